@@ -8,11 +8,11 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// maxJobName is the most bytes of a job's or output's name: a name of a file has 255,
-// some of which are for the task's number.
+// maxJobName limits the bytes of a job's or output's name. File names have at most 255,
+// and the task's number needs some.
 const maxJobName = 200
 
-// checkName allows what can be a directory of the output that listings show.
+// checkName refuses names that cannot be directories in the output, or would be hidden.
 func checkName(what, name string) error {
 	if name == "" {
 		return fmt.Errorf("a %s has no name", what)
@@ -33,7 +33,7 @@ func checkFormatName(f Format) error {
 	}
 	switch name := f.Name(); name {
 	case "", Text{}.Name(), Raw{}.Name(), Raw{Keys: true}.Name(), Binary{}.Name():
-		return fmt.Errorf("its format is named %q: the name is empty or taken", name)
+		return fmt.Errorf("its format is named %q: the name is empty or built in", name)
 	}
 	return nil
 }
@@ -57,8 +57,8 @@ func checkNamedOutputs(names []string) error {
 	return nil
 }
 
-// checkOutputs refuses jobs that would write into each other's output, and those
-// that read an output by its path, for which they would not wait.
+// checkOutputs refuses jobs that would write into each other's output. It also refuses
+// a job that reads another's output by its path: it would not wait for that job.
 func checkOutputs(jobs []wire.JobPlan) error {
 	for i := range jobs {
 		writer := &jobs[i]
@@ -72,10 +72,10 @@ func checkOutputs(jobs []wire.JobPlan) error {
 		}
 		for k := range jobs {
 			if k == i {
-				continue // its output exists, which is said better elsewhere
+				continue // refused elsewhere, because the output exists
 			}
 			if p, reads := readsWithin(&jobs[k], writer.Output); reads {
-				return fmt.Errorf("job %s reads %s, which job %s is to write: one job of a flow reads another's result with From", jobs[k].Name, p, writer.Name)
+				return fmt.Errorf("job %s reads %s, which job %s writes: read another job's result with From", jobs[k].Name, p, writer.Name)
 			}
 		}
 	}
@@ -88,14 +88,14 @@ func checkApart(a, b *wire.JobPlan) error {
 	case a.Output == "":
 		return nil
 	case a.Output == b.Output:
-		return fmt.Errorf("jobs %s and %s have one output: %s", a.Name, b.Name, a.Output)
+		return fmt.Errorf("jobs %s and %s have the same output: %s", a.Name, b.Name, a.Output)
 	case inside(a.Output, b.Output) || inside(b.Output, a.Output):
-		return fmt.Errorf("of the outputs of jobs %s and %s one is inside the other: %s, %s", a.Name, b.Name, a.Output, b.Output)
+		return fmt.Errorf("one output of jobs %s and %s is inside the other: %s, %s", a.Name, b.Name, a.Output, b.Output)
 	}
 	return nil
 }
 
-// readsWithin finds the first path of a job's inputs that is dir or inside it.
+// readsWithin returns the first input path of a job that is dir or inside dir.
 func readsWithin(job *wire.JobPlan, dir string) (string, bool) {
 	for _, in := range job.Inputs {
 		for _, p := range in.Paths {
@@ -109,11 +109,11 @@ func readsWithin(job *wire.JobPlan, dir string) (string, bool) {
 
 func inside(p, dir string) bool { return strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/") }
 
-// saidOnce drops those of joined errors whose cause has the same text as an earlier one's: a
-// key type that has no encoding is often the result type too.
-func saidOnce(err error) error {
+// distinctErrors drops joined errors with the same cause as an earlier one: a key type
+// without encoding is often the result type too.
+func distinctErrors(err error) error {
 	var kept []error
-	said := make(map[string]bool)
+	seen := make(map[string]bool)
 	var take func(err error)
 	take = func(err error) {
 		if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -126,8 +126,8 @@ func saidOnce(err error) error {
 		for inner := errors.Unwrap(root); inner != nil; inner = errors.Unwrap(root) {
 			root = inner
 		}
-		if text := root.Error(); !said[text] {
-			said[text] = true
+		if text := root.Error(); !seen[text] {
+			seen[text] = true
 			kept = append(kept, err)
 		}
 	}

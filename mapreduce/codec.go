@@ -7,32 +7,32 @@ import (
 	"unsafe"
 )
 
-// Codec tells how values of a type that is not ours travel. Give it to
-// [Pairs.Codecs] or [Result.Codecs]; the types listed in the package comment need none.
+// Codec encodes values of a type that this package does not know. Pass it to
+// [Pairs.Codecs] or [Result.Codecs]. The types in the package comment need none.
 type Codec[T any] struct {
-	// Name stands in the job's description. Change it when the encoding changes.
+	// Name identifies the codec in the job's description. Change it with the encoding.
 	Name string
-	// Append appends v's encoding to dst. For keys, the byte order of encodings is
-	// the order in which a reduce sees them, and equal encodings are one group.
+	// Append appends the encoding of v to dst. Keys are sorted by the bytes of their
+	// encodings, and keys with equal encodings are one group.
 	Append func(dst []byte, v T) []byte
 	// Decode reads one whole encoding. It must not keep src.
 	Decode func(src []byte) (T, error)
 	// Hash picks the partition of a key; nil: the hash of the encoding as []byte.
 	Hash func(v T) int32
-	// Text appends what a text output shows of v; nil: as fmt.Append prints it.
+	// Text appends v as Text prints it; nil: as fmt.Append does.
 	Text func(dst []byte, v T) []byte
 }
 
-// codec is how values of one type travel. It has two forms of encoding, both
-// ordered as the values are: the terminal one, which is a whole key or value, and
-// the nested one, which tells its own end, so that another may follow it.
+// codec encodes values of one type. It has two forms of encoding, both with the order
+// of the values: the terminal form is a whole key or value; the nested form marks its
+// end, so that another encoding can follow.
 //
-// A codec may hold scratch space: each attempt derives its own.
+// A codec may hold scratch memory, so each attempt derives its own.
 type codec[T any] struct {
 	name string // of the type, in the job's description
-	null bool   // takes no bytes, and no place in a text line
+	null bool   // encoded as no bytes and printed as nothing
 
-	view   func(v T) []byte             // the terminal form where it lies ready in v; nil: none does
+	view   func(v T) []byte             // the terminal form without a copy; nil: use append
 	append func(dst []byte, v T) []byte // terminal form
 	decode func(d *decoder, src []byte) T
 
@@ -43,7 +43,7 @@ type codec[T any] struct {
 	text func(dst []byte, v T) []byte
 }
 
-// encode gives the terminal form of v, in place or in *buf.
+// encode returns the terminal form of v, as a view or in *buf.
 func (c *codec[T]) encode(buf *[]byte, v T) []byte {
 	if c.view != nil {
 		return c.view(v)
@@ -55,15 +55,15 @@ func (c *codec[T]) encode(buf *[]byte, v T) []byte {
 var (
 	errTruncated = errors.New("encoding ends too early")
 	errTrailing  = errors.New("bytes after the end of the encoding")
-	errInvalid   = errors.New("byte that no encoding has")
+	errInvalid   = errors.New("invalid byte")
 )
 
 // decoder is the state of decoding one stream of keys or values.
 type decoder struct {
-	keep    bool   // strings outlive the bytes they were decoded from
-	arena   []byte // where kept strings go; the slice is what is left of a block
-	scratch []byte // what a record's decoding had to rewrite, valid until the next
-	err     error  // the first
+	keep    bool   // copy strings, because the decoded bytes may change
+	arena   []byte // the free rest of a block for copied strings
+	scratch []byte // bytes that decoding rewrites, valid until the next record
+	err     error  // the first one
 }
 
 func (d *decoder) fail(err error) {
@@ -94,11 +94,11 @@ func readNested[T any](c *codec[T], d *decoder, src []byte) (v T, rest []byte, e
 
 const (
 	arenaBlock = 64 << 10
-	arenaLarge = 8 << 10 // strings from this size on get memory of their own
+	arenaLarge = 8 << 10 // strings of this size or more are allocated alone
 )
 
-// string makes a string of b: a copy if strings are to be kept, else a view.
-// Copies share blocks, so that a record costs no allocation of its own.
+// string returns b as a string: a copy if d.keep, else a view. Copies share blocks, so
+// that most records cost no allocation.
 func (d *decoder) string(b []byte) string {
 	if len(b) == 0 {
 		return ""
@@ -118,10 +118,10 @@ func (d *decoder) string(b []byte) string {
 	return s
 }
 
-// derivable is implemented by generic types of this package, which know their parts.
+// derivable is implemented by this package's generic types, which build their codecs.
 type derivable interface{ deriveCodec() (any, error) }
 
-// derive makes the codec of T from its kind.
+// derive returns the codec of T according to its kind.
 func derive[T any]() (*codec[T], error) {
 	var zero T
 	if d, ok := any(zero).(derivable); ok {
@@ -178,15 +178,15 @@ func derive[T any]() (*codec[T], error) {
 	return nil, fmt.Errorf("type %s has no encoding: give *%s a method Fields(*mapreduce.Fields), or the pairs a Codec", t, t)
 }
 
-// cast makes the codec of a type from that of its underlying type. The two
-// differ in the static types of their functions only, and values of both types
-// have one memory layout, which is why the functions can be shared.
+// cast returns the codec of a type from that of its underlying type. They differ only
+// in the static types of their functions. Sharing the functions is safe because values
+// of both types have the same memory layout.
 func cast[T, U any](c codec[U]) *codec[T] {
 	c.name = reflect.TypeFor[T]().String()
 	return (*codec[T])(unsafe.Pointer(&c))
 }
 
-// resolve is the codec of T: the author's own, if given, else the derived one.
+// resolve returns the codec of T: the author's if there is one, else the derived one.
 func resolve[T any](own *Codec[T]) (*codec[T], error) {
 	if own == nil {
 		return derive[T]()
@@ -224,16 +224,16 @@ func resolve[T any](own *Codec[T]) (*codec[T], error) {
 	return c, nil
 }
 
-// must is resolve where check has already succeeded.
+// must is resolve after check has succeeded.
 func must[T any](own *Codec[T]) *codec[T] {
 	c, err := resolve(own)
 	if err != nil {
-		panic(err) // the plan was refused before any attempt could come here
+		panic(err) // cannot happen: such a plan is refused before any attempt
 	}
 	return c
 }
 
-// typeName is T's name in a description, also when it has no codec.
+// typeName returns the name of T for descriptions, even if T has no codec.
 func typeName[T any](own *Codec[T]) string {
 	c, err := resolve(own)
 	if err != nil {
@@ -242,19 +242,19 @@ func typeName[T any](own *Codec[T]) string {
 	return c.name
 }
 
-// plain says whether values of T hold no pointer, so that a slice of them is one
-// block of memory to the garbage collector.
-func plain(t reflect.Type) bool {
+// pointerFree reports whether values of t hold no pointers: the garbage collector does
+// not scan a slice of them.
+func pointerFree(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if !plain(t.Field(i).Type) {
+			if !pointerFree(t.Field(i).Type) {
 				return false
 			}
 		}
 		return true
 	case reflect.Array:
-		return t.Len() == 0 || plain(t.Elem())
+		return t.Len() == 0 || pointerFree(t.Elem())
 	}
 	return t.Kind() >= reflect.Bool && t.Kind() <= reflect.Complex128
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/quernmr/quern/mapreduce/internal/javatext"
 )
 
-// The encodings of the basic types, all ordered as the values are:
+// Encodings of the basic types. Bytes have the order of the values:
 //
 //	bool            0 or 1
 //	uintN           big-endian
 //	intN            big-endian, sign bit inverted
 //	floatN          IEEE 754 big-endian; sign bit inverted for positive numbers, all
 //	                bits for negative ones. -0 before 0, NaN after +Inf, one NaN only
-//	string, []byte  terminal: as it is
+//	string, []byte  terminal: unchanged
 //	                nested: 00 ends it; within it 00 is written 01 01, and 01 is 01 02
 //	struct{}        nothing
 //
 // int and uint are written as int64 and uint64.
 
-// fixed makes the codec of a type whose encodings have one size; both forms are equal.
+// fixed returns the codec of a type with encodings of one size; both forms are equal.
 func fixed[T any](size int, put func(dst []byte, v T) []byte, get func(b []byte) T, hash func(T) int32, text func([]byte, T) []byte) codec[T] {
 	return codec[T]{
 		append:       put,
@@ -54,7 +54,7 @@ func wrongSize(got, want int) error {
 	return errTrailing
 }
 
-// integer covers every type that strconv prints as a decimal number.
+// integer is any type that strconv prints as a decimal integer.
 type integer interface {
 	~int8 | ~int16 | ~int32 | ~int64 | ~int | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uint
 }
@@ -190,7 +190,7 @@ var (
 	}
 )
 
-// bytesOf views a string as bytes, which must not be written to.
+// bytesOf returns a view of a string as bytes. Do not write to it.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 func appendBool(dst []byte, v bool) []byte {
@@ -212,7 +212,7 @@ func decodeBool(d *decoder, src []byte) (bool, []byte) {
 	return src[0] == 1, src[1:]
 }
 
-// float32bits and float64bits know one NaN, as Java's floatToIntBits does.
+// float32bits and float64bits map all NaNs to one, as Java's floatToIntBits does.
 func float32bits(v float32) uint32 {
 	if v != v {
 		return 0x7fc00000
@@ -232,8 +232,8 @@ func unorderFloat32(b uint32) uint32 { return b ^ (uint32(int32(^b)>>31) | sign3
 func orderFloat64(b uint64) uint64   { return b ^ (uint64(int64(b)>>63) | sign64) }
 func unorderFloat64(b uint64) uint64 { return b ^ (uint64(int64(^b)>>63) | sign64) }
 
-// hashBytes is WritableComparator.hashBytes of Hadoop: what Text and
-// BytesWritable, and so strings and []byte here, are partitioned by.
+// hashBytes is Hadoop's WritableComparator.hashBytes, which partitions Text and
+// BytesWritable there, and strings and []byte here.
 func hashBytes(b []byte) int32 {
 	h := int32(1)
 	for len(b) >= 4 { // four steps at once, so that the multiplications overlap
@@ -248,7 +248,7 @@ func hashBytes(b []byte) int32 {
 
 const (
 	escapeEnd  = 0 // ends a nested string
-	escapeByte = 1 // begins the two bytes that stand for 00 or 01
+	escapeByte = 1 // first of the two bytes that encode 00 or 01
 )
 
 // appendEscaped appends the nested form of a string.
@@ -273,8 +273,8 @@ func appendEscapedSlowly(dst, src []byte) []byte {
 	return append(dst, escapeEnd)
 }
 
-// unescape reads the nested form of a string: from src itself when nothing in it
-// was escaped, else from scratch.
+// unescape decodes the nested form of a string. The content is a view of src if nothing
+// is escaped, else it is in scratch.
 func (d *decoder) unescape(src []byte) (content, rest []byte) {
 	end := bytes.IndexByte(src, escapeEnd)
 	if end < 0 {
@@ -301,7 +301,7 @@ func (d *decoder) unescape(src []byte) (content, rest []byte) {
 	return d.scratch[start:len(d.scratch):len(d.scratch)], rest
 }
 
-// inverted gives src with every bit inverted, in scratch.
+// inverted returns src with every bit inverted, in scratch.
 func (d *decoder) inverted(src []byte) []byte {
 	start := len(d.scratch)
 	d.scratch = append(d.scratch, src...)

@@ -20,7 +20,7 @@ import (
 type word string
 type small int16
 
-// visit is a key of the author's: two of its fields in descending order.
+// visit is an author's key type with two fields in descending order.
 type visit struct {
 	User string
 	At   int64
@@ -81,8 +81,8 @@ func drawVisit() *rapid.Generator[visit] {
 	})
 }
 
-// TestCodecs: byte order is value order, in both forms; what was encoded comes
-// back; a nested encoding tells its end.
+// TestCodecs: byte order is value order, in both forms; decoding returns the encoded
+// value; a nested encoding marks its end.
 func TestCodecs(t *testing.T) {
 	check(t, oddString(), cmp.Compare[string])
 	check(t, rapid.Map(oddString(), func(s string) word { return word(s) }), cmp.Compare[word])
@@ -139,7 +139,7 @@ func check[T any](t *testing.T, gen *rapid.Generator[T], compare func(a, b T) in
 			if got := bytes.Compare(whole[0], whole[1]); got != want {
 				t.Fatalf("whole: %x and %x compare %d, want %d", whole[0], whole[1], got, want)
 			}
-			tail := oddBytes.Draw(t, "tail") // what follows does not change the order
+			tail := oddBytes.Draw(t, "tail") // following bytes must not change the order
 			if got := bytes.Compare(append(nested[0], tail...), nested[1]); want != 0 && got != want {
 				t.Fatalf("nested: %x and %x compare %d, want %d", nested[0], nested[1], got, want)
 			}
@@ -164,8 +164,8 @@ func check[T any](t *testing.T, gen *rapid.Generator[T], compare func(a, b T) in
 	})
 }
 
-// TestKeptStrings: strings decoded to be kept do not change with the bytes they
-// were decoded from; views do, which is what makes them free.
+// TestKeptStrings: with keep, decoded strings do not change with the decoded bytes;
+// without, they are views, which cost nothing.
 func TestKeptStrings(t *testing.T) {
 	c, err := derive[Pair[string, string]]()
 	if err != nil {
@@ -193,8 +193,8 @@ func TestKeptStrings(t *testing.T) {
 	}
 }
 
-// TestJavaTable compares text and hash with those of Hadoop's Writables, which make compat
-// records in testdata/java.txt.
+// TestJavaTable compares text and hash with those of Hadoop's Writables, which
+// `make compat` records in testdata/java.txt.
 func TestJavaTable(t *testing.T) {
 	f, err := os.Open("testdata/java.txt")
 	if err != nil {
@@ -251,8 +251,8 @@ func textAndHash[T any](t *testing.T, v T) (string, int32) {
 	return string(c.text(nil, v)), c.hash(v)
 }
 
-// TestOtherHashesAndTexts has what the table does not: Hadoop's small types, and
-// our composed ones.
+// TestOtherHashesAndTexts covers types that the table leaves out: Hadoop's small types
+// and our composed ones.
 func TestOtherHashesAndTexts(t *testing.T) {
 	abc := int32((((31+'a')*31)+'b')*31 + 'c')
 	for _, c := range []struct {
@@ -357,8 +357,8 @@ func TestOwnCodec(t *testing.T) {
 	}
 }
 
-// FuzzDecode: no bytes make a decoder panic, and what decodes encodes to the same
-// bytes again: there is one encoding of a value, or equal keys were two groups.
+// FuzzDecode: no bytes make a decoder panic, and decoded values encode to the same bytes
+// again. With two encodings of one value, equal keys would be two groups.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("a\x01\x01b\x00\x80\x00\x00\x00\x00\x00\x00\x01"))

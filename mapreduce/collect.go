@@ -9,7 +9,8 @@ import (
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
-// collect takes what a map emits to the shuffle.
+// collect encodes and partitions records that a map emits, and passes them to the
+// shuffle.
 type collect[K, V any] struct {
 	t     *Task
 	key   *codec[K]
@@ -21,18 +22,18 @@ type collect[K, V any] struct {
 	kbuf, vbuf []byte
 }
 
-// router picks the partition of a key, given as it is and encoded.
+// router picks the partition of a key; it gets the key decoded and encoded.
 type router[K any] func(k K, key []byte) int
 
 func (c *collect[K, V]) emit(k K, v V) {
 	if !c.t.open {
-		c.t.refuse(errLateEmit)
+		c.t.rejectLate(errLateEmit)
 		return
 	}
 	c.put(k, c.key.encode(&c.kbuf, k), v)
 }
 
-// put collects a record whose key is encoded already.
+// put collects a record with an encoded key.
 func (c *collect[K, V]) put(k K, key []byte, v V) {
 	p := 0
 	if c.route != nil {
@@ -60,11 +61,11 @@ func (p *Pairs[K, V]) router(rt *mrruntime.Task, key *codec[K], s shape[K]) rout
 	return func(k K, _ []byte) int { return int(uint32(hash(k)&math.MaxInt32) % parts) }
 }
 
-// rangeRouter finds the range of a key: the number of cuts that are not greater.
-// Where a group is a prefix of keys, the cuts are too, so that none parts a group.
+// rangeRouter counts the cuts that are not greater than a key. If groups are prefixes
+// of keys, it shortens the cuts to prefixes too, so that no cut divides a group.
 func rangeRouter[K any](cuts [][]byte, s shape[K]) router[K] {
 	if len(cuts) == 0 {
-		return nil // the sample is just being taken
+		return nil // this map reads the sample
 	}
 	if s.prefix == nil {
 		return func(_ K, key []byte) int { return countNotGreater(cuts, key) }
@@ -79,7 +80,7 @@ func rangeRouter[K any](cuts [][]byte, s shape[K]) router[K] {
 	return func(_ K, key []byte) int {
 		n, err := prefix(key)
 		if err != nil {
-			return -1 // the key's own codec has not written it
+			return -1 // not an encoding of the key's codec
 		}
 		return countNotGreater(cuts, key[:n])
 	}

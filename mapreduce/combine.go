@@ -6,9 +6,9 @@ import (
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
-// combiner makes the function that shrinks sorted map output: what the hash table
-// has left over, and all of it where there is none. The function made may be
-// called for several runs of records, one after the other.
+// combiner returns a maker of functions that shrink sorted map output; the hash table
+// combines only within its memory. Each function may be called for several runs of
+// records, one after the other.
 func (p shaped[K, V]) combiner(job *jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc {
 	switch {
 	case p.fold != nil:
@@ -35,7 +35,7 @@ func (p *Pairs[K, V]) groupCombiner(t *Task, key *codec[K]) mrruntime.CombineFun
 	var buf []byte
 	put := func(v V) {
 		if !t.open {
-			t.refuse(errLateEmit)
+			t.rejectLate(errLateEmit)
 			return
 		}
 		if err := emit(g.key, value.encode(&buf, v)); err != nil {
@@ -43,9 +43,9 @@ func (p *Pairs[K, V]) groupCombiner(t *Task, key *codec[K]) mrruntime.CombineFun
 		}
 	}
 	return func(_ *mrruntime.Task, in mrruntime.Records, out func(key, value []byte) error) (err error) {
-		defer t.blame(&err)
+		defer t.replacePanic(&err)
 		*g = groups{in: in, key: g.key, n: g.n}
-		emit, t.over = out, false
+		emit, t.returned = out, false
 		for t.err == nil && g.nextGroup() {
 			k, err := read(key, kd, g.key)
 			if err != nil {
@@ -63,16 +63,15 @@ func (p *Pairs[K, V]) groupCombiner(t *Task, key *codec[K]) mrruntime.CombineFun
 	}
 }
 
-// folding is how the values of a group are folded: see its two ways.
+// folding returns a function that folds the values of a group.
 func folding[V any](c *codec[V], f func(a, b V) V) func(*groups) ([]byte, error) {
-	if plain(reflect.TypeFor[V]()) {
+	if pointerFree(reflect.TypeFor[V]()) {
 		return valueFold(c, f)
 	}
 	return encodedFold(c, f)
 }
 
-// foldGroups makes one record of every group. A value alone in its group passes
-// as it is.
+// foldGroups emits one record for every group. A single value passes unchanged.
 func foldGroups(t *Task, g *groups, fold func(*groups) ([]byte, error), emit func(key, value []byte) error) error {
 	for g.nextGroup() {
 		g.next()
@@ -87,8 +86,8 @@ func foldGroups(t *Task, g *groups, fold func(*groups) ([]byte, error), emit fun
 	return t.end(g.readErr, nil)
 }
 
-// valueFold folds a group of values that hold no pointers. The cursor stands at
-// the group's first record; the encoding is valid until the next group.
+// valueFold folds a group of values without pointers. The group's first record is
+// current; the returned encoding is valid until the next group.
 func valueFold[V any](c *codec[V], f func(a, b V) V) func(*groups) ([]byte, error) {
 	d := &decoder{}
 	var first, buf []byte
@@ -108,8 +107,8 @@ func valueFold[V any](c *codec[V], f func(a, b V) V) func(*groups) ([]byte, erro
 	}
 }
 
-// encodedFold folds values that may point into the bytes they were decoded from:
-// what has been folded so far is encoded before the next record is read.
+// encodedFold folds values that may point into the decoded bytes: it encodes the
+// intermediate result before it reads the next record.
 func encodedFold[V any](c *codec[V], f func(a, b V) V) func(*groups) ([]byte, error) {
 	da, db := &decoder{}, &decoder{}
 	var sum, next, buf []byte

@@ -27,43 +27,43 @@ func (f *Flow) Compile(s bridge.Settings) (*bridge.Compiled, error) {
 	return compile(f.Name, f.Jobs, s)
 }
 
-// compilation makes a program of jobs.
+// compilation compiles jobs to a program.
 type compilation struct {
 	bridge.Settings
-	known    property.Table
-	all      map[string]string            // properties of -D for all jobs
-	own      map[string]map[string]string // and for one, by its name
-	jobs     []*Job                       // in the order in which they can run
-	stages   []stage
-	read     []bool // by job: a later one reads its result
-	formats  []Format
-	plans    []wire.JobPlan
-	warnings []string
-	given    bool // a job reads Settings.Inputs
+	known      property.Table
+	forAll     map[string]string            // properties of -D for all jobs
+	forJob     map[string]map[string]string // and for one, by its name
+	jobs       []*Job                       // in the order in which they can run
+	stages     []stage
+	isRead     []bool // by job: another job reads its result
+	formats    []Format
+	plans      []wire.JobPlan
+	warnings   []string
+	readsInput bool // a job reads Settings.Inputs
 }
 
-// compile checks jobs and turns them into a Program.
+// compile checks jobs and compiles them to a Program.
 func compile(flow string, jobs []*Job, s bridge.Settings) (*bridge.Compiled, error) {
 	c, err := analyse(jobs, s)
 	if err != nil {
 		return nil, err
 	}
 	program := &mrruntime.Program{Plan: wire.Plan{Flow: flow, Jobs: c.plans}}
-	compiled := &bridge.Compiled{Program: program, Warnings: c.warnings, Given: c.given}
+	compiled := &bridge.Compiled{Program: program, Warnings: c.warnings, ReadsInput: c.readsInput}
 	for i := range c.jobs {
-		program.Jobs = append(program.Jobs, c.code(i, func(t *mrruntime.Task) host { return attemptHost{t} }).erased())
+		program.Jobs = append(program.Jobs, c.code(i, func(t *mrruntime.Task) host { return attemptHost{t} }).runtimeJob())
 		compiled.Texts = append(compiled.Texts, c.stages[i].texts())
 	}
 	return compiled, nil
 }
 
-// analyse checks jobs and describes them, in the order in which they can run.
+// analyse checks jobs, orders them and describes them.
 func analyse(jobs []*Job, s bridge.Settings) (*compilation, error) {
 	c := &compilation{Settings: s, known: property.NewTable()}
 	if err := c.order(jobs); err != nil {
 		return nil, err
 	}
-	if err := c.divide(); err != nil {
+	if err := c.splitProperties(); err != nil {
 		return nil, err
 	}
 	for i, j := range c.jobs {
@@ -97,8 +97,8 @@ func (c *compilation) code(i int, makeHost func(*mrruntime.Task) host) jobCode {
 	spec := &jobSpec{format: c.formats[i], outputs: c.plans[i].Outputs, noCombine: c.NoCombine, host: makeHost}
 	code := jobCode{maps: st.maps(spec), reduce: st.reduce(spec), formats: make(map[int]mrruntime.Format)}
 	for i, in := range st.inputs() {
-		if in.own != nil {
-			code.formats[i] = in.own
+		if in.custom != nil {
+			code.formats[i] = in.custom
 		}
 	}
 	if combiner := st.combiner(spec); combiner != nil && !c.NoCombine {
@@ -109,7 +109,7 @@ func (c *compilation) code(i int, makeHost func(*mrruntime.Task) host) jobCode {
 	return code
 }
 
-func (code jobCode) erased() mrruntime.Job {
+func (code jobCode) runtimeJob() mrruntime.Job {
 	job := mrruntime.Job{Formats: code.formats, Combine: code.combine, Reduce: code.reduce}
 	for _, run := range code.maps {
 		job.Maps = append(job.Maps, func(t *mrruntime.Task, in *mrruntime.Split, out mrruntime.Collector) error {

@@ -18,8 +18,8 @@ func (r *reading) Fields(f *mapreduce.Fields) {
 	f.Desc().Int32(&r.Year)
 }
 
-// A type of one's own as a key: its method Fields lists its fields in key order,
-// and is all that encoding, sorting, text and partition need.
+// Your own type as a key: its method Fields lists its fields in key order. Encoding,
+// sorting, text and partition need nothing else.
 func ExampleFields() {
 	readings := mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(reading, float64)) error {
 		var r reading

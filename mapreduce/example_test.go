@@ -11,8 +11,8 @@ import (
 	"github.com/quernmr/quern/mapreduce/mrtest"
 )
 
-// Word count, on the first day. In a program, mapreduce.Main takes the function
-// that builds the job; here mrtest runs it.
+// Word count. In a program, pass the function that builds the job to mapreduce.Main;
+// here mrtest runs it.
 func Example() {
 	wordcount := func() (*mapreduce.Job, error) {
 		words := mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, int64)) error {
@@ -36,8 +36,8 @@ func Example() {
 	// to	2
 }
 
-// Secondary sort: the pages of each user in the order of time. The key's first
-// part makes the group, its second part the order within.
+// Secondary sort: the pages of each user in the order of time. The first part of the
+// key selects the group, the second part sorts within it.
 func ExampleReduceSorted() {
 	type userTime = mapreduce.Pair[string, int64]
 	visits := mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(userTime, string)) error {
@@ -66,8 +66,8 @@ func ExampleReduceSorted() {
 	// bob	home
 }
 
-// Two inputs, each with its own map and its own type of values, brought together
-// by key. Customers come first, because they are the side that is kept.
+// Two inputs, each with its own map and type of values, joined by key. Customers come
+// first, because the reduce keeps them in memory.
 func ExampleJoin() {
 	names := mapreduce.Map(mapreduce.KeyValues("customers"), func(_ *mapreduce.Task, c mapreduce.Pair[string, string], emit func(string, string)) error {
 		emit(c.A, c.B)
@@ -97,8 +97,8 @@ func ExampleJoin() {
 	// bob	1250
 }
 
-// Two jobs in one submission: the second reads what the first emitted, typed, and
-// sorts words from the most to the least frequent.
+// Two jobs in one submission: the second reads the typed result of the first, and sorts
+// words from the most to the least frequent.
 func ExampleFrom() {
 	words := mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, int64)) error {
 		for w := range strings.FieldsSeq(line) {
@@ -122,7 +122,7 @@ func ExampleFrom() {
 	// 1	c
 }
 
-// A job with a second output: what cannot be read goes to files of its own, which
+// A job with a second output: lines that cannot be parsed go to separate files, which
 // appear together with the main ones.
 func ExampleWrite() {
 	numbers := mapreduce.Map(mapreduce.Lines(), func(t *mapreduce.Task, line string, emit func(int64, struct{})) error {
@@ -145,8 +145,8 @@ func ExampleWrite() {
 	// 7
 }
 
-// A total order: every part file is sorted and holds a range of the keys, so that
-// together, in the order of their names, they are sorted too.
+// A total order: every part file is sorted and holds a range of the keys. So all files,
+// in the order of their names, are sorted too.
 func ExamplePairs_TotalOrder() {
 	lines := mapreduce.Map(mapreduce.Lines(), func(_ *mapreduce.Task, line string, emit func(string, struct{})) error {
 		emit(line, struct{}{})
@@ -164,8 +164,8 @@ func ExamplePairs_TotalOrder() {
 	// quince
 }
 
-// Setup and cleanup are what stands around the loop: here, a map that adds up by
-// itself and emits once for its whole split.
+// Setup is the code before the loop, cleanup the code after it. This map adds up its
+// whole split and emits once.
 func ExampleMapSplit() {
 	lengths := mapreduce.MapSplit(mapreduce.Lines(), func(_ *mapreduce.Task, lines iter.Seq[string], emit func(string, int64)) error {
 		var n, size int64

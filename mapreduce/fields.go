@@ -5,28 +5,28 @@ import (
 	"unsafe"
 )
 
-// Fields visits the fields of a type of yours, which thereby becomes a key or
-// value. Its pointer has a method that lists pointers to its own fields in key
-// order, and does nothing else:
+// Fields visits the fields of your own type, so that you can use it as key or value.
+// Give the type a method with a pointer receiver that lists pointers to the
+// receiver's fields in key order, and does nothing else:
 //
 //	func (v *visit) Fields(f *mapreduce.Fields) {
 //		f.String(&v.User)
 //		f.Desc().Int64(&v.Time)
 //	}
 //
-// The same method serves encoding, decoding, text and hash. It lists every field, on
-// every call; a field that is not to travel is named by [Fields.Skip]. A job whose
-// types leave a field out is refused.
+// Encoding, decoding, text and hash all call this method. It must list every field in
+// every call; name a field that is not encoded with [Fields.Skip]. A job with a type
+// that leaves a field out is refused.
 type Fields struct {
 	task fieldsTask
 	desc bool // the next field is in descending order
 
-	buf  []byte // encoding and text: what is made; decoding: what is left
+	buf  []byte // encoding and text: the result; decoding: the remaining bytes
 	d    *decoder
 	hash int32
 	n    int // fields visited
 
-	// While the method itself is examined:
+	// For fieldsExamine:
 	value   span
 	listed  map[span]bool
 	skipped []span
@@ -46,19 +46,19 @@ const (
 	fieldsHash
 )
 
-// Desc makes the next field sort from high to low.
+// Desc sorts the next field from high to low.
 func (f *Fields) Desc() *Fields {
 	f.desc = true
 	return f
 }
 
-// Skip names a field, by a pointer to it, that does not travel: it is zero where the
-// value is read again, and no part of a key.
+// Skip excludes a field, given by a pointer, from the encoding: it is zero after
+// decoding, and no part of a key.
 //
-// A field that Fields lists only under a condition needs Skip too, because the check of
-// the type calls Fields with the zero value. The field travels with those values for which
-// it is listed, and is zero in the others. Its condition may depend only on fields that
-// are listed before it: when a value is read, no others are known.
+// A field that is listed only under a condition needs Skip too, because the check of
+// the type calls Fields with the zero value. Such a field is encoded in the values that
+// list it, and is zero in the others. The condition may depend only on fields that are
+// listed before it: during decoding, the later ones are not known.
 func (f *Fields) Skip(p any) {
 	if f.task == fieldsExamine {
 		f.skip(p)
@@ -114,8 +114,8 @@ func field[T any](f *Fields, p *T, c *codec[T]) {
 	}
 }
 
-// fieldsCodec makes the codec of a type with a Fields method. Values are copied
-// to one place whose method is bound once, so nothing is allocated for a record.
+// fieldsCodec returns the codec of a type with a Fields method. It copies every value
+// to one variable and calls the method there, so that records cost no allocation.
 func fieldsCodec[T any]() (*codec[T], error) {
 	at := new(T)
 	visit := any(at).(fielder)

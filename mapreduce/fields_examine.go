@@ -8,13 +8,13 @@ import (
 	"unsafe"
 )
 
-// span is a piece of memory.
+// span is a range of memory.
 type span struct{ at, size uintptr }
 
 func (s span) holds(other span) bool { return s.at <= other.at && other.at+other.size <= s.at+s.size }
 
-// examineFields runs a type's method Fields on the zero value, to learn what it
-// lists and whether that is every field.
+// examineFields calls a type's method Fields on the zero value, to check that it lists
+// every field.
 func examineFields(visit fielder, at unsafe.Pointer, t reflect.Type) (name string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -32,51 +32,51 @@ func examineFields(visit fielder, at unsafe.Pointer, t reflect.Type) (name strin
 	case f.desc:
 		return "", fmt.Errorf("method Fields of %s calls Desc after the last field", t)
 	case len(missing) > 0:
-		return "", fmt.Errorf("method Fields of %s leaves out %s: %slist every field, or name one that is not to travel by f.Skip(&x.%s)",
-			t, strings.Join(missing, ", "), f.promoted(t), missing[0])
+		return "", fmt.Errorf("method Fields of %s leaves out %s: %slist every field, or exclude one from the encoding with f.Skip(&x.%s)",
+			t, strings.Join(missing, ", "), f.embeddedHint(t), missing[0])
 	}
 	return t.String() + "{" + strings.Join(f.names, ",") + "}", nil
 }
 
-// list is what listing a field does while the method is examined.
+// list records a listed field while the method is examined.
 func (f *Fields) list(field span, kind string, desc bool) {
 	if desc {
 		kind = "desc " + kind
 	}
 	f.names = append(f.names, kind)
 	if !f.value.holds(field) {
-		f.err = fmt.Errorf("field %d (%s) lies outside the value: Fields must have a pointer receiver and list the receiver's own fields", f.n, kind)
+		f.err = fmt.Errorf("field %d (%s) is outside the value: Fields must have a pointer receiver and list the receiver's own fields", f.n, kind)
 	}
 	f.listed[field] = true
 }
 
-// skip is what Skip does then.
+// skip records a skipped field while the method is examined.
 func (f *Fields) skip(p any) {
 	v := reflect.ValueOf(p)
 	switch {
 	case v.Kind() != reflect.Pointer || v.IsNil():
-		f.err = fmt.Errorf("Skip wants a pointer to a field, got %T", p)
+		f.err = fmt.Errorf("Skip needs a pointer to a field, got %T", p)
 		return
 	case f.desc:
-		f.err = fmt.Errorf("Desc stands before Skip(%T)", p)
+		f.err = fmt.Errorf("Desc is called before Skip(%T)", p)
 	}
 	field := span{v.Pointer(), v.Type().Elem().Size()}
 	if !f.value.holds(field) {
-		f.err = fmt.Errorf("what Skip(%T) names lies outside the value: Fields must have a pointer receiver and name the receiver's own fields", p)
+		f.err = fmt.Errorf("the field of Skip(%T) is outside the value: Fields must have a pointer receiver and name the receiver's own fields", p)
 	}
 	f.skipped = append(f.skipped, field)
 }
 
-// missing names what was neither listed nor skipped of a value of type t: fields
-// of fields where some of them were, else the whole. Blank fields and those of no
-// size hold nothing.
+// missing returns the names of fields that are neither listed nor skipped in a value of
+// type t. A struct or array of which every part is missing is one name. Blank fields and
+// fields without size need not be listed.
 func (f *Fields) missing(t reflect.Type, at uintptr, name string) []string {
 	whole := span{at, t.Size()}
 	if whole.size == 0 || f.listed[whole] || slices.ContainsFunc(f.skipped, func(s span) bool { return s.holds(whole) }) {
 		return nil
 	}
 	var all []string
-	some := false // of its parts are there
+	some := false // some parts are listed or skipped
 	add := func(part reflect.Type, offset uintptr, called string) {
 		missing := f.missing(part, at+offset, called)
 		some = some || part.Size() > 0 && !slices.Equal(missing, []string{called})
@@ -102,8 +102,8 @@ func (f *Fields) missing(t reflect.Type, at uintptr, name string) []string {
 	return all
 }
 
-// promoted says whose method it is that visits nothing but an embedded type's fields.
-func (f *Fields) promoted(t reflect.Type) string {
+// embeddedHint explains a method Fields that t only inherits from an embedded type.
+func (f *Fields) embeddedHint(t reflect.Type) string {
 	if t.Kind() != reflect.Struct {
 		return ""
 	}
@@ -117,7 +117,7 @@ func (f *Fields) promoted(t reflect.Type) string {
 			inside = inside && whole.holds(listed)
 		}
 		if inside {
-			return fmt.Sprintf("the method is that of the embedded %s, so give %s its own; ", field.Type, t)
+			return fmt.Sprintf("the method belongs to the embedded %s, so give %s its own; ", field.Type, t)
 		}
 	}
 	return ""

@@ -64,7 +64,7 @@ type (
 	descSkip     struct{ N, M int64 }
 )
 
-var _ = forgets{}.unseen // else nothing but reflection uses it
+var _ = forgets{}.unseen // only reflection uses it otherwise
 
 var skippedElsewhere int64
 
@@ -110,31 +110,31 @@ func (v *skipsValue) Fields(f *Fields)   { f.Int64(&v.N); f.Skip(v.M) }
 func (v *skipsOutside) Fields(f *Fields) { f.Int64(&v.N); f.Skip(&skippedElsewhere) }
 func (v *descSkip) Fields(f *Fields)     { f.Desc().Skip(&v.N); f.Int64(&v.M) }
 
-// refusedType says how a job is refused whose maps emit T: as key, as value, within a pair.
-func refusedType[T any](t *testing.T, name string, words ...string) {
+// refusedType checks that jobs whose maps emit T are refused: as key, as value, within a pair.
+func checkRefused[T any](t *testing.T, name string, words ...string) {
 	t.Run(name, func(t *testing.T) {
-		b := &bench{files: map[string]string{"in": "a\n"}}
+		b := &jobRunner{files: map[string]string{"in": "a\n"}}
 		words = append(words, "job j")
-		fails(t, Sort(Map(Lines(), func(_ *Task, _ string, emit func(T, int64)) error { return nil })).Job("j"), b, append(words, "key")...)
-		fails(t, Sort(Map(Lines(), func(_ *Task, _ string, emit func(string, Pair[int64, Desc[T]])) error { return nil })).Job("j"), b, append(words, "value")...)
-		fails(t, MapOnly(Map(Lines(), func(_ *Task, _ string, emit func(string, T)) error { return nil })).Job("j"), b, words...)
+		checkError(t, Sort(Map(Lines(), func(_ *Task, _ string, emit func(T, int64)) error { return nil })).Job("j"), b, append(words, "key")...)
+		checkError(t, Sort(Map(Lines(), func(_ *Task, _ string, emit func(string, Pair[int64, Desc[T]])) error { return nil })).Job("j"), b, append(words, "value")...)
+		checkError(t, MapOnly(Map(Lines(), func(_ *Task, _ string, emit func(string, T)) error { return nil })).Job("j"), b, words...)
 	})
 }
 
 // TestFieldsLeftOut: a type whose method Fields does not list every field is
-// refused when the job is built, by the names of type and field.
+// refused when the job is built; the error names type and field.
 func TestFieldsLeftOut(t *testing.T) {
-	refusedType[promotes](t, "promoted", "mapreduce.promotes leaves out Extra:", "embedded mapreduce.fieldsBase", "f.Skip(&x.Extra)")
-	refusedType[forgets](t, "unexported", "mapreduce.forgets leaves out unseen:")
-	refusedType[forgetsInside](t, "inside", "mapreduce.forgetsInside leaves out Inner.A, Inner.B, Hash[1]:")
-	refusedType[forgetsWhole](t, "whole", "mapreduce.forgetsWhole leaves out When, Hash, Tags:")
-	refusedType[sometimes](t, "sometimes", "mapreduce.sometimes leaves out Text:")
-	refusedType[skipsValue](t, "skip of a value", "pointer to a field, got int64")
-	refusedType[skipsOutside](t, "skip of another's", "Skip(*int64) names lies outside the value")
-	refusedType[descSkip](t, "desc before skip", "Desc stands before Skip")
+	checkRefused[promotes](t, "promoted", "mapreduce.promotes leaves out Extra:", "embedded mapreduce.fieldsBase", "f.Skip(&x.Extra)")
+	checkRefused[forgets](t, "unexported", "mapreduce.forgets leaves out unseen:")
+	checkRefused[forgetsInside](t, "inside", "mapreduce.forgetsInside leaves out Inner.A, Inner.B, Hash[1]:")
+	checkRefused[forgetsWhole](t, "whole", "mapreduce.forgetsWhole leaves out When, Hash, Tags:")
+	checkRefused[sometimes](t, "sometimes", "mapreduce.sometimes leaves out Text:")
+	checkRefused[skipsValue](t, "skip of a value", "pointer to a field, got int64")
+	checkRefused[skipsOutside](t, "skip of another's", "Skip(*int64) is outside the value")
+	checkRefused[descSkip](t, "desc before skip", "Desc is called before Skip")
 }
 
-// TestFieldsSkipped: what is listed travels, what is skipped does not, and nothing else is asked for.
+// TestFieldsSkipped: listed fields are encoded, skipped ones are not, and no other must be named.
 func TestFieldsSkipped(t *testing.T) {
 	if _, err := derive[promotesAll](); err != nil {
 		t.Error(err)

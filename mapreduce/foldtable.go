@@ -7,25 +7,25 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// folder combines what a map emits in a hash table of encoded keys, beside which
-// the values stand in a plain slice; nothing of them is encoded before the table
-// is full or the split ends. Partitions are computed then, once for a key.
+// foldTable combines map output in a hash table of encoded keys, with the values in a
+// slice. It encodes values and computes partitions only when the table is full or the
+// split ends, once for each key.
 //
-// It costs memory beside the collector's, so it is bounded, and turns itself off
-// when keys hardly repeat.
-type folder[K, V any] struct {
+// Its memory comes on top of the collector's, so it is bounded. It is disabled if keys
+// rarely repeat.
+type foldTable[K, V any] struct {
 	*collect[K, V]
-	f     func(a, b V) V
-	table *shuffle.Table
-	vals  []V
-	most  int // values to hold
-	view  *decoder
+	f         func(a, b V) V
+	table     *shuffle.Table
+	vals      []V
+	maxValues int // flush at this number of values
+	view      *decoder
 
-	since   int64 // records folded since the last flush
-	folded  int64 // records ever folded
-	flushed int64 // records that took their place
-	keys    int64 // bytes of the keys of folded records, less those flushed
-	off     bool
+	sinceFlush int64 // records folded since the last flush
+	folded     int64 // records ever folded
+	flushed    int64 // records that replaced them
+	keyBytes   int64 // bytes of the keys of folded records, less those flushed
+	disabled   bool
 }
 
 const (
@@ -33,25 +33,25 @@ const (
 	foldValueMemory = 16 << 20
 )
 
-func newFolder[K, V any](c *collect[K, V], f func(a, b V) V) (*folder[K, V], error) {
+func newFoldTable[K, V any](c *collect[K, V], f func(a, b V) V) (*foldTable[K, V], error) {
 	var v V
-	most := foldValueMemory / max(int(unsafe.Sizeof(v)), 1)
+	maxValues := foldValueMemory / max(int(unsafe.Sizeof(v)), 1)
 	table, err := shuffle.NewTable(foldTableMemory)
 	if err != nil {
 		return nil, err
 	}
-	return &folder[K, V]{collect: c, f: f, table: table, most: most, view: &decoder{}}, nil
+	return &foldTable[K, V]{collect: c, f: f, table: table, maxValues: maxValues, view: &decoder{}}, nil
 }
 
-func (f *folder[K, V]) close() { f.table.Close() }
+func (f *foldTable[K, V]) close() { f.table.Close() }
 
-func (f *folder[K, V]) emit(k K, v V) {
+func (f *foldTable[K, V]) emit(k K, v V) {
 	if !f.t.open {
-		f.t.refuse(errLateEmit)
+		f.t.rejectLate(errLateEmit)
 		return
 	}
 	key := f.key.encode(&f.kbuf, k)
-	if f.off {
+	if f.disabled {
 		f.put(k, key, v)
 		return
 	}
@@ -60,38 +60,37 @@ func (f *folder[K, V]) emit(k K, v V) {
 		f.makeRoom(k, key, v)
 		return
 	}
-	f.since++
-	f.keys += int64(len(key))
+	f.sinceFlush++
+	f.keyBytes += int64(len(key))
 	if !fresh {
 		f.vals[i] = f.f(f.vals[i], v)
 		return
 	}
 	f.vals = append(f.vals, v)
-	if len(f.vals) >= f.most {
-		f.turnOver()
+	if len(f.vals) >= f.maxValues {
+		f.flushFull()
 	}
 }
 
-// makeRoom emits what the full table has no room for.
-func (f *folder[K, V]) makeRoom(k K, key []byte, v V) {
+// makeRoom emits a record for which the table is full.
+func (f *foldTable[K, V]) makeRoom(k K, key []byte, v V) {
 	alone := f.table.Len() == 0 // a key larger than the whole table
-	f.turnOver()
-	if f.off || alone {
+	f.flushFull()
+	if f.disabled || alone {
 		f.put(k, key, v)
 		return
 	}
 	f.emit(k, v)
 }
 
-// turnOver flushes the table in the middle of a split, where it can be seen
-// whether it is worth its while: collecting a record costs several times as much
-// as looking its key up, so it is unless fewer than one in five is saved.
-func (f *folder[K, V]) turnOver() {
-	f.off = f.since > 0 && int64(f.table.Len())*5 > f.since*4
+// flushFull flushes the full table, and disables it if it saves fewer than one record
+// in five: collecting a record costs several times as much as a lookup.
+func (f *foldTable[K, V]) flushFull() {
+	f.disabled = f.sinceFlush > 0 && int64(f.table.Len())*5 > f.sinceFlush*4
 	f.flush()
 }
 
-func (f *folder[K, V]) flush() {
+func (f *foldTable[K, V]) flush() {
 	var k K
 	for i := range f.table.Len() {
 		if f.t.err != nil {
@@ -106,26 +105,26 @@ func (f *folder[K, V]) flush() {
 			}
 		}
 		f.put(k, key, f.vals[i])
-		f.keys -= int64(len(key))
+		f.keyBytes -= int64(len(key))
 		f.flushed++
 	}
-	f.folded += f.since
-	f.since = 0
+	f.folded += f.sinceFlush
+	f.sinceFlush = 0
 	f.table.Reset()
 	f.vals = f.vals[:0]
 }
 
-// count corrects the counters, which know what the collector was given, by what
-// the table kept from it. The collector combines and counts the rest.
-func (f *folder[K, V]) count() {
-	f.folded += f.since
+// count adds the records that the table combined to the counters. The collector counts
+// the records that it receives.
+func (f *foldTable[K, V]) count() {
+	f.folded += f.sinceFlush
 	var v V
 	size := int64(len(f.value.encode(&f.vbuf, v)))
 	saved := f.folded - f.flushed
 	for name, n := range map[string]int64{
 		wire.CombineInputRecords: saved,
 		wire.MapOutputRecords:    saved,
-		wire.MapOutputBytes:      f.keys + size*saved,
+		wire.MapOutputBytes:      f.keyBytes + size*saved,
 	} {
 		f.t.Counter(wire.TaskCounters, name).Add(n)
 	}

@@ -8,29 +8,29 @@ import (
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
-// Format is how an output's records are written. [Text], [Raw] and [Binary] are
-// there; a format of one's own is made by implementing the two methods.
+// Format encodes the records of an output. Use [Text], [Raw] or [Binary], or implement
+// your own.
 type Format interface {
-	// Name stands in the job's description: lower case, no blanks.
+	// Name identifies the format in the job's description: lower case, no blanks.
 	Name() string
-	// AppendRecord appends one record to dst. Key and value are given as Text would
-	// print them, and are nil where their type is struct{}.
+	// AppendRecord appends one record to dst. Key and value are as Text would print
+	// them, and nil if their type is struct{}.
 	AppendRecord(dst, key, value []byte) []byte
 }
 
-// Text writes a line for a record: key, tab, value. A key or value of type
-// struct{} is left out together with the tab. The property
+// Text writes each record as a line: key, tab, value. It leaves out a key or value of
+// type struct{}, and the tab with it. The property
 // mapreduce.output.textoutputformat.separator replaces the tab.
 type Text struct{}
 
-// Raw writes the bytes of the values, one after the other and nothing between
-// them. Values must be strings or []byte.
+// Raw writes the bytes of the values, with nothing between them. Values must be
+// strings or []byte.
 type Raw struct {
-	Keys bool // write the key's bytes too, before the value's
+	Keys bool // write the bytes of each key before its value
 }
 
-// Binary writes records as [From] and later jobs read them: typed and compact, in
-// files as the shuffle's, whose checksums are verified.
+// Binary writes records as [From] reads them: typed and compact, in segment files with
+// checksums, which the reader verifies.
 type Binary struct{}
 
 func (Text) Name() string { return "text" }
@@ -66,7 +66,7 @@ func (Binary) AppendRecord(dst, key, value []byte) []byte {
 	return mrruntime.BinaryRecord(dst, key, value)
 }
 
-// newWriter makes the emit of an output: it formats and writes records.
+// newWriter returns the emit of an output, which formats and writes records.
 func newWriter[K, V any](t *Task, output string, key *codec[K], value *codec[V]) (func(K, V), error) {
 	out, err := t.host.open(output)
 	if err != nil {
@@ -83,12 +83,12 @@ func newWriter[K, V any](t *Task, output string, key *codec[K], value *codec[V])
 	case Binary:
 		format = binaryFormat(key, value)
 	default:
-		format = ownFormat(f, key, value)
+		format = customFormat(f, key, value)
 	}
 	var buf []byte
 	return func(k K, v V) {
 		if !t.open {
-			t.refuse(late)
+			t.rejectLate(late)
 			return
 		}
 		buf = format(buf[:0], k, v)
@@ -117,8 +117,8 @@ func binaryFormat[K, V any](key *codec[K], value *codec[V]) func([]byte, K, V) [
 	}
 }
 
-func ownFormat[K, V any](f Format, key *codec[K], value *codec[V]) func([]byte, K, V) []byte {
-	kbuf, vbuf := []byte{}, []byte{} // not nil: nil says that there is none
+func customFormat[K, V any](f Format, key *codec[K], value *codec[V]) func([]byte, K, V) []byte {
+	kbuf, vbuf := []byte{}, []byte{} // not nil, which means a struct{}
 	return func(dst []byte, k K, v V) []byte {
 		kbuf, vbuf = key.text(kbuf[:0], k), value.text(vbuf[:0], v)
 		kt, vt := kbuf, vbuf
@@ -132,7 +132,7 @@ func ownFormat[K, V any](f Format, key *codec[K], value *codec[V]) func([]byte, 
 	}
 }
 
-// checkFormat says why records of these types cannot be written so.
+// checkFormat returns an error if the format cannot write records of these types.
 func checkFormat[K, V any](f Format, k *Codec[K], v *Codec[V]) error {
 	raw, ok := f.(Raw)
 	if !ok {
@@ -147,7 +147,7 @@ func checkFormat[K, V any](f Format, k *Codec[K], v *Codec[V]) error {
 	return nil
 }
 
-// rawType says whether the text of a type is its bytes.
+// rawType reports whether the text of a type is its bytes.
 func rawType[T any]() bool {
 	t := reflect.TypeFor[T]()
 	return t.Kind() == reflect.String || t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8

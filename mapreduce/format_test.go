@@ -53,7 +53,7 @@ func TestOwnInputFormatAndCodec(t *testing.T) {
 		job.Format = csv{}
 		return job
 	}
-	b := &bench{files: map[string]string{"in": "aba"}}
+	b := &jobRunner{files: map[string]string{"in": "aba"}}
 	out, err := b.run(make())
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestOwnInputFormatAndCodec(t *testing.T) {
 	if got, want := mainText(out, "days"), "1970-04-08;2\n1970-04-09;1\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	fails(t, make(), &bench{files: map[string]string{"in": "a!"}}, "file:///w/in", "bad number")
+	checkError(t, make(), &jobRunner{files: map[string]string{"in": "a!"}}, "file:///w/in", "bad number")
 }
 
 type csv struct{}

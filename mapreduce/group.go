@@ -7,29 +7,29 @@ import (
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
-// groups walks through sorted records group by group. A group is the records
-// whose keys are equal, or have the same prefix.
+// groups iterates over sorted records group by group. The keys of a group are equal, or
+// have the same prefix.
 type groups struct {
 	in     mrruntime.Records
 	prefix func(key []byte) (int, error) // nil: the whole key makes the group
 
 	key     []byte // of the current group, a copy
 	started bool
-	waiting bool // in stands at a record that has not been taken
-	inside  bool // the current group may have more records
+	pending bool // the current record of in has not been returned
+	inGroup bool // the current group may have more records
 	n       int64
 	err     error
 }
 
-// nextGroup goes to the next group, past what is left of the current one.
+// nextGroup skips the rest of the current group and goes to the next one.
 func (g *groups) nextGroup() bool {
 	for g.next() {
 	}
 	if !g.started {
 		g.started = true
-		g.waiting = g.in.Next()
+		g.pending = g.in.Next()
 	}
-	if !g.waiting || g.err != nil {
+	if !g.pending || g.err != nil {
 		return false
 	}
 	key := g.in.Key()
@@ -42,24 +42,24 @@ func (g *groups) nextGroup() bool {
 		key = key[:size]
 	}
 	g.key = append(g.key[:0], key...)
-	g.inside = true
+	g.inGroup = true
 	g.n++
 	return true
 }
 
-// next takes the next record of the group.
+// next goes to the next record of the group.
 func (g *groups) next() bool {
 	switch {
-	case !g.inside:
+	case !g.inGroup:
 		return false
-	case g.waiting:
-		g.waiting = false
+	case g.pending:
+		g.pending = false
 		return true
 	case !g.in.Next():
-		g.inside = false
+		g.inGroup = false
 		return false
 	case !g.same(g.in.Key()):
-		g.inside, g.waiting = false, true
+		g.inGroup, g.pending = false, true
 		return false
 	}
 	return true
@@ -69,13 +69,13 @@ func (g *groups) same(key []byte) bool {
 	if g.prefix == nil {
 		return bytes.Equal(key, g.key)
 	}
-	return bytes.HasPrefix(key, g.key) // nested forms tell their end: none is a prefix of another
+	return bytes.HasPrefix(key, g.key) // no nested form is a prefix of another
 }
 
-// rest is the current record's key behind the group's prefix.
+// rest returns the current record's key after the group's prefix.
 func (g *groups) rest() []byte { return g.in.Key()[len(g.key):] }
 
-// readErr is why the records ended.
+// readErr returns the error that ended the records.
 func (g *groups) readErr() error {
 	if err := g.in.Err(); err != nil {
 		return err
@@ -88,32 +88,32 @@ var (
 	errRangeLate  = misuse("the values of a group were ranged over after the group: they can be read until the next group begins or the function returns")
 )
 
-// values is what the author ranges over: the values of one group after the other.
+// values guards the sequences of values that the author ranges over, group by group.
 type values struct {
 	t     *Task
 	g     *groups
-	of    int64 // the group whose values can be read; 0: none
+	group int64 // the group whose values can be read; 0: none
 	ended bool  // a range has seen the end
 }
 
-// begin lets the values of a new group be read, and no other's.
+// begin allows reading the values of a new group, and of no other.
 func (v *values) begin() (group int64) {
-	v.of, v.ended = v.g.n, false
-	return v.of
+	v.group, v.ended = v.g.n, false
+	return v.group
 }
 
-// end lets no values be read until the next group.
-func (v *values) end() { v.of = 0 }
+// end forbids reading values until the next group.
+func (v *values) end() { v.group = 0 }
 
-// current says whether the values of a group can be read.
+// current reports whether the values of a group can be read, and fails the task if not.
 func (v *values) current(group int64) bool {
-	if v.of != group {
+	if v.group != group {
 		v.t.misused(errRangeLate)
 	}
-	return v.of == group
+	return v.group == group
 }
 
-// each calls take for the remaining records of a group, until it returns false.
+// each calls take for the remaining records of a group until take returns false.
 func (v *values) each(group int64, take func() bool) {
 	if !v.current(group) {
 		return
@@ -133,8 +133,8 @@ func (v *values) each(group int64, take func() bool) {
 	v.ended = true
 }
 
-// valuesOf makes the sequence of a group's values. Each group has a sequence of its
-// own, so that one that was kept is known.
+// valuesOf returns a function that makes the sequence of a group's values. Each group
+// has its own, so that a range over an earlier one is detected.
 func valuesOf[V any](v *values, c *codec[V]) func() iter.Seq[V] {
 	d := &decoder{keep: true}
 	each := func(group int64, yield func(V) bool) {

@@ -16,11 +16,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// The harness runs compiled jobs in memory, each map on so many lines of its
-// input, and overwrites every byte slice that the functions are lent as early as
-// they may be: a string or slice kept wrongly changes.
-
-type bench struct {
+// jobRunner runs compiled jobs in memory, with splits of a number of lines. It
+// overwrites every byte slice passed to functions as early as allowed, so that wrongly
+// kept strings and slices change.
+type jobRunner struct {
 	files      map[string]string // by URL below file:///w/
 	inputs     []string          // -input
 	properties map[string]string
@@ -31,8 +30,8 @@ type bench struct {
 	counters map[string]int64         // by name, of all jobs
 }
 
-// run gives the outputs by "job/part-r-00000".
-func (b *bench) run(c bridge.Compiler) (map[string]string, error) {
+// run returns the outputs by "job/part-r-00000".
+func (b *jobRunner) run(c bridge.Compiler) (map[string]string, error) {
 	var jobs []*Job
 	switch c := c.(type) {
 	case *Job:
@@ -50,7 +49,7 @@ func (b *bench) run(c bridge.Compiler) (map[string]string, error) {
 	}
 	b.written, b.counters = make(map[string]*bytes.Buffer), make(map[string]int64)
 	for i := range made.plans {
-		r := &jobRun{bench: b, plan: &made.plans[i], plans: made.plans}
+		r := &jobRun{jobRunner: b, plan: &made.plans[i], plans: made.plans}
 		r.code = made.code(i, func(t *mrruntime.Task) host { return &fakeHost{Task: t, run: r} })
 		if err := r.run(); err != nil {
 			return nil, err
@@ -64,7 +63,7 @@ func (b *bench) run(c bridge.Compiler) (map[string]string, error) {
 }
 
 type jobRun struct {
-	*bench
+	*jobRunner
 	plan  *wire.JobPlan
 	plans []wire.JobPlan
 	code  jobCode
@@ -159,7 +158,7 @@ func (r *jobRun) combine(t *mrruntime.Task, own *fakeCollector, p int, out *fake
 	})
 }
 
-// splits cuts an input's text into splits of so many lines.
+// splits divides the text of an input into splits of r.lines lines.
 func (r *jobRun) splits(in *wire.InputPlan) []*fakeSplit {
 	var splits []*fakeSplit
 	if in.From > 0 {
@@ -222,7 +221,7 @@ func (c *fakeCollector) sorted(p int) []record {
 	return c.parts[p]
 }
 
-// fakeRecords lends every record in the same buffers.
+// fakeRecords returns every record in the same buffers.
 type fakeRecords struct {
 	all        []record
 	key, value []byte
@@ -232,8 +231,8 @@ type fakeRecords struct {
 }
 
 func (r *fakeRecords) Next() bool {
-	clobber(r.key)
-	clobber(r.value)
+	overwrite(r.key)
+	overwrite(r.value)
 	if r.n == len(r.all) {
 		return false
 	}
@@ -251,7 +250,7 @@ func (r *fakeRecords) Key() []byte   { return r.key }
 func (r *fakeRecords) Value() []byte { return r.value }
 func (r *fakeRecords) Err() error    { return r.err }
 
-func clobber(b []byte) {
+func overwrite(b []byte) {
 	for i := range b {
 		b[i] = 0xDB
 	}
@@ -288,7 +287,7 @@ func (s *fakeSplit) Records(size int) iter.Seq[[]byte] {
 			if !yield(buf) {
 				return
 			}
-			clobber(buf)
+			overwrite(buf)
 		}
 	}
 }
@@ -297,7 +296,7 @@ func (s *fakeSplit) Files() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		content := []byte(s.text)
 		yield(s.path, content)
-		clobber(content)
+		overwrite(content)
 	}
 }
 
@@ -316,8 +315,8 @@ func (s *fakeSplit) Binary() iter.Seq2[[]byte, []byte] {
 			if !yield(k, v) {
 				return
 			}
-			clobber(k)
-			clobber(v)
+			overwrite(k)
+			overwrite(v)
 		}
 	}
 }
@@ -365,7 +364,7 @@ func (o fakeOutput) Write(record []byte) error {
 	return nil
 }
 
-// mainText is the main output of the job, its parts in order.
+// mainText returns the main output of the job, its parts in order.
 func mainText(out map[string]string, job string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(mapKeys(out)) {
@@ -376,13 +375,13 @@ func mainText(out map[string]string, job string) string {
 	return b.String()
 }
 
-// same runs a job on splits of every size, with and without its combiner, and
-// wants one output of it.
-func same(t *testing.T, make func() bridge.Compiler, files map[string]string, job, want string) {
+// checkOutput checks that a job has the wanted output on splits of every size, with and
+// without its combiner.
+func checkOutput(t *testing.T, make func() bridge.Compiler, files map[string]string, job, want string) {
 	t.Helper()
 	for _, lines := range []int{0, 1, 2} {
 		for _, noCombine := range []bool{false, true} {
-			b := &bench{files: files, lines: lines, noCombine: noCombine}
+			b := &jobRunner{files: files, lines: lines, noCombine: noCombine}
 			out, err := b.run(make())
 			if err != nil {
 				t.Fatalf("splits of %d lines: %v", lines, err)
@@ -394,8 +393,8 @@ func same(t *testing.T, make func() bridge.Compiler, files map[string]string, jo
 	}
 }
 
-// fails runs a job and wants an error with these words.
-func fails(t *testing.T, c bridge.Compiler, b *bench, words ...string) {
+// checkError runs a job and checks that its error has these words.
+func checkError(t *testing.T, c bridge.Compiler, b *jobRunner, words ...string) {
 	t.Helper()
 	_, err := b.run(c)
 	if err == nil {

@@ -11,23 +11,23 @@ import (
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
-// Input is where a map's records come from. Several maps may read one input.
+// Input is a source of records for maps. Several maps may read one input.
 type Input[R any] struct {
 	spec *inputSpec
 	read func(t *Task, in splitReader) iter.Seq[R]
 }
 
-// inputSpec describes an input, whatever its records.
+// inputSpec describes an input without its record type.
 type inputSpec struct {
 	format     string
-	own        mrruntime.Format // nil: what the name says
+	custom     mrruntime.Format // nil: the built-in format of that name
 	recordSize int
-	paths      []string // none: -input
-	from       stage    // the stage whose result is read
+	paths      []string // empty: -input
+	from       stage    // reads the result of this stage
 	err        error
 }
 
-// recordSource is the part of splitReader that inputs are made of.
+// recordSource is the part of splitReader that reads records.
 type recordSource interface {
 	Lines() iter.Seq[string]
 	Records(size int) iter.Seq[[]byte]
@@ -35,16 +35,17 @@ type recordSource interface {
 	Binary() iter.Seq2[[]byte, []byte]
 }
 
-// Lines reads text line by line, without the line ends, which are LF and CR LF; a
-// CR elsewhere is data. Paths are files, directories (their files, but hidden
-// ones) and globs, as local paths or URLs. Globs are Hadoop's: *, ?, [a-c], [!a], {a,b},
-// and a backslash takes a special character's meaning away; hidden files do not match.
-// {a|b} is the one that is there. (| is not Hadoop's, to which it is a character as
-// others; braces with both , and | are refused.) Without any path, -input is read.
+// Lines reads text line by line. Lines end with LF or CR LF, which are cut off; a CR
+// elsewhere is data. You may keep a line: its memory never changes.
 //
-// Files ending in .gz and .zst are decompressed; those of other codecs and archives are
-// refused by their suffixes. A byte order mark at a file's start belongs to no line.
-// A line is a part of a block that never changes: it may be kept.
+// Paths are local paths or URLs of files, directories and globs; without any path,
+// Lines reads -input. Hidden files in directories are skipped, and globs do not match
+// them. Globs are Hadoop's: *, ?, [a-c], [!a], {a,b}, and a backslash before a special
+// character. In addition, {a|b} is the one of a and b that exists; braces with both
+// , and | are refused. (To Hadoop, | is an ordinary character.)
+//
+// Files ending in .gz and .zst are decompressed. Suffixes of other codecs and of
+// archives are refused. A byte order mark at the start of a file is skipped.
 func Lines(paths ...string) Input[string] {
 	return Input[string]{
 		spec: &inputSpec{format: "lines", paths: paths},
@@ -52,10 +53,10 @@ func Lines(paths ...string) Input[string] {
 	}
 }
 
-// KeyValues reads text line by line as key and value, divided at the first tab,
-// or the first character of the property
-// mapreduce.input.keyvaluelinerecordreader.key.value.separator. A line without
-// one is all key. Paths are as for [Lines].
+// KeyValues reads text line by line and splits each line at its first tab into key and
+// value. A line without a tab is all key. The first character of the property
+// mapreduce.input.keyvaluelinerecordreader.key.value.separator replaces the tab.
+// Paths are as for [Lines].
 func KeyValues(paths ...string) Input[Pair[string, string]] {
 	return Input[Pair[string, string]]{
 		spec: &inputSpec{format: "keyvalues", paths: paths},
@@ -88,8 +89,8 @@ func Records(size int, paths ...string) Input[[]byte] {
 	}
 }
 
-// Files reads whole files: A is the file's URL, B its content, valid until the
-// next one. Paths are as for [Lines]; archives are read as they are.
+// Files reads whole files: A is the file's URL, B its content, which is valid until the
+// next one. Paths are as for [Lines], but archives are read as they are.
 func Files(paths ...string) Input[Pair[string, []byte]] {
 	return Input[Pair[string, []byte]]{
 		spec: &inputSpec{format: "files", paths: paths},
@@ -105,12 +106,12 @@ func Files(paths ...string) Input[Pair[string, []byte]] {
 	}
 }
 
-// From reads what another job of the same [Flow] wrote, as it emitted it. That
-// job's records are kept in a temporary place unless it has an Output.
+// From reads the result of another job of the same [Flow], typed as that job emitted
+// it. The result is temporary unless that job has an Output.
 func From[K, V any](r *Result[K, V]) Input[Pair[K, V]] {
 	spec := &inputSpec{format: Binary{}.Name()}
 	if r == nil || r.stage == nil {
-		spec.err = fmt.Errorf("From was given a result that no job makes")
+		spec.err = fmt.Errorf("From was called with a result that no job writes")
 		return Input[Pair[K, V]]{spec: spec}
 	}
 	spec.from = r.stage
@@ -140,19 +141,19 @@ func From[K, V any](r *Result[K, V]) Input[Pair[K, V]] {
 	}
 }
 
-// NewInput reads a format of one's own, known by its name. Read is called for
-// each piece of a file that a map is to read, and gives the records that begin in
-// the piece, which may end beyond it; the file is read through the io.ReaderAt,
-// which is not decompressed. A record may be valid until the next one only. An
-// error fails the attempt. Paths are as for [Lines]. See [InputOf] for a format that
-// cuts files itself.
+// NewInput reads your own format; name identifies it in the job's description. A map
+// calls read for each of its pieces of files. Read returns the records that begin in
+// the piece, even if they end beyond it; a record is valid until the next one.
+//
+// The io.ReaderAt reads the whole file and does not decompress it. An error fails the
+// attempt. Paths are as for [Lines]. See [InputOf] for a format that splits files itself.
 func NewInput[R any](name string, read func(Split, io.ReaderAt) iter.Seq2[R, error], paths ...string) Input[R] {
 	spec := &inputSpec{format: name, paths: paths}
 	if name == "" || mrruntime.BuiltIn(name) {
 		spec.err = fmt.Errorf("input format %q: the name is empty or taken", name)
 	}
 	if read == nil {
-		spec.err = fmt.Errorf("input format %q: no function to read it", name)
+		spec.err = fmt.Errorf("input format %q: the read function is nil", name)
 	}
 	return Input[R]{
 		spec: spec,
@@ -164,7 +165,7 @@ func NewInput[R any](name string, read func(Split, io.ReaderAt) iter.Seq2[R, err
 						t.fail(err)
 						return
 					}
-					more := ownRecords(t, in, read(splitOf(c), f), c.Path, yield)
+					more := customRecords(t, in, read(splitOf(c), f), c.Path, yield)
 					if err := f.Close(); err != nil {
 						t.fail(fmt.Errorf("close %s: %w", c.Path, err))
 					}
@@ -177,26 +178,26 @@ func NewInput[R any](name string, read func(Split, io.ReaderAt) iter.Seq2[R, err
 	}
 }
 
-// InputFormat is a format of one's own that cuts files itself: at the blocks of a
-// container, say, or a number of records.
+// InputFormat is your own format that splits files itself, for instance at the blocks
+// of a container, or after a number of records.
 type InputFormat[R any] interface {
-	// Name stands in the job's description: lower case, no blanks.
+	// Name identifies the format in the job's description: lower case, no blanks.
 	Name() string
-	// Splits gives the pieces of files that each map reads, one after the other: of each
-	// its Path, Offset and Length. What no piece has is not read. It is called once, before
-	// the maps, with all files that the paths stand for.
+	// Splits returns, for each map, the pieces of files that it reads in this order.
+	// Set Path, Offset and Length. Bytes outside all pieces are not read. It runs once,
+	// before the maps, with all files that the paths match.
 	Splits(files []File) ([][]Split, error)
-	// Read gives the records of a piece, as the function of [NewInput] does.
+	// Read returns the records of a piece, as the function of [NewInput] does.
 	Read(Split, io.ReaderAt) iter.Seq2[R, error]
 }
 
-// File is one of the files that the paths of an input stand for.
+// File is one of the files that the paths of an input match.
 type File = mrruntime.File
 
-// InputOf reads a format of one's own. Paths are as for [Lines].
+// InputOf reads your own format. Paths are as for [Lines].
 func InputOf[R any](f InputFormat[R], paths ...string) Input[R] {
 	in := NewInput(f.Name(), f.Read, paths...)
-	in.spec.own = mrruntime.Cut(func(files []File) ([][]mrruntime.Chunk, error) {
+	in.spec.custom = mrruntime.Cut(func(files []File) ([][]mrruntime.Chunk, error) {
 		splits, err := f.Splits(files)
 		cut := make([][]mrruntime.Chunk, len(splits))
 		for i, split := range splits {
@@ -209,7 +210,7 @@ func InputOf[R any](f InputFormat[R], paths ...string) Input[R] {
 	return in
 }
 
-func ownRecords[R any](t *Task, in splitReader, records iter.Seq2[R, error], path string, yield func(R) bool) (more bool) {
+func customRecords[R any](t *Task, in splitReader, records iter.Seq2[R, error], path string, yield func(R) bool) (more bool) {
 	for rec, err := range records {
 		if err != nil {
 			t.fail(fmt.Errorf("read %s: %w", path, err))

@@ -11,14 +11,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// masked is a container of letters: groups that each begin with a mask of their letters,
-// and in the file's last byte the size of a group. No group can be read from its middle.
+// masked is a container format: groups of letters, each after a mask for them. The last
+// byte of the file is the size of a group. No group can be read from its middle.
 type masked struct{}
 
 func (masked) Name() string { return "masked" }
 
 func (masked) Splits(files []mapreduce.File) (splits [][]mapreduce.Split, err error) {
-	var last []mapreduce.Split // a map reads two groups, of whatever files
+	var last []mapreduce.Split // a map reads two groups, of one file or two
 	for _, f := range files {
 		in, err := f.Open()
 		if err != nil {
@@ -68,7 +68,7 @@ func mask(size int, groups ...string) string {
 	return string(append(file, byte(size)))
 }
 
-// TestInputOf: a format of another package cuts files by what is in them. A total order
+// TestInputOf: a format of another package splits files by their content. A total order
 // samples whole pieces.
 func TestInputOf(t *testing.T) {
 	files := map[string]string{"1": mask(4, "abc", "bca", "aaa"), "2": mask(3, "zz", "ab")}

@@ -6,43 +6,46 @@ import (
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
-// Job is a result with a name, and settings that need no types.
+// Job is a result with a name and settings.
 type Job struct {
 	Name string
 
-	// Reduces is the number of reduce tasks and so of main output files; 0 leaves
-	// it to the property mapreduce.job.reduces, whose default is 1. A property
-	// given with -D wins. See [MapOnly] for a job without reduces.
+	// Reduces is the number of reduce tasks, and so of main output files. 0 means the
+	// property mapreduce.job.reduces, whose default is 1. A property given with -D
+	// wins. See [MapOnly] for a job without reduces.
 	Reduces int
 
 	// FixedReduces, instead of Reduces, is for a job that is right with this number
-	// alone, such as 1 for the ten largest of all: another given with -D is refused.
+	// only, such as 1 for the ten largest of all. Another number given with -D is refused.
 	FixedReduces int
 
-	Properties map[string]string // by name, as with -D NAME=VALUE and -D JOB:NAME=VALUE, which win
-	Files      map[string]string // side files for [Task.File]: name to path, as for [Lines]
-	Outputs    []string          // outputs for [Write], letters and digits each
+	Properties map[string]string // value by name; -D NAME=VALUE and -D JOB:NAME=VALUE win
+	Files      map[string]string // side files for [Task.File]: path by name; paths are as for [Lines]
+	Outputs    []string          // names of outputs for [Write], of letters and digits
 	Output     string            // the output directory; empty: see [Main]
-	Format     Format            // of all outputs; nil: Text, or Binary for a later job alone
+	Format     Format            // of all outputs; nil: Text, or Binary if a later job reads the result
 
 	stage stage
 }
 
-// Flow is several jobs run as one submission. A job that reads another's result
-// by [From] starts when that has ended; the order of Jobs says nothing. A flow has
-// one deadline, SLA, weight, priority, batch and pool. A job that fails or is killed
-// takes the others with it; only those that have ended, or are moving their files
-// into place, keep their outputs. Results that have no Output are kept in the
-// cluster's staging directory, in the format that [From] reads, until the flow has
-// ended; with the property quern.flow.keep, of one job or all, in a directory of the
-// flow's output. They are not made anew: when files of theirs are lost, which only
-// that file system can do, the job that reads them fails and names the first one.
+// Flow is several jobs that run as one submission, with one deadline, SLA, weight,
+// priority, batch and pool. A job that reads another's result with [From] starts when
+// that job has ended; the order of Jobs does not matter.
+//
+// If one job fails or is killed, the whole flow stops. Only jobs that have ended, or
+// are committing, keep their outputs.
+//
+// A result that only later jobs read, and that has no Output, is kept in the cluster's
+// staging directory until the flow ends. With the property quern.flow.keep, set for
+// one job or for all, it is kept in a directory of the flow's output instead. If the
+// file system loses such a file, the job that reads it fails and names the file: the
+// flow does not recompute it.
 type Flow struct {
 	Name string
 	Jobs []*Job
 }
 
-// Job makes a job that writes the result.
+// Job returns a job that writes the result.
 func (r *Result[K, V]) Job(name string) *Job {
 	j := &Job{Name: name}
 	if r != nil {
@@ -51,7 +54,7 @@ func (r *Result[K, V]) Job(name string) *Job {
 	return j
 }
 
-// jobSpec is what a job's code knows of its job.
+// jobSpec is the part of a job's description that its functions need.
 type jobSpec struct {
 	format    Format
 	outputs   []string
@@ -59,18 +62,18 @@ type jobSpec struct {
 	host      func(*mrruntime.Task) host
 }
 
-// Number is a type that can be added up.
+// Number is any type with addition.
 type Number interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 |
 		~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }
 
-// Sum adds; pass it to [Fold] or Combine by its name. Sums of floating-point
-// numbers depend on the order of adding, which is not fixed.
+// Sum adds two values, for [Fold] or Combine. The order of additions is not fixed, so
+// sums of floating-point numbers may differ between runs.
 func Sum[N Number](a, b N) N { return a + b }
 
-// Min is the smaller one; pass it to [Fold] or Combine by its name.
+// Min returns the smaller value, for [Fold] or Combine.
 func Min[T cmp.Ordered](a, b T) T { return min(a, b) }
 
-// Max is the larger one; pass it to [Fold] or Combine by its name.
+// Max returns the larger value, for [Fold] or Combine.
 func Max[T cmp.Ordered](a, b T) T { return max(a, b) }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// order puts every job behind those whose results it reads, and else keeps the
-// order it was given in.
+// order sorts the jobs: each comes after the jobs that it reads, and otherwise the
+// given order stays.
 func (c *compilation) order(jobs []*Job) error {
 	writers, err := writersOf(jobs)
 	if err != nil {
@@ -21,11 +21,11 @@ func (c *compilation) order(jobs []*Job) error {
 		}
 	}
 	c.jobs = o.jobs
-	c.settle()
+	c.chooseFormats()
 	return nil
 }
 
-// writersOf is the job that writes each result. Names of jobs must tell them apart.
+// writersOf returns the job that writes each result, and checks that names are unique.
 func writersOf(jobs []*Job) (map[stage]*Job, error) {
 	writers := make(map[stage]*Job)
 	names := make(map[string]bool)
@@ -40,28 +40,28 @@ func writersOf(jobs []*Job) (map[stage]*Job, error) {
 			return nil, fmt.Errorf("two jobs are named %s", j.Name)
 		}
 		if other := writers[j.stage]; other != nil {
-			return nil, fmt.Errorf("jobs %s and %s are made of one result", other.Name, j.Name)
+			return nil, fmt.Errorf("jobs %s and %s write the same result", other.Name, j.Name)
 		}
 		names[j.Name], writers[j.stage] = true, j
 	}
 	return writers, nil
 }
 
-// ordering puts jobs in order.
+// ordering is a topological sort of jobs.
 type ordering struct {
 	writers map[stage]*Job
 	placed  map[*Job]bool
-	waiting []string // jobs that are being placed, each reading the next
+	chain   []string // jobs that are being placed; each reads the next
 	jobs    []*Job   // in order
 }
 
-// place puts a job behind what it reads, which it places first.
+// place appends a job after the jobs that it reads.
 func (o *ordering) place(j *Job) error {
 	if o.placed[j] {
 		return nil
 	}
 	o.placed[j] = true
-	o.waiting = append(o.waiting, j.Name)
+	o.chain = append(o.chain, j.Name)
 	for _, in := range j.stage.inputs() {
 		if in.from == nil {
 			continue
@@ -70,42 +70,42 @@ func (o *ordering) place(j *Job) error {
 		if before == nil {
 			return fmt.Errorf("job %s reads the result of a job that is not in its flow", j.Name)
 		}
-		// Results are made before what reads them, unless pairs are assigned anew.
-		if i := slices.Index(o.waiting, before.Name); i >= 0 {
-			return fmt.Errorf("jobs wait for each other: %s", strings.Join(append(o.waiting[i:], before.Name), " reads "))
+		// Cycles are possible only if the author assigns to a *Pairs after its first use.
+		if i := slices.Index(o.chain, before.Name); i >= 0 {
+			return fmt.Errorf("jobs wait for each other: %s", strings.Join(append(o.chain[i:], before.Name), " reads "))
 		}
 		if err := o.place(before); err != nil {
 			return err
 		}
 	}
-	o.waiting = o.waiting[:len(o.waiting)-1]
+	o.chain = o.chain[:len(o.chain)-1]
 	o.jobs = append(o.jobs, j)
 	return nil
 }
 
-// settle finds out which results are read within the flow, and the formats.
-func (c *compilation) settle() {
-	c.read = make([]bool, len(c.jobs))
+// chooseFormats finds the results that other jobs read, and sets default formats.
+func (c *compilation) chooseFormats() {
+	c.isRead = make([]bool, len(c.jobs))
 	for _, j := range c.jobs {
 		c.stages = append(c.stages, j.stage)
 		c.formats = append(c.formats, j.Format)
 		for _, in := range j.stage.inputs() {
 			if in.from != nil {
-				c.read[c.writer(in.from)] = true
+				c.isRead[c.writerOf(in.from)] = true
 			}
 		}
 	}
 	for i := range c.jobs {
 		switch {
-		case c.formats[i] == nil && c.read[i]:
+		case c.formats[i] == nil && c.isRead[i]:
 			c.formats[i] = Binary{}
-		case c.formats[i] == nil, c.Text && !c.read[i]:
+		case c.formats[i] == nil, c.Text && !c.isRead[i]:
 			c.formats[i] = Text{}
 		}
 	}
 }
 
-// writer is the index of the job that writes a result.
-func (c *compilation) writer(result stage) int {
+// writerOf returns the index of the job that writes a result.
+func (c *compilation) writerOf(result stage) int {
 	return slices.IndexFunc(c.jobs, func(j *Job) bool { return j.stage == result })
 }

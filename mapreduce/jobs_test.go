@@ -12,7 +12,7 @@ import (
 	"github.com/quernmr/quern/mapreduce/internal/bridge"
 )
 
-// Jobs of the kinds that people write, each as short as its author would have it.
+// Typical jobs, each as short as an author would write it.
 
 func wordPairs(paths ...string) *Pairs[string, int64] {
 	return Map(Lines(paths...), func(_ *Task, line string, emit func(string, int64)) error {
@@ -26,9 +26,9 @@ func wordPairs(paths ...string) *Pairs[string, int64] {
 const poem = "b a b\nc b a\n\na\n"
 
 func TestWordCount(t *testing.T) {
-	same(t, func() bridge.Compiler { return Fold(wordPairs(), Sum).Job("wc") }, map[string]string{"in": poem}, "wc", "a\t3\nb\t3\nc\t1\n")
+	checkOutput(t, func() bridge.Compiler { return Fold(wordPairs(), Sum).Job("wc") }, map[string]string{"in": poem}, "wc", "a\t3\nb\t3\nc\t1\n")
 
-	b := &bench{files: map[string]string{"in": poem}}
+	b := &jobRunner{files: map[string]string{"in": poem}}
 	if _, err := b.run(Fold(wordPairs(), Sum).Job("wc")); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestWordCount(t *testing.T) {
 
 // TestHashPartition: keys go where Hadoop's HashPartitioner puts them.
 func TestHashPartition(t *testing.T) {
-	b := &bench{files: map[string]string{"in": poem}}
+	b := &jobRunner{files: map[string]string{"in": poem}}
 	job := Fold(wordPairs(), Sum).Job("wc")
 	job.Reduces = 3
 	out, err := b.run(job)
@@ -56,10 +56,10 @@ func TestHashPartition(t *testing.T) {
 	}
 }
 
-// TestZeros: as keys, -0 and 0 are two and NaN is one, in the order of Hadoop's
-// DoubleWritable and FloatWritable, and in one partition as there.
+// TestZeros: -0 and 0 are two keys and all NaNs one, ordered and partitioned as Hadoop's
+// DoubleWritable and FloatWritable.
 func TestZeros(t *testing.T) {
-	b := &bench{files: map[string]string{"in": "0\n-0\nnan\n1\n-0\n0\n0\n-1\nNaN\n"}}
+	b := &jobRunner{files: map[string]string{"in": "0\n-0\nnan\n1\n-0\n0\n0\n-1\nNaN\n"}}
 	const want = "-0.0\t2\n0.0\t3\n"
 	for name, job := range map[string]*Job{"double": Fold(numbered[float64](), Sum).Job("j"), "float": Fold(numbered[float32](), Sum).Job("j")} {
 		job.Reduces = 1
@@ -74,7 +74,7 @@ func TestZeros(t *testing.T) {
 	}
 }
 
-// numbered is the number in each line, with 1.
+// numbered emits the number in each line with 1.
 func numbered[F float32 | float64]() *Pairs[F, int64] {
 	return Map(Lines(), func(_ *Task, line string, emit func(F, int64)) error {
 		f, err := strconv.ParseFloat(line, 64)
@@ -102,7 +102,7 @@ func TestSecondarySort(t *testing.T) {
 		job.Reduces = 2
 		return job
 	}
-	same(t, visits, map[string]string{"in": "u2 9 x\nu 10 b\nu2 -5 y\nu 2 a\nu 30 c\n"}, "visits", "u\t2a 10b 30c\nu2\t-5y 9x\n")
+	checkOutput(t, visits, map[string]string{"in": "u2 9 x\nu 10 b\nu2 -5 y\nu 2 a\nu 30 c\n"}, "visits", "u\t2a 10b 30c\nu2\t-5y 9x\n")
 }
 
 type order struct{ ID, Amount int64 }
@@ -140,7 +140,7 @@ func TestJoin(t *testing.T) {
 		}).Job("join")
 	}
 	files := map[string]string{"customers": "2|bob\n1|ann\n3|cid\n2|bea\n", "orders": "7|2|100\n8|1|5\n9|2|11\n10|4|1\n11|2|1000\n"}
-	same(t, make, files, "join", "ann\t0\t5\nbob\t0\t1111\nbea\t0\t1111\ncid\t0\t0\nnobody4\t0\t1\n")
+	checkOutput(t, make, files, "join", "ann\t0\t5\nbob\t0\t1111\nbea\t0\t1111\ncid\t0\t0\nnobody4\t0\t1\n")
 }
 
 func TestTotalOrder(t *testing.T) {
@@ -149,7 +149,7 @@ func TestTotalOrder(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("%03d", i*7919%500))
 		want = append(want, fmt.Sprintf("%03d", i))
 	}
-	b := &bench{files: map[string]string{"in": strings.Join(lines, "\n") + "\n"}, lines: 50, properties: map[string]string{"mapreduce.job.reduces": "4"}}
+	b := &jobRunner{files: map[string]string{"in": strings.Join(lines, "\n") + "\n"}, lines: 50, properties: map[string]string{"mapreduce.job.reduces": "4"}}
 	out, err := b.run(Sort(Map(Lines(), func(_ *Task, line string, emit func(string, struct{})) error {
 		emit(line, struct{}{})
 		return nil
@@ -167,9 +167,9 @@ func TestTotalOrder(t *testing.T) {
 	}
 }
 
-// TestTotalOrderKeepsGroups: a cut within a group of ReduceSorted does not part it.
+// TestTotalOrderKeepsGroups: a cut within a group of ReduceSorted does not divide it.
 func TestTotalOrderKeepsGroups(t *testing.T) {
-	b := &bench{files: map[string]string{"in": strings.Repeat("a b b b c\n", 40)}, lines: 7, properties: map[string]string{"mapreduce.job.reduces": "5"}}
+	b := &jobRunner{files: map[string]string{"in": strings.Repeat("a b b b c\n", 40)}, lines: 7, properties: map[string]string{"mapreduce.job.reduces": "5"}}
 	pairs := MapSplit(Lines(), func(_ *Task, lines iter.Seq[string], emit func(Pair[string, int64], int64)) error {
 		n := int64(0)
 		for line := range lines {
@@ -196,7 +196,7 @@ func TestTotalOrderKeepsGroups(t *testing.T) {
 	}
 }
 
-// TestFoldStrings: values that point into lent bytes fold right.
+// TestFoldStrings: values that point into decoded bytes are folded correctly.
 func TestFoldStrings(t *testing.T) {
 	first := func() bridge.Compiler {
 		return Fold(Map(KeyValues(), func(_ *Task, kv Pair[string, string], emit func(string, string)) error {
@@ -204,7 +204,7 @@ func TestFoldStrings(t *testing.T) {
 			return nil
 		}), Min).Job("first")
 	}
-	same(t, first, map[string]string{"in": "x\tpear\ny\tfig\nx\tapple\nx\tkiwi\nz\n"}, "first", "x\tapple\ny\tfig\nz\t\n")
+	checkOutput(t, first, map[string]string{"in": "x\tpear\ny\tfig\nx\tapple\nx\tkiwi\nz\n"}, "first", "x\tapple\ny\tfig\nz\t\n")
 	longest := func() bridge.Compiler {
 		return Fold(Map(KeyValues(), func(_ *Task, kv Pair[string, string], emit func(string, []byte)) error {
 			emit(kv.A, []byte(kv.B))
@@ -216,7 +216,7 @@ func TestFoldStrings(t *testing.T) {
 			return b
 		}).Job("longest")
 	}
-	same(t, longest, map[string]string{"in": "x\tpear\ny\tfig\nx\tapple\nx\tkiwi\n"}, "longest", "x\tapple\ny\tfig\n")
+	checkOutput(t, longest, map[string]string{"in": "x\tpear\ny\tfig\nx\tapple\nx\tkiwi\n"}, "longest", "x\tapple\ny\tfig\n")
 }
 
 func TestNamedOutputs(t *testing.T) {
@@ -236,7 +236,7 @@ func TestNamedOutputs(t *testing.T) {
 		job.Outputs = []string{"bad", "odd"}
 		return job
 	}
-	b := &bench{files: map[string]string{"in": "1\nx\n2\n"}}
+	b := &jobRunner{files: map[string]string{"in": "1\nx\n2\n"}}
 	out, err := b.run(make())
 	if err != nil {
 		t.Fatal(err)
@@ -252,7 +252,7 @@ func TestNamedOutputs(t *testing.T) {
 	}
 	job := make()
 	job.Outputs = []string{"bad"}
-	fails(t, job, b, "odd", "Job.Outputs", "bad")
+	checkError(t, job, b, "odd", "Job.Outputs", "bad")
 }
 
 func grepFlow(pattern string) *Flow {
@@ -267,13 +267,13 @@ func grepFlow(pattern string) *Flow {
 		emit(Descending(c.B), c.A)
 		return nil
 	})
-	// The order of jobs says nothing.
+	// The order of jobs does not matter.
 	return &Flow{Name: "grep", Jobs: []*Job{Sort(byCount).Job("grep-sort"), counts.Job("grep-search")}}
 }
 
 func TestFlow(t *testing.T) {
 	files := map[string]string{"in": "b a b\nc b a\nbb\n"}
-	same(t, func() bridge.Compiler { return grepFlow("[a-c]") }, files, "grep-sort", "5\tb\n2\ta\n1\tc\n")
+	checkOutput(t, func() bridge.Compiler { return grepFlow("[a-c]") }, files, "grep-sort", "5\tb\n2\ta\n1\tc\n")
 	c, err := grepFlow("x").Compile(bridge.Settings{Inputs: []string{"in"}, Output: "hdfs://nn/out", Dir: "/w"})
 	if err != nil {
 		t.Fatal(err)
@@ -301,7 +301,7 @@ func TestReduceAll(t *testing.T) {
 			var all []count
 			for w, ones := range groups {
 				if w == "c" {
-					continue // values that nobody reads are skipped
+					continue // unread values are skipped
 				}
 				c := count{w: w}
 				for one := range ones {
@@ -316,10 +316,10 @@ func TestReduceAll(t *testing.T) {
 			return nil
 		}).Job("top")
 	}
-	same(t, top, map[string]string{"in": "x yy x\nc c c c c\nyy zzz x\n"}, "top", "x\t3\nyy\t2\n")
+	checkOutput(t, top, map[string]string{"in": "x yy x\nc c c c c\nyy zzz x\n"}, "top", "x\t3\nyy\t2\n")
 }
 
-// TestValuesInPieces: a range that was left goes on where it stopped.
+// TestValuesInPieces: after a break, a second range continues where the first stopped.
 func TestValuesInPieces(t *testing.T) {
 	job := Reduce(wordPairs(), func(_ *Task, w string, ones iter.Seq[int64], emit func(string, string)) error {
 		first, rest := 0, 0
@@ -336,7 +336,7 @@ func TestValuesInPieces(t *testing.T) {
 		emit(w, fmt.Sprint(first, "+", rest))
 		return nil
 	}).Job("j")
-	same(t, func() bridge.Compiler { return job }, map[string]string{"in": "a b b c c c d d d d\n"}, "j", "a\t1+0\nb\t2+0\nc\t2+1\nd\t2+2\n")
+	checkOutput(t, func() bridge.Compiler { return job }, map[string]string{"in": "a b b c c c d d d d\n"}, "j", "a\t1+0\nb\t2+0\nc\t2+1\nd\t2+2\n")
 }
 
 func TestCombineGroup(t *testing.T) {
@@ -362,7 +362,7 @@ func TestCombineGroup(t *testing.T) {
 			return nil
 		}).Job("average")
 	}
-	same(t, average, map[string]string{"in": "x\t1\ny\t100\nx\t2\nx\t4.5\n"}, "average", "x\t2.5\ny\t100.0\n")
+	checkOutput(t, average, map[string]string{"in": "x\t1\ny\t100\nx\t2\nx\t4.5\n"}, "average", "x\t2.5\ny\t100.0\n")
 }
 
 func TestRecordsRaw(t *testing.T) {
@@ -375,10 +375,10 @@ func TestRecordsRaw(t *testing.T) {
 		job.Format = Raw{Keys: true}
 		return job
 	}
-	same(t, make, map[string]string{"in": "bb01aa\n2ba\x00\t"}, "sort", "aa\n2ba\x00\tbb01")
+	checkOutput(t, make, map[string]string{"in": "bb01aa\n2ba\x00\t"}, "sort", "aa\n2ba\x00\tbb01")
 	job := Sort(wordPairs()).Job("j")
 	job.Format = Raw{}
-	fails(t, job, &bench{}, "raw", "int64")
+	checkError(t, job, &jobRunner{}, "raw", "int64")
 }
 
 func TestFilesAndMerge(t *testing.T) {
@@ -401,12 +401,12 @@ func TestFilesAndMerge(t *testing.T) {
 			return nil
 		}).Job("index")
 	}
-	same(t, inverted, map[string]string{"a": "x y", "b": "y y", "in": "z\nx\n"}, "index", "x\ta,in\ny\ta,b\nz\tin\n")
+	checkOutput(t, inverted, map[string]string{"a": "x y", "b": "y y", "in": "z\nx\n"}, "index", "x\ta,in\ny\ta,b\nz\tin\n")
 }
 
 // TestPartition: an author's partition, and zero reduces by property.
 func TestPartition(t *testing.T) {
-	b := &bench{files: map[string]string{"in": poem}, properties: map[string]string{"mapreduce.job.reduces": "2"}}
+	b := &jobRunner{files: map[string]string{"in": poem}, properties: map[string]string{"mapreduce.job.reduces": "2"}}
 	make := func(add int) *Job {
 		return Fold(wordPairs().Partition(func(w string, n int) int { return int(w[0]-'a')%n + add }), Sum).Job("wc")
 	}
@@ -417,7 +417,7 @@ func TestPartition(t *testing.T) {
 	if out["wc/part-r-00000"] != "a\t3\nc\t1\n" || out["wc/part-r-00001"] != "b\t3\n" {
 		t.Errorf("got %q", out)
 	}
-	fails(t, make(1), b, "partition 2 of key b", "0 to 1")
+	checkError(t, make(1), b, "partition 2 of key b", "0 to 1")
 	b.properties = map[string]string{"mapreduce.job.reduces": "0"}
 	out, err = b.run(make(0))
 	if err != nil {
@@ -428,11 +428,11 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// TestFolderTurnsOver: more keys than the table holds, repeating and not.
-func TestFolderTurnsOver(t *testing.T) {
+// TestFoldTableFlushes: more keys than the table holds, repeating and not.
+func TestFoldTableFlushes(t *testing.T) {
 	const n = 400_000
 	for _, distinct := range []int{n, n / 4, 1000} {
-		var b bench
+		var b jobRunner
 		b.files = map[string]string{"in": "go\n"}
 		out, err := b.run(Fold(Map(Lines(), func(_ *Task, _ string, emit func(string, int64)) error {
 			pad := strings.Repeat("p", 60)

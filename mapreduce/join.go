@@ -7,17 +7,18 @@ import (
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
-// Join brings together two kinds of pairs by key. It calls f for every key on
-// either side, in the order of keys; where a side has none, its sequence is empty.
-// All of as comes before bs, both are streamed and are read once: put the smaller
-// side first, where it has to be kept.
+// Join calls f for every key of a or b, in the order of keys, with the values of both
+// sides. The sequence of a side without the key is empty.
+//
+// Both sequences are streamed and can be read once, as before bs. Put the smaller side
+// first if you have to keep its values in memory.
 func Join[K, A, B, KO, VO any](a *Pairs[K, A], b *Pairs[K, B], f func(t *Task, key K, as iter.Seq[A], bs iter.Seq[B], emit func(KO, VO)) error) *Result[KO, VO] {
-	a, b = given(a, f == nil, "Join"), given(b, false, "Join")
+	a, b = requirePairs(a, f == nil, "Join"), requirePairs(b, false, "Join")
 	if (a.partition == nil) != (b.partition == nil) {
-		a = a.wrong("Join needs Partition on both sides or on neither")
+		a = a.withError("Join needs Partition on both sides or on neither")
 	}
 	if a.key != b.key {
-		a = a.wrong("Join needs one Codec of the key on both sides")
+		a = a.withError("Join needs one Codec of the key on both sides")
 	}
 	left, right := joinShape(a.key, leftSide), joinShape(a.key, rightSide)
 	if a.total != b.total {
@@ -40,17 +41,19 @@ func Join[K, A, B, KO, VO any](a *Pairs[K, A], b *Pairs[K, B], f func(t *Task, k
 	})
 }
 
-// sides is what the maps of a join emit.
+// sides describes the map output of a join.
 type sides[K, A, B any] struct {
 	left  shaped[K, A]
 	right shaped[K, B]
 }
 
 func (s sides[K, A, B]) inputs() []*inputSpec { return append(s.left.inputs(), s.right.inputs()...) }
-func (s sides[K, A, B]) wrong() error         { return errors.Join(s.left.wrong(), s.right.wrong()) }
-func (s sides[K, A, B]) combines() bool       { return s.left.combines() || s.right.combines() }
-func (s sides[K, A, B]) ordered() bool        { return s.left.total }
-func (s sides[K, A, B]) alone() stage         { return nil }
+func (s sides[K, A, B]) checkPairs() error {
+	return errors.Join(s.left.checkPairs(), s.right.checkPairs())
+}
+func (s sides[K, A, B]) combines() bool        { return s.left.combines() || s.right.combines() }
+func (s sides[K, A, B]) ordered() bool         { return s.left.total }
+func (s sides[K, A, B]) withoutReduces() stage { return nil }
 
 func (s sides[K, A, B]) pairTypes() (key, value string) {
 	return typeName(s.left.key), typeName(s.left.value) + " or " + typeName(s.right.value)
@@ -68,14 +71,14 @@ func (s sides[K, A, B]) combiner(job *jobSpec) func(*mrruntime.Task) mrruntime.C
 	return joinCombiner(s.left.combiner(job), s.right.combiner(job))
 }
 
-// A key of a join is the nested form of the author's key and the byte of its
-// side, so that the left values of a key come before the right ones.
+// The key of a join is the nested form of the author's key plus a byte for its side, so
+// that the left values of a key come before the right ones.
 const (
 	leftSide  = 0
 	rightSide = 1
 )
 
-// joinShape has the author's keys with the byte of a side; the key alone groups.
+// joinShape adds the byte of a side to the author's keys, and groups without it.
 func joinShape[K any](own *Codec[K], side byte) shape[K] {
 	return shape[K]{
 		key: func() *codec[K] {
@@ -102,12 +105,12 @@ func joinShape[K any](own *Codec[K], side byte) shape[K] {
 	}
 }
 
-// joined is the values of one key on their way through a join.
+// joined guards the values of one key of a join.
 type joined struct {
 	values
-	ended [2]bool // a range has seen the end of the side
-	ahead bool    // g stands at the first right record, which has not been taken
-	right bool    // the left side is over
+	ended        [2]bool // a range has seen the end of the side
+	rightPending bool    // the current record of g is the first right one, not yet returned
+	rightStarted bool    // the left side can no longer be read
 }
 
 func (j *joined) begin() (group int64) {
@@ -117,10 +120,10 @@ func (j *joined) begin() (group int64) {
 
 var errJoinOrder = misuse("the left values of a join were ranged over after the right ones had begun")
 
-// next takes the next record of a side.
+// next goes to the next record of a side.
 func (j *joined) next(side byte) bool {
-	if j.ahead {
-		j.ahead = side == leftSide
+	if j.rightPending {
+		j.rightPending = side == leftSide
 		return side == rightSide
 	}
 	for j.g.next() {
@@ -133,14 +136,14 @@ func (j *joined) next(side byte) bool {
 		case rest[0] == side:
 			return true
 		case side == leftSide:
-			j.ahead = true
+			j.rightPending = true
 			return false
 		}
 	}
 	return false
 }
 
-// sideOf makes the sequence of a side's values of a group.
+// sideOf returns a function that makes the sequence of a side's values of a group.
 func sideOf[V any](j *joined, c *codec[V], side byte) func(group int64) iter.Seq[V] {
 	d := &decoder{keep: true}
 	each := func(group int64, yield func(V) bool) {
@@ -152,8 +155,8 @@ func sideOf[V any](j *joined, c *codec[V], side byte) func(group int64) iter.Seq
 			return
 		}
 		if side == rightSide {
-			j.right = true
-		} else if j.right {
+			j.rightStarted = true
+		} else if j.rightStarted {
 			j.t.fail(errJoinOrder)
 			return
 		}
@@ -174,7 +177,8 @@ func sideOf[V any](j *joined, c *codec[V], side byte) func(group int64) iter.Seq
 	}
 }
 
-// joinCombiner combines each side by its own combiner; a side without one passes.
+// joinCombiner combines each side with its own combiner. Records of a side without one
+// pass unchanged.
 func joinCombiner(left, right func(*mrruntime.Task) mrruntime.CombineFunc) func(*mrruntime.Task) mrruntime.CombineFunc {
 	if left == nil && right == nil {
 		return nil
@@ -189,7 +193,7 @@ func joinCombiner(left, right func(*mrruntime.Task) mrruntime.CombineFunc) func(
 		return func(rt *mrruntime.Task, in mrruntime.Records, emit func(key, value []byte) error) error {
 			run := &sideRun{in: in, more: in.Next()}
 			for run.more {
-				side, ok := run.sideAtHand()
+				side, ok := run.currentSide()
 				if !ok {
 					return errInvalid
 				}
@@ -197,7 +201,7 @@ func joinCombiner(left, right func(*mrruntime.Task) mrruntime.CombineFunc) func(
 				if err := sides[side](rt, run, emit); err != nil {
 					return err
 				}
-				for run.Next() { // a combiner need not read its records to the end
+				for run.Next() { // skip the records that the combiner left
 				}
 			}
 			return in.Err()
@@ -214,16 +218,16 @@ func passRecords(_ *mrruntime.Task, in mrruntime.Records, emit func(key, value [
 	return in.Err()
 }
 
-// sideRun is a run of records of one side.
+// sideRun is a run of records of one side of a join.
 type sideRun struct {
 	in    mrruntime.Records
 	side  byte
-	first bool // the record at hand has not been given
+	first bool // Next has not returned the current record
 	ended bool
-	more  bool // there is a record at hand
+	more  bool // in has a current record
 }
 
-func (r *sideRun) sideAtHand() (side byte, ok bool) {
+func (r *sideRun) currentSide() (side byte, ok bool) {
 	key := r.in.Key()
 	if len(key) == 0 || key[len(key)-1] > rightSide {
 		return 0, false
@@ -241,7 +245,7 @@ func (r *sideRun) Next() bool {
 	}
 	r.more = r.in.Next()
 	if r.more {
-		if side, ok := r.sideAtHand(); ok && side == r.side {
+		if side, ok := r.currentSide(); ok && side == r.side {
 			return true
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// build makes a program of testdata, stripped.
+// build builds a program of testdata, stripped.
 func build(t *testing.T, name string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), name)
@@ -26,7 +26,7 @@ func build(t *testing.T, name string) string {
 	return program
 }
 
-// planOf runs a program for its plan, nil when it gives none.
+// planOf runs a program in plan mode; the plan is nil if it writes none.
 func planOf(t *testing.T, program string, args ...string) (sub *wire.Submission, stderr string, code int) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -44,9 +44,9 @@ func planOf(t *testing.T, program string, args ...string) (sub *wire.Submission,
 	}
 	w.Close()
 	if sub, err = wire.ReadAs[*wire.Submission](r); err != nil {
-		sub = nil // the exit code tells
+		sub = nil // the exit code reports the error
 	}
-	_ = cmd.Wait() // likewise
+	_ = cmd.Wait() // the exit code reports the error
 	return sub, errText.String(), cmd.ProcessState.ExitCode()
 }
 
@@ -90,7 +90,7 @@ func TestModes(t *testing.T) {
 		"too much":      {2, []string{"mapreduce.job.counters.max", "from 0 to 2000"}, []string{"-input", "x", "-output", "y", "-D", "mapreduce.job.counters.max=1000000000"}},
 		"bad property":  {2, []string{"mapreduce.job.reduces", `"many"`}, []string{"-input", "x", "-output", "y", "-D", "mapreduce.job.reduces=many"}},
 		"build error":   {1, []string{"deliberate error"}, []string{"-input", "x", "-output", "y", "-fault", "error"}},
-		"built nothing": {1, []string{"built nothing"}, []string{"-input", "x", "-output", "y", "-fault", "nil"}},
+		"built nothing": {1, []string{"returned nil"}, []string{"-input", "x", "-output", "y", "-fault", "nil"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, stderr, code := planOf(t, program, c.args...)
@@ -119,7 +119,7 @@ func TestModes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if bytes.Contains(data, []byte(marker)) != want {
-				t.Errorf("%s: marker in it is not %v", name, want)
+				t.Errorf("%s: contains the marker: want %v", name, want)
 			}
 		}
 	})
@@ -155,7 +155,7 @@ func testWorker(t *testing.T, program string) {
 	}
 }
 
-// TestPaths: what relative paths are relative to.
+// TestPaths: relative paths are relative to the client's working directory.
 func TestPaths(t *testing.T) {
 	c := &compilation{Settings: bridge.Settings{Dir: "/my [old] ü,files"}}
 	for name, want := range map[string]string{
@@ -186,7 +186,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestImports: what a job's author links is no server.
+// TestImports: a job's program links no server.
 func TestImports(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()
 	if err != nil {

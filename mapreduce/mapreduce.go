@@ -1,6 +1,5 @@
-// Package mapreduce is what the author of a job imports: jobs are Go functions
-// over typed keys and values, which the compiler checks from the input to the
-// output and between jobs.
+// Package mapreduce is the API for authors of jobs. A job is Go functions over typed
+// keys and values. The compiler checks the types from input to output and between jobs.
 //
 // # A first job
 //
@@ -18,113 +17,113 @@
 //		return mapreduce.Fold(words, mapreduce.Sum).Job("wordcount"), nil
 //	}
 //
-// Run with -input and -output, the program starts a cluster of its own on this
-// machine and works with all cores; mrsubmit run hands the same program to a
-// cluster. Package mrtest tests a job in a few lines.
+// Run the program with -input and -output: it starts a cluster inside its own process
+// and uses all cores. The command mrsubmit run submits the same program to a cluster.
+// Package mrtest tests a job in a few lines.
 //
 // # By task
 //
-//   - Read: [Lines], [KeyValues], [Records], [Files]; formats of one's own by
-//     [NewInput] and [InputOf]; another job's result by [From]; several inputs by [Merge] or [Join].
+//   - Read: [Lines], [KeyValues], [Records], [Files]; your own formats, [NewInput] and
+//     [InputOf]; another job's result, [From]; several inputs, [Merge] or [Join].
 //   - Map: [Map]; with setup and cleanup, [MapSplit]; without reduces, [MapOnly].
-//   - Shrink map output: [Fold] does; else [Pairs.Combine], [Pairs.CombineGroup].
+//   - Shrink map output: [Pairs.Combine], [Pairs.CombineGroup]; [Fold] does it by itself.
 //   - Reduce: [Reduce]; to one value, [Fold]; with sorted values, [ReduceSorted];
-//     with state across keys, [ReduceAll]; two kinds of values, [Join]; nothing but
-//     the order, [Sort]. Three kinds are two joins.
+//     with state across keys, [ReduceAll]; two kinds of values, [Join] (for three, join
+//     twice); only sort, [Sort].
 //   - Choose partitions: [Pairs.Partition]; sorted across files, [Pairs.TotalOrder].
 //   - Compose keys: [PairOf], [Descending], or a type with [Fields].
 //   - Write: [Format]; more than one output, [Write].
-//   - Know more: [Task] has counters, status, properties, side files.
+//   - Counters, status, properties, side files: [Task].
 //   - Several jobs: [Flow]. Settings: [Job] and [Properties].
 //
 // # Rules
 //
-//  1. The program runs again in every worker with the same flags; only the binary
-//     and the flags' values travel, defaults as the client saw them. No closure is
+//  1. Every worker runs the program again with the same flags. Only the binary and the
+//     values of flags travel, with defaults as the client saw them. Closures are not
 //     serialised.
-//  2. The function given to Main builds the job from the flags alone. It is called
-//     for every attempt, so what the job's functions capture is per attempt. A
-//     worker whose job differs from the submitted one stops and says where.
+//  2. The function given to Main builds the job from the flags alone. It runs for every
+//     attempt, so each attempt has its own captured variables. If a worker builds
+//     another job than the submitted one, it stops and names the difference.
 //  3. Package variables are per process: pass no data through them. Workers run in
-//     another directory than the client, with the environment of their task tracker,
-//     so a relative os.Open fails, also before Main; files come through Job.Files and
-//     [Task.File], values through flags.
-//  4. Declare flags before Main and leave flag.Parse to it. The flags -input,
-//     -output, -D and -h are Main's; -D wins over Job.Properties, and -input that no
-//     job reads is refused. Code behind Main does not run.
-//  5. A map, fold or reduce may run several times, in part, or twice at once; only
-//     emit, Write and counters count once. A combiner may run any number of times,
-//     also never.
-//  6. emit and Write return nothing: their first error is kept and fails the attempt
-//     when the function returns. They are for one goroutine at a time, and not for
-//     after the return.
-//  7. The values of a key are read once, streaming, before the next key. break skips
-//     the rest, and a second range goes on where the first stopped. A range after
-//     the end, or of a key that is over, fails the job at once. If reading fails,
-//     the loop ends and the attempt fails whatever is returned.
-//  8. Strings may be kept (strings.Clone a small piece of a big one); []byte
-//     records, keys and values are valid until the next one. What a combiner, a
-//     fold or a Partition function is given is valid until it returns.
-//  9. Setup and cleanup are what stands before and after the loop of MapSplit and
-//     ReduceAll; defer works.
-//  10. Join calls its function for every key on either side, and gives the left
-//     values before the right ones: put the smaller side first.
-//  11. Fields lists pointers to all of the receiver's fields, in every call, and does
-//     nothing else: it serves encoding, decoding, text and hash. [Fields.Skip] names
-//     a field that does not travel; one that is neither listed nor skipped is an
-//     error before anything is submitted.
-//  12. A type without encoding is an error before anything is submitted.
-//  13. No order is promised among the values of a key, nor that a sum of
-//     floating-point numbers is the same twice: add integers where output must be.
+//     another directory than the client, with the environment of their task tracker, so
+//     a relative os.Open fails, also before Main. Pass files through Job.Files and
+//     [Task.File], and values through flags.
+//  4. Declare flags before Main, which calls flag.Parse. Main owns the flags -input,
+//     -output, -D and -h. -D wins over Job.Properties. -input is refused if no job reads
+//     it. Code after Main does not run.
+//  5. A map, fold or reduce may run several times, in part, or twice at once. Only emit,
+//     Write and counters count once; other side effects may repeat. A combiner may run
+//     any number of times, also never.
+//  6. emit and Write return nothing. Their first error is kept, and fails the attempt
+//     when the function returns. Call them from one goroutine at a time, and never after
+//     the return.
+//  7. The values of a key are streamed: read them once, before the next key. After a
+//     break, a second range continues where the first stopped; unread values are
+//     skipped. A range after the end, or over an earlier key, fails the job at once. If
+//     reading fails, the loop ends and the attempt fails, even if the function returns nil.
+//  8. You may keep strings (strings.Clone a small piece of a big one). []byte records,
+//     keys and values are valid until the next one. Arguments of a combiner, a fold or a
+//     Partition function are valid until it returns.
+//  9. In MapSplit and ReduceAll, code before the loop is setup and code after it is
+//     cleanup; defer works.
+//  10. Join calls its function for every key on either side. The left values come before
+//     the right ones: put the smaller side first.
+//  11. Fields lists pointers to all fields of its receiver, in every call, and does
+//     nothing else. [Fields.Skip] excludes a field from the encoding. A field that is
+//     neither listed nor skipped is an error before submission.
+//  12. A type without encoding is an error before submission.
+//  13. The order of a key's values is not defined. So sums of floating-point numbers may
+//     differ between runs: add integers if the output must be the same.
 //
 // # Types
 //
-// Keys and values are string, bool, the integers, the floats, []byte, struct{}
-// (nothing), types named after these, [Pair], [Desc], and any T whose *T has a
-// method Fields. Others need a [Codec]. Keys are sorted as Go orders them; false
-// before true, pairs and fields from left to right. Of the floats, -0 and 0 are two
-// keys in this order and NaN is one, the last, as in Hadoop.
+// Keys and values are string, bool, the integers, the floats, []byte, struct{} (no
+// data), types defined from these, [Pair], [Desc], and any T whose *T has a method
+// Fields. Other types need a [Codec].
 //
-// Text prints numbers as Java does (100.0, 1.0E10, NaN, Infinity), so that part
-// files can be compared with Hadoop's; []byte as it is; the parts of pairs and the
-// fields of types with tabs between them; nothing, not even its tab, for struct{}.
+// Keys are sorted as Go orders them: false before true, pairs and fields from left to
+// right. As in Hadoop, -0 and 0 are two keys in this order, and all NaNs are one key,
+// the last.
 //
-// A key's partition is that of Hadoop's HashPartitioner, (hash & 0x7fffffff) mod
+// Text prints numbers as Java does (100.0, 1.0E10, NaN, Infinity), so that you can
+// compare part files with Hadoop's. It prints []byte unchanged, and tabs between the
+// parts of a pair and between fields. For struct{} it prints nothing, not even a tab.
+//
+// The partition of a key is that of Hadoop's HashPartitioner, (hash & 0x7fffffff) mod
 // reduces, with the hash of Hadoop's type:
 //
 //	string, []byte   Text, BytesWritable   31·h + byte, signed, from 1
-//	integers         LongWritable, …       the value's low 32 bits
-//	floats           DoubleWritable, …     the bits', low 32 of 64
+//	integers         LongWritable, …       low 32 bits of the value
+//	floats           DoubleWritable, …     low 32 of the 64 bits
 //	bool             BooleanWritable       true 0, false 1
 //	struct{}         NullWritable          0
 //	Pair, Fields     (ours)                31·h + next part, from 0
-//	Desc             (ours)                its element's
+//	Desc             (ours)                as its element
 //
 // # Inside
 //
-// This package compiles typed functions to functions on bytes, which package
-// runtime runs; it schedules and moves nothing itself. Keys are encoded so that
-// the order of bytes is the order of keys, drawn beside the codecs in
-// codec_kinds.go; the same encoding serves values and Binary files. Nothing is
-// reflected on for a record. A job may be compiled and run by several goroutines
-// at once, if the author's own functions allow it; building one is for one.
+// This package compiles typed functions to functions on bytes, and package runtime runs
+// them; it schedules nothing and moves no data. Keys are encoded so that the order of
+// bytes is the order of keys: see codec_kinds.go. Values and Binary files have the same
+// encoding. Records cost no reflection. Several goroutines may compile and run one job
+// at once, if the author's functions allow it, but only one may build it.
 //
-// Where to look, in the order in which things happen:
+// Where to look, in the order of events:
 //
-//	how a job is described         input.go, pairs.go, reduce.go, join.go, format.go, job.go
-//	what all kinds of jobs have    stage.go
-//	flags, modes of the process    internal/program; main.go leads there
+//	describing a job               input.go, pairs.go, reduce.go, join.go, format.go, job.go
+//	common to all kinds of jobs    stage.go
+//	flags, modes of the process    internal/program, called by main.go
 //	properties                     internal/property: names, defaults, values, Hadoop's names;
-//	                               properties.go: whose value a job of a flow has
-//	in which order jobs run        joborder.go
-//	what is in a job's plan        plan.go: reduces, inputs, output, side files
-//	what is refused                check.go: names and outputs of jobs;
+//	                               properties.go: -D for one job of a flow
+//	order of jobs                  joborder.go
+//	a job's plan                   plan.go: reduces, inputs, output, side files
+//	errors before submission       check.go: names and outputs of jobs;
 //	                               Pairs.check, Result.check, checkFormat: types and use;
 //	                               fields_examine.go: fields that a type leaves out
 //	functions on bytes             compile.go
 //	an attempt, Write, misuse      task.go
-//	records that a map emits       foldtable.go, then collect.go, which picks the partition;
-//	                               combine.go, when they are sorted
+//	records that a map emits       foldtable.go, then collect.go, which picks the partition,
+//	                               then combine.go, after the sort
 //	records that a reduce reads    group.go
 //	encodings, hashes, text        codec.go, codec_kinds.go, pair.go, fields.go;
 //	                               internal/javatext: floats

@@ -5,22 +5,22 @@ import (
 	"reflect"
 )
 
-// Pair is two values as one: ordered by A, then by B. Make it with [PairOf].
+// Pair is two values as one, ordered by A, then by B. Make it with [PairOf].
 type Pair[A, B any] struct {
 	A A
 	B B
 }
 
-// PairOf makes a Pair.
+// PairOf returns a Pair.
 func PairOf[A, B any](a A, b B) Pair[A, B] { return Pair[A, B]{A: a, B: b} }
 
-// Desc is a value that sorts from high to low. In text it is V. Make it with [Descending].
+// Desc is a value that sorts from high to low. Text prints V. Make it with [Descending].
 type Desc[T any] struct{ V T }
 
-// Descending makes a Desc.
+// Descending returns a Desc.
 func Descending[T any](v T) Desc[T] { return Desc[T]{V: v} }
 
-// A pair's encoding is A nested, then B in the form of the whole.
+// The encoding of a pair is A nested, then B in the same form as the pair.
 func (Pair[A, B]) deriveCodec() (any, error) {
 	a, err := derive[A]()
 	if err != nil {
@@ -68,8 +68,8 @@ func pairOf[A, B any](a *codec[A], b *codec[B]) *codec[Pair[A, B]] {
 	}
 }
 
-// A Desc's encoding is the nested one of its element with every bit inverted. It
-// must be the nested one: inverted as it is, "a" would sort before "ab".
+// The encoding of a Desc is the nested form of V with every bit inverted. It must be
+// the nested form: inverted terminal forms would sort "a" before "ab".
 func (Desc[T]) deriveCodec() (any, error) {
 	c, err := derive[T]()
 	if err != nil {

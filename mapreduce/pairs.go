@@ -10,7 +10,7 @@ import (
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
-// Pairs is what maps emit: keys with values, to be partitioned, sorted and
+// Pairs describes map output: keys with values, which are partitioned, sorted and
 // grouped by key. Its methods change it and return it, so that calls chain.
 type Pairs[K, V any] struct {
 	sources []source[K, V]
@@ -21,7 +21,7 @@ type Pairs[K, V any] struct {
 	group     func(t *Task, key K, vals iter.Seq[V], emit func(V)) error
 	partition func(key K, n int) int
 	total     bool
-	errs      []error // of use, found while the job was built
+	errs      []error // misuse, found while the job was built
 }
 
 // source is a map function with its input.
@@ -30,8 +30,8 @@ type source[K, V any] struct {
 	run   func(t *Task, in splitReader, emit func(K, V)) error
 }
 
-// Map calls f for every record of an input. What f emits is copied at once. An
-// error that f returns fails the attempt, and is told with the record's file and
+// Map calls f for every record of an input. Emitted keys and values are copied at
+// once. An error from f fails the attempt, and is reported with the record's file and
 // offset.
 func Map[R, K, V any](in Input[R], f func(t *Task, rec R, emit func(K, V)) error) *Pairs[K, V] {
 	return newPairs(in, f == nil, func(t *Task, s splitReader, emit func(K, V)) error {
@@ -50,10 +50,10 @@ func Map[R, K, V any](in Input[R], f func(t *Task, rec R, emit func(K, V)) error
 	})
 }
 
-// MapSplit calls f once for every split, which is what one map reads. Setup and
-// cleanup are what stands before and after the loop over recs. The records can be
-// ranged over once; leave the loop only to skip the rest of the split. An error
-// returned from within the loop is told with the record's file and offset.
+// MapSplit calls f once for every split, that is, once in every map. Code before the
+// loop over recs is setup, code after it is cleanup. Range over the records once, and
+// break only to skip the rest of the split. An error returned from within the loop is
+// reported with the record's file and offset.
 func MapSplit[R, K, V any](in Input[R], f func(t *Task, recs iter.Seq[R], emit func(K, V)) error) *Pairs[K, V] {
 	return newPairs(in, f == nil, func(t *Task, s splitReader, emit func(K, V)) error {
 		recs := once(t, in.read(t, s))
@@ -61,7 +61,7 @@ func MapSplit[R, K, V any](in Input[R], f func(t *Task, recs iter.Seq[R], emit f
 	})
 }
 
-// errorAt adds to an error of the author's where the record at hand is.
+// errorAt adds the place of the current record to an error of the author's.
 func errorAt(s splitReader, err error) error {
 	if where := s.Where(); err != nil && where != "" {
 		return fmt.Errorf("%s: %w", where, err)
@@ -96,32 +96,31 @@ func once[R any](t *Task, recs iter.Seq[R]) iter.Seq[R] {
 	}
 }
 
-// Merge takes the pairs of several maps as one: several inputs, each with its own
-// map. Combine, Partition, TotalOrder and Codecs are set on the result.
+// Merge joins the output of several maps, each with its own input. Set Combine,
+// Partition, TotalOrder and Codecs on the result.
 func Merge[K, V any](ps ...*Pairs[K, V]) *Pairs[K, V] {
 	merged := &Pairs[K, V]{}
 	for _, p := range ps {
 		if p == nil {
-			merged.misuse("Merge was given no pairs")
+			merged.misuse("Merge was called without pairs")
 			continue
 		}
 		if p.combines() || p.partition != nil || p.total || p.key != nil || p.value != nil {
-			merged.misuse("Combine, Partition, TotalOrder and Codecs are set on what Merge returns, not on its parts")
+			merged.misuse("set Combine, Partition, TotalOrder and Codecs on the result of Merge, not on its parts")
 		}
 		merged.sources = append(merged.sources, p.sources...)
 		merged.errs = append(merged.errs, p.errs...)
 	}
 	if len(ps) == 0 {
-		merged.misuse("Merge was given no pairs")
+		merged.misuse("Merge was called without pairs")
 	}
 	return merged
 }
 
-// Combine lets maps shrink their output: f makes one value of two of one key. It
-// must be associative and commutative, and is called any number of times, also
-// never. Values of fixed size without pointers are combined in a hash table
-// before anything is encoded. Strings and []byte that f is given are valid until
-// it returns.
+// Combine lets maps shrink their output: f makes one value of two values of a key. It
+// must be associative and commutative. It is called any number of times, also never.
+// String and []byte arguments are valid until f returns. Values of fixed size without
+// pointers are combined in a hash table, before they are encoded.
 func (p *Pairs[K, V]) Combine(f func(a, b V) V) *Pairs[K, V] {
 	if p.combines() || f == nil {
 		p.misuse("Combine: the pairs have a combiner already, or the function is nil")
@@ -130,8 +129,8 @@ func (p *Pairs[K, V]) Combine(f func(a, b V) V) *Pairs[K, V] {
 	return p
 }
 
-// CombineGroup is [Pairs.Combine] for what needs all values of a key that are at
-// hand: f emits the values that take their place. It cannot change the key.
+// CombineGroup is [Pairs.Combine] for functions that need several values of a key at
+// once: f emits the values that replace vals. It cannot change the key.
 func (p *Pairs[K, V]) CombineGroup(f func(t *Task, key K, vals iter.Seq[V], emit func(V)) error) *Pairs[K, V] {
 	if p.combines() || f == nil {
 		p.misuse("CombineGroup: the pairs have a combiner already, or the function is nil")
@@ -142,8 +141,8 @@ func (p *Pairs[K, V]) CombineGroup(f func(t *Task, key K, vals iter.Seq[V], emit
 
 func (p *Pairs[K, V]) combines() bool { return p.fold != nil || p.group != nil }
 
-// Partition replaces the hash of the key: f gives the number of the reduce, from
-// 0 to n-1, that a key goes to.
+// Partition replaces the hash of the key: f returns the number of the reduce that gets
+// the key, from 0 to n-1.
 func (p *Pairs[K, V]) Partition(f func(key K, n int) int) *Pairs[K, V] {
 	if p.partition != nil || p.total || f == nil {
 		p.misuse("Partition: the pairs have a partition or a total order already, or the function is nil")
@@ -152,9 +151,9 @@ func (p *Pairs[K, V]) Partition(f func(key K, n int) int) *Pairs[K, V] {
 	return p
 }
 
-// TotalOrder makes partitions ranges of keys that follow each other, so that the
-// part files, one after the other, are sorted. The job's setup reads a sample of
-// the input through the maps to find ranges of equal size.
+// TotalOrder partitions by ranges of keys, so that the part files, one after the
+// other, are sorted. The job's setup runs the maps on a sample of the input to find
+// ranges of equal size.
 func (p *Pairs[K, V]) TotalOrder() *Pairs[K, V] {
 	if p.partition != nil {
 		p.misuse("TotalOrder: the pairs have a partition already")
@@ -163,7 +162,7 @@ func (p *Pairs[K, V]) TotalOrder() *Pairs[K, V] {
 	return p
 }
 
-// Codecs gives encodings for types of others; nil keeps the derived one.
+// Codecs sets encodings for types from other packages; nil keeps the derived one.
 func (p *Pairs[K, V]) Codecs(k *Codec[K], v *Codec[V]) *Pairs[K, V] {
 	p.key, p.value = k, v
 	return p
@@ -173,7 +172,7 @@ func (p *Pairs[K, V]) misuse(text string) {
 	p.errs = append(p.errs, errors.New(text))
 }
 
-// check is everything that is wrong with the pairs by themselves.
+// check returns all errors of the pairs by themselves.
 func (p *Pairs[K, V]) check() error {
 	errs := p.errs
 	if _, err := resolve(p.key); err != nil {
@@ -198,33 +197,33 @@ func (p *Pairs[K, V]) inputs() []*inputSpec {
 	return all
 }
 
-// shape is how a kind of reduce wants its keys.
+// shape is how one kind of reduce encodes and groups keys.
 type shape[K any] struct {
-	key func() *codec[K] // a fresh one, whose hash is the one to partition by
-	// prefix gives the function that says how much of an encoded key makes a group;
-	// nil: all of it.
+	key func() *codec[K] // returns a new codec; its hash picks the partition
+	// prefix returns a function for the length of the part of an encoded key that
+	// makes a group; nil: the whole key.
 	prefix func() func(key []byte) (int, error)
 }
 
-// plain has keys as they are.
-func (p *Pairs[K, V]) plain() shaped[K, V] {
+// wholeKeys groups by whole keys.
+func (p *Pairs[K, V]) wholeKeys() shaped[K, V] {
 	return shaped[K, V]{p, shape[K]{key: func() *codec[K] { return must(p.key) }}}
 }
 
 // mapFunc is the code of a map task.
 type mapFunc func(t *mrruntime.Task, in splitReader, out mrruntime.Collector) error
 
-// maps are the maps of a job with reduces.
+// maps returns the map functions of a job with reduces.
 func (p shaped[K, V]) maps(job *jobSpec) []mapFunc {
 	var maps []mapFunc
 	for _, src := range p.sources {
 		maps = append(maps, func(rt *mrruntime.Task, in splitReader, out mrruntime.Collector) (err error) {
 			t := newMapTask(rt, job, in)
-			defer t.blame(&err)
+			defer t.replacePanic(&err)
 			key, value := p.shape.key(), must(p.value)
 			c := &collect[K, V]{t: t, key: key, value: value, out: out, n: max(rt.Partitions, 1)}
 			c.route = p.router(rt, key, p.shape)
-			if p.fold == nil || job.noCombine || !plain(reflect.TypeFor[V]()) {
+			if p.fold == nil || job.noCombine || !pointerFree(reflect.TypeFor[V]()) {
 				return t.end(in.Err, src.run(t, in, c.emit))
 			}
 			return p.mapFolding(t, src, in, c)
@@ -233,7 +232,7 @@ func (p shaped[K, V]) maps(job *jobSpec) []mapFunc {
 	return maps
 }
 
-// texts show what each of the maps emits.
+// texts returns, for each map function, one that prints a record it emits.
 func (p shaped[K, V]) texts() []func(key, value []byte) string {
 	k, v := p.shape.key(), must(p.value)
 	text := func(key, value []byte) string {
@@ -248,7 +247,7 @@ func (p shaped[K, V]) texts() []func(key, value []byte) string {
 }
 
 func (p *Pairs[K, V]) mapFolding(t *Task, src source[K, V], in splitReader, c *collect[K, V]) error {
-	table, err := newFolder(c, p.fold)
+	table, err := newFoldTable(c, p.fold)
 	if err != nil {
 		return err
 	}
@@ -261,13 +260,13 @@ func (p *Pairs[K, V]) mapFolding(t *Task, src source[K, V], in splitReader, c *c
 	return t.end(in.Err, err)
 }
 
-// mapOnlyFuncs are the maps of a job without reduces: they write.
+// mapOnlyFuncs returns the map functions of a job without reduces, which write.
 func (p *Pairs[K, V]) mapOnlyFuncs(job *jobSpec) []mapFunc {
 	var maps []mapFunc
 	for _, src := range p.sources {
 		maps = append(maps, func(rt *mrruntime.Task, in splitReader, _ mrruntime.Collector) (err error) {
 			t := newMapTask(rt, job, in)
-			defer t.blame(&err)
+			defer t.replacePanic(&err)
 			emit, err := newWriter(t, "", must(p.key), must(p.value))
 			if err != nil {
 				return err

@@ -15,26 +15,26 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// plan describes a job. It may replace the job's stage by a map-only one.
+// plan describes a job. With mapreduce.job.reduces=0 it makes the stage map-only.
 func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 	j := c.jobs[i]
-	own, err := c.settled(j.Properties)
+	own, err := c.checkProperties(j.Properties)
 	if err != nil {
 		return nil, fmt.Errorf("Job.Properties: %w", err)
 	}
 	if err := checkFormatName(c.formats[i]); err != nil {
 		return nil, err
 	}
-	if c.read[i] && c.formats[i] != Format(Binary{}) {
+	if c.isRead[i] && c.formats[i] != Format(Binary{}) {
 		return nil, fmt.Errorf("its format is %s, but another job reads its result with From, which needs Binary", c.formats[i].Name())
 	}
 	plan := &wire.JobPlan{Name: j.Name, Format: c.formats[i].Name(), Outputs: slices.Clone(j.Outputs)}
-	plan.Properties = c.known.Resolve(c.Defaults, own, c.all, c.own[j.Name])
+	plan.Properties = c.known.Resolve(c.Defaults, own, c.forAll, c.forJob[j.Name])
 	if plan.Reduces, err = c.reduces(i, own, plan.Properties); err != nil {
 		return nil, err
 	}
 	st := c.stages[i]
-	if err := saidOnce(st.check(c.formats[i])); err != nil {
+	if err := distinctErrors(st.check(c.formats[i])); err != nil {
 		return nil, err
 	}
 	plan.Combine = st.combines() && !c.NoCombine
@@ -54,7 +54,7 @@ func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 	return plan, err
 }
 
-// reduces is the number of reduces, which goes into the properties too.
+// reduces returns the number of reduces, and sets it in properties too.
 func (c *compilation) reduces(i int, own, properties map[string]string) (int, error) {
 	j, st := c.jobs[i], c.stages[i]
 	want, field := j.Reduces, "Job.Reduces"
@@ -76,8 +76,8 @@ func (c *compilation) reduces(i int, own, properties map[string]string) (int, er
 		properties[property.Reduces] = "0"
 		return 0, nil
 	}
-	_, ofAll := c.all[property.Reduces]
-	_, ofJob := c.own[j.Name][property.Reduces]
+	_, ofAll := c.forAll[property.Reduces]
+	_, ofJob := c.forJob[j.Name][property.Reduces]
 	if !ofAll && !ofJob && want > 0 {
 		properties[property.Reduces] = strconv.Itoa(want)
 	}
@@ -88,19 +88,19 @@ func (c *compilation) reduces(i int, own, properties map[string]string) (int, er
 	if j.FixedReduces > 0 && n != j.FixedReduces {
 		hint := ""
 		if len(c.jobs) > 1 {
-			hint = "; -D JOB:" + property.Reduces + "=N sets that of one other job"
+			hint = "; -D JOB:" + property.Reduces + "=N sets it for one other job"
 		}
-		return 0, bridge.Usagef("job %s: -D %s=%d is refused: the job is right with %d alone (Job.FixedReduces)%s", j.Name, property.Reduces, n, j.FixedReduces, hint)
+		return 0, bridge.Usagef("job %s: -D %s=%d is refused: the job is right only with %d (Job.FixedReduces)%s", j.Name, property.Reduces, n, j.FixedReduces, hint)
 	}
 	if n > 0 {
 		return n, nil
 	}
-	alone := st.alone()
+	alone := st.withoutReduces()
 	switch {
 	case alone == nil:
 		return 0, fmt.Errorf("%s=0, but a join needs reduces", property.Reduces)
-	case c.read[i]:
-		return 0, fmt.Errorf("%s=0, but another job reads what its reduces make", property.Reduces)
+	case c.isRead[i]:
+		return 0, fmt.Errorf("%s=0, but another job reads the output of its reduces", property.Reduces)
 	}
 	c.stages[i] = alone
 	return 0, nil
@@ -112,13 +112,13 @@ func (c *compilation) inputs(st stage) ([]wire.InputPlan, error) {
 		plan := wire.InputPlan{Format: in.format, RecordSize: in.recordSize}
 		switch {
 		case in.from != nil:
-			plan.From = c.writer(in.from) + 1
+			plan.From = c.writerOf(in.from) + 1
 		case len(in.paths) == 0 && len(c.Inputs) == 0:
 			return nil, bridge.Usagef("no input: give -input")
 		default:
 			paths := in.paths
 			if len(paths) == 0 {
-				paths, c.given = c.Inputs, true
+				paths, c.readsInput = c.Inputs, true
 			}
 			for _, p := range paths {
 				clean, err := c.cleanInput(p)
@@ -133,8 +133,8 @@ func (c *compilation) inputs(st stage) ([]wire.InputPlan, error) {
 	return plans, nil
 }
 
-// output is a job's output directory: its own, else -output, or a directory there
-// when the flow has several jobs. What only a later job reads has none unless it is kept.
+// output returns a job's output directory: Job.Output, else -output, or a directory
+// below -output in a flow. A result that only later jobs read has none unless kept.
 func (c *compilation) output(i int, keep bool) (string, error) {
 	j := c.jobs[i]
 	switch {
@@ -144,7 +144,7 @@ func (c *compilation) output(i int, keep bool) (string, error) {
 			return "", fmt.Errorf("output: %w", err)
 		}
 		return out, nil
-	case c.read[i] && !keep:
+	case c.isRead[i] && !keep:
 		return "", nil
 	case c.Output == "":
 		return "", bridge.Usagef("no output directory: give -output")
@@ -163,7 +163,7 @@ func (c *compilation) files(given map[string]string) (map[string]string, error) 
 	files := make(map[string]string)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
-			return nil, fmt.Errorf("side file %q: its name is no file name", name)
+			return nil, fmt.Errorf("side file %q: its name is not a file name", name)
 		}
 		clean, err := c.cleanInput(given[name])
 		if err != nil {
@@ -174,8 +174,8 @@ func (c *compilation) files(given map[string]string) (map[string]string, error) 
 	return files, nil
 }
 
-// cleanInput is clean for what may be a pattern: the directory that it is relative to
-// must not be taken for a part of it.
+// cleanInput is clean for globs. It escapes special characters of the working
+// directory, which is no part of the glob.
 func (c *compilation) cleanInput(name string) (string, error) {
 	const special = `*?[]{}\`
 	if !c.relative(name) {
@@ -192,12 +192,12 @@ func (c *compilation) cleanInput(name string) (string, error) {
 }
 
 func (c *compilation) relative(name string) bool {
-	scheme, _, err := dfs.Scheme(name) // an error is for Clean to tell
+	scheme, _, err := dfs.Scheme(name) // Clean reports the error
 	return c.Dir != "" && err == nil && scheme == "" && !path.IsAbs(name)
 }
 
-// clean makes a path a URL. It is the same in every process: relative paths are
-// so to where the client ran.
+// clean makes a path a URL, the same in every process: relative paths are relative to
+// the client's working directory.
 func (c *compilation) clean(name string) (string, error) {
 	if c.relative(name) {
 		name = dfs.Join(c.Dir, name)

@@ -16,9 +16,9 @@ type Property struct {
 	Doc     string
 }
 
-// Properties lists the settings that a job may be given by -D or Job.Properties,
-// by name. Other names that Hadoop knows are refused or have no effect here, see
-// package internal/hadoop; names of any other kind, but not quern., are the job's own.
+// Properties returns the settings for -D and Job.Properties, sorted by name. Other
+// properties of Hadoop are refused or have no effect, see package internal/hadoop. All
+// other names are the job's own, except names that begin with "quern.".
 func Properties() []Property {
 	var all []Property
 	for _, p := range property.All() {
@@ -27,9 +27,9 @@ func Properties() []Property {
 	return all
 }
 
-// divide puts the properties of -D apart: those of all jobs, and NAME of JOB:NAME by
-// job. A property's name has no colon; a job's may.
-func (c *compilation) divide() (err error) {
+// splitProperties divides the properties of -D into those for all jobs and, from
+// JOB:NAME, those for one job. The name of a job may have a colon, a property's not.
+func (c *compilation) splitProperties() (err error) {
 	all, own := make(map[string]string), make(map[string]map[string]string)
 	var names []string
 	for _, j := range c.jobs {
@@ -45,27 +45,27 @@ func (c *compilation) divide() (err error) {
 		job, name := given[:i], given[i+1:]
 		switch {
 		case own[job] == nil:
-			return bridge.Usagef("-D %s=%s: there is no job %q, there is %s (a property's name has no colon)", given, value, job, strings.Join(names, ", "))
-		case property.OfFlow(property.PresentName(name)):
-			return bridge.Usagef("-D %s=%s: the property holds for all jobs of a flow: give it without the job's name", given, value)
+			return bridge.Usagef("-D %s=%s: there is no job %q; the jobs are %s (a property's name has no colon)", given, value, job, strings.Join(names, ", "))
+		case property.IsFlowWide(property.CurrentName(name)):
+			return bridge.Usagef("-D %s=%s: the property applies to all jobs of a flow: leave out the job's name", given, value)
 		}
 		own[job][name] = value
 	}
-	if c.all, err = c.settled(all); err != nil {
+	if c.forAll, err = c.checkProperties(all); err != nil {
 		return bridge.Usagef("%w", err)
 	}
-	c.own = make(map[string]map[string]string)
+	c.forJob = make(map[string]map[string]string)
 	for _, job := range names {
-		if c.own[job], err = c.settled(own[job]); err != nil {
+		if c.forJob[job], err = c.checkProperties(own[job]); err != nil {
 			return bridge.Usagef("-D %s:…: %w", job, err)
 		}
 	}
 	return nil
 }
 
-// settled checks properties, gives them their present names and keeps the warnings.
-func (c *compilation) settled(given map[string]string) (map[string]string, error) {
-	settled, warnings, err := c.known.Settle(given)
+// checkProperties checks properties, replaces old names, and keeps the warnings.
+func (c *compilation) checkProperties(given map[string]string) (map[string]string, error) {
+	normalized, warnings, err := c.known.Normalize(given)
 	c.warnings = append(c.warnings, warnings...)
-	return settled, err
+	return normalized, err
 }

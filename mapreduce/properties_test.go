@@ -24,14 +24,14 @@ func compiledWith(jobs []*Job, properties ...string) (*compilation, error) {
 
 func someJob(name string) *Job { return Fold(wordPairs(), Sum).Job(name) }
 
-// isUsage says whether an error is one of the command line.
+// isUsage reports whether an error is a usage error.
 func isUsage(err error) bool {
 	_, ok := errors.AsType[bridge.UsageError](err)
 	return ok
 }
 
-// TestHadoopProperties: each property of Hadoop is honoured, refused or warned of
-// once, by its old names too.
+// TestHadoopProperties: each property of Hadoop has an effect, is refused, or causes one
+// warning; so do its old names.
 func TestHadoopProperties(t *testing.T) {
 	const (
 		honoured = "honoured"
@@ -73,7 +73,7 @@ func TestHadoopProperties(t *testing.T) {
 		"mapred.cache.files=hdfs:///x":                                             "Job.Files",
 		"mapred.map.child.env=A=b":                                                 "environment",
 		"fs.default.name=hdfs://nn:8020":                                           "hdfs://HOST",
-		// asks for what happens anyway
+		// already the behaviour
 		"mapreduce.output.fileoutputformat.compress=false":           accepted,
 		"mapred.output.compress= false ":                             accepted,
 		"mapreduce.map.failures.maxpercent=0":                        accepted,
@@ -81,7 +81,7 @@ func TestHadoopProperties(t *testing.T) {
 		"mapreduce.output.basename=part":                             accepted,
 		"mapreduce.map.speculative=false":                            accepted,
 		"mapreduce.input.linerecordreader.line.maxlength=2147483647": accepted,
-		// known and without meaning
+		// known and without effect
 		"mapreduce.job.maps=7": warned, "mapred.map.tasks=7": warned, "mapreduce.map.speculative=true": warned,
 		"mapred.output.compression.codec=x": warned, "io.sort.factor=10": warned, "mapred.child.java.opts=-Xmx1g": warned,
 		"yarn.app.mapreduce.am.resource.mb=1": warned, "mapreduce.jobhistory.address=x:1": warned, "mapreduce.odd=1": warned,
@@ -105,7 +105,7 @@ func TestHadoopProperties(t *testing.T) {
 		} {
 			c, err := compile()
 			name, value, _ := strings.Cut(setting, "=")
-			if how == "-D JOB:" && property.OfFlow(property.PresentName(name)) {
+			if how == "-D JOB:" && property.IsFlowWide(property.CurrentName(name)) {
 				continue
 			}
 			switch want {
@@ -114,7 +114,7 @@ func TestHadoopProperties(t *testing.T) {
 					t.Errorf("%s %s: %v", how, setting, err)
 					continue
 				}
-				if got := c.plans[0].Properties[property.PresentName(name)]; got != value {
+				if got := c.plans[0].Properties[property.CurrentName(name)]; got != value {
 					t.Errorf("%s %s: %q in the plan", how, setting, got)
 				}
 				if warnings := len(c.warnings); (warnings == 1) != (want == warned) || warnings > 1 {
@@ -122,7 +122,7 @@ func TestHadoopProperties(t *testing.T) {
 				}
 				continue
 			}
-			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), property.PresentName(name)) || !strings.Contains(err.Error(), name) {
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), property.CurrentName(name)) || !strings.Contains(err.Error(), name) {
 				t.Errorf("%s %s: error %v, want %q", how, setting, err, want)
 			}
 			if isUsage(err) != (how != "Job.Properties") {
@@ -132,8 +132,8 @@ func TestHadoopProperties(t *testing.T) {
 	}
 }
 
-// TestHadoopNames: Hadoop's own list of a job's properties holds none that is not
-// known here, and no rule is for a setting that Quern obeys.
+// TestHadoopNames: every job property in Hadoop's own list is known, and no rule refuses
+// or ignores a property that Quern implements.
 func TestHadoopNames(t *testing.T) {
 	content, err := os.ReadFile("testdata/mapred-default.txt")
 	if err != nil {
@@ -154,13 +154,13 @@ func TestHadoopNames(t *testing.T) {
 	}
 	for _, rule := range hadoop.Rules() {
 		if known[rule.Name] != nil {
-			t.Errorf("%s has a rule and is obeyed", rule.Name)
+			t.Errorf("%s has a rule and is implemented", rule.Name)
 		}
 	}
 }
 
 // TestPropertiesOfOneJob: -D JOB:name=value wins over -D name=value, which wins over
-// the job's own; what names no job is refused.
+// the job's own; an unknown job is refused.
 func TestPropertiesOfOneJob(t *testing.T) {
 	jobs := func() []*Job {
 		a, b := someJob("a"), someJob("b:c")
@@ -199,7 +199,7 @@ func TestPropertiesOfOneJob(t *testing.T) {
 		"a:quern.odd=1":                {"quern.odd"},
 		"a:mapred.job.priority=HIGH":   {"all jobs of a flow"},
 		"a:quern.embedded.slots=1":     {"all jobs of a flow"},
-		"mapreduce.job.reduces=1 mapred.reduce.tasks=2": {"are one", "mapred.reduce.tasks=2", "mapreduce.job.reduces=1"},
+		"mapreduce.job.reduces=1 mapred.reduce.tasks=2": {"are two names of one property", "mapred.reduce.tasks=2", "mapreduce.job.reduces=1"},
 	} {
 		_, err := compiledWith(jobs(), strings.Fields(property)...)
 		if !isUsage(err) {
@@ -222,7 +222,7 @@ func TestPropertiesOfOneJob(t *testing.T) {
 	}
 }
 
-// TestFixedReduces: a job whose number of reduces is part of its meaning keeps it.
+// TestFixedReduces: a job with FixedReduces refuses another number of reduces.
 func TestFixedReduces(t *testing.T) {
 	jobs := func() []*Job {
 		top := someJob("top")
@@ -241,14 +241,14 @@ func TestFixedReduces(t *testing.T) {
 	}
 	for _, property := range []string{"mapreduce.job.reduces=3", "mapreduce.job.reduces=0", "mapred.reduce.tasks=2", "top:mapreduce.job.reduces=2"} {
 		_, err := compiledWith(jobs(), property)
-		if !isUsage(err) || !strings.Contains(err.Error(), "job top: -D mapreduce.job.reduces=") || !strings.Contains(err.Error(), "1 alone") || !strings.Contains(err.Error(), "-D JOB:") {
+		if !isUsage(err) || !strings.Contains(err.Error(), "job top: -D mapreduce.job.reduces=") || !strings.Contains(err.Error(), "only with 1 ") || !strings.Contains(err.Error(), "-D JOB:") {
 			t.Errorf("%s: %v", property, err)
 		}
 		if _, err := compiledWith(jobs()[:1], property); !isUsage(err) || strings.Contains(err.Error(), "JOB:") {
 			t.Errorf("%s alone: %v", property, err)
 		}
 	}
-	// mrtest's standard of three is no override.
+	// mrtest's default of three does not override it.
 	c, err := analyse(jobs(), bridge.Settings{Inputs: []string{"in"}, Output: "out", Defaults: map[string]string{property.Reduces: "3"}})
 	if err != nil || c.plans[0].Reduces != 1 || c.plans[1].Reduces != 3 {
 		t.Errorf("%v", err)

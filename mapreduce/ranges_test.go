@@ -8,26 +8,26 @@ import (
 	"testing"
 )
 
-// TestRulesOfRanges: what can be read once fails the attempt when it is read again.
+// TestRulesOfRanges: a second range over records, values or groups fails the attempt.
 func TestRulesOfRanges(t *testing.T) {
-	b := &bench{files: map[string]string{"in": "a a\nb\n"}}
+	b := &jobRunner{files: map[string]string{"in": "a a\nb\n"}}
 	drain := func(ones iter.Seq[int64]) {
 		for range ones {
 		}
 	}
-	fails(t, Reduce(wordPairs(), func(_ *Task, _ string, ones iter.Seq[int64], emit func(string, int64)) error {
+	checkError(t, Reduce(wordPairs(), func(_ *Task, _ string, ones iter.Seq[int64], emit func(string, int64)) error {
 		drain(ones)
 		drain(ones)
 		return errors.New("a consequence")
 	}).Job("j"), b, "values", "again after their end")
-	fails(t, ReduceAll(wordPairs(), func(_ *Task, groups iter.Seq2[string, iter.Seq[int64]], emit func(string, int64)) error {
+	checkError(t, ReduceAll(wordPairs(), func(_ *Task, groups iter.Seq2[string, iter.Seq[int64]], emit func(string, int64)) error {
 		for range groups {
 		}
 		for range groups {
 		}
 		return nil
 	}).Job("j"), b, "groups", "again after their end")
-	fails(t, MapOnly(MapSplit(Lines(), func(_ *Task, lines iter.Seq[string], emit func(string, int64)) error {
+	checkError(t, MapOnly(MapSplit(Lines(), func(_ *Task, lines iter.Seq[string], emit func(string, int64)) error {
 		for range lines {
 			break
 		}
@@ -35,22 +35,22 @@ func TestRulesOfRanges(t *testing.T) {
 		}
 		return nil
 	})).Job("j"), b, "second time")
-	fails(t, Join(wordPairs(), wordPairs(), func(_ *Task, _ string, as, bs iter.Seq[int64], emit func(string, int64)) error {
+	checkError(t, Join(wordPairs(), wordPairs(), func(_ *Task, _ string, as, bs iter.Seq[int64], emit func(string, int64)) error {
 		drain(bs)
 		drain(as)
 		return nil
 	}).Job("j"), b, "left values", "after the right ones")
-	fails(t, Join(wordPairs(), wordPairs(), func(_ *Task, _ string, as, bs iter.Seq[int64], emit func(string, int64)) error {
+	checkError(t, Join(wordPairs(), wordPairs(), func(_ *Task, _ string, as, bs iter.Seq[int64], emit func(string, int64)) error {
 		drain(bs)
 		drain(bs)
 		return nil
 	}).Job("j"), b, "again after their end")
 }
 
-// TestLateValues: the values of a group that are ranged over after it fail the
-// attempt, and stop a goroutine that outlives it; no other group's take their place.
+// TestLateValues: a range over the values of an earlier group fails the attempt, or
+// panics after the attempt. It never returns the values of another group.
 func TestLateValues(t *testing.T) {
-	b := &bench{files: map[string]string{"in": "a a\nb b\nc\n"}}
+	b := &jobRunner{files: map[string]string{"in": "a a\nb b\nc\n"}}
 	var kept iter.Seq[int64]
 	first := func(vals iter.Seq[int64]) {
 		for range vals {
@@ -119,7 +119,7 @@ func TestLateValues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			kept = nil
-			fails(t, result.Job("j"), b, "values", "after the group")
+			checkError(t, result.Job("j"), b, "values", "after the group")
 		})
 	}
 

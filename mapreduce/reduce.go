@@ -6,15 +6,15 @@ import (
 	"reflect"
 )
 
-// Result is what a job writes. [Result.Job] makes a job of it, and [From] an
-// input of another job.
+// Result describes a job's output. [Result.Job] makes it a job, and [From] an input of
+// another job.
 type Result[K, V any] struct {
 	stage stage
 	key   *Codec[K]
 	value *Codec[V]
 }
 
-// Codecs gives encodings and texts for types of others; nil keeps the derived one.
+// Codecs sets encodings and texts for types from other packages; nil keeps the derived one.
 func (r *Result[K, V]) Codecs(k *Codec[K], v *Codec[V]) *Result[K, V] {
 	r.key, r.value = k, v
 	return r
@@ -33,7 +33,7 @@ func (r *Result[K, V]) check(f Format) error {
 	return errors.Join(append(errs, checkFormat(f, r.key, r.value))...)
 }
 
-// reduction is one partition on its way through a reduce.
+// reduction is the state of a reduce of one partition.
 type reduction[KO, VO any] struct {
 	t     *Task
 	g     *groups
@@ -42,7 +42,7 @@ type reduction[KO, VO any] struct {
 	emit  func(KO, VO)
 }
 
-// each calls f for every group, with which the group's values end.
+// each calls f for every group. A group's values can be read only during its call.
 func (x *reduction[KO, VO]) each(vals *values, f func() error) error {
 	for x.t.err == nil && x.g.nextGroup() {
 		x.t.open = true
@@ -56,12 +56,12 @@ func (x *reduction[KO, VO]) each(vals *values, f func() error) error {
 	return nil
 }
 
-// Reduce calls f for every key with its values, in the order of keys. The values
-// are streamed: they are read once, and a range that was left goes on where it
-// stopped. No order is promised among them; see [ReduceSorted].
+// Reduce calls f for every key with its values, in the order of keys. The values are
+// streamed: range over them once; after a break, a second range continues where the
+// first stopped. Their order is not defined; see [ReduceSorted].
 func Reduce[K, V, KO, VO any](p *Pairs[K, V], f func(t *Task, key K, vals iter.Seq[V], emit func(KO, VO)) error) *Result[KO, VO] {
-	p = given(p, f == nil, "Reduce")
-	return newResult(p.plain(), nil, func(x *reduction[KO, VO]) error {
+	p = requirePairs(p, f == nil, "Reduce")
+	return newResult(p.wholeKeys(), nil, func(x *reduction[KO, VO]) error {
 		key, kd := must(p.key), &decoder{keep: true}
 		v := &values{t: x.t, g: x.g}
 		vals := valuesOf(v, must(p.value))
@@ -75,11 +75,11 @@ func Reduce[K, V, KO, VO any](p *Pairs[K, V], f func(t *Task, key K, vals iter.S
 	})
 }
 
-// ReduceAll calls f once for every partition: for state across keys, and for
-// setup and cleanup. The values of a key end when the next key is asked for.
+// ReduceAll calls f once for every partition: for state across keys, and for setup and
+// cleanup. The values of a key can be read until the loop goes to the next key.
 func ReduceAll[K, V, KO, VO any](p *Pairs[K, V], f func(t *Task, groups iter.Seq2[K, iter.Seq[V]], emit func(KO, VO)) error) *Result[KO, VO] {
-	p = given(p, f == nil, "ReduceAll")
-	return newResult(p.plain(), nil, func(x *reduction[KO, VO]) error {
+	p = requirePairs(p, f == nil, "ReduceAll")
+	return newResult(p.wholeKeys(), nil, func(x *reduction[KO, VO]) error {
 		key, kd := must(p.key), &decoder{keep: true}
 		v := &values{t: x.t, g: x.g}
 		vals := valuesOf(v, must(p.value))
@@ -109,13 +109,12 @@ func ReduceAll[K, V, KO, VO any](p *Pairs[K, V], f func(t *Task, groups iter.Seq
 
 var errGroupsEnded = misuse("the groups of a partition were ranged over again after their end: they can be read once")
 
-// ReduceSorted is [Reduce] with the values of each group in order: keys are pairs
-// whose first part makes the partition and the group, and whose second part sorts
-// within it.
+// ReduceSorted is [Reduce] with sorted values. Keys are pairs: the first part selects
+// the partition and the group, the second part sorts the values within the group.
 func ReduceSorted[G, S, V, KO, VO any](p *Pairs[Pair[G, S], V], f func(t *Task, group G, vals iter.Seq2[S, V], emit func(KO, VO)) error) *Result[KO, VO] {
-	p = given(p, f == nil, "ReduceSorted")
+	p = requirePairs(p, f == nil, "ReduceSorted")
 	if p.key != nil {
-		p = p.wrong("ReduceSorted needs the key's own encoding, but Codecs gives it another")
+		p = p.withError("ReduceSorted needs the derived encoding of the key, but Codecs sets another")
 	}
 	s := sortedShape[G, S]()
 	return newResult(shaped[Pair[G, S], V]{p, s}, s.prefix, func(x *reduction[KO, VO]) error {
@@ -149,7 +148,7 @@ func ReduceSorted[G, S, V, KO, VO any](p *Pairs[Pair[G, S], V], f func(t *Task, 
 	})
 }
 
-// sortedShape has pairs as keys, and their first part as group.
+// sortedShape partitions and groups pairs by their first part.
 func sortedShape[G, S any]() shape[Pair[G, S]] {
 	return shape[Pair[G, S]]{
 		key: func() *codec[Pair[G, S]] {
@@ -167,17 +166,17 @@ func sortedShape[G, S any]() shape[Pair[G, S]] {
 	}
 }
 
-// Fold reduces the values of each key to one by f, in the maps as [Pairs.Combine]
-// does and then in the reduces.
+// Fold reduces the values of each key to one with f. Maps apply f too, as with
+// [Pairs.Combine].
 func Fold[K, V any](p *Pairs[K, V], f func(a, b V) V) *Result[K, V] {
-	p = given(p, f == nil, "Fold")
+	p = requirePairs(p, f == nil, "Fold")
 	if p.combines() {
-		p = p.wrong("Fold combines by itself, but the pairs have a combiner already")
+		p = p.withError("Fold combines by itself, but the pairs have a combiner already")
 	}
 	folded := *p
 	folded.fold = f
 	p = &folded
-	r := newResult(p.plain(), nil, func(x *reduction[K, V]) error {
+	r := newResult(p.wholeKeys(), nil, func(x *reduction[K, V]) error {
 		key, value := must(p.key), must(p.value)
 		kd, vd := &decoder{}, &decoder{}
 		return foldGroups(x.t, x.g, folding(value, f), func(kb, vb []byte) error {
@@ -198,11 +197,11 @@ func Fold[K, V any](p *Pairs[K, V], f func(a, b V) V) *Result[K, V] {
 	return r.Codecs(p.key, p.value)
 }
 
-// Sort writes the pairs as they are, sorted by key: each partition by itself, or
-// all of them one after the other with [Pairs.TotalOrder].
+// Sort writes the pairs unchanged and sorted by key, within each partition. With
+// [Pairs.TotalOrder], the sequence of all partitions is sorted.
 func Sort[K, V any](p *Pairs[K, V]) *Result[K, V] {
-	p = given(p, false, "Sort")
-	r := newResult(p.plain(), nil, func(x *reduction[K, V]) error {
+	p = requirePairs(p, false, "Sort")
+	r := newResult(p.wholeKeys(), nil, func(x *reduction[K, V]) error {
 		key, value := must(p.key), must(p.value)
 		kd, vd := &decoder{}, &decoder{}
 		return x.each(&values{}, func() error {
@@ -219,29 +218,29 @@ func Sort[K, V any](p *Pairs[K, V]) *Result[K, V] {
 	return r.Codecs(p.key, p.value)
 }
 
-// MapOnly writes the pairs as the maps emit them: no partitions, no sorting, no
+// MapOnly writes the pairs as the maps emit them, without partitions, sorting or
 // reduces.
 func MapOnly[K, V any](p *Pairs[K, V]) *Result[K, V] {
-	p = given(p, false, "MapOnly")
+	p = requirePairs(p, false, "MapOnly")
 	if p.combines() || p.partition != nil || p.total {
-		p = p.wrong("MapOnly has no reduces, so Combine, Partition and TotalOrder mean nothing to it")
+		p = p.withError("MapOnly has no reduces, so Combine, Partition and TotalOrder have no effect")
 	}
 	return p.mapOnly()
 }
 
-// given makes sure that there are pairs and a function.
-func given[K, V any](p *Pairs[K, V], missing bool, what string) *Pairs[K, V] {
+// requirePairs adds errors for nil pairs or a nil function.
+func requirePairs[K, V any](p *Pairs[K, V], missing bool, what string) *Pairs[K, V] {
 	if p == nil {
-		p = (&Pairs[K, V]{}).wrong(what + " was given no pairs")
+		p = (&Pairs[K, V]{}).withError(what + " was called without pairs")
 	}
 	if missing {
-		p = p.wrong(what + " has no function")
+		p = p.withError(what + " has no function")
 	}
 	return p
 }
 
-// wrong is a copy of p with an error, so that other users of p are not blamed.
-func (p *Pairs[K, V]) wrong(text string) *Pairs[K, V] {
+// withError returns a copy of p with an error; other users of p do not get the error.
+func (p *Pairs[K, V]) withError(text string) *Pairs[K, V] {
 	q := *p
 	q.errs = append(q.errs[:len(q.errs):len(q.errs)], errors.New(reflect.TypeFor[Pair[K, V]]().String()+": "+text))
 	return &q

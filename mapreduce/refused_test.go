@@ -8,7 +8,7 @@ import (
 	"github.com/quernmr/quern/mapreduce/internal/bridge"
 )
 
-// TestInputGiven: whether a job reads -input is known, so that one that is ignored can be refused.
+// TestInputGiven: Compiled reports whether a job reads -input, so that Main can refuse it.
 func TestInputGiven(t *testing.T) {
 	own, given := Sort(wordPairs("/own")).Job("own"), Sort(wordPairs()).Job("given")
 	for name, c := range map[string]struct {
@@ -21,13 +21,13 @@ func TestInputGiven(t *testing.T) {
 		"one of them": {&Flow{Jobs: []*Job{own, given}}, true},
 	} {
 		compiled, err := c.job.Compile(bridge.Settings{Inputs: []string{"a", "b"}, Output: "/out"})
-		if err != nil || compiled.Given != c.want {
+		if err != nil || compiled.ReadsInput != c.want {
 			t.Errorf("%s: %+v, %v", name, compiled, err)
 		}
 	}
 }
 
-// TestRefusedOnce: what is wrong is said once, and for a name the rule.
+// TestRefusedOnce: each error is reported once; the error for a name includes the rule.
 func TestRefusedOnce(t *testing.T) {
 	times := Map(Lines(), func(_ *Task, _ string, emit func(time.Time, time.Time)) error { return nil })
 	for _, c := range []struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestJoinInPieces: sides that are left early, or not read at all.
+// TestJoinInPieces: sides that are read in part, or not at all.
 func TestJoinInPieces(t *testing.T) {
 	side := func(path string) *Pairs[string, string] {
 		return Map(KeyValues(path), func(_ *Task, kv Pair[string, string], emit func(string, string)) error {
@@ -36,12 +36,12 @@ func TestJoinInPieces(t *testing.T) {
 		}, "x\t[1] [1b] [3] [4]\ny\t[2] [] [] []\nz\t[] [] [5] []\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &bench{files: map[string]string{"a": "x\t1\ny\t2\nx\t1b\n", "b": "x\t3\nx\t4\nz\t5\n"}}
+			b := &jobRunner{files: map[string]string{"a": "x\t1\ny\t2\nx\t1b\n", "b": "x\t3\nx\t4\nz\t5\n"}}
 			out, err := b.run(Join(side("a"), side("b"), func(_ *Task, k string, as, bs iter.Seq[string], emit func(string, string)) error {
 				emit(k, c.read(as, bs))
 				return nil
 			}).Job("j"))
-			// A side seen to its end must not be ranged over again.
+			// A second range over a side after its end is an error.
 			if name == "in pieces" {
 				if err == nil || !strings.Contains(err.Error(), "again after their end") {
 					t.Errorf("error %v", err)
@@ -68,14 +68,14 @@ func collectSeq(s iter.Seq[string], n int) (all []string) {
 	return all
 }
 
-// TestLateEmit: an emit or Write kept beyond its function fails the attempt while
-// there is one, and stops its goroutine when there is none.
+// TestLateEmit: emit and Write after the return of the function fail the attempt; after
+// the end of the attempt they panic.
 func TestLateEmit(t *testing.T) {
-	b := &bench{files: map[string]string{"in": "a\nb\n"}}
+	b := &jobRunner{files: map[string]string{"in": "a\nb\n"}}
 	var kept func(string, int64)
 	var keptTask *Task
 	between := NewInput("two", twoRecords(func() { kept("late", 1) }))
-	fails(t, MapOnly(Map(between, func(_ *Task, _ string, emit func(string, int64)) error {
+	checkError(t, MapOnly(Map(between, func(_ *Task, _ string, emit func(string, int64)) error {
 		kept = emit
 		return nil
 	})).Job("j"), b, "emit was called after")
@@ -85,7 +85,7 @@ func TestLateEmit(t *testing.T) {
 		return nil
 	})).Job("j")
 	job.Outputs = []string{"o"}
-	fails(t, job, b, "Write was called after")
+	checkError(t, job, b, "Write was called after")
 
 	for name, job := range map[string]*Job{
 		"map": Fold(Map(Lines(), func(_ *Task, _ string, emit func(string, int64)) error { kept = emit; return nil }), Sum).Job("j"),
@@ -108,7 +108,8 @@ func TestLateEmit(t *testing.T) {
 	}
 }
 
-// twoRecords is an own format of two records, with something done before the second.
+// twoRecords returns the read function of a format with two records; it calls between
+// before the second.
 func twoRecords(between func()) func(Split, io.ReaderAt) iter.Seq2[string, error] {
 	return func(Split, io.ReaderAt) iter.Seq2[string, error] {
 		return func(yield func(string, error) bool) {
@@ -120,7 +121,7 @@ func twoRecords(between func()) func(Split, io.ReaderAt) iter.Seq2[string, error
 	}
 }
 
-// TestFirstErrorWins: what a function was fed fails before what it made of it.
+// TestFirstErrorWins: read errors come before errors of the author's function.
 func TestFirstErrorWins(t *testing.T) {
 	broken := errors.New("disk is full")
 	pairs := Map(Lines(), func(_ *Task, line string, emit func(string, int64)) error {
@@ -130,7 +131,7 @@ func TestFirstErrorWins(t *testing.T) {
 	task := &mrruntime.Task{Partitions: 1}
 	spec := &jobSpec{format: Text{}, host: func(t *mrruntime.Task) host { return &fakeHost{Task: t} }}
 	run := func(in *fakeSplit, out *fakeCollector) error {
-		return pairs.plain().maps(spec)[0](task, in, out)
+		return pairs.wholeKeys().maps(spec)[0](task, in, out)
 	}
 	parts := make([][]record, 1)
 	if err := run(&fakeSplit{text: "a\n"}, &fakeCollector{parts: parts}); err == nil || err.Error() != "of the author" {
@@ -148,12 +149,12 @@ func TestFirstErrorWins(t *testing.T) {
 		return fmt.Errorf("want 3 lines, got %d", n)
 	})
 	in := &fakeSplit{text: "a\nb\nc\n", failAfter: 1}
-	if err := sum.plain().maps(spec)[0](task, in, &fakeCollector{parts: parts}); err == nil || err.Error() != "broken disk" {
+	if err := sum.wholeKeys().maps(spec)[0](task, in, &fakeCollector{parts: parts}); err == nil || err.Error() != "broken disk" {
 		t.Errorf("reader's error: %v", err)
 	}
 }
 
-// TestBrokenPartition: a reading error ends every kind of reduce.
+// TestBrokenPartition: a read error ends every kind of reduce.
 func TestBrokenPartition(t *testing.T) {
 	key, one := func(s string) []byte { return []byte(s) }, int64Codec.append(nil, 1)
 	in := []record{{key("a"), one}, {key("a"), one}, {key("b"), one}}
@@ -171,7 +172,7 @@ func TestBrokenPartition(t *testing.T) {
 			return errors.New("groups are missing")
 		}),
 	} {
-		run := &jobRun{bench: &bench{written: map[string]*bytes.Buffer{}}, plan: &wire.JobPlan{Name: "j"}}
+		run := &jobRun{jobRunner: &jobRunner{written: map[string]*bytes.Buffer{}}, plan: &wire.JobPlan{Name: "j"}}
 		spec := &jobSpec{format: Text{}, host: func(t *mrruntime.Task) host { return &fakeHost{Task: t, run: run} }}
 		reduce := r.stage.reduce(spec)
 		for after := 1; after <= 2; after++ {
@@ -188,7 +189,7 @@ func TestBrokenPartition(t *testing.T) {
 	}
 }
 
-// TestBrokenPairs: so it does where keys have two parts.
+// TestBrokenPairs: a read error ends reduces of keys with two parts.
 func TestBrokenPairs(t *testing.T) {
 	drain := func(vals iter.Seq[int64]) {
 		for range vals {
@@ -215,7 +216,7 @@ func TestBrokenPairs(t *testing.T) {
 		"join, right": {join.stage, []record{{[]byte("a\x00\x01"), one}, {[]byte("a\x00\x01"), one}}},
 		"sorted":      {sorted.stage, []record{{[]byte("a\x00" + second), one}, {[]byte("a\x00" + second), one}}},
 	} {
-		run := &jobRun{bench: &bench{written: map[string]*bytes.Buffer{}}, plan: &wire.JobPlan{Name: "j"}}
+		run := &jobRun{jobRunner: &jobRunner{written: map[string]*bytes.Buffer{}}, plan: &wire.JobPlan{Name: "j"}}
 		spec := &jobSpec{format: Text{}, host: func(t *mrruntime.Task) host { return &fakeHost{Task: t, run: run} }}
 		err := c.stage.reduce(spec)(&mrruntime.Task{ID: wire.AttemptID{Task: wire.TaskID{Kind: wire.Reduce}}, Plan: run.plan}, &fakeRecords{all: c.in, failAfter: 1})
 		if err == nil || err.Error() != "broken segment" {
@@ -224,9 +225,9 @@ func TestBrokenPairs(t *testing.T) {
 	}
 }
 
-// TestPlanErrors: what is wrong with a job is said before anything runs.
+// TestPlanErrors: wrong jobs are refused before anything runs.
 func TestPlanErrors(t *testing.T) {
-	ok := &bench{files: map[string]string{"in": "a\n"}}
+	ok := &jobRunner{files: map[string]string{"in": "a\n"}}
 	edit := func(f func(*Job)) *Job {
 		j := Fold(wordPairs(), Sum).Job("j")
 		f(j)
@@ -264,7 +265,7 @@ func TestPlanErrors(t *testing.T) {
 		"output named part":  {edit(func(j *Job) { j.Outputs = []string{"part"} }), []string{"part"}},
 		"output twice":       {edit(func(j *Job) { j.Outputs = []string{"a", "a"} }), []string{`"a" twice`}},
 		"side file":          {edit(func(j *Job) { j.Files = map[string]string{"a/b": "x"} }), []string{`"a/b"`}},
-		"format name":        {edit(func(j *Job) { j.Format = misnamed{} }), []string{"text", "taken"}},
+		"format name":        {edit(func(j *Job) { j.Format = misnamed{} }), []string{"text", "built in"}},
 		"flow without jobs":  {&Flow{Name: "f"}, []string{"stage", "f"}},
 		"map-only reduces":   {func() *Job { j := MapOnly(wordPairs()).Job("j"); j.Reduces = 2; return j }(), []string{"MapOnly", "2"}},
 		"map-only combine":   {MapOnly(wordPairs().Combine(Sum)).Job("j"), []string{"MapOnly", "Combine"}},
@@ -278,15 +279,15 @@ func TestPlanErrors(t *testing.T) {
 		"input name":         {Sort(Map(NewInput("lines", twoRecords(nil)), func(*Task, string, func(string, int64)) error { return nil })).Job("j"), []string{`"lines"`}},
 		"nil map":            {Sort(Map[string, string, int64](Lines(), nil)).Job("j"), []string{"no function"}},
 		"nil reduce":         {Fold(wordPairs(), nil).Job("j"), []string{"Fold has no function"}},
-		"nil pairs":          {Sort[string, int64](nil).Job("j"), []string{"Sort was given no pairs"}},
+		"nil pairs":          {Sort[string, int64](nil).Job("j"), []string{"Sort was called without pairs"}},
 		"from outside":       {Sort(fromCounts()).Job("j"), []string{"job j reads", "not in its flow"}},
 		"from text":          {&Flow{Jobs: []*Job{textCounts, Sort(fromCounts()).Job("j")}}, []string{"counts", "text", "Binary"}},
-		"two of one result":  {&Flow{Jobs: []*Job{counts.Job("a"), counts.Job("b")}}, []string{"one result"}},
+		"two of one result":  {&Flow{Jobs: []*Job{counts.Job("a"), counts.Job("b")}}, []string{"the same result"}},
 		"same names":         {&Flow{Jobs: []*Job{counts.Job("a"), Sort(wordPairs()).Job("a")}}, []string{"two jobs are named a"}},
-		"same outputs":       {&Flow{Jobs: []*Job{edit(func(j *Job) { j.Name = "i"; j.Output = "/x" }), edit(func(j *Job) { j.Output = "file:///x/" })}}, []string{"jobs i and j have one output: file:///x"}},
+		"same outputs":       {&Flow{Jobs: []*Job{edit(func(j *Job) { j.Name = "i"; j.Output = "/x" }), edit(func(j *Job) { j.Output = "file:///x/" })}}, []string{"jobs i and j have the same output: file:///x"}},
 		"outputs inside":     {&Flow{Jobs: []*Job{edit(func(j *Job) { j.Name = "i"; j.Output = "/x/y" }), edit(func(j *Job) { j.Output = "/x" })}}, []string{"jobs i and j", "inside the other", "file:///x/y"}},
 		"read by path":       {&Flow{Jobs: []*Job{edit(func(j *Job) { j.Name = "i"; j.Output = "/x" }), Sort(wordPairs("/x/part-r-00000")).Job("j")}}, []string{"job j reads file:///x/part-r-00000", "job i", "From"}},
-		"from nothing":       {Sort(Map(From(new(Result[string, int64])), func(*Task, Pair[string, int64], func(string, int64)) error { return nil })).Job("j"), []string{"no job makes"}},
+		"from nothing":       {Sort(Map(From(new(Result[string, int64])), func(*Task, Pair[string, int64], func(string, int64)) error { return nil })).Job("j"), []string{"no job writes"}},
 		"cycle":              {cycle(), []string{"wait for each other", "a reads b reads a"}},
 		"join partition":     {joined(wordPairs().Partition(one), wordPairs()), []string{"Partition on both sides"}},
 		"join codec":         {joined(wordPairs(), wordPairs().Codecs(&Codec[string]{}, nil)), []string{"one Codec"}},
@@ -298,12 +299,12 @@ func TestPlanErrors(t *testing.T) {
 			}
 			continue
 		}
-		t.Run(name, func(t *testing.T) { fails(t, c.job, ok, c.words...) })
+		t.Run(name, func(t *testing.T) { checkError(t, c.job, ok, c.words...) })
 	}
 }
 
-// cycle is two jobs that read each other's result, which takes some doing: the
-// pairs of the first are assigned anew when the second is there.
+// cycle returns two jobs that read each other's result: it changes the pairs of the
+// first after it has made the second.
 func cycle() *Flow {
 	from := func(r *Result[string, int64]) *Pairs[string, int64] {
 		return Map(From(r), func(*Task, Pair[string, int64], func(string, int64)) error { return nil })
@@ -319,7 +320,8 @@ type misnamed struct{ csv }
 
 func (misnamed) Name() string { return "text" }
 
-// TestKeep: what only a later job reads has a place in the output if it is to be kept.
+// TestKeep: with quern.flow.keep, a result that only a later job reads has an output
+// directory.
 func TestKeep(t *testing.T) {
 	for keep, want := range map[string]string{"false": "", "true": "hdfs://nn/out/grep-search"} {
 		s := bridge.Settings{Inputs: []string{"in"}, Output: "hdfs://nn/out", Dir: "/w", Properties: map[string]string{"quern.flow.keep": keep}}
@@ -334,7 +336,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestSettings: where a job's settings come from, and what is said of unknown ones.
+// TestSettings: the sources of a job's settings, and warnings about unknown ones.
 func TestSettings(t *testing.T) {
 	job := Fold(wordPairs(), Sum).Job("j")
 	job.Reduces = 3

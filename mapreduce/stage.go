@@ -7,38 +7,38 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// stage is a job's code and description, whatever its types.
+// stage is a job's code and description, without its types.
 type stage interface {
 	emitted
-	check(Format) error // everything that is wrong with types and use
+	check(Format) error // all errors in types and use
 	resultTypes() (key, value string)
 	reduces() bool
 	reduce(*jobSpec) mrruntime.ReduceFunc // nil: map-only
 }
 
-// emitted is what the maps of a stage emit.
+// emitted describes the map output of a stage.
 type emitted interface {
 	inputs() []*inputSpec
-	wrong() error
+	checkPairs() error
 	pairTypes() (key, value string)
 	combines() bool
 	ordered() bool // across partitions
 	maps(*jobSpec) []mapFunc
-	texts() []func(key, value []byte) string                       // of what each of the maps emits; nil: map-only
-	combiner(*jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc // makes nil: none
-	alone() stage                                                  // what mapreduce.job.reduces=0 makes of it; nil: a join, which needs reduces
+	texts() []func(key, value []byte) string                       // print a record, one for each map function; nil: map-only
+	combiner(*jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc // nil: none
+	withoutReduces() stage                                         // for mapreduce.job.reduces=0; nil: a join, which needs reduces
 }
 
-// shaped is pairs whose keys have a shape: of all kinds of reduces, or a side of a join.
+// shaped is pairs with the key shape of their kind of reduce.
 type shaped[K, V any] struct {
 	*Pairs[K, V]
 	shape shape[K]
 }
 
-func (p shaped[K, V]) wrong() error                { return p.check() }
+func (p shaped[K, V]) checkPairs() error           { return p.check() }
 func (p shaped[K, V]) pairTypes() (string, string) { return typeName(p.key), typeName(p.value) }
 func (p shaped[K, V]) ordered() bool               { return p.total }
-func (p shaped[K, V]) alone() stage                { return p.mapOnly().stage }
+func (p shaped[K, V]) withoutReduces() stage       { return p.mapOnly().stage }
 
 // reduced is a stage with reduces.
 type reduced[KO, VO any] struct {
@@ -54,7 +54,9 @@ func newResult[KO, VO any](from emitted, prefix func() func([]byte) (int, error)
 	return r
 }
 
-func (s *reduced[KO, VO]) check(f Format) error { return errors.Join(s.wrong(), s.result.check(f)) }
+func (s *reduced[KO, VO]) check(f Format) error {
+	return errors.Join(s.checkPairs(), s.result.check(f))
+}
 
 func (s *reduced[KO, VO]) resultTypes() (string, string) { return s.result.types() }
 
@@ -63,7 +65,7 @@ func (s *reduced[KO, VO]) reduces() bool { return true }
 func (s *reduced[KO, VO]) reduce(job *jobSpec) mrruntime.ReduceFunc {
 	return func(rt *mrruntime.Task, in mrruntime.Records) (err error) {
 		x := &reduction[KO, VO]{t: newTask(rt, job), g: &groups{in: in}, key: must(s.result.key), value: must(s.result.value)}
-		defer x.t.blame(&err)
+		defer x.t.replacePanic(&err)
 		if s.prefix != nil {
 			x.g.prefix = s.prefix()
 		}
@@ -88,8 +90,8 @@ func (p *Pairs[K, V]) mapOnly() *Result[K, V] {
 	return r
 }
 
-func (s *mapped[K, V]) wrong() error                                                  { return s.Pairs.check() }
-func (s *mapped[K, V]) check(f Format) error                                          { return errors.Join(s.wrong(), s.result.check(f)) }
+func (s *mapped[K, V]) checkPairs() error                                             { return s.Pairs.check() }
+func (s *mapped[K, V]) check(f Format) error                                          { return errors.Join(s.checkPairs(), s.result.check(f)) }
 func (s *mapped[K, V]) pairTypes() (string, string)                                   { return s.result.types() }
 func (s *mapped[K, V]) resultTypes() (string, string)                                 { return s.result.types() }
 func (s *mapped[K, V]) combines() bool                                                { return false }
@@ -98,7 +100,7 @@ func (s *mapped[K, V]) texts() []func(key, value []byte) string                 
 func (s *mapped[K, V]) combiner(*jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc { return nil }
 func (s *mapped[K, V]) reduces() bool                                                 { return false }
 func (s *mapped[K, V]) reduce(*jobSpec) mrruntime.ReduceFunc                          { return nil }
-func (s *mapped[K, V]) alone() stage                                                  { return s }
+func (s *mapped[K, V]) withoutReduces() stage                                         { return s }
 
 func (s *mapped[K, V]) maps(job *jobSpec) []mapFunc {
 	p := *s.Pairs

@@ -12,27 +12,26 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Task is the attempt that a function of the job runs in. It is also the
-// attempt's context, which ends when the attempt is to end.
+// Task is the attempt that runs a function of the job. It is also the attempt's
+// context, which is cancelled when the attempt must stop.
 type Task struct {
 	context.Context
 
 	ID        string // of the task: task_1700000000000_0001_m_000003
-	Attempt   int    // which try at the task this is, from 0
-	Partition int    // a reduce's partition, a map's number
+	Attempt   int    // number of the attempt, from 0
+	Partition int    // a reduce's partition or a map's number
 
-	host host
-	job  *jobSpec
-	err  error // the first thing that went wrong
-	open bool  // the author's function runs, and nothing has gone wrong
-	over bool  // the attempt's code has returned
+	host     host
+	job      *jobSpec
+	err      error // the first one
+	open     bool  // emit and Write are allowed: the author's function runs, without error so far
+	returned bool  // the attempt's code has returned
 
 	splits  []Split
 	writers map[string]*namedOutput
 }
 
-// Counter is a sum over the job's attempts that count. It may be added to from
-// several goroutines.
+// Counter is a sum over the job's successful attempts. Several goroutines may add to it.
 type Counter = mrruntime.Counter
 
 // Split is a piece of a file that a map reads.
@@ -46,7 +45,7 @@ func splitOf(c mrruntime.Chunk) Split {
 	return Split{Path: c.Path, Offset: c.Offset, Length: c.Length, Size: c.Size}
 }
 
-// host is what this package asks of the attempt it runs in.
+// host is the runtime's side of an attempt.
 type host interface {
 	Counter(group, name string) *Counter
 	Status(text string)
@@ -85,35 +84,36 @@ func newTask(t *mrruntime.Task, job *jobSpec) *Task {
 	}
 }
 
-// Counter gives the counter of a group and name, made at first use. Ask for it
-// once, before the loop over records. A job that makes more than
-// mapreduce.job.counters.max, or gives one too long a name, fails.
+// Counter returns the counter of a group and name, and creates it at first use. Call
+// it once, before the loop over records. A job with more than
+// mapreduce.job.counters.max counters, or with too long a name, fails.
 func (t *Task) Counter(group, name string) *Counter { return t.host.Counter(group, name) }
 
-// Status says what the attempt is doing. It is also a sign of life, which a
-// record that takes long should give: see mapreduce.task.timeout.
+// Status sets the status text of the attempt. It also counts as progress: call it
+// while a record takes long, see mapreduce.task.timeout.
 func (t *Task) Status(text string) { t.host.Status(text) }
 
-// Property is the value of a property of the job: of -D, of Job.Properties, or
-// the default. It is "" when there is none. An old name of Hadoop's is the present one.
-func (t *Task) Property(name string) string { return t.host.Property(property.PresentName(name)) }
+// Property returns a property of the job: its value from -D, from Job.Properties, or
+// the default; "" if it has none. Old names of Hadoop's properties work too.
+func (t *Task) Property(name string) string { return t.host.Property(property.CurrentName(name)) }
 
-// File gives the local path of a side file named in Job.Files. Of a directory or
-// glob it holds the contents of the files, one after the other. A side file that is
-// not what it was when the job started fails the job. A local one must have the same
-// size and modification time on every machine.
+// File returns the local path of a side file named in Job.Files. For a directory or
+// glob, it is one file with the contents of all, one after the other.
+//
+// The job fails if a side file changes after the job has started. A file on local disks
+// must have the same size and modification time on every machine.
 func (t *Task) File(name string) (path string, err error) { return t.host.File(name) }
 
-// SidePart is one of the files that a path of Job.Files stands for: its URL, and the
-// local path to read it by.
+// SidePart is one of the files that a path in Job.Files matches: its URL, and a local
+// path for reading it.
 type SidePart = mrruntime.SidePart
 
-// Parts gives the files of a side file named in Job.Files one by one: of a directory or
-// glob several, by name.
+// Parts returns the files of a side file named in Job.Files, sorted by name. A
+// directory or glob can have several.
 func (t *Task) Parts(name string) ([]SidePart, error) { return t.host.Parts(name) }
 
-// Splits are the pieces of files that this map reads, one in most cases; several
-// when files are small. A reduce has none.
+// Splits returns the pieces of files that this map reads: usually one, several if
+// files are small. A reduce has none.
 func (t *Task) Splits() []Split { return t.splits }
 
 // fail keeps the first error and turns off emit and Write.
@@ -124,32 +124,32 @@ func (t *Task) fail(err error) {
 	t.open = false
 }
 
-// misuse makes an error of the author's code, which no other attempt can mend: it
-// ends the job at once.
+// misuse returns an error about the author's code. It fails the job at once, because
+// every other attempt would fail too.
 func misuse(text string) error { return mrruntime.Fatal(errors.New(text)) }
 
-// misused fails the attempt for what the author's code does out of time. When the
-// attempt has ended, its goroutine is stopped by a panic.
+// misused fails the attempt for a call at a wrong time. If the attempt has already
+// returned, only a panic can stop the goroutine that calls.
 func (t *Task) misused(err error) {
-	if t.over {
+	if t.returned {
 		panic(err)
 	}
 	t.fail(err)
 }
 
-// blame makes a panic that follows an error of the task that error. It is deferred
-// around the author's functions.
-func (t *Task) blame(err *error) {
+// replacePanic recovers from a panic that follows an error of the task, and reports
+// that error instead. Deferred around the author's functions.
+func (t *Task) replacePanic(err *error) {
 	if t.err == nil {
 		return
 	}
 	if recover() != nil {
-		t.over = true
+		t.returned = true
 		*err = t.err
 	}
 }
 
-// call runs a function of the author's, during which emit and Write work.
+// call runs a function of the author's, and allows emit and Write meanwhile.
 func (t *Task) call(f func() error) error {
 	t.open = t.err == nil
 	err := f()
@@ -157,21 +157,20 @@ func (t *Task) call(f func() error) error {
 	return err
 }
 
-var errLateEmit = misuse("emit was called after the function it was given to had returned")
+var errLateEmit = misuse("emit was called after the function that received it had returned")
 
-// refuse is what emit and Write do while the task is not open: after an error
-// nothing, because the error is going to fail the attempt. When nobody is left to
-// tell, a goroutine that goes on emitting is stopped by a panic.
-func (t *Task) refuse(late error) {
-	if t.err == nil || t.over {
+// rejectLate handles emit and Write while the task is not open. After an error it does
+// nothing, because that error fails the attempt anyway.
+func (t *Task) rejectLate(late error) {
+	if t.err == nil || t.returned {
 		t.misused(late)
 	}
 }
 
-// end is how a phase ended: err is the author's. What the author's function was
-// fed comes first, because its error may be the consequence.
+// end returns the error of a phase; err is the author's. A read error comes first,
+// because it may have caused the author's.
 func (t *Task) end(read func() error, err error) error {
-	t.over = true
+	t.returned = true
 	switch {
 	case read() != nil:
 		return read()
@@ -181,21 +180,21 @@ func (t *Task) end(read func() error, err error) error {
 	return err
 }
 
-// namedOutput is an output of Job.Outputs that has been written to.
+// namedOutput is an open output of Job.Outputs.
 type namedOutput struct {
-	write any    // func(K, V) of the types it was first written with
+	write any    // func(K, V), with the types of the first Write
 	types string // those types
 }
 
-var errLateWrite = misuse("Write was called after the function its task was given to had returned")
+var errLateWrite = misuse("Write was called after the function that received the task had returned")
 
-// Write writes a record to an output named in Job.Outputs: to the files
-// <output>-m-00000 and so on of a map-only job, <output>-r-00000 of one with
-// reduces. They are in the job's Format and appear together with the main ones.
-// Like emit, it keeps the first error, which fails the attempt.
+// Write writes a record to an output named in Job.Outputs. A map-only job writes files
+// <output>-m-00000 and so on, a job with reduces <output>-r-00000. They have the job's
+// Format and appear together with the main files. As with emit, the first error is
+// kept and fails the attempt.
 func Write[K, V any](t *Task, output string, k K, v V) {
 	if !t.open {
-		t.refuse(errLateWrite)
+		t.rejectLate(errLateWrite)
 		return
 	}
 	named := t.writers[output]
@@ -211,7 +210,7 @@ func Write[K, V any](t *Task, output string, k K, v V) {
 	if !ok {
 		var k K
 		var v V
-		t.fail(misuse(fmt.Sprintf("output %q holds records of %s, Write was given %T and %T", output, named.types, k, v)))
+		t.fail(misuse(fmt.Sprintf("output %q holds records of %s, but Write was called with %T and %T", output, named.types, k, v)))
 		return
 	}
 	write(k, v)

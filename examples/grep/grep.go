@@ -1,5 +1,5 @@
-// Command grep prints the lines that match a regular expression, in the order of
-// the input; with -count it lists the matches themselves, the most frequent first.
+// Command grep prints the lines that match a regular expression, in the order of the
+// input. With -count it counts the matching texts and lists the most frequent first.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 )
 
 func main() {
-	pattern := flag.String("e", "", "the `regexp` to look for")
+	pattern := flag.String("e", "", "the `regexp` to search for")
 	count := flag.Bool("count", false, "count matches instead of printing lines")
 	mapreduce.Main(func() (*mapreduce.Flow, error) { return grep(*pattern, *count) })
 }

@@ -1,5 +1,5 @@
-// Command sort sorts text lines, or TeraSort's 100-byte records, into partitions
-// that follow each other: part-r-00000 holds the smallest keys.
+// Command sort sorts text lines, or TeraSort's 100-byte records. The part files, in
+// order, are sorted: part-r-00000 holds the smallest keys.
 package main
 
 import (
@@ -32,7 +32,7 @@ const recordSize, keySize = 100, 10
 func sortRecords() (*mapreduce.Job, error) {
 	records := mapreduce.Map(mapreduce.Records(recordSize), func(_ *mapreduce.Task, rec []byte, emit func([]byte, []byte)) error {
 		if len(rec) != recordSize {
-			return fmt.Errorf("record of %d bytes", len(rec))
+			return fmt.Errorf("the last record has %d bytes, not %d", len(rec), recordSize)
 		}
 		emit(rec[:keySize], rec[keySize:])
 		return nil

@@ -5,7 +5,7 @@ import (
 	"github.com/quernmr/quern/mapreduce"
 )
 
-// forecastRevenueChange is query 6: what small discounts of a year took away.
+// forecastRevenueChange is query 6: the revenue lost to small discounts in a year.
 func forecastRevenueChange(db *database) *mapreduce.Flow {
 	first, after := table.Day("1994-01-01"), table.Day("1995-01-01")
 	discounted := table.Scan(db.lineitem.Where(func(r *table.Row) bool {

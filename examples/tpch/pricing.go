@@ -5,11 +5,11 @@ import (
 	"github.com/quernmr/quern/mapreduce"
 )
 
-// pricing is query 1's sums over lines of orders.
+// pricing is the sums of query 1 over lineitems.
 type pricing struct {
 	Quantity, Price, Discount int64 // hundredths
 	Discounted                int64 // prices less discounts, ten-thousandths
-	Charge                    int64 // with tax, millionths
+	Charge                    int64 // discounted prices with tax, millionths
 	Lines                     int64
 }
 
@@ -29,20 +29,20 @@ func pricingOf(r *table.Row) pricing {
 	return p
 }
 
-// add fails the task where a sum does not fit: charges, beyond a scale of about 80.
+// add fails the task if a sum does not fit: charges, beyond a scale factor of about 80.
 func (p pricing) add(q pricing) pricing {
 	return pricing{table.Add(p.Quantity, q.Quantity), table.Add(p.Price, q.Price), table.Add(p.Discount, q.Discount),
 		table.Add(p.Discounted, q.Discounted), table.Add(p.Charge, q.Charge), p.Lines + q.Lines}
 }
 
-// columns are sums and averages, the latter to hundredths.
+// columns prints sums, and averages in hundredths.
 func (p pricing) columns() string {
 	average := func(sum int64) string { return table.Fixed(table.Average(sum, p.Lines), 2) }
 	return table.Line(table.Fixed(p.Quantity, 2), table.Fixed(p.Price, 2), table.Fixed(p.Discounted, 4), table.Fixed(p.Charge, 6),
 		average(p.Quantity), average(p.Price), average(p.Discount), p.Lines)
 }
 
-// pricingSummary is query 1: what had been shipped by a day, by flag and status.
+// pricingSummary is query 1: sums of the lineitems shipped until a day, by flag and status.
 func pricingSummary(db *database) *mapreduce.Flow {
 	type status = mapreduce.Pair[string, string]
 	last := table.Day("1998-09-02")

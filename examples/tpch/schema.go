@@ -6,7 +6,7 @@ import (
 	"github.com/quernmr/quern/examples/tpch/table"
 )
 
-// database is TPC-H's tables, but those that no query here reads.
+// database has the tables of TPC-H that the queries read.
 type database struct {
 	customer, lineitem, nation, orders, region, supplier *table.Table
 }
@@ -43,7 +43,7 @@ const (
 	sSuppkey, sNationkey = 0, 3
 )
 
-// revenue is what a line of an order brings, in ten-thousandths.
+// revenue returns the discounted price of a lineitem, in ten-thousandths.
 func revenue(r *table.Row) int64 {
 	return r.Times(r.Decimal(lExtendedprice), 100-r.Decimal(lDiscount))
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/quernmr/quern/mapreduce"
 )
 
-// order is what query 3 tells of one. It has the day first because orders that bring
-// as much are in the order of their days.
+// order is the columns of an order in query 3. The day comes first because it sorts
+// orders with equal revenue.
 type order struct {
 	Day           table.Date
 	Key, Priority int64
@@ -18,8 +18,8 @@ func (o *order) Fields(f *mapreduce.Fields) {
 	f.Int64(&o.Priority)
 }
 
-// shippingPriority is query 3: the ten orders of a market segment, not shipped by
-// a day, that would bring most.
+// shippingPriority is query 3: the ten unshipped orders of a market segment with the
+// most revenue, at a day.
 func shippingPriority(db *database) *mapreduce.Flow {
 	day := table.Day("1995-03-15")
 

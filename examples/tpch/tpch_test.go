@@ -12,15 +12,15 @@ import (
 	"github.com/quernmr/quern/mapreduce/mrtest"
 )
 
-// TestQueries: the answers are DuckDB's, which make compat records, however the tables are
-// split and the work is spread.
+// TestQueries: the answers are DuckDB's, which `make compat` records, for any splits and
+// any number of reduces.
 func TestQueries(t *testing.T) {
 	tables := make(map[string]string)
 	for name, rows := range peers.Small(peers.TinyOrders) {
 		tables["db/"+name+".tbl"] = rows
 	}
 	if slices.Compare(peers.Queries(), numbers()) != 0 {
-		t.Errorf("there is SQL for %v, and flows for %v", peers.Queries(), numbers())
+		t.Errorf("SQL exists for queries %v, flows for %v", peers.Queries(), numbers())
 	}
 	for number := range queries {
 		t.Run(fmt.Sprint(number), func(t *testing.T) {

@@ -5,10 +5,10 @@ import (
 	"github.com/quernmr/quern/mapreduce"
 )
 
-// localSupplierVolume is query 5: what the suppliers of a region's nations sold in
-// a year to customers of their own nation.
+// localSupplierVolume is query 5: the revenue in a year, by nation of a region, between
+// suppliers and customers of the same nation.
 func localSupplierVolume(db *database) *mapreduce.Flow {
-	type orderIn = mapreduce.Pair[int64, string] // an order, or line of one, with a nation
+	type orderIn = mapreduce.Pair[int64, string] // an order or lineitem, with a nation
 	first, after := table.Day("1994-01-01"), table.Day("1995-01-01")
 
 	region := table.NewSide("region", db.region.Where(func(r *table.Row) bool { return r.String(rName) == "ASIA" }),

@@ -1,5 +1,5 @@
-// Package cache keeps what tests and benchmarks take from the network, outside the
-// repository: in $QUERN_CACHE, or in quern in the user's cache directory.
+// Package cache keeps downloads for tests and benchmarks outside the repository: in
+// $QUERN_CACHE, or in quern in the user's cache directory.
 package cache
 
 import (

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestDir: a directory is filled once, whole or not at all, and another text is another one.
+// TestDir: a directory is filled once, whole or not at all; another text gets another one.
 func TestDir(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "cache")
 	t.Setenv("QUERN_CACHE", root)
@@ -37,7 +37,7 @@ func TestDir(t *testing.T) {
 	if fills != 2 || len(dirs) != 2 {
 		t.Errorf("%d fills of %d directories, want 2 of 2", fills, len(dirs))
 	}
-	// Another process is faster: its directory counts.
+	// If another process is faster, its directory is used.
 	dir, err := Dir("x", "3", func(string) error {
 		_, err := Dir("x", "3", fill)
 		return err

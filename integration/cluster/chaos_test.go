@@ -16,8 +16,8 @@ var (
 	chaosSeed = flag.Uint64("chaos-seed", 1, "what TestChaos does when")
 )
 
-// TestChaos kills and stops daemons at random while jobs are submitted. Every job
-// that is acknowledged ends, and ends right.
+// TestChaos kills and stops daemons at random while jobs are submitted. Every
+// acknowledged job ends with the right output.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	c := startFor(t, *chaosTime+2*trial.Deadline, shortLease)
@@ -61,8 +61,8 @@ func TestChaos(t *testing.T) {
 	t.Logf("%d jobs, %d disturbances", ended, disturbed)
 }
 
-// disturb does something bad to one daemon, or mends one: a majority of the job
-// trackers and one task tracker always run.
+// disturb kills, stops or restarts one daemon. A majority of the job trackers and one
+// task tracker always run.
 func (c *cluster) disturb(r *rand.Rand) bool {
 	c.t.Helper()
 	group, least := c.JobTrackers, len(c.JobTrackers)/2+1

@@ -1,6 +1,6 @@
-// Package cluster_test runs jobs on clusters of real processes and takes those
-// apart while they run: daemons are killed, stopped, cut off and restarted. The
-// output must be that of a dumb word count, and nothing may be left behind.
+// Package cluster_test runs jobs on clusters of real processes with faults: it kills,
+// stops, cuts off and restarts daemons. The output must be that of a simple word count,
+// without leftover files.
 package cluster_test
 
 import (
@@ -85,13 +85,13 @@ func startFor(t *testing.T, limit time.Duration, configure ...func(*processes.Co
 	return c
 }
 
-// connected waits until so many task trackers can be given work.
+// connected waits until n task trackers are ready for work.
 func (c *cluster) connected(n int) {
 	c.t.Helper()
 	c.await("task trackers", func() bool { return processes.Connected(c.ctx, c.client) >= n })
 }
 
-// end closes the cluster and looks at what it leaves.
+// end closes the cluster and checks for leftover files.
 func (c *cluster) end() {
 	if c.t.Failed() {
 		for _, d := range c.All() {
@@ -108,21 +108,21 @@ func (c *cluster) end() {
 	}
 }
 
-// clean waits until nothing is left of the jobs that have ended.
+// clean waits until ended jobs have no leftover files.
 func (c *cluster) clean() {
 	c.t.Helper()
 	var left []string
 	if !trial.Within(30*time.Second, func() bool {
-		left = append(trial.Processes(c.dir), c.leavings()...)
+		left = append(trial.Processes(c.dir), c.leftovers()...)
 		return len(left) == 0
 	}) {
 		c.t.Errorf("left behind:\n%s", strings.Join(left, "\n"))
 	}
 }
 
-// leavings lists files and directories of jobs: in the staging directory, but for what is kept on
+// leftovers lists files and directories of jobs: in the staging directory, but for what is kept on
 // purpose, and in the data directories of trackers that run.
-func (c *cluster) leavings() []string {
+func (c *cluster) leftovers() []string {
 	var list []string
 	entries, _ := os.ReadDir(filepath.Join(c.dir, "staging"))
 	for _, e := range entries {
@@ -147,13 +147,13 @@ func (c *cluster) leavings() []string {
 	return list
 }
 
-// await waits until something holds, which it must.
+// await waits until a condition holds, or fails the test.
 func (c *cluster) await(what string, holds func() bool) {
 	c.t.Helper()
 	trial.Await(c.t, what, holds)
 }
 
-// leader is the job tracker that leads.
+// leader returns the leader.
 func (c *cluster) leader() *processes.Daemon {
 	c.t.Helper()
 	var leader *processes.Daemon
@@ -182,10 +182,10 @@ type job struct {
 	text []byte // of the input
 }
 
-var made atomic.Int64 // jobs so far, for their names
+var made atomic.Int64 // number of jobs, for their names
 
-// paced submits a word count over so many splits. With -gate in flags its maps wait
-// until it is opened.
+// paced submits a word count over a number of splits. With -gate in flags, its maps wait
+// until the test calls Open.
 func (c *cluster) paced(splits int, flags ...string) *job {
 	c.t.Helper()
 	dir := filepath.Join(c.dir, fmt.Sprintf("job%d", made.Add(1)))
@@ -212,7 +212,7 @@ func output(t *testing.T, dir string) []byte {
 	return trial.Joined(trial.Parts(t, local.FS{}, dir))
 }
 
-// counts compares a word count, whose part files are each in order.
+// counts compares a word count; each part file is sorted.
 func counts(t *testing.T, out string, text []byte) {
 	t.Helper()
 	trial.Same(t, out, trial.Sorted(output(t, out)), trial.Sorted(trial.Counted(text)))

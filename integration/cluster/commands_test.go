@@ -16,7 +16,7 @@ import (
 
 var jobID = regexp.MustCompile(`job_\d+_\d{4,}`)
 
-// The commands tell of jobs that run, have ended or were killed.
+// The commands show jobs that run, have ended or were killed.
 func TestCommands(t *testing.T) {
 	c := start(t)
 	done := c.paced(3)
@@ -71,8 +71,8 @@ func TestCommands(t *testing.T) {
 	c.mrsubmit("status", "nonsense").Fail(2, "nonsense")
 }
 
-// Row 41. A job is killed by Ctrl-C at any time; it has ended one way or the other,
-// and its output says the same.
+// Row 41. Ctrl-C kills a job at any time. The job either fails or succeeds, and its
+// output directory agrees.
 func TestInterrupted(t *testing.T) {
 	c := start(t)
 	for _, interrupt := range []func(j *job){
@@ -92,8 +92,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// Row 41. A terminal that goes ends the display and nothing else: the job goes on, and
-// the client says how to see it again, as it does after a wait.
+// Row 41. If the terminal closes, only the display ends: the job continues, and the
+// client prints how to watch it again.
 func TestHungUp(t *testing.T) {
 	heard := make(chan os.Signal, 1)
 	signal.Notify(heard, syscall.SIGHUP) // or commands inherit that it is ignored, where the tests run under nohup
@@ -142,7 +142,7 @@ func TestOneAddress(t *testing.T) {
 	}
 }
 
-// A client that knows nobody says so, and whom it has asked.
+// A client that reaches no job tracker fails and lists the addresses it tried.
 func TestUnreachable(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
 	c.mrsubmit("list", "-jobtracker", "127.0.0.1:1").Fail(1, "127.0.0.1:1")

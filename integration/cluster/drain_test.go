@@ -9,7 +9,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// drains is what the leader says of a task tracker that is to drain; nil: nothing.
+// drains returns the leader's status of a draining task tracker; nil: it has none.
 func (c *cluster) drains(d *processes.Daemon) *web.Drain {
 	status, err := c.client.Cluster(c.ctx)
 	if err != nil {
@@ -18,9 +18,9 @@ func (c *cluster) drains(d *processes.Daemon) *web.Drain {
 	return status.Drain(d.ID)
 }
 
-// Row 37. Two of three trackers are drained under a job: the one that runs its last map,
-// and one that has only outputs of it. Both go when the third has gathered all, with
-// status 0, and nothing runs twice.
+// Row 37. Two of three trackers are drained during a job: one runs its last map, the
+// other only has map outputs. Both exit with status 0 when the third has gathered all
+// partitions, and nothing runs twice.
 func TestDrained(t *testing.T) {
 	c := start(t)
 	c.mrsubmit("cluster", "drain", "tt9").Fail(1, `unknown task tracker "tt9"`)
@@ -53,7 +53,7 @@ func TestDrained(t *testing.T) {
 		}
 	}
 
-	// One that is started again is known, and is given nothing until that is undone.
+	// A drained tracker that restarts registers, and gets no attempts until recommissioned.
 	if err := idle.Start(); err != nil {
 		t.Fatal(err)
 	}

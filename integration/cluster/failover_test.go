@@ -14,8 +14,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Row 1 of docs/promises.md. The leader is killed in every part of a job's life;
-// no running attempt ends for it, and no task runs again.
+// Row 1 of docs/promises.md. The leader is killed in every phase of a job. Running
+// attempts continue, and no task reruns.
 func TestLeaderKilled(t *testing.T) {
 	c := start(t)
 	for i, moment := range []func(j *job){
@@ -41,8 +41,8 @@ func TestLeaderKilled(t *testing.T) {
 	}
 }
 
-// Row 2. Everything that the cluster has acknowledged is known after all job
-// trackers have died; the attempts that ran are adopted.
+// Row 2. After all job trackers have died, the new ones know everything that the cluster
+// has acknowledged, and adopt the running attempts.
 func TestAllJobTrackersKilled(t *testing.T) {
 	c := start(t)
 	first := c.paced(3)
@@ -73,7 +73,7 @@ func TestAllJobTrackersKilled(t *testing.T) {
 	}
 }
 
-// Row 3. A leader that was stopped and goes on finds itself out of office.
+// Row 3. A leader that was stopped and continues finds that another one leads.
 func TestLeaderStopped(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackerFlags = []string{"-lease", "5s"} })
 	j := c.paced(12, "-gate")
@@ -89,17 +89,17 @@ func TestLeaderStopped(t *testing.T) {
 	if err := old.Continue(); err != nil {
 		t.Fatal(err)
 	}
-	c.await("end of the old leader's office", func() bool { return !c.leads(old) })
+	c.await("end of the old leader's term", func() bool { return !c.leads(old) })
 	c.paced(3).correct()
 }
 
-// leads says whether a job tracker believes that it leads.
+// leads reports whether a job tracker believes that it is the leader.
 func (c *cluster) leads(d *processes.Daemon) bool {
 	status, err := d.Says(c.ctx)
 	return err == nil && status.Leads
 }
 
-// leaderAmong is a job tracker other than one that leads, or nil.
+// leaderAmong returns the leader, unless it is the given job tracker; nil: none.
 func (c *cluster) leaderAmong(but *processes.Daemon) *processes.Daemon {
 	d, _ := c.Leader(c.ctx, but)
 	return d
@@ -111,20 +111,20 @@ func proxied(cfg *processes.Config) {
 }
 
 // Rows 4 and 5. A leader that is cut off from the other job trackers, but not from
-// the task trackers, leaves office; the majority goes on without it.
+// the task trackers, steps down; the majority continues without it.
 func TestLeaderIsolated(t *testing.T) {
 	c := start(t, proxied)
 	j := c.paced(12, "-gate")
 	j.Began("m", 6)
 	old := c.leader()
 	c.Isolate(old)
-	c.await("end of the isolated leader's office", func() bool { return !c.leads(old) })
+	c.await("end of the isolated leader's term", func() bool { return !c.leads(old) })
 	c.await("other leader", func() bool { return c.leaderAmong(old) != nil })
 	j.Open()
 	j.correct()
 	j.Once("m")
 
-	// The minority refuses to take anything on, and says where to turn to.
+	// The minority refuses requests and names the leader that it knows.
 	c.misdirected(old)
 	c.Heal()
 	c.paced(3).correct()
@@ -141,8 +141,7 @@ func TestLeaderIsolated(t *testing.T) {
 	})
 }
 
-// misdirected checks that a job tracker answers requests with who leads, as far
-// as it knows.
+// misdirected checks that a job tracker answers requests with the leader that it knows.
 func (c *cluster) misdirected(d *processes.Daemon) {
 	c.t.Helper()
 	resp, err := http.Get("http://" + d.Addr + "/v1/jobs")
@@ -157,7 +156,7 @@ func (c *cluster) misdirected(d *processes.Daemon) {
 	}
 }
 
-// Row 5. Two of three job trackers gone: the last one promises nothing.
+// Row 5. Without two of three job trackers, the last one acknowledges nothing.
 func TestNoMajority(t *testing.T) {
 	c := start(t)
 	j := c.paced(6, "-gate")
@@ -172,7 +171,7 @@ func TestNoMajority(t *testing.T) {
 			}
 		}
 	}
-	c.await("end of the last one's office", func() bool { return !c.leads(leader) })
+	c.await("end of the last one's term", func() bool { return !c.leads(leader) })
 	c.misdirected(leader)
 	for _, d := range gone {
 		if err := errors.Join(d.Start(), d.Ready(c.ctx)); err != nil {
@@ -212,7 +211,7 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// submission reads the only submission that is staged.
+// submission reads the only staged submission.
 func (c *cluster) submission() *wire.Submission {
 	c.t.Helper()
 	files, err := filepath.Glob(filepath.Join(c.dir, "staging", "*", wire.StagedSubmission))
@@ -231,7 +230,7 @@ func (c *cluster) submission() *wire.Submission {
 	return sub
 }
 
-// Rows 6 and 7. However often and to whomever a submission goes, it is one job.
+// Rows 6 and 7. A submission that is sent several times, to any job trackers, is one job.
 func TestSubmittedTwice(t *testing.T) {
 	c := start(t)
 	j := c.paced(3, "-gate")
@@ -265,7 +264,7 @@ func TestSubmittedTwice(t *testing.T) {
 	}
 }
 
-// Five job trackers bear the loss of two, the leader among them.
+// Five job trackers survive the loss of two, including the leader.
 func TestFiveJobTrackers(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 5, 1 })
 	j := c.paced(4, "-gate")

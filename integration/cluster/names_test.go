@@ -13,8 +13,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Row 39. What users name is never read by a shell: a job whose program, input, output
-// and properties are called like commands runs as any other, and nothing else does.
+// Row 39. No shell reads names from users. A job runs normally if its program, input,
+// output and properties are named like shell commands, and nothing else runs.
 func TestNamesLikeCommands(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 2 })
 	const odd = "a;touch pwned;$(touch pwned)`touch pwned`|touch pwned&'\"\\ \nb"
@@ -45,7 +45,7 @@ func TestNamesLikeCommands(t *testing.T) {
 	})
 }
 
-// Row 39. A submission whose directory is not its own is refused, and that is not removed.
+// Row 39. A submission with a foreign staging directory is refused, and the directory stays.
 func TestPlacesOfOthers(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
 	mine := filepath.Join(c.dir, "mine")

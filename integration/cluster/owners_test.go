@@ -17,7 +17,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// as starts a command of mrsubmit by another user, who gets a certificate.
+// as starts a command of mrsubmit with the certificate of another user.
 func (c *cluster) as(user string, args ...string) *trial.Run {
 	c.t.Helper()
 	if err := c.Issue(identity.Client, user, time.Now()); err != nil {
@@ -28,8 +28,8 @@ func (c *cluster) as(user string, args ...string) *trial.Run {
 	return trial.Begin(c.t, cmd)
 }
 
-// A job is its owner's: others neither kill nor change it, nor read its logs, under
-// whatever leader; administrators may everything, and pools take whose jobs they want.
+// Only the owner and administrators may kill or change a job and read its logs, under
+// any leader. A pool accepts jobs only from users in its ACL.
 func TestOwners(t *testing.T) {
 	c := start(t, protect, func(cfg *processes.Config) {
 		pools := filepath.Join(cfg.Dir, "pools.xml")
@@ -53,7 +53,7 @@ func TestOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	notHis := []string{"not allowed: bob cannot", id + ", which is alice's: only alice or an administrator can"}
-	told := func() { // a new leader has yet to hear of the attempts
+	awaitAttempts := func() { // a new leader does not know the attempts yet
 		t.Helper()
 		c.await("attempts", func() bool {
 			a, err := c.client.Attempts(c.ctx, job)
@@ -61,13 +61,13 @@ func TestOwners(t *testing.T) {
 		})
 	}
 	for range 2 { // leaders
-		told()
+		awaitAttempts()
 		c.as("bob", "kill", id).Fail(1, append(notHis, "kill")...)
 		c.as("bob", "suspend", id).Fail(1, append(notHis, "change")...)
 		c.as("bob", "set", id, "priority=HIGH").Fail(1, append(notHis, "change")...)
 		c.as("bob", "logs", id).Fail(1, "the logs of "+id+" are for its owner, alice, and for administrators; bob is neither")
 		if said := c.as("bob", "logs", "-json", id).Succeed(); strings.Contains(said, "token") {
-			t.Errorf("bob is told %s", said)
+			t.Errorf("bob gets %s", said)
 		}
 		c.as("bob", "cluster", "scheduler", "fifo").Fail(1, "bob may not change the scheduler", "administrators (root, eve)")
 		c.as("bob", "cluster", "remove", "jt2").Fail(1, "bob may not remove voters", "administrators (root, eve)")
@@ -89,7 +89,7 @@ func TestOwners(t *testing.T) {
 			}
 		}
 	}
-	told()
+	awaitAttempts()
 	c.as("root", "logs", id).Succeed()
 	c.as("eve", "cluster", "scheduler", "fair").Succeed()
 	if said := c.as("root", "set", id, "pool=bobs", "priority=HIGH").Succeed(); !trial.ContainsAll(said, []string{"pool bobs", "priority HIGH"}) {
@@ -107,7 +107,7 @@ func TestOwners(t *testing.T) {
 	c.as("root", "logs", id).Succeed()
 }
 
-// What is staged, and what daemons keep, is for their user alone.
+// Only the daemons' user can read staged files and data directories.
 func TestPrivateFiles(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
 	j := c.paced(2, "-gate")
@@ -118,7 +118,7 @@ func TestPrivateFiles(t *testing.T) {
 		var found []string
 		err := filepath.WalkDir(staging, func(path string, e fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
-				return nil // it was just being removed
+				return nil // removed meanwhile
 			}
 			if err != nil || path == staging { // which is what its maker has made it
 				return err
@@ -158,8 +158,7 @@ func TestPrivateFiles(t *testing.T) {
 	}
 }
 
-// Keys that are missing or that others can read are refused, by daemons as by
-// mrsubmit, and named.
+// Daemons and mrsubmit refuse keys that are missing or readable by others, and name them.
 func TestKeyFiles(t *testing.T) {
 	dir := t.TempDir()
 	authority, err := identity.OpenAuthority(filepath.Join(dir, "authority"), time.Now())

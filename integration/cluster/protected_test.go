@@ -23,7 +23,7 @@ import (
 
 func protect(cfg *processes.Config) { cfg.TLS = true }
 
-// A protected cluster does what others do, over the loss of its leader too.
+// A protected cluster works like others, also when its leader dies.
 func TestProtected(t *testing.T) {
 	c := start(t, protect)
 	j := c.paced(6, "-gate")
@@ -56,7 +56,7 @@ func TestProtected(t *testing.T) {
 	}
 }
 
-// route is one that a daemon serves, and for whom.
+// route is a route of a daemon and the roles that may use it.
 type route struct {
 	at           *processes.Daemon
 	method, path string
@@ -65,9 +65,9 @@ type route struct {
 	admins       bool // of clients, these alone
 }
 
-// Every route of every daemon, and the log's and gossip's ports: who has no
-// certificate, one of another authority or of another time, or another role, is
-// refused, and the daemon says so.
+// On every route of every daemon, and on the ports of log and gossip: a client without a
+// certificate, or with one of another authority, time or role, is refused, and the
+// daemon logs it.
 func TestStrangers(t *testing.T) {
 	c := start(t, protect, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
 	jt, tt := c.JobTrackers[0], c.TaskTrackers[0]
@@ -101,7 +101,7 @@ func TestStrangers(t *testing.T) {
 		for _, p := range peers {
 			got, text := ask(t, p.config, r.method, "https://"+r.at.Addr+r.path, r.body, "no token")
 			admitted := slices.Contains(r.admitted, p.role) && !(r.admins && p.role == identity.Client && !p.admin)
-			// Who may ask at all is told that the token is wrong.
+			// A client with the right role gets an error about the wrong token.
 			byToken := r.at == tt && strings.Contains(text, "the token is not that of "+id)
 			switch {
 			case p.role == "" && got != 0:
@@ -148,7 +148,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// checkComplete compares routes with those that the sources name.
+// checkComplete compares routes with those in the sources.
 func checkComplete(t *testing.T, routes []route) {
 	t.Helper()
 	named := regexp.MustCompile(`(?:\.Handle(?:Func)?\(|\t{)"(?:(\w+) )?(/[^"]+)"`) // also in the table of routes
@@ -175,7 +175,7 @@ func checkComplete(t *testing.T, routes []route) {
 	}
 }
 
-// poses has a task tracker with a certificate of its own say that it is another one.
+// poses lets a task tracker register under the name of another one.
 func (c *cluster) poses(peers []stranger) {
 	c.t.Helper()
 	jt := c.JobTrackers[0]
@@ -201,7 +201,7 @@ func (c *cluster) poses(peers []stranger) {
 	c.await("word of it", func() bool { return jt.Said("the tracker says that it is another") })
 }
 
-// stranger is somebody who asks; of no role: not to be admitted anywhere.
+// stranger is a client that no route may admit if it has no role.
 type stranger struct {
 	name   string
 	role   identity.Role
@@ -209,7 +209,7 @@ type stranger struct {
 	config *tls.Config
 }
 
-// strangers are one of each role and those that are to be refused everywhere.
+// strangers returns one client of each role, and those that every route must refuse.
 func (c *cluster) strangers() []stranger {
 	c.t.Helper()
 	theirs, err := identity.OpenAuthority(filepath.Join(c.t.TempDir(), "theirs"), time.Now())
@@ -248,7 +248,7 @@ func (c *cluster) strangers() []stranger {
 	return all
 }
 
-// ask gives the status of the answer, 0 for none, and its text.
+// ask returns the status of the answer, 0 for none, and its text.
 func ask(t *testing.T, config *tls.Config, method, url, body, token string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader([]byte(body)))

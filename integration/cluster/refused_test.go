@@ -49,7 +49,7 @@ func TestFlagsRefused(t *testing.T) {
 	}
 }
 
-// A tracker that does not see the staging directory is refused, and says why.
+// A tracker without access to the staging directory is refused, and logs why.
 func TestStagingNotShared(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
 	c.paced(1).correct()
@@ -96,7 +96,7 @@ func TestOtherClustersData(t *testing.T) {
 		"-listen", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-staging", b.Staging(), "-bootstrap-expect", "1")
 }
 
-// What anybody may send to any port harms nobody.
+// Garbage on any port harms no daemon.
 func TestGarbage(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 3, 1 })
 	j := c.paced(2, "-gate")

@@ -14,8 +14,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// One job's token is good for that job alone, under TLS and without, and no longer
-// than the job lasts for what it has not committed.
+// A job's token opens only that job, with TLS and without. For uncommitted data it
+// expires with the job.
 func TestTokens(t *testing.T) {
 	for _, protected := range []bool{false, true} {
 		t.Run(fmt.Sprintf("tls=%v", protected), func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestTokens(t *testing.T) {
 					check("running", x.url, x.by, "", http.StatusUnauthorized)
 				}
 			}
-			// It lasts over a restart of the tracker.
+			// The token stays valid when the tracker restarts.
 			if err := errors.Join(tt.Terminate(), tt.Start(), tt.Ready(c.ctx)); err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +109,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// dialers is how a task tracker and a client ask; nil without TLS.
+// dialers returns the dialers of a task tracker and a client; nil without TLS.
 func (c *cluster) dialers(protected bool) map[identity.Role]*tls.Config {
 	c.t.Helper()
 	if !protected {

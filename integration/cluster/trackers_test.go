@@ -17,7 +17,7 @@ import (
 
 func shortLease(cfg *processes.Config) { cfg.JobTrackerFlags = []string{"-lease", "2s"} }
 
-// maps is how many maps run on a task tracker.
+// maps returns the number of maps that run on a task tracker.
 func (c *cluster) maps(d *processes.Daemon) int {
 	c.t.Helper()
 	status, err := c.client.Cluster(c.ctx)
@@ -56,7 +56,7 @@ func (c *cluster) running(kind string) *processes.Daemon {
 	return found
 }
 
-// Row 11. Only what ran on the killed tracker runs again.
+// Row 11. Only tasks of the killed tracker rerun.
 func TestTrackerKilled(t *testing.T) {
 	c := start(t, shortLease)
 	j := c.paced(4, "-gate")
@@ -74,7 +74,7 @@ func TestTrackerKilled(t *testing.T) {
 	}
 }
 
-// mapsDone waits until the leader knows of so many finished maps of the only job.
+// mapsDone waits until the leader knows n finished maps of the only job.
 func (c *cluster) mapsDone(n int) {
 	c.t.Helper()
 	c.await("finished maps", func() bool {
@@ -83,9 +83,9 @@ func (c *cluster) mapsDone(n int) {
 	})
 }
 
-// holding starts a job of seven maps on a fresh cluster and waits until all but one
-// have ended: what the others have made is needed as long as that one is held. It
-// returns the tracker that runs it.
+// holding starts a job of seven maps on a new cluster and waits until all but one have
+// ended. The outputs of the others are needed until the last one ends. It returns the
+// tracker of the last one.
 func holding(c *cluster) (*job, *processes.Daemon) {
 	c.t.Helper()
 	j := c.paced(7, "-gate", "-held", "0", "-D", "mapreduce.job.reduces=3")
@@ -93,8 +93,8 @@ func holding(c *cluster) (*job, *processes.Daemon) {
 	return j, c.running("m")
 }
 
-// Row 12. A tracker dies with map outputs that its successor as a home needs:
-// those maps run again, and the output is right.
+// Row 12. A tracker dies with map outputs that the next home needs: those maps rerun,
+// and the output is right.
 func TestTrackerKilledWithOutputs(t *testing.T) {
 	c := start(t, shortLease)
 	j, busy := holding(c)
@@ -116,8 +116,8 @@ func TestTrackerKilledWithOutputs(t *testing.T) {
 	}
 }
 
-// Row 13. A tracker that was stopped for longer than a lease comes back: what it
-// reports of the incarnation that was lost is refused, and its processes end.
+// Row 13. A tracker that was stopped for longer than a lease continues: the leader
+// refuses the reports of its lost incarnation, and its processes end.
 func TestTrackerStopped(t *testing.T) {
 	c := start(t, shortLease)
 	j := c.paced(4, "-gate")
@@ -152,7 +152,7 @@ func TestTrackerRestarted(t *testing.T) {
 	j.Once("m")
 }
 
-// A tracker without a job tracker goes on with what it runs.
+// A tracker without a job tracker continues its attempts.
 func TestTrackersAlone(t *testing.T) {
 	c := start(t)
 	j := c.paced(6, "-map-time", "1s")
@@ -172,8 +172,8 @@ func TestTrackersAlone(t *testing.T) {
 	j.Once("m")
 }
 
-// Row 21. A disk that cannot be written fails what ran on it and is left alone;
-// the job goes on elsewhere.
+// Row 21. Attempts on a disk with write errors fail. The disk is not used any more, and
+// the job continues elsewhere.
 func TestDiskFails(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Log("as root a directory without write permission is writable: the disk is replaced by a file")
@@ -232,7 +232,7 @@ func TestBadPrograms(t *testing.T) {
 	c.paced(3).correct()
 }
 
-// Row 26. A map that gives other records when it runs again: no reduce sees both.
+// Row 26. A map emits other records when it reruns: no reduce reads both outputs.
 func TestMoodyMap(t *testing.T) {
 	c := start(t, shortLease)
 	j := c.paced(6, "-moody", "-D", "mapreduce.job.reduces=2", "-reduce-time", "2s")
@@ -246,13 +246,13 @@ func TestMoodyMap(t *testing.T) {
 		}
 		return
 	}
-	// It ended well: each map's word is there once.
+	// The output has the word of each map once.
 	if n := bytes.Count(output(t, j.Out), []byte("attempt-")); n != 6 {
 		t.Errorf("the words of %d attempts are in the output, want 6", n)
 	}
 }
 
-// Row 31. Two jobs with one output: one of them has it, the other is refused.
+// Row 31. Of two jobs with the same output, one succeeds and the other is refused.
 func TestOneOutput(t *testing.T) {
 	c := start(t)
 	in, out := filepath.Join(c.dir, "in"), filepath.Join(c.dir, "out")
@@ -277,7 +277,7 @@ func TestOneOutput(t *testing.T) {
 	counts(t, out, trial.Lines(3))
 }
 
-// Gossip that does not pass costs no task: it finds and suspects, no more.
+// Blocked gossip costs no task: it only finds members and suspects them.
 func TestNoUDP(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.Proxied = true })
 	c.DropUDP(true)
@@ -297,8 +297,8 @@ func TestNoUDP(t *testing.T) {
 	c.await("word of it in a log", func() bool { return c.JobTrackers[0].Said("UDP") })
 }
 
-// A task tracker that is lost is told of: in the list of the cluster until it is back, to
-// those who look at the jobs that it ran, and in the log of the job tracker that leads.
+// A lost task tracker is shown in the cluster's list until it is back, in the status of
+// the jobs that it ran, and in the leader's log.
 func TestLostIsTold(t *testing.T) {
 	c := start(t, shortLease)
 	leader := c.leader()

@@ -12,8 +12,8 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// What users wish of a running cluster, and what becomes of it when the leader dies:
-// pools of a file, terms, suspension, another scheduler.
+// Changes by users survive the death of the leader: a pools file, job settings,
+// suspension, another scheduler.
 func TestWishes(t *testing.T) {
 	var pools string
 	write := func(text string) {

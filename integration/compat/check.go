@@ -16,12 +16,12 @@ import (
 type check struct {
 	name string
 	peer string
-	what string // is compared
-	gate string // the test that holds Quern to it without the peer
+	what string // the compared property
+	gate string // the test that checks it without the peer
 	run  func(ctx context.Context) (answers, error)
 }
 
-// answers are what a peer answers.
+// answers are the answers of a peer.
 type answers struct {
 	version string
 	lines   int               // of answers that were compared
@@ -29,7 +29,7 @@ type answers struct {
 	differs []string          // where Quern differs
 }
 
-// What becomes of a check.
+// Results of a check.
 const (
 	same     = "same"
 	differs  = "differs"
@@ -45,8 +45,8 @@ type result struct {
 	why   string
 }
 
-// ask runs the check. What the peer answers now is compared with what is recorded, and,
-// with rewrite, written there.
+// ask runs the check. It compares the peer's answers with the recorded ones, and with
+// rewrite records them.
 func (c check) ask(ctx context.Context, rewrite bool) result {
 	r := result{check: c, state: same}
 	var err error
@@ -86,7 +86,7 @@ func (c check) ask(ctx context.Context, rewrite bool) result {
 	return r
 }
 
-// lines counts those of a record that are neither comments nor empty.
+// lines counts the lines of a record, without comments and empty lines.
 func lines(record string) (n int) {
 	for line := range strings.Lines(record) {
 		if line != "\n" && line[0] != '#' {
@@ -96,7 +96,7 @@ func lines(record string) (n int) {
 	return n
 }
 
-// difference tells the first line in which a record and what the peer answers now differ.
+// difference describes the first line in which a record and the peer's answer differ.
 func difference(old, now string) string {
 	before, after := strings.Split(old, "\n"), strings.Split(now, "\n")
 	for i := range max(len(before), len(after)) {
@@ -123,7 +123,7 @@ func count(results []result, state string) (n int) {
 	return n
 }
 
-// show is the table of results; what is to be said of them comes below.
+// show returns the table of results, followed by notes about them.
 func show(results []result) string {
 	var b strings.Builder
 	b.WriteString("| check | peer | what is compared | lines | result | the gate holds it by |\n|---|---|---|---|---|---|\n")
@@ -139,7 +139,7 @@ func show(results []result) string {
 	return b.String()
 }
 
-// head is what docs/compat.md begins with.
+// head is the beginning of docs/compat.md.
 func head(now time.Time) string {
 	return "# What Quern's peers answer\n\n" +
 		"`make compat` asks the real peers, compares their answers with those recorded in `testdata` and with Quern's, and\n" +

@@ -7,7 +7,7 @@ import (
 	"github.com/quernmr/quern/integration/tpch/peers"
 )
 
-// checks are all there are, in the order in which they run. dir is for what they make.
+// checks returns all checks in the order in which they run; dir is for their files.
 func checks(dir string) []check {
 	h, q := hadoop{dir}, tpch{dir}
 	return []check{
@@ -27,10 +27,10 @@ func checks(dir string) []check {
 // tpch asks peers TPC-H's queries.
 type tpch struct{ dir string }
 
-// cores is how many a peer uses.
+// cores is the number of cores that a peer uses.
 const cores = 2
 
-// record makes a check's run: DuckDB's answers over the database of so many orders.
+// record returns a check's run: DuckDB's answers over the database of a number of orders.
 func (q tpch) record(orders int, testdata string) func(context.Context) (answers, error) {
 	return func(ctx context.Context) (answers, error) {
 		duckdb, err := peers.DuckDB(ctx)

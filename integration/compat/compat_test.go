@@ -11,8 +11,8 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// TestAsk: what differs from a record is told by its line and, with -rewrite, recorded; a
-// peer that cannot be had is skipped, and anything else that fails is a failure.
+// TestAsk: a difference from a record is reported with its line and, with -rewrite,
+// recorded. An unavailable peer is skipped; every other error is a failure.
 func TestAsk(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const old, file = "# comment\n\na = 1\nb = 2\n", "testdata/x.txt"
@@ -39,7 +39,7 @@ func TestAsk(t *testing.T) {
 		{says("# comment\n\na = 1\nb = 3\n"), false, differs, 2, `testdata/x.txt: line 4 was "b = 2" and is "b = 3"`, old},
 		{says(old + "c = 4\n"), false, differs, 3, `line 5 was "" and is "c = 4"`, old},
 		{says("# comment\n\na = 1"), false, differs, 1, `line 4 was "b = 2" and is nothing`, old},
-		{says(old, "query 1"), true, differs, 2, "query 1", old}, // which nothing records
+		{says(old, "query 1"), true, differs, 2, "query 1", old}, // no test records it
 		{says("a = 1\n"), true, recorded, 1, "", "a = 1\n"},
 		{fails(fmt.Errorf("%w: no java", minicluster.ErrUnavailable)), false, skipped, 0, "no java", "a = 1\n"},
 		{fails(errors.New("out of memory")), true, failed, 0, "out of memory", "a = 1\n"},
@@ -67,8 +67,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestChoose: checks are found by their names, of which none is that of two, and what is no
-// name is refused.
+// TestChoose: checks are found by their unique names, and unknown names are refused.
 func TestChoose(t *testing.T) {
 	all := checks(t.TempDir())
 	for _, c := range all {

@@ -20,7 +20,7 @@ var recorder []byte
 // hadoop asks Hadoop's own classes, by Recorder.java.
 type hadoop struct{ dir string }
 
-// record makes a check's run: it asks for a file by its name in Recorder.java.
+// record returns a check's run: it asks Recorder.java for a file by name.
 func (h hadoop) record(what, file string) func(context.Context) (answers, error) {
 	return func(ctx context.Context) (answers, error) {
 		version, err := h.ask(ctx, "version", "")
@@ -32,7 +32,7 @@ func (h hadoop) record(what, file string) func(context.Context) (answers, error)
 	}
 }
 
-// ask gives what Recorder.java prints for the file that there is, if any.
+// ask returns the output of Recorder.java for the recorded file, if it exists.
 func (h hadoop) ask(ctx context.Context, what, file string) (string, error) {
 	jars, err := classpath(ctx)
 	if err != nil {

@@ -1,15 +1,15 @@
-// Compat asks the real peers of Quern what they answer and holds Quern to it:
+// Compat compares Quern with its real peers:
 //
 //	go run ./integration/compat [-rewrite] [-only globs,names]
 //
 // Most answers are recorded in testdata, so that the tests that gate need no peer. Compat
 // asks the peers again and compares with these files; -rewrite writes what has changed. It
-// also runs Quern beside the peers on data that is too large to be recorded. It prints a
+// also compares Quern with the peers on data that is too large to record. It prints a
 // table of results and exits with 1 if anything differs or fails.
 //
-// Peers come from Maven and Python's package index into the cache (package cache). What
-// cannot be had is skipped by name. Peers run one at a time, for they need memory. When
-// every check has run, the table is also kept in docs/compat.md.
+// Peers come from Maven and Python's package index into the cache (package cache).
+// Unavailable peers are skipped and named. Peers run one at a time, because they need
+// memory. If every check has run, compat also writes the table to docs/compat.md.
 package main
 
 import (
@@ -76,7 +76,7 @@ func run(ctx context.Context, only string, rewrite bool) error {
 	return nil
 }
 
-// choose gives the checks by their names, divided by commas; all for an empty text.
+// choose returns the checks of a comma-separated list of names; all if it is empty.
 func choose(all []check, only string) (wanted []check, err error) {
 	if only == "" {
 		return all, nil
@@ -95,7 +95,7 @@ func choose(all []check, only string) (wanted []check, err error) {
 	return wanted, nil
 }
 
-// unavailable reports that a peer cannot be had on this machine.
+// unavailable reports that a peer is not available on this machine.
 func unavailable(err error) bool {
 	return errors.Is(err, minicluster.ErrUnavailable) || errors.Is(err, peers.ErrUnavailable)
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/quernmr/quern/integration/tpch/peers"
 )
 
-// shape is how tables are made and read.
+// shape is the layout of tables and the splits for reading them.
 type shape struct {
 	scale string
 	parts int // files of each table, and reduces of each job
 	split int // bytes, at most
 }
 
-// small writes the tables of the database of so many orders.
+// small writes the tables of the database with a number of orders.
 func (q tpch) small(orders int) (dir string, err error) {
 	dir = filepath.Join(q.dir, fmt.Sprint("orders-", orders))
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -32,13 +32,13 @@ func (q tpch) small(orders int) (dir string, err error) {
 	return dir, nil
 }
 
-// version is that of the package with the peer in it.
+// version returns the version of the peer's package.
 func version(p *peers.Peer) string {
 	_, version, _ := strings.Cut(p.Packages[0], "==")
 	return version
 }
 
-// beside makes a check's run: Quern's answers must be a peer's.
+// beside returns a check's run: Quern's answers must equal the peer's.
 func (q tpch) beside(fetch func(context.Context) (*peers.Peer, error), shapes ...shape) func(context.Context) (answers, error) {
 	return func(ctx context.Context) (answers, error) {
 		peer, err := fetch(ctx)
@@ -65,7 +65,7 @@ func (q tpch) beside(fetch func(context.Context) (*peers.Peer, error), shapes ..
 	}
 }
 
-// ask asks the peer and Quern, and enters what they answered.
+// ask asks the peer and Quern, and records both answers.
 func (q tpch) ask(ctx context.Context, peer *peers.Peer, tables string, query int, s shape, into *answers) error {
 	want, err := peer.Ask(ctx, tables, query, cores)
 	if err != nil {
@@ -83,7 +83,7 @@ func (q tpch) ask(ctx context.Context, peer *peers.Peer, tables string, query in
 	return nil
 }
 
-// quern is Quern's answer, by examples/tpch in processes.
+// quern returns Quern's answer, from examples/tpch in processes.
 func (q tpch) quern(ctx context.Context, tables string, query int, s shape) (string, error) {
 	program := filepath.Join(q.dir, "tpch")
 	if _, err := os.Stat(program); err != nil {

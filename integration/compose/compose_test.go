@@ -1,6 +1,6 @@
 // Package compose_test runs the cluster of docker-compose.yml and jobs on it, from a
-// client's container over HDFS, while faults of a real cluster befall it: processes are
-// killed, machines cut off, paused, slowed down and restarted. Output must be that of a
+// client's container over HDFS, with the faults of a real cluster: processes are killed;
+// machines are cut off, paused, slowed down and restarted. The output must be that of a
 // single process.
 //
 //	make cluster-test
@@ -27,16 +27,16 @@ import (
 )
 
 const (
-	// limits bound everything, so that what is left can still be told and removed.
-	imagesLimit = 6 * time.Minute // of what may have to be fetched first
+	// These limits leave time to report and remove leftovers.
+	imagesLimit = 6 * time.Minute // includes downloads
 	limit       = 10 * time.Minute
 
 	network  = "172.30.78"
 	namenode = network + ".10"
 )
 
-// TestCluster is one test, since a cluster takes long to start; each of its parts
-// leaves the cluster whole. With -short it is without those that processes show as well.
+// TestCluster is one test, because a cluster takes long to start; each part leaves the
+// cluster whole. With -short it skips parts that integration/cluster tests as well.
 func TestCluster(t *testing.T) {
 	if os.Getenv("QUERN_COMPOSE") == "" {
 		t.Skip("it needs a Docker engine: make cluster-test")
@@ -45,7 +45,7 @@ func TestCluster(t *testing.T) {
 	for _, part := range []struct {
 		name string
 		run  func(*cluster)
-		long bool // and not for -short
+		long bool // skipped with -short
 	}{
 		{"images", images, false},
 		{"idle", idle, false},
@@ -57,7 +57,7 @@ func TestCluster(t *testing.T) {
 		{"leader paused", leaderPaused, true},
 		{"one-way partition", oneWay, false},
 		{"slow machine", slow, false},
-		{"memory", gorges, false},
+		{"memory", memoryLimit, false},
 		{"disk full", diskFull, false},
 		{"NameNode restarted", nameNodeRestarted, false},
 		{"rolling restart", rolling, false},
@@ -92,8 +92,8 @@ type cluster struct {
 	made    *int // jobs so far, for their names
 }
 
-// start brings the cluster up. When the test ends it takes it down and looks at what
-// it leaves.
+// start starts the cluster. When the test ends, it stops the cluster and checks for
+// leftovers.
 func start(t *testing.T) *cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), imagesLimit)
@@ -122,7 +122,7 @@ func start(t *testing.T) *cluster {
 	return c
 }
 
-// images makes all images: the programs while HDFS's, which waits for the network.
+// images builds all images: programs compile while HDFS's image waits for the network.
 func (c *cluster) images() {
 	c.t.Helper()
 	began := time.Now()
@@ -158,7 +158,7 @@ func skipOrFail(t *testing.T, err error) {
 	}
 }
 
-// up starts everything and measures how long it is until a job is accepted.
+// up starts everything and measures the time until a job is accepted.
 func (c *cluster) up() {
 	c.t.Helper()
 	began := time.Now()
@@ -173,7 +173,7 @@ func (c *cluster) up() {
 	c.whole()
 }
 
-// end takes the cluster down. Nothing of the project may be left.
+// end stops the cluster. Nothing of the project may be left.
 func (c *cluster) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -187,8 +187,8 @@ func (c *cluster) end() {
 	}
 }
 
-// openHDFS makes a client of HDFS on this machine, and the configuration for programs
-// that run here: names are of the containers' own world.
+// openHDFS returns a client of HDFS on this machine, and the configuration for programs
+// here, which cannot resolve the containers' host names.
 func (c *cluster) openHDFS() *hdfs.FS {
 	c.t.Helper()
 	conf := fmt.Sprintf(`<configuration><property><name>fs.defaultFS</name><value>hdfs://%s:8020</value></property></configuration>`, namenode)
@@ -216,7 +216,7 @@ func (c *cluster) docker(args ...string) string {
 	return out
 }
 
-// container is a service's container.
+// container returns the container of a service.
 func (c *cluster) container(service string) string {
 	c.t.Helper()
 	id, err := c.Container(c.ctx, service)
@@ -226,14 +226,14 @@ func (c *cluster) container(service string) string {
 	return id
 }
 
-// inspect is what docker knows of a service's container.
+// inspect returns docker's description of a service's container.
 func (c *cluster) inspect(service, format string) string {
 	c.t.Helper()
 	return c.docker("inspect", "-f", format, c.container(service))
 }
 
-// pid is a service's daemon's number on this machine: below that of docker's init,
-// where there is one.
+// pid returns the process number of a service's daemon on this machine: the child of
+// docker's init if there is one.
 func (c *cluster) pid(service string) string {
 	c.t.Helper()
 	pid := c.inspect(service, "{{.State.Pid}}")
@@ -247,7 +247,7 @@ func (c *cluster) pid(service string) string {
 	return strings.Fields(string(children))[0]
 }
 
-// await waits until something holds, which it must.
+// await waits until a condition holds, or fails the test.
 func (c *cluster) await(what string, holds func() bool) {
 	c.t.Helper()
 	trial.Await(c.t, what, func() bool {
@@ -258,9 +258,9 @@ func (c *cluster) await(what string, holds func() bool) {
 	})
 }
 
-// says is what one job tracker says of the cluster; nil: nothing now. It is asked from
-// this machine, since mrsubmit would go on to who leads.
-func (c *cluster) says(id string) *web.Cluster {
+// statusOf returns one job tracker's status of the cluster; nil: none now. It asks from this
+// machine, because mrsubmit would continue to the leader.
+func (c *cluster) statusOf(id string) *web.Cluster {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.ctx, 2*time.Second)
 	defer cancel()
@@ -281,21 +281,21 @@ func (c *cluster) says(id string) *web.Cluster {
 	return status
 }
 
-// seen is what the leader, other than the job trackers given, says; nil: none leads now.
+// seen returns the status from a leader other than the given job trackers; nil: none.
 func (c *cluster) seen(but ...string) *web.Cluster {
 	c.t.Helper()
 	for _, id := range stack.JobTrackers() {
 		if slices.Contains(but, id) {
 			continue
 		}
-		if status := c.says(id); status != nil && status.Leads {
+		if status := c.statusOf(id); status != nil && status.Leads {
 			return status
 		}
 	}
 	return nil
 }
 
-// leader waits for a job tracker that leads, other than those given.
+// leader waits for a leader other than the given job trackers.
 func (c *cluster) leader(but ...string) string {
 	c.t.Helper()
 	leader := ""
@@ -308,7 +308,7 @@ func (c *cluster) leader(but ...string) string {
 	return leader
 }
 
-// tracker is how the leader sees a task tracker; nil: it does not.
+// tracker returns the leader's status of a task tracker; nil: unknown.
 func (c *cluster) tracker(id string) *web.Tracker {
 	c.t.Helper()
 	status := c.seen()
@@ -323,7 +323,7 @@ func (c *cluster) tracker(id string) *web.Tracker {
 	return nil
 }
 
-// list is the jobs that the cluster knows.
+// list returns the jobs of the cluster.
 func (c *cluster) list() (jobs []web.Job) {
 	c.t.Helper()
 	out, err := c.Docker(c.ctx, "exec", c.container("client"), "mrsubmit", "list", "-json")
@@ -340,23 +340,23 @@ func (c *cluster) list() (jobs []web.Job) {
 	return jobs
 }
 
-// whole waits until every daemon does its part.
+// whole waits until every daemon works.
 func (c *cluster) whole() {
 	c.t.Helper()
-	var lacks string
+	var missing string
 	defer func() {
 		if c.t.Failed() {
-			c.t.Logf("the cluster lacks %s", lacks)
+			c.t.Logf("the cluster lacks %s", missing)
 		}
 	}()
 	c.await("whole cluster", func() bool {
-		lacks = c.lacks()
-		return lacks == ""
+		missing = c.notReady()
+		return missing == ""
 	})
 }
 
-// lacks is what the cluster is not whole for; empty: nothing.
-func (c *cluster) lacks() string {
+// notReady describes the part that does not work yet; empty: all work.
+func (c *cluster) notReady() string {
 	status := c.seen()
 	if status == nil {
 		return "a leader"
@@ -371,7 +371,7 @@ func (c *cluster) lacks() string {
 		return fmt.Sprintf("good task trackers: %+v", status.Trackers)
 	}
 	for _, id := range stack.JobTrackers() {
-		if follower := c.says(id); follower == nil || follower.Leader != status.Leader || follower.Epoch != status.Epoch {
+		if follower := c.statusOf(id); follower == nil || follower.Leader != status.Leader || follower.Epoch != status.Epoch {
 			return fmt.Sprintf("%s, which is to follow %s: %+v", id, status.Leader, follower)
 		}
 	}
@@ -381,7 +381,7 @@ func (c *cluster) lacks() string {
 	return ""
 }
 
-// liveDataNodes is how many the NameNode knows, none in safe mode.
+// liveDataNodes returns the number that the NameNode knows; 0 in safe mode.
 func (c *cluster) liveDataNodes() int {
 	ctx, cancel := context.WithTimeout(c.ctx, 5*time.Second)
 	defer cancel()
@@ -406,7 +406,7 @@ func (c *cluster) liveDataNodes() int {
 	return doc.Beans[0].NumLiveDataNodes
 }
 
-// tell logs the end of what every daemon has said.
+// tell logs the last lines of every daemon.
 func (c *cluster) tell() {
 	services := append(append([]string{"namenode"}, stack.JobTrackers()...), stack.TaskTrackers()...)
 	for _, service := range services {

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # engine.sh COMMAND…: runs a command that needs root, a Docker engine on this machine
-# and compose. Where no engine runs it starts one for as long as the command runs:
-# with its images in the cache, its networks apart from the firewall's rules, and
-# nothing left in the end. What is missing is installed on a machine of continuous integration only.
+# and compose. If no engine runs, it starts one while the command runs: with its images in
+# the cache, its networks apart from the firewall's rules, and without leftovers. It
+# installs missing programs only on a machine of continuous integration.
 #
-# Exit code 3: no engine can be had, and why was said; else the command's.
+# Exit code 3: no engine is available, and a message said why; else the command's.
 set -uo pipefail
 
 unavailable=3
@@ -29,13 +29,13 @@ missing() {
 	has_compose || echo docker-compose
 }
 
-# local_engine says whether the engine that answers is on this machine.
+# local_engine reports whether the engine is on this machine.
 local_engine() {
 	local host=${DOCKER_HOST:-$(docker context inspect --format '{{.Endpoints.docker.Host}}' 2>/dev/null)}
 	[[ ${host:-unix://} == unix://* ]]
 }
 
-# ready installs what the engine and the tests need, on a machine of CI alone.
+# ready installs what the engine and the tests need, only on a machine of CI.
 ready() {
 	[ -n "$(missing)" ] || return 0
 	if [ "${CI:-}" = true ] && command -v apt-get >/dev/null; then
@@ -54,7 +54,7 @@ ready() {
 	[ -z "$names" ] || none "not installed: $names (CI=true has them installed)"
 }
 
-# emptied ends the containers of our own engine, and no other's.
+# emptied ends the containers of our own engine only.
 emptied() {
 	local left
 	left=$(timeout 30 docker ps -aq 2>/dev/null)
@@ -64,14 +64,14 @@ emptied() {
 	timeout 60 docker image prune -f >/dev/null 2>&1
 }
 
-# swept removes what a test that was killed has left at somebody's engine.
+# swept removes leftovers of a killed test from an engine that we have not started.
 swept() {
 	timeout 30 docker ps -aq --filter name=quern-test- | xargs -r timeout 60 docker rm -fv
 	timeout 30 docker network ls -q --filter name=quern-test- | xargs -r timeout 30 docker network rm
 	timeout 30 docker volume ls -q --filter name=quern-test- | xargs -r timeout 60 docker volume rm -f
 } >/dev/null 2>&1
 
-# ended ends a process that we have started, by its number: with what it started.
+# ended ends a process that we have started, by its number, and its children.
 ended() {
 	local pid=$1 n
 	kill -TERM "$pid" 2>/dev/null || return 0
@@ -82,8 +82,8 @@ ended() {
 	kill -KILL -- "-$pid" 2>/dev/null
 }
 
-# ours says whether a process is an engine that we have started: it may have been
-# left by a run that was killed.
+# ours reports whether a process is an engine that we have started, perhaps in a run that
+# was killed.
 ours() { [ -n "$1" ] && tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null | grep -qF -- "--data-root $data "; }
 
 stop() {

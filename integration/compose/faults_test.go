@@ -14,7 +14,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// kill ends a service's processes as kill -9 does; they are not started again.
+// kill kills a service's processes with SIGKILL; they are not restarted.
 func (c *cluster) kill(service string) {
 	c.t.Helper()
 	c.docker("kill", "-s", "KILL", c.container(service))
@@ -25,7 +25,7 @@ func (c *cluster) start(service string) {
 	c.docker("start", c.container(service))
 }
 
-// busy waits until a task tracker runs maps, and gives it and how many.
+// busy waits until a task tracker runs maps, and returns it and their number.
 func (c *cluster) busy() (id string, maps int) {
 	c.t.Helper()
 	c.await("task tracker that runs maps", func() bool {
@@ -41,7 +41,7 @@ func (c *cluster) busy() (id string, maps int) {
 	return id, maps
 }
 
-// lost waits until the leader has given a task tracker up.
+// lost waits until the leader treats a task tracker as lost.
 func (c *cluster) lost(id string) {
 	c.t.Helper()
 	c.await("loss of "+id, func() bool {
@@ -50,7 +50,7 @@ func (c *cluster) lost(id string) {
 	})
 }
 
-// leaderKilled: the next leader takes the running attempts up; none runs twice.
+// leaderKilled: the next leader adopts the running attempts; none runs twice.
 func leaderKilled(c *cluster) {
 	j := c.paced(6, "-gate")
 	j.Began("m", 6)
@@ -63,7 +63,7 @@ func leaderKilled(c *cluster) {
 	c.start(old)
 }
 
-// trackerKilled: only what ran there runs again.
+// trackerKilled: only the tasks of that tracker rerun.
 func trackerKilled(c *cluster) {
 	j := c.paced(6, "-gate")
 	j.Began("m", 6)
@@ -78,8 +78,8 @@ func trackerKilled(c *cluster) {
 	c.start(id)
 }
 
-// dataNodeKilled: a job that begins while HDFS believes in a dead DataNode reads its
-// blocks elsewhere, and writes elsewhere.
+// dataNodeKilled: a job that begins before HDFS notices a dead DataNode reads and writes
+// other replicas.
 func dataNodeKilled(c *cluster) {
 	c.books()
 	j := c.paced(6, "-gate")
@@ -92,8 +92,7 @@ func dataNodeKilled(c *cluster) {
 	c.start("datanode2")
 }
 
-// leaderPaused: a leader that stands still for half a minute and goes on finds itself
-// out of office.
+// leaderPaused: a leader that is paused for half a minute finds that another one leads.
 func leaderPaused(c *cluster) {
 	j := c.paced(6, "-gate")
 	j.Began("m", 6)
@@ -111,18 +110,18 @@ func leaderPaused(c *cluster) {
 	c.paced(3).correct()
 }
 
-// follows waits until a job tracker says that another leads.
+// follows waits until a job tracker reports another leader.
 func (c *cluster) follows(id string) {
 	c.t.Helper()
 	c.await(id+" out of office", func() bool {
-		status := c.says(id)
+		status := c.statusOf(id)
 		return status != nil && !status.Leads && status.Leader != "" && status.Leader != id
 	})
 }
 
-// gorges: of a task that takes more memory than it may only the attempt ends; what else
-// runs goes on, and so do the task trackers.
-func gorges(c *cluster) {
+// memoryLimit: an attempt that exceeds its memory limit fails; other attempts and the task
+// trackers continue.
+func memoryLimit(c *cluster) {
 	j := c.paced(4, "-gate")
 	j.Began("m", 4)
 	before := c.starts()
@@ -137,7 +136,7 @@ func gorges(c *cluster) {
 	}
 }
 
-// starts tells when each task tracker was started.
+// starts returns the start time of each task tracker.
 func (c *cluster) starts() string {
 	c.t.Helper()
 	var all []string
@@ -147,8 +146,8 @@ func (c *cluster) starts() string {
 	return strings.Join(all, ", ")
 }
 
-// diskFull: a task tracker's small disk is filled; what it was to hold is made again
-// elsewhere, the disk is said to be bad, and when there is room it is used again.
+// diskFull: a task tracker's small disk is full. Its tasks rerun elsewhere, the disk is
+// reported as bad, and is used again when it has room.
 func diskFull(c *cluster) {
 	c.books()
 	disk := fmt.Sprintf("/proc/%s/root/small", c.pid("tt4"))
@@ -165,7 +164,7 @@ func diskFull(c *cluster) {
 	}
 }
 
-// fill writes until there is no room.
+// fill writes until the disk is full.
 func fill(c *cluster, name string) {
 	c.t.Helper()
 	f, err := os.Create(name)

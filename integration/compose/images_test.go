@@ -15,8 +15,8 @@ import (
 // maxImage bounds the image of a daemon.
 const maxImage = 30 << 20
 
-// images: they are small, say what they were built from, and nothing in them is root's
-// or needs to write elsewhere than it may.
+// images: they are small, name the revision that they were built from, and their daemons
+// run neither as root nor write to other directories.
 func images(c *cluster) {
 	for _, target := range stack.Targets() {
 		image := c.Image(target)
@@ -51,13 +51,13 @@ func images(c *cluster) {
 
 func daemons() []string { return append(stack.JobTrackers(), stack.TaskTrackers()...) }
 
-// uid is whom a process runs as.
+// uid returns the user of a process.
 func uid(c *cluster, pid string) string {
 	c.t.Helper()
 	return field(c, pid, "Uid:")
 }
 
-// field is the first word of a line of a process's status.
+// field returns the first word of a line in a process's status.
 func field(c *cluster, pid, name string) string {
 	c.t.Helper()
 	text, err := os.ReadFile("/proc/" + pid + "/status")
@@ -73,14 +73,14 @@ func field(c *cluster, pid, name string) string {
 	return ""
 }
 
-// idleFor is how long daemons are watched that have nothing to do, but with -short;
-// maxIdle is what each may have in memory then.
+// idleFor is the time for measuring idle daemons, except with -short; maxIdle limits the
+// memory of each.
 const (
 	idleFor = 20 * time.Second
 	maxIdle = 40 << 20
 )
 
-// idle measures what the daemons take that have nothing to do.
+// idle measures the memory and processor time of idle daemons.
 func idle(c *cluster) {
 	before := make(map[string]time.Duration)
 	for _, service := range daemons() {
@@ -88,7 +88,7 @@ func idle(c *cluster) {
 	}
 	began := time.Now()
 	if !testing.Short() {
-		<-time.After(idleFor) // what is watched is time passing
+		<-time.After(idleFor) // the measurement needs time, not an event
 	}
 	for _, service := range daemons() {
 		pid := c.pid(service)
@@ -104,7 +104,7 @@ func idle(c *cluster) {
 	}
 }
 
-// cpu is the processor time that a process has had.
+// cpu returns the processor time of a process.
 func cpu(c *cluster, pid string) time.Duration {
 	c.t.Helper()
 	text, err := os.ReadFile("/proc/" + pid + "/stat")

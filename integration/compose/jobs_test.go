@@ -16,8 +16,8 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// jobs runs word count, sort, grep and a query from the client's container. In the same
-// files there must be what the program makes alone, on this machine.
+// jobs runs word count, sort, grep and a query from the client's container. The output
+// files must equal those of an embedded run on this machine.
 func jobs(c *cluster) {
 	c.books()
 	for name, rows := range peers.Small(30) {
@@ -67,8 +67,8 @@ func (c *cluster) put(name string, content []byte) {
 	}
 }
 
-// likeAlone runs a program on the cluster and, once for all parts of the test, alone,
-// and compares what they write, file by file.
+// likeAlone runs a program on the cluster and, once for all parts of the test, embedded,
+// and compares the output files.
 func (c *cluster) likeAlone(program, sub string, args ...string) {
 	c.t.Helper()
 	*c.made++
@@ -85,7 +85,7 @@ func (c *cluster) likeAlone(program, sub string, args ...string) {
 	}
 }
 
-// alone runs a program by itself, over the same input.
+// alone runs a program embedded, on the same input.
 func (c *cluster) alone(program, sub string, args []string) map[string][]byte {
 	c.t.Helper()
 	dir := filepath.Join(c.dir, "alone")
@@ -125,8 +125,8 @@ type job struct {
 	text []byte // of the input
 }
 
-// paced submits a word count over so many splits. With -gate in flags its maps wait
-// until it is opened.
+// paced submits a word count over a number of splits. With -gate in flags, its maps wait
+// until the test calls Open.
 func (c *cluster) paced(splits int, flags ...string) *job {
 	c.t.Helper()
 	*c.made++
@@ -149,7 +149,7 @@ func (j *job) correct() {
 	j.same()
 }
 
-// same compares the job's output with what is right.
+// same compares the job's output with the right one.
 func (j *job) same() {
 	j.c.t.Helper()
 	trial.Same(j.c.t, j.Out, trial.Joined(trial.Parts(j.c.t, j.c.files, j.Out)), trial.Counted(j.text))

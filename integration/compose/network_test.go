@@ -10,8 +10,8 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// podDisconnected: a machine's cable is pulled, task tracker and DataNode together, and
-// put in again. What ran there runs elsewhere meanwhile, and ends when it is back.
+// podDisconnected: a machine with task tracker and DataNode loses its network and gets it
+// back. Its tasks rerun elsewhere meanwhile, and its attempts end when it is back.
 func podDisconnected(c *cluster) {
 	j := c.paced(6, "-gate")
 	j.Began("m", 6)
@@ -27,14 +27,14 @@ func podDisconnected(c *cluster) {
 	j.correct()
 }
 
-// address is a service's in the network.
+// address returns the network address of a service.
 func address(service string) string {
 	kind, number := strings.TrimRight(service, "1234"), service[len(service)-1:]
 	return network + "." + map[string]string{"jt": "1", "node": "2"}[kind] + number
 }
 
-// oneWay: what the other job trackers send does not reach the leader any more, and what
-// it sends still goes out. It leaves office, another leads; healed, it follows.
+// oneWay: the leader can send, but receives nothing from the other job trackers. It steps
+// down and another one leads. When the network is whole, it follows.
 func oneWay(c *cluster) {
 	j := c.paced(6, "-gate")
 	j.Began("m", 6)
@@ -49,7 +49,7 @@ func oneWay(c *cluster) {
 	rule("-A")
 	c.leader(old)
 	c.await("end of "+old+"'s office", func() bool {
-		status := c.says(old)
+		status := c.statusOf(old)
 		return status != nil && !status.Leads
 	})
 	j.Open()
@@ -59,8 +59,8 @@ func oneWay(c *cluster) {
 	c.follows(old)
 }
 
-// slow: one machine sends two megabits a second. A job of which a part has its data and
-// runs there ends all the same, and right.
+// slow: one machine sends two megabits a second. A job with data and tasks on it still
+// succeeds.
 func slow(c *cluster) {
 	const in = "hdfs:///test/slow" // a block a file, few bytes: it takes as long as these need
 	for i := range 6 {
@@ -73,7 +73,7 @@ func slow(c *cluster) {
 	c.inNetworkOf("node3", "tc", "qdisc", "del", "dev", device, "root")
 	var sent int
 	if _, after, ok := strings.Cut(shown, "Sent "); ok {
-		sent, _ = strconv.Atoi(strings.Fields(after)[0]) // 0 is told
+		sent, _ = strconv.Atoi(strings.Fields(after)[0]) // 0 if it is not a number
 	}
 	if sent < 100_000 {
 		c.t.Errorf("nothing to speak of went the slow way: %s", shown)

@@ -6,7 +6,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// nameNodeRestarted: what runs waits for HDFS and goes on.
+// nameNodeRestarted: running attempts wait for HDFS and continue.
 func nameNodeRestarted(c *cluster) {
 	j := c.paced(6, "-gate")
 	j.Began("m", 6)
@@ -17,8 +17,8 @@ func nameNodeRestarted(c *cluster) {
 	j.Once("m")
 }
 
-// rolling: every daemon is restarted, one after the other, while jobs run; each is back
-// before the next goes.
+// rolling: all daemons restart one after the other while jobs run; each is back before
+// the next stops.
 func rolling(c *cluster) {
 	long := c.paced(6, "-gate")
 	long.Began("m", 6)
@@ -36,8 +36,8 @@ func rolling(c *cluster) {
 	long.correct()
 }
 
-// downAndUp: all containers are ended and made anew with the volumes kept. Jobs that
-// were acknowledged are known, and one that ran ends right without its client.
+// downAndUp: all containers are removed and created again with the same volumes. The
+// cluster knows all acknowledged jobs, and a running job succeeds without its client.
 func downAndUp(c *cluster) {
 	c.paced(3).correct()
 	j := c.paced(6, "-gate")

@@ -1,7 +1,7 @@
-// Downloads fills the cache with what the tests that gate take from the network: Hadoop's
-// jars, for a real HDFS. It runs before the tests, so that a slow network does not use up
-// their time. It prints the names of what cannot be had, says why on stderr, and then ends
-// with 1; the tests that need it are skipped.
+// Downloads fills the cache for the gating tests: Hadoop's jars, for a real HDFS. It runs
+// before the tests, so that a slow network does not use up their time. If a download
+// fails, it prints its name, the reason on stderr, and exits with 1; tests that need the
+// download are skipped.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package embedded_test runs built job programs as a user does, in processes of
-// their own, and compares their output with a dumb word count.
+// Package embedded_test runs job programs as a user does, in their own processes, and
+// compares their output with a simple word count.
 package embedded_test
 
 import (
@@ -52,7 +52,7 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// outcome is how a program ended.
+// outcome is the result of a program.
 type outcome struct {
 	exit   int
 	stderr string
@@ -105,8 +105,8 @@ func succeed(t *testing.T, program string, args ...string) outcome {
 	return o
 }
 
-// refused runs a program that must exit as told, with every want in its message,
-// and leave no output behind.
+// refused runs a program that must exit with the given code, print every want, and leave
+// no output.
 func refused(t *testing.T, exit int, output string, wants []string, program string, args ...string) {
 	t.Helper()
 	o := run(t, program, args...)
@@ -156,13 +156,13 @@ func write(t *testing.T, name, content string) string {
 	return name
 }
 
-// parts joins the part files of an output directory, whose _SUCCESS must be there.
+// parts joins the part files of an output directory, which must have _SUCCESS.
 func parts(t *testing.T, output string) string {
 	t.Helper()
 	return string(trial.Joined(trial.Parts(t, local.FS{}, output)))
 }
 
-// countWords is the oracle: what a single-process word count prints.
+// countWords is the oracle: a single-process word count.
 func countWords(text string) string { return string(trial.Counted([]byte(text))) }
 
 func sortedLines(s string) string { return string(trial.Sorted([]byte(s))) }

@@ -130,7 +130,7 @@ func TestTwoJobsOneOutput(t *testing.T) {
 	same(t, "counts", parts(t, out), countWords(content))
 }
 
-// TestFaultsFinal: faults that every attempt repeats end the job, with the cause.
+// TestFaultsFinal: a fault in every attempt fails the job, and the error names the cause.
 func TestFaultsFinal(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir+"/in", text(1000))
@@ -156,7 +156,7 @@ func TestFullDisk(t *testing.T) {
 	disk := tmpfs(t, "size=2m")
 	dir := t.TempDir()
 	in := write(t, dir+"/in", text(8<<20))
-	// No combiner helps faulty: its map output alone is larger than the disk.
+	// Faulty has no combiner, so its map output is larger than the disk.
 	o := run(t, "faulty", "-input", in, "-output", disk+"/out", "-D", "quern.embedded.dir="+disk)
 	if o.exit != 1 || !strings.Contains(o.stderr, "no space left on device") {
 		t.Errorf("exit %d\n%s", o.exit, o.stderr)
@@ -166,8 +166,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestRelativeFile: a program that reads a file of the client's directory outside of
-// its functions is told what is different in a worker.
+// TestRelativeFile: if a program reads a relative file outside its functions, the error
+// explains that workers run in another directory.
 func TestRelativeFile(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir+"/in", text(10))
@@ -234,7 +234,7 @@ func tmpfs(t *testing.T, options string) string {
 	return dir
 }
 
-// TestNotAJob: files that are no job of ours are refused without being executed.
+// TestNotAJob: files that are not job programs are refused and never executed.
 func TestNotAJob(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir+"/in", "a\n")
@@ -273,7 +273,7 @@ func TestNotAJob(t *testing.T) {
 	}
 }
 
-// TestBadStart: jobs that do not get as far as a plan.
+// TestBadStart: jobs that fail before they have a plan.
 func TestBadStart(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir+"/in", "a\n")

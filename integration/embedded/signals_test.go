@@ -36,7 +36,7 @@ func children(parent int) []int {
 	return pids
 }
 
-// running says whether a child process has not ended, waited for or not.
+// running reports whether a child process has not ended.
 func running(pid int) bool {
 	_, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	return err == nil
@@ -102,9 +102,9 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestTerminalGone: a terminal that goes ends nothing, nor does it that nothing can be
-// written there any more. The kernel sends SIGHUP to the program, the leader of the
-// terminal's session, and to its process group.
+// TestTerminalGone: the job continues after its terminal is closed and writes to it fail.
+// The kernel sends SIGHUP to the program, which leads the terminal's session, and to its
+// process group.
 func TestTerminalGone(t *testing.T) {
 	for name, program := range map[string][]string{
 		"program":    {"paced"},
@@ -143,7 +143,7 @@ func TestTerminalGone(t *testing.T) {
 	}
 }
 
-// openTerminal makes a terminal: what holds it, and what programs see.
+// openTerminal opens a terminal and returns its controlling end and the programs' end.
 func openTerminal(t *testing.T) (holder, seen *os.File) {
 	t.Helper()
 	holder, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -165,7 +165,7 @@ func openTerminal(t *testing.T) (holder, seen *os.File) {
 	return holder, seen
 }
 
-// TestKilledHard: after SIGKILL no worker stays, and the next run tidies up.
+// TestKilledHard: after SIGKILL all workers end, and the next run removes leftover files.
 func TestKilledHard(t *testing.T) {
 	var stderr bytes.Buffer
 	pid, end := hanging(t, &stderr, t.TempDir()+"/out")
@@ -182,7 +182,7 @@ func TestKilledHard(t *testing.T) {
 }
 
 // TestCorruptSegment: a byte of a finished map's output is flipped before the
-// reduce reads it; the map runs again and the output is right.
+// reduce reads it; the map reruns and the output is right.
 func TestCorruptSegment(t *testing.T) {
 	content := text(50_000)
 	dir := t.TempDir()
@@ -195,7 +195,7 @@ func TestCorruptSegment(t *testing.T) {
 	}
 }
 
-// TestReaderOfMessagesGone: a broken pipe at standard error does not end a job half-way.
+// TestReaderOfMessagesGone: a broken pipe on standard error does not end a job.
 func TestReaderOfMessagesGone(t *testing.T) {
 	dir := t.TempDir()
 	content := text(50_000)
@@ -247,8 +247,8 @@ func TestProgramReplaced(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestOrphans: what a worker has started is ended by the next run, when the
-// cluster that would have done it was killed.
+// TestOrphans: after SIGKILL of the cluster, the next run ends processes that workers have
+// started.
 func TestOrphans(t *testing.T) {
 	var stderr bytes.Buffer
 	in := write(t, t.TempDir()+"/in", "a\n")

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// text makes words from a fixed seed.
+// text returns words from a fixed seed.
 func text(bytes int) string {
 	r := rand.New(rand.NewPCG(1, 2))
 	var b strings.Builder
@@ -194,7 +194,7 @@ func TestGrepCount(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestFlowKeeps: what only a later job reads is kept where that is wanted.
+// TestFlowKeeps: quern.flow.keep keeps results that only later jobs read.
 func TestFlowKeeps(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir+"/in", "b a b\nc b a\n")
@@ -220,7 +220,7 @@ func names(t *testing.T, dir string) string {
 	return strings.Join(all, " ")
 }
 
-// TestFaultsHealed: attempts that fail, exit or are killed are made good.
+// TestFaultsHealed: tasks rerun after attempts that fail, exit or are killed.
 func TestFaultsHealed(t *testing.T) {
 	content := text(100_000)
 	for _, where := range []string{"map", "reduce"} {
@@ -238,7 +238,7 @@ func TestFaultsHealed(t *testing.T) {
 }
 
 // TestKilledInJobCommit kills the workers while outputs move into place. A kill
-// may come too late; it is tried again until the commit has been hit.
+// may come too late, so the test repeats it until one hits the commit.
 func TestKilledInJobCommit(t *testing.T) {
 	content := text(50_000)
 	in := write(t, t.TempDir()+"/in", content)
@@ -257,7 +257,7 @@ func TestKilledInJobCommit(t *testing.T) {
 		}
 		same(t, "counts", sortedLines(parts(t, out)), countWords(content))
 		nothingLeft(t)
-		if strings.Contains(o.stderr, "_c_000000_") { // the commit's first attempt is among the troubles
+		if strings.Contains(o.stderr, "_c_000000_") { // the messages name the commit's first attempt
 			return
 		}
 	}
@@ -333,7 +333,7 @@ func TestWorkerMemory(t *testing.T) {
 	nothingLeft(t)
 }
 
-// highWater is the most memory, in bytes, that a process has had; 0 when it has ended.
+// highWater returns the peak memory of a process in bytes; 0 if it has ended.
 func highWater(pid int) int {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, after, _ := strings.Cut(string(status), "VmHWM:")

@@ -21,7 +21,7 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// noise is bytes that no two places of share.
+// noise returns bytes without repetitions.
 func noise(size int) []byte {
 	r := rand.NewChaCha8([32]byte{1})
 	content := make([]byte, size)
@@ -29,7 +29,7 @@ func noise(size int) []byte {
 	return content
 }
 
-// impatient is for tests in which things fail.
+// impatient returns options with short timeouts, for tests with faults.
 func impatient(o *hdfs.Options) {
 	o.Timeout, o.ReadRetryFor, o.RetryNodeAfter = 2*time.Second, 4*time.Second, 300*time.Millisecond
 }
@@ -43,7 +43,7 @@ func daemonAt(c *minicluster.Cluster, addr string) *minicluster.Daemon {
 	return nil
 }
 
-// restart brings a DataNode back and waits until all are known.
+// restart restarts a DataNode and waits until the NameNode knows all.
 func restart(t *testing.T, c *minicluster.Cluster, daemons ...*minicluster.Daemon) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), trial.Deadline) // also in a cleanup
@@ -65,7 +65,7 @@ func restart(t *testing.T, c *minicluster.Cluster, daemons ...*minicluster.Daemo
 	}
 }
 
-// last is the DataNode that a file was read from last.
+// last returns the DataNode of a file's last read.
 func last(t *testing.T, c *minicluster.Cluster, f dfs.File) *minicluster.Daemon {
 	t.Helper()
 	reads := f.(dfs.Metered).Reads()
@@ -76,9 +76,9 @@ func last(t *testing.T, c *minicluster.Cluster, f dfs.File) *minicluster.Daemon 
 	return d
 }
 
-// Row 29: a DataNode dies, or only stops answering, while a block of it is read.
-// The other replica is read, from the same place on; and when the DataNode is
-// back, so is locality.
+// Row 29: a DataNode dies, or stops answering, while a client reads its block. The
+// client continues with the other replica at the same offset. When the DataNode is back,
+// reads are local again.
 func TestReaderLosesDataNode(t *testing.T) {
 	c := cluster(t)
 	near := c.DataNodes[0]
@@ -135,8 +135,8 @@ func TestReaderLosesDataNode(t *testing.T) {
 	}
 }
 
-// Row 29: a DataNode is lost while blocks are written to it: at a block's beginning, in
-// its middle, at its end; or it is dead before anybody knows.
+// Row 29: a DataNode is lost while a client writes blocks to it: at a block's beginning,
+// in its middle, at its end; or it is dead before HDFS notices.
 func TestWriterLosesDataNode(t *testing.T) {
 	c := cluster(t)
 	near := c.DataNodes[1]
@@ -144,7 +144,7 @@ func TestWriterLosesDataNode(t *testing.T) {
 	type writing struct {
 		fs   *hdfs.FS
 		name string
-		at   int // so much is written when the DataNode is lost
+		at   int // bytes that are written before the DataNode is lost
 		dfs.Writer
 	}
 	for _, fault := range []func(d *minicluster.Daemon) error{(*minicluster.Daemon).Kill, (*minicluster.Daemon).Pause} {
@@ -183,12 +183,12 @@ func TestWriterLosesDataNode(t *testing.T) {
 	}
 }
 
-// Row 29: of a corrupt replica not one byte is delivered; when all are corrupt or
-// gone, the error names the block.
+// Row 29: no byte of a corrupt replica is returned. If all replicas are corrupt or gone,
+// the error names the block.
 func TestCorruptAndMissingBlocks(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c, impatient)
-	// No block of another test begins like this, not even one that a lost writer has left.
+	// No block of another test begins like this, not even a leftover of a lost writer.
 	name, content := dfs.Join(root(t, c, f), "f"), noise(blockSize)[blockSize/2:]
 	write(t, f, name, content)
 	for i, replica := range replicated(t, f, name, 2)[0].Replicas {
@@ -256,8 +256,8 @@ func blockFile(t *testing.T, d *minicluster.Daemon, content []byte) (path string
 	return path
 }
 
-// Row 29: a file that is replaced or removed while it is read, or before its
-// first read, is not read on, and never is another file read for it.
+// Row 29: if a file is replaced or removed before or during a read, the read fails. It
+// never returns bytes of another file.
 func TestFileChanges(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c, impatient)

@@ -7,9 +7,9 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// TestFlowInBlocks: what one job of a flow writes for the next is a file of several
-// blocks, and the next job's splits begin anywhere in them. Each of its maps reads the
-// file's end, where the index is, and its own part: every record once.
+// TestFlowInBlocks: one job of a flow writes a file of several blocks for the next, and
+// the next job's splits begin anywhere. Each map reads the index at the file's end and
+// its own part: every record once.
 func TestFlowInBlocks(t *testing.T) {
 	c := cluster(t)
 	p := newPlace(t, c)

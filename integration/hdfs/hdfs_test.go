@@ -65,7 +65,7 @@ func config(t testing.TB) minicluster.Config {
 	return minicluster.Config{Jars: jars, Racks: []string{"/a", "/a", "/b", "/b"}, Replication: 2, BlockSize: blockSize}
 }
 
-// cluster gives the shared cluster.
+// cluster returns the shared cluster.
 func cluster(t *testing.T) *minicluster.Cluster {
 	t.Helper()
 	if !shared.started {
@@ -84,7 +84,7 @@ func cluster(t *testing.T) *minicluster.Cluster {
 	return shared.cluster
 }
 
-// own starts a cluster for one test, after the shared one has gone: one HDFS at a time.
+// own ends the shared cluster and starts one for a single test: one HDFS at a time.
 func own(t testing.TB, change func(*minicluster.Config)) *minicluster.Cluster {
 	t.Helper()
 	cfg := config(t)
@@ -105,7 +105,7 @@ func own(t testing.TB, change func(*minicluster.Config)) *minicluster.Cluster {
 	return c
 }
 
-// client makes an FS for the superuser.
+// client returns an FS for the superuser.
 func client(t testing.TB, c *minicluster.Cluster, change ...func(*hdfs.Options)) *hdfs.FS {
 	t.Helper()
 	conf, err := hdfs.ReadConf(c.Conf())
@@ -121,7 +121,7 @@ func client(t testing.TB, c *minicluster.Cluster, change ...func(*hdfs.Options))
 	return f
 }
 
-// from dials from a DataNode's address, as a process beside it would.
+// from dials from a DataNode's address, like a process on its machine.
 func from(d *minicluster.Daemon) func(*hdfs.Options) {
 	return func(o *hdfs.Options) {
 		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(d.IP)}}
@@ -161,8 +161,8 @@ func write(t *testing.T, f dfs.FS, name string, content []byte) {
 	}
 }
 
-// replicated waits until the NameNode knows so many replicas of each of a file's
-// blocks: a file is complete when it knows one.
+// replicated waits until the NameNode knows n replicas of each block of a file. A file
+// is complete with one.
 func replicated(t *testing.T, f *hdfs.FS, name string, n int) []dfs.Block {
 	t.Helper()
 	var blocks []dfs.Block

@@ -15,14 +15,14 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// Row 29: a DataNode is killed in the middle of the blocks that maps read from it,
-// while its tracker stays: the maps go on, with other replicas. Then of a file
-// that had no other replicas it is said which block cannot be read.
+// Row 29: a DataNode is killed while maps read its blocks, and its tracker stays: the
+// maps continue with other replicas. For a file without other replicas, the error names
+// the block.
 func TestJobLosesDataNode(t *testing.T) {
 	c := cluster(t)
 	p := newPlace(t, c)
 	lost := c.DataNodes[3]
-	const block, blocks = 8 << 20, 6 // more than what is on its way to a reader
+	const block, blocks = 8 << 20, 6 // more than a reader has buffered
 	content := wide(blocks * block)
 	in := p.put("in", content, having("dfs.blocksize", "8m"), from(lost))
 	replicated(t, p.fs, in, 2)
@@ -55,7 +55,7 @@ func TestJobLosesDataNode(t *testing.T) {
 	p.paced(single).Succeed()
 }
 
-// gone checks that there is no output.
+// gone checks that no output exists.
 func (p *place) gone(out string) {
 	p.t.Helper()
 	if _, err := p.fs.Stat(out); !errors.Is(err, fs.ErrNotExist) {
@@ -63,8 +63,8 @@ func (p *place) gone(out string) {
 	}
 }
 
-// Row 29: input that is replaced or deleted while a job runs fails the job, which
-// never sees some of both.
+// Row 29: a job fails if its input is replaced or deleted while it runs. It never reads
+// parts of both files.
 func TestJobInputChanges(t *testing.T) {
 	c := cluster(t)
 	p := newPlace(t, c)
@@ -89,8 +89,8 @@ func TestJobInputChanges(t *testing.T) {
 	}
 }
 
-// A task tracker is killed, and then a job, while attempts have files open that
-// they write. Neither is in the way of others, and they are removed.
+// A task tracker is killed, and then a job, while attempts write files. The open files
+// block no other attempt, and are removed.
 func TestJobKilledWhileWriting(t *testing.T) {
 	c := cluster(t)
 	p := newPlace(t, c)
@@ -113,8 +113,8 @@ func TestJobKilledWhileWriting(t *testing.T) {
 	p.gone(killed.Out)
 }
 
-// Row 30: answers to every kind of change that a job asks the NameNode for are
-// lost after it was done, to renames every other one. The job is none the wiser.
+// Row 30: the NameNode's answers are lost after each kind of change, for renames every
+// second one. The job succeeds.
 func TestLostAnswers(t *testing.T) {
 	c := cluster(t)
 	p := newPlace(t, c)
@@ -123,7 +123,7 @@ func TestLostAnswers(t *testing.T) {
 	seeded := rand.New(rand.NewPCG(30, 0))
 	r := newRelay(t, c.NameNodes[0].Addr(), func(method string, n int) bool {
 		switch {
-		case strings.HasPrefix(method, "get"): // and changes nothing
+		case strings.HasPrefix(method, "get"): // changes nothing
 			return false
 		case method == "rename2":
 			return n%2 == 1
@@ -144,8 +144,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// A worker that waits for its job's next task, or has read its input, holds no
-// connection to HDFS.
+// A worker without a task, or after reading its input, has no connection to HDFS.
 func TestIdleWorkers(t *testing.T) {
 	c := cluster(t)
 	p := newPlace(t, c)

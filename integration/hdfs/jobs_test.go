@@ -17,9 +17,8 @@ import (
 
 var megabytes = flag.Int("megabytes", 50, "how much text TestJobs has; a third of it is in blocks of a fiftieth, the rest in blocks four times as large")
 
-// Word count, sort and grep of a text in HDFS, embedded and on three job trackers
-// and four task trackers that have their staging directory there too: the output
-// is what a single process makes of the text, and in the same files in both places.
+// Word count, sort and grep of a text in HDFS, embedded and on a cluster with its staging
+// directory there too. The output is right, and has the same files in both cases.
 func TestJobs(t *testing.T) {
 	c := cluster(t)
 	all := text(*megabytes << 20)
@@ -28,7 +27,7 @@ func TestJobs(t *testing.T) {
 	cases := []struct {
 		program, flags, sub string
 		want                []byte
-		merged              bool // each part file is in order, all of them are not
+		merged              bool // sort before the comparison: only each part file is sorted
 	}{
 		{"wordcount", "-D mapreduce.job.reduces=3", "", trial.Counted(all), true},
 		{"sort", "-D mapreduce.job.reduces=3", "", trial.Sorted(all), false},
@@ -36,7 +35,7 @@ func TestJobs(t *testing.T) {
 		{"grep", "-count -e " + pattern, "grep-sort", mostFrequent(all, pattern), false},
 	}
 
-	p := newPlace(t, c) // now, for its time begins
+	p := newPlace(t, c) // only now, because it starts the time limit
 	third := bytes.IndexByte(all[len(all)/3:], '\n') + len(all)/3 + 1
 	p.put("in/a", all[:third], having("dfs.blocksize", fmt.Sprint(block)))
 	p.put("in/b", all[third:], having("dfs.blocksize", fmt.Sprint(4*block)))
@@ -84,8 +83,8 @@ func matching(text []byte, pattern string) (lines []byte) {
 	return lines
 }
 
-// mostFrequent is that of grep -count. What is as frequent comes in its own order:
-// that is how the first of its two jobs has written it.
+// mostFrequent is the oracle of grep -count. Equally frequent texts are sorted, because
+// the first of the two jobs writes them in this order.
 func mostFrequent(text []byte, pattern string) (lines []byte) {
 	counts := make(map[string]int)
 	for _, match := range regexp.MustCompile(pattern).FindAll(text, -1) {

@@ -9,7 +9,7 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// levels is what a job's counters say of its maps, by how near they ran.
+// levels returns the number of a job's maps by locality, from its counters.
 func (p *place) levels(maps int64) (data, rack, other int64) {
 	p.t.Helper()
 	j := p.last()
@@ -21,20 +21,19 @@ func (p *place) levels(maps int64) (data, rack, other int64) {
 	return data, rack, other
 }
 
-// The counters say how near the maps were to their input, and how much was read
-// from how far. With data on two of four nodes and no delay rule the others' maps
-// are remote: in the rack of one of the two, or not, as HDFS says.
+// Counters show the locality of maps, and the bytes read by locality. With data on two of
+// four nodes and no delay rule, maps on the others are remote, in the same rack or not.
 func TestLocality(t *testing.T) {
 	c := cluster(t)
 	const splits, slots = 16, 2
 	for _, x := range []struct {
 		name  string
 		nodes []int // that have the data
-		racks bool  // the trackers' are told, else they are as HDFS tells
+		racks bool  // trackers have a flag for their rack, else HDFS's racks are used
 		delay string
 		check func(data, rack, other int64) bool
 	}{
-		// Without a delay every slot is taken at once, so of each at least one map.
+		// Without delay every slot takes a map at once, so each level has at least one map.
 		{"everywhere", []int{0, 1, 2, 3}, false, "none", func(data, rack, other int64) bool { return data >= 4*slots }},
 		{"one-rack", []int{0, 1}, true, "none", func(data, rack, other int64) bool { return data >= 2*slots && other >= 2*slots }},
 		{"both-racks", []int{0, 2}, true, "none", func(data, rack, other int64) bool { return data >= 2*slots && rack >= 2*slots }},
@@ -79,12 +78,12 @@ func TestLocality(t *testing.T) {
 	}
 }
 
-// read checks the bytes by level. Each map reads its split, and a bit of the next
-// one unless it is a file's last.
+// read checks the bytes by level. Each map reads its split and, unless it is the last of
+// a file, a bit of the next one.
 func (p *place) read(maps, data, rack, other int64) {
 	p.t.Helper()
 	j := p.last()
-	const beyond = 1 << 20 // at most, for the end of a line: what is read at once
+	const beyond = 1 << 20 // limit for the bit of the next split: one read
 	for name, n := range map[string]int64{"NODE_LOCAL": data, "RACK_LOCAL": rack, "REMOTE": other} {
 		got := readCounter(j, "BYTES_READ_"+name)
 		if got < n*blockSize || got > n*(blockSize+beyond) {
@@ -97,12 +96,12 @@ func (p *place) read(maps, data, rack, other int64) {
 	}
 	for _, a := range attempts.Attempts {
 		if strings.Contains(a.ID, "_m_") && a.Level == "" {
-			p.t.Errorf("of %s no level is told", a.ID)
+			p.t.Errorf("attempt %s has no locality", a.ID)
 		}
 	}
 }
 
-// onlyOn checks that blocks are kept by one DataNode alone.
+// onlyOn checks that only one DataNode has the blocks.
 func onlyOn(t *testing.T, d *minicluster.Daemon, blocks []dfs.Block) {
 	t.Helper()
 	for _, b := range blocks {

@@ -16,7 +16,7 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// webBlock is what WebHDFS says of a block.
+// webBlock is a block as WebHDFS describes it.
 type webBlock struct {
 	Offset, Length int64
 	Hosts          []string
@@ -40,7 +40,7 @@ func webHDFS(t *testing.T, d *minicluster.Daemon, path string) []webBlock {
 	return answer.BlockLocations.BlockLocation
 }
 
-// What the listing says of blocks is what WebHDFS says, file by file.
+// The listing has the same blocks as WebHDFS, file by file.
 func TestLocateAgreesWithWebHDFS(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c)
@@ -112,8 +112,8 @@ func sortedWeb(b webBlock) []string {
 	return all
 }
 
-// From beside a DataNode that has all blocks, all are read there; from a rack
-// without any, elsewhere. The meter tells.
+// A client beside a DataNode with all blocks reads them there; a client in a rack without
+// blocks reads elsewhere. The meter shows it.
 func TestMeter(t *testing.T) {
 	c := cluster(t)
 	home := c.DataNodes[2]
@@ -149,8 +149,8 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// The calls to the NameNode that a task makes; and an idle process makes none
-// and holds no connection.
+// The calls of a task to the NameNode. An idle process makes no calls and has no
+// connection.
 func TestNameNodeCalls(t *testing.T) {
 	c := cluster(t)
 	nn := c.NameNodes[0]

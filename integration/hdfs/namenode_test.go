@@ -15,8 +15,8 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// Row 29: the NameNode is down at the start, restarted under open readers and
-// writers, silent for a while, and in safe mode: what waits goes on.
+// Row 29: the NameNode is down at the start, restarts with open readers and writers, is
+// silent for a while, and is in safe mode: waiting calls continue.
 func TestNameNodeAway(t *testing.T) {
 	c := cluster(t)
 	nn := c.NameNodes[0]
@@ -72,7 +72,7 @@ func TestNameNodeAway(t *testing.T) {
 	}
 }
 
-// Where patience ends the error says what was waited for.
+// After the timeout, the error names the missing server.
 func TestPatienceEnds(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c, func(o *hdfs.Options) { o.RetryFor, o.FirstRetryFor = time.Second, time.Second })
@@ -89,7 +89,7 @@ func TestPatienceEnds(t *testing.T) {
 	}
 }
 
-// What HDFS refuses is refused with the errors of io/fs, at once.
+// Refusals of HDFS become errors of io/fs, without retries.
 func TestRefusals(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c)

@@ -12,9 +12,9 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// Row 29: the NameNode is in safe mode while a cluster with its staging directory
-// there begins and a job is submitted, restarted in the middle of a job, and
-// silent while a job tracker starts again and another job is submitted.
+// Row 29: the NameNode of the staging directory is in safe mode while a cluster starts
+// and a job is submitted. It restarts during a job, and is silent while a job tracker
+// restarts and another job is submitted.
 func TestJobsNameNodeAway(t *testing.T) {
 	c := cluster(t)
 	nn := c.NameNodes[0]
@@ -59,7 +59,7 @@ func TestJobsNameNodeAway(t *testing.T) {
 	p.counts(j.Out, content)
 }
 
-// pause halts one of HDFS's daemons, for the test at the longest.
+// pause stops one of HDFS's daemons, until the end of the test at most.
 func (p *place) pause(d *minicluster.Daemon) {
 	p.t.Helper()
 	if err := d.Pause(); err != nil {
@@ -72,7 +72,7 @@ func (p *place) pause(d *minicluster.Daemon) {
 	})
 }
 
-// kill kills one, which is there again when the test has ended.
+// kill kills one of HDFS's daemons and restarts it when the test ends.
 func (p *place) kill(d *minicluster.Daemon) {
 	p.t.Helper()
 	if err := d.Kill(); err != nil {
@@ -81,8 +81,8 @@ func (p *place) kill(d *minicluster.Daemon) {
 	p.t.Cleanup(func() { restart(p.t, p.hdfs, d) })
 }
 
-// safeMode has the NameNode enter safe mode, and leave it when it has refused a
-// directory for that reason.
+// safeMode makes the NameNode enter safe mode, and leave it after it has refused to create
+// a directory.
 func (p *place) safeMode(r *relay) <-chan error {
 	p.t.Helper()
 	before, _ := r.calls("mkdirs")

@@ -22,7 +22,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// built is where the programs are, once a test has needed them.
+// built is the directory of the programs, after the first test that needs them.
 var built string
 
 func programs(t *testing.T) string {
@@ -41,11 +41,10 @@ func programs(t *testing.T) string {
 	return built
 }
 
-// jobUser is who runs jobs: nobody in particular.
+// jobUser is the user of jobs, without special rights.
 const jobUser = "ada"
 
-// place is where a test's jobs run: embedded or, when it has been given some, on
-// daemons beside the DataNodes.
+// place runs the jobs of a test: embedded, or on daemons beside the DataNodes.
 type place struct {
 	t       *testing.T
 	ctx     context.Context
@@ -59,7 +58,7 @@ type place struct {
 	jobs    int // made so far, for their names
 }
 
-// newPlace makes a place, and when the test ends looks at what is left there.
+// newPlace returns a place. When the test ends, it checks for leftover files.
 func newPlace(t *testing.T, c *minicluster.Cluster) *place {
 	t.Helper()
 	programs(t) // not in the time that the test has
@@ -79,7 +78,7 @@ func newPlace(t *testing.T, c *minicluster.Cluster) *place {
 	return p
 }
 
-// with is the same place in another environment.
+// with returns the same place with another environment.
 func (p *place) with(env ...string) *place {
 	other := *p
 	other.env = slices.Concat(p.env, env)
@@ -96,7 +95,7 @@ func having(property, value string) func(*hdfs.Options) {
 	}
 }
 
-// own gives a file or directory of HDFS to somebody.
+// own sets the owner of a file or directory of HDFS.
 func (p *place) own(name, user string, mode os.FileMode) {
 	p.t.Helper()
 	options := bare.ClientOptions{User: minicluster.Superuser}
@@ -129,12 +128,12 @@ func (p *place) put(name string, content []byte, change ...func(*hdfs.Options)) 
 	return url
 }
 
-// quern is what daemons there are.
+// quern describes the daemons.
 type quern struct {
 	jobTrackers int
 	nodes       []*minicluster.Daemon // with a task tracker beside each
 	slots       int                   // of each, for maps and for reduces
-	racks       bool                  // each is told its rack
+	racks       bool                  // each has a flag for its rack
 	staging     string                // URL; empty: of this machine
 	flags       []string              // of job trackers
 }
@@ -179,13 +178,13 @@ func (p *place) beside(node *minicluster.Daemon, flags ...string) *processes.Dae
 	return d
 }
 
-// connected waits until so many task trackers can be given work.
+// connected waits until n task trackers are ready for work.
 func (p *place) connected(n int) {
 	p.t.Helper()
 	trial.Await(p.t, "task trackers are connected", func() bool { return processes.Connected(p.ctx, p.client) >= n })
 }
 
-// stop ends the daemons: every test leaves HDFS as they can use it.
+// stop ends the daemons. Every test must leave HDFS in a state in which they can end.
 func (p *place) stop() {
 	if p.t.Failed() {
 		for _, d := range p.daemons.All() {
@@ -205,8 +204,7 @@ func (p *place) stop() {
 // workers lists the processes of programs in the place's directory.
 func (p *place) workers() (pids []string) { return trial.Processes(p.dir) }
 
-// clean waits until HDFS holds nothing of jobs but their output and what is kept
-// of them on purpose.
+// clean waits until HDFS holds only output and history of jobs.
 func (p *place) clean() {
 	p.t.Helper()
 	var left []string
@@ -216,15 +214,15 @@ func (p *place) clean() {
 		}
 	}()
 	trial.Await(p.t, "nothing is left of jobs in "+p.top, func() bool {
-		left = p.leavings(p.top)
+		left = p.leftovers(p.top)
 		return len(left) == 0
 	})
 }
 
-func (p *place) leavings(dir string) (list []string) {
+func (p *place) leftovers(dir string) (list []string) {
 	p.t.Helper()
 	infos, err := p.fs.List(dir)
-	if errors.Is(err, fs.ErrNotExist) { // it went since its parent was listed: look again
+	if errors.Is(err, fs.ErrNotExist) { // removed since the listing of its parent: list again
 		return []string{dir}
 	}
 	if err != nil {
@@ -237,7 +235,7 @@ func (p *place) leavings(dir string) (list []string) {
 		case dfs.Base(dir) == "staging" && name != wire.StagingClusters && name != wire.StagingPrograms && name != wire.StagingHistory:
 			list = append(list, info.Name)
 		case info.Dir && name != wire.StagingHistory:
-			list = append(list, p.leavings(info.Name)...)
+			list = append(list, p.leftovers(info.Name)...)
 		}
 	}
 	return list

@@ -9,7 +9,7 @@ import (
 	"github.com/quernmr/quern/dfs/hdfs"
 )
 
-// What is made privately no other user sees; what is made openly all do.
+// Other users cannot read private files, but can read public ones.
 func TestPrivate(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c)

@@ -12,8 +12,8 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// free is an address at which nobody listens, nor will: what asks for any port
-// does so at 127.0.0.1.
+// free returns an address on which no process listens or will: others take ports on
+// 127.0.0.1.
 func free(t *testing.T) string {
 	t.Helper()
 	listen, err := net.Listen("tcp", "127.0.0.99:0")
@@ -24,9 +24,9 @@ func free(t *testing.T) string {
 	return listen.Addr().String()
 }
 
-const stranger = "eve" // a user to whom nothing in HDFS belongs
+const stranger = "eve" // a user without files in HDFS
 
-// TestRefused has both wait at once for addresses that do not answer.
+// TestRefused waits for both unreachable addresses at the same time.
 func TestRefused(t *testing.T) {
 	c := cluster(t)
 	programs(t)
@@ -38,7 +38,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What cannot work is refused with a message that names it, and nothing is left.
+// Impossible settings are refused with a message that names them, without leftovers.
 func jobsRefused(t *testing.T, c *minicluster.Cluster) {
 	p := newPlace(t, c)
 	in := p.put("in", []byte("a\nb\n"))
@@ -96,7 +96,7 @@ func jobsRefused(t *testing.T, c *minicluster.Cluster) {
 		runs[where.submit("wordcount", "-input", x.in, "-output", x.out)] = x.wants
 	}
 
-	// In the middle of a job there is no more room for what belongs there.
+	// HDFS is full in the middle of a job.
 	small := dfs.Dir(p.put("small/file", nil))
 	path := strings.TrimPrefix(small, c.URL())
 	if _, err := c.Admin(t.Context(), "-setSpaceQuota", "6m", path); err != nil {
@@ -114,8 +114,8 @@ func jobsRefused(t *testing.T, c *minicluster.Cluster) {
 	}
 }
 
-// A daemon whose staging directory cannot be used does not serve, and says why; nor
-// can who may not write there submit.
+// A daemon with an unusable staging directory does not start, and logs why. A client
+// without write access there cannot submit.
 func stagingRefused(t *testing.T, c *minicluster.Cluster) {
 	p := newPlace(t, c)
 	in := p.put("in", []byte("a\n"))

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// relay passes calls on to a NameNode and counts them. It can lose answers, with
-// the connection, after the call was done.
+// relay forwards calls to a NameNode and counts them. It can lose the answer to a
+// finished call, together with the connection.
 type relay struct {
 	listen net.Listener
 	to     string
@@ -40,14 +40,14 @@ func newRelay(t *testing.T, to string, loses func(method string, n int) bool) *r
 	return r
 }
 
-// url is that of the same file by way of the relay.
+// url returns the URL of the same file through the relay.
 func (r *relay) url(name string) string {
 	return "hdfs://" + r.listen.Addr().String() + strings.TrimPrefix(name, "hdfs://"+r.to)
 }
 
 func (r *relay) port() int { return r.listen.Addr().(*net.TCPAddr).Port }
 
-// calls says how many answers to a method there were, and how many of them were lost.
+// calls returns the number of answers to a method, and of lost ones.
 func (r *relay) calls(method string) (answered, lost int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *relay) count(method string) (lose bool) {
 	return true
 }
 
-// pass serves a connection: a greeting, who it is, and then one call at a time.
+// pass serves a connection: a greeting, the client's identity, then one call at a time.
 func (r *relay) pass(from net.Conn) {
 	defer from.Close()
 	to, err := net.Dial("tcp", r.to)
@@ -85,7 +85,7 @@ func (r *relay) pass(from net.Conn) {
 			return
 		}
 		if !greeted {
-			continue // that was no call
+			continue // not a call
 		}
 		answer, err := frame(to)
 		if err != nil || r.count(method(call)) {
@@ -97,7 +97,7 @@ func (r *relay) pass(from net.Conn) {
 	}
 }
 
-// frame reads a length and that many bytes, and gives both.
+// frame reads a length and that many bytes, and returns both.
 func frame(r io.Reader) ([]byte, error) {
 	b := make([]byte, 4)
 	if _, err := io.ReadFull(r, b); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/quernmr/quern/dfs/hdfs"
 )
 
-// Of many renames to one name, from several processes' worth of connections, one
-// is done and nothing is replaced, whether the target was there before or not.
+// Of many renames to one name, over separate connections, at most one succeeds, and none
+// replaces an existing target.
 func TestRenamesCompareAndSet(t *testing.T) {
 	c := cluster(t)
 	systems := []*hdfs.FS{client(t, c), client(t, c), client(t, c)}
@@ -92,7 +92,7 @@ func holds(t *testing.T, f dfs.FS, name, content string, isFile bool) {
 	}
 }
 
-// An empty directory is not replaced either, nor one kind by the other.
+// A rename does not replace an empty directory either, nor a file by a directory.
 func TestRenamesReplaceNothing(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c)

@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// submit runs a job: the program itself or, where there are daemons, with mrsubmit.
+// submit runs a job: embedded, or with mrsubmit if the place has daemons.
 func (p *place) submit(program string, args ...string) *trial.Run {
 	p.t.Helper()
 	if p.daemons == nil {
@@ -42,7 +42,7 @@ func (p *place) paced(in string, flags ...string) *trial.Job {
 	return trial.Follow(p.submit("paced", trial.Flags(in, out, traces, flags...)...), out, traces)
 }
 
-// lastID is that of the job that was submitted to the daemons last.
+// lastID returns the ID of the job that was submitted last.
 func (p *place) lastID() wire.JobID {
 	p.t.Helper()
 	jobs, err := p.client.Jobs(p.ctx)
@@ -56,7 +56,7 @@ func (p *place) lastID() wire.JobID {
 	return id
 }
 
-// last is that job, with its counters.
+// last returns the job that was submitted last, with its counters.
 func (p *place) last() *web.Job {
 	p.t.Helper()
 	job, err := p.client.Job(p.ctx, p.lastID())

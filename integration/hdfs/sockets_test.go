@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// connections counts those of processes, or else of this one, to a daemon.
+// connections counts connections to a daemon, from the given processes or this one.
 func connections(t *testing.T, d *minicluster.Daemon, pids ...string) (n int) {
 	t.Helper()
 	return connectionsTo(t, d.Port, pids...)

@@ -17,8 +17,8 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// cutter cuts a connection to a NameNode at one request: before it is sent, or
-// when it has been done and its answer is on its way.
+// cutter cuts a connection to a NameNode at one request: before the request is sent, or
+// before its answer arrives.
 type cutter struct {
 	nameNode string
 
@@ -40,7 +40,7 @@ func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, erro
 type cutConn struct {
 	net.Conn
 	cutter *cutter
-	greets int // what is written first: "hrpc", then who one is
+	greets int // first writes: "hrpc", then the client's identity
 	lose   bool
 }
 
@@ -83,8 +83,8 @@ func (c *cutConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Row 30: whichever request's connection is cut, before it or before its answer,
-// a task's calls come to the same end.
+// Row 30: a connection is cut at any request, before it or before its answer. The calls
+// of a task have the same results.
 func TestEveryRequestCut(t *testing.T) {
 	c := cluster(t)
 	cut := &cutter{nameNode: c.NameNodes[0].Addr()}
@@ -107,7 +107,7 @@ func TestEveryRequestCut(t *testing.T) {
 	}
 }
 
-// commit does what a task does, then what a job's commit and its reader do.
+// commit makes the calls of a task, then those of a job's commit and of a reader.
 func commit(f dfs.FS, top string) error {
 	at := func(name string) string { return dfs.Join(top, name) }
 	if err := f.Mkdir(at("a")); err != nil {
@@ -124,7 +124,7 @@ func commit(f dfs.FS, top string) error {
 	if err := w.Close(); err != nil {
 		return err
 	}
-	// These two, and only these, may say that an earlier call did the work.
+	// Only these two may fail because an earlier call succeeded.
 	if err := f.RenameDir(at("a"), at("t")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -151,8 +151,8 @@ func commit(f dfs.FS, top string) error {
 	return f.RemoveAll(top)
 }
 
-// A server that is no NameNode is told apart, before its answer is taken for a
-// length; so are an address where nobody is, and a name of nothing.
+// A server that is not a NameNode is detected before its answer is used as a length; so
+// are an address without a server and an unknown host.
 func TestNoNameNode(t *testing.T) {
 	c := cluster(t)
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
@@ -173,7 +173,7 @@ func TestNoNameNode(t *testing.T) {
 	}
 }
 
-// A hostile length takes no memory.
+// A huge length in an answer allocates no memory.
 func TestAbsurdAnswer(t *testing.T) {
 	listen, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

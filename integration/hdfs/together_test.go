@@ -12,8 +12,8 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// Many files are written and read at once over the few connections of one FS,
-// and one file by many; in the end nothing is left of it.
+// Many files are written and read at once over the few connections of one FS, and one
+// file by many readers. No connection is left.
 func TestTogether(t *testing.T) {
 	c := cluster(t)
 	before := runtime.NumGoroutine()

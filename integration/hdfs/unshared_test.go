@@ -1,7 +1,7 @@
 package hdfs_test
 
-// Tests with an HDFS of their own. Their file's name is the last one, since the shared
-// HDFS ends for them and takes long to start.
+// Tests with their own HDFS. They end the shared HDFS, which takes long to start, so
+// their file is the last one.
 
 import (
 	"bytes"
@@ -17,9 +17,8 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// Row 29: of two NameNodes the active one is killed in the middle of everything:
-// of reading, of writing, and of the maps of a job embedded and of one on processes
-// with their staging directory there.
+// Row 29: the active one of two NameNodes is killed during reads, during writes, and
+// during the maps of an embedded job and of a job on a cluster with its staging there.
 func TestFailover(t *testing.T) {
 	c := own(t, func(cfg *minicluster.Config) { cfg.NameNodes, cfg.Racks = 2, []string{"/a", "/b"} })
 	f := client(t, c)
@@ -80,7 +79,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// A full HDFS is told as a full disk is.
+// A full HDFS is reported like a full disk.
 func TestFull(t *testing.T) {
 	c := own(t, func(cfg *minicluster.Config) {
 		cfg.Racks, cfg.Replication = []string{"/a"}, 1

@@ -8,14 +8,14 @@
 //	console  lines that begin with "$ " are commands, the others what the command prints
 //	go       with a first line such as "// main.go": the block becomes that file
 //
-// Each line that a page shows must occur in what the command prints, in this order. Other
-// lines may come between; a page marks them with … alone. Within a line … stands for any
-// text. A command must succeed unless the next one is "echo $?". One that ends with "&" is
-// left running once it has printed what the page shows. One with the comment "# repeat
-// until" is repeated until it prints that.
+// The command must print each line that the page shows, in this order. Other lines may
+// come between; a page marks them with a line "…". Within a line, … matches any text. A
+// command must succeed unless the next one is "echo $?". A command that ends with "&"
+// keeps running after it has printed the lines. A command with the comment
+// "# repeat until" is repeated until it prints them.
 //
-// The shell's home directory, /tmp/ and 127.0.0.1 are the test's own. They last from page to
-// page: getting-started.md makes the module that later pages change.
+// The test replaces the home directory, /tmp/ and 127.0.0.1. All pages share them:
+// getting-started.md makes the module that later pages change.
 package pages_test
 
 import (
@@ -58,13 +58,13 @@ func TestPages(t *testing.T) {
 			}
 		})
 		if !ok {
-			return // later pages go on with what this one has made
+			return // later pages need the results of this one
 		}
 	}
 }
 
-// TestGoBlocks: Go that the pages show without a file name is a part of an example, but for
-// its indentation.
+// TestGoBlocks: Go code on pages without a file name is part of an example, except for its
+// indentation.
 func TestGoBlocks(t *testing.T) {
 	var examples strings.Builder
 	for _, name := range []string{"examples/wordcount/wordcount.go", "mapreduce/example_test.go", "mapreduce/example_fields_test.go"} {
@@ -103,7 +103,7 @@ func unindented(text string) string {
 	return b.String()
 }
 
-// TestSteps: what is a command, and what it is to print.
+// TestSteps: a page is parsed into commands and the lines that they must print.
 func TestSteps(t *testing.T) {
 	const page = "```sh\na\nb # c\n```\n```\nnot run\n```\n```go\nx := 1\n```\n```go\n// f.go\n\npackage f\n```\n" +
 		"```console\n$ one \\\n    two\nout\n\n… more\n$ echo $?\n1\n```\n"
@@ -146,7 +146,7 @@ func blocksOf(page string) (all []block) {
 	return all
 }
 
-// step is a command and the lines that it is to print.
+// step is a command and the lines that it must print.
 type step struct {
 	command string
 	shows   []string
@@ -189,7 +189,7 @@ func session(text string) (steps []step) {
 	return steps
 }
 
-// missing is the first line that is to be shown and is not in a text.
+// missing returns the first wanted line that a text lacks.
 func missing(shows []string, text string) string {
 	lines := strings.Split(text, "\n")
 	for _, want := range shows {
@@ -211,7 +211,7 @@ func missing(shows []string, text string) string {
 	return ""
 }
 
-// place is what the pages' shells have in common.
+// place is the state that the shells of all pages share.
 type place struct {
 	root, home, tmp, bin string
 	address              string // of daemons
@@ -227,7 +227,7 @@ func newPlace(t *testing.T) *place {
 	dir := t.TempDir()
 	pid := os.Getpid()
 	p := &place{root: root, home: dir + "/home", tmp: dir + "/tmp", bin: dir + "/bin",
-		// All of 127.0.0.0/8 is this machine's: daemons of other tests are not in the way.
+		// 127.0.0.0/8 is all loopback, so this test's daemons do not collide with others.
 		address: fmt.Sprintf("127.%d.%d.%d", 1+pid>>16%254, pid>>8&255, 1+pid&127)}
 	p.own = strings.NewReplacer("/tmp/", p.tmp+"/", "127.0.0.1", p.address)
 	for _, made := range []string{p.home, p.tmp, p.bin} {
@@ -240,7 +240,7 @@ func newPlace(t *testing.T) *place {
 	}
 	p.env = append(os.Environ(), "HOME="+p.home, "TMPDIR="+p.tmp, "GOBIN="+p.bin, "PATH="+p.home+":"+p.bin+":"+os.Getenv("PATH"), "QUERN_JOBTRACKER=",
 		"GONOSUMDB=*") // the repository's own go.sum has checked what the module cache has
-	// What depends on the home directory by default.
+	// Settings that depend on the home directory by default.
 	names := []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOENV", "GOFLAGS"}
 	values, err := exec.Command("go", append([]string{"env"}, names...)...).Output()
 	if err != nil {
@@ -248,7 +248,7 @@ func newPlace(t *testing.T) *place {
 	}
 	for i, value := range strings.Split(strings.TrimSuffix(string(values), "\n"), "\n") {
 		if names[i] == "GOFLAGS" {
-			value += " -trimpath" // what is compiled depends on no directory: the build cache has it
+			value += " -trimpath" // makes the result independent of directories, so the build cache has it
 		}
 		p.env = append(p.env, names[i]+"="+value)
 	}
@@ -265,7 +265,7 @@ func newPlace(t *testing.T) *place {
 	return p
 }
 
-// shell is a running bash that is given one command after the other.
+// shell is a running bash that executes one command after the other.
 type shell struct {
 	own   *strings.Replacer
 	stdin io.Writer
@@ -303,7 +303,7 @@ func (p *place) shell(t *testing.T) *shell {
 	})
 	t.Cleanup(func() {
 		stdin.Close()
-		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM); err != nil { // daemons that a failed page has left
+		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM); err != nil { // leftover daemons of a failed page
 			t.Error(err)
 		}
 		cmd.Wait()
@@ -313,10 +313,10 @@ func (p *place) shell(t *testing.T) *shell {
 	return s
 }
 
-// done ends what a command prints; its exit status follows.
+// done marks the end of a command's output, before its exit status.
 const done = "--- the command has ended: "
 
-// do runs a step and compares what it prints.
+// do runs a step and compares its output.
 func (s *shell) do(t *testing.T, do step, mayFail bool) {
 	t.Helper()
 	shows := strings.Split(s.own.Replace(strings.Join(do.shows, "\n")), "\n")
@@ -347,7 +347,7 @@ func (s *shell) do(t *testing.T, do step, mayFail bool) {
 func (s *shell) run(t *testing.T, do step, late <-chan time.Time) (status, printed string) {
 	t.Helper()
 	command := s.own.Replace(do.command)
-	// The status is kept for "echo $?".
+	// Keep the status for "echo $?".
 	if _, err := fmt.Fprintf(s.stdin, "{ %s\n} </dev/null; s=$?; echo '%s'$s; (exit $s)\n", command, done); err != nil {
 		t.Fatalf("$ %s\n%v", do.command, err)
 	}
@@ -362,7 +362,7 @@ func (s *shell) run(t *testing.T, do step, late <-chan time.Time) (status, print
 	}
 }
 
-// line is the next line that anything in the shell prints.
+// line returns the next line of the shell's output.
 func (s *shell) line(t *testing.T, do step, late <-chan time.Time) string {
 	t.Helper()
 	select {

@@ -22,20 +22,20 @@ type Daemon struct {
 	ID     string
 	Addr   string // of its HTTP service
 	Gossip string
-	Raft   string // of a job tracker
+	Raft   string // address of a job tracker's log
 
-	// Env is its environment beside this process's, NAME=value, from the next start.
+	// Env is added to its environment, NAME=value, from the next start.
 	Env []string
 
 	program string
 	dir     string
-	who     *identity.Identity // of this process, to ask the daemon; nil: anybody
+	who     *identity.Identity // of this process, for requests to the daemon; nil: none
 	args    []string
 
 	raftIn, httpIn *Proxy
 	gossipIn       *datagrams
 	stopped        bool         // by Stop
-	expected       bool         // its end: somebody has seen to it, or was told
+	expected       bool         // its end: Kill or Terminate caused it, or Ended reported it
 	pid            atomic.Int64 // 0: not started yet
 	cmd            *exec.Cmd
 	ready          chan struct{} // closed when it has said so
@@ -46,7 +46,7 @@ type Daemon struct {
 // Data is its -data directory.
 func (d *Daemon) Data() string { return filepath.Join(d.dir, "data") }
 
-// Log is the file of all that it has said on standard error.
+// Log returns the file with its standard error.
 func (d *Daemon) Log() string { return filepath.Join(d.dir, "log") }
 
 // Start starts the process; Ready waits until it serves.
@@ -89,7 +89,7 @@ func (d *Daemon) Start() error {
 	return nil
 }
 
-// Ready waits until the daemon says that it is.
+// Ready waits until the daemon reports that it is ready.
 func (d *Daemon) Ready(ctx context.Context) error {
 	timeout := time.NewTimer(startWait)
 	defer timeout.Stop()
@@ -106,7 +106,7 @@ func (d *Daemon) Ready(ctx context.Context) error {
 	}
 }
 
-// Running says whether the process runs, be it stopped.
+// Running reports whether the process runs, even if stopped.
 func (d *Daemon) Running() bool {
 	if d.cmd == nil {
 		return false
@@ -119,7 +119,7 @@ func (d *Daemon) Running() bool {
 	}
 }
 
-// Crashed says whether the process has ended though nobody wanted it to.
+// Crashed reports whether the process has ended by itself.
 func (d *Daemon) Crashed() bool { return d.cmd != nil && !d.Running() && !d.expected }
 
 // Pid is the process's number.
@@ -143,23 +143,23 @@ func (d *Daemon) Kill() error {
 	return nil
 }
 
-// Stop halts the process; Continue lets it go on.
+// Stop stops the process; Continue continues it.
 func (d *Daemon) Stop() error {
 	d.stopped = true
 	return d.Signal(syscall.SIGSTOP)
 }
 
-// Continue lets a stopped process go on.
+// Continue continues a stopped process.
 func (d *Daemon) Continue() error {
 	d.stopped = false
 	return d.Signal(syscall.SIGCONT)
 }
 
-// Healthy says whether the process runs and is not stopped.
+// Healthy reports whether the process runs and is not stopped.
 func (d *Daemon) Healthy() bool { return d.Running() && !d.stopped }
 
-// Terminate asks the process to end, waits for that, and reports an exit code
-// other than 0. One that does not end is killed, which is an error.
+// Terminate sends SIGTERM and waits for the end. An exit code other than 0 is an error. A
+// process that does not end is killed, which is an error too.
 func (d *Daemon) Terminate() error {
 	if err := errors.Join(d.Continue(), d.Signal(syscall.SIGTERM)); err != nil {
 		return err
@@ -179,7 +179,7 @@ func (d *Daemon) Terminate() error {
 	}
 }
 
-// Ended waits for the process's end and gives its exit code.
+// Ended waits for the process's end and returns its exit code.
 func (d *Daemon) Ended(ctx context.Context) (exit int, err error) {
 	select {
 	case <-d.ended:
@@ -190,7 +190,7 @@ func (d *Daemon) Ended(ctx context.Context) (exit int, err error) {
 	}
 }
 
-// LastLines is the end of its log.
+// LastLines returns the end of its log.
 func (d *Daemon) LastLines() string {
 	text, err := os.ReadFile(d.Log())
 	if err != nil {
@@ -199,7 +199,7 @@ func (d *Daemon) LastLines() string {
 	return string(text[max(0, len(text)-8<<10):])
 }
 
-// Said says whether the daemon's log has a text.
+// Said reports whether the daemon's log has a text.
 func (d *Daemon) Said(text string) bool {
 	log, err := os.ReadFile(d.Log())
 	return err == nil && strings.Contains(string(log), text)

@@ -6,8 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// datagrams passes gossip on to a daemon, TCP and UDP under one port, as long as
-// it does not drop what comes by UDP.
+// datagrams forwards gossip to a daemon, TCP and UDP on one port. It can drop UDP.
 type datagrams struct {
 	Addr  string
 	tcp   *Proxy
@@ -35,8 +34,7 @@ func newDatagrams(target string) (*datagrams, error) {
 	return g, nil
 }
 
-// pass needs one direction only: gossip is answered to the address that the
-// sender advertises.
+// pass forwards one direction only: answers go to the address that the sender advertises.
 func (g *datagrams) pass() {
 	buf := make([]byte, 64<<10)
 	for {
@@ -45,7 +43,7 @@ func (g *datagrams) pass() {
 			return
 		}
 		if !g.drops.Load() {
-			g.far.Write(buf[:n]) // one that does not arrive is lost, as datagrams are
+			g.far.Write(buf[:n]) // datagrams may be lost
 		}
 	}
 }
@@ -56,7 +54,7 @@ func (g *datagrams) close() {
 	g.far.Close()
 }
 
-// DropUDP has every daemon get no gossip by UDP any more, or again.
+// DropUDP drops all gossip by UDP to every daemon, or stops dropping it.
 func (c *Cluster) DropUDP(drops bool) {
 	for _, d := range c.All() {
 		d.gossipIn.drops.Store(drops)

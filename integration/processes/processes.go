@@ -1,14 +1,13 @@
 // Package processes runs clusters of Quern's own daemons as processes on
 // loopback, for the integration tests and the benchmarks: it builds the programs,
-// starts job trackers and task trackers, stops, kills and restarts them, runs
-// mrsubmit, and tells what is left in the end.
+// starts job trackers and task trackers, stops, kills and restarts them, runs mrsubmit,
+// and reports leftovers at the end.
 //
-// Every daemon has its own directory below the cluster's, with its data and the
-// file log of all it has said. Its ports are chosen once and stay over restarts;
-// they lie below the ports that the system gives out by itself, in a block that only
-// this process uses.
+// Every daemon has its own directory below the cluster's, with its data and its log
+// file. Its ports stay the same over restarts. They are below the system's ephemeral
+// ports, in a block that only this process uses.
 //
-// A Cluster may be used from several goroutines, a [Daemon] from one at a time.
+// Several goroutines may use a Cluster, but only one at a time a [Daemon].
 package processes
 
 import (
@@ -30,11 +29,11 @@ import (
 // Module is the import path of all programs.
 const Module = "github.com/quernmr/quern"
 
-// Build builds programs into dir, each under the last element of its package's
-// path below the module, and the daemons and mrsubmit beside them.
+// Build builds programs into dir, each under the last element of its package's path
+// below the module, and also the daemons and mrsubmit.
 func Build(dir string, packages ...string) error { return BuildFrom("", dir, packages...) }
 
-// BuildFrom is Build of the sources in tree instead of those of this process.
+// BuildFrom is Build from the sources in tree.
 func BuildFrom(tree, dir string, packages ...string) error {
 	args := []string{"build", "-buildvcs=false", "-o", dir + string(filepath.Separator)}
 	for _, p := range append([]string{"cmd/jobtracker", "cmd/tasktracker", "cmd/mrsubmit"}, packages...) {
@@ -48,7 +47,7 @@ func BuildFrom(tree, dir string, packages ...string) error {
 	return nil
 }
 
-// Config says what cluster to start.
+// Config describes a cluster.
 type Config struct {
 	Programs     string // directory that Build has filled
 	Dir          string // of the cluster: made if need be
@@ -57,28 +56,28 @@ type Config struct {
 	MapSlots     int // of each task tracker; default 2
 	ReduceSlots  int // likewise
 
-	JobTrackerFlags  []string // beside those that every one needs
+	JobTrackerFlags  []string // in addition to the necessary ones
 	TaskTrackerFlags []string
-	Env              []string // NAME=value, of all daemons and commands, beside this process's own
+	Env              []string // NAME=value, added to the environment of all daemons and commands
 	Staging          string   // URL; default: a directory below Dir
 	TLS              bool     // every daemon and command has certificates
 
-	Proxied bool // what daemons say to job trackers, and all gossip, passes proxies, see [Proxy]
+	Proxied bool // connections to job trackers, and all gossip, pass through proxies, see [Proxy]
 }
 
 // Cluster is a running cluster.
 type Cluster struct {
 	cfg          Config
 	authority    *identity.Authority // nil: none
-	who          *identity.Identity  // of this process, likewise
+	who          *identity.Identity  // of this process; nil: none
 	JobTrackers  []*Daemon
 	TaskTrackers []*Daemon
 }
 
-// startWait bounds how long a daemon may take until it is ready, and to end.
+// startWait limits the time for a daemon's start and end.
 const startWait = 3 * time.Minute
 
-// Start starts all daemons and waits until each says that it is ready.
+// Start starts all daemons and waits until each is ready.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if cfg.MapSlots == 0 {
 		cfg.MapSlots = 2
@@ -113,7 +112,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 
 func (c *Cluster) staging() string { return filepath.Join(c.cfg.Dir, "staging") }
 
-// Staging is the URL of the cluster's staging directory.
+// Staging returns the URL of the cluster's staging directory.
 func (c *Cluster) Staging() string {
 	if c.cfg.Staging != "" {
 		return c.cfg.Staging
@@ -121,7 +120,7 @@ func (c *Cluster) Staging() string {
 	return "file://" + c.staging()
 }
 
-// plan gives every daemon its name, ports and flags.
+// plan chooses the name, ports and flags of every daemon.
 func (c *Cluster) plan() error {
 	var gossips []string
 	for i := range c.cfg.JobTrackers {
@@ -150,8 +149,8 @@ func (c *Cluster) plan() error {
 	return nil
 }
 
-// AddTaskTracker makes one more task tracker, which joins by the first job
-// tracker's gossip address. It is not started.
+// AddTaskTracker adds a task tracker, which joins through the first job tracker's gossip
+// address. It does not start it.
 func (c *Cluster) AddTaskTracker(id string, flags ...string) (*Daemon, error) {
 	d, err := c.daemon("tasktracker", id, 2)
 	if err != nil {
@@ -193,7 +192,7 @@ func (c *Cluster) All() []*Daemon {
 	return append(append([]*Daemon(nil), c.JobTrackers...), c.TaskTrackers...)
 }
 
-// Addrs is what -jobtracker takes: the API addresses of all job trackers.
+// Addrs returns the API addresses of all job trackers, for -jobtracker.
 func (c *Cluster) Addrs() string {
 	var addrs []string
 	for _, d := range c.JobTrackers {
@@ -202,7 +201,7 @@ func (c *Cluster) Addrs() string {
 	return strings.Join(addrs, ",")
 }
 
-// Command makes a command of mrsubmit or of a job that is told where the job trackers are.
+// Command returns a command of mrsubmit or of a job, with the job trackers' addresses.
 func (c *Cluster) Command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.cfg.Programs, program), args...)
 	cmd.Env = append(append(os.Environ(), c.cfg.Env...), "QUERN_JOBTRACKER="+c.Addrs(), "TMPDIR="+c.cfg.Dir)
@@ -213,11 +212,11 @@ func (c *Cluster) Command(ctx context.Context, program string, args ...string) *
 	return cmd
 }
 
-// Program is the path of a program that Build has made.
+// Program returns the path of a program that Build has built.
 func (c *Cluster) Program(name string) string { return filepath.Join(c.cfg.Programs, name) }
 
-// Close ends all daemons: with SIGTERM, and the hard way those that do not go. One
-// that has crashed is an error.
+// Close ends all daemons with SIGTERM, and with SIGKILL those that remain. A crashed
+// daemon is an error.
 func (c *Cluster) Close() error {
 	var errs []error
 	for _, d := range append(append([]*Daemon(nil), c.TaskTrackers...), c.JobTrackers...) {
@@ -239,8 +238,8 @@ const firstPort, lastPort, portsOfBlock = 20000, 32000, 1000
 
 var nextPort atomic.Int64
 
-// block listens on the first port of this process's block as long as the process
-// lives, which keeps other processes out.
+// block listens on the first port of this process's block while the process lives, which
+// reserves the block.
 var block = sync.OnceValues(func() (net.Listener, error) {
 	for first := firstPort; first < lastPort; first += portsOfBlock {
 		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first)); err == nil {
@@ -250,7 +249,7 @@ var block = sync.OnceValues(func() (net.Listener, error) {
 	return nil, fmt.Errorf("no block of %d ports is free from %d to %d", portsOfBlock, firstPort, lastPort)
 })
 
-// freeAddr finds a port on loopback that nothing listens on, for TCP and UDP.
+// freeAddr returns a loopback address with a port that is free for TCP and UDP.
 func freeAddr() (string, error) {
 	lock, err := block()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Processor is the seconds of processor time that running daemons have taken, and the
-// tasks of these. It is told by Linux alone.
+// Processor returns the processor time of running daemons and of their tasks, in
+// seconds. Only Linux reports it.
 func (c *Cluster) Processor() (tasks, daemons float64) {
 	for _, d := range c.All() {
 		if !d.Running() {
@@ -26,8 +26,8 @@ func (c *Cluster) Processor() (tasks, daemons float64) {
 	return tasks, daemons
 }
 
-// processorOf is a process's own time and that of children it has waited for. One that has
-// gone meanwhile took none.
+// processorOf returns the time of a process and of children that it has waited for; 0 if
+// the process has ended.
 func processorOf(pid int) (own, ended float64) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -46,7 +46,7 @@ func processorOf(pid int) (own, ended float64) {
 	return seconds(11) + seconds(12), seconds(13) + seconds(14)
 }
 
-// Children are the processes that a process has started and that have not ended.
+// Children returns the living children of a process.
 func Children(pid int) (pids []int) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well-formed
 	for _, list := range lists {

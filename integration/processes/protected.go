@@ -9,7 +9,7 @@ import (
 	"github.com/quernmr/quern/identity"
 )
 
-// User is who the commands of a protected cluster are.
+// User is the user of commands in a protected cluster.
 const User = "alice"
 
 func (c *Cluster) openAuthority() (err error) {
@@ -23,12 +23,12 @@ func (c *Cluster) openAuthority() (err error) {
 	return err
 }
 
-// Certs is the directory of somebody's certificates in a protected cluster.
+// Certs returns the directory with a user's or daemon's certificates in a protected cluster.
 func (c *Cluster) Certs(role identity.Role, name string) string {
 	return filepath.Join(c.cfg.Dir, "certs", string(role)+"-"+name)
 }
 
-// Issue makes somebody's certificates, or new ones, valid from now for a day.
+// Issue makes or replaces the certificates of a user or daemon, valid from now for a day.
 func (c *Cluster) Issue(role identity.Role, name string, now time.Time) error {
 	err := c.authority.Issue(c.Certs(role, name), identity.Peer{Role: role, Name: name}, now, now.Add(24*time.Hour))
 	if err != nil {
@@ -37,5 +37,5 @@ func (c *Cluster) Issue(role identity.Role, name string, now time.Time) error {
 	return nil
 }
 
-// Dialer is how this process dials daemons of a role; nil without protection.
+// Dialer returns this process's dialer for daemons of a role; nil without protection.
 func (c *Cluster) Dialer(role identity.Role) *tls.Config { return c.who.Dialer(role) }

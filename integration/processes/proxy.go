@@ -11,26 +11,26 @@ import (
 	"sync"
 )
 
-// Proxy passes TCP connections on to a daemon. A connection can be cut by who has
-// opened it: then nothing passes in either direction, and nobody is told, as when
-// a cable is pulled. When it is whole again, what was held up goes on.
+// Proxy forwards TCP connections to a daemon. It can cut connections by the process that
+// opened them: then no bytes pass in either direction, without an error, as when a cable
+// is pulled. After Heal, the held bytes pass.
 type Proxy struct {
 	Addr   string
 	target string
 	listen net.Listener
-	pids   func() []int // of the processes among which the openers are looked for; nil: they are not
+	pids   func() []int // the processes that may open connections; nil: openers are not identified
 
 	mu    sync.Mutex
-	whole sync.Cond // told of every change
+	whole sync.Cond // signalled at every change
 	cut   func(pid int) bool
 	links map[*link]bool
 	ended bool
 }
 
 type link struct {
-	pid      int // of the process that has opened it, 0: not known
+	pid      int // of the process that opened it; 0: unknown
 	near     net.Conn
-	far      net.Conn // nil while it is held up before it was passed on
+	far      net.Conn // nil while it is held before the daemon is dialled
 	isClosed bool
 }
 
@@ -48,8 +48,8 @@ func newProxy(target string, pids func() []int) (*Proxy, error) {
 	return p, nil
 }
 
-// Cut holds up all connections that processes opened for which cut says so, old
-// and new ones. Process 0 is one that is not known any more.
+// Cut holds all old and new connections of the processes for which cut returns true.
+// Process 0 is an unknown one.
 func (p *Proxy) Cut(cut func(pid int) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +57,7 @@ func (p *Proxy) Cut(cut func(pid int) bool) {
 	p.whole.Broadcast()
 }
 
-// Heal lets everything pass again.
+// Heal forwards everything again.
 func (p *Proxy) Heal() { p.Cut(func(int) bool { return false }) }
 
 func (p *Proxy) accept() {
@@ -103,7 +103,7 @@ func (p *Proxy) serve(l *link) {
 	both.Wait()
 }
 
-// pass waits until the link is whole; false: it is closed.
+// pass waits until the link is not cut; false: it is closed.
 func (p *Proxy) pass(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,8 +165,8 @@ func (p *Proxy) Close() {
 	}
 }
 
-// opener finds the process on the other end of a connection over loopback, by the
-// socket's inode number; 0: it is none of these.
+// opener finds the process at the other end of a loopback connection by the socket's
+// inode number; 0: none of these.
 func opener(conn net.Conn, pids []int) int {
 	remote, ok := conn.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -187,7 +187,7 @@ func opener(conn net.Conn, pids []int) int {
 	return 0
 }
 
-// socketInode looks the socket up that is bound to one port and connected to another.
+// socketInode finds the socket that is bound to one port and connected to another.
 func socketInode(local, remote int) string {
 	f, err := os.Open("/proc/net/tcp")
 	if err != nil {
@@ -204,8 +204,8 @@ func socketInode(local, remote int) string {
 	return ""
 }
 
-// proxy puts proxies before a daemon's addresses, and advertises those: before a job
-// tracker's raft and HTTP addresses and everybody's gossip.
+// proxy starts proxies for a job tracker's raft and HTTP addresses and for every daemon's
+// gossip, and advertises their addresses.
 func (c *Cluster) proxy(d *Daemon) (err error) {
 	if !c.cfg.Proxied {
 		return nil
@@ -227,7 +227,7 @@ func (c *Cluster) proxy(d *Daemon) (err error) {
 	return nil
 }
 
-// jobTrackerPids lists the processes that talk to job trackers' raft addresses.
+// jobTrackerPids lists the processes that connect to job trackers' raft addresses.
 func (c *Cluster) jobTrackerPids() (pids []int) {
 	for _, d := range c.JobTrackers {
 		if pid := d.pid.Load(); pid != 0 {
@@ -248,7 +248,7 @@ func (d *Daemon) stopProxies() {
 	}
 }
 
-// gossip is the address under which others gossip with it.
+// gossip returns the advertised gossip address.
 func (d *Daemon) gossip() string {
 	if d.gossipIn != nil {
 		return d.gossipIn.Addr
@@ -256,7 +256,7 @@ func (d *Daemon) gossip() string {
 	return d.Gossip
 }
 
-// Advertised is the address under which others reach its HTTP service.
+// Advertised returns the advertised address of its HTTP service.
 func (d *Daemon) Advertised() string {
 	if d.httpIn != nil {
 		return d.httpIn.Addr
@@ -264,7 +264,7 @@ func (d *Daemon) Advertised() string {
 	return d.Addr
 }
 
-// Isolate cuts a job tracker off from the other job trackers, in both directions.
+// Isolate cuts the connections between a job tracker and the others, in both directions.
 // Task trackers and clients still reach it.
 func (c *Cluster) Isolate(d *Daemon) {
 	self := d.Pid()

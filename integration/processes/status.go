@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// Says is what this very job tracker says of the cluster, leader or not.
+// Says returns this job tracker's own status of the cluster, even if it does not lead.
 func (d *Daemon) Says(ctx context.Context) (*web.Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -36,8 +36,8 @@ func (d *Daemon) Says(ctx context.Context) (*web.Cluster, error) {
 	return status, nil
 }
 
-// Leader finds a job tracker, other than the given one, that runs and says that it
-// leads, and what it says; nil: there is none now.
+// Leader returns a running job tracker, other than the given one, that reports to lead,
+// and its status; nil: none now.
 func (c *Cluster) Leader(ctx context.Context, but *Daemon) (*Daemon, *web.Cluster) {
 	for _, d := range c.JobTrackers {
 		if d == but || !d.Running() {
@@ -50,7 +50,7 @@ func (c *Cluster) Leader(ctx context.Context, but *Daemon) (*Daemon, *web.Cluste
 	return nil, nil
 }
 
-// Connected counts the task trackers that can be given work; -1: nobody tells.
+// Connected counts the task trackers that are ready for work; -1: no leader.
 func Connected(ctx context.Context, client *web.Client) int {
 	status, err := client.Cluster(ctx)
 	if err != nil {

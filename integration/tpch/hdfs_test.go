@@ -13,8 +13,8 @@ import (
 	"github.com/quernmr/quern/integration/tpch/peers"
 )
 
-// TestHDFS: tables in HDFS, also those that are looked up in, give the same answers, and
-// so does a flow whose jobs leave each other their results there.
+// TestHDFS: tables and side tables in HDFS give the same answers, and so does a flow
+// with intermediate results there.
 func TestHDFS(t *testing.T) {
 	jars, err := minicluster.Fetch(t.Context())
 	if errors.Is(err, minicluster.ErrUnavailable) {
@@ -62,7 +62,7 @@ func TestHDFS(t *testing.T) {
 	refused(t, []string{"no file matches", remote + "/none/lineitem"}, "-query", "6", "-tables", remote+"/none")
 }
 
-// answerThere is the part files of a directory in HDFS, in order.
+// answerThere returns the part files of a directory in HDFS, in order.
 func answerThere(t *testing.T, cluster *minicluster.Cluster, dir string) string {
 	t.Helper()
 	f := connect(t, cluster)
@@ -97,7 +97,7 @@ func connect(t *testing.T, cluster *minicluster.Cluster) *hdfs.FS {
 	return hdfs.New(hdfs.Options{Conf: conf, User: minicluster.Superuser})
 }
 
-// put writes the small database to HDFS, one table as a directory.
+// put writes the small database to HDFS, one of the tables as a directory.
 func put(t *testing.T, cluster *minicluster.Cluster, dir string) {
 	t.Helper()
 	f := connect(t, cluster)

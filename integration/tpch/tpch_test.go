@@ -1,5 +1,5 @@
-// Package tpch_test runs examples/tpch as a user does and holds its answers to those that
-// are recorded from DuckDB. integration/compat does so over the generator's tables.
+// Package tpch_test runs examples/tpch as a user does and compares its answers with the
+// recorded ones of DuckDB. integration/compat does so over the generator's tables.
 package tpch_test
 
 import (
@@ -57,7 +57,8 @@ func run(t *testing.T, args ...string) (exit int, stderr string) {
 	return cmd.ProcessState.ExitCode(), said.String()
 }
 
-// answer is the output's part files, in order; below it, where the flow had several jobs.
+// answer returns the output's part files, in order, from the directory answer in a flow of
+// several jobs.
 func answer(t *testing.T, out string) string {
 	t.Helper()
 	var all strings.Builder
@@ -87,7 +88,7 @@ func small(t *testing.T) (dir string) {
 	return dir
 }
 
-// divide makes a directory of parts of a table.
+// divide splits a table into a directory of parts.
 func divide(t *testing.T, dir, table string, parts ...string) {
 	t.Helper()
 	if err := errors.Join(os.Remove(filepath.Join(dir, table+".tbl")), os.Mkdir(filepath.Join(dir, table), 0o777)); err != nil {
@@ -105,8 +106,8 @@ func write(t *testing.T, name, content string) {
 	}
 }
 
-// TestAnswers: from one file a table and from several, with many maps and reduces, the
-// answers are DuckDB's, to the cent, which make compat records.
+// TestAnswers: with one file per table and with several, with many maps and reduces, the
+// answers are exactly DuckDB's, which `make compat` records.
 func TestAnswers(t *testing.T) {
 	for _, files := range []int{1, 3} { // of each table, and reduces of each job
 		dir := t.TempDir()
@@ -136,7 +137,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// inParts divides rows into n parts, at ends of lines.
+// inParts splits rows into n parts at line ends.
 func inParts(rows string, n int) (parts []string) {
 	lines := strings.SplitAfter(rows, "\n")
 	for i := range n {
@@ -145,8 +146,8 @@ func inParts(rows string, n int) (parts []string) {
 	return parts
 }
 
-// TestRefusedTables: what is wrong with a line is said with its file and offset,
-// and nothing is left behind.
+// TestRefusedTables: the error for a wrong line names its file and offset, and no files
+// are left.
 func TestRefusedTables(t *testing.T) {
 	lines := peers.Small(30)["lineitem"]
 	first, rest, _ := strings.Cut(lines, "\n")
@@ -178,7 +179,7 @@ func TestRefusedTables(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ line, want string }{
 		"side table, bad number":     {"2|CHINA|one|x|", `field 3, n_regionkey: "one"`},
-		"side table, too few fields": {"2|CHINA|1|", "a line of 3 fields that end with '|', want 4"},
+		"side table, too few fields": {"2|CHINA|1|", "a line has 3 fields that end with '|', want 4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := small(t)
@@ -189,7 +190,7 @@ func TestRefusedTables(t *testing.T) {
 	}
 }
 
-// TestTooLarge: a query whose numbers do not fit fails, and answers nothing wrong.
+// TestTooLarge: a query with too large numbers fails, and writes no wrong answer.
 func TestTooLarge(t *testing.T) {
 	for _, c := range []struct {
 		query, discount string
@@ -223,7 +224,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestRefusedAtSubmission: what is missing is said before anything runs.
+// TestRefusedAtSubmission: missing tables are refused before anything runs.
 func TestRefusedAtSubmission(t *testing.T) {
 	empty := t.TempDir()
 	refused(t, []string{"no file matches", empty + "/customer"}, "-query", "3", "-tables", empty)

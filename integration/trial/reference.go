@@ -13,15 +13,15 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// SplitBytes is the length of one of Lines, as one split is to have.
+// SplitBytes is the length of each of Lines, for one line per split.
 const SplitBytes = 128
 
-// BySplit has each of Lines be a split of its own.
+// BySplit makes each of Lines a split.
 func BySplit() []string {
 	return []string{"-D", fmt.Sprintf("mapreduce.input.fileinputformat.split.maxsize=%d", SplitBytes)}
 }
 
-// Lines makes so many lines of words, of SplitBytes each.
+// Lines returns n lines of words, of SplitBytes each.
 func Lines(n int) []byte {
 	r := rand.New(rand.NewPCG(7, uint64(n)))
 	var b []byte
@@ -35,7 +35,7 @@ func Lines(n int) []byte {
 	return b
 }
 
-// Words makes about so many bytes of lines of words, some words often and most seldom.
+// Words returns about n bytes of lines of words; a few words are frequent, most are rare.
 func Words(seed uint64, size int) []byte {
 	r := rand.New(rand.NewPCG(5, seed))
 	vocabulary := make([]string, 1<<14)
@@ -52,7 +52,7 @@ func Words(seed uint64, size int) []byte {
 	return b
 }
 
-// Counted is what a word count with one reduce makes of a text.
+// Counted returns the output of a word count with one reduce.
 func Counted(text []byte) []byte {
 	counts := make(map[string]*int)
 	for w := range bytes.FieldsSeq(text) {
@@ -70,15 +70,15 @@ func Counted(text []byte) []byte {
 	return b
 }
 
-// Sorted puts lines in order.
+// Sorted sorts lines.
 func Sorted(text []byte) []byte {
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	slices.SortFunc(lines, bytes.Compare)
 	return bytes.Join(lines, nil)
 }
 
-// Parts reads the part files of an output directory, which must be whole and hold
-// nothing else.
+// Parts reads the part files of an output directory, which must be complete and hold no
+// other files.
 func Parts(t testing.TB, files dfs.FS, out string) map[string][]byte {
 	t.Helper()
 	infos, err := files.List(out)
@@ -113,7 +113,7 @@ func read(files dfs.FS, name string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// Joined is part files one after the other, by their names.
+// Joined concatenates part files in the order of their names.
 func Joined(parts map[string][]byte) []byte {
 	var b []byte
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
@@ -122,7 +122,7 @@ func Joined(parts map[string][]byte) []byte {
 	return b
 }
 
-// Same compares what there is with what is right.
+// Same compares a result with the right one.
 func Same(t testing.TB, what string, got, want []byte) {
 	t.Helper()
 	if bytes.Equal(got, want) {

@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// Deadline is generous: it only ends what would hang for ever.
+// Deadline is generous: it only ends waits that would hang forever.
 const Deadline = 3 * time.Minute
 
-// How often is looked: at files, and at what has to be asked for.
+// Intervals for polling files and daemons.
 const (
 	lookEvery = 10 * time.Millisecond
 	askEvery  = 50 * time.Millisecond
 )
 
-// Within asks until something holds; false: it did not in that time.
+// Within polls until a condition holds; false: it did not within the time.
 func Within(limit time.Duration, holds func() bool) bool { return within(limit, askEvery, holds) }
 
 func within(limit, every time.Duration, holds func() bool) bool {
@@ -40,7 +40,7 @@ func within(limit, every time.Duration, holds func() bool) bool {
 	return true
 }
 
-// Await waits until something holds, which it must.
+// Await waits until a condition holds, or fails the test.
 func Await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	if !Within(Deadline, holds) {
@@ -48,7 +48,7 @@ func Await(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Output collects what a program says, while it says it.
+// Output collects the output of a running program.
 type Output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -67,7 +67,7 @@ func (o *Output) String() string {
 	return o.text.String()
 }
 
-// Run is a command that runs.
+// Run is a running command.
 type Run struct {
 	Stdout, Stderr Output
 	Ended          chan struct{} // closed when it has
@@ -102,7 +102,7 @@ func (r *Run) Signal(s os.Signal) {
 	}
 }
 
-// SignalInTime sends a signal, and says whether the command still ran.
+// SignalInTime sends a signal and reports whether the command still ran.
 func (r *Run) SignalInTime(s os.Signal) bool {
 	r.t.Helper()
 	err := r.cmd.Process.Signal(s)
@@ -112,13 +112,13 @@ func (r *Run) SignalInTime(s os.Signal) bool {
 	return err == nil
 }
 
-// Exit waits for the command's end and gives its exit code.
+// Exit waits for the command's end and returns its exit code.
 func (r *Run) Exit() int {
 	<-r.Ended
 	return r.cmd.ProcessState.ExitCode()
 }
 
-// Succeed waits for the command, which must exit 0, and gives its standard output.
+// Succeed waits for the command, which must exit with 0, and returns its standard output.
 func (r *Run) Succeed() string {
 	r.t.Helper()
 	if code := r.Exit(); code != 0 {
@@ -127,7 +127,8 @@ func (r *Run) Succeed() string {
 	return r.Stdout.String()
 }
 
-// Fail waits for the command, which must exit so and say all that on standard error.
+// Fail waits for the command, which must exit with code and print all texts on standard
+// error.
 func (r *Run) Fail(code int, wants ...string) {
 	r.t.Helper()
 	if got := r.Exit(); got != code || !ContainsAll(r.Stderr.String(), wants) {
@@ -135,7 +136,7 @@ func (r *Run) Fail(code int, wants ...string) {
 	}
 }
 
-// Until waits until something holds, before the command ends or by then.
+// Until waits until a condition holds, at the latest when the command ends.
 func (r *Run) Until(what string, holds func() bool) {
 	r.t.Helper()
 	within(Deadline, lookEvery, func() bool {
@@ -155,12 +156,12 @@ func (r *Run) String() string { return strings.Join(r.cmd.Args, " ") }
 
 func (r *Run) said() string { return r.Stdout.String() + r.Stderr.String() }
 
-// ContainsAll says whether a text has all that.
+// ContainsAll reports whether a text contains all others.
 func ContainsAll(text string, wants []string) bool {
 	return !slices.ContainsFunc(wants, func(want string) bool { return !strings.Contains(text, want) })
 }
 
-// Processes lists, by their numbers, those whose programs lie in a directory.
+// Processes lists the numbers of processes with programs in a directory.
 func Processes(dir string) (pids []string) {
 	exes, _ := filepath.Glob("/proc/[0-9]*/exe") // the pattern is well-formed
 	for _, exe := range exes {

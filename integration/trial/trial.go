@@ -1,13 +1,12 @@
-// Package trial runs jobs for the integration tests, on whatever cluster, and knows
-// what they must come to: commands that are waited for, inputs that are the same from
-// run to run, what a single process makes of them, and how that is compared with what
-// a job has written.
+// Package trial runs jobs for the integration tests, on any cluster, and checks their
+// output. It has commands to wait for, reproducible inputs, the right outputs from a
+// single process, and comparisons.
 //
-// The program trial/paced is what most tests run: a word count that leaves a trace of
-// each attempt, and whose maps can be made to wait. A [Job] is a run of it.
+// Most tests run the program trial/paced: a word count that leaves a trace of each
+// attempt, and whose maps can wait for the test. A [Job] is a run of it.
 //
-// All wait for events, with a deadline that only ends what would hang for ever. A [Run]
-// is one test's, and ends with it at the latest, by the context of its command.
+// All waits are for events, with a deadline only against hanging forever. A [Run] belongs
+// to one test, and ends with it at the latest, through the context of its command.
 package trial
 
 import (
@@ -24,15 +23,14 @@ const Paced = "integration/trial/paced"
 // Job is a run of the program paced. Its attempts leave traces in a directory.
 type Job struct {
 	*Run
-	Out string // its output, as it was told
+	Out string // its output directory, as given
 	dir string // of the traces, and of the file for which maps wait
 }
 
 const gateName = "gate"
 
-// Flags are the program's own: what it reads and writes, and the directory for its
-// traces by the name that this has where attempts run. Of more, "-gate" has its maps
-// wait until the job is opened.
+// Flags returns the program's flags: input, output, and the directory for traces as the
+// attempts see it. With "-gate" in more, the maps wait for Open.
 func Flags(in, out, traces string, more ...string) []string {
 	flags := []string{"-input", in, "-output", out, "-trace", traces}
 	for _, flag := range more {
@@ -43,10 +41,10 @@ func Flags(in, out, traces string, more ...string) []string {
 	return flags
 }
 
-// Follow makes a Job of a run with such flags, whose directory of traces is dir here.
+// Follow returns the Job of a run with such flags; dir is its directory of traces here.
 func Follow(run *Run, out, dir string) *Job { return &Job{Run: run, Out: out, dir: dir} }
 
-// Open lets the maps go on that wait.
+// Open lets waiting maps continue.
 func (j *Job) Open() {
 	j.t.Helper()
 	if err := os.WriteFile(filepath.Join(j.dir, gateName), nil, 0o666); err != nil {
@@ -64,20 +62,19 @@ func (j *Job) Traces(kind, what string) []string {
 	return files
 }
 
-// Reached waits until so many attempts of a kind have begun or ended.
+// Reached waits until n attempts of a kind have begun or ended.
 func (j *Job) Reached(kind, what string, n int) {
 	j.t.Helper()
 	j.Until(fmt.Sprintf("%d attempts of kind %s have %s", n, kind, what), func() bool { return len(j.Traces(kind, what)) >= n })
 }
 
-// Began waits until so many attempts of a kind have begun.
+// Began waits until n attempts of a kind have begun.
 func (j *Job) Began(kind string, n int) {
 	j.t.Helper()
 	j.Reached(kind, "began", n)
 }
 
-// Once checks that no task of these kinds was tried twice, and that every attempt came
-// to its end.
+// Once checks that each task of these kinds had one attempt, and that every attempt ended.
 func (j *Job) Once(kinds ...string) {
 	j.t.Helper()
 	for _, kind := range kinds {

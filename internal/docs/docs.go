@@ -1,4 +1,4 @@
-// Package docs generates the parts of docs/ that follow from the code:
+// Package docs generates the parts of docs/ that derive from the code:
 //
 //	go test ./internal/docs -rewrite
 //
@@ -16,7 +16,7 @@ import (
 	"github.com/quernmr/quern/mapreduce"
 )
 
-// Properties is docs/properties.md.
+// Properties returns docs/properties.md.
 func Properties() string {
 	var b strings.Builder
 	b.WriteString("# Job properties\n\n" +
@@ -46,7 +46,7 @@ func Properties() string {
 	return b.String()
 }
 
-// oldNames gives the names that properties once had, by the present one.
+// oldNames returns the old names of properties by the current one.
 func oldNames() map[string]string {
 	all := make(map[string]string)
 	for _, old := range slices.Sorted(maps.Keys(hadoop.Renamed())) {

@@ -10,7 +10,7 @@ import (
 	"github.com/quernmr/quern/mapreduce"
 )
 
-// avoided lists the single words that the glossary says not to use.
+// avoided lists the single words in the glossary's column "Not".
 func avoided(page string) (words []string) {
 	for line := range strings.Lines(page) {
 		if columns := strings.Split(line, "|"); len(columns) == 5 {

@@ -12,8 +12,7 @@ import (
 	"unicode"
 )
 
-// TestLinks: what pages link to within the repository is there, be it a file, a
-// heading of another page or one of the page itself.
+// TestLinks: files and headings that pages link to exist in the repository.
 func TestLinks(t *testing.T) {
 	pages := pagesBelow(t, "../..")
 	if len(pages) < 15 {
@@ -33,7 +32,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestBrokenLinks: what is not there is found out.
+// TestBrokenLinks: broken links are found.
 func TestBrokenLinks(t *testing.T) {
 	dir := t.TempDir()
 	page, other := filepath.Join(dir, "page.md"), filepath.Join(dir, "other.md")
@@ -57,7 +56,7 @@ func TestBrokenLinks(t *testing.T) {
 	}
 }
 
-// pagesBelow lists pages, but for pieces that commands put pages together from.
+// pagesBelow lists pages, except fragments from which commands generate pages.
 func pagesBelow(t *testing.T, root string) (pages []string) {
 	t.Helper()
 	if err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -92,7 +91,7 @@ var (
 	title  = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 )
 
-// linksOf lists a page's targets, without what stands in code.
+// linksOf lists the link targets of a page, except those in code.
 func linksOf(page string) (targets []string) {
 	page = inline.ReplaceAllString(fence.ReplaceAllString(page, ""), "")
 	for _, match := range link.FindAllStringSubmatch(page, -1) {
@@ -101,7 +100,7 @@ func linksOf(page string) (targets []string) {
 	return targets
 }
 
-// follow looks whether the target of a page's link is there. Other hosts are not asked.
+// follow checks that the target of a page's link exists. It skips other hosts.
 func follow(page, target string) error {
 	if strings.Contains(target, "://") {
 		return nil
@@ -122,7 +121,7 @@ func follow(page, target string) error {
 	return err
 }
 
-// anchors are those of a page's headings, as GitHub makes them.
+// anchors returns the anchors of a page's headings, as GitHub makes them.
 func anchors(page string) (all []string) {
 	seen := make(map[string]int)
 	for _, match := range title.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {

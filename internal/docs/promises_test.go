@@ -36,7 +36,7 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// TestNamedTests: the tests exist that other pages name as what gates.
+// TestNamedTests: gating tests that other pages name exist.
 func TestNamedTests(t *testing.T) {
 	for _, page := range []string{"../../CONTRIBUTING.md", "../../docs/compat.md"} {
 		text, err := os.ReadFile(page)

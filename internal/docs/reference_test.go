@@ -36,7 +36,7 @@ func TestMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	quoted := regexp.MustCompile("`([^`]+)`")
-	elsewhere := []string{ // of the system, of HDFS, or put together of several texts
+	elsewhere := []string{ // from the system or HDFS, or composed of several texts
 		"connection refused", "permission denied: user=ann, access=WRITE",
 		"task tracker registered", "task tracker restarted", "job submitted", "OTHER_LOCAL_MAPS",
 	}
@@ -100,7 +100,7 @@ func TestCommands(t *testing.T) {
 			}
 			for i, arg := range args {
 				if arg == "#" || program == "mrsubmit" && name == "run" && i > 0 && strings.Contains(arg, "/") {
-					break // a comment, or the job, to which the rest belongs
+					break // a comment, or the job, which owns the rest
 				}
 				if flag, ok := strings.CutPrefix(arg, "-"); ok && !flags[program][flag] {
 					t.Errorf("%s: %s %s: -%s is not in reference.md", page, program, match[2], flag)

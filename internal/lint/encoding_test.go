@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestEncodedIsPinned: what a package encodes or decodes is pinned by golden bytes, which
-// package internal/golden compares.
+// TestEncodedIsPinned: a package that encodes or decodes has golden bytes, which package
+// internal/golden compares.
 func TestEncodedIsPinned(t *testing.T) {
-	allowed := map[string]string{ // package: why it may do without; "": it must not
+	allowed := map[string]string{ // reason for no golden bytes, by package; "": must have them
 		"cmd/internal/daemon": "an answer of two fields, whose names its tests have",
 		"cmd/mrsubmit":        "prints for scripts, and its tests have the names",
 		"jobtracker/replica":  "reads a file of raft's",
@@ -18,7 +18,7 @@ func TestEncodedIsPinned(t *testing.T) {
 		"sim/papers":          "prints rows for other programs",
 		"tasktracker":         "an answer of two fields, as in cmd/internal/daemon",
 	}
-	trees := []string{"bench", "examples", "integration"} // read nothing that another build has written
+	trees := []string{"bench", "examples", "integration"} // read no files of other builds
 	encoders := []string{
 		module + "/wire.Marshal", module + "/wire.Unmarshal", module + "/wire.UnmarshalKnown",
 		"encoding/json.Marshal", "encoding/json.MarshalIndent", "encoding/json.NewEncoder",
@@ -43,7 +43,7 @@ func TestEncodedIsPinned(t *testing.T) {
 	}
 }
 
-// TestTagsAreWhole: a struct that names one field for an encoding names all of them.
+// TestTagsAreWhole: a struct with an encoded name for one field has one for all fields.
 func TestTagsAreWhole(t *testing.T) {
 	encoding := regexp.MustCompile(`\b(msgpack|json):"`)
 	tagged := func(f *ast.Field) bool { return f.Tag != nil && encoding.MatchString(f.Tag.Value) }

@@ -16,8 +16,8 @@ import (
 const module = "github.com/quernmr/quern"
 
 // layers is the order of packages, from the top down, by their paths in the
-// module. X/... is X and what is below it. A package may import those of lower
-// layers and, in its own layer, those of its own tree.
+// module. X/... is X and all packages below it. A package may import packages of lower
+// layers and, in its own layer, of its own tree.
 func layers() [][]string {
 	return [][]string{
 		{"integration/...", "bench/...", "internal/docs", "internal/lint"},
@@ -40,7 +40,7 @@ func layers() [][]string {
 	}
 }
 
-// pkg is what go list tells of a package.
+// pkg is the part of go list's output that the tests need.
 type pkg struct {
 	ImportPath   string
 	Dir          string
@@ -54,7 +54,7 @@ type pkg struct {
 	Deps         []string
 }
 
-// path is the package's path within the module.
+// path returns the package's path within the module.
 func (p *pkg) path() string { return inModule(p.ImportPath) }
 
 func inModule(importPath string) string {
@@ -90,7 +90,7 @@ func listed(t *testing.T) []*pkg {
 	return all
 }
 
-// layerOf is the number of the most precise entry for a package, from the bottom.
+// layerOf returns the layer of the most precise entry for a package, from the bottom.
 func layerOf(p string) (layer int, ok bool) {
 	table, best := layers(), -1
 	for i, entries := range table {
@@ -104,7 +104,7 @@ func layerOf(p string) (layer int, ok bool) {
 	return layer, ok
 }
 
-// tree is the first element of a package's path.
+// tree returns the first element of a package's path.
 func tree(p string) string {
 	first, _, _ := strings.Cut(p, "/")
 	return first
@@ -129,7 +129,7 @@ func TestImportsPointDownwards(t *testing.T) {
 	}
 }
 
-// TestOnlyImporters confines big dependencies to the one package that wraps each.
+// TestOnlyImporters confines each big dependency to the package that wraps it.
 // Benchmarks may measure us against them.
 func TestOnlyImporters(t *testing.T) {
 	only := map[string]string{
@@ -149,12 +149,12 @@ func TestOnlyImporters(t *testing.T) {
 	}
 }
 
-// within says whether a package is tree or below it, or a later major version of it.
+// within reports whether a package is in tree, or in a later major version of it.
 func within(importPath, tree string) bool {
 	return importPath == tree || strings.HasPrefix(importPath, tree+"/")
 }
 
-// TestDependencies keeps what must stay out of whole trees of imports.
+// TestDependencies refuses certain packages, direct or indirect, in whole trees.
 func TestDependencies(t *testing.T) {
 	cluster := []string{
 		"github.com/hashicorp/raft", "github.com/hashicorp/memberlist", "go.etcd.io/bbolt", "github.com/prometheus",
@@ -188,7 +188,7 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// TestNames refuses packages named for being a drawer.
+// TestNames refuses package names without meaning, such as util.
 func TestNames(t *testing.T) {
 	drawers := []string{"util", "utils", "common", "helper", "helpers", "types", "misc", "base", "shared"}
 	for _, p := range listed(t) {

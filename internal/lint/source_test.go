@@ -49,7 +49,7 @@ func parse(t *testing.T, p *pkg, file string) *source {
 	return s
 }
 
-// uses lists where a file names the given members of standard packages: "time.Now".
+// uses lists the places where a file names members of standard packages, such as time.Now.
 func (s *source) uses(members ...string) []string {
 	var found []string
 	ast.Inspect(s.file, func(n ast.Node) bool {
@@ -91,8 +91,8 @@ func TestPurePackages(t *testing.T) {
 	}
 }
 
-// goroutines lists where a file starts a goroutine: by a go statement, or by a method
-// such as Go of sync.WaitGroup or Parallel of testing.T.
+// goroutines lists the places where a file starts a goroutine: with a go statement, or
+// with a method such as Go of sync.WaitGroup or Parallel of testing.T.
 func (s *source) goroutines() []string {
 	var found []string
 	ast.Inspect(s.file, func(n ast.Node) bool {
@@ -111,8 +111,8 @@ func (s *source) goroutines() []string {
 	return found
 }
 
-// TestOneGoroutine: tools/check.sh tests the trees that tools/norace lists without the
-// race detector. So they and their tests start no goroutine.
+// TestOneGoroutine: the trees in tools/norace and their tests start no goroutine, because
+// tools/check.sh tests them without the race detector.
 func TestOneGoroutine(t *testing.T) {
 	list, err := os.ReadFile("../../tools/norace")
 	if err != nil {
@@ -142,7 +142,7 @@ func TestOneGoroutine(t *testing.T) {
 	}
 }
 
-// TestTestsDoNotSleep: a test waits for the event, with a deadline.
+// TestTestsDoNotSleep: tests wait for events, with a deadline.
 func TestTestsDoNotSleep(t *testing.T) {
 	for _, p := range listed(t) {
 		for _, file := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
@@ -153,8 +153,8 @@ func TestTestsDoNotSleep(t *testing.T) {
 	}
 }
 
-// TestScenariosAreGlobbed: rapid writes failures below testdata, where a walk
-// would take them for scenarios.
+// TestScenariosAreGlobbed: tests find scenarios by glob. A walk would also find rapid's
+// failures, which are below testdata.
 func TestScenariosAreGlobbed(t *testing.T) {
 	walk := []byte(`datadriven.Walk(t, "testdata"` + ",")
 	for _, p := range listed(t) {
@@ -168,8 +168,8 @@ func TestScenariosAreGlobbed(t *testing.T) {
 
 const maxLines = 500
 
-// TestFiles holds files to their size, and sources to finished work without
-// registries that run before main.
+// TestFiles limits the size of files, and refuses unfinished sources and registries that
+// run before main.
 func TestFiles(t *testing.T) {
 	unfinished := regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|X` + `XX)\b`)
 	for _, p := range listed(t) {
@@ -190,7 +190,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestPackageComments: every package says what it is for.
+// TestPackageComments: every package has a package comment.
 func TestPackageComments(t *testing.T) {
 	for _, p := range listed(t) {
 		documented := len(p.GoFiles) == 0
@@ -203,10 +203,10 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
-// TestNoShell: what users name is never read by a shell. Processes are started by three
-// packages alone, with their arguments as they are.
+// TestNoShell: no shell reads names from users. Only three packages start processes, and
+// pass arguments unchanged.
 func TestNoShell(t *testing.T) {
-	tools := []string{"bench", "examples", "integration", "tools"} // which no daemon or command of ours imports
+	tools := []string{"bench", "examples", "integration", "tools"} // no daemon or command imports them
 	may := []string{"client", "jobfile", "tasktracker/process"}
 	shell := regexp.MustCompile(`"(/usr)?(/bin/)?(sh|bash|dash|ksh|zsh|env|cmd|cmd\.exe|powershell)"`)
 	found := make(map[string]bool)

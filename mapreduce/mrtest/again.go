@@ -16,24 +16,24 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Program is what [mapreduce.Main] is given, to be tested as it runs: built again
-// for every attempt. A job that is built once for all its attempts hides what it
-// captures, such as the time, which is another in every worker.
+// Program makes a job that is built again for every attempt, as on a cluster. Pass the
+// function that you give to [mapreduce.Main]. A job that is built only once hides
+// captured values that differ in every worker, such as the time.
 //
-// It runs build, not the program: Main is not called and flags are not parsed. So
-// these do not show:
+// Program calls build only: it does not call Main or parse flags. So it cannot detect
+// errors that depend on these:
 //
-//   - What lives outside build: package variables, what main has read or computed, and
-//     what build itself captures are the same for all attempts. In workers they are not.
+//   - Values outside build: package variables, values that main computes, and variables
+//     that build captures are the same for all attempts here, but not in workers.
 //   - The worker's environment and directory: attempts have those of the test.
-//   - What is the same in both runs that are compared, such as the day of a captured
-//     time, and what this input does not reach.
-//   - Data races among attempts: they run one after the other.
+//   - Values that are the same in both compared runs, such as today's date, and code
+//     that this input does not run.
+//   - Data races between attempts: attempts run one after the other.
 func Program[P *mapreduce.Job | *mapreduce.Flow](build func() (P, error)) Runnable {
 	return program(func() (Runnable, error) {
 		p, err := build()
 		if err == nil && p == nil {
-			err = errors.New("the program built nothing")
+			err = errors.New("the program returned nil")
 		}
 		return any(p).(Runnable), err
 	})
@@ -50,7 +50,7 @@ func (p program) Compile(s bridge.Settings) (*bridge.Compiled, error) {
 	return job.Compile(s)
 }
 
-// emitted is what the maps of a run have emitted for reduces.
+// emitted is the map output of a run, by map task.
 type emitted struct {
 	mu   sync.Mutex
 	maps map[mapTask]*mapOutput
@@ -69,8 +69,8 @@ type emittedRecord struct {
 	key, value string
 }
 
-// record has the maps of a job tell e what they emit.
-func (e *emitted) record(compiled *bridge.Compiled) {
+// intercept wraps the maps of a job to record their output.
+func (e *emitted) intercept(compiled *bridge.Compiled) {
 	for i, texts := range compiled.Texts {
 		job := &compiled.Program.Jobs[i]
 		for input, text := range texts {
@@ -89,7 +89,7 @@ func (e *emitted) record(compiled *bridge.Compiled) {
 	}
 }
 
-// recorder takes down what a map emits.
+// recorder records the output of a map.
 type recorder struct {
 	runtime.Collector
 	output *mapOutput
@@ -108,14 +108,14 @@ func splitText(chunks []runtime.Chunk) string {
 	return strings.Join(all, ", ")
 }
 
-// again compares a run with one like it: what each map emits, in whatever order,
-// then what each task writes.
-func again(first, second *emitted, want, got *Output) error {
+// compareRuns compares two equal runs: the records of each map in any order, then the
+// output of each task.
+func compareRuns(first, second *emitted, want, got *Output) error {
 	order := func(a, b mapTask) int { return cmp.Or(a.job-b.job, a.n-b.n) }
 	for _, task := range slices.SortedFunc(maps.Keys(first.maps), order) {
 		a, b := first.maps[task], second.maps[task]
 		if b == nil {
-			return fmt.Errorf("job %s, map of %s: there is none when the job is run a second time", a.job, a.split)
+			return fmt.Errorf("job %s: a second run has no map of %s", a.job, a.split)
 		}
 		if difference := a.difference(b); difference != "" {
 			return fmt.Errorf("job %s, map of %s emits something else when it is run a second time: %s", a.job, a.split, difference)
@@ -123,21 +123,21 @@ func again(first, second *emitted, want, got *Output) error {
 	}
 	for _, file := range slices.Sorted(maps.Keys(want.Files)) {
 		if a, b := sortLines(want.Files[file]), sortLines(got.Files[file]); a != b {
-			return fmt.Errorf("%s %s differs when the job is run a second time: %s", taskText(file), file, firstDifference(a, b))
+			return fmt.Errorf("%s %s differs when the job is run a second time: %s", outputOwner(file), file, firstDifference(a, b))
 		}
 	}
 	return nil
 }
 
-// taskText says whose output a file is.
-func taskText(file string) string {
+// outputOwner describes the output that a file belongs to.
+func outputOwner(file string) string {
 	if strings.Contains(path.Base(file), "-m-") {
 		return "the map's output"
 	}
 	return "the reduce's output"
 }
 
-// difference is the first record, by key and value, in which two outputs differ.
+// difference describes the first record, by key and value, in which two outputs differ.
 func (o *mapOutput) difference(other *mapOutput) string {
 	a, b := o.sorted(), other.sorted()
 	i := 0

@@ -10,9 +10,9 @@ import (
 	mr "github.com/quernmr/quern/mapreduce"
 )
 
-// TestAgain: what a job captures and what is another in every worker shows, with
-// the split or the file and the first record in which it does.
-func TestAgain(t *testing.T) {
+// TestSecondRun: a captured value that differs in every worker is detected; the error
+// names the split or file and the first record that differs.
+func TestSecondRun(t *testing.T) {
 	clock := int64(0)
 	now := func() int64 { clock++; return clock }
 	stamped := func(stamp int64) *mr.Pairs[string, int64] {
@@ -67,7 +67,7 @@ func TestAgain(t *testing.T) {
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := &kit{ctx: t.Context(), dir: t.TempDir(), job: Program(func() (*mr.Job, error) { return c.build(), nil })}
+			k := &runner{ctx: t.Context(), dir: t.TempDir(), job: Program(func() (*mr.Job, error) { return c.build(), nil })}
 			_, err := k.runAll(map[string]string{inputName: "a one\nb two\na three\n"}, false)
 			if (err == nil) != (c.words == nil) {
 				t.Fatalf("error %v, want %q", err, c.words)
@@ -89,7 +89,7 @@ func first(_ *mr.Task, k string, vals iter.Seq[int64], emit func(string, int64))
 	return nil
 }
 
-// TestDifference: the first record in which two outputs differ, whatever their order.
+// TestDifference: the first record in which two outputs differ, in any order.
 func TestDifference(t *testing.T) {
 	output := func(records ...string) *mapOutput {
 		o := &mapOutput{text: func(key, value []byte) string { return string(key) + "=" + string(value) }}
@@ -111,14 +111,14 @@ func TestDifference(t *testing.T) {
 			t.Errorf("%v and %v: %q, want %q", c.a, c.b, got, c.want)
 		}
 	}
-	moved := output("a1")
-	moved.records[0].partition = 2
-	if got := output("a1").difference(moved); !strings.Contains(got, `"a=1" for reduce 2 instead of "a=1" for reduce 0`) {
+	other := output("a1")
+	other.records[0].partition = 2
+	if got := output("a1").difference(other); !strings.Contains(got, `"a=1" for reduce 2 instead of "a=1" for reduce 0`) {
 		t.Errorf("another partition: %q", got)
 	}
 }
 
-// TestProgram: a program is built for every attempt, and what it fails with is told.
+// TestProgram: a program is built for every attempt, and its error is reported.
 func TestProgram(t *testing.T) {
 	builds := 0
 	got := Run(t, Program(func() (*mr.Job, error) {
@@ -135,10 +135,10 @@ func TestProgram(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	for want, build := range map[string]func() (*mr.Job, error){
-		"no luck":                   func() (*mr.Job, error) { return nil, errors.New("no luck") },
-		"the program built nothing": func() (*mr.Job, error) { return nil, nil },
+		"no luck":                  func() (*mr.Job, error) { return nil, errors.New("no luck") },
+		"the program returned nil": func() (*mr.Job, error) { return nil, nil },
 	} {
-		if _, err := (&kit{ctx: t.Context(), dir: t.TempDir(), job: Program(build)}).runAll(nil, false); err == nil || fmt.Sprint(err) != want {
+		if _, err := (&runner{ctx: t.Context(), dir: t.TempDir(), job: Program(build)}).runAll(nil, false); err == nil || fmt.Sprint(err) != want {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package mrtest tests jobs as Quern runs them, in the test's own process:
-// encoded, sorted, shuffled and committed, on an in-memory file system.
+// Package mrtest tests jobs in the test's own process. Quern runs them on an in-memory
+// file system: records are encoded, sorted and shuffled, outputs are committed.
 //
 //	func TestWordcount(t *testing.T) {
 //		if got := mrtest.Run(t, mrtest.Program(wordcount), "b a\nb\n"); got != "a\t1\nb\t2\n" {
@@ -7,26 +7,26 @@
 //		}
 //	}
 //
-// [Program] builds the job again for every attempt, as workers do. A *mapreduce.Job
-// or *mapreduce.Flow runs as well; its attempts share what its functions capture.
+// [Program] builds the job again for every attempt, as workers do. You can also pass a
+// *mapreduce.Job or *mapreduce.Flow; its attempts share captured variables.
 //
-// A job must give the same records however its input is split and its work is
-// spread, or it will surprise on a cluster. So every call runs it several times:
+// On a cluster, a job must write the same records for any splits and any number of
+// tasks. So every call runs the job several times:
 //
-//   - as it is, twice: what each map emits and each task writes is compared, so that
-//     the clock and random numbers show;
-//   - with a split for every few bytes, so that each map sees a record or none;
-//   - with the lines of its input in reverse order ([Run] alone);
+//   - unchanged, twice: the output of each map and each task must be equal, which
+//     detects uses of the clock and of random numbers;
+//   - with a split for every few bytes, so that each map reads one record or none;
+//   - with the lines of its input in reverse order (only [Run]);
 //   - without its combiner;
-//   - on three reduces, where the job does not fix their number.
+//   - on three reduces, unless the job fixes their number.
 //
-// The outputs must hold the same records, in whatever order. They are compared as
-// lines of text: a job of another [mapreduce.Format] is run with Text for that.
-// In all runs but the first two, the bytes that a combiner or reduce has been given
-// are overwritten when they are no longer valid: code that kept them shows.
+// The outputs must hold the same records, in any order. They are compared as lines of
+// text; a job with another [mapreduce.Format] runs with Text for the comparison.
+// All runs but the first two overwrite the arguments of combiners and reduces as soon as
+// they are no longer valid. This detects code that keeps them.
 //
-// Attempts share the test's process and run one after the other, so here, unlike
-// on a cluster, package variables are shared and relative file names are the test's.
+// Attempts run one after the other in the test's process. So, unlike on a cluster, they
+// share package variables, and relative file names are relative to the test.
 package mrtest
 
 import (
@@ -44,10 +44,10 @@ import (
 	"github.com/quernmr/quern/mapreduce/internal/bridge"
 )
 
-// Runnable is a [Program], *mapreduce.Job or *mapreduce.Flow.
+// Runnable is implemented by the result of [Program], *mapreduce.Job and *mapreduce.Flow.
 type Runnable = bridge.Compiler
 
-// Output is what a job or flow has written.
+// Output holds the output and counters of a job or flow.
 type Output struct {
 	// Files are the part files by name: part-r-00000, errors-m-00000. In a flow
 	// of several jobs each final job has a directory: sorted/part-r-00000.
@@ -55,10 +55,10 @@ type Output struct {
 	Counters map[string]map[string]int64 // by group and name, of all jobs
 }
 
-// Text is the main output: the part files' contents, in order.
+// Text returns the main output: the contents of the part files, in order.
 func (o *Output) Text() string { return o.Named("part") }
 
-// Named is a named output: its part files' contents, in order.
+// Named returns a named output: the contents of its part files, in order.
 func (o *Output) Named(name string) string {
 	var b strings.Builder
 	for _, file := range slices.Sorted(maps.Keys(o.Files)) {
@@ -69,25 +69,25 @@ func (o *Output) Named(name string) string {
 	return b.String()
 }
 
-// inputName is the file of Run's input.
+// inputName is the file with the input of Run.
 const inputName = "input"
 
-// Run runs a job that reads -input over the input given, and returns its main
-// output. It fails the test if the job fails, or if its runs disagree.
+// Run runs a job that reads -input on the given text, and returns its main output. It
+// fails the test if the job fails, or if its runs have different outputs.
 func Run(t testing.TB, job Runnable, input string) string {
 	t.Helper()
-	out := report(t, &kit{ctx: t.Context(), dir: t.TempDir(), job: job}, map[string]string{inputName: input}, true)
+	out := report(t, &runner{ctx: t.Context(), dir: t.TempDir(), job: job}, map[string]string{inputName: input}, true)
 	return out.Text()
 }
 
-// RunFiles runs a job or flow over files. Its paths name them, relative; what
-// reads -input reads all of them. It fails the test as [Run] does.
+// RunFiles runs a job or flow on files, given by relative path. -input is all of them.
+// It fails the test as [Run] does.
 func RunFiles(t testing.TB, job Runnable, files map[string]string) *Output {
 	t.Helper()
-	return report(t, &kit{ctx: t.Context(), dir: t.TempDir(), job: job}, files, false)
+	return report(t, &runner{ctx: t.Context(), dir: t.TempDir(), job: job}, files, false)
 }
 
-func report(t testing.TB, k *kit, files map[string]string, reverse bool) *Output {
+func report(t testing.TB, k *runner, files map[string]string, reverse bool) *Output {
 	t.Helper()
 	out, err := k.runAll(files, reverse)
 	switch {
@@ -99,14 +99,14 @@ func report(t testing.TB, k *kit, files map[string]string, reverse bool) *Output
 	return out
 }
 
-// Print runs a job as [Run] does and prints its main output: for the Example
-// functions of a job's package. It panics where Run fails the test.
+// Print runs a job as [Run] does and prints its main output, for Example functions. It
+// panics where Run fails the test.
 func Print(job Runnable, input string) {
 	fmt.Print(mustRun(job, map[string]string{inputName: input}, true).Text())
 }
 
 // PrintFiles runs a job or flow as [RunFiles] does and prints every file of its
-// output below the file's name. It panics where RunFiles fails the test.
+// output after the file's name. It panics where RunFiles fails the test.
 func PrintFiles(job Runnable, files map[string]string) {
 	out := mustRun(job, files, false)
 	for _, name := range slices.Sorted(maps.Keys(out.Files)) {
@@ -115,7 +115,7 @@ func PrintFiles(job Runnable, files map[string]string) {
 }
 
 func mustRun(job Runnable, files map[string]string, reverse bool) *Output {
-	out, err := (&kit{ctx: context.Background(), job: job}).runAll(files, reverse)
+	out, err := (&runner{ctx: context.Background(), job: job}).runAll(files, reverse)
 	if err != nil {
 		panic(err)
 	}
@@ -136,7 +136,7 @@ func write(f dfs.FS, name, content string) error {
 	return w.Close()
 }
 
-// collect reads the files below a directory, but for _SUCCESS.
+// collect reads the files below a directory, except _SUCCESS.
 func collect(f dfs.FS, dir string, files map[string]string) error {
 	infos, err := f.List(dir)
 	if err != nil {
@@ -164,8 +164,8 @@ func collect(f dfs.FS, dir string, files map[string]string) error {
 	return nil
 }
 
-// agree compares main and named outputs as sets of lines.
-func agree(how string, want, got *Output) error {
+// compareOutputs compares main and named outputs as sorted lines.
+func compareOutputs(how string, want, got *Output) error {
 	var errs []error
 	for _, name := range outputNames(want, got) {
 		if a, b := sortLines(want.Named(name)), sortLines(got.Named(name)); a != b {

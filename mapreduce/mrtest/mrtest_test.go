@@ -28,13 +28,13 @@ func linePairs() *mr.Pairs[string, struct{}] {
 	})
 }
 
-// TestCaught: jobs that would surprise on a cluster. Each is right in one run.
-func TestCaught(t *testing.T) {
+// TestWrongJobs: jobs that would go wrong on a cluster. Each is right in one run.
+func TestWrongJobs(t *testing.T) {
 	seen := make(map[string]bool)
 	lines := 0
 	for name, c := range map[string]struct {
 		job Runnable
-		how string // the run that shows it
+		how string // the run that detects it
 	}{
 		"state of the package in a map": {mr.MapOnly(mr.Map(mr.KeyValues(), func(_ *mr.Task, kv mr.Pair[string, string], emit func(string, struct{})) error {
 			if !seen[kv.A] {
@@ -114,7 +114,7 @@ func TestCaught(t *testing.T) {
 			}
 			return nil
 		}).Job("first"), "in reverse order"},
-		"what is no text": {func() *mr.Job {
+		"a format that is not text": {func() *mr.Job {
 			j := mr.Sort(mr.MapSplit(mr.Lines(), func(_ *mr.Task, lines iter.Seq[string], emit func(string, string)) error {
 				n := 0
 				for line := range lines {
@@ -130,12 +130,12 @@ func TestCaught(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clear(seen)
 			lines = 0
-			out, err := (&kit{ctx: t.Context(), dir: t.TempDir(), job: c.job}).runAll(map[string]string{inputName: scores}, true)
+			out, err := (&runner{ctx: t.Context(), dir: t.TempDir(), job: c.job}).runAll(map[string]string{inputName: scores}, true)
 			if out == nil {
 				t.Fatal(err)
 			}
 			if err == nil || !strings.Contains(err.Error(), c.how+": ") {
-				t.Errorf("not caught %s: %v, output %q", c.how, err, out.Text())
+				t.Errorf("not detected %s: %v, output %q", c.how, err, out.Text())
 			}
 		})
 	}
@@ -224,7 +224,7 @@ func (csv) Name() string { return "csv" }
 
 func (csv) AppendRecord(dst, key, _ []byte) []byte { return append(append(dst, key...), ';') }
 
-// scored is a type whose Fields method is that of the type it embeds.
+// scored inherits its Fields method from an embedded type.
 type (
 	scored struct {
 		named
@@ -235,21 +235,21 @@ type (
 
 func (n *named) Fields(f *mr.Fields) { f.String(&n.Name) }
 
-// verdict takes a test's place.
-type verdict struct {
+// fakeTest records errors like a testing.TB.
+type fakeTest struct {
 	testing.TB
 	errors, fatals []string
 }
 
-func (v *verdict) Helper()           {}
-func (v *verdict) Error(args ...any) { v.errors = append(v.errors, fmt.Sprint(args...)) }
-func (v *verdict) Fatal(args ...any) {
+func (v *fakeTest) Helper()           {}
+func (v *fakeTest) Error(args ...any) { v.errors = append(v.errors, fmt.Sprint(args...)) }
+func (v *fakeTest) Fatal(args ...any) {
 	v.fatals = append(v.fatals, fmt.Sprint(args...))
 	panic(v)
 }
 
-// TestVerdicts: how a test learns of a job that fails, and of one that disagrees.
-func TestVerdicts(t *testing.T) {
+// TestReport: a failed job is fatal for the test, different outputs are errors.
+func TestReport(t *testing.T) {
 	broken := mr.MapOnly(mr.Map(mr.Lines(), func(_ *mr.Task, line string, _ func(string, int64)) error {
 		return fmt.Errorf("what is %q", line)
 	})).Job("broken")
@@ -264,7 +264,7 @@ func TestVerdicts(t *testing.T) {
 		"no job":    {&mr.Flow{Name: "f"}, "", "flow f has no jobs"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := &verdict{TB: t}
+			v := &fakeTest{TB: t}
 			func() {
 				defer func() {
 					if r := recover(); r != nil && r != any(v) {
@@ -294,8 +294,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestFiles: the outputs of a job with two, by name.
-func TestFiles(t *testing.T) {
+// TestNamedOutput: the outputs of a job with two, by name.
+func TestNamedOutput(t *testing.T) {
 	job := mr.MapOnly(mr.Map(mr.Lines(), func(t *mr.Task, line string, emit func(string, struct{})) error {
 		if strings.HasPrefix(line, "bob") {
 			mr.Write(t, "bobs", struct{}{}, line)
@@ -315,7 +315,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestMisuse: what no other attempt can mend ends the job with its first attempt.
+// TestMisuse: an error that every attempt would repeat ends the job at the first one.
 func TestMisuse(t *testing.T) {
 	ignore := func(*mr.Task, string, iter.Seq[int64], func(string, int64)) error { return nil }
 	read := func(vals iter.Seq[int64]) {
@@ -414,7 +414,7 @@ func TestMisuse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			attempts := 0
-			k := &kit{ctx: t.Context(), dir: t.TempDir(), job: c.job(func() { attempts++ })}
+			k := &runner{ctx: t.Context(), dir: t.TempDir(), job: c.job(func() { attempts++ })}
 			_, err := k.run(map[string]string{inputName: scores}, variant{combine: true})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)

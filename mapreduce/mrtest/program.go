@@ -17,32 +17,32 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// kit runs one job in several ways.
-type kit struct {
+// runner runs one job in several variants.
+type runner struct {
 	ctx context.Context
-	dir string // where clusters keep their data; empty: the system's temporary directory
+	dir string // data directory of clusters; empty: the system's temporary directory
 	job Runnable
 }
 
 // variant is a way to run a job that must not change its output.
 type variant struct {
-	how      string
+	name     string
 	defaults map[string]string // of properties that the job does not set
 	combine  bool
-	text     bool // write lines whatever the job's format
+	text     bool // write lines instead of the job's format
 	poison   bool
-	emitted  *emitted // not nil: to be told what maps emit
+	emitted  *emitted // not nil: records map output
 }
 
 var variants = []variant{
-	{how: "split by record", combine: true, defaults: map[string]string{"mapreduce.input.fileinputformat.split.maxsize": "8"}},
-	{how: "without its combiner"},
-	{how: "on three reduces", combine: true, defaults: map[string]string{"mapreduce.job.reduces": "3"}},
+	{name: "split by record", combine: true, defaults: map[string]string{"mapreduce.input.fileinputformat.split.maxsize": "8"}},
+	{name: "without its combiner"},
+	{name: "on three reduces", combine: true, defaults: map[string]string{"mapreduce.job.reduces": "3"}},
 }
 
-// runAll gives the output of the job as it is. An error beside an output says
-// where other runs disagree with it.
-func (k *kit) runAll(files map[string]string, reverse bool) (*Output, error) {
+// runAll returns the output of the unchanged job. An error with an output describes
+// different outputs of other runs.
+func (k *runner) runAll(files map[string]string, reverse bool) (*Output, error) {
 	first, second := &emitted{maps: make(map[mapTask]*mapOutput)}, &emitted{maps: make(map[mapTask]*mapOutput)}
 	asItIs := variant{combine: true, emitted: first}
 	plan, err := k.plan(files, asItIs)
@@ -60,16 +60,16 @@ func (k *kit) runAll(files map[string]string, reverse bool) (*Output, error) {
 			return nil, err
 		}
 	}
-	got, err := k.run(files, variant{how: "a second time", combine: true, text: true, emitted: second})
+	got, err := k.run(files, variant{name: "a second time", combine: true, text: true, emitted: second})
 	if err == nil {
-		err = again(first, second, want, got)
+		err = compareRuns(first, second, want, got)
 	}
 	errs := []error{err}
 	check := func(files map[string]string, v variant) {
 		v.text, v.poison = true, true
 		got, err := k.run(files, v)
 		if err == nil {
-			err = agree(v.how, want, got)
+			err = compareOutputs(v.name, want, got)
 		}
 		errs = append(errs, err)
 	}
@@ -78,12 +78,12 @@ func (k *kit) runAll(files map[string]string, reverse bool) (*Output, error) {
 	}
 	if reverse && readsLines(plan) {
 		reversed := map[string]string{inputName: reverseLines(files[inputName])}
-		check(reversed, variant{how: "with its input in reverse order", combine: true})
+		check(reversed, variant{name: "with its input in reverse order", combine: true})
 	}
 	return out, errors.Join(errs...)
 }
 
-func (k *kit) settings(files map[string]string, v variant) bridge.Settings {
+func (k *runner) settings(files map[string]string, v variant) bridge.Settings {
 	s := bridge.Settings{Output: outputDir, Dir: inputDir, Defaults: v.defaults, NoCombine: !v.combine, Text: v.text}
 	for name := range files {
 		s.Inputs = append(s.Inputs, name)
@@ -92,7 +92,7 @@ func (k *kit) settings(files map[string]string, v variant) bridge.Settings {
 	return s
 }
 
-func (k *kit) plan(files map[string]string, v variant) (*wire.Plan, error) {
+func (k *runner) plan(files map[string]string, v variant) (*wire.Plan, error) {
 	compiled, err := k.job.Compile(k.settings(files, v))
 	if err != nil {
 		return nil, err
@@ -100,12 +100,12 @@ func (k *kit) plan(files map[string]string, v variant) (*wire.Plan, error) {
 	return &compiled.Program.Plan, nil
 }
 
-// writesText says whether all outputs are lines.
+// writesText reports whether all outputs are lines.
 func writesText(plan *wire.Plan) bool {
 	return !slices.ContainsFunc(plan.Jobs, func(j wire.JobPlan) bool { return j.Output != "" && j.Format != "text" })
 }
 
-// readsLines says whether all inputs are lines, whose order can be reversed.
+// readsLines reports whether all inputs are lines, which can be reversed.
 func readsLines(plan *wire.Plan) bool {
 	return !slices.ContainsFunc(plan.Jobs, func(j wire.JobPlan) bool {
 		return slices.ContainsFunc(j.Inputs, func(in wire.InputPlan) bool {
@@ -119,8 +119,8 @@ const (
 	outputDir = "mem://mrtest/out"
 )
 
-// run runs the job on a cluster of its own.
-func (k *kit) run(files map[string]string, v variant) (out *Output, err error) {
+// run runs the job on a new cluster.
+func (k *runner) run(files map[string]string, v variant) (out *Output, err error) {
 	memory := dfs.Mux{"mem": mem.New(1 << 20), "file": local.New()}
 	for name, content := range files {
 		if err := write(memory, dfs.Join(inputDir, name), content); err != nil {
@@ -131,7 +131,7 @@ func (k *kit) run(files map[string]string, v variant) (out *Output, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// One slot of each kind: attempts share what the job's functions capture.
+	// One slot of each kind, because attempts may share captured variables.
 	cluster, err := embedded.Start(embedded.Config{FS: memory, Load: k.loader(files, v), Dir: k.dir, Slots: 1})
 	if err != nil {
 		return nil, err
@@ -144,15 +144,15 @@ func (k *kit) run(files map[string]string, v variant) (out *Output, err error) {
 	out = &Output{Files: make(map[string]string), Counters: make(wire.Counters)}
 	for _, status := range ended {
 		if status.State != wire.Succeeded {
-			return nil, fmt.Errorf("job %s, %s: %v: %s", status.Name, cmp.Or(v.how, "as it is"), status.State, status.Error)
+			return nil, fmt.Errorf("job %s, %s: %v: %s", status.Name, cmp.Or(v.name, "as it is"), status.State, status.Error)
 		}
 		wire.Counters(out.Counters).Merge(status.Counters)
 	}
 	return out, collect(memory, outputDir, out.Files)
 }
 
-// finish submits and waits for the jobs' end.
-func (k *kit) finish(c *embedded.Cluster, f dfs.FS, sub *wire.Submission) (last []wire.JobStatus, err error) {
+// finish submits jobs and waits until they end.
+func (k *runner) finish(c *embedded.Cluster, f dfs.FS, sub *wire.Submission) (last []wire.JobStatus, err error) {
 	if err := client.Stage(f, c.Staging(), sub); err != nil {
 		return nil, err
 	}
@@ -169,15 +169,15 @@ func (k *kit) finish(c *embedded.Cluster, f dfs.FS, sub *wire.Submission) (last 
 	return last, nil
 }
 
-// loader makes the job's program for every attempt, as a worker process does.
-func (k *kit) loader(files map[string]string, v variant) runtime.Load {
+// loader builds the job's program for every attempt, as a worker process does.
+func (k *runner) loader(files map[string]string, v variant) runtime.Load {
 	return func(*wire.Submission) (*runtime.Program, error) {
 		compiled, err := k.job.Compile(k.settings(files, v))
 		if err != nil {
 			return nil, err
 		}
 		if v.emitted != nil {
-			v.emitted.record(compiled)
+			v.emitted.intercept(compiled)
 		}
 		if v.poison {
 			for i := range compiled.Program.Jobs {
@@ -188,8 +188,7 @@ func (k *kit) loader(files map[string]string, v variant) runtime.Load {
 	}
 }
 
-// poisonJob makes the bytes that a combiner or reduce is given invalid as early
-// as they may be.
+// poisonJob overwrites the arguments of combiners and reduces as early as allowed.
 func poisonJob(job *runtime.Job) {
 	if combine := job.Combine; combine != nil {
 		job.Combine = func(t *runtime.Task, in runtime.Records, emit func(key, value []byte) error) error {
@@ -203,16 +202,15 @@ func poisonJob(job *runtime.Job) {
 	}
 }
 
-// poisoned gives copies of a cursor's keys and values and overwrites them at the
-// next record.
+// poisoned returns copies of keys and values, and overwrites them at the next record.
 type poisoned struct {
 	runtime.Records
 	key, value []byte
 }
 
 func (p *poisoned) Next() bool {
-	clobber(p.key)
-	clobber(p.value)
+	overwrite(p.key)
+	overwrite(p.value)
 	if !p.Records.Next() {
 		return false
 	}
@@ -224,7 +222,7 @@ func (p *poisoned) Next() bool {
 func (p *poisoned) Key() []byte   { return p.key }
 func (p *poisoned) Value() []byte { return p.value }
 
-func clobber(b []byte) {
+func overwrite(b []byte) {
 	for i := range b {
 		b[i] = 0xDB
 	}

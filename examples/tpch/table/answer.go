@@ -8,7 +8,7 @@ import (
 	"github.com/quernmr/quern/mapreduce"
 )
 
-// Line is a row of an answer: its columns with '|' between them.
+// Line returns a row of an answer: columns with '|' between them.
 func Line(columns ...any) string {
 	var b strings.Builder
 	for i, c := range columns {
@@ -20,13 +20,13 @@ func Line(columns ...any) string {
 	return b.String()
 }
 
-// Order writes a result's rows as lines, in the order of what row gives beside the
-// line, and of the lines where that is equal. The part files follow each other.
+// Order writes the rows of a result as lines, sorted by the value that row returns as
+// by, then by line. The part files, in order, are sorted.
 func Order[K, V, S any](r *mapreduce.Result[K, V], row func(K, V) (by S, line string)) *mapreduce.Result[struct{}, string] {
 	return ordered(byLine(r, row).TotalOrder(), -1)
 }
 
-// Top is Order for the first n lines alone, which are all in the first part file.
+// Top is Order for the first n lines only, which are all in the first part file.
 func Top[K, V, S any](n int, r *mapreduce.Result[K, V], row func(K, V) (by S, line string)) *mapreduce.Result[struct{}, string] {
 	return ordered(byLine(r, row).Partition(func(mapreduce.Pair[S, string], int) int { return 0 }), n)
 }
@@ -37,7 +37,7 @@ func byLine[K, V, S any](r *mapreduce.Result[K, V], row func(K, V) (S, string)) 
 	})
 }
 
-// ordered writes the first n lines of each partition; all, when n is negative.
+// ordered writes the first n lines of each partition, or all if n is negative.
 func ordered[S any](rows *mapreduce.Pairs[mapreduce.Pair[S, string], struct{}], n int) *mapreduce.Result[struct{}, string] {
 	return mapreduce.ReduceAll(rows, func(_ *mapreduce.Task, groups iter.Seq2[mapreduce.Pair[S, string], iter.Seq[struct{}]], emit func(struct{}, string)) error {
 		written := 0
@@ -54,8 +54,7 @@ func ordered[S any](rows *mapreduce.Pairs[mapreduce.Pair[S, string], struct{}], 
 	})
 }
 
-// Total writes one line about what all rows add up to; some is false when there
-// are none.
+// Total writes one line for the sum of all rows; some is false if there are no rows.
 func Total[V any](rows *mapreduce.Pairs[struct{}, V], add func(a, b V) V, line func(sum V, some bool) string) *mapreduce.Result[struct{}, string] {
 	rows = rows.Combine(add).Partition(func(struct{}, int) int { return 0 })
 	return mapreduce.ReduceAll(rows, func(t *mapreduce.Task, groups iter.Seq2[struct{}, iter.Seq[V]], emit func(struct{}, string)) error {

@@ -13,8 +13,8 @@ func Group[K, V any](rows *mapreduce.Pairs[K, V], add func(a, b V) V) *mapreduce
 	return mapreduce.Fold(rows, add)
 }
 
-// Add is a sum for Group, JoinGroup and Total. One that does not fit an int64 fails the
-// task, where [mapreduce.Sum] would wrap.
+// Add adds values, for Group, JoinGroup and Total. If the sum does not fit an int64, it
+// fails the task, where [mapreduce.Sum] would wrap.
 func Add(a, b int64) int64 {
 	sum := a + b
 	if (sum < a) != (b < 0) {
@@ -23,9 +23,9 @@ func Add(a, b int64) int64 {
 	return sum
 }
 
-// Join calls f for every left and right row with the same key; f gives the key and
-// value of the row that they make. The left rows of a key are held: that should be
-// the side with fewer.
+// Join calls f for every left and right row with the same key; f returns the key and
+// value of the joined row. Put the side with fewer rows left: the left rows of a key are
+// kept in memory.
 func Join[K, A, B, KO, VO any](left *mapreduce.Pairs[K, A], right *mapreduce.Pairs[K, B], f func(key K, a A, b B) (KO, VO)) *mapreduce.Result[KO, VO] {
 	return mapreduce.Join(left, right, func(_ *mapreduce.Task, key K, as iter.Seq[A], bs iter.Seq[B], emit func(KO, VO)) error {
 		held := slices.Collect(as)
@@ -41,14 +41,14 @@ func Join[K, A, B, KO, VO any](left *mapreduce.Pairs[K, A], right *mapreduce.Pai
 	})
 }
 
-// JoinGroup calls f for every left row with what its key's right rows add up to;
-// a left row whose key has no right rows is dropped.
+// JoinGroup calls f for every left row with the sum of the right rows of its key. It
+// drops left rows without right rows.
 func JoinGroup[K, A, B, KO, VO any](left *mapreduce.Pairs[K, A], right *mapreduce.Pairs[K, B], add func(a, b B) B, f func(key K, a A, sum B) (KO, VO)) *mapreduce.Result[KO, VO] {
 	return joinGroup(left, right, add, false, f)
 }
 
-// LeftJoinGroup is JoinGroup that drops no left row: where its key has no right
-// rows, their sum is the zero B.
+// LeftJoinGroup is JoinGroup that drops no left row: without right rows, the sum is the
+// zero B.
 func LeftJoinGroup[K, A, B, KO, VO any](left *mapreduce.Pairs[K, A], right *mapreduce.Pairs[K, B], add func(a, b B) B, f func(key K, a A, sum B) (KO, VO)) *mapreduce.Result[KO, VO] {
 	return joinGroup(left, right, add, true, f)
 }

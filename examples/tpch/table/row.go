@@ -10,8 +10,8 @@ import (
 	"github.com/quernmr/quern/mapreduce"
 )
 
-// Row is one line of a table. Its methods take the number of a column, from 0. One
-// that cannot read its field gives zero, and the row's error fails the map.
+// Row is one line of a table. Its methods take the number of a column, from 0. If a
+// method cannot parse its field, it returns zero, and the row's error fails the map.
 type Row struct {
 	table *Table
 	task  *mapreduce.Task
@@ -20,21 +20,21 @@ type Row struct {
 	err   error
 }
 
-// read divides a line into its fields.
+// read splits a line into its fields.
 func (r *Row) read(line string) {
 	r.line, r.err = line, nil
 	columns, at := len(r.table.columns), 0
 	for i := range columns {
 		n := strings.IndexByte(line[at:], '|')
 		if n < 0 {
-			r.fail("a line of %d fields that end with '|', want %d", i, columns)
+			r.fail("a line has %d fields that end with '|', want %d", i, columns)
 			return
 		}
 		r.ends[i] = at + n
 		at += n + 1
 	}
 	if at < len(line) {
-		r.fail("a line of more than %d fields: %.50q follows", columns, line[at:])
+		r.fail("a line has more than %d fields: %.50q follows", columns, line[at:])
 	}
 }
 
@@ -49,7 +49,7 @@ func (r *Row) wrong(column int, want string) int64 {
 	return 0
 }
 
-// String is a field as it is.
+// String returns a field unchanged.
 func (r *Row) String(column int) string {
 	if column == 0 {
 		return r.line[:r.ends[0]]
@@ -58,11 +58,11 @@ func (r *Row) String(column int) string {
 }
 
 const (
-	maxDigits = 15 // of a whole number: it fits an int64 in hundredths too
-	maxWhole  = 12 // of a decimal, before its point: its product with two factors of at most 2.00 fits, in millionths
+	maxDigits = 15 // of a whole number, so that it fits an int64 in hundredths too
+	maxWhole  = 12 // of a decimal, before its point, so that millionths of its product with two factors up to 2.00 fit
 )
 
-// Int is a field that is a whole number.
+// Int parses a field as a whole number.
 func (r *Row) Int(column int) int64 {
 	text, sign := signed(r.String(column))
 	n, ok := digits(text)
@@ -72,13 +72,13 @@ func (r *Row) Int(column int) int64 {
 	return sign * n
 }
 
-// Decimal is a field that is a decimal of up to two places, in hundredths.
+// Decimal parses a field as a decimal of up to two places, and returns hundredths.
 func (r *Row) Decimal(column int) int64 {
 	text, sign := signed(r.String(column))
 	whole, places, _ := strings.Cut(text, ".")
 	n, ok := digits(whole)
-	hundredths, also := digits(places)
-	if !ok || !also || len(text) == 0 || len(whole) > maxWhole || len(places) > 2 || text[0] == '.' || text[len(text)-1] == '.' {
+	hundredths, placesOK := digits(places)
+	if !ok || !placesOK || len(text) == 0 || len(whole) > maxWhole || len(places) > 2 || text[0] == '.' || text[len(text)-1] == '.' {
 		return r.wrong(column, "a decimal of up to two places")
 	}
 	if len(places) == 1 {
@@ -87,8 +87,8 @@ func (r *Row) Decimal(column int) int64 {
 	return sign * (n*100 + hundredths)
 }
 
-// Times is a product of fields. One that does not fit an int64 fails the map as a
-// field that cannot be read does.
+// Times returns the product of two fields. A product that does not fit an int64 fails
+// the map.
 func (r *Row) Times(a, b int64) int64 {
 	high, low := bits.Mul64(magnitude(a), magnitude(b))
 	if high > 0 || low > math.MaxInt64 {
@@ -129,7 +129,7 @@ func digits(text string) (n int64, ok bool) {
 // Date is a day. Its order is the order in time.
 type Date int32 // yyyymmdd
 
-// Date is a field that is a day, as 1998-12-01.
+// Date parses a field as a day like 1998-12-01.
 func (r *Row) Date(column int) Date {
 	d, ok := parseDate(r.String(column))
 	if !ok {
@@ -138,11 +138,10 @@ func (r *Row) Date(column int) Date {
 	return d
 }
 
-// Within says whether a day is the first one or later, and before the other.
+// Within reports whether a day is first or later, and before the other day.
 func (d Date) Within(first, before Date) bool { return first <= d && d < before }
 
-// Day is the date written as 1998-12-01. It panics where that is none: it is for
-// constants.
+// Day parses a constant like 1998-12-01, and panics if it is not a date.
 func Day(text string) Date {
 	d, ok := parseDate(text)
 	if !ok {
@@ -155,19 +154,19 @@ func parseDate(s string) (Date, bool) {
 	if len(s) != len("1998-12-01") || s[4] != '-' || s[7] != '-' {
 		return 0, false
 	}
-	y, yes := digits(s[:4])
-	m, also := digits(s[5:7])
-	d, too := digits(s[8:])
-	if !yes || !also || !too {
+	y, yOK := digits(s[:4])
+	m, mOK := digits(s[5:7])
+	d, dOK := digits(s[8:])
+	if !yOK || !mOK || !dOK {
 		return 0, false
 	}
-	at := time.Date(int(y), time.Month(m), int(d), 0, 0, 0, 0, time.UTC) // 31 February would be a day in March
-	return Date(y*10000 + m*100 + d), at.Month() == time.Month(m) && at.Day() == int(d)
+	t := time.Date(int(y), time.Month(m), int(d), 0, 0, 0, 0, time.UTC) // makes 31 February a day in March
+	return Date(y*10000 + m*100 + d), t.Month() == time.Month(m) && t.Day() == int(d)
 }
 
 func (d Date) String() string { return fmt.Sprintf("%04d-%02d-%02d", d/10000, d/100%100, d%100) }
 
-// Fixed prints a number counted in units of so many decimal places.
+// Fixed prints n, which counts units of the given decimal places.
 func Fixed(n int64, places int) string {
 	sign := ""
 	if n < 0 {
@@ -177,11 +176,11 @@ func Fixed(n int64, places int) string {
 	return sign + text[:len(text)-places] + "." + text[len(text)-places:]
 }
 
-// Average divides a sum by a positive count, rounding halves away from zero as
-// decimals of SQL are.
+// Average divides a sum by a positive count. It rounds halves away from zero, as SQL
+// does for decimals.
 func Average(sum, count int64) int64 {
 	whole, rest := sum/count, sum%count
-	switch { // without a sum that may not fit
+	switch { // written without sums that may overflow
 	case rest >= count-rest:
 		whole++
 	case -rest >= count+rest:

@@ -11,7 +11,7 @@ func TestFields(t *testing.T) {
 		text string
 		read func(*Row, int) int64
 		want int64
-		err  string // part of it; "": none
+		err  string // part of the error; "": none
 	}{
 		{"0", (*Row).Int, 0, ""},
 		{"-17", (*Row).Int, -17, ""},
@@ -57,7 +57,7 @@ func TestFields(t *testing.T) {
 
 func day(r *Row, column int) int64 { return int64(r.Date(column)) }
 
-// TestTimes: a product is exact or an error of the row.
+// TestTimes: a product is exact, or the row has an error.
 func TestTimes(t *testing.T) {
 	for _, c := range []struct {
 		a, b int64
@@ -112,7 +112,7 @@ func TestAverage(t *testing.T) {
 	}
 }
 
-// FuzzRow: what a row takes for a decimal is what it says.
+// FuzzRow: a decimal that a row parses is printed and parsed as the same number.
 func FuzzRow(f *testing.F) {
 	for _, line := range []string{"12.34|1995-01-02|", "-0.5|x|", "|", "1|2|3|", "000.00|0000-01-01|"} {
 		f.Add(line)
@@ -130,7 +130,7 @@ func FuzzRow(f *testing.F) {
 		again := &Row{table: r.table}
 		again.read(Fixed(n, 2) + "|" + r.Date(1).String() + "|")
 		if again.Decimal(0) != n || again.Date(1) != r.Date(1) || again.err != nil {
-			t.Errorf("%q is %d, which is printed %q and not read again: %v", line, n, again.line, again.err)
+			t.Errorf("%q is %d, which is printed as %q and not parsed again: %v", line, n, again.line, again.err)
 		}
 	})
 }

@@ -10,25 +10,24 @@ import (
 	"github.com/quernmr/quern/mapreduce"
 )
 
-// Side is a small table that is looked up in: every map reads it whole, when it
-// first looks something up, from a side file of the job. See [Job].
+// Side is a small table for lookups. At its first lookup, every map reads the whole
+// table from a side file of the job. See [Job].
 type Side[K comparable, V any] struct {
 	name    string
 	table   *Table
 	project func(*Row) (K, V)
 
-	task *mapreduce.Task // whose rows are held
+	task *mapreduce.Task // the task that has read rows
 	rows map[K]V
 }
 
-// NewSide makes a side table. Project gives the key of each row, and the value to
-// hold for it; of several rows of one key the last is held.
+// NewSide returns a side table. Project returns the key and value of each row. The last
+// row of a key wins.
 func NewSide[K comparable, V any](name string, t *Table, project func(*Row) (K, V)) *Side[K, V] {
 	return &Side[K, V]{name: name, table: t, project: project}
 }
 
-// Get looks a key up for a row that is being scanned, or that another side table
-// is made of.
+// Get looks up a key for a row of [Scan], or a row of another side table.
 func (s *Side[K, V]) Get(r *Row, key K) (value V, ok bool) {
 	if s.task != r.task {
 		if err := s.load(r.task); err != nil {
@@ -40,13 +39,13 @@ func (s *Side[K, V]) Get(r *Row, key K) (value V, ok bool) {
 	return value, ok
 }
 
-// Of is Get for a key that is there, else zero.
+// Of returns the value of a key, or zero.
 func (s *Side[K, V]) Of(r *Row, key K) V {
 	value, _ := s.Get(r, key)
 	return value
 }
 
-// Has is Get for a filter.
+// Has reports whether the table has a key.
 func (s *Side[K, V]) Has(r *Row, key K) bool {
 	_, ok := s.Get(r, key)
 	return ok
@@ -73,7 +72,7 @@ func (s *Side[K, V]) read(r *Row, part mapreduce.SidePart, rows map[K]V) error {
 		return fmt.Errorf("read %s: %w", part.URL, err)
 	}
 	defer f.Close()
-	in, end := bufio.NewReader(f), false // line by line: what is held of a row holds its line alone
+	in, end := bufio.NewReader(f), false // one string per line, so that a kept field keeps only its line in memory
 	for offset := 0; !end; {
 		line, err := in.ReadString('\n')
 		if end = err == io.EOF; err != nil && !end {
@@ -95,8 +94,8 @@ func (s *Side[K, V]) file() (name, path string) { return s.name, s.table.path }
 // SideTable is a [Side] of any types.
 type SideTable interface{ file() (name, path string) }
 
-// Job makes a job that writes a result, and whose maps may look up in the side
-// tables named.
+// Job returns a job that writes a result. Its maps may look up rows in the given side
+// tables.
 func Job[K, V any](name string, r *mapreduce.Result[K, V], sides ...SideTable) *mapreduce.Job {
 	job := r.Job(name)
 	job.Files = make(map[string]string)

@@ -1,22 +1,21 @@
 // Package table is a small relational layer over package mapreduce, for files of
 // rows whose fields each end with '|', as TPC's generators write them.
 //
-//   - [Scan] reads a table's rows as keys with values: the projection.
-//     [Table.Where] filters them first.
-//   - [Side] is a small table that every map holds whole, to look rows up in.
-//   - [Group] folds the values of each key, in the maps already.
-//   - [Join] brings the rows of two sides together by key; [JoinGroup] and
-//     [LeftJoinGroup] fold the right side's first, so that what is summed up is
-//     joined once.
+//   - [Scan] reads a table and projects each row to a key and a value.
+//     [Table.Where] filters the rows first.
+//   - [Side] is a small table for lookups, which every map holds in memory.
+//   - [Group] folds the values of each key, also in the maps.
+//   - [Join] joins the rows of two sides by key. [JoinGroup] and [LeftJoinGroup] fold
+//     the right rows first and join only their sum.
 //   - [Rows] reads a result in the next job.
 //   - [Order], [Top] and [Total] write the answer as lines of text.
 //
-// Numbers are integers: decimals of two places are counted in hundredths, and a
-// product of two such in ten-thousandths; [Fixed] prints them. So sums are exact, up
-// to 9.2e18 of their unit; beyond, [Add] and [Row.Times] fail the job.
+// Numbers are integers: hundredths for decimals of two places, ten-thousandths for the
+// product of two such decimals. [Fixed] prints them. So sums are exact. Beyond 9.2e18
+// of their unit, [Add] and [Row.Times] fail the job.
 //
-// A line with too few or too many fields, or a field that is no number, decimal or
-// date where one is read, fails the job; the error has the line's file and offset.
+// A line with too few or too many fields fails the job, and so does a field that cannot
+// be parsed. The error names the file and offset of the line.
 package table
 
 import (
@@ -29,15 +28,15 @@ import (
 
 const maxColumns = 32
 
-// Table is where rows are, and what their fields are called.
+// Table describes the files and columns of a table.
 type Table struct {
 	path    string
 	columns []string
 	keep    func(*Row) bool
 }
 
-// New makes a table of the files at a path, which is one for [mapreduce.Lines].
-// Every row has a field for each of the columns.
+// New returns a table of the files at a path, as for [mapreduce.Lines]. Every row has a
+// field for each column.
 func New(path string, columns ...string) *Table {
 	if len(columns) == 0 || len(columns) > maxColumns {
 		panic(fmt.Sprintf("table %s has %d columns: want 1 to %d", path, len(columns), maxColumns))
@@ -45,13 +44,13 @@ func New(path string, columns ...string) *Table {
 	return &Table{path: path, columns: columns, keep: func(*Row) bool { return true }}
 }
 
-// Where is the table's rows for which keep is true.
+// Where returns the table with only the rows for which keep is true.
 func (t *Table) Where(keep func(*Row) bool) *Table {
 	before := t.keep
 	return &Table{path: t.path, columns: t.columns, keep: func(r *Row) bool { return before(r) && keep(r) }}
 }
 
-// Scan reads a table. Project gives the key and the value of each row.
+// Scan reads a table. Project returns the key and the value of each row.
 func Scan[K, V any](t *Table, project func(*Row) (K, V)) *mapreduce.Pairs[K, V] {
 	return mapreduce.MapSplit(mapreduce.Lines(t.path), func(task *mapreduce.Task, lines iter.Seq[string], emit func(K, V)) error {
 		r := &Row{table: t, task: task}
@@ -64,7 +63,7 @@ func Scan[K, V any](t *Table, project func(*Row) (K, V)) *mapreduce.Pairs[K, V] 
 	})
 }
 
-// scanned emits a line's row, if the table has it.
+// scanned emits the row of a line unless the table's filter drops it.
 func scanned[K, V any](r *Row, line string, project func(*Row) (K, V), emit func(K, V)) error {
 	if r.read(line); r.err == nil && r.table.keep(r) {
 		k, v := project(r)
@@ -75,7 +74,7 @@ func scanned[K, V any](r *Row, line string, project func(*Row) (K, V), emit func
 	return r.err
 }
 
-// Rows reads what another job of the flow writes.
+// Rows reads the result of another job of the flow.
 func Rows[K, V any](r *mapreduce.Result[K, V]) *mapreduce.Pairs[K, V] {
 	return project(r, func(k K, v V) (K, V) { return k, v })
 }
@@ -87,12 +86,12 @@ func project[K, V, KO, VO any](r *mapreduce.Result[K, V], f func(K, V) (KO, VO))
 	})
 }
 
-// Path is where the table called name is below dir: in name.tbl, or in the files
-// name/*.tbl. Where there are both, it is refused: one would be the other's copy.
+// Path returns the glob for a table below dir: name.tbl, or else the files name/*.tbl. A
+// job refuses the path if both exist, because one may be a copy of the other.
 func Path(dir, name string) string {
 	var b strings.Builder
 	for _, c := range strings.TrimRight(dir, "/") {
-		if strings.ContainsRune(`*?[]{}\`, c) { // of the directory's own name
+		if strings.ContainsRune(`*?[]{}\`, c) { // escape characters of dir
 			b.WriteByte('\\')
 		}
 		b.WriteRune(c)

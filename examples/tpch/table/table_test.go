@@ -58,7 +58,7 @@ func TestSide(t *testing.T) {
 		func(r *Row) (string, int64) { return rich.Of(r, r.Int(0)), 1 }), mapreduce.Sum), city, rich))
 }
 
-// TestAdd: a sum is exact or a panic.
+// TestAdd: a sum is exact, or Add panics.
 func TestAdd(t *testing.T) {
 	for _, c := range []struct {
 		a, b int64
@@ -92,7 +92,7 @@ func byPrice(name string, price int64) (mapreduce.Desc[int64], string) {
 	return mapreduce.Descending(price / 1000), Line(name, Fixed(price, 2))
 }
 
-// TestOrder: ties are in the order of the lines; partitions follow each other.
+// TestOrder: ties are in the order of the lines, and the part files, in order, are sorted.
 func TestOrder(t *testing.T) {
 	total := LeftJoinGroup(names(), prices(sales()), mapreduce.Sum, named)
 	ordered := func() *mapreduce.Job { return Job("answer", Order(total, byPrice)) }

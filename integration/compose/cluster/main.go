@@ -1,11 +1,11 @@
 // Command cluster starts and ends the cluster of docker-compose.yml for a user, as
 // make cluster does.
 //
-//	cluster up [-project NAME]               images, certificates, start; prints what to try
-//	cluster down [-project NAME] [-volumes]  end; with -volumes nothing of it is left
-//	cluster images [-base IMAGE]             Quern's images alone; with -base the task tracker on it too
+//	cluster up [-project NAME]               build images, make certificates, start; prints commands to try
+//	cluster down [-project NAME] [-volumes]  stop; with -volumes remove everything
+//	cluster images [-base IMAGE]             build only Quern's images; with -base the task tracker's on it too
 //
-// $HDFS_IMAGE is the image of HDFS, an official one of Hadoop by default; build makes
+// $HDFS_IMAGE is the image of HDFS, by default an official one of Hadoop; "build" builds
 // one. Exit codes: 0 done, 1 failed, 2 bad usage.
 package main
 
@@ -82,7 +82,7 @@ func images(ctx context.Context, s *stack.Stack, base string) error {
 	return s.Images(ctx, base)
 }
 
-// home is where the certificates of a cluster are, for as long as its volumes.
+// home returns the directory with the certificates of a cluster, kept with its volumes.
 func home(project string) (string, error) {
 	cache := os.Getenv("QUERN_CACHE")
 	if cache == "" {

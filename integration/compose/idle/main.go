@@ -1,5 +1,5 @@
-// Command idle does nothing until it is asked to end. It is what a container runs
-// that is there for its network, or for others to run something in.
+// Command idle waits for a signal to end. It runs in containers that only have a
+// network, or in which tests run other commands.
 package main
 
 import (

@@ -14,14 +14,14 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// HDFSVariable names the image of HDFS; BuildHDFS as its value has one built.
+// HDFSVariable names the image of HDFS; with the value BuildHDFS, New builds one.
 const (
 	HDFSVariable = "HDFS_IMAGE"
 	BuildHDFS    = "build"
 )
 
-// HDFS makes sure that there is an image of HDFS: one with Hadoop's command hdfs. An
-// empty image is that of docker-compose.yml, which the engine fetches.
+// HDFS makes an image of HDFS available, which has Hadoop's command hdfs. An empty name
+// means the image of docker-compose.yml, which the engine fetches.
 func (s *Stack) HDFS(ctx context.Context, image string) error {
 	if image == BuildHDFS {
 		var err error
@@ -85,7 +85,7 @@ const (
 	packages = "openjdk-17-jre-headless,ca-certificates"
 )
 
-// baseWait bounds how long the base may take to be made.
+// baseWait limits the time for building the base.
 const baseWait = 6 * time.Minute
 
 // Debian is an image of Debian with Java, made of Debian's packages the first time.
@@ -112,7 +112,7 @@ func (s *Stack) Debian(ctx context.Context) (string, error) {
 	return image, s.importTree(ctx, root, image)
 }
 
-// importTree makes an image of a directory, without what only installing needs.
+// importTree makes an image of a directory, without files that only installation needs.
 func (s *Stack) importTree(ctx context.Context, root, image string) error {
 	ctx, cancel := context.WithTimeout(ctx, longWait)
 	defer cancel()
@@ -131,7 +131,7 @@ func (s *Stack) importTree(ctx context.Context, root, image string) error {
 	if err := errors.Join(tar.Start(), load.Start()); err != nil {
 		return fmt.Errorf("import %s: %w", image, err)
 	}
-	pipe.Close() // else tar would wait for ever for an import that has died
+	pipe.Close() // else tar waits forever for an import that has died
 	if err := errors.Join(load.Wait(), tar.Wait()); err != nil {
 		return fmt.Errorf("import %s: %w\n%s", image, err, said.String())
 	}

@@ -24,7 +24,7 @@ func (s *Stack) Image(target string) string { return "quern-" + target + ":" + s
 // onDebian is the target that needs a base.
 const onDebian = "tasktracker-debian"
 
-// Programs builds what is packed into images.
+// Programs builds the programs for the images.
 func (s *Stack) Programs(ctx context.Context) error {
 	if err := s.layOut(ctx, s.parts()); err != nil {
 		return fmt.Errorf("build programs for images: %w", err)
@@ -32,8 +32,8 @@ func (s *Stack) Programs(ctx context.Context) error {
 	return nil
 }
 
-// Images packs what Programs has built; where a base is given, the task tracker on
-// that too.
+// Images packs the results of Programs into images; if base is given, the task tracker
+// also on that.
 func (s *Stack) Images(ctx context.Context, base string) error {
 	defer os.RemoveAll(s.parts())
 	for _, target := range Targets() {
@@ -65,7 +65,7 @@ func (s *Stack) pack(ctx context.Context, target string, flags ...string) error 
 	return nil
 }
 
-// source is the version and the revision that is built, as far as git knows.
+// source returns version and revision of the sources, as far as git knows.
 func (s *Stack) source(ctx context.Context) (version, revision string) {
 	version, revision = "devel", "unknown"
 	if out, err := s.runIn(ctx, shortWait, s.root, nil, "git", "rev-parse", "HEAD"); err == nil {
@@ -77,7 +77,7 @@ func (s *Stack) source(ctx context.Context) (version, revision string) {
 	return version, revision
 }
 
-// layOut makes the context of the Dockerfile.
+// layOut writes the context of the Dockerfile.
 func (s *Stack) layOut(ctx context.Context, parts string) error {
 	if err := os.RemoveAll(parts); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (s *Stack) layOut(ctx context.Context, parts string) error {
 			return err
 		}
 	}
-	// Whoever the containers run as, these two are theirs to make directories in.
+	// Any user of the containers may create directories in these two.
 	for _, dir := range []string{"data", "tmp"} {
 		if err := os.Chmod(filepath.Join(parts, "state", dir), 0o777|os.ModeSticky); err != nil {
 			return err

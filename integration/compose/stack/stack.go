@@ -1,13 +1,13 @@
 // Package stack runs the cluster of docker-compose.yml: it makes images and
-// certificates, starts and ends the cluster, and runs commands in its containers,
-// with whichever compose there is: docker compose or docker-compose.
+// certificates, starts and ends the cluster, and runs commands in its containers. It
+// uses docker compose or docker-compose.
 //
 // Quern's images are built here and packed by the Dockerfile beside this package.
-// HDFS's is $HDFS_IMAGE, or where that is "build" one that is made of Debian's
-// packages and Maven's jars, for machines that reach no registry of images.
+// HDFS's image is $HDFS_IMAGE. "build" makes one of Debian's packages and Maven's jars,
+// for machines without access to an image registry.
 //
-// All that a Stack makes bears its project's name, or lies in its directory; images
-// stay for the next time. A Stack may be used from several goroutines once it is up.
+// Everything that a Stack makes has its project's name, or is in its directory. Images
+// are kept. Several goroutines may use a Stack once it is up.
 package stack
 
 import (
@@ -27,10 +27,10 @@ import (
 // ErrUnavailable reports that this machine cannot run the cluster.
 var ErrUnavailable = errors.New("the cluster cannot run here")
 
-// Config says which cluster.
+// Config describes a cluster.
 type Config struct {
 	Project string   // name of all its containers, networks and volumes
-	Dir     string   // for certificates and what images are made of
+	Dir     string   // for certificates and the contents of images
 	Net     string   // first three numbers of its addresses; empty: those of docker-compose.yml
 	Tag     string   // of Quern's images; empty: "dev"
 	Files   []string // of compose, added to docker-compose.yml, beside it
@@ -46,13 +46,13 @@ type Stack struct {
 	env     []string
 }
 
-// How long things may take: to say something, to build or start or end all.
+// Time limits: for a query; for building, starting or ending everything.
 const (
 	shortWait = time.Minute
 	longWait  = 5 * time.Minute
 )
 
-// New looks for an engine and for compose.
+// New finds an engine and compose.
 func New(ctx context.Context, cfg Config) (*Stack, error) {
 	if cfg.Tag == "" {
 		cfg.Tag = "dev"
@@ -86,11 +86,11 @@ func New(ctx context.Context, cfg Config) (*Stack, error) {
 	return s, nil
 }
 
-// imageUser is who the images' programs run as, unless told otherwise.
+// imageUser is the default user of programs in the images.
 const imageUser = 65532
 
-// user is whom the daemons run as: somebody without rights who can read certificates
-// that this process has made.
+// user returns the daemons' user: without rights, but able to read the certificates that
+// this process makes.
 func user() string {
 	if os.Getuid() == 0 {
 		return fmt.Sprintf("%d:%d", imageUser, imageUser)
@@ -98,11 +98,11 @@ func user() string {
 	return fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid())
 }
 
-// dir is where the files of this package and of compose are.
+// dir returns the directory with the files of this package and of compose.
 func (s *Stack) dir() string { return filepath.Join(s.root, "integration", "compose") }
 
-// Certificates makes those of all daemons and of the client, who is the
-// administrator; the authority of an earlier time stays.
+// Certificates makes the certificates of all daemons and of the client, which is an
+// administrator. It keeps an existing authority.
 func (s *Stack) Certificates() error {
 	now := time.Now()
 	certs := filepath.Join(s.cfg.Dir, "certs")
@@ -126,7 +126,7 @@ func (s *Stack) Certificates() error {
 	return nil
 }
 
-// handOver gives a directory of certificates to whom the daemons run as.
+// handOver makes the daemons' user the owner of a directory of certificates.
 func handOver(dir string) error {
 	if os.Getuid() != 0 {
 		return nil
@@ -143,20 +143,20 @@ func handOver(dir string) error {
 	return nil
 }
 
-// JobTrackers and TaskTrackers are the services of these, which bear the daemons' names.
+// JobTrackers and TaskTrackers are the services of these daemons, and the daemons' names.
 func JobTrackers() []string  { return []string{"jt1", "jt2", "jt3"} }
 func TaskTrackers() []string { return []string{"tt1", "tt2", "tt3", "tt4"} }
 
-// Nodes are the services whose network task tracker and DataNode of the same number share.
+// Nodes are services with a network; task tracker and DataNode of the same number share it.
 func Nodes() []string { return []string{"node1", "node2", "node3", "node4"} }
 
-// Up starts all that does not run.
+// Up starts all services that do not run.
 func (s *Stack) Up(ctx context.Context) error {
 	_, err := s.Compose(ctx, "up", "-d", "--no-build")
 	return err
 }
 
-// Down ends everything and removes it, but for volumes unless told to.
+// Down ends and removes everything; volumes only if asked.
 func (s *Stack) Down(ctx context.Context, volumes bool) error {
 	args := []string{"down", "--remove-orphans", "-t", "10"}
 	if volumes {
@@ -166,7 +166,7 @@ func (s *Stack) Down(ctx context.Context, volumes bool) error {
 	return err
 }
 
-// ComposeCommand is the command line with which a user reaches the cluster.
+// ComposeCommand returns a user's command line for this cluster's compose.
 func (s *Stack) ComposeCommand(args ...string) []string {
 	line := append(append([]string(nil), s.compose...), "-p", s.cfg.Project)
 	for _, file := range append([]string{"docker-compose.yml"}, s.cfg.Files...) {
@@ -181,12 +181,12 @@ func (s *Stack) Compose(ctx context.Context, args ...string) (string, error) {
 	return s.run(ctx, longWait, line[0], line[1:]...)
 }
 
-// Docker runs a command of docker and gives what it prints.
+// Docker runs a command of docker and returns its standard output.
 func (s *Stack) Docker(ctx context.Context, args ...string) (string, error) {
 	return s.run(ctx, shortWait, "docker", args...)
 }
 
-// Combined runs a command of docker and gives all that it says.
+// Combined runs a command of docker and returns both of its outputs.
 func (s *Stack) Combined(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, shortWait)
 	defer cancel()
@@ -194,7 +194,7 @@ func (s *Stack) Combined(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
-// Container is the number of a service's container, running or not.
+// Container returns the ID of a service's container, running or not.
 func (s *Stack) Container(ctx context.Context, service string) (string, error) {
 	out, err := s.Docker(ctx, "ps", "-aq", "--no-trunc", "--filter", "label=com.docker.compose.project="+s.cfg.Project,
 		"--filter", "label=com.docker.compose.service="+service)
@@ -207,7 +207,7 @@ func (s *Stack) Container(ctx context.Context, service string) (string, error) {
 	return out, nil
 }
 
-// Put copies a file of the repository into HDFS, once that is ready.
+// Put waits for HDFS and copies a file of the repository into it.
 func (s *Stack) Put(ctx context.Context, name, to string) error {
 	namenode, err := s.Container(ctx, "namenode")
 	if err != nil {
@@ -229,7 +229,7 @@ func (s *Stack) Put(ctx context.Context, name, to string) error {
 	return nil
 }
 
-// Left lists what there is of the project: containers, networks, volumes.
+// Left lists the project's containers, networks and volumes.
 func (s *Stack) Left(ctx context.Context) ([]string, error) {
 	var left []string
 	for _, kind := range []string{"container", "network", "volume"} {
@@ -248,8 +248,8 @@ func (s *Stack) Left(ctx context.Context) ([]string, error) {
 	return left, nil
 }
 
-// run runs a command to its end and gives its standard output without the white
-// space around it; an error has all that it said.
+// run runs a command to its end and returns its trimmed standard output. An error has
+// both outputs.
 func (s *Stack) run(ctx context.Context, limit time.Duration, name string, args ...string) (string, error) {
 	return s.runIn(ctx, limit, "", nil, name, args...)
 }
@@ -268,5 +268,5 @@ func (s *Stack) runIn(ctx context.Context, limit time.Duration, dir string, env 
 	return strings.TrimSpace(stdout.String()), nil
 }
 
-// last is the end of a text.
+// last returns the end of a text.
 func last(text string) string { return text[max(0, len(text)-4<<10):] }

@@ -1,5 +1,5 @@
-// Command faulty is a word count that misbehaves as its flags say, for the
-// integration tests.
+// Command faulty is a word count with faults, selected by flags, for the integration
+// tests.
 package main
 
 import (
@@ -118,8 +118,8 @@ func misbehave(how string) error {
 	return nil
 }
 
-// corruptFirst overwrites bytes in the middle of the first map's output, if that is
-// there: attempts' directories are siblings.
+// corruptFirst overwrites bytes in the middle of the first map's output, if it exists:
+// directories of attempts are siblings.
 func corruptFirst() error {
 	outputs, err := filepath.Glob("../../*_m_000000_*/output")
 	if err != nil || len(outputs) == 0 {

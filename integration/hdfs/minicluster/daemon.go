@@ -40,11 +40,11 @@ type Daemon struct {
 	err   error         // how, once ended is closed
 }
 
-// Addr is where clients reach it.
+// Addr returns the address for clients.
 func (d *Daemon) Addr() string { return fmt.Sprintf("%s:%d", d.IP, d.Port) }
 
-// Bound is where it listens for clients: at Addr, or where the NameNode does not know
-// of, behind what somebody puts there instead.
+// Bound returns the address on which it listens for clients: Addr, or one that the
+// NameNode does not know, behind a proxy of the caller at Addr.
 func (d *Daemon) Bound() string {
 	if !d.behind {
 		return d.Addr()
@@ -52,10 +52,10 @@ func (d *Daemon) Bound() string {
 	return strings.Replace(d.Addr(), "127.0.0.", "127.0.1.", 1)
 }
 
-// HTTPAddr is where its pages are.
+// HTTPAddr returns the address of its web pages.
 func (d *Daemon) HTTPAddr() string { return fmt.Sprintf("%s:%d", d.IP, d.HTTP) }
 
-// Data is where it keeps what it stores.
+// Data returns its data directory.
 func (d *Daemon) Data() string { return filepath.Join(d.dir, "data") }
 
 // prepare makes a daemon's directory and command line.
@@ -72,7 +72,7 @@ func (c *Cluster) prepare(d *Daemon) error {
 	return nil
 }
 
-// java is the arguments of every JVM; d is nil for a command.
+// java returns the arguments of every JVM; d is nil for a command.
 func (c *Cluster) java(d *Daemon) []string {
 	args := []string{"-Djava.net.preferIPv4Stack=true", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k",
 		"-Xmx128m", "-Xshare:auto", "-XX:-UsePerfData", "-Djava.io.tmpdir=" + c.cfg.Dir, "-Djdk.net.hosts.file=" + c.hosts()}
@@ -115,7 +115,7 @@ func (d *Daemon) Start() error {
 	return nil
 }
 
-// Running says whether the process runs, be it paused.
+// Running reports whether the process runs, even if paused.
 func (d *Daemon) Running() bool {
 	if d.cmd == nil {
 		return false
@@ -137,10 +137,10 @@ func (d *Daemon) Kill() error {
 	return nil
 }
 
-// Pause halts the process: its connections stay open and say nothing.
+// Pause stops the process: its connections stay open but silent.
 func (d *Daemon) Pause() error { return d.signal(syscall.SIGSTOP) }
 
-// Continue lets a paused process go on.
+// Continue continues a paused process.
 func (d *Daemon) Continue() error { return d.signal(syscall.SIGCONT) }
 
 func (d *Daemon) signal(s syscall.Signal) error {
@@ -174,7 +174,7 @@ func (d *Daemon) listens(ctx context.Context, port int) error {
 
 const pollEvery = 50 * time.Millisecond
 
-// poll asks again and again until done says so, the daemon has ended, or ctx has.
+// poll repeats until done returns true, the daemon has ended, or ctx has.
 func (d *Daemon) poll(ctx context.Context, what string, done func() bool) error {
 	ticks := time.NewTicker(pollEvery)
 	defer ticks.Stop()
@@ -190,8 +190,8 @@ func (d *Daemon) poll(ctx context.Context, what string, done func() bool) error 
 	return nil
 }
 
-// run runs a command of Hadoop's to its end, with a daemon's configuration or the
-// clients', and gives what it said.
+// run runs a command of Hadoop's to its end, with the configuration of a daemon or of
+// clients, and returns its output.
 func (c *Cluster) run(ctx context.Context, d *Daemon, class string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
@@ -203,7 +203,7 @@ func (c *Cluster) run(ctx context.Context, d *Daemon, class string, args ...stri
 	cmd.Dir = c.cfg.Dir
 	cmd.Env = append(os.Environ(), "HADOOP_USER_NAME="+Superuser)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	// A tool that asks, and finds no answer, asks again for ever.
+	// Without an answer, an interactive tool asks again forever.
 	cmd.Stdin = strings.NewReader("Y\n")
 	out := &capped{left: maxOutput}
 	cmd.Stdout, cmd.Stderr = out, out
@@ -217,8 +217,7 @@ func (c *Cluster) run(ctx context.Context, d *Daemon, class string, args ...stri
 
 const maxOutput = 1 << 20
 
-// capped keeps the beginning of what is written and refuses the rest, which ends
-// the command that writes it.
+// capped keeps the beginning of an output and refuses the rest, which ends the command.
 type capped struct {
 	text []byte
 	left int
@@ -233,7 +232,7 @@ func (c *capped) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Superuser is the user that may do everything: who the daemons run as.
+// Superuser is the user with all rights: the user of the daemons.
 const Superuser = "hdfs"
 
 // Listens waits until clients can connect.

@@ -17,7 +17,7 @@ import (
 // ErrUnavailable reports that this machine cannot run HDFS.
 var ErrUnavailable = errors.New("HDFS cannot run here")
 
-// Jars is where Hadoop's jars, and the class of ours, are.
+// Jars is the location of Hadoop's jars and our class.
 type Jars struct{ dir string }
 
 //go:embed pom.xml
@@ -28,7 +28,7 @@ var factory []byte
 
 const fetchWait = 8 * time.Minute
 
-// Fetch makes the jars available: from the cache, or by Maven.
+// Fetch makes the jars available, from the cache or with Maven.
 func Fetch(ctx context.Context) (*Jars, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWait)
 	defer cancel()
@@ -43,14 +43,14 @@ func Fetch(ctx context.Context) (*Jars, error) {
 	return &Jars{dir}, nil
 }
 
-// fill gets the jars into a directory and compiles the class against them.
+// fill downloads the jars into a directory and compiles the class against them.
 func fill(ctx context.Context, fresh string) error {
 	source := filepath.Join(fresh, "BindingSocketFactory.java")
 	list := filepath.Join(fresh, "pom.xml")
 	if err := errors.Join(os.WriteFile(source, factory, 0o666), os.WriteFile(list, pom, 0o666)); err != nil {
 		return err
 	}
-	// Else every JVM of a daemon would want to serve pages that the jar lacks.
+	// Else the JVM of every daemon tries to serve pages that the jar lacks.
 	for _, page := range []string{"hdfs", "datanode", "journal", "secondary", "static"} {
 		if err := os.MkdirAll(filepath.Join(fresh, "classes", "webapps", page), 0o777); err != nil {
 			return err
@@ -68,8 +68,7 @@ func fill(ctx context.Context, fresh string) error {
 	return nil
 }
 
-// ready looks for programs. Only a machine of continuous integration is changed
-// for them.
+// ready finds programs, and installs them only on a machine of continuous integration.
 func ready(ctx context.Context, programs ...string) error {
 	if len(missing(programs)) > 0 && os.Getenv("CI") == "true" && os.Getuid() == 0 {
 		install := "apt-get update -q && apt-get install -qy --no-install-recommends openjdk-17-jdk-headless maven"

@@ -11,15 +11,15 @@
 //
 // # What it needs
 //
-// [Fetch] takes Hadoop's jars by Maven into a cache outside the repository, and on
-// a machine of continuous integration installs Java and Maven. Where they cannot
-// be had it fails with [ErrUnavailable], naming what is missing, and tests skip.
+// [Fetch] downloads Hadoop's jars with Maven into a cache outside the repository. On a
+// machine of continuous integration it installs Java and Maven. If they are not
+// available, it fails with [ErrUnavailable] and their names, and tests skip.
 //
 // # What it leaves
 //
-// Nothing runs after [Cluster.Close], and nothing after the death of the process
-// that started it; all files are below Config.Dir and the cache. A Cluster may be
-// used from several goroutines, a [Daemon] from one at a time.
+// All processes end with [Cluster.Close], or with the process that started them. All
+// files are below Config.Dir and the cache. Several goroutines may use a Cluster, but
+// only one at a time a [Daemon].
 package minicluster
 
 import (
@@ -36,12 +36,12 @@ import (
 // Config says what to start.
 type Config struct {
 	Jars        *Jars
-	Dir         string            // for everything: made if need be
+	Dir         string            // for all files; created if missing
 	NameNodes   int               // 1, the default, or 2
 	Racks       []string          // of the DataNodes, one each: "/a"
 	Replication int               // default 2
 	BlockSize   int64             // default 16 MiB
-	Properties  map[string]string // of hdfs-site.xml, beside those that are needed
+	Properties  map[string]string // of hdfs-site.xml, in addition to the necessary ones
 	Behind      bool              // DataNodes listen at [Daemon.Bound]: the caller serves their Addr
 }
 
@@ -56,11 +56,11 @@ type Cluster struct {
 // Nameservice is the name of a cluster of two NameNodes.
 const Nameservice = "mini"
 
-// startWait bounds how long daemons may take until they are ready, and commands.
+// startWait limits the time for starting daemons, and for commands.
 const startWait = 3 * time.Minute
 
-// Start starts all daemons and waits until all DataNodes are known and files can
-// be written.
+// Start starts all daemons and waits until all DataNodes are known and clients can write
+// files.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if cfg.NameNodes == 0 {
 		cfg.NameNodes = 1
@@ -155,7 +155,7 @@ func (c *Cluster) boot(ctx context.Context) error {
 	return c.Ready(ctx, first, len(c.DataNodes))
 }
 
-// Activate makes a NameNode of two the active one. The other is standby or dead.
+// Activate makes one of two NameNodes active. The other must be standby or dead.
 func (c *Cluster) Activate(ctx context.Context, d *Daemon) error {
 	if err := d.listens(ctx, d.Port); err != nil {
 		return err
@@ -179,7 +179,7 @@ func (c *Cluster) Tool(ctx context.Context, class string, args ...string) (strin
 	return c.run(ctx, nil, class, args...)
 }
 
-// Conf is the directory that HADOOP_CONF_DIR is to name.
+// Conf returns the directory for HADOOP_CONF_DIR.
 func (c *Cluster) Conf() string { return filepath.Join(c.cfg.Dir, "conf") }
 
 // URL is the file system's root, without the slash: hdfs://127.0.0.1:20001 or
@@ -191,7 +191,7 @@ func (c *Cluster) URL() string {
 	return "hdfs://" + c.NameNodes[0].Addr()
 }
 
-// Close kills all daemons. What they hold is for tests and need not be saved.
+// Close kills all daemons. Their data need not be saved.
 func (c *Cluster) Close() error {
 	var errs []error
 	for _, d := range c.All() {

@@ -27,10 +27,10 @@ func (c *Cluster) LiveDataNodes(ctx context.Context, d *Daemon, n int) error {
 	})
 }
 
-// State is what a NameNode says of itself.
+// State is the status of a NameNode.
 type State struct {
 	Active   bool
-	SafeMode string // why; empty: it is off
+	SafeMode string // reason for the safe mode; empty: it is off
 	Live     int    // DataNodes
 }
 

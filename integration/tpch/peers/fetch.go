@@ -16,7 +16,7 @@ import (
 // ErrUnavailable reports that a peer cannot be had on this machine.
 var ErrUnavailable = errors.New("the peer cannot be had here")
 
-// DuckDB makes DuckDB available, and the generator of tables.
+// DuckDB makes DuckDB and the generator of tables available.
 func DuckDB(ctx context.Context) (*Peer, error) {
 	return fetch(ctx, "duckdb", "duckdb==2.0.0", "tpchgen-cli==4.0.0")
 }
@@ -31,9 +31,9 @@ func Spark(ctx context.Context) (*Peer, error) {
 
 const fetchWait = 8 * time.Minute
 
-// fetch gives the virtual environment with these packages: from the cache, or by pip. It
-// is made under another name, which what is used of it, Python and a program of machine
-// code, does not mind.
+// fetch returns the virtual environment with these packages, from the cache or with pip.
+// The cache makes it under a temporary name; Python and the native programs in it work
+// after the rename.
 func fetch(ctx context.Context, name string, packages ...string) (*Peer, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWait)
 	defer cancel()
@@ -57,8 +57,8 @@ func fetch(ctx context.Context, name string, packages ...string) (*Peer, error) 
 	return &Peer{Name: name, Packages: packages, dir: dir}, nil
 }
 
-// ready looks for Python with what makes virtual environments. Only a machine of
-// continuous integration is changed for it.
+// ready finds Python with virtual environments, and installs it only on a machine of
+// continuous integration.
 func ready(ctx context.Context) error {
 	found := exec.CommandContext(ctx, "python3", "-c", "import ensurepip, venv").Run()
 	if found != nil && os.Getenv("CI") == "true" && os.Getuid() == 0 {

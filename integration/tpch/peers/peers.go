@@ -1,7 +1,6 @@
-// Package peers makes TPC-H's tables and asks others for the answers to its
-// queries: DuckDB, whose answers are the truth, and Spark. They come from Python's
-// package index into virtual environments in the project's cache, outside the
-// repository.
+// Package peers makes TPC-H's tables and asks other programs for the answers to its
+// queries: DuckDB, whose answers are the reference, and Spark. It installs them from
+// Python's package index into virtual environments in the project's cache.
 package peers
 
 import (
@@ -19,7 +18,7 @@ import (
 	"time"
 )
 
-// Queries are the numbers of those that there is SQL for.
+// Queries returns the numbers of the queries with SQL.
 func Queries() []int { return []int{1, 3, 5, 6, 10, 13} }
 
 //go:embed answer.py
@@ -38,14 +37,14 @@ type Peer struct {
 	dir      string   // of its virtual environment
 }
 
-// Answer is what a query gave.
+// Answer is the answer to a query.
 type Answer struct {
 	Lines string        // rows, with '|' between columns
 	Whole time.Duration // the process, from its start to its end
 	Query time.Duration // the query alone, as the peer says
 }
 
-// Ask runs a query over a directory of tables, in a process of its own.
+// Ask runs a query over a directory of tables, in a separate process.
 func (p *Peer) Ask(ctx context.Context, tables string, query, cores int) (*Answer, error) {
 	sql, err := statements.ReadFile(fmt.Sprintf("sql/%d.sql", query))
 	if err != nil {
@@ -69,9 +68,9 @@ func (p *Peer) Ask(ctx context.Context, tables string, query, cores int) (*Answe
 	return a, nil
 }
 
-// Generate makes a directory with the tables of a scale, such as "0.01", unless it is
-// there; in files <table>.tbl, or where parts is more than 1, in as many <table>/*.tbl.
-// When it fails or is cut off, there is no such directory.
+// Generate makes a directory with the tables of a scale, such as "0.01", unless it exists.
+// A table is <table>.tbl or, if parts is more than 1, that many files <table>/*.tbl. If
+// Generate fails or is interrupted, the directory does not exist.
 func (p *Peer) Generate(ctx context.Context, dir, scale string, parts int) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// Orders of the two databases for which DuckDB's answers are recorded.
+// Numbers of orders of the two databases with recorded answers of DuckDB.
 const (
 	TinyOrders  = 16
 	SmallOrders = 3000
 )
 
-// Small makes the tables of a tiny database, by name, always the same ones for a
-// number of orders. Unlike the generator's, its few rows give every query here an
-// answer of several lines.
+// Small returns the tables of a tiny database by name, the same for the same number of
+// orders. Unlike the generator's, its few rows give every query several lines of answer.
 func Small(orders int) map[string]string {
 	s := &small{r: rand.New(rand.NewPCG(1, 2)), tables: make(map[string]*strings.Builder)}
 	for i, region := range []string{"AFRICA", "ASIA"} {
@@ -48,9 +47,9 @@ type small struct {
 	tables map[string]*strings.Builder
 }
 
-// order makes one and its lines.
+// order adds an order and its lineitems.
 func (s *small) order(key, customer, suppliers int) {
-	// Most around the days that the queries ask for.
+	// Most orders are near the days in the queries.
 	year := []int{1993, 1994, 1994, 1995}[s.r.IntN(4)]
 	day := func(year int) string { return fmt.Sprintf("%d-%02d-%02d", year, 1+s.r.IntN(12), 1+s.r.IntN(28)) }
 	if year == 1993 {

@@ -1,5 +1,5 @@
-// Command paced is a word count whose attempts take their time and leave a trace,
-// for tests of what happens to them meanwhile.
+// Command paced is a slow word count whose attempts leave traces, for tests that need
+// running attempts.
 package main
 
 import (
@@ -49,7 +49,7 @@ func splitWords(t *mapreduce.Task, lines iter.Seq[string], emit func(string, int
 	})
 }
 
-// each takes a map through its lines and its time.
+// each reads the lines of a map slowly.
 func each(t *mapreduce.Task, lines iter.Seq[string], do func(line string)) error {
 	paced := false
 	for line := range lines {
@@ -78,7 +78,7 @@ func count(t *mapreduce.Task, groups iter.Seq2[string, iter.Seq[int64]], emit fu
 	return pace(t, *reduceTime)
 }
 
-// pace takes its time, showing progress.
+// pace waits and reports progress.
 func pace(t *mapreduce.Task, least time.Duration) error {
 	if err := mark(t, "began"); err != nil {
 		return err
@@ -90,7 +90,7 @@ func pace(t *mapreduce.Task, least time.Duration) error {
 	return mark(t, "ended")
 }
 
-// waits says whether the gate is closed to a map.
+// waits reports whether the gate is closed for a map.
 func waits(t *mapreduce.Task) bool {
 	if *gate == "" || !strings.Contains(t.ID, "_m_") || *held >= 0 && *held != t.Partition {
 		return false

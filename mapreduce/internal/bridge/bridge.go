@@ -1,5 +1,5 @@
-// Package bridge lets the packages below mapreduce use what it keeps from
-// authors: the making of a program from a job or flow. It decides nothing.
+// Package bridge gives packages below mapreduce access to the compilation of jobs,
+// which is hidden from authors. It decides nothing.
 package bridge
 
 import (
@@ -8,40 +8,39 @@ import (
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
-// Settings are what a program is made with, beside the job itself: what the
-// command line says.
+// Settings are the settings of the command line for a compilation.
 type Settings struct {
-	Inputs     []string          // of inputs that name no paths: -input
+	Inputs     []string          // -input, for inputs without paths
 	Output     string            // -output
 	Properties map[string]string // -D
-	Dir        string            // path or URL that relative paths are relative to; empty: the working directory
+	Dir        string            // path or URL for relative paths; empty: the working directory
 
 	// For package mrtest:
 	Defaults  map[string]string // of properties that neither the job nor Properties sets
-	NoCombine bool              // leave combiners out, to see whether the output depends on them
-	Text      bool              // write lines, whatever the jobs' formats
+	NoCombine bool              // run without combiners, to check that the output stays the same
+	Text      bool              // write lines instead of the jobs' formats
 }
 
 // Compiled is a job or flow as functions on bytes.
 type Compiled struct {
-	Program  *mrruntime.Program
-	Warnings []string // one sentence each
-	Given    bool     // Settings.Inputs are read
+	Program    *mrruntime.Program
+	Warnings   []string // one sentence each
+	ReadsInput bool     // a job reads Settings.Inputs
 
-	// Texts show a record of map output, by job and its inputs; none of a map-only job.
+	// Texts print a record of map output, by job and input; none for a map-only job.
 	Texts [][]func(key, value []byte) string
 }
 
-// Compiler is *mapreduce.Job and *mapreduce.Flow.
+// Compiler is implemented by *mapreduce.Job and *mapreduce.Flow.
 type Compiler interface {
 	Compile(Settings) (*Compiled, error)
 }
 
-// UsageError is an error of the command line, as against one of the job: it ends
-// the program with exit code 2.
+// UsageError is an error in the command line, not in the job. The program exits with
+// code 2.
 type UsageError struct{ error }
 
 func (e UsageError) Unwrap() error { return e.error }
 
-// Usagef makes one.
+// Usagef returns a UsageError.
 func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }

@@ -6,16 +6,19 @@ import (
 	"math/bits"
 )
 
-// javaDigits gives the decimal digits of a number that is printed with an
-// exponent, as Java before 19 works them out. It is the generation of digits of
-// Steele and White: a number is b/s·10^e, half the distance to its neighbours is
-// m/s·10^e; digits are divided off until what is left is within m of one side.
+// javaDigits returns the decimal digits of a number with an exponent, as Java before
+// 19 computes them, with the algorithm of Steele and White. The number is b/s·10^e, and
+// half the distance to its neighbours is m/s·10^e. Digits are generated until the
+// remainder is within m of one side.
 //
-// What makes it Java's are its edges. Beside a power of two the smaller of the two
-// distances is taken for both. Neighbours' midpoints do not count as near, but
-// from above they do in the widest arithmetic. At least two digits come out where
-// the estimated exponent is out of -3 to 7. The arithmetic is of 32, 64 or more
-// bits as the operands are estimated to need, and the narrower ones may overflow.
+// Java differs from that algorithm in these points:
+//
+//   - Next to a power of two, it uses the smaller of the two distances for both.
+//   - A midpoint between neighbours does not count as near, except from above in the
+//     widest arithmetic.
+//   - It prints at least two digits if the estimated exponent is outside -3 to 7.
+//   - It computes in 32, 64 or more bits, as an estimate of the operands says; the
+//     narrower ones may overflow.
 func javaDigits(dst []byte, f binaryFloat) (digits []byte, exponent int) {
 	tail := bits.TrailingZeros64(f.fraction)
 	width := 53 - tail // bits of the fraction without its trailing zeros
@@ -37,20 +40,20 @@ func javaDigits(dst []byte, f binaryFloat) (digits []byte, exponent int) {
 	}
 
 	needB, needS := width+b2+bitsOf5(b5), s2+1+bitsOf5(s5+1)
-	g := digitsOf{dst: dst, exponent: decimal}
+	g := digitBuffer{dst: dst, exponent: decimal}
 	switch {
 	case needB < 32 && needS < 32:
-		divideOff(&g, int32(fraction)*int32(power5(b5))<<b2, int32(power5(s5))<<s2, int32(power5(m5))<<m2)
+		generateDigits(&g, int32(fraction)*int32(power5(b5))<<b2, int32(power5(s5))<<s2, int32(power5(m5))<<m2)
 	case needB < 64 && needS < 64:
-		divideOff(&g, int64(fraction)*power5(b5)<<b2, power5(s5)<<s2, power5(m5)<<m2)
+		generateDigits(&g, int64(fraction)*power5(b5)<<b2, power5(s5)<<s2, power5(m5)<<m2)
 	default:
-		divideOffBig(&g, shifted(fraction, b5, b2), shifted(1, s5, s2), shifted(1, m5, m2))
+		generateDigitsBig(&g, scaled(fraction, b5, b2), scaled(1, s5, s2), scaled(1, m5, m2))
 	}
 	return g.dst, g.exponent
 }
 
-// estimateExponent is the decimal exponent, or one more. The conversions keep
-// products from being fused with sums, so that all machines estimate alike.
+// estimateExponent returns the decimal exponent, or one more. The conversions prevent
+// fused multiply-add, so that all machines have the same estimate.
 func estimateExponent(f binaryFloat) int {
 	mantissa := math.Float64frombits(f.fraction&(1<<52-1) | 1023<<52)
 	d := float64((mantissa-1.5)*0.289529654) + 0.176091259
@@ -65,7 +68,7 @@ func power5(n int) int64 {
 	return p
 }
 
-// bitsOf5 is the bits that 5^n takes, or an estimate where it is large.
+// bitsOf5 returns the number of bits of 5^n, estimated if n is large.
 func bitsOf5(n int) int {
 	switch {
 	case n == 0:
@@ -76,21 +79,21 @@ func bitsOf5(n int) int {
 	return 3 * n
 }
 
-func shifted(n uint64, fives, twos int) *big.Int {
+func scaled(n uint64, fives, twos int) *big.Int {
 	v := new(big.Int).SetUint64(n)
 	v.Mul(v, new(big.Int).Exp(big.NewInt(5), big.NewInt(int64(fives)), nil))
 	return v.Lsh(v, uint(twos))
 }
 
-// digitsOf collects the digits.
-type digitsOf struct {
+// digitBuffer collects the digits.
+type digitBuffer struct {
 	dst      []byte
 	exponent int
 }
 
-// first takes the first digit, which is 0 when the exponent's estimate was one
-// too high. It says whether the number may end here.
-func (g *digitsOf) first(q byte) (mayEnd bool) {
+// first appends the first digit, which is 0 if the exponent's estimate is one too high.
+// It reports whether the number may end here.
+func (g *digitBuffer) first(q byte) (mayEnd bool) {
 	if q == 0 {
 		g.exponent--
 	} else {
@@ -99,15 +102,15 @@ func (g *digitsOf) first(q byte) (mayEnd bool) {
 	return g.exponent >= -3 && g.exponent < 8
 }
 
-// last rounds: left says how twice what is left compares with one of the last digit.
-func (g *digitsOf) last(low, high bool, left int) {
+// last rounds the last digit; left compares twice the remainder with one unit of it.
+func (g *digitBuffer) last(low, high bool, left int) {
 	odd := g.dst[len(g.dst)-1]&1 != 0
 	if high && (!low || left > 0 || left == 0 && odd) {
-		g.up()
+		g.roundUp()
 	}
 }
 
-func (g *digitsOf) up() {
+func (g *digitBuffer) roundUp() {
 	i := len(g.dst) - 1
 	for i > 0 && g.dst[i] == '9' {
 		g.dst[i] = '0'
@@ -121,7 +124,7 @@ func (g *digitsOf) up() {
 	g.dst[i]++
 }
 
-func divideOff[T int32 | int64](g *digitsOf, b, s, m T) {
+func generateDigits[T int32 | int64](g *digitBuffer, b, s, m T) {
 	tens := s * 10
 	q := b / s
 	b, m = 10*(b%s), m*10
@@ -133,7 +136,7 @@ func divideOff[T int32 | int64](g *digitsOf, b, s, m T) {
 		q = b / s
 		b, m = 10*(b%s), m*10
 		low, high = true, true
-		if m > 0 { // else it has overflowed, and is larger than all
+		if m > 0 { // else m has overflowed and is larger than all
 			low, high = b < m, b+m > tens
 		}
 		g.dst = append(g.dst, '0'+byte(q))
@@ -149,7 +152,7 @@ func divideOff[T int32 | int64](g *digitsOf, b, s, m T) {
 	}
 }
 
-func divideOffBig(g *digitsOf, b, s, m *big.Int) {
+func generateDigitsBig(g *digitBuffer, b, s, m *big.Int) {
 	ten := big.NewInt(10)
 	tens := new(big.Int).Mul(s, ten)
 	q, sum := new(big.Int), new(big.Int)

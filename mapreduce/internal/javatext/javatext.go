@@ -1,5 +1,5 @@
 // Package javatext prints floating-point numbers as Java does, so that part files can be
-// compared with Hadoop's. Tests of package mapreduce hold it to a table that Hadoop has made.
+// compared with Hadoop's. Tests of package mapreduce compare it with Hadoop's output.
 package javatext
 
 import (
@@ -9,12 +9,12 @@ import (
 	"strconv"
 )
 
-// AppendFloat prints v as Double.toString does, or Float.toString for 32 bits, in
-// Java 8 to 18, under which Hadoop runs: plain from 0.001 up to 10,000,000 and as
-// 1.0E10 beyond, always with a digit on both sides of the point.
+// AppendFloat prints v as Double.toString does, or Float.toString for 32 bits, in Java 8
+// to 18, which Hadoop uses. Numbers from 0.001 to below 10,000,000 are plain, others
+// like 1.0E10, always with a digit on both sides of the point.
 //
-// In the plain range Java prints the shortest digits that read back as v, as
-// strconv does. Beyond, it has ways of its own: see appendWhole and javaDigits.
+// Plain numbers have the shortest digits that parse back to v, as in strconv. For
+// others Java has its own algorithms: see appendWhole and javaDigits.
 func AppendFloat(dst []byte, v float64, size int) []byte {
 	abs := math.Abs(v)
 	switch {
@@ -35,7 +35,7 @@ func AppendFloat(dst []byte, v float64, size int) []byte {
 	if v < 0 {
 		dst = append(dst, '-')
 	}
-	b := takeApart(abs, size)
+	b := decompose(abs, size)
 	if b.exponent <= 62 && abs == math.Trunc(abs) {
 		return appendWhole(dst, uint64(abs), b.exponent-b.significant-1)
 	}
@@ -44,9 +44,8 @@ func AppendFloat(dst []byte, v float64, size int) []byte {
 	return appendDigits(dst, digits, exponent)
 }
 
-// appendWhole prints a whole number that has spare binary digits more than its
-// type's mantissa and one: Java rounds away as many decimal digits as those bits
-// hold, and no more.
+// appendWhole prints a whole number with spare bits more than its type's mantissa plus
+// one. Java rounds away as many decimal digits as those bits hold.
 func appendWhole(dst []byte, n uint64, spare int) []byte {
 	drop := 0
 	if spare > 1 {
@@ -82,14 +81,14 @@ func appendDigits(dst, digits []byte, exponent int) []byte {
 	return strconv.AppendInt(dst, int64(exponent), 10)
 }
 
-// binaryFloat is a positive floating-point number taken apart.
+// binaryFloat is a decomposed positive floating-point number.
 type binaryFloat struct {
 	fraction    uint64 // 53 bits, the highest of them set
 	exponent    int    // of that highest bit
 	significant int    // bits that the number's type has for a fraction of its size
 }
 
-func takeApart(abs float64, size int) binaryFloat {
+func decompose(abs float64, size int) binaryFloat {
 	b := math.Float64bits(abs)
 	fraction, exponent := b&(1<<52-1), int(b>>52)-1023
 	lowest, mantissa := -1022, 53 // of the normal numbers of the type

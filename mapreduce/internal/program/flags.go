@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// jobFlags are a program's flags: the author's, and those of ours.
+// jobFlags are a program's flags: the author's and Main's.
 type jobFlags struct {
 	set           *flag.FlagSet
 	parsed        bool
@@ -19,25 +19,25 @@ type jobFlags struct {
 	properties    map[string]string
 }
 
-// newJobFlags adds our flags to the author's.
+// newJobFlags adds Main's flags to the author's.
 func newJobFlags(set *flag.FlagSet) (*jobFlags, error) {
 	if set.Parsed() {
-		return nil, errors.New("the program has called flag.Parse, which is for mapreduce.Main to do")
+		return nil, errors.New("the program called flag.Parse before mapreduce.Main: remove the call, Main parses the flags")
 	}
 	for _, name := range []string{"input", "output", "D", "h", "help"} {
 		if set.Lookup(name) != nil {
-			return nil, fmt.Errorf("the program declares the flag -%s, which is mapreduce.Main's", name)
+			return nil, fmt.Errorf("the program declares the flag -%s, which mapreduce.Main declares: rename it", name)
 		}
 	}
 	f := &jobFlags{set: set, properties: make(map[string]string)}
 	set.StringVar(&f.input, "input", "", "comma-separated `paths` to read: files, directories, globs; a comma in a name is written \\,")
 	set.StringVar(&f.output, "output", "", "`directory` to write, which must not exist")
-	set.Var((*propertyFlag)(f), "D", "set a property of the job, `name=value`, such as mapreduce.job.reduces=4; in a flow JOB:name=value sets that of one job, and wins; may be repeated")
+	set.Var((*propertyFlag)(f), "D", "set a property of the job, `name=value`, such as mapreduce.job.reduces=4; in a flow, JOB:name=value sets it for one job, and wins; may be repeated")
 	set.Init(set.Name(), flag.ContinueOnError)
 	return f, nil
 }
 
-// parse reads a command line; what is wrong with it has been printed.
+// parse parses a command line and prints errors itself.
 func (f *jobFlags) parse(args []string) error {
 	f.parsed = true
 	if err := f.set.Parse(args); err != nil {
@@ -46,7 +46,7 @@ func (f *jobFlags) parse(args []string) error {
 	if f.set.NArg() == 0 {
 		return nil
 	}
-	err := fmt.Errorf("unexpected argument %q: input is given by -input, parameters by flags", f.set.Arg(0))
+	err := fmt.Errorf("unexpected argument %q: give input with -input, parameters with flags", f.set.Arg(0))
 	fmt.Fprintln(f.set.Output(), err)
 	f.set.Usage()
 	return err
@@ -69,7 +69,7 @@ func (f *propertyFlag) Set(text string) error {
 // propertyPrefix marks a property among recorded flags.
 const propertyPrefix = "D "
 
-// record gives every flag's value, a property's as "D <name>".
+// record returns the value of every flag; properties have the name "D <name>".
 func (f *jobFlags) record() map[string]string {
 	all := make(map[string]string)
 	f.set.VisitAll(func(fl *flag.Flag) {
@@ -83,9 +83,9 @@ func (f *jobFlags) record() map[string]string {
 	return all
 }
 
-// restore gives every flag the value that was recorded.
+// restore sets every flag to its recorded value.
 func (f *jobFlags) restore(from *wire.Program) error {
-	if !f.parsed { // once: some flags add up what they are set to
+	if !f.parsed { // once, because list flags append each value
 		if err := f.parse(from.Args); err != nil {
 			return err
 		}
@@ -115,8 +115,8 @@ func (f *jobFlags) restore(from *wire.Program) error {
 	return nil
 }
 
-// splitList divides a comma-separated list of paths. Commas within the braces of a
-// glob do not divide, nor does one after a backslash, which the glob then takes.
+// splitList splits a comma-separated list of paths. It does not split at commas within
+// the braces of a glob, nor after a backslash, which stays for the glob.
 func splitList(list string) (all []string, err error) {
 	if list == "" {
 		return nil, nil

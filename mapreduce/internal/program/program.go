@@ -1,7 +1,7 @@
-// Package program is the program of a job as a process, which is run for one of three things:
-// it gives its plan to a client, it serves a task tracker as a worker, or by itself it is an
-// embedded run. It parses the flags and takes the values that the client saw to the workers.
-// It knows of jobs only that they compile, see package bridge.
+// Package program runs a job's program in one of three modes: it writes its plan for a
+// client, it serves a task tracker as a worker, or it is an embedded run. It parses the
+// flags and records the client's values for the workers. It knows of jobs only that they
+// compile, see package bridge.
 package program
 
 import (
@@ -22,22 +22,22 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// How a program is told what it is run for.
+// The environment variable that selects the mode; unset: an embedded run.
 const (
 	modeVariable = "QUERN_MODE"
 	planMode     = "plan"   // write the Submission to descriptor 3
 	workerMode   = "worker" // serve a tracker on descriptors 3 (reading) and 4 (writing)
 )
 
-// protocolMarker tells package jobfile that a program is a job, and the protocol
-// it speaks, which is wire.WorkerProtocol. It is linked into programs that call
-// mapreduce.Main, because only Main leads to where it is printed.
+// protocolMarker tells package jobfile that a program is a job, and its protocol, which
+// is wire.WorkerProtocol. Only programs that call mapreduce.Main contain it, because
+// only Main leads to the code that prints it.
 const protocolMarker = "quern-job-protocol:1\n"
 
-// Run is all that the program does, but for what build builds; it gives the exit code.
+// Run runs the program with the job that build returns, and returns the exit code.
 func Run(build func() (bridge.Compiler, error)) int {
 	mode := os.Getenv(modeVariable)
-	os.Unsetenv(modeVariable) // it is not meant for programs that the job starts
+	os.Unsetenv(modeVariable) // programs that the job starts must not inherit it
 	flags, err := newJobFlags(flag.CommandLine)
 	if err != nil {
 		return fail(err)
@@ -49,13 +49,13 @@ func Run(build func() (bridge.Compiler, error)) int {
 		return p.work()
 	case planMode, "":
 	default:
-		return fail(bridge.Usagef("%s=%q is no mode of this program, which speaks %s", modeVariable, mode, protocolMarker))
+		return fail(bridge.Usagef("%s=%q is not a mode of this program, whose protocol is %s", modeVariable, mode, protocolMarker))
 	}
 	if err := p.flags.parse(os.Args[1:]); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return 0
 		}
-		return 2 // package flag has said why
+		return 2 // package flag has printed the error
 	}
 	sub, err := p.submission(os.Args[1:])
 	if err != nil {
@@ -64,7 +64,7 @@ func Run(build func() (bridge.Compiler, error)) int {
 	if mode == planMode {
 		return writePlan(sub)
 	}
-	// Workers are started by this path: the directory they run in is another.
+	// Workers start from this path, in another directory: make it absolute.
 	path, err := os.Executable()
 	if err != nil {
 		return fail(fmt.Errorf("find the program's own file: %w", err))
@@ -80,7 +80,7 @@ type program struct {
 	build  func() (bridge.Compiler, error)
 	worker bool // this process is a worker
 
-	mu    sync.Mutex // guards flags, which build reads; workers within a process share them
+	mu    sync.Mutex // guards flags, which build reads; workers within one process share them
 	flags *jobFlags
 }
 
@@ -117,20 +117,19 @@ func (p *program) compile(dir string) (*bridge.Compiled, error) {
 		Properties: p.flags.properties,
 		Dir:        dir,
 	})
-	if err == nil && p.flags.input != "" && !compiled.Given {
+	if err == nil && p.flags.input != "" && !compiled.ReadsInput {
 		jobs := compiled.Program.Plan.Jobs
-		reads := fmt.Sprintf("job %s names what it reads", jobs[0].Name)
+		reads := fmt.Sprintf("job %s names its own input", jobs[0].Name)
 		if len(jobs) > 1 {
-			reads = "each job of the flow names what it reads, or reads another job's result"
+			reads = "each job of the flow names its own input, or reads another job's result"
 		}
 		return nil, bridge.Usagef("-input %s would be ignored: %s; leave -input out", p.flags.input, reads)
 	}
 	return compiled, err
 }
 
-// load builds the job again as the client's process did: with its arguments, and
-// where a flag differs all the same (its default may depend on the time or the
-// machine), with the value that the client saw.
+// load builds the job again with the client's arguments. If a flag still differs,
+// because its default depends on the time or machine, load sets the client's value.
 func (p *program) load(sub *wire.Submission) (*mrruntime.Program, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +138,7 @@ func (p *program) load(sub *wire.Submission) (*mrruntime.Program, error) {
 	}
 	compiled, err := p.compile(sub.Program.Dir)
 	if err != nil && p.worker {
-		dir, _ := os.Getwd() // its name is for the message alone
+		dir, _ := os.Getwd() // only for the message
 		err = fmt.Errorf("%w (the client has built the job, but %s)", err, mrruntime.WorkerEnvironment(sub, dir))
 	}
 	if err != nil {
@@ -148,7 +147,7 @@ func (p *program) load(sub *wire.Submission) (*mrruntime.Program, error) {
 	return compiled.Program, nil
 }
 
-// fail prints an error and gives the exit code for it.
+// fail prints an error and returns its exit code.
 func fail(err error) int {
 	fmt.Fprintf(os.Stderr, "error: %s\n", strings.TrimSuffix(err.Error(), "\n"))
 	if _, ok := errors.AsType[bridge.UsageError](err); ok {
@@ -175,7 +174,7 @@ func writePlan(sub *wire.Submission) int {
 // work serves a tracker until the pipe from it closes.
 func (p *program) work() int {
 	in, out := os.NewFile(3, "pipe from tracker"), os.NewFile(4, "pipe to tracker")
-	syscall.CloseOnExec(3) // what the job starts must not hold them open
+	syscall.CloseOnExec(3) // programs that the job starts must not hold them open
 	syscall.CloseOnExec(4)
 	conn := wire.NewConn(in, out, func() error { return errors.Join(in.Close(), out.Close()) })
 	if err := mrruntime.Serve(context.Background(), conn, p.load, builtin.FileSystems(), mrruntime.Options{}); err != nil {

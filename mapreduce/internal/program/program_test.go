@@ -14,7 +14,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// job is what a program builds: of a flow several. Their plan tells the settings too.
+// job compiles to a plan with these jobs, which shows the settings too.
 type job struct {
 	names []string
 	given bool
@@ -25,17 +25,17 @@ func (j job) Compile(s bridge.Settings) (*bridge.Compiled, error) {
 	for _, name := range j.names {
 		plan.Jobs = append(plan.Jobs, wire.JobPlan{Name: name, Inputs: []wire.InputPlan{{Paths: s.Inputs}}, Output: s.Output, Properties: s.Properties})
 	}
-	return &bridge.Compiled{Program: &mrruntime.Program{Plan: plan}, Given: j.given}, nil
+	return &bridge.Compiled{Program: &mrruntime.Program{Plan: plan}, ReadsInput: j.given}, nil
 }
 
-// listFlag adds up what it is set to.
+// listFlag appends every value.
 type listFlag []string
 
 func (l *listFlag) String() string     { return strings.Join(*l, "+") }
 func (l *listFlag) Set(s string) error { *l = append(*l, s); return nil }
 
-// TestFlagsTravel: a worker's flags are the client's, defaults too, however often
-// they are restored.
+// TestFlagsTravel: a worker has the client's flags, defaults too, even if it restores
+// them several times.
 func TestFlagsTravel(t *testing.T) {
 	declare := func(now string) (*program, *string, *listFlag) {
 		set := flag.NewFlagSet("job", flag.ExitOnError)
@@ -91,7 +91,7 @@ func TestFlagsTravel(t *testing.T) {
 	}
 }
 
-// TestInputList: how -input is divided.
+// TestInputList: how -input is split into paths.
 func TestInputList(t *testing.T) {
 	for list, want := range map[string][]string{
 		"":             nil,
@@ -108,20 +108,20 @@ func TestInputList(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", list, got, err, want)
 		}
 	}
-	for _, list := range []string{",", "a,", ",a", "a,,b", "{a,},,b"} { // which Hadoop refuses too
+	for _, list := range []string{",", "a,", ",a", "a,,b", "{a,},,b"} { // Hadoop refuses them too
 		if got, err := splitList(list); err == nil {
 			t.Errorf("%s: %q", list, got)
 		}
 	}
 }
 
-// TestInputIgnored: -input that no job reads is refused, as is one that no job of a flow does.
+// TestInputIgnored: -input is refused if no job, and no job of a flow, reads it.
 func TestInputIgnored(t *testing.T) {
 	for name, c := range map[string]struct {
 		job   job
-		wants string // none: it is taken
+		wants string // empty: no error
 	}{
-		"own":         {job{names: []string{"own"}}, "-input a,b would be ignored: job own names what it reads; leave -input out"},
+		"own":         {job{names: []string{"own"}}, "-input a,b would be ignored: job own names its own input; leave -input out"},
 		"flow":        {job{names: []string{"own", "other"}}, "-input a,b would be ignored: each job of the flow"},
 		"given":       {job{names: []string{"given"}, given: true}, ""},
 		"one of them": {job{names: []string{"own", "given"}, given: true}, ""},

@@ -10,24 +10,24 @@ import (
 	"github.com/quernmr/quern/internal/hadoop"
 )
 
-// PresentName is the name that Hadoop now has for a property.
-func PresentName(name string) string {
+// CurrentName returns Hadoop's current name of a property.
+func CurrentName(name string) string {
 	if now, old := hadoop.Renamed()[name]; old {
 		return now
 	}
 	return name
 }
 
-// OfFlow says whether a property holds for all jobs of a flow alike.
-func OfFlow(name string) bool {
+// IsFlowWide reports whether a property must be the same for all jobs of a flow.
+func IsFlowWide(name string) bool {
 	return name == "mapreduce.job.priority" || name == "mapreduce.job.queuename" ||
 		name == "quern.task.inprocess" || strings.HasPrefix(name, "quern.embedded.")
 }
 
-// Table has the settings by their names.
+// Table is the settings by name.
 type Table map[string]*Property
 
-// NewTable is the table of All.
+// NewTable returns the table of All.
 func NewTable() Table {
 	t := make(Table)
 	for _, p := range All() {
@@ -36,14 +36,14 @@ func NewTable() Table {
 	return t
 }
 
-// Settle gives properties their present names and checks their values. Warnings tell of
-// what has no effect.
-func (t Table) Settle(given map[string]string) (settled map[string]string, warnings []string, err error) {
+// Normalize replaces old names of properties by current ones and checks the values. It
+// returns a warning for each property without effect.
+func (t Table) Normalize(given map[string]string) (settled map[string]string, warnings []string, err error) {
 	settled, by := make(map[string]string), make(map[string]string)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		now, value := PresentName(name), given[name]
+		now, value := CurrentName(name), given[name]
 		if other, twice := by[now]; twice && settled[now] != value {
-			return nil, nil, fmt.Errorf("properties %s=%s and %s=%s are one: %s", other, settled[now], name, value, now)
+			return nil, nil, fmt.Errorf("properties %s=%s and %s=%s are two names of one property: %s", other, settled[now], name, value, now)
 		}
 		settled[now], by[now] = value, name
 		warning, err := t.check(now, value)
@@ -60,7 +60,7 @@ func (t Table) Settle(given map[string]string) (settled map[string]string, warni
 	return settled, warnings, nil
 }
 
-// check gives what is wrong with a property, or odd.
+// check returns an error for a wrong property, or a warning for one without effect.
 func (t Table) check(name, value string) (warning string, err error) {
 	if p := t[name]; p != nil {
 		return "", p.check(value)
@@ -70,7 +70,7 @@ func (t Table) check(name, value string) (warning string, err error) {
 	case name == "":
 		return "", errors.New("a property has no name")
 	case strings.Contains(name, ":"):
-		return "", fmt.Errorf("property %q has a colon: JOB:NAME is for -D, where it names one job of a flow", name)
+		return "", fmt.Errorf("property %q has a colon: only -D takes JOB:NAME, for one job of a flow", name)
 	case found && rule.Allows(value):
 		return "", nil
 	case found && rule.Refused:
@@ -78,25 +78,25 @@ func (t Table) check(name, value string) (warning string, err error) {
 	case found:
 		return fmt.Sprintf("property %s has no effect: %s", name, rule.Reason), nil
 	case strings.HasPrefix(name, "quern."):
-		return "", fmt.Errorf("unknown property %s%s", name, t.like(name))
+		return "", fmt.Errorf("unknown property %s%s", name, t.suggestion(name))
 	case strings.HasPrefix(name, "mapreduce."), strings.HasPrefix(name, "mapred."):
-		return fmt.Sprintf("property %s is not known to Quern and has no effect%s", name, t.like(name)), nil
+		return fmt.Sprintf("property %s is not known to Quern and has no effect%s", name, t.suggestion(name)), nil
 	}
 	return "", nil
 }
 
-// like suggests known names that end as name does, or begin so.
-func (t Table) like(name string) string {
+// suggestion proposes a known property with the same last part of the name.
+func (t Table) suggestion(name string) string {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	for _, other := range slices.Sorted(maps.Keys(t)) {
 		if strings.HasSuffix(other, "."+last) {
-			return " (is " + other + " meant?)"
+			return " (did you mean " + other + "?)"
 		}
 	}
 	return ""
 }
 
-// Resolve puts together what a job's properties are; what is given later wins.
+// Resolve merges the properties of a job over the defaults; later maps win.
 func (t Table) Resolve(given ...map[string]string) map[string]string {
 	all := make(map[string]string)
 	for name, p := range t {

@@ -1,4 +1,4 @@
-// Command nomain uses package mapreduce without being a job.
+// Command nomain uses package mapreduce and is not a job.
 package main
 
 import (
