@@ -15,14 +15,14 @@ func (l *Live) fillSlots() {
 	l.assign.AssignMaps()
 	l.launchGathered()
 	l.assign.AssignReduces()
-	l.moveHomes()
+	l.moveReady()
 	if l.assign.MapsWait() {
 		l.assign.AssignMaps() // lost outputs are made again, see makeAgain
 	}
 }
 
 // move has a job's places in the lines looked at before slots are given away.
-func (l *Live) move(j *job) { l.assign.Move(&j.assign) }
+func (l *Live) updateLines(j *job) { l.assign.Move(&j.assign) }
 
 // toLaunch is how many tasks of a phase wait for a slot.
 func (l *Live) toLaunch(j *job, phase int) int { return l.assign.ToLaunch(phase, &j.assign) }
@@ -121,11 +121,11 @@ func (x assigning) LaunchReduce(job *assign.Job, at *assign.Tracker, gather bool
 	if !gather {
 		return false
 	}
-	p := j.toGatherAt(t)
+	p := j.nextToGather(t)
 	if p < 0 {
 		return false
 	}
-	x.l.gatherAt(j, p, t)
+	x.l.gatherInSlot(j, p, t)
 	return true
 }
 
@@ -134,7 +134,7 @@ func (x assigning) Runnable(job *assign.Job) bool {
 	return j.runnable() && !j.facts.Submission().Suspended()
 }
 
-func (x assigning) ToGather(j *assign.Job) int { return jobOf(j).toGather() }
+func (x assigning) ToGather(j *assign.Job) int { return jobOf(j).partitionsToGather() }
 
 func (x assigning) Pool(j *assign.Job) (string, wire.Priority) {
 	s := jobOf(j).facts.Submission()
@@ -150,7 +150,7 @@ func (x assigning) MayRetry(job *assign.Job, m int, t *assign.Tracker, strict bo
 func (x assigning) StopAvoiding(job *assign.Job, m int) bool {
 	j := jobOf(job)
 	tk := &j.maps[m].task
-	if x.l.mayGoElsewhere(j, tk) {
+	if x.l.hasAlternative(j, tk) {
 		return false
 	}
 	j.faults.StopAvoiding(tk.key())
@@ -170,10 +170,10 @@ func (x assigning) Releases(t *assign.Tracker, all []time.Duration) []time.Durat
 
 func (x assigning) Alarm(j *assign.Job, at time.Duration) { x.l.alarm(jobOf(j), at) }
 
-func (x assigning) Begun(phase int) { x.l.phases[phase].begun(x.l.now) }
+func (x assigning) Begun(phase int) { x.l.phases[phase].planNow(x.l.now) }
 
 func (x assigning) InLine(phase int) {
 	if p := &x.l.phases[phase]; p.due == never {
-		p.begun(x.l.now)
+		p.planNow(x.l.now)
 	}
 }

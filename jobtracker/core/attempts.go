@@ -87,12 +87,12 @@ func sortedAttempts(all iter.Seq[*attempt]) []*attempt {
 // launch starts the next attempt of a task. It gives up the job when the epoch
 // has no more numbers for the task: something ends its attempts for ever.
 func (l *Live) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
-	if tk.next >= wire.EpochAttempts {
+	if tk.launched >= wire.EpochAttempts {
 		l.stopJob(j, wire.Failed, j.idOf(tk).String()+" has used up its attempts without one that failed by its own fault")
 		return
 	}
-	id := wire.AttemptID{Task: j.idOf(tk), N: int(l.epoch)*wire.EpochAttempts + int(tk.next)}
-	tk.next++
+	id := wire.AttemptID{Task: j.idOf(tk), N: int(l.epoch)*wire.EpochAttempts + int(tk.launched)}
+	tk.launched++
 	l.start(j, tk, t, id)
 	m := &wire.Launch{
 		Epoch: l.epoch, Attempt: id, Staging: j.facts.Submission().Staging(), Index: j.facts.Index(),
@@ -121,7 +121,7 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 	} else {
 		p := phaseOf(id.Task.Kind)
 		if p == reducePhase && j.housing.homes[id.Task.N].tracker == t {
-			l.freeSlot(j, id.Task.N) // which this one takes
+			l.releaseSlot(j, id.Task.N) // which this one takes
 		}
 		l.assign.Occupy(&j.assign, &t.assign, p)
 		j.tally.launched[p]++
@@ -134,12 +134,12 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 
 // newAttempt takes the memory of one that has ended, so that those that run lie together.
 func (l *Live) newAttempt() *attempt {
-	last := len(l.todo.over) - 1
+	last := len(l.todo.reusable) - 1
 	if last < 0 {
 		return new(attempt)
 	}
-	a := l.todo.over[last]
-	l.todo.over = l.todo.over[:last]
+	a := l.todo.reusable[last]
+	l.todo.reusable = l.todo.reusable[:last]
 	return a
 }
 
@@ -151,16 +151,16 @@ func (l *Live) remove(j *job, t *tracker, a *attempt) {
 	j.attempts.remove(a)
 	j.measures.Over(t.number)
 	t.remove(a)
-	j.service.waitsGrant = slices.DeleteFunc(j.service.waitsGrant, func(x *attempt) bool { return x == a })
-	l.todo.justOver = append(l.todo.justOver, a)
+	j.service.awaitingGrant = slices.DeleteFunc(j.service.awaitingGrant, func(x *attempt) bool { return x == a })
+	l.todo.justEnded = append(l.todo.justEnded, a)
 	if kind := a.id.Task.Kind; !kind.Slotted() {
 		l.countService(t, -1)
 	} else {
 		p := phaseOf(kind)
 		l.assign.Vacate(&j.assign, &t.assign, p)
-		l.phases[p].completed(l.now)
+		l.phases[p].planSoon(l.now)
 		if p == mapPhase && l.phases[reducePhase].due == never && menu.NeedsOf(l.sharing.Policy).Early {
-			l.phases[reducePhase].completed(l.now) // reduces may count from now on
+			l.phases[reducePhase].planSoon(l.now) // reduces may count from now on
 		}
 	}
 	l.touch(j)
@@ -204,7 +204,7 @@ func (l *Live) report(t *tracker, r *wire.Report) {
 	}
 	a := j.attempt(r.Attempt)
 	switch {
-	case a == nil && !t.contact.inventoried && !t.contact.taking:
+	case a == nil && !t.contact.inventoried && !t.contact.readingInventory:
 		return // the inventory will tell, after the homes
 	case a != nil && a.tracker != t:
 		return
@@ -218,7 +218,7 @@ func (l *Live) report(t *tracker, r *wire.Report) {
 	}
 	if !r.State.Final() {
 		a.bytes, a.digest = r.Bytes, r.Digest
-		l.runs(a, r.State)
+		l.attemptRuns(a, r.State)
 		return
 	}
 	result := r.Result
@@ -230,7 +230,7 @@ func (l *Live) report(t *tracker, r *wire.Report) {
 
 // runs follows an attempt that has not ended. On a new stream what was sent on
 // the one before may have been lost, so it is said again.
-func (l *Live) runs(a *attempt, state wire.AttemptState) {
+func (l *Live) attemptRuns(a *attempt, state wire.AttemptState) {
 	again := !a.tracker.contact.inventoried
 	if a.killed {
 		if again {
@@ -241,7 +241,7 @@ func (l *Live) runs(a *attempt, state wire.AttemptState) {
 	}
 	if state == wire.AttemptReady && (a.state < state || again) {
 		a.state = state
-		l.ready(a)
+		l.attemptReady(a)
 	}
 }
 
@@ -278,19 +278,19 @@ func (l *Live) finished(j *job, t *tracker, a *attempt, state wire.AttemptState,
 			l.suspect(a, ran)
 		}
 	}
-	l.attemptOver(a)
+	l.attemptEnded(a)
 }
 
 // vanished ends an attempt that nobody will report on any more. It is no failure.
-func (l *Live) vanished(a *attempt) {
+func (l *Live) attemptLost(a *attempt) {
 	l.remove(a.job, a.tracker, a)
 	a.job.measures.WorkerEnded(a.tracker.number)
 	l.keepLost(a)
-	l.attemptOver(a)
+	l.attemptEnded(a)
 }
 
 // attemptOver lets the task have its next attempt, after a fence if this one might have committed.
-func (l *Live) attemptOver(a *attempt) {
+func (l *Live) attemptEnded(a *attempt) {
 	j, n := a.job, a.id.Task.N
 	if a.id.Task.Kind == j.facts.Kind() && j.facts.Holds(n, a.id.N) && !l.proposedCommit(j, n, a.id.N) {
 		l.fence(j, n)
@@ -324,16 +324,16 @@ func (l *Live) lateResult(t *tracker, j *job, r *wire.Report) {
 // succeeded acts on a result; it may come more than once.
 func (l *Live) succeeded(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
 	n := id.Task.N
-	l.redeem(j, tk, t)
+	l.blameTrackers(j, tk, t)
 	switch kind := id.Task.Kind; {
 	case kind.Slotted() && kind == j.facts.Kind():
 		l.taskCommitted(j, tk, id, r)
 	case kind == wire.Map:
 		l.mapSucceeded(j, t, n, id, r)
 	case kind == wire.Fence:
-		l.fenced(j, tk, r)
+		l.fenceSucceeded(j, tk, r)
 	default:
-		l.served(j, t, tk, id, r)
+		l.serviceSucceeded(j, t, tk, id, r)
 	}
 }
 

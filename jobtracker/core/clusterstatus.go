@@ -48,9 +48,9 @@ func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 	if c.live == nil {
 		return s
 	}
-	s.Scheduling, s.NoPlan, s.Pools = c.live.sharing.Asked, c.live.noPlan(), c.live.poolStatus()
+	s.Scheduling, s.NoPlan, s.Pools = c.live.sharing.Asked, c.live.noPlanReason(), c.live.poolStatus()
 	s.InPools, s.PoolNotes = c.live.poolsInUse(), slices.Clone(pools.Warnings)
-	s.Drains = c.live.drains()
+	s.Drains = c.live.drainStatuses()
 	for _, t := range c.live.fleet.trackers {
 		s.Trackers = append(s.Trackers, c.live.trackerStatus(t, max(now, c.now)))
 	}
@@ -64,7 +64,7 @@ func (l *Live) trackerStatus(t *tracker, now time.Duration) wire.TrackerStatus {
 		Tracker: t.Name, Host: t.Host, Addr: t.Addr, Incarnation: t.Incarnation,
 		MapSlots: t.slots[mapPhase], ReduceSlots: t.slots[reducePhase],
 		Maps: t.slots[mapPhase] - t.assign.Free(mapPhase), Reduces: t.slots[reducePhase] - t.assign.Free(reducePhase),
-		Connected: t.usable(), Silent: (now - t.contact.heard).Milliseconds(),
+		Connected: t.usable(), Silent: (now - t.contact.lastHeard).Milliseconds(),
 		Excluded: t.Excluded, Trouble: t.contact.trouble, Rack: t.rack,
 	}
 	if conflict := l.fleet.topo.Conflict(t.Host, t.Tracker.Rack); conflict != "" {

@@ -17,25 +17,25 @@ type tally struct {
 }
 
 // ready takes note of an attempt that asks for the grant, or repeats the grant it has.
-func (l *Live) ready(a *attempt) {
+func (l *Live) attemptReady(a *attempt) {
 	j := a.job
 	n := a.id.Task.N
 	switch {
 	case a.id.Task.Kind != j.facts.Kind() || a.killed:
 	case j.facts.Holds(n, a.id.N):
 		l.send(a.tracker, &wire.Grant{Epoch: l.epoch, Attempt: a.id})
-	case !slices.Contains(j.service.waitsGrant, a):
-		j.service.waitsGrant = append(j.service.waitsGrant, a)
+	case !slices.Contains(j.service.awaitingGrant, a):
+		j.service.awaitingGrant = append(j.service.awaitingGrant, a)
 		l.touch(j)
 	}
 }
 
 // grantReady proposes the grants that nothing stands against.
 func (l *Live) grantReady(j *job) {
-	if len(j.service.waitsGrant) == 0 || j.facts.Reduces() > 0 && !l.digestsReady(j) {
+	if len(j.service.awaitingGrant) == 0 || j.facts.Reduces() > 0 && !l.digestsReady(j) {
 		return
 	}
-	j.service.waitsGrant = slices.DeleteFunc(j.service.waitsGrant, func(a *attempt) bool {
+	j.service.awaitingGrant = slices.DeleteFunc(j.service.awaitingGrant, func(a *attempt) bool {
 		n := a.id.Task.N
 		if j.attempt(a.id) != a || a.killed || j.facts.Committed(n) {
 			return true
@@ -98,7 +98,7 @@ func (l *Live) granted(j *job, x *facts.Granted, fitted bool) {
 	tk := j.committer(x.Task)
 	switch a := tk.numbered(x.Attempt); {
 	case a != nil:
-		l.ready(a)
+		l.attemptReady(a)
 	case fitted:
 		l.fence(j, x.Task)
 	}
@@ -148,9 +148,9 @@ func (l *Live) committed(j *job, x *facts.Committed) {
 		}
 	}
 	if j.facts.Kind() == wire.Reduce {
-		l.leaveCommitted(j, x.Task)
+		l.clearCommitted(j, x.Task)
 	}
 	l.updateTask(j, x.Task)
-	l.phases[phaseOf(j.facts.Kind())].completed(l.now)
+	l.phases[phaseOf(j.facts.Kind())].planSoon(l.now)
 	l.touch(j)
 }

@@ -160,14 +160,14 @@ type Core struct {
 	facts *facts.Facts
 	live  *Live // nil: not in office
 
-	wall    int64   // Unix milliseconds when now was 0, by this term's election
-	term    uint64  // for which this job tracker is elected, 0: it is not
-	waiting []Event // that came between the election and taking office
-	pending proposals
-	now     time.Duration
-	read    time.Duration // all that trackers have sent and that was read by then has been handed in
-	out     []Command
-	halted  bool
+	wall      int64   // Unix milliseconds when now was 0, by this term's election
+	term      uint64  // for which this job tracker is elected, 0: it is not
+	waiting   []Event // that came between the election and taking office
+	pending   proposals
+	now       time.Duration
+	readUntil time.Duration // all that trackers have sent and that was read by then has been handed in
+	out       []Command
+	halted    bool
 }
 
 // New makes a Core with empty Facts.
@@ -226,7 +226,7 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 
 // readBy notes when an event was read, or made behind all that was read by then.
 func (c *Core) readBy(at time.Duration) {
-	c.read = max(c.read, min(cmp.Or(at, c.now), c.now))
+	c.readUntil = max(c.readUntil, min(cmp.Or(at, c.now), c.now))
 }
 
 func (c *Core) emit(cmd Command) {
@@ -250,7 +250,7 @@ func (c *Core) take(ev Event) {
 		c.deposed()
 		c.halt(fmt.Errorf("the log has failed: %w", ev.Err))
 	case Undecided:
-		c.pending.again(c, ev.Key)
+		c.pending.repropose(c, ev.Key)
 	case Refused:
 		c.refused(ev)
 	case Tick:
@@ -268,12 +268,12 @@ func (c *Core) forLeader(ev Event) {
 	case c.term != 0:
 		c.waiting = append(c.waiting, ev)
 	default:
-		c.turnAway(ev)
+		c.refuseEvent(ev)
 	}
 }
 
 // turnAway answers an event that only a leader could handle.
-func (c *Core) turnAway(ev Event) {
+func (c *Core) refuseEvent(ev Event) {
 	switch ev := ev.(type) {
 	case request:
 		c.emit(Reply{Token: ev.token(), Err: c.notLeader()})
@@ -308,7 +308,7 @@ func (c *Core) entry(e Entry) {
 		c.live.now = c.now
 		c.live.applied(x, fitted)
 	case c.term != 0 && c.facts.Epoch() == c.term:
-		c.takeOffice()
+		c.startTerm()
 	}
 }
 
@@ -354,7 +354,7 @@ func (c *Core) elected(e Elected) {
 
 // takeOffice begins to lead once the log holds our first entry of the term and
 // the cluster is bootstrapped. What has come in meanwhile is handled then.
-func (c *Core) takeOffice() {
+func (c *Core) startTerm() {
 	election := c.waiting[0].(Elected)
 	if c.facts.Boot().Start == 0 {
 		c.pending.propose(c, &facts.Bootstrapped{
@@ -380,7 +380,7 @@ func (c *Core) deposed() {
 		m, ok := ev.(FromTracker)
 		switch {
 		case !ok:
-			c.turnAway(ev)
+			c.refuseEvent(ev)
 		case !closed[m.Stream]:
 			closed[m.Stream] = true
 			c.emit(CloseStream{Stream: m.Stream})
@@ -404,7 +404,7 @@ func (p proposals) propose(c *Core, x facts.Fact) {
 }
 
 // again proposes once more what may have been lost.
-func (p proposals) again(c *Core, key string) {
+func (p proposals) repropose(c *Core, key string) {
 	if data := p[key]; data != nil {
 		c.emit(Propose{Key: key, Data: data})
 	}

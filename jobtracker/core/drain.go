@@ -28,14 +28,14 @@ var ErrUnknownTracker = errors.New("unknown task tracker")
 
 // drainProgress is how far a tracker is that drains.
 type drainProgress struct {
-	n       int           // number of the Drain that is in force; 0: it does not drain
-	since   time.Duration // when it began to run nothing, if it is resting
-	resting bool          // it drains and runs nothing
-	remade  bool          // see remake
+	n           int           // number of the Drain that is in force; 0: it does not drain
+	idleSince   time.Duration // when it began to run nothing, if it is resting
+	idle        bool          // it drains and runs nothing
+	recomputing bool          // see remake
 }
 
 // shut says whether a tracker is given no work: it is excluded, or drains.
-func (t *tracker) shut() bool { return t.health.Excluded() || t.drain.n != 0 }
+func (t *tracker) outOfService() bool { return t.health.Excluded() || t.drain.n != 0 }
 
 // drainTracker has a tracker drain, or drain no more.
 func (l *Live) drainTracker(r Drain) {
@@ -43,14 +43,14 @@ func (l *Live) drainTracker(r Drain) {
 		l.reply(r, fmt.Errorf("%w %q", ErrUnknownTracker, r.Tracker))
 		return
 	}
-	l.askInTurn("drain", r)
+	l.proposeInOrder("drain", r)
 }
 
 func (l *Live) drainApplied(x *facts.Drain, fitted bool) {
 	if t := l.fleet.trackers[x.Tracker]; fitted && t != nil {
 		l.drainChanged(t)
 	}
-	l.appliedInTurn("drain", x, fitted)
+	l.appliedInOrder("drain", x, fitted)
 }
 
 // drainChanged brings a tracker into line with the Drain of its name that is in force.
@@ -60,16 +60,16 @@ func (l *Live) drainChanged(t *tracker) {
 	if t.drain.n = d.N; t.drain.n == was {
 		return
 	}
-	t.drain.resting, t.drain.remade = false, false
+	t.drain.idle, t.drain.recomputing = false, false
 	l.fleet.draining.Set(t.assign.Index(), t.drain.n != 0)
 	if t.drain.n == 0 {
-		l.keepOutputs(t)
+		l.cancelRecompute(t)
 	}
 	l.refresh(t)
 	for p := range l.phases {
-		l.phases[p].completed(l.now)
+		l.phases[p].planSoon(l.now)
 	}
-	l.needTracker()
+	l.keepOneTracker()
 	l.touchAll()
 }
 
@@ -89,41 +89,41 @@ func (l *Live) checkDrain(t *tracker) {
 	case d.Process != 0 && d.Process != t.Process:
 		return // started again since
 	case len(t.attempts) > 0:
-		t.drain.resting, t.drain.remade = false, false
+		t.drain.idle, t.drain.recomputing = false, false
 		return
 	}
-	step := l.c.cfg.DrainServes / restSteps
-	if !t.drain.resting {
-		t.drain.resting, t.drain.since = true, l.now-time.Duration(d.Rested)*step
+	step := l.c.cfg.DrainServes / idleSteps
+	if !t.drain.idle {
+		t.drain.idle, t.drain.idleSince = true, l.now-time.Duration(d.Rested)*step
 	}
-	serves, lasts := t.drain.since+l.c.cfg.DrainServes, t.drain.since+l.c.cfg.DrainLasts
+	serves, lasts := t.drain.idleSince+l.c.cfg.DrainServes, t.drain.idleSince+l.c.cfg.DrainLasts
 	if l.now >= lasts {
-		l.giveUpRest(t)
+		l.takeBackRest(t)
 	}
 	switch {
-	case !l.needed(t):
+	case !l.hasNeeded(t):
 		return
 	case l.now >= serves:
-		l.remake(t)
+		l.recomputeOutputs(t)
 	}
-	steps := int((l.now - t.drain.since) / step)
+	steps := int((l.now - t.drain.idleSince) / step)
 	if steps > d.Rested {
 		l.propose(&facts.Rested{N: d.N, Tracker: t.Name, Steps: steps})
 	}
-	l.due.drains = min(l.due.drains, t.drain.since+time.Duration(steps+1)*step, lasts)
+	l.due.drains = min(l.due.drains, t.drain.idleSince+time.Duration(steps+1)*step, lasts)
 }
 
 // restSteps is how many steps Config.DrainServes has.
-const restSteps = 2
+const idleSteps = 2
 
 // sendAway has the log say which trackers are drained, and sends those away of which it
 // does. Partitions that have moved in this Step, or since the log was told, may need
 // something of them again.
-func (l *Live) sendAway() {
+func (l *Live) dismissDrained() {
 	for i := range l.fleet.draining.All() {
 		t := l.fleet.byIndex[i]
 		switch {
-		case !t.drain.resting || !t.usable() || len(l.recovery.awaiting) > 0 || l.needed(t):
+		case !t.drain.idle || !t.usable() || len(l.recovery.awaiting) > 0 || l.hasNeeded(t):
 		case l.drained(t):
 			l.dismiss(t)
 		default:
@@ -139,41 +139,43 @@ func (l *Live) drained(t *tracker) bool {
 }
 
 // needed says whether a tracker that runs nothing has something that is needed.
-func (l *Live) needed(t *tracker) bool { return len(t.hosting.homes) > 0 || l.serves(t) }
+func (l *Live) hasNeeded(t *tracker) bool { return len(t.hosting.homes) > 0 || l.servesNeeded(t) }
 
 // dismiss lets a tracker go that is drained. What it had is nobody's any more, so that
 // it need not be waited for as for one that is lost.
 func (l *Live) dismiss(t *tracker) {
 	l.send(t, &wire.Drained{Epoch: l.epoch})
-	t.contact.losing = true
+	t.contact.lossProposed = true
 	l.refresh(t)
 	l.propose(&facts.TrackerLost{Tracker: t.Name, Incarnation: t.Incarnation})
 }
 
 // serves says whether a tracker has map outputs that somebody has yet to gather.
-func (l *Live) serves(t *tracker) bool {
+func (l *Live) servesNeeded(t *tracker) bool {
 	return slices.ContainsFunc(t.outputs, func(o outputAt) bool {
-		return l.stillOn(t, o) && l.jobs[int(o.job)].gathers()
+		return l.stillOn(t, o) && l.jobs[int(o.job)].needsOutputs()
 	})
 }
 
 // gathers says whether some of a job's partitions are not gathered yet.
-func (j *job) gathers() bool { return (j.housing.open > 0 || j.outputs.remaking) && j.facts.Running() }
+func (j *job) needsOutputs() bool {
+	return (j.housing.open > 0 || j.outputs.recomputing) && j.facts.Running()
+}
 
 // remake has those maps run again on other trackers whose outputs a tracker would have
 // to serve for long. It serves them until then.
-func (l *Live) remake(t *tracker) {
-	if t.drain.remade {
+func (l *Live) recomputeOutputs(t *tracker) {
+	if t.drain.recomputing {
 		return
 	}
-	t.drain.remade = true
+	t.drain.recomputing = true
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {
-		if !j.gathers() {
+		if !j.needsOutputs() {
 			continue
 		}
 		for _, m := range outputs[j.facts.N()] {
-			j.maps[m].leaving = true
+			j.maps[m].recompute = true
 			l.updateMap(j, m)
 		}
 		l.touch(j)
@@ -181,14 +183,14 @@ func (l *Live) remake(t *tracker) {
 }
 
 // keepOutputs ends that.
-func (l *Live) keepOutputs(t *tracker) {
+func (l *Live) cancelRecompute(t *tracker) {
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {
 		for _, m := range outputs[j.facts.N()] {
-			if !j.maps[m].leaving {
+			if !j.maps[m].recompute {
 				continue
 			}
-			j.maps[m].leaving = false
+			j.maps[m].recompute = false
 			for a := range j.maps[m].all() {
 				l.kill(a, "the output of the map stays where it is")
 			}
@@ -198,24 +200,24 @@ func (l *Live) keepOutputs(t *tracker) {
 }
 
 // giveUpRest takes back what a tracker still has, as if it were lost.
-func (l *Live) giveUpRest(t *tracker) {
+func (l *Live) takeBackRest(t *tracker) {
 	outputs := l.outputsOn(t)
 	t.outputs = nil
 	for _, j := range l.order {
-		l.homesGone(j, t)
-		l.outputsGone(j, outputs[j.facts.N()])
+		l.rehomeAll(j, t)
+		l.dropOutputs(j, outputs[j.facts.N()])
 	}
 }
 
 // drains tells of all trackers that are to drain, by name.
-func (l *Live) drains() []wire.DrainStatus {
+func (l *Live) drainStatuses() []wire.DrainStatus {
 	var all []wire.DrainStatus
 	for _, name := range l.facts.AllDraining() {
 		d, _ := l.facts.Draining(name)
 		t := l.fleet.trackers[name]
-		s := wire.DrainStatus{Tracker: name, Drained: d.Process != 0, Here: t != nil && !t.contact.losing}
+		s := wire.DrainStatus{Tracker: name, Drained: d.Process != 0, Here: t != nil && !t.contact.lossProposed}
 		if t != nil && !s.Drained {
-			s.Needs = l.keepsFromGoing(t)
+			s.Needs = l.neededText(t)
 		}
 		all = append(all, s)
 	}
@@ -223,7 +225,7 @@ func (l *Live) drains() []wire.DrainStatus {
 }
 
 // keepsFromGoing says what a tracker that drains still has that is needed.
-func (l *Live) keepsFromGoing(t *tracker) string {
+func (l *Live) neededText(t *tracker) string {
 	var parts []string
 	if n := len(t.attempts); n > 0 {
 		parts = append(parts, count(n, "attempt"))
@@ -237,7 +239,7 @@ func (l *Live) keepsFromGoing(t *tracker) string {
 	}
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {
-		if n := len(outputs[j.facts.N()]); n > 0 && j.gathers() {
+		if n := len(outputs[j.facts.N()]); n > 0 && j.needsOutputs() {
 			parts = append(parts, count(n, "map output")+" of "+j.id.String())
 		}
 	}
@@ -257,7 +259,7 @@ func (l *Live) drainingNames(which func(*tracker) bool) string {
 }
 
 // allDrain says whether nobody can be given anything since all who could drain.
-func (l *Live) allDrain() bool {
+func (l *Live) allDraining() bool {
 	return l.fleet.draining.Len() > 0 && !slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
 		return t != nil && t.usable() && t.drain.n == 0
 	})

@@ -20,11 +20,11 @@ func (l *Live) suspect(a *attempt, took time.Duration) {
 		return
 	}
 	jobs := c.Jobs(func(n int) bool { return l.jobs[n] != nil })
-	if !c.Open(l.others(t)) {
+	if !c.Open(l.otherTrackers(t)) {
 		return
 	}
 	for n := range jobs {
-		l.elsewhere(c, l.jobs[n], phase)
+		l.addEvidence(c, l.jobs[n], phase)
 	}
 	if why, does := c.StandsOut(); does {
 		l.exclude(t, why)
@@ -32,39 +32,39 @@ func (l *Live) suspect(a *attempt, took time.Duration) {
 }
 
 // elsewhere adds a job's attempts to a case.
-func (l *Live) elsewhere(c *health.Case, j *job, phase int) {
+func (l *Live) addEvidence(c *health.Case, j *job, phase int) {
 	for p := range j.ended.Latest() {
 		if p.Began+p.Took < c.Since() {
 			break
 		}
-		if t := l.fleet.trackers[l.fleet.named[p.Tracker].Name]; t != nil && p.Kind == kindOf(phase) {
+		if t := l.fleet.trackers[l.fleet.byNumber[p.Tracker].Name]; t != nil && p.Kind == kindOf(phase) {
 			c.Ended(&t.health, p.Began, p.State)
 		}
 	}
-	for a := range j.running(phase) {
+	for a := range j.runningAttempts(phase) {
 		c.Runs(&a.tracker.health, a.began, l.wall())
 	}
 }
 
 // redeem has a task's failures count against the trackers on which it failed, now
 // that it has succeeded on t.
-func (l *Live) redeem(j *job, tk *task, t *tracker) {
+func (l *Live) blameTrackers(j *job, tk *task, t *tracker) {
 	for _, f := range j.faults.Redeem(tk.key()) {
 		bad := l.fleet.trackers[f.Tracker]
 		if bad == nil || bad == t || !bad.health.Blame(f.Launched, l.now) {
 			continue
 		}
-		if why, worse := bad.health.MuchWorse(l.others(bad), j.idOf(tk), l.now); worse {
+		if why, worse := bad.health.MuchWorse(l.otherTrackers(bad), j.idOf(tk), l.now); worse {
 			l.exclude(bad, why)
 		}
 	}
 }
 
 // others is what a tracker is compared with.
-func (l *Live) others(t *tracker) (others health.Others) {
+func (l *Live) otherTrackers(t *tracker) (others health.Others) {
 	for _, o := range l.fleet.byIndex {
 		if o != nil && o != t {
-			out := o.shut() || l.c.pending.has(l.exclusion(o, ""))
+			out := o.outOfService() || l.c.pending.has(l.exclusion(o, ""))
 			others.Add(&o.health, out, o.usable() && o.slots != [2]int{}, l.now)
 		}
 	}
@@ -73,7 +73,7 @@ func (l *Live) others(t *tracker) (others health.Others) {
 
 // exclude proposes to exclude a tracker that is not about to be lost.
 func (l *Live) exclude(t *tracker, reason string) {
-	if !t.contact.losing {
+	if !t.contact.lossProposed {
 		l.propose(l.exclusion(t, reason))
 	}
 }
@@ -99,18 +99,18 @@ func (l *Live) excluded(name string, incarnation uint64, fitted bool) {
 	readmit := t.health.Switched(t.Excluded != "", l.now)
 	l.refresh(t)
 	for p := range l.phases {
-		l.phases[p].completed(l.now)
+		l.phases[p].planSoon(l.now)
 	}
 	l.due.readmits = l.now
 	if readmit {
 		l.readmit(t)
 	}
-	l.needTracker()
+	l.keepOneTracker()
 	l.touchAll()
 }
 
 // leftDisks pardons a tracker that has left a disk alone since it last said how often it has.
-func (l *Live) leftDisks(t *tracker, times int) {
+func (l *Live) diskDropped(t *tracker, times int) {
 	if t.health.LeftDisks(times, l.now) && t.health.Pardon(l.c.pending.has(l.exclusion(t, "")), l.now) {
 		l.readmit(t)
 	}
@@ -140,9 +140,9 @@ func (l *Live) readmit(t *tracker) {
 }
 
 // needTracker readmits all trackers when no other is left.
-func (l *Live) needTracker() {
+func (l *Live) keepOneTracker() {
 	if slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
-		return t != nil && !t.contact.losing && !t.shut() && t.slots != [2]int{}
+		return t != nil && !t.contact.lossProposed && !t.outOfService() && t.slots != [2]int{}
 	}) {
 		return
 	}

@@ -23,7 +23,7 @@ func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok
 	x = explain(c.facts, f)
 	if l := c.live; l != nil && l.jobs[f.N()] != nil {
 		now = max(now, c.now)
-		l.explain(&x, now, f.N(), l.lately(now, 0))
+		l.explain(&x, now, f.N(), l.recentForecast(now, 0))
 		for i := range x.Phases {
 			x.Phases[i].Speeds = l.speeds(l.jobs[f.N()], i)
 		}
@@ -38,7 +38,7 @@ func (c *Core) Explanations(now time.Duration) []wire.Explanation {
 		return nil
 	}
 	now = max(now, c.now)
-	all := l.lately(now, 0)
+	all := l.recentForecast(now, 0)
 	list := make([]wire.Explanation, 0, len(l.order))
 	for _, j := range l.order {
 		x := explain(c.facts, j.facts)
@@ -74,14 +74,14 @@ func (l *Live) explain(x *wire.Explanation, now time.Duration, number int, all f
 		}
 	}
 	x.Shuffle = l.explainShuffle(j)
-	x.Holds = append(l.needs(j, all), l.holds(j)...)
-	if waits := l.waits(j, now); waits != "" && len(x.Holds) == 0 {
+	x.Holds = append(l.flowHolds(j, all), l.holds(j)...)
+	if waits := l.waitReason(j, now); waits != "" && len(x.Holds) == 0 {
 		x.Holds = append(x.Holds, wire.Hold{What: "it waits " + waits})
 	}
 }
 
 // needs lists the jobs of its flow that a job waits for.
-func (l *Live) needs(j *job, all forecast.Forecast) (list []wire.Hold) {
+func (l *Live) flowHolds(j *job, all forecast.Forecast) (list []wire.Hold) {
 	if l.facts.State(j.facts) != wire.Waiting {
 		return nil
 	}
@@ -100,19 +100,19 @@ func (l *Live) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExpla
 	p := &l.phases[i]
 	given, named := l.assign.Given(p.index, &j.assign)
 	x := wire.PhaseExplanation{
-		Phase: p.kind, Tasks: j.total(i), Done: j.total(i) - j.left(i), Running: j.assign.InSlots(i), Waiting: l.toLaunch(j, i),
+		Phase: p.kind, Tasks: j.totalTasks(i), Done: j.totalTasks(i) - j.tasksLeft(i), Running: j.assign.InSlots(i), Waiting: l.toLaunch(j, i),
 		Target: given.Slots, TaskSeconds: o.Tasks[i].Time.Seconds(), Left: o.Work[i], Source: o.Tasks[i].Source,
 	}
 	if named {
 		x.Place, x.Of = given.Rank+1, len(p.plan.Targets)
 	}
-	if k, ok := slices.BinarySearchFunc(p.seen, j.id, func(s scheduler.Job, id wire.JobID) int { return s.ID.Compare(id) }); ok {
-		x.Min, x.Max = p.seen[k].Min, p.seen[k].Max
-		if in := p.seen[k].Pool; in > 0 {
-			x.PoolMin, x.Max = p.bounds[in-1].Min, min(x.Max, p.bounds[in-1].Max)
+	if k, ok := slices.BinarySearchFunc(p.snapshotJobs, j.id, func(s scheduler.Job, id wire.JobID) int { return s.ID.Compare(id) }); ok {
+		x.Min, x.Max = p.snapshotJobs[k].Min, p.snapshotJobs[k].Max
+		if in := p.snapshotJobs[k].Pool; in > 0 {
+			x.PoolMin, x.Max = p.snapshotPools[in-1].Min, min(x.Max, p.snapshotPools[in-1].Max)
 		}
 	}
-	for a := range j.running(i) {
+	for a := range j.runningAttempts(i) {
 		if l.adopted(a) {
 			x.Adopted++
 		}
@@ -121,7 +121,7 @@ func (l *Live) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExpla
 		x.Wait = l.assign.Limit(&j.assign)
 	}
 	switch {
-	case j.left(i) == 0 && j.facts.Maps() >= 0:
+	case j.tasksLeft(i) == 0 && j.facts.Maps() >= 0:
 	case i == reducePhase && o.End != never:
 		x.End = l.wallOf(o.End - l.overheads.Close)
 	case i == mapPhase:

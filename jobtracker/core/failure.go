@@ -18,7 +18,7 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 		return false
 	}
 	this := faults.NewFailure(t.Name, id, r)
-	if !l.doomed(j) {
+	if !l.flowStopping(j) {
 		j.faults.Trouble(this.Short())
 	}
 	if id.Task.Kind == wire.Reduce && len(r.Lost) > 0 && j.faults.Excuse(tk.key(), id.N) {
@@ -29,25 +29,25 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 	j.faults.Fail(tk.key(), this, launched)
 	why, spent := j.faults.Spent(tk.key(), id.Task, j.spec.Tasks(tk.kind).Attempts)
 	switch {
-	case !j.needs(tk):
+	case !j.needsTask(tk):
 	case r.Fatal:
 		l.giveUp(j, tk, this.String())
 	case spent:
 		l.giveUp(j, tk, why)
 	case !tk.kind.Slotted():
-		tk.wait(l, j)
+		tk.delayRetry(l, j)
 	default:
-		l.holdBack(j, tk)
+		l.delayTask(j, tk)
 	}
 	return !r.Fatal
 }
 
 // doomed says whether another job of its flow takes a job with it, or is about to: what
 // fails of it then is told of that one, often for the same cause.
-func (l *Live) doomed(j *job) bool {
+func (l *Live) flowStopping(j *job) bool {
 	for other := range l.facts.Flow(j.facts.Submission()) {
 		live := l.jobs[other.N()]
-		if other != j.facts && (other.Stopping() || live != nil && live.finish.stopping) {
+		if other != j.facts && (other.Stopping() || live != nil && live.finish.stopProposed) {
 			return true
 		}
 	}
@@ -65,18 +65,18 @@ func (l *Live) giveUp(j *job, tk *task, text string) {
 
 // needs says whether the job cannot succeed without a task: one without a map that runs
 // again for a partition that has been gathered meanwhile.
-func (j *job) needs(tk *task) bool {
-	return tk.kind != wire.Map || j.facts.Reduces() == 0 || j.facts.Running() && j.awaits(&j.maps[tk.n])
+func (j *job) needsTask(tk *task) bool {
+	return tk.kind != wire.Map || j.facts.Reduces() == 0 || j.facts.Running() && j.needsOutput(&j.maps[tk.n])
 }
 
 // stopJob has the job stopped with a reason that names it. One that is about to end as it
 // should is not: its history may say so already.
 func (l *Live) stopJob(j *job, outcome wire.State, reason string) {
-	if j.finish.stopping || j.finish.closing != nil {
+	if j.finish.stopProposed || j.finish.endFact != nil {
 		return
 	}
-	j.finish.stopping = true
-	l.move(j)
+	j.finish.stopProposed = true
+	l.updateLines(j)
 	text := fmt.Sprintf("%v (%s) %v: %s", j.id, j.facts.Name(), outcome, reason)
 	l.propose(&facts.Stopped{Job: j.facts.N(), Outcome: outcome, Reason: wire.Bounded(text, faults.MaxReason)})
 }

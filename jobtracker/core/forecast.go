@@ -19,7 +19,7 @@ type predicted struct {
 }
 
 // lately is the forecast as of now, or as it was less than a gap ago.
-func (l *Live) lately(now, gap time.Duration) forecast.Forecast {
+func (l *Live) recentForecast(now, gap time.Duration) forecast.Forecast {
 	if l.predicted.jobs == nil || now-l.predicted.at >= gap {
 		l.predicted = predicted{now, l.forecast(now)}
 	}
@@ -32,11 +32,11 @@ func (l *Live) forecast(now time.Duration) forecast.Forecast {
 		Now: now, Slots: l.fleet.slots, Usual: [2]forecast.Task{l.usualTask(mapPhase), l.usualTask(reducePhase)},
 		Bandwidth: l.bandwidth(), Overheads: l.overheads,
 	}
-	maps, reduces := l.lookAt(mapPhase, now), l.lookAt(reducePhase, now)
+	maps, reduces := l.runningIn(mapPhase, now), l.runningIn(reducePhase, now)
 	jobs := make([]forecast.Job, len(l.order))
 	for i, j := range l.order {
 		jobs[i] = l.describe(j)
-		jobs[i].Phases = [2]forecast.Phase{maps.of(j), reduces.of(j)}
+		jobs[i].Phases = [2]forecast.Phase{maps.describe(j), reduces.describe(j)}
 	}
 	portions := l.phases[mapPhase].plan.Portions
 	turns := make(map[int]int, len(portions))
@@ -54,8 +54,8 @@ func (l *Live) describe(j *job) forecast.Job {
 	f := j.facts
 	x := forecast.Job{
 		N: f.N(), Workers: j.measures.Workers,
-		Goes:    f.Maps() >= 0 && !f.Stopping() && !j.held && !f.Submission().Suspended(),
-		Closing: f.Committing(), ClosingSince: j.service.committing,
+		Goes:    f.Maps() >= 0 && !f.Stopping() && !j.recovering && !f.Submission().Suspended(),
+		Closing: f.Committing(), ClosingSince: j.service.commitSince,
 		Shuffle: forecast.Transfer{Homes: j.housing.hosts.Len()},
 		Coming:  l.coming(j),
 	}
@@ -121,35 +121,35 @@ func (l *Live) usualTask(phase int) forecast.Task {
 
 // closeLook is up to how many tasks of a phase that run are looked at one by one;
 // beyond they are taken together. It bounds a Step.
-const closeLook = 4096
+const maxOneByOne = 4096
 
 // look is how the running tasks of a phase are looked at for one forecast or snapshot.
-type look struct {
-	phase int
-	wall  int64         // now in Unix milliseconds
-	warm  time.Duration // what starting a process costs
-	close bool
-	ages  []time.Duration // of the jobs so far
+type runningTasks struct {
+	phase    int
+	wall     int64         // now in Unix milliseconds
+	warmUp   time.Duration // what starting a process costs
+	oneByOne bool
+	ages     []time.Duration // of the jobs so far
 }
 
-func (l *Live) lookAt(phase int, now time.Duration) look {
+func (l *Live) runningIn(phase int, now time.Duration) runningTasks {
 	running := 0
 	for _, j := range l.order {
 		running += j.assign.InSlots(phase)
 	}
-	v := look{phase: phase, wall: l.c.wall + now.Milliseconds(), warm: l.overheads.WarmUp, close: running <= closeLook}
-	if v.close {
+	v := runningTasks{phase: phase, wall: l.c.wall + now.Milliseconds(), warmUp: l.overheads.WarmUp, oneByOne: running <= maxOneByOne}
+	if v.oneByOne {
 		v.ages = make([]time.Duration, 0, running)
 	}
 	return v
 }
 
 // of is what is known of a job's phase.
-func (v *look) of(j *job) forecast.Phase {
-	p := forecast.Phase{Known: j.times(v.phase), Left: j.left(v.phase), Running: j.working(v.phase)}
-	if v.close {
+func (v *runningTasks) describe(j *job) forecast.Phase {
+	p := forecast.Phase{Known: j.times(v.phase), Left: j.tasksLeft(v.phase), Running: j.workingTasks(v.phase)}
+	if v.oneByOne {
 		first := len(v.ages)
-		for a := range j.running(v.phase) {
+		for a := range j.runningAttempts(v.phase) {
 			v.ages = append(v.ages, v.age(a))
 		}
 		p.Ages = v.ages[first:len(v.ages):len(v.ages)]
@@ -158,16 +158,16 @@ func (v *look) of(j *job) forecast.Phase {
 }
 
 // age is for how long an attempt has run, but for starting its process.
-func (v *look) age(a *attempt) time.Duration {
+func (v *runningTasks) age(a *attempt) time.Duration {
 	age := time.Duration(v.wall-a.began) * time.Millisecond
 	if a.cold {
-		age -= v.warm
+		age -= v.warmUp
 	}
 	return age
 }
 
 // running is the tasks of a phase that run now, in no order.
-func (j *job) running(phase int) func(yield func(*attempt) bool) {
+func (j *job) runningAttempts(phase int) func(yield func(*attempt) bool) {
 	return func(yield func(*attempt) bool) {
 		for a := range j.attempts.all() {
 			if a.id.Task.Kind.Slotted() && phaseOf(a.id.Task.Kind) == phase && !yield(a) {
@@ -179,15 +179,15 @@ func (j *job) running(phase int) func(yield func(*attempt) bool) {
 
 // working is how many they are. Partitions that are gathered in slots have all their work
 // yet to do.
-func (j *job) working(phase int) int {
+func (j *job) workingTasks(phase int) int {
 	if phase == reducePhase {
-		return j.assign.InSlots(phase) - j.housing.gathering
+		return j.assign.InSlots(phase) - j.housing.reservedSlots
 	}
 	return j.assign.InSlots(phase)
 }
 
 // total is how many tasks a phase has, as far as is known.
-func (j *job) total(phase int) int {
+func (j *job) totalTasks(phase int) int {
 	if phase == reducePhase {
 		return j.facts.Reduces()
 	}
@@ -195,16 +195,16 @@ func (j *job) total(phase int) int {
 }
 
 // left is how many of them are to be done, runnable or not.
-func (j *job) left(phase int) int {
+func (j *job) tasksLeft(phase int) int {
 	switch {
 	case j.facts.Kind() == kindOf(phase):
-		return j.total(phase) - j.facts.CommittedTasks()
+		return j.totalTasks(phase) - j.facts.CommittedTasks()
 	case phase == reducePhase:
 		return 0 // it has none
-	case j.outputs.known == len(j.maps) && j.housing.open == 0 && !j.outputs.remaking:
+	case j.outputs.known == len(j.maps) && j.housing.open == 0 && !j.outputs.recomputing:
 		return 0 // outputs lost since are not needed
 	}
-	return j.total(phase) - j.outputs.chosen
+	return j.totalTasks(phase) - j.outputs.chosen
 }
 
 func kindOf(phase int) wire.Kind {
@@ -232,7 +232,7 @@ func (l *Live) measure(j *job, tk *task, t *tracker, took time.Duration, reads w
 // sums is the tasks of a phase by the names of their trackers.
 func (l *Live) sums(j *job, phase int) history.Sums {
 	all := history.Sums{Sum: j.measures.Phases[phase].All, Trackers: make(map[string]*history.Sum)}
-	for number, f := range l.fleet.named {
+	for number, f := range l.fleet.byNumber {
 		if s := j.measures.On(int32(number), phase); s.Tasks > 0 {
 			all.Trackers[f.Name] = &s
 		}
@@ -260,8 +260,8 @@ func (j *job) shuffle() forecast.Shuffle {
 // bandwidth is that of all trackers that can be homes.
 func (l *Live) bandwidth() (b forecast.Bandwidth) {
 	for _, t := range l.fleet.byIndex {
-		if t != nil && t.usable() && t.mayHome() {
-			b.Add(t.hosting.rate)
+		if t != nil && t.usable() && t.canBeHome() {
+			b.Add(t.hosting.fetchRate)
 		}
 	}
 	return b
@@ -279,10 +279,10 @@ func (l *Live) slowness(j *job, t *tracker) float64 {
 			return f
 		}
 	}
-	if t.hosting.slow == 0 {
+	if t.hosting.slowdown == 0 {
 		return 1
 	}
-	return t.hosting.slow
+	return t.hosting.slowdown
 }
 
 // flow is the jobs of a submission with all their tasks: jobs that have ended count with
@@ -307,9 +307,9 @@ func (l *Live) flow(sub *facts.Submission, usual [2]time.Duration) []forecast.Ex
 // extent is how many tasks a phase of a job has in all, and how long one takes; 0: not known.
 func (l *Live) extent(f *facts.Job, phase int) (tasks int, each time.Duration) {
 	if j := l.jobs[f.N()]; j != nil {
-		tasks = j.total(phase)
+		tasks = j.totalTasks(phase)
 		if phase == mapPhase && f.Maps() < 0 {
-			tasks = j.unbegun()
+			tasks = j.expectedMaps()
 		}
 		return tasks, l.taskTime(j, phase).Time
 	}
@@ -324,7 +324,7 @@ func (l *Live) extent(f *facts.Job, phase int) (tasks int, each time.Duration) {
 
 // unbegun is how many maps a job is taken to have that has not begun: as many as the
 // last one of its name, or one.
-func (j *job) unbegun() int {
+func (j *job) expectedMaps() int {
 	if j.profile == nil {
 		return 1
 	}

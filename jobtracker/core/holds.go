@@ -20,7 +20,7 @@ func (l *Live) holds(j *job) []wire.Hold {
 		h.ofFailures(j)
 		h.ofPool(l, j)
 		h.ofDrains(l, j)
-		h.ofPlaces(l, j)
+		h.ofWaits(l, j)
 	}
 	return h.list
 }
@@ -41,7 +41,7 @@ func (h *holdList) add(until time.Duration, format string, args ...any) {
 
 // ofJob lists what keeps all tasks of a job, and those without slots.
 func (h *holdList) ofJob(l *Live, j *job) {
-	if j.held {
+	if j.recovering {
 		h.add(l.recovery.awaitDue, "it waits for the inventories of %s", strings.Join(slices.Sorted(maps.Keys(l.recovery.awaiting)), ", "))
 	}
 	if j.facts.Submission().Suspended() {
@@ -49,7 +49,7 @@ func (h *holdList) ofJob(l *Live, j *job) {
 	}
 	if kind, ok := j.queuedService(); ok {
 		h.add(0, "its %v waits until task trackers have room: each runs at most as many attempts without slots as it has slots, or %d; %d wait in the order in which they came, setups last",
-			kind, leastServices, len(l.services.queues[endsWork])+len(l.services.queues[beginsWork]))
+			kind, minServiceAttempts, len(l.services.queues[endsWork])+len(l.services.queues[beginsWork]))
 	}
 }
 
@@ -60,10 +60,10 @@ func (h *holdList) ofFailures(j *job) {
 		h.add(e.due, "%s waiting for the outputs of tracker %s, which began anew", count(e.maps.Len(), "map"), name)
 	}
 	for phase, kind := range phaseNames {
-		if n, until := j.waitsAgain(phase, j.faults.RetryAt); n > 0 {
+		if n, until := j.waitingRetries(phase, j.faults.RetryAt); n > 0 {
 			h.add(until, "%s waiting to be launched again after failing", count(n, kind))
 		}
-		if n, until := j.waitsAgain(phase, j.passesBy); n > 0 {
+		if n, until := j.waitingRetries(phase, j.avoidsUntil); n > 0 {
 			h.add(until, "%s waiting for a slot of another tracker, after failing where slots are free", count(n, kind))
 		}
 	}
@@ -78,11 +78,11 @@ func (h *holdList) ofPool(l *Live, j *job) {
 		return
 	}
 	if j.assign.Barred() {
-		h.add(0, "pool %s runs %s at a time, until %s", p.Name, count(p.MaxRunning, "job"), ends(p.MaxRunning, "one of them has ended"))
+		h.add(0, "pool %s runs %s at a time, until %s", p.Name, count(p.MaxRunning, "job"), limitEnd(p.MaxRunning, "one of them has ended"))
 	}
 	for i, kind := range phaseNames {
 		if p.Full(i) && l.toLaunch(j, i) > 0 {
-			h.add(0, "pool %s has all of its %s, until %s", p.Name, count(p.Max[i], kind+" slot"), ends(p.Max[i], "one is free"))
+			h.add(0, "pool %s has all of its %s, until %s", p.Name, count(p.Max[i], kind+" slot"), limitEnd(p.Max[i], "one is free"))
 		}
 	}
 }
@@ -98,17 +98,17 @@ func (h *holdList) ofDrains(l *Live, j *job) {
 }
 
 // ofPlaces lists what waits for a better slot than those that are free.
-func (h *holdList) ofPlaces(l *Live, j *job) {
+func (h *holdList) ofWaits(l *Live, j *job) {
 	if n := min(j.assign.Queued(mapPhase), j.assign.Pending()); n > 0 {
 		h.add(l.assign.QueuedUntil(mapPhase), "%s in the queues of trackers where they should end soonest, by the plan", count(n, "map"))
 	}
 	if until, deferred := j.assign.Deferred(); deferred && j.assign.Bound() > 0 {
 		h.add(until, "%s waiting for a slot on a node with their input", count(j.assign.Bound(), "map"))
 	}
-	n := j.stuck()
+	n := j.waitingReady()
 	switch {
 	case n == 0 || !j.assign.May(reducePhase) || l.assign.FreeTrackers(reducePhase).Len() == 0:
-	case j.outputs.remaking:
+	case j.outputs.recomputing:
 		h.add(0, "%s waiting for a slot where the partition is at home, until it can move: map output that was lost is made again", count(n, "reduce"))
 	default:
 		h.add(j.housing.movesDue, "%s waiting for a slot where the partition is at home, else it moves", count(n, "reduce"))
@@ -117,7 +117,7 @@ func (h *holdList) ofPlaces(l *Live, j *job) {
 
 // waitsAgain counts the tasks of a phase that have failed and wait until some time, and
 // says when the first waits no longer.
-func (j *job) waitsAgain(phase int, until func(faults.Task) time.Duration) (n int, first time.Duration) {
+func (j *job) waitingRetries(phase int, until func(faults.Task) time.Duration) (n int, first time.Duration) {
 	for _, r := range j.faults.Reminders() {
 		if phaseOf(r.Task.Kind) == phase && until(r.Task) == r.At && !j.taskDone(r.Task.ID(j.id)) {
 			if n++; n == 1 || r.At < first {
@@ -129,15 +129,15 @@ func (j *job) waitsAgain(phase int, until func(faults.Task) time.Duration) (n in
 }
 
 // passesBy is until when a task waits though a slot is free where it has failed, else 0.
-func (j *job) passesBy(t faults.Task) time.Duration {
-	if n := int(t.N); t.Kind == wire.Map && j.assign.IsAside(n) || t.Kind == wire.Reduce && j.toGather() > 0 && j.housing.homeless.Has(n) {
+func (j *job) avoidsUntil(t faults.Task) time.Duration {
+	if n := int(t.N); t.Kind == wire.Map && j.assign.IsAside(n) || t.Kind == wire.Reduce && j.partitionsToGather() > 0 && j.housing.homeless.Has(n) {
 		return j.faults.Elsewhere(t)
 	}
 	return 0
 }
 
 // ends says what ends that a limit of a pool holds jobs back.
-func ends(limit int, otherwise string) string {
+func limitEnd(limit int, otherwise string) string {
 	if limit == 0 {
 		return "it may have some"
 	}
@@ -146,10 +146,10 @@ func ends(limit int, otherwise string) string {
 
 // stuck is how many ready partitions wait for slots of their homes' trackers while
 // others have some.
-func (j *job) stuck() int {
+func (j *job) waitingReady() int {
 	n := 0
 	for p := range j.housing.homes {
-		if h := &j.housing.homes[p]; h.stuck > 0 {
+		if h := &j.housing.homes[p]; h.waitsSince > 0 {
 			n++
 		}
 	}

@@ -21,8 +21,8 @@ func (l *Live) inventoryPage(t *tracker, page *wire.Inventory) {
 	}
 	pages := t.contact.pages
 	t.contact.pages = nil
-	t.contact.taking = true
-	defer func() { t.contact.taking = false }()
+	t.contact.readingInventory = true
+	defer func() { t.contact.readingInventory = false }()
 	homes := make(map[homeKey]bool)
 	dropped := make(map[wire.JobID]bool)
 	for _, p := range pages {
@@ -45,30 +45,30 @@ func (l *Live) inventoryPage(t *tracker, page *wire.Inventory) {
 			l.report(t, r)
 		}
 	}
-	l.missing(t, reported)
+	l.endMissing(t, reported)
 	t.contact.inventoried = true
-	l.allExpectedNoMore(t.Name)
-	l.inventoryIn(t.Name)
+	l.stopExpectingAll(t.Name)
+	l.inventoryDone(t.Name)
 	for _, j := range sortedJobs(t.hosting.homes) {
-		l.homesAgain(j, t, homes)
+		l.resendHomes(j, t, homes)
 	}
-	l.sharesLost(t)
+	l.resendShares(t)
 	l.refresh(t)
-	l.mayHomeAgain(t)
+	l.retryHomes(t)
 }
 
 // mayHomeAgain has those jobs looked at that may want homes on a tracker which can be
 // spoken to from now on: others do not wait for one.
-func (l *Live) mayHomeAgain(t *tracker) {
-	if !t.mayHome() {
+func (l *Live) retryHomes(t *tracker) {
+	if !t.canBeHome() {
 		return
 	}
-	for _, j := range l.todo.unhoused {
-		j.housing.unhoused = false
+	for _, j := range l.todo.noHomeFound {
+		j.housing.noHomeFound = false
 		l.touch(j)
 	}
-	l.todo.unhoused = l.todo.unhoused[:0]
-	for i := range l.fleet.unfit.All() {
+	l.todo.noHomeFound = l.todo.noHomeFound[:0]
+	for i := range l.fleet.outOfService.All() {
 		for j := range l.fleet.byIndex[i].hosting.homes {
 			l.touch(j)
 		}
@@ -103,17 +103,17 @@ func (l *Live) dropUnknown(t *tracker, id wire.JobID, dropped map[wire.JobID]boo
 
 // missing ends the attempts that the tracker was to run and does not have: the
 // launch was lost with an earlier stream.
-func (l *Live) missing(t *tracker, reported map[wire.AttemptID]bool) {
+func (l *Live) endMissing(t *tracker, reported map[wire.AttemptID]bool) {
 	for _, a := range sortedAttempts(slices.Values(t.attempts)) {
 		if !reported[a.id] {
-			l.vanished(a)
+			l.attemptLost(a)
 		}
 	}
 }
 
 // inventoryIn counts down to the release of recovered jobs: their tasks are
 // assigned when every tracker has told what it has, or is lost.
-func (l *Live) inventoryIn(name string) {
+func (l *Live) inventoryDone(name string) {
 	if !l.recovery.awaiting[name] {
 		return
 	}
@@ -124,7 +124,7 @@ func (l *Live) inventoryIn(name string) {
 // checkAwaited has recovered jobs wait no longer than a lease of what was read: by then a
 // tracker's inventory is in, or the tracker is lost.
 func (l *Live) checkAwaited() {
-	if l.c.read >= l.recovery.awaitDue {
+	if l.c.readUntil >= l.recovery.awaitDue {
 		clear(l.recovery.awaiting)
 		l.releaseIfDue()
 	}
@@ -136,7 +136,7 @@ func (l *Live) releaseIfDue() {
 	}
 	l.recovery.awaitDue = never
 	for _, j := range l.order {
-		if j.held {
+		if j.recovering {
 			l.release(j)
 		}
 	}
@@ -144,7 +144,7 @@ func (l *Live) releaseIfDue() {
 
 // release lets a recovered job go on from what the inventories told.
 func (l *Live) release(j *job) {
-	j.held = false
+	j.recovering = false
 	l.touch(j)
 	if !j.facts.Running() {
 		return
@@ -159,11 +159,11 @@ func (l *Live) release(j *job) {
 		l.updateMap(j, m)
 	}
 	for i := range l.phases {
-		l.phases[i].begun(l.now)
+		l.phases[i].planNow(l.now)
 	}
 	l.judgeHomes(j)
 	for i := range j.housing.hosts.All() {
-		l.tellAll(j, i)
+		l.queueAllOutputs(j, i)
 	}
 }
 
@@ -173,14 +173,14 @@ func (l *Live) release(j *job) {
 func (l *Live) adopt(t *tracker, j *job, r *wire.Report) *attempt {
 	tk := j.task(r.Attempt.Task)
 	if tk == nil && r.Attempt.Task.Kind == wire.Fence { // whose task went with its leader
-		j.service.forgotten--
-		tk = &task{kind: wire.Fence, n: j.service.forgotten}
+		j.service.lastAdoptedFence--
+		tk = &task{kind: wire.Fence, n: j.service.lastAdoptedFence}
 	}
 	if tk == nil {
 		l.send(t, &wire.Kill{Epoch: l.epoch, Attempt: r.Attempt, Reason: "no longer wanted"})
 		return nil
 	}
-	wanted := !t.contact.fresh && l.wants(t, j, r.Attempt) != nil
+	wanted := !t.contact.newInTerm && l.adoptableTask(t, j, r.Attempt) != nil
 	a := l.start(j, tk, t, r.Attempt)
 	if !wanted {
 		l.kill(a, "no longer wanted")
@@ -189,7 +189,7 @@ func (l *Live) adopt(t *tracker, j *job, r *wire.Report) *attempt {
 }
 
 // wants finds the task that an unknown running attempt is welcome to, or nil.
-func (l *Live) wants(t *tracker, j *job, id wire.AttemptID) *task {
+func (l *Live) adoptableTask(t *tracker, j *job, id wire.AttemptID) *task {
 	n := id.Task.N
 	state := l.facts.State(j.facts)
 	switch {
@@ -204,17 +204,17 @@ func (l *Live) wants(t *tracker, j *job, id wire.AttemptID) *task {
 	case state != wire.Running || !id.Task.Kind.Slotted():
 		return nil
 	case id.Task.Kind == wire.Map && n < len(j.maps):
-		return l.wantsTask(j, &j.maps[n].task, id, j.maps[n].output.atHand(), true)
+		return l.adoptable(j, &j.maps[n].task, id, j.maps[n].output.atHand(), true)
 	case id.Task.Kind == wire.Reduce && n < len(j.reduces):
 		h := &j.housing.homes[n]
-		return l.wantsTask(j, &j.reduces[n], id, false, h.tracker == t)
+		return l.adoptable(j, &j.reduces[n], id, false, h.tracker == t)
 	}
 	return nil
 }
 
 // wantsTask decides for a task with a slot. An attempt with the grant is always
 // wanted, unless a fence against it has begun.
-func (l *Live) wantsTask(j *job, tk *task, id wire.AttemptID, output, placed bool) *task {
+func (l *Live) adoptable(j *job, tk *task, id wire.AttemptID, output, placed bool) *task {
 	if id.Task.Kind == j.facts.Kind() {
 		if grant, ok := j.facts.Grant(id.Task.N); ok {
 			if grant == id.N && j.service.fences[id.Task.N] == nil {

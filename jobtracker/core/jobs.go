@@ -19,26 +19,26 @@ import (
 // job is what the leader knows of a job that has not ended: parts, of which each has an
 // owner among the files of this package.
 type job struct {
-	facts    *facts.Job
-	id       wire.JobID
-	spec     jobSpec
-	held     bool // recovered: waits for the trackers' inventories
-	dirty    bool // in todo.dirty
-	service  serviceTasks
-	splits   splitsRead
-	maps     []mapTask
-	reduces  []task
-	assign   assign.Job
-	attempts attempts // that run
-	ended    past.Attempts
-	faults   faults.Faults
-	outputs  mapOutputs
-	housing  housing
-	tally    tally
-	measures forecast.Measures
-	profile  *history.Profile // of the last job of the same name; nil: none, or not known yet
-	planned  planRecord
-	finish   finishing
+	facts      *facts.Job
+	id         wire.JobID
+	spec       jobSpec
+	recovering bool // recovered: waits for the trackers' inventories
+	dirty      bool // in todo.dirty
+	service    serviceTasks
+	splits     splitsRead
+	maps       []mapTask
+	reduces    []task
+	assign     assign.Job
+	attempts   attempts // that run
+	ended      past.Attempts
+	faults     faults.Faults
+	outputs    mapOutputs
+	housing    housing
+	tally      tally
+	measures   forecast.Measures
+	profile    *history.Profile // of the last job of the same name; nil: none, or not known yet
+	planned    planRecord
+	finish     finishing
 }
 
 // jobSpec is what was submitted of a job and when, and what its properties ask for.
@@ -62,7 +62,7 @@ func (l *Live) addJob(f *facts.Job, arrived time.Duration) *job {
 	j.spec = jobSpec{plan: f.Plan(), token: l.facts.Token(f), arrived: arrived, Settings: settings.Of(f.Plan())}
 	j.service = newServiceTasks()
 	j.tally.counters = make(wire.Counters)
-	l.recall(j)
+	l.loadProfile(j)
 	l.assign.AddJob(&j.assign, f.N(), j)
 	l.jobs[f.N()] = j
 	i, _ := slices.BinarySearchFunc(l.order, f.N(), func(x *job, n int) int { return cmp.Compare(x.facts.N(), n) })
@@ -124,7 +124,7 @@ func (j *job) taskDone(id wire.TaskID) bool {
 	case id.Kind == j.facts.Kind():
 		return j.facts.Committed(id.N)
 	case id.Kind == wire.Map:
-		return j.maps[id.N].output.atHand() && !j.maps[id.N].leaving
+		return j.maps[id.N].output.atHand() && !j.maps[id.N].recompute
 	}
 	return j.service.done[id.Kind]
 }
@@ -139,7 +139,7 @@ func (j *job) mapsDone() int {
 
 // runnable says whether tasks of j may be launched.
 func (j *job) runnable() bool {
-	return !j.held && !j.finish.stopping && j.assign.Located() && j.facts.Running()
+	return !j.recovering && !j.finish.stopProposed && j.assign.Located() && j.facts.Running()
 }
 
 // advance does whatever a job's state now allows.
@@ -158,14 +158,14 @@ func (l *Live) advance(j *job) {
 
 func (l *Live) advanceRunning(j *job) {
 	l.loadSplits(j)
-	if !j.runnable() || !l.leaveWrong(j) {
+	if !j.runnable() || !l.moveWrong(j) {
 		return
 	}
-	l.expectedTooLong(j)
+	l.expireExpected(j)
 	l.assign.Recall(&j.assign)
-	l.remind(j)
-	l.leaveUnfit(j)
-	l.leaveFailed(j)
+	l.retryDue(j)
+	l.moveOutOfService(j)
+	l.moveFailed(j)
 	l.placeHomes(j)
 	for _, task := range sortedFences(j.service.fences) {
 		f := j.service.fences[task]
@@ -186,7 +186,7 @@ func (l *Live) stopped(x *facts.Stopped, fitted bool) {
 	if !fitted {
 		l.answerKills(f)
 		if j := l.jobs[x.Job]; j != nil {
-			j.finish.stopping = false
+			j.finish.stopProposed = false
 			l.touch(j)
 		}
 		return
@@ -215,7 +215,7 @@ func (l *Live) clearTasks(j *job) {
 	j.service.forget()
 	j.outputs.forget()
 	j.faults.Forget()
-	l.leaveAll(j)
+	l.clearHomes(j)
 }
 
 func (l *Live) touchFlow(f *facts.Job) {
@@ -230,7 +230,7 @@ func (l *Live) touchFlow(f *facts.Job) {
 // begin has nothing to clean.
 func (l *Live) advanceStopping(j *job) {
 	switch {
-	case j.held:
+	case j.recovering:
 	case j.finish.cleanupError != "":
 		l.end(j, j.facts.Stop().Outcome, j.facts.Stop().Reason+"\ncleaning up: "+j.finish.cleanupError)
 	case j.facts.Maps() < 0 && l.facts.Waiting(j.facts):
@@ -248,7 +248,7 @@ func (l *Live) loadSplits(j *job) {
 	j.splits.loading = true
 	l.c.emit(LoadSplits{
 		Epoch: l.epoch, Job: j.id, Staging: j.facts.Submission().Staging(),
-		Maps: j.facts.Maps(), Hash: j.facts.SplitsHash(), After: faults.RetryDelay(j.splits.loadFailed),
+		Maps: j.facts.Maps(), Hash: j.facts.SplitsHash(), After: faults.RetryDelay(j.splits.failures),
 	})
 }
 
@@ -264,7 +264,7 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 		err = fmt.Errorf("it holds %d splits, not %d", len(r.Splits), j.facts.Maps())
 	}
 	if err != nil {
-		if j.splits.loadFailed++; j.splits.loadFailed >= settings.ServiceAttempts {
+		if j.splits.failures++; j.splits.failures >= settings.ServiceAttempts {
 			l.stopJob(j, wire.Failed, fmt.Sprintf("read the splits: %v", err))
 		}
 		return
@@ -277,14 +277,14 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 			j.outputs.input += m.input
 		}
 	}
-	if j.service.preparing > 0 {
-		l.overheads.WasSetUp(l.now - j.service.preparing)
+	if j.service.setupSince > 0 {
+		l.overheads.WasSetUp(l.now - j.service.setupSince)
 	}
 	l.learnRacks(r.Splits)
 	l.assign.SetSplits(&j.assign, r.Splits)
 	for _, a := range sortedAttempts(j.attempts.all()) {
 		l.countLevel(a) // adopted before this was known
 	}
-	l.levelLate(j)
-	l.phases[mapPhase].begun(l.now)
+	l.setLevels(j)
+	l.phases[mapPhase].planNow(l.now)
 }

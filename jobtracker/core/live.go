@@ -16,48 +16,48 @@ import (
 
 // stepWork is what a Step has put off to its end, see settle.
 type stepWork struct {
-	dirty       []*job      // to be looked at before Step returns
-	spare       []*job      // kept for its memory
-	justOver    []*attempt  // that have ended in this Step
-	over        []*attempt  // that have ended before, see newAttempt
-	gatheredNow []partition // to be launched in the slots that are held for them
-	unhoused    []*job      // with partitions for which there was no home
-	telling     []*job      // with outputs to tell of at the end of the Step
+	dirty         []*job      // to be looked at before Step returns
+	spare         []*job      // kept for its memory
+	justEnded     []*attempt  // that have ended in this Step
+	reusable      []*attempt  // that have ended before, see newAttempt
+	gathered      []partition // to be launched in the slots that are held for them
+	noHomeFound   []*job      // with partitions for which there was no home
+	outputsQueued []*job      // with outputs to tell of at the end of the Step
 }
 
 // dueTimes is when the leader has something to do, whatever happens until then.
 type dueTimes struct {
-	leases   time.Duration
-	readmits time.Duration // when the next exclusion ends
-	tidy     time.Duration
-	drains   time.Duration  // when it is to be seen what those that drain still have
-	sweeps   map[string]int // failed removals of staging directories, which are tried again, by submission key
-	alarms   []alarm        // sorted by time
+	leases       time.Duration
+	readmits     time.Duration // when the next exclusion ends
+	tidy         time.Duration
+	drains       time.Duration  // when it is to be seen what those that drain still have
+	failedSweeps map[string]int // failed removals of staging directories, which are tried again, by submission key
+	alarms       []alarm        // sorted by time
 }
 
 // Live is what a leader knows beyond Facts: streams, slots, running attempts, map
 // outputs, homes, plans. It is lost when the job tracker no longer leads.
 type Live struct {
-	c         *Core
-	facts     *facts.Facts
-	now       time.Duration
-	epoch     uint64
-	fleet     trackerFleet
-	recovery  recovery
-	jobs      map[int]*job
-	order     []*job // by number
-	todo      stepWork
-	due       dueTimes
-	assign    *assign.Assigner // which task runs in which slot
-	phases    [2]phase
-	services  serviceQueues
-	placed    int // homes and service attempts placed so far, for round robin
-	parts     portions
-	requests  requests
-	sharing   sharing
-	profiles  *profiles.Known
-	overheads forecast.Overheads
-	predicted predicted
+	c          *Core
+	facts      *facts.Facts
+	now        time.Duration
+	epoch      uint64
+	fleet      trackerFleet
+	recovery   recovery
+	jobs       map[int]*job
+	order      []*job // by number
+	todo       stepWork
+	due        dueTimes
+	assign     *assign.Assigner // which task runs in which slot
+	phases     [2]phase
+	services   serviceQueues
+	roundRobin int // homes and service attempts placed so far, for round robin
+	shares     shuffleShares
+	requests   requests
+	sharing    sharing
+	profiles   *profiles.Known
+	overheads  forecast.Overheads
+	predicted  predicted
 }
 
 // alarm is a time at which a job wants to be looked at.
@@ -83,7 +83,7 @@ func phaseOf(k wire.Kind) int {
 func newLive(c *Core) *Live {
 	l := &Live{c: c, facts: c.facts, now: c.now, epoch: c.facts.Epoch(), jobs: make(map[int]*job)}
 	l.fleet, l.recovery, l.requests = newTrackerFleet(), newRecovery(c.now+c.cfg.Lease), make(requests)
-	l.due = dueTimes{leases: never, readmits: c.now, tidy: never, drains: never, sweeps: make(map[string]int)}
+	l.due = dueTimes{leases: never, readmits: c.now, tidy: never, drains: never, failedSweeps: make(map[string]int)}
 	if c.cfg.Tidy > 0 {
 		l.due.tidy = c.now + min(c.cfg.Tidy, firstTidy)
 	}
@@ -100,7 +100,7 @@ func newLive(c *Core) *Live {
 		if !f.Ended() {
 			age := time.Duration(l.wall()-f.Submission().At()) * time.Millisecond
 			j := l.addJob(f, l.now-max(age, 0))
-			j.held, j.planned.plansSince = true, l.wall()
+			j.recovering, j.planned.plansSince = true, l.wall()
 		}
 	}
 	l.releaseIfDue()
@@ -153,7 +153,7 @@ func (l *Live) handle(ev Event) {
 	case Drain:
 		l.drainTracker(ev)
 	case Pools:
-		l.pools(ev)
+		l.poolsRead(ev)
 	case SplitsLoaded:
 		l.splitsLoaded(ev)
 	case StagingRemoved:
@@ -178,7 +178,7 @@ func (l *Live) applied(x facts.Fact, fitted bool) {
 		l.registered(x, fitted)
 	case *facts.TrackerLost:
 		if fitted {
-			l.lost(x)
+			l.trackerLost(x)
 		}
 	case *facts.Excluded:
 		l.excluded(x.Tracker, x.Incarnation, fitted)
@@ -189,7 +189,7 @@ func (l *Live) applied(x facts.Fact, fitted bool) {
 	case *facts.Submitted:
 		l.submitted(x, fitted)
 	case *facts.Swept:
-		delete(l.due.sweeps, x.Key)
+		delete(l.due.failedSweeps, x.Key)
 	case *facts.Stopped:
 		l.stopped(x, fitted)
 	case *facts.Granted:
@@ -199,7 +199,7 @@ func (l *Live) applied(x facts.Fact, fitted bool) {
 	case *facts.Scheduled:
 		l.scheduleApplied(x, fitted)
 	case *facts.Pooled:
-		l.pooled(fitted)
+		l.poolsApplied(fitted)
 	case *facts.Drain:
 		l.drainApplied(x, fitted)
 	default:
@@ -221,10 +221,10 @@ func (l *Live) jobFact(x facts.Fact) {
 	case *facts.Committed:
 		l.committed(l.jobs[x.Job], x)
 	case *facts.Committing:
-		l.jobs[x.Job].service.committing = l.now
+		l.jobs[x.Job].service.commitSince = l.now
 		l.touch(l.jobs[x.Job])
 	case *facts.Ended:
-		l.ended(l.jobs[x.Job])
+		l.jobEnded(l.jobs[x.Job])
 	}
 }
 
@@ -276,12 +276,12 @@ func (l *Live) settle() {
 	l.advanceTouched()
 	l.serveQueued()
 	l.fillSlots()
-	l.sendAway()
+	l.dismissDrained()
 	l.tidy()
 	l.flushOutputs()
-	l.tellShares()
+	l.sendShares()
 	l.allocate()
-	l.todo.over, l.todo.justOver = append(l.todo.over, l.todo.justOver...), l.todo.justOver[:0]
+	l.todo.reusable, l.todo.justEnded = append(l.todo.reusable, l.todo.justEnded...), l.todo.justEnded[:0]
 }
 
 // advanceTouched does for all that were touched what their states allow.
@@ -296,7 +296,7 @@ func (l *Live) advanceTouched() {
 		for _, j := range touched {
 			if l.jobs[j.facts.N()] == j {
 				l.advance(j)
-				l.move(j)
+				l.updateLines(j)
 			}
 		}
 		l.todo.spare = touched[:0]
@@ -315,7 +315,7 @@ func (l *Live) wake() (time.Duration, bool) {
 		at = min(at, l.due.alarms[0].at)
 	}
 	for i := range l.phases {
-		if !l.phases[i].asked {
+		if !l.phases[i].planning {
 			at = min(at, l.phases[i].due)
 		}
 	}

@@ -11,23 +11,23 @@ import (
 
 // mapOutputs sums up the chosen outputs of a job's maps, and what homes are to be told of them.
 type mapOutputs struct {
-	known     int                     // maps whose digest is known
-	digestSum uint64                  // of those
-	chosen    int                     // maps whose output is at hand
-	bytes     int64                   // of those outputs
-	input     int64                   // bytes of input of those maps
-	fetched   int64                   // bytes of them at homes
-	remaking  bool                    // lost outputs are made again all the same, see makeAgain
-	hash      uint64                  // of all digests when all are known, 0: to be computed
-	expected  map[string]*expectation // by tracker that has begun anew
-	full      taskset.Set             // indexes of trackers that get all outputs at the end of the Step
-	outbox    []int32                 // maps of which new outputs were chosen in this Step
-	telling   bool                    // in todo.telling
+	known       int                     // maps whose digest is known
+	digestSum   uint64                  // of those
+	chosen      int                     // maps whose output is at hand
+	bytes       int64                   // of those outputs
+	input       int64                   // bytes of input of those maps
+	fetched     int64                   // bytes of them at homes
+	recomputing bool                    // lost outputs are made again all the same, see makeAgain
+	hash        uint64                  // of all digests when all are known, 0: to be computed
+	expected    map[string]*expectation // by tracker that has begun anew
+	fullUpdate  taskset.Set             // indexes of trackers that get all outputs at the end of the Step
+	outbox      []int32                 // maps of which new outputs were chosen in this Step
+	queued      bool                    // in todo.telling
 }
 
 // forget drops what waits for the outputs of a job that has no tasks any more.
 func (o *mapOutputs) forget() {
-	o.outbox, o.full, o.remaking = nil, taskset.Set{}, false
+	o.outbox, o.fullUpdate, o.recomputing = nil, taskset.Set{}, false
 	clear(o.expected)
 }
 
@@ -43,13 +43,13 @@ type mapTask struct {
 // Its digest stays known when the chosen one is lost: homes that hold the records need
 // not gather them again.
 type output struct {
-	attempt  int // the AttemptID's N, of the chosen one
-	bytes    int64
-	digest   uint64 // of the last one
-	tracker  int32  // 1 + its number; 0: there is no output at hand
-	known    bool   // its digest is
-	expected bool   // it may come back with its tracker, see expectation
-	leaving  bool   // it is on a tracker that drains, and is made anew elsewhere
+	attempt   int // the AttemptID's N, of the chosen one
+	bytes     int64
+	digest    uint64 // of the last one
+	tracker   int32  // 1 + its number; 0: there is no output at hand
+	known     bool   // its digest is
+	expected  bool   // it may come back with its tracker, see expectation
+	recompute bool   // it is on a tracker that drains, and is made anew elsewhere
 }
 
 func (o *output) atHand() bool { return o.tracker != 0 }
@@ -65,7 +65,7 @@ func (l *Live) updateMap(j *job, m int) {
 		_, grant := j.facts.Grant(m)
 		wanted = wanted && !grant && !j.facts.Committed(m)
 	} else {
-		wanted = wanted && (!t.output.atHand() || t.leaving) && j.awaits(t) && !t.expected
+		wanted = wanted && (!t.output.atHand() || t.recompute) && j.needsOutput(t) && !t.expected
 	}
 	if wanted {
 		l.assign.Enter(&j.assign, m)
@@ -75,7 +75,9 @@ func (l *Live) updateMap(j *job, m int) {
 }
 
 // awaits says whether somebody has yet to learn a map's digest, or to gather its output.
-func (j *job) awaits(t *mapTask) bool { return !t.known || j.housing.open > 0 || j.outputs.remaking }
+func (j *job) needsOutput(t *mapTask) bool {
+	return !t.known || j.housing.open > 0 || j.outputs.recomputing
+}
 
 // mapSucceeded takes the output of a map whose job has reduces.
 func (l *Live) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *wire.Result) {
@@ -84,7 +86,7 @@ func (l *Live) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *wir
 	}
 	out := *r.Output
 	out.Map, out.Attempt = m, id.N
-	if l.choose(j, t, &out) {
+	if l.chooseOutput(j, t, &out) {
 		l.count(j, &j.maps[m].task, r)
 		for other := range j.maps[m].all() {
 			l.kill(other, "another attempt of the map has succeeded")
@@ -95,20 +97,20 @@ func (l *Live) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *wir
 
 // choose makes out the map's output, if the map has none at hand. All chosen
 // outputs with the same digest are interchangeable.
-func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
+func (l *Live) chooseOutput(j *job, t *tracker, out *wire.MapOutput) bool {
 	m := &j.maps[out.Map]
 	if j.faults.Rejected(m.key(), out.Attempt) {
 		return false
 	}
 	if m.output.atHand() {
 		// While inventories come in, the later attempt is what homes went on with.
-		anew := m.leaving && m.output.tracker != t.number+1
-		if !anew && (!j.held || out.Attempt <= m.output.attempt || out.Digest == m.digest) {
+		anew := m.recompute && m.output.tracker != t.number+1
+		if !anew && (!j.recovering || out.Attempt <= m.output.attempt || out.Digest == m.digest) {
 			return false
 		}
 		l.dropOutput(j, out.Map)
 	}
-	if m.known && m.digest != out.Digest && !j.held && !l.changed(j, out) {
+	if m.known && m.digest != out.Digest && !j.recovering && !l.outputChanged(j, out) {
 		return false
 	}
 	if m.known {
@@ -123,16 +125,16 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 	j.outputs.chosen++
 	if j.outputs.chosen == len(j.maps) {
 		j.housing.movesDue = 0 // partitions may move again
-		l.madeAgain(j)
+		l.recomputeEnded(j)
 	}
 	if j.spec.Classical {
-		l.move(j) // perhaps enough for its reduces
+		l.updateLines(j) // perhaps enough for its reduces
 	}
 	j.outputs.bytes += out.Bytes
 	j.outputs.input += m.input
-	l.lies(t, outputAt{int32(j.facts.N()), int32(out.Map)})
+	l.recordOutput(t, outputAt{int32(j.facts.N()), int32(out.Map)})
 	j.outputs.outbox = append(j.outputs.outbox, int32(out.Map))
-	l.tell(j)
+	l.queueOutputs(j)
 	if j.outputs.known == len(j.maps) {
 		l.judgeHomes(j)
 		l.touch(j)
@@ -142,7 +144,7 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 
 // changed deals with a map that gives other records than before: what reduces
 // have read of it must not reach the output. It says whether the job can go on.
-func (l *Live) changed(j *job, out *wire.MapOutput) bool {
+func (l *Live) outputChanged(j *job, out *wire.MapOutput) bool {
 	id := j.idOf(&j.maps[out.Map].task)
 	if j.facts.Used() {
 		l.stopJob(j, wire.Failed, fmt.Sprintf(
@@ -156,7 +158,7 @@ func (l *Live) changed(j *job, out *wire.MapOutput) bool {
 			l.kill(a, fmt.Sprintf("%v is not deterministic and ran again", id))
 		}
 	}
-	j.service.waitsGrant = nil
+	j.service.awaitingGrant = nil
 	return true
 }
 
@@ -165,18 +167,18 @@ func (l *Live) dropOutput(j *job, n int) {
 	m := &j.maps[n]
 	j.outputs.chosen--
 	if j.spec.Classical {
-		l.move(j)
+		l.updateLines(j)
 	}
 	j.outputs.bytes -= m.output.bytes
 	j.outputs.input -= m.input
 	j.outputs.outbox = slices.DeleteFunc(j.outputs.outbox, func(m int32) bool { return int(m) == n })
-	m.output.tracker, m.leaving = 0, false
+	m.output.tracker, m.recompute = 0, false
 }
 
 // lies notes that a chosen output is on a tracker. Before the list grows, those of jobs
 // that have ended leave it. Others that are not there any more stay: they are few, and
 // to find them each map would have to be looked at.
-func (l *Live) lies(t *tracker, o outputAt) {
+func (l *Live) recordOutput(t *tracker, o outputAt) {
 	if len(t.outputs) == cap(t.outputs) {
 		t.outputs = slices.DeleteFunc(t.outputs, func(o outputAt) bool { return l.jobs[int(o.job)] == nil })
 		t.outputs = slices.Grow(t.outputs, len(t.outputs)+1)
@@ -205,7 +207,7 @@ func (l *Live) outputsOn(t *tracker) map[int][]int {
 }
 
 // outputsGone takes back the map outputs of a lost tracker.
-func (l *Live) outputsGone(j *job, outputs []int) {
+func (l *Live) dropOutputs(j *job, outputs []int) {
 	for _, m := range outputs {
 		l.dropOutput(j, m)
 		l.updateMap(j, m)

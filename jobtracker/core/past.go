@@ -23,7 +23,7 @@ func (l *Live) keep(a *attempt, state wire.AttemptState, r *wire.Result) {
 // keepLost notes an attempt that nobody will report on any more.
 func (l *Live) keepLost(a *attempt) {
 	cause := "lost with its tracker"
-	if !a.tracker.contact.losing {
+	if !a.tracker.contact.lossProposed {
 		cause = "unknown to its tracker, which may not have got the launch"
 	}
 	l.keepRun(a, past.Attempt{State: wire.AttemptKilled, Lost: true}, 0, cause)
@@ -57,11 +57,11 @@ func (j *job) keep(tk *task, p *past.Attempt, cause string) {
 
 // levelLate notes how near their input those maps were that had ended before the splits
 // were read.
-func (l *Live) levelLate(j *job) {
+func (l *Live) setLevels(j *job) {
 	kept := j.ended.Kept()
 	for i := range kept {
 		p := &kept[i]
-		if t := l.fleet.trackers[l.fleet.named[p.Tracker].Name]; t != nil && p.Kind == wire.Map && p.Level == 0 {
+		if t := l.fleet.trackers[l.fleet.byNumber[p.Tracker].Name]; t != nil && p.Kind == wire.Map && p.Level == 0 {
 			p.Level = j.assign.LevelOf(int(p.Task), &t.assign)
 		}
 	}
@@ -74,7 +74,7 @@ func (l *Live) allAttempts(j *job) []wire.AttemptStatus {
 	for i := range kept {
 		s := j.ended.Status(&kept[i])
 		s.Attempt.Task.Job = j.id
-		s.Tracker, s.Addr = l.fleet.named[kept[i].Tracker].Name, l.fleet.named[kept[i].Tracker].Addr
+		s.Tracker, s.Addr = l.fleet.byNumber[kept[i].Tracker].Name, l.fleet.byNumber[kept[i].Tracker].Addr
 		list = append(list, s)
 	}
 	for a := range j.attempts.all() {

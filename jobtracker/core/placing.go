@@ -17,19 +17,19 @@ func (l *Live) placeHomes(j *job) {
 		return
 	}
 	w := l.partitionBytes(j)
-	sites := l.sites(j, w)
+	sites := l.homeSites(j, w)
 	for p := range j.housing.homeless.All() {
 		if sites.Len() == 0 {
-			if !j.housing.unhoused {
-				j.housing.unhoused = true
-				l.todo.unhoused = append(l.todo.unhoused, j)
+			if !j.housing.noHomeFound {
+				j.housing.noHomeFound = true
+				l.todo.noHomeFound = append(l.todo.noHomeFound, j)
 			}
 			return
 		}
 		i := sites.Best(func(tracker int) bool { return j.avoids(&j.reduces[p], l.fleet.byIndex[tracker]) })
 		t := l.fleet.byIndex[sites.Tracker(i)]
-		l.placed = t.assign.Index() + 1
-		l.homeAt(j, p, t)
+		l.roundRobin = t.assign.Index() + 1
+		l.assignHome(j, p, t)
 		own, load := l.loads(j, t, w)
 		sites.Took(i, own, load, len(l.fleet.byIndex))
 	}
@@ -42,18 +42,18 @@ const rankingWait = 4
 // under a policy that ranks trackers, as long as there is nothing to be gathered, and not
 // for ever.
 func (l *Live) awaitsRanking(j *job) bool {
-	if !menu.NeedsOf(l.sharing.Policy).Trackers || j.outputs.chosen > 0 || len(j.maps) == 0 || l.isNamed(j) {
+	if !menu.NeedsOf(l.sharing.Policy).Trackers || j.outputs.chosen > 0 || len(j.maps) == 0 || l.inPlan(j) {
 		return false
 	}
-	if j.housing.rankedBy == 0 {
-		j.housing.rankedBy = l.now + rankingWait*l.c.cfg.Period
-		l.alarm(j, j.housing.rankedBy)
+	if j.housing.rankingDue == 0 {
+		j.housing.rankingDue = l.now + rankingWait*l.c.cfg.Period
+		l.alarm(j, j.housing.rankingDue)
 	}
-	return l.now < j.housing.rankedBy
+	return l.now < j.housing.rankingDue
 }
 
 // isNamed says whether a plan in force names a job.
-func (l *Live) isNamed(j *job) bool {
+func (l *Live) inPlan(j *job) bool {
 	for i := range l.phases {
 		if _, ok := l.assign.Given(i, &j.assign); ok {
 			return true
@@ -63,13 +63,13 @@ func (l *Live) isNamed(j *job) bool {
 }
 
 // homeAt has a partition gathered on a tracker from now on.
-func (l *Live) homeAt(j *job, p int, t *tracker) {
+func (l *Live) assignHome(j *job, p int, t *tracker) {
 	j.housing.homeless.Remove(p)
 	j.housing.gen++
-	l.settleHome(j, p, t, wire.Generation{Epoch: l.epoch, N: j.housing.gen})
+	l.recordHome(j, p, t, wire.Generation{Epoch: l.epoch, N: j.housing.gen})
 	l.send(t, l.setHome(j, p))
 	if j.outputs.chosen > 0 {
-		l.tellAll(j, t.assign.Index())
+		l.queueAllOutputs(j, t.assign.Index())
 	}
 }
 
@@ -78,7 +78,7 @@ func (l *Live) setHome(j *job, p int) *wire.SetHome {
 }
 
 // sites is where the next partition of a job may be at home.
-func (l *Live) sites(j *job, w float64) *placement.Sites {
+func (l *Live) homeSites(j *job, w float64) *placement.Sites {
 	var sites []placement.Site
 	n := len(l.fleet.byIndex)
 	best := l.ranking(j)
@@ -87,7 +87,7 @@ func (l *Live) sites(j *job, w float64) *placement.Sites {
 		ranks[l.fleet.trackers[name]] = i
 	}
 	for i, t := range l.fleet.byIndex {
-		if t == nil || !t.usable() || !t.mayHome() {
+		if t == nil || !t.usable() || !t.canBeHome() {
 			continue
 		}
 		own, load := l.loads(j, t, w)
@@ -95,7 +95,7 @@ func (l *Live) sites(j *job, w float64) *placement.Sites {
 		if !ok {
 			rank = len(best)
 		}
-		sites = append(sites, placement.Site{Tracker: i, Own: own, Rank: rank, Load: load, Turn: (i - l.placed%n + n) % n})
+		sites = append(sites, placement.Site{Tracker: i, Own: own, Rank: rank, Load: load, Turn: (i - l.roundRobin%n + n) % n})
 	}
 	return placement.NewSites(sites)
 }
@@ -129,11 +129,11 @@ func (l *Live) partitionBytes(j *job) float64 {
 
 // learnSpeed takes in how a reduce's time on a tracker compares with its job's others.
 func (l *Live) learnSpeed(j *job, t *tracker, r *wire.Result) {
-	t.hosting.slow = forecast.Slowed(t.hosting.slow, &j.measures.Phases[reducePhase].All, r.Took)
+	t.hosting.slowdown = forecast.Slowed(t.hosting.slowdown, &j.measures.Phases[reducePhase].All, r.Took)
 }
 
 // toGather is how many partitions of a classical job wait for a slot to be gathered in.
-func (j *job) toGather() int {
+func (j *job) partitionsToGather() int {
 	if !j.spec.Classical || !j.slowstarted() {
 		return 0
 	}
@@ -146,12 +146,12 @@ func (j *job) slowstarted() bool {
 }
 
 // toGatherAt is the lowest of them that may be gathered on a tracker, or -1.
-func (j *job) toGatherAt(t *tracker) int {
-	if j.toGather() == 0 || !t.mayHome() {
+func (j *job) nextToGather(t *tracker) int {
+	if j.partitionsToGather() == 0 || !t.canBeHome() {
 		return -1
 	}
 	for p := range j.housing.homeless.All() {
-		if !j.waitsFor(&j.reduces[p], t) {
+		if !j.mustAvoid(&j.reduces[p], t) {
 			return p
 		}
 	}
@@ -159,46 +159,46 @@ func (j *job) toGatherAt(t *tracker) int {
 }
 
 // gatherAt gives a partition of a classical job a slot, and a home there.
-func (l *Live) gatherAt(j *job, p int, t *tracker) {
-	l.homeAt(j, p, t)
-	l.holdSlot(j, p)
+func (l *Live) gatherInSlot(j *job, p int, t *tracker) {
+	l.assignHome(j, p, t)
+	l.reserveSlot(j, p)
 }
 
 // holdSlot keeps a reduce slot for a partition that is gathered.
-func (l *Live) holdSlot(j *job, p int) {
+func (l *Live) reserveSlot(j *job, p int) {
 	h := &j.housing.homes[p]
-	h.slot = true
-	j.housing.gathering++
+	h.reserved = true
+	j.housing.reservedSlots++
 	l.assign.Occupy(&j.assign, &h.tracker.assign, reducePhase)
 }
 
 // freeSlot lets go of it.
-func (l *Live) freeSlot(j *job, p int) {
+func (l *Live) releaseSlot(j *job, p int) {
 	h := &j.housing.homes[p]
-	if !h.slot {
+	if !h.reserved {
 		return
 	}
-	h.slot = false
-	j.housing.gathering--
+	h.reserved = false
+	j.housing.reservedSlots--
 	l.assign.Vacate(&j.assign, &h.tracker.assign, reducePhase)
-	l.phases[reducePhase].completed(l.now)
-	l.move(j)
+	l.phases[reducePhase].planSoon(l.now)
+	l.updateLines(j)
 }
 
 // launchGathered launches the reduces whose slots were kept for them.
 func (l *Live) launchGathered() {
-	l.todo.gatheredNow = slices.DeleteFunc(l.todo.gatheredNow, func(x partition) bool {
+	l.todo.gathered = slices.DeleteFunc(l.todo.gathered, func(x partition) bool {
 		h := &x.job.housing.homes[x.p]
 		switch {
-		case l.jobs[x.job.facts.N()] != x.job || !h.slot || !l.canReduce(x.job, x.p):
-			h.told = false
+		case l.jobs[x.job.facts.N()] != x.job || !h.reserved || !l.canReduce(x.job, x.p):
+			h.queued = false
 			return true
-		case !x.job.runnable() || !h.tracker.fit():
+		case !x.job.runnable() || !h.tracker.takesWork():
 			return false
 		}
-		h.told = false
+		h.queued = false
 		l.dropSurplus(h.tracker)
-		if h.slot {
+		if h.reserved {
 			l.launch(x.job, &x.job.reduces[x.p], h.tracker, wire.AttemptID{})
 		}
 		return true
@@ -210,10 +210,10 @@ func (l *Live) launchGathered() {
 func (l *Live) dropSurplus(t *tracker) {
 	for k := len(l.order) - 1; k >= 0 && t.assign.Free(reducePhase) < 0; k-- {
 		j := l.order[k]
-		if homes := t.hosting.homes[j]; homes != nil && j.housing.gathering > 0 {
+		if homes := t.hosting.homes[j]; homes != nil && j.housing.reservedSlots > 0 {
 			for _, p := range slices.Backward(slices.Collect(homes.All())) {
 				if t.assign.Free(reducePhase) < 0 {
-					l.letGo(j, p)
+					l.dropReservation(j, p)
 				}
 			}
 		}
@@ -221,17 +221,17 @@ func (l *Live) dropSurplus(t *tracker) {
 }
 
 // letGoAll has a job that is suspended hold no slots in which nothing runs.
-func (l *Live) letGoAll(j *job) {
-	for p := 0; p < len(j.housing.homes) && j.housing.gathering > 0; p++ {
-		l.letGo(j, p)
+func (l *Live) dropReservations(j *job) {
+	for p := 0; p < len(j.housing.homes) && j.housing.reservedSlots > 0; p++ {
+		l.dropReservation(j, p)
 	}
 }
 
 // letGo has a partition gathered on without a slot. Then it waits for one like those
 // of other jobs.
-func (l *Live) letGo(j *job, p int) {
-	if j.housing.homes[p].slot {
-		l.freeSlot(j, p)
+func (l *Live) dropReservation(j *job, p int) {
+	if j.housing.homes[p].reserved {
+		l.releaseSlot(j, p)
 		l.updateReduce(j, p)
 	}
 }
@@ -245,7 +245,7 @@ type partition struct {
 // dropHome forgets what a home has of its tracker.
 func (l *Live) dropHome(j *job, p int) {
 	h := &j.housing.homes[p]
-	l.freeSlot(j, p)
-	l.landed(h)
+	l.releaseSlot(j, p)
+	l.moveEnded(h)
 	h.tracker.hosting.load = max(0, h.tracker.hosting.load-h.bytes)
 }

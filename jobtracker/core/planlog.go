@@ -9,10 +9,10 @@ import (
 
 // planRecord is what plans have had for a job.
 type planRecord struct {
-	plans      history.PlanLog
-	turn       int     // among those whose share of the shuffle trackers are told, from 1
-	share      float64 // that they are told
-	plansSince int64   // Unix milliseconds since when plans are known, if an earlier leader had others
+	plans        history.PlanLog
+	shuffleTurn  int     // among those whose share of the shuffle trackers are told, from 1
+	shuffleShare float64 // that they are told
+	plansSince   int64   // Unix milliseconds since when plans are known, if an earlier leader had others
 }
 
 // Histories have what the plans in force had for their jobs whenever that changed, so
@@ -21,7 +21,7 @@ type planRecord struct {
 // his own at once.
 
 // forecastGap is the greatest age of the forecast in a history.
-const forecastGap = 100 * time.Millisecond
+const historyForecastAge = 100 * time.Millisecond
 
 // notePlan notes what the plan that is in force from now on, or that there is none, means
 // for all jobs.
@@ -31,7 +31,7 @@ func (l *Live) notePlan(p *phase) {
 	}
 	queues := queuesOf(p.plan.Queues)
 	for _, j := range l.order {
-		note := l.noteOf(j, p)
+		note := l.plannedFor(j, p)
 		note.Queues = queues[j.facts.N()]
 		l.note(j, note)
 	}
@@ -41,20 +41,20 @@ func (l *Live) notePlan(p *phase) {
 func (l *Live) noteShare(j *job) {
 	if l.c.cfg.History {
 		p := &l.phases[mapPhase]
-		note := l.noteOf(j, p)
+		note := l.plannedFor(j, p)
 		note.Queues = j.planned.plans.Last(p.kind).Queues
 		l.note(j, note)
 	}
 }
 
 // noteOf is what the plan in force has for a job, but for queues.
-func (l *Live) noteOf(j *job, p *phase) history.Planned {
+func (l *Live) plannedFor(j *job, p *phase) history.Planned {
 	note := history.Planned{At: l.wall(), Phase: p.kind, Scheduling: l.sharing.Asked}
 	if x, ok := l.assign.Given(p.index, &j.assign); ok {
 		note.Target, note.Place, note.Of = x.Slots, x.Rank+1, len(p.plan.Targets)
 	}
 	if p.index == mapPhase {
-		note.Share, note.Turn = j.planned.share, j.planned.turn
+		note.Share, note.Turn = j.planned.shuffleShare, j.planned.shuffleTurn
 	}
 	return note
 }
@@ -71,7 +71,7 @@ func (l *Live) note(j *job, note history.Planned) {
 			return
 		}
 	}
-	if o := l.lately(l.now, forecastGap).Of(j.facts.N()); o != nil {
+	if o := l.recentForecast(l.now, historyForecastAge).Of(j.facts.N()); o != nil {
 		note.End = l.wallOf(o.End)
 	}
 	j.planned.plans.Add(note)
@@ -95,7 +95,7 @@ func queuesOf(queues []scheduler.Queue) map[int][]history.Queued {
 
 // plansLack says since when all plans are known of a job, and why not those before; 0
 // when all are.
-func (l *Live) plansLack(j *job) (since int64, why string) {
+func (l *Live) plansMissing(j *job) (since int64, why string) {
 	switch {
 	case j.planned.plans.Lost > 0:
 		return j.planned.plans.Lost, "there were too many, and the older ones are not kept"

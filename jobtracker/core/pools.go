@@ -14,14 +14,14 @@ import (
 
 // pools takes a pool table in, which the owner has read anew. A broken one leaves
 // the old table in force.
-func (l *Live) pools(r Pools) {
+func (l *Live) poolsRead(r Pools) {
 	if r.Err != nil {
-		l.sharing.badPools = r.Err.Error()
+		l.sharing.poolsError = r.Err.Error()
 		return
 	}
-	l.sharing.badPools = ""
-	waiting := l.sharing.pools != nil
-	l.sharing.pools = &r.Table
+	l.sharing.poolsError = ""
+	waiting := l.sharing.pendingPools != nil
+	l.sharing.pendingPools = &r.Table
 	if !waiting {
 		l.proposePools()
 	}
@@ -30,23 +30,23 @@ func (l *Live) pools(r Pools) {
 // proposePools asks for the table read last to be in force, unless it is.
 func (l *Live) proposePools() {
 	n, table := l.facts.Pools()
-	if reflect.DeepEqual(l.sharing.pools, table) {
-		l.sharing.pools = nil
+	if reflect.DeepEqual(l.sharing.pendingPools, table) {
+		l.sharing.pendingPools = nil
 		return
 	}
-	l.propose(&facts.Pooled{N: n + 1, Table: *l.sharing.pools})
+	l.propose(&facts.Pooled{N: n + 1, Table: *l.sharing.pendingPools})
 }
 
 // pooled takes up a new table. One of an earlier leader may have come before the
 // table read last, which is then proposed anew.
-func (l *Live) pooled(fitted bool) {
+func (l *Live) poolsApplied(fitted bool) {
 	if fitted {
 		for i := range l.phases {
-			l.phases[i].begun(l.now)
+			l.phases[i].planNow(l.now)
 		}
 		l.setPools()
 	}
-	if l.sharing.pools != nil {
+	if l.sharing.pendingPools != nil {
 		l.proposePools()
 	}
 }
@@ -56,12 +56,12 @@ func (l *Live) poolStatus() string {
 	_, table := l.facts.Pools()
 	from := table.From
 	switch {
-	case l.sharing.badPools == "":
+	case l.sharing.poolsError == "":
 		return from
 	case from == "":
-		return "none: " + l.sharing.badPools
+		return "none: " + l.sharing.poolsError
 	}
-	return from + " as it was: " + l.sharing.badPools
+	return from + " as it was: " + l.sharing.poolsError
 }
 
 // poolsInUse tells of the pools of the table and of those that jobs are in, by name.
@@ -105,7 +105,7 @@ func (l *Live) poolOf(id wire.JobID) string {
 
 // shape brings batches and pools into a snapshot: jobs count as arrived with the
 // first of their batch that has not ended, whether that has tasks left or not.
-func (l *Live) shape(s scheduler.Snapshot) scheduler.Snapshot {
+func (l *Live) applyPools(s scheduler.Snapshot) scheduler.Snapshot {
 	first := make(map[string]time.Duration)
 	for _, j := range l.order {
 		batch := j.facts.Submission().Terms().Batch

@@ -15,7 +15,7 @@ import (
 const maxProfiled = 200_000
 
 // recall has a job begin with what the last one of its name has shown.
-func (l *Live) recall(j *job) {
+func (l *Live) loadProfile(j *job) {
 	name := j.facts.Name()
 	if j.profile = l.profiles.Of(name); j.profile != nil || !l.c.cfg.History || l.profiles.Loading(name) {
 		return
@@ -52,13 +52,13 @@ func (l *Live) historyLoaded(r HistoryLoaded) {
 		}
 	}
 	for i := range l.phases {
-		l.phases[i].begun(l.now)
+		l.phases[i].planNow(l.now)
 	}
 }
 
 // remember keeps what a job that has succeeded has shown, unless this leader has
 // seen too little of it.
-func (l *Live) remember(j *job) {
+func (l *Live) keepProfile(j *job) {
 	if j.facts.End().Outcome != wire.Succeeded || 2*j.measures.Phases[mapPhase].All.Tasks < len(j.maps) {
 		return
 	}

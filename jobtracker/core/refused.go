@@ -23,25 +23,25 @@ func (c *Core) refused(r Refused) {
 	c.live.now = c.now
 	switch x := x.(type) {
 	case *facts.Submitted:
-		c.live.replyAll(submitOf(x.Submission.Key), Reply{Err: fmt.Errorf("%w: %w", admission.ErrBadSubmission, r.Err)})
+		c.live.replyAll(submitKey(x.Submission.Key), Reply{Err: fmt.Errorf("%w: %w", admission.ErrBadSubmission, r.Err)})
 	case *facts.Ended:
 		c.live.endRefused(x, r.Err)
 	case *facts.Excluded:
 		c.live.excluded(x.Tracker, x.Incarnation, false)
 	case *facts.Pooled:
-		c.live.sharing.pools, c.live.sharing.badPools = nil, r.Err.Error()
+		c.live.sharing.pendingPools, c.live.sharing.poolsError = nil, r.Err.Error()
 	}
 }
 
 // endRefused lets a job end without its counters and troubles, which alone can be many.
 func (l *Live) endRefused(x *facts.Ended, why error) {
 	j := l.jobs[x.Job]
-	if j == nil || j.finish.closing == nil || len(x.Counters) == 0 {
+	if j == nil || j.finish.endFact == nil || len(x.Counters) == 0 {
 		return
 	}
-	shorter := *j.finish.closing
+	shorter := *j.finish.endFact
 	shorter.Counters = nil
 	shorter.Troubles = []string{wire.Bounded(fmt.Sprintf("its counters are not kept: %v", why), faults.MaxTrouble)}
-	j.finish.closing = &shorter
-	l.propose(j.finish.closing)
+	j.finish.endFact = &shorter
+	l.propose(j.finish.endFact)
 }

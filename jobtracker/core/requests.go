@@ -14,21 +14,21 @@ import (
 // they ask for, oldest first: "submit KEY", "kill N", "change KEY", "schedule", "drain".
 // Submits of one key have one answer, and so have kills of one job. The others become entries
 // one after the other: the first one is proposed, see [Live.askInTurn].
-type requests map[string][]waiting
+type requests map[string][]waitingRequest
 
-func submitOf(key string) string { return "submit " + key }
-func changeOf(key string) string { return "change " + key }
-func killOf(f *facts.Job) string { return fmt.Sprintf("kill %d", f.N()) }
+func submitKey(key string) string { return "submit " + key }
+func changeKey(key string) string { return "change " + key }
+func killKey(f *facts.Job) string { return fmt.Sprintf("kill %d", f.N()) }
 
 // waiting is one of them.
-type waiting struct {
+type waitingRequest struct {
 	request
 	proposed facts.Fact // the last time; nil for submits, kills and those that are not first
 }
 
 // add notes a request. first says that no other asks for the same.
 func (q requests) add(what string, r request) (first bool) {
-	q[what] = append(q[what], waiting{request: r})
+	q[what] = append(q[what], waitingRequest{request: r})
 	return len(q[what]) == 1
 }
 
@@ -45,7 +45,7 @@ func (l *Live) replyAll(what string, answer Reply) {
 }
 
 // askInTurn proposes what a request asks for, after the earlier ones for the same.
-func (l *Live) askInTurn(what string, r request) {
+func (l *Live) proposeInOrder(what string, r request) {
 	if l.requests.add(what, r) {
 		l.proposeFirst(what)
 	}
@@ -54,8 +54,8 @@ func (l *Live) askInTurn(what string, r request) {
 // appliedInTurn follows an entry of the kind that such requests ask for: it answers the first
 // one if that is what the entry says, and proposes the next. The entry may be of an earlier
 // leader; then the first one is proposed again, on top of it.
-func (l *Live) appliedInTurn(what string, x facts.Fact, fitted bool) {
-	if list := l.requests[what]; len(list) > 0 && fitted && list[0].says(x) {
+func (l *Live) appliedInOrder(what string, x facts.Fact, fitted bool) {
+	if list := l.requests[what]; len(list) > 0 && fitted && list[0].matches(x) {
 		l.reply(list[0], nil)
 		if l.requests[what] = list[1:]; len(list) == 1 {
 			delete(l.requests, what)
@@ -87,7 +87,7 @@ func (l *Live) factOf(r request) facts.Fact {
 
 // says whether an entry does what a request asks for. An entry of an earlier leader may share
 // slots in a way that differs only in what a Schedule leaves open.
-func (w *waiting) says(x facts.Fact) bool {
+func (w *waitingRequest) matches(x facts.Fact) bool {
 	if r, ok := w.request.(Schedule); ok {
 		now := x.(*facts.Scheduled).Scheduling
 		return now == r.Scheduling.Over(now)
@@ -103,7 +103,7 @@ func (l *Live) submit(r Submit) {
 	case known != nil:
 		l.c.emit(Reply{Token: r.Token, Jobs: l.facts.IDs(known)})
 	default:
-		l.requests.add(submitOf(sub.Key), r)
+		l.requests.add(submitKey(sub.Key), r)
 		l.propose(&facts.Submitted{At: r.Wall, Submission: sub, Secret: r.Secret})
 	}
 }
@@ -118,7 +118,7 @@ func (l *Live) submitted(x *facts.Submitted, fitted bool) {
 		j := l.addJob(l.facts.Job(s.First()+i), l.now)
 		l.noteJob(j.facts, "submitted", "owner", s.Who(), "pool", poolName(s), "jobs", s.Jobs())
 	}
-	l.replyAll(submitOf(s.Key()), Reply{Jobs: l.facts.IDs(s)})
+	l.replyAll(submitKey(s.Key()), Reply{Jobs: l.facts.IDs(s)})
 }
 
 func (l *Live) killJob(r Kill) {
@@ -127,14 +127,14 @@ func (l *Live) killJob(r Kill) {
 		l.reply(r, err)
 		return
 	}
-	l.requests.add(killOf(f), r)
+	l.requests.add(killKey(f), r)
 	reason := r.Reason
 	if reason == "" {
 		reason = "killed"
 	}
-	if j := l.jobs[f.N()]; !j.finish.stopping {
-		j.finish.stopping = true
-		l.move(j)
+	if j := l.jobs[f.N()]; !j.finish.stopProposed {
+		j.finish.stopProposed = true
+		l.updateLines(j)
 		l.propose(&facts.Stopped{Job: f.N(), Outcome: wire.Killed, Reason: wire.Bounded(reason, faults.MaxReason)})
 	}
 }
@@ -142,7 +142,7 @@ func (l *Live) killJob(r Kill) {
 // answerKills answers the kills of a job once they are settled.
 func (l *Live) answerKills(f *facts.Job) {
 	if settled, err := admission.Killed(l.facts.ID(f.N()), f); settled {
-		l.replyAll(killOf(f), Reply{Err: err})
+		l.replyAll(killKey(f), Reply{Err: err})
 	}
 }
 
@@ -153,7 +153,7 @@ func (l *Live) change(r Change) {
 		l.reply(r, err)
 		return
 	}
-	l.askInTurn(changeOf(s.Key()), r)
+	l.proposeInOrder(changeKey(s.Key()), r)
 }
 
 func (l *Live) changeApplied(x *facts.Changed, fitted bool) {
@@ -164,18 +164,18 @@ func (l *Live) changeApplied(x *facts.Changed, fitted bool) {
 	for i := range s.Jobs() {
 		if j := l.jobs[s.First()+i]; fitted && j != nil {
 			l.touch(j)
-			l.move(j)
+			l.updateLines(j)
 			if s.Suspended() {
-				l.letGoAll(j)
+				l.dropReservations(j)
 			}
 		}
 	}
 	if fitted {
 		for i := range l.phases {
-			l.phases[i].begun(l.now)
+			l.phases[i].planNow(l.now)
 		}
 	}
-	l.appliedInTurn(changeOf(x.Key), x, fitted)
+	l.appliedInOrder(changeKey(x.Key), x, fitted)
 }
 
 // dropChanges answers the changes of a submission that has ended meanwhile.
@@ -183,7 +183,7 @@ func (l *Live) dropChanges(s *facts.Submission) {
 	if s.Open() {
 		return
 	}
-	what := changeOf(s.Key())
+	what := changeKey(s.Key())
 	for _, w := range l.requests[what] {
 		l.reply(w, fmt.Errorf("%v: %w", w.request.(Change).Job, admission.ErrJobEnded))
 	}

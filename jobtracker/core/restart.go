@@ -32,7 +32,7 @@ func (l *Live) restarted(t *tracker) {
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {
 		if maps := outputs[j.facts.N()]; len(maps) > 0 && j.facts.Running() {
-			l.expect(j, t.Name, maps)
+			l.expectOutputs(j, t.Name, maps)
 		}
 	}
 	l.detach(t)
@@ -40,7 +40,7 @@ func (l *Live) restarted(t *tracker) {
 }
 
 // expect has the maps of a set of outputs wait for these to come back.
-func (l *Live) expect(j *job, name string, outputs []int) {
+func (l *Live) expectOutputs(j *job, name string, outputs []int) {
 	e := j.outputs.expected[name]
 	if e == nil {
 		l.recovery.expecting[name] = append(l.recovery.expecting[name], j)
@@ -60,15 +60,15 @@ func (l *Live) expect(j *job, name string, outputs []int) {
 }
 
 // allExpectedNoMore has no job expect outputs of a tracker any more.
-func (l *Live) allExpectedNoMore(name string) {
+func (l *Live) stopExpectingAll(name string) {
 	for _, j := range l.recovery.expecting[name] { // some twice, or not any more
-		l.expectedNoMore(j, name)
+		l.stopExpecting(j, name)
 	}
 	delete(l.recovery.expecting, name)
 }
 
 // expectedNoMore has those maps run again of which no output has come back.
-func (l *Live) expectedNoMore(j *job, name string) {
+func (l *Live) stopExpecting(j *job, name string) {
 	e := j.outputs.expected[name]
 	if e == nil {
 		return
@@ -82,13 +82,13 @@ func (l *Live) expectedNoMore(j *job, name string) {
 }
 
 // expectedTooLong ends the expectations that a lease has passed over.
-func (l *Live) expectedTooLong(j *job) {
+func (l *Live) expireExpected(j *job) {
 	if len(j.outputs.expected) == 0 {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.outputs.expected)) {
-		if l.c.read >= j.outputs.expected[name].due { // else what tells of them may wait to be taken in
-			l.expectedNoMore(j, name)
+		if l.c.readUntil >= j.outputs.expected[name].due { // else what tells of them may wait to be taken in
+			l.stopExpecting(j, name)
 		}
 	}
 }

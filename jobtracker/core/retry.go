@@ -13,13 +13,13 @@ import (
 // moves to another home.
 
 // holdBack has a task with a slot that has failed wait.
-func (l *Live) holdBack(j *job, tk *task) {
-	if j.faults.HoldBack(tk.key(), l.now, l.mayGoElsewhere(j, tk)) {
+func (l *Live) delayTask(j *job, tk *task) {
+	if j.faults.HoldBack(tk.key(), l.now, l.hasAlternative(j, tk)) {
 		l.alarmRetries(j)
 	}
 	n := int(tk.n)
 	if tk.kind == wire.Reduce {
-		j.housing.leaving.Add(n)
+		j.housing.failedAtHome.Add(n)
 		l.updateReduce(j, n)
 		return
 	}
@@ -37,7 +37,7 @@ func (l *Live) alarmRetries(j *job) {
 }
 
 // remind ends the waits of a job's tasks that are over.
-func (l *Live) remind(j *job) {
+func (l *Live) retryDue(j *job) {
 	for t := range j.faults.Due(l.now) {
 		if t.Kind == wire.Reduce {
 			l.updateReduce(j, int(t.N))
@@ -50,15 +50,15 @@ func (l *Live) remind(j *job) {
 }
 
 // waitsFor says whether a task waits for another tracker than this one.
-func (j *job) waitsFor(tk *task, t *tracker) bool {
+func (j *job) mustAvoid(tk *task, t *tracker) bool {
 	return j.avoids(tk, t) && j.faults.Elsewhere(tk.key()) != 0
 }
 
 // mayGoElsewhere says whether there is a tracker on which a task has not failed.
-func (l *Live) mayGoElsewhere(j *job, tk *task) bool {
+func (l *Live) hasAlternative(j *job, tk *task) bool {
 	if tk.kind == wire.Reduce {
 		return slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
-			return t != nil && t.usable() && t.mayHome() && !j.avoids(tk, t)
+			return t != nil && t.usable() && t.canBeHome() && !j.avoids(tk, t)
 		})
 	}
 	avoided := 0
@@ -71,14 +71,14 @@ func (l *Live) mayGoElsewhere(j *job, tk *task) bool {
 }
 
 // leaveFailed moves the homes at which reduces have failed, if there are others.
-func (l *Live) leaveFailed(j *job) {
-	for p := range j.housing.leaving.All() {
+func (l *Live) moveFailed(j *job) {
+	for p := range j.housing.failedAtHome.All() {
 		if _, grant := j.facts.Grant(p); grant || j.reduces[p].runs() {
 			continue
 		}
-		j.housing.leaving.Remove(p)
-		if t := j.housing.homes[p].tracker; t != nil && j.avoids(&j.reduces[p], t) && l.mayGoElsewhere(j, &j.reduces[p]) {
-			l.moveHome(j, p)
+		j.housing.failedAtHome.Remove(p)
+		if t := j.housing.homes[p].tracker; t != nil && j.avoids(&j.reduces[p], t) && l.hasAlternative(j, &j.reduces[p]) {
+			l.rehome(j, p)
 		}
 	}
 }

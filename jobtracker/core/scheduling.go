@@ -12,8 +12,8 @@ import (
 // sharing is how slots are shared: the scheduling in force, and the pool table to come.
 type sharing struct {
 	admission.Scheduling
-	pools    *pool.Table // read last, until it is in force
-	badPools string      // why the newest pool table is not in force
+	pendingPools *pool.Table // read last, until it is in force
+	poolsError   string      // why the newest pool table is not in force
 }
 
 // useScheduling takes up the scheduling in force, and drops the Plans of another one. It is
@@ -24,7 +24,7 @@ func (l *Live) useScheduling() {
 		p := &l.phases[i]
 		l.dropPlan(p)
 		l.notePlan(p)
-		p.begun(l.now)
+		p.planNow(l.now)
 	}
 	l.assign.SetRule(l.sharing.Rule)
 	for _, j := range l.order {
@@ -33,10 +33,10 @@ func (l *Live) useScheduling() {
 }
 
 // noPlan says why slots are shared by an older plan, or by none.
-func (l *Live) noPlan() string {
+func (l *Live) noPlanReason() string {
 	texts := []string{l.sharing.Unknown}
 	for i := range l.phases {
-		if why := l.phases[i].noPlan; why != "" {
+		if why := l.phases[i].noPlanReason; why != "" {
 			texts = append(texts, fmt.Sprintf("%ss: %s", l.phases[i].kind, why))
 		}
 	}
@@ -49,12 +49,12 @@ func (l *Live) schedule(r Schedule) {
 		l.reply(r, err)
 		return
 	}
-	l.askInTurn("schedule", r)
+	l.proposeInOrder("schedule", r)
 }
 
 func (l *Live) scheduleApplied(x *facts.Scheduled, fitted bool) {
 	if fitted {
 		l.useScheduling()
 	}
-	l.appliedInTurn("schedule", x, fitted)
+	l.appliedInOrder("schedule", x, fitted)
 }

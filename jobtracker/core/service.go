@@ -17,13 +17,13 @@ import (
 type serviceTasks struct {
 	setup, commit, cleanup task
 	fences                 map[int]*fence // by the task whose grant is in doubt
-	numbered               int            // fences numbered in this epoch
-	forgotten              int32          // number of the last fence adopted of an earlier leader: below 0, as ours are not
+	fencesLaunched         int            // fences numbered in this epoch
+	lastAdoptedFence       int32          // number of the last fence adopted of an earlier leader: below 0, as ours are not
 	done                   map[wire.Kind]bool
 	retryAt                time.Duration // of a service task that failed
-	waitsGrant             []*attempt    // ready attempts that are not granted yet
-	preparing              time.Duration // since when, its last setup attempt
-	committing             time.Duration // since when
+	awaitingGrant          []*attempt    // ready attempts that are not granted yet
+	setupSince             time.Duration // since when, its last setup attempt
+	commitSince            time.Duration // since when
 }
 
 func newServiceTasks() serviceTasks {
@@ -35,15 +35,15 @@ func newServiceTasks() serviceTasks {
 
 // forget drops what waits for the tasks of a job that has none any more.
 func (s *serviceTasks) forget() {
-	s.waitsGrant = nil
+	s.awaitingGrant = nil
 	clear(s.fences)
 }
 
 // splitsRead is how far the splits of a job are read.
 type splitsRead struct {
-	loading    bool // LoadSplits is under way
-	loadFailed int
-	input      int64 // bytes of all of it
+	loading  bool // LoadSplits is under way
+	failures int
+	input    int64 // bytes of all of it
 }
 
 // fence is the service task that settles whether a granted attempt has committed.
@@ -60,7 +60,7 @@ func sortedFences(fences map[int]*fence) []int {
 }
 
 // wait holds back the next attempt of a service task that has failed.
-func (tk *task) wait(l *Live, j *job) {
+func (tk *task) delayRetry(l *Live, j *job) {
 	if delay := faults.RetryDelay(j.faults.Failures(tk.key())); delay > 0 {
 		j.service.retryAt = l.now + delay
 		l.alarm(j, j.service.retryAt)
@@ -73,7 +73,7 @@ func (l *Live) serve(j *job, tk *task, subject wire.AttemptID) {
 	if tk.queued || !l.mayServe(j, tk) {
 		return
 	}
-	x, q := turn{j, tk, subject}, queueOf(tk.kind)
+	x, q := queuedTask{j, tk, subject}, queueOf(tk.kind)
 	if len(l.services.queues[endsWork])+len(l.services.queues[q]) > 0 || !l.serveNow(x) {
 		tk.queued = true
 		l.services.queues[q] = append(l.services.queues[q], x)
@@ -82,16 +82,16 @@ func (l *Live) serve(j *job, tk *task, subject wire.AttemptID) {
 
 func (l *Live) mayServe(j *job, tk *task) bool {
 	switch {
-	case j.held, tk.runs(), j.service.done[tk.kind], l.now < j.service.retryAt:
+	case j.recovering, tk.runs(), j.service.done[tk.kind], l.now < j.service.retryAt:
 		return false
-	case j.finish.stopping && tk.kind != wire.Cleanup:
+	case j.finish.stopProposed && tk.kind != wire.Cleanup:
 		return false
 	}
 	return !j.facts.Submission().Suspended() || tk.kind != wire.Setup
 }
 
 // served acts on the success of a setup, commit or cleanup.
-func (l *Live) served(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
+func (l *Live) serviceSucceeded(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
 	state := l.facts.State(j.facts)
 	switch {
 	case id.Task.Kind == wire.Setup && state == wire.Preparing:
@@ -107,7 +107,7 @@ func (l *Live) served(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 		j.service.done[wire.Setup] = true
 		l.count(j, tk, r)
 		l.propose(&facts.SplitsWritten{Job: j.facts.N(), Maps: r.Splits.Maps, Hash: r.Splits.Hash})
-	case id.Task.Kind == wire.Commit && state == wire.Committing && !j.finish.stopping: // else that is about to be in the log
+	case id.Task.Kind == wire.Commit && state == wire.Committing && !j.finish.stopProposed: // else that is about to be in the log
 		j.service.done[wire.Commit] = true
 		l.count(j, tk, r)
 		l.end(j, wire.Succeeded, "")
@@ -121,19 +121,19 @@ func (l *Live) served(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 // committed. Until it is settled the task has no other attempt.
 func (l *Live) fence(j *job, n int) {
 	attempt, ok := j.facts.Grant(n)
-	if !ok || j.held || j.service.fences[n] != nil || !j.facts.Running() {
+	if !ok || j.recovering || j.service.fences[n] != nil || !j.facts.Running() {
 		return
 	}
 	j.service.fences[n] = &fence{
-		task:    task{kind: wire.Fence, n: int32(j.service.numbered)},
+		task:    task{kind: wire.Fence, n: int32(j.service.fencesLaunched)},
 		subject: wire.AttemptID{Task: wire.TaskID{Job: j.id, Kind: j.facts.Kind(), N: n}, N: attempt},
 	}
-	j.service.numbered++
+	j.service.fencesLaunched++
 	l.touch(j)
 }
 
 // fenced acts on what a fence found, unless it is of an earlier leader.
-func (l *Live) fenced(j *job, tk *task, r *wire.Result) {
+func (l *Live) fenceSucceeded(j *job, tk *task, r *wire.Result) {
 	for _, taskN := range sortedFences(j.service.fences) {
 		f := j.service.fences[taskN]
 		if &f.task != tk {

@@ -6,16 +6,16 @@ import (
 )
 
 // servicing is the attempts without slots on a tracker.
-type servicing struct {
-	running int  // service attempts that run there
-	may     bool // it is given work, and service attempts before others
+type serviceLoad struct {
+	running   int  // service attempts that run there
+	preferred bool // it is given work, and service attempts before others
 }
 
 // serviceQueues is the service tasks that wait for a tracker with room for them.
 type serviceQueues struct {
-	queues  [2][]turn   // service tasks that wait
-	room    taskset.Set // indexes of trackers that may run another service attempt
-	servers int         // trackers that are given work, with or without such room
+	queues    [2][]queuedTask // service tasks that wait
+	room      taskset.Set     // indexes of trackers that may run another service attempt
+	preferred int             // trackers that are given work, with or without such room
 }
 
 // Service tasks have no slots, but each of their attempts is a process. A tracker runs at
@@ -25,7 +25,7 @@ type serviceQueues struct {
 
 // leastServices is how many service attempts any tracker may run at once: one that has
 // lost its slots with its disks can end jobs yet.
-const leastServices = 4
+const minServiceAttempts = 4
 
 // The queues of service tasks, as indexes of serviceQueues.queues.
 const (
@@ -35,10 +35,10 @@ const (
 
 // serviceLooks is how many tasks of a queue are looked at that all trackers with room
 // have failed, before the others wait too.
-const serviceLooks = 16
+const maxServiceChecks = 16
 
 // turn is a service task in its queue.
-type turn struct {
+type queuedTask struct {
 	job     *job
 	tk      *task
 	subject wire.AttemptID // of a fence
@@ -52,19 +52,19 @@ func queueOf(k wire.Kind) int {
 }
 
 // mostServices is how many service attempts a tracker may run at once.
-func (t *tracker) mostServices() int {
-	return max(leastServices, t.slots[mapPhase]+t.slots[reducePhase])
+func (t *tracker) maxServiceAttempts() int {
+	return max(minServiceAttempts, t.slots[mapPhase]+t.slots[reducePhase])
 }
 
 // refreshServing follows whether a tracker has room for service attempts.
 func (l *Live) refreshServing(t *tracker) {
-	l.services.room.Set(t.assign.Index(), t.usable() && t.drain.n == 0 && t.services.running < t.mostServices())
-	if serves := t.fit() && t.slots != [2]int{}; serves != t.services.may {
-		t.services.may = serves
+	l.services.room.Set(t.assign.Index(), t.usable() && t.drain.n == 0 && t.services.running < t.maxServiceAttempts())
+	if serves := t.takesWork() && t.slots != [2]int{}; serves != t.services.preferred {
+		t.services.preferred = serves
 		if serves {
-			l.services.servers++
+			l.services.preferred++
 		} else {
-			l.services.servers--
+			l.services.preferred--
 		}
 	}
 }
@@ -79,15 +79,15 @@ func (l *Live) countService(t *tracker, by int) {
 func (l *Live) serveQueued() {
 	for q := range l.services.queues {
 		queue := l.services.queues[q]
-		for i := 0; i < len(queue) && i < serviceLooks && l.services.room.Len() > 0; {
+		for i := 0; i < len(queue) && i < maxServiceChecks && l.services.room.Len() > 0; {
 			x := queue[i]
-			if l.isDue(x) && !l.serveNow(x) {
+			if l.stillNeeded(x) && !l.serveNow(x) {
 				i++
 				continue
 			}
 			x.tk.queued = false
 			copy(queue[1:i+1], queue[:i])
-			queue[0] = turn{}
+			queue[0] = queuedTask{}
 			queue = queue[1:]
 		}
 		l.services.queues[q] = queue
@@ -95,7 +95,7 @@ func (l *Live) serveQueued() {
 }
 
 // isDue says whether a task in a queue is to be run yet.
-func (l *Live) isDue(x turn) bool {
+func (l *Live) stillNeeded(x queuedTask) bool {
 	j := x.job
 	if l.jobs[j.facts.N()] != j || !l.mayServe(j, x.tk) {
 		return false
@@ -114,13 +114,13 @@ func (l *Live) isDue(x turn) bool {
 }
 
 // serveNow launches a service task if a tracker has room for it.
-func (l *Live) serveNow(x turn) bool {
+func (l *Live) serveNow(x queuedTask) bool {
 	t := l.serviceTracker(x.job, x.tk)
 	if t == nil {
 		return false
 	}
 	if x.tk.kind == wire.Setup {
-		x.job.service.preparing = l.now
+		x.job.service.setupSince = l.now
 	}
 	l.launch(x.job, x.tk, t, x.subject)
 	return true
@@ -130,14 +130,14 @@ func (l *Live) serveNow(x turn) bool {
 // given no other work, only if there is no other. One that drains never is.
 func (l *Live) serviceTracker(j *job, tk *task) *tracker {
 	var second *tracker
-	i := l.placed
+	i := l.roundRobin
 	for range l.services.room.Len() {
 		if i = l.services.room.Next(i); i < 0 {
 			i = l.services.room.Next(0)
 		}
 		t := l.fleet.byIndex[i]
-		if t.services.may && !j.avoids(tk, t) {
-			l.placed = i + 1
+		if t.services.preferred && !j.avoids(tk, t) {
+			l.roundRobin = i + 1
 			return t
 		}
 		if second == nil {
@@ -145,9 +145,9 @@ func (l *Live) serviceTracker(j *job, tk *task) *tracker {
 		}
 		i++
 	}
-	others := l.services.servers // without room
+	others := l.services.preferred // without room
 	for _, name := range j.faults.Avoided(tk.key()) {
-		if t := l.fleet.trackers[name]; t != nil && t.services.may {
+		if t := l.fleet.trackers[name]; t != nil && t.services.preferred {
 			others--
 		}
 	}

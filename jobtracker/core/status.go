@@ -24,7 +24,7 @@ func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok 
 	now = max(now, c.now)
 	s = c.statusOf(f, now)
 	if c.live != nil && !f.Ended() {
-		c.live.setEnd(f, &s, now)
+		c.live.setPredictedEnd(f, &s, now)
 	}
 	return s, true
 }
@@ -78,11 +78,11 @@ func endedStatus(x facts.Ended, s *wire.JobStatus) {
 }
 
 // statusGap is the greatest age of the forecast in a status.
-const statusGap = 500 * time.Millisecond
+const statusForecastAge = 500 * time.Millisecond
 
 // setEnd adds the predicted end of a job that has not ended.
-func (l *Live) setEnd(f *facts.Job, s *wire.JobStatus, now time.Duration) {
-	if o := l.lately(now, statusGap).Of(f.N()); o != nil && o.End != never {
+func (l *Live) setPredictedEnd(f *facts.Job, s *wire.JobStatus, now time.Duration) {
+	if o := l.recentForecast(now, statusForecastAge).Of(f.N()); o != nil && o.End != never {
 		s.Ends = o.End - l.jobs[f.N()].spec.arrived
 	}
 }
@@ -113,7 +113,7 @@ func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Shuffled.Total = max(out.ByMaps(), s.Shuffled.Done)
 	s.Reduced.Total = max(s.Shuffled.Total, s.Reduced.Done)
 	s.Counters = l.totals(j)
-	s.Waits, s.Troubles = l.waits(j, now), slices.Clone(j.faults.Troubles())
+	s.Waits, s.Troubles = l.waitReason(j, now), slices.Clone(j.faults.Troubles())
 }
 
 // totals is the counters of the finished tasks and of the leader itself.
@@ -139,7 +139,7 @@ func (l *Live) totals(j *job) wire.Counters {
 }
 
 // waits says what a job waits for, empty when its tasks run.
-func (l *Live) waits(j *job, now time.Duration) string {
+func (l *Live) waitReason(j *job, now time.Duration) string {
 	state := l.facts.State(j.facts)
 	until, deferred := j.assign.Deferred()
 	switch {
@@ -149,7 +149,7 @@ func (l *Live) waits(j *job, now time.Duration) string {
 				return fmt.Sprintf("for %v (%s)", l.facts.ID(f.N()), f.Name())
 			}
 		}
-	case j.held:
+	case j.recovering:
 		return "for the inventories of " + strings.Join(slices.Sorted(maps.Keys(l.recovery.awaiting)), ", ")
 	case j.facts.Submission().Suspended():
 		return "to be resumed"
@@ -157,12 +157,12 @@ func (l *Live) waits(j *job, now time.Duration) string {
 		return fmt.Sprintf("for a free map slot on a node with its input, elsewhere in %v", max(until-now, 0).Round(time.Millisecond))
 	case j.attempts.Len() > 0:
 		return ""
-	case l.allDrain():
+	case l.allDraining():
 		return "for a task tracker; those that are there drain: " + l.drainingNames((*tracker).usable)
 	case !slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool { return t != nil && t.usable() }):
 		return "for a task tracker"
 	case state == wire.Running:
-		return j.waitsForTasks()
+		return j.taskWaitReason()
 	}
 	if kind, ok := j.queuedService(); ok {
 		return fmt.Sprintf("for room on a task tracker for its %v", kind)
@@ -171,7 +171,7 @@ func (l *Live) waits(j *job, now time.Duration) string {
 }
 
 // waitsForTasks says why no task of a running job runs.
-func (j *job) waitsForTasks() string {
+func (j *job) taskWaitReason() string {
 	switch {
 	case !j.assign.Located():
 		return "for its splits to be read"
@@ -183,7 +183,7 @@ func (j *job) waitsForTasks() string {
 		return "for a map slot of another tracker than those where its maps have failed"
 	case j.assign.Ready() > 0:
 		return "for a free reduce slot"
-	case j.toGather() > 0:
+	case j.partitionsToGather() > 0:
 		return "for a free reduce slot"
 	case j.housing.homeless.Len() > 0 && !j.spec.Classical:
 		return "for a task tracker with reduce slots"

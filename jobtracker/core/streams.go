@@ -14,14 +14,14 @@ import (
 
 // contact is how far the leader and a tracker have come in speaking to each other.
 type contact struct {
-	stream      Stream // 0: none
-	heard       time.Duration
-	inventoried bool              // its inventory is in, so it may be given work
-	taking      bool              // its inventory is being taken in
-	fresh       bool              // its incarnation began in this term: it cannot have attempts of ours
-	losing      bool              // its loss is proposed
-	pages       []*wire.Inventory // of the one that is coming in
-	trouble     string            // what it says is wrong with it
+	stream           Stream // 0: none
+	lastHeard        time.Duration
+	inventoried      bool              // its inventory is in, so it may be given work
+	readingInventory bool              // its inventory is being taken in
+	newInTerm        bool              // its incarnation began in this term: it cannot have attempts of ours
+	lossProposed     bool              // its loss is proposed
+	pages            []*wire.Inventory // of the one that is coming in
+	trouble          string            // what it says is wrong with it
 }
 
 // hello answers the first message of a stream, or the answer to a Staging.
@@ -30,8 +30,8 @@ func (l *Live) hello(id Stream, h *wire.Hello) {
 	t := l.fleet.trackers[h.Tracker]
 	if t != nil {
 		known.Tracker = &handshake.Tracker{
-			Process: t.Process, Losing: t.contact.losing,
-			Heard: t.contact.stream != 0 && l.now-t.contact.heard <= l.c.cfg.Lease,
+			Process: t.Process, Losing: t.contact.lossProposed,
+			Heard: t.contact.stream != 0 && l.now-t.contact.lastHeard <= l.c.cfg.Lease,
 		}
 	}
 	switch v := l.fleet.unwelcomed.Hello(id, h, known); v.Do {
@@ -80,13 +80,13 @@ func (l *Live) registered(x *facts.TrackerRegistered, fitted bool) {
 		how := "registered"
 		if old := l.fleet.trackers[name]; old != nil {
 			how = "restarted"
-			l.tellJobs(old, how, func() { l.restarted(old) })
+			l.reportReruns(old, how, func() { l.restarted(old) })
 		}
 		l.fleet.losses.Back(name)
 		l.log("task tracker "+how, "tracker", name, "addr", x.Tracker.Addr, "maps", x.Tracker.MapSlots, "reduces", x.Tracker.ReduceSlots)
 		began, _ := l.facts.Tracker(name)
 		t := l.addTracker(began)
-		t.contact.fresh, t.shares = true, 1
+		t.contact.newInTerm, t.sharesVersion = true, 1
 	}
 	t := l.fleet.trackers[name]
 	for _, w := range l.fleet.unwelcomed.Waiting(name) {
@@ -103,9 +103,9 @@ func (l *Live) welcome(id Stream, t *tracker, h *wire.Hello) {
 	}
 	delete(l.fleet.unwelcomed, id)
 	l.fleet.bound[id] = t
-	t.contact.stream, t.contact.heard = id, l.now
-	l.capacity(t, [2]int{h.MapSlots, h.ReduceSlots}, "")
-	l.leftDisks(t, h.DisksLeft)
+	t.contact.stream, t.contact.lastHeard = id, l.now
+	l.setCapacity(t, [2]int{h.MapSlots, h.ReduceSlots}, "")
+	l.diskDropped(t, h.DisksLeft)
 	l.send(t, &wire.Welcome{
 		Epoch: l.epoch, Incarnation: t.Incarnation, Lease: l.c.cfg.Lease, Cluster: l.facts.Boot().Cluster,
 	})

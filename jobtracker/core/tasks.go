@@ -14,7 +14,7 @@ type task struct {
 	attempts *attempt   // that run, the oldest first: seldom more than one
 	n        int32      // the TaskID's
 	past     past.Chain // its attempts that have ended, in job.ended
-	next     int16      // attempts numbered in this epoch
+	launched int16      // attempts numbered in this epoch
 	kind     wire.Kind
 	counted  bool // its counters are in the job's
 	measured bool // its time is

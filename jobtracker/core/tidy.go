@@ -40,7 +40,7 @@ func (l *Live) tidied(r Tidied) {
 func (l *Live) sweep(s *facts.Submission) {
 	if !s.Open() && !s.Swept() {
 		l.c.emit(RemoveStaging{
-			Epoch: l.epoch, Key: s.Key(), Name: s.Staging(), After: faults.RetryDelay(l.due.sweeps[s.Key()]),
+			Epoch: l.epoch, Key: s.Key(), Name: s.Staging(), After: faults.RetryDelay(l.due.failedSweeps[s.Key()]),
 		})
 	}
 }
@@ -53,8 +53,8 @@ func (l *Live) stagingRemoved(r StagingRemoved) {
 		return
 	}
 	if r.Err != nil {
-		l.due.sweeps[r.Key]++
-		if l.due.sweeps[r.Key] < settings.ServiceAttempts {
+		l.due.failedSweeps[r.Key]++
+		if l.due.failedSweeps[r.Key] < settings.ServiceAttempts {
 			l.sweep(s)
 			return
 		}
