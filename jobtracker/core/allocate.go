@@ -9,37 +9,37 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Completed tasks ask for allocations at least so far apart, and so many times as far
-// as a plan takes to make, so that planning for many jobs does not take a whole
-// processor. The period bounds both.
+// Plans after completed tasks are at least completionGap apart, and planTimes the time that the
+// last plan took, so that planning for many jobs does not use a whole processor. The period
+// bounds both.
 const (
 	completionGap = 20 * time.Millisecond
 	planTimes     = 5
 )
 
-// phase is the allocation layer's side of the map or the reduce phase.
+// phase is the planning state of the map or the reduce phase.
 type phase struct {
 	index        int
 	kind         wire.Kind
 	seq          uint64
-	planning     bool          // an Allocate is under way
-	due          time.Duration // of the next one
-	askedAt      time.Duration // when the last was asked for
-	planTime     time.Duration // until the last was answered
-	noPlanReason string        // why there is none of it
+	planning     bool          // an Allocate is pending
+	due          time.Duration // when to ask for the next plan
+	askedAt      time.Duration // when the last plan was asked for
+	planTime     time.Duration // how long the last answer took
+	noPlanReason string        // why the last Allocate gave no plan
 
-	snapshotJobs  []scheduler.Job // of the last snapshot
-	snapshotPools []scheduler.Pool
-	plannedAt     time.Duration // when the plan in force was asked for
+	snapshotJobs  []scheduler.Job  // of the last snapshot
+	snapshotPools []scheduler.Pool // of the last snapshot
+	plannedAt     time.Duration    // when the plan in force was asked for
 
-	plan scheduler.Plan // in force
+	plan scheduler.Plan // the plan in force
 }
 
 func newPhase(k wire.Kind) phase {
 	return phase{index: phaseOf(k), kind: k, due: never, askedAt: -completionGap}
 }
 
-// dropPlan forgets the plan, and the one that is asked for.
+// dropPlan forgets the plan, and a pending Allocate.
 func (l *Live) dropPlan(p *phase) {
 	p.planning = false
 	p.seq++
@@ -47,10 +47,10 @@ func (l *Live) dropPlan(p *phase) {
 	p.plan = scheduler.Plan{}
 }
 
-// begun asks for a plan at once: a job has its first tasks of the phase.
+// planNow asks for a plan at once: a job has its first tasks of the phase.
 func (p *phase) planNow(now time.Duration) { p.due = min(p.due, now) }
 
-// completed asks for a plan soon: a slot is free or a job needs fewer.
+// planSoon asks for a plan soon: a slot is free, or a job needs fewer.
 func (p *phase) planSoon(now time.Duration) {
 	p.due = min(p.due, max(now, p.askedAt+max(completionGap, planTimes*p.planTime)))
 }
@@ -72,13 +72,13 @@ func (l *Live) allocate() {
 			continue
 		}
 		p.seq++
-		p.snapshotJobs, p.snapshotPools = slices.Clone(s.Jobs), s.Pools // the policy has the others
+		p.snapshotJobs, p.snapshotPools = slices.Clone(s.Jobs), s.Pools // the policy keeps s.Jobs
 		p.planning, p.askedAt, p.due = true, l.now, l.now+l.c.cfg.Period
 		l.c.emit(Allocate{Epoch: l.epoch, Seq: p.seq, Phase: p.kind, Policy: l.sharing.Policy, Snapshot: s})
 	}
 }
 
-// allocated takes a new plan over. Without one the old plan stays.
+// allocated takes a new plan over. After an error the old plan stays.
 func (l *Live) allocated(r Allocated) {
 	p := &l.phases[phaseOf(r.Phase)]
 	if r.Epoch != l.epoch || r.Seq != p.seq || !p.planning {
@@ -97,7 +97,7 @@ func (l *Live) allocated(r Allocated) {
 		if j := l.job(t.Job); j != nil {
 			targets[i].Job = &j.assign
 			if j.housing.homeless.Len() > 0 {
-				l.touch(j) // its homes may have waited for this
+				l.touch(j) // its homes may wait for this, see awaitsRanking
 			}
 		}
 	}

@@ -12,32 +12,29 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// A tracker that drains is launched nothing on and is no new home; the homes that it
-// has move. What runs there ends by itself. Then it serves the map outputs that homes
-// of other trackers have not gathered yet, until nobody needs them, and is told that
-// it may go. For a job whose maps go on for long that would be long too, since it is
-// not known before the last map whose output is needed: after Config.DrainServes such
-// maps run again on other trackers, which costs slots and hardly time, for what homes
-// have gathered they keep. What was not made anew by Config.DrainLasts, as of a job that
-// is suspended or has no other tracker to go to, is given up like that of a tracker
-// that is lost: it is made when the job goes on. How long it has run nothing is noted in
-// the log by steps, so that leaders who come and go make both waits hardly longer.
+// The steps of a drain:
+//   - The tracker gets no new attempts and no new homes, and its homes move. Its attempts end.
+//   - It serves map outputs that other homes have yet to gather. When none is left, it may go.
+//   - After Config.DrainServes other trackers recompute outputs that are still needed.
+//   - After Config.DrainLasts the rest is given up as if the tracker were lost.
+//
+// The log notes its idle time in steps, so that a new leader does not start the waits again.
 
-// ErrUnknownTracker answers a Drain of a task tracker that is not known.
+// ErrUnknownTracker answers a Drain of an unknown task tracker.
 var ErrUnknownTracker = errors.New("unknown task tracker")
 
-// drainProgress is how far a tracker is that drains.
+// drainProgress is the progress of a tracker's drain.
 type drainProgress struct {
-	n           int           // number of the Drain that is in force; 0: it does not drain
-	idleSince   time.Duration // when it began to run nothing, if it is resting
+	n           int           // number of the Drain in force; 0: none
+	idleSince   time.Duration // when its last attempt ended, if idle
 	idle        bool          // it drains and runs nothing
-	recomputing bool          // see remake
+	recomputing bool          // see recomputeOutputs
 }
 
-// shut says whether a tracker is given no work: it is excluded, or drains.
+// outOfService says whether a tracker gets no new attempts: it is excluded, or drains.
 func (t *tracker) outOfService() bool { return t.health.Excluded() || t.drain.n != 0 }
 
-// drainTracker has a tracker drain, or drain no more.
+// drainTracker handles a request to drain a tracker or to undo that.
 func (l *Live) drainTracker(r Drain) {
 	if _, drains := l.facts.Draining(r.Tracker); l.fleet.trackers[r.Tracker] == nil && !drains {
 		l.reply(r, fmt.Errorf("%w %q", ErrUnknownTracker, r.Tracker))
@@ -53,7 +50,7 @@ func (l *Live) drainApplied(x *facts.Drain, fitted bool) {
 	l.appliedInOrder("drain", x, fitted)
 }
 
-// drainChanged brings a tracker into line with the Drain of its name that is in force.
+// drainChanged applies a changed drain to its tracker.
 func (l *Live) drainChanged(t *tracker) {
 	was := t.drain.n
 	d, _ := l.facts.Draining(t.Name)
@@ -73,7 +70,7 @@ func (l *Live) drainChanged(t *tracker) {
 	l.touchAll()
 }
 
-// checkDrains looks how far the trackers are that drain.
+// checkDrains advances the drains of all draining trackers.
 func (l *Live) checkDrains() {
 	l.due.drains = never
 	for i := range l.fleet.draining.All() {
@@ -87,7 +84,7 @@ func (l *Live) checkDrain(t *tracker) {
 	d, _ := l.facts.Draining(t.Name)
 	switch {
 	case d.Process != 0 && d.Process != t.Process:
-		return // started again since
+		return // restarted since
 	case len(t.attempts) > 0:
 		t.drain.idle, t.drain.recomputing = false, false
 		return
@@ -113,12 +110,11 @@ func (l *Live) checkDrain(t *tracker) {
 	l.due.drains = min(l.due.drains, t.drain.idleSince+time.Duration(steps+1)*step, lasts)
 }
 
-// restSteps is how many steps Config.DrainServes has.
+// idleSteps is how many steps Config.DrainServes has.
 const idleSteps = 2
 
-// sendAway has the log say which trackers are drained, and sends those away of which it
-// does. Partitions that have moved in this Step, or since the log was told, may need
-// something of them again.
+// dismissDrained dismisses trackers that the log records as drained, and proposes that record
+// for others with nothing needed. Between the two a moved partition may need outputs again.
 func (l *Live) dismissDrained() {
 	for i := range l.fleet.draining.All() {
 		t := l.fleet.byIndex[i]
@@ -132,17 +128,16 @@ func (l *Live) dismissDrained() {
 	}
 }
 
-// drained says whether the log says that a tracker has nothing left that is needed.
+// drained says whether the log records the tracker as drained.
 func (l *Live) drained(t *tracker) bool {
 	d, drains := l.facts.Draining(t.Name)
 	return drains && d.Process == t.Process
 }
 
-// needed says whether a tracker that runs nothing has something that is needed.
+// hasNeeded says whether an idle tracker has homes or needed map outputs.
 func (l *Live) hasNeeded(t *tracker) bool { return len(t.hosting.homes) > 0 || l.servesNeeded(t) }
 
-// dismiss lets a tracker go that is drained. What it had is nobody's any more, so that
-// it need not be waited for as for one that is lost.
+// dismiss lets a drained tracker go. No lease has to pass, since it has nothing that is needed.
 func (l *Live) dismiss(t *tracker) {
 	l.send(t, &wire.Drained{Epoch: l.epoch})
 	t.contact.lossProposed = true
@@ -150,19 +145,19 @@ func (l *Live) dismiss(t *tracker) {
 	l.propose(&facts.TrackerLost{Tracker: t.Name, Incarnation: t.Incarnation})
 }
 
-// serves says whether a tracker has map outputs that somebody has yet to gather.
+// servesNeeded says whether a tracker has map outputs that some partition has yet to gather.
 func (l *Live) servesNeeded(t *tracker) bool {
 	return slices.ContainsFunc(t.outputs, func(o outputAt) bool {
 		return l.stillOn(t, o) && l.jobs[int(o.job)].needsOutputs()
 	})
 }
 
-// gathers says whether some of a job's partitions are not gathered yet.
+// needsOutputs says whether partitions of a job are not gathered yet.
 func (j *job) needsOutputs() bool {
 	return (j.housing.open > 0 || j.outputs.recomputing) && j.facts.Running()
 }
 
-// remake has those maps run again on other trackers whose outputs a tracker would have
+// recomputeOutputs reruns, on other trackers, maps whose outputs a draining tracker would have
 // to serve for long. It serves them until then.
 func (l *Live) recomputeOutputs(t *tracker) {
 	if t.drain.recomputing {
@@ -182,7 +177,7 @@ func (l *Live) recomputeOutputs(t *tracker) {
 	}
 }
 
-// keepOutputs ends that.
+// cancelRecompute undoes recomputeOutputs.
 func (l *Live) cancelRecompute(t *tracker) {
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {
@@ -199,7 +194,7 @@ func (l *Live) cancelRecompute(t *tracker) {
 	}
 }
 
-// giveUpRest takes back what a tracker still has, as if it were lost.
+// takeBackRest takes back the homes and outputs of a tracker, as if it were lost.
 func (l *Live) takeBackRest(t *tracker) {
 	outputs := l.outputsOn(t)
 	t.outputs = nil
@@ -209,7 +204,7 @@ func (l *Live) takeBackRest(t *tracker) {
 	}
 }
 
-// drains tells of all trackers that are to drain, by name.
+// drainStatuses lists all drains, by tracker name.
 func (l *Live) drainStatuses() []wire.DrainStatus {
 	var all []wire.DrainStatus
 	for _, name := range l.facts.AllDraining() {
@@ -224,7 +219,7 @@ func (l *Live) drainStatuses() []wire.DrainStatus {
 	return all
 }
 
-// keepsFromGoing says what a tracker that drains still has that is needed.
+// neededText lists what a draining tracker still has that is needed.
 func (l *Live) neededText(t *tracker) string {
 	var parts []string
 	if n := len(t.attempts); n > 0 {
@@ -246,7 +241,7 @@ func (l *Live) neededText(t *tracker) string {
 	return strings.Join(parts, ", ")
 }
 
-// drainingNames names trackers that drain.
+// drainingNames lists the draining trackers for which match holds.
 func (l *Live) drainingNames(which func(*tracker) bool) string {
 	var names []string
 	for i := range l.fleet.draining.All() {
@@ -258,7 +253,7 @@ func (l *Live) drainingNames(which func(*tracker) bool) string {
 	return strings.Join(names, ", ")
 }
 
-// allDrain says whether nobody can be given anything since all who could drain.
+// allDraining says whether all usable trackers drain, so that no task can be assigned.
 func (l *Live) allDraining() bool {
 	return l.fleet.draining.Len() > 0 && !slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
 		return t != nil && t.usable() && t.drain.n == 0

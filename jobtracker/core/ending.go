@@ -13,15 +13,15 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// finishing is how a job comes to its end.
+// finishing is the progress of a job's end.
 type finishing struct {
 	stopProposed    bool // its stop is proposed
 	cleanupError    string
-	endFact         *facts.Ended // once all is done: its history is written, or it is proposed
+	endFact         *facts.Ended // set once all is done: its history is being written, or it is proposed
 	historyFailures int
 }
 
-// end closes a job's life, once: its history is written, then the log is told.
+// end begins a job's end, once: its history is written, then the end goes into the log.
 func (l *Live) end(j *job, outcome wire.State, text string) {
 	if j.finish.endFact != nil {
 		return
@@ -43,7 +43,7 @@ func (l *Live) writeHistory(j *job) {
 	}
 	r.PlansSince, r.PlansLack = l.plansMissing(j)
 	for i := range r.Attempts {
-		// What an earlier attempt's late report has made needless is dropped with the job.
+		// Attempts that run on after a late report of another one end with the job.
 		if a := &r.Attempts[i]; !a.State.Final() {
 			a.State, a.Took, a.Error = wire.AttemptKilled, now-a.Began, "the job has ended"
 		}
@@ -57,7 +57,7 @@ func (l *Live) writeHistory(j *job) {
 	})
 }
 
-// historyWritten lets a job end. Without a history it ends after a few failures too.
+// historyWritten proposes the job's end. After some failures it does so without a history.
 func (l *Live) historyWritten(r HistoryWritten) {
 	j := l.job(r.Job)
 	if j == nil || r.Epoch != l.epoch || j.finish.endFact == nil {
@@ -74,7 +74,7 @@ func (l *Live) historyWritten(r HistoryWritten) {
 	l.propose(j.finish.endFact)
 }
 
-// ending is the fact that closes j's life.
+// endFactOf makes the fact that ends j.
 func (l *Live) endFactOf(j *job, outcome wire.State, text string) *facts.Ended {
 	x := &facts.Ended{
 		Job: j.facts.N(), Outcome: outcome, Error: wire.Bounded(text, 2*faults.MaxReason),
@@ -100,7 +100,7 @@ func (l *Live) endFactOf(j *job, outcome wire.State, text string) *facts.Ended {
 	return x
 }
 
-// ended forgets a job and lets the trackers do so.
+// jobEnded forgets a job and tells the trackers to drop it.
 func (l *Live) jobEnded(j *job) {
 	l.noteEnd(j.facts)
 	l.keepProfile(j)

@@ -8,11 +8,11 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/health"
 )
 
-// Package health decides when a tracker is excluded and readmitted. What is here finds what
-// it compares, proposes what it decides and follows the log.
+// Package health decides when a tracker is excluded and readmitted. This file collects its
+// input, proposes its decisions and applies them when they are in the log.
 
-// suspect counts an attempt that failed after so long, and has its tracker excluded if that
-// makes it stand out.
+// suspect counts a failed attempt against its tracker, and excludes the tracker if it stands
+// out.
 func (l *Live) suspect(a *attempt, took time.Duration) {
 	t, phase := a.tracker, phaseOf(a.id.Task.Kind)
 	c := t.health.Failed(phase, health.Failure{Task: a.id.Task, Began: a.began, Took: took}, t.slots[phase], l.now)
@@ -31,7 +31,7 @@ func (l *Live) suspect(a *attempt, took time.Duration) {
 	}
 }
 
-// elsewhere adds a job's attempts to a case.
+// addEvidence adds a job's attempts on all trackers to a case.
 func (l *Live) addEvidence(c *health.Case, j *job, phase int) {
 	for p := range j.ended.Latest() {
 		if p.Began+p.Took < c.Since() {
@@ -46,8 +46,8 @@ func (l *Live) addEvidence(c *health.Case, j *job, phase int) {
 	}
 }
 
-// redeem has a task's failures count against the trackers on which it failed, now
-// that it has succeeded on t.
+// blameTrackers blames earlier failures of a task on the trackers where it failed, now that it
+// has succeeded on t.
 func (l *Live) blameTrackers(j *job, tk *task, t *tracker) {
 	for _, f := range j.faults.Redeem(tk.key()) {
 		bad := l.fleet.trackers[f.Tracker]
@@ -60,7 +60,7 @@ func (l *Live) blameTrackers(j *job, tk *task, t *tracker) {
 	}
 }
 
-// others is what a tracker is compared with.
+// otherTrackers describes the trackers with which t is compared.
 func (l *Live) otherTrackers(t *tracker) (others health.Others) {
 	for _, o := range l.fleet.byIndex {
 		if o != nil && o != t {
@@ -71,7 +71,7 @@ func (l *Live) otherTrackers(t *tracker) (others health.Others) {
 	return others
 }
 
-// exclude proposes to exclude a tracker that is not about to be lost.
+// exclude proposes to exclude a tracker, unless its loss is proposed.
 func (l *Live) exclude(t *tracker, reason string) {
 	if !t.contact.lossProposed {
 		l.propose(l.exclusion(t, reason))
@@ -84,8 +84,8 @@ func (l *Live) exclusion(t *tracker, reason string) *facts.Excluded {
 	}
 }
 
-// excluded follows a fact that excludes a tracker or readmits it. An exclusion changed nothing
-// if it did not fit, or the log has refused it.
+// excluded acts on an exclusion or readmission. fitted is false if the fact changed nothing or
+// the log refused it.
 func (l *Live) excluded(name string, incarnation uint64, fitted bool) {
 	t := l.fleet.trackers[name]
 	switch {
@@ -109,14 +109,14 @@ func (l *Live) excluded(name string, incarnation uint64, fitted bool) {
 	l.touchAll()
 }
 
-// leftDisks pardons a tracker that has left a disk alone since it last said how often it has.
+// diskDropped ends a tracker's exclusion if it has stopped using a disk since its last report.
 func (l *Live) diskDropped(t *tracker, times int) {
 	if t.health.LeftDisks(times, l.now) && t.health.Pardon(l.c.pending.has(l.exclusion(t, "")), l.now) {
 		l.readmit(t)
 	}
 }
 
-// checkExclusions proposes the end of those exclusions that are due.
+// checkExclusions proposes the end of exclusions that are due.
 func (l *Live) checkExclusions() {
 	if l.now < l.due.readmits {
 		return
@@ -139,7 +139,7 @@ func (l *Live) readmit(t *tracker) {
 	l.propose(&facts.Readmitted{Tracker: t.Name, Incarnation: t.Incarnation})
 }
 
-// needTracker readmits all trackers when no other is left.
+// keepOneTracker readmits all trackers if no other usable one is left.
 func (l *Live) keepOneTracker() {
 	if slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
 		return t != nil && !t.contact.lossProposed && !t.outOfService() && t.slots != [2]int{}

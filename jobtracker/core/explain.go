@@ -12,9 +12,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Explain says why a job has the slots it has, what it waits for and when it should
-// end. ok is false for a job that is not known. Of one that has ended, and on a job
-// tracker that does not lead, little is to be said.
+// Explain says why a job has its slots, what it waits for and when it should end. ok is false
+// for an unknown job. Ended jobs, and followers, have few details.
 func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok bool) {
 	f := c.facts.Find(id)
 	if f == nil {
@@ -31,7 +30,7 @@ func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok
 	return x, true
 }
 
-// Explanations is Explain of all jobs that have not ended, by id.
+// Explanations is Explain for all jobs that have not ended, by id.
 func (c *Core) Explanations(now time.Duration) []wire.Explanation {
 	l := c.live
 	if l == nil {
@@ -48,7 +47,7 @@ func (c *Core) Explanations(now time.Duration) []wire.Explanation {
 	return list
 }
 
-// explain says what Facts know.
+// explain fills in what Facts know.
 func explain(f *facts.Facts, j *facts.Job) wire.Explanation {
 	x := wire.Explanation{
 		Job: f.ID(j.N()), Name: j.Name(), Pool: poolName(j.Submission()), State: f.State(j),
@@ -63,7 +62,7 @@ func explain(f *facts.Facts, j *facts.Job) wire.Explanation {
 	return x
 }
 
-// explain adds what the leader knows of the job with the number.
+// explain adds what the leader knows of a job.
 func (l *Live) explain(x *wire.Explanation, now time.Duration, number int, all forecast.Forecast) {
 	o, j := all.Of(number), l.jobs[number]
 	x.Scheduling = l.sharing.Asked
@@ -80,7 +79,7 @@ func (l *Live) explain(x *wire.Explanation, now time.Duration, number int, all f
 	}
 }
 
-// needs lists the jobs of its flow that a job waits for.
+// flowHolds lists the jobs of the flow that a job waits for.
 func (l *Live) flowHolds(j *job, all forecast.Forecast) (list []wire.Hold) {
 	if l.facts.State(j.facts) != wire.Waiting {
 		return nil
@@ -139,7 +138,7 @@ func (l *Live) speeds(j *job, phase int) (list []wire.TrackerSpeed) {
 	return list
 }
 
-// explainShuffle is nil for a job that has none.
+// explainShuffle is nil for a job without reduces.
 func (l *Live) explainShuffle(j *job) *wire.ShuffleExplanation {
 	if j.facts.Reduces() == 0 {
 		return nil
@@ -158,7 +157,7 @@ func (l *Live) explainShuffle(j *job) *wire.ShuffleExplanation {
 	return x
 }
 
-// wallOf is a time of the core in Unix milliseconds, 0 when it is not known.
+// wallOf converts a time of the core to Unix milliseconds; 0: unknown.
 func (l *Live) wallOf(at time.Duration) int64 {
 	if at == never {
 		return 0

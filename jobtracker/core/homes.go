@@ -10,37 +10,37 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// hosting is the partitions that are gathered on a tracker, and how fast it does so.
+// hosting is the partitions at home on a tracker, and its speed.
 type hosting struct {
-	load      float64               // bytes that its homes are taken to gather
-	slowdown  float64               // how much longer than elsewhere reduces take; 0: not measured
-	incoming  int                   // partitions that are gathered for its free slots
+	load      float64               // expected bytes of its homes
+	slowdown  float64               // time of reduces relative to other trackers; 0: not measured
+	incoming  int                   // partitions that move to its free slots
 	fetchRate float64               // bytes a second that its homes fetch; 0: not measured
-	homes     map[*job]*taskset.Set // partitions at home here and not committed
-	ready     map[*job]*taskset.Set // of those, partitions that can be reduced now
+	homes     map[*job]*taskset.Set // uncommitted partitions at home here
+	ready     map[*job]*taskset.Set // those of homes that can be reduced now
 }
 
 func newHosting() hosting {
 	return hosting{homes: make(map[*job]*taskset.Set), ready: make(map[*job]*taskset.Set)}
 }
 
-// housing is where the partitions of a job are gathered.
+// housing is the homes of a job's partitions.
 type housing struct {
 	homes         []home
-	open          int           // partitions not committed and not complete at home
-	noHomeFound   bool          // in todo.unhoused
-	failedAtHome  taskset.Set   // partitions whose reduces have failed at home
-	homeless      taskset.Set   // partitions to find a home for
+	open          int           // partitions that are neither committed nor completely gathered
+	noHomeFound   bool          // in todo.noHomeFound
+	failedAtHome  taskset.Set   // partitions whose reduces failed at home
+	homeless      taskset.Set   // partitions without a home
 	wrong         taskset.Set   // partitions whose homes hold other outputs than the chosen ones
 	hosts         taskset.Set   // indexes of trackers with homes
-	gen           int           // home generations given in this epoch
-	reservedSlots int           // reduce slots held while it is gathered
-	movesDue      time.Duration // when it is to be seen which of its ready partitions move
-	rankingDue    time.Duration // when its homes wait no longer for a plan, see awaitsRanking
-	movesFree     int           // trackers with free reduce slots then
+	gen           int           // home generations assigned in this epoch
+	reservedSlots int           // slots reserved while homes gather
+	movesDue      time.Duration // when to check which ready partitions move
+	rankingDue    time.Duration // when homes stop waiting for a plan, see awaitsRanking
+	movesFree     int           // trackers with free reduce slots at the last check
 }
 
-// makeHomes is for so many partitions, of which some are committed.
+// makeHomes makes the homes of all partitions. Those that are not committed are homeless.
 func (h *housing) makeHomes(partitions int, committed func(p int) bool) {
 	h.homes = make([]home, partitions)
 	for p := range h.homes {
@@ -51,30 +51,30 @@ func (h *housing) makeHomes(partitions int, committed func(p int) bool) {
 	}
 }
 
-// home is where a partition is gathered.
+// home is the tracker that gathers a partition, and its progress.
 type home struct {
 	tracker    *tracker // nil: none
 	gen        wire.Generation
-	report     wire.HomeReport // the last one
-	complete   bool            // it holds what the leader has chosen, all of it
-	wrongSince time.Duration   // of those in housing.wrong: since when
-	wrongHomes int             // homes of the partition given up for that
-	bytes      float64         // it was taken to have, in the tracker's load
-	reserved   bool            // a reduce slot is held for it, see settings.Settings.Classical
-	queued     bool            // in todo.gatheredNow
-	waitsSince time.Duration   // 1 + since when it is ready while other trackers alone have slots
-	moves      int             // of the partition, to free slots
-	incoming   bool            // it is gathered for a free slot
+	report     wire.HomeReport // the last report
+	complete   bool            // it holds all chosen outputs
+	wrongSince time.Duration   // when it was found in housing.wrong
+	wrongHomes int             // homes of the partition given up because they were wrong
+	bytes      float64         // its share of hosting.load
+	reserved   bool            // a reduce slot is reserved, see settings.Settings.Classical
+	queued     bool            // in todo.gathered
+	waitsSince time.Duration   // 1 + since when it is ready while only other trackers have free slots; 0: it is not
+	moves      int             // moves of the partition to free slots
+	incoming   bool            // counted in hosting.incoming
 }
 
-// wrongWait is how long a home may hold other outputs than the leader has chosen,
-// once told of these. maxStrayed is how many homes of one partition may take longer.
+// wrongWait is how long a home may hold other outputs than the chosen ones after it was told
+// them. maxWrongHomes is how many homes of a partition may exceed that.
 const (
 	wrongWait     = 10 * time.Second
 	maxWrongHomes = 4
 )
 
-// settleHome notes the home of a partition, placed or found in an inventory.
+// recordHome notes the home of a partition, assigned or found in an inventory.
 func (l *Live) recordHome(j *job, p int, t *tracker, gen wire.Generation) {
 	l.clearHome(j, p)
 	j.outputs.fetched -= j.housing.homes[p].report.Bytes
@@ -85,7 +85,7 @@ func (l *Live) recordHome(j *job, p int, t *tracker, gen wire.Generation) {
 	l.queueShares(t)
 }
 
-// leaveHome forgets the home of a partition. The caller says what comes after.
+// clearHome removes the home of a partition. The caller decides where the partition goes.
 func (l *Live) clearHome(j *job, p int) {
 	h := &j.housing.homes[p]
 	t := h.tracker
@@ -108,7 +108,7 @@ func (l *Live) clearHome(j *job, p int) {
 	}
 }
 
-// leaveCommitted lets go of the home of a committed partition.
+// clearCommitted removes the home of a committed partition.
 func (l *Live) clearCommitted(j *job, p int) {
 	if h := &j.housing.homes[p]; !h.complete {
 		h.complete = true
@@ -119,7 +119,7 @@ func (l *Live) clearCommitted(j *job, p int) {
 	l.clearHome(j, p)
 }
 
-// leaveAll lets go of all homes of a job, which needs no others.
+// clearHomes removes all homes of a job that needs none any more.
 func (l *Live) clearHomes(j *job) {
 	h := &j.housing
 	h.homeless, h.wrong, h.failedAtHome = taskset.Set{}, taskset.Set{}, taskset.Set{}
@@ -141,15 +141,15 @@ func (l *Live) clearHomes(j *job) {
 	}
 }
 
-// moveHome has a partition gathered anew, under a higher generation.
+// rehome makes a partition homeless, so that a home with a higher generation gathers it again.
 func (l *Live) rehome(j *job, p int) {
 	l.clearHome(j, p)
 	j.housing.homeless.Add(p)
 	l.touch(j)
 }
 
-// leaveUnfit moves the homes of trackers that are shut, if there are others to be homes.
-// A partition that is being reduced stays until that has ended.
+// moveOutOfService moves homes away from trackers out of service, if there are others. A
+// partition with a running reduce stays until that has ended.
 func (l *Live) moveOutOfService(j *job) {
 	for i := range l.fleet.outOfService.All() {
 		t := l.fleet.byIndex[i]
@@ -165,7 +165,7 @@ func (l *Live) moveOutOfService(j *job) {
 	}
 }
 
-// homesGone takes back the homes of a lost tracker.
+// rehomeAll moves the job's homes away from a tracker.
 func (l *Live) rehomeAll(j *job, t *tracker) {
 	homes := t.hosting.homes[j]
 	if homes == nil {
@@ -176,9 +176,9 @@ func (l *Live) rehomeAll(j *job, t *tracker) {
 	}
 }
 
-// homesAgain tells a tracker on a new stream of its homes that its inventory did
-// not name, and of all outputs, since messages may have been lost. Homes of a recovered
-// job, which an earlier inventory has named, may be gone with a disk.
+// resendHomes tells a tracker on a new stream all outputs, and its homes that the inventory
+// lacks: messages may be lost. Homes of a recovered job that an earlier inventory listed may
+// have been lost with a disk.
 func (l *Live) resendHomes(j *job, t *tracker, named map[homeKey]bool) {
 	homes := t.hosting.homes[j]
 	if homes == nil {
@@ -196,7 +196,7 @@ func (l *Live) resendHomes(j *job, t *tracker, named map[homeKey]bool) {
 	l.queueAllOutputs(j, t.assign.Index())
 }
 
-// homeReport takes in what a home has gathered.
+// homeReport handles a home's progress report.
 func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
 	j := l.job(r.Job)
 	if j == nil || !j.facts.Running() || r.Partition < 0 || r.Partition >= len(j.housing.homes) || j.facts.Committed(r.Partition) {
@@ -205,7 +205,7 @@ func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
 	h := &j.housing.homes[r.Partition]
 	if h.tracker != t || h.gen != r.Generation {
 		if !j.recovering || t.contact.newInTerm || !h.gen.Less(r.Generation) {
-			return // of an earlier home
+			return // an earlier home
 		}
 		j.housing.homeless.Remove(r.Partition)
 		l.recordHome(j, r.Partition, t, r.Generation)
@@ -218,7 +218,7 @@ func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
 	l.judgeHome(j, r.Partition)
 }
 
-// judgeHomes judges all homes again, when what the leader has chosen has changed.
+// judgeHomes judges all homes again after the chosen outputs have changed.
 func (l *Live) judgeHomes(j *job) {
 	j.housing.wrong = taskset.Set{}
 	for p := range j.housing.homes {
@@ -228,9 +228,8 @@ func (l *Live) judgeHomes(j *job) {
 	}
 }
 
-// judgeHome decides whether a home that says so is complete: it must have merged
-// the outputs that the leader has chosen. If not it is told all of them again,
-// once, and has some time to get them.
+// judgeHome decides whether a home that reports completion has merged the chosen outputs. If
+// not, it is told all of them again, once, and gets wrongWait to fetch them.
 func (l *Live) judgeHome(j *job, p int) {
 	h := &j.housing.homes[p]
 	says := h.report.Complete && h.report.Maps == len(j.maps)
@@ -246,8 +245,8 @@ func (l *Live) judgeHome(j *job, p int) {
 	}
 }
 
-// leaveWrong has those partitions gathered anew whose homes have held other
-// outputs than the chosen ones for too long. It says whether the job can go on.
+// moveWrong moves partitions whose homes held wrong outputs for too long. It says whether the
+// job can go on.
 func (l *Live) moveWrong(j *job) bool {
 	for p := range j.housing.wrong.All() {
 		h := &j.housing.homes[p]
@@ -256,11 +255,11 @@ func (l *Live) moveWrong(j *job) bool {
 		}
 		h.wrongHomes++
 		if h.wrongHomes >= maxWrongHomes {
-			l.stopJob(j, wire.Failed, fmt.Sprintf("partition %d: %d homes in turn held other map output than was chosen, the last on tracker %s",
+			l.stopJob(j, wire.Failed, fmt.Sprintf("partition %d: %d homes one after the other held other map output than the chosen one, the last on tracker %s",
 				p, h.wrongHomes, h.tracker.Name))
 			return false
 		}
-		j.faults.Trouble(fmt.Sprintf("partition %d is gathered anew: its home on tracker %s held other map output than was chosen", p, h.tracker.Name))
+		j.faults.Trouble(fmt.Sprintf("partition %d is gathered again: its home on tracker %s held other map output than the chosen one", p, h.tracker.Name))
 		l.rehome(j, p)
 	}
 	return true
@@ -284,8 +283,7 @@ func (l *Live) setComplete(j *job, p int, complete bool) {
 	l.updateReduce(j, p)
 }
 
-// gathered counts a partition that needs no more map output. With the last one
-// the maps that were to run again are not needed any more.
+// partitionGathered counts down housing.open. After the last partition no map has to rerun.
 func (l *Live) partitionGathered(j *job) {
 	j.housing.open--
 	if j.housing.open == 0 {
@@ -293,15 +291,14 @@ func (l *Live) partitionGathered(j *job) {
 	}
 }
 
-// dropNeedless has no map launched again whose output is not needed any more.
+// dropUnneededMaps removes maps from those to launch if their output is not needed.
 func (l *Live) dropUnneededMaps(j *job) {
 	for m := range j.assign.Maps() {
 		l.updateMap(j, m)
 	}
 }
 
-// missingMaps has the maps run again whose outputs were lost while no partition
-// had to be gathered any more.
+// rerunMissing reruns maps whose outputs were lost while no partition needed them.
 func (l *Live) rerunMissing(j *job) {
 	if j.outputs.chosen == len(j.maps) {
 		return
@@ -311,14 +308,14 @@ func (l *Live) rerunMissing(j *job) {
 	}
 }
 
-// canReduce says whether a partition that is at home can be reduced.
+// canReduce says whether a reduce of the partition may be launched at its home.
 func (l *Live) canReduce(j *job, p int) bool {
 	_, grant := j.facts.Grant(p)
 	return j.housing.homes[p].complete && !j.reduces[p].runs() && !grant && !j.facts.Committed(p) && j.facts.Running() &&
 		j.faults.RetryAt(j.reduces[p].key()) == 0
 }
 
-// updateReduce brings a partition into or out of the set that its home's tracker can reduce.
+// updateReduce adds a partition to those that its home's tracker can reduce, or removes it.
 func (l *Live) updateReduce(j *job, p int) {
 	h := &j.housing.homes[p]
 	t := h.tracker
@@ -334,7 +331,8 @@ func (l *Live) updateReduce(j *job, p int) {
 		return
 	}
 	l.updateLines(j)
-	h.waitsSince, j.housing.movesDue = 0, 0
+	h.waitsSince = 0
+	j.housing.checkMovesNow()
 	if can && !h.reserved {
 		if l.assign.AddReady(&j.assign, &t.assign, 1) == 1 {
 			l.phases[reducePhase].planNow(l.now)
@@ -347,8 +345,8 @@ func (l *Live) updateReduce(j *job, p int) {
 	l.refresh(t)
 }
 
-// reduceLost acts on segments that a reduce could not read: the maps run again
-// and the partition is gathered from nothing.
+// reduceLost handles segments that a reduce could not read: the maps rerun, and a new home
+// gathers the partition from the start.
 func (l *Live) reduceLost(j *job, p int, lost []wire.OutputLost) {
 	if !j.facts.Running() || j.facts.Committed(p) {
 		return
@@ -361,23 +359,23 @@ func (l *Live) reduceLost(j *job, p int, lost []wire.OutputLost) {
 	}
 }
 
-// outputsPerMessage keeps an Outputs well below the longest frame.
+// outputsPerMessage keeps an Outputs well below the maximum frame.
 const outputsPerMessage = 5000
 
-// flushOutputs tells the homes' trackers what was chosen in this Step, those in
-// full everything.
+// flushOutputs sends the outputs chosen in this Step to the homes' trackers, or all outputs to
+// trackers in fullUpdate.
 func (l *Live) flushOutputs() {
 	slices.SortFunc(l.todo.outputsQueued, func(x, y *job) int { return cmp.Compare(x.facts.N(), y.facts.N()) })
 	for _, j := range l.todo.outputsQueued {
 		j.outputs.queued = false
 		if j.recovering {
-			continue // released, it tells everything
+			continue // release queues all outputs
 		}
-		var news []wire.MapOutput // the same for all
+		var news []wire.MapOutput // shared by all trackers
 		for i := range j.housing.hosts.All() {
 			t := l.fleet.byIndex[i]
 			switch {
-			case !t.usable(): // told in full when its inventory is in
+			case !t.usable(): // gets all outputs after its inventory
 			case j.outputs.fullUpdate.Has(i):
 				l.sendOutputs(j, t, l.chosenOutputs(j))
 			default:
@@ -392,7 +390,7 @@ func (l *Live) flushOutputs() {
 	l.todo.outputsQueued = l.todo.outputsQueued[:0]
 }
 
-// tell has a job's new outputs told at the end of the Step.
+// queueOutputs announces a job's new outputs at the end of the Step.
 func (l *Live) queueOutputs(j *job) {
 	if !j.outputs.queued {
 		j.outputs.queued = true
@@ -400,7 +398,7 @@ func (l *Live) queueOutputs(j *job) {
 	}
 }
 
-// tellAll has a tracker told all outputs of a job.
+// queueAllOutputs announces all outputs of a job to a tracker at the end of the Step.
 func (l *Live) queueAllOutputs(j *job, tracker int) {
 	j.outputs.fullUpdate.Add(tracker)
 	l.queueOutputs(j)

@@ -7,13 +7,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// inventoryPage collects a tracker's inventory and, when it is whole, brings what
-// the leader believes of that tracker into line with it. What that costs goes by what is
-// in the inventory and what the leader has there, not by how many jobs there are: after
-// a failover all trackers send theirs at once.
+// inventoryPage collects a tracker's inventory. When it is complete, the leader's view of that
+// tracker follows it. The cost depends on the tracker, not on the number of jobs: after a
+// failover all inventories come at once.
 func (l *Live) inventoryPage(t *tracker, page *wire.Inventory) {
 	if t.contact.inventoried {
-		return // a stream has one inventory
+		return // a stream has only one inventory
 	}
 	t.contact.pages = append(t.contact.pages, page)
 	if page.More {
@@ -57,8 +56,7 @@ func (l *Live) inventoryPage(t *tracker, page *wire.Inventory) {
 	l.retryHomes(t)
 }
 
-// mayHomeAgain has those jobs looked at that may want homes on a tracker which can be
-// spoken to from now on: others do not wait for one.
+// retryHomes touches the jobs that may want a home on a tracker that became usable.
 func (l *Live) retryHomes(t *tracker) {
 	if !t.canBeHome() {
 		return
@@ -80,14 +78,14 @@ func sortedJobs[V any](jobs map[*job]V) []*job {
 	return slices.SortedFunc(maps.Keys(jobs), func(a, b *job) int { return a.facts.N() - b.facts.N() })
 }
 
-// homeKey names a home as a tracker reports it.
+// homeKey identifies a home in an inventory.
 type homeKey struct {
 	job       wire.JobID
 	partition int
 	gen       wire.Generation
 }
 
-// dropUnknown lets a tracker forget a job that has ended behind its back, once.
+// dropUnknown makes a tracker drop a job that has ended without its notice, once.
 func (l *Live) dropUnknown(t *tracker, id wire.JobID, dropped map[wire.JobID]bool) {
 	f := l.facts.Find(id)
 	if f != nil && !f.Ended() || dropped[id] {
@@ -101,8 +99,8 @@ func (l *Live) dropUnknown(t *tracker, id wire.JobID, dropped map[wire.JobID]boo
 	l.send(t, drop)
 }
 
-// missing ends the attempts that the tracker was to run and does not have: the
-// launch was lost with an earlier stream.
+// endMissing ends attempts that the inventory does not list: the launch was lost with an
+// earlier stream.
 func (l *Live) endMissing(t *tracker, reported map[wire.AttemptID]bool) {
 	for _, a := range sortedAttempts(slices.Values(t.attempts)) {
 		if !reported[a.id] {
@@ -111,8 +109,8 @@ func (l *Live) endMissing(t *tracker, reported map[wire.AttemptID]bool) {
 	}
 }
 
-// inventoryIn counts down to the release of recovered jobs: their tasks are
-// assigned when every tracker has told what it has, or is lost.
+// inventoryDone notes that a tracker's inventory is in, or that it is lost. After the last one
+// recovered jobs go on.
 func (l *Live) inventoryDone(name string) {
 	if !l.recovery.awaiting[name] {
 		return
@@ -121,8 +119,8 @@ func (l *Live) inventoryDone(name string) {
 	l.releaseIfDue()
 }
 
-// checkAwaited has recovered jobs wait no longer than a lease of what was read: by then a
-// tracker's inventory is in, or the tracker is lost.
+// checkAwaited releases recovered jobs after a lease of read messages: by then each tracker has
+// sent its inventory or is lost.
 func (l *Live) checkAwaited() {
 	if l.c.readUntil >= l.recovery.awaitDue {
 		clear(l.recovery.awaiting)
@@ -142,7 +140,7 @@ func (l *Live) releaseIfDue() {
 	}
 }
 
-// release lets a recovered job go on from what the inventories told.
+// release lets a recovered job go on after the inventories.
 func (l *Live) release(j *job) {
 	j.recovering = false
 	l.touch(j)
@@ -167,12 +165,11 @@ func (l *Live) release(j *job) {
 	}
 }
 
-// adopt takes over a running attempt that an earlier leader launched. One that is
-// no longer wanted is killed, but noted all the same: it holds its slot, and may
-// write, until it has ended.
+// adopt takes over a running attempt of an earlier leader. It kills an unwanted attempt but
+// records it too: the attempt holds its slot and may write until it has ended.
 func (l *Live) adopt(t *tracker, j *job, r *wire.Report) *attempt {
 	tk := j.task(r.Attempt.Task)
-	if tk == nil && r.Attempt.Task.Kind == wire.Fence { // whose task went with its leader
+	if tk == nil && r.Attempt.Task.Kind == wire.Fence { // its task is gone with its leader
 		j.service.lastAdoptedFence--
 		tk = &task{kind: wire.Fence, n: j.service.lastAdoptedFence}
 	}
@@ -188,13 +185,13 @@ func (l *Live) adopt(t *tracker, j *job, r *wire.Report) *attempt {
 	return a
 }
 
-// wants finds the task that an unknown running attempt is welcome to, or nil.
+// adoptableTask finds the task for which an unknown running attempt may go on, or nil.
 func (l *Live) adoptableTask(t *tracker, j *job, id wire.AttemptID) *task {
 	n := id.Task.N
 	state := l.facts.State(j.facts)
 	switch {
 	case id.N/wire.EpochAttempts >= int(l.epoch):
-		return nil // ours, and ended
+		return nil // it is ours and has ended
 	case id.Task.Kind == wire.Setup && n == 0 && state == wire.Preparing:
 		return j.service.setup.idle()
 	case id.Task.Kind == wire.Commit && n == 0 && state == wire.Committing:
@@ -212,8 +209,8 @@ func (l *Live) adoptableTask(t *tracker, j *job, id wire.AttemptID) *task {
 	return nil
 }
 
-// wantsTask decides for a task with a slot. An attempt with the grant is always
-// wanted, unless a fence against it has begun.
+// adoptable decides for a task with a slot. The attempt with the grant goes on unless a fence
+// against it has begun.
 func (l *Live) adoptable(j *job, tk *task, id wire.AttemptID, output, placed bool) *task {
 	if id.Task.Kind == j.facts.Kind() {
 		if grant, ok := j.facts.Grant(id.Task.N); ok {

@@ -16,36 +16,38 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// job is what the leader knows of a job that has not ended: parts, of which each has an
-// owner among the files of this package.
+// job is what the leader knows of a job that has not ended. The file of a part's type explains
+// the part; other files may change it too. The largest shared parts are housing (homes.go,
+// placing.go, moving.go, retry.go, inventory.go) and outputs (maps.go, homes.go, moving.go,
+// restart.go, commit.go).
 type job struct {
 	facts      *facts.Job
 	id         wire.JobID
 	spec       jobSpec
-	recovering bool // recovered: waits for the trackers' inventories
+	recovering bool // waits for the trackers' inventories after a change of leader
 	dirty      bool // in todo.dirty
 	service    serviceTasks
 	splits     splitsRead
 	maps       []mapTask
 	reduces    []task
 	assign     assign.Job
-	attempts   attempts // that run
+	attempts   attempts // running attempts
 	ended      past.Attempts
 	faults     faults.Faults
 	outputs    mapOutputs
 	housing    housing
 	tally      tally
 	measures   forecast.Measures
-	profile    *history.Profile // of the last job of the same name; nil: none, or not known yet
+	profile    *history.Profile // of the last job of the same name; nil: none, or not loaded yet
 	planned    planRecord
 	finish     finishing
 }
 
-// jobSpec is what was submitted of a job and when, and what its properties ask for.
+// jobSpec is the job's submission, its time, and the settings in its properties.
 type jobSpec struct {
 	plan    *wire.JobPlan
 	token   string        // see facts.Facts.Token
-	arrived time.Duration // when it was submitted; before 0 if under an earlier leader
+	arrived time.Duration // when it was submitted; negative if under an earlier leader
 	settings.Settings
 }
 
@@ -96,7 +98,7 @@ func (l *Live) makeTasks(j *job) {
 	}
 }
 
-// task finds a task by its id, nil for a fence and for what does not exist.
+// task finds a task by its id; nil for a fence or an unknown id.
 func (j *job) task(id wire.TaskID) *task {
 	switch {
 	case id.Kind == wire.Setup && id.N == 0:
@@ -113,7 +115,7 @@ func (j *job) task(id wire.TaskID) *task {
 	return nil
 }
 
-// committer is the task with the given number of the kind that commits output.
+// committer is the task with number n of the kind that commits output.
 func (j *job) committer(n int) *task {
 	return j.task(wire.TaskID{Job: j.id, Kind: j.facts.Kind(), N: n})
 }
@@ -137,12 +139,12 @@ func (j *job) mapsDone() int {
 	return j.outputs.chosen
 }
 
-// runnable says whether tasks of j may be launched.
+// runnable says whether the leader may launch the job's tasks.
 func (j *job) runnable() bool {
 	return !j.recovering && !j.finish.stopProposed && j.assign.Located() && j.facts.Running()
 }
 
-// advance does whatever a job's state now allows.
+// advance takes a job as far as its state allows.
 func (l *Live) advance(j *job) {
 	switch l.facts.State(j.facts) {
 	case wire.Preparing:
@@ -177,7 +179,7 @@ func (l *Live) advanceRunning(j *job) {
 	}
 }
 
-// stopped ends what runs of a job that fails or is killed, and of its flow.
+// stopped ends the attempts of a job that fails or is killed, and of its flow.
 func (l *Live) stopped(x *facts.Stopped, fitted bool) {
 	f := l.facts.Job(x.Job)
 	if f == nil {
@@ -198,7 +200,7 @@ func (l *Live) stopped(x *facts.Stopped, fitted bool) {
 	}
 }
 
-// stopTasks ends what runs of a job that was stopped just now.
+// stopTasks ends the attempts of a job that was stopped just now.
 func (l *Live) stopTasks(f *facts.Job) {
 	l.answerKills(f)
 	j := l.jobs[f.N()]
@@ -209,7 +211,7 @@ func (l *Live) stopTasks(f *facts.Job) {
 	}
 }
 
-// clearTasks takes a job out of everything that tasks are picked from.
+// clearTasks removes a job from all sets of tasks to launch.
 func (l *Live) clearTasks(j *job) {
 	l.assign.Clear(&j.assign)
 	j.service.forget()
@@ -226,8 +228,8 @@ func (l *Live) touchFlow(f *facts.Job) {
 	}
 }
 
-// advanceStopping cleans up once all attempts have ended. A job that never could
-// begin has nothing to clean.
+// advanceStopping runs the cleanup once all attempts have ended. A job that was never set up
+// needs no cleanup.
 func (l *Live) advanceStopping(j *job) {
 	switch {
 	case j.recovering:
@@ -240,7 +242,7 @@ func (l *Live) advanceStopping(j *job) {
 	}
 }
 
-// loadSplits has the splits file read, also by a new leader.
+// loadSplits has the splits file read, by each new leader again.
 func (l *Live) loadSplits(j *job) {
 	if j.assign.Located() || j.splits.loading {
 		return
@@ -283,7 +285,7 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 	l.learnRacks(r.Splits)
 	l.assign.SetSplits(&j.assign, r.Splits)
 	for _, a := range sortedAttempts(j.attempts.all()) {
-		l.countLevel(a) // adopted before this was known
+		l.countLevel(a) // adopted before the splits were read
 	}
 	l.setLevels(j)
 	l.phases[mapPhase].planNow(l.now)

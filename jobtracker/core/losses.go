@@ -10,11 +10,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// checkLeases proposes the loss of trackers not heard of for a lease. A lease ends by the
-// times when messages were read: however late these are handed in, one that waits keeps
-// its tracker. It begins when a message is handed in, before which the next is not read.
-// When the owner comes much later than it was asked to, it was stopped, and what trackers
-// have said meanwhile may still be on its way: they have half a lease more.
+// checkLeases proposes the loss of trackers that were silent for a lease. A lease ends by the
+// time when messages were read: one that is handed in late still counts. If this process was
+// stopped for long, reports may still be under way, and trackers get half a lease more.
 func (l *Live) checkLeases() {
 	now := l.c.readUntil
 	if now < l.due.leases {
@@ -46,15 +44,14 @@ func (l *Live) trackerLost(x *facts.TrackerLost) {
 		l.endIncarnation(t)
 		l.inventoryDone(t.Name)
 	}
-	// It may have come back while its loss was on the way to the log.
+	// It may have reconnected before the loss was in the log.
 	for _, w := range l.fleet.unwelcomed.Waiting(x.Tracker) {
 		l.register(w.Hello)
 	}
 }
 
-// gone takes everything back that a lost incarnation had: its attempts, its
-// homes, its map outputs, in this order, so that maps run again only if a
-// partition still has to be gathered.
+// dropTracker takes back the attempts, homes and map outputs of an ended incarnation, in this
+// order: maps rerun only if a partition still needs them.
 func (l *Live) dropTracker(t *tracker) {
 	l.detach(t)
 	outputs := l.outputsOn(t)
@@ -66,7 +63,7 @@ func (l *Live) dropTracker(t *tracker) {
 	l.touchAll()
 }
 
-// detach takes an incarnation's attempts and homes back, and its stream.
+// detach closes an incarnation's stream and takes back its attempts and homes.
 func (l *Live) detach(t *tracker) {
 	if t.contact.stream != 0 {
 		l.closeStream(t.contact.stream)
@@ -90,7 +87,7 @@ func (l *Live) detach(t *tracker) {
 	}
 }
 
-// left ends an incarnation that was lost, or has ended since it was drained.
+// endIncarnation handles the end of an incarnation that was lost, or left after its drain.
 func (l *Live) endIncarnation(t *tracker) {
 	if l.drained(t) {
 		l.log("task tracker has left, as it is drained", "tracker", t.Name, "addr", t.Addr)
@@ -117,8 +114,8 @@ func (l *Live) endIncarnation(t *tracker) {
 	l.reportReruns(t, "lost", func() { l.dropTracker(t) })
 }
 
-// tellJobs has the troubles of each job say what reruns of it as everything is taken back
-// that an incarnation had.
+// reportReruns calls take, which takes back a tracker's attempts, homes and outputs, and adds
+// the reruns that follow to each job's troubles.
 func (l *Live) reportReruns(t *tracker, became string, take func()) {
 	before, reduces, homes := make([]int, len(l.order)), make(map[*job]int), make(map[*job]int)
 	for i, j := range l.order {

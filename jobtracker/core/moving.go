@@ -10,21 +10,21 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// A ready partition is reduced at its home, or moves: see package placement. Map outputs that
-// were lost are made again before, which the partition waits for where it is.
+// A ready partition is reduced at its home, or moves: see package placement. Before it moves,
+// lost map outputs are recomputed, while the partition waits at its home.
 
-// movesAtOnce is how many of a job's partitions are looked at in one Step, and moveGap how
-// long the others wait then.
+// maxMovesChecked is how many of a job's partitions a Step checks. The others wait for
+// moveCheckGap.
 const (
 	maxMovesChecked = 32
 	moveCheckGap    = 20 * time.Millisecond
 )
 
-// leastMove is what moving takes in any case.
+// minMoveTime is the minimum cost of a move.
 const minMoveTime = 200 * time.Millisecond
 
-// moveHomes moves ready partitions to where slots are free. All that are still in
-// the line for reduces are on trackers without any.
+// moveReady moves ready partitions to trackers with free slots. The trackers of jobs that are
+// still in the line for reduces have no free slots.
 func (l *Live) moveReady() {
 	free := l.assign.FreeTrackers(reducePhase)
 	if free.Len() == 0 {
@@ -42,10 +42,13 @@ func (l *Live) moveReady() {
 	}
 }
 
-// moveSome moves those of a job that have waited for long enough, and says when the
-// next will have.
+// checkMovesNow lets the next moveReady check the job's partitions before movesDue.
+func (h *housing) checkMovesNow() { h.movesDue = 0 }
+
+// moveDue moves those partitions of a job that have waited for long enough, and returns when to
+// check the others.
 func (l *Live) moveDue(j *job) time.Duration {
-	due, looked := never, 0
+	due, checked := never, 0
 	for i := range j.housing.hosts.All() {
 		t := l.fleet.byIndex[i]
 		ready := t.hosting.ready[j]
@@ -54,7 +57,7 @@ func (l *Live) moveDue(j *job) time.Duration {
 		}
 		for p := range ready.All() {
 			h := &j.housing.homes[p]
-			if looked++; looked > maxMovesChecked {
+			if checked++; checked > maxMovesChecked {
 				return min(due, l.now+moveCheckGap)
 			}
 			if h.waitsSince == 0 {
@@ -70,7 +73,7 @@ func (l *Live) moveDue(j *job) time.Duration {
 				continue
 			}
 			to := l.moveTarget(j, p, t)
-			if to == nil { // others are on their way there, or its reduce has failed there
+			if to == nil { // others move there already, or its reduce failed there
 				due = min(due, l.now+minMoveTime)
 				if j.faults.Elsewhere(j.reduces[p].key()) == 0 {
 					return due
@@ -83,7 +86,7 @@ func (l *Live) moveDue(j *job) time.Duration {
 	return due
 }
 
-// movePatience is how long a ready partition waits for a slot of its home's tracker.
+// maxMoveWait is how long a ready partition waits for a slot at its home.
 func (l *Live) maxMoveWait(j *job, t *tracker, h *home) time.Duration {
 	return placement.Patience(placement.Waiting{
 		Rule: l.sharing.Rule, Moving: l.moveTime(j, t, h), RemoteCost: j.assign.RemoteCost(), Moves: h.moves,
@@ -91,8 +94,8 @@ func (l *Live) maxMoveWait(j *job, t *tracker, h *home) time.Duration {
 	})
 }
 
-// makeAgain has the maps run again whose outputs were lost, though all partitions were
-// gathered: one is to be gathered anew.
+// recomputeLost reruns maps with lost outputs although all partitions are gathered: one of them
+// has to be gathered again elsewhere.
 func (l *Live) recomputeLost(j *job) {
 	if !j.outputs.recomputing {
 		j.outputs.recomputing = true
@@ -100,7 +103,7 @@ func (l *Live) recomputeLost(j *job) {
 	}
 }
 
-// madeAgain ends that: all outputs are at hand, or nobody waits for them any more.
+// recomputeEnded ends recomputeLost: all outputs exist, or no partition needs them any more.
 func (l *Live) recomputeEnded(j *job) {
 	if j.outputs.recomputing {
 		j.outputs.recomputing = false
@@ -108,7 +111,7 @@ func (l *Live) recomputeEnded(j *job) {
 	}
 }
 
-// moveTime is how long it should take to gather a partition anew.
+// moveTime is how long it should take to gather a partition again.
 func (l *Live) moveTime(j *job, t *tracker, h *home) time.Duration {
 	made := time.Duration(0)
 	if j.outputs.chosen < len(j.maps) {
@@ -117,8 +120,7 @@ func (l *Live) moveTime(j *job, t *tracker, h *home) time.Duration {
 	return minMoveTime + made + min(forecast.Gathering(h.report.Bytes, t.hosting.fetchRate), locality.MaxDelay)
 }
 
-// reduceAt is how long the last of the partitions that are ready on a tracker should
-// wait for a slot there.
+// slotWait is how long the last ready partition at a tracker should wait for a slot there.
 func (l *Live) slotWait(j *job, t *tracker) (time.Duration, bool) {
 	task := l.taskTime(j, reducePhase).Time
 	if task == 0 {
@@ -142,8 +144,8 @@ func (l *Live) slotWait(j *job, t *tracker) (time.Duration, bool) {
 	return locality.Predict([]locality.Node{n})
 }
 
-// landing is a tracker with a free reduce slot that no other partition is on its way
-// to: of those where the policy wants the job to be the first, else in turn.
+// moveTarget is a tracker with a free reduce slot to which no other partition moves. It prefers
+// the plan's ranking, then goes round robin.
 func (l *Live) moveTarget(j *job, p int, from *tracker) *tracker {
 	free := l.assign.FreeTrackers(reducePhase)
 	may := func(t *tracker) bool {
@@ -169,7 +171,7 @@ func (l *Live) moveTarget(j *job, p int, from *tracker) *tracker {
 	return nil
 }
 
-// moveTo has a ready partition gathered anew on a tracker with a free slot.
+// moveTo makes a tracker with a free slot gather a ready partition again.
 func (l *Live) moveTo(j *job, p int, t *tracker) {
 	moves := j.housing.homes[p].moves + 1
 	l.assignHome(j, p, t)
@@ -179,8 +181,7 @@ func (l *Live) moveTo(j *job, p int, t *tracker) {
 	l.touch(j)
 }
 
-// landed counts a moved partition that is gathered, or is not any more, as on its way
-// no longer.
+// moveEnded ends a partition's move: it is gathered, or its home has changed.
 func (l *Live) moveEnded(h *home) {
 	if h.incoming {
 		h.incoming = false

@@ -10,8 +10,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// placeHomes finds homes for partitions that have none, but for classical ones, which
-// get them with their slots.
+// placeHomes finds homes for partitions without one. Classical jobs are skipped: their
+// partitions get homes with their slots.
 func (l *Live) placeHomes(j *job) {
 	if j.spec.Classical || j.housing.homeless.Len() == 0 || l.awaitsRanking(j) {
 		return
@@ -35,12 +35,11 @@ func (l *Live) placeHomes(j *job) {
 	}
 }
 
-// rankingWait is how long homes wait for a plan that ranks trackers, in allocation periods.
+// rankingWait is how many allocation periods homes wait for a plan that ranks trackers.
 const rankingWait = 4
 
-// awaitsRanking says whether the homes of a job wait for the first plan that names it:
-// under a policy that ranks trackers, as long as there is nothing to be gathered, and not
-// for ever.
+// awaitsRanking says whether a job's homes wait for the first plan with the job: only under a
+// policy that ranks trackers, while no map output exists, and for a limited time.
 func (l *Live) awaitsRanking(j *job) bool {
 	if !menu.NeedsOf(l.sharing.Policy).Trackers || j.outputs.chosen > 0 || len(j.maps) == 0 || l.inPlan(j) {
 		return false
@@ -52,7 +51,7 @@ func (l *Live) awaitsRanking(j *job) bool {
 	return l.now < j.housing.rankingDue
 }
 
-// isNamed says whether a plan in force names a job.
+// inPlan says whether a plan in force has a target for the job.
 func (l *Live) inPlan(j *job) bool {
 	for i := range l.phases {
 		if _, ok := l.assign.Given(i, &j.assign); ok {
@@ -62,7 +61,7 @@ func (l *Live) inPlan(j *job) bool {
 	return false
 }
 
-// homeAt has a partition gathered on a tracker from now on.
+// assignHome makes a tracker the home of a partition, and tells it.
 func (l *Live) assignHome(j *job, p int, t *tracker) {
 	j.housing.homeless.Remove(p)
 	j.housing.gen++
@@ -77,7 +76,7 @@ func (l *Live) setHome(j *job, p int) *wire.SetHome {
 	return &wire.SetHome{Epoch: l.epoch, Job: j.id, Partition: p, Generation: j.housing.homes[p].gen, Maps: len(j.maps), Token: j.spec.token}
 }
 
-// sites is where the next partition of a job may be at home.
+// homeSites lists the possible homes for the next partition of a job.
 func (l *Live) homeSites(j *job, w float64) *placement.Sites {
 	var sites []placement.Site
 	n := len(l.fleet.byIndex)
@@ -100,8 +99,8 @@ func (l *Live) homeSites(j *job, w float64) *placement.Sites {
 	return placement.NewSites(sites)
 }
 
-// ranking is the trackers where the plans in force have a job's tasks end soonest, the
-// best first: its reduces, else its maps. Most policies have no opinion.
+// ranking lists the trackers where the plan expects a job's tasks to end soonest, best first:
+// for its reduces, else for its maps. It is empty under most policies.
 func (l *Live) ranking(j *job) []string {
 	for _, i := range []int{reducePhase, mapPhase} {
 		p := &l.phases[i]
@@ -112,8 +111,8 @@ func (l *Live) ranking(j *job) []string {
 	return nil
 }
 
-// loads is how long a tracker's slots have to reduce with another w bytes of a job: of
-// it alone, in partitions, and of all jobs, in bytes.
+// loads is the load of a tracker's reduce slots with another w bytes of a job: own in
+// partitions of the job, all in bytes of all jobs.
 func (l *Live) loads(j *job, t *tracker, w float64) (own, all float64) {
 	share, n := l.slowness(j, t)/float64(t.slots[reducePhase]), 1
 	if homes := t.hosting.homes[j]; homes != nil {
@@ -122,17 +121,18 @@ func (l *Live) loads(j *job, t *tracker, w float64) (own, all float64) {
 	return float64(n) * share, (t.hosting.load + w) * share
 }
 
-// partitionBytes is what a partition of a job is taken to have.
+// partitionBytes is the expected size of a partition of a job.
 func (l *Live) partitionBytes(j *job) float64 {
 	return float64(max(cmp.Or(j.shuffle().Whole, j.splits.input), 1)) / float64(len(j.housing.homes))
 }
 
-// learnSpeed takes in how a reduce's time on a tracker compares with its job's others.
+// learnSpeed compares a reduce's time with other reduces of its job, to learn the tracker's
+// slowdown.
 func (l *Live) learnSpeed(j *job, t *tracker, r *wire.Result) {
 	t.hosting.slowdown = forecast.Slowed(t.hosting.slowdown, &j.measures.Phases[reducePhase].All, r.Took)
 }
 
-// toGather is how many partitions of a classical job wait for a slot to be gathered in.
+// partitionsToGather is how many partitions of a classical job wait for a slot.
 func (j *job) partitionsToGather() int {
 	if !j.spec.Classical || !j.slowstarted() {
 		return 0
@@ -140,12 +140,12 @@ func (j *job) partitionsToGather() int {
 	return j.housing.homeless.Len()
 }
 
-// slowstarted says whether as many maps have ended as reduces are to wait for.
+// slowstarted says whether enough maps have ended for reduces to start.
 func (j *job) slowstarted() bool {
 	return float64(j.mapsDone()) >= j.spec.Slowstart*float64(len(j.maps))
 }
 
-// toGatherAt is the lowest of them that may be gathered on a tracker, or -1.
+// nextToGather is the lowest waiting partition that tracker t may gather, or -1.
 func (j *job) nextToGather(t *tracker) int {
 	if j.partitionsToGather() == 0 || !t.canBeHome() {
 		return -1
@@ -158,13 +158,13 @@ func (j *job) nextToGather(t *tracker) int {
 	return -1
 }
 
-// gatherAt gives a partition of a classical job a slot, and a home there.
+// gatherInSlot makes a tracker the home of a classical job's partition and reserves a slot.
 func (l *Live) gatherInSlot(j *job, p int, t *tracker) {
 	l.assignHome(j, p, t)
 	l.reserveSlot(j, p)
 }
 
-// holdSlot keeps a reduce slot for a partition that is gathered.
+// reserveSlot reserves a reduce slot for a partition while its home gathers it.
 func (l *Live) reserveSlot(j *job, p int) {
 	h := &j.housing.homes[p]
 	h.reserved = true
@@ -172,7 +172,7 @@ func (l *Live) reserveSlot(j *job, p int) {
 	l.assign.Occupy(&j.assign, &h.tracker.assign, reducePhase)
 }
 
-// freeSlot lets go of it.
+// releaseSlot ends the reservation.
 func (l *Live) releaseSlot(j *job, p int) {
 	h := &j.housing.homes[p]
 	if !h.reserved {
@@ -185,7 +185,7 @@ func (l *Live) releaseSlot(j *job, p int) {
 	l.updateLines(j)
 }
 
-// launchGathered launches the reduces whose slots were kept for them.
+// launchGathered launches reduces in the slots that are reserved for them.
 func (l *Live) launchGathered() {
 	l.todo.gathered = slices.DeleteFunc(l.todo.gathered, func(x partition) bool {
 		h := &x.job.housing.homes[x.p]
@@ -205,8 +205,8 @@ func (l *Live) launchGathered() {
 	})
 }
 
-// dropSurplus has no more slots of a tracker held than it has. Under an earlier leader
-// others had them too, or there were more.
+// dropSurplus drops reservations of a tracker that exceed its slots. An earlier leader may have
+// assigned the slots to other tasks, or the tracker had more.
 func (l *Live) dropSurplus(t *tracker) {
 	for k := len(l.order) - 1; k >= 0 && t.assign.Free(reducePhase) < 0; k-- {
 		j := l.order[k]
@@ -220,15 +220,15 @@ func (l *Live) dropSurplus(t *tracker) {
 	}
 }
 
-// letGoAll has a job that is suspended hold no slots in which nothing runs.
+// dropReservations drops all reservations of a suspended job.
 func (l *Live) dropReservations(j *job) {
 	for p := 0; p < len(j.housing.homes) && j.housing.reservedSlots > 0; p++ {
 		l.dropReservation(j, p)
 	}
 }
 
-// letGo has a partition gathered on without a slot. Then it waits for one like those
-// of other jobs.
+// dropReservation lets a home gather a partition without a slot. The reduce then waits for a
+// slot like those of other jobs.
 func (l *Live) dropReservation(j *job, p int) {
 	if j.housing.homes[p].reserved {
 		l.releaseSlot(j, p)
@@ -236,13 +236,13 @@ func (l *Live) dropReservation(j *job, p int) {
 	}
 }
 
-// partition is one of a job.
+// partition names a partition of a job.
 type partition struct {
 	job *job
 	p   int
 }
 
-// dropHome forgets what a home has of its tracker.
+// dropHome releases what a home has of its tracker.
 func (l *Live) dropHome(j *job, p int) {
 	h := &j.housing.homes[p]
 	l.releaseSlot(j, p)

@@ -7,24 +7,22 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// planRecord is what plans have had for a job.
+// planRecord is what plans assigned to a job.
 type planRecord struct {
 	plans        history.PlanLog
-	shuffleTurn  int     // among those whose share of the shuffle trackers are told, from 1
-	shuffleShare float64 // that they are told
-	plansSince   int64   // Unix milliseconds since when plans are known, if an earlier leader had others
+	shuffleTurn  int     // rank among the jobs with a share of the shuffle, from 1
+	shuffleShare float64 // the share that trackers were told
+	plansSince   int64   // Unix milliseconds when this leader began, if an earlier leader planned before
 }
 
-// Histories have what the plans in force had for their jobs whenever that changed, so
-// that a run can be played again. What an earlier leader had planned nobody knows: plans
-// are not in the log, for each would be there for good, and whoever leads next makes
-// his own at once.
+// A history has each change of the plans for its job, so that a run can be replayed. It lacks the
+// plans of earlier leaders: plans are not in the log, because they are many, and a new leader
+// makes its own at once.
 
-// forecastGap is the greatest age of the forecast in a history.
+// historyForecastAge is the maximum age of the forecast in a history.
 const historyForecastAge = 100 * time.Millisecond
 
-// notePlan notes what the plan that is in force from now on, or that there is none, means
-// for all jobs.
+// notePlan notes, for all jobs, what the new plan or its absence means.
 func (l *Live) notePlan(p *phase) {
 	if !l.c.cfg.History {
 		return
@@ -37,7 +35,7 @@ func (l *Live) notePlan(p *phase) {
 	}
 }
 
-// noteShare notes the share of a job's shuffle that trackers are told from now on.
+// noteShare notes the new share of a job's shuffle.
 func (l *Live) noteShare(j *job) {
 	if l.c.cfg.History {
 		p := &l.phases[mapPhase]
@@ -47,7 +45,7 @@ func (l *Live) noteShare(j *job) {
 	}
 }
 
-// noteOf is what the plan in force has for a job, but for queues.
+// plannedFor is what the plan in force assigns to a job, but for queues.
 func (l *Live) plannedFor(j *job, p *phase) history.Planned {
 	note := history.Planned{At: l.wall(), Phase: p.kind, Scheduling: l.sharing.Asked}
 	if x, ok := l.assign.Given(p.index, &j.assign); ok {
@@ -59,12 +57,12 @@ func (l *Live) plannedFor(j *job, p *phase) history.Planned {
 	return note
 }
 
-// note adds what is another than before, and the predicted end now and then.
+// note adds a changed assignment to the plan log, and from time to time the predicted end.
 func (l *Live) note(j *job, note history.Planned) {
 	last := j.planned.plans.Last(note.Phase)
 	switch named := note.Place > 0 || note.Turn > 0; {
 	case last.At == 0 && !named:
-		return // no plan has it yet
+		return // no plan has named the job yet
 	case note.Same(last):
 		old := time.Duration(note.At-last.At)*time.Millisecond > (l.now-j.spec.arrived)/64
 		if !named || !old {
@@ -77,7 +75,7 @@ func (l *Live) note(j *job, note history.Planned) {
 	j.planned.plans.Add(note)
 }
 
-// queuesOf is what stands in the queues of trackers, by the jobs' numbers.
+// queuesOf lists the queued tasks of each job, by the jobs' numbers.
 func queuesOf(queues []scheduler.Queue) map[int][]history.Queued {
 	if len(queues) == 0 {
 		return nil
@@ -93,8 +91,8 @@ func queuesOf(queues []scheduler.Queue) map[int][]history.Queued {
 	return all
 }
 
-// plansLack says since when all plans are known of a job, and why not those before; 0
-// when all are.
+// plansMissing says since when a job's plan log is complete, and why it lacks earlier plans; 0
+// if it lacks none.
 func (l *Live) plansMissing(j *job) (since int64, why string) {
 	switch {
 	case j.planned.plans.Lost > 0:

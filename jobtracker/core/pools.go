@@ -12,8 +12,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// pools takes a pool table in, which the owner has read anew. A broken one leaves
-// the old table in force.
+// poolsRead handles a pool table that the owner has read. A broken table leaves the old one in
+// force.
 func (l *Live) poolsRead(r Pools) {
 	if r.Err != nil {
 		l.sharing.poolsError = r.Err.Error()
@@ -27,7 +27,7 @@ func (l *Live) poolsRead(r Pools) {
 	}
 }
 
-// proposePools asks for the table read last to be in force, unless it is.
+// proposePools proposes the table read last, unless it is in force.
 func (l *Live) proposePools() {
 	n, table := l.facts.Pools()
 	if reflect.DeepEqual(l.sharing.pendingPools, table) {
@@ -37,8 +37,8 @@ func (l *Live) proposePools() {
 	l.propose(&facts.Pooled{N: n + 1, Table: *l.sharing.pendingPools})
 }
 
-// pooled takes up a new table. One of an earlier leader may have come before the
-// table read last, which is then proposed anew.
+// poolsApplied takes over a new table. An earlier leader's table may be applied first; then the
+// table read last is proposed again.
 func (l *Live) poolsApplied(fitted bool) {
 	if fitted {
 		for i := range l.phases {
@@ -51,7 +51,7 @@ func (l *Live) poolsApplied(fitted bool) {
 	}
 }
 
-// poolStatus says whence the pool table came, and what is wrong with a newer one.
+// poolStatus says where the pool table came from, and why a newer one is not in force.
 func (l *Live) poolStatus() string {
 	_, table := l.facts.Pools()
 	from := table.From
@@ -64,7 +64,7 @@ func (l *Live) poolStatus() string {
 	return from + " as it was: " + l.sharing.poolsError
 }
 
-// poolsInUse tells of the pools of the table and of those that jobs are in, by name.
+// poolsInUse lists the pools of the table and those of jobs, by name.
 func (l *Live) poolsInUse() []wire.PoolStatus {
 	_, table := l.facts.Pools()
 	var all []wire.PoolStatus
@@ -91,11 +91,11 @@ func (l *Live) poolsInUse() []wire.PoolStatus {
 	return all
 }
 
-// poolName is the pool that a submission is in.
+// poolName is the pool of a submission.
 func poolName(s *facts.Submission) string { return cmp.Or(s.Pool(), wire.DefaultPool) }
 
-// poolOf is the pool that a job is in. Those of a pool that is gone from the table
-// are among themselves, without its bounds.
+// poolOf is the pool of a job. A pool that is no longer in the table groups its jobs but has no
+// limits.
 func (l *Live) poolOf(id wire.JobID) string {
 	if f := l.facts.Find(id); f != nil {
 		return poolName(f.Submission())
@@ -103,8 +103,8 @@ func (l *Live) poolOf(id wire.JobID) string {
 	return wire.DefaultPool
 }
 
-// shape brings batches and pools into a snapshot: jobs count as arrived with the
-// first of their batch that has not ended, whether that has tasks left or not.
+// applyPools adds batches and pools to a snapshot. Jobs of a batch count as arrived with the
+// batch's first job that has not ended, even if that job has no tasks left.
 func (l *Live) applyPools(s scheduler.Snapshot) scheduler.Snapshot {
 	first := make(map[string]time.Duration)
 	for _, j := range l.order {

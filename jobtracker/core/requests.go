@@ -10,68 +10,68 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// requests are the accepted requests of clients that wait for an entry of the log, by what
-// they ask for, oldest first: "submit KEY", "kill N", "change KEY", "schedule", "drain".
-// Submits of one key have one answer, and so have kills of one job. The others become entries
-// one after the other: the first one is proposed, see [Live.askInTurn].
+// requests are clients' requests that wait for a log entry, oldest first. Keys say what is
+// asked for: "submit KEY", "kill N", "change KEY", "schedule", "drain". Submits with one key
+// share their answer, and so do kills of one job.
+// Other requests with the same key are proposed one by one: see [Live.proposeInOrder].
 type requests map[string][]waitingRequest
 
 func submitKey(key string) string { return "submit " + key }
 func changeKey(key string) string { return "change " + key }
 func killKey(f *facts.Job) string { return fmt.Sprintf("kill %d", f.N()) }
 
-// waiting is one of them.
+// waitingRequest is a request and its proposal.
 type waitingRequest struct {
 	request
-	proposed facts.Fact // the last time; nil for submits, kills and those that are not first
+	proposed facts.Fact // last proposal; nil for submits, kills and requests behind others
 }
 
-// add notes a request. first says that no other asks for the same.
-func (q requests) add(what string, r request) (first bool) {
-	q[what] = append(q[what], waitingRequest{request: r})
-	return len(q[what]) == 1
+// add queues a request; first is true if no other with its key waits.
+func (q requests) add(key string, r request) (first bool) {
+	q[key] = append(q[key], waitingRequest{request: r})
+	return len(q[key]) == 1
 }
 
 // reply answers a request that need not wait.
 func (l *Live) reply(r request, err error) { l.c.emit(Reply{Token: r.token(), Err: err}) }
 
-// replyAll answers all requests that ask for the same.
-func (l *Live) replyAll(what string, answer Reply) {
-	for _, w := range l.requests[what] {
+// replyAll answers all requests with a key.
+func (l *Live) replyAll(key string, answer Reply) {
+	for _, w := range l.requests[key] {
 		answer.Token = w.token()
 		l.c.emit(answer)
 	}
-	delete(l.requests, what)
+	delete(l.requests, key)
 }
 
-// askInTurn proposes what a request asks for, after the earlier ones for the same.
-func (l *Live) proposeInOrder(what string, r request) {
-	if l.requests.add(what, r) {
-		l.proposeFirst(what)
+// proposeInOrder proposes what a request asks for, after earlier requests with the same key.
+func (l *Live) proposeInOrder(key string, r request) {
+	if l.requests.add(key, r) {
+		l.proposeFirst(key)
 	}
 }
 
-// appliedInTurn follows an entry of the kind that such requests ask for: it answers the first
-// one if that is what the entry says, and proposes the next. The entry may be of an earlier
-// leader; then the first one is proposed again, on top of it.
-func (l *Live) appliedInOrder(what string, x facts.Fact, fitted bool) {
-	if list := l.requests[what]; len(list) > 0 && fitted && list[0].matches(x) {
+// appliedInOrder handles an applied entry: it answers the first request if the entry carries it
+// out, and proposes the next. After an earlier leader's entry it proposes the first request
+// again.
+func (l *Live) appliedInOrder(key string, x facts.Fact, fitted bool) {
+	if list := l.requests[key]; len(list) > 0 && fitted && list[0].matches(x) {
 		l.reply(list[0], nil)
-		if l.requests[what] = list[1:]; len(list) == 1 {
-			delete(l.requests, what)
+		if l.requests[key] = list[1:]; len(list) == 1 {
+			delete(l.requests, key)
 		}
 	}
-	l.proposeFirst(what)
+	l.proposeFirst(key)
 }
 
-func (l *Live) proposeFirst(what string) {
-	if list := l.requests[what]; len(list) > 0 {
+func (l *Live) proposeFirst(key string) {
+	if list := l.requests[key]; len(list) > 0 {
 		list[0].proposed = l.factOf(list[0].request)
 		l.propose(list[0].proposed)
 	}
 }
 
-// factOf is the fact that a request asks for by now.
+// factOf is the fact that a request asks for, given the current Facts.
 func (l *Live) factOf(r request) facts.Fact {
 	switch r := r.(type) {
 	case Change:
@@ -85,8 +85,8 @@ func (l *Live) factOf(r request) facts.Fact {
 	panic(fmt.Sprintf("core: unexpected request %T", r))
 }
 
-// says whether an entry does what a request asks for. An entry of an earlier leader may share
-// slots in a way that differs only in what a Schedule leaves open.
+// matches says whether an entry carries the request out. For a Schedule, fields that it leaves
+// empty may differ.
 func (w *waitingRequest) matches(x facts.Fact) bool {
 	if r, ok := w.request.(Schedule); ok {
 		now := x.(*facts.Scheduled).Scheduling
@@ -108,7 +108,7 @@ func (l *Live) submit(r Submit) {
 	}
 }
 
-// submitted starts the jobs of a submission and answers the requests that wait for its ids.
+// submitted starts the jobs of a submission and answers its requests.
 func (l *Live) submitted(x *facts.Submitted, fitted bool) {
 	s := l.facts.Submission(x.Submission.Key)
 	if s == nil {
@@ -139,14 +139,14 @@ func (l *Live) killJob(r Kill) {
 	}
 }
 
-// answerKills answers the kills of a job once they are settled.
+// answerKills answers a job's kill requests once the outcome is known.
 func (l *Live) answerKills(f *facts.Job) {
 	if settled, err := admission.Killed(l.facts.ID(f.N()), f); settled {
 		l.replyAll(killKey(f), Reply{Err: err})
 	}
 }
 
-// change asks for other settings of a submission, or for it to be suspended or resumed.
+// change handles a request for other settings of a submission, or to suspend or resume it.
 func (l *Live) change(r Change) {
 	s, err := admission.Change(l.facts, r.Job, r.Change, r.By, l.wall())
 	if err != nil {
@@ -178,14 +178,14 @@ func (l *Live) changeApplied(x *facts.Changed, fitted bool) {
 	l.appliedInOrder(changeKey(x.Key), x, fitted)
 }
 
-// dropChanges answers the changes of a submission that has ended meanwhile.
+// dropChanges answers pending changes of a submission that has ended.
 func (l *Live) dropChanges(s *facts.Submission) {
 	if s.Open() {
 		return
 	}
-	what := changeKey(s.Key())
-	for _, w := range l.requests[what] {
+	key := changeKey(s.Key())
+	for _, w := range l.requests[key] {
 		l.reply(w, fmt.Errorf("%v: %w", w.request.(Change).Job, admission.ErrJobEnded))
 	}
-	delete(l.requests, what)
+	delete(l.requests, key)
 }

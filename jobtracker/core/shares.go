@@ -5,14 +5,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// portions is what trackers are told of how jobs share what the homes fetch.
+// shuffleShares is how jobs share the network of the homes, as trackers were told.
 type shuffleShares struct {
 	announced shares.Told
-	seq       uint64 // of the plan that was looked at last
+	seq       uint64 // of the last plan that sendShares has seen
 }
 
-// tellShares tells trackers with homes what the current plan has changed, and those
-// that have been without what they missed.
+// sendShares sends the current plan's shares to trackers with homes, if they changed or the
+// tracker may have missed them.
 func (l *Live) sendShares() {
 	if p := &l.phases[mapPhase]; !p.planning && p.seq != l.shares.seq {
 		l.shares.seq = p.seq
@@ -28,7 +28,7 @@ func (l *Live) sendShares() {
 	}
 }
 
-// reshare has the shares of the plan told, if they matter.
+// updateShares takes over the shares of the current plan, if the change matters.
 func (l *Live) updateShares() {
 	told := &l.shares.announced
 	list, had := make([]wire.JobShare, 0, shares.Most), told.List()
@@ -48,7 +48,7 @@ func (l *Live) updateShares() {
 	}
 }
 
-// noteShares notes what changes for those who have a share told, and who have none any more.
+// noteShares notes the change in the plan logs of jobs that have a share now or had one before.
 func (l *Live) noteShares(had, list []wire.JobShare) {
 	for _, s := range had {
 		if j := l.job(s.Job); j != nil {
@@ -68,10 +68,10 @@ func (l *Live) noteShares(had, list []wire.JobShare) {
 	}
 }
 
-// oweShares has a tracker told that has a home, or may have missed what it was told.
+// queueShares has sendShares send the shares to a tracker that has a new home or a new stream.
 func (l *Live) queueShares(t *tracker) { l.shares.announced.Owe(t.assign.Index()) }
 
-// sharesLost is for a new stream: what was sent on the one before may be lost.
+// resendShares handles a new stream: messages on the earlier one may be lost.
 func (l *Live) resendShares(t *tracker) {
 	if t.sharesVersion > 1 {
 		t.sharesVersion = 0
@@ -79,5 +79,5 @@ func (l *Live) resendShares(t *tracker) {
 	l.queueShares(t)
 }
 
-// maxRate is what is believed of how many bytes a second a tracker fetches.
+// maxFetchRate is the maximum plausible fetch rate of a tracker, in bytes a second.
 const maxFetchRate = 1e15

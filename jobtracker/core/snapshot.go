@@ -13,8 +13,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// snapshot is what the policy sees of a phase. What only some policies look at is
-// left out for the others: there may be much of it.
+// snapshot is the policy's view of a phase. Fields that only some policies read are left empty
+// for the others: they may be large.
 func (l *Live) snapshot(i int) scheduler.Snapshot {
 	needs := menu.NeedsOf(l.sharing.Policy)
 	v := l.survey(i)
@@ -39,14 +39,14 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 	return l.applyPools(s)
 }
 
-// survey is what is known of the tasks of a phase, of all jobs.
+// phaseSurvey is what is known of a phase's tasks, of all jobs.
 type phaseSurvey struct {
 	runningTasks
-	jobs  []surveyedJob // as in Live.order, also those that get no more slots: some may run there
+	jobs  []surveyedJob // as in Live.order, with jobs that get no more slots: they may have running tasks
 	usual forecast.Mean
 }
 
-// surveyed is a job's phase, and how long one of its tasks takes.
+// surveyedJob is a job's phase, and the time of one of its tasks.
 type surveyedJob struct {
 	job   *job
 	phase forecast.Phase
@@ -62,11 +62,11 @@ func (l *Live) survey(phase int) *phaseSurvey {
 	return v
 }
 
-// plannable says whether a policy is asked about a job.
+// plannable says whether the policy plans for a job.
 func (j *job) plannable() bool { return j.runnable() && !j.facts.Submission().Suspended() }
 
-// allocatable is the jobs with tasks of a phase that run or could. Where nothing is known
-// of these the work is 0: the policy is to have it measured.
+// jobsToPlan lists the jobs with running or runnable tasks of a phase. Unknown work is 0: the
+// policy then lets some tasks run to measure it.
 func (l *Live) jobsToPlan(v *phaseSurvey, early bool) (list []scheduler.Job) {
 	for i := range v.jobs {
 		x := &v.jobs[i]
@@ -85,8 +85,8 @@ func (l *Live) jobsToPlan(v *phaseSurvey, early bool) (list []scheduler.Job) {
 	return list
 }
 
-// useful is how many slots of a phase a job could use, or, early, is to be planned
-// with: reduces that will be ready before the plan has been carried out.
+// usefulSlots is how many slots of a phase a job could use now. With early it counts reduces
+// that will be ready before the plan has been carried out.
 func (l *Live) usefulSlots(j *job, phase int, early bool) int {
 	now := j.assign.InSlots(phase) + l.toLaunch(j, phase)
 	if early && phase == reducePhase && j.slowstarted() {
@@ -95,7 +95,7 @@ func (l *Live) usefulSlots(j *job, phase int, early bool) int {
 	return now
 }
 
-// transfers is the shuffles of which something is left.
+// transfers lists the shuffles that are not finished.
 func (l *Live) transfers(v *phaseSurvey) (list []scheduler.Transfer) {
 	for i := range v.jobs {
 		j := v.jobs[i].job
@@ -111,7 +111,7 @@ func (l *Live) transfers(v *phaseSurvey) (list []scheduler.Transfer) {
 	return list
 }
 
-// freeTrackers is when each slot of the trackers is free.
+// freeTrackers says when each slot of the trackers is free.
 func (l *Live) freeTrackers(v *phaseSurvey) (list []scheduler.Tracker) {
 	tasks := make(map[*job]time.Duration, len(v.jobs))
 	for i := range v.jobs {
@@ -125,8 +125,8 @@ func (l *Live) freeTrackers(v *phaseSurvey) (list []scheduler.Tracker) {
 	return list
 }
 
-// freeAt is when each slot of a tracker is free, in seconds, soonest first. Tasks of
-// which nothing is known are taken to be as long as others.
+// freeAt says when each slot of a tracker is free, in seconds, soonest first. Tasks of unknown
+// length count as long as the usual one.
 func (v *phaseSurvey) freeAt(t *tracker, tasks map[*job]time.Duration) []float64 {
 	usual := v.usual.Task().Time
 	rests := make([]float64, 0, max(t.slots[v.phase], len(t.attempts)))
@@ -138,12 +138,12 @@ func (v *phaseSurvey) freeAt(t *tracker, tasks map[*job]time.Duration) []float64
 	return forecast.FreeAt(t.slots[v.phase], rests)
 }
 
-// toldPast is of how many jobs that have ended policies are told at most.
+// maxPastJobs is the maximum number of ended jobs in a snapshot.
 const maxPastJobs = 16
 
-// measured is how long the tasks of a phase took on each tracker, for policies to which
-// trackers are not alike: of jobs that have not ended, together with those that their
-// estimates go by, and of the last jobs that have ended, each of another name.
+// measured says how long tasks of a phase took on each tracker, for policies that tell trackers
+// apart. It has the jobs that have not ended, with their profiles, and the last ended jobs of
+// other names.
 func (l *Live) measured(phase int) (list []scheduler.Measured) {
 	for _, j := range l.order {
 		var past map[string]*history.Sum
@@ -160,7 +160,7 @@ func (l *Live) measured(phase int) (list []scheduler.Measured) {
 	return list
 }
 
-// measuredOn tells policies which job's tasks ended on each tracker.
+// measuredOn converts the times of one job's tasks for policies.
 func measuredOn(id wire.JobID, list []forecast.OnTracker) []scheduler.Measured {
 	told := make([]scheduler.Measured, len(list))
 	for i, o := range list {
@@ -169,7 +169,7 @@ func measuredOn(id wire.JobID, list []forecast.OnTracker) []scheduler.Measured {
 	return told
 }
 
-// later is the phases that are to come and cannot use the snapshot's slots yet.
+// laterPhases lists the future phases that cannot use the snapshot's slots yet.
 func (l *Live) laterPhases(s *scheduler.Snapshot) []scheduler.Later {
 	now := make(map[int]bool, len(s.Jobs))
 	for _, j := range s.Jobs {
@@ -192,7 +192,7 @@ func (l *Live) laterPhases(s *scheduler.Snapshot) []scheduler.Later {
 	return later
 }
 
-// waitingPhase is a phase that waits for others.
+// waitingPhase describes a phase that waits for others.
 func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
 	x := scheduler.Later{
 		ID: j.id, Phase: l.phases[phase].kind, Flow: j.flowOf(), Max: j.tasksLeft(phase),
@@ -220,8 +220,8 @@ func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
 	return x
 }
 
-// lag is what passes until a job's maps can be launched once the last tasks of those
-// that it waits for have ended: these close, and it is set up.
+// setupLag is the time between the end of the last task that a job waits for and its first
+// maps: earlier jobs commit, and the job's setup runs.
 func (l *Live) setupLag(j *job) time.Duration {
 	closes := time.Duration(0)
 	for _, f := range l.facts.After(j.facts) {
@@ -232,7 +232,7 @@ func (l *Live) setupLag(j *job) time.Duration {
 	return closes + forecast.Left(l.overheads.SetUp, j.service.setupSince, l.now)
 }
 
-// flowOf is the number of the flow that a job is of, 0: it stands alone.
+// flowOf is the number of the job's flow; 0 for a job submitted alone.
 func (j *job) flowOf() int {
 	if j.facts.Submission().Jobs() < 2 {
 		return 0
@@ -240,8 +240,8 @@ func (j *job) flowOf() int {
 	return j.facts.Submission().First()
 }
 
-// flows is what the jobs of a snapshot are of, by the number of the first job. A job
-// that stands alone is a flow of one.
+// flows lists the flows of a snapshot's jobs, by their first job's number. A job submitted
+// alone is a flow of one.
 func (l *Live) flows(s *scheduler.Snapshot) []scheduler.Flow {
 	seen := make(map[int]bool, len(s.Jobs)+len(s.Later))
 	for _, j := range s.Jobs {

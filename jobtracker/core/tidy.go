@@ -8,10 +8,10 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/settings"
 )
 
-// firstTidy is how long a new leader waits before it tidies the staging directory.
+// firstTidy is the delay before a new leader tidies the staging directory.
 const firstTidy = time.Minute
 
-// tidy has the staging directory tidied when that is due.
+// tidy emits a Tidy when it is due.
 func (l *Live) tidy() {
 	if l.now < l.due.tidy {
 		return
@@ -36,7 +36,7 @@ func (l *Live) tidied(r Tidied) {
 	}
 }
 
-// sweep has an ended submission's staging directory removed.
+// sweep emits the removal of an ended submission's staging directory.
 func (l *Live) sweep(s *facts.Submission) {
 	if !s.Open() && !s.Swept() {
 		l.c.emit(RemoveStaging{
@@ -45,8 +45,8 @@ func (l *Live) sweep(s *facts.Submission) {
 	}
 }
 
-// stagingRemoved notes the removal in the log. After a few failures it is noted
-// all the same, so that a broken directory does not keep its submission for ever.
+// stagingRemoved records the removal in the log. After some failures it records it too, so that
+// a broken directory does not keep its submission for ever.
 func (l *Live) stagingRemoved(r StagingRemoved) {
 	s := l.facts.Submission(r.Key)
 	if r.Epoch != l.epoch || s == nil {
