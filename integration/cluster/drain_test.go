@@ -64,7 +64,7 @@ func TestDrained(t *testing.T) {
 		t.Errorf("%d maps run on a tracker that is drained", n)
 	}
 	ids := jobID.FindAllString(c.mrsubmit("list").Succeed(), -1)
-	if said := c.mrsubmit("explain", ids[len(ids)-1]).Succeed(); !strings.Contains(said, "map slots stay empty where trackers drain: "+idle.ID) {
+	if said := c.mrsubmit("explain", ids[len(ids)-1]).Succeed(); !strings.Contains(said, "map slots stay empty on draining trackers: "+idle.ID) {
 		t.Errorf("explain says\n%s", said)
 	}
 	c.mrsubmit("cluster", "undrain", idle.ID).Succeed()

@@ -9,62 +9,62 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Completed tasks ask for allocations at least so far apart, and so many times as far
-// as a plan takes to make, so that planning for many jobs does not take a whole
-// processor. The period bounds both.
+// Plans after completed tasks are at least completionGap apart, and planTimes the time that the
+// last plan took, so that planning for many jobs does not use a whole processor. The period
+// bounds both.
 const (
 	completionGap = 20 * time.Millisecond
 	planTimes     = 5
 )
 
-// phase is the allocation layer's side of the map or the reduce phase.
+// phase is the planning state of the map or the reduce phase.
 type phase struct {
-	index  int
-	kind   wire.Kind
-	seq    uint64
-	asked  bool          // an Allocate is under way
-	due    time.Duration // of the next one
-	last   time.Duration // when the last was asked for
-	took   time.Duration // until the last was answered
-	noPlan string        // why there is none of it
+	index        int
+	kind         wire.Kind
+	seq          uint64
+	planning     bool          // an Allocate is pending
+	due          time.Duration // when to ask for the next plan
+	askedAt      time.Duration // when the last plan was asked for
+	planTime     time.Duration // how long the last answer took
+	noPlanReason string        // why the last Allocate gave no plan
 
-	seen      []scheduler.Job // of the last snapshot
-	bounds    []scheduler.Pool
-	plannedAt time.Duration // when the plan in force was asked for
+	snapshotJobs  []scheduler.Job  // of the last snapshot
+	snapshotPools []scheduler.Pool // of the last snapshot
+	plannedAt     time.Duration    // when the plan in force was asked for
 
-	plan scheduler.Plan // in force
+	plan scheduler.Plan // the plan in force
 }
 
 func newPhase(k wire.Kind) phase {
-	return phase{index: phaseOf(k), kind: k, due: never, last: -completionGap}
+	return phase{index: phaseOf(k), kind: k, due: never, askedAt: -completionGap}
 }
 
-// dropPlan forgets the plan, and the one that is asked for.
+// dropPlan forgets the plan, and a pending Allocate.
 func (l *Live) dropPlan(p *phase) {
-	p.asked = false
+	p.planning = false
 	p.seq++
 	l.assign.DropPlan(p.index)
 	p.plan = scheduler.Plan{}
 }
 
-// begun asks for a plan at once: a job has its first tasks of the phase.
-func (p *phase) begun(now time.Duration) { p.due = min(p.due, now) }
+// planNow asks for a plan at once: a job has its first tasks of the phase.
+func (p *phase) planNow(now time.Duration) { p.due = min(p.due, now) }
 
-// completed asks for a plan soon: a slot is free or a job needs fewer.
-func (p *phase) completed(now time.Duration) {
-	p.due = min(p.due, max(now, p.last+max(completionGap, planTimes*p.took)))
+// planSoon asks for a plan soon: a slot is free, or a job needs fewer.
+func (p *phase) planSoon(now time.Duration) {
+	p.due = min(p.due, max(now, p.askedAt+max(completionGap, planTimes*p.planTime)))
 }
 
 // allocate asks for the plans that are due.
 func (l *Live) allocate() {
 	for i := range l.phases {
 		p := &l.phases[i]
-		if p.asked || l.now < p.due {
+		if p.planning || l.now < p.due {
 			continue
 		}
 		s := l.snapshot(i)
 		if len(s.Jobs) == 0 && len(s.Transfers) == 0 {
-			p.due, p.noPlan = never, ""
+			p.due, p.noPlanReason = never, ""
 			if l.assign.ForgetPlan(p.index) {
 				p.plan = scheduler.Plan{}
 				l.notePlan(p)
@@ -72,32 +72,32 @@ func (l *Live) allocate() {
 			continue
 		}
 		p.seq++
-		p.seen, p.bounds = slices.Clone(s.Jobs), s.Pools // the policy has the others
-		p.asked, p.last, p.due = true, l.now, l.now+l.c.cfg.Period
+		p.snapshotJobs, p.snapshotPools = slices.Clone(s.Jobs), s.Pools // the policy keeps s.Jobs
+		p.planning, p.askedAt, p.due = true, l.now, l.now+l.c.cfg.Period
 		l.c.emit(Allocate{Epoch: l.epoch, Seq: p.seq, Phase: p.kind, Policy: l.sharing.Policy, Snapshot: s})
 	}
 }
 
-// allocated takes a new plan over. Without one the old plan stays.
+// allocated takes a new plan over. After an error the old plan stays.
 func (l *Live) allocated(r Allocated) {
 	p := &l.phases[phaseOf(r.Phase)]
-	if r.Epoch != l.epoch || r.Seq != p.seq || !p.asked {
+	if r.Epoch != l.epoch || r.Seq != p.seq || !p.planning {
 		return
 	}
-	p.asked, p.took = false, l.now-p.last
-	p.noPlan = ""
+	p.planning, p.planTime = false, l.now-p.askedAt
+	p.noPlanReason = ""
 	if r.Err != nil {
-		p.noPlan = r.Err.Error()
+		p.noPlanReason = r.Err.Error()
 		return
 	}
-	p.plan, p.plannedAt = r.Plan, p.last
+	p.plan, p.plannedAt = r.Plan, p.askedAt
 	targets := make([]assign.Target, len(r.Plan.Targets))
 	for i, t := range r.Plan.Targets {
 		targets[i].Slots = t.Slots
 		if j := l.job(t.Job); j != nil {
 			targets[i].Job = &j.assign
 			if j.housing.homeless.Len() > 0 {
-				l.touch(j) // its homes may have waited for this
+				l.touch(j) // its homes may wait for this, see awaitsRanking
 			}
 		}
 	}

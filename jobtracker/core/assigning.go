@@ -7,7 +7,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// queuesLast is how long queues are obeyed without another Plan, in allocation periods.
+// queuesLast is how many allocation periods a plan's queues stay in force without a new plan.
 const queuesLast = 4
 
 // fillSlots launches tasks in free slots.
@@ -15,19 +15,19 @@ func (l *Live) fillSlots() {
 	l.assign.AssignMaps()
 	l.launchGathered()
 	l.assign.AssignReduces()
-	l.moveHomes()
+	l.moveReady()
 	if l.assign.MapsWait() {
-		l.assign.AssignMaps() // lost outputs are made again, see makeAgain
+		l.assign.AssignMaps() // see recomputeLost
 	}
 }
 
-// move has a job's places in the lines looked at before slots are given away.
-func (l *Live) move(j *job) { l.assign.Move(&j.assign) }
+// updateLines makes the assigner update a job's place in the lines before it assigns slots.
+func (l *Live) updateLines(j *job) { l.assign.Move(&j.assign) }
 
 // toLaunch is how many tasks of a phase wait for a slot.
 func (l *Live) toLaunch(j *job, phase int) int { return l.assign.ToLaunch(phase, &j.assign) }
 
-// learnRacks takes the racks in that the file system names in a job's splits.
+// learnRacks learns racks from the file system's locations in a job's splits.
 func (l *Live) learnRacks(splits []Split) {
 	news := false
 	for i := range splits {
@@ -48,14 +48,14 @@ func (l *Live) learnRacks(splits []Split) {
 	}
 }
 
-// setRack notes the rack of a tracker, by what is known of racks.
+// setRack updates the rack of a tracker.
 func (l *Live) setRack(t *tracker) {
 	t.rack = l.fleet.topo.Rack(t.Host, t.Tracker.Rack)
 	l.assign.SetRack(&t.assign, t.rack)
 }
 
-// countLevel notes how near a launched map is to its input. Of one adopted from
-// an earlier leader it is counted once the splits are read.
+// countLevel counts a launched map by locality. An adopted map is counted once the splits are
+// read.
 func (l *Live) countLevel(a *attempt) {
 	if a.id.Task.Kind == wire.Map && a.job.assign.Indexed() {
 		a.level = a.job.assign.LevelOf(a.id.Task.N, &a.tracker.assign)
@@ -63,13 +63,13 @@ func (l *Live) countLevel(a *attempt) {
 	}
 }
 
-// setPools has the limits of the pool table in force obeyed.
+// setPools puts the limits of the pool table into force.
 func (l *Live) setPools() {
 	_, table := l.facts.Pools()
 	l.assign.SetPools(table.Pools)
 }
 
-// expireQueues drops the queues of plans that no other has followed for too long.
+// expireQueues drops queues of plans that are too old.
 func (l *Live) expireQueues() {
 	for i := range l.phases {
 		if l.assign.ExpireQueues(i) {
@@ -79,7 +79,7 @@ func (l *Live) expireQueues() {
 	}
 }
 
-// queuesFor are the queues of a plan.
+// queuesFor converts the queues of a plan.
 func (l *Live) queuesFor(p *phase) []assign.Queue {
 	var queues []assign.Queue
 	for _, q := range p.plan.Queues {
@@ -97,7 +97,7 @@ func (l *Live) queuesFor(p *phase) []assign.Queue {
 	return queues
 }
 
-// assigning is what the assignment of tasks asks of the leader, and has it do.
+// assigning implements assign.Cluster for the leader.
 type assigning struct{ l *Live }
 
 var _ assign.Cluster = assigning{}
@@ -121,11 +121,11 @@ func (x assigning) LaunchReduce(job *assign.Job, at *assign.Tracker, gather bool
 	if !gather {
 		return false
 	}
-	p := j.toGatherAt(t)
+	p := j.nextToGather(t)
 	if p < 0 {
 		return false
 	}
-	x.l.gatherAt(j, p, t)
+	x.l.gatherInSlot(j, p, t)
 	return true
 }
 
@@ -134,7 +134,7 @@ func (x assigning) Runnable(job *assign.Job) bool {
 	return j.runnable() && !j.facts.Submission().Suspended()
 }
 
-func (x assigning) ToGather(j *assign.Job) int { return jobOf(j).toGather() }
+func (x assigning) ToGather(j *assign.Job) int { return jobOf(j).partitionsToGather() }
 
 func (x assigning) Pool(j *assign.Job) (string, wire.Priority) {
 	s := jobOf(j).facts.Submission()
@@ -150,7 +150,7 @@ func (x assigning) MayRetry(job *assign.Job, m int, t *assign.Tracker, strict bo
 func (x assigning) StopAvoiding(job *assign.Job, m int) bool {
 	j := jobOf(job)
 	tk := &j.maps[m].task
-	if x.l.mayGoElsewhere(j, tk) {
+	if x.l.hasAlternative(j, tk) {
 		return false
 	}
 	j.faults.StopAvoiding(tk.key())
@@ -170,10 +170,10 @@ func (x assigning) Releases(t *assign.Tracker, all []time.Duration) []time.Durat
 
 func (x assigning) Alarm(j *assign.Job, at time.Duration) { x.l.alarm(jobOf(j), at) }
 
-func (x assigning) Begun(phase int) { x.l.phases[phase].begun(x.l.now) }
+func (x assigning) Begun(phase int) { x.l.phases[phase].planNow(x.l.now) }
 
 func (x assigning) InLine(phase int) {
 	if p := &x.l.phases[phase]; p.due == never {
-		p.begun(x.l.now)
+		p.planNow(x.l.now)
 	}
 }

@@ -46,7 +46,7 @@ func (w *world) checkAssigned() {
 func (w *world) checkSlots(l *Live) {
 	slots := [2]int{}
 	for _, t := range l.fleet.byIndex {
-		if t != nil && !t.contact.losing && !t.shut() {
+		if t != nil && !t.contact.lossProposed && !t.outOfService() {
 			slots[mapPhase] += t.slots[mapPhase]
 			slots[reducePhase] += t.slots[reducePhase]
 		}
@@ -69,24 +69,24 @@ func checkReduces(c *Core, fail func(string, ...any)) {
 	for _, j := range l.order {
 		for p := range j.housing.homes {
 			h := &j.housing.homes[p]
-			if h.tracker == nil || h.slot || !j.assign.May(reducePhase) || !l.canReduce(j, p) {
+			if h.tracker == nil || h.reserved || !j.assign.May(reducePhase) || !l.canReduce(j, p) {
 				continue
 			}
 			if free.Has(h.tracker.assign.Index()) {
 				fail("%s has a free reduce slot, and partition %d of %v is ready there", h.tracker.Name, p, j.id)
 			}
-			if free.Len() > 0 && !j.outputs.remaking && (!wakes || wake > j.housing.movesDue || j.housing.movesDue == never) {
+			if free.Len() > 0 && !j.outputs.recomputing && (!wakes || wake > j.housing.movesDue || j.housing.movesDue == never) {
 				fail("partition %d of %v waits for a slot of %s until %v, and others have some", p, j.id, h.tracker.Name, j.housing.movesDue)
 			}
 		}
 		for m := range j.maps {
-			if t := &j.maps[m]; j.outputs.remaking && !t.output.atHand() && !t.runs() && !t.expected && !j.assign.IsPending(m) &&
+			if t := &j.maps[m]; j.outputs.recomputing && !t.output.atHand() && !t.runs() && !t.expected && !j.assign.IsPending(m) &&
 				!j.assign.IsAside(m) && j.faults.RetryAt(t.key()) == 0 {
 				fail("output %d of %v is to be made again, and nobody does", m, j.id)
 			}
 		}
 		for i := range free.All() {
-			if p := j.toGatherAt(l.fleet.byIndex[i]); p >= 0 && j.assign.May(reducePhase) {
+			if p := j.nextToGather(l.fleet.byIndex[i]); p >= 0 && j.assign.May(reducePhase) {
 				fail("partition %d of %v waits to be gathered, and a reduce slot of %s is free", p, j.id, l.fleet.byIndex[i].Name)
 			}
 		}
@@ -101,7 +101,7 @@ func checkHolds(c *Core, fail func(string, ...any)) {
 		return
 	}
 	for _, j := range l.order {
-		if !j.assign.Located() || j.finish.stopping || !j.facts.Running() {
+		if !j.assign.Located() || j.finish.stopProposed || !j.facts.Running() {
 			continue
 		}
 		holds := l.holds(j)
@@ -134,7 +134,7 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 			continue
 		}
 		retryAt, elsewhere := j.faults.RetryAt(tk.key()), j.faults.Elsewhere(tk.key())
-		wanted := !tk.runs() && !j.maps[m].expected && (!j.maps[m].output.atHand() || j.maps[m].leaving) && j.awaits(&j.maps[m])
+		wanted := !tk.runs() && !j.maps[m].expected && (!j.maps[m].output.atHand() || j.maps[m].recompute) && j.needsOutput(&j.maps[m])
 		if _, grant := j.facts.Grant(m); j.facts.Reduces() == 0 {
 			wanted = !tk.runs() && !grant && !j.facts.Committed(m)
 		}
@@ -151,7 +151,7 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 			}
 		}
 		for i := range l.assign.FreeTrackers(mapPhase).All() {
-			if t := l.fleet.byIndex[i]; j.assign.IsAside(m) && j.assign.May(mapPhase) && !j.waitsFor(tk, t) {
+			if t := l.fleet.byIndex[i]; j.assign.IsAside(m) && j.assign.May(mapPhase) && !j.mustAvoid(tk, t) {
 				fail("%v waits for a tracker other than %s, which has a free slot", j.idOf(tk), t.Name)
 			}
 		}

@@ -11,29 +11,29 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// attempt is a running try at a task.
+// attempt is a running attempt of a task.
 type attempt struct {
 	id      wire.AttemptID
 	job     *job
 	task    *task
-	next    *attempt // at the task
+	next    *attempt // the task's next running attempt
 	tracker *tracker
 	bytes   wire.Progress
-	digest  uint64            // of what a reduce reads, 0: not known
-	began   int64             // Unix milliseconds; of an adopted one, when it was adopted
+	digest  uint64            // of a reduce's input; 0: unknown
+	began   int64             // launch or adoption, in Unix milliseconds
 	reason  string            // of the Kill that was sent
-	killed  bool              // it was
-	state   wire.AttemptState // only rises
-	level   wire.Level        // of a map
-	cold    bool              // it began with a process of its own
+	killed  bool              // a Kill was sent
+	state   wire.AttemptState // it only increases
+	level   wire.Level        // locality of a map
+	cold    bool              // it started a new process
 
-	place int32 // in job.attempts
+	place int32 // index in job.attempts
 }
 
-// attempts is those of a job that run, in no order. One that ends leaves its place to the
-// next that begins, so that the others need not be looked at.
+// attempts is the running attempts of a job, in no order. A new attempt takes a vacant place,
+// so that removal does not touch the others.
 type attempts struct {
-	places []*attempt // nil where one is vacant
+	places []*attempt // nil where vacant
 	vacant []int32
 }
 
@@ -55,7 +55,7 @@ func (s *attempts) remove(a *attempt) {
 	s.vacant = append(s.vacant, a.place)
 }
 
-// all yields them. The one yielded may be removed.
+// all yields the attempts. The caller may remove the attempt that was yielded.
 func (s *attempts) all() iter.Seq[*attempt] {
 	return func(yield func(*attempt) bool) {
 		for _, a := range s.places {
@@ -66,12 +66,12 @@ func (s *attempts) all() iter.Seq[*attempt] {
 	}
 }
 
-// attempt is the one of an id that runs, or nil.
+// attempt finds a running attempt by id, or returns nil.
 func (j *job) attempt(id wire.AttemptID) *attempt {
 	if tk := j.task(id.Task); tk != nil {
 		return tk.numbered(id.N)
 	}
-	for a := range j.attempts.all() { // of a fence the task may be forgotten
+	for a := range j.attempts.all() { // the task of a fence may be forgotten
 		if a.id == id {
 			return a
 		}
@@ -79,20 +79,20 @@ func (j *job) attempt(id wire.AttemptID) *attempt {
 	return nil
 }
 
-// sortedAttempts lists attempts by id, as they are now.
+// sortedAttempts lists attempts by id.
 func sortedAttempts(all iter.Seq[*attempt]) []*attempt {
 	return slices.SortedFunc(all, func(x, y *attempt) int { return x.id.Compare(y.id) })
 }
 
-// launch starts the next attempt of a task. It gives up the job when the epoch
-// has no more numbers for the task: something ends its attempts for ever.
+// launch starts the next attempt of a task. If the epoch has no attempt numbers left for the
+// task, it stops the job: something ends its attempts again and again.
 func (l *Live) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
-	if tk.next >= wire.EpochAttempts {
+	if tk.launched >= wire.EpochAttempts {
 		l.stopJob(j, wire.Failed, j.idOf(tk).String()+" has used up its attempts without one that failed by its own fault")
 		return
 	}
-	id := wire.AttemptID{Task: j.idOf(tk), N: int(l.epoch)*wire.EpochAttempts + int(tk.next)}
-	tk.next++
+	id := wire.AttemptID{Task: j.idOf(tk), N: int(l.epoch)*wire.EpochAttempts + int(tk.launched)}
+	tk.launched++
 	l.start(j, tk, t, id)
 	m := &wire.Launch{
 		Epoch: l.epoch, Attempt: id, Staging: j.facts.Submission().Staging(), Index: j.facts.Index(),
@@ -109,7 +109,7 @@ func (l *Live) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	l.send(t, m)
 }
 
-// start notes a running attempt, launched or adopted.
+// start records a running attempt, launched or adopted.
 func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 	a := l.newAttempt()
 	*a = attempt{id: id, job: j, task: tk, tracker: t, state: wire.AttemptRunning, began: l.wall()}
@@ -121,7 +121,7 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 	} else {
 		p := phaseOf(id.Task.Kind)
 		if p == reducePhase && j.housing.homes[id.Task.N].tracker == t {
-			l.freeSlot(j, id.Task.N) // which this one takes
+			l.releaseSlot(j, id.Task.N) // this attempt takes it
 		}
 		l.assign.Occupy(&j.assign, &t.assign, p)
 		j.tally.launched[p]++
@@ -132,42 +132,42 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 	return a
 }
 
-// newAttempt takes the memory of one that has ended, so that those that run lie together.
+// newAttempt reuses the memory of an ended attempt, so that running attempts are close together
+// in memory.
 func (l *Live) newAttempt() *attempt {
-	last := len(l.todo.over) - 1
+	last := len(l.todo.reusable) - 1
 	if last < 0 {
 		return new(attempt)
 	}
-	a := l.todo.over[last]
-	l.todo.over = l.todo.over[:last]
+	a := l.todo.reusable[last]
+	l.todo.reusable = l.todo.reusable[:last]
 	return a
 }
 
-// remove forgets an attempt and frees its slot. The caller says what becomes of the task.
-// Until the end of the Step it may be looked at. The job and the tracker are the attempt's:
-// who has them already need not wait for its memory to find theirs.
+// remove forgets an attempt and frees its slot. The caller updates the task. The attempt's
+// memory stays valid until the end of the Step. j and t are the attempt's: callers have them in
+// cache already.
 func (l *Live) remove(j *job, t *tracker, a *attempt) {
 	a.task.remove(a)
 	j.attempts.remove(a)
 	j.measures.Over(t.number)
 	t.remove(a)
-	j.service.waitsGrant = slices.DeleteFunc(j.service.waitsGrant, func(x *attempt) bool { return x == a })
-	l.todo.justOver = append(l.todo.justOver, a)
+	j.service.awaitingGrant = slices.DeleteFunc(j.service.awaitingGrant, func(x *attempt) bool { return x == a })
+	l.todo.justEnded = append(l.todo.justEnded, a)
 	if kind := a.id.Task.Kind; !kind.Slotted() {
 		l.countService(t, -1)
 	} else {
 		p := phaseOf(kind)
 		l.assign.Vacate(&j.assign, &t.assign, p)
-		l.phases[p].completed(l.now)
+		l.phases[p].planSoon(l.now)
 		if p == mapPhase && l.phases[reducePhase].due == never && menu.NeedsOf(l.sharing.Policy).Early {
-			l.phases[reducePhase].completed(l.now) // reduces may count from now on
+			l.phases[reducePhase].planSoon(l.now) // the policy may plan reduces now
 		}
 	}
 	l.touch(j)
 }
 
-// remove puts the last of a tracker's attempts in the place of another. They are few, and
-// all are looked at: see has.
+// remove replaces an attempt by the last of the tracker's list. The list is short.
 func (t *tracker) remove(a *attempt) {
 	at, last := 0, len(t.attempts)-1
 	for i, x := range t.attempts {
@@ -179,7 +179,7 @@ func (t *tracker) remove(a *attempt) {
 	t.attempts[last], t.attempts = nil, t.attempts[:last]
 }
 
-// update brings the task of an attempt into or out of the sets it is picked from.
+// update updates whether the task of an attempt can be launched.
 func (l *Live) update(a *attempt) {
 	switch a.id.Task.Kind {
 	case wire.Map:
@@ -196,7 +196,7 @@ func (l *Live) kill(a *attempt, reason string) {
 	}
 }
 
-// report takes an attempt's new state in, from whichever message it came.
+// report handles an attempt's report, from any message.
 func (l *Live) report(t *tracker, r *wire.Report) {
 	j := l.job(r.Attempt.Task.Job)
 	if j == nil {
@@ -204,8 +204,8 @@ func (l *Live) report(t *tracker, r *wire.Report) {
 	}
 	a := j.attempt(r.Attempt)
 	switch {
-	case a == nil && !t.contact.inventoried && !t.contact.taking:
-		return // the inventory will tell, after the homes
+	case a == nil && !t.contact.inventoried && !t.contact.readingInventory:
+		return // the inventory lists it, after the homes
 	case a != nil && a.tracker != t:
 		return
 	case a == nil && r.State.Final():
@@ -218,7 +218,7 @@ func (l *Live) report(t *tracker, r *wire.Report) {
 	}
 	if !r.State.Final() {
 		a.bytes, a.digest = r.Bytes, r.Digest
-		l.runs(a, r.State)
+		l.attemptRuns(a, r.State)
 		return
 	}
 	result := r.Result
@@ -228,9 +228,9 @@ func (l *Live) report(t *tracker, r *wire.Report) {
 	l.finished(j, t, a, r.State, result)
 }
 
-// runs follows an attempt that has not ended. On a new stream what was sent on
-// the one before may have been lost, so it is said again.
-func (l *Live) runs(a *attempt, state wire.AttemptState) {
+// attemptRuns handles the report of a running attempt. On a new stream it repeats messages that
+// may be lost.
+func (l *Live) attemptRuns(a *attempt, state wire.AttemptState) {
 	again := !a.tracker.contact.inventoried
 	if a.killed {
 		if again {
@@ -241,11 +241,11 @@ func (l *Live) runs(a *attempt, state wire.AttemptState) {
 	}
 	if state == wire.AttemptReady && (a.state < state || again) {
 		a.state = state
-		l.ready(a)
+		l.attemptReady(a)
 	}
 }
 
-// finished ends an attempt and does what its end means for the job.
+// finished ends an attempt and acts on its result.
 func (l *Live) finished(j *job, t *tracker, a *attempt, state wire.AttemptState, r *wire.Result) {
 	l.remove(j, t, a)
 	if state != wire.AttemptSucceeded {
@@ -258,7 +258,7 @@ func (l *Live) finished(j *job, t *tracker, a *attempt, state wire.AttemptState,
 	ran := time.Duration(l.wall()-a.began) * time.Millisecond
 	launched := l.now - r.Took
 	if !l.adopted(a) {
-		launched = l.now - max(r.Took, ran) // its report may have waited
+		launched = l.now - max(r.Took, ran) // the report may be late
 	}
 	switch state {
 	case wire.AttemptSucceeded:
@@ -278,19 +278,20 @@ func (l *Live) finished(j *job, t *tracker, a *attempt, state wire.AttemptState,
 			l.suspect(a, ran)
 		}
 	}
-	l.attemptOver(a)
+	l.attemptEnded(a)
 }
 
-// vanished ends an attempt that nobody will report on any more. It is no failure.
-func (l *Live) vanished(a *attempt) {
+// attemptLost ends an attempt that no tracker will report again. It is not a failure.
+func (l *Live) attemptLost(a *attempt) {
 	l.remove(a.job, a.tracker, a)
 	a.job.measures.WorkerEnded(a.tracker.number)
 	l.keepLost(a)
-	l.attemptOver(a)
+	l.attemptEnded(a)
 }
 
-// attemptOver lets the task have its next attempt, after a fence if this one might have committed.
-func (l *Live) attemptOver(a *attempt) {
+// attemptEnded lets the task have its next attempt, after a fence if this one might have
+// committed.
+func (l *Live) attemptEnded(a *attempt) {
 	j, n := a.job, a.id.Task.N
 	if a.id.Task.Kind == j.facts.Kind() && j.facts.Holds(n, a.id.N) && !l.proposedCommit(j, n, a.id.N) {
 		l.fence(j, n)
@@ -299,8 +300,8 @@ func (l *Live) attemptOver(a *attempt) {
 	l.touch(j)
 }
 
-// lateResult takes a final report in of an attempt that is not known to run: a
-// repeated one, or one that ended under an earlier leader.
+// lateResult handles the final report of an attempt that is not running: a repeated one, or one
+// that ended under an earlier leader.
 func (l *Live) lateResult(t *tracker, j *job, r *wire.Report) {
 	tk := j.task(r.Attempt.Task)
 	if tk == nil || r.Result == nil {
@@ -321,24 +322,24 @@ func (l *Live) lateResult(t *tracker, j *job, r *wire.Report) {
 	l.touch(j)
 }
 
-// succeeded acts on a result; it may come more than once.
+// succeeded acts on a successful result, which may come more than once.
 func (l *Live) succeeded(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
 	n := id.Task.N
-	l.redeem(j, tk, t)
+	l.blameTrackers(j, tk, t)
 	switch kind := id.Task.Kind; {
 	case kind.Slotted() && kind == j.facts.Kind():
 		l.taskCommitted(j, tk, id, r)
 	case kind == wire.Map:
 		l.mapSucceeded(j, t, n, id, r)
 	case kind == wire.Fence:
-		l.fenced(j, tk, r)
+		l.fenceSucceeded(j, tk, r)
 	default:
-		l.served(j, t, tk, id, r)
+		l.serviceSucceeded(j, t, tk, id, r)
 	}
 }
 
-// count adds a task's counters to the job's, once. Each attempt has kept the job's limits;
-// a job whose tasks together do not fails.
+// count adds a task's counters to the job's, once. A job fails if the sum exceeds its counter
+// limits.
 func (l *Live) count(j *job, tk *task, r *wire.Result) {
 	if tk.counted {
 		return

@@ -9,8 +9,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Statuses tells of all jobs that are kept, oldest first, as [Core.Status] does, at
-// the time now.
+// Statuses is the status of all jobs kept, oldest first, at the time now.
 func (c *Core) Statuses(now time.Duration) []wire.JobStatus {
 	kept, _ := c.facts.Kept()
 	statuses := make([]wire.JobStatus, 0, kept)
@@ -22,8 +21,8 @@ func (c *Core) Statuses(now time.Duration) []wire.JobStatus {
 	return statuses
 }
 
-// Attempts lists the attempts of a job that has not ended, by task and number, with
-// its token. ok is false when there is no such job, or this job tracker does not lead.
+// Attempts lists the attempts of a job that has not ended, by task and number, with its token.
+// ok is false for an unknown job, and on followers.
 func (c *Core) Attempts(id wire.JobID) (attempts wire.JobAttempts, ok bool) {
 	if c.live == nil {
 		return wire.JobAttempts{}, false
@@ -35,7 +34,7 @@ func (c *Core) Attempts(id wire.JobID) (attempts wire.JobAttempts, ok bool) {
 	return wire.JobAttempts{Attempts: c.live.allAttempts(j), Owner: j.facts.Submission().Who(), Token: j.spec.token}, true
 }
 
-// Cluster is what can be said of the cluster at a time: the trackers on the leader alone.
+// Cluster is the status of the cluster at a time. Only the leader knows the trackers.
 func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 	boot := c.facts.Boot()
 	kept, ended := c.facts.Kept()
@@ -48,9 +47,9 @@ func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 	if c.live == nil {
 		return s
 	}
-	s.Scheduling, s.NoPlan, s.Pools = c.live.sharing.Asked, c.live.noPlan(), c.live.poolStatus()
+	s.Scheduling, s.NoPlan, s.Pools = c.live.sharing.Asked, c.live.noPlanReason(), c.live.poolStatus()
 	s.InPools, s.PoolNotes = c.live.poolsInUse(), slices.Clone(pools.Warnings)
-	s.Drains = c.live.drains()
+	s.Drains = c.live.drainStatuses()
 	for _, t := range c.live.fleet.trackers {
 		s.Trackers = append(s.Trackers, c.live.trackerStatus(t, max(now, c.now)))
 	}
@@ -64,7 +63,7 @@ func (l *Live) trackerStatus(t *tracker, now time.Duration) wire.TrackerStatus {
 		Tracker: t.Name, Host: t.Host, Addr: t.Addr, Incarnation: t.Incarnation,
 		MapSlots: t.slots[mapPhase], ReduceSlots: t.slots[reducePhase],
 		Maps: t.slots[mapPhase] - t.assign.Free(mapPhase), Reduces: t.slots[reducePhase] - t.assign.Free(reducePhase),
-		Connected: t.usable(), Silent: (now - t.contact.heard).Milliseconds(),
+		Connected: t.usable(), Silent: (now - t.contact.lastHeard).Milliseconds(),
 		Excluded: t.Excluded, Trouble: t.contact.trouble, Rack: t.rack,
 	}
 	if conflict := l.fleet.topo.Conflict(t.Host, t.Tracker.Rack); conflict != "" {

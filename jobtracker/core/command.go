@@ -12,9 +12,9 @@ import (
 type Command interface{ command() }
 
 type (
-	// Propose asks for an entry to be committed. It comes back as Entry, as Undecided or as Refused.
+	// Propose asks for an entry to be committed. It returns as Entry, Undecided or Refused.
 	Propose struct {
-		Key  string // says what it is; names it in Undecided
+		Key  string // names the proposal in Undecided and Refused
 		Data []byte
 	}
 
@@ -24,7 +24,7 @@ type (
 		Message wire.Message
 	}
 
-	// CloseStream ends a stream after what was sent before.
+	// CloseStream ends a stream after the messages sent before.
 	CloseStream struct{ Stream Stream }
 
 	// Reply answers a request.
@@ -34,9 +34,8 @@ type (
 		Err   error
 	}
 
-	// Allocate asks the policy for a Plan. Of a phase one is waited for
-	// at most; when another scheduling is in force the next is asked for at once, and the
-	// answer to this one comes to nothing.
+	// Allocate asks the policy for a Plan. At most one per phase is awaited. After a change of
+	// scheduling the next comes at once, and the answer to this one is ignored.
 	Allocate struct {
 		Epoch    uint64
 		Seq      uint64
@@ -50,9 +49,9 @@ type (
 		Epoch   uint64
 		Job     wire.JobID
 		Staging string // URL of the submission's directory
-		Maps    int    // how many splits it must hold
+		Maps    int    // number of splits that it must hold
 		Hash    uint64
-		After   time.Duration // how long to wait before, for it has failed before
+		After   time.Duration // delay before a retry
 	}
 
 	// RemoveStaging removes the directory of a submission whose jobs have all ended.
@@ -63,7 +62,7 @@ type (
 		After time.Duration
 	}
 
-	// WriteHistory writes the history of a job that is about to end, unless it is there.
+	// WriteHistory writes the history of a job that is about to end, unless it exists.
 	WriteHistory struct {
 		Epoch  uint64
 		Job    wire.JobID
@@ -72,34 +71,33 @@ type (
 		After  time.Duration
 	}
 
-	// LoadHistory reads the history of a job that has ended, for those of the same name.
+	// LoadHistory reads the history of an ended job, for later jobs of the same name.
 	LoadHistory struct {
 		Epoch uint64
 		Name  string     // of the jobs
-		Job   wire.JobID // that has ended
-		Files []string   // URLs: it is one of these
+		Job   wire.JobID // the ended job
+		Files []string   // URLs, one of which exists
 	}
 
-	// Tidy removes what is old below the staging directory and belongs to nobody.
+	// Tidy removes old files below the staging directory that belong to no submission.
 	Tidy struct {
 		Epoch       uint64
 		Cluster     string          // id
-		Submissions map[string]bool // keys of those that are known
-		Programs    map[string]bool // hashes of the executables that are in use
+		Submissions map[string]bool // keys of known submissions
+		Programs    map[string]bool // hashes of executables in use
 	}
 
-	// RemoveNonce removes the staged nonce of a cluster that was never begun. It has
-	// no answer.
+	// RemoveNonce removes the staged nonce of a cluster that never began. It has no answer.
 	RemoveNonce struct{ Name string } // URL
 
-	// Note is a line for the job tracker's log. The leader alone has any. It has no answer.
+	// Note is a line for the job tracker's log. Only the leader emits it. It has no answer.
 	Note struct {
-		Warn bool // an operator should know
+		Warn bool // operators should see it
 		Text string
 		Args []any // names and values
 	}
 
-	// Halt says that this job tracker must not go on, and why. It is the last command.
+	// Halt says why this job tracker must stop. It is the last command.
 	Halt struct{ Err error }
 )
 

@@ -7,35 +7,35 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// tally is what a job's attempts have counted, and how many were launched.
+// tally is the counters of a job's attempts and their numbers.
 type tally struct {
 	launched [2]int
-	levels   [wire.Remote + 1]int // launched maps by level
+	levels   [wire.Remote + 1]int // launched maps by locality
 	counters wire.Counters
-	read     int64 // bytes, of counted maps
-	reduced  int64 // bytes, of counted reduces
+	read     int64 // bytes read by counted maps
+	reduced  int64 // bytes read by counted reduces
 }
 
-// ready takes note of an attempt that asks for the grant, or repeats the grant it has.
-func (l *Live) ready(a *attempt) {
+// attemptReady handles an attempt that asks for a grant, and repeats a grant that it has.
+func (l *Live) attemptReady(a *attempt) {
 	j := a.job
 	n := a.id.Task.N
 	switch {
 	case a.id.Task.Kind != j.facts.Kind() || a.killed:
 	case j.facts.Holds(n, a.id.N):
 		l.send(a.tracker, &wire.Grant{Epoch: l.epoch, Attempt: a.id})
-	case !slices.Contains(j.service.waitsGrant, a):
-		j.service.waitsGrant = append(j.service.waitsGrant, a)
+	case !slices.Contains(j.service.awaitingGrant, a):
+		j.service.awaitingGrant = append(j.service.awaitingGrant, a)
 		l.touch(j)
 	}
 }
 
-// grantReady proposes the grants that nothing stands against.
+// grantReady proposes all grants that are possible now.
 func (l *Live) grantReady(j *job) {
-	if len(j.service.waitsGrant) == 0 || j.facts.Reduces() > 0 && !l.digestsReady(j) {
+	if len(j.service.awaitingGrant) == 0 || j.facts.Reduces() > 0 && !l.digestsReady(j) {
 		return
 	}
-	j.service.waitsGrant = slices.DeleteFunc(j.service.waitsGrant, func(a *attempt) bool {
+	j.service.awaitingGrant = slices.DeleteFunc(j.service.awaitingGrant, func(a *attempt) bool {
 		n := a.id.Task.N
 		if j.attempt(a.id) != a || a.killed || j.facts.Committed(n) {
 			return true
@@ -44,7 +44,7 @@ func (l *Live) grantReady(j *job) {
 			return false
 		}
 		if j.facts.Reduces() > 0 && a.digest != 0 && a.digest != j.outputs.digestSum {
-			// Launched before a map gave other records, perhaps under an earlier leader.
+			// Launched before a map produced other records, perhaps under an earlier leader.
 			l.kill(a, "it has read map output that was replaced")
 			return true
 		}
@@ -53,8 +53,8 @@ func (l *Live) grantReady(j *job) {
 	})
 }
 
-// digestsReady says whether the log has the digests of what reduces read. If not it
-// proposes them. Digests that differ from those of committed output end the job.
+// digestsReady says whether the log has the digests that reduces read; if not, it proposes
+// them. Digests that differ from those of committed output stop the job.
 func (l *Live) digestsReady(j *job) bool {
 	if j.outputs.known < len(j.maps) {
 		return false
@@ -65,8 +65,8 @@ func (l *Live) digestsReady(j *job) bool {
 	case known && logged == hash:
 		return true
 	case j.facts.CommittedTasks() > 0:
-		l.stopJob(j, wire.Failed, "a map is not deterministic: it gave other records when it ran again, and reduces have committed output made of the first")
-	default: // which does nothing while a grant is out
+		l.stopJob(j, wire.Failed, "a map is not deterministic: its rerun gave other records, and reduces have committed output from the first run")
+	default: // this does nothing while a task has a grant
 		l.propose(&facts.DigestsKnown{Job: j.facts.N(), Hash: hash})
 	}
 	return false
@@ -80,7 +80,7 @@ func (j *job) digests() []uint64 {
 	return digests
 }
 
-// hashOf is the hash of the known digests, computed once for each set of them.
+// hashOf is the hash of the known digests, which it computes once for each set of them.
 func (l *Live) hashOf(j *job) uint64 {
 	if j.outputs.hash == 0 {
 		j.outputs.hash = digestsHash(j.digests())
@@ -88,8 +88,7 @@ func (l *Live) hashOf(j *job) uint64 {
 	return j.outputs.hash
 }
 
-// granted sends the grant that is now in the log, or settles it if the attempt
-// has gone meanwhile.
+// granted sends a grant that is in the log, or launches a fence if the attempt is gone.
 func (l *Live) granted(j *job, x *facts.Granted, fitted bool) {
 	if j == nil || !j.facts.Running() || x.Task < 0 || x.Task >= j.facts.Commits() {
 		return
@@ -98,14 +97,14 @@ func (l *Live) granted(j *job, x *facts.Granted, fitted bool) {
 	tk := j.committer(x.Task)
 	switch a := tk.numbered(x.Attempt); {
 	case a != nil:
-		l.ready(a)
+		l.attemptReady(a)
 	case fitted:
 		l.fence(j, x.Task)
 	}
 	l.updateTask(j, x.Task)
 }
 
-// updateTask brings a committing task into or out of the sets it is picked from.
+// updateTask updates whether a committing task can be launched.
 func (l *Live) updateTask(j *job, n int) {
 	if j.facts.Kind() == wire.Map {
 		l.updateMap(j, n)
@@ -114,7 +113,7 @@ func (l *Live) updateTask(j *job, n int) {
 	}
 }
 
-// revoked lets a task have another attempt granted.
+// revoked allows another attempt of the task a grant.
 func (l *Live) revoked(j *job, x *facts.Revoked) {
 	delete(j.service.fences, x.Task)
 	l.updateTask(j, x.Task)
@@ -133,12 +132,12 @@ func (l *Live) taskCommitted(j *job, tk *task, id wire.AttemptID, r *wire.Result
 	}
 }
 
-// proposedCommit says whether the log is about to hold the commit of an attempt.
+// proposedCommit says whether the commit of an attempt is proposed.
 func (l *Live) proposedCommit(j *job, n, attempt int) bool {
 	return l.c.pending.has(&facts.Committed{Job: j.facts.N(), Task: n, Attempt: attempt})
 }
 
-// committed ends a task.
+// committed acts on a task's commit.
 func (l *Live) committed(j *job, x *facts.Committed) {
 	delete(j.service.fences, x.Task)
 	tk := j.committer(x.Task)
@@ -148,9 +147,9 @@ func (l *Live) committed(j *job, x *facts.Committed) {
 		}
 	}
 	if j.facts.Kind() == wire.Reduce {
-		l.leaveCommitted(j, x.Task)
+		l.clearCommitted(j, x.Task)
 	}
 	l.updateTask(j, x.Task)
-	l.phases[phaseOf(j.facts.Kind())].completed(l.now)
+	l.phases[phaseOf(j.facts.Kind())].planSoon(l.now)
 	l.touch(j)
 }

@@ -1,31 +1,30 @@
 // Package core is the job tracker's state machine. It does no I/O, never reads a
-// clock and starts no goroutine: events go in, commands come out, and whoever
-// owns a [Core] carries the commands out. The server, the simulator and the
-// tests drive this same machine.
+// clock and starts no goroutine. The owner of a [Core] hands events in and carries
+// out the commands that it returns. The server, the simulator and the tests drive
+// the same machine.
 //
 // It has two parts. [facts.Facts] changes only by applying committed log entries and
-// is equal on every job tracker. [Live] exists on the leader alone, is rebuilt
-// from the trackers' inventories after a change of leader, and is never read by
-// an apply.
+// is equal on every job tracker. [Live] exists on the leader alone. A new leader
+// builds it from the trackers' inventories, and applying an entry never reads it.
 //
-// Packages below have what can be read by itself:
+// The packages below this one can be read by themselves:
 //
 //	facts      the replicated state
 //	admission  which requests of clients are accepted
-//	handshake  how a tracker that opens a stream is answered until it is welcomed
+//	handshake  the answers to a tracker's stream until it is welcomed
 //	assign     which task runs in which free slot
 //	placement  where partitions are gathered, and how long a ready one waits there
 //	forecast   how long tasks take and when jobs end
-//	shares     what trackers were told of how jobs share the shuffle
+//	shares     the shuffle shares that trackers were told
 //	health     when a tracker is excluded, and readmitted
-//	profiles   what is kept of the last job of each name
+//	profiles   profiles of the last job of each name
 //	past       the attempts of a job that have ended
-//	settings   what a job's properties mean to the job tracker
-//	faults     what has gone wrong with a job's tasks
+//	settings   the job's properties that the job tracker uses
+//	faults     failures of a job's tasks
 //	taskset    sets of small numbers
 //
-// What stays here is the life of jobs and of trackers: a struct for each owner, composed in
-// job, tracker and Live. By file:
+// This package has the life of jobs and of trackers. The structs job, tracker and Live
+// are composed of smaller ones. By file:
 //
 //	events, commands   event.go command.go; core.go takes them, live.go does what a Step does
 //	the leader         leader.go; inventory.go restart.go what it learns from trackers at first
@@ -33,7 +32,7 @@
 //	tasks, attempts    tasks.go attempts.go maps.go commit.go; failure.go retry.go; past.go
 //	homes              homes.go placing.go moving.go
 //	trackers           trackers.go streams.go losses.go exclude.go drain.go
-//	free slots         assigning.go what package assign asks, and has launched
+//	free slots         assigning.go implements the interface that package assign needs
 //	plans              allocate.go snapshot.go scheduling.go pools.go shares.go; planlog.go
 //	estimates          forecast.go profile.go
 //	clients            requests.go refused.go; status.go explain.go holds.go clusterstatus.go
@@ -42,8 +41,8 @@
 // # One Step
 //
 //	event --> Core.take
-//	            Entry: facts.Apply, then Live.applied    the log has said something
-//	            others: Live.handle                      a tracker, a client, an effect has
+//	            Entry: facts.Apply, then Live.applied    committed entries
+//	            others: Live.handle                      trackers, clients, results of effects
 //	      --> Live.settle, on the leader, in this order
 //	            checkLeases, checkAwaited,      what is due by time: due, recovery.awaitDue
 //	            checkExclusions, expireQueues
@@ -53,35 +52,34 @@
 //	            checkDrains, advanceTouched     drained trackers touch jobs again
 //	            serveQueued                     empties services.queues, filled by serve
 //	            fillSlots                       package assign fills map slots, then reduce slots,
-//	                                            and empties its list of moved jobs (move).
-//	                                            Between them todo.gatheredNow is launched, which
-//	                                            updateReduce fills; then moveHomes moves
-//	                                            partitions to free slots elsewhere, and maps
-//	                                            are launched that this needs again
-//	            sendAway, tidy                  what has drained goes, old files too
-//	            flushOutputs                    empties todo.telling, filled by tell
-//	            tellShares                      empties parts.owed, filled by oweShares
+//	                                            and empties its list of moved jobs (updateLines).
+//	                                            Between them todo.gathered is launched, which
+//	                                            updateReduce fills; then moveReady moves
+//	                                            partitions to free slots elsewhere, and the
+//	                                            maps are launched that such moves need
+//	            dismissDrained, tidy            drained trackers leave, old files are removed
+//	            flushOutputs                    empties todo.outputsQueued, filled by queueOutputs
+//	            sendShares                      empties shares.announced.Owed, filled by queueShares
 //	            allocate                        asks for the plans that are due
-//	            todo.justOver                   attempts that have ended; free to be used again
-//	                                            from the next Step on (todo.over)
+//	            todo.justEnded                  attempts that ended; their memory is reused from
+//	                                            the next Step on (todo.reusable)
 //	      --> commands
 //
-// todo.unhoused outlives a Step: placeHomes fills it, a tracker that may be a home empties it
-// (mayHomeAgain).
+// todo.noHomeFound outlives a Step: placeHomes fills it, a usable tracker empties it
+// (retryHomes).
 //
 // # The owner's duties
 //
 //  1. One goroutine at a time calls a Core's methods.
 //  2. now never goes back. Call Step with [Tick] when the time of [Core.Wake] is reached,
-//     behind the messages that wait to be handed in.
+//     after the messages that are waiting.
 //  3. Carry commands out in order; a Send to a stream in the order given.
 //  4. Hand every committed entry to Step exactly once and in order, followers too.
-//  5. A proposal whose outcome is not known is answered by [Undecided]; it is then
-//     proposed again under the same key. Facts are idempotent, so that it may have
-//     been committed after all does no harm. One that the log will never take is
-//     answered by [Refused].
-//  6. Every effect (Allocate, LoadSplits, WriteHistory, LoadHistory,
-//     RemoveStaging, Tidy) is answered once by its result, failed or not. Results of an earlier
+//  5. Answer a proposal with an unknown outcome by [Undecided]; the Core then repeats it
+//     under the same key. Facts are idempotent, so it may be committed twice. Answer a
+//     proposal that the log will never take by [Refused].
+//  6. Answer every effect (Allocate, LoadSplits, WriteHistory, LoadHistory,
+//     RemoveStaging, Tidy) once by its result, failed or not. Results of an earlier
 //     epoch are ignored.
 //  7. On [Halt] stop: this build must not go on.
 //
@@ -90,33 +88,30 @@
 //	I1  A task has at most one committed attempt, and at most one grant at a time;
 //	    a grant ends only by Committed or, after a fence, by Revoked.
 //	I2  Slots are never oversubscribed by launches of one leader.
-//	I3  No attempt is launched for a job that has ended, and none but a cleanup for one that stops.
-//	I4  Facts depend on the entries applied and on nothing else: package facts lets
-//	    nobody change them in another way.
+//	I3  No attempt is launched for a job that has ended, and only a cleanup for one that stops.
+//	I4  Facts depend only on the entries applied: package facts allows no other change.
 //	I5  No decision depends on map order; ties go to the lower id.
-//	I6  A job's history, where histories are written, says how the job ended, and is
-//	    there before the log says so. Only one that cannot be written does not hold a
-//	    job up: its troubles tell.
+//	I6  Where histories are written, a job's history says how the job ended, and exists
+//	    before the log says so. If it cannot be written, the job ends with a trouble instead.
 //	I7  An excluded tracker is given no task with a slot. It is never the last usable one.
-//	I8  No task that could be launched waits while a slot is free, unless a rule holds it
-//	    back: delay scheduling, the queues of a plan, the limits of its pool, a ready
-//	    partition's home, a suspension, the inventories that a recovered job waits for, the
-//	    outputs of a restarted tracker, the time before a failed task is launched
-//	    again, and for which it avoids trackers where it failed. Each such hold has a
-//	    reason and an end ([Live.holds]).
-//	I9  A tracker that drains is launched nothing on and is nobody's new home. It is let
-//	    go when it runs nothing and has nothing that is needed, or that can be made again.
-//	I10 Where it is known who asks ([Asker]), a job is killed and changed for its owner
-//	    and for administrators alone. Its token depends on the log and on nothing else.
+//	I8  No runnable task waits while a slot is free, unless a rule holds it back: delay
+//	    scheduling, the queues of a plan, pool limits, a ready partition's home, a
+//	    suspension, the inventories that a recovered job waits for, the outputs of a
+//	    restarted tracker, the retry delay of a failed task, and the time for which it
+//	    avoids trackers where it failed. Each hold has a reason and an end ([Live.holds]).
+//	I9  A draining tracker gets no attempts and no new homes. It leaves when it runs nothing,
+//	    and what it has is not needed or can be recomputed.
+//	I10 If the user is known ([Asker]), only the job's owner and administrators kill or
+//	    change a job. Its token depends only on the log.
 //
 // # Flows
 //
 // The jobs of a submission are one flow: they have the same job settings, are suspended
-// together and fail together. The entry that stops one stops, as it is applied, all
-// that have not ended and do not commit; so no leader ever sees half a flow stopped.
-// A job begins when those have succeeded whose output it reads. That output is on a
-// shared file system and is not made anew when it is lost: the setup attempt of the
-// job that reads it looks whether it is all there, and fails.
+// together and fail together. The entry that stops one job also stops all others that
+// have not ended and do not commit, so no leader sees a flow stopped by half.
+// A job begins when the jobs have succeeded whose output it reads. That output is on a
+// shared file system and is not recomputed: the job's setup attempt fails if it is
+// incomplete.
 package core
 
 import (
@@ -130,44 +125,44 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// ErrOtherStaging halts a job tracker that was started with another staging
-// directory than its cluster was bootstrapped with.
+// ErrOtherStaging halts a job tracker whose staging directory differs from the one with which
+// its cluster was bootstrapped.
 var ErrOtherStaging = errors.New("staging directory differs from the cluster's")
 
-// Config is what a Core needs to know. All of it is the leader's alone: Facts do
-// not depend on it.
+// Config configures a Core. Only the leader uses it: Facts do not depend on it.
 type Config struct {
 	ID      string        // of this job tracker
 	Staging string        // URL of the cluster's staging directory; empty: any
-	Cluster string        // id of the cluster, if this one bootstraps it
-	Nonce   string        // staged proof of the staging directory, likewise
-	Addr    string        // host:port of this job tracker's API, which the others tell once it leads
-	History bool          // the histories of ended jobs are written
+	Cluster string        // id of the cluster, if this job tracker bootstraps it
+	Nonce   string        // staged proof of the staging directory, if it bootstraps
+	Addr    string        // host:port of this job tracker's API, which followers tell clients while it leads
+	History bool          // write the histories of ended jobs
 	Tidy    time.Duration // between tidyings of the staging directory; 0: none
 	Lease   time.Duration // silence after which a tracker is lost; default 5 s
 	Period  time.Duration // between allocations; default 500 ms
 
-	// How long a tracker that drains and runs nothing serves map outputs before they are
-	// made anew elsewhere, and before they are given up; default 2 min and 10 min.
+	// DrainServes is how long a draining tracker without attempts serves map outputs before
+	// other trackers recompute them, DrainLasts how long before it is given up; default 2 and
+	// 10 min.
 	DrainServes, DrainLasts time.Duration
 
-	Scheduling wire.Scheduling // until another is asked for; default fifo, sum-response, none
+	Scheduling wire.Scheduling // default scheduling; default fifo, sum-response, none
 }
 
 // Core is the state machine of one job tracker.
 type Core struct {
 	cfg   Config
 	facts *facts.Facts
-	live  *Live // nil: not in office
+	live  *Live // nil: this job tracker does not lead
 
-	wall    int64   // Unix milliseconds when now was 0, by this term's election
-	term    uint64  // for which this job tracker is elected, 0: it is not
-	waiting []Event // that came between the election and taking office
-	pending proposals
-	now     time.Duration
-	read    time.Duration // all that trackers have sent and that was read by then has been handed in
-	out     []Command
-	halted  bool
+	wall      int64   // Unix milliseconds when now was 0, from the election
+	term      uint64  // in which this job tracker is elected; 0: it is not
+	waiting   []Event // events between the election and the start of the term
+	pending   proposals
+	now       time.Duration
+	readUntil time.Duration // the owner has handed in all messages read by then
+	out       []Command
+	halted    bool
 }
 
 // New makes a Core with empty Facts.
@@ -187,13 +182,13 @@ func New(cfg Config) *Core {
 	return &Core{cfg: cfg, facts: facts.New()}
 }
 
-// Applied is the index of the last entry applied.
+// Applied is the index of the last applied entry.
 func (c *Core) Applied() uint64 { return c.facts.Index() }
 
 // Snapshot encodes Facts.
 func (c *Core) Snapshot() ([]byte, error) { return c.facts.Snapshot() }
 
-// Wake is when Step wants a Tick; ok is false when nothing is due at any time.
+// Wake is when Step needs a Tick; ok is false when nothing is due.
 func (c *Core) Wake() (at time.Duration, ok bool) {
 	if c.live == nil || c.halted {
 		return 0, false
@@ -201,10 +196,10 @@ func (c *Core) Wake() (at time.Duration, ok bool) {
 	return c.live.wake()
 }
 
-// usualCommands is how many come of an event that has tasks launched.
+// usualCommands is how many commands most events that launch tasks produce.
 const usualCommands = 4
 
-// Step takes one event in and returns what is to be done about it.
+// Step handles one event and returns the commands that follow from it.
 func (c *Core) Step(now time.Duration, ev Event) []Command {
 	if c.halted {
 		return nil
@@ -224,9 +219,9 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 	return c.out
 }
 
-// readBy notes when an event was read, or made behind all that was read by then.
+// readBy notes when the owner read an event.
 func (c *Core) readBy(at time.Duration) {
-	c.read = max(c.read, min(cmp.Or(at, c.now), c.now))
+	c.readUntil = max(c.readUntil, min(cmp.Or(at, c.now), c.now))
 }
 
 func (c *Core) emit(cmd Command) {
@@ -250,7 +245,7 @@ func (c *Core) take(ev Event) {
 		c.deposed()
 		c.halt(fmt.Errorf("the log has failed: %w", ev.Err))
 	case Undecided:
-		c.pending.again(c, ev.Key)
+		c.pending.repropose(c, ev.Key)
 	case Refused:
 		c.refused(ev)
 	case Tick:
@@ -259,7 +254,7 @@ func (c *Core) take(ev Event) {
 	}
 }
 
-// forLeader handles the events that only a leader can do something about.
+// forLeader handles events that need a leader.
 func (c *Core) forLeader(ev Event) {
 	switch {
 	case c.live != nil:
@@ -268,12 +263,12 @@ func (c *Core) forLeader(ev Event) {
 	case c.term != 0:
 		c.waiting = append(c.waiting, ev)
 	default:
-		c.turnAway(ev)
+		c.refuseEvent(ev)
 	}
 }
 
-// turnAway answers an event that only a leader could handle.
-func (c *Core) turnAway(ev Event) {
+// refuseEvent answers an event that only a leader could handle.
+func (c *Core) refuseEvent(ev Event) {
 	switch ev := ev.(type) {
 	case request:
 		c.emit(Reply{Token: ev.token(), Err: c.notLeader()})
@@ -296,7 +291,7 @@ func (c *Core) entry(e Entry) {
 		return
 	}
 	if c.term != 0 && e.Term > c.term {
-		c.deposed() // somebody leads by now, whatever we have heard
+		c.deposed() // another job tracker leads already
 	}
 	fitted := c.facts.Apply(e.Index, e.Term, x)
 	if e.Term == c.term { // an earlier one may have the same key
@@ -308,12 +303,12 @@ func (c *Core) entry(e Entry) {
 		c.live.now = c.now
 		c.live.applied(x, fitted)
 	case c.term != 0 && c.facts.Epoch() == c.term:
-		c.takeOffice()
+		c.startTerm()
 	}
 }
 
-// checkStaging halts when the cluster's staging directory is not ours. When the
-// cluster has begun as another than we would have made, our nonce goes.
+// checkStaging halts if the cluster's staging directory is not ours. If another job tracker
+// bootstrapped the cluster, it removes our staged nonce.
 func (c *Core) checkStaging() bool {
 	boot := c.facts.Boot()
 	if boot.Start != 0 && c.cfg.Cluster != "" && c.cfg.Cluster != boot.Cluster {
@@ -352,9 +347,9 @@ func (c *Core) elected(e Elected) {
 	c.pending.propose(c, &facts.TookOffice{Leader: c.cfg.ID, Addr: c.cfg.Addr})
 }
 
-// takeOffice begins to lead once the log holds our first entry of the term and
-// the cluster is bootstrapped. What has come in meanwhile is handled then.
-func (c *Core) takeOffice() {
+// startTerm begins to lead once the log has our first entry of the term and the cluster is
+// bootstrapped. It then handles the events that came meanwhile.
+func (c *Core) startTerm() {
 	election := c.waiting[0].(Elected)
 	if c.facts.Boot().Start == 0 {
 		c.pending.propose(c, &facts.Bootstrapped{
@@ -380,7 +375,7 @@ func (c *Core) deposed() {
 		m, ok := ev.(FromTracker)
 		switch {
 		case !ok:
-			c.turnAway(ev)
+			c.refuseEvent(ev)
 		case !closed[m.Stream]:
 			closed[m.Stream] = true
 			c.emit(CloseStream{Stream: m.Stream})
@@ -389,11 +384,10 @@ func (c *Core) deposed() {
 	c.live, c.term, c.waiting, c.pending = nil, 0, nil, nil
 }
 
-// proposals are the facts proposed and not yet seen in the log, by key.
+// proposals are proposed facts that are not yet in the log, by key.
 type proposals map[string][]byte
 
-// propose asks for a fact to be committed, unless it is asked for already or
-// would change nothing.
+// propose proposes a fact unless it is proposed already or would change nothing.
 func (p proposals) propose(c *Core, x facts.Fact) {
 	key := x.Name()
 	if p[key] != nil || !x.Fits(c.facts) {
@@ -403,8 +397,8 @@ func (p proposals) propose(c *Core, x facts.Fact) {
 	c.emit(Propose{Key: key, Data: p[key]})
 }
 
-// again proposes once more what may have been lost.
-func (p proposals) again(c *Core, key string) {
+// repropose repeats a proposal that may be lost.
+func (p proposals) repropose(c *Core, key string) {
 	if data := p[key]; data != nil {
 		c.emit(Propose{Key: key, Data: data})
 	}

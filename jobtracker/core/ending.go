@@ -13,22 +13,22 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// finishing is how a job comes to its end.
+// finishing is the progress of a job's end.
 type finishing struct {
-	stopping      bool // its stop is proposed
-	cleanupError  string
-	closing       *facts.Ended // once all is done: its history is written, or it is proposed
-	historyFailed int
+	stopProposed    bool // its stop is proposed
+	cleanupError    string
+	endFact         *facts.Ended // set once all is done: its history is being written, or it is proposed
+	historyFailures int
 }
 
-// end closes a job's life, once: its history is written, then the log is told.
+// end begins a job's end, once: its history is written, then the end goes into the log.
 func (l *Live) end(j *job, outcome wire.State, text string) {
-	if j.finish.closing != nil {
+	if j.finish.endFact != nil {
 		return
 	}
-	j.finish.closing = l.ending(j, outcome, text)
+	j.finish.endFact = l.endFactOf(j, outcome, text)
 	if !l.c.cfg.History {
-		l.propose(j.finish.closing)
+		l.propose(j.finish.endFact)
 		return
 	}
 	l.writeHistory(j)
@@ -41,41 +41,41 @@ func (l *Live) writeHistory(j *job) {
 		Plan: *j.spec.plan, Owner: sub.Who(), Submitted: sub.At(), Ended: now, Attempts: l.allAttempts(j), PlanLog: j.planned.plans.Bytes(),
 		Token: j.spec.token, Unkept: j.ended.Unkept(),
 	}
-	r.PlansSince, r.PlansLack = l.plansLack(j)
+	r.PlansSince, r.PlansLack = l.plansMissing(j)
 	for i := range r.Attempts {
-		// What an earlier attempt's late report has made needless is dropped with the job.
+		// Attempts that run on after a late report of another one end with the job.
 		if a := &r.Attempts[i]; !a.State.Final() {
 			a.State, a.Took, a.Error = wire.AttemptKilled, now-a.Began, "the job has ended"
 		}
 	}
 	r.Job = l.c.statusOf(j.facts, l.now)
-	r.Job.State, r.Job.Waits = j.finish.closing.Outcome, ""
-	endedStatus(*j.finish.closing, &r.Job)
+	r.Job.State, r.Job.Waits = j.finish.endFact.Outcome, ""
+	endedStatus(*j.finish.endFact, &r.Job)
 	l.c.emit(WriteHistory{
-		Epoch: l.epoch, Job: j.id, Record: r, After: faults.RetryDelay(j.finish.historyFailed),
+		Epoch: l.epoch, Job: j.id, Record: r, After: faults.RetryDelay(j.finish.historyFailures),
 		Name: history.Name(l.facts.Boot().Staging, time.UnixMilli(now), j.id),
 	})
 }
 
-// historyWritten lets a job end. Without a history it ends after a few failures too.
+// historyWritten proposes the job's end. After some failures it does so without a history.
 func (l *Live) historyWritten(r HistoryWritten) {
 	j := l.job(r.Job)
-	if j == nil || r.Epoch != l.epoch || j.finish.closing == nil {
+	if j == nil || r.Epoch != l.epoch || j.finish.endFact == nil {
 		return
 	}
 	if r.Err != nil {
-		if j.finish.historyFailed++; j.finish.historyFailed < settings.ServiceAttempts {
+		if j.finish.historyFailures++; j.finish.historyFailures < settings.ServiceAttempts {
 			l.writeHistory(j)
 			return
 		}
 		j.faults.Trouble(fmt.Sprintf("its history could not be written: %v", r.Err))
-		j.finish.closing.Troubles = j.faults.Troubles()
+		j.finish.endFact.Troubles = j.faults.Troubles()
 	}
-	l.propose(j.finish.closing)
+	l.propose(j.finish.endFact)
 }
 
-// ending is the fact that closes j's life.
-func (l *Live) ending(j *job, outcome wire.State, text string) *facts.Ended {
+// endFactOf makes the fact that ends j.
+func (l *Live) endFactOf(j *job, outcome wire.State, text string) *facts.Ended {
 	x := &facts.Ended{
 		Job: j.facts.N(), Outcome: outcome, Error: wire.Bounded(text, 2*faults.MaxReason),
 		Troubles: j.faults.Troubles(),
@@ -100,12 +100,12 @@ func (l *Live) ending(j *job, outcome wire.State, text string) *facts.Ended {
 	return x
 }
 
-// ended forgets a job and lets the trackers do so.
-func (l *Live) ended(j *job) {
+// jobEnded forgets a job and tells the trackers to drop it.
+func (l *Live) jobEnded(j *job) {
 	l.noteEnd(j.facts)
-	l.remember(j)
-	if j.service.committing > 0 && j.facts.End().Outcome == wire.Succeeded {
-		l.overheads.Closed(l.now - j.service.committing)
+	l.keepProfile(j)
+	if j.service.commitSince > 0 && j.facts.End().Outcome == wire.Succeeded {
+		l.overheads.Closed(l.now - j.service.commitSince)
 	}
 	l.clearTasks(j)
 	for _, a := range sortedAttempts(j.attempts.all()) {
@@ -113,7 +113,7 @@ func (l *Live) ended(j *job) {
 	}
 	delete(l.jobs, j.facts.N())
 	l.assign.DropJob(&j.assign)
-	for _, list := range []*[]*job{&l.order, &l.todo.unhoused} {
+	for _, list := range []*[]*job{&l.order, &l.todo.noHomeFound} {
 		*list = slices.DeleteFunc(*list, func(x *job) bool { return x == j })
 	}
 	drop := &wire.DropJob{Epoch: l.epoch, Job: j.id, Done: l.facts.DoneWith(j.facts.Submission())}

@@ -12,10 +12,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Stream names one connection of a tracker. The owner never uses a number twice.
+// Stream identifies one connection of a tracker. The owner never reuses a number.
 type Stream = handshake.Stream
 
-// Token names a client's request until its [Reply].
+// Token identifies a client's request until its [Reply].
 type Token uint64
 
 // Event is one of the structs below.
@@ -29,20 +29,20 @@ type (
 		Data        []byte
 	}
 
-	// Restored replaces Facts by a snapshot of another job tracker or an earlier run.
+	// Restored replaces Facts by a snapshot, of another job tracker or of an earlier run.
 	Restored struct{ Snapshot []byte }
 
-	// Elected says that this job tracker leads in a term. All entries of earlier
-	// terms that will ever be committed have come, or come before those of Term.
+	// Elected says that this job tracker leads in a term. Entries of earlier terms come before
+	// those of Term.
 	Elected struct {
 		Term uint64
-		Wall int64 // Unix milliseconds: the start of a cluster not bootstrapped yet, and for display
+		Wall int64 // Unix milliseconds: start of a new cluster, and for display
 	}
 
-	// Deposed ends it. So does an entry of a later term, which may come first.
+	// Deposed ends the term. An entry of a later term ends it too, and may come first.
 	Deposed struct{}
 
-	// Undecided says that the outcome of a proposal is not known.
+	// Undecided says that the outcome of a proposal is unknown.
 	Undecided struct{ Key string }
 
 	// Refused says that the log will not take a proposal, now or later.
@@ -51,22 +51,22 @@ type (
 		Err error
 	}
 
-	// LogFailed says that the log will never work again in this process.
+	// LogFailed says that the log does not work any more in this process.
 	LogFailed struct{ Err error }
 )
 
-// Tick says that time has passed. All messages that were read before Read have been
-// handed in; 0: all that were read by now.
+// Tick says that time has passed. The owner has handed in all messages that were read before
+// Read; 0: before now.
 type Tick struct{ Read time.Duration }
 
 // Of trackers.
 type (
-	// FromTracker is a message of a tracker; the first on a stream is a Hello. Messages
-	// are handed in about in the order in which they are read, perhaps much later.
+	// FromTracker is a message of a tracker; the first on a stream is a Hello. The owner hands
+	// messages in roughly in the order in which it read them, perhaps much later.
 	FromTracker struct {
 		Stream  Stream
 		Message wire.Message
-		Read    time.Duration // when it was; 0: now
+		Read    time.Duration // when it was read; 0: now
 	}
 
 	// StreamClosed says that a stream has ended without a CloseStream.
@@ -75,7 +75,7 @@ type (
 
 // Of clients; each is answered by one Reply.
 type (
-	// Submit hands in a submission. The same key always gets the same answer.
+	// Submit submits a job or flow. The same key always gets the same answer.
 	Submit struct {
 		Token      Token
 		By         Asker
@@ -84,8 +84,8 @@ type (
 		Secret     []byte // random, for the tokens of its jobs
 	}
 
-	// Change asks for other settings of the submission that a job is of, or for it to be
-	// suspended or resumed. What is nil stays. It is answered when it is in the log.
+	// Change asks for other settings of a job's submission, or to suspend or resume it. Nil
+	// fields stay. The Reply comes when the change is in the log.
 	Change struct {
 		Token Token
 		By    Asker
@@ -93,20 +93,20 @@ type (
 		wire.Change
 	}
 
-	// Schedule asks for another scheduler, metric or delay rule; what is empty stays.
+	// Schedule asks for another scheduler, metric or delay rule. Empty fields stay.
 	Schedule struct {
 		Token      Token
 		Scheduling wire.Scheduling
 	}
 
-	// Drain has a task tracker leave as soon as nobody needs it, or, undone, stay.
+	// Drain drains a task tracker; with Undo it ends the drain.
 	Drain struct {
 		Token   Token
 		Tracker string
 		Undo    bool
 	}
 
-	// Kill stops a job. It is answered when the stop is in the log.
+	// Kill stops a job. The Reply comes when the stop is in the log.
 	Kill struct {
 		Token  Token
 		By     Asker
@@ -118,7 +118,7 @@ type (
 // Asker is the user or daemon that makes a request.
 type Asker = admission.Asker
 
-// request is an event that is answered by one Reply.
+// request is an event with one Reply.
 type request interface {
 	Event
 	token() Token
@@ -130,8 +130,8 @@ func (r Schedule) token() Token { return r.Token }
 func (r Drain) token() Token    { return r.Token }
 func (r Kill) token() Token     { return r.Token }
 
-// Pools says what the allocation file holds, or why it cannot be used. It has no
-// answer; who does not lead ignores it.
+// Pools is the content of the allocation file, or why it cannot be used. It has no answer.
+// Followers ignore it.
 type Pools struct {
 	Table pool.Table
 	Err   error
@@ -161,7 +161,7 @@ type (
 		Err   error
 	}
 
-	// HistoryLoaded answers LoadHistory. A failure means that there is none.
+	// HistoryLoaded answers LoadHistory. After an error the job has no profile.
 	HistoryLoaded struct {
 		Epoch   uint64
 		Name    string
@@ -169,13 +169,14 @@ type (
 		Err     error
 	}
 
-	// Tidied answers Tidy. It failing is no matter: the next one tries again.
+	// Tidied answers Tidy. After an error the next Tidy tries again.
 	Tidied struct {
 		Epoch uint64
 		Err   error
 	}
 
-	// Allocated answers Allocate: a Plan that is valid for the command's Snapshot, or why there is none.
+	// Allocated answers Allocate with a Plan that is valid for the command's Snapshot, or with
+	// an error.
 	Allocated struct {
 		Epoch uint64
 		Seq   uint64
@@ -185,7 +186,7 @@ type (
 	}
 )
 
-// Split is what the leader needs to know of a map's input.
+// Split is what the leader needs of a map's input.
 type Split = assign.Split
 
 func (Entry) event()          {}

@@ -12,9 +12,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Explain says why a job has the slots it has, what it waits for and when it should
-// end. ok is false for a job that is not known. Of one that has ended, and on a job
-// tracker that does not lead, little is to be said.
+// Explain says why a job has its slots, what it waits for and when it should end. ok is false
+// for an unknown job. Ended jobs, and followers, have few details.
 func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok bool) {
 	f := c.facts.Find(id)
 	if f == nil {
@@ -23,7 +22,7 @@ func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok
 	x = explain(c.facts, f)
 	if l := c.live; l != nil && l.jobs[f.N()] != nil {
 		now = max(now, c.now)
-		l.explain(&x, now, f.N(), l.lately(now, 0))
+		l.explain(&x, now, f.N(), l.recentForecast(now, 0))
 		for i := range x.Phases {
 			x.Phases[i].Speeds = l.speeds(l.jobs[f.N()], i)
 		}
@@ -31,14 +30,14 @@ func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok
 	return x, true
 }
 
-// Explanations is Explain of all jobs that have not ended, by id.
+// Explanations is Explain for all jobs that have not ended, by id.
 func (c *Core) Explanations(now time.Duration) []wire.Explanation {
 	l := c.live
 	if l == nil {
 		return nil
 	}
 	now = max(now, c.now)
-	all := l.lately(now, 0)
+	all := l.recentForecast(now, 0)
 	list := make([]wire.Explanation, 0, len(l.order))
 	for _, j := range l.order {
 		x := explain(c.facts, j.facts)
@@ -48,7 +47,7 @@ func (c *Core) Explanations(now time.Duration) []wire.Explanation {
 	return list
 }
 
-// explain says what Facts know.
+// explain fills in what Facts know.
 func explain(f *facts.Facts, j *facts.Job) wire.Explanation {
 	x := wire.Explanation{
 		Job: f.ID(j.N()), Name: j.Name(), Pool: poolName(j.Submission()), State: f.State(j),
@@ -63,7 +62,7 @@ func explain(f *facts.Facts, j *facts.Job) wire.Explanation {
 	return x
 }
 
-// explain adds what the leader knows of the job with the number.
+// explain adds what the leader knows of a job.
 func (l *Live) explain(x *wire.Explanation, now time.Duration, number int, all forecast.Forecast) {
 	o, j := all.Of(number), l.jobs[number]
 	x.Scheduling = l.sharing.Asked
@@ -74,14 +73,14 @@ func (l *Live) explain(x *wire.Explanation, now time.Duration, number int, all f
 		}
 	}
 	x.Shuffle = l.explainShuffle(j)
-	x.Holds = append(l.needs(j, all), l.holds(j)...)
-	if waits := l.waits(j, now); waits != "" && len(x.Holds) == 0 {
+	x.Holds = append(l.flowHolds(j, all), l.holds(j)...)
+	if waits := l.waitReason(j, now); waits != "" && len(x.Holds) == 0 {
 		x.Holds = append(x.Holds, wire.Hold{What: "it waits " + waits})
 	}
 }
 
-// needs lists the jobs of its flow that a job waits for.
-func (l *Live) needs(j *job, all forecast.Forecast) (list []wire.Hold) {
+// flowHolds lists the jobs of the flow that a job waits for.
+func (l *Live) flowHolds(j *job, all forecast.Forecast) (list []wire.Hold) {
 	if l.facts.State(j.facts) != wire.Waiting {
 		return nil
 	}
@@ -100,19 +99,19 @@ func (l *Live) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExpla
 	p := &l.phases[i]
 	given, named := l.assign.Given(p.index, &j.assign)
 	x := wire.PhaseExplanation{
-		Phase: p.kind, Tasks: j.total(i), Done: j.total(i) - j.left(i), Running: j.assign.InSlots(i), Waiting: l.toLaunch(j, i),
+		Phase: p.kind, Tasks: j.totalTasks(i), Done: j.totalTasks(i) - j.tasksLeft(i), Running: j.assign.InSlots(i), Waiting: l.toLaunch(j, i),
 		Target: given.Slots, TaskSeconds: o.Tasks[i].Time.Seconds(), Left: o.Work[i], Source: o.Tasks[i].Source,
 	}
 	if named {
 		x.Place, x.Of = given.Rank+1, len(p.plan.Targets)
 	}
-	if k, ok := slices.BinarySearchFunc(p.seen, j.id, func(s scheduler.Job, id wire.JobID) int { return s.ID.Compare(id) }); ok {
-		x.Min, x.Max = p.seen[k].Min, p.seen[k].Max
-		if in := p.seen[k].Pool; in > 0 {
-			x.PoolMin, x.Max = p.bounds[in-1].Min, min(x.Max, p.bounds[in-1].Max)
+	if k, ok := slices.BinarySearchFunc(p.snapshotJobs, j.id, func(s scheduler.Job, id wire.JobID) int { return s.ID.Compare(id) }); ok {
+		x.Min, x.Max = p.snapshotJobs[k].Min, p.snapshotJobs[k].Max
+		if in := p.snapshotJobs[k].Pool; in > 0 {
+			x.PoolMin, x.Max = p.snapshotPools[in-1].Min, min(x.Max, p.snapshotPools[in-1].Max)
 		}
 	}
-	for a := range j.running(i) {
+	for a := range j.runningAttempts(i) {
 		if l.adopted(a) {
 			x.Adopted++
 		}
@@ -121,7 +120,7 @@ func (l *Live) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExpla
 		x.Wait = l.assign.Limit(&j.assign)
 	}
 	switch {
-	case j.left(i) == 0 && j.facts.Maps() >= 0:
+	case j.tasksLeft(i) == 0 && j.facts.Maps() >= 0:
 	case i == reducePhase && o.End != never:
 		x.End = l.wallOf(o.End - l.overheads.Close)
 	case i == mapPhase:
@@ -139,7 +138,7 @@ func (l *Live) speeds(j *job, phase int) (list []wire.TrackerSpeed) {
 	return list
 }
 
-// explainShuffle is nil for a job that has none.
+// explainShuffle is nil for a job without reduces.
 func (l *Live) explainShuffle(j *job) *wire.ShuffleExplanation {
 	if j.facts.Reduces() == 0 {
 		return nil
@@ -158,7 +157,7 @@ func (l *Live) explainShuffle(j *job) *wire.ShuffleExplanation {
 	return x
 }
 
-// wallOf is a time of the core in Unix milliseconds, 0 when it is not known.
+// wallOf converts a time of the core to Unix milliseconds; 0: unknown.
 func (l *Live) wallOf(at time.Duration) int64 {
 	if at == never {
 		return 0

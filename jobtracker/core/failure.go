@@ -9,16 +9,15 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// failed counts a failed attempt against its task, once, and gives the task up
-// when it has had its attempts or another one would fail alike, and somebody needs it.
-// Segments that a reduce could not read are no fault of its own. It returns whether the
-// failure may be the tracker's: not when another attempt would fail alike anywhere.
+// failed counts a failed attempt against its task, once, and gives a needed task up when its
+// attempts are used up or the failure is fatal. Segments that a reduce could not read are not
+// its fault. It returns whether the tracker may be the cause: not if any tracker would fail.
 func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result, launched time.Duration) bool {
 	if j.faults.Knows(tk.key(), id.N) || j.taskDone(id.Task) {
 		return false
 	}
 	this := faults.NewFailure(t.Name, id, r)
-	if !l.doomed(j) {
+	if !l.flowStopping(j) {
 		j.faults.Trouble(this.Short())
 	}
 	if id.Task.Kind == wire.Reduce && len(r.Lost) > 0 && j.faults.Excuse(tk.key(), id.N) {
@@ -29,32 +28,32 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 	j.faults.Fail(tk.key(), this, launched)
 	why, spent := j.faults.Spent(tk.key(), id.Task, j.spec.Tasks(tk.kind).Attempts)
 	switch {
-	case !j.needs(tk):
+	case !j.needsTask(tk):
 	case r.Fatal:
 		l.giveUp(j, tk, this.String())
 	case spent:
 		l.giveUp(j, tk, why)
 	case !tk.kind.Slotted():
-		tk.wait(l, j)
+		tk.delayRetry(l, j)
 	default:
-		l.holdBack(j, tk)
+		l.delayTask(j, tk)
 	}
 	return !r.Fatal
 }
 
-// doomed says whether another job of its flow takes a job with it, or is about to: what
-// fails of it then is told of that one, often for the same cause.
-func (l *Live) doomed(j *job) bool {
+// flowStopping says whether another job of the flow stops. Failures of this job then often have
+// the same cause, and are not reported.
+func (l *Live) flowStopping(j *job) bool {
 	for other := range l.facts.Flow(j.facts.Submission()) {
 		live := l.jobs[other.N()]
-		if other != j.facts && (other.Stopping() || live != nil && live.finish.stopping) {
+		if other != j.facts && (other.Stopping() || live != nil && live.finish.stopProposed) {
 			return true
 		}
 	}
 	return false
 }
 
-// giveUp ends what depends on a task: the job, or its cleanup.
+// giveUp ends the job that depends on the task, or only its cleanup.
 func (l *Live) giveUp(j *job, tk *task, text string) {
 	if tk.kind == wire.Cleanup {
 		j.finish.cleanupError = text
@@ -63,20 +62,20 @@ func (l *Live) giveUp(j *job, tk *task, text string) {
 	l.stopJob(j, wire.Failed, text)
 }
 
-// needs says whether the job cannot succeed without a task: one without a map that runs
-// again for a partition that has been gathered meanwhile.
-func (j *job) needs(tk *task) bool {
-	return tk.kind != wire.Map || j.facts.Reduces() == 0 || j.facts.Running() && j.awaits(&j.maps[tk.n])
+// needsTask says whether the job cannot succeed without a task. It can without a rerun map
+// whose output all partitions have gathered since.
+func (j *job) needsTask(tk *task) bool {
+	return tk.kind != wire.Map || j.facts.Reduces() == 0 || j.facts.Running() && j.needsOutput(&j.maps[tk.n])
 }
 
-// stopJob has the job stopped with a reason that names it. One that is about to end as it
-// should is not: its history may say so already.
+// stopJob proposes to stop the job. A job whose end is being recorded is not stopped: its
+// history may exist already.
 func (l *Live) stopJob(j *job, outcome wire.State, reason string) {
-	if j.finish.stopping || j.finish.closing != nil {
+	if j.finish.stopProposed || j.finish.endFact != nil {
 		return
 	}
-	j.finish.stopping = true
-	l.move(j)
+	j.finish.stopProposed = true
+	l.updateLines(j)
 	text := fmt.Sprintf("%v (%s) %v: %s", j.id, j.facts.Name(), outcome, reason)
 	l.propose(&facts.Stopped{Job: j.facts.N(), Outcome: outcome, Reason: wire.Bounded(text, faults.MaxReason)})
 }

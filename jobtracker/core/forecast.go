@@ -9,17 +9,16 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Core tells package forecast as values what is known of jobs and of the cluster, and keeps
-// the last forecast.
+// This file describes jobs and the cluster to package forecast, and keeps the last forecast.
 
 // predicted is the last forecast of all jobs.
 type predicted struct {
 	at   time.Duration
-	jobs forecast.Forecast // nil: none was made
+	jobs forecast.Forecast // nil: no forecast yet
 }
 
-// lately is the forecast as of now, or as it was less than a gap ago.
-func (l *Live) lately(now, gap time.Duration) forecast.Forecast {
+// recentForecast is a forecast of less than a gap ago, or a new one.
+func (l *Live) recentForecast(now, gap time.Duration) forecast.Forecast {
 	if l.predicted.jobs == nil || now-l.predicted.at >= gap {
 		l.predicted = predicted{now, l.forecast(now)}
 	}
@@ -32,11 +31,11 @@ func (l *Live) forecast(now time.Duration) forecast.Forecast {
 		Now: now, Slots: l.fleet.slots, Usual: [2]forecast.Task{l.usualTask(mapPhase), l.usualTask(reducePhase)},
 		Bandwidth: l.bandwidth(), Overheads: l.overheads,
 	}
-	maps, reduces := l.lookAt(mapPhase, now), l.lookAt(reducePhase, now)
+	maps, reduces := l.runningIn(mapPhase, now), l.runningIn(reducePhase, now)
 	jobs := make([]forecast.Job, len(l.order))
 	for i, j := range l.order {
 		jobs[i] = l.describe(j)
-		jobs[i].Phases = [2]forecast.Phase{maps.of(j), reduces.of(j)}
+		jobs[i].Phases = [2]forecast.Phase{maps.describe(j), reduces.describe(j)}
 	}
 	portions := l.phases[mapPhase].plan.Portions
 	turns := make(map[int]int, len(portions))
@@ -49,13 +48,13 @@ func (l *Live) forecast(now time.Duration) forecast.Forecast {
 	return forecast.Predict(&c, jobs)
 }
 
-// describe is what is known of a job but for its phases, and its turn to shuffle.
+// describe is the forecast's input for a job, except its phases and its shuffle's rank.
 func (l *Live) describe(j *job) forecast.Job {
 	f := j.facts
 	x := forecast.Job{
 		N: f.N(), Workers: j.measures.Workers,
-		Goes:    f.Maps() >= 0 && !f.Stopping() && !j.held && !f.Submission().Suspended(),
-		Closing: f.Committing(), ClosingSince: j.service.committing,
+		Goes:    f.Maps() >= 0 && !f.Stopping() && !j.recovering && !f.Submission().Suspended(),
+		Closing: f.Committing(), ClosingSince: j.service.commitSince,
 		Shuffle: forecast.Transfer{Homes: j.housing.hosts.Len()},
 		Coming:  l.coming(j),
 	}
@@ -74,7 +73,7 @@ func (l *Live) describe(j *job) forecast.Job {
 	return x
 }
 
-// coming is nil for a job that has begun, or of which nothing is known of when it will.
+// coming is nil for a job that has begun or has no profile.
 func (l *Live) coming(j *job) *forecast.Coming {
 	if j.facts.Maps() >= 0 || j.facts.Stopping() || j.facts.Submission().Suspended() || j.profile == nil {
 		return nil
@@ -95,14 +94,13 @@ func (j *job) times(phase int) forecast.Known {
 	return k
 }
 
-// taskTime is how long a task of a job's phase takes in a process that has run before.
+// taskTime is how long a task of a job's phase takes in a warm process.
 func (l *Live) taskTime(j *job, phase int) forecast.Task {
 	k := j.times(phase)
 	return k.Task(l.overheads.WarmUp)
 }
 
-// meanTask is the mean of the jobs of which the time of a task is known, also of those
-// that have ended.
+// meanTask is the mean task time over jobs with known times, ended ones included.
 func (l *Live) meanTask(phase int) (m forecast.Mean) {
 	for _, j := range l.order {
 		m.Add(l.taskTime(j, phase).Time)
@@ -113,43 +111,43 @@ func (l *Live) meanTask(phase int) (m forecast.Mean) {
 	return m
 }
 
-// usualTask is taken for tasks of jobs of which nothing is known.
+// usualTask stands in for tasks of unknown length.
 func (l *Live) usualTask(phase int) forecast.Task {
 	m := l.meanTask(phase)
 	return m.Task()
 }
 
-// closeLook is up to how many tasks of a phase that run are looked at one by one;
-// beyond they are taken together. It bounds a Step.
-const closeLook = 4096
+// maxOneByOne is how many running tasks of a phase a forecast treats one by one; more are
+// treated together. It bounds a Step.
+const maxOneByOne = 4096
 
-// look is how the running tasks of a phase are looked at for one forecast or snapshot.
-type look struct {
-	phase int
-	wall  int64         // now in Unix milliseconds
-	warm  time.Duration // what starting a process costs
-	close bool
-	ages  []time.Duration // of the jobs so far
+// runningTasks collects the ages of a phase's running tasks for one forecast or snapshot.
+type runningTasks struct {
+	phase    int
+	wall     int64         // now in Unix milliseconds
+	warmUp   time.Duration // cost of starting a process
+	oneByOne bool
+	ages     []time.Duration // of the jobs so far
 }
 
-func (l *Live) lookAt(phase int, now time.Duration) look {
+func (l *Live) runningIn(phase int, now time.Duration) runningTasks {
 	running := 0
 	for _, j := range l.order {
 		running += j.assign.InSlots(phase)
 	}
-	v := look{phase: phase, wall: l.c.wall + now.Milliseconds(), warm: l.overheads.WarmUp, close: running <= closeLook}
-	if v.close {
+	v := runningTasks{phase: phase, wall: l.c.wall + now.Milliseconds(), warmUp: l.overheads.WarmUp, oneByOne: running <= maxOneByOne}
+	if v.oneByOne {
 		v.ages = make([]time.Duration, 0, running)
 	}
 	return v
 }
 
-// of is what is known of a job's phase.
-func (v *look) of(j *job) forecast.Phase {
-	p := forecast.Phase{Known: j.times(v.phase), Left: j.left(v.phase), Running: j.working(v.phase)}
-	if v.close {
+// describe is what is known of a job's phase.
+func (v *runningTasks) describe(j *job) forecast.Phase {
+	p := forecast.Phase{Known: j.times(v.phase), Left: j.tasksLeft(v.phase), Running: j.workingTasks(v.phase)}
+	if v.oneByOne {
 		first := len(v.ages)
-		for a := range j.running(v.phase) {
+		for a := range j.runningAttempts(v.phase) {
 			v.ages = append(v.ages, v.age(a))
 		}
 		p.Ages = v.ages[first:len(v.ages):len(v.ages)]
@@ -157,17 +155,17 @@ func (v *look) of(j *job) forecast.Phase {
 	return p
 }
 
-// age is for how long an attempt has run, but for starting its process.
-func (v *look) age(a *attempt) time.Duration {
+// age is how long an attempt has run, without the start of its process.
+func (v *runningTasks) age(a *attempt) time.Duration {
 	age := time.Duration(v.wall-a.began) * time.Millisecond
 	if a.cold {
-		age -= v.warm
+		age -= v.warmUp
 	}
 	return age
 }
 
-// running is the tasks of a phase that run now, in no order.
-func (j *job) running(phase int) func(yield func(*attempt) bool) {
+// runningAttempts yields the running attempts of a phase, in no order.
+func (j *job) runningAttempts(phase int) func(yield func(*attempt) bool) {
 	return func(yield func(*attempt) bool) {
 		for a := range j.attempts.all() {
 			if a.id.Task.Kind.Slotted() && phaseOf(a.id.Task.Kind) == phase && !yield(a) {
@@ -177,34 +175,34 @@ func (j *job) running(phase int) func(yield func(*attempt) bool) {
 	}
 }
 
-// working is how many they are. Partitions that are gathered in slots have all their work
-// yet to do.
-func (j *job) working(phase int) int {
+// workingTasks counts the tasks in slots. Partitions in reserved slots do not count: all their
+// work is to come.
+func (j *job) workingTasks(phase int) int {
 	if phase == reducePhase {
-		return j.assign.InSlots(phase) - j.housing.gathering
+		return j.assign.InSlots(phase) - j.housing.reservedSlots
 	}
 	return j.assign.InSlots(phase)
 }
 
-// total is how many tasks a phase has, as far as is known.
-func (j *job) total(phase int) int {
+// totalTasks is how many tasks a phase has, as far as is known.
+func (j *job) totalTasks(phase int) int {
 	if phase == reducePhase {
 		return j.facts.Reduces()
 	}
 	return max(0, j.facts.Maps())
 }
 
-// left is how many of them are to be done, runnable or not.
-func (j *job) left(phase int) int {
+// tasksLeft is how many tasks of a phase are not done, runnable or not.
+func (j *job) tasksLeft(phase int) int {
 	switch {
 	case j.facts.Kind() == kindOf(phase):
-		return j.total(phase) - j.facts.CommittedTasks()
+		return j.totalTasks(phase) - j.facts.CommittedTasks()
 	case phase == reducePhase:
 		return 0 // it has none
-	case j.outputs.known == len(j.maps) && j.housing.open == 0 && !j.outputs.remaking:
-		return 0 // outputs lost since are not needed
+	case j.outputs.known == len(j.maps) && j.housing.open == 0 && !j.outputs.recomputing:
+		return 0 // lost outputs are not needed
 	}
-	return j.total(phase) - j.outputs.chosen
+	return j.totalTasks(phase) - j.outputs.chosen
 }
 
 func kindOf(phase int) wire.Kind {
@@ -214,8 +212,7 @@ func kindOf(phase int) wire.Kind {
 	return wire.Map
 }
 
-// measure notes how long a task of a phase took. Another attempt at the same task
-// tells no more.
+// measure notes how long a task took. Later attempts of the same task do not count.
 func (l *Live) measure(j *job, tk *task, t *tracker, took time.Duration, reads wire.Reads, cold bool) {
 	if tk.measured {
 		return
@@ -229,10 +226,10 @@ func (l *Live) measure(j *job, tk *task, t *tracker, took time.Duration, reads w
 	}
 }
 
-// sums is the tasks of a phase by the names of their trackers.
+// sums is the measured task times of a phase, by tracker name.
 func (l *Live) sums(j *job, phase int) history.Sums {
 	all := history.Sums{Sum: j.measures.Phases[phase].All, Trackers: make(map[string]*history.Sum)}
-	for number, f := range l.fleet.named {
+	for number, f := range l.fleet.byNumber {
 		if s := j.measures.On(int32(number), phase); s.Tasks > 0 {
 			all.Trackers[f.Name] = &s
 		}
@@ -248,7 +245,7 @@ func (j *job) output() forecast.Output {
 	}
 }
 
-// shuffle is a job's map output in bytes; none without reduces.
+// shuffle is a job's map output in bytes; zero without reduces.
 func (j *job) shuffle() forecast.Shuffle {
 	if j.facts.Reduces() == 0 {
 		return forecast.Shuffle{}
@@ -260,15 +257,15 @@ func (j *job) shuffle() forecast.Shuffle {
 // bandwidth is that of all trackers that can be homes.
 func (l *Live) bandwidth() (b forecast.Bandwidth) {
 	for _, t := range l.fleet.byIndex {
-		if t != nil && t.usable() && t.mayHome() {
-			b.Add(t.hosting.rate)
+		if t != nil && t.usable() && t.canBeHome() {
+			b.Add(t.hosting.fetchRate)
 		}
 	}
 	return b
 }
 
-// slowness is how much longer than elsewhere a job's reduces take on a tracker, as far
-// as was measured: of this job, of the last one of its name, else of all jobs.
+// slowness is the time of a job's reduces on a tracker relative to others: measured in this
+// job, in the last job of its name, or in all jobs.
 func (l *Live) slowness(j *job, t *tracker) float64 {
 	if f := forecast.Slowness(j.measures.On(t.number, reducePhase), j.measures.Phases[reducePhase].All.Mean()); f > 0 {
 		return f
@@ -279,14 +276,14 @@ func (l *Live) slowness(j *job, t *tracker) float64 {
 			return f
 		}
 	}
-	if t.hosting.slow == 0 {
+	if t.hosting.slowdown == 0 {
 		return 1
 	}
-	return t.hosting.slow
+	return t.hosting.slowdown
 }
 
-// flow is the jobs of a submission with all their tasks: jobs that have ended count with
-// the tasks that they had and with what these took, jobs that are to come as elsewhere.
+// flow lists the jobs of a submission with all their tasks. Ended jobs count with their
+// measured times, future jobs with expected ones.
 func (l *Live) flow(sub *facts.Submission, usual [2]time.Duration) []forecast.Extent {
 	flow := make([]forecast.Extent, 0, sub.Jobs())
 	for f := range l.facts.Flow(sub) {
@@ -304,12 +301,12 @@ func (l *Live) flow(sub *facts.Submission, usual [2]time.Duration) []forecast.Ex
 	return flow
 }
 
-// extent is how many tasks a phase of a job has in all, and how long one takes; 0: not known.
+// extent is a phase's number of tasks, and the time of one; 0: unknown.
 func (l *Live) extent(f *facts.Job, phase int) (tasks int, each time.Duration) {
 	if j := l.jobs[f.N()]; j != nil {
-		tasks = j.total(phase)
+		tasks = j.totalTasks(phase)
 		if phase == mapPhase && f.Maps() < 0 {
-			tasks = j.unbegun()
+			tasks = j.expectedMaps()
 		}
 		return tasks, l.taskTime(j, phase).Time
 	}
@@ -322,9 +319,9 @@ func (l *Live) extent(f *facts.Job, phase int) (tasks int, each time.Duration) {
 	return tasks, each
 }
 
-// unbegun is how many maps a job is taken to have that has not begun: as many as the
-// last one of its name, or one.
-func (j *job) unbegun() int {
+// expectedMaps is how many maps a job that has not begun should have: as many as the last job
+// of its name, or one.
+func (j *job) expectedMaps() int {
 	if j.profile == nil {
 		return 1
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// holds lists what keeps tasks of a job from free slots, each with its end. That there
-// are no free slots is none.
+// holds lists what keeps a job's tasks from free slots, and until when. A lack of free slots is
+// no hold.
 func (l *Live) holds(j *job) []wire.Hold {
 	h := holdList{wall: l.c.wall}
 	h.ofJob(l, j)
@@ -20,7 +20,7 @@ func (l *Live) holds(j *job) []wire.Hold {
 		h.ofFailures(j)
 		h.ofPool(l, j)
 		h.ofDrains(l, j)
-		h.ofPlaces(l, j)
+		h.ofWaits(l, j)
 	}
 	return h.list
 }
@@ -30,7 +30,7 @@ type holdList struct {
 	list []wire.Hold
 }
 
-// add notes a hold until a time; at 0 and at never it is not known when it ends.
+// add notes a hold. At until 0 or never its end is unknown.
 func (h *holdList) add(until time.Duration, format string, args ...any) {
 	x := wire.Hold{What: fmt.Sprintf(format, args...)}
 	if until > 0 && until != never {
@@ -39,85 +39,85 @@ func (h *holdList) add(until time.Duration, format string, args ...any) {
 	h.list = append(h.list, x)
 }
 
-// ofJob lists what keeps all tasks of a job, and those without slots.
+// ofJob lists holds of all tasks of a job, and of its service tasks.
 func (h *holdList) ofJob(l *Live, j *job) {
-	if j.held {
+	if j.recovering {
 		h.add(l.recovery.awaitDue, "it waits for the inventories of %s", strings.Join(slices.Sorted(maps.Keys(l.recovery.awaiting)), ", "))
 	}
 	if j.facts.Submission().Suspended() {
 		h.add(0, "it is suspended, until it is resumed")
 	}
 	if kind, ok := j.queuedService(); ok {
-		h.add(0, "its %v waits until task trackers have room: each runs at most as many attempts without slots as it has slots, or %d; %d wait in the order in which they came, setups last",
-			kind, leastServices, len(l.services.queues[endsWork])+len(l.services.queues[beginsWork]))
+		h.add(0, "its %v waits for room on a task tracker: each runs as many attempts without slots as it has slots, or %d; %d wait in order of arrival, setups last",
+			kind, minServiceAttempts, len(l.services.queues[endsWork])+len(l.services.queues[beginsWork]))
 	}
 }
 
-// ofFailures lists what waits since something was lost or has failed.
+// ofFailures lists holds after failures and losses.
 func (h *holdList) ofFailures(j *job) {
 	for _, name := range slices.Sorted(maps.Keys(j.outputs.expected)) {
 		e := j.outputs.expected[name]
-		h.add(e.due, "%s waiting for the outputs of tracker %s, which began anew", count(e.maps.Len(), "map"), name)
+		h.add(e.due, "%s waiting for the outputs of tracker %s, which restarted", count(e.maps.Len(), "map"), name)
 	}
 	for phase, kind := range phaseNames {
-		if n, until := j.waitsAgain(phase, j.faults.RetryAt); n > 0 {
-			h.add(until, "%s waiting to be launched again after failing", count(n, kind))
+		if n, until := j.waitingRetries(phase, j.faults.RetryAt); n > 0 {
+			h.add(until, "%s waiting for a relaunch after a failure", count(n, kind))
 		}
-		if n, until := j.waitsAgain(phase, j.passesBy); n > 0 {
-			h.add(until, "%s waiting for a slot of another tracker, after failing where slots are free", count(n, kind))
+		if n, until := j.waitingRetries(phase, j.avoidsUntil); n > 0 {
+			h.add(until, "%s waiting for a slot on a tracker where it has not failed", count(n, kind))
 		}
 	}
 }
 
 var phaseNames = [2]string{mapPhase: "map", reducePhase: "reduce"}
 
-// ofPool lists which limits of its pool a job has reached.
+// ofPool lists the pool limits that a job has reached.
 func (h *holdList) ofPool(l *Live, j *job) {
 	p := j.assign.Pool()
 	if p == nil {
 		return
 	}
 	if j.assign.Barred() {
-		h.add(0, "pool %s runs %s at a time, until %s", p.Name, count(p.MaxRunning, "job"), ends(p.MaxRunning, "one of them has ended"))
+		h.add(0, "pool %s runs %s at a time, until %s", p.Name, count(p.MaxRunning, "job"), limitEnd(p.MaxRunning, "one of them has ended"))
 	}
 	for i, kind := range phaseNames {
 		if p.Full(i) && l.toLaunch(j, i) > 0 {
-			h.add(0, "pool %s has all of its %s, until %s", p.Name, count(p.Max[i], kind+" slot"), ends(p.Max[i], "one is free"))
+			h.add(0, "pool %s uses all of its %s, until %s", p.Name, count(p.Max[i], kind+" slot"), limitEnd(p.Max[i], "one is free"))
 		}
 	}
 }
 
-// ofDrains lists where slots stay empty since trackers drain.
+// ofDrains lists slots that stay empty because their trackers drain.
 func (h *holdList) ofDrains(l *Live, j *job) {
 	for i, kind := range phaseNames {
 		empty := func(t *tracker) bool { return t.usable() && t.assign.Free(i) > 0 }
 		if names := l.drainingNames(empty); names != "" && l.toLaunch(j, i) > 0 {
-			h.add(0, "%s slots stay empty where trackers drain: %s, until that is undone", kind, names)
+			h.add(0, "%s slots stay empty on draining trackers: %s, until the drain is undone", kind, names)
 		}
 	}
 }
 
-// ofPlaces lists what waits for a better slot than those that are free.
-func (h *holdList) ofPlaces(l *Live, j *job) {
+// ofWaits lists tasks that wait for a better slot than the free ones.
+func (h *holdList) ofWaits(l *Live, j *job) {
 	if n := min(j.assign.Queued(mapPhase), j.assign.Pending()); n > 0 {
-		h.add(l.assign.QueuedUntil(mapPhase), "%s in the queues of trackers where they should end soonest, by the plan", count(n, "map"))
+		h.add(l.assign.QueuedUntil(mapPhase), "%s in queues of trackers, where the plan expects the earliest end", count(n, "map"))
 	}
 	if until, deferred := j.assign.Deferred(); deferred && j.assign.Bound() > 0 {
 		h.add(until, "%s waiting for a slot on a node with their input", count(j.assign.Bound(), "map"))
 	}
-	n := j.stuck()
+	n := j.waitingReady()
 	switch {
 	case n == 0 || !j.assign.May(reducePhase) || l.assign.FreeTrackers(reducePhase).Len() == 0:
-	case j.outputs.remaking:
-		h.add(0, "%s waiting for a slot where the partition is at home, until it can move: map output that was lost is made again", count(n, "reduce"))
+	case j.outputs.recomputing:
+		h.add(0, "%s waiting for a slot at the home of the partition until it can move: lost map output is recomputed", count(n, "reduce"))
 	default:
-		h.add(j.housing.movesDue, "%s waiting for a slot where the partition is at home, else it moves", count(n, "reduce"))
+		h.add(j.housing.movesDue, "%s waiting for a slot at the home of the partition, else it moves", count(n, "reduce"))
 	}
 }
 
-// waitsAgain counts the tasks of a phase that have failed and wait until some time, and
-// says when the first waits no longer.
-func (j *job) waitsAgain(phase int, until func(faults.Task) time.Duration) (n int, first time.Duration) {
+// waitingRetries counts the failed tasks of a phase that wait until a time, and returns the
+// first such time.
+func (j *job) waitingRetries(phase int, until func(faults.Task) time.Duration) (n int, first time.Duration) {
 	for _, r := range j.faults.Reminders() {
 		if phaseOf(r.Task.Kind) == phase && until(r.Task) == r.At && !j.taskDone(r.Task.ID(j.id)) {
 			if n++; n == 1 || r.At < first {
@@ -128,28 +128,28 @@ func (j *job) waitsAgain(phase int, until func(faults.Task) time.Duration) (n in
 	return n, first
 }
 
-// passesBy is until when a task waits though a slot is free where it has failed, else 0.
-func (j *job) passesBy(t faults.Task) time.Duration {
-	if n := int(t.N); t.Kind == wire.Map && j.assign.IsAside(n) || t.Kind == wire.Reduce && j.toGather() > 0 && j.housing.homeless.Has(n) {
+// avoidsUntil is until when a task avoids free slots where it failed, else 0.
+func (j *job) avoidsUntil(t faults.Task) time.Duration {
+	if n := int(t.N); t.Kind == wire.Map && j.assign.IsAside(n) || t.Kind == wire.Reduce && j.partitionsToGather() > 0 && j.housing.homeless.Has(n) {
 		return j.faults.Elsewhere(t)
 	}
 	return 0
 }
 
-// ends says what ends that a limit of a pool holds jobs back.
-func ends(limit int, otherwise string) string {
+// limitEnd says what ends a hold by a pool limit.
+func limitEnd(limit int, otherwise string) string {
 	if limit == 0 {
 		return "it may have some"
 	}
 	return otherwise
 }
 
-// stuck is how many ready partitions wait for slots of their homes' trackers while
-// others have some.
-func (j *job) stuck() int {
+// waitingReady is how many ready partitions wait for slots at home while other trackers have
+// free slots.
+func (j *job) waitingReady() int {
 	n := 0
 	for p := range j.housing.homes {
-		if h := &j.housing.homes[p]; h.stuck > 0 {
+		if h := &j.housing.homes[p]; h.waitsSince > 0 {
 			n++
 		}
 	}

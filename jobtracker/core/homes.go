@@ -10,37 +10,37 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// hosting is the partitions that are gathered on a tracker, and how fast it does so.
+// hosting is the partitions at home on a tracker, and its speed.
 type hosting struct {
-	load     float64               // bytes that its homes are taken to gather
-	slow     float64               // how much longer than elsewhere reduces take; 0: not measured
-	incoming int                   // partitions that are gathered for its free slots
-	rate     float64               // bytes a second that its homes fetch; 0: not measured
-	homes    map[*job]*taskset.Set // partitions at home here and not committed
-	ready    map[*job]*taskset.Set // of those, partitions that can be reduced now
+	load      float64               // expected bytes of its homes
+	slowdown  float64               // time of reduces relative to other trackers; 0: not measured
+	incoming  int                   // partitions that move to its free slots
+	fetchRate float64               // bytes a second that its homes fetch; 0: not measured
+	homes     map[*job]*taskset.Set // uncommitted partitions at home here
+	ready     map[*job]*taskset.Set // those of homes that can be reduced now
 }
 
 func newHosting() hosting {
 	return hosting{homes: make(map[*job]*taskset.Set), ready: make(map[*job]*taskset.Set)}
 }
 
-// housing is where the partitions of a job are gathered.
+// housing is the homes of a job's partitions.
 type housing struct {
-	homes     []home
-	open      int           // partitions not committed and not complete at home
-	unhoused  bool          // in todo.unhoused
-	leaving   taskset.Set   // partitions whose reduces have failed at home
-	homeless  taskset.Set   // partitions to find a home for
-	wrong     taskset.Set   // partitions whose homes hold other outputs than the chosen ones
-	hosts     taskset.Set   // indexes of trackers with homes
-	gen       int           // home generations given in this epoch
-	gathering int           // reduce slots held while it is gathered
-	movesDue  time.Duration // when it is to be seen which of its ready partitions move
-	rankedBy  time.Duration // when its homes wait no longer for a plan, see awaitsRanking
-	movesAsOf int           // trackers with free reduce slots then
+	homes         []home
+	open          int           // partitions that are neither committed nor completely gathered
+	noHomeFound   bool          // in todo.noHomeFound
+	failedAtHome  taskset.Set   // partitions whose reduces failed at home
+	homeless      taskset.Set   // partitions without a home
+	wrong         taskset.Set   // partitions whose homes hold other outputs than the chosen ones
+	hosts         taskset.Set   // indexes of trackers with homes
+	gen           int           // home generations assigned in this epoch
+	reservedSlots int           // slots reserved while homes gather
+	movesDue      time.Duration // when to check which ready partitions move
+	rankingDue    time.Duration // when homes stop waiting for a plan, see awaitsRanking
+	movesFree     int           // trackers with free reduce slots at the last check
 }
 
-// makeHomes is for so many partitions, of which some are committed.
+// makeHomes makes the homes of all partitions. Those that are not committed are homeless.
 func (h *housing) makeHomes(partitions int, committed func(p int) bool) {
 	h.homes = make([]home, partitions)
 	for p := range h.homes {
@@ -51,42 +51,42 @@ func (h *housing) makeHomes(partitions int, committed func(p int) bool) {
 	}
 }
 
-// home is where a partition is gathered.
+// home is the tracker that gathers a partition, and its progress.
 type home struct {
-	tracker  *tracker // nil: none
-	gen      wire.Generation
-	report   wire.HomeReport // the last one
-	complete bool            // it holds what the leader has chosen, all of it
-	wrong    time.Duration   // of those in housing.wrong: since when
-	strayed  int             // homes of the partition given up for that
-	bytes    float64         // it was taken to have, in the tracker's load
-	slot     bool            // a reduce slot is held for it, see settings.Settings.Classical
-	told     bool            // in todo.gatheredNow
-	stuck    time.Duration   // 1 + since when it is ready while other trackers alone have slots
-	moves    int             // of the partition, to free slots
-	moving   bool            // it is gathered for a free slot
+	tracker    *tracker // nil: none
+	gen        wire.Generation
+	report     wire.HomeReport // the last report
+	complete   bool            // it holds all chosen outputs
+	wrongSince time.Duration   // when it was found in housing.wrong
+	wrongHomes int             // homes of the partition given up because they were wrong
+	bytes      float64         // its share of hosting.load
+	reserved   bool            // a reduce slot is reserved, see settings.Settings.Classical
+	queued     bool            // in todo.gathered
+	waitsSince time.Duration   // 1 + since when it is ready while only other trackers have free slots; 0: it is not
+	moves      int             // moves of the partition to free slots
+	incoming   bool            // counted in hosting.incoming
 }
 
-// wrongWait is how long a home may hold other outputs than the leader has chosen,
-// once told of these. maxStrayed is how many homes of one partition may take longer.
+// wrongWait is how long a home may hold other outputs than the chosen ones after it was told
+// them. maxWrongHomes is how many homes of a partition may exceed that.
 const (
-	wrongWait  = 10 * time.Second
-	maxStrayed = 4
+	wrongWait     = 10 * time.Second
+	maxWrongHomes = 4
 )
 
-// settleHome notes the home of a partition, placed or found in an inventory.
-func (l *Live) settleHome(j *job, p int, t *tracker, gen wire.Generation) {
-	l.leaveHome(j, p)
+// recordHome notes the home of a partition, assigned or found in an inventory.
+func (l *Live) recordHome(j *job, p int, t *tracker, gen wire.Generation) {
+	l.clearHome(j, p)
 	j.outputs.fetched -= j.housing.homes[p].report.Bytes
-	j.housing.homes[p] = home{tracker: t, gen: gen, strayed: j.housing.homes[p].strayed, moves: j.housing.homes[p].moves, bytes: l.partitionBytes(j)}
+	j.housing.homes[p] = home{tracker: t, gen: gen, wrongHomes: j.housing.homes[p].wrongHomes, moves: j.housing.homes[p].moves, bytes: l.partitionBytes(j)}
 	t.hosting.load += j.housing.homes[p].bytes
 	setOf(t.hosting.homes, j).Add(p)
 	j.housing.hosts.Add(t.assign.Index())
-	l.oweShares(t)
+	l.queueShares(t)
 }
 
-// leaveHome forgets the home of a partition. The caller says what comes after.
-func (l *Live) leaveHome(j *job, p int) {
+// clearHome removes the home of a partition. The caller decides where the partition goes.
+func (l *Live) clearHome(j *job, p int) {
 	h := &j.housing.homes[p]
 	t := h.tracker
 	if t == nil {
@@ -104,25 +104,25 @@ func (l *Live) leaveHome(j *job, p int) {
 		delete(t.hosting.homes, j)
 		delete(t.hosting.ready, j)
 		j.housing.hosts.Remove(t.assign.Index())
-		j.outputs.full.Remove(t.assign.Index())
+		j.outputs.fullUpdate.Remove(t.assign.Index())
 	}
 }
 
-// leaveCommitted lets go of the home of a committed partition.
-func (l *Live) leaveCommitted(j *job, p int) {
+// clearCommitted removes the home of a committed partition.
+func (l *Live) clearCommitted(j *job, p int) {
 	if h := &j.housing.homes[p]; !h.complete {
 		h.complete = true
-		l.gathered(j)
+		l.partitionGathered(j)
 	}
 	l.updateReduce(j, p)
 	j.housing.homeless.Remove(p)
-	l.leaveHome(j, p)
+	l.clearHome(j, p)
 }
 
-// leaveAll lets go of all homes of a job, which needs no others.
-func (l *Live) leaveAll(j *job) {
+// clearHomes removes all homes of a job that needs none any more.
+func (l *Live) clearHomes(j *job) {
 	h := &j.housing
-	h.homeless, h.wrong, h.leaving = taskset.Set{}, taskset.Set{}, taskset.Set{}
+	h.homeless, h.wrong, h.failedAtHome = taskset.Set{}, taskset.Set{}, taskset.Set{}
 	for i := range h.hosts.All() {
 		t := l.fleet.byIndex[i]
 		if ready := t.hosting.ready[j]; ready != nil {
@@ -141,45 +141,45 @@ func (l *Live) leaveAll(j *job) {
 	}
 }
 
-// moveHome has a partition gathered anew, under a higher generation.
-func (l *Live) moveHome(j *job, p int) {
-	l.leaveHome(j, p)
+// rehome makes a partition homeless, so that a home with a higher generation gathers it again.
+func (l *Live) rehome(j *job, p int) {
+	l.clearHome(j, p)
 	j.housing.homeless.Add(p)
 	l.touch(j)
 }
 
-// leaveUnfit moves the homes of trackers that are shut, if there are others to be homes.
-// A partition that is being reduced stays until that has ended.
-func (l *Live) leaveUnfit(j *job) {
-	for i := range l.fleet.unfit.All() {
+// moveOutOfService moves homes away from trackers out of service, if there are others. A
+// partition with a running reduce stays until that has ended.
+func (l *Live) moveOutOfService(j *job) {
+	for i := range l.fleet.outOfService.All() {
 		t := l.fleet.byIndex[i]
 		homes := t.hosting.homes[j]
-		if homes == nil || !slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool { return t != nil && t.usable() && t.mayHome() }) {
+		if homes == nil || !slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool { return t != nil && t.usable() && t.canBeHome() }) {
 			continue
 		}
 		for p := range homes.All() {
 			if _, grant := j.facts.Grant(p); !grant && !j.reduces[p].runs() {
-				l.moveHome(j, p)
+				l.rehome(j, p)
 			}
 		}
 	}
 }
 
-// homesGone takes back the homes of a lost tracker.
-func (l *Live) homesGone(j *job, t *tracker) {
+// rehomeAll moves the job's homes away from a tracker.
+func (l *Live) rehomeAll(j *job, t *tracker) {
 	homes := t.hosting.homes[j]
 	if homes == nil {
 		return
 	}
 	for p := range homes.All() {
-		l.moveHome(j, p)
+		l.rehome(j, p)
 	}
 }
 
-// homesAgain tells a tracker on a new stream of its homes that its inventory did
-// not name, and of all outputs, since messages may have been lost. Homes of a recovered
-// job, which an earlier inventory has named, may be gone with a disk.
-func (l *Live) homesAgain(j *job, t *tracker, named map[homeKey]bool) {
+// resendHomes tells a tracker on a new stream all outputs, and its homes that the inventory
+// lacks: messages may be lost. Homes of a recovered job that an earlier inventory listed may
+// have been lost with a disk.
+func (l *Live) resendHomes(j *job, t *tracker, named map[homeKey]bool) {
 	homes := t.hosting.homes[j]
 	if homes == nil {
 		return
@@ -193,10 +193,10 @@ func (l *Live) homesAgain(j *job, t *tracker, named map[homeKey]bool) {
 			l.send(t, l.setHome(j, p))
 		}
 	}
-	l.tellAll(j, t.assign.Index())
+	l.queueAllOutputs(j, t.assign.Index())
 }
 
-// homeReport takes in what a home has gathered.
+// homeReport handles a home's progress report.
 func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
 	j := l.job(r.Job)
 	if j == nil || !j.facts.Running() || r.Partition < 0 || r.Partition >= len(j.housing.homes) || j.facts.Committed(r.Partition) {
@@ -204,13 +204,13 @@ func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
 	}
 	h := &j.housing.homes[r.Partition]
 	if h.tracker != t || h.gen != r.Generation {
-		if !j.held || t.contact.fresh || !h.gen.Less(r.Generation) {
-			return // of an earlier home
+		if !j.recovering || t.contact.newInTerm || !h.gen.Less(r.Generation) {
+			return // an earlier home
 		}
 		j.housing.homeless.Remove(r.Partition)
-		l.settleHome(j, r.Partition, t, r.Generation)
+		l.recordHome(j, r.Partition, t, r.Generation)
 		if j.spec.Classical && !j.facts.Submission().Suspended() {
-			l.holdSlot(j, r.Partition)
+			l.reserveSlot(j, r.Partition)
 		}
 	}
 	j.outputs.fetched += r.Bytes - h.report.Bytes
@@ -218,7 +218,7 @@ func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
 	l.judgeHome(j, r.Partition)
 }
 
-// judgeHomes judges all homes again, when what the leader has chosen has changed.
+// judgeHomes judges all homes again after the chosen outputs have changed.
 func (l *Live) judgeHomes(j *job) {
 	j.housing.wrong = taskset.Set{}
 	for p := range j.housing.homes {
@@ -228,40 +228,39 @@ func (l *Live) judgeHomes(j *job) {
 	}
 }
 
-// judgeHome decides whether a home that says so is complete: it must have merged
-// the outputs that the leader has chosen. If not it is told all of them again,
-// once, and has some time to get them.
+// judgeHome decides whether a home that reports completion has merged the chosen outputs. If
+// not, it is told all of them again, once, and gets wrongWait to fetch them.
 func (l *Live) judgeHome(j *job, p int) {
 	h := &j.housing.homes[p]
 	says := h.report.Complete && h.report.Maps == len(j.maps)
 	same := j.outputs.known == len(j.maps) && h.report.Digest == j.outputs.digestSum
 	l.setComplete(j, p, says && same)
 	switch {
-	case !says || same || j.outputs.known < len(j.maps) || j.held:
+	case !says || same || j.outputs.known < len(j.maps) || j.recovering:
 		j.housing.wrong.Remove(p)
 	case j.housing.wrong.Add(p):
-		h.wrong = l.now
+		h.wrongSince = l.now
 		l.alarm(j, l.now+wrongWait)
-		l.tellAll(j, h.tracker.assign.Index())
+		l.queueAllOutputs(j, h.tracker.assign.Index())
 	}
 }
 
-// leaveWrong has those partitions gathered anew whose homes have held other
-// outputs than the chosen ones for too long. It says whether the job can go on.
-func (l *Live) leaveWrong(j *job) bool {
+// moveWrong moves partitions whose homes held wrong outputs for too long. It says whether the
+// job can go on.
+func (l *Live) moveWrong(j *job) bool {
 	for p := range j.housing.wrong.All() {
 		h := &j.housing.homes[p]
-		if l.now < h.wrong+wrongWait {
+		if l.now < h.wrongSince+wrongWait {
 			continue
 		}
-		h.strayed++
-		if h.strayed >= maxStrayed {
-			l.stopJob(j, wire.Failed, fmt.Sprintf("partition %d: %d homes in turn held other map output than was chosen, the last on tracker %s",
-				p, h.strayed, h.tracker.Name))
+		h.wrongHomes++
+		if h.wrongHomes >= maxWrongHomes {
+			l.stopJob(j, wire.Failed, fmt.Sprintf("partition %d: %d homes one after the other held other map output than the chosen one, the last on tracker %s",
+				p, h.wrongHomes, h.tracker.Name))
 			return false
 		}
-		j.faults.Trouble(fmt.Sprintf("partition %d is gathered anew: its home on tracker %s held other map output than was chosen", p, h.tracker.Name))
-		l.moveHome(j, p)
+		j.faults.Trouble(fmt.Sprintf("partition %d is gathered again: its home on tracker %s held other map output than the chosen one", p, h.tracker.Name))
+		l.rehome(j, p)
 	}
 	return true
 }
@@ -273,36 +272,34 @@ func (l *Live) setComplete(j *job, p int, complete bool) {
 	}
 	h.complete = complete
 	if complete {
-		l.landed(h)
-		l.gathered(j)
+		l.moveEnded(h)
+		l.partitionGathered(j)
 	} else {
 		j.housing.open++
 		if j.housing.open == 1 {
-			l.missingMaps(j)
+			l.rerunMissing(j)
 		}
 	}
 	l.updateReduce(j, p)
 }
 
-// gathered counts a partition that needs no more map output. With the last one
-// the maps that were to run again are not needed any more.
-func (l *Live) gathered(j *job) {
+// partitionGathered counts down housing.open. After the last partition no map has to rerun.
+func (l *Live) partitionGathered(j *job) {
 	j.housing.open--
 	if j.housing.open == 0 {
-		l.dropNeedless(j)
+		l.dropUnneededMaps(j)
 	}
 }
 
-// dropNeedless has no map launched again whose output is not needed any more.
-func (l *Live) dropNeedless(j *job) {
+// dropUnneededMaps removes maps from those to launch if their output is not needed.
+func (l *Live) dropUnneededMaps(j *job) {
 	for m := range j.assign.Maps() {
 		l.updateMap(j, m)
 	}
 }
 
-// missingMaps has the maps run again whose outputs were lost while no partition
-// had to be gathered any more.
-func (l *Live) missingMaps(j *job) {
+// rerunMissing reruns maps whose outputs were lost while no partition needed them.
+func (l *Live) rerunMissing(j *job) {
 	if j.outputs.chosen == len(j.maps) {
 		return
 	}
@@ -311,14 +308,14 @@ func (l *Live) missingMaps(j *job) {
 	}
 }
 
-// canReduce says whether a partition that is at home can be reduced.
+// canReduce says whether a reduce of the partition may be launched at its home.
 func (l *Live) canReduce(j *job, p int) bool {
 	_, grant := j.facts.Grant(p)
 	return j.housing.homes[p].complete && !j.reduces[p].runs() && !grant && !j.facts.Committed(p) && j.facts.Running() &&
 		j.faults.RetryAt(j.reduces[p].key()) == 0
 }
 
-// updateReduce brings a partition into or out of the set that its home's tracker can reduce.
+// updateReduce adds a partition to those that its home's tracker can reduce, or removes it.
 func (l *Live) updateReduce(j *job, p int) {
 	h := &j.housing.homes[p]
 	t := h.tracker
@@ -326,34 +323,35 @@ func (l *Live) updateReduce(j *job, p int) {
 		return
 	}
 	can := l.canReduce(j, p)
-	if h.slot && can && !h.told {
-		h.told = true
-		l.todo.gatheredNow = append(l.todo.gatheredNow, partition{j, p})
+	if h.reserved && can && !h.queued {
+		h.queued = true
+		l.todo.gathered = append(l.todo.gathered, partition{j, p})
 	}
-	if !setOf(t.hosting.ready, j).Set(p, can && !h.slot) {
+	if !setOf(t.hosting.ready, j).Set(p, can && !h.reserved) {
 		return
 	}
-	l.move(j)
-	h.stuck, j.housing.movesDue = 0, 0
-	if can && !h.slot {
+	l.updateLines(j)
+	h.waitsSince = 0
+	j.housing.checkMovesNow()
+	if can && !h.reserved {
 		if l.assign.AddReady(&j.assign, &t.assign, 1) == 1 {
-			l.phases[reducePhase].begun(l.now)
+			l.phases[reducePhase].planNow(l.now)
 		}
 	} else {
 		if l.assign.AddReady(&j.assign, &t.assign, -1) == 0 {
-			l.madeAgain(j)
+			l.recomputeEnded(j)
 		}
 	}
 	l.refresh(t)
 }
 
-// reduceLost acts on segments that a reduce could not read: the maps run again
-// and the partition is gathered from nothing.
+// reduceLost handles segments that a reduce could not read: the maps rerun, and a new home
+// gathers the partition from the start.
 func (l *Live) reduceLost(j *job, p int, lost []wire.OutputLost) {
 	if !j.facts.Running() || j.facts.Committed(p) {
 		return
 	}
-	l.moveHome(j, p)
+	l.rehome(j, p)
 	for i := range lost {
 		if lost[i].Job == j.id {
 			l.outputLost(&lost[i])
@@ -361,24 +359,24 @@ func (l *Live) reduceLost(j *job, p int, lost []wire.OutputLost) {
 	}
 }
 
-// outputsPerMessage keeps an Outputs well below the longest frame.
+// outputsPerMessage keeps an Outputs well below the maximum frame.
 const outputsPerMessage = 5000
 
-// flushOutputs tells the homes' trackers what was chosen in this Step, those in
-// full everything.
+// flushOutputs sends the outputs chosen in this Step to the homes' trackers, or all outputs to
+// trackers in fullUpdate.
 func (l *Live) flushOutputs() {
-	slices.SortFunc(l.todo.telling, func(x, y *job) int { return cmp.Compare(x.facts.N(), y.facts.N()) })
-	for _, j := range l.todo.telling {
-		j.outputs.telling = false
-		if j.held {
-			continue // released, it tells everything
+	slices.SortFunc(l.todo.outputsQueued, func(x, y *job) int { return cmp.Compare(x.facts.N(), y.facts.N()) })
+	for _, j := range l.todo.outputsQueued {
+		j.outputs.queued = false
+		if j.recovering {
+			continue // release queues all outputs
 		}
-		var news []wire.MapOutput // the same for all
+		var news []wire.MapOutput // shared by all trackers
 		for i := range j.housing.hosts.All() {
 			t := l.fleet.byIndex[i]
 			switch {
-			case !t.usable(): // told in full when its inventory is in
-			case j.outputs.full.Has(i):
+			case !t.usable(): // gets all outputs after its inventory
+			case j.outputs.fullUpdate.Has(i):
 				l.sendOutputs(j, t, l.chosenOutputs(j))
 			default:
 				if news == nil {
@@ -387,23 +385,23 @@ func (l *Live) flushOutputs() {
 				l.sendOutputs(j, t, news)
 			}
 		}
-		j.outputs.outbox, j.outputs.full = j.outputs.outbox[:0], taskset.Set{}
+		j.outputs.outbox, j.outputs.fullUpdate = j.outputs.outbox[:0], taskset.Set{}
 	}
-	l.todo.telling = l.todo.telling[:0]
+	l.todo.outputsQueued = l.todo.outputsQueued[:0]
 }
 
-// tell has a job's new outputs told at the end of the Step.
-func (l *Live) tell(j *job) {
-	if !j.outputs.telling {
-		j.outputs.telling = true
-		l.todo.telling = append(l.todo.telling, j)
+// queueOutputs announces a job's new outputs at the end of the Step.
+func (l *Live) queueOutputs(j *job) {
+	if !j.outputs.queued {
+		j.outputs.queued = true
+		l.todo.outputsQueued = append(l.todo.outputsQueued, j)
 	}
 }
 
-// tellAll has a tracker told all outputs of a job.
-func (l *Live) tellAll(j *job, tracker int) {
-	j.outputs.full.Add(tracker)
-	l.tell(j)
+// queueAllOutputs announces all outputs of a job to a tracker at the end of the Step.
+func (l *Live) queueAllOutputs(j *job, tracker int) {
+	j.outputs.fullUpdate.Add(tracker)
+	l.queueOutputs(j)
 }
 
 func (l *Live) chosenOutputs(j *job) []wire.MapOutput {
@@ -427,7 +425,7 @@ func (l *Live) newOutputs(j *job) []wire.MapOutput {
 // outputOf is the chosen output of a map.
 func (l *Live) outputOf(j *job, m int) wire.MapOutput {
 	mt := &j.maps[m]
-	t := l.fleet.named[mt.output.tracker-1]
+	t := l.fleet.byNumber[mt.output.tracker-1]
 	return wire.MapOutput{
 		Map: m, Attempt: mt.output.attempt, Tracker: t.Name, Addr: t.Addr, Bytes: mt.output.bytes, Digest: mt.digest,
 	}

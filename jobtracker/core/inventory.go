@@ -7,13 +7,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// inventoryPage collects a tracker's inventory and, when it is whole, brings what
-// the leader believes of that tracker into line with it. What that costs goes by what is
-// in the inventory and what the leader has there, not by how many jobs there are: after
-// a failover all trackers send theirs at once.
+// inventoryPage collects a tracker's inventory. When it is complete, the leader's view of that
+// tracker follows it. The cost depends on the tracker, not on the number of jobs: after a
+// failover all inventories come at once.
 func (l *Live) inventoryPage(t *tracker, page *wire.Inventory) {
 	if t.contact.inventoried {
-		return // a stream has one inventory
+		return // a stream has only one inventory
 	}
 	t.contact.pages = append(t.contact.pages, page)
 	if page.More {
@@ -21,8 +20,8 @@ func (l *Live) inventoryPage(t *tracker, page *wire.Inventory) {
 	}
 	pages := t.contact.pages
 	t.contact.pages = nil
-	t.contact.taking = true
-	defer func() { t.contact.taking = false }()
+	t.contact.readingInventory = true
+	defer func() { t.contact.readingInventory = false }()
 	homes := make(map[homeKey]bool)
 	dropped := make(map[wire.JobID]bool)
 	for _, p := range pages {
@@ -45,30 +44,29 @@ func (l *Live) inventoryPage(t *tracker, page *wire.Inventory) {
 			l.report(t, r)
 		}
 	}
-	l.missing(t, reported)
+	l.endMissing(t, reported)
 	t.contact.inventoried = true
-	l.allExpectedNoMore(t.Name)
-	l.inventoryIn(t.Name)
+	l.stopExpectingAll(t.Name)
+	l.inventoryDone(t.Name)
 	for _, j := range sortedJobs(t.hosting.homes) {
-		l.homesAgain(j, t, homes)
+		l.resendHomes(j, t, homes)
 	}
-	l.sharesLost(t)
+	l.resendShares(t)
 	l.refresh(t)
-	l.mayHomeAgain(t)
+	l.retryHomes(t)
 }
 
-// mayHomeAgain has those jobs looked at that may want homes on a tracker which can be
-// spoken to from now on: others do not wait for one.
-func (l *Live) mayHomeAgain(t *tracker) {
-	if !t.mayHome() {
+// retryHomes touches the jobs that may want a home on a tracker that became usable.
+func (l *Live) retryHomes(t *tracker) {
+	if !t.canBeHome() {
 		return
 	}
-	for _, j := range l.todo.unhoused {
-		j.housing.unhoused = false
+	for _, j := range l.todo.noHomeFound {
+		j.housing.noHomeFound = false
 		l.touch(j)
 	}
-	l.todo.unhoused = l.todo.unhoused[:0]
-	for i := range l.fleet.unfit.All() {
+	l.todo.noHomeFound = l.todo.noHomeFound[:0]
+	for i := range l.fleet.outOfService.All() {
 		for j := range l.fleet.byIndex[i].hosting.homes {
 			l.touch(j)
 		}
@@ -80,14 +78,14 @@ func sortedJobs[V any](jobs map[*job]V) []*job {
 	return slices.SortedFunc(maps.Keys(jobs), func(a, b *job) int { return a.facts.N() - b.facts.N() })
 }
 
-// homeKey names a home as a tracker reports it.
+// homeKey identifies a home in an inventory.
 type homeKey struct {
 	job       wire.JobID
 	partition int
 	gen       wire.Generation
 }
 
-// dropUnknown lets a tracker forget a job that has ended behind its back, once.
+// dropUnknown makes a tracker drop a job that has ended without its notice, once.
 func (l *Live) dropUnknown(t *tracker, id wire.JobID, dropped map[wire.JobID]bool) {
 	f := l.facts.Find(id)
 	if f != nil && !f.Ended() || dropped[id] {
@@ -101,19 +99,19 @@ func (l *Live) dropUnknown(t *tracker, id wire.JobID, dropped map[wire.JobID]boo
 	l.send(t, drop)
 }
 
-// missing ends the attempts that the tracker was to run and does not have: the
-// launch was lost with an earlier stream.
-func (l *Live) missing(t *tracker, reported map[wire.AttemptID]bool) {
+// endMissing ends attempts that the inventory does not list: the launch was lost with an
+// earlier stream.
+func (l *Live) endMissing(t *tracker, reported map[wire.AttemptID]bool) {
 	for _, a := range sortedAttempts(slices.Values(t.attempts)) {
 		if !reported[a.id] {
-			l.vanished(a)
+			l.attemptLost(a)
 		}
 	}
 }
 
-// inventoryIn counts down to the release of recovered jobs: their tasks are
-// assigned when every tracker has told what it has, or is lost.
-func (l *Live) inventoryIn(name string) {
+// inventoryDone notes that a tracker's inventory is in, or that it is lost. After the last one
+// recovered jobs go on.
+func (l *Live) inventoryDone(name string) {
 	if !l.recovery.awaiting[name] {
 		return
 	}
@@ -121,10 +119,10 @@ func (l *Live) inventoryIn(name string) {
 	l.releaseIfDue()
 }
 
-// checkAwaited has recovered jobs wait no longer than a lease of what was read: by then a
-// tracker's inventory is in, or the tracker is lost.
+// checkAwaited releases recovered jobs after a lease of read messages: by then each tracker has
+// sent its inventory or is lost.
 func (l *Live) checkAwaited() {
-	if l.c.read >= l.recovery.awaitDue {
+	if l.c.readUntil >= l.recovery.awaitDue {
 		clear(l.recovery.awaiting)
 		l.releaseIfDue()
 	}
@@ -136,15 +134,15 @@ func (l *Live) releaseIfDue() {
 	}
 	l.recovery.awaitDue = never
 	for _, j := range l.order {
-		if j.held {
+		if j.recovering {
 			l.release(j)
 		}
 	}
 }
 
-// release lets a recovered job go on from what the inventories told.
+// release lets a recovered job go on after the inventories.
 func (l *Live) release(j *job) {
-	j.held = false
+	j.recovering = false
 	l.touch(j)
 	if !j.facts.Running() {
 		return
@@ -159,28 +157,27 @@ func (l *Live) release(j *job) {
 		l.updateMap(j, m)
 	}
 	for i := range l.phases {
-		l.phases[i].begun(l.now)
+		l.phases[i].planNow(l.now)
 	}
 	l.judgeHomes(j)
 	for i := range j.housing.hosts.All() {
-		l.tellAll(j, i)
+		l.queueAllOutputs(j, i)
 	}
 }
 
-// adopt takes over a running attempt that an earlier leader launched. One that is
-// no longer wanted is killed, but noted all the same: it holds its slot, and may
-// write, until it has ended.
+// adopt takes over a running attempt of an earlier leader. It kills an unwanted attempt but
+// records it too: the attempt holds its slot and may write until it has ended.
 func (l *Live) adopt(t *tracker, j *job, r *wire.Report) *attempt {
 	tk := j.task(r.Attempt.Task)
-	if tk == nil && r.Attempt.Task.Kind == wire.Fence { // whose task went with its leader
-		j.service.forgotten--
-		tk = &task{kind: wire.Fence, n: j.service.forgotten}
+	if tk == nil && r.Attempt.Task.Kind == wire.Fence { // its task is gone with its leader
+		j.service.lastAdoptedFence--
+		tk = &task{kind: wire.Fence, n: j.service.lastAdoptedFence}
 	}
 	if tk == nil {
 		l.send(t, &wire.Kill{Epoch: l.epoch, Attempt: r.Attempt, Reason: "no longer wanted"})
 		return nil
 	}
-	wanted := !t.contact.fresh && l.wants(t, j, r.Attempt) != nil
+	wanted := !t.contact.newInTerm && l.adoptableTask(t, j, r.Attempt) != nil
 	a := l.start(j, tk, t, r.Attempt)
 	if !wanted {
 		l.kill(a, "no longer wanted")
@@ -188,13 +185,13 @@ func (l *Live) adopt(t *tracker, j *job, r *wire.Report) *attempt {
 	return a
 }
 
-// wants finds the task that an unknown running attempt is welcome to, or nil.
-func (l *Live) wants(t *tracker, j *job, id wire.AttemptID) *task {
+// adoptableTask finds the task for which an unknown running attempt may go on, or nil.
+func (l *Live) adoptableTask(t *tracker, j *job, id wire.AttemptID) *task {
 	n := id.Task.N
 	state := l.facts.State(j.facts)
 	switch {
 	case id.N/wire.EpochAttempts >= int(l.epoch):
-		return nil // ours, and ended
+		return nil // it is ours and has ended
 	case id.Task.Kind == wire.Setup && n == 0 && state == wire.Preparing:
 		return j.service.setup.idle()
 	case id.Task.Kind == wire.Commit && n == 0 && state == wire.Committing:
@@ -204,17 +201,17 @@ func (l *Live) wants(t *tracker, j *job, id wire.AttemptID) *task {
 	case state != wire.Running || !id.Task.Kind.Slotted():
 		return nil
 	case id.Task.Kind == wire.Map && n < len(j.maps):
-		return l.wantsTask(j, &j.maps[n].task, id, j.maps[n].output.atHand(), true)
+		return l.adoptable(j, &j.maps[n].task, id, j.maps[n].output.atHand(), true)
 	case id.Task.Kind == wire.Reduce && n < len(j.reduces):
 		h := &j.housing.homes[n]
-		return l.wantsTask(j, &j.reduces[n], id, false, h.tracker == t)
+		return l.adoptable(j, &j.reduces[n], id, false, h.tracker == t)
 	}
 	return nil
 }
 
-// wantsTask decides for a task with a slot. An attempt with the grant is always
-// wanted, unless a fence against it has begun.
-func (l *Live) wantsTask(j *job, tk *task, id wire.AttemptID, output, placed bool) *task {
+// adoptable decides for a task with a slot. The attempt with the grant goes on unless a fence
+// against it has begun.
+func (l *Live) adoptable(j *job, tk *task, id wire.AttemptID, output, placed bool) *task {
 	if id.Task.Kind == j.facts.Kind() {
 		if grant, ok := j.facts.Grant(id.Task.N); ok {
 			if grant == id.N && j.service.fences[id.Task.N] == nil {

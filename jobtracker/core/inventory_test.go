@@ -53,14 +53,14 @@ func TestEndedJobsForgotten(t *testing.T) {
 	l := f.core.live
 	stream, first, second := l.fleet.byIndex[0].contact.stream, l.jobs[1], l.jobs[2]
 	f.step(FromTracker{Stream: stream, Message: &wire.Capacity{MapSlots: fleetSlots}})
-	if !slices.Equal(l.todo.unhoused, []*job{first, second}) {
-		t.Fatalf("%d jobs wait for homes", len(l.todo.unhoused))
+	if !slices.Equal(l.todo.noHomeFound, []*job{first, second}) {
+		t.Fatalf("%d jobs wait for homes", len(l.todo.noHomeFound))
 	}
 	f.step(Kill{Token: 1, Job: second.id})
 	for a := range second.attempts.all() {
 		f.step(FromTracker{Stream: stream, Message: &wire.Report{Attempt: a.id, State: wire.AttemptSucceeded, Result: &wire.Result{}}})
 	}
-	if l.jobs[2] != nil || !slices.Equal(l.todo.unhoused, []*job{first}) {
-		t.Errorf("job 2 has ended: %v; %d jobs wait for homes", l.jobs[2] == nil, len(l.todo.unhoused))
+	if l.jobs[2] != nil || !slices.Equal(l.todo.noHomeFound, []*job{first}) {
+		t.Errorf("job 2 has ended: %v; %d jobs wait for homes", l.jobs[2] == nil, len(l.todo.noHomeFound))
 	}
 }

@@ -16,36 +16,38 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// job is what the leader knows of a job that has not ended: parts, of which each has an
-// owner among the files of this package.
+// job is what the leader knows of a job that has not ended. The file of a part's type explains
+// the part; other files may change it too. The largest shared parts are housing (homes.go,
+// placing.go, moving.go, retry.go, inventory.go) and outputs (maps.go, homes.go, moving.go,
+// restart.go, commit.go).
 type job struct {
-	facts    *facts.Job
-	id       wire.JobID
-	spec     jobSpec
-	held     bool // recovered: waits for the trackers' inventories
-	dirty    bool // in todo.dirty
-	service  serviceTasks
-	splits   splitsRead
-	maps     []mapTask
-	reduces  []task
-	assign   assign.Job
-	attempts attempts // that run
-	ended    past.Attempts
-	faults   faults.Faults
-	outputs  mapOutputs
-	housing  housing
-	tally    tally
-	measures forecast.Measures
-	profile  *history.Profile // of the last job of the same name; nil: none, or not known yet
-	planned  planRecord
-	finish   finishing
+	facts      *facts.Job
+	id         wire.JobID
+	spec       jobSpec
+	recovering bool // waits for the trackers' inventories after a change of leader
+	dirty      bool // in todo.dirty
+	service    serviceTasks
+	splits     splitsRead
+	maps       []mapTask
+	reduces    []task
+	assign     assign.Job
+	attempts   attempts // running attempts
+	ended      past.Attempts
+	faults     faults.Faults
+	outputs    mapOutputs
+	housing    housing
+	tally      tally
+	measures   forecast.Measures
+	profile    *history.Profile // of the last job of the same name; nil: none, or not loaded yet
+	planned    planRecord
+	finish     finishing
 }
 
-// jobSpec is what was submitted of a job and when, and what its properties ask for.
+// jobSpec is the job's submission, its time, and the settings in its properties.
 type jobSpec struct {
 	plan    *wire.JobPlan
 	token   string        // see facts.Facts.Token
-	arrived time.Duration // when it was submitted; before 0 if under an earlier leader
+	arrived time.Duration // when it was submitted; negative if under an earlier leader
 	settings.Settings
 }
 
@@ -62,7 +64,7 @@ func (l *Live) addJob(f *facts.Job, arrived time.Duration) *job {
 	j.spec = jobSpec{plan: f.Plan(), token: l.facts.Token(f), arrived: arrived, Settings: settings.Of(f.Plan())}
 	j.service = newServiceTasks()
 	j.tally.counters = make(wire.Counters)
-	l.recall(j)
+	l.loadProfile(j)
 	l.assign.AddJob(&j.assign, f.N(), j)
 	l.jobs[f.N()] = j
 	i, _ := slices.BinarySearchFunc(l.order, f.N(), func(x *job, n int) int { return cmp.Compare(x.facts.N(), n) })
@@ -96,7 +98,7 @@ func (l *Live) makeTasks(j *job) {
 	}
 }
 
-// task finds a task by its id, nil for a fence and for what does not exist.
+// task finds a task by its id; nil for a fence or an unknown id.
 func (j *job) task(id wire.TaskID) *task {
 	switch {
 	case id.Kind == wire.Setup && id.N == 0:
@@ -113,7 +115,7 @@ func (j *job) task(id wire.TaskID) *task {
 	return nil
 }
 
-// committer is the task with the given number of the kind that commits output.
+// committer is the task with number n of the kind that commits output.
 func (j *job) committer(n int) *task {
 	return j.task(wire.TaskID{Job: j.id, Kind: j.facts.Kind(), N: n})
 }
@@ -124,7 +126,7 @@ func (j *job) taskDone(id wire.TaskID) bool {
 	case id.Kind == j.facts.Kind():
 		return j.facts.Committed(id.N)
 	case id.Kind == wire.Map:
-		return j.maps[id.N].output.atHand() && !j.maps[id.N].leaving
+		return j.maps[id.N].output.atHand() && !j.maps[id.N].recompute
 	}
 	return j.service.done[id.Kind]
 }
@@ -137,12 +139,12 @@ func (j *job) mapsDone() int {
 	return j.outputs.chosen
 }
 
-// runnable says whether tasks of j may be launched.
+// runnable says whether the leader may launch the job's tasks.
 func (j *job) runnable() bool {
-	return !j.held && !j.finish.stopping && j.assign.Located() && j.facts.Running()
+	return !j.recovering && !j.finish.stopProposed && j.assign.Located() && j.facts.Running()
 }
 
-// advance does whatever a job's state now allows.
+// advance takes a job as far as its state allows.
 func (l *Live) advance(j *job) {
 	switch l.facts.State(j.facts) {
 	case wire.Preparing:
@@ -158,14 +160,14 @@ func (l *Live) advance(j *job) {
 
 func (l *Live) advanceRunning(j *job) {
 	l.loadSplits(j)
-	if !j.runnable() || !l.leaveWrong(j) {
+	if !j.runnable() || !l.moveWrong(j) {
 		return
 	}
-	l.expectedTooLong(j)
+	l.expireExpected(j)
 	l.assign.Recall(&j.assign)
-	l.remind(j)
-	l.leaveUnfit(j)
-	l.leaveFailed(j)
+	l.retryDue(j)
+	l.moveOutOfService(j)
+	l.moveFailed(j)
 	l.placeHomes(j)
 	for _, task := range sortedFences(j.service.fences) {
 		f := j.service.fences[task]
@@ -177,7 +179,7 @@ func (l *Live) advanceRunning(j *job) {
 	}
 }
 
-// stopped ends what runs of a job that fails or is killed, and of its flow.
+// stopped ends the attempts of a job that fails or is killed, and of its flow.
 func (l *Live) stopped(x *facts.Stopped, fitted bool) {
 	f := l.facts.Job(x.Job)
 	if f == nil {
@@ -186,7 +188,7 @@ func (l *Live) stopped(x *facts.Stopped, fitted bool) {
 	if !fitted {
 		l.answerKills(f)
 		if j := l.jobs[x.Job]; j != nil {
-			j.finish.stopping = false
+			j.finish.stopProposed = false
 			l.touch(j)
 		}
 		return
@@ -198,7 +200,7 @@ func (l *Live) stopped(x *facts.Stopped, fitted bool) {
 	}
 }
 
-// stopTasks ends what runs of a job that was stopped just now.
+// stopTasks ends the attempts of a job that was stopped just now.
 func (l *Live) stopTasks(f *facts.Job) {
 	l.answerKills(f)
 	j := l.jobs[f.N()]
@@ -209,13 +211,13 @@ func (l *Live) stopTasks(f *facts.Job) {
 	}
 }
 
-// clearTasks takes a job out of everything that tasks are picked from.
+// clearTasks removes a job from all sets of tasks to launch.
 func (l *Live) clearTasks(j *job) {
 	l.assign.Clear(&j.assign)
 	j.service.forget()
 	j.outputs.forget()
 	j.faults.Forget()
-	l.leaveAll(j)
+	l.clearHomes(j)
 }
 
 func (l *Live) touchFlow(f *facts.Job) {
@@ -226,11 +228,11 @@ func (l *Live) touchFlow(f *facts.Job) {
 	}
 }
 
-// advanceStopping cleans up once all attempts have ended. A job that never could
-// begin has nothing to clean.
+// advanceStopping runs the cleanup once all attempts have ended. A job that was never set up
+// needs no cleanup.
 func (l *Live) advanceStopping(j *job) {
 	switch {
-	case j.held:
+	case j.recovering:
 	case j.finish.cleanupError != "":
 		l.end(j, j.facts.Stop().Outcome, j.facts.Stop().Reason+"\ncleaning up: "+j.finish.cleanupError)
 	case j.facts.Maps() < 0 && l.facts.Waiting(j.facts):
@@ -240,7 +242,7 @@ func (l *Live) advanceStopping(j *job) {
 	}
 }
 
-// loadSplits has the splits file read, also by a new leader.
+// loadSplits has the splits file read, by each new leader again.
 func (l *Live) loadSplits(j *job) {
 	if j.assign.Located() || j.splits.loading {
 		return
@@ -248,7 +250,7 @@ func (l *Live) loadSplits(j *job) {
 	j.splits.loading = true
 	l.c.emit(LoadSplits{
 		Epoch: l.epoch, Job: j.id, Staging: j.facts.Submission().Staging(),
-		Maps: j.facts.Maps(), Hash: j.facts.SplitsHash(), After: faults.RetryDelay(j.splits.loadFailed),
+		Maps: j.facts.Maps(), Hash: j.facts.SplitsHash(), After: faults.RetryDelay(j.splits.failures),
 	})
 }
 
@@ -264,7 +266,7 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 		err = fmt.Errorf("it holds %d splits, not %d", len(r.Splits), j.facts.Maps())
 	}
 	if err != nil {
-		if j.splits.loadFailed++; j.splits.loadFailed >= settings.ServiceAttempts {
+		if j.splits.failures++; j.splits.failures >= settings.ServiceAttempts {
 			l.stopJob(j, wire.Failed, fmt.Sprintf("read the splits: %v", err))
 		}
 		return
@@ -277,14 +279,14 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 			j.outputs.input += m.input
 		}
 	}
-	if j.service.preparing > 0 {
-		l.overheads.WasSetUp(l.now - j.service.preparing)
+	if j.service.setupSince > 0 {
+		l.overheads.WasSetUp(l.now - j.service.setupSince)
 	}
 	l.learnRacks(r.Splits)
 	l.assign.SetSplits(&j.assign, r.Splits)
 	for _, a := range sortedAttempts(j.attempts.all()) {
-		l.countLevel(a) // adopted before this was known
+		l.countLevel(a) // adopted before the splits were read
 	}
-	l.levelLate(j)
-	l.phases[mapPhase].begun(l.now)
+	l.setLevels(j)
+	l.phases[mapPhase].planNow(l.now)
 }

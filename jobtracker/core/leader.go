@@ -5,13 +5,12 @@ import (
 	"fmt"
 )
 
-// ErrNotLeader answers requests to a job tracker that does not lead, or has just
-// stopped to: whether the request was carried out is then not known. It comes as
-// a [NotLeaderError].
+// ErrNotLeader answers requests to a job tracker that does not lead, or has just lost its term:
+// then it is unknown whether the request took effect. It comes as a [NotLeaderError].
 var ErrNotLeader = errors.New("this job tracker does not lead")
 
-// NotLeaderError is ErrNotLeader with the job tracker that may lead. That is a
-// hint, which may be out of date; both are empty when there is none.
+// NotLeaderError is ErrNotLeader with the likely leader, a hint that may be out of date. Both
+// fields are empty when there is none.
 type NotLeaderError struct {
 	Leader string // its id
 	Addr   string // host:port of its API
@@ -27,11 +26,11 @@ func (e *NotLeaderError) Error() string {
 // Unwrap makes it an ErrNotLeader.
 func (e *NotLeaderError) Unwrap() error { return ErrNotLeader }
 
-// Leads says whether this job tracker is in office.
+// Leads says whether this job tracker is the leader.
 func (c *Core) Leads() bool { return c.live != nil }
 
-// Following is nil when this job tracker leads or is about to, else a
-// [NotLeaderError] that says who does.
+// Following is nil when this job tracker leads or is about to, else a [NotLeaderError] with the
+// leader.
 func (c *Core) Following() error {
 	if c.term != 0 {
 		return nil
@@ -39,11 +38,11 @@ func (c *Core) Following() error {
 	return c.notLeader()
 }
 
-// Leader is the job tracker that took office last, as far as this one knows, and
-// the address of its API; both are empty before the first.
+// Leader is the last known leader and the address of its API; both are empty before the first
+// leader.
 func (c *Core) Leader() (id, addr string) { return c.facts.Leader().Leader, c.facts.Leader().Addr }
 
-// notLeader says who may lead. That is not this job tracker, even if it was the last.
+// notLeader names the likely leader, which is not this job tracker.
 func (c *Core) notLeader() *NotLeaderError {
 	e := &NotLeaderError{Leader: c.facts.Leader().Leader, Addr: c.facts.Leader().Addr}
 	if e.Leader == c.cfg.ID || e.Addr == "" {
@@ -52,5 +51,5 @@ func (c *Core) notLeader() *NotLeaderError {
 	return e
 }
 
-// Epoch is the term of the leader last known to have taken office.
+// Epoch is the term of the last known leader.
 func (c *Core) Epoch() uint64 { return c.facts.Epoch() }

@@ -79,11 +79,11 @@ func TestInventoriesByReading(t *testing.T) {
 	hello(2, elected, 3, "t1")
 	hello(2, elected, 4, "t2")
 	step(2, elected+6*time.Second, FromTracker{Stream: 3, Read: elected + time.Second, Message: &wire.Inventory{}})
-	if j := c.live.order[0]; !j.held {
+	if j := c.live.order[0]; !j.recovering {
 		t.Error("the job goes on while an inventory waits to be taken in")
 	}
 	step(2, elected+7*time.Second, FromTracker{Stream: 4, Read: elected + time.Second, Message: &wire.Inventory{}})
-	if j := c.live.order[0]; j.held {
+	if j := c.live.order[0]; j.recovering {
 		t.Error("the job does not go on after the last inventory")
 	}
 }

@@ -14,59 +14,59 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// stepWork is what a Step has put off to its end, see settle.
+// stepWork is the work that a Step puts off to its end: see settle.
 type stepWork struct {
-	dirty       []*job      // to be looked at before Step returns
-	spare       []*job      // kept for its memory
-	justOver    []*attempt  // that have ended in this Step
-	over        []*attempt  // that have ended before, see newAttempt
-	gatheredNow []partition // to be launched in the slots that are held for them
-	unhoused    []*job      // with partitions for which there was no home
-	telling     []*job      // with outputs to tell of at the end of the Step
+	dirty         []*job      // to advance before Step returns
+	spare         []*job      // an empty list, kept for its memory
+	justEnded     []*attempt  // attempts that ended in this Step
+	reusable      []*attempt  // attempts that ended in earlier Steps, see newAttempt
+	gathered      []partition // to be launched in the slots reserved for them
+	noHomeFound   []*job      // jobs with partitions for which no home was found
+	outputsQueued []*job      // jobs with outputs to announce at the end of the Step
 }
 
-// dueTimes is when the leader has something to do, whatever happens until then.
+// dueTimes is when the leader has to act without an event.
 type dueTimes struct {
-	leases   time.Duration
-	readmits time.Duration // when the next exclusion ends
-	tidy     time.Duration
-	drains   time.Duration  // when it is to be seen what those that drain still have
-	sweeps   map[string]int // failed removals of staging directories, which are tried again, by submission key
-	alarms   []alarm        // sorted by time
+	leases       time.Duration
+	readmits     time.Duration // end of the next exclusion
+	tidy         time.Duration
+	drains       time.Duration  // when to check draining trackers again
+	failedSweeps map[string]int // failed removals of staging directories, by submission key
+	alarms       []alarm        // sorted by time
 }
 
 // Live is what a leader knows beyond Facts: streams, slots, running attempts, map
 // outputs, homes, plans. It is lost when the job tracker no longer leads.
 type Live struct {
-	c         *Core
-	facts     *facts.Facts
-	now       time.Duration
-	epoch     uint64
-	fleet     trackerFleet
-	recovery  recovery
-	jobs      map[int]*job
-	order     []*job // by number
-	todo      stepWork
-	due       dueTimes
-	assign    *assign.Assigner // which task runs in which slot
-	phases    [2]phase
-	services  serviceQueues
-	placed    int // homes and service attempts placed so far, for round robin
-	parts     portions
-	requests  requests
-	sharing   sharing
-	profiles  *profiles.Known
-	overheads forecast.Overheads
-	predicted predicted
+	c          *Core
+	facts      *facts.Facts
+	now        time.Duration
+	epoch      uint64
+	fleet      trackerFleet
+	recovery   recovery
+	jobs       map[int]*job
+	order      []*job // by number
+	todo       stepWork
+	due        dueTimes
+	assign     *assign.Assigner // assigns tasks to slots
+	phases     [2]phase
+	services   serviceQueues
+	roundRobin int // tracker index after the last home or service attempt placed
+	shares     shuffleShares
+	requests   requests
+	sharing    sharing
+	profiles   *profiles.Known
+	overheads  forecast.Overheads
+	predicted  predicted
 }
 
-// alarm is a time at which a job wants to be looked at.
+// alarm is a time at which to advance a job.
 type alarm struct {
 	at  time.Duration
 	job int
 }
 
-// The two phases that have slots, as indexes.
+// The two phases with slots, as indexes.
 const (
 	mapPhase    = assign.Map
 	reducePhase = assign.Reduce
@@ -79,11 +79,11 @@ func phaseOf(k wire.Kind) int {
 	return mapPhase
 }
 
-// newLive is of a leader whose term begins.
+// newLive makes the Live of a leader whose term begins.
 func newLive(c *Core) *Live {
 	l := &Live{c: c, facts: c.facts, now: c.now, epoch: c.facts.Epoch(), jobs: make(map[int]*job)}
 	l.fleet, l.recovery, l.requests = newTrackerFleet(), newRecovery(c.now+c.cfg.Lease), make(requests)
-	l.due = dueTimes{leases: never, readmits: c.now, tidy: never, drains: never, sweeps: make(map[string]int)}
+	l.due = dueTimes{leases: never, readmits: c.now, tidy: never, drains: never, failedSweeps: make(map[string]int)}
 	if c.cfg.Tidy > 0 {
 		l.due.tidy = c.now + min(c.cfg.Tidy, firstTidy)
 	}
@@ -100,7 +100,7 @@ func newLive(c *Core) *Live {
 		if !f.Ended() {
 			age := time.Duration(l.wall()-f.Submission().At()) * time.Millisecond
 			j := l.addJob(f, l.now-max(age, 0))
-			j.held, j.planned.plansSince = true, l.wall()
+			j.recovering, j.planned.plansSince = true, l.wall()
 		}
 	}
 	l.releaseIfDue()
@@ -111,7 +111,7 @@ func newLive(c *Core) *Live {
 	return l
 }
 
-// drop ends the leader's term: streams are closed and open requests answered.
+// drop ends the leader's term: it closes streams and answers open requests.
 func (l *Live) drop() {
 	streams := slices.AppendSeq(slices.Collect(maps.Keys(l.fleet.unwelcomed)), maps.Keys(l.fleet.bound))
 	slices.Sort(streams)
@@ -130,12 +130,13 @@ func (l *Live) drop() {
 	}
 }
 
-// wall is the current time in Unix milliseconds: for display and for days, never for a lease.
+// wall is the current time in Unix milliseconds, for display and for long waits; leases never
+// use it.
 func (l *Live) wall() int64 { return l.c.wall + l.now.Milliseconds() }
 
 func (l *Live) propose(x facts.Fact) { l.c.pending.propose(l.c, x) }
 
-// handle takes an event that is not the log's.
+// handle takes an event that is not of the log.
 func (l *Live) handle(ev Event) {
 	switch ev := ev.(type) {
 	case FromTracker:
@@ -153,7 +154,7 @@ func (l *Live) handle(ev Event) {
 	case Drain:
 		l.drainTracker(ev)
 	case Pools:
-		l.pools(ev)
+		l.poolsRead(ev)
 	case SplitsLoaded:
 		l.splitsLoaded(ev)
 	case StagingRemoved:
@@ -171,14 +172,14 @@ func (l *Live) handle(ev Event) {
 	}
 }
 
-// applied follows a committed fact. fitted is false when it changed nothing.
+// applied acts on a committed fact. fitted is false when the fact changed nothing.
 func (l *Live) applied(x facts.Fact, fitted bool) {
 	switch x := x.(type) {
 	case *facts.TrackerRegistered:
 		l.registered(x, fitted)
 	case *facts.TrackerLost:
 		if fitted {
-			l.lost(x)
+			l.trackerLost(x)
 		}
 	case *facts.Excluded:
 		l.excluded(x.Tracker, x.Incarnation, fitted)
@@ -189,7 +190,7 @@ func (l *Live) applied(x facts.Fact, fitted bool) {
 	case *facts.Submitted:
 		l.submitted(x, fitted)
 	case *facts.Swept:
-		delete(l.due.sweeps, x.Key)
+		delete(l.due.failedSweeps, x.Key)
 	case *facts.Stopped:
 		l.stopped(x, fitted)
 	case *facts.Granted:
@@ -199,7 +200,7 @@ func (l *Live) applied(x facts.Fact, fitted bool) {
 	case *facts.Scheduled:
 		l.scheduleApplied(x, fitted)
 	case *facts.Pooled:
-		l.pooled(fitted)
+		l.poolsApplied(fitted)
 	case *facts.Drain:
 		l.drainApplied(x, fitted)
 	default:
@@ -209,7 +210,7 @@ func (l *Live) applied(x facts.Fact, fitted bool) {
 	}
 }
 
-// jobFact follows a fact about the life of one job.
+// jobFact acts on a fact about one job.
 func (l *Live) jobFact(x facts.Fact) {
 	switch x := x.(type) {
 	case *facts.SplitsWritten:
@@ -221,14 +222,14 @@ func (l *Live) jobFact(x facts.Fact) {
 	case *facts.Committed:
 		l.committed(l.jobs[x.Job], x)
 	case *facts.Committing:
-		l.jobs[x.Job].service.committing = l.now
+		l.jobs[x.Job].service.commitSince = l.now
 		l.touch(l.jobs[x.Job])
 	case *facts.Ended:
-		l.ended(l.jobs[x.Job])
+		l.jobEnded(l.jobs[x.Job])
 	}
 }
 
-// touch has a job looked at before Step returns.
+// touch has settle advance a job before Step returns.
 func (l *Live) touch(j *job) {
 	if !j.dirty {
 		j.dirty = true
@@ -236,14 +237,15 @@ func (l *Live) touch(j *job) {
 	}
 }
 
-// touchAll is for what every job may be waiting for, such as a tracker.
+// touchAll touches all jobs after a change that any of them may wait for, such as a new
+// tracker.
 func (l *Live) touchAll() {
 	for _, j := range l.order {
 		l.touch(j)
 	}
 }
 
-// alarm has a job looked at again at a later time.
+// alarm touches a job at a later time.
 func (l *Live) alarm(j *job, at time.Duration) {
 	a := alarm{at, j.facts.N()}
 	i, found := slices.BinarySearchFunc(l.due.alarms, a, func(x, y alarm) int {
@@ -257,8 +259,7 @@ func (l *Live) alarm(j *job, at time.Duration) {
 	}
 }
 
-// settle brings everything into line with what the event has changed: leases,
-// jobs, slots, then the messages and requests that are sent once a Step.
+// settle does everything that follows from the event, in the order of the package comment.
 func (l *Live) settle() {
 	l.now = l.c.now
 	l.checkLeases()
@@ -276,15 +277,15 @@ func (l *Live) settle() {
 	l.advanceTouched()
 	l.serveQueued()
 	l.fillSlots()
-	l.sendAway()
+	l.dismissDrained()
 	l.tidy()
 	l.flushOutputs()
-	l.tellShares()
+	l.sendShares()
 	l.allocate()
-	l.todo.over, l.todo.justOver = append(l.todo.over, l.todo.justOver...), l.todo.justOver[:0]
+	l.todo.reusable, l.todo.justEnded = append(l.todo.reusable, l.todo.justEnded...), l.todo.justEnded[:0]
 }
 
-// advanceTouched does for all that were touched what their states allow.
+// advanceTouched advances the touched jobs, by number, until none is left.
 func (l *Live) advanceTouched() {
 	for len(l.todo.dirty) > 0 {
 		touched := l.todo.dirty
@@ -296,7 +297,7 @@ func (l *Live) advanceTouched() {
 		for _, j := range touched {
 			if l.jobs[j.facts.N()] == j {
 				l.advance(j)
-				l.move(j)
+				l.updateLines(j)
 			}
 		}
 		l.todo.spare = touched[:0]
@@ -308,14 +309,14 @@ const never = assign.Never
 
 func compareTimes(a, b time.Duration) int { return int(min(max(a-b, -1), 1)) }
 
-// wake is when something is due, if anything is.
+// wake is when the leader next has to act, if ever.
 func (l *Live) wake() (time.Duration, bool) {
 	at := min(l.assign.QueuedUntil(mapPhase), l.assign.QueuedUntil(reducePhase), l.due.leases, l.recovery.awaitDue, l.due.readmits, l.due.tidy, l.due.drains)
 	if len(l.due.alarms) > 0 {
 		at = min(at, l.due.alarms[0].at)
 	}
 	for i := range l.phases {
-		if !l.phases[i].asked {
+		if !l.phases[i].planning {
 			at = min(at, l.phases[i].due)
 		}
 	}

@@ -10,13 +10,11 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// checkLeases proposes the loss of trackers not heard of for a lease. A lease ends by the
-// times when messages were read: however late these are handed in, one that waits keeps
-// its tracker. It begins when a message is handed in, before which the next is not read.
-// When the owner comes much later than it was asked to, it was stopped, and what trackers
-// have said meanwhile may still be on its way: they have half a lease more.
+// checkLeases proposes the loss of trackers that were silent for a lease. A lease ends by the
+// time when messages were read: one that is handed in late still counts. If this process was
+// stopped for long, reports may still be under way, and trackers get half a lease more.
 func (l *Live) checkLeases() {
-	now := l.c.read
+	now := l.c.readUntil
 	if now < l.due.leases {
 		return
 	}
@@ -24,54 +22,53 @@ func (l *Live) checkLeases() {
 	stopped := now-l.due.leases > grace
 	l.due.leases = never
 	for _, t := range l.fleet.byIndex {
-		if t == nil || t.contact.losing {
+		if t == nil || t.contact.lossProposed {
 			continue
 		}
 		if stopped {
-			t.contact.heard = max(t.contact.heard, now-grace)
+			t.contact.lastHeard = max(t.contact.lastHeard, now-grace)
 		}
-		due := t.contact.heard + l.c.cfg.Lease
+		due := t.contact.lastHeard + l.c.cfg.Lease
 		if now < due {
 			l.due.leases = min(l.due.leases, due)
 			continue
 		}
-		t.contact.losing = true
+		t.contact.lossProposed = true
 		l.refresh(t)
 		l.propose(&facts.TrackerLost{Tracker: t.Name, Incarnation: t.Incarnation})
 	}
 }
 
-func (l *Live) lost(x *facts.TrackerLost) {
+func (l *Live) trackerLost(x *facts.TrackerLost) {
 	if t := l.fleet.trackers[x.Tracker]; t != nil && t.Incarnation == x.Incarnation {
-		l.left(t)
-		l.inventoryIn(t.Name)
+		l.endIncarnation(t)
+		l.inventoryDone(t.Name)
 	}
-	// It may have come back while its loss was on the way to the log.
+	// It may have reconnected before the loss was in the log.
 	for _, w := range l.fleet.unwelcomed.Waiting(x.Tracker) {
 		l.register(w.Hello)
 	}
 }
 
-// gone takes everything back that a lost incarnation had: its attempts, its
-// homes, its map outputs, in this order, so that maps run again only if a
-// partition still has to be gathered.
-func (l *Live) gone(t *tracker) {
+// dropTracker takes back the attempts, homes and map outputs of an ended incarnation, in this
+// order: maps rerun only if a partition still needs them.
+func (l *Live) dropTracker(t *tracker) {
 	l.detach(t)
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {
-		l.outputsGone(j, outputs[j.facts.N()])
+		l.dropOutputs(j, outputs[j.facts.N()])
 	}
-	l.allExpectedNoMore(t.Name)
-	l.needTracker()
+	l.stopExpectingAll(t.Name)
+	l.keepOneTracker()
 	l.touchAll()
 }
 
-// detach takes an incarnation's attempts and homes back, and its stream.
+// detach closes an incarnation's stream and takes back its attempts and homes.
 func (l *Live) detach(t *tracker) {
 	if t.contact.stream != 0 {
 		l.closeStream(t.contact.stream)
 	}
-	t.contact.losing = true
+	t.contact.lossProposed = true
 	delete(l.fleet.trackers, t.Name)
 	l.fleet.byIndex[t.assign.Index()] = nil
 	for p := range t.slots {
@@ -82,19 +79,19 @@ func (l *Live) detach(t *tracker) {
 	l.fleet.draining.Remove(t.assign.Index())
 	l.assign.DropTracker(&t.assign)
 	for _, a := range sortedAttempts(slices.Values(t.attempts)) {
-		l.vanished(a)
+		l.attemptLost(a)
 	}
 	for _, j := range l.order {
 		j.measures.Lost(t.number)
-		l.homesGone(j, t)
+		l.rehomeAll(j, t)
 	}
 }
 
-// left ends an incarnation that was lost, or has ended since it was drained.
-func (l *Live) left(t *tracker) {
+// endIncarnation handles the end of an incarnation that was lost, or left after its drain.
+func (l *Live) endIncarnation(t *tracker) {
 	if l.drained(t) {
 		l.log("task tracker has left, as it is drained", "tracker", t.Name, "addr", t.Addr)
-		l.gone(t)
+		l.dropTracker(t)
 		return
 	}
 	x := wire.LostTracker{Tracker: t.Name, Host: t.Host, Addr: t.Addr, Rack: t.rack, Since: l.wall()}
@@ -113,13 +110,13 @@ func (l *Live) left(t *tracker) {
 	}
 	l.fleet.losses.Add(x, l.now)
 	l.warn("task tracker lost: nothing was heard of it for a lease", "tracker", t.Name, "addr", t.Addr,
-		"silent", (l.now - t.contact.heard).Round(time.Millisecond), "maps", x.Maps, "reduces", x.Reduces, "outputs", x.Outputs)
-	l.tellJobs(t, "lost", func() { l.gone(t) })
+		"silent", (l.now - t.contact.lastHeard).Round(time.Millisecond), "maps", x.Maps, "reduces", x.Reduces, "outputs", x.Outputs)
+	l.reportReruns(t, "lost", func() { l.dropTracker(t) })
 }
 
-// tellJobs has the troubles of each job say what reruns of it as everything is taken back
-// that an incarnation had.
-func (l *Live) tellJobs(t *tracker, became string, take func()) {
+// reportReruns calls take, which takes back a tracker's attempts, homes and outputs, and adds
+// the reruns that follow to each job's troubles.
+func (l *Live) reportReruns(t *tracker, became string, take func()) {
 	before, reduces, homes := make([]int, len(l.order)), make(map[*job]int), make(map[*job]int)
 	for i, j := range l.order {
 		before[i] = j.assign.Pending()

@@ -9,55 +9,54 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// mapOutputs sums up the chosen outputs of a job's maps, and what homes are to be told of them.
+// mapOutputs sums up the chosen outputs of a job's maps, and what homes have yet to be told
+// about them.
 type mapOutputs struct {
-	known     int                     // maps whose digest is known
-	digestSum uint64                  // of those
-	chosen    int                     // maps whose output is at hand
-	bytes     int64                   // of those outputs
-	input     int64                   // bytes of input of those maps
-	fetched   int64                   // bytes of them at homes
-	remaking  bool                    // lost outputs are made again all the same, see makeAgain
-	hash      uint64                  // of all digests when all are known, 0: to be computed
-	expected  map[string]*expectation // by tracker that has begun anew
-	full      taskset.Set             // indexes of trackers that get all outputs at the end of the Step
-	outbox    []int32                 // maps of which new outputs were chosen in this Step
-	telling   bool                    // in todo.telling
+	known       int                     // maps with a known digest
+	digestSum   uint64                  // sum of the known digests
+	chosen      int                     // maps with a chosen output at hand
+	bytes       int64                   // of the chosen outputs
+	input       int64                   // input bytes of the maps with chosen outputs
+	fetched     int64                   // bytes of chosen outputs at homes
+	recomputing bool                    // see recomputeLost
+	hash        uint64                  // of all digests when all are known; 0: not computed
+	expected    map[string]*expectation // by restarted tracker
+	fullUpdate  taskset.Set             // indexes of trackers that get all outputs at the end of the Step
+	outbox      []int32                 // maps with outputs chosen in this Step
+	queued      bool                    // in todo.outputsQueued
 }
 
-// forget drops what waits for the outputs of a job that has no tasks any more.
+// forget drops the pending updates of a job without tasks.
 func (o *mapOutputs) forget() {
-	o.outbox, o.full, o.remaking = nil, taskset.Set{}, false
+	o.outbox, o.fullUpdate, o.recomputing = nil, taskset.Set{}, false
 	clear(o.expected)
 }
 
-// mapTask is a map, in 64 bytes: whatever becomes of it, the processor waits once for
-// the memory that it is in.
+// mapTask is a map, in 64 bytes: one cache line, since a Step may touch many maps.
 type mapTask struct {
 	task
 	output
-	input int64 // bytes that it reads, 0 before its split is known
+	input int64 // bytes that it reads; 0 before the splits are read
 }
 
-// output is what is known of a map's output: what a wire.MapOutput says, without names.
-// Its digest stays known when the chosen one is lost: homes that hold the records need
-// not gather them again.
+// output is what is known of a map's output: a wire.MapOutput without names. The digest
+// outlives the chosen output: homes that hold the records need not gather them again.
 type output struct {
-	attempt  int // the AttemptID's N, of the chosen one
-	bytes    int64
-	digest   uint64 // of the last one
-	tracker  int32  // 1 + its number; 0: there is no output at hand
-	known    bool   // its digest is
-	expected bool   // it may come back with its tracker, see expectation
-	leaving  bool   // it is on a tracker that drains, and is made anew elsewhere
+	attempt   int // the AttemptID's N of the chosen output
+	bytes     int64
+	digest    uint64 // of the last chosen output
+	tracker   int32  // 1 + its number; 0: no output is at hand
+	known     bool   // the digest is known
+	expected  bool   // it may return with its tracker, see expectation
+	recompute bool   // its tracker drains, so another tracker recomputes it
 }
 
 func (o *output) atHand() bool { return o.tracker != 0 }
 
-// outputAt is a map whose chosen output is, or was, on a tracker.
+// outputAt is a map with a chosen output that is or was on a tracker.
 type outputAt struct{ job, m int32 }
 
-// updateMap brings map m into or out of the set of maps to launch.
+// updateMap adds map m to the maps to launch, or removes it.
 func (l *Live) updateMap(j *job, m int) {
 	t := &j.maps[m]
 	wanted := !t.runs() && j.facts.Running() && j.faults.RetryAt(t.key()) == 0
@@ -65,7 +64,7 @@ func (l *Live) updateMap(j *job, m int) {
 		_, grant := j.facts.Grant(m)
 		wanted = wanted && !grant && !j.facts.Committed(m)
 	} else {
-		wanted = wanted && (!t.output.atHand() || t.leaving) && j.awaits(t) && !t.expected
+		wanted = wanted && (!t.output.atHand() || t.recompute) && j.needsOutput(t) && !t.expected
 	}
 	if wanted {
 		l.assign.Enter(&j.assign, m)
@@ -74,17 +73,20 @@ func (l *Live) updateMap(j *job, m int) {
 	}
 }
 
-// awaits says whether somebody has yet to learn a map's digest, or to gather its output.
-func (j *job) awaits(t *mapTask) bool { return !t.known || j.housing.open > 0 || j.outputs.remaking }
+// needsOutput says whether a map's digest is unknown or some partition has yet to gather its
+// output.
+func (j *job) needsOutput(t *mapTask) bool {
+	return !t.known || j.housing.open > 0 || j.outputs.recomputing
+}
 
-// mapSucceeded takes the output of a map whose job has reduces.
+// mapSucceeded handles the output of a map in a job with reduces.
 func (l *Live) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *wire.Result) {
 	if r.Output == nil || !j.facts.Running() {
 		return
 	}
 	out := *r.Output
 	out.Map, out.Attempt = m, id.N
-	if l.choose(j, t, &out) {
+	if l.chooseOutput(j, t, &out) {
 		l.count(j, &j.maps[m].task, r)
 		for other := range j.maps[m].all() {
 			l.kill(other, "another attempt of the map has succeeded")
@@ -93,22 +95,22 @@ func (l *Live) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *wir
 	l.updateMap(j, m)
 }
 
-// choose makes out the map's output, if the map has none at hand. All chosen
-// outputs with the same digest are interchangeable.
-func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
+// chooseOutput makes out the map's output unless it has one. Outputs with the same digest are
+// interchangeable.
+func (l *Live) chooseOutput(j *job, t *tracker, out *wire.MapOutput) bool {
 	m := &j.maps[out.Map]
 	if j.faults.Rejected(m.key(), out.Attempt) {
 		return false
 	}
 	if m.output.atHand() {
-		// While inventories come in, the later attempt is what homes went on with.
-		anew := m.leaving && m.output.tracker != t.number+1
-		if !anew && (!j.held || out.Attempt <= m.output.attempt || out.Digest == m.digest) {
+		// While inventories come in, the later attempt is the one that homes continued with.
+		replaces := m.recompute && m.output.tracker != t.number+1
+		if !replaces && (!j.recovering || out.Attempt <= m.output.attempt || out.Digest == m.digest) {
 			return false
 		}
 		l.dropOutput(j, out.Map)
 	}
-	if m.known && m.digest != out.Digest && !j.held && !l.changed(j, out) {
+	if m.known && m.digest != out.Digest && !j.recovering && !l.outputChanged(j, out) {
 		return false
 	}
 	if m.known {
@@ -122,17 +124,17 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 	j.outputs.digestSum += out.Digest
 	j.outputs.chosen++
 	if j.outputs.chosen == len(j.maps) {
-		j.housing.movesDue = 0 // partitions may move again
-		l.madeAgain(j)
+		j.housing.checkMovesNow()
+		l.recomputeEnded(j)
 	}
 	if j.spec.Classical {
-		l.move(j) // perhaps enough for its reduces
+		l.updateLines(j) // its reduces may be able to start
 	}
 	j.outputs.bytes += out.Bytes
 	j.outputs.input += m.input
-	l.lies(t, outputAt{int32(j.facts.N()), int32(out.Map)})
+	l.recordOutput(t, outputAt{int32(j.facts.N()), int32(out.Map)})
 	j.outputs.outbox = append(j.outputs.outbox, int32(out.Map))
-	l.tell(j)
+	l.queueOutputs(j)
 	if j.outputs.known == len(j.maps) {
 		l.judgeHomes(j)
 		l.touch(j)
@@ -140,9 +142,9 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 	return true
 }
 
-// changed deals with a map that gives other records than before: what reduces
-// have read of it must not reach the output. It says whether the job can go on.
-func (l *Live) changed(j *job, out *wire.MapOutput) bool {
+// outputChanged handles a map that produced other records than before: what reduces have read
+// of it must not be committed. It says whether the job can go on.
+func (l *Live) outputChanged(j *job, out *wire.MapOutput) bool {
 	id := j.idOf(&j.maps[out.Map].task)
 	if j.facts.Used() {
 		l.stopJob(j, wire.Failed, fmt.Sprintf(
@@ -156,27 +158,26 @@ func (l *Live) changed(j *job, out *wire.MapOutput) bool {
 			l.kill(a, fmt.Sprintf("%v is not deterministic and ran again", id))
 		}
 	}
-	j.service.waitsGrant = nil
+	j.service.awaitingGrant = nil
 	return true
 }
 
-// dropOutput takes the chosen output of a map away.
+// dropOutput removes the chosen output of a map.
 func (l *Live) dropOutput(j *job, n int) {
 	m := &j.maps[n]
 	j.outputs.chosen--
 	if j.spec.Classical {
-		l.move(j)
+		l.updateLines(j)
 	}
 	j.outputs.bytes -= m.output.bytes
 	j.outputs.input -= m.input
 	j.outputs.outbox = slices.DeleteFunc(j.outputs.outbox, func(m int32) bool { return int(m) == n })
-	m.output.tracker, m.leaving = 0, false
+	m.output.tracker, m.recompute = 0, false
 }
 
-// lies notes that a chosen output is on a tracker. Before the list grows, those of jobs
-// that have ended leave it. Others that are not there any more stay: they are few, and
-// to find them each map would have to be looked at.
-func (l *Live) lies(t *tracker, o outputAt) {
+// recordOutput notes that a chosen output is on a tracker. Before the list grows, outputs of
+// ended jobs leave it. Other outdated entries stay: they are few and expensive to find.
+func (l *Live) recordOutput(t *tracker, o outputAt) {
 	if len(t.outputs) == cap(t.outputs) {
 		t.outputs = slices.DeleteFunc(t.outputs, func(o outputAt) bool { return l.jobs[int(o.job)] == nil })
 		t.outputs = slices.Grow(t.outputs, len(t.outputs)+1)
@@ -189,7 +190,7 @@ func (l *Live) stillOn(t *tracker, o outputAt) bool {
 	return j != nil && j.maps[o.m].output.tracker == t.number+1
 }
 
-// outputsOn lists the maps whose chosen outputs are on a tracker, by their jobs' numbers.
+// outputsOn lists the maps with chosen outputs on a tracker, by job number.
 func (l *Live) outputsOn(t *tracker) map[int][]int {
 	outputs := make(map[int][]int)
 	for _, o := range t.outputs {
@@ -204,15 +205,15 @@ func (l *Live) outputsOn(t *tracker) map[int][]int {
 	return outputs
 }
 
-// outputsGone takes back the map outputs of a lost tracker.
-func (l *Live) outputsGone(j *job, outputs []int) {
+// dropOutputs removes map outputs and reruns their maps if needed.
+func (l *Live) dropOutputs(j *job, outputs []int) {
 	for _, m := range outputs {
 		l.dropOutput(j, m)
 		l.updateMap(j, m)
 	}
 }
 
-// outputLost has a map run again whose chosen output cannot be read.
+// outputLost reruns a map whose chosen output cannot be read.
 func (l *Live) outputLost(r *wire.OutputLost) {
 	j := l.job(r.Job)
 	if j == nil || !j.facts.Running() || r.Map < 0 || r.Map >= len(j.maps) || j.facts.Reduces() == 0 {
@@ -233,7 +234,7 @@ func (l *Live) outputLost(r *wire.OutputLost) {
 	}
 }
 
-// setOf is the set of a job, made when there is none.
+// setOf returns the job's set, and creates it if needed.
 func setOf(sets map[*job]*taskset.Set, j *job) *taskset.Set {
 	s := sets[j]
 	if s == nil {

@@ -10,42 +10,45 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// A ready partition is reduced at its home, or moves: see package placement. Map outputs that
-// were lost are made again before, which the partition waits for where it is.
+// A ready partition is reduced at its home, or moves: see package placement. Before it moves,
+// lost map outputs are recomputed, while the partition waits at its home.
 
-// movesAtOnce is how many of a job's partitions are looked at in one Step, and moveGap how
-// long the others wait then.
+// maxMovesChecked is how many of a job's partitions a Step checks. The others wait for
+// moveCheckGap.
 const (
-	movesAtOnce = 32
-	moveGap     = 20 * time.Millisecond
+	maxMovesChecked = 32
+	moveCheckGap    = 20 * time.Millisecond
 )
 
-// leastMove is what moving takes in any case.
-const leastMove = 200 * time.Millisecond
+// minMoveTime is the minimum cost of a move.
+const minMoveTime = 200 * time.Millisecond
 
-// moveHomes moves ready partitions to where slots are free. All that are still in
-// the line for reduces are on trackers without any.
-func (l *Live) moveHomes() {
+// moveReady moves ready partitions to trackers with free slots. The trackers of jobs that are
+// still in the line for reduces have no free slots.
+func (l *Live) moveReady() {
 	free := l.assign.FreeTrackers(reducePhase)
 	if free.Len() == 0 {
 		return
 	}
 	for _, waits := range l.assign.InLine(reducePhase) {
 		j := jobOf(waits)
-		if j.assign.Ready() == 0 || l.now < j.housing.movesDue && j.housing.movesAsOf == free.Len() {
+		if j.assign.Ready() == 0 || l.now < j.housing.movesDue && j.housing.movesFree == free.Len() {
 			continue
 		}
-		j.housing.movesAsOf, j.housing.movesDue = free.Len(), l.moveSome(j)
+		j.housing.movesFree, j.housing.movesDue = free.Len(), l.moveDue(j)
 		if j.housing.movesDue != never {
 			l.alarm(j, j.housing.movesDue)
 		}
 	}
 }
 
-// moveSome moves those of a job that have waited for long enough, and says when the
-// next will have.
-func (l *Live) moveSome(j *job) time.Duration {
-	due, looked := never, 0
+// checkMovesNow lets the next moveReady check the job's partitions before movesDue.
+func (h *housing) checkMovesNow() { h.movesDue = 0 }
+
+// moveDue moves those partitions of a job that have waited for long enough, and returns when to
+// check the others.
+func (l *Live) moveDue(j *job) time.Duration {
+	due, checked := never, 0
 	for i := range j.housing.hosts.All() {
 		t := l.fleet.byIndex[i]
 		ready := t.hosting.ready[j]
@@ -54,24 +57,24 @@ func (l *Live) moveSome(j *job) time.Duration {
 		}
 		for p := range ready.All() {
 			h := &j.housing.homes[p]
-			if looked++; looked > movesAtOnce {
-				return min(due, l.now+moveGap)
+			if checked++; checked > maxMovesChecked {
+				return min(due, l.now+moveCheckGap)
 			}
-			if h.stuck == 0 {
-				h.stuck = l.now + 1
+			if h.waitsSince == 0 {
+				h.waitsSince = l.now + 1
 			}
-			until := h.stuck - 1 + l.movePatience(j, t, h)
+			until := h.waitsSince - 1 + l.maxMoveWait(j, t, h)
 			if l.now < until {
 				due = min(due, until)
 				continue
 			}
 			if j.outputs.chosen < len(j.maps) {
-				l.makeAgain(j)
+				l.recomputeLost(j)
 				continue
 			}
-			to := l.landing(j, p, t)
-			if to == nil { // others are on their way there, or its reduce has failed there
-				due = min(due, l.now+leastMove)
+			to := l.moveTarget(j, p, t)
+			if to == nil { // others move there already, or its reduce failed there
+				due = min(due, l.now+minMoveTime)
 				if j.faults.Elsewhere(j.reduces[p].key()) == 0 {
 					return due
 				}
@@ -83,43 +86,42 @@ func (l *Live) moveSome(j *job) time.Duration {
 	return due
 }
 
-// movePatience is how long a ready partition waits for a slot of its home's tracker.
-func (l *Live) movePatience(j *job, t *tracker, h *home) time.Duration {
+// maxMoveWait is how long a ready partition waits for a slot at its home.
+func (l *Live) maxMoveWait(j *job, t *tracker, h *home) time.Duration {
 	return placement.Patience(placement.Waiting{
 		Rule: l.sharing.Rule, Moving: l.moveTime(j, t, h), RemoteCost: j.assign.RemoteCost(), Moves: h.moves,
-		Slot: func() (time.Duration, bool) { return l.reduceAt(j, t) },
+		Slot: func() (time.Duration, bool) { return l.slotWait(j, t) },
 	})
 }
 
-// makeAgain has the maps run again whose outputs were lost, though all partitions were
-// gathered: one is to be gathered anew.
-func (l *Live) makeAgain(j *job) {
-	if !j.outputs.remaking {
-		j.outputs.remaking = true
-		l.missingMaps(j)
+// recomputeLost reruns maps with lost outputs although all partitions are gathered: one of them
+// has to be gathered again elsewhere.
+func (l *Live) recomputeLost(j *job) {
+	if !j.outputs.recomputing {
+		j.outputs.recomputing = true
+		l.rerunMissing(j)
 	}
 }
 
-// madeAgain ends that: all outputs are at hand, or nobody waits for them any more.
-func (l *Live) madeAgain(j *job) {
-	if j.outputs.remaking {
-		j.outputs.remaking = false
-		l.dropNeedless(j)
+// recomputeEnded ends recomputeLost: all outputs exist, or no partition needs them any more.
+func (l *Live) recomputeEnded(j *job) {
+	if j.outputs.recomputing {
+		j.outputs.recomputing = false
+		l.dropUnneededMaps(j)
 	}
 }
 
-// moveTime is how long it should take to gather a partition anew.
+// moveTime is how long it should take to gather a partition again.
 func (l *Live) moveTime(j *job, t *tracker, h *home) time.Duration {
 	made := time.Duration(0)
 	if j.outputs.chosen < len(j.maps) {
 		made = l.taskTime(j, mapPhase).Time
 	}
-	return leastMove + made + min(forecast.Gathering(h.report.Bytes, t.hosting.rate), locality.MaxDelay)
+	return minMoveTime + made + min(forecast.Gathering(h.report.Bytes, t.hosting.fetchRate), locality.MaxDelay)
 }
 
-// reduceAt is how long the last of the partitions that are ready on a tracker should
-// wait for a slot there.
-func (l *Live) reduceAt(j *job, t *tracker) (time.Duration, bool) {
+// slotWait is how long the last ready partition at a tracker should wait for a slot there.
+func (l *Live) slotWait(j *job, t *tracker) (time.Duration, bool) {
 	task := l.taskTime(j, reducePhase).Time
 	if task == 0 {
 		return 0, false
@@ -142,26 +144,26 @@ func (l *Live) reduceAt(j *job, t *tracker) (time.Duration, bool) {
 	return locality.Predict([]locality.Node{n})
 }
 
-// landing is a tracker with a free reduce slot that no other partition is on its way
-// to: of those where the policy wants the job to be the first, else in turn.
-func (l *Live) landing(j *job, p int, from *tracker) *tracker {
+// moveTarget is a tracker with a free reduce slot to which no other partition moves. It prefers
+// the plan's ranking, then goes round robin.
+func (l *Live) moveTarget(j *job, p int, from *tracker) *tracker {
 	free := l.assign.FreeTrackers(reducePhase)
 	may := func(t *tracker) bool {
-		return t != nil && t != from && free.Has(t.assign.Index()) && t.mayHome() && t.assign.Free(reducePhase) > t.hosting.incoming &&
-			!j.waitsFor(&j.reduces[p], t)
+		return t != nil && t != from && free.Has(t.assign.Index()) && t.canBeHome() && t.assign.Free(reducePhase) > t.hosting.incoming &&
+			!j.mustAvoid(&j.reduces[p], t)
 	}
 	for _, name := range l.ranking(j) {
 		if t := l.fleet.trackers[name]; may(t) {
 			return t
 		}
 	}
-	i := l.placed
+	i := l.roundRobin
 	for range free.Len() {
 		if i = free.Next(i); i < 0 {
 			i = free.Next(0)
 		}
 		if t := l.fleet.byIndex[i]; may(t) {
-			l.placed = i + 1
+			l.roundRobin = i + 1
 			return t
 		}
 		i++
@@ -169,21 +171,20 @@ func (l *Live) landing(j *job, p int, from *tracker) *tracker {
 	return nil
 }
 
-// moveTo has a ready partition gathered anew on a tracker with a free slot.
+// moveTo makes a tracker with a free slot gather a ready partition again.
 func (l *Live) moveTo(j *job, p int, t *tracker) {
 	moves := j.housing.homes[p].moves + 1
-	l.homeAt(j, p, t)
+	l.assignHome(j, p, t)
 	h := &j.housing.homes[p]
-	h.moves, h.moving = moves, true
+	h.moves, h.incoming = moves, true
 	t.hosting.incoming++
 	l.touch(j)
 }
 
-// landed counts a moved partition that is gathered, or is not any more, as on its way
-// no longer.
-func (l *Live) landed(h *home) {
-	if h.moving {
-		h.moving = false
+// moveEnded ends a partition's move: it is gathered, or its home has changed.
+func (l *Live) moveEnded(h *home) {
+	if h.incoming {
+		h.incoming = false
 		h.tracker.hosting.incoming--
 	}
 }

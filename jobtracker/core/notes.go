@@ -8,18 +8,18 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// log has the job tracker's log say something. Args are names and values.
+// log writes a line to the job tracker's log. Args are names and values.
 func (l *Live) log(text string, args ...any) { l.c.emit(Note{Text: text, Args: args}) }
 
-// warn is log of what an operator should know.
+// warn writes a line that operators should see.
 func (l *Live) warn(text string, args ...any) { l.c.emit(Note{Warn: true, Text: text, Args: args}) }
 
-// noteJob notes a step in a job's life.
+// noteJob logs a step in a job's life.
 func (l *Live) noteJob(f *facts.Job, step string, args ...any) {
 	l.log("job "+step, append([]any{"job", l.facts.ID(f.N()).String(), "name", f.Name()}, args...)...)
 }
 
-// noteEnd notes how a job has ended, and why.
+// noteEnd logs how a job has ended, and why.
 func (l *Live) noteEnd(f *facts.Job) {
 	end := f.End()
 	args := []any{"state", end.Outcome.String(), "elapsed", time.Duration(end.Elapsed) * time.Millisecond}

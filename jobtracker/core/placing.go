@@ -10,50 +10,49 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// placeHomes finds homes for partitions that have none, but for classical ones, which
-// get them with their slots.
+// placeHomes finds homes for partitions without one. Classical jobs are skipped: their
+// partitions get homes with their slots.
 func (l *Live) placeHomes(j *job) {
 	if j.spec.Classical || j.housing.homeless.Len() == 0 || l.awaitsRanking(j) {
 		return
 	}
 	w := l.partitionBytes(j)
-	sites := l.sites(j, w)
+	sites := l.homeSites(j, w)
 	for p := range j.housing.homeless.All() {
 		if sites.Len() == 0 {
-			if !j.housing.unhoused {
-				j.housing.unhoused = true
-				l.todo.unhoused = append(l.todo.unhoused, j)
+			if !j.housing.noHomeFound {
+				j.housing.noHomeFound = true
+				l.todo.noHomeFound = append(l.todo.noHomeFound, j)
 			}
 			return
 		}
 		i := sites.Best(func(tracker int) bool { return j.avoids(&j.reduces[p], l.fleet.byIndex[tracker]) })
 		t := l.fleet.byIndex[sites.Tracker(i)]
-		l.placed = t.assign.Index() + 1
-		l.homeAt(j, p, t)
+		l.roundRobin = t.assign.Index() + 1
+		l.assignHome(j, p, t)
 		own, load := l.loads(j, t, w)
 		sites.Took(i, own, load, len(l.fleet.byIndex))
 	}
 }
 
-// rankingWait is how long homes wait for a plan that ranks trackers, in allocation periods.
+// rankingWait is how many allocation periods homes wait for a plan that ranks trackers.
 const rankingWait = 4
 
-// awaitsRanking says whether the homes of a job wait for the first plan that names it:
-// under a policy that ranks trackers, as long as there is nothing to be gathered, and not
-// for ever.
+// awaitsRanking says whether a job's homes wait for the first plan with the job: only under a
+// policy that ranks trackers, while no map output exists, and for a limited time.
 func (l *Live) awaitsRanking(j *job) bool {
-	if !menu.NeedsOf(l.sharing.Policy).Trackers || j.outputs.chosen > 0 || len(j.maps) == 0 || l.isNamed(j) {
+	if !menu.NeedsOf(l.sharing.Policy).Trackers || j.outputs.chosen > 0 || len(j.maps) == 0 || l.inPlan(j) {
 		return false
 	}
-	if j.housing.rankedBy == 0 {
-		j.housing.rankedBy = l.now + rankingWait*l.c.cfg.Period
-		l.alarm(j, j.housing.rankedBy)
+	if j.housing.rankingDue == 0 {
+		j.housing.rankingDue = l.now + rankingWait*l.c.cfg.Period
+		l.alarm(j, j.housing.rankingDue)
 	}
-	return l.now < j.housing.rankedBy
+	return l.now < j.housing.rankingDue
 }
 
-// isNamed says whether a plan in force names a job.
-func (l *Live) isNamed(j *job) bool {
+// inPlan says whether a plan in force has a target for the job.
+func (l *Live) inPlan(j *job) bool {
 	for i := range l.phases {
 		if _, ok := l.assign.Given(i, &j.assign); ok {
 			return true
@@ -62,14 +61,14 @@ func (l *Live) isNamed(j *job) bool {
 	return false
 }
 
-// homeAt has a partition gathered on a tracker from now on.
-func (l *Live) homeAt(j *job, p int, t *tracker) {
+// assignHome makes a tracker the home of a partition, and tells it.
+func (l *Live) assignHome(j *job, p int, t *tracker) {
 	j.housing.homeless.Remove(p)
 	j.housing.gen++
-	l.settleHome(j, p, t, wire.Generation{Epoch: l.epoch, N: j.housing.gen})
+	l.recordHome(j, p, t, wire.Generation{Epoch: l.epoch, N: j.housing.gen})
 	l.send(t, l.setHome(j, p))
 	if j.outputs.chosen > 0 {
-		l.tellAll(j, t.assign.Index())
+		l.queueAllOutputs(j, t.assign.Index())
 	}
 }
 
@@ -77,8 +76,8 @@ func (l *Live) setHome(j *job, p int) *wire.SetHome {
 	return &wire.SetHome{Epoch: l.epoch, Job: j.id, Partition: p, Generation: j.housing.homes[p].gen, Maps: len(j.maps), Token: j.spec.token}
 }
 
-// sites is where the next partition of a job may be at home.
-func (l *Live) sites(j *job, w float64) *placement.Sites {
+// homeSites lists the possible homes for the next partition of a job.
+func (l *Live) homeSites(j *job, w float64) *placement.Sites {
 	var sites []placement.Site
 	n := len(l.fleet.byIndex)
 	best := l.ranking(j)
@@ -87,7 +86,7 @@ func (l *Live) sites(j *job, w float64) *placement.Sites {
 		ranks[l.fleet.trackers[name]] = i
 	}
 	for i, t := range l.fleet.byIndex {
-		if t == nil || !t.usable() || !t.mayHome() {
+		if t == nil || !t.usable() || !t.canBeHome() {
 			continue
 		}
 		own, load := l.loads(j, t, w)
@@ -95,13 +94,13 @@ func (l *Live) sites(j *job, w float64) *placement.Sites {
 		if !ok {
 			rank = len(best)
 		}
-		sites = append(sites, placement.Site{Tracker: i, Own: own, Rank: rank, Load: load, Turn: (i - l.placed%n + n) % n})
+		sites = append(sites, placement.Site{Tracker: i, Own: own, Rank: rank, Load: load, Turn: (i - l.roundRobin%n + n) % n})
 	}
 	return placement.NewSites(sites)
 }
 
-// ranking is the trackers where the plans in force have a job's tasks end soonest, the
-// best first: its reduces, else its maps. Most policies have no opinion.
+// ranking lists the trackers where the plan expects a job's tasks to end soonest, best first:
+// for its reduces, else for its maps. It is empty under most policies.
 func (l *Live) ranking(j *job) []string {
 	for _, i := range []int{reducePhase, mapPhase} {
 		p := &l.phases[i]
@@ -112,8 +111,8 @@ func (l *Live) ranking(j *job) []string {
 	return nil
 }
 
-// loads is how long a tracker's slots have to reduce with another w bytes of a job: of
-// it alone, in partitions, and of all jobs, in bytes.
+// loads is the load of a tracker's reduce slots with another w bytes of a job: own in
+// partitions of the job, all in bytes of all jobs.
 func (l *Live) loads(j *job, t *tracker, w float64) (own, all float64) {
 	share, n := l.slowness(j, t)/float64(t.slots[reducePhase]), 1
 	if homes := t.hosting.homes[j]; homes != nil {
@@ -122,130 +121,131 @@ func (l *Live) loads(j *job, t *tracker, w float64) (own, all float64) {
 	return float64(n) * share, (t.hosting.load + w) * share
 }
 
-// partitionBytes is what a partition of a job is taken to have.
+// partitionBytes is the expected size of a partition of a job.
 func (l *Live) partitionBytes(j *job) float64 {
 	return float64(max(cmp.Or(j.shuffle().Whole, j.splits.input), 1)) / float64(len(j.housing.homes))
 }
 
-// learnSpeed takes in how a reduce's time on a tracker compares with its job's others.
+// learnSpeed compares a reduce's time with other reduces of its job, to learn the tracker's
+// slowdown.
 func (l *Live) learnSpeed(j *job, t *tracker, r *wire.Result) {
-	t.hosting.slow = forecast.Slowed(t.hosting.slow, &j.measures.Phases[reducePhase].All, r.Took)
+	t.hosting.slowdown = forecast.Slowed(t.hosting.slowdown, &j.measures.Phases[reducePhase].All, r.Took)
 }
 
-// toGather is how many partitions of a classical job wait for a slot to be gathered in.
-func (j *job) toGather() int {
+// partitionsToGather is how many partitions of a classical job wait for a slot.
+func (j *job) partitionsToGather() int {
 	if !j.spec.Classical || !j.slowstarted() {
 		return 0
 	}
 	return j.housing.homeless.Len()
 }
 
-// slowstarted says whether as many maps have ended as reduces are to wait for.
+// slowstarted says whether enough maps have ended for reduces to start.
 func (j *job) slowstarted() bool {
 	return float64(j.mapsDone()) >= j.spec.Slowstart*float64(len(j.maps))
 }
 
-// toGatherAt is the lowest of them that may be gathered on a tracker, or -1.
-func (j *job) toGatherAt(t *tracker) int {
-	if j.toGather() == 0 || !t.mayHome() {
+// nextToGather is the lowest waiting partition that tracker t may gather, or -1.
+func (j *job) nextToGather(t *tracker) int {
+	if j.partitionsToGather() == 0 || !t.canBeHome() {
 		return -1
 	}
 	for p := range j.housing.homeless.All() {
-		if !j.waitsFor(&j.reduces[p], t) {
+		if !j.mustAvoid(&j.reduces[p], t) {
 			return p
 		}
 	}
 	return -1
 }
 
-// gatherAt gives a partition of a classical job a slot, and a home there.
-func (l *Live) gatherAt(j *job, p int, t *tracker) {
-	l.homeAt(j, p, t)
-	l.holdSlot(j, p)
+// gatherInSlot makes a tracker the home of a classical job's partition and reserves a slot.
+func (l *Live) gatherInSlot(j *job, p int, t *tracker) {
+	l.assignHome(j, p, t)
+	l.reserveSlot(j, p)
 }
 
-// holdSlot keeps a reduce slot for a partition that is gathered.
-func (l *Live) holdSlot(j *job, p int) {
+// reserveSlot reserves a reduce slot for a partition while its home gathers it.
+func (l *Live) reserveSlot(j *job, p int) {
 	h := &j.housing.homes[p]
-	h.slot = true
-	j.housing.gathering++
+	h.reserved = true
+	j.housing.reservedSlots++
 	l.assign.Occupy(&j.assign, &h.tracker.assign, reducePhase)
 }
 
-// freeSlot lets go of it.
-func (l *Live) freeSlot(j *job, p int) {
+// releaseSlot ends the reservation.
+func (l *Live) releaseSlot(j *job, p int) {
 	h := &j.housing.homes[p]
-	if !h.slot {
+	if !h.reserved {
 		return
 	}
-	h.slot = false
-	j.housing.gathering--
+	h.reserved = false
+	j.housing.reservedSlots--
 	l.assign.Vacate(&j.assign, &h.tracker.assign, reducePhase)
-	l.phases[reducePhase].completed(l.now)
-	l.move(j)
+	l.phases[reducePhase].planSoon(l.now)
+	l.updateLines(j)
 }
 
-// launchGathered launches the reduces whose slots were kept for them.
+// launchGathered launches reduces in the slots that are reserved for them.
 func (l *Live) launchGathered() {
-	l.todo.gatheredNow = slices.DeleteFunc(l.todo.gatheredNow, func(x partition) bool {
+	l.todo.gathered = slices.DeleteFunc(l.todo.gathered, func(x partition) bool {
 		h := &x.job.housing.homes[x.p]
 		switch {
-		case l.jobs[x.job.facts.N()] != x.job || !h.slot || !l.canReduce(x.job, x.p):
-			h.told = false
+		case l.jobs[x.job.facts.N()] != x.job || !h.reserved || !l.canReduce(x.job, x.p):
+			h.queued = false
 			return true
-		case !x.job.runnable() || !h.tracker.fit():
+		case !x.job.runnable() || !h.tracker.takesWork():
 			return false
 		}
-		h.told = false
+		h.queued = false
 		l.dropSurplus(h.tracker)
-		if h.slot {
+		if h.reserved {
 			l.launch(x.job, &x.job.reduces[x.p], h.tracker, wire.AttemptID{})
 		}
 		return true
 	})
 }
 
-// dropSurplus has no more slots of a tracker held than it has. Under an earlier leader
-// others had them too, or there were more.
+// dropSurplus drops reservations of a tracker that exceed its slots. An earlier leader may have
+// assigned the slots to other tasks, or the tracker had more.
 func (l *Live) dropSurplus(t *tracker) {
 	for k := len(l.order) - 1; k >= 0 && t.assign.Free(reducePhase) < 0; k-- {
 		j := l.order[k]
-		if homes := t.hosting.homes[j]; homes != nil && j.housing.gathering > 0 {
+		if homes := t.hosting.homes[j]; homes != nil && j.housing.reservedSlots > 0 {
 			for _, p := range slices.Backward(slices.Collect(homes.All())) {
 				if t.assign.Free(reducePhase) < 0 {
-					l.letGo(j, p)
+					l.dropReservation(j, p)
 				}
 			}
 		}
 	}
 }
 
-// letGoAll has a job that is suspended hold no slots in which nothing runs.
-func (l *Live) letGoAll(j *job) {
-	for p := 0; p < len(j.housing.homes) && j.housing.gathering > 0; p++ {
-		l.letGo(j, p)
+// dropReservations drops all reservations of a suspended job.
+func (l *Live) dropReservations(j *job) {
+	for p := 0; p < len(j.housing.homes) && j.housing.reservedSlots > 0; p++ {
+		l.dropReservation(j, p)
 	}
 }
 
-// letGo has a partition gathered on without a slot. Then it waits for one like those
-// of other jobs.
-func (l *Live) letGo(j *job, p int) {
-	if j.housing.homes[p].slot {
-		l.freeSlot(j, p)
+// dropReservation lets a home gather a partition without a slot. The reduce then waits for a
+// slot like those of other jobs.
+func (l *Live) dropReservation(j *job, p int) {
+	if j.housing.homes[p].reserved {
+		l.releaseSlot(j, p)
 		l.updateReduce(j, p)
 	}
 }
 
-// partition is one of a job.
+// partition names a partition of a job.
 type partition struct {
 	job *job
 	p   int
 }
 
-// dropHome forgets what a home has of its tracker.
+// dropHome releases what a home has of its tracker.
 func (l *Live) dropHome(j *job, p int) {
 	h := &j.housing.homes[p]
-	l.freeSlot(j, p)
-	l.landed(h)
+	l.releaseSlot(j, p)
+	l.moveEnded(h)
 	h.tracker.hosting.load = max(0, h.tracker.hosting.load-h.bytes)
 }

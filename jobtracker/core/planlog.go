@@ -7,77 +7,75 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// planRecord is what plans have had for a job.
+// planRecord is what plans assigned to a job.
 type planRecord struct {
-	plans      history.PlanLog
-	turn       int     // among those whose share of the shuffle trackers are told, from 1
-	share      float64 // that they are told
-	plansSince int64   // Unix milliseconds since when plans are known, if an earlier leader had others
+	plans        history.PlanLog
+	shuffleTurn  int     // rank among the jobs with a share of the shuffle, from 1
+	shuffleShare float64 // the share that trackers were told
+	plansSince   int64   // Unix milliseconds when this leader began, if an earlier leader planned before
 }
 
-// Histories have what the plans in force had for their jobs whenever that changed, so
-// that a run can be played again. What an earlier leader had planned nobody knows: plans
-// are not in the log, for each would be there for good, and whoever leads next makes
-// his own at once.
+// A history has each change of the plans for its job, so that a run can be replayed. It lacks the
+// plans of earlier leaders: plans are not in the log, because they are many, and a new leader
+// makes its own at once.
 
-// forecastGap is the greatest age of the forecast in a history.
-const forecastGap = 100 * time.Millisecond
+// historyForecastAge is the maximum age of the forecast in a history.
+const historyForecastAge = 100 * time.Millisecond
 
-// notePlan notes what the plan that is in force from now on, or that there is none, means
-// for all jobs.
+// notePlan notes, for all jobs, what the new plan or its absence means.
 func (l *Live) notePlan(p *phase) {
 	if !l.c.cfg.History {
 		return
 	}
 	queues := queuesOf(p.plan.Queues)
 	for _, j := range l.order {
-		note := l.noteOf(j, p)
+		note := l.plannedFor(j, p)
 		note.Queues = queues[j.facts.N()]
 		l.note(j, note)
 	}
 }
 
-// noteShare notes the share of a job's shuffle that trackers are told from now on.
+// noteShare notes the new share of a job's shuffle.
 func (l *Live) noteShare(j *job) {
 	if l.c.cfg.History {
 		p := &l.phases[mapPhase]
-		note := l.noteOf(j, p)
+		note := l.plannedFor(j, p)
 		note.Queues = j.planned.plans.Last(p.kind).Queues
 		l.note(j, note)
 	}
 }
 
-// noteOf is what the plan in force has for a job, but for queues.
-func (l *Live) noteOf(j *job, p *phase) history.Planned {
+// plannedFor is what the plan in force assigns to a job, but for queues.
+func (l *Live) plannedFor(j *job, p *phase) history.Planned {
 	note := history.Planned{At: l.wall(), Phase: p.kind, Scheduling: l.sharing.Asked}
 	if x, ok := l.assign.Given(p.index, &j.assign); ok {
 		note.Target, note.Place, note.Of = x.Slots, x.Rank+1, len(p.plan.Targets)
 	}
 	if p.index == mapPhase {
-		note.Share, note.Turn = j.planned.share, j.planned.turn
+		note.Share, note.Turn = j.planned.shuffleShare, j.planned.shuffleTurn
 	}
 	return note
 }
 
-// note adds what is another than before, and the predicted end now and then.
+// note adds a changed assignment to the plan log, and from time to time the predicted end.
 func (l *Live) note(j *job, note history.Planned) {
 	last := j.planned.plans.Last(note.Phase)
 	switch named := note.Place > 0 || note.Turn > 0; {
 	case last.At == 0 && !named:
-		return // no plan has it yet
+		return // no plan has named the job yet
 	case note.Same(last):
 		old := time.Duration(note.At-last.At)*time.Millisecond > (l.now-j.spec.arrived)/64
 		if !named || !old {
 			return
 		}
 	}
-	if o := l.lately(l.now, forecastGap).Of(j.facts.N()); o != nil {
+	if o := l.recentForecast(l.now, historyForecastAge).Of(j.facts.N()); o != nil {
 		note.End = l.wallOf(o.End)
 	}
 	j.planned.plans.Add(note)
 }
 
-// queuesOf is what stands in the queues of trackers, by the jobs' numbers.
+// queuesOf lists the queued tasks of each job, by the jobs' numbers.
 func queuesOf(queues []scheduler.Queue) map[int][]history.Queued {
 	if len(queues) == 0 {
 		return nil
@@ -93,9 +91,9 @@ func queuesOf(queues []scheduler.Queue) map[int][]history.Queued {
 	return all
 }
 
-// plansLack says since when all plans are known of a job, and why not those before; 0
-// when all are.
-func (l *Live) plansLack(j *job) (since int64, why string) {
+// plansMissing says since when a job's plan log is complete, and why it lacks earlier plans; 0
+// if it lacks none.
+func (l *Live) plansMissing(j *job) (since int64, why string) {
 	switch {
 	case j.planned.plans.Lost > 0:
 		return j.planned.plans.Lost, "there were too many, and the older ones are not kept"

@@ -12,59 +12,59 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// pools takes a pool table in, which the owner has read anew. A broken one leaves
-// the old table in force.
-func (l *Live) pools(r Pools) {
+// poolsRead handles a pool table that the owner has read. A broken table leaves the old one in
+// force.
+func (l *Live) poolsRead(r Pools) {
 	if r.Err != nil {
-		l.sharing.badPools = r.Err.Error()
+		l.sharing.poolsError = r.Err.Error()
 		return
 	}
-	l.sharing.badPools = ""
-	waiting := l.sharing.pools != nil
-	l.sharing.pools = &r.Table
+	l.sharing.poolsError = ""
+	waiting := l.sharing.pendingPools != nil
+	l.sharing.pendingPools = &r.Table
 	if !waiting {
 		l.proposePools()
 	}
 }
 
-// proposePools asks for the table read last to be in force, unless it is.
+// proposePools proposes the table read last, unless it is in force.
 func (l *Live) proposePools() {
 	n, table := l.facts.Pools()
-	if reflect.DeepEqual(l.sharing.pools, table) {
-		l.sharing.pools = nil
+	if reflect.DeepEqual(l.sharing.pendingPools, table) {
+		l.sharing.pendingPools = nil
 		return
 	}
-	l.propose(&facts.Pooled{N: n + 1, Table: *l.sharing.pools})
+	l.propose(&facts.Pooled{N: n + 1, Table: *l.sharing.pendingPools})
 }
 
-// pooled takes up a new table. One of an earlier leader may have come before the
-// table read last, which is then proposed anew.
-func (l *Live) pooled(fitted bool) {
+// poolsApplied takes over a new table. An earlier leader's table may be applied first; then the
+// table read last is proposed again.
+func (l *Live) poolsApplied(fitted bool) {
 	if fitted {
 		for i := range l.phases {
-			l.phases[i].begun(l.now)
+			l.phases[i].planNow(l.now)
 		}
 		l.setPools()
 	}
-	if l.sharing.pools != nil {
+	if l.sharing.pendingPools != nil {
 		l.proposePools()
 	}
 }
 
-// poolStatus says whence the pool table came, and what is wrong with a newer one.
+// poolStatus says where the pool table came from, and why a newer one is not in force.
 func (l *Live) poolStatus() string {
 	_, table := l.facts.Pools()
 	from := table.From
 	switch {
-	case l.sharing.badPools == "":
+	case l.sharing.poolsError == "":
 		return from
 	case from == "":
-		return "none: " + l.sharing.badPools
+		return "none: " + l.sharing.poolsError
 	}
-	return from + " as it was: " + l.sharing.badPools
+	return from + " as it was: " + l.sharing.poolsError
 }
 
-// poolsInUse tells of the pools of the table and of those that jobs are in, by name.
+// poolsInUse lists the pools of the table and those of jobs, by name.
 func (l *Live) poolsInUse() []wire.PoolStatus {
 	_, table := l.facts.Pools()
 	var all []wire.PoolStatus
@@ -91,11 +91,11 @@ func (l *Live) poolsInUse() []wire.PoolStatus {
 	return all
 }
 
-// poolName is the pool that a submission is in.
+// poolName is the pool of a submission.
 func poolName(s *facts.Submission) string { return cmp.Or(s.Pool(), wire.DefaultPool) }
 
-// poolOf is the pool that a job is in. Those of a pool that is gone from the table
-// are among themselves, without its bounds.
+// poolOf is the pool of a job. A pool that is no longer in the table groups its jobs but has no
+// limits.
 func (l *Live) poolOf(id wire.JobID) string {
 	if f := l.facts.Find(id); f != nil {
 		return poolName(f.Submission())
@@ -103,9 +103,9 @@ func (l *Live) poolOf(id wire.JobID) string {
 	return wire.DefaultPool
 }
 
-// shape brings batches and pools into a snapshot: jobs count as arrived with the
-// first of their batch that has not ended, whether that has tasks left or not.
-func (l *Live) shape(s scheduler.Snapshot) scheduler.Snapshot {
+// applyPools adds batches and pools to a snapshot. Jobs of a batch count as arrived with the
+// batch's first job that has not ended, even if that job has no tasks left.
+func (l *Live) applyPools(s scheduler.Snapshot) scheduler.Snapshot {
 	first := make(map[string]time.Duration)
 	for _, j := range l.order {
 		batch := j.facts.Submission().Terms().Batch

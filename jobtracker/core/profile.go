@@ -8,14 +8,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// What the last job of a name has shown is known of jobs that ended under this leader.
-// Of others it is read from the job's history, which a job does not wait for.
-
-// maxProfiled bounds the trackers of all profiles together.
+// maxProfiled bounds the total number of trackers in all profiles.
 const maxProfiled = 200_000
 
-// recall has a job begin with what the last one of its name has shown.
-func (l *Live) recall(j *job) {
+// loadProfile gives a job the profile of the last job of its name: from memory if that job
+// ended under this leader, else from its history. The job does not wait for it.
+func (l *Live) loadProfile(j *job) {
 	name := j.facts.Name()
 	if j.profile = l.profiles.Of(name); j.profile != nil || !l.c.cfg.History || l.profiles.Loading(name) {
 		return
@@ -31,8 +29,8 @@ func (l *Live) recall(j *job) {
 	}
 }
 
-// historyLoaded has jobs of the name go by it, or by one of them that has ended
-// meanwhile. Without a history they are as new.
+// historyLoaded gives a loaded profile to jobs of its name. The profile of a job that has ended
+// since takes precedence. Without a history the jobs have none.
 func (l *Live) historyLoaded(r HistoryLoaded) {
 	if r.Epoch != l.epoch || !l.profiles.Loaded(r.Name) {
 		return
@@ -52,13 +50,13 @@ func (l *Live) historyLoaded(r HistoryLoaded) {
 		}
 	}
 	for i := range l.phases {
-		l.phases[i].begun(l.now)
+		l.phases[i].planNow(l.now)
 	}
 }
 
-// remember keeps what a job that has succeeded has shown, unless this leader has
-// seen too little of it.
-func (l *Live) remember(j *job) {
+// keepProfile keeps the profile of a job that succeeded, unless this leader measured less than
+// half of its maps.
+func (l *Live) keepProfile(j *job) {
 	if j.facts.End().Outcome != wire.Succeeded || 2*j.measures.Phases[mapPhase].All.Tasks < len(j.maps) {
 		return
 	}

@@ -9,39 +9,38 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Facts are bounded where what they hold comes in, so that the log can take them. What is
-// refused by the log all the same is not proposed again.
-
-// refused gives up a proposal that the log cannot take.
+// refused handles a proposal that the log cannot take. Facts are bounded where their data comes
+// in, so this is rare. The proposal is not repeated.
 func (c *Core) refused(r Refused) {
 	data := c.pending[r.Key]
 	delete(c.pending, r.Key)
 	x, err := facts.Decode(data)
 	if err != nil || c.live == nil {
-		return // settled, or of a job tracker that does not lead any more
+		return // settled, or this job tracker no longer leads
 	}
 	c.live.now = c.now
 	switch x := x.(type) {
 	case *facts.Submitted:
-		c.live.replyAll(submitOf(x.Submission.Key), Reply{Err: fmt.Errorf("%w: %w", admission.ErrBadSubmission, r.Err)})
+		c.live.replyAll(submitKey(x.Submission.Key), Reply{Err: fmt.Errorf("%w: %w", admission.ErrBadSubmission, r.Err)})
 	case *facts.Ended:
 		c.live.endRefused(x, r.Err)
 	case *facts.Excluded:
 		c.live.excluded(x.Tracker, x.Incarnation, false)
 	case *facts.Pooled:
-		c.live.sharing.pools, c.live.sharing.badPools = nil, r.Err.Error()
+		c.live.sharing.pendingPools, c.live.sharing.poolsError = nil, r.Err.Error()
 	}
 }
 
-// endRefused lets a job end without its counters and troubles, which alone can be many.
+// endRefused proposes the job's end without its counters and troubles, which are its only large
+// parts.
 func (l *Live) endRefused(x *facts.Ended, why error) {
 	j := l.jobs[x.Job]
-	if j == nil || j.finish.closing == nil || len(x.Counters) == 0 {
+	if j == nil || j.finish.endFact == nil || len(x.Counters) == 0 {
 		return
 	}
-	shorter := *j.finish.closing
+	shorter := *j.finish.endFact
 	shorter.Counters = nil
 	shorter.Troubles = []string{wire.Bounded(fmt.Sprintf("its counters are not kept: %v", why), faults.MaxTrouble)}
-	j.finish.closing = &shorter
-	l.propose(j.finish.closing)
+	j.finish.endFact = &shorter
+	l.propose(j.finish.endFact)
 }

@@ -10,68 +10,68 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// requests are the accepted requests of clients that wait for an entry of the log, by what
-// they ask for, oldest first: "submit KEY", "kill N", "change KEY", "schedule", "drain".
-// Submits of one key have one answer, and so have kills of one job. The others become entries
-// one after the other: the first one is proposed, see [Live.askInTurn].
-type requests map[string][]waiting
+// requests are clients' requests that wait for a log entry, oldest first. Keys say what is
+// asked for: "submit KEY", "kill N", "change KEY", "schedule", "drain". Submits with one key
+// share their answer, and so do kills of one job.
+// Other requests with the same key are proposed one by one: see [Live.proposeInOrder].
+type requests map[string][]waitingRequest
 
-func submitOf(key string) string { return "submit " + key }
-func changeOf(key string) string { return "change " + key }
-func killOf(f *facts.Job) string { return fmt.Sprintf("kill %d", f.N()) }
+func submitKey(key string) string { return "submit " + key }
+func changeKey(key string) string { return "change " + key }
+func killKey(f *facts.Job) string { return fmt.Sprintf("kill %d", f.N()) }
 
-// waiting is one of them.
-type waiting struct {
+// waitingRequest is a request and its proposal.
+type waitingRequest struct {
 	request
-	proposed facts.Fact // the last time; nil for submits, kills and those that are not first
+	proposed facts.Fact // last proposal; nil for submits, kills and requests behind others
 }
 
-// add notes a request. first says that no other asks for the same.
-func (q requests) add(what string, r request) (first bool) {
-	q[what] = append(q[what], waiting{request: r})
-	return len(q[what]) == 1
+// add queues a request; first is true if no other with its key waits.
+func (q requests) add(key string, r request) (first bool) {
+	q[key] = append(q[key], waitingRequest{request: r})
+	return len(q[key]) == 1
 }
 
 // reply answers a request that need not wait.
 func (l *Live) reply(r request, err error) { l.c.emit(Reply{Token: r.token(), Err: err}) }
 
-// replyAll answers all requests that ask for the same.
-func (l *Live) replyAll(what string, answer Reply) {
-	for _, w := range l.requests[what] {
+// replyAll answers all requests with a key.
+func (l *Live) replyAll(key string, answer Reply) {
+	for _, w := range l.requests[key] {
 		answer.Token = w.token()
 		l.c.emit(answer)
 	}
-	delete(l.requests, what)
+	delete(l.requests, key)
 }
 
-// askInTurn proposes what a request asks for, after the earlier ones for the same.
-func (l *Live) askInTurn(what string, r request) {
-	if l.requests.add(what, r) {
-		l.proposeFirst(what)
+// proposeInOrder proposes what a request asks for, after earlier requests with the same key.
+func (l *Live) proposeInOrder(key string, r request) {
+	if l.requests.add(key, r) {
+		l.proposeFirst(key)
 	}
 }
 
-// appliedInTurn follows an entry of the kind that such requests ask for: it answers the first
-// one if that is what the entry says, and proposes the next. The entry may be of an earlier
-// leader; then the first one is proposed again, on top of it.
-func (l *Live) appliedInTurn(what string, x facts.Fact, fitted bool) {
-	if list := l.requests[what]; len(list) > 0 && fitted && list[0].says(x) {
+// appliedInOrder handles an applied entry: it answers the first request if the entry carries it
+// out, and proposes the next. After an earlier leader's entry it proposes the first request
+// again.
+func (l *Live) appliedInOrder(key string, x facts.Fact, fitted bool) {
+	if list := l.requests[key]; len(list) > 0 && fitted && list[0].matches(x) {
 		l.reply(list[0], nil)
-		if l.requests[what] = list[1:]; len(list) == 1 {
-			delete(l.requests, what)
+		if l.requests[key] = list[1:]; len(list) == 1 {
+			delete(l.requests, key)
 		}
 	}
-	l.proposeFirst(what)
+	l.proposeFirst(key)
 }
 
-func (l *Live) proposeFirst(what string) {
-	if list := l.requests[what]; len(list) > 0 {
+func (l *Live) proposeFirst(key string) {
+	if list := l.requests[key]; len(list) > 0 {
 		list[0].proposed = l.factOf(list[0].request)
 		l.propose(list[0].proposed)
 	}
 }
 
-// factOf is the fact that a request asks for by now.
+// factOf is the fact that a request asks for, given the current Facts.
 func (l *Live) factOf(r request) facts.Fact {
 	switch r := r.(type) {
 	case Change:
@@ -85,9 +85,9 @@ func (l *Live) factOf(r request) facts.Fact {
 	panic(fmt.Sprintf("core: unexpected request %T", r))
 }
 
-// says whether an entry does what a request asks for. An entry of an earlier leader may share
-// slots in a way that differs only in what a Schedule leaves open.
-func (w *waiting) says(x facts.Fact) bool {
+// matches says whether an entry carries the request out. For a Schedule, fields that it leaves
+// empty may differ.
+func (w *waitingRequest) matches(x facts.Fact) bool {
 	if r, ok := w.request.(Schedule); ok {
 		now := x.(*facts.Scheduled).Scheduling
 		return now == r.Scheduling.Over(now)
@@ -103,12 +103,12 @@ func (l *Live) submit(r Submit) {
 	case known != nil:
 		l.c.emit(Reply{Token: r.Token, Jobs: l.facts.IDs(known)})
 	default:
-		l.requests.add(submitOf(sub.Key), r)
+		l.requests.add(submitKey(sub.Key), r)
 		l.propose(&facts.Submitted{At: r.Wall, Submission: sub, Secret: r.Secret})
 	}
 }
 
-// submitted starts the jobs of a submission and answers the requests that wait for its ids.
+// submitted starts the jobs of a submission and answers its requests.
 func (l *Live) submitted(x *facts.Submitted, fitted bool) {
 	s := l.facts.Submission(x.Submission.Key)
 	if s == nil {
@@ -118,7 +118,7 @@ func (l *Live) submitted(x *facts.Submitted, fitted bool) {
 		j := l.addJob(l.facts.Job(s.First()+i), l.now)
 		l.noteJob(j.facts, "submitted", "owner", s.Who(), "pool", poolName(s), "jobs", s.Jobs())
 	}
-	l.replyAll(submitOf(s.Key()), Reply{Jobs: l.facts.IDs(s)})
+	l.replyAll(submitKey(s.Key()), Reply{Jobs: l.facts.IDs(s)})
 }
 
 func (l *Live) killJob(r Kill) {
@@ -127,33 +127,33 @@ func (l *Live) killJob(r Kill) {
 		l.reply(r, err)
 		return
 	}
-	l.requests.add(killOf(f), r)
+	l.requests.add(killKey(f), r)
 	reason := r.Reason
 	if reason == "" {
 		reason = "killed"
 	}
-	if j := l.jobs[f.N()]; !j.finish.stopping {
-		j.finish.stopping = true
-		l.move(j)
+	if j := l.jobs[f.N()]; !j.finish.stopProposed {
+		j.finish.stopProposed = true
+		l.updateLines(j)
 		l.propose(&facts.Stopped{Job: f.N(), Outcome: wire.Killed, Reason: wire.Bounded(reason, faults.MaxReason)})
 	}
 }
 
-// answerKills answers the kills of a job once they are settled.
+// answerKills answers a job's kill requests once the outcome is known.
 func (l *Live) answerKills(f *facts.Job) {
 	if settled, err := admission.Killed(l.facts.ID(f.N()), f); settled {
-		l.replyAll(killOf(f), Reply{Err: err})
+		l.replyAll(killKey(f), Reply{Err: err})
 	}
 }
 
-// change asks for other settings of a submission, or for it to be suspended or resumed.
+// change handles a request for other settings of a submission, or to suspend or resume it.
 func (l *Live) change(r Change) {
 	s, err := admission.Change(l.facts, r.Job, r.Change, r.By, l.wall())
 	if err != nil {
 		l.reply(r, err)
 		return
 	}
-	l.askInTurn(changeOf(s.Key()), r)
+	l.proposeInOrder(changeKey(s.Key()), r)
 }
 
 func (l *Live) changeApplied(x *facts.Changed, fitted bool) {
@@ -164,28 +164,28 @@ func (l *Live) changeApplied(x *facts.Changed, fitted bool) {
 	for i := range s.Jobs() {
 		if j := l.jobs[s.First()+i]; fitted && j != nil {
 			l.touch(j)
-			l.move(j)
+			l.updateLines(j)
 			if s.Suspended() {
-				l.letGoAll(j)
+				l.dropReservations(j)
 			}
 		}
 	}
 	if fitted {
 		for i := range l.phases {
-			l.phases[i].begun(l.now)
+			l.phases[i].planNow(l.now)
 		}
 	}
-	l.appliedInTurn(changeOf(x.Key), x, fitted)
+	l.appliedInOrder(changeKey(x.Key), x, fitted)
 }
 
-// dropChanges answers the changes of a submission that has ended meanwhile.
+// dropChanges answers pending changes of a submission that has ended.
 func (l *Live) dropChanges(s *facts.Submission) {
 	if s.Open() {
 		return
 	}
-	what := changeOf(s.Key())
-	for _, w := range l.requests[what] {
+	key := changeKey(s.Key())
+	for _, w := range l.requests[key] {
 		l.reply(w, fmt.Errorf("%v: %w", w.request.(Change).Job, admission.ErrJobEnded))
 	}
-	delete(l.requests, what)
+	delete(l.requests, key)
 }

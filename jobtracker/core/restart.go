@@ -8,39 +8,38 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/taskset"
 )
 
-// recovery is what a new leader, and jobs whose tracker has restarted, wait for.
+// recovery is what recovered jobs, and jobs whose tracker restarted, wait for.
 type recovery struct {
-	awaitDue  time.Duration     // when recovered jobs wait no longer
-	expecting map[string][]*job // that have expected the outputs of a tracker, by its name
-	awaiting  map[string]bool   // trackers whose inventory recovered jobs wait for
+	awaitDue  time.Duration     // when recovered jobs stop waiting
+	expecting map[string][]*job // jobs that expect outputs of a tracker, by its name
+	awaiting  map[string]bool   // trackers whose inventories recovered jobs wait for
 }
 
 func newRecovery(until time.Duration) recovery {
 	return recovery{awaiting: make(map[string]bool), awaitDue: until, expecting: make(map[string][]*job)}
 }
 
-// expectation is the maps of a job whose chosen outputs lay on a tracker that has
-// begun anew. It may have kept them on its disks: before its inventory is in, or
-// a lease has passed, they do not run again.
+// expectation is the maps of a job with chosen outputs on a restarted tracker, which may have
+// kept them on disk. They do not rerun before its inventory is in, or a lease has passed.
 type expectation struct {
 	maps taskset.Set
 	due  time.Duration
 }
 
-// restarted ends an incarnation whose tracker is registered by another process.
+// restarted ends an incarnation whose tracker another process has registered.
 func (l *Live) restarted(t *tracker) {
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {
 		if maps := outputs[j.facts.N()]; len(maps) > 0 && j.facts.Running() {
-			l.expect(j, t.Name, maps)
+			l.expectOutputs(j, t.Name, maps)
 		}
 	}
 	l.detach(t)
 	l.touchAll()
 }
 
-// expect has the maps of a set of outputs wait for these to come back.
-func (l *Live) expect(j *job, name string, outputs []int) {
+// expectOutputs makes a job wait for map outputs that a restarted tracker may report.
+func (l *Live) expectOutputs(j *job, name string, outputs []int) {
 	e := j.outputs.expected[name]
 	if e == nil {
 		l.recovery.expecting[name] = append(l.recovery.expecting[name], j)
@@ -59,16 +58,16 @@ func (l *Live) expect(j *job, name string, outputs []int) {
 	}
 }
 
-// allExpectedNoMore has no job expect outputs of a tracker any more.
-func (l *Live) allExpectedNoMore(name string) {
-	for _, j := range l.recovery.expecting[name] { // some twice, or not any more
-		l.expectedNoMore(j, name)
+// stopExpectingAll ends all expectations of a tracker.
+func (l *Live) stopExpectingAll(name string) {
+	for _, j := range l.recovery.expecting[name] { // some twice, some no longer
+		l.stopExpecting(j, name)
 	}
 	delete(l.recovery.expecting, name)
 }
 
-// expectedNoMore has those maps run again of which no output has come back.
-func (l *Live) expectedNoMore(j *job, name string) {
+// stopExpecting reruns the expected maps of a job whose outputs the tracker did not report.
+func (l *Live) stopExpecting(j *job, name string) {
 	e := j.outputs.expected[name]
 	if e == nil {
 		return
@@ -81,14 +80,14 @@ func (l *Live) expectedNoMore(j *job, name string) {
 	l.touch(j)
 }
 
-// expectedTooLong ends the expectations that a lease has passed over.
-func (l *Live) expectedTooLong(j *job) {
+// expireExpected ends expectations that are older than a lease.
+func (l *Live) expireExpected(j *job) {
 	if len(j.outputs.expected) == 0 {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.outputs.expected)) {
-		if l.c.read >= j.outputs.expected[name].due { // else what tells of them may wait to be taken in
-			l.expectedNoMore(j, name)
+		if l.c.readUntil >= j.outputs.expected[name].due { // else the inventory may be read but not handled yet
+			l.stopExpecting(j, name)
 		}
 	}
 }

@@ -6,38 +6,36 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// A task that has failed is launched again after faults.RetryDelay, and on another tracker as
-// long as one may take it: for some time at most, since those may be busy for hours. A
-// map that has failed wherever a slot is free is set aside meanwhile, so that the slots
-// and the line of jobs need not be looked at for it. A partition whose reduce has failed
-// moves to another home.
+// A failed task is relaunched after faults.RetryDelay, on another tracker if there is one. It
+// waits for another tracker for a limited time only. A map that failed wherever slots are free is
+// set aside meanwhile. A partition whose reduce failed moves to another home.
 
-// holdBack has a task with a slot that has failed wait.
-func (l *Live) holdBack(j *job, tk *task) {
-	if j.faults.HoldBack(tk.key(), l.now, l.mayGoElsewhere(j, tk)) {
+// delayTask delays the next attempt of a failed task with a slot.
+func (l *Live) delayTask(j *job, tk *task) {
+	if j.faults.HoldBack(tk.key(), l.now, l.hasAlternative(j, tk)) {
 		l.alarmRetries(j)
 	}
 	n := int(tk.n)
 	if tk.kind == wire.Reduce {
-		j.housing.leaving.Add(n)
+		j.housing.failedAtHome.Add(n)
 		l.updateReduce(j, n)
 		return
 	}
-	if j.assign.IsPending(n) { // since an earlier leader's attempt was taken for lost
+	if j.assign.IsPending(n) { // an earlier leader's attempt counted as lost
 		l.assign.Leave(&j.assign, n)
 	}
 	l.updateMap(j, n)
 }
 
-// alarmRetries has the job looked at when its next task that has failed is due.
+// alarmRetries sets an alarm for the job's next retry.
 func (l *Live) alarmRetries(j *job) {
 	if at, ok := j.faults.Next(); ok {
 		l.alarm(j, at)
 	}
 }
 
-// remind ends the waits of a job's tasks that are over.
-func (l *Live) remind(j *job) {
+// retryDue makes tasks runnable whose retry delay is over.
+func (l *Live) retryDue(j *job) {
 	for t := range j.faults.Due(l.now) {
 		if t.Kind == wire.Reduce {
 			l.updateReduce(j, int(t.N))
@@ -49,16 +47,16 @@ func (l *Live) remind(j *job) {
 	l.alarmRetries(j)
 }
 
-// waitsFor says whether a task waits for another tracker than this one.
-func (j *job) waitsFor(tk *task, t *tracker) bool {
+// mustAvoid says whether a task still waits for another tracker than t.
+func (j *job) mustAvoid(tk *task, t *tracker) bool {
 	return j.avoids(tk, t) && j.faults.Elsewhere(tk.key()) != 0
 }
 
-// mayGoElsewhere says whether there is a tracker on which a task has not failed.
-func (l *Live) mayGoElsewhere(j *job, tk *task) bool {
+// hasAlternative says whether a usable tracker exists on which the task has not failed.
+func (l *Live) hasAlternative(j *job, tk *task) bool {
 	if tk.kind == wire.Reduce {
 		return slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
-			return t != nil && t.usable() && t.mayHome() && !j.avoids(tk, t)
+			return t != nil && t.usable() && t.canBeHome() && !j.avoids(tk, t)
 		})
 	}
 	avoided := 0
@@ -70,15 +68,16 @@ func (l *Live) mayGoElsewhere(j *job, tk *task) bool {
 	return avoided < l.assign.Working()
 }
 
-// leaveFailed moves the homes at which reduces have failed, if there are others.
-func (l *Live) leaveFailed(j *job) {
-	for p := range j.housing.leaving.All() {
+// moveFailed moves partitions away from homes where their reduces failed, if there are other
+// homes.
+func (l *Live) moveFailed(j *job) {
+	for p := range j.housing.failedAtHome.All() {
 		if _, grant := j.facts.Grant(p); grant || j.reduces[p].runs() {
 			continue
 		}
-		j.housing.leaving.Remove(p)
-		if t := j.housing.homes[p].tracker; t != nil && j.avoids(&j.reduces[p], t) && l.mayGoElsewhere(j, &j.reduces[p]) {
-			l.moveHome(j, p)
+		j.housing.failedAtHome.Remove(p)
+		if t := j.housing.homes[p].tracker; t != nil && j.avoids(&j.reduces[p], t) && l.hasAlternative(j, &j.reduces[p]) {
+			l.rehome(j, p)
 		}
 	}
 }

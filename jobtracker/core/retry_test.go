@@ -18,7 +18,7 @@ func TestReminders(t *testing.T) {
 		l.now = f.now + time.Duration(i/2)*time.Millisecond
 		tk := &j.maps[i].task
 		j.faults.Fail(tk.key(), faults.NewFailure("other", wire.AttemptID{Task: j.idOf(tk)}, new(wire.Result)), l.now)
-		l.holdBack(j, tk)
+		l.delayTask(j, tk)
 	}
 	if n := len(l.due.alarms) - before; n != 1 {
 		t.Errorf("%d tasks that wait need %d alarms", len(j.faults.Reminders()), n)

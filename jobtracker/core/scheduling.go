@@ -9,52 +9,52 @@ import (
 	"github.com/quernmr/quern/scheduler/pool"
 )
 
-// sharing is how slots are shared: the scheduling in force, and the pool table to come.
+// sharing is the scheduling in force, and the pool table that may follow.
 type sharing struct {
 	admission.Scheduling
-	pools    *pool.Table // read last, until it is in force
-	badPools string      // why the newest pool table is not in force
+	pendingPools *pool.Table // read last, nil when in force
+	poolsError   string      // why the newest pool table is not in force
 }
 
-// useScheduling takes up the scheduling in force, and drops the Plans of another one. It is
-// the last one that was asked for, else the one that this job tracker was started with.
+// useScheduling takes over the scheduling in force and drops the plans of the earlier one.
+// Without a request it is the scheduling that this job tracker was started with.
 func (l *Live) useScheduling() {
 	l.sharing.Scheduling = admission.LookUp(l.facts.Scheduled().Scheduling.Over(l.c.cfg.Scheduling))
 	for i := range l.phases {
 		p := &l.phases[i]
 		l.dropPlan(p)
 		l.notePlan(p)
-		p.begun(l.now)
+		p.planNow(l.now)
 	}
 	l.assign.SetRule(l.sharing.Rule)
 	for _, j := range l.order {
-		j.housing.movesDue = 0
+		j.housing.checkMovesNow()
 	}
 }
 
-// noPlan says why slots are shared by an older plan, or by none.
-func (l *Live) noPlan() string {
+// noPlanReason says why an older plan, or none, is in force.
+func (l *Live) noPlanReason() string {
 	texts := []string{l.sharing.Unknown}
 	for i := range l.phases {
-		if why := l.phases[i].noPlan; why != "" {
+		if why := l.phases[i].noPlanReason; why != "" {
 			texts = append(texts, fmt.Sprintf("%ss: %s", l.phases[i].kind, why))
 		}
 	}
 	return strings.TrimPrefix(strings.Join(texts, "; "), "; ")
 }
 
-// schedule changes how slots are shared.
+// schedule handles a request for another scheduling.
 func (l *Live) schedule(r Schedule) {
 	if err := admission.CheckScheduling(r.Scheduling); err != nil {
 		l.reply(r, err)
 		return
 	}
-	l.askInTurn("schedule", r)
+	l.proposeInOrder("schedule", r)
 }
 
 func (l *Live) scheduleApplied(x *facts.Scheduled, fitted bool) {
 	if fitted {
 		l.useScheduling()
 	}
-	l.appliedInTurn("schedule", x, fitted)
+	l.appliedInOrder("schedule", x, fitted)
 }

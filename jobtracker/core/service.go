@@ -12,18 +12,18 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// serviceTasks is the tasks of a job that have no slots, how far they are, and which attempts
-// wait for a grant.
+// serviceTasks is the tasks of a job without slots, their progress, and the attempts that wait
+// for a grant.
 type serviceTasks struct {
 	setup, commit, cleanup task
-	fences                 map[int]*fence // by the task whose grant is in doubt
-	numbered               int            // fences numbered in this epoch
-	forgotten              int32          // number of the last fence adopted of an earlier leader: below 0, as ours are not
+	fences                 map[int]*fence // by the task with the doubtful grant
+	fencesLaunched         int            // in this epoch
+	lastAdoptedFence       int32          // number of the last fence adopted from an earlier leader; negative, unlike our own
 	done                   map[wire.Kind]bool
-	retryAt                time.Duration // of a service task that failed
-	waitsGrant             []*attempt    // ready attempts that are not granted yet
-	preparing              time.Duration // since when, its last setup attempt
-	committing             time.Duration // since when
+	retryAt                time.Duration // when a failed service task may run again
+	awaitingGrant          []*attempt    // ready attempts without a grant
+	setupSince             time.Duration // launch of the last setup attempt
+	commitSince            time.Duration // when the job began to commit
 }
 
 func newServiceTasks() serviceTasks {
@@ -33,20 +33,20 @@ func newServiceTasks() serviceTasks {
 	}
 }
 
-// forget drops what waits for the tasks of a job that has none any more.
+// forget drops the waiting attempts and fences of a job without tasks.
 func (s *serviceTasks) forget() {
-	s.waitsGrant = nil
+	s.awaitingGrant = nil
 	clear(s.fences)
 }
 
-// splitsRead is how far the splits of a job are read.
+// splitsRead is the progress of reading a job's splits.
 type splitsRead struct {
-	loading    bool // LoadSplits is under way
-	loadFailed int
-	input      int64 // bytes of all of it
+	loading  bool // LoadSplits is under way
+	failures int
+	input    int64 // bytes of all splits
 }
 
-// fence is the service task that settles whether a granted attempt has committed.
+// fence is the service task that finds out whether a granted attempt has committed.
 type fence struct {
 	task
 	subject wire.AttemptID
@@ -54,26 +54,26 @@ type fence struct {
 
 func sortedFences(fences map[int]*fence) []int {
 	if len(fences) == 0 {
-		return nil // as in nearly every Step
+		return nil // the usual case
 	}
 	return slices.Sorted(maps.Keys(fences))
 }
 
-// wait holds back the next attempt of a service task that has failed.
-func (tk *task) wait(l *Live, j *job) {
+// delayRetry delays the next attempt of a failed service task.
+func (tk *task) delayRetry(l *Live, j *job) {
 	if delay := faults.RetryDelay(j.faults.Failures(tk.key())); delay > 0 {
 		j.service.retryAt = l.now + delay
 		l.alarm(j, j.service.retryAt)
 	}
 }
 
-// serve has a service task run, unless it does, is done, or must wait: after a
-// failure, for inventories, or for its turn.
+// serve launches or queues a service task, unless it runs, is done, or must wait after a
+// failure or for inventories.
 func (l *Live) serve(j *job, tk *task, subject wire.AttemptID) {
 	if tk.queued || !l.mayServe(j, tk) {
 		return
 	}
-	x, q := turn{j, tk, subject}, queueOf(tk.kind)
+	x, q := queuedTask{j, tk, subject}, queueOf(tk.kind)
 	if len(l.services.queues[endsWork])+len(l.services.queues[q]) > 0 || !l.serveNow(x) {
 		tk.queued = true
 		l.services.queues[q] = append(l.services.queues[q], x)
@@ -82,16 +82,16 @@ func (l *Live) serve(j *job, tk *task, subject wire.AttemptID) {
 
 func (l *Live) mayServe(j *job, tk *task) bool {
 	switch {
-	case j.held, tk.runs(), j.service.done[tk.kind], l.now < j.service.retryAt:
+	case j.recovering, tk.runs(), j.service.done[tk.kind], l.now < j.service.retryAt:
 		return false
-	case j.finish.stopping && tk.kind != wire.Cleanup:
+	case j.finish.stopProposed && tk.kind != wire.Cleanup:
 		return false
 	}
 	return !j.facts.Submission().Suspended() || tk.kind != wire.Setup
 }
 
-// served acts on the success of a setup, commit or cleanup.
-func (l *Live) served(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
+// serviceSucceeded acts on the success of a setup, commit or cleanup.
+func (l *Live) serviceSucceeded(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
 	state := l.facts.State(j.facts)
 	switch {
 	case id.Task.Kind == wire.Setup && state == wire.Preparing:
@@ -107,7 +107,7 @@ func (l *Live) served(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 		j.service.done[wire.Setup] = true
 		l.count(j, tk, r)
 		l.propose(&facts.SplitsWritten{Job: j.facts.N(), Maps: r.Splits.Maps, Hash: r.Splits.Hash})
-	case id.Task.Kind == wire.Commit && state == wire.Committing && !j.finish.stopping: // else that is about to be in the log
+	case id.Task.Kind == wire.Commit && state == wire.Committing && !j.finish.stopProposed: // else the job is about to stop
 		j.service.done[wire.Commit] = true
 		l.count(j, tk, r)
 		l.end(j, wire.Succeeded, "")
@@ -117,23 +117,23 @@ func (l *Live) served(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 	}
 }
 
-// fence begins to settle whether the attempt that holds a task's grant has
-// committed. Until it is settled the task has no other attempt.
+// fence launches a fence for the attempt that holds a task's grant. The task has no other
+// attempt before the fence's result.
 func (l *Live) fence(j *job, n int) {
 	attempt, ok := j.facts.Grant(n)
-	if !ok || j.held || j.service.fences[n] != nil || !j.facts.Running() {
+	if !ok || j.recovering || j.service.fences[n] != nil || !j.facts.Running() {
 		return
 	}
 	j.service.fences[n] = &fence{
-		task:    task{kind: wire.Fence, n: int32(j.service.numbered)},
+		task:    task{kind: wire.Fence, n: int32(j.service.fencesLaunched)},
 		subject: wire.AttemptID{Task: wire.TaskID{Job: j.id, Kind: j.facts.Kind(), N: n}, N: attempt},
 	}
-	j.service.numbered++
+	j.service.fencesLaunched++
 	l.touch(j)
 }
 
-// fenced acts on what a fence found, unless it is of an earlier leader.
-func (l *Live) fenced(j *job, tk *task, r *wire.Result) {
+// fenceSucceeded acts on the result of a fence, unless an earlier leader launched it.
+func (l *Live) fenceSucceeded(j *job, tk *task, r *wire.Result) {
 	for _, taskN := range sortedFences(j.service.fences) {
 		f := j.service.fences[taskN]
 		if &f.task != tk {

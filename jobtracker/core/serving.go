@@ -5,40 +5,39 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// servicing is the attempts without slots on a tracker.
-type servicing struct {
-	running int  // service attempts that run there
-	may     bool // it is given work, and service attempts before others
+// serviceLoad is a tracker's attempts without slots.
+type serviceLoad struct {
+	running   int  // running service attempts
+	preferred bool // it takes work and has slots, so service attempts prefer it
 }
 
-// serviceQueues is the service tasks that wait for a tracker with room for them.
+// serviceQueues holds the service tasks that wait for a tracker with room.
 type serviceQueues struct {
-	queues  [2][]turn   // service tasks that wait
-	room    taskset.Set // indexes of trackers that may run another service attempt
-	servers int         // trackers that are given work, with or without such room
+	queues    [2][]queuedTask // see endsWork
+	room      taskset.Set     // indexes of trackers that may run another service attempt
+	preferred int             // preferred trackers, with or without room
 }
 
-// Service tasks have no slots, but each of their attempts is a process. A tracker runs at
-// most as many of them at once as it has slots, so that they never more than double what
-// it was set up for, and always leastServices. Those that wait do so in the order in which
-// they came; what ends work goes before setups, which begin more.
+// Service tasks have no slots, but each attempt is a process. So a tracker runs at most as many
+// of them as it has slots, or minServiceAttempts. Others wait in order of arrival; tasks that
+// end work go before setups, which bring more work.
 
-// leastServices is how many service attempts any tracker may run at once: one that has
-// lost its slots with its disks can end jobs yet.
-const leastServices = 4
+// minServiceAttempts is how many service attempts any tracker may run at once: a tracker that
+// lost its slots with its disks can still end jobs.
+const minServiceAttempts = 4
 
-// The queues of service tasks, as indexes of serviceQueues.queues.
+// The indexes of serviceQueues.queues.
 const (
 	endsWork   = iota // fences, commits, cleanups
 	beginsWork        // setups
 )
 
-// serviceLooks is how many tasks of a queue are looked at that all trackers with room
-// have failed, before the others wait too.
-const serviceLooks = 16
+// maxServiceChecks is how many tasks of a queue are checked in a Step while all trackers with
+// room are avoided. It bounds a Step.
+const maxServiceChecks = 16
 
-// turn is a service task in its queue.
-type turn struct {
+// queuedTask is a service task in its queue.
+type queuedTask struct {
 	job     *job
 	tk      *task
 	subject wire.AttemptID // of a fence
@@ -51,51 +50,51 @@ func queueOf(k wire.Kind) int {
 	return endsWork
 }
 
-// mostServices is how many service attempts a tracker may run at once.
-func (t *tracker) mostServices() int {
-	return max(leastServices, t.slots[mapPhase]+t.slots[reducePhase])
+// maxServiceAttempts is how many service attempts a tracker may run at once.
+func (t *tracker) maxServiceAttempts() int {
+	return max(minServiceAttempts, t.slots[mapPhase]+t.slots[reducePhase])
 }
 
-// refreshServing follows whether a tracker has room for service attempts.
+// refreshServing updates whether a tracker has room for service attempts.
 func (l *Live) refreshServing(t *tracker) {
-	l.services.room.Set(t.assign.Index(), t.usable() && t.drain.n == 0 && t.services.running < t.mostServices())
-	if serves := t.fit() && t.slots != [2]int{}; serves != t.services.may {
-		t.services.may = serves
+	l.services.room.Set(t.assign.Index(), t.usable() && t.drain.n == 0 && t.services.running < t.maxServiceAttempts())
+	if serves := t.takesWork() && t.slots != [2]int{}; serves != t.services.preferred {
+		t.services.preferred = serves
 		if serves {
-			l.services.servers++
+			l.services.preferred++
 		} else {
-			l.services.servers--
+			l.services.preferred--
 		}
 	}
 }
 
-// countService notes a service attempt that begins, or has ended.
+// countService adds to a tracker's running service attempts.
 func (l *Live) countService(t *tracker, by int) {
 	t.services.running += by
 	l.refreshServing(t)
 }
 
-// serveQueued launches what waits, as far as there is room.
+// serveQueued launches queued service tasks while trackers have room.
 func (l *Live) serveQueued() {
 	for q := range l.services.queues {
 		queue := l.services.queues[q]
-		for i := 0; i < len(queue) && i < serviceLooks && l.services.room.Len() > 0; {
+		for i := 0; i < len(queue) && i < maxServiceChecks && l.services.room.Len() > 0; {
 			x := queue[i]
-			if l.isDue(x) && !l.serveNow(x) {
+			if l.stillNeeded(x) && !l.serveNow(x) {
 				i++
 				continue
 			}
 			x.tk.queued = false
 			copy(queue[1:i+1], queue[:i])
-			queue[0] = turn{}
+			queue[0] = queuedTask{}
 			queue = queue[1:]
 		}
 		l.services.queues[q] = queue
 	}
 }
 
-// isDue says whether a task in a queue is to be run yet.
-func (l *Live) isDue(x turn) bool {
+// stillNeeded says whether a queued task still has to run.
+func (l *Live) stillNeeded(x queuedTask) bool {
 	j := x.job
 	if l.jobs[j.facts.N()] != j || !l.mayServe(j, x.tk) {
 		return false
@@ -114,50 +113,50 @@ func (l *Live) isDue(x turn) bool {
 }
 
 // serveNow launches a service task if a tracker has room for it.
-func (l *Live) serveNow(x turn) bool {
+func (l *Live) serveNow(x queuedTask) bool {
 	t := l.serviceTracker(x.job, x.tk)
 	if t == nil {
 		return false
 	}
 	if x.tk.kind == wire.Setup {
-		x.job.service.preparing = l.now
+		x.job.service.setupSince = l.now
 	}
 	l.launch(x.job, x.tk, t, x.subject)
 	return true
 }
 
-// serviceTracker picks a tracker round robin, one where tk has failed, or that is
-// given no other work, only if there is no other. One that drains never is.
+// serviceTracker picks a tracker with room, round robin. It takes one that the task avoids, or
+// that is not preferred, only if no better tracker exists. Draining trackers have no room.
 func (l *Live) serviceTracker(j *job, tk *task) *tracker {
-	var second *tracker
-	i := l.placed
+	var fallback *tracker
+	i := l.roundRobin
 	for range l.services.room.Len() {
 		if i = l.services.room.Next(i); i < 0 {
 			i = l.services.room.Next(0)
 		}
 		t := l.fleet.byIndex[i]
-		if t.services.may && !j.avoids(tk, t) {
-			l.placed = i + 1
+		if t.services.preferred && !j.avoids(tk, t) {
+			l.roundRobin = i + 1
 			return t
 		}
-		if second == nil {
-			second = t
+		if fallback == nil {
+			fallback = t
 		}
 		i++
 	}
-	others := l.services.servers // without room
+	others := l.services.preferred // they have no room
 	for _, name := range j.faults.Avoided(tk.key()) {
-		if t := l.fleet.trackers[name]; t != nil && t.services.may {
+		if t := l.fleet.trackers[name]; t != nil && t.services.preferred {
 			others--
 		}
 	}
 	if others > 0 {
 		return nil
 	}
-	return second
+	return fallback
 }
 
-// queuedService is the kind of a service task of a job that waits for its turn.
+// queuedService is the kind of a job's service task that is queued, if there is one.
 func (j *job) queuedService() (k wire.Kind, ok bool) {
 	for _, tk := range []*task{&j.service.setup, &j.service.commit, &j.service.cleanup} {
 		if tk.queued {

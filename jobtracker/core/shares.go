@@ -5,32 +5,32 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// portions is what trackers are told of how jobs share what the homes fetch.
-type portions struct {
-	told shares.Told
-	seq  uint64 // of the plan that was looked at last
+// shuffleShares is how jobs share the network of the homes, as trackers were told.
+type shuffleShares struct {
+	announced shares.Told
+	seq       uint64 // of the last plan that sendShares has seen
 }
 
-// tellShares tells trackers with homes what the current plan has changed, and those
-// that have been without what they missed.
-func (l *Live) tellShares() {
-	if p := &l.phases[mapPhase]; !p.asked && p.seq != l.parts.seq {
-		l.parts.seq = p.seq
-		l.reshare()
+// sendShares sends the current plan's shares to trackers with homes, if they changed or the
+// tracker may have missed them.
+func (l *Live) sendShares() {
+	if p := &l.phases[mapPhase]; !p.planning && p.seq != l.shares.seq {
+		l.shares.seq = p.seq
+		l.updateShares()
 	}
-	told := &l.parts.told
+	told := &l.shares.announced
 	for i := range told.Owed() {
 		t := l.fleet.byIndex[i]
-		if t != nil && t.usable() && len(t.hosting.homes) > 0 && t.shares != told.Version() {
-			t.shares = told.Version()
+		if t != nil && t.usable() && len(t.hosting.homes) > 0 && t.sharesVersion != told.Version() {
+			t.sharesVersion = told.Version()
 			l.send(t, &wire.Shares{Epoch: l.epoch, Shares: told.List()})
 		}
 	}
 }
 
-// reshare has the shares of the plan told, if they matter.
-func (l *Live) reshare() {
-	told := &l.parts.told
+// updateShares takes over the shares of the current plan, if the change matters.
+func (l *Live) updateShares() {
+	told := &l.shares.announced
 	list, had := make([]wire.JobShare, 0, shares.Most), told.List()
 	for _, p := range l.phases[mapPhase].plan.Portions {
 		if j := l.job(p.Job); j != nil && j.facts.Running() && len(list) < shares.Most {
@@ -48,36 +48,36 @@ func (l *Live) reshare() {
 	}
 }
 
-// noteShares notes what changes for those who have a share told, and who have none any more.
+// noteShares notes the change in the plan logs of jobs that have a share now or had one before.
 func (l *Live) noteShares(had, list []wire.JobShare) {
 	for _, s := range had {
 		if j := l.job(s.Job); j != nil {
-			j.planned.turn, j.planned.share = 0, 0
+			j.planned.shuffleTurn, j.planned.shuffleShare = 0, 0
 		}
 	}
 	for i, s := range list {
 		if j := l.job(s.Job); j != nil {
-			j.planned.turn, j.planned.share = i+1, s.Share
+			j.planned.shuffleTurn, j.planned.shuffleShare = i+1, s.Share
 			l.noteShare(j)
 		}
 	}
 	for _, s := range had {
-		if j := l.job(s.Job); j != nil && j.planned.turn == 0 {
+		if j := l.job(s.Job); j != nil && j.planned.shuffleTurn == 0 {
 			l.noteShare(j)
 		}
 	}
 }
 
-// oweShares has a tracker told that has a home, or may have missed what it was told.
-func (l *Live) oweShares(t *tracker) { l.parts.told.Owe(t.assign.Index()) }
+// queueShares has sendShares send the shares to a tracker that has a new home or a new stream.
+func (l *Live) queueShares(t *tracker) { l.shares.announced.Owe(t.assign.Index()) }
 
-// sharesLost is for a new stream: what was sent on the one before may be lost.
-func (l *Live) sharesLost(t *tracker) {
-	if t.shares > 1 {
-		t.shares = 0
+// resendShares handles a new stream: messages on the earlier one may be lost.
+func (l *Live) resendShares(t *tracker) {
+	if t.sharesVersion > 1 {
+		t.sharesVersion = 0
 	}
-	l.oweShares(t)
+	l.queueShares(t)
 }
 
-// maxRate is what is believed of how many bytes a second a tracker fetches.
-const maxRate = 1e15
+// maxFetchRate is the maximum plausible fetch rate of a tracker, in bytes a second.
+const maxFetchRate = 1e15

@@ -105,7 +105,7 @@ func (w *world) checkProposal(c Propose) {
 // partition has elsewhere what the tracker has of it, or when that was waited for so
 // long that it is given up.
 func (w *world) checkLetGo(t *tracker) {
-	if w.now >= t.drain.since+worldConfig.DrainLasts {
+	if w.now >= t.drain.idleSince+worldConfig.DrainLasts {
 		return
 	}
 	for _, j := range w.core.live.order {

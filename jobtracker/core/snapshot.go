@@ -13,14 +13,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// snapshot is what the policy sees of a phase. What only some policies look at is
-// left out for the others: there may be much of it.
+// snapshot is the policy's view of a phase. Fields that only some policies read are left empty
+// for the others: they may be large.
 func (l *Live) snapshot(i int) scheduler.Snapshot {
 	needs := menu.NeedsOf(l.sharing.Policy)
 	v := l.survey(i)
 	s := scheduler.Snapshot{
 		Phase: l.phases[i].kind, Now: l.now, Metric: l.sharing.Metric, Slots: l.fleet.slots[i],
-		Jobs: l.allocatable(v, needs.Early),
+		Jobs: l.jobsToPlan(v, needs.Early),
 	}
 	if v.usual.Known() {
 		s.Usual = v.usual.Task().Time.Seconds()
@@ -33,70 +33,70 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 		s.Trackers, s.Measured = l.freeTrackers(v), l.measured(i)
 	}
 	if needs.Later {
-		s.Later = l.later(&s)
+		s.Later = l.laterPhases(&s)
 		s.Flows = l.flows(&s)
 	}
-	return l.shape(s)
+	return l.applyPools(s)
 }
 
-// survey is what is known of the tasks of a phase, of all jobs.
-type survey struct {
-	look
-	jobs  []surveyed // as in Live.order, also those that get no more slots: some may run there
+// phaseSurvey is what is known of a phase's tasks, of all jobs.
+type phaseSurvey struct {
+	runningTasks
+	jobs  []surveyedJob // as in Live.order, with jobs that get no more slots: they may have running tasks
 	usual forecast.Mean
 }
 
-// surveyed is a job's phase, and how long one of its tasks takes.
-type surveyed struct {
+// surveyedJob is a job's phase, and the time of one of its tasks.
+type surveyedJob struct {
 	job   *job
 	phase forecast.Phase
 	task  time.Duration
 }
 
-func (l *Live) survey(phase int) *survey {
-	v := &survey{look: l.lookAt(phase, l.now), jobs: make([]surveyed, len(l.order)), usual: l.meanTask(phase)}
+func (l *Live) survey(phase int) *phaseSurvey {
+	v := &phaseSurvey{runningTasks: l.runningIn(phase, l.now), jobs: make([]surveyedJob, len(l.order)), usual: l.meanTask(phase)}
 	for i, j := range l.order {
-		p := v.of(j)
-		v.jobs[i] = surveyed{j, p, p.Correct(p.Task(l.overheads.WarmUp)).Time}
+		p := v.describe(j)
+		v.jobs[i] = surveyedJob{j, p, p.Correct(p.Task(l.overheads.WarmUp)).Time}
 	}
 	return v
 }
 
-// plannable says whether a policy is asked about a job.
+// plannable says whether the policy plans for a job.
 func (j *job) plannable() bool { return j.runnable() && !j.facts.Submission().Suspended() }
 
-// allocatable is the jobs with tasks of a phase that run or could. Where nothing is known
-// of these the work is 0: the policy is to have it measured.
-func (l *Live) allocatable(v *survey, early bool) (list []scheduler.Job) {
+// jobsToPlan lists the jobs with running or runnable tasks of a phase. Unknown work is 0: the
+// policy then lets some tasks run to measure it.
+func (l *Live) jobsToPlan(v *phaseSurvey, early bool) (list []scheduler.Job) {
 	for i := range v.jobs {
 		x := &v.jobs[i]
 		j := x.job
-		most := l.useful(j, v.phase, early)
+		most := l.usefulSlots(j, v.phase, early)
 		if !j.plannable() || j.assign.Barred() || most <= 0 {
 			continue
 		}
 		terms := j.facts.Submission().Terms()
 		list = append(list, scheduler.Job{
 			ID: j.id, Arrived: j.spec.arrived, Running: j.assign.InSlots(v.phase), Max: most,
-			Work: x.phase.Work(x.task), Alone: forecast.Times(j.total(v.phase), x.task),
+			Work: x.phase.Work(x.task), Alone: forecast.Times(j.totalTasks(v.phase), x.task),
 			Goal: admission.Goal(terms, j.spec.arrived), Priority: int(terms.Priority), Batch: terms.Batch, Flow: j.flowOf(),
 		})
 	}
 	return list
 }
 
-// useful is how many slots of a phase a job could use, or, early, is to be planned
-// with: reduces that will be ready before the plan has been carried out.
-func (l *Live) useful(j *job, phase int, early bool) int {
+// usefulSlots is how many slots of a phase a job could use now. With early it counts reduces
+// that will be ready before the plan has been carried out.
+func (l *Live) usefulSlots(j *job, phase int, early bool) int {
 	now := j.assign.InSlots(phase) + l.toLaunch(j, phase)
 	if early && phase == reducePhase && j.slowstarted() {
-		return max(now, j.left(phase))
+		return max(now, j.tasksLeft(phase))
 	}
 	return now
 }
 
-// transfers is the shuffles of which something is left.
-func (l *Live) transfers(v *survey) (list []scheduler.Transfer) {
+// transfers lists the shuffles that are not finished.
+func (l *Live) transfers(v *phaseSurvey) (list []scheduler.Transfer) {
 	for i := range v.jobs {
 		j := v.jobs[i].job
 		s := j.shuffle()
@@ -105,29 +105,29 @@ func (l *Live) transfers(v *survey) (list []scheduler.Transfer) {
 		}
 		list = append(list, scheduler.Transfer{
 			ID: j.id, Ready: float64(s.Made - s.Gathered), Left: float64(s.Left()), Whole: float64(s.Whole),
-			Maps: forecast.Times(j.total(mapPhase), v.jobs[i].task),
+			Maps: forecast.Times(j.totalTasks(mapPhase), v.jobs[i].task),
 		})
 	}
 	return list
 }
 
-// freeTrackers is when each slot of the trackers is free.
-func (l *Live) freeTrackers(v *survey) (list []scheduler.Tracker) {
+// freeTrackers says when each slot of the trackers is free.
+func (l *Live) freeTrackers(v *phaseSurvey) (list []scheduler.Tracker) {
 	tasks := make(map[*job]time.Duration, len(v.jobs))
 	for i := range v.jobs {
 		tasks[v.jobs[i].job] = v.jobs[i].task
 	}
 	for _, t := range l.fleet.byIndex {
-		if t != nil && t.counted[v.phase] > 0 {
+		if t != nil && t.countedSlots[v.phase] > 0 {
 			list = append(list, scheduler.Tracker{ID: t.Name, Free: v.freeAt(t, tasks)})
 		}
 	}
 	return list
 }
 
-// freeAt is when each slot of a tracker is free, in seconds, soonest first. Tasks of
-// which nothing is known are taken to be as long as others.
-func (v *survey) freeAt(t *tracker, tasks map[*job]time.Duration) []float64 {
+// freeAt says when each slot of a tracker is free, in seconds, soonest first. Tasks of unknown
+// length count as long as the usual one.
+func (v *phaseSurvey) freeAt(t *tracker, tasks map[*job]time.Duration) []float64 {
 	usual := v.usual.Task().Time
 	rests := make([]float64, 0, max(t.slots[v.phase], len(t.attempts)))
 	for _, a := range t.attempts {
@@ -138,12 +138,12 @@ func (v *survey) freeAt(t *tracker, tasks map[*job]time.Duration) []float64 {
 	return forecast.FreeAt(t.slots[v.phase], rests)
 }
 
-// toldPast is of how many jobs that have ended policies are told at most.
-const toldPast = 16
+// maxPastJobs is the maximum number of ended jobs in a snapshot.
+const maxPastJobs = 16
 
-// measured is how long the tasks of a phase took on each tracker, for policies to which
-// trackers are not alike: of jobs that have not ended, together with those that their
-// estimates go by, and of the last jobs that have ended, each of another name.
+// measured says how long tasks of a phase took on each tracker, for policies that tell trackers
+// apart. It has the jobs that have not ended, with their profiles, and the last ended jobs of
+// other names.
 func (l *Live) measured(phase int) (list []scheduler.Measured) {
 	for _, j := range l.order {
 		var past map[string]*history.Sum
@@ -152,7 +152,7 @@ func (l *Live) measured(phase int) (list []scheduler.Measured) {
 		}
 		list = append(list, measuredOn(j.id, forecast.OnTrackers(l.sums(j, phase).Trackers, past))...)
 	}
-	for _, x := range l.profiles.Latest(toldPast) {
+	for _, x := range l.profiles.Latest(maxPastJobs) {
 		if !slices.ContainsFunc(l.order, func(j *job) bool { return j.profile == x }) {
 			list = append(list, measuredOn(x.Job, forecast.ByTracker(x.Phases[phase].Trackers))...)
 		}
@@ -160,7 +160,7 @@ func (l *Live) measured(phase int) (list []scheduler.Measured) {
 	return list
 }
 
-// measuredOn tells policies which job's tasks ended on each tracker.
+// measuredOn converts the times of one job's tasks for policies.
 func measuredOn(id wire.JobID, list []forecast.OnTracker) []scheduler.Measured {
 	told := make([]scheduler.Measured, len(list))
 	for i, o := range list {
@@ -169,15 +169,15 @@ func measuredOn(id wire.JobID, list []forecast.OnTracker) []scheduler.Measured {
 	return told
 }
 
-// later is the phases that are to come and cannot use the snapshot's slots yet.
-func (l *Live) later(s *scheduler.Snapshot) []scheduler.Later {
+// laterPhases lists the future phases that cannot use the snapshot's slots yet.
+func (l *Live) laterPhases(s *scheduler.Snapshot) []scheduler.Later {
 	now := make(map[int]bool, len(s.Jobs))
 	for _, j := range s.Jobs {
 		now[j.ID.N] = true
 	}
 	var later []scheduler.Later
 	for _, j := range l.order {
-		if j.held || j.finish.stopping || j.facts.Stopping() || j.facts.Submission().Suspended() {
+		if j.recovering || j.finish.stopProposed || j.facts.Stopping() || j.facts.Submission().Suspended() {
 			continue
 		}
 		for phase := range l.phases {
@@ -192,22 +192,22 @@ func (l *Live) later(s *scheduler.Snapshot) []scheduler.Later {
 	return later
 }
 
-// waitingPhase is a phase that waits for others.
+// waitingPhase describes a phase that waits for others.
 func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
 	x := scheduler.Later{
-		ID: j.id, Phase: l.phases[phase].kind, Flow: j.flowOf(), Max: j.left(phase),
+		ID: j.id, Phase: l.phases[phase].kind, Flow: j.flowOf(), Max: j.tasksLeft(phase),
 		Goal: admission.Goal(j.facts.Submission().Terms(), j.spec.arrived),
 	}
 	begun := j.facts.Maps() >= 0
 	if phase == mapPhase && !begun {
-		x.Max = j.unbegun()
+		x.Max = j.expectedMaps()
 	}
 	if j.facts.Committing() {
 		x.Max = 0
 	}
 	x.Work = forecast.Times(x.Max, l.taskTime(j, phase).Time)
 	switch {
-	case phase == reducePhase && (!begun || j.left(mapPhase) > 0):
+	case phase == reducePhase && (!begun || j.tasksLeft(mapPhase) > 0):
 		x.After = []scheduler.PhaseID{{Job: j.id, Phase: wire.Map}}
 	case phase == mapPhase && !begun:
 		for _, f := range l.facts.After(j.facts) {
@@ -215,24 +215,24 @@ func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
 				x.After = append(x.After, scheduler.PhaseID{Job: l.facts.ID(f.N()), Phase: f.Kind()})
 			}
 		}
-		x.Lag = l.lag(j).Seconds()
+		x.Lag = l.setupLag(j).Seconds()
 	}
 	return x
 }
 
-// lag is what passes until a job's maps can be launched once the last tasks of those
-// that it waits for have ended: these close, and it is set up.
-func (l *Live) lag(j *job) time.Duration {
+// setupLag is the time between the end of the last task that a job waits for and its first
+// maps: earlier jobs commit, and the job's setup runs.
+func (l *Live) setupLag(j *job) time.Duration {
 	closes := time.Duration(0)
 	for _, f := range l.facts.After(j.facts) {
 		if before := l.jobs[f.N()]; before != nil {
-			closes = max(closes, forecast.Left(l.overheads.Close, before.service.committing, l.now))
+			closes = max(closes, forecast.Left(l.overheads.Close, before.service.commitSince, l.now))
 		}
 	}
-	return closes + forecast.Left(l.overheads.SetUp, j.service.preparing, l.now)
+	return closes + forecast.Left(l.overheads.SetUp, j.service.setupSince, l.now)
 }
 
-// flowOf is the number of the flow that a job is of, 0: it stands alone.
+// flowOf is the number of the job's flow; 0 for a job submitted alone.
 func (j *job) flowOf() int {
 	if j.facts.Submission().Jobs() < 2 {
 		return 0
@@ -240,8 +240,8 @@ func (j *job) flowOf() int {
 	return j.facts.Submission().First()
 }
 
-// flows is what the jobs of a snapshot are of, by the number of the first job. A job
-// that stands alone is a flow of one.
+// flows lists the flows of a snapshot's jobs, by their first job's number. A job submitted
+// alone is a flow of one.
 func (l *Live) flows(s *scheduler.Snapshot) []scheduler.Flow {
 	seen := make(map[int]bool, len(s.Jobs)+len(s.Later))
 	for _, j := range s.Jobs {

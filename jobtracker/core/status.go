@@ -11,11 +11,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Status is what can be said of a job: on the leader all, elsewhere what is in
-// Facts. ok is false for a job that is not known.
+// Status is the status of a job. Followers know only Facts. ok is false for an unknown job.
 func (c *Core) Status(id wire.JobID) (s wire.JobStatus, ok bool) { return c.StatusAt(c.now, id) }
 
-// StatusAt is Status at the time now, which passes even when nothing happens.
+// StatusAt is Status at the time now, which passes even without events.
 func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok bool) {
 	f := c.facts.Find(id)
 	if f == nil {
@@ -24,12 +23,12 @@ func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok 
 	now = max(now, c.now)
 	s = c.statusOf(f, now)
 	if c.live != nil && !f.Ended() {
-		c.live.setEnd(f, &s, now)
+		c.live.setPredictedEnd(f, &s, now)
 	}
 	return s, true
 }
 
-// statusOf is a job's status without when it should end.
+// statusOf is a job's status without its predicted end.
 func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 	s := wire.JobStatus{ID: c.facts.ID(f.N()), Name: f.Name(), State: c.facts.State(f)}
 	s.Maps.Total, s.Reduces.Total = max(f.Maps(), 0), f.Reduces()
@@ -61,7 +60,7 @@ func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 	return s
 }
 
-// endedStatus tells what the log keeps of an ended job.
+// endedStatus fills in the log's record of an ended job.
 func endedStatus(x facts.Ended, s *wire.JobStatus) {
 	s.Error, s.Troubles = x.Error, slices.Clone(x.Troubles)
 	s.Elapsed = time.Duration(x.Elapsed) * time.Millisecond
@@ -77,18 +76,18 @@ func endedStatus(x facts.Ended, s *wire.JobStatus) {
 	s.Reduces.FailedAttempts = int(s.Counters.Get(wire.JobCounters, wire.FailedReduces))
 }
 
-// statusGap is the greatest age of the forecast in a status.
-const statusGap = 500 * time.Millisecond
+// statusForecastAge is the maximum age of the forecast in a status.
+const statusForecastAge = 500 * time.Millisecond
 
-// setEnd adds the predicted end of a job that has not ended.
-func (l *Live) setEnd(f *facts.Job, s *wire.JobStatus, now time.Duration) {
-	if o := l.lately(now, statusGap).Of(f.N()); o != nil && o.End != never {
+// setPredictedEnd adds the predicted end of a job that has not ended.
+func (l *Live) setPredictedEnd(f *facts.Job, s *wire.JobStatus, now time.Duration) {
+	if o := l.recentForecast(now, statusForecastAge).Of(f.N()); o != nil && o.End != never {
 		s.Ends = o.End - l.jobs[f.N()].spec.arrived
 	}
 }
 
-// status tells what the leader knows of a job that has not ended. Its predicted end is not
-// among it, see setEnd.
+// status fills in the leader's knowledge of a job that has not ended, but for its predicted
+// end: see setPredictedEnd.
 func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Elapsed = now - j.spec.arrived
 	s.Maps.Running, s.Reduces.Running = j.assign.InSlots(mapPhase), j.assign.InSlots(reducePhase)
@@ -113,10 +112,10 @@ func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Shuffled.Total = max(out.ByMaps(), s.Shuffled.Done)
 	s.Reduced.Total = max(s.Shuffled.Total, s.Reduced.Done)
 	s.Counters = l.totals(j)
-	s.Waits, s.Troubles = l.waits(j, now), slices.Clone(j.faults.Troubles())
+	s.Waits, s.Troubles = l.waitReason(j, now), slices.Clone(j.faults.Troubles())
 }
 
-// totals is the counters of the finished tasks and of the leader itself.
+// totals sums the counters of finished tasks and the leader's own.
 func (l *Live) totals(j *job) wire.Counters {
 	total := make(wire.Counters)
 	total.Merge(j.tally.counters)
@@ -131,15 +130,15 @@ func (l *Live) totals(j *job) wire.Counters {
 		}
 	}
 	for level, name := range []string{wire.OtherLocalMaps, wire.DataLocalMaps, wire.RackLocalMaps, wire.OtherLocalMaps} {
-		if n := j.tally.levels[level]; n > 0 { // Hadoop too counts what is nowhere in particular as elsewhere
+		if n := j.tally.levels[level]; n > 0 { // like Hadoop, maps without a location count as other
 			total.Add(wire.JobCounters, name, int64(n))
 		}
 	}
 	return total
 }
 
-// waits says what a job waits for, empty when its tasks run.
-func (l *Live) waits(j *job, now time.Duration) string {
+// waitReason says why nothing of a job runs; empty when its tasks run.
+func (l *Live) waitReason(j *job, now time.Duration) string {
 	state := l.facts.State(j.facts)
 	until, deferred := j.assign.Deferred()
 	switch {
@@ -149,7 +148,7 @@ func (l *Live) waits(j *job, now time.Duration) string {
 				return fmt.Sprintf("for %v (%s)", l.facts.ID(f.N()), f.Name())
 			}
 		}
-	case j.held:
+	case j.recovering:
 		return "for the inventories of " + strings.Join(slices.Sorted(maps.Keys(l.recovery.awaiting)), ", ")
 	case j.facts.Submission().Suspended():
 		return "to be resumed"
@@ -157,12 +156,12 @@ func (l *Live) waits(j *job, now time.Duration) string {
 		return fmt.Sprintf("for a free map slot on a node with its input, elsewhere in %v", max(until-now, 0).Round(time.Millisecond))
 	case j.attempts.Len() > 0:
 		return ""
-	case l.allDrain():
-		return "for a task tracker; those that are there drain: " + l.drainingNames((*tracker).usable)
+	case l.allDraining():
+		return "for a task tracker; all connected ones drain: " + l.drainingNames((*tracker).usable)
 	case !slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool { return t != nil && t.usable() }):
 		return "for a task tracker"
 	case state == wire.Running:
-		return j.waitsForTasks()
+		return j.taskWaitReason()
 	}
 	if kind, ok := j.queuedService(); ok {
 		return fmt.Sprintf("for room on a task tracker for its %v", kind)
@@ -170,32 +169,32 @@ func (l *Live) waits(j *job, now time.Duration) string {
 	return ""
 }
 
-// waitsForTasks says why no task of a running job runs.
-func (j *job) waitsForTasks() string {
+// taskWaitReason says why no task of a running job runs.
+func (j *job) taskWaitReason() string {
 	switch {
 	case !j.assign.Located():
 		return "for its splits to be read"
 	case len(j.outputs.expected) > 0 && j.assign.Pending() == 0:
-		return "for the map outputs of " + strings.Join(slices.Sorted(maps.Keys(j.outputs.expected)), ", ") + ", which began anew"
+		return "for the map outputs of " + strings.Join(slices.Sorted(maps.Keys(j.outputs.expected)), ", ") + ", which restarted"
 	case j.assign.Pending() > 0:
 		return "for a free map slot"
 	case j.assign.Aside() > 0:
-		return "for a map slot of another tracker than those where its maps have failed"
+		return "for a map slot on a tracker where its maps have not failed"
 	case j.assign.Ready() > 0:
 		return "for a free reduce slot"
-	case j.toGather() > 0:
+	case j.partitionsToGather() > 0:
 		return "for a free reduce slot"
 	case j.housing.homeless.Len() > 0 && !j.spec.Classical:
 		return "for a task tracker with reduce slots"
 	case j.faults.NextRetries():
-		return "to launch a task again that has failed"
+		return "to relaunch a failed task"
 	case j.housing.open > 0:
 		return "for map output to be gathered"
 	}
 	return ""
 }
 
-// State is where a job is in its life; ok is false for a job that is not known.
+// State is the job's state; ok is false for an unknown job.
 func (c *Core) State(id wire.JobID) (state wire.State, ok bool) {
 	f := c.facts.Find(id)
 	if f == nil {

@@ -8,30 +8,30 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// A tracker opens a stream, says Hello, is registered unless this very process is, and is
-// welcomed. Then the stream is bound to it until the stream ends. Package handshake decides on
-// each Hello; what it decides is carried out here.
+// A tracker opens a stream and sends Hello. The leader registers the process if it is new, and
+// welcomes it; the stream then belongs to the tracker until it ends. Package handshake decides
+// on each Hello, this file carries the decisions out.
 
-// contact is how far the leader and a tracker have come in speaking to each other.
+// contact is the state of the conversation between the leader and a tracker.
 type contact struct {
-	stream      Stream // 0: none
-	heard       time.Duration
-	inventoried bool              // its inventory is in, so it may be given work
-	taking      bool              // its inventory is being taken in
-	fresh       bool              // its incarnation began in this term: it cannot have attempts of ours
-	losing      bool              // its loss is proposed
-	pages       []*wire.Inventory // of the one that is coming in
-	trouble     string            // what it says is wrong with it
+	stream           Stream // 0: none
+	lastHeard        time.Duration
+	inventoried      bool              // its inventory is in, so it may get work
+	readingInventory bool              // inventoryPage handles its inventory now
+	newInTerm        bool              // its incarnation began in this term: it cannot have attempts of earlier leaders
+	lossProposed     bool              // its loss is proposed
+	pages            []*wire.Inventory // the inventory received so far
+	trouble          string            // the problem that it reported
 }
 
-// hello answers the first message of a stream, or the answer to a Staging.
+// hello handles the first message of a stream, or the answer to a Staging.
 func (l *Live) hello(id Stream, h *wire.Hello) {
 	known := handshake.Known{Boot: l.facts.Boot(), Welcomed: l.fleet.bound[id] != nil}
 	t := l.fleet.trackers[h.Tracker]
 	if t != nil {
 		known.Tracker = &handshake.Tracker{
-			Process: t.Process, Losing: t.contact.losing,
-			Heard: t.contact.stream != 0 && l.now-t.contact.heard <= l.c.cfg.Lease,
+			Process: t.Process, Losing: t.contact.lossProposed,
+			Heard: t.contact.stream != 0 && l.now-t.contact.lastHeard <= l.c.cfg.Lease,
 		}
 	}
 	switch v := l.fleet.unwelcomed.Hello(id, h, known); v.Do {
@@ -73,20 +73,20 @@ func (l *Live) streamClosed(id Stream) {
 	}
 }
 
-// registered begins an incarnation, after the end of the one before.
+// registered begins an incarnation after it has ended the previous one.
 func (l *Live) registered(x *facts.TrackerRegistered, fitted bool) {
 	name := x.Tracker.Name
 	if fitted {
 		how := "registered"
 		if old := l.fleet.trackers[name]; old != nil {
 			how = "restarted"
-			l.tellJobs(old, how, func() { l.restarted(old) })
+			l.reportReruns(old, how, func() { l.restarted(old) })
 		}
 		l.fleet.losses.Back(name)
 		l.log("task tracker "+how, "tracker", name, "addr", x.Tracker.Addr, "maps", x.Tracker.MapSlots, "reduces", x.Tracker.ReduceSlots)
 		began, _ := l.facts.Tracker(name)
 		t := l.addTracker(began)
-		t.contact.fresh, t.shares = true, 1
+		t.contact.newInTerm, t.sharesVersion = true, 1
 	}
 	t := l.fleet.trackers[name]
 	for _, w := range l.fleet.unwelcomed.Waiting(name) {
@@ -96,16 +96,17 @@ func (l *Live) registered(x *facts.TrackerRegistered, fitted bool) {
 	}
 }
 
-// welcome binds a stream to its tracker, which has said h there, in place of an earlier stream.
+// welcome binds a stream to the tracker that said hello on it, and closes the tracker's earlier
+// stream.
 func (l *Live) welcome(id Stream, t *tracker, h *wire.Hello) {
 	if t.contact.stream != 0 {
 		l.closeStream(t.contact.stream)
 	}
 	delete(l.fleet.unwelcomed, id)
 	l.fleet.bound[id] = t
-	t.contact.stream, t.contact.heard = id, l.now
-	l.capacity(t, [2]int{h.MapSlots, h.ReduceSlots}, "")
-	l.leftDisks(t, h.DisksLeft)
+	t.contact.stream, t.contact.lastHeard = id, l.now
+	l.setCapacity(t, [2]int{h.MapSlots, h.ReduceSlots}, "")
+	l.diskDropped(t, h.DisksLeft)
 	l.send(t, &wire.Welcome{
 		Epoch: l.epoch, Incarnation: t.Incarnation, Lease: l.c.cfg.Lease, Cluster: l.facts.Boot().Cluster,
 	})

@@ -8,39 +8,40 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// task is what attempts are tries at, with or without a slot. There may be a million of
-// them, of which nearly all run once and well: what only the others need is in job.faults.
+// task is a unit of work that attempts execute, with or without a slot. There may be a million
+// tasks, and nearly all of them run once: job.faults has the state that only failed ones need.
 type task struct {
-	attempts *attempt   // that run, the oldest first: seldom more than one
-	n        int32      // the TaskID's
-	past     past.Chain // its attempts that have ended, in job.ended
-	next     int16      // attempts numbered in this epoch
+	attempts *attempt   // running attempts, oldest first; seldom more than one
+	n        int32      // the TaskID's N
+	past     past.Chain // its ended attempts, in job.ended
+	launched int16      // attempts launched in this epoch
 	kind     wire.Kind
-	counted  bool // its counters are in the job's
-	measured bool // its time is
+	counted  bool // the job's counters include its counters
+	measured bool // the job's measures include its time
 	queued   bool // in services.queues
 }
 
-// avoids says whether a task has failed on a tracker, or its output was lost there.
+// avoids says whether a task failed on a tracker, or lost its output there.
 func (j *job) avoids(tk *task, t *tracker) bool { return j.faults.Avoids(tk.key(), t.Name) }
 
-// avoid has a task run elsewhere, if it can.
+// avoid makes a task prefer other trackers.
 func (j *job) avoid(tk *task, tracker string) {
 	if j.faults.Avoid(tk.key(), tracker) && tk.kind == wire.Map {
 		j.assign.SetFailed(int(tk.n))
 	}
 }
 
-// key is the task in job.faults.
+// key identifies the task in job.faults.
 func (tk *task) key() faults.Task { return faults.Task{Kind: tk.kind, N: tk.n} }
 
 // idOf is the id of one of the job's tasks.
 func (j *job) idOf(tk *task) wire.TaskID { return tk.key().ID(j.id) }
 
-// runs says whether an attempt at the task runs.
+// runs says whether the task has a running attempt.
 func (tk *task) runs() bool { return tk.attempts != nil }
 
-// all yields the attempts that run, the oldest first. The one yielded may be removed.
+// all yields the running attempts, oldest first. The caller may remove the attempt that was
+// yielded.
 func (tk *task) all() iter.Seq[*attempt] {
 	return func(yield func(*attempt) bool) {
 		for a := tk.attempts; a != nil; {
@@ -53,7 +54,7 @@ func (tk *task) all() iter.Seq[*attempt] {
 	}
 }
 
-// numbered is the attempt with a number that runs, or nil.
+// numbered returns the running attempt with number n, or nil.
 func (tk *task) numbered(n int) *attempt {
 	for a := range tk.all() {
 		if a.id.N == n {
@@ -79,7 +80,7 @@ func (tk *task) remove(a *attempt) {
 	*at, a.next = a.next, nil
 }
 
-// idle is the task itself when none of its attempts run.
+// idle returns the task if it has no running attempt, else nil.
 func (tk *task) idle() *task {
 	if tk.runs() {
 		return nil

@@ -8,10 +8,10 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/settings"
 )
 
-// firstTidy is how long a new leader waits before it tidies the staging directory.
+// firstTidy is the delay before a new leader tidies the staging directory.
 const firstTidy = time.Minute
 
-// tidy has the staging directory tidied when that is due.
+// tidy emits a Tidy when it is due.
 func (l *Live) tidy() {
 	if l.now < l.due.tidy {
 		return
@@ -36,25 +36,25 @@ func (l *Live) tidied(r Tidied) {
 	}
 }
 
-// sweep has an ended submission's staging directory removed.
+// sweep emits the removal of an ended submission's staging directory.
 func (l *Live) sweep(s *facts.Submission) {
 	if !s.Open() && !s.Swept() {
 		l.c.emit(RemoveStaging{
-			Epoch: l.epoch, Key: s.Key(), Name: s.Staging(), After: faults.RetryDelay(l.due.sweeps[s.Key()]),
+			Epoch: l.epoch, Key: s.Key(), Name: s.Staging(), After: faults.RetryDelay(l.due.failedSweeps[s.Key()]),
 		})
 	}
 }
 
-// stagingRemoved notes the removal in the log. After a few failures it is noted
-// all the same, so that a broken directory does not keep its submission for ever.
+// stagingRemoved records the removal in the log. After some failures it records it too, so that
+// a broken directory does not keep its submission for ever.
 func (l *Live) stagingRemoved(r StagingRemoved) {
 	s := l.facts.Submission(r.Key)
 	if r.Epoch != l.epoch || s == nil {
 		return
 	}
 	if r.Err != nil {
-		l.due.sweeps[r.Key]++
-		if l.due.sweeps[r.Key] < settings.ServiceAttempts {
+		l.due.failedSweeps[r.Key]++
+		if l.due.failedSweeps[r.Key] < settings.ServiceAttempts {
 			l.sweep(s)
 			return
 		}

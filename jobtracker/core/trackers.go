@@ -13,19 +13,19 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// trackerFleet is the task trackers as the leader sees them.
+// trackerFleet is the leader's view of the task trackers.
 type trackerFleet struct {
-	unwelcomed handshake.Streams
-	bound      map[Stream]*tracker // by the streams on which they were welcomed
-	trackers   map[string]*tracker
-	byIndex    []*tracker        // trackers by their index; nil where one is free
-	slots      [2]int            // of all trackers that are given work, or will be once their inventories are in
-	unfit      taskset.Set       // indexes of trackers that are shut
-	draining   taskset.Set       // indexes of those that drain
-	numbers    map[string]int32  // of trackers' names
-	named      []named           // by number, the last tracker of that name
-	losses     health.Losses     // of trackers
-	topo       locality.Topology // of the splits read so far
+	unwelcomed   handshake.Streams
+	bound        map[Stream]*tracker // by the stream on which the leader welcomed them
+	trackers     map[string]*tracker
+	byIndex      []*tracker        // trackers by index; nil where an index is free
+	slots        [2]int            // of trackers that take work, or will after their inventories
+	outOfService taskset.Set       // indexes of trackers for which outOfService holds
+	draining     taskset.Set       // indexes of draining trackers
+	numbers      map[string]int32  // by tracker name
+	byNumber     []trackerName     // the last tracker of each name
+	losses       health.Losses     // recent losses of trackers
+	topo         locality.Topology // racks from configuration and from the splits read so far
 }
 
 func newTrackerFleet() trackerFleet {
@@ -35,41 +35,41 @@ func newTrackerFleet() trackerFleet {
 	}
 }
 
-// tracker is a registered task tracker as the leader sees it: parts, of which each has an
-// owner among the files of this package. What is looked at whenever a task ends there comes
-// first, so that it lies together in memory.
+// tracker is a registered task tracker on the leader. The fields that every task's end reads
+// come first, so that they share cache lines.
 type tracker struct {
-	assign   assign.Tracker
-	contact  contact
-	health   health.Record
-	drain    drainProgress
-	number   int32      // of its name, see fleet.named
-	slots    [2]int     // by phase, as it said last
-	attempts []*attempt // that run there, in no order
-	outputs  []outputAt // maps whose chosen output is here, or was
-	rack     string     // see locality.Topology
-	host     string     // see locality.HostKey
-	counted  [2]int     // of its slots, in fleet.slots
-	shares   int        // version of Live.parts that it was told last
-	services servicing
-	hosting  hosting
+	assign        assign.Tracker
+	contact       contact
+	health        health.Record
+	drain         drainProgress
+	number        int32      // of its name, see trackerFleet.byNumber
+	slots         [2]int     // by phase, as the tracker reported last
+	attempts      []*attempt // that run there, in no order
+	outputs       []outputAt // maps whose chosen output is or was here
+	rack          string     // see locality.Topology
+	host          string     // see locality.HostKey
+	countedSlots  [2]int     // its slots that trackerFleet.slots includes
+	sharesVersion int        // version of Live.shares that it was sent last
+	services      serviceLoad
+	hosting       hosting
 
 	facts.Tracker // as they were last applied
 }
 
-// usable says whether the tracker can be spoken to.
-func (t *tracker) usable() bool { return t.contact.inventoried && !t.contact.losing }
+// usable says whether the leader can use the tracker: its inventory is in and its loss is not
+// proposed.
+func (t *tracker) usable() bool { return t.contact.inventoried && !t.contact.lossProposed }
 
-// fit says whether it is given work.
-func (t *tracker) fit() bool { return t.usable() && !t.shut() }
+// takesWork says whether the tracker gets new attempts.
+func (t *tracker) takesWork() bool { return t.usable() && !t.outOfService() }
 
-// mayHome says whether partitions may be at home there.
-func (t *tracker) mayHome() bool { return !t.shut() && t.slots[reducePhase] > 0 }
+// canBeHome says whether the tracker may be the home of partitions.
+func (t *tracker) canBeHome() bool { return !t.outOfService() && t.slots[reducePhase] > 0 }
 
 func (l *Live) addTracker(f facts.Tracker) *tracker {
 	t := &tracker{
-		Tracker: f, number: l.name(f), host: locality.HostKey(f.Host), slots: [2]int{f.MapSlots, f.ReduceSlots},
-		contact: contact{heard: l.now}, health: health.New(f.Excluded != ""), hosting: newHosting(),
+		Tracker: f, number: l.numberOf(f), host: locality.HostKey(f.Host), slots: [2]int{f.MapSlots, f.ReduceSlots},
+		contact: contact{lastHeard: l.now}, health: health.New(f.Excluded != ""), hosting: newHosting(),
 	}
 	i := l.assign.AddTracker(&t.assign, t, t.host, t.slots)
 	if i == len(l.fleet.byIndex) {
@@ -81,49 +81,49 @@ func (l *Live) addTracker(f facts.Tracker) *tracker {
 	t.drain.n = d.N
 	l.fleet.draining.Set(t.assign.Index(), t.drain.n != 0)
 	l.setRack(t)
-	l.due.leases = min(l.due.leases, t.contact.heard+l.c.cfg.Lease)
+	l.due.leases = min(l.due.leases, t.contact.lastHeard+l.c.cfg.Lease)
 	l.countSlots(t)
 	return t
 }
 
-// named is what is told of a tracker by its number.
-type named struct{ Name, Addr string }
+// trackerName is the name and address of a tracker.
+type trackerName struct{ Name, Addr string }
 
-// name numbers the names of trackers, so that what there is much of need not hold them.
-// A name keeps its number as long as the term lasts.
-func (l *Live) name(f facts.Tracker) int32 {
+// numberOf numbers the names of trackers, so that large tables need not hold strings. A name
+// keeps its number for the whole term.
+func (l *Live) numberOf(f facts.Tracker) int32 {
 	n, known := l.fleet.numbers[f.Name]
 	if !known {
-		n = int32(len(l.fleet.named))
-		l.fleet.numbers[f.Name], l.fleet.named = n, append(l.fleet.named, named{})
+		n = int32(len(l.fleet.byNumber))
+		l.fleet.numbers[f.Name], l.fleet.byNumber = n, append(l.fleet.byNumber, trackerName{})
 	}
-	l.fleet.named[n] = named{f.Name, f.Addr}
+	l.fleet.byNumber[n] = trackerName{f.Name, f.Addr}
 	return n
 }
 
-// countSlots keeps fleet.slots.
+// countSlots updates trackerFleet.slots.
 func (l *Live) countSlots(t *tracker) {
 	counted := t.slots
-	if t.contact.losing || t.shut() {
+	if t.contact.lossProposed || t.outOfService() {
 		counted = [2]int{}
 	}
 	for p := range counted {
-		l.fleet.slots[p] += counted[p] - t.counted[p]
+		l.fleet.slots[p] += counted[p] - t.countedSlots[p]
 	}
-	t.counted = counted
+	t.countedSlots = counted
 }
 
-// refresh follows whether a tracker is given work, and in how many slots.
+// refresh updates everything that depends on whether a tracker takes work and on its slots.
 func (l *Live) refresh(t *tracker) {
 	l.countSlots(t)
-	l.assign.SetFit(&t.assign, t.fit(), t.slots[mapPhase] > 0)
+	l.assign.SetFit(&t.assign, t.takesWork(), t.slots[mapPhase] > 0)
 	l.refreshServing(t)
-	l.fleet.unfit.Set(t.assign.Index(), !t.contact.losing && t.shut())
+	l.fleet.outOfService.Set(t.assign.Index(), !t.contact.lossProposed && t.outOfService())
 }
 
-// capacity notes how many slots a tracker has. What runs in slots that are gone
-// runs on, unless the tracker ends it. Without reduce slots it has given its homes up.
-func (l *Live) capacity(t *tracker, slots [2]int, trouble string) {
+// setCapacity records a tracker's slots. Attempts in removed slots run on, unless the tracker
+// ends them. A tracker without reduce slots loses its homes.
+func (l *Live) setCapacity(t *tracker, slots [2]int, trouble string) {
 	t.contact.trouble = wire.Bounded(trouble, faults.MaxTrouble)
 	if slots == t.slots {
 		return
@@ -131,19 +131,19 @@ func (l *Live) capacity(t *tracker, slots [2]int, trouble string) {
 	for p := range slots {
 		slots[p] = max(slots[p], 0)
 		l.assign.AddFree(&t.assign, p, slots[p]-t.slots[p])
-		l.phases[p].completed(l.now)
+		l.phases[p].planSoon(l.now)
 	}
-	given := slots[reducePhase] == 0 && t.slots[reducePhase] > 0
+	noReduceSlots := slots[reducePhase] == 0 && t.slots[reducePhase] > 0
 	t.slots = slots
 	l.refresh(t)
-	for i := 0; given && i < len(l.order); i++ {
-		l.homesGone(l.order[i], t)
+	for i := 0; noReduceSlots && i < len(l.order); i++ {
+		l.rehomeAll(l.order[i], t)
 	}
-	l.needTracker()
+	l.keepOneTracker()
 	l.touchAll()
 }
 
-// fromTracker takes a message of a tracker in.
+// fromTracker handles a message of a tracker.
 func (l *Live) fromTracker(id Stream, m wire.Message) {
 	t := l.fleet.bound[id]
 	switch m := m.(type) {
@@ -156,24 +156,24 @@ func (l *Live) fromTracker(id Stream, m wire.Message) {
 		}
 		return
 	}
-	if t == nil || t.contact.losing {
+	if t == nil || t.contact.lossProposed {
 		return
 	}
-	t.contact.heard = l.now
+	t.contact.lastHeard = l.now
 	switch m := m.(type) {
 	case *wire.Inventory:
 		l.inventoryPage(t, m)
 	case *wire.Heartbeat:
-		if m.Rate > 0 && m.Rate <= maxRate {
-			t.hosting.rate = m.Rate
+		if m.Rate > 0 && m.Rate <= maxFetchRate {
+			t.hosting.fetchRate = m.Rate
 		}
 		for i := range m.Attempts {
 			l.report(t, &m.Attempts[i])
 		}
 		l.send(t, &wire.Ack{})
 	case *wire.Capacity:
-		l.capacity(t, [2]int{m.MapSlots, m.ReduceSlots}, m.Reason)
-		l.leftDisks(t, m.DisksLeft)
+		l.setCapacity(t, [2]int{m.MapSlots, m.ReduceSlots}, m.Reason)
+		l.diskDropped(t, m.DisksLeft)
 	case *wire.Report:
 		l.report(t, m)
 	case *wire.HomeReport:
