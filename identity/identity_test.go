@@ -95,7 +95,7 @@ func TestAdmission(t *testing.T) {
 		"another authority, server not checked": {unchecked, "unknown authority"},
 		"expired":                               {at(ours, alice, now.Add(-Skew/2), now.Add(-time.Second)), "expired"},
 		"not valid yet":                         {at(ours, alice, now.Add(2*Skew), now.Add(day)), "not yet valid"},
-		"another role":                          {at(ours, Peer{TaskTracker, "tt1"}, now, now.Add(day)), "tasktracker tt1, only [client jobtracker] may connect here"},
+		"another role":                          {at(ours, Peer{TaskTracker, "tt1"}, now, now.Add(day)), "tasktracker tt1, want [client jobtracker]"},
 		"no certificate":                        {noCert, "certificate"},
 		"an older TLS":                          {old, "version"},
 		"the server's role":                     {at(ours, Peer{JobTracker, "jt2"}, now, now.Add(day)), ""},
@@ -111,7 +111,7 @@ func TestAdmission(t *testing.T) {
 		})
 	}
 	client := load(t, issue(t, ours, alice, now, now.Add(day)), Client)
-	if _, err := connect(server.Server(Client), client.Dialer(TaskTracker)); err == nil || !strings.Contains(err.Error(), "jobtracker jt1, only [tasktracker] may connect here") {
+	if _, err := connect(server.Server(Client), client.Dialer(TaskTracker)); err == nil || !strings.Contains(err.Error(), "jobtracker jt1, want [tasktracker]") {
 		t.Errorf("a job tracker poses as a task tracker: %v", err)
 	}
 }

@@ -144,7 +144,7 @@ func (id *Identity) checkPeer(s tls.ConnectionState, admitted []Role) error {
 		return err
 	}
 	if !slices.Contains(admitted, p.Role) {
-		return fmt.Errorf("%w: %v, only %v may connect here", ErrNotAdmitted, p, admitted)
+		return fmt.Errorf("%w: %v, want %v", ErrNotAdmitted, p, admitted)
 	}
 	return nil
 }
