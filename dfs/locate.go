@@ -73,7 +73,7 @@ func Locate(f FS, name string) ([]Located, error) {
 
 // Locate calls Locate on the scheme's FS.
 func (m Mux) Locate(name string) ([]Located, error) {
-	f, err := m.of(name)
+	f, err := m.fsFor(name)
 	if err != nil {
 		return nil, err
 	}

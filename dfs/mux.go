@@ -66,7 +66,7 @@ func Clean(name string) (string, error) {
 func (m Mux) Clean(name string) (string, error) {
 	clean, err := Clean(name)
 	if err == nil {
-		_, err = m.of(clean)
+		_, err = m.fsFor(clean)
 	}
 	return clean, err
 }
@@ -89,7 +89,7 @@ func Dir(name string) string {
 	return scheme + "://" + authority + path.Dir("/"+p)
 }
 
-func (m Mux) of(name string) (FS, error) {
+func (m Mux) fsFor(name string) (FS, error) {
 	scheme, _, err := Scheme(name)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (m Mux) of(name string) (FS, error) {
 }
 
 func (m Mux) Open(name string) (File, error) {
-	f, err := m.of(name)
+	f, err := m.fsFor(name)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (m Mux) Open(name string) (File, error) {
 }
 
 func (m Mux) Create(name string) (Writer, error) {
-	f, err := m.of(name)
+	f, err := m.fsFor(name)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (m Mux) RenameDir(from, to string) error {
 }
 
 func (m Mux) do(name string, op func(FS) error) error {
-	f, err := m.of(name)
+	f, err := m.fsFor(name)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (m Mux) do(name string, op func(FS) error) error {
 }
 
 func (m Mux) Stat(name string) (Info, error) {
-	f, err := m.of(name)
+	f, err := m.fsFor(name)
 	if err != nil {
 		return Info{}, err
 	}
@@ -166,7 +166,7 @@ func (m Mux) Stat(name string) (Info, error) {
 }
 
 func (m Mux) List(name string) ([]Info, error) {
-	f, err := m.of(name)
+	f, err := m.fsFor(name)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ func Real(f FS, name string) (string, error) {
 
 // Real calls Real on the scheme's FS.
 func (m Mux) Real(name string) (string, error) {
-	f, err := m.of(name)
+	f, err := m.fsFor(name)
 	if err != nil {
 		return "", err
 	}

@@ -37,7 +37,7 @@ func hidden(name string) bool {
 // order. As in Hadoop, a file that two alternatives with slashes match is found twice.
 func expand(pattern string, match func(pattern string) ([]dfs.Info, error)) ([]dfs.Info, error) {
 	e := &expansion{pattern: pattern, match: match}
-	return e.of(pattern)
+	return e.expand(pattern)
 }
 
 type expansion struct {
@@ -46,35 +46,35 @@ type expansion struct {
 	matched int // calls of match
 }
 
-func (e *expansion) of(pattern string) (found []dfs.Info, err error) {
+func (e *expansion) expand(pattern string) (found []dfs.Info, err error) {
 	open, close, between := braces(pattern)
 	switch {
 	case open < 0 && e.matched == maxAlternatives:
-		return nil, e.wrong("more than %d alternatives", maxAlternatives)
+		return nil, e.errorf("more than %d alternatives", maxAlternatives)
 	case open < 0:
 		e.matched++
 		return e.match(pattern)
 	case close < 0:
-		return nil, e.wrong("{ without }")
+		return nil, e.errorf("{ without }")
 	}
 	bar := func(i int) bool { return pattern[i] == '|' }
 	either := slices.ContainsFunc(between, bar)
 	slash := strings.Contains(pattern[open:close], "/")
 	switch {
 	case either && slices.ContainsFunc(between, func(i int) bool { return !bar(i) }):
-		return nil, e.wrong("both , and | divide %s", pattern[open:close+1])
+		return nil, e.errorf("both , and | divide %s", pattern[open:close+1])
 	case !either && slash && strings.Contains(pattern[open:close], `\`):
-		return nil, e.wrong(`Hadoop drops a \ within braces that hold a /; give the alternatives as paths of their own`)
+		return nil, e.errorf(`Hadoop drops a \ within braces that hold a /; give the alternatives as paths of their own`)
 	}
 	seen := make(map[string]bool)
 	from := open + 1
 	for _, to := range append(between, close) {
-		more, err := e.of(pattern[:open] + pattern[from:to] + pattern[close+1:])
+		more, err := e.expand(pattern[:open] + pattern[from:to] + pattern[close+1:])
 		if err != nil {
 			return nil, err
 		}
 		if either && len(found) > 0 && len(more) > 0 {
-			return nil, e.wrong("both %s and %s exist, but only one may be there", found[0].Name, more[0].Name)
+			return nil, e.errorf("both %s and %s exist, but only one may be there", found[0].Name, more[0].Name)
 		}
 		for _, info := range more {
 			if slash || !seen[info.Name] {
@@ -87,7 +87,7 @@ func (e *expansion) of(pattern string) (found []dfs.Info, err error) {
 	return found, nil
 }
 
-func (e *expansion) wrong(format string, args ...any) error {
+func (e *expansion) errorf(format string, args ...any) error {
 	return fmt.Errorf("%w: pattern %q: %s", ErrInput, e.pattern, fmt.Sprintf(format, args...))
 }
 

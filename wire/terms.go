@@ -111,5 +111,5 @@ func (t *Terms) Late(elapsed time.Duration) bool {
 	return t.Deadline != 0 && elapsed > t.Deadline
 }
 
-// Nothing says whether a change is empty.
-func (c *Change) Nothing() bool { return *c == Change{} }
+// Empty says whether a change is empty.
+func (c *Change) Empty() bool { return *c == Change{} }

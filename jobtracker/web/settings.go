@@ -175,7 +175,7 @@ func (h *handler) change(ctx context.Context, r *http.Request) (any, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case change.Nothing():
+	case change.Empty():
 		return nil, badRequest("the change changes nothing")
 	}
 	if _, err := h.leads(ctx); err != nil {
