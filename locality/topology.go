@@ -66,5 +66,5 @@ func (t *Topology) Conflict(host, own string) string {
 	if own == "" || rack == "" || rack == own {
 		return ""
 	}
-	return fmt.Sprintf("-rack says %s, the file system %s, which holds", own, rack)
+	return fmt.Sprintf("-rack says %s, but the file system says %s, which is used", own, rack)
 }
