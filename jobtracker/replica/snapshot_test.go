@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// A leader that was cut off with entries of its own, past the snapshot that the
-// others have meanwhile taken, comes back. Raft alone sends it that snapshot over
-// and over (hashicorp/raft#697).
+// A leader is cut off with own entries after the snapshot that the others take meanwhile, and
+// returns. Raft alone would send it that snapshot again and again (hashicorp/raft#697).
 func TestSnapshotOverConflict(t *testing.T) {
 	t.Parallel()
 	net := newLinks()
@@ -36,8 +35,8 @@ func TestSnapshotOverConflict(t *testing.T) {
 	old.await("a snapshot to be installed", func() bool { return old.restores > 0 })
 }
 
-// A snapshot is taken after entries, bytes, a time, and at a clean stop; it is what the
-// next start begins with.
+// The replica takes a snapshot after entries, bytes, a time, and at a clean stop. The next start
+// begins with it.
 func TestSnapshots(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Config){
@@ -76,8 +75,7 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// The job tracker may refuse a snapshot, or have stopped before the
-// log: neither must hold anything up.
+// TestNoSnapshot: a job tracker that refuses a snapshot, or stops before the log, delays nothing.
 func TestNoSnapshot(t *testing.T) {
 	t.Parallel()
 	n := open(t, Config{ID: "jt1", Dir: t.TempDir()})

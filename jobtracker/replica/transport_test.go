@@ -9,8 +9,8 @@ import (
 	"github.com/quernmr/quern/identity"
 )
 
-// TestNamesAreProved: who answers at a job tracker's address with the certificate of
-// another one is not that job tracker, nor is it given its vote.
+// TestNamesAreProved: a job tracker with the certificate of another one is refused, both as a
+// peer and as a voter.
 func TestNamesAreProved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
