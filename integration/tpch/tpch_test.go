@@ -242,7 +242,7 @@ func TestRefusedAtSubmission(t *testing.T) {
 		write(t, filepath.Join(dir, table+".tbl"), peers.Small(30)[table])
 		refused(t, []string{dir + "/" + table + ".tbl", dir + "/" + table + "/" + table + ".1.tbl", "only one"}, "-query", "5", "-tables", dir)
 	}
-	refused(t, []string{"-query 7", "1, 3, 5, 6, 10 or 13"}, "-query", "7", "-tables", empty)
+	refused(t, []string{"got 7", "1, 3, 5, 6, 10 or 13"}, "-query", "7", "-tables", empty)
 	refused(t, []string{"-tables"}, "-query", "1")
 }
 
