@@ -92,7 +92,7 @@ var (
 	title  = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 )
 
-// linksOf lists a page's targets, without what stands in code.
+// linksOf lists the targets of a page's links. Those in code do not count.
 func linksOf(page string) (targets []string) {
 	page = inline.ReplaceAllString(fence.ReplaceAllString(page, ""), "")
 	for _, match := range link.FindAllStringSubmatch(page, -1) {

@@ -1,8 +1,8 @@
 // Package golden pins the bytes that values are encoded to, by texts in testdata/golden. Only
 // tests import it.
 //
-// What one build has written another one reads: messages, entries of the log, snapshots,
-// staged files, histories. A reader finds fields by name, and leaves a field that it does
+// One build reads the messages, entries of the log, snapshots, staged files and histories
+// that another one has written. A reader finds fields by name, and leaves a field that it does
 // not find at zero, without an error. So struct tags have the names, and [Run] compares the
 // encoding of a value of each type with a golden text:
 //
