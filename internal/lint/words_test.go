@@ -78,7 +78,7 @@ func newLinter(t *testing.T) *linter {
 		{"stands", "say is", false},
 		{"wish", "say request, or job settings", false},
 		{"let go,lets go", "say decommission, release or close", false},
-		{"stands for,lie at least,lies at least", "", false},
+		{"stands for,lie at least,lies at least,each of which,all of which,half of which,some of which,none of which", "", false},
 	} {
 		for words := range strings.SplitSeq(rule.words, ",") {
 			all[words] = phrase{rule.instead, rule.certain}
@@ -226,7 +226,7 @@ func TestFindings(t *testing.T) {
 		"# " + long + "more\n\n" + long:                                                       nil,
 		"| " + long + "| " + long + "|":                                                       nil,
 		"What is lost? | What it is |":                                                        nil,
-		"A letter stands for a word, which lies at least there":                               nil,
+		"A letter stands for a word, each of which lies at least there":                       nil,
 		"The terms of a renewal of offices; fresh air is near":                                nil,
 		"say \"anew\" or “leavings”":                                                          nil,
 		"`anew`, [anew], x.anew, anew.x, anew(), sub/anew, anew_x, http://example.org/anew?x": nil,
