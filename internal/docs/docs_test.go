@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the pages anew")
+var rewrite = flag.Bool("rewrite", false, "rewrite the pages")
 
 func TestPages(t *testing.T) {
 	for file, want := range map[string]string{"../../docs/properties.md": Properties()} {

@@ -91,7 +91,7 @@ var (
 	title  = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 )
 
-// linksOf lists the link targets of a page, except those in code.
+// linksOf lists the targets of a page's links. Those in code do not count.
 func linksOf(page string) (targets []string) {
 	page = inline.ReplaceAllString(fence.ReplaceAllString(page, ""), "")
 	for _, match := range link.FindAllStringSubmatch(page, -1) {

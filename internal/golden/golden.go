@@ -1,10 +1,10 @@
 // Package golden pins the encoded bytes of values in texts below testdata/golden. Only
 // tests import it.
 //
-// Other builds read what one build writes: messages, entries of the log, snapshots, staged
-// files, histories. A reader finds fields by name, and leaves missing fields at zero
-// without an error. So struct tags pin the names, and [Run] compares the encoding of a
-// value of each type with a golden text:
+// One build reads the messages, entries of the log, snapshots, staged files and histories
+// that another one has written. A reader finds fields by name, and leaves a field that it does
+// not find at zero, without an error. So struct tags have the names, and [Run] compares the
+// encoding of a value of each type with a golden text:
 //
 //	record NAME, and a description
 //	----
