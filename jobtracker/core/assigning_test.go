@@ -8,7 +8,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// simSplits places a job's splits, some nowhere. Node t9 is never there.
+// simSplits locates a job's splits, some of them nowhere. Node t9 does not exist.
 func (w *world) simSplits(c LoadSplits) []Split {
 	splits := make([]Split, c.Maps)
 	if c.Job.N%3 == 0 {
@@ -42,7 +42,7 @@ func (w *world) checkAssigned() {
 	w.checkSlots(l)
 }
 
-// checkSlots counts the slots of all trackers that may be given work.
+// checkSlots compares the slots of all trackers that may take work with the leader's sum.
 func (w *world) checkSlots(l *Live) {
 	slots := [2]int{}
 	for _, t := range l.fleet.byIndex {
@@ -56,9 +56,9 @@ func (w *world) checkSlots(l *Live) {
 	}
 }
 
-// checkReduces: no reduce slot is free where a partition is ready, unless its job may
-// have no more; and elsewhere only if the partition is to be looked at again, is on its
-// way for the last time, or could not be gathered anew.
+// checkReduces: no reduce slot is free where a partition is ready, unless its job may have no
+// more. It may be free elsewhere if the partition is to be checked again, moves for the last
+// time, or cannot be gathered again.
 func checkReduces(c *Core, fail func(string, ...any)) {
 	l := c.live
 	if l == nil {
@@ -93,8 +93,8 @@ func checkReduces(c *Core, fail func(string, ...any)) {
 	}
 }
 
-// checkHolds: where a task waits and a slot is free, something is said to hold it, and
-// nothing is said to hold it until a time that has passed.
+// checkHolds: while a task waits and a slot is free, some hold explains it, and no hold ends in
+// the past.
 func checkHolds(c *Core, fail func(string, ...any)) {
 	l := c.live
 	if l == nil {
@@ -123,8 +123,8 @@ func checkHolds(c *Core, fail func(string, ...any)) {
 	}
 }
 
-// checkAvoids: a map that has failed is launched, or waits for its time, or for a tracker
-// other than those that have free slots; and the core wakes up when its wait ends.
+// checkAvoids: a failed map is launched, or waits until a time at which the core wakes up, or
+// waits for other trackers than those with free slots.
 func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 	l := c.live
 	wake, wakes := c.Wake()
@@ -158,8 +158,8 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 	}
 }
 
-// checkMatched: of the maps of a job that one Step launches away from their input,
-// none could have had the slot of another such one on a node with its input.
+// checkMatched: if one Step launches two maps of a job away from their input, neither could
+// have used the other's slot as a local one.
 func (w *world) checkMatched(commands []Command) {
 	l := w.core.live
 	if l == nil || len(l.phases[mapPhase].plan.Queues) > 0 { // then the policy says what runs where
@@ -185,7 +185,7 @@ func (w *world) checkMatched(commands []Command) {
 	}
 }
 
-// splitsOf is a job's splits as they were loaded.
+// splitsOf is a job's splits as loaded.
 func (w *world) splitsOf(j *job) []Split {
 	if w.splits[j.id] == nil {
 		w.splits[j.id] = w.simSplits(LoadSplits{Job: j.id, Maps: len(j.maps)})
@@ -193,7 +193,7 @@ func (w *world) splitsOf(j *job) []Split {
 	return w.splits[j.id]
 }
 
-// checkLevels compares the levels of maps by numbers with those by names.
+// checkLevels compares the levels of maps by index with those by name.
 func (w *world) checkLevels(j *job) {
 	if !j.assign.Indexed() {
 		return
@@ -208,7 +208,7 @@ func (w *world) checkLevels(j *job) {
 	}
 }
 
-// checkDeferred: a deferred job has maps to launch, and is asked again in time.
+// checkDeferred: a deferred job has maps to launch, and the core wakes up for it in time.
 func (w *world) checkDeferred(j *job) {
 	until, deferred := j.assign.Deferred()
 	wake, _ := w.core.Wake()
@@ -217,5 +217,5 @@ func (w *world) checkDeferred(j *job) {
 	}
 }
 
-// worldDelay is how long maps of some of the random worlds wait for local slots.
+// worldDelay is how long maps of some random worlds wait for local slots.
 const worldDelay = 700 * time.Millisecond

@@ -72,7 +72,7 @@ func (s *scenario) runCluster(d *datadriven.TestData) bool {
 			s.printf("%s", trouble)
 		}
 	case "notes":
-		s.noted = first == "shown"
+		s.notesShown = first == "shown"
 	case "attempts":
 		s.attempts(parseJob(first))
 	default:
@@ -135,7 +135,7 @@ func (s *scenario) carryOutMore(c Command) {
 	case RemoveNonce:
 		s.printf("remove nonce %s", c.Name)
 	case Note:
-		if s.noted {
+		if s.notesShown {
 			s.printf("log: %s %v, warn %v", c.Text, c.Args, c.Warn)
 		}
 	default:
@@ -162,7 +162,7 @@ func (s *scenario) trackers() {
 	s.showDrains()
 }
 
-// lease lets time pass, and has what is said in it printed but for the acknowledgements.
+// lease lets time pass, and prints its commands except acknowledgements.
 func (s *scenario) lease(d *datadriven.TestData) {
 	last := len(d.CmdArgs) - 1
 	end := s.now + duration(d.CmdArgs[last].Key)
@@ -215,7 +215,7 @@ func (s *scenario) attempts(id wire.JobID) {
 	}
 }
 
-// A job tracker that does not lead tells who does, unless it was itself the last.
+// TestHints: a follower names the last leader, unless it was the leader itself.
 func TestHints(t *testing.T) {
 	leader := New(Config{ID: "a", Addr: "a:1"})
 	follower := New(Config{ID: "b", Addr: "b:1"})

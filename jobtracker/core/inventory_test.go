@@ -7,11 +7,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestInventoryTouches: an inventory has those jobs looked at that it is about, however many
-// others there are.
+// TestInventoryTouches: an inventory touches only its own jobs, however many others exist.
 func TestInventoryTouches(t *testing.T) {
 	const jobs = 1000
-	c := newCrowd(3, jobs)
+	c := newBigCluster(3, jobs)
 	c.elect()
 	l := c.core.live
 	looked := func(id Stream, about ...int) (n int) {
@@ -47,7 +46,7 @@ func TestInventoryTouches(t *testing.T) {
 	}
 }
 
-// TestEndedJobsForgotten: no list of jobs that wait keeps one that has ended.
+// TestEndedJobsForgotten: no list of waiting jobs keeps an ended one.
 func TestEndedJobsForgotten(t *testing.T) {
 	f := newFleet(t, fleetSize{trackers: 1, jobs: 2, maps: fleetSlots, part: 1}, nil)
 	l := f.core.live

@@ -8,8 +8,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestLeasesByReading: a leader that is far behind with what trackers say takes none of
-// them for lost whose messages wait, and later those that are silent.
+// TestLeasesByReading: a leader that is late in handling messages loses no tracker with waiting
+// messages, but still loses silent ones.
 func TestLeasesByReading(t *testing.T) {
 	c := New(Config{ID: "jt", Lease: 5 * time.Second})
 	var log []Entry
@@ -50,8 +50,8 @@ func TestLeasesByReading(t *testing.T) {
 	trackers(late+5*time.Second, 1)
 }
 
-// TestInventoriesByReading: a new leader that is far behind lets no recovered job go on
-// before it has taken in the inventories that wait.
+// TestInventoriesByReading: a new leader that is late in handling messages releases no
+// recovered job before it has handled the waiting inventories.
 func TestInventoriesByReading(t *testing.T) {
 	c := New(Config{ID: "jt", Lease: 5 * time.Second})
 	var index uint64

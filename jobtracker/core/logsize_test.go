@@ -8,8 +8,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestLogSize: a task costs the log two small entries, and a tracker's sign of
-// life none.
+// TestLogSize: a task costs two small log entries, a heartbeat none.
 func TestLogSize(t *testing.T) {
 	const tasks, trackers = 10_000, 20
 	c := New(Config{ID: "jt", Staging: "mem://s", History: true})
@@ -74,7 +73,7 @@ func TestLogSize(t *testing.T) {
 	}
 }
 
-// answer is what a tracker says that runs everything at once.
+// answer is the reply of a tracker that runs everything at once.
 func answer(cmd Send, tasks int) []FromTracker {
 	report := func(id wire.AttemptID, state wire.AttemptState) []FromTracker {
 		r := &wire.Report{Attempt: id, State: state}

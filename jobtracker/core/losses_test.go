@@ -7,9 +7,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestLossesTold: however much of a job has failed before, it says what the loss of a
-// tracker means for it.
-func TestLossesTold(t *testing.T) {
+// TestLossTroubles: a job's troubles include the effects of a tracker's loss, even after many
+// failures.
+func TestLossTroubles(t *testing.T) {
 	f, l, lost := smallFleet(t)
 	for _, other := range l.fleet.byIndex[1:] {
 		for range fleetSlots {

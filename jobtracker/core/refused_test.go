@@ -11,9 +11,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// office is a core that leads, with a log that takes what it proposes at once, but for
-// what refuse names.
-type office struct {
+// loggedCore is a leader with a log that commits proposals at once, except those that refuse
+// names.
+type loggedCore struct {
 	*Core
 	entries uint64
 	refuse  func(x facts.Fact) error
@@ -21,20 +21,20 @@ type office struct {
 	others  []Command
 }
 
-func newOffice(cfg Config) *office {
-	o := &office{Core: New(cfg)}
+func newLoggedCore(cfg Config) *loggedCore {
+	o := &loggedCore{Core: New(cfg)}
 	o.feed(Elected{Term: 1, Wall: 1})
 	return o
 }
 
-// feed returns the commands that are none of the log's.
-func (o *office) feed(ev Event) []Command {
+// feed returns the commands that are not for the log.
+func (o *loggedCore) feed(ev Event) []Command {
 	o.others = nil
 	o.carryOut(o.Step(0, ev))
 	return o.others
 }
 
-func (o *office) carryOut(commands []Command) {
+func (o *loggedCore) carryOut(commands []Command) {
 	for _, cmd := range commands {
 		p, ok := cmd.(Propose)
 		if !ok {
@@ -75,11 +75,11 @@ func sized(jobs int, fill func(*wire.JobPlan)) *wire.Submission {
 	return s
 }
 
-// TestRefused: what the log will not take is not proposed again. Who waits for a submission
-// is told; a job that has counted too much ends without its counters.
+// TestRefused: a proposal that the log refuses is not repeated. A submission's client gets the
+// error; a job with too many counters ends without them.
 func TestRefused(t *testing.T) {
 	large := errors.New("log entry of 17 MB")
-	o := newOffice(Config{})
+	o := newLoggedCore(Config{})
 	o.refuse = func(x facts.Fact) error {
 		if _, ok := x.(*facts.Submitted); ok {
 			return large

@@ -65,27 +65,27 @@ func TestScenarios(t *testing.T) {
 }
 
 type scenario struct {
-	t       *testing.T
-	core    *Core
-	now     time.Duration
-	term    uint64
-	index   uint64
-	log     []Entry
-	held    bool
-	queue   []Propose // proposals not committed yet
-	next    Stream
-	streams map[string]Stream // the last one that is open
-	names   map[Stream]string
-	shown   bool                 // plans are shown, not answered
-	planned bool                 // they are made by the scheduler in force, and shown
-	last    map[wire.Kind]string // plan that was shown
-	seq     map[wire.Kind]uint64
-	token   Token
-	nonce   string          // of the next hello
-	rack    string          // likewise
-	noted   bool            // what goes to the job tracker's log is shown
-	record  *history.Record // the last one that was written
-	out     strings.Builder
+	t          *testing.T
+	core       *Core
+	now        time.Duration
+	term       uint64
+	index      uint64
+	log        []Entry
+	held       bool
+	queue      []Propose // proposals not committed yet
+	next       Stream
+	streams    map[string]Stream // the last open stream of each tracker
+	names      map[Stream]string
+	shown      bool                 // plans are shown, not answered
+	planned    bool                 // the scheduler in force makes them, and they are shown
+	last       map[wire.Kind]string // last plan shown
+	seq        map[wire.Kind]uint64
+	token      Token
+	nonce      string          // of the next hello
+	rack       string          // of the next hello
+	notesShown bool            // lines for the job tracker's log are shown
+	record     *history.Record // the last history written
+	out        strings.Builder
 }
 
 const scenarioStart = 1_700_000_000_000
@@ -98,8 +98,8 @@ func newScenario(t *testing.T) *scenario {
 	}
 }
 
-// step feeds an event, prints the commands, and lets the log commit. What random worlds
-// check of what waits holds here too.
+// step feeds an event, prints the commands, and lets the log commit. It makes the checks of
+// random worlds that hold here too.
 func (s *scenario) step(ev Event) {
 	commands := s.core.Step(s.now, ev)
 	checkReduces(s.core, s.t.Fatalf)
@@ -235,7 +235,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 	return s.out.String()
 }
 
-// tick lets time pass, stopping wherever the core wants to be woken.
+// tick lets time pass, and steps when the core wants to be woken.
 func (s *scenario) tick(by time.Duration) {
 	end := s.now + by
 	for {
@@ -277,7 +277,7 @@ func (s *scenario) hello(name string, process uint64, slots string) {
 	}})
 }
 
-// closed forgets a stream; the tracker goes on with the one before, if that is open.
+// closed forgets a stream. The tracker continues with the one before if that is open.
 func (s *scenario) closed(name string, id Stream) {
 	delete(s.names, id)
 	if s.streams[name] != id {
@@ -329,7 +329,7 @@ func (s *scenario) plan(d *datadriven.TestData) {
 	s.step(ev)
 }
 
-// parseQueue reads what a tracker is to run: job2+job1
+// parseQueue reads a tracker's queue: job2+job1
 func parseQueue(tracker, text string) scheduler.Queue {
 	q := scheduler.Queue{Tracker: tracker}
 	for job := range strings.SplitSeq(text, "+") {
@@ -388,8 +388,8 @@ func (s *scenario) runMore(d *datadriven.TestData) {
 	}
 }
 
-// runsOn says whether the leader has the attempt run on the tracker, so that a
-// scenario shows which reports are not of what was launched.
+// runsOn says whether the leader has the attempt on the tracker, so that a scenario marks
+// reports of unknown attempts.
 func (s *scenario) runsOn(name string, id wire.AttemptID) bool {
 	if s.core.live == nil {
 		return false
@@ -410,7 +410,7 @@ func (s *scenario) isHome(name string, r *wire.HomeReport) bool {
 	return h.tracker != nil && h.tracker.Name == name && h.gen == r.Generation
 }
 
-// asker is who asks by a verb with by=NAME, an administrator by by=NAME,admin.
+// asker is the user of a request: by=NAME, or by=NAME,admin for an administrator.
 func asker(d *datadriven.TestData) Asker {
 	name, admin, _ := strings.Cut(value(d, "by", ""), ",")
 	return Asker{Name: name, Admin: admin == "admin"}

@@ -7,8 +7,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// checkShares checks that trackers with homes have been told the shares in force, and
-// remembers what is sent to them.
+// checkShares checks that trackers with homes were told the shares in force, and notes the
+// messages with shares.
 func (w *world) checkShares(commands []Command) {
 	l := w.core.live
 	if l == nil || w.core.halted {
@@ -28,8 +28,8 @@ func (w *world) checkShares(commands []Command) {
 	}
 }
 
-// portions are a policy's that has some opinion of who shuffles.
-func (w *world) portions(s scheduler.Snapshot) (list []scheduler.Portion) {
+// drawPortions draws the shuffle shares of a policy that plans the shuffle.
+func (w *world) drawPortions(s scheduler.Snapshot) (list []scheduler.Portion) {
 	if s.Phase != wire.Map || w.chance(0.3) {
 		return nil
 	}

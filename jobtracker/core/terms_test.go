@@ -7,7 +7,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/facts"
 )
 
-// proposed are the keys that a Step asks to be committed.
+// proposed lists the keys that a Step proposes.
 func proposed(commands []Command) (keys []string) {
 	for _, c := range commands {
 		if p, ok := c.(Propose); ok {
@@ -17,8 +17,7 @@ func proposed(commands []Command) (keys []string) {
 	return keys
 }
 
-// TestEarlierTerm: an entry of an earlier term with the key of a proposal is not
-// that proposal.
+// TestEarlierTerm: an entry of an earlier term does not settle a proposal with the same key.
 func TestEarlierTerm(t *testing.T) {
 	c := New(Config{ID: "a"})
 	x := &facts.TookOffice{Leader: "a"}
@@ -29,7 +28,7 @@ func TestEarlierTerm(t *testing.T) {
 	}
 }
 
-// TestLaterTerm: who sees an entry of a later term leads no more.
+// TestLaterTerm: a leader that sees an entry of a later term stops leading.
 func TestLaterTerm(t *testing.T) {
 	c := New(Config{ID: "a"})
 	c.Step(0, Elected{Term: 1, Wall: 1})

@@ -26,7 +26,7 @@ import (
 // With few pairs measured queues that are kept lose to FIFO (docs/papers/hmhs.md, "With
 // measured factors"). There is no other order for that case: in a running system plans
 // are made anew as tasks end, by what these have shown, and queues end with them; then a
-// batch of which nothing is known ends no later than under FIFO (TestUnlikeTrackers of
+// batch of which nothing is known ends no later than under FIFO (TestUnequalTrackers of
 // jobtracker/core: 0 to 8 % sooner, 18 to 38 % once the pairs are known). An order that
 // knows no machines until enough pairs are measured was tried, and is worse.
 //
