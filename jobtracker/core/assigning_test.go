@@ -52,7 +52,7 @@ func (w *world) checkSlots(l *Live) {
 		}
 	}
 	if l.fleet.slots != slots {
-		w.fail("there are %d slots, not %d", slots, l.fleet.slots)
+		w.fail("there are %d slots, want %d", slots, l.fleet.slots)
 	}
 }
 
@@ -76,13 +76,13 @@ func checkReduces(c *Core, fail func(string, ...any)) {
 				fail("%s has a free reduce slot, and partition %d of %v is ready there", h.tracker.Name, p, j.id)
 			}
 			if free.Len() > 0 && !j.outputs.recomputing && (!wakes || wake > j.housing.movesDue || j.housing.movesDue == never) {
-				fail("partition %d of %v waits for a slot of %s until %v, and others have some", p, j.id, h.tracker.Name, j.housing.movesDue)
+				fail("partition %d of %v waits for a slot of %s until %v while others have free slots", p, j.id, h.tracker.Name, j.housing.movesDue)
 			}
 		}
 		for m := range j.maps {
 			if t := &j.maps[m]; j.outputs.recomputing && !t.output.atHand() && !t.runs() && !t.expected && !j.assign.IsPending(m) &&
 				!j.assign.IsAside(m) && j.faults.RetryAt(t.key()) == 0 {
-				fail("output %d of %v is to be made again, and nobody does", m, j.id)
+				fail("output %d of %v is to be recomputed, and no map does it", m, j.id)
 			}
 		}
 		for i := range free.All() {
@@ -111,7 +111,7 @@ func checkHolds(c *Core, fail func(string, ...any)) {
 				n += j.assign.Aside()
 			}
 			if n > 0 && l.assign.FreeTrackers(i).Len() > 0 && len(holds) == 0 {
-				fail("%d %vs of %v wait while slots are free, and nothing holds them", n, l.phases[i].kind, j.id)
+				fail("%d %vs of %v wait while slots are free, without a hold", n, l.phases[i].kind, j.id)
 			}
 		}
 		checkAvoids(c, j, fail)
@@ -143,7 +143,7 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 		}
 		waits := retryAt > 0 || j.assign.IsAside(m)
 		if wanted && !waits && !j.assign.IsPending(m) || j.assign.IsPending(m) && (waits || !wanted) || j.assign.IsAside(m) && !wanted {
-			fail("%v has failed and is wanted %v: pending %v, set aside %v, to wait until %v", j.idOf(tk), wanted, j.assign.IsPending(m), j.assign.IsAside(m), retryAt)
+			fail("failed %v: wanted %v, pending %v, set aside %v, waits until %v", j.idOf(tk), wanted, j.assign.IsPending(m), j.assign.IsAside(m), retryAt)
 		}
 		for _, until := range []time.Duration{retryAt, elsewhere} {
 			if waits && j.runnable() && until > 0 && (!wakes || wake > until) {
@@ -162,7 +162,7 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 // have used the other's slot as a local one.
 func (w *world) checkMatched(commands []Command) {
 	l := w.core.live
-	if l == nil || len(l.phases[mapPhase].plan.Queues) > 0 { // then the policy says what runs where
+	if l == nil || len(l.phases[mapPhase].plan.Queues) > 0 { // queues decide then
 		return
 	}
 	var far []*attempt
@@ -202,7 +202,7 @@ func (w *world) checkLevels(j *job) {
 		for m, s := range w.splitsOf(j) {
 			want, level := locality.Level(s.Hosts, s.Racks, locality.HostKey(t.Host), t.rack), j.assign.LevelOf(m, &t.assign)
 			if level != want {
-				w.fail("map %d of %v is at level %v on %s, not %v", m, j.id, level, t.Name, want)
+				w.fail("map %d of %v is at level %v on %s, want %v", m, j.id, level, t.Name, want)
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// runCluster plays the verbs of what only a cluster of processes has:
+// runCluster plays the verbs that only a cluster of processes needs:
 //
 //	config [history] [tidy=1h] [cluster=c nonce=n] [addr=host:1] [delay=3s]      a new job tracker, as the first verb
 //	again t1 nonce=n                     hello once more on the same stream
@@ -20,14 +20,14 @@ import (
 //	capacity t1 slots=2,1 [reason=…] [left=1]
 //	history job1 [error=…]               WriteHistory is done
 //	tidied
-//	lease t1 t2 5m                       time passes in which these renew their leases
-//	drain t1 | undrain t1                a Drain of an operator's
+//	lease t1 t2 5m                       time passes while these trackers renew their leases
+//	drain t1 | undrain t1                an operator's Drain
 //	fail error=…                         the log fails for good
-//	trackers                             what Cluster tells
+//	trackers                             the trackers in Cluster
 //	troubles job1                        those of its status
-//	notes shown                          what goes to the job tracker's log, from now on
-//	holds job1                           what keeps it from free slots
-//	attempts job1                        what Attempts tells
+//	notes shown                          lines for the job tracker's log are shown from now on
+//	holds job1                           its holds
+//	attempts job1                        the answer of Attempts
 func (s *scenario) runCluster(d *datadriven.TestData) bool {
 	first := ""
 	if len(d.CmdArgs) > 0 {

@@ -32,14 +32,14 @@ func (f *fleet) blame(t *tracker) {
 		i := slices.IndexFunc(t.attempts, late)
 		for ; i < 0; i = slices.IndexFunc(t.attempts, late) {
 			if !f.endNext() {
-				f.tb.Fatal("nothing is launched there any more")
+				f.tb.Fatal("nothing is launched on the tracker")
 			}
 		}
 		a := t.attempts[i]
 		m := &a.job.maps[a.id.Task.N]
 		for f.failed(a, 0); !m.output.atHand(); {
 			if !f.endNext() {
-				f.tb.Fatal("a map that has failed does not run again")
+				f.tb.Fatal("a failed map is not relaunched")
 			}
 		}
 	}
@@ -73,14 +73,14 @@ func TestPardon(t *testing.T) {
 		t.Fatal("the tracker is not excluded")
 	}
 	if f.diskDropped(bad, 1); bad.Excluded != "" || bad.health.Excluded() {
-		t.Fatalf("without the bad disk it is excluded: %s", bad.Excluded)
+		t.Fatalf("excluded without the bad disk: %s", bad.Excluded)
 	}
 	f.blame(bad)
 	if bad.Excluded == "" {
-		t.Error("it is not excluded for what fails later")
+		t.Error("later failures do not exclude it")
 	}
 	if f.diskDropped(bad, 2); bad.Excluded == "" {
-		t.Error("its exclusion ends for each disk")
+		t.Error("each disk ends its exclusion")
 	}
 }
 
@@ -96,13 +96,13 @@ func TestPardonAfterReconnection(t *testing.T) {
 	}
 	f.step(StreamClosed{bad.contact.stream})
 	if f.reconnect(bad, 1); bad.contact.stream == 0 {
-		t.Fatal("it is not back")
+		t.Fatal("it has not reconnected")
 	}
 	if f.diskDropped(bad, 1); bad.Excluded == "" {
-		t.Error("its exclusion ends for a disk that it has left alone long before")
+		t.Error("a disk dropped long before ends its exclusion")
 	}
 	if f.diskDropped(bad, 2); bad.Excluded != "" {
-		t.Error("its exclusion does not end for another disk")
+		t.Error("another dropped disk does not end its exclusion")
 	}
 }
 
@@ -118,7 +118,7 @@ func TestPardonAfterElection(t *testing.T) {
 		t.Error("an election ends its exclusion")
 	}
 	if f.diskDropped(bad, 4); bad.Excluded != "" {
-		t.Error("its exclusion does not end for another disk")
+		t.Error("another dropped disk does not end its exclusion")
 	}
 }
 
@@ -149,7 +149,7 @@ func (f *fleet) restartTracker(t *tracker) *tracker {
 	f.step(FromTracker{Stream: 2000, Message: &wire.Inventory{}})
 	began := f.core.live.fleet.trackers[t.Name]
 	if began == t || !began.usable() {
-		f.tb.Fatal("the tracker has not begun again")
+		f.tb.Fatal("the tracker has not restarted")
 	}
 	return began
 }
@@ -182,7 +182,7 @@ func TestSparedNeverLogged(t *testing.T) {
 				t.Fatalf("it is excluded: %s", bad.Excluded)
 			}
 			if f.blame(bad); bad.Excluded == "" {
-				t.Error("it is not excluded for what fails later")
+				t.Error("later failures do not exclude it")
 			}
 		})
 	}

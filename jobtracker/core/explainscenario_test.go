@@ -12,13 +12,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// runExplains plays the verbs of what is known of jobs and predicted:
+// runExplains plays the verbs of forecasts and profiles:
 //
 //	explain job1
-//	seen map                             what the policy would see
+//	seen map                             the policy's snapshot
 //	remembered n1 job1 map=6/12s/t1 [read=100 shuffled=50 reads=100/1s+0/0s+100/3s] [error=…]   LoadHistory is done: tasks, their time, where
 //	beat t1 rate=1000                    a heartbeat with the bytes a second that homes fetch
-//	planned                              what the last history written has of plans
+//	planned                              the plan log of the last history written
 func (s *scenario) runExplains(d *datadriven.TestData) bool {
 	first := ""
 	if len(d.CmdArgs) > 0 {

@@ -151,6 +151,6 @@ func TestHistoryHasNoForecast(t *testing.T) {
 	l.predicted.jobs = nil
 	l.writeHistory(l.order[0])
 	if l.predicted.jobs != nil {
-		t.Error("the ends of all jobs are predicted for the history of one")
+		t.Error("a history makes a forecast of all jobs")
 	}
 }

@@ -27,7 +27,7 @@ func TestLeasesByReading(t *testing.T) {
 	trackers := func(now time.Duration, want int) {
 		t.Helper()
 		if got := len(slices.Collect(c.facts.Trackers())); got != want {
-			t.Errorf("at %v there are %d trackers, not %d", now, got, want)
+			t.Errorf("at %v there are %d trackers, want %d", now, got, want)
 		}
 	}
 	step(0, Elected{Term: 1, Wall: 1})
@@ -80,7 +80,7 @@ func TestInventoriesByReading(t *testing.T) {
 	hello(2, elected, 4, "t2")
 	step(2, elected+6*time.Second, FromTracker{Stream: 3, Read: elected + time.Second, Message: &wire.Inventory{}})
 	if j := c.live.order[0]; !j.recovering {
-		t.Error("the job goes on while an inventory waits to be taken in")
+		t.Error("the job goes on before a waiting inventory is handled")
 	}
 	step(2, elected+7*time.Second, FromTracker{Stream: 4, Read: elected + time.Second, Message: &wire.Inventory{}})
 	if j := c.live.order[0]; j.recovering {

@@ -46,7 +46,7 @@ func TestLogSize(t *testing.T) {
 	before := bytes
 	feed(Submit{Wall: scenarioStart, Submission: &wire.Submission{Key: "k", Staging: "mem://s/k", Plan: wire.Plan{Jobs: []wire.JobPlan{{}}}}})
 	if s := c.Statuses(now + time.Hour); len(s) != 1 || s[0].Elapsed != time.Hour {
-		t.Errorf("an hour in which nothing has happened is told as %+v", s)
+		t.Errorf("after an hour without events the status is %+v", s)
 	}
 	for len(inbox) > 0 {
 		now += time.Millisecond
@@ -57,7 +57,7 @@ func TestLogSize(t *testing.T) {
 				was := bytes
 				feed(FromTracker{Stream: Stream(i + 1), Message: &wire.Heartbeat{}})
 				if bytes != was {
-					t.Fatal("a heartbeat has cost an entry")
+					t.Fatal("a heartbeat added a log entry")
 				}
 			}
 		}

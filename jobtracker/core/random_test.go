@@ -38,7 +38,7 @@ func TestRandom(t *testing.T) {
 	}
 	t.Logf("succeeded %d, failed %d, killed %d", outcomes[wire.Succeeded], outcomes[wire.Failed], outcomes[wire.Killed])
 	if *seeds >= 100 && (outcomes[wire.Succeeded] == 0 || outcomes[wire.Failed] == 0 || outcomes[wire.Killed] == 0) {
-		t.Error("the random worlds do not reach every outcome")
+		t.Error("the random worlds do not have every outcome")
 	}
 }
 
@@ -208,7 +208,7 @@ func (w *world) checkEnd() {
 	}
 	for _, s := range w.asked {
 		if !w.core.facts.Submission(s.sub.Key).Swept() {
-			w.fail("staging of %s is left", s.sub.Key)
+			w.fail("the staging directory of %s is left over", s.sub.Key)
 		}
 		for _, id := range s.ids {
 			w.checkOutput(id)
@@ -234,12 +234,12 @@ func (w *world) checkEnd() {
 // checkHistory checks that an ended job has a history, or says why not.
 func (w *world) checkHistory(id wire.JobID) {
 	f := w.core.facts.Find(id)
-	told, ok := w.outcomes[id]
+	outcome, ok := w.outcomes[id]
 	switch {
-	case ok && told != f.End().Outcome:
-		w.fail("%v is %v, and %v in its history", id, f.End().Outcome, told)
+	case ok && outcome != f.End().Outcome:
+		w.fail("%v is %v, and %v in its history", id, f.End().Outcome, outcome)
 	case !ok && !strings.Contains(strings.Join(f.End().Troubles, "\n"), "history"):
-		w.fail("%v has no history, and does not say why", id)
+		w.fail("%v has neither a history nor a trouble about it", id)
 	}
 }
 

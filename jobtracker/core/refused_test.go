@@ -98,7 +98,7 @@ func TestRefused(t *testing.T) {
 		return nil
 	}
 	if answers := replies(o.feed(Submit{Token: 2, Submission: sized(1, func(*wire.JobPlan) {})})); len(answers) != 1 || answers[0].Err != nil {
-		t.Fatalf("the same once more: %+v", answers)
+		t.Fatalf("the same submission again: %+v", answers)
 	}
 	j := o.live.jobs[1]
 	j.tally.counters.Add("g", "n", 1)
@@ -116,7 +116,7 @@ func TestRefused(t *testing.T) {
 	n := len(o.kinds)
 	o.feed(FromTracker{Stream: 1, Message: &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1}})
 	if got := o.kinds[n:]; !slices.Equal(got, []string{"registered"}) {
-		t.Errorf("a log that takes nothing is asked for %v", got)
+		t.Errorf("%v proposed to a log that takes nothing", got)
 	}
 	o.feed(Refused{Key: "nothing", Err: large})
 }

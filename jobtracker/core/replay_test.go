@@ -22,7 +22,7 @@ func TestReplay(t *testing.T) {
 				r.checkSlots([2]int{10, 5})
 				r.checkPlans([2]int{40, 20})
 				if n := r.checkOrder(name == "hmhs"); n < 50 {
-					t.Errorf("only %d of %d assignments were looked at", n, len(r.launches))
+					t.Errorf("only %d of %d assignments were checked", n, len(r.launches))
 				} else {
 					t.Logf("%d of %d assignments were looked at", n, len(r.launches))
 				}
@@ -44,7 +44,7 @@ func newReplay(t *testing.T, records []*history.Record) *replay {
 	for _, x := range records {
 		r.jobs[x.Job.ID] = x
 		if x.PlansSince != 0 || x.Unkept != 0 {
-			t.Fatalf("%v is not known whole", x.Job.ID)
+			t.Fatalf("%v has no complete history", x.Job.ID)
 		}
 		for _, a := range x.Attempts {
 			if !a.Attempt.Task.Kind.Slotted() {
@@ -128,7 +128,7 @@ func (r *replay) checkPlans(slots [2]int) {
 				places[p.Place] = id
 			}
 			if total > slots[phaseOf(phase)] {
-				r.t.Fatalf("the plan of %v at %d gives away %d slots", phase, at, total)
+				r.t.Fatalf("the plan of %v at %d assigns %d slots", phase, at, total)
 			}
 		}
 	}
@@ -163,7 +163,7 @@ func (c shareClaim) before(other shareClaim) bool {
 
 // checkOrder checks maps that were launched when another ended, in milliseconds without other
 // events. It returns their number.
-func (r *replay) checkOrder(queues bool) (looked int) {
+func (r *replay) checkOrder(queues bool) (checked int) {
 	ended, launched := make(map[int64]int), make(map[int64]int)
 	for _, a := range r.launches {
 		ended[a.Began+a.Took]++
@@ -177,7 +177,7 @@ func (r *replay) checkOrder(queues bool) (looked int) {
 		}
 		if queues {
 			if r.checkQueue(&a, &mine) {
-				looked++
+				checked++
 			}
 			continue
 		}
@@ -194,9 +194,9 @@ func (r *replay) checkOrder(queues bool) (looked int) {
 					a.Attempt, at, mine, id, running, waiting, other)
 			}
 		}
-		looked++
+		checked++
 	}
-	return looked
+	return checked
 }
 
 // checkQueue: a launch comes from a queue of its tracker, or its job has more maps than are in
@@ -225,7 +225,7 @@ func (r *replay) checkQueue(a *wire.AttemptStatus, p *history.Planned) bool {
 		queued += max(n, 0)
 	}
 	if queued > waiting {
-		r.t.Fatalf("%v on %s is from no queue, and %d of %d stand in some: %+v", a.Attempt, a.Tracker, queued, waiting, p)
+		r.t.Fatalf("%v on %s is from no queue, and %d of %d are in queues: %+v", a.Attempt, a.Tracker, queued, waiting, p)
 	}
 	return true
 }

@@ -20,8 +20,8 @@ import (
 //	schedule [scheduler=fair] [metric=max-stretch] [delay=fixed=3s]
 //	pools [from=f.xml]                   the allocation file below is read
 //	pools error=…                        it cannot be
-//	jobs map                             what the policy would see of each job
-//	cluster-wide                         scheduling, pools and what is wrong with them
+//	jobs map                             each job in the policy's snapshot
+//	cluster-wide                         scheduling, pools and their errors
 //	terms job1
 //	status-owner job1
 func (s *scenario) runRequests(d *datadriven.TestData) bool {

@@ -20,7 +20,7 @@ func TestRetryAlarms(t *testing.T) {
 		l.delayTask(j, tk)
 	}
 	if n := len(l.due.alarms) - before; n != 1 {
-		t.Errorf("%d tasks that wait need %d alarms", len(j.faults.Reminders()), n)
+		t.Errorf("%d waiting tasks need %d alarms", len(j.faults.Reminders()), n)
 	}
 	for {
 		next, waits := j.faults.Next()

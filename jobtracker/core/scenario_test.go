@@ -21,22 +21,22 @@ import (
 // TestScenarios plays testdata/*.txt. A scenario is a list of verbs; each prints
 // what the leader decided. Names are short: job1, job1/m0 (a task: s setup, m map,
 // r reduce, c commit, x cleanup, f fence), job1/m0/1000 (an attempt), job1/p0 (a
-// partition's home). The log commits at once unless held. Plans come from FIFO at
-// once and unseen unless "plans shown".
+// partition's home). The log commits at once unless held. FIFO plans at once, and
+// plans are hidden unless "plans shown".
 //
 //	elect term=1                         this job tracker is elected
 //	depose
-//	cluster t1=2,1 t2=2,1 [rack=/r1]     trackers with map,reduce slots say hello, with nothing to report
-//	hello t1 [process=2] [slots=2,1] [rack=/r1]   opens a stream; the tracker's old one may still be there
+//	cluster t1=2,1 t2=2,1 [rack=/r1]     trackers with map,reduce slots say hello, with empty inventories
+//	hello t1 [process=2] [slots=2,1] [rack=/r1]   opens a stream; the tracker's old one may still be open
 //	close t1                             its stream ends
 //	inventory t1                         lines below it: attempt … and home … as in report and home
 //	submit key=k reduces=1 [jobs=2] [-D name=value]…   a flow when jobs > 1, each reading the one before,
-//	         [reads=-/1/1/2+3]           or those that are given
+//	         [reads=-/1/1/2+3]           or these
 //	         [by=ann] [by=root,admin] [secret=…]
 //	splits job1 10 20@t1/r1@t2           the splits file is read: bytes, hosts, their racks
 //	report t1 job1/m0/1000 STATE [error=… log=… fatal splits=2 digest=7 bytes=5 reads=1/2/3 read=1s/0s/2s took=3s committed lost=job1/m0/1000 count=3]
 //	home t1 job1/p0 [gen=1.1] [digest=15] [maps=2] [complete]
-//	lost-output t1 job1/m0/1000          a home cannot fetch it
+//	lost-output t1 job1/m0/1000          t1 cannot fetch it
 //	swept key [error=…]                  RemoveStaging is done
 //	kill job1 [reason] [by=bob]
 //	tick 5s                              time passes; heartbeat t1 renews its lease
@@ -44,7 +44,7 @@ import (
 //	log hold | undecided | release
 //	plans made                           Allocate is answered by the scheduler in force, and the plan shown when it is new
 //	plan map job1=2 job2=1 shuffle job2=0.5  answers Allocate (after "plans shown")
-//	plan map job1=2@t3+t1 t2=job1+job2   likewise, with where job1's tasks end soonest, and what t2 runs
+//	plan map job1=2@t3+t1 t2=job1+job2   also with job1's ranking of trackers, and the queue of t2
 //	status job1
 //
 // The verbs of a cluster of processes are those of [scenario.runCluster], those of

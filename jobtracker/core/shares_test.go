@@ -17,13 +17,13 @@ func (w *world) checkShares(commands []Command) {
 	for _, c := range commands {
 		if send, ok := c.(Send); ok {
 			if m, ok := send.Message.(*wire.Shares); ok && (m.Epoch != l.epoch || !slices.Equal(m.Shares, l.shares.announced.List())) {
-				w.fail("%d is told the shares %v of epoch %d, in force are %v", send.Stream, m.Shares, m.Epoch, l.shares.announced.List())
+				w.fail("stream %d gets the shares %v of epoch %d, in force are %v", send.Stream, m.Shares, m.Epoch, l.shares.announced.List())
 			}
 		}
 	}
 	for _, t := range l.fleet.byIndex {
 		if t != nil && t.usable() && len(t.hosting.homes) > 0 && t.sharesVersion != l.shares.announced.Version() {
-			w.fail("%s has homes and was told version %d of the shares, not %d", t.Name, t.sharesVersion, l.shares.announced.Version())
+			w.fail("%s has homes and got version %d of the shares, want %d", t.Name, t.sharesVersion, l.shares.announced.Version())
 		}
 	}
 }

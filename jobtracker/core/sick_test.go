@@ -59,7 +59,7 @@ func TestSickTracker(t *testing.T) {
 				t.Errorf("%d attempts failed, more than %d", p.failed, c.failures)
 			}
 			if c.excludedIn > 0 && (!slices.Equal(names, []string{"t1"}) || in > c.excludedIn) {
-				t.Errorf("%v are excluded after %v, not t1 within %v", names, in, c.excludedIn)
+				t.Errorf("%v are excluded after %v, want t1 within %v", names, in, c.excludedIn)
 			}
 		})
 	}

@@ -13,7 +13,7 @@ import (
 // drainTrackers drains trackers and undoes some of the drains later.
 func (w *world) drainTrackers(seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 9))
-	w.after(faultTime, func() { // in whichever order what follows was answered
+	w.after(faultTime, func() { // whatever the order of the answers
 		for _, t := range w.trackers {
 			w.askDrain(t.name, true)
 		}
@@ -76,7 +76,7 @@ func (w *world) checkDrained(c Send) {
 		for _, a := range w.tracker(t.Name).sorted() {
 			f := w.core.facts.Find(a.report.Attempt.Task.Job)
 			if !a.report.State.Final() && f != nil && !f.Ended() && w.tracker(t.Name).process == t.Process {
-				w.fail("%s is let go and runs %v", t.Name, a.report.Attempt)
+				w.fail("%s is dismissed and runs %v", t.Name, a.report.Attempt)
 			}
 		}
 	}
@@ -125,7 +125,7 @@ func (w *world) checkHasOutputs(j *job, p int, t *tracker) {
 	if h := j.housing.homes[p].tracker; h != nil {
 		x := w.tracker(h.Name)
 		if x.down || x.process != h.Process || x.incarnation != h.Incarnation || x.slots != x.has || x.link == nil || x.link.up >= w.now {
-			return // the leader cannot know yet what has been said, or is under way
+			return // messages to the leader may be under way
 		}
 		at = x.homes[homeName{j.id, p}]
 	}
@@ -134,7 +134,7 @@ func (w *world) checkHasOutputs(j *job, p int, t *tracker) {
 			continue
 		}
 		if at == nil || at.has[m].Digest != j.maps[m].digest {
-			w.fail("%s is let go, and partition %d of %v has not the output of map %d there", t.Name, p, j.id, m)
+			w.fail("%s is dismissed, and partition %d of %v lacks its output of map %d", t.Name, p, j.id, m)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func (l *link) toLeader(m wire.Message) {
 	if l.closed {
 		return
 	}
-	for range 1 + l.w.rnd.IntN(20)/19 { // now and then twice
+	for range 1 + l.w.rnd.IntN(20)/19 { // sometimes twice
 		l.deliver(&l.up, func() {
 			if l.w.streams[l.id] == l {
 				l.w.step(FromTracker{Stream: l.id, Message: m})

@@ -76,7 +76,7 @@ func BenchmarkStep(b *testing.B) {
 						running = send.Message.(*wire.Launch).Attempt
 					}
 				}
-				if running == before || running.Task.Job != before.Task.Job { // the first job is through
+				if running == before || running.Task.Job != before.Task.Job { // the first job has ended
 					b.StopTimer()
 					c, running = waitingJobs(b, jobs, maps)
 					b.StartTimer()

@@ -35,13 +35,13 @@ func TestLaterTerm(t *testing.T) {
 	c.Step(0, Entry{Index: 1, Term: 1, Data: facts.Encode(&facts.TookOffice{Leader: "a"})})
 	c.Step(0, Entry{Index: 2, Term: 1, Data: facts.Encode(&facts.Bootstrapped{Start: 1})})
 	if !c.Leads() {
-		t.Fatal("it does not lead")
+		t.Fatal("it is not the leader")
 	}
 	c.Step(0, Entry{Index: 3, Term: 2, Data: facts.Encode(&facts.TookOffice{Leader: "b"})})
 	if c.Leads() || c.Epoch() != 2 {
 		t.Errorf("leads: %v, in epoch %d", c.Leads(), c.Epoch())
 	}
 	if keys := proposed(c.Step(0, Elected{Term: 3, Wall: 2})); len(keys) != 1 {
-		t.Errorf("elected again it proposes %v", keys)
+		t.Errorf("after another election it proposes %v", keys)
 	}
 }

@@ -54,6 +54,6 @@ func TestTokensAreSent(t *testing.T) {
 		t.Errorf("the history has the token %q, the job %q", kept, second)
 	}
 	if a, ok := c.Attempts(c.facts.ID(1)); !ok || a.Token != first {
-		t.Errorf("with the attempts comes %q", a.Token)
+		t.Errorf("Attempts has the token %q", a.Token)
 	}
 }

@@ -31,7 +31,7 @@ func TestUnequalTrackers(t *testing.T) {
 		part := hmhs.Seconds() / fifo.Seconds()
 		t.Logf("%s: %.2f of FIFO's makespan", c.name, part)
 		if part > c.most {
-			t.Errorf("%s: HMHS takes %.2f of FIFO's makespan, at most %.2f is wanted", c.name, part, c.most)
+			t.Errorf("%s: HMHS takes %.2f of FIFO's makespan, want at most %.2f", c.name, part, c.most)
 		}
 	}
 }

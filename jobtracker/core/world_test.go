@@ -264,7 +264,7 @@ func (w *world) effect(c Command) {
 	case LoadHistory:
 		ev = HistoryLoaded{Epoch: c.Epoch, Name: c.Name, Profile: &history.Profile{Job: c.Job}, Err: err}
 		if _, ok := w.outcomes[c.Job]; !ok {
-			w.fail("the history of %v is asked for, and there is none", c.Job)
+			w.fail("LoadHistory of %v, which has no history", c.Job)
 		}
 	case Tidy:
 		ev = Tidied{Epoch: c.Epoch, Err: err}
@@ -417,7 +417,7 @@ func (w *world) checkSend(c Send) {
 func (w *world) checkRetry(id wire.TaskID, t *tracker) {
 	j := w.core.live.job(id.Job)
 	if tk := j.task(id); j.avoids(tk, t) && j.faults.Elsewhere(tk.key()) != 0 {
-		w.fail("%v is launched on %s again, and waits for another tracker", id, t.Name)
+		w.fail("%v waits for another tracker and is relaunched on %s", id, t.Name)
 	}
 }
 
@@ -483,7 +483,7 @@ func (w *world) checkFacts() {
 	}
 	for task := range w.done {
 		if f := w.core.facts.Find(task.Job); f != nil && !f.Committed(task.N) {
-			w.fail("%v was committed and is not any more", task)
+			w.fail("%v is no longer committed", task)
 		}
 	}
 }
