@@ -7,7 +7,7 @@ import (
 )
 
 // The part of simTracker that has to do with files: the nonce in the staging
-// directory, what lies on its disks over a restart, and disks that fail.
+// directory, files that stay on its disks over a restart, and disks that fail.
 
 func (t *simTracker) readNonce(l *link) {
 	t.w.after(t.w.upTo(100*time.Millisecond), func() {
