@@ -16,20 +16,20 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// fleet is a leader with many trackers and jobs, whose maps take seeded times. It makes
-// as little garbage as it can: what is measured is the core.
+// fleet is a leader with many trackers and jobs, and maps with seeded times. It allocates
+// little, so that benchmarks measure the core.
 type fleet struct {
 	hold bool // proposals are kept in held
 	held []Propose
 
-	tb    testing.TB
-	core  *Core
-	rnd   *rand.Rand
-	now   time.Duration
-	index uint64
-	hosts []string // by tracker
-	racks []string
-	part  int // one in so many racks has input of a job
+	tb         testing.TB
+	core       *Core
+	rnd        *rand.Rand
+	now        time.Duration
+	index      uint64
+	hosts      []string // by tracker
+	racks      []string
+	inputRacks int // one in so many racks has input of a job
 
 	running  []ending // a heap
 	report   wire.Report
@@ -37,9 +37,9 @@ type fleet struct {
 	output   wire.MapOutput
 	seq      int
 	launched int
-	levels   [wire.Remote + 1]int // launched maps by level
-	deferred int                  // deferred jobs after every so many Steps, summed up
-	steps    []time.Duration      // what each took, but for those of the building
+	levels   [wire.Remote + 1]int // launched maps by locality
+	deferred int                  // deferred jobs at every deferredEvery-th Step, summed up
+	steps    []time.Duration      // times of Steps, without those of the setup
 	measures bool
 }
 
@@ -48,17 +48,17 @@ const (
 	fleetRack  = 40
 	fleetBlock = 128 << 20
 
-	deferredEvery = 256                  // Steps: to look at all jobs after each would be measured, too
+	deferredEvery = 256                  // in Steps: a check of all jobs after each Step would distort the times
 	fleetPace     = 5 * time.Microsecond // of virtual time from one end of a map to the next: 200,000 a second
 )
 
-// fleetSize is what there is of it.
+// fleetSize is the size of a fleet.
 type fleetSize struct{ trackers, jobs, maps, part int }
 
 func (s fleetSize) tasks() int { return s.jobs * s.maps }
 
 func newFleet(tb testing.TB, size fleetSize, steps []time.Duration) *fleet {
-	f := &fleet{tb: tb, rnd: rand.New(rand.NewPCG(1, uint64(size.trackers))), part: size.part, steps: steps}
+	f := &fleet{tb: tb, rnd: rand.New(rand.NewPCG(1, uint64(size.trackers))), inputRacks: size.part, steps: steps}
 	f.core = New(Config{ID: "jt", Lease: 24 * time.Hour, Scheduling: wire.Scheduling{Scheduler: "fair", Delay: "dynamic"}})
 	f.step(Elected{Term: 1, Wall: 1})
 	for i := range size.trackers {
@@ -87,7 +87,7 @@ func newFleet(tb testing.TB, size fleetSize, steps []time.Duration) *fleet {
 
 func (f *fleet) step(ev Event) {
 	if !f.measures {
-		f.carry(f.core.Step(f.now, ev))
+		f.carryOutAll(f.core.Step(f.now, ev))
 		return
 	}
 	begin := cpuTime(unix.CLOCK_THREAD_CPUTIME_ID)
@@ -100,11 +100,11 @@ func (f *fleet) step(ev Event) {
 			}
 		}
 	}
-	f.carry(commands)
+	f.carryOutAll(commands)
 }
 
-// cpuTime is what the thread or the process has had of processors: the machine may
-// have other work.
+// cpuTime is the processor time of the thread or the process: wall time would count other
+// programs.
 func cpuTime(clock int32) time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(clock, &t); err != nil {
@@ -113,8 +113,8 @@ func cpuTime(clock int32) time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// looking is what cpuTime adds to what it measures.
-func looking() time.Duration {
+// cpuTimeCost is the time that cpuTime itself takes.
+func cpuTimeCost() time.Duration {
 	all := make([]time.Duration, 1000)
 	for i := range all {
 		begin := cpuTime(unix.CLOCK_THREAD_CPUTIME_ID)
@@ -124,7 +124,7 @@ func looking() time.Duration {
 	return all[len(all)/2]
 }
 
-func (f *fleet) carry(commands []Command) {
+func (f *fleet) carryOutAll(commands []Command) {
 	for _, c := range commands {
 		f.carryOut(c)
 	}
@@ -160,7 +160,7 @@ func (f *fleet) carryOut(c Command) {
 // splits have three replicas each: two in one rack, as HDFS places them.
 func (f *fleet) splits(n int) []Split {
 	splits := make([]Split, n)
-	racks := f.rnd.Perm(len(f.racks))[:(len(f.racks)+f.part-1)/f.part]
+	racks := f.rnd.Perm(len(f.racks))[:(len(f.racks)+f.inputRacks-1)/f.inputRacks]
 	for m := range splits {
 		in := func() (rack, size int) {
 			rack = racks[f.rnd.IntN(len(racks))] * fleetRack
@@ -179,7 +179,7 @@ func (f *fleet) splits(n int) []Split {
 	return splits
 }
 
-// ending is a map that is to end.
+// ending is a map and the time of its end.
 type ending struct {
 	at     time.Duration
 	seq    int
@@ -210,7 +210,7 @@ func (f *fleet) launch(stream Stream, id wire.AttemptID) {
 	}
 }
 
-// next takes the map out that ends next.
+// next removes the map that ends next.
 func (f *fleet) next() ending {
 	q, first := f.running, f.running[0]
 	last := len(q) - 1
@@ -232,8 +232,8 @@ func (f *fleet) next() ending {
 	return first
 }
 
-// end lets the map end that ends next, and what waits for a time until then.
-func (f *fleet) end() bool {
+// endNext ends the next map, and runs what is due before it.
+func (f *fleet) endNext() bool {
 	if len(f.running) == 0 {
 		return false
 	}
@@ -273,20 +273,20 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// BenchmarkAssign: a million maps of 200 jobs with three replicas each go through the
-// slots of a large cluster, by the dynamic delay rule; nine of ten of them, for at the
-// end there is nothing to choose from. An op is all of that.
+// BenchmarkAssign: a million maps of 200 jobs, with three replicas each, pass through the slots
+// of a large cluster under the dynamic delay rule. An op is nine of ten maps; the last tenth
+// has no choices left.
 //
-// Input lies everywhere, so that at first every slot is near some map of every job; later
-// a job refuses slots every now and then. Skewed, a job's lies in a fortieth of the racks,
-// drawn for each: most jobs refuse slots, some trackers have no input or run out of maps
-// near them, and maps go far.
+// Input is on all racks, so that at first every slot is local for some map of every job; later
+// jobs are deferred now and then. Skewed, each job's input is in a fortieth of the racks: most
+// jobs are deferred, some trackers have no local maps left, and many maps run far from their
+// input.
 //
-// What is reported is processor time, so that other work on the machine does not count:
+// It reports processor time, so that other programs do not count:
 //
-//	core   of Steps, and of all other threads, which is the garbage collector's;
-//	step   of Steps alone, with what they help the garbage collector;
-//	all    of the process, so with clients and trackers and the policy.
+//	core   of Steps and of all other threads, which are the garbage collector's;
+//	step   of Steps alone, with their share of the garbage collector;
+//	all    of the process: also clients, trackers and the policy.
 func BenchmarkAssign(b *testing.B) {
 	for _, size := range []fleetSize{
 		{500, 200, 500, 1}, {5000, 200, 5000, 1}, {10000, 200, 5000, 1},
@@ -303,7 +303,7 @@ func BenchmarkAssign(b *testing.B) {
 func benchmarkFleet(b *testing.B, size fleetSize) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	look := looking()
+	look := cpuTimeCost()
 	for b.Loop() {
 		b.StopTimer()
 		steps := make([]time.Duration, 0, 3*size.tasks())
@@ -313,12 +313,12 @@ func benchmarkFleet(b *testing.B, size fleetSize) {
 		f.launched, f.levels, f.measures = 0, [wire.Remote + 1]int{}, true
 		all, own := cpuTime(unix.CLOCK_PROCESS_CPUTIME_ID), cpuTime(unix.CLOCK_THREAD_CPUTIME_ID)
 		b.StartTimer()
-		for f.launched < size.tasks()*9/10 && f.end() {
+		for f.launched < size.tasks()*9/10 && f.endNext() {
 		}
 		b.StopTimer()
 		all, own = cpuTime(unix.CLOCK_PROCESS_CPUTIME_ID)-all, cpuTime(unix.CLOCK_THREAD_CPUTIME_ID)-own
 		inSteps := sum(f.steps) - time.Duration(len(f.steps))*look
-		f.figures(b, map[string]time.Duration{"core": inSteps + all - own, "step": inSteps, "all": all})
+		f.reportMetrics(b, map[string]time.Duration{"core": inSteps + all - own, "step": inSteps, "all": all})
 		b.ReportMetric(float64(built)/float64(size.tasks()), "B/task")
 		b.ReportMetric(float64(heapBytes()-before)/float64(size.tasks()), "B/task-late")
 		runtime.KeepAlive(f)
@@ -326,8 +326,8 @@ func benchmarkFleet(b *testing.B, size fleetSize) {
 	}
 }
 
-// figures reports what was measured, times being by what they are of.
-func (f *fleet) figures(b *testing.B, times map[string]time.Duration) {
+// reportMetrics reports the measured times by name.
+func (f *fleet) reportMetrics(b *testing.B, times map[string]time.Duration) {
 	for name, took := range times {
 		b.ReportMetric(float64(f.launched)/took.Seconds(), name+"/s")
 	}

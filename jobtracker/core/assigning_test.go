@@ -8,7 +8,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// simSplits places a job's splits, some nowhere. Node t9 is never there.
+// simSplits locates a job's splits, some of them nowhere. Node t9 does not exist.
 func (w *world) simSplits(c LoadSplits) []Split {
 	splits := make([]Split, c.Maps)
 	if c.Job.N%3 == 0 {
@@ -42,7 +42,7 @@ func (w *world) checkAssigned() {
 	w.checkSlots(l)
 }
 
-// checkSlots counts the slots of all trackers that may be given work.
+// checkSlots compares the slots of all trackers that may take work with the leader's sum.
 func (w *world) checkSlots(l *Live) {
 	slots := [2]int{}
 	for _, t := range l.fleet.byIndex {
@@ -52,13 +52,13 @@ func (w *world) checkSlots(l *Live) {
 		}
 	}
 	if l.fleet.slots != slots {
-		w.fail("there are %d slots, not %d", slots, l.fleet.slots)
+		w.fail("there are %d slots, want %d", slots, l.fleet.slots)
 	}
 }
 
-// checkReduces: no reduce slot is free where a partition is ready, unless its job may
-// have no more; and elsewhere only if the partition is to be looked at again, is on its
-// way for the last time, or could not be gathered anew.
+// checkReduces: no reduce slot is free where a partition is ready, unless its job may have no
+// more. It may be free elsewhere if the partition is to be checked again, moves for the last
+// time, or cannot be gathered again.
 func checkReduces(c *Core, fail func(string, ...any)) {
 	l := c.live
 	if l == nil {
@@ -76,13 +76,13 @@ func checkReduces(c *Core, fail func(string, ...any)) {
 				fail("%s has a free reduce slot, and partition %d of %v is ready there", h.tracker.Name, p, j.id)
 			}
 			if free.Len() > 0 && !j.outputs.recomputing && (!wakes || wake > j.housing.movesDue || j.housing.movesDue == never) {
-				fail("partition %d of %v waits for a slot of %s until %v, and others have some", p, j.id, h.tracker.Name, j.housing.movesDue)
+				fail("partition %d of %v waits for a slot of %s until %v while others have free slots", p, j.id, h.tracker.Name, j.housing.movesDue)
 			}
 		}
 		for m := range j.maps {
 			if t := &j.maps[m]; j.outputs.recomputing && !t.output.atHand() && !t.runs() && !t.expected && !j.assign.IsPending(m) &&
 				!j.assign.IsAside(m) && j.faults.RetryAt(t.key()) == 0 {
-				fail("output %d of %v is to be made again, and nobody does", m, j.id)
+				fail("output %d of %v is to be recomputed, and no map does it", m, j.id)
 			}
 		}
 		for i := range free.All() {
@@ -93,8 +93,8 @@ func checkReduces(c *Core, fail func(string, ...any)) {
 	}
 }
 
-// checkHolds: where a task waits and a slot is free, something is said to hold it, and
-// nothing is said to hold it until a time that has passed.
+// checkHolds: while a task waits and a slot is free, some hold explains it, and no hold ends in
+// the past.
 func checkHolds(c *Core, fail func(string, ...any)) {
 	l := c.live
 	if l == nil {
@@ -111,7 +111,7 @@ func checkHolds(c *Core, fail func(string, ...any)) {
 				n += j.assign.Aside()
 			}
 			if n > 0 && l.assign.FreeTrackers(i).Len() > 0 && len(holds) == 0 {
-				fail("%d %vs of %v wait while slots are free, and nothing holds them", n, l.phases[i].kind, j.id)
+				fail("%d %vs of %v wait while slots are free, without a hold", n, l.phases[i].kind, j.id)
 			}
 		}
 		checkAvoids(c, j, fail)
@@ -123,8 +123,8 @@ func checkHolds(c *Core, fail func(string, ...any)) {
 	}
 }
 
-// checkAvoids: a map that has failed is launched, or waits for its time, or for a tracker
-// other than those that have free slots; and the core wakes up when its wait ends.
+// checkAvoids: a failed map is launched, or waits until a time at which the core wakes up, or
+// waits for other trackers than those with free slots.
 func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 	l := c.live
 	wake, wakes := c.Wake()
@@ -143,7 +143,7 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 		}
 		waits := retryAt > 0 || j.assign.IsAside(m)
 		if wanted && !waits && !j.assign.IsPending(m) || j.assign.IsPending(m) && (waits || !wanted) || j.assign.IsAside(m) && !wanted {
-			fail("%v has failed and is wanted %v: pending %v, set aside %v, to wait until %v", j.idOf(tk), wanted, j.assign.IsPending(m), j.assign.IsAside(m), retryAt)
+			fail("failed %v: wanted %v, pending %v, set aside %v, waits until %v", j.idOf(tk), wanted, j.assign.IsPending(m), j.assign.IsAside(m), retryAt)
 		}
 		for _, until := range []time.Duration{retryAt, elsewhere} {
 			if waits && j.runnable() && until > 0 && (!wakes || wake > until) {
@@ -158,11 +158,11 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 	}
 }
 
-// checkMatched: of the maps of a job that one Step launches away from their input,
-// none could have had the slot of another such one on a node with its input.
+// checkMatched: if one Step launches two maps of a job away from their input, neither could
+// have used the other's slot as a local one.
 func (w *world) checkMatched(commands []Command) {
 	l := w.core.live
-	if l == nil || len(l.phases[mapPhase].plan.Queues) > 0 { // then the policy says what runs where
+	if l == nil || len(l.phases[mapPhase].plan.Queues) > 0 { // queues decide then
 		return
 	}
 	var far []*attempt
@@ -185,7 +185,7 @@ func (w *world) checkMatched(commands []Command) {
 	}
 }
 
-// splitsOf is a job's splits as they were loaded.
+// splitsOf is a job's splits as loaded.
 func (w *world) splitsOf(j *job) []Split {
 	if w.splits[j.id] == nil {
 		w.splits[j.id] = w.simSplits(LoadSplits{Job: j.id, Maps: len(j.maps)})
@@ -193,7 +193,7 @@ func (w *world) splitsOf(j *job) []Split {
 	return w.splits[j.id]
 }
 
-// checkLevels compares the levels of maps by numbers with those by names.
+// checkLevels compares the levels of maps by index with those by name.
 func (w *world) checkLevels(j *job) {
 	if !j.assign.Indexed() {
 		return
@@ -202,13 +202,13 @@ func (w *world) checkLevels(j *job) {
 		for m, s := range w.splitsOf(j) {
 			want, level := locality.Level(s.Hosts, s.Racks, locality.HostKey(t.Host), t.rack), j.assign.LevelOf(m, &t.assign)
 			if level != want {
-				w.fail("map %d of %v is at level %v on %s, not %v", m, j.id, level, t.Name, want)
+				w.fail("map %d of %v is at level %v on %s, want %v", m, j.id, level, t.Name, want)
 			}
 		}
 	}
 }
 
-// checkDeferred: a deferred job has maps to launch, and is asked again in time.
+// checkDeferred: a deferred job has maps to launch, and the core wakes up for it in time.
 func (w *world) checkDeferred(j *job) {
 	until, deferred := j.assign.Deferred()
 	wake, _ := w.core.Wake()
@@ -217,5 +217,5 @@ func (w *world) checkDeferred(j *job) {
 	}
 }
 
-// worldDelay is how long maps of some of the random worlds wait for local slots.
+// worldDelay is how long maps of some random worlds wait for local slots.
 const worldDelay = 700 * time.Millisecond

@@ -12,7 +12,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// runCluster plays the verbs of what only a cluster of processes has:
+// runCluster plays the verbs that only a cluster of processes needs:
 //
 //	config [history] [tidy=1h] [cluster=c nonce=n] [addr=host:1] [delay=3s]      a new job tracker, as the first verb
 //	again t1 nonce=n                     hello once more on the same stream
@@ -20,14 +20,14 @@ import (
 //	capacity t1 slots=2,1 [reason=…] [left=1]
 //	history job1 [error=…]               WriteHistory is done
 //	tidied
-//	lease t1 t2 5m                       time passes in which these renew their leases
-//	drain t1 | undrain t1                a Drain of an operator's
+//	lease t1 t2 5m                       time passes while these trackers renew their leases
+//	drain t1 | undrain t1                an operator's Drain
 //	fail error=…                         the log fails for good
-//	trackers                             what Cluster tells
+//	trackers                             the trackers in Cluster
 //	troubles job1                        those of its status
-//	notes shown                          what goes to the job tracker's log, from now on
-//	holds job1                           what keeps it from free slots
-//	attempts job1                        what Attempts tells
+//	notes shown                          lines for the job tracker's log are shown from now on
+//	holds job1                           its holds
+//	attempts job1                        the answer of Attempts
 func (s *scenario) runCluster(d *datadriven.TestData) bool {
 	first := ""
 	if len(d.CmdArgs) > 0 {
@@ -72,7 +72,7 @@ func (s *scenario) runCluster(d *datadriven.TestData) bool {
 			s.printf("%s", trouble)
 		}
 	case "notes":
-		s.noted = first == "shown"
+		s.notesShown = first == "shown"
 	case "attempts":
 		s.attempts(parseJob(first))
 	default:
@@ -135,7 +135,7 @@ func (s *scenario) carryOutMore(c Command) {
 	case RemoveNonce:
 		s.printf("remove nonce %s", c.Name)
 	case Note:
-		if s.noted {
+		if s.notesShown {
 			s.printf("log: %s %v, warn %v", c.Text, c.Args, c.Warn)
 		}
 	default:
@@ -162,7 +162,7 @@ func (s *scenario) trackers() {
 	s.showDrains()
 }
 
-// lease lets time pass, and has what is said in it printed but for the acknowledgements.
+// lease lets time pass, and prints its commands except acknowledgements.
 func (s *scenario) lease(d *datadriven.TestData) {
 	last := len(d.CmdArgs) - 1
 	end := s.now + duration(d.CmdArgs[last].Key)
@@ -215,7 +215,7 @@ func (s *scenario) attempts(id wire.JobID) {
 	}
 }
 
-// A job tracker that does not lead tells who does, unless it was itself the last.
+// TestHints: a follower names the last leader, unless it was the leader itself.
 func TestHints(t *testing.T) {
 	leader := New(Config{ID: "a", Addr: "a:1"})
 	follower := New(Config{ID: "b", Addr: "b:1"})

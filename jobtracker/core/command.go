@@ -79,7 +79,7 @@ type (
 		Files []string   // URLs, one of which exists
 	}
 
-	// Tidy removes old files below the staging directory that belong to no submission.
+	// Tidy removes old files below the staging directory that nothing uses.
 	Tidy struct {
 		Epoch       uint64
 		Cluster     string          // id

@@ -7,7 +7,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/facts"
 )
 
-// An entry of another version must not be skipped: the core halts.
+// TestUnknownEntries: the core halts at an entry of an unknown version instead of skipping it.
 func TestUnknownEntries(t *testing.T) {
 	good := facts.Encode(&facts.Committing{Job: 1})
 	for _, data := range [][]byte{nil, {1}, {1, 200, 0x80}, {2, 12, 0x80}, append([]byte{1, 12}, 0xc1)} {

@@ -12,10 +12,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// tenMinutes is how long an exclusion lasts that does not follow another one.
+// tenMinutes is the length of an exclusion that does not follow another one.
 const tenMinutes = 10 * time.Minute
 
-// failed has an attempt of a fleet fail that was launched so long ago.
+// failed makes an attempt fail that was launched some time ago.
 func (f *fleet) failed(a *attempt, took time.Duration) {
 	f.running = slices.DeleteFunc(f.running, func(e ending) bool { return e.id == a.id })
 	slices.SortFunc(f.running, func(x, y ending) int { return x.compare(&y) }) // a heap, too
@@ -24,35 +24,35 @@ func (f *fleet) failed(a *attempt, took time.Duration) {
 	}})
 }
 
-// blame has three maps fail on a tracker that then succeed elsewhere. All are launched there
+// blame makes three maps fail on a tracker and then succeed elsewhere. All are launched there
 // after its last pardon.
 func (f *fleet) blame(t *tracker) {
 	late := func(a *attempt) bool { return t.health.Counts(time.Duration(a.began-f.core.wall) * time.Millisecond) }
 	for range 3 {
 		i := slices.IndexFunc(t.attempts, late)
 		for ; i < 0; i = slices.IndexFunc(t.attempts, late) {
-			if !f.end() {
-				f.tb.Fatal("nothing is launched there any more")
+			if !f.endNext() {
+				f.tb.Fatal("nothing is launched on the tracker")
 			}
 		}
 		a := t.attempts[i]
 		m := &a.job.maps[a.id.Task.N]
 		for f.failed(a, 0); !m.output.atHand(); {
-			if !f.end() {
-				f.tb.Fatal("a map that has failed does not run again")
+			if !f.endNext() {
+				f.tb.Fatal("a failed map is not relaunched")
 			}
 		}
 	}
 }
 
-// left has a tracker say how often it has left a disk alone.
-func (f *fleet) left(t *tracker, times int) {
+// diskDropped makes a tracker report how many disks it has dropped.
+func (f *fleet) diskDropped(t *tracker, times int) {
 	f.step(FromTracker{Stream: t.contact.stream, Message: &wire.Capacity{MapSlots: fleetSlots, ReduceSlots: 2, DisksLeft: times}})
 	f.now += time.Millisecond
 }
 
-// comes has a tracker's process connect that has left a disk alone so often.
-func (f *fleet) comes(t *tracker, left int) {
+// reconnect connects a tracker's process that has dropped some disks.
+func (f *fleet) reconnect(t *tracker, left int) {
 	f.step(FromTracker{Stream: 1000, Message: &wire.Hello{
 		Version: wire.Version, Tracker: t.Name, Process: t.Process, Incarnation: t.Incarnation, Host: t.Host, Addr: t.Addr,
 		MapSlots: fleetSlots, ReduceSlots: 2, DisksLeft: left,
@@ -64,66 +64,66 @@ func smallFleet(t *testing.T) (*fleet, *Live, *tracker) {
 	return f, f.core.live, f.core.live.fleet.trackers[f.hosts[0]]
 }
 
-// TestPardon: an exclusion ends when the tracker leaves a disk alone, whose fault it may
-// have been; not again soon, as disks may fail again and again.
+// TestPardon: an exclusion ends when the tracker drops a disk, which may have caused it. It
+// does not end soon again, as more disks may fail.
 func TestPardon(t *testing.T) {
 	f, _, bad := smallFleet(t)
 	f.blame(bad)
 	if bad.Excluded == "" {
 		t.Fatal("the tracker is not excluded")
 	}
-	if f.left(bad, 1); bad.Excluded != "" || bad.health.Excluded() {
-		t.Fatalf("without the bad disk it is excluded: %s", bad.Excluded)
+	if f.diskDropped(bad, 1); bad.Excluded != "" || bad.health.Excluded() {
+		t.Fatalf("excluded without the bad disk: %s", bad.Excluded)
 	}
 	f.blame(bad)
 	if bad.Excluded == "" {
-		t.Error("it is not excluded for what fails later")
+		t.Error("later failures do not exclude it")
 	}
-	if f.left(bad, 2); bad.Excluded == "" {
-		t.Error("its exclusion ends for each disk")
+	if f.diskDropped(bad, 2); bad.Excluded == "" {
+		t.Error("each disk ends its exclusion")
 	}
 }
 
-// TestPardonAfterReconnection: what a tracker has left alone before ends no exclusion, when
-// it comes back as little as when a disk is good again.
+// TestPardonAfterReconnection: disks dropped earlier end no exclusion when the tracker
+// reconnects, nor does a disk that works again.
 func TestPardonAfterReconnection(t *testing.T) {
 	f, _, bad := smallFleet(t)
-	f.left(bad, 1)
+	f.diskDropped(bad, 1)
 	f.now += 20 * time.Minute
 	f.blame(bad)
 	if bad.Excluded == "" {
 		t.Fatal("the tracker is not excluded")
 	}
 	f.step(StreamClosed{bad.contact.stream})
-	if f.comes(bad, 1); bad.contact.stream == 0 {
-		t.Fatal("it is not back")
+	if f.reconnect(bad, 1); bad.contact.stream == 0 {
+		t.Fatal("it has not reconnected")
 	}
-	if f.left(bad, 1); bad.Excluded == "" {
-		t.Error("its exclusion ends for a disk that it has left alone long before")
+	if f.diskDropped(bad, 1); bad.Excluded == "" {
+		t.Error("a disk dropped long before ends its exclusion")
 	}
-	if f.left(bad, 2); bad.Excluded != "" {
-		t.Error("its exclusion does not end for another disk")
+	if f.diskDropped(bad, 2); bad.Excluded != "" {
+		t.Error("another dropped disk does not end its exclusion")
 	}
 }
 
-// TestPardonAfterElection: the same for a leader that has not heard of that disk before.
+// TestPardonAfterElection: the same for a new leader, which does not know the disk.
 func TestPardonAfterElection(t *testing.T) {
 	f, _, bad := smallFleet(t)
 	f.blame(bad)
 	f.step(Deposed{})
 	f.step(Elected{Term: 1, Wall: 1})
-	f.comes(bad, 3)
+	f.reconnect(bad, 3)
 	bad = f.core.live.fleet.trackers[bad.Name]
-	if f.left(bad, 3); bad.Excluded == "" {
+	if f.diskDropped(bad, 3); bad.Excluded == "" {
 		t.Error("an election ends its exclusion")
 	}
-	if f.left(bad, 4); bad.Excluded != "" {
-		t.Error("its exclusion does not end for another disk")
+	if f.diskDropped(bad, 4); bad.Excluded != "" {
+		t.Error("another dropped disk does not end its exclusion")
 	}
 }
 
-// TestPardonOverHeldLog: an exclusion that is proposed when the disk is left alone, and
-// comes into the log later, ends at once and counts for nothing.
+// TestPardonOverHeldLog: an exclusion that is proposed before a disk is dropped, and logged
+// after it, ends at once and does not count.
 func TestPardonOverHeldLog(t *testing.T) {
 	f, l, bad := smallFleet(t)
 	f.hold = true
@@ -131,7 +131,7 @@ func TestPardonOverHeldLog(t *testing.T) {
 	if len(f.held) != 1 || bad.Excluded != "" {
 		t.Fatalf("%d facts are proposed, and it is excluded: %q", len(f.held), bad.Excluded)
 	}
-	f.left(bad, 1)
+	f.diskDropped(bad, 1)
 	f.hold = false
 	f.carryOut(f.held[0])
 	if bad.Excluded != "" || bad.health.Length() != tenMinutes || l.assign.FreeTrackers(mapPhase).Len()+len(bad.attempts) == 0 {
@@ -139,8 +139,8 @@ func TestPardonOverHeldLog(t *testing.T) {
 	}
 }
 
-// begins has a tracker's process end, and another one of that name begin.
-func (f *fleet) begins(t *tracker) *tracker {
+// restartTracker ends a tracker's process and starts another one of that name.
+func (f *fleet) restartTracker(t *tracker) *tracker {
 	f.step(StreamClosed{t.contact.stream})
 	f.step(FromTracker{Stream: 2000, Message: &wire.Hello{
 		Version: wire.Version, Tracker: t.Name, Process: t.Process + 1, Host: t.Host, Addr: t.Addr,
@@ -149,14 +149,14 @@ func (f *fleet) begins(t *tracker) *tracker {
 	f.step(FromTracker{Stream: 2000, Message: &wire.Inventory{}})
 	began := f.core.live.fleet.trackers[t.Name]
 	if began == t || !began.usable() {
-		f.tb.Fatal("the tracker has not begun again")
+		f.tb.Fatal("the tracker has not restarted")
 	}
 	return began
 }
 
-// TestSparedNeverComes: an exclusion that a pardon spares, and that the log never has, spares
-// no later one.
-func TestSparedNeverComes(t *testing.T) {
+// TestSparedNeverLogged: if a pardon spares an exclusion that never reaches the log, later
+// exclusions are not spared.
+func TestSparedNeverLogged(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		never func(f *fleet, bad *tracker) *tracker // the tracker that is excluded next
@@ -166,7 +166,7 @@ func TestSparedNeverComes(t *testing.T) {
 			return bad
 		}},
 		{"another process has begun", func(f *fleet, bad *tracker) *tracker {
-			bad = f.begins(bad)
+			bad = f.restartTracker(bad)
 			f.carryOut(f.held[0])
 			return bad
 		}},
@@ -175,30 +175,30 @@ func TestSparedNeverComes(t *testing.T) {
 			f, _, bad := smallFleet(t)
 			f.hold = true
 			f.blame(bad)
-			f.left(bad, 1)
+			f.diskDropped(bad, 1)
 			f.hold = false
 			bad = c.never(f, bad)
 			if bad.Excluded != "" {
 				t.Fatalf("it is excluded: %s", bad.Excluded)
 			}
 			if f.blame(bad); bad.Excluded == "" {
-				t.Error("it is not excluded for what fails later")
+				t.Error("later failures do not exclude it")
 			}
 		})
 	}
 }
 
-// TestSparedBesideEarlierProcess: what the log says of the process before does not end the
-// sparing of an exclusion that is proposed.
+// TestSparedBesideEarlierProcess: log entries about the tracker's previous process do not end
+// the sparing of a proposed exclusion.
 func TestSparedBesideEarlierProcess(t *testing.T) {
 	f, _, bad := smallFleet(t)
 	f.hold = true
 	f.blame(bad)
 	f.hold = false
-	bad = f.begins(bad)
+	bad = f.restartTracker(bad)
 	f.hold = true
 	f.blame(bad)
-	f.left(bad, 1)
+	f.diskDropped(bad, 1)
 	f.hold = false
 	if len(f.held) != 2 {
 		t.Fatalf("%d facts are proposed", len(f.held))
@@ -209,13 +209,13 @@ func TestSparedBesideEarlierProcess(t *testing.T) {
 	}
 }
 
-// TestSparedBesideReadmission: a readmission that comes a second time, and changes nothing,
-// does not end the sparing of an exclusion that is proposed.
+// TestSparedBesideReadmission: a repeated readmission, which changes nothing, does not end the
+// sparing of a proposed exclusion.
 func TestSparedBesideReadmission(t *testing.T) {
 	f, _, bad := smallFleet(t)
 	f.hold = true
 	f.blame(bad)
-	f.left(bad, 1)
+	f.diskDropped(bad, 1)
 	f.hold = false
 	f.carryOut(Propose{Data: facts.Encode(&facts.Readmitted{Tracker: bad.Name, Incarnation: bad.Incarnation})})
 	if f.carryOut(f.held[0]); bad.Excluded != "" || bad.health.Length() != tenMinutes {
@@ -223,9 +223,9 @@ func TestSparedBesideReadmission(t *testing.T) {
 	}
 }
 
-// TestBanned: only a success of an attempt that was launched after the exclusion has the
-// next one be a short one.
-func TestBanned(t *testing.T) {
+// TestNextExclusionLength: only the success of an attempt launched after the exclusion makes
+// the next exclusion short.
+func TestNextExclusionLength(t *testing.T) {
 	f, _, bad := smallFleet(t)
 	f.blame(bad)
 	f.now += time.Second
@@ -238,14 +238,14 @@ func TestBanned(t *testing.T) {
 	}
 	f.now += tenMinutes
 	f.step(Tick{})
-	for f.end() && bad.health.Length() != tenMinutes {
+	for f.endNext() && bad.health.Length() != tenMinutes {
 	}
 	if bad.Excluded != "" || bad.health.Length() != tenMinutes {
 		t.Errorf("it has succeeded since, and the next exclusion lasts %v; excluded: %s", bad.health.Length(), bad.Excluded)
 	}
 }
 
-// caseSince is against a tracker whose streak began at a time in Unix milliseconds.
+// caseSince is a case against a tracker with a streak since a time in Unix milliseconds.
 func caseSince(began int64) *health.Case {
 	r := health.New(false)
 	for n := 0; ; n++ {
@@ -256,9 +256,9 @@ func caseSince(began int64) *health.Case {
 	}
 }
 
-// TestElsewhereLate: what ends of a job after all that is kept of it counts when trackers
-// are compared.
-func TestElsewhereLate(t *testing.T) {
+// TestEvidenceAfterKept: attempts of a job that end after its kept attempts are full still
+// count when trackers are compared.
+func TestEvidenceAfterKept(t *testing.T) {
 	_, l, other := smallFleet(t)
 	j := &job{facts: new(facts.Job), ended: past.New()}
 	const since, more = 1000, 5

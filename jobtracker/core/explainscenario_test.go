@@ -12,13 +12,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// runExplains plays the verbs of what is known of jobs and predicted:
+// runExplains plays the verbs of forecasts and profiles:
 //
 //	explain job1
-//	seen map                             what the policy would see
+//	seen map                             the policy's snapshot
 //	remembered n1 job1 map=6/12s/t1 [read=100 shuffled=50 reads=100/1s+0/0s+100/3s] [error=…]   LoadHistory is done: tasks, their time, where
 //	beat t1 rate=1000                    a heartbeat with the bytes a second that homes fetch
-//	planned                              what the last history written has of plans
+//	planned                              the plan log of the last history written
 func (s *scenario) runExplains(d *datadriven.TestData) bool {
 	first := ""
 	if len(d.CmdArgs) > 0 {
@@ -34,9 +34,9 @@ func (s *scenario) runExplains(d *datadriven.TestData) bool {
 		s.explained(&x)
 		s.checkEnds(&x)
 	case "seen":
-		s.seen(first)
+		s.showSnapshot(first)
 	case "remembered":
-		s.step(remembered(s.core.Epoch(), d))
+		s.step(parseLoadedHistory(s.core.Epoch(), d))
 	case "beat":
 		s.step(FromTracker{Stream: s.streams[first], Message: &wire.Heartbeat{Rate: float64(num(value(d, "rate", "0")))}})
 	case "planned":
@@ -47,7 +47,7 @@ func (s *scenario) runExplains(d *datadriven.TestData) bool {
 	return true
 }
 
-// checkEnds: a status and an explanation predict the same end of a job.
+// checkEnds: status and explanation predict the same end of a job.
 func (s *scenario) checkEnds(x *wire.Explanation) {
 	status, _ := s.core.StatusAt(s.now, x.Job)
 	want := int64(0)
@@ -59,7 +59,8 @@ func (s *scenario) checkEnds(x *wire.Explanation) {
 	}
 }
 
-// since is a time in Unix milliseconds as time since the scenario's start, to a tenth of a second.
+// since converts Unix milliseconds to the time since the scenario's start, to a tenth of a
+// second.
 func since(millis int64) string {
 	if millis == 0 {
 		return "-"
@@ -117,7 +118,7 @@ func (s *scenario) showPlanned() {
 	}
 }
 
-func (s *scenario) seen(phase string) {
+func (s *scenario) showSnapshot(phase string) {
 	of := s.core.live.snapshot(map[string]int{"map": mapPhase, "reduce": reducePhase}[phase])
 	s.printf("%d slots, bandwidth %.3g, usual %.3g", of.Slots, of.Bandwidth, of.Usual)
 	for _, j := range of.Jobs {
@@ -152,7 +153,7 @@ func (s *scenario) seen(phase string) {
 	}
 }
 
-// parseReads reads bytes and how long they took, from the node, the rack and elsewhere.
+// parseReads reads bytes and times of reads on the node, in the rack and elsewhere.
 func parseReads(text string) (r wire.Reads) {
 	for i, part := range strings.Split(text, "+") {
 		bytes, took, _ := strings.Cut(part, "/")
@@ -162,7 +163,7 @@ func parseReads(text string) (r wire.Reads) {
 	return r
 }
 
-func remembered(epoch uint64, d *datadriven.TestData) HistoryLoaded {
+func parseLoadedHistory(epoch uint64, d *datadriven.TestData) HistoryLoaded {
 	r := HistoryLoaded{Epoch: epoch, Name: d.CmdArgs[0].Key, Err: givenError(d)}
 	if r.Err != nil {
 		return r

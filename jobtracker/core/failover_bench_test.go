@@ -10,16 +10,16 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// crowd is a job tracker that knows many jobs and trackers from the log.
-type crowd struct {
+// bigCluster is a job tracker that knows many jobs and trackers from the log.
+type bigCluster struct {
 	core  *Core
 	index uint64
 	term  uint64
 	sent  []Send // launches of setups
 }
 
-func newCrowd(trackers, jobs int) *crowd {
-	c := &crowd{core: New(Config{ID: "jt", Lease: 24 * time.Hour}), term: 1}
+func newBigCluster(trackers, jobs int) *bigCluster {
+	c := &bigCluster{core: New(Config{ID: "jt", Lease: 24 * time.Hour}), term: 1}
 	c.commit(&facts.TookOffice{Leader: "jt"}, &facts.Bootstrapped{Start: 1, Cluster: "c"})
 	for i := range trackers {
 		name := fmt.Sprintf("t%d", i)
@@ -34,14 +34,14 @@ func newCrowd(trackers, jobs int) *crowd {
 	return c
 }
 
-func (c *crowd) commit(all ...facts.Fact) {
+func (c *bigCluster) commit(all ...facts.Fact) {
 	for _, x := range all {
 		c.step(Entry{Index: c.index + 1, Term: c.term, Data: facts.Encode(x)})
 	}
 }
 
-// step lets the log commit at once. Effects are not answered.
-func (c *crowd) step(ev Event) {
+// step lets the log commit at once. Effects get no answers.
+func (c *bigCluster) step(ev Event) {
 	if e, ok := ev.(Entry); ok {
 		c.index = e.Index
 	}
@@ -57,8 +57,8 @@ func (c *crowd) step(ev Event) {
 	}
 }
 
-// elect begins another office, to which all trackers say hello.
-func (c *crowd) elect() {
+// elect begins another term, in which all trackers say hello.
+func (c *bigCluster) elect() {
 	c.term++
 	c.step(Elected{Term: c.term, Wall: 1})
 	for i, t := range c.core.live.fleet.byIndex {
@@ -68,15 +68,15 @@ func (c *crowd) elect() {
 	}
 }
 
-func (c *crowd) stream(i int) Stream { return Stream(int(c.term)<<20 + i) }
+func (c *bigCluster) stream(i int) Stream { return Stream(int(c.term)<<20 + i) }
 
-// BenchmarkInventories: a new leader of 10,000 running jobs hears the inventories of
-// 1,500 trackers. An op is one inventory. It is empty, or names eight maps that run.
+// BenchmarkInventories: a new leader of 10,000 running jobs handles the inventories of 1,500
+// trackers. An op is one inventory, which is empty or lists eight running maps.
 func BenchmarkInventories(b *testing.B) {
 	const trackers, jobs = 1500, 10_000
 	for _, running := range []int{0, 8} {
 		b.Run(fmt.Sprintf("running=%d", running), func(b *testing.B) {
-			c := newCrowd(trackers, jobs)
+			c := newBigCluster(trackers, jobs)
 			for i := trackers; b.Loop(); i++ {
 				if i >= trackers-1 { // the last one lets the jobs go on
 					b.StopTimer()
@@ -95,12 +95,12 @@ func BenchmarkInventories(b *testing.B) {
 	}
 }
 
-// BenchmarkSubmissions: 10,000 submissions are handed in to 100 trackers at once, and
-// their setups end one after the other. An op is all of that.
+// BenchmarkSubmissions: clients submit 10,000 jobs to a cluster of 100 trackers at once, and
+// their setups end one by one. An op is all of that.
 func BenchmarkSubmissions(b *testing.B) {
 	const trackers, jobs = 100, 10_000
 	for b.Loop() {
-		c := newCrowd(trackers, 0)
+		c := newBigCluster(trackers, 0)
 		c.elect()
 		for i := range trackers {
 			c.step(FromTracker{Stream: c.stream(i), Message: &wire.Inventory{}})

@@ -12,7 +12,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// readsOf is the numbers, from 1, of the jobs that the job at an index reads.
+// readsOf lists the jobs, from 1, that the job at an index reads.
 func readsOf(d *datadriven.TestData, i int) (reads []int) {
 	given := strings.Split(value(d, "reads", ""), "/")
 	if len(given) == 1 {
@@ -54,7 +54,7 @@ func (s *scenario) showPlan(k wire.Kind, p scheduler.Plan) {
 	}
 }
 
-// showGoal is what is asked for of a goal.
+// showGoal prints a goal.
 func showGoal(g scheduler.Goal) string {
 	text := ""
 	if g.Weight != 0 && g.Weight != 1 {

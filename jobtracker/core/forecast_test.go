@@ -19,10 +19,10 @@ var forecastSeeds = flag.Int("forecast-seeds", 2, "how many mixes TestForecast d
 
 var forecastPolicies = flag.String("forecast-policies", "fair flex srpt hmhs", "under which policies")
 
-// TestForecast: at half of its life a job's predicted end, as its history has it, is
-// within a quarter of its response for nine of ten jobs, of mixes as FLEX's paper has
-// them on 4 trackers of 10 map slots, under any policy. Where reduces take long, and
-// jobs of the names are not known, nobody can know by then how long.
+// TestForecast: at half of its life, a job's predicted end in its history is right to a quarter
+// of its response time for nine of ten jobs, under any policy. The mixes are those of FLEX's
+// paper, on 4 trackers of 10 map slots. Unknown jobs with long reduces cannot be predicted so
+// early.
 func TestForecast(t *testing.T) {
 	for mix, least := range map[string]float64{
 		"maps": 0.9, "maps+history": 0.9, "reduces": 0.6, "reduces+history": 0.9,
@@ -31,7 +31,7 @@ func TestForecast(t *testing.T) {
 		t.Run(mix, func(t *testing.T) {
 			good, all := 0, 0
 			for name := range strings.FieldsSeq(*forecastPolicies) {
-				right, jobs := judge(t, mix, name)
+				right, jobs := countRight(t, mix, name)
 				t.Logf("%s: %d of %d", name, right, jobs)
 				good += right
 				all += jobs
@@ -43,7 +43,8 @@ func TestForecast(t *testing.T) {
 	}
 }
 
-// TestMixRepeats: a seed is one mix, to the last attempt and prediction of each job, under any policy.
+// TestMixRepeats: a seed always gives the same mix, up to each attempt and prediction, under
+// any policy.
 func TestMixRepeats(t *testing.T) {
 	for _, name := range menu.Names() {
 		one, two := pacedMix(t, "shuffle+history", name, 1), pacedMix(t, "shuffle+history", name, 1)
@@ -60,11 +61,11 @@ func TestMixRepeats(t *testing.T) {
 	}
 }
 
-func judge(t *testing.T, mix, name string) (right, jobs int) {
+func countRight(t *testing.T, mix, name string) (right, jobs int) {
 	for seed := range uint64(*forecastSeeds) {
 		for _, r := range pacedMix(t, mix, name, seed+1).records {
 			jobs++
-			if off := misjudged(t, r); off <= 0.25 {
+			if off := endError(t, r); off <= 0.25 {
 				right++
 			} else if testing.Verbose() {
 				t.Logf("%s, seed %d: %s is off by %.0f %% of %v", name, seed+1, r.Job.Name, 100*off, r.Job.Elapsed)
@@ -74,7 +75,7 @@ func judge(t *testing.T, mix, name string) (right, jobs int) {
 	return right, jobs
 }
 
-// pacedMix runs ten jobs, and those of the same names before when they are to be known.
+// pacedMix runs ten jobs, after earlier jobs of the same names if they are to be known.
 func pacedMix(t *testing.T, mix, name string, seed uint64) *paced {
 	p := newPaced(t, seed, wire.Scheduling{Scheduler: name}, 4, 10, 5)
 	kind, known := strings.CutSuffix(mix, "+history")
@@ -121,8 +122,8 @@ func (p *paced) draw(kind string, i int) *pacedJob {
 	return j
 }
 
-// misjudged is how far the end predicted at half of a job's life is off, as a part of its life.
-func misjudged(t *testing.T, r *history.Record) float64 {
+// endError is the error of the end predicted at half of a job's life, relative to its life.
+func endError(t *testing.T, r *history.Record) float64 {
 	half := r.Submitted + (r.Ended-r.Submitted)/2
 	var last *history.Planned
 	for i := range r.Plans {
@@ -140,8 +141,8 @@ func misjudged(t *testing.T, r *history.Record) float64 {
 	return math.Abs(float64(last.End-r.Ended)) / float64(r.Ended-r.Submitted)
 }
 
-// TestHistoryHasNoForecast: a job's history needs no prediction of all jobs' ends, which
-// costs what the cluster has jobs.
+// TestHistoryHasNoForecast: writing a job's history makes no forecast of all jobs, which is
+// expensive in large clusters.
 func TestHistoryHasNoForecast(t *testing.T) {
 	p := newPaced(t, 1, wire.Scheduling{}, 1, 1, 1)
 	p.submit(&pacedJob{name: "j", maps: 2, take: [2]time.Duration{time.Second}})
@@ -150,6 +151,6 @@ func TestHistoryHasNoForecast(t *testing.T) {
 	l.predicted.jobs = nil
 	l.writeHistory(l.order[0])
 	if l.predicted.jobs != nil {
-		t.Error("the ends of all jobs are predicted for the history of one")
+		t.Error("a history makes a forecast of all jobs")
 	}
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestInventoryTouches: an inventory has those jobs looked at that it is about, however many
-// others there are.
+// TestInventoryTouches: an inventory touches only its own jobs, however many others exist.
 func TestInventoryTouches(t *testing.T) {
 	const jobs = 1000
-	c := newCrowd(3, jobs)
+	c := newBigCluster(3, jobs)
 	c.elect()
 	l := c.core.live
 	looked := func(id Stream, about ...int) (n int) {
@@ -22,20 +21,20 @@ func TestInventoryTouches(t *testing.T) {
 		}
 		l.handle(FromTracker{Stream: id, Message: page})
 		if !l.fleet.bound[id].contact.inventoried {
-			t.Fatal("the inventory is not taken in")
+			t.Fatal("the inventory is not handled")
 		}
 		n = max(len(l.todo.dirty), l.assign.Moved())
 		c.step(Tick{})
 		return n
 	}
 	if n := looked(c.stream(0)); n != 0 {
-		t.Errorf("after a failover, an empty inventory has %d jobs looked at", n)
+		t.Errorf("after a failover, an empty inventory touches %d jobs", n)
 	}
 	if n := looked(c.stream(1), 5, 7); n != 2 {
-		t.Errorf("after a failover, an inventory of 2 jobs has %d looked at", n)
+		t.Errorf("after a failover, an inventory of 2 jobs touches %d", n)
 	}
 	if n := looked(c.stream(2)); n != jobs {
-		t.Errorf("the last inventory lets %d jobs go on, want %d", n, jobs)
+		t.Errorf("the last inventory releases %d jobs, want %d", n, jobs)
 	}
 	c.step(StreamClosed{c.stream(0)})
 	again := c.stream(3)
@@ -43,11 +42,11 @@ func TestInventoryTouches(t *testing.T) {
 		Version: wire.Version, Tracker: "t0", Process: 1, Host: "t0", Addr: "t0", MapSlots: 8, ReduceSlots: 4,
 	}})
 	if n := looked(again); n != 0 {
-		t.Errorf("after a reconnection, an empty inventory has %d jobs looked at", n)
+		t.Errorf("after a reconnection, an empty inventory touches %d jobs", n)
 	}
 }
 
-// TestEndedJobsForgotten: no list of jobs that wait keeps one that has ended.
+// TestEndedJobsForgotten: no list of waiting jobs keeps an ended one.
 func TestEndedJobsForgotten(t *testing.T) {
 	f := newFleet(t, fleetSize{trackers: 1, jobs: 2, maps: fleetSlots, part: 1}, nil)
 	l := f.core.live

@@ -8,8 +8,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestLeasesByReading: a leader that is far behind with what trackers say takes none of
-// them for lost whose messages wait, and later those that are silent.
+// TestLeasesByReading: a leader that is late in handling messages loses no tracker with waiting
+// messages, but still loses silent ones.
 func TestLeasesByReading(t *testing.T) {
 	c := New(Config{ID: "jt", Lease: 5 * time.Second})
 	var log []Entry
@@ -27,7 +27,7 @@ func TestLeasesByReading(t *testing.T) {
 	trackers := func(now time.Duration, want int) {
 		t.Helper()
 		if got := len(slices.Collect(c.facts.Trackers())); got != want {
-			t.Errorf("at %v there are %d trackers, not %d", now, got, want)
+			t.Errorf("at %v there are %d trackers, want %d", now, got, want)
 		}
 	}
 	step(0, Elected{Term: 1, Wall: 1})
@@ -50,8 +50,8 @@ func TestLeasesByReading(t *testing.T) {
 	trackers(late+5*time.Second, 1)
 }
 
-// TestInventoriesByReading: a new leader that is far behind lets no recovered job go on
-// before it has taken in the inventories that wait.
+// TestInventoriesByReading: a new leader that is late in handling messages releases no
+// recovered job before it has handled the waiting inventories.
 func TestInventoriesByReading(t *testing.T) {
 	c := New(Config{ID: "jt", Lease: 5 * time.Second})
 	var index uint64
@@ -80,7 +80,7 @@ func TestInventoriesByReading(t *testing.T) {
 	hello(2, elected, 4, "t2")
 	step(2, elected+6*time.Second, FromTracker{Stream: 3, Read: elected + time.Second, Message: &wire.Inventory{}})
 	if j := c.live.order[0]; !j.recovering {
-		t.Error("the job goes on while an inventory waits to be taken in")
+		t.Error("the job goes on before a waiting inventory is handled")
 	}
 	step(2, elected+7*time.Second, FromTracker{Stream: 4, Read: elected + time.Second, Message: &wire.Inventory{}})
 	if j := c.live.order[0]; j.recovering {

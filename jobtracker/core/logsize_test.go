@@ -8,8 +8,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestLogSize: a task costs the log two small entries, and a tracker's sign of
-// life none.
+// TestLogSize: a task costs two small log entries, a heartbeat none.
 func TestLogSize(t *testing.T) {
 	const tasks, trackers = 10_000, 20
 	c := New(Config{ID: "jt", Staging: "mem://s", History: true})
@@ -47,7 +46,7 @@ func TestLogSize(t *testing.T) {
 	before := bytes
 	feed(Submit{Wall: scenarioStart, Submission: &wire.Submission{Key: "k", Staging: "mem://s/k", Plan: wire.Plan{Jobs: []wire.JobPlan{{}}}}})
 	if s := c.Statuses(now + time.Hour); len(s) != 1 || s[0].Elapsed != time.Hour {
-		t.Errorf("an hour in which nothing has happened is told as %+v", s)
+		t.Errorf("after an hour without events the status is %+v", s)
 	}
 	for len(inbox) > 0 {
 		now += time.Millisecond
@@ -58,7 +57,7 @@ func TestLogSize(t *testing.T) {
 				was := bytes
 				feed(FromTracker{Stream: Stream(i + 1), Message: &wire.Heartbeat{}})
 				if bytes != was {
-					t.Fatal("a heartbeat has cost an entry")
+					t.Fatal("a heartbeat added a log entry")
 				}
 			}
 		}
@@ -74,7 +73,7 @@ func TestLogSize(t *testing.T) {
 	}
 }
 
-// answer is what a tracker says that runs everything at once.
+// answer is the reply of a tracker that runs everything at once.
 func answer(cmd Send, tasks int) []FromTracker {
 	report := func(id wire.AttemptID, state wire.AttemptState) []FromTracker {
 		r := &wire.Report{Attempt: id, State: state}

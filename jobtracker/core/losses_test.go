@@ -7,9 +7,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestLossesTold: however much of a job has failed before, it says what the loss of a
-// tracker means for it.
-func TestLossesTold(t *testing.T) {
+// TestLossTroubles: a job's troubles include the effects of a tracker's loss, even after many
+// failures.
+func TestLossTroubles(t *testing.T) {
 	f, l, lost := smallFleet(t)
 	for _, other := range l.fleet.byIndex[1:] {
 		for range fleetSlots {
@@ -22,7 +22,7 @@ func TestLossesTold(t *testing.T) {
 	}
 	failures := troubles()
 	if len(failures) != wire.MaxTroubles {
-		t.Fatalf("%d failures are told, want %d", len(failures), wire.MaxTroubles)
+		t.Fatalf("%d failures in the troubles, want %d", len(failures), wire.MaxTroubles)
 	}
 	for i := range 2 * wire.MaxTroubles {
 		f.step(StreamClosed{l.fleet.trackers[lost.Name].contact.stream})
@@ -33,10 +33,10 @@ func TestLossesTold(t *testing.T) {
 		f.step(FromTracker{Stream: stream, Message: &wire.Inventory{}})
 		all := troubles()
 		if want := wire.MaxTroubles + min(i+1, wire.MaxTroubles); len(all) != want {
-			t.Fatalf("after %d restarts of a tracker, %d troubles are told, want %d", i+1, len(all), want)
+			t.Fatalf("after %d restarts of a tracker, %d troubles, want %d", i+1, len(all), want)
 		}
 		if last := all[len(all)-1]; !strings.HasPrefix(last, "tracker "+lost.Name+" restarted: 8 maps rerun") {
-			t.Errorf("the restart of a tracker is told as %q", last)
+			t.Errorf("the trouble of a restart is %q", last)
 		}
 	}
 }

@@ -92,7 +92,7 @@ func parseAttempt(s string) wire.AttemptID {
 	return wire.AttemptID{Task: task, N: int(num(parts[2]))}
 }
 
-// parseSplit reads bytes and where they are: 20@t1/r1@t2
+// parseSplit reads bytes and locations: 20@t1/r1@t2
 func parseSplit(text string) Split {
 	parts := strings.Split(text, "@")
 	s := Split{Bytes: int64(num(parts[0]))}

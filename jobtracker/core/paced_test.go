@@ -12,8 +12,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// paced is a cluster in virtual time in which nothing fails: tasks take drawn times,
-// homes fetch at a rate. It shows how well the core predicts ends.
+// paced is a cluster in virtual time without faults: tasks take drawn times, and homes fetch at
+// a rate. It shows how well the core predicts ends.
 type paced struct {
 	t        testing.TB
 	rnd      *rand.Rand
@@ -26,23 +26,23 @@ type paced struct {
 	jobs     map[string]*pacedJob // by name
 	byID     map[wire.JobID]*pacedJob
 	records  []*history.Record
-	start    time.Duration // of a worker
+	start    time.Duration // start of a worker
 	fetches  float64       // bytes a second of each tracker; 0: at once
-	failed   int           // attempts
+	failed   int           // failed attempts
 }
 
 type pacedTracker struct {
 	stream  Stream
 	name    string
-	fetched time.Duration // when its fetcher is through with what it has been told
+	fetched time.Duration // when its fetcher has finished its work
 	homes   map[homeName]*simHome
-	slow    map[string]float64 // by job's name: a factor of its tasks' times
-	busy    map[wire.JobID]int // tasks that run
+	slow    map[string]float64 // factor of task times, by job name
+	busy    map[wire.JobID]int // running tasks
 	workers map[wire.JobID]int
 	sick    func(wire.Kind) bool // which attempts fail there after sickTime; nil: none
 }
 
-// sickTime is what an attempt takes that fails.
+// sickTime is the time of a failing attempt.
 const sickTime = 100 * time.Millisecond
 
 type pacedJob struct {
@@ -50,10 +50,10 @@ type pacedJob struct {
 	maps, reduces int
 	take          [2]time.Duration
 	spread        float64
-	bytes         int64 // that a map makes
+	bytes         int64 // output of a map
 	at            time.Duration
 	classical     bool
-	buggy         func(*pacedTracker, wire.TaskID) bool // which of its tasks fail where, after sickTime; nil: none
+	buggy         func(*pacedTracker, wire.TaskID) bool // which of its tasks fail on which tracker, after sickTime; nil: none
 }
 
 func newPaced(t testing.TB, seed uint64, scheduling wire.Scheduling, trackers, maps, reduces int) *paced {
@@ -71,7 +71,7 @@ func newPaced(t testing.TB, seed uint64, scheduling wire.Scheduling, trackers, m
 		}})
 		p.settle()
 		p.step(FromTracker{Stream: t.stream, Message: &wire.Inventory{}})
-		p.beat(t)
+		p.heartbeat(t)
 	}
 	return p
 }
@@ -81,12 +81,12 @@ func (p *paced) after(d time.Duration, do func()) {
 	heap.Push(&p.todo, moment{p.now + d, p.seq, do})
 }
 
-func (p *paced) beat(t *pacedTracker) {
+func (p *paced) heartbeat(t *pacedTracker) {
 	p.step(FromTracker{Stream: t.stream, Message: &wire.Heartbeat{Rate: p.fetches}})
-	p.after(time.Second, func() { p.beat(t) })
+	p.after(time.Second, func() { p.heartbeat(t) })
 }
 
-// submit hands a job in at its time.
+// submit submits a job at its time.
 func (p *paced) submit(j *pacedJob) {
 	p.jobs[j.name] = j
 	p.after(j.at-p.now, func() {
@@ -98,7 +98,7 @@ func (p *paced) submit(j *pacedJob) {
 	})
 }
 
-// run lets all jobs end.
+// run runs until all jobs have ended.
 func (p *paced) run(jobs int) {
 	p.until(func() bool { return len(p.records) >= jobs })
 	if p.now > 10*time.Hour {
@@ -106,7 +106,7 @@ func (p *paced) run(jobs int) {
 	}
 }
 
-// until lets time pass, hours at most.
+// until lets time pass, some hours at most.
 func (p *paced) until(over func() bool) {
 	for !over() && p.now <= 10*time.Hour {
 		at, wakes := p.core.Wake()
@@ -168,7 +168,7 @@ func (p *paced) carryOut(c Command) {
 	}
 }
 
-// settle does what is due now.
+// settle runs what is due now.
 func (p *paced) settle() {
 	for len(p.todo) > 0 && p.todo[0].at <= p.now {
 		heap.Pop(&p.todo).(moment).do()

@@ -18,16 +18,16 @@ var (
 	firstSeed = flag.Uint64("seed", 1, "the first of them")
 )
 
-// TestRandom plays random clusters with every fault that world knows, then lets
-// it be calm: every job must end, and nothing may be left. A failing seed runs
-// again with -run 'TestRandom/seed=N$' -seed N -seeds 1.
+// TestRandom plays random clusters with every fault that world has, then without faults: every
+// job must end, and nothing may be left over. To repeat a failing seed: -run
+// 'TestRandom/seed=N$' -seed N -seeds 1.
 func TestRandom(t *testing.T) {
 	outcomes := make(map[wire.State]int)
 	for i := range *seeds {
 		seed := *firstSeed + uint64(i)
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			w := newWorld(t, seed)
-			w.drainSome(seed)
+			w.drainTrackers(seed)
 			w.play()
 			for _, s := range w.asked {
 				for _, id := range s.ids {
@@ -38,13 +38,13 @@ func TestRandom(t *testing.T) {
 	}
 	t.Logf("succeeded %d, failed %d, killed %d", outcomes[wire.Succeeded], outcomes[wire.Failed], outcomes[wire.Killed])
 	if *seeds >= 100 && (outcomes[wire.Succeeded] == 0 || outcomes[wire.Failed] == 0 || outcomes[wire.Killed] == 0) {
-		t.Error("the random worlds do not reach every outcome")
+		t.Error("the random worlds do not have every outcome")
 	}
 }
 
 const (
-	stormy = 30 * time.Second
-	bound  = 120 * time.Second // of virtual time, from calm to the end of all jobs
+	faultTime = 30 * time.Second
+	bound     = 120 * time.Second // of virtual time, from calm to the end of all jobs
 )
 
 func (w *world) play() {
@@ -53,22 +53,22 @@ func (w *world) play() {
 		s := &simSubmission{sub: w.submission(i)}
 		w.asked = append(w.asked, s)
 		for range 1 + w.rnd.IntN(2) {
-			w.after(w.upTo(stormy/2), func() { w.submit(s) })
+			w.after(w.upTo(faultTime/2), func() { w.submit(s) })
 		}
 		if w.chance(0.2) {
-			w.after(w.upTo(stormy), func() { w.kill(s) })
+			w.after(w.upTo(faultTime), func() { w.kill(s) })
 		}
 		if w.policies.IntN(2) == 0 {
-			at, hold := time.Duration(w.policies.Int64N(int64(stormy))), time.Duration(w.policies.Int64N(int64(stormy/3)))
+			at, hold := time.Duration(w.policies.Int64N(int64(faultTime))), time.Duration(w.policies.Int64N(int64(faultTime/3)))
 			w.after(at, func() { w.suspend(s, hold) })
 		}
 	}
-	w.storm()
-	w.run(func() bool { return w.now > stormy }, stormy)
-	w.now = stormy
+	w.injectFaults()
+	w.run(func() bool { return w.now > faultTime }, faultTime)
+	w.now = faultTime
 	w.calm = true
 	w.note("calm")
-	if !w.run(w.allEnded, stormy+bound) {
+	if !w.run(w.allEnded, faultTime+bound) {
 		w.unfinished()
 	}
 	w.run(func() bool { return false }, w.now+20*time.Second)
@@ -94,18 +94,17 @@ func (w *world) submission(i int) *wire.Submission {
 	return sub
 }
 
-// suspend suspends a submission, and resumes it once that has been answered and a
-// while has passed.
+// suspend suspends a submission, and resumes it some time after the answer.
 func (w *world) suspend(s *simSubmission, hold time.Duration) {
 	for _, id := range s.ids { // of a flow some may have ended
-		w.wish(id, true, func() {
-			w.after(hold, func() { w.wish(id, false, func() {}) })
+		w.changeSettings(id, true, func() {
+			w.after(hold, func() { w.changeSettings(id, false, func() {}) })
 		})
 	}
 }
 
-// wish changes the terms of a job too, and its pool if that is there.
-func (w *world) wish(id wire.JobID, suspended bool, answered func()) {
+// changeSettings changes the settings of a job, and its pool if the table has it.
+func (w *world) changeSettings(id wire.JobID, suspended bool, answered func()) {
 	priority := wire.VeryLow + wire.Priority(w.policies.IntN(5))
 	c := wire.Change{Suspended: &suspended, Priority: &priority}
 	if _, table := w.core.facts.Pools(); len(table.Pools) > 0 {
@@ -133,8 +132,8 @@ func (w *world) kill(s *simSubmission) {
 	})
 }
 
-// storm brings a fault every now and then.
-func (w *world) storm() {
+// injectFaults injects a fault from time to time.
+func (w *world) injectFaults() {
 	w.after(w.upTo(3*time.Second), func() {
 		if w.calm {
 			return
@@ -156,7 +155,7 @@ func (w *world) storm() {
 				}
 			}
 		case n < 9:
-			t.withdraw()
+			t.failDisks()
 		case w.policies.IntN(2) == 0:
 			w.step(Pools{Table: w.worldPools()})
 		default:
@@ -167,7 +166,7 @@ func (w *world) storm() {
 			w.policies = old
 			w.request(func(token Token) Event { return Schedule{Token: token, Scheduling: s} }, func(Reply) {})
 		}
-		w.storm()
+		w.injectFaults()
 	})
 }
 
@@ -200,7 +199,7 @@ func (w *world) unfinished() {
 	w.fail("not all jobs have ended %v after the last fault", bound)
 }
 
-// checkEnd checks what a finished world must look like.
+// checkEnd checks a finished world.
 func (w *world) checkEnd() {
 	for _, t := range w.trackers {
 		if len(t.attempts) > 0 || len(t.homes) > 0 {
@@ -209,7 +208,7 @@ func (w *world) checkEnd() {
 	}
 	for _, s := range w.asked {
 		if !w.core.facts.Submission(s.sub.Key).Swept() {
-			w.fail("staging of %s is left", s.sub.Key)
+			w.fail("the staging directory of %s is left over", s.sub.Key)
 		}
 		for _, id := range s.ids {
 			w.checkOutput(id)
@@ -235,17 +234,16 @@ func (w *world) checkEnd() {
 // checkHistory checks that an ended job has a history, or says why not.
 func (w *world) checkHistory(id wire.JobID) {
 	f := w.core.facts.Find(id)
-	told, ok := w.told[id]
+	outcome, ok := w.outcomes[id]
 	switch {
-	case ok && told != f.End().Outcome:
-		w.fail("%v is %v, and %v in its history", id, f.End().Outcome, told)
+	case ok && outcome != f.End().Outcome:
+		w.fail("%v is %v, and %v in its history", id, f.End().Outcome, outcome)
 	case !ok && !strings.Contains(strings.Join(f.End().Troubles, "\n"), "history"):
-		w.fail("%v has no history, and does not say why", id)
+		w.fail("%v has neither a history nor a trouble about it", id)
 	}
 }
 
-// checkOutput checks that all reduces of a succeeded job have read the same
-// records: those of one output of every map.
+// checkOutput checks that all reduces of a succeeded job have read one output of every map.
 func (w *world) checkOutput(id wire.JobID) {
 	f, job := w.core.facts.Find(id), w.jobs[id]
 	if f.End().Outcome != wire.Succeeded || job.reduces == 0 {
@@ -264,7 +262,7 @@ func (w *world) checkOutput(id wire.JobID) {
 	for m := range job.maps {
 		want += uint64(id.N*1000 + m + 1)
 	}
-	if !job.erratic && content != want {
+	if !job.nondeterministic && content != want {
 		w.fail("reduces of %v have read %d, not %d", id, content, want)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// office is a core that leads, with a log that takes what it proposes at once, but for
-// what refuse names.
-type office struct {
+// loggedCore is a leader with a log that commits proposals at once, except those that refuse
+// names.
+type loggedCore struct {
 	*Core
 	entries uint64
 	refuse  func(x facts.Fact) error
@@ -21,20 +21,20 @@ type office struct {
 	others  []Command
 }
 
-func newOffice(cfg Config) *office {
-	o := &office{Core: New(cfg)}
+func newLoggedCore(cfg Config) *loggedCore {
+	o := &loggedCore{Core: New(cfg)}
 	o.feed(Elected{Term: 1, Wall: 1})
 	return o
 }
 
-// feed returns the commands that are none of the log's.
-func (o *office) feed(ev Event) []Command {
+// feed returns the commands that are not for the log.
+func (o *loggedCore) feed(ev Event) []Command {
 	o.others = nil
 	o.carryOut(o.Step(0, ev))
 	return o.others
 }
 
-func (o *office) carryOut(commands []Command) {
+func (o *loggedCore) carryOut(commands []Command) {
 	for _, cmd := range commands {
 		p, ok := cmd.(Propose)
 		if !ok {
@@ -75,11 +75,11 @@ func sized(jobs int, fill func(*wire.JobPlan)) *wire.Submission {
 	return s
 }
 
-// TestRefused: what the log will not take is not proposed again. Who waits for a submission
-// is told; a job that has counted too much ends without its counters.
+// TestRefused: a proposal that the log refuses is not repeated. A submission's client gets the
+// error; a job with too many counters ends without them.
 func TestRefused(t *testing.T) {
 	large := errors.New("log entry of 17 MB")
-	o := newOffice(Config{})
+	o := newLoggedCore(Config{})
 	o.refuse = func(x facts.Fact) error {
 		if _, ok := x.(*facts.Submitted); ok {
 			return large
@@ -98,7 +98,7 @@ func TestRefused(t *testing.T) {
 		return nil
 	}
 	if answers := replies(o.feed(Submit{Token: 2, Submission: sized(1, func(*wire.JobPlan) {})})); len(answers) != 1 || answers[0].Err != nil {
-		t.Fatalf("the same once more: %+v", answers)
+		t.Fatalf("the same submission again: %+v", answers)
 	}
 	j := o.live.jobs[1]
 	j.tally.counters.Add("g", "n", 1)
@@ -116,7 +116,7 @@ func TestRefused(t *testing.T) {
 	n := len(o.kinds)
 	o.feed(FromTracker{Stream: 1, Message: &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1}})
 	if got := o.kinds[n:]; !slices.Equal(got, []string{"registered"}) {
-		t.Errorf("a log that takes nothing is asked for %v", got)
+		t.Errorf("%v proposed to a log that takes nothing", got)
 	}
 	o.feed(Refused{Key: "nothing", Err: large})
 }

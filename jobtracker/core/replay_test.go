@@ -10,9 +10,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestReplay plays runs again from nothing but the histories of their jobs: no tracker ever
-// had more in its slots than it has, no plan gave away more than there were, and each slot
-// went to the job that the plan in force had first, from a queue if it has some.
+// TestReplay replays runs from their jobs' histories alone: no tracker exceeded its slots, no
+// plan assigned more slots than existed, and each slot went to the plan's first job, from a
+// queue if there was one.
 func TestReplay(t *testing.T) {
 	for _, name := range menu.Names() {
 		for _, mix := range []string{"maps", "arrivals"} {
@@ -22,7 +22,7 @@ func TestReplay(t *testing.T) {
 				r.checkSlots([2]int{10, 5})
 				r.checkPlans([2]int{40, 20})
 				if n := r.checkOrder(name == "hmhs"); n < 50 {
-					t.Errorf("only %d of %d assignments were looked at", n, len(r.launches))
+					t.Errorf("only %d of %d assignments were checked", n, len(r.launches))
 				} else {
 					t.Logf("%d of %d assignments were looked at", n, len(r.launches))
 				}
@@ -44,7 +44,7 @@ func newReplay(t *testing.T, records []*history.Record) *replay {
 	for _, x := range records {
 		r.jobs[x.Job.ID] = x
 		if x.PlansSince != 0 || x.Unkept != 0 {
-			t.Fatalf("%v is not known whole", x.Job.ID)
+			t.Fatalf("%v has no complete history", x.Job.ID)
 		}
 		for _, a := range x.Attempts {
 			if !a.Attempt.Task.Kind.Slotted() {
@@ -65,7 +65,7 @@ func newReplay(t *testing.T, records []*history.Record) *replay {
 	return r
 }
 
-// checkSlots counts what is in each tracker's slots.
+// checkSlots counts the attempts in each tracker's slots.
 func (r *replay) checkSlots(slots [2]int) {
 	type change struct {
 		at int64
@@ -91,7 +91,8 @@ func (r *replay) checkSlots(slots [2]int) {
 	}
 }
 
-// inForce is what is in force for a job at a time; changed: it is another since then.
+// inForce is the assignment in force for a job at a time; changed: it differs from the one
+// before.
 func (r *replay) inForce(x *history.Record, phase wire.Kind, at int64) (p history.Planned, changed bool) {
 	for _, q := range x.Plans {
 		if q.Phase == phase && q.At <= at {
@@ -101,7 +102,7 @@ func (r *replay) inForce(x *history.Record, phase wire.Kind, at int64) (p histor
 	return p, changed
 }
 
-// checkPlans adds up what the plans in force give all jobs.
+// checkPlans sums up the slots that the plans in force assign to all jobs.
 func (r *replay) checkPlans(slots [2]int) {
 	seen := 0
 	for _, phase := range []wire.Kind{wire.Map, wire.Reduce} {
@@ -127,7 +128,7 @@ func (r *replay) checkPlans(slots [2]int) {
 				places[p.Place] = id
 			}
 			if total > slots[phaseOf(phase)] {
-				r.t.Fatalf("the plan of %v at %d gives away %d slots", phase, at, total)
+				r.t.Fatalf("the plan of %v at %d assigns %d slots", phase, at, total)
 			}
 		}
 	}
@@ -136,7 +137,7 @@ func (r *replay) checkPlans(slots [2]int) {
 	}
 }
 
-// at is a job's maps at the end of a millisecond.
+// at counts a job's maps at the end of a millisecond.
 func (r *replay) at(x *history.Record, at int64) (running, waiting int) {
 	waiting = x.Job.Maps.Total
 	for _, a := range x.Attempts {
@@ -150,19 +151,19 @@ func (r *replay) at(x *history.Record, at int64) (running, waiting int) {
 	return running, waiting
 }
 
-// claim is what a job may say for itself when a slot is given away.
-type claim struct{ target, under, place int }
+// shareClaim is a job's claim to a free slot.
+type shareClaim struct{ target, under, place int }
 
-// before: who lacks more of what the plan has for it, as a part of that, then who is
-// earlier in the plan.
-func (c claim) before(other claim) bool {
+// before orders claims: first the job that lacks the larger part of its planned slots, then the
+// earlier one in the plan.
+func (c shareClaim) before(other shareClaim) bool {
 	mine, others := c.under*max(other.target, 1), other.under*max(c.target, 1)
 	return mine > others || mine == others && c.place < other.place
 }
 
-// checkOrder looks at those maps that were launched when one ended and nothing else
-// happened in that millisecond. It says how many.
-func (r *replay) checkOrder(queues bool) (looked int) {
+// checkOrder checks maps that were launched when another ended, in milliseconds without other
+// events. It returns their number.
+func (r *replay) checkOrder(queues bool) (checked int) {
 	ended, launched := make(map[int64]int), make(map[int64]int)
 	for _, a := range r.launches {
 		ended[a.Began+a.Took]++
@@ -176,30 +177,30 @@ func (r *replay) checkOrder(queues bool) (looked int) {
 		}
 		if queues {
 			if r.checkQueue(&a, &mine) {
-				looked++
+				checked++
 			}
 			continue
 		}
 		running, _ := r.at(r.jobs[a.Attempt.Task.Job], at)
-		got := claim{mine.Target, max(0, mine.Target-running+1), mine.Place}
+		got := shareClaim{mine.Target, max(0, mine.Target-running+1), mine.Place}
 		for id, x := range r.jobs {
 			other, fresh := r.inForce(x, wire.Map, at)
 			running, waiting := r.at(x, at)
 			if id == a.Attempt.Task.Job || fresh || other.Place == 0 || waiting == 0 || x.Ended <= at {
 				continue
 			}
-			if had := (claim{other.Target, max(0, other.Target-running), other.Place}); had.before(got) {
+			if had := (shareClaim{other.Target, max(0, other.Target-running), other.Place}); had.before(got) {
 				r.t.Fatalf("%v has a slot at %d by %+v, and %v with %d that run and %d that wait is before it by %+v",
 					a.Attempt, at, mine, id, running, waiting, other)
 			}
 		}
-		looked++
+		checked++
 	}
-	return looked
+	return checked
 }
 
-// checkQueue holds a launch to the queues: it is from that of its tracker, or the job has
-// more maps to launch than stand in any. It says whether that can be told.
+// checkQueue: a launch comes from a queue of its tracker, or its job has more maps than are in
+// queues. It says whether the history can tell.
 func (r *replay) checkQueue(a *wire.AttemptStatus, p *history.Planned) bool {
 	x := r.jobs[a.Attempt.Task.Job]
 	_, waiting := r.at(x, a.Launched)
@@ -224,7 +225,7 @@ func (r *replay) checkQueue(a *wire.AttemptStatus, p *history.Planned) bool {
 		queued += max(n, 0)
 	}
 	if queued > waiting {
-		r.t.Fatalf("%v on %s is from no queue, and %d of %d stand in some: %+v", a.Attempt, a.Tracker, queued, waiting, p)
+		r.t.Fatalf("%v on %s is from no queue, and %d of %d are in queues: %+v", a.Attempt, a.Tracker, queued, waiting, p)
 	}
 	return true
 }

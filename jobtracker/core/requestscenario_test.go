@@ -20,8 +20,8 @@ import (
 //	schedule [scheduler=fair] [metric=max-stretch] [delay=fixed=3s]
 //	pools [from=f.xml]                   the allocation file below is read
 //	pools error=…                        it cannot be
-//	jobs map                             what the policy would see of each job
-//	cluster-wide                         scheduling, pools and what is wrong with them
+//	jobs map                             each job in the policy's snapshot
+//	cluster-wide                         scheduling, pools and their errors
 //	terms job1
 //	status-owner job1
 func (s *scenario) runRequests(d *datadriven.TestData) bool {
@@ -41,7 +41,7 @@ func (s *scenario) runRequests(d *datadriven.TestData) bool {
 		}
 		s.step(ev)
 	case "jobs":
-		s.seenJobs(d.CmdArgs[0].Key)
+		s.showSnapshotJobs(d.CmdArgs[0].Key)
 	case "cluster-wide":
 		s.clusterWide()
 	case "status-owner":
@@ -56,7 +56,7 @@ func (s *scenario) runRequests(d *datadriven.TestData) bool {
 	return true
 }
 
-// due is when a submission's deadline is over, in Unix milliseconds.
+// due is the end of a submission's deadline, in Unix milliseconds.
 func due(d *datadriven.TestData) int64 {
 	if text := value(d, "due", ""); text != "" {
 		return scenarioStart + duration(text).Milliseconds()
@@ -137,7 +137,7 @@ func parseSLA(text string) (*[]wire.SLAStep, error) {
 	return &steps, nil
 }
 
-func (s *scenario) seenJobs(phase string) {
+func (s *scenario) showSnapshotJobs(phase string) {
 	l := s.core.live
 	i := mapPhase
 	if phase == "reduce" {

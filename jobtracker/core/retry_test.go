@@ -9,9 +9,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestReminders: tasks that wait after failing are each looked at in time, and need no alarm
-// each.
-func TestReminders(t *testing.T) {
+// TestRetryAlarms: failed tasks are relaunched in time without an alarm for each.
+func TestRetryAlarms(t *testing.T) {
 	f, l, _ := smallFleet(t)
 	j, before := l.jobs[1], len(l.due.alarms)
 	for i := range j.maps {
@@ -21,7 +20,7 @@ func TestReminders(t *testing.T) {
 		l.delayTask(j, tk)
 	}
 	if n := len(l.due.alarms) - before; n != 1 {
-		t.Errorf("%d tasks that wait need %d alarms", len(j.faults.Reminders()), n)
+		t.Errorf("%d waiting tasks need %d alarms", len(j.faults.Reminders()), n)
 	}
 	for {
 		next, waits := j.faults.Next()
@@ -37,8 +36,8 @@ func TestReminders(t *testing.T) {
 	}
 }
 
-// TestAdoptedFences: failures of fences that earlier leaders have launched do not add up, though
-// each leader numbers its fences from 0.
+// TestAdoptedFences: failures of fences of earlier leaders do not add up, although each leader
+// numbers its fences from 0.
 func TestAdoptedFences(t *testing.T) {
 	f, l, host := smallFleet(t)
 	j := l.jobs[1]

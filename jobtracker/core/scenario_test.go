@@ -21,22 +21,22 @@ import (
 // TestScenarios plays testdata/*.txt. A scenario is a list of verbs; each prints
 // what the leader decided. Names are short: job1, job1/m0 (a task: s setup, m map,
 // r reduce, c commit, x cleanup, f fence), job1/m0/1000 (an attempt), job1/p0 (a
-// partition's home). The log commits at once unless held. Plans come from FIFO at
-// once and unseen unless "plans shown".
+// partition's home). The log commits at once unless held. FIFO plans at once, and
+// plans are hidden unless "plans shown".
 //
 //	elect term=1                         this job tracker is elected
 //	depose
-//	cluster t1=2,1 t2=2,1 [rack=/r1]     trackers with map,reduce slots say hello, with nothing to report
-//	hello t1 [process=2] [slots=2,1] [rack=/r1]   opens a stream; the tracker's old one may still be there
+//	cluster t1=2,1 t2=2,1 [rack=/r1]     trackers with map,reduce slots say hello, with empty inventories
+//	hello t1 [process=2] [slots=2,1] [rack=/r1]   opens a stream; the tracker's old one may still be open
 //	close t1                             its stream ends
 //	inventory t1                         lines below it: attempt … and home … as in report and home
 //	submit key=k reduces=1 [jobs=2] [-D name=value]…   a flow when jobs > 1, each reading the one before,
-//	         [reads=-/1/1/2+3]           or those that are given
+//	         [reads=-/1/1/2+3]           or these
 //	         [by=ann] [by=root,admin] [secret=…]
 //	splits job1 10 20@t1/r1@t2           the splits file is read: bytes, hosts, their racks
 //	report t1 job1/m0/1000 STATE [error=… log=… fatal splits=2 digest=7 bytes=5 reads=1/2/3 read=1s/0s/2s took=3s committed lost=job1/m0/1000 count=3]
 //	home t1 job1/p0 [gen=1.1] [digest=15] [maps=2] [complete]
-//	lost-output t1 job1/m0/1000          a home cannot fetch it
+//	lost-output t1 job1/m0/1000          t1 cannot fetch it
 //	swept key [error=…]                  RemoveStaging is done
 //	kill job1 [reason] [by=bob]
 //	tick 5s                              time passes; heartbeat t1 renews its lease
@@ -44,7 +44,7 @@ import (
 //	log hold | undecided | release
 //	plans made                           Allocate is answered by the scheduler in force, and the plan shown when it is new
 //	plan map job1=2 job2=1 shuffle job2=0.5  answers Allocate (after "plans shown")
-//	plan map job1=2@t3+t1 t2=job1+job2   likewise, with where job1's tasks end soonest, and what t2 runs
+//	plan map job1=2@t3+t1 t2=job1+job2   also with job1's ranking of trackers, and the queue of t2
 //	status job1
 //
 // The verbs of a cluster of processes are those of [scenario.runCluster], those of
@@ -65,27 +65,27 @@ func TestScenarios(t *testing.T) {
 }
 
 type scenario struct {
-	t       *testing.T
-	core    *Core
-	now     time.Duration
-	term    uint64
-	index   uint64
-	log     []Entry
-	held    bool
-	queue   []Propose // proposals not committed yet
-	next    Stream
-	streams map[string]Stream // the last one that is open
-	names   map[Stream]string
-	shown   bool                 // plans are shown, not answered
-	planned bool                 // they are made by the scheduler in force, and shown
-	last    map[wire.Kind]string // plan that was shown
-	seq     map[wire.Kind]uint64
-	token   Token
-	nonce   string          // of the next hello
-	rack    string          // likewise
-	noted   bool            // what goes to the job tracker's log is shown
-	record  *history.Record // the last one that was written
-	out     strings.Builder
+	t          *testing.T
+	core       *Core
+	now        time.Duration
+	term       uint64
+	index      uint64
+	log        []Entry
+	held       bool
+	queue      []Propose // proposals not committed yet
+	next       Stream
+	streams    map[string]Stream // the last open stream of each tracker
+	names      map[Stream]string
+	shown      bool                 // plans are shown, not answered
+	planned    bool                 // the scheduler in force makes them, and they are shown
+	last       map[wire.Kind]string // last plan shown
+	seq        map[wire.Kind]uint64
+	token      Token
+	nonce      string          // of the next hello
+	rack       string          // of the next hello
+	notesShown bool            // lines for the job tracker's log are shown
+	record     *history.Record // the last history written
+	out        strings.Builder
 }
 
 const scenarioStart = 1_700_000_000_000
@@ -98,8 +98,8 @@ func newScenario(t *testing.T) *scenario {
 	}
 }
 
-// step feeds an event, prints the commands, and lets the log commit. What random worlds
-// check of what waits holds here too.
+// step feeds an event, prints the commands, and lets the log commit. It makes the checks of
+// random worlds that hold here too.
 func (s *scenario) step(ev Event) {
 	commands := s.core.Step(s.now, ev)
 	checkReduces(s.core, s.t.Fatalf)
@@ -235,7 +235,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 	return s.out.String()
 }
 
-// tick lets time pass, stopping wherever the core wants to be woken.
+// tick lets time pass, and steps when the core wants to be woken.
 func (s *scenario) tick(by time.Duration) {
 	end := s.now + by
 	for {
@@ -277,7 +277,7 @@ func (s *scenario) hello(name string, process uint64, slots string) {
 	}})
 }
 
-// closed forgets a stream; the tracker goes on with the one before, if that is open.
+// closed forgets a stream. The tracker continues with the one before if that is open.
 func (s *scenario) closed(name string, id Stream) {
 	delete(s.names, id)
 	if s.streams[name] != id {
@@ -329,7 +329,7 @@ func (s *scenario) plan(d *datadriven.TestData) {
 	s.step(ev)
 }
 
-// parseQueue reads what a tracker is to run: job2+job1
+// parseQueue reads a tracker's queue: job2+job1
 func parseQueue(tracker, text string) scheduler.Queue {
 	q := scheduler.Queue{Tracker: tracker}
 	for job := range strings.SplitSeq(text, "+") {
@@ -388,8 +388,8 @@ func (s *scenario) runMore(d *datadriven.TestData) {
 	}
 }
 
-// runsOn says whether the leader has the attempt run on the tracker, so that a
-// scenario shows which reports are not of what was launched.
+// runsOn says whether the leader has the attempt on the tracker, so that a scenario marks
+// reports of unknown attempts.
 func (s *scenario) runsOn(name string, id wire.AttemptID) bool {
 	if s.core.live == nil {
 		return false
@@ -410,7 +410,7 @@ func (s *scenario) isHome(name string, r *wire.HomeReport) bool {
 	return h.tracker != nil && h.tracker.Name == name && h.gen == r.Generation
 }
 
-// asker is who asks by a verb with by=NAME, an administrator by by=NAME,admin.
+// asker is the user of a request: by=NAME, or by=NAME,admin for an administrator.
 func asker(d *datadriven.TestData) Asker {
 	name, admin, _ := strings.Cut(value(d, "by", ""), ",")
 	return Asker{Name: name, Admin: admin == "admin"}

@@ -7,8 +7,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// checkShares checks that trackers with homes have been told the shares in force, and
-// remembers what is sent to them.
+// checkShares checks that trackers with homes were told the shares in force, and notes the
+// messages with shares.
 func (w *world) checkShares(commands []Command) {
 	l := w.core.live
 	if l == nil || w.core.halted {
@@ -17,19 +17,19 @@ func (w *world) checkShares(commands []Command) {
 	for _, c := range commands {
 		if send, ok := c.(Send); ok {
 			if m, ok := send.Message.(*wire.Shares); ok && (m.Epoch != l.epoch || !slices.Equal(m.Shares, l.shares.announced.List())) {
-				w.fail("%d is told the shares %v of epoch %d, in force are %v", send.Stream, m.Shares, m.Epoch, l.shares.announced.List())
+				w.fail("stream %d gets the shares %v of epoch %d, in force are %v", send.Stream, m.Shares, m.Epoch, l.shares.announced.List())
 			}
 		}
 	}
 	for _, t := range l.fleet.byIndex {
 		if t != nil && t.usable() && len(t.hosting.homes) > 0 && t.sharesVersion != l.shares.announced.Version() {
-			w.fail("%s has homes and was told version %d of the shares, not %d", t.Name, t.sharesVersion, l.shares.announced.Version())
+			w.fail("%s has homes and got version %d of the shares, want %d", t.Name, t.sharesVersion, l.shares.announced.Version())
 		}
 	}
 }
 
-// portions are a policy's that has some opinion of who shuffles.
-func (w *world) portions(s scheduler.Snapshot) (list []scheduler.Portion) {
+// drawPortions draws the shuffle shares of a policy that plans the shuffle.
+func (w *world) drawPortions(s scheduler.Snapshot) (list []scheduler.Portion) {
 	if s.Phase != wire.Map || w.chance(0.3) {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// excluded names the trackers that are.
+// excluded lists the excluded trackers.
 func (p *paced) excluded() (names []string) {
 	for t := range p.core.facts.Trackers() {
 		if t.Excluded != "" {
@@ -20,8 +20,8 @@ func (p *paced) excluded() (names []string) {
 
 func pacedTime(maps, reduces time.Duration) [2]time.Duration { return [2]time.Duration{maps, reduces} }
 
-// TestSickTracker: a tracker that fails what it runs after a tenth of a second fails no job,
-// and where it fails many tasks is excluded long before these have succeeded elsewhere.
+// TestSickTracker: a tracker that fails every attempt after a tenth of a second fails no job.
+// If many tasks fail on it, it is excluded long before they succeed elsewhere.
 func TestSickTracker(t *testing.T) {
 	every := func(wire.Kind) bool { return true }
 	maps := func(k wire.Kind) bool { return k == wire.Map }
@@ -59,14 +59,14 @@ func TestSickTracker(t *testing.T) {
 				t.Errorf("%d attempts failed, more than %d", p.failed, c.failures)
 			}
 			if c.excludedIn > 0 && (!slices.Equal(names, []string{"t1"}) || in > c.excludedIn) {
-				t.Errorf("%v are excluded after %v, not t1 within %v", names, in, c.excludedIn)
+				t.Errorf("%v are excluded after %v, want t1 within %v", names, in, c.excludedIn)
 			}
 		})
 	}
 }
 
-// TestBuggyJobs: a job that fails by its own fault takes no tracker away, also while another
-// does well; one that fails where it wants to takes away half of them at most.
+// TestBuggyJobs: a job that fails by its own fault excludes no tracker, also beside a healthy
+// job. A job that fails on chosen trackers excludes at most half of them.
 func TestBuggyJobs(t *testing.T) {
 	const trackers = 20
 	for _, c := range []struct {

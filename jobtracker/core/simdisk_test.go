@@ -7,14 +7,14 @@ import (
 )
 
 // The part of simTracker that has to do with files: the nonce in the staging
-// directory, what lies on its disks over a restart, and disks that fail.
+// directory, files that stay on its disks over a restart, and disks that fail.
 
 func (t *simTracker) readNonce(l *link) {
 	t.w.after(t.w.upTo(100*time.Millisecond), func() {
 		switch {
 		case t.link != l:
 		case t.w.fault(0.05):
-			t.say(&wire.NoStaging{Reason: "simulated"})
+			t.send(&wire.NoStaging{Reason: "simulated"})
 		case t.w.fault(0.05):
 			t.nonce = "of another cluster"
 			t.hello()
@@ -25,8 +25,7 @@ func (t *simTracker) readNonce(l *link) {
 	})
 }
 
-// restart ends the process; another one comes soon, with the map outputs that
-// this one had, or most of them.
+// restart ends the process. Another one starts soon, with most or all of its map outputs.
 func (t *simTracker) restart() {
 	if t.down {
 		return
@@ -51,19 +50,19 @@ func (t *simTracker) restart() {
 	})
 }
 
-// withdraw has all disks fail, for a time.
-func (t *simTracker) withdraw() {
+// failDisks makes all disks fail for a time.
+func (t *simTracker) failDisks() {
 	if t.down || t.slots != t.has {
 		return
 	}
 	t.w.note("%s has no disk", t.name)
 	t.slots = [2]int{}
-	t.say(&wire.Capacity{Reason: "disk failed"})
+	t.send(&wire.Capacity{Reason: "disk failed"})
 	for _, a := range t.sorted() {
 		id := a.report.Attempt
 		if _, ok := t.outputs[id]; ok {
 			delete(t.outputs, id)
-			t.say(&wire.OutputLost{Job: id.Task.Job, Map: id.Task.N, Attempt: id.N, Reason: "disk failed"})
+			t.send(&wire.OutputLost{Job: id.Task.Job, Map: id.Task.N, Attempt: id.N, Reason: "disk failed"})
 		}
 		if !a.report.State.Final() && id.Task.Kind.Slotted() {
 			t.after(a, 200*time.Millisecond, func() { t.end(a, wire.AttemptKilled, &wire.Result{Error: "disk failed"}) })
@@ -74,7 +73,7 @@ func (t *simTracker) withdraw() {
 	t.w.after(t.w.upTo(5*time.Second), func() {
 		if t.process == process && !t.down {
 			t.slots = t.has
-			t.say(&wire.Capacity{MapSlots: t.has[0], ReduceSlots: t.has[1]})
+			t.send(&wire.Capacity{MapSlots: t.has[0], ReduceSlots: t.has[1]})
 		}
 	})
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// drainSome has trackers drain and, some time later, drain no more.
-func (w *world) drainSome(seed uint64) {
+// drainTrackers drains trackers and undoes some of the drains later.
+func (w *world) drainTrackers(seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 9))
-	w.after(stormy, func() { // in whichever order what follows was answered
+	w.after(faultTime, func() { // whatever the order of the answers
 		for _, t := range w.trackers {
 			w.askDrain(t.name, true)
 		}
@@ -23,15 +23,15 @@ func (w *world) drainSome(seed uint64) {
 	}
 	for range 1 + rnd.IntN(4) {
 		name := w.trackers[rnd.IntN(len(w.trackers))].name
-		at := time.Duration(rnd.Int64N(int64(stormy)))
+		at := time.Duration(rnd.Int64N(int64(faultTime)))
 		for undo := range 2 {
 			w.after(at, func() { w.askDrain(name, undo == 1) })
-			at = min(at+time.Duration(rnd.Int64N(int64(20*time.Second))), stormy)
+			at = min(at+time.Duration(rnd.Int64N(int64(20*time.Second))), faultTime)
 		}
 	}
 }
 
-// askDrain asks for it. Nobody drains when it is calm.
+// askDrain requests a drain or its end, but no drain in a calm world.
 func (w *world) askDrain(name string, undo bool) {
 	undo = undo || w.calm
 	w.request(func(token Token) Event { return Drain{Token: token, Tracker: name, Undo: undo} }, func(r Reply) {
@@ -45,13 +45,13 @@ func (w *world) askDrain(name string, undo bool) {
 	})
 }
 
-// settled is a home that a tracker was given.
-type settled struct {
+// assignedHome is a home that a tracker was assigned.
+type assignedHome struct {
 	tracker string
 	home    homeKey
 }
 
-// checkDrained checks what is sent to a tracker that drains.
+// checkDrained checks messages to draining trackers.
 func (w *world) checkDrained(c Send) {
 	if w.core.live == nil {
 		return
@@ -66,17 +66,17 @@ func (w *world) checkDrained(c Send) {
 			w.fail("%v launched on %s, which drains", m.Attempt, t.Name)
 		}
 	case *wire.SetHome:
-		is := settled{t.Name, homeKey{m.Job, m.Partition, m.Generation}}
-		if _, drains := w.core.facts.Draining(t.Name); !w.settled[is] && drains {
+		is := assignedHome{t.Name, homeKey{m.Job, m.Partition, m.Generation}}
+		if _, drains := w.core.facts.Draining(t.Name); !w.assignedHomes[is] && drains {
 			w.fail("partition %d of %v is to be at home on %s, which drains", m.Partition, m.Job, t.Name)
 		}
-		w.settled[is] = true
+		w.assignedHomes[is] = true
 	case *wire.Drained:
-		w.checkLetGo(t)
+		w.checkDismissed(t)
 		for _, a := range w.tracker(t.Name).sorted() {
 			f := w.core.facts.Find(a.report.Attempt.Task.Job)
 			if !a.report.State.Final() && f != nil && !f.Ended() && w.tracker(t.Name).process == t.Process {
-				w.fail("%s is let go and runs %v", t.Name, a.report.Attempt)
+				w.fail("%s is dismissed and runs %v", t.Name, a.report.Attempt)
 			}
 		}
 	}
@@ -86,8 +86,8 @@ func (w *world) tracker(name string) *simTracker {
 	return w.trackers[slices.IndexFunc(w.trackers, func(x *simTracker) bool { return x.name == name })]
 }
 
-// checkProposal checks what is about to be said of a tracker that drains, when it is said
-// first: meanwhile the tracker may be needed again, and is not let go then.
+// checkProposal checks the first proposal that a tracker is drained. Later it may be needed
+// again, and is not dismissed then.
 func (w *world) checkProposal(c Propose) {
 	if c.Key == w.repeated {
 		return
@@ -97,14 +97,13 @@ func (w *world) checkProposal(c Propose) {
 		w.fail("%v", err)
 	}
 	if x, ok := x.(*facts.Drained); ok {
-		w.checkLetGo(w.core.live.fleet.trackers[x.Tracker])
+		w.checkDismissed(w.core.live.fleet.trackers[x.Tracker])
 	}
 }
 
-// checkLetGo checks that a tracker is said to be drained only when every uncommitted
-// partition has elsewhere what the tracker has of it, or when that was waited for so
-// long that it is given up.
-func (w *world) checkLetGo(t *tracker) {
+// checkDismissed: a drained tracker has nothing that an uncommitted partition lacks elsewhere,
+// unless it drained for DrainLasts.
+func (w *world) checkDismissed(t *tracker) {
 	if w.now >= t.drain.idleSince+worldConfig.DrainLasts {
 		return
 	}
@@ -114,19 +113,19 @@ func (w *world) checkLetGo(t *tracker) {
 		}
 		for p := range j.housing.homes {
 			if !j.facts.Committed(p) {
-				w.checkHas(j, p, t)
+				w.checkHasOutputs(j, p, t)
 			}
 		}
 	}
 }
 
-// checkHas checks that a home has all outputs of a tracker that goes.
-func (w *world) checkHas(j *job, p int, t *tracker) {
+// checkHasOutputs checks that a home has all outputs of a tracker that leaves.
+func (w *world) checkHasOutputs(j *job, p int, t *tracker) {
 	var at *simHome
 	if h := j.housing.homes[p].tracker; h != nil {
 		x := w.tracker(h.Name)
 		if x.down || x.process != h.Process || x.incarnation != h.Incarnation || x.slots != x.has || x.link == nil || x.link.up >= w.now {
-			return // the leader cannot know yet what has been said, or is under way
+			return // messages to the leader may be under way
 		}
 		at = x.homes[homeName{j.id, p}]
 	}
@@ -135,13 +134,13 @@ func (w *world) checkHas(j *job, p int, t *tracker) {
 			continue
 		}
 		if at == nil || at.has[m].Digest != j.maps[m].digest {
-			w.fail("%s is let go, and partition %d of %v has not the output of map %d there", t.Name, p, j.id, m)
+			w.fail("%s is dismissed, and partition %d of %v lacks its output of map %d", t.Name, p, j.id, m)
 		}
 	}
 }
 
-// leave ends the process of a tracker that is drained; it is started again.
-func (t *simTracker) leave() {
+// exitDrained ends the process of a drained tracker, and starts it again.
+func (t *simTracker) exitDrained() {
 	t.w.note("%s has drained", t.name)
 	t.crash()
 }

@@ -17,8 +17,8 @@ func (t *simTracker) setHome(m *wire.SetHome) {
 	t.gathered(name)
 }
 
-// hear fetches what is new for every home of the job.
-func (t *simTracker) hear(m *wire.Outputs) {
+// fetchNew fetches new outputs for every home of the job.
+func (t *simTracker) fetchNew(m *wire.Outputs) {
 	for _, name := range t.homeNames() {
 		if name.job != m.Job {
 			continue
@@ -56,11 +56,11 @@ func (t *simTracker) fetch(name homeName, h *simHome, o wire.MapOutput, tries in
 			t.fetch(name, h, o, tries+1)
 			return
 		}
-		t.say(&wire.OutputLost{Job: name.job, Map: o.Map, Attempt: o.Attempt, Reason: "no answer"})
+		t.send(&wire.OutputLost{Job: name.job, Map: o.Map, Attempt: o.Attempt, Reason: "no answer"})
 	})
 }
 
-func (t *simTracker) gathered(name homeName) { t.say(t.homeReport(name)) }
+func (t *simTracker) gathered(name homeName) { t.send(t.homeReport(name)) }
 
 func (t *simTracker) homeReport(name homeName) *wire.HomeReport {
 	h := t.homes[name]

@@ -7,14 +7,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// link is one stream between a tracker and the leader. Messages keep their order.
+// link is one stream between a tracker and the leader. Messages stay in order.
 type link struct {
 	w       *world
 	id      Stream
 	tracker *simTracker
-	up      time.Duration // arrival of the last message to the leader
-	down    time.Duration // and to the tracker
-	closed  bool          // by either side: nothing more is sent
+	up      time.Duration // arrival of the last message at the leader
+	down    time.Duration // and at the tracker
+	closed  bool          // by either side: no more messages
 }
 
 func (l *link) deliver(last *time.Duration, do func()) {
@@ -30,7 +30,7 @@ func (l *link) toLeader(m wire.Message) {
 	if l.closed {
 		return
 	}
-	for range 1 + l.w.rnd.IntN(20)/19 { // now and then twice
+	for range 1 + l.w.rnd.IntN(20)/19 { // sometimes twice
 		l.deliver(&l.up, func() {
 			if l.w.streams[l.id] == l {
 				l.w.step(FromTracker{Stream: l.id, Message: m})
@@ -73,8 +73,8 @@ type simTracker struct {
 	name        string
 	process     uint64
 	nonce       string
-	has         [2]int // slots
-	slots       [2]int // of these, while its disks work
+	has         [2]int // slots as configured
+	slots       [2]int // slots left while disks fail
 	incarnation uint64
 	link        *link
 	down        bool
@@ -87,7 +87,7 @@ type simAttempt struct {
 	launch  *wire.Launch
 	report  wire.Report
 	granted bool
-	content uint64 // of what a reduce has read
+	content uint64 // of the records that a reduce has read
 }
 
 type homeName struct {
@@ -106,7 +106,7 @@ func newSimTracker(w *world, name string) *simTracker {
 	return t
 }
 
-// boot starts the process with nothing but an empty disk.
+// boot starts the process with an empty disk.
 func (t *simTracker) boot() {
 	t.down = false
 	t.nonce, t.slots = "", t.has
@@ -118,7 +118,7 @@ func (t *simTracker) boot() {
 	t.connect(t.process)
 }
 
-// connect dials until it is heard.
+// connect dials until it reaches the leader.
 func (t *simTracker) connect(process uint64) {
 	if t.down || t.process != process || t.link != nil {
 		return
@@ -131,17 +131,17 @@ func (t *simTracker) connect(process uint64) {
 	t.link = &link{w: t.w, id: t.w.last, tracker: t}
 	t.w.streams[t.w.last] = t.link
 	t.hello()
-	t.beat(t.link)
+	t.heartbeat(t.link)
 }
 
 func (t *simTracker) hello() {
-	t.say(&wire.Hello{
+	t.send(&wire.Hello{
 		Version: wire.Version, Tracker: t.name, Process: t.process, Incarnation: t.incarnation,
 		Host: t.name, Addr: t.name + ":1", MapSlots: t.slots[0], ReduceSlots: t.slots[1], Nonce: t.nonce,
 	})
 }
 
-func (t *simTracker) beat(l *link) {
+func (t *simTracker) heartbeat(l *link) {
 	if t.link != l {
 		return
 	}
@@ -152,7 +152,7 @@ func (t *simTracker) beat(l *link) {
 		}
 	}
 	l.toLeader(hb)
-	t.w.after(time.Second, func() { t.beat(l) })
+	t.w.after(time.Second, func() { t.heartbeat(l) })
 }
 
 func (t *simTracker) unlink(l *link) func() {
@@ -165,7 +165,7 @@ func (t *simTracker) unlink(l *link) func() {
 	}
 }
 
-// crash ends the process; it comes back later, with nothing.
+// crash ends the process and loses its files; it restarts later.
 func (t *simTracker) crash() {
 	if t.down {
 		return
@@ -181,7 +181,7 @@ func (t *simTracker) crash() {
 	t.w.after(t.w.upTo(12*time.Second), t.boot)
 }
 
-// cut breaks the stream; the tracker works on.
+// cut breaks the stream; the tracker keeps running.
 func (t *simTracker) cut() {
 	if t.link == nil {
 		return
@@ -209,7 +209,7 @@ func (t *simTracker) sorted() []*simAttempt {
 	return list
 }
 
-func (t *simTracker) say(m wire.Message) {
+func (t *simTracker) send(m wire.Message) {
 	if t.link != nil {
 		t.link.toLeader(m)
 	}
@@ -241,11 +241,11 @@ func (t *simTracker) receive(m wire.Message) {
 	case *wire.SetHome:
 		t.setHome(m)
 	case *wire.Outputs:
-		t.hear(m)
+		t.fetchNew(m)
 	case *wire.DropJob:
 		t.drop(m.Job)
 	case *wire.Drained:
-		t.leave()
+		t.exitDrained()
 	}
 }
 
@@ -255,14 +255,14 @@ func (t *simTracker) inventory() {
 		page.Attempts = append(page.Attempts, a.report)
 		if len(page.Attempts) == 3 {
 			page.More = true
-			t.say(page)
+			t.send(page)
 			page = &wire.Inventory{}
 		}
 	}
 	for _, name := range t.homeNames() {
 		page.Homes = append(page.Homes, *t.homeReport(name))
 	}
-	t.say(page)
+	t.send(page)
 }
 
 func (t *simTracker) homeNames() []homeName {
@@ -294,7 +294,7 @@ func (t *simTracker) drop(id wire.JobID) {
 	}
 }
 
-// after does something with an attempt unless it or the process has ended.
+// after calls do later, unless the attempt or the process has ended.
 func (t *simTracker) after(a *simAttempt, d time.Duration, do func()) {
 	t.w.after(t.w.upTo(d), func() {
 		if !t.down && t.attempts[a.report.Attempt] == a && !a.report.State.Final() {
@@ -329,7 +329,7 @@ func (t *simTracker) launch(m *wire.Launch) {
 	t.after(a, 400*time.Millisecond, func() { t.work(a) })
 }
 
-// work does what the task is about.
+// work simulates the task.
 func (t *simTracker) work(a *simAttempt) {
 	w, id := t.w, a.report.Attempt
 	if w.fault(0.08) {
@@ -355,11 +355,11 @@ func (t *simTracker) work(a *simAttempt) {
 	default:
 		a.report.State = wire.AttemptReady
 		r := a.report
-		t.say(&r)
+		t.send(&r)
 	}
 }
 
-// read has a reduce read its home's runs, which may turn out damaged.
+// read simulates a reduce that reads its home's runs, which may be damaged.
 func (t *simTracker) read(a *simAttempt) bool {
 	h := t.homes[homeName{a.report.Attempt.Task.Job, a.report.Attempt.Task.N}]
 	if h != nil {
@@ -398,7 +398,7 @@ func (t *simTracker) grant(m *wire.Grant) {
 	t.after(a, 300*time.Millisecond, func() { t.rename(a) })
 }
 
-// rename is the commit: it fails when a fence was faster.
+// rename is the commit. It fails if a fence came first.
 func (t *simTracker) rename(a *simAttempt) {
 	w, id := t.w, a.report.Attempt
 	if w.fenced[id] {
@@ -408,7 +408,7 @@ func (t *simTracker) rename(a *simAttempt) {
 	if p := w.fs[id.Task]; p != nil {
 		w.fail("%v commits over %v", id, p.attempt)
 	}
-	w.fs[id.Task] = &place{attempt: id, content: a.content}
+	w.fs[id.Task] = &committedOutput{attempt: id, content: a.content}
 	if w.fault(0.1) {
 		t.end(a, wire.AttemptFailed, &wire.Result{Error: "killed after the rename"})
 		return
@@ -422,7 +422,7 @@ func (w *world) ungrant(id wire.AttemptID) {
 	}
 }
 
-// release forgets that an attempt ran. One that is gone can rename no more.
+// release forgets an attempt, which can no longer rename.
 func (t *simTracker) release(a *simAttempt) { t.w.ungrant(a.report.Attempt) }
 
 func (t *simTracker) end(a *simAttempt, state wire.AttemptState, r *wire.Result) {
@@ -430,5 +430,5 @@ func (t *simTracker) end(a *simAttempt, state wire.AttemptState, r *wire.Result)
 	a.report.State, a.report.Result = state, r
 	report := a.report
 	t.w.note("%s ends %s %v %s", t.name, showAttempt(report.Attempt), state, r.Error)
-	t.say(&report)
+	t.send(&report)
 }

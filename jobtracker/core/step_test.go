@@ -7,8 +7,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// waitingJobs is a leader with one tracker of one map slot and many jobs of many
-// maps, of which the first has the slot. It returns the attempt there.
+// waitingJobs is a leader with one map slot and many jobs of many maps. The first job has the
+// slot; the result is its attempt.
 func waitingJobs(tb testing.TB, jobs, maps int) (*Core, wire.AttemptID) {
 	c := New(Config{ID: "jt"})
 	index := uint64(0)
@@ -50,7 +50,7 @@ func waitingJobs(tb testing.TB, jobs, maps int) (*Core, wire.AttemptID) {
 	return c, running
 }
 
-// BenchmarkStep: a Step costs what its event changes, whatever waits.
+// BenchmarkStep: the cost of a Step depends on its event, not on the number of waiting tasks.
 func BenchmarkStep(b *testing.B) {
 	const maps = 1000
 	for _, jobs := range []int{1, 1000} {
@@ -76,7 +76,7 @@ func BenchmarkStep(b *testing.B) {
 						running = send.Message.(*wire.Launch).Attempt
 					}
 				}
-				if running == before || running.Task.Job != before.Task.Job { // the first job is through
+				if running == before || running.Task.Job != before.Task.Job { // the first job has ended
 					b.StopTimer()
 					c, running = waitingJobs(b, jobs, maps)
 					b.StartTimer()

@@ -7,7 +7,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/facts"
 )
 
-// proposed are the keys that a Step asks to be committed.
+// proposed lists the keys that a Step proposes.
 func proposed(commands []Command) (keys []string) {
 	for _, c := range commands {
 		if p, ok := c.(Propose); ok {
@@ -17,8 +17,7 @@ func proposed(commands []Command) (keys []string) {
 	return keys
 }
 
-// TestEarlierTerm: an entry of an earlier term with the key of a proposal is not
-// that proposal.
+// TestEarlierTerm: an entry of an earlier term does not settle a proposal with the same key.
 func TestEarlierTerm(t *testing.T) {
 	c := New(Config{ID: "a"})
 	x := &facts.TookOffice{Leader: "a"}
@@ -29,20 +28,20 @@ func TestEarlierTerm(t *testing.T) {
 	}
 }
 
-// TestLaterTerm: who sees an entry of a later term leads no more.
+// TestLaterTerm: a leader that sees an entry of a later term stops leading.
 func TestLaterTerm(t *testing.T) {
 	c := New(Config{ID: "a"})
 	c.Step(0, Elected{Term: 1, Wall: 1})
 	c.Step(0, Entry{Index: 1, Term: 1, Data: facts.Encode(&facts.TookOffice{Leader: "a"})})
 	c.Step(0, Entry{Index: 2, Term: 1, Data: facts.Encode(&facts.Bootstrapped{Start: 1})})
 	if !c.Leads() {
-		t.Fatal("it does not lead")
+		t.Fatal("it is not the leader")
 	}
 	c.Step(0, Entry{Index: 3, Term: 2, Data: facts.Encode(&facts.TookOffice{Leader: "b"})})
 	if c.Leads() || c.Epoch() != 2 {
 		t.Errorf("leads: %v, in epoch %d", c.Leads(), c.Epoch())
 	}
 	if keys := proposed(c.Step(0, Elected{Term: 3, Wall: 2})); len(keys) != 1 {
-		t.Errorf("elected again it proposes %v", keys)
+		t.Errorf("after another election it proposes %v", keys)
 	}
 }

@@ -6,8 +6,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestTokensAreSent: launches and homes bring the job's token to their trackers, and
-// its history keeps it.
+// TestTokensAreSent: launches and homes carry the job's token, and the history keeps it.
 func TestTokensAreSent(t *testing.T) {
 	c := New(Config{ID: "jt", Staging: "mem://s", History: true})
 	var index uint64
@@ -55,6 +54,6 @@ func TestTokensAreSent(t *testing.T) {
 		t.Errorf("the history has the token %q, the job %q", kept, second)
 	}
 	if a, ok := c.Attempts(c.facts.ID(1)); !ok || a.Token != first {
-		t.Errorf("with the attempts comes %q", a.Token)
+		t.Errorf("Attempts has the token %q", a.Token)
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestUnlikeTrackers: on trackers that are fast for some jobs and slow for others HMHS
-// ends a batch sooner than FIFO when the jobs ran before. With nothing measured it loses
-// nothing, other than in docs/papers/hmhs.md: plans are made anew as tasks end, and queues
-// with them. So too where trackers are merely slow.
-func TestUnlikeTrackers(t *testing.T) {
+// TestUnequalTrackers: on trackers that are fast for some jobs and slow for others, HMHS ends a
+// batch sooner than FIFO if the jobs ran before. Without measurements, or on trackers that are
+// slow for all jobs, it loses nothing. (docs/papers/hmhs.md differs: here plans and queues are
+// renewed as tasks end.)
+func TestUnequalTrackers(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		factor func(p *paced, tracker int) float64
@@ -31,7 +31,7 @@ func TestUnlikeTrackers(t *testing.T) {
 		part := hmhs.Seconds() / fifo.Seconds()
 		t.Logf("%s: %.2f of FIFO's makespan", c.name, part)
 		if part > c.most {
-			t.Errorf("%s: HMHS takes %.2f of FIFO's makespan, at most %.2f is wanted", c.name, part, c.most)
+			t.Errorf("%s: HMHS takes %.2f of FIFO's makespan, want at most %.2f", c.name, part, c.most)
 		}
 	}
 }
@@ -40,7 +40,7 @@ func (p *paced) pairFactor(int) float64 { return 0.1 + 0.9*p.rnd.Float64() }
 
 func slowFactor(_ *paced, tracker int) float64 { return []float64{0.25, 0.5, 0.75, 1}[tracker%4] }
 
-// makespan is that of the last of so many runs of the same ten jobs.
+// makespan is the makespan of the last of several runs of the same ten jobs.
 func makespan(t *testing.T, scheduler string, seed uint64, factor func(*paced, int) float64, runs int) time.Duration {
 	const jobs = 10
 	p := newPaced(t, seed, wire.Scheduling{Scheduler: scheduler}, 20, 2, 1)

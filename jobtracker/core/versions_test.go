@@ -9,7 +9,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestTrackersOfOtherVersions: a task tracker of another protocol is told both versions.
+// TestTrackersOfOtherVersions: the refusal of a task tracker of another protocol names both
+// versions.
 func TestTrackersOfOtherVersions(t *testing.T) {
 	for version, want := range map[int]string{
 		0:                "tracker t speaks protocol version 0, this job tracker 2: one of them is of another build",
@@ -17,7 +18,7 @@ func TestTrackersOfOtherVersions(t *testing.T) {
 		wire.Version + 1: "tracker t speaks protocol version 3, this job tracker 2",
 		wire.Version:     "",
 	} {
-		o, reason := newOffice(Config{}), ""
+		o, reason := newLoggedCore(Config{}), ""
 		for _, c := range o.feed(FromTracker{Stream: 1, Message: &wire.Hello{Version: version, Tracker: "t", Process: 1}}) {
 			if s, ok := c.(Send); ok {
 				if m, ok := s.Message.(*wire.Refuse); ok {
@@ -31,7 +32,8 @@ func TestTrackersOfOtherVersions(t *testing.T) {
 	}
 }
 
-// TestUnknownSnapshots: a snapshot of a later build stops this one, which names its version.
+// TestUnknownSnapshots: a snapshot of a later build halts this one, with both versions in the
+// error.
 func TestUnknownSnapshots(t *testing.T) {
 	c := New(Config{})
 	commands := c.Step(0, Restored{Snapshot: []byte{9, 0x80}})

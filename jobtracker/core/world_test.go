@@ -15,10 +15,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// world is a cluster in virtual time: one job tracker that loses and regains
-// office over a log with unknown outcomes, trackers that fail in every way, a
-// file system that knows only the renames of the commit. It is deliberately
-// dumb, and checks the promises of the package comment wherever it can see them.
+// world is a cluster in virtual time: one job tracker that loses and regains leadership over an
+// unreliable log, trackers that fail in every way, and a file system that knows only the
+// renames of commits. It is kept simple, and checks the package's invariants.
 type world struct {
 	t    testing.TB
 	rnd  *rand.Rand
@@ -31,26 +30,26 @@ type world struct {
 	term     uint64
 	log      []Entry
 	inFlight []*proposal
-	repeated string // key of the proposal that is made again
+	repeated string // key of the proposal that is repeated
 	streams  map[Stream]*link
 	last     Stream
 	trackers []*simTracker
 	calm     bool // no more faults
 
-	jobs       map[wire.JobID]*simJob
-	splits     map[wire.JobID][]Split
-	scheduling wire.Scheduling
-	policies   *rand.Rand
-	asked      []*simSubmission
-	tokens     map[Token]func(Reply)
-	token      Token
-	fs         map[wire.TaskID]*place // committed output
-	fenced     map[wire.AttemptID]bool
-	grants     map[wire.TaskID]wire.AttemptID // granted and neither ended nor fenced
-	done       map[wire.TaskID]bool           // committed in the log
-	told       map[wire.JobID]wire.State      // outcomes in histories
-	settled    map[settled]bool               // homes that were given
-	trace      []string
+	jobs          map[wire.JobID]*simJob
+	splits        map[wire.JobID][]Split
+	scheduling    wire.Scheduling
+	policies      *rand.Rand
+	asked         []*simSubmission
+	tokens        map[Token]func(Reply)
+	token         Token
+	fs            map[wire.TaskID]*committedOutput // committed output
+	fenced        map[wire.AttemptID]bool
+	grants        map[wire.TaskID]wire.AttemptID // granted and neither ended nor fenced
+	done          map[wire.TaskID]bool           // committed in the log
+	outcomes      map[wire.JobID]wire.State      // in histories
+	assignedHomes map[assignedHome]bool          // homes that trackers were assigned
+	trace         []string
 }
 
 type proposal struct {
@@ -59,8 +58,8 @@ type proposal struct {
 	term uint64
 }
 
-// place is what a committed attempt has left.
-type place struct {
+// committedOutput is the output of a committed attempt.
+type committedOutput struct {
 	attempt wire.AttemptID
 	content uint64
 }
@@ -71,9 +70,9 @@ type simSubmission struct {
 }
 
 type simJob struct {
-	maps, reduces int
-	erratic       bool // its maps give other records each time
-	plan          *wire.JobPlan
+	maps, reduces    int
+	nondeterministic bool // its maps produce other records each time
+	plan             *wire.JobPlan
 }
 
 type timeline []moment
@@ -101,8 +100,8 @@ func newWorld(t testing.TB, seed uint64) *world {
 	w := &world{
 		t: t, rnd: rand.New(rand.NewPCG(seed, 1)),
 		streams: make(map[Stream]*link), jobs: make(map[wire.JobID]*simJob), splits: make(map[wire.JobID][]Split), tokens: make(map[Token]func(Reply)),
-		fs: make(map[wire.TaskID]*place), fenced: make(map[wire.AttemptID]bool),
-		grants: make(map[wire.TaskID]wire.AttemptID), done: make(map[wire.TaskID]bool), told: make(map[wire.JobID]wire.State), settled: make(map[settled]bool),
+		fs: make(map[wire.TaskID]*committedOutput), fenced: make(map[wire.AttemptID]bool),
+		grants: make(map[wire.TaskID]wire.AttemptID), done: make(map[wire.TaskID]bool), outcomes: make(map[wire.JobID]wire.State), assignedHomes: make(map[assignedHome]bool),
 	}
 	w.drawScheduling(seed)
 	w.core = New(w.config())
@@ -114,7 +113,7 @@ func newWorld(t testing.TB, seed uint64) *world {
 
 func (w *world) chance(p float64) bool { return w.rnd.Float64() < p }
 
-// fault is a chance that is gone when the world is calm.
+// fault is chance, but never true when the world is calm.
 func (w *world) fault(p float64) bool { return !w.calm && w.chance(p) }
 
 func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rnd.Int64N(int64(d) + 1)) }
@@ -137,7 +136,7 @@ func (w *world) fail(format string, args ...any) {
 	w.t.Fatalf(format, args...)
 }
 
-// run lets time pass, waking the core when it asks for it.
+// run lets time pass, and wakes the core when it asks for it.
 func (w *world) run(until func() bool, end time.Duration) bool {
 	for !until() {
 		at, wakes := w.core.Wake()
@@ -184,7 +183,7 @@ func (w *world) carryOut(c Command) {
 		w.checkProposal(c)
 		p := &proposal{c.Key, c.Data, w.term}
 		w.inFlight = append(w.inFlight, p)
-		w.after(w.upTo(20*time.Millisecond), func() { w.decide(p) })
+		w.after(w.upTo(20*time.Millisecond), func() { w.settleProposal(p) })
 	case Send:
 		w.checkSend(c)
 		if l := w.streams[c.Stream]; l != nil {
@@ -222,7 +221,7 @@ func (w *world) config() Config {
 	return cfg
 }
 
-// drawScheduling picks how the world shares its slots, by its seed.
+// drawScheduling picks the world's scheduling by its seed.
 func (w *world) drawScheduling(seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 8))
 	names := menu.Names()
@@ -233,7 +232,7 @@ func (w *world) drawScheduling(seed uint64) {
 	w.policies = rnd
 }
 
-// worldPools limits what jobs may have, differently each time it is read.
+// worldPools limits jobs, differently at each reading.
 func (w *world) worldPools() pool.Table {
 	limit := func() int { return []int{pool.Unlimited, 1, 2}[w.policies.IntN(3)] }
 	return pool.Table{From: "pools", Pools: []pool.Pool{{
@@ -264,8 +263,8 @@ func (w *world) effect(c Command) {
 		}
 	case LoadHistory:
 		ev = HistoryLoaded{Epoch: c.Epoch, Name: c.Name, Profile: &history.Profile{Job: c.Job}, Err: err}
-		if _, ok := w.told[c.Job]; !ok {
-			w.fail("the history of %v is asked for, and there is none", c.Job)
+		if _, ok := w.outcomes[c.Job]; !ok {
+			w.fail("LoadHistory of %v, which has no history", c.Job)
 		}
 	case Tidy:
 		ev = Tidied{Epoch: c.Epoch, Err: err}
@@ -281,7 +280,7 @@ func (w *world) effect(c Command) {
 		if verr := plan.Validate(c.Snapshot); verr != nil {
 			w.fail("policy: %v", verr)
 		}
-		plan.Portions = w.portions(c.Snapshot)
+		plan.Portions = w.drawPortions(c.Snapshot)
 		ev = Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase, Plan: plan, Err: err}
 	default:
 		w.fail("unknown command %T", c)
@@ -289,8 +288,8 @@ func (w *world) effect(c Command) {
 	w.after(delay, func() { w.step(ev) })
 }
 
-// decide settles a proposal: committed, lost, or nobody knows.
-func (w *world) decide(p *proposal) {
+// settleProposal decides about a proposal: committed, lost, or unknown.
+func (w *world) settleProposal(p *proposal) {
 	i := slices.Index(w.inFlight, p)
 	if i < 0 {
 		return
@@ -316,8 +315,8 @@ func (w *world) commit(p *proposal) {
 	w.checkFacts()
 }
 
-// elect makes the job tracker leader of a new term, perhaps after a restart
-// from a snapshot. Of the proposals under way some are committed, some lost.
+// elect makes the job tracker leader of a new term, perhaps after a restart from a snapshot.
+// Some pending proposals are committed, others lost.
 func (w *world) elect() {
 	if w.leading {
 		w.note("deposed")
@@ -370,23 +369,23 @@ func (w *world) submit(s *simSubmission) {
 	})
 }
 
-// simJob knows the job of an id before the client does.
+// job finds a job by id, before the client knows the id.
 func (w *world) job(id wire.JobID) *simJob {
 	if w.jobs[id] == nil {
 		f := w.core.facts.Find(id)
 		plan := f.Plan()
 		w.jobs[id] = &simJob{
 			maps: int(num(plan.Properties["sim.maps"])), reduces: plan.Reduces,
-			erratic: plan.Properties["sim.erratic"] == "1", plan: plan,
+			nondeterministic: plan.Properties["sim.erratic"] == "1", plan: plan,
 		}
 	}
 	return w.jobs[id]
 }
 
-// digest is what a map gives.
+// digest is the digest of a map attempt's output.
 func (w *world) digest(id wire.AttemptID) uint64 {
 	d := uint64(id.Task.Job.N*1000 + id.Task.N + 1)
-	if w.job(id.Task.Job).erratic {
+	if w.job(id.Task.Job).nondeterministic {
 		d += uint64(id.N) << 20
 	}
 	return d
@@ -414,21 +413,20 @@ func (w *world) checkSend(c Send) {
 	}
 }
 
-// checkRetry: a map goes back to a tracker where it has failed only when it no longer waits
-// for another.
+// checkRetry: a map returns to a tracker where it failed only after its wait for another one.
 func (w *world) checkRetry(id wire.TaskID, t *tracker) {
 	j := w.core.live.job(id.Job)
 	if tk := j.task(id); j.avoids(tk, t) && j.faults.Elsewhere(tk.key()) != 0 {
-		w.fail("%v is launched on %s again, and waits for another tracker", id, t.Name)
+		w.fail("%v waits for another tracker and is relaunched on %s", id, t.Name)
 	}
 }
 
 // writeHistory keeps the first history of a job, as files do.
 func (w *world) writeHistory(c WriteHistory) {
-	if was, ok := w.told[c.Job]; ok && was != c.Record.Job.State {
+	if was, ok := w.outcomes[c.Job]; ok && was != c.Record.Job.State {
 		w.fail("%v: its history said %v and now %v", c.Job, was, c.Record.Job.State)
 	}
-	w.told[c.Job] = c.Record.Job.State
+	w.outcomes[c.Job] = c.Record.Job.State
 	for i := range c.Record.Attempts {
 		a := &c.Record.Attempts[i]
 		if !a.State.Final() || a.Took < 0 {
@@ -440,7 +438,7 @@ func (w *world) writeHistory(c WriteHistory) {
 	}
 }
 
-// checkLines looks at every job for its places in the lines of jobs.
+// checkLines checks the place of every job in the lines of jobs.
 func (w *world) checkLines() {
 	l := w.core.live
 	if l == nil {
@@ -465,7 +463,7 @@ func (w *world) checkLines() {
 	}
 }
 
-// checkFacts checks Facts against the file system and its own past.
+// checkFacts checks Facts against the file system and against earlier Facts.
 func (w *world) checkFacts() {
 	for f := range w.core.facts.Jobs() {
 		id := w.core.facts.ID(f.N())
@@ -485,7 +483,7 @@ func (w *world) checkFacts() {
 	}
 	for task := range w.done {
 		if f := w.core.facts.Find(task.Job); f != nil && !f.Committed(task.N) {
-			w.fail("%v was committed and is not any more", task)
+			w.fail("%v is no longer committed", task)
 		}
 	}
 }
