@@ -292,7 +292,7 @@ func (l *Live) vanished(a *attempt) {
 // attemptOver lets the task have its next attempt, after a fence if this one might have committed.
 func (l *Live) attemptOver(a *attempt) {
 	j, n := a.job, a.id.Task.N
-	if a.id.Task.Kind == j.facts.Kind() && j.facts.Holds(n, a.id.N) && !l.proposedCommit(j, n, a.id.N) {
+	if a.id.Task.Kind == j.facts.Kind() && j.facts.HasGrant(n, a.id.N) && !l.proposedCommit(j, n, a.id.N) {
 		l.fence(j, n)
 	}
 	l.update(a)

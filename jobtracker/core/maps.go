@@ -144,7 +144,7 @@ func (l *Live) choose(j *job, t *tracker, out *wire.MapOutput) bool {
 // have read of it must not reach the output. It says whether the job can go on.
 func (l *Live) changed(j *job, out *wire.MapOutput) bool {
 	id := j.idOf(&j.maps[out.Map].task)
-	if j.facts.Used() {
+	if j.facts.MayHaveOutput() {
 		l.stopJob(j, wire.Failed, fmt.Sprintf(
 			"%v is not deterministic: %v gives other records than an attempt that committed reduces have read",
 			id, wire.AttemptID{Task: id, N: out.Attempt}))

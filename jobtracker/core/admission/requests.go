@@ -17,7 +17,7 @@ func Submit(f *facts.Facts, s *wire.Submission, by Asker, wall int64) (accepted 
 		return wire.Submission{}, nil, err
 	}
 	if known := f.Submission(s.Key); known != nil {
-		return wire.Submission{}, known, by.may("submit again", f.ID(known.First()), known.Who())
+		return wire.Submission{}, known, by.may("submit again", f.ID(known.First()), known.Owner())
 	}
 	accepted = *s
 	if by.Known() {
@@ -100,12 +100,12 @@ func Change(f *facts.Facts, id wire.JobID, c wire.Change, by Asker, wall int64) 
 	if j.Ended() || !s.Open() {
 		return nil, fmt.Errorf("%v: %w", id, ErrJobEnded)
 	}
-	if err := by.may("change", id, s.Who()); err != nil {
+	if err := by.may("change", id, s.Owner()); err != nil {
 		return nil, err
 	}
 	err := checkSettings(Changed(s, c, wall).Terms)
 	if err == nil && c.Pool != nil {
-		err = checkPool(f, *c.Pool, s.Who(), by)
+		err = checkPool(f, *c.Pool, s.Owner(), by)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", id, err)
@@ -117,7 +117,7 @@ func Change(f *facts.Facts, id wire.JobID, c wire.Change, by Asker, wall int64) 
 // the answer; else the job has to stop first.
 func Kill(id wire.JobID, j *facts.Job, by Asker) (settled bool, err error) {
 	if j != nil && !j.Ended() {
-		if err := by.may("kill", id, j.Submission().Who()); err != nil {
+		if err := by.may("kill", id, j.Submission().Owner()); err != nil {
 			return true, err
 		}
 	}
