@@ -149,7 +149,7 @@ func (l *Live) newAttempt() *attempt {
 func (l *Live) remove(j *job, t *tracker, a *attempt) {
 	a.task.remove(a)
 	j.attempts.remove(a)
-	j.measures.Over(t.number)
+	j.measures.Ended(t.number)
 	t.remove(a)
 	j.service.waitsGrant = slices.DeleteFunc(j.service.waitsGrant, func(x *attempt) bool { return x == a })
 	l.todo.justOver = append(l.todo.justOver, a)

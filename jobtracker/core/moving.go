@@ -114,7 +114,7 @@ func (l *Live) moveTime(j *job, t *tracker, h *home) time.Duration {
 	if j.outputs.chosen < len(j.maps) {
 		made = l.taskTime(j, mapPhase).Time
 	}
-	return leastMove + made + min(forecast.Gathering(h.report.Bytes, t.hosting.rate), locality.MaxDelay)
+	return leastMove + made + min(forecast.GatherTime(h.report.Bytes, t.hosting.rate), locality.MaxDelay)
 }
 
 // reduceAt is how long the last of the partitions that are ready on a tracker should

@@ -129,7 +129,7 @@ func (l *Live) partitionBytes(j *job) float64 {
 
 // learnSpeed takes in how a reduce's time on a tracker compares with its job's others.
 func (l *Live) learnSpeed(j *job, t *tracker, r *wire.Result) {
-	t.hosting.slow = forecast.Slowed(t.hosting.slow, &j.measures.Phases[reducePhase].All, r.Took)
+	t.hosting.slow = forecast.UpdateSlowness(t.hosting.slow, &j.measures.Phases[reducePhase].All, r.Took)
 }
 
 // toGather is how many partitions of a classical job wait for a slot to be gathered in.
