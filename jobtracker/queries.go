@@ -33,7 +33,7 @@ func (s *Server) Jobs(ctx context.Context) ([]wire.JobStatus, error) {
 // history.
 func (s *Server) Attempts(ctx context.Context, by core.Asker, job wire.JobID) (wire.JobAttempts, error) {
 	a, err := s.attempts(ctx, job)
-	if !by.MayHave(a.Owner) {
+	if !by.MayRead(a.Owner) {
 		a.Token = ""
 	}
 	return a, err

@@ -86,7 +86,7 @@ func (l *Live) moveSome(j *job) time.Duration {
 // movePatience is how long a ready partition waits for a slot of its home's tracker.
 func (l *Live) movePatience(j *job, t *tracker, h *home) time.Duration {
 	return placement.Patience(placement.Waiting{
-		Rule: l.sharing.Rule, Moving: l.moveTime(j, t, h), RemoteCost: j.assign.RemoteCost(), Moves: h.moves,
+		Rule: l.sharing.Rule, MoveTime: l.moveTime(j, t, h), RemoteCost: j.assign.RemoteCost(), Moves: h.moves,
 		Slot: func() (time.Duration, bool) { return l.reduceAt(j, t) },
 	})
 }

@@ -31,7 +31,7 @@ func (l *Live) placeHomes(j *job) {
 		l.placed = t.assign.Index() + 1
 		l.homeAt(j, p, t)
 		own, load := l.loads(j, t, w)
-		sites.Took(i, own, load, len(l.fleet.byIndex))
+		sites.AddHome(i, own, load, len(l.fleet.byIndex))
 	}
 }
 
@@ -95,7 +95,7 @@ func (l *Live) sites(j *job, w float64) *placement.Sites {
 		if !ok {
 			rank = len(best)
 		}
-		sites = append(sites, placement.Site{Tracker: i, Own: own, Rank: rank, Load: load, Turn: (i - l.placed%n + n) % n})
+		sites = append(sites, placement.Site{Tracker: i, JobLoad: own, Rank: rank, Load: load, Turn: (i - l.placed%n + n) % n})
 	}
 	return placement.NewSites(sites)
 }

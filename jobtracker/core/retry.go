@@ -14,7 +14,7 @@ import (
 
 // holdBack has a task with a slot that has failed wait.
 func (l *Live) holdBack(j *job, tk *task) {
-	if j.faults.HoldBack(tk.key(), l.now, l.mayGoElsewhere(j, tk)) {
+	if j.faults.DelayRetry(tk.key(), l.now, l.mayGoElsewhere(j, tk)) {
 		l.alarmRetries(j)
 	}
 	n := int(tk.n)

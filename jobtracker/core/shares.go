@@ -7,7 +7,7 @@ import (
 
 // portions is what trackers are told of how jobs share what the homes fetch.
 type portions struct {
-	told shares.Told
+	told shares.List
 	seq  uint64 // of the plan that was looked at last
 }
 
@@ -19,7 +19,7 @@ func (l *Live) tellShares() {
 		l.reshare()
 	}
 	told := &l.parts.told
-	for i := range told.Owed() {
+	for i := range told.TakeStale() {
 		t := l.fleet.byIndex[i]
 		if t != nil && t.usable() && len(t.hosting.homes) > 0 && t.shares != told.Version() {
 			t.shares = told.Version()
@@ -31,9 +31,9 @@ func (l *Live) tellShares() {
 // reshare has the shares of the plan told, if they matter.
 func (l *Live) reshare() {
 	told := &l.parts.told
-	list, had := make([]wire.JobShare, 0, shares.Most), told.List()
+	list, had := make([]wire.JobShare, 0, shares.MaxJobs), told.List()
 	for _, p := range l.phases[mapPhase].plan.Portions {
-		if j := l.job(p.Job); j != nil && j.facts.Running() && len(list) < shares.Most {
+		if j := l.job(p.Job); j != nil && j.facts.Running() && len(list) < shares.MaxJobs {
 			list = append(list, wire.JobShare{Job: p.Job, Share: p.Share})
 		}
 	}
@@ -43,7 +43,7 @@ func (l *Live) reshare() {
 	l.noteShares(had, list)
 	for i, t := range l.fleet.byIndex {
 		if t != nil {
-			told.Owe(i)
+			told.MarkStale(i)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func (l *Live) noteShares(had, list []wire.JobShare) {
 }
 
 // oweShares has a tracker told that has a home, or may have missed what it was told.
-func (l *Live) oweShares(t *tracker) { l.parts.told.Owe(t.assign.Index()) }
+func (l *Live) oweShares(t *tracker) { l.parts.told.MarkStale(t.assign.Index()) }
 
 // sharesLost is for a new stream: what was sent on the one before may be lost.
 func (l *Live) sharesLost(t *tracker) {

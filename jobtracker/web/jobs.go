@@ -334,7 +334,7 @@ func (c *Client) Attempts(ctx context.Context, id wire.JobID) (*Attempts, error)
 // who may read their logs.
 func jobFor(by core.Asker, s *wire.JobStatus) Job {
 	job := JobOf(s)
-	if !by.MayHave(s.Owner) {
+	if !by.MayRead(s.Owner) {
 		job.Error, _, _ = strings.Cut(job.Error, "\n")
 		job.Troubles = nil
 	}

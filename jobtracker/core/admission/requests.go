@@ -24,11 +24,11 @@ func Submit(f *facts.Facts, s *wire.Submission, by Asker, wall int64) (accepted 
 		accepted.Owner = by.Name // whatever it says
 	}
 	if accepted.Due != 0 {
-		accepted.Terms.Deadline = deadline(time.UnixMilli(accepted.Due).Sub(time.UnixMilli(wall)))
+		accepted.Terms.Deadline = nonzeroDeadline(time.UnixMilli(accepted.Due).Sub(time.UnixMilli(wall)))
 		accepted.Due = 0
 	}
 	if err = checkSettings(accepted.Terms); err == nil {
-		if err = checkOwnPlace(f, &accepted); err == nil {
+		if err = checkStagingUnused(f, &accepted); err == nil {
 			err = checkPool(f, accepted.Terms.Pool, accepted.Owner, by)
 		}
 	}
@@ -44,12 +44,12 @@ func checkNew(s *wire.Submission, staging string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrBadSubmission, err)
 	}
-	return checkPlace(s, staging)
+	return checkStaging(s, staging)
 }
 
-// checkPlace says why the directory that a submission names cannot be its own. The job
+// checkStaging says why the directory that a submission names cannot be its own. The job
 // tracker removes it with the submission's jobs, by its own rights.
-func checkPlace(s *wire.Submission, staging string) error {
+func checkStaging(s *wire.Submission, staging string) error {
 	name, below := strings.CutPrefix(s.Staging, strings.TrimRight(staging, "/")+"/")
 	reserved := []string{"", ".", "..", wire.StagingClusters, wire.StagingPrograms, wire.StagingHistory}
 	if staging != "" && (!below || strings.Contains(name, "/") || slices.Contains(reserved, name)) {
@@ -58,8 +58,8 @@ func checkPlace(s *wire.Submission, staging string) error {
 	return nil
 }
 
-// checkOwnPlace refuses the directory of another submission whose files are still there.
-func checkOwnPlace(f *facts.Facts, s *wire.Submission) error {
+// checkStagingUnused refuses the directory of another submission whose files are still there.
+func checkStagingUnused(f *facts.Facts, s *wire.Submission) error {
 	for other := range f.Submissions() {
 		if f.Boot().Staging != "" && !other.Swept() && other.Staging() == s.Staging {
 			return fmt.Errorf("%w: the directory %q is another submission's", ErrBadSubmission, s.Staging)

@@ -43,9 +43,9 @@ func (f *Failure) String() string {
 	return text
 }
 
-// Spent says whether as many attempts of a task have failed as may, and that in words.
-func (x *Faults) Spent(t Task, id wire.TaskID, attempts int) (why string, spent bool) {
-	m := x.of(t)
+// AttemptsUsedUp says whether as many attempts of a task have failed as may, and that in words.
+func (x *Faults) AttemptsUsedUp(t Task, id wire.TaskID, attempts int) (why string, spent bool) {
+	m := x.get(t)
 	switch n := len(m.failed); {
 	case n < attempts:
 		return "", false

@@ -49,7 +49,7 @@ func Of(plan *wire.JobPlan) Settings {
 		Reduces:       Tasks{Attempts: p.attempts("mapreduce.reduce.maxattempts"), Memory: p.mebibytes("mapreduce.reduce.memory.mb")},
 		CounterLimits: wire.CounterLimitsOf(plan.Properties),
 		Classical:     !p.flag("quern.shuffle.split", true),
-		Slowstart:     p.part("mapreduce.job.reduce.slowstart.completedmaps", 0.05),
+		Slowstart:     p.fraction("mapreduce.job.reduce.slowstart.completedmaps", 0.05),
 	}
 }
 
@@ -92,8 +92,8 @@ func (p properties) flag(name string, otherwise bool) bool {
 	return is
 }
 
-// part reads a number from 0 to 1.
-func (p properties) part(name string, otherwise float64) float64 {
+// fraction reads a number from 0 to 1.
+func (p properties) fraction(name string, otherwise float64) float64 {
 	x, err := strconv.ParseFloat(p[name], 64)
 	if err != nil || !(x >= 0 && x <= 1) {
 		return otherwise
