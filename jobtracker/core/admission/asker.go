@@ -16,7 +16,7 @@ type Asker struct {
 // Known says whether it is known who asks.
 func (a Asker) Known() bool { return a != Asker{} }
 
-// MayRead says whether an asker may see what is for a job's owner alone.
+// MayRead reports whether an asker may read the data of an owner's job.
 func (a Asker) MayRead(owner string) bool { return !a.Known() || a.Admin || a.Name == owner }
 
 // may says why an asker may not do something to a job of an owner's.

@@ -62,7 +62,7 @@ type Faults struct {
 	losses    int                 // of trackers, among them
 }
 
-// taskFaults is what has gone wrong with a task.
+// taskFaults is the faults of a task.
 type taskFaults struct {
 	failed   []int   // numbers of the attempts that failed by their own fault
 	excused  []int   // of those that failed because segments could not be read
@@ -84,7 +84,7 @@ type Blame struct {
 // noFaults is shared by all tasks without faults, and never changed.
 var noFaults taskFaults
 
-// get is what has gone wrong with a task so far, to look at.
+// get returns the faults of a task, to read.
 func (x *Faults) get(t Task) *taskFaults {
 	if m := x.tasks[t]; m != nil {
 		return m
@@ -92,7 +92,7 @@ func (x *Faults) get(t Task) *taskFaults {
 	return &noFaults
 }
 
-// getOrMake is the same to add to.
+// getOrMake returns the faults of a task, to change.
 func (x *Faults) getOrMake(t Task) *taskFaults {
 	m := x.tasks[t]
 	if m == nil {

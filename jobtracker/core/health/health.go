@@ -111,8 +111,8 @@ func (r *Record) Succeeded(phase int, launched time.Duration) {
 	}
 }
 
-// Blame counts the failure of an attempt whose task has now succeeded on another tracker. It
-// says whether the tracker is to be compared with the others.
+// Blame counts a failed attempt if its task has now succeeded on another tracker. It reports
+// whether the caller must compare the tracker with the others.
 func (r *Record) Blame(launched, now time.Duration) bool {
 	if !r.Counts(launched) {
 		return false
@@ -168,9 +168,9 @@ func (r *Record) ExclusionDropped() { r.pardonPending = false }
 // clear has what counts against the tracker count no more.
 func (r *Record) clear() { r.blame, r.streaks = nil, [2]*streak{} }
 
-// LeftDisks notes how often the tracker's process has left a disk alone, and says whether
-// that pardons the tracker. What is said first pardons nothing: an earlier leader has
-// pardoned these, or they are of the process before.
+// LeftDisks notes how often the tracker's process has left a disk alone, and reports whether
+// that pardons the tracker. The first number never does: an earlier leader has pardoned for
+// these disks, or they are of an earlier process.
 func (r *Record) LeftDisks(times int, now time.Duration) bool {
 	more := r.disksLeft != unknown && times > r.disksLeft
 	r.disksLeft = max(r.disksLeft, times)

@@ -151,7 +151,7 @@ func (x *Attempts) Latest() iter.Seq[*Attempt] {
 	}
 }
 
-// Status tells of a kept attempt all but its job, and its tracker's name and address.
+// Status returns the status of a kept attempt, without its job and its tracker's name and address.
 func (x *Attempts) Status(a *Attempt) wire.AttemptStatus {
 	s := wire.AttemptStatus{
 		Attempt: wire.AttemptID{Task: wire.TaskID{Kind: a.Kind, N: int(a.Task)}, N: a.Number}, State: a.State,

@@ -95,7 +95,7 @@ const (
 	maxDoublings = 10
 )
 
-// Waiting is what Patience goes by.
+// Waiting is the input of Patience.
 type Waiting struct {
 	Rule       locality.Rule // for maps
 	MoveTime   time.Duration // how long it would take to gather the partition elsewhere

@@ -16,7 +16,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Settings is what the job tracker obeys of a job's properties.
+// Settings holds a job's properties that the job tracker obeys.
 type Settings struct {
 	Timeout       time.Duration // how long an attempt may show no progress; 0: for ever
 	Processes     int           // that an attempt may have at a time; 0: any
