@@ -54,10 +54,10 @@ func (l *Live) describe(j *job) forecast.Job {
 	f := j.facts
 	x := forecast.Job{
 		N: f.N(), Workers: j.measures.Workers,
-		Active:    f.Maps() >= 0 && !f.Stopping() && !j.held && !f.Submission().Suspended(),
+		Active:  f.Maps() >= 0 && !f.Stopping() && !j.held && !f.Submission().Suspended(),
 		Closing: f.Committing(), ClosingSince: j.service.committing,
-		Shuffle: forecast.Transfer{Homes: j.housing.hosts.Len()},
-		Upcoming:  l.coming(j),
+		Shuffle:  forecast.Transfer{Homes: j.housing.hosts.Len()},
+		Upcoming: l.coming(j),
 	}
 	for i := range l.phases {
 		p := &l.phases[i]

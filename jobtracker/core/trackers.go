@@ -5,7 +5,6 @@ import (
 
 	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/jobtracker/core/facts"
-	"github.com/quernmr/quern/jobtracker/core/faults"
 	"github.com/quernmr/quern/jobtracker/core/handshake"
 	"github.com/quernmr/quern/jobtracker/core/health"
 	"github.com/quernmr/quern/jobtracker/core/taskset"
@@ -124,7 +123,7 @@ func (l *Live) refresh(t *tracker) {
 // capacity notes how many slots a tracker has. What runs in slots that are gone
 // runs on, unless the tracker ends it. Without reduce slots it has given its homes up.
 func (l *Live) capacity(t *tracker, slots [2]int, trouble string) {
-	t.contact.trouble = wire.Bounded(trouble, faults.MaxTrouble)
+	t.contact.trouble = wire.Bounded(trouble, wire.MaxTrouble)
 	if slots == t.slots {
 		return
 	}

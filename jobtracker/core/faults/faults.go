@@ -30,7 +30,7 @@
 //	F2  A task that waits (RetryAt, Elsewhere) has a reminder at the end of each wait until
 //	    Forget, so that Due yields it no later. Waits end within maxRetryDelay and maxAvoid.
 //	F3  Troubles are at most wire.MaxTroubles, and as many about lost trackers, so that failures
-//	    do not hide losses. Each is bounded by MaxTrouble, each failure's text by MaxReason.
+//	    do not hide losses. Each is bounded by wire.MaxTrouble, each failure's text by MaxReason.
 package faults
 
 import (

@@ -240,9 +240,9 @@ func TestSpent(t *testing.T) {
 // and none of any length.
 func TestTroubles(t *testing.T) {
 	var x Faults
-	long := strings.Repeat("x", 10*MaxTrouble)
+	long := strings.Repeat("x", 10*wire.MaxTrouble)
 	x.LossTrouble(long)
-	want := []string{wire.Bounded(long, MaxTrouble)}
+	want := []string{wire.Bounded(long, wire.MaxTrouble)}
 	for i := range wire.MaxTroubles + 5 {
 		x.Trouble(fmt.Sprint("trouble ", i))
 		if i < wire.MaxTroubles {

@@ -34,9 +34,6 @@ const Most = 100_000
 // MostLate is how many of those that end later are known, the last ones.
 const MostLate = 1000
 
-// maxCause bounds what is kept of a cause, in bytes.
-const maxCause = 500
-
 // Attempts is the attempts of a job that have ended.
 type Attempts struct {
 	kept       []Attempt // in the order of their ends
@@ -120,7 +117,7 @@ func (x *Attempts) Keep(of *Chain, a Attempt, cause string) {
 		return
 	}
 	if cause != "" {
-		x.causes = append(x.causes, wire.Bounded(cause, maxCause))
+		x.causes = append(x.causes, wire.Bounded(cause, wire.MaxTrouble))
 		a.cause = int32(len(x.causes))
 	}
 	x.kept[at-1] = a
