@@ -21,7 +21,7 @@ const (
 )
 
 // checkSettings says what makes no sense in job settings, whatever pools there are. A
-// nonzeroDeadline may have passed.
+// deadline may have passed.
 func checkSettings(t wire.Terms) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrBadSettings, fmt.Sprintf(format, args...))

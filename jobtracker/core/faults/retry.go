@@ -16,7 +16,7 @@ func RetryDelay(failures int) time.Duration {
 }
 
 // avoidPerFailure is how long a task waits for a tracker on which it has not failed, for each
-// get its failures; maxAvoidance bounds that.
+// of its failures; maxAvoid bounds that.
 const (
 	avoidPerFailure = 30 * time.Second
 	maxAvoid        = 5 * time.Minute

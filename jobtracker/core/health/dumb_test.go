@@ -91,7 +91,7 @@ func (w *world) toCompare(t *tracker, phase int) bool {
 	return compared && !t.dumbExcluded()
 }
 
-// enoughRemain lists the other trackers that are given work, if a tracker may be excluded: one of
+// remain lists the other trackers that are given work, if a tracker may be excluded: one of
 // them is usable, and they and those that cannot be spoken to are half of all.
 func (w *world) remain(t *tracker) (fit []*tracker, may bool) {
 	given := 0
