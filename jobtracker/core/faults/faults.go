@@ -10,7 +10,7 @@
 //	NewFailure, Trouble       what is told of it
 //	Excuse                    not its own fault; up to MaxRejected, then it counts
 //	Avoid, Fail               it counts against its task, and perhaps against its tracker
-//	AttemptsUsedUp                 all attempts of the task are: its job fails
+//	AttemptsUsedUp            all attempts of the task are: its job fails
 //	DelayRetry                else when it is launched again, and until when elsewhere
 //	        |
 //	        v   at the time that Next tells
