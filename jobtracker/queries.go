@@ -31,7 +31,7 @@ func (s *Server) Jobs(ctx context.Context) ([]wire.JobStatus, error) {
 // core.ErrNotLeader, or fs.ErrNotExist if an ended job has no history.
 func (s *Server) Attempts(ctx context.Context, by core.Asker, job wire.JobID) (wire.JobAttempts, error) {
 	a, err := s.attempts(ctx, job)
-	if !by.MayHave(a.Owner) {
+	if !by.MayRead(a.Owner) {
 		a.Token = ""
 	}
 	return a, err

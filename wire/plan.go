@@ -186,6 +186,10 @@ type JobStatus struct {
 // troubles. The first ones are kept.
 const MaxTroubles = 20
 
+// MaxTrouble bounds the text of a trouble, and of an attempt's cause in status and history, in
+// bytes.
+const MaxTrouble = 500
+
 // TaskCounts counts a phase's tasks.
 type TaskCounts struct {
 	Total          int `msgpack:"Total"`

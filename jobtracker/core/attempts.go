@@ -150,7 +150,7 @@ func (l *Live) newAttempt() *attempt {
 func (l *Live) remove(j *job, t *tracker, a *attempt) {
 	a.task.remove(a)
 	j.attempts.remove(a)
-	j.measures.Over(t.number)
+	j.measures.Ended(t.number)
 	t.remove(a)
 	j.service.awaitingGrant = slices.DeleteFunc(j.service.awaitingGrant, func(x *attempt) bool { return x == a })
 	l.todo.justEnded = append(l.todo.justEnded, a)
@@ -293,7 +293,7 @@ func (l *Live) attemptLost(a *attempt) {
 // committed.
 func (l *Live) attemptEnded(a *attempt) {
 	j, n := a.job, a.id.Task.N
-	if a.id.Task.Kind == j.facts.Kind() && j.facts.Holds(n, a.id.N) && !l.proposedCommit(j, n, a.id.N) {
+	if a.id.Task.Kind == j.facts.Kind() && j.facts.HasGrant(n, a.id.N) && !l.proposedCommit(j, n, a.id.N) {
 		l.fence(j, n)
 	}
 	l.update(a)

@@ -31,7 +31,7 @@ func (c *Core) Attempts(id wire.JobID) (attempts wire.JobAttempts, ok bool) {
 	if j == nil {
 		return wire.JobAttempts{}, false
 	}
-	return wire.JobAttempts{Attempts: c.live.allAttempts(j), Owner: j.facts.Submission().Who(), Token: j.spec.token}, true
+	return wire.JobAttempts{Attempts: c.live.allAttempts(j), Owner: j.facts.Submission().Owner(), Token: j.spec.token}, true
 }
 
 // Cluster is the status of the cluster at a time. Only the leader knows the trackers.

@@ -22,7 +22,7 @@ func (l *Live) attemptReady(a *attempt) {
 	n := a.id.Task.N
 	switch {
 	case a.id.Task.Kind != j.facts.Kind() || a.killed:
-	case j.facts.Holds(n, a.id.N):
+	case j.facts.HasGrant(n, a.id.N):
 		l.send(a.tracker, &wire.Grant{Epoch: l.epoch, Attempt: a.id})
 	case !slices.Contains(j.service.awaitingGrant, a):
 		j.service.awaitingGrant = append(j.service.awaitingGrant, a)
@@ -126,7 +126,7 @@ func (l *Live) taskCommitted(j *job, tk *task, id wire.AttemptID, r *wire.Result
 	switch {
 	case j.facts.Committed(n):
 		l.count(j, tk, r)
-	case j.facts.Holds(n, id.N):
+	case j.facts.HasGrant(n, id.N):
 		l.count(j, tk, r)
 		l.propose(&facts.Committed{Job: j.facts.N(), Task: n, Attempt: id.N})
 	}

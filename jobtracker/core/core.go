@@ -344,7 +344,7 @@ func (c *Core) elected(e Elected) {
 	c.wall = e.Wall - c.now.Milliseconds()
 	c.pending = make(proposals)
 	c.waiting = []Event{e}
-	c.pending.propose(c, &facts.TookOffice{Leader: c.cfg.ID, Addr: c.cfg.Addr})
+	c.pending.propose(c, &facts.LeaderElected{Leader: c.cfg.ID, Addr: c.cfg.Addr})
 }
 
 // startTerm begins to lead once the log has our first entry of the term and the cluster is

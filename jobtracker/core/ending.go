@@ -38,7 +38,7 @@ func (l *Live) writeHistory(j *job) {
 	sub := j.facts.Submission()
 	now := l.wall()
 	r := &history.Record{
-		Plan: *j.spec.plan, Owner: sub.Who(), Submitted: sub.At(), Ended: now, Attempts: l.allAttempts(j), PlanLog: j.planned.plans.Bytes(),
+		Plan: *j.spec.plan, Owner: sub.Owner(), Submitted: sub.At(), Ended: now, Attempts: l.allAttempts(j), PlanLog: j.planned.plans.Bytes(),
 		Token: j.spec.token, Unkept: j.ended.Unkept(),
 	}
 	r.PlansSince, r.PlansLack = l.plansMissing(j)
@@ -116,7 +116,7 @@ func (l *Live) jobEnded(j *job) {
 	for _, list := range []*[]*job{&l.order, &l.todo.noHomeFound} {
 		*list = slices.DeleteFunc(*list, func(x *job) bool { return x == j })
 	}
-	drop := &wire.DropJob{Epoch: l.epoch, Job: j.id, Done: l.facts.DoneWith(j.facts.Submission())}
+	drop := &wire.DropJob{Epoch: l.epoch, Job: j.id, Done: l.facts.StagingIfEnded(j.facts.Submission())}
 	for _, t := range l.fleet.byIndex {
 		if t != nil {
 			l.send(t, drop)

@@ -49,7 +49,7 @@ func (l *Live) addEvidence(c *health.Case, j *job, phase int) {
 // blameTrackers blames earlier failures of a task on the trackers where it failed, now that it
 // has succeeded on t.
 func (l *Live) blameTrackers(j *job, tk *task, t *tracker) {
-	for _, f := range j.faults.Redeem(tk.key()) {
+	for _, f := range j.faults.TakeBlames(tk.key()) {
 		bad := l.fleet.trackers[f.Tracker]
 		if bad == nil || bad == t || !bad.health.Blame(f.Launched, l.now) {
 			continue
@@ -92,11 +92,11 @@ func (l *Live) excluded(name string, incarnation uint64, fitted bool) {
 	case t == nil || t.Incarnation != incarnation:
 		return
 	case !fitted:
-		t.health.Dropped()
+		t.health.ExclusionDropped()
 		return
 	}
 	t.Tracker, _ = l.facts.Tracker(name)
-	readmit := t.health.Switched(t.Excluded != "", l.now)
+	readmit := t.health.ExclusionChanged(t.Excluded != "", l.now)
 	l.refresh(t)
 	for p := range l.phases {
 		l.phases[p].planSoon(l.now)

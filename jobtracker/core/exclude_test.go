@@ -273,8 +273,8 @@ func TestEvidenceAfterKept(t *testing.T) {
 	}
 	for since, want := range map[int64]int{since: past.MostLate, since + past.MostLate: more, since + past.MostLate + more: 0} {
 		c := caseSince(since)
-		if l.addEvidence(c, j, mapPhase); c.Well != want || c.Failed != 0 {
-			t.Errorf("since %d, %d attempts have done well and %d failed, want %d and 0", since, c.Well, c.Failed, want)
+		if l.addEvidence(c, j, mapPhase); c.Succeeded != want || c.Failed != 0 {
+			t.Errorf("since %d, %d attempts have done well and %d failed, want %d and 0", since, c.Succeeded, c.Failed, want)
 		}
 	}
 }

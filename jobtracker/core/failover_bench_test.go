@@ -20,7 +20,7 @@ type bigCluster struct {
 
 func newBigCluster(trackers, jobs int) *bigCluster {
 	c := &bigCluster{core: New(Config{ID: "jt", Lease: 24 * time.Hour}), term: 1}
-	c.commit(&facts.TookOffice{Leader: "jt"}, &facts.Bootstrapped{Start: 1, Cluster: "c"})
+	c.commit(&facts.LeaderElected{Leader: "jt"}, &facts.Bootstrapped{Start: 1, Cluster: "c"})
 	for i := range trackers {
 		name := fmt.Sprintf("t%d", i)
 		c.commit(&facts.TrackerRegistered{Tracker: facts.Tracker{Name: name, Process: 1, Host: name, Addr: name, MapSlots: 8, ReduceSlots: 4}})

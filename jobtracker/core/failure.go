@@ -26,7 +26,7 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 	}
 	j.avoid(tk, t.Name)
 	j.faults.Fail(tk.key(), this, launched)
-	why, spent := j.faults.Spent(tk.key(), id.Task, j.spec.Tasks(tk.kind).Attempts)
+	why, spent := j.faults.AttemptsUsedUp(tk.key(), id.Task, j.spec.Tasks(tk.kind).Attempts)
 	switch {
 	case !j.needsTask(tk):
 	case r.Fatal:

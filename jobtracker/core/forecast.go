@@ -28,7 +28,7 @@ func (l *Live) recentForecast(now, gap time.Duration) forecast.Forecast {
 // forecast predicts the ends of all jobs that have not ended.
 func (l *Live) forecast(now time.Duration) forecast.Forecast {
 	c := forecast.Cluster{
-		Now: now, Slots: l.fleet.slots, Usual: [2]forecast.Task{l.usualTask(mapPhase), l.usualTask(reducePhase)},
+		Now: now, Slots: l.fleet.slots, Fallback: [2]forecast.Task{l.usualTask(mapPhase), l.usualTask(reducePhase)},
 		Bandwidth: l.bandwidth(), Overheads: l.overheads,
 	}
 	maps, reduces := l.runningIn(mapPhase, now), l.runningIn(reducePhase, now)
@@ -53,10 +53,10 @@ func (l *Live) describe(j *job) forecast.Job {
 	f := j.facts
 	x := forecast.Job{
 		N: f.N(), Workers: j.measures.Workers,
-		Goes:    f.Maps() >= 0 && !f.Stopping() && !j.recovering && !f.Submission().Suspended(),
+		Active:  f.Maps() >= 0 && !f.Stopping() && !j.recovering && !f.Submission().Suspended(),
 		Closing: f.Committing(), ClosingSince: j.service.commitSince,
-		Shuffle: forecast.Transfer{Homes: j.housing.hosts.Len()},
-		Coming:  l.coming(j),
+		Shuffle:  forecast.Transfer{Homes: j.housing.hosts.Len()},
+		Upcoming: l.coming(j),
 	}
 	for i := range l.phases {
 		p := &l.phases[i]
@@ -64,7 +64,7 @@ func (l *Live) describe(j *job) forecast.Job {
 		x.Rank[i] = g.Rank
 		if named && i == mapPhase && p.plan.Targets[g.Rank].End > 0 {
 			x.MapsEnd = p.plannedAt + forecast.After(p.plan.Targets[g.Rank].End)
-			x.Whole = len(p.plan.Queues) > 0
+			x.WholeTasks = len(p.plan.Queues) > 0
 		}
 	}
 	if s := j.shuffle(); j.housing.open > 0 {
@@ -74,11 +74,11 @@ func (l *Live) describe(j *job) forecast.Job {
 }
 
 // coming is nil for a job that has begun or has no profile.
-func (l *Live) coming(j *job) *forecast.Coming {
+func (l *Live) coming(j *job) *forecast.Upcoming {
 	if j.facts.Maps() >= 0 || j.facts.Stopping() || j.facts.Submission().Suspended() || j.profile == nil {
 		return nil
 	}
-	c := &forecast.Coming{Tasks: [2]int{j.profile.Phases[mapPhase].Tasks, j.facts.Reduces()}}
+	c := &forecast.Upcoming{Tasks: [2]int{j.profile.Phases[mapPhase].Tasks, j.facts.Reduces()}}
 	for _, f := range l.facts.After(j.facts) {
 		c.After = append(c.After, f.N())
 	}
@@ -284,10 +284,10 @@ func (l *Live) slowness(j *job, t *tracker) float64 {
 
 // flow lists the jobs of a submission with all their tasks. Ended jobs count with their
 // measured times, future jobs with expected ones.
-func (l *Live) flow(sub *facts.Submission, usual [2]time.Duration) []forecast.Extent {
-	flow := make([]forecast.Extent, 0, sub.Jobs())
+func (l *Live) flow(sub *facts.Submission, usual [2]time.Duration) []forecast.FlowJob {
+	flow := make([]forecast.FlowJob, 0, sub.Jobs())
 	for f := range l.facts.Flow(sub) {
-		x := forecast.Extent{N: f.N()}
+		x := forecast.FlowJob{N: f.N()}
 		for _, before := range l.facts.After(f) {
 			x.After = append(x.After, before.N())
 		}

@@ -102,8 +102,8 @@ func (h *holdList) ofWaits(l *Live, j *job) {
 	if n := min(j.assign.Queued(mapPhase), j.assign.Pending()); n > 0 {
 		h.add(l.assign.QueuedUntil(mapPhase), "%s in queues of trackers, where the plan expects the earliest end", count(n, "map"))
 	}
-	if until, deferred := j.assign.Deferred(); deferred && j.assign.Bound() > 0 {
-		h.add(until, "%s waiting for a slot on a node with their input", count(j.assign.Bound(), "map"))
+	if until, deferred := j.assign.Deferred(); deferred && j.assign.AwaitLocal() > 0 {
+		h.add(until, "%s waiting for a slot on a node with their input", count(j.assign.AwaitLocal(), "map"))
 	}
 	n := j.waitingReady()
 	switch {

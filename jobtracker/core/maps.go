@@ -146,7 +146,7 @@ func (l *Live) chooseOutput(j *job, t *tracker, out *wire.MapOutput) bool {
 // of it must not be committed. It says whether the job can go on.
 func (l *Live) outputChanged(j *job, out *wire.MapOutput) bool {
 	id := j.idOf(&j.maps[out.Map].task)
-	if j.facts.Used() {
+	if j.facts.MayHaveOutput() {
 		l.stopJob(j, wire.Failed, fmt.Sprintf(
 			"%v is not deterministic: %v gives other records than an attempt that committed reduces have read",
 			id, wire.AttemptID{Task: id, N: out.Attempt}))

@@ -89,7 +89,7 @@ func (l *Live) moveDue(j *job) time.Duration {
 // maxMoveWait is how long a ready partition waits for a slot at its home.
 func (l *Live) maxMoveWait(j *job, t *tracker, h *home) time.Duration {
 	return placement.Patience(placement.Waiting{
-		Rule: l.sharing.Rule, Moving: l.moveTime(j, t, h), RemoteCost: j.assign.RemoteCost(), Moves: h.moves,
+		Rule: l.sharing.Rule, MoveTime: l.moveTime(j, t, h), RemoteCost: j.assign.RemoteCost(), Moves: h.moves,
 		Slot: func() (time.Duration, bool) { return l.slotWait(j, t) },
 	})
 }
@@ -117,7 +117,7 @@ func (l *Live) moveTime(j *job, t *tracker, h *home) time.Duration {
 	if j.outputs.chosen < len(j.maps) {
 		made = l.taskTime(j, mapPhase).Time
 	}
-	return minMoveTime + made + min(forecast.Gathering(h.report.Bytes, t.hosting.fetchRate), locality.MaxDelay)
+	return minMoveTime + made + min(forecast.GatherTime(h.report.Bytes, t.hosting.fetchRate), locality.MaxDelay)
 }
 
 // slotWait is how long the last ready partition at a tracker should wait for a slot there.

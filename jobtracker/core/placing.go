@@ -31,7 +31,7 @@ func (l *Live) placeHomes(j *job) {
 		l.roundRobin = t.assign.Index() + 1
 		l.assignHome(j, p, t)
 		own, load := l.loads(j, t, w)
-		sites.Took(i, own, load, len(l.fleet.byIndex))
+		sites.AddHome(i, own, load, len(l.fleet.byIndex))
 	}
 }
 
@@ -94,7 +94,7 @@ func (l *Live) homeSites(j *job, w float64) *placement.Sites {
 		if !ok {
 			rank = len(best)
 		}
-		sites = append(sites, placement.Site{Tracker: i, Own: own, Rank: rank, Load: load, Turn: (i - l.roundRobin%n + n) % n})
+		sites = append(sites, placement.Site{Tracker: i, JobLoad: own, Rank: rank, Load: load, Turn: (i - l.roundRobin%n + n) % n})
 	}
 	return placement.NewSites(sites)
 }
@@ -129,7 +129,7 @@ func (l *Live) partitionBytes(j *job) float64 {
 // learnSpeed compares a reduce's time with other reduces of its job, to learn the tracker's
 // slowdown.
 func (l *Live) learnSpeed(j *job, t *tracker, r *wire.Result) {
-	t.hosting.slowdown = forecast.Slowed(t.hosting.slowdown, &j.measures.Phases[reducePhase].All, r.Took)
+	t.hosting.slowdown = forecast.UpdateSlowness(t.hosting.slowdown, &j.measures.Phases[reducePhase].All, r.Took)
 }
 
 // partitionsToGather is how many partitions of a classical job wait for a slot.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/core/facts"
-	"github.com/quernmr/quern/jobtracker/core/faults"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -40,7 +39,7 @@ func (l *Live) endRefused(x *facts.Ended, why error) {
 	}
 	shorter := *j.finish.endFact
 	shorter.Counters = nil
-	shorter.Troubles = []string{wire.Bounded(fmt.Sprintf("its counters are not kept: %v", why), faults.MaxTrouble)}
+	shorter.Troubles = []string{wire.Bounded(fmt.Sprintf("its counters are not kept: %v", why), wire.MaxTrouble)}
 	j.finish.endFact = &shorter
 	l.propose(j.finish.endFact)
 }

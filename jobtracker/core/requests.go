@@ -116,7 +116,7 @@ func (l *Live) submitted(x *facts.Submitted, fitted bool) {
 	}
 	for i := 0; fitted && i < s.Jobs(); i++ {
 		j := l.addJob(l.facts.Job(s.First()+i), l.now)
-		l.noteJob(j.facts, "submitted", "owner", s.Who(), "pool", poolName(s), "jobs", s.Jobs())
+		l.noteJob(j.facts, "submitted", "owner", s.Owner(), "pool", poolName(s), "jobs", s.Jobs())
 	}
 	l.replyAll(submitKey(s.Key()), Reply{Jobs: l.facts.IDs(s)})
 }

@@ -12,7 +12,7 @@ import (
 
 // delayTask delays the next attempt of a failed task with a slot.
 func (l *Live) delayTask(j *job, tk *task) {
-	if j.faults.HoldBack(tk.key(), l.now, l.hasAlternative(j, tk)) {
+	if j.faults.DelayRetry(tk.key(), l.now, l.hasAlternative(j, tk)) {
 		l.alarmRetries(j)
 	}
 	n := int(tk.n)

@@ -99,7 +99,7 @@ func (l *Live) serviceSucceeded(j *job, t *tracker, tk *task, id wire.AttemptID,
 			l.failed(j, t, tk, id, &wire.Result{Error: "setup reported no number of splits"}, l.now)
 			return
 		}
-		if n := r.Splits.Maps + l.facts.MapsAtATime(j.facts.Submission()); n > wire.MaxTasks || n < 0 {
+		if n := r.Splits.Maps + l.facts.MapsOfOpenJobs(j.facts.Submission()); n > wire.MaxTasks || n < 0 {
 			l.failed(j, t, tk, id, &wire.Result{Fatal: true, Error: fmt.Sprintf("with %d maps of this job, the unended jobs of the submission have %d, at most %d: "+
 				"let each map read more (mapreduce.input.fileinputformat.split.minsize)", r.Splits.Maps, n, wire.MaxTasks)}, l.now)
 			return

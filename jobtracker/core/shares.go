@@ -7,7 +7,7 @@ import (
 
 // shuffleShares is how jobs share the network of the homes, as trackers were told.
 type shuffleShares struct {
-	announced shares.Told
+	announced shares.List
 	seq       uint64 // of the last plan that sendShares has seen
 }
 
@@ -19,7 +19,7 @@ func (l *Live) sendShares() {
 		l.updateShares()
 	}
 	told := &l.shares.announced
-	for i := range told.Owed() {
+	for i := range told.TakeStale() {
 		t := l.fleet.byIndex[i]
 		if t != nil && t.usable() && len(t.hosting.homes) > 0 && t.sharesVersion != told.Version() {
 			t.sharesVersion = told.Version()
@@ -31,9 +31,9 @@ func (l *Live) sendShares() {
 // updateShares takes over the shares of the current plan, if the change matters.
 func (l *Live) updateShares() {
 	told := &l.shares.announced
-	list, had := make([]wire.JobShare, 0, shares.Most), told.List()
+	list, had := make([]wire.JobShare, 0, shares.MaxJobs), told.List()
 	for _, p := range l.phases[mapPhase].plan.Portions {
-		if j := l.job(p.Job); j != nil && j.facts.Running() && len(list) < shares.Most {
+		if j := l.job(p.Job); j != nil && j.facts.Running() && len(list) < shares.MaxJobs {
 			list = append(list, wire.JobShare{Job: p.Job, Share: p.Share})
 		}
 	}
@@ -43,7 +43,7 @@ func (l *Live) updateShares() {
 	l.noteShares(had, list)
 	for i, t := range l.fleet.byIndex {
 		if t != nil {
-			told.Owe(i)
+			told.MarkStale(i)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func (l *Live) noteShares(had, list []wire.JobShare) {
 }
 
 // queueShares has sendShares send the shares to a tracker that has a new home or a new stream.
-func (l *Live) queueShares(t *tracker) { l.shares.announced.Owe(t.assign.Index()) }
+func (l *Live) queueShares(t *tracker) { l.shares.announced.MarkStale(t.assign.Index()) }
 
 // resendShares handles a new stream: messages on the earlier one may be lost.
 func (l *Live) resendShares(t *tracker) {

@@ -78,7 +78,7 @@ func (l *Live) jobsToPlan(v *phaseSurvey, early bool) (list []scheduler.Job) {
 		terms := j.facts.Submission().Terms()
 		list = append(list, scheduler.Job{
 			ID: j.id, Arrived: j.spec.arrived, Running: j.assign.InSlots(v.phase), Max: most,
-			Work: x.phase.Work(x.task), Alone: forecast.Times(j.totalTasks(v.phase), x.task),
+			Work: x.phase.Work(x.task), Alone: forecast.TotalSeconds(j.totalTasks(v.phase), x.task),
 			Goal: admission.Goal(terms, j.spec.arrived), Priority: int(terms.Priority), Batch: terms.Batch, Flow: j.flowOf(),
 		})
 	}
@@ -105,7 +105,7 @@ func (l *Live) transfers(v *phaseSurvey) (list []scheduler.Transfer) {
 		}
 		list = append(list, scheduler.Transfer{
 			ID: j.id, Ready: float64(s.Made - s.Gathered), Left: float64(s.Left()), Whole: float64(s.Whole),
-			Maps: forecast.Times(j.totalTasks(mapPhase), v.jobs[i].task),
+			Maps: forecast.TotalSeconds(j.totalTasks(mapPhase), v.jobs[i].task),
 		})
 	}
 	return list
@@ -205,7 +205,7 @@ func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
 	if j.facts.Committing() {
 		x.Max = 0
 	}
-	x.Work = forecast.Times(x.Max, l.taskTime(j, phase).Time)
+	x.Work = forecast.TotalSeconds(x.Max, l.taskTime(j, phase).Time)
 	switch {
 	case phase == reducePhase && (!begun || j.tasksLeft(mapPhase) > 0):
 		x.After = []scheduler.PhaseID{{Job: j.id, Phase: wire.Map}}

@@ -33,7 +33,7 @@ func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 	s := wire.JobStatus{ID: c.facts.ID(f.N()), Name: f.Name(), State: c.facts.State(f)}
 	s.Maps.Total, s.Reduces.Total = max(f.Maps(), 0), f.Reduces()
 	s.Terms, s.Held = f.Submission().Terms(), f.Submission().Suspended() && !f.Ended()
-	s.Owner = f.Submission().Who()
+	s.Owner = f.Submission().Owner()
 	if f.Submission().Jobs() > 1 {
 		s.Flow = wire.FlowID(c.facts.ID(f.Submission().First()))
 	}

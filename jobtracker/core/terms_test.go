@@ -20,7 +20,7 @@ func proposed(commands []Command) (keys []string) {
 // TestEarlierTerm: an entry of an earlier term does not settle a proposal with the same key.
 func TestEarlierTerm(t *testing.T) {
 	c := New(Config{ID: "a"})
-	x := &facts.TookOffice{Leader: "a"}
+	x := &facts.LeaderElected{Leader: "a"}
 	c.Step(0, Elected{Term: 2, Wall: 1})
 	c.Step(0, Entry{Index: 1, Term: 1, Data: facts.Encode(x)})
 	if keys := proposed(c.Step(0, Undecided{Key: x.Name()})); !slices.Equal(keys, []string{x.Name()}) {
@@ -32,12 +32,12 @@ func TestEarlierTerm(t *testing.T) {
 func TestLaterTerm(t *testing.T) {
 	c := New(Config{ID: "a"})
 	c.Step(0, Elected{Term: 1, Wall: 1})
-	c.Step(0, Entry{Index: 1, Term: 1, Data: facts.Encode(&facts.TookOffice{Leader: "a"})})
+	c.Step(0, Entry{Index: 1, Term: 1, Data: facts.Encode(&facts.LeaderElected{Leader: "a"})})
 	c.Step(0, Entry{Index: 2, Term: 1, Data: facts.Encode(&facts.Bootstrapped{Start: 1})})
 	if !c.Leads() {
 		t.Fatal("it is not the leader")
 	}
-	c.Step(0, Entry{Index: 3, Term: 2, Data: facts.Encode(&facts.TookOffice{Leader: "b"})})
+	c.Step(0, Entry{Index: 3, Term: 2, Data: facts.Encode(&facts.LeaderElected{Leader: "b"})})
 	if c.Leads() || c.Epoch() != 2 {
 		t.Errorf("leads: %v, in epoch %d", c.Leads(), c.Epoch())
 	}

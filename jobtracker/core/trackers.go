@@ -5,7 +5,6 @@ import (
 
 	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/jobtracker/core/facts"
-	"github.com/quernmr/quern/jobtracker/core/faults"
 	"github.com/quernmr/quern/jobtracker/core/handshake"
 	"github.com/quernmr/quern/jobtracker/core/health"
 	"github.com/quernmr/quern/jobtracker/core/taskset"
@@ -124,7 +123,7 @@ func (l *Live) refresh(t *tracker) {
 // setCapacity records a tracker's slots. Attempts in removed slots run on, unless the tracker
 // ends them. A tracker without reduce slots loses its homes.
 func (l *Live) setCapacity(t *tracker, slots [2]int, trouble string) {
-	t.contact.trouble = wire.Bounded(trouble, faults.MaxTrouble)
+	t.contact.trouble = wire.Bounded(trouble, wire.MaxTrouble)
 	if slots == t.slots {
 		return
 	}

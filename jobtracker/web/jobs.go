@@ -333,7 +333,7 @@ func (c *Client) Attempts(ctx context.Context, id wire.JobID) (*Attempts, error)
 // of failed attempts.
 func jobFor(by core.Asker, s *wire.JobStatus) Job {
 	job := JobOf(s)
-	if !by.MayHave(s.Owner) {
+	if !by.MayRead(s.Owner) {
 		job.Error, _, _ = strings.Cut(job.Error, "\n")
 		job.Troubles = nil
 	}

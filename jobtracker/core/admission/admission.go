@@ -2,10 +2,10 @@
 // changes of job settings, kills, and how slots are shared. It says why it refuses one.
 //
 //	Submit, Change, Kill  decide on a request about jobs, by the replicated state  requests.go
-//	Killed                says whether kills that wait are settled by now
-//	Asker                 is who asks, and says what that user may do              asker.go
+//	Killed                reports whether waiting kills can be answered
+//	Asker                 is the user that asks, with its rights                   asker.go
 //	Changed               makes the fact of a change of job settings               settings.go
-//	Goal                  is what job settings ask of the end of a job
+//	Goal                  turns job settings into a scheduler's goal
 //	CheckScheduling       refuses names that are not on the menu                   scheduling.go
 //	LookUp                finds the scheduling in force
 //
@@ -20,8 +20,9 @@
 //	    may kill or change it. A pool that has a list of users takes only their jobs, and
 //	    those that an administrator puts there.
 //	D3  A submission's staging directory, which is removed in the end, is its own.
-//	D4  A request that was accepted once is accepted again: a submission with a known key, a
-//	    kill of a job that stops.
+//	D4  A request that was accepted is accepted again from the same user or an administrator: a
+//	    submission with a known key, a kill of a job that stops. The exception is a submission
+//	    to an older build that checkNew refuses today.
 //
 // Package core calls it for each request, on the leader alone; it decides on drains itself,
 // since it knows the trackers. Commands call CheckScheduling

@@ -16,13 +16,13 @@ type Asker struct {
 // Known says whether it is known who asks.
 func (a Asker) Known() bool { return a != Asker{} }
 
-// MayHave says whether an asker may see what is for a job's owner alone.
-func (a Asker) MayHave(owner string) bool { return !a.Known() || a.Admin || a.Name == owner }
+// MayRead reports whether an asker may read the data of an owner's job.
+func (a Asker) MayRead(owner string) bool { return !a.Known() || a.Admin || a.Name == owner }
 
 // may says why an asker may not do something to a job of an owner's.
 func (a Asker) may(do string, job wire.JobID, owner string) error {
 	switch {
-	case a.MayHave(owner):
+	case a.MayRead(owner):
 		return nil
 	case owner == "":
 		return fmt.Errorf("%w: %s cannot %s %v, of which no owner is known: only an administrator can", ErrNotAllowed, a.Name, do, job)

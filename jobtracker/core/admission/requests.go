@@ -17,18 +17,18 @@ func Submit(f *facts.Facts, s *wire.Submission, by Asker, wall int64) (accepted 
 		return wire.Submission{}, nil, err
 	}
 	if known := f.Submission(s.Key); known != nil {
-		return wire.Submission{}, known, by.may("submit again", f.ID(known.First()), known.Who())
+		return wire.Submission{}, known, by.may("submit again", f.ID(known.First()), known.Owner())
 	}
 	accepted = *s
 	if by.Known() {
 		accepted.Owner = by.Name // whatever it says
 	}
 	if accepted.Due != 0 {
-		accepted.Terms.Deadline = deadline(time.UnixMilli(accepted.Due).Sub(time.UnixMilli(wall)))
+		accepted.Terms.Deadline = nonzeroDeadline(time.UnixMilli(accepted.Due).Sub(time.UnixMilli(wall)))
 		accepted.Due = 0
 	}
 	if err = checkSettings(accepted.Terms); err == nil {
-		if err = checkOwnPlace(f, &accepted); err == nil {
+		if err = checkStagingUnused(f, &accepted); err == nil {
 			err = checkPool(f, accepted.Terms.Pool, accepted.Owner, by)
 		}
 	}
@@ -44,12 +44,12 @@ func checkNew(s *wire.Submission, staging string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrBadSubmission, err)
 	}
-	return checkPlace(s, staging)
+	return checkStaging(s, staging)
 }
 
-// checkPlace says why the directory that a submission names cannot be its own. The job
+// checkStaging says why the directory that a submission names cannot be its own. The job
 // tracker removes it with the submission's jobs, by its own rights.
-func checkPlace(s *wire.Submission, staging string) error {
+func checkStaging(s *wire.Submission, staging string) error {
 	name, below := strings.CutPrefix(s.Staging, strings.TrimRight(staging, "/")+"/")
 	reserved := []string{"", ".", "..", wire.StagingClusters, wire.StagingPrograms, wire.StagingHistory}
 	if staging != "" && (!below || strings.Contains(name, "/") || slices.Contains(reserved, name)) {
@@ -58,8 +58,8 @@ func checkPlace(s *wire.Submission, staging string) error {
 	return nil
 }
 
-// checkOwnPlace refuses the directory of another submission whose files are still there.
-func checkOwnPlace(f *facts.Facts, s *wire.Submission) error {
+// checkStagingUnused refuses the directory of another submission whose files are still there.
+func checkStagingUnused(f *facts.Facts, s *wire.Submission) error {
 	for other := range f.Submissions() {
 		if f.Boot().Staging != "" && !other.Swept() && other.Staging() == s.Staging {
 			return fmt.Errorf("%w: the directory %q is another submission's", ErrBadSubmission, s.Staging)
@@ -100,12 +100,12 @@ func Change(f *facts.Facts, id wire.JobID, c wire.Change, by Asker, wall int64) 
 	if j.Ended() || !s.Open() {
 		return nil, fmt.Errorf("%v: %w", id, ErrJobEnded)
 	}
-	if err := by.may("change", id, s.Who()); err != nil {
+	if err := by.may("change", id, s.Owner()); err != nil {
 		return nil, err
 	}
 	err := checkSettings(Changed(s, c, wall).Terms)
 	if err == nil && c.Pool != nil {
-		err = checkPool(f, *c.Pool, s.Who(), by)
+		err = checkPool(f, *c.Pool, s.Owner(), by)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", id, err)
@@ -117,7 +117,7 @@ func Change(f *facts.Facts, id wire.JobID, c wire.Change, by Asker, wall int64) 
 // the answer; else the job has to stop first.
 func Kill(id wire.JobID, j *facts.Job, by Asker) (settled bool, err error) {
 	if j != nil && !j.Ended() {
-		if err := by.may("kill", id, j.Submission().Who()); err != nil {
+		if err := by.may("kill", id, j.Submission().Owner()); err != nil {
 			return true, err
 		}
 	}

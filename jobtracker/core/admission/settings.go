@@ -12,12 +12,12 @@ import (
 
 // Bounds of job settings, within which every policy can compute.
 const (
-	leastWeight = 1e-6
-	mostWeight  = 1e6
-	mostCost    = 1e12
-	mostTime    = 10 * 365 * 24 * time.Hour
-	maxSteps    = 100 // of an SLA
-	maxWord     = 200 // bytes of a name
+	minWeight = 1e-6
+	maxWeight = 1e6
+	maxCost   = 1e12
+	maxTime   = 10 * 365 * 24 * time.Hour
+	maxSteps  = 100 // of an SLA
+	maxName   = 200 // bytes of a name
 )
 
 // checkSettings says what makes no sense in job settings, whatever pools there are. A
@@ -29,22 +29,22 @@ func checkSettings(t wire.Terms) error {
 	switch {
 	case t.Priority < wire.VeryLow || t.Priority > wire.VeryHigh:
 		return bad("priority %d", t.Priority)
-	case t.Weight != 0 && !(t.Weight >= leastWeight && t.Weight <= mostWeight):
-		return bad("weight %v: want a number from %g to %g", t.Weight, leastWeight, mostWeight)
-	case t.Deadline.Abs() > mostTime:
-		return bad("the deadline is %v away, at most %v", t.Deadline, mostTime)
+	case t.Weight != 0 && !(t.Weight >= minWeight && t.Weight <= maxWeight):
+		return bad("weight %v: want a number from %g to %g", t.Weight, minWeight, maxWeight)
+	case t.Deadline.Abs() > maxTime:
+		return bad("the deadline is %v away, at most %v", t.Deadline, maxTime)
 	case len(t.SLA) > maxSteps:
 		return bad("an SLA of %d steps, at most %d", len(t.SLA), maxSteps)
-	case len(t.Batch) > maxWord || len(t.Pool) > maxWord:
-		return bad("names of more than %d bytes", maxWord)
+	case len(t.Batch) > maxName || len(t.Pool) > maxName:
+		return bad("names of more than %d bytes", maxName)
 	}
 	var last wire.SLAStep
 	for i, step := range t.SLA {
 		switch {
-		case !(step.Cost >= 0 && step.Cost <= mostCost):
+		case !(step.Cost >= 0 && step.Cost <= maxCost):
 			return bad("the SLA's cost %v after %v: want a number that is not negative", step.Cost, step.After)
-		case step.After.Abs() > mostTime:
-			return bad("the SLA's step after %v, at most %v", step.After, mostTime)
+		case step.After.Abs() > maxTime:
+			return bad("the SLA's step after %v, at most %v", step.After, maxTime)
 		case i > 0 && (step.After <= last.After || step.Cost < last.Cost):
 			return bad("the SLA's cost %v after %v follows %v after %v: both must grow", step.Cost, step.After, last.Cost, last.After)
 		}
@@ -74,7 +74,7 @@ func settings(t wire.Terms, c wire.Change, age time.Duration) wire.Terms {
 	case *c.Deadline == 0:
 		t.Deadline = 0
 	default:
-		t.Deadline = deadline(age + *c.Deadline)
+		t.Deadline = nonzeroDeadline(age + *c.Deadline)
 	}
 	if len(t.SLA) == 0 {
 		t.SLA = nil // as it comes back from the log
@@ -88,15 +88,15 @@ func set[T any](field *T, wanted *T) {
 	}
 }
 
-// deadline is what is kept of a deadline. 0 would be none: one at the very submission
+// nonzeroDeadline is what is kept of a deadline. 0 would be none: one at the very submission
 // counts as just before it.
-func deadline(after time.Duration) time.Duration { return cmp.Or(after, -1) }
+func nonzeroDeadline(after time.Duration) time.Duration { return cmp.Or(after, -1) }
 
 // Goal is what job settings ask of the end of a job that was submitted at a time.
 func Goal(t wire.Terms, submitted time.Duration) scheduler.Goal {
 	goal := scheduler.Goal{Weight: cmp.Or(t.Weight, 1) * t.Priority.Factor(), Submitted: submitted}
 	if t.Deadline != 0 {
-		goal.Deadline = deadline(submitted + t.Deadline)
+		goal.Deadline = nonzeroDeadline(submitted + t.Deadline)
 	}
 	for _, step := range t.SLA {
 		goal.Steps = append(goal.Steps, scheduler.Step{By: submitted + step.After, Cost: step.Cost})

@@ -2,36 +2,36 @@ package assign
 
 import "slices"
 
-// A map that has failed wherever a slot is free is set aside until another tracker has one,
-// so that the slots and the line of jobs need not be looked at for it.
+// A map that has failed on all trackers with free slots is set aside until another tracker
+// has one. Meanwhile no search for slots includes it.
 
-// setAside sets the relaxed maps of a job aside. The caller knows that failures alone keep
-// them from the free slots: any other rule is asked before. It returns whether there is one
-// for which there is no other tracker; that one waits no longer.
-func (a *Assigner) setAside(j *Job) (some bool) {
+// setAside sets the relaxed maps of a job aside. The caller has checked that only failures
+// keep them from the free slots. It returns whether a map has failed on all trackers: such a
+// map is not set aside, and may run on any of them.
+func (a *Assigner) setAside(j *Job) (mayRun bool) {
 	for m := range j.relaxed.All() {
 		if a.cluster.StopAvoiding(j, m) {
-			some = true
+			mayRun = true
 			continue
 		}
-		a.unpend(j, m)
+		a.removePending(j, m)
 		j.aside.Add(m)
 	}
-	if j.aside.Len() > 0 && !slices.Contains(a.asideJobs, j) {
-		a.asideJobs = append(a.asideJobs, j)
+	if j.aside.Len() > 0 && !slices.Contains(a.jobsWithAside, j) {
+		a.jobsWithAside = append(a.jobsWithAside, j)
 	}
-	return some
+	return mayRun
 }
 
-// bringBack brings as many of the maps that were set aside back as the slots can take
-// that have become free on other trackers.
+// bringBack makes maps that were set aside pending again: for each tracker with unchecked
+// slots, as many of each job as it has free slots and may run.
 func (a *Assigner) bringBack() {
-	if len(a.asideJobs) == 0 {
+	if len(a.jobsWithAside) == 0 {
 		return
 	}
 	for i := range a.unchecked.All() {
 		t := a.trackers[i]
-		for _, j := range a.asideJobs {
+		for _, j := range a.jobsWithAside {
 			n := t.free[Map]
 			for m := range j.aside.All() {
 				if n <= 0 {
@@ -44,20 +44,20 @@ func (a *Assigner) bringBack() {
 			}
 		}
 	}
-	a.asideJobs = slices.DeleteFunc(a.asideJobs, func(j *Job) bool { return j.aside.Len() == 0 })
+	a.jobsWithAside = slices.DeleteFunc(a.jobsWithAside, func(j *Job) bool { return j.aside.Len() == 0 })
 }
 
-// allBack brings all of them back, when there may be no tracker that they can wait for.
-func (a *Assigner) allBack() {
-	for _, j := range a.asideJobs {
+// bringAllBack makes all of them pending again: there may be no tracker left to wait for.
+func (a *Assigner) bringAllBack() {
+	for _, j := range a.jobsWithAside {
 		for m := range j.aside.All() {
 			a.BringBack(j, m)
 		}
 	}
-	a.asideJobs = a.asideJobs[:0]
+	a.jobsWithAside = a.jobsWithAside[:0]
 }
 
-// BringBack has a map wait for a slot again, if it is set aside.
+// BringBack makes a map pending again if it is set aside.
 func (a *Assigner) BringBack(j *Job, m int) {
 	if j.aside.Remove(m) {
 		a.Enter(j, m)
@@ -67,5 +67,5 @@ func (a *Assigner) BringBack(j *Job, m int) {
 // Aside counts the maps that are set aside.
 func (j *Job) Aside() int { return j.aside.Len() }
 
-// IsAside says whether a map is set aside.
+// IsAside reports whether a map is set aside.
 func (j *Job) IsAside(m int) bool { return j.aside.Has(m) }

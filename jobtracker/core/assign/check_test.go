@@ -8,8 +8,8 @@ import (
 	"github.com/quernmr/quern/locality"
 )
 
-// TestRandomWorlds: whatever happens to jobs, trackers, plans and pools, what the Assigner
-// keeps is what a look at everything finds, and its invariants hold after each round.
+// TestRandomWorlds does random things to jobs, trackers, plans and pools. After each round it
+// compares the Assigner's state with plain recomputation, and checks the invariants.
 func TestRandomWorlds(t *testing.T) {
 	launched, reduced, deferred, aside, queued := 0, 0, 0, 0, 0
 	for seed := range uint64(150) {
@@ -66,7 +66,7 @@ func (w *world) checkSlots() {
 			for m := range j.pending.All() {
 				wanted = wanted || j.Indexed() && slices.Contains(j.splits[m].Hosts, t.host)
 			}
-			if free && w.a.standingOf(Map, &j.Job).inLine && w.a.pickLocal(&j.Job, &t.Tracker, false) >= 0 {
+			if free && w.a.positionOf(Map, &j.Job).inLine && w.a.pickLocal(&j.Job, &t.Tracker, false) >= 0 {
 				w.t.Errorf("tracker %d has a free map slot that is local to job %d", i, j.number)
 			}
 			if w.a.FreeTrackers(Reduce).Has(i) && j.May(Reduce) && (j.ready[t] > 0 || j.gathers > 0) {
@@ -88,7 +88,7 @@ func (w *world) checkLines() {
 		line := &w.a.phases[phase].line
 		var order, deferred []*Job
 		for _, j := range w.jobs {
-			s := w.a.standingOf(phase, &j.Job)
+			s := w.a.positionOf(phase, &j.Job)
 			if j.may[phase] != w.a.mayTake(&j.Job, phase) {
 				w.t.Errorf("job %d may have slots of phase %d: %v", j.number, phase, j.may[phase])
 			}
@@ -103,7 +103,7 @@ func (w *world) checkLines() {
 			}
 		}
 		byStanding := func(a, b *Job) int {
-			x, y := w.a.standingOf(phase, a), w.a.standingOf(phase, b)
+			x, y := w.a.positionOf(phase, a), w.a.positionOf(phase, b)
 			return x.compare(&y)
 		}
 		slices.SortFunc(order, byStanding)
@@ -115,7 +115,7 @@ func (w *world) checkLines() {
 	}
 }
 
-// checkPools: what capped pools count. A5 is checked at each launch.
+// checkPools checks the counts of capped pools. Launch checks A5.
 func (w *world) checkPools() {
 	for name, p := range w.a.pools {
 		used, jobs := [2]int{}, 0
@@ -134,7 +134,7 @@ func (w *world) checkPools() {
 	}
 }
 
-// checkQueued counts the tasks of a job in queues.
+// checkQueued checks the number of a job's tasks in queues.
 func (w *world) checkQueued(j *simJob) {
 	for phase := range w.a.phases {
 		n := 0
@@ -151,7 +151,7 @@ func (w *world) checkQueued(j *simJob) {
 	}
 }
 
-// checkJob: A4, and that maps wait where they should.
+// checkJob checks A4, and that each map is in the right sets.
 func (w *world) checkJob(j *simJob) {
 	for m := range j.splits {
 		switch {
@@ -180,7 +180,7 @@ func (w *world) checkJob(j *simJob) {
 	}
 }
 
-// checkIndex compares what the locality index finds with what a look at every map does: A6.
+// checkIndex checks A6: the locality index picks the same maps as a search of all maps.
 func (w *world) checkIndex(j *simJob) {
 	for _, t := range w.trackers {
 		for m, s := range j.splits {
@@ -224,7 +224,7 @@ func (w *world) checkIndex(j *simJob) {
 			w.t.Errorf("job %d map %d has input on %d nodes that work, not %d", j.number, m, len(live), j.in.live[m])
 		}
 		if waits := len(live) > 0 && len(j.avoids[m]) == 0; j.pending.Has(m) && !waits && !j.relaxed.Has(m) {
-			w.t.Errorf("job %d map %d waits for a local slot, and there is none to come", j.number, m)
+			w.t.Errorf("job %d map %d waits for a local slot, but no tracker on its nodes works", j.number, m)
 		}
 	}
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/quernmr/quern/locality"
 )
 
-// A job that is owed a slot and has no local map for it may be deferred, by the
-// delay rule (package locality). It is out of the line of maps then: slots
-// that become free on nodes with its input are its own as if it was in line, others it is
-// not asked about before its wait is over. Meanwhile other jobs have them, or none.
+// The delay rule (package locality) may defer a job that is first in line and has no local map
+// for the free slots. It then leaves the line. It still gets slots on nodes with its input,
+// as if it was in line. Other slots go to other jobs until its wait is over.
 
-// lookGap is the least time between two looks ahead of one deferred job, and
-// looksAhead how many such jobs look ahead in one round at most.
+// lookAhead recalls a deferred job at most once per lookAheadGap, and at most maxLookAheads
+// jobs in one round.
 const (
-	lookGap    = 20 * time.Millisecond
-	looksAhead = 16
+	lookAheadGap  = 20 * time.Millisecond
+	maxLookAheads = 16
 )
 
-// SetRule puts a delay rule into force. All deferred jobs are asked again.
+// SetRule puts a delay rule into force. All deferred jobs return to the line, so that the new
+// rule decides about them.
 func (a *Assigner) SetRule(rule locality.Rule) {
 	a.rule = rule
 	for len(a.deferred) > 0 {
@@ -28,13 +28,13 @@ func (a *Assigner) SetRule(rule locality.Rule) {
 	}
 }
 
-// beginWait makes a map relaxed that waits for nothing.
+// beginWait relaxes a map that has no local slot to wait for. Else it continues an earlier wait.
 func (a *Assigner) beginWait(j *Job, m int) {
 	if j.failed.Has(m) || j.in.live[m] == 0 {
 		a.relax(j, m)
 		return
 	}
-	if at, waited := j.waitingSince[int32(m)]; waited { // before, and still to be launched
+	if at, waited := j.waitingSince[int32(m)]; waited { // it was pending before
 		i, _ := slices.BinarySearchFunc(j.waiting, at, func(m int32, at time.Duration) int {
 			return cmp.Compare(j.waitingSince[m], at)
 		})
@@ -42,12 +42,12 @@ func (a *Assigner) beginWait(j *Job, m int) {
 	}
 }
 
-// relax lets a map to launch go wherever there is a slot.
+// relax lets a pending map take any slot.
 func (a *Assigner) relax(j *Job, m int) {
 	if !j.relaxed.Add(m) {
 		return
 	}
-	j.backInRacks(relaxed, m)
+	j.lowerRackMarks(relaxed, m)
 	a.recall(j)
 }
 
@@ -55,10 +55,10 @@ func (a *Assigner) relax(j *Job, m int) {
 func (a *Assigner) deferUntil(j *Job, until time.Duration) {
 	now := a.cluster.Now()
 	j.wait.Refuse(now)
-	j.deferred, j.deferredIn, j.deferredAt, j.deferredUntil = true, a.round, now, until
+	j.deferred, j.deferredRound, j.deferredAt, j.deferredUntil = true, a.round, now, until
 	a.deferred = append(a.deferred, j)
 	a.Move(j)
-	if j.alarm <= now || until < j.alarm { // else it is looked at before, and deferred again
+	if j.alarm <= now || until < j.alarm { // else Recall sets it after the earlier alarm
 		a.setAlarm(j, until)
 	}
 }
@@ -68,7 +68,7 @@ func (a *Assigner) setAlarm(j *Job, at time.Duration) {
 	a.cluster.Alarm(j, at)
 }
 
-// recall brings a deferred job back into the line.
+// recall returns a deferred job to the line.
 func (a *Assigner) recall(j *Job) {
 	if !j.deferred {
 		return
@@ -78,7 +78,7 @@ func (a *Assigner) recall(j *Job) {
 	a.Move(j)
 }
 
-// Recall brings a deferred job back whose wait is over.
+// Recall returns a deferred job to the line if its wait is over.
 func (a *Assigner) Recall(j *Job) {
 	now := a.cluster.Now()
 	switch {
@@ -90,13 +90,13 @@ func (a *Assigner) Recall(j *Job) {
 	}
 }
 
-// recallLocal brings deferred jobs back that have maps local to an unchecked slot:
-// for each tracker the first.
+// recallLocal recalls, for each tracker with an unchecked slot, the first deferred job that
+// has a map local to it.
 func (a *Assigner) recallLocal(strict bool) {
 	if len(a.deferred) == 0 {
 		return
 	}
-	a.lineUp()
+	a.updateLines()
 	p := &a.phases[Map]
 	for i := range a.unchecked.All() {
 		t := a.trackers[i]
@@ -112,17 +112,17 @@ func (a *Assigner) recallLocal(strict bool) {
 	}
 }
 
-// lookAhead has some of the deferred jobs asked again while a slot is free that is local
-// to no map: it may be hopeless by now to wait for another.
+// lookAhead recalls some of the deferred jobs while a slot is free that is local to no map:
+// the dynamic rule may now predict that waiting for a local slot takes too long.
 func (a *Assigner) lookAhead() {
 	if a.rule.Kind != locality.Dynamic || a.unclaimed.Len() == 0 {
 		return
 	}
 	now := a.cluster.Now()
 	var ask []*Job
-	for range min(looksAhead, len(a.deferred)) {
-		a.lookedAt = (a.lookedAt + 1) % len(a.deferred)
-		if j := a.deferred[a.lookedAt]; now >= j.deferredAt+lookGap {
+	for range min(maxLookAheads, len(a.deferred)) {
+		a.lastLookAhead = (a.lastLookAhead + 1) % len(a.deferred)
+		if j := a.deferred[a.lastLookAhead]; now >= j.deferredAt+lookAheadGap {
 			ask = append(ask, j)
 		}
 	}
@@ -131,14 +131,14 @@ func (a *Assigner) lookAhead() {
 	}
 }
 
-// Deferred says whether a job waits for slots that are local to its maps, and until when
-// at the latest.
+// Deferred reports whether a job waits for local slots, and until when at the latest.
 func (j *Job) Deferred() (until time.Duration, ok bool) { return j.deferredUntil, j.deferred }
 
-// Bound counts the maps to launch that wait for local slots, once the job is deferred.
-func (j *Job) Bound() int { return j.pending.Len() - j.relaxed.Len() }
+// AwaitLocal counts the pending maps that are not relaxed. If the job is deferred, they wait
+// for local slots.
+func (j *Job) AwaitLocal() int { return j.pending.Len() - j.relaxed.Len() }
 
-// longestWaiting is the map to launch for which a slot was declined first, or -1.
+// longestWaiting returns the pending map for which the rule declined a slot first, or -1.
 func (j *Job) longestWaiting() int {
 	for len(j.waiting) > 0 {
 		m := int(j.waiting[0])
@@ -150,23 +150,23 @@ func (j *Job) longestWaiting() int {
 	return -1
 }
 
-// verdict is what the delay rule says of a slot that is local to none of a job's maps.
-type verdict struct {
-	launch bool
-	m      int           // this one; -1: any
-	again  time.Duration // else: when to ask again
+// decision is the delay rule's answer about a slot that is local to none of a job's maps.
+type decision struct {
+	launch     bool
+	atMap      int           // this one; -1: any
+	retryAfter time.Duration // else: when to ask again
 }
 
-// offer is what the delay rule is to know of a job, whatever slot it is about.
+// offer returns the delay rule's input about a job that is the same for all slots.
 func (a *Assigner) offer(j *Job) locality.Offer {
-	return locality.Offer{Average: time.Duration(j.average), Overhead: a.meter.Wait(j.typical)}
+	return locality.Offer{Average: time.Duration(j.average), Overhead: a.meter.Wait(j.meanBytes)}
 }
 
-// Limit is how long maps of a job wait for local slots at most.
+// Limit returns how long maps of a job wait for local slots at most.
 func (a *Assigner) Limit(j *Job) time.Duration { return a.rule.Limit(a.offer(j)) }
 
-// judge asks the delay rule for a job with maps that are not relaxed.
-func (a *Assigner) judge(j *Job) verdict {
+// decide asks the delay rule about a job with maps that are not relaxed.
+func (a *Assigner) decide(j *Job) decision {
 	o, now := a.offer(j), a.cluster.Now()
 	o.Spell = j.wait.Spell(now)
 	m := -1
@@ -179,12 +179,12 @@ func (a *Assigner) judge(j *Job) verdict {
 	blind.Predicted = false
 	switch {
 	case a.rule.Decide(blind).Launch:
-		return verdict{launch: true, m: -1}
+		return decision{launch: true, atMap: -1}
 	case o.Predicted && a.rule.Decide(o).Launch:
-		return verdict{launch: true, m: m}
+		return decision{launch: true, atMap: m}
 	}
 	if m < 0 {
-		m = j.firstBound()
+		m = j.firstUnrelaxed()
 	}
 	oldest := j.longestWaiting()
 	if oldest >= 0 {
@@ -193,17 +193,17 @@ func (a *Assigner) judge(j *Job) verdict {
 	d := a.rule.Decide(o)
 	if d.Launch {
 		a.relax(j, oldest)
-		return verdict{launch: true, m: oldest}
+		return decision{launch: true, atMap: oldest}
 	}
 	if _, waited := j.waitingSince[int32(m)]; !waited {
 		j.waitingSince[int32(m)] = j.wait.Total(now)
 		j.waiting = append(j.waiting, int32(m))
 	}
-	return verdict{again: d.Again}
+	return decision{retryAfter: d.Again}
 }
 
-// firstBound is the lowest map to launch that is not relaxed.
-func (j *Job) firstBound() int {
+// firstUnrelaxed returns the lowest pending map that is not relaxed, or -1.
+func (j *Job) firstUnrelaxed() int {
 	for m := range j.pending.All() {
 		if !j.relaxed.Has(m) {
 			return m

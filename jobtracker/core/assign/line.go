@@ -5,25 +5,24 @@ import (
 	"sort"
 )
 
-// standing is what a job's place in the line of a phase depends on. The zero standing is
-// outside of the line.
-type standing struct {
-	inLine   bool    // or deferred: it has tasks to launch and may
-	deferred bool    // it waits for local slots, and is not in the line
-	lacks    float64 // what part of the slots that the plan gives it
-	rank     int32   // in the plan
-	number   int32   // the job's
+// position is a job's sort key in the line of a phase. The zero position is outside of the
+// line.
+type position struct {
+	inLine    bool    // it may launch tasks; if deferred is set, it is in line.deferred
+	deferred  bool    // it waits for local slots
+	shortfall float64 // part of its planned slots that it does not have
+	rank      int32   // in the plan
+	number    int32   // the job's
 }
 
-// compare puts the most under-allocated job first, relative to its target (FLEX,
+// compare puts the job first that is furthest below its target, relative to that (FLEX,
 // section 1): by slots alone the last task of a small job would wait for all of a
-// large one. The plan's order decides between equals and among those that have what
-// it gives them, so that no slot stays empty.
-func (s *standing) compare(other *standing) int {
+// large one. The plan's order decides among equals, also those that have their target.
+func (s *position) compare(other *position) int {
 	switch {
-	case s.lacks > other.lacks:
+	case s.shortfall > other.shortfall:
 		return -1
-	case s.lacks < other.lacks:
+	case s.shortfall < other.shortfall:
 		return 1
 	case s.rank != other.rank:
 		return int(s.rank - other.rank)
@@ -31,26 +30,26 @@ func (s *standing) compare(other *standing) int {
 	return int(s.number - other.number)
 }
 
-// line is jobs in order, by their standings. It holds numbers that lie together in
-// memory, and are moved about without the garbage collector having to know.
+// line holds jobs in the order of their positions. It holds indexes rather than pointers, so
+// that moving them needs no write barriers.
 type line struct {
-	standings []standing // by the jobs' indexes
+	positions []position // by the jobs' indexes
 	order     []int32    // the indexes of jobs in line
 	deferred  []int32    // the indexes of deferred jobs, in the same order
 }
 
 func (s *line) Len() int { return len(s.order) }
 
-// of is a job's standing.
-func (s *line) of(j *Job) standing {
-	if int(j.index) >= len(s.standings) {
-		return standing{}
+// of returns a job's position.
+func (s *line) of(j *Job) position {
+	if int(j.index) >= len(s.positions) {
+		return position{}
 	}
-	return s.standings[j.index]
+	return s.positions[j.index]
 }
 
-// place moves a job to another standing. It says whether the job has moved and is in line.
-func (s *line) place(j *Job, to standing) bool {
+// place moves a job to another position. It reports whether the job moved and is in line.
+func (s *line) place(j *Job, to position) bool {
 	at := s.of(j)
 	if at == to {
 		return false
@@ -68,14 +67,14 @@ func (s *line) place(j *Job, to standing) bool {
 	case list != nil:
 		shift(*list, s.find(*list, &at), s.find(*list, &to))
 	}
-	if more := int(j.index) + 1 - len(s.standings); more > 0 {
-		s.standings = append(s.standings, make([]standing, more)...)
+	if more := int(j.index) + 1 - len(s.positions); more > 0 {
+		s.positions = append(s.positions, make([]position, more)...)
 	}
-	s.standings[j.index] = to
+	s.positions[j.index] = to
 	return list == &s.order
 }
 
-// shift moves what is at i in a list to before what is at k.
+// shift moves the element at i to before the element at k.
 func shift(list []int32, i, k int) {
 	index := list[i]
 	if i < k {
@@ -87,8 +86,8 @@ func shift(list []int32, i, k int) {
 	list[k] = index
 }
 
-// list is the list that jobs with a standing are in, or nil.
-func (s *line) list(x standing) *[]int32 {
+// list returns the list for jobs with a position like x, or nil.
+func (s *line) list(x position) *[]int32 {
 	switch {
 	case !x.inLine:
 		return nil
@@ -98,23 +97,24 @@ func (s *line) list(x standing) *[]int32 {
 	return &s.order
 }
 
-// find is the place of a standing in a list.
-func (s *line) find(list []int32, x *standing) int {
-	return sort.Search(len(list), func(i int) bool { return s.standings[list[i]].compare(x) >= 0 })
+// find returns the index at which a position is, or belongs, in a list.
+func (s *line) find(list []int32, x *position) int {
+	return sort.Search(len(list), func(i int) bool { return s.positions[list[i]].compare(x) >= 0 })
 }
 
-// sort gives all jobs new standings, each in its list: whether it leaves that, place will see.
-func (s *line) sort(where func(index int32) standing) {
+// sort gives all jobs new shortfalls and ranks. Each stays in its list; place moves it to
+// another one later.
+func (s *line) sort(where func(index int32) position) {
 	for _, list := range [][]int32{s.order, s.deferred} {
 		for _, index := range list {
-			at, to := &s.standings[index], where(index)
-			at.lacks, at.rank = to.lacks, to.rank
+			at, to := &s.positions[index], where(index)
+			at.shortfall, at.rank = to.shortfall, to.rank
 		}
-		slices.SortFunc(list, func(a, b int32) int { return s.standings[a].compare(&s.standings[b]) })
+		slices.SortFunc(list, func(a, b int32) int { return s.positions[a].compare(&s.positions[b]) })
 	}
 }
 
-// first is the job at the head of a line, but for those that have had their turns.
+// first returns the first job in line after those that had their turns, or nil.
 func (a *Assigner) first(phase, hadTurns int) *Job {
 	order := a.phases[phase].line.order
 	if hadTurns >= len(order) {
@@ -134,25 +134,25 @@ func (a *Assigner) jobsOf(list []int32) []*Job {
 	return all
 }
 
-// standingOf places a job by the current plan. Jobs it does not name, before the
-// first plan all, come after the others in order of arrival.
-func (a *Assigner) standingOf(phase int, j *Job) standing {
+// positionOf computes a job's position by the current plan. Jobs that are not in the plan
+// come after the others, in order of arrival.
+func (a *Assigner) positionOf(phase int, j *Job) position {
 	reserved, queued := 0, 0
 	if phase == Map {
 		reserved, queued = j.reserved, j.queued[Map]
 	}
 	if !j.may[phase] || a.ToLaunch(phase, j) <= reserved+queued {
-		return standing{}
+		return position{}
 	}
 	x, _ := a.Given(phase, j)
 	under := max(x.Slots-j.inSlots[phase]-reserved, 0)
-	return standing{
+	return position{
 		inLine: true, deferred: phase == Map && j.deferred,
-		lacks: float64(under) / float64(max(x.Slots, 1)), rank: int32(x.Rank), number: j.number,
+		shortfall: float64(under) / float64(max(x.Slots, 1)), rank: int32(x.Rank), number: j.number,
 	}
 }
 
-// ToLaunch is how many tasks of a job wait for slots of a phase.
+// ToLaunch counts a job's tasks that wait for slots of a phase.
 func (a *Assigner) ToLaunch(phase int, j *Job) int {
 	if phase == Map {
 		return j.pending.Len()
@@ -160,9 +160,9 @@ func (a *Assigner) ToLaunch(phase int, j *Job) int {
 	return j.ready + a.cluster.ToGather(j)
 }
 
-// Move has a job's places looked at before slots are given away. The lines are
-// kept from Step to Step, so that jobs that wait cost nothing. A job that was dropped may be
-// in a queue yet, and its index another's.
+// Move marks a job: its positions are updated before the next slots are assigned. Lines are
+// kept from Step to Step, so that waiting jobs cost nothing. The check skips dropped jobs,
+// which queues may still contain and whose index may belong to another job.
 func (a *Assigner) Move(j *Job) {
 	if !j.moved && a.jobs[j.index] == j {
 		j.moved = true
@@ -170,12 +170,11 @@ func (a *Assigner) Move(j *Job) {
 	}
 }
 
-// Moved is how many jobs are to be looked at before slots are given away: what events have
-// cost, whatever waits.
+// Moved counts the jobs whose positions will be updated: the cost of the events so far.
 func (a *Assigner) Moved() int { return len(a.moved) }
 
-// lineUp brings the moved jobs to their places.
-func (a *Assigner) lineUp() {
+// updateLines updates the positions of the moved jobs.
+func (a *Assigner) updateLines() {
 	for i := range a.phases {
 		if p := &a.phases[i]; p.replanned {
 			p.replanned = false
@@ -186,9 +185,9 @@ func (a *Assigner) lineUp() {
 	for k := 0; k < len(a.moved); k++ {
 		if k == joined && len(a.pools) > 0 {
 			for ; joined < len(a.moved); joined++ {
-				a.join(a.moved[joined])
+				a.joinPool(a.moved[joined])
 			}
-			a.admitAll() // which may move others
+			a.barExcess() // may move other jobs
 		}
 		j := a.moved[k]
 		j.moved = false
@@ -197,15 +196,15 @@ func (a *Assigner) lineUp() {
 			j.may[i] = may && !j.pool.Full(i)
 		}
 		if !j.may[Map] {
-			a.recall(j) // it claims no slots
+			a.recall(j) // else it would keep its claim on local slots
 		}
 		takesAny := j.may[Map] && j.queued[Map] < max(1, j.pending.Len())
-		if takesAny && !j.takesAny {
+		if takesAny && !j.usesAnySlot {
 			a.uncheckLocal(j)
 		}
-		j.takesAny = takesAny
+		j.usesAnySlot = takesAny
 		for i := range a.phases {
-			if a.phases[i].line.place(j, a.standingOf(i, j)) {
+			if a.phases[i].line.place(j, a.positionOf(i, j)) {
 				a.cluster.InLine(i)
 			}
 		}
@@ -213,20 +212,20 @@ func (a *Assigner) lineUp() {
 	a.moved = a.moved[:0]
 }
 
-// mayRun says whether tasks of a job may be launched at all.
+// mayRun reports whether any task of a job may be launched.
 func (a *Assigner) mayRun(j *Job) bool { return !j.barred && a.cluster.Runnable(j) }
 
-// mayTake says whether a job may have another slot of a phase.
+// mayTake reports whether a job may have another slot of a phase.
 func (a *Assigner) mayTake(j *Job, phase int) bool { return a.mayRun(j) && !j.pool.Full(phase) }
 
-// Given is what a plan has for a job.
+// Given is a job's share of a plan.
 type Given struct {
 	plan  uint64 // its number
 	Slots int
-	Rank  int // among its targets
+	Rank  int // among the plan's targets
 }
 
-// Target is the slots that a plan has for a job; nil for one that has ended.
+// Target is the number of slots that a plan has for a job. Job is nil if the job has ended.
 type Target struct {
 	Job   *Job
 	Slots int
@@ -250,8 +249,8 @@ func (a *Assigner) DropPlan(phase int) {
 	a.resort(phase)
 }
 
-// ForgetPlan ends the plan in force where no job waits for slots by it. Queues last. It says
-// whether a plan was in force.
+// ForgetPlan ends the plan in force when no job waits for slots. It keeps the queues, and
+// returns whether a plan was in force.
 func (a *Assigner) ForgetPlan(phase int) bool {
 	p := &a.phases[phase]
 	was := p.plan
@@ -259,15 +258,15 @@ func (a *Assigner) ForgetPlan(phase int) bool {
 	return was != 0
 }
 
-// resort brings all jobs in the order of a new plan.
+// resort sorts all jobs by a new plan.
 func (a *Assigner) resort(phase int) {
 	p := &a.phases[phase]
-	p.line.sort(func(index int32) standing { return a.standingOf(phase, a.jobs[index]) })
+	p.line.sort(func(index int32) position { return a.positionOf(phase, a.jobs[index]) })
 	p.replanned = true
 }
 
-// Given is what the plan in force has for a job; ok is false for one that it does not
-// name, which comes after those that it does.
+// Given returns a job's share of the plan in force. If the job is not in the plan, ok is false
+// and Rank is behind all others.
 func (a *Assigner) Given(phase int, j *Job) (x Given, ok bool) {
 	p := &a.phases[phase]
 	if x = j.given[phase]; p.plan == 0 || x.plan != p.plan {

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// idle is a cluster in which nothing but the locality index is asked.
+// idle is a Cluster for benchmarks that use only the locality index.
 type idle struct{ Cluster }
 
 func (idle) Begun(int) {}
 
-// BenchmarkLocal gives 4,000 maps, each on three of a thousand nodes, away, and takes
-// each back: what it costs does not grow with the maps that wait.
+// BenchmarkLocal assigns 4,000 maps with input on three of a thousand nodes each. The cost per
+// map must not grow with the number of pending maps.
 func BenchmarkLocal(b *testing.B) {
 	const nodes, maps = 1000, 4000
 	a := New(idle{}, 0)

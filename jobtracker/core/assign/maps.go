@@ -2,20 +2,12 @@ package assign
 
 import "github.com/quernmr/quern/jobtracker/core/taskset"
 
-// AssignMaps gives the free map slots away. The job first in line has the first
-// slot, on whichever tracker is best for it. One that has no local map for any of them
-// and need not wait has a slot reserved, and takes it when all others have what
-// is local to them; one that is to wait is deferred. A map that has failed on a
-// tracker goes there again, not strictly, only if no other can take it now and it has
-// waited for one; until then it is set aside.
-//
-// Only unchecked slots are looked at for local maps: those that have become free, or for
-// which a local map has become one to launch. Of the others it is known that no job
-// in line, nor a deferred one, has any. So afterwards no slot is free, or no job in line.
+// AssignMaps assigns maps to the free map slots; the package comment has the steps. A map
+// returns to a tracker on which it failed only after it has waited for another one.
 func (a *Assigner) AssignMaps() {
-	a.lineUp()
+	a.updateLines()
 	p := &a.phases[Map]
-	if p.free.Len() == 0 || p.line.Len()+len(a.deferred)+len(a.asideJobs) == 0 && !p.hasQueues {
+	if p.free.Len() == 0 || p.line.Len()+len(a.deferred)+len(a.jobsWithAside) == 0 && !p.hasQueues {
 		return
 	}
 	a.round++
@@ -29,7 +21,7 @@ func (a *Assigner) AssignMaps() {
 	}
 	now := a.cluster.Now()
 	for _, j := range a.launched {
-		if !j.deferred && j.deferredIn != a.round {
+		if !j.deferred && j.deferredRound != a.round {
 			j.wait.Settle(now)
 		}
 	}
@@ -39,41 +31,40 @@ func (a *Assigner) AssignMaps() {
 	}
 }
 
-// MapsWait brings all jobs to their places, and says whether map slots are free and jobs in
-// line for them.
+// MapsWait updates the lines, and reports whether map slots are free and jobs in line for them.
 func (a *Assigner) MapsWait() bool {
-	a.lineUp()
+	a.updateLines()
 	p := &a.phases[Map]
 	return p.free.Len() > 0 && p.line.Len() > 0
 }
 
-// reserved is a slot that is kept for a job, for one map or, -1, any that may run anywhere.
+// reserved is a free slot that is reserved for map m of a job; -1: for any relaxed map.
 type reserved struct {
 	job *Job
 	m   int
 }
 
-// matchMaps gives each job in line a turn, and another one as long as it takes something:
-// what it takes moves it back in the line. Then the reserved slots are filled. It
-// says whether that changed anything.
+// matchMaps gives each job in line turns until it can use no more slots; each slot moves the
+// job back in the line. Then it fills the reserved slots. It returns whether it launched a
+// local map or reserved a slot.
 func (a *Assigner) matchMaps(strict bool) (changed bool) {
 	free := &a.phases[Map].free
 	if free.Len() == 0 {
 		return false
 	}
 	a.recallLocal(strict)
-	a.lineUp()
+	a.updateLines()
 	a.reserved = a.reserved[:0]
 	for hadTurns := 0; free.Len() > len(a.reserved); {
 		j := a.first(Map, hadTurns)
 		if j == nil {
 			break
 		}
-		switch a.turn(j, strict) {
+		switch a.takeTurn(j, strict) {
 		case tookLocal:
 			changed = true
 		case tookNothing:
-			if a.first(Map, hadTurns) == j { // else it was deferred, and is not in line
+			if a.first(Map, hadTurns) == j { // else it was deferred
 				hadTurns++
 			}
 		}
@@ -81,7 +72,7 @@ func (a *Assigner) matchMaps(strict bool) (changed bool) {
 	return a.fillReserved(strict) || changed
 }
 
-// outcome is what came of a job's turn.
+// outcome is the result of a job's turn.
 type outcome int
 
 const (
@@ -90,9 +81,9 @@ const (
 	tookNothing                // it can use no slot now
 )
 
-// turn lets a job take one slot, and brings it to its new place in the line.
-func (a *Assigner) turn(j *Job, strict bool) outcome {
-	defer a.lineUp()
+// takeTurn lets a job take one slot, and updates the lines.
+func (a *Assigner) takeTurn(j *Job, strict bool) outcome {
+	defer a.updateLines()
 	if a.launchLocal(j, strict) {
 		return tookLocal
 	}
@@ -106,7 +97,7 @@ func (a *Assigner) turn(j *Job, strict bool) outcome {
 	return tookReserve
 }
 
-// fillReserved launches maps in the slots that were reserved. It says whether there were any.
+// fillReserved launches maps in the reserved slots. It returns whether there were any.
 func (a *Assigner) fillReserved(strict bool) bool {
 	for _, r := range a.reserved {
 		r.job.reserved--
@@ -117,74 +108,74 @@ func (a *Assigner) fillReserved(strict bool) bool {
 		case t != nil && a.mayTake(r.job, Map):
 			a.launch(r.job, m, t)
 		case t == nil && (strict || r.m >= 0 || r.job.relaxed.Len() == 0): // else it is set aside
-			r.job.looked.blocked = a.pass // another job has what it would have taken
+			r.job.findings.noSlotIn = a.pass // other jobs took the slots it could use
 		}
 	}
-	a.lineUp()
+	a.updateLines()
 	return len(a.reserved) > 0
 }
 
-// looked is what has not been found for a job among the free slots, by the pass
-// in which: these and the maps to launch only get fewer in a pass.
-type looked struct {
-	local    int // no local map
-	blocked  int // no map at all
-	anywhere int // nothing to wait for: the delay rule lets all its maps run anywhere
+// findings holds the pass in which each was found last. A finding stays true for the rest of
+// its pass, since slots and pending maps only become fewer.
+type findings struct {
+	noLocalIn  int // no map is local to a free slot
+	noSlotIn   int // no free slot can be used
+	anywhereIn int // the delay rule lets all maps take any slot
 }
 
-// launchLocal launches a map of a job on a node that keeps its input.
+// launchLocal launches a map of a job on a node with its input.
 func (a *Assigner) launchLocal(j *Job, strict bool) bool {
-	if j.looked.local == a.pass || len(j.in.onNodes.all) == 0 {
+	if j.findings.noLocalIn == a.pass || len(j.in.onNodes.all) == 0 {
 		return false
 	}
 	t, m := a.find(&a.unchecked, func(t *Tracker) int { return a.pickLocal(j, t, strict) })
 	if t == nil {
-		j.looked.local = a.pass
+		j.findings.noLocalIn = a.pass
 		return false
 	}
 	a.launch(j, m, t)
 	return true
 }
 
-// mayReserve says whether a job can use one more slot that is not local to any of its maps,
-// and for which map. If all that it can do is wait, it is deferred.
+// mayReserve reports whether a job can use one more slot that is local to none of its maps,
+// and for which map (-1: any). It defers a job that can only wait.
 func (a *Assigner) mayReserve(j *Job, strict bool) (m int, ok bool) {
-	if j.looked.blocked == a.pass {
+	if j.findings.noSlotIn == a.pass {
 		return -1, false
 	}
 	if j.relaxed.Len() > j.reserved {
 		if t, _ := a.findSlot(reserved{j, -1}, strict); t != nil {
 			return -1, true
 		}
-		// They have failed wherever there is a slot, and hide no others.
+		// The relaxed maps have failed on all trackers with free slots.
 		if !strict && j.reserved == 0 && a.setAside(j) {
 			return -1, true
 		}
 	}
 	bound := j.pending.Len() - j.relaxed.Len()
-	if bound == 0 || j.looked.anywhere == a.pass {
+	if bound == 0 || j.findings.anywhereIn == a.pass {
 		return -1, bound > 0
 	}
-	v := a.judge(j)
+	v := a.decide(j)
 	switch {
 	case !v.launch:
 		if j.reserved == 0 && j.relaxed.Len() == 0 {
-			a.deferUntil(j, a.cluster.Now()+v.again)
+			a.deferUntil(j, a.cluster.Now()+v.retryAfter)
 		}
 		return -1, false
-	case v.m < 0:
-		j.looked.anywhere = a.pass
+	case v.atMap < 0:
+		j.findings.anywhereIn = a.pass
 	case j.reserved > 0:
-		return -1, false // one such at a time
+		return -1, false // reserve for one map at a time
 	}
-	return v.m, true
+	return v.atMap, true
 }
 
-// findSlot finds the nearest slot for a map that need not wait for a local one.
+// findSlot finds the nearest slot for a reservation, and a map for it.
 func (a *Assigner) findSlot(r reserved, strict bool) (*Tracker, int) {
 	j, free := r.job, &a.phases[Map].free
 	which := relaxed
-	if j.looked.anywhere == a.pass {
+	if j.findings.anywhereIn == a.pass {
 		which = pending
 	}
 	if r.m >= 0 {
@@ -206,8 +197,8 @@ func (a *Assigner) findSlot(r reserved, strict bool) (*Tracker, int) {
 	return a.find(free, func(t *Tracker) int { return a.pickAny(j, which, t, strict) })
 }
 
-// find tries those of some trackers in turn that have a free map slot, from where the
-// last map was launched.
+// find returns the first tracker with a free map slot for which pick finds a map. It begins
+// after the tracker of the last launch.
 func (a *Assigner) find(among *taskset.Set, pick func(*Tracker) int) (*Tracker, int) {
 	i := a.cursor
 	for range among.Len() {
@@ -224,8 +215,8 @@ func (a *Assigner) find(among *taskset.Set, pick func(*Tracker) int) (*Tracker, 
 	return nil, -1
 }
 
-// launch launches a map. It leaves the index first: where its input is can be found before
-// the map itself is in the processor's cache.
+// launch launches a map. It updates the index first, while the processor still fetches the
+// map's own memory.
 func (a *Assigner) launch(j *Job, m int, t *Tracker) {
 	a.cursor = int(t.index) + 1
 	a.launched = append(a.launched, j)

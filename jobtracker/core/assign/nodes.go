@@ -10,15 +10,15 @@ type node struct {
 	host     string
 	trackers []*Tracker
 	working  int         // trackers that are given work
-	jobs     taskset.Set // indexes of those that have input there
+	jobs     taskset.Set // indexes of jobs with input there
 	index    int32       // in Assigner.byNode and Assigner.demand
 }
 
-// wholeDemand is one map to launch in Assigner.demand; of a map with input on r nodes,
-// each of them has an r-th.
-const wholeDemand = 840
+// demandUnit is the demand of one pending map, which its nodes share equally. 840 is
+// divisible by 1 to 8.
+const demandUnit = 840
 
-func demandOf(nodes int) int32 { return int32(max(1, wholeDemand/max(1, nodes))) }
+func demandOf(nodes int) int32 { return int32(max(1, demandUnit/max(1, nodes))) }
 
 // nodeOf finds the node of a host, or makes it.
 func (a *Assigner) nodeOf(host string) *node {
@@ -41,9 +41,9 @@ func (a *Assigner) dropNode(n *node) {
 	}
 }
 
-// worked notes that a tracker is given work from now on, or no more. Maps with input
-// on no node that is wait for none.
-func (a *Assigner) worked(t *Tracker, works bool) {
+// setWorking follows a change of Tracker.works. It relaxes maps whose input is on no node with
+// a working tracker.
+func (a *Assigner) setWorking(t *Tracker, works bool) {
 	n := t.node
 	switch {
 	case works:
@@ -53,7 +53,7 @@ func (a *Assigner) worked(t *Tracker, works bool) {
 		}
 	default:
 		a.working--
-		a.allBack() // perhaps it was the last that they could wait for
+		a.bringAllBack() // t may be the last tracker that maps set aside waited for
 		if n.working--; n.working > 0 {
 			return
 		}
@@ -72,20 +72,20 @@ func (a *Assigner) worked(t *Tracker, works bool) {
 	}
 }
 
-// Split is what is to be known of a map's input.
+// Split is the size and location of a map's input.
 type Split struct {
 	Bytes int64
 	Hosts []string // that store it, most bytes first
-	Racks []string // of Hosts, empty where not known; nil: none is
+	Racks []string // of Hosts, empty where not known; nil: none is known
 }
 
-// SetSplits makes the locality index of a job, and enters the maps that wait already.
+// SetSplits makes the locality index of a job, and enters its pending maps.
 func (a *Assigner) SetSplits(j *Job, splits []Split) {
 	hosts, racks, bytes := 0, 0, int64(0)
 	for m := range splits {
 		hosts, racks, bytes = hosts+len(splits[m].Hosts), racks+len(splits[m].Racks), bytes+splits[m].Bytes
 	}
-	j.typical = bytes / int64(max(1, len(splits)))
+	j.meanBytes = bytes / int64(max(1, len(splits)))
 	in := &input{
 		live:  make([]uint16, len(splits)),
 		nodes: taskset.NewLists(hosts), racks: taskset.NewLists(racks),
@@ -118,14 +118,14 @@ func (a *Assigner) SetSplits(j *Job, splits []Split) {
 	}
 }
 
-// dropInput takes a job out of the nodes.
+// dropInput removes a job from its nodes.
 func (a *Assigner) dropInput(j *Job) {
 	if !j.Indexed() {
 		return
 	}
 	in := j.in
 	for m := range j.pending.All() {
-		a.lessDemand(j, m)
+		a.subtractDemand(j, m)
 	}
 	for i := range in.onNodes.each() {
 		n := a.byNode[i]
@@ -136,47 +136,46 @@ func (a *Assigner) dropInput(j *Job) {
 	in.onNodes, in.inRacks = places{}, places{}
 }
 
-// Located says whether the splits of a job are known.
+// Located reports whether the splits of a job are known.
 func (j *Job) Located() bool { return j.in != nil }
 
-// Indexed says whether a job's maps are in the locality index: its splits are known, and it
+// Indexed reports whether a job's maps are in the locality index: its splits are known, and it
 // was not cleared.
 func (j *Job) Indexed() bool { return j.in != nil && !j.in.closed }
 
-// index notes a map that is to be launched from now on. The free slots on the nodes
-// with its input are to be looked at again.
+// index adds a pending map to the locality index, and unchecks the free slots on its nodes.
 func (a *Assigner) index(j *Job, m int) {
 	if !j.Indexed() {
 		return
 	}
 	nodes := j.in.nodes.At(m)
 	for _, i := range nodes {
-		j.in.onNodes.back(i, pending, m)
+		j.in.onNodes.lowerMark(i, pending, m)
 		a.demand[i] += demandOf(len(nodes))
 		for _, t := range a.byNode[i].trackers {
 			a.unclaimed.Remove(int(t.index))
 			a.uncheck(t)
 		}
 	}
-	j.backInRacks(pending, m)
+	j.lowerRackMarks(pending, m)
 	a.beginWait(j, m)
 }
 
-// uncheck has a tracker's free map slots looked at again.
+// uncheck makes the next round look for maps local to a tracker's free slots.
 func (a *Assigner) uncheck(t *Tracker) {
 	if a.phases[Map].free.Has(int(t.index)) {
 		a.unchecked.Add(int(t.index))
 	}
 }
 
-// backInRacks has a map looked at again that comes into a set.
-func (j *Job) backInRacks(which set, m int) {
+// lowerRackMarks calls lowerMark for the racks of a map that has joined a set.
+func (j *Job) lowerRackMarks(which set, m int) {
 	for _, rack := range j.in.racks.At(m) {
-		j.in.inRacks.back(rack, which, m)
+		j.in.inRacks.lowerMark(rack, which, m)
 	}
 }
 
-// unindex ends that.
+// unindex removes a map from the locality index.
 func (a *Assigner) unindex(j *Job, m int) {
 	if !j.Indexed() {
 		return
@@ -185,11 +184,11 @@ func (a *Assigner) unindex(j *Job, m int) {
 	if j.pending.Len() == 0 {
 		a.recall(j)
 	}
-	a.lessDemand(j, m)
+	a.subtractDemand(j, m)
 }
 
-// lessDemand takes back what a map to launch has added to Assigner.demand.
-func (a *Assigner) lessDemand(j *Job, m int) {
+// subtractDemand removes a map's part of Assigner.demand.
+func (a *Assigner) subtractDemand(j *Job, m int) {
 	nodes := j.in.nodes.At(m)
 	for _, i := range nodes {
 		a.demand[i] -= demandOf(len(nodes))
@@ -202,8 +201,7 @@ func (a *Assigner) lessDemand(j *Job, m int) {
 	}
 }
 
-// uncheckLocal has the free slots that are local to a job's maps looked at again: it may be
-// given some from now on.
+// uncheckLocal unchecks the free slots on nodes with a job's input, when it may have slots again.
 func (a *Assigner) uncheckLocal(j *Job) {
 	if !j.Indexed() {
 		return

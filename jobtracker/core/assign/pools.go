@@ -8,23 +8,22 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// CappedPool is a pool whose jobs may not have as many slots as they can use, or not all at
-// a time. Its limits hold whatever the plan says.
+// CappedPool is a pool with a limit of slots or running jobs. Its limits override the plan.
 type CappedPool struct {
 	pool.Pool
-	used   [2]int // slots of its jobs
-	jobs   []*Job // that have not ended, by number
-	uneven bool   // in Assigner.uneven
+	used  [2]int // slots of its jobs
+	jobs  []*Job // those that have not ended, by number
+	stale bool   // in Assigner.uneven
 }
 
-// Full says whether no more slots of a phase may be given to jobs of the pool.
+// Full reports whether the pool's jobs have all slots of a phase that its limit allows.
 func (p *CappedPool) Full(phase int) bool {
 	return p != nil && p.Max[phase] != pool.Unlimited && p.used[phase] >= p.Max[phase]
 }
 
-// SetPools takes over the limits of the pool table in force.
+// SetPools puts the limits of a pool table into force.
 func (a *Assigner) SetPools(table []pool.Pool) {
-	a.pools, a.uneven = make(map[string]*CappedPool), nil
+	a.pools, a.stalePools = make(map[string]*CappedPool), nil
 	for _, p := range table {
 		if p.Max != [2]int{pool.Unlimited, pool.Unlimited} || p.MaxRunning != pool.Unlimited {
 			a.pools[p.Name] = &CappedPool{Pool: p}
@@ -38,20 +37,20 @@ func (a *Assigner) SetPools(table []pool.Pool) {
 	}
 }
 
-// Pool is the capped pool that a job is in, or nil.
+// Pool returns the job's capped pool, or nil.
 func (j *Job) Pool() *CappedPool { return j.pool }
 
-// Barred says whether a job gets no slots since its pool runs as many others as it may.
+// Barred reports whether a job gets no slots because its pool has its maximum of running jobs.
 func (j *Job) Barred() bool { return j.barred }
 
-// join has a job in its pool, if that is capped.
-func (a *Assigner) join(j *Job) {
+// joinPool adds a job to its pool, if that is capped.
+func (a *Assigner) joinPool(j *Job) {
 	if j.dropped {
 		return
 	}
 	name, _ := a.cluster.Pool(j)
 	if p := a.pools[name]; p != j.pool {
-		a.part(j)
+		a.leavePool(j)
 		if j.pool = p; p == nil {
 			return
 		}
@@ -60,31 +59,31 @@ func (a *Assigner) join(j *Job) {
 		}
 		i, _ := slices.BinarySearchFunc(p.jobs, j.number, func(x *Job, n int32) int { return cmp.Compare(x.number, n) })
 		p.jobs = slices.Insert(p.jobs, i, j)
-		a.moveAll(p)
+		a.moveJobsOf(p)
 	}
 	if j.pool != nil {
-		a.setUneven(j.pool)
+		a.markStale(j.pool)
 	}
 }
 
-// setUneven has it looked at which jobs of a pool may have slots.
-func (a *Assigner) setUneven(p *CappedPool) {
-	if !p.uneven {
-		p.uneven = true
-		a.uneven = append(a.uneven, p)
+// markStale makes barExcess check the jobs of a pool.
+func (a *Assigner) markStale(p *CappedPool) {
+	if !p.stale {
+		p.stale = true
+		a.stalePools = append(a.stalePools, p)
 	}
 }
 
-func (a *Assigner) admitAll() {
-	for _, p := range a.uneven {
-		p.uneven = false
-		a.admit(p)
+func (a *Assigner) barExcess() {
+	for _, p := range a.stalePools {
+		p.stale = false
+		a.barExcessOf(p)
 	}
-	a.uneven = a.uneven[:0]
+	a.stalePools = a.stalePools[:0]
 }
 
-// part takes a job out of its pool.
-func (a *Assigner) part(j *Job) {
+// leavePool removes a job from its pool.
+func (a *Assigner) leavePool(j *Job) {
 	p := j.pool
 	if p == nil {
 		return
@@ -94,12 +93,12 @@ func (a *Assigner) part(j *Job) {
 		p.used[i] -= j.inSlots[i]
 	}
 	p.jobs = without(p.jobs, j)
-	a.setUneven(p)
-	a.moveAll(p)
+	a.markStale(p)
+	a.moveJobsOf(p)
 }
 
-// takes counts a slot that a job has from now on, or no more.
-func (a *Assigner) takes(j *Job, phase, slots int) {
+// countSlots adds slots to those that a job and its pool have; a negative number removes them.
+func (a *Assigner) countSlots(j *Job, phase, slots int) {
 	j.inSlots[phase] += slots
 	p := j.pool
 	if p == nil {
@@ -108,21 +107,20 @@ func (a *Assigner) takes(j *Job, phase, slots int) {
 	before := p.Full(phase)
 	p.used[phase] += slots
 	if p.Full(phase) != before {
-		a.moveAll(p)
+		a.moveJobsOf(p)
 	}
 }
 
-// moveAll has the jobs of a pool looked at whose limits keep them out of the lines,
-// or no longer do.
-func (a *Assigner) moveAll(p *CappedPool) {
+// moveJobsOf calls Move for all jobs of a pool.
+func (a *Assigner) moveJobsOf(p *CappedPool) {
 	for _, j := range p.jobs {
 		a.Move(j)
 	}
 }
 
-// admit bars those jobs of a pool that may not have slots while others have: those
-// with slots keep their places, of the others the first by priority and number are next.
-func (a *Assigner) admit(p *CappedPool) {
+// barExcessOf bars the jobs of a pool that exceed its maximum of running jobs. Jobs with slots
+// are never barred; the others come in the order of priority and number.
+func (a *Assigner) barExcessOf(p *CappedPool) {
 	if p.MaxRunning == pool.Unlimited {
 		return
 	}

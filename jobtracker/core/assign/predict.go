@@ -8,12 +8,11 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// samples is how many of a job's maps are looked at for the one that would wait for
-// the longest.
+// samples is how many of a job's maps slowest looks at.
 const samples = 6
 
-// slowest is of some of a job's maps to launch the one that would wait longest for a
-// local slot, and how long; ok is false when too little is measured.
+// slowest samples a job's pending maps, and returns the one that would wait longest for a
+// local slot, and how long. If too little is measured, ok is false.
 func (a *Assigner) slowest(j *Job) (slowest int, wait time.Duration, ok bool) {
 	task := j.pace.Local
 	if task == 0 {
@@ -39,15 +38,15 @@ func (a *Assigner) slowest(j *Job) (slowest int, wait time.Duration, ok bool) {
 	return slowest, wait, ok
 }
 
-// predict is how long a map should wait for a local slot.
+// predict estimates how long a map waits for a local slot.
 func (a *Assigner) predict(j *Job, m int, task time.Duration) (time.Duration, bool) {
 	nodes := j.in.nodes.At(m)
-	for len(a.nodeSpace) < len(nodes) {
-		a.nodeSpace = append(a.nodeSpace, locality.Node{})
+	for len(a.nodeBuffer) < len(nodes) {
+		a.nodeBuffer = append(a.nodeBuffer, locality.Node{})
 	}
 	for k, i := range nodes {
-		n, s := a.byNode[i], &a.nodeSpace[k]
-		s.Releases, s.Ahead, s.Task = s.Releases[:0], float64(a.demand[i])/wholeDemand-1, task
+		n, s := a.byNode[i], &a.nodeBuffer[k]
+		s.Releases, s.Ahead, s.Task = s.Releases[:0], float64(a.demand[i])/demandUnit-1, task
 		for _, t := range n.trackers {
 			if t.works {
 				s.Releases = a.releases(t, s.Releases)
@@ -55,10 +54,10 @@ func (a *Assigner) predict(j *Job, m int, task time.Duration) (time.Duration, bo
 		}
 		slices.Sort(s.Releases)
 	}
-	return locality.Predict(a.nodeSpace[:len(nodes)])
+	return locality.Predict(a.nodeBuffer[:len(nodes)])
 }
 
-// releases appends for how long each map slot of a tracker is taken.
+// releases appends, for each map slot of a tracker, the estimated time until it is free.
 func (a *Assigner) releases(t *Tracker, all []time.Duration) []time.Duration {
 	for range t.free[Map] {
 		all = append(all, 0)
@@ -66,7 +65,7 @@ func (a *Assigner) releases(t *Tracker, all []time.Duration) []time.Duration {
 	return a.cluster.Releases(t, all)
 }
 
-// Left is how long a map of a job should run on that has run for some time.
+// Left estimates how much longer a map of a job runs that has run for some time.
 func (a *Assigner) Left(j *Job, level wire.Level, ran time.Duration) time.Duration {
 	left, ok := j.pace.Left(remote(level), ran)
 	if !ok {
@@ -75,10 +74,10 @@ func (a *Assigner) Left(j *Job, level wire.Level, ran time.Duration) time.Durati
 	return left
 }
 
-// remote says whether a map reads its input from another node.
+// remote reports whether a map reads its input from another node.
 func remote(level wire.Level) bool { return level > wire.NodeLocal }
 
-// Learn takes in how long a map took, and how it has read its input.
+// Learn adds the time of a map and of its reads to the averages.
 func (a *Assigner) Learn(j *Job, level wire.Level, took time.Duration, reads wire.Reads) {
 	j.pace.Add(remote(level), took)
 	a.pace.Add(remote(level), took)
@@ -87,14 +86,14 @@ func (a *Assigner) Learn(j *Job, level wire.Level, took time.Duration, reads wir
 	}
 }
 
-// LearnFirst takes in how maps have read under an earlier leader, if nothing was measured yet.
+// LearnFirst adds reads of maps under an earlier leader, if nothing was measured yet.
 func (a *Assigner) LearnFirst(reads wire.Reads) {
 	if a.meter.Remotes == 0 {
 		a.measure(reads)
 	}
 }
 
-// measure takes reads in, and says how long those away from the input's nodes took.
+// measure adds reads to the meter, and returns the time of those from other nodes.
 func (a *Assigner) measure(r wire.Reads) time.Duration {
 	local, away := r.Node, r.Rack
 	away.Bytes += r.Remote.Bytes
@@ -104,5 +103,5 @@ func (a *Assigner) measure(r wire.Reads) time.Duration {
 	return away.Took
 }
 
-// RemoteCost is how long maps of a job that are not local read their input, on average.
+// RemoteCost returns the average time in which non-local maps of a job read their input.
 func (j *Job) RemoteCost() time.Duration { return time.Duration(j.average) }

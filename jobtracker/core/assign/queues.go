@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// A policy to which machines are not alike says in its plan what each tracker is to
-// run next (scheduler.Queue). A tracker takes the tasks of its queue first, local to their
-// input or not: the policy has chosen it. Maps that stand in queues wait there, also
-// while a slot is free on a tracker where they would end later; only what is in no
-// queue, or can no more be launched from one, is assigned to other free slots.
-// Queues end with the next plan, with their tracker, and by themselves.
+// The plan of a policy that distinguishes machines has a queue of tasks for each tracker
+// (scheduler.Queue). A tracker takes tasks from its queue first, local or not. Queued maps
+// wait there even while slower trackers have free slots. Other free slots get only maps that
+// are in no queue, or that their queue's tracker cannot run.
+// A queue ends with the next plan, with its tracker, and after Assigner.queuesLast.
 
-// Queue is what a plan has a tracker run next; nil for a tracker that is gone.
+// Queue is the tasks that a tracker runs next by the plan. Tracker is nil if it is lost.
 type Queue struct {
 	Tracker *Tracker
 	Runs    []Run
@@ -30,7 +29,7 @@ type queueEntry struct {
 	tasks int
 }
 
-// requeue brings the trackers' queues into line with a new plan.
+// requeue replaces the trackers' queues by those of a new plan.
 func (a *Assigner) requeue(phase int) {
 	p := &a.phases[phase]
 	if !p.hasQueues && len(p.queues) == 0 {
@@ -55,7 +54,7 @@ func (a *Assigner) requeue(phase int) {
 	}
 }
 
-// addQueued counts the tasks of a job that stand in queues.
+// addQueued adds to the number of a job's tasks in queues.
 func (a *Assigner) addQueued(j *Job, phase, tasks int) {
 	j.queued[phase] += tasks
 	a.Move(j)
@@ -79,8 +78,7 @@ func (a *Assigner) dropQueue(t *Tracker, phase int) {
 	*queue = nil
 }
 
-// ExpireQueues drops the queues of a plan that no other has followed for too long. It says
-// whether it did.
+// ExpireQueues drops the queues if their time is over. It returns whether it did.
 func (a *Assigner) ExpireQueues(phase int) bool {
 	p := &a.phases[phase]
 	if a.cluster.Now() < p.queuedUntil {
@@ -91,13 +89,13 @@ func (a *Assigner) ExpireQueues(phase int) bool {
 	return true
 }
 
-// QueuedUntil is when ExpireQueues drops the queues, or Never.
+// QueuedUntil returns when ExpireQueues drops the queues, or Never.
 func (a *Assigner) QueuedUntil(phase int) time.Duration { return a.phases[phase].queuedUntil }
 
-// Queued counts the tasks of a job that stand in queues.
+// Queued counts the tasks of a job in queues.
 func (j *Job) Queued(phase int) int { return j.queued[phase] }
 
-// launchQueued launches maps from the queues of those trackers that have become free.
+// launchQueued launches maps from the queues of trackers with unchecked free slots.
 func (a *Assigner) launchQueued() {
 	if !a.phases[Map].hasQueues {
 		return
@@ -107,10 +105,10 @@ func (a *Assigner) launchQueued() {
 			a.launchNext(a.trackers[i])
 		}
 	}
-	a.lineUp()
+	a.updateLines()
 }
 
-// launchNext launches what a tracker's queue has next.
+// launchNext launches the next maps of a tracker's queue.
 func (a *Assigner) launchNext(t *Tracker) {
 	free, queue := &a.phases[Map].free, a.phases[Map].queueOf[t.index]
 	for k := 0; k < len(queue) && free.Has(int(t.index)); {
@@ -128,24 +126,24 @@ func (a *Assigner) launchNext(t *Tracker) {
 		a.launch(q.job, m, t)
 	}
 	if free.Has(int(t.index)) {
-		a.dropVain(t)
+		a.dropUnlaunchable(t)
 	}
 }
 
-// dropVain drops from the queue of a tracker with a free slot what it has run, and what
-// it cannot: other trackers may take maps that have failed there.
-func (a *Assigner) dropVain(t *Tracker) {
+// dropUnlaunchable drops entries from the queue of a tracker with a free slot: those it has
+// run, and those it cannot run, so that other trackers take maps that have failed there.
+func (a *Assigner) dropUnlaunchable(t *Tracker) {
 	queue := &a.phases[Map].queueOf[t.index]
 	*queue = slices.DeleteFunc(*queue, func(q queueEntry) bool {
-		vain := q.tasks > 0 && a.mayTake(q.job, Map)
-		if vain {
+		unlaunchable := q.tasks > 0 && a.mayTake(q.job, Map)
+		if unlaunchable {
 			a.addQueued(q.job, Map, -q.tasks)
 		}
-		return vain || q.tasks == 0
+		return unlaunchable || q.tasks == 0
 	})
 }
 
-// pickNearest is a job's map to launch that is nearest to a tracker, or -1.
+// pickNearest returns a job's pending map that is nearest to a tracker, or -1.
 func (a *Assigner) pickNearest(j *Job, t *Tracker) int {
 	if m := a.pickLocal(j, t, true); m >= 0 {
 		return m
@@ -156,8 +154,8 @@ func (a *Assigner) pickNearest(j *Job, t *Tracker) int {
 	return a.pickAny(j, pending, t, true)
 }
 
-// reduceQueued launches the ready partition on a tracker that its queue has next. It says
-// whether there was one.
+// reduceQueued launches the next ready partition of a tracker's queue. It returns whether
+// there was one.
 func (a *Assigner) reduceQueued(t *Tracker) bool {
 	queue := a.phases[Reduce].queueOf[t.index]
 	for k := range queue {

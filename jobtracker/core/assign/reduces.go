@@ -1,9 +1,9 @@
 package assign
 
-// AssignReduces fills the slots of trackers that are home to ready partitions, one each in
-// turn. Where jobs have partitions to gather any free slot will do.
+// AssignReduces fills the slots of trackers that are home to ready partitions, one slot per
+// tracker and round. If jobs have partitions to gather, it fills any free slot.
 func (a *Assigner) AssignReduces() {
-	a.lineUp()
+	a.updateLines()
 	for launched := true; launched; {
 		launched = false
 		among := &a.reducible
@@ -16,7 +16,7 @@ func (a *Assigner) AssignReduces() {
 	}
 }
 
-// assignReduce fills one slot of a tracker.
+// assignReduce fills one slot of a tracker. It returns whether it could.
 func (a *Assigner) assignReduce(t *Tracker) bool {
 	launched := a.reduceQueued(t)
 	for i := 0; !launched; i++ {
@@ -26,11 +26,11 @@ func (a *Assigner) assignReduce(t *Tracker) bool {
 		}
 		launched = a.cluster.LaunchReduce(j, t, true)
 	}
-	a.lineUp()
+	a.updateLines()
 	return true
 }
 
-// someGather says whether a job in line has partitions to be gathered in slots.
+// someGather reports whether a job in line has partitions to gather in slots.
 func (a *Assigner) someGather() bool {
 	for _, index := range a.phases[Reduce].line.order {
 		if a.cluster.ToGather(a.jobs[index]) > 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// AddTracker enters a tracker on a host, which is given no work yet, and numbers it.
+// AddTracker adds a tracker on a host, and returns its index. SetFit lets it have work.
 func (a *Assigner) AddTracker(t *Tracker, owner any, host string, slots [2]int) int {
 	t.Owner, t.free = owner, slots
 	t.index = int32(insert(&a.trackers, t))
@@ -22,14 +22,14 @@ func (a *Assigner) AddTracker(t *Tracker, owner any, host string, slots [2]int) 
 	return int(t.index)
 }
 
-// DropTracker forgets a tracker that is given no work any more.
+// DropTracker removes a tracker that is not fit.
 func (a *Assigner) DropTracker(t *Tracker) {
 	a.trackers[t.index] = nil
 	t.node.trackers = without(t.node.trackers, t)
 	a.dropNode(t.node)
 }
 
-// SetRack notes the rack of a tracker.
+// SetRack sets the rack of a tracker.
 func (a *Assigner) SetRack(t *Tracker, rack string) { t.rack = a.rackOf(rack) }
 
 // rackOf numbers the names of racks.
@@ -42,8 +42,8 @@ func (a *Assigner) rackOf(rack string) int32 {
 	return n
 }
 
-// SetFit notes whether a tracker is given work, and has map slots. It follows a change of
-// its slots, too.
+// SetFit sets whether a tracker is given work, and whether it has map slots. Callers also call
+// it after they change its slots.
 func (a *Assigner) SetFit(t *Tracker, fit, mapSlots bool) {
 	t.fit = fit
 	for phase := range a.phases {
@@ -55,37 +55,37 @@ func (a *Assigner) SetFit(t *Tracker, fit, mapSlots bool) {
 	}
 	if works := fit && mapSlots; works != t.works {
 		t.works = works
-		a.worked(t, works)
+		a.setWorking(t, works)
 	}
 }
 
-// AddFree changes the number of a tracker's free slots. SetFit follows.
+// AddFree changes the number of a tracker's free slots. The caller then calls SetFit.
 func (a *Assigner) AddFree(t *Tracker, phase, slots int) { t.free[phase] += slots }
 
 // Occupy takes a slot of a tracker for a task of a job.
 func (a *Assigner) Occupy(j *Job, t *Tracker, phase int) {
 	t.free[phase]--
-	a.takes(j, phase, 1)
+	a.countSlots(j, phase, 1)
 	a.Move(j)
 	a.refresh(t, phase)
 }
 
-// Vacate gives it back. Move follows, unless the job has ended.
+// Vacate frees a slot of a tracker. The caller then calls Move, unless the job has ended.
 func (a *Assigner) Vacate(j *Job, t *Tracker, phase int) {
 	t.free[phase]++
-	a.takes(j, phase, -1)
+	a.countSlots(j, phase, -1)
 	a.refresh(t, phase)
 }
 
-// AddReady counts partitions of a job that can be reduced on a tracker from now on or, below
-// 0, no more. It returns how many the job has. SetFit follows.
+// AddReady adds n, which may be negative, to the partitions of a job that can be reduced on a
+// tracker. It returns the job's total. The caller then calls SetFit.
 func (a *Assigner) AddReady(j *Job, t *Tracker, n int) int {
 	t.ready += n
 	j.ready += n
 	return j.ready
 }
 
-// refresh keeps the sets of trackers that can take tasks of a phase.
+// refresh updates the sets of trackers that can take tasks of a phase.
 func (a *Assigner) refresh(t *Tracker, phase int) {
 	i, free := int(t.index), t.fit && t.free[phase] > 0
 	changed := a.phases[phase].free.Set(i, free)
@@ -98,22 +98,22 @@ func (a *Assigner) refresh(t *Tracker, phase int) {
 	}
 }
 
-// Free is the number of a tracker's free slots; below 0 while it runs more than it may.
+// Free returns the number of a tracker's free slots; below 0 while it runs more than it may.
 func (t *Tracker) Free(phase int) int { return t.free[phase] }
 
 // Ready counts the partitions that can be reduced on a tracker.
 func (t *Tracker) Ready() int { return t.ready }
 
-// Index is the tracker's number: small, and given to another one later.
+// Index returns the tracker's number: small, and reused after it is dropped.
 func (t *Tracker) Index() int { return int(t.index) }
 
-// Works says whether a tracker is given work and has map slots.
+// Works reports whether a tracker is given work and has map slots.
 func (t *Tracker) Works() bool { return t.works }
 
-// Working counts such trackers.
+// Working counts the trackers for which Works is true.
 func (a *Assigner) Working() int { return a.working }
 
-// FreeTrackers are those that can take a task of a phase, as a set to look at.
+// FreeTrackers returns the trackers that can take a task of a phase. It must not be changed.
 func (a *Assigner) FreeTrackers(phase int) *taskset.Set { return &a.phases[phase].free }
 
 // InSlots counts the slots that a job has.
@@ -122,10 +122,10 @@ func (j *Job) InSlots(phase int) int { return j.inSlots[phase] }
 // Ready counts the partitions of a job that can be reduced.
 func (j *Job) Ready() int { return j.ready }
 
-// May says whether a job may have another slot, as of the last look.
+// May reports whether a job may have another slot, as updateLines last found.
 func (j *Job) May(phase int) bool { return j.may[phase] }
 
-// Maps yields the maps to launch, and then those that are set aside. The one yielded may leave.
+// Maps yields the pending maps, and then those set aside. The yielded map may be removed.
 func (j *Job) Maps() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for _, maps := range []*taskset.Set{&j.pending, &j.aside} {
@@ -141,10 +141,10 @@ func (j *Job) Maps() iter.Seq[int] {
 // Pending counts the maps that wait for slots.
 func (j *Job) Pending() int { return j.pending.Len() }
 
-// IsPending says whether a map waits for a slot.
+// IsPending reports whether a map waits for a slot.
 func (j *Job) IsPending(m int) bool { return j.pending.Has(m) }
 
-// Enter notes a map that is to be launched from now on, unless it is set aside.
+// Enter makes a map pending, unless it is set aside.
 func (a *Assigner) Enter(j *Job, m int) {
 	if j.aside.Has(m) || !j.pending.Add(m) {
 		return
@@ -156,21 +156,21 @@ func (a *Assigner) Enter(j *Job, m int) {
 	}
 }
 
-// Leave ends that.
+// Leave removes a map from those to launch.
 func (a *Assigner) Leave(j *Job, m int) {
 	j.aside.Remove(m)
-	a.unpend(j, m)
+	a.removePending(j, m)
 }
 
-func (a *Assigner) unpend(j *Job, m int) {
+func (a *Assigner) removePending(j *Job, m int) {
 	if j.pending.Remove(m) {
 		a.unindex(j, m)
 		a.Move(j)
 	}
 }
 
-// LevelOf is how near map m of a job is to its input on a tracker, as [locality.Level]
-// has it, without a look at names. Input that is nowhere in particular has no level.
+// LevelOf returns how near map m of a job is to its input on a tracker, like [locality.Level]
+// but without comparing names. Input without preferred nodes has no level.
 func (j *Job) LevelOf(m int, t *Tracker) wire.Level {
 	nodes := j.in.nodes.At(m)
 	switch {

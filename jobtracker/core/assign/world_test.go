@@ -12,8 +12,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// world is a cluster that does random things. Its answers come from plain lists, and so does
-// what the Assigner is compared with after each round.
+// world is a cluster that does random things. It keeps plain lists, which check compares with
+// the Assigner after each round.
 type world struct {
 	t        testing.TB
 	rnd      *rand.Rand
@@ -37,7 +37,7 @@ type simJob struct {
 	pool      string
 	suspended bool
 	avoids    map[int][]*simTracker
-	elsewhere map[int]time.Duration // until when a map avoids them; 0: no more
+	elsewhere map[int]time.Duration // until when a map avoids these trackers; 0: it may return
 	runs      map[int]*simTracker
 	ready     map[*simTracker]int
 	gathers   int
@@ -230,7 +230,7 @@ func (w *world) dropJob(j *simJob) {
 	}
 	w.a.DropJob(&j.Job)
 	w.jobs = without(w.jobs, j)
-	for _, list := range [][]*Job{w.a.jobs, w.a.asideJobs, w.a.deferred, w.a.InLine(Map), w.a.InLine(Reduce)} {
+	for _, list := range [][]*Job{w.a.jobs, w.a.jobsWithAside, w.a.deferred, w.a.InLine(Map), w.a.InLine(Reduce)} {
 		if slices.Contains(list, &j.Job) {
 			w.t.Fatalf("job %d was dropped, and is in a list", j.number)
 		}
@@ -325,7 +325,7 @@ func (w *world) act() {
 	case n < 58 && len(j.reduces) > 0:
 		w.endReduce(j, 0)
 		w.a.Move(&j.Job)
-	case n < 60 && len(j.splits) > 0: // a map's output is lost, or not wanted any more
+	case n < 60 && len(j.splits) > 0: // a map's output is lost, or no longer needed
 		m := w.rnd.IntN(len(j.splits))
 		if j.runs[m] == nil && w.rnd.IntN(2) == 0 {
 			w.a.Enter(&j.Job, m)
@@ -353,7 +353,7 @@ func (w *world) endMap(j *simJob, m int, fails bool) {
 	w.a.Enter(&j.Job, m)
 }
 
-// round lets time pass, and fills the free slots.
+// round advances the time and fills the free slots.
 func (w *world) round() {
 	w.now += time.Duration(w.rnd.IntN(60)) * time.Millisecond
 	for _, j := range w.jobs {

@@ -7,7 +7,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestBadFlows: flows that could not be run, or would write over themselves, are refused.
+// TestBadFlows checks that flows are refused which cannot run, or overwrite their own output.
 func TestBadFlows(t *testing.T) {
 	job := func(name, output string, from ...int) wire.JobPlan {
 		j := wire.JobPlan{Name: name, Output: output}
@@ -24,7 +24,7 @@ func TestBadFlows(t *testing.T) {
 		"no jobs":                   {nil, "no jobs"},
 		"a cycle":                   {[]wire.JobPlan{job("a", "", 2), job("b", "", 1)}, `job "a" reads job number 2, which is not before it`},
 		"a job that reads itself":   {[]wire.JobPlan{job("a", "", 1)}, `job "a" reads job number 1, which is not before it`},
-		"an output nobody writes":   {[]wire.JobPlan{job("a", ""), job("b", "", 1, 7)}, `job "b" reads job number 7, which is not before it`},
+		"an output of no job":       {[]wire.JobPlan{job("a", ""), job("b", "", 1, 7)}, `job "b" reads job number 7, which is not before it`},
 		"two jobs of one output":    {[]wire.JobPlan{job("a", "mem://c/o"), job("b", "mem://c/o/")}, `jobs "a" and "b" have one output: mem://c/o`},
 		"two of temporary outputs":  {[]wire.JobPlan{job("a", ""), job("b", ""), job("c", "o", 1, 2)}, ""},
 		"a negative number to read": {[]wire.JobPlan{job("a", ""), job("b", "", -1)}, `job "b" reads job number -1`},

@@ -21,24 +21,25 @@ func (x *Bootstrapped) apply(f *Facts, _ uint64) {
 	f.boot = *x
 }
 
-// TookOffice is a leader's first entry. The term it is written in is its epoch.
-type TookOffice struct {
+// LeaderElected is a leader's first entry. Its term is the leader's epoch. Name returns the
+// type's former name, which scenarios contain.
+type LeaderElected struct {
 	Leader string `msgpack:"l"`
 	Addr   string `msgpack:"a"` // host:port of its API
 }
 
-func (*TookOffice) number() byte         { return 2 }
-func (x *TookOffice) Name() string       { return "took-office " + x.Leader }
-func (x *TookOffice) Fits(f *Facts) bool { return true }
-func (x *TookOffice) apply(f *Facts, term uint64) {
+func (*LeaderElected) number() byte         { return 2 }
+func (x *LeaderElected) Name() string       { return "took-office " + x.Leader }
+func (x *LeaderElected) Fits(f *Facts) bool { return true }
+func (x *LeaderElected) apply(f *Facts, term uint64) {
 	f.epoch = max(f.epoch, term)
 	f.leader = *x
 }
 
-// TrackerRegistered begins an incarnation of a tracker, unless this very
-// process is registered already.
+// TrackerRegistered begins an incarnation of a tracker, unless the same process is registered
+// already.
 type TrackerRegistered struct {
-	Tracker Tracker `msgpack:"t"` // its Incarnation is given by apply
+	Tracker Tracker `msgpack:"t"` // apply sets its Incarnation
 }
 
 func (*TrackerRegistered) number() byte { return 3 }
@@ -70,7 +71,7 @@ func (x *TrackerLost) Fits(f *Facts) bool {
 }
 func (x *TrackerLost) apply(f *Facts, _ uint64) { delete(f.trackers, x.Tracker) }
 
-// Excluded has a tracker given no work for a time. It ends with the incarnation.
+// Excluded begins an exclusion of a tracker. It ends at the latest with the incarnation.
 type Excluded struct {
 	Tracker     string `msgpack:"t"`
 	Incarnation uint64 `msgpack:"i"`
@@ -112,11 +113,11 @@ func (x *Readmitted) apply(f *Facts, _ uint64) {
 type Submitted struct {
 	At         int64           `msgpack:"a"` // Unix milliseconds
 	Submission wire.Submission `msgpack:"s"`
-	Secret     []byte          `msgpack:"k,omitempty"` // of which its jobs' tokens are made; none: it is older than tokens
+	Secret     []byte          `msgpack:"k,omitempty"` // from which tokens are made; nil in logs of older builds
 }
 
-// submittedSecret is the number of a submission with a secret. A build that does not
-// know of secrets would lose it, and must not go on.
+// submittedSecret is the number of a submission with a secret. A build without secrets would
+// lose the secret: it does not know the number, and stops.
 const submittedSecret = 22
 
 func (x *Submitted) number() byte {
@@ -134,7 +135,7 @@ func (x *Submitted) apply(f *Facts, _ uint64) {
 		key: x.Submission.Key, first: f.lastJob + 1, jobs: len(x.Submission.Plan.Jobs),
 		at: x.At, staging: x.Submission.Staging, body: &x.Submission, terms: x.Submission.Terms, secret: x.Secret,
 	}
-	if len(x.Secret) > 0 { // else older builds, whose facts must be the same, would have to know it
+	if len(x.Secret) > 0 { // else older builds, which do not keep the owner, would have other Facts
 		s.owner = x.Submission.Owner
 	}
 	f.submissions[s.key] = s

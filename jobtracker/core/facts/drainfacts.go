@@ -2,15 +2,15 @@ package facts
 
 import "fmt"
 
-// Draining is how far a task tracker is that drains. It goes by the name:
-// it holds for every process that has it, until it is undone.
+// Draining is the progress of a task tracker's drain. It holds for every process with the
+// tracker's name, until it is undone.
 type Draining struct {
 	N       int    `msgpack:"n"` // of the Drain
-	Process uint64 `msgpack:"p"` // that is drained and ends by itself; 0: none is yet
-	Rested  int    `msgpack:"r"` // steps of time for which the tracker has run nothing
+	Process uint64 `msgpack:"p"` // process that is drained and ends by itself; 0: none yet
+	Rested  int    `msgpack:"r"` // number of time steps for which the tracker was idle
 }
 
-// Drain says that a tracker is to drain, or to drain no more.
+// Drain begins the drain of a tracker, or undoes it.
 type Drain struct {
 	N       int    `msgpack:"n"`
 	Tracker string `msgpack:"t"`
@@ -30,13 +30,13 @@ func (x *Drain) apply(f *Facts, _ uint64) {
 	switch d := f.draining[x.Tracker]; {
 	case x.Undo:
 		delete(f.draining, x.Tracker)
-	case d == nil || d.Process != 0: // one that was started again is to drain again
+	case d == nil || d.Process != 0: // a tracker that was drained and restarted drains again
 		f.draining[x.Tracker] = &Draining{N: x.N}
 	}
 }
 
-// Rested says for how many steps of time a tracker that drains has run nothing. What
-// a step is, is the leader's to know.
+// Rested says for how many time steps a draining tracker was idle. The leader chooses the
+// length of a step.
 type Rested struct {
 	N       int    `msgpack:"n"` // of the Drain
 	Tracker string `msgpack:"t"`
@@ -51,8 +51,8 @@ func (x *Rested) Fits(f *Facts) bool {
 }
 func (x *Rested) apply(f *Facts, _ uint64) { f.draining[x.Tracker].Rested = x.Steps }
 
-// Drained says that an incarnation has nothing left that anybody needs. A process that
-// is started under the same name later is given nothing, but is not sent away again.
+// Drained says that an incarnation has no output left that a job needs. A process that starts
+// with the same name later gets no work, but is not told to end.
 type Drained struct {
 	N           int    `msgpack:"n"` // of the Drain
 	Tracker     string `msgpack:"t"`

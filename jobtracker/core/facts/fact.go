@@ -10,29 +10,29 @@ import (
 // entryVersion is the first byte of every entry.
 const entryVersion = 1
 
-// ErrUnknownFact reports a log entry that this build does not know how to
-// apply: it must not be skipped, since other job trackers have applied it.
+// ErrUnknownFact reports a log entry or snapshot of another build that this build cannot read.
+// It must not skip the entry, since other job trackers have applied it.
 var ErrUnknownFact = errors.New("log entry of another version")
 
-// Fact is one thing that must survive. Its fields have one-letter names in the
-// log, since a job of many tasks writes many of them.
+// Fact is a change of the replicated state. Its fields have one-letter names in the log, since
+// a job of many tasks writes many facts.
 type Fact interface {
 	number() byte
-	// Name names the fact: a proposal whose outcome is unknown is proposed again under it.
+	// Name identifies the fact: a proposal whose outcome is unknown is proposed again with it.
 	Name() string
-	// Fits says whether the fact still has something to say to f.
+	// Fits reports whether the fact applies to f: others have no effect.
 	Fits(f *Facts) bool
-	// apply changes f. It is called only when the fact fits.
+	// apply changes f. Facts.Apply calls it only if the fact fits.
 	apply(f *Facts, term uint64)
 }
 
-// The numbers of facts are append-only.
+// blankFact returns an empty fact by its number. The numbers are append-only.
 func blankFact(number byte) Fact {
 	switch number {
 	case 1:
 		return new(Bootstrapped)
 	case 2:
-		return new(TookOffice)
+		return new(LeaderElected)
 	case 3:
 		return new(TrackerRegistered)
 	case 4:
@@ -79,8 +79,7 @@ func blankFact(number byte) Fact {
 	return nil
 }
 
-// Encode makes a log entry. Only a value that msgpack cannot hold would
-// fail, and facts have none.
+// Encode makes a log entry. It panics on values that msgpack cannot hold; facts have none.
 func Encode(x Fact) []byte {
 	body, err := wire.Marshal(x)
 	if err != nil {
@@ -89,6 +88,7 @@ func Encode(x Fact) []byte {
 	return append([]byte{entryVersion, x.number()}, body...)
 }
 
+// Decode reads a log entry. It refuses entries of other versions with ErrUnknownFact.
 func Decode(data []byte) (Fact, error) {
 	if len(data) < 2 {
 		return nil, fmt.Errorf("%w: %d bytes", ErrUnknownFact, len(data))
@@ -106,7 +106,7 @@ func Decode(data []byte) (Fact, error) {
 	return x, nil
 }
 
-// Describe says in words what a log entry holds, for logs and scenarios.
+// Describe returns the name of a log entry's fact, for logs and scenarios.
 func Describe(data []byte) string {
 	x, err := Decode(data)
 	if err != nil {

@@ -1,10 +1,9 @@
 // Package facts is the replicated state of a cluster: what must survive, and nothing else.
 //
-// A [Fact] is one thing that has happened, and one entry of the log. [Facts] is the state
-// after the entries applied so far. It changes by [Facts.Apply] alone, which depends on
-// nothing but the entry: Facts are equal on every job tracker that has applied the same
-// entries, and [Facts.Snapshot] gives equal bytes for them. What others read, they read
-// through methods that give nothing away that could be changed.
+// A [Fact] is a change of this state, and one entry of the log. [Facts] is the state after the
+// entries applied so far. Only [Facts.Apply] changes it, and depends on nothing but the
+// entry: Facts are equal on every job tracker that has applied the same entries, and
+// [Facts.Snapshot] gives equal bytes for them. Methods that read Facts return copies.
 //
 // Facts is not safe for concurrent use.
 //
@@ -20,8 +19,8 @@
 // version or number is refused with [ErrUnknownFact]: other job trackers have applied it, so
 // that this one must not go on.
 //
-// A snapshot, where version 1 may have fields that are not known any more, and those of
-// version 2 which are not known are refused:
+// In a snapshot of version 1, unknown fields are ignored: they were dropped since. In version
+// 2 they are refused:
 //
 //	+------------+----------------------------+
 //	| version u8 | msgpack of factsSnapshot   |
@@ -36,16 +35,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Facts is what must survive, and nothing else. It changes only by applying
-// committed entries, so it is equal on every job tracker that has applied the
-// same ones; a snapshot is Facts encoded. Nothing here depends on Live.
+// Facts is the replicated state; see the package comment.
 type Facts struct {
-	index        uint64     // of the last entry applied
-	epoch        uint64     // term of the last leader that took office
-	leader       TookOffice // that leader
+	index        uint64        // of the last entry applied
+	epoch        uint64        // term of the last leader that took office
+	leader       LeaderElected // of that term
 	boot         Bootstrapped
-	incarnations uint64    // given out so far
-	lastJob      int       // given out so far
+	incarnations uint64    // number of the last one
+	lastJob      int       // number of the last job
 	keepEnded    int       // KeptJobs, except in tests
 	scheduled    Scheduled // the last one
 	pooled       Pooled    // likewise
@@ -67,12 +64,12 @@ type Tracker struct {
 	Addr        string `msgpack:"a"`
 	MapSlots    int    `msgpack:"m"`
 	ReduceSlots int    `msgpack:"r"`
-	Excluded    string `msgpack:"x"`           // why it is given no work, empty: it is
-	Until       int64  `msgpack:"u"`           // Unix milliseconds at which that ends
-	Rack        string `msgpack:"k,omitempty"` // as it was told; empty: not at all
+	Excluded    string `msgpack:"x"`           // reason of its exclusion; empty: it is not excluded
+	Until       int64  `msgpack:"u"`           // Unix milliseconds when the exclusion ends
+	Rack        string `msgpack:"k,omitempty"` // as the tracker reports it; empty: unknown
 }
 
-// Submission is what a client handed in at once: one job or a flow's.
+// Submission is a job, or the jobs of a flow, that a client submitted.
 type Submission struct {
 	key     string
 	first   int // number of its first job
@@ -81,16 +78,16 @@ type Submission struct {
 	staging string
 	body    *wire.Submission // nil once all its jobs have ended
 	swept   bool             // its staging directory is gone
-	owner   string           // see Who
+	owner   string           // see Owner
 	secret  []byte           // see Facts.Token
 
-	changes   int // made to what follows
+	changes   int // number of changes of the fields below
 	terms     wire.Terms
 	suspended bool // no task of its jobs is launched
 }
 
-// Job is what must survive of one job. Only one kind of its tasks commits
-// output: reduces, or maps when it has no reduces.
+// Job is the replicated state of a job. Only one kind of its tasks commits output: reduces, or
+// maps if it has no reduces.
 type Job struct {
 	n       int
 	sub     *Submission
@@ -104,17 +101,17 @@ type Job struct {
 	digestsHash uint64
 
 	done       taskset.Set // tasks whose output is committed
-	grants     map[int]int // task to attempt number: may commit, not known to have
+	grants     map[int]int // attempt that may commit each task; none once it has committed
 	stop       *Stopped
 	committing bool
 	end        *Ended
 }
 
-// KeptJobs is how many ended jobs Facts keeps; older ones live in history. It is
-// no setting, since it must be the same on every job tracker.
+// KeptJobs is how many ended jobs Facts keeps; older ones are in the history. It is not
+// configurable, since it must be the same on every job tracker.
 const KeptJobs = 1000
 
-// New makes Facts of which nothing has been applied.
+// New makes Facts to which no entry was applied.
 func New() *Facts {
 	return &Facts{
 		keepEnded:   KeptJobs,
@@ -125,10 +122,10 @@ func New() *Facts {
 	}
 }
 
-// ID is the whole id of a job number.
+// ID returns the id of the job with a number.
 func (f *Facts) ID(n int) wire.JobID { return wire.JobID{Start: f.boot.Start, N: n} }
 
-// Find finds a job that is kept by its id.
+// Find returns the job with an id, or nil if it is not kept.
 func (f *Facts) Find(id wire.JobID) *Job {
 	if id.Start != f.boot.Start {
 		return nil
@@ -145,7 +142,7 @@ func (f *Facts) IDs(s *Submission) []wire.JobID {
 	return ids
 }
 
-// Flow is the jobs of a submission, in the order of its Plan.
+// Flow yields the jobs of a submission, in the order of its Plan.
 func (f *Facts) Flow(s *Submission) iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
 		for i := range s.jobs {
@@ -156,8 +153,8 @@ func (f *Facts) Flow(s *Submission) iter.Seq[*Job] {
 	}
 }
 
-// MapsAtATime is how many maps the jobs of a submission have that have not ended.
-func (f *Facts) MapsAtATime(s *Submission) int {
+// MapsOfOpenJobs counts the maps of a submission's jobs that have not ended.
+func (f *Facts) MapsOfOpenJobs(s *Submission) int {
 	n := 0
 	for j := range f.Flow(s) {
 		if j.end == nil {
@@ -167,9 +164,9 @@ func (f *Facts) MapsAtATime(s *Submission) int {
 	return n
 }
 
-// DoneWith is the staging directory of a submission all of whose jobs have ended, else
-// empty.
-func (f *Facts) DoneWith(s *Submission) string {
+// StagingIfEnded returns the staging directory of a submission if all its jobs have ended, else
+// the empty string.
+func (f *Facts) StagingIfEnded(s *Submission) string {
 	for j := range f.Flow(s) {
 		if j.end == nil {
 			return ""
@@ -190,14 +187,14 @@ func (f *Facts) After(j *Job) []*Job {
 	return after
 }
 
-// Waiting says whether j needs the output of a job that has not succeeded.
+// Waiting reports whether j needs the output of a job that has not succeeded.
 func (f *Facts) Waiting(j *Job) bool {
 	return slices.ContainsFunc(f.After(j), func(a *Job) bool {
 		return a.end == nil || a.end.Outcome != wire.Succeeded
 	})
 }
 
-// State derives where a job is in its life.
+// State returns the state of a job.
 func (f *Facts) State(j *Job) wire.State {
 	switch {
 	case j.end != nil:
@@ -214,7 +211,7 @@ func (f *Facts) State(j *Job) wire.State {
 	return wire.Preparing
 }
 
-// Commits is how many tasks commit output, and kind which.
+// Commits counts the tasks that commit output.
 func (j *Job) Commits() int {
 	if j.reduces == 0 {
 		return j.maps
@@ -222,6 +219,7 @@ func (j *Job) Commits() int {
 	return j.reduces
 }
 
+// Kind is the kind of the tasks that commit output.
 func (j *Job) Kind() wire.Kind {
 	if j.reduces == 0 {
 		return wire.Map
@@ -229,14 +227,14 @@ func (j *Job) Kind() wire.Kind {
 	return wire.Reduce
 }
 
-// Running says whether tasks of j may still be granted and committed.
+// Running reports whether tasks of j may still be granted and committed.
 func (j *Job) Running() bool {
 	return j != nil && j.maps >= 0 && j.end == nil && j.stop == nil && !j.committing
 }
 
-// Apply takes the next committed entry in. It reports whether the fact fitted;
-// one that did not leaves Facts as they were, on every job tracker alike. Of x it keeps
-// copies, but for the body of a submission and a pool table.
+// Apply applies the next committed entry, and reports whether the fact fitted. If not, only
+// the index changes, on every job tracker alike. Apply copies all of x that it keeps, except
+// the body of a submission and a pool table.
 func (f *Facts) Apply(index, term uint64, x Fact) bool {
 	f.index = index
 	if !x.Fits(f) {
@@ -246,8 +244,7 @@ func (f *Facts) Apply(index, term uint64, x Fact) bool {
 	return true
 }
 
-// forget drops the oldest submissions of which all jobs have ended, when there
-// are more ended jobs than are kept.
+// forget drops the oldest ended submissions when more than keepEnded jobs have ended.
 func (f *Facts) forget() {
 	for i := 0; len(f.ended) > f.keepEnded && i < len(f.ended); {
 		j := f.jobs[f.ended[i]]

@@ -30,7 +30,7 @@ func (l *logOf) add(x Fact) bool {
 func begin(t testing.TB) *logOf {
 	l := &logOf{t: t, facts: New()}
 	for _, x := range []Fact{
-		&Bootstrapped{Start: 1_700_000_000_000}, &TookOffice{Leader: "a"},
+		&Bootstrapped{Start: 1_700_000_000_000}, &LeaderElected{Leader: "a"},
 		&TrackerRegistered{Tracker: Tracker{Name: "t1", Process: 4, MapSlots: 1}},
 		&Submitted{Submission: wire.Submission{Key: "k", Staging: "mem://s/k", Plan: wire.Plan{Jobs: []wire.JobPlan{{Reduces: 2}}}}},
 		&SplitsWritten{Job: 1, Maps: 3}, &DigestsKnown{Job: 1, Hash: 8}, &Granted{Job: 1, Task: 1, Attempt: 1000},
@@ -42,8 +42,8 @@ func begin(t testing.TB) *logOf {
 	return l
 }
 
-// Facts that do not fit any more change nothing.
-func TestFactsThatDoNotFit(t *testing.T) {
+// TestFactsThatDoNotApply checks that facts that no longer fit change nothing.
+func TestFactsThatDoNotApply(t *testing.T) {
 	l := begin(t)
 	for _, x := range []Fact{
 		&Bootstrapped{Start: 5},
@@ -52,7 +52,7 @@ func TestFactsThatDoNotFit(t *testing.T) {
 		&Submitted{Submission: wire.Submission{Key: "k", Staging: "mem://s/k", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 2)}}},
 		&Submitted{Submission: wire.Submission{Key: "no jobs", Staging: "mem://s/k"}},
 		&SplitsWritten{Job: 1, Maps: 9},
-		&DigestsKnown{Job: 1, Hash: 9}, // a grant is out
+		&DigestsKnown{Job: 1, Hash: 9}, // a reduce has a grant
 		&Granted{Job: 1, Task: 1, Attempt: 1001},
 		&Granted{Job: 1, Task: 2, Attempt: 1000}, // there are two reduces
 		&Granted{Job: 2, Task: 0, Attempt: 1000},
@@ -75,7 +75,7 @@ func TestFactsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// What a task that commits costs in the log.
+// TestLogBytes bounds the log bytes per committed task.
 func TestLogBytes(t *testing.T) {
 	n := len(Encode(&Granted{Job: 9999, Task: 99_999, Attempt: 99_999})) +
 		len(Encode(&Committed{Job: 9999, Task: 99_999, Attempt: 99_999}))
@@ -84,8 +84,8 @@ func TestLogBytes(t *testing.T) {
 	}
 }
 
-// Of ended jobs the last are kept, by whole submissions and not before their
-// staging directory is gone.
+// TestForget checks that Facts drop the oldest ended jobs, by whole submissions and only after
+// their staging directory is gone.
 func TestForget(t *testing.T) {
 	l := &logOf{t: t, facts: New()}
 	l.facts.keepEnded = 3
@@ -118,7 +118,7 @@ func TestForget(t *testing.T) {
 func FuzzEntry(f *testing.F) {
 	l := begin(f)
 	for _, x := range []Fact{
-		&Bootstrapped{}, &TookOffice{}, &TrackerRegistered{}, &TrackerLost{}, &Submitted{}, &SplitsWritten{}, &DigestsKnown{},
+		&Bootstrapped{}, &LeaderElected{}, &TrackerRegistered{}, &TrackerLost{}, &Submitted{}, &SplitsWritten{}, &DigestsKnown{},
 		&Granted{Job: 1}, &Revoked{Job: 1, Task: 1, Attempt: 1000}, &Committed{Job: 1, Task: 1, Attempt: 1000},
 		&Stopped{Job: 1, Outcome: wire.Failed}, &Committing{Job: 1}, &Ended{Job: 1}, &Swept{Key: "k"},
 		&Excluded{Tracker: "t1", Incarnation: 1, Reason: "bad"}, &Readmitted{Tracker: "t1", Incarnation: 1},
@@ -170,7 +170,8 @@ func FuzzSnapshot(f *testing.F) {
 	})
 }
 
-// An entry of a build that also wrote the digests to a file still counts.
+// TestDigestsOfOlderLogs checks that entries of a build that also wrote the digests to a file
+// still apply.
 func TestDigestsOfOlderLogs(t *testing.T) {
 	data := append([]byte{entryVersion, 7}, "\x82\xa1j\x01\xa1h\x09"...)
 	x, err := Decode(data)

@@ -8,7 +8,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// SplitsWritten: the setup attempt has made the output's parents and the splits file.
+// SplitsWritten says that the setup attempt has made the output's parents and the splits file.
 type SplitsWritten struct {
 	Job  int    `msgpack:"j"`
 	Maps int    `msgpack:"m"`
@@ -26,8 +26,8 @@ func (x *SplitsWritten) apply(f *Facts, _ uint64) {
 	j.maps, j.splitsHash = x.Maps, x.Hash
 }
 
-// DigestsKnown: reduces commit what they make of map outputs with these digests, and of
-// no others. Another such fact fits only while no reduce can have used the old ones.
+// DigestsKnown restricts reduces to map outputs with these digests. Another such fact fits only
+// while no reduce can have committed output made from the old ones.
 type DigestsKnown struct {
 	Job  int    `msgpack:"j"`
 	Hash uint64 `msgpack:"h"`
@@ -37,17 +37,17 @@ func (*DigestsKnown) number() byte   { return 7 }
 func (x *DigestsKnown) Name() string { return fmt.Sprintf("digests-known %d %x", x.Job, x.Hash) }
 func (x *DigestsKnown) Fits(f *Facts) bool {
 	j := f.jobs[x.Job]
-	return j.Running() && !j.Used() && (!j.digests || j.digestsHash != x.Hash)
+	return j.Running() && !j.MayHaveOutput() && (!j.digests || j.digestsHash != x.Hash)
 }
 func (x *DigestsKnown) apply(f *Facts, _ uint64) {
 	j := f.jobs[x.Job]
 	j.digests, j.digestsHash = true, x.Hash
 }
 
-// Used says whether a task's output is committed or may be by now.
-func (j *Job) Used() bool { return j.done.Len() > 0 || len(j.grants) > 0 }
+// MayHaveOutput reports whether a task's output is committed or may be by now.
+func (j *Job) MayHaveOutput() bool { return j.done.Len() > 0 || len(j.grants) > 0 }
 
-// Granted lets one attempt of a task commit. No other may until it is revoked.
+// Granted lets one attempt of a task commit. No other attempt may until Revoked.
 type Granted struct {
 	Job     int `msgpack:"j"`
 	Task    int `msgpack:"t"`
@@ -74,13 +74,13 @@ func (x *Granted) apply(f *Facts, _ uint64) {
 	j.grants[x.Task] = x.Attempt
 }
 
-// Holds says whether the attempt has the grant of the task.
-func (j *Job) Holds(task, attempt int) bool {
+// HasGrant reports whether the attempt has the grant of the task.
+func (j *Job) HasGrant(task, attempt int) bool {
 	a, ok := j.grants[task]
 	return ok && a == attempt
 }
 
-// Revoked takes a grant back after a fence has seen that it was not used.
+// Revoked takes a grant back after a fence has found that it was not used.
 type Revoked struct {
 	Job     int `msgpack:"j"`
 	Task    int `msgpack:"t"`
@@ -93,11 +93,11 @@ func (x *Revoked) Name() string {
 }
 func (x *Revoked) Fits(f *Facts) bool {
 	j := f.jobs[x.Job]
-	return j.Running() && j.Holds(x.Task, x.Attempt)
+	return j.Running() && j.HasGrant(x.Task, x.Attempt)
 }
 func (x *Revoked) apply(f *Facts, _ uint64) { delete(f.jobs[x.Job].grants, x.Task) }
 
-// Committed: the attempt with the grant has moved its output to the task's place.
+// Committed says that the attempt with the grant has moved its output into place.
 type Committed struct {
 	Job     int `msgpack:"j"`
 	Task    int `msgpack:"t"`
@@ -110,7 +110,7 @@ func (x *Committed) Name() string {
 }
 func (x *Committed) Fits(f *Facts) bool {
 	j := f.jobs[x.Job]
-	return j.Running() && j.Holds(x.Task, x.Attempt)
+	return j.Running() && j.HasGrant(x.Task, x.Attempt)
 }
 func (x *Committed) apply(f *Facts, _ uint64) {
 	j := f.jobs[x.Job]
@@ -118,14 +118,13 @@ func (x *Committed) apply(f *Facts, _ uint64) {
 	j.done.Add(x.Task)
 }
 
-// Stopped: the job will fail or be killed, and with it its flow. A kill is refused
-// once the job's outputs move into place; a commit that cannot be finished may
-// still fail it.
+// Stopped makes a job fail or be killed, and its flow with it. A kill does not fit once the
+// job's outputs move into place; a failure still does, if the commit cannot be finished.
 type Stopped struct {
 	Job     int        `msgpack:"j"`
 	Outcome wire.State `msgpack:"o"` // Failed or Killed
 	Reason  string     `msgpack:"r"`
-	With    int        `msgpack:"w,omitempty"` // the job of its flow that has taken this one with it
+	With    int        `msgpack:"w,omitempty"` // the job of its flow that failed or was killed; 0: this one
 }
 
 func (*Stopped) number() byte   { return 11 }
@@ -142,18 +141,18 @@ func (x *Stopped) apply(f *Facts, _ uint64) {
 	j.stop = &stop
 	for other := range f.Flow(j.sub) {
 		if other.end == nil && other.stop == nil && !other.committing {
-			other.stop = x.takes(f, other)
+			other.stop = x.stopOther(f, other)
 		}
 	}
 }
 
-// maxCause bounds what a job is told of why another one of its flow was stopped, in bytes.
+// maxCause bounds the cause that other jobs of a stopped flow record, in bytes.
 const maxCause = 1000
 
-// takes is the stop of another job of the flow.
-func (x *Stopped) takes(f *Facts, other *Job) *Stopped {
+// stopOther returns the stop of another job of the flow.
+func (x *Stopped) stopOther(f *Facts, other *Job) *Stopped {
 	cause, _, _ := strings.Cut(x.Reason, "\n")
-	if x.Outcome == wire.Killed { // failures say whose they are
+	if x.Outcome == wire.Killed { // the reason of a failure names its job
 		cause = fmt.Sprintf("%v (%s) was killed: %s", f.ID(x.Job), f.jobs[x.Job].name, cause)
 	}
 	return &Stopped{
@@ -162,7 +161,7 @@ func (x *Stopped) takes(f *Facts, other *Job) *Stopped {
 	}
 }
 
-// Committing: all tasks are committed and the job's outputs move into place.
+// Committing says that all tasks are committed and the job's outputs move into place.
 type Committing struct {
 	Job int `msgpack:"j"`
 }
@@ -175,7 +174,7 @@ func (x *Committing) Fits(f *Facts) bool {
 }
 func (x *Committing) apply(f *Facts, _ uint64) { f.jobs[x.Job].committing = true }
 
-// Ended closes a job's life.
+// Ended says that a job has ended.
 type Ended struct {
 	Job      int        `msgpack:"j"`
 	Outcome  wire.State `msgpack:"o"` // Succeeded, Failed or Killed
@@ -185,7 +184,7 @@ type Ended struct {
 	Counters []Counter  `msgpack:"c"`           // sorted, so that equal facts are equal bytes
 	Read     int64      `msgpack:"r"`           // bytes of input
 	Shuffled int64      `msgpack:"s"`           // bytes of map output
-	Maps     int        `msgpack:"m"`           // done
+	Maps     int        `msgpack:"m"`           // number of maps that were done
 	With     int        `msgpack:"w,omitempty"` // as in Stopped
 }
 
@@ -209,7 +208,7 @@ func (x *Ended) Fits(f *Facts) bool {
 	return j.stop != nil && j.stop.Outcome == x.Outcome
 }
 
-// copied shares nothing with x.
+// copied returns a copy that shares no memory with x.
 func (x *Ended) copied() *Ended {
 	end := *x
 	end.Troubles, end.Counters = slices.Clone(x.Troubles), slices.Clone(x.Counters)

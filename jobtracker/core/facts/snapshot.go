@@ -19,7 +19,7 @@ const snapshotVersion = 2
 type factsSnapshot struct {
 	Index        uint64               `msgpack:"Index"`
 	Epoch        uint64               `msgpack:"Epoch"`
-	Leader       TookOffice           `msgpack:"Leader"`
+	Leader       LeaderElected        `msgpack:"Leader"`
 	Boot         Bootstrapped         `msgpack:"Boot"`
 	Incarnations uint64               `msgpack:"Incarnations"`
 	LastJob      int                  `msgpack:"LastJob"`
@@ -53,7 +53,7 @@ type submissionSnapshot struct {
 	Terms     wire.Terms `msgpack:"Terms"`
 	Suspended bool       `msgpack:"Suspended"`
 
-	// Of submissions with a secret, so that those before have the bytes they had.
+	// Only of submissions with a secret, so that the bytes of others stay the same.
 	Owner  string `msgpack:"Owner,omitempty"`
 	Secret []byte `msgpack:"Secret,omitempty"`
 }
@@ -75,6 +75,7 @@ type jobSnapshot struct {
 	End         *Ended   `msgpack:"End"`
 }
 
+// Snapshot encodes Facts. Equal Facts give equal bytes.
 func (f *Facts) Snapshot() ([]byte, error) {
 	s := factsSnapshot{
 		Index: f.index, Epoch: f.epoch, Leader: f.leader, Boot: f.boot, Incarnations: f.incarnations,
@@ -116,8 +117,8 @@ func (j *Job) snapshot() jobSnapshot {
 	return s
 }
 
-// decodeSnapshot reads all versions. Those of version 1 may hold fields that no build
-// knows any more, which were dropped.
+// decodeSnapshot reads all versions. It ignores unknown fields of version 1: later builds
+// dropped them.
 func decodeSnapshot(data []byte) (s factsSnapshot, err error) {
 	switch {
 	case len(data) == 0:
@@ -133,8 +134,8 @@ func decodeSnapshot(data []byte) (s factsSnapshot, err error) {
 	return s, nil
 }
 
-// Restore makes the Facts that a snapshot was taken of, by this build or an older one. What
-// it does not know it refuses with [ErrUnknownFact].
+// Restore decodes a snapshot of this build or an older one. It refuses others with
+// [ErrUnknownFact].
 func Restore(data []byte) (*Facts, error) {
 	s, err := decodeSnapshot(data)
 	if err != nil {

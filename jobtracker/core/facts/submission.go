@@ -8,8 +8,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// CheckSubmission says why a submission makes no sense. It decides whether an entry of the
-// log applies, so it must say the same of what earlier builds took.
+// CheckSubmission returns why a submission is invalid. It decides whether an entry of the log
+// applies, so it must not refuse what earlier builds accepted.
 func CheckSubmission(s *wire.Submission) error {
 	switch {
 	case s == nil || s.Key == "":

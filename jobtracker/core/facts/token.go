@@ -6,12 +6,12 @@ import (
 	"encoding/hex"
 )
 
-// A job's token lets trackers fetch its map outputs from each other, and its owner
-// read its logs. It is made of the submission's secret, which is in the log: so
-// every leader knows it, and nobody learns it from another job's.
+// A job's token lets trackers fetch its map outputs from each other, and its owner read its
+// logs. It is derived from the submission's secret, which is in the log. So every leader
+// knows it, and one job's token does not reveal another's.
 
-// Token is that of a job. Submissions from before there were secrets have the
-// cluster's, which trackers know; where there is none either, there is no token.
+// Token returns a job's token. For submissions without a secret it uses the cluster's nonce,
+// which trackers know. Without a nonce, there is no token.
 func (f *Facts) Token(j *Job) string {
 	secret := j.sub.secret
 	if len(secret) == 0 {
@@ -25,9 +25,9 @@ func (f *Facts) Token(j *Job) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// Who is the owner of a submission; of one without a secret only as long as its jobs
-// have not ended.
-func (s *Submission) Who() string {
+// Owner is the submission's owner. Without a secret, it is known only until all its jobs have
+// ended.
+func (s *Submission) Owner() string {
 	if s.owner == "" && s.body != nil {
 		return s.body.Owner
 	}

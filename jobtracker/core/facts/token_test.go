@@ -7,7 +7,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// tokens are those of a submission's jobs.
+// tokens lists the tokens of a submission's jobs.
 func tokens(f *Facts, key string) (all []string) {
 	s := f.submissions[key]
 	for j := range f.Flow(s) {
@@ -22,8 +22,8 @@ func sent(jobs int, key string, secret string) *Submitted {
 	}}
 }
 
-// TestTokens: every job has a token of its own, which nothing changes: no second
-// submission of the same key, no restore and no end of the job.
+// TestTokens checks that every job has its own token, which does not change after a second
+// submission of the same key, a restore or the end of the job.
 func TestTokens(t *testing.T) {
 	l := &logOf{t: t, facts: New()}
 	l.add(&Bootstrapped{Start: 1, Nonce: "nonce"})
@@ -59,14 +59,14 @@ func TestTokens(t *testing.T) {
 		if got := tokens(f, "a"); !slices.Equal(got, all[:2]) {
 			t.Errorf("%s: tokens %q, before %q", what, got, all[:2])
 		}
-		if who := f.submissions["a"].Who(); who != "ann" {
+		if who := f.submissions["a"].Owner(); who != "ann" {
 			t.Errorf("%s: of an ended job the owner is %q", what, who)
 		}
 	}
 }
 
-// TestFactsBeforeSecrets: entries and snapshots of builds that knew no secrets are
-// what they were, byte for byte, and a build that knows none is not given any.
+// TestFactsBeforeSecrets checks that entries and snapshots of submissions without a secret keep
+// their bytes, and that a build without secrets does not read one that has a secret.
 func TestFactsBeforeSecrets(t *testing.T) {
 	type before struct {
 		At         int64           `msgpack:"a"`
@@ -101,8 +101,8 @@ func TestFactsBeforeSecrets(t *testing.T) {
 			t.Errorf("the snapshot has %d fields %s", n, field)
 		}
 	}
-	if s := f.submissions["k"]; s.Who() != "ann" {
-		t.Errorf("the owner of what runs is %q", s.Who())
+	if s := f.submissions["k"]; s.Owner() != "ann" {
+		t.Errorf("the owner of what runs is %q", s.Owner())
 	}
 }
 

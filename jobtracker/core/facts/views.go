@@ -9,22 +9,22 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// What the core reads of Facts. Nothing here gives away what could be changed, but for the
-// bodies of submissions and the pool table, which are too large to copy and never change.
+// These methods read Facts. They return copies, except of submissions' bodies and the pool
+// table, which are too large to copy and never change.
 
-// Index is that of the last entry applied.
+// Index is the index of the last entry applied.
 func (f *Facts) Index() uint64 { return f.index }
 
-// Epoch is the term of the last leader that took office.
+// Epoch is the term of the last LeaderElected.
 func (f *Facts) Epoch() uint64 { return f.epoch }
 
-// Leader is that leader.
-func (f *Facts) Leader() TookOffice { return f.leader }
+// Leader is the leader of that term.
+func (f *Facts) Leader() LeaderElected { return f.leader }
 
-// Boot is how the cluster began; Start is 0 when it has not.
+// Boot is the cluster's first fact; Start is 0 before it.
 func (f *Facts) Boot() Bootstrapped { return f.boot }
 
-// Scheduled is how slots are shared since the last change.
+// Scheduled is the last change of the scheduling.
 func (f *Facts) Scheduled() Scheduled { return f.scheduled }
 
 // Pools is the pool table in force, and its number. The table must not be changed.
@@ -42,7 +42,7 @@ func (f *Facts) Tracker(name string) (Tracker, bool) {
 	return *t, true
 }
 
-// Trackers are all that are registered, by name.
+// Trackers yields all registered trackers, by name.
 func (f *Facts) Trackers() iter.Seq[Tracker] {
 	return func(yield func(Tracker) bool) {
 		for _, name := range slices.Sorted(maps.Keys(f.trackers)) {
@@ -53,7 +53,7 @@ func (f *Facts) Trackers() iter.Seq[Tracker] {
 	}
 }
 
-// Draining finds what is wished of a tracker that is to leave.
+// Draining finds the progress of a tracker's drain.
 func (f *Facts) Draining(name string) (Draining, bool) {
 	d := f.draining[name]
 	if d == nil {
@@ -62,25 +62,25 @@ func (f *Facts) Draining(name string) (Draining, bool) {
 	return *d, true
 }
 
-// AllDraining are the names of trackers that are to leave, registered or not, sorted.
+// AllDraining lists the names of draining trackers, registered or not, sorted.
 func (f *Facts) AllDraining() []string { return slices.Sorted(maps.Keys(f.draining)) }
 
 // Submission finds a submission by its key.
 func (f *Facts) Submission(key string) *Submission { return f.submissions[key] }
 
-// Submissions are all that are kept, by key.
+// Submissions yields all kept submissions, by key.
 func (f *Facts) Submissions() iter.Seq[*Submission] { return sorted(f.submissions) }
 
 // Job finds a job by its number.
 func (f *Facts) Job(n int) *Job { return f.jobs[n] }
 
-// Jobs are all that are kept, by number.
+// Jobs yields all kept jobs, by number.
 func (f *Facts) Jobs() iter.Seq[*Job] { return sorted(f.jobs) }
 
-// Kept is how many jobs are kept, and how many of them have ended.
+// Kept counts the kept jobs, and those of them that have ended.
 func (f *Facts) Kept() (jobs, ended int) { return len(f.jobs), len(f.ended) }
 
-// Latest are the jobs that have ended, the last one first.
+// Latest yields the ended jobs, the last one first.
 func (f *Facts) Latest() iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
 		for _, n := range slices.Backward(f.ended) {
@@ -101,7 +101,7 @@ func sorted[K int | string, V any](all map[K]V) iter.Seq[V] {
 	}
 }
 
-// Key is what its client named the submission.
+// Key is the client's name for the submission.
 func (s *Submission) Key() string { return s.key }
 
 // First is the number of its first job.
@@ -116,7 +116,7 @@ func (s *Submission) At() int64 { return s.at }
 // Staging is the URL of its directory below the staging directory.
 func (s *Submission) Staging() string { return s.staging }
 
-// Swept says whether that directory is gone.
+// Swept reports whether that directory is gone.
 func (s *Submission) Swept() bool { return s.swept }
 
 // Changes is how often its settings were changed.
@@ -125,17 +125,17 @@ func (s *Submission) Changes() int { return s.changes }
 // Terms are its settings.
 func (s *Submission) Terms() wire.Terms { return copied(s.terms) }
 
-// Pool is the pool of its settings, without a copy of the others: package assign asks for it
-// whenever a job moves in a line.
+// Pool is its pool, without a copy of all settings: package assign reads it whenever a job
+// moves in a line.
 func (s *Submission) Pool() string { return s.terms.Pool }
 
-// Priority is the priority of its settings, likewise.
+// Priority is its priority, likewise.
 func (s *Submission) Priority() wire.Priority { return s.terms.Priority }
 
-// Suspended says whether no task of its jobs is launched.
+// Suspended reports whether no task of its jobs is launched.
 func (s *Submission) Suspended() bool { return s.suspended }
 
-// Open says whether some of its jobs have not ended.
+// Open reports whether some of its jobs have not ended.
 func (s *Submission) Open() bool { return s.body != nil }
 
 // Program is the hash of the executable of a submission that is open.
@@ -149,7 +149,7 @@ func (s *Submission) Program() string {
 // N is the number of its id.
 func (j *Job) N() int { return j.n }
 
-// Submission is the one that it came with.
+// Submission is the job's submission.
 func (j *Job) Submission() *Submission { return j.sub }
 
 // Index is its place in the submission's Plan.
@@ -158,13 +158,13 @@ func (j *Job) Index() int { return j.index }
 // Name is the job's name.
 func (j *Job) Name() string { return j.name }
 
-// Plan is that of a job that has not ended. It must not be changed.
+// Plan is the plan of a job of an open submission. It must not be changed.
 func (j *Job) Plan() *wire.JobPlan { return &j.sub.body.Plan.Jobs[j.index] }
 
-// Reduces is how many it has.
+// Reduces is its number of reduces.
 func (j *Job) Reduces() int { return j.reduces }
 
-// Maps is how many it has, -1 before the splits are written.
+// Maps is its number of maps, -1 before the splits are written.
 func (j *Job) Maps() int { return j.maps }
 
 // SplitsHash is the hash of the splits file.
@@ -174,28 +174,28 @@ func (j *Job) SplitsHash() uint64 { return j.splitsHash }
 // before it is known.
 func (j *Job) Digests() (hash uint64, ok bool) { return j.digestsHash, j.digests }
 
-// Committing says whether its outputs move into place.
+// Committing reports whether its outputs move into place.
 func (j *Job) Committing() bool { return j.committing }
 
-// Committed says whether a task's output is committed.
+// Committed reports whether a task's output is committed.
 func (j *Job) Committed(task int) bool { return j.done.Has(task) }
 
-// CommittedTasks is how many they are.
+// CommittedTasks counts the tasks with committed output.
 func (j *Job) CommittedTasks() int { return j.done.Len() }
 
-// Grant is the attempt that may commit a task's output, and is not known to have.
+// Grant is the attempt that may commit a task's output; ok is false once it has committed.
 func (j *Job) Grant(task int) (attempt int, ok bool) {
 	attempt, ok = j.grants[task]
 	return attempt, ok
 }
 
-// Grants are the tasks that such an attempt has, ascending.
+// Grants lists the tasks with a grant, ascending.
 func (j *Job) Grants() []int { return slices.Sorted(maps.Keys(j.grants)) }
 
-// Stopping says whether the job will fail or be killed, and has not ended yet.
+// Stopping reports whether the job will fail or be killed, and has not ended yet.
 func (j *Job) Stopping() bool { return j.stop != nil }
 
-// Stop is why; the zero Stopped for a job that does not.
+// Stop is the fact that stops the job; the zero Stopped if none does.
 func (j *Job) Stop() Stopped {
 	if j.stop == nil {
 		return Stopped{}
@@ -203,10 +203,10 @@ func (j *Job) Stop() Stopped {
 	return *j.stop
 }
 
-// Ended says whether the job's life is over.
+// Ended reports whether the job has ended.
 func (j *Job) Ended() bool { return j.end != nil }
 
-// End is how it was; the zero Ended for a job that lives.
+// End is the fact that ended the job; the zero Ended before that.
 func (j *Job) End() Ended {
 	if j.end == nil {
 		return Ended{}

@@ -11,12 +11,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// tooLarge are what is given out though it could be changed, as views.go says.
-var tooLarge = []string{"Pools", "Plan"}
+// notCopied lists the views that return no copies, as views.go says.
+var notCopied = []string{"Pools", "Plan"}
 
-// TestViewsGiveNothingAway: whoever writes over all that Facts give out, and over the entries
-// that they have applied, changes no Facts.
-func TestViewsGiveNothingAway(t *testing.T) {
+// TestViewsAreCopies overwrites all that Facts return and all applied entries, and checks that
+// Facts do not change.
+func TestViewsAreCopies(t *testing.T) {
 	l := begin(t)
 	terms := func() wire.Terms { return wire.Terms{SLA: []wire.SLAStep{{After: time.Hour, Cost: 1}}} }
 	kept := []Fact{
@@ -60,7 +60,7 @@ func TestViewsGiveNothingAway(t *testing.T) {
 		v := reflect.ValueOf(view)
 		for i := range v.NumMethod() {
 			m := v.Type().Method(i)
-			if m.Type.NumIn() > 1 || slices.Contains(tooLarge, m.Name) {
+			if m.Type.NumIn() > 1 || slices.Contains(notCopied, m.Name) {
 				continue
 			}
 			for _, result := range v.Method(i).Call(nil) {
@@ -84,8 +84,8 @@ func (l *logOf) snapshot() []byte {
 	return data
 }
 
-// scribble writes over everything that can be reached from a value and may be set, and says
-// how many elements of lists that were.
+// scribble overwrites everything that can be set and reached from a value. It returns the
+// number of list elements.
 func scribble(v reflect.Value) (elements int) {
 	if v.CanSet() {
 		switch v.Kind() {

@@ -10,13 +10,13 @@
 //	NewFailure, Trouble       what is told of it
 //	Excuse                    not its own fault; up to MaxRejected, then it counts
 //	Avoid, Fail               it counts against its task, and perhaps against its tracker
-//	Spent                     all attempts of the task are: its job fails
-//	HoldBack                  else when it is launched again, and until when elsewhere
+//	AttemptsUsedUp            all attempts of the task are: its job fails
+//	DelayRetry                else when it is launched again, and until when elsewhere
 //	        |
 //	        v   at the time that Next tells
 //	Due                       the tasks whose waits are over, in order
 //
-// If the task succeeds on another tracker, Redeem tells which trackers its failures count
+// If the task succeeds on another tracker, TakeBlames tells which trackers its failures count
 // against. Reject notes a map output that could not be read.
 //
 // There may be a million tasks, of which nearly all run once and well. Only the others are
@@ -28,9 +28,9 @@
 //
 //	F1  An attempt is excused, or counts as failed, once, since the core asks Knows first.
 //	F2  A task that waits (RetryAt, Elsewhere) has a reminder at the end of each wait until
-//	    Forget, so that Due yields it no later. Waits end within maxRetryDelay and maxAvoidance.
+//	    Forget, so that Due yields it no later. Waits end within maxRetryDelay and maxAvoid.
 //	F3  Troubles are at most wire.MaxTroubles, and as many about lost trackers, so that failures
-//	    do not hide losses. Each is bounded by MaxTrouble, each failure's text by MaxReason.
+//	    do not hide losses. Each is bounded by wire.MaxTrouble, each failure's text by MaxReason.
 package faults
 
 import (
@@ -55,19 +55,19 @@ func (t Task) ID(job wire.JobID) wire.TaskID { return wire.TaskID{Job: job, Kind
 
 // Faults is what has gone wrong with a job's tasks. The zero value is of a job without any.
 type Faults struct {
-	tasks     map[Task]*mishaps // of those that have had some
+	tasks     map[Task]*taskFaults // of those that have had some
 	reminders reminders
 	failed    [wire.Fence + 1]int // attempts, by kind
 	troubles  []string            // as in wire.JobStatus
 	losses    int                 // of trackers, among them
 }
 
-// mishaps is what has gone wrong with a task.
-type mishaps struct {
+// taskFaults is the faults of a task.
+type taskFaults struct {
 	failed   []int   // numbers of the attempts that failed by their own fault
 	excused  []int   // of those that failed because segments could not be read
 	rejected []int   // of attempts at a map whose outputs could not be read
-	blames   []Blame // see Redeem
+	blames   []Blame // see TakeBlames
 	first    *Failure
 
 	avoid     []string      // trackers on which it failed, or its output was lost
@@ -81,25 +81,25 @@ type Blame struct {
 	Launched time.Duration
 }
 
-// none is shared by all tasks without mishaps, and never changed.
-var none mishaps
+// noFaults is shared by all tasks without faults, and never changed.
+var noFaults taskFaults
 
-// of is what has gone wrong with a task so far, to look at.
-func (x *Faults) of(t Task) *mishaps {
+// get returns the faults of a task, to read.
+func (x *Faults) get(t Task) *taskFaults {
 	if m := x.tasks[t]; m != nil {
 		return m
 	}
-	return &none
+	return &noFaults
 }
 
-// at is the same to add to.
-func (x *Faults) at(t Task) *mishaps {
+// getOrMake returns the faults of a task, to change.
+func (x *Faults) getOrMake(t Task) *taskFaults {
 	m := x.tasks[t]
 	if m == nil {
 		if x.tasks == nil {
-			x.tasks = make(map[Task]*mishaps)
+			x.tasks = make(map[Task]*taskFaults)
 		}
-		m = new(mishaps)
+		m = new(taskFaults)
 		x.tasks[t] = m
 	}
 	return m
@@ -107,14 +107,14 @@ func (x *Faults) at(t Task) *mishaps {
 
 // Knows says whether an attempt at a task is known to have failed.
 func (x *Faults) Knows(t Task, attempt int) bool {
-	m := x.of(t)
+	m := x.get(t)
 	return slices.Contains(m.failed, attempt) || slices.Contains(m.excused, attempt)
 }
 
 // Excuse has an attempt that failed not count against its task. It says false if too many
 // were excused before.
 func (x *Faults) Excuse(t Task, attempt int) bool {
-	m := x.at(t)
+	m := x.getOrMake(t)
 	if len(m.excused) == MaxRejected {
 		return false
 	}
@@ -124,7 +124,7 @@ func (x *Faults) Excuse(t Task, attempt int) bool {
 
 // Fail counts a failed attempt against its task.
 func (x *Faults) Fail(t Task, f *Failure, launched time.Duration) {
-	m := x.at(t)
+	m := x.getOrMake(t)
 	m.failed, m.blames = append(m.failed, f.attempt.N), append(m.blames, Blame{f.tracker, launched})
 	x.failed[t.Kind]++
 	if m.first == nil {
@@ -136,11 +136,11 @@ func (x *Faults) Fail(t Task, f *Failure, launched time.Duration) {
 func (x *Faults) Failed(k wire.Kind) int { return x.failed[k] }
 
 // Failures is how many attempts at a task have.
-func (x *Faults) Failures(t Task) int { return len(x.of(t).failed) }
+func (x *Faults) Failures(t Task) int { return len(x.get(t).failed) }
 
-// Redeem takes the failures that count against their trackers, now that the task has
+// TakeBlames takes the failures that count against their trackers, now that the task has
 // succeeded elsewhere.
-func (x *Faults) Redeem(t Task) []Blame {
+func (x *Faults) TakeBlames(t Task) []Blame {
 	m := x.tasks[t]
 	if m == nil {
 		return nil
@@ -153,19 +153,19 @@ func (x *Faults) Redeem(t Task) []Blame {
 // Reject notes that a map's output of an attempt could not be read, and says how many
 // outputs of the map could not.
 func (x *Faults) Reject(t Task, attempt int) int {
-	m := x.at(t)
+	m := x.getOrMake(t)
 	m.rejected = append(m.rejected, attempt)
 	return len(m.rejected)
 }
 
 // Rejected says whether the output of an attempt at a map could not be read.
 func (x *Faults) Rejected(t Task, attempt int) bool {
-	return slices.Contains(x.of(t).rejected, attempt)
+	return slices.Contains(x.get(t).rejected, attempt)
 }
 
 // Avoid has a task run on another tracker, if it can, and says whether that is new.
 func (x *Faults) Avoid(t Task, tracker string) bool {
-	m := x.at(t)
+	m := x.getOrMake(t)
 	if slices.Contains(m.avoid, tracker) {
 		return false
 	}
@@ -175,8 +175,8 @@ func (x *Faults) Avoid(t Task, tracker string) bool {
 
 // Avoids says whether a task has failed on a tracker, or its output was lost there.
 func (x *Faults) Avoids(t Task, tracker string) bool {
-	return len(x.tasks) > 0 && slices.Contains(x.of(t).avoid, tracker)
+	return len(x.tasks) > 0 && slices.Contains(x.get(t).avoid, tracker)
 }
 
 // Avoided is the trackers that a task avoids.
-func (x *Faults) Avoided(t Task) []string { return x.of(t).avoid }
+func (x *Faults) Avoided(t Task) []string { return x.get(t).avoid }

@@ -26,9 +26,9 @@ func failure(t Task, attempt int, tracker string) *Failure {
 func TestNoFaults(t *testing.T) {
 	var x Faults
 	_, waits := x.Next()
-	_, spent := x.Spent(mapped, mapped.ID(job), 1)
+	_, spent := x.AttemptsUsedUp(mapped, mapped.ID(job), 1)
 	if x.Knows(mapped, 1) || x.Avoids(mapped, "t1") || x.Avoided(mapped) != nil || x.Rejected(mapped, 1) || x.Failures(mapped) != 0 ||
-		x.Failed(wire.Map) != 0 || x.RetryAt(mapped) != 0 || x.Elsewhere(mapped) != 0 || x.Redeem(mapped) != nil || x.Troubles() != nil ||
+		x.Failed(wire.Map) != 0 || x.RetryAt(mapped) != 0 || x.Elsewhere(mapped) != 0 || x.TakeBlames(mapped) != nil || x.Troubles() != nil ||
 		waits || spent || x.NextRetries() || x.tasks != nil {
 		t.Errorf("%+v", x)
 	}
@@ -60,10 +60,10 @@ func TestFail(t *testing.T) {
 	if x.Knows(mapped, 1002) {
 		t.Error("an attempt of the map is known that a reduce had")
 	}
-	if got, want := x.Redeem(mapped), []Blame{{"t1", time.Second}, {"t2", 2 * time.Second}}; !slices.Equal(got, want) {
+	if got, want := x.TakeBlames(mapped), []Blame{{"t1", time.Second}, {"t2", 2 * time.Second}}; !slices.Equal(got, want) {
 		t.Errorf("the map's failures count against %v, want %v", got, want)
 	}
-	if got := x.Redeem(mapped); got != nil {
+	if got := x.TakeBlames(mapped); got != nil {
 		t.Errorf("they count twice: %v", got)
 	}
 }
@@ -112,7 +112,7 @@ func TestHoldBack(t *testing.T) {
 		for i := range c.failures {
 			x.Fail(mapped, failure(mapped, i, "t1"), 0)
 		}
-		isNext := x.HoldBack(mapped, now, c.elsewhere)
+		isNext := x.DelayRetry(mapped, now, c.elsewhere)
 		waits := func(at time.Duration) time.Duration { return max(at-now, 0) }
 		if got := [2]time.Duration{waits(x.RetryAt(mapped)), waits(x.Elsewhere(mapped))}; got != [2]time.Duration{c.retry, c.avoiding} {
 			t.Errorf("after %d failures it waits %v, want %v and %v", c.failures, got, c.retry, c.avoiding)
@@ -156,7 +156,7 @@ func TestDue(t *testing.T) {
 			task := Task{rapid.SampledFrom([]wire.Kind{wire.Map, wire.Reduce}).Draw(t, "kind"), rapid.Int32Range(0, 3).Draw(t, "task")}
 			before, waited := x.Next()
 			x.Fail(task, failure(task, i, "t1"), now)
-			isNext := x.HoldBack(task, now, rapid.Bool().Draw(t, "elsewhere"))
+			isNext := x.DelayRetry(task, now, rapid.Bool().Draw(t, "elsewhere"))
 			for _, at := range []time.Duration{x.RetryAt(task), x.Elsewhere(task)} {
 				if at > 0 {
 					list = append(list, Reminder{at, task})
@@ -190,7 +190,7 @@ func TestDueStops(t *testing.T) {
 	for n := range int32(3) {
 		task := Task{wire.Map, n}
 		x.Fail(task, failure(task, 1, "t1"), 0)
-		x.HoldBack(task, 0, true)
+		x.DelayRetry(task, 0, true)
 	}
 	for range x.Due(time.Hour) {
 		break
@@ -230,7 +230,7 @@ func TestSpent(t *testing.T) {
 		for i := range c.failed {
 			x.Fail(mapped, failure(mapped, 1000+i, fmt.Sprint("t", i+1)), 0)
 		}
-		if got, spent := x.Spent(mapped, mapped.ID(job), c.may); got != c.want || spent != (c.want != "") {
+		if got, spent := x.AttemptsUsedUp(mapped, mapped.ID(job), c.may); got != c.want || spent != (c.want != "") {
 			t.Errorf("%d of %d have failed: %q (%v), want %q", c.failed, c.may, got, spent, c.want)
 		}
 	}
@@ -240,9 +240,9 @@ func TestSpent(t *testing.T) {
 // and none of any length.
 func TestTroubles(t *testing.T) {
 	var x Faults
-	long := strings.Repeat("x", 10*MaxTrouble)
+	long := strings.Repeat("x", 10*wire.MaxTrouble)
 	x.LossTrouble(long)
-	want := []string{wire.Bounded(long, MaxTrouble)}
+	want := []string{wire.Bounded(long, wire.MaxTrouble)}
 	for i := range wire.MaxTroubles + 5 {
 		x.Trouble(fmt.Sprint("trouble ", i))
 		if i < wire.MaxTroubles {

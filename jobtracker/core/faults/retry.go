@@ -15,11 +15,11 @@ func RetryDelay(failures int) time.Duration {
 	return min(time.Duration(max(failures-1, 0))*time.Second, maxRetryDelay)
 }
 
-// avoidance is how long a task waits for a tracker on which it has not failed, for each
-// of its failures; maxAvoidance bounds that.
+// avoidPerFailure is how long a task waits for a tracker on which it has not failed, for each
+// of its failures; maxAvoid bounds that.
 const (
-	avoidance    = 30 * time.Second
-	maxAvoidance = 5 * time.Minute
+	avoidPerFailure = 30 * time.Second
+	maxAvoid        = 5 * time.Minute
 )
 
 // Reminder is when a task that has failed is to be looked at again.
@@ -44,24 +44,24 @@ func (r *reminders) Pop() any {
 	return last
 }
 
-// HoldBack has a task that has failed wait for RetryDelay, and, if there is a tracker that it
+// DelayRetry has a task that has failed wait for RetryDelay, and, if there is a tracker that it
 // does not avoid, for a slot there. It says whether Next may have changed: one alarm for it is
 // enough for all tasks of the job that wait.
-func (x *Faults) HoldBack(t Task, now time.Duration, elsewhere bool) (isNext bool) {
-	m := x.at(t)
+func (x *Faults) DelayRetry(t Task, now time.Duration, elsewhere bool) (isNext bool) {
+	m := x.getOrMake(t)
 	m.retryAt, m.elsewhere = 0, 0
 	if delay := RetryDelay(len(m.failed)); delay > 0 {
 		m.retryAt = now + delay
-		isNext = x.remind(t, m.retryAt)
+		isNext = x.addReminder(t, m.retryAt)
 	}
 	if elsewhere {
-		m.elsewhere = now + min(time.Duration(len(m.failed))*avoidance, maxAvoidance)
-		isNext = x.remind(t, m.elsewhere) || isNext
+		m.elsewhere = now + min(time.Duration(len(m.failed))*avoidPerFailure, maxAvoid)
+		isNext = x.addReminder(t, m.elsewhere) || isNext
 	}
 	return isNext
 }
 
-func (x *Faults) remind(t Task, at time.Duration) (isNext bool) {
+func (x *Faults) addReminder(t Task, at time.Duration) (isNext bool) {
 	heap.Push(&x.reminders, Reminder{at, t})
 	return at == x.reminders[0].At
 }
@@ -71,14 +71,14 @@ func (x *Faults) RetryAt(t Task) time.Duration {
 	if len(x.tasks) == 0 {
 		return 0
 	}
-	return x.of(t).retryAt
+	return x.get(t).retryAt
 }
 
 // Elsewhere is until when a task is launched on no tracker that it avoids; 0: it may be.
-func (x *Faults) Elsewhere(t Task) time.Duration { return x.of(t).elsewhere }
+func (x *Faults) Elsewhere(t Task) time.Duration { return x.get(t).elsewhere }
 
 // StopAvoiding has a task wait for another tracker no longer.
-func (x *Faults) StopAvoiding(t Task) { x.at(t).elsewhere = 0 }
+func (x *Faults) StopAvoiding(t Task) { x.getOrMake(t).elsewhere = 0 }
 
 // Reminders is when tasks are to be looked at, in no order; also some whose waits have ended.
 func (x *Faults) Reminders() []Reminder { return x.reminders }
@@ -102,7 +102,7 @@ func (x *Faults) Due(now time.Duration) iter.Seq[Task] {
 	return func(yield func(Task) bool) {
 		for len(x.reminders) > 0 && x.reminders[0].At <= now {
 			t := heap.Pop(&x.reminders).(Reminder).Task
-			m := x.at(t)
+			m := x.getOrMake(t)
 			if m.retryAt <= now {
 				m.retryAt = 0
 			}

@@ -8,8 +8,7 @@ import (
 )
 
 const (
-	MaxReason  = 8 << 10 // of a text that goes to the log, in bytes
-	MaxTrouble = 500     // of what is kept of one trouble, in bytes
+	MaxReason = 8 << 10 // of a text that goes to the log, in bytes
 )
 
 // Failure is how an attempt failed.
@@ -43,9 +42,9 @@ func (f *Failure) String() string {
 	return text
 }
 
-// Spent says whether as many attempts of a task have failed as may, and that in words.
-func (x *Faults) Spent(t Task, id wire.TaskID, attempts int) (why string, spent bool) {
-	m := x.of(t)
+// AttemptsUsedUp says whether as many attempts of a task have failed as may, and that in words.
+func (x *Faults) AttemptsUsedUp(t Task, id wire.TaskID, attempts int) (why string, spent bool) {
+	m := x.get(t)
 	switch n := len(m.failed); {
 	case n < attempts:
 		return "", false
@@ -59,7 +58,7 @@ func (x *Faults) Spent(t Task, id wire.TaskID, attempts int) (why string, spent 
 // Trouble notes what went wrong and may yet be made good.
 func (x *Faults) Trouble(text string) {
 	if len(x.troubles)-x.losses < wire.MaxTroubles {
-		x.troubles = append(x.troubles, wire.Bounded(text, MaxTrouble))
+		x.troubles = append(x.troubles, wire.Bounded(text, wire.MaxTrouble))
 	}
 }
 
@@ -67,7 +66,7 @@ func (x *Faults) Trouble(text string) {
 func (x *Faults) LossTrouble(text string) {
 	if x.losses < wire.MaxTroubles {
 		x.losses++
-		x.troubles = append(x.troubles, wire.Bounded(text, MaxTrouble))
+		x.troubles = append(x.troubles, wire.Bounded(text, wire.MaxTrouble))
 	}
 }
 

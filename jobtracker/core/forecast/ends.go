@@ -6,53 +6,53 @@ import (
 	"time"
 )
 
-// Cluster is what ends depend on besides the jobs. Times are on the caller's clock.
+// Cluster is the input of a forecast besides the jobs. Times are on the caller's clock.
 type Cluster struct {
-	Now   time.Duration
-	Slots [2]int  // by phase
-	Usual [2]Task // of which nothing is known, by phase: see Mean
+	Now      time.Duration
+	Slots    [2]int  // by phase
+	Fallback [2]Task // of which nothing is known, by phase: see Mean
 
 	Bandwidth Bandwidth
 	Overheads Overheads
 }
 
-// Job is what is known of a job that has not ended.
+// Job is the state of a job that has not ended.
 type Job struct {
 	N       int // its number
 	Phases  [2]Phase
 	Workers int // processes started for it
 
-	// Its tasks have slots or wait for them: it has begun, does not stop, and is neither
-	// suspended nor waiting for what trackers have of it.
-	Goes bool
+	// Active: its tasks have slots or wait for them. It has begun, does not stop, and is neither
+	// suspended nor waiting for trackers to report its outputs.
+	Active bool
 
-	Rank    [2]int        // its place in the order in which phases get slots, by phase
-	MapsEnd time.Duration // when its maps end, by the plan in force; 0: that does not say so
-	Whole   bool          // that plan has counted whole tasks
+	Rank       [2]int        // its place in the order in which phases get slots, by phase
+	MapsEnd    time.Duration // when its maps end, by the plan in force; 0: that does not say so
+	WholeTasks bool          // that plan has counted whole tasks
 
 	Shuffle Transfer
 
 	Closing      bool // all its tasks have ended
 	ClosingSince time.Duration
 
-	Coming *Coming // nil if it has begun, or nothing is known of when it will
+	Upcoming *Upcoming // nil if it has begun, or nothing is known of when it will
 }
 
-// Transfer is what is left of a job's shuffle.
+// Transfer is the rest of a job's shuffle.
 type Transfer struct {
 	Left  float64 // bytes; 0: it has ended, or the job has none
 	Homes int     // trackers that fetch it
 	Turn  int     // its place in the plan in force, from 1; 0: that does not name it
 }
 
-// Coming is a job that has not begun and goes by the last one of its name.
-type Coming struct {
+// Upcoming is a job that has not begun and goes by the last one of its name.
+type Upcoming struct {
 	Tasks [2]int // by phase
 	After []int  // numbers of the jobs whose output it reads
 }
 
-// Estimate is what is predicted of a job, if the plans in force go on as they see it,
-// no job comes and nothing is lost. An end is Never if it cannot be predicted.
+// Estimate is the forecast of a job. It assumes that the plans in force stay, no job is
+// submitted and nothing is lost. An end is Never if it cannot be predicted.
 type Estimate struct {
 	N     int        // the job's number
 	Tasks [2]Task    // by phase
@@ -65,7 +65,7 @@ type Estimate struct {
 // Forecast is the estimates of all jobs, by number.
 type Forecast []Estimate
 
-// Of is the estimate of the job with a number, nil if there is none.
+// Of returns the estimate of the job with a number, or nil.
 func (f Forecast) Of(n int) *Estimate {
 	i, ok := slices.BinarySearchFunc(f, n, func(e Estimate, n int) int { return cmp.Compare(e.N, n) })
 	if !ok {
@@ -76,10 +76,9 @@ func (f Forecast) Of(n int) *Estimate {
 
 // Predict predicts the ends of jobs, which are sorted by number.
 //
-// A phase ends when its plan says, and after what a fluid plan does not see: its last
-// tasks do not end together. Homes gather while maps run, so that the shuffle ends with
-// the maps or after them. Reduces follow the shuffle, in the slots that other jobs leave
-// them.
+// A phase ends when its plan says, plus a delay that a fluid plan ignores: its last tasks do
+// not end together. Homes gather while maps run, so that the shuffle ends with the maps or
+// after them. Reduces follow the shuffle, in slots that other jobs leave free.
 func Predict(c *Cluster, jobs []Job) Forecast {
 	f := make(Forecast, len(jobs))
 	for i := range jobs {
@@ -88,21 +87,21 @@ func Predict(c *Cluster, jobs []Job) Forecast {
 	c.endMaps(jobs, f)
 	c.endShuffles(jobs, f)
 	c.endReduces(jobs, f)
-	c.endComing(jobs, f)
+	c.endUpcoming(jobs, f)
 	return f
 }
 
-// estimate is what a job has left, without its ends.
+// estimate computes a job's estimate without its ends.
 func (c *Cluster) estimate(j *Job) Estimate {
 	e := Estimate{N: j.N, MapsEnd: Never, ShuffleEnd: Never, End: Never}
 	for i := range j.Phases {
 		p := &j.Phases[i]
 		t := p.Task(c.Overheads.WarmUp)
 		if t.Time == 0 {
-			t = c.Usual[i]
+			t = c.Fallback[i]
 		}
 		if t.Source == sourceDefault && i == Reduce {
-			t = Task{e.Tasks[Map].Time, usualDeviation, sourceMaps} // better than any constant
+			t = Task{e.Tasks[Map].Time, defaultDeviation, sourceMaps} // better than a constant
 		}
 		e.Tasks[i], e.Left[i] = p.Correct(t), p.Left
 		e.Work[i] = p.Work(e.Tasks[i].Time)
@@ -110,7 +109,7 @@ func (c *Cluster) estimate(j *Job) Estimate {
 	return e
 }
 
-// inOrder is the places of jobs in the order in which a phase gets slots.
+// inOrder lists the indexes of jobs in the order in which a phase gets slots.
 func inOrder(jobs []Job, phase int) []int {
 	order := make([]int, len(jobs))
 	for i := range order {
@@ -125,32 +124,31 @@ func (c *Cluster) endMaps(jobs []Job, f Forecast) {
 	ahead := 0.0 // work of the jobs that come first
 	for _, i := range inOrder(jobs, Map) {
 		switch j, e := &jobs[i], &f[i]; {
-		case !j.Goes:
+		case !j.Active:
 		case e.Left[Map] == 0:
 			e.MapsEnd = c.Now
 		case c.Slots[Map] > 0:
 			ahead += e.Work[Map]
 			end, whole := c.Now+After(ahead/float64(c.Slots[Map])), false
 			if j.MapsEnd > 0 {
-				end, whole = max(c.Now, j.MapsEnd), j.Whole
+				end, whole = max(c.Now, j.MapsEnd), j.WholeTasks
 			}
 			e.MapsEnd = c.phaseEnd(j, e, Map, c.Now, end, whole)
 		}
 	}
 }
 
-// phaseEnd is when a phase of a job ends that begins at from, and gets through at end by
-// a plan, or with what comes before it in line. It has as many slots then as it has work
-// for in that time. A plan that has counted whole tasks knows that the last ones do not
-// end together.
+// phaseEnd predicts the end of a phase that begins at from. A fluid plan, or the work before
+// it in line, predicts end; the number of slots follows from this time and the work. If the
+// plan counts whole tasks, it includes that the last ones do not end together.
 func (c *Cluster) phaseEnd(j *Job, e *Estimate, phase int, from, end time.Duration, whole bool) time.Duration {
 	p, t, left := &j.Phases[phase], e.Tasks[phase], e.Left[phase]
 	if left <= p.Running {
-		return max(from, c.Now+p.last(t))
+		return max(from, c.Now+p.lastEnd(t))
 	}
 	side := min(c.Slots[phase], left)
 	if j.Workers < side {
-		end, from = end+c.Overheads.WarmUp, from+c.Overheads.WarmUp // others have to be started
+		end, from = end+c.Overheads.WarmUp, from+c.Overheads.WarmUp // more workers have to start
 	}
 	soonest := from + After(e.Work[phase]/float64(side))
 	if p.Running == 0 && left == side && end <= soonest {
@@ -166,10 +164,10 @@ func (c *Cluster) phaseEnd(j *Job, e *Estimate, phase int, from, end time.Durati
 	return end + lastTasks(t, side)
 }
 
-// endShuffles sets when all map output is at its homes. Jobs that the plan in force does
-// not name are served alike, after those that it does.
+// endShuffles sets when all map output is at its homes. Jobs that are not in the plan share
+// the bandwidth equally, after the jobs of the plan.
 func (c *Cluster) endShuffles(jobs []Job, f Forecast) {
-	var shuffles []int // that have something left
+	var shuffles []int // jobs with bytes left to fetch
 	for i := range jobs {
 		if f[i].ShuffleEnd = f[i].MapsEnd; f[i].MapsEnd != Never && jobs[i].Shuffle.Left > 0 {
 			shuffles = append(shuffles, i)
@@ -183,28 +181,27 @@ func (c *Cluster) endShuffles(jobs []Job, f Forecast) {
 		x, y := &jobs[a].Shuffle, &jobs[b].Shuffle
 		return cmp.Or(cmp.Compare(uint(x.Turn-1), uint(y.Turn-1)), cmp.Compare(x.Left, y.Left)) // 0 is last
 	})
-	done := 0.0 // bytes until a shuffle is through
+	done := 0.0 // bytes fetched when a shuffle ends
 	for k, i := range shuffles {
 		s, e := &jobs[i].Shuffle, &f[i]
 		done += s.Left
 		queue := done
 		if s.Turn == 0 {
-			queue += s.Left * float64(len(shuffles)-1-k) // what the larger ones have by then
+			queue += s.Left * float64(len(shuffles)-1-k) // the larger ones have fetched as much by then
 		}
-		// Its own homes fetch no faster than they can, and what the last maps make
-		// is fetched after them.
+		// The job's own homes limit its rate, and they fetch the last maps' output after the maps.
 		own := rate * float64(min(homes, max(1, s.Homes))) / float64(homes)
 		last := s.Left / float64(max(1, e.Left[Map])) * float64(min(1, e.Left[Map]))
 		e.ShuffleEnd = max(e.MapsEnd+After(last/own), c.Now+After(max(queue/rate, s.Left/own)))
 	}
 }
 
-// endReduces sets when jobs end, their reduces taking slots as they get ready.
+// endReduces sets when jobs end. Reduces take slots in the order in which they become ready.
 func (c *Cluster) endReduces(jobs []Job, f Forecast) {
 	order := slices.DeleteFunc(inOrder(jobs, Reduce), func(i int) bool { return f[i].ShuffleEnd == Never })
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(f[a].ShuffleEnd, f[b].ShuffleEnd) })
 	slots := c.Slots[Reduce]
-	through := 0.0 // seconds until the slots are through with the jobs so far
+	through := 0.0 // seconds until the slots have done the work of the jobs so far
 	for _, i := range order {
 		j, e := &jobs[i], &f[i]
 		end := e.ShuffleEnd
@@ -223,9 +220,9 @@ func (c *Cluster) endReduces(jobs []Job, f Forecast) {
 	}
 }
 
-// endComing sets the ends of jobs that have not begun, by the last one of their name: they
+// endUpcoming sets the ends of jobs that have not begun, by the last one of their name: they
 // come when those end whose output they read, and after the others.
-func (c *Cluster) endComing(jobs []Job, f Forecast) {
+func (c *Cluster) endUpcoming(jobs []Job, f Forecast) {
 	if c.Slots[Map] == 0 {
 		return
 	}
@@ -234,7 +231,7 @@ func (c *Cluster) endComing(jobs []Job, f Forecast) {
 		ahead += f[i].Work[Map]
 	}
 	for i := range jobs {
-		coming, e := jobs[i].Coming, &f[i]
+		coming, e := jobs[i].Upcoming, &f[i]
 		if coming == nil {
 			continue
 		}
@@ -253,8 +250,8 @@ func (c *Cluster) endComing(jobs []Job, f Forecast) {
 				continue
 			}
 			waves, each := (tasks+c.Slots[phase]-1)/c.Slots[phase], e.Tasks[phase].Time
-			e.Left[phase], e.Work[phase] = tasks, Times(tasks, each)
-			at = min(at+After(Times(waves, each)), c.Now+After(absurd))
+			e.Left[phase], e.Work[phase] = tasks, TotalSeconds(tasks, each)
+			at = min(at+After(TotalSeconds(waves, each)), c.Now+After(farFuture))
 		}
 		ahead += e.Work[Map]
 		if e.End = at; at != Never {

@@ -12,24 +12,24 @@ import (
 func cluster() Cluster {
 	return Cluster{
 		Now: 100 * second, Slots: [2]int{4, 2}, Overheads: Overheads{Close: second},
-		Usual: [2]Task{{5 * second, 0, sourceOthers}, {7 * second, 0, sourceOthers}},
+		Fallback: [2]Task{{5 * second, 0, sourceOthers}, {7 * second, 0, sourceOthers}},
 	}
 }
 
-// exact are ten tasks that took the same.
+// exact returns ten tasks of equal times.
 func exact(seconds float64) Known {
 	return Known{Measured: took(seconds, seconds, seconds, seconds, seconds, seconds, seconds, seconds, seconds, seconds)}
 }
 
-// job has so many maps and reduces left, none of which run.
+// job has so many maps and reduces left; none of them run.
 func job(n, maps, reduces int) Job {
 	return Job{
-		N: n, Goes: true, Workers: 100,
+		N: n, Active: true, Workers: 100,
 		Phases: [2]Phase{{Known: exact(10), Left: maps}, {Known: exact(20), Left: reduces}},
 	}
 }
 
-// showEnds is the ends of maps, shuffle and job in seconds from now.
+// showEnds formats the ends of maps, shuffle and job in seconds from now.
 func showEnds(c *Cluster, f Forecast) string {
 	show := func(at time.Duration) string {
 		if at == Never {
@@ -44,7 +44,7 @@ func showEnds(c *Cluster, f Forecast) string {
 	return strings.Join(list, ", ")
 }
 
-// TestPredict: all tasks take the same, so that ends can be computed by hand. Where more
+// TestPredict checks ends that were computed by hand: all tasks take the same time. If more
 // than a wave is left, a fluid plan is (slots-1)/(2*slots) of a task too short.
 func TestPredict(t *testing.T) {
 	with := func(j Job, change func(*Job)) Job { change(&j); return j }
@@ -69,28 +69,28 @@ func TestPredict(t *testing.T) {
 			j.Phases[Map].Running, j.Phases[Map].Ages = 1, []time.Duration{10 * second}
 		})}, "1 1 2"},
 		{"some run, too many to look at", nil, []Job{with(job(1, 4, 0), func(j *Job) { j.Phases[Map].Running = 4 })}, "10 10 11"},
-		{"nothing is known", nil, []Job{{N: 1, Goes: true, Workers: 9, Phases: [2]Phase{{Left: 4}, {Left: 2}}}}, "5 5 13"},
+		{"nothing is known", nil, []Job{{N: 1, Active: true, Workers: 9, Phases: [2]Phase{{Left: 4}, {Left: 2}}}}, "5 5 13"},
 		{"nothing is known of any job", func(c *Cluster) {
-			c.Usual = [2]Task{{3 * second, 0, sourceDefault}, {second, 0, sourceDefault}}
-		}, []Job{{N: 1, Goes: true, Workers: 9, Phases: [2]Phase{{Left: 4}, {Left: 1}}}}, "3 3 7"}, // a reduce takes what a map does
+			c.Fallback = [2]Task{{3 * second, 0, sourceDefault}, {second, 0, sourceDefault}}
+		}, []Job{{N: 1, Active: true, Workers: 9, Phases: [2]Phase{{Left: 4}, {Left: 1}}}}, "3 3 7"}, // a reduce takes as long as a map
 
 		// The plan in force.
 		{"phases wait in its order", nil, []Job{
 			with(job(1, 4, 0), func(j *Job) { j.Rank[Map] = 2 }), with(job(2, 4, 0), func(j *Job) { j.Rank[Map] = 1 }),
 		}, "22.5 22.5 23.5, 10 10 11"}, // after 20 s, in which it has work for two slots: 1/4 of 10
 		{"it says when maps end, and as a fluid", nil, []Job{with(job(1, 4, 0), func(j *Job) { j.MapsEnd = 130 * second })}, "30 30 31"},
-		{"in whole tasks", nil, []Job{with(job(1, 8, 0), func(j *Job) { j.MapsEnd, j.Whole = 130*second, true })}, "30 30 31"},
-		{"it is out of date", nil, []Job{with(job(1, 8, 0), func(j *Job) { j.MapsEnd, j.Whole = 90*second, true })}, "20 20 21"},
+		{"in whole tasks", nil, []Job{with(job(1, 8, 0), func(j *Job) { j.MapsEnd, j.WholeTasks = 130*second, true })}, "30 30 31"},
+		{"it is out of date", nil, []Job{with(job(1, 8, 0), func(j *Job) { j.MapsEnd, j.WholeTasks = 90*second, true })}, "20 20 21"},
 
 		// Jobs that get no slots.
 		{"no slots", func(c *Cluster) { c.Slots = [2]int{} }, []Job{job(1, 4, 2)}, "never never never"},
 		{"no reduce slots", func(c *Cluster) { c.Slots[Reduce] = 0 }, []Job{job(1, 4, 2), job(2, 0, 0)}, "10 10 never, 0 0 1"},
-		{"suspended", nil, []Job{with(job(1, 4, 2), func(j *Job) { j.Goes = false }), job(2, 4, 0)}, "never never never, 10 10 11"},
+		{"suspended", nil, []Job{with(job(1, 4, 2), func(j *Job) { j.Active = false }), job(2, 4, 0)}, "never never never, 10 10 11"},
 		{"closing", nil, []Job{with(job(1, 0, 0), func(j *Job) { j.Closing, j.ClosingSince = true, 100*second-3*second/4 })}, "0 0 0.25"},
 		{"closing for longer than usual", nil, []Job{with(job(1, 0, 0), func(j *Job) { j.Closing, j.ClosingSince = true, second })}, "0 0 0.1"},
 		{"its reduces end after those of jobs that are ready before", nil, []Job{
 			with(job(1, 4, 2), func(j *Job) { j.Rank = [2]int{1, 0} }), with(job(2, 4, 2), func(j *Job) { j.Rank = [2]int{0, 1} }),
-		}, "22.5 22.5 51, 10 10 31"}, // the slots are through at 30 and at 50
+		}, "22.5 22.5 51, 10 10 31"}, // the slots end these reduces at 30 and at 50
 	} {
 		all := cluster()
 		if c.cluster != nil {
@@ -102,7 +102,7 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// TestPredictShuffles: two homes fetch 10 bytes a second each.
+// TestPredictShuffles has two homes that fetch 10 bytes a second each.
 func TestPredictShuffles(t *testing.T) {
 	shuffles := func(n, maps int, s Transfer) Job {
 		j := job(n, maps, 0)
@@ -119,8 +119,8 @@ func TestPredictShuffles(t *testing.T) {
 		{"no home is known yet", []Job{shuffles(1, 0, Transfer{Left: 100})}, "0 10 11"},
 		{"what the last map makes is fetched after it", []Job{shuffles(1, 4, Transfer{Left: 100, Homes: 2})}, "10 11.25 12.25"},
 		{"there is more than is fetched meanwhile", []Job{shuffles(1, 4, Transfer{Left: 1000, Homes: 2})}, "10 50 51"},
-		{"maps do not go", []Job{func() Job { j := shuffles(1, 4, Transfer{Left: 100}); j.Goes = false; return j }()}, "never never never"},
-		// Served alike: when the small one is through, the large one has as much.
+		{"maps do not go", []Job{func() Job { j := shuffles(1, 4, Transfer{Left: 100}); j.Active = false; return j }()}, "never never never"},
+		// Equal shares: when the small one ends, the large one has fetched as much.
 		{"alike", []Job{shuffles(1, 0, Transfer{Left: 300, Homes: 2}), shuffles(2, 0, Transfer{Left: 100, Homes: 2})}, "0 20 21, 0 10 11"},
 		{"in the order of the plan", []Job{
 			shuffles(1, 0, Transfer{Left: 300, Homes: 2, Turn: 1}), shuffles(2, 0, Transfer{Left: 100, Homes: 2, Turn: 2}),
@@ -144,15 +144,15 @@ func TestPredictShuffles(t *testing.T) {
 	}
 }
 
-// TestPredictComing: jobs that have not begun come after those whose output they read.
-func TestPredictComing(t *testing.T) {
+// TestPredictUpcoming checks that jobs which have not begun follow those whose output they read.
+func TestPredictUpcoming(t *testing.T) {
 	coming := func(n, maps, reduces int, after ...int) Job {
 		j := job(n, 0, 0)
-		j.Goes, j.Coming = false, &Coming{Tasks: [2]int{maps, reduces}, After: after}
+		j.Active, j.Upcoming = false, &Upcoming{Tasks: [2]int{maps, reduces}, After: after}
 		return j
 	}
 	unknown := job(2, 0, 0)
-	unknown.Goes = false
+	unknown.Active = false
 	for _, c := range []struct {
 		name  string
 		slots [2]int
@@ -200,20 +200,20 @@ func TestAlone(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		slots [2]int
-		flow  []Extent
+		flow  []FlowJob
 		want  float64
 	}{
-		{"a job", [2]int{4, 2}, []Extent{{N: 1, Tasks: [2]int{4, 2}, Each: each}}, 30},
-		{"narrower than the cluster", [2]int{40, 20}, []Extent{{N: 1, Tasks: [2]int{4, 2}, Each: each}}, 30},
-		{"wider", [2]int{4, 2}, []Extent{{N: 1, Tasks: [2]int{8, 3}, Each: each}}, 50},
-		{"a chain", [2]int{4, 2}, []Extent{{N: 1, Tasks: [2]int{4, 0}, Each: each}, {N: 2, After: []int{1}, Tasks: [2]int{4, 2}, Each: each}}, 40},
+		{"a job", [2]int{4, 2}, []FlowJob{{N: 1, Tasks: [2]int{4, 2}, Each: each}}, 30},
+		{"narrower than the cluster", [2]int{40, 20}, []FlowJob{{N: 1, Tasks: [2]int{4, 2}, Each: each}}, 30},
+		{"wider", [2]int{4, 2}, []FlowJob{{N: 1, Tasks: [2]int{8, 3}, Each: each}}, 50},
+		{"a chain", [2]int{4, 2}, []FlowJob{{N: 1, Tasks: [2]int{4, 0}, Each: each}, {N: 2, After: []int{1}, Tasks: [2]int{4, 2}, Each: each}}, 40},
 		// Either takes 10 s, but the slots need 20 s for both.
-		{"side by side", [2]int{4, 2}, []Extent{{N: 1, Tasks: [2]int{4, 0}, Each: each}, {N: 2, Tasks: [2]int{4, 0}, Each: each}}, 20},
-		{"one joins two", [2]int{8, 2}, []Extent{
+		{"side by side", [2]int{4, 2}, []FlowJob{{N: 1, Tasks: [2]int{4, 0}, Each: each}, {N: 2, Tasks: [2]int{4, 0}, Each: each}}, 20},
+		{"one joins two", [2]int{8, 2}, []FlowJob{
 			{N: 1, Tasks: [2]int{8, 0}, Each: each}, {N: 2, Tasks: [2]int{1, 1}, Each: each}, {N: 3, After: []int{1, 2}, Tasks: [2]int{1, 0}, Each: each},
 		}, 40},
-		{"no slots", [2]int{}, []Extent{{N: 1, Tasks: [2]int{2, 0}, Each: each}}, 20},
-		{"nothing to do", [2]int{4, 2}, []Extent{{N: 1}}, 0},
+		{"no slots", [2]int{}, []FlowJob{{N: 1, Tasks: [2]int{2, 0}, Each: each}}, 20},
+		{"nothing to do", [2]int{4, 2}, []FlowJob{{N: 1}}, 0},
 	} {
 		if got := Alone(c.slots, c.flow); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %v s, not %v", c.name, got, c.want)

@@ -1,17 +1,16 @@
 // Package forecast estimates how long tasks take, and predicts when phases, shuffles, jobs
 // and flows end. It is the one source of every predicted end.
 //
-// All of it is functions of values: the caller says what is known of a job ([Job], with a
-// [Phase] for its maps and one for its reduces) and of the cluster ([Cluster]), and what
-// time it is. Nothing here reads a clock or keeps what it was told, but for [Measures] and
-// [Overheads], which sum up what has been seen to happen.
+// Everything is a function of values: the caller passes the state of each job ([Job], with a
+// [Phase] for its maps and one for its reduces), of the cluster ([Cluster]), and the time.
+// Nothing here reads a clock. Only [Measures] and [Overheads] keep state: sums of observed
+// times.
 //
-// # From what is known to an end
+// # Steps of a forecast
 //
-//  1. [Known.Task]: the time of a task, as those of the job that have ended took, else as
-//     those of the last job of the same name, else as other jobs' tasks ([Mean]).
-//  2. [Phase.Correct]: the same with regard to the tasks that run, of which the long ones
-//     have not ended yet.
+//  1. [Known.Task]: the time of a task, from the job's ended tasks, else from the last job of
+//     the same name, else from other jobs' tasks ([Mean]).
+//  2. [Phase.Correct]: the same, corrected for running tasks, since long tasks end late.
 //  3. [Phase.Work]: the slot-seconds that the phase has left.
 //  4. [Predict]: the ends of all jobs, given the plans in force. Maps go first, in the order
 //     of the plan; shuffles follow, then reduces, then the jobs that have not begun.
@@ -28,17 +27,16 @@ const (
 // Never is the time of an end that cannot be predicted.
 const Never = time.Duration(1<<63 - 1)
 
-// absurd is a time in seconds, thirty years, after which no end is predicted.
-const absurd = 1e9
+// farFuture is a time in seconds, thirty years, after which no end is predicted.
+const farFuture = 1e9
 
-// After is so many seconds, as a policy or a quotient gives them.
+// After converts seconds, at most farFuture.
 func After(seconds float64) time.Duration {
-	if !(seconds < absurd) {
-		seconds = absurd
+	if !(seconds < farFuture) {
+		seconds = farFuture
 	}
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// Times is how many seconds so many tasks take one after the other, which may be more
-// than a time.Duration can hold.
-func Times(tasks int, each time.Duration) float64 { return float64(tasks) * each.Seconds() }
+// TotalSeconds is tasks times each, in seconds, which may exceed a time.Duration.
+func TotalSeconds(tasks int, each time.Duration) float64 { return float64(tasks) * each.Seconds() }

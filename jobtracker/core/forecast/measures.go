@@ -8,13 +8,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// leastTask is what a task takes at least, on a clock that stands still too.
+// leastTask is the least time of a task, since simulated clocks may not advance.
 const leastTask = time.Millisecond
 
-// Measured is how long the tasks of a phase took that have succeeded.
+// Measured sums the times of a phase's succeeded tasks.
 type Measured struct {
 	All  history.Sum
-	Warm history.Sum // of those whose worker process had run before
+	Warm history.Sum // of those that ran in a running worker process
 }
 
 // count adds a task.
@@ -25,28 +25,27 @@ func (m *Measured) count(took time.Duration, cold bool) {
 	}
 }
 
-// Measures is what a job's tasks have shown so far. The zero Measures are those of a job of
-// which no task has run.
+// Measures holds the measured times of a job's tasks. The zero value is of a job without
+// attempts so far.
 type Measures struct {
 	Phases   [2]Measured
 	Reads    wire.Reads // of maps that have succeeded
 	Workers  int        // processes started
-	trackers []*block   // by the number of the tracker / the length of a block; nil where it had nothing to do
+	trackers []*block   // by tracker number / block length; nil: no attempts there
 }
 
-// onTracker is what a job has on one tracker: its workers, which are kept after a success,
-// so that only the first tasks on each tracker also start processes, and its tasks.
+// onTracker is a job's workers and tasks on one tracker. Workers stay after a success, so that
+// only the first tasks on each tracker also start processes.
 type onTracker struct {
 	busy, workers int16
 	tasks         [2]int32 // that succeeded, by phase
 	took          [2]time.Duration
 }
 
-// block is trackers whose numbers are near each other: many jobs have something to do
-// with a few trackers only.
+// block is trackers with consecutive numbers. Many jobs have attempts on few trackers only.
 type block [64]onTracker
 
-// find is what the job has on the tracker with a number, or nil.
+// find returns the entry of a tracker, or nil.
 func (m *Measures) find(tracker int32) *onTracker {
 	i, k := int(tracker)/len(block{}), int(tracker)%len(block{})
 	if i >= len(m.trackers) || m.trackers[i] == nil {
@@ -55,7 +54,7 @@ func (m *Measures) find(tracker int32) *onTracker {
 	return &m.trackers[i][k]
 }
 
-// at is the same, made when there is none.
+// at returns the entry of a tracker, and makes it if there is none.
 func (m *Measures) at(tracker int32) *onTracker {
 	if o := m.find(tracker); o != nil {
 		return o
@@ -68,8 +67,7 @@ func (m *Measures) at(tracker int32) *onTracker {
 	return m.find(tracker)
 }
 
-// Began notes an attempt that begins on the tracker with a number. It says whether a worker
-// has to be started for it.
+// Began notes that an attempt begins on a tracker. It reports whether a worker must start.
 func (m *Measures) Began(tracker int32) (cold bool) {
 	o := m.at(tracker)
 	o.busy++
@@ -79,11 +77,11 @@ func (m *Measures) Began(tracker int32) (cold bool) {
 	return started > 0
 }
 
-// Over notes that an attempt runs no more.
-func (m *Measures) Over(tracker int32) { m.at(tracker).busy-- }
+// Ended notes that an attempt has ended.
+func (m *Measures) Ended(tracker int32) { m.at(tracker).busy-- }
 
-// WorkerEnded notes the end of a worker with its attempt, which failed or was killed, after
-// it is over.
+// WorkerEnded notes that a worker ended with its attempt, which failed or was killed. The
+// caller has called Ended.
 func (m *Measures) WorkerEnded(tracker int32) {
 	o := m.at(tracker)
 	o.workers = max(o.busy, o.workers-1)
@@ -96,8 +94,7 @@ func (m *Measures) Lost(tracker int32) {
 	}
 }
 
-// Count adds a task of a phase that has succeeded on a tracker. It is cold if a worker was
-// started for it.
+// Count adds a task of a phase that succeeded on a tracker. cold: a worker was started for it.
 func (m *Measures) Count(phase int, tracker int32, took time.Duration, cold bool) {
 	took = max(took, leastTask)
 	m.Phases[phase].count(took, cold)
@@ -106,7 +103,7 @@ func (m *Measures) Count(phase int, tracker int32, took time.Duration, cold bool
 	o.took[phase] += took
 }
 
-// On is the tasks of a phase that succeeded on a tracker.
+// On sums the tasks of a phase that succeeded on a tracker.
 func (m *Measures) On(tracker int32, phase int) history.Sum {
 	o := m.find(tracker)
 	if o == nil {
@@ -115,35 +112,34 @@ func (m *Measures) On(tracker int32, phase int) history.Sum {
 	return history.Sum{Tasks: int(o.tasks[phase]), Took: o.took[phase]}
 }
 
-// Overheads is what jobs and tasks take besides their work, as it was of late.
+// Overheads is the time that jobs and tasks take besides their work: recent averages.
 type Overheads struct {
 	Close  time.Duration // from a job's last task to its end
-	SetUp  time.Duration // from a job's beginning to when its maps can be launched
-	WarmUp time.Duration // by how much longer a task takes that also starts its process
+	SetUp  time.Duration // from a job's begin until its maps can be launched
+	WarmUp time.Duration // additional time of a task that also starts its process
 }
 
-// Closed takes in how long a job took to close.
+// Closed adds the time in which a job closed.
 func (o *Overheads) Closed(took time.Duration) { o.Close = smoothed(o.Close, took) }
 
-// WasSetUp takes in how long a job took to be set up.
+// WasSetUp adds the time in which a job was set up.
 func (o *Overheads) WasSetUp(took time.Duration) { o.SetUp = smoothed(o.SetUp, took) }
 
-// fewWarm is how many tasks in processes that ran before tell what it costs to start one.
+// fewWarm is the number of tasks in running processes after which Warmed measures a job.
 const fewWarm = 4
 
-// Warmed takes in what a job has shown of a phase, after a task in a process that ran
-// before has been counted.
+// Warmed updates WarmUp from a phase of a job. Callers call it after they count a task that
+// ran in a running process.
 func (o *Overheads) Warmed(m *Measured) {
 	if n := m.All.Tasks - m.Warm.Tasks; m.Warm.Tasks == fewWarm && n > 0 {
 		o.WarmUp = smoothed(o.WarmUp, max(0, (m.All.Took-m.Warm.Took)/time.Duration(n)-m.Warm.Mean()))
 	}
 }
 
-// smoothed is a mean in which the last value counts for a quarter, and the first for all.
+// smoothed averages with weight 1/4 for the last value; the first value is taken as it is.
 func smoothed(old, last time.Duration) time.Duration { return (3*cmp.Or(old, last) + last) / 4 }
 
-// Left is what is left of something that usually takes so long and has run since then, 0:
-// it has not begun.
+// Left is the rest of a step that usually takes so long and began at since; 0: it has not begun.
 func Left(usual, since, now time.Duration) time.Duration {
 	if since == 0 {
 		return usual

@@ -7,7 +7,7 @@ import (
 	"github.com/quernmr/quern/history"
 )
 
-// TestWorkers: the first attempts on a tracker start processes, which are kept after a
+// TestWorkers checks that the first attempts on a tracker start processes, which stay after a
 // success and end with a failure.
 func TestWorkers(t *testing.T) {
 	var m Measures
@@ -21,15 +21,15 @@ func TestWorkers(t *testing.T) {
 	begins(here, true)
 	begins(here, true)
 	begins(far, true)
-	m.Over(here)
+	m.Ended(here)
 	begins(here, false)
-	m.Over(here)
+	m.Ended(here)
 	m.WorkerEnded(here)
 	begins(here, true)
-	m.Over(here)
-	m.Over(here)
+	m.Ended(here)
+	m.Ended(here)
 	m.Lost(here)
-	m.Lost(77) // where it had nothing to do
+	m.Lost(77) // where it had no attempts
 	begins(here, true)
 	if m.Workers != 5 {
 		t.Errorf("%d processes were started, not 5", m.Workers)

@@ -6,30 +6,30 @@ import (
 	"github.com/quernmr/quern/history"
 )
 
-// Output is what is known of the map output of a job that has reduces.
+// Output is the state of the map output of a job that has reduces.
 type Output struct {
 	Maps    int   // of the job; below 0: not known
-	Made    int   // those whose output is at hand
+	Made    int   // those with output that can be fetched
 	Bytes   int64 // of these outputs
 	Fetched int64 // bytes of them at homes
 	Read    int64 // bytes that these maps have read
 	Input   int64 // bytes of the whole input; 0: not known
 
-	Past *history.Profile // of the last job of the same name; nil: nothing is known of it
+	Past *history.Profile // of the last job of the same name; nil: unknown
 }
 
 // Shuffle is a job's map output in bytes.
 type Shuffle struct {
-	Gathered int64 // what homes have of it
-	Made     int64 // what maps have made
-	Whole    int64 // what all maps will have made
+	Gathered int64 // at homes
+	Made     int64 // by maps so far
+	Whole    int64 // by all maps, estimated
 }
 
-// Left is what homes have yet to gather.
+// Left is the number of bytes that homes have yet to gather.
 func (s Shuffle) Left() int64 { return s.Whole - s.Gathered }
 
-// Shuffle is what all maps make by the bytes that they make of a byte of input so far, or
-// that the last job of the same name did.
+// Shuffle estimates the output of all maps from the ratio of output to input so far, else from
+// that of the last job of the same name.
 func (o *Output) Shuffle() Shuffle {
 	s := Shuffle{Gathered: min(o.Fetched, o.Bytes), Made: o.Bytes}
 	switch {
@@ -47,7 +47,7 @@ func (o *Output) Shuffle() Shuffle {
 	return s
 }
 
-// ByMaps is the bytes that all maps make if each makes as many as those so far.
+// ByMaps estimates the output of all maps in bytes from the mean per map so far.
 func (o *Output) ByMaps() int64 {
 	if o.Made == 0 {
 		return 0
@@ -55,15 +55,15 @@ func (o *Output) ByMaps() int64 {
 	return int64(float64(o.Bytes) / float64(o.Made) * float64(o.Maps))
 }
 
-// Bandwidth is the bytes a second that all trackers fetch which can be homes. The zero
-// Bandwidth is that of none.
+// Bandwidth is the rate at which trackers that can be homes fetch. The zero Bandwidth is of no
+// tracker.
 type Bandwidth struct {
-	Homes int // such trackers
-	seen  int // those that have been seen to fetch
+	Homes int // trackers
+	seen  int // those with a known rate
 	sum   float64
 }
 
-// Add adds a tracker that fetches so many bytes a second; 0: that is not known.
+// Add adds a tracker that fetches so many bytes a second; 0: unknown.
 func (b *Bandwidth) Add(rate float64) {
 	b.Homes++
 	if rate > 0 {
@@ -72,8 +72,8 @@ func (b *Bandwidth) Add(rate float64) {
 	}
 }
 
-// Rate is the bytes a second; 0: not known. Trackers that have not been seen to fetch are
-// taken to be like the others.
+// Rate is the sum in bytes a second; 0: unknown. Trackers with unknown rate count with the mean
+// of the others.
 func (b *Bandwidth) Rate() float64 {
 	if b.seen == 0 {
 		return 0
@@ -81,14 +81,14 @@ func (b *Bandwidth) Rate() float64 {
 	return b.sum / float64(b.seen) * float64(b.Homes)
 }
 
-// usualRate is the bytes a second that a tracker's homes fetch, before any was measured.
-const usualRate = 50e6
+// defaultRate is the bytes a second that a tracker fetches, before any rate was measured.
+const defaultRate = 50e6
 
-// Gathering is how long a partition of so many bytes is gathered again on a tracker that
-// fetches so many a second; 0: that is not known.
-func Gathering(bytes int64, rate float64) time.Duration {
+// GatherTime estimates how long a tracker that fetches rate bytes a second (0: unknown) gathers
+// a partition.
+func GatherTime(bytes int64, rate float64) time.Duration {
 	if rate <= 0 {
-		rate = usualRate
+		rate = defaultRate
 	}
 	return After(float64(bytes) / rate)
 }

@@ -52,7 +52,7 @@ func TestFreeAt(t *testing.T) {
 		{0, nil, []float64{}},
 		{2, nil, []float64{0, 0}},
 		{3, []float64{7, 5}, []float64{0, 5, 7}},
-		{2, []float64{7, 5, 9}, []float64{7, 9}}, // it has fewer slots by now
+		{2, []float64{7, 5, 9}, []float64{7, 9}}, // its slots were reduced
 		{0, []float64{7}, []float64{}},
 	} {
 		if got := FreeAt(c.slots, slices.Clone(c.rests)); !slices.Equal(got, c.want) {
@@ -67,11 +67,11 @@ func TestSlowness(t *testing.T) {
 		mean  time.Duration
 		want  float64
 	}{
-		{took(9).All, second, 0}, // one task tells nothing
+		{took(9).All, second, 0}, // one task is too few
 		{took(4, 4).All, 0, 0},
 		{took(4, 4).All, 2 * second, 2},
-		{took(1, 1).All, 100 * second, leastSlow},
-		{took(1000, 1000).All, second, mostSlow},
+		{took(1, 1).All, 100 * second, minSlowness},
+		{took(1000, 1000).All, second, maxSlowness},
 	} {
 		if got := Slowness(c.there, c.mean); got != c.want {
 			t.Errorf("%v tasks in %v of a mean of %v: %v, not %v", c.there.Tasks, c.there.Took, c.mean, got, c.want)
@@ -90,7 +90,7 @@ func TestSlowness(t *testing.T) {
 		{1, &one, 4 * second, 1},
 		{0, &two, 0, 0},
 	} {
-		if got := Slowed(c.slow, c.job, c.took); got < c.want-1e-9 || got > c.want+1e-9 {
+		if got := UpdateSlowness(c.slow, c.job, c.took); got < c.want-1e-9 || got > c.want+1e-9 {
 			t.Errorf("%v, then a task of %v: %v, not %v", c.slow, c.took, got, c.want)
 		}
 	}
@@ -115,7 +115,7 @@ func TestGathering(t *testing.T) {
 		rate  float64
 		want  time.Duration
 	}{{100, 50, 2 * second}, {100e6, 0, 2 * second}, {0, 0, 0}} {
-		if got := Gathering(c.bytes, c.rate); got != c.want {
+		if got := GatherTime(c.bytes, c.rate); got != c.want {
 			t.Errorf("%d bytes at %v a second: %v, not %v", c.bytes, c.rate, got, c.want)
 		}
 	}

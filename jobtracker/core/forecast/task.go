@@ -9,7 +9,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Task is the time that a task is estimated to take.
+// Task is the estimated time of a task.
 type Task struct {
 	Time      time.Duration // 0: not known
 	Deviation float64       // as a part of it
@@ -24,21 +24,20 @@ const (
 	sourceDefault  = "default"
 )
 
-// usualDeviation is taken for tasks of which nothing is known.
-const usualDeviation = 0.3
+// defaultDeviation is taken for tasks of which nothing is known.
+const defaultDeviation = 0.3
 
-// pastTasks is how many tasks history is worth at most, of a job or on a tracker.
+// pastTasks is how many tasks history counts for at most, of a job or on a tracker.
 const pastTasks = 4
 
-// Known is what is known of the times of a phase's tasks.
+// Known is the measured times of a phase's tasks, and those of the last job of the same name.
 type Known struct {
 	Measured
-	Past   *history.Sums // of the last job of the same name; nil: nothing is known of it
+	Past   *history.Sums // of the last job of the same name; nil: unknown
 	PastOf wire.JobID    // that job
 }
 
-// Task is how long a task takes in a process that has run before. Its Time is 0 if nothing
-// is known.
+// Task estimates a task in a running process. Its Time is 0 if nothing is known.
 func (k *Known) Task(warmUp time.Duration) Task {
 	own, tasks := k.Warm.Recent(), k.Warm.Tasks
 	if tasks == 0 {
@@ -57,8 +56,8 @@ func (k *Known) Task(warmUp time.Duration) Task {
 	return Task{mean, k.Past.Deviation(), sourceMeasured + ", and history of " + k.PastOf.String()}
 }
 
-// Mean is the time of a task of which nothing is known: the mean of the jobs of which it
-// is known, one as good as the other. The zero Mean knows none.
+// Mean estimates tasks of jobs without measures: the mean over other jobs, equally weighted.
+// The zero Mean has none.
 type Mean struct {
 	sum  time.Duration // an integer: the order in which jobs are added does not matter
 	jobs int
@@ -72,15 +71,15 @@ func (m *Mean) Add(task time.Duration) {
 	}
 }
 
-// Known says whether any job was added.
+// Known reports whether any job was added.
 func (m *Mean) Known() bool { return m.jobs > 0 }
 
 // Task is the estimate, a second if no job was added.
 func (m *Mean) Task() Task {
 	if m.Known() {
-		return Task{m.sum / time.Duration(m.jobs), usualDeviation, sourceOthers}
+		return Task{m.sum / time.Duration(m.jobs), defaultDeviation, sourceOthers}
 	}
-	return Task{time.Second, usualDeviation, sourceDefault}
+	return Task{time.Second, defaultDeviation, sourceDefault}
 }
 
 // Phase is a job's maps or its reduces.
@@ -89,30 +88,30 @@ type Phase struct {
 	Left    int // tasks to be done, runnable or not
 	Running int // those of them that run
 
-	// For how long each of those runs, but for the start of its process, in no order. It is
-	// nil if there are too many to look at each: they are then taken together.
+	// Ages is how long each running task runs, without the start of its process, in no order.
+	// It is nil if there are too many to look at each.
 	Ages []time.Duration
 }
 
-// close says whether running tasks are looked at one by one.
-func (p *Phase) close() bool { return len(p.Ages) == p.Running }
+// hasAges says whether running tasks are looked at one by one.
+func (p *Phase) hasAges() bool { return len(p.Ages) == p.Running }
 
-// tail is the part of a task's time that one which has run for longer has left.
-const tail = 10
+// minRestPart: a task that has run longer than estimated has 1/minRestPart of that left.
+const minRestPart = 10
 
-// Rest is what a task that has run for age has left if it takes that long in all: what it
-// has not run of that, and never nothing.
-func Rest(whole, age time.Duration) time.Duration { return max(whole-age, whole/tail) }
+// Rest is the remaining time of a task that has run for age and takes whole in all. It is
+// never zero.
+func Rest(whole, age time.Duration) time.Duration { return max(whole-age, whole/minRestPart) }
 
-// Work is the slot-seconds left if a task takes that long: of the tasks that run what they
-// have left, of the others all of it; 0 while nothing is known of its tasks.
+// Work is the slot-seconds left if each task takes whole: the rest of running tasks, and all
+// of the others. It is 0 if whole is 0: not known.
 func (p *Phase) Work(whole time.Duration) float64 {
 	if whole == 0 {
 		return 0
 	}
-	sum := Times(max(0, p.Left-p.Running), whole)
-	if !p.close() {
-		return sum + Times(p.Running, whole)/2 // as many are young as are old
+	sum := TotalSeconds(max(0, p.Left-p.Running), whole)
+	if !p.hasAges() {
+		return sum + TotalSeconds(p.Running, whole)/2 // on average, half of each is done
 	}
 	for _, age := range p.Ages {
 		sum += Rest(whole, age).Seconds()
@@ -120,11 +119,9 @@ func (p *Phase) Work(whole time.Duration) float64 {
 	return sum
 }
 
-// Correct is a task's time with regard to those that run: the short ones end first, so
-// that the mean of those that have ended is too small as long as there are few. It is what
-// it would be if times were normal and each running task took what is to be expected of one
-// that has run for so long. That is the EM algorithm for censored observations (Dempster,
-// Laird, Rubin 1977).
+// Correct corrects the mean of ended tasks by the running ones: short tasks end first, so that
+// the mean is too small at first. It assumes normal times, and uses the EM algorithm for
+// censored observations (Dempster, Laird, Rubin 1977).
 func (p *Phase) Correct(t Task) Task {
 	if t.Time == 0 || len(p.Ages) == 0 {
 		return t
@@ -133,22 +130,22 @@ func (p *Phase) Correct(t Task) Task {
 	ended, running := p.All.Tasks, len(p.Ages)
 	switch {
 	case ended == 0 && (t.Source == sourceDefault || t.Source == sourceMaps):
-		t.Time = max(t.Time, 2*oldest) // the best guess is that it is half done
+		t.Time = max(t.Time, 2*oldest) // guess that it is half done
 	case ended == 0 && float64(oldest) > float64(t.Time)*(1+2*t.Deviation):
-		t.Time += oldest / 2 // what was known is wrong
+		t.Time += oldest / 2 // the estimate was too low
 	case ended == 0 || ended > 4*running:
 	default:
 		tasks := min(ended, 2*running)
 		if p.Past != nil {
 			tasks += pastTasks
 		}
-		// A machine that stands still for a while must not make all tasks long.
+		// A machine that pauses for a while must not make all estimates long.
 		t.Time = min(expected(t, tasks, p.ages()), t.Time*3/2)
 	}
 	return t
 }
 
-// ages is for how long running tasks run, ascending.
+// ages sorts Ages, without negative ones.
 func (p *Phase) ages() []time.Duration {
 	ages := slices.Clone(p.Ages)
 	for i := range ages {
@@ -158,8 +155,7 @@ func (p *Phase) ages() []time.Duration {
 	return ages
 }
 
-// expected is the mean of so many tasks that have ended, of which t is the mean, and of
-// those that still run.
+// expected estimates the mean of all tasks: ended ones with mean t, and running ones with ages.
 func expected(t Task, ended int, ages []time.Duration) time.Duration {
 	mean := t.Time.Seconds()
 	took := mean * float64(ended)
@@ -168,7 +164,7 @@ func expected(t Task, ended int, ages []time.Duration) time.Duration {
 		for _, age := range ages {
 			z := (age.Seconds() - mean) / deviation
 			beyond := below(-z)
-			if beyond < 1e-6 { // as good as a certainty: it runs for that long at least
+			if beyond < 1e-6 { // avoid a division by almost 0
 				sum += age.Seconds() + deviation/4
 				continue
 			}
@@ -179,13 +175,12 @@ func expected(t Task, ended int, ages []time.Duration) time.Duration {
 	return time.Duration(mean * float64(time.Second))
 }
 
-// lateFactor is how much of what the longest of so many tasks takes beyond the mean is
-// waited for: half, for it begins as likely early as late.
+// lateFactor is the part by which the longest task delays the end: half of its time beyond the
+// mean, since it begins early or late with equal probability.
 const lateFactor = 0.5
 
-// lastTasks is by how much the last tasks end later than a fluid plan has it, for they
-// begin at different times and do not take the same: half of a task's time is lost on
-// average, and the longest of those that begin late is what is waited for.
+// lastTasks is the delay of the last tasks relative to a fluid plan: they begin at different
+// times, which loses half of a task's time on average, and the longest of them ends last.
 func lastTasks(t Task, slots int) time.Duration {
 	lost := float64(slots-1)/float64(2*slots) + lateFactor*t.Deviation*highest(slots)
 	return time.Duration(lost * float64(t.Time))
@@ -196,14 +191,13 @@ func allAtOnce(t Task, tasks int) time.Duration {
 	return time.Duration(float64(t.Time) * (1 + t.Deviation*highest(tasks)))
 }
 
-// belowMean is how likely the highest of many values is below its mean: exp(-exp(-γ)), as
-// such are distributed by Gumbel.
+// belowMean is the probability that the highest of many values is below its mean:
+// exp(-exp(-γ)) by Gumbel's distribution.
 const belowMean = 0.57
 
-// last is when the last of the running tasks ends, in the mean, given for how long each
-// has run.
-func (p *Phase) last(t Task) time.Duration {
-	if !p.close() {
+// lastEnd is the expected time until the last running task ends, given their ages.
+func (p *Phase) lastEnd(t Task) time.Duration {
+	if !p.hasAges() {
 		return allAtOnce(t, p.Running)
 	}
 	last := time.Duration(0)
@@ -222,13 +216,12 @@ func (p *Phase) last(t Task) time.Duration {
 	return last
 }
 
-// highest is by how many deviations the highest of n normal values is above the mean, in
-// the mean (Blom 1958).
+// highest is the expected highest of n standard normal values (Blom 1958).
 func highest(n int) float64 {
 	return quantile((float64(n) - 0.375) / (float64(n) + 0.25))
 }
 
-// quantile of the standard normal distribution, and below its inverse.
+// quantile is that of the standard normal distribution; its inverse is the function below.
 func quantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 
 func below(x float64) float64 { return (1 + math.Erf(x/math.Sqrt2)) / 2 }

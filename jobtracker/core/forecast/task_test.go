@@ -12,7 +12,7 @@ import (
 
 const second = time.Second
 
-// took is tasks that took so many seconds, in processes that ran before.
+// took returns tasks that took so many seconds in running processes.
 func took(seconds ...float64) Measured {
 	var m Measured
 	for _, s := range seconds {
@@ -21,7 +21,7 @@ func took(seconds ...float64) Measured {
 	return m
 }
 
-// cold is the same in processes that were started for them.
+// cold is the same with processes that were started for them.
 func cold(seconds ...float64) Measured {
 	var m Measured
 	for _, s := range seconds {
@@ -30,12 +30,12 @@ func cold(seconds ...float64) Measured {
 	return m
 }
 
-// past is tasks of an earlier job.
+// past returns tasks of an earlier job.
 func past(seconds ...float64) *history.Sums { return &history.Sums{Sum: took(seconds...).All} }
 
 var earlier = wire.JobID{Start: 1, N: 7}
 
-// near says whether two times differ by a microsecond at most, as floats may.
+// near reports whether two times differ by a microsecond at most, since floats round.
 func near(a, b time.Duration) bool { return (a - b).Abs() <= time.Microsecond }
 
 func TestTask(t *testing.T) {
@@ -133,8 +133,8 @@ func TestCorrect(t *testing.T) {
 	}
 }
 
-// TestCorrectFindsTheMean: of tasks that began together the short ones have ended. Their
-// mean is too small, and the corrected one is near that of all.
+// TestCorrectFindsTheMean begins tasks together and ends the short ones. Their mean is too
+// small; the corrected one must be near that of all.
 func TestCorrectFindsTheMean(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	const tasks, runs, mean, deviation = 40, 200, 10.0, 0.3
@@ -160,7 +160,7 @@ func TestCorrectFindsTheMean(t *testing.T) {
 	}
 }
 
-// TestLongest compares what is predicted of the last of many tasks with draws.
+// TestLongest compares the predicted end of the last of many tasks with simulations.
 func TestLongest(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	task := Task{10 * second, 0.3, sourceMeasured}
@@ -195,21 +195,21 @@ func TestLongest(t *testing.T) {
 			}
 			sum += longest / runs
 		}
-		// Each is taken to be the longest of n, also the old ones, which overestimates.
-		if got := p.last(task).Seconds(); got < 0.95*sum || got > 1.2*sum {
+		// The prediction treats each as the longest of n, also the old ones, which overestimates.
+		if got := p.lastEnd(task).Seconds(); got < 0.95*sum || got > 1.2*sum {
 			t.Errorf("of %d tasks that run the last ends in %.2f s, %.2f s drawn", n, got, sum)
 		}
 	}
-	if p := (Phase{Left: 5000, Running: 5000}); p.last(task) != allAtOnce(task, 5000) {
+	if p := (Phase{Left: 5000, Running: 5000}); p.lastEnd(task) != allAtOnce(task, 5000) {
 		t.Error("tasks that are too many to look at are not taken to begin together")
 	}
-	if p := (Phase{Left: 1, Running: 1, Ages: []time.Duration{4 * second}}); p.last(Task{Time: 10 * second}) != 6*second {
+	if p := (Phase{Left: 1, Running: 1, Ages: []time.Duration{4 * second}}); p.lastEnd(Task{Time: 10 * second}) != 6*second {
 		t.Error("a task that takes what all do has not the rest of that left")
 	}
 }
 
-// TestLastTasks compares by how much slots end later than a fluid plan has it with draws,
-// in which each slot takes the next task as it is free.
+// TestLastTasks compares the predicted delay relative to a fluid plan with simulations, in
+// which each free slot takes the next task.
 func TestLastTasks(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	task := Task{10 * second, 0.3, sourceMeasured}
@@ -218,7 +218,7 @@ func TestLastTasks(t *testing.T) {
 		late := 0.0
 		for range runs {
 			free := make([]float64, slots)
-			for i := range free { // they were at other tasks before
+			for i := range free { // their previous tasks end at different times
 				free[i] = 10 * rnd.Float64()
 			}
 			fluid := 0.0

@@ -9,53 +9,52 @@ import (
 	"github.com/quernmr/quern/history"
 )
 
-// FreeAt is when each slot of a tracker is free, in seconds, soonest first, given what the
-// tasks that run there have left. It sorts rests, and may return them.
+// FreeAt returns the seconds until each slot of a tracker is free, soonest first, given the
+// remaining times of its running tasks. It sorts rests, and may return them.
 func FreeAt(slots int, rests []float64) []float64 {
 	slices.Sort(rests)
 	if more := len(rests) - slots; more > 0 {
-		return rests[more:] // it runs more than it may by now: the first to end free nothing
+		return rests[more:] // its slots were reduced: the first tasks that end free none
 	}
 	free := make([]float64, slots)
 	copy(free[slots-len(rests):], rests)
 	return free
 }
 
-// enough is how many tasks tell how fast a tracker is for a job.
-const enough = 2
+// minTasks is how many tasks it takes to compare a tracker's times with a job's mean.
+const minTasks = 2
 
-// Tasks scatter: no tracker is taken to be better or worse than this.
-const leastSlow, mostSlow = 0.1, 10.0
+// Task times scatter, so that slowness is bounded.
+const minSlowness, maxSlowness = 0.1, 10.0
 
-// Slowness is how much longer than the mean a job's tasks took on a tracker; 0: too few have
-// ended to say so.
+// Slowness is the mean time of a job's tasks on a tracker, relative to the job's mean; 0: too
+// few have ended.
 func Slowness(there history.Sum, mean time.Duration) float64 {
-	if there.Tasks < enough || mean <= 0 {
+	if there.Tasks < minTasks || mean <= 0 {
 		return 0
 	}
-	return bounded(there.Mean().Seconds() / mean.Seconds())
+	return clampSlowness(there.Mean().Seconds() / mean.Seconds())
 }
 
-// Slowed is a tracker's slowness for all jobs, 0: not known, after a task of a job has
-// taken so long there.
-func Slowed(slow float64, job *history.Sum, took time.Duration) float64 {
-	if job.Tasks < enough || job.Mean() <= 0 || took <= 0 {
+// UpdateSlowness returns a tracker's slowness over all jobs (0: unknown), updated by a task.
+func UpdateSlowness(slow float64, job *history.Sum, took time.Duration) float64 {
+	if job.Tasks < minTasks || job.Mean() <= 0 || took <= 0 {
 		return slow
 	}
-	return 0.8*cmp.Or(slow, 1) + 0.2*bounded(took.Seconds()/job.Mean().Seconds())
+	return 0.8*cmp.Or(slow, 1) + 0.2*clampSlowness(took.Seconds()/job.Mean().Seconds())
 }
 
-func bounded(slow float64) float64 { return min(max(slow, leastSlow), mostSlow) }
+func clampSlowness(slow float64) float64 { return min(max(slow, minSlowness), maxSlowness) }
 
-// OnTracker is the tasks of one job that ended on a tracker.
+// OnTracker sums the tasks of one job that ended on a tracker.
 type OnTracker struct {
 	Tracker string
 	Tasks   int
-	Seconds float64 // of all of them together
+	Seconds float64 // sum of their times
 }
 
 // OnTrackers lists the tasks of a job's phase, and of the last job of the same name, by
-// their trackers' names. What history tells weighs no more than a few tasks on each.
+// tracker name. History counts for at most pastTasks tasks per tracker.
 func OnTrackers(own, past map[string]*history.Sum) []OnTracker {
 	list := ByTracker(own)
 	for _, p := range ByTracker(past) {
@@ -73,7 +72,7 @@ func OnTrackers(own, past map[string]*history.Sum) []OnTracker {
 	return list
 }
 
-// ByTracker lists the tasks of a phase by their trackers' names.
+// ByTracker lists the tasks of a phase by tracker name.
 func ByTracker(sums map[string]*history.Sum) []OnTracker {
 	list := make([]OnTracker, 0, len(sums))
 	for _, name := range slices.Sorted(maps.Keys(sums)) {

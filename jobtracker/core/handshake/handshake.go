@@ -74,13 +74,13 @@ type Tracker struct {
 
 // pending is a stream that is not welcomed yet.
 type pending struct {
-	hello *wire.Hello // the last one
-	asked bool        // for the proof; else it waits for its registration
+	hello      *wire.Hello // the last one
+	proofAsked bool        // for the proof; else it waits for its registration
 }
 
 // judge decides on a Hello. before is the stream's state, nil at its first Hello.
 func judge(h *wire.Hello, before *pending, k Known) Verdict {
-	asked := before != nil && before.asked
+	asked := before != nil && before.proofAsked
 	switch {
 	case k.Welcomed, before != nil && !asked, asked && h.Nonce == "":
 		return Verdict{Do: Ignore}
@@ -124,7 +124,7 @@ type Streams map[Stream]*pending
 func (s Streams) Hello(id Stream, h *wire.Hello, k Known) Verdict {
 	v := judge(h, s[id], k)
 	if v.Do == AskProof || v.Do == Register {
-		s[id] = &pending{hello: h, asked: v.Do == AskProof}
+		s[id] = &pending{hello: h, proofAsked: v.Do == AskProof}
 	}
 	return v
 }
@@ -147,7 +147,7 @@ type Waiting struct {
 // Waiting lists the streams on which a tracker waits for its registration, in order.
 func (s Streams) Waiting(tracker string) (list []Waiting) {
 	for id, p := range s {
-		if !p.asked && p.hello.Tracker == tracker {
+		if !p.proofAsked && p.hello.Tracker == tracker {
 			list = append(list, Waiting{id, p.hello})
 		}
 	}

@@ -27,7 +27,7 @@ func TestVerdicts(t *testing.T) {
 	long := strings.Repeat("x", wire.MaxName+1)
 	unread := hello(func(h *wire.Hello) { h.Nonce = "" })
 	old := hello(func(h *wire.Hello) { h.Nonce = "old" })
-	asked, waits := &pending{hello: unread, asked: true}, &pending{hello: hello(nil)}
+	asked, waits := &pending{hello: unread, proofAsked: true}, &pending{hello: hello(nil)}
 	same, other := Tracker{Process: 7}, Tracker{Process: 8}
 	ask := Verdict{Do: AskProof, File: "mem://s/" + wire.StagingClusters + "/c"}
 	no := func(reason string) Verdict { return Verdict{Do: Refuse, Reason: reason} }

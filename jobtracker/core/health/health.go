@@ -38,8 +38,8 @@
 //	its task succeeds elsewhere        Blame, and MuchWorse if that says so
 //	the tracker leaves a disk alone    LeftDisks, and Pardon if that says so
 //	an exclusion is proposed           Length
-//	the log has it, or its end         Switched
-//	the log will not have it           Dropped
+//	the log has it, or its end         ExclusionChanged
+//	the log will not have it           ExclusionDropped
 //
 // # Invariants
 //
@@ -75,14 +75,14 @@ const (
 // Record is what counts against a tracker, and for it. What is looked at whenever a task
 // succeeds comes first.
 type Record struct {
-	switched  time.Duration // when it was excluded or readmitted last
-	banned    int           // times excluded since it last succeeded
-	streaks   [2]*streak    // by phase
-	pardoned  time.Duration // when it was last
-	excluded  bool          // as the log has it
-	spared    bool          // an exclusion that is not in the log yet is to end at once
-	disksLeft int           // how often its process has left a disk alone, or unknown
-	blame     []time.Duration
+	changed       time.Duration // when it was excluded or readmitted last
+	exclusions    int           // times excluded since it last succeeded
+	streaks       [2]*streak    // by phase
+	pardoned      time.Duration // when it was last
+	excluded      bool          // as the log has it
+	pardonPending bool          // an exclusion that is not in the log yet is to end at once
+	disksLeft     int           // how often its process has left a disk alone, or unknown
+	blame         []time.Duration
 }
 
 // unknown is the disksLeft of a tracker that has not said.
@@ -91,7 +91,7 @@ const unknown = math.MinInt
 // New makes the Record of a tracker of which nothing is known but whether it is excluded.
 func New(excluded bool) Record {
 	const longAgo = -math.MaxInt64
-	return Record{excluded: excluded, switched: longAgo, pardoned: longAgo, disksLeft: unknown}
+	return Record{excluded: excluded, changed: longAgo, pardoned: longAgo, disksLeft: unknown}
 }
 
 // Excluded says whether the log excludes the tracker.
@@ -103,16 +103,16 @@ func (r *Record) Counts(launched time.Duration) bool { return launched > r.pardo
 // Succeeded ends the streak of a phase. The next exclusion is a short one if the attempt
 // was launched since the last one.
 func (r *Record) Succeeded(phase int, launched time.Duration) {
-	if launched > r.switched {
-		r.banned = 0
+	if launched > r.changed {
+		r.exclusions = 0
 	}
 	if r.streaks[phase] != nil {
 		r.streaks[phase] = nil
 	}
 }
 
-// Blame counts the failure of an attempt whose task has now succeeded on another tracker. It
-// says whether the tracker is to be compared with the others.
+// Blame counts a failed attempt if its task has now succeeded on another tracker. It reports
+// whether the caller must compare the tracker with the others.
 func (r *Record) Blame(launched, now time.Duration) bool {
 	if !r.Counts(launched) {
 		return false
@@ -131,7 +131,7 @@ func (r *Record) blamed(now time.Duration) int {
 // it than against the others, and the reason. last is the task that was blamed last.
 func (r *Record) MuchWorse(others Others, last wire.TaskID, now time.Duration) (reason string, worse bool) {
 	blame := r.blamed(now)
-	if r.excluded || !others.remain() || blame*others.fit <= 2*others.blame {
+	if r.excluded || !others.enoughRemain() || blame*others.usable <= 2*others.blame {
 		return "", false
 	}
 	return fmt.Sprintf("%d attempts failed there within %v whose tasks then succeeded on other trackers, the last of %v",
@@ -140,7 +140,7 @@ func (r *Record) MuchWorse(others Others, last wire.TaskID, now time.Duration) (
 
 // Length is how long the tracker's next exclusion lasts.
 func (r *Record) Length() time.Duration {
-	return min(exclusion<<min(r.banned, 8), longestExclusion)
+	return min(exclusion<<min(r.exclusions, 8), longestExclusion)
 }
 
 // Left is what is left of an exclusion, in Unix milliseconds. A clock that jumps ends it at
@@ -149,28 +149,28 @@ func Left(until, now int64) time.Duration {
 	return min(time.Duration(until-now)*time.Millisecond, longestExclusion)
 }
 
-// Switched follows the log, which has excluded the tracker or readmitted it. It says whether
+// ExclusionChanged follows the log, which has excluded the tracker or readmitted it. It says whether
 // the exclusion is to end at once; such a one does not lengthen the next.
-func (r *Record) Switched(excluded bool, now time.Duration) (readmit bool) {
-	readmit = excluded && r.spared
+func (r *Record) ExclusionChanged(excluded bool, now time.Duration) (readmit bool) {
+	readmit = excluded && r.pardonPending
 	if excluded && !readmit {
-		r.banned++
+		r.exclusions++
 	}
-	r.excluded, r.spared, r.switched = excluded, false, now
+	r.excluded, r.pardonPending, r.changed = excluded, false, now
 	r.clear()
 	return readmit
 }
 
-// Dropped says that an exclusion that was proposed is not to come: the next one is not the
+// ExclusionDropped says that an exclusion that was proposed is not to come: the next one is not the
 // one that was spared.
-func (r *Record) Dropped() { r.spared = false }
+func (r *Record) ExclusionDropped() { r.pardonPending = false }
 
 // clear has what counts against the tracker count no more.
 func (r *Record) clear() { r.blame, r.streaks = nil, [2]*streak{} }
 
-// LeftDisks notes how often the tracker's process has left a disk alone, and says whether
-// that pardons the tracker. What is said first pardons nothing: an earlier leader has
-// pardoned these, or they are of the process before.
+// LeftDisks notes how often the tracker's process has left a disk alone, and reports whether
+// that pardons the tracker. The first number never does: an earlier leader has pardoned for
+// these disks, or they are of an earlier process.
 func (r *Record) LeftDisks(times int, now time.Duration) bool {
 	more := r.disksLeft != unknown && times > r.disksLeft
 	r.disksLeft = max(r.disksLeft, times)
@@ -183,19 +183,19 @@ func (r *Record) Pardon(proposed bool, now time.Duration) (readmit bool) {
 	r.pardoned = now
 	r.clear()
 	if r.excluded {
-		r.banned = max(0, r.banned-1) // the next exclusion is no longer for this one
+		r.exclusions = max(0, r.exclusions-1) // the next exclusion is no longer for this one
 		return true
 	}
-	r.spared = proposed
+	r.pardonPending = proposed
 	return false
 }
 
 // Others is the trackers with which one is compared.
 type Others struct {
-	all, out int    // trackers, and those that are given no work, or are about to be
-	fit      int    // that are given work and are usable
-	blame    int    // failures that count against those that are given work
-	suspects [2]int // by phase
+	all, excluded int    // trackers, and those that are given no work, or are about to be
+	usable        int    // that are given work and are usable
+	blame         int    // failures that count against those that are given work
+	suspects      [2]int // by phase
 }
 
 // Add counts another tracker in. out says that it is given no work or is about to be given
@@ -208,15 +208,15 @@ func (o *Others) Add(r *Record, out, usable bool, now time.Duration) {
 		}
 	}
 	if out {
-		o.out++
+		o.excluded++
 		return
 	}
 	o.blame += r.blamed(now)
 	if usable {
-		o.fit++
+		o.usable++
 	}
 }
 
-// remain says whether enough trackers remain without the one that is compared: at least half
+// enoughRemain says whether enough trackers remain without the one that is compared: at least half
 // of all, and one that is fit.
-func (o *Others) remain() bool { return o.fit > 0 && 2*(o.out+1) <= o.all+1 }
+func (o *Others) enoughRemain() bool { return o.usable > 0 && 2*(o.excluded+1) <= o.all+1 }

@@ -24,7 +24,7 @@ func TestStandsOut(t *testing.T) {
 		{fit: 9, well: 19, failed: 2, want: false},
 		{fit: 9, well: 20, failed: 2, want: true},
 	} {
-		x := &Case{streak: new(streak), fit: c.fit, Well: c.well, Failed: c.failed}
+		x := &Case{streak: new(streak), usable: c.fit, Succeeded: c.well, Failed: c.failed}
 		if why, does := x.StandsOut(); does != c.want || (why != "") != c.want {
 			t.Errorf("beside %d trackers, %d attempts that did well and %d that failed: %v %q", c.fit, c.well, c.failed, does, why)
 		}
@@ -54,7 +54,7 @@ func TestOpen(t *testing.T) {
 	} {
 		for phase := range 2 {
 			x := &Case{phase: phase}
-			others := Others{all: c.all, out: c.out, fit: c.fit}
+			others := Others{all: c.all, excluded: c.out, usable: c.fit}
 			others.suspects[phase], others.suspects[1-phase] = c.suspects, 99
 			if got := x.Open(others); got != c.want {
 				t.Errorf("%d others, %d left out, %d fit, %d suspect: open is %v", c.all, c.out, c.fit, c.suspects, got)
@@ -70,13 +70,13 @@ func TestMuchWorse(t *testing.T) {
 		others   Others
 		want     bool
 	}{
-		{blame: 3, others: Others{all: 1, fit: 1}, want: true},
-		{blame: 3, others: Others{all: 1, fit: 1}, excluded: true, want: false},
-		{blame: 3, others: Others{all: 1, fit: 0}, want: false},
-		{blame: 3, others: Others{all: 2, out: 1, fit: 1}, want: false},
-		{blame: 3, others: Others{all: 4, fit: 4, blame: 5}, want: true}, // 1.25 each
-		{blame: 3, others: Others{all: 4, fit: 4, blame: 6}, want: false},
-		{blame: 4, others: Others{all: 4, fit: 4, blame: 6}, want: true},
+		{blame: 3, others: Others{all: 1, usable: 1}, want: true},
+		{blame: 3, others: Others{all: 1, usable: 1}, excluded: true, want: false},
+		{blame: 3, others: Others{all: 1, usable: 0}, want: false},
+		{blame: 3, others: Others{all: 2, excluded: 1, usable: 1}, want: false},
+		{blame: 3, others: Others{all: 4, usable: 4, blame: 5}, want: true}, // 1.25 each
+		{blame: 3, others: Others{all: 4, usable: 4, blame: 6}, want: false},
+		{blame: 4, others: Others{all: 4, usable: 4, blame: 6}, want: true},
 	} {
 		r := New(c.excluded)
 		for range c.blame {
@@ -94,11 +94,11 @@ func TestLength(t *testing.T) {
 		if r.Length() != minutes*time.Minute {
 			t.Errorf("after %d exclusions the next one lasts %v, want %v minutes", i, r.Length(), int(minutes))
 		}
-		r.Switched(true, time.Hour)
-		r.Switched(false, 2*time.Hour)
+		r.ExclusionChanged(true, time.Hour)
+		r.ExclusionChanged(false, 2*time.Hour)
 	}
 	for range 100 { // more often than a time has bits
-		r.Switched(true, 3*time.Hour)
+		r.ExclusionChanged(true, 3*time.Hour)
 	}
 	if r.Length() != 80*time.Minute {
 		t.Errorf("after 111 exclusions the next one lasts %v", r.Length())

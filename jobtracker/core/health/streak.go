@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	minStreak   = 4
-	survivors   = 10 // for each failure
-	suspectPart = 4
-	judgeGap    = 100 * time.Millisecond // at least, between looks at all attempts of jobs
+	minStreak           = 4
+	successesPerFailure = 10 // for each failure
+	maxSuspectPart      = 4
+	minCaseGap          = 100 * time.Millisecond // at least, between looks at all attempts of jobs
 )
 
-// farLonger is how long an attempt must have run to be told from one that failed after a time.
-func farLonger(took time.Duration) time.Duration { return 2*took + time.Second }
+// longEnough is how long an attempt must have run to be told from one that failed after a time.
+func longEnough(took time.Duration) time.Duration { return 2*took + time.Second }
 
 // streak is what a tracker has failed in a phase since it last succeeded there.
 type streak struct {
-	since   int64                // Unix milliseconds when the attempt was launched that failed first
-	last    time.Duration        // when one failed last
-	judged  time.Duration        // when the last Case was opened
-	suspect bool                 // the tracker is
-	tasks   map[wire.TaskID]bool // until the tracker is suspect
-	jobs    map[int]bool         // by their numbers
+	since    int64                // Unix milliseconds when the attempt was launched that failed first
+	last     time.Duration        // when one failed last
+	lastCase time.Duration        // when the last Case was opened
+	suspect  bool                 // the tracker is
+	tasks    map[wire.TaskID]bool // until the tracker is suspect
+	jobs     map[int]bool         // by their numbers
 }
 
 // Suspect says whether the tracker fails all that it runs in a phase.
@@ -50,7 +50,7 @@ func (r *Record) Failed(phase int, f Failure, slots int, now time.Duration) *Cas
 	}
 	s := r.streaks[phase]
 	if s == nil || now-s.last > blameWindow {
-		s = &streak{since: f.Began, judged: now - judgeGap, tasks: make(map[wire.TaskID]bool), jobs: make(map[int]bool)}
+		s = &streak{since: f.Began, lastCase: now - minCaseGap, tasks: make(map[wire.TaskID]bool), jobs: make(map[int]bool)}
 		r.streaks[phase] = s
 	}
 	s.last, s.jobs[f.Task.Job.N] = now, true
@@ -58,20 +58,20 @@ func (r *Record) Failed(phase int, f Failure, slots int, now time.Duration) *Cas
 		s.tasks[f.Task] = true
 		s.suspect = len(s.tasks) >= max(minStreak, 2*slots+1)
 	}
-	if !s.suspect || now-s.judged < judgeGap {
+	if !s.suspect || now-s.lastCase < minCaseGap {
 		return nil
 	}
-	s.judged = now
+	s.lastCase = now
 	return &Case{streak: s, phase: phase, failure: f}
 }
 
 // Case compares a suspect tracker with the attempts of the same jobs on others.
 type Case struct {
-	streak       *streak
-	phase        int
-	failure      Failure // the last one
-	fit          int     // trackers that would remain
-	Well, Failed int     // attempts on the others
+	streak            *streak
+	phase             int
+	failure           Failure // the last one
+	usable            int     // trackers that would remain
+	Succeeded, Failed int     // attempts on the others
 }
 
 // Jobs yields the numbers of the jobs whose tasks the tracker fails, of those that go on. The
@@ -84,8 +84,8 @@ func (c *Case) Jobs(goesOn func(job int) bool) iter.Seq[int] {
 // Open says whether the tracker may be excluded at all, so that its jobs' attempts need be
 // compared: not if too few trackers would remain, or too many are suspect.
 func (c *Case) Open(others Others) bool {
-	c.fit = others.fit
-	return others.remain() && others.suspects[c.phase]+1 <= max(1, (others.fit+1)/suspectPart)
+	c.usable = others.usable
+	return others.enoughRemain() && others.suspects[c.phase]+1 <= max(1, (others.usable+1)/maxSuspectPart)
 }
 
 // Since is the time in Unix milliseconds after which attempts are compared.
@@ -97,7 +97,7 @@ func (c *Case) Ended(on *Record, began int64, state wire.AttemptState) {
 	switch {
 	case began < c.streak.since || on.Suspect(c.phase):
 	case state == wire.AttemptSucceeded:
-		c.Well++
+		c.Succeeded++
 	case state == wire.AttemptFailed && !on.excluded:
 		c.Failed++
 	}
@@ -106,15 +106,15 @@ func (c *Case) Ended(on *Record, began int64, state wire.AttemptState) {
 // Runs adds an attempt of the phase that runs on a tracker, likewise. It does well if it
 // has run far longer than the failed one did.
 func (c *Case) Runs(on *Record, began, now int64) {
-	if began >= c.streak.since && now-began > farLonger(c.failure.Took).Milliseconds() && !on.Suspect(c.phase) {
-		c.Well++
+	if began >= c.streak.since && now-began > longEnough(c.failure.Took).Milliseconds() && !on.Suspect(c.phase) {
+		c.Succeeded++
 	}
 }
 
 // StandsOut says whether the tracker is to be excluded because the jobs that it fails do
 // well elsewhere, and the reason.
 func (c *Case) StandsOut() (reason string, does bool) {
-	if c.Well < max(survivors*c.Failed, min(maxBlame, c.fit)) {
+	if c.Succeeded < max(successesPerFailure*c.Failed, min(maxBlame, c.usable)) {
 		return "", false
 	}
 	return fmt.Sprintf("%d or more %ss in a row failed there, the last one %v after its launch, while others of the same jobs ran well on other trackers",

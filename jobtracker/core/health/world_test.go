@@ -133,7 +133,7 @@ func (w *world) end(i int, state wire.AttemptState) {
 		w.counts["stands out"]++
 		w.propose(t, why)
 	} else {
-		w.say("compared well", "%s is compared: %d did well elsewhere, %d failed", t.name, c.Well, c.Failed)
+		w.say("compared well", "%s is compared: %d did well elsewhere, %d failed", t.name, c.Succeeded, c.Failed)
 	}
 }
 
@@ -192,7 +192,7 @@ func (w *world) log(t *tracker, excluded bool) {
 	spare := excluded && t.dumbSpared()
 	t.events = append(t.events, event{what: map[bool]byte{true: excludes, false: readmits}[excluded], at: w.now})
 	t.proposed = false
-	if readmit := t.Switched(excluded, w.now); same(w, t.name+"'s exclusion is spared", readmit, spare) {
+	if readmit := t.ExclusionChanged(excluded, w.now); same(w, t.name+"'s exclusion is spared", readmit, spare) {
 		t.events = append(t.events, event{what: cancelled})
 		w.say("spared", "%s: readmit", t.name)
 	}
@@ -201,7 +201,7 @@ func (w *world) log(t *tracker, excluded bool) {
 // drop has the log not take it.
 func (w *world) drop(t *tracker) {
 	t.proposed = false
-	t.Dropped()
+	t.ExclusionDropped()
 	t.events = append(t.events, event{what: dropped})
 	w.counts["dropped"]++
 }

@@ -34,9 +34,6 @@ const Most = 100_000
 // MostLate is how many of those that end later are known, the last ones.
 const MostLate = 1000
 
-// maxCause bounds what is kept of a cause, in bytes.
-const maxCause = 500
-
 // Attempts is the attempts of a job that have ended.
 type Attempts struct {
 	kept       []Attempt // in the order of their ends
@@ -48,20 +45,20 @@ type Attempts struct {
 
 // Attempt is one that has ended.
 type Attempt struct {
-	Number  int // the AttemptID's
-	Bytes   int64
-	Began   int64 // Unix milliseconds
-	Took    int64 // milliseconds
-	Reads   wire.Reads
-	waited  int32 // milliseconds from its launch until it began, or unknownLaunch
-	Task    int32 // the TaskID's number
-	Tracker int32 // the caller's number of its name
-	cause   int32 // 1 + its place in causes; 0: none
-	before  Chain // the task's attempts that ended before
-	Kind    wire.Kind
-	State   wire.AttemptState
-	Level   wire.Level
-	Lost    bool // how it ended is not known
+	Number   int // the AttemptID's
+	Bytes    int64
+	Began    int64 // Unix milliseconds
+	Took     int64 // milliseconds
+	Reads    wire.Reads
+	waited   int32 // milliseconds from its launch until it began, or unknownLaunch
+	Task     int32 // the TaskID's number
+	Tracker  int32 // the caller's number of its name
+	cause    int32 // 1 + its place in causes; 0: none
+	previous Chain // the task's attempts that ended before
+	Kind     wire.Kind
+	State    wire.AttemptState
+	Level    wire.Level
+	Lost     bool // how it ended is not known
 }
 
 // Chain is the attempts of one task that are kept: 1 + the place of the last one. The zero
@@ -101,14 +98,14 @@ func (a *Attempt) Span(since, ended int64, took time.Duration, launched bool) {
 
 // Keep adds an attempt of the task that has the chain, and why it ended, if there is a cause.
 func (x *Attempts) Keep(of *Chain, a Attempt, cause string) {
-	a.before = *of
+	a.previous = *of
 	at := *of
 	for at != 0 && x.kept[at-1].Number != a.Number {
-		at = x.kept[at-1].before
+		at = x.kept[at-1].previous
 	}
 	switch {
 	case at != 0 && x.kept[at-1].Lost:
-		a.before = x.kept[at-1].before
+		a.previous = x.kept[at-1].previous
 	case at == 0 && len(x.kept) == x.most:
 		x.keepLate(a)
 		return
@@ -120,7 +117,7 @@ func (x *Attempts) Keep(of *Chain, a Attempt, cause string) {
 		return
 	}
 	if cause != "" {
-		x.causes = append(x.causes, wire.Bounded(cause, maxCause))
+		x.causes = append(x.causes, wire.Bounded(cause, wire.MaxTrouble))
 		a.cause = int32(len(x.causes))
 	}
 	x.kept[at-1] = a
@@ -151,7 +148,7 @@ func (x *Attempts) Latest() iter.Seq[*Attempt] {
 	}
 }
 
-// Status tells of a kept attempt all but its job, and its tracker's name and address.
+// Status returns the status of a kept attempt, without its job and its tracker's name and address.
 func (x *Attempts) Status(a *Attempt) wire.AttemptStatus {
 	s := wire.AttemptStatus{
 		Attempt: wire.AttemptID{Task: wire.TaskID{Kind: a.Kind, N: int(a.Task)}, N: a.Number}, State: a.State,

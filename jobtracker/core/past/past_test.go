@@ -170,11 +170,11 @@ func TestStatus(t *testing.T) {
 		a.Reads.Node.Bytes = 12
 		a.Span(since, now, c.took, c.launched)
 		x, task := New(), Chain(0)
-		x.Keep(&task, a, strings.Repeat("x", maxCause+1))
+		x.Keep(&task, a, strings.Repeat("x", wire.MaxTrouble+1))
 		want := wire.AttemptStatus{
 			Attempt: wire.AttemptID{Task: wire.TaskID{Kind: wire.Reduce, N: 7}, N: 1002}, State: wire.AttemptFailed,
 			Bytes: wire.Progress{Done: 11, Total: 11}, Began: c.began, Took: c.so, Launched: c.launchedAt,
-			Level: wire.RackLocal, Reads: a.Reads, Error: strings.Repeat("x", maxCause) + "…",
+			Level: wire.RackLocal, Reads: a.Reads, Error: strings.Repeat("x", wire.MaxTrouble) + "…",
 		}
 		if got := x.Status(&x.Kept()[0]); got != want {
 			t.Errorf("%s:\n%+v, want\n%+v", c.name, got, want)

@@ -31,14 +31,14 @@ import (
 // Site is a tracker where a partition may be at home.
 type Site struct {
 	Tracker int     // its index
-	Own     float64 // time that its slots need for the job's homes and one more, in partitions
+	JobLoad float64 // time that its slots need for the job's homes and one more, in partitions
 	Rank    int     // its place in the plan's ranking; behind all others if it has none
 	Load    float64 // time that its slots need for the homes of all jobs and one more, in bytes
 	Turn    int     // lower is sooner, among equals
 }
 
 func (x *Site) compare(y *Site) int {
-	return cmp.Or(cmp.Compare(x.Own, y.Own), cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Load, y.Load), cmp.Compare(x.Turn, y.Turn))
+	return cmp.Or(cmp.Compare(x.JobLoad, y.JobLoad), cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Load, y.Load), cmp.Compare(x.Turn, y.Turn))
 }
 
 // Sites is a heap of sites, the best first.
@@ -72,11 +72,11 @@ func (s *Sites) Best(avoid func(tracker int) bool) int {
 // Tracker is the tracker of the site at a place.
 func (s *Sites) Tracker(i int) int { return s.heap[i].Tracker }
 
-// Took sorts the site at a place again, now that it has one more home: own and load are what
+// AddHome sorts the site at a place again, now that it has one more home: own and load are what
 // its Own and Load are then, and it comes turns later. Places change. It takes O(log n).
-func (s *Sites) Took(i int, own, load float64, turns int) {
+func (s *Sites) AddHome(i int, own, load float64, turns int) {
 	x := &s.heap[i]
-	x.Own, x.Load, x.Turn = own, load, x.Turn+turns
+	x.JobLoad, x.Load, x.Turn = own, load, x.Turn+turns
 	heap.Fix(&s.heap, i)
 }
 
@@ -95,10 +95,10 @@ const (
 	maxDoublings = 10
 )
 
-// Waiting is what Patience goes by.
+// Waiting is the input of Patience.
 type Waiting struct {
 	Rule       locality.Rule // for maps
-	Moving     time.Duration // how long it would take to gather the partition elsewhere
+	MoveTime   time.Duration // how long it would take to gather the partition elsewhere
 	RemoteCost time.Duration // measured, of a map that is not local
 	Moves      int           // of the partition so far
 
@@ -110,19 +110,19 @@ type Waiting struct {
 // one. A fixed rule and the paper's say so. Without a rule, and by the dynamic one, it is as
 // long as moving takes, or nothing when the slot at home is known to take longer than that.
 func Patience(w Waiting) time.Duration {
-	patience := w.Moving
+	patience := w.MoveTime
 	switch w.Rule.Kind {
 	case locality.Fixed:
 		patience = w.Rule.Delay
 	case locality.Paper:
 		patience = w.RemoteCost
 	default:
-		if at, ok := w.Slot(); ok && at > w.Moving {
+		if at, ok := w.Slot(); ok && at > w.MoveTime {
 			patience = 0
 		}
 	}
 	if more := w.Moves - quickMoves; more >= 0 { // others were quicker each time
-		patience = max(patience, w.Moving) << min(more+1, maxDoublings)
+		patience = max(patience, w.MoveTime) << min(more+1, maxDoublings)
 	}
 	return patience
 }

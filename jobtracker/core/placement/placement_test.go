@@ -16,7 +16,7 @@ func TestSites(t *testing.T) {
 		sites := make([]Site, n)
 		for i := range sites {
 			sites[i] = Site{
-				Tracker: i, Own: float64(rapid.IntRange(1, 3).Draw(t, "own")), Rank: rapid.IntRange(0, 2).Draw(t, "rank"),
+				Tracker: i, JobLoad: float64(rapid.IntRange(1, 3).Draw(t, "own")), Rank: rapid.IntRange(0, 2).Draw(t, "rank"),
 				Load: float64(rapid.IntRange(0, 3).Draw(t, "load")), Turn: i,
 			}
 		}
@@ -36,19 +36,19 @@ func TestSites(t *testing.T) {
 				t.Fatalf("tracker %d, want %d of %+v, bad %v", s.Tracker(i), plain[want].Tracker, plain, bad)
 			}
 			x := &plain[want]
-			x.Own, x.Load, x.Turn = x.Own+1, x.Load+1, x.Turn+n
-			s.Took(i, x.Own, x.Load, n)
+			x.JobLoad, x.Load, x.Turn = x.JobLoad+1, x.Load+1, x.Turn+n
+			s.AddHome(i, x.JobLoad, x.Load, n)
 		}
 	})
 }
 
 func TestOrderOfSites(t *testing.T) {
 	sites := []Site{ // each is worse than the one before by one thing alone
-		{Own: 1, Rank: 9, Load: 9, Turn: 9},
-		{Own: 2, Rank: 1, Load: 9, Turn: 9},
-		{Own: 2, Rank: 2, Load: 1, Turn: 9},
-		{Own: 2, Rank: 2, Load: 2, Turn: 1},
-		{Own: 2, Rank: 2, Load: 2, Turn: 2},
+		{JobLoad: 1, Rank: 9, Load: 9, Turn: 9},
+		{JobLoad: 2, Rank: 1, Load: 9, Turn: 9},
+		{JobLoad: 2, Rank: 2, Load: 1, Turn: 9},
+		{JobLoad: 2, Rank: 2, Load: 2, Turn: 1},
+		{JobLoad: 2, Rank: 2, Load: 2, Turn: 2},
 	}
 	for i := range sites[1:] {
 		if sites[i].compare(&sites[i+1]) >= 0 {
@@ -68,16 +68,16 @@ func TestPatience(t *testing.T) {
 		w    Waiting
 		want time.Duration
 	}{
-		{"none: as long as moving takes", Waiting{Moving: 3 * s, Slot: unknown}, 3 * s},
-		{"none: the slot at home is sooner", Waiting{Moving: 3 * s, Slot: in(2 * s)}, 3 * s},
-		{"none: the slot at home is later", Waiting{Moving: 3 * s, Slot: in(4 * s)}, 0},
-		{"dynamic as none", Waiting{Rule: locality.Rule{Kind: locality.Dynamic}, Moving: 3 * s, Slot: in(4 * s)}, 0},
-		{"fixed", Waiting{Rule: locality.Rule{Kind: locality.Fixed, Delay: 7 * s}, Moving: 3 * s, Slot: in(9 * s)}, 7 * s},
-		{"paper", Waiting{Rule: locality.Rule{Kind: locality.Paper}, Moving: 3 * s, RemoteCost: 5 * s, Slot: in(9 * s)}, 5 * s},
-		{"one move", Waiting{Moving: 3 * s, Moves: 1, Slot: in(4 * s)}, 0},
-		{"two moves: twice as long", Waiting{Moving: 3 * s, Moves: 2, Slot: in(4 * s)}, 6 * s},
-		{"three", Waiting{Moving: 3 * s, Moves: 3, Slot: in(4 * s)}, 12 * s},
-		{"bounded", Waiting{Moving: 3 * s, Moves: 100, Slot: in(4 * s)}, 3 * s << maxDoublings},
+		{"none: as long as moving takes", Waiting{MoveTime: 3 * s, Slot: unknown}, 3 * s},
+		{"none: the slot at home is sooner", Waiting{MoveTime: 3 * s, Slot: in(2 * s)}, 3 * s},
+		{"none: the slot at home is later", Waiting{MoveTime: 3 * s, Slot: in(4 * s)}, 0},
+		{"dynamic as none", Waiting{Rule: locality.Rule{Kind: locality.Dynamic}, MoveTime: 3 * s, Slot: in(4 * s)}, 0},
+		{"fixed", Waiting{Rule: locality.Rule{Kind: locality.Fixed, Delay: 7 * s}, MoveTime: 3 * s, Slot: in(9 * s)}, 7 * s},
+		{"paper", Waiting{Rule: locality.Rule{Kind: locality.Paper}, MoveTime: 3 * s, RemoteCost: 5 * s, Slot: in(9 * s)}, 5 * s},
+		{"one move", Waiting{MoveTime: 3 * s, Moves: 1, Slot: in(4 * s)}, 0},
+		{"two moves: twice as long", Waiting{MoveTime: 3 * s, Moves: 2, Slot: in(4 * s)}, 6 * s},
+		{"three", Waiting{MoveTime: 3 * s, Moves: 3, Slot: in(4 * s)}, 12 * s},
+		{"bounded", Waiting{MoveTime: 3 * s, Moves: 100, Slot: in(4 * s)}, 3 * s << maxDoublings},
 	} {
 		if got := Patience(x.w); got != x.want {
 			t.Errorf("%s: %v, want %v", x.name, got, x.want)

@@ -16,16 +16,16 @@ import (
 
 // Known is profiles by the names of jobs.
 type Known struct {
-	byName  map[string]*history.Profile
-	loading map[string]bool // whose history is being read
-	size    int             // see sizeOf
-	most    int             // profiles
-	largest int             // size, if there is more than one
+	byName      map[string]*history.Profile
+	loading     map[string]bool // whose history is being read
+	size        int             // see sizeOf
+	maxProfiles int             // profiles
+	maxSize     int             // size, if there is more than one
 }
 
 // New keeps at most so many profiles, and about so many trackers in all of them.
 func New(most, trackers int) *Known {
-	return &Known{byName: make(map[string]*history.Profile), loading: make(map[string]bool), most: most, largest: trackers}
+	return &Known{byName: make(map[string]*history.Profile), loading: make(map[string]bool), maxProfiles: most, maxSize: trackers}
 }
 
 // Of is the profile of a name, or nil.
@@ -58,7 +58,7 @@ func (k *Known) Keep(name string, x *history.Profile) {
 	k.drop(name)
 	k.byName[name] = x
 	k.size += sizeOf(x)
-	for len(k.byName) > k.most || k.size > k.largest && len(k.byName) > 1 {
+	for len(k.byName) > k.maxProfiles || k.size > k.maxSize && len(k.byName) > 1 {
 		names := slices.Collect(maps.Keys(k.byName))
 		k.drop(slices.MinFunc(names, func(a, b string) int {
 			return cmp.Or(k.byName[a].Job.Compare(k.byName[b].Job), cmp.Compare(a, b))

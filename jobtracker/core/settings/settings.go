@@ -16,7 +16,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Settings is what the job tracker obeys of a job's properties.
+// Settings holds a job's properties that the job tracker obeys.
 type Settings struct {
 	Timeout       time.Duration // how long an attempt may show no progress; 0: for ever
 	Processes     int           // that an attempt may have at a time; 0: any
@@ -49,7 +49,7 @@ func Of(plan *wire.JobPlan) Settings {
 		Reduces:       Tasks{Attempts: p.attempts("mapreduce.reduce.maxattempts"), Memory: p.mebibytes("mapreduce.reduce.memory.mb")},
 		CounterLimits: wire.CounterLimitsOf(plan.Properties),
 		Classical:     !p.flag("quern.shuffle.split", true),
-		Slowstart:     p.part("mapreduce.job.reduce.slowstart.completedmaps", 0.05),
+		Slowstart:     p.fraction("mapreduce.job.reduce.slowstart.completedmaps", 0.05),
 	}
 }
 
@@ -92,8 +92,8 @@ func (p properties) flag(name string, otherwise bool) bool {
 	return is
 }
 
-// part reads a number from 0 to 1.
-func (p properties) part(name string, otherwise float64) float64 {
+// fraction reads a number from 0 to 1.
+func (p properties) fraction(name string, otherwise float64) float64 {
 	x, err := strconv.ParseFloat(p[name], 64)
 	if err != nil || !(x >= 0 && x <= 1) {
 		return otherwise

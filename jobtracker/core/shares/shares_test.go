@@ -17,7 +17,7 @@ func TestUpdate(t *testing.T) {
 		}
 		return shares
 	}
-	var told Told
+	var told List
 	version := 1
 	for _, x := range []struct {
 		name    string
@@ -49,14 +49,14 @@ func TestUpdate(t *testing.T) {
 }
 
 func TestOwed(t *testing.T) {
-	var told Told
-	told.Owe(7)
-	told.Owe(3)
-	told.Owe(7)
-	if got := slices.Collect(told.Owed()); !slices.Equal(got, []int{3, 7}) {
+	var told List
+	told.MarkStale(7)
+	told.MarkStale(3)
+	told.MarkStale(7)
+	if got := slices.Collect(told.TakeStale()); !slices.Equal(got, []int{3, 7}) {
 		t.Errorf("owed to %v", got)
 	}
-	if got := slices.Collect(told.Owed()); len(got) != 0 {
+	if got := slices.Collect(told.TakeStale()); len(got) != 0 {
 		t.Errorf("then to %v", got)
 	}
 }

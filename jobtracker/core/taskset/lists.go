@@ -2,25 +2,26 @@ package taskset
 
 import "slices"
 
-// Lists is lists of small numbers, of which there are as many as tasks. They lie end to
-// end, so that the garbage collector has nothing to look at; where each ends is noted
-// once they are not all of one length, as with three replicas of each block they are.
+// Lists holds lists of small numbers, one list per task, end to end, without pointers for the
+// garbage collector. It stores their ends only if lengths differ: with three replicas of each
+// block they are equal.
 type Lists struct {
-	n, each int     // how many, and of which length
-	ends    []int32 // of each in all; nil: they are of one length
+	n, each int     // number of lists, and length of the first
+	ends    []int32 // end of each list in all; nil: all have length each
 	all     []int32
-	from    int // of the list that is being made, in all
+	from    int // where the unfinished list begins in all
 }
 
 // NewLists makes lists with room for so many numbers in all.
 func NewLists(room int) Lists { return Lists{all: make([]int32, 0, room)} }
 
+// Len returns the number of finished lists.
 func (x *Lists) Len() int { return x.n }
 
-// Members is the numbers of all lists, end to end.
+// Members returns the numbers of all lists, end to end.
 func (x *Lists) Members() []int32 { return x.all }
 
-// At is list i.
+// At returns list i.
 func (x *Lists) At(i int) []int32 {
 	switch {
 	case x.ends == nil:
@@ -31,8 +32,8 @@ func (x *Lists) At(i int) []int32 {
 	return x.all[x.ends[i-1]:x.ends[i]]
 }
 
-// Has says whether a number is in a short list. It looks at all of that: where the number
-// is the processor cannot foresee, and it would have to wait for the list before it goes on.
+// Has reports whether a number is in a short list. It reads the whole list, without an early
+// exit that the processor would mispredict.
 func Has(list []int32, n int32) bool {
 	found := false
 	for _, other := range list {
@@ -43,14 +44,14 @@ func Has(list []int32, n int32) bool {
 	return found
 }
 
-// Add appends a number to the list that is being made, once.
+// Add appends a number to the unfinished list, unless it has it.
 func (x *Lists) Add(n int32) {
 	if !slices.Contains(x.all[x.from:], n) {
 		x.all = append(x.all, n)
 	}
 }
 
-// End ends the list that is being made.
+// End finishes the list.
 func (x *Lists) End() {
 	length := len(x.all) - x.from
 	if x.n == 0 {

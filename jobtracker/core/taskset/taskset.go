@@ -1,6 +1,6 @@
-// Package taskset holds small numbers, as of tasks or trackers, in little memory: a [Set]
-// is one bit for each, [Lists] are lists of them end to end. There are a million tasks and
-// more, so that the garbage collector must have nothing to look at here.
+// Package taskset holds small numbers, such as those of tasks or trackers, in little memory: a
+// [Set] has one bit for each, [Lists] has lists of them end to end. Neither has pointers for
+// the garbage collector to follow, since a cluster has a million tasks and more.
 //
 // Values are not safe for concurrent use.
 package taskset
@@ -10,23 +10,24 @@ import (
 	"math/bits"
 )
 
-// Set is a set of small numbers, one bit each. Finding the lowest member, and that
-// there is none after the highest, costs amortized O(1) because the words below low and
-// those from high on are known to be empty.
+// Set is a set of small numbers, one bit each. The words below low and from high on are empty,
+// so that the first and the last step of an iteration cost amortized O(1).
 type Set struct {
 	words     []uint64
 	n         int
 	low, high int
 }
 
+// Len returns the number of members.
 func (s *Set) Len() int { return s.n }
 
+// Has reports whether i is a member.
 func (s *Set) Has(i int) bool {
 	w := i >> 6
 	return w < len(s.words) && s.words[w]&(1<<(i&63)) != 0
 }
 
-// Add puts i in and says whether it was new.
+// Add adds i and reports whether it was new.
 func (s *Set) Add(i int) bool {
 	w := i >> 6
 	for len(s.words) <= w {
@@ -41,7 +42,7 @@ func (s *Set) Add(i int) bool {
 	return true
 }
 
-// Remove takes i out and says whether it was in.
+// Remove removes i and reports whether it was in the set.
 func (s *Set) Remove(i int) bool {
 	if !s.Has(i) {
 		return false
@@ -51,7 +52,7 @@ func (s *Set) Remove(i int) bool {
 	return true
 }
 
-// Set puts i in or takes it out, and says whether that changed anything.
+// Set adds or removes i, and reports whether that changed the set.
 func (s *Set) Set(i int, in bool) bool {
 	if in {
 		return s.Add(i)
@@ -59,7 +60,7 @@ func (s *Set) Set(i int, in bool) bool {
 	return s.Remove(i)
 }
 
-// Next is the lowest member that is at least from, or -1.
+// Next returns the lowest member that is at least from, or -1.
 func (s *Set) Next(from int) int {
 	if s.n == 0 {
 		return -1
@@ -81,7 +82,7 @@ func (s *Set) Next(from int) int {
 	return -1
 }
 
-// All yields the members in ascending order. Members may be removed on the way.
+// All yields the members in ascending order. The loop may remove members.
 func (s *Set) All() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i := s.Next(0); i >= 0; i = s.Next(i + 1) {
@@ -92,10 +93,10 @@ func (s *Set) All() iter.Seq[int] {
 	}
 }
 
-// Words is the set as it is kept: 64 numbers a word, the lowest in the lowest bit.
+// Words returns the set's memory: 64 numbers a word, the lowest in the lowest bit.
 func (s *Set) Words() []uint64 { return s.words }
 
-// Of makes the set with the given words, which it keeps.
+// Of makes a set of the given words, which it keeps.
 func Of(words []uint64) Set {
 	s := Set{words: words, high: len(words)}
 	for _, w := range words {

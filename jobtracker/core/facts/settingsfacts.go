@@ -9,10 +9,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Facts about what users wish carry numbers: one that was proposed twice, since its
-// outcome was not known, must not undo what was wished after it.
+// Facts that change settings carry numbers. The leader proposes one twice if the outcome is
+// unknown; the second must not undo later changes.
 
-// Changed says what the owner of a submission wishes from now on.
+// Changed replaces the job settings of a submission.
 type Changed struct {
 	Key       string     `msgpack:"k"` // of the submission
 	N         int        `msgpack:"n"` // 1 for the first change
@@ -31,14 +31,13 @@ func (x *Changed) apply(f *Facts, _ uint64) {
 	s.changes, s.terms, s.suspended = x.N, copied(x.Terms), x.Suspended
 }
 
-// copied is terms that share nothing with others.
+// copied returns job settings that share no memory with t.
 func copied(t wire.Terms) wire.Terms {
 	t.SLA = slices.Clone(t.SLA)
 	return t
 }
 
-// Scheduled says how slots are shared from now on, whatever job trackers were
-// started with.
+// Scheduled replaces the scheduling. It overrides the flags of job trackers.
 type Scheduled struct {
 	N          int             `msgpack:"n"`
 	Scheduling wire.Scheduling `msgpack:"s"`
@@ -51,7 +50,7 @@ func (x *Scheduled) Fits(f *Facts) bool {
 }
 func (x *Scheduled) apply(f *Facts, _ uint64) { f.scheduled = *x }
 
-// Pooled brings a new pool table.
+// Pooled replaces the pool table.
 type Pooled struct {
 	N     int        `msgpack:"n"`
 	Table pool.Table `msgpack:"t"`

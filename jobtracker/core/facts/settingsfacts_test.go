@@ -8,9 +8,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestWishesTwice: a wish that was proposed twice, as its outcome was not known, undoes
-// nothing that was wished after it.
-func TestWishesTwice(t *testing.T) {
+// TestSettingsTwice checks that a change which is proposed twice does not undo later changes.
+func TestSettingsTwice(t *testing.T) {
 	f := New()
 	index := uint64(0)
 	apply := func(x Fact) bool {
@@ -19,21 +18,21 @@ func TestWishesTwice(t *testing.T) {
 	}
 	apply(&Bootstrapped{Start: 1})
 	apply(&Submitted{Submission: wire.Submission{Key: "k", Staging: "mem://s/k", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 1)}}})
-	for _, wish := range []func(n int) Fact{
+	for _, change := range []func(n int) Fact{
 		func(n int) Fact { return &Changed{Key: "k", N: n, Terms: wire.Terms{Weight: float64(n)}} },
 		func(n int) Fact {
 			return &Scheduled{N: n, Scheduling: wire.Scheduling{Delay: fmt.Sprintf("fixed=%ds", n)}}
 		},
 		func(n int) Fact { return &Pooled{N: n, Table: pool.Table{From: fmt.Sprint(n)}} },
 	} {
-		if !apply(wish(1)) || !apply(wish(2)) || apply(wish(1)) || apply(wish(2)) || apply(wish(4)) {
-			t.Errorf("%s fits where it should not, or does not", wish(1).Name())
+		if !apply(change(1)) || !apply(change(2)) || apply(change(1)) || apply(change(2)) || apply(change(4)) {
+			t.Errorf("%s fits where it should not, or does not", change(1).Name())
 		}
 	}
 	if w := f.submissions["k"].terms.Weight; w != 2 || f.scheduled.Scheduling.Delay != "fixed=2s" || f.pooled.Table.From != "2" {
 		t.Errorf("weight %v, scheduling %+v, pools %+v", w, f.scheduled, f.pooled)
 	}
 	if apply(&Changed{Key: "other", N: 1}) {
-		t.Error("terms of a submission that is not there are changed")
+		t.Error("a change of an unknown submission applies")
 	}
 }
