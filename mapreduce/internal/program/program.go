@@ -49,7 +49,7 @@ func Run(build func() (bridge.Compiler, error)) int {
 		return p.work()
 	case planMode, "":
 	default:
-		return fail(bridge.Usagef("%s=%q is not a mode of this program, whose protocol is %s", modeVariable, mode, protocolMarker))
+		return fail(bridge.Usagef("%s=%q is not a mode of this program, which has protocol %s", modeVariable, mode, protocolMarker))
 	}
 	if err := p.flags.parse(os.Args[1:]); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
