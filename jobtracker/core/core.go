@@ -59,7 +59,7 @@
 //	                                            maps are launched that such moves need
 //	            dismissDrained, tidy            drained trackers leave, old files are removed
 //	            flushOutputs                    empties todo.outputsQueued, filled by queueOutputs
-//	            sendShares                      empties shares.announced.Owed, filled by queueShares
+//	            sendShares                      sends what TakeStale has, which queueShares fills
 //	            allocate                        asks for the plans that are due
 //	            todo.justEnded                  attempts that ended; their memory is reused from
 //	                                            the next Step on (todo.reusable)
