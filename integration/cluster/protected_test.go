@@ -192,13 +192,13 @@ func (c *cluster) poses(peers []stranger) {
 		c.t.Fatal(err)
 	}
 	m, err := conn.Receive()
-	if no, ok := m.(*wire.Refuse); !ok || !trial.ContainsAll(no.Reason, []string{"it is another", c.TaskTrackers[0].ID, "stranger"}) {
+	if no, ok := m.(*wire.Refuse); !ok || !trial.ContainsAll(no.Reason, []string{"name differs", c.TaskTrackers[0].ID, "stranger"}) {
 		c.t.Errorf("who says that it is another tracker hears %+v, %v", m, err)
 	}
 	if m, err := conn.Receive(); err == nil {
 		c.t.Errorf("who says that it is another tracker goes on to hear %T", m)
 	}
-	c.await("word of it", func() bool { return jt.Said("the tracker says that it is another") })
+	c.await("word of it", func() bool { return jt.Said("the tracker's name differs from its certificate") })
 }
 
 // stranger is a client that no route may admit if it has no role.
