@@ -67,8 +67,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestChoose: checks are found by their names, of which none is that of two, and what is no
-// name is refused.
+// TestChoose: each name finds exactly one check, and an unknown name is refused.
 func TestChoose(t *testing.T) {
 	all := checks(t.TempDir())
 	for _, c := range all {

@@ -11,7 +11,7 @@ import (
 // package internal/golden compares.
 func TestEncodedIsPinned(t *testing.T) {
 	allowed := map[string]string{ // package: why it may do without; "": it must not
-		"cmd/internal/daemon": "an answer of two fields, whose names its tests have",
+		"cmd/internal/daemon": "an answer of two fields: its tests have their names",
 		"cmd/mrsubmit":        "prints for scripts, and its tests have the names",
 		"jobtracker/replica":  "reads a file of raft's",
 		"sim":                 "sums of commands, which are compared and never decoded",

@@ -3,9 +3,31 @@ package core
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/quernmr/quern/wire"
 )
+
+// feeder returns a function that hands events to a core. The core's log commits at once, and
+// its splits are read at once; all other commands go to then.
+func feeder(c *Core, now *time.Duration, then func(Command)) func(Event) {
+	index := uint64(0)
+	var feed func(Event)
+	feed = func(ev Event) {
+		for _, cmd := range c.Step(*now, ev) {
+			switch cmd := cmd.(type) {
+			case Propose:
+				index++
+				feed(Entry{Index: index, Term: 1, Data: cmd.Data})
+			case LoadSplits:
+				feed(SplitsLoaded{Epoch: 1, Job: cmd.Job, Splits: make([]Split, cmd.Maps)})
+			default:
+				then(cmd)
+			}
+		}
+	}
+	return feed
+}
 
 // waitingJobs is a leader with one tracker of one map slot and many jobs of many
 // maps, of which the first has the slot. It returns the attempt there.

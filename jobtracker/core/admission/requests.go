@@ -58,7 +58,7 @@ func checkPlace(s *wire.Submission, staging string) error {
 	return nil
 }
 
-// checkOwnPlace refuses the directory of another submission whose files are still there.
+// checkOwnPlace refuses another submission's directory that still has files.
 func checkOwnPlace(f *facts.Facts, s *wire.Submission) error {
 	for other := range f.Submissions() {
 		if f.Boot().Staging != "" && !other.Swept() && other.Staging() == s.Staging {

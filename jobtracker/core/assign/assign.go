@@ -107,7 +107,7 @@ type Cluster interface {
 
 	// Launch starts an attempt at map m in a free slot of a tracker.
 	Launch(j *Job, m int, t *Tracker)
-	// LaunchReduce starts a reduce whose partition is at home on a tracker with a free
+	// LaunchReduce starts a reduce of a partition that is at home on a tracker with a free
 	// slot or, if gather is set, takes the slot for a partition that is to be gathered.
 	// It says whether there was one.
 	LaunchReduce(j *Job, t *Tracker, gather bool) bool
