@@ -20,7 +20,7 @@ func feeder(c *Core, now *time.Duration, then func(Command)) func(Event) {
 				index++
 				feed(Entry{Index: index, Term: 1, Data: cmd.Data})
 			case LoadSplits:
-				feed(SplitsLoaded{Epoch: 1, Job: cmd.Job, Splits: make([]Split, cmd.Maps)})
+				feed(SplitsLoaded{Epoch: cmd.Epoch, Job: cmd.Job, Splits: make([]Split, cmd.Maps)})
 			default:
 				then(cmd)
 			}
@@ -33,31 +33,23 @@ func feeder(c *Core, now *time.Duration, then func(Command)) func(Event) {
 // maps, of which the first has the slot. It returns the attempt there.
 func waitingJobs(tb testing.TB, jobs, maps int) (*Core, wire.AttemptID) {
 	c := New(Config{ID: "jt"})
-	index := uint64(0)
 	var running wire.AttemptID
 	var step func(Event)
-	step = func(ev Event) {
-		for _, cmd := range c.Step(0, ev) {
-			switch cmd := cmd.(type) {
-			case Propose:
-				index++
-				step(Entry{Index: index, Term: 1, Data: cmd.Data})
-			case LoadSplits:
-				step(SplitsLoaded{Epoch: cmd.Epoch, Job: cmd.Job, Splits: make([]Split, cmd.Maps)})
-			case Send:
-				if m, ok := cmd.Message.(*wire.Launch); ok && m.Attempt.Task.Kind == wire.Setup {
-					step(FromTracker{Stream: 1, Message: &wire.Report{
-						Attempt: m.Attempt, State: wire.AttemptSucceeded,
-						Result: &wire.Result{Splits: &wire.SplitsDone{Maps: maps}},
-					}})
-				} else if ok {
-					running = m.Attempt
-				}
-			case Halt:
-				tb.Fatal(cmd.Err)
+	step = feeder(c, new(time.Duration), func(cmd Command) {
+		switch cmd := cmd.(type) {
+		case Send:
+			if m, ok := cmd.Message.(*wire.Launch); ok && m.Attempt.Task.Kind == wire.Setup {
+				step(FromTracker{Stream: 1, Message: &wire.Report{
+					Attempt: m.Attempt, State: wire.AttemptSucceeded,
+					Result: &wire.Result{Splits: &wire.SplitsDone{Maps: maps}},
+				}})
+			} else if ok {
+				running = m.Attempt
 			}
+		case Halt:
+			tb.Fatal(cmd.Err)
 		}
-	}
+	})
 	step(Elected{Term: 1, Wall: 1})
 	step(FromTracker{Stream: 1, Message: &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1, MapSlots: 1}})
 	step(FromTracker{Stream: 1, Message: &wire.Inventory{}})
