@@ -67,7 +67,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestChoose: checks are found by their unique names, and unknown names are refused.
+// TestChoose: each name finds exactly one check, and an unknown name is refused.
 func TestChoose(t *testing.T) {
 	all := checks(t.TempDir())
 	for _, c := range all {

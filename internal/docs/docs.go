@@ -3,7 +3,7 @@
 //	go test ./internal/docs -rewrite
 //
 // Without -rewrite the test fails where a page is out of date. The package also compares
-// docs/reference.md, written by hand, with the help of the programs: their tests call it.
+// docs/reference.md, which is written by hand, with the programs' help. The programs' tests call it.
 package docs
 
 import (

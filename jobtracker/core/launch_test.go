@@ -2,6 +2,7 @@ package core
 
 import (
 	"testing"
+	"time"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -9,31 +10,21 @@ import (
 // TestLaunchHasLimits: attempts are launched with their job's limits.
 func TestLaunchHasLimits(t *testing.T) {
 	c := New(Config{ID: "jt"})
-	var index uint64
 	var launch *wire.Launch
 	var feed func(Event)
-	feed = func(ev Event) {
-		for _, cmd := range c.Step(0, ev) {
-			switch cmd := cmd.(type) {
-			case Propose:
-				index++
-				feed(Entry{Index: index, Term: 1, Data: cmd.Data})
-			case LoadSplits:
-				feed(SplitsLoaded{Epoch: 1, Job: cmd.Job, Splits: make([]Split, cmd.Maps)})
-			case Send:
-				m, ok := cmd.Message.(*wire.Launch)
-				if !ok {
-					continue
-				}
-				launch = m
-				if m.Attempt.Task.Kind == wire.Setup {
-					feed(FromTracker{Stream: cmd.Stream, Message: &wire.Report{
-						Attempt: m.Attempt, State: wire.AttemptSucceeded, Result: &wire.Result{Splits: &wire.SplitsDone{Maps: 1}},
-					}})
-				}
-			}
+	feed = feeder(c, new(time.Duration), func(cmd Command) {
+		send, _ := cmd.(Send)
+		m, ok := send.Message.(*wire.Launch)
+		if !ok {
+			return
 		}
-	}
+		launch = m
+		if m.Attempt.Task.Kind == wire.Setup {
+			feed(FromTracker{Stream: send.Stream, Message: &wire.Report{
+				Attempt: m.Attempt, State: wire.AttemptSucceeded, Result: &wire.Result{Splits: &wire.SplitsDone{Maps: 1}},
+			}})
+		}
+	})
 	feed(Elected{Term: 1, Wall: 1})
 	feed(FromTracker{Stream: 1, Message: &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1, MapSlots: 1}})
 	feed(FromTracker{Stream: 1, Message: &wire.Inventory{}})

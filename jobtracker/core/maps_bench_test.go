@@ -24,25 +24,15 @@ func BenchmarkMaps(b *testing.B) {
 func runMaps(size int) {
 	c := New(Config{})
 	var now time.Duration
-	var index uint64
 	var streams []Stream
 	var launched []Send
-	var feed func(Event)
-	feed = func(ev Event) {
-		for _, cmd := range c.Step(now, ev) {
-			switch cmd := cmd.(type) {
-			case Propose:
-				index++
-				feed(Entry{Index: index, Term: 1, Data: cmd.Data})
-			case LoadSplits:
-				feed(SplitsLoaded{Epoch: 1, Job: cmd.Job, Splits: make([]Split, cmd.Maps)})
-			case Send:
-				if _, ok := cmd.Message.(*wire.Launch); ok {
-					launched = append(launched, cmd)
-				}
+	feed := feeder(c, &now, func(cmd Command) {
+		if send, ok := cmd.(Send); ok {
+			if _, ok := send.Message.(*wire.Launch); ok {
+				launched = append(launched, send)
 			}
 		}
-	}
+	})
 	feed(Elected{Term: 1, Wall: 1})
 	for i := range size / 20 {
 		streams = append(streams, Stream(i+1))

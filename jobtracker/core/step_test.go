@@ -3,39 +3,53 @@ package core
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/quernmr/quern/wire"
 )
+
+// feeder returns a function that hands events to a core. The core's log commits at once, and
+// its splits are read at once; all other commands go to then.
+func feeder(c *Core, now *time.Duration, then func(Command)) func(Event) {
+	index := uint64(0)
+	var feed func(Event)
+	feed = func(ev Event) {
+		for _, cmd := range c.Step(*now, ev) {
+			switch cmd := cmd.(type) {
+			case Propose:
+				index++
+				feed(Entry{Index: index, Term: 1, Data: cmd.Data})
+			case LoadSplits:
+				feed(SplitsLoaded{Epoch: cmd.Epoch, Job: cmd.Job, Splits: make([]Split, cmd.Maps)})
+			default:
+				then(cmd)
+			}
+		}
+	}
+	return feed
+}
 
 // waitingJobs is a leader with one map slot and many jobs of many maps. The first job has the
 // slot; the result is its attempt.
 func waitingJobs(tb testing.TB, jobs, maps int) (*Core, wire.AttemptID) {
 	c := New(Config{ID: "jt"})
-	index := uint64(0)
 	var running wire.AttemptID
 	var step func(Event)
-	step = func(ev Event) {
-		for _, cmd := range c.Step(0, ev) {
-			switch cmd := cmd.(type) {
-			case Propose:
-				index++
-				step(Entry{Index: index, Term: 1, Data: cmd.Data})
-			case LoadSplits:
-				step(SplitsLoaded{Epoch: cmd.Epoch, Job: cmd.Job, Splits: make([]Split, cmd.Maps)})
-			case Send:
-				if m, ok := cmd.Message.(*wire.Launch); ok && m.Attempt.Task.Kind == wire.Setup {
-					step(FromTracker{Stream: 1, Message: &wire.Report{
-						Attempt: m.Attempt, State: wire.AttemptSucceeded,
-						Result: &wire.Result{Splits: &wire.SplitsDone{Maps: maps}},
-					}})
-				} else if ok {
-					running = m.Attempt
-				}
-			case Halt:
-				tb.Fatal(cmd.Err)
+	step = feeder(c, new(time.Duration), func(cmd Command) {
+		switch cmd := cmd.(type) {
+		case Send:
+			if m, ok := cmd.Message.(*wire.Launch); ok && m.Attempt.Task.Kind == wire.Setup {
+				step(FromTracker{Stream: 1, Message: &wire.Report{
+					Attempt: m.Attempt, State: wire.AttemptSucceeded,
+					Result: &wire.Result{Splits: &wire.SplitsDone{Maps: maps}},
+				}})
+			} else if ok {
+				running = m.Attempt
 			}
+		case Halt:
+			tb.Fatal(cmd.Err)
 		}
-	}
+	})
 	step(Elected{Term: 1, Wall: 1})
 	step(FromTracker{Stream: 1, Message: &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1, MapSlots: 1}})
 	step(FromTracker{Stream: 1, Message: &wire.Inventory{}})

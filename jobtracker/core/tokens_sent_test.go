@@ -2,6 +2,7 @@ package core
 
 import (
 	"testing"
+	"time"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -9,33 +10,25 @@ import (
 // TestTokensAreSent: launches and homes carry the job's token, and the history keeps it.
 func TestTokensAreSent(t *testing.T) {
 	c := New(Config{ID: "jt", Staging: "mem://s", History: true})
-	var index uint64
 	var inbox []FromTracker
 	var kept string
 	seen := make(map[string]int)
 	var feed func(Event)
-	feed = func(ev Event) {
-		for _, cmd := range c.Step(0, ev) {
-			switch cmd := cmd.(type) {
-			case Propose:
-				index++
-				feed(Entry{Index: index, Term: 1, Data: cmd.Data})
-			case LoadSplits:
-				feed(SplitsLoaded{Epoch: 1, Job: cmd.Job, Splits: make([]Split, cmd.Maps)})
-			case WriteHistory:
-				kept = cmd.Record.Token
-				feed(HistoryWritten{Epoch: 1, Job: cmd.Job})
-			case Send:
-				switch m := cmd.Message.(type) {
-				case *wire.Launch:
-					seen[m.Token]++
-				case *wire.SetHome:
-					seen[m.Token]++
-				}
-				inbox = append(inbox, answer(cmd, 3)...)
+	feed = feeder(c, new(time.Duration), func(cmd Command) {
+		switch cmd := cmd.(type) {
+		case WriteHistory:
+			kept = cmd.Record.Token
+			feed(HistoryWritten{Epoch: 1, Job: cmd.Job})
+		case Send:
+			switch m := cmd.Message.(type) {
+			case *wire.Launch:
+				seen[m.Token]++
+			case *wire.SetHome:
+				seen[m.Token]++
 			}
+			inbox = append(inbox, answer(cmd, 3)...)
 		}
-	}
+	})
 	feed(Elected{Term: 1, Wall: scenarioStart})
 	feed(FromTracker{Stream: 1, Message: &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1, MapSlots: 10, ReduceSlots: 2}})
 	feed(FromTracker{Stream: 1, Message: &wire.Inventory{}})

@@ -37,7 +37,7 @@ var (
 	ErrUnknownJob = errors.New("unknown job")
 	// ErrJobEnded answers a kill or a change of a job that has ended.
 	ErrJobEnded = errors.New("the job has ended")
-	// ErrJobCommitting answers a kill of a job whose outputs move into place.
+	// ErrJobCommitting answers a kill of a job that is moving its outputs into place.
 	ErrJobCommitting = errors.New("the job's output is being moved into place")
 	// ErrBadSubmission answers a submission that makes no sense.
 	ErrBadSubmission = errors.New("bad submission")
