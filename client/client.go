@@ -112,7 +112,7 @@ func (s *session) exitCode(err error) int {
 		fmt.Fprintf(s.Out, "error: %v\n", err)
 		return 1
 	}
-	i := slices.IndexFunc(s.jobs, func(j wire.JobStatus) bool { return j.State != wire.Succeeded && j.With.IsZero() })
+	i := slices.IndexFunc(s.jobs, func(j wire.JobStatus) bool { return j.State != wire.Succeeded && j.StoppedBy.IsZero() })
 	if i < 0 {
 		i = slices.IndexFunc(s.jobs, func(j wire.JobStatus) bool { return j.State != wire.Succeeded })
 	}
@@ -132,8 +132,8 @@ func (s *session) flowFailed(first *wire.JobStatus) {
 	}
 	switch {
 	case len(s.jobs) < 2 || s.sub.Plan.Flow == "" && first.Flow.IsZero():
-	case !first.With.IsZero(): // the job that stopped the flow is not among these
-		fmt.Fprintf(s.Out, "%s %v: with %v\n", flow, first.State, first.With)
+	case !first.StoppedBy.IsZero(): // the job that stopped the flow is not among these
+		fmt.Fprintf(s.Out, "%s %v: with %v\n", flow, first.State, first.StoppedBy)
 	default:
 		fmt.Fprintf(s.Out, "%s %v: %v %s %v\n", flow, first.State, first.ID, OneLine(first.Name), first.State)
 	}

@@ -218,8 +218,8 @@ func TestFlowFailed(t *testing.T) {
 	flow := wire.FlowID{Start: 7, N: 1}
 	jobs := []wire.JobStatus{
 		{ID: id(1), Flow: flow, Name: "a", State: wire.Succeeded},
-		{ID: id(2), Flow: flow, Name: "b", State: wire.Killed, With: id(3)},
-		{ID: id(4), Flow: flow, Name: "d", State: wire.Killed, With: id(3)},
+		{ID: id(2), Flow: flow, Name: "b", State: wire.Killed, StoppedBy: id(3)},
+		{ID: id(4), Flow: flow, Name: "d", State: wire.Killed, StoppedBy: id(3)},
 		{ID: id(3), Flow: flow, Name: "c", State: wire.Killed},
 	}
 	for what, c := range map[string]struct {

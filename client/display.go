@@ -114,13 +114,13 @@ func endsWith(text, trouble string) bool {
 
 // waiting returns why a begun job waits, once it has waited for waitPause.
 func (s *shown) waiting(now time.Time, job *wire.JobStatus) string {
-	if job.Waits != s.waits {
-		s.waits, s.since = job.Waits, now
+	if job.WaitReason != s.waits {
+		s.waits, s.since = job.WaitReason, now
 	}
 	if job.State == wire.Waiting || job.State.Ended() || now.Sub(s.since) < waitPause {
 		return ""
 	}
-	return OneLine(job.Waits)
+	return OneLine(job.WaitReason)
 }
 
 // Note prints a line.
@@ -218,8 +218,8 @@ func (d *Display) jobLines(now time.Time, job *wire.JobStatus) []string {
 
 // report writes the result of an ended job.
 func (d *Display) report(b *bytes.Buffer, job *wire.JobStatus) {
-	if d.shown[job.With] != nil { // its report has the reason
-		fmt.Fprintf(b, "%v %s %v after %s, with %v\n", job.ID, OneLine(job.Name), job.State, wallTime(job.Elapsed), job.With)
+	if d.shown[job.StoppedBy] != nil { // its report has the reason
+		fmt.Fprintf(b, "%v %s %v after %s, with %v\n", job.ID, OneLine(job.Name), job.State, wallTime(job.Elapsed), job.StoppedBy)
 		return
 	}
 	fmt.Fprintf(b, "%v %s %v after %s\n", job.ID, OneLine(job.Name), job.State, wallTime(job.Elapsed))
@@ -251,8 +251,8 @@ func PrintStatus(w io.Writer, job *wire.JobStatus) error {
 	if hasSettings(job) {
 		fmt.Fprintf(&b, "  %s\n", SettingsText(job))
 	}
-	if job.Waits != "" && job.State != wire.Waiting && !job.State.Ended() {
-		fmt.Fprintf(&b, "  waits %s\n", OneLine(job.Waits))
+	if job.WaitReason != "" && job.State != wire.Waiting && !job.State.Ended() {
+		fmt.Fprintf(&b, "  waits %s\n", OneLine(job.WaitReason))
 	}
 	for _, trouble := range job.Troubles {
 		first, _, _ := strings.Cut(trouble, "\n")

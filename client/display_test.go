@@ -98,10 +98,10 @@ func parseJobs(t *testing.T, d *datadriven.TestData) []wire.JobStatus {
 			case "trouble":
 				job.Troubles = append(job.Troubles, strings.ReplaceAll(strings.Trim(value, `"`), `\n`, "\n"))
 			case "with":
-				job.With.Start = 7
-				_, err = fmt.Sscan(value, &job.With.N)
+				job.StoppedBy.Start = 7
+				_, err = fmt.Sscan(value, &job.StoppedBy.N)
 			case "waits":
-				job.Waits = strings.Trim(value, `"`)
+				job.WaitReason = strings.Trim(value, `"`)
 			case "counters":
 				job.Counters = wire.Counters{}
 				for c := range strings.SplitSeq(value, ",") {
@@ -157,7 +157,7 @@ func TestSizesAndTimes(t *testing.T) {
 			t.Errorf("Duration(%v) = %s, want %s", d, got, want)
 		}
 	}
-	late := wire.JobStatus{State: wire.Running, Elapsed: 60417*time.Hour + 55*time.Minute, Terms: wire.Terms{Deadline: time.Second}}
+	late := wire.JobStatus{State: wire.Running, Elapsed: 60417*time.Hour + 55*time.Minute, Settings: wire.Settings{Deadline: time.Second}}
 	if got := DeadlineText(&late); got != "late by 2517d9h" {
 		t.Errorf("a deadline long ago: %s", got)
 	}

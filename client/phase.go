@@ -56,16 +56,16 @@ func percent(bytes wire.Progress, tasks wire.TaskCounts, state wire.State) int {
 func stateText(job *wire.JobStatus) string {
 	switch job.State {
 	case wire.Waiting:
-		if job.Waits != "" {
-			return "waiting " + OneLine(job.Waits)
+		if job.WaitReason != "" {
+			return "waiting " + OneLine(job.WaitReason)
 		}
 	case wire.Preparing:
 		return "computing splits"
 	case wire.Committing:
 		return "committing its output"
 	case wire.Stopping:
-		if !job.With.IsZero() {
-			return fmt.Sprintf("stopping with %v", job.With)
+		if !job.StoppedBy.IsZero() {
+			return fmt.Sprintf("stopping with %v", job.StoppedBy)
 		}
 		if job.Error != "" {
 			cause, _, _ := strings.Cut(job.Error, "\n")

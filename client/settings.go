@@ -15,7 +15,7 @@ const (
 )
 
 // Settings reads the job settings among a job's properties.
-func Settings(properties map[string]string) (t wire.Terms, err error) {
+func Settings(properties map[string]string) (t wire.Settings, err error) {
 	if text := properties[propPriority]; text != "" {
 		if t.Priority, err = wire.ParsePriority(text); err != nil {
 			return t, fmt.Errorf("property %s: %w", propPriority, err)
@@ -29,7 +29,7 @@ func Settings(properties map[string]string) (t wire.Terms, err error) {
 
 // SettingsText prints the settings of a job in a line.
 func SettingsText(job *wire.JobStatus) string {
-	t := &job.Terms
+	t := &job.Settings
 	parts := []string{"pool " + OneLine(poolOf(t)), "priority " + t.Priority.String()}
 	if t.Weight != 0 && t.Weight != 1 {
 		parts = append(parts, fmt.Sprintf("weight %g", t.Weight))
@@ -43,7 +43,7 @@ func SettingsText(job *wire.JobStatus) string {
 	if t.Batch != "" {
 		parts = append(parts, "batch "+OneLine(t.Batch))
 	}
-	if job.Held {
+	if job.Suspended {
 		parts = append(parts, "suspended")
 	}
 	return strings.Join(parts, ", ")
@@ -51,12 +51,12 @@ func SettingsText(job *wire.JobStatus) string {
 
 // hasSettings reports whether a job has settings other than the defaults.
 func hasSettings(job *wire.JobStatus) bool {
-	t := &job.Terms
-	return job.Held || poolOf(t) != wire.DefaultPool || t.Priority != wire.Normal || t.Weight != 0 && t.Weight != 1 ||
+	t := &job.Settings
+	return job.Suspended || poolOf(t) != wire.DefaultPool || t.Priority != wire.Normal || t.Weight != 0 && t.Weight != 1 ||
 		t.Deadline != 0 || len(t.SLA) > 0 || t.Batch != ""
 }
 
-func poolOf(t *wire.Terms) string {
+func poolOf(t *wire.Settings) string {
 	if t.Pool == "" {
 		return wire.DefaultPool
 	}
@@ -66,11 +66,11 @@ func poolOf(t *wire.Terms) string {
 // DeadlineText prints a job's deadline: "in 5m0s", "late by 3s", or "kept" once the job has
 // succeeded; empty if it has none.
 func DeadlineText(job *wire.JobStatus) string {
-	left := job.Terms.Deadline - job.Elapsed
+	left := job.Settings.Deadline - job.Elapsed
 	switch {
-	case job.Terms.Deadline == 0:
+	case job.Settings.Deadline == 0:
 		return ""
-	case job.Terms.Late(job.Elapsed):
+	case job.Settings.Late(job.Elapsed):
 		return "late by " + Duration(-left)
 	case job.State == wire.Succeeded:
 		return "kept"

@@ -145,12 +145,12 @@ func (c *Cluster) Staging() string { return "file://" + filepath.Join(c.dir.path
 // Submit submits jobs and returns their ids. Callers are in this process, so it checks no
 // permissions.
 func (c *Cluster) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error) {
-	return c.Server.Submit(ctx, core.Asker{}, sub)
+	return c.Server.Submit(ctx, core.Caller{}, sub)
 }
 
 // Kill stops a job.
 func (c *Cluster) Kill(ctx context.Context, job wire.JobID, reason string) error {
-	return c.Server.Kill(ctx, core.Asker{}, job, reason)
+	return c.Server.Kill(ctx, core.Caller{}, job, reason)
 }
 
 // Watch yields the jobs' states until all have ended. If the cluster fails first, it ends

@@ -112,12 +112,12 @@ func TestHistory(t *testing.T) {
 	f := mem.New(1 << 20)
 	s := start(t, func(c *Config) { c.FS, c.History = f, true })
 	go attach(t, s, "t1", 1, 5).run()
-	ids, err := s.Submit(within(t), core.Asker{}, submission("a", 2))
+	ids, err := s.Submit(within(t), core.Caller{}, submission("a", 2))
 	if err != nil {
 		t.Fatal(err)
 	}
 	last := finish(t, s, ids)[0]
-	a, err := s.Attempts(within(t), core.Asker{}, ids[0])
+	a, err := s.Attempts(within(t), core.Caller{}, ids[0])
 	if err != nil || len(a.Attempts) != 1+5+2+1 || a.Attempts[0].Tracker != "t1" || a.Attempts[0].State != wire.AttemptSucceeded || a.Token == "" {
 		t.Errorf("attempts %+v, %v", a, err)
 	}
@@ -125,10 +125,10 @@ func TestHistory(t *testing.T) {
 	if err != nil || r.Job.State != last.State || r.Job.Counters.Get("g", "MAPS") != 5 || r.Plan.Name != "count" || r.Job.Elapsed != last.Elapsed {
 		t.Errorf("history %+v, %v; the job %+v", r, err, last)
 	}
-	if _, err := s.Attempts(within(t), core.Asker{}, wire.JobID{Start: 1, N: 9}); !errors.Is(err, admission.ErrUnknownJob) {
+	if _, err := s.Attempts(within(t), core.Caller{}, wire.JobID{Start: 1, N: 9}); !errors.Is(err, admission.ErrUnknownJob) {
 		t.Errorf("attempts of an unknown job: %v", err)
 	}
-	if _, err := s.Submit(within(t), core.Asker{}, submission("b", 1)); err != nil {
+	if _, err := s.Submit(within(t), core.Caller{}, submission("b", 1)); err != nil {
 		t.Fatal(err)
 	}
 	jobs, err := s.Jobs(within(t))
@@ -136,7 +136,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("jobs %+v, %v", jobs, err)
 	}
 	c, err := s.Cluster(within(t))
-	if err != nil || !c.Leads || c.Leader != "jobtracker" || c.Epoch != 1 || len(c.Trackers) != 1 || !c.Trackers[0].Connected {
+	if err != nil || !c.IsLeader || c.Leader != "jobtracker" || c.Epoch != 1 || len(c.Trackers) != 1 || !c.Trackers[0].Connected {
 		t.Errorf("cluster %+v, %v", c, err)
 	}
 }
@@ -149,14 +149,14 @@ func TestHistoryFails(t *testing.T) {
 	if err := f.SetFaults("mkdirall /staging/history/**"); err != nil {
 		t.Fatal(err)
 	}
-	ids, err := s.Submit(within(t), core.Asker{}, submission("a", 1))
+	ids, err := s.Submit(within(t), core.Caller{}, submission("a", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if last := finish(t, s, ids)[0]; last.State != wire.Succeeded || !strings.Contains(strings.Join(last.Troubles, "\n"), "history could not be written") {
 		t.Errorf("ended as %+v", last)
 	}
-	if _, err := s.Attempts(within(t), core.Asker{}, ids[0]); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := s.Attempts(within(t), core.Caller{}, ids[0]); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("attempts: %v", err)
 	}
 }
@@ -223,19 +223,19 @@ func TestFollower(t *testing.T) {
 	log.play(entriesOf(core.Config{ID: "a", Addr: "a:1", Staging: staging, Cluster: "c"}, core.Submit{Submission: &sub})...)
 	waitFor(t, "the entries to arrive", func() bool {
 		c, err := s.Cluster(within(t))
-		return err == nil && c.Jobs == 1 && c.Leader == "a" && c.Addr == "a:1" && c.Cluster == "c" && !c.Leads
+		return err == nil && c.Jobs == 1 && c.Leader == "a" && c.Addr == "a:1" && c.Cluster == "c" && !c.IsLeader
 	})
 	id := wire.JobID{Start: 1_700_000_000_000, N: 1}
-	_, submitErr := s.Submit(within(t), core.Asker{}, submission("b", 1))
+	_, submitErr := s.Submit(within(t), core.Caller{}, submission("b", 1))
 	_, jobsErr := s.Jobs(within(t))
-	_, attemptsErr := s.Attempts(within(t), core.Asker{}, id)
+	_, attemptsErr := s.Attempts(within(t), core.Caller{}, id)
 	var watchErr error
 	for _, watchErr = range s.Watch(within(t), []wire.JobID{id}) {
 	}
 	_, explainErr := s.Explanations(within(t))
 	for what, err := range map[string]error{
-		"submit": submitErr, "kill": s.Kill(within(t), core.Asker{}, id, ""), "jobs": jobsErr, "attempts": attemptsErr, "watch": watchErr,
-		"explain": explainErr, "change": s.Change(within(t), core.Asker{}, id, wire.Change{}),
+		"submit": submitErr, "kill": s.Kill(within(t), core.Caller{}, id, ""), "jobs": jobsErr, "attempts": attemptsErr, "watch": watchErr,
+		"explain": explainErr, "change": s.Change(within(t), core.Caller{}, id, wire.Change{}),
 		"schedule": s.Schedule(within(t), wire.Scheduling{}), "drain": s.Drain(within(t), "t1", false),
 	} {
 		var hint *core.NotLeaderError
@@ -265,7 +265,7 @@ func TestDeposed(t *testing.T) {
 	if err := <-asked; err != nil {
 		t.Errorf("a query before the job tracker leads: %v", err)
 	}
-	waitFor(t, "the job tracker to lead", func() bool { c, err := s.Cluster(within(t)); return err == nil && c.Leads && c.Jobs == 1 })
+	waitFor(t, "the job tracker to lead", func() bool { c, err := s.Cluster(within(t)); return err == nil && c.IsLeader && c.Jobs == 1 })
 	states := 0
 	for _, err := range s.Watch(within(t), []wire.JobID{{Start: 1_700_000_000_000, N: 1}}) {
 		if states++; states == 1 {

@@ -235,7 +235,7 @@ func (s *Server) step(ev core.Event) {
 
 func (s *Server) noteLeadership() {
 	epoch := uint64(0)
-	if s.core.Leads() {
+	if s.core.IsLeader() {
 		epoch = s.core.Epoch()
 	}
 	if was := s.epoch.Swap(epoch); was != epoch && epoch != 0 {

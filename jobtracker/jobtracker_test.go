@@ -99,7 +99,7 @@ func TestJobRuns(t *testing.T) {
 	if err := f.MkdirAll("mem://s/staging/a"); err != nil {
 		t.Fatal(err)
 	}
-	ids, err := s.Submit(within(t), core.Asker{}, submission("a", 3))
+	ids, err := s.Submit(within(t), core.Caller{}, submission("a", 3))
 	if err != nil || len(ids) != 1 {
 		t.Fatal(ids, err)
 	}
@@ -107,14 +107,14 @@ func TestJobRuns(t *testing.T) {
 	if last.State != wire.Succeeded || last.Maps.Done != 5 || last.Reduces.Done != 3 || last.Counters.Get("g", "MAPS") != 5 {
 		t.Errorf("ended as %+v", last)
 	}
-	again, err := s.Submit(within(t), core.Asker{}, submission("a", 3))
+	again, err := s.Submit(within(t), core.Caller{}, submission("a", 3))
 	if err != nil || !slices.Equal(again, ids) {
 		t.Errorf("the same key gave %v, %v", again, err)
 	}
-	if err := s.Kill(within(t), core.Asker{}, ids[0], "late"); !errors.Is(err, admission.ErrJobEnded) {
+	if err := s.Kill(within(t), core.Caller{}, ids[0], "late"); !errors.Is(err, admission.ErrJobEnded) {
 		t.Errorf("kill of an ended job: %v", err)
 	}
-	if _, err := s.Submit(within(t), core.Asker{}, submission("", 1)); !errors.Is(err, admission.ErrBadSubmission) {
+	if _, err := s.Submit(within(t), core.Caller{}, submission("", 1)); !errors.Is(err, admission.ErrBadSubmission) {
 		t.Errorf("bad submission: %v", err)
 	}
 	for _, err := range s.Watch(within(t), []wire.JobID{{Start: 1, N: 9}}) {
@@ -147,7 +147,7 @@ func TestTrackerDies(t *testing.T) {
 	hangs := make(chan struct{}, 10)
 	first.onMap = func(*wire.Launch) bool { hangs <- struct{}{}; return false }
 	go first.run()
-	ids, err := s.Submit(within(t), core.Asker{}, submission("a", 1))
+	ids, err := s.Submit(within(t), core.Caller{}, submission("a", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,12 +166,12 @@ func TestKill(t *testing.T) {
 	hangs := make(chan struct{}, 10)
 	f.onMap = func(*wire.Launch) bool { hangs <- struct{}{}; return false }
 	go f.run()
-	ids, err := s.Submit(within(t), core.Asker{}, submission("a", 1))
+	ids, err := s.Submit(within(t), core.Caller{}, submission("a", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-hangs
-	if err := s.Kill(within(t), core.Asker{}, ids[0], "enough"); err != nil {
+	if err := s.Kill(within(t), core.Caller{}, ids[0], "enough"); err != nil {
 		t.Fatal(err)
 	}
 	if last := finish(t, s, ids)[0]; last.State != wire.Killed || last.Error != "enough" {
@@ -230,7 +230,7 @@ func TestBadPolicies(t *testing.T) {
 			hangs := make(chan *wire.Launch, 10)
 			tracker.onMap = func(m *wire.Launch) bool { hangs <- m; return false }
 			go tracker.run()
-			ids, err := s.Submit(within(t), core.Asker{}, submission("a", 1))
+			ids, err := s.Submit(within(t), core.Caller{}, submission("a", 1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -247,7 +247,7 @@ func TestBadPolicies(t *testing.T) {
 				t.Fatal(err)
 			}
 			waitFor(t, "a plan of another policy", func() bool { return noPlan() == "" })
-			if err := s.Kill(within(t), core.Asker{}, ids[0], "enough"); err != nil {
+			if err := s.Kill(within(t), core.Caller{}, ids[0], "enough"); err != nil {
 				t.Fatal(err)
 			}
 			finish(t, s, ids)
@@ -273,7 +273,7 @@ func TestPolicyBreaks(t *testing.T) {
 	hangs := make(chan *wire.Launch, 10)
 	tracker.onMap = func(m *wire.Launch) bool { hangs <- m; return false }
 	go tracker.run()
-	ids, err := s.Submit(within(t), core.Asker{}, submission("a", 1))
+	ids, err := s.Submit(within(t), core.Caller{}, submission("a", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestPolicyBreaks(t *testing.T) {
 	if !planned() {
 		t.Error("the previous plan is no longer in force")
 	}
-	if err := s.Kill(within(t), core.Asker{}, ids[0], "enough"); err != nil {
+	if err := s.Kill(within(t), core.Caller{}, ids[0], "enough"); err != nil {
 		t.Fatal(err)
 	}
 	finish(t, s, ids)
@@ -309,7 +309,7 @@ func TestPolicyHangs(t *testing.T) {
 		c.Policies = func(string) (scheduler.Policy, error) { return policy, nil }
 	})
 	go attach(t, s, "t1", 1, 5).run()
-	ids, err := s.Submit(within(t), core.Asker{}, submission("a", 1))
+	ids, err := s.Submit(within(t), core.Caller{}, submission("a", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,8 +358,8 @@ func TestPools(t *testing.T) {
 		t.Errorf("%q %+v", c.Pools, c.InPools)
 	}
 	sub := submission("a", 1)
-	sub.Terms.Pool = "adhoc"
-	if _, err := s.Submit(within(t), core.Asker{}, sub); !errors.Is(err, admission.ErrBadSettings) || !strings.Contains(err.Error(), `pool "adhoc" is unknown; there are [default etl]`) {
+	sub.Settings.Pool = "adhoc"
+	if _, err := s.Submit(within(t), core.Caller{}, sub); !errors.Is(err, admission.ErrBadSettings) || !strings.Contains(err.Error(), `pool "adhoc" is unknown; there are [default etl]`) {
 		t.Error(err)
 	}
 	writePools(t, files, "<allocations>\n<pool name=\"adhoc\"><minMaps>few</minMaps></pool></allocations>")
@@ -378,7 +378,7 @@ func TestPools(t *testing.T) {
 	if c := status(); c.Pools != poolsURL || len(c.PoolNotes) != 1 {
 		t.Errorf("%q %q", c.Pools, c.PoolNotes)
 	}
-	if _, err := s.Submit(within(t), core.Asker{}, sub); err != nil {
+	if _, err := s.Submit(within(t), core.Caller{}, sub); err != nil {
 		t.Error(err)
 	}
 }
@@ -440,7 +440,7 @@ func TestTrackerDoesNotRead(t *testing.T) {
 	s := start(t, nil)
 	attach(t, s, "t0", 1, 5) // sends Hello and reads no messages
 	go attach(t, s, "t1", 1, 5).run()
-	ids, err := s.Submit(within(t), core.Asker{}, submission("a", 1))
+	ids, err := s.Submit(within(t), core.Caller{}, submission("a", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -461,7 +461,7 @@ func TestUnknownVersion(t *testing.T) {
 	if err := s.Run(within(t)); !errors.Is(err, facts.ErrUnknownFact) {
 		t.Fatalf("Run: %v", err)
 	}
-	if _, err := s.Submit(within(t), core.Asker{}, submission("a", 1)); !errors.Is(err, ErrStopped) {
+	if _, err := s.Submit(within(t), core.Caller{}, submission("a", 1)); !errors.Is(err, ErrStopped) {
 		t.Errorf("submit after the end: %v", err)
 	}
 }
@@ -469,7 +469,7 @@ func TestUnknownVersion(t *testing.T) {
 func TestSnapshot(t *testing.T) {
 	log := NewMemoryLog()
 	s := start(t, func(c *Config) { c.Log = log })
-	if _, err := s.Submit(within(t), core.Asker{}, submission("a", 1)); err != nil {
+	if _, err := s.Submit(within(t), core.Caller{}, submission("a", 1)); err != nil {
 		t.Fatal(err)
 	}
 	snapshots := make(chan []byte, 1)

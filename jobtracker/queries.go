@@ -27,9 +27,9 @@ func (s *Server) Jobs(ctx context.Context) ([]wire.JobStatus, error) {
 }
 
 // Attempts lists a job's attempts by task and number, for an ended job from its history. The
-// job's token is included if the asker may have it. It fails with admission.ErrUnknownJob,
+// job's token is included if the caller may have it. It fails with admission.ErrUnknownJob,
 // core.ErrNotLeader, or fs.ErrNotExist if an ended job has no history.
-func (s *Server) Attempts(ctx context.Context, by core.Asker, job wire.JobID) (wire.JobAttempts, error) {
+func (s *Server) Attempts(ctx context.Context, by core.Caller, job wire.JobID) (wire.JobAttempts, error) {
 	a, err := s.attempts(ctx, job)
 	if !by.MayRead(a.Owner) {
 		a.Token = ""
@@ -121,7 +121,7 @@ func (s *Server) query(ctx context.Context, read func()) error {
 // answerQueries answers all queries, unless this job tracker is elected but does not lead yet.
 func (s *Server) answerQueries() {
 	err := s.core.Following()
-	if err == nil && !s.core.Leads() {
+	if err == nil && !s.core.IsLeader() {
 		return
 	}
 	for _, q := range s.queries {

@@ -22,9 +22,9 @@ const secretBytes = 32
 // same ids, so a caller may submit again after core.ErrNotLeader or an error of ctx.
 // admission.ErrBadSubmission is final.
 //
-// A known asker becomes the owner, whatever the submission has. admission.ErrNotAllowed: the
-// asker may not use the key or the pool.
-func (s *Server) Submit(ctx context.Context, by core.Asker, sub wire.Submission) ([]wire.JobID, error) {
+// A known caller becomes the owner, whatever the submission has. admission.ErrNotAllowed: the
+// caller may not use the key or the pool.
+func (s *Server) Submit(ctx context.Context, by core.Caller, sub wire.Submission) ([]wire.JobID, error) {
 	secret := make([]byte, secretBytes)
 	rand.Read(secret) // never fails
 	r, err := s.request(ctx, func(token core.Token) core.Event {
@@ -38,7 +38,7 @@ func (s *Server) Submit(ctx context.Context, by core.Asker, sub wire.Submission)
 
 // Kill kills a job. After nil the job ends as Killed, unless it was already failing. It fails with admission.ErrUnknownJob, admission.ErrJobEnded,
 // admission.ErrJobCommitting, admission.ErrNotAllowed or core.ErrNotLeader.
-func (s *Server) Kill(ctx context.Context, by core.Asker, job wire.JobID, reason string) error {
+func (s *Server) Kill(ctx context.Context, by core.Caller, job wire.JobID, reason string) error {
 	_, err := s.request(ctx, func(token core.Token) core.Event {
 		return core.Kill{Token: token, By: by, Job: job, Reason: reason}
 	})
@@ -146,7 +146,7 @@ func (s *Server) answerWatch(w *watch) bool {
 		return false
 	}
 	var a watchAnswer
-	if !s.core.Leads() && !s.ended(w.jobs) {
+	if !s.core.IsLeader() && !s.ended(w.jobs) {
 		if a.err = s.core.Following(); a.err == nil {
 			return false // elected, but does not lead yet
 		}
@@ -210,7 +210,7 @@ func sameStatuses(a, b []wire.JobStatus) bool {
 
 // Change changes the settings of a job's submission, or suspends or resumes it. It fails with admission.ErrUnknownJob, admission.ErrJobEnded,
 // admission.ErrBadSettings, admission.ErrNotAllowed or core.ErrNotLeader.
-func (s *Server) Change(ctx context.Context, by core.Asker, job wire.JobID, change wire.Change) error {
+func (s *Server) Change(ctx context.Context, by core.Caller, job wire.JobID, change wire.Change) error {
 	_, err := s.request(ctx, func(token core.Token) core.Event {
 		return core.Change{Token: token, By: by, Job: job, Change: change}
 	})

@@ -40,8 +40,8 @@ func drawDelay(rnd *rand.Rand) string {
 }
 
 // drawSettings draws the settings of a submission. Pool etl is in every table.
-func drawSettings(rnd *rand.Rand) wire.Terms {
-	t := wire.Terms{Priority: wire.VeryLow + wire.Priority(rnd.IntN(5)), Weight: float64(rnd.IntN(3))}
+func drawSettings(rnd *rand.Rand) wire.Settings {
+	t := wire.Settings{Priority: wire.VeryLow + wire.Priority(rnd.IntN(5)), Weight: float64(rnd.IntN(3))}
 	if rnd.IntN(2) == 0 {
 		t.Deadline = time.Duration(rnd.Int64N(int64(time.Minute))) - 10*time.Second
 	}
@@ -231,13 +231,13 @@ func (w *world) checkLaunch(n *jobTracker, id wire.AttemptID) {
 	if !ok || !id.Task.Kind.Slotted() {
 		return
 	}
-	if s.Held {
+	if s.Suspended {
 		w.fail("V13: %s launches %v of a suspended job", n.name, id)
 	}
 	if c, i := w.job(id.Task.Job); id.Task.Kind == wire.Reduce && c.sub.Plan.Jobs[i].Properties[splitProperty] == "false" {
 		return // it had its slot while gathering, perhaps before its pool was reduced
 	}
-	name := s.Terms.Pool
+	name := s.Settings.Pool
 	if name == "" {
 		name = wire.DefaultPool
 	}
@@ -252,7 +252,7 @@ func (w *world) checkLaunch(n *jobTracker, id wire.AttemptID) {
 // checkSettings checks that the final settings are those granted last.
 func (w *world) checkSettings() {
 	for _, n := range w.jts {
-		if n.core.Leads() {
+		if n.core.IsLeader() {
 			w.checkAdministered(n.core.Cluster(n.clock()))
 		}
 	}
@@ -262,7 +262,7 @@ func (w *world) checkSettings() {
 		}
 		for _, id := range c.ids {
 			if s, ok := w.status(id); ok {
-				w.checkJobSettings(id, s.Terms, c.settings)
+				w.checkJobSettings(id, s.Settings, c.settings)
 			}
 		}
 	}
@@ -289,7 +289,7 @@ func (w *world) checkAdministered(s wire.ClusterStatus) {
 
 // checkJobSettings compares a job's settings except the deadline, which a client gives as a
 // span from its request.
-func (w *world) checkJobSettings(id wire.JobID, got, want wire.Terms) {
+func (w *world) checkJobSettings(id wire.JobID, got, want wire.Settings) {
 	got.Deadline, want.Deadline = 0, 0
 	if len(got.SLA) == 0 && len(want.SLA) == 0 {
 		got.SLA, want.SLA = nil, nil

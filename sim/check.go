@@ -33,9 +33,9 @@ func (w *world) unfinished() string {
 		}
 		for _, id := range c.ids {
 			for _, n := range w.jts {
-				if s, ok := n.core.Status(id); n.core.Leads() && !(ok && s.State.Ended()) {
+				if s, ok := n.core.Status(id); n.core.IsLeader() && !(ok && s.State.Ended()) {
 					text += fmt.Sprintf("\n%v is %v on %s: maps %+v reduces %+v waits %q troubles %q",
-						id, s.State, n.name, s.Maps, s.Reduces, s.Waits, s.Troubles)
+						id, s.State, n.name, s.Maps, s.Reduces, s.WaitReason, s.Troubles)
 				}
 			}
 		}

@@ -18,8 +18,8 @@ type client struct {
 	killed  bool         // a kill was sent
 	erratic []bool       // by job: attempts of a map give different records
 
-	settings wire.Terms // granted last
-	changing bool       // a change is not answered yet
+	settings wire.Settings // granted last
+	changing bool          // a change is not answered yet
 }
 
 const lease = 5 * time.Second
@@ -27,9 +27,9 @@ const lease = 5 * time.Second
 func (w *world) addClient(plan, changes, shapes *rand.Rand, i int) {
 	c := &client{w: w, sub: &wire.Submission{
 		Key: fmt.Sprintf("key%d", i), Staging: fmt.Sprintf("%s/s%d", clusterStaging, i), Owner: "sim",
-		Program: wire.Program{Path: "sim"}, Terms: drawSettings(changes),
+		Program: wire.Program{Path: "sim"}, Settings: drawSettings(changes),
 	}}
-	c.settings = c.sub.Terms
+	c.settings = c.sub.Settings
 	for k := range flowSize(shapes) {
 		c.addJob(plan, i, k)
 	}

@@ -103,7 +103,7 @@ func (n *jobTracker) tick() {
 
 // checkState checks the visible state of the core.
 func (n *jobTracker) checkState() {
-	if n.core.Leads() {
+	if n.core.IsLeader() {
 		n.w.book.checkLeader(n.w, n)
 	}
 }

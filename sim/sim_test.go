@@ -170,7 +170,7 @@ func expected() missing {
 	for _, name := range menu.Names() {
 		r["scheduler "+name] = "policy " + name + " has answered"
 	}
-	for what, text := range map[string]string{"terms change": ": changed key", "scheduling changes": ": scheduled ", "pools change": ": pooled "} {
+	for what, text := range map[string]string{"settings change": ": settings-changed key", "scheduling changes": ": scheduling-changed ", "pools change": ": pools-changed "} {
 		r[what] = text
 	}
 	for _, k := range append(sudden(), sicknesses()...) {

@@ -76,15 +76,15 @@ func insertOnce(sorted []int, n int) []int {
 // Submission is a client's request: a Plan, and how to run its program. The same key always
 // gets the same answer, so a client that is unsure may submit again.
 type Submission struct {
-	Key     string  `msgpack:"Key"` // random, chosen by the client
-	Owner   string  `msgpack:"Owner"`
-	Staging string  `msgpack:"Staging"` // URL of the directory with this submission's files
-	Plan    Plan    `msgpack:"Plan"`
-	Program Program `msgpack:"Program"`
-	Terms   Terms   `msgpack:"Terms"`
+	Key      string   `msgpack:"Key"` // random, chosen by the client
+	Owner    string   `msgpack:"Owner"`
+	Staging  string   `msgpack:"Staging"` // URL of the directory with this submission's files
+	Plan     Plan     `msgpack:"Plan"`
+	Program  Program  `msgpack:"Program"`
+	Settings Settings `msgpack:"Terms"`
 
-	// When the deadline ends, in Unix milliseconds by the leader's clock. 0: Terms.Deadline
-	// counts from when the leader accepts the submission. In the log, Terms has the
+	// When the deadline ends, in Unix milliseconds by the leader's clock. 0: Settings.Deadline
+	// counts from when the leader accepts the submission. In the log, Settings has the
 	// deadline.
 	Due int64 `msgpack:"Due,omitempty"`
 }
@@ -161,25 +161,25 @@ type Progress struct {
 
 // JobStatus is the part of a job's state that users see.
 type JobStatus struct {
-	ID       JobID         `msgpack:"ID"`
-	Name     string        `msgpack:"Name"`
-	State    State         `msgpack:"State"`
-	Maps     TaskCounts    `msgpack:"Maps"`
-	Reduces  TaskCounts    `msgpack:"Reduces"`
-	Read     Progress      `msgpack:"Read"`     // bytes of input read by maps
-	Shuffled Progress      `msgpack:"Shuffled"` // bytes of map output that homes have gathered
-	Reduced  Progress      `msgpack:"Reduced"`  // bytes of partitions read by reduces
-	Counters Counters      `msgpack:"Counters"`
-	Error    string        `msgpack:"Error"` // why the job failed or was killed
-	Waits    string        `msgpack:"Waits"` // "for …": the cause of waiting, if it waits
-	Terms    Terms         `msgpack:"Terms"`
-	Held     bool          `msgpack:"Held"`           // suspended: no task is launched
-	Troubles []string      `msgpack:"Troubles"`       // failed attempts, lost outputs, lost trackers; see [MaxTroubles]
-	Elapsed  time.Duration `msgpack:"Elapsed"`        // since submission
-	Ends     time.Duration `msgpack:"Ends,omitempty"` // predicted time from submission to end; 0: not known
-	Owner    string        `msgpack:"Owner"`          // the user that submitted it; empty: not known any more
-	Flow     FlowID        `msgpack:"Flow"`           // its flow; zero: none
-	With     JobID         `msgpack:"With"`           // the job of its flow that failed or was killed and so stopped this one; zero: none
+	ID         JobID         `msgpack:"ID"`
+	Name       string        `msgpack:"Name"`
+	State      State         `msgpack:"State"`
+	Maps       TaskCounts    `msgpack:"Maps"`
+	Reduces    TaskCounts    `msgpack:"Reduces"`
+	Read       Progress      `msgpack:"Read"`     // bytes of input read by maps
+	Shuffled   Progress      `msgpack:"Shuffled"` // bytes of map output that homes have gathered
+	Reduced    Progress      `msgpack:"Reduced"`  // bytes of partitions read by reduces
+	Counters   Counters      `msgpack:"Counters"`
+	Error      string        `msgpack:"Error"` // why the job failed or was killed
+	WaitReason string        `msgpack:"Waits"` // "for …": the cause of waiting, if it waits
+	Settings   Settings      `msgpack:"Terms"`
+	Suspended  bool          `msgpack:"Held"`           // suspended: no task is launched
+	Troubles   []string      `msgpack:"Troubles"`       // failed attempts, lost outputs, lost trackers; see [MaxTroubles]
+	Elapsed    time.Duration `msgpack:"Elapsed"`        // since submission
+	Ends       time.Duration `msgpack:"Ends,omitempty"` // predicted time from submission to end; 0: not known
+	Owner      string        `msgpack:"Owner"`          // the user that submitted it; empty: not known any more
+	Flow       FlowID        `msgpack:"Flow"`           // its flow; zero: none
+	StoppedBy  JobID         `msgpack:"With"`           // the job of its flow that failed or was killed and so stopped this one; zero: none
 }
 
 // MaxTroubles bounds the reported losses of trackers of a job, and separately its other

@@ -46,14 +46,14 @@ type TrackerStatus struct {
 // ClusterStatus is the part of a cluster's state that users see. Only the leader knows the
 // trackers.
 type ClusterStatus struct {
-	Cluster string // id
-	Start   int64  // Unix milliseconds of its bootstrap, part of every job's id
-	Staging string // URL
-	Epoch   uint64
-	Leader  string // id of the latest leader
-	Addr    string // host:port of its API
-	Leads   bool   // the job tracker that answers is the leader
-	Jobs    int    // not ended
+	Cluster  string // id
+	Start    int64  // Unix milliseconds of its bootstrap, part of every job's id
+	Staging  string // URL
+	Epoch    uint64
+	Leader   string // id of the latest leader
+	Addr     string // host:port of its API
+	IsLeader bool   // the job tracker that answers is the leader
+	Jobs     int    // not ended
 
 	Scheduling Scheduling // in force, on the leader
 	NoPlan     string     // why the last attempt to plan failed, on the leader

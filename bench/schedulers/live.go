@@ -84,7 +84,7 @@ func (l *liveCluster) begin(ctx context.Context, addr string) error {
 	for i := range l.maps {
 		key := fmt.Sprintf("live%d", i)
 		sub := wire.Submission{Key: key, Staging: dfs.Join(liveStaging, key), Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: key, Reduces: 1}}}}
-		if _, err := l.server.Submit(ctx, core.Asker{}, sub); err != nil {
+		if _, err := l.server.Submit(ctx, core.Caller{}, sub); err != nil {
 			return err
 		}
 	}

@@ -102,7 +102,7 @@ func (j *jobTracker) checkRemoved(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*removedWait)
 	defer cancel()
 	cluster, err := client.Cluster(ctx)
-	if err != nil || !cluster.Leads || cluster.ID != j.cluster {
+	if err != nil || !cluster.IsLeader || cluster.ID != j.cluster {
 		return nil
 	}
 	if slices.ContainsFunc(cluster.Voters, func(v web.Voter) bool { return v.ID == j.id }) {

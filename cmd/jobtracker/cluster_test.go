@@ -210,9 +210,9 @@ func TestAlone(t *testing.T) {
 	t.Parallel()
 	p := testDir{t.TempDir()}
 	r := launch(t, "jt1", p.data("jt1"))
-	first := r.cluster(t, "leads", func(c web.Cluster) bool { return c.Leads })
-	if want := "file://" + p.data("jt1") + "/staging"; first.Staging != want || !first.Leads {
-		t.Errorf("staging %s of a leader (%v), not %s", first.Staging, first.Leads, want)
+	first := r.cluster(t, "leads", func(c web.Cluster) bool { return c.IsLeader })
+	if want := "file://" + p.data("jt1") + "/staging"; first.Staging != want || !first.IsLeader {
+		t.Errorf("staging %s of a leader (%v), not %s", first.Staging, first.IsLeader, want)
 	}
 	launch(t, "jt1", p.data("jt1")).refused(t, p.data("jt1"), "in use")
 	r.knowsCluster(t)
@@ -220,7 +220,7 @@ func TestAlone(t *testing.T) {
 		t.Errorf("stop: %v", err)
 	}
 	r = launch(t, "jt1", p.data("jt1"))
-	again := r.cluster(t, "leads again", func(c web.Cluster) bool { return c.Leads && c.Epoch > first.Epoch })
+	again := r.cluster(t, "leads again", func(c web.Cluster) bool { return c.IsLeader && c.Epoch > first.Epoch })
 	if again.ID != first.ID {
 		t.Errorf("after a restart: %+v\nbefore: %+v", again, first)
 	}

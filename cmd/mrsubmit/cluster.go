@@ -123,7 +123,7 @@ func (q *query) showCluster(ctx context.Context) error {
 func leaderText(c *web.Cluster) string {
 	leader := fmt.Sprintf("%s at %s", client.OneLine(c.Leader), client.OneLine(c.Addr))
 	switch {
-	case c.Leads:
+	case c.IsLeader:
 		return fmt.Sprintf("leader %s, epoch %d, %s", leader, c.Epoch, counted(c.Jobs, "unfinished job"))
 	case c.Leader == "":
 		return "no leader; the job tracker that answered has never had one"

@@ -58,7 +58,7 @@ func (f *fakeJobTracker) Cluster(context.Context) (wire.ClusterStatus, error) {
 		f.drains = []wire.DrainStatus{{Tracker: "t1", Drained: true, Here: true}, {Tracker: "t7", Drained: true}}
 	}
 	return wire.ClusterStatus{
-		Drains: f.drains, Lost: []wire.LostTracker{{Tracker: "t3", Host: "h3", Addr: "h3:1", Since: 60_000, Maps: 2, Outputs: 9}}, Cluster: "c1", Start: 7, Staging: f.staging, Epoch: 3, Leader: "jt1", Addr: f.addr, Leads: true, Jobs: 1, Trackers: f.trackers,
+		Drains: f.drains, Lost: []wire.LostTracker{{Tracker: "t3", Host: "h3", Addr: "h3:1", Since: 60_000, Maps: 2, Outputs: 9}}, Cluster: "c1", Start: 7, Staging: f.staging, Epoch: 3, Leader: "jt1", Addr: f.addr, IsLeader: true, Jobs: 1, Trackers: f.trackers,
 		Scheduling: f.sched, NoPlan: "the policy panicked: boom\nstack", Pools: "f.xml as it was: f.xml:7: weight is \"heavy\"",
 		InPools: []wire.PoolStatus{
 			{Name: "default", Max: [2]int{-1, -1}, Weight: 1, MaxJobs: -1},
@@ -109,11 +109,11 @@ func (f *fakeJobTracker) find(id wire.JobID) (wire.JobStatus, error) {
 	return wire.JobStatus{}, fmt.Errorf("%v: %w", id, admission.ErrUnknownJob)
 }
 
-func (f *fakeJobTracker) Submit(ctx context.Context, _ core.Asker, sub wire.Submission) ([]wire.JobID, error) {
+func (f *fakeJobTracker) Submit(ctx context.Context, _ core.Caller, sub wire.Submission) ([]wire.JobID, error) {
 	return f.recorder.Submit(ctx, sub)
 }
 
-func (f *fakeJobTracker) Kill(_ context.Context, _ core.Asker, id wire.JobID, reason string) error {
+func (f *fakeJobTracker) Kill(_ context.Context, _ core.Caller, id wire.JobID, reason string) error {
 	j, err := f.find(id)
 	if err == nil && j.State.Ended() {
 		err = fmt.Errorf("%v: %w", id, admission.ErrJobEnded)
@@ -124,7 +124,7 @@ func (f *fakeJobTracker) Kill(_ context.Context, _ core.Asker, id wire.JobID, re
 	return err
 }
 
-func (f *fakeJobTracker) Change(_ context.Context, _ core.Asker, id wire.JobID, c wire.Change) error {
+func (f *fakeJobTracker) Change(_ context.Context, _ core.Caller, id wire.JobID, c wire.Change) error {
 	j, err := f.find(id)
 	switch {
 	case err != nil:
@@ -181,7 +181,7 @@ func (f *fakeJobTracker) attempts(id wire.JobID) []wire.AttemptStatus {
 	}
 }
 
-func (f *fakeJobTracker) Attempts(_ context.Context, _ core.Asker, id wire.JobID) (wire.JobAttempts, error) {
+func (f *fakeJobTracker) Attempts(_ context.Context, _ core.Caller, id wire.JobID) (wire.JobAttempts, error) {
 	if _, err := f.find(id); err != nil {
 		return wire.JobAttempts{}, err
 	}
@@ -213,12 +213,12 @@ func newFake(t *testing.T) *fakeJobTracker {
 	f.jobs = []wire.JobStatus{
 		{ID: wire.JobID{Start: 7, N: 1}, Name: "words", Owner: "ann", State: wire.Succeeded, Maps: wire.TaskCounts{Total: 2, Done: 2}, Elapsed: 1500 * time.Millisecond,
 			Counters: wire.Counters{"org.apache.hadoop.mapreduce.TaskCounter": {"MAP_INPUT_RECORDS": 3}}},
-		{ID: wire.JobID{Start: 7, N: 2}, Name: "so\x1brt", State: wire.Running, Maps: wire.TaskCounts{Total: 4, Done: 1, Running: 2}, Waits: "for a free map slot",
-			Held: true, Elapsed: 2 * time.Minute, Terms: wire.Terms{
+		{ID: wire.JobID{Start: 7, N: 2}, Name: "so\x1brt", State: wire.Running, Maps: wire.TaskCounts{Total: 4, Done: 1, Running: 2}, WaitReason: "for a free map slot",
+			Suspended: true, Elapsed: 2 * time.Minute, Settings: wire.Settings{
 				Pool: "etl", Priority: wire.High, Weight: 2, Deadline: time.Minute, Batch: "b", SLA: []wire.SLAStep{{After: time.Minute, Cost: 1}, {After: 2 * time.Minute, Cost: 5}},
 			},
 			Troubles: []string{"attempt_7_0002_m_000000_1000: boom"}},
-		{ID: wire.JobID{Start: 7, N: 4}, Name: "soon", State: wire.Running, Elapsed: time.Minute, Ends: 70200 * time.Millisecond, Terms: wire.Terms{Deadline: 5 * time.Minute}},
+		{ID: wire.JobID{Start: 7, N: 4}, Name: "soon", State: wire.Running, Elapsed: time.Minute, Ends: 70200 * time.Millisecond, Settings: wire.Settings{Deadline: 5 * time.Minute}},
 		{ID: wire.JobID{Start: 7, N: 3}, Name: "bad", State: wire.Failed, Error: "boom\nlast words"},
 	}
 	api := web.New(web.Config{Server: f, Voters: f})
@@ -278,7 +278,7 @@ func TestAsking(t *testing.T) {
 		{"status job_7_0002", 0, "job_7_0002 so?rt  running…map      25%  1 of 4 tasks, 2 running\n  pool etl, priority HIGH, weight 2, deadline late by 1m0s, sla 1m0s=1,2m0s=5, batch b, suspended\n  waits for a free map slot\n  trouble: attempt_7_0002", ""},
 		{"status job_7_0003", 0, "job_7_0003 bad  failed…    boom\n    last words\n", ""},
 		{"status job_7_0001", 0, "job_7_0001 words  succeeded…\nowner ann\n", ""},
-		{"status job_7_0002 -json", 0, `"waits": "for a free map slot"`, ""},
+		{"status job_7_0002 -json", 0, `"waitReason": "for a free map slot"`, ""},
 		{"status job_6_0009", 0, "job_6_0009 old  failed…long ago…owner me\n", ""},
 		{"status job_1_0001", 1, "", "mrsubmit status: job_1_0001: unknown job\n"},
 		{"wait job_7_0001", 0, "", "job_7_0001 words succeeded\n"},
@@ -298,11 +298,11 @@ func TestAsking(t *testing.T) {
 		{"resume -json job_7_0002", 0, "{…\"resumed\": [\n    \"job_7_0002\"\n  ]", ""},
 		{"suspend", 2, "", "too few arguments"},
 		{"set job_7_0002 priority=high weight=0.5 deadline=90m sla=5m=1,10m=5 batch=c pool=root.etl", 0, "job_7_0002 pool etl, priority HIGH, weight 2, deadline late by 1m0s", ""},
-		{"set -json job_7_0002 deadline=none sla=none", 0, `"terms": {…"pool": "etl"…"late": true`, ""},
+		{"set -json job_7_0002 deadline=none sla=none", 0, `"settings": {…"pool": "etl"…"late": true`, ""},
 		{"set job_7_0002 deadline=-5m", 0, "late by", ""},
 		{"set job_7_0001 weight=2", 1, "", "mrsubmit set: job_7_0001: the job has ended\n"},
 		{"set job_6_0009 weight=2", 1, "", "job_6_0009: the job has ended"},
-		{"set job_7_0002 pool=nowhere", 1, "", `bad terms: pool "nowhere" is unknown; there are [default etl]`},
+		{"set job_7_0002 pool=nowhere", 1, "", `bad job settings: pool "nowhere" is unknown; there are [default etl]`},
 		{"set job_7_0002 prio=HIGH", 2, "", `unknown setting "prio": want pool, priority,`},
 		{"set job_7_0002 priority=URGENT", 2, "", `priority "URGENT": want one of VERY_LOW,`},
 		{"set job_7_0002 weight=0", 2, "", `weight "0": want a number above 0`},

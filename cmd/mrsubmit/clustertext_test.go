@@ -12,7 +12,7 @@ func TestLeaderText(t *testing.T) {
 		cluster web.Cluster
 		want    string
 	}{
-		{web.Cluster{Leader: "jt1", Addr: "h:1", Epoch: 3, Leads: true, Jobs: 2}, "leader jt1 at h:1, epoch 3, 2 unfinished jobs"},
+		{web.Cluster{Leader: "jt1", Addr: "h:1", Epoch: 3, IsLeader: true, Jobs: 2}, "leader jt1 at h:1, epoch 3, 2 unfinished jobs"},
 		{web.Cluster{Leader: "jt\x1b1", Addr: "h:1", Epoch: 3}, "no leader; the last leader was jt?1 at h:1 in epoch 3"},
 		{web.Cluster{}, "no leader; the job tracker that answered has never had one"},
 	} {

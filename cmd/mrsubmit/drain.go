@@ -27,7 +27,7 @@ func (q *query) drain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Leads && !slices.ContainsFunc(c.Trackers, func(t web.Tracker) bool { return c.Drain(t.ID) == nil }) {
+	if c.IsLeader && !slices.ContainsFunc(c.Trackers, func(t web.Tracker) bool { return c.Drain(t.ID) == nil }) {
 		fmt.Fprintf(q.stderr, "%s was the last task tracker in service: jobs wait until another one registers\n", client.OneLine(name))
 	}
 	if q.untilDrained {
@@ -52,13 +52,13 @@ func (q *query) awaitDrained(ctx context.Context, c *web.Cluster) (*web.Cluster,
 	for {
 		d := c.Drain(name)
 		switch {
-		case c.Leads && d == nil:
+		case c.IsLeader && d == nil:
 			return nil, fmt.Errorf("%s no longer drains: it was undrained meanwhile", name)
-		case c.Leads && d.Drained:
+		case c.IsLeader && d.Drained:
 			return c, nil
-		case c.Leads && !d.Here:
+		case c.IsLeader && !d.Here:
 			return nil, fmt.Errorf("%s is not registered: it was lost before it was drained, or never registered", name)
-		case c.Leads && d.Needs != printed:
+		case c.IsLeader && d.Needs != printed:
 			printed = d.Needs
 			fmt.Fprintf(q.stderr, "%s %s\n", client.OneLine(name), client.OneLine(drainState(d)))
 		}

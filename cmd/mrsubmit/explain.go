@@ -56,10 +56,10 @@ func (q *query) explanation(ctx context.Context, id wire.JobID) (*web.Explanatio
 			return nil, err
 		}
 		x = &web.Explanation{
-			Job: r.Job.ID.String(), Name: r.Job.Name, State: r.Job.State.String(), Pool: cmp.Or(r.Job.Terms.Pool, wire.DefaultPool),
+			Job: r.Job.ID.String(), Name: r.Job.Name, State: r.Job.State.String(), Pool: cmp.Or(r.Job.Settings.Pool, wire.DefaultPool),
 			Now: time.Now().UTC(), Submitted: time.UnixMilli(r.Submitted).UTC(), End: time.UnixMilli(r.Ended).UTC(),
 		}
-		if d := r.Job.Terms.Deadline; d != 0 {
+		if d := r.Job.Settings.Deadline; d != 0 {
 			x.Deadline = x.Submitted.Add(d)
 		}
 	}

@@ -20,7 +20,7 @@ func TestFlows(t *testing.T) {
 	for i, j := range []wire.JobStatus{
 		{Name: "orders", State: wire.Succeeded},
 		{Name: "sold", State: wire.Committing, Owner: "ann"},
-		{Name: "answer", State: wire.Waiting, Waits: "for job_7_0006"},
+		{Name: "answer", State: wire.Waiting, WaitReason: "for job_7_0006"},
 	} {
 		j.ID, j.Flow = wire.JobID{Start: 7, N: 5 + i}, flow
 		f.jobs = append(f.jobs, j)

@@ -29,7 +29,7 @@ func (q *query) list(ctx context.Context) error {
 	for i := range jobs {
 		j := &jobs[i]
 		state, deadline, ends := j.State, "", ""
-		if j.Held {
+		if j.Suspended {
 			state += ", suspended"
 		}
 		if s, err := j.Status(); err == nil {

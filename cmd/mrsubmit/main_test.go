@@ -257,23 +257,23 @@ func TestSettings(t *testing.T) {
 	}
 	for _, c := range []struct {
 		flags, stderr string
-		want          wire.Terms
+		want          wire.Settings
 	}{
-		{"", "", wire.Terms{}},
-		{"-D mapreduce.job.priority=very_high -D mapreduce.job.queuename=root.etl", "", wire.Terms{Priority: wire.VeryHigh, Pool: "etl"}},
-		{"-D mapreduce.job.priority=2 -D mapreduce.job.queuename=default", "", wire.Terms{Priority: wire.Low}},
-		{"-D mapreduce.job.priority=DEFAULT", "", wire.Terms{}},
-		{"-D mapreduce.job.priority=HIGH -D mapreduce.job.queuename=a -priority low -pool b", "", wire.Terms{Priority: wire.Low, Pool: "b"}},
-		{"-deadline 5m -weight 2.5 -sla 5m=1,10m=5 -batch nightly", "", wire.Terms{
+		{"", "", wire.Settings{}},
+		{"-D mapreduce.job.priority=very_high -D mapreduce.job.queuename=root.etl", "", wire.Settings{Priority: wire.VeryHigh, Pool: "etl"}},
+		{"-D mapreduce.job.priority=2 -D mapreduce.job.queuename=default", "", wire.Settings{Priority: wire.Low}},
+		{"-D mapreduce.job.priority=DEFAULT", "", wire.Settings{}},
+		{"-D mapreduce.job.priority=HIGH -D mapreduce.job.queuename=a -priority low -pool b", "", wire.Settings{Priority: wire.Low, Pool: "b"}},
+		{"-deadline 5m -weight 2.5 -sla 5m=1,10m=5 -batch nightly", "", wire.Settings{
 			Deadline: 5 * time.Minute, Weight: 2.5, Batch: "nightly", SLA: []wire.SLAStep{{After: 5 * time.Minute, Cost: 1}, {After: 10 * time.Minute, Cost: 5}},
 		}},
-		{"-deadline -1s", "warning: the deadline has passed: the job is late", wire.Terms{Deadline: -time.Second}},
-		{"-deadline 2001-01-01T00:00:00Z", "the job is late", wire.Terms{Deadline: -1}},
+		{"-deadline -1s", "warning: the deadline has passed: the job is late", wire.Settings{Deadline: -time.Second}},
+		{"-deadline 2001-01-01T00:00:00Z", "the job is late", wire.Settings{Deadline: -1}},
 	} {
 		args := append([]string{"run"}, strings.Fields(c.flags)...)
 		before := time.Now()
 		s := submit(t, nil, wire.Succeeded, append(args, exe, "-input", exe, "-output", t.TempDir()+"/out")...)
-		got := s.cluster.got.Terms
+		got := s.cluster.got.Settings
 		least, most := before.Add(c.want.Deadline).UnixMilli(), time.Now().Add(c.want.Deadline).UnixMilli()
 		switch due := s.cluster.got.Due; {
 		case c.want.Deadline == 0 && due != 0, c.want.Deadline == -1 && due != time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli():

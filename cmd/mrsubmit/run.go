@@ -160,13 +160,13 @@ func (t *tool) plan(ctx context.Context, f *runFlags, exe string) (*wire.Submiss
 	}
 	sub.Owner = userName(f.self, t.getenv)
 	began := f.began.Add(f.clockAhead)
-	if sub.Terms, err = submitSettings(sub.Plan.Jobs[0].Properties, *f.settings, began); err != nil {
+	if sub.Settings, err = submitSettings(sub.Plan.Jobs[0].Properties, *f.settings, began); err != nil {
 		return nil, wrong("%v", err)
 	}
-	if d := sub.Terms.Deadline; d != 0 { // a time, so that building and uploading do not postpone it
+	if d := sub.Settings.Deadline; d != 0 { // a time, so that building and uploading do not postpone it
 		sub.Due = began.Add(d).UnixMilli()
 	}
-	if sub.Terms.Late(0) {
+	if sub.Settings.Late(0) {
 		fmt.Fprintln(t.stderr, "warning: the deadline has passed: the job is late")
 	}
 	return sub, nil

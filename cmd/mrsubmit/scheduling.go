@@ -36,7 +36,7 @@ func (q *query) scheduler(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !c.Leads {
+	if !c.IsLeader {
 		return fmt.Errorf("%s", leaderText(c))
 	}
 	if q.json {
@@ -51,7 +51,7 @@ func (q *query) scheduler(ctx context.Context) error {
 
 // showScheduling prints the scheduler and the pools for mrsubmit cluster.
 func (q *query) showScheduling(c *web.Cluster) error {
-	if !c.Leads {
+	if !c.IsLeader {
 		return nil
 	}
 	s := c.Scheduling

@@ -142,7 +142,7 @@ next:
 
 // submitSettings returns the settings of a submission: from the job's properties, as in
 // Hadoop, overridden by flags.
-func submitSettings(properties map[string]string, given [][2]string, now time.Time) (t wire.Terms, err error) {
+func submitSettings(properties map[string]string, given [][2]string, now time.Time) (t wire.Settings, err error) {
 	if t, err = client.Settings(properties); err != nil {
 		return t, err
 	}
@@ -177,7 +177,7 @@ func ignored(given [][2]string, s web.Scheduling) (names []string) {
 	if err != nil {
 		return nil // an older job tracker does not send it
 	}
-	uses := menu.HeedsOf(s.Scheduler, m)
+	uses := menu.UsesOf(s.Scheduler, m)
 	used := map[string]bool{"priority": uses.Priority, "weight": uses.Weight, "deadline": uses.Deadline, "sla": uses.SLA}
 	for _, pair := range given {
 		if effect, known := used[pair[0]]; known && !effect && pair[1] != none && !slices.Contains(names, pair[0]) {

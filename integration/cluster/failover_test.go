@@ -96,7 +96,7 @@ func TestLeaderStopped(t *testing.T) {
 // leads reports whether a job tracker believes that it is the leader.
 func (c *cluster) leads(d *processes.Daemon) bool {
 	status, err := d.Says(c.ctx)
-	return err == nil && status.Leads
+	return err == nil && status.IsLeader
 }
 
 // leaderAmong returns the leader, unless it is the given job tracker; nil: none.

@@ -81,7 +81,7 @@ func TestStrangers(t *testing.T) {
 		{jt, "GET", "/v1/jobs", "", both, false},
 		{jt, "GET", "/v1/jobs/" + id, "", both, false},
 		{jt, "POST", "/v1/jobs/" + id + "/kill", `{"reason":"none"}`, clients, false},
-		{jt, "POST", "/v1/jobs/" + id + "/terms", `{"weight":2}`, clients, false},
+		{jt, "POST", "/v1/jobs/" + id + "/settings", `{"weight":2}`, clients, false},
 		{jt, "GET", "/v1/jobs/" + id + "/attempts", "", both, false},
 		{jt, "GET", "/v1/jobs/" + id + "/explain", "", both, false},
 		{jt, "GET", "/v1/explain", "", both, false},

@@ -90,7 +90,7 @@ func TestWishes(t *testing.T) {
 	if err := json.Unmarshal([]byte(c.mrsubmit("list", "-json").Succeed()), &jobs); err != nil {
 		t.Fatal(err)
 	}
-	if len(jobs) != 3 || jobs[0].Settings.Pool != "etl" || !jobs[0].Settings.Late || jobs[0].Held {
+	if len(jobs) != 3 || jobs[0].Settings.Pool != "etl" || !jobs[0].Settings.Late || jobs[0].Suspended {
 		t.Errorf("in the end the jobs are %+v", jobs)
 	}
 }

@@ -288,7 +288,7 @@ func (c *cluster) seen(but ...string) *web.Cluster {
 		if slices.Contains(but, id) {
 			continue
 		}
-		if status := c.statusOf(id); status != nil && status.Leads {
+		if status := c.statusOf(id); status != nil && status.IsLeader {
 			return status
 		}
 	}

@@ -115,7 +115,7 @@ func (c *cluster) follows(id string) {
 	c.t.Helper()
 	c.await(id+" out of office", func() bool {
 		status := c.statusOf(id)
-		return status != nil && !status.Leads && status.Leader != "" && status.Leader != id
+		return status != nil && !status.IsLeader && status.Leader != "" && status.Leader != id
 	})
 }
 

@@ -50,7 +50,7 @@ func oneWay(c *cluster) {
 	c.leader(old)
 	c.await("end of "+old+"'s office", func() bool {
 		status := c.statusOf(old)
-		return status != nil && !status.Leads
+		return status != nil && !status.IsLeader
 	})
 	j.Open()
 	j.correct()

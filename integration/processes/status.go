@@ -43,7 +43,7 @@ func (c *Cluster) Leader(ctx context.Context, but *Daemon) (*Daemon, *web.Cluste
 		if d == but || !d.Running() {
 			continue
 		}
-		if status, err := d.Says(ctx); err == nil && status.Leads {
+		if status, err := d.Says(ctx); err == nil && status.IsLeader {
 			return d, status
 		}
 	}

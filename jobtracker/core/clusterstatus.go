@@ -41,7 +41,7 @@ func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 	_, pools := c.facts.Pools()
 	s := wire.ClusterStatus{
 		Cluster: boot.Cluster, Start: boot.Start, Staging: boot.Staging,
-		Epoch: c.facts.Epoch(), Leader: c.facts.Leader().Leader, Addr: c.facts.Leader().Addr, Leads: c.Leads(),
+		Epoch: c.facts.Epoch(), Leader: c.facts.Leader().Leader, Addr: c.facts.Leader().Addr, IsLeader: c.IsLeader(),
 		Jobs: kept - ended,
 	}
 	if c.live == nil {

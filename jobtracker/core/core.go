@@ -101,7 +101,7 @@
 //	    avoids trackers where it failed. Each hold has a reason and an end ([Live.holds]).
 //	I9  A draining tracker gets no attempts and no new homes. It leaves when it runs nothing,
 //	    and what it has is not needed or can be recomputed.
-//	I10 If the user is known ([Asker]), only the job's owner and administrators kill or
+//	I10 If the user is known ([Caller]), only the job's owner and administrators kill or
 //	    change a job. Its token depends only on the log.
 //
 // # Flows

@@ -91,7 +91,7 @@ func (l *Live) checkDrain(t *tracker) {
 	}
 	step := l.c.cfg.DrainServes / idleSteps
 	if !t.drain.idle {
-		t.drain.idle, t.drain.idleSince = true, l.now-time.Duration(d.Rested)*step
+		t.drain.idle, t.drain.idleSince = true, l.now-time.Duration(d.IdleSteps)*step
 	}
 	serves, lasts := t.drain.idleSince+l.c.cfg.DrainServes, t.drain.idleSince+l.c.cfg.DrainLasts
 	if l.now >= lasts {
@@ -104,8 +104,8 @@ func (l *Live) checkDrain(t *tracker) {
 		l.recomputeOutputs(t)
 	}
 	steps := int((l.now - t.drain.idleSince) / step)
-	if steps > d.Rested {
-		l.propose(&facts.Rested{N: d.N, Tracker: t.Name, Steps: steps})
+	if steps > d.IdleSteps {
+		l.propose(&facts.DrainIdle{N: d.N, Tracker: t.Name, Steps: steps})
 	}
 	l.due.drains = min(l.due.drains, t.drain.idleSince+time.Duration(steps+1)*step, lasts)
 }

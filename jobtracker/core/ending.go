@@ -49,7 +49,7 @@ func (l *Live) writeHistory(j *job) {
 		}
 	}
 	r.Job = l.c.statusOf(j.facts, l.now)
-	r.Job.State, r.Job.Waits = j.finish.endFact.Outcome, ""
+	r.Job.State, r.Job.WaitReason = j.finish.endFact.Outcome, ""
 	endedStatus(*j.finish.endFact, &r.Job)
 	l.c.emit(WriteHistory{
 		Epoch: l.epoch, Job: j.id, Record: r, After: faults.RetryDelay(j.finish.historyFailures),

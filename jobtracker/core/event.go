@@ -78,7 +78,7 @@ type (
 	// Submit submits a job or flow. The same key always gets the same answer.
 	Submit struct {
 		Token      Token
-		By         Asker
+		By         Caller
 		Wall       int64 // Unix milliseconds
 		Submission *wire.Submission
 		Secret     []byte // random, for the tokens of its jobs
@@ -88,7 +88,7 @@ type (
 	// fields stay. The Reply comes when the change is in the log.
 	Change struct {
 		Token Token
-		By    Asker
+		By    Caller
 		Job   wire.JobID
 		wire.Change
 	}
@@ -109,14 +109,14 @@ type (
 	// Kill stops a job. The Reply comes when the stop is in the log.
 	Kill struct {
 		Token  Token
-		By     Asker
+		By     Caller
 		Job    wire.JobID
 		Reason string
 	}
 )
 
-// Asker is the user or daemon that makes a request.
-type Asker = admission.Asker
+// Caller is the user or daemon that makes a request.
+type Caller = admission.Caller
 
 // request is an event with one Reply.
 type request interface {

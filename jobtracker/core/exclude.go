@@ -78,8 +78,8 @@ func (l *Live) exclude(t *tracker, reason string) {
 	}
 }
 
-func (l *Live) exclusion(t *tracker, reason string) *facts.Excluded {
-	return &facts.Excluded{
+func (l *Live) exclusion(t *tracker, reason string) *facts.TrackerExcluded {
+	return &facts.TrackerExcluded{
 		Tracker: t.Name, Incarnation: t.Incarnation, Reason: reason, Until: l.wall() + t.health.Length().Milliseconds(),
 	}
 }
@@ -136,7 +136,7 @@ func (l *Live) checkExclusions() {
 }
 
 func (l *Live) readmit(t *tracker) {
-	l.propose(&facts.Readmitted{Tracker: t.Name, Incarnation: t.Incarnation})
+	l.propose(&facts.TrackerReadmitted{Tracker: t.Name, Incarnation: t.Incarnation})
 }
 
 // keepOneTracker readmits all trackers if no other usable one is left.

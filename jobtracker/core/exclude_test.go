@@ -217,7 +217,7 @@ func TestSparedBesideReadmission(t *testing.T) {
 	f.blame(bad)
 	f.diskDropped(bad, 1)
 	f.hold = false
-	f.carryOut(Propose{Data: facts.Encode(&facts.Readmitted{Tracker: bad.Name, Incarnation: bad.Incarnation})})
+	f.carryOut(Propose{Data: facts.Encode(&facts.TrackerReadmitted{Tracker: bad.Name, Incarnation: bad.Incarnation})})
 	if f.carryOut(f.held[0]); bad.Excluded != "" || bad.health.Length() != tenMinutes {
 		t.Errorf("it is excluded: %q, and the next exclusion lasts %v", bad.Excluded, bad.health.Length())
 	}

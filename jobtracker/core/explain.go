@@ -53,7 +53,7 @@ func explain(f *facts.Facts, j *facts.Job) wire.Explanation {
 		Job: f.ID(j.N()), Name: j.Name(), Pool: poolName(j.Submission()), State: f.State(j),
 		Suspended: j.Submission().Suspended() && !j.Ended(), Submitted: j.Submission().At(),
 	}
-	if d := j.Submission().Terms().Deadline; d != 0 {
+	if d := j.Submission().Settings().Deadline; d != 0 {
 		x.Deadline = j.Submission().At() + d.Milliseconds()
 	}
 	if j.Ended() {

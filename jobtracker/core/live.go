@@ -181,9 +181,9 @@ func (l *Live) applied(x facts.Fact, fitted bool) {
 		if fitted {
 			l.trackerLost(x)
 		}
-	case *facts.Excluded:
+	case *facts.TrackerExcluded:
 		l.excluded(x.Tracker, x.Incarnation, fitted)
-	case *facts.Readmitted:
+	case *facts.TrackerReadmitted:
 		if fitted {
 			l.excluded(x.Tracker, x.Incarnation, true)
 		}
@@ -195,11 +195,11 @@ func (l *Live) applied(x facts.Fact, fitted bool) {
 		l.stopped(x, fitted)
 	case *facts.Granted:
 		l.granted(l.jobs[x.Job], x, fitted)
-	case *facts.Changed:
+	case *facts.SettingsChanged:
 		l.changeApplied(x, fitted)
-	case *facts.Scheduled:
+	case *facts.SchedulingChanged:
 		l.scheduleApplied(x, fitted)
-	case *facts.Pooled:
+	case *facts.PoolsChanged:
 		l.poolsApplied(fitted)
 	case *facts.Drain:
 		l.drainApplied(x, fitted)

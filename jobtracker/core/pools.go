@@ -34,7 +34,7 @@ func (l *Live) proposePools() {
 		l.sharing.pendingPools = nil
 		return
 	}
-	l.propose(&facts.Pooled{N: n + 1, Table: *l.sharing.pendingPools})
+	l.propose(&facts.PoolsChanged{N: n + 1, Table: *l.sharing.pendingPools})
 }
 
 // poolsApplied takes over a new table. An earlier leader's table may be applied first; then the
@@ -108,7 +108,7 @@ func (l *Live) poolOf(id wire.JobID) string {
 func (l *Live) applyPools(s scheduler.Snapshot) scheduler.Snapshot {
 	first := make(map[string]time.Duration)
 	for _, j := range l.order {
-		batch := j.facts.Submission().Terms().Batch
+		batch := j.facts.Submission().Settings().Batch
 		if at, ok := first[batch]; !ok || j.spec.arrived < at {
 			first[batch] = j.spec.arrived
 		}

@@ -192,7 +192,7 @@ func (w *world) unfinished() {
 				if j := w.core.live.job(id); j != nil {
 					w.note("%+v", j.assign)
 				}
-				w.note("%v is %v, maps %+v reduces %+v, waits %s", id, st.State, st.Maps, st.Reduces, st.Waits)
+				w.note("%v is %v, maps %+v reduces %+v, waits %s", id, st.State, st.Maps, st.Reduces, st.WaitReason)
 			}
 		}
 	}

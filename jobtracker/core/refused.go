@@ -23,9 +23,9 @@ func (c *Core) refused(r Refused) {
 		c.live.replyAll(submitKey(x.Submission.Key), Reply{Err: fmt.Errorf("%w: %w", admission.ErrBadSubmission, r.Err)})
 	case *facts.Ended:
 		c.live.endRefused(x, r.Err)
-	case *facts.Excluded:
+	case *facts.TrackerExcluded:
 		c.live.excluded(x.Tracker, x.Incarnation, false)
-	case *facts.Pooled:
+	case *facts.PoolsChanged:
 		c.live.sharing.pendingPools, c.live.sharing.poolsError = nil, r.Err.Error()
 	}
 }

@@ -78,7 +78,7 @@ func (l *Live) factOf(r request) facts.Fact {
 		return admission.Changed(l.facts.Find(r.Job).Submission(), r.Change, l.wall())
 	case Schedule:
 		now := l.facts.Scheduled()
-		return &facts.Scheduled{N: now.N + 1, Scheduling: r.Scheduling.Over(now.Scheduling)}
+		return &facts.SchedulingChanged{N: now.N + 1, Scheduling: r.Scheduling.Over(now.Scheduling)}
 	case Drain:
 		return &facts.Drain{N: l.facts.Drains() + 1, Tracker: r.Tracker, Undo: r.Undo}
 	}
@@ -89,7 +89,7 @@ func (l *Live) factOf(r request) facts.Fact {
 // empty may differ.
 func (w *waitingRequest) matches(x facts.Fact) bool {
 	if r, ok := w.request.(Schedule); ok {
-		now := x.(*facts.Scheduled).Scheduling
+		now := x.(*facts.SchedulingChanged).Scheduling
 		return now == r.Scheduling.Over(now)
 	}
 	return reflect.DeepEqual(x, w.proposed)
@@ -156,7 +156,7 @@ func (l *Live) change(r Change) {
 	l.proposeInOrder(changeKey(s.Key()), r)
 }
 
-func (l *Live) changeApplied(x *facts.Changed, fitted bool) {
+func (l *Live) changeApplied(x *facts.SettingsChanged, fitted bool) {
 	s := l.facts.Submission(x.Key)
 	if s == nil {
 		return

@@ -22,13 +22,13 @@ import (
 //	pools error=…                        it cannot be
 //	jobs map                             each job in the policy's snapshot
 //	cluster-wide                         scheduling, pools and their errors
-//	terms job1
+//	settings job1
 //	status-owner job1
 func (s *scenario) runRequests(d *datadriven.TestData) bool {
 	switch d.Cmd {
 	case "change":
 		s.token++
-		s.step(Change{Token: s.token, By: asker(d), Job: parseJob(d.CmdArgs[0].Key), Change: parseChange(s.t, d)})
+		s.step(Change{Token: s.token, By: caller(d), Job: parseJob(d.CmdArgs[0].Key), Change: parseChange(s.t, d)})
 	case "schedule":
 		s.token++
 		s.step(Schedule{Token: s.token, Scheduling: wire.Scheduling{
@@ -47,9 +47,9 @@ func (s *scenario) runRequests(d *datadriven.TestData) bool {
 	case "status-owner":
 		st, _ := s.core.Status(parseJob(d.CmdArgs[0].Key))
 		s.printf("%s", st.Owner)
-	case "terms":
+	case "settings":
 		st, _ := s.core.Status(parseJob(d.CmdArgs[0].Key))
-		s.printf("%+v held=%v waits %q", st.Terms, st.Held, st.Waits)
+		s.printf("%+v suspended=%v waits %q", st.Settings, st.Suspended, st.WaitReason)
 	default:
 		return false
 	}
@@ -64,9 +64,9 @@ func due(d *datadriven.TestData) int64 {
 	return 0
 }
 
-func submittedTerms(d *datadriven.TestData) wire.Terms {
+func submittedSettings(d *datadriven.TestData) wire.Settings {
 	c := parseChange(nil, d)
-	return wire.Terms{
+	return wire.Settings{
 		Priority: given(c.Priority), Weight: given(c.Weight), Deadline: given(c.Deadline), SLA: given(c.SLA),
 		Batch: given(c.Batch), Pool: given(c.Pool),
 	}

@@ -344,7 +344,7 @@ func (s *scenario) runMore(d *datadriven.TestData) {
 	case "submit":
 		s.token++
 		s.step(Submit{
-			Token: s.token, By: asker(d), Wall: scenarioStart + s.now.Milliseconds(), Submission: submission(d),
+			Token: s.token, By: caller(d), Wall: scenarioStart + s.now.Milliseconds(), Submission: submission(d),
 			Secret: []byte(value(d, "secret", "")),
 		})
 	case "kill":
@@ -353,7 +353,7 @@ func (s *scenario) runMore(d *datadriven.TestData) {
 		if len(d.CmdArgs) > 1 && len(d.CmdArgs[1].Vals) == 0 {
 			reason = d.CmdArgs[1].Key
 		}
-		s.step(Kill{Token: s.token, By: asker(d), Job: parseJob(first), Reason: reason})
+		s.step(Kill{Token: s.token, By: caller(d), Job: parseJob(first), Reason: reason})
 	case "splits":
 		ev := SplitsLoaded{Epoch: s.core.Epoch(), Job: parseJob(first), Err: givenError(d)}
 		for _, a := range d.CmdArgs[1:] {
@@ -410,14 +410,14 @@ func (s *scenario) isHome(name string, r *wire.HomeReport) bool {
 	return h.tracker != nil && h.tracker.Name == name && h.gen == r.Generation
 }
 
-// asker is the user of a request: by=NAME, or by=NAME,admin for an administrator.
-func asker(d *datadriven.TestData) Asker {
+// caller is the user of a request: by=NAME, or by=NAME,admin for an administrator.
+func caller(d *datadriven.TestData) Caller {
 	name, admin, _ := strings.Cut(value(d, "by", ""), ",")
-	return Asker{Name: name, Admin: admin == "admin"}
+	return Caller{Name: name, Admin: admin == "admin"}
 }
 
 func submission(d *datadriven.TestData) *wire.Submission {
-	sub := &wire.Submission{Key: value(d, "key", "k"), Staging: "mem://s/staging/" + value(d, "key", "k"), Terms: submittedTerms(d)}
+	sub := &wire.Submission{Key: value(d, "key", "k"), Staging: "mem://s/staging/" + value(d, "key", "k"), Settings: submittedSettings(d)}
 	sub.Owner, sub.Due = value(d, "owner", ""), due(d)
 	for i := range int(num(value(d, "jobs", "1"))) {
 		j := wire.JobPlan{Name: fmt.Sprintf("n%d", i+1), Reduces: int(num(value(d, "reduces", "0"))), Properties: make(map[string]string)}
@@ -443,10 +443,10 @@ func (s *scenario) status(id wire.JobID) string {
 		st.Maps.Done, st.Maps.Total, st.Maps.Running, st.Reduces.Done, st.Reduces.Total, st.Reduces.Running,
 		st.Read.Done, st.Read.Total, st.Shuffled.Done, st.Shuffled.Total, st.Elapsed)
 	if !st.Flow.IsZero() {
-		s.printf("of %v%s", st.Flow, map[bool]string{true: fmt.Sprint(", with ", st.With)}[!st.With.IsZero()])
+		s.printf("of %v%s", st.Flow, map[bool]string{true: fmt.Sprint(", with ", st.StoppedBy)}[!st.StoppedBy.IsZero()])
 	}
-	if st.Waits != "" {
-		s.printf("waits %s", st.Waits)
+	if st.WaitReason != "" {
+		s.printf("waits %s", st.WaitReason)
 	}
 	if st.Error != "" {
 		s.printf("error: %s", st.Error)

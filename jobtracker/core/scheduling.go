@@ -52,7 +52,7 @@ func (l *Live) schedule(r Schedule) {
 	l.proposeInOrder("schedule", r)
 }
 
-func (l *Live) scheduleApplied(x *facts.Scheduled, fitted bool) {
+func (l *Live) scheduleApplied(x *facts.SchedulingChanged, fitted bool) {
 	if fitted {
 		l.useScheduling()
 	}

@@ -75,11 +75,11 @@ func (l *Live) jobsToPlan(v *phaseSurvey, early bool) (list []scheduler.Job) {
 		if !j.plannable() || j.assign.Barred() || most <= 0 {
 			continue
 		}
-		terms := j.facts.Submission().Terms()
+		settings := j.facts.Submission().Settings()
 		list = append(list, scheduler.Job{
 			ID: j.id, Arrived: j.spec.arrived, Running: j.assign.InSlots(v.phase), Max: most,
 			Work: x.phase.Work(x.task), Alone: forecast.TotalSeconds(j.totalTasks(v.phase), x.task),
-			Goal: admission.Goal(terms, j.spec.arrived), Priority: int(terms.Priority), Batch: terms.Batch, Flow: j.flowOf(),
+			Goal: admission.Goal(settings, j.spec.arrived), Priority: int(settings.Priority), Batch: settings.Batch, Flow: j.flowOf(),
 		})
 	}
 	return list
@@ -196,7 +196,7 @@ func (l *Live) laterPhases(s *scheduler.Snapshot) []scheduler.Later {
 func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
 	x := scheduler.Later{
 		ID: j.id, Phase: l.phases[phase].kind, Flow: j.flowOf(), Max: j.tasksLeft(phase),
-		Goal: admission.Goal(j.facts.Submission().Terms(), j.spec.arrived),
+		Goal: admission.Goal(j.facts.Submission().Settings(), j.spec.arrived),
 	}
 	begun := j.facts.Maps() >= 0
 	if phase == mapPhase && !begun {

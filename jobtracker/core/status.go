@@ -32,7 +32,7 @@ func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok 
 func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 	s := wire.JobStatus{ID: c.facts.ID(f.N()), Name: f.Name(), State: c.facts.State(f)}
 	s.Maps.Total, s.Reduces.Total = max(f.Maps(), 0), f.Reduces()
-	s.Terms, s.Held = f.Submission().Terms(), f.Submission().Suspended() && !f.Ended()
+	s.Settings, s.Suspended = f.Submission().Settings(), f.Submission().Suspended() && !f.Ended()
 	s.Owner = f.Submission().Owner()
 	if f.Submission().Jobs() > 1 {
 		s.Flow = wire.FlowID(c.facts.ID(f.Submission().First()))
@@ -55,7 +55,7 @@ func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 		s.Error, with = f.Stop().Reason, f.Stop().With
 	}
 	if with != 0 {
-		s.With = c.facts.ID(with)
+		s.StoppedBy = c.facts.ID(with)
 	}
 	return s
 }
@@ -112,7 +112,7 @@ func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Shuffled.Total = max(out.ByMaps(), s.Shuffled.Done)
 	s.Reduced.Total = max(s.Shuffled.Total, s.Reduced.Done)
 	s.Counters = l.totals(j)
-	s.Waits, s.Troubles = l.waitReason(j, now), slices.Clone(j.faults.Troubles())
+	s.WaitReason, s.Troubles = l.waitReason(j, now), slices.Clone(j.faults.Troubles())
 }
 
 // totals sums the counters of finished tasks and the leader's own.

@@ -34,12 +34,12 @@ func TestLaterTerm(t *testing.T) {
 	c.Step(0, Elected{Term: 1, Wall: 1})
 	c.Step(0, Entry{Index: 1, Term: 1, Data: facts.Encode(&facts.LeaderElected{Leader: "a"})})
 	c.Step(0, Entry{Index: 2, Term: 1, Data: facts.Encode(&facts.Bootstrapped{Start: 1})})
-	if !c.Leads() {
+	if !c.IsLeader() {
 		t.Fatal("it is not the leader")
 	}
 	c.Step(0, Entry{Index: 3, Term: 2, Data: facts.Encode(&facts.LeaderElected{Leader: "b"})})
-	if c.Leads() || c.Epoch() != 2 {
-		t.Errorf("leads: %v, in epoch %d", c.Leads(), c.Epoch())
+	if c.IsLeader() || c.Epoch() != 2 {
+		t.Errorf("leads: %v, in epoch %d", c.IsLeader(), c.Epoch())
 	}
 	if keys := proposed(c.Step(0, Elected{Term: 3, Wall: 2})); len(keys) != 1 {
 		t.Errorf("after another election it proposes %v", keys)

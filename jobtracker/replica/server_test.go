@@ -81,7 +81,7 @@ func submit(t *testing.T, servers []*server, key string) wire.JobID {
 	for tick := time.NewTicker(5 * time.Millisecond); time.Now().Before(deadline); <-tick.C {
 		for _, s := range servers {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*testTimeout)
-			ids, err := s.Submit(ctx, core.Asker{}, sub)
+			ids, err := s.Submit(ctx, core.Caller{}, sub)
 			cancel()
 			if err == nil {
 				return ids[0]

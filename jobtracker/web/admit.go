@@ -31,22 +31,22 @@ func forbidden(format string, args ...any) error {
 	return &Error{Code: codeForbidden, Text: fmt.Sprintf(format, args...), Untouched: true}
 }
 
-// asker returns the user of a request for the core. A daemon gets a name with a blank, which no
+// caller returns the user of a request for the core. A daemon gets a name with a blank, which no
 // user has, so it owns no job.
-func (h *handler) asker(r *http.Request) core.Asker {
+func (h *handler) caller(r *http.Request) core.Caller {
 	if !h.Identified {
-		return core.Asker{}
+		return core.Caller{}
 	}
 	peer, ok := identity.PeerOf(r.TLS)
 	if !ok || peer.Role != identity.Client {
-		return core.Asker{Name: strings.TrimSpace("daemon " + peer.String())}
+		return core.Caller{Name: strings.TrimSpace("daemon " + peer.String())}
 	}
-	return core.Asker{Name: peer.Name, Admin: slices.Contains(h.Admins, peer.Name)}
+	return core.Caller{Name: peer.Name, Admin: slices.Contains(h.Admins, peer.Name)}
 }
 
 // administers refuses users who are not administrators.
 func (h *handler) administers(r *http.Request, do string) error {
-	if by := h.asker(r); by.Known() && !by.Admin {
+	if by := h.caller(r); by.Known() && !by.Admin {
 		return forbidden("%v: %s may not %s: only administrators (%s) may", admission.ErrNotAllowed, by.Name, do, strings.Join(h.Admins, ", "))
 	}
 	return nil

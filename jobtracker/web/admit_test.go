@@ -27,11 +27,11 @@ func from(role identity.Role, name string) *tls.ConnectionState {
 func TestErrorsOnlyForOwners(t *testing.T) {
 	status := &wire.JobStatus{Owner: "ann", State: wire.Failed, Error: "m3 failed\nsecret of ann", Troubles: []string{"m2 failed\nsecret of ann"}}
 	for _, c := range []struct {
-		by   core.Asker
+		by   core.Caller
 		told bool
 	}{
-		{core.Asker{}, true}, {core.Asker{Name: "ann"}, true}, {core.Asker{Name: "root", Admin: true}, true},
-		{core.Asker{Name: "bob"}, false}, {core.Asker{Name: "daemon jobtracker jt1"}, false},
+		{core.Caller{}, true}, {core.Caller{Name: "ann"}, true}, {core.Caller{Name: "root", Admin: true}, true},
+		{core.Caller{Name: "bob"}, false}, {core.Caller{Name: "daemon jobtracker jt1"}, false},
 	} {
 		job := jobFor(c.by, status)
 		if told := strings.Contains(job.Error+strings.Join(job.Troubles, ""), "secret"); told != c.told || !strings.HasPrefix(job.Error, "m3 failed") {
@@ -40,7 +40,7 @@ func TestErrorsOnlyForOwners(t *testing.T) {
 	}
 }
 
-// TestWhoAsks: the core gets the asker, only administrators change the cluster, and refusals say
+// TestWhoAsks: the core gets the caller, only administrators change the cluster, and refusals say
 // what is needed and are logged.
 func TestWhoAsks(t *testing.T) {
 	frame, err := wire.Append(nil, &wire.Submission{Key: "k2", Owner: "root", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 1)}})
@@ -56,7 +56,7 @@ func TestWhoAsks(t *testing.T) {
 	}{
 		"submit":   {"POST", "/v1/submissions", string(frame), true, false, ""},
 		"kill":     {"POST", "/v1/jobs/job_7_0001/kill", `{"reason": "enough"}`, true, false, ""},
-		"terms":    {"POST", "/v1/jobs/job_7_0001/terms", `{"weight": 2}`, true, false, ""},
+		"settings": {"POST", "/v1/jobs/job_7_0001/settings", `{"weight": 2}`, true, false, ""},
 		"schedule": {"POST", "/v1/cluster/scheduling", `{"scheduler": "fifo"}`, false, true, ""},
 		"drain":    {"POST", "/v1/cluster/drains", `{"tracker": "t1"}`, false, true, ""},
 		"vote":     {"POST", "/v1/cluster/voters", voter, false, true, "jt9"},
@@ -91,11 +91,11 @@ func TestWhoAsks(t *testing.T) {
 			if w.Code != want {
 				t.Errorf("%s by %v: %d %s, want %d", what, p, w.Code, w.Body, want)
 			}
-			if want == http.StatusOK && q.core && !slices.Equal(f.asked, []core.Asker{{Name: p.Name, Admin: admin}}) {
-				t.Errorf("%s by %v: the core got asker %+v", what, p, f.asked)
+			if want == http.StatusOK && q.core && !slices.Equal(f.asked, []core.Caller{{Name: p.Name, Admin: admin}}) {
+				t.Errorf("%s by %v: the core got caller %+v", what, p, f.asked)
 			}
 			if want == http.StatusForbidden && (len(f.asked) > 0 || !strings.Contains(logged.String(), p.String())) {
-				t.Errorf("%s by %v: the core got asker %+v; log: %s", what, p, f.asked, &logged)
+				t.Errorf("%s by %v: the core got caller %+v; log: %s", what, p, f.asked, &logged)
 			}
 			if p.Role == identity.Client && q.admins && !admin {
 				for _, part := range []string{"ann may not", "administrators (admin, root)", codeForbidden} {
@@ -117,7 +117,7 @@ func TestNotIdentified(t *testing.T) {
 	if err := c.Schedule(t.Context(), wire.Scheduling{Scheduler: "fifo"}); err != nil {
 		t.Error(err)
 	}
-	if !slices.Equal(f.asked, []core.Asker{{}}) || f.asked[0].Known() {
-		t.Errorf("the core got asker %+v", f.asked)
+	if !slices.Equal(f.asked, []core.Caller{{}}) || f.asked[0].Known() {
+		t.Errorf("the core got caller %+v", f.asked)
 	}
 }

@@ -60,7 +60,7 @@ func TestAnyAddressFindsLeader(t *testing.T) {
 		t.Fatalf("%v, %v", ids, err)
 	}
 	cluster, err := c.Cluster(t.Context())
-	if err != nil || !cluster.Leads || cluster.Leader != "jt1" || len(cluster.Trackers) != 1 || !cluster.Wall.Equal(time.UnixMilli(99)) {
+	if err != nil || !cluster.IsLeader || cluster.Leader != "jt1" || len(cluster.Trackers) != 1 || !cluster.Wall.Equal(time.UnixMilli(99)) {
 		t.Errorf("%+v, %v", cluster, err)
 	}
 	jobs, err := c.Jobs(t.Context())
@@ -258,7 +258,7 @@ func TestGiveUp(t *testing.T) {
 	}
 	c := testClient(t, all[1].addr)
 	c.Patience = 50 * time.Millisecond
-	if cluster, err := c.Cluster(t.Context()); err != nil || cluster.Leads || cluster.ID != "c1" {
+	if cluster, err := c.Cluster(t.Context()); err != nil || cluster.IsLeader || cluster.ID != "c1" {
 		t.Errorf("a cluster without a leader: %+v, %v", cluster, err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -12,15 +12,15 @@ import (
 type (
 	// Cluster describes a cluster.
 	Cluster struct {
-		ID      string    `json:"id"`
-		Start   time.Time `json:"start,omitzero"` // of its bootstrap, part of every job's id
-		Staging string    `json:"staging"`
-		Epoch   uint64    `json:"epoch"`
-		Leader  string    `json:"leader"`
-		Addr    string    `json:"addr"`
-		Leads   bool      `json:"leads"` // the answering job tracker leads
-		Jobs    int       `json:"jobs"`  // number of jobs that have not ended
-		Wall    time.Time `json:"wall"`  // clock of the answering job tracker
+		ID       string    `json:"id"`
+		Start    time.Time `json:"start,omitzero"` // of its bootstrap, part of every job's id
+		Staging  string    `json:"staging"`
+		Epoch    uint64    `json:"epoch"`
+		Leader   string    `json:"leader"`
+		Addr     string    `json:"addr"`
+		IsLeader bool      `json:"isLeader"` // the answering job tracker leads
+		Jobs     int       `json:"jobs"`     // number of jobs that have not ended
+		Wall     time.Time `json:"wall"`     // clock of the answering job tracker
 
 		Scheduling Scheduling `json:"scheduling"`       // from the leader
 		NoPlan     string     `json:"noPlan,omitempty"` // why there is no new plan
@@ -71,7 +71,7 @@ type (
 
 func clusterOf(s *wire.ClusterStatus, wall time.Time, voters []Voter) Cluster {
 	c := Cluster{
-		ID: s.Cluster, Start: timeOf(s.Start), Staging: s.Staging, Epoch: s.Epoch, Leader: s.Leader, Addr: s.Addr, Leads: s.Leads,
+		ID: s.Cluster, Start: timeOf(s.Start), Staging: s.Staging, Epoch: s.Epoch, Leader: s.Leader, Addr: s.Addr, IsLeader: s.IsLeader,
 		Jobs: s.Jobs, Wall: wall.UTC(), Trackers: make([]Tracker, 0, len(s.Trackers)), Voters: voters,
 		Scheduling: Scheduling(s.Scheduling), NoPlan: s.NoPlan, Pools: poolsOf(s), Drains: drainsOf(s.Drains),
 	}
@@ -137,7 +137,7 @@ func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 		answer := new(Cluster)
 		err = c.try(ctx, addr, limit, request{method: http.MethodGet, path: "/v1/cluster"}, answer)
 		switch {
-		case err == nil && answer.Leads:
+		case err == nil && answer.IsLeader:
 			c.known.Leads(addr)
 			return answer, nil
 		case err == nil:

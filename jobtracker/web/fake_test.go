@@ -74,7 +74,7 @@ type fake struct {
 	hang    chan struct{} // not nil: no answers until it is closed
 	voter   []Voter
 	changes []string // of settings and of scheduling, in order
-	asked   []core.Asker
+	asked   []core.Caller
 
 	removed error // result of the answer to the removal of a voter
 }
@@ -89,14 +89,14 @@ func (f *fake) Cluster(ctx context.Context) (wire.ClusterStatus, error) {
 	}
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
-	c := wire.ClusterStatus{Cluster: "c1", Start: 7, Staging: "mem://s", Epoch: f.log.epoch, Leads: f.log.leader == f}
+	c := wire.ClusterStatus{Cluster: "c1", Start: 7, Staging: "mem://s", Epoch: f.log.epoch, IsLeader: f.log.leader == f}
 	if l := f.log.leader; l != nil {
 		c.Leader, c.Addr = l.id, l.addr
 	}
 	if f.hint != "" {
 		c.Addr = f.hint
 	}
-	if c.Leads {
+	if c.IsLeader {
 		c.Jobs, c.Scheduling, c.Drains = len(f.log.jobs), f.log.scheduling, slices.Clone(f.log.drains)
 		c.Pools, c.InPools = "f.xml", []wire.PoolStatus{{Name: "etl", Min: [2]int{1, 0}, Max: [2]int{-1, 2}, Weight: 2, MaxJobs: -1, Jobs: 1, Running: [2]int{3, 0}}}
 		c.Trackers = []wire.TrackerStatus{{Tracker: "t1", Host: "h1", Addr: "h1:1", Incarnation: 3, MapSlots: 2, Maps: 1, Connected: true, Silent: 12, Excluded: "bad"}}
@@ -111,7 +111,7 @@ func (f *fake) leading() error {
 	return nil
 }
 
-func (f *fake) Submit(ctx context.Context, by core.Asker, sub wire.Submission) ([]wire.JobID, error) {
+func (f *fake) Submit(ctx context.Context, by core.Caller, sub wire.Submission) ([]wire.JobID, error) {
 	var ids []wire.JobID
 	var err error
 	f.log.change(func() {
@@ -148,7 +148,7 @@ func (f *fake) status(id wire.JobID) (wire.JobStatus, error) {
 	return f.log.jobs[i], nil
 }
 
-func (f *fake) Kill(_ context.Context, by core.Asker, id wire.JobID, reason string) error {
+func (f *fake) Kill(_ context.Context, by core.Caller, id wire.JobID, reason string) error {
 	var err error
 	f.log.change(func() {
 		f.asked = append(f.asked, by)
@@ -168,7 +168,7 @@ func (f *fake) Kill(_ context.Context, by core.Asker, id wire.JobID, reason stri
 	return err
 }
 
-func (f *fake) Change(_ context.Context, by core.Asker, id wire.JobID, c wire.Change) error {
+func (f *fake) Change(_ context.Context, by core.Caller, id wire.JobID, c wire.Change) error {
 	var err error
 	f.log.change(func() {
 		f.asked = append(f.asked, by)
@@ -183,9 +183,9 @@ func (f *fake) Change(_ context.Context, by core.Asker, id wire.JobID, c wire.Ch
 		case c.Pool != nil && *c.Pool == "nowhere":
 			err = fmt.Errorf("%v: %w: pool \"nowhere\" is unknown", id, admission.ErrBadSettings)
 		case c.Suspended != nil:
-			j.Held = *c.Suspended
+			j.Suspended = *c.Suspended
 		case c.Priority != nil:
-			j.Terms.Priority = *c.Priority
+			j.Settings.Priority = *c.Priority
 		}
 		text, _ := json.Marshal(ChangeOf(&c))
 		f.changes = append(f.changes, string(text))
@@ -231,7 +231,7 @@ func (f *fake) Jobs(context.Context) ([]wire.JobStatus, error) {
 	return slices.Clone(f.log.jobs), nil
 }
 
-func (f *fake) Attempts(_ context.Context, by core.Asker, id wire.JobID) (wire.JobAttempts, error) {
+func (f *fake) Attempts(_ context.Context, by core.Caller, id wire.JobID) (wire.JobAttempts, error) {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
 	f.asked = append(f.asked, by)

@@ -81,7 +81,7 @@ func (h *handler) problem(ctx context.Context, err error) (*Error, int) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	named := *p
-	if c, err := h.Server.Cluster(ctx); err == nil && !c.Leads {
+	if c, err := h.Server.Cluster(ctx); err == nil && !c.IsLeader {
 		named.Leader, named.Addr = c.Leader, c.Addr
 	}
 	return &named, status
@@ -93,7 +93,7 @@ func (h *handler) leads(ctx context.Context) (wire.ClusterStatus, error) {
 	if err != nil {
 		return c, err
 	}
-	if !c.Leads {
+	if !c.IsLeader {
 		return c, &Error{Code: codeNotLeader, Text: notLeading(c), Leader: c.Leader, Addr: c.Addr, Untouched: true}
 	}
 	return c, nil

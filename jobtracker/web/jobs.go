@@ -18,8 +18,8 @@ type (
 	Job struct {
 		ID            string                      `json:"id"`
 		Name          string                      `json:"name"`
-		Flow          string                      `json:"flow,omitempty"` // id of its flow, if any
-		With          string                      `json:"with,omitempty"` // the job of its flow that stopped it
+		Flow          string                      `json:"flow,omitempty"`      // id of its flow, if any
+		StoppedBy     string                      `json:"stoppedBy,omitempty"` // the job of its flow that stopped it
 		Owner         string                      `json:"owner,omitempty"`
 		State         string                      `json:"state"`
 		Maps          Tasks                       `json:"maps"`
@@ -27,11 +27,11 @@ type (
 		Read          Bytes                       `json:"read"`
 		Shuffled      Bytes                       `json:"shuffled"`
 		Reduced       Bytes                       `json:"reduced"`
-		Held          bool                        `json:"held,omitempty"` // suspended
-		Settings      Settings                    `json:"terms"`
+		Suspended     bool                        `json:"suspended,omitempty"` // suspended
+		Settings      Settings                    `json:"settings"`
 		Counters      map[string]map[string]int64 `json:"counters,omitempty"`
 		Error         string                      `json:"error,omitempty"`
-		Waits         string                      `json:"waits,omitempty"` // "for …"
+		WaitReason    string                      `json:"waitReason,omitempty"` // "for …"
 		Troubles      []string                    `json:"troubles,omitempty"`
 		ElapsedMillis int64                       `json:"elapsedMillis"`
 		EndsMillis    int64                       `json:"endsMillis,omitempty"` // predicted time from submission to end
@@ -80,16 +80,16 @@ type (
 // JobOf converts a job's status to JSON.
 func JobOf(s *wire.JobStatus) Job {
 	j := Job{
-		ID: s.ID.String(), Name: s.Name, Owner: s.Owner, State: s.State.String(), Held: s.Held, Settings: settingsOf(&s.Terms, s.Elapsed), Maps: Tasks(s.Maps), Reduces: Tasks(s.Reduces),
+		ID: s.ID.String(), Name: s.Name, Owner: s.Owner, State: s.State.String(), Suspended: s.Suspended, Settings: settingsOf(&s.Settings, s.Elapsed), Maps: Tasks(s.Maps), Reduces: Tasks(s.Reduces),
 		Read: Bytes(s.Read), Shuffled: Bytes(s.Shuffled), Reduced: Bytes(s.Reduced), Counters: s.Counters,
-		Error: s.Error, Waits: s.Waits, Troubles: s.Troubles, ElapsedMillis: s.Elapsed.Milliseconds(),
+		Error: s.Error, WaitReason: s.WaitReason, Troubles: s.Troubles, ElapsedMillis: s.Elapsed.Milliseconds(),
 		EndsMillis: s.Ends.Milliseconds(),
 	}
 	if !s.Flow.IsZero() {
 		j.Flow = s.Flow.String()
 	}
-	if !s.With.IsZero() {
-		j.With = s.With.String()
+	if !s.StoppedBy.IsZero() {
+		j.StoppedBy = s.StoppedBy.String()
 	}
 	return j
 }
@@ -109,20 +109,20 @@ func (j *Job) Status() (wire.JobStatus, error) {
 	if j.Flow != "" {
 		flow, err = wire.ParseFlowID(j.Flow)
 	}
-	if j.With != "" && err == nil {
-		with, err = wire.ParseJobID(j.With)
+	if j.StoppedBy != "" && err == nil {
+		with, err = wire.ParseJobID(j.StoppedBy)
 	}
 	if err != nil {
 		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
 	}
-	terms, err := j.Settings.terms()
+	settings, err := j.Settings.toWire()
 	if err != nil {
 		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
 	}
 	return wire.JobStatus{
-		ID: id, Name: j.Name, Flow: flow, With: with, Owner: j.Owner, State: state, Held: j.Held, Terms: terms, Maps: wire.TaskCounts(j.Maps), Reduces: wire.TaskCounts(j.Reduces),
+		ID: id, Name: j.Name, Flow: flow, StoppedBy: with, Owner: j.Owner, State: state, Suspended: j.Suspended, Settings: settings, Maps: wire.TaskCounts(j.Maps), Reduces: wire.TaskCounts(j.Reduces),
 		Read: wire.Progress(j.Read), Shuffled: wire.Progress(j.Shuffled), Reduced: wire.Progress(j.Reduced),
-		Counters: j.Counters, Error: j.Error, Waits: j.Waits, Troubles: j.Troubles,
+		Counters: j.Counters, Error: j.Error, WaitReason: j.WaitReason, Troubles: j.Troubles,
 		Elapsed: time.Duration(j.ElapsedMillis) * time.Millisecond, Ends: time.Duration(j.EndsMillis) * time.Millisecond,
 	}, nil
 }
@@ -208,7 +208,7 @@ func (h *handler) jobs(ctx context.Context, r *http.Request) (any, error) {
 	}
 	answer := jobList{Jobs: make([]Job, 0, len(statuses))}
 	for i := range statuses {
-		job := jobFor(h.asker(r), &statuses[i])
+		job := jobFor(h.caller(r), &statuses[i])
 		job.Counters, job.Troubles = nil, nil
 		answer.Jobs = append(answer.Jobs, job)
 	}
@@ -250,7 +250,7 @@ func (h *handler) job(ctx context.Context, r *http.Request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return jobFor(h.asker(r), &statuses[0]), nil
+		return jobFor(h.caller(r), &statuses[0]), nil
 	}
 	return nil, fmt.Errorf("%v: %w", id, admission.ErrUnknownJob)
 }
@@ -279,7 +279,7 @@ func (h *handler) kill(ctx context.Context, r *http.Request) (any, error) {
 	if _, err := h.leads(ctx); err != nil {
 		return nil, err
 	}
-	return struct{}{}, h.Server.Kill(ctx, h.asker(r), id, body.Reason)
+	return struct{}{}, h.Server.Kill(ctx, h.caller(r), id, body.Reason)
 }
 
 // Kill implements client.Cluster.
@@ -315,7 +315,7 @@ func (h *handler) attempts(ctx context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := h.Server.Attempts(ctx, h.asker(r), id)
+	a, err := h.Server.Attempts(ctx, h.caller(r), id)
 	if err != nil {
 		return nil, err
 	}
@@ -329,9 +329,9 @@ func (c *Client) Attempts(ctx context.Context, id wire.JobID) (*Attempts, error)
 	return answer, err
 }
 
-// jobFor converts a job's status for an asker: only users who may read the logs get the output
+// jobFor converts a job's status for a caller: only users who may read the logs get the output
 // of failed attempts.
-func jobFor(by core.Asker, s *wire.JobStatus) Job {
+func jobFor(by core.Caller, s *wire.JobStatus) Job {
 	job := JobOf(s)
 	if !by.MayRead(s.Owner) {
 		job.Error, _, _ = strings.Cut(job.Error, "\n")

@@ -64,7 +64,7 @@ func kinds() []kind {
 		{"job-ended", http.StatusConflict, admission.ErrJobEnded},
 		{"job-committing", http.StatusConflict, admission.ErrJobCommitting},
 		{"bad-submission", http.StatusBadRequest, admission.ErrBadSubmission},
-		{"bad-terms", http.StatusBadRequest, admission.ErrBadSettings},
+		{"bad-settings", http.StatusBadRequest, admission.ErrBadSettings},
 		{"bad-scheduling", http.StatusBadRequest, admission.ErrBadScheduling},
 		{"unknown-tracker", http.StatusNotFound, core.ErrUnknownTracker},
 		{"other-staging", http.StatusConflict, core.ErrOtherStaging},

@@ -62,7 +62,7 @@ func TestRealJobTracker(t *testing.T) {
 		t.Errorf("bad submission: %v", err)
 	}
 	cluster, err := c.Cluster(t.Context())
-	if err != nil || !cluster.Leads || cluster.Leader != "jt1" || cluster.Addr != addr || cluster.Jobs != 1 || cluster.Staging != "mem://t/staging" {
+	if err != nil || !cluster.IsLeader || cluster.Leader != "jt1" || cluster.Addr != addr || cluster.Jobs != 1 || cluster.Staging != "mem://t/staging" {
 		t.Errorf("%+v, %v", cluster, err)
 	}
 	jobs, err := c.Jobs(t.Context())
@@ -83,8 +83,8 @@ func TestRealJobTracker(t *testing.T) {
 		if killed = statuses[0].State == wire.Stopping; killed {
 			break // its cleanup would need a tracker
 		}
-		if !strings.Contains(statuses[0].Waits, "tracker") {
-			t.Errorf("it waits %q", statuses[0].Waits)
+		if !strings.Contains(statuses[0].WaitReason, "tracker") {
+			t.Errorf("it waits %q", statuses[0].WaitReason)
 		}
 		if err := c.Kill(t.Context(), ids[0], "enough"); err != nil {
 			t.Error(err)

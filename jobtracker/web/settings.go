@@ -68,7 +68,7 @@ type (
 	}
 )
 
-func settingsOf(t *wire.Terms, elapsed time.Duration) Settings {
+func settingsOf(t *wire.Settings, elapsed time.Duration) Settings {
 	return Settings{
 		Pool: cmp.Or(t.Pool, wire.DefaultPool), Priority: t.Priority.String(), Weight: t.Weight,
 		DeadlineMillis: millis(t.Deadline), Late: t.Late(elapsed), SLA: stepsOf(t.SLA), Batch: t.Batch,
@@ -99,9 +99,9 @@ func wireSteps(steps []SLAStep) []wire.SLAStep {
 	return all
 }
 
-// terms is the inverse of [settingsOf], to the millisecond.
-func (t *Settings) terms() (wire.Terms, error) {
-	w := wire.Terms{
+// toWire is the inverse of [settingsOf], to the millisecond.
+func (t *Settings) toWire() (wire.Settings, error) {
+	w := wire.Settings{
 		Weight: t.Weight, Deadline: fromMillis(t.DeadlineMillis), SLA: wireSteps(t.SLA), Batch: t.Batch,
 	}
 	if t.Pool != wire.DefaultPool {
@@ -181,7 +181,7 @@ func (h *handler) change(ctx context.Context, r *http.Request) (any, error) {
 	if _, err := h.leads(ctx); err != nil {
 		return nil, err
 	}
-	return struct{}{}, h.Server.Change(ctx, h.asker(r), id, change)
+	return struct{}{}, h.Server.Change(ctx, h.caller(r), id, change)
 }
 
 func (h *handler) schedule(ctx context.Context, r *http.Request) (any, error) {
@@ -204,7 +204,7 @@ func (h *handler) schedule(ctx context.Context, r *http.Request) (any, error) {
 
 // Change changes the settings of a job's submission, or suspends or resumes it.
 func (c *Client) Change(ctx context.Context, job wire.JobID, change wire.Change) error {
-	return c.change(ctx, "/v1/jobs/"+job.String()+"/terms", ChangeOf(&change))
+	return c.change(ctx, "/v1/jobs/"+job.String()+"/settings", ChangeOf(&change))
 }
 
 // Schedule changes the scheduler, metric or delay rule; empty parts stay.

@@ -27,7 +27,7 @@ func (h *handler) submit(ctx context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids, err := h.Server.Submit(ctx, h.asker(r), *sub)
+	ids, err := h.Server.Submit(ctx, h.caller(r), *sub)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func (h *handler) watch(w http.ResponseWriter, r *http.Request) {
 	if out.write(&watchLine{Leader: c.Leader, Epoch: c.Epoch}) != nil {
 		return
 	}
-	if err := h.sendNews(ctx, out, h.asker(r), ids, c.Epoch); err != nil {
+	if err := h.sendNews(ctx, out, h.caller(r), ids, c.Epoch); err != nil {
 		p, _ := h.problem(ctx, err)
 		out.write(&watchLine{Error: p}) // an error means that the client has closed the connection
 		return
@@ -74,7 +74,7 @@ type watchNews struct {
 
 // sendNews writes a line for each change of the jobs, and beats between. It returns nil after
 // the last one.
-func (h *handler) sendNews(ctx context.Context, out *lines, by core.Asker, ids []wire.JobID, epoch uint64) error {
+func (h *handler) sendNews(ctx context.Context, out *lines, by core.Caller, ids []wire.JobID, epoch uint64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	news := make(chan watchNews)

@@ -9,8 +9,8 @@
 //	GET    /v1/jobs                  {"jobs": [Job, …]}, oldest first, without counters and troubles
 //	GET    /v1/jobs/ID               Job
 //	POST   /v1/jobs/ID/kill          body: {"reason": text}
-//	POST   /v1/jobs/ID/terms         body: Change, for the whole submission of the job
-//	GET    /v1/jobs/ID/attempts      Attempts; with the job's token if the asker may have it
+//	POST   /v1/jobs/ID/settings         body: Change, for the whole submission of the job
+//	GET    /v1/jobs/ID/attempts      Attempts; with the job's token if the caller may have it
 //	GET    /v1/jobs/ID/explain       Explanation
 //	GET    /v1/explain               {"jobs": [Explanation, …]}, for jobs that have not ended, by id
 //	GET    /v1/watch?job=ID&job=ID   lines, see below
@@ -28,7 +28,7 @@
 // as a voter. For users:
 //
 //	submissions         the user becomes the owner, whatever the submission has
-//	kill, terms         owner and administrators; the core decides
+//	kill, settings      owner and administrators; the core decides
 //	attempts            all users; the token: owner and administrators
 //	POST and DELETE     below /v1/cluster: administrators
 //
@@ -93,14 +93,14 @@ import (
 
 // JobTracker is a jobtracker.Server.
 type JobTracker interface {
-	Submit(ctx context.Context, by core.Asker, sub wire.Submission) ([]wire.JobID, error)
-	Kill(ctx context.Context, by core.Asker, job wire.JobID, reason string) error
-	Change(ctx context.Context, by core.Asker, job wire.JobID, change wire.Change) error
+	Submit(ctx context.Context, by core.Caller, sub wire.Submission) ([]wire.JobID, error)
+	Kill(ctx context.Context, by core.Caller, job wire.JobID, reason string) error
+	Change(ctx context.Context, by core.Caller, job wire.JobID, change wire.Change) error
 	Schedule(ctx context.Context, scheduling wire.Scheduling) error
 	Drain(ctx context.Context, tracker string, undo bool) error
 	Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error]
 	Jobs(ctx context.Context) ([]wire.JobStatus, error)
-	Attempts(ctx context.Context, by core.Asker, job wire.JobID) (wire.JobAttempts, error)
+	Attempts(ctx context.Context, by core.Caller, job wire.JobID) (wire.JobAttempts, error)
 	Explain(ctx context.Context, job wire.JobID) (wire.Explanation, error)
 	Explanations(ctx context.Context) ([]wire.Explanation, error)
 	Cluster(ctx context.Context) (wire.ClusterStatus, error) // answers on followers too
@@ -121,7 +121,7 @@ type Config struct {
 	Logger *slog.Logger // nil: silent
 
 	// Identified: every peer has a certificate of package identity. Then each route
-	// serves only its roles, and the core knows the asker.
+	// serves only its roles, and the core knows the caller.
 	Identified bool
 
 	// Admins are the administrators, if Identified.
@@ -187,7 +187,7 @@ func (h *handler) routes() []route {
 		{"GET /v1/jobs", readers, h.short(h.jobs)},
 		{"GET /v1/jobs/{id}", readers, h.short(h.job)},
 		{"POST /v1/jobs/{id}/kill", clients, h.short(h.kill)},
-		{"POST /v1/jobs/{id}/terms", clients, h.short(h.change)},
+		{"POST /v1/jobs/{id}/settings", clients, h.short(h.change)},
 		{"GET /v1/jobs/{id}/attempts", readers, h.short(h.attempts)},
 		{"GET /v1/jobs/{id}/explain", readers, h.short(h.explain)},
 		{"GET /v1/explain", readers, h.short(h.explainAll)},

@@ -18,21 +18,21 @@ type entry struct {
 	name   string
 	policy scheduler.Policy
 	needs  Needs
-	heeds  func(scheduler.Metric) Heeds
+	uses   func(scheduler.Metric) Uses
 }
 
 // entries lists the policies in the order in which users see them. A new policy is one line
 // here. Each policy keeps the limits of pools and forecasts ends of phases; [poolLimited] and
 // [forecasting] wrap those that do not.
 var entries = []entry{
-	{"fifo", forecasting(poolLimited(scheduler.FIFO{Minima: true})), Needs{Pools: true}, always(Heeds{Priority: true})},
-	{"fair", forecasting(scheduler.Fair{}), Needs{}, always(Heeds{Priority: true, Weight: true})},
+	{"fifo", forecasting(poolLimited(scheduler.FIFO{Minima: true})), Needs{Pools: true}, always(Uses{Priority: true})},
+	{"fair", forecasting(scheduler.Fair{}), Needs{}, always(Uses{Priority: true, Weight: true})},
 	{"flex", poolLimited(flex.Policy{}), Needs{Pools: true}, ofMetric},
 	{"flowflex", poolLimited(flowflex.Policy{}), Needs{Later: true, Pools: true, Early: true}, ofMetric},
-	{"maxsrpt", forecasting(poolLimited(overlap.MaxSRPT{})), Needs{Transfers: true, Pools: true}, always(Heeds{})},
-	{"splitsrpt", forecasting(poolLimited(overlap.SplitSRPT{})), Needs{Transfers: true, Pools: true}, always(Heeds{})},
-	{"srpt", forecasting(poolLimited(overlap.SRPT{})), Needs{Transfers: true, Pools: true}, always(Heeds{})},
-	{"hmhs", poolLimited(hmhs.Policy{}), Needs{Trackers: true, Later: true, Pools: true}, always(Heeds{})},
+	{"maxsrpt", forecasting(poolLimited(overlap.MaxSRPT{})), Needs{Transfers: true, Pools: true}, always(Uses{})},
+	{"splitsrpt", forecasting(poolLimited(overlap.SplitSRPT{})), Needs{Transfers: true, Pools: true}, always(Uses{})},
+	{"srpt", forecasting(poolLimited(overlap.SRPT{})), Needs{Transfers: true, Pools: true}, always(Uses{})},
+	{"hmhs", poolLimited(hmhs.Policy{}), Needs{Trackers: true, Later: true, Pools: true}, always(Uses{})},
 }
 
 func poolLimited(p scheduler.Policy) scheduler.Policy { return scheduler.PoolLimited{Policy: p} }
@@ -47,17 +47,17 @@ type Needs struct {
 	Early     bool // reduces are in Jobs once the configured part of their maps has ended
 }
 
-// Heeds says which job settings a policy uses.
-type Heeds struct{ Priority, Weight, Deadline, SLA bool }
+// Uses says which job settings a policy uses.
+type Uses struct{ Priority, Weight, Deadline, SLA bool }
 
 // always is for policies that use the same settings under every metric.
-func always(h Heeds) func(scheduler.Metric) Heeds {
-	return func(scheduler.Metric) Heeds { return h }
+func always(h Uses) func(scheduler.Metric) Uses {
+	return func(scheduler.Metric) Uses { return h }
 }
 
 // ofMetric is for policies that use the settings that the metric is computed from.
-func ofMetric(m scheduler.Metric) Heeds {
-	return Heeds{
+func ofMetric(m scheduler.Metric) Uses {
+	return Uses{
 		Priority: m.Weighted, Weight: m.Weighted, SLA: m.Penalty == scheduler.SLA,
 		Deadline: m.Penalty == scheduler.Tardy || m.Penalty == scheduler.Tardiness || m.Penalty == scheduler.Lateness,
 	}
@@ -98,11 +98,11 @@ func NeedsOf(name string) Needs {
 	return Needs{Trackers: true, Later: true, Transfers: true}
 }
 
-// HeedsOf returns the job settings that a policy uses under a metric. An unknown policy counts
+// UsesOf returns the job settings that a policy uses under a metric. An unknown policy counts
 // as using all.
-func HeedsOf(name string, m scheduler.Metric) Heeds {
+func UsesOf(name string, m scheduler.Metric) Uses {
 	if e := find(name); e != nil {
-		return e.heeds(m)
+		return e.uses(m)
 	}
-	return Heeds{Priority: true, Weight: true, Deadline: true, SLA: true}
+	return Uses{Priority: true, Weight: true, Deadline: true, SLA: true}
 }

@@ -35,7 +35,7 @@ func TestUnknown(t *testing.T) {
 	if got := NeedsOf("lottery"); got != (Needs{Trackers: true, Later: true, Transfers: true}) {
 		t.Errorf("needs %+v", got)
 	}
-	if got := HeedsOf("lottery", scheduler.Metric{}); got != (Heeds{true, true, true, true}) {
+	if got := UsesOf("lottery", scheduler.Metric{}); got != (Uses{true, true, true, true}) {
 		t.Errorf("uses %+v", got)
 	}
 }

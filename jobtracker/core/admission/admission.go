@@ -3,7 +3,7 @@
 //
 //	Submit, Change, Kill  decide on a request about jobs, by the replicated state  requests.go
 //	Killed                reports whether waiting kills can be answered
-//	Asker                 is the user that asks, with its rights                   asker.go
+//	Caller                 is the user that asks, with its rights                   caller.go
 //	Changed               makes the fact of a change of job settings               settings.go
 //	Goal                  turns job settings into a scheduler's goal
 //	CheckScheduling       refuses names that are not on the menu                   scheduling.go
@@ -16,7 +16,7 @@
 //
 //	D1  What is accepted is bounded, for the log, and every policy can compute with its job
 //	    settings.
-//	D2  If it is known who asks ([Asker.Known]), only the owner of a job and administrators
+//	D2  If it is known who asks ([Caller.Known]), only the owner of a job and administrators
 //	    may kill or change it. A pool that has a list of users takes only their jobs, and
 //	    those that an administrator puts there.
 //	D3  A submission's staging directory, which is removed in the end, is its own.
@@ -42,7 +42,7 @@ var (
 	// ErrBadSubmission answers a submission that makes no sense.
 	ErrBadSubmission = errors.New("bad submission")
 	// ErrBadSettings answers job settings that make no sense, or name a pool that is not there.
-	ErrBadSettings = errors.New("bad terms")
+	ErrBadSettings = errors.New("bad job settings")
 	// ErrBadScheduling answers a scheduler, metric or delay rule that is not on the menu.
 	ErrBadScheduling = errors.New("bad scheduling")
 	// ErrNotAllowed answers a request that only other users may make.

@@ -12,7 +12,7 @@ import (
 
 // Submit decides on a submission at a time, in Unix milliseconds. It returns the submission
 // to propose, or, if the key was accepted before, the submission that has it.
-func Submit(f *facts.Facts, s *wire.Submission, by Asker, wall int64) (accepted wire.Submission, known *facts.Submission, err error) {
+func Submit(f *facts.Facts, s *wire.Submission, by Caller, wall int64) (accepted wire.Submission, known *facts.Submission, err error) {
 	if err := checkNew(s, f.Boot().Staging); err != nil {
 		return wire.Submission{}, nil, err
 	}
@@ -24,12 +24,12 @@ func Submit(f *facts.Facts, s *wire.Submission, by Asker, wall int64) (accepted 
 		accepted.Owner = by.Name // whatever it says
 	}
 	if accepted.Due != 0 {
-		accepted.Terms.Deadline = nonzeroDeadline(time.UnixMilli(accepted.Due).Sub(time.UnixMilli(wall)))
+		accepted.Settings.Deadline = nonzeroDeadline(time.UnixMilli(accepted.Due).Sub(time.UnixMilli(wall)))
 		accepted.Due = 0
 	}
-	if err = checkSettings(accepted.Terms); err == nil {
+	if err = checkSettings(accepted.Settings); err == nil {
 		if err = checkStagingUnused(f, &accepted); err == nil {
-			err = checkPool(f, accepted.Terms.Pool, accepted.Owner, by)
+			err = checkPool(f, accepted.Settings.Pool, accepted.Owner, by)
 		}
 	}
 	return accepted, nil, err
@@ -70,7 +70,7 @@ func checkStagingUnused(f *facts.Facts, s *wire.Submission) error {
 
 // checkPool says why an owner's jobs may not be in a pool. An administrator may put any
 // job into any pool.
-func checkPool(f *facts.Facts, name, owner string, by Asker) error {
+func checkPool(f *facts.Facts, name, owner string, by Caller) error {
 	_, table := f.Pools()
 	p, ok := table.Find(name)
 	switch {
@@ -91,7 +91,7 @@ func checkPool(f *facts.Facts, name, owner string, by Asker) error {
 
 // Change decides on a change that is asked for at a time, in Unix milliseconds. It returns
 // the submission to change.
-func Change(f *facts.Facts, id wire.JobID, c wire.Change, by Asker, wall int64) (*facts.Submission, error) {
+func Change(f *facts.Facts, id wire.JobID, c wire.Change, by Caller, wall int64) (*facts.Submission, error) {
 	j := f.Find(id)
 	if j == nil {
 		return nil, fmt.Errorf("%v: %w", id, ErrUnknownJob)
@@ -103,7 +103,7 @@ func Change(f *facts.Facts, id wire.JobID, c wire.Change, by Asker, wall int64) 
 	if err := by.may("change", id, s.Owner()); err != nil {
 		return nil, err
 	}
-	err := checkSettings(Changed(s, c, wall).Terms)
+	err := checkSettings(Changed(s, c, wall).Settings)
 	if err == nil && c.Pool != nil {
 		err = checkPool(f, *c.Pool, s.Owner(), by)
 	}
@@ -115,7 +115,7 @@ func Change(f *facts.Facts, id wire.JobID, c wire.Change, by Asker, wall int64) 
 
 // Kill decides on a kill of a job, which is nil if it is unknown. If it is settled, err is
 // the answer; else the job has to stop first.
-func Kill(id wire.JobID, j *facts.Job, by Asker) (settled bool, err error) {
+func Kill(id wire.JobID, j *facts.Job, by Caller) (settled bool, err error) {
 	if j != nil && !j.Ended() {
 		if err := by.may("kill", id, j.Submission().Owner()); err != nil {
 			return true, err

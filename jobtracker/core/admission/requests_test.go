@@ -57,7 +57,7 @@ func TestPlaces(t *testing.T) {
 	} {
 		s := submission("k")
 		s.Staging = place
-		if _, _, err := Submit(cluster(t), s, Asker{}, 1); (err == nil) != want || err != nil && !errors.Is(err, ErrBadSubmission) {
+		if _, _, err := Submit(cluster(t), s, Caller{}, 1); (err == nil) != want || err != nil && !errors.Is(err, ErrBadSubmission) {
 			t.Errorf("%s: %v", place, err)
 		}
 		if !want {
@@ -65,7 +65,7 @@ func TestPlaces(t *testing.T) {
 		}
 		f := cluster(t, &facts.Submitted{Submission: *s})
 		s.Key = "another"
-		if _, _, err := Submit(f, s, Asker{}, 1); !errors.Is(err, ErrBadSubmission) {
+		if _, _, err := Submit(f, s, Caller{}, 1); !errors.Is(err, ErrBadSubmission) {
 			t.Errorf("%s, which is another submission's: %v", place, err)
 		}
 		for i, x := range []facts.Fact{
@@ -73,7 +73,7 @@ func TestPlaces(t *testing.T) {
 		} {
 			f.Apply(uint64(3+i), 1, x)
 		}
-		if _, _, err := Submit(f, s, Asker{}, 1); err != nil {
+		if _, _, err := Submit(f, s, Caller{}, 1); err != nil {
 			t.Errorf("%s, which was another submission's and is swept: %v", place, err)
 		}
 	}
@@ -99,7 +99,7 @@ func TestSubmissionsTooLarge(t *testing.T) {
 		"inputs":      {jobs(1, func(j *wire.JobPlan) { j.Inputs = make([]wire.InputPlan, 100_001) }), "100001 inputs, at most 100000"},
 		"a name":      {jobs(1, func(j *wire.JobPlan) { j.Name = strings.Repeat("x", 1<<20) }), "has 1048576 bytes, at most 1000"},
 	} {
-		_, _, err := Submit(cluster(t), c.sub, Asker{}, 1)
+		_, _, err := Submit(cluster(t), c.sub, Caller{}, 1)
 		if !errors.Is(err, ErrBadSubmission) || !errors.Is(err, wire.ErrTooLarge) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -115,15 +115,15 @@ func TestSubmissionsTooLarge(t *testing.T) {
 
 // TestSubmit: what is proposed, and what has its answer already.
 func TestSubmit(t *testing.T) {
-	ann, bob := Asker{Name: "ann"}, Asker{Name: "bob"}
+	ann, bob := Caller{Name: "ann"}, Caller{Name: "bob"}
 	f := cluster(t, submitted("known", "ann"))
 	s := submission("k")
 	s.Owner, s.Due = "bob", time.UnixMilli(5000).UnixMilli()
 	got, known, err := Submit(f, s, ann, 2000)
-	if err != nil || known != nil || got.Owner != "ann" || got.Due != 0 || got.Terms.Deadline != 3*time.Second {
+	if err != nil || known != nil || got.Owner != "ann" || got.Due != 0 || got.Settings.Deadline != 3*time.Second {
 		t.Errorf("a new one: %+v, %v, %v", got, known, err)
 	}
-	if got, _, _ := Submit(f, s, Asker{}, 5000); got.Owner != "bob" || got.Terms.Deadline != -1 {
+	if got, _, _ := Submit(f, s, Caller{}, 5000); got.Owner != "bob" || got.Settings.Deadline != -1 {
 		t.Errorf("due now, from an unknown client: %+v", got)
 	}
 	if _, known, err := Submit(f, submission("known"), ann, 1); err != nil || known != f.Submission("known") {
@@ -132,7 +132,7 @@ func TestSubmit(t *testing.T) {
 	if _, _, err := Submit(f, submission("known"), bob, 1); !errors.Is(err, ErrNotAllowed) {
 		t.Errorf("bob for ann: %v", err)
 	}
-	s.Terms.Weight = -1
+	s.Settings.Weight = -1
 	if _, _, err := Submit(f, s, ann, 1); !errors.Is(err, ErrBadSettings) {
 		t.Errorf("a bad weight: %v", err)
 	}
@@ -143,27 +143,27 @@ func TestSubmit(t *testing.T) {
 
 // TestPools: pools have lists of users, which hold for all but administrators.
 func TestPools(t *testing.T) {
-	f := cluster(t, submitted("k", "bob"), &facts.Pooled{N: 1, Table: pool.Table{From: "f.xml", Pools: []pool.Pool{{Name: "etl", Submitters: []string{"ann"}}, {Name: "open"}}}})
+	f := cluster(t, submitted("k", "bob"), &facts.PoolsChanged{N: 1, Table: pool.Table{From: "f.xml", Pools: []pool.Pool{{Name: "etl", Submitters: []string{"ann"}}, {Name: "open"}}}})
 	for _, c := range []struct {
 		pool string
-		by   Asker
+		by   Caller
 		want error
 	}{
-		{"", Asker{Name: "bob"}, nil},
-		{"open", Asker{Name: "bob"}, nil},
-		{"etl", Asker{Name: "ann"}, nil},
-		{"etl", Asker{Name: "bob"}, ErrNotAllowed},
-		{"etl", Asker{Name: "root", Admin: true}, nil},
-		{"etl", Asker{}, ErrNotAllowed}, // of no owner
-		{"nowhere", Asker{Name: "root", Admin: true}, ErrBadSettings},
+		{"", Caller{Name: "bob"}, nil},
+		{"open", Caller{Name: "bob"}, nil},
+		{"etl", Caller{Name: "ann"}, nil},
+		{"etl", Caller{Name: "bob"}, ErrNotAllowed},
+		{"etl", Caller{Name: "root", Admin: true}, nil},
+		{"etl", Caller{}, ErrNotAllowed}, // of no owner
+		{"nowhere", Caller{Name: "root", Admin: true}, ErrBadSettings},
 	} {
 		s := submission("new")
-		s.Terms.Pool = c.pool
+		s.Settings.Pool = c.pool
 		if _, _, err := Submit(f, s, c.by, 1); !errors.Is(err, c.want) {
 			t.Errorf("%+v submits to %q: %v, want %v", c.by, c.pool, err, c.want)
 		}
 	}
-	_, err := Change(f, f.ID(1), wire.Change{Pool: new("adhoc")}, Asker{Name: "bob"}, 1)
+	_, err := Change(f, f.ID(1), wire.Change{Pool: new("adhoc")}, Caller{Name: "bob"}, 1)
 	if !errors.Is(err, ErrBadSettings) || !strings.Contains(err.Error(), `pool "adhoc" is unknown; there are [default etl open]`) {
 		t.Errorf("bob's job changes to an unknown pool: %v", err)
 	}
@@ -179,18 +179,18 @@ func TestChangeAndKill(t *testing.T) {
 			&facts.Stopped{Job: 2, Outcome: wire.Killed}, &facts.SplitsWritten{Job: 3}, &facts.Committing{Job: 3},
 			&facts.Stopped{Job: 4, Outcome: wire.Killed}, &facts.Ended{Job: 4, Outcome: wire.Killed},
 			&facts.SplitsWritten{Job: 6}, &facts.Committing{Job: 6}, &facts.Ended{Job: 6, Outcome: wire.Succeeded})
-		ann, bob, root = Asker{Name: "ann"}, Asker{Name: "bob"}, Asker{Name: "root", Admin: true}
+		ann, bob, root = Caller{Name: "ann"}, Caller{Name: "bob"}, Caller{Name: "root", Admin: true}
 		waits          = errors.New("it has to stop first")
 	)
 	for _, c := range []struct {
 		what         string
 		job          wire.JobID
-		by           Asker
+		by           Caller
 		change, kill error
 	}{
 		{"the owner", f.ID(1), ann, nil, waits},
 		{"an administrator", f.ID(1), root, nil, waits},
-		{"a client that has no name", f.ID(1), Asker{}, nil, waits},
+		{"a client that has no name", f.ID(1), Caller{}, nil, waits},
 		{"another user", f.ID(1), bob, ErrNotAllowed, ErrNotAllowed},
 		{"a job that stops", f.ID(2), ann, nil, nil},
 		{"another's job that stops", f.ID(2), bob, ErrNotAllowed, ErrNotAllowed},
@@ -220,7 +220,7 @@ func TestChangeAndKill(t *testing.T) {
 		t.Errorf("a bad weight: %v", err)
 	}
 	x := Changed(f.Submission("runs"), wire.Change{Suspended: new(true), Deadline: new(time.Second)}, 3000)
-	if x.Key != "runs" || x.N != 1 || !x.Suspended || x.Terms.Deadline != 3*time.Second {
+	if x.Key != "runs" || x.N != 1 || !x.Suspended || x.Settings.Deadline != 3*time.Second {
 		t.Errorf("a change after two seconds is %+v", x)
 	}
 }

@@ -22,7 +22,7 @@ const (
 
 // checkSettings says what makes no sense in job settings, whatever pools there are. A
 // deadline may have passed.
-func checkSettings(t wire.Terms) error {
+func checkSettings(t wire.Settings) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrBadSettings, fmt.Sprintf(format, args...))
 	}
@@ -55,15 +55,15 @@ func checkSettings(t wire.Terms) error {
 
 // Changed is the fact that a change asks for at a time, in Unix milliseconds. What the
 // change does not name stays; its deadline counts from then.
-func Changed(s *facts.Submission, c wire.Change, wall int64) *facts.Changed {
-	x := &facts.Changed{Key: s.Key(), N: s.Changes() + 1, Suspended: s.Suspended()}
+func Changed(s *facts.Submission, c wire.Change, wall int64) *facts.SettingsChanged {
+	x := &facts.SettingsChanged{Key: s.Key(), N: s.Changes() + 1, Suspended: s.Suspended()}
 	set(&x.Suspended, c.Suspended)
-	x.Terms = settings(s.Terms(), c, time.Duration(wall-s.At())*time.Millisecond)
+	x.Settings = settings(s.Settings(), c, time.Duration(wall-s.At())*time.Millisecond)
 	return x
 }
 
 // settings are those of a submission of some age after a change.
-func settings(t wire.Terms, c wire.Change, age time.Duration) wire.Terms {
+func settings(t wire.Settings, c wire.Change, age time.Duration) wire.Settings {
 	set(&t.Priority, c.Priority)
 	set(&t.Weight, c.Weight)
 	set(&t.SLA, c.SLA)
@@ -93,7 +93,7 @@ func set[T any](field *T, wanted *T) {
 func nonzeroDeadline(after time.Duration) time.Duration { return cmp.Or(after, -1) }
 
 // Goal is what job settings ask of the end of a job that was submitted at a time.
-func Goal(t wire.Terms, submitted time.Duration) scheduler.Goal {
+func Goal(t wire.Settings, submitted time.Duration) scheduler.Goal {
 	goal := scheduler.Goal{Weight: cmp.Or(t.Weight, 1) * t.Priority.Factor(), Submitted: submitted}
 	if t.Deadline != 0 {
 		goal.Deadline = nonzeroDeadline(submitted + t.Deadline)

@@ -22,31 +22,31 @@ func TestCheckSettings(t *testing.T) {
 		return all
 	}
 	for _, c := range []struct {
-		settings wire.Terms
+		settings wire.Settings
 		want     string // in the error; empty: none
 	}{
-		{wire.Terms{}, ""},
-		{wire.Terms{Priority: wire.VeryLow, Weight: 1e-6, Deadline: -decade, Batch: strings.Repeat("b", 200)}, ""},
-		{wire.Terms{Priority: wire.VeryHigh, Weight: 1e6, Deadline: decade, Pool: strings.Repeat("p", 200), SLA: steps(100)}, ""},
-		{wire.Terms{SLA: []wire.SLAStep{{After: -time.Minute}, {After: time.Minute, Cost: 1e12}}}, ""},
-		{wire.Terms{Priority: wire.VeryLow - 1}, "priority -3"},
-		{wire.Terms{Priority: wire.VeryHigh + 1}, "priority 3"},
-		{wire.Terms{Weight: 0.9e-6}, "want a number from 1e-06 to 1e+06"},
-		{wire.Terms{Weight: 1.1e6}, "want a number from 1e-06 to 1e+06"},
-		{wire.Terms{Weight: -1}, "weight -1"},
-		{wire.Terms{Weight: math.NaN()}, "weight NaN"},
-		{wire.Terms{Deadline: decade + 1}, "the deadline is"},
-		{wire.Terms{Deadline: -decade - 1}, "the deadline is"},
-		{wire.Terms{Deadline: math.MinInt64}, "the deadline is"},
-		{wire.Terms{SLA: steps(101)}, "an SLA of 101 steps, at most 100"},
-		{wire.Terms{Batch: strings.Repeat("b", 201)}, "names of more than 200 bytes"},
-		{wire.Terms{Pool: strings.Repeat("p", 201)}, "names of more than 200 bytes"},
-		{wire.Terms{SLA: []wire.SLAStep{{Cost: -1}}}, "cost -1 after 0s"},
-		{wire.Terms{SLA: []wire.SLAStep{{Cost: math.NaN()}}}, "cost NaN"},
-		{wire.Terms{SLA: []wire.SLAStep{{Cost: 1.1e12}}}, "cost 1.1e+12"},
-		{wire.Terms{SLA: []wire.SLAStep{{After: decade + 1}}}, "the SLA's step after"},
-		{wire.Terms{SLA: []wire.SLAStep{{After: 2, Cost: 1}, {After: 2, Cost: 2}}}, "both must grow"},
-		{wire.Terms{SLA: []wire.SLAStep{{After: 1, Cost: 2}, {After: 2, Cost: 1}}}, "both must grow"},
+		{wire.Settings{}, ""},
+		{wire.Settings{Priority: wire.VeryLow, Weight: 1e-6, Deadline: -decade, Batch: strings.Repeat("b", 200)}, ""},
+		{wire.Settings{Priority: wire.VeryHigh, Weight: 1e6, Deadline: decade, Pool: strings.Repeat("p", 200), SLA: steps(100)}, ""},
+		{wire.Settings{SLA: []wire.SLAStep{{After: -time.Minute}, {After: time.Minute, Cost: 1e12}}}, ""},
+		{wire.Settings{Priority: wire.VeryLow - 1}, "priority -3"},
+		{wire.Settings{Priority: wire.VeryHigh + 1}, "priority 3"},
+		{wire.Settings{Weight: 0.9e-6}, "want a number from 1e-06 to 1e+06"},
+		{wire.Settings{Weight: 1.1e6}, "want a number from 1e-06 to 1e+06"},
+		{wire.Settings{Weight: -1}, "weight -1"},
+		{wire.Settings{Weight: math.NaN()}, "weight NaN"},
+		{wire.Settings{Deadline: decade + 1}, "the deadline is"},
+		{wire.Settings{Deadline: -decade - 1}, "the deadline is"},
+		{wire.Settings{Deadline: math.MinInt64}, "the deadline is"},
+		{wire.Settings{SLA: steps(101)}, "an SLA of 101 steps, at most 100"},
+		{wire.Settings{Batch: strings.Repeat("b", 201)}, "names of more than 200 bytes"},
+		{wire.Settings{Pool: strings.Repeat("p", 201)}, "names of more than 200 bytes"},
+		{wire.Settings{SLA: []wire.SLAStep{{Cost: -1}}}, "cost -1 after 0s"},
+		{wire.Settings{SLA: []wire.SLAStep{{Cost: math.NaN()}}}, "cost NaN"},
+		{wire.Settings{SLA: []wire.SLAStep{{Cost: 1.1e12}}}, "cost 1.1e+12"},
+		{wire.Settings{SLA: []wire.SLAStep{{After: decade + 1}}}, "the SLA's step after"},
+		{wire.Settings{SLA: []wire.SLAStep{{After: 2, Cost: 1}, {After: 2, Cost: 2}}}, "both must grow"},
+		{wire.Settings{SLA: []wire.SLAStep{{After: 1, Cost: 2}, {After: 2, Cost: 1}}}, "both must grow"},
 	} {
 		err := checkSettings(c.settings)
 		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrBadSettings) || !strings.Contains(err.Error(), c.want)) {
@@ -58,21 +58,21 @@ func TestCheckSettings(t *testing.T) {
 // TestChangedSettings: what a change does not name stays, and its deadline counts from now.
 func TestChangedSettings(t *testing.T) {
 	const age = 10 * time.Minute
-	before := wire.Terms{Priority: wire.High, Weight: 2, Deadline: time.Hour, SLA: []wire.SLAStep{{After: 1, Cost: 1}}, Batch: "b", Pool: "p"}
-	with := func(change func(*wire.Terms)) wire.Terms { after := before; change(&after); return after }
+	before := wire.Settings{Priority: wire.High, Weight: 2, Deadline: time.Hour, SLA: []wire.SLAStep{{After: 1, Cost: 1}}, Batch: "b", Pool: "p"}
+	with := func(change func(*wire.Settings)) wire.Settings { after := before; change(&after); return after }
 	for name, c := range map[string]struct {
 		change wire.Change
-		want   wire.Terms
+		want   wire.Settings
 	}{
 		"nothing":             {wire.Change{}, before},
-		"a priority":          {wire.Change{Priority: new(wire.Low)}, with(func(s *wire.Terms) { s.Priority = wire.Low })},
-		"the default weight":  {wire.Change{Weight: new(0.0)}, with(func(s *wire.Terms) { s.Weight = 0 })},
-		"a pool and batch":    {wire.Change{Pool: new(""), Batch: new("c")}, with(func(s *wire.Terms) { s.Pool, s.Batch = "", "c" })},
-		"no SLA":              {wire.Change{SLA: new([]wire.SLAStep{})}, with(func(s *wire.Terms) { s.SLA = nil })},
-		"a deadline from now": {wire.Change{Deadline: new(time.Minute)}, with(func(s *wire.Terms) { s.Deadline = 11 * time.Minute })},
-		"a missed deadline":   {wire.Change{Deadline: new(-time.Hour)}, with(func(s *wire.Terms) { s.Deadline = -50 * time.Minute })},
-		"the submission":      {wire.Change{Deadline: new(-age)}, with(func(s *wire.Terms) { s.Deadline = -1 })},
-		"no deadline":         {wire.Change{Deadline: new(time.Duration(0))}, with(func(s *wire.Terms) { s.Deadline = 0 })},
+		"a priority":          {wire.Change{Priority: new(wire.Low)}, with(func(s *wire.Settings) { s.Priority = wire.Low })},
+		"the default weight":  {wire.Change{Weight: new(0.0)}, with(func(s *wire.Settings) { s.Weight = 0 })},
+		"a pool and batch":    {wire.Change{Pool: new(""), Batch: new("c")}, with(func(s *wire.Settings) { s.Pool, s.Batch = "", "c" })},
+		"no SLA":              {wire.Change{SLA: new([]wire.SLAStep{})}, with(func(s *wire.Settings) { s.SLA = nil })},
+		"a deadline from now": {wire.Change{Deadline: new(time.Minute)}, with(func(s *wire.Settings) { s.Deadline = 11 * time.Minute })},
+		"a missed deadline":   {wire.Change{Deadline: new(-time.Hour)}, with(func(s *wire.Settings) { s.Deadline = -50 * time.Minute })},
+		"the submission":      {wire.Change{Deadline: new(-age)}, with(func(s *wire.Settings) { s.Deadline = -1 })},
+		"no deadline":         {wire.Change{Deadline: new(time.Duration(0))}, with(func(s *wire.Settings) { s.Deadline = 0 })},
 	} {
 		if got := settings(before, c.change, age); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
@@ -84,15 +84,15 @@ func TestChangedSettings(t *testing.T) {
 func TestGoal(t *testing.T) {
 	const submitted = time.Hour
 	for _, c := range []struct {
-		settings wire.Terms
+		settings wire.Settings
 		want     scheduler.Goal
 	}{
-		{wire.Terms{}, scheduler.Goal{Weight: 1}},
-		{wire.Terms{Priority: wire.VeryHigh, Weight: 3}, scheduler.Goal{Weight: 12}},
-		{wire.Terms{Priority: wire.VeryLow}, scheduler.Goal{Weight: 0.25}},
-		{wire.Terms{Deadline: time.Minute}, scheduler.Goal{Weight: 1, Deadline: submitted + time.Minute}},
-		{wire.Terms{Deadline: -submitted}, scheduler.Goal{Weight: 1, Deadline: -1}}, // 0 would be none
-		{wire.Terms{SLA: []wire.SLAStep{{After: time.Minute, Cost: 2}}}, scheduler.Goal{Weight: 1, Steps: []scheduler.Step{{By: submitted + time.Minute, Cost: 2}}}},
+		{wire.Settings{}, scheduler.Goal{Weight: 1}},
+		{wire.Settings{Priority: wire.VeryHigh, Weight: 3}, scheduler.Goal{Weight: 12}},
+		{wire.Settings{Priority: wire.VeryLow}, scheduler.Goal{Weight: 0.25}},
+		{wire.Settings{Deadline: time.Minute}, scheduler.Goal{Weight: 1, Deadline: submitted + time.Minute}},
+		{wire.Settings{Deadline: -submitted}, scheduler.Goal{Weight: 1, Deadline: -1}}, // 0 would be none
+		{wire.Settings{SLA: []wire.SLAStep{{After: time.Minute, Cost: 2}}}, scheduler.Goal{Weight: 1, Steps: []scheduler.Step{{By: submitted + time.Minute, Cost: 2}}}},
 	} {
 		c.want.Submitted = submitted
 		if got := Goal(c.settings, submitted); !reflect.DeepEqual(got, c.want) {

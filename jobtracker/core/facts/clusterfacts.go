@@ -21,15 +21,14 @@ func (x *Bootstrapped) apply(f *Facts, _ uint64) {
 	f.boot = *x
 }
 
-// LeaderElected is a leader's first entry. Its term is the leader's epoch. Name returns the
-// type's former name, which scenarios contain.
+// LeaderElected is a leader's first entry. Its term is the leader's epoch.
 type LeaderElected struct {
 	Leader string `msgpack:"l"`
 	Addr   string `msgpack:"a"` // host:port of its API
 }
 
 func (*LeaderElected) number() byte         { return 2 }
-func (x *LeaderElected) Name() string       { return "took-office " + x.Leader }
+func (x *LeaderElected) Name() string       { return "leader-elected " + x.Leader }
 func (x *LeaderElected) Fits(f *Facts) bool { return true }
 func (x *LeaderElected) apply(f *Facts, term uint64) {
 	f.epoch = max(f.epoch, term)
@@ -72,39 +71,41 @@ func (x *TrackerLost) Fits(f *Facts) bool {
 func (x *TrackerLost) apply(f *Facts, _ uint64) { delete(f.trackers, x.Tracker) }
 
 // Excluded begins an exclusion of a tracker. It ends at the latest with the incarnation.
-type Excluded struct {
+type TrackerExcluded struct {
 	Tracker     string `msgpack:"t"`
 	Incarnation uint64 `msgpack:"i"`
 	Until       int64  `msgpack:"u"` // Unix milliseconds
 	Reason      string `msgpack:"r"`
 }
 
-func (*Excluded) number() byte   { return 15 }
-func (x *Excluded) Name() string { return fmt.Sprintf("excluded %s/%d", x.Tracker, x.Incarnation) }
-func (x *Excluded) Fits(f *Facts) bool {
+func (*TrackerExcluded) number() byte { return 15 }
+func (x *TrackerExcluded) Name() string {
+	return fmt.Sprintf("excluded %s/%d", x.Tracker, x.Incarnation)
+}
+func (x *TrackerExcluded) Fits(f *Facts) bool {
 	t := f.trackers[x.Tracker]
 	return t != nil && t.Incarnation == x.Incarnation && t.Excluded == "" && x.Reason != ""
 }
-func (x *Excluded) apply(f *Facts, _ uint64) {
+func (x *TrackerExcluded) apply(f *Facts, _ uint64) {
 	t := f.trackers[x.Tracker]
 	t.Excluded, t.Until = x.Reason, x.Until
 }
 
 // Readmitted ends an exclusion.
-type Readmitted struct {
+type TrackerReadmitted struct {
 	Tracker     string `msgpack:"t"`
 	Incarnation uint64 `msgpack:"i"`
 }
 
-func (*Readmitted) number() byte { return 16 }
-func (x *Readmitted) Name() string {
+func (*TrackerReadmitted) number() byte { return 16 }
+func (x *TrackerReadmitted) Name() string {
 	return fmt.Sprintf("readmitted %s/%d", x.Tracker, x.Incarnation)
 }
-func (x *Readmitted) Fits(f *Facts) bool {
+func (x *TrackerReadmitted) Fits(f *Facts) bool {
 	t := f.trackers[x.Tracker]
 	return t != nil && t.Incarnation == x.Incarnation && t.Excluded != ""
 }
-func (x *Readmitted) apply(f *Facts, _ uint64) {
+func (x *TrackerReadmitted) apply(f *Facts, _ uint64) {
 	t := f.trackers[x.Tracker]
 	t.Excluded, t.Until = "", 0
 }
@@ -133,7 +134,7 @@ func (x *Submitted) Fits(f *Facts) bool {
 func (x *Submitted) apply(f *Facts, _ uint64) {
 	s := &Submission{
 		key: x.Submission.Key, first: f.lastJob + 1, jobs: len(x.Submission.Plan.Jobs),
-		at: x.At, staging: x.Submission.Staging, body: &x.Submission, terms: x.Submission.Terms, secret: x.Secret,
+		at: x.At, staging: x.Submission.Staging, body: &x.Submission, settings: x.Submission.Settings, secret: x.Secret,
 	}
 	if len(x.Secret) > 0 { // else older builds, which do not keep the owner, would have other Facts
 		s.owner = x.Submission.Owner

@@ -5,9 +5,9 @@ import "fmt"
 // Draining is the progress of a task tracker's drain. It holds for every process with the
 // tracker's name, until it is undone.
 type Draining struct {
-	N       int    `msgpack:"n"` // of the Drain
-	Process uint64 `msgpack:"p"` // process that is drained and ends by itself; 0: none yet
-	Rested  int    `msgpack:"r"` // number of time steps for which the tracker was idle
+	N         int    `msgpack:"n"` // of the Drain
+	Process   uint64 `msgpack:"p"` // process that is drained and ends by itself; 0: none yet
+	IdleSteps int    `msgpack:"r"` // number of time steps for which the tracker was idle
 }
 
 // Drain begins the drain of a tracker, or undoes it.
@@ -37,19 +37,19 @@ func (x *Drain) apply(f *Facts, _ uint64) {
 
 // Rested says for how many time steps a draining tracker was idle. The leader chooses the
 // length of a step.
-type Rested struct {
+type DrainIdle struct {
 	N       int    `msgpack:"n"` // of the Drain
 	Tracker string `msgpack:"t"`
 	Steps   int    `msgpack:"s"`
 }
 
-func (*Rested) number() byte   { return 23 }
-func (x *Rested) Name() string { return fmt.Sprintf("rested %d %s/%d", x.Steps, x.Tracker, x.N) }
-func (x *Rested) Fits(f *Facts) bool {
+func (*DrainIdle) number() byte   { return 23 }
+func (x *DrainIdle) Name() string { return fmt.Sprintf("drain-idle %d %s/%d", x.Steps, x.Tracker, x.N) }
+func (x *DrainIdle) Fits(f *Facts) bool {
 	d := f.draining[x.Tracker]
-	return d != nil && d.N == x.N && d.Process == 0 && x.Steps > d.Rested
+	return d != nil && d.N == x.N && d.Process == 0 && x.Steps > d.IdleSteps
 }
-func (x *Rested) apply(f *Facts, _ uint64) { f.draining[x.Tracker].Rested = x.Steps }
+func (x *DrainIdle) apply(f *Facts, _ uint64) { f.draining[x.Tracker].IdleSteps = x.Steps }
 
 // Drained says that an incarnation has no output left that a job needs. A process that starts
 // with the same name later gets no work, but is not told to end.

@@ -58,15 +58,15 @@ func blankFact(number byte) Fact {
 	case 14:
 		return new(Swept)
 	case 15:
-		return new(Excluded)
+		return new(TrackerExcluded)
 	case 16:
-		return new(Readmitted)
+		return new(TrackerReadmitted)
 	case 17:
-		return new(Changed)
+		return new(SettingsChanged)
 	case 18:
-		return new(Scheduled)
+		return new(SchedulingChanged)
 	case 19:
-		return new(Pooled)
+		return new(PoolsChanged)
 	case 20:
 		return new(Drain)
 	case 21:
@@ -74,7 +74,7 @@ func blankFact(number byte) Fact {
 	case submittedSecret:
 		return new(Submitted)
 	case 23:
-		return new(Rested)
+		return new(DrainIdle)
 	}
 	return nil
 }

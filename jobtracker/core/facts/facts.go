@@ -41,12 +41,12 @@ type Facts struct {
 	epoch        uint64        // term of the last leader that took office
 	leader       LeaderElected // of that term
 	boot         Bootstrapped
-	incarnations uint64    // number of the last one
-	lastJob      int       // number of the last job
-	keepEnded    int       // KeptJobs, except in tests
-	scheduled    Scheduled // the last one
-	pooled       Pooled    // likewise
-	drains       int       // Drains so far
+	incarnations uint64            // number of the last one
+	lastJob      int               // number of the last job
+	keepEnded    int               // KeptJobs, except in tests
+	scheduled    SchedulingChanged // the last one
+	pooled       PoolsChanged      // likewise
+	drains       int               // Drains so far
 
 	trackers    map[string]*Tracker
 	draining    map[string]*Draining // by tracker, registered or not
@@ -82,7 +82,7 @@ type Submission struct {
 	secret  []byte           // see Facts.Token
 
 	changes   int // number of changes of the fields below
-	terms     wire.Terms
+	settings  wire.Settings
 	suspended bool // no task of its jobs is launched
 }
 

@@ -62,8 +62,8 @@ func TestFactsThatDoNotApply(t *testing.T) {
 		&Ended{Job: 1, Outcome: wire.Succeeded},
 		&Ended{Job: 1, Outcome: wire.Failed},
 		&Swept{Key: "k"},
-		&Excluded{Tracker: "t1", Incarnation: 9, Reason: "of an earlier one"},
-		&Readmitted{Tracker: "t1", Incarnation: 1}, // it is not excluded
+		&TrackerExcluded{Tracker: "t1", Incarnation: 9, Reason: "of an earlier one"},
+		&TrackerReadmitted{Tracker: "t1", Incarnation: 1}, // it is not excluded
 	} {
 		before, _ := l.facts.Snapshot()
 		fitted := l.add(x)
@@ -121,8 +121,8 @@ func FuzzEntry(f *testing.F) {
 		&Bootstrapped{}, &LeaderElected{}, &TrackerRegistered{}, &TrackerLost{}, &Submitted{}, &SplitsWritten{}, &DigestsKnown{},
 		&Granted{Job: 1}, &Revoked{Job: 1, Task: 1, Attempt: 1000}, &Committed{Job: 1, Task: 1, Attempt: 1000},
 		&Stopped{Job: 1, Outcome: wire.Failed}, &Committing{Job: 1}, &Ended{Job: 1}, &Swept{Key: "k"},
-		&Excluded{Tracker: "t1", Incarnation: 1, Reason: "bad"}, &Readmitted{Tracker: "t1", Incarnation: 1},
-		&Drain{N: 1, Tracker: "t1"}, &Rested{N: 1, Tracker: "t1", Steps: 2}, &Drained{N: 1, Tracker: "t1", Incarnation: 1},
+		&TrackerExcluded{Tracker: "t1", Incarnation: 1, Reason: "bad"}, &TrackerReadmitted{Tracker: "t1", Incarnation: 1},
+		&Drain{N: 1, Tracker: "t1"}, &DrainIdle{N: 1, Tracker: "t1", Steps: 2}, &Drained{N: 1, Tracker: "t1", Incarnation: 1},
 		&Submitted{Secret: []byte("s"), Submission: wire.Submission{Key: "s", Owner: "ann", Staging: "mem://s/s", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 1)}}},
 	} {
 		f.Add(Encode(x))

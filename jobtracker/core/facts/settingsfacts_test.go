@@ -19,20 +19,20 @@ func TestSettingsTwice(t *testing.T) {
 	apply(&Bootstrapped{Start: 1})
 	apply(&Submitted{Submission: wire.Submission{Key: "k", Staging: "mem://s/k", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 1)}}})
 	for _, change := range []func(n int) Fact{
-		func(n int) Fact { return &Changed{Key: "k", N: n, Terms: wire.Terms{Weight: float64(n)}} },
+		func(n int) Fact { return &SettingsChanged{Key: "k", N: n, Settings: wire.Settings{Weight: float64(n)}} },
 		func(n int) Fact {
-			return &Scheduled{N: n, Scheduling: wire.Scheduling{Delay: fmt.Sprintf("fixed=%ds", n)}}
+			return &SchedulingChanged{N: n, Scheduling: wire.Scheduling{Delay: fmt.Sprintf("fixed=%ds", n)}}
 		},
-		func(n int) Fact { return &Pooled{N: n, Table: pool.Table{From: fmt.Sprint(n)}} },
+		func(n int) Fact { return &PoolsChanged{N: n, Table: pool.Table{From: fmt.Sprint(n)}} },
 	} {
 		if !apply(change(1)) || !apply(change(2)) || apply(change(1)) || apply(change(2)) || apply(change(4)) {
 			t.Errorf("%s fits where it should not, or does not", change(1).Name())
 		}
 	}
-	if w := f.submissions["k"].terms.Weight; w != 2 || f.scheduled.Scheduling.Delay != "fixed=2s" || f.pooled.Table.From != "2" {
+	if w := f.submissions["k"].settings.Weight; w != 2 || f.scheduled.Scheduling.Delay != "fixed=2s" || f.pooled.Table.From != "2" {
 		t.Errorf("weight %v, scheduling %+v, pools %+v", w, f.scheduled, f.pooled)
 	}
-	if apply(&Changed{Key: "other", N: 1}) {
+	if apply(&SettingsChanged{Key: "other", N: 1}) {
 		t.Error("a change of an unknown submission applies")
 	}
 }

@@ -27,8 +27,8 @@ type factsSnapshot struct {
 	Submissions  []submissionSnapshot `msgpack:"Submissions"`
 	Jobs         []jobSnapshot        `msgpack:"Jobs"`
 	Ended        []int                `msgpack:"Ended"`
-	Scheduled    Scheduled            `msgpack:"Scheduled"`
-	Pooled       Pooled               `msgpack:"Pooled"`
+	Scheduled    SchedulingChanged    `msgpack:"Scheduled"`
+	Pooled       PoolsChanged         `msgpack:"Pooled"`
 	Drains       int                  `msgpack:"Drains"`
 	Draining     []drainSnapshot      `msgpack:"Draining"`
 }
@@ -49,9 +49,9 @@ type submissionSnapshot struct {
 	Body    *wire.Submission `msgpack:"Body"`
 	Swept   bool             `msgpack:"Swept"`
 
-	Changes   int        `msgpack:"Changes"`
-	Terms     wire.Terms `msgpack:"Terms"`
-	Suspended bool       `msgpack:"Suspended"`
+	Changes   int           `msgpack:"Changes"`
+	Terms     wire.Settings `msgpack:"Terms"`
+	Suspended bool          `msgpack:"Suspended"`
 
 	// Only of submissions with a secret, so that the bytes of others stay the same.
 	Owner  string `msgpack:"Owner,omitempty"`
@@ -86,13 +86,13 @@ func (f *Facts) Snapshot() ([]byte, error) {
 		s.Trackers = append(s.Trackers, *f.trackers[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.draining)) {
-		s.Draining = append(s.Draining, drainSnapshot{name, f.draining[name].N, f.draining[name].Process, f.draining[name].Rested})
+		s.Draining = append(s.Draining, drainSnapshot{name, f.draining[name].N, f.draining[name].Process, f.draining[name].IdleSteps})
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.submissions)) {
 		x := f.submissions[key]
 		s.Submissions = append(s.Submissions, submissionSnapshot{
 			Key: key, First: x.first, Jobs: x.jobs, At: x.at, Staging: x.staging, Body: x.body, Swept: x.swept,
-			Changes: x.changes, Terms: x.terms, Suspended: x.suspended, Owner: x.owner, Secret: x.secret,
+			Changes: x.changes, Terms: x.settings, Suspended: x.suspended, Owner: x.owner, Secret: x.secret,
 		})
 	}
 	for _, n := range slices.Sorted(maps.Keys(f.jobs)) {
@@ -149,12 +149,12 @@ func Restore(data []byte) (*Facts, error) {
 	}
 	f.drains = s.Drains
 	for _, d := range s.Draining {
-		f.draining[d.Tracker] = &Draining{N: d.N, Process: d.Process, Rested: d.Rested}
+		f.draining[d.Tracker] = &Draining{N: d.N, Process: d.Process, IdleSteps: d.Rested}
 	}
 	for _, x := range s.Submissions {
 		f.submissions[x.Key] = &Submission{
 			key: x.Key, first: x.First, jobs: x.Jobs, at: x.At, staging: x.Staging, body: x.Body, swept: x.Swept,
-			changes: x.Changes, terms: x.Terms, suspended: x.Suspended, owner: x.Owner, secret: x.Secret,
+			changes: x.Changes, settings: x.Terms, suspended: x.Suspended, owner: x.Owner, secret: x.Secret,
 		}
 	}
 	for _, x := range s.Jobs {

@@ -25,7 +25,7 @@ func (f *Facts) Leader() LeaderElected { return f.leader }
 func (f *Facts) Boot() Bootstrapped { return f.boot }
 
 // Scheduled is the last change of the scheduling.
-func (f *Facts) Scheduled() Scheduled { return f.scheduled }
+func (f *Facts) Scheduled() SchedulingChanged { return f.scheduled }
 
 // Pools is the pool table in force, and its number. The table must not be changed.
 func (f *Facts) Pools() (n int, table *pool.Table) { return f.pooled.N, &f.pooled.Table }
@@ -122,15 +122,15 @@ func (s *Submission) Swept() bool { return s.swept }
 // Changes is how often its settings were changed.
 func (s *Submission) Changes() int { return s.changes }
 
-// Terms are its settings.
-func (s *Submission) Terms() wire.Terms { return copied(s.terms) }
+// Settings returns its job settings.
+func (s *Submission) Settings() wire.Settings { return copied(s.settings) }
 
 // Pool is its pool, without a copy of all settings: package assign reads it whenever a job
 // moves in a line.
-func (s *Submission) Pool() string { return s.terms.Pool }
+func (s *Submission) Pool() string { return s.settings.Pool }
 
 // Priority is its priority, likewise.
-func (s *Submission) Priority() wire.Priority { return s.terms.Priority }
+func (s *Submission) Priority() wire.Priority { return s.settings.Priority }
 
 // Suspended reports whether no task of its jobs is launched.
 func (s *Submission) Suspended() bool { return s.suspended }

@@ -18,14 +18,14 @@ var notCopied = []string{"Pools", "Plan"}
 // Facts do not change.
 func TestViewsAreCopies(t *testing.T) {
 	l := begin(t)
-	terms := func() wire.Terms { return wire.Terms{SLA: []wire.SLAStep{{After: time.Hour, Cost: 1}}} }
+	settings := func() wire.Settings { return wire.Settings{SLA: []wire.SLAStep{{After: time.Hour, Cost: 1}}} }
 	kept := []Fact{
-		&Changed{Key: "k", N: 1, Terms: terms()},
+		&SettingsChanged{Key: "k", N: 1, Settings: settings()},
 		&Drain{N: 1, Tracker: "t1"},
-		&Scheduled{N: 1},
-		&Pooled{N: 1, Table: pool.Table{Pools: []pool.Pool{{Name: "p", Submitters: []string{"u"}}}}},
+		&SchedulingChanged{N: 1},
+		&PoolsChanged{N: 1, Table: pool.Table{Pools: []pool.Pool{{Name: "p", Submitters: []string{"u"}}}}},
 		&Submitted{Submission: wire.Submission{
-			Key: "l", Staging: "mem://s/l", Terms: terms(), Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "n"}, {Name: "o"}}},
+			Key: "l", Staging: "mem://s/l", Settings: settings(), Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "n"}, {Name: "o"}}},
 		}},
 		&Stopped{Job: 1, Outcome: wire.Failed, Reason: "why"},
 		&Ended{Job: 1, Outcome: wire.Failed, Error: "why", Troubles: []string{"a", "b"}, Counters: []Counter{{"g", "n", 1}}},
@@ -40,7 +40,7 @@ func TestViewsAreCopies(t *testing.T) {
 	before := l.snapshot()
 	for _, x := range kept {
 		switch x.(type) {
-		case *Submitted, *Pooled: // too large, too
+		case *Submitted, *PoolsChanged: // too large, too
 		default:
 			scribble(reflect.ValueOf(x))
 			if !bytes.Equal(l.snapshot(), before) {

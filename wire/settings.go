@@ -10,7 +10,7 @@ import (
 // Terms are the job settings of a submission: of its one job, or of all jobs of its flow
 // together. They can change while it runs. Times count from the submission, so that only
 // the leader's clock matters.
-type Terms struct {
+type Settings struct {
 	Priority Priority      `msgpack:"Priority"`
 	Weight   float64       `msgpack:"Weight"`   // of its cost, in weighted metrics; 0: 1
 	Deadline time.Duration `msgpack:"Deadline"` // may be in the past; 0: none
@@ -107,7 +107,7 @@ type Change struct {
 }
 
 // Late says whether a job has missed its deadline, given the time since its submission.
-func (t *Terms) Late(elapsed time.Duration) bool {
+func (t *Settings) Late(elapsed time.Duration) bool {
 	return t.Deadline != 0 && elapsed > t.Deadline
 }
 
