@@ -55,7 +55,7 @@ func TestRefusedInput(t *testing.T) {
 	}
 	for _, long := range []string{dir + "/" + strings.Repeat("x", 256), dir + "/none/" + strings.Repeat("x", 256) + "/out", dir + strings.Repeat("/d", 2000)} {
 		o := run(t, "wordcount", "-input", in, "-output", long)
-		if o.exit != 1 || !strings.Contains(o.stderr, "too long") || len(o.stderr) > 300 {
+		if o.exit != 1 || !strings.Contains(o.stderr, "at most") || len(o.stderr) > 300 {
 			t.Errorf("an output of %d bytes: exit %d\n%s", len(long), o.exit, o.stderr)
 		}
 	}
