@@ -8,9 +8,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestLeasesByReading: a leader that is late in handling messages loses no tracker with waiting
-// messages, but still loses silent ones.
-func TestLeasesByReading(t *testing.T) {
+// TestLeasesOfLateLeader tests a leader that is late in handling messages. It treats no tracker
+// with waiting messages as lost, but still notices silent ones.
+func TestLeasesOfLateLeader(t *testing.T) {
 	c := New(Config{ID: "jt", Lease: 5 * time.Second})
 	var log []Entry
 	step := func(now time.Duration, ev Event) {
@@ -39,7 +39,7 @@ func TestLeasesByReading(t *testing.T) {
 	}
 	const late = 7 * time.Second
 	step(late, FromTracker{Stream: 1, Message: &wire.Heartbeat{}, Read: time.Second})
-	trackers(late, 2) // the heartbeat of t2 waits
+	trackers(late, 2) // the heartbeat of t2 is not handled yet
 	step(late, Tick{Read: 4 * time.Second})
 	trackers(late, 2)
 	step(late, FromTracker{Stream: 2, Message: &wire.Heartbeat{}, Read: time.Second})
@@ -50,9 +50,9 @@ func TestLeasesByReading(t *testing.T) {
 	trackers(late+5*time.Second, 1)
 }
 
-// TestInventoriesByReading: a new leader that is late in handling messages releases no
-// recovered job before it has handled the waiting inventories.
-func TestInventoriesByReading(t *testing.T) {
+// TestInventoriesOfLateLeader tests a new leader that is late in handling messages. Recovered
+// jobs go on only after it has handled the waiting inventories.
+func TestInventoriesOfLateLeader(t *testing.T) {
 	c := New(Config{ID: "jt", Lease: 5 * time.Second})
 	var index uint64
 	step := func(term uint64, now time.Duration, ev Event) {
