@@ -28,7 +28,7 @@ func (w *world) simSplits(c LoadSplits) []Split {
 
 // checkFreeSlots checks that no map slot is free while a job is in line for one.
 func (w *world) checkFreeSlots() {
-	l := w.core.live
+	l := w.core.leader
 	if l == nil {
 		return
 	}
@@ -43,7 +43,7 @@ func (w *world) checkFreeSlots() {
 }
 
 // checkSlots compares the leader's sum of slots with the slots of all trackers that take work.
-func (w *world) checkSlots(l *Live) {
+func (w *world) checkSlots(l *leader) {
 	slots := [2]int{}
 	for _, t := range l.fleet.byIndex {
 		if t != nil && !t.contact.lossProposed && !t.outOfService() {
@@ -60,23 +60,23 @@ func (w *world) checkSlots(l *Live) {
 // may have more slots. A slot on another tracker may be free if the partition will be checked
 // again, has moved for the last time, or cannot be gathered again.
 func checkReduces(c *Core, fail func(string, ...any)) {
-	l := c.live
+	l := c.leader
 	if l == nil {
 		return
 	}
 	free := l.assign.FreeTrackers(reducePhase)
 	wake, wakes := c.Wake()
 	for _, j := range l.order {
-		for p := range j.housing.homes {
-			h := &j.housing.homes[p]
+		for p := range j.partitions.homes {
+			h := &j.partitions.homes[p]
 			if h.tracker == nil || h.reserved || !j.assign.May(reducePhase) || !l.canReduce(j, p) {
 				continue
 			}
 			if free.Has(h.tracker.assign.Index()) {
 				fail("%s has a free reduce slot, and partition %d of %v is ready there", h.tracker.Name, p, j.id)
 			}
-			if free.Len() > 0 && !j.outputs.recomputing && (!wakes || wake > j.housing.movesDue || j.housing.movesDue == never) {
-				fail("partition %d of %v waits for a slot on %s until %v while other trackers have free slots", p, j.id, h.tracker.Name, j.housing.movesDue)
+			if free.Len() > 0 && !j.outputs.recomputing && (!wakes || wake > j.partitions.nextMoveCheck || j.partitions.nextMoveCheck == never) {
+				fail("partition %d of %v waits for a slot on %s until %v while other trackers have free slots", p, j.id, h.tracker.Name, j.partitions.nextMoveCheck)
 			}
 		}
 		for m := range j.maps {
@@ -95,7 +95,7 @@ func checkReduces(c *Core, fail func(string, ...any)) {
 
 // checkHolds checks that a hold explains each wait while slots are free, and that none has ended.
 func checkHolds(c *Core, fail func(string, ...any)) {
-	l := c.live
+	l := c.leader
 	if l == nil {
 		return
 	}
@@ -125,7 +125,7 @@ func checkHolds(c *Core, fail func(string, ...any)) {
 // checkAvoids checks that each failed map is pending, or waits until a time at which the core
 // wakes up, or waits for other trackers than those with free slots.
 func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
-	l := c.live
+	l := c.leader
 	wake, wakes := c.Wake()
 	for m := range j.maps {
 		tk := &j.maps[m].task
@@ -160,7 +160,7 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 // checkMatching checks two maps of a job that one Step launches without local slots: neither
 // could have used the slot of the other as a local one.
 func (w *world) checkMatching(commands []Command) {
-	l := w.core.live
+	l := w.core.leader
 	if l == nil || len(l.phases[mapPhase].plan.Queues) > 0 { // the queues assign maps then
 		return
 	}
@@ -197,7 +197,7 @@ func (w *world) checkLevels(j *job) {
 	if !j.assign.Indexed() {
 		return
 	}
-	for _, t := range w.core.live.fleet.trackers {
+	for _, t := range w.core.leader.fleet.trackers {
 		for m, s := range w.splitsOf(j) {
 			want, level := locality.Level(s.Hosts, s.Racks, locality.HostKey(t.Host), t.rack), j.assign.LevelOf(m, &t.assign)
 			if level != want {

@@ -24,14 +24,14 @@ func (c *Core) Statuses(now time.Duration) []wire.JobStatus {
 // Attempts lists the attempts of a job that has not ended, by task and number, with its token.
 // ok is false for an unknown job, and on followers.
 func (c *Core) Attempts(id wire.JobID) (attempts wire.JobAttempts, ok bool) {
-	if c.live == nil {
+	if c.leader == nil {
 		return wire.JobAttempts{}, false
 	}
-	j := c.live.job(id)
+	j := c.leader.job(id)
 	if j == nil {
 		return wire.JobAttempts{}, false
 	}
-	return wire.JobAttempts{Attempts: c.live.allAttempts(j), Owner: j.facts.Submission().Owner(), Token: j.spec.token}, true
+	return wire.JobAttempts{Attempts: c.leader.allAttempts(j), Owner: j.facts.Submission().Owner(), Token: j.spec.token}, true
 }
 
 // Cluster is the status of the cluster at a time. Only the leader knows the trackers.
@@ -44,21 +44,21 @@ func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 		Epoch: c.facts.Epoch(), Leader: c.facts.Leader().Leader, Addr: c.facts.Leader().Addr, IsLeader: c.IsLeader(),
 		Jobs: kept - ended,
 	}
-	if c.live == nil {
+	if c.leader == nil {
 		return s
 	}
-	s.Scheduling, s.NoPlan, s.Pools = c.live.sharing.Asked, c.live.noPlanReason(), c.live.poolStatus()
-	s.InPools, s.PoolNotes = c.live.poolsInUse(), slices.Clone(pools.Warnings)
-	s.Drains = c.live.drainStatuses()
-	for _, t := range c.live.fleet.trackers {
-		s.Trackers = append(s.Trackers, c.live.trackerStatus(t, max(now, c.now)))
+	s.Scheduling, s.NoPlan, s.Pools = c.leader.sharing.Asked, c.leader.noPlanReason(), c.leader.poolStatus()
+	s.InPools, s.PoolNotes = c.leader.poolsInUse(), slices.Clone(pools.Warnings)
+	s.Drains = c.leader.drainStatuses()
+	for _, t := range c.leader.fleet.trackers {
+		s.Trackers = append(s.Trackers, c.leader.trackerStatus(t, max(now, c.now)))
 	}
-	s.Lost = c.live.fleet.losses.At(max(now, c.now))
+	s.Lost = c.leader.fleet.losses.At(max(now, c.now))
 	slices.SortFunc(s.Trackers, func(a, b wire.TrackerStatus) int { return cmp.Compare(a.Tracker, b.Tracker) })
 	return s
 }
 
-func (l *Live) trackerStatus(t *tracker, now time.Duration) wire.TrackerStatus {
+func (l *leader) trackerStatus(t *tracker, now time.Duration) wire.TrackerStatus {
 	s := wire.TrackerStatus{
 		Tracker: t.Name, Host: t.Host, Addr: t.Addr, Incarnation: t.Incarnation,
 		MapSlots: t.slots[mapPhase], ReduceSlots: t.slots[reducePhase],

@@ -51,32 +51,32 @@ type (
 		Staging string // URL of the submission's directory
 		Maps    int    // number of splits that it must hold
 		Hash    uint64
-		After   time.Duration // delay before a retry
+		Delay   time.Duration // delay before a retry
 	}
 
 	// RemoveStaging removes the directory of a submission whose jobs have all ended.
 	RemoveStaging struct {
 		Epoch uint64
 		Key   string
-		Name  string // URL of the directory
-		After time.Duration
+		URL  string // URL of the directory
+		Delay time.Duration
 	}
 
 	// WriteHistory writes the history of a job that is about to end, unless it exists.
 	WriteHistory struct {
 		Epoch  uint64
 		Job    wire.JobID
-		Name   string // URL
+		URL   string // URL
 		Record *history.Record
-		After  time.Duration
+		Delay  time.Duration
 	}
 
 	// LoadHistory reads the history of an ended job, for later jobs of the same name.
 	LoadHistory struct {
 		Epoch uint64
-		Name  string     // of the jobs
+		JobName  string     // of the jobs
 		Job   wire.JobID // the ended job
-		Files []string   // URLs, one of which exists
+		URLs []string   // URLs, one of which exists
 	}
 
 	// Tidy removes old files below the staging directory that nothing uses.
@@ -88,10 +88,10 @@ type (
 	}
 
 	// RemoveNonce removes the staged nonce of a cluster that never began. It has no answer.
-	RemoveNonce struct{ Name string } // URL
+	RemoveNonce struct{ URL string } // URL
 
 	// Note is a line for the job tracker's log. Only the leader emits it. It has no answer.
-	Note struct {
+	LogLine struct {
 		Warn bool // operators should see it
 		Text string
 		Args []any // names and values
@@ -112,5 +112,5 @@ func (WriteHistory) command()  {}
 func (LoadHistory) command()   {}
 func (Tidy) command()          {}
 func (RemoveNonce) command()   {}
-func (Note) command()          {}
+func (LogLine) command()          {}
 func (Halt) command()          {}

@@ -137,14 +137,14 @@ type Config struct {
 	Nonce   string        // staged proof of the staging directory, if it bootstraps
 	Addr    string        // host:port of this job tracker's API, which followers tell clients while it leads
 	History bool          // write the histories of ended jobs
-	Tidy    time.Duration // between tidyings of the staging directory; 0: none
+	TidyPeriod    time.Duration // between tidyings of the staging directory; 0: none
 	Lease   time.Duration // silence after which a tracker is lost; default 5 s
-	Period  time.Duration // between allocations; default 500 ms
+	PlanPeriod  time.Duration // between allocations; default 500 ms
 
 	// DrainServes is how long a draining tracker without attempts serves map outputs before
 	// other trackers recompute them, DrainLasts how long before it is given up; default 2 and
 	// 10 min.
-	DrainServes, DrainLasts time.Duration
+	DrainServeTime, DrainMaxTime time.Duration
 
 	Scheduling wire.Scheduling // default scheduling; default fifo, sum-response, none
 }
@@ -153,15 +153,15 @@ type Config struct {
 type Core struct {
 	cfg   Config
 	facts *facts.Facts
-	live  *Live // nil: this job tracker does not lead
+	leader  *leader // nil: this job tracker does not lead
 
-	wall      int64   // Unix milliseconds when now was 0, from the election
+	wallAtZero      int64   // Unix milliseconds when now was 0, from the election
 	term      uint64  // in which this job tracker is elected; 0: it is not
-	waiting   []Event // events between the election and the start of the term
+	early   []Event // events between the election and the start of the term
 	pending   proposals
 	now       time.Duration
 	readUntil time.Duration // the owner has handed in all messages read by then
-	out       []Command
+	commands       []Command
 	halted    bool
 }
 
@@ -170,14 +170,14 @@ func New(cfg Config) *Core {
 	if cfg.Lease <= 0 {
 		cfg.Lease = 5 * time.Second
 	}
-	if cfg.Period <= 0 {
-		cfg.Period = 500 * time.Millisecond
+	if cfg.PlanPeriod <= 0 {
+		cfg.PlanPeriod = 500 * time.Millisecond
 	}
-	if cfg.DrainServes <= 0 {
-		cfg.DrainServes = 2 * time.Minute
+	if cfg.DrainServeTime <= 0 {
+		cfg.DrainServeTime = 2 * time.Minute
 	}
-	if cfg.DrainLasts <= 0 {
-		cfg.DrainLasts = 10 * time.Minute
+	if cfg.DrainMaxTime <= 0 {
+		cfg.DrainMaxTime = 10 * time.Minute
 	}
 	return &Core{cfg: cfg, facts: facts.New()}
 }
@@ -190,10 +190,10 @@ func (c *Core) Snapshot() ([]byte, error) { return c.facts.Snapshot() }
 
 // Wake is when Step needs a Tick; ok is false when nothing is due.
 func (c *Core) Wake() (at time.Duration, ok bool) {
-	if c.live == nil || c.halted {
+	if c.leader == nil || c.halted {
 		return 0, false
 	}
-	return c.live.wake()
+	return c.leader.wake()
 }
 
 // usualCommands is how many commands most events that launch tasks produce.
@@ -205,44 +205,44 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 		return nil
 	}
 	c.now = max(c.now, now)
-	c.out = nil
+	c.commands = nil
 	switch ev := ev.(type) {
 	case Tick:
-		c.readBy(ev.Read)
+		c.noteRead(ev.ReadUntil)
 	case FromTracker:
-		c.readBy(ev.Read)
+		c.noteRead(ev.ReadAt)
 	}
-	c.take(ev)
-	if c.live != nil {
-		c.live.settle()
+	c.handle(ev)
+	if c.leader != nil {
+		c.leader.finishStep()
 	}
-	return c.out
+	return c.commands
 }
 
 // readBy notes when the owner read an event.
-func (c *Core) readBy(at time.Duration) {
+func (c *Core) noteRead(at time.Duration) {
 	c.readUntil = max(c.readUntil, min(cmp.Or(at, c.now), c.now))
 }
 
 func (c *Core) emit(cmd Command) {
-	if c.out == nil {
-		c.out = make([]Command, 0, usualCommands)
+	if c.commands == nil {
+		c.commands = make([]Command, 0, usualCommands)
 	}
-	c.out = append(c.out, cmd)
+	c.commands = append(c.commands, cmd)
 }
 
-func (c *Core) take(ev Event) {
+func (c *Core) handle(ev Event) {
 	switch ev := ev.(type) {
 	case Entry:
-		c.entry(ev)
+		c.applyEntry(ev)
 	case Restored:
 		c.restore(ev)
 	case Elected:
 		c.elected(ev)
 	case Deposed:
-		c.deposed()
+		c.stepDown()
 	case LogFailed:
-		c.deposed()
+		c.stepDown()
 		c.halt(fmt.Errorf("the log has failed: %w", ev.Err))
 	case Undecided:
 		c.pending.repropose(c, ev.Key)
@@ -250,25 +250,25 @@ func (c *Core) take(ev Event) {
 		c.refused(ev)
 	case Tick:
 	default:
-		c.forLeader(ev)
+		c.handleForLeader(ev)
 	}
 }
 
 // forLeader handles events that need a leader.
-func (c *Core) forLeader(ev Event) {
+func (c *Core) handleForLeader(ev Event) {
 	switch {
-	case c.live != nil:
-		c.live.now = c.now
-		c.live.handle(ev)
+	case c.leader != nil:
+		c.leader.now = c.now
+		c.leader.handle(ev)
 	case c.term != 0:
-		c.waiting = append(c.waiting, ev)
+		c.early = append(c.early, ev)
 	default:
-		c.refuseEvent(ev)
+		c.refuse(ev)
 	}
 }
 
 // refuseEvent answers an event that only a leader could handle.
-func (c *Core) refuseEvent(ev Event) {
+func (c *Core) refuse(ev Event) {
 	switch ev := ev.(type) {
 	case request:
 		c.emit(Reply{Token: ev.token(), Err: c.notLeader()})
@@ -281,7 +281,7 @@ func (c *Core) refuseEvent(ev Event) {
 	}
 }
 
-func (c *Core) entry(e Entry) {
+func (c *Core) applyEntry(e Entry) {
 	if e.Index <= c.facts.Index() {
 		return
 	}
@@ -291,17 +291,17 @@ func (c *Core) entry(e Entry) {
 		return
 	}
 	if c.term != 0 && e.Term > c.term {
-		c.deposed() // another job tracker leads already
+		c.stepDown() // another job tracker leads already
 	}
 	fitted := c.facts.Apply(e.Index, e.Term, x)
 	if e.Term == c.term { // an earlier one may have the same key
-		c.pending.settled(x.Name())
+		c.pending.drop(x.Name())
 	}
 	switch {
 	case c.checkStaging():
-	case c.live != nil:
-		c.live.now = c.now
-		c.live.applied(x, fitted)
+	case c.leader != nil:
+		c.leader.now = c.now
+		c.leader.applied(x, fitted)
 	case c.term != 0 && c.facts.Epoch() == c.term:
 		c.startTerm()
 	}
@@ -312,7 +312,7 @@ func (c *Core) entry(e Entry) {
 func (c *Core) checkStaging() bool {
 	boot := c.facts.Boot()
 	if boot.Start != 0 && c.cfg.Cluster != "" && c.cfg.Cluster != boot.Cluster {
-		c.emit(RemoveNonce{Name: handshake.NonceFile(c.cfg.Staging, c.cfg.Cluster)})
+		c.emit(RemoveNonce{URL: handshake.NonceFile(c.cfg.Staging, c.cfg.Cluster)})
 		c.cfg.Cluster, c.cfg.Nonce = "", ""
 	}
 	if boot.Start == 0 || c.cfg.Staging == "" || boot.Staging == c.cfg.Staging {
@@ -333,55 +333,55 @@ func (c *Core) restore(r Restored) {
 		c.halt(err)
 		return
 	}
-	c.deposed()
+	c.stepDown()
 	c.facts = f
 	c.checkStaging()
 }
 
 func (c *Core) elected(e Elected) {
-	c.deposed()
+	c.stepDown()
 	c.term = e.Term
-	c.wall = e.Wall - c.now.Milliseconds()
+	c.wallAtZero = e.Wall - c.now.Milliseconds()
 	c.pending = make(proposals)
-	c.waiting = []Event{e}
+	c.early = []Event{e}
 	c.pending.propose(c, &facts.LeaderElected{Leader: c.cfg.ID, Addr: c.cfg.Addr})
 }
 
 // startTerm begins to lead once the log has our first entry of the term and the cluster is
 // bootstrapped. It then handles the events that came meanwhile.
 func (c *Core) startTerm() {
-	election := c.waiting[0].(Elected)
+	election := c.early[0].(Elected)
 	if c.facts.Boot().Start == 0 {
 		c.pending.propose(c, &facts.Bootstrapped{
 			Start: election.Wall, Cluster: c.cfg.Cluster, Staging: c.cfg.Staging, Nonce: c.cfg.Nonce,
 		})
 		return
 	}
-	c.live = newLive(c)
-	waiting := c.waiting[1:]
-	c.waiting = nil
+	c.leader = newLeader(c)
+	waiting := c.early[1:]
+	c.early = nil
 	for _, ev := range waiting {
-		c.live.handle(ev)
+		c.leader.handle(ev)
 	}
 }
 
 // deposed drops Live, closes its streams and answers its requests.
-func (c *Core) deposed() {
-	if c.live != nil {
-		c.live.drop()
+func (c *Core) stepDown() {
+	if c.leader != nil {
+		c.leader.endTerm()
 	}
 	closed := make(map[Stream]bool)
-	for _, ev := range c.waiting {
+	for _, ev := range c.early {
 		m, ok := ev.(FromTracker)
 		switch {
 		case !ok:
-			c.refuseEvent(ev)
+			c.refuse(ev)
 		case !closed[m.Stream]:
 			closed[m.Stream] = true
 			c.emit(CloseStream{Stream: m.Stream})
 		}
 	}
-	c.live, c.term, c.waiting, c.pending = nil, 0, nil, nil
+	c.leader, c.term, c.early, c.pending = nil, 0, nil, nil
 }
 
 // proposals are proposed facts that are not yet in the log, by key.
@@ -404,6 +404,6 @@ func (p proposals) repropose(c *Core, key string) {
 	}
 }
 
-func (p proposals) settled(key string) { delete(p, key) }
+func (p proposals) drop(key string) { delete(p, key) }
 
 func (p proposals) has(x facts.Fact) bool { return p[x.Name()] != nil }

@@ -22,7 +22,7 @@ type finishing struct {
 }
 
 // end begins a job's end, once: its history is written, then the end goes into the log.
-func (l *Live) end(j *job, outcome wire.State, text string) {
+func (l *leader) endJob(j *job, outcome wire.State, text string) {
 	if j.finish.endFact != nil {
 		return
 	}
@@ -34,7 +34,7 @@ func (l *Live) end(j *job, outcome wire.State, text string) {
 	l.writeHistory(j)
 }
 
-func (l *Live) writeHistory(j *job) {
+func (l *leader) writeHistory(j *job) {
 	sub := j.facts.Submission()
 	now := l.wall()
 	r := &history.Record{
@@ -52,13 +52,13 @@ func (l *Live) writeHistory(j *job) {
 	r.Job.State, r.Job.WaitReason = j.finish.endFact.Outcome, ""
 	endedStatus(*j.finish.endFact, &r.Job)
 	l.c.emit(WriteHistory{
-		Epoch: l.epoch, Job: j.id, Record: r, After: faults.RetryDelay(j.finish.historyFailures),
-		Name: history.Name(l.facts.Boot().Staging, time.UnixMilli(now), j.id),
+		Epoch: l.epoch, Job: j.id, Record: r, Delay: faults.RetryDelay(j.finish.historyFailures),
+		URL: history.Name(l.facts.Boot().Staging, time.UnixMilli(now), j.id),
 	})
 }
 
 // historyWritten proposes the job's end. After some failures it does so without a history.
-func (l *Live) historyWritten(r HistoryWritten) {
+func (l *leader) historyWritten(r HistoryWritten) {
 	j := l.job(r.Job)
 	if j == nil || r.Epoch != l.epoch || j.finish.endFact == nil {
 		return
@@ -75,7 +75,7 @@ func (l *Live) historyWritten(r HistoryWritten) {
 }
 
 // endFactOf makes the fact that ends j.
-func (l *Live) endFactOf(j *job, outcome wire.State, text string) *facts.Ended {
+func (l *leader) endFactOf(j *job, outcome wire.State, text string) *facts.Ended {
 	x := &facts.Ended{
 		Job: j.facts.N(), Outcome: outcome, Error: wire.Bounded(text, 2*faults.MaxReason),
 		Troubles: j.faults.Troubles(),
@@ -101,15 +101,15 @@ func (l *Live) endFactOf(j *job, outcome wire.State, text string) *facts.Ended {
 }
 
 // jobEnded forgets a job and tells the trackers to drop it.
-func (l *Live) jobEnded(j *job) {
-	l.noteEnd(j.facts)
+func (l *leader) jobEnded(j *job) {
+	l.logJobEnd(j.facts)
 	l.keepProfile(j)
-	if j.service.commitSince > 0 && j.facts.End().Outcome == wire.Succeeded {
-		l.overheads.Closed(l.now - j.service.commitSince)
+	if j.service.commitBegan > 0 && j.facts.End().Outcome == wire.Succeeded {
+		l.overheads.Closed(l.now - j.service.commitBegan)
 	}
 	l.clearTasks(j)
 	for _, a := range sortedAttempts(j.attempts.all()) {
-		l.remove(j, a.tracker, a)
+		l.removeAttempt(j, a.tracker, a)
 	}
 	delete(l.jobs, j.facts.N())
 	l.assign.DropJob(&j.assign)
@@ -124,6 +124,6 @@ func (l *Live) jobEnded(j *job) {
 	}
 	l.answerKills(j.facts)
 	l.touchFlow(j.facts)
-	l.sweep(j.facts.Submission())
+	l.removeStaging(j.facts.Submission())
 	l.dropChanges(j.facts.Submission())
 }

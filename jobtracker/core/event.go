@@ -57,7 +57,7 @@ type (
 
 // Tick says that time has passed. The owner has handed in all messages that were read before
 // Read; 0: before now.
-type Tick struct{ Read time.Duration }
+type Tick struct{ ReadUntil time.Duration }
 
 // Of trackers.
 type (
@@ -66,7 +66,7 @@ type (
 	FromTracker struct {
 		Stream  Stream
 		Message wire.Message
-		Read    time.Duration // when it was read; 0: now
+		ReadAt    time.Duration // when it was read; 0: now
 	}
 
 	// StreamClosed says that a stream has ended without a CloseStream.
@@ -132,7 +132,7 @@ func (r Kill) token() Token     { return r.Token }
 
 // Pools is the content of the allocation file, or why it cannot be used. It has no answer.
 // Followers ignore it.
-type Pools struct {
+type PoolsRead struct {
 	Table pool.Table
 	Err   error
 }
@@ -164,7 +164,7 @@ type (
 	// HistoryLoaded answers LoadHistory. After an error the job has no profile.
 	HistoryLoaded struct {
 		Epoch   uint64
-		Name    string
+		JobName    string
 		Profile *history.Profile
 		Err     error
 	}
@@ -204,7 +204,7 @@ func (Kill) event()           {}
 func (Change) event()         {}
 func (Schedule) event()       {}
 func (Drain) event()          {}
-func (Pools) event()          {}
+func (PoolsRead) event()          {}
 func (SplitsLoaded) event()   {}
 func (StagingRemoved) event() {}
 func (HistoryWritten) event() {}

@@ -13,7 +13,7 @@ import (
 
 // suspect counts a failed attempt against its tracker, and excludes the tracker if it stands
 // out.
-func (l *Live) suspect(a *attempt, took time.Duration) {
+func (l *leader) suspectTracker(a *attempt, took time.Duration) {
 	t, phase := a.tracker, phaseOf(a.id.Task.Kind)
 	c := t.health.Failed(phase, health.Failure{Task: a.id.Task, Began: a.began, Took: took}, t.slots[phase], l.now)
 	if c == nil {
@@ -32,7 +32,7 @@ func (l *Live) suspect(a *attempt, took time.Duration) {
 }
 
 // addEvidence adds a job's attempts on all trackers to a case.
-func (l *Live) addEvidence(c *health.Case, j *job, phase int) {
+func (l *leader) addEvidence(c *health.Case, j *job, phase int) {
 	for p := range j.ended.Latest() {
 		if p.Began+p.Took < c.Since() {
 			break
@@ -48,7 +48,7 @@ func (l *Live) addEvidence(c *health.Case, j *job, phase int) {
 
 // blameTrackers blames earlier failures of a task on the trackers where it failed, now that it
 // has succeeded on t.
-func (l *Live) blameTrackers(j *job, tk *task, t *tracker) {
+func (l *leader) blameTrackers(j *job, tk *task, t *tracker) {
 	for _, f := range j.faults.TakeBlames(tk.key()) {
 		bad := l.fleet.trackers[f.Tracker]
 		if bad == nil || bad == t || !bad.health.Blame(f.Launched, l.now) {
@@ -61,10 +61,10 @@ func (l *Live) blameTrackers(j *job, tk *task, t *tracker) {
 }
 
 // otherTrackers describes the trackers with which t is compared.
-func (l *Live) otherTrackers(t *tracker) (others health.Others) {
+func (l *leader) otherTrackers(t *tracker) (others health.Others) {
 	for _, o := range l.fleet.byIndex {
 		if o != nil && o != t {
-			out := o.outOfService() || l.c.pending.has(l.exclusion(o, ""))
+			out := o.outOfService() || l.c.pending.has(l.exclusionFact(o, ""))
 			others.Add(&o.health, out, o.usable() && o.slots != [2]int{}, l.now)
 		}
 	}
@@ -72,13 +72,13 @@ func (l *Live) otherTrackers(t *tracker) (others health.Others) {
 }
 
 // exclude proposes to exclude a tracker, unless its loss is proposed.
-func (l *Live) exclude(t *tracker, reason string) {
+func (l *leader) exclude(t *tracker, reason string) {
 	if !t.contact.lossProposed {
-		l.propose(l.exclusion(t, reason))
+		l.propose(l.exclusionFact(t, reason))
 	}
 }
 
-func (l *Live) exclusion(t *tracker, reason string) *facts.TrackerExcluded {
+func (l *leader) exclusionFact(t *tracker, reason string) *facts.TrackerExcluded {
 	return &facts.TrackerExcluded{
 		Tracker: t.Name, Incarnation: t.Incarnation, Reason: reason, Until: l.wall() + t.health.Length().Milliseconds(),
 	}
@@ -86,7 +86,7 @@ func (l *Live) exclusion(t *tracker, reason string) *facts.TrackerExcluded {
 
 // excluded acts on an exclusion or readmission. fitted is false if the fact changed nothing or
 // the log refused it.
-func (l *Live) excluded(name string, incarnation uint64, fitted bool) {
+func (l *leader) exclusionChanged(name string, incarnation uint64, fitted bool) {
 	t := l.fleet.trackers[name]
 	switch {
 	case t == nil || t.Incarnation != incarnation:
@@ -101,7 +101,7 @@ func (l *Live) excluded(name string, incarnation uint64, fitted bool) {
 	for p := range l.phases {
 		l.phases[p].planSoon(l.now)
 	}
-	l.due.readmits = l.now
+	l.timers.readmits = l.now
 	if readmit {
 		l.readmit(t)
 	}
@@ -110,18 +110,18 @@ func (l *Live) excluded(name string, incarnation uint64, fitted bool) {
 }
 
 // diskDropped ends a tracker's exclusion if it has stopped using a disk since its last report.
-func (l *Live) diskDropped(t *tracker, times int) {
-	if t.health.LeftDisks(times, l.now) && t.health.Pardon(l.c.pending.has(l.exclusion(t, "")), l.now) {
+func (l *leader) diskDropped(t *tracker, times int) {
+	if t.health.LeftDisks(times, l.now) && t.health.Pardon(l.c.pending.has(l.exclusionFact(t, "")), l.now) {
 		l.readmit(t)
 	}
 }
 
 // checkExclusions proposes the end of exclusions that are due.
-func (l *Live) checkExclusions() {
-	if l.now < l.due.readmits {
+func (l *leader) checkExclusions() {
+	if l.now < l.timers.readmits {
 		return
 	}
-	l.due.readmits = never
+	l.timers.readmits = never
 	for _, t := range l.fleet.byIndex {
 		if t == nil || t.Excluded == "" {
 			continue
@@ -131,16 +131,16 @@ func (l *Live) checkExclusions() {
 			l.readmit(t)
 			continue
 		}
-		l.due.readmits = min(l.due.readmits, l.now+left)
+		l.timers.readmits = min(l.timers.readmits, l.now+left)
 	}
 }
 
-func (l *Live) readmit(t *tracker) {
+func (l *leader) readmit(t *tracker) {
 	l.propose(&facts.TrackerReadmitted{Tracker: t.Name, Incarnation: t.Incarnation})
 }
 
 // keepOneTracker readmits all trackers if no other usable one is left.
-func (l *Live) keepOneTracker() {
+func (l *leader) keepOneTracker() {
 	if slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
 		return t != nil && !t.contact.lossProposed && !t.outOfService() && t.slots != [2]int{}
 	}) {

@@ -27,7 +27,7 @@ func (f *fleet) failAttempt(a *attempt, took time.Duration) {
 // failThreeMaps makes three maps fail on a tracker and then succeed on others. All of them are
 // launched on it after its last pardon.
 func (f *fleet) failThreeMaps(t *tracker) {
-	counts := func(a *attempt) bool { return t.health.Counts(time.Duration(a.began-f.core.wall) * time.Millisecond) }
+	counts := func(a *attempt) bool { return t.health.Counts(time.Duration(a.began-f.core.wallAtZero) * time.Millisecond) }
 	for range 3 {
 		i := slices.IndexFunc(t.attempts, counts)
 		for ; i < 0; i = slices.IndexFunc(t.attempts, counts) {
@@ -59,9 +59,9 @@ func (f *fleet) reconnect(t *tracker, disks int) {
 	}})
 }
 
-func smallFleet(t *testing.T) (*fleet, *Live, *tracker) {
+func smallFleet(t *testing.T) (*fleet, *leader, *tracker) {
 	f := newFleet(t, fleetSize{trackers: 4, jobs: 1, maps: 1000, inputRacks: 1}, nil)
-	return f, f.core.live, f.core.live.fleet.trackers[f.hosts[0]]
+	return f, f.core.leader, f.core.leader.fleet.trackers[f.hosts[0]]
 }
 
 // TestPardon tests that an exclusion ends when the tracker stops using a disk, which may have
@@ -113,7 +113,7 @@ func TestPardonAfterElection(t *testing.T) {
 	f.step(Deposed{})
 	f.step(Elected{Term: 1, Wall: 1})
 	f.reconnect(bad, 3)
-	bad = f.core.live.fleet.trackers[bad.Name]
+	bad = f.core.leader.fleet.trackers[bad.Name]
 	if f.reportDroppedDisks(bad, 3); bad.Excluded == "" {
 		t.Error("an old disk ends its exclusion after an election")
 	}
@@ -147,7 +147,7 @@ func (f *fleet) restartTracker(t *tracker) *tracker {
 		MapSlots: fleetSlots, ReduceSlots: 2,
 	}})
 	f.step(FromTracker{Stream: 2000, Message: &wire.Inventory{}})
-	restarted := f.core.live.fleet.trackers[t.Name]
+	restarted := f.core.leader.fleet.trackers[t.Name]
 	if restarted == t || !restarted.usable() {
 		f.tb.Fatal("the tracker has not restarted")
 	}
@@ -264,7 +264,7 @@ func TestEvidenceBeyondKept(t *testing.T) {
 	j := &job{facts: new(facts.Job), ended: past.New()}
 	const since, more = 1000, 5
 	keep := func(began int64) {
-		j.keep(&task{kind: wire.Map}, &past.Attempt{Tracker: other.number, Began: began, Took: 1, State: wire.AttemptSucceeded}, "")
+		j.addEnded(&task{kind: wire.Map}, &past.Attempt{Tracker: other.number, Began: began, Took: 1, State: wire.AttemptSucceeded}, "")
 	}
 	for range past.Most {
 		keep(0)

@@ -19,8 +19,8 @@ func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok
 	if f == nil {
 		return x, false
 	}
-	x = explain(c.facts, f)
-	if l := c.live; l != nil && l.jobs[f.N()] != nil {
+	x = explainFacts(c.facts, f)
+	if l := c.leader; l != nil && l.jobs[f.N()] != nil {
 		now = max(now, c.now)
 		l.explain(&x, now, f.N(), l.recentForecast(now, 0))
 		for i := range x.Phases {
@@ -32,7 +32,7 @@ func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok
 
 // Explanations is Explain for all jobs that have not ended, by id.
 func (c *Core) Explanations(now time.Duration) []wire.Explanation {
-	l := c.live
+	l := c.leader
 	if l == nil {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (c *Core) Explanations(now time.Duration) []wire.Explanation {
 	all := l.recentForecast(now, 0)
 	list := make([]wire.Explanation, 0, len(l.order))
 	for _, j := range l.order {
-		x := explain(c.facts, j.facts)
+		x := explainFacts(c.facts, j.facts)
 		l.explain(&x, now, j.facts.N(), all)
 		list = append(list, x)
 	}
@@ -48,7 +48,7 @@ func (c *Core) Explanations(now time.Duration) []wire.Explanation {
 }
 
 // explain fills in what Facts know.
-func explain(f *facts.Facts, j *facts.Job) wire.Explanation {
+func explainFacts(f *facts.Facts, j *facts.Job) wire.Explanation {
 	x := wire.Explanation{
 		Job: f.ID(j.N()), Name: j.Name(), Pool: poolName(j.Submission()), State: f.State(j),
 		Suspended: j.Submission().Suspended() && !j.Ended(), Submitted: j.Submission().At(),
@@ -63,7 +63,7 @@ func explain(f *facts.Facts, j *facts.Job) wire.Explanation {
 }
 
 // explain adds what the leader knows of a job.
-func (l *Live) explain(x *wire.Explanation, now time.Duration, number int, all forecast.Forecast) {
+func (l *leader) explain(x *wire.Explanation, now time.Duration, number int, all forecast.Forecast) {
 	o, j := all.Of(number), l.jobs[number]
 	x.Scheduling = l.sharing.Asked
 	x.End = l.wallOf(o.End)
@@ -80,7 +80,7 @@ func (l *Live) explain(x *wire.Explanation, now time.Duration, number int, all f
 }
 
 // flowHolds lists the jobs of the flow that a job waits for.
-func (l *Live) flowHolds(j *job, all forecast.Forecast) (list []wire.Hold) {
+func (l *leader) flowHolds(j *job, all forecast.Forecast) (list []wire.Hold) {
 	if l.facts.State(j.facts) != wire.Waiting {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (l *Live) flowHolds(j *job, all forecast.Forecast) (list []wire.Hold) {
 	return list
 }
 
-func (l *Live) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExplanation {
+func (l *leader) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExplanation {
 	p := &l.phases[i]
 	given, named := l.assign.Given(p.index, &j.assign)
 	x := wire.PhaseExplanation{
@@ -130,8 +130,8 @@ func (l *Live) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExpla
 }
 
 // speeds is how long a job's tasks of a phase took by tracker.
-func (l *Live) speeds(j *job, phase int) (list []wire.TrackerSpeed) {
-	sums := l.sums(j, phase).Trackers
+func (l *leader) speeds(j *job, phase int) (list []wire.TrackerSpeed) {
+	sums := l.trackerTimes(j, phase).Trackers
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
 		list = append(list, wire.TrackerSpeed{Tracker: name, Tasks: sums[name].Tasks, TaskSeconds: sums[name].Mean().Seconds()})
 	}
@@ -139,7 +139,7 @@ func (l *Live) speeds(j *job, phase int) (list []wire.TrackerSpeed) {
 }
 
 // explainShuffle is nil for a job without reduces.
-func (l *Live) explainShuffle(j *job) *wire.ShuffleExplanation {
+func (l *leader) explainShuffle(j *job) *wire.ShuffleExplanation {
 	if j.facts.Reduces() == 0 {
 		return nil
 	}
@@ -158,9 +158,9 @@ func (l *Live) explainShuffle(j *job) *wire.ShuffleExplanation {
 }
 
 // wallOf converts a time of the core to Unix milliseconds; 0: unknown.
-func (l *Live) wallOf(at time.Duration) int64 {
+func (l *leader) wallOf(at time.Duration) int64 {
 	if at == never {
 		return 0
 	}
-	return l.c.wall + at.Milliseconds()
+	return l.c.wallAtZero + at.Milliseconds()
 }

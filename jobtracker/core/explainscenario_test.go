@@ -48,8 +48,8 @@ func (s *scenario) runExplains(d *datadriven.TestData) bool {
 func (s *scenario) checkEnds(x *wire.Explanation) {
 	status, _ := s.core.StatusAt(s.now, x.Job)
 	want := int64(0)
-	if s.core.live != nil && !x.State.Ended() && x.End != 0 {
-		want = x.End - s.core.wall - s.now.Milliseconds() + status.Elapsed.Milliseconds()
+	if s.core.leader != nil && !x.State.Ended() && x.End != 0 {
+		want = x.End - s.core.wallAtZero - s.now.Milliseconds() + status.Elapsed.Milliseconds()
 	}
 	if got := status.Ends.Milliseconds(); got < want-1 || got > want+1 { // they round differently
 		s.t.Errorf("status predicts the end of %v %d ms after its submission, the explanation %d", x.Job, got, want)
@@ -116,7 +116,7 @@ func (s *scenario) showPlanLog() {
 }
 
 func (s *scenario) showSnapshot(phase string) {
-	snapshot := s.core.live.snapshot(map[string]int{"map": mapPhase, "reduce": reducePhase}[phase])
+	snapshot := s.core.leader.snapshot(map[string]int{"map": mapPhase, "reduce": reducePhase}[phase])
 	s.printf("%d slots, bandwidth %.3g, usual %.3g", snapshot.Slots, snapshot.Bandwidth, snapshot.Usual)
 	for _, j := range snapshot.Jobs {
 		s.printf("%s running=%d max=%d work=%.3g alone=%.3g flow=%d%s", showJob(j.ID), j.Running, j.Max, j.Work, j.Alone, j.Flow, showGoal(j.Goal))
@@ -161,7 +161,7 @@ func parseReads(text string) (r wire.Reads) {
 }
 
 func parseLoadedHistory(epoch uint64, d *datadriven.TestData) HistoryLoaded {
-	r := HistoryLoaded{Epoch: epoch, Name: d.CmdArgs[0].Key, Err: givenError(d)}
+	r := HistoryLoaded{Epoch: epoch, JobName: d.CmdArgs[0].Key, Err: givenError(d)}
 	if r.Err != nil {
 		return r
 	}

@@ -12,7 +12,7 @@ import (
 // failed counts a failed attempt against its task, once, and gives a needed task up when its
 // attempts are used up or the failure is fatal. Segments that a reduce could not read are not
 // its fault. It returns whether the tracker may be the cause: not if any tracker would fail.
-func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result, launched time.Duration) bool {
+func (l *leader) attemptFailed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result, launched time.Duration) bool {
 	if j.faults.Knows(tk.key(), id.N) || j.taskDone(id.Task) {
 		return false
 	}
@@ -30,9 +30,9 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 	switch {
 	case !j.needsTask(tk):
 	case r.Fatal:
-		l.giveUp(j, tk, this.String())
+		l.giveUpTask(j, tk, this.String())
 	case spent:
-		l.giveUp(j, tk, why)
+		l.giveUpTask(j, tk, why)
 	case !tk.kind.Slotted():
 		tk.delayRetry(l, j)
 	default:
@@ -43,7 +43,7 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 
 // flowStopping says whether another job of the flow stops. Failures of this job then often have
 // the same cause, and are not reported.
-func (l *Live) flowStopping(j *job) bool {
+func (l *leader) flowStopping(j *job) bool {
 	for other := range l.facts.Flow(j.facts.Submission()) {
 		live := l.jobs[other.N()]
 		if other != j.facts && (other.Stopping() || live != nil && live.finish.stopProposed) {
@@ -54,7 +54,7 @@ func (l *Live) flowStopping(j *job) bool {
 }
 
 // giveUp ends the job that depends on the task, or only its cleanup.
-func (l *Live) giveUp(j *job, tk *task, text string) {
+func (l *leader) giveUpTask(j *job, tk *task, text string) {
 	if tk.kind == wire.Cleanup {
 		j.finish.cleanupError = text
 		return
@@ -70,7 +70,7 @@ func (j *job) needsTask(tk *task) bool {
 
 // stopJob proposes to stop the job. A job whose end is being recorded is not stopped: its
 // history may exist already.
-func (l *Live) stopJob(j *job, outcome wire.State, reason string) {
+func (l *leader) stopJob(j *job, outcome wire.State, reason string) {
 	if j.finish.stopProposed || j.finish.endFact != nil {
 		return
 	}

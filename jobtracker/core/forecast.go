@@ -12,30 +12,30 @@ import (
 // This file describes jobs and the cluster to package forecast, and keeps the last forecast.
 
 // predicted is the last forecast of all jobs.
-type predicted struct {
+type lastForecast struct {
 	at   time.Duration
 	jobs forecast.Forecast // nil: no forecast yet
 }
 
 // recentForecast is a forecast of less than a gap ago, or a new one.
-func (l *Live) recentForecast(now, gap time.Duration) forecast.Forecast {
-	if l.predicted.jobs == nil || now-l.predicted.at >= gap {
-		l.predicted = predicted{now, l.forecast(now)}
+func (l *leader) recentForecast(now, gap time.Duration) forecast.Forecast {
+	if l.lastForecast.jobs == nil || now-l.lastForecast.at >= gap {
+		l.lastForecast = lastForecast{now, l.forecast(now)}
 	}
-	return l.predicted.jobs
+	return l.lastForecast.jobs
 }
 
 // forecast predicts the ends of all jobs that have not ended.
-func (l *Live) forecast(now time.Duration) forecast.Forecast {
+func (l *leader) forecast(now time.Duration) forecast.Forecast {
 	c := forecast.Cluster{
 		Now: now, Slots: l.fleet.slots, Fallback: [2]forecast.Task{l.usualTask(mapPhase), l.usualTask(reducePhase)},
 		Bandwidth: l.bandwidth(), Overheads: l.overheads,
 	}
-	maps, reduces := l.runningIn(mapPhase, now), l.runningIn(reducePhase, now)
+	maps, reduces := l.newRunningTasks(mapPhase, now), l.newRunningTasks(reducePhase, now)
 	jobs := make([]forecast.Job, len(l.order))
 	for i, j := range l.order {
-		jobs[i] = l.describe(j)
-		jobs[i].Phases = [2]forecast.Phase{maps.describe(j), reduces.describe(j)}
+		jobs[i] = l.forecastJob(j)
+		jobs[i].Phases = [2]forecast.Phase{maps.forecastPhase(j), reduces.forecastPhase(j)}
 	}
 	portions := l.phases[mapPhase].plan.Portions
 	turns := make(map[int]int, len(portions))
@@ -49,14 +49,14 @@ func (l *Live) forecast(now time.Duration) forecast.Forecast {
 }
 
 // describe is the forecast's input for a job, except its phases and its shuffle's rank.
-func (l *Live) describe(j *job) forecast.Job {
+func (l *leader) forecastJob(j *job) forecast.Job {
 	f := j.facts
 	x := forecast.Job{
 		N: f.N(), Workers: j.measures.Workers,
 		Active:  f.Maps() >= 0 && !f.Stopping() && !j.recovering && !f.Submission().Suspended(),
-		Closing: f.Committing(), ClosingSince: j.service.commitSince,
-		Shuffle:  forecast.Transfer{Homes: j.housing.hosts.Len()},
-		Upcoming: l.coming(j),
+		Closing: f.Committing(), ClosingSince: j.service.commitBegan,
+		Shuffle:  forecast.Transfer{Homes: j.partitions.hosts.Len()},
+		Upcoming: l.upcoming(j),
 	}
 	for i := range l.phases {
 		p := &l.phases[i]
@@ -67,14 +67,14 @@ func (l *Live) describe(j *job) forecast.Job {
 			x.WholeTasks = len(p.plan.Queues) > 0
 		}
 	}
-	if s := j.shuffle(); j.housing.open > 0 {
+	if s := j.shuffle(); j.partitions.ungathered > 0 {
 		x.Shuffle.Left = float64(max(0, s.Left()))
 	}
 	return x
 }
 
 // coming is nil for a job that has begun or has no profile.
-func (l *Live) coming(j *job) *forecast.Upcoming {
+func (l *leader) upcoming(j *job) *forecast.Upcoming {
 	if j.facts.Maps() >= 0 || j.facts.Stopping() || j.facts.Submission().Suspended() || j.profile == nil {
 		return nil
 	}
@@ -86,7 +86,7 @@ func (l *Live) coming(j *job) *forecast.Upcoming {
 }
 
 // times is what is known of the times of a job's tasks.
-func (j *job) times(phase int) forecast.Known {
+func (j *job) knownTimes(phase int) forecast.Known {
 	k := forecast.Known{Measured: j.measures.Phases[phase]}
 	if j.profile != nil && j.profile.Phases[phase].Tasks > 0 {
 		k.Past, k.PastOf = &j.profile.Phases[phase], j.profile.Job
@@ -95,13 +95,13 @@ func (j *job) times(phase int) forecast.Known {
 }
 
 // taskTime is how long a task of a job's phase takes in a warm process.
-func (l *Live) taskTime(j *job, phase int) forecast.Task {
-	k := j.times(phase)
+func (l *leader) taskTime(j *job, phase int) forecast.Task {
+	k := j.knownTimes(phase)
 	return k.Task(l.overheads.WarmUp)
 }
 
 // meanTask is the mean task time over jobs with known times, ended ones included.
-func (l *Live) meanTask(phase int) (m forecast.Mean) {
+func (l *leader) meanTask(phase int) (m forecast.Mean) {
 	for _, j := range l.order {
 		m.Add(l.taskTime(j, phase).Time)
 	}
@@ -112,7 +112,7 @@ func (l *Live) meanTask(phase int) (m forecast.Mean) {
 }
 
 // usualTask stands in for tasks of unknown length.
-func (l *Live) usualTask(phase int) forecast.Task {
+func (l *leader) usualTask(phase int) forecast.Task {
 	m := l.meanTask(phase)
 	return m.Task()
 }
@@ -130,12 +130,12 @@ type runningTasks struct {
 	ages     []time.Duration // of the jobs so far
 }
 
-func (l *Live) runningIn(phase int, now time.Duration) runningTasks {
+func (l *leader) newRunningTasks(phase int, now time.Duration) runningTasks {
 	running := 0
 	for _, j := range l.order {
 		running += j.assign.InSlots(phase)
 	}
-	v := runningTasks{phase: phase, wall: l.c.wall + now.Milliseconds(), warmUp: l.overheads.WarmUp, oneByOne: running <= maxOneByOne}
+	v := runningTasks{phase: phase, wall: l.c.wallAtZero + now.Milliseconds(), warmUp: l.overheads.WarmUp, oneByOne: running <= maxOneByOne}
 	if v.oneByOne {
 		v.ages = make([]time.Duration, 0, running)
 	}
@@ -143,8 +143,8 @@ func (l *Live) runningIn(phase int, now time.Duration) runningTasks {
 }
 
 // describe is what is known of a job's phase.
-func (v *runningTasks) describe(j *job) forecast.Phase {
-	p := forecast.Phase{Known: j.times(v.phase), Left: j.tasksLeft(v.phase), Running: j.workingTasks(v.phase)}
+func (v *runningTasks) forecastPhase(j *job) forecast.Phase {
+	p := forecast.Phase{Known: j.knownTimes(v.phase), Left: j.tasksLeft(v.phase), Running: j.workingTasks(v.phase)}
 	if v.oneByOne {
 		first := len(v.ages)
 		for a := range j.runningAttempts(v.phase) {
@@ -158,7 +158,7 @@ func (v *runningTasks) describe(j *job) forecast.Phase {
 // age is how long an attempt has run, without the start of its process.
 func (v *runningTasks) age(a *attempt) time.Duration {
 	age := time.Duration(v.wall-a.began) * time.Millisecond
-	if a.cold {
+	if a.coldStart {
 		age -= v.warmUp
 	}
 	return age
@@ -179,7 +179,7 @@ func (j *job) runningAttempts(phase int) func(yield func(*attempt) bool) {
 // work is to come.
 func (j *job) workingTasks(phase int) int {
 	if phase == reducePhase {
-		return j.assign.InSlots(phase) - j.housing.reservedSlots
+		return j.assign.InSlots(phase) - j.partitions.reservedSlots
 	}
 	return j.assign.InSlots(phase)
 }
@@ -199,7 +199,7 @@ func (j *job) tasksLeft(phase int) int {
 		return j.totalTasks(phase) - j.facts.CommittedTasks()
 	case phase == reducePhase:
 		return 0 // it has none
-	case j.outputs.known == len(j.maps) && j.housing.open == 0 && !j.outputs.recomputing:
+	case j.outputs.digestsKnown == len(j.maps) && j.partitions.ungathered == 0 && !j.outputs.recomputing:
 		return 0 // lost outputs are not needed
 	}
 	return j.totalTasks(phase) - j.outputs.chosen
@@ -213,7 +213,7 @@ func kindOf(phase int) wire.Kind {
 }
 
 // measure notes how long a task took. Later attempts of the same task do not count.
-func (l *Live) measure(j *job, tk *task, t *tracker, took time.Duration, reads wire.Reads, cold bool) {
+func (l *leader) recordTime(j *job, tk *task, t *tracker, took time.Duration, reads wire.Reads, cold bool) {
 	if tk.measured {
 		return
 	}
@@ -227,7 +227,7 @@ func (l *Live) measure(j *job, tk *task, t *tracker, took time.Duration, reads w
 }
 
 // sums is the measured task times of a phase, by tracker name.
-func (l *Live) sums(j *job, phase int) history.Sums {
+func (l *leader) trackerTimes(j *job, phase int) history.Sums {
 	all := history.Sums{Sum: j.measures.Phases[phase].All, Trackers: make(map[string]*history.Sum)}
 	for number, f := range l.fleet.byNumber {
 		if s := j.measures.On(int32(number), phase); s.Tasks > 0 {
@@ -238,7 +238,7 @@ func (l *Live) sums(j *job, phase int) history.Sums {
 }
 
 // output is what is known of a job's map output.
-func (j *job) output() forecast.Output {
+func (j *job) knownOutput() forecast.Output {
 	return forecast.Output{
 		Maps: j.facts.Maps(), Made: j.outputs.chosen, Bytes: j.outputs.bytes, Fetched: j.outputs.fetched,
 		Read: j.outputs.input, Input: j.splits.input, Past: j.profile,
@@ -250,12 +250,12 @@ func (j *job) shuffle() forecast.Shuffle {
 	if j.facts.Reduces() == 0 {
 		return forecast.Shuffle{}
 	}
-	o := j.output()
+	o := j.knownOutput()
 	return o.Shuffle()
 }
 
 // bandwidth is that of all trackers that can be homes.
-func (l *Live) bandwidth() (b forecast.Bandwidth) {
+func (l *leader) bandwidth() (b forecast.Bandwidth) {
 	for _, t := range l.fleet.byIndex {
 		if t != nil && t.usable() && t.canBeHome() {
 			b.Add(t.hosting.fetchRate)
@@ -266,7 +266,7 @@ func (l *Live) bandwidth() (b forecast.Bandwidth) {
 
 // slowness is the time of a job's reduces on a tracker relative to others: measured in this
 // job, in the last job of its name, or in all jobs.
-func (l *Live) slowness(j *job, t *tracker) float64 {
+func (l *leader) slowness(j *job, t *tracker) float64 {
 	if f := forecast.Slowness(j.measures.On(t.number, reducePhase), j.measures.Phases[reducePhase].All.Mean()); f > 0 {
 		return f
 	}
@@ -284,7 +284,7 @@ func (l *Live) slowness(j *job, t *tracker) float64 {
 
 // flow lists the jobs of a submission with all their tasks. Ended jobs count with their
 // measured times, future jobs with expected ones.
-func (l *Live) flow(sub *facts.Submission, usual [2]time.Duration) []forecast.FlowJob {
+func (l *leader) forecastFlow(sub *facts.Submission, usual [2]time.Duration) []forecast.FlowJob {
 	flow := make([]forecast.FlowJob, 0, sub.Jobs())
 	for f := range l.facts.Flow(sub) {
 		x := forecast.FlowJob{N: f.N()}
@@ -292,7 +292,7 @@ func (l *Live) flow(sub *facts.Submission, usual [2]time.Duration) []forecast.Fl
 			x.After = append(x.After, before.N())
 		}
 		for phase := range x.Tasks {
-			if x.Tasks[phase], x.Each[phase] = l.extent(f, phase); x.Each[phase] == 0 {
+			if x.Tasks[phase], x.Each[phase] = l.phaseSize(f, phase); x.Each[phase] == 0 {
 				x.Each[phase] = usual[phase]
 			}
 		}
@@ -302,7 +302,7 @@ func (l *Live) flow(sub *facts.Submission, usual [2]time.Duration) []forecast.Fl
 }
 
 // extent is a phase's number of tasks, and the time of one; 0: unknown.
-func (l *Live) extent(f *facts.Job, phase int) (tasks int, each time.Duration) {
+func (l *leader) phaseSize(f *facts.Job, phase int) (tasks int, each time.Duration) {
 	if j := l.jobs[f.N()]; j != nil {
 		tasks = j.totalTasks(phase)
 		if phase == mapPhase && f.Maps() < 0 {

@@ -27,7 +27,7 @@ func (e *NotLeaderError) Error() string {
 func (e *NotLeaderError) Unwrap() error { return ErrNotLeader }
 
 // Leads says whether this job tracker is the leader.
-func (c *Core) IsLeader() bool { return c.live != nil }
+func (c *Core) IsLeader() bool { return c.leader != nil }
 
 // Following is nil when this job tracker leads or is about to, else a [NotLeaderError] with the
 // leader.

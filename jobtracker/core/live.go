@@ -16,8 +16,8 @@ import (
 
 // stepWork is the work that a Step puts off to its end: see settle.
 type stepWork struct {
-	dirty         []*job      // to advance before Step returns
-	spare         []*job      // an empty list, kept for its memory
+	touched         []*job      // to advance before Step returns
+	spareList         []*job      // an empty list, kept for its memory
 	justEnded     []*attempt  // attempts that ended in this Step
 	reusable      []*attempt  // attempts that ended in earlier Steps, see newAttempt
 	gathered      []partition // to be launched in the slots reserved for them
@@ -26,18 +26,18 @@ type stepWork struct {
 }
 
 // dueTimes is when the leader has to act without an event.
-type dueTimes struct {
+type timers struct {
 	leases       time.Duration
 	readmits     time.Duration // end of the next exclusion
 	tidy         time.Duration
 	drains       time.Duration  // when to check draining trackers again
-	failedSweeps map[string]int // failed removals of staging directories, by submission key
+	failedRemovals map[string]int // failed removals of staging directories, by submission key
 	alarms       []alarm        // sorted by time
 }
 
 // Live is what a leader knows beyond Facts: streams, slots, running attempts, map
 // outputs, homes, plans. It is lost when the job tracker no longer leads.
-type Live struct {
+type leader struct {
 	c          *Core
 	facts      *facts.Facts
 	now        time.Duration
@@ -47,7 +47,7 @@ type Live struct {
 	jobs       map[int]*job
 	order      []*job // by number
 	todo       stepWork
-	due        dueTimes
+	timers        timers
 	assign     *assign.Assigner // assigns tasks to slots
 	phases     [2]phase
 	services   serviceQueues
@@ -57,7 +57,7 @@ type Live struct {
 	sharing    sharing
 	profiles   *profiles.Known
 	overheads  forecast.Overheads
-	predicted  predicted
+	lastForecast  lastForecast
 }
 
 // alarm is a time at which to advance a job.
@@ -80,15 +80,15 @@ func phaseOf(k wire.Kind) int {
 }
 
 // newLive makes the Live of a leader whose term begins.
-func newLive(c *Core) *Live {
-	l := &Live{c: c, facts: c.facts, now: c.now, epoch: c.facts.Epoch(), jobs: make(map[int]*job)}
+func newLeader(c *Core) *leader {
+	l := &leader{c: c, facts: c.facts, now: c.now, epoch: c.facts.Epoch(), jobs: make(map[int]*job)}
 	l.fleet, l.recovery, l.requests = newTrackerFleet(), newRecovery(c.now+c.cfg.Lease), make(requests)
-	l.due = dueTimes{leases: never, readmits: c.now, tidy: never, drains: never, failedSweeps: make(map[string]int)}
-	if c.cfg.Tidy > 0 {
-		l.due.tidy = c.now + min(c.cfg.Tidy, firstTidy)
+	l.timers = timers{leases: never, readmits: c.now, tidy: never, drains: never, failedRemovals: make(map[string]int)}
+	if c.cfg.TidyPeriod > 0 {
+		l.timers.tidy = c.now + min(c.cfg.TidyPeriod, firstTidy)
 	}
 	l.phases = [2]phase{newPhase(wire.Map), newPhase(wire.Reduce)}
-	l.assign = assign.New(assigning{l}, queuesLast*c.cfg.Period)
+	l.assign = assign.New(assignCluster{l}, queuesLast*c.cfg.PlanPeriod)
 	l.profiles = profiles.New(facts.KeptJobs, maxProfiled)
 	l.setPools()
 	l.useScheduling()
@@ -103,17 +103,17 @@ func newLive(c *Core) *Live {
 			j.recovering, j.planned.plansSince = true, l.wall()
 		}
 	}
-	l.releaseIfDue()
+	l.endRecoveryIfReady()
 	l.checkExclusions()
 	for s := range l.facts.Submissions() {
-		l.sweep(s)
+		l.removeStaging(s)
 	}
 	return l
 }
 
 // drop ends the leader's term: it closes streams and answers open requests.
-func (l *Live) drop() {
-	streams := slices.AppendSeq(slices.Collect(maps.Keys(l.fleet.unwelcomed)), maps.Keys(l.fleet.bound))
+func (l *leader) endTerm() {
+	streams := slices.AppendSeq(slices.Collect(maps.Keys(l.fleet.unwelcomed)), maps.Keys(l.fleet.byStream))
 	slices.Sort(streams)
 	for _, id := range streams {
 		l.c.emit(CloseStream{Stream: id})
@@ -132,12 +132,12 @@ func (l *Live) drop() {
 
 // wall is the current time in Unix milliseconds, for display and for long waits; leases never
 // use it.
-func (l *Live) wall() int64 { return l.c.wall + l.now.Milliseconds() }
+func (l *leader) wall() int64 { return l.c.wallAtZero + l.now.Milliseconds() }
 
-func (l *Live) propose(x facts.Fact) { l.c.pending.propose(l.c, x) }
+func (l *leader) propose(x facts.Fact) { l.c.pending.propose(l.c, x) }
 
 // handle takes an event that is not of the log.
-func (l *Live) handle(ev Event) {
+func (l *leader) handle(ev Event) {
 	switch ev := ev.(type) {
 	case FromTracker:
 		l.fromTracker(ev.Stream, ev.Message)
@@ -153,7 +153,7 @@ func (l *Live) handle(ev Event) {
 		l.schedule(ev)
 	case Drain:
 		l.drainTracker(ev)
-	case Pools:
+	case PoolsRead:
 		l.poolsRead(ev)
 	case SplitsLoaded:
 		l.splitsLoaded(ev)
@@ -173,7 +173,7 @@ func (l *Live) handle(ev Event) {
 }
 
 // applied acts on a committed fact. fitted is false when the fact changed nothing.
-func (l *Live) applied(x facts.Fact, fitted bool) {
+func (l *leader) applied(x facts.Fact, fitted bool) {
 	switch x := x.(type) {
 	case *facts.TrackerRegistered:
 		l.registered(x, fitted)
@@ -182,15 +182,15 @@ func (l *Live) applied(x facts.Fact, fitted bool) {
 			l.trackerLost(x)
 		}
 	case *facts.TrackerExcluded:
-		l.excluded(x.Tracker, x.Incarnation, fitted)
+		l.exclusionChanged(x.Tracker, x.Incarnation, fitted)
 	case *facts.TrackerReadmitted:
 		if fitted {
-			l.excluded(x.Tracker, x.Incarnation, true)
+			l.exclusionChanged(x.Tracker, x.Incarnation, true)
 		}
 	case *facts.Submitted:
 		l.submitted(x, fitted)
 	case *facts.Swept:
-		delete(l.due.failedSweeps, x.Key)
+		delete(l.timers.failedRemovals, x.Key)
 	case *facts.Stopped:
 		l.stopped(x, fitted)
 	case *facts.Granted:
@@ -211,7 +211,7 @@ func (l *Live) applied(x facts.Fact, fitted bool) {
 }
 
 // jobFact acts on a fact about one job.
-func (l *Live) jobFact(x facts.Fact) {
+func (l *leader) jobFact(x facts.Fact) {
 	switch x := x.(type) {
 	case *facts.SplitsWritten:
 		l.splitsWritten(l.jobs[x.Job])
@@ -222,7 +222,7 @@ func (l *Live) jobFact(x facts.Fact) {
 	case *facts.Committed:
 		l.committed(l.jobs[x.Job], x)
 	case *facts.Committing:
-		l.jobs[x.Job].service.commitSince = l.now
+		l.jobs[x.Job].service.commitBegan = l.now
 		l.touch(l.jobs[x.Job])
 	case *facts.Ended:
 		l.jobEnded(l.jobs[x.Job])
@@ -230,52 +230,52 @@ func (l *Live) jobFact(x facts.Fact) {
 }
 
 // touch has settle advance a job before Step returns.
-func (l *Live) touch(j *job) {
-	if !j.dirty {
-		j.dirty = true
-		l.todo.dirty = append(l.todo.dirty, j)
+func (l *leader) touch(j *job) {
+	if !j.touched {
+		j.touched = true
+		l.todo.touched = append(l.todo.touched, j)
 	}
 }
 
 // touchAll touches all jobs after a change that any of them may wait for, such as a new
 // tracker.
-func (l *Live) touchAll() {
+func (l *leader) touchAll() {
 	for _, j := range l.order {
 		l.touch(j)
 	}
 }
 
 // alarm touches a job at a later time.
-func (l *Live) alarm(j *job, at time.Duration) {
+func (l *leader) alarm(j *job, at time.Duration) {
 	a := alarm{at, j.facts.N()}
-	i, found := slices.BinarySearchFunc(l.due.alarms, a, func(x, y alarm) int {
+	i, found := slices.BinarySearchFunc(l.timers.alarms, a, func(x, y alarm) int {
 		if x.at != y.at {
 			return compareTimes(x.at, y.at)
 		}
 		return x.job - y.job
 	})
 	if !found {
-		l.due.alarms = slices.Insert(l.due.alarms, i, a)
+		l.timers.alarms = slices.Insert(l.timers.alarms, i, a)
 	}
 }
 
 // settle does everything that follows from the event, in the order of the package comment.
-func (l *Live) settle() {
+func (l *leader) finishStep() {
 	l.now = l.c.now
 	l.checkLeases()
 	l.checkAwaited()
 	l.checkExclusions()
 	l.expireQueues()
-	for len(l.due.alarms) > 0 && l.due.alarms[0].at <= l.now {
-		if j := l.jobs[l.due.alarms[0].job]; j != nil {
+	for len(l.timers.alarms) > 0 && l.timers.alarms[0].at <= l.now {
+		if j := l.jobs[l.timers.alarms[0].job]; j != nil {
 			l.touch(j)
 		}
-		l.due.alarms = l.due.alarms[1:]
+		l.timers.alarms = l.timers.alarms[1:]
 	}
 	l.advanceTouched()
 	l.checkDrains()
 	l.advanceTouched()
-	l.serveQueued()
+	l.launchQueuedServices()
 	l.fillSlots()
 	l.dismissDrained()
 	l.tidy()
@@ -286,13 +286,13 @@ func (l *Live) settle() {
 }
 
 // advanceTouched advances the touched jobs, by number, until none is left.
-func (l *Live) advanceTouched() {
-	for len(l.todo.dirty) > 0 {
-		touched := l.todo.dirty
-		l.todo.dirty = l.todo.spare
+func (l *leader) advanceTouched() {
+	for len(l.todo.touched) > 0 {
+		touched := l.todo.touched
+		l.todo.touched = l.todo.spareList
 		slices.SortFunc(touched, func(a, b *job) int { return cmp.Compare(a.facts.N(), b.facts.N()) })
 		for _, j := range touched {
-			j.dirty = false
+			j.touched = false
 		}
 		for _, j := range touched {
 			if l.jobs[j.facts.N()] == j {
@@ -300,7 +300,7 @@ func (l *Live) advanceTouched() {
 				l.updateLines(j)
 			}
 		}
-		l.todo.spare = touched[:0]
+		l.todo.spareList = touched[:0]
 	}
 }
 
@@ -310,14 +310,14 @@ const never = assign.Never
 func compareTimes(a, b time.Duration) int { return int(min(max(a-b, -1), 1)) }
 
 // wake is when the leader next has to act, if ever.
-func (l *Live) wake() (time.Duration, bool) {
-	at := min(l.assign.QueuedUntil(mapPhase), l.assign.QueuedUntil(reducePhase), l.due.leases, l.recovery.awaitDue, l.due.readmits, l.due.tidy, l.due.drains)
-	if len(l.due.alarms) > 0 {
-		at = min(at, l.due.alarms[0].at)
+func (l *leader) wake() (time.Duration, bool) {
+	at := min(l.assign.QueuedUntil(mapPhase), l.assign.QueuedUntil(reducePhase), l.timers.leases, l.recovery.awaitUntil, l.timers.readmits, l.timers.tidy, l.timers.drains)
+	if len(l.timers.alarms) > 0 {
+		at = min(at, l.timers.alarms[0].at)
 	}
 	for i := range l.phases {
 		if !l.phases[i].planning {
-			at = min(at, l.phases[i].due)
+			at = min(at, l.phases[i].nextPlanAt)
 		}
 	}
 	return at, at != never

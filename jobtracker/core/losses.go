@@ -13,14 +13,14 @@ import (
 // checkLeases proposes the loss of trackers that were silent for a lease. A lease ends by the
 // time when messages were read: one that is handed in late still counts. If this process was
 // stopped for long, reports may still be under way, and trackers get half a lease more.
-func (l *Live) checkLeases() {
+func (l *leader) checkLeases() {
 	now := l.c.readUntil
-	if now < l.due.leases {
+	if now < l.timers.leases {
 		return
 	}
 	grace := l.c.cfg.Lease / 2
-	stopped := now-l.due.leases > grace
-	l.due.leases = never
+	stopped := now-l.timers.leases > grace
+	l.timers.leases = never
 	for _, t := range l.fleet.byIndex {
 		if t == nil || t.contact.lossProposed {
 			continue
@@ -30,7 +30,7 @@ func (l *Live) checkLeases() {
 		}
 		due := t.contact.lastHeard + l.c.cfg.Lease
 		if now < due {
-			l.due.leases = min(l.due.leases, due)
+			l.timers.leases = min(l.timers.leases, due)
 			continue
 		}
 		t.contact.lossProposed = true
@@ -39,7 +39,7 @@ func (l *Live) checkLeases() {
 	}
 }
 
-func (l *Live) trackerLost(x *facts.TrackerLost) {
+func (l *leader) trackerLost(x *facts.TrackerLost) {
 	if t := l.fleet.trackers[x.Tracker]; t != nil && t.Incarnation == x.Incarnation {
 		l.endIncarnation(t)
 		l.inventoryDone(t.Name)
@@ -52,7 +52,7 @@ func (l *Live) trackerLost(x *facts.TrackerLost) {
 
 // dropTracker takes back the attempts, homes and map outputs of an ended incarnation, in this
 // order: maps rerun only if a partition still needs them.
-func (l *Live) dropTracker(t *tracker) {
+func (l *leader) dropTracker(t *tracker) {
 	l.detach(t)
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {
@@ -64,7 +64,7 @@ func (l *Live) dropTracker(t *tracker) {
 }
 
 // detach closes an incarnation's stream and takes back its attempts and homes.
-func (l *Live) detach(t *tracker) {
+func (l *leader) detach(t *tracker) {
 	if t.contact.stream != 0 {
 		l.closeStream(t.contact.stream)
 	}
@@ -88,7 +88,7 @@ func (l *Live) detach(t *tracker) {
 }
 
 // endIncarnation handles the end of an incarnation that was lost, or left after its drain.
-func (l *Live) endIncarnation(t *tracker) {
+func (l *leader) endIncarnation(t *tracker) {
 	if l.drained(t) {
 		l.log("task tracker has left, as it is drained", "tracker", t.Name, "addr", t.Addr)
 		l.dropTracker(t)
@@ -116,7 +116,7 @@ func (l *Live) endIncarnation(t *tracker) {
 
 // reportReruns calls take, which takes back a tracker's attempts, homes and outputs, and adds
 // the reruns that follow to each job's troubles.
-func (l *Live) reportReruns(t *tracker, became string, take func()) {
+func (l *leader) reportReruns(t *tracker, became string, take func()) {
 	before, reduces, homes := make([]int, len(l.order)), make(map[*job]int), make(map[*job]int)
 	for i, j := range l.order {
 		before[i] = j.assign.Pending()

@@ -25,45 +25,45 @@ const minMoveTime = 200 * time.Millisecond
 
 // moveReady moves ready partitions to trackers with free slots. The trackers of jobs that are
 // still in the line for reduces have no free slots.
-func (l *Live) moveReady() {
+func (l *leader) moveReady() {
 	free := l.assign.FreeTrackers(reducePhase)
 	if free.Len() == 0 {
 		return
 	}
 	for _, waits := range l.assign.InLine(reducePhase) {
 		j := jobOf(waits)
-		if j.assign.Ready() == 0 || l.now < j.housing.movesDue && j.housing.movesFree == free.Len() {
+		if j.assign.Ready() == 0 || l.now < j.partitions.nextMoveCheck && j.partitions.freeAtMoveCheck == free.Len() {
 			continue
 		}
-		j.housing.movesFree, j.housing.movesDue = free.Len(), l.moveDue(j)
-		if j.housing.movesDue != never {
-			l.alarm(j, j.housing.movesDue)
+		j.partitions.freeAtMoveCheck, j.partitions.nextMoveCheck = free.Len(), l.moveWaiting(j)
+		if j.partitions.nextMoveCheck != never {
+			l.alarm(j, j.partitions.nextMoveCheck)
 		}
 	}
 }
 
 // checkMovesNow lets the next moveReady check the job's partitions before movesDue.
-func (h *housing) checkMovesNow() { h.movesDue = 0 }
+func (h *partitions) checkMovesNow() { h.nextMoveCheck = 0 }
 
 // moveDue moves those partitions of a job that have waited for long enough, and returns when to
 // check the others.
-func (l *Live) moveDue(j *job) time.Duration {
+func (l *leader) moveWaiting(j *job) time.Duration {
 	due, checked := never, 0
-	for i := range j.housing.hosts.All() {
+	for i := range j.partitions.hosts.All() {
 		t := l.fleet.byIndex[i]
 		ready := t.hosting.ready[j]
 		if ready == nil || ready.Len() == 0 {
 			continue
 		}
 		for p := range ready.All() {
-			h := &j.housing.homes[p]
+			h := &j.partitions.homes[p]
 			if checked++; checked > maxMovesChecked {
 				return min(due, l.now+moveCheckGap)
 			}
-			if h.waitsSince == 0 {
-				h.waitsSince = l.now + 1
+			if h.waitingSince == 0 {
+				h.waitingSince = l.now + 1
 			}
-			until := h.waitsSince - 1 + l.maxMoveWait(j, t, h)
+			until := h.waitingSince - 1 + l.maxMoveWait(j, t, h)
 			if l.now < until {
 				due = min(due, until)
 				continue
@@ -87,7 +87,7 @@ func (l *Live) moveDue(j *job) time.Duration {
 }
 
 // maxMoveWait is how long a ready partition waits for a slot at its home.
-func (l *Live) maxMoveWait(j *job, t *tracker, h *home) time.Duration {
+func (l *leader) maxMoveWait(j *job, t *tracker, h *home) time.Duration {
 	return placement.Patience(placement.Waiting{
 		Rule: l.sharing.Rule, MoveTime: l.moveTime(j, t, h), RemoteCost: j.assign.RemoteCost(), Moves: h.moves,
 		Slot: func() (time.Duration, bool) { return l.slotWait(j, t) },
@@ -96,7 +96,7 @@ func (l *Live) maxMoveWait(j *job, t *tracker, h *home) time.Duration {
 
 // recomputeLost reruns maps with lost outputs although all partitions are gathered: one of them
 // has to be gathered again elsewhere.
-func (l *Live) recomputeLost(j *job) {
+func (l *leader) recomputeLost(j *job) {
 	if !j.outputs.recomputing {
 		j.outputs.recomputing = true
 		l.rerunMissing(j)
@@ -104,7 +104,7 @@ func (l *Live) recomputeLost(j *job) {
 }
 
 // recomputeEnded ends recomputeLost: all outputs exist, or no partition needs them any more.
-func (l *Live) recomputeEnded(j *job) {
+func (l *leader) recomputeEnded(j *job) {
 	if j.outputs.recomputing {
 		j.outputs.recomputing = false
 		l.dropUnneededMaps(j)
@@ -112,7 +112,7 @@ func (l *Live) recomputeEnded(j *job) {
 }
 
 // moveTime is how long it should take to gather a partition again.
-func (l *Live) moveTime(j *job, t *tracker, h *home) time.Duration {
+func (l *leader) moveTime(j *job, t *tracker, h *home) time.Duration {
 	made := time.Duration(0)
 	if j.outputs.chosen < len(j.maps) {
 		made = l.taskTime(j, mapPhase).Time
@@ -121,7 +121,7 @@ func (l *Live) moveTime(j *job, t *tracker, h *home) time.Duration {
 }
 
 // slotWait is how long the last ready partition at a tracker should wait for a slot there.
-func (l *Live) slotWait(j *job, t *tracker) (time.Duration, bool) {
+func (l *leader) slotWait(j *job, t *tracker) (time.Duration, bool) {
 	task := l.taskTime(j, reducePhase).Time
 	if task == 0 {
 		return 0, false
@@ -146,7 +146,7 @@ func (l *Live) slotWait(j *job, t *tracker) (time.Duration, bool) {
 
 // moveTarget is a tracker with a free reduce slot to which no other partition moves. It prefers
 // the plan's ranking, then goes round robin.
-func (l *Live) moveTarget(j *job, p int, from *tracker) *tracker {
+func (l *leader) moveTarget(j *job, p int, from *tracker) *tracker {
 	free := l.assign.FreeTrackers(reducePhase)
 	may := func(t *tracker) bool {
 		return t != nil && t != from && free.Has(t.assign.Index()) && t.canBeHome() && t.assign.Free(reducePhase) > t.hosting.incoming &&
@@ -172,19 +172,19 @@ func (l *Live) moveTarget(j *job, p int, from *tracker) *tracker {
 }
 
 // moveTo makes a tracker with a free slot gather a ready partition again.
-func (l *Live) moveTo(j *job, p int, t *tracker) {
-	moves := j.housing.homes[p].moves + 1
+func (l *leader) moveTo(j *job, p int, t *tracker) {
+	moves := j.partitions.homes[p].moves + 1
 	l.assignHome(j, p, t)
-	h := &j.housing.homes[p]
-	h.moves, h.incoming = moves, true
+	h := &j.partitions.homes[p]
+	h.moves, h.moving = moves, true
 	t.hosting.incoming++
 	l.touch(j)
 }
 
 // moveEnded ends a partition's move: it is gathered, or its home has changed.
-func (l *Live) moveEnded(h *home) {
-	if h.incoming {
-		h.incoming = false
+func (l *leader) moveEnded(h *home) {
+	if h.moving {
+		h.moving = false
 		h.tracker.hosting.incoming--
 	}
 }

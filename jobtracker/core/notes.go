@@ -9,23 +9,23 @@ import (
 )
 
 // log writes a line to the job tracker's log. Args are names and values.
-func (l *Live) log(text string, args ...any) { l.c.emit(Note{Text: text, Args: args}) }
+func (l *leader) log(text string, args ...any) { l.c.emit(LogLine{Text: text, Args: args}) }
 
 // warn writes a line that operators should see.
-func (l *Live) warn(text string, args ...any) { l.c.emit(Note{Warn: true, Text: text, Args: args}) }
+func (l *leader) warn(text string, args ...any) { l.c.emit(LogLine{Warn: true, Text: text, Args: args}) }
 
 // noteJob logs a step in a job's life.
-func (l *Live) noteJob(f *facts.Job, step string, args ...any) {
+func (l *leader) logJob(f *facts.Job, step string, args ...any) {
 	l.log("job "+step, append([]any{"job", l.facts.ID(f.N()).String(), "name", f.Name()}, args...)...)
 }
 
 // noteEnd logs how a job has ended, and why.
-func (l *Live) noteEnd(f *facts.Job) {
+func (l *leader) logJobEnd(f *facts.Job) {
 	end := f.End()
 	args := []any{"state", end.Outcome.String(), "elapsed", time.Duration(end.Elapsed) * time.Millisecond}
 	if end.Outcome != wire.Succeeded {
 		why, _, _ := strings.Cut(end.Error, "\n")
 		args = append(args, "why", why)
 	}
-	l.noteJob(f, "ended", args...)
+	l.logJob(f, "ended", args...)
 }

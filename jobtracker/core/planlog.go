@@ -23,7 +23,7 @@ type planRecord struct {
 const historyForecastAge = 100 * time.Millisecond
 
 // notePlan notes, for all jobs, what the new plan or its absence means.
-func (l *Live) notePlan(p *phase) {
+func (l *leader) recordPlan(p *phase) {
 	if !l.c.cfg.History {
 		return
 	}
@@ -31,22 +31,22 @@ func (l *Live) notePlan(p *phase) {
 	for _, j := range l.order {
 		note := l.plannedFor(j, p)
 		note.Queues = queues[j.facts.N()]
-		l.note(j, note)
+		l.recordPlanned(j, note)
 	}
 }
 
 // noteShare notes the new share of a job's shuffle.
-func (l *Live) noteShare(j *job) {
+func (l *leader) recordShare(j *job) {
 	if l.c.cfg.History {
 		p := &l.phases[mapPhase]
 		note := l.plannedFor(j, p)
 		note.Queues = j.planned.plans.Last(p.kind).Queues
-		l.note(j, note)
+		l.recordPlanned(j, note)
 	}
 }
 
 // plannedFor is what the plan in force assigns to a job, but for queues.
-func (l *Live) plannedFor(j *job, p *phase) history.Planned {
+func (l *leader) plannedFor(j *job, p *phase) history.Planned {
 	note := history.Planned{At: l.wall(), Phase: p.kind, Scheduling: l.sharing.Asked}
 	if x, ok := l.assign.Given(p.index, &j.assign); ok {
 		note.Target, note.Place, note.Of = x.Slots, x.Rank+1, len(p.plan.Targets)
@@ -58,7 +58,7 @@ func (l *Live) plannedFor(j *job, p *phase) history.Planned {
 }
 
 // note adds a changed assignment to the plan log, and from time to time the predicted end.
-func (l *Live) note(j *job, note history.Planned) {
+func (l *leader) recordPlanned(j *job, note history.Planned) {
 	last := j.planned.plans.Last(note.Phase)
 	switch named := note.Place > 0 || note.Turn > 0; {
 	case last.At == 0 && !named:
@@ -93,7 +93,7 @@ func queuesOf(queues []scheduler.Queue) map[int][]history.Queued {
 
 // plansMissing says since when a job's plan log is complete, and why it lacks earlier plans; 0
 // if it lacks none.
-func (l *Live) plansMissing(j *job) (since int64, why string) {
+func (l *leader) plansMissing(j *job) (since int64, why string) {
 	switch {
 	case j.planned.plans.Lost > 0:
 		return j.planned.plans.Lost, "there were too many, and the older ones are not kept"

@@ -14,7 +14,7 @@ import (
 
 // poolsRead handles a pool table that the owner has read. A broken table leaves the old one in
 // force.
-func (l *Live) poolsRead(r Pools) {
+func (l *leader) poolsRead(r PoolsRead) {
 	if r.Err != nil {
 		l.sharing.poolsError = r.Err.Error()
 		return
@@ -28,7 +28,7 @@ func (l *Live) poolsRead(r Pools) {
 }
 
 // proposePools proposes the table read last, unless it is in force.
-func (l *Live) proposePools() {
+func (l *leader) proposePools() {
 	n, table := l.facts.Pools()
 	if reflect.DeepEqual(l.sharing.pendingPools, table) {
 		l.sharing.pendingPools = nil
@@ -39,7 +39,7 @@ func (l *Live) proposePools() {
 
 // poolsApplied takes over a new table. An earlier leader's table may be applied first; then the
 // table read last is proposed again.
-func (l *Live) poolsApplied(fitted bool) {
+func (l *leader) poolsApplied(fitted bool) {
 	if fitted {
 		for i := range l.phases {
 			l.phases[i].planNow(l.now)
@@ -52,7 +52,7 @@ func (l *Live) poolsApplied(fitted bool) {
 }
 
 // poolStatus says where the pool table came from, and why a newer one is not in force.
-func (l *Live) poolStatus() string {
+func (l *leader) poolStatus() string {
 	_, table := l.facts.Pools()
 	from := table.From
 	switch {
@@ -65,7 +65,7 @@ func (l *Live) poolStatus() string {
 }
 
 // poolsInUse lists the pools of the table and those of jobs, by name.
-func (l *Live) poolsInUse() []wire.PoolStatus {
+func (l *leader) poolsInUse() []wire.PoolStatus {
 	_, table := l.facts.Pools()
 	var all []wire.PoolStatus
 	find := func(name string) *wire.PoolStatus {
@@ -96,7 +96,7 @@ func poolName(s *facts.Submission) string { return cmp.Or(s.Pool(), wire.Default
 
 // poolOf is the pool of a job. A pool that is no longer in the table groups its jobs but has no
 // limits.
-func (l *Live) poolOf(id wire.JobID) string {
+func (l *leader) poolOf(id wire.JobID) string {
 	if f := l.facts.Find(id); f != nil {
 		return poolName(f.Submission())
 	}
@@ -105,7 +105,7 @@ func (l *Live) poolOf(id wire.JobID) string {
 
 // applyPools adds batches and pools to a snapshot. Jobs of a batch count as arrived with the
 // batch's first job that has not ended, even if that job has no tasks left.
-func (l *Live) applyPools(s scheduler.Snapshot) scheduler.Snapshot {
+func (l *leader) applyPools(s scheduler.Snapshot) scheduler.Snapshot {
 	first := make(map[string]time.Duration)
 	for _, j := range l.order {
 		batch := j.facts.Submission().Settings().Batch

@@ -13,7 +13,7 @@ const maxProfiled = 200_000
 
 // loadProfile gives a job the profile of the last job of its name: from memory if that job
 // ended under this leader, else from its history. The job does not wait for it.
-func (l *Live) loadProfile(j *job) {
+func (l *leader) loadProfile(j *job) {
 	name := j.facts.Name()
 	if j.profile = l.profiles.Of(name); j.profile != nil || !l.c.cfg.History || l.profiles.Loading(name) {
 		return
@@ -24,28 +24,28 @@ func (l *Live) loadProfile(j *job) {
 		}
 		l.profiles.Load(name)
 		id, ended := l.facts.ID(f.N()), time.UnixMilli(f.Submission().At()+f.End().Elapsed)
-		l.c.emit(LoadHistory{Epoch: l.epoch, Name: name, Job: id, Files: profiles.Files(l.facts.Boot().Staging, id, ended)})
+		l.c.emit(LoadHistory{Epoch: l.epoch, JobName: name, Job: id, URLs: profiles.Files(l.facts.Boot().Staging, id, ended)})
 		return
 	}
 }
 
 // historyLoaded gives a loaded profile to jobs of its name. The profile of a job that has ended
 // since takes precedence. Without a history the jobs have none.
-func (l *Live) historyLoaded(r HistoryLoaded) {
-	if r.Epoch != l.epoch || !l.profiles.Loaded(r.Name) {
+func (l *leader) historyLoaded(r HistoryLoaded) {
+	if r.Epoch != l.epoch || !l.profiles.Loaded(r.JobName) {
 		return
 	}
-	known := l.profiles.Of(r.Name)
+	known := l.profiles.Of(r.JobName)
 	if known == nil && r.Err == nil && r.Profile != nil {
 		known = r.Profile
-		l.profiles.Keep(r.Name, known)
+		l.profiles.Keep(r.JobName, known)
 		l.assign.LearnFirst(known.Reads)
 	}
 	if known == nil {
 		return
 	}
 	for _, j := range l.order {
-		if j.facts.Name() == r.Name && j.profile == nil {
+		if j.facts.Name() == r.JobName && j.profile == nil {
 			j.profile = known
 		}
 	}
@@ -56,12 +56,12 @@ func (l *Live) historyLoaded(r HistoryLoaded) {
 
 // keepProfile keeps the profile of a job that succeeded, unless this leader measured less than
 // half of its maps.
-func (l *Live) keepProfile(j *job) {
+func (l *leader) keepProfile(j *job) {
 	if j.facts.End().Outcome != wire.Succeeded || 2*j.measures.Phases[mapPhase].All.Tasks < len(j.maps) {
 		return
 	}
 	l.profiles.Keep(j.facts.Name(), &history.Profile{
-		Job: j.id, Phases: [2]history.Sums{l.sums(j, mapPhase), l.sums(j, reducePhase)}, Read: j.tally.read, Shuffled: j.outputs.bytes,
+		Job: j.id, Phases: [2]history.Sums{l.trackerTimes(j, mapPhase), l.trackerTimes(j, reducePhase)}, Read: j.tally.read, Shuffled: j.outputs.bytes,
 		Elapsed: time.Duration(j.facts.End().Elapsed) * time.Millisecond, Reads: j.measures.Reads,
 	})
 }

@@ -33,10 +33,10 @@ func (q requests) add(key string, r request) (first bool) {
 }
 
 // reply answers a request that need not wait.
-func (l *Live) reply(r request, err error) { l.c.emit(Reply{Token: r.token(), Err: err}) }
+func (l *leader) reply(r request, err error) { l.c.emit(Reply{Token: r.token(), Err: err}) }
 
 // replyAll answers all requests with a key.
-func (l *Live) replyAll(key string, answer Reply) {
+func (l *leader) replyAll(key string, answer Reply) {
 	for _, w := range l.requests[key] {
 		answer.Token = w.token()
 		l.c.emit(answer)
@@ -45,7 +45,7 @@ func (l *Live) replyAll(key string, answer Reply) {
 }
 
 // proposeInOrder proposes what a request asks for, after earlier requests with the same key.
-func (l *Live) proposeInOrder(key string, r request) {
+func (l *leader) proposeInOrder(key string, r request) {
 	if l.requests.add(key, r) {
 		l.proposeFirst(key)
 	}
@@ -54,7 +54,7 @@ func (l *Live) proposeInOrder(key string, r request) {
 // appliedInOrder handles an applied entry: it answers the first request if the entry carries it
 // out, and proposes the next. After an earlier leader's entry it proposes the first request
 // again.
-func (l *Live) appliedInOrder(key string, x facts.Fact, fitted bool) {
+func (l *leader) appliedInOrder(key string, x facts.Fact, fitted bool) {
 	if list := l.requests[key]; len(list) > 0 && fitted && list[0].matches(x) {
 		l.reply(list[0], nil)
 		if l.requests[key] = list[1:]; len(list) == 1 {
@@ -64,7 +64,7 @@ func (l *Live) appliedInOrder(key string, x facts.Fact, fitted bool) {
 	l.proposeFirst(key)
 }
 
-func (l *Live) proposeFirst(key string) {
+func (l *leader) proposeFirst(key string) {
 	if list := l.requests[key]; len(list) > 0 {
 		list[0].proposed = l.factOf(list[0].request)
 		l.propose(list[0].proposed)
@@ -72,7 +72,7 @@ func (l *Live) proposeFirst(key string) {
 }
 
 // factOf is the fact that a request asks for, given the current Facts.
-func (l *Live) factOf(r request) facts.Fact {
+func (l *leader) factOf(r request) facts.Fact {
 	switch r := r.(type) {
 	case Change:
 		return admission.Changed(l.facts.Find(r.Job).Submission(), r.Change, l.wall())
@@ -95,7 +95,7 @@ func (w *waitingRequest) matches(x facts.Fact) bool {
 	return reflect.DeepEqual(x, w.proposed)
 }
 
-func (l *Live) submit(r Submit) {
+func (l *leader) submit(r Submit) {
 	sub, known, err := admission.Submit(l.facts, r.Submission, r.By, r.Wall)
 	switch {
 	case err != nil:
@@ -109,19 +109,19 @@ func (l *Live) submit(r Submit) {
 }
 
 // submitted starts the jobs of a submission and answers its requests.
-func (l *Live) submitted(x *facts.Submitted, fitted bool) {
+func (l *leader) submitted(x *facts.Submitted, fitted bool) {
 	s := l.facts.Submission(x.Submission.Key)
 	if s == nil {
 		return
 	}
 	for i := 0; fitted && i < s.Jobs(); i++ {
 		j := l.addJob(l.facts.Job(s.First()+i), l.now)
-		l.noteJob(j.facts, "submitted", "owner", s.Owner(), "pool", poolName(s), "jobs", s.Jobs())
+		l.logJob(j.facts, "submitted", "owner", s.Owner(), "pool", poolName(s), "jobs", s.Jobs())
 	}
 	l.replyAll(submitKey(s.Key()), Reply{Jobs: l.facts.IDs(s)})
 }
 
-func (l *Live) killJob(r Kill) {
+func (l *leader) killJob(r Kill) {
 	f := l.facts.Find(r.Job)
 	if settled, err := admission.Kill(r.Job, f, r.By); settled {
 		l.reply(r, err)
@@ -140,14 +140,14 @@ func (l *Live) killJob(r Kill) {
 }
 
 // answerKills answers a job's kill requests once the outcome is known.
-func (l *Live) answerKills(f *facts.Job) {
+func (l *leader) answerKills(f *facts.Job) {
 	if settled, err := admission.Killed(l.facts.ID(f.N()), f); settled {
 		l.replyAll(killKey(f), Reply{Err: err})
 	}
 }
 
 // change handles a request for other settings of a submission, or to suspend or resume it.
-func (l *Live) change(r Change) {
+func (l *leader) change(r Change) {
 	s, err := admission.Change(l.facts, r.Job, r.Change, r.By, l.wall())
 	if err != nil {
 		l.reply(r, err)
@@ -156,7 +156,7 @@ func (l *Live) change(r Change) {
 	l.proposeInOrder(changeKey(s.Key()), r)
 }
 
-func (l *Live) changeApplied(x *facts.SettingsChanged, fitted bool) {
+func (l *leader) changeApplied(x *facts.SettingsChanged, fitted bool) {
 	s := l.facts.Submission(x.Key)
 	if s == nil {
 		return
@@ -179,7 +179,7 @@ func (l *Live) changeApplied(x *facts.SettingsChanged, fitted bool) {
 }
 
 // dropChanges answers pending changes of a submission that has ended.
-func (l *Live) dropChanges(s *facts.Submission) {
+func (l *leader) dropChanges(s *facts.Submission) {
 	if s.Open() {
 		return
 	}

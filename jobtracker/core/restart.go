@@ -10,24 +10,24 @@ import (
 
 // recovery is what recovered jobs, and jobs whose tracker restarted, wait for.
 type recovery struct {
-	awaitDue  time.Duration     // when recovered jobs stop waiting
+	awaitUntil  time.Duration     // when recovered jobs stop waiting
 	expecting map[string][]*job // jobs that expect outputs of a tracker, by its name
 	awaiting  map[string]bool   // trackers whose inventories recovered jobs wait for
 }
 
 func newRecovery(until time.Duration) recovery {
-	return recovery{awaiting: make(map[string]bool), awaitDue: until, expecting: make(map[string][]*job)}
+	return recovery{awaiting: make(map[string]bool), awaitUntil: until, expecting: make(map[string][]*job)}
 }
 
 // expectation is the maps of a job with chosen outputs on a restarted tracker, which may have
 // kept them on disk. They do not rerun before its inventory is in, or a lease has passed.
 type expectation struct {
 	maps taskset.Set
-	due  time.Duration
+	until  time.Duration
 }
 
 // restarted ends an incarnation whose tracker another process has registered.
-func (l *Live) restarted(t *tracker) {
+func (l *leader) restarted(t *tracker) {
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {
 		if maps := outputs[j.facts.N()]; len(maps) > 0 && j.facts.Running() {
@@ -39,7 +39,7 @@ func (l *Live) restarted(t *tracker) {
 }
 
 // expectOutputs makes a job wait for map outputs that a restarted tracker may report.
-func (l *Live) expectOutputs(j *job, name string, outputs []int) {
+func (l *leader) expectOutputs(j *job, name string, outputs []int) {
 	e := j.outputs.expected[name]
 	if e == nil {
 		l.recovery.expecting[name] = append(l.recovery.expecting[name], j)
@@ -49,8 +49,8 @@ func (l *Live) expectOutputs(j *job, name string, outputs []int) {
 		}
 		j.outputs.expected[name] = e
 	}
-	e.due = l.now + l.c.cfg.Lease
-	l.alarm(j, e.due)
+	e.until = l.now + l.c.cfg.Lease
+	l.alarm(j, e.until)
 	for _, m := range outputs {
 		e.maps.Add(m)
 		j.maps[m].expected = true
@@ -59,7 +59,7 @@ func (l *Live) expectOutputs(j *job, name string, outputs []int) {
 }
 
 // stopExpectingAll ends all expectations of a tracker.
-func (l *Live) stopExpectingAll(name string) {
+func (l *leader) stopExpectingAll(name string) {
 	for _, j := range l.recovery.expecting[name] { // some twice, some no longer
 		l.stopExpecting(j, name)
 	}
@@ -67,7 +67,7 @@ func (l *Live) stopExpectingAll(name string) {
 }
 
 // stopExpecting reruns the expected maps of a job whose outputs the tracker did not report.
-func (l *Live) stopExpecting(j *job, name string) {
+func (l *leader) stopExpecting(j *job, name string) {
 	e := j.outputs.expected[name]
 	if e == nil {
 		return
@@ -81,12 +81,12 @@ func (l *Live) stopExpecting(j *job, name string) {
 }
 
 // expireExpected ends expectations that are older than a lease.
-func (l *Live) expireExpected(j *job) {
+func (l *leader) expireExpected(j *job) {
 	if len(j.outputs.expected) == 0 {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.outputs.expected)) {
-		if l.c.readUntil >= j.outputs.expected[name].due { // else the inventory may be read but not handled yet
+		if l.c.readUntil >= j.outputs.expected[name].until { // else the inventory may be read but not handled yet
 			l.stopExpecting(j, name)
 		}
 	}

@@ -11,13 +11,13 @@ import (
 // set aside meanwhile. A partition whose reduce failed moves to another home.
 
 // delayTask delays the next attempt of a failed task with a slot.
-func (l *Live) delayTask(j *job, tk *task) {
+func (l *leader) delayTask(j *job, tk *task) {
 	if j.faults.DelayRetry(tk.key(), l.now, l.hasAlternative(j, tk)) {
 		l.alarmRetries(j)
 	}
 	n := int(tk.n)
 	if tk.kind == wire.Reduce {
-		j.housing.failedAtHome.Add(n)
+		j.partitions.failedAtHome.Add(n)
 		l.updateReduce(j, n)
 		return
 	}
@@ -28,14 +28,14 @@ func (l *Live) delayTask(j *job, tk *task) {
 }
 
 // alarmRetries sets an alarm for the job's next retry.
-func (l *Live) alarmRetries(j *job) {
+func (l *leader) alarmRetries(j *job) {
 	if at, ok := j.faults.Next(); ok {
 		l.alarm(j, at)
 	}
 }
 
 // retryDue makes tasks runnable whose retry delay is over.
-func (l *Live) retryDue(j *job) {
+func (l *leader) retryDelayed(j *job) {
 	for t := range j.faults.Due(l.now) {
 		if t.Kind == wire.Reduce {
 			l.updateReduce(j, int(t.N))
@@ -53,7 +53,7 @@ func (j *job) mustAvoid(tk *task, t *tracker) bool {
 }
 
 // hasAlternative says whether a usable tracker exists on which the task has not failed.
-func (l *Live) hasAlternative(j *job, tk *task) bool {
+func (l *leader) hasAlternative(j *job, tk *task) bool {
 	if tk.kind == wire.Reduce {
 		return slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
 			return t != nil && t.usable() && t.canBeHome() && !j.avoids(tk, t)
@@ -70,13 +70,13 @@ func (l *Live) hasAlternative(j *job, tk *task) bool {
 
 // moveFailed moves partitions away from homes where their reduces failed, if there are other
 // homes.
-func (l *Live) moveFailed(j *job) {
-	for p := range j.housing.failedAtHome.All() {
+func (l *leader) moveFailed(j *job) {
+	for p := range j.partitions.failedAtHome.All() {
 		if _, grant := j.facts.Grant(p); grant || j.reduces[p].runs() {
 			continue
 		}
-		j.housing.failedAtHome.Remove(p)
-		if t := j.housing.homes[p].tracker; t != nil && j.avoids(&j.reduces[p], t) && l.hasAlternative(j, &j.reduces[p]) {
+		j.partitions.failedAtHome.Remove(p)
+		if t := j.partitions.homes[p].tracker; t != nil && j.avoids(&j.reduces[p], t) && l.hasAlternative(j, &j.reduces[p]) {
 			l.rehome(j, p)
 		}
 	}

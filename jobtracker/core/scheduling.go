@@ -18,22 +18,22 @@ type sharing struct {
 
 // useScheduling takes over the scheduling in force and drops the plans of the earlier one.
 // Without a request it is the scheduling that this job tracker was started with.
-func (l *Live) useScheduling() {
+func (l *leader) useScheduling() {
 	l.sharing.Scheduling = admission.LookUp(l.facts.Scheduled().Scheduling.Over(l.c.cfg.Scheduling))
 	for i := range l.phases {
 		p := &l.phases[i]
 		l.dropPlan(p)
-		l.notePlan(p)
+		l.recordPlan(p)
 		p.planNow(l.now)
 	}
 	l.assign.SetRule(l.sharing.Rule)
 	for _, j := range l.order {
-		j.housing.checkMovesNow()
+		j.partitions.checkMovesNow()
 	}
 }
 
 // noPlanReason says why an older plan, or none, is in force.
-func (l *Live) noPlanReason() string {
+func (l *leader) noPlanReason() string {
 	texts := []string{l.sharing.Unknown}
 	for i := range l.phases {
 		if why := l.phases[i].noPlanReason; why != "" {
@@ -44,7 +44,7 @@ func (l *Live) noPlanReason() string {
 }
 
 // schedule handles a request for another scheduling.
-func (l *Live) schedule(r Schedule) {
+func (l *leader) schedule(r Schedule) {
 	if err := admission.CheckScheduling(r.Scheduling); err != nil {
 		l.reply(r, err)
 		return
@@ -52,7 +52,7 @@ func (l *Live) schedule(r Schedule) {
 	l.proposeInOrder("schedule", r)
 }
 
-func (l *Live) scheduleApplied(x *facts.SchedulingChanged, fitted bool) {
+func (l *leader) scheduleApplied(x *facts.SchedulingChanged, fitted bool) {
 	if fitted {
 		l.useScheduling()
 	}

@@ -22,8 +22,8 @@ type serviceTasks struct {
 	done                   map[wire.Kind]bool
 	retryAt                time.Duration // when a failed service task may run again
 	awaitingGrant          []*attempt    // ready attempts without a grant
-	setupSince             time.Duration // launch of the last setup attempt
-	commitSince            time.Duration // when the job began to commit
+	setupLaunched             time.Duration // launch of the last setup attempt
+	commitBegan            time.Duration // when the job began to commit
 }
 
 func newServiceTasks() serviceTasks {
@@ -60,7 +60,7 @@ func sortedFences(fences map[int]*fence) []int {
 }
 
 // delayRetry delays the next attempt of a failed service task.
-func (tk *task) delayRetry(l *Live, j *job) {
+func (tk *task) delayRetry(l *leader, j *job) {
 	if delay := faults.RetryDelay(j.faults.Failures(tk.key())); delay > 0 {
 		j.service.retryAt = l.now + delay
 		l.alarm(j, j.service.retryAt)
@@ -69,18 +69,18 @@ func (tk *task) delayRetry(l *Live, j *job) {
 
 // serve launches or queues a service task, unless it runs, is done, or must wait after a
 // failure or for inventories.
-func (l *Live) serve(j *job, tk *task, subject wire.AttemptID) {
-	if tk.queued || !l.mayServe(j, tk) {
+func (l *leader) runService(j *job, tk *task, subject wire.AttemptID) {
+	if tk.queued || !l.mayRunService(j, tk) {
 		return
 	}
 	x, q := queuedTask{j, tk, subject}, queueOf(tk.kind)
-	if len(l.services.queues[endsWork])+len(l.services.queues[q]) > 0 || !l.serveNow(x) {
+	if len(l.services.queues[endQueue])+len(l.services.queues[q]) > 0 || !l.launchService(x) {
 		tk.queued = true
 		l.services.queues[q] = append(l.services.queues[q], x)
 	}
 }
 
-func (l *Live) mayServe(j *job, tk *task) bool {
+func (l *leader) mayRunService(j *job, tk *task) bool {
 	switch {
 	case j.recovering, tk.runs(), j.service.done[tk.kind], l.now < j.service.retryAt:
 		return false
@@ -91,35 +91,35 @@ func (l *Live) mayServe(j *job, tk *task) bool {
 }
 
 // serviceSucceeded acts on the success of a setup, commit or cleanup.
-func (l *Live) serviceSucceeded(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
+func (l *leader) serviceSucceeded(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
 	state := l.facts.State(j.facts)
 	switch {
 	case id.Task.Kind == wire.Setup && state == wire.Preparing:
 		if r.Splits == nil || r.Splits.Maps < 0 {
-			l.failed(j, t, tk, id, &wire.Result{Error: "setup reported no number of splits"}, l.now)
+			l.attemptFailed(j, t, tk, id, &wire.Result{Error: "setup reported no number of splits"}, l.now)
 			return
 		}
 		if n := r.Splits.Maps + l.facts.MapsOfOpenJobs(j.facts.Submission()); n > wire.MaxTasks || n < 0 {
-			l.failed(j, t, tk, id, &wire.Result{Fatal: true, Error: fmt.Sprintf("with %d maps of this job, the unended jobs of the submission have %d, at most %d: "+
+			l.attemptFailed(j, t, tk, id, &wire.Result{Fatal: true, Error: fmt.Sprintf("with %d maps of this job, the unended jobs of the submission have %d, at most %d: "+
 				"let each map read more (mapreduce.input.fileinputformat.split.minsize)", r.Splits.Maps, n, wire.MaxTasks)}, l.now)
 			return
 		}
 		j.service.done[wire.Setup] = true
-		l.count(j, tk, r)
+		l.addCounters(j, tk, r)
 		l.propose(&facts.SplitsWritten{Job: j.facts.N(), Maps: r.Splits.Maps, Hash: r.Splits.Hash})
 	case id.Task.Kind == wire.Commit && state == wire.Committing && !j.finish.stopProposed: // else the job is about to stop
 		j.service.done[wire.Commit] = true
-		l.count(j, tk, r)
-		l.end(j, wire.Succeeded, "")
+		l.addCounters(j, tk, r)
+		l.endJob(j, wire.Succeeded, "")
 	case id.Task.Kind == wire.Cleanup && state == wire.Stopping:
 		j.service.done[wire.Cleanup] = true
-		l.end(j, j.facts.Stop().Outcome, strings.TrimRight(j.facts.Stop().Reason, "\n"))
+		l.endJob(j, j.facts.Stop().Outcome, strings.TrimRight(j.facts.Stop().Reason, "\n"))
 	}
 }
 
 // fence launches a fence for the attempt that holds a task's grant. The task has no other
 // attempt before the fence's result.
-func (l *Live) fence(j *job, n int) {
+func (l *leader) addFence(j *job, n int) {
 	attempt, ok := j.facts.Grant(n)
 	if !ok || j.recovering || j.service.fences[n] != nil || !j.facts.Running() {
 		return
@@ -133,7 +133,7 @@ func (l *Live) fence(j *job, n int) {
 }
 
 // fenceSucceeded acts on the result of a fence, unless an earlier leader launched it.
-func (l *Live) fenceSucceeded(j *job, tk *task, r *wire.Result) {
+func (l *leader) fenceSucceeded(j *job, tk *task, r *wire.Result) {
 	for _, taskN := range sortedFences(j.service.fences) {
 		f := j.service.fences[taskN]
 		if &f.task != tk {
@@ -141,7 +141,7 @@ func (l *Live) fenceSucceeded(j *job, tk *task, r *wire.Result) {
 		}
 		delete(j.service.fences, taskN)
 		if r.Committed {
-			l.count(j, j.committer(taskN), r)
+			l.addCounters(j, j.committingTask(taskN), r)
 			l.propose(&facts.Committed{Job: j.facts.N(), Task: taskN, Attempt: f.subject.N})
 		} else {
 			l.propose(&facts.Revoked{Job: j.facts.N(), Task: taskN, Attempt: f.subject.N})

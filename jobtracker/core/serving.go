@@ -28,8 +28,8 @@ const minServiceAttempts = 4
 
 // The indexes of serviceQueues.queues.
 const (
-	endsWork   = iota // fences, commits, cleanups
-	beginsWork        // setups
+	endQueue   = iota // fences, commits, cleanups
+	setupQueue        // setups
 )
 
 // maxServiceChecks is how many tasks of a queue are checked in a Step while all trackers with
@@ -45,9 +45,9 @@ type queuedTask struct {
 
 func queueOf(k wire.Kind) int {
 	if k == wire.Setup {
-		return beginsWork
+		return setupQueue
 	}
-	return endsWork
+	return endQueue
 }
 
 // maxServiceAttempts is how many service attempts a tracker may run at once.
@@ -56,7 +56,7 @@ func (t *tracker) maxServiceAttempts() int {
 }
 
 // refreshServing updates whether a tracker has room for service attempts.
-func (l *Live) refreshServing(t *tracker) {
+func (l *leader) refreshServiceRoom(t *tracker) {
 	l.services.room.Set(t.assign.Index(), t.usable() && t.drain.n == 0 && t.services.running < t.maxServiceAttempts())
 	if serves := t.takesWork() && t.slots != [2]int{}; serves != t.services.preferred {
 		t.services.preferred = serves
@@ -69,18 +69,18 @@ func (l *Live) refreshServing(t *tracker) {
 }
 
 // countService adds to a tracker's running service attempts.
-func (l *Live) countService(t *tracker, by int) {
+func (l *leader) countService(t *tracker, by int) {
 	t.services.running += by
-	l.refreshServing(t)
+	l.refreshServiceRoom(t)
 }
 
 // serveQueued launches queued service tasks while trackers have room.
-func (l *Live) serveQueued() {
+func (l *leader) launchQueuedServices() {
 	for q := range l.services.queues {
 		queue := l.services.queues[q]
 		for i := 0; i < len(queue) && i < maxServiceChecks && l.services.room.Len() > 0; {
 			x := queue[i]
-			if l.stillNeeded(x) && !l.serveNow(x) {
+			if l.stillNeeded(x) && !l.launchService(x) {
 				i++
 				continue
 			}
@@ -94,9 +94,9 @@ func (l *Live) serveQueued() {
 }
 
 // stillNeeded says whether a queued task still has to run.
-func (l *Live) stillNeeded(x queuedTask) bool {
+func (l *leader) stillNeeded(x queuedTask) bool {
 	j := x.job
-	if l.jobs[j.facts.N()] != j || !l.mayServe(j, x.tk) {
+	if l.jobs[j.facts.N()] != j || !l.mayRunService(j, x.tk) {
 		return false
 	}
 	state := l.facts.State(j.facts)
@@ -113,13 +113,13 @@ func (l *Live) stillNeeded(x queuedTask) bool {
 }
 
 // serveNow launches a service task if a tracker has room for it.
-func (l *Live) serveNow(x queuedTask) bool {
+func (l *leader) launchService(x queuedTask) bool {
 	t := l.serviceTracker(x.job, x.tk)
 	if t == nil {
 		return false
 	}
 	if x.tk.kind == wire.Setup {
-		x.job.service.setupSince = l.now
+		x.job.service.setupLaunched = l.now
 	}
 	l.launch(x.job, x.tk, t, x.subject)
 	return true
@@ -127,7 +127,7 @@ func (l *Live) serveNow(x queuedTask) bool {
 
 // serviceTracker picks a tracker with room, round robin. It takes one that the task avoids, or
 // that is not preferred, only if no better tracker exists. Draining trackers have no room.
-func (l *Live) serviceTracker(j *job, tk *task) *tracker {
+func (l *leader) serviceTracker(j *job, tk *task) *tracker {
 	var fallback *tracker
 	i := l.roundRobin
 	for range l.services.room.Len() {

@@ -13,7 +13,7 @@ type shuffleShares struct {
 
 // sendShares sends the current plan's shares to trackers with homes, if they changed or the
 // tracker may have missed them.
-func (l *Live) sendShares() {
+func (l *leader) sendShares() {
 	if p := &l.phases[mapPhase]; !p.planning && p.seq != l.shares.seq {
 		l.shares.seq = p.seq
 		l.updateShares()
@@ -29,7 +29,7 @@ func (l *Live) sendShares() {
 }
 
 // updateShares takes over the shares of the current plan, if the change matters.
-func (l *Live) updateShares() {
+func (l *leader) updateShares() {
 	told := &l.shares.announced
 	list, had := make([]wire.JobShare, 0, shares.MaxJobs), told.List()
 	for _, p := range l.phases[mapPhase].plan.Portions {
@@ -37,10 +37,10 @@ func (l *Live) updateShares() {
 			list = append(list, wire.JobShare{Job: p.Job, Share: p.Share})
 		}
 	}
-	if !told.Update(list, l.now, l.c.cfg.Period) {
+	if !told.Update(list, l.now, l.c.cfg.PlanPeriod) {
 		return
 	}
-	l.noteShares(had, list)
+	l.recordShares(had, list)
 	for i, t := range l.fleet.byIndex {
 		if t != nil {
 			told.MarkStale(i)
@@ -49,7 +49,7 @@ func (l *Live) updateShares() {
 }
 
 // noteShares notes the change in the plan logs of jobs that have a share now or had one before.
-func (l *Live) noteShares(had, list []wire.JobShare) {
+func (l *leader) recordShares(had, list []wire.JobShare) {
 	for _, s := range had {
 		if j := l.job(s.Job); j != nil {
 			j.planned.shuffleTurn, j.planned.shuffleShare = 0, 0
@@ -58,21 +58,21 @@ func (l *Live) noteShares(had, list []wire.JobShare) {
 	for i, s := range list {
 		if j := l.job(s.Job); j != nil {
 			j.planned.shuffleTurn, j.planned.shuffleShare = i+1, s.Share
-			l.noteShare(j)
+			l.recordShare(j)
 		}
 	}
 	for _, s := range had {
 		if j := l.job(s.Job); j != nil && j.planned.shuffleTurn == 0 {
-			l.noteShare(j)
+			l.recordShare(j)
 		}
 	}
 }
 
 // queueShares has sendShares send the shares to a tracker that has a new home or a new stream.
-func (l *Live) queueShares(t *tracker) { l.shares.announced.MarkStale(t.assign.Index()) }
+func (l *leader) queueShares(t *tracker) { l.shares.announced.MarkStale(t.assign.Index()) }
 
 // resendShares handles a new stream: messages on the earlier one may be lost.
-func (l *Live) resendShares(t *tracker) {
+func (l *leader) resendShares(t *tracker) {
 	if t.sharesVersion > 1 {
 		t.sharesVersion = 0
 	}

@@ -9,7 +9,7 @@ import (
 
 // checkShares checks that all trackers with homes got the shares in force, and no others.
 func (w *world) checkShares(commands []Command) {
-	l := w.core.live
+	l := w.core.leader
 	if l == nil || w.core.halted {
 		return
 	}

@@ -15,7 +15,7 @@ import (
 
 // snapshot is the policy's view of a phase. Fields that only some policies read are left empty
 // for the others: they may be large.
-func (l *Live) snapshot(i int) scheduler.Snapshot {
+func (l *leader) snapshot(i int) scheduler.Snapshot {
 	needs := menu.NeedsOf(l.sharing.Policy)
 	v := l.survey(i)
 	s := scheduler.Snapshot{
@@ -30,7 +30,7 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 		s.Transfers, s.Bandwidth = l.transfers(v), b.Rate()
 	}
 	if needs.Trackers {
-		s.Trackers, s.Measured = l.freeTrackers(v), l.measured(i)
+		s.Trackers, s.Measured = l.freeTrackers(v), l.measuredTimes(i)
 	}
 	if needs.Later {
 		s.Later = l.laterPhases(&s)
@@ -53,10 +53,10 @@ type surveyedJob struct {
 	task  time.Duration
 }
 
-func (l *Live) survey(phase int) *phaseSurvey {
-	v := &phaseSurvey{runningTasks: l.runningIn(phase, l.now), jobs: make([]surveyedJob, len(l.order)), usual: l.meanTask(phase)}
+func (l *leader) survey(phase int) *phaseSurvey {
+	v := &phaseSurvey{runningTasks: l.newRunningTasks(phase, l.now), jobs: make([]surveyedJob, len(l.order)), usual: l.meanTask(phase)}
 	for i, j := range l.order {
-		p := v.describe(j)
+		p := v.forecastPhase(j)
 		v.jobs[i] = surveyedJob{j, p, p.Correct(p.Task(l.overheads.WarmUp)).Time}
 	}
 	return v
@@ -67,7 +67,7 @@ func (j *job) plannable() bool { return j.runnable() && !j.facts.Submission().Su
 
 // jobsToPlan lists the jobs with running or runnable tasks of a phase. Unknown work is 0: the
 // policy then lets some tasks run to measure it.
-func (l *Live) jobsToPlan(v *phaseSurvey, early bool) (list []scheduler.Job) {
+func (l *leader) jobsToPlan(v *phaseSurvey, early bool) (list []scheduler.Job) {
 	for i := range v.jobs {
 		x := &v.jobs[i]
 		j := x.job
@@ -87,7 +87,7 @@ func (l *Live) jobsToPlan(v *phaseSurvey, early bool) (list []scheduler.Job) {
 
 // usefulSlots is how many slots of a phase a job could use now. With early it counts reduces
 // that will be ready before the plan has been carried out.
-func (l *Live) usefulSlots(j *job, phase int, early bool) int {
+func (l *leader) usefulSlots(j *job, phase int, early bool) int {
 	now := j.assign.InSlots(phase) + l.toLaunch(j, phase)
 	if early && phase == reducePhase && j.slowstarted() {
 		return max(now, j.tasksLeft(phase))
@@ -96,11 +96,11 @@ func (l *Live) usefulSlots(j *job, phase int, early bool) int {
 }
 
 // transfers lists the shuffles that are not finished.
-func (l *Live) transfers(v *phaseSurvey) (list []scheduler.Transfer) {
+func (l *leader) transfers(v *phaseSurvey) (list []scheduler.Transfer) {
 	for i := range v.jobs {
 		j := v.jobs[i].job
 		s := j.shuffle()
-		if !j.plannable() || s.Left() <= 0 || j.housing.open == 0 {
+		if !j.plannable() || s.Left() <= 0 || j.partitions.ungathered == 0 {
 			continue
 		}
 		list = append(list, scheduler.Transfer{
@@ -112,7 +112,7 @@ func (l *Live) transfers(v *phaseSurvey) (list []scheduler.Transfer) {
 }
 
 // freeTrackers says when each slot of the trackers is free.
-func (l *Live) freeTrackers(v *phaseSurvey) (list []scheduler.Tracker) {
+func (l *leader) freeTrackers(v *phaseSurvey) (list []scheduler.Tracker) {
 	tasks := make(map[*job]time.Duration, len(v.jobs))
 	for i := range v.jobs {
 		tasks[v.jobs[i].job] = v.jobs[i].task
@@ -144,13 +144,13 @@ const maxPastJobs = 16
 // measured says how long tasks of a phase took on each tracker, for policies that tell trackers
 // apart. It has the jobs that have not ended, with their profiles, and the last ended jobs of
 // other names.
-func (l *Live) measured(phase int) (list []scheduler.Measured) {
+func (l *leader) measuredTimes(phase int) (list []scheduler.Measured) {
 	for _, j := range l.order {
 		var past map[string]*history.Sum
 		if j.profile != nil {
 			past = j.profile.Phases[phase].Trackers
 		}
-		list = append(list, measuredOn(j.id, forecast.OnTrackers(l.sums(j, phase).Trackers, past))...)
+		list = append(list, measuredOn(j.id, forecast.OnTrackers(l.trackerTimes(j, phase).Trackers, past))...)
 	}
 	for _, x := range l.profiles.Latest(maxPastJobs) {
 		if !slices.ContainsFunc(l.order, func(j *job) bool { return j.profile == x }) {
@@ -170,7 +170,7 @@ func measuredOn(id wire.JobID, list []forecast.OnTracker) []scheduler.Measured {
 }
 
 // laterPhases lists the future phases that cannot use the snapshot's slots yet.
-func (l *Live) laterPhases(s *scheduler.Snapshot) []scheduler.Later {
+func (l *leader) laterPhases(s *scheduler.Snapshot) []scheduler.Later {
 	now := make(map[int]bool, len(s.Jobs))
 	for _, j := range s.Jobs {
 		now[j.ID.N] = true
@@ -193,7 +193,7 @@ func (l *Live) laterPhases(s *scheduler.Snapshot) []scheduler.Later {
 }
 
 // waitingPhase describes a phase that waits for others.
-func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
+func (l *leader) waitingPhase(j *job, phase int) scheduler.Later {
 	x := scheduler.Later{
 		ID: j.id, Phase: l.phases[phase].kind, Flow: j.flowOf(), Max: j.tasksLeft(phase),
 		Goal: admission.Goal(j.facts.Submission().Settings(), j.spec.arrived),
@@ -222,14 +222,14 @@ func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
 
 // setupLag is the time between the end of the last task that a job waits for and its first
 // maps: earlier jobs commit, and the job's setup runs.
-func (l *Live) setupLag(j *job) time.Duration {
+func (l *leader) setupLag(j *job) time.Duration {
 	closes := time.Duration(0)
 	for _, f := range l.facts.After(j.facts) {
 		if before := l.jobs[f.N()]; before != nil {
-			closes = max(closes, forecast.Left(l.overheads.Close, before.service.commitSince, l.now))
+			closes = max(closes, forecast.Left(l.overheads.Close, before.service.commitBegan, l.now))
 		}
 	}
-	return closes + forecast.Left(l.overheads.SetUp, j.service.setupSince, l.now)
+	return closes + forecast.Left(l.overheads.SetUp, j.service.setupLaunched, l.now)
 }
 
 // flowOf is the number of the job's flow; 0 for a job submitted alone.
@@ -242,7 +242,7 @@ func (j *job) flowOf() int {
 
 // flows lists the flows of a snapshot's jobs, by their first job's number. A job submitted
 // alone is a flow of one.
-func (l *Live) flows(s *scheduler.Snapshot) []scheduler.Flow {
+func (l *leader) flows(s *scheduler.Snapshot) []scheduler.Flow {
 	seen := make(map[int]bool, len(s.Jobs)+len(s.Later))
 	for _, j := range s.Jobs {
 		seen[j.ID.N] = true
@@ -254,7 +254,7 @@ func (l *Live) flows(s *scheduler.Snapshot) []scheduler.Flow {
 	var flows []scheduler.Flow
 	for _, j := range l.order { // by number, so that a submission's jobs are neighbours
 		if sub := j.facts.Submission(); seen[j.facts.N()] && (len(flows) == 0 || flows[len(flows)-1].First != sub.First()) {
-			flows = append(flows, scheduler.Flow{First: sub.First(), Alone: forecast.Alone(l.fleet.slots, l.flow(sub, usual))})
+			flows = append(flows, scheduler.Flow{First: sub.First(), Alone: forecast.Alone(l.fleet.slots, l.forecastFlow(sub, usual))})
 		}
 	}
 	return flows

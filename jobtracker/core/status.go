@@ -22,8 +22,8 @@ func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok 
 	}
 	now = max(now, c.now)
 	s = c.statusOf(f, now)
-	if c.live != nil && !f.Ended() {
-		c.live.setPredictedEnd(f, &s, now)
+	if c.leader != nil && !f.Ended() {
+		c.leader.setPredictedEnd(f, &s, now)
 	}
 	return s, true
 }
@@ -48,8 +48,8 @@ func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 		end := f.End()
 		endedStatus(end, &s)
 		with = end.With
-	case c.live != nil:
-		c.live.status(c.live.jobs[f.N()], &s, now)
+	case c.leader != nil:
+		c.leader.status(c.leader.jobs[f.N()], &s, now)
 	}
 	if f.Stopping() {
 		s.Error, with = f.Stop().Reason, f.Stop().With
@@ -80,7 +80,7 @@ func endedStatus(x facts.Ended, s *wire.JobStatus) {
 const statusForecastAge = 500 * time.Millisecond
 
 // setPredictedEnd adds the predicted end of a job that has not ended.
-func (l *Live) setPredictedEnd(f *facts.Job, s *wire.JobStatus, now time.Duration) {
+func (l *leader) setPredictedEnd(f *facts.Job, s *wire.JobStatus, now time.Duration) {
 	if o := l.recentForecast(now, statusForecastAge).Of(f.N()); o != nil && o.End != never {
 		s.Ends = o.End - l.jobs[f.N()].spec.arrived
 	}
@@ -88,7 +88,7 @@ func (l *Live) setPredictedEnd(f *facts.Job, s *wire.JobStatus, now time.Duratio
 
 // status fills in the leader's knowledge of a job that has not ended, but for its predicted
 // end: see setPredictedEnd.
-func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
+func (l *leader) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Elapsed = now - j.spec.arrived
 	s.Maps.Running, s.Reduces.Running = j.assign.InSlots(mapPhase), j.assign.InSlots(reducePhase)
 	s.Maps.FailedAttempts, s.Reduces.FailedAttempts = j.faults.Failed(wire.Map), j.faults.Failed(wire.Reduce)
@@ -105,10 +105,10 @@ func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 		}
 	}
 	s.Read.Total = max(s.Read.Total, s.Read.Done)
-	for i := range j.housing.homes {
-		s.Shuffled.Done += j.housing.homes[i].report.Bytes
+	for i := range j.partitions.homes {
+		s.Shuffled.Done += j.partitions.homes[i].report.Bytes
 	}
-	out := j.output()
+	out := j.knownOutput()
 	s.Shuffled.Total = max(out.ByMaps(), s.Shuffled.Done)
 	s.Reduced.Total = max(s.Shuffled.Total, s.Reduced.Done)
 	s.Counters = l.totals(j)
@@ -116,7 +116,7 @@ func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 }
 
 // totals sums the counters of finished tasks and the leader's own.
-func (l *Live) totals(j *job) wire.Counters {
+func (l *leader) totals(j *job) wire.Counters {
 	total := make(wire.Counters)
 	total.Merge(j.tally.counters)
 	for i, name := range []string{wire.LaunchedMaps, wire.LaunchedReduces} {
@@ -138,7 +138,7 @@ func (l *Live) totals(j *job) wire.Counters {
 }
 
 // waitReason says why nothing of a job runs; empty when its tasks run.
-func (l *Live) waitReason(j *job, now time.Duration) string {
+func (l *leader) waitReason(j *job, now time.Duration) string {
 	state := l.facts.State(j.facts)
 	until, deferred := j.assign.Deferred()
 	switch {
@@ -184,11 +184,11 @@ func (j *job) taskWaitReason() string {
 		return "for a free reduce slot"
 	case j.partitionsToGather() > 0:
 		return "for a free reduce slot"
-	case j.housing.homeless.Len() > 0 && !j.spec.Classical:
+	case j.partitions.homeless.Len() > 0 && !j.spec.Classical:
 		return "for a task tracker with reduce slots"
 	case j.faults.NextRetries():
 		return "to relaunch a failed task"
-	case j.housing.open > 0:
+	case j.partitions.ungathered > 0:
 		return "for map output to be gathered"
 	}
 	return ""

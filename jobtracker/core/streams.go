@@ -25,8 +25,8 @@ type contact struct {
 }
 
 // hello handles the first message of a stream, or the answer to a Staging.
-func (l *Live) hello(id Stream, h *wire.Hello) {
-	known := handshake.Known{Boot: l.facts.Boot(), Welcomed: l.fleet.bound[id] != nil}
+func (l *leader) hello(id Stream, h *wire.Hello) {
+	known := handshake.Known{Boot: l.facts.Boot(), Welcomed: l.fleet.byStream[id] != nil}
 	t := l.fleet.trackers[h.Tracker]
 	if t != nil {
 		known.Tracker = &handshake.Tracker{
@@ -46,27 +46,27 @@ func (l *Live) hello(id Stream, h *wire.Hello) {
 	}
 }
 
-func (l *Live) register(h *wire.Hello) {
+func (l *leader) register(h *wire.Hello) {
 	l.propose(&facts.TrackerRegistered{Tracker: facts.Tracker{
 		Name: h.Tracker, Process: h.Process, Host: h.Host, Addr: h.Addr,
 		MapSlots: h.MapSlots, ReduceSlots: h.ReduceSlots, Rack: h.Rack,
 	}})
 }
 
-func (l *Live) refuse(id Stream, reason string) {
+func (l *leader) refuse(id Stream, reason string) {
 	l.c.emit(Send{Stream: id, Message: &wire.Refuse{Reason: reason}})
 	l.closeStream(id)
 }
 
-func (l *Live) closeStream(id Stream) {
+func (l *leader) closeStream(id Stream) {
 	l.c.emit(CloseStream{Stream: id})
 	l.streamClosed(id)
 }
 
-func (l *Live) streamClosed(id Stream) {
-	t := l.fleet.bound[id]
+func (l *leader) streamClosed(id Stream) {
+	t := l.fleet.byStream[id]
 	delete(l.fleet.unwelcomed, id)
-	delete(l.fleet.bound, id)
+	delete(l.fleet.byStream, id)
 	if t != nil && t.contact.stream == id {
 		t.contact.stream, t.contact.inventoried, t.contact.pages = 0, false, nil
 		l.refresh(t)
@@ -74,7 +74,7 @@ func (l *Live) streamClosed(id Stream) {
 }
 
 // registered begins an incarnation after it has ended the previous one.
-func (l *Live) registered(x *facts.TrackerRegistered, fitted bool) {
+func (l *leader) registered(x *facts.TrackerRegistered, fitted bool) {
 	name := x.Tracker.Name
 	if fitted {
 		how := "registered"
@@ -98,12 +98,12 @@ func (l *Live) registered(x *facts.TrackerRegistered, fitted bool) {
 
 // welcome binds a stream to the tracker that said hello on it, and closes the tracker's earlier
 // stream.
-func (l *Live) welcome(id Stream, t *tracker, h *wire.Hello) {
+func (l *leader) welcome(id Stream, t *tracker, h *wire.Hello) {
 	if t.contact.stream != 0 {
 		l.closeStream(t.contact.stream)
 	}
 	delete(l.fleet.unwelcomed, id)
-	l.fleet.bound[id] = t
+	l.fleet.byStream[id] = t
 	t.contact.stream, t.contact.lastHeard = id, l.now
 	l.setCapacity(t, [2]int{h.MapSlots, h.ReduceSlots}, "")
 	l.diskDropped(t, h.DisksLeft)
@@ -112,7 +112,7 @@ func (l *Live) welcome(id Stream, t *tracker, h *wire.Hello) {
 	})
 }
 
-func (l *Live) send(t *tracker, m wire.Message) {
+func (l *leader) send(t *tracker, m wire.Message) {
 	if t.contact.stream != 0 {
 		l.c.emit(Send{Stream: t.contact.stream, Message: m})
 	}

@@ -55,7 +55,7 @@ func (tk *task) all() iter.Seq[*attempt] {
 }
 
 // numbered returns the running attempt with number n, or nil.
-func (tk *task) numbered(n int) *attempt {
+func (tk *task) attempt(n int) *attempt {
 	for a := range tk.all() {
 		if a.id.N == n {
 			return a
@@ -81,7 +81,7 @@ func (tk *task) remove(a *attempt) {
 }
 
 // idle returns the task if it has no running attempt, else nil.
-func (tk *task) idle() *task {
+func (tk *task) ifIdle() *task {
 	if tk.runs() {
 		return nil
 	}

@@ -15,7 +15,7 @@ import (
 // trackerFleet is the leader's view of the task trackers.
 type trackerFleet struct {
 	unwelcomed   handshake.Streams
-	bound        map[Stream]*tracker // by the stream on which the leader welcomed them
+	byStream        map[Stream]*tracker // by the stream on which the leader welcomed them
 	trackers     map[string]*tracker
 	byIndex      []*tracker        // trackers by index; nil where an index is free
 	slots        [2]int            // of trackers that take work, or will after their inventories
@@ -29,7 +29,7 @@ type trackerFleet struct {
 
 func newTrackerFleet() trackerFleet {
 	return trackerFleet{
-		unwelcomed: make(handshake.Streams), bound: make(map[Stream]*tracker),
+		unwelcomed: make(handshake.Streams), byStream: make(map[Stream]*tracker),
 		trackers: make(map[string]*tracker), numbers: make(map[string]int32),
 	}
 }
@@ -44,7 +44,7 @@ type tracker struct {
 	number        int32      // of its name, see trackerFleet.byNumber
 	slots         [2]int     // by phase, as the tracker reported last
 	attempts      []*attempt // that run there, in no order
-	outputs       []outputAt // maps whose chosen output is or was here
+	outputs       []outputRef // maps whose chosen output is or was here
 	rack          string     // see locality.Topology
 	host          string     // see locality.HostKey
 	countedSlots  [2]int     // its slots that trackerFleet.slots includes
@@ -65,7 +65,7 @@ func (t *tracker) takesWork() bool { return t.usable() && !t.outOfService() }
 // canBeHome says whether the tracker may be the home of partitions.
 func (t *tracker) canBeHome() bool { return !t.outOfService() && t.slots[reducePhase] > 0 }
 
-func (l *Live) addTracker(f facts.Tracker) *tracker {
+func (l *leader) addTracker(f facts.Tracker) *tracker {
 	t := &tracker{
 		Tracker: f, number: l.numberOf(f), host: locality.HostKey(f.Host), slots: [2]int{f.MapSlots, f.ReduceSlots},
 		contact: contact{lastHeard: l.now}, health: health.New(f.Excluded != ""), hosting: newHosting(),
@@ -80,7 +80,7 @@ func (l *Live) addTracker(f facts.Tracker) *tracker {
 	t.drain.n = d.N
 	l.fleet.draining.Set(t.assign.Index(), t.drain.n != 0)
 	l.setRack(t)
-	l.due.leases = min(l.due.leases, t.contact.lastHeard+l.c.cfg.Lease)
+	l.timers.leases = min(l.timers.leases, t.contact.lastHeard+l.c.cfg.Lease)
 	l.countSlots(t)
 	return t
 }
@@ -90,7 +90,7 @@ type trackerName struct{ Name, Addr string }
 
 // numberOf numbers the names of trackers, so that large tables need not hold strings. A name
 // keeps its number for the whole term.
-func (l *Live) numberOf(f facts.Tracker) int32 {
+func (l *leader) numberOf(f facts.Tracker) int32 {
 	n, known := l.fleet.numbers[f.Name]
 	if !known {
 		n = int32(len(l.fleet.byNumber))
@@ -101,7 +101,7 @@ func (l *Live) numberOf(f facts.Tracker) int32 {
 }
 
 // countSlots updates trackerFleet.slots.
-func (l *Live) countSlots(t *tracker) {
+func (l *leader) countSlots(t *tracker) {
 	counted := t.slots
 	if t.contact.lossProposed || t.outOfService() {
 		counted = [2]int{}
@@ -113,16 +113,16 @@ func (l *Live) countSlots(t *tracker) {
 }
 
 // refresh updates everything that depends on whether a tracker takes work and on its slots.
-func (l *Live) refresh(t *tracker) {
+func (l *leader) refresh(t *tracker) {
 	l.countSlots(t)
 	l.assign.SetFit(&t.assign, t.takesWork(), t.slots[mapPhase] > 0)
-	l.refreshServing(t)
+	l.refreshServiceRoom(t)
 	l.fleet.outOfService.Set(t.assign.Index(), !t.contact.lossProposed && t.outOfService())
 }
 
 // setCapacity records a tracker's slots. Attempts in removed slots run on, unless the tracker
 // ends them. A tracker without reduce slots loses its homes.
-func (l *Live) setCapacity(t *tracker, slots [2]int, trouble string) {
+func (l *leader) setCapacity(t *tracker, slots [2]int, trouble string) {
 	t.contact.trouble = wire.Bounded(trouble, wire.MaxTrouble)
 	if slots == t.slots {
 		return
@@ -143,8 +143,8 @@ func (l *Live) setCapacity(t *tracker, slots [2]int, trouble string) {
 }
 
 // fromTracker handles a message of a tracker.
-func (l *Live) fromTracker(id Stream, m wire.Message) {
-	t := l.fleet.bound[id]
+func (l *leader) fromTracker(id Stream, m wire.Message) {
+	t := l.fleet.byStream[id]
 	switch m := m.(type) {
 	case *wire.Hello:
 		l.hello(id, m)
@@ -167,14 +167,14 @@ func (l *Live) fromTracker(id Stream, m wire.Message) {
 			t.hosting.fetchRate = m.Rate
 		}
 		for i := range m.Attempts {
-			l.report(t, &m.Attempts[i])
+			l.attemptReport(t, &m.Attempts[i])
 		}
 		l.send(t, &wire.Ack{})
 	case *wire.Capacity:
 		l.setCapacity(t, [2]int{m.MapSlots, m.ReduceSlots}, m.Reason)
 		l.diskDropped(t, m.DisksLeft)
 	case *wire.Report:
-		l.report(t, m)
+		l.attemptReport(t, m)
 	case *wire.HomeReport:
 		l.homeReport(t, m)
 	case *wire.OutputLost:

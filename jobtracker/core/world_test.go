@@ -203,7 +203,7 @@ func (w *world) carryOut(c Command) {
 		} else {
 			w.fail("second reply to %d: %+v", c.Token, c)
 		}
-	case Note:
+	case LogLine:
 	case Halt:
 		w.fail("halt: %v", c.Err)
 	default:
@@ -211,8 +211,8 @@ func (w *world) carryOut(c Command) {
 	}
 }
 
-var worldConfig = Config{ID: "jt", Staging: "mem://s", Cluster: "c", Nonce: "nonce", History: true, Tidy: 10 * time.Second, Scheduling: wire.Scheduling{Delay: "fixed=" + worldDelay.String()},
-	DrainServes: 3 * time.Second, DrainLasts: 9 * time.Second,
+var worldConfig = Config{ID: "jt", Staging: "mem://s", Cluster: "c", Nonce: "nonce", History: true, TidyPeriod: 10 * time.Second, Scheduling: wire.Scheduling{Delay: "fixed=" + worldDelay.String()},
+	DrainServeTime: 3 * time.Second, DrainMaxTime: 9 * time.Second,
 }
 
 var errSim = errors.New("simulated fault")
@@ -254,18 +254,18 @@ func (w *world) answerEffect(c Command) {
 	switch c := c.(type) {
 	case LoadSplits:
 		ev = SplitsLoaded{Epoch: c.Epoch, Job: c.Job, Splits: w.simSplits(c), Err: err}
-		delay += c.After
+		delay += c.Delay
 	case RemoveStaging:
 		ev = StagingRemoved{Epoch: c.Epoch, Key: c.Key, Err: err}
-		delay += c.After
+		delay += c.Delay
 	case WriteHistory:
 		ev = HistoryWritten{Epoch: c.Epoch, Job: c.Job, Err: err}
-		delay += c.After
+		delay += c.Delay
 		if err == nil || w.chance(0.5) {
 			w.writeHistory(c)
 		}
 	case LoadHistory:
-		ev = HistoryLoaded{Epoch: c.Epoch, Name: c.Name, Profile: &history.Profile{Job: c.Job}, Err: err}
+		ev = HistoryLoaded{Epoch: c.Epoch, JobName: c.JobName, Profile: &history.Profile{Job: c.Job}, Err: err}
 		if _, ok := w.outcomes[c.Job]; !ok {
 			w.fail("the core loads the history of %v, which has none", c.Job)
 		}
@@ -408,16 +408,16 @@ func (w *world) checkSend(c Send) {
 		w.fail("%v is launched for a job that stops", m.Attempt)
 	case kind == f.Kind() && f.Committed(m.Attempt.Task.N):
 		w.fail("%v is launched for a committed task", m.Attempt)
-	case kind.Slotted() && w.core.live.fleet.bound[c.Stream].Excluded != "":
+	case kind.Slotted() && w.core.leader.fleet.byStream[c.Stream].Excluded != "":
 		w.fail("%v is launched on an excluded tracker", m.Attempt)
 	case kind == wire.Map:
-		w.checkRetry(m.Attempt.Task, w.core.live.fleet.bound[c.Stream])
+		w.checkRetry(m.Attempt.Task, w.core.leader.fleet.byStream[c.Stream])
 	}
 }
 
 // checkRetry checks that a failed map waits for other trackers before it returns to a tracker.
 func (w *world) checkRetry(id wire.TaskID, t *tracker) {
-	j := w.core.live.job(id.Job)
+	j := w.core.leader.job(id.Job)
 	if tk := j.task(id); j.avoids(tk, t) && j.faults.Elsewhere(tk.key()) != 0 {
 		w.fail("%v still waits for another tracker, and is relaunched on %s, where it failed", id, t.Name)
 	}
@@ -442,14 +442,14 @@ func (w *world) writeHistory(c WriteHistory) {
 
 // checkInLine checks that a job is in line for slots exactly if it waits for one.
 func (w *world) checkInLine() {
-	l := w.core.live
+	l := w.core.leader
 	if l == nil {
 		return
 	}
 	for i := range l.phases {
 		line := l.assign.InLine(i)
 		for _, j := range l.order {
-			may := assigning{l}.Runnable(&j.assign) && !j.assign.Barred() && !j.assign.Pool().Full(i)
+			may := assignCluster{l}.Runnable(&j.assign) && !j.assign.Barred() && !j.assign.Pool().Full(i)
 			if j.assign.May(i) != may {
 				w.fail("%v may have %v slots: want %v", j.id, l.phases[i].kind, may)
 			}
