@@ -76,7 +76,7 @@ func newFleet(tb testing.TB, size fleetSize, steps []time.Duration) *fleet {
 		f.step(Submit{Submission: &wire.Submission{
 			Key: fmt.Sprint(i), Staging: "mem://s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: fmt.Sprint(i), Reduces: 1}}},
 		}})
-		for a := range f.core.live.jobs[i+1].attempts.all() {
+		for a := range f.core.leader.jobs[i+1].attempts.all() {
 			f.step(FromTracker{Stream: a.tracker.contact.stream, Message: &wire.Report{
 				Attempt: a.id, State: wire.AttemptSucceeded, Result: &wire.Result{Splits: &wire.SplitsDone{Maps: size.maps}},
 			}})
@@ -94,7 +94,7 @@ func (f *fleet) step(ev Event) {
 	commands := f.core.Step(f.now, ev)
 	f.steps = append(f.steps, cpuTime(unix.CLOCK_THREAD_CPUTIME_ID)-begin)
 	if len(f.steps)%deferredEvery == 0 {
-		for _, j := range f.core.live.order {
+		for _, j := range f.core.leader.order {
 			if _, deferred := j.assign.Deferred(); deferred {
 				f.deferred++
 			}
@@ -194,7 +194,7 @@ func (e *ending) compare(other *ending) int {
 }
 
 func (f *fleet) launch(stream Stream, id wire.AttemptID) {
-	j := f.core.live.jobs[id.Task.Job.N]
+	j := f.core.leader.jobs[id.Task.Job.N]
 	e := ending{seq: f.seq, stream: stream, id: id, level: j.attempt(id).level}
 	e.took = time.Duration((0.5 + f.rnd.Float64()) * float64(fleetPace) * float64(len(f.hosts)*fleetSlots))
 	e.at = f.now + e.took

@@ -28,7 +28,7 @@ func (w *world) simSplits(c LoadSplits) []Split {
 
 // checkAssigned: no map slot is free while a job is in line for one.
 func (w *world) checkAssigned() {
-	l := w.core.live
+	l := w.core.leader
 	if l == nil {
 		return
 	}
@@ -43,7 +43,7 @@ func (w *world) checkAssigned() {
 }
 
 // checkSlots compares the slots of all trackers that may take work with the leader's sum.
-func (w *world) checkSlots(l *Live) {
+func (w *world) checkSlots(l *leader) {
 	slots := [2]int{}
 	for _, t := range l.fleet.byIndex {
 		if t != nil && !t.contact.lossProposed && !t.outOfService() {
@@ -60,23 +60,23 @@ func (w *world) checkSlots(l *Live) {
 // more. It may be free elsewhere if the partition is to be checked again, moves for the last
 // time, or cannot be gathered again.
 func checkReduces(c *Core, fail func(string, ...any)) {
-	l := c.live
+	l := c.leader
 	if l == nil {
 		return
 	}
 	free := l.assign.FreeTrackers(reducePhase)
 	wake, wakes := c.Wake()
 	for _, j := range l.order {
-		for p := range j.housing.homes {
-			h := &j.housing.homes[p]
+		for p := range j.partitions.homes {
+			h := &j.partitions.homes[p]
 			if h.tracker == nil || h.reserved || !j.assign.May(reducePhase) || !l.canReduce(j, p) {
 				continue
 			}
 			if free.Has(h.tracker.assign.Index()) {
 				fail("%s has a free reduce slot, and partition %d of %v is ready there", h.tracker.Name, p, j.id)
 			}
-			if free.Len() > 0 && !j.outputs.recomputing && (!wakes || wake > j.housing.movesDue || j.housing.movesDue == never) {
-				fail("partition %d of %v waits for a slot of %s until %v while others have free slots", p, j.id, h.tracker.Name, j.housing.movesDue)
+			if free.Len() > 0 && !j.outputs.recomputing && (!wakes || wake > j.partitions.nextMoveCheck || j.partitions.nextMoveCheck == never) {
+				fail("partition %d of %v waits for a slot of %s until %v while others have free slots", p, j.id, h.tracker.Name, j.partitions.nextMoveCheck)
 			}
 		}
 		for m := range j.maps {
@@ -96,7 +96,7 @@ func checkReduces(c *Core, fail func(string, ...any)) {
 // checkHolds: while a task waits and a slot is free, some hold explains it, and no hold ends in
 // the past.
 func checkHolds(c *Core, fail func(string, ...any)) {
-	l := c.live
+	l := c.leader
 	if l == nil {
 		return
 	}
@@ -126,7 +126,7 @@ func checkHolds(c *Core, fail func(string, ...any)) {
 // checkAvoids: a failed map is launched, or waits until a time at which the core wakes up, or
 // waits for other trackers than those with free slots.
 func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
-	l := c.live
+	l := c.leader
 	wake, wakes := c.Wake()
 	for m := range j.maps {
 		tk := &j.maps[m].task
@@ -161,7 +161,7 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 // checkMatched: if one Step launches two maps of a job away from their input, neither could
 // have used the other's slot as a local one.
 func (w *world) checkMatched(commands []Command) {
-	l := w.core.live
+	l := w.core.leader
 	if l == nil || len(l.phases[mapPhase].plan.Queues) > 0 { // queues decide then
 		return
 	}
@@ -198,7 +198,7 @@ func (w *world) checkLevels(j *job) {
 	if !j.assign.Indexed() {
 		return
 	}
-	for _, t := range w.core.live.fleet.trackers {
+	for _, t := range w.core.leader.fleet.trackers {
 		for m, s := range w.splitsOf(j) {
 			want, level := locality.Level(s.Hosts, s.Racks, locality.HostKey(t.Host), t.rack), j.assign.LevelOf(m, &t.assign)
 			if level != want {

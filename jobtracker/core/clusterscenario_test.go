@@ -51,7 +51,7 @@ func (s *scenario) runCluster(d *datadriven.TestData) bool {
 	case "history":
 		s.step(HistoryWritten{Epoch: s.core.Epoch(), Job: parseJob(first), Err: givenError(d)})
 	case "holds":
-		l := s.core.live
+		l := s.core.leader
 		for _, h := range l.holds(l.job(parseJob(first))) {
 			s.printf("%s%s", h.What, showUntil(h.Until))
 		}
@@ -96,7 +96,7 @@ func (s *scenario) config(d *datadriven.TestData) {
 			cfg.History = true
 		case "tidy":
 			var err error
-			if cfg.Tidy, err = time.ParseDuration(a.Vals[0]); err != nil {
+			if cfg.TidyPeriod, err = time.ParseDuration(a.Vals[0]); err != nil {
 				d.Fatalf(s.t, "%v", err)
 			}
 		case "cluster":
@@ -120,21 +120,21 @@ func (s *scenario) carryOutMore(c Command) {
 	case WriteHistory:
 		r := c.Record
 		s.record = r
-		s.printf("write %s%s: %v, %d attempts", c.Name, showAfter(c.After), r.Job.State, len(r.Attempts))
+		s.printf("write %s%s: %v, %d attempts", c.URL, showAfter(c.Delay), r.Job.State, len(r.Attempts))
 		if r.Job.ID != c.Job || !r.Job.State.Ended() || r.Plan.Name != r.Job.Name || r.Ended < r.Submitted {
 			s.t.Errorf("history of %v: %+v", c.Job, r)
 		}
 	case LoadHistory:
 		var files []string
-		for _, name := range c.Files {
+		for _, name := range c.URLs {
 			files = append(files, strings.TrimPrefix(name, "mem://s/staging/history/"))
 		}
-		s.printf("load history of %s for jobs %s: %s", showJob(c.Job), c.Name, strings.Join(files, " "))
+		s.printf("load history of %s for jobs %s: %s", showJob(c.Job), c.JobName, strings.Join(files, " "))
 	case Tidy:
 		s.printf("tidy but for %s and programs %s", strings.Join(sortedKeys(c.Submissions), " "), strings.Join(sortedKeys(c.Programs), " "))
 	case RemoveNonce:
-		s.printf("remove nonce %s", c.Name)
-	case Note:
+		s.printf("remove nonce %s", c.URL)
+	case LogLine:
 		if s.notesShown {
 			s.printf("log: %s %v, warn %v", c.Text, c.Args, c.Warn)
 		}
@@ -240,7 +240,7 @@ func TestHints(t *testing.T) {
 		t.Errorf("a tracker is refused with %+v", refusal)
 	}
 	for _, cmd := range follower.Step(0, Kill{Token: 1}) {
-		if r, ok := cmd.(Reply); !ok || r.Err.Error() != "this job tracker does not lead: a did last, at a:1" {
+		if r, ok := cmd.(Reply); !ok || r.Err.Error() != "this job tracker does not lead; the last known leader is a at a:1" {
 			t.Errorf("a client is answered %+v", cmd)
 		}
 	}

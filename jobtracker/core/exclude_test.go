@@ -27,7 +27,9 @@ func (f *fleet) failed(a *attempt, took time.Duration) {
 // blame makes three maps fail on a tracker and then succeed elsewhere. All are launched there
 // after its last pardon.
 func (f *fleet) blame(t *tracker) {
-	late := func(a *attempt) bool { return t.health.Counts(time.Duration(a.began-f.core.wall) * time.Millisecond) }
+	late := func(a *attempt) bool {
+		return t.health.Counts(time.Duration(a.began-f.core.wallAtZero) * time.Millisecond)
+	}
 	for range 3 {
 		i := slices.IndexFunc(t.attempts, late)
 		for ; i < 0; i = slices.IndexFunc(t.attempts, late) {
@@ -59,9 +61,9 @@ func (f *fleet) reconnect(t *tracker, left int) {
 	}})
 }
 
-func smallFleet(t *testing.T) (*fleet, *Live, *tracker) {
+func smallFleet(t *testing.T) (*fleet, *leader, *tracker) {
 	f := newFleet(t, fleetSize{trackers: 4, jobs: 1, maps: 1000, part: 1}, nil)
-	return f, f.core.live, f.core.live.fleet.trackers[f.hosts[0]]
+	return f, f.core.leader, f.core.leader.fleet.trackers[f.hosts[0]]
 }
 
 // TestPardon: an exclusion ends when the tracker drops a disk, which may have caused it. It
@@ -113,7 +115,7 @@ func TestPardonAfterElection(t *testing.T) {
 	f.step(Deposed{})
 	f.step(Elected{Term: 1, Wall: 1})
 	f.reconnect(bad, 3)
-	bad = f.core.live.fleet.trackers[bad.Name]
+	bad = f.core.leader.fleet.trackers[bad.Name]
 	if f.diskDropped(bad, 3); bad.Excluded == "" {
 		t.Error("an election ends its exclusion")
 	}
@@ -147,7 +149,7 @@ func (f *fleet) restartTracker(t *tracker) *tracker {
 		MapSlots: fleetSlots, ReduceSlots: 2,
 	}})
 	f.step(FromTracker{Stream: 2000, Message: &wire.Inventory{}})
-	began := f.core.live.fleet.trackers[t.Name]
+	began := f.core.leader.fleet.trackers[t.Name]
 	if began == t || !began.usable() {
 		f.tb.Fatal("the tracker has not restarted")
 	}
@@ -263,7 +265,7 @@ func TestEvidenceAfterKept(t *testing.T) {
 	j := &job{facts: new(facts.Job), ended: past.New()}
 	const since, more = 1000, 5
 	keep := func(began int64) {
-		j.keep(&task{kind: wire.Map}, &past.Attempt{Tracker: other.number, Began: began, Took: 1, State: wire.AttemptSucceeded}, "")
+		j.addEnded(&task{kind: wire.Map}, &past.Attempt{Tracker: other.number, Began: began, Took: 1, State: wire.AttemptSucceeded}, "")
 	}
 	for range past.Most {
 		keep(0)

@@ -51,8 +51,8 @@ func (s *scenario) runExplains(d *datadriven.TestData) bool {
 func (s *scenario) checkEnds(x *wire.Explanation) {
 	status, _ := s.core.StatusAt(s.now, x.Job)
 	want := int64(0)
-	if s.core.live != nil && !x.State.Ended() && x.End != 0 {
-		want = x.End - s.core.wall - s.now.Milliseconds() + status.Elapsed.Milliseconds()
+	if s.core.leader != nil && !x.State.Ended() && x.End != 0 {
+		want = x.End - s.core.wallAtZero - s.now.Milliseconds() + status.Elapsed.Milliseconds()
 	}
 	if got := status.Ends.Milliseconds(); got < want-1 || got > want+1 { // rounded otherwise
 		s.t.Errorf("status has the end of %v %d ms after its submission, the explanation %d", x.Job, got, want)
@@ -119,7 +119,7 @@ func (s *scenario) showPlanned() {
 }
 
 func (s *scenario) showSnapshot(phase string) {
-	of := s.core.live.snapshot(map[string]int{"map": mapPhase, "reduce": reducePhase}[phase])
+	of := s.core.leader.snapshot(map[string]int{"map": mapPhase, "reduce": reducePhase}[phase])
 	s.printf("%d slots, bandwidth %.3g, usual %.3g", of.Slots, of.Bandwidth, of.Usual)
 	for _, j := range of.Jobs {
 		s.printf("%s running=%d max=%d work=%.3g alone=%.3g flow=%d%s", showJob(j.ID), j.Running, j.Max, j.Work, j.Alone, j.Flow, showGoal(j.Goal))
@@ -164,7 +164,7 @@ func parseReads(text string) (r wire.Reads) {
 }
 
 func parseLoadedHistory(epoch uint64, d *datadriven.TestData) HistoryLoaded {
-	r := HistoryLoaded{Epoch: epoch, Name: d.CmdArgs[0].Key, Err: givenError(d)}
+	r := HistoryLoaded{Epoch: epoch, JobName: d.CmdArgs[0].Key, Err: givenError(d)}
 	if r.Err != nil {
 		return r
 	}

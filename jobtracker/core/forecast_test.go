@@ -147,10 +147,10 @@ func TestHistoryHasNoForecast(t *testing.T) {
 	p := newPaced(t, 1, wire.Scheduling{}, 1, 1, 1)
 	p.submit(&pacedJob{name: "j", maps: 2, take: [2]time.Duration{time.Second}})
 	p.run(1)
-	l := p.core.live
-	l.predicted.jobs = nil
+	l := p.core.leader
+	l.lastForecast.jobs = nil
 	l.writeHistory(l.order[0])
-	if l.predicted.jobs != nil {
+	if l.lastForecast.jobs != nil {
 		t.Error("a history makes a forecast of all jobs")
 	}
 }

@@ -12,7 +12,7 @@ func TestInventoryTouches(t *testing.T) {
 	const jobs = 1000
 	c := newBigCluster(3, jobs)
 	c.elect()
-	l := c.core.live
+	l := c.core.leader
 	looked := func(id Stream, about ...int) (n int) {
 		page := &wire.Inventory{}
 		for _, n := range about {
@@ -20,10 +20,10 @@ func TestInventoryTouches(t *testing.T) {
 			page.Attempts = append(page.Attempts, wire.Report{Attempt: wire.AttemptID{Task: task, N: wire.EpochAttempts}, State: wire.AttemptRunning})
 		}
 		l.handle(FromTracker{Stream: id, Message: page})
-		if !l.fleet.bound[id].contact.inventoried {
+		if !l.fleet.byStream[id].contact.inventoried {
 			t.Fatal("the inventory is not handled")
 		}
-		n = max(len(l.todo.dirty), l.assign.Moved())
+		n = max(len(l.todo.touched), l.assign.Moved())
 		c.step(Tick{})
 		return n
 	}
@@ -49,7 +49,7 @@ func TestInventoryTouches(t *testing.T) {
 // TestEndedJobsForgotten: no list of waiting jobs keeps an ended one.
 func TestEndedJobsForgotten(t *testing.T) {
 	f := newFleet(t, fleetSize{trackers: 1, jobs: 2, maps: fleetSlots, part: 1}, nil)
-	l := f.core.live
+	l := f.core.leader
 	stream, first, second := l.fleet.byIndex[0].contact.stream, l.jobs[1], l.jobs[2]
 	f.step(FromTracker{Stream: stream, Message: &wire.Capacity{MapSlots: fleetSlots}})
 	if !slices.Equal(l.todo.noHomeFound, []*job{first, second}) {

@@ -157,7 +157,7 @@ func (w *world) injectFaults() {
 		case n < 9:
 			t.failDisks()
 		case w.policies.IntN(2) == 0:
-			w.step(Pools{Table: w.worldPools()})
+			w.step(PoolsRead{Table: w.worldPools()})
 		default:
 			seed := w.policies.Uint64()
 			old := w.policies
@@ -189,7 +189,7 @@ func (w *world) unfinished() {
 		for _, id := range s.ids {
 			st, _ := w.core.Status(id)
 			if !st.State.Ended() {
-				if j := w.core.live.job(id); j != nil {
+				if j := w.core.leader.job(id); j != nil {
 					w.note("%+v", j.assign)
 				}
 				w.note("%v is %v, maps %+v reduces %+v, waits %s", id, st.State, st.Maps, st.Reduces, st.WaitReason)

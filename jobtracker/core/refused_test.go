@@ -100,12 +100,12 @@ func TestRefused(t *testing.T) {
 	if answers := replies(o.feed(Submit{Token: 2, Submission: sized(1, func(*wire.JobPlan) {})})); len(answers) != 1 || answers[0].Err != nil {
 		t.Fatalf("the same submission again: %+v", answers)
 	}
-	j := o.live.jobs[1]
+	j := o.leader.jobs[1]
 	j.tally.counters.Add("g", "n", 1)
 	o.feed(Kill{Token: 3, Job: j.id})
-	o.out = nil
-	o.live.end(j, wire.Killed, "killed")
-	o.carryOut(o.out)
+	o.commands = nil
+	o.leader.endJob(j, wire.Killed, "killed")
+	o.carryOut(o.commands)
 	end := o.facts.Job(1).End()
 	if end.Outcome != wire.Killed || end.Error != "killed" || len(end.Counters) > 0 ||
 		len(end.Troubles) != 1 || !strings.Contains(end.Troubles[0], large.Error()) {

@@ -35,7 +35,7 @@ func (s *scenario) runRequests(d *datadriven.TestData) bool {
 			Scheduler: value(d, "scheduler", ""), Metric: value(d, "metric", ""), Delay: value(d, "delay", ""),
 		}})
 	case "pools":
-		ev := Pools{Err: givenError(d)}
+		ev := PoolsRead{Err: givenError(d)}
 		if ev.Err == nil {
 			ev.Table, ev.Err = pool.Parse(value(d, "from", "f.xml"), []byte(d.Input))
 		}
@@ -138,7 +138,7 @@ func parseSLA(text string) (*[]wire.SLAStep, error) {
 }
 
 func (s *scenario) showSnapshotJobs(phase string) {
-	l := s.core.live
+	l := s.core.leader
 	i := mapPhase
 	if phase == "reduce" {
 		i = reducePhase

@@ -12,14 +12,14 @@ import (
 // TestRetryAlarms: failed tasks are relaunched in time without an alarm for each.
 func TestRetryAlarms(t *testing.T) {
 	f, l, _ := smallFleet(t)
-	j, before := l.jobs[1], len(l.due.alarms)
+	j, before := l.jobs[1], len(l.timers.alarms)
 	for i := range j.maps {
 		l.now = f.now + time.Duration(i/2)*time.Millisecond
 		tk := &j.maps[i].task
 		j.faults.Fail(tk.key(), faults.NewFailure("other", wire.AttemptID{Task: j.idOf(tk)}, new(wire.Result)), l.now)
 		l.delayTask(j, tk)
 	}
-	if n := len(l.due.alarms) - before; n != 1 {
+	if n := len(l.timers.alarms) - before; n != 1 {
 		t.Errorf("%d waiting tasks need %d alarms", len(j.faults.Reminders()), n)
 	}
 	for {

@@ -147,9 +147,9 @@ func (s *scenario) carryOut(c Command) {
 	case Allocate:
 		s.allocate(c)
 	case LoadSplits:
-		s.printf("load splits of %s%s", showJob(c.Job), showAfter(c.After))
+		s.printf("load splits of %s%s", showJob(c.Job), showAfter(c.Delay))
 	case RemoveStaging:
-		s.printf("remove %s%s", c.Name, showAfter(c.After))
+		s.printf("remove %s%s", c.URL, showAfter(c.Delay))
 	case Halt:
 		s.printf("halt: %v", c.Err)
 	default:
@@ -391,23 +391,23 @@ func (s *scenario) runMore(d *datadriven.TestData) {
 // runsOn says whether the leader has the attempt on the tracker, so that a scenario marks
 // reports of unknown attempts.
 func (s *scenario) runsOn(name string, id wire.AttemptID) bool {
-	if s.core.live == nil {
+	if s.core.leader == nil {
 		return false
 	}
-	j := s.core.live.job(id.Task.Job)
+	j := s.core.leader.job(id.Task.Job)
 	return j != nil && j.attempt(id) != nil && j.attempt(id).tracker.Name == name
 }
 
 func (s *scenario) isHome(name string, r *wire.HomeReport) bool {
-	if s.core.live == nil {
+	if s.core.leader == nil {
 		return false
 	}
-	j := s.core.live.job(r.Job)
-	if j == nil || r.Partition >= len(j.housing.homes) {
+	j := s.core.leader.job(r.Job)
+	if j == nil || r.Partition >= len(j.partitions.homes) {
 		return false
 	}
-	h := &j.housing.homes[r.Partition]
-	return h.tracker != nil && h.tracker.Name == name && h.gen == r.Generation
+	h := &j.partitions.homes[r.Partition]
+	return h.tracker != nil && h.tracker.Name == name && h.generation == r.Generation
 }
 
 // caller is the user of a request: by=NAME, or by=NAME,admin for an administrator.

@@ -10,7 +10,7 @@ import (
 // checkShares checks that trackers with homes were told the shares in force, and notes the
 // messages with shares.
 func (w *world) checkShares(commands []Command) {
-	l := w.core.live
+	l := w.core.leader
 	if l == nil || w.core.halted {
 		return
 	}

@@ -53,10 +53,10 @@ type assignedHome struct {
 
 // checkDrained checks messages to draining trackers.
 func (w *world) checkDrained(c Send) {
-	if w.core.live == nil {
+	if w.core.leader == nil {
 		return
 	}
-	t := w.core.live.fleet.bound[c.Stream]
+	t := w.core.leader.fleet.byStream[c.Stream]
 	if t == nil {
 		return
 	}
@@ -97,21 +97,21 @@ func (w *world) checkProposal(c Propose) {
 		w.fail("%v", err)
 	}
 	if x, ok := x.(*facts.Drained); ok {
-		w.checkDismissed(w.core.live.fleet.trackers[x.Tracker])
+		w.checkDismissed(w.core.leader.fleet.trackers[x.Tracker])
 	}
 }
 
 // checkDismissed: a drained tracker has nothing that an uncommitted partition lacks elsewhere,
-// unless it drained for DrainLasts.
+// unless it drained for DrainMaxTime.
 func (w *world) checkDismissed(t *tracker) {
-	if w.now >= t.drain.idleSince+worldConfig.DrainLasts {
+	if w.now >= t.drain.idleSince+worldConfig.DrainMaxTime {
 		return
 	}
-	for _, j := range w.core.live.order {
+	for _, j := range w.core.leader.order {
 		if !j.facts.Running() {
 			continue
 		}
-		for p := range j.housing.homes {
+		for p := range j.partitions.homes {
 			if !j.facts.Committed(p) {
 				w.checkHasOutputs(j, p, t)
 			}
@@ -122,7 +122,7 @@ func (w *world) checkDismissed(t *tracker) {
 // checkHasOutputs checks that a home has all outputs of a tracker that leaves.
 func (w *world) checkHasOutputs(j *job, p int, t *tracker) {
 	var at *simHome
-	if h := j.housing.homes[p].tracker; h != nil {
+	if h := j.partitions.homes[p].tracker; h != nil {
 		x := w.tracker(h.Name)
 		if x.down || x.process != h.Process || x.incarnation != h.Incarnation || x.slots != x.has || x.link == nil || x.link.up >= w.now {
 			return // messages to the leader may be under way
@@ -130,7 +130,7 @@ func (w *world) checkHasOutputs(j *job, p int, t *tracker) {
 		at = x.homes[homeName{j.id, p}]
 	}
 	for m := range j.maps {
-		if x := &j.maps[m]; !x.output.atHand() || w.core.live.outputOf(j, m).Tracker != t.Name {
+		if x := &j.maps[m]; !x.output.atHand() || w.core.leader.outputOf(j, m).Tracker != t.Name {
 			continue
 		}
 		if at == nil || at.has[m].Digest != j.maps[m].digest {

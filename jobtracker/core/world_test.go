@@ -200,7 +200,7 @@ func (w *world) carryOut(c Command) {
 		} else {
 			w.fail("second reply to %d: %+v", c.Token, c)
 		}
-	case Note:
+	case LogLine:
 	case Halt:
 		w.fail("halt: %v", c.Err)
 	default:
@@ -208,8 +208,8 @@ func (w *world) carryOut(c Command) {
 	}
 }
 
-var worldConfig = Config{ID: "jt", Staging: "mem://s", Cluster: "c", Nonce: "nonce", History: true, Tidy: 10 * time.Second, Scheduling: wire.Scheduling{Delay: "fixed=" + worldDelay.String()},
-	DrainServes: 3 * time.Second, DrainLasts: 9 * time.Second,
+var worldConfig = Config{ID: "jt", Staging: "mem://s", Cluster: "c", Nonce: "nonce", History: true, TidyPeriod: 10 * time.Second, Scheduling: wire.Scheduling{Delay: "fixed=" + worldDelay.String()},
+	DrainServeTime: 3 * time.Second, DrainMaxTime: 9 * time.Second,
 }
 
 var errSim = errors.New("simulated fault")
@@ -251,18 +251,18 @@ func (w *world) effect(c Command) {
 	switch c := c.(type) {
 	case LoadSplits:
 		ev = SplitsLoaded{Epoch: c.Epoch, Job: c.Job, Splits: w.simSplits(c), Err: err}
-		delay += c.After
+		delay += c.Delay
 	case RemoveStaging:
 		ev = StagingRemoved{Epoch: c.Epoch, Key: c.Key, Err: err}
-		delay += c.After
+		delay += c.Delay
 	case WriteHistory:
 		ev = HistoryWritten{Epoch: c.Epoch, Job: c.Job, Err: err}
-		delay += c.After
+		delay += c.Delay
 		if err == nil || w.chance(0.5) {
 			w.writeHistory(c)
 		}
 	case LoadHistory:
-		ev = HistoryLoaded{Epoch: c.Epoch, Name: c.Name, Profile: &history.Profile{Job: c.Job}, Err: err}
+		ev = HistoryLoaded{Epoch: c.Epoch, JobName: c.JobName, Profile: &history.Profile{Job: c.Job}, Err: err}
 		if _, ok := w.outcomes[c.Job]; !ok {
 			w.fail("LoadHistory of %v, which has no history", c.Job)
 		}
@@ -406,16 +406,16 @@ func (w *world) checkSend(c Send) {
 		w.fail("%v launched for a job that stops", m.Attempt)
 	case kind == f.Kind() && f.Committed(m.Attempt.Task.N):
 		w.fail("%v launched for a committed task", m.Attempt)
-	case kind.Slotted() && w.core.live.fleet.bound[c.Stream].Excluded != "":
+	case kind.Slotted() && w.core.leader.fleet.byStream[c.Stream].Excluded != "":
 		w.fail("%v launched on a tracker that is excluded", m.Attempt)
 	case kind == wire.Map:
-		w.checkRetry(m.Attempt.Task, w.core.live.fleet.bound[c.Stream])
+		w.checkRetry(m.Attempt.Task, w.core.leader.fleet.byStream[c.Stream])
 	}
 }
 
 // checkRetry: a map returns to a tracker where it failed only after its wait for another one.
 func (w *world) checkRetry(id wire.TaskID, t *tracker) {
-	j := w.core.live.job(id.Job)
+	j := w.core.leader.job(id.Job)
 	if tk := j.task(id); j.avoids(tk, t) && j.faults.Elsewhere(tk.key()) != 0 {
 		w.fail("%v waits for another tracker and is relaunched on %s", id, t.Name)
 	}
@@ -440,14 +440,14 @@ func (w *world) writeHistory(c WriteHistory) {
 
 // checkLines checks the place of every job in the lines of jobs.
 func (w *world) checkLines() {
-	l := w.core.live
+	l := w.core.leader
 	if l == nil {
 		return
 	}
 	for i := range l.phases {
 		line := l.assign.InLine(i)
 		for _, j := range l.order {
-			may := assigning{l}.Runnable(&j.assign) && !j.assign.Barred() && !j.assign.Pool().Full(i)
+			may := assignCluster{l}.Runnable(&j.assign) && !j.assign.Barred() && !j.assign.Pool().Full(i)
 			if j.assign.May(i) != may {
 				w.fail("%v may have %v slots: %v", j.id, l.phases[i].kind, !may)
 			}
