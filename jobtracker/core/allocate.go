@@ -9,12 +9,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Plans after completed tasks are at least completionGap apart, and planTimes the time that the
-// last plan took, so that planning for many jobs does not use a whole processor. The period
-// bounds both.
+// After a completed task, the next plan is requested when minPlanGap has passed since the last
+// request, and planTimeFactor times the time that the answer took. So planning for many jobs
+// does not use a whole processor.
 const (
-	minPlanGap = 20 * time.Millisecond
-	planTimeFactor     = 5
+	minPlanGap     = 20 * time.Millisecond
+	planTimeFactor = 5
 )
 
 // phase is the planning state of the map or the reduce phase.
@@ -23,14 +23,14 @@ type phase struct {
 	kind         wire.Kind
 	seq          uint64
 	planning     bool          // an Allocate is pending
-	nextPlanAt          time.Duration // when to ask for the next plan
-	requestedAt      time.Duration // when the last plan was asked for
+	nextPlanAt   time.Duration // when to request the next plan
+	requestedAt  time.Duration // when the last plan was requested
 	planTime     time.Duration // how long the last answer took
-	noPlanReason string        // why the last Allocate gave no plan
+	noPlanReason string        // error of the last Allocate
 
-	snapshotJobs  []scheduler.Job  // of the last snapshot
-	snapshotPools []scheduler.Pool // of the last snapshot
-	plannedAt     time.Duration    // when the plan in force was asked for
+	snapshotJobs  []scheduler.Job  // jobs of the last snapshot
+	snapshotPools []scheduler.Pool // pools of the last snapshot
+	plannedAt     time.Duration    // when the plan in force was requested
 
 	plan scheduler.Plan // the plan in force
 }
@@ -39,7 +39,7 @@ func newPhase(k wire.Kind) phase {
 	return phase{index: phaseOf(k), kind: k, nextPlanAt: never, requestedAt: -minPlanGap}
 }
 
-// dropPlan forgets the plan, and a pending Allocate.
+// dropPlan drops the plan. The answer to a pending Allocate will be ignored.
 func (l *leader) dropPlan(p *phase) {
 	p.planning = false
 	p.seq++
@@ -47,15 +47,16 @@ func (l *leader) dropPlan(p *phase) {
 	p.plan = scheduler.Plan{}
 }
 
-// planNow asks for a plan at once: a job has its first tasks of the phase.
+// planNow requests a plan at the end of the Step, for example when a job has its first tasks of
+// the phase.
 func (p *phase) planNow(now time.Duration) { p.nextPlanAt = min(p.nextPlanAt, now) }
 
-// planSoon asks for a plan soon: a slot is free, or a job needs fewer.
+// planSoon requests a plan soon: a slot is free, or a job needs fewer.
 func (p *phase) planSoon(now time.Duration) {
 	p.nextPlanAt = min(p.nextPlanAt, max(now, p.requestedAt+max(minPlanGap, planTimeFactor*p.planTime)))
 }
 
-// allocate asks for the plans that are due.
+// allocate requests the plans that are due.
 func (l *leader) allocate() {
 	for i := range l.phases {
 		p := &l.phases[i]
@@ -72,13 +73,13 @@ func (l *leader) allocate() {
 			continue
 		}
 		p.seq++
-		p.snapshotJobs, p.snapshotPools = slices.Clone(s.Jobs), s.Pools // the policy keeps s.Jobs
+		p.snapshotJobs, p.snapshotPools = slices.Clone(s.Jobs), s.Pools // the scheduler keeps s.Jobs
 		p.planning, p.requestedAt, p.nextPlanAt = true, l.now, l.now+l.c.cfg.PlanPeriod
 		l.c.emit(Allocate{Epoch: l.epoch, Seq: p.seq, Phase: p.kind, Policy: l.sharing.Policy, Snapshot: s})
 	}
 }
 
-// allocated takes a new plan over. After an error the old plan stays.
+// allocated puts a new plan into force. After an error the old plan stays.
 func (l *leader) allocated(r Allocated) {
 	p := &l.phases[phaseOf(r.Phase)]
 	if r.Epoch != l.epoch || r.Seq != p.seq || !p.planning {

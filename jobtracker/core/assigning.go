@@ -7,38 +7,38 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// queuesLast is how many allocation periods a plan's queues stay in force without a new plan.
+// queuesLast is how many plan periods a plan's queues stay in force without a new plan.
 const queuesLast = 4
 
-// fillSlots launches tasks in free slots.
 func (l *leader) fillSlots() {
 	l.assign.AssignMaps()
 	l.launchGathered()
 	l.assign.AssignReduces()
 	l.moveReady()
 	if l.assign.MapsWait() {
-		l.assign.AssignMaps() // see recomputeLost
+		l.assign.AssignMaps() // recomputeLost has added maps
 	}
 }
 
-// updateLines makes the assigner update a job's place in the lines before it assigns slots.
+// updateLines makes the assigner update a job's place in the lines before it assigns slots. See
+// package assign.
 func (l *leader) updateLines(j *job) { l.assign.Move(&j.assign) }
 
-// toLaunch is how many tasks of a phase wait for a slot.
+// toLaunch counts the tasks of a phase that wait for a slot.
 func (l *leader) toLaunch(j *job, phase int) int { return l.assign.ToLaunch(phase, &j.assign) }
 
-// learnRacks learns racks from the file system's locations in a job's splits.
+// learnRacks learns the racks of hosts from a job's splits, which the file system has located.
 func (l *leader) learnRacks(splits []Split) {
-	news := false
+	learned := false
 	for i := range splits {
 		s := &splits[i]
 		for k, host := range s.Hosts {
 			if k < len(s.Racks) && l.fleet.topo.Learn(host, s.Racks[k]) {
-				news = true
+				learned = true
 			}
 		}
 	}
-	if !news {
+	if !learned {
 		return
 	}
 	for _, t := range l.fleet.byIndex {
@@ -48,14 +48,12 @@ func (l *leader) learnRacks(splits []Split) {
 	}
 }
 
-// setRack updates the rack of a tracker.
 func (l *leader) setRack(t *tracker) {
 	t.rack = l.fleet.topo.Rack(t.Host, t.Tracker.Rack)
 	l.assign.SetRack(&t.assign, t.rack)
 }
 
-// countLevel counts a launched map by locality. An adopted map is counted once the splits are
-// read.
+// countLevel counts a launched or adopted map by locality, unless the splits are not read yet.
 func (l *leader) countLevel(a *attempt) {
 	if a.id.Task.Kind == wire.Map && a.job.assign.Indexed() {
 		a.level = a.job.assign.LevelOf(a.id.Task.N, &a.tracker.assign)
@@ -63,13 +61,13 @@ func (l *leader) countLevel(a *attempt) {
 	}
 }
 
-// setPools puts the limits of the pool table into force.
+// setPools passes the limits of the pool table to the assigner.
 func (l *leader) setPools() {
 	_, table := l.facts.Pools()
 	l.assign.SetPools(table.Pools)
 }
 
-// expireQueues drops queues of plans that are too old.
+// expireQueues drops the queues of plans that are too old.
 func (l *leader) expireQueues() {
 	for i := range l.phases {
 		if l.assign.ExpireQueues(i) {
@@ -79,7 +77,7 @@ func (l *leader) expireQueues() {
 	}
 }
 
-// queuesFor converts the queues of a plan.
+// queuesFor converts the queues of a plan for the assigner.
 func (l *leader) queuesFor(p *phase) []assign.Queue {
 	var queues []assign.Queue
 	for _, q := range p.plan.Queues {
@@ -97,7 +95,7 @@ func (l *leader) queuesFor(p *phase) []assign.Queue {
 	return queues
 }
 
-// assigning implements assign.Cluster for the leader.
+// assignCluster implements assign.Cluster for the leader.
 type assignCluster struct{ l *leader }
 
 var _ assign.Cluster = assignCluster{}

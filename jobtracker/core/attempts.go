@@ -13,28 +13,28 @@ import (
 
 // attempt is a running attempt of a task.
 type attempt struct {
-	id      wire.AttemptID
-	job     *job
-	task    *task
-	next    *attempt // the task's next running attempt
-	tracker *tracker
-	bytes   wire.Progress
-	digest  uint64            // of a reduce's input; 0: unknown
-	began   int64             // launch or adoption, in Unix milliseconds
-	reason  string            // of the Kill that was sent
-	killed  bool              // a Kill was sent
-	state   wire.AttemptState // it only increases
-	level   wire.Level        // locality of a map
-	coldStart    bool              // it started a new process
+	id        wire.AttemptID
+	job       *job
+	task      *task
+	next      *attempt // next running attempt of the task
+	tracker   *tracker
+	bytes     wire.Progress
+	digest    uint64            // sum of the digests that a reduce has read; 0: unknown
+	began     int64             // time of launch or adoption, in Unix milliseconds
+	reason    string            // reason in the Kill that was sent
+	killed    bool              // a Kill was sent
+	state     wire.AttemptState // it only increases
+	level     wire.Level        // locality of a map
+	coldStart bool              // it started a new process
 
-	index int32 // index in job.attempts
+	index int32 // index in attempts.entries
 }
 
-// attempts is the running attempts of a job, in no order. A new attempt takes a vacant place,
-// so that removal does not touch the others.
+// attempts holds the running attempts of a job, in no order. Vacant entries are reused, so that
+// removal moves no other attempt.
 type attempts struct {
 	entries []*attempt // nil where vacant
-	vacant []int32
+	vacant  []int32    // indexes of vacant entries
 }
 
 func (s *attempts) Len() int { return len(s.entries) - len(s.vacant) }
@@ -71,7 +71,7 @@ func (j *job) attempt(id wire.AttemptID) *attempt {
 	if tk := j.task(id.Task); tk != nil {
 		return tk.attempt(id.N)
 	}
-	for a := range j.attempts.all() { // the task of a fence may be forgotten
+	for a := range j.attempts.all() { // j.task does not find fences
 		if a.id == id {
 			return a
 		}
@@ -79,16 +79,16 @@ func (j *job) attempt(id wire.AttemptID) *attempt {
 	return nil
 }
 
-// sortedAttempts lists attempts by id.
+// sortedAttempts sorts attempts by id.
 func sortedAttempts(all iter.Seq[*attempt]) []*attempt {
 	return slices.SortedFunc(all, func(x, y *attempt) int { return x.id.Compare(y.id) })
 }
 
-// launch starts the next attempt of a task. If the epoch has no attempt numbers left for the
-// task, it stops the job: something ends its attempts again and again.
+// launch launches the next attempt of a task. subject is the attempt that a fence examines. If
+// the task has used all attempt numbers of this epoch, launch stops the job.
 func (l *leader) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	if tk.launched >= wire.EpochAttempts {
-		l.stopJob(j, wire.Failed, j.idOf(tk).String()+" has used up its attempts without one that failed by its own fault")
+		l.stopJob(j, wire.Failed, fmt.Sprintf("%v was launched %d times by one leader without success", j.idOf(tk), tk.launched))
 		return
 	}
 	id := wire.AttemptID{Task: j.idOf(tk), N: int(l.epoch)*wire.EpochAttempts + int(tk.launched)}
@@ -109,7 +109,7 @@ func (l *leader) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	l.send(t, m)
 }
 
-// start records a running attempt, launched or adopted.
+// addAttempt records a running attempt, launched or adopted.
 func (l *leader) addAttempt(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 	a := l.newAttempt()
 	*a = attempt{id: id, job: j, task: tk, tracker: t, state: wire.AttemptRunning, began: l.wall()}
@@ -132,8 +132,8 @@ func (l *leader) addAttempt(j *job, tk *task, t *tracker, id wire.AttemptID) *at
 	return a
 }
 
-// newAttempt reuses the memory of an ended attempt, so that running attempts are close together
-// in memory.
+// newAttempt returns memory for an attempt. It reuses the memory of ended attempts, so that
+// running ones are close together.
 func (l *leader) newAttempt() *attempt {
 	last := len(l.todo.reusable) - 1
 	if last < 0 {
@@ -144,9 +144,9 @@ func (l *leader) newAttempt() *attempt {
 	return a
 }
 
-// remove forgets an attempt and frees its slot. The caller updates the task. The attempt's
-// memory stays valid until the end of the Step. j and t are the attempt's: callers have them in
-// cache already.
+// removeAttempt removes an attempt and frees its slot. The caller then calls updateTaskOf. The
+// memory of the attempt stays valid until the end of the Step. j and t are its job and tracker,
+// which callers have in cache.
 func (l *leader) removeAttempt(j *job, t *tracker, a *attempt) {
 	a.task.remove(a)
 	j.attempts.remove(a)
@@ -161,13 +161,13 @@ func (l *leader) removeAttempt(j *job, t *tracker, a *attempt) {
 		l.assign.Vacate(&j.assign, &t.assign, p)
 		l.phases[p].planSoon(l.now)
 		if p == mapPhase && l.phases[reducePhase].nextPlanAt == never && menu.NeedsOf(l.sharing.Policy).Early {
-			l.phases[reducePhase].planSoon(l.now) // the policy may plan reduces now
+			l.phases[reducePhase].planSoon(l.now) // the scheduler may plan reduces now
 		}
 	}
 	l.touch(j)
 }
 
-// remove replaces an attempt by the last of the tracker's list. The list is short.
+// remove removes an attempt from the tracker's list, which is short.
 func (t *tracker) remove(a *attempt) {
 	at, last := 0, len(t.attempts)-1
 	for i, x := range t.attempts {
@@ -179,7 +179,7 @@ func (t *tracker) remove(a *attempt) {
 	t.attempts[last], t.attempts = nil, t.attempts[:last]
 }
 
-// update updates whether the task of an attempt can be launched.
+// updateTaskOf updates whether the task of an attempt can be launched.
 func (l *leader) updateTaskOf(a *attempt) {
 	switch a.id.Task.Kind {
 	case wire.Map:
@@ -196,7 +196,7 @@ func (l *leader) killAttempt(a *attempt, reason string) {
 	}
 }
 
-// report handles an attempt's report, from any message.
+// attemptReport handles an attempt's report, which any message may contain.
 func (l *leader) attemptReport(t *tracker, r *wire.Report) {
 	j := l.job(r.Attempt.Task.Job)
 	if j == nil {
@@ -205,7 +205,7 @@ func (l *leader) attemptReport(t *tracker, r *wire.Report) {
 	a := j.attempt(r.Attempt)
 	switch {
 	case a == nil && !t.contact.inventoried && !t.contact.readingInventory:
-		return // the inventory lists it, after the homes
+		return // the inventory will list the attempt
 	case a != nil && a.tracker != t:
 		return
 	case a == nil && r.State.Final():
@@ -228,24 +228,24 @@ func (l *leader) attemptReport(t *tracker, r *wire.Report) {
 	l.attemptFinished(j, t, a, r.State, result)
 }
 
-// attemptRuns handles the report of a running attempt. On a new stream it repeats messages that
-// may be lost.
+// attemptProgress handles the report of a running attempt. If the report is part of an inventory,
+// an earlier Kill or Grant may be lost, and is sent again.
 func (l *leader) attemptProgress(a *attempt, state wire.AttemptState) {
-	again := !a.tracker.contact.inventoried
+	inInventory := !a.tracker.contact.inventoried
 	if a.killed {
-		if again {
+		if inInventory {
 			a.killed = false
 			l.killAttempt(a, a.reason)
 		}
 		return
 	}
-	if state == wire.AttemptReady && (a.state < state || again) {
+	if state == wire.AttemptReady && (a.state < state || inInventory) {
 		a.state = state
 		l.attemptReady(a)
 	}
 }
 
-// finished ends an attempt and acts on its result.
+// attemptFinished ends an attempt and acts on its result.
 func (l *leader) attemptFinished(j *job, t *tracker, a *attempt, state wire.AttemptState, r *wire.Result) {
 	l.removeAttempt(j, t, a)
 	if state != wire.AttemptSucceeded {
@@ -258,7 +258,7 @@ func (l *leader) attemptFinished(j *job, t *tracker, a *attempt, state wire.Atte
 	ran := time.Duration(l.wall()-a.began) * time.Millisecond
 	launched := l.now - r.Took
 	if !l.adopted(a) {
-		launched = l.now - max(r.Took, ran) // the report may be late
+		launched = l.now - max(r.Took, ran) // if the report is late, ran is longer
 	}
 	switch state {
 	case wire.AttemptSucceeded:
@@ -289,8 +289,8 @@ func (l *leader) attemptLost(a *attempt) {
 	l.allowNextAttempt(a)
 }
 
-// attemptEnded lets the task have its next attempt, after a fence if this one might have
-// committed.
+// allowNextAttempt lets the task have its next attempt. If the ended attempt may have committed,
+// a fence comes first.
 func (l *leader) allowNextAttempt(a *attempt) {
 	j, n := a.job, a.id.Task.N
 	if a.id.Task.Kind == j.facts.Kind() && j.facts.HasGrant(n, a.id.N) && !l.commitProposed(j, n, a.id.N) {
@@ -300,8 +300,8 @@ func (l *leader) allowNextAttempt(a *attempt) {
 	l.touch(j)
 }
 
-// lateResult handles the final report of an attempt that is not running: a repeated one, or one
-// that ended under an earlier leader.
+// lateResult handles the final report of an attempt that the leader does not know as running:
+// the report is a repetition, or the attempt ended under an earlier leader.
 func (l *leader) lateResult(t *tracker, j *job, r *wire.Report) {
 	tk := j.task(r.Attempt.Task)
 	if tk == nil || r.Result == nil {
@@ -322,7 +322,7 @@ func (l *leader) lateResult(t *tracker, j *job, r *wire.Report) {
 	l.touch(j)
 }
 
-// succeeded acts on a successful result, which may come more than once.
+// attemptSucceeded acts on a successful result, which may come more than once.
 func (l *leader) attemptSucceeded(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
 	n := id.Task.N
 	l.blameTrackers(j, tk, t)
@@ -338,8 +338,8 @@ func (l *leader) attemptSucceeded(j *job, t *tracker, tk *task, id wire.AttemptI
 	}
 }
 
-// count adds a task's counters to the job's, once. A job fails if the sum exceeds its counter
-// limits.
+// addCounters adds a task's counters to its job's counters, once. The job fails if they exceed
+// its counter limits.
 func (l *leader) addCounters(j *job, tk *task, r *wire.Result) {
 	if tk.counted {
 		return

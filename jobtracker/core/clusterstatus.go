@@ -9,10 +9,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Statuses is the status of all jobs kept, oldest first, at the time now.
+// Statuses returns the status of all jobs that Facts have, oldest first, at the time now.
 func (c *Core) Statuses(now time.Duration) []wire.JobStatus {
-	kept, _ := c.facts.Kept()
-	statuses := make([]wire.JobStatus, 0, kept)
+	total, _ := c.facts.Kept()
+	statuses := make([]wire.JobStatus, 0, total)
 	for f := range c.facts.Jobs() {
 		if s, ok := c.StatusAt(now, c.facts.ID(f.N())); ok {
 			statuses = append(statuses, s)
@@ -21,8 +21,8 @@ func (c *Core) Statuses(now time.Duration) []wire.JobStatus {
 	return statuses
 }
 
-// Attempts lists the attempts of a job that has not ended, by task and number, with its token.
-// ok is false for an unknown job, and on followers.
+// Attempts lists the attempts of a job by task and number, and its token. ok is false for an
+// unknown or ended job, and on followers.
 func (c *Core) Attempts(id wire.JobID) (attempts wire.JobAttempts, ok bool) {
 	if c.leader == nil {
 		return wire.JobAttempts{}, false
@@ -34,15 +34,15 @@ func (c *Core) Attempts(id wire.JobID) (attempts wire.JobAttempts, ok bool) {
 	return wire.JobAttempts{Attempts: c.leader.allAttempts(j), Owner: j.facts.Submission().Owner(), Token: j.spec.token}, true
 }
 
-// Cluster is the status of the cluster at a time. Only the leader knows the trackers.
+// Cluster returns the status of the cluster at a time. Only the leader knows the trackers.
 func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 	boot := c.facts.Boot()
-	kept, ended := c.facts.Kept()
+	total, ended := c.facts.Kept()
 	_, pools := c.facts.Pools()
 	s := wire.ClusterStatus{
 		Cluster: boot.Cluster, Start: boot.Start, Staging: boot.Staging,
 		Epoch: c.facts.Epoch(), Leader: c.facts.Leader().Leader, Addr: c.facts.Leader().Addr, IsLeader: c.IsLeader(),
-		Jobs: kept - ended,
+		Jobs: total - ended,
 	}
 	if c.leader == nil {
 		return s

@@ -13,28 +13,28 @@ import (
 )
 
 // The steps of a drain:
-//   - The tracker gets no new attempts and no new homes, and its homes move. Its attempts end.
-//   - It serves map outputs that other homes have yet to gather. When none is left, it may go.
-//   - After Config.DrainServes other trackers recompute outputs that are still needed.
-//   - After Config.DrainLasts the rest is given up as if the tracker were lost.
+//   - The tracker gets no new attempts and homes. Running attempts end, and homes move away.
+//   - It serves its map outputs until other homes have gathered them. Then it leaves.
+//   - After Config.DrainServeTime other trackers recompute outputs that are still needed.
+//   - After Config.DrainMaxTime its outputs and homes are given up, as if it were lost.
 //
-// The log notes its idle time in steps, so that a new leader does not start the waits again.
+// The log has the idle time in steps, so that a new leader does not begin it from zero.
 
-// ErrUnknownTracker answers a Drain of an unknown task tracker.
+// ErrUnknownTracker refuses the Drain of an unknown task tracker.
 var ErrUnknownTracker = errors.New("unknown task tracker")
 
 // drainProgress is the progress of a tracker's drain.
 type drainProgress struct {
 	n           int           // number of the Drain in force; 0: none
-	idleSince   time.Duration // when its last attempt ended, if idle
-	idle        bool          // it drains and runs nothing
+	idleSince   time.Duration // when the last attempt ended, if idle
+	idle        bool          // the tracker drains and runs nothing
 	recomputing bool          // see recomputeOutputs
 }
 
-// outOfService says whether a tracker gets no new attempts: it is excluded, or drains.
+// outOfService reports whether a tracker is excluded or drains. It then gets no tasks with slots.
 func (t *tracker) outOfService() bool { return t.health.Excluded() || t.drain.n != 0 }
 
-// drainTracker handles a request to drain a tracker or to undo that.
+// drainTracker handles a request to drain a tracker or to end its drain.
 func (l *leader) drainTracker(r Drain) {
 	if _, drains := l.facts.Draining(r.Tracker); l.fleet.trackers[r.Tracker] == nil && !drains {
 		l.reply(r, fmt.Errorf("%w %q", ErrUnknownTracker, r.Tracker))
@@ -43,18 +43,18 @@ func (l *leader) drainTracker(r Drain) {
 	l.proposeInOrder("drain", r)
 }
 
-func (l *leader) drainApplied(x *facts.Drain, fitted bool) {
-	if t := l.fleet.trackers[x.Tracker]; fitted && t != nil {
+func (l *leader) drainApplied(x *facts.Drain, changed bool) {
+	if t := l.fleet.trackers[x.Tracker]; changed && t != nil {
 		l.drainChanged(t)
 	}
-	l.appliedInOrder("drain", x, fitted)
+	l.appliedInOrder("drain", x, changed)
 }
 
-// drainChanged applies a changed drain to its tracker.
+// drainChanged begins or ends a tracker's drain, as Facts say.
 func (l *leader) drainChanged(t *tracker) {
-	was := t.drain.n
+	before := t.drain.n
 	d, _ := l.facts.Draining(t.Name)
-	if t.drain.n = d.N; t.drain.n == was {
+	if t.drain.n = d.N; t.drain.n == before {
 		return
 	}
 	t.drain.idle, t.drain.recomputing = false, false
@@ -84,7 +84,7 @@ func (l *leader) checkDrain(t *tracker) {
 	d, _ := l.facts.Draining(t.Name)
 	switch {
 	case d.Process != 0 && d.Process != t.Process:
-		return // restarted since
+		return // the log records another process as drained; this one has restarted since
 	case len(t.attempts) > 0:
 		t.drain.idle, t.drain.recomputing = false, false
 		return
@@ -93,28 +93,28 @@ func (l *leader) checkDrain(t *tracker) {
 	if !t.drain.idle {
 		t.drain.idle, t.drain.idleSince = true, l.now-time.Duration(d.IdleSteps)*step
 	}
-	serves, lasts := t.drain.idleSince+l.c.cfg.DrainServeTime, t.drain.idleSince+l.c.cfg.DrainMaxTime
-	if l.now >= lasts {
+	serveUntil, giveUpAt := t.drain.idleSince+l.c.cfg.DrainServeTime, t.drain.idleSince+l.c.cfg.DrainMaxTime
+	if l.now >= giveUpAt {
 		l.reassignRest(t)
 	}
 	switch {
 	case !l.isNeeded(t):
 		return
-	case l.now >= serves:
+	case l.now >= serveUntil:
 		l.recomputeOutputs(t)
 	}
 	steps := int((l.now - t.drain.idleSince) / step)
 	if steps > d.IdleSteps {
 		l.propose(&facts.DrainIdle{N: d.N, Tracker: t.Name, Steps: steps})
 	}
-	l.timers.drains = min(l.timers.drains, t.drain.idleSince+time.Duration(steps+1)*step, lasts)
+	l.timers.drains = min(l.timers.drains, t.drain.idleSince+time.Duration(steps+1)*step, giveUpAt)
 }
 
-// idleSteps is how many steps Config.DrainServes has.
+// idleSteps is the number of steps in Config.DrainServeTime.
 const idleSteps = 2
 
-// dismissDrained dismisses trackers that the log records as drained, and proposes that record
-// for others with nothing needed. Between the two a moved partition may need outputs again.
+// dismissDrained proposes to record idle trackers with nothing needed as drained. It dismisses
+// a recorded one, if no partition has come to need its map outputs again.
 func (l *leader) dismissDrained() {
 	for i := range l.fleet.draining.All() {
 		t := l.fleet.byIndex[i]
@@ -128,16 +128,16 @@ func (l *leader) dismissDrained() {
 	}
 }
 
-// drained says whether the log records the tracker as drained.
+// drained reports whether the log records the tracker as drained.
 func (l *leader) drained(t *tracker) bool {
 	d, drains := l.facts.Draining(t.Name)
 	return drains && d.Process == t.Process
 }
 
-// hasNeeded says whether an idle tracker has homes or needed map outputs.
+// isNeeded reports whether an idle tracker has homes or needed map outputs.
 func (l *leader) isNeeded(t *tracker) bool { return len(t.hosting.homes) > 0 || l.servesNeeded(t) }
 
-// dismiss lets a drained tracker go. No lease has to pass, since it has nothing that is needed.
+// dismiss tells a drained tracker to leave, and proposes its loss without waiting for a lease.
 func (l *leader) dismiss(t *tracker) {
 	l.send(t, &wire.Drained{Epoch: l.epoch})
 	t.contact.lossProposed = true
@@ -145,20 +145,20 @@ func (l *leader) dismiss(t *tracker) {
 	l.propose(&facts.TrackerLost{Tracker: t.Name, Incarnation: t.Incarnation})
 }
 
-// servesNeeded says whether a tracker has map outputs that some partition has yet to gather.
+// servesNeeded reports whether a tracker has map outputs that a home still has to gather.
 func (l *leader) servesNeeded(t *tracker) bool {
 	return slices.ContainsFunc(t.outputs, func(o outputRef) bool {
 		return l.stillOn(t, o) && l.jobs[int(o.job)].needsOutputs()
 	})
 }
 
-// needsOutputs says whether partitions of a job are not gathered yet.
+// needsOutputs reports whether homes of a job still have to gather map outputs.
 func (j *job) needsOutputs() bool {
 	return (j.partitions.ungathered > 0 || j.outputs.recomputing) && j.facts.Running()
 }
 
-// recomputeOutputs reruns, on other trackers, maps whose outputs a draining tracker would have
-// to serve for long. It serves them until then.
+// recomputeOutputs reruns maps on other trackers, to replace the outputs that a draining tracker
+// serves. Until then it continues to serve them.
 func (l *leader) recomputeOutputs(t *tracker) {
 	if t.drain.recomputing {
 		return
@@ -187,14 +187,14 @@ func (l *leader) cancelRecompute(t *tracker) {
 			}
 			j.maps[m].recompute = false
 			for a := range j.maps[m].all() {
-				l.killAttempt(a, "the output of the map stays where it is")
+				l.killAttempt(a, "the output of the map stays on its tracker")
 			}
 			l.updateMap(j, m)
 		}
 	}
 }
 
-// takeBackRest takes back the homes and outputs of a tracker, as if it were lost.
+// reassignRest gives up a tracker's homes and outputs, as if the tracker were lost.
 func (l *leader) reassignRest(t *tracker) {
 	outputs := l.outputsOn(t)
 	t.outputs = nil
@@ -219,7 +219,7 @@ func (l *leader) drainStatuses() []wire.DrainStatus {
 	return all
 }
 
-// neededText lists what a draining tracker still has that is needed.
+// neededText describes the attempts, homes and needed outputs of a draining tracker.
 func (l *leader) neededText(t *tracker) string {
 	var parts []string
 	if n := len(t.attempts); n > 0 {
@@ -241,11 +241,10 @@ func (l *leader) neededText(t *tracker) string {
 	return strings.Join(parts, ", ")
 }
 
-// drainingNames lists the draining trackers for which match holds.
-func (l *leader) drainingNames(which func(*tracker) bool) string {
+func (l *leader) drainingNames(match func(*tracker) bool) string {
 	var names []string
 	for i := range l.fleet.draining.All() {
-		if t := l.fleet.byIndex[i]; which(t) {
+		if t := l.fleet.byIndex[i]; match(t) {
 			names = append(names, t.Name)
 		}
 	}
@@ -253,7 +252,6 @@ func (l *leader) drainingNames(which func(*tracker) bool) string {
 	return strings.Join(names, ", ")
 }
 
-// allDraining says whether all usable trackers drain, so that no task can be assigned.
 func (l *leader) allDraining() bool {
 	return l.fleet.draining.Len() > 0 && !slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
 		return t != nil && t.usable() && t.drain.n == 0

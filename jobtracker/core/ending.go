@@ -15,13 +15,14 @@ import (
 
 // finishing is the progress of a job's end.
 type finishing struct {
-	stopProposed    bool // its stop is proposed
-	cleanupError    string
-	endFact         *facts.Ended // set once all is done: its history is being written, or it is proposed
-	historyFailures int
+	stopProposed    bool         // facts.Stopped is proposed
+	cleanupError    string       // why the cleanup failed
+	endFact         *facts.Ended // set once the job's attempts are done; then comes the history
+	historyFailures int          // failed attempts to write the history
 }
 
-// end begins a job's end, once: its history is written, then the end goes into the log.
+// endJob ends a job after all its attempts, once. First its history is written, then endFact is
+// proposed.
 func (l *leader) endJob(j *job, outcome wire.State, text string) {
 	if j.finish.endFact != nil {
 		return
@@ -43,7 +44,7 @@ func (l *leader) writeHistory(j *job) {
 	}
 	r.PlansSince, r.PlansLack = l.plansMissing(j)
 	for i := range r.Attempts {
-		// Attempts that run on after a late report of another one end with the job.
+		// After a late report of another attempt, an attempt may still run. It ends with the job.
 		if a := &r.Attempts[i]; !a.State.Final() {
 			a.State, a.Took, a.Error = wire.AttemptKilled, now-a.Began, "the job has ended"
 		}
@@ -57,7 +58,8 @@ func (l *leader) writeHistory(j *job) {
 	})
 }
 
-// historyWritten proposes the job's end. After some failures it does so without a history.
+// historyWritten proposes the job's end. After ServiceAttempts failures it proposes the end
+// without a history.
 func (l *leader) historyWritten(r HistoryWritten) {
 	j := l.job(r.Job)
 	if j == nil || r.Epoch != l.epoch || j.finish.endFact == nil {
@@ -74,7 +76,6 @@ func (l *leader) historyWritten(r HistoryWritten) {
 	l.propose(j.finish.endFact)
 }
 
-// endFactOf makes the fact that ends j.
 func (l *leader) endFactOf(j *job, outcome wire.State, text string) *facts.Ended {
 	x := &facts.Ended{
 		Job: j.facts.N(), Outcome: outcome, Error: wire.Bounded(text, 2*faults.MaxReason),
@@ -100,7 +101,7 @@ func (l *leader) endFactOf(j *job, outcome wire.State, text string) *facts.Ended
 	return x
 }
 
-// jobEnded forgets a job and tells the trackers to drop it.
+// jobEnded removes an ended job, and tells the trackers to drop it.
 func (l *leader) jobEnded(j *job) {
 	l.logJobEnd(j.facts)
 	l.keepProfile(j)

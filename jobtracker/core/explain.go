@@ -12,8 +12,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Explain says why a job has its slots, what it waits for and when it should end. ok is false
-// for an unknown job. Ended jobs, and followers, have few details.
+// Explain explains the number of a job's slots, its waits and its predicted end. ok is false for
+// an unknown job. Ended jobs, and followers, have few details.
 func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok bool) {
 	f := c.facts.Find(id)
 	if f == nil {
@@ -30,7 +30,7 @@ func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok
 	return x, true
 }
 
-// Explanations is Explain for all jobs that have not ended, by id.
+// Explanations explains all jobs that have not ended, by id. It has no speeds.
 func (c *Core) Explanations(now time.Duration) []wire.Explanation {
 	l := c.leader
 	if l == nil {
@@ -47,7 +47,7 @@ func (c *Core) Explanations(now time.Duration) []wire.Explanation {
 	return list
 }
 
-// explain fills in what Facts know.
+// explainFacts makes the part of an Explanation that Facts know.
 func explainFacts(f *facts.Facts, j *facts.Job) wire.Explanation {
 	x := wire.Explanation{
 		Job: f.ID(j.N()), Name: j.Name(), Pool: poolName(j.Submission()), State: f.State(j),
@@ -62,7 +62,7 @@ func explainFacts(f *facts.Facts, j *facts.Job) wire.Explanation {
 	return x
 }
 
-// explain adds what the leader knows of a job.
+// explain adds the part that only the leader knows.
 func (l *leader) explain(x *wire.Explanation, now time.Duration, number int, all forecast.Forecast) {
 	o, j := all.Of(number), l.jobs[number]
 	x.Scheduling = l.sharing.Asked
@@ -74,8 +74,8 @@ func (l *leader) explain(x *wire.Explanation, now time.Duration, number int, all
 	}
 	x.Shuffle = l.explainShuffle(j)
 	x.Holds = append(l.flowHolds(j, all), l.holds(j)...)
-	if waits := l.waitReason(j, now); waits != "" && len(x.Holds) == 0 {
-		x.Holds = append(x.Holds, wire.Hold{What: "it waits " + waits})
+	if reason := l.waitReason(j, now); reason != "" && len(x.Holds) == 0 {
+		x.Holds = append(x.Holds, wire.Hold{What: "it waits " + reason})
 	}
 }
 
@@ -85,10 +85,10 @@ func (l *leader) flowHolds(j *job, all forecast.Forecast) (list []wire.Hold) {
 		return nil
 	}
 	for _, f := range l.facts.After(j.facts) {
-		if before := all.Of(f.N()); before != nil {
+		if estimate := all.Of(f.N()); estimate != nil {
 			list = append(list, wire.Hold{
-				What: fmt.Sprintf("it waits for the end of %v (%s), whose output it reads", l.facts.ID(f.N()), f.Name()),
-				Due:  l.wallOf(before.End),
+				What: fmt.Sprintf("it waits for its input, the output of %v (%s)", l.facts.ID(f.N()), f.Name()),
+				Due:  l.wallOf(estimate.End),
 			})
 		}
 	}
@@ -97,13 +97,13 @@ func (l *leader) flowHolds(j *job, all forecast.Forecast) (list []wire.Hold) {
 
 func (l *leader) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExplanation {
 	p := &l.phases[i]
-	given, named := l.assign.Given(p.index, &j.assign)
+	target, inPlan := l.assign.Given(p.index, &j.assign)
 	x := wire.PhaseExplanation{
 		Phase: p.kind, Tasks: j.totalTasks(i), Done: j.totalTasks(i) - j.tasksLeft(i), Running: j.assign.InSlots(i), Waiting: l.toLaunch(j, i),
-		Target: given.Slots, TaskSeconds: o.Tasks[i].Time.Seconds(), Left: o.Work[i], Source: o.Tasks[i].Source,
+		Target: target.Slots, TaskSeconds: o.Tasks[i].Time.Seconds(), Left: o.Work[i], Source: o.Tasks[i].Source,
 	}
-	if named {
-		x.Place, x.Of = given.Rank+1, len(p.plan.Targets)
+	if inPlan {
+		x.Place, x.Of = target.Rank+1, len(p.plan.Targets)
 	}
 	if k, ok := slices.BinarySearchFunc(p.snapshotJobs, j.id, func(s scheduler.Job, id wire.JobID) int { return s.ID.Compare(id) }); ok {
 		x.Min, x.Max = p.snapshotJobs[k].Min, p.snapshotJobs[k].Max
@@ -129,7 +129,7 @@ func (l *leader) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExp
 	return x
 }
 
-// speeds is how long a job's tasks of a phase took by tracker.
+// speeds lists how long a job's tasks of a phase took on each tracker.
 func (l *leader) speeds(j *job, phase int) (list []wire.TrackerSpeed) {
 	sums := l.trackerTimes(j, phase).Trackers
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
@@ -138,7 +138,7 @@ func (l *leader) speeds(j *job, phase int) (list []wire.TrackerSpeed) {
 	return list
 }
 
-// explainShuffle is nil for a job without reduces.
+// explainShuffle returns nil for a job without reduces.
 func (l *leader) explainShuffle(j *job) *wire.ShuffleExplanation {
 	if j.facts.Reduces() == 0 {
 		return nil

@@ -11,8 +11,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// holds lists what keeps a job's tasks from free slots, and until when. A lack of free slots is
-// no hold.
+// holds lists the reasons why a job's tasks do not use free slots, and when each ends.
 func (l *leader) holds(j *job) []wire.Hold {
 	h := holdList{wallAtZero: l.c.wallAtZero}
 	h.addJob(l, j)
@@ -26,11 +25,11 @@ func (l *leader) holds(j *job) []wire.Hold {
 }
 
 type holdList struct {
-	wallAtZero int64 // as in Core
-	list []wire.Hold
+	wallAtZero int64 // see Core.wallAtZero
+	list       []wire.Hold
 }
 
-// add notes a hold. At until 0 or never its end is unknown.
+// add adds a hold. If until is 0 or never, its end is unknown.
 func (h *holdList) add(until time.Duration, format string, args ...any) {
 	x := wire.Hold{What: fmt.Sprintf(format, args...)}
 	if until > 0 && until != never {
@@ -39,7 +38,7 @@ func (h *holdList) add(until time.Duration, format string, args ...any) {
 	h.list = append(h.list, x)
 }
 
-// ofJob lists holds of all tasks of a job, and of its service tasks.
+// addJob adds holds of all tasks of a job, and of its service tasks.
 func (h *holdList) addJob(l *leader, j *job) {
 	if j.recovering {
 		h.add(l.recovery.awaitUntil, "it waits for the inventories of %s", strings.Join(slices.Sorted(maps.Keys(l.recovery.awaiting)), ", "))
@@ -48,12 +47,12 @@ func (h *holdList) addJob(l *leader, j *job) {
 		h.add(0, "it is suspended, until it is resumed")
 	}
 	if kind, ok := j.queuedService(); ok {
-		h.add(0, "its %v waits for room on a task tracker: each runs as many attempts without slots as it has slots, or %d; %d wait in order of arrival, setups last",
+		h.add(0, "its %v waits for a task tracker with room: each runs as many setups, commits, cleanups and fences as it has slots, and at least %d; %d wait, setups last",
 			kind, minServiceAttempts, len(l.services.queues[endQueue])+len(l.services.queues[setupQueue]))
 	}
 }
 
-// ofFailures lists holds after failures and losses.
+// addFailures adds holds after failures and losses.
 func (h *holdList) addFailures(j *job) {
 	for _, name := range slices.Sorted(maps.Keys(j.outputs.expected)) {
 		e := j.outputs.expected[name]
@@ -71,7 +70,7 @@ func (h *holdList) addFailures(j *job) {
 
 var phaseNames = [2]string{mapPhase: "map", reducePhase: "reduce"}
 
-// ofPool lists the pool limits that a job has reached.
+// addPool adds pool limits that a job has reached.
 func (h *holdList) addPool(l *leader, j *job) {
 	p := j.assign.Pool()
 	if p == nil {
@@ -87,7 +86,7 @@ func (h *holdList) addPool(l *leader, j *job) {
 	}
 }
 
-// ofDrains lists slots that stay empty because their trackers drain.
+// addDrains adds slots that stay empty because their trackers drain.
 func (h *holdList) addDrains(l *leader, j *job) {
 	for i, kind := range phaseNames {
 		empty := func(t *tracker) bool { return t.usable() && t.assign.Free(i) > 0 }
@@ -97,7 +96,7 @@ func (h *holdList) addDrains(l *leader, j *job) {
 	}
 }
 
-// ofWaits lists tasks that wait for a better slot than the free ones.
+// addWaits adds tasks that wait for a better slot than the free ones.
 func (h *holdList) addWaits(l *leader, j *job) {
 	if n := min(j.assign.Queued(mapPhase), j.assign.Pending()); n > 0 {
 		h.add(l.assign.QueuedUntil(mapPhase), "%s in queues of trackers, where the plan expects the earliest end", plural(n, "map"))
@@ -115,8 +114,8 @@ func (h *holdList) addWaits(l *leader, j *job) {
 	}
 }
 
-// waitingRetries counts the failed tasks of a phase that wait until a time, and returns the
-// first such time.
+// waitingRetries counts the failed tasks of a phase that wait, and returns the first end of a
+// wait. until returns the end of a task's wait.
 func (j *job) waitingRetries(phase int, until func(faults.Task) time.Duration) (n int, first time.Duration) {
 	for _, r := range j.faults.Reminders() {
 		if phaseOf(r.Task.Kind) == phase && until(r.Task) == r.At && !j.taskDone(r.Task.ID(j.id)) {
@@ -128,7 +127,7 @@ func (j *job) waitingRetries(phase int, until func(faults.Task) time.Duration) (
 	return n, first
 }
 
-// avoidsUntil is until when a task avoids free slots where it failed, else 0.
+// avoidsUntil returns when a task stops avoiding free slots where it failed; 0: it avoids none.
 func (j *job) avoidsUntil(t faults.Task) time.Duration {
 	if n := int(t.N); t.Kind == wire.Map && j.assign.IsAside(n) || t.Kind == wire.Reduce && j.partitionsToGather() > 0 && j.partitions.homeless.Has(n) {
 		return j.faults.Elsewhere(t)
@@ -136,16 +135,16 @@ func (j *job) avoidsUntil(t faults.Task) time.Duration {
 	return 0
 }
 
-// limitEnd says what ends a hold by a pool limit.
+// limitEnd says what ends a hold by a pool limit. Only a change of the limit ends a limit of 0.
 func limitEnd(limit int, otherwise string) string {
 	if limit == 0 {
-		return "it may have some"
+		return "its limit is raised"
 	}
 	return otherwise
 }
 
-// waitingReady is how many ready partitions wait for slots at home while other trackers have
-// free slots.
+// waitingReady counts the ready partitions that wait for a slot at home while other trackers
+// have free slots.
 func (j *job) waitingReady() int {
 	n := 0
 	for p := range j.partitions.homes {

@@ -7,12 +7,11 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// inventoryPage collects a tracker's inventory. When it is complete, the leader's view of that
-// tracker follows it. The cost depends on the tracker, not on the number of jobs: after a
-// failover all inventories come at once.
+// inventoryPage collects the pages of a tracker's inventory, and handles the complete inventory.
+// The cost must not depend on the number of jobs: after a failover all inventories come at once.
 func (l *leader) inventoryPage(t *tracker, page *wire.Inventory) {
 	if t.contact.inventoried {
-		return // a stream has only one inventory
+		return // only one inventory comes on a stream
 	}
 	t.contact.pages = append(t.contact.pages, page)
 	if page.More {
@@ -56,7 +55,7 @@ func (l *leader) inventoryPage(t *tracker, page *wire.Inventory) {
 	l.retryHomes(t)
 }
 
-// retryHomes touches the jobs that may want a home on a tracker that became usable.
+// retryHomes touches the jobs that may place homes on a tracker, which has become usable.
 func (l *leader) retryHomes(t *tracker) {
 	if !t.canBeHome() {
 		return
@@ -85,7 +84,8 @@ type homeKey struct {
 	gen       wire.Generation
 }
 
-// dropUnknown makes a tracker drop a job that has ended without its notice, once.
+// dropUnknown tells a tracker to drop a job that has ended, or that Facts do not have. It does
+// so once for all jobs in dropped.
 func (l *leader) dropUnknown(t *tracker, id wire.JobID, dropped map[wire.JobID]bool) {
 	f := l.facts.Find(id)
 	if f != nil && !f.Ended() || dropped[id] {
@@ -99,7 +99,7 @@ func (l *leader) dropUnknown(t *tracker, id wire.JobID, dropped map[wire.JobID]b
 	l.send(t, drop)
 }
 
-// endMissing ends attempts that the inventory does not list: the launch was lost with an
+// endMissing ends attempts that the inventory does not list: their Launch was lost with an
 // earlier stream.
 func (l *leader) endMissing(t *tracker, reported map[wire.AttemptID]bool) {
 	for _, a := range sortedAttempts(slices.Values(t.attempts)) {
@@ -109,8 +109,7 @@ func (l *leader) endMissing(t *tracker, reported map[wire.AttemptID]bool) {
 	}
 }
 
-// inventoryDone notes that a tracker's inventory is in, or that it is lost. After the last one
-// recovered jobs go on.
+// inventoryDone ends the wait for a tracker: its inventory is complete, or the tracker is lost.
 func (l *leader) inventoryDone(name string) {
 	if !l.recovery.awaiting[name] {
 		return
@@ -119,8 +118,8 @@ func (l *leader) inventoryDone(name string) {
 	l.endRecoveryIfReady()
 }
 
-// checkAwaited releases recovered jobs after a lease of read messages: by then each tracker has
-// sent its inventory or is lost.
+// checkAwaited ends the wait for inventories when the messages of a whole lease have been
+// handled. A tracker without an inventory is lost by then.
 func (l *leader) checkAwaited() {
 	if l.c.readUntil >= l.recovery.awaitUntil {
 		clear(l.recovery.awaiting)
@@ -140,7 +139,7 @@ func (l *leader) endRecoveryIfReady() {
 	}
 }
 
-// release lets a recovered job go on after the inventories.
+// endRecovery lets a job continue after a change of leader.
 func (l *leader) endRecovery(j *job) {
 	j.recovering = false
 	l.touch(j)
@@ -165,11 +164,11 @@ func (l *leader) endRecovery(j *job) {
 	}
 }
 
-// adopt takes over a running attempt of an earlier leader. It kills an unwanted attempt but
-// records it too: the attempt holds its slot and may write until it has ended.
+// adopt records a running attempt of an earlier leader. It also records an attempt that it kills:
+// such an attempt uses its slot, and may write, until it has ended.
 func (l *leader) adopt(t *tracker, j *job, r *wire.Report) *attempt {
 	tk := j.task(r.Attempt.Task)
-	if tk == nil && r.Attempt.Task.Kind == wire.Fence { // its task is gone with its leader
+	if tk == nil && r.Attempt.Task.Kind == wire.Fence { // only the earlier leader knew the task
 		j.service.lastAdoptedFence--
 		tk = &task{kind: wire.Fence, n: j.service.lastAdoptedFence}
 	}
@@ -185,13 +184,13 @@ func (l *leader) adopt(t *tracker, j *job, r *wire.Report) *attempt {
 	return a
 }
 
-// adoptableTask finds the task for which an unknown running attempt may go on, or nil.
+// adoptableTask returns the task of an attempt that may continue, or nil if it must be killed.
 func (l *leader) adoptableTask(t *tracker, j *job, id wire.AttemptID) *task {
 	n := id.Task.N
 	state := l.facts.State(j.facts)
 	switch {
 	case id.N/wire.EpochAttempts >= int(l.epoch):
-		return nil // it is ours and has ended
+		return nil // this leader launched it, and it has ended
 	case id.Task.Kind == wire.Setup && n == 0 && state == wire.Preparing:
 		return j.service.setup.ifIdle()
 	case id.Task.Kind == wire.Commit && n == 0 && state == wire.Committing:
@@ -209,9 +208,10 @@ func (l *leader) adoptableTask(t *tracker, j *job, id wire.AttemptID) *task {
 	return nil
 }
 
-// adoptable decides for a task with a slot. The attempt with the grant goes on unless a fence
-// against it has begun.
-func (l *leader) adoptable(j *job, tk *task, id wire.AttemptID, output, placed bool) *task {
+// adoptable decides for an attempt with a slot. An attempt with the grant continues, unless a
+// fence examines it. Another attempt continues if the task has neither output nor attempts, and
+// a reduce only at its home.
+func (l *leader) adoptable(j *job, tk *task, id wire.AttemptID, hasOutput, atHome bool) *task {
 	if id.Task.Kind == j.facts.Kind() {
 		if grant, ok := j.facts.Grant(id.Task.N); ok {
 			if grant == id.N && j.service.fences[id.Task.N] == nil {
@@ -223,7 +223,7 @@ func (l *leader) adoptable(j *job, tk *task, id wire.AttemptID, output, placed b
 			return nil
 		}
 	}
-	if output || !placed || tk.runs() {
+	if hasOutput || !atHome || tk.runs() {
 		return nil
 	}
 	return tk

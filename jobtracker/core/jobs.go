@@ -16,16 +16,15 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// job is what the leader knows of a job that has not ended. The file of a part's type explains
-// the part; other files may change it too. The largest shared parts are housing (homes.go,
-// placing.go, moving.go, retry.go, inventory.go) and outputs (maps.go, homes.go, moving.go,
-// restart.go, commit.go).
+// job is the leader's state of a job that has not ended. Several files change the largest parts:
+// partitions (homes.go, placing.go, moving.go, retry.go, inventory.go) and outputs (maps.go,
+// homes.go, moving.go, restart.go, commit.go).
 type job struct {
 	facts      *facts.Job
 	id         wire.JobID
 	spec       jobSpec
-	recovering bool // waits for the trackers' inventories after a change of leader
-	touched      bool // in todo.dirty
+	recovering bool // it waits for the trackers' inventories after a change of leader
+	touched    bool // it is in todo.touched
 	service    serviceTasks
 	splits     splitsRead
 	maps       []mapTask
@@ -35,19 +34,19 @@ type job struct {
 	ended      past.Attempts
 	faults     faults.Faults
 	outputs    mapOutputs
-	partitions    partitions
+	partitions partitions
 	tally      tally
 	measures   forecast.Measures
-	profile    *history.Profile // of the last job of the same name; nil: none, or not loaded yet
+	profile    *history.Profile // profile of the last job with the same name; nil: none, or not loaded yet
 	planned    planRecord
 	finish     finishing
 }
 
-// jobSpec is the job's submission, its time, and the settings in its properties.
+// jobSpec is what was submitted, and when.
 type jobSpec struct {
 	plan    *wire.JobPlan
 	token   string        // see facts.Facts.Token
-	arrived time.Duration // when it was submitted; negative if under an earlier leader
+	arrived time.Duration // when it was submitted; negative if before this process started
 	settings.Settings
 }
 
@@ -82,7 +81,7 @@ func (l *leader) splitsWritten(j *job) {
 	l.touch(j)
 }
 
-// makeTasks makes the tasks when their numbers are known.
+// makeTasks makes the maps and reduces, once the number of maps is known.
 func (l *leader) makeTasks(j *job) {
 	j.maps, j.reduces = make([]mapTask, j.facts.Maps()), make([]task, j.facts.Reduces())
 	for i := range j.maps {
@@ -115,12 +114,13 @@ func (j *job) task(id wire.TaskID) *task {
 	return nil
 }
 
-// committer is the task with number n of the kind that commits output.
+// committingTask returns task n of the kind that commits output: reduces, or maps in a job without
+// reduces.
 func (j *job) committingTask(n int) *task {
 	return j.task(wire.TaskID{Job: j.id, Kind: j.facts.Kind(), N: n})
 }
 
-// taskDone says whether a task needs no more attempts.
+// taskDone reports whether a task needs no more attempts.
 func (j *job) taskDone(id wire.TaskID) bool {
 	switch {
 	case id.Kind == j.facts.Kind():
@@ -131,7 +131,7 @@ func (j *job) taskDone(id wire.TaskID) bool {
 	return j.service.done[id.Kind]
 }
 
-// mapsDone is how many maps need not run any more.
+// mapsDone counts the maps that have committed, or have map output at hand.
 func (j *job) mapsDone() int {
 	if j.facts.Reduces() == 0 {
 		return j.facts.CommittedTasks()
@@ -139,12 +139,12 @@ func (j *job) mapsDone() int {
 	return j.outputs.chosen
 }
 
-// runnable says whether the leader may launch the job's tasks.
+// runnable reports whether the leader may launch the job's tasks.
 func (j *job) runnable() bool {
 	return !j.recovering && !j.finish.stopProposed && j.assign.Located() && j.facts.Running()
 }
 
-// advance takes a job as far as its state allows.
+// advance does everything that a job's state allows.
 func (l *leader) advance(j *job) {
 	switch l.facts.State(j.facts) {
 	case wire.Preparing:
@@ -179,13 +179,13 @@ func (l *leader) advanceRunning(j *job) {
 	}
 }
 
-// stopped ends the attempts of a job that fails or is killed, and of its flow.
-func (l *leader) stopped(x *facts.Stopped, fitted bool) {
+// stopped ends the attempts of a stopped job and of its flow.
+func (l *leader) stopped(x *facts.Stopped, changed bool) {
 	f := l.facts.Job(x.Job)
 	if f == nil {
 		return
 	}
-	if !fitted {
+	if !changed {
 		l.answerKills(f)
 		if j := l.jobs[x.Job]; j != nil {
 			j.finish.stopProposed = false
@@ -200,7 +200,7 @@ func (l *leader) stopped(x *facts.Stopped, fitted bool) {
 	}
 }
 
-// stopTasks ends the attempts of a job that was stopped just now.
+// stopTasks kills the attempts of a job that the last entry stopped.
 func (l *leader) stopTasks(f *facts.Job) {
 	l.answerKills(f)
 	j := l.jobs[f.N()]
@@ -228,8 +228,8 @@ func (l *leader) touchFlow(f *facts.Job) {
 	}
 }
 
-// advanceStopping runs the cleanup once all attempts have ended. A job that was never set up
-// needs no cleanup.
+// advanceStopping runs the cleanup when all attempts have ended. A job that still waits for
+// other jobs needs none.
 func (l *leader) advanceStopping(j *job) {
 	switch {
 	case j.recovering:
@@ -242,7 +242,7 @@ func (l *leader) advanceStopping(j *job) {
 	}
 }
 
-// loadSplits has the splits file read, by each new leader again.
+// loadSplits asks the owner to read the splits file. Each new leader reads it again.
 func (l *leader) loadSplits(j *job) {
 	if j.assign.Located() || j.splits.loading {
 		return

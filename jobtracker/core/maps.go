@@ -9,54 +9,54 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// mapOutputs sums up the chosen outputs of a job's maps, and what homes have yet to be told
-// about them.
+// mapOutputs sums up the chosen outputs of a job's maps, and has the updates for homes. If a map
+// has succeeded more than once, homes gather the chosen output.
 type mapOutputs struct {
-	digestsKnown       int                     // maps with a known digest
-	digestSum   uint64                  // sum of the known digests
-	chosen      int                     // maps with a chosen output at hand
-	bytes       int64                   // of the chosen outputs
-	input       int64                   // input bytes of the maps with chosen outputs
-	fetched     int64                   // bytes of chosen outputs at homes
-	recomputing bool                    // see recomputeLost
-	hash        uint64                  // of all digests when all are known; 0: not computed
-	expected    map[string]*expectation // by restarted tracker
-	fullUpdate  taskset.Set             // indexes of trackers that get all outputs at the end of the Step
-	justChosen      []int32                 // maps with outputs chosen in this Step
-	queued      bool                    // in todo.outputsQueued
+	digestsKnown int                     // number of maps with a known digest
+	digestSum    uint64                  // sum of the known digests
+	chosen       int                     // number of maps with a chosen output at hand
+	bytes        int64                   // size of the chosen outputs
+	input        int64                   // input bytes of the maps with chosen outputs
+	fetched      int64                   // bytes that homes have gathered
+	recomputing  bool                    // see recomputeLost
+	hash         uint64                  // hash of all digests when all are known; 0: not computed
+	expected     map[string]*expectation // by name of a restarted tracker
+	fullUpdate   taskset.Set             // indexes of trackers that get all outputs at the end of the Step
+	justChosen   []int32                 // maps with outputs chosen in this Step
+	queued       bool                    // the job is in todo.outputsQueued
 }
 
-// forget drops the pending updates of a job without tasks.
+// forget drops all updates of a job that has ended or stops.
 func (o *mapOutputs) forget() {
 	o.justChosen, o.fullUpdate, o.recomputing = nil, taskset.Set{}, false
 	clear(o.expected)
 }
 
-// mapTask is a map, in 64 bytes: one cache line, since a Step may touch many maps.
+// mapTask is a map. It has 64 bytes, one cache line: a Step may touch many maps.
 type mapTask struct {
 	task
 	output
-	input int64 // bytes that it reads; 0 before the splits are read
+	input int64 // bytes of its split; 0 before the splits are read
 }
 
-// output is what is known of a map's output: a wire.MapOutput without names. The digest
-// outlives the chosen output: homes that hold the records need not gather them again.
+// output is a map's chosen output. The digest stays when the output is lost: homes that have
+// gathered the same records need not gather them again.
 type output struct {
-	attempt   int // the AttemptID's N of the chosen output
-	bytes     int64
-	digest    uint64 // of the last chosen output
-	tracker   int32  // 1 + its number; 0: no output is at hand
-	digestKnown     bool   // the digest is known
-	expected  bool   // it may return with its tracker, see expectation
-	recompute bool   // its tracker drains, so another tracker recomputes it
+	attempt     int // number of the attempt that wrote it
+	bytes       int64
+	digest      uint64 // digest of the last chosen output
+	tracker     int32  // 1 + the tracker's number; 0: no output is at hand
+	digestKnown bool
+	expected    bool // the restarted tracker may still have it, see expectation
+	recompute   bool // the tracker drains, so another one recomputes the output
 }
 
 func (o *output) atHand() bool { return o.tracker != 0 }
 
-// outputAt is a map with a chosen output that is or was on a tracker.
+// outputRef names a chosen map output that is or was on a tracker.
 type outputRef struct{ job, m int32 }
 
-// updateMap adds map m to the maps to launch, or removes it.
+// updateMap updates whether map m can be launched.
 func (l *leader) updateMap(j *job, m int) {
 	t := &j.maps[m]
 	wanted := !t.runs() && j.facts.Running() && j.faults.RetryAt(t.key()) == 0
@@ -73,13 +73,13 @@ func (l *leader) updateMap(j *job, m int) {
 	}
 }
 
-// needsOutput says whether a map's digest is unknown or some partition has yet to gather its
+// needsOutput reports whether the digest of a map is unknown, or a home still has to gather its
 // output.
 func (j *job) needsOutput(t *mapTask) bool {
 	return !t.digestKnown || j.partitions.ungathered > 0 || j.outputs.recomputing
 }
 
-// mapSucceeded handles the output of a map in a job with reduces.
+// mapSucceeded acts on the success of a map in a job with reduces.
 func (l *leader) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *wire.Result) {
 	if r.Output == nil || !j.facts.Running() {
 		return
@@ -95,15 +95,16 @@ func (l *leader) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *w
 	l.updateMap(j, m)
 }
 
-// chooseOutput makes out the map's output unless it has one. Outputs with the same digest are
-// interchangeable.
+// chooseOutput makes out the chosen output of its map, and reports whether it did. A map keeps
+// the output that it has, except in the cases below.
 func (l *leader) chooseOutput(j *job, t *tracker, out *wire.MapOutput) bool {
 	m := &j.maps[out.Map]
 	if j.faults.Rejected(m.key(), out.Attempt) {
 		return false
 	}
 	if m.output.atHand() {
-		// While inventories come in, the later attempt is the one that homes continued with.
+		// A draining tracker's output is replaced. In inventories, the latest attempt replaces others
+		// with different records: homes have gathered its output.
 		replaces := m.recompute && m.output.tracker != t.number+1
 		if !replaces && (!j.recovering || out.Attempt <= m.output.attempt || out.Digest == m.digest) {
 			return false
@@ -142,13 +143,13 @@ func (l *leader) chooseOutput(j *job, t *tracker, out *wire.MapOutput) bool {
 	return true
 }
 
-// outputChanged handles a map that produced other records than before: what reduces have read
-// of it must not be committed. It says whether the job can go on.
+// outputChanged handles a map that produced other records than before. Reduces that have read
+// the earlier records must not commit. It reports whether the job can continue.
 func (l *leader) outputChanged(j *job, out *wire.MapOutput) bool {
 	id := j.idOf(&j.maps[out.Map].task)
 	if j.facts.MayHaveOutput() {
 		l.stopJob(j, wire.Failed, fmt.Sprintf(
-			"%v is not deterministic: %v gives other records than an attempt that committed reduces have read",
+			"%v is not deterministic: %v gives other records than an earlier attempt, and reduces of the earlier records have committed",
 			id, wire.AttemptID{Task: id, N: out.Attempt}))
 		return false
 	}
@@ -175,8 +176,8 @@ func (l *leader) dropOutput(j *job, n int) {
 	m.output.tracker, m.recompute = 0, false
 }
 
-// recordOutput notes that a chosen output is on a tracker. Before the list grows, outputs of
-// ended jobs leave it. Other outdated entries stay: they are few and expensive to find.
+// recordOutput adds a chosen output to its tracker's list. Before the list grows, outputs of
+// ended jobs are removed. Other outdated entries stay: they are few and expensive to find.
 func (l *leader) recordOutput(t *tracker, o outputRef) {
 	if len(t.outputs) == cap(t.outputs) {
 		t.outputs = slices.DeleteFunc(t.outputs, func(o outputRef) bool { return l.jobs[int(o.job)] == nil })
@@ -190,7 +191,7 @@ func (l *leader) stillOn(t *tracker, o outputRef) bool {
 	return j != nil && j.maps[o.m].output.tracker == t.number+1
 }
 
-// outputsOn lists the maps with chosen outputs on a tracker, by job number.
+// outputsOn returns the maps with chosen outputs on a tracker, by job number.
 func (l *leader) outputsOn(t *tracker) map[int][]int {
 	outputs := make(map[int][]int)
 	for _, o := range t.outputs {
@@ -205,7 +206,7 @@ func (l *leader) outputsOn(t *tracker) map[int][]int {
 	return outputs
 }
 
-// dropOutputs removes map outputs and reruns their maps if needed.
+// dropOutputs removes the outputs of maps, and reruns maps if needed.
 func (l *leader) dropOutputs(j *job, outputs []int) {
 	for _, m := range outputs {
 		l.dropOutput(j, m)
@@ -213,7 +214,7 @@ func (l *leader) dropOutputs(j *job, outputs []int) {
 	}
 }
 
-// outputLost reruns a map whose chosen output cannot be read.
+// outputLost reruns a map if its chosen output cannot be read.
 func (l *leader) outputLost(r *wire.OutputLost) {
 	j := l.job(r.Job)
 	if j == nil || !j.facts.Running() || r.Map < 0 || r.Map >= len(j.maps) || j.facts.Reduces() == 0 {
@@ -234,7 +235,7 @@ func (l *leader) outputLost(r *wire.OutputLost) {
 	}
 }
 
-// setOf returns the job's set, and creates it if needed.
+// setOf returns the set of a job, and creates it if needed.
 func setOf(sets map[*job]*taskset.Set, j *job) *taskset.Set {
 	s := sets[j]
 	if s == nil {
@@ -244,7 +245,7 @@ func setOf(sets map[*job]*taskset.Set, j *job) *taskset.Set {
 	return s
 }
 
-// digestsHash is FNV-1a over the digests' bytes.
+// digestsHash is FNV-1a over the bytes of the digests.
 func digestsHash(digests []uint64) uint64 {
 	hash := uint64(14695981039346656037)
 	for _, d := range digests {

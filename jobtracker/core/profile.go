@@ -8,11 +8,11 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// maxProfiled bounds the total number of trackers in all profiles.
+// maxProfiled is the maximum number of trackers in all profiles together.
 const maxProfiled = 200_000
 
-// loadProfile gives a job the profile of the last job of its name: from memory if that job
-// ended under this leader, else from its history. The job does not wait for it.
+// loadProfile gives a job the profile of the last job with its name. If it is not in memory, it
+// comes later, from the history of that job.
 func (l *leader) loadProfile(j *job) {
 	name := j.facts.Name()
 	if j.profile = l.profiles.Of(name); j.profile != nil || !l.c.cfg.History || l.profiles.Loading(name) {
@@ -29,24 +29,24 @@ func (l *leader) loadProfile(j *job) {
 	}
 }
 
-// historyLoaded gives a loaded profile to jobs of its name. The profile of a job that has ended
-// since takes precedence. Without a history the jobs have none.
+// historyLoaded gives a loaded profile to all jobs with its name. If another job with the name
+// has ended since, they get its profile.
 func (l *leader) historyLoaded(r HistoryLoaded) {
 	if r.Epoch != l.epoch || !l.profiles.Loaded(r.JobName) {
 		return
 	}
-	known := l.profiles.Of(r.JobName)
-	if known == nil && r.Err == nil && r.Profile != nil {
-		known = r.Profile
-		l.profiles.Keep(r.JobName, known)
-		l.assign.LearnFirst(known.Reads)
+	profile := l.profiles.Of(r.JobName)
+	if profile == nil && r.Err == nil && r.Profile != nil {
+		profile = r.Profile
+		l.profiles.Keep(r.JobName, profile)
+		l.assign.LearnFirst(profile.Reads)
 	}
-	if known == nil {
+	if profile == nil {
 		return
 	}
 	for _, j := range l.order {
 		if j.facts.Name() == r.JobName && j.profile == nil {
-			j.profile = known
+			j.profile = profile
 		}
 	}
 	for i := range l.phases {

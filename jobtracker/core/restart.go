@@ -8,25 +8,27 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/taskset"
 )
 
-// recovery is what recovered jobs, and jobs whose tracker restarted, wait for.
+// recovery has the inventories for which jobs wait after a change of leader, or after the restart
+// of a tracker.
 type recovery struct {
-	awaitUntil  time.Duration     // when recovered jobs stop waiting
-	expecting map[string][]*job // jobs that expect outputs of a tracker, by its name
-	awaiting  map[string]bool   // trackers whose inventories recovered jobs wait for
+	awaitUntil time.Duration     // when the wait after a change of leader ends
+	expecting  map[string][]*job // jobs with expectations, by name of the restarted tracker
+	awaiting   map[string]bool   // trackers that have not sent their inventories to the new leader
 }
 
 func newRecovery(until time.Duration) recovery {
 	return recovery{awaiting: make(map[string]bool), awaitUntil: until, expecting: make(map[string][]*job)}
 }
 
-// expectation is the maps of a job with chosen outputs on a restarted tracker, which may have
-// kept them on disk. They do not rerun before its inventory is in, or a lease has passed.
+// expectation is the maps of a job that had chosen outputs on a restarted tracker. The outputs
+// may be on its disk, so the maps do not rerun before its inventory is complete, or a lease has
+// passed.
 type expectation struct {
-	maps taskset.Set
-	until  time.Duration
+	maps  taskset.Set
+	until time.Duration
 }
 
-// restarted ends an incarnation whose tracker another process has registered.
+// restarted removes the earlier incarnation of a tracker that has registered again.
 func (l *leader) restarted(t *tracker) {
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {
@@ -38,7 +40,7 @@ func (l *leader) restarted(t *tracker) {
 	l.touchAll()
 }
 
-// expectOutputs makes a job wait for map outputs that a restarted tracker may report.
+// expectOutputs makes a job wait for outputs of maps that a restarted tracker may report.
 func (l *leader) expectOutputs(j *job, name string, outputs []int) {
 	e := j.outputs.expected[name]
 	if e == nil {
@@ -60,13 +62,14 @@ func (l *leader) expectOutputs(j *job, name string, outputs []int) {
 
 // stopExpectingAll ends all expectations of a tracker.
 func (l *leader) stopExpectingAll(name string) {
-	for _, j := range l.recovery.expecting[name] { // some twice, some no longer
+	for _, j := range l.recovery.expecting[name] { // a job may be listed twice, or no longer expect outputs
 		l.stopExpecting(j, name)
 	}
 	delete(l.recovery.expecting, name)
 }
 
-// stopExpecting reruns the expected maps of a job whose outputs the tracker did not report.
+// stopExpecting ends a job's expectation. It reruns the maps if the tracker did not report their
+// outputs.
 func (l *leader) stopExpecting(j *job, name string) {
 	e := j.outputs.expected[name]
 	if e == nil {

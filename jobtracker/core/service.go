@@ -16,14 +16,14 @@ import (
 // for a grant.
 type serviceTasks struct {
 	setup, commit, cleanup task
-	fences                 map[int]*fence // by the task with the doubtful grant
-	fencesLaunched         int            // in this epoch
-	lastAdoptedFence       int32          // number of the last fence adopted from an earlier leader; negative, unlike our own
-	done                   map[wire.Kind]bool
-	retryAt                time.Duration // when a failed service task may run again
-	awaitingGrant          []*attempt    // ready attempts without a grant
-	setupLaunched             time.Duration // launch of the last setup attempt
-	commitBegan            time.Duration // when the job began to commit
+	fences                 map[int]*fence     // by number of the task with the grant
+	fencesLaunched         int                // fences of this epoch
+	lastAdoptedFence       int32              // number of the last adopted fence; negative, since our own count from 0
+	done                   map[wire.Kind]bool // setup, commit or cleanup has succeeded
+	retryAt                time.Duration      // when a failed service task may run again
+	awaitingGrant          []*attempt         // attempts that asked for a grant
+	setupLaunched          time.Duration      // when the last setup attempt was launched
+	commitBegan            time.Duration      // when the job began to commit
 }
 
 func newServiceTasks() serviceTasks {
@@ -33,7 +33,7 @@ func newServiceTasks() serviceTasks {
 	}
 }
 
-// forget drops the waiting attempts and fences of a job without tasks.
+// forget drops the waiting attempts and fences of a job that has ended or stops.
 func (s *serviceTasks) forget() {
 	s.awaitingGrant = nil
 	clear(s.fences)
@@ -41,15 +41,15 @@ func (s *serviceTasks) forget() {
 
 // splitsRead is the progress of reading a job's splits.
 type splitsRead struct {
-	loading  bool // LoadSplits is under way
-	failures int
+	loading  bool  // LoadSplits has no answer yet
+	failures int   // failed LoadSplits
 	input    int64 // bytes of all splits
 }
 
-// fence is the service task that finds out whether a granted attempt has committed.
+// fence is the service task that finds out whether the attempt with a grant has committed.
 type fence struct {
 	task
-	subject wire.AttemptID
+	subject wire.AttemptID // the attempt with the grant
 }
 
 func sortedFences(fences map[int]*fence) []int {
@@ -67,8 +67,7 @@ func (tk *task) delayRetry(l *leader, j *job) {
 	}
 }
 
-// serve launches or queues a service task, unless it runs, is done, or must wait after a
-// failure or for inventories.
+// runService launches or queues a service task, unless it runs, is done or must wait.
 func (l *leader) runService(j *job, tk *task, subject wire.AttemptID) {
 	if tk.queued || !l.mayRunService(j, tk) {
 		return
@@ -100,14 +99,14 @@ func (l *leader) serviceSucceeded(j *job, t *tracker, tk *task, id wire.AttemptI
 			return
 		}
 		if n := r.Splits.Maps + l.facts.MapsOfOpenJobs(j.facts.Submission()); n > wire.MaxTasks || n < 0 {
-			l.attemptFailed(j, t, tk, id, &wire.Result{Fatal: true, Error: fmt.Sprintf("with %d maps of this job, the unended jobs of the submission have %d, at most %d: "+
+			l.attemptFailed(j, t, tk, id, &wire.Result{Fatal: true, Error: fmt.Sprintf("with %d maps of this job, the unfinished jobs of the submission have %d maps, and at most %d are allowed: "+
 				"let each map read more (mapreduce.input.fileinputformat.split.minsize)", r.Splits.Maps, n, wire.MaxTasks)}, l.now)
 			return
 		}
 		j.service.done[wire.Setup] = true
 		l.addCounters(j, tk, r)
 		l.propose(&facts.SplitsWritten{Job: j.facts.N(), Maps: r.Splits.Maps, Hash: r.Splits.Hash})
-	case id.Task.Kind == wire.Commit && state == wire.Committing && !j.finish.stopProposed: // else the job is about to stop
+	case id.Task.Kind == wire.Commit && state == wire.Committing && !j.finish.stopProposed:
 		j.service.done[wire.Commit] = true
 		l.addCounters(j, tk, r)
 		l.endJob(j, wire.Succeeded, "")
@@ -117,8 +116,8 @@ func (l *leader) serviceSucceeded(j *job, t *tracker, tk *task, id wire.AttemptI
 	}
 }
 
-// fence launches a fence for the attempt that holds a task's grant. The task has no other
-// attempt before the fence's result.
+// addFence adds a fence for the attempt with a task's grant. Before the result of the fence, the
+// task gets no other attempt.
 func (l *leader) addFence(j *job, n int) {
 	attempt, ok := j.facts.Grant(n)
 	if !ok || j.recovering || j.service.fences[n] != nil || !j.facts.Running() {
@@ -132,7 +131,7 @@ func (l *leader) addFence(j *job, n int) {
 	l.touch(j)
 }
 
-// fenceSucceeded acts on the result of a fence, unless an earlier leader launched it.
+// fenceSucceeded acts on the result of a fence. It ignores fences of earlier leaders.
 func (l *leader) fenceSucceeded(j *job, tk *task, r *wire.Result) {
 	for _, taskN := range sortedFences(j.service.fences) {
 		f := j.service.fences[taskN]

@@ -11,10 +11,11 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Status is the status of a job. Followers know only Facts. ok is false for an unknown job.
+// Status returns the status of a job; ok is false for an unknown job. On followers it has only
+// what Facts have.
 func (c *Core) Status(id wire.JobID) (s wire.JobStatus, ok bool) { return c.StatusAt(c.now, id) }
 
-// StatusAt is Status at the time now, which passes even without events.
+// StatusAt returns the status at a time, which may be later than the last Step.
 func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok bool) {
 	f := c.facts.Find(id)
 	if f == nil {
@@ -28,7 +29,7 @@ func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok 
 	return s, true
 }
 
-// statusOf is a job's status without its predicted end.
+// statusOf returns a job's status without its predicted end.
 func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 	s := wire.JobStatus{ID: c.facts.ID(f.N()), Name: f.Name(), State: c.facts.State(f)}
 	s.Maps.Total, s.Reduces.Total = max(f.Maps(), 0), f.Reduces()
@@ -42,25 +43,25 @@ func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 	} else {
 		s.Reduces.Done = f.CommittedTasks()
 	}
-	with := 0
+	stoppedBy := 0
 	switch {
 	case f.Ended():
 		end := f.End()
 		endedStatus(end, &s)
-		with = end.With
+		stoppedBy = end.With
 	case c.leader != nil:
 		c.leader.status(c.leader.jobs[f.N()], &s, now)
 	}
 	if f.Stopping() {
-		s.Error, with = f.Stop().Reason, f.Stop().With
+		s.Error, stoppedBy = f.Stop().Reason, f.Stop().With
 	}
-	if with != 0 {
-		s.StoppedBy = c.facts.ID(with)
+	if stoppedBy != 0 {
+		s.StoppedBy = c.facts.ID(stoppedBy)
 	}
 	return s
 }
 
-// endedStatus fills in the log's record of an ended job.
+// endedStatus fills in the part of a status that the log has of an ended job.
 func endedStatus(x facts.Ended, s *wire.JobStatus) {
 	s.Error, s.Troubles = x.Error, slices.Clone(x.Troubles)
 	s.Elapsed = time.Duration(x.Elapsed) * time.Millisecond
@@ -86,8 +87,7 @@ func (l *leader) setPredictedEnd(f *facts.Job, s *wire.JobStatus, now time.Durat
 	}
 }
 
-// status fills in the leader's knowledge of a job that has not ended, but for its predicted
-// end: see setPredictedEnd.
+// status fills in the part of a status that only the leader knows, except the predicted end.
 func (l *leader) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Elapsed = now - j.spec.arrived
 	s.Maps.Running, s.Reduces.Running = j.assign.InSlots(mapPhase), j.assign.InSlots(reducePhase)
@@ -115,7 +115,7 @@ func (l *leader) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.WaitReason, s.Troubles = l.waitReason(j, now), slices.Clone(j.faults.Troubles())
 }
 
-// totals sums the counters of finished tasks and the leader's own.
+// totals sums up the counters of counted tasks and the leader's own counters.
 func (l *leader) totals(j *job) wire.Counters {
 	total := make(wire.Counters)
 	total.Merge(j.tally.counters)
@@ -137,7 +137,7 @@ func (l *leader) totals(j *job) wire.Counters {
 	return total
 }
 
-// waitReason says why nothing of a job runs; empty when its tasks run.
+// waitReason says why no task of a job runs; empty if one runs.
 func (l *leader) waitReason(j *job, now time.Duration) string {
 	state := l.facts.State(j.facts)
 	until, deferred := j.assign.Deferred()
@@ -194,7 +194,7 @@ func (j *job) taskWaitReason() string {
 	return ""
 }
 
-// State is the job's state; ok is false for an unknown job.
+// State returns the job's state; ok is false for an unknown job.
 func (c *Core) State(id wire.JobID) (state wire.State, ok bool) {
 	f := c.facts.Find(id)
 	if f == nil {

@@ -11,7 +11,7 @@ import (
 // firstTidy is the delay before a new leader tidies the staging directory.
 const firstTidy = time.Minute
 
-// tidy emits a Tidy when it is due.
+// tidy emits a Tidy if it is time.
 func (l *leader) tidy() {
 	if l.now < l.timers.tidy {
 		return
@@ -36,7 +36,7 @@ func (l *leader) tidied(r Tidied) {
 	}
 }
 
-// sweep emits the removal of an ended submission's staging directory.
+// removeStaging emits the removal of a submission's staging directory, after all jobs have ended.
 func (l *leader) removeStaging(s *facts.Submission) {
 	if !s.Open() && !s.Swept() {
 		l.c.emit(RemoveStaging{
@@ -45,8 +45,8 @@ func (l *leader) removeStaging(s *facts.Submission) {
 	}
 }
 
-// stagingRemoved records the removal in the log. After some failures it records it too, so that
-// a broken directory does not keep its submission for ever.
+// stagingRemoved records the removal of a staging directory in the log. After ServiceAttempts
+// failures it does so too, since Facts keep the submission until then.
 func (l *leader) stagingRemoved(r StagingRemoved) {
 	s := l.facts.Submission(r.Key)
 	if r.Epoch != l.epoch || s == nil {

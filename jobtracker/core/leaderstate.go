@@ -14,50 +14,49 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// stepWork is the work that a Step puts off to its end: see settle.
+// stepWork is work that finishStep does at the end of a Step.
 type stepWork struct {
-	touched         []*job      // to advance before Step returns
-	spareList         []*job      // an empty list, kept for its memory
+	touched       []*job      // jobs to advance
+	spareList     []*job      // an empty list, kept for its memory
 	justEnded     []*attempt  // attempts that ended in this Step
-	reusable      []*attempt  // attempts that ended in earlier Steps, see newAttempt
-	gathered      []partition // to be launched in the slots reserved for them
-	noHomeFound   []*job      // jobs with partitions for which no home was found
-	outputsQueued []*job      // jobs with outputs to announce at the end of the Step
+	reusable      []*attempt  // memory of attempts that ended in earlier Steps, see newAttempt
+	gathered      []partition // partitions to be reduced in slots that are reserved for them
+	noHomeFound   []*job      // jobs with partitions for which no tracker can be the home
+	outputsQueued []*job      // jobs with outputs for flushOutputs
 }
 
-// dueTimes is when the leader has to act without an event.
+// timers has the times at which the leader must act without an event.
 type timers struct {
-	leases       time.Duration
-	readmits     time.Duration // end of the next exclusion
-	tidy         time.Duration
-	drains       time.Duration  // when to check draining trackers again
+	leases         time.Duration  // next check of leases
+	readmits       time.Duration  // end of the next exclusion
+	tidy           time.Duration  // next Tidy
+	drains         time.Duration  // next check of draining trackers
 	failedRemovals map[string]int // failed removals of staging directories, by submission key
-	alarms       []alarm        // sorted by time
+	alarms         []alarm        // sorted by time
 }
 
-// Live is what a leader knows beyond Facts: streams, slots, running attempts, map
-// outputs, homes, plans. It is lost when the job tracker no longer leads.
+// leader is the state that only the leader has. It is lost when the job tracker no longer leads.
 type leader struct {
-	c          *Core
-	facts      *facts.Facts
-	now        time.Duration
-	epoch      uint64
-	fleet      trackerFleet
-	recovery   recovery
-	jobs       map[int]*job
-	order      []*job // by number
-	todo       stepWork
-	timers        timers
-	assign     *assign.Assigner // assigns tasks to slots
-	phases     [2]phase
-	services   serviceQueues
-	roundRobin int // tracker index after the last home or service attempt placed
-	shares     shuffleShares
-	requests   requests
-	sharing    sharing
-	profiles   *profiles.Known
-	overheads  forecast.Overheads
-	lastForecast  lastForecast
+	c            *Core
+	facts        *facts.Facts
+	now          time.Duration
+	epoch        uint64
+	fleet        trackerFleet
+	recovery     recovery
+	jobs         map[int]*job
+	order        []*job // the jobs, sorted by number
+	todo         stepWork
+	timers       timers
+	assign       *assign.Assigner // assigns tasks to slots
+	phases       [2]phase
+	services     serviceQueues
+	roundRobin   int // 1 + index of the tracker that got the last home or service attempt
+	shares       shuffleShares
+	requests     requests
+	sharing      sharing
+	profiles     *profiles.Known
+	overheads    forecast.Overheads
+	lastForecast lastForecast
 }
 
 // alarm is a time at which to advance a job.
@@ -79,7 +78,7 @@ func phaseOf(k wire.Kind) int {
 	return mapPhase
 }
 
-// newLive makes the Live of a leader whose term begins.
+// newLeader makes the state of a leader at the start of its term.
 func newLeader(c *Core) *leader {
 	l := &leader{c: c, facts: c.facts, now: c.now, epoch: c.facts.Epoch(), jobs: make(map[int]*job)}
 	l.fleet, l.recovery, l.requests = newTrackerFleet(), newRecovery(c.now+c.cfg.Lease), make(requests)
@@ -111,7 +110,7 @@ func newLeader(c *Core) *leader {
 	return l
 }
 
-// drop ends the leader's term: it closes streams and answers open requests.
+// endTerm closes all streams and answers open requests.
 func (l *leader) endTerm() {
 	streams := slices.AppendSeq(slices.Collect(maps.Keys(l.fleet.unwelcomed)), maps.Keys(l.fleet.byStream))
 	slices.Sort(streams)
@@ -130,13 +129,13 @@ func (l *leader) endTerm() {
 	}
 }
 
-// wall is the current time in Unix milliseconds, for display and for long waits; leases never
-// use it.
+// wall returns the current time in Unix milliseconds. It is for display and for long waits, but
+// not for leases.
 func (l *leader) wall() int64 { return l.c.wallAtZero + l.now.Milliseconds() }
 
 func (l *leader) propose(x facts.Fact) { l.c.pending.propose(l.c, x) }
 
-// handle takes an event that is not of the log.
+// handle handles an event that does not come from the log.
 func (l *leader) handle(ev Event) {
 	switch ev := ev.(type) {
 	case FromTracker:
@@ -172,45 +171,44 @@ func (l *leader) handle(ev Event) {
 	}
 }
 
-// applied acts on a committed fact. fitted is false when the fact changed nothing.
-func (l *leader) applied(x facts.Fact, fitted bool) {
+// applied acts on a committed fact. changed is false when the fact changed nothing.
+func (l *leader) applied(x facts.Fact, changed bool) {
 	switch x := x.(type) {
 	case *facts.TrackerRegistered:
-		l.registered(x, fitted)
+		l.registered(x, changed)
 	case *facts.TrackerLost:
-		if fitted {
+		if changed {
 			l.trackerLost(x)
 		}
 	case *facts.TrackerExcluded:
-		l.exclusionChanged(x.Tracker, x.Incarnation, fitted)
+		l.exclusionChanged(x.Tracker, x.Incarnation, changed)
 	case *facts.TrackerReadmitted:
-		if fitted {
+		if changed {
 			l.exclusionChanged(x.Tracker, x.Incarnation, true)
 		}
 	case *facts.Submitted:
-		l.submitted(x, fitted)
+		l.submitted(x, changed)
 	case *facts.Swept:
 		delete(l.timers.failedRemovals, x.Key)
 	case *facts.Stopped:
-		l.stopped(x, fitted)
+		l.stopped(x, changed)
 	case *facts.Granted:
-		l.granted(l.jobs[x.Job], x, fitted)
+		l.granted(l.jobs[x.Job], x, changed)
 	case *facts.SettingsChanged:
-		l.changeApplied(x, fitted)
+		l.changeApplied(x, changed)
 	case *facts.SchedulingChanged:
-		l.scheduleApplied(x, fitted)
+		l.scheduleApplied(x, changed)
 	case *facts.PoolsChanged:
-		l.poolsApplied(fitted)
+		l.poolsApplied(changed)
 	case *facts.Drain:
-		l.drainApplied(x, fitted)
+		l.drainApplied(x, changed)
 	default:
-		if fitted {
+		if changed {
 			l.jobFact(x)
 		}
 	}
 }
 
-// jobFact acts on a fact about one job.
 func (l *leader) jobFact(x facts.Fact) {
 	switch x := x.(type) {
 	case *facts.SplitsWritten:
@@ -229,7 +227,7 @@ func (l *leader) jobFact(x facts.Fact) {
 	}
 }
 
-// touch has settle advance a job before Step returns.
+// touch makes finishStep advance a job.
 func (l *leader) touch(j *job) {
 	if !j.touched {
 		j.touched = true
@@ -245,7 +243,7 @@ func (l *leader) touchAll() {
 	}
 }
 
-// alarm touches a job at a later time.
+// alarm sets a time at which the job is touched.
 func (l *leader) alarm(j *job, at time.Duration) {
 	a := alarm{at, j.facts.N()}
 	i, found := slices.BinarySearchFunc(l.timers.alarms, a, func(x, y alarm) int {
@@ -259,7 +257,7 @@ func (l *leader) alarm(j *job, at time.Duration) {
 	}
 }
 
-// settle does everything that follows from the event, in the order of the package comment.
+// finishStep does everything that follows from an event. See the package comment.
 func (l *leader) finishStep() {
 	l.now = l.c.now
 	l.checkLeases()
@@ -285,7 +283,7 @@ func (l *leader) finishStep() {
 	l.todo.reusable, l.todo.justEnded = append(l.todo.reusable, l.todo.justEnded...), l.todo.justEnded[:0]
 }
 
-// advanceTouched advances the touched jobs, by number, until none is left.
+// advanceTouched advances the touched jobs, by number, until no job is touched.
 func (l *leader) advanceTouched() {
 	for len(l.todo.touched) > 0 {
 		touched := l.todo.touched
@@ -304,14 +302,14 @@ func (l *leader) advanceTouched() {
 	}
 }
 
-// never is a time that does not come.
+// never is later than all times.
 const never = assign.Never
 
 func compareTimes(a, b time.Duration) int { return int(min(max(a-b, -1), 1)) }
 
-// wake is when the leader next has to act, if ever.
-func (l *leader) wake() (time.Duration, bool) {
-	at := min(l.assign.QueuedUntil(mapPhase), l.assign.QueuedUntil(reducePhase), l.timers.leases, l.recovery.awaitUntil, l.timers.readmits, l.timers.tidy, l.timers.drains)
+// wake returns when the leader must act next without an event; ok is false if never.
+func (l *leader) wake() (at time.Duration, ok bool) {
+	at = min(l.assign.QueuedUntil(mapPhase), l.assign.QueuedUntil(reducePhase), l.timers.leases, l.recovery.awaitUntil, l.timers.readmits, l.timers.tidy, l.timers.drains)
 	if len(l.timers.alarms) > 0 {
 		at = min(at, l.timers.alarms[0].at)
 	}

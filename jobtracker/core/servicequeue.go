@@ -5,25 +5,25 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// serviceLoad is a tracker's attempts without slots.
+// Service tasks are setups, commits, cleanups and fences. They need no slots, but each attempt is
+// a process. So a tracker has room for as many of them as it has slots, and at least
+// minServiceAttempts. More wait in two queues, setups behind the tasks that end work.
+
+// serviceLoad is the service attempts of a tracker.
 type serviceLoad struct {
 	running   int  // running service attempts
-	preferred bool // it takes work and has slots, so service attempts prefer it
+	preferred bool // service attempts prefer the tracker: it takes work and has slots
 }
 
 // serviceQueues holds the service tasks that wait for a tracker with room.
 type serviceQueues struct {
-	queues    [2][]queuedTask // see endsWork
-	room      taskset.Set     // indexes of trackers that may run another service attempt
+	queues    [2][]queuedTask // see queueOf
+	room      taskset.Set     // indexes of trackers with room
 	preferred int             // preferred trackers, with or without room
 }
 
-// Service tasks have no slots, but each attempt is a process. So a tracker runs at most as many
-// of them as it has slots, or minServiceAttempts. Others wait in order of arrival; tasks that
-// end work go before setups, which bring more work.
-
-// minServiceAttempts is how many service attempts any tracker may run at once: a tracker that
-// lost its slots with its disks can still end jobs.
+// Each tracker has room for minServiceAttempts: one that has lost its slots with its disks can
+// still run commits and cleanups.
 const minServiceAttempts = 4
 
 // The indexes of serviceQueues.queues.
@@ -32,15 +32,14 @@ const (
 	setupQueue        // setups
 )
 
-// maxServiceChecks is how many tasks of a queue are checked in a Step while all trackers with
-// room are avoided. It bounds a Step.
+// A Step checks at most maxServiceChecks tasks of a queue that avoid all trackers with room.
 const maxServiceChecks = 16
 
 // queuedTask is a service task in its queue.
 type queuedTask struct {
 	job     *job
 	tk      *task
-	subject wire.AttemptID // of a fence
+	subject wire.AttemptID // see fence; zero for other tasks
 }
 
 func queueOf(k wire.Kind) int {
@@ -50,17 +49,17 @@ func queueOf(k wire.Kind) int {
 	return endQueue
 }
 
-// maxServiceAttempts is how many service attempts a tracker may run at once.
+// maxServiceAttempts is the maximum number of service attempts that run on a tracker.
 func (t *tracker) maxServiceAttempts() int {
 	return max(minServiceAttempts, t.slots[mapPhase]+t.slots[reducePhase])
 }
 
-// refreshServing updates whether a tracker has room for service attempts.
+// refreshServiceRoom updates whether a tracker has room, and whether it is preferred.
 func (l *leader) refreshServiceRoom(t *tracker) {
 	l.services.room.Set(t.assign.Index(), t.usable() && t.drain.n == 0 && t.services.running < t.maxServiceAttempts())
-	if serves := t.takesWork() && t.slots != [2]int{}; serves != t.services.preferred {
-		t.services.preferred = serves
-		if serves {
+	if preferred := t.takesWork() && t.slots != [2]int{}; preferred != t.services.preferred {
+		t.services.preferred = preferred
+		if preferred {
 			l.services.preferred++
 		} else {
 			l.services.preferred--
@@ -68,13 +67,12 @@ func (l *leader) refreshServiceRoom(t *tracker) {
 	}
 }
 
-// countService adds to a tracker's running service attempts.
 func (l *leader) countService(t *tracker, by int) {
 	t.services.running += by
 	l.refreshServiceRoom(t)
 }
 
-// serveQueued launches queued service tasks while trackers have room.
+// launchQueuedServices launches queued service tasks while trackers have room.
 func (l *leader) launchQueuedServices() {
 	for q := range l.services.queues {
 		queue := l.services.queues[q]
@@ -93,7 +91,7 @@ func (l *leader) launchQueuedServices() {
 	}
 }
 
-// stillNeeded says whether a queued task still has to run.
+// stillNeeded reports whether a queued task still has to run.
 func (l *leader) stillNeeded(x queuedTask) bool {
 	j := x.job
 	if l.jobs[j.facts.N()] != j || !l.mayRunService(j, x.tk) {
@@ -112,7 +110,7 @@ func (l *leader) stillNeeded(x queuedTask) bool {
 	return f != nil && &f.task == x.tk && j.runnable()
 }
 
-// serveNow launches a service task if a tracker has room for it.
+// launchService launches a service task if a tracker has room for it.
 func (l *leader) launchService(x queuedTask) bool {
 	t := l.serviceTracker(x.job, x.tk)
 	if t == nil {
@@ -125,8 +123,8 @@ func (l *leader) launchService(x queuedTask) bool {
 	return true
 }
 
-// serviceTracker picks a tracker with room, round robin. It takes one that the task avoids, or
-// that is not preferred, only if no better tracker exists. Draining trackers have no room.
+// serviceTracker returns a tracker with room, round robin, or nil. While a preferred tracker that
+// the task does not avoid exists, with or without room, it returns no other one.
 func (l *leader) serviceTracker(j *job, tk *task) *tracker {
 	var fallback *tracker
 	i := l.roundRobin
@@ -144,19 +142,19 @@ func (l *leader) serviceTracker(j *job, tk *task) *tracker {
 		}
 		i++
 	}
-	others := l.services.preferred // they have no room
+	better := l.services.preferred // preferred trackers that the task does not avoid; they have no room
 	for _, name := range j.faults.Avoided(tk.key()) {
 		if t := l.fleet.trackers[name]; t != nil && t.services.preferred {
-			others--
+			better--
 		}
 	}
-	if others > 0 {
+	if better > 0 {
 		return nil
 	}
 	return fallback
 }
 
-// queuedService is the kind of a job's service task that is queued, if there is one.
+// queuedService returns the kind of a queued service task of the job, if there is one.
 func (j *job) queuedService() (k wire.Kind, ok bool) {
 	for _, tk := range []*task{&j.service.setup, &j.service.commit, &j.service.cleanup} {
 		if tk.queued {
