@@ -240,7 +240,7 @@ func TestLeaderHints(t *testing.T) {
 		t.Errorf("a tracker gets the refusal %+v", refusal)
 	}
 	for _, cmd := range follower.Step(0, Kill{Token: 1}) {
-		if r, ok := cmd.(Reply); !ok || r.Err.Error() != "this job tracker does not lead: a did last, at a:1" {
+		if r, ok := cmd.(Reply); !ok || r.Err.Error() != "this job tracker does not lead; the last known leader is a at a:1" {
 			t.Errorf("a client gets the answer %+v", cmd)
 		}
 	}
