@@ -363,13 +363,13 @@ func TestPools(t *testing.T) {
 		t.Error(err)
 	}
 	writePools(t, files, "<allocations>\n<pool name=\"adhoc\"><minMaps>few</minMaps></pool></allocations>")
-	shows(poolsURL + " as it was: " + poolsURL + `:2: minMaps is "few"`)
+	shows(poolsURL + ": the last valid version is in force: " + poolsURL + `:2: minMaps is "few"`)
 	writePools(t, files, strings.Repeat(" ", maxPoolsFile)+good)
-	shows("as it was: " + poolsURL + ": longer than")
+	shows("in force: " + poolsURL + ": longer than")
 	if err := files.Remove(poolsURL); err != nil {
 		t.Fatal(err)
 	}
-	shows("as it was: ")
+	shows("in force: ")
 	if c := status(); len(c.InPools) != 1 || c.InPools[0].Min[0] != 3 {
 		t.Errorf("%+v", c.InPools)
 	}

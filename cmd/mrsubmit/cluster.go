@@ -58,8 +58,8 @@ each daemon and user, such as DIR/tasktracker-tt1 and DIR/client-alice. Later ru
 the certificates. Keep DIR/authority on a machine without daemons.`
 
 const recoverHelp = `For a cluster that has lost most of its job trackers for good. Choose the job tracker with
-the newest log; it must not run. Give its -data, its -id and its advertised -raft address,
-then start it. Start other job trackers with empty directories, never with their old ones.`
+the newest log: docs/running-a-cluster.md says how to find it. It must not run. Give its
+-data, its -id and its advertised -raft address, then start it. Start other job trackers with empty directories, never with their old ones.`
 
 // clusterCommand runs mrsubmit cluster or one of its subcommands.
 func (t *tool) clusterCommand(ctx context.Context, args []string) int {

@@ -59,7 +59,7 @@ func (f *fakeJobTracker) Cluster(context.Context) (wire.ClusterStatus, error) {
 	}
 	return wire.ClusterStatus{
 		Drains: f.drains, Lost: []wire.LostTracker{{Tracker: "t3", Host: "h3", Addr: "h3:1", Since: 60_000, Maps: 2, Outputs: 9}}, Cluster: "c1", Start: 7, Staging: f.staging, Epoch: 3, Leader: "jt1", Addr: f.addr, IsLeader: true, Jobs: 1, Trackers: f.trackers,
-		Scheduling: f.sched, NoPlan: "the policy panicked: boom\nstack", Pools: "f.xml as it was: f.xml:7: weight is \"heavy\"",
+		Scheduling: f.sched, NoPlan: "the policy panicked: boom\nstack", Pools: "f.xml: the last valid version is in force: f.xml:7: weight is \"heavy\"",
 		InPools: []wire.PoolStatus{
 			{Name: "default", Max: [2]int{-1, -1}, Weight: 1, MaxJobs: -1},
 			{Name: "etl", Min: [2]int{2, 0}, Max: [2]int{9, 4}, Weight: 2.5, MaxJobs: 3, Jobs: 1, Running: [2]int{5, 1}},
@@ -348,7 +348,7 @@ func TestAsking(t *testing.T) {
 		{"history -jobtracker= -staging " + f.staging + "/nowhere", 1, "", "this machine cannot read staging directory " + f.staging + "/nowhere: "},
 		{"history -n -1", 2, "", "-n must be a number of jobs or 0 for all, got -1"},
 		{"history -jobtracker= -staging " + f.staging, 0, "job_6_0009", ""},
-		{"cluster", 0, "cluster c1…leader jt1 at " + f.addr + ", epoch 3, 1 unfinished job\n…scheduler fair, metric max-stretch, delay dynamic\nno new plan, the previous one stays: the policy panicked: boom\n\npools of f.xml as it was: f.xml:7: weight is \"heavy\"\n  f.xml:3: user is not known…POOL…WEIGHT…JOBS…default        1…etl            2.5     1 of at most 3  5 of 2 to 9      1 of at most 4\nold (removed)…0 of at least 1…VOTER…jt1    h:1\njt2    h:2\n…TRACKER…t1…h1…1/2…0/1…good\nt2…not connected, silent for 1.2s; excluded: 3 attempts failed; disk /d is full\nt3…h3:1…lost since 1970-01-01…d…ago): ran 2 maps, had 9 map outputs\n", ""},
+		{"cluster", 0, "cluster c1…leader jt1 at " + f.addr + ", epoch 3, 1 unfinished job\n…scheduler fair, metric max-stretch, delay dynamic\nno new plan, the previous one stays: the policy panicked: boom\n\npools of f.xml: the last valid version is in force: f.xml:7: weight is \"heavy\"\n  f.xml:3: user is not known…POOL…WEIGHT…JOBS…default        1…etl            2.5     1 of at most 3  5 of 2 to 9      1 of at most 4\nold (removed)…0 of at least 1…VOTER…jt1    h:1\njt2    h:2\n…TRACKER…t1…h1…1/2…0/1…good\nt2…not connected, silent for 1.2s; excluded: 3 attempts failed; disk /d is full\nt3…h3:1…lost since 1970-01-01…d…ago): ran 2 maps, had 9 map outputs\n", ""},
 		{"cluster -json", 0, `"leader": "jt1"…"trackers": […"lost": […"since": "1970-01-01T00:01:00Z"…"outputs": 9`, ""},
 		{"cluster drain t9", 1, "", `mrsubmit cluster drain: drain: unknown task tracker "t9"`},
 		{"cluster drain", 2, "", "too few arguments"},

@@ -71,7 +71,7 @@ func TestWishes(t *testing.T) {
 
 	write("<allocations>\n<pool name=\"etl\"><maxMaps>some</maxMaps></pool></allocations>")
 	c.await("word of a broken file", func() bool {
-		return strings.Contains(about().Pools.Status, pools+" as it was: "+pools+`:2: maxMaps is "some"`)
+		return strings.Contains(about().Pools.Status, pools+": the last valid version is in force: "+pools+`:2: maxMaps is "some"`)
 	})
 	if p := about().Pools.Pools; len(p) == 0 || p[len(p)-1].Max[0] != 2 {
 		t.Errorf("after a broken file the pools are %+v", p)

@@ -230,7 +230,7 @@ func (l *leader) neededText(t *tracker) string {
 		homes += set.Len()
 	}
 	if homes > 0 {
-		parts = append(parts, plural(homes, "partition")+" at home there")
+		parts = append(parts, "home of "+plural(homes, "partition"))
 	}
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {

@@ -61,7 +61,7 @@ func (l *leader) poolStatus() string {
 	case file == "":
 		return "none: " + l.sharing.poolsError
 	}
-	return file + " as it was: " + l.sharing.poolsError
+	return file + ": the last valid version is in force: " + l.sharing.poolsError
 }
 
 // poolsInUse lists the pools of the table and the pools of jobs, by name.

@@ -109,7 +109,7 @@ func up(ctx context.Context, s *stack.Stack, out io.Writer) error {
 	}
 	fmt.Fprintln(out, "starting containers")
 	if err := s.Up(ctx); err != nil {
-		return fmt.Errorf("%w\nwhere no registry of images is reached, HDFS_IMAGE=%s makes one of HDFS", err, stack.BuildHDFS)
+		return fmt.Errorf("%w\nif no image registry can be reached, HDFS_IMAGE=%s builds the HDFS image here", err, stack.BuildHDFS)
 	}
 	if err := s.Put(ctx, "README.md", "/try/README.md"); err != nil {
 		return err
