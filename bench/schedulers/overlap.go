@@ -11,8 +11,8 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// A mix with a scarce shuffle: seconds that all jobs need of the trackers' fetch capacity, and
-// of all map slots.
+// The shuffle is the bottleneck: the jobs need the fetch capacity of all trackers for
+// shuffleSeconds, and all map slots for mapSeconds.
 const (
 	shuffleRate    = 1 << 20 // bytes a second, of a tracker
 	shuffleSeconds = 20.0
@@ -20,8 +20,8 @@ const (
 	overlapTracker = 4
 )
 
-// drawShuffles draws eight small and two large jobs. Maps and shuffle of a job are equally
-// long, except for a random factor.
+// drawShuffles draws eight small and two large jobs. A job's shuffle is proportional to its
+// maps, except for a random factor.
 func drawShuffles(seed uint64) *batch {
 	r := papers.Rand(seed, "overlap", 0)
 	works, bytes := make([]float64, small+large), make([]float64, small+large)
@@ -42,9 +42,9 @@ func drawShuffles(seed uint64) *batch {
 		each := bytes[i] / byte * shuffleSeconds * shuffleRate * overlapTracker / float64(maps)
 		j := &job{
 			maps: maps, bytes: max(1, int(each)), reduces: overlapTracker, weight: 1,
-			waits: tasktimes.Job{Seed: r.Uint64(), Mean: time.Duration(seconds / float64(maps) * float64(time.Second)), Spread: 0.3},
+			taskTimes: tasktimes.Job{Seed: r.Uint64(), Mean: time.Duration(seconds / float64(maps) * float64(time.Second)), Spread: 0.3},
 		}
-		j.work = j.waits.Seconds(j.maps)
+		j.work = j.taskTimes.Seconds(j.maps)
 		j.alone = j.work
 		of.jobs = append(of.jobs, j)
 	}
@@ -60,7 +60,7 @@ func shuffleJobs(r *rand.Rand, of *batch) {
 func (b *bench) overlap() error {
 	m := &matrix{seeds: b.Seeds(10), draw: drawShuffles, columns: columns("fair", "maxsrpt", "splitsrpt", "srpt"), shape: testbed.Shape{
 		Trackers: overlapTracker, Maps: flexSlots / overlapTracker, Reduces: 4,
-		Worker: []string{"-shuffle-rate", fmt.Sprint(shuffleRate)},
+		TaskTrackerFlags: []string{"-shuffle-rate", fmt.Sprint(shuffleRate)},
 	}}
 	fmt.Printf("Seeds %v: %d small and %d large jobs, %.0f slot-seconds of maps, %.0f MB of shuffle, 4 task trackers of %d map slots that fetch %.0f MB a second each.\n\n",
 		m.seeds, small, large, mapSeconds*flexSlots, shuffleSeconds*shuffleRate*overlapTracker/1e6, m.shape.Maps, shuffleRate/1e6)
@@ -71,14 +71,14 @@ func (b *bench) overlap() error {
 	response := scheduler.Metric{Penalty: scheduler.Response}
 	of := func(col string) float64 { return r.cost(col, response) }
 	r.printUse(b.lanes)
-	testbed.Table("scheduler", "average response", "less than under fair by", "to reach")
+	testbed.Table("scheduler", "average response", "less than under fair by", "target")
 	for _, col := range m.columns {
-		reach := "–"
+		target := "–"
 		if col.name == "maxsrpt" || col.name == "srpt" {
-			reach = "≥ 30 %"
+			target = "≥ 30 %"
 		}
-		testbed.Row(col.name, fmt.Sprintf("%.2f s", of(col.name)/float64(len(m.seeds)*(small+large))), gain(of(col.name), of("fair")), reach)
+		testbed.Row(col.name, fmt.Sprintf("%.2f s", of(col.name)/float64(len(m.seeds)*(small+large))), gain(of(col.name), of("fair")), target)
 	}
-	fmt.Printf("\nsplitsrpt / maxsrpt: %s; to reach: ≤ 1.15\n", testbed.Ratio(of("splitsrpt"), of("maxsrpt")))
+	fmt.Printf("\nsplitsrpt / maxsrpt: %s; target: ≤ 1.15\n", testbed.Ratio(of("splitsrpt"), of("maxsrpt")))
 	return nil
 }

@@ -10,43 +10,43 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// Slowed forwards to the DataNodes of an HDFS that was started with Behind. It delays reads as
-// a disk does and, for readers on other nodes, a network.
-type Slowed struct {
-	near, far atomic.Int64 // nanoseconds a byte
-	listens   []net.Listener
+// SlowReads is a proxy of the DataNodes of an HDFS that was started with Proxied. It delays
+// reads like a disk, and reads from other nodes like a network.
+type SlowReads struct {
+	localDelay, remoteDelay atomic.Int64 // nanoseconds a byte
+	listeners               []net.Listener
 }
 
-// Slow starts forwarding, without delay at first.
-func Slow(h *minicluster.Cluster) (*Slowed, error) {
-	s := &Slowed{}
+// NewSlowReads starts the proxy, without delays at first.
+func NewSlowReads(h *minicluster.Cluster) (*SlowReads, error) {
+	s := &SlowReads{}
 	for _, node := range h.DataNodes {
 		listen, err := net.Listen("tcp", node.Addr())
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
-		s.listens = append(s.listens, listen)
-		go Serve(listen, func(conn net.Conn) { s.pass(conn, node) })
+		s.listeners = append(s.listeners, listen)
+		go Serve(listen, func(conn net.Conn) { s.forward(conn, node) })
 	}
 	return s, nil
 }
 
-// Set sets the time to read so many bytes on their own node, and on another.
-func (s *Slowed) Set(bytes int64, near, far time.Duration) {
-	s.near.Store(int64(near) / bytes)
-	s.far.Store(int64(far) / bytes)
+// Set sets the time for reading so many bytes from the same node, and from another node.
+func (s *SlowReads) Set(bytes int64, near, far time.Duration) {
+	s.localDelay.Store(int64(near) / bytes)
+	s.remoteDelay.Store(int64(far) / bytes)
 }
 
-// Close stops forwarding: then no DataNode is reachable.
-func (s *Slowed) Close() error {
+// Close stops the proxy. The DataNodes cannot be reached without it.
+func (s *SlowReads) Close() error {
 	var errs []error
-	for _, listen := range s.listens {
+	for _, listen := range s.listeners {
 		errs = append(errs, listen.Close())
 	}
 	return errors.Join(errs...)
 }
 
-// Serve serves and closes every connection until the listener is closed.
+// Serve calls serve for every connection, and closes it then, until the listener is closed.
 func Serve(listen net.Listener, serve func(net.Conn)) {
 	for {
 		conn, err := listen.Accept()
@@ -60,9 +60,9 @@ func Serve(listen net.Listener, serve func(net.Conn)) {
 	}
 }
 
-// pass forwards a connection until either end closes it.
-func (s *Slowed) pass(from net.Conn, node *minicluster.Daemon) {
-	to, err := net.Dial("tcp", node.Bound())
+// forward forwards a connection until either end closes it.
+func (s *SlowReads) forward(from net.Conn, node *minicluster.Daemon) {
+	to, err := net.Dial("tcp", node.ListenAddr())
 	if err != nil {
 		return
 	}
@@ -71,9 +71,9 @@ func (s *Slowed) pass(from net.Conn, node *minicluster.Daemon) {
 		io.Copy(to, from)
 		to.Close()
 	}()
-	slow := &s.far
+	slow := &s.remoteDelay
 	if from.RemoteAddr().(*net.TCPAddr).IP.String() == node.IP {
-		slow = &s.near
+		slow = &s.localDelay
 	}
 	buf := make([]byte, 16<<10)
 	for {

@@ -52,8 +52,8 @@ func TestPricingFits(t *testing.T) {
 			full.add(one)
 		}()
 	}
-	most := pricing{Charge: math.MaxInt64 - 1}
-	if sum := most.add(one); sum.Charge != math.MaxInt64 {
+	largest := pricing{Charge: math.MaxInt64 - 1}
+	if sum := largest.add(one); sum.Charge != math.MaxInt64 {
 		t.Errorf("%+v", sum)
 	}
 }

@@ -30,7 +30,7 @@ func TestNamesLikeCommands(t *testing.T) {
 		out := filepath.Join(dir, "out "+filepath.Base(filepath.Dir(what)))
 		c.mrsubmit("run", "-batch", odd, "-pool", odd, "-D", "my.odd="+odd, "-D", "mapreduce.input.fileinputformat.split.maxsize=128",
 			what, "-input", filepath.Join(dir, "in"), "-output", out).Succeed()
-		counts(t, out, trial.Lines(5))
+		checkCounts(t, out, trial.Lines(5))
 	}
 	for _, args := range [][]string{{"kill", odd}, {"logs", odd}, {"status", "job_1_1;touch pwned"}} {
 		c.mrsubmit(args...).Fail(2, "not an id")
@@ -46,7 +46,7 @@ func TestNamesLikeCommands(t *testing.T) {
 }
 
 // Row 39. A submission with a foreign staging directory is refused, and the directory stays.
-func TestPlacesOfOthers(t *testing.T) {
+func TestForeignStaging(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
 	mine := filepath.Join(c.dir, "mine")
 	if err := os.Mkdir(mine, 0o777); err != nil {
@@ -60,7 +60,7 @@ func TestPlacesOfOthers(t *testing.T) {
 			t.Errorf("a submission that lies in %s is taken", place)
 		}
 	}
-	c.paced(2).correct()
+	c.paced(2).checkSuccess()
 	for _, dir := range []string{mine, filepath.Join(c.dir, "staging", "clusters")} {
 		if _, err := os.Stat(dir); err != nil {
 			t.Error(err)

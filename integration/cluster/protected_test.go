@@ -21,19 +21,19 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-func protect(cfg *processes.Config) { cfg.TLS = true }
+func withTLS(cfg *processes.Config) { cfg.TLS = true }
 
 // A protected cluster works like others, also when its leader dies.
 func TestProtected(t *testing.T) {
-	c := start(t, protect)
+	c := start(t, withTLS)
 	j := c.paced(6, "-gate")
-	j.Began("m", 1)
+	j.AwaitBegan("m", 1)
 	leader, _ := c.Leader(c.ctx, nil)
 	if err := leader.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	j.Open()
-	j.correct()
+	j.OpenGate()
+	j.checkSuccess()
 	if err := leader.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +44,8 @@ func TestProtected(t *testing.T) {
 	for role, d := range map[identity.Role]*processes.Daemon{identity.JobTracker: leader, identity.TaskTracker: c.TaskTrackers[0]} {
 		certs := c.Certs(role, d.ID)
 		c.await(d.ID+" to have a leader", func() bool {
-			said := c.command(string(role), "healthz", "-tls-dir", certs, d.Addr).Succeed()
-			return said == "ok "+string(role)+" "+d.ID+", with a leader\n"
+			printed := c.command(string(role), "healthz", "-tls-dir", certs, d.Addr).Succeed()
+			return printed == "ok "+string(role)+" "+d.ID+", with a leader\n"
 		})
 		c.command(string(role), "healthz", d.Addr).Fail(1, d.Addr)
 	}
@@ -58,7 +58,7 @@ func TestProtected(t *testing.T) {
 
 // route is a route of a daemon and the roles that may use it.
 type route struct {
-	at           *processes.Daemon
+	daemon       *processes.Daemon
 	method, path string
 	body         string
 	admitted     []identity.Role
@@ -68,8 +68,8 @@ type route struct {
 // On every route of every daemon, and on the ports of log and gossip: a client without a
 // certificate, or with one of another authority, time or role, is refused, and the
 // daemon logs it.
-func TestStrangers(t *testing.T) {
-	c := start(t, protect, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
+func TestAdmission(t *testing.T) {
+	c := start(t, withTLS, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
 	jt, tt := c.JobTrackers[0], c.TaskTrackers[0]
 	const id = "job_1_0001"
 	trackers, clients := []identity.Role{identity.TaskTracker}, []identity.Role{identity.Client}
@@ -96,13 +96,13 @@ func TestStrangers(t *testing.T) {
 		{tt, "GET", "/logs/" + id + "/attempt_1_0001_m_000000_1000/stdout", "", clients, false},
 	}
 	checkComplete(t, routes)
-	peers := c.strangers()
+	peers := c.testPeers()
 	for _, r := range routes {
 		for _, p := range peers {
-			got, text := ask(t, p.config, r.method, "https://"+r.at.Addr+r.path, r.body, "no token")
+			got, text := request(t, p.config, r.method, "https://"+r.daemon.Addr+r.path, r.body, "no token")
 			admitted := slices.Contains(r.admitted, p.role) && !(r.admins && p.role == identity.Client && !p.admin)
 			// A client with the right role gets an error about the wrong token.
-			byToken := r.at == tt && strings.Contains(text, "the token is not that of "+id)
+			byToken := r.daemon == tt && strings.Contains(text, "the token is not that of "+id)
 			switch {
 			case p.role == "" && got != 0:
 				t.Errorf("%s %s: %s gets status %d", r.method, r.path, p.name, got)
@@ -112,7 +112,7 @@ func TestStrangers(t *testing.T) {
 				t.Errorf("%s %s: %s gets status %d: %s", r.method, r.path, p.name, got, text)
 			}
 		}
-		if got, text := ask(t, nil, r.method, "http://"+r.at.Addr+r.path, r.body, ""); got != 0 && got != http.StatusBadRequest {
+		if got, text := request(t, nil, r.method, "http://"+r.daemon.Addr+r.path, r.body, ""); got != 0 && got != http.StatusBadRequest {
 			t.Errorf("%s %s: without TLS it is answered with %d %s", r.method, r.path, got, text)
 		}
 	}
@@ -131,13 +131,13 @@ func TestStrangers(t *testing.T) {
 			t.Errorf("the log's port: %s is let in: %v", p.name, err)
 		}
 	}
-	c.poses(peers)
+	c.checkImpersonation(peers)
 	for _, d := range []*processes.Daemon{jt, tt} {
 		for _, want := range []string{
 			"not admitted", "a request is refused", "didn't provide a certificate", "unknown authority",
 			"certificate has expired or is not yet valid: current time", " is after ", " is before ",
 		} {
-			if !d.Said(want) {
+			if !d.Logged(want) {
 				t.Errorf("%s has not said %q", d.ID, want)
 			}
 		}
@@ -176,10 +176,10 @@ func checkComplete(t *testing.T, routes []route) {
 }
 
 // poses lets a task tracker register under the name of another one.
-func (c *cluster) poses(peers []stranger) {
+func (c *cluster) checkImpersonation(peers []testPeer) {
 	c.t.Helper()
 	jt := c.JobTrackers[0]
-	i := slices.IndexFunc(peers, func(p stranger) bool { return p.role == identity.TaskTracker })
+	i := slices.IndexFunc(peers, func(p testPeer) bool { return p.role == identity.TaskTracker })
 	ctx, cancel := context.WithTimeout(c.ctx, trial.Deadline)
 	defer cancel()
 	conn, err := web.DialStream(ctx, jt.Addr, peers[i].config)
@@ -198,11 +198,11 @@ func (c *cluster) poses(peers []stranger) {
 	if m, err := conn.Receive(); err == nil {
 		c.t.Errorf("who says that it is another tracker goes on to hear %T", m)
 	}
-	c.await("word of it", func() bool { return jt.Said("the tracker's name differs from its certificate") })
+	c.await("word of it", func() bool { return jt.Logged("the tracker's name differs from its certificate") })
 }
 
 // stranger is a client that no route may admit if it has no role.
-type stranger struct {
+type testPeer struct {
 	name   string
 	role   identity.Role
 	admin  bool
@@ -210,7 +210,7 @@ type stranger struct {
 }
 
 // strangers returns one client of each role, and those that every route must refuse.
-func (c *cluster) strangers() []stranger {
+func (c *cluster) testPeers() []testPeer {
 	c.t.Helper()
 	theirs, err := identity.OpenAuthority(filepath.Join(c.t.TempDir(), "theirs"), time.Now())
 	if err != nil {
@@ -233,7 +233,7 @@ func (c *cluster) strangers() []stranger {
 		return &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true}
 	}
 	day := 24 * time.Hour
-	all := []stranger{
+	all := []testPeer{
 		{"no certificate", "", false, &tls.Config{InsecureSkipVerify: true}},
 		{"another authority", "", false, make(theirs, identity.Client, "admin", now, now.Add(day))},
 		{"an expired certificate", "", false, make(ours, identity.Client, "admin", now, now.Add(-time.Second))},
@@ -243,13 +243,13 @@ func (c *cluster) strangers() []stranger {
 		{"an administrator", identity.Client, true, make(ours, identity.Client, "admin", now, now.Add(day))},
 	}
 	for _, role := range []identity.Role{identity.JobTracker, identity.TaskTracker, identity.Client} {
-		all = append(all, stranger{"a " + string(role), role, false, make(ours, role, "stranger", now, now.Add(day))})
+		all = append(all, testPeer{"a " + string(role), role, false, make(ours, role, "stranger", now, now.Add(day))})
 	}
 	return all
 }
 
 // ask returns the status of the answer, 0 for none, and its text.
-func ask(t *testing.T, config *tls.Config, method, url, body, token string) (int, string) {
+func request(t *testing.T, config *tls.Config, method, url, body, token string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader([]byte(body)))
 	if err != nil {

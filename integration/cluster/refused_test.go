@@ -16,7 +16,7 @@ import (
 )
 
 // refused runs a daemon that must not start.
-func refused(t *testing.T, code int, wants []string, program string, args ...string) {
+func checkRefused(t *testing.T, code int, wants []string, program string, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), trial.Deadline)
 	defer cancel()
@@ -45,17 +45,17 @@ func TestFlagsRefused(t *testing.T) {
 		{"jobtracker", 2, []string{"-id", "letters"}, []string{"-id", "a\nb", "-data", dir}},
 		{"tasktracker", 2, []string{"-map-slots"}, []string{"-id", "a", "-data", dir, "-map-slots", "-1", "-join", "127.0.0.1:1"}},
 	} {
-		refused(t, x.code, x.wants, x.program, x.args...)
+		checkRefused(t, x.code, x.wants, x.program, x.args...)
 	}
 }
 
 // A tracker without access to the staging directory is refused, and logs why.
 func TestStagingNotShared(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
-	c.paced(1).correct()
-	moved := c.dir + "/staging/moved"
+	c.paced(1).checkSuccess()
+	elsewhere := c.dir + "/staging/moved"
 	clusters := filepath.Join(c.dir, "staging", "clusters")
-	if err := os.Rename(clusters, moved); err != nil {
+	if err := os.Rename(clusters, elsewhere); err != nil {
 		t.Fatal(err)
 	}
 	d, err := c.AddTaskTracker("tt2")
@@ -65,8 +65,8 @@ func TestStagingNotShared(t *testing.T) {
 	if err := d.Start(); err != nil {
 		t.Fatal(err)
 	}
-	c.await("refusal", func() bool { return d.Said("not shared with tracker tt2") })
-	if err := os.Rename(moved, clusters); err != nil {
+	c.await("refusal", func() bool { return d.Logged("not shared with tracker tt2") })
+	if err := os.Rename(elsewhere, clusters); err != nil {
 		t.Fatal(err)
 	}
 	c.await("second tracker", func() bool {
@@ -78,21 +78,21 @@ func TestStagingNotShared(t *testing.T) {
 // A daemon does not serve a cluster with another one's data.
 func TestOtherClustersData(t *testing.T) {
 	one := func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 }
-	a, b := start(t, one), startFor(t, 2*trial.Deadline, one)
-	a.paced(1).correct() // so that its tracker has registered
-	b.paced(1).correct()
+	a, b := start(t, one), startWithLimit(t, 2*trial.Deadline, one)
+	a.paced(1).checkSuccess() // so that its tracker has registered
+	b.paced(1).checkSuccess()
 	tracker := a.TaskTrackers[0]
 	if err := tracker.Terminate(); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, 1, []string{"cluster", tracker.Data()}, "tasktracker", "-id", "stranger", "-data", tracker.Data(),
+	checkRefused(t, 1, []string{"cluster", tracker.Data()}, "tasktracker", "-id", "stranger", "-data", tracker.Data(),
 		"-listen", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-join", b.JobTrackers[0].Gossip)
 
 	// A job tracker with a's state and b's staging directory.
 	if err := a.JobTrackers[0].Terminate(); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, 1, []string{"staging"}, "jobtracker", "-id", "jt1", "-data", a.JobTrackers[0].Data(), "-raft", a.JobTrackers[0].Raft,
+	checkRefused(t, 1, []string{"staging"}, "jobtracker", "-id", "jt1", "-data", a.JobTrackers[0].Data(), "-raft", a.JobTrackers[0].Raft,
 		"-listen", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-staging", b.Staging(), "-bootstrap-expect", "1")
 }
 
@@ -100,7 +100,7 @@ func TestOtherClustersData(t *testing.T) {
 func TestGarbage(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 3, 1 })
 	j := c.paced(2, "-gate")
-	j.Began("m", 2)
+	j.AwaitBegan("m", 2)
 	noise := make([]byte, 64<<10)
 	rand.Read(noise)
 	huge := "\xff\xff\xff\xff\x01"
@@ -129,9 +129,9 @@ func TestGarbage(t *testing.T) {
 			}
 		}
 	}
-	j.Open()
-	j.correct()
-	j.Once("m")
+	j.OpenGate()
+	j.checkSuccess()
+	j.CheckOnce("m")
 	for _, d := range c.All() {
 		if !d.Running() {
 			t.Errorf("%s has ended", d.ID)

@@ -14,7 +14,7 @@ import (
 
 // Changes by users survive the death of the leader: a pools file, job settings,
 // suspension, another scheduler.
-func TestWishes(t *testing.T) {
+func TestSettingsSurvive(t *testing.T) {
 	var pools string
 	write := func(text string) {
 		t.Helper()
@@ -22,68 +22,68 @@ func TestWishes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const few = `<allocations><pool name="etl"><maxMaps>2</maxMaps></pool></allocations>`
+	const twoMaps = `<allocations><pool name="etl"><maxMaps>2</maxMaps></pool></allocations>`
 	c := start(t, func(cfg *processes.Config) {
 		pools = filepath.Join(cfg.Dir, "pools.xml")
-		write(few)
+		write(twoMaps)
 		cfg.JobTrackerFlags = append(cfg.JobTrackerFlags, "-pools", pools, "-scheduler", "fair")
 		cfg.TaskTrackers = 2
 	})
-	about := func() *web.Cluster {
+	current := func() *web.Cluster {
 		status, err := c.client.Cluster(c.ctx)
 		if err != nil {
 			return new(web.Cluster)
 		}
 		return status
 	}
-	c.await("pools", func() bool { return about().Pools.Status == pools })
+	c.await("pools", func() bool { return current().Pools.Status == pools })
 
 	c.mrsubmit("run", "-pool", "nowhere", c.Program("paced"), "-input", pools, "-output", filepath.Join(c.dir, "none")).
 		Fail(1, `pool "nowhere" is unknown; there are [default etl]`)
-	held := c.paced(8, "-gate", "-D", "mapreduce.job.queuename=root.etl")
-	held.Began("m", 2)
-	c.paced(3).correct() // beside it, though six maps of etl wait
-	if n := len(held.Traces("m", "began")); n != 2 {
+	gated := c.paced(8, "-gate", "-D", "mapreduce.job.queuename=root.etl")
+	gated.AwaitBegan("m", 2)
+	c.paced(3).checkSuccess() // beside it, though six maps of etl wait
+	if n := len(gated.Traces("m", "began")); n != 2 {
 		t.Errorf("pool etl has had %d maps of at most 2", n)
 	}
 	id := jobID.FindString(c.mrsubmit("list").Succeed())
 
 	c.mrsubmit("suspend", id).Succeed()
-	held.Open()
-	held.Reached("m", "ended", 2)
-	c.paced(3).correct()
-	if n := len(held.Traces("m", "began")); n != 2 {
+	gated.OpenGate()
+	gated.AwaitTraces("m", "ended", 2)
+	c.paced(3).checkSuccess()
+	if n := len(gated.Traces("m", "began")); n != 2 {
 		t.Errorf("%d maps of a suspended job have begun, want the two that ran", n)
 	}
 	c.mrsubmit("cluster", "scheduler", "flex", "-metric", "max-stretch", "-delay", "dynamic").Succeed()
 	if err := c.leader().Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if said := c.mrsubmit("set", id, "priority=HIGH", "deadline=-1m").Succeed(); !trial.ContainsAll(said, []string{"pool etl", "priority HIGH", "late by", "suspended"}) {
-		t.Errorf("set says %s", said)
+	if printed := c.mrsubmit("set", id, "priority=HIGH", "deadline=-1m").Succeed(); !trial.ContainsAll(printed, []string{"pool etl", "priority HIGH", "late by", "suspended"}) {
+		t.Errorf("set says %s", printed)
 	}
-	if got, want := about().Scheduling, (web.Scheduling{Scheduler: "flex", Metric: "max-stretch", Delay: "dynamic"}); got != want {
+	if got, want := current().Scheduling, (web.Scheduling{Scheduler: "flex", Metric: "max-stretch", Delay: "dynamic"}); got != want {
 		t.Errorf("with another leader slots are shared by %+v", got)
 	}
-	if said := c.mrsubmit("list").Succeed(); !trial.ContainsAll(said, []string{"running, suspended", "etl", "HIGH", "late by"}) {
-		t.Errorf("list says\n%s", said)
+	if printed := c.mrsubmit("list").Succeed(); !trial.ContainsAll(printed, []string{"running, suspended", "etl", "HIGH", "late by"}) {
+		t.Errorf("list says\n%s", printed)
 	}
 
 	write("<allocations>\n<pool name=\"etl\"><maxMaps>some</maxMaps></pool></allocations>")
 	c.await("word of a broken file", func() bool {
-		return strings.Contains(about().Pools.Status, pools+" as it was: "+pools+`:2: maxMaps is "some"`)
+		return strings.Contains(current().Pools.Status, pools+" as it was: "+pools+`:2: maxMaps is "some"`)
 	})
-	if p := about().Pools.Pools; len(p) == 0 || p[len(p)-1].Max[0] != 2 {
+	if p := current().Pools.Pools; len(p) == 0 || p[len(p)-1].Max[0] != 2 {
 		t.Errorf("after a broken file the pools are %+v", p)
 	}
 	write(`<allocations><pool name="etl"/></allocations>`)
 	c.await("pools as they are now", func() bool {
-		p := about().Pools
+		p := current().Pools
 		return p.Status == pools && p.Pools[len(p.Pools)-1].Max[0] == -1
 	})
 	c.mrsubmit("resume", id).Succeed()
-	held.correct()
-	held.Once("m")
+	gated.checkSuccess()
+	gated.CheckOnce("m")
 	c.mrsubmit("set", id, "weight=2").Fail(1, "the job has ended")
 
 	var jobs []web.Job

@@ -14,19 +14,19 @@ import (
 
 // check is a comparison with a peer.
 type check struct {
-	name string
-	peer string
-	what string // the compared property
-	gate string // the test that checks it without the peer
-	run  func(ctx context.Context) (answers, error)
+	name     string
+	peer     string
+	compared string // the compared property
+	gate     string // the test that checks it without the peer
+	run      func(ctx context.Context) (answers, error)
 }
 
 // answers are the answers of a peer.
 type answers struct {
-	version string
-	lines   int               // of answers that were compared
-	records map[string]string // files, as they are recorded from the peer
-	differs []string          // where Quern differs
+	version     string
+	lines       int               // of answers that were compared
+	records     map[string]string // files, as they are recorded from the peer
+	differences []string          // where Quern differs
 }
 
 // Results of a check.
@@ -41,8 +41,8 @@ const (
 type result struct {
 	check
 	answers
-	state string
-	why   string
+	state  string
+	reason string
 }
 
 // ask runs the check. It compares the peer's answers with the recorded ones, and with
@@ -52,18 +52,18 @@ func (c check) ask(ctx context.Context, rewrite bool) result {
 	var err error
 	switch r.answers, err = c.run(ctx); {
 	case err != nil && unavailable(err):
-		r.state, r.why = skipped, err.Error()
+		r.state, r.reason = skipped, err.Error()
 		return r
 	case err != nil:
-		r.state, r.why = failed, err.Error()
+		r.state, r.reason = failed, err.Error()
 		return r
 	}
-	found := r.answers.differs
+	found := r.answers.differences
 	for _, file := range slices.Sorted(maps.Keys(r.records)) {
 		now := r.records[file]
 		old, err := os.ReadFile(file)
 		if err != nil && !(rewrite && os.IsNotExist(err)) {
-			r.state, r.why = failed, err.Error()
+			r.state, r.reason = failed, err.Error()
 			return r
 		}
 		r.lines += lines(now)
@@ -75,13 +75,13 @@ func (c check) ask(ctx context.Context, rewrite bool) result {
 			continue
 		}
 		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, []byte(now), 0o666)); err != nil {
-			r.state, r.why = failed, err.Error()
+			r.state, r.reason = failed, err.Error()
 			return r
 		}
 		r.state = recorded
 	}
 	if len(found) > 0 {
-		r.state, r.why = differs, strings.Join(found, "\n")
+		r.state, r.reason = differs, strings.Join(found, "\n")
 	}
 	return r
 }
@@ -129,11 +129,11 @@ func show(results []result) string {
 	b.WriteString("| check | peer | what is compared | lines | result | the gate holds it by |\n|---|---|---|---|---|---|\n")
 	for _, r := range results {
 		peer := strings.TrimSpace(r.peer + " " + r.version)
-		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s | %s |\n", r.name, peer, r.what, r.lines, r.state, r.gate)
+		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s | %s |\n", r.name, peer, r.compared, r.lines, r.state, r.gate)
 	}
 	for _, r := range results {
-		if r.why != "" {
-			fmt.Fprintf(&b, "\n%s %s:\n\n```\n%s\n```\n", r.name, r.state, strings.TrimSpace(r.why))
+		if r.reason != "" {
+			fmt.Fprintf(&b, "\n%s %s:\n\n```\n%s\n```\n", r.name, r.state, strings.TrimSpace(r.reason))
 		}
 	}
 	return b.String()

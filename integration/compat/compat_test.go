@@ -18,7 +18,7 @@ func TestAsk(t *testing.T) {
 	const old, file = "# comment\n\na = 1\nb = 2\n", "testdata/x.txt"
 	says := func(now string, differs ...string) check {
 		return check{run: func(context.Context) (answers, error) {
-			return answers{records: map[string]string{file: now}, differs: differs}, nil
+			return answers{records: map[string]string{file: now}, differences: differs}, nil
 		}}
 	}
 	fails := func(err error) check {
@@ -45,8 +45,8 @@ func TestAsk(t *testing.T) {
 		{fails(errors.New("out of memory")), true, failed, 0, "out of memory", "a = 1\n"},
 	} {
 		r := c.check.ask(t.Context(), c.rewrite)
-		if r.state != c.state || r.lines != c.lines || !strings.Contains(r.why, c.why) || (r.why == "") != (c.why == "") {
-			t.Errorf("%s of %d lines: %s; want %s of %d: %s", r.state, r.lines, r.why, c.state, c.lines, c.why)
+		if r.state != c.state || r.lines != c.lines || !strings.Contains(r.reason, c.why) || (r.reason == "") != (c.why == "") {
+			t.Errorf("%s of %d lines: %s; want %s of %d: %s", r.state, r.lines, r.reason, c.state, c.lines, c.why)
 		}
 		if now, _ := os.ReadFile(file); string(now) != c.file {
 			t.Errorf("%s: the record is now %q, want %q", c.state, now, c.file)
@@ -57,8 +57,8 @@ func TestAsk(t *testing.T) {
 // TestShow: the table has each check, its peer with its version and its result.
 func TestShow(t *testing.T) {
 	table := show([]result{
-		{check{name: "a", peer: "Hadoop", what: "globs", gate: "`x.TestX`"}, answers{version: "3.4.2", lines: 7}, same, ""},
-		{check{name: "b", peer: "Spark", what: "queries"}, answers{}, skipped, "no java"},
+		{check{name: "a", peer: "Hadoop", compared: "globs", gate: "`x.TestX`"}, answers{version: "3.4.2", lines: 7}, same, ""},
+		{check{name: "b", peer: "Spark", compared: "queries"}, answers{}, skipped, "no java"},
 	})
 	for _, want := range []string{"| a | Hadoop 3.4.2 | globs | 7 | same | `x.TestX` |\n", "| b | Spark | queries | 0 | skipped |", "b skipped:\n\n```\nno java\n```\n"} {
 		if !strings.Contains(table, want) {

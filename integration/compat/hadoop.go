@@ -21,7 +21,7 @@ var recorder []byte
 type hadoop struct{ dir string }
 
 // record returns a check's run: it asks Recorder.java for a file by name.
-func (h hadoop) record(what, file string) func(context.Context) (answers, error) {
+func (h hadoop) recorded(what, file string) func(context.Context) (answers, error) {
 	return func(ctx context.Context) (answers, error) {
 		version, err := h.ask(ctx, "version", "")
 		if err != nil {

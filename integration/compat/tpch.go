@@ -39,7 +39,7 @@ func version(p *peers.Peer) string {
 }
 
 // beside returns a check's run: Quern's answers must equal the peer's.
-func (q tpch) beside(fetch func(context.Context) (*peers.Peer, error), shapes ...shape) func(context.Context) (answers, error) {
+func (q tpch) compared(fetch func(context.Context) (*peers.Peer, error), shapes ...shape) func(context.Context) (answers, error) {
 	return func(ctx context.Context) (answers, error) {
 		peer, err := fetch(ctx)
 		if err != nil {
@@ -77,7 +77,7 @@ func (q tpch) ask(ctx context.Context, peer *peers.Peer, tables string, query in
 	}
 	into.lines += lines(want.Lines)
 	if got != want.Lines || got == "" {
-		into.differs = append(into.differs, fmt.Sprintf("query %d at scale %s, %d files: as the peer, then as Quern answers: %s",
+		into.differences = append(into.differences, fmt.Sprintf("query %d at scale %s, %d files: as the peer, then as Quern answers: %s",
 			query, s.scale, s.parts, difference(want.Lines, got)))
 	}
 	return nil
@@ -99,8 +99,8 @@ func (q tpch) quern(ctx context.Context, tables string, query int, s shape) (str
 	}
 	cmd := exec.CommandContext(ctx, program, "-query", fmt.Sprint(query), "-tables", tables, "-output", out,
 		"-D", fmt.Sprintf("mapreduce.job.reduces=%d", s.parts), "-D", fmt.Sprintf("mapreduce.input.fileinputformat.split.maxsize=%d", s.split))
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, said)
+	if printed, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, printed)
 	}
 	return peers.Parts(out)
 }

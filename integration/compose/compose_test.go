@@ -53,14 +53,14 @@ func TestCluster(t *testing.T) {
 		{"leader killed", leaderKilled, true},
 		{"task tracker killed", trackerKilled, true},
 		{"DataNode killed", dataNodeKilled, true},
-		{"machine disconnected", podDisconnected, false},
+		{"machine disconnected", machineDisconnected, false},
 		{"leader paused", leaderPaused, true},
-		{"one-way partition", oneWay, false},
-		{"slow machine", slow, false},
+		{"one-way partition", oneWayPartition, false},
+		{"slow machine", slowMachine, false},
 		{"memory", memoryLimit, false},
 		{"disk full", diskFull, false},
 		{"NameNode restarted", nameNodeRestarted, false},
-		{"rolling restart", rolling, false},
+		{"rolling restart", rollingRestart, false},
 		{"down and up", downAndUp, false},
 	} {
 		if !t.Run(part.name, func(t *testing.T) {
@@ -68,13 +68,13 @@ func TestCluster(t *testing.T) {
 				t.Skip("make cluster-test runs it")
 			}
 			began := time.Now()
-			own := *c
-			own.t = t
-			part.run(&own)
-			own.whole()
+			forPart := *c
+			forPart.t = t
+			part.run(&forPart)
+			forPart.awaitHealthy()
 			t.Logf("took %v", time.Since(began).Round(100*time.Millisecond))
 		}) {
-			c.tell()
+			c.logDaemons()
 			return
 		}
 	}
@@ -83,13 +83,13 @@ func TestCluster(t *testing.T) {
 // cluster is the running cluster, for one part of the test.
 type cluster struct {
 	*stack.Stack
-	t       *testing.T
-	ctx     context.Context
-	project string
-	dir     string // of this machine
-	files   *hdfs.FS
-	who     *identity.Identity
-	made    *int // jobs so far, for their names
+	t        *testing.T
+	ctx      context.Context
+	project  string
+	dir      string // of this machine
+	files    *hdfs.FS
+	identity *identity.Identity
+	jobCount *int // jobs so far, for their names
 }
 
 // start starts the cluster. When the test ends, it stops the cluster and checks for
@@ -98,7 +98,7 @@ func start(t *testing.T) *cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), imagesLimit)
 	t.Cleanup(cancel)
-	c := &cluster{t: t, ctx: ctx, dir: t.TempDir(), project: fmt.Sprintf("quern-test-%d", os.Getpid()), made: new(int)}
+	c := &cluster{t: t, ctx: ctx, dir: t.TempDir(), project: fmt.Sprintf("quern-test-%d", os.Getpid()), jobCount: new(int)}
 	if err := errors.Join(os.Mkdir(c.traces(), 0o777), os.Chmod(c.traces(), 0o777), os.Chmod(c.dir, 0o755)); err != nil {
 		t.Fatal(err)
 	}
@@ -112,12 +112,12 @@ func start(t *testing.T) *cluster {
 	c.ctx, cancel = context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
 	skipOrFail(t, c.Certificates())
-	c.who, err = identity.Load(filepath.Join(c.dir, "certs", "client-admin"), identity.Client, nil)
+	c.identity, err = identity.Load(filepath.Join(c.dir, "certs", "client-admin"), identity.Client, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.files = c.openHDFS()
-	t.Cleanup(c.end)
+	t.Cleanup(c.stop)
 	c.up()
 	return c
 }
@@ -169,19 +169,19 @@ func (c *cluster) up() {
 	j := c.paced(4)
 	c.await("a job that is accepted", func() bool { return len(c.list()) > 0 })
 	c.t.Logf("up: containers %v, first job accepted %v", started.Round(100*time.Millisecond), time.Since(began).Round(100*time.Millisecond))
-	j.correct()
-	c.whole()
+	j.checkSuccess()
+	c.awaitHealthy()
 }
 
 // end stops the cluster. Nothing of the project may be left.
-func (c *cluster) end() {
+func (c *cluster) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c.files.Close()
 	if err := c.Down(ctx, true); err != nil {
 		c.t.Error(err)
 	}
-	left, err := c.Left(ctx)
+	left, err := c.Leftovers(ctx)
 	if err != nil || len(left) > 0 {
 		c.t.Errorf("left behind: %q, %v", left, err)
 	}
@@ -268,7 +268,7 @@ func (c *cluster) statusOf(id string) *web.Cluster {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	transport := &http.Transport{TLSClientConfig: c.who.Dialer(identity.JobTracker), DisableKeepAlives: true}
+	transport := &http.Transport{TLSClientConfig: c.identity.Dialer(identity.JobTracker), DisableKeepAlives: true}
 	answer, err := (&http.Client{Transport: transport}).Do(r)
 	if err != nil {
 		return nil
@@ -282,7 +282,7 @@ func (c *cluster) statusOf(id string) *web.Cluster {
 }
 
 // seen returns the status from a leader other than the given job trackers; nil: none.
-func (c *cluster) seen(but ...string) *web.Cluster {
+func (c *cluster) leaderStatus(but ...string) *web.Cluster {
 	c.t.Helper()
 	for _, id := range stack.JobTrackers() {
 		if slices.Contains(but, id) {
@@ -300,7 +300,7 @@ func (c *cluster) leader(but ...string) string {
 	c.t.Helper()
 	leader := ""
 	c.await("leader", func() bool {
-		if status := c.seen(but...); status != nil {
+		if status := c.leaderStatus(but...); status != nil {
 			leader = status.Leader
 		}
 		return leader != ""
@@ -311,7 +311,7 @@ func (c *cluster) leader(but ...string) string {
 // tracker returns the leader's status of a task tracker; nil: unknown.
 func (c *cluster) tracker(id string) *web.Tracker {
 	c.t.Helper()
-	status := c.seen()
+	status := c.leaderStatus()
 	if status == nil {
 		return nil
 	}
@@ -341,7 +341,7 @@ func (c *cluster) list() (jobs []web.Job) {
 }
 
 // whole waits until every daemon works.
-func (c *cluster) whole() {
+func (c *cluster) awaitHealthy() {
 	c.t.Helper()
 	var missing string
 	defer func() {
@@ -357,7 +357,7 @@ func (c *cluster) whole() {
 
 // notReady describes the part that does not work yet; empty: all work.
 func (c *cluster) notReady() string {
-	status := c.seen()
+	status := c.leaderStatus()
 	if status == nil {
 		return "a leader"
 	}
@@ -407,7 +407,7 @@ func (c *cluster) liveDataNodes() int {
 }
 
 // tell logs the last lines of every daemon.
-func (c *cluster) tell() {
+func (c *cluster) logDaemons() {
 	services := append(append([]string{"namenode"}, stack.JobTrackers()...), stack.TaskTrackers()...)
 	for _, service := range services {
 		id, err := c.Container(c.ctx, service)
@@ -415,7 +415,7 @@ func (c *cluster) tell() {
 			c.t.Logf("== %s: %v", service, err)
 			continue
 		}
-		out, err := c.Combined(c.ctx, "logs", "--tail", "30", id)
+		out, err := c.DockerCombined(c.ctx, "logs", "--tail", "30", id)
 		c.t.Logf("== %s (%v)\n%s", service, err, out)
 	}
 }

@@ -29,9 +29,9 @@ func images(c *cluster) {
 			c.t.Errorf("image %s has %d bytes, at most %d", image, size, maxImage)
 		}
 		label := c.docker("image", "inspect", "-f", `{{index .Config.Labels "org.opencontainers.image.revision"}}`, image)
-		said := c.docker("run", "--rm", "--network", "none", image, "-version")
-		if label == "" || !strings.Contains(said, label[:min(len(label), 12)]) {
-			c.t.Errorf("image %s is labelled %q and says %q", image, label, said)
+		printed := c.docker("run", "--rm", "--network", "none", image, "-version")
+		if label == "" || !strings.Contains(printed, label[:min(len(label), 12)]) {
+			c.t.Errorf("image %s is labelled %q and says %q", image, label, printed)
 		}
 	}
 	for _, service := range daemons() {

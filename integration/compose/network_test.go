@@ -12,19 +12,19 @@ import (
 
 // podDisconnected: a machine with task tracker and DataNode loses its network and gets it
 // back. Its tasks rerun elsewhere meanwhile, and its attempts end when it is back.
-func podDisconnected(c *cluster) {
+func machineDisconnected(c *cluster) {
 	j := c.paced(6, "-gate")
-	j.Began("m", 6)
-	id, maps := c.busy()
+	j.AwaitBegan("m", 6)
+	id, maps := c.busiestTracker()
 	node := "node" + strings.TrimPrefix(id, "tt")
 	net := c.project + "_quern"
 	c.docker("network", "disconnect", net, c.container(node))
-	c.lost(id)
-	j.Began("m", 6+maps)
+	c.awaitLost(id)
+	j.AwaitBegan("m", 6+maps)
 	c.docker("network", "connect", "--ip", address(node), "--alias", node, net, c.container(node))
-	c.whole()
-	j.Open()
-	j.correct()
+	c.awaitHealthy()
+	j.OpenGate()
+	j.checkSuccess()
 }
 
 // address returns the network address of a service.
@@ -35,9 +35,9 @@ func address(service string) string {
 
 // oneWay: the leader can send, but receives nothing from the other job trackers. It steps
 // down and another one leads. When the network is whole, it follows.
-func oneWay(c *cluster) {
+func oneWayPartition(c *cluster) {
 	j := c.paced(6, "-gate")
-	j.Began("m", 6)
+	j.AwaitBegan("m", 6)
 	old := c.leader()
 	rule := func(what string) {
 		for _, other := range stack.JobTrackers() {
@@ -52,23 +52,23 @@ func oneWay(c *cluster) {
 		status := c.statusOf(old)
 		return status != nil && !status.IsLeader
 	})
-	j.Open()
-	j.correct()
-	j.Once("m")
+	j.OpenGate()
+	j.checkSuccess()
+	j.CheckOnce("m")
 	rule("-D")
-	c.follows(old)
+	c.awaitFollower(old)
 }
 
 // slow: one machine sends two megabits a second. A job with data and tasks on it still
 // succeeds.
-func slow(c *cluster) {
+func slowMachine(c *cluster) {
 	const in = "hdfs:///test/slow" // a block a file, few bytes: it takes as long as these need
 	for i := range 6 {
 		c.put(fmt.Sprintf("%s/%d", in, i), trial.Words(uint64(i), 1<<20))
 	}
-	device := c.device("node3")
+	device := c.networkDevice("node3")
 	c.inNetworkOf("node3", "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", "2mbit", "burst", "16kb", "latency", "200ms")
-	c.likeAlone("wordcount", "", "-input", in)
+	c.compareEmbedded("wordcount", "", "-input", in)
 	shown := c.inNetworkOf("node3", "tc", "-s", "qdisc", "show", "dev", device)
 	c.inNetworkOf("node3", "tc", "qdisc", "del", "dev", device, "root")
 	var sent int
@@ -82,7 +82,7 @@ func slow(c *cluster) {
 
 // device is the name of a container's interface in the network, which changes when it
 // is disconnected and connected.
-func (c *cluster) device(service string) string {
+func (c *cluster) networkDevice(service string) string {
 	c.t.Helper()
 	out := c.inNetworkOf(service, "ip", "-o", "-4", "addr", "show")
 	for line := range strings.Lines(out) {

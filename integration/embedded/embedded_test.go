@@ -66,7 +66,7 @@ func command(t *testing.T, stderr *bytes.Buffer, program string, args ...string)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, filepath.Join(programs, program), args...)
 	cmd.Stderr = stderr
-	cmd.Env = append(os.Environ(), "TMPDIR="+scratch(t))
+	cmd.Env = append(os.Environ(), "TMPDIR="+tempDir(t))
 	return cmd
 }
 
@@ -107,7 +107,7 @@ func succeed(t *testing.T, program string, args ...string) outcome {
 
 // refused runs a program that must exit with the given code, print every want, and leave
 // no output.
-func refused(t *testing.T, exit int, output string, wants []string, program string, args ...string) {
+func checkRefused(t *testing.T, exit int, output string, wants []string, program string, args ...string) {
 	t.Helper()
 	o := run(t, program, args...)
 	if o.exit != exit {
@@ -121,11 +121,11 @@ func refused(t *testing.T, exit int, output string, wants []string, program stri
 	if _, err := os.Stat(output); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is left behind (%v)", output, err)
 	}
-	nothingLeft(t)
+	checkNoLeftovers(t)
 }
 
 // scratch is the TMPDIR of the test's programs.
-func scratch(t *testing.T) string {
+func tempDir(t *testing.T) string {
 	dir := filepath.Join(programs, "tmp", strings.ReplaceAll(t.Name(), "/", "-"))
 	if err := errors.Join(os.MkdirAll(filepath.Dir(dir), 0o755), os.MkdirAll(dir, 0o700)); err != nil {
 		t.Fatal(err)
@@ -135,9 +135,9 @@ func scratch(t *testing.T) string {
 }
 
 // nothingLeft fails the test if its ended programs left files in TMPDIR.
-func nothingLeft(t *testing.T) {
+func checkNoLeftovers(t *testing.T) {
 	t.Helper()
-	filepath.Walk(scratch(t), func(path string, info os.FileInfo, err error) error {
+	filepath.Walk(tempDir(t), func(path string, info os.FileInfo, err error) error {
 		if err == nil && info.Mode().IsRegular() && info.Size() > 0 {
 			t.Errorf("left behind: %s", path)
 		}
@@ -157,17 +157,17 @@ func write(t *testing.T, name, content string) string {
 }
 
 // parts joins the part files of an output directory, which must have _SUCCESS.
-func parts(t *testing.T, output string) string {
+func readParts(t *testing.T, output string) string {
 	t.Helper()
-	return string(trial.Joined(trial.Parts(t, local.FS{}, output)))
+	return string(trial.JoinParts(trial.ReadParts(t, local.FS{}, output)))
 }
 
 // countWords is the oracle: a single-process word count.
-func countWords(text string) string { return string(trial.Counted([]byte(text))) }
+func countWords(text string) string { return string(trial.CountWords([]byte(text))) }
 
-func sortedLines(s string) string { return string(trial.Sorted([]byte(s))) }
+func sortedLines(s string) string { return string(trial.SortLines([]byte(s))) }
 
-func same(t *testing.T, what, got, want string) {
+func checkEqual(t *testing.T, what, got, want string) {
 	t.Helper()
-	trial.Same(t, what, []byte(got), []byte(want))
+	trial.CheckEqual(t, what, []byte(got), []byte(want))
 }

@@ -14,20 +14,20 @@ import (
 
 // Many files are written and read at once over the few connections of one FS, and one
 // file by many readers. No connection is left.
-func TestTogether(t *testing.T) {
+func TestConcurrentUse(t *testing.T) {
 	c := cluster(t)
 	before := runtime.NumGoroutine()
 	f := client(t, c)
-	top := root(t, c, f)
+	top := newDir(t, c, f)
 	const workers = 8
-	content := noise(2*blockSize + 77)
+	content := randomBytes(2*blockSize + 77)
 	report := func(errs []error) {
 		t.Helper()
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	report(race(workers, func(i int) error {
+	report(concurrently(workers, func(i int) error {
 		name := dfs.Join(top, fmt.Sprint(i))
 		w, err := f.Create(name)
 		if err != nil {
@@ -52,7 +52,7 @@ func TestTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report(race(workers, func(i int) error {
+	report(concurrently(workers, func(i int) error {
 		got := make([]byte, 1000)
 		for n := range 10 {
 			off := (i*7919 + n*100_003) % (len(content) - len(got))

@@ -22,11 +22,11 @@ import (
 type cutter struct {
 	nameNode string
 
-	mu      sync.Mutex
-	count   int
-	methods []string
-	at      int // request to be cut, from 1; 0: none
-	after   bool
+	mu           sync.Mutex
+	requests     int
+	methods      []string
+	cutAt        int // request to be cut, from 1; 0: none
+	afterRequest bool
 }
 
 func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -39,26 +39,26 @@ func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, erro
 
 type cutConn struct {
 	net.Conn
-	cutter *cutter
-	greets int // first writes: "hrpc", then the client's identity
-	lose   bool
+	cutter     *cutter
+	greetings  int // first writes: "hrpc", then the client's identity
+	dropAnswer bool
 }
 
 func (c *cutConn) Write(p []byte) (int, error) {
-	if c.greets < 2 {
-		c.greets++
+	if c.greetings < 2 {
+		c.greetings++
 		return c.Conn.Write(p)
 	}
 	c.cutter.mu.Lock()
-	c.cutter.count++
+	c.cutter.requests++
 	c.cutter.methods = append(c.cutter.methods, method(p))
-	cut, after := c.cutter.count == c.cutter.at, c.cutter.after
+	cut, after := c.cutter.requests == c.cutter.cutAt, c.cutter.afterRequest
 	c.cutter.mu.Unlock()
 	if cut && !after {
 		c.Conn.Close()
 		return 0, errors.New("cut before the request")
 	}
-	c.lose = cut
+	c.dropAnswer = cut
 	return c.Conn.Write(p)
 }
 
@@ -76,7 +76,7 @@ func method(p []byte) string {
 
 func (c *cutConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if c.lose && err == nil {
+	if c.dropAnswer && err == nil {
 		c.Conn.Close() // the answer has come, so the request was done
 		return 0, errors.New("cut before the answer")
 	}
@@ -91,17 +91,17 @@ func TestEveryRequestCut(t *testing.T) {
 	run := func() {
 		f := client(t, c, func(o *hdfs.Options) { o.Dial = cut.dial })
 		defer f.Close()
-		top := root(t, c, f)
+		top := newDir(t, c, f)
 		if err := commit(f, top); err != nil {
-			t.Errorf("request %d cut (after: %v): %v", cut.at, cut.after, err)
+			t.Errorf("request %d cut (after: %v): %v", cut.cutAt, cut.afterRequest, err)
 		}
 	}
 	run()
-	requests := cut.count
+	requests := cut.requests
 	t.Logf("%d requests", requests)
 	for i := range requests {
 		for _, after := range []bool{false, true} {
-			cut.count, cut.at, cut.after = 0, i+1, after
+			cut.requests, cut.cutAt, cut.afterRequest = 0, i+1, after
 			run()
 		}
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 // noise returns bytes without repetitions.
-func noise(size int) []byte {
+func randomBytes(size int) []byte {
 	r := rand.NewChaCha8([32]byte{1})
 	content := make([]byte, size)
 	r.Read(content)
@@ -30,7 +30,7 @@ func noise(size int) []byte {
 }
 
 // impatient returns options with short timeouts, for tests with faults.
-func impatient(o *hdfs.Options) {
+func shortTimeouts(o *hdfs.Options) {
 	o.Timeout, o.ReadRetryFor, o.RetryNodeAfter = 2*time.Second, 4*time.Second, 300*time.Millisecond
 }
 
@@ -59,14 +59,14 @@ func restart(t *testing.T, c *minicluster.Cluster, daemons ...*minicluster.Daemo
 		t.Fatal(err)
 	}
 	for _, d := range daemons {
-		if err := d.Listens(ctx); err != nil {
+		if err := d.AwaitPort(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
 // last returns the DataNode of a file's last read.
-func last(t *testing.T, c *minicluster.Cluster, f dfs.File) *minicluster.Daemon {
+func lastReadFrom(t *testing.T, c *minicluster.Cluster, f dfs.File) *minicluster.Daemon {
 	t.Helper()
 	reads := f.(dfs.Metered).Reads()
 	d := daemonAt(c, reads[len(reads)-1].Addr)
@@ -82,12 +82,12 @@ func last(t *testing.T, c *minicluster.Cluster, f dfs.File) *minicluster.Daemon 
 func TestReaderLosesDataNode(t *testing.T) {
 	c := cluster(t)
 	near := c.DataNodes[0]
-	f := client(t, c, impatient, from(near))
-	name, content := dfs.Join(root(t, c, f), "f"), noise(3*blockSize)
+	f := client(t, c, shortTimeouts, dialFrom(near))
+	name, content := dfs.Join(newDir(t, c, f), "f"), randomBytes(3*blockSize)
 	// A replica on every DataNode: with fewer, HDFS replaces those of one that is slow
 	// to come back, which then has none.
-	write(t, client(t, c, from(near), having("dfs.replication", fmt.Sprint(len(c.DataNodes)))), name, content)
-	replicated(t, f, name, len(c.DataNodes))
+	write(t, client(t, c, dialFrom(near), withProperty("dfs.replication", fmt.Sprint(len(c.DataNodes)))), name, content)
+	awaitReplicas(t, f, name, len(c.DataNodes))
 	faults := map[string]func(d *minicluster.Daemon) error{"kill": (*minicluster.Daemon).Kill, "pause": (*minicluster.Daemon).Pause}
 	for fault, strike := range faults {
 		file, err := f.Open(name)
@@ -98,7 +98,7 @@ func TestReaderLosesDataNode(t *testing.T) {
 		if _, err := io.ReadFull(file, got); err != nil {
 			t.Fatal(err)
 		}
-		if d := last(t, c, file); d != near {
+		if d := lastReadFrom(t, c, file); d != near {
 			t.Errorf("%s: the first block was read from %s, want %s, beside which its writer was", fault, d.ID, near.ID)
 		}
 		if err := strike(near); err != nil {
@@ -130,7 +130,7 @@ func TestReaderLosesDataNode(t *testing.T) {
 			if _, err := file.ReadAt(make([]byte, 10), 5); err != nil {
 				t.Fatal(err)
 			}
-			return last(t, c, file) == near
+			return lastReadFrom(t, c, file) == near
 		})
 	}
 }
@@ -140,7 +140,7 @@ func TestReaderLosesDataNode(t *testing.T) {
 func TestWriterLosesDataNode(t *testing.T) {
 	c := cluster(t)
 	near := c.DataNodes[1]
-	content := noise(3*blockSize + 1000)
+	content := randomBytes(3*blockSize + 1000)
 	type writing struct {
 		fs   *hdfs.FS
 		name string
@@ -150,8 +150,8 @@ func TestWriterLosesDataNode(t *testing.T) {
 	for _, fault := range []func(d *minicluster.Daemon) error{(*minicluster.Daemon).Kill, (*minicluster.Daemon).Pause} {
 		var files []writing
 		for _, at := range []int{0, blockSize / 2, blockSize, len(content)} {
-			f := client(t, c, impatient, from(near))
-			name := dfs.Join(root(t, c, f), "f")
+			f := client(t, c, shortTimeouts, dialFrom(near))
+			name := dfs.Join(newDir(t, c, f), "f")
 			w, err := f.Create(name)
 			if err != nil {
 				t.Fatal(err)
@@ -164,7 +164,7 @@ func TestWriterLosesDataNode(t *testing.T) {
 		if err := fault(near); err != nil {
 			t.Fatal(err)
 		}
-		errs := race(len(files), func(i int) error {
+		errs := concurrently(len(files), func(i int) error {
 			_, err := files[i].Write(content[files[i].at:])
 			return errors.Join(err, files[i].Close())
 		})
@@ -187,15 +187,15 @@ func TestWriterLosesDataNode(t *testing.T) {
 // the error names the block.
 func TestCorruptAndMissingBlocks(t *testing.T) {
 	c := cluster(t)
-	f := client(t, c, impatient)
+	f := client(t, c, shortTimeouts)
 	// No block of another test begins like this, not even a leftover of a lost writer.
-	name, content := dfs.Join(root(t, c, f), "f"), noise(blockSize)[blockSize/2:]
+	name, content := dfs.Join(newDir(t, c, f), "f"), randomBytes(blockSize)[blockSize/2:]
 	write(t, f, name, content)
-	for i, replica := range replicated(t, f, name, 2)[0].Replicas {
+	for i, replica := range awaitReplicas(t, f, name, 2)[0].Replicas {
 		d := daemonAt(c, replica.Addr)
 		corrupt(t, d, content)
 		// From beside the corrupt one, so that it is asked first.
-		here := client(t, c, impatient, from(d))
+		here := client(t, c, shortTimeouts, dialFrom(d))
 		got, err := readAll(here, name)
 		if !bytes.HasPrefix(content, got) {
 			t.Fatalf("%d replicas corrupt: wrong bytes delivered", i+1)
@@ -207,10 +207,10 @@ func TestCorruptAndMissingBlocks(t *testing.T) {
 			t.Errorf("both replicas corrupt: %v, want the block named", err)
 		}
 	}
-	name = dfs.Join(root(t, c, f), "gone")
+	name = dfs.Join(newDir(t, c, f), "gone")
 	write(t, f, name, content)
 	var killed []*minicluster.Daemon
-	for _, replica := range replicated(t, f, name, 2)[0].Replicas {
+	for _, replica := range awaitReplicas(t, f, name, 2)[0].Replicas {
 		d := daemonAt(c, replica.Addr)
 		if err := d.Kill(); err != nil {
 			t.Fatal(err)
@@ -260,8 +260,8 @@ func blockFile(t *testing.T, d *minicluster.Daemon, content []byte) (path string
 // never returns bytes of another file.
 func TestFileChanges(t *testing.T) {
 	c := cluster(t)
-	f := client(t, c, impatient)
-	top, content := root(t, c, f), noise(2*blockSize)
+	f := client(t, c, shortTimeouts)
+	top, content := newDir(t, c, f), randomBytes(2*blockSize)
 	other := slices.Clone(content)
 	slices.Reverse(other)
 	var files []dfs.File

@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
-	if built != "" {
-		os.RemoveAll(built)
+	if programDir != "" {
+		os.RemoveAll(programDir)
 	}
 	os.Exit(code)
 }
@@ -85,7 +85,7 @@ func cluster(t *testing.T) *minicluster.Cluster {
 }
 
 // own ends the shared cluster and starts one for a single test: one HDFS at a time.
-func own(t testing.TB, change func(*minicluster.Config)) *minicluster.Cluster {
+func startOwn(t testing.TB, change func(*minicluster.Config)) *minicluster.Cluster {
 	t.Helper()
 	cfg := config(t)
 	if err := stopShared(); err != nil {
@@ -122,19 +122,19 @@ func client(t testing.TB, c *minicluster.Cluster, change ...func(*hdfs.Options))
 }
 
 // from dials from a DataNode's address, like a process on its machine.
-func from(d *minicluster.Daemon) func(*hdfs.Options) {
+func dialFrom(d *minicluster.Daemon) func(*hdfs.Options) {
 	return func(o *hdfs.Options) {
 		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(d.IP)}}
 		o.Dial = dialer.DialContext
 	}
 }
 
-var roots atomic.Int64
+var dirCount atomic.Int64
 
 // root makes a directory for a test.
-func root(t *testing.T, c *minicluster.Cluster, f dfs.FS) string {
+func newDir(t *testing.T, c *minicluster.Cluster, f dfs.FS) string {
 	t.Helper()
-	name := fmt.Sprintf("%s/test/%d", c.URL(), roots.Add(1))
+	name := fmt.Sprintf("%s/test/%d", c.URL(), dirCount.Add(1))
 	if err := f.MkdirAll(name); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func root(t *testing.T, c *minicluster.Cluster, f dfs.FS) string {
 func TestConformance(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c)
-	dfstest.Run(t, func(t *testing.T) (dfs.FS, string) { return f, root(t, c, f) })
+	dfstest.Run(t, func(t *testing.T) (dfs.FS, string) { return f, newDir(t, c, f) })
 }
 
 func write(t *testing.T, f dfs.FS, name string, content []byte) {
@@ -163,7 +163,7 @@ func write(t *testing.T, f dfs.FS, name string, content []byte) {
 
 // replicated waits until the NameNode knows n replicas of each block of a file. A file
 // is complete with one.
-func replicated(t *testing.T, f *hdfs.FS, name string, n int) []dfs.Block {
+func awaitReplicas(t *testing.T, f *hdfs.FS, name string, n int) []dfs.Block {
 	t.Helper()
 	var blocks []dfs.Block
 	trial.Await(t, name+" has its replicas", func() bool {

@@ -20,43 +20,43 @@ import (
 // the block.
 func TestJobLosesDataNode(t *testing.T) {
 	c := cluster(t)
-	p := newPlace(t, c)
+	p := newPlatform(t, c)
 	lost := c.DataNodes[3]
 	const block, blocks = 8 << 20, 6 // more than a reader has buffered
-	content := wide(blocks * block)
-	in := p.put("in", content, having("dfs.blocksize", "8m"), from(lost))
-	replicated(t, p.fs, in, 2)
+	content := longLines(blocks * block)
+	in := p.put("in", content, withProperty("dfs.blocksize", "8m"), dialFrom(lost))
+	awaitReplicas(t, p.fs, in, 2)
 	alone := text(2 * blockSize)
-	single := p.put("single", alone, having("dfs.replication", "1"), from(lost))
-	onlyOn(t, lost, replicated(t, p.fs, single, 1))
+	single := p.put("single", alone, withProperty("dfs.replication", "1"), dialFrom(lost))
+	checkOnlyOn(t, lost, awaitReplicas(t, p.fs, single, 1))
 
-	p.start(quern{jobTrackers: 1, nodes: c.DataNodes, slots: 1})
-	j := p.paced(in, "-map-only", "-early", "-gate")
-	j.Reached("m", "began", 4)
+	p.start(daemonShape{jobTrackers: 1, nodes: c.DataNodes, slots: 1})
+	j := p.paced(in, "-map-only", "-pause-early", "-gate")
+	j.AwaitTraces("m", "began", 4)
 	p.kill(lost)
-	j.Open()
+	j.OpenGate()
 	j.Succeed()
-	j.Once("m", "r")
-	p.same(j.Out, content)
-	if failed := jobCounter(p.last(), "NUM_FAILED_MAPS"); failed != 0 {
+	j.CheckOnce("m", "r")
+	p.checkOutput(j.Out, content)
+	if failed := jobCounter(p.lastJob(), "NUM_FAILED_MAPS"); failed != 0 {
 		t.Errorf("%d attempts have failed", failed)
 	}
-	near := readCounter(p.last(), "BYTES_READ_NODE_LOCAL")
-	if near >= jobCounter(p.last(), "DATA_LOCAL_MAPS")*block {
-		t.Errorf("all %d bytes of the maps that ran beside their blocks were read there", near)
+	nodeLocal := readCounter(p.lastJob(), "BYTES_READ_NODE_LOCAL")
+	if nodeLocal >= jobCounter(p.lastJob(), "DATA_LOCAL_MAPS")*block {
+		t.Errorf("all %d bytes of the maps that ran beside their blocks were read there", nodeLocal)
 	}
 
 	// One map, which begins with the file's first block.
 	j = p.paced(single, "-D", "mapreduce.map.maxattempts=1", "-D", "mapreduce.input.fileinputformat.split.minsize=4194304")
 	j.Fail(1, single, filepath.Base(blockFile(t, lost, alone[:blockSize])))
-	p.gone(j.Out)
-	p.connected(len(c.DataNodes))
+	p.checkNoOutput(j.Out)
+	p.awaitTrackers(len(c.DataNodes))
 	restart(t, c, lost)
 	p.paced(single).Succeed()
 }
 
 // gone checks that no output exists.
-func (p *place) gone(out string) {
+func (p *platform) checkNoOutput(out string) {
 	p.t.Helper()
 	if _, err := p.fs.Stat(out); !errors.Is(err, fs.ErrNotExist) {
 		p.t.Errorf("%s is left behind: %v", out, err)
@@ -67,14 +67,14 @@ func (p *place) gone(out string) {
 // parts of both files.
 func TestJobInputChanges(t *testing.T) {
 	c := cluster(t)
-	p := newPlace(t, c)
+	p := newPlatform(t, c)
 	content := text(6 * blockSize)
 	other := slices.Clone(content)
 	slices.Reverse(other)
 	for _, replaced := range []bool{true, false} {
 		in := p.put(fmt.Sprintf("in-%v", replaced), content)
 		j := p.paced(in, "-gate", "-D", "quern.embedded.slots=2")
-		j.Reached("m", "began", 2)
+		j.AwaitTraces("m", "began", 2)
 		if err := p.fs.Remove(in); err != nil {
 			t.Fatal(err)
 		}
@@ -83,9 +83,9 @@ func TestJobInputChanges(t *testing.T) {
 			p.put(in, other)
 			want = "has changed"
 		}
-		j.Open()
+		j.OpenGate()
 		j.Fail(1, in, want)
-		p.gone(j.Out)
+		p.checkNoOutput(j.Out)
 	}
 }
 
@@ -93,31 +93,31 @@ func TestJobInputChanges(t *testing.T) {
 // block no other attempt, and are removed.
 func TestJobKilledWhileWriting(t *testing.T) {
 	c := cluster(t)
-	p := newPlace(t, c)
-	content := wide(8 * blockSize)
+	p := newPlatform(t, c)
+	content := longLines(8 * blockSize)
 	in := p.put("in", content)
-	p.start(quern{jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: dfs.Join(p.top, "staging"), flags: []string{"-lease", "2s"}})
-	j := p.paced(in, "-map-only", "-early", "-gate")
-	j.Reached("m", "began", 4)
+	p.start(daemonShape{jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: dfs.Join(p.top, "staging"), flags: []string{"-lease", "2s"}})
+	j := p.paced(in, "-map-only", "-pause-early", "-gate")
+	j.AwaitTraces("m", "began", 4)
 	if err := p.daemons.TaskTrackers[2].Kill(); err != nil {
 		t.Fatal(err)
 	}
-	j.Open()
+	j.OpenGate()
 	j.Succeed()
-	p.same(j.Out, content)
+	p.checkOutput(j.Out, content)
 
-	killed := p.paced(in, "-map-only", "-early", "-gate")
-	killed.Reached("m", "began", 3)
+	killed := p.paced(in, "-map-only", "-pause-early", "-gate")
+	killed.AwaitTraces("m", "began", 3)
 	killed.Signal(os.Interrupt)
 	killed.Fail(1, "killed")
-	p.gone(killed.Out)
+	p.checkNoOutput(killed.Out)
 }
 
 // Row 30: the NameNode's answers are lost after each kind of change, for renames every
 // second one. The job succeeds.
 func TestLostAnswers(t *testing.T) {
 	c := cluster(t)
-	p := newPlace(t, c)
+	p := newPlatform(t, c)
 	content := text(6 * blockSize)
 	p.put("in", content)
 	seeded := rand.New(rand.NewPCG(30, 0))
@@ -133,7 +133,7 @@ func TestLostAnswers(t *testing.T) {
 	top := r.url(p.top)
 	p.command("mrsubmit", "run", "-D", "mapreduce.job.reduces=3", programs(t)+"/wordcount",
 		"-input", top+"/in", "-output", top+"/out").Succeed()
-	p.counts(p.top+"/out", content)
+	p.checkCounts(p.top+"/out", content)
 	for _, method := range []string{"rename2", "create", "mkdirs", "complete", "delete", "addBlock"} {
 		if _, lost := r.calls(method); lost == 0 {
 			t.Errorf("no answer to %s was lost", method)
@@ -147,11 +147,11 @@ func TestLostAnswers(t *testing.T) {
 // A worker without a task, or after reading its input, has no connection to HDFS.
 func TestIdleWorkers(t *testing.T) {
 	c := cluster(t)
-	p := newPlace(t, c)
+	p := newPlatform(t, c)
 	content := text(8 * blockSize)
-	p.start(quern{jobTrackers: 1, nodes: c.DataNodes, slots: 1})
-	j := p.paced(p.put("in", content), "-gate", "-held", "0")
-	j.Reached("m", "ended", 7)
+	p.start(daemonShape{jobTrackers: 1, nodes: c.DataNodes, slots: 1})
+	j := p.paced(p.put("in", content), "-gate", "-gated-map", "0")
+	j.AwaitTraces("m", "ended", 7)
 	workers := p.workers()
 	if len(workers) < 2 {
 		t.Errorf("%d workers are there, want one that runs and others that wait", len(workers))
@@ -166,8 +166,8 @@ func TestIdleWorkers(t *testing.T) {
 	if still := p.workers(); len(still) < len(workers) {
 		t.Errorf("of %d workers only %d are left", len(workers), len(still))
 	}
-	j.Open()
+	j.OpenGate()
 	j.Succeed()
-	j.Once("m", "r")
-	p.counts(j.Out, content)
+	j.CheckOnce("m", "r")
+	p.checkCounts(j.Out, content)
 }

@@ -29,42 +29,42 @@ func TestJobs(t *testing.T) {
 		want                []byte
 		merged              bool // sort before the comparison: only each part file is sorted
 	}{
-		{"wordcount", "-D mapreduce.job.reduces=3", "", trial.Counted(all), true},
-		{"sort", "-D mapreduce.job.reduces=3", "", trial.Sorted(all), false},
+		{"wordcount", "-D mapreduce.job.reduces=3", "", trial.CountWords(all), true},
+		{"sort", "-D mapreduce.job.reduces=3", "", trial.SortLines(all), false},
 		{"grep", "-e " + pattern, "", matching(all, pattern), false},
 		{"grep", "-count -e " + pattern, "grep-sort", mostFrequent(all, pattern), false},
 	}
 
-	p := newPlace(t, c) // only now, because it starts the time limit
+	p := newPlatform(t, c) // only now, because it starts the time limit
 	third := bytes.IndexByte(all[len(all)/3:], '\n') + len(all)/3 + 1
-	p.put("in/a", all[:third], having("dfs.blocksize", fmt.Sprint(block)))
-	p.put("in/b", all[third:], having("dfs.blocksize", fmt.Sprint(4*block)))
+	p.put("in/a", all[:third], withProperty("dfs.blocksize", fmt.Sprint(block)))
+	p.put("in/b", all[third:], withProperty("dfs.blocksize", fmt.Sprint(4*block)))
 	in := dfs.Join(p.top, "in")
 	files := make(map[string][]byte) // of outputs, as they were embedded
 	for _, where := range []string{"embedded", "processes"} {
 		if where == "processes" {
-			p.start(quern{jobTrackers: 3, nodes: p.hdfs.DataNodes, slots: 1, staging: dfs.Join(p.top, "staging")})
+			p.start(daemonShape{jobTrackers: 3, nodes: p.hdfs.DataNodes, slots: 1, staging: dfs.Join(p.top, "staging")})
 		}
 		for i, j := range cases {
 			what := fmt.Sprintf("%s %s %s", where, j.program, j.flags)
 			out := dfs.Join(p.top, where, fmt.Sprint(i))
 			p.submit(j.program, append([]string{"-input", in, "-output", out}, strings.Fields(j.flags)...)...).Succeed()
-			parts := trial.Parts(t, p.fs, strings.TrimSuffix(dfs.Join(out, j.sub), "/"))
+			parts := trial.ReadParts(t, p.fs, strings.TrimSuffix(dfs.Join(out, j.sub), "/"))
 			for name, content := range parts {
 				if key := fmt.Sprint(i, " ", name); where == "embedded" {
 					files[key] = content
 				} else {
-					trial.Same(t, what+" "+name, content, files[key])
+					trial.CheckEqual(t, what+" "+name, content, files[key])
 				}
 				if j.merged && !slices.IsSorted(strings.SplitAfter(strings.TrimSuffix(string(content), "\n"), "\n")) {
 					t.Errorf("%s: %s is not in order", what, name)
 				}
 			}
-			got := trial.Joined(parts)
+			got := trial.JoinParts(parts)
 			if j.merged {
-				got = trial.Sorted(got)
+				got = trial.SortLines(got)
 			}
-			trial.Same(t, what, got, j.want)
+			trial.CheckEqual(t, what, got, j.want)
 			if err := p.fs.RemoveAll(out); err != nil {
 				t.Fatal(err)
 			}

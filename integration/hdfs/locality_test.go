@@ -10,9 +10,9 @@ import (
 )
 
 // levels returns the number of a job's maps by locality, from its counters.
-func (p *place) levels(maps int64) (data, rack, other int64) {
+func (p *platform) mapsByLocality(maps int64) (data, rack, other int64) {
 	p.t.Helper()
-	j := p.last()
+	j := p.lastJob()
 	data, rack, other = jobCounter(j, "DATA_LOCAL_MAPS"), jobCounter(j, "RACK_LOCAL_MAPS"), jobCounter(j, "OTHER_LOCAL_MAPS")
 	if data+rack+other != maps || jobCounter(j, "TOTAL_LAUNCHED_MAPS") != maps {
 		p.t.Errorf("%d data-local, %d rack-local and %d other maps of %d, want %d in all", data, rack, other,
@@ -40,29 +40,29 @@ func TestLocality(t *testing.T) {
 		{"waiting", []int{0, 1}, true, "fixed=5m", func(data, rack, other int64) bool { return data == splits }},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			p := newPlace(t, c)
-			content := wide(splits / len(x.nodes) * blockSize)
+			p := newPlatform(t, c)
+			content := longLines(splits / len(x.nodes) * blockSize)
 			for _, i := range x.nodes {
 				node := c.DataNodes[i]
-				name := p.put("in/"+node.ID, content, having("dfs.replication", "1"), from(node))
-				onlyOn(t, node, replicated(t, p.fs, name, 1))
+				name := p.put("in/"+node.ID, content, withProperty("dfs.replication", "1"), dialFrom(node))
+				checkOnlyOn(t, node, awaitReplicas(t, p.fs, name, 1))
 			}
-			p.start(quern{jobTrackers: 1, nodes: c.DataNodes, slots: slots, racks: x.racks, flags: []string{"-delay", x.delay}})
+			p.start(daemonShape{jobTrackers: 1, nodes: c.DataNodes, slots: slots, racks: x.racks, flags: []string{"-delay", x.delay}})
 			running := 4 * slots
 			if x.delay != "none" {
 				running = 2 * slots
 			}
 			j := p.paced(dfs.Join(p.top, "in"), "-map-only", "-gate")
-			j.Reached("m", "began", running)
-			j.Open()
+			j.AwaitTraces("m", "began", running)
+			j.OpenGate()
 			j.Succeed()
-			data, rack, other := p.levels(splits)
+			data, rack, other := p.mapsByLocality(splits)
 			t.Logf("%d data-local maps, %d rack-local, %d other", data, rack, other)
 			if !x.check(data, rack, other) {
 				t.Errorf("%d data-local maps, %d rack-local, %d other", data, rack, other)
 			}
-			p.read(splits, data, rack, other)
-			p.same(j.Out, bytes.Repeat(content, len(x.nodes)))
+			p.checkReadBytes(splits, data, rack, other)
+			p.checkOutput(j.Out, bytes.Repeat(content, len(x.nodes)))
 			status, err := p.client.Cluster(p.ctx)
 			if err != nil {
 				t.Fatal(err)
@@ -80,9 +80,9 @@ func TestLocality(t *testing.T) {
 
 // read checks the bytes by level. Each map reads its split and, unless it is the last of
 // a file, a bit of the next one.
-func (p *place) read(maps, data, rack, other int64) {
+func (p *platform) checkReadBytes(maps, data, rack, other int64) {
 	p.t.Helper()
-	j := p.last()
+	j := p.lastJob()
 	const beyond = 1 << 20 // limit for the bit of the next split: one read
 	for name, n := range map[string]int64{"NODE_LOCAL": data, "RACK_LOCAL": rack, "REMOTE": other} {
 		got := readCounter(j, "BYTES_READ_"+name)
@@ -102,7 +102,7 @@ func (p *place) read(maps, data, rack, other int64) {
 }
 
 // onlyOn checks that only one DataNode has the blocks.
-func onlyOn(t *testing.T, d *minicluster.Daemon, blocks []dfs.Block) {
+func checkOnlyOn(t *testing.T, d *minicluster.Daemon, blocks []dfs.Block) {
 	t.Helper()
 	for _, b := range blocks {
 		if len(b.Replicas) != 1 || b.Replicas[0].Host != d.ID {

@@ -44,12 +44,12 @@ func webHDFS(t *testing.T, d *minicluster.Daemon, path string) []webBlock {
 func TestLocateAgreesWithWebHDFS(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c)
-	top := root(t, c, f)
+	top := newDir(t, c, f)
 	for i, size := range []int{0, 1, blockSize, 2*blockSize + 1, 5 * blockSize} {
-		here := client(t, c, from(c.DataNodes[i%4]))
+		here := client(t, c, dialFrom(c.DataNodes[i%4]))
 		name := dfs.Join(top, fmt.Sprintf("f %d%%", i))
-		write(t, here, name, noise(size))
-		replicated(t, here, name, 2)
+		write(t, here, name, randomBytes(size))
+		awaitReplicas(t, here, name, 2)
 	}
 	if err := f.Mkdir(dfs.Join(top, "dir")); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestLocateAgreesWithWebHDFS(t *testing.T) {
 			continue
 		}
 		for i, b := range file.Blocks {
-			if got, want := sorted(b), sortedWeb(blocks[i]); !slices.Equal(got, want) {
+			if got, want := describe(b), describeWeb(blocks[i]); !slices.Equal(got, want) {
 				t.Errorf("%s: block %d is %v, WebHDFS says %v", file.Name, i, got, want)
 			}
 		}
@@ -94,7 +94,7 @@ func TestLocateAgreesWithWebHDFS(t *testing.T) {
 	}
 }
 
-func sorted(b dfs.Block) []string {
+func describe(b dfs.Block) []string {
 	all := []string{fmt.Sprint(b.Offset, b.Length)}
 	for _, r := range b.Replicas {
 		all = append(all, r.Host+" "+r.Rack+"/"+r.Addr)
@@ -103,7 +103,7 @@ func sorted(b dfs.Block) []string {
 	return all
 }
 
-func sortedWeb(b webBlock) []string {
+func describeWeb(b webBlock) []string {
 	all := []string{fmt.Sprint(b.Offset, b.Length)}
 	for i, host := range b.Hosts {
 		all = append(all, host+" "+b.TopologyPaths[i])
@@ -117,10 +117,10 @@ func sortedWeb(b webBlock) []string {
 func TestMeter(t *testing.T) {
 	c := cluster(t)
 	home := c.DataNodes[2]
-	near := client(t, c, from(home))
-	name, content := dfs.Join(root(t, c, near), "f"), noise(4*blockSize)
+	near := client(t, c, dialFrom(home))
+	name, content := dfs.Join(newDir(t, c, near), "f"), randomBytes(4*blockSize)
 	write(t, near, name, content)
-	replicated(t, near, name, 2)
+	awaitReplicas(t, near, name, 2)
 	file, err := near.Open(name)
 	if err != nil {
 		t.Fatal(err)
@@ -155,9 +155,9 @@ func TestNameNodeCalls(t *testing.T) {
 	c := cluster(t)
 	nn := c.NameNodes[0]
 	setUp := client(t, c)
-	top := root(t, c, setUp)
+	top := newDir(t, c, setUp)
 	name := dfs.Join(top, "in")
-	write(t, setUp, name, noise(3*blockSize))
+	write(t, setUp, name, randomBytes(3*blockSize))
 	setUp.Close()
 	use := func(do func(f *hdfs.FS)) *cutter {
 		counted := &cutter{nameNode: nn.Addr()}
@@ -181,7 +181,7 @@ func TestNameNodeCalls(t *testing.T) {
 			if err := f.Mkdir(dir); err != nil {
 				t.Fatal(err)
 			}
-			write(t, f, dfs.Join(dir, "part"), noise(blocks*blockSize-1))
+			write(t, f, dfs.Join(dir, "part"), randomBytes(blocks*blockSize-1))
 			write(t, f, dfs.Join(dir, ".attempt"), []byte("manifest"))
 			if err := f.RenameDir(dir, dir+"t"); err != nil {
 				t.Fatal(err)

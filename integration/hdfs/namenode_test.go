@@ -17,12 +17,12 @@ import (
 
 // Row 29: the NameNode is down at the start, restarts with open readers and writers, is
 // silent for a while, and is in safe mode: waiting calls continue.
-func TestNameNodeAway(t *testing.T) {
+func TestNameNodeUnavailable(t *testing.T) {
 	c := cluster(t)
 	nn := c.NameNodes[0]
 	f := client(t, c, func(o *hdfs.Options) { o.Timeout, o.RetryFor = 2*time.Second, trial.Deadline })
-	top := root(t, c, f)
-	content := noise(2*blockSize + 1)
+	top := newDir(t, c, f)
+	content := randomBytes(2*blockSize + 1)
 	write(t, f, dfs.Join(top, "read"), content)
 	away := map[string]struct{ leave, back func() error }{
 		"killed": {nn.Kill, nn.Start},
@@ -73,10 +73,10 @@ func TestNameNodeAway(t *testing.T) {
 }
 
 // After the timeout, the error names the missing server.
-func TestPatienceEnds(t *testing.T) {
+func TestRetryTimeout(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c, func(o *hdfs.Options) { o.RetryFor, o.FirstRetryFor = time.Second, time.Second })
-	top := root(t, c, f)
+	top := newDir(t, c, f)
 	if _, err := c.Admin(t.Context(), "-safemode", "enter"); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestRefusals(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c)
 	other := client(t, c, func(o *hdfs.Options) { o.User = "somebody" })
-	top := root(t, c, f)
+	top := newDir(t, c, f)
 	write(t, f, dfs.Join(top, "f"), []byte("1"))
 	refused := func(what string, err, want error) {
 		t.Helper()
@@ -129,7 +129,7 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = w.Write(noise(3 * blockSize))
+	_, err = w.Write(randomBytes(3 * blockSize))
 	refused("over quota", errors.Join(err, w.Close()), syscall.EDQUOT)
 }
 
@@ -137,7 +137,7 @@ func TestRefusals(t *testing.T) {
 func TestErasureCoded(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c)
-	top := root(t, c, f)
+	top := newDir(t, c, f)
 	path := strings.TrimPrefix(top, c.URL())
 	const tool, policy = "org.apache.hadoop.hdfs.tools.ECAdmin", "XOR-2-1-1024k"
 	for _, args := range [][]string{{"-enablePolicy", "-policy", policy}, {"-setPolicy", "-path", path, "-policy", policy}} {
@@ -151,7 +151,7 @@ func TestErasureCoded(t *testing.T) {
 	if _, err := f.Open(dfs.Join(top, "coded")); !errors.Is(err, hdfs.ErrUnsupported) || !strings.Contains(err.Error(), "policy 4") {
 		t.Errorf("open an erasure-coded file: %v", err)
 	}
-	content := noise(2*blockSize + 7)
+	content := randomBytes(2*blockSize + 7)
 	write(t, f, dfs.Join(top, "ours"), content)
 	if got := read(t, f, dfs.Join(top, "ours")); !bytes.Equal(got, content) {
 		t.Errorf("read %d bytes, or others", len(got))

@@ -15,32 +15,32 @@ import (
 // Row 29: the NameNode of the staging directory is in safe mode while a cluster starts
 // and a job is submitted. It restarts during a job, and is silent while a job tracker
 // restarts and another job is submitted.
-func TestJobsNameNodeAway(t *testing.T) {
+func TestJobsNameNodeUnavailable(t *testing.T) {
 	c := cluster(t)
 	nn := c.NameNodes[0]
-	p := newPlace(t, c)
+	p := newPlatform(t, c)
 	content := text(8 * blockSize)
 	in := p.put("in", content)
 
 	r := newRelay(t, nn.Addr(), nil)
 	left := p.safeMode(r)
-	p.start(quern{jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: r.url(dfs.Join(p.top, "staging"))})
+	p.start(daemonShape{jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: r.url(dfs.Join(p.top, "staging"))})
 	if err := <-left; err != nil {
 		t.Fatal(err)
 	}
 	left = p.safeMode(r)
-	j := p.paced(in, "-early", "-gate")
+	j := p.paced(in, "-pause-early", "-gate")
 	if err := <-left; err != nil {
 		t.Fatal(err)
 	}
-	j.Reached("m", "began", 4)
+	j.AwaitTraces("m", "began", 4)
 	p.kill(nn)
-	j.Open()
+	j.OpenGate()
 	if err := nn.Start(); err != nil {
 		t.Fatal(err)
 	}
 	j.Succeed()
-	p.counts(j.Out, content)
+	p.checkCounts(j.Out, content)
 
 	jt := p.daemons.JobTrackers[0]
 	if err := jt.Kill(); err != nil {
@@ -51,16 +51,16 @@ func TestJobsNameNodeAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	j = p.paced(in)
-	j.Until("the client has turned to the NameNode", func() bool { return connectionsTo(t, r.port(), fmt.Sprint(j.Pid())) > 0 })
+	j.Await("the client has turned to the NameNode", func() bool { return connectionsTo(t, r.port(), fmt.Sprint(j.Pid())) > 0 })
 	if err := nn.Continue(); err != nil {
 		t.Fatal(err)
 	}
 	j.Succeed()
-	p.counts(j.Out, content)
+	p.checkCounts(j.Out, content)
 }
 
 // pause stops one of HDFS's daemons, until the end of the test at most.
-func (p *place) pause(d *minicluster.Daemon) {
+func (p *platform) pause(d *minicluster.Daemon) {
 	p.t.Helper()
 	if err := d.Pause(); err != nil {
 		p.t.Fatal(err)
@@ -73,7 +73,7 @@ func (p *place) pause(d *minicluster.Daemon) {
 }
 
 // kill kills one of HDFS's daemons and restarts it when the test ends.
-func (p *place) kill(d *minicluster.Daemon) {
+func (p *platform) kill(d *minicluster.Daemon) {
 	p.t.Helper()
 	if err := d.Kill(); err != nil {
 		p.t.Fatal(err)
@@ -83,7 +83,7 @@ func (p *place) kill(d *minicluster.Daemon) {
 
 // safeMode makes the NameNode enter safe mode, and leave it after it has refused to create
 // a directory.
-func (p *place) safeMode(r *relay) <-chan error {
+func (p *platform) safeMode(r *relay) <-chan error {
 	p.t.Helper()
 	before, _ := r.calls("mkdirs")
 	if _, err := p.hdfs.Admin(p.ctx, "-safemode", "enter"); err != nil {

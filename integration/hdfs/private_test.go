@@ -14,7 +14,7 @@ func TestPrivate(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c)
 	other := client(t, c, func(o *hdfs.Options) { o.User = "somebody" })
-	top := root(t, c, f)
+	top := newDir(t, c, f)
 	private := dfs.Private(f)
 	if err := errors.Join(private.MkdirAll(dfs.Join(top, "a", "b")), private.Mkdir(dfs.Join(top, "c"))); err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ const deadline = 5 * time.Minute
 var pages = []string{"README.md", "docs/getting-started.md", "docs/writing-jobs.md", "docs/debugging.md"}
 
 func TestPages(t *testing.T) {
-	place := newPlace(t)
+	place := newSandbox(t)
 	for _, page := range pages {
 		ok := t.Run(filepath.Base(page), func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join(place.root, page))
@@ -129,7 +129,7 @@ func TestSteps(t *testing.T) {
 		{[]string{"…", "a", "…", "b", "…"}, "a\nb\n", true},
 		{[]string{"b\t1"}, "b\t1\n", true},
 	} {
-		if got := missing(c.shows, c.text) == ""; got != c.ok {
+		if got := firstMissing(c.shows, c.text) == ""; got != c.ok {
 			t.Errorf("%q shows %q: %v", c.text, c.shows, got)
 		}
 	}
@@ -190,7 +190,7 @@ func session(text string) (steps []step) {
 }
 
 // missing returns the first wanted line that a text lacks.
-func missing(shows []string, text string) string {
+func firstMissing(shows []string, text string) string {
 	lines := strings.Split(text, "\n")
 	for _, want := range shows {
 		if strings.TrimSpace(want) == "…" {
@@ -212,24 +212,24 @@ func missing(shows []string, text string) string {
 }
 
 // place is the state that the shells of all pages share.
-type place struct {
+type sandbox struct {
 	root, home, tmp, bin string
 	address              string // of daemons
-	own                  *strings.Replacer
+	replacer             *strings.Replacer
 	env                  []string
 }
 
-func newPlace(t *testing.T) *place {
+func newSandbox(t *testing.T) *sandbox {
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	pid := os.Getpid()
-	p := &place{root: root, home: dir + "/home", tmp: dir + "/tmp", bin: dir + "/bin",
+	p := &sandbox{root: root, home: dir + "/home", tmp: dir + "/tmp", bin: dir + "/bin",
 		// 127.0.0.0/8 is all loopback, so this test's daemons do not collide with others.
 		address: fmt.Sprintf("127.%d.%d.%d", 1+pid>>16%254, pid>>8&255, 1+pid&127)}
-	p.own = strings.NewReplacer("/tmp/", p.tmp+"/", "127.0.0.1", p.address)
+	p.replacer = strings.NewReplacer("/tmp/", p.tmp+"/", "127.0.0.1", p.address)
 	for _, made := range []string{p.home, p.tmp, p.bin} {
 		if err := os.Mkdir(made, 0o755); err != nil {
 			t.Fatal(err)
@@ -257,7 +257,7 @@ func newPlace(t *testing.T) *place {
 		"jobtracker":  "-listen 127.0.0.1:7400 -raft 127.0.0.1:7401 -gossip 127.0.0.1:7402",
 		"tasktracker": "-listen 127.0.0.1:7410 -gossip 127.0.0.1:7412",
 	} {
-		script := fmt.Sprintf("#!/bin/sh\nexec %s/%s %s \"$@\"\n", p.bin, daemon, p.own.Replace(flags))
+		script := fmt.Sprintf("#!/bin/sh\nexec %s/%s %s \"$@\"\n", p.bin, daemon, p.replacer.Replace(flags))
 		if err := os.WriteFile(filepath.Join(p.home, daemon), []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -267,12 +267,12 @@ func newPlace(t *testing.T) *place {
 
 // shell is a running bash that executes one command after the other.
 type shell struct {
-	own   *strings.Replacer
-	stdin io.Writer
-	lines chan string // of both its outputs
+	replacer *strings.Replacer
+	stdin    io.Writer
+	lines    chan string // of both its outputs
 }
 
-func (p *place) shell(t *testing.T) *shell {
+func (p *sandbox) shell(t *testing.T) *shell {
 	cmd := exec.Command("bash")
 	cmd.Dir, cmd.Env = p.home+"/quern", append(p.env, "PWD="+p.home+"/quern")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -289,7 +289,7 @@ func (p *place) shell(t *testing.T) *shell {
 		t.Fatal(err)
 	}
 	in.Close()
-	s := &shell{own: p.own, stdin: stdin, lines: make(chan string, 1<<16)}
+	s := &shell{replacer: p.replacer, stdin: stdin, lines: make(chan string, 1<<16)}
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		defer close(s.lines)
@@ -319,17 +319,17 @@ const done = "--- the command has ended: "
 // do runs a step and compares its output.
 func (s *shell) do(t *testing.T, do step, mayFail bool) {
 	t.Helper()
-	shows := strings.Split(s.own.Replace(strings.Join(do.shows, "\n")), "\n")
+	shows := strings.Split(s.replacer.Replace(strings.Join(do.shows, "\n")), "\n")
 	if len(do.shows) == 0 {
 		shows = nil
 	}
 	late := time.After(deadline)
 	for {
 		status, printed := s.run(t, do, late)
-		lacks := missing(shows, printed)
+		lacks := firstMissing(shows, printed)
 		for lacks != "" && strings.HasSuffix(do.command, "&") {
 			printed += s.line(t, do, late)
-			lacks = missing(shows, printed)
+			lacks = firstMissing(shows, printed)
 		}
 		switch {
 		case lacks != "" && strings.Contains(do.command, "# repeat until"):
@@ -346,7 +346,7 @@ func (s *shell) do(t *testing.T, do step, mayFail bool) {
 // run runs a command to its end, or into the background.
 func (s *shell) run(t *testing.T, do step, late <-chan time.Time) (status, printed string) {
 	t.Helper()
-	command := s.own.Replace(do.command)
+	command := s.replacer.Replace(do.command)
 	// Keep the status for "echo $?".
 	if _, err := fmt.Fprintf(s.stdin, "{ %s\n} </dev/null; s=$?; echo '%s'$s; (exit $s)\n", command, done); err != nil {
 		t.Fatalf("$ %s\n%v", do.command, err)

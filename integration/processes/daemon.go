@@ -27,20 +27,20 @@ type Daemon struct {
 	// Env is added to its environment, NAME=value, from the next start.
 	Env []string
 
-	program string
-	dir     string
-	who     *identity.Identity // of this process, for requests to the daemon; nil: none
-	args    []string
+	program  string
+	dir      string
+	identity *identity.Identity // of this process, for requests to the daemon; nil: none
+	args     []string
 
-	raftIn, httpIn *Proxy
-	gossipIn       *datagrams
-	stopped        bool         // by Stop
-	expected       bool         // its end: Kill or Terminate caused it, or Ended reported it
-	pid            atomic.Int64 // 0: not started yet
-	cmd            *exec.Cmd
-	ready          chan struct{} // closed when it has said so
-	ended          chan struct{} // closed when it has ended
-	err            error         // how, once ended is closed
+	raftProxy, httpProxy *Proxy
+	gossipProxy          *gossipProxy
+	stopped              bool         // by Stop
+	endExpected          bool         // its end: Kill or Terminate caused it, or Ended reported it
+	pid                  atomic.Int64 // 0: not started yet
+	cmd                  *exec.Cmd
+	ready                chan struct{} // closed when it has said so
+	ended                chan struct{} // closed when it has ended
+	err                  error         // how, once ended is closed
 }
 
 // Data is its -data directory.
@@ -73,12 +73,12 @@ func (d *Daemon) Start() error {
 	}
 	d.pid.Store(int64(cmd.Process.Pid))
 	ready, ended := make(chan struct{}), make(chan struct{})
-	d.cmd, d.ready, d.ended, d.err, d.stopped, d.expected = cmd, ready, ended, nil, false, false
+	d.cmd, d.ready, d.ended, d.err, d.stopped, d.endExpected = cmd, ready, ended, nil, false, false
 	go func() {
 		lines := bufio.NewScanner(out)
-		for said := false; lines.Scan(); {
-			if !said && strings.HasPrefix(lines.Text(), "ready") {
-				said = true
+		for printed := false; lines.Scan(); {
+			if !printed && strings.HasPrefix(lines.Text(), "ready") {
+				printed = true
 				close(ready)
 			}
 		}
@@ -97,7 +97,7 @@ func (d *Daemon) Ready(ctx context.Context) error {
 	case <-d.ready:
 		return nil
 	case <-d.ended:
-		d.expected = true
+		d.endExpected = true
 		return fmt.Errorf("%s ended before it was ready: %w\n%s", d.ID, d.err, d.LastLines())
 	case <-timeout.C:
 		return fmt.Errorf("%s is not ready after %v\n%s", d.ID, startWait, d.LastLines())
@@ -120,7 +120,7 @@ func (d *Daemon) Running() bool {
 }
 
 // Crashed reports whether the process has ended by itself.
-func (d *Daemon) Crashed() bool { return d.cmd != nil && !d.Running() && !d.expected }
+func (d *Daemon) Crashed() bool { return d.cmd != nil && !d.Running() && !d.endExpected }
 
 // Pid is the process's number.
 func (d *Daemon) Pid() int { return d.cmd.Process.Pid }
@@ -138,7 +138,7 @@ func (d *Daemon) Kill() error {
 	if err := d.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}
-	d.expected = true
+	d.endExpected = true
 	<-d.ended
 	return nil
 }
@@ -164,7 +164,7 @@ func (d *Daemon) Terminate() error {
 	if err := errors.Join(d.Continue(), d.Signal(syscall.SIGTERM)); err != nil {
 		return err
 	}
-	d.expected = true
+	d.endExpected = true
 	timeout := time.NewTimer(startWait)
 	defer timeout.Stop()
 	select {
@@ -174,8 +174,8 @@ func (d *Daemon) Terminate() error {
 		}
 		return nil
 	case <-timeout.C:
-		said := d.LastLines()
-		return errors.Join(fmt.Errorf("%s did not end within %v of SIGTERM\n%s", d.ID, startWait, said), d.Kill())
+		printed := d.LastLines()
+		return errors.Join(fmt.Errorf("%s did not end within %v of SIGTERM\n%s", d.ID, startWait, printed), d.Kill())
 	}
 }
 
@@ -183,7 +183,7 @@ func (d *Daemon) Terminate() error {
 func (d *Daemon) Ended(ctx context.Context) (exit int, err error) {
 	select {
 	case <-d.ended:
-		d.expected = true
+		d.endExpected = true
 		return d.cmd.ProcessState.ExitCode(), nil
 	case <-ctx.Done():
 		return 0, ctx.Err()
@@ -200,7 +200,7 @@ func (d *Daemon) LastLines() string {
 }
 
 // Said reports whether the daemon's log has a text.
-func (d *Daemon) Said(text string) bool {
+func (d *Daemon) Logged(text string) bool {
 	log, err := os.ReadFile(d.Log())
 	return err == nil && strings.Contains(string(log), text)
 }

@@ -7,56 +7,56 @@ import (
 )
 
 // datagrams forwards gossip to a daemon, TCP and UDP on one port. It can drop UDP.
-type datagrams struct {
-	Addr  string
-	tcp   *Proxy
-	udp   net.PacketConn
-	far   net.Conn
-	drops atomic.Bool
+type gossipProxy struct {
+	Addr     string
+	tcp      *Proxy
+	udp      net.PacketConn
+	daemon   net.Conn
+	dropping atomic.Bool
 }
 
-func newDatagrams(target string) (*datagrams, error) {
+func newGossipProxy(target string) (*gossipProxy, error) {
 	tcp, err := newProxy(target, nil)
 	if err != nil {
 		return nil, err
 	}
-	g := &datagrams{Addr: tcp.Addr, tcp: tcp}
+	g := &gossipProxy{Addr: tcp.Addr, tcp: tcp}
 	if g.udp, err = net.ListenPacket("udp", tcp.Addr); err != nil {
 		tcp.Close()
 		return nil, fmt.Errorf("proxy of datagrams for %s: %w", target, err)
 	}
-	if g.far, err = net.Dial("udp", target); err != nil {
+	if g.daemon, err = net.Dial("udp", target); err != nil {
 		tcp.Close()
 		g.udp.Close()
 		return nil, fmt.Errorf("proxy of datagrams for %s: %w", target, err)
 	}
-	go g.pass()
+	go g.forward()
 	return g, nil
 }
 
 // pass forwards one direction only: answers go to the address that the sender advertises.
-func (g *datagrams) pass() {
+func (g *gossipProxy) forward() {
 	buf := make([]byte, 64<<10)
 	for {
 		n, _, err := g.udp.ReadFrom(buf)
 		if err != nil {
 			return
 		}
-		if !g.drops.Load() {
-			g.far.Write(buf[:n]) // datagrams may be lost
+		if !g.dropping.Load() {
+			g.daemon.Write(buf[:n]) // datagrams may be lost
 		}
 	}
 }
 
-func (g *datagrams) close() {
+func (g *gossipProxy) close() {
 	g.tcp.Close()
 	g.udp.Close()
-	g.far.Close()
+	g.daemon.Close()
 }
 
 // DropUDP drops all gossip by UDP to every daemon, or stops dropping it.
 func (c *Cluster) DropUDP(drops bool) {
 	for _, d := range c.All() {
-		d.gossipIn.drops.Store(drops)
+		d.gossipProxy.dropping.Store(drops)
 	}
 }

@@ -69,7 +69,7 @@ type Config struct {
 type Cluster struct {
 	cfg          Config
 	authority    *identity.Authority // nil: none
-	who          *identity.Identity  // of this process; nil: none
+	identity     *identity.Identity  // of this process; nil: none
 	JobTrackers  []*Daemon
 	TaskTrackers []*Daemon
 }
@@ -132,7 +132,7 @@ func (c *Cluster) plan() error {
 		if err := c.proxy(d); err != nil {
 			return err
 		}
-		gossips = append(gossips, d.gossip())
+		gossips = append(gossips, d.advertisedGossip())
 	}
 	for _, d := range c.JobTrackers {
 		d.args = append(d.args, "-raft", d.Raft, "-staging", c.Staging(),
@@ -159,7 +159,7 @@ func (c *Cluster) AddTaskTracker(id string, flags ...string) (*Daemon, error) {
 	if err := c.proxy(d); err != nil {
 		return nil, err
 	}
-	d.args = append(d.args, "-host", id, "-join", c.JobTrackers[0].gossip(),
+	d.args = append(d.args, "-host", id, "-join", c.JobTrackers[0].advertisedGossip(),
 		"-map-slots", fmt.Sprint(c.cfg.MapSlots), "-reduce-slots", fmt.Sprint(c.cfg.ReduceSlots))
 	d.args = append(d.args, flags...)
 	c.TaskTrackers = append(c.TaskTrackers, d)
@@ -182,7 +182,7 @@ func (c *Cluster) daemon(program, id string, ports int) (*Daemon, error) {
 			return nil, err
 		}
 		d.args = append(d.args, "-tls-dir", c.Certs(role, id))
-		d.who = c.who
+		d.identity = c.identity
 	}
 	return d, os.MkdirAll(d.dir, 0o777)
 }
@@ -234,19 +234,19 @@ func (c *Cluster) Close() error {
 // Ports below those that the system gives to outgoing connections. Each process takes
 // its ports from a block of its own, so that no other process takes those of a daemon
 // that is down.
-const firstPort, lastPort, portsOfBlock = 20000, 32000, 1000
+const firstPort, lastPort, blockPorts = 20000, 32000, 1000
 
 var nextPort atomic.Int64
 
 // block listens on the first port of this process's block while the process lives, which
 // reserves the block.
 var block = sync.OnceValues(func() (net.Listener, error) {
-	for first := firstPort; first < lastPort; first += portsOfBlock {
+	for first := firstPort; first < lastPort; first += blockPorts {
 		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first)); err == nil {
 			return l, nil
 		}
 	}
-	return nil, fmt.Errorf("no block of %d ports is free from %d to %d", portsOfBlock, firstPort, lastPort)
+	return nil, fmt.Errorf("no block of %d ports is free from %d to %d", blockPorts, firstPort, lastPort)
 })
 
 // freeAddr returns a loopback address with a port that is free for TCP and UDP.
@@ -256,8 +256,8 @@ func freeAddr() (string, error) {
 		return "", err
 	}
 	first := int64(lock.Addr().(*net.TCPAddr).Port)
-	for range portsOfBlock {
-		addr := fmt.Sprintf("127.0.0.1:%d", first+nextPort.Add(1)%portsOfBlock)
+	for range blockPorts {
+		addr := fmt.Sprintf("127.0.0.1:%d", first+nextPort.Add(1)%blockPorts)
 		tcp, err := net.Listen("tcp", addr)
 		if err != nil {
 			continue
@@ -270,5 +270,5 @@ func freeAddr() (string, error) {
 		udp.Close()
 		return addr, nil
 	}
-	return "", fmt.Errorf("no port is free from %d to %d", first, first+portsOfBlock)
+	return "", fmt.Errorf("no port is free from %d to %d", first, first+blockPorts)
 }

@@ -19,7 +19,7 @@ func (c *Cluster) openAuthority() (err error) {
 	if err := c.Issue(identity.Client, User, time.Now()); err != nil {
 		return err
 	}
-	c.who, err = identity.Load(c.Certs(identity.Client, User), identity.Client, nil)
+	c.identity, err = identity.Load(c.Certs(identity.Client, User), identity.Client, nil)
 	return err
 }
 
@@ -38,4 +38,4 @@ func (c *Cluster) Issue(role identity.Role, name string, now time.Time) error {
 }
 
 // Dialer returns this process's dialer for daemons of a role; nil without protection.
-func (c *Cluster) Dialer(role identity.Role) *tls.Config { return c.who.Dialer(role) }
+func (c *Cluster) Dialer(role identity.Role) *tls.Config { return c.identity.Dialer(role) }

@@ -12,18 +12,18 @@ import (
 )
 
 // Says returns this job tracker's own status of the cluster, even if it does not lead.
-func (d *Daemon) Says(ctx context.Context) (*web.Cluster, error) {
+func (d *Daemon) Status(ctx context.Context) (*web.Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	scheme := "http"
-	if d.who != nil {
+	if d.identity != nil {
 		scheme = "https"
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+d.Addr+"/v1/cluster", nil)
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{TLSClientConfig: d.who.Dialer(identity.JobTracker), DisableKeepAlives: true}
+	transport := &http.Transport{TLSClientConfig: d.identity.Dialer(identity.JobTracker), DisableKeepAlives: true}
 	resp, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (c *Cluster) Leader(ctx context.Context, but *Daemon) (*Daemon, *web.Cluste
 		if d == but || !d.Running() {
 			continue
 		}
-		if status, err := d.Says(ctx); err == nil && status.IsLeader {
+		if status, err := d.Status(ctx); err == nil && status.IsLeader {
 			return d, status
 		}
 	}

@@ -46,15 +46,15 @@ func run(t *testing.T, args ...string) (exit int, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
-	var said bytes.Buffer
+	var printed bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Stderr = &said
+	cmd.Stderr = &printed
 	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 	var ended *exec.ExitError
 	if err := cmd.Run(); err != nil && !errors.As(err, &ended) {
 		t.Fatal(err)
 	}
-	return cmd.ProcessState.ExitCode(), said.String()
+	return cmd.ProcessState.ExitCode(), printed.String()
 }
 
 // answer returns the output's part files, in order, from the directory answer in a flow of
@@ -79,7 +79,7 @@ func answer(t *testing.T, out string) string {
 }
 
 // small writes the tables of a tiny database.
-func small(t *testing.T) (dir string) {
+func writeSmall(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	for name, rows := range peers.Small(30) {
@@ -172,9 +172,9 @@ func TestRefusedTables(t *testing.T) {
 		"bad date":        {edit(10, "1995-02-3x|"), []string{at, "field 11, l_shipdate", "1995-02-3x", "date"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := small(t)
+			dir := writeSmall(t)
 			write(t, filepath.Join(dir, "lineitem.tbl"), c.content)
-			refused(t, append(c.wants, dir, "attempt_"), "-query", "1", "-tables", dir, "-D", "mapreduce.map.maxattempts=1")
+			checkRefused(t, append(c.wants, dir, "attempt_"), "-query", "1", "-tables", dir, "-D", "mapreduce.map.maxattempts=1")
 		})
 	}
 	for name, c := range map[string]struct{ line, want string }{
@@ -182,10 +182,10 @@ func TestRefusedTables(t *testing.T) {
 		"side table, too few fields": {"2|CHINA|1|", "a line has 3 fields that end with '|', want 4"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := small(t)
+			dir := writeSmall(t)
 			divide(t, dir, "nation", "0|KENYA|0|x|\n", "1|INDIA|1|x|\n"+c.line+"\n")
 			want := fmt.Sprintf("%[1]s/customer.tbl, offset 0: look up in nation: file://%[1]s/nation/nation.2.tbl, offset 13: %[2]s", dir, c.want)
-			refused(t, []string{want}, "-query", "5", "-tables", dir, "-D", "mapreduce.map.maxattempts=1")
+			checkRefused(t, []string{want}, "-query", "5", "-tables", dir, "-D", "mapreduce.map.maxattempts=1")
 		})
 	}
 }
@@ -203,7 +203,7 @@ func TestTooLarge(t *testing.T) {
 		{"6", "0.07", []string{"the sum does not fit an int64"}},
 		{"10", "-899.99", []string{"the sum does not fit an int64"}},
 	} {
-		dir := small(t)
+		dir := writeSmall(t)
 		var lines strings.Builder
 		for line := range strings.Lines(peers.Small(30)["lineitem"]) {
 			fields := strings.Split(line, "|")
@@ -220,33 +220,33 @@ func TestTooLarge(t *testing.T) {
 			}
 		}
 		write(t, filepath.Join(dir, "lineitem.tbl"), lines.String())
-		refused(t, c.wants, "-query", c.query, "-tables", dir, "-D", "mapreduce.map.maxattempts=1", "-D", "mapreduce.reduce.maxattempts=1")
+		checkRefused(t, c.wants, "-query", c.query, "-tables", dir, "-D", "mapreduce.map.maxattempts=1", "-D", "mapreduce.reduce.maxattempts=1")
 	}
 }
 
 // TestRefusedAtSubmission: missing tables are refused before anything runs.
 func TestRefusedAtSubmission(t *testing.T) {
 	empty := t.TempDir()
-	refused(t, []string{"no file matches", empty + "/customer"}, "-query", "3", "-tables", empty)
-	refused(t, []string{"no file matches", "/nowhere/lineitem"}, "-query", "6", "-tables", "/nowhere")
+	checkRefused(t, []string{"no file matches", empty + "/customer"}, "-query", "3", "-tables", empty)
+	checkRefused(t, []string{"no file matches", "/nowhere/lineitem"}, "-query", "6", "-tables", "/nowhere")
 	for _, table := range []string{"orders", "nation", "supplier"} {
-		dir := small(t)
+		dir := writeSmall(t)
 		if err := os.Remove(filepath.Join(dir, table+".tbl")); err != nil {
 			t.Fatal(err)
 		}
-		refused(t, []string{"no file matches", dir + "/" + table}, "-query", "5", "-tables", dir)
+		checkRefused(t, []string{"no file matches", dir + "/" + table}, "-query", "5", "-tables", dir)
 	}
 	for _, table := range []string{"lineitem", "nation"} { // the latter is a side table
-		dir := small(t)
+		dir := writeSmall(t)
 		divide(t, dir, table, "")
 		write(t, filepath.Join(dir, table+".tbl"), peers.Small(30)[table])
-		refused(t, []string{dir + "/" + table + ".tbl", dir + "/" + table + "/" + table + ".1.tbl", "only one"}, "-query", "5", "-tables", dir)
+		checkRefused(t, []string{dir + "/" + table + ".tbl", dir + "/" + table + "/" + table + ".1.tbl", "only one"}, "-query", "5", "-tables", dir)
 	}
-	refused(t, []string{"got 7", "1, 3, 5, 6, 10 or 13"}, "-query", "7", "-tables", empty)
-	refused(t, []string{"-tables"}, "-query", "1")
+	checkRefused(t, []string{"got 7", "1, 3, 5, 6, 10 or 13"}, "-query", "7", "-tables", empty)
+	checkRefused(t, []string{"-tables"}, "-query", "1")
 }
 
-func refused(t *testing.T, wants []string, args ...string) {
+func checkRefused(t *testing.T, wants []string, args ...string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
 	exit, stderr := run(t, append(args, "-output", out)...)

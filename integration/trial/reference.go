@@ -17,7 +17,7 @@ import (
 const SplitBytes = 128
 
 // BySplit makes each of Lines a split.
-func BySplit() []string {
+func LinePerSplit() []string {
 	return []string{"-D", fmt.Sprintf("mapreduce.input.fileinputformat.split.maxsize=%d", SplitBytes)}
 }
 
@@ -53,7 +53,7 @@ func Words(seed uint64, size int) []byte {
 }
 
 // Counted returns the output of a word count with one reduce.
-func Counted(text []byte) []byte {
+func CountWords(text []byte) []byte {
 	counts := make(map[string]*int)
 	for w := range bytes.FieldsSeq(text) {
 		n := counts[string(w)]
@@ -71,7 +71,7 @@ func Counted(text []byte) []byte {
 }
 
 // Sorted sorts lines.
-func Sorted(text []byte) []byte {
+func SortLines(text []byte) []byte {
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	slices.SortFunc(lines, bytes.Compare)
 	return bytes.Join(lines, nil)
@@ -79,7 +79,7 @@ func Sorted(text []byte) []byte {
 
 // Parts reads the part files of an output directory, which must be complete and hold no
 // other files.
-func Parts(t testing.TB, files dfs.FS, out string) map[string][]byte {
+func ReadParts(t testing.TB, files dfs.FS, out string) map[string][]byte {
 	t.Helper()
 	infos, err := files.List(out)
 	if err != nil {
@@ -114,7 +114,7 @@ func read(files dfs.FS, name string) ([]byte, error) {
 }
 
 // Joined concatenates part files in the order of their names.
-func Joined(parts map[string][]byte) []byte {
+func JoinParts(parts map[string][]byte) []byte {
 	var b []byte
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		b = append(b, parts[name]...)
@@ -123,7 +123,7 @@ func Joined(parts map[string][]byte) []byte {
 }
 
 // Same compares a result with the right one.
-func Same(t testing.TB, what string, got, want []byte) {
+func CheckEqual(t testing.TB, what string, got, want []byte) {
 	t.Helper()
 	if bytes.Equal(got, want) {
 		return
@@ -132,7 +132,7 @@ func Same(t testing.TB, what string, got, want []byte) {
 	for at < len(got) && at < len(want) && got[at] == want[at] {
 		at++
 	}
-	t.Errorf("%s: %d bytes, want %d; from byte %d on they differ: %q, want %q", what, len(got), len(want), at, piece(got, at), piece(want, at))
+	t.Errorf("%s: %d bytes, want %d; from byte %d on they differ: %q, want %q", what, len(got), len(want), at, around(got, at), around(want, at))
 }
 
-func piece(b []byte, at int) []byte { return b[max(0, at-50):min(len(b), at+50)] }
+func around(b []byte, at int) []byte { return b[max(0, at-50):min(len(b), at+50)] }

@@ -23,8 +23,8 @@ const Paced = "integration/trial/paced"
 // Job is a run of the program paced. Its attempts leave traces in a directory.
 type Job struct {
 	*Run
-	Out string // its output directory, as given
-	dir string // of the traces, and of the file for which maps wait
+	Out    string // its output directory, as given
+	traces string // of the traces, and of the file for which maps wait
 }
 
 const gateName = "gate"
@@ -42,12 +42,12 @@ func Flags(in, out, traces string, more ...string) []string {
 }
 
 // Follow returns the Job of a run with such flags; dir is its directory of traces here.
-func Follow(run *Run, out, dir string) *Job { return &Job{Run: run, Out: out, dir: dir} }
+func NewJob(run *Run, out, dir string) *Job { return &Job{Run: run, Out: out, traces: dir} }
 
 // Open lets waiting maps continue.
-func (j *Job) Open() {
+func (j *Job) OpenGate() {
 	j.t.Helper()
-	if err := os.WriteFile(filepath.Join(j.dir, gateName), nil, 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(j.traces, gateName), nil, 0o666); err != nil {
 		j.t.Fatal(err)
 	}
 }
@@ -55,7 +55,7 @@ func (j *Job) Open() {
 // Traces lists the attempts of a kind of task, "m" or "r", that have "began" or "ended",
 // as "<task>.<try>.<pid>".
 func (j *Job) Traces(kind, what string) []string {
-	files, _ := filepath.Glob(filepath.Join(j.dir, "*_"+kind+"_*."+what)) // the pattern is well-formed
+	files, _ := filepath.Glob(filepath.Join(j.traces, "*_"+kind+"_*."+what)) // the pattern is well-formed
 	for i, f := range files {
 		files[i] = strings.TrimSuffix(filepath.Base(f), "."+what)
 	}
@@ -63,19 +63,19 @@ func (j *Job) Traces(kind, what string) []string {
 }
 
 // Reached waits until n attempts of a kind have begun or ended.
-func (j *Job) Reached(kind, what string, n int) {
+func (j *Job) AwaitTraces(kind, what string, n int) {
 	j.t.Helper()
-	j.Until(fmt.Sprintf("%d attempts of kind %s have %s", n, kind, what), func() bool { return len(j.Traces(kind, what)) >= n })
+	j.Await(fmt.Sprintf("%d attempts of kind %s have %s", n, kind, what), func() bool { return len(j.Traces(kind, what)) >= n })
 }
 
 // Began waits until n attempts of a kind have begun.
-func (j *Job) Began(kind string, n int) {
+func (j *Job) AwaitBegan(kind string, n int) {
 	j.t.Helper()
-	j.Reached(kind, "began", n)
+	j.AwaitTraces(kind, "began", n)
 }
 
 // Once checks that each task of these kinds had one attempt, and that every attempt ended.
-func (j *Job) Once(kinds ...string) {
+func (j *Job) CheckOnce(kinds ...string) {
 	j.t.Helper()
 	for _, kind := range kinds {
 		began, ended := j.Traces(kind, "began"), j.Traces(kind, "ended")

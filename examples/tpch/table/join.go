@@ -28,12 +28,12 @@ func Add(a, b int64) int64 {
 // kept in memory.
 func Join[K, A, B, KO, VO any](left *mapreduce.Pairs[K, A], right *mapreduce.Pairs[K, B], f func(key K, a A, b B) (KO, VO)) *mapreduce.Result[KO, VO] {
 	return mapreduce.Join(left, right, func(_ *mapreduce.Task, key K, as iter.Seq[A], bs iter.Seq[B], emit func(KO, VO)) error {
-		held := slices.Collect(as)
-		if len(held) == 0 {
+		lefts := slices.Collect(as)
+		if len(lefts) == 0 {
 			return nil
 		}
 		for b := range bs {
-			for _, a := range held {
+			for _, a := range lefts {
 				emit(f(key, a, b))
 			}
 		}
@@ -55,8 +55,8 @@ func LeftJoinGroup[K, A, B, KO, VO any](left *mapreduce.Pairs[K, A], right *mapr
 
 func joinGroup[K, A, B, KO, VO any](left *mapreduce.Pairs[K, A], right *mapreduce.Pairs[K, B], add func(a, b B) B, outer bool, f func(key K, a A, sum B) (KO, VO)) *mapreduce.Result[KO, VO] {
 	return mapreduce.Join(left, right.Combine(add), func(_ *mapreduce.Task, key K, as iter.Seq[A], bs iter.Seq[B], emit func(KO, VO)) error {
-		held := slices.Collect(as)
-		if len(held) == 0 {
+		lefts := slices.Collect(as)
+		if len(lefts) == 0 {
 			return nil
 		}
 		var sum B
@@ -68,7 +68,7 @@ func joinGroup[K, A, B, KO, VO any](left *mapreduce.Pairs[K, A], right *mapreduc
 			sum, some = b, true
 		}
 		if some || outer {
-			for _, a := range held {
+			for _, a := range lefts {
 				emit(f(key, a, sum))
 			}
 		}

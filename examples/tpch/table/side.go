@@ -81,7 +81,7 @@ func (s *Side[K, V]) read(r *Row, part mapreduce.SidePart, rows map[K]V) error {
 		if line == "" {
 			break
 		}
-		if err := scanned(r, strings.TrimRight(line, "\r\n"), s.project, func(k K, v V) { rows[k] = v }); err != nil {
+		if err := emitRow(r, strings.TrimRight(line, "\r\n"), s.project, func(k K, v V) { rows[k] = v }); err != nil {
 			return fmt.Errorf("%s, offset %d: %w", part.URL, offset, err)
 		}
 		offset += len(line)

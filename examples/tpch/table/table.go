@@ -55,7 +55,7 @@ func Scan[K, V any](t *Table, project func(*Row) (K, V)) *mapreduce.Pairs[K, V] 
 	return mapreduce.MapSplit(mapreduce.Lines(t.path), func(task *mapreduce.Task, lines iter.Seq[string], emit func(K, V)) error {
 		r := &Row{table: t, task: task}
 		for line := range lines {
-			if err := scanned(r, line, project, emit); err != nil {
+			if err := emitRow(r, line, project, emit); err != nil {
 				return err
 			}
 		}
@@ -64,7 +64,7 @@ func Scan[K, V any](t *Table, project func(*Row) (K, V)) *mapreduce.Pairs[K, V] 
 }
 
 // scanned emits the row of a line unless the table's filter drops it.
-func scanned[K, V any](r *Row, line string, project func(*Row) (K, V), emit func(K, V)) error {
+func emitRow[K, V any](r *Row, line string, project func(*Row) (K, V), emit func(K, V)) error {
 	if r.read(line); r.err == nil && r.table.keep(r) {
 		k, v := project(r)
 		if r.err == nil {

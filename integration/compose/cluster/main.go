@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := set.Parse(args[1:]); err != nil || set.NArg() > 0 {
 		return errUsage
 	}
-	dir, err := home(*project)
+	dir, err := clusterDir(*project)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func images(ctx context.Context, s *stack.Stack, base string) error {
 }
 
 // home returns the directory with the certificates of a cluster, kept with its volumes.
-func home(project string) (string, error) {
+func clusterDir(project string) (string, error) {
 	cache := os.Getenv("QUERN_CACHE")
 	if cache == "" {
 		user, err := os.UserCacheDir()

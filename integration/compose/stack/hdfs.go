@@ -48,11 +48,11 @@ func (s *Stack) buildHDFS(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	own := filepath.Join(s.dir(), "hdfs")
+	sources := filepath.Join(s.dir(), "hdfs")
 	sum := sha256.New()
 	fmt.Fprintln(sum, base, jars.Dir())
 	for _, name := range []string{"Dockerfile", "hdfs"} {
-		text, err := os.ReadFile(filepath.Join(own, name))
+		text, err := os.ReadFile(filepath.Join(sources, name))
 		if err != nil {
 			return "", err
 		}
@@ -62,20 +62,20 @@ func (s *Stack) buildHDFS(ctx context.Context) (string, error) {
 	if _, err := s.Docker(ctx, "image", "inspect", image); err == nil {
 		return image, nil
 	}
-	parts := filepath.Join(s.cfg.Dir, "hdfs")
-	defer os.RemoveAll(parts)
-	if err := errors.Join(os.RemoveAll(parts), os.MkdirAll(parts, 0o755)); err != nil {
+	context := filepath.Join(s.cfg.Dir, "hdfs")
+	defer os.RemoveAll(context)
+	if err := errors.Join(os.RemoveAll(context), os.MkdirAll(context, 0o755)); err != nil {
 		return "", err
 	}
-	for _, from := range []string{filepath.Join(jars.Dir(), "jars"), filepath.Join(jars.Dir(), "classes"), filepath.Join(own, "Dockerfile"), filepath.Join(own, "hdfs")} {
-		if _, err := s.run(ctx, shortWait, "cp", "-R", from, parts); err != nil {
+	for _, from := range []string{filepath.Join(jars.Dir(), "jars"), filepath.Join(jars.Dir(), "classes"), filepath.Join(sources, "Dockerfile"), filepath.Join(sources, "hdfs")} {
+		if _, err := s.run(ctx, shortWait, "cp", "-R", from, context); err != nil {
 			return "", err
 		}
 	}
-	if err := os.Chmod(filepath.Join(parts, "hdfs"), 0o755); err != nil {
+	if err := os.Chmod(filepath.Join(context, "hdfs"), 0o755); err != nil {
 		return "", err
 	}
-	_, err = s.run(ctx, longWait, "docker", "build", "-q", "--build-arg", "BASE="+base, "-t", image, parts)
+	_, err = s.run(ctx, longWait, "docker", "build", "-q", "--build-arg", "BASE="+base, "-t", image, context)
 	return image, err
 }
 
@@ -121,8 +121,8 @@ func (s *Stack) importTree(ctx context.Context, root, image string) error {
 		args = append(args, "--exclude=./"+dir+"/*")
 	}
 	tar, load := exec.CommandContext(ctx, "tar", append(args, ".")...), exec.CommandContext(ctx, "docker", "import", "-", image)
-	var said strings.Builder
-	load.Stdout, load.Stderr = &said, &said
+	var printed strings.Builder
+	load.Stdout, load.Stderr = &printed, &printed
 	pipe, err := tar.StdoutPipe()
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func (s *Stack) importTree(ctx context.Context, root, image string) error {
 	}
 	pipe.Close() // else tar waits forever for an import that has died
 	if err := errors.Join(load.Wait(), tar.Wait()); err != nil {
-		return fmt.Errorf("import %s: %w\n%s", image, err, said.String())
+		return fmt.Errorf("import %s: %w\n%s", image, err, printed.String())
 	}
 	return nil
 }

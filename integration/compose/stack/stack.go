@@ -187,7 +187,7 @@ func (s *Stack) Docker(ctx context.Context, args ...string) (string, error) {
 }
 
 // Combined runs a command of docker and returns both of its outputs.
-func (s *Stack) Combined(ctx context.Context, args ...string) (string, error) {
+func (s *Stack) DockerCombined(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, shortWait)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "docker", args...).CombinedOutput()
@@ -230,7 +230,7 @@ func (s *Stack) Put(ctx context.Context, name, to string) error {
 }
 
 // Left lists the project's containers, networks and volumes.
-func (s *Stack) Left(ctx context.Context) ([]string, error) {
+func (s *Stack) Leftovers(ctx context.Context) ([]string, error) {
 	var left []string
 	for _, kind := range []string{"container", "network", "volume"} {
 		args := []string{kind, "ls", "-q", "--filter", "label=com.docker.compose.project=" + s.cfg.Project}
@@ -263,10 +263,10 @@ func (s *Stack) runIn(ctx context.Context, limit time.Duration, dir string, env 
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), errors.Join(err, ctx.Err()), last(stdout.String()), last(stderr.String()))
+		return "", fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), errors.Join(err, ctx.Err()), tail(stdout.String()), tail(stderr.String()))
 	}
 	return strings.TrimSpace(stdout.String()), nil
 }
 
 // last returns the end of a text.
-func last(text string) string { return text[max(0, len(text)-4<<10):] }
+func tail(text string) string { return text[max(0, len(text)-4<<10):] }

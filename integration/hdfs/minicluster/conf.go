@@ -72,7 +72,7 @@ func (c *Cluster) site() map[string]string {
 		"dfs.disk.balancer.enabled":                                 "false",
 	}
 	if len(c.NameNodes) > 1 {
-		c.available(site)
+		c.addHA(site)
 	} else {
 		site["dfs.namenode.rpc-address"] = c.NameNodes[0].Addr()
 		site["dfs.namenode.http-address"] = c.NameNodes[0].HTTPAddr()
@@ -82,7 +82,7 @@ func (c *Cluster) site() map[string]string {
 }
 
 // available adds the properties for two NameNodes with a JournalNode.
-func (c *Cluster) available(site map[string]string) {
+func (c *Cluster) addHA(site map[string]string) {
 	var ids []string
 	for _, d := range c.NameNodes {
 		ids = append(ids, d.ID)
@@ -99,7 +99,7 @@ func (c *Cluster) available(site map[string]string) {
 }
 
 // own returns the properties of a single daemon.
-func (c *Cluster) own(d *Daemon) map[string]string {
+func (c *Cluster) daemonProperties(d *Daemon) map[string]string {
 	data := "file://" + filepath.Join(d.dir, "data")
 	switch d.class {
 	case nameNode:
@@ -113,7 +113,7 @@ func (c *Cluster) own(d *Daemon) map[string]string {
 			"dfs.journalnode.rpc-address": d.Addr(), "dfs.journalnode.http-address": d.HTTPAddr()}
 	case dataNode:
 		return map[string]string{"dfs.datanode.data.dir": data, "dfs.datanode.hostname": d.ID,
-			"dfs.datanode.address": d.Bound(), "dfs.datanode.http.address": d.HTTPAddr(),
+			"dfs.datanode.address": d.ListenAddr(), "dfs.datanode.http.address": d.HTTPAddr(),
 			"dfs.datanode.ipc.address": fmt.Sprintf("%s:%d", d.IP, d.ipc)}
 	}
 	return nil

@@ -29,11 +29,11 @@ type Daemon struct {
 	Port int    // for clients
 	HTTP int
 
-	ipc    int
-	behind bool
-	class  string
-	dir    string
-	args   []string // of java
+	ipc     int
+	proxied bool
+	class   string
+	dir     string
+	args    []string // of java
 
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when it has ended
@@ -45,8 +45,8 @@ func (d *Daemon) Addr() string { return fmt.Sprintf("%s:%d", d.IP, d.Port) }
 
 // Bound returns the address on which it listens for clients: Addr, or one that the
 // NameNode does not know, behind a proxy of the caller at Addr.
-func (d *Daemon) Bound() string {
-	if !d.behind {
+func (d *Daemon) ListenAddr() string {
+	if !d.proxied {
 		return d.Addr()
 	}
 	return strings.Replace(d.Addr(), "127.0.0.", "127.0.1.", 1)
@@ -65,7 +65,7 @@ func (c *Cluster) prepare(d *Daemon) error {
 		return err
 	}
 	d.args = append(c.java(d), d.class)
-	own := c.own(d)
+	own := c.daemonProperties(d)
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		d.args = append(d.args, "-D", name+"="+own[name])
 	}
@@ -162,7 +162,7 @@ func (d *Daemon) lastLines() string {
 }
 
 // listens waits until a port of the daemon's accepts connections.
-func (d *Daemon) listens(ctx context.Context, port int) error {
+func (d *Daemon) awaitPort(ctx context.Context, port int) error {
 	return d.poll(ctx, "listens", func() bool {
 		conn, err := net.DialTimeout("tcp", fmt.Sprintf("%s:%d", d.IP, port), time.Second)
 		if err == nil {
@@ -205,7 +205,7 @@ func (c *Cluster) run(ctx context.Context, d *Daemon, class string, args ...stri
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	// Without an answer, an interactive tool asks again forever.
 	cmd.Stdin = strings.NewReader("Y\n")
-	out := &capped{left: maxOutput}
+	out := &capped{room: maxOutput}
 	cmd.Stdout, cmd.Stderr = out, out
 	err := cmd.Run()
 	if err != nil {
@@ -220,13 +220,13 @@ const maxOutput = 1 << 20
 // capped keeps the beginning of an output and refuses the rest, which ends the command.
 type capped struct {
 	text []byte
-	left int
+	room int
 }
 
 func (c *capped) Write(p []byte) (int, error) {
-	n := min(len(p), c.left)
+	n := min(len(p), c.room)
 	c.text = append(c.text, p[:n]...)
-	if c.left -= n; n < len(p) {
+	if c.room -= n; n < len(p) {
 		return n, fmt.Errorf("more than %d bytes of output", maxOutput)
 	}
 	return n, nil
@@ -236,8 +236,8 @@ func (c *capped) Write(p []byte) (int, error) {
 const Superuser = "hdfs"
 
 // Listens waits until clients can connect.
-func (d *Daemon) Listens(ctx context.Context) error {
+func (d *Daemon) AwaitPort(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
-	return d.listens(ctx, d.Port)
+	return d.awaitPort(ctx, d.Port)
 }

@@ -35,8 +35,8 @@ func Fetch(ctx context.Context) (*Jars, error) {
 	if err := ready(ctx, "java", "javac", "mvn"); err != nil {
 		return nil, err
 	}
-	holds := string(pom) + string(factory)
-	dir, err := cache.Dir("hadoop", holds, func(fresh string) error { return fill(ctx, fresh) })
+	key := string(pom) + string(factory)
+	dir, err := cache.Dir("hadoop", key, func(dir string) error { return fill(ctx, dir) })
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
@@ -44,21 +44,21 @@ func Fetch(ctx context.Context) (*Jars, error) {
 }
 
 // fill downloads the jars into a directory and compiles the class against them.
-func fill(ctx context.Context, fresh string) error {
-	source := filepath.Join(fresh, "BindingSocketFactory.java")
-	list := filepath.Join(fresh, "pom.xml")
+func fill(ctx context.Context, dir string) error {
+	source := filepath.Join(dir, "BindingSocketFactory.java")
+	list := filepath.Join(dir, "pom.xml")
 	if err := errors.Join(os.WriteFile(source, factory, 0o666), os.WriteFile(list, pom, 0o666)); err != nil {
 		return err
 	}
 	// Else the JVM of every daemon tries to serve pages that the jar lacks.
 	for _, page := range []string{"hdfs", "datanode", "journal", "secondary", "static"} {
-		if err := os.MkdirAll(filepath.Join(fresh, "classes", "webapps", page), 0o777); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, "classes", "webapps", page), 0o777); err != nil {
 			return err
 		}
 	}
 	steps := [][]string{
-		{"mvn", "-q", "-B", "-ntp", "-f", list, "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=" + filepath.Join(fresh, "jars")},
-		{"javac", "-cp", filepath.Join(fresh, "jars", "*"), "-d", filepath.Join(fresh, "classes"), source},
+		{"mvn", "-q", "-B", "-ntp", "-f", list, "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=" + filepath.Join(dir, "jars")},
+		{"javac", "-cp", filepath.Join(dir, "jars", "*"), "-d", filepath.Join(dir, "classes"), source},
 	}
 	for _, step := range steps {
 		if out, err := exec.CommandContext(ctx, step[0], step[1:]...).CombinedOutput(); err != nil {

@@ -42,7 +42,7 @@ type Config struct {
 	Replication int               // default 2
 	BlockSize   int64             // default 16 MiB
 	Properties  map[string]string // of hdfs-site.xml, in addition to the necessary ones
-	Behind      bool              // DataNodes listen at [Daemon.Bound]: the caller serves their Addr
+	Proxied     bool              // DataNodes listen at [Daemon.Bound]: the caller serves their Addr
 }
 
 // Cluster is a running HDFS.
@@ -100,7 +100,7 @@ func (c *Cluster) plan() error {
 	data, http, ipc := take(), take(), take()
 	for i, rack := range c.cfg.Racks {
 		c.DataNodes = append(c.DataNodes, &Daemon{ID: fmt.Sprintf("dn%d", i+1), IP: fmt.Sprintf("127.0.0.%d", i+2), Rack: rack,
-			class: dataNode, Port: data, HTTP: http, ipc: ipc, behind: c.cfg.Behind})
+			class: dataNode, Port: data, HTTP: http, ipc: ipc, proxied: c.cfg.Proxied})
 	}
 	for _, d := range c.All() {
 		if err := c.prepare(d); err != nil {
@@ -123,7 +123,7 @@ func (c *Cluster) All() []*Daemon {
 // the second copies from the first.
 func (c *Cluster) boot(ctx context.Context) error {
 	if c.journal != nil {
-		if err := errors.Join(c.journal.Start(), c.journal.listens(ctx, c.journal.Port)); err != nil {
+		if err := errors.Join(c.journal.Start(), c.journal.awaitPort(ctx, c.journal.Port)); err != nil {
 			return err
 		}
 	}
@@ -137,7 +137,7 @@ func (c *Cluster) boot(ctx context.Context) error {
 		}
 	}
 	for _, standby := range c.NameNodes[1:] {
-		if err := first.listens(ctx, first.Port); err != nil {
+		if err := first.awaitPort(ctx, first.Port); err != nil {
 			return err
 		}
 		if _, err := c.run(ctx, standby, nameNode, "-bootstrapStandby", "-force", "-nonInteractive"); err != nil {
@@ -157,7 +157,7 @@ func (c *Cluster) boot(ctx context.Context) error {
 
 // Activate makes one of two NameNodes active. The other must be standby or dead.
 func (c *Cluster) Activate(ctx context.Context, d *Daemon) error {
-	if err := d.listens(ctx, d.Port); err != nil {
+	if err := d.awaitPort(ctx, d.Port); err != nil {
 		return err
 	}
 	_, err := c.run(ctx, nil, "org.apache.hadoop.hdfs.tools.DFSHAAdmin", "-transitionToActive", "--forceactive", d.ID)

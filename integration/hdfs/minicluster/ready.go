@@ -20,7 +20,7 @@ func (c *Cluster) Ready(ctx context.Context, d *Daemon, dataNodes int) error {
 }
 
 // LiveDataNodes waits until a NameNode counts this many live DataNodes.
-func (c *Cluster) LiveDataNodes(ctx context.Context, d *Daemon, n int) error {
+func (c *Cluster) AwaitDataNodes(ctx context.Context, d *Daemon, n int) error {
 	return d.poll(ctx, fmt.Sprintf("counts %d DataNodes", n), func() bool {
 		state, err := d.State(ctx)
 		return err == nil && state.Live == n

@@ -37,13 +37,13 @@ const fetchWait = 8 * time.Minute
 func fetch(ctx context.Context, name string, packages ...string) (*Peer, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWait)
 	defer cancel()
-	dir, err := cache.Dir(name, strings.Join(packages, "\n"), func(fresh string) error {
+	dir, err := cache.Dir(name, strings.Join(packages, "\n"), func(dir string) error {
 		if err := ready(ctx); err != nil {
 			return err
 		}
 		for _, step := range [][]string{
-			{"python3", "-m", "venv", fresh},
-			append([]string{filepath.Join(fresh, "bin", "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check"}, packages...),
+			{"python3", "-m", "venv", dir},
+			append([]string{filepath.Join(dir, "bin", "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check"}, packages...),
 		} {
 			if out, err := exec.CommandContext(ctx, step[0], step[1:]...).CombinedOutput(); err != nil {
 				return fmt.Errorf("%s: %w\n%s", strings.Join(step, " "), err, out)

@@ -59,8 +59,8 @@ func (p *Peer) Ask(ctx context.Context, tables string, query, cores int) (*Answe
 		return nil, fmt.Errorf("%s, query %d: %w\n%s", p.Name, query, err, stderr.Bytes())
 	}
 	a := &Answer{Lines: stdout.String(), Whole: time.Since(began)}
-	said := strings.TrimSpace(stderr.String())
-	took, err := time.ParseDuration(said[strings.LastIndexByte(said, ' ')+1:] + "s")
+	printed := strings.TrimSpace(stderr.String())
+	took, err := time.ParseDuration(printed[strings.LastIndexByte(printed, ' ')+1:] + "s")
 	if err != nil {
 		return nil, fmt.Errorf("%s, query %d: it does not say how long it took: %w", p.Name, query, err)
 	}
@@ -75,18 +75,18 @@ func (p *Peer) Generate(ctx context.Context, dir, scale string, parts int) error
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	fresh := dir + ".new"
-	if err := os.RemoveAll(fresh); err != nil {
+	temporary := dir + ".new"
+	if err := os.RemoveAll(temporary); err != nil {
 		return err
 	}
-	args := []string{"tbl", "--scale-factor", scale, "--output-dir", fresh, "--tables", "region,nation,supplier,customer,orders,lineitem"}
+	args := []string{"tbl", "--scale-factor", scale, "--output-dir", temporary, "--tables", "region,nation,supplier,customer,orders,lineitem"}
 	if parts > 1 {
 		args = append(args, "--parts", strconv.Itoa(parts))
 	}
 	if out, err := exec.CommandContext(ctx, p.program("tpchgen-cli"), args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("make tables of scale %s: %w\n%s", scale, err, out)
 	}
-	return os.Rename(fresh, dir)
+	return os.Rename(temporary, dir)
 }
 
 func (p *Peer) program(name string) string { return filepath.Join(p.dir, "bin", name) }
