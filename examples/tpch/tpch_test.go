@@ -37,7 +37,7 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// TestPricingFits: no sum of query 1 wraps.
+// TestPricingFits: if a sum of query 1 does not fit, add panics.
 func TestPricingFits(t *testing.T) {
 	one := pricing{1, 1, 1, 1, 1, 1}
 	for _, full := range []pricing{

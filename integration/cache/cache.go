@@ -1,5 +1,5 @@
-// Package cache keeps downloads for tests and benchmarks outside the repository: in
-// $QUERN_CACHE, or in quern in the user's cache directory.
+// Package cache stores downloads for tests and benchmarks outside the repository: in
+// $QUERN_CACHE, or in quern below the user's cache directory.
 package cache
 
 import (
@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 )
 
-// Dir gives the directory of something by its name and the text that says what it key:
-// for another text it is another directory. If there is none, fill makes it, under another
-// name first. When several processes do so at the same time, all use that of the fastest.
+// Dir returns the directory for a name and a key; another key has another directory. If it does
+// not exist, fill writes it under a temporary name. If several processes fill it at the same
+// time, all use the first complete one.
 func Dir(name, key string, fill func(dir string) error) (string, error) {
 	root := os.Getenv("QUERN_CACHE")
 	if root == "" {

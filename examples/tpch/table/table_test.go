@@ -92,7 +92,7 @@ func byPrice(name string, price int64) (mapreduce.Desc[int64], string) {
 	return mapreduce.Descending(price / 1000), Line(name, Fixed(price, 2))
 }
 
-// TestOrder: ties are in the order of the lines, and the part files, in order, are sorted.
+// TestOrder: rows with equal keys are sorted as text, and the part files, in order, are sorted.
 func TestOrder(t *testing.T) {
 	total := LeftJoinGroup(names(), prices(sales()), mapreduce.Sum, named)
 	ordered := func() *mapreduce.Job { return Job("answer", Order(total, byPrice)) }
