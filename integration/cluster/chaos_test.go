@@ -13,7 +13,7 @@ import (
 
 var (
 	chaosTime = flag.Duration("chaos", 2*time.Minute, "how long TestChaos kills and stops daemons")
-	chaosSeed = flag.Uint64("chaos-seed", 1, "what TestChaos does when")
+	chaosSeed = flag.Uint64("chaos-seed", 1, "seed of TestChaos's faults")
 )
 
 // TestChaos kills and stops daemons at random while jobs are submitted. Every
@@ -28,7 +28,7 @@ func TestChaos(t *testing.T) {
 	step := time.NewTicker(500 * time.Millisecond)
 	defer step.Stop()
 	var running []*job
-	ended, disturbed := 0, 0
+	ended, faults := 0, 0
 	for over := false; !over; {
 		select {
 		case <-end.C:
@@ -50,7 +50,7 @@ func TestChaos(t *testing.T) {
 		}
 		running = unfinished
 		if !over && c.disturb(r) {
-			disturbed++
+			faults++
 		}
 	}
 	c.repairAll()
@@ -58,11 +58,11 @@ func TestChaos(t *testing.T) {
 		j.checkSuccess()
 		ended++
 	}
-	t.Logf("%d jobs, %d disturbances", ended, disturbed)
+	t.Logf("%d jobs, %d faults", ended, faults)
 }
 
-// disturb kills, stops or restarts one daemon. A majority of the job trackers and one
-// task tracker always run.
+// disturb kills, stops or repairs one daemon. A majority of the job trackers and one task tracker
+// always run. It reports whether it injected a fault.
 func (c *cluster) disturb(r *rand.Rand) bool {
 	c.t.Helper()
 	group, minimum := c.JobTrackers, len(c.JobTrackers)/2+1
@@ -95,6 +95,7 @@ func (c *cluster) disturb(r *rand.Rand) bool {
 	return true
 }
 
+// repair starts or continues a daemon.
 func (c *cluster) repair(d *processes.Daemon) {
 	c.t.Helper()
 	if d.Crashed() {
@@ -111,7 +112,7 @@ func (c *cluster) repair(d *processes.Daemon) {
 	}
 }
 
-// repair lets every daemon run.
+// repairAll repairs every daemon and waits until it is ready.
 func (c *cluster) repairAll() {
 	c.t.Helper()
 	for _, d := range c.All() {

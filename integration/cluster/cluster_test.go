@@ -1,6 +1,6 @@
-// Package cluster_test runs jobs on clusters of real processes with faults: it kills,
-// stops, cuts off and restarts daemons. The output must be that of a simple word count,
-// without leftover files.
+// Package cluster_test runs jobs on clusters of real processes with faults: it kills, stops,
+// isolates and restarts daemons. The output must equal a simple word count, without leftover
+// files.
 package cluster_test
 
 import (
@@ -45,7 +45,7 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// cluster is a running cluster and the test it runs for.
+// cluster is a running cluster of a test.
 type cluster struct {
 	*processes.Cluster
 	t      *testing.T
@@ -54,16 +54,16 @@ type cluster struct {
 	client *web.Client
 }
 
-// start starts three job trackers and three task trackers, or as configured, and lets
-// other tests run meanwhile: most of a test's time it waits. When the test ends start
-// ends the daemons, and fails the test if anything is left.
+// start starts three job trackers and three task trackers, unless configured otherwise. Tests run
+// in parallel, because they mostly wait. When the test ends, its cleanup stops the daemons and
+// fails the test if files or processes are left.
 func start(t *testing.T, configure ...func(*processes.Config)) *cluster {
 	t.Helper()
 	t.Parallel()
 	return startWithLimit(t, 2*trial.Deadline, configure...)
 }
 
-// startFor starts a cluster whose commands end by then at the latest.
+// startWithLimit starts a cluster. Its commands are killed after the limit.
 func startWithLimit(t *testing.T, limit time.Duration, configure ...func(*processes.Config)) *cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -85,13 +85,13 @@ func startWithLimit(t *testing.T, limit time.Duration, configure ...func(*proces
 	return c
 }
 
-// connected waits until n task trackers are ready for work.
+// awaitTrackers waits until n task trackers are ready for work.
 func (c *cluster) awaitTrackers(n int) {
 	c.t.Helper()
 	c.await("task trackers", func() bool { return processes.Connected(c.ctx, c.client) >= n })
 }
 
-// end closes the cluster and checks for leftover files.
+// stop checks for leftover files and closes the cluster.
 func (c *cluster) stop() {
 	if c.t.Failed() {
 		for _, d := range c.All() {
@@ -108,7 +108,7 @@ func (c *cluster) stop() {
 	}
 }
 
-// clean waits until ended jobs have no leftover files.
+// awaitClean waits until ended jobs have no leftover files.
 func (c *cluster) awaitClean() {
 	c.t.Helper()
 	var left []string
@@ -120,8 +120,8 @@ func (c *cluster) awaitClean() {
 	}
 }
 
-// leftovers lists files and directories of jobs: in the staging directory, but for what is kept on
-// purpose, and in the data directories of trackers that run.
+// leftovers lists files of jobs in the staging directory and in the data directories of running
+// trackers. In the staging directory, clusters, programs and history stay.
 func (c *cluster) leftovers() []string {
 	var list []string
 	entries, _ := os.ReadDir(filepath.Join(c.dir, "staging"))
@@ -153,7 +153,7 @@ func (c *cluster) await(what string, holds func() bool) {
 	trial.Await(c.t, what, holds)
 }
 
-// leader returns the leader.
+// leader waits for a leader and returns it.
 func (c *cluster) leader() *processes.Daemon {
 	c.t.Helper()
 	var leader *processes.Daemon
@@ -182,10 +182,10 @@ type job struct {
 	text []byte // of the input
 }
 
-var jobCount atomic.Int64 // number of jobs, for their names
+var jobCount atomic.Int64 // for the jobs' names
 
-// paced submits a word count over a number of splits. With -gate in flags, its maps wait
-// until the test calls Open.
+// paced submits a word count over a number of splits. With -gate in flags, its maps wait until
+// the test calls OpenGate.
 func (c *cluster) paced(splits int, flags ...string) *job {
 	c.t.Helper()
 	dir := filepath.Join(c.dir, fmt.Sprintf("job%d", jobCount.Add(1)))
@@ -199,20 +199,20 @@ func (c *cluster) paced(splits int, flags ...string) *job {
 	return j
 }
 
-// correct waits for the job's success and compares its output.
+// checkSuccess waits for the job's success and compares its output.
 func (j *job) checkSuccess() {
 	j.t.Helper()
 	j.Succeed()
 	checkCounts(j.t, j.Out, j.text)
 }
 
-// output joins the part files of an output directory.
+// readOutput joins the part files of an output directory.
 func readOutput(t *testing.T, dir string) []byte {
 	t.Helper()
 	return trial.JoinParts(trial.ReadParts(t, local.FS{}, dir))
 }
 
-// counts compares a word count; each part file is sorted.
+// checkCounts compares a word count. It sorts all lines, because only each part file is sorted.
 func checkCounts(t *testing.T, out string, text []byte) {
 	t.Helper()
 	trial.CheckEqual(t, out, trial.SortLines(readOutput(t, out)), trial.SortLines(trial.CountWords(text)))

@@ -9,7 +9,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// drains returns the leader's status of a draining task tracker; nil: it has none.
+// drainOf returns the leader's status of a draining task tracker; nil: none.
 func (c *cluster) drainOf(d *processes.Daemon) *web.Drain {
 	status, err := c.client.Cluster(c.ctx)
 	if err != nil {
@@ -18,9 +18,9 @@ func (c *cluster) drainOf(d *processes.Daemon) *web.Drain {
 	return status.Drain(d.ID)
 }
 
-// Row 37. Two of three trackers are drained during a job: one runs its last map, the
-// other only has map outputs. Both exit with status 0 when the third has gathered all
-// partitions, and nothing runs twice.
+// Row 37. Two of three trackers are drained during a job: one runs the last map, the other only
+// has map outputs. Both exit with status 0 when the third has gathered all partitions. No task
+// reruns.
 func TestDrained(t *testing.T) {
 	c := start(t)
 	c.mrsubmit("cluster", "drain", "tt9").Fail(1, `unknown task tracker "tt9"`)
@@ -34,13 +34,13 @@ func TestDrained(t *testing.T) {
 	var waits []*trial.Run
 	for _, d := range []*processes.Daemon{busy, idle} {
 		waits = append(waits, c.mrsubmit("cluster", "drain", d.ID, "-wait"))
-		c.await("word of what is needed of "+d.ID, func() bool {
+		c.await("status of the drain of "+d.ID, func() bool {
 			x := c.drainOf(d)
 			return x != nil && x.Needs != "" && !strings.Contains(x.Needs, "at home")
 		})
 	}
 	if printed := c.mrsubmit("cluster").Succeed(); !trial.ContainsAll(printed, []string{"draining: 1 attempt", " of job_"}) {
-		t.Errorf("the cluster says\n%s", printed)
+		t.Errorf("mrsubmit cluster prints\n%s", printed)
 	}
 	j.OpenGate()
 	j.checkSuccess()
@@ -61,19 +61,19 @@ func TestDrained(t *testing.T) {
 	j = c.paced(4, "-gate")
 	j.AwaitBegan("m", 2)
 	if n := c.mapsOn(idle); n != 0 {
-		t.Errorf("%d maps run on a tracker that is drained", n)
+		t.Errorf("%d maps run on a drained tracker", n)
 	}
 	ids := jobID.FindAllString(c.mrsubmit("list").Succeed(), -1)
 	if printed := c.mrsubmit("explain", ids[len(ids)-1]).Succeed(); !strings.Contains(printed, "map slots stay empty on draining trackers: "+idle.ID) {
-		t.Errorf("explain says\n%s", printed)
+		t.Errorf("mrsubmit explain prints\n%s", printed)
 	}
 	c.mrsubmit("cluster", "undrain", idle.ID).Succeed()
 	j.AwaitBegan("m", 4)
-	c.await("work for the tracker that was drained", func() bool { return c.mapsOn(idle) > 0 })
+	c.await("maps on the recommissioned tracker", func() bool { return c.mapsOn(idle) > 0 })
 	j.OpenGate()
 	j.checkSuccess()
 	j.CheckOnce("m")
 	if x := c.drainOf(busy); x == nil || !x.Drained || x.Here {
-		t.Errorf("%s, which has left, is said to be %+v", busy.ID, x)
+		t.Errorf("%s has exited, but its status is %+v", busy.ID, x)
 	}
 }

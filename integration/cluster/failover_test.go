@@ -19,11 +19,11 @@ import (
 func TestLeaderKilled(t *testing.T) {
 	c := start(t)
 	for i, waitForPhase := range []func(j *job){
-		func(j *job) {}, // about when it is submitted
+		func(j *job) {}, // at about the submission
 		func(j *job) { j.AwaitBegan("m", 3) },
 		func(j *job) { j.AwaitTraces("m", "ended", 24) },
 		func(j *job) { j.AwaitBegan("r", 1) },
-		func(j *job) { j.AwaitTraces("r", "ended", 2) }, // about when it commits
+		func(j *job) { j.AwaitTraces("r", "ended", 2) }, // at about the job's commit
 	} {
 		j := c.paced(24, "-map-time", "100ms", "-reduce-time", "300ms", "-D", "mapreduce.job.reduces=2")
 		waitForPhase(j)
@@ -37,11 +37,11 @@ func TestLeaderKilled(t *testing.T) {
 		if err := errors.Join(old.Start(), old.Ready(c.ctx)); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("moment %d: %s led", i, old.ID)
+		t.Logf("phase %d: %s was the leader", i, old.ID)
 	}
 }
 
-// Row 2. After all job trackers have died, the new ones know everything that the cluster
+// Row 2. After all job trackers are killed and restarted, they know everything that the cluster
 // has acknowledged, and adopt the running attempts.
 func TestAllJobTrackersKilled(t *testing.T) {
 	c := start(t)
@@ -73,7 +73,7 @@ func TestAllJobTrackersKilled(t *testing.T) {
 	}
 }
 
-// Row 3. A leader that was stopped and continues finds that another one leads.
+// Row 3. A leader that is stopped and continued later notices the next leader.
 func TestLeaderStopped(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackerFlags = []string{"-lease", "5s"} })
 	j := c.paced(12, "-gate")
@@ -93,15 +93,15 @@ func TestLeaderStopped(t *testing.T) {
 	c.paced(3).checkSuccess()
 }
 
-// leads reports whether a job tracker believes that it is the leader.
+// isLeader reports whether a job tracker believes that it is the leader.
 func (c *cluster) isLeader(d *processes.Daemon) bool {
 	status, err := d.Status(c.ctx)
 	return err == nil && status.IsLeader
 }
 
-// leaderAmong returns the leader, unless it is the given job tracker; nil: none.
-func (c *cluster) leaderExcept(but *processes.Daemon) *processes.Daemon {
-	d, _ := c.Leader(c.ctx, but)
+// leaderExcept returns a leader other than the given job tracker; nil: none.
+func (c *cluster) leaderExcept(except *processes.Daemon) *processes.Daemon {
+	d, _ := c.Leader(c.ctx, except)
 	return d
 }
 
@@ -124,11 +124,11 @@ func TestLeaderIsolated(t *testing.T) {
 	j.checkSuccess()
 	j.CheckOnce("m")
 
-	// The minority refuses requests and names the leader that it knows.
+	// The isolated job tracker refuses requests.
 	c.checkMisdirected(old)
 	c.Heal()
 	c.paced(3).checkSuccess()
-	c.await("one leader that all know", func() bool {
+	c.await("leader that all job trackers know", func() bool {
 		known := make(map[string]bool)
 		for _, d := range c.JobTrackers {
 			status, err := d.Status(c.ctx)
@@ -141,7 +141,7 @@ func TestLeaderIsolated(t *testing.T) {
 	})
 }
 
-// misdirected checks that a job tracker answers requests with the leader that it knows.
+// checkMisdirected checks that a job tracker refuses requests because it is not the leader.
 func (c *cluster) checkMisdirected(d *processes.Daemon) {
 	c.t.Helper()
 	resp, err := http.Get("http://" + d.Addr + "/v1/jobs")
@@ -152,7 +152,7 @@ func (c *cluster) checkMisdirected(d *processes.Daemon) {
 	var problem web.Error
 	err = json.NewDecoder(resp.Body).Decode(&problem)
 	if resp.StatusCode != http.StatusMisdirectedRequest || err != nil || problem.Text == "" {
-		c.t.Errorf("%s answers with %s, %+v (%v)", d.ID, resp.Status, problem, err)
+		c.t.Errorf("%s answers %s, %+v (%v), want a refusal as misdirected", d.ID, resp.Status, problem, err)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestNoMajority(t *testing.T) {
 			}
 		}
 	}
-	c.await("end of the last one's term", func() bool { return !c.isLeader(leader) })
+	c.await("end of the last job tracker's term", func() bool { return !c.isLeader(leader) })
 	c.checkMisdirected(leader)
 	for _, d := range killed {
 		if err := errors.Join(d.Start(), d.Ready(c.ctx)); err != nil {
@@ -183,8 +183,8 @@ func TestNoMajority(t *testing.T) {
 	j.CheckOnce("m")
 }
 
-// After a lost majority, recover makes one job tracker's state a cluster of its
-// own, to which others join.
+// After the loss of a majority, mrsubmit cluster recover starts a new cluster from one job
+// tracker's state.
 func TestRecover(t *testing.T) {
 	c := start(t)
 	c.paced(3).checkSuccess()
@@ -207,7 +207,7 @@ func TestRecover(t *testing.T) {
 	}
 	c.paced(3).checkSuccess()
 	if list := c.mrsubmit("list").Succeed(); strings.Count(list, "succeeded") != 2 {
-		t.Errorf("want two jobs:\n%s", list)
+		t.Errorf("want two jobs that succeeded:\n%s", list)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Row 39. No shell reads names from users. A job runs normally if its program, input,
-// output and properties are named like shell commands, and nothing else runs.
+// Row 39. No shell sees users' names. If a job's program, input, output and properties have names
+// like shell commands, the job runs normally, and no such command runs.
 func TestNamesLikeCommands(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 2 })
 	const odd = "a;touch pwned;$(touch pwned)`touch pwned`|touch pwned&'\"\\ \nb"
@@ -39,13 +39,14 @@ func TestNamesLikeCommands(t *testing.T) {
 	c.mrsubmit("history", "job_1_0001;touch pwned").Fail(2, "not an id")
 	filepath.WalkDir(c.dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Name() == "pwned" {
-			t.Errorf("a shell has made %q", path)
+			t.Errorf("a shell command has written %q", path)
 		}
 		return nil
 	})
 }
 
-// Row 39. A submission with a foreign staging directory is refused, and the directory stays.
+// Row 39. A submission that names another directory as its staging directory is refused, and the
+// directory stays.
 func TestForeignStaging(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
 	mine := filepath.Join(c.dir, "mine")
@@ -57,7 +58,7 @@ func TestForeignStaging(t *testing.T) {
 			Key: "k", Staging: place, Owner: processes.User, Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "n", Output: "file://" + mine + "/out"}}},
 		})
 		if err == nil {
-			t.Errorf("a submission that lies in %s is taken", place)
+			t.Errorf("a submission with the staging directory %s is accepted", place)
 		}
 	}
 	c.paced(2).checkSuccess()

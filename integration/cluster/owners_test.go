@@ -17,7 +17,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// as starts a command of mrsubmit with the certificate of another user.
+// asUser starts a command of mrsubmit with another user's certificate.
 func (c *cluster) asUser(user string, args ...string) *trial.Run {
 	c.t.Helper()
 	if err := c.Issue(identity.Client, user, time.Now()); err != nil {
@@ -60,21 +60,21 @@ func TestOwners(t *testing.T) {
 			return err == nil && len(a.Attempts) > 2
 		})
 	}
-	for range 2 { // leaders
+	for range 2 { // two leaders
 		awaitAttempts()
 		c.asUser("bob", "kill", id).Fail(1, append(denied, "kill")...)
 		c.asUser("bob", "suspend", id).Fail(1, append(denied, "change")...)
 		c.asUser("bob", "set", id, "priority=HIGH").Fail(1, append(denied, "change")...)
 		c.asUser("bob", "logs", id).Fail(1, "the logs of "+id+" are for its owner, alice, and for administrators; bob is neither")
 		if printed := c.asUser("bob", "logs", "-json", id).Succeed(); strings.Contains(printed, "token") {
-			t.Errorf("bob gets %s", printed)
+			t.Errorf("bob gets the job's token: %s", printed)
 		}
 		c.asUser("bob", "cluster", "scheduler", "fifo").Fail(1, "bob may not change the scheduler", "administrators (root, eve)")
 		c.asUser("bob", "cluster", "remove", "jt2").Fail(1, "bob may not remove voters", "administrators (root, eve)")
 		c.mrsubmit("cluster", "scheduler", "fifo").Fail(1, "alice may not change the scheduler")
 		c.mrsubmit("set", id, "pool=bobs").Fail(1, `pool bobs is not open to "alice"`)
 		if printed := c.asUser("bob", "list").Succeed(); !trial.ContainsAll(printed, []string{"OWNER", processes.User}) {
-			t.Errorf("list says\n%s", printed)
+			t.Errorf("mrsubmit list prints\n%s", printed)
 		}
 		c.mrsubmit("set", id, "weight=2").Succeed()
 		c.mrsubmit("logs", id).Succeed()
@@ -93,12 +93,12 @@ func TestOwners(t *testing.T) {
 	c.asUser("root", "logs", id).Succeed()
 	c.asUser("eve", "cluster", "scheduler", "fair").Succeed()
 	if printed := c.asUser("root", "set", id, "pool=bobs", "priority=HIGH").Succeed(); !trial.ContainsAll(printed, []string{"pool bobs", "priority HIGH"}) {
-		t.Errorf("set says %s", printed)
+		t.Errorf("mrsubmit set prints %s", printed)
 	}
 	if !slices.ContainsFunc(c.JobTrackers, func(d *processes.Daemon) bool {
 		return d.Logged("a request is refused") && d.Logged("client bob") && d.Logged("bob cannot kill "+id)
 	}) {
-		t.Error("no job tracker has said who was refused")
+		t.Error("no job tracker has logged the refused user")
 	}
 	j.OpenGate()
 	j.checkSuccess()
@@ -120,7 +120,7 @@ func TestPrivateFiles(t *testing.T) {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil // removed meanwhile
 			}
-			if err != nil || path == staging { // which is what its maker has made it
+			if err != nil || path == staging { // the test itself has created it
 				return err
 			}
 			info, err := e.Info()
@@ -140,7 +140,7 @@ func TestPrivateFiles(t *testing.T) {
 			t.Error(err)
 		}
 		if all := strings.Join(found, "\n"); !trial.ContainsAll(all, wants) {
-			t.Errorf("below the staging directory there are\n%s\nwithout some of %q", all, wants)
+			t.Errorf("the staging directory has\n%s\nwant also %q", all, wants)
 		}
 	}
 	checkModes("/clusters/", "/programs/", "/"+wire.StagedSubmission, "/"+wire.StagedSplits)
@@ -153,7 +153,7 @@ func TestPrivateFiles(t *testing.T) {
 			t.Errorf("%s: %v, %v", d.Data(), info.Mode(), err)
 		}
 		if d.Logged("is open to other users") {
-			t.Errorf("%s says that its directory is open", d.ID)
+			t.Errorf("%s logs that its directory is open", d.ID)
 		}
 	}
 }
@@ -201,6 +201,6 @@ func TestKeyFiles(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "data")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a daemon that does not start has made its directory: %v", err)
+		t.Errorf("a refused daemon has created its data directory: %v", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// refused runs a daemon that must not start.
+// checkRefused runs a program that must exit with the code and print all wants.
 func checkRefused(t *testing.T, code int, wants []string, program string, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), trial.Deadline)
@@ -49,7 +49,7 @@ func TestFlagsRefused(t *testing.T) {
 	}
 }
 
-// A tracker without access to the staging directory is refused, and logs why.
+// A tracker without access to the staging directory is refused, and logs the reason.
 func TestStagingNotShared(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
 	c.paced(1).checkSuccess()
@@ -65,7 +65,7 @@ func TestStagingNotShared(t *testing.T) {
 	if err := d.Start(); err != nil {
 		t.Fatal(err)
 	}
-	c.await("refusal", func() bool { return d.Logged("not shared with tracker tt2") })
+	c.await("log line of the refusal", func() bool { return d.Logged("not shared with tracker tt2") })
 	if err := os.Rename(elsewhere, clusters); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestStagingNotShared(t *testing.T) {
 	})
 }
 
-// A daemon does not serve a cluster with another one's data.
+// A daemon does not start with the data of another cluster.
 func TestOtherClustersData(t *testing.T) {
 	one := func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 }
 	a, b := start(t, one), startWithLimit(t, 2*trial.Deadline, one)
@@ -88,7 +88,7 @@ func TestOtherClustersData(t *testing.T) {
 	checkRefused(t, 1, []string{"cluster", tracker.Data()}, "tasktracker", "-id", "stranger", "-data", tracker.Data(),
 		"-listen", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-join", b.JobTrackers[0].Gossip)
 
-	// A job tracker with a's state and b's staging directory.
+	// A job tracker with the state of a and the staging directory of b.
 	if err := a.JobTrackers[0].Terminate(); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestOtherClustersData(t *testing.T) {
 		"-listen", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-staging", b.Staging(), "-bootstrap-expect", "1")
 }
 
-// Garbage on any port harms no daemon.
+// No daemon crashes because of garbage on one of its ports.
 func TestGarbage(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 3, 1 })
 	j := c.paced(2, "-gate")

@@ -12,8 +12,8 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// Changes by users survive the death of the leader: a pools file, job settings,
-// suspension, another scheduler.
+// Changes by users hold after the leader is killed: a pools file, job settings, a suspension,
+// another scheduler.
 func TestSettingsSurvive(t *testing.T) {
 	var pools string
 	write := func(text string) {
@@ -42,9 +42,9 @@ func TestSettingsSurvive(t *testing.T) {
 		Fail(1, `pool "nowhere" is unknown; there are [default etl]`)
 	gated := c.paced(8, "-gate", "-D", "mapreduce.job.queuename=root.etl")
 	gated.AwaitBegan("m", 2)
-	c.paced(3).checkSuccess() // beside it, though six maps of etl wait
+	c.paced(3).checkSuccess() // though six maps of etl wait
 	if n := len(gated.Traces("m", "began")); n != 2 {
-		t.Errorf("pool etl has had %d maps of at most 2", n)
+		t.Errorf("pool etl has run %d maps, want at most 2", n)
 	}
 	id := jobID.FindString(c.mrsubmit("list").Succeed())
 
@@ -53,31 +53,31 @@ func TestSettingsSurvive(t *testing.T) {
 	gated.AwaitTraces("m", "ended", 2)
 	c.paced(3).checkSuccess()
 	if n := len(gated.Traces("m", "began")); n != 2 {
-		t.Errorf("%d maps of a suspended job have begun, want the two that ran", n)
+		t.Errorf("%d maps of the suspended job have begun, want 2", n)
 	}
 	c.mrsubmit("cluster", "scheduler", "flex", "-metric", "max-stretch", "-delay", "dynamic").Succeed()
 	if err := c.leader().Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if printed := c.mrsubmit("set", id, "priority=HIGH", "deadline=-1m").Succeed(); !trial.ContainsAll(printed, []string{"pool etl", "priority HIGH", "late by", "suspended"}) {
-		t.Errorf("set says %s", printed)
+		t.Errorf("mrsubmit set prints %s", printed)
 	}
 	if got, want := current().Scheduling, (web.Scheduling{Scheduler: "flex", Metric: "max-stretch", Delay: "dynamic"}); got != want {
-		t.Errorf("with another leader slots are shared by %+v", got)
+		t.Errorf("the next leader has %+v, want %+v", got, want)
 	}
 	if printed := c.mrsubmit("list").Succeed(); !trial.ContainsAll(printed, []string{"running, suspended", "etl", "HIGH", "late by"}) {
-		t.Errorf("list says\n%s", printed)
+		t.Errorf("mrsubmit list prints\n%s", printed)
 	}
 
 	write("<allocations>\n<pool name=\"etl\"><maxMaps>some</maxMaps></pool></allocations>")
-	c.await("word of a broken file", func() bool {
+	c.await("report of the broken file", func() bool {
 		return strings.Contains(current().Pools.Status, pools+" as it was: "+pools+`:2: maxMaps is "some"`)
 	})
 	if p := current().Pools.Pools; len(p) == 0 || p[len(p)-1].Max[0] != 2 {
 		t.Errorf("after a broken file the pools are %+v", p)
 	}
 	write(`<allocations><pool name="etl"/></allocations>`)
-	c.await("pools as they are now", func() bool {
+	c.await("new pools", func() bool {
 		p := current().Pools
 		return p.Status == pools && p.Pools[len(p.Pools)-1].Max[0] == -1
 	})
@@ -91,6 +91,6 @@ func TestSettingsSurvive(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(jobs) != 3 || jobs[0].Settings.Pool != "etl" || !jobs[0].Settings.Late || jobs[0].Suspended {
-		t.Errorf("in the end the jobs are %+v", jobs)
+		t.Errorf("at the end the jobs are %+v", jobs)
 	}
 }

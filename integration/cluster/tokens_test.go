@@ -14,8 +14,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// A job's token opens only that job, with TLS and without. For uncommitted data it
-// expires with the job.
+// A job's token gives access only to that job's data, with TLS and without. When the job has
+// ended, it gives access only to logs.
 func TestTokens(t *testing.T) {
 	for _, protected := range []bool{false, true} {
 		t.Run(fmt.Sprintf("tls=%v", protected), func(t *testing.T) {
@@ -59,9 +59,9 @@ func TestTokens(t *testing.T) {
 				tokens = append(tokens, a.Token)
 			}
 			peers := c.dialers(protected)
-			check := func(when string, url string, by *tls.Config, token string, want int) {
+			check := func(when string, url string, config *tls.Config, token string, want int) {
 				t.Helper()
-				if got, text := request(t, by, "GET", url, "", token); got != want {
+				if got, text := request(t, config, "GET", url, "", token); got != want {
 					t.Errorf("%s: %s with the token %q: status %d %s, want %d", when, url, token, got, text, want)
 				}
 			}
@@ -88,7 +88,7 @@ func TestTokens(t *testing.T) {
 				j.checkSuccess()
 			}
 			for i := range 2 {
-				c.await("the end of the token", func() bool {
+				c.await("refusal of the ended job's token", func() bool {
 					got, _ := request(t, peers[identity.TaskTracker], "GET", outputs[i], "", tokens[i])
 					return got == http.StatusForbidden
 				})
@@ -96,12 +96,12 @@ func TestTokens(t *testing.T) {
 				check("ended", logs[i], peers[identity.Client], tokens[1-i], http.StatusForbidden)
 			}
 			if !tt.Logged("a request is refused") || !tt.Logged(fmt.Sprintf("the token is not that of %v", ids[0])) {
-				t.Error("the tracker has not said who was refused")
+				t.Error("the tracker has not logged the refusal")
 			}
 			for _, token := range tokens {
 				for _, d := range c.All() {
 					if len(token) != 64 || d.Logged(token) {
-						t.Errorf("%s has said the token %q", d.ID, token)
+						t.Errorf("%s has logged the token %q", d.ID, token)
 					}
 				}
 			}
@@ -109,7 +109,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// dialers returns the dialers of a task tracker and a client; nil without TLS.
+// dialers returns TLS settings by role; nil without TLS.
 func (c *cluster) dialers(protected bool) map[identity.Role]*tls.Config {
 	c.t.Helper()
 	if !protected {

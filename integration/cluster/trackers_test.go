@@ -17,7 +17,7 @@ import (
 
 func shortLease(cfg *processes.Config) { cfg.JobTrackerFlags = []string{"-lease", "2s"} }
 
-// maps returns the number of maps that run on a task tracker.
+// mapsOn returns the number of maps that run on a task tracker.
 func (c *cluster) mapsOn(d *processes.Daemon) int {
 	c.t.Helper()
 	status, err := c.client.Cluster(c.ctx)
@@ -32,11 +32,11 @@ func (c *cluster) mapsOn(d *processes.Daemon) int {
 	return 0
 }
 
-// running waits until a task tracker runs attempts of the kind and returns it.
+// awaitRunning waits until a task tracker runs attempts of a kind, and returns it.
 func (c *cluster) awaitRunning(kind string) *processes.Daemon {
 	c.t.Helper()
 	var found *processes.Daemon
-	c.await("tracker with "+kind, func() bool {
+	c.await("tracker that runs attempts of kind "+kind, func() bool {
 		status, err := c.client.Cluster(c.ctx)
 		if err != nil {
 			return false
@@ -74,7 +74,7 @@ func TestTrackerKilled(t *testing.T) {
 	}
 }
 
-// mapsDone waits until the leader knows n finished maps of the only job.
+// awaitMapsDone waits until the leader knows n finished maps of the only job.
 func (c *cluster) awaitMapsDone(n int) {
 	c.t.Helper()
 	c.await("finished maps", func() bool {
@@ -83,9 +83,8 @@ func (c *cluster) awaitMapsDone(n int) {
 	})
 }
 
-// holding starts a job of seven maps on a new cluster and waits until all but one have
-// ended. The outputs of the others are needed until the last one ends. It returns the
-// tracker of the last one.
+// startAllButOne starts a job of seven maps on a new cluster and waits until six have ended. The
+// last map waits, so that the outputs of the six stay. It returns the last map's tracker.
 func startAllButOne(c *cluster) (*job, *processes.Daemon) {
 	c.t.Helper()
 	j := c.paced(7, "-gate", "-gated-map", "0", "-D", "mapreduce.job.reduces=3")
@@ -93,8 +92,7 @@ func startAllButOne(c *cluster) (*job, *processes.Daemon) {
 	return j, c.awaitRunning("m")
 }
 
-// Row 12. A tracker dies with map outputs that the next home needs: those maps rerun,
-// and the output is right.
+// Row 12. Trackers with needed map outputs are killed: those maps rerun, and the output is right.
 func TestTrackerKilledWithOutputs(t *testing.T) {
 	c := start(t, shortLease)
 	j, busy := startAllButOne(c)
@@ -105,19 +103,19 @@ func TestTrackerKilledWithOutputs(t *testing.T) {
 			}
 		}
 	}
-	c.await("loss of the trackers", func() bool {
+	c.await("loss of two trackers", func() bool {
 		status, err := c.client.Cluster(c.ctx)
 		return err == nil && len(status.Trackers) == 1
 	})
 	j.OpenGate()
 	j.checkSuccess()
 	if n := len(j.Traces("m", "began")); n < 8 {
-		t.Errorf("%d map attempts: nothing ran again", n)
+		t.Errorf("%d map attempts: no map has rerun", n)
 	}
 }
 
-// Row 13. A tracker that was stopped for longer than a lease continues: the leader
-// refuses the reports of its lost incarnation, and its processes end.
+// Row 13. A tracker is stopped for longer than a lease, then continued. The leader refuses the
+// reports of its lost incarnation, and its attempts end.
 func TestTrackerStopped(t *testing.T) {
 	c := start(t, shortLease)
 	j := c.paced(4, "-gate")
@@ -172,11 +170,11 @@ func TestWithoutJobTrackers(t *testing.T) {
 	j.CheckOnce("m")
 }
 
-// Row 21. Attempts on a disk with write errors fail. The disk is not used any more, and
-// the job continues elsewhere.
+// Row 21. Attempts on a disk with write errors fail. The tracker stops using the disk, and the
+// job continues on other trackers.
 func TestDiskFails(t *testing.T) {
 	if os.Getuid() == 0 {
-		t.Log("as root a directory without write permission is writable: the disk is replaced by a file")
+		t.Log("root can write to a directory without write permission, so the test replaces it by a file")
 	}
 	c := start(t)
 	d := c.TaskTrackers[0]
@@ -185,7 +183,7 @@ func TestDiskFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.paced(9, "-map-time", "100ms").checkSuccess()
-	c.await("note of the trouble", func() bool {
+	c.await("report of the bad disk", func() bool {
 		status, err := c.client.Cluster(c.ctx)
 		if err != nil {
 			return false
@@ -202,7 +200,7 @@ func TestDiskFails(t *testing.T) {
 	}
 }
 
-// Row 23. Programs that fail in every way fail their job and nothing else.
+// Row 23. However a program fails, only its own job fails.
 func TestBadPrograms(t *testing.T) {
 	c := start(t)
 	in := filepath.Join(c.dir, "in")
@@ -232,7 +230,7 @@ func TestBadPrograms(t *testing.T) {
 	c.paced(3).checkSuccess()
 }
 
-// Row 26. A map emits other records when it reruns: no reduce reads both outputs.
+// Row 26. If a map emits other records when it reruns, no reduce reads both outputs.
 func TestNondeterministicMap(t *testing.T) {
 	c := start(t, shortLease)
 	j := c.paced(6, "-varying", "-D", "mapreduce.job.reduces=2", "-reduce-time", "2s")
@@ -242,17 +240,17 @@ func TestNondeterministicMap(t *testing.T) {
 	}
 	if j.Exit() != 0 {
 		if !strings.Contains(j.Stderr.String(), "not deterministic") {
-			t.Errorf("it failed for another reason:\n%s", j.Stderr.String())
+			t.Errorf("the job failed for another reason:\n%s", j.Stderr.String())
 		}
 		return
 	}
-	// The output has the word of each map once.
+	// Each map emits one word that begins with attempt-.
 	if n := bytes.Count(readOutput(t, j.Out), []byte("attempt-")); n != 6 {
-		t.Errorf("the words of %d attempts are in the output, want 6", n)
+		t.Errorf("the output has words of %d attempts, want 6", n)
 	}
 }
 
-// Row 31. Of two jobs with the same output, one succeeds and the other is refused.
+// Row 31. Of several jobs with the same output, one succeeds and the others are refused.
 func TestOneOutput(t *testing.T) {
 	c := start(t)
 	in, out := filepath.Join(c.dir, "in"), filepath.Join(c.dir, "out")
@@ -272,12 +270,12 @@ func TestOneOutput(t *testing.T) {
 		}
 	}
 	if succeeded != 1 {
-		t.Errorf("%d of three jobs with one output have succeeded", succeeded)
+		t.Errorf("%d of three jobs with the same output have succeeded, want 1", succeeded)
 	}
 	checkCounts(t, out, trial.Lines(3))
 }
 
-// Blocked gossip costs no task: it only finds members and suspects them.
+// No task reruns while UDP is blocked: gossip only finds and suspects members.
 func TestNoUDP(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.Proxied = true })
 	c.DropUDP(true)
@@ -294,11 +292,11 @@ func TestNoUDP(t *testing.T) {
 		default:
 		}
 	}
-	c.await("word of it in a log", func() bool { return c.JobTrackers[0].Logged("UDP") })
+	c.await("log line about UDP", func() bool { return c.JobTrackers[0].Logged("UDP") })
 }
 
-// A lost task tracker is shown in the cluster's list until it is back, in the status of
-// the jobs that it ran, and in the leader's log.
+// A lost task tracker is shown by mrsubmit cluster until it is back, by the display of its jobs,
+// and in the leader's log.
 func TestLossReported(t *testing.T) {
 	c := start(t, shortLease)
 	leader := c.leader()
@@ -309,9 +307,9 @@ func TestLossReported(t *testing.T) {
 	if err := d.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	j.Await("the display says that "+lost, func() bool { return strings.Contains(j.Stderr.String(), lost) })
+	j.Await("the display shows: "+lost, func() bool { return strings.Contains(j.Stderr.String(), lost) })
 	if printed := c.mrsubmit("cluster").Succeed(); !regexp.MustCompile(`(?m)^` + d.ID + ` .* lost since .*: ran 2 maps$`).MatchString(printed) {
-		t.Errorf("cluster says:\n%s", printed)
+		t.Errorf("mrsubmit cluster prints:\n%s", printed)
 	}
 	if err := d.Start(); err != nil {
 		t.Fatal(err)
@@ -322,14 +320,14 @@ func TestLossReported(t *testing.T) {
 	for _, line := range []string{
 		"task tracker lost: nothing was heard of it for a lease\" id=" + leader.ID + " tracker=" + d.ID, "job submitted", "job started", "job ended",
 	} {
-		c.await("the leader's log has "+line, func() bool { return leader.Logged(line) })
+		c.await("line in the leader's log: "+line, func() bool { return leader.Logged(line) })
 		for _, other := range c.JobTrackers {
 			if other != leader && other.Logged(line) {
-				t.Errorf("%s, which does not lead, has %q in its log", other.ID, line)
+				t.Errorf("%s is not the leader, but has logged %q", other.ID, line)
 			}
 		}
 	}
 	for _, line := range []string{"job begins here", "job has ended"} {
-		c.await("the log of a task tracker has "+line, func() bool { return c.TaskTrackers[0].Logged(line) || c.TaskTrackers[1].Logged(line) })
+		c.await("line in a task tracker's log: "+line, func() bool { return c.TaskTrackers[0].Logged(line) || c.TaskTrackers[1].Logged(line) })
 	}
 }
