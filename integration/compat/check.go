@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// check is a comparison with a peer.
+// check compares Quern, or recorded answers, with a peer.
 type check struct {
 	name     string
 	peer     string
-	compared string // the compared property
-	gate     string // the test that checks it without the peer
+	compared string // property that is compared
+	gate     string // test that checks it without the peer
 	run      func(ctx context.Context) (answers, error)
 }
 
@@ -25,8 +25,8 @@ type check struct {
 type answers struct {
 	version     string
 	lines       int               // of answers that were compared
-	records     map[string]string // files, as they are recorded from the peer
-	differences []string          // where Quern differs
+	records     map[string]string // the peer's answers, by the file in which they are recorded
+	differences []string          // of Quern's answers
 }
 
 // Results of a check.
@@ -45,8 +45,8 @@ type result struct {
 	reason string
 }
 
-// ask runs the check. It compares the peer's answers with the recorded ones, and with
-// rewrite records them.
+// ask runs the check and compares the peer's answers with the recorded ones. With rewrite, it
+// records them.
 func (c check) ask(ctx context.Context, rewrite bool) result {
 	r := result{check: c, state: same}
 	var err error
@@ -96,7 +96,7 @@ func lines(record string) (n int) {
 	return n
 }
 
-// difference describes the first line in which a record and the peer's answer differ.
+// difference describes the first line that differs between a record and the peer's answer.
 func difference(old, now string) string {
 	before, after := strings.Split(old, "\n"), strings.Split(now, "\n")
 	for i := range max(len(before), len(after)) {
@@ -123,10 +123,10 @@ func count(results []result, state string) (n int) {
 	return n
 }
 
-// show returns the table of results, followed by notes about them.
+// show returns the table of results, then the reasons of differences, failures and skips.
 func show(results []result) string {
 	var b strings.Builder
-	b.WriteString("| check | peer | what is compared | lines | result | the gate holds it by |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| check | peer | what is compared | lines | result | gating test |\n|---|---|---|---|---|---|\n")
 	for _, r := range results {
 		peer := strings.TrimSpace(r.peer + " " + r.version)
 		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s | %s |\n", r.name, peer, r.compared, r.lines, r.state, r.gate)
@@ -139,7 +139,7 @@ func show(results []result) string {
 	return b.String()
 }
 
-// head is the beginning of docs/compat.md.
+// head returns the beginning of docs/compat.md.
 func head(now time.Time) string {
 	return "# What Quern's peers answer\n\n" +
 		"`make compat` asks the real peers, compares their answers with those recorded in `testdata` and with Quern's, and\n" +

@@ -24,13 +24,14 @@ func checks(dir string) []check {
 	}
 }
 
-// tpch asks peers TPC-H's queries.
+// tpch runs TPC-H's queries in peers; dir is for tables and outputs.
 type tpch struct{ dir string }
 
 // cores is the number of cores that a peer uses.
 const cores = 2
 
-// record returns a check's run: DuckDB's answers over the database of a number of orders.
+// recorded returns the run of a check with recorded answers of DuckDB, over the tables of
+// [peers.Small].
 func (q tpch) recorded(orders int, testdata string) func(context.Context) (answers, error) {
 	return func(ctx context.Context) (answers, error) {
 		duckdb, err := peers.DuckDB(ctx)

@@ -11,8 +11,8 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// TestAsk: a difference from a record is reported with its line and, with -rewrite,
-// recorded. An unavailable peer is skipped; every other error is a failure.
+// TestAsk: a difference from a record is reported with its line or, with -rewrite, recorded. An
+// unavailable peer is skipped; every other error is a failure.
 func TestAsk(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const old, file = "# comment\n\na = 1\nb = 2\n", "testdata/x.txt"
@@ -54,7 +54,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestShow: the table has each check, its peer with its version and its result.
+// TestShow: the table has each check with its peer, the peer's version and the result.
 func TestShow(t *testing.T) {
 	table := show([]result{
 		{check{name: "a", peer: "Hadoop", compared: "globs", gate: "`x.TestX`"}, answers{version: "3.4.2", lines: 7}, same, ""},
@@ -67,7 +67,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestChoose: each name finds exactly one check, and an unknown name is refused.
+// TestChoose: each name selects one check, and an unknown name is refused.
 func TestChoose(t *testing.T) {
 	all := checks(t.TempDir())
 	for _, c := range all {

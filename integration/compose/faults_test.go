@@ -14,7 +14,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// kill kills a service's processes with SIGKILL; they are not restarted.
+// kill kills a service's processes with SIGKILL. Docker does not restart them.
 func (c *cluster) kill(service string) {
 	c.t.Helper()
 	c.docker("kill", "-s", "KILL", c.container(service))
@@ -25,7 +25,8 @@ func (c *cluster) start(service string) {
 	c.docker("start", c.container(service))
 }
 
-// busy waits until a task tracker runs maps, and returns it and their number.
+// busiestTracker waits until a task tracker runs maps. It returns the tracker with the most maps,
+// and their number.
 func (c *cluster) busiestTracker() (id string, maps int) {
 	c.t.Helper()
 	c.await("task tracker that runs maps", func() bool {
@@ -41,7 +42,7 @@ func (c *cluster) busiestTracker() (id string, maps int) {
 	return id, maps
 }
 
-// lost waits until the leader treats a task tracker as lost.
+// awaitLost waits until the leader treats a task tracker as lost.
 func (c *cluster) awaitLost(id string) {
 	c.t.Helper()
 	c.await("loss of "+id, func() bool {
@@ -78,7 +79,7 @@ func trackerKilled(c *cluster) {
 	c.start(id)
 }
 
-// dataNodeKilled: a job that begins before HDFS notices a dead DataNode reads and writes
+// dataNodeKilled: a job starts before HDFS notices that a DataNode is dead. It reads and writes
 // other replicas.
 func dataNodeKilled(c *cluster) {
 	c.writeInput()
@@ -92,7 +93,7 @@ func dataNodeKilled(c *cluster) {
 	c.start("datanode2")
 }
 
-// leaderPaused: a leader that is paused for half a minute finds that another one leads.
+// leaderPaused: a leader is paused for half a minute, then notices the next leader.
 func leaderPaused(c *cluster) {
 	j := c.paced(6, "-gate")
 	j.AwaitBegan("m", 6)
@@ -110,10 +111,10 @@ func leaderPaused(c *cluster) {
 	c.paced(3).checkSuccess()
 }
 
-// follows waits until a job tracker reports another leader.
+// awaitFollower waits until a job tracker reports another leader.
 func (c *cluster) awaitFollower(id string) {
 	c.t.Helper()
-	c.await(id+" out of office", func() bool {
+	c.await(id+" as a follower", func() bool {
 		status := c.statusOf(id)
 		return status != nil && !status.IsLeader && status.Leader != "" && status.Leader != id
 	})
@@ -132,11 +133,11 @@ func memoryLimit(c *cluster) {
 	j.checkSuccess()
 	j.CheckOnce("m")
 	if after := c.startTimes(); after != before {
-		c.t.Errorf("task trackers have started again: %s, before %s", after, before)
+		c.t.Errorf("task trackers have restarted: start times are %s, before %s", after, before)
 	}
 }
 
-// starts returns the start time of each task tracker.
+// startTimes returns the start time of each task tracker.
 func (c *cluster) startTimes() string {
 	c.t.Helper()
 	var all []string
@@ -146,8 +147,8 @@ func (c *cluster) startTimes() string {
 	return strings.Join(all, ", ")
 }
 
-// diskFull: a task tracker's small disk is full. Its tasks rerun elsewhere, the disk is
-// reported as bad, and is used again when it has room.
+// diskFull: a task tracker's small disk is full. Its tasks rerun elsewhere, and the tracker
+// reports the disk as bad. It uses the disk again when there is room.
 func diskFull(c *cluster) {
 	c.writeInput()
 	disk := fmt.Sprintf("/proc/%s/root/small", c.pid("tt4"))
@@ -155,7 +156,7 @@ func diskFull(c *cluster) {
 	j := c.paced(24)
 	c.compareEmbedded("sort", "", "-input", inputDir)
 	j.checkSuccess()
-	c.await("word of the full disk", func() bool {
+	c.await("report of the full disk", func() bool {
 		seen := c.tracker("tt4")
 		return seen != nil && strings.Contains(seen.Trouble, "/small")
 	})

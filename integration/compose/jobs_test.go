@@ -16,8 +16,8 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// jobs runs word count, sort, grep and a query from the client's container. The output
-// files must equal those of an embedded run on this machine.
+// jobs runs word count, sort, grep and a query from the client's container. The output files
+// must equal an embedded run's on this machine.
 func jobs(c *cluster) {
 	c.writeInput()
 	for name, rows := range peers.Small(30) {
@@ -37,10 +37,10 @@ func jobs(c *cluster) {
 	}
 }
 
-// books is several blocks of text in HDFS.
+// inputDir has several blocks of text in HDFS.
 const inputDir = "hdfs:///test/books"
 
-// books writes them, unless they are there.
+// writeInput writes inputDir, unless it exists.
 func (c *cluster) writeInput() {
 	c.t.Helper()
 	if _, err := c.files.Stat(inputDir); err == nil {
@@ -67,8 +67,8 @@ func (c *cluster) put(name string, content []byte) {
 	}
 }
 
-// likeAlone runs a program on the cluster and, once for all parts of the test, embedded,
-// and compares the output files.
+// compareEmbedded runs a program on the cluster and compares the output files with an embedded
+// run's.
 func (c *cluster) compareEmbedded(program, sub string, args ...string) {
 	c.t.Helper()
 	*c.jobCount++
@@ -78,14 +78,14 @@ func (c *cluster) compareEmbedded(program, sub string, args ...string) {
 	got := trial.ReadParts(c.t, c.files, dfs.Join(out, sub))
 	want := c.runEmbedded(program, sub, slices.Concat(reduces, args))
 	if !slices.Equal(slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want))) {
-		c.t.Fatalf("%s: files %q, alone %q", program, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+		c.t.Fatalf("%s: files %q, embedded %q", program, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 	}
 	for name, content := range want {
 		trial.CheckEqual(c.t, program+": "+name, got[name], content)
 	}
 }
 
-// alone runs a program embedded, on the same input.
+// runEmbedded runs a program embedded on the same input, once for all parts of the test.
 func (c *cluster) runEmbedded(program, sub string, args []string) map[string][]byte {
 	c.t.Helper()
 	dir := filepath.Join(c.dir, "alone")
@@ -101,12 +101,12 @@ func (c *cluster) runEmbedded(program, sub string, args []string) map[string][]b
 		cmd := exec.CommandContext(c.ctx, filepath.Join(jobs, program), append(args, "-output", out)...)
 		cmd.Env = append(os.Environ(), "HADOOP_CONF_DIR="+c.conf(), "HADOOP_USER_NAME=quern", "TMPDIR="+c.dir)
 		if printed, err := cmd.CombinedOutput(); err != nil {
-			c.t.Fatalf("%s alone: %v\n%s", program, err, printed)
+			c.t.Fatalf("%s embedded: %v\n%s", program, err, printed)
 		}
 	}
 	parts := trial.ReadParts(c.t, local.FS{}, filepath.Join(out, sub))
 	if len(parts) == 0 {
-		c.t.Fatalf("%s alone has written nothing", program)
+		c.t.Fatalf("%s embedded has written nothing", program)
 	}
 	return parts
 }
@@ -125,8 +125,8 @@ type job struct {
 	text []byte // of the input
 }
 
-// paced submits a word count over a number of splits. With -gate in flags, its maps wait
-// until the test calls Open.
+// paced submits a word count over a number of splits. With -gate in flags, its maps wait until
+// the test calls OpenGate.
 func (c *cluster) paced(splits int, flags ...string) *job {
 	c.t.Helper()
 	*c.jobCount++
@@ -142,14 +142,14 @@ func (c *cluster) paced(splits int, flags ...string) *job {
 	return j
 }
 
-// correct waits for the job's success and compares its output.
+// checkSuccess waits for the job's success and compares its output.
 func (j *job) checkSuccess() {
 	j.c.t.Helper()
 	j.Succeed()
 	j.checkOutput()
 }
 
-// same compares the job's output with the right one.
+// checkOutput compares the job's output with the right one.
 func (j *job) checkOutput() {
 	j.c.t.Helper()
 	trial.CheckEqual(j.c.t, j.Out, trial.JoinParts(trial.ReadParts(j.c.t, j.c.files, j.Out)), trial.CountWords(j.text))

@@ -17,8 +17,8 @@ func nameNodeRestarted(c *cluster) {
 	j.CheckOnce("m")
 }
 
-// rolling: all daemons restart one after the other while jobs run; each is back before
-// the next stops.
+// rollingRestart: all daemons restart one after the other while jobs run. Each is ready before
+// the next one stops.
 func rollingRestart(c *cluster) {
 	long := c.paced(6, "-gate")
 	long.AwaitBegan("m", 6)
@@ -44,7 +44,7 @@ func downAndUp(c *cluster) {
 	j.AwaitBegan("m", 6)
 	before := c.list()
 	if len(before) < 2 {
-		c.t.Fatalf("the jobs before: %+v", before)
+		c.t.Fatalf("jobs before the restart: %+v, want at least 2", before)
 	}
 	running := before[slices.IndexFunc(before, func(j web.Job) bool { return j.State == "running" })].ID
 	if err := c.Down(c.ctx, false); err != nil {
@@ -58,7 +58,7 @@ func downAndUp(c *cluster) {
 	after := c.list()
 	for _, known := range before {
 		if !slices.ContainsFunc(after, func(j web.Job) bool { return j.ID == known.ID }) {
-			c.t.Errorf("%s is not known any more", known.ID)
+			c.t.Errorf("the cluster has forgotten %s", known.ID)
 		}
 	}
 	j.OpenGate()

@@ -51,7 +51,7 @@ type platform struct {
 	hdfs     *minicluster.Cluster
 	fs       *hdfs.FS // of jobUser
 	top      string   // URL of a directory of jobUser's
-	dir      string   // of this machine
+	dir      string   // on this machine
 	env      []string
 	daemons  *processes.Cluster // nil: embedded
 	client   *web.Client

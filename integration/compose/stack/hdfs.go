@@ -14,14 +14,15 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// HDFSVariable names the image of HDFS; with the value BuildHDFS, New builds one.
+// HDFSVariable is the environment variable with HDFS's image. BuildHDFS is its value for
+// [Stack.HDFS] to build one.
 const (
 	HDFSVariable = "HDFS_IMAGE"
 	BuildHDFS    = "build"
 )
 
-// HDFS makes an image of HDFS available, which has Hadoop's command hdfs. An empty name
-// means the image of docker-compose.yml, which the engine fetches.
+// HDFS selects HDFS's image, which must have Hadoop's command hdfs, or builds one. An empty name
+// selects the image in docker-compose.yml, which the engine downloads.
 func (s *Stack) HDFS(ctx context.Context, image string) error {
 	if image == BuildHDFS {
 		var err error
@@ -35,7 +36,7 @@ func (s *Stack) HDFS(ctx context.Context, image string) error {
 	return nil
 }
 
-// buildHDFS puts Hadoop's jars on Debian with Java.
+// buildHDFS builds an image from Hadoop's jars and Debian with Java.
 func (s *Stack) buildHDFS(ctx context.Context) (string, error) {
 	jars, err := minicluster.Fetch(ctx)
 	if errors.Is(err, minicluster.ErrUnavailable) {
@@ -79,7 +80,7 @@ func (s *Stack) buildHDFS(ctx context.Context) (string, error) {
 	return image, err
 }
 
-// suite and packages are what the base consists of.
+// suite and packages are Debian's release, and the packages of the base image.
 const (
 	suite    = "bookworm"
 	packages = "openjdk-17-jre-headless,ca-certificates"
@@ -88,7 +89,7 @@ const (
 // baseWait limits the time for building the base.
 const baseWait = 6 * time.Minute
 
-// Debian is an image of Debian with Java, made of Debian's packages the first time.
+// Debian returns an image of Debian with Java. The first time, it builds it from packages.
 func (s *Stack) Debian(ctx context.Context) (string, error) {
 	sum := sha256.Sum256([]byte(suite + " " + packages))
 	image := fmt.Sprintf("quern-debian:%x", sum[:6])
@@ -96,7 +97,7 @@ func (s *Stack) Debian(ctx context.Context) (string, error) {
 		return image, nil
 	}
 	if os.Getuid() != 0 {
-		return "", fmt.Errorf("%w: only root can make an image of Debian's packages", ErrUnavailable)
+		return "", fmt.Errorf("%w: only root can build an image from Debian's packages", ErrUnavailable)
 	}
 	if _, err := exec.LookPath("debootstrap"); err != nil {
 		return "", fmt.Errorf("%w: an image of Debian's packages needs debootstrap: %w", ErrUnavailable, err)
@@ -112,7 +113,7 @@ func (s *Stack) Debian(ctx context.Context) (string, error) {
 	return image, s.importTree(ctx, root, image)
 }
 
-// importTree makes an image of a directory, without files that only installation needs.
+// importTree builds an image from a directory, without files that only the installation needs.
 func (s *Stack) importTree(ctx context.Context, root, image string) error {
 	ctx, cancel := context.WithTimeout(ctx, longWait)
 	defer cancel()
@@ -131,7 +132,7 @@ func (s *Stack) importTree(ctx context.Context, root, image string) error {
 	if err := errors.Join(tar.Start(), load.Start()); err != nil {
 		return fmt.Errorf("import %s: %w", image, err)
 	}
-	pipe.Close() // else tar waits forever for an import that has died
+	pipe.Close() // otherwise tar waits forever if the import has died
 	if err := errors.Join(load.Wait(), tar.Wait()); err != nil {
 		return fmt.Errorf("import %s: %w\n%s", image, err, printed.String())
 	}

@@ -10,18 +10,18 @@ import (
 
 const module = "github.com/quernmr/quern"
 
-// examples are the programs of jobs in the client's image.
+// examples returns the job programs in the client's image.
 func examples() []string {
 	return []string{"examples/wordcount", "examples/sort", "examples/grep", "examples/tpch"}
 }
 
-// Targets are Quern's images that need no base, by their targets in the Dockerfile.
+// Targets returns the Dockerfile's targets for images that need no base.
 func Targets() []string { return []string{"jobtracker", "tasktracker", "client"} }
 
-// Image is the name of one of Quern's images.
+// Image returns the name of one of Quern's images.
 func (s *Stack) Image(target string) string { return "quern-" + target + ":" + s.cfg.Tag }
 
-// onDebian is the target that needs a base.
+// debianTarget is the Dockerfile's target that needs a base.
 const debianTarget = "tasktracker-debian"
 
 // Programs builds the programs for the images.
@@ -32,8 +32,8 @@ func (s *Stack) Programs(ctx context.Context) error {
 	return nil
 }
 
-// Images packs the results of Programs into images; if base is given, the task tracker
-// also on that.
+// Images builds images from the results of Programs. If base is not empty, it also builds a task
+// tracker's image on that base.
 func (s *Stack) Images(ctx context.Context, base string) error {
 	defer os.RemoveAll(s.contextDir())
 	for _, target := range Targets() {
@@ -47,7 +47,7 @@ func (s *Stack) Images(ctx context.Context, base string) error {
 	return s.buildImage(ctx, debianTarget, "--build-arg", "BASE="+base)
 }
 
-// parts is the context of the Dockerfile.
+// contextDir returns the directory of the Dockerfile's context.
 func (s *Stack) contextDir() string { return filepath.Join(s.cfg.Dir, "context") }
 
 func (s *Stack) buildImage(ctx context.Context, target string, flags ...string) error {
@@ -65,7 +65,7 @@ func (s *Stack) buildImage(ctx context.Context, target string, flags ...string) 
 	return nil
 }
 
-// source returns version and revision of the sources, as far as git knows.
+// versionOf returns the version and revision of the sources, if git knows them.
 func (s *Stack) versionOf(ctx context.Context) (version, revision string) {
 	version, revision = "devel", "unknown"
 	if out, err := s.runIn(ctx, shortWait, s.root, nil, "git", "rev-parse", "HEAD"); err == nil {
@@ -77,7 +77,7 @@ func (s *Stack) versionOf(ctx context.Context) (version, revision string) {
 	return version, revision
 }
 
-// layOut writes the context of the Dockerfile.
+// writeContext writes the context of the Dockerfile.
 func (s *Stack) writeContext(ctx context.Context, parts string) error {
 	if err := os.RemoveAll(parts); err != nil {
 		return err
