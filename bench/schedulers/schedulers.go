@@ -30,7 +30,7 @@ func Section() testbed.Section {
 		Name: "schedulers", About: "schedulers compared on a cluster, and the cost of their decisions; an hour",
 		Seeds: 10,
 		Flags: func(f *flag.FlagSet) {
-			f.IntVar(&b.lanes, "lanes", 2, "`clusters` that run at a time, in parts whose tasks only wait")
+			f.IntVar(&b.lanes, "lanes", 2, "`clusters` that run at a time, in parts with tasks that only wait")
 			f.Float64Var(&b.flowWork, "flow-work", flexWork, "`slot-seconds` of all four flows; with fewer, times depend more on a job's fixed cost")
 		},
 		Programs: []string{"bench/schedulers/waiting"},

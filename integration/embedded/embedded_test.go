@@ -18,7 +18,7 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// programs are built once, by TestMain, under their directory's name.
+// programs is the directory of the programs, which TestMain builds.
 var programs string
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil { // for programs that run as nobody
+	if err := os.Chmod(dir, 0o755); err != nil { // TestUnreadableInput runs a program as another user
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -58,7 +58,7 @@ type outcome struct {
 	stderr string
 }
 
-// deadline is generous: it only ends a test that would hang for ever.
+// deadline is generous: it only ends a test that hangs.
 const deadline = 3 * time.Minute
 
 func command(t *testing.T, stderr *bytes.Buffer, program string, args ...string) *exec.Cmd {
@@ -105,8 +105,8 @@ func succeed(t *testing.T, program string, args ...string) outcome {
 	return o
 }
 
-// refused runs a program that must exit with the given code, print every want, and leave
-// no output.
+// checkRefused runs a program that must exit with the given code, print every want, and leave no
+// output.
 func checkRefused(t *testing.T, exit int, output string, wants []string, program string, args ...string) {
 	t.Helper()
 	o := run(t, program, args...)
@@ -124,7 +124,7 @@ func checkRefused(t *testing.T, exit int, output string, wants []string, program
 	checkNoLeftovers(t)
 }
 
-// scratch is the TMPDIR of the test's programs.
+// tempDir returns the TMPDIR of the test's programs.
 func tempDir(t *testing.T) string {
 	dir := filepath.Join(programs, "tmp", strings.ReplaceAll(t.Name(), "/", "-"))
 	if err := errors.Join(os.MkdirAll(filepath.Dir(dir), 0o755), os.MkdirAll(dir, 0o700)); err != nil {
@@ -134,7 +134,7 @@ func tempDir(t *testing.T) string {
 	return dir
 }
 
-// nothingLeft fails the test if its ended programs left files in TMPDIR.
+// checkNoLeftovers fails the test if programs have left files in TMPDIR.
 func checkNoLeftovers(t *testing.T) {
 	t.Helper()
 	filepath.Walk(tempDir(t), func(path string, info os.FileInfo, err error) error {
@@ -156,13 +156,13 @@ func write(t *testing.T, name, content string) string {
 	return name
 }
 
-// parts joins the part files of an output directory, which must have _SUCCESS.
+// readParts joins the part files of an output directory, which must have _SUCCESS.
 func readParts(t *testing.T, output string) string {
 	t.Helper()
 	return string(trial.JoinParts(trial.ReadParts(t, local.FS{}, output)))
 }
 
-// countWords is the oracle: a single-process word count.
+// countWords returns the right output of a word count.
 func countWords(text string) string { return string(trial.CountWords([]byte(text))) }
 
 func sortedLines(s string) string { return string(trial.SortLines([]byte(s))) }

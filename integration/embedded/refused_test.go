@@ -60,7 +60,7 @@ func TestRefusedInput(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat("hdfs:"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("hdfs:/user/x was taken for a local path (%v)", err)
+		t.Errorf("hdfs:/user/x was used as a local path (%v)", err)
 	}
 }
 
@@ -72,10 +72,10 @@ func TestUnreadableInput(t *testing.T) {
 	}
 	var stderr bytes.Buffer
 	cmd := command(t, &stderr, "wordcount", "-input", in, "-output", dir+"/out")
-	if os.Getuid() == 0 { // root reads everything, so the program runs as nobody
-		const nobody = 65534
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-		if err := os.Chown(tempDir(t), nobody, nobody); err != nil {
+	if os.Getuid() == 0 { // root can read every file, so the program runs as another user
+		const user = 65534
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+		if err := os.Chown(tempDir(t), user, user); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -105,7 +105,8 @@ func TestOutputExists(t *testing.T) {
 	}
 }
 
-// TestTwoJobsOneOutput: of two jobs at once, exactly one writes, and whole.
+// TestTwoJobsOneOutput: two jobs have the same output at the same time. One writes all of it, the
+// other fails.
 func TestTwoJobsOneOutput(t *testing.T) {
 	content := text(300_000)
 	dir := t.TempDir()
@@ -130,7 +131,7 @@ func TestTwoJobsOneOutput(t *testing.T) {
 	checkEqual(t, "counts", readParts(t, out), countWords(content))
 }
 
-// TestFaultsFinal: a fault in every attempt fails the job, and the error names the cause.
+// TestFaultsFinal: if every attempt of a task fails, the job fails, and the error names the cause.
 func TestFaultsFinal(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir+"/in", text(1000))
@@ -193,7 +194,7 @@ func TestRelativeFile(t *testing.T) {
 	}
 }
 
-// TestInputRewritten: the first map rewrites the input that later maps read.
+// TestInputRewritten: if the first map rewrites the input, later maps fail.
 func TestInputRewritten(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir+"/in", text(50_000))
@@ -273,7 +274,7 @@ func TestNotAJob(t *testing.T) {
 	}
 }
 
-// TestBadStart: jobs that fail before they have a plan.
+// TestBadStart: a program that fails before mapreduce.Main is refused.
 func TestBadStart(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir+"/in", "a\n")

@@ -53,7 +53,7 @@ func killWorkers(parent int) {
 	}
 }
 
-// hanging starts a job whose map never returns and waits until it runs.
+// startHanging starts a job with a map that never returns, and waits until the map runs.
 func startHanging(t *testing.T, stderr *bytes.Buffer, out string) (pid int, end func() outcome) {
 	t.Helper()
 	in := write(t, t.TempDir()+"/in", "a\n")
@@ -95,16 +95,15 @@ func TestInterrupted(t *testing.T) {
 			checkNoLeftovers(t)
 			for _, w := range workers {
 				if syscall.Kill(w, 0) == nil {
-					t.Errorf("worker %d outlives its job", w)
+					t.Errorf("worker %d still runs after its job", w)
 				}
 			}
 		})
 	}
 }
 
-// TestTerminalClosed: the job continues after its terminal is closed and writes to it fail.
-// The kernel sends SIGHUP to the program, which leads the terminal's session, and to its
-// process group.
+// TestTerminalClosed: a job continues after its terminal is closed, though writes to it fail. The
+// kernel sends SIGHUP to the program, which is the session leader, and to its process group.
 func TestTerminalClosed(t *testing.T) {
 	for name, program := range map[string][]string{
 		"program":    {"paced"},
@@ -143,7 +142,7 @@ func TestTerminalClosed(t *testing.T) {
 	}
 }
 
-// openTerminal opens a terminal and returns its controlling end and the programs' end.
+// openTerminal opens a pseudoterminal and returns its controlling end and the program's end.
 func openTerminal(t *testing.T) (controller, terminal *os.File) {
 	t.Helper()
 	controller, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -165,7 +164,8 @@ func openTerminal(t *testing.T) (controller, terminal *os.File) {
 	return controller, terminal
 }
 
-// TestSIGKILL: after SIGKILL all workers end, and the next run removes leftover files.
+// TestSIGKILL: after SIGKILL of the program, all workers end, and the next run removes leftover
+// files.
 func TestSIGKILL(t *testing.T) {
 	var stderr bytes.Buffer
 	pid, end := startHanging(t, &stderr, t.TempDir()+"/out")
@@ -173,7 +173,7 @@ func TestSIGKILL(t *testing.T) {
 	syscall.Kill(pid, syscall.SIGKILL)
 	end()
 	for _, w := range workers {
-		for syscall.Kill(w, 0) == nil { // it ends when its pipe closes
+		for syscall.Kill(w, 0) == nil { // a worker ends when its pipe closes
 		}
 	}
 	in := write(t, t.TempDir()+"/in", "a\n")
@@ -181,8 +181,8 @@ func TestSIGKILL(t *testing.T) {
 	checkNoLeftovers(t)
 }
 
-// TestCorruptSegment: a byte of a finished map's output is flipped before the
-// reduce reads it; the map reruns and the output is right.
+// TestCorruptSegment: a finished map's output is corrupted before the reduce reads it. The map
+// reruns, and the output is right.
 func TestCorruptSegment(t *testing.T) {
 	content := text(50_000)
 	dir := t.TempDir()
@@ -191,7 +191,7 @@ func TestCorruptSegment(t *testing.T) {
 		"-D", "quern.embedded.slots=1", "-D", "mapreduce.input.fileinputformat.split.maxsize=20000")
 	checkEqual(t, "counts", readParts(t, dir+"/out"), countWords(content))
 	if !strings.Contains(o.stderr, "checksum") {
-		t.Errorf("no word of the corruption:\n%s", o.stderr)
+		t.Errorf("no message about the corruption:\n%s", o.stderr)
 	}
 }
 
@@ -215,8 +215,9 @@ func TestBrokenStderr(t *testing.T) {
 	checkNoLeftovers(t)
 }
 
-// TestProgramReplaced: workers that start later run the program that was submitted.
-func TestProgramReplaced(t *testing.T) {
+// TestProgramRemoved: workers that start later run the submitted program, though its file is
+// removed.
+func TestProgramRemoved(t *testing.T) {
 	dir := t.TempDir()
 	content := text(50_000)
 	in := write(t, dir+"/in", content)
@@ -247,7 +248,7 @@ func TestProgramReplaced(t *testing.T) {
 	checkNoLeftovers(t)
 }
 
-// TestOrphans: after SIGKILL of the cluster, the next run ends processes that workers have
+// TestOrphans: after SIGKILL of the program, the next run ends processes that its workers have
 // started.
 func TestOrphans(t *testing.T) {
 	var stderr bytes.Buffer
@@ -264,17 +265,17 @@ func TestOrphans(t *testing.T) {
 	succeed(t, "wordcount", "-input", in, "-output", t.TempDir()+"/out2")
 	for _, pid := range orphans {
 		if running(pid) {
-			t.Errorf("process %d lives on", pid)
+			t.Errorf("process %d still runs", pid)
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
 	if len(orphans) == 0 {
-		t.Error("no orphan was made")
+		t.Error("no worker has started a process")
 	}
 	checkNoLeftovers(t)
 }
 
-// TestWorkersKilledAtRandom: whenever workers die, the output is the same.
+// TestWorkersKilledAtRandom: whenever workers are killed, the output is right.
 func TestWorkersKilledAtRandom(t *testing.T) {
 	content := text(6_000_000)
 	dir := t.TempDir()
@@ -286,7 +287,7 @@ func TestWorkersKilledAtRandom(t *testing.T) {
 	const seed, kills = 7, 25
 	r := rand.New(rand.NewPCG(seed, 0))
 	killed := 0
-	// Setup and commit have few attempts and are left alone.
+	// Do not kill setup and commit, which have few attempts.
 	for len(attemptDirs(t)) == 0 && running(cmd.Process.Pid) {
 	}
 	for killed < kills && running(cmd.Process.Pid) && missing(dir+"/out/part-r-00000") {

@@ -25,7 +25,7 @@ func text(bytes int) string {
 	return b.String()
 }
 
-// smallSplits makes many maps of a small input, tiny memory many spills.
+// smallSplits sets small splits, for many maps, and little memory, for many spills.
 var smallSplits = []string{"-D", "mapreduce.input.fileinputformat.split.maxsize=20000", "-D", "mapreduce.task.io.sort.mb=1"}
 
 func TestInputs(t *testing.T) {
@@ -79,7 +79,7 @@ func TestInputPaths(t *testing.T) {
 	}
 }
 
-// TestLongOutput: an output's name may have as many bytes as names can.
+// TestLongOutput: an output's name may have the most bytes that file systems allow.
 func TestLongOutput(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir+"/in", "a\n")
@@ -129,7 +129,7 @@ func TestSkewedKey(t *testing.T) {
 	}
 	dir := t.TempDir()
 	in := write(t, dir+"/in", b.String())
-	// faulty without faults reduces without a combiner.
+	// Unlike wordcount, faulty has no combiner.
 	succeed(t, "faulty", "-input", in, "-output", dir+"/out", "-D", "mapreduce.task.io.sort.mb=1")
 	checkEqual(t, "counts", readParts(t, dir+"/out"), countWords(b.String()))
 }
@@ -166,7 +166,7 @@ func TestSortRecords(t *testing.T) {
 	found, _ := filepath.Glob(dir + "/out/part-r-*")
 	for _, part := range found {
 		if info, _ := os.Stat(part); info.Size() > int64(len(content))/2 {
-			t.Errorf("%s holds %d of %d bytes: badly sampled", part, info.Size(), len(content))
+			t.Errorf("%s has %d of %d bytes: partitions are not balanced", part, info.Size(), len(content))
 		}
 	}
 }
@@ -220,7 +220,7 @@ func names(t *testing.T, dir string) string {
 	return strings.Join(all, " ")
 }
 
-// TestFaultsRetried: tasks rerun after attempts that fail, exit or are killed.
+// TestFaultsRetried: a task reruns after its attempt fails, exits or is killed.
 func TestFaultsRetried(t *testing.T) {
 	content := text(100_000)
 	for _, where := range []string{"map", "reduce"} {
@@ -237,8 +237,8 @@ func TestFaultsRetried(t *testing.T) {
 	}
 }
 
-// TestKilledInJobCommit kills the workers while outputs move into place. A kill
-// may come too late, so the test repeats it until one hits the commit.
+// TestKilledInJobCommit kills the workers while the job's commit moves files into place. A kill
+// may come too late, so the test repeats until a commit attempt is killed.
 func TestKilledInJobCommit(t *testing.T) {
 	content := text(50_000)
 	in := write(t, t.TempDir()+"/in", content)
@@ -261,14 +261,14 @@ func TestKilledInJobCommit(t *testing.T) {
 			return
 		}
 	}
-	t.Error("the job commit was never hit")
+	t.Error("no kill came during a job's commit")
 }
 
 func TestWithoutReduces(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir+"/in", "b a\nb\n")
 	succeed(t, "faulty", "-input", in, "-output", dir+"/out", "-D", "mapreduce.job.reduces=0")
-	checkEqual(t, "what the map emits", readParts(t, dir+"/out"), "b\t1\na\t1\nb\t1\n")
+	checkEqual(t, "map output", readParts(t, dir+"/out"), "b\t1\na\t1\nb\t1\n")
 	checkNoLeftovers(t)
 }
 
@@ -291,7 +291,8 @@ func TestSubmit(t *testing.T) {
 	}
 }
 
-// TestInProcess: a debugger sees the attempts in the program's own process.
+// TestInProcess: with quern.task.inprocess, attempts run in the program's own process, for
+// debuggers.
 func TestInProcess(t *testing.T) {
 	content := text(50_000)
 	dir := t.TempDir()
@@ -301,8 +302,8 @@ func TestInProcess(t *testing.T) {
 	checkNoLeftovers(t)
 }
 
-// TestWorkerMemory: a worker keeps to its memory on an input 20 times its budget,
-// with lines of 12 MB among short ones.
+// TestWorkerMemory: a worker stays within its memory limit on an input of several times its
+// budget, with lines of 12 MB among short ones.
 func TestWorkerMemory(t *testing.T) {
 	const budget, longest = 4 << 20, 12 << 20
 	var b strings.Builder
@@ -328,7 +329,7 @@ func TestWorkerMemory(t *testing.T) {
 	checkEqual(t, "sorted", readParts(t, dir+"/out"), sortedLines(content))
 	t.Logf("peak %d MB", peak>>20)
 	if limit := budget + 64<<20 + 4*longest; peak > limit || peak == 0 {
-		t.Errorf("a worker took %d MB, the limit is %d MB", peak>>20, limit>>20)
+		t.Errorf("a worker used %d MB, want at most %d MB", peak>>20, limit>>20)
 	}
 	checkNoLeftovers(t)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// cutter cuts a connection to a NameNode at one request: before the request is sent, or
-// before its answer arrives.
+// cutter cuts a connection to a NameNode at one request: before the request, or before its
+// answer.
 type cutter struct {
 	nameNode string
 
@@ -62,8 +62,8 @@ func (c *cutConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// method is the name in a request: a length, two headers behind their lengths,
-// the second of which begins with it.
+// method returns the method's name in a request. A request is its length, then two headers with
+// length prefixes. The second header begins with the name.
 func method(p []byte) string {
 	p = p[4:]
 	n, size := binary.Uvarint(p)
@@ -77,14 +77,14 @@ func method(p []byte) string {
 func (c *cutConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if c.dropAnswer && err == nil {
-		c.Conn.Close() // the answer has come, so the request was done
+		c.Conn.Close() // the answer has arrived, so the NameNode has done the request
 		return 0, errors.New("cut before the answer")
 	}
 	return n, err
 }
 
-// Row 30: a connection is cut at any request, before it or before its answer. The calls
-// of a task have the same results.
+// Row 30: a connection is cut at any request of a task, before it or before its answer. The
+// calls' results stay the same.
 func TestEveryRequestCut(t *testing.T) {
 	c := cluster(t)
 	cut := &cutter{nameNode: c.NameNodes[0].Addr()}
@@ -107,7 +107,7 @@ func TestEveryRequestCut(t *testing.T) {
 	}
 }
 
-// commit makes the calls of a task, then those of a job's commit and of a reader.
+// commit makes the calls of a task, of a job's commit and of a reader.
 func commit(f dfs.FS, top string) error {
 	at := func(name string) string { return dfs.Join(top, name) }
 	if err := f.Mkdir(at("a")); err != nil {
@@ -124,7 +124,7 @@ func commit(f dfs.FS, top string) error {
 	if err := w.Close(); err != nil {
 		return err
 	}
-	// Only these two may fail because an earlier call succeeded.
+	// A repeated rename fails if the first one succeeded and its answer was lost.
 	if err := f.RenameDir(at("a"), at("t")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -151,8 +151,8 @@ func commit(f dfs.FS, top string) error {
 	return f.RemoveAll(top)
 }
 
-// A server that is not a NameNode is detected before its answer is used as a length; so
-// are an address without a server and an unknown host.
+// If a server is not a NameNode, an address has no server or a host is unknown, the error says
+// so.
 func TestNoNameNode(t *testing.T) {
 	c := cluster(t)
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
@@ -173,7 +173,7 @@ func TestNoNameNode(t *testing.T) {
 	}
 }
 
-// A huge length in an answer allocates no memory.
+// An answer with a huge length is refused.
 func TestAbsurdAnswer(t *testing.T) {
 	listen, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -193,6 +193,6 @@ func TestAbsurdAnswer(t *testing.T) {
 	f := hdfs.New(hdfs.Options{User: minicluster.Superuser, FirstRetryFor: time.Second})
 	defer f.Close()
 	if _, err := f.Stat("hdfs://" + listen.Addr().String() + "/x"); err == nil {
-		t.Error("an answer of 2 GiB was taken")
+		t.Error("an answer of 2 GiB was accepted")
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// shared is the cluster of the tests that leave all its daemons as they were:
-// four DataNodes in two racks, replication 2, blocks of 1 MiB.
+// shared is a cluster for several tests, which leave all its daemons running: four DataNodes in
+// two racks, replication 2, blocks of 1 MiB.
 var shared struct {
 	cluster *minicluster.Cluster
 	err     error
@@ -84,7 +84,7 @@ func cluster(t *testing.T) *minicluster.Cluster {
 	return shared.cluster
 }
 
-// own ends the shared cluster and starts one for a single test: one HDFS at a time.
+// startOwn stops the shared cluster and starts one for a single test, so that only one HDFS runs.
 func startOwn(t testing.TB, change func(*minicluster.Config)) *minicluster.Cluster {
 	t.Helper()
 	cfg := config(t)
@@ -105,7 +105,7 @@ func startOwn(t testing.TB, change func(*minicluster.Config)) *minicluster.Clust
 	return c
 }
 
-// client returns an FS for the superuser.
+// client returns an FS of the superuser, unless changed.
 func client(t testing.TB, c *minicluster.Cluster, change ...func(*hdfs.Options)) *hdfs.FS {
 	t.Helper()
 	conf, err := hdfs.ReadConf(c.Conf())
@@ -121,7 +121,7 @@ func client(t testing.TB, c *minicluster.Cluster, change ...func(*hdfs.Options))
 	return f
 }
 
-// from dials from a DataNode's address, like a process on its machine.
+// dialFrom dials from a DataNode's address, like a process on its machine.
 func dialFrom(d *minicluster.Daemon) func(*hdfs.Options) {
 	return func(o *hdfs.Options) {
 		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(d.IP)}}
@@ -131,7 +131,7 @@ func dialFrom(d *minicluster.Daemon) func(*hdfs.Options) {
 
 var dirCount atomic.Int64
 
-// root makes a directory for a test.
+// newDir creates a directory for a test.
 func newDir(t *testing.T, c *minicluster.Cluster, f dfs.FS) string {
 	t.Helper()
 	name := fmt.Sprintf("%s/test/%d", c.URL(), dirCount.Add(1))
@@ -161,12 +161,12 @@ func write(t *testing.T, f dfs.FS, name string, content []byte) {
 	}
 }
 
-// replicated waits until the NameNode knows n replicas of each block of a file. A file
-// is complete with one.
+// awaitReplicas waits until the NameNode knows n replicas of each block of a file. Close waits for
+// only one.
 func awaitReplicas(t *testing.T, f *hdfs.FS, name string, n int) []dfs.Block {
 	t.Helper()
 	var blocks []dfs.Block
-	trial.Await(t, name+" has its replicas", func() bool {
+	trial.Await(t, "replicas of "+name, func() bool {
 		located, err := f.Locate(name)
 		if err != nil {
 			t.Fatal(err)

@@ -15,14 +15,13 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// Row 29: a DataNode is killed while maps read its blocks, and its tracker stays: the
-// maps continue with other replicas. For a file without other replicas, the error names
-// the block.
+// Row 29: a DataNode is killed while maps read its blocks; its tracker keeps running. The maps
+// continue with other replicas. If a block has no other replica, the error names the block.
 func TestJobLosesDataNode(t *testing.T) {
 	c := cluster(t)
 	p := newPlatform(t, c)
 	lost := c.DataNodes[3]
-	const block, blocks = 8 << 20, 6 // more than a reader has buffered
+	const block, blocks = 8 << 20, 6 // a block is more than a reader buffers
 	content := longLines(blocks * block)
 	in := p.put("in", content, withProperty("dfs.blocksize", "8m"), dialFrom(lost))
 	awaitReplicas(t, p.fs, in, 2)
@@ -39,14 +38,14 @@ func TestJobLosesDataNode(t *testing.T) {
 	j.CheckOnce("m", "r")
 	p.checkOutput(j.Out, content)
 	if failed := jobCounter(p.lastJob(), "NUM_FAILED_MAPS"); failed != 0 {
-		t.Errorf("%d attempts have failed", failed)
+		t.Errorf("%d attempts have failed, want 0", failed)
 	}
 	nodeLocal := readCounter(p.lastJob(), "BYTES_READ_NODE_LOCAL")
 	if nodeLocal >= jobCounter(p.lastJob(), "DATA_LOCAL_MAPS")*block {
-		t.Errorf("all %d bytes of the maps that ran beside their blocks were read there", nodeLocal)
+		t.Errorf("node-local maps read all their bytes, %d, from the killed DataNode's machine", nodeLocal)
 	}
 
-	// One map, which begins with the file's first block.
+	// The job has one map, so its error names the file's first block.
 	j = p.paced(single, "-D", "mapreduce.map.maxattempts=1", "-D", "mapreduce.input.fileinputformat.split.minsize=4194304")
 	j.Fail(1, single, filepath.Base(blockFile(t, lost, alone[:blockSize])))
 	p.checkNoOutput(j.Out)
@@ -55,7 +54,7 @@ func TestJobLosesDataNode(t *testing.T) {
 	p.paced(single).Succeed()
 }
 
-// gone checks that no output exists.
+// checkNoOutput checks that an output does not exist.
 func (p *platform) checkNoOutput(out string) {
 	p.t.Helper()
 	if _, err := p.fs.Stat(out); !errors.Is(err, fs.ErrNotExist) {
@@ -63,8 +62,8 @@ func (p *platform) checkNoOutput(out string) {
 	}
 }
 
-// Row 29: a job fails if its input is replaced or deleted while it runs. It never reads
-// parts of both files.
+// Row 29: a job fails if its input is replaced or deleted while it runs. It never reads parts of
+// both files.
 func TestJobInputChanges(t *testing.T) {
 	c := cluster(t)
 	p := newPlatform(t, c)
@@ -89,8 +88,8 @@ func TestJobInputChanges(t *testing.T) {
 	}
 }
 
-// A task tracker is killed, and then a job, while attempts write files. The open files
-// block no other attempt, and are removed.
+// A task tracker is killed while attempts write files, and later a job. The open files do not
+// block other attempts, and are removed.
 func TestJobKilledWhileWriting(t *testing.T) {
 	c := cluster(t)
 	p := newPlatform(t, c)
@@ -113,8 +112,8 @@ func TestJobKilledWhileWriting(t *testing.T) {
 	p.checkNoOutput(killed.Out)
 }
 
-// Row 30: the NameNode's answers are lost after each kind of change, for renames every
-// second one. The job succeeds.
+// Row 30: a relay drops answers of the NameNode to changes, for renames every second answer. The
+// job succeeds.
 func TestLostAnswers(t *testing.T) {
 	c := cluster(t)
 	p := newPlatform(t, c)
@@ -123,7 +122,7 @@ func TestLostAnswers(t *testing.T) {
 	seeded := rand.New(rand.NewPCG(30, 0))
 	r := newRelay(t, c.NameNodes[0].Addr(), func(method string, n int) bool {
 		switch {
-		case strings.HasPrefix(method, "get"): // changes nothing
+		case strings.HasPrefix(method, "get"): // not a change
 			return false
 		case method == "rename2":
 			return n%2 == 1
@@ -139,12 +138,12 @@ func TestLostAnswers(t *testing.T) {
 			t.Errorf("no answer to %s was lost", method)
 		}
 	}
-	if _, lost := r.calls("rename2"); lost < 6 { // three tasks' and three files'
-		t.Errorf("%d answers to renames were lost, want one for each", lost)
+	if _, lost := r.calls("rename2"); lost < 6 { // of three tasks and three files
+		t.Errorf("%d answers to renames were lost, want at least 6", lost)
 	}
 }
 
-// A worker without a task, or after reading its input, has no connection to HDFS.
+// A worker has no connection to HDFS while it has no task, or after its task has read the input.
 func TestIdleWorkers(t *testing.T) {
 	c := cluster(t)
 	p := newPlatform(t, c)
@@ -154,9 +153,9 @@ func TestIdleWorkers(t *testing.T) {
 	j.AwaitTraces("m", "ended", 7)
 	workers := p.workers()
 	if len(workers) < 2 {
-		t.Errorf("%d workers are there, want one that runs and others that wait", len(workers))
+		t.Errorf("%d workers, want one that runs a task and others that wait", len(workers))
 	}
-	trial.Await(t, "no worker is connected to HDFS", func() bool {
+	trial.Await(t, "end of all connections to HDFS", func() bool {
 		open := connections(t, c.NameNodes[0], workers...)
 		for _, d := range c.DataNodes {
 			open += connections(t, d, workers...)
@@ -164,7 +163,7 @@ func TestIdleWorkers(t *testing.T) {
 		return open == 0
 	})
 	if still := p.workers(); len(still) < len(workers) {
-		t.Errorf("of %d workers only %d are left", len(workers), len(still))
+		t.Errorf("only %d of %d workers still run", len(still), len(workers))
 	}
 	j.OpenGate()
 	j.Succeed()

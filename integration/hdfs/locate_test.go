@@ -40,7 +40,7 @@ func webHDFS(t *testing.T, d *minicluster.Daemon, path string) []webBlock {
 	return answer.BlockLocations.BlockLocation
 }
 
-// The listing has the same blocks as WebHDFS, file by file.
+// Locate returns the same blocks as WebHDFS, file by file.
 func TestLocateAgreesWithWebHDFS(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c)
@@ -89,7 +89,7 @@ func TestLocateAgreesWithWebHDFS(t *testing.T) {
 		}
 		one, err := f.Locate(file.Name)
 		if err != nil || len(one) != 1 || one[0].Info != file.Info || len(one[0].Blocks) != len(file.Blocks) {
-			t.Errorf("alone %s is %+v, %v", file.Name, one, err)
+			t.Errorf("located alone, %s is %+v, %v", file.Name, one, err)
 		}
 	}
 }
@@ -112,8 +112,7 @@ func describeWeb(b webBlock) []string {
 	return all
 }
 
-// A client beside a DataNode with all blocks reads them there; a client in a rack without
-// blocks reads elsewhere. The meter shows it.
+// A client on the machine of a DataNode with all blocks reads only from it, and Reads shows that.
 func TestMeter(t *testing.T) {
 	c := cluster(t)
 	home := c.DataNodes[2]
@@ -126,7 +125,7 @@ func TestMeter(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	// Consecutive ReadAt, with a gap now and then, and one step back.
+	// Read the whole file in consecutive pieces.
 	got := make([]byte, len(content))
 	const piece = 10_007
 	for off := 0; off < len(content); off += piece {
@@ -135,7 +134,7 @@ func TestMeter(t *testing.T) {
 		}
 	}
 	if !bytes.Equal(got, content) {
-		t.Error("ReadAt gave other content")
+		t.Error("ReadAt returned wrong content")
 	}
 	reads := file.(dfs.Metered).Reads()
 	if len(reads) != 1 || reads[0].Addr != home.Addr() || reads[0].Bytes != int64(len(content)) || reads[0].Time <= 0 {
@@ -149,8 +148,7 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// The calls of a task to the NameNode. An idle process makes no calls and has no
-// connection.
+// A task makes few calls to the NameNode, and then closes its connection.
 func TestNameNodeCalls(t *testing.T) {
 	c := cluster(t)
 	nn := c.NameNodes[0]
@@ -189,7 +187,7 @@ func TestNameNodeCalls(t *testing.T) {
 		}
 	}
 	reader, one, two := use(func(f *hdfs.FS) { read(t, f, name) }), use(writes(1)), use(writes(2))
-	trial.Await(t, "nothing is connected any more", func() bool { return connections(t, nn) == 0 })
+	trial.Await(t, "end of all connections", func() bool { return connections(t, nn) == 0 })
 	if n, _ := count(reader); n > 3 {
 		t.Errorf("a task that only reads makes %d calls, want at most 3", n)
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// Row 29: the NameNode of the staging directory is in safe mode while a cluster starts
-// and a job is submitted. It restarts during a job, and is silent while a job tracker
-// restarts and another job is submitted.
+// Row 29: the NameNode of the staging directory is in safe mode while a cluster starts and a job is
+// submitted. It restarts during that job. It is paused while a job tracker restarts and another
+// job is submitted. Both jobs succeed.
 func TestJobsNameNodeUnavailable(t *testing.T) {
 	c := cluster(t)
 	nn := c.NameNodes[0]
@@ -51,7 +51,7 @@ func TestJobsNameNodeUnavailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	j = p.paced(in)
-	j.Await("the client has turned to the NameNode", func() bool { return connectionsTo(t, r.port(), fmt.Sprint(j.Pid())) > 0 })
+	j.Await("the client's connection to the NameNode", func() bool { return connectionsTo(t, r.port(), fmt.Sprint(j.Pid())) > 0 })
 	if err := nn.Continue(); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestJobsNameNodeUnavailable(t *testing.T) {
 	p.checkCounts(j.Out, content)
 }
 
-// pause stops one of HDFS's daemons, until the end of the test at most.
+// pause pauses one of HDFS's daemons and continues it when the test ends.
 func (p *platform) pause(d *minicluster.Daemon) {
 	p.t.Helper()
 	if err := d.Pause(); err != nil {
@@ -81,15 +81,15 @@ func (p *platform) kill(d *minicluster.Daemon) {
 	p.t.Cleanup(func() { restart(p.t, p.hdfs, d) })
 }
 
-// safeMode makes the NameNode enter safe mode, and leave it after it has refused to create
-// a directory.
+// safeMode lets the NameNode enter safe mode, and leave it after it has refused to create a
+// directory. The channel then gets the error.
 func (p *platform) safeMode(r *relay) <-chan error {
 	p.t.Helper()
 	before, _ := r.calls("mkdirs")
 	if _, err := p.hdfs.Admin(p.ctx, "-safemode", "enter"); err != nil {
 		p.t.Fatal(err)
 	}
-	p.t.Cleanup(func() { // a test that fails must not leave it to the next ones
+	p.t.Cleanup(func() { // also after a failure, for the next tests
 		if !p.t.Failed() {
 			return
 		}
@@ -105,7 +105,7 @@ func (p *platform) safeMode(r *relay) <-chan error {
 		})
 		_, err := p.hdfs.Admin(p.ctx, "-safemode", "leave")
 		if !refused {
-			err = errors.Join(errors.New("nobody has met safe mode"), err)
+			err = errors.Join(errors.New("no call was refused because of safe mode"), err)
 		}
 		left <- err
 	}()

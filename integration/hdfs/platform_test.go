@@ -22,7 +22,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// built is the directory of the programs, after the first test that needs them.
+// programDir is the directory of the programs, once programs has built them.
 var programDir string
 
 func programs(t *testing.T) string {
@@ -44,7 +44,7 @@ func programs(t *testing.T) string {
 // jobUser is the user of jobs, without special rights.
 const jobUser = "ada"
 
-// place runs the jobs of a test: embedded, or on daemons beside the DataNodes.
+// platform runs the jobs of a test: embedded, or on daemons beside the DataNodes.
 type platform struct {
 	t        *testing.T
 	ctx      context.Context
@@ -58,10 +58,10 @@ type platform struct {
 	jobCount int // made so far, for their names
 }
 
-// newPlace returns a place. When the test ends, it checks for leftover files.
+// newPlatform returns a platform. When the test ends, its cleanup checks for leftover files.
 func newPlatform(t *testing.T, c *minicluster.Cluster) *platform {
 	t.Helper()
-	programs(t) // not in the time that the test has
+	programs(t) // before the time limit starts
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*trial.Deadline)
 	t.Cleanup(cancel)
 	super := client(t, c)
@@ -78,7 +78,7 @@ func newPlatform(t *testing.T, c *minicluster.Cluster) *platform {
 	return p
 }
 
-// with returns the same place with another environment.
+// withEnv returns the same platform with additions to its environment.
 func (p *platform) withEnv(env ...string) *platform {
 	other := *p
 	other.env = slices.Concat(p.env, env)
@@ -87,7 +87,7 @@ func (p *platform) withEnv(env ...string) *platform {
 
 func asUser(name string) func(*hdfs.Options) { return func(o *hdfs.Options) { o.User = name } }
 
-// having sets a property of the configuration.
+// withProperty sets a property of the configuration.
 func withProperty(property, value string) func(*hdfs.Options) {
 	return func(o *hdfs.Options) {
 		o.Conf = maps.Clone(o.Conf)
@@ -95,7 +95,7 @@ func withProperty(property, value string) func(*hdfs.Options) {
 	}
 }
 
-// own sets the owner of a file or directory of HDFS.
+// chown sets the owner and mode of a file or directory of HDFS.
 func (p *platform) chown(name, user string, mode os.FileMode) {
 	p.t.Helper()
 	options := bare.ClientOptions{User: minicluster.Superuser}
@@ -113,7 +113,7 @@ func (p *platform) chown(name, user string, mode os.FileMode) {
 	}
 }
 
-// put writes a file of HDFS, of this name below top or with this URL.
+// put writes a file of HDFS. Its name is a URL, or is below top.
 func (p *platform) put(name string, content []byte, change ...func(*hdfs.Options)) (url string) {
 	p.t.Helper()
 	url = name
@@ -128,17 +128,17 @@ func (p *platform) put(name string, content []byte, change ...func(*hdfs.Options
 	return url
 }
 
-// quern describes the daemons.
+// daemonShape describes the daemons of a platform.
 type daemonShape struct {
 	jobTrackers int
 	nodes       []*minicluster.Daemon // with a task tracker beside each
-	slots       int                   // of each, for maps and for reduces
-	racks       bool                  // each has a flag for its rack
+	slots       int                   // map slots and reduce slots of each
+	racks       bool                  // each has the flag -rack
 	staging     string                // URL; empty: of this machine
 	flags       []string              // of job trackers
 }
 
-// start starts daemons, which end with the test.
+// start starts daemons, which the test's cleanup stops.
 func (p *platform) start(q daemonShape) {
 	p.t.Helper()
 	cfg := processes.Config{Programs: programs(p.t), Dir: filepath.Join(p.dir, "quern"), JobTrackers: q.jobTrackers, MapSlots: q.slots,
@@ -160,7 +160,7 @@ func (p *platform) start(q daemonShape) {
 	p.awaitTrackers(len(q.nodes))
 }
 
-// beside starts a task tracker beside a DataNode.
+// startTracker starts a task tracker on a DataNode's machine.
 func (p *platform) startTracker(node *minicluster.Daemon, flags ...string) *processes.Daemon {
 	p.t.Helper()
 	conf, err := p.hdfs.ConfBeside(node)
@@ -178,13 +178,13 @@ func (p *platform) startTracker(node *minicluster.Daemon, flags ...string) *proc
 	return d
 }
 
-// connected waits until n task trackers are ready for work.
+// awaitTrackers waits until n task trackers are ready for work.
 func (p *platform) awaitTrackers(n int) {
 	p.t.Helper()
-	trial.Await(p.t, "task trackers are connected", func() bool { return processes.Connected(p.ctx, p.client) >= n })
+	trial.Await(p.t, "task trackers", func() bool { return processes.Connected(p.ctx, p.client) >= n })
 }
 
-// stop ends the daemons. Every test must leave HDFS in a state in which they can end.
+// stop stops the daemons. HDFS must work then.
 func (p *platform) stop() {
 	if p.t.Failed() {
 		for _, d := range p.daemons.All() {
@@ -201,10 +201,10 @@ func (p *platform) stop() {
 	}
 }
 
-// workers lists the processes of programs in the place's directory.
+// workers lists the processes with programs in the platform's directory: jobs' programs.
 func (p *platform) workers() (pids []string) { return trial.Processes(p.dir) }
 
-// clean waits until HDFS holds only output and history of jobs.
+// awaitClean waits until HDFS has no leftover files of jobs.
 func (p *platform) awaitClean() {
 	p.t.Helper()
 	var left []string
@@ -213,7 +213,7 @@ func (p *platform) awaitClean() {
 			p.t.Logf("left in HDFS: %q", left)
 		}
 	}()
-	trial.Await(p.t, "nothing is left of jobs in "+p.top, func() bool {
+	trial.Await(p.t, "removal of leftover files in "+p.top, func() bool {
 		left = p.leftovers(p.top)
 		return len(left) == 0
 	})
@@ -222,7 +222,7 @@ func (p *platform) awaitClean() {
 func (p *platform) leftovers(dir string) (list []string) {
 	p.t.Helper()
 	infos, err := p.fs.List(dir)
-	if errors.Is(err, fs.ErrNotExist) { // removed since the listing of its parent: list again
+	if errors.Is(err, fs.ErrNotExist) { // removed since its parent was listed: awaitClean lists again
 		return []string{dir}
 	}
 	if err != nil {

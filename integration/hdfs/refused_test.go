@@ -12,7 +12,7 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// free returns an address on which no process listens or will: others take ports on
+// unusedAddr returns an address on which no process listens. Other tests only use ports on
 // 127.0.0.1.
 func unusedAddr(t *testing.T) string {
 	t.Helper()
@@ -26,7 +26,7 @@ func unusedAddr(t *testing.T) string {
 
 const otherUser = "eve" // a user without files in HDFS
 
-// TestRefused waits for both unreachable addresses at the same time.
+// TestRefused runs both parts at the same time, because each waits for unreachable addresses.
 func TestRefused(t *testing.T) {
 	c := cluster(t)
 	programs(t)
@@ -38,7 +38,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Impossible settings are refused with a message that names them, without leftovers.
+// Jobs with unusable settings are refused without leftovers. The error names the setting.
 func jobsRefused(t *testing.T, c *minicluster.Cluster) {
 	p := newPlatform(t, c)
 	in := p.put("in", []byte("a\nb\n"))
@@ -96,7 +96,7 @@ func jobsRefused(t *testing.T, c *minicluster.Cluster) {
 		runs[where.submit("wordcount", "-input", x.in, "-output", x.out)] = x.wants
 	}
 
-	// HDFS is full in the middle of a job.
+	// HDFS is over quota in the middle of a job.
 	small := dfs.Dir(p.put("small/file", nil))
 	path := strings.TrimPrefix(small, c.URL())
 	if _, err := c.Admin(t.Context(), "-setSpaceQuota", "6m", path); err != nil {
@@ -114,8 +114,8 @@ func jobsRefused(t *testing.T, c *minicluster.Cluster) {
 	}
 }
 
-// A daemon with an unusable staging directory does not start, and logs why. A client
-// without write access there cannot submit.
+// A job tracker with an unusable staging directory does not start, and logs the reason. A task
+// tracker with one is refused. A client without write access there cannot submit.
 func stagingRefused(t *testing.T, c *minicluster.Cluster) {
 	p := newPlatform(t, c)
 	in := p.put("in", []byte("a\n"))
@@ -142,7 +142,7 @@ func stagingRefused(t *testing.T, c *minicluster.Cluster) {
 	if err := other.Start(); err != nil {
 		t.Fatal(err)
 	}
-	trial.Await(t, "the tracker is refused", func() bool { return other.Logged("not shared with tracker tt-lost") && other.Logged("nowhere") })
+	trial.Await(t, "log line of the refusal", func() bool { return other.Logged("not shared with tracker tt-lost") && other.Logged("nowhere") })
 	out := dfs.Join(p.top, "out")
 	p.withEnv("HADOOP_USER_NAME="+otherUser).submit("wordcount", "-input", in, "-output", out).Fail(1, staging, "permission denied")
 	p.checkNoOutput(out)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// relay forwards calls to a NameNode and counts them. It can lose the answer to a
-// finished call, together with the connection.
+// relay forwards calls to a NameNode and counts the answers. It can drop an answer, and closes the
+// connection then.
 type relay struct {
 	listen net.Listener
 	to     string
@@ -40,14 +40,14 @@ func newRelay(t *testing.T, to string, loses func(method string, n int) bool) *r
 	return r
 }
 
-// url returns the URL of the same file through the relay.
+// url returns a file's URL through the relay.
 func (r *relay) url(name string) string {
 	return "hdfs://" + r.listen.Addr().String() + strings.TrimPrefix(name, "hdfs://"+r.to)
 }
 
 func (r *relay) port() int { return r.listen.Addr().(*net.TCPAddr).Port }
 
-// calls returns the number of answers to a method, and of lost ones.
+// calls returns the number of answers to a method, and the number of dropped ones.
 func (r *relay) calls(method string) (answered, lost int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *relay) countAnswer(method string) (lose bool) {
 	return true
 }
 
-// pass serves a connection: a greeting, the client's identity, then one call at a time.
+// forward forwards a connection: a greeting, the client's identity, then one call at a time.
 func (r *relay) forward(from net.Conn) {
 	defer from.Close()
 	to, err := net.Dial("tcp", r.to)
@@ -97,7 +97,7 @@ func (r *relay) forward(from net.Conn) {
 	}
 }
 
-// frame reads a length and that many bytes, and returns both.
+// frame reads a length and that many bytes, and returns all.
 func frame(r io.Reader) ([]byte, error) {
 	b := make([]byte, 4)
 	if _, err := io.ReadFull(r, b); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/quernmr/quern/dfs/hdfs"
 )
 
-// Of many renames to one name, over separate connections, at most one succeeds, and none
-// replaces an existing target.
+// Of many concurrent renames to one name, at most one succeeds, and none replaces an existing
+// target.
 func TestRenamesCompareAndSet(t *testing.T) {
 	c := cluster(t)
 	systems := []*hdfs.FS{client(t, c), client(t, c), client(t, c)}
@@ -61,7 +61,7 @@ func TestRenamesCompareAndSet(t *testing.T) {
 			}
 		}
 		if want != 0 {
-			t.Fatalf("round %d: the number of winners is off by %d", round, -want)
+			t.Fatalf("round %d: %d too many renames have succeeded", round, -want)
 		}
 		for i := range racers {
 			if name := fmt.Sprint(i); name != winner {
@@ -88,11 +88,11 @@ func checkContent(t *testing.T, f dfs.FS, name, content string, isFile bool) {
 		name = dfs.Join(name, "id")
 	}
 	if got := string(read(t, f, name)); got != content {
-		t.Errorf("%s holds %q, want %q", name, got, content)
+		t.Errorf("%s has %q, want %q", name, got, content)
 	}
 }
 
-// A rename does not replace an empty directory either, nor a file by a directory.
+// A rename replaces neither an empty directory nor a file.
 func TestRenamesReplaceNothing(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c)

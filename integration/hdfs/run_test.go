@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// submit runs a job: embedded, or with mrsubmit if the place has daemons.
+// submit runs a job: embedded, or with mrsubmit if the platform has daemons.
 func (p *platform) submit(program string, args ...string) *trial.Run {
 	p.t.Helper()
 	if p.daemons == nil {
@@ -30,8 +30,8 @@ func (p *platform) command(program string, args ...string) *trial.Run {
 	return trial.Begin(p.t, cmd)
 }
 
-// paced runs a job that leaves traces. With -gate in flags its maps wait until it is
-// opened.
+// paced runs a job that writes traces. With -gate in flags, its maps wait until the test calls
+// OpenGate.
 func (p *platform) paced(in string, flags ...string) *trial.Job {
 	p.t.Helper()
 	p.jobCount++

@@ -1,7 +1,7 @@
 package hdfs_test
 
-// Tests with their own HDFS. They end the shared HDFS, which takes long to start, so
-// their file is the last one.
+// These tests have their own HDFS. They stop the shared HDFS, which takes long to start, so their
+// file is the last one.
 
 import (
 	"bytes"
@@ -17,8 +17,9 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// Row 29: the active one of two NameNodes is killed during reads, during writes, and
-// during the maps of an embedded job and of a job on a cluster with its staging there.
+// Row 29: the active one of two NameNodes is killed while files are open for reading and writing,
+// and during the maps of an embedded job and of a job on a cluster. All continue with the other
+// NameNode.
 func TestFailover(t *testing.T) {
 	c := startOwn(t, func(cfg *minicluster.Config) { cfg.NameNodes, cfg.Racks = 2, []string{"/a", "/b"} })
 	f := client(t, c)
@@ -65,10 +66,10 @@ func TestFailover(t *testing.T) {
 	}
 	got := make([]byte, len(content))
 	if _, err := open.ReadAt(got, 0); err != nil || !bytes.Equal(got, content) {
-		t.Errorf("reading on: %v", err)
+		t.Errorf("read after the failover: %v", err)
 	}
 	if got := read(t, f, dfs.Join(top, "written")); !bytes.Equal(got, content) {
-		t.Errorf("what was written has %d bytes, or others", len(got))
+		t.Errorf("the written file has wrong content of %d bytes", len(got))
 	}
 	if _, err := f.Stat(dfs.Join(top, "renamed")); err != nil {
 		t.Error(err)

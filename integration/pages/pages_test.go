@@ -1,11 +1,11 @@
-// Package pages_test runs the commands that pages for newcomers show, in the order of
-// the pages, and compares what they print with what the pages show.
+// Package pages_test runs the commands on the pages for newcomers, in the order of the pages. It
+// compares the commands' output with the output on the pages.
 //
-// These fenced blocks of a page run, in one shell for each page, which begins in the
+// It runs these fenced blocks of a page, in one shell for each page, which starts in the
 // repository:
 //
 //	sh       each line is a command
-//	console  lines that begin with "$ " are commands, the others what the command prints
+//	console  lines that begin with "$ " are commands, others are the command's output
 //	go       with a first line such as "// main.go": the block becomes that file
 //
 // The command must print each line that the page shows, in this order. Other lines may
@@ -14,8 +14,8 @@
 // keeps running after it has printed the lines. A command with the comment
 // "# repeat until" is repeated until it prints them.
 //
-// The test replaces the home directory, /tmp/ and 127.0.0.1. All pages share them:
-// getting-started.md makes the module that later pages change.
+// The test has its own home directory, /tmp/ and 127.0.0.1, which all pages share:
+// getting-started.md creates the module that later pages change.
 package pages_test
 
 import (
@@ -34,7 +34,7 @@ import (
 	"time"
 )
 
-// deadline is generous: it only ends a test that would hang for ever.
+// deadline is generous: it only ends a test that hangs.
 const deadline = 5 * time.Minute
 
 var pages = []string{"README.md", "docs/getting-started.md", "docs/writing-jobs.md", "docs/debugging.md"}
@@ -58,13 +58,13 @@ func TestPages(t *testing.T) {
 			}
 		})
 		if !ok {
-			return // later pages need the results of this one
+			return // later pages need the results of this page
 		}
 	}
 }
 
-// TestGoBlocks: Go code on pages without a file name is part of an example, except for its
-// indentation.
+// TestGoBlocks: Go code on a page is a part of a tested example, unless it has a file name. Its
+// indentation may differ.
 func TestGoBlocks(t *testing.T) {
 	var examples strings.Builder
 	for _, name := range []string{"examples/wordcount/wordcount.go", "mapreduce/example_test.go", "mapreduce/example_fields_test.go"} {
@@ -189,7 +189,7 @@ func session(text string) (steps []step) {
 	return steps
 }
 
-// missing returns the first wanted line that a text lacks.
+// firstMissing returns the first wanted line that a text lacks.
 func firstMissing(shows []string, text string) string {
 	lines := strings.Split(text, "\n")
 	for _, want := range shows {
@@ -211,7 +211,7 @@ func firstMissing(shows []string, text string) string {
 	return ""
 }
 
-// place is the state that the shells of all pages share.
+// sandbox has the directories and settings that the shells of all pages share.
 type sandbox struct {
 	root, home, tmp, bin string
 	address              string // of daemons
@@ -227,7 +227,7 @@ func newSandbox(t *testing.T) *sandbox {
 	dir := t.TempDir()
 	pid := os.Getpid()
 	p := &sandbox{root: root, home: dir + "/home", tmp: dir + "/tmp", bin: dir + "/bin",
-		// 127.0.0.0/8 is all loopback, so this test's daemons do not collide with others.
+		// All of 127.0.0.0/8 is loopback; an address of its own avoids other daemons' ports.
 		address: fmt.Sprintf("127.%d.%d.%d", 1+pid>>16%254, pid>>8&255, 1+pid&127)}
 	p.replacer = strings.NewReplacer("/tmp/", p.tmp+"/", "127.0.0.1", p.address)
 	for _, made := range []string{p.home, p.tmp, p.bin} {
@@ -239,8 +239,8 @@ func newSandbox(t *testing.T) *sandbox {
 		t.Fatal(err)
 	}
 	p.env = append(os.Environ(), "HOME="+p.home, "TMPDIR="+p.tmp, "GOBIN="+p.bin, "PATH="+p.home+":"+p.bin+":"+os.Getenv("PATH"), "QUERN_JOBTRACKER=",
-		"GONOSUMDB=*") // the repository's own go.sum has checked what the module cache has
-	// Settings that depend on the home directory by default.
+		"GONOSUMDB=*") // the repository's go.sum has verified the modules in the cache
+	// These depend on the home directory by default.
 	names := []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOENV", "GOFLAGS"}
 	values, err := exec.Command("go", append([]string{"env"}, names...)...).Output()
 	if err != nil {
@@ -248,11 +248,11 @@ func newSandbox(t *testing.T) *sandbox {
 	}
 	for i, value := range strings.Split(strings.TrimSuffix(string(values), "\n"), "\n") {
 		if names[i] == "GOFLAGS" {
-			value += " -trimpath" // makes the result independent of directories, so the build cache has it
+			value += " -trimpath" // results do not depend on directories, so the build cache has them
 		}
 		p.env = append(p.env, names[i]+"="+value)
 	}
-	// The daemons' addresses are the pages' defaults, at the address of this test.
+	// The daemons have the default ports, on this test's address.
 	for daemon, flags := range map[string]string{
 		"jobtracker":  "-listen 127.0.0.1:7400 -raft 127.0.0.1:7401 -gossip 127.0.0.1:7402",
 		"tasktracker": "-listen 127.0.0.1:7410 -gossip 127.0.0.1:7412",
@@ -265,11 +265,11 @@ func newSandbox(t *testing.T) *sandbox {
 	return p
 }
 
-// shell is a running bash that executes one command after the other.
+// shell is a bash that runs one command after the other.
 type shell struct {
 	replacer *strings.Replacer
 	stdin    io.Writer
-	lines    chan string // of both its outputs
+	lines    chan string // of its standard output and standard error
 }
 
 func (p *sandbox) shell(t *testing.T) *shell {
@@ -303,20 +303,20 @@ func (p *sandbox) shell(t *testing.T) *shell {
 	})
 	t.Cleanup(func() {
 		stdin.Close()
-		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM); err != nil { // leftover daemons of a failed page
+		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM); err != nil { // daemons that a failed page has left
 			t.Error(err)
 		}
 		cmd.Wait()
-		reading.Wait() // they have ended, too
+		reading.Wait() // ends when all processes of the page have ended
 		out.Close()
 	})
 	return s
 }
 
-// done marks the end of a command's output, before its exit status.
+// done is printed before a command's exit status.
 const done = "--- the command has ended: "
 
-// do runs a step and compares its output.
+// do runs a step and checks that its output has the lines on the page.
 func (s *shell) do(t *testing.T, do step, mayFail bool) {
 	t.Helper()
 	shows := strings.Split(s.replacer.Replace(strings.Join(do.shows, "\n")), "\n")

@@ -35,18 +35,18 @@ type Daemon struct {
 	raftProxy, httpProxy *Proxy
 	gossipProxy          *gossipProxy
 	stopped              bool         // by Stop
-	endExpected          bool         // its end: Kill or Terminate caused it, or Ended reported it
+	endExpected          bool         // Kill or Terminate has caused the end, or Ended has reported it
 	pid                  atomic.Int64 // 0: not started yet
 	cmd                  *exec.Cmd
-	ready                chan struct{} // closed when it has said so
-	ended                chan struct{} // closed when it has ended
-	err                  error         // how, once ended is closed
+	ready                chan struct{} // closed when it is ready
+	ended                chan struct{} // closed when the process has ended
+	err                  error         // of Wait, once ended is closed
 }
 
-// Data is its -data directory.
+// Data returns its -data directory.
 func (d *Daemon) Data() string { return filepath.Join(d.dir, "data") }
 
-// Log returns the file with its standard error.
+// Log returns the file of its standard error.
 func (d *Daemon) Log() string { return filepath.Join(d.dir, "log") }
 
 // Start starts the process; Ready waits until it serves.
@@ -62,7 +62,7 @@ func (d *Daemon) Start() error {
 	cmd := exec.Command(d.program, d.args...)
 	cmd.Stderr, cmd.Dir = log, d.dir
 	cmd.Env = append(os.Environ(), d.Env...)
-	// A group of its own, so that what interrupts the tests does not interrupt it twice.
+	// In its own process group, Ctrl-C of the tests does not interrupt it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -89,7 +89,7 @@ func (d *Daemon) Start() error {
 	return nil
 }
 
-// Ready waits until the daemon reports that it is ready.
+// Ready waits until the daemon prints that it is ready.
 func (d *Daemon) Ready(ctx context.Context) error {
 	timeout := time.NewTimer(startWait)
 	defer timeout.Stop()
@@ -119,10 +119,10 @@ func (d *Daemon) Running() bool {
 	}
 }
 
-// Crashed reports whether the process has ended by itself.
+// Crashed reports whether the process has ended unexpectedly.
 func (d *Daemon) Crashed() bool { return d.cmd != nil && !d.Running() && !d.endExpected }
 
-// Pid is the process's number.
+// Pid returns the process's number.
 func (d *Daemon) Pid() int { return d.cmd.Process.Pid }
 
 // Signal sends a signal.
@@ -158,8 +158,8 @@ func (d *Daemon) Continue() error {
 // Healthy reports whether the process runs and is not stopped.
 func (d *Daemon) Healthy() bool { return d.Running() && !d.stopped }
 
-// Terminate sends SIGTERM and waits for the end. An exit code other than 0 is an error. A
-// process that does not end is killed, which is an error too.
+// Terminate sends SIGTERM and waits for the end. It fails if the exit code is not 0. If the
+// process does not end, it kills the process and fails.
 func (d *Daemon) Terminate() error {
 	if err := errors.Join(d.Continue(), d.Signal(syscall.SIGTERM)); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (d *Daemon) LastLines() string {
 	return string(text[max(0, len(text)-8<<10):])
 }
 
-// Said reports whether the daemon's log has a text.
+// Logged reports whether the daemon's log has a text.
 func (d *Daemon) Logged(text string) bool {
 	log, err := os.ReadFile(d.Log())
 	return err == nil && strings.Contains(string(log), text)

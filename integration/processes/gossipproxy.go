@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// datagrams forwards gossip to a daemon, TCP and UDP on one port. It can drop UDP.
+// gossipProxy forwards gossip to a daemon, TCP and UDP on one port. It can drop UDP.
 type gossipProxy struct {
 	Addr     string
 	tcp      *Proxy
@@ -34,7 +34,8 @@ func newGossipProxy(target string) (*gossipProxy, error) {
 	return g, nil
 }
 
-// pass forwards one direction only: answers go to the address that the sender advertises.
+// forward forwards only datagrams to the daemon. The daemon sends its answers to the address that
+// the sender advertises.
 func (g *gossipProxy) forward() {
 	buf := make([]byte, 64<<10)
 	for {
@@ -54,7 +55,7 @@ func (g *gossipProxy) close() {
 	g.daemon.Close()
 }
 
-// DropUDP drops all gossip by UDP to every daemon, or stops dropping it.
+// DropUDP starts or stops dropping all UDP gossip.
 func (c *Cluster) DropUDP(drops bool) {
 	for _, d := range c.All() {
 		d.gossipProxy.dropping.Store(drops)

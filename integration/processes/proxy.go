@@ -11,17 +11,17 @@ import (
 	"sync"
 )
 
-// Proxy forwards TCP connections to a daemon. It can cut connections by the process that
-// opened them: then no bytes pass in either direction, without an error, as when a cable
-// is pulled. After Heal, the held bytes pass.
+// Proxy forwards TCP connections to a daemon. It can cut the connections that certain processes
+// have opened. A cut connection passes no bytes in either direction and has no error, as with a
+// pulled cable. After Heal, it passes the delayed bytes.
 type Proxy struct {
 	Addr   string
 	target string
 	listen net.Listener
-	pids   func() []int // the processes that may open connections; nil: openers are not identified
+	pids   func() []int // processes that may open connections; nil: do not identify openers
 
 	mu      sync.Mutex
-	changed sync.Cond // signalled at every change
+	changed sync.Cond // of isCut and links
 	isCut   func(pid int) bool
 	links   map[*link]bool
 	closed  bool
@@ -48,8 +48,8 @@ func newProxy(target string, pids func() []int) (*Proxy, error) {
 	return p, nil
 }
 
-// Cut holds all old and new connections of the processes for which cut returns true.
-// Process 0 is an unknown one.
+// Cut cuts all old and new connections of the processes for which cut returns true. Process 0 is
+// an unknown process.
 func (p *Proxy) Cut(cut func(pid int) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +57,7 @@ func (p *Proxy) Cut(cut func(pid int) bool) {
 	p.changed.Broadcast()
 }
 
-// Heal forwards everything again.
+// Heal ends all cuts.
 func (p *Proxy) Heal() { p.Cut(func(int) bool { return false }) }
 
 func (p *Proxy) accept() {
@@ -103,7 +103,7 @@ func (p *Proxy) serve(l *link) {
 	both.Wait()
 }
 
-// pass waits until the link is not cut; false: it is closed.
+// awaitHealed waits while the link is cut. It returns false if the link is closed.
 func (p *Proxy) awaitHealed(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,8 +165,8 @@ func (p *Proxy) Close() {
 	}
 }
 
-// opener finds the process at the other end of a loopback connection by the socket's
-// inode number; 0: none of these.
+// openerOf finds which of the processes has the other end of a loopback connection, by the
+// socket's inode number; 0: none.
 func openerOf(conn net.Conn, pids []int) int {
 	remote, ok := conn.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -187,7 +187,7 @@ func openerOf(conn net.Conn, pids []int) int {
 	return 0
 }
 
-// socketInode finds the socket that is bound to one port and connected to another.
+// socketInode returns the inode number of the socket between two loopback ports.
 func socketInode(local, remote int) string {
 	f, err := os.Open("/proc/net/tcp")
 	if err != nil {
@@ -204,8 +204,8 @@ func socketInode(local, remote int) string {
 	return ""
 }
 
-// proxy starts proxies for a job tracker's raft and HTTP addresses and for every daemon's
-// gossip, and advertises their addresses.
+// proxy starts proxies for a daemon's gossip and for a job tracker's raft and HTTP addresses. The
+// daemon advertises the proxies' addresses.
 func (c *Cluster) proxy(d *Daemon) (err error) {
 	if !c.cfg.Proxied {
 		return nil
@@ -227,7 +227,7 @@ func (c *Cluster) proxy(d *Daemon) (err error) {
 	return nil
 }
 
-// jobTrackerPids lists the processes that connect to job trackers' raft addresses.
+// jobTrackerPids lists the job trackers' processes.
 func (c *Cluster) jobTrackerPids() (pids []int) {
 	for _, d := range c.JobTrackers {
 		if pid := d.pid.Load(); pid != 0 {
@@ -248,7 +248,7 @@ func (d *Daemon) stopProxies() {
 	}
 }
 
-// gossip returns the advertised gossip address.
+// advertisedGossip returns the advertised gossip address.
 func (d *Daemon) advertisedGossip() string {
 	if d.gossipProxy != nil {
 		return d.gossipProxy.Addr
@@ -264,8 +264,8 @@ func (d *Daemon) Advertised() string {
 	return d.Addr
 }
 
-// Isolate cuts the connections between a job tracker and the others, in both directions.
-// Task trackers and clients still reach it.
+// Isolate cuts the connections between a job tracker and the other job trackers, in both
+// directions. Task trackers and clients still reach it.
 func (c *Cluster) Isolate(d *Daemon) {
 	self := d.Pid()
 	for _, other := range c.JobTrackers {
@@ -277,7 +277,7 @@ func (c *Cluster) Isolate(d *Daemon) {
 	}
 }
 
-// Heal ends all partitions.
+// Heal ends the isolation of all job trackers.
 func (c *Cluster) Heal() {
 	for _, d := range c.JobTrackers {
 		d.raftProxy.Heal()

@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// Says returns this job tracker's own status of the cluster, even if it does not lead.
+// Status returns a job tracker's own status of the cluster, even if it is not the leader.
 func (d *Daemon) Status(ctx context.Context) (*web.Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -36,11 +36,11 @@ func (d *Daemon) Status(ctx context.Context) (*web.Cluster, error) {
 	return status, nil
 }
 
-// Leader returns a running job tracker, other than the given one, that reports to lead,
-// and its status; nil: none now.
-func (c *Cluster) Leader(ctx context.Context, but *Daemon) (*Daemon, *web.Cluster) {
+// Leader returns a running job tracker that reports to be the leader, other than the given one, and
+// its status; nil: none now.
+func (c *Cluster) Leader(ctx context.Context, except *Daemon) (*Daemon, *web.Cluster) {
 	for _, d := range c.JobTrackers {
-		if d == but || !d.Running() {
+		if d == except || !d.Running() {
 			continue
 		}
 		if status, err := d.Status(ctx); err == nil && status.IsLeader {

@@ -13,8 +13,8 @@ import (
 	"github.com/quernmr/quern/integration/tpch/peers"
 )
 
-// TestHDFS: tables and side tables in HDFS give the same answers, and so does a flow
-// with intermediate results there.
+// TestHDFS: answers are the same with tables and side tables in HDFS, and with a flow's
+// intermediate results there.
 func TestHDFS(t *testing.T) {
 	jars, err := minicluster.Fetch(t.Context())
 	if errors.Is(err, minicluster.ErrUnavailable) {
@@ -57,12 +57,12 @@ func TestHDFS(t *testing.T) {
 		t.Fatalf("exit %d\n%s", exit, stderr)
 	}
 	if got := answerInHDFS(t, cluster, out+"/answer"); got != locally["5"] || got == "" {
-		t.Errorf("from what jobs have left each other in HDFS\n%s\nwant\n%s", got, locally["5"])
+		t.Errorf("with intermediate results in HDFS\n%s\nwant\n%s", got, locally["5"])
 	}
 	checkRefused(t, []string{"no file matches", remote + "/none/lineitem"}, "-query", "6", "-tables", remote+"/none")
 }
 
-// answerThere returns the part files of a directory in HDFS, in order.
+// answerInHDFS returns the joined part files of a directory in HDFS.
 func answerInHDFS(t *testing.T, cluster *minicluster.Cluster, dir string) string {
 	t.Helper()
 	f := connect(t, cluster)
@@ -97,7 +97,7 @@ func connect(t *testing.T, cluster *minicluster.Cluster) *hdfs.FS {
 	return hdfs.New(hdfs.Options{Conf: conf, User: minicluster.Superuser})
 }
 
-// put writes the small database to HDFS, one of the tables as a directory.
+// put writes the tables of [peers.Small] to HDFS, and one of them as a directory.
 func put(t *testing.T, cluster *minicluster.Cluster, dir string) {
 	t.Helper()
 	f := connect(t, cluster)

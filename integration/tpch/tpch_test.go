@@ -1,5 +1,5 @@
-// Package tpch_test runs examples/tpch as a user does and compares its answers with the
-// recorded ones of DuckDB. integration/compat does so over the generator's tables.
+// Package tpch_test runs examples/tpch as a user does and compares its answers with DuckDB's
+// recorded answers. integration/compat compares them over the generator's tables.
 package tpch_test
 
 import (
@@ -39,7 +39,7 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// deadline is generous: it only ends a test that would hang for ever.
+// deadline is generous: it only ends a test that hangs.
 const deadline = 5 * time.Minute
 
 func run(t *testing.T, args ...string) (exit int, stderr string) {
@@ -57,8 +57,8 @@ func run(t *testing.T, args ...string) (exit int, stderr string) {
 	return cmd.ProcessState.ExitCode(), printed.String()
 }
 
-// answer returns the output's part files, in order, from the directory answer in a flow of
-// several jobs.
+// answer returns the joined part files of the output. A flow of several jobs has them in the
+// directory answer.
 func answer(t *testing.T, out string) string {
 	t.Helper()
 	var all strings.Builder
@@ -78,7 +78,7 @@ func answer(t *testing.T, out string) string {
 	return all.String()
 }
 
-// small writes the tables of a tiny database.
+// writeSmall writes the tables of [peers.Small].
 func writeSmall(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -88,7 +88,7 @@ func writeSmall(t *testing.T) (dir string) {
 	return dir
 }
 
-// divide splits a table into a directory of parts.
+// divide replaces a table's file by a directory of parts.
 func divide(t *testing.T, dir, table string, parts ...string) {
 	t.Helper()
 	if err := errors.Join(os.Remove(filepath.Join(dir, table+".tbl")), os.Mkdir(filepath.Join(dir, table), 0o777)); err != nil {
@@ -106,8 +106,8 @@ func write(t *testing.T, name, content string) {
 	}
 }
 
-// TestAnswers: with one file per table and with several, with many maps and reduces, the
-// answers are exactly DuckDB's, which `make compat` records.
+// TestAnswers: the answers equal DuckDB's, which `make compat` records, with one file per table and
+// with several, and with many maps and reduces.
 func TestAnswers(t *testing.T) {
 	for _, files := range []int{1, 3} { // of each table, and reduces of each job
 		dir := t.TempDir()
@@ -146,8 +146,8 @@ func inParts(rows string, n int) (parts []string) {
 	return parts
 }
 
-// TestRefusedTables: the error for a wrong line names its file and offset, and no files
-// are left.
+// TestRefusedTables: the error for a wrong line names its file and offset, and the failed query
+// leaves no files.
 func TestRefusedTables(t *testing.T) {
 	lines := peers.Small(30)["lineitem"]
 	first, rest, _ := strings.Cut(lines, "\n")
@@ -190,7 +190,7 @@ func TestRefusedTables(t *testing.T) {
 	}
 }
 
-// TestTooLarge: a query with too large numbers fails, and writes no wrong answer.
+// TestTooLarge: a query with too large numbers fails, and does not write a wrong answer.
 func TestTooLarge(t *testing.T) {
 	for _, c := range []struct {
 		query, discount string
@@ -213,7 +213,7 @@ func TestTooLarge(t *testing.T) {
 			}
 			lines.WriteString(strings.Join(fields, "|"))
 		}
-		if c.query == "6" { // whose discounts are small
+		if c.query == "6" { // its discounts are small, so its sum needs more rows
 			one := lines.String()
 			for range 14_000 / strings.Count(one, "\n") {
 				lines.WriteString(one)

@@ -13,10 +13,10 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// SplitBytes is the length of each of Lines, for one line per split.
+// SplitBytes is the length of a line of Lines.
 const SplitBytes = 128
 
-// BySplit makes each of Lines a split.
+// LinePerSplit returns flags that make each line of Lines a split.
 func LinePerSplit() []string {
 	return []string{"-D", fmt.Sprintf("mapreduce.input.fileinputformat.split.maxsize=%d", SplitBytes)}
 }
@@ -52,7 +52,7 @@ func Words(seed uint64, size int) []byte {
 	return b
 }
 
-// Counted returns the output of a word count with one reduce.
+// CountWords returns the right output of a word count with one reduce.
 func CountWords(text []byte) []byte {
 	counts := make(map[string]*int)
 	for w := range bytes.FieldsSeq(text) {
@@ -70,15 +70,15 @@ func CountWords(text []byte) []byte {
 	return b
 }
 
-// Sorted sorts lines.
+// SortLines sorts lines.
 func SortLines(text []byte) []byte {
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	slices.SortFunc(lines, bytes.Compare)
 	return bytes.Join(lines, nil)
 }
 
-// Parts reads the part files of an output directory, which must be complete and hold no
-// other files.
+// ReadParts reads the part files of an output directory, which must have _SUCCESS and no other
+// files.
 func ReadParts(t testing.TB, files dfs.FS, out string) map[string][]byte {
 	t.Helper()
 	infos, err := files.List(out)
@@ -95,7 +95,7 @@ func ReadParts(t testing.TB, files dfs.FS, out string) map[string][]byte {
 				t.Fatal(err)
 			}
 		default:
-			t.Errorf("%s holds %s", out, name)
+			t.Errorf("%s has the file %s", out, name)
 		}
 	}
 	if !success {
@@ -113,7 +113,7 @@ func read(files dfs.FS, name string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// Joined concatenates part files in the order of their names.
+// JoinParts joins part files, sorted by name.
 func JoinParts(parts map[string][]byte) []byte {
 	var b []byte
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
@@ -122,7 +122,7 @@ func JoinParts(parts map[string][]byte) []byte {
 	return b
 }
 
-// Same compares a result with the right one.
+// CheckEqual fails the test if a result is not the right one.
 func CheckEqual(t testing.TB, what string, got, want []byte) {
 	t.Helper()
 	if bytes.Equal(got, want) {

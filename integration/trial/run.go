@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Deadline is generous: it only ends waits that would hang forever.
+// Deadline is generous: it only ends a test that hangs.
 const Deadline = 3 * time.Minute
 
 // Intervals for polling files and daemons.
@@ -22,7 +22,7 @@ const (
 	daemonPoll = 50 * time.Millisecond
 )
 
-// Within polls until a condition holds; false: it did not within the time.
+// Within polls until a condition holds. It returns false if that takes longer than limit.
 func Within(limit time.Duration, holds func() bool) bool { return within(limit, daemonPoll, holds) }
 
 func within(limit, every time.Duration, holds func() bool) bool {
@@ -44,7 +44,7 @@ func within(limit, every time.Duration, holds func() bool) bool {
 func Await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	if !Within(Deadline, holds) {
-		t.Fatalf("waited %v in vain: %s", Deadline, what)
+		t.Fatalf("waited %v without success for: %s", Deadline, what)
 	}
 }
 
@@ -70,7 +70,7 @@ func (o *Output) String() string {
 // Run is a running command.
 type Run struct {
 	Stdout, Stderr Output
-	Ended          chan struct{} // closed when it has
+	Ended          chan struct{} // closed when the command has ended
 
 	t   testing.TB
 	cmd *exec.Cmd
@@ -91,18 +91,18 @@ func Begin(t testing.TB, cmd *exec.Cmd) *Run {
 	return r
 }
 
-// Pid is the process's number.
+// Pid returns the process's number.
 func (r *Run) Pid() int { return r.cmd.Process.Pid }
 
 // Signal sends a signal to a command that still runs.
 func (r *Run) Signal(s os.Signal) {
 	r.t.Helper()
 	if !r.TrySignal(s) {
-		r.t.Fatalf("%v comes too late: the command has ended", s)
+		r.t.Fatalf("%v: the command has ended before", s)
 	}
 }
 
-// SignalInTime sends a signal and reports whether the command still ran.
+// TrySignal sends a signal and reports whether the command was still running.
 func (r *Run) TrySignal(s os.Signal) bool {
 	r.t.Helper()
 	err := r.cmd.Process.Signal(s)
@@ -136,7 +136,7 @@ func (r *Run) Fail(code int, wants ...string) {
 	}
 }
 
-// Until waits until a condition holds, at the latest when the command ends.
+// Await waits until a condition holds. It fails the test if the command ends before.
 func (r *Run) Await(what string, holds func() bool) {
 	r.t.Helper()
 	within(Deadline, filePoll, func() bool {
@@ -148,7 +148,7 @@ func (r *Run) Await(what string, holds func() bool) {
 		}
 	})
 	if !holds() {
-		r.t.Fatalf("%s: waited in vain: %s\n%s", r, what, r.output())
+		r.t.Fatalf("%s: waited without success for: %s\n%s", r, what, r.output())
 	}
 }
 
@@ -156,7 +156,7 @@ func (r *Run) String() string { return strings.Join(r.cmd.Args, " ") }
 
 func (r *Run) output() string { return r.Stdout.String() + r.Stderr.String() }
 
-// ContainsAll reports whether a text contains all others.
+// ContainsAll reports whether a text contains all wanted texts.
 func ContainsAll(text string, wants []string) bool {
 	return !slices.ContainsFunc(wants, func(want string) bool { return !strings.Contains(text, want) })
 }

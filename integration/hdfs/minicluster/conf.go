@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// writeConf writes the configuration of clients and daemons.
+// writeConf writes the configuration files of clients and daemons.
 func (c *Cluster) writeConf() error {
 	racks, hosts := new(strings.Builder), new(strings.Builder)
 	self, err := os.Hostname()
@@ -47,8 +47,8 @@ log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
 log4j.appender.stderr.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
 `
 
-// site returns hdfs-site.xml, the same for clients and all daemons. A daemon's own
-// settings are on its command line.
+// site returns the properties of hdfs-site.xml, the same for clients and all daemons. A daemon's
+// own properties are on its command line.
 func (c *Cluster) site() map[string]string {
 	site := map[string]string{
 		"dfs.replication":                                           fmt.Sprint(c.cfg.Replication),
@@ -81,7 +81,7 @@ func (c *Cluster) site() map[string]string {
 	return site
 }
 
-// available adds the properties for two NameNodes with a JournalNode.
+// addHA adds the properties for two NameNodes with a JournalNode.
 func (c *Cluster) addHA(site map[string]string) {
 	var ids []string
 	for _, d := range c.NameNodes {
@@ -98,7 +98,7 @@ func (c *Cluster) addHA(site map[string]string) {
 	site["dfs.ha.log-roll.period"] = "5s"
 }
 
-// own returns the properties of a single daemon.
+// daemonProperties returns a daemon's own properties.
 func (c *Cluster) daemonProperties(d *Daemon) map[string]string {
 	data := "file://" + filepath.Join(d.dir, "data")
 	switch d.class {
@@ -142,8 +142,8 @@ func writeXML(path string, properties map[string]string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o666)
 }
 
-// ConfBeside makes a configuration directory for HADOOP_CONF_DIR. A process with it dials
-// from a DataNode's address, like a process on the DataNode's machine.
+// ConfBeside writes a configuration directory for HADOOP_CONF_DIR. With it, a process dials from a
+// DataNode's address, like a process on the DataNode's machine.
 func (c *Cluster) ConfBeside(d *Daemon) (dir string, err error) {
 	dir = filepath.Join(d.dir, "beside")
 	core, err := os.ReadFile(filepath.Join(c.Conf(), "core-site.xml"))

@@ -23,7 +23,7 @@ const (
 
 // Daemon is one of HDFS's processes, running or not.
 type Daemon struct {
-	ID   string // nn1, dn1; of a DataNode its host name too
+	ID   string // nn1, dn1; a DataNode's host name
 	IP   string
 	Rack string // of a DataNode
 	Port int    // for clients
@@ -36,15 +36,15 @@ type Daemon struct {
 	args    []string // of java
 
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when it has ended
-	err   error         // how, once ended is closed
+	ended chan struct{} // closed when the process has ended
+	err   error         // of Wait, once ended is closed
 }
 
 // Addr returns the address for clients.
 func (d *Daemon) Addr() string { return fmt.Sprintf("%s:%d", d.IP, d.Port) }
 
-// Bound returns the address on which it listens for clients: Addr, or one that the
-// NameNode does not know, behind a proxy of the caller at Addr.
+// ListenAddr returns the address on which it listens for clients. That is Addr or, with
+// Config.Proxied, an address for the caller's proxy, which listens on Addr.
 func (d *Daemon) ListenAddr() string {
 	if !d.proxied {
 		return d.Addr()
@@ -58,7 +58,7 @@ func (d *Daemon) HTTPAddr() string { return fmt.Sprintf("%s:%d", d.IP, d.HTTP) }
 // Data returns its data directory.
 func (d *Daemon) Data() string { return filepath.Join(d.dir, "data") }
 
-// prepare makes a daemon's directory and command line.
+// prepare creates a daemon's directory and sets its command line.
 func (c *Cluster) prepare(d *Daemon) error {
 	d.dir = filepath.Join(c.cfg.Dir, d.ID)
 	if err := os.MkdirAll(d.dir, 0o777); err != nil {
@@ -72,7 +72,7 @@ func (c *Cluster) prepare(d *Daemon) error {
 	return nil
 }
 
-// java returns the arguments of every JVM; d is nil for a command.
+// java returns the JVM arguments of a daemon or, with nil, of a command.
 func (c *Cluster) java(d *Daemon) []string {
 	args := []string{"-Djava.net.preferIPv4Stack=true", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k",
 		"-Xmx128m", "-Xshare:auto", "-XX:-UsePerfData", "-Djava.io.tmpdir=" + c.cfg.Dir, "-Djdk.net.hosts.file=" + c.hosts()}
@@ -101,7 +101,7 @@ func (d *Daemon) Start() error {
 	cmd := exec.Command("java", d.args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, d.dir
 	cmd.Env = append(os.Environ(), "HADOOP_USER_NAME="+Superuser)
-	// A group of its own, so that what interrupts the tests does not interrupt it too.
+	// In its own process group, Ctrl-C of the tests does not interrupt it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", d.ID, err)
@@ -150,7 +150,7 @@ func (d *Daemon) signal(s syscall.Signal) error {
 	return d.cmd.Process.Signal(s)
 }
 
-// Log is the file of all that it has said.
+// Log returns the file with its output.
 func (d *Daemon) Log() string { return filepath.Join(d.dir, "log") }
 
 func (d *Daemon) lastLines() string {
@@ -161,7 +161,7 @@ func (d *Daemon) lastLines() string {
 	return string(text[max(0, len(text)-4<<10):])
 }
 
-// listens waits until a port of the daemon's accepts connections.
+// awaitPort waits until a port of the daemon accepts connections.
 func (d *Daemon) awaitPort(ctx context.Context, port int) error {
 	return d.poll(ctx, "listens", func() bool {
 		conn, err := net.DialTimeout("tcp", fmt.Sprintf("%s:%d", d.IP, port), time.Second)
@@ -174,7 +174,7 @@ func (d *Daemon) awaitPort(ctx context.Context, port int) error {
 
 const pollEvery = 50 * time.Millisecond
 
-// poll repeats until done returns true, the daemon has ended, or ctx has.
+// poll calls done until it returns true, the daemon has ended, or ctx has ended.
 func (d *Daemon) poll(ctx context.Context, what string, done func() bool) error {
 	ticks := time.NewTicker(pollEvery)
 	defer ticks.Stop()
@@ -190,8 +190,8 @@ func (d *Daemon) poll(ctx context.Context, what string, done func() bool) error 
 	return nil
 }
 
-// run runs a command of Hadoop's to its end, with the configuration of a daemon or of
-// clients, and returns its output.
+// run runs a Hadoop command with the configuration of a daemon or, with nil, of clients, and
+// returns its output.
 func (c *Cluster) run(ctx context.Context, d *Daemon, class string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
@@ -203,7 +203,7 @@ func (c *Cluster) run(ctx context.Context, d *Daemon, class string, args ...stri
 	cmd.Dir = c.cfg.Dir
 	cmd.Env = append(os.Environ(), "HADOOP_USER_NAME="+Superuser)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	// Without an answer, an interactive tool asks again forever.
+	// Without input, an interactive tool would ask again forever.
 	cmd.Stdin = strings.NewReader("Y\n")
 	out := &capped{room: maxOutput}
 	cmd.Stdout, cmd.Stderr = out, out
@@ -217,7 +217,7 @@ func (c *Cluster) run(ctx context.Context, d *Daemon, class string, args ...stri
 
 const maxOutput = 1 << 20
 
-// capped keeps the beginning of an output and refuses the rest, which ends the command.
+// capped stores the beginning of an output. It fails further writes, which ends the command.
 type capped struct {
 	text []byte
 	room int
@@ -232,10 +232,10 @@ func (c *capped) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Superuser is the user with all rights: the user of the daemons.
+// Superuser is the user of the daemons, which has all rights.
 const Superuser = "hdfs"
 
-// Listens waits until clients can connect.
+// AwaitPort waits until clients can connect.
 func (d *Daemon) AwaitPort(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Command paced is a slow word count whose attempts leave traces, for tests that need
-// running attempts.
+// Command paced is a slow word count for tests that need running attempts. Each attempt writes
+// trace files.
 package main
 
 import (
@@ -15,14 +15,14 @@ import (
 )
 
 var (
-	mapTime    = flag.Duration("map-time", 0, "how long a map takes at least")
-	reduceTime = flag.Duration("reduce-time", 0, "how long a reduce takes at least")
-	trace      = flag.String("trace", "", "directory in which each attempt makes a file when it begins and one when it ends")
-	gate       = flag.String("gate", "", "file that must exist before a map goes on")
-	gatedMap   = flag.Int("gated-map", -1, "the only map that waits for the gate; default all")
-	varying    = flag.Bool("varying", false, "emit another word in each attempt of a map")
-	mapOnly    = flag.Bool("map-only", false, "write the lines as they are")
-	pauseEarly = flag.Bool("pause-early", false, "a map takes its time after its first line, not its last")
+	mapTime    = flag.Duration("map-time", 0, "minimal time of a map")
+	reduceTime = flag.Duration("reduce-time", 0, "minimal time of a reduce")
+	trace      = flag.String("trace", "", "directory in which each attempt writes a file when it begins and when it ends")
+	gate       = flag.String("gate", "", "file that must exist before a map continues")
+	gatedMap   = flag.Int("gated-map", -1, "number of the only map that waits for the gate; default: all maps wait")
+	varying    = flag.Bool("varying", false, "each attempt of a map emits another word")
+	mapOnly    = flag.Bool("map-only", false, "write the lines unchanged, without reduces")
+	pauseEarly = flag.Bool("pause-early", false, "a map waits after its first line, not after its last")
 )
 
 func main() {
@@ -49,7 +49,7 @@ func splitWords(t *mapreduce.Task, lines iter.Seq[string], emit func(string, int
 	})
 }
 
-// each reads the lines of a map slowly.
+// forEachLine calls do for each line of a map, and waits once.
 func forEachLine(t *mapreduce.Task, lines iter.Seq[string], do func(line string)) error {
 	paced := false
 	for line := range lines {
@@ -78,7 +78,7 @@ func count(t *mapreduce.Task, groups iter.Seq2[string, iter.Seq[int64]], emit fu
 	return pace(t, *reduceTime)
 }
 
-// pace waits and reports progress.
+// pace waits for the duration, and until the gate is open, and reports progress.
 func pace(t *mapreduce.Task, duration time.Duration) error {
 	if err := mark(t, "began"); err != nil {
 		return err
@@ -90,7 +90,7 @@ func pace(t *mapreduce.Task, duration time.Duration) error {
 	return mark(t, "ended")
 }
 
-// waits reports whether the gate is closed for a map.
+// gateClosed reports whether a map still waits for the gate.
 func gateClosed(t *mapreduce.Task) bool {
 	if *gate == "" || !strings.Contains(t.ID, "_m_") || *gatedMap >= 0 && *gatedMap != t.Partition {
 		return false
