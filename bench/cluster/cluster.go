@@ -24,8 +24,8 @@ func Section() testbed.Section {
 		Name: "cluster", About: "failover, small jobs, the log, joins and TLS on a cluster of processes",
 		Runs: 10, Size: "1G",
 		Programs: []string{"examples/wordcount", "examples/sort", "integration/trial/paced"},
-		Open: func(of *testbed.Bench) error {
-			b.Bench = of
+		Open: func(base *testbed.Bench) error {
+			b.Bench = base
 			return nil
 		},
 		Columns: []string{"figure", "median", "worst", "target"},

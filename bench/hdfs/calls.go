@@ -44,15 +44,15 @@ func (b *bench) calls() error {
 		return err
 	}
 	const few, many = 4, 36
-	for _, of := range []struct{ name, property, few, many, target string }{
+	for _, kind := range []struct{ name, property, few, many, target string }{
 		{"of a map", "mapreduce.input.fileinputformat.split.maxsize", "4096", "455", "≤ 3"},
 		{"of a reduce that writes one block, with its share of the job's commit", "mapreduce.job.reduces", "4", "36", "≤ 14"},
 	} {
-		less, err := b.callsOf(c, count, dir, of.property+"="+of.few)
+		less, err := b.callsOf(c, count, dir, kind.property+"="+kind.few)
 		if err != nil {
 			return err
 		}
-		more, err := b.callsOf(c, count, dir, of.property+"="+of.many)
+		more, err := b.callsOf(c, count, dir, kind.property+"="+kind.many)
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (b *bench) calls() error {
 				each = append(each, fmt.Sprintf("%s %.1f", method, n))
 			}
 		}
-		testbed.Row(of.name, fmt.Sprintf("%.1f", sum), strings.Join(each, ", "), of.target)
+		testbed.Row(kind.name, fmt.Sprintf("%.1f", sum), strings.Join(each, ", "), kind.target)
 	}
 	return b.fs.RemoveAll(dir)
 }

@@ -40,8 +40,8 @@ func Section() testbed.Section {
 	}
 }
 
-func (b *bench) open(of *testbed.Bench) (err error) {
-	b.Bench = of
+func (b *bench) open(base *testbed.Bench) (err error) {
+	b.Bench = base
 	if b.hdfs, err = b.HDFS(64<<20, false, nil); err != nil {
 		return err
 	}

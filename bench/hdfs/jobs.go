@@ -52,8 +52,8 @@ func (b *bench) jobs() error {
 		if err != nil {
 			return err
 		}
-		over, here := testbed.Median(took[0]), testbed.Median(took[1])
-		testbed.Row(j.name, testbed.Speed(b.Bytes, over), testbed.Speed(b.Bytes, here), testbed.Ratio(here, over), j.target)
+		hdfsTime, localTime := testbed.Median(took[0]), testbed.Median(took[1])
+		testbed.Row(j.name, testbed.Speed(b.Bytes, hdfsTime), testbed.Speed(b.Bytes, localTime), testbed.Ratio(localTime, hdfsTime), j.target)
 	}
 	return b.fs.RemoveAll(dir)
 }

@@ -88,11 +88,11 @@ func (b *bench) measureLocality(c *testbed.Cluster, delay string, w workload, p 
 		if maps != blocks {
 			return fmt.Errorf("%v maps were launched over %d blocks", maps, blocks)
 		}
-		near, far, away := readCounter(j, "BYTES_READ_NODE_LOCAL"), readCounter(j, "BYTES_READ_RACK_LOCAL"), readCounter(j, "BYTES_READ_REMOTE")
+		nodeLocal, rackLocal, remote := readCounter(j, "BYTES_READ_NODE_LOCAL"), readCounter(j, "BYTES_READ_RACK_LOCAL"), readCounter(j, "BYTES_READ_REMOTE")
 		node = append(node, float64(jobCounter(j, wire.DataLocalMaps))/maps)
 		rack = append(rack, float64(jobCounter(j, wire.RackLocalMaps))/maps)
 		other = append(other, float64(jobCounter(j, wire.OtherLocalMaps))/maps)
-		bytes = append(bytes, float64(near)/float64(near+far+away))
+		bytes = append(bytes, float64(nodeLocal)/float64(nodeLocal+rackLocal+remote))
 		took = append(took, t)
 		if err := b.fs.RemoveAll(dir); err != nil {
 			return err

@@ -62,8 +62,8 @@ func (b *bench) row(name string, measure func() ([]string, error)) testbed.Part 
 }
 
 // prepare writes the inputs.
-func (b *bench) prepare(of *testbed.Bench) error {
-	b.Bench = of
+func (b *bench) prepare(base *testbed.Bench) error {
+	b.Bench = base
 	return errors.Join(
 		input.Text(b.Path("text"), b.Bytes), input.Lines(b.Path("lines"), b.Bytes), input.Text(b.Path("small"), 1<<10),
 		testbed.WarmCache(b.Path("text")), testbed.WarmCache(b.Path("lines")))
@@ -101,14 +101,14 @@ func (b *bench) grep() ([]string, error) {
 
 // against compares a job with a peer. The peer's speed is multiplied by cores.
 func (b *bench) against(job, peer *exec.Cmd, resort bool, cores int, target string) ([]string, error) {
-	ours, theirs, err := b.pair(job, peer)
+	ourTime, peerTime, err := b.pair(job, peer)
 	if err == nil {
 		err = b.sameOutput(resort)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return []string{testbed.Speed(b.Bytes, ours), testbed.Speed(b.Bytes, theirs), testbed.Ratio(theirs, ours*time.Duration(cores)), target}, nil
+	return []string{testbed.Speed(b.Bytes, ourTime), testbed.Speed(b.Bytes, peerTime), testbed.Ratio(peerTime, ourTime*time.Duration(cores)), target}, nil
 }
 
 func (b *bench) memory() ([]string, error) {
@@ -166,12 +166,12 @@ func (b *bench) synced(name, file string, reduces int) ([]string, error) {
 	job := func(sync bool) *exec.Cmd {
 		return b.job(name, file, "-D", fmt.Sprintf("mapreduce.job.reduces=%d", reduces), "-D", fmt.Sprintf("quern.output.sync=%v", sync))
 	}
-	ours, peer, err := b.pair(job(true), job(false))
+	withSync, without, err := b.pair(job(true), job(false))
 	if err != nil {
 		return nil, err
 	}
-	return []string{fmt.Sprintf("%.3f s", ours.Seconds()), fmt.Sprintf("%.3f s", peer.Seconds()),
-		testbed.Ratio(peer, ours), "–"}, nil
+	return []string{fmt.Sprintf("%.3f s", withSync.Seconds()), fmt.Sprintf("%.3f s", without.Seconds()),
+		testbed.Ratio(without, withSync), "–"}, nil
 }
 
 // job returns a command that runs an example over an input in the working directory.
@@ -182,8 +182,8 @@ func (b *bench) job(name, file string, args ...string) *exec.Cmd {
 }
 
 // pair alternates both commands and returns the medians of their times.
-func (b *bench) pair(ours, peer *exec.Cmd) (time.Duration, time.Duration, error) {
-	times, err := testbed.Alternate(0, b.Runs, b.once(ours), b.once(peer))
+func (b *bench) pair(job, peer *exec.Cmd) (time.Duration, time.Duration, error) {
+	times, err := testbed.Alternate(0, b.Runs, b.once(job), b.once(peer))
 	if err != nil {
 		return 0, 0, err
 	}

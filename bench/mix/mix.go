@@ -55,8 +55,8 @@ func Section() testbed.Section {
 }
 
 // open writes tables and texts and starts all processes.
-func (b *bench) open(of *testbed.Bench) error {
-	b.Bench = of
+func (b *bench) open(base *testbed.Bench) error {
+	b.Bench = base
 	duckdb, err := peers.DuckDB(b.Ctx)
 	if err != nil {
 		return err

@@ -27,14 +27,14 @@ func estimateRatio(before, now []float64) estimate {
 		}
 	}
 	slices.Sort(ratios)
-	rank, covers := signRank(len(ratios))
-	return estimate{testbed.Median(ratios), ratios[rank], ratios[len(ratios)-1-rank], covers}
+	rank, probability := signRank(len(ratios))
+	return estimate{testbed.Median(ratios), ratios[rank], ratios[len(ratios)-1-rank], probability}
 }
 
 // signRank returns the largest rank k, from 0, such that the interval from the k-th smallest to
 // the k-th largest of n values has the median with confidence, and the interval's probability.
 // Each value is below the median with odds of a half, so binomial sums give the probability.
-func signRank(n int) (rank int, covers float64) {
+func signRank(n int) (rank int, probability float64) {
 	below := 0.0
 	for k := 0; 2*k < n; k++ {
 		ways, _ := math.Lgamma(float64(n + 1))
@@ -44,9 +44,9 @@ func signRank(n int) (rank int, covers float64) {
 		if k > 0 && 1-2*below < confidence {
 			break
 		}
-		rank, covers = k, max(1-2*below, 0)
+		rank, probability = k, max(1-2*below, 0)
 	}
-	return rank, covers
+	return rank, probability
 }
 
 // rowNames lists the rows of the second revision, then those that only the first one has.

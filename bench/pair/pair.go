@@ -76,8 +76,8 @@ func Section() testbed.Section {
 }
 
 // open builds both revisions and writes the inputs.
-func (b *bench) open(of *testbed.Bench) error {
-	b.Bench = of
+func (b *bench) open(base *testbed.Bench) error {
+	b.Bench = base
 	if b.rev == "" {
 		return errors.New("-rev is missing: name the commit to compare with")
 	}

@@ -17,15 +17,15 @@ import (
 // TestSignRank compares with published tables, in which ranks begin with 1.
 func TestSignRank(t *testing.T) {
 	for _, want := range []struct {
-		n, rank int
-		covers  float64
+		n, rank     int
+		probability float64
 	}{
 		{1, 1, 0}, {2, 1, 0.5}, {5, 1, 0.9375}, {6, 1, 0.96875}, {8, 1, 0.9922}, {9, 2, 0.9609}, {10, 2, 0.9785},
 		{15, 4, 0.9648}, {20, 6, 0.9586}, {25, 8, 0.9567}, {40, 14, 0.9615}, {50, 18, 0.9672}, {2000, 956, 0.9534},
 	} {
-		rank, covers := signRank(want.n)
-		if rank+1 != want.rank || math.Abs(covers-want.covers) > 5e-5 {
-			t.Errorf("%d values: rank %d covers %v, want %d, %v", want.n, rank+1, covers, want.rank, want.covers)
+		rank, probability := signRank(want.n)
+		if rank+1 != want.rank || math.Abs(probability-want.probability) > 5e-5 {
+			t.Errorf("%d values: rank %d has probability %v, want %d, %v", want.n, rank+1, probability, want.rank, want.probability)
 		}
 	}
 }
@@ -42,15 +42,15 @@ func TestSignRankCounted(t *testing.T) {
 			}
 			return float64(within) / float64(uint(1)<<n)
 		}
-		rank, covers := signRank(n)
-		if math.Abs(counted(rank)-covers) > 1e-12 {
-			t.Errorf("%d values: rank %d covers %v, counted %v", n, rank, covers, counted(rank))
+		rank, probability := signRank(n)
+		if math.Abs(counted(rank)-probability) > 1e-12 {
+			t.Errorf("%d values: rank %d has probability %v, counted %v", n, rank, probability, counted(rank))
 		}
 		if next := rank + 1; 2*next < n && counted(next) >= confidence {
-			t.Errorf("%d values: rank %d also covers the median, not only %d", n, next, rank)
+			t.Errorf("%d values: rank %d also has enough probability, not only %d", n, next, rank)
 		}
-		if rank > 0 && covers < confidence {
-			t.Errorf("%d values: rank %d covers %v", n, rank, covers)
+		if rank > 0 && probability < confidence {
+			t.Errorf("%d values: rank %d has probability %v", n, rank, probability)
 		}
 	}
 }

@@ -59,17 +59,17 @@ const runWait = 5 * time.Minute
 
 // run starts the jobs together and waits for their ends: another job holds all map slots until
 // all jobs are ready. Unless nil, during runs in a goroutine until they have ended.
-func (b *bench) run(c *testbed.Cluster, of *batch, during func(ctx context.Context, ids []wire.JobID)) (*outcome, error) {
+func (b *bench) run(c *testbed.Cluster, drawn *batch, during func(ctx context.Context, ids []wire.JobID)) (*outcome, error) {
 	ctx, cancel := context.WithTimeout(b.Ctx, runWait)
 	defer cancel()
 	o := &outcome{}
 	run := c.NewPath("run") + "-"
-	closed, err := b.barrier(ctx, c, run)
+	barrier, err := b.barrier(ctx, c, run)
 	if err != nil {
 		return nil, err
 	}
 	var ids [][]wire.JobID
-	for i, j := range of.jobs {
+	for i, j := range drawn.jobs {
 		all, err := b.submit(ctx, c, j, fmt.Sprintf("%sout%d", run, i))
 		if err != nil {
 			return nil, err
@@ -77,7 +77,7 @@ func (b *bench) run(c *testbed.Cluster, of *batch, during func(ctx context.Conte
 		ids = append(ids, all)
 		o.ids = append(o.ids, all[len(all)-1])
 	}
-	submitted, err := b.awaitReady(ctx, c, of, ids)
+	submitted, err := b.awaitReady(ctx, c, drawn, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (b *bench) run(c *testbed.Cluster, of *batch, during func(ctx context.Conte
 	if during != nil {
 		running.Go(func() { during(watching, o.ids) })
 	}
-	last, err := awaitEnds(ctx, c, append(slices.Clone(o.ids), closed))
+	last, err := awaitEnds(ctx, c, append(slices.Clone(o.ids), barrier))
 	stop()
 	running.Wait()
 	if err != nil {
@@ -100,7 +100,7 @@ func (b *bench) run(c *testbed.Cluster, of *batch, during func(ctx context.Conte
 	tasksNow, daemonsNow := c.Processor()
 	machine := time.Since(o.began).Seconds() * float64(runtime.NumCPU())
 	o.machineUse = [2]float64{(tasksNow - tasks) / machine, (daemonsNow - daemons) / machine}
-	for i, j := range of.jobs {
+	for i, j := range drawn.jobs {
 		o.ends = append(o.ends, submitted[i].Add(last[i].Elapsed).Sub(o.began).Seconds())
 		b.Logf("%v %s: %d maps, %.1f slot-seconds, alone %.2f, due at %.1f, ended at %.2f", o.ids[i], j.name, j.maps, j.work, j.alone, j.deadline, o.ends[i])
 	}
@@ -133,11 +133,11 @@ func (b *bench) submit(ctx context.Context, c *testbed.Cluster, j *job, out stri
 
 // awaitReady waits until all jobs without predecessors could begin, then sets the jobs' goals,
 // which count from now. It returns the times of submission.
-func (b *bench) awaitReady(ctx context.Context, c *testbed.Cluster, of *batch, ids [][]wire.JobID) ([]time.Time, error) {
+func (b *bench) awaitReady(ctx context.Context, c *testbed.Cluster, drawn *batch, ids [][]wire.JobID) ([]time.Time, error) {
 	submitted := make([]time.Time, len(ids))
 	for i, all := range ids {
 		for k, id := range all {
-			if k > 0 && len(of.jobs[i].flow[k].After) > 0 {
+			if k > 0 && len(drawn.jobs[i].flow[k].After) > 0 {
 				continue
 			}
 			s, err := b.awaitSetUp(ctx, c, id)
@@ -148,7 +148,7 @@ func (b *bench) awaitReady(ctx context.Context, c *testbed.Cluster, of *batch, i
 		}
 	}
 	for i, all := range ids {
-		change := of.jobs[i].goals(time.Since(submitted[i]))
+		change := drawn.jobs[i].goals(time.Since(submitted[i]))
 		if err := c.API.Change(ctx, all[0], change); err != nil {
 			return nil, err
 		}

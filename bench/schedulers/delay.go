@@ -108,25 +108,25 @@ func (b *bench) runReads(c *testbed.Cluster, in, name string, seed uint64) (time
 // writeInputs writes an input with one replica per block, one file per node, and an input with
 // two replicas. Meanwhile the other two DataNodes are down, so that they get no replica.
 func (b *bench) writeInputs(h *minicluster.Cluster) (ins map[int]string, err error) {
-	on, off := h.DataNodes[:2], h.DataNodes[2:]
-	for _, node := range off {
+	up, down := h.DataNodes[:2], h.DataNodes[2:]
+	for _, node := range down {
 		if err := node.Kill(); err != nil {
 			return nil, err
 		}
 	}
-	if err := h.AwaitDataNodes(b.Ctx, h.NameNodes[0], len(on)); err != nil {
+	if err := h.AwaitDataNodes(b.Ctx, h.NameNodes[0], len(up)); err != nil {
 		return nil, err
 	}
 	ins = make(map[int]string)
-	for copies := 1; copies <= len(on); copies++ {
+	for copies := 1; copies <= len(up); copies++ {
 		ins[copies] = fmt.Sprintf("%s/in%d", h.URL(), copies)
-		for i, node := range on {
+		for i, node := range up {
 			if err := writeFile(h, node, dfs.Join(ins[copies], fmt.Sprint(i)), copies); err != nil {
 				return nil, err
 			}
 		}
 	}
-	for _, node := range off {
+	for _, node := range down {
 		if err := node.Start(); err != nil {
 			return nil, err
 		}

@@ -31,8 +31,8 @@ func draw(seed uint64) *batch { return drawUntil(seed, "flex", drawOnce) }
 // drawUntil repeats a draw until no job is too small.
 func drawUntil(seed uint64, name string, once func(*rand.Rand) *batch) *batch {
 	for try := 0; ; try++ {
-		if of := once(papers.Rand(seed, name, try)); of != nil {
-			return of
+		if drawn := once(papers.Rand(seed, name, try)); drawn != nil {
+			return drawn
 		}
 	}
 }
@@ -47,7 +47,7 @@ func drawOnce(r *rand.Rand) *batch {
 		works[i] = truncated(r, mean)
 		total += works[i]
 	}
-	of := &batch{}
+	drawn := &batch{}
 	horizon := flexWork / flexSlots
 	for i, work := range works {
 		work *= flexWork / total
@@ -62,13 +62,13 @@ func drawOnce(r *rand.Rand) *batch {
 		j.work = j.taskTimes.Seconds(j.maps)
 		j.alone = j.work
 		j.levels = steps(r, horizon)
-		of.jobs = append(of.jobs, j)
+		drawn.jobs = append(drawn.jobs, j)
 	}
-	r.Shuffle(len(of.jobs), func(i, k int) { of.jobs[i], of.jobs[k] = of.jobs[k], of.jobs[i] })
-	for i, j := range of.jobs {
+	r.Shuffle(len(drawn.jobs), func(i, k int) { drawn.jobs[i], drawn.jobs[k] = drawn.jobs[k], drawn.jobs[i] })
+	for i, j := range drawn.jobs {
 		j.name = fmt.Sprintf("flex%d", i)
 	}
-	return of
+	return drawn
 }
 
 // steps draws the steps of an SLA.
@@ -116,8 +116,8 @@ func (b *bench) flex() error {
 	fmt.Printf("Seeds %v: %d small and %d large jobs, %.0f slot-seconds, 4 task trackers of %d map slots, no minima.\n",
 		m.seeds, small, large, flexWork, m.shape.Maps)
 	predicted := &predictions{byJob: make(map[string][]prediction)}
-	m.during = func(ctx context.Context, c *testbed.Cluster, of column, _ []wire.JobID) {
-		if of.name == "flex sum-response" {
+	m.during = func(ctx context.Context, c *testbed.Cluster, col column, _ []wire.JobID) {
+		if col.name == "flex sum-response" {
 			predicted.watch(ctx, c)
 		}
 	}

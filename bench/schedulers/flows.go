@@ -64,7 +64,7 @@ func drawFlowsOnce(r *rand.Rand, seed uint64, work float64) *batch {
 		}
 	}
 	r.Shuffle(len(flows), func(i, k int) { flows[i], flows[k] = flows[k], flows[i] })
-	of := &batch{}
+	drawn := &batch{}
 	for i, jobs := range flows {
 		flow := tasktimes.Flow{}
 		for _, j := range jobs {
@@ -74,9 +74,9 @@ func drawFlowsOnce(r *rand.Rand, seed uint64, work float64) *batch {
 			}
 			flow = append(flow, n)
 		}
-		of.jobs = append(of.jobs, drawGoals(r, fmt.Sprintf("flow%d-%d", seed, i), flow))
+		drawn.jobs = append(drawn.jobs, drawGoals(r, fmt.Sprintf("flow%d-%d", seed, i), flow))
 	}
-	return of
+	return drawn
 }
 
 // drawDAG draws the jobs of a flow.
@@ -179,8 +179,8 @@ func (b *bench) flows() error {
 		return err
 	}
 	jobs, tasks := 0, 0
-	for _, of := range r.batches {
-		for _, j := range of.jobs {
+	for _, drawn := range r.batches {
+		for _, j := range drawn.jobs {
 			jobs += len(j.flow)
 			tasks += j.maps
 		}
@@ -198,9 +198,9 @@ func (b *bench) flows() error {
 // have no fixed cost.
 func (r *results) bound(m scheduler.Metric) (float64, error) {
 	total := 0.0
-	for _, of := range r.batches {
+	for _, drawn := range r.batches {
 		p := flowflex.Problem{Slots: flowSlots}
-		for _, j := range of.jobs {
+		for _, j := range drawn.jobs {
 			f := flowflex.Flow{ID: j.name, Cost: m.Cost(j.goal(), j.alone, 0)}
 			for k, n := range j.flow {
 				f.Jobs = append(f.Jobs, flowflex.Job{ID: fmt.Sprint(k), Work: n.Seconds(n.Tasks), Max: n.Tasks, After: n.After})

@@ -8,15 +8,15 @@ import (
 // TestDrawFlows: the drawn flows have the described properties, and are the same every time.
 func TestDrawFlows(t *testing.T) {
 	for seed := range uint64(50) {
-		of := drawFlows(seed, flexWork)
-		if again := drawFlows(seed, flexWork); !reflect.DeepEqual(of, again) {
-			t.Fatalf("seed %d: %+v, then %+v", seed, of, again)
+		drawn := drawFlows(seed, flexWork)
+		if again := drawFlows(seed, flexWork); !reflect.DeepEqual(drawn, again) {
+			t.Fatalf("seed %d: %+v, then %+v", seed, drawn, again)
 		}
-		if len(of.jobs) != flowCount {
-			t.Fatalf("seed %d: %d flows", seed, len(of.jobs))
+		if len(drawn.jobs) != flowCount {
+			t.Fatalf("seed %d: %d flows", seed, len(drawn.jobs))
 		}
 		work := 0.0
-		for _, j := range of.jobs {
+		for _, j := range drawn.jobs {
 			work += j.work
 			if n := len(j.flow); n < minFlowJobs || n > maxFlowJobs {
 				t.Errorf("seed %d, %s: %d jobs", seed, j.name, n)

@@ -23,7 +23,7 @@ const (
 // for all jobs.
 func drawHeterogeneous(seed uint64, alike bool) *batch {
 	r := papers.Rand(seed, "hmhs", 0)
-	of := &batch{}
+	drawn := &batch{}
 	factors := func() (list [hmhsTrackers]float64) {
 		for i := range list {
 			list[i] = 0.1 + 0.9*r.Float64()
@@ -47,9 +47,9 @@ func drawHeterogeneous(seed uint64, alike bool) *batch {
 		}
 		j.work = j.taskTimes.Seconds(j.maps)
 		j.alone = j.work
-		of.jobs = append(of.jobs, j)
+		drawn.jobs = append(drawn.jobs, j)
 	}
-	return of
+	return drawn
 }
 
 func (b *bench) hmhs() error {
@@ -86,12 +86,12 @@ func (b *bench) hmhs() error {
 	return nil
 }
 
-func (b *bench) makespan(c *testbed.Cluster, name string, of *batch) (float64, error) {
+func (b *bench) makespan(c *testbed.Cluster, name string, drawn *batch) (float64, error) {
 	s := wire.Scheduling{Scheduler: name, Metric: "max-response", Delay: "none"}
 	if err := c.API.Schedule(b.Ctx, s); err != nil {
 		return 0, err
 	}
-	o, err := b.run(c, of, nil)
+	o, err := b.run(c, drawn, nil)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}

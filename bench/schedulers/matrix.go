@@ -40,8 +40,8 @@ type matrix struct {
 	columns     []column
 	seeds       []uint64
 	draw        func(seed uint64) *batch
-	withHistory bool                                                                       // jobs keep their names, so that the cluster has history from a first run, which does not count
-	during      func(ctx context.Context, c *testbed.Cluster, of column, ids []wire.JobID) // see bench.run; may be nil
+	withHistory bool                                                                        // jobs keep their names, so that the cluster has history from a first run, which does not count
+	during      func(ctx context.Context, c *testbed.Cluster, col column, ids []wire.JobID) // see bench.run; may be nil
 }
 
 // results are the outcomes of a matrix.
@@ -90,8 +90,8 @@ func (b *bench) cell(c *testbed.Cluster, m *matrix, r *results, i int, col colum
 	if err := c.API.Schedule(b.Ctx, col.scheduling); err != nil {
 		return fmt.Errorf("%s: %w", col.name, err)
 	}
-	of := m.draw(m.seeds[i])
-	for k, j := range of.jobs {
+	drawn := m.draw(m.seeds[i])
+	for k, j := range drawn.jobs {
 		if !m.withHistory {
 			j.name = fmt.Sprintf("%s-%d-%d", col.name, m.seeds[i], k) // a new name, without history
 		}
@@ -103,7 +103,7 @@ func (b *bench) cell(c *testbed.Cluster, m *matrix, r *results, i int, col colum
 	if m.during != nil {
 		during = func(ctx context.Context, ids []wire.JobID) { m.during(ctx, c, col, ids) }
 	}
-	o, err := b.run(c, of, during)
+	o, err := b.run(c, drawn, during)
 	if err != nil {
 		return fmt.Errorf("%s, seed %d: %w", col.name, m.seeds[i], err)
 	}

@@ -35,7 +35,7 @@ func drawShuffles(seed uint64) *batch {
 		bytes[i] = works[i] * (0.5 + r.Float64())
 		work, byte = work+works[i], byte+bytes[i]
 	}
-	of := &batch{}
+	drawn := &batch{}
 	for i := range works {
 		seconds := works[i] / work * mapSeconds * flexSlots
 		maps := max(4, int(seconds/0.4+0.5))
@@ -46,15 +46,15 @@ func drawShuffles(seed uint64) *batch {
 		}
 		j.work = j.taskTimes.Seconds(j.maps)
 		j.alone = j.work
-		of.jobs = append(of.jobs, j)
+		drawn.jobs = append(drawn.jobs, j)
 	}
-	shuffleJobs(r, of)
-	return of
+	shuffleJobs(r, drawn)
+	return drawn
 }
 
 // shuffleJobs puts the jobs in a random order of arrival.
-func shuffleJobs(r *rand.Rand, of *batch) {
-	r.Shuffle(len(of.jobs), func(i, k int) { of.jobs[i], of.jobs[k] = of.jobs[k], of.jobs[i] })
+func shuffleJobs(r *rand.Rand, drawn *batch) {
+	r.Shuffle(len(drawn.jobs), func(i, k int) { drawn.jobs[i], drawn.jobs[k] = drawn.jobs[k], drawn.jobs[i] })
 }
 
 func (b *bench) overlap() error {
@@ -69,7 +69,7 @@ func (b *bench) overlap() error {
 		return err
 	}
 	response := scheduler.Metric{Penalty: scheduler.Response}
-	of := func(col string) float64 { return r.cost(col, response) }
+	cost := func(col string) float64 { return r.cost(col, response) }
 	r.printUse(b.lanes)
 	testbed.Table("scheduler", "average response", "less than under fair by", "target")
 	for _, col := range m.columns {
@@ -77,8 +77,8 @@ func (b *bench) overlap() error {
 		if col.name == "maxsrpt" || col.name == "srpt" {
 			target = "≥ 30 %"
 		}
-		testbed.Row(col.name, fmt.Sprintf("%.2f s", of(col.name)/float64(len(m.seeds)*(small+large))), gain(of(col.name), of("fair")), target)
+		testbed.Row(col.name, fmt.Sprintf("%.2f s", cost(col.name)/float64(len(m.seeds)*(small+large))), gain(cost(col.name), cost("fair")), target)
 	}
-	fmt.Printf("\nsplitsrpt / maxsrpt: %s; target: ≤ 1.15\n", testbed.Ratio(of("splitsrpt"), of("maxsrpt")))
+	fmt.Printf("\nsplitsrpt / maxsrpt: %s; target: ≤ 1.15\n", testbed.Ratio(cost("splitsrpt"), cost("maxsrpt")))
 	return nil
 }

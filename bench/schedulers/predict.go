@@ -24,11 +24,11 @@ func (b *bench) predict() error {
 			return err
 		}
 		for again := range 2 {
-			of := draw(seed)
-			for i, j := range of.jobs {
+			drawn := draw(seed)
+			for i, j := range drawn.jobs {
 				j.name, j.clusterWeight = fmt.Sprintf("known%d-%d", seed, i), 1
 			}
-			o, err := b.run(c, of, func(ctx context.Context, _ []wire.JobID) { predicted.watch(ctx, c) })
+			o, err := b.run(c, drawn, func(ctx context.Context, _ []wire.JobID) { predicted.watch(ctx, c) })
 			if err != nil {
 				return err
 			}
@@ -84,7 +84,7 @@ func (f *predictions) watch(ctx context.Context, c *testbed.Cluster) {
 
 // errorAtHalf returns the relative error of the last prediction in the first half of a job's
 // life; ok is false if there is none.
-func (f *predictions) errorAtHalf(id wire.JobID, began time.Time, response float64) (off float64, ok bool) {
+func (f *predictions) errorAtHalf(id wire.JobID, began time.Time, response float64) (relative float64, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	half := began.Add(seconds(response / 2))
@@ -92,9 +92,9 @@ func (f *predictions) errorAtHalf(id wire.JobID, began time.Time, response float
 		if s.at.After(half) {
 			break
 		}
-		off, ok = s.end.Sub(began).Seconds()/response-1, true
+		relative, ok = s.end.Sub(began).Seconds()/response-1, true
 	}
-	return off, ok
+	return relative, ok
 }
 
 // printPredictions prints the share of jobs with a good prediction.
@@ -102,13 +102,13 @@ func (b *bench) printPredictions(f *predictions, outcomes []*outcome) {
 	within, all, missing := 0, 0, 0
 	for _, o := range outcomes {
 		for i, id := range o.ids {
-			off, ok := f.errorAtHalf(id, o.began, o.ends[i])
-			b.Logf("%v ended after %.2f s, predicted with an error of %+.0f %%", id, o.ends[i], 100*off)
+			relative, ok := f.errorAtHalf(id, o.began, o.ends[i])
+			b.Logf("%v ended after %.2f s, predicted with an error of %+.0f %%", id, o.ends[i], 100*relative)
 			all++
 			switch {
 			case !ok:
 				missing++
-			case off >= -0.25 && off <= 0.25:
+			case relative >= -0.25 && relative <= 0.25:
 				within++
 			}
 		}

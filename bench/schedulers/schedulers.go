@@ -34,8 +34,8 @@ func Section() testbed.Section {
 			f.Float64Var(&b.flowWork, "flow-work", flexWork, "`slot-seconds` of all four flows; with fewer, times depend more on a job's fixed cost")
 		},
 		Programs: []string{"bench/schedulers/waiting"},
-		Open: func(of *testbed.Bench) error {
-			if b.Bench = of; !(b.flowWork >= 200 && b.flowWork <= 1e5) {
+		Open: func(base *testbed.Bench) error {
+			if b.Bench = base; !(b.flowWork >= 200 && b.flowWork <= 1e5) {
 				return fmt.Errorf("-flow-work must be from 200 to 100000, got %v", b.flowWork)
 			}
 			return nil
@@ -56,7 +56,7 @@ func Section() testbed.Section {
 }
 
 // gain returns the percentage by which one sum is less than another.
-func gain(of, against float64) string { return fmt.Sprintf("%.0f %%", 100*(1-of/against)) }
+func gain(value, reference float64) string { return fmt.Sprintf("%.0f %%", 100*(1-value/reference)) }
 
 // inLanes calls do for each thing, in several lanes at a time, each with its own cluster. After
 // an error it starts nothing more.

@@ -46,6 +46,6 @@ func Speed(bytes int64, d time.Duration) string {
 }
 
 // Ratio formats one figure divided by another.
-func Ratio[N float64 | time.Duration](of, by N) string {
-	return fmt.Sprintf("%.2f", float64(of)/float64(by))
+func Ratio[N float64 | time.Duration](value, divisor N) string {
+	return fmt.Sprintf("%.2f", float64(value)/float64(divisor))
 }

@@ -32,9 +32,9 @@ func NewSlowReads(h *minicluster.Cluster) (*SlowReads, error) {
 }
 
 // Set sets the time for reading so many bytes from the same node, and from another node.
-func (s *SlowReads) Set(bytes int64, near, far time.Duration) {
-	s.localDelay.Store(int64(near) / bytes)
-	s.remoteDelay.Store(int64(far) / bytes)
+func (s *SlowReads) Set(bytes int64, local, remote time.Duration) {
+	s.localDelay.Store(int64(local) / bytes)
+	s.remoteDelay.Store(int64(remote) / bytes)
 }
 
 // Close stops the proxy. The DataNodes cannot be reached without it.

@@ -48,8 +48,8 @@ func Section() testbed.Section {
 }
 
 // open fetches the peers and generates the tables.
-func (b *bench) open(of *testbed.Bench) error {
-	b.Bench = of
+func (b *bench) open(base *testbed.Bench) error {
+	b.Bench = base
 	for text := range strings.SplitSeq(b.list, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil {

@@ -94,7 +94,7 @@ func TestInterrupted(t *testing.T) {
 
 // Row 41. If the terminal closes, only the display ends: the job continues, and the
 // client prints how to watch it again.
-func TestHungUp(t *testing.T) {
+func TestSIGHUP(t *testing.T) {
 	heard := make(chan os.Signal, 1)
 	signal.Notify(heard, syscall.SIGHUP) // under nohup, commands would inherit that the signal is ignored
 	defer signal.Stop(heard)

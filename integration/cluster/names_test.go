@@ -49,20 +49,20 @@ func TestNamesLikeCommands(t *testing.T) {
 // directory stays.
 func TestForeignStaging(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
-	mine := filepath.Join(c.dir, "mine")
-	if err := os.Mkdir(mine, 0o777); err != nil {
+	foreign := filepath.Join(c.dir, "mine")
+	if err := os.Mkdir(foreign, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	for _, place := range []string{"file://" + mine, c.Staging(), c.Staging() + "/../mine", c.Staging() + "/clusters", c.Staging() + "/history"} {
+	for _, place := range []string{"file://" + foreign, c.Staging(), c.Staging() + "/../mine", c.Staging() + "/clusters", c.Staging() + "/history"} {
 		_, err := c.client.Submit(c.ctx, wire.Submission{
-			Key: "k", Staging: place, Owner: processes.User, Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "n", Output: "file://" + mine + "/out"}}},
+			Key: "k", Staging: place, Owner: processes.User, Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "n", Output: "file://" + foreign + "/out"}}},
 		})
 		if err == nil {
 			t.Errorf("a submission with the staging directory %s is accepted", place)
 		}
 	}
 	c.paced(2).checkSuccess()
-	for _, dir := range []string{mine, filepath.Join(c.dir, "staging", "clusters")} {
+	for _, dir := range []string{foreign, filepath.Join(c.dir, "staging", "clusters")} {
 		if _, err := os.Stat(dir); err != nil {
 			t.Error(err)
 		}

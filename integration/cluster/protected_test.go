@@ -191,7 +191,7 @@ func (c *cluster) checkImpersonation(peers []testPeer) {
 		c.t.Fatal(err)
 	}
 	m, err := conn.Receive()
-	if no, ok := m.(*wire.Refuse); !ok || !trial.ContainsAll(no.Reason, []string{"name differs", c.TaskTrackers[0].ID, "stranger"}) {
+	if refusal, ok := m.(*wire.Refuse); !ok || !trial.ContainsAll(refusal.Reason, []string{"name differs", c.TaskTrackers[0].ID, "stranger"}) {
 		c.t.Errorf("a tracker with another one's ID receives %+v, %v", m, err)
 	}
 	if m, err := conn.Receive(); err == nil {
@@ -212,16 +212,16 @@ type testPeer struct {
 // refuse.
 func (c *cluster) testPeers() []testPeer {
 	c.t.Helper()
-	theirs, err := identity.OpenAuthority(filepath.Join(c.t.TempDir(), "theirs"), time.Now())
+	other, err := identity.OpenAuthority(filepath.Join(c.t.TempDir(), "theirs"), time.Now())
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	ours, err := identity.OpenAuthority(filepath.Join(c.dir, "certs", "authority"), time.Now())
+	own, err := identity.OpenAuthority(filepath.Join(c.dir, "certs", "authority"), time.Now())
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	now := time.Now()
-	make := func(a *identity.Authority, role identity.Role, name string, from, until time.Time) *tls.Config {
+	issue := func(a *identity.Authority, role identity.Role, name string, from, until time.Time) *tls.Config {
 		dir := filepath.Join(c.t.TempDir(), "certs")
 		if err := a.Issue(dir, identity.Peer{Role: role, Name: name}, from, until); err != nil {
 			c.t.Fatal(err)
@@ -235,15 +235,15 @@ func (c *cluster) testPeers() []testPeer {
 	day := 24 * time.Hour
 	all := []testPeer{
 		{"no certificate", "", false, &tls.Config{InsecureSkipVerify: true}},
-		{"another authority", "", false, make(theirs, identity.Client, "admin", now, now.Add(day))},
-		{"an expired certificate", "", false, make(ours, identity.Client, "admin", now, now.Add(-time.Second))},
+		{"another authority", "", false, issue(other, identity.Client, "admin", now, now.Add(day))},
+		{"an expired certificate", "", false, issue(own, identity.Client, "admin", now, now.Add(-time.Second))},
 		// Issued on a machine with a fast clock.
-		{"a certificate of tomorrow", "", false, make(ours, identity.Client, "admin", now.Add(day), now.Add(2*day))},
-		{"a certificate from a slightly fast clock", identity.Client, false, make(ours, identity.Client, "stranger", now.Add(identity.Skew/2), now.Add(day))},
-		{"an administrator", identity.Client, true, make(ours, identity.Client, "admin", now, now.Add(day))},
+		{"a certificate of tomorrow", "", false, issue(own, identity.Client, "admin", now.Add(day), now.Add(2*day))},
+		{"a certificate from a slightly fast clock", identity.Client, false, issue(own, identity.Client, "stranger", now.Add(identity.Skew/2), now.Add(day))},
+		{"an administrator", identity.Client, true, issue(own, identity.Client, "admin", now, now.Add(day))},
 	}
 	for _, role := range []identity.Role{identity.JobTracker, identity.TaskTracker, identity.Client} {
-		all = append(all, testPeer{"a " + string(role), role, false, make(ours, role, "stranger", now, now.Add(day))})
+		all = append(all, testPeer{"a " + string(role), role, false, issue(own, role, "stranger", now, now.Add(day))})
 	}
 	return all
 }

@@ -77,8 +77,8 @@ func TestStagingNotShared(t *testing.T) {
 
 // A daemon does not start with the data of another cluster.
 func TestOtherClustersData(t *testing.T) {
-	one := func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 }
-	a, b := start(t, one), startWithLimit(t, 2*trial.Deadline, one)
+	single := func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 }
+	a, b := start(t, single), startWithLimit(t, 2*trial.Deadline, single)
 	a.paced(1).checkSuccess() // so that its tracker has registered
 	b.paced(1).checkSuccess()
 	tracker := a.TaskTrackers[0]
@@ -101,8 +101,8 @@ func TestGarbage(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 3, 1 })
 	j := c.paced(2, "-gate")
 	j.AwaitBegan("m", 2)
-	noise := make([]byte, 64<<10)
-	rand.Read(noise)
+	garbage := make([]byte, 64<<10)
+	rand.Read(garbage)
 	huge := "\xff\xff\xff\xff\x01"
 	nils := "\x00\x03\x0d\x52\x15\x81\xa4Plan\x81\xa4Jobs\xdd\x00\x03\x0d\x40" + strings.Repeat("\xc0", 200_000)
 	upgrade := "GET /v1/stream HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: quern-stream/1\r\n\r\n"
@@ -111,7 +111,7 @@ func TestGarbage(t *testing.T) {
 			if addr == "" {
 				continue
 			}
-			for _, what := range []string{string(noise), huge + string(noise), "GET / HTTP/1.1\r\n\r\n", upgrade + huge, upgrade + string(noise),
+			for _, payload := range []string{string(garbage), huge + string(garbage), "GET / HTTP/1.1\r\n\r\n", upgrade + huge, upgrade + string(garbage),
 				"POST /v1/submissions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n" + huge,
 				"POST /v1/submissions HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-quern-frame\r\nContent-Length: 200022\r\n\r\n" + nils} {
 				conn, err := net.Dial("tcp", addr)
@@ -119,12 +119,12 @@ func TestGarbage(t *testing.T) {
 					t.Fatalf("%s %s: %v", d.ID, addr, err)
 				}
 				conn.SetDeadline(time.Now().Add(trial.Deadline))
-				conn.Write([]byte(what))
+				conn.Write([]byte(payload))
 				conn.(*net.TCPConn).CloseWrite()
 				conn.Close()
 			}
 			if conn, err := net.Dial("udp", addr); err == nil {
-				conn.Write(noise[:1400])
+				conn.Write(garbage[:1400])
 				conn.Close()
 			}
 		}

@@ -58,7 +58,7 @@ func (c check) ask(ctx context.Context, rewrite bool) result {
 		r.state, r.reason = failed, err.Error()
 		return r
 	}
-	found := r.answers.differences
+	differences := r.answers.differences
 	for _, file := range slices.Sorted(maps.Keys(r.records)) {
 		now := r.records[file]
 		old, err := os.ReadFile(file)
@@ -71,7 +71,7 @@ func (c check) ask(ctx context.Context, rewrite bool) result {
 			continue
 		}
 		if !rewrite {
-			found = append(found, fmt.Sprintf("%s: %s", file, difference(string(old), now)))
+			differences = append(differences, fmt.Sprintf("%s: %s", file, difference(string(old), now)))
 			continue
 		}
 		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, []byte(now), 0o666)); err != nil {
@@ -80,8 +80,8 @@ func (c check) ask(ctx context.Context, rewrite bool) result {
 		}
 		r.state = recorded
 	}
-	if len(found) > 0 {
-		r.state, r.reason = differs, strings.Join(found, "\n")
+	if len(differences) > 0 {
+		r.state, r.reason = differs, strings.Join(differences, "\n")
 	}
 	return r
 }
@@ -100,15 +100,15 @@ func lines(record string) (n int) {
 func difference(old, now string) string {
 	before, after := strings.Split(old, "\n"), strings.Split(now, "\n")
 	for i := range max(len(before), len(after)) {
-		was, is := "nothing", "nothing"
+		oldLine, newLine := "nothing", "nothing"
 		if i < len(before) {
-			was = fmt.Sprintf("%q", before[i])
+			oldLine = fmt.Sprintf("%q", before[i])
 		}
 		if i < len(after) {
-			is = fmt.Sprintf("%q", after[i])
+			newLine = fmt.Sprintf("%q", after[i])
 		}
-		if was != is {
-			return fmt.Sprintf("line %d was %s and is %s", i+1, was, is)
+		if oldLine != newLine {
+			return fmt.Sprintf("line %d was %s and is %s", i+1, oldLine, newLine)
 		}
 	}
 	return "no difference"

@@ -51,12 +51,12 @@ func run(ctx context.Context, only string, rewrite bool) error {
 	}
 	defer os.RemoveAll(dir)
 	all := checks(dir)
-	wanted, err := choose(all, only)
+	selected, err := choose(all, only)
 	if err != nil {
 		return err
 	}
 	var results []result
-	for _, c := range wanted {
+	for _, c := range selected {
 		fmt.Fprintf(os.Stderr, "%s: %s\n", c.name, c.peer)
 		results = append(results, c.ask(ctx, rewrite))
 	}
@@ -77,7 +77,7 @@ func run(ctx context.Context, only string, rewrite bool) error {
 }
 
 // choose returns the checks of a comma-separated list of names; all if it is empty.
-func choose(all []check, only string) (wanted []check, err error) {
+func choose(all []check, only string) (selected []check, err error) {
 	if only == "" {
 		return all, nil
 	}
@@ -85,14 +85,14 @@ func choose(all []check, only string) (wanted []check, err error) {
 		found := false
 		for _, c := range all {
 			if c.name == name {
-				wanted, found = append(wanted, c), true
+				selected, found = append(selected, c), true
 			}
 		}
 		if !found {
 			return nil, fmt.Errorf("-only %s: there is no check %q", only, name)
 		}
 	}
-	return wanted, nil
+	return selected, nil
 }
 
 // unavailable reports that a peer is not available on this machine.

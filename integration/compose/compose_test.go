@@ -332,11 +332,11 @@ func (c *cluster) list() (jobs []web.Job) {
 		return nil
 	}
 	for dec := json.NewDecoder(strings.NewReader(out)); dec.More(); {
-		var some []web.Job
-		if err := dec.Decode(&some); err != nil {
+		var part []web.Job
+		if err := dec.Decode(&part); err != nil {
 			c.t.Fatalf("list of jobs: %v\n%s", err, out)
 		}
-		jobs = append(jobs, some...)
+		jobs = append(jobs, part...)
 	}
 	return jobs
 }

@@ -126,7 +126,7 @@ func TestTwoJobsOneOutput(t *testing.T) {
 		}
 	}
 	if succeeded != 1 {
-		t.Errorf("%d jobs won\n%s\n%s", succeeded, &errs[0], &errs[1])
+		t.Errorf("%d jobs succeeded, want 1\n%s\n%s", succeeded, &errs[0], &errs[1])
 	}
 	checkEqual(t, "counts", readParts(t, out), countWords(content))
 }

@@ -174,7 +174,7 @@ func TestNoNameNode(t *testing.T) {
 }
 
 // An answer with a huge length is refused.
-func TestAbsurdAnswer(t *testing.T) {
+func TestHugeLength(t *testing.T) {
 	listen, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

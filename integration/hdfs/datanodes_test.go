@@ -80,15 +80,15 @@ func lastReadFrom(t *testing.T, c *minicluster.Cluster, f dfs.File) *minicluster
 // with the other replica at the same offset. When the DataNode is back, reads are local again.
 func TestReaderLosesDataNode(t *testing.T) {
 	c := cluster(t)
-	near := c.DataNodes[0]
-	f := client(t, c, shortTimeouts, dialFrom(near))
+	local := c.DataNodes[0]
+	f := client(t, c, shortTimeouts, dialFrom(local))
 	name, content := dfs.Join(newDir(t, c, f), "f"), randomBytes(3*blockSize)
 	// A replica on every DataNode: with fewer, HDFS would replace the replicas of a DataNode
 	// that is back late.
-	write(t, client(t, c, dialFrom(near), withProperty("dfs.replication", fmt.Sprint(len(c.DataNodes)))), name, content)
+	write(t, client(t, c, dialFrom(local), withProperty("dfs.replication", fmt.Sprint(len(c.DataNodes)))), name, content)
 	awaitReplicas(t, f, name, len(c.DataNodes))
 	faults := map[string]func(d *minicluster.Daemon) error{"kill": (*minicluster.Daemon).Kill, "pause": (*minicluster.Daemon).Pause}
-	for fault, strike := range faults {
+	for fault, inject := range faults {
 		file, err := f.Open(name)
 		if err != nil {
 			t.Fatal(err)
@@ -97,10 +97,10 @@ func TestReaderLosesDataNode(t *testing.T) {
 		if _, err := io.ReadFull(file, got); err != nil {
 			t.Fatal(err)
 		}
-		if d := lastReadFrom(t, c, file); d != near {
-			t.Errorf("%s: the first block was read from %s, want the local %s", fault, d.ID, near.ID)
+		if d := lastReadFrom(t, c, file); d != local {
+			t.Errorf("%s: the first block was read from %s, want the local %s", fault, d.ID, local.ID)
 		}
-		if err := strike(near); err != nil {
+		if err := inject(local); err != nil {
 			t.Fatal(err)
 		}
 		rest, err := io.ReadAll(file)
@@ -114,12 +114,12 @@ func TestReaderLosesDataNode(t *testing.T) {
 			t.Errorf("%s: read from %v only", fault, reads)
 		}
 		file.Close()
-		if near.Running() {
-			if err := near.Continue(); err != nil {
+		if local.Running() {
+			if err := local.Continue(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		restart(t, c, near)
+		restart(t, c, local)
 		trial.Await(t, "reads from the local DataNode", func() bool {
 			file, err := f.Open(name)
 			if err != nil {
@@ -129,7 +129,7 @@ func TestReaderLosesDataNode(t *testing.T) {
 			if _, err := file.ReadAt(make([]byte, 10), 5); err != nil {
 				t.Fatal(err)
 			}
-			return lastReadFrom(t, c, file) == near
+			return lastReadFrom(t, c, file) == local
 		})
 	}
 }
@@ -138,7 +138,7 @@ func TestReaderLosesDataNode(t *testing.T) {
 // middle, at its end, or after the last write.
 func TestWriterLosesDataNode(t *testing.T) {
 	c := cluster(t)
-	near := c.DataNodes[1]
+	local := c.DataNodes[1]
 	content := randomBytes(3*blockSize + 1000)
 	type writing struct {
 		fs   *hdfs.FS
@@ -149,7 +149,7 @@ func TestWriterLosesDataNode(t *testing.T) {
 	for _, fault := range []func(d *minicluster.Daemon) error{(*minicluster.Daemon).Kill, (*minicluster.Daemon).Pause} {
 		var files []writing
 		for _, at := range []int{0, blockSize / 2, blockSize, len(content)} {
-			f := client(t, c, shortTimeouts, dialFrom(near))
+			f := client(t, c, shortTimeouts, dialFrom(local))
 			name := dfs.Join(newDir(t, c, f), "f")
 			w, err := f.Create(name)
 			if err != nil {
@@ -160,7 +160,7 @@ func TestWriterLosesDataNode(t *testing.T) {
 			}
 			files = append(files, writing{f, name, at, w})
 		}
-		if err := fault(near); err != nil {
+		if err := fault(local); err != nil {
 			t.Fatal(err)
 		}
 		errs := concurrently(len(files), func(i int) error {
@@ -173,12 +173,12 @@ func TestWriterLosesDataNode(t *testing.T) {
 				t.Errorf("DataNode lost at %d: wrong content of %d bytes, %v", file.at, len(got), err)
 			}
 		}
-		if near.Running() {
-			if err := near.Continue(); err != nil {
+		if local.Running() {
+			if err := local.Continue(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		restart(t, c, near)
+		restart(t, c, local)
 	}
 }
 
@@ -194,8 +194,8 @@ func TestCorruptAndMissingBlocks(t *testing.T) {
 		d := daemonAt(c, replica.Addr)
 		corrupt(t, d, content)
 		// The client is local to the corrupt replica, so it reads that one first.
-		here := client(t, c, shortTimeouts, dialFrom(d))
-		got, err := readAll(here, name)
+		fromReplica := client(t, c, shortTimeouts, dialFrom(d))
+		got, err := readAll(fromReplica, name)
 		if !bytes.HasPrefix(content, got) {
 			t.Fatalf("%d replicas corrupt: wrong bytes delivered", i+1)
 		}
@@ -264,16 +264,16 @@ func TestFileChanges(t *testing.T) {
 	other := slices.Clone(content)
 	slices.Reverse(other)
 	var files []dfs.File
-	for _, begun := range []bool{false, true} {
+	for _, started := range []bool{false, true} {
 		for _, replaced := range []bool{false, true} {
-			name := dfs.Join(top, fmt.Sprintf("f %v %v", begun, replaced))
+			name := dfs.Join(top, fmt.Sprintf("f %v %v", started, replaced))
 			write(t, f, name, content)
 			file, err := f.Open(name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer file.Close()
-			if begun {
+			if started {
 				if _, err := file.ReadAt(make([]byte, 10), 0); err != nil {
 					t.Fatal(err)
 				}

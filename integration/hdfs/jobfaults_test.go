@@ -25,8 +25,8 @@ func TestJobLosesDataNode(t *testing.T) {
 	content := longLines(blocks * block)
 	in := p.put("in", content, withProperty("dfs.blocksize", "8m"), dialFrom(lost))
 	awaitReplicas(t, p.fs, in, 2)
-	alone := text(2 * blockSize)
-	single := p.put("single", alone, withProperty("dfs.replication", "1"), dialFrom(lost))
+	singleText := text(2 * blockSize)
+	single := p.put("single", singleText, withProperty("dfs.replication", "1"), dialFrom(lost))
 	checkOnlyOn(t, lost, awaitReplicas(t, p.fs, single, 1))
 
 	p.start(daemonShape{jobTrackers: 1, nodes: c.DataNodes, slots: 1})
@@ -47,7 +47,7 @@ func TestJobLosesDataNode(t *testing.T) {
 
 	// The job has one map, so its error names the file's first block.
 	j = p.paced(single, "-D", "mapreduce.map.maxattempts=1", "-D", "mapreduce.input.fileinputformat.split.minsize=4194304")
-	j.Fail(1, single, filepath.Base(blockFile(t, lost, alone[:blockSize])))
+	j.Fail(1, single, filepath.Base(blockFile(t, lost, singleText[:blockSize])))
 	p.checkNoOutput(j.Out)
 	p.awaitTrackers(len(c.DataNodes))
 	restart(t, c, lost)

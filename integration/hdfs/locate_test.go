@@ -46,10 +46,10 @@ func TestLocateAgreesWithWebHDFS(t *testing.T) {
 	f := client(t, c)
 	top := newDir(t, c, f)
 	for i, size := range []int{0, 1, blockSize, 2*blockSize + 1, 5 * blockSize} {
-		here := client(t, c, dialFrom(c.DataNodes[i%4]))
+		local := client(t, c, dialFrom(c.DataNodes[i%4]))
 		name := dfs.Join(top, fmt.Sprintf("f %d%%", i))
-		write(t, here, name, randomBytes(size))
-		awaitReplicas(t, here, name, 2)
+		write(t, local, name, randomBytes(size))
+		awaitReplicas(t, local, name, 2)
 	}
 	if err := f.Mkdir(dfs.Join(top, "dir")); err != nil {
 		t.Fatal(err)
@@ -115,12 +115,12 @@ func describeWeb(b webBlock) []string {
 // A client on the machine of a DataNode with all blocks reads only from it, and Reads shows that.
 func TestMeter(t *testing.T) {
 	c := cluster(t)
-	home := c.DataNodes[2]
-	near := client(t, c, dialFrom(home))
-	name, content := dfs.Join(newDir(t, c, near), "f"), randomBytes(4*blockSize)
-	write(t, near, name, content)
-	awaitReplicas(t, near, name, 2)
-	file, err := near.Open(name)
+	node := c.DataNodes[2]
+	local := client(t, c, dialFrom(node))
+	name, content := dfs.Join(newDir(t, c, local), "f"), randomBytes(4*blockSize)
+	write(t, local, name, content)
+	awaitReplicas(t, local, name, 2)
+	file, err := local.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,8 +137,8 @@ func TestMeter(t *testing.T) {
 		t.Error("ReadAt returned wrong content")
 	}
 	reads := file.(dfs.Metered).Reads()
-	if len(reads) != 1 || reads[0].Addr != home.Addr() || reads[0].Bytes != int64(len(content)) || reads[0].Time <= 0 {
-		t.Errorf("read %+v, want all %d bytes from %s", reads, len(content), home.Addr())
+	if len(reads) != 1 || reads[0].Addr != node.Addr() || reads[0].Bytes != int64(len(content)) || reads[0].Time <= 0 {
+		t.Errorf("read %+v, want all %d bytes from %s", reads, len(content), node.Addr())
 	}
 	for _, off := range []int{3 * blockSize, 100, 5000, 70_000, 200_000, blockSize - 3, 0} {
 		p := make([]byte, 50)
@@ -152,12 +152,12 @@ func TestMeter(t *testing.T) {
 func TestNameNodeCalls(t *testing.T) {
 	c := cluster(t)
 	nn := c.NameNodes[0]
-	setUp := client(t, c)
-	top := newDir(t, c, setUp)
+	setup := client(t, c)
+	top := newDir(t, c, setup)
 	name := dfs.Join(top, "in")
-	write(t, setUp, name, randomBytes(3*blockSize))
-	setUp.Close()
-	use := func(do func(f *hdfs.FS)) *cutter {
+	write(t, setup, name, randomBytes(3*blockSize))
+	setup.Close()
+	countCalls := func(do func(f *hdfs.FS)) *cutter {
 		counted := &cutter{nameNode: nn.Addr()}
 		do(client(t, c, func(o *hdfs.Options) { o.Dial = counted.dial }))
 		return counted
@@ -186,7 +186,7 @@ func TestNameNodeCalls(t *testing.T) {
 			}
 		}
 	}
-	reader, one, two := use(func(f *hdfs.FS) { read(t, f, name) }), use(writes(1)), use(writes(2))
+	reader, one, two := countCalls(func(f *hdfs.FS) { read(t, f, name) }), countCalls(writes(1)), countCalls(writes(2))
 	trial.Await(t, "end of all connections", func() bool { return connections(t, nn) == 0 })
 	if n, _ := count(reader); n > 3 {
 		t.Errorf("a task that only reads makes %d calls, want at most 3", n)

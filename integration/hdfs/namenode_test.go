@@ -24,7 +24,7 @@ func TestNameNodeUnavailable(t *testing.T) {
 	top := newDir(t, c, f)
 	content := randomBytes(2*blockSize + 1)
 	write(t, f, dfs.Join(top, "read"), content)
-	away := map[string]struct{ leave, back func() error }{
+	outages := map[string]struct{ leave, back func() error }{
 		"killed": {nn.Kill, nn.Start},
 		"paused": {nn.Pause, nn.Continue},
 		"safe": {
@@ -32,7 +32,7 @@ func TestNameNodeUnavailable(t *testing.T) {
 			func() error { _, err := c.Admin(t.Context(), "-safemode", "leave"); return err },
 		},
 	}
-	for how, step := range away {
+	for how, step := range outages {
 		w, err := f.Create(dfs.Join(top, how))
 		if err != nil {
 			t.Fatal(err)

@@ -23,14 +23,14 @@ func TestJobsNameNodeUnavailable(t *testing.T) {
 	in := p.put("in", content)
 
 	r := newRelay(t, nn.Addr(), nil)
-	left := p.safeMode(r)
+	ended := p.safeMode(r)
 	p.start(daemonShape{jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: r.url(dfs.Join(p.top, "staging"))})
-	if err := <-left; err != nil {
+	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	left = p.safeMode(r)
+	ended = p.safeMode(r)
 	j := p.paced(in, "-pause-early", "-gate")
-	if err := <-left; err != nil {
+	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
 	j.AwaitTraces("m", "began", 4)
@@ -97,7 +97,7 @@ func (p *platform) safeMode(r *relay) <-chan error {
 			p.t.Error(err)
 		}
 	})
-	left := make(chan error, 1)
+	ended := make(chan error, 1)
 	go func() {
 		refused := trial.Within(time.Minute, func() bool {
 			n, _ := r.calls("mkdirs")
@@ -107,7 +107,7 @@ func (p *platform) safeMode(r *relay) <-chan error {
 		if !refused {
 			err = errors.Join(errors.New("no call was refused because of safe mode"), err)
 		}
-		left <- err
+		ended <- err
 	}()
-	return left
+	return ended
 }

@@ -40,10 +40,10 @@ const deadline = 5 * time.Minute
 var pages = []string{"README.md", "docs/getting-started.md", "docs/writing-jobs.md", "docs/debugging.md"}
 
 func TestPages(t *testing.T) {
-	place := newSandbox(t)
+	box := newSandbox(t)
 	for _, page := range pages {
 		ok := t.Run(filepath.Base(page), func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join(place.root, page))
+			text, err := os.ReadFile(filepath.Join(box.root, page))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,7 +51,7 @@ func TestPages(t *testing.T) {
 			if len(steps) == 0 {
 				t.Fatalf("%s has no command", page)
 			}
-			sh := place.shell(t)
+			sh := box.shell(t)
 			for i, s := range steps {
 				mayFail := i+1 < len(steps) && steps[i+1].command == "echo $?"
 				sh.do(t, s, mayFail)
@@ -171,12 +171,12 @@ func stepsOf(page string) (steps []step) {
 }
 
 func session(text string) (steps []step) {
-	goesOn := false
+	continued := false
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		command, ok := strings.CutPrefix(line, "$ ")
 		switch last := len(steps) - 1; {
-		case goesOn:
+		case continued:
 			steps[last].command += "\n" + line
 		case ok:
 			steps = append(steps, step{command: command})
@@ -184,7 +184,7 @@ func session(text string) (steps []step) {
 			steps[last].shows = append(steps[last].shows, line)
 			continue
 		}
-		goesOn = strings.HasSuffix(line, `\`)
+		continued = strings.HasSuffix(line, `\`)
 	}
 	return steps
 }
@@ -226,19 +226,19 @@ func newSandbox(t *testing.T) *sandbox {
 	}
 	dir := t.TempDir()
 	pid := os.Getpid()
-	p := &sandbox{root: root, home: dir + "/home", tmp: dir + "/tmp", bin: dir + "/bin",
+	box := &sandbox{root: root, home: dir + "/home", tmp: dir + "/tmp", bin: dir + "/bin",
 		// All of 127.0.0.0/8 is loopback; an address of its own avoids other daemons' ports.
 		address: fmt.Sprintf("127.%d.%d.%d", 1+pid>>16%254, pid>>8&255, 1+pid&127)}
-	p.replacer = strings.NewReplacer("/tmp/", p.tmp+"/", "127.0.0.1", p.address)
-	for _, made := range []string{p.home, p.tmp, p.bin} {
+	box.replacer = strings.NewReplacer("/tmp/", box.tmp+"/", "127.0.0.1", box.address)
+	for _, made := range []string{box.home, box.tmp, box.bin} {
 		if err := os.Mkdir(made, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(root, p.home+"/quern"); err != nil {
+	if err := os.Symlink(root, box.home+"/quern"); err != nil {
 		t.Fatal(err)
 	}
-	p.env = append(os.Environ(), "HOME="+p.home, "TMPDIR="+p.tmp, "GOBIN="+p.bin, "PATH="+p.home+":"+p.bin+":"+os.Getenv("PATH"), "QUERN_JOBTRACKER=",
+	box.env = append(os.Environ(), "HOME="+box.home, "TMPDIR="+box.tmp, "GOBIN="+box.bin, "PATH="+box.home+":"+box.bin+":"+os.Getenv("PATH"), "QUERN_JOBTRACKER=",
 		"GONOSUMDB=*") // the repository's go.sum has verified the modules in the cache
 	// These depend on the home directory by default.
 	names := []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOENV", "GOFLAGS"}
@@ -250,19 +250,19 @@ func newSandbox(t *testing.T) *sandbox {
 		if names[i] == "GOFLAGS" {
 			value += " -trimpath" // results do not depend on directories, so the build cache has them
 		}
-		p.env = append(p.env, names[i]+"="+value)
+		box.env = append(box.env, names[i]+"="+value)
 	}
 	// The daemons have the default ports, on this test's address.
 	for daemon, flags := range map[string]string{
 		"jobtracker":  "-listen 127.0.0.1:7400 -raft 127.0.0.1:7401 -gossip 127.0.0.1:7402",
 		"tasktracker": "-listen 127.0.0.1:7410 -gossip 127.0.0.1:7412",
 	} {
-		script := fmt.Sprintf("#!/bin/sh\nexec %s/%s %s \"$@\"\n", p.bin, daemon, p.replacer.Replace(flags))
-		if err := os.WriteFile(filepath.Join(p.home, daemon), []byte(script), 0o755); err != nil {
+		script := fmt.Sprintf("#!/bin/sh\nexec %s/%s %s \"$@\"\n", box.bin, daemon, box.replacer.Replace(flags))
+		if err := os.WriteFile(filepath.Join(box.home, daemon), []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return p
+	return box
 }
 
 // shell is a bash that runs one command after the other.
@@ -272,9 +272,9 @@ type shell struct {
 	lines    chan string // of its standard output and standard error
 }
 
-func (p *sandbox) shell(t *testing.T) *shell {
+func (box *sandbox) shell(t *testing.T) *shell {
 	cmd := exec.Command("bash")
-	cmd.Dir, cmd.Env = p.home+"/quern", append(p.env, "PWD="+p.home+"/quern")
+	cmd.Dir, cmd.Env = box.home+"/quern", append(box.env, "PWD="+box.home+"/quern")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -289,7 +289,7 @@ func (p *sandbox) shell(t *testing.T) *shell {
 		t.Fatal(err)
 	}
 	in.Close()
-	s := &shell{replacer: p.replacer, stdin: stdin, lines: make(chan string, 1<<16)}
+	s := &shell{replacer: box.replacer, stdin: stdin, lines: make(chan string, 1<<16)}
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		defer close(s.lines)
@@ -323,12 +323,12 @@ func (s *shell) do(t *testing.T, do step, mayFail bool) {
 	if len(do.shows) == 0 {
 		shows = nil
 	}
-	late := time.After(deadline)
+	timeout := time.After(deadline)
 	for {
-		status, printed := s.run(t, do, late)
+		status, printed := s.run(t, do, timeout)
 		lacks := firstMissing(shows, printed)
 		for lacks != "" && strings.HasSuffix(do.command, "&") {
-			printed += s.line(t, do, late)
+			printed += s.line(t, do, timeout)
 			lacks = firstMissing(shows, printed)
 		}
 		switch {
@@ -344,7 +344,7 @@ func (s *shell) do(t *testing.T, do step, mayFail bool) {
 }
 
 // run runs a command to its end, or into the background.
-func (s *shell) run(t *testing.T, do step, late <-chan time.Time) (status, printed string) {
+func (s *shell) run(t *testing.T, do step, timeout <-chan time.Time) (status, printed string) {
 	t.Helper()
 	command := s.replacer.Replace(do.command)
 	// Keep the status for "echo $?".
@@ -353,7 +353,7 @@ func (s *shell) run(t *testing.T, do step, late <-chan time.Time) (status, print
 	}
 	var all bytes.Buffer
 	for {
-		line := s.line(t, do, late)
+		line := s.line(t, do, timeout)
 		before, status, ended := strings.Cut(line, done)
 		all.WriteString(before)
 		if ended {
@@ -363,7 +363,7 @@ func (s *shell) run(t *testing.T, do step, late <-chan time.Time) (status, print
 }
 
 // line returns the next line of the shell's output.
-func (s *shell) line(t *testing.T, do step, late <-chan time.Time) string {
+func (s *shell) line(t *testing.T, do step, timeout <-chan time.Time) string {
 	t.Helper()
 	select {
 	case line, ok := <-s.lines:
@@ -371,7 +371,7 @@ func (s *shell) line(t *testing.T, do step, late <-chan time.Time) string {
 			t.Fatalf("$ %s\nthe shell has ended", do.command)
 		}
 		return line
-	case <-late:
+	case <-timeout:
 		t.Fatalf("$ %s\nis not done after %v", do.command, deadline)
 	}
 	return ""

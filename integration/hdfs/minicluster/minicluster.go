@@ -88,15 +88,15 @@ func (c *Cluster) plan() error {
 	if err != nil {
 		return err
 	}
-	take := func() int { p := ports[0]; ports = ports[1:]; return p }
+	next := func() int { p := ports[0]; ports = ports[1:]; return p }
 	for i := range c.cfg.NameNodes {
 		c.NameNodes = append(c.NameNodes, &Daemon{ID: fmt.Sprintf("nn%d", i+1), IP: "127.0.0.1", class: nameNode,
-			Port: take(), HTTP: take()})
+			Port: next(), HTTP: next()})
 	}
 	if c.cfg.NameNodes > 1 {
-		c.journal = &Daemon{ID: "jn", IP: "127.0.0.1", class: journalNode, Port: take(), HTTP: take()}
+		c.journal = &Daemon{ID: "jn", IP: "127.0.0.1", class: journalNode, Port: next(), HTTP: next()}
 	}
-	data, http, ipc := take(), take(), take()
+	data, http, ipc := next(), next(), next()
 	for i, rack := range c.cfg.Racks {
 		c.DataNodes = append(c.DataNodes, &Daemon{ID: fmt.Sprintf("dn%d", i+1), IP: fmt.Sprintf("127.0.0.%d", i+2), Rack: rack,
 			class: dataNode, Port: data, HTTP: http, ipc: ipc, proxied: c.cfg.Proxied})
