@@ -1,7 +1,7 @@
-// Package cluster measures a cluster of processes: the pause after the leader is killed, the
-// time of a small job, the bytes in the log, the join of a tracker, and the cost of TLS. Each
-// part has its own cluster on loopback: three job trackers, and three task trackers with two
-// map and two reduce slots each.
+// Package cluster measures a cluster of processes: the pause after the leader is killed, a small
+// job, the bytes in the log, the join of a tracker, and the cost of TLS. Each part has its own
+// cluster on loopback: three job trackers, and three task trackers with two map and two reduce
+// slots each.
 package cluster
 
 import (

@@ -31,9 +31,9 @@ func estimateRatio(before, now []float64) estimate {
 	return estimate{testbed.Median(ratios), ratios[rank], ratios[len(ratios)-1-rank], probability}
 }
 
-// signRank returns the largest rank k, from 0, such that the interval from the k-th smallest to
-// the k-th largest of n values has the median with confidence, and the interval's probability.
-// Each value is below the median with odds of a half, so binomial sums give the probability.
+// signRank returns a rank k, from 0. The interval from the k-th smallest to the k-th largest of n
+// values has the true median with the returned probability. k is the largest rank with at least
+// confidence, or 0. Each value is below the median with odds of a half: the sums are binomial.
 func signRank(n int) (rank int, probability float64) {
 	below := 0.0
 	for k := 0; 2*k < n; k++ {

@@ -24,14 +24,14 @@ type job struct {
 	flow          tasktimes.Flow // nil: a single job, with the fields below
 	maps          int
 	taskTimes     tasktimes.Job
-	args          []string // arguments besides those for these fields
+	args          []string // further arguments
 	bytes         int      // map output of each map; 0: the job has no reduces
 	reduces       int
 	work          float64 // slot-seconds of all maps
 	alone         float64 // seconds or slot-seconds alone: the divisor of stretch
 	weight        float64
 	clusterWeight float64 // the weight that the cluster knows
-	deadline      float64 // seconds from the time at which all are present
+	deadline      float64 // seconds after the start of the batch
 	levels        []wire.SLAStep
 }
 
@@ -41,7 +41,7 @@ type batch struct{ jobs []*job }
 // outcome is the result of a batch's run.
 type outcome struct {
 	ids        []wire.JobID // of a flow, its last job
-	began      time.Time    // when all jobs were present
+	began      time.Time    // start of the batch: all jobs were ready
 	ends       []float64    // of the jobs, in seconds after began
 	machineUse [2]float64   // fractions of the machine used by tasks and by daemons of this cluster
 }

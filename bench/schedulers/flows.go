@@ -16,15 +16,15 @@ import (
 
 // Flows as in FlowFlex's experiments (section 5.1), with smaller factors. Jobs are in
 // topological order: each follows each earlier one with odds of a half, and the last follows all
-// jobs without successor. Tall jobs can use all slots, others a random number. No job has a
-// minimum.
+// jobs without successor. As in the paper, tall jobs can use all slots, others a random number;
+// wide jobs, and all jobs of big flows, take longer.
 const (
 	flowCount                = 4
 	minFlowJobs, maxFlowJobs = 5, 10 // jobs of a flow
 	flowSlots                = 24
-	tallOdds                 = 0.6 // these as in sim/papers/flowflex
-	longOdds                 = 0.5
-	longFactor               = 3.0
+	tallOdds                 = 0.6 // as in sim/papers/flowflex
+	wideOdds                 = 0.5
+	wideFactor               = 3.0
 	bigFlows                 = 1
 	bigFactor                = 8.0
 )
@@ -97,8 +97,8 @@ func drawDAG(r *rand.Rand, scale float64) []flowJob {
 		}
 		j.slots = max(j.slots, len(j.after)) // a map for each predecessor
 		j.seconds = scale * (1 + 3*r.Float64())
-		if r.Float64() < longOdds {
-			j.seconds *= longFactor
+		if r.Float64() < wideOdds {
+			j.seconds *= wideFactor
 		}
 	}
 	return jobs

@@ -55,7 +55,7 @@ type predictions struct {
 
 type prediction struct{ at, end time.Time }
 
-// explainEvery is the polling interval.
+// explainPoll is the polling interval.
 const explainPoll = 100 * time.Millisecond
 
 // watch polls the predictions until ctx ends.

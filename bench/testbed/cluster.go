@@ -33,8 +33,8 @@ type Shape struct {
 	Programs                          string // directory; default: Bench.Programs
 	JobTrackers                       int    // default 1
 	Trackers                          int
-	Maps, Reduces                     int      // of each tracker
-	JobTrackerFlags, TaskTrackerFlags []string // flags
+	Maps, Reduces                     int // of each tracker
+	JobTrackerFlags, TaskTrackerFlags []string
 	TLS                               bool
 	HDFS                              *minicluster.Cluster
 	// With HDFS, the first tracker runs beside the first DataNode, and so on.

@@ -56,7 +56,7 @@ func (p *platform) lastID() wire.JobID {
 	return id
 }
 
-// last returns the job that was submitted last, with its counters.
+// lastJob returns the job that was submitted last, with its counters.
 func (p *platform) lastJob() *web.Job {
 	p.t.Helper()
 	job, err := p.client.Job(p.ctx, p.lastID())

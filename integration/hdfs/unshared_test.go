@@ -17,9 +17,8 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// Row 29: the active one of two NameNodes is killed while files are open for reading and writing,
-// and during the maps of an embedded job and of a job on a cluster. All continue with the other
-// NameNode.
+// Row 29: the active one of two NameNodes is killed. Open readers and writers, an embedded job and
+// a job on a cluster continue with the other NameNode.
 func TestFailover(t *testing.T) {
 	c := startOwn(t, func(cfg *minicluster.Config) { cfg.NameNodes, cfg.Racks = 2, []string{"/a", "/b"} })
 	f := client(t, c)

@@ -30,7 +30,7 @@ type Proxy struct {
 type link struct {
 	pid      int // of the process that opened it; 0: unknown
 	opener   net.Conn
-	daemon   net.Conn // nil while it is held before the daemon is dialled
+	daemon   net.Conn // nil: not dialled yet
 	isClosed bool
 }
 

@@ -23,7 +23,7 @@ const Paced = "integration/trial/paced"
 type Job struct {
 	*Run
 	Out    string // output directory
-	traces string // of the traces, and of the file for which maps wait
+	traces string // directory of the traces and of the gate file
 }
 
 const gateName = "gate"

@@ -188,7 +188,7 @@ func (s *Stack) Docker(ctx context.Context, args ...string) (string, error) {
 	return s.run(ctx, shortWait, "docker", args...)
 }
 
-// Combined runs a command of docker and returns both of its outputs.
+// DockerCombined runs a command of docker and returns both of its outputs.
 func (s *Stack) DockerCombined(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, shortWait)
 	defer cancel()

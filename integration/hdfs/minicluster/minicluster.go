@@ -42,7 +42,7 @@ type Config struct {
 	Replication int               // default 2
 	BlockSize   int64             // default 16 MiB
 	Properties  map[string]string // of hdfs-site.xml, in addition to the necessary ones
-	Proxied     bool              // DataNodes listen at [Daemon.Bound]: the caller serves their Addr
+	Proxied     bool              // DataNodes listen on [Daemon.ListenAddr]; the caller's proxies listen on Addr
 }
 
 // Cluster is a running HDFS.
