@@ -59,7 +59,7 @@ func (b *bench) await(what string, holds func() bool) error {
 	return testbed.Await(b.Ctx, testbed.StartWait, what, holds)
 }
 
-// writeLines writes n lines of 128 bytes; with -D …split.maxsize=128 each is a split.
+// writeLines writes n lines of 128 bytes.
 func (b *bench) writeLines(n int) (name string, err error) {
 	var text strings.Builder
 	for i := range n {

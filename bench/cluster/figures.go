@@ -202,7 +202,7 @@ func (b *bench) log(c *testbed.Cluster) error {
 	}
 	perTask := float64(after-before) / tasks
 
-	// Running tasks and renewed leases only.
+	// Meanwhile, tasks only run and trackers renew their leases.
 	wait := b.paced(c, idle, c.NewPath("idle"), "-map-time", "8s")
 	if err := b.await("six running maps", func() bool {
 		s, err := c.API.Cluster(b.Ctx)

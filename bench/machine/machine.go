@@ -99,7 +99,7 @@ func (b *bench) grep() ([]string, error) {
 	return b.against(b.job("grep", "text", "-e", needle), cmd, false, b.Cores, "≥ 0.4")
 }
 
-// against compares a job with a peer. The peer's speed is multiplied by cores.
+// against compares a job with a peer. It multiplies the peer's speed by cores.
 func (b *bench) against(job, peer *exec.Cmd, resort bool, cores int, target string) ([]string, error) {
 	ourTime, peerTime, err := b.pair(job, peer)
 	if err == nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // peakWorker runs a job and returns the largest VmHWM of its workers, in bytes. VmHWM never
-// falls, so it polls.
+// falls, so polling finds it.
 func peakWorker(cmd *exec.Cmd) (int64, error) {
 	if err := os.RemoveAll(cmd.Args[slices.Index(cmd.Args, "-output")+1]); err != nil {
 		return 0, err

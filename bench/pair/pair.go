@@ -186,13 +186,13 @@ func (b *bench) warm() error {
 
 // sameOutput returns a function that compares every output with the one before.
 func sameOutput() func(dir string) error {
-	var first *[sha256.Size]byte
+	var last *[sha256.Size]byte
 	return func(dir string) error {
 		sum, err := testbed.Digest(local.New(), "file://"+dir)
-		if err == nil && first != nil && sum != *first {
+		if err == nil && last != nil && sum != *last {
 			err = fmt.Errorf("the output in %s differs from the other revision's", dir)
 		}
-		first = &sum
+		last = &sum
 		return err
 	}
 }

@@ -120,7 +120,7 @@ func TestRowNames(t *testing.T) {
 	}
 }
 
-// TestSameOutput: every output must equal the first.
+// TestSameOutput: every output must equal the one before.
 func TestSameOutput(t *testing.T) {
 	dir := t.TempDir()
 	same := sameOutput()

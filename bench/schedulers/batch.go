@@ -58,7 +58,7 @@ func (o *outcome) sum() float64 {
 const runWait = 5 * time.Minute
 
 // run starts the jobs together and waits for their ends: another job holds all map slots until
-// all jobs are ready. Unless nil, during runs in a goroutine until they have ended.
+// all jobs are ready. It calls during, unless nil, in a goroutine; the context ends with the jobs.
 func (b *bench) run(c *testbed.Cluster, drawn *batch, during func(ctx context.Context, ids []wire.JobID)) (*outcome, error) {
 	ctx, cancel := context.WithTimeout(b.Ctx, runWait)
 	defer cancel()

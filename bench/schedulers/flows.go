@@ -136,16 +136,16 @@ func drawGoals(r *rand.Rand, name string, flow tasktimes.Flow) *job {
 	return j
 }
 
-// alone returns the seconds that a flow needs at least with all slots, if each job costs each
-// more.
-func alone(flow tasktimes.Flow, each float64) float64 {
+// alone returns the minimal time of a flow with all slots, in seconds. It adds fixedCost to each
+// job.
+func alone(flow tasktimes.Flow, fixedCost float64) float64 {
 	ends, longest, area := make([]float64, len(flow)), 0.0, 0.0
 	for i, n := range flow {
 		for _, before := range n.After {
 			ends[i] = max(ends[i], ends[before])
 		}
 		work := n.Seconds(n.Tasks)
-		ends[i] += work/float64(min(n.Tasks, flowSlots)) + each
+		ends[i] += work/float64(min(n.Tasks, flowSlots)) + fixedCost
 		longest, area = max(longest, ends[i]), area+work
 	}
 	return max(longest, area/flowSlots)
@@ -164,7 +164,7 @@ func flowColumns() []column {
 	return append(append(columns("fifo", "fair"), weighted), withMetrics("flowflex", flowMetrics())...)
 }
 
-// flows compares FlowFlex with FIFO and FAIR, which only see the jobs that are ready.
+// flows compares FlowFlex with FIFO and FAIR, which only know the ready jobs of a flow.
 func (b *bench) flows() error {
 	m := &matrix{
 		shape:   testbed.Shape{Trackers: 4, Maps: flowSlots / 4, Reduces: 4},

@@ -157,7 +157,7 @@ func splitsOf(seed uint64, job, n int) []core.Split {
 
 func liveName(i int) string { return fmt.Sprintf("live%04d", i) }
 
-// timed returns the policy of a name, with timed calls.
+// timed returns a policy that records the times of its plans.
 func (l *liveCluster) timed(name string) (scheduler.Policy, error) {
 	p, err := menu.Policy(name)
 	return timedPolicy{p, l}, err

@@ -48,7 +48,7 @@ func (b *bench) response(ctx context.Context, c *testbed.Cluster, j *job) (float
 	return last[0].Elapsed.Seconds(), nil
 }
 
-// lastMoment is the time before the last map's end in which ended maps do not count.
+// Maps that end less than lastMoment before the last map do not count.
 const lastMoment = 500 * time.Millisecond
 
 // keepUp measures the share of map output that homes have fetched when the last map ends. It
@@ -76,8 +76,8 @@ func megabytes(n float64) string { return fmt.Sprintf("%.1f MB", n/1e6) }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
-// homeShare counts bytes of map output: of all maps, of those that ended before lastMoment, and
-// of the latter those fetched when the last map ended.
+// homeShare counts the bytes of all map outputs, of the outputs that count, and of those that
+// homes have fetched when the last map ends.
 type homeShare struct {
 	maps             int
 	all, early, home float64

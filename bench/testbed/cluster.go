@@ -113,7 +113,7 @@ func (c *Cluster) LastJob(ctx context.Context) (*web.Job, error) {
 	return c.API.Job(ctx, id)
 }
 
-// env returns what the processes' environment has in addition.
+// env returns additional environment variables of all processes.
 func (s *Shape) env() []string {
 	if s.HDFS == nil {
 		return nil

@@ -46,7 +46,7 @@ func (s *SlowReads) Close() error {
 	return errors.Join(errs...)
 }
 
-// Serve calls serve for every connection, and closes it then, until the listener is closed.
+// Serve accepts connections until the listener is closed. It calls serve for each, then closes it.
 func Serve(listen net.Listener, serve func(net.Conn)) {
 	for {
 		conn, err := listen.Accept()

@@ -24,7 +24,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// programs are built once, by TestMain.
+// programs is the directory of the programs, which TestMain builds.
 var programs string
 
 func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }

@@ -110,8 +110,8 @@ func proxied(cfg *processes.Config) {
 	cfg.JobTrackerFlags = []string{"-lease", "2s"}
 }
 
-// Rows 4 and 5. A leader that is cut off from the other job trackers, but not from
-// the task trackers, steps down; the majority continues without it.
+// Rows 4 and 5. A leader is isolated from the other job trackers, but not from the task trackers.
+// It steps down, and the majority elects another one.
 func TestLeaderIsolated(t *testing.T) {
 	c := start(t, proxied)
 	j := c.paced(12, "-gate")
@@ -156,7 +156,7 @@ func (c *cluster) checkMisdirected(d *processes.Daemon) {
 	}
 }
 
-// Row 5. Without two of three job trackers, the last one acknowledges nothing.
+// Row 5. If two of three job trackers are killed, the last one refuses requests.
 func TestNoMajority(t *testing.T) {
 	c := start(t)
 	j := c.paced(6, "-gate")

@@ -105,7 +105,7 @@ func startOwn(t testing.TB, change func(*minicluster.Config)) *minicluster.Clust
 	return c
 }
 
-// client returns an FS of the superuser, unless changed.
+// client returns an FS of the superuser, unless change sets another user.
 func client(t testing.TB, c *minicluster.Cluster, change ...func(*hdfs.Options)) *hdfs.FS {
 	t.Helper()
 	conf, err := hdfs.ReadConf(c.Conf())

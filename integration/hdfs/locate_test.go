@@ -24,7 +24,7 @@ type webBlock struct {
 	TopologyPaths  []string
 }
 
-// webHDFS asks WebHDFS, which answers for one file.
+// webHDFS returns a file's blocks as WebHDFS lists them.
 func webHDFS(t *testing.T, d *minicluster.Daemon, path string) []webBlock {
 	t.Helper()
 	body, err := d.Get(t.Context(), "/webhdfs/v1"+(&url.URL{Path: path}).EscapedPath()+"?op=GETFILEBLOCKLOCATIONS&user.name="+minicluster.Superuser)

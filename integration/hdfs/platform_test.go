@@ -184,7 +184,7 @@ func (p *platform) awaitTrackers(n int) {
 	trial.Await(p.t, "task trackers", func() bool { return processes.Connected(p.ctx, p.client) >= n })
 }
 
-// stop stops the daemons. HDFS must work then.
+// stop stops the daemons, which need HDFS until they end.
 func (p *platform) stop() {
 	if p.t.Failed() {
 		for _, d := range p.daemons.All() {

@@ -62,7 +62,7 @@ func (d *Daemon) Start() error {
 	cmd := exec.Command(d.program, d.args...)
 	cmd.Stderr, cmd.Dir = log, d.dir
 	cmd.Env = append(os.Environ(), d.Env...)
-	// In its own process group, Ctrl-C of the tests does not interrupt it.
+	// Its own process group keeps Ctrl-C of the tests from interrupting it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err != nil {

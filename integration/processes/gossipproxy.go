@@ -34,8 +34,8 @@ func newGossipProxy(target string) (*gossipProxy, error) {
 	return g, nil
 }
 
-// forward forwards only datagrams to the daemon. The daemon sends its answers to the address that
-// the sender advertises.
+// forward forwards datagrams to the daemon. Answers do not pass here: the daemon sends them to the
+// address that the sender advertises.
 func (g *gossipProxy) forward() {
 	buf := make([]byte, 64<<10)
 	for {

@@ -36,8 +36,8 @@ func (d *Daemon) Status(ctx context.Context) (*web.Cluster, error) {
 	return status, nil
 }
 
-// Leader returns a running job tracker that reports to be the leader, other than the given one, and
-// its status; nil: none now.
+// Leader returns a running job tracker other than the given one that reports that it is the leader,
+// and its status; nil: none now.
 func (c *Cluster) Leader(ctx context.Context, except *Daemon) (*Daemon, *web.Cluster) {
 	for _, d := range c.JobTrackers {
 		if d == except || !d.Running() {

@@ -101,7 +101,7 @@ func (d *Daemon) Start() error {
 	cmd := exec.Command("java", d.args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, d.dir
 	cmd.Env = append(os.Environ(), "HADOOP_USER_NAME="+Superuser)
-	// In its own process group, Ctrl-C of the tests does not interrupt it.
+	// Its own process group keeps Ctrl-C of the tests from interrupting it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", d.ID, err)

@@ -16,7 +16,7 @@ import (
 // ErrUnavailable reports that a peer is not available on this machine.
 var ErrUnavailable = errors.New("the peer is not available")
 
-// DuckDB returns DuckDB, which has the generator of tables too.
+// DuckDB returns DuckDB. Its virtual environment also has the generator of tables.
 func DuckDB(ctx context.Context) (*Peer, error) {
 	return fetch(ctx, "duckdb", "duckdb==2.0.0", "tpchgen-cli==4.0.0")
 }
