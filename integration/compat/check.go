@@ -141,9 +141,9 @@ func show(results []result) string {
 
 // head returns the beginning of docs/compat.md.
 func head(now time.Time) string {
-	return "# What Quern's peers answer\n\n" +
+	return "# Quern compared with its peers\n\n" +
 		"`make compat` asks the real peers, compares their answers with those recorded in `testdata` and with Quern's, and\n" +
 		"writes this page; `go run ./integration/compat -rewrite` records their answers. It does not gate: `make test` compares\n" +
 		"Quern with the records.\n\n" +
-		"Asked on " + now.UTC().Format(time.DateOnly) + ":\n\n"
+		"Compared on " + now.UTC().Format(time.DateOnly) + ":\n\n"
 }
