@@ -6,84 +6,85 @@ SCALE ?= 0.01
 
 .PHONY: test quick compat unit lint integration cluster cluster-down cluster-test fuzz soak bench bench-cluster bench-hdfs bench-schedulers bench-mix bench-pair tpch papers
 
-# Everything that must pass before a change goes in, with a summary at the end.
+# Runs all gating tests, with a summary at the end.
 test:
 	@tools/check.sh gofmt vet staticcheck unit integration compose
 
-# For the edit loop, less than two minutes: every package's own tests without the race
-# detector, and gofmt.
+# Runs gofmt and every package's own tests without the race detector, for the edit loop: two
+# minutes.
 quick:
 	@tools/check.sh quick
 
-# The real peers, asked again what is recorded of them; it never gates: docs/compat.md.
+# Compares the recorded answers of Hadoop, DuckDB and Spark with the real programs. It never
+# gates: docs/compat.md.
 compat:
 	@tools/check.sh compat
 
-# Every package's own tests, under the race detector.
+# Runs every package's own tests under the race detector.
 unit:
 	@tools/check.sh unit
 
-# Formatting and static analysis.
+# Runs gofmt, go vet and staticcheck.
 lint:
 	@tools/check.sh gofmt vet staticcheck
 
-# Jobs as real processes, from the command line to the output.
+# Runs jobs as real processes, from the command line to the output.
 integration:
 	@tools/check.sh integration
 
-# A cluster of containers over HDFS to try things on: docs/compose.md. Its HDFS is
-# HDFS_IMAGE, or with HDFS_IMAGE=build made here.
+# Starts a cluster of containers over HDFS to try things: docs/compose.md. HDFS_IMAGE is the
+# image of HDFS; HDFS_IMAGE=build builds one.
 cluster:
 	@go run ./integration/compose/cluster up
 
-# The end of it, with all that it has stored.
+# Stops that cluster and removes its volumes.
 cluster-down:
 	@go run ./integration/compose/cluster down -volumes
 
-# Starts such a cluster, takes it apart while jobs run, and leaves nothing. make test has
-# a part of it.
+# Starts such a cluster, injects faults while jobs run, and removes everything. make test
+# runs a part of it.
 cluster-test:
 	@tools/check.sh cluster
 
-# Every fuzz target for FUZZTIME.
+# Runs every fuzz target for FUZZTIME.
 fuzz:
 	@FUZZTIME=$(FUZZTIME) tools/check.sh fuzz
 
-# More seeds, more text and longer faults than make test has, and all of cluster-test: about
-# an hour.
+# Runs make test with more seeds, more text and longer faults, and all of cluster-test:
+# about an hour.
 soak:
 	@tools/check.sh soak cluster
 
-# Quern beside what a single machine offers: BENCHFLAGS="-size 100M -runs 1 -only 'word count'"
+# Compares with the tools of a single machine: BENCHFLAGS="-size 100M -runs 1 -only 'word count'"
 bench:
 	go run ./bench machine $(BENCHFLAGS)
 
-# A cluster of processes: failover, small jobs, the log: BENCHFLAGS="-runs 10 -only killed"
+# Measures failover, small jobs and the log on processes: BENCHFLAGS="-runs 10 -only killed"
 bench-cluster:
 	go run ./bench cluster $(BENCHFLAGS)
 
-# Jobs and reads over a real HDFS: BENCHFLAGS="-size 1G -runs 5 -only locality"
+# Measures jobs and reads over a real HDFS: BENCHFLAGS="-size 1G -runs 5 -only locality"
 bench-hdfs:
 	go run ./bench hdfs $(BENCHFLAGS)
 
-# What schedulers make of a cluster, an hour: BENCHFLAGS="-seeds 2 -only HMHS"
+# Compares schedulers on a cluster, an hour: BENCHFLAGS="-seeds 2 -only HMHS"
 bench-schedulers:
 	go run ./bench schedulers $(BENCHFLAGS)
 
-# Delay rules on a mix of queries, sorts and greps over a real HDFS: BENCHFLAGS="-seeds 1"
+# Measures delay rules on queries, sorts and greps over a real HDFS: BENCHFLAGS="-seeds 1"
 bench-mix:
 	go run ./bench mix $(BENCHFLAGS)
 
-# The working tree beside another revision: REV=main BENCHFLAGS="-dir /dev/shm/pair -only sort"
+# Compares the working tree with a revision: REV=main BENCHFLAGS="-dir /dev/shm/pair -only sort"
 bench-pair:
 	go run ./bench pair -rev '$(REV)' $(BENCHFLAGS)
 
-# TPC-H's queries, answers held to DuckDB's: SCALE=1 BENCHFLAGS="-spark -runs 1"
+# Runs TPC-H's queries and compares with DuckDB's answers: SCALE=1 BENCHFLAGS="-spark -runs 1"
 tpch:
 	go run ./bench tpch -scale $(SCALE) $(BENCHFLAGS)
 
-# The full simulations of the papers, and the pages about them in docs/papers: some
-# minutes on two cores.
+# Runs the papers' full simulations and writes their pages in docs/papers: some minutes on
+# two cores.
 papers:
 	go run ./cmd/mrsim flex -experiments 400 -plots docs/papers -page docs/papers/flex.md
 	go run ./cmd/mrsim flowflex -experiments 100 -plots docs/papers -page docs/papers/flowflex.md

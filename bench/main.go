@@ -2,10 +2,10 @@
 //
 //	go run ./bench SECTION [flags]
 //
-// Without a section it lists them; SECTION -h lists a section's flags and the names for -only.
-// Inputs come from fixed seeds; compared programs alternate, A B A B …; outputs are compared
-// before a figure is printed. Figures are medians unless the table says otherwise. Timings are
-// not asserted: only wrong results and errors fail.
+// Without a section it lists the sections. SECTION -h lists a section's flags and the names for
+// -only. Inputs come from fixed seeds. Compared programs alternate, A B A B …, and their outputs
+// are compared before a figure is printed. Figures are medians unless the table says otherwise.
+// Only wrong results and errors fail, never slow times.
 package main
 
 import (
@@ -43,7 +43,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	said := "name a section: go run ./bench SECTION [flags]\n"
+	printed := "name a section: go run ./bench SECTION [flags]\n"
 	for _, s := range sections() {
 		if len(args) > 0 && args[0] == s.Name {
 			if err := s.Run(ctx, args[1:]); err != nil {
@@ -51,9 +51,9 @@ func run(ctx context.Context, args []string) error {
 			}
 			return nil
 		}
-		said += fmt.Sprintf("  %-12s%s\n", s.Name, s.About)
+		printed += fmt.Sprintf("  %-12s%s\n", s.Name, s.About)
 	}
-	return errors.New(said)
+	return errors.New(printed)
 }
 
 func exit(err error) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestSections: the sections in the Makefile and the pages exist, each section once.
+// TestSections: names of sections are unique, and the Makefile and the pages use existing ones.
 func TestSections(t *testing.T) {
 	known := make(map[string]bool)
 	for _, s := range sections() {

@@ -1,21 +1,20 @@
 #!/usr/bin/env bash
-# check.sh STEP...: runs the steps in turn, goes on after a failure, prints a
-# summary and exits with 1 if any step has failed. A step whose tool cannot be
-# had is skipped, and the summary names it; so it names what a step went without.
+# check.sh STEP...: runs the steps one after the other, even after a failure. It prints a
+# summary and exits with 1 if any step has failed. A step is skipped if its tool is
+# unavailable. The summary names skipped steps and missing programs.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-# Version control is no business of a test binary, and a checkout that belongs to
-# somebody else would make go build refuse it.
+# A test binary needs no revision, and go build -buildvcs refuses a checkout of another user.
 export GOFLAGS="${GOFLAGS:-} -buildvcs=false -trimpath"
 
-# Everything but the race detector is built as mrsubmit builds jobs, so that all steps
-# share what they compile.
+# Except for the race detector, build as mrsubmit builds jobs, so that all steps share the
+# build cache.
 cgo=$(go env CGO_ENABLED)
 export CGO_ENABLED=0
 
 skipped=3 # the exit code of a step that could not run
-without=  # what the step that runs could not have, for the summary
+missing=  # programs that the running step lacks, for the summary
 
 step_gofmt() {
 	local files
@@ -32,7 +31,7 @@ step_gofmt() {
 
 step_vet() { go vet ./...; }
 
-# staticcheck is pinned in a module of its own, so that no user of Quern gets it.
+# Its own module pins staticcheck, so that users of Quern do not download it.
 step_staticcheck() {
 	local tool
 	if ! tool=$(go tool -modfile=tools/go.mod -n staticcheck); then
@@ -42,25 +41,23 @@ step_staticcheck() {
 	"$tool" ./...
 }
 
-# The packages that tools/norace lists start no goroutine. There the race detector finds
-# nothing, and a computation takes ten times as long. Most packages wait at times, so four run
-# at once.
+# Packages in tools/norace start no goroutine: there the race detector finds nothing and takes
+# ten times as long.
 step_unit() {
 	local race=-race failed=0 raced pure
 	raced=$(packages -v) && pure=$(packages) || return 1
 	if ! ready_race; then
 		echo "the race detector needs cgo and a C compiler: the tests run without it"
-		race= without="the race detector"
+		race= missing="the race detector"
 	fi
-	# What gates is the same every time; make unit RAPID_SEED=0 looks elsewhere.
+	# Gating tests use the same seed every time; make unit RAPID_SEED=0 tries new ones.
 	export RAPID_SEED="${RAPID_SEED:-1}"
 	CGO_ENABLED=${race:+1} go test $race -timeout 10m $raced || failed=1
 	go test -timeout 10m $pure || failed=1
 	return $failed
 }
 
-# What an engineer waits for between two edits: results that go test has cached count, and
-# the race detector is for step_unit.
+# For the edit loop: uses the results that go test has cached, without the race detector.
 step_quick() {
 	local failed=0
 	step_gofmt || failed=1
@@ -68,10 +65,11 @@ step_quick() {
 	return $failed
 }
 
-# packages lists what tools/norace lists, or, with -v, all others but the integration tests.
+# packages lists the packages in tools/norace or, with -v, all others except the integration
+# tests.
 packages() { go list ./... | grep -v '/integration' | grep -E "$@" "^$(go list -m)/($(paste -sd '|' tools/norace))(/|\$)"; }
 
-# More of what gates, and all of it under the race detector: about an hour.
+# Runs the gating tests with more seeds, all under the race detector: about an hour.
 step_soak() {
 	local failed=0
 	export RAPID_SEED="${RAPID_SEED:-0}"
@@ -83,7 +81,7 @@ step_soak() {
 	return $failed
 }
 
-# The race detector links with C. Only a CI machine is changed for it.
+# The race detector needs a C compiler, which this installs only on a CI machine.
 ready_race() {
 	has_cc && return 0
 	if [ "${CI:-}" = true ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
@@ -96,54 +94,53 @@ has_cc() {
 	[ "$cgo" = 1 ] && command -v "$(go env CC | cut -d' ' -f1)" >/dev/null
 }
 
-# Downloads come first, so that they use up no test's time. Tests are skipped where a
-# download fails. integration/hdfs, which takes longest, runs beside the other packages, and
-# two of these at a time: mostly they wait for processes.
+# Downloads come first, so that they do not use up the tests' time limits. If one fails, its
+# tests are skipped. integration/hdfs takes longest, so the other packages run at the same
+# time, two at once: they mostly wait for processes.
 step_integration() {
 	[ -d integration ] || { echo "no integration tests here"; return $skipped; }
-	without=$(go run ./integration/downloads)
-	local all said code=0
+	missing=$(go run ./integration/downloads)
+	local all output code=0
 	all=$(go list ./integration/...) || return 1
-	said=$(mktemp) || return 1
+	output=$(mktemp) || return 1
 	local flags=(-count=1 -timeout 20m)
-	go test "${flags[@]}" -p 1 $(grep -E "$hdfs" <<<"$all") >"$said" 2>&1 &
+	go test "${flags[@]}" -p 1 $(grep -E "$hdfs" <<<"$all") >"$output" 2>&1 &
 	go test "${flags[@]}" -p 2 -parallel 3 $(grep -vE "$hdfs" <<<"$all") || code=1
 	wait $! || code=1
-	cat "$said"
-	rm -f "$said"
+	cat "$output"
+	rm -f "$output"
 	return $code
 }
 
 hdfs='/integration/hdfs(/|$)'
 
-# A cluster of containers, where an engine for them can be had: of its parts those that
-# nothing else shows. That a run hangs is prevented thrice: by the test, by go test and by
-# engine.sh.
+# Runs the parts of the container test that no other test covers, if a Docker engine is
+# available. The test, go test and engine.sh each have a time limit.
 step_compose() { containers -short; }
 
-# All parts of that test.
+# Runs all parts of that test.
 step_cluster() { containers; }
 
 containers() {
 	[ -d integration/compose ] || { echo "no cluster of containers here"; return $skipped; }
-	local said code
-	said=$(mktemp) || return 1
+	local output code
+	output=$(mktemp) || return 1
 	QUERN_COMPOSE=1 COMPOSE_LIMIT=18m integration/compose/engine.sh \
-		go test -count=1 -v -timeout 17m30s "$@" ./integration/compose | tee "$said"
+		go test -count=1 -v -timeout 17m30s "$@" ./integration/compose | tee "$output"
 	code=${PIPESTATUS[0]}
-	! grep -q '^--- SKIP: TestCluster' "$said" || code=$skipped
-	rm -f "$said"
+	! grep -q '^--- SKIP: TestCluster' "$output" || code=$skipped
+	rm -f "$output"
 	return "$code"
 }
 
-# The real peers, asked again. It never gates.
+# Compares recorded answers with the real programs. It never gates.
 step_compat() {
-	local said code
-	said=$(mktemp) || return 1
-	go run ./integration/compat | tee "$said"
+	local output code
+	output=$(mktemp) || return 1
+	go run ./integration/compat | tee "$output"
 	code=${PIPESTATUS[0]}
-	without=$(awk -F ' *[|] *' '$6 == "skipped" { print $3 }' "$said" | sort -u | paste -sd ' ')
-	rm -f "$said"
+	missing=$(awk -F ' *[|] *' '$6 == "skipped" { print $3 }' "$output" | sort -u | paste -sd ' ')
+	rm -f "$output"
 	return "$code"
 }
 
@@ -162,14 +159,14 @@ failures=0
 summary=
 for name in "$@"; do
 	echo "== $name"
-	began=$SECONDS without=
+	began=$SECONDS missing=
 	"step_$name"
 	case $? in
 	0) result=ok ;;
 	"$skipped") result=skipped ;;
 	*) result=FAILED failures=$((failures + 1)) ;;
 	esac
-	summary+=$(printf '%-12s %-8s %4ds%s' "$name" "$result" $((SECONDS - began)) "${without:+  without $without}")$'\n'
+	summary+=$(printf '%-12s %-8s %4ds%s' "$name" "$result" $((SECONDS - began)) "${missing:+  without $missing}")$'\n'
 done
 printf '\n%s' "$summary"
 if [ "$failures" -gt 0 ]; then

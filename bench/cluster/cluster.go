@@ -1,7 +1,7 @@
-// Package cluster measures a cluster of processes: the pause after the leader is killed, the
-// time of a small job, the bytes in the log, the join of a tracker, and the cost of TLS. Each
-// part has its own cluster on loopback: three job trackers, and three task trackers with two
-// map and two reduce slots each.
+// Package cluster measures a cluster of processes: the pause after the leader is killed, a small
+// job, the bytes in the log, the join of a tracker, and the cost of TLS. Each part has its own
+// cluster on loopback: three job trackers, and three task trackers with two map and two reduce
+// slots each.
 package cluster
 
 import (
@@ -21,19 +21,19 @@ type bench struct{ *testbed.Bench }
 func Section() testbed.Section {
 	b := &bench{}
 	return testbed.Section{
-		Name: "cluster", About: "a cluster of processes: failover, small jobs, the log, joins, TLS",
+		Name: "cluster", About: "failover, small jobs, the log, joins and TLS on a cluster of processes",
 		Runs: 10, Size: "1G",
 		Programs: []string{"examples/wordcount", "examples/sort", "integration/trial/paced"},
-		Open: func(of *testbed.Bench) error {
-			b.Bench = of
+		Open: func(base *testbed.Bench) error {
+			b.Bench = base
 			return nil
 		},
-		Columns: []string{"figure", "median", "worst", "to reach"},
+		Columns: []string{"figure", "median", "worst", "target"},
 		Parts: []testbed.Part{
-			{Name: "leader killed under a job of 60 tasks", Measure: b.on(b.failover)},
-			{Name: "word count of 1 KB on a warm cluster", Measure: b.on(b.small)},
-			{Name: "what passes through the log", Measure: b.on(b.log)},
-			{Name: "a tracker joins", Measure: b.on(b.join)},
+			{Name: "leader killed under a job of 60 tasks", Measure: b.onCluster(b.failover)},
+			{Name: "word count of 1 KB on a warm cluster", Measure: b.onCluster(b.smallJob)},
+			{Name: "bytes in the log", Measure: b.onCluster(b.log)},
+			{Name: "a tracker joins", Measure: b.onCluster(b.join)},
 			{Name: "TLS: a sort, a small job and a fetch with and without", Measure: b.tls},
 		},
 	}
@@ -43,8 +43,8 @@ func (b *bench) cluster(tls bool) (*testbed.Cluster, error) {
 	return b.Cluster(testbed.Shape{JobTrackers: 3, Trackers: 3, Maps: 2, Reduces: 2, TLS: tls})
 }
 
-// on measures on a cluster of its own.
-func (b *bench) on(measure func(*testbed.Cluster) error) func() error {
+// onCluster starts a cluster for one measurement.
+func (b *bench) onCluster(measure func(*testbed.Cluster) error) func() error {
 	return func() error {
 		c, err := b.cluster(false)
 		if err != nil {
@@ -59,8 +59,8 @@ func (b *bench) await(what string, holds func() bool) error {
 	return testbed.Await(b.Ctx, testbed.StartWait, what, holds)
 }
 
-// lines writes an input of one split a line, of 128 bytes.
-func (b *bench) lines(n int) (name string, err error) {
+// writeLines writes n lines of 128 bytes.
+func (b *bench) writeLines(n int) (name string, err error) {
 	var text strings.Builder
 	for i := range n {
 		fmt.Fprintf(&text, "%-127s\n", fmt.Sprintf("w%d w%d w%d", i%7, i%31, i))
@@ -69,7 +69,7 @@ func (b *bench) lines(n int) (name string, err error) {
 	return name, os.WriteFile(name, []byte(text.String()), 0o666)
 }
 
-// times prints a row of durations.
-func times(name string, list []time.Duration, show func(time.Duration) string, reach string) {
-	testbed.Row(name, show(testbed.Median(list)), show(slices.Max(list)), reach)
+// printTimes prints a row with the median and the maximum.
+func printTimes(name string, list []time.Duration, show func(time.Duration) string, target string) {
+	testbed.Row(name, show(testbed.Median(list)), show(slices.Max(list)), target)
 }

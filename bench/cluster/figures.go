@@ -38,10 +38,10 @@ func (b *bench) paced(c *testbed.Cluster, in, out string, flags ...string) (wait
 	return func() error { return <-ended }
 }
 
-// live waits for the running job to end six maps.
-func (b *bench) live(c *testbed.Cluster) (id wire.JobID, err error) {
+// runningJob waits until six maps of the running job have ended.
+func (b *bench) runningJob(c *testbed.Cluster) (id wire.JobID, err error) {
 	err = b.await("running job", func() bool {
-		last, err := c.Last(b.Ctx)
+		last, err := c.LastJob(b.Ctx)
 		if err != nil || last.State != wire.Running.String() || last.Maps.Done < 6 {
 			return false
 		}
@@ -54,19 +54,19 @@ func (b *bench) live(c *testbed.Cluster) (id wire.JobID, err error) {
 // failover kills the leader during a job and measures the time to the next leader's first
 // launch. Traces of the attempts show whether any was killed or ran twice.
 func (b *bench) failover(c *testbed.Cluster) error {
-	in, err := b.lines(60)
+	in, err := b.writeLines(60)
 	if err != nil {
 		return err
 	}
 	var gaps []time.Duration
 	for i := range b.Runs {
-		gap, err := b.oneFailover(c, in, c.New("failover"))
+		gap, err := b.oneFailover(c, in, c.NewPath("failover"))
 		if err != nil {
 			return fmt.Errorf("run %d: %w", i, err)
 		}
 		gaps = append(gaps, gap)
 	}
-	times("leader killed under 60 tasks: assignments again", gaps, testbed.Millis, "p50 ≤ 1.5 s, worst of 10 ≤ 3 s")
+	printTimes("leader killed under 60 tasks: assignments again", gaps, testbed.Millis, "p50 ≤ 1.5 s, worst of 10 ≤ 3 s")
 	return nil
 }
 
@@ -76,7 +76,7 @@ func (b *bench) oneFailover(c *testbed.Cluster, in, dir string) (time.Duration, 
 		return 0, err
 	}
 	wait := b.paced(c, in, filepath.Join(dir, "out"), "-map-time", "400ms", "-trace", trace)
-	id, err := b.live(c)
+	id, err := b.runningJob(c)
 	if err != nil {
 		return 0, errors.Join(err, wait())
 	}
@@ -94,7 +94,7 @@ func (b *bench) oneFailover(c *testbed.Cluster, in, dir string) (time.Duration, 
 		if err != nil {
 			return false
 		}
-		first = firstOf(attempts.Attempts, epoch)
+		first = firstLaunch(attempts.Attempts, epoch)
 		return !first.IsZero()
 	}); err != nil {
 		return 0, err
@@ -102,19 +102,19 @@ func (b *bench) oneFailover(c *testbed.Cluster, in, dir string) (time.Duration, 
 	if err := wait(); err != nil {
 		return 0, err
 	}
-	if err := errors.Join(tracesOnce(trace, 60), old.Start(), old.Ready(b.Ctx), b.level(c)); err != nil {
+	if err := errors.Join(checkTraces(trace, 60), old.Start(), old.Ready(b.Ctx), b.awaitSameEpoch(c)); err != nil {
 		return 0, err
 	}
 	return first.Sub(killed.Truncate(time.Millisecond)), nil
 }
 
-// level waits until all job trackers have reached the same epoch in the log: a restarted one is
-// behind for some seconds, and cannot be elected.
-func (b *bench) level(c *testbed.Cluster) error {
+// awaitSameEpoch waits until all job trackers have the same epoch in the log. A restarted job
+// tracker needs some seconds, and cannot be elected before.
+func (b *bench) awaitSameEpoch(c *testbed.Cluster) error {
 	return b.await("job trackers of one epoch", func() bool {
 		epochs := make(map[uint64]bool)
 		for _, d := range c.JobTrackers {
-			s, err := d.Says(b.Ctx)
+			s, err := d.Status(b.Ctx)
 			if err != nil {
 				return false
 			}
@@ -124,8 +124,8 @@ func (b *bench) level(c *testbed.Cluster) error {
 	})
 }
 
-// firstOf is the start of the first attempt of an epoch after the given one.
-func firstOf(attempts []web.Attempt, epoch uint64) (first time.Time) {
+// firstLaunch returns the start of the first attempt from a later epoch.
+func firstLaunch(attempts []web.Attempt, epoch uint64) (first time.Time) {
 	for _, a := range attempts {
 		id, err := wire.ParseAttemptID(a.ID)
 		if err == nil && uint64(id.N/wire.EpochAttempts) > epoch && (first.IsZero() || a.Began.Before(first)) {
@@ -135,8 +135,8 @@ func firstOf(attempts []web.Attempt, epoch uint64) (first time.Time) {
 	return first
 }
 
-// tracesOnce checks that each of n maps began and ended once.
-func tracesOnce(dir string, n int) error {
+// checkTraces checks that each of n maps began and ended once.
+func checkTraces(dir string, n int) error {
 	began, _ := filepath.Glob(filepath.Join(dir, "*_m_*.began")) // the patterns are well-formed
 	ended, _ := filepath.Glob(filepath.Join(dir, "*_m_*.ended"))
 	if len(began) != n || len(ended) != n {
@@ -145,15 +145,15 @@ func tracesOnce(dir string, n int) error {
 	return nil
 }
 
-// small measures a whole small job, from program start to _SUCCESS and to its end.
-func (b *bench) small(c *testbed.Cluster) error {
-	in, err := b.lines(8) // 1 KB
+// smallJob measures a small job from mrsubmit's start to _SUCCESS, and to mrsubmit's end.
+func (b *bench) smallJob(c *testbed.Cluster) error {
+	in, err := b.writeLines(8) // 1 KB
 	if err != nil {
 		return err
 	}
 	var success, whole []time.Duration
 	for i := range b.Runs + 1 {
-		out := c.New("small")
+		out := c.NewPath("small")
 		cmd := c.Command(b.Ctx, "mrsubmit", "run", c.Program("wordcount"), "-input", in, "-output", out)
 		began := time.Now()
 		if err := cmd.Start(); err != nil {
@@ -165,45 +165,45 @@ func (b *bench) small(c *testbed.Cluster) error {
 		}); err != nil {
 			return err
 		}
-		there := time.Since(began)
+		committed := time.Since(began)
 		if err := cmd.Wait(); err != nil {
 			return err
 		}
-		if i > 0 { // the first one warms the cluster up
-			success, whole = append(success, there), append(whole, time.Since(began))
+		if i > 0 { // the first job warms the cluster up
+			success, whole = append(success, committed), append(whole, time.Since(began))
 		}
 	}
-	times("word count of 1 KB, mrsubmit's start to _SUCCESS", success, testbed.Millis, "p50 ≤ 150 ms")
-	times("the same to mrsubmit's end", whole, testbed.Millis, "–")
+	printTimes("word count of 1 KB, mrsubmit's start to _SUCCESS", success, testbed.Millis, "p50 ≤ 150 ms")
+	printTimes("the same to mrsubmit's end", whole, testbed.Millis, "–")
 	return nil
 }
 
-// log measures the log bytes of a job of many tasks, and of running tasks alone.
+// log measures the log bytes of a job with many tasks, and of tasks that only run.
 func (b *bench) log(c *testbed.Cluster) error {
 	const tasks = 10_000
-	in, err := b.lines(tasks)
+	in, err := b.writeLines(tasks)
 	if err != nil {
 		return err
 	}
-	idle, err := b.lines(6)
+	idle, err := b.writeLines(6)
 	if err != nil {
 		return err
 	}
-	before, err := b.stored(c)
+	before, err := b.logBytes(c)
 	if err != nil {
 		return err
 	}
-	if err := b.paced(c, in, c.New("maponly"), "-map-only")(); err != nil {
+	if err := b.paced(c, in, c.NewPath("maponly"), "-map-only")(); err != nil {
 		return err
 	}
-	after, err := b.stored(c)
+	after, err := b.logBytes(c)
 	if err != nil {
 		return err
 	}
 	perTask := float64(after-before) / tasks
 
-	// Running tasks and renewed leases only.
-	wait := b.paced(c, idle, c.New("idle"), "-map-time", "8s")
+	// Meanwhile, tasks only run and trackers renew their leases.
+	wait := b.paced(c, idle, c.NewPath("idle"), "-map-time", "8s")
 	if err := b.await("six running maps", func() bool {
 		s, err := c.API.Cluster(b.Ctx)
 		running := 0
@@ -214,7 +214,7 @@ func (b *bench) log(c *testbed.Cluster) error {
 	}); err != nil {
 		return err
 	}
-	before, err = b.stored(c)
+	before, err = b.logBytes(c)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (b *bench) log(c *testbed.Cluster) error {
 	case <-b.Ctx.Done():
 		return b.Ctx.Err()
 	}
-	after, err = b.stored(c)
+	after, err = b.logBytes(c)
 	if err := errors.Join(err, wait()); err != nil {
 		return err
 	}
@@ -232,9 +232,9 @@ func (b *bench) log(c *testbed.Cluster) error {
 	return nil
 }
 
-// stored is the bytes that the first job tracker has written to its log.
-func (b *bench) stored(c *testbed.Cluster) (int64, error) {
-	s, err := c.JobTrackers[0].Says(b.Ctx)
+// logBytes returns the size of the first job tracker's log.
+func (b *bench) logBytes(c *testbed.Cluster) (int64, error) {
+	s, err := c.JobTrackers[0].Status(b.Ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -264,6 +264,6 @@ func (b *bench) join(c *testbed.Cluster) error {
 			return err
 		}
 	}
-	times("a tracker given one gossip address: start to its first slot", took, testbed.Millis, "≤ 2 s")
+	printTimes("a tracker given one gossip address: start to its first slot", took, testbed.Millis, "≤ 2 s")
 	return nil
 }

@@ -23,15 +23,15 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// tlsSorts and tlsFetches bound the repetitions of the large parts.
+// tlsSorts and tlsFetches limit the repetitions, because one takes long.
 const (
 	tlsSorts   = 3
 	tlsFetches = 5
 	fetchBytes = 256 << 20
 )
 
-// tls compares two clusters that differ only in TLS, each idle while the other works,
-// alternating runs; and the fetch of one partition alone.
+// tls alternates runs on two clusters that differ only in TLS. It also compares the fetch of
+// one partition.
 func (b *bench) tls() error {
 	var pair [2]*testbed.Cluster
 	for k := range pair {
@@ -51,7 +51,7 @@ func (b *bench) tls() error {
 	return b.tlsFetch(pair[1])
 }
 
-// tlsSort sorts the same lines on both; the outputs must be in order, and equal.
+// tlsSort sorts the same lines on both clusters. The outputs must be sorted, and equal.
 func (b *bench) tlsSort(pair [2]*testbed.Cluster) error {
 	in := b.Path("sort-lines")
 	if err := input.Lines(in, b.Bytes); err != nil {
@@ -62,13 +62,13 @@ func (b *bench) tlsSort(pair [2]*testbed.Cluster) error {
 	sort := func(k int) func() (time.Duration, error) {
 		round := 0
 		return func() (time.Duration, error) {
-			c, out := pair[k], pair[k].New("sorted")
+			c, out := pair[k], pair[k].NewPath("sorted")
 			before := processorTime(c)
 			took, err := c.Run(b.Ctx, "-D", "mapreduce.job.reduces=3", c.Program("sort"), "-input", in, "-output", out)
 			if err != nil {
 				return 0, err
 			}
-			if round++; round > 1 { // the first round warms up, as in InTurn
+			if round++; round > 1 { // Alternate drops the first round too
 				processor[k] += processorTime(c) - before
 			}
 			sum, err := sortedSum(out, b.Bytes)
@@ -79,14 +79,14 @@ func (b *bench) tlsSort(pair [2]*testbed.Cluster) error {
 			return took, errors.Join(err, os.RemoveAll(out))
 		}
 	}
-	took, err := testbed.InTurn(1, min(b.Runs, tlsSorts), sort(0), sort(1))
+	took, err := testbed.Alternate(1, min(b.Runs, tlsSorts), sort(0), sort(1))
 	if err != nil {
 		return err
 	}
-	times(fmt.Sprintf("TLS: sort of %d MB, three trackers, without", b.Bytes/1_000_000), took[0], testbed.Seconds, "–")
-	times("the same with TLS", took[1], testbed.Seconds, "–")
+	printTimes(fmt.Sprintf("TLS: sort of %d MB, three trackers, without", b.Bytes/1_000_000), took[0], testbed.Seconds, "–")
+	printTimes("the same with TLS", took[1], testbed.Seconds, "–")
 	testbed.Row("ratio of the medians", testbed.Ratio(testbed.Median(took[1]), testbed.Median(took[0])), "", "≤ 1.25")
-	testbed.Row("the same of the processor time of daemons and tasks", testbed.Ratio(processor[1], processor[0]), "", "–")
+	testbed.Row("ratio of the processor times of daemons and tasks", testbed.Ratio(processor[1], processor[0]), "", "–")
 	return nil
 }
 
@@ -95,29 +95,30 @@ func processorTime(c *testbed.Cluster) float64 {
 	return tasks + daemons
 }
 
-// tlsSmall runs a word count of 1 KB on both.
+// tlsSmall runs a word count of 1 KB on both clusters.
 func (b *bench) tlsSmall(pair [2]*testbed.Cluster) error {
-	in, err := b.lines(8)
+	in, err := b.writeLines(8)
 	if err != nil {
 		return err
 	}
 	count := func(c *testbed.Cluster) func() (time.Duration, error) {
 		return func() (time.Duration, error) {
-			return c.Run(b.Ctx, c.Program("wordcount"), "-input", in, "-output", c.New("small"))
+			return c.Run(b.Ctx, c.Program("wordcount"), "-input", in, "-output", c.NewPath("small"))
 		}
 	}
-	took, err := testbed.InTurn(1, b.Runs, count(pair[0]), count(pair[1]))
+	took, err := testbed.Alternate(1, b.Runs, count(pair[0]), count(pair[1]))
 	if err != nil {
 		return err
 	}
 	more := testbed.Median(took[1]) - testbed.Median(took[0])
-	times("TLS: word count of 1 KB, mrsubmit's start to its end, without", took[0], testbed.Millis, "–")
-	times("the same with TLS", took[1], testbed.Millis, "–")
+	printTimes("TLS: word count of 1 KB, mrsubmit's start to its end, without", took[0], testbed.Millis, "–")
+	printTimes("the same with TLS", took[1], testbed.Millis, "–")
 	testbed.Row("difference of the medians", fmt.Sprintf("%.1f ms", more.Seconds()*1000), "", "≤ 5 ms")
 	return nil
 }
 
-// sortedSum is the hash of an output, which must be in order and of this size.
+// sortedSum returns the hash of an output. It fails if the output is not sorted or has another
+// size.
 func sortedSum(dir string, size int64) ([]byte, error) {
 	parts, err := filepath.Glob(filepath.Join(dir, "part-*")) // in order
 	if err != nil {
@@ -151,7 +152,7 @@ func sortedSum(dir string, size int64) ([]byte, error) {
 	return hash.Sum(nil), nil
 }
 
-// tlsFetch fetches a partition from a shuffle service in this process, into the page cache.
+// tlsFetch fetches a partition from a shuffle service in this process into a file.
 func (b *bench) tlsFetch(protected *testbed.Cluster) error {
 	dir := b.Path("fetch")
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -161,7 +162,7 @@ func (b *bench) tlsFetch(protected *testbed.Cluster) error {
 	if err := writeSegment(dir, segment); err != nil {
 		return err
 	}
-	server, dialer, err := peers(protected)
+	server, dialer, err := tlsConfigs(protected)
 	if err != nil {
 		return err
 	}
@@ -170,7 +171,7 @@ func (b *bench) tlsFetch(protected *testbed.Cluster) error {
 			return fetchRate(b.Ctx, segment, filepath.Join(dir, "fetched"), server, dialer)
 		}
 	}
-	rates, err := testbed.InTurn(1, min(b.Runs, tlsFetches), fetch(nil, nil), fetch(server, dialer))
+	rates, err := testbed.Alternate(1, min(b.Runs, tlsFetches), fetch(nil, nil), fetch(server, dialer))
 	if err != nil {
 		return err
 	}
@@ -197,9 +198,8 @@ func writeSegment(dir, file string) error {
 	return err
 }
 
-// peers returns the TLS settings of the two ends of a connection between the first two task
-// trackers.
-func peers(c *testbed.Cluster) (server, dialer *tls.Config, err error) {
+// tlsConfigs returns the TLS settings of both ends of a connection between two task trackers.
+func tlsConfigs(c *testbed.Cluster) (server, dialer *tls.Config, err error) {
 	var both [2]*identity.Identity
 	for i := range both {
 		certs := c.Certs(identity.TaskTracker, c.TaskTrackers[i].ID)
@@ -210,7 +210,7 @@ func peers(c *testbed.Cluster) (server, dialer *tls.Config, err error) {
 	return both[0].Server(identity.TaskTracker), both[1].Dialer(identity.TaskTracker), nil
 }
 
-// fetchRate is the speed of one fetch in MB/s.
+// fetchRate measures one fetch in MB/s.
 func fetchRate(ctx context.Context, segment, to string, server, dialer *tls.Config) (float64, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

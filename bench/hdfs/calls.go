@@ -19,10 +19,10 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// calls counts the NameNode calls of two jobs that differ in their number of maps, or of
-// reduces: the difference is the tasks' own.
+// calls counts the NameNode calls of two jobs that differ only in their number of tasks. The
+// difference, divided by the number of additional tasks, is the cost of a task.
 func (b *bench) calls() error {
-	c, err := b.trackers(2, 1)
+	c, err := b.startCluster(2, 1)
 	if err != nil {
 		return err
 	}
@@ -44,15 +44,15 @@ func (b *bench) calls() error {
 		return err
 	}
 	const few, many = 4, 36
-	for _, of := range []struct{ name, property, few, many, reach string }{
-		{"of a map, which reads", "mapreduce.input.fileinputformat.split.maxsize", "4096", "455", "≤ 3"},
-		{"of a reduce, which writes a file of one block, and of its place in the job's commit", "mapreduce.job.reduces", "4", "36", "≤ 14"},
+	for _, kind := range []struct{ name, property, few, many, target string }{
+		{"of a map", "mapreduce.input.fileinputformat.split.maxsize", "4096", "455", "≤ 3"},
+		{"of a reduce that writes one block, with its share of the job's commit", "mapreduce.job.reduces", "4", "36", "≤ 14"},
 	} {
-		less, err := b.callsOf(c, count, dir, of.property+"="+of.few)
+		less, err := b.callsOf(c, count, dir, kind.property+"="+kind.few)
 		if err != nil {
 			return err
 		}
-		more, err := b.callsOf(c, count, dir, of.property+"="+of.many)
+		more, err := b.callsOf(c, count, dir, kind.property+"="+kind.many)
 		if err != nil {
 			return err
 		}
@@ -64,12 +64,12 @@ func (b *bench) calls() error {
 				each = append(each, fmt.Sprintf("%s %.1f", method, n))
 			}
 		}
-		testbed.Row(of.name, fmt.Sprintf("%.1f", sum), strings.Join(each, ", "), of.reach)
+		testbed.Row(kind.name, fmt.Sprintf("%.1f", sum), strings.Join(each, ", "), kind.target)
 	}
 	return b.fs.RemoveAll(dir)
 }
 
-// callsOf counts the NameNode calls of a job's processes, by method.
+// callsOf runs a job and counts its NameNode calls by method.
 func (b *bench) callsOf(c *testbed.Cluster, count *counter, dir, property string) (map[string]int, error) {
 	through := "hdfs://" + count.listen.Addr().String() + strings.TrimPrefix(dir, b.hdfs.URL())
 	out := dfs.Join(through, "out")
@@ -95,7 +95,7 @@ func newCounter(ctx context.Context, to string) (*counter, error) {
 		return nil, err
 	}
 	c := &counter{listen: listen, to: to}
-	go testbed.Serve(listen, c.pass)
+	go testbed.Serve(listen, c.forward)
 	return c, nil
 }
 
@@ -108,8 +108,8 @@ func (c *counter) take() map[string]int {
 	return calls
 }
 
-// pass forwards a connection until either end closes it.
-func (c *counter) pass(from net.Conn) {
+// forward forwards a connection until either end closes it.
+func (c *counter) forward(from net.Conn) {
 	to, err := net.Dial("tcp", c.to)
 	if err != nil {
 		return
@@ -120,7 +120,7 @@ func (c *counter) pass(from net.Conn) {
 		from.Close()
 	}()
 	in := bufio.NewReader(from)
-	// The library greets with 7 bytes, then a frame with its identity.
+	// The client library first sends 7 bytes, then a frame with its identity.
 	if _, err := io.CopyN(to, in, 7); err != nil {
 		return
 	}
@@ -144,8 +144,8 @@ func (c *counter) pass(from net.Conn) {
 	}
 }
 
-// method is the name in a request, at the start of the second of two headers with length
-// prefixes.
+// method returns the method's name, which begins the second of two headers in a request. Each
+// header has a length prefix.
 func method(request []byte) string {
 	_, n := protowire.ConsumeBytes(request)
 	header, _ := protowire.ConsumeBytes(request[max(n, 0):])

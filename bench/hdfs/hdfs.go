@@ -1,9 +1,9 @@
 // Package hdfs measures jobs over a real HDFS: the number of maps with local data, the cost of
-// reads against the bare client library, the NameNode calls of a task, and word count and sort
-// on a cluster of processes against local files. A NameNode, four DataNodes in two racks and
-// task trackers beside them run on loopback, on this machine.
+// reads compared with the bare client library, and the NameNode calls of a task. It compares
+// word count and sort on a cluster of processes with local files. A NameNode, four DataNodes in
+// two racks and their task trackers run on loopback.
 //
-// Inputs come from one seed; the NameNode chooses the places of their blocks.
+// Inputs come from one seed; the NameNode chooses the DataNodes of their blocks.
 package hdfs
 
 import (
@@ -18,9 +18,9 @@ import (
 
 type bench struct {
 	*testbed.Bench
-	hdfs *minicluster.Cluster
-	fs   *hdfs.FS // of a process beside no DataNode
-	made int      // directories in HDFS so far
+	hdfs        *minicluster.Cluster
+	fs          *hdfs.FS // of a process without a local DataNode
+	directories int      // in HDFS so far
 }
 
 // Section declares the flags and parts.
@@ -32,16 +32,16 @@ func Section() testbed.Section {
 		Programs: []string{"examples/wordcount", "examples/sort", "examples/grep", "integration/trial/paced"},
 		Open:     b.open,
 		Parts: []testbed.Part{
-			{Name: "locality", Columns: []string{"maps", "delay", "data on", "node-local", "rack-local", "elsewhere", "bytes node-local", "time", "to reach"}, Measure: b.locality},
-			{Name: "reading", Columns: []string{"figure", "dfs/hdfs", "bare library", "ratio", "to reach"}, Measure: b.reading},
-			{Name: "calls", Columns: []string{"NameNode calls", "a task", "which", "to reach"}, Measure: b.calls},
-			{Name: "jobs", Columns: []string{"job", "processes, HDFS", "embedded, local files", "ratio", "to reach"}, Measure: b.jobs},
+			{Name: "locality", Columns: []string{"maps", "delay", "data on", "node-local", "rack-local", "remote", "bytes node-local", "time", "target"}, Measure: b.locality},
+			{Name: "reading", Columns: []string{"figure", "dfs/hdfs", "bare library", "ratio", "target"}, Measure: b.reading},
+			{Name: "calls", Columns: []string{"NameNode calls", "per task", "by method", "target"}, Measure: b.calls},
+			{Name: "jobs", Columns: []string{"job", "processes, HDFS", "embedded, local files", "ratio", "target"}, Measure: b.jobs},
 		},
 	}
 }
 
-func (b *bench) open(of *testbed.Bench) (err error) {
-	b.Bench = of
+func (b *bench) open(base *testbed.Bench) (err error) {
+	b.Bench = base
 	if b.hdfs, err = b.HDFS(64<<20, false, nil); err != nil {
 		return err
 	}
@@ -55,16 +55,16 @@ func (b *bench) open(of *testbed.Bench) (err error) {
 
 // directory creates a new directory in HDFS and returns its URL.
 func (b *bench) directory() (string, error) {
-	b.made++
-	name := fmt.Sprintf("%s/bench/%d", b.hdfs.URL(), b.made)
+	b.directories++
+	name := fmt.Sprintf("%s/bench/%d", b.hdfs.URL(), b.directories)
 	return name, b.fs.MkdirAll(name)
 }
 
-// trackers starts a job tracker, and a task tracker beside each of the first DataNodes.
-func (b *bench) trackers(n, slots int, flags ...string) (*testbed.Cluster, error) {
+// startCluster starts a job tracker, and a task tracker beside each of the first n DataNodes.
+func (b *bench) startCluster(n, slots int, flags ...string) (*testbed.Cluster, error) {
 	return b.Cluster(testbed.Shape{
 		Trackers: n, Maps: slots, Reduces: slots, HDFS: b.hdfs,
-		JobTracker: append([]string{"-scheduler", "fifo", "-delay", "none"}, flags...),
+		JobTrackerFlags: append([]string{"-scheduler", "fifo", "-delay", "none"}, flags...),
 	})
 }
 

@@ -19,12 +19,12 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// jobs alternates a program on a cluster of processes over HDFS with the same program embedded
-// on local files, with as many slots. There is one tracker per core, each beside a DataNode
-// with its part of the input.
+// jobs alternates embedded runs on local files with runs on a cluster of processes over HDFS.
+// Both have the same number of slots. The cluster has one tracker per core, each beside a
+// DataNode with its part of the input.
 func (b *bench) jobs() error {
 	nodes := b.hdfs.DataNodes[:min(runtime.NumCPU(), len(b.hdfs.DataNodes))]
-	c, err := b.trackers(len(nodes), 1)
+	c, err := b.startCluster(len(nodes), 1)
 	if err != nil {
 		return err
 	}
@@ -34,8 +34,8 @@ func (b *bench) jobs() error {
 		return err
 	}
 	for _, j := range []struct {
-		name, program, reach string
-		make                 func(file string, n int64) error
+		name, program, target string
+		make                  func(file string, n int64) error
 	}{
 		{"word count", "wordcount", "≥ 0.5", input.Text},
 		{"sort of 100-byte lines", "sort", "≥ 0.35", input.Lines},
@@ -48,17 +48,17 @@ func (b *bench) jobs() error {
 		if err := r.makeInput(j.make); err != nil {
 			return err
 		}
-		took, err := testbed.InTurn(0, b.Runs, r.overHDFS, r.embedded)
+		took, err := testbed.Alternate(0, b.Runs, r.overHDFS, r.embedded)
 		if err != nil {
 			return err
 		}
-		over, here := testbed.Median(took[0]), testbed.Median(took[1])
-		testbed.Row(j.name, testbed.Speed(b.Bytes, over), testbed.Speed(b.Bytes, here), testbed.Ratio(here, over), j.reach)
+		hdfsTime, localTime := testbed.Median(took[0]), testbed.Median(took[1])
+		testbed.Row(j.name, testbed.Speed(b.Bytes, hdfsTime), testbed.Speed(b.Bytes, localTime), testbed.Ratio(localTime, hdfsTime), j.target)
 	}
 	return b.fs.RemoveAll(dir)
 }
 
-// run is a program over the same input in both places.
+// run is a program and its input, in HDFS and in local files.
 type run struct {
 	*bench
 	cluster           *testbed.Cluster
@@ -69,7 +69,7 @@ type run struct {
 	sum               [sha256.Size]byte // of the last output in HDFS
 }
 
-// makeInput writes a file for each node, with its replica there, and keeps a local copy.
+// makeInput writes one file per node, with its replica on that node, and a local copy.
 func (r *run) makeInput(create func(file string, n int64) error) error {
 	if err := errors.Join(r.fs.Mkdir(r.in), os.MkdirAll(r.localIn, 0o777)); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (r *run) overHDFS() (time.Duration, error) {
 	return took, err
 }
 
-// embedded runs it on local files and compares the output with the last one in HDFS.
+// embedded runs the program on local files and compares the output with the last one in HDFS.
 func (r *run) embedded() (time.Duration, error) {
 	if err := os.RemoveAll(r.localOut); err != nil {
 		return 0, err

@@ -13,13 +13,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// blocks are in two files, so that data can be on two nodes.
+// The blocks are in two files, so that their replicas can be on two nodes.
 const blocks, files = 64, 2
 
-// placement is the nodes of an input's blocks.
+// placement says which nodes have an input's blocks.
 type placement struct {
 	name  string
-	nodes []int // DataNodes with one copy of one file each; nil: two copies of each block, anywhere
+	nodes []int // DataNodes with one file each; nil: HDFS chooses two DataNodes per block
 }
 
 func placements() []placement {
@@ -30,33 +30,33 @@ func placements() []placement {
 	}
 }
 
-// work is a job with a map for each block.
-type work struct {
+// workload is a job with a map for each block.
+type workload struct {
 	name, program string
 	args          []string
 	block         int64
 }
 
-func (b *bench) works() []work {
+func (b *bench) workloads() []workload {
 	block := max(b.Bytes/blocks, 1<<20) / 512 * 512
 	const small = 256 << 10
-	return []work{
+	return []workload{
 		{fmt.Sprintf("grep, %.1f MB each", float64(block)/1e6), "grep", []string{"-e", input.Needle}, block},
 		{"half a second each", "paced", []string{"-map-time", "500ms"}, small},
 	}
 }
 
-// locality counts the maps at each distance from their input, on four trackers of two slots,
-// each beside a DataNode.
+// locality counts node-local, rack-local and remote maps on four trackers of two slots, each
+// beside a DataNode.
 func (b *bench) locality() error {
 	for _, delay := range []string{"none", "fixed=3s"} {
-		c, err := b.trackers(len(b.hdfs.DataNodes), 2, "-delay", delay)
+		c, err := b.startCluster(len(b.hdfs.DataNodes), 2, "-delay", delay)
 		if err != nil {
 			return err
 		}
-		for _, w := range b.works() {
+		for _, w := range b.workloads() {
 			for _, p := range placements() {
-				if err = b.near(c, delay, w, p); err != nil {
+				if err = b.measureLocality(c, delay, w, p); err != nil {
 					break
 				}
 			}
@@ -68,11 +68,11 @@ func (b *bench) locality() error {
 	return nil
 }
 
-func (b *bench) near(c *testbed.Cluster, delay string, w work, p placement) error {
+func (b *bench) measureLocality(c *testbed.Cluster, delay string, w workload, p placement) error {
 	var node, rack, other, bytes []float64
 	var took []time.Duration
 	for range b.Runs {
-		dir, err := b.place(w.block, p)
+		dir, err := b.writeInput(w.block, p)
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (b *bench) near(c *testbed.Cluster, delay string, w work, p placement) erro
 		if err != nil {
 			return err
 		}
-		j, err := c.Last(b.Ctx)
+		j, err := c.LastJob(b.Ctx)
 		if err != nil {
 			return err
 		}
@@ -88,27 +88,27 @@ func (b *bench) near(c *testbed.Cluster, delay string, w work, p placement) erro
 		if maps != blocks {
 			return fmt.Errorf("%v maps were launched over %d blocks", maps, blocks)
 		}
-		near, far, away := readCounter(j, "BYTES_READ_NODE_LOCAL"), readCounter(j, "BYTES_READ_RACK_LOCAL"), readCounter(j, "BYTES_READ_REMOTE")
+		nodeLocal, rackLocal, remote := readCounter(j, "BYTES_READ_NODE_LOCAL"), readCounter(j, "BYTES_READ_RACK_LOCAL"), readCounter(j, "BYTES_READ_REMOTE")
 		node = append(node, float64(jobCounter(j, wire.DataLocalMaps))/maps)
 		rack = append(rack, float64(jobCounter(j, wire.RackLocalMaps))/maps)
 		other = append(other, float64(jobCounter(j, wire.OtherLocalMaps))/maps)
-		bytes = append(bytes, float64(near)/float64(near+far+away))
+		bytes = append(bytes, float64(nodeLocal)/float64(nodeLocal+rackLocal+remote))
 		took = append(took, t)
 		if err := b.fs.RemoveAll(dir); err != nil {
 			return err
 		}
 	}
-	reach := "–"
+	target := "–"
 	if p.nodes == nil {
-		reach = map[string]string{"none": "≥ 90 %", "fixed=3s": "≥ 98 %"}[delay]
+		target = map[string]string{"none": "≥ 90 %", "fixed=3s": "≥ 98 %"}[delay]
 	}
 	percent := func(list []float64) string { return fmt.Sprintf("%.0f %%", 100*testbed.Median(list)) }
-	testbed.Row(w.name, delay, p.name, percent(node), percent(rack), percent(other), percent(bytes), testbed.Seconds(testbed.Median(took)), reach)
+	testbed.Row(w.name, delay, p.name, percent(node), percent(rack), percent(other), percent(bytes), testbed.Seconds(testbed.Median(took)), target)
 	return nil
 }
 
-// place writes the files of an input, checks their nodes, and returns the directory above in.
-func (b *bench) place(block int64, p placement) (dir string, err error) {
+// writeInput writes the files of an input below dir/in and checks their nodes.
+func (b *bench) writeInput(block int64, p placement) (dir string, err error) {
 	local := b.Path(fmt.Sprintf("text%d", block*blocks/files))
 	if err := input.Text(local, block*blocks/files); err != nil {
 		return "", err
@@ -132,11 +132,11 @@ func (b *bench) place(block int64, p placement) (dir string, err error) {
 			return "", err
 		}
 	}
-	return dir, b.placed(in, p)
+	return dir, b.checkPlacement(in, p)
 }
 
-// placed checks that all blocks of an input on two nodes are there.
-func (b *bench) placed(in string, p placement) error {
+// checkPlacement checks that the blocks of an input on two nodes are only there.
+func (b *bench) checkPlacement(in string, p placement) error {
 	if p.nodes == nil {
 		return nil
 	}

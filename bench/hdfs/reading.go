@@ -16,8 +16,8 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// reading alternates package dfs/hdfs with its client library: it reads a file in pieces of the
-// size that maps use, and locates the blocks of a directory.
+// reading compares package dfs/hdfs with its client library: reads of a file, in pieces of the
+// maps' size. It also measures the lookup of block locations.
 func (b *bench) reading() error {
 	if err := b.throughput(); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (b *bench) reading() error {
 	return b.locate()
 }
 
-const piece = 256 << 10
+const readSize = 256 << 10
 
 func (b *bench) throughput() error {
 	dir, err := b.directory()
@@ -44,7 +44,7 @@ func (b *bench) throughput() error {
 	read := func(open func() (io.ReadCloser, error)) func() (time.Duration, error) {
 		return func() (time.Duration, error) { return b.readThrough(open) }
 	}
-	took, err := testbed.InTurn(1, max(b.Runs, 9), // the first one warms the DataNodes up
+	took, err := testbed.Alternate(1, max(b.Runs, 9), // the first round warms the DataNodes up
 		read(func() (io.ReadCloser, error) { return b.fs.Open(name) }),
 		read(func() (io.ReadCloser, error) { return library.Open(strings.TrimPrefix(name, b.hdfs.URL())) }))
 	if err != nil {
@@ -64,7 +64,7 @@ func (b *bench) readThrough(open func() (io.ReadCloser, error)) (time.Duration, 
 		return 0, err
 	}
 	defer file.Close()
-	n, err := io.CopyBuffer(onlyWriter{io.Discard}, onlyReader{file}, make([]byte, piece))
+	n, err := io.CopyBuffer(onlyWriter{io.Discard}, onlyReader{file}, make([]byte, readSize))
 	if err == nil && n < b.Bytes {
 		err = fmt.Errorf("%d of %d bytes were read", n, b.Bytes)
 	}
@@ -87,7 +87,7 @@ func (b *bench) locate() error {
 		return err
 	}
 	defer f.Close()
-	if err := together(8, files, func(n int) error {
+	if err := concurrently(8, files, func(n int) error {
 		w, err := f.Create(dfs.Join(dir, fmt.Sprintf("part-%05d", n)))
 		if err != nil {
 			return err
@@ -99,7 +99,7 @@ func (b *bench) locate() error {
 	}); err != nil {
 		return err
 	}
-	took, err := testbed.InTurn(0, b.Runs, func() (time.Duration, error) {
+	took, err := testbed.Alternate(0, b.Runs, func() (time.Duration, error) {
 		began := time.Now()
 		located, err := f.Locate(dir)
 		took, n := time.Since(began), 0
@@ -114,12 +114,12 @@ func (b *bench) locate() error {
 	if err != nil {
 		return err
 	}
-	testbed.Row("locations of 10,000 blocks in 500 files of a directory", testbed.Millis(testbed.Median(took[0])), "", "", "≤ 2 s")
+	testbed.Row("block locations of a directory: 500 files, 10,000 blocks", testbed.Millis(testbed.Median(took[0])), "", "", "≤ 2 s")
 	return b.fs.RemoveAll(dir)
 }
 
-// together calls do for 0 to n-1, several at a time.
-func together(width, n int, do func(int) error) error {
+// concurrently calls do for 0 to n-1, up to width at a time.
+func concurrently(width, n int, do func(int) error) error {
 	errs := make([]error, width)
 	var wait sync.WaitGroup
 	for i := range width {

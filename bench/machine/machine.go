@@ -1,8 +1,8 @@
 // Package machine measures Quern against single-machine tools on the same files, in the same
 // run.
 //
-// Inputs are read once so that they are in the page cache. Whole processes of Quern and of the
-// peer alternate. Outputs are compared before a figure is printed.
+// It reads the inputs once, so that they are in the page cache. It then alternates processes of
+// Quern and of the peer, and compares their outputs before it prints a figure.
 package machine
 
 import (
@@ -31,11 +31,11 @@ type bench struct{ *testbed.Bench }
 func Section() testbed.Section {
 	b := &bench{}
 	return testbed.Section{
-		Name: "machine", About: "Quern beside what a single machine offers: a Go loop, GNU sort, GNU grep",
+		Name: "machine", About: "Quern compared with a Go loop, GNU sort and GNU grep on one machine",
 		Runs: 3, Size: "1G", Cores: runtime.NumCPU(),
 		Programs: []string{"examples/wordcount", "examples/sort", "examples/grep"},
 		Open:     b.prepare,
-		Columns:  []string{"benchmark", "quern", "peer", "ratio", "to reach"},
+		Columns:  []string{"benchmark", "quern", "peer", "ratio", "target"},
 		Parts: []testbed.Part{
 			b.row("word count against one Go loop × cores", b.wordCount),
 			b.row("sort of 100-byte lines against GNU sort", b.sort),
@@ -50,7 +50,7 @@ func Section() testbed.Section {
 	}
 }
 
-// row is a part of one row.
+// row returns a part that prints one row.
 func (b *bench) row(name string, measure func() ([]string, error)) testbed.Part {
 	return testbed.Part{Name: name, Measure: func() error {
 		columns, err := measure()
@@ -62,15 +62,15 @@ func (b *bench) row(name string, measure func() ([]string, error)) testbed.Part 
 }
 
 // prepare writes the inputs.
-func (b *bench) prepare(of *testbed.Bench) error {
-	b.Bench = of
+func (b *bench) prepare(base *testbed.Bench) error {
+	b.Bench = base
 	return errors.Join(
 		input.Text(b.Path("text"), b.Bytes), input.Lines(b.Path("lines"), b.Bytes), input.Text(b.Path("small"), 1<<10),
-		testbed.Cached(b.Path("text")), testbed.Cached(b.Path("lines")))
+		testbed.WarmCache(b.Path("text")), testbed.WarmCache(b.Path("lines")))
 }
 
-// sortMB is mapreduce.task.io.sort.mb, mergeMB the merge buffers of one home. GNU sort gets as
-// much memory as all slots together.
+// sortMB is mapreduce.task.io.sort.mb, mergeMB the merge buffers of one home. GNU sort gets the
+// memory of all slots together.
 const sortMB, mergeMB = 100, 16
 
 // needle is a rare word of the text: some lines match, most do not.
@@ -99,16 +99,16 @@ func (b *bench) grep() ([]string, error) {
 	return b.against(b.job("grep", "text", "-e", needle), cmd, false, b.Cores, "≥ 0.4")
 }
 
-// against compares a job with a peer. The peer's speed is multiplied by cores.
-func (b *bench) against(job, peer *exec.Cmd, resort bool, cores int, reach string) ([]string, error) {
-	ours, theirs, err := b.pair(job, peer)
+// against compares a job with a peer. It multiplies the peer's speed by cores.
+func (b *bench) against(job, peer *exec.Cmd, resort bool, cores int, target string) ([]string, error) {
+	ourTime, peerTime, err := b.pair(job, peer)
 	if err == nil {
 		err = b.sameOutput(resort)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return []string{testbed.Speed(b.Bytes, ours), testbed.Speed(b.Bytes, theirs), testbed.Ratio(theirs, ours*time.Duration(cores)), reach}, nil
+	return []string{testbed.Speed(b.Bytes, ourTime), testbed.Speed(b.Bytes, peerTime), testbed.Ratio(peerTime, ourTime*time.Duration(cores)), target}, nil
 }
 
 func (b *bench) memory() ([]string, error) {
@@ -131,11 +131,11 @@ func (b *bench) objects() ([]string, error) {
 		if err := os.RemoveAll(b.Path("out")); err != nil {
 			return nil, err
 		}
-		said, err := cmd.CombinedOutput()
+		printed, err := cmd.CombinedOutput()
 		if err != nil {
-			return nil, fmt.Errorf("%w\n%s", err, said)
+			return nil, fmt.Errorf("%w\n%s", err, printed)
 		}
-		per := counter(said, "HEAP_OBJECTS_ALLOCATED") / counter(said, "Map input records")
+		per := counter(printed, "HEAP_OBJECTS_ALLOCATED") / counter(printed, "Map input records")
 		each = append(each, fmt.Sprintf("%.4f", per))
 		worst = max(worst, per)
 	}
@@ -143,8 +143,8 @@ func (b *bench) objects() ([]string, error) {
 }
 
 // counter reads a counter that a job printed.
-func counter(said []byte, name string) float64 {
-	_, after, _ := bytes.Cut(said, []byte("\t"+name+"="))
+func counter(printed []byte, name string) float64 {
+	_, after, _ := bytes.Cut(printed, []byte("\t"+name+"="))
 	line, _, _ := bytes.Cut(after, []byte("\n"))
 	n, err := strconv.ParseFloat(string(line), 64)
 	if err != nil {
@@ -154,27 +154,27 @@ func counter(said []byte, name string) float64 {
 }
 
 func (b *bench) small() ([]string, error) {
-	times, err := testbed.InTurn(0, max(b.Runs, 20), b.once(b.job("wordcount", "small")))
+	times, err := testbed.Alternate(0, max(b.Runs, 20), b.once(b.job("wordcount", "small")))
 	if err != nil {
 		return nil, err
 	}
 	return []string{"p50 " + testbed.Millis(testbed.Median(times[0])), "(slowest " + testbed.Millis(slices.Max(times[0])) + ")", "", "p50 ≤ 150 ms"}, nil
 }
 
-// synced compares a job with the same job without syncs of its output.
+// synced compares a job with one that does not sync its output.
 func (b *bench) synced(name, file string, reduces int) ([]string, error) {
 	job := func(sync bool) *exec.Cmd {
 		return b.job(name, file, "-D", fmt.Sprintf("mapreduce.job.reduces=%d", reduces), "-D", fmt.Sprintf("quern.output.sync=%v", sync))
 	}
-	ours, peer, err := b.pair(job(true), job(false))
+	withSync, without, err := b.pair(job(true), job(false))
 	if err != nil {
 		return nil, err
 	}
-	return []string{fmt.Sprintf("%.3f s", ours.Seconds()), fmt.Sprintf("%.3f s", peer.Seconds()),
-		testbed.Ratio(peer, ours), "–"}, nil
+	return []string{fmt.Sprintf("%.3f s", withSync.Seconds()), fmt.Sprintf("%.3f s", without.Seconds()),
+		testbed.Ratio(without, withSync), "–"}, nil
 }
 
-// job is one of the examples over an input of the working directory.
+// job returns a command that runs an example over an input in the working directory.
 func (b *bench) job(name, file string, args ...string) *exec.Cmd {
 	args = append([]string{"-input", b.Path(file), "-output", b.Path("out"),
 		"-D", fmt.Sprintf("quern.embedded.slots=%d", b.Cores)}, args...)
@@ -182,8 +182,8 @@ func (b *bench) job(name, file string, args ...string) *exec.Cmd {
 }
 
 // pair alternates both commands and returns the medians of their times.
-func (b *bench) pair(ours, peer *exec.Cmd) (time.Duration, time.Duration, error) {
-	times, err := testbed.InTurn(0, b.Runs, b.once(ours), b.once(peer))
+func (b *bench) pair(job, peer *exec.Cmd) (time.Duration, time.Duration, error) {
+	times, err := testbed.Alternate(0, b.Runs, b.once(job), b.once(peer))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -228,11 +228,11 @@ func (b *bench) sameOutput(resort bool) error {
 	}
 	compare := exec.CommandContext(b.Ctx, "cmp", "-", b.Path("peer"))
 	compare.Stdin = pipe
-	said, differs := compare.CombinedOutput()
-	pipe.Close() // otherwise the other would wait for the rest to be read
+	printed, differs := compare.CombinedOutput()
+	pipe.Close() // otherwise joined would wait until the rest is read
 	err = joined.Wait()
 	if differs != nil {
-		return fmt.Errorf("output differs from the peer's: %w\n%s", differs, said)
+		return fmt.Errorf("output differs from the peer's: %w\n%s", differs, printed)
 	}
 	return err
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/quernmr/quern/integration/processes"
 )
 
-// peakWorker runs a job and returns the largest VmHWM, in bytes, of its worker processes. VmHWM
-// never falls, so frequent polling suffices.
+// peakWorker runs a job and returns the largest VmHWM of its workers, in bytes. VmHWM never
+// falls, so polling finds it.
 func peakWorker(cmd *exec.Cmd) (int64, error) {
 	if err := os.RemoveAll(cmd.Args[slices.Index(cmd.Args, "-output")+1]); err != nil {
 		return 0, err
@@ -26,8 +26,8 @@ func peakWorker(cmd *exec.Cmd) (int64, error) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
-	look := time.NewTicker(10 * time.Millisecond)
-	defer look.Stop()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
 	var peak int64
 	for {
 		select {
@@ -36,7 +36,7 @@ func peakWorker(cmd *exec.Cmd) (int64, error) {
 				return 0, fmt.Errorf("%w\n%s", err, &output)
 			}
 			return peak, nil
-		case <-look.C:
+		case <-tick.C:
 			for _, worker := range processes.Children(cmd.Process.Pid) {
 				peak = max(peak, highWater(worker))
 			}
@@ -44,7 +44,7 @@ func peakWorker(cmd *exec.Cmd) (int64, error) {
 	}
 }
 
-// highWater is a process's VmHWM; 0 if it has ended.
+// highWater returns a process's VmHWM; 0 if it has ended.
 func highWater(pid int) int64 {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // empty if it has ended
 	_, after, _ := strings.Cut(string(text), "\nVmHWM:")

@@ -10,12 +10,12 @@ import (
 	"slices"
 )
 
-// WordLoop is the argument that makes the benchmark program run as the peer of the word count:
-// word-loop INPUT OUTPUT.
+// WordLoop is the argument that makes the benchmark program run [CountWords]: word-loop INPUT
+// OUTPUT.
 const WordLoop = "word-loop"
 
-// CountWords is the word count of a careful programmer without a framework: one thread, 1 MiB
-// reads, map lookups without allocation, sorted output.
+// CountWords counts words without a framework, as the peer of Quern's word count: one thread,
+// 1 MiB reads, map lookups without allocation, sorted output.
 func CountWords(input, output string) (err error) {
 	in, err := os.Open(input)
 	if err != nil {
@@ -24,10 +24,10 @@ func CountWords(input, output string) (err error) {
 	defer in.Close()
 	counts := make(map[string]*int64)
 	buf := make([]byte, 1<<20)
-	kept := 0
+	rest := 0
 	for {
-		n, err := in.Read(buf[kept:])
-		text := buf[:kept+n]
+		n, err := in.Read(buf[rest:])
+		text := buf[:rest+n]
 		end := len(text)
 		if err == nil {
 			end = bytes.LastIndexByte(text, '\n') + 1
@@ -40,7 +40,7 @@ func CountWords(input, output string) (err error) {
 				counts[string(w)] = &one
 			}
 		}
-		kept = copy(buf, text[end:])
+		rest = copy(buf, text[end:])
 		if errors.Is(err, io.EOF) {
 			break
 		}

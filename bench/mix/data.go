@@ -11,18 +11,18 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// textBytes is the size of the sort's input and of the grep's.
+// textBytes is the size of the inputs of the sort and of the grep.
 const textBytes = 16 * block
 
 func (b *bench) tables() string { return b.Path("scale-" + b.Scale) }
 
-// in is the directory of a seed's input.
+// in returns the directory of a seed's input.
 func (b *bench) in(seed uint64) string { return fmt.Sprintf("%s/in/%d", b.hdfs.URL(), seed) }
 
-// place writes a seed's input: files of one block each, ending with a line, on random nodes of
-// the seed.
-func (b *bench) place(seed uint64) error {
-	if b.placed[seed] {
+// writeInput writes a seed's input once: files of up to a block, of whole lines, each on a
+// random node.
+func (b *bench) writeInput(seed uint64) error {
+	if b.written[seed] {
 		return nil
 	}
 	tables, err := filepath.Glob(filepath.Join(b.tables(), "*.tbl"))
@@ -47,9 +47,9 @@ func (b *bench) place(seed uint64) error {
 				return err
 			}
 		}
-		b.Say("seed %d: blocks of %s by node: %v", seed, name, perNode)
+		b.Logf("seed %d: blocks of %s by node: %v", seed, name, perNode)
 	}
-	b.placed[seed] = true
+	b.written[seed] = true
 	return nil
 }
 

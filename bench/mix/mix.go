@@ -1,11 +1,11 @@
 // Package mix measures delay scheduling on a mix of TPC-H's queries, sorts and greps over a
-// real HDFS: the workload of dynamic delay's large experiment. A NameNode, four DataNodes, and
-// a task tracker of two slots beside each, run on loopback, on this machine.
+// real HDFS: the workload of the large experiment in the paper on dynamic delay. A NameNode,
+// four DataNodes, and a task tracker of two slots beside each, run on loopback.
 //
-// Blocks have one replica, on a random node of the seed. Reads are slowed as by a disk, and
-// more from another node, as by a network: tasks mostly wait, so that four machines fit into
-// one. All rules have the same work, and answers are compared before a figure is printed. A
-// figure over several seeds is the ratio of the sums over them.
+// Blocks have one replica, on a random node. A proxy delays reads like a disk, and reads from
+// another node like a network: tasks mostly wait, so one machine can run four nodes. All rules
+// run the same workloads, and answers are compared before a figure is printed. A figure over
+// several seeds is the ratio of the sums over them.
 package mix
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/quernmr/quern/integration/tpch/peers"
 )
 
-// The cluster, and the speed of its disks and network.
+// The cluster, and the delays of its disks and network.
 const (
 	nodes      = 4
-	slots      = 2 // of a tracker, of maps and of reduces
+	slots      = 2 // map slots of a tracker, and reduce slots
 	block      = 1 << 20
 	localRead  = 500 * time.Millisecond // a block from the node's own disk
 	remoteRead = 800 * time.Millisecond // a block from another node
@@ -31,17 +31,17 @@ func rules() []string { return []string{"none", "fixed=3s", "paper", "dynamic"} 
 
 type bench struct {
 	*testbed.Bench
-	hdfs    *minicluster.Cluster
-	slow    *testbed.Slowed
-	cluster *testbed.Cluster
-	made    int                 // outputs so far
-	placed  map[uint64]bool     // by seed
-	answers map[string][32]byte // first answers, by seed and work
+	hdfs      *minicluster.Cluster
+	slowReads *testbed.SlowReads
+	cluster   *testbed.Cluster
+	outputs   int                 // outputs so far
+	written   map[uint64]bool     // by seed
+	answers   map[string][32]byte // first answers, by seed and work
 }
 
 // Section declares the flags and parts.
 func Section() testbed.Section {
-	b := &bench{placed: make(map[uint64]bool), answers: make(map[string][32]byte)}
+	b := &bench{written: make(map[uint64]bool), answers: make(map[string][32]byte)}
 	return testbed.Section{
 		Name: "mix", About: "delay rules on a mix of queries, sorts and greps over a real HDFS",
 		Seeds: 9, Scale: "0.05",
@@ -55,8 +55,8 @@ func Section() testbed.Section {
 }
 
 // open writes tables and texts and starts all processes.
-func (b *bench) open(of *testbed.Bench) error {
-	b.Bench = of
+func (b *bench) open(base *testbed.Bench) error {
+	b.Bench = base
 	duckdb, err := peers.DuckDB(b.Ctx)
 	if err != nil {
 		return err
@@ -65,10 +65,10 @@ func (b *bench) open(of *testbed.Bench) error {
 		return err
 	}
 	b.AtEnd(b.hdfs.Close)
-	if b.slow, err = testbed.Slow(b.hdfs); err != nil {
+	if b.slowReads, err = testbed.NewSlowReads(b.hdfs); err != nil {
 		return err
 	}
-	b.AtEnd(b.slow.Close)
+	b.AtEnd(b.slowReads.Close)
 	for _, err := range []error{
 		duckdb.Generate(b.Ctx, b.tables(), b.Scale, 1), input.Lines(b.Path("lines"), textBytes), input.Text(b.Path("text"), textBytes),
 	} {
@@ -76,7 +76,7 @@ func (b *bench) open(of *testbed.Bench) error {
 			return err
 		}
 	}
-	b.slow.Set(block, localRead, remoteRead)
+	b.slowReads.Set(block, localRead, remoteRead)
 	b.cluster, err = b.Cluster(testbed.Shape{Trackers: nodes, Maps: slots, Reduces: slots, HDFS: b.hdfs})
 	if err != nil {
 		return err

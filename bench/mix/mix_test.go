@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestDrawMix: a seed's mix is the same every time, in order of arrival, and differs from other
-// seeds' mixes.
+// TestDrawMix: a seed always gives the same mix, in order of arrival, and each seed another one.
 func TestDrawMix(t *testing.T) {
 	type drawn struct {
 		name string

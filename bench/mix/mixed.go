@@ -10,22 +10,21 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// The mix: the number of works, drawn evenly, and the mean of the exponential gaps between
-// them.
+// The number of arrivals in a mix, and the mean of the exponential gaps between them.
 const (
 	arrivals = 12
 	meanGap  = 2 * time.Second
 )
 
-// arrival is a work and its time of submission.
+// arrival is a workload and its time of submission.
 type arrival struct {
-	work
+	workload
 	at time.Duration
 }
 
-// drawMix draws the works of a seed, the same for every rule.
+// drawMix draws the arrivals of a seed, the same for every rule. Each workload is equally likely.
 func drawMix(seed uint64) []arrival {
-	r, all := papers.Rand(seed, "arrivals", 0), works()
+	r, all := papers.Rand(seed, "arrivals", 0), workloads()
 	var mix []arrival
 	at := time.Duration(0)
 	for range arrivals {
@@ -35,13 +34,13 @@ func drawMix(seed uint64) []arrival {
 	return mix
 }
 
-// mixed runs the mix of a seed under the rules, one after the other.
+// mixed runs the mix of each seed under each rule.
 func (b *bench) mixed() error {
 	seeds := b.Seeds(2)
 	fmt.Printf("Seeds %v: %d arrivals, %v between them on average, under fair.\n\n", seeds, arrivals, meanGap)
 	took := make(map[string][]time.Duration) // by rule
 	for turn, seed := range seeds {
-		if err := b.place(seed); err != nil {
+		if err := b.writeInput(seed); err != nil {
 			return err
 		}
 		for k := range rules() {
@@ -62,9 +61,9 @@ func (b *bench) mixed() error {
 	return nil
 }
 
-// runMix returns each work's time from arrival to end.
+// runMix returns each workload's time from arrival to end.
 func (b *bench) runMix(mix []arrival, seed uint64, rule string) ([]time.Duration, error) {
-	if err := b.follow(rule); err != nil {
+	if err := b.setRule(rule); err != nil {
 		return nil, err
 	}
 	times, errs := make([]time.Duration, len(mix)), make([]error, len(mix))
@@ -77,15 +76,15 @@ func (b *bench) runMix(mix []arrival, seed uint64, rule string) ([]time.Duration
 		case <-b.Ctx.Done():
 		}
 		outs[i] = b.output()
-		running.Go(func() { times[i], errs[i] = b.once(a.work, seed, outs[i]) })
+		running.Go(func() { times[i], errs[i] = b.run(a.workload, seed, outs[i]) })
 	}
 	running.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	for i, a := range mix {
-		b.Say("seed %d, %s at %v, %s: %v", seed, a.name, a.at.Round(time.Millisecond), rule, times[i])
-		if err := b.check(a.work, seed, outs[i]); err != nil {
+		b.Logf("seed %d, %s at %v, %s: %v", seed, a.name, a.at.Round(time.Millisecond), rule, times[i])
+		if err := b.checkAnswer(a.workload, seed, outs[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// work is a query, a sort or a grep.
-type work struct {
+// workload is a query, a sort or a grep.
+type workload struct {
 	name    string
 	query   bool
 	program string
@@ -20,15 +20,15 @@ type work struct {
 	args    func(in string) []string
 }
 
-// reduces of a query's jobs: one per tracker. The sort has one: to divide the keys among
-// several it would first read much of its input outside map slots.
+// reduces sets one reduce per tracker for a query's jobs. The sort has only one: with several it
+// would first sample much of its input outside map slots.
 var reduces = fmt.Sprintf("mapreduce.job.reduces=%d", nodes)
 
-// works lists the six queries, a sort and a grep.
-func works() []work {
-	var all []work
+// workloads lists the six queries, a sort and a grep.
+func workloads() []workload {
+	var all []workload
 	for _, n := range peers.Queries() {
-		w := work{name: fmt.Sprintf("query %d", n), query: true, program: "tpch", answer: "answer"}
+		w := workload{name: fmt.Sprintf("query %d", n), query: true, program: "tpch", answer: "answer"}
 		w.args = func(in string) []string { return []string{"-query", fmt.Sprint(n), "-tables", in, "-D", reduces} }
 		if n == 6 {
 			w.answer = "" // a flow of one job
@@ -36,26 +36,26 @@ func works() []work {
 		all = append(all, w)
 	}
 	return append(all,
-		work{name: "sort", program: "sort", args: func(in string) []string { return []string{"-input", in + "/lines"} }},
-		work{name: "grep", program: "grep", args: func(in string) []string { return []string{"-e", input.Needle, "-input", in + "/text"} }})
+		workload{name: "sort", program: "sort", args: func(in string) []string { return []string{"-input", in + "/lines"} }},
+		workload{name: "grep", program: "grep", args: func(in string) []string { return []string{"-e", input.Needle, "-input", in + "/text"} }})
 }
 
-// once computes a work on a seed's input and returns the time of its command.
-func (b *bench) once(w work, seed uint64, out string) (time.Duration, error) {
+// run runs a workload on a seed's input and returns the time of its command.
+func (b *bench) run(w workload, seed uint64, out string) (time.Duration, error) {
 	return b.cluster.Run(b.Ctx, append([]string{b.cluster.Program(w.program), "-output", out}, w.args(b.in(seed))...)...)
 }
 
 // output returns a new output directory.
 func (b *bench) output() string {
-	b.made++
-	return fmt.Sprintf("%s/out/%d", b.hdfs.URL(), b.made)
+	b.outputs++
+	return fmt.Sprintf("%s/out/%d", b.hdfs.URL(), b.outputs)
 }
 
-// check compares an answer with the work's first one, and removes it. No measurement runs
-// meanwhile, so it turns the slow reads off.
-func (b *bench) check(w work, seed uint64, out string) error {
-	b.slow.Set(block, 0, 0)
-	defer b.slow.Set(block, localRead, remoteRead)
+// checkAnswer compares an answer with the workload's first one, and removes it. It turns the
+// slow reads off, because no measurement runs meanwhile.
+func (b *bench) checkAnswer(w workload, seed uint64, out string) error {
+	b.slowReads.Set(block, 0, 0)
+	defer b.slowReads.Set(block, localRead, remoteRead)
 	f, err := testbed.Client(b.hdfs, nil, nil)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (b *bench) check(w work, seed uint64, out string) error {
 	return f.RemoveAll(out)
 }
 
-// follow sets the cluster's delay rule. Jobs have even shares, as in the paper.
-func (b *bench) follow(rule string) error {
+// setRule sets the cluster's delay rule, with the scheduler fair as in the paper.
+func (b *bench) setRule(rule string) error {
 	return b.cluster.API.Schedule(b.Ctx, wire.Scheduling{Scheduler: "fair", Delay: rule})
 }

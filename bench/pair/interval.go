@@ -12,14 +12,14 @@ import (
 // confidence is the intended probability of an interval.
 const confidence = 0.95
 
-// estimate is the ratio of figures.
+// estimate is the ratio of figures and its interval.
 type estimate struct {
 	ratio, low, high float64
-	covers           float64 // the probability that the true median is from low to high
+	probability      float64 // that the true median is from low to high
 }
 
-// differ estimates now / before of figures measured in pairs.
-func differ(before, now []float64) estimate {
+// estimateRatio estimates now / before from pairs of figures.
+func estimateRatio(before, now []float64) estimate {
 	ratios := make([]float64, len(now))
 	for i := range now {
 		if ratios[i] = 1; now[i] != before[i] { // 0 / 0 is no change
@@ -27,15 +27,14 @@ func differ(before, now []float64) estimate {
 		}
 	}
 	slices.Sort(ratios)
-	rank, covers := signRank(len(ratios))
-	return estimate{testbed.Median(ratios), ratios[rank], ratios[len(ratios)-1-rank], covers}
+	rank, probability := signRank(len(ratios))
+	return estimate{testbed.Median(ratios), ratios[rank], ratios[len(ratios)-1-rank], probability}
 }
 
-// signRank returns the largest rank, from 0, such that the values from that rank to the same
-// rank from the other end cover the median with confidence, and the actual probability. Each of
-// n values is below the median with odds of a half: the value of rank k is above the median if
-// at most k values are below it.
-func signRank(n int) (rank int, covers float64) {
+// signRank returns a rank k, from 0. The interval from the k-th smallest to the k-th largest of n
+// values has the true median with the returned probability. k is the largest rank with at least
+// confidence, or 0. Each value is below the median with odds of a half: the sums are binomial.
+func signRank(n int) (rank int, probability float64) {
 	below := 0.0
 	for k := 0; 2*k < n; k++ {
 		ways, _ := math.Lgamma(float64(n + 1))
@@ -45,12 +44,12 @@ func signRank(n int) (rank int, covers float64) {
 		if k > 0 && 1-2*below < confidence {
 			break
 		}
-		rank, covers = k, max(1-2*below, 0)
+		rank, probability = k, max(1-2*below, 0)
 	}
-	return rank, covers
+	return rank, probability
 }
 
-// rowNames lists the rows of both, then the rows of only one.
+// rowNames lists the rows of the second revision, then those that only the first one has.
 func rowNames(all [][]measured) []string {
 	before, now := all[0][0], all[1][0]
 	names := slices.Sorted(maps.Keys(now))
@@ -62,7 +61,7 @@ func rowNames(all [][]measured) []string {
 	return names
 }
 
-// column is the figures of a row; nil: none.
+// column returns the figures of a row; nil: none.
 func column(all []measured, name string) (list []float64) {
 	for _, m := range all {
 		if x, has := m[name]; has {
@@ -77,10 +76,10 @@ func printRow(name string, before, now []float64) {
 		testbed.Row(name, median(before), median(now), "–", "–", "not in both")
 		return
 	}
-	e := differ(before, now)
+	e := estimateRatio(before, now)
 	interval, differs := fmt.Sprintf("%.3f to %.3f", e.low, e.high), ""
-	if e.covers < confidence {
-		interval += fmt.Sprintf(" (%.0f %%)", 100*e.covers)
+	if e.probability < confidence {
+		interval += fmt.Sprintf(" (%.0f %%)", 100*e.probability)
 	} else if e.low > 1 || e.high < 1 {
 		differs = "yes"
 	}

@@ -1,15 +1,14 @@
 // Package pair compares the working tree with another revision of Quern. It builds both and
 // alternates their programs, A B A B …, on the same inputs, so that other load affects both
-// alike. Of the other revision it uses only examples, daemons and benchmarks of packages, so
-// any revision with today's flags will do. Outputs of both must be equal.
+// alike. It uses only examples, daemons and packages' benchmarks of the other revision, so any
+// revision with the same flags will do. Outputs of both must be equal.
 //
-// The figure of a row is the median over the pairs of now / before. Its interval is that of the
-// sign test: from the k-th smallest to the k-th largest of the pairs' ratios, with the largest
-// k such that the true median is within with a probability of at least 95 %, for any
-// distribution of times. That needs six pairs. With fewer, the interval is from the smallest to
-// the largest, and its probability is printed. Nothing is random, so there is no seed. The
-// revisions differ if 1 is outside the interval: one in twenty rows without a difference may
-// say so.
+// The figure of a row is the median of the ratios now / before, one per pair of runs. Its
+// interval comes from the sign test: from the k-th smallest to the k-th largest ratio. k is the
+// largest number for which the true median is inside with a probability of at least 95 %,
+// for any distribution of times. That needs six pairs. With fewer, the interval is from the
+// smallest to the largest ratio, and its probability is printed. The revisions differ if 1 is
+// outside the interval. Up to one in twenty rows says so without a difference.
 package pair
 
 import (
@@ -35,26 +34,26 @@ import (
 type bench struct {
 	*testbed.Bench
 	rev       string
-	both      [2]revision // before and now
+	revisions [2]revision // before and now
 	goBench   string
 	goPackage [2]string
 	goTime    string
 }
 
-// revision is one of the two revisions.
+// revision is a compared revision.
 type revision struct {
 	tree     string // directory of the sources
 	programs string // directory
 }
 
-// often multiplies -runs for short jobs.
-const often = 5
+// shortJobRuns multiplies -runs for short jobs.
+const shortJobRuns = 5
 
 // Section declares the flags and parts.
 func Section() testbed.Section {
 	b := &bench{}
 	return testbed.Section{
-		Name: "pair", About: "the working tree beside another revision: ratios and their intervals",
+		Name: "pair", About: "the working tree compared with another revision: ratios and their intervals",
 		Runs: 9, Size: "256M", Cores: runtime.NumCPU(),
 		Flags: func(f *flag.FlagSet) {
 			f.StringVar(&b.rev, "rev", "", "`commit` to compare the working tree with")
@@ -66,7 +65,7 @@ func Section() testbed.Section {
 		Open:    b.open,
 		Columns: []string{"benchmark", "before", "now", "now / before", "95 % interval", "differs"},
 		Parts: []testbed.Part{
-			b.embedded("word count of 1 KB", often, "wordcount", "small"),
+			b.embedded("word count of 1 KB", shortJobRuns, "wordcount", "small"),
 			b.embedded("word count", 1, "wordcount", "text"),
 			b.embedded("sort of 100-byte lines", 1, "sort", "lines"),
 			b.embedded("grep", 1, "grep", "text", "-e", input.Needle),
@@ -77,8 +76,8 @@ func Section() testbed.Section {
 }
 
 // open builds both revisions and writes the inputs.
-func (b *bench) open(of *testbed.Bench) error {
-	b.Bench = of
+func (b *bench) open(base *testbed.Bench) error {
+	b.Bench = base
 	if b.rev == "" {
 		return errors.New("-rev is missing: name the commit to compare with")
 	}
@@ -90,8 +89,8 @@ func (b *bench) open(of *testbed.Bench) error {
 	if err != nil {
 		return err
 	}
-	b.both = [2]revision{{before, b.Path("programs/before")}, {top, b.Path("programs/now")}}
-	for _, r := range b.both {
+	b.revisions = [2]revision{{before, b.Path("programs/before")}, {top, b.Path("programs/now")}}
+	for _, r := range b.revisions {
 		if err := errors.Join(os.RemoveAll(r.programs), os.MkdirAll(r.programs, 0o777)); err != nil {
 			return err
 		}
@@ -101,7 +100,7 @@ func (b *bench) open(of *testbed.Bench) error {
 	}
 	return errors.Join(
 		input.Text(b.Path("text"), b.Bytes), input.Lines(b.Path("lines"), b.Bytes), input.Text(b.Path("small"), 1<<10),
-		testbed.Cached(b.Path("text")), testbed.Cached(b.Path("lines")))
+		testbed.WarmCache(b.Path("text")), testbed.WarmCache(b.Path("lines")))
 }
 
 // checkOut creates a work tree of a revision and removes it at the end.
@@ -111,13 +110,13 @@ func checkOut(b *testbed.Bench, repository, rev string) (tree string, err error)
 		return "", fmt.Errorf("-rev %s is not a commit of %s", rev, repository)
 	}
 	tree = b.Path("before")
-	if err := os.RemoveAll(tree); err != nil { // of a killed run
+	if err := os.RemoveAll(tree); err != nil { // left by a killed run
 		return "", err
 	}
 	if _, err := git(b.Ctx, repository, "worktree", "add", "--quiet", "--force", "--detach", tree, commit); err != nil {
 		return "", err
 	}
-	b.AtEnd(func() error { // also after an interrupt
+	b.AtEnd(func() error { // not b.Ctx: also after an interrupt
 		_, err := git(context.Background(), repository, "worktree", "remove", "--force", tree)
 		return err
 	})
@@ -125,18 +124,17 @@ func checkOut(b *testbed.Bench, repository, rev string) (tree string, err error)
 }
 
 func git(ctx context.Context, dir string, args ...string) (string, error) {
-	said, err := exec.CommandContext(ctx, "git", append([]string{"-C", dir}, args...)...).CombinedOutput()
+	printed, err := exec.CommandContext(ctx, "git", append([]string{"-C", dir}, args...)...).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("git %s: %w\n%s", args[0], err, said)
+		return "", fmt.Errorf("git %s: %w\n%s", args[0], err, printed)
 	}
-	return strings.TrimSpace(string(said)), nil
+	return strings.TrimSpace(string(printed)), nil
 }
 
-// measured is the figures of one run, by the name of the row.
+// measured is the figures of one run, by row.
 type measured map[string]float64
 
-// embedded compares an embedded job by its elapsed time and by its processor time including
-// workers.
+// embedded compares the elapsed times of an embedded job, and its processor times with workers.
 func (b *bench) embedded(name string, times int, program, file string, args ...string) testbed.Part {
 	return testbed.Part{Name: name, Measure: func() error {
 		same := sameOutput()
@@ -160,22 +158,22 @@ func (b *bench) embedded(name string, times int, program, file string, args ...s
 				return measured{name + ", s": took.Seconds(), name + ", s of processors": processor.Seconds()}, same(out)
 			}
 		}
-		return b.compare(times, run(b.both[0]), run(b.both[1]))
+		return b.compare(times, run(b.revisions[0]), run(b.revisions[1]))
 	}}
 }
 
-// warm compares a small job on two clusters, each idle while the other works.
+// warm compares a small job on two clusters. Each is idle while the other works.
 func (b *bench) warm() error {
 	same := sameOutput()
 	var runs [2]func() (measured, error)
-	for k, r := range b.both {
+	for k, r := range b.revisions {
 		c, err := b.Cluster(testbed.Shape{Programs: r.programs, JobTrackers: 3, Trackers: 3, Maps: 2, Reduces: 2})
 		if err != nil {
 			return err
 		}
 		defer c.Close()
 		runs[k] = func() (measured, error) {
-			out := c.New("out")
+			out := c.NewPath("out")
 			took, err := c.Run(b.Ctx, c.Program("wordcount"), "-input", b.Path("small"), "-output", out)
 			if err != nil {
 				return nil, err
@@ -183,25 +181,25 @@ func (b *bench) warm() error {
 			return measured{"word count of 1 KB on a warm cluster, s": took.Seconds()}, same(out)
 		}
 	}
-	return b.compare(often, runs[0], runs[1])
+	return b.compare(shortJobRuns, runs[0], runs[1])
 }
 
-// sameOutput compares outputs with the first one.
+// sameOutput returns a function that compares every output with the one before.
 func sameOutput() func(dir string) error {
-	var first *[sha256.Size]byte
+	var last *[sha256.Size]byte
 	return func(dir string) error {
 		sum, err := testbed.Digest(local.New(), "file://"+dir)
-		if err == nil && first != nil && sum != *first {
+		if err == nil && last != nil && sum != *last {
 			err = fmt.Errorf("the output in %s differs from the other revision's", dir)
 		}
-		first = &sum
+		last = &sum
 		return err
 	}
 }
 
-// compare alternates both, times -runs each, and prints a row for each figure.
+// compare alternates both revisions, each times*Runs times, and prints a row for each figure.
 func (b *bench) compare(times int, before, now func() (measured, error)) error {
-	all, err := testbed.InTurn(1, times*b.Runs, before, now)
+	all, err := testbed.Alternate(1, times*b.Runs, before, now)
 	if err != nil {
 		return err
 	}

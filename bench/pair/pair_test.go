@@ -14,23 +14,23 @@ import (
 	"github.com/quernmr/quern/bench/testbed"
 )
 
-// TestSignRank compares with the tables of books, in which ranks are from 1.
+// TestSignRank compares with published tables, in which ranks begin with 1.
 func TestSignRank(t *testing.T) {
 	for _, want := range []struct {
-		n, rank int
-		covers  float64
+		n, rank     int
+		probability float64
 	}{
 		{1, 1, 0}, {2, 1, 0.5}, {5, 1, 0.9375}, {6, 1, 0.96875}, {8, 1, 0.9922}, {9, 2, 0.9609}, {10, 2, 0.9785},
 		{15, 4, 0.9648}, {20, 6, 0.9586}, {25, 8, 0.9567}, {40, 14, 0.9615}, {50, 18, 0.9672}, {2000, 956, 0.9534},
 	} {
-		rank, covers := signRank(want.n)
-		if rank+1 != want.rank || math.Abs(covers-want.covers) > 5e-5 {
-			t.Errorf("%d values: rank %d covers %v, want %d, %v", want.n, rank+1, covers, want.rank, want.covers)
+		rank, probability := signRank(want.n)
+		if rank+1 != want.rank || math.Abs(probability-want.probability) > 5e-5 {
+			t.Errorf("%d values: rank %d has probability %v, want %d, %v", want.n, rank+1, probability, want.rank, want.probability)
 		}
 	}
 }
 
-// TestSignRankCounted compares with counting all ways to be below and above the median.
+// TestSignRankCounted compares with a count of all combinations of values below the median.
 func TestSignRankCounted(t *testing.T) {
 	for n := 1; n <= 16; n++ {
 		counted := func(rank int) float64 {
@@ -42,21 +42,21 @@ func TestSignRankCounted(t *testing.T) {
 			}
 			return float64(within) / float64(uint(1)<<n)
 		}
-		rank, covers := signRank(n)
-		if math.Abs(counted(rank)-covers) > 1e-12 {
-			t.Errorf("%d values: rank %d covers %v, counted %v", n, rank, covers, counted(rank))
+		rank, probability := signRank(n)
+		if math.Abs(counted(rank)-probability) > 1e-12 {
+			t.Errorf("%d values: rank %d has probability %v, counted %v", n, rank, probability, counted(rank))
 		}
 		if next := rank + 1; 2*next < n && counted(next) >= confidence {
-			t.Errorf("%d values: rank %d also covers the median, not only %d", n, next, rank)
+			t.Errorf("%d values: rank %d also has enough probability, not only %d", n, next, rank)
 		}
-		if rank > 0 && covers < confidence {
-			t.Errorf("%d values: rank %d covers %v", n, rank, covers)
+		if rank > 0 && probability < confidence {
+			t.Errorf("%d values: rank %d has probability %v", n, rank, probability)
 		}
 	}
 }
 
-// TestDiffer: effects on both of a pair cancel out, and one pair alone says little.
-func TestDiffer(t *testing.T) {
+// TestEstimateRatio: effects on both runs of a pair cancel out.
+func TestEstimateRatio(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, now []float64
 		want        estimate
@@ -66,14 +66,14 @@ func TestDiffer(t *testing.T) {
 		"zeros":                     {[]float64{0, 0, 0}, []float64{0, 0, 0}, estimate{1, 1, 1, 0.75}},
 		"one pair":                  {[]float64{4}, []float64{5}, estimate{1.25, 1.25, 1.25, 0}},
 	} {
-		if got := differ(c.before, c.now); math.Abs(got.covers-c.want.covers) > 1e-12 || got.ratio != c.want.ratio || got.low != c.want.low || got.high != c.want.high {
+		if got := estimateRatio(c.before, c.now); math.Abs(got.probability-c.want.probability) > 1e-12 || got.ratio != c.want.ratio || got.low != c.want.low || got.high != c.want.high {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
 }
 
-// TestCovers: the true ratio is outside as few intervals as promised.
-func TestCovers(t *testing.T) {
+// TestConfidence: at least 95 % of the intervals have the true ratio.
+func TestConfidence(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const trials, truth = 4000, 1.07
 	within := 0
@@ -84,7 +84,7 @@ func TestCovers(t *testing.T) {
 			before[i] = drift * (1 + 0.1*r.ExpFloat64())
 			now[i] = truth * drift * (1 + 0.1*r.ExpFloat64())
 		}
-		if e := differ(before, now); e.low <= truth && truth <= e.high {
+		if e := estimateRatio(before, now); e.low <= truth && truth <= e.high {
 			within++
 		}
 	}
@@ -109,18 +109,18 @@ PASS
 	}
 }
 
-// TestRowNames: a benchmark of only one revision is listed.
+// TestRowNames: a benchmark that only one revision has is listed.
 func TestRowNames(t *testing.T) {
 	all := [][]measured{{{"b": 1, "gone": 1}}, {{"b": 1, "a": 1}}}
 	if got := rowNames(all); !reflect.DeepEqual(got, []string{"a", "b", "gone"}) {
 		t.Errorf("%v", got)
 	}
 	if column(all[0], "a") != nil || len(column(all[1], "a")) != 1 {
-		t.Error("a has other figures than those of now")
+		t.Error("row a must have one figure, of the second revision")
 	}
 }
 
-// TestSameOutput: every output must equal the first.
+// TestSameOutput: every output must equal the one before.
 func TestSameOutput(t *testing.T) {
 	dir := t.TempDir()
 	same := sameOutput()

@@ -12,8 +12,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// The input of the delay rules' jobs: blocks on two of four nodes. Each map reads one and then
-// waits.
+// The input of the delay rules' jobs is on two of four nodes. Each map reads a block, then waits.
 const (
 	delayBlocks = 64
 	delayBlock  = 1 << 20
@@ -23,24 +22,24 @@ const (
 
 func delayRules() []string { return []string{"none", "fixed=3s", "dynamic"} }
 
-// delay runs one job at a time over HDFS, alternating the rules: dynamic has the history of the
-// runs before it.
+// delay runs one job at a time over HDFS under alternating rules. The rule dynamic has the
+// history of the earlier runs.
 func (b *bench) delay() (err error) {
 	h, err := b.HDFS(delayBlock, true, map[string]string{"dfs.namenode.heartbeat.recheck-interval": "1000"})
 	if errors.Is(err, minicluster.ErrUnavailable) {
-		fmt.Printf("Left out: %v.\n", err)
+		fmt.Printf("Skipped: %v.\n", err)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	slow, err := testbed.Slow(h)
+	slow, err := testbed.NewSlowReads(h)
 	if err != nil {
 		return err
 	}
 	defer slow.Close()
-	ins, err := b.place(h)
+	ins, err := b.writeInputs(h)
 	if err != nil {
 		return err
 	}
@@ -52,7 +51,7 @@ func (b *bench) delay() (err error) {
 	seeds := b.Seeds(2)
 	fmt.Printf("Seeds %v: %d maps that read a block of %d MB and wait for %v, 4 task trackers of %d slots beside DataNodes, the blocks on 2 of them.\n\n",
 		seeds, delayBlocks, delayBlock>>20, delayMap, delaySlots)
-	testbed.Table("copies of a block", "slower from afar by", "none", "fixed=3s", "dynamic", "to the better", "to reach", "less than fixed by", "to reach")
+	testbed.Table("copies of a block", "extra time of a remote block", "none", "fixed=3s", "dynamic", "dynamic / better", "target", "less than fixed by", "target")
 	for _, copies := range []int{1, 2} {
 		for _, amount := range []time.Duration{300 * time.Millisecond, 1500 * time.Millisecond, 6 * time.Second} { // extra time for a block from another node
 			slow.Set(delayBlock, 0, amount)
@@ -74,7 +73,7 @@ func (b *bench) delayRow(c *testbed.Cluster, in string, copies int, amount time.
 			if err := c.API.Schedule(b.Ctx, wire.Scheduling{Scheduler: "fifo", Delay: rules[i]}); err != nil {
 				return err
 			}
-			took, err := b.reads(c, in, fmt.Sprintf("reads-%d-%v", copies, amount), seed)
+			took, err := b.runReads(c, in, fmt.Sprintf("reads-%d-%v", copies, amount), seed)
 			if err != nil {
 				return err
 			}
@@ -83,51 +82,51 @@ func (b *bench) delayRow(c *testbed.Cluster, in string, copies int, amount time.
 	}
 	cell := func(sum time.Duration) string { return testbed.Seconds(sum / time.Duration(len(seeds))) }
 	none, fixed, dynamic := sums[0], sums[1], sums[2]
-	reach := "–"
+	target := "–"
 	if copies == 1 {
-		reach = "≥ 10 %"
+		target = "≥ 10 %"
 	}
 	testbed.Row(fmt.Sprint(copies), amount.String(), cell(none), cell(fixed), cell(dynamic),
-		testbed.Ratio(dynamic, min(none, fixed)), "≤ 1.05", gain(dynamic.Seconds(), fixed.Seconds()), reach)
+		testbed.Ratio(dynamic, min(none, fixed)), "≤ 1.05", gain(dynamic.Seconds(), fixed.Seconds()), target)
 	return nil
 }
 
-// reads runs a job over the blocks and returns its time.
-func (b *bench) reads(c *testbed.Cluster, in, name string, seed uint64) (time.Duration, error) {
+// runReads runs a job over the blocks and returns its time.
+func (b *bench) runReads(c *testbed.Cluster, in, name string, seed uint64) (time.Duration, error) {
 	if _, err := c.Run(b.Ctx, "-shared-local", "-D", "mapreduce.task.io.sort.mb=1", c.Program("waiting"), "-read",
-		"-name", name, "-seed", fmt.Sprint(seed), "-map-time", delayMap.String(), "-spread", "0.3", "-input", in, "-output", c.New("reads")); err != nil {
+		"-name", name, "-seed", fmt.Sprint(seed), "-map-time", delayMap.String(), "-spread", "0.3", "-input", in, "-output", c.NewPath("reads")); err != nil {
 		return 0, err
 	}
-	last, err := c.Last(b.Ctx)
+	last, err := c.LastJob(b.Ctx)
 	if err != nil {
 		return 0, err
 	}
-	b.Say("%s of seed %d: %d ms, %v", name, seed, last.ElapsedMillis, last.Counters[wire.JobCounters])
+	b.Logf("%s of seed %d: %d ms, %v", name, seed, last.ElapsedMillis, last.Counters[wire.JobCounters])
 	return time.Duration(last.ElapsedMillis) * time.Millisecond, nil
 }
 
-// place writes the inputs, by copies: with one, a file is beside each of two nodes; with two,
-// both files are on both. Meanwhile HDFS has no other nodes.
-func (b *bench) place(h *minicluster.Cluster) (ins map[int]string, err error) {
-	on, off := h.DataNodes[:2], h.DataNodes[2:]
-	for _, node := range off {
+// writeInputs writes an input with one replica per block, one file per node, and an input with
+// two replicas. Meanwhile the other two DataNodes are down, so that they get no replica.
+func (b *bench) writeInputs(h *minicluster.Cluster) (ins map[int]string, err error) {
+	up, down := h.DataNodes[:2], h.DataNodes[2:]
+	for _, node := range down {
 		if err := node.Kill(); err != nil {
 			return nil, err
 		}
 	}
-	if err := h.LiveDataNodes(b.Ctx, h.NameNodes[0], len(on)); err != nil {
+	if err := h.AwaitDataNodes(b.Ctx, h.NameNodes[0], len(up)); err != nil {
 		return nil, err
 	}
 	ins = make(map[int]string)
-	for copies := 1; copies <= len(on); copies++ {
+	for copies := 1; copies <= len(up); copies++ {
 		ins[copies] = fmt.Sprintf("%s/in%d", h.URL(), copies)
-		for i, node := range on {
+		for i, node := range up {
 			if err := writeFile(h, node, dfs.Join(ins[copies], fmt.Sprint(i)), copies); err != nil {
 				return nil, err
 			}
 		}
 	}
-	for _, node := range off {
+	for _, node := range down {
 		if err := node.Start(); err != nil {
 			return nil, err
 		}
@@ -135,7 +134,7 @@ func (b *bench) place(h *minicluster.Cluster) (ins map[int]string, err error) {
 	return ins, h.Ready(b.Ctx, h.NameNodes[0], len(h.DataNodes))
 }
 
-// writeFile writes half of an input from a client beside a node.
+// writeFile writes half of an input from a client on a DataNode's machine.
 func writeFile(h *minicluster.Cluster, beside *minicluster.Daemon, name string, copies int) error {
 	half := strings.Repeat("0123456789abcde\n", delayBlocks/2*delayBlock/16)
 	return testbed.Put(h, strings.NewReader(half), name, beside, map[string]string{"dfs.replication": fmt.Sprint(copies)})

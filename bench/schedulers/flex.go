@@ -14,25 +14,25 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// The batches of FLEX's simulation (section 4.1, base case): eight small jobs and two of ten
-// times their mean.
+// The batches of FLEX's simulation (section 4.1, base case): eight small jobs, and two large
+// ones of ten times the mean work.
 const (
 	flexSlots = 40
 	flexWork  = 600.0 // slot-seconds of all jobs of a batch
 	small     = 8
 	large     = 2
-	waves     = 3 // least waves of a large job
-	minMaps   = 8 // least maps of a job: with fewer, the fixed cost of a job says more than its schedule
+	minWaves  = 3 // of a large job
+	minMaps   = 8 // of a job: with fewer, its time depends more on fixed costs than on the schedule
 )
 
-// draw draws a batch, again if a job is too small. It is the same for every policy.
+// draw draws the batch of a seed, the same for every policy.
 func draw(seed uint64) *batch { return drawUntil(seed, "flex", drawOnce) }
 
-// drawUntil draws until there is a batch.
+// drawUntil repeats a draw until no job is too small.
 func drawUntil(seed uint64, name string, once func(*rand.Rand) *batch) *batch {
 	for try := 0; ; try++ {
-		if of := once(papers.Rand(seed, name, try)); of != nil {
-			return of
+		if drawn := once(papers.Rand(seed, name, try)); drawn != nil {
+			return drawn
 		}
 	}
 }
@@ -47,28 +47,28 @@ func drawOnce(r *rand.Rand) *batch {
 		works[i] = truncated(r, mean)
 		total += works[i]
 	}
-	of := &batch{}
+	drawn := &batch{}
 	horizon := flexWork / flexSlots
 	for i, work := range works {
 		work *= flexWork / total
 		mean := 0.4 + 0.3*r.Float64()
 		j := &job{
-			maps: int(work/mean + 0.5), weight: 1 - r.Float64(), due: r.Float64() * horizon,
-			waits: tasktimes.Job{Seed: r.Uint64(), Mean: time.Duration(mean * float64(time.Second)), Spread: 0.3},
+			maps: int(work/mean + 0.5), weight: 1 - r.Float64(), deadline: r.Float64() * horizon,
+			taskTimes: tasktimes.Job{Seed: r.Uint64(), Mean: time.Duration(mean * float64(time.Second)), Spread: 0.3},
 		}
-		if j.maps < minMaps || i >= small && j.maps < waves*flexSlots {
+		if j.maps < minMaps || i >= small && j.maps < minWaves*flexSlots {
 			return nil
 		}
-		j.work = j.waits.Seconds(j.maps)
+		j.work = j.taskTimes.Seconds(j.maps)
 		j.alone = j.work
 		j.levels = steps(r, horizon)
-		of.jobs = append(of.jobs, j)
+		drawn.jobs = append(drawn.jobs, j)
 	}
-	r.Shuffle(len(of.jobs), func(i, k int) { of.jobs[i], of.jobs[k] = of.jobs[k], of.jobs[i] })
-	for i, j := range of.jobs {
+	r.Shuffle(len(drawn.jobs), func(i, k int) { drawn.jobs[i], drawn.jobs[k] = drawn.jobs[k], drawn.jobs[i] })
+	for i, j := range drawn.jobs {
 		j.name = fmt.Sprintf("flex%d", i)
 	}
-	return of
+	return drawn
 }
 
 // steps draws the steps of an SLA.
@@ -105,10 +105,10 @@ func flexMetrics() []string {
 	}
 }
 
-// flexColumns are FIFO, FAIR and FLEX with each metric, and the overlapping policies, which
-// have only maps here.
+// flexColumns returns FIFO, FAIR, the policies that overlap maps and shuffle, and FLEX with each
+// metric. The jobs have only maps.
 func flexColumns() []column {
-	return append(columns("fifo", "fair", "srpt", "maxsrpt"), setTo("flex", flexMetrics())...)
+	return append(columns("fifo", "fair", "srpt", "maxsrpt"), withMetrics("flex", flexMetrics())...)
 }
 
 func (b *bench) flex() error {
@@ -116,8 +116,8 @@ func (b *bench) flex() error {
 	fmt.Printf("Seeds %v: %d small and %d large jobs, %.0f slot-seconds, 4 task trackers of %d map slots, no minima.\n",
 		m.seeds, small, large, flexWork, m.shape.Maps)
 	predicted := &predictions{byJob: make(map[string][]prediction)}
-	m.while = func(ctx context.Context, c *testbed.Cluster, of column, _ []wire.JobID) {
-		if of.name == "flex sum-response" {
+	m.during = func(ctx context.Context, c *testbed.Cluster, col column, _ []wire.JobID) {
+		if col.name == "flex sum-response" {
 			predicted.watch(ctx, c)
 		}
 	}
@@ -134,7 +134,7 @@ func (b *bench) flex() error {
 		return err
 	}
 	fmt.Println()
-	fmt.Print("The cluster had no history of these jobs:\n\n")
+	fmt.Print("Predictions for jobs without history:\n\n")
 	b.printPredictions(predicted, r.outcomes["flex sum-response"])
 	return nil
 }

@@ -5,21 +5,20 @@ import (
 	"testing"
 )
 
-// TestDrawFlows: the draws follow the description of their section, and are the same every
-// time.
+// TestDrawFlows: the drawn flows have the described properties, and are the same every time.
 func TestDrawFlows(t *testing.T) {
 	for seed := range uint64(50) {
-		of := drawFlows(seed, flexWork)
-		if again := drawFlows(seed, flexWork); !reflect.DeepEqual(of, again) {
-			t.Fatalf("seed %d: %+v, then %+v", seed, of, again)
+		drawn := drawFlows(seed, flexWork)
+		if again := drawFlows(seed, flexWork); !reflect.DeepEqual(drawn, again) {
+			t.Fatalf("seed %d: %+v, then %+v", seed, drawn, again)
 		}
-		if len(of.jobs) != flowCount {
-			t.Fatalf("seed %d: %d flows", seed, len(of.jobs))
+		if len(drawn.jobs) != flowCount {
+			t.Fatalf("seed %d: %d flows", seed, len(drawn.jobs))
 		}
 		work := 0.0
-		for _, j := range of.jobs {
+		for _, j := range drawn.jobs {
 			work += j.work
-			if n := len(j.flow); n < flowLeast || n > flowMost {
+			if n := len(j.flow); n < minFlowJobs || n > maxFlowJobs {
 				t.Errorf("seed %d, %s: %d jobs", seed, j.name, n)
 			}
 			followed := make([]bool, len(j.flow))
@@ -36,8 +35,8 @@ func TestDrawFlows(t *testing.T) {
 					t.Errorf("seed %d, %s: nothing is after job %d", seed, j.name, k)
 				}
 			}
-			if j.due < j.alone {
-				t.Errorf("seed %d, %s: due at %v, but it takes %v alone", seed, j.name, j.due, j.alone)
+			if j.deadline < j.alone {
+				t.Errorf("seed %d, %s: due at %v, but it takes %v alone", seed, j.name, j.deadline, j.alone)
 			}
 		}
 		if work < 0.9*flexWork || work > 1.1*flexWork {

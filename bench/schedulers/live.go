@@ -21,8 +21,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// The live cluster: trackers in this process, each with its own connection to a job tracker in
-// it, with a log in memory. A map costs the log nothing.
+// The live cluster: a job tracker with a log in memory, and trackers, each with its own
+// connection, all in this process.
 const (
 	liveTrackers = 1000
 	liveSlots    = 2
@@ -32,10 +32,10 @@ const (
 	replicas     = 3
 )
 
-// live measures the time from the report of an attempt's end to the launch in its slot, at the
-// tracker.
+// live measures how long a slot is free: from the tracker's report of an attempt's end until it
+// receives the next launch.
 func (b *bench) live() error {
-	testbed.Table("scheduler", "tasks", "a second", "slot freed → next task received: p50", "p99", "worst", "to reach", "plans made in: p50", "p99")
+	testbed.Table("scheduler", "tasks", "a second", "slot freed → next task received: p50", "p99", "worst", "target", "time of a plan: p50", "p99")
 	for _, name := range []string{"fifo", "flex"} {
 		if err := b.liveUnder(name); err != nil {
 			return err
@@ -54,30 +54,30 @@ func (b *bench) liveUnder(name string) error {
 	}
 	defer l.stop()
 	began := time.Now()
-	if err := l.begin(ctx, addr); err != nil {
+	if err := l.attachAll(ctx, addr); err != nil {
 		return err
 	}
-	err = testbed.Await(ctx, runWait, "end of all maps", func() bool { return l.count() == l.total })
+	err = testbed.Await(ctx, runWait, "end of all maps", func() bool { return l.endedMaps() == l.total })
 	took := time.Since(began)
 	l.stop()
 	if err != nil {
 		return err
 	}
-	slices.Sort(l.waited)
-	slices.Sort(l.planned)
-	reach := "–"
+	slices.Sort(l.waits)
+	slices.Sort(l.planTimes)
+	target := "–"
 	if name == "flex" {
-		reach = "p99 ≤ 20 ms"
+		target = "p99 ≤ 20 ms"
 	}
 	testbed.Row(name, fmt.Sprint(l.total), fmt.Sprintf("%.0f", float64(l.total)/took.Seconds()),
-		millis(quantile(l.waited, 0.5)), millis(quantile(l.waited, 0.99)), millis(quantile(l.waited, 1)), reach,
-		millis(quantile(l.planned, 0.5)), millis(quantile(l.planned, 0.99)))
+		millis(quantile(l.waits, 0.5)), millis(quantile(l.waits, 0.99)), millis(quantile(l.waits, 1)), target,
+		millis(quantile(l.planTimes, 0.5)), millis(quantile(l.planTimes, 0.99)))
 	return nil
 }
 
-// begin attaches the trackers one by one over the length of a task, so that tasks do not all
-// end at once ever after. The first tracker sets the jobs up.
-func (l *liveCluster) begin(ctx context.Context, addr string) error {
+// attachAll attaches the trackers one by one over the length of a task, so that later tasks do
+// not all end at the same time. The first tracker runs the setup attempts.
+func (l *liveCluster) attachAll(ctx context.Context, addr string) error {
 	if err := l.attach(ctx, addr, 0); err != nil {
 		return err
 	}
@@ -99,23 +99,23 @@ func (l *liveCluster) begin(ctx context.Context, addr string) error {
 	return nil
 }
 
-// liveCluster is a job tracker and its trackers' measurements.
+// liveCluster is a job tracker, its trackers and the measurements.
 type liveCluster struct {
-	server *jobtracker.Server
-	http   *http.Server
-	maps   []int // by job
-	total  int
-	cancel context.CancelFunc
-	loops  sync.WaitGroup
-	open   []*liveTracker
+	server   *jobtracker.Server
+	http     *http.Server
+	maps     []int // by job
+	total    int
+	cancel   context.CancelFunc
+	loops    sync.WaitGroup
+	trackers []*liveTracker
 
-	mu      sync.Mutex
-	ended   int
-	waited  []time.Duration
-	planned []time.Duration
+	mu        sync.Mutex
+	ended     int
+	waits     []time.Duration
+	planTimes []time.Duration
 }
 
-// newLiveCluster draws ten jobs of two kinds.
+// newLiveCluster returns a cluster with small and large jobs in random order.
 func newLiveCluster(seed uint64, name string) *liveCluster {
 	l := &liveCluster{}
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -142,7 +142,7 @@ func newLiveCluster(seed uint64, name string) *liveCluster {
 
 const splitsHash = 1
 
-// splitsOf places a job's input.
+// splitsOf returns a job's splits, on random trackers.
 func splitsOf(seed uint64, job, n int) []core.Split {
 	r := rand.New(rand.NewPCG(seed, uint64(job)))
 	splits := make([]core.Split, n)
@@ -157,7 +157,7 @@ func splitsOf(seed uint64, job, n int) []core.Split {
 
 func liveName(i int) string { return fmt.Sprintf("live%04d", i) }
 
-// timed finds a policy and times its calls.
+// timed returns a policy that records the times of its plans.
 func (l *liveCluster) timed(name string) (scheduler.Policy, error) {
 	p, err := menu.Policy(name)
 	return timedPolicy{p, l}, err
@@ -173,7 +173,7 @@ func (t timedPolicy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 	plan, err := t.Policy.Plan(s)
 	t.l.mu.Lock()
 	defer t.l.mu.Unlock()
-	t.l.planned = append(t.l.planned, time.Since(began))
+	t.l.planTimes = append(t.l.planTimes, time.Since(began))
 	return plan, err
 }
 
@@ -185,37 +185,38 @@ func (l *liveCluster) serve(ctx context.Context) (addr string, err error) {
 	}
 	ctx, l.cancel = context.WithCancel(ctx)
 	l.http = web.NewServer(web.New(web.Config{Server: l.server}), nil)
-	l.loops.Go(func() { _ = l.server.Run(ctx) })    // after an error nothing ends, which shows
-	l.loops.Go(func() { _ = l.http.Serve(listen) }) // likewise
+	// After an error of either loop, no map ends and liveUnder times out.
+	l.loops.Go(func() { _ = l.server.Run(ctx) })
+	l.loops.Go(func() { _ = l.http.Serve(listen) })
 	return listen.Addr().String(), nil
 }
 
-// stop stops the cluster, once.
+// stop stops the cluster. It may be called twice.
 func (l *liveCluster) stop() {
 	l.cancel()
 	l.http.Close()
-	for _, t := range l.open {
+	for _, t := range l.trackers {
 		t.conn.Close()
 	}
 	l.loops.Wait()
 }
 
-func (l *liveCluster) count() int {
+func (l *liveCluster) endedMaps() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ended
 }
 
-// liveTracker runs maps that are timers. Its homes gather nothing: no job gets beyond its maps.
+// liveTracker runs maps as timers. It fetches no map outputs: jobs do not get beyond their maps.
 type liveTracker struct {
 	l    *liveCluster
 	name string
 	conn *wire.Conn
-	ends chan struct{}
+	done chan struct{}
 
-	mu    sync.Mutex // also guards conn's sending
-	freed []time.Time
-	runs  map[wire.AttemptID]bool
+	mu      sync.Mutex // also guards conn's sending
+	freedAt []time.Time
+	running map[wire.AttemptID]bool
 }
 
 func (l *liveCluster) attach(ctx context.Context, addr string, i int) error {
@@ -223,8 +224,8 @@ func (l *liveCluster) attach(ctx context.Context, addr string, i int) error {
 	if err != nil {
 		return err
 	}
-	t := &liveTracker{l: l, name: liveName(i), conn: conn, ends: make(chan struct{}), runs: make(map[wire.AttemptID]bool)}
-	l.open = append(l.open, t)
+	t := &liveTracker{l: l, name: liveName(i), conn: conn, done: make(chan struct{}), running: make(map[wire.AttemptID]bool)}
+	l.trackers = append(l.trackers, t)
 	if err := conn.Send(&wire.Hello{Version: wire.Version, Tracker: t.name, Process: uint64(i) + 1, Host: t.name,
 		Addr: t.name + ":1", MapSlots: liveSlots, ReduceSlots: 1}); err != nil {
 		return err
@@ -234,15 +235,15 @@ func (l *liveCluster) attach(ctx context.Context, addr string, i int) error {
 		return err
 	}
 	if _, ok := m.(*wire.Welcome); !ok {
-		return fmt.Errorf("tracker %s is answered by %+v", t.name, m)
+		return fmt.Errorf("tracker %s: the job tracker answered %+v, want a welcome", t.name, m)
 	}
 	l.loops.Go(t.run)
-	l.loops.Go(t.beat)
+	l.loops.Go(t.heartbeats)
 	return conn.Send(&wire.Inventory{})
 }
 
-// beat renews the lease as trackers do while tasks show no progress.
-func (t *liveTracker) beat() {
+// heartbeats renews the lease as trackers do.
+func (t *liveTracker) heartbeats() {
 	tick := time.NewTicker(5 * time.Second / 3)
 	defer tick.Stop()
 	for {
@@ -250,19 +251,19 @@ func (t *liveTracker) beat() {
 		case <-tick.C:
 			t.mu.Lock()
 			beat := &wire.Heartbeat{}
-			for id := range t.runs {
+			for id := range t.running {
 				beat.Attempts = append(beat.Attempts, wire.Report{Attempt: id, State: wire.AttemptRunning})
 			}
 			t.mu.Unlock()
-			t.say(beat)
-		case <-t.ends:
+			t.send(beat)
+		case <-t.done:
 			return
 		}
 	}
 }
 
 func (t *liveTracker) run() {
-	defer close(t.ends)
+	defer close(t.done)
 	for {
 		m, err := t.conn.Receive()
 		if err != nil {
@@ -274,8 +275,8 @@ func (t *liveTracker) run() {
 	}
 }
 
-// say sends a message; run notices the end of the connection.
-func (t *liveTracker) say(m wire.Message) { _ = t.conn.Send(m) }
+// send ignores errors: run notices the end of the connection.
+func (t *liveTracker) send(m wire.Message) { _ = t.conn.Send(m) }
 
 func (t *liveTracker) launch(id wire.AttemptID) {
 	if id.Task.Kind != wire.Map {
@@ -283,17 +284,17 @@ func (t *liveTracker) launch(id wire.AttemptID) {
 		if id.Task.Kind == wire.Setup {
 			r.Splits = &wire.SplitsDone{Maps: t.l.maps[id.Task.Job.N-1], Hash: splitsHash}
 		}
-		t.say(&wire.Report{Attempt: id, State: wire.AttemptSucceeded, Result: r})
+		t.send(&wire.Report{Attempt: id, State: wire.AttemptSucceeded, Result: r})
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.runs[id] = true
-	if len(t.freed) > 0 {
-		waited := time.Since(t.freed[0])
-		t.freed = t.freed[1:]
+	t.running[id] = true
+	if len(t.freedAt) > 0 {
+		waited := time.Since(t.freedAt[0])
+		t.freedAt = t.freedAt[1:]
 		t.l.mu.Lock()
-		t.l.waited = append(t.l.waited, waited)
+		t.l.waits = append(t.l.waits, waited)
 		t.l.mu.Unlock()
 	}
 	time.AfterFunc(liveTask, func() { t.end(id) })
@@ -302,10 +303,10 @@ func (t *liveTracker) launch(id wire.AttemptID) {
 // end frees a slot and reports it.
 func (t *liveTracker) end(id wire.AttemptID) {
 	t.mu.Lock()
-	delete(t.runs, id)
-	t.freed = append(t.freed, time.Now())
+	delete(t.running, id)
+	t.freedAt = append(t.freedAt, time.Now())
 	t.mu.Unlock()
-	t.say(&wire.Report{Attempt: id, State: wire.AttemptSucceeded, Result: &wire.Result{
+	t.send(&wire.Report{Attempt: id, State: wire.AttemptSucceeded, Result: &wire.Result{
 		Took: liveTask, Bytes: 64 << 20,
 		Output: &wire.MapOutput{Map: id.Task.N, Attempt: id.N, Tracker: t.name, Addr: t.name + ":1", Bytes: 1 << 20, Digest: uint64(id.Task.N) + 1},
 	}})

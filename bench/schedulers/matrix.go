@@ -12,13 +12,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// column is a way to schedule.
+// column is a scheduler with its metric.
 type column struct {
 	name       string
 	scheduling wire.Scheduling
 }
 
-// columns are policies by their names.
+// columns returns policies with the default metric.
 func columns(names ...string) (all []column) {
 	for _, name := range names {
 		all = append(all, column{name, wire.Scheduling{Scheduler: name, Metric: "sum-response", Delay: "none"}})
@@ -26,22 +26,22 @@ func columns(names ...string) (all []column) {
 	return all
 }
 
-// setTo is a policy with each of some metrics.
-func setTo(policy string, metrics []string) (all []column) {
+// withMetrics returns a policy with each metric.
+func withMetrics(policy string, metrics []string) (all []column) {
 	for _, metric := range metrics {
 		all = append(all, column{policy + " " + metric, wire.Scheduling{Scheduler: policy, Metric: metric, Delay: "none"}})
 	}
 	return all
 }
 
-// matrix is the same batches under several columns.
+// matrix describes runs of the same batches under several columns.
 type matrix struct {
-	shape   testbed.Shape
-	columns []column
-	seeds   []uint64
-	draw    func(seed uint64) *batch
-	known   bool                                                                       // jobs keep their names, so that the cluster knows them from a first run that does not count
-	while   func(ctx context.Context, c *testbed.Cluster, of column, ids []wire.JobID) // see bench.run; may be nil
+	shape       testbed.Shape
+	columns     []column
+	seeds       []uint64
+	draw        func(seed uint64) *batch
+	withHistory bool                                                                        // jobs keep their names, so that the cluster has history from a first run, which does not count
+	during      func(ctx context.Context, c *testbed.Cluster, col column, ids []wire.JobID) // see bench.run; may be nil
 }
 
 // results are the outcomes of a matrix.
@@ -51,22 +51,22 @@ type results struct {
 	outcomes map[string][]*outcome // by column, then by seed
 }
 
-// measure runs a matrix seed by seed, so that other load of the machine affects all columns
-// alike. Each lane has its own cluster; with known jobs it runs all columns of a seed, starting
-// with another one each time.
+// measure runs a matrix seed by seed, so that other load affects all columns alike. Each lane
+// has its own cluster. With history, a lane runs all columns of a seed, and begins with another
+// column for each seed.
 func (b *bench) measure(m *matrix) (*results, error) {
 	r := &results{columns: m.columns, outcomes: make(map[string][]*outcome)}
 	for _, col := range m.columns {
 		r.outcomes[col.name] = make([]*outcome, len(m.seeds))
 	}
-	type share struct { // of a lane at a time
+	type share struct { // runs that a lane does on its cluster
 		seed    int
 		columns []column
 	}
 	var shares []share
 	for i, seed := range m.seeds {
 		r.batches = append(r.batches, m.draw(seed))
-		if m.known {
+		if m.withHistory {
 			first := i % len(m.columns)
 			shares = append(shares, share{i, slices.Concat(m.columns[:1], m.columns[first:], m.columns[:first])})
 			continue
@@ -90,29 +90,29 @@ func (b *bench) cell(c *testbed.Cluster, m *matrix, r *results, i int, col colum
 	if err := c.API.Schedule(b.Ctx, col.scheduling); err != nil {
 		return fmt.Errorf("%s: %w", col.name, err)
 	}
-	of := m.draw(m.seeds[i])
-	for k, j := range of.jobs {
-		if !m.known {
+	drawn := m.draw(m.seeds[i])
+	for k, j := range drawn.jobs {
+		if !m.withHistory {
 			j.name = fmt.Sprintf("%s-%d-%d", col.name, m.seeds[i], k) // a new name, without history
 		}
 		if j.clusterWeight = 1; strings.HasSuffix(col.scheduling.Metric, "-weighted") {
-			j.clusterWeight = j.weight // otherwise it would be the job's share under fair
+			j.clusterWeight = j.weight // only for these metrics: under fair it changes the job's share
 		}
 	}
-	var while func(context.Context, []wire.JobID)
-	if m.while != nil {
-		while = func(ctx context.Context, ids []wire.JobID) { m.while(ctx, c, col, ids) }
+	var during func(context.Context, []wire.JobID)
+	if m.during != nil {
+		during = func(ctx context.Context, ids []wire.JobID) { m.during(ctx, c, col, ids) }
 	}
-	o, err := b.run(c, of, while)
+	o, err := b.run(c, drawn, during)
 	if err != nil {
 		return fmt.Errorf("%s, seed %d: %w", col.name, m.seeds[i], err)
 	}
-	b.Say("%s, seed %d: mean response %.2f s, tasks took %.0f %% of the machine", col.name, m.seeds[i], o.sum()/float64(len(o.ends)), 100*o.used[0])
+	b.Logf("%s, seed %d: mean response %.2f s, tasks took %.0f %% of the machine", col.name, m.seeds[i], o.sum()/float64(len(o.ends)), 100*o.machineUse[0])
 	r.outcomes[col.name][i] = o
 	return nil
 }
 
-// cost is a metric's value, summed over the seeds.
+// cost returns a metric's value, summed over the seeds.
 func (r *results) cost(col string, m scheduler.Metric) float64 {
 	total := 0.0
 	for i, o := range r.outcomes[col] {
@@ -125,9 +125,9 @@ func (r *results) cost(col string, m scheduler.Metric) float64 {
 	return total
 }
 
-// goal returns a job's goal, counted from the time at which all are present.
+// goal returns a job's goal; times count from the start of the batch.
 func (j *job) goal() scheduler.Goal {
-	g := scheduler.Goal{Weight: j.weight, Deadline: seconds(j.due)}
+	g := scheduler.Goal{Weight: j.weight, Deadline: seconds(j.deadline)}
 	for _, level := range j.levels {
 		g.Steps = append(g.Steps, scheduler.Step{By: level.After, Cost: level.Cost})
 	}
@@ -136,37 +136,37 @@ func (j *job) goal() scheduler.Goal {
 
 // printUse prints the fractions of the machine used by tasks and daemons.
 func (r *results) printUse(lanes int) {
-	var mean, most [2]float64
+	var mean, peak [2]float64
 	n := 0.0
 	for _, list := range r.outcomes {
 		for _, o := range list {
-			for i, took := range o.used {
+			for i, took := range o.machineUse {
 				mean[i] += took
-				most[i] = max(most[i], took)
+				peak[i] = max(peak[i], took)
 			}
 			n++
 		}
 	}
 	fmt.Printf("Tasks of a cluster took %.0f %% of the machine, at most %.0f %% in a run, and its daemons %.0f %%; %d clusters ran at a time.\n\n",
-		100*mean[0]/n, 100*most[0], 100*mean[1]/n, lanes)
+		100*mean[0]/n, 100*peak[0], 100*mean[1]/n, lanes)
 }
 
-// gainRow compares a column with another.
-type gainRow struct{ own, against, reach string }
+// gainRow compares a policy's column with another column.
+type gainRow struct{ policy, against, target string }
 
-// gains prints by how much less columns cost than others.
+// gains prints the percentages by which columns cost less than others.
 func (r *results) gains(what string, m scheduler.Metric, rows ...gainRow) {
-	testbed.Table(what, "by how much less", "to reach")
+	testbed.Table(what, "by how much less", "target")
 	for _, row := range rows {
-		policy, _, _ := strings.Cut(row.own, " ")
-		testbed.Row(policy+" against "+row.against, gain(r.cost(row.own, m), r.cost(row.against, m)), row.reach)
+		policy, _, _ := strings.Cut(row.policy, " ")
+		testbed.Row(policy+" against "+row.against, gain(r.cost(row.policy, m), r.cost(row.against, m)), row.target)
 	}
 }
 
-// byMetric compares a policy with each metric to the best of all columns and, unless bound is
-// nil, to a lower bound of all schedules.
+// byMetric compares a policy, set to each metric, with the best column. Unless bound is nil, it
+// also compares with a lower bound of all schedules.
 func (r *results) byMetric(policy string, metrics []string, bound func(scheduler.Metric) (float64, error)) error {
-	head := []string{"metric", "fifo", "fair", policy + " set to it", "best column", "its value", policy + " / best", "to reach"}
+	head := []string{"metric", "fifo", "fair", policy + " set to it", "best column", "its value", policy + " / best", "target"}
 	if bound != nil {
 		head = append(head, "lower bound", policy+" / bound")
 	}
@@ -177,18 +177,18 @@ func (r *results) byMetric(policy string, metrics []string, bound func(scheduler
 		if err != nil {
 			return err
 		}
-		best, least := "", math.Inf(1)
+		best, lowest := "", math.Inf(1)
 		for _, col := range r.columns {
-			if cost := r.cost(col.name, m); cost < least {
-				best, least = col.name, cost
+			if cost := r.cost(col.name, m); cost < lowest {
+				best, lowest = col.name, cost
 			}
 		}
 		own := r.cost(policy+" "+name, m)
-		ratio := own / least
+		ratio := own / lowest
 		if m.Penalty == scheduler.Tardy { // counts
-			ratio = (own + 1) / (least + 1)
+			ratio = (own + 1) / (lowest + 1)
 		}
-		row := []string{name, cell(r.cost("fifo", m)), cell(r.cost("fair", m)), cell(own), best, cell(least), cell(ratio), "≤ 1.05"}
+		row := []string{name, cell(r.cost("fifo", m)), cell(r.cost("fair", m)), cell(own), best, cell(lowest), cell(ratio), "≤ 1.05"}
 		if bound != nil {
 			limit, err := bound(m)
 			if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// A mix with a scarce shuffle: seconds that all jobs need of the trackers' fetch capacity, and
-// of all map slots.
+// The shuffle is the bottleneck: the jobs need the fetch capacity of all trackers for
+// shuffleSeconds, and all map slots for mapSeconds.
 const (
 	shuffleRate    = 1 << 20 // bytes a second, of a tracker
 	shuffleSeconds = 20.0
@@ -20,8 +20,8 @@ const (
 	overlapTracker = 4
 )
 
-// drawShuffles draws eight small and two large jobs. Maps and shuffle of a job are equally
-// long, except for a random factor.
+// drawShuffles draws eight small and two large jobs. A job's shuffle is proportional to its
+// maps, except for a random factor.
 func drawShuffles(seed uint64) *batch {
 	r := papers.Rand(seed, "overlap", 0)
 	works, bytes := make([]float64, small+large), make([]float64, small+large)
@@ -35,32 +35,32 @@ func drawShuffles(seed uint64) *batch {
 		bytes[i] = works[i] * (0.5 + r.Float64())
 		work, byte = work+works[i], byte+bytes[i]
 	}
-	of := &batch{}
+	drawn := &batch{}
 	for i := range works {
 		seconds := works[i] / work * mapSeconds * flexSlots
 		maps := max(4, int(seconds/0.4+0.5))
 		each := bytes[i] / byte * shuffleSeconds * shuffleRate * overlapTracker / float64(maps)
 		j := &job{
 			maps: maps, bytes: max(1, int(each)), reduces: overlapTracker, weight: 1,
-			waits: tasktimes.Job{Seed: r.Uint64(), Mean: time.Duration(seconds / float64(maps) * float64(time.Second)), Spread: 0.3},
+			taskTimes: tasktimes.Job{Seed: r.Uint64(), Mean: time.Duration(seconds / float64(maps) * float64(time.Second)), Spread: 0.3},
 		}
-		j.work = j.waits.Seconds(j.maps)
+		j.work = j.taskTimes.Seconds(j.maps)
 		j.alone = j.work
-		of.jobs = append(of.jobs, j)
+		drawn.jobs = append(drawn.jobs, j)
 	}
-	shuffleJobs(r, of)
-	return of
+	shuffleJobs(r, drawn)
+	return drawn
 }
 
 // shuffleJobs puts the jobs in a random order of arrival.
-func shuffleJobs(r *rand.Rand, of *batch) {
-	r.Shuffle(len(of.jobs), func(i, k int) { of.jobs[i], of.jobs[k] = of.jobs[k], of.jobs[i] })
+func shuffleJobs(r *rand.Rand, drawn *batch) {
+	r.Shuffle(len(drawn.jobs), func(i, k int) { drawn.jobs[i], drawn.jobs[k] = drawn.jobs[k], drawn.jobs[i] })
 }
 
 func (b *bench) overlap() error {
 	m := &matrix{seeds: b.Seeds(10), draw: drawShuffles, columns: columns("fair", "maxsrpt", "splitsrpt", "srpt"), shape: testbed.Shape{
 		Trackers: overlapTracker, Maps: flexSlots / overlapTracker, Reduces: 4,
-		Worker: []string{"-shuffle-rate", fmt.Sprint(shuffleRate)},
+		TaskTrackerFlags: []string{"-shuffle-rate", fmt.Sprint(shuffleRate)},
 	}}
 	fmt.Printf("Seeds %v: %d small and %d large jobs, %.0f slot-seconds of maps, %.0f MB of shuffle, 4 task trackers of %d map slots that fetch %.0f MB a second each.\n\n",
 		m.seeds, small, large, mapSeconds*flexSlots, shuffleSeconds*shuffleRate*overlapTracker/1e6, m.shape.Maps, shuffleRate/1e6)
@@ -69,16 +69,16 @@ func (b *bench) overlap() error {
 		return err
 	}
 	response := scheduler.Metric{Penalty: scheduler.Response}
-	of := func(col string) float64 { return r.cost(col, response) }
+	cost := func(col string) float64 { return r.cost(col, response) }
 	r.printUse(b.lanes)
-	testbed.Table("scheduler", "average response", "less than under fair by", "to reach")
+	testbed.Table("scheduler", "average response", "less than under fair by", "target")
 	for _, col := range m.columns {
-		reach := "–"
+		target := "–"
 		if col.name == "maxsrpt" || col.name == "srpt" {
-			reach = "≥ 30 %"
+			target = "≥ 30 %"
 		}
-		testbed.Row(col.name, fmt.Sprintf("%.2f s", of(col.name)/float64(len(m.seeds)*(small+large))), gain(of(col.name), of("fair")), reach)
+		testbed.Row(col.name, fmt.Sprintf("%.2f s", cost(col.name)/float64(len(m.seeds)*(small+large))), gain(cost(col.name), cost("fair")), target)
 	}
-	fmt.Printf("\nsplitsrpt / maxsrpt: %s; to reach: ≤ 1.15\n", testbed.Ratio(of("splitsrpt"), of("maxsrpt")))
+	fmt.Printf("\nsplitsrpt / maxsrpt: %s; target: ≤ 1.15\n", testbed.Ratio(cost("splitsrpt"), cost("maxsrpt")))
 	return nil
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// predict runs batches under FLEX twice, so that the second time their jobs are known, and
-// evaluates the predictions of that run.
+// predict runs each batch twice under FLEX, so that the second run has history, and evaluates
+// the predictions of the second run.
 func (b *bench) predict() error {
 	seeds := b.Seeds(5)
-	fmt.Printf("Seeds %v: the batches of the first section, each twice under FLEX; judged is the second time.\n\n", seeds)
+	fmt.Printf("Seeds %v: the batches of the first section, each twice under FLEX; predictions are those of the second run.\n\n", seeds)
 	predicted := &predictions{byJob: make(map[string][]prediction)}
 	var mu sync.Mutex // guards outcomes
 	var outcomes []*outcome
@@ -24,11 +24,11 @@ func (b *bench) predict() error {
 			return err
 		}
 		for again := range 2 {
-			of := draw(seed)
-			for i, j := range of.jobs {
+			drawn := draw(seed)
+			for i, j := range drawn.jobs {
 				j.name, j.clusterWeight = fmt.Sprintf("known%d-%d", seed, i), 1
 			}
-			o, err := b.run(c, of, func(ctx context.Context, _ []wire.JobID) { predicted.watch(ctx, c) })
+			o, err := b.run(c, drawn, func(ctx context.Context, _ []wire.JobID) { predicted.watch(ctx, c) })
 			if err != nil {
 				return err
 			}
@@ -47,7 +47,7 @@ func (b *bench) predict() error {
 	return nil
 }
 
-// predictions is the output of mrsubmit explain while jobs ran.
+// predictions is the predicted ends that mrsubmit explain shows, polled while jobs run.
 type predictions struct {
 	mu    sync.Mutex
 	byJob map[string][]prediction // by job, in order of time
@@ -55,12 +55,12 @@ type predictions struct {
 
 type prediction struct{ at, end time.Time }
 
-// explainEvery is the polling interval.
-const explainEvery = 100 * time.Millisecond
+// explainPoll is the polling interval.
+const explainPoll = 100 * time.Millisecond
 
-// watch polls until ctx ends.
+// watch polls the predictions until ctx ends.
 func (f *predictions) watch(ctx context.Context, c *testbed.Cluster) {
-	tick := time.NewTicker(explainEvery)
+	tick := time.NewTicker(explainPoll)
 	defer tick.Stop()
 	for {
 		all, err := c.API.Explanations(ctx)
@@ -82,9 +82,9 @@ func (f *predictions) watch(ctx context.Context, c *testbed.Cluster) {
 	}
 }
 
-// halfway is the error of the last prediction before half of a job's life, relative to its
-// response; ok is false without one.
-func (f *predictions) halfway(id wire.JobID, began time.Time, response float64) (off float64, ok bool) {
+// errorAtHalf returns the relative error of the last prediction in the first half of a job's
+// life; ok is false if there is none.
+func (f *predictions) errorAtHalf(id wire.JobID, began time.Time, response float64) (relative float64, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	half := began.Add(seconds(response / 2))
@@ -92,28 +92,28 @@ func (f *predictions) halfway(id wire.JobID, began time.Time, response float64) 
 		if s.at.After(half) {
 			break
 		}
-		off, ok = s.end.Sub(began).Seconds()/response-1, true
+		relative, ok = s.end.Sub(began).Seconds()/response-1, true
 	}
-	return off, ok
+	return relative, ok
 }
 
-// printPredictions evaluates all jobs of some outcomes.
+// printPredictions prints the share of jobs with a good prediction.
 func (b *bench) printPredictions(f *predictions, outcomes []*outcome) {
 	within, all, missing := 0, 0, 0
 	for _, o := range outcomes {
 		for i, id := range o.ids {
-			off, ok := f.halfway(id, o.began, o.ends[i])
-			b.Say("%v ended after %.2f s, predicted with an error of %+.0f %%", id, o.ends[i], 100*off)
+			relative, ok := f.errorAtHalf(id, o.began, o.ends[i])
+			b.Logf("%v ended after %.2f s, predicted with an error of %+.0f %%", id, o.ends[i], 100*relative)
 			all++
 			switch {
 			case !ok:
 				missing++
-			case off >= -0.25 && off <= 0.25:
+			case relative >= -0.25 && relative <= 0.25:
 				within++
 			}
 		}
 	}
-	testbed.Table("predicted at half of a job's life", "share of jobs", "to reach")
+	testbed.Table("predicted at half of a job's life", "share of jobs", "target")
 	testbed.Row(fmt.Sprintf("within 25 %% of its response: %d jobs, %d without a prediction", all, missing),
 		fmt.Sprintf("%.0f %%", 100*float64(within)/float64(all)), "≥ 90 %")
 }

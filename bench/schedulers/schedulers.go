@@ -1,9 +1,9 @@
-// Package schedulers measures the papers' schedulers on a cluster of processes on this machine,
-// four task trackers and one job tracker, and the cost of their decisions.
+// Package schedulers measures the papers' schedulers on a cluster of processes, one job tracker
+// and four task trackers, and the cost of their decisions.
 //
-// Tasks hold their slots by waiting for random times of the seed, so that a cluster of forty
-// slots fits two cores; their remaining use of the cores is printed. A figure over several
-// seeds is the ratio of the sums over them.
+// Tasks hold their slots by waiting for random times, so that two cores can run forty slots. The
+// bench prints how much of the processors the tasks use. A figure over several seeds is the ratio
+// of the sums over them.
 package schedulers
 
 import (
@@ -27,15 +27,15 @@ type bench struct {
 func Section() testbed.Section {
 	b := &bench{}
 	return testbed.Section{
-		Name: "schedulers", About: "what schedulers make of a cluster, and what their decisions cost; an hour",
+		Name: "schedulers", About: "schedulers compared on a cluster, and the cost of their decisions; an hour",
 		Seeds: 10,
 		Flags: func(f *flag.FlagSet) {
-			f.IntVar(&b.lanes, "lanes", 2, "`clusters` that run at a time where tasks only wait")
-			f.Float64Var(&b.flowWork, "flow-work", flexWork, "`slot-seconds` of all four flows; with fewer, the fixed cost of a job weighs more")
+			f.IntVar(&b.lanes, "lanes", 2, "`clusters` that run at a time, in parts with tasks that only wait")
+			f.Float64Var(&b.flowWork, "flow-work", flexWork, "`slot-seconds` of all four flows; with fewer, times depend more on a job's fixed cost")
 		},
 		Programs: []string{"bench/schedulers/waiting"},
-		Open: func(of *testbed.Bench) error {
-			if b.Bench = of; !(b.flowWork >= 200 && b.flowWork <= 1e5) {
+		Open: func(base *testbed.Bench) error {
+			if b.Bench = base; !(b.flowWork >= 200 && b.flowWork <= 1e5) {
 				return fmt.Errorf("-flow-work must be from 200 to 100000, got %v", b.flowWork)
 			}
 			return nil
@@ -55,11 +55,11 @@ func Section() testbed.Section {
 	}
 }
 
-// gain is the percentage by which one sum is less than another.
-func gain(of, against float64) string { return fmt.Sprintf("%.0f %%", 100*(1-of/against)) }
+// gain returns the percentage by which one sum is less than another.
+func gain(value, reference float64) string { return fmt.Sprintf("%.0f %%", 100*(1-value/reference)) }
 
-// inLanes runs do for each thing on one of the lanes, each with its own cluster. After an error
-// nothing more is started.
+// inLanes calls do for each thing, in several lanes at a time, each with its own cluster. After
+// an error it starts nothing more.
 func inLanes[T any](b *bench, s testbed.Shape, things []T, do func(*testbed.Cluster, T) error) error {
 	next := make(chan T, len(things))
 	for _, thing := range things {

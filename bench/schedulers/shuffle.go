@@ -15,10 +15,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// shuffling is a job with so many bytes of output for each map.
+// shuffling returns a job in which each map has so many bytes of output.
 func shuffling(name string, seed uint64, maps, reduces, bytes int, mean time.Duration, spread float64, args ...string) *job {
 	return &job{
-		name: name, maps: maps, waits: tasktimes.Job{Seed: seed, Mean: mean, Spread: spread},
+		name: name, maps: maps, taskTimes: tasktimes.Job{Seed: seed, Mean: mean, Spread: spread},
 		args: append([]string{
 			"-D", fmt.Sprintf("mapreduce.job.reduces=%d", reduces), "-D", "mapreduce.task.io.sort.mb=4",
 			"-map-bytes", fmt.Sprint(bytes),
@@ -28,37 +28,37 @@ func shuffling(name string, seed uint64, maps, reduces, bytes int, mean time.Dur
 
 // begin submits a job.
 func (b *bench) begin(ctx context.Context, c *testbed.Cluster, j *job) (wire.JobID, error) {
-	ids, err := b.submit(ctx, c, j, c.New("out"))
+	ids, err := b.submit(ctx, c, j, c.NewPath("out"))
 	if err != nil {
 		return wire.JobID{}, err
 	}
 	return ids[0], nil
 }
 
-// response is a job's time from its submission to its end.
+// response runs a job and returns its time from submission to end.
 func (b *bench) response(ctx context.Context, c *testbed.Cluster, j *job) (float64, error) {
 	id, err := b.begin(ctx, c, j)
 	if err != nil {
 		return 0, err
 	}
-	last, err := ended(ctx, c, []wire.JobID{id})
+	last, err := awaitEnds(ctx, c, []wire.JobID{id})
 	if err != nil {
 		return 0, err
 	}
 	return last[0].Elapsed.Seconds(), nil
 }
 
-// Maps that ended within this time before the last one do not count.
-const late = 500 * time.Millisecond
+// Maps that end less than lastMoment before the last map do not count.
+const lastMoment = 500 * time.Millisecond
 
-// keepUp measures how much of the map output is at the partitions' homes when the last map
-// ends, from the trackers' logs of fetches.
+// keepUp measures the share of map output that homes have fetched when the last map ends. It
+// reads the fetches from the trackers' logs.
 func (b *bench) keepUp() error {
-	c, err := b.Cluster(testbed.Shape{Trackers: 4, Maps: 10, Reduces: 2, Worker: []string{"-v"}})
+	c, err := b.Cluster(testbed.Shape{Trackers: 4, Maps: 10, Reduces: 2, TaskTrackerFlags: []string{"-v"}})
 	if err != nil {
 		return err
 	}
-	testbed.Table("seed", "maps", "map output", "of maps that ended 500 ms before the last", "of that at home when it ended", "to reach")
+	testbed.Table("seed", "maps", "map output", "of maps that ended 500 ms before the last", "fetched when the last ended", "target")
 	all, home := 0.0, 0.0
 	for _, seed := range b.Seeds(3) {
 		k, err := b.keepUpOnce(c, seed)
@@ -76,13 +76,14 @@ func megabytes(n float64) string { return fmt.Sprintf("%.1f MB", n/1e6) }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
-// kept is in bytes: of all maps, of the early ones, and of those at home in time.
-type kept struct {
+// homeShare counts the bytes of all map outputs, of the outputs that count, and of those that
+// homes have fetched when the last map ends.
+type homeShare struct {
 	maps             int
 	all, early, home float64
 }
 
-func (b *bench) keepUpOnce(c *testbed.Cluster, seed uint64) (k kept, err error) {
+func (b *bench) keepUpOnce(c *testbed.Cluster, seed uint64) (k homeShare, err error) {
 	const reduces = 8
 	j := shuffling("shuffle", seed, 160, reduces, 256<<10, 800*time.Millisecond, 0.5)
 	ctx, cancel := context.WithTimeout(b.Ctx, runWait)
@@ -91,21 +92,21 @@ func (b *bench) keepUpOnce(c *testbed.Cluster, seed uint64) (k kept, err error) 
 	if err != nil {
 		return k, err
 	}
-	if _, err := ended(ctx, c, []wire.JobID{id}); err != nil {
+	if _, err := awaitEnds(ctx, c, []wire.JobID{id}); err != nil {
 		return k, err
 	}
 	ends, last, err := mapEnds(ctx, c, id)
 	if err != nil {
 		return k, err
 	}
-	fetches, err := gathered(c, id)
+	fetches, err := readFetches(c, id)
 	if err != nil {
 		return k, err
 	}
 	k.maps = len(ends)
 	for _, f := range fetches {
 		k.all += f.bytes
-		if ends[f.m].Before(last.Add(-late)) {
+		if ends[f.m].Before(last.Add(-lastMoment)) {
 			k.early += f.bytes
 			if !f.at.After(last) {
 				k.home += f.bytes
@@ -118,7 +119,7 @@ func (b *bench) keepUpOnce(c *testbed.Cluster, seed uint64) (k kept, err error) 
 	return k, nil
 }
 
-// mapEnds returns the end of each map, and of the last.
+// mapEnds returns the end of each map, and the last end.
 func mapEnds(ctx context.Context, c *testbed.Cluster, id wire.JobID) (ends map[int]time.Time, last time.Time, err error) {
 	attempts, err := c.API.Attempts(ctx, id)
 	if err != nil {
@@ -141,15 +142,15 @@ func mapEnds(ctx context.Context, c *testbed.Cluster, id wire.JobID) (ends map[i
 	return ends, last, nil
 }
 
-// gatheredPart is a partition of a map output that has reached its home.
-type gatheredPart struct {
+// fetch is a home's fetch of its partition of a map output.
+type fetch struct {
 	at    time.Time
 	m     int
 	bytes float64
 }
 
-// gathered reads a job's fetches from the logs of task trackers with -v.
-func gathered(c *testbed.Cluster, id wire.JobID) (list []gatheredPart, err error) {
+// readFetches reads a job's fetches from the logs of task trackers that run with -v.
+func readFetches(c *testbed.Cluster, id wire.JobID) (list []fetch, err error) {
 	for _, d := range c.All() {
 		file, err := os.Open(d.Log())
 		if err != nil {
@@ -158,7 +159,7 @@ func gathered(c *testbed.Cluster, id wire.JobID) (list []gatheredPart, err error
 		lines := bufio.NewScanner(file)
 		for lines.Scan() {
 			if _, about, ok := strings.Cut(lines.Text(), " msg=gathered "); ok && strings.Contains(about, " job="+id.String()+" ") {
-				g, err := readGathered(lines.Text())
+				g, err := parseFetch(lines.Text())
 				if err != nil {
 					file.Close()
 					return nil, fmt.Errorf("%s: %q: %w", d.Log(), lines.Text(), err)
@@ -175,9 +176,9 @@ func gathered(c *testbed.Cluster, id wire.JobID) (list []gatheredPart, err error
 	return list, nil
 }
 
-// readGathered reads time=… level=DEBUG msg=gathered tracker=tt1 job=… map=3 partition=1
-// bytes=2000.
-func readGathered(line string) (g gatheredPart, err error) {
+// parseFetch reads a line such as time=… level=DEBUG msg=gathered tracker=tt1 job=… map=3
+// partition=1 bytes=2000.
+func parseFetch(line string) (g fetch, err error) {
 	for field := range strings.FieldsSeq(line) {
 		name, value, _ := strings.Cut(field, "=")
 		switch name {
@@ -195,8 +196,8 @@ func readGathered(line string) (g gatheredPart, err error) {
 	return g, nil
 }
 
-// The cluster of the copy–compute splitting: its large job shuffles for much longer than its
-// maps take, and its reduces need all slots.
+// In the cluster for copy–compute splitting, the large job's shuffle takes much longer than its
+// maps, and its reduces need all slots.
 const (
 	splitRate    = 1 << 20 // bytes a second that a tracker fetches
 	splitReduces = 2       // slots of a tracker
@@ -210,12 +211,12 @@ func smallShuffle(seed uint64, args ...string) *job {
 	return shuffling("small", seed, 10, 4, 128<<10, time.Second, 0.3, args...)
 }
 
-// splitting measures the cost of a large job's shuffle for a small one that arrives when the
-// large one's maps have ended, with copy–compute splitting and without.
+// splitting measures how much a large job's shuffle delays a small job, with copy–compute
+// splitting and without. The small job arrives when the large job's maps have ended.
 func (b *bench) splitting() error {
 	c, err := b.Cluster(testbed.Shape{
-		Trackers: 4, Maps: 10, Reduces: splitReduces, JobTracker: []string{"-scheduler", "srpt"},
-		Worker: []string{"-shuffle-rate", fmt.Sprint(splitRate)},
+		Trackers: 4, Maps: 10, Reduces: splitReduces, JobTrackerFlags: []string{"-scheduler", "srpt"},
+		TaskTrackerFlags: []string{"-shuffle-rate", fmt.Sprint(splitRate)},
 	})
 	if err != nil {
 		return err
@@ -223,13 +224,13 @@ func (b *bench) splitting() error {
 	if _, err := b.response(b.Ctx, c, smallShuffle(b.Seed)); err != nil { // the first job of a cluster is slower
 		return err
 	}
-	testbed.Table("a reduce's slot", "small job alone", "beside a large one that shuffles", "ratio", "to reach")
+	testbed.Table("a reduce's slot", "small job alone", "during the shuffle of a large one", "ratio", "target")
 	for _, way := range []struct {
-		name, reach string
-		args        []string
+		name, target string
+		args         []string
 	}{
-		{"is held while it reduces", "≤ 1.5", nil},
-		{"is held while it fetches too", "several times that", []string{"-D", "quern.shuffle.split=false"}},
+		{"is in use while it reduces", "≤ 1.5", nil},
+		{"is in use while it fetches, too", "several times that", []string{"-D", "quern.shuffle.split=false"}},
 	} {
 		alone, loaded := 0.0, 0.0
 		for _, seed := range b.Seeds(3) {
@@ -240,7 +241,7 @@ func (b *bench) splitting() error {
 			alone, loaded = alone+x, loaded+y
 		}
 		n := float64(len(b.Seeds(3)))
-		testbed.Row(way.name, fmt.Sprintf("%.2f s", alone/n), fmt.Sprintf("%.2f s", loaded/n), testbed.Ratio(loaded, alone), way.reach)
+		testbed.Row(way.name, fmt.Sprintf("%.2f s", alone/n), fmt.Sprintf("%.2f s", loaded/n), testbed.Ratio(loaded, alone), way.target)
 	}
 	return c.Close()
 }
@@ -255,7 +256,7 @@ func (b *bench) splittingOnce(c *testbed.Cluster, seed uint64, args []string) (a
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := testbed.Await(ctx, testbed.StartWait, "large job whose maps have ended", func() bool {
+	if err := testbed.Await(ctx, testbed.StartWait, "end of the large job's maps", func() bool {
 		j, err := c.API.Job(ctx, large)
 		return err == nil && j.Maps.Total > 0 && j.Maps.Done == j.Maps.Total
 	}); err != nil {
@@ -269,9 +270,9 @@ func (b *bench) splittingOnce(c *testbed.Cluster, seed uint64, args []string) (a
 		return 0, 0, err
 	}
 	if len(args) == 0 && after.Shuffled.Done == after.Shuffled.Total {
-		return 0, 0, fmt.Errorf("%v ended its shuffle before the small job ended: it put no load on it", large)
+		return 0, 0, fmt.Errorf("the shuffle of %v ended before the small job, and so did not load it all the time", large)
 	}
-	b.Say("seed %d: small %.2f s alone, %.2f s beside, of the large one %d of %d bytes are shuffled",
+	b.Logf("seed %d: small job %.2f s alone, %.2f s beside the large one, which has shuffled %d of %d bytes",
 		seed, alone, loaded, after.Shuffled.Done, after.Shuffled.Total)
 	return alone, loaded, kill(ctx, c, large)
 }

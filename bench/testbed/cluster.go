@@ -1,6 +1,6 @@
-// Package testbed is shared by the benchmarks: flags, parts and tables, alternating
-// measurements, clusters of processes, task trackers beside the DataNodes of an HDFS, and reads
-// slowed to the speed of a disk and a network.
+// Package testbed has common code of the benchmarks: flags, parts and tables, alternating
+// measurements, clusters of processes, task trackers beside the DataNodes of an HDFS, and slow
+// reads as from a disk or a network.
 //
 // A [Cluster] may be used from several goroutines; a [Bench] too, except AtEnd.
 package testbed
@@ -25,40 +25,40 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// StartWait bounds the time for a cluster to start, or to change its state.
+// StartWait limits the time for a cluster to start, or to change its state.
 const StartWait = time.Minute
 
 // Shape describes a cluster.
 type Shape struct {
-	Programs           string // directory; default: Bench.Programs
-	JobTrackers        int    // default 1
-	Trackers           int
-	Maps, Reduces      int      // of each tracker
-	JobTracker, Worker []string // flags
-	TLS                bool
-	HDFS               *minicluster.Cluster
+	Programs                          string // directory; default: Bench.Programs
+	JobTrackers                       int    // default 1
+	Trackers                          int
+	Maps, Reduces                     int // of each tracker
+	JobTrackerFlags, TaskTrackerFlags []string
+	TLS                               bool
+	HDFS                              *minicluster.Cluster
 	// With HDFS, the first tracker runs beside the first DataNode, and so on.
 }
 
-// Cluster is some job trackers and the task trackers tt1, tt2 and so on.
+// Cluster is a running cluster. Its task trackers are tt1, tt2 and so on.
 type Cluster struct {
 	*processes.Cluster
 	API      *web.Client
 	Dir      string
 	MapSlots int // of all trackers
-	made     atomic.Int64
+	paths    atomic.Int64
 }
 
 // Cluster starts a cluster in its own directory, and waits until its trackers have registered.
 // The caller closes it.
 func (b *Bench) Cluster(s Shape) (*Cluster, error) {
 	dir := b.Path(fmt.Sprintf("cluster%d", b.clusters.Add(1)))
-	if err := os.RemoveAll(dir); err != nil { // of an earlier run
+	if err := os.RemoveAll(dir); err != nil { // left by an earlier run
 		return nil, err
 	}
 	started, err := processes.Start(b.Ctx, processes.Config{
 		Programs: cmp.Or(s.Programs, b.Programs()), Dir: dir, TLS: s.TLS, JobTrackers: max(s.JobTrackers, 1),
-		MapSlots: s.Maps, ReduceSlots: s.Reduces, JobTrackerFlags: s.JobTracker, Env: s.env(),
+		MapSlots: s.Maps, ReduceSlots: s.Reduces, JobTrackerFlags: s.JobTrackerFlags, Env: s.env(),
 	})
 	if err != nil {
 		return nil, err
@@ -87,9 +87,9 @@ func (c *Cluster) Close() error {
 	return c.Cluster.Close()
 }
 
-// New returns a new path below the cluster's directory.
-func (c *Cluster) New(name string) string {
-	return filepath.Join(c.Dir, fmt.Sprintf("%s%d", name, c.made.Add(1)))
+// NewPath returns a new path below the cluster's directory.
+func (c *Cluster) NewPath(name string) string {
+	return filepath.Join(c.Dir, fmt.Sprintf("%s%d", name, c.paths.Add(1)))
 }
 
 // Run runs a job with mrsubmit and returns the time.
@@ -97,14 +97,14 @@ func (c *Cluster) Run(ctx context.Context, args ...string) (time.Duration, error
 	return Timed(c.Command(ctx, "mrsubmit", append([]string{"run"}, args...)...))
 }
 
-// Last returns the job submitted last; of a flow, the job that ends last.
-func (c *Cluster) Last(ctx context.Context) (*web.Job, error) {
+// LastJob returns the job submitted last; for a flow, the job that ends last.
+func (c *Cluster) LastJob(ctx context.Context) (*web.Job, error) {
 	jobs, err := c.API.Jobs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if len(jobs) == 0 {
-		return nil, errors.New("the cluster knows no job")
+		return nil, errors.New("the cluster has no job")
 	}
 	id, err := wire.ParseJobID(jobs[len(jobs)-1].ID)
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *Cluster) Last(ctx context.Context) (*web.Job, error) {
 	return c.API.Job(ctx, id)
 }
 
-// env is the environment of all processes.
+// env returns additional environment variables of all processes.
 func (s *Shape) env() []string {
 	if s.HDFS == nil {
 		return nil
@@ -123,7 +123,7 @@ func (s *Shape) env() []string {
 
 // join starts one more task tracker.
 func (c *Cluster) join(ctx context.Context, i int, s Shape) error {
-	id, flags := fmt.Sprintf("tt%d", i+1), slices.Clone(s.Worker)
+	id, flags := fmt.Sprintf("tt%d", i+1), slices.Clone(s.TaskTrackerFlags)
 	env := append(s.env(), tasktimes.TrackerVariable+"="+id)
 	if s.HDFS != nil {
 		node := s.HDFS.DataNodes[i]

@@ -14,23 +14,23 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// HDFS starts four DataNodes in two racks, with one copy of each block; the caller closes them.
-// behind and properties are as in [minicluster.Config]. Without HDFS on this machine the error
-// is [minicluster.ErrUnavailable].
-func (b *Bench) HDFS(block int64, behind bool, properties map[string]string) (*minicluster.Cluster, error) {
+// HDFS starts four DataNodes in two racks, with one replica of each block. The caller closes it.
+// proxied and properties are as in [minicluster.Config]. If this machine cannot run HDFS, the
+// error is [minicluster.ErrUnavailable].
+func (b *Bench) HDFS(block int64, proxied bool, properties map[string]string) (*minicluster.Cluster, error) {
 	jars, err := minicluster.Fetch(b.Ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.RemoveAll(b.Path("hdfs")); err != nil { // of an earlier run
+	if err := os.RemoveAll(b.Path("hdfs")); err != nil { // left by an earlier run
 		return nil, err
 	}
 	return minicluster.Start(b.Ctx, minicluster.Config{Jars: jars, Dir: b.Path("hdfs"), Racks: []string{"/a", "/a", "/b", "/b"},
-		Replication: 1, BlockSize: block, Behind: behind, Properties: properties})
+		Replication: 1, BlockSize: block, Proxied: proxied, Properties: properties})
 }
 
-// Client returns a file system with its own properties, of a process beside a DataNode or, for
-// nil, beside none.
+// Client returns a file system with additional properties, for a process on the machine of a
+// DataNode; with nil, on a machine without one.
 func Client(h *minicluster.Cluster, at *minicluster.Daemon, properties map[string]string) (*hdfs.FS, error) {
 	conf, err := hdfs.ReadConf(h.Conf())
 	if err != nil {
@@ -43,7 +43,7 @@ func Client(h *minicluster.Cluster, at *minicluster.Daemon, properties map[strin
 	return hdfs.New(hdfs.Options{Conf: conf, User: minicluster.Superuser}), nil
 }
 
-// Put writes a file to HDFS from a client beside a DataNode, which then has the first copy.
+// Put writes a file to HDFS from a DataNode's machine. That DataNode gets the first replica.
 func Put(h *minicluster.Cluster, content io.Reader, name string, at *minicluster.Daemon, properties map[string]string) (err error) {
 	f, err := Client(h, at, properties)
 	if err != nil {
@@ -73,8 +73,8 @@ func PutFile(h *minicluster.Cluster, local, name string, at *minicluster.Daemon,
 	return Put(h, in, name, at, properties)
 }
 
-// Digest is a hash of a job's output, part after part. An empty output is refused: it would
-// equal any other empty one, however wrong.
+// Digest returns a hash of a job's part files, joined. It refuses an empty output, because two
+// wrong empty outputs would be equal.
 func Digest(f dfs.FS, dir string) (sum [sha256.Size]byte, err error) {
 	infos, err := f.List(dir)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/quernmr/quern/dfs/mem"
 )
 
-// TestDigest: the digest depends only on the part files' bytes, not on other files or on their
-// division, and an empty output has none.
+// TestDigest: the digest depends only on the bytes of the joined part files. An empty output has
+// none.
 func TestDigest(t *testing.T) {
 	f := mem.New(1 << 20)
 	put := func(name, content string) {

@@ -18,7 +18,7 @@ func Table(columns ...string) {
 // Row prints a row of a table.
 func Row(columns ...string) { fmt.Println("| " + strings.Join(columns, " | ") + " |") }
 
-// load is the machine's load average of the last minute on Linux.
+// load returns the machine's load average of the last minute. Only Linux has it.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -28,7 +28,7 @@ func load() string {
 	return minute
 }
 
-// Median returns the upper median for an even number.
+// Median returns the median, the upper one if the number of values is even.
 func Median[N cmp.Ordered](list []N) N {
 	sorted := slices.Sorted(slices.Values(list))
 	return sorted[len(sorted)/2]
@@ -40,12 +40,12 @@ func Seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds())
 // Millis formats a short time.
 func Millis(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
 
-// Speed formats a time with the speed for so many bytes.
+// Speed formats the time of so many bytes, and their speed.
 func Speed(bytes int64, d time.Duration) string {
 	return fmt.Sprintf("%s (%.0f MB/s)", Seconds(d), float64(bytes)/1e6/d.Seconds())
 }
 
 // Ratio formats one figure divided by another.
-func Ratio[N float64 | time.Duration](of, by N) string {
-	return fmt.Sprintf("%.2f", float64(of)/float64(by))
+func Ratio[N float64 | time.Duration](value, divisor N) string {
+	return fmt.Sprintf("%.2f", float64(value)/float64(divisor))
 }

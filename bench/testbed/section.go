@@ -26,22 +26,22 @@ type Section struct {
 	// Defaults of shared flags; zero: the section lacks the flag.
 	Runs, Seeds, Cores int
 	Size, Scale        string
-	Flags              func(*flag.FlagSet) // its own flags; may be nil
+	Flags              func(*flag.FlagSet) // defines the section's own flags; may be nil
 
 	Programs []string           // built into Bench.Programs, by package; see [processes.Build]
 	Open     func(*Bench) error // called once before the parts; may be nil
-	Columns  []string           // of a table for the rows of all parts; nil: each part has a heading
+	Columns  []string           // of one table for all parts; nil: each part has a heading and a table
 	Parts    []Part
 }
 
-// Part can be selected by -only.
+// Part is a measurement that -only can select.
 type Part struct {
 	Name    string
 	Columns []string // of its table; nil: Measure prints its own tables
 	Measure func() error
 }
 
-// Bench is one run of a section, with the values of the flags.
+// Bench is a run of a section.
 type Bench struct {
 	Ctx     context.Context
 	Dir     string // absolute
@@ -96,7 +96,7 @@ func (s *Section) Run(ctx context.Context, args []string) (err error) {
 	for _, p := range parts {
 		measure := p.Measure
 		if s.Columns == nil {
-			measure = p.headed
+			measure = p.measureWithHeading
 		}
 		if err := measure(); err != nil {
 			return fmt.Errorf("%s: %w", p.Name, err)
@@ -105,8 +105,8 @@ func (s *Section) Run(ctx context.Context, args []string) (err error) {
 	return nil
 }
 
-// headed measures a part below a heading, and prints the time.
-func (p *Part) headed() error {
+// measureWithHeading prints a heading, the part's figures and the part's time.
+func (p *Part) measureWithHeading() error {
 	fmt.Printf("\n## %s\n\n", p.Name)
 	if p.Columns != nil {
 		Table(p.Columns...)
@@ -140,7 +140,7 @@ func (s *Section) parse(args []string) (*Bench, []Part, error) {
 		f.StringVar(&b.Scale, "scale", s.Scale, "TPC-H's scale `factor`; 1 is a gigabyte")
 	}
 	if s.Seeds > 0 {
-		f.IntVar(&b.seeds, "seeds", s.Seeds, "`number` of seeds; parts that need fewer take fewer")
+		f.IntVar(&b.seeds, "seeds", s.Seeds, "`number` of seeds; some parts use fewer")
 		f.Uint64Var(&b.Seed, "seed", 1, "the first `seed`; the others follow it")
 		f.BoolVar(&b.Verbose, "v", false, "print the time of each run")
 	}
@@ -158,7 +158,7 @@ func (s *Section) parse(args []string) (*Bench, []Part, error) {
 	if f.NArg() > 0 {
 		return nil, nil, fmt.Errorf("%q is not a flag: see -h", f.Arg(0))
 	}
-	if err := b.positive(f); err != nil {
+	if err := b.checkPositive(f); err != nil {
 		return nil, nil, err
 	}
 	if s.Size != "" {
@@ -167,12 +167,12 @@ func (s *Section) parse(args []string) (*Bench, []Part, error) {
 			return nil, nil, fmt.Errorf("-size: %w", err)
 		}
 	}
-	parts, err := s.wanted(only)
+	parts, err := s.selectParts(only)
 	return b, parts, err
 }
 
-// positive refuses numbers that are not positive, and records all values.
-func (b *Bench) positive(f *flag.FlagSet) (err error) {
+// checkPositive refuses numbers that are not positive, and records all values for the heading.
+func (b *Bench) checkPositive(f *flag.FlagSet) (err error) {
 	f.VisitAll(func(x *flag.Flag) {
 		if n, is := x.Value.(flag.Getter).Get().(int); is && n < 1 && err == nil {
 			err = fmt.Errorf("-%s must be positive, got %d", x.Name, n)
@@ -191,8 +191,8 @@ func (s *Section) names() (names []string) {
 	return names
 }
 
-// wanted selects the parts with names that match an expression. It fails if there are none.
-func (s *Section) wanted(only string) (parts []Part, err error) {
+// selectParts returns the parts with names that match an expression. It fails if none matches.
+func (s *Section) selectParts(only string) (parts []Part, err error) {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return nil, fmt.Errorf("-only: %w", err)
@@ -225,10 +225,10 @@ func (b *Bench) Path(name string) string { return filepath.Join(b.Dir, name) }
 // Programs is the directory of the programs that the section runs.
 func (b *Bench) Programs() string { return b.Path("programs") }
 
-// Program returns the path of one of them.
+// Program returns the path of a program in Programs.
 func (b *Bench) Program(name string) string { return filepath.Join(b.Programs(), name) }
 
-// Seeds returns the first n seeds, or -seeds of them.
+// Seeds returns the first n seeds, at most -seeds.
 func (b *Bench) Seeds(n int) []uint64 {
 	var seeds []uint64
 	for i := range min(n, b.seeds) {
@@ -237,8 +237,8 @@ func (b *Bench) Seeds(n int) []uint64 {
 	return seeds
 }
 
-// Say prints progress, with -v.
-func (b *Bench) Say(format string, args ...any) {
+// Logf prints progress with -v.
+func (b *Bench) Logf(format string, args ...any) {
 	if b.Verbose {
 		fmt.Printf(format+"\n", args...)
 	}

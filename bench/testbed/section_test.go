@@ -76,17 +76,17 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestInTurn(t *testing.T) {
+func TestAlternate(t *testing.T) {
 	n := 0
 	count := func() (int, error) {
 		n++
 		return n, nil
 	}
-	got, err := InTurn(1, 2, count, count)
+	got, err := Alternate(1, 2, count, count)
 	if want := [][]int{{3, 5}, {4, 6}}; err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v (%v), want %v", got, err, want)
 	}
-	if _, err := InTurn(0, 1, func() (int, error) { return 0, errors.New("failed") }); err == nil {
+	if _, err := Alternate(0, 1, func() (int, error) { return 0, errors.New("failed") }); err == nil {
 		t.Error("an error is lost")
 	}
 }

@@ -15,15 +15,15 @@ import (
 // Timed runs a command and returns the time of its whole process.
 func Timed(cmd *exec.Cmd) (time.Duration, error) {
 	began := time.Now()
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, said)
+	if printed, err := cmd.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, printed)
 	}
 	return time.Since(began), nil
 }
 
-// InTurn alternates several measurements, A B A B …, and returns the figures of each. The first
-// warm rounds do not count.
-func InTurn[T any](warm, runs int, things ...func() (T, error)) ([][]T, error) {
+// Alternate runs several measurements alternately, A B A B …, and returns the figures of each. It
+// drops the figures of the first warm rounds.
+func Alternate[T any](warm, runs int, things ...func() (T, error)) ([][]T, error) {
 	figures := make([][]T, len(things))
 	for i := range warm + runs {
 		for k, measure := range things {
@@ -39,8 +39,8 @@ func InTurn[T any](warm, runs int, things ...func() (T, error)) ([][]T, error) {
 	return figures, nil
 }
 
-// Cached reads a file, or all files below a directory, into the page cache.
-func Cached(name string) error {
+// WarmCache reads a file, or all files below a directory, into the page cache.
+func WarmCache(name string) error {
 	return filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

@@ -13,9 +13,9 @@ import (
 
 // engine answers queries.
 type engine struct {
-	name  string
-	cores string // how its number of cores is set
-	ask   func(query int) (*peers.Answer, error)
+	name   string
+	cores  string // how its number of cores is set
+	answer func(query int) (*peers.Answer, error)
 }
 
 func (b *bench) peer(p *peers.Peer, cores string) engine {
@@ -36,7 +36,7 @@ func (b *bench) once(query int) (*peers.Answer, error) {
 	if err := os.RemoveAll(out); err != nil {
 		return nil, err
 	}
-	unix.Sync() // as before a peer
+	unix.Sync() // as in peer
 	took, err := testbed.Timed(exec.CommandContext(b.Ctx, b.Program("tpch"), "-query", fmt.Sprint(query), "-tables", b.tables(), "-output", out,
 		"-D", fmt.Sprintf("quern.embedded.slots=%d", b.cores), "-D", fmt.Sprintf("mapreduce.job.reduces=%d", b.cores)))
 	if err != nil {

@@ -21,7 +21,7 @@ func (b *bench) table() error {
 	for _, e := range b.engines {
 		fmt.Printf(" %s: %s.", e.name, e.cores)
 		if e.name != b.engines[quern].name {
-			columns = append(columns, e.name, "its query alone", e.name+" / quern")
+			columns = append(columns, e.name, e.name+" without start", e.name+" / quern")
 		}
 	}
 	fmt.Print("\n\n")
@@ -42,7 +42,7 @@ func (b *bench) table() error {
 	return nil
 }
 
-// times are an engine's times for a query.
+// times is an engine's times for a query.
 type times struct {
 	whole, alone time.Duration // of the process, and of the query without its start
 }
@@ -55,24 +55,24 @@ func row(name string, t []times) {
 	testbed.Row(columns...)
 }
 
-// query runs one query on every engine, alternating, and returns the medians. Every answer must
-// equal DuckDB's.
+// query alternates the engines and returns the medians of their times. Every answer must equal
+// DuckDB's.
 func (b *bench) query(q int) ([]times, error) {
 	whole, alone := make([][]time.Duration, len(b.engines)), make([][]time.Duration, len(b.engines))
 	for range b.Runs {
 		lines := make([]string, len(b.engines))
 		for k := range b.engines {
-			i := (k + b.begun) % len(b.engines) // rotate, so that no engine always follows the same one
-			a, err := b.engines[i].ask(q)
+			i := (k + b.rounds) % len(b.engines) // rotate, so that no engine always follows the same one
+			a, err := b.engines[i].answer(q)
 			if err != nil {
 				return nil, err
 			}
 			lines[i] = a.Lines
 			whole[i], alone[i] = append(whole[i], a.Whole), append(alone[i], a.Query)
 		}
-		b.begun++
+		b.rounds++
 		for i, e := range b.engines {
-			if err := same(e.name, lines[i], lines[duckdb]); err != nil {
+			if err := checkAnswer(e.name, lines[i], lines[duckdb]); err != nil {
 				return nil, err
 			}
 		}
@@ -84,7 +84,7 @@ func (b *bench) query(q int) ([]times, error) {
 	return t, nil
 }
 
-func same(engine, got, want string) error {
+func checkAnswer(engine, got, want string) error {
 	g, w := strings.SplitAfter(got, "\n"), strings.SplitAfter(want, "\n")
 	for i := range min(len(g), len(w)) {
 		if g[i] != w[i] {

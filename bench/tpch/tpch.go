@@ -1,11 +1,11 @@
 // Package tpch answers TPC-H's queries with examples/tpch, compares every answer with DuckDB's,
 // and prints the times of both.
 //
-// The generator, DuckDB and Spark are fetched into the project's cache; Spark runs only with
-// -spark. Tables are read once before, so that they are in the page cache. A run is a whole
-// process, from its start to its end. All engines have this command's processors, and are told
-// the number; for fewer, run it under taskset. Engines alternate, and the first one changes
-// from run to run. Before each run the dirty pages of the one before are written back.
+// It downloads the generator, DuckDB and, with -spark, Spark into the project's cache. It reads
+// the tables once, so that they are in the page cache. A run is a whole process, from start to
+// end. All engines are set to the number of this command's processors; for fewer, run it under
+// taskset. Engines alternate, and each round begins with another one. Before each run the dirty
+// pages of the run before are written back.
 package tpch
 
 import (
@@ -23,11 +23,11 @@ type bench struct {
 	*testbed.Bench
 	list    string // -queries
 	spark   bool
-	parts   int
+	parts   int // files of each table
 	queries []int
 	cores   int
 	engines []engine // Quern and DuckDB, and Spark with -spark
-	begun   int      // rounds so far
+	rounds  int      // rounds so far
 }
 
 // Section declares the flags and parts.
@@ -48,8 +48,8 @@ func Section() testbed.Section {
 }
 
 // open fetches the peers and generates the tables.
-func (b *bench) open(of *testbed.Bench) error {
-	b.Bench = of
+func (b *bench) open(base *testbed.Bench) error {
+	b.Bench = base
 	for text := range strings.SplitSeq(b.list, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil {
@@ -72,7 +72,7 @@ func (b *bench) open(of *testbed.Bench) error {
 	if err := duckdb.Generate(b.Ctx, b.tables(), b.Scale, b.parts); err != nil {
 		return err
 	}
-	return testbed.Cached(b.tables())
+	return testbed.WarmCache(b.tables())
 }
 
 func (b *bench) tables() string { return b.Path(fmt.Sprintf("scale-%s-%d", b.Scale, b.parts)) }

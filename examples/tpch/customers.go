@@ -7,8 +7,8 @@ import (
 	"github.com/quernmr/quern/mapreduce"
 )
 
-// customerDistribution is query 13: the number of customers for each number of orders,
-// without orders with special requests.
+// customerDistribution is query 13: the number of customers for each number of orders. It does
+// not count orders with special requests.
 func customerDistribution(db *database) *mapreduce.Flow {
 	customers := table.Scan(db.customer, func(r *table.Row) (int64, struct{}) { return r.Int(cCustkey), struct{}{} })
 	usual := table.Scan(db.orders.Where(func(r *table.Row) bool {

@@ -10,7 +10,7 @@ import (
 	"github.com/quernmr/quern/mapreduce"
 )
 
-// queries by TPC-H's number, with the parameters of its validation run.
+// queries has the flows by TPC-H's number, with the parameters of its validation run.
 var queries = map[int]func(*database) *mapreduce.Flow{
 	1:  pricingSummary,
 	3:  shippingPriority,

@@ -5,7 +5,7 @@ import (
 	"github.com/quernmr/quern/mapreduce"
 )
 
-// pricing is the sums of query 1 over lineitems.
+// pricing has the sums of query 1 over lineitems.
 type pricing struct {
 	Quantity, Price, Discount int64 // hundredths
 	Discounted                int64 // prices less discounts, ten-thousandths
@@ -29,13 +29,14 @@ func pricingOf(r *table.Row) pricing {
 	return p
 }
 
-// add fails the task if a sum does not fit: charges, beyond a scale factor of about 80.
+// add fails the task if a sum does not fit an int64: charges do not fit at scale factors above
+// about 80.
 func (p pricing) add(q pricing) pricing {
 	return pricing{table.Add(p.Quantity, q.Quantity), table.Add(p.Price, q.Price), table.Add(p.Discount, q.Discount),
 		table.Add(p.Discounted, q.Discounted), table.Add(p.Charge, q.Charge), p.Lines + q.Lines}
 }
 
-// columns prints sums, and averages in hundredths.
+// columns returns the sums and averages of the answer.
 func (p pricing) columns() string {
 	average := func(sum int64) string { return table.Fixed(table.Average(sum, p.Lines), 2) }
 	return table.Line(table.Fixed(p.Quantity, 2), table.Fixed(p.Price, 2), table.Fixed(p.Discounted, 4), table.Fixed(p.Charge, 6),

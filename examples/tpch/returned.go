@@ -5,7 +5,7 @@ import (
 	"github.com/quernmr/quern/mapreduce"
 )
 
-// account is the columns of a customer in query 10.
+// account has the columns of a customer in query 10.
 type account struct {
 	Name, Nation, Address, Phone, Comment string
 	Balance                               int64 // hundredths
@@ -20,8 +20,8 @@ func (a *account) Fields(f *mapreduce.Fields) {
 	f.Int64(&a.Balance)
 }
 
-// returnedItems is query 10: the twenty customers with the most revenue lost to returned
-// items of a quarter's orders.
+// returnedItems is query 10: the twenty customers with the most revenue lost to returned items,
+// from the orders of a quarter.
 func returnedItems(db *database) *mapreduce.Flow {
 	type loss = mapreduce.Pair[account, int64]
 	first, after := table.Day("1993-10-01"), table.Day("1994-01-01")

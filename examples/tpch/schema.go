@@ -6,7 +6,7 @@ import (
 	"github.com/quernmr/quern/examples/tpch/table"
 )
 
-// database has the tables of TPC-H that the queries read.
+// database has the tables that the queries read.
 type database struct {
 	customer, lineitem, nation, orders, region, supplier *table.Table
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/quernmr/quern/mapreduce"
 )
 
-// order is the columns of an order in query 3. The day comes first because it sorts
-// orders with equal revenue.
+// order has the columns of an order in query 3. The day comes first because it sorts orders with
+// equal revenue.
 type order struct {
 	Day           table.Date
 	Key, Priority int64
@@ -18,8 +18,8 @@ func (o *order) Fields(f *mapreduce.Fields) {
 	f.Int64(&o.Priority)
 }
 
-// shippingPriority is query 3: the ten unshipped orders of a market segment with the
-// most revenue, at a day.
+// shippingPriority is query 3: the ten orders of a market segment with the most unshipped
+// revenue on a day.
 func shippingPriority(db *database) *mapreduce.Flow {
 	day := table.Day("1995-03-15")
 

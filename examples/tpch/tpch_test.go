@@ -37,7 +37,7 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// TestPricingFits: no sum of query 1 wraps.
+// TestPricingFits: if a sum of query 1 does not fit, add panics.
 func TestPricingFits(t *testing.T) {
 	one := pricing{1, 1, 1, 1, 1, 1}
 	for _, full := range []pricing{
@@ -52,8 +52,8 @@ func TestPricingFits(t *testing.T) {
 			full.add(one)
 		}()
 	}
-	most := pricing{Charge: math.MaxInt64 - 1}
-	if sum := most.add(one); sum.Charge != math.MaxInt64 {
+	largest := pricing{Charge: math.MaxInt64 - 1}
+	if sum := largest.add(one); sum.Charge != math.MaxInt64 {
 		t.Errorf("%+v", sum)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/quernmr/quern/mapreduce"
 )
 
-// localSupplierVolume is query 5: the revenue in a year, by nation of a region, between
-// suppliers and customers of the same nation.
+// localSupplierVolume is query 5: the revenue of a year from suppliers and customers of the same
+// nation, for each nation of a region.
 func localSupplierVolume(db *database) *mapreduce.Flow {
 	type orderIn = mapreduce.Pair[int64, string] // an order or lineitem, with a nation
 	first, after := table.Day("1994-01-01"), table.Day("1995-01-01")

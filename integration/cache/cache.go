@@ -1,5 +1,5 @@
-// Package cache keeps downloads for tests and benchmarks outside the repository: in
-// $QUERN_CACHE, or in quern in the user's cache directory.
+// Package cache stores downloads for tests and benchmarks outside the repository: in
+// $QUERN_CACHE, or in quern below the user's cache directory.
 package cache
 
 import (
@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 )
 
-// Dir gives the directory of something by its name and the text that says what it holds:
-// for another text it is another directory. If there is none, fill makes it, under another
-// name first. When several processes do so at the same time, all use that of the fastest.
-func Dir(name, holds string, fill func(dir string) error) (string, error) {
+// Dir returns the directory for a name and a key; another key has another directory. If it does
+// not exist, fill writes it under a temporary name. If several processes fill it at the same
+// time, all use the first complete one.
+func Dir(name, key string, fill func(dir string) error) (string, error) {
 	root := os.Getenv("QUERN_CACHE")
 	if root == "" {
 		user, err := os.UserCacheDir()
@@ -21,7 +21,7 @@ func Dir(name, holds string, fill func(dir string) error) (string, error) {
 		}
 		root = filepath.Join(user, "quern")
 	}
-	sum := sha256.Sum256([]byte(holds))
+	sum := sha256.Sum256([]byte(key))
 	dir := filepath.Join(root, fmt.Sprintf("%s-%x", name, sum[:6]))
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
@@ -29,16 +29,16 @@ func Dir(name, holds string, fill func(dir string) error) (string, error) {
 	if err := os.MkdirAll(root, 0o777); err != nil {
 		return "", err
 	}
-	fresh, err := os.MkdirTemp(root, "new-")
+	temporary, err := os.MkdirTemp(root, "new-")
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(fresh)
-	if err := fill(fresh); err != nil {
+	defer os.RemoveAll(temporary)
+	if err := fill(temporary); err != nil {
 		return "", err
 	}
-	if err := os.Rename(fresh, dir); err != nil {
-		if _, there := os.Stat(dir); there != nil {
+	if err := os.Rename(temporary, dir); err != nil {
+		if _, missing := os.Stat(dir); missing != nil {
 			return "", err
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestDir: a directory is filled once, whole or not at all; another text gets another one.
+// TestDir: a directory is filled once, and never partly; another key has another directory.
 func TestDir(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "cache")
 	t.Setenv("QUERN_CACHE", root)
@@ -24,8 +24,8 @@ func TestDir(t *testing.T) {
 		return os.WriteFile(dir+"/file", nil, 0o666)
 	}
 	dirs := make(map[string]bool)
-	for _, holds := range []string{"1", "1", "2"} {
-		dir, err := Dir("x", holds, fill)
+	for _, key := range []string{"1", "1", "2"} {
+		dir, err := Dir("x", key, fill)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +37,7 @@ func TestDir(t *testing.T) {
 	if fills != 2 || len(dirs) != 2 {
 		t.Errorf("%d fills of %d directories, want 2 of 2", fills, len(dirs))
 	}
-	// If another process is faster, its directory is used.
+	// Another process fills the directory first: Dir returns that one.
 	dir, err := Dir("x", "3", func(string) error {
 		_, err := Dir("x", "3", fill)
 		return err

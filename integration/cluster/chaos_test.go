@@ -13,14 +13,14 @@ import (
 
 var (
 	chaosTime = flag.Duration("chaos", 2*time.Minute, "how long TestChaos kills and stops daemons")
-	chaosSeed = flag.Uint64("chaos-seed", 1, "what TestChaos does when")
+	chaosSeed = flag.Uint64("chaos-seed", 1, "seed of TestChaos's faults")
 )
 
 // TestChaos kills and stops daemons at random while jobs are submitted. Every
 // acknowledged job ends with the right output.
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	c := startFor(t, *chaosTime+2*trial.Deadline, shortLease)
+	c := startWithLimit(t, *chaosTime+2*trial.Deadline, shortLease)
 	t.Logf("seed %d: repeat with -chaos=%v -chaos-seed=%d", *chaosSeed, *chaosTime, *chaosSeed)
 	r := rand.New(rand.NewPCG(*chaosSeed, 0))
 	end := time.NewTimer(*chaosTime)
@@ -28,7 +28,7 @@ func TestChaos(t *testing.T) {
 	step := time.NewTicker(500 * time.Millisecond)
 	defer step.Stop()
 	var running []*job
-	ended, disturbed := 0, 0
+	ended, faults := 0, 0
 	for over := false; !over; {
 		select {
 		case <-end.C:
@@ -38,40 +38,40 @@ func TestChaos(t *testing.T) {
 		for len(running) < 3 && !over {
 			running = append(running, c.paced(4+r.IntN(12), "-map-time", "150ms", "-reduce-time", "150ms", "-D", "mapreduce.job.reduces=2"))
 		}
-		kept := running[:0]
+		unfinished := running[:0]
 		for _, j := range running {
 			select {
 			case <-j.Ended:
-				j.correct()
+				j.checkSuccess()
 				ended++
 			default:
-				kept = append(kept, j)
+				unfinished = append(unfinished, j)
 			}
 		}
-		running = kept
+		running = unfinished
 		if !over && c.disturb(r) {
-			disturbed++
+			faults++
 		}
 	}
-	c.repair()
+	c.repairAll()
 	for _, j := range running {
-		j.correct()
+		j.checkSuccess()
 		ended++
 	}
-	t.Logf("%d jobs, %d disturbances", ended, disturbed)
+	t.Logf("%d jobs, %d faults", ended, faults)
 }
 
-// disturb kills, stops or restarts one daemon. A majority of the job trackers and one
-// task tracker always run.
+// disturb kills, stops or repairs one daemon. A majority of the job trackers and one task tracker
+// always run. It reports whether it injected a fault.
 func (c *cluster) disturb(r *rand.Rand) bool {
 	c.t.Helper()
-	group, least := c.JobTrackers, len(c.JobTrackers)/2+1
+	group, minimum := c.JobTrackers, len(c.JobTrackers)/2+1
 	if r.IntN(2) == 0 {
-		group, least = c.TaskTrackers, 1
+		group, minimum = c.TaskTrackers, 1
 	}
 	d := group[r.IntN(len(group))]
 	if !d.Healthy() {
-		c.mend(d)
+		c.repair(d)
 		return false
 	}
 	healthy := 0
@@ -80,7 +80,7 @@ func (c *cluster) disturb(r *rand.Rand) bool {
 			healthy++
 		}
 	}
-	if healthy <= least {
+	if healthy <= minimum {
 		return false
 	}
 	var err error
@@ -95,7 +95,8 @@ func (c *cluster) disturb(r *rand.Rand) bool {
 	return true
 }
 
-func (c *cluster) mend(d *processes.Daemon) {
+// repair starts or continues a daemon.
+func (c *cluster) repair(d *processes.Daemon) {
 	c.t.Helper()
 	if d.Crashed() {
 		c.t.Errorf("%s has crashed:\n%s", d.ID, d.LastLines())
@@ -111,12 +112,12 @@ func (c *cluster) mend(d *processes.Daemon) {
 	}
 }
 
-// repair lets every daemon run.
-func (c *cluster) repair() {
+// repairAll repairs every daemon and waits until it is ready.
+func (c *cluster) repairAll() {
 	c.t.Helper()
 	for _, d := range c.All() {
 		if !d.Healthy() {
-			c.mend(d)
+			c.repair(d)
 		}
 	}
 	var errs []error

@@ -1,6 +1,6 @@
-// Package cluster_test runs jobs on clusters of real processes with faults: it kills,
-// stops, cuts off and restarts daemons. The output must be that of a simple word count,
-// without leftover files.
+// Package cluster_test runs jobs on clusters of real processes with faults: it kills, stops,
+// isolates and restarts daemons. The output must equal a simple word count, without leftover
+// files.
 package cluster_test
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// programs are built once, by TestMain.
+// programs is the directory of the programs, which TestMain builds.
 var programs string
 
 func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
@@ -45,7 +45,7 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// cluster is a running cluster and the test it runs for.
+// cluster is a running cluster of a test.
 type cluster struct {
 	*processes.Cluster
 	t      *testing.T
@@ -54,17 +54,17 @@ type cluster struct {
 	client *web.Client
 }
 
-// start starts three job trackers and three task trackers, or as configured, and lets
-// other tests run meanwhile: most of a test's time it waits. When the test ends start
-// ends the daemons, and fails the test if anything is left.
+// start starts three job trackers and three task trackers, unless configured otherwise. Tests run
+// in parallel, because they mostly wait. When the test ends, its cleanup stops the daemons and
+// fails the test if files or processes are left.
 func start(t *testing.T, configure ...func(*processes.Config)) *cluster {
 	t.Helper()
 	t.Parallel()
-	return startFor(t, 2*trial.Deadline, configure...)
+	return startWithLimit(t, 2*trial.Deadline, configure...)
 }
 
-// startFor starts a cluster whose commands end by then at the latest.
-func startFor(t *testing.T, limit time.Duration, configure ...func(*processes.Config)) *cluster {
+// startWithLimit starts a cluster. Its commands are killed after the limit.
+func startWithLimit(t *testing.T, limit time.Duration, configure ...func(*processes.Config)) *cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	cfg := processes.Config{Programs: programs, Dir: t.TempDir(), JobTrackers: 3, TaskTrackers: 3}
@@ -80,25 +80,25 @@ func startFor(t *testing.T, limit time.Duration, configure ...func(*processes.Co
 	}
 	c.client = web.NewClient(strings.Split(c.Addrs(), ","))
 	c.client.Secure(c.Dialer(identity.JobTracker))
-	t.Cleanup(c.end)
-	c.connected(cfg.TaskTrackers)
+	t.Cleanup(c.stop)
+	c.awaitTrackers(cfg.TaskTrackers)
 	return c
 }
 
-// connected waits until n task trackers are ready for work.
-func (c *cluster) connected(n int) {
+// awaitTrackers waits until n task trackers are ready for work.
+func (c *cluster) awaitTrackers(n int) {
 	c.t.Helper()
 	c.await("task trackers", func() bool { return processes.Connected(c.ctx, c.client) >= n })
 }
 
-// end closes the cluster and checks for leftover files.
-func (c *cluster) end() {
+// stop checks for leftover files and closes the cluster.
+func (c *cluster) stop() {
 	if c.t.Failed() {
 		for _, d := range c.All() {
 			c.t.Logf("== %s\n%s", d.ID, d.LastLines())
 		}
 	} else {
-		c.clean()
+		c.awaitClean()
 	}
 	if err := c.Close(); err != nil {
 		c.t.Error(err)
@@ -108,8 +108,8 @@ func (c *cluster) end() {
 	}
 }
 
-// clean waits until ended jobs have no leftover files.
-func (c *cluster) clean() {
+// awaitClean waits until ended jobs have no leftover files.
+func (c *cluster) awaitClean() {
 	c.t.Helper()
 	var left []string
 	if !trial.Within(30*time.Second, func() bool {
@@ -120,8 +120,8 @@ func (c *cluster) clean() {
 	}
 }
 
-// leftovers lists files and directories of jobs: in the staging directory, but for what is kept on
-// purpose, and in the data directories of trackers that run.
+// leftovers lists files of jobs in the staging directory and in the data directories of running
+// trackers. In the staging directory, clusters, programs and history stay.
 func (c *cluster) leftovers() []string {
 	var list []string
 	entries, _ := os.ReadDir(filepath.Join(c.dir, "staging"))
@@ -153,12 +153,12 @@ func (c *cluster) await(what string, holds func() bool) {
 	trial.Await(c.t, what, holds)
 }
 
-// leader returns the leader.
+// leader waits for a leader and returns it.
 func (c *cluster) leader() *processes.Daemon {
 	c.t.Helper()
 	var leader *processes.Daemon
 	c.await("leader", func() bool {
-		leader = c.leaderAmong(nil)
+		leader = c.leaderExcept(nil)
 		return leader != nil
 	})
 	return leader
@@ -182,38 +182,38 @@ type job struct {
 	text []byte // of the input
 }
 
-var made atomic.Int64 // number of jobs, for their names
+var jobCount atomic.Int64 // for the jobs' names
 
-// paced submits a word count over a number of splits. With -gate in flags, its maps wait
-// until the test calls Open.
+// paced submits a word count over a number of splits. With -gate in flags, its maps wait until
+// the test calls OpenGate.
 func (c *cluster) paced(splits int, flags ...string) *job {
 	c.t.Helper()
-	dir := filepath.Join(c.dir, fmt.Sprintf("job%d", made.Add(1)))
+	dir := filepath.Join(c.dir, fmt.Sprintf("job%d", jobCount.Add(1)))
 	traces, in, out := dir+"/traces", dir+"/in", dir+"/out"
 	j := &job{t: c.t, text: trial.Lines(splits)}
 	if err := errors.Join(os.MkdirAll(traces, 0o777), os.WriteFile(in, j.text, 0o666)); err != nil {
 		c.t.Fatal(err)
 	}
-	run := c.mrsubmit(slices.Concat([]string{"run"}, trial.BySplit(), []string{c.Program("paced")}, trial.Flags(in, out, traces, flags...))...)
-	j.Job = trial.Follow(run, out, traces)
+	run := c.mrsubmit(slices.Concat([]string{"run"}, trial.LinePerSplit(), []string{c.Program("paced")}, trial.Flags(in, out, traces, flags...))...)
+	j.Job = trial.NewJob(run, out, traces)
 	return j
 }
 
-// correct waits for the job's success and compares its output.
-func (j *job) correct() {
+// checkSuccess waits for the job's success and compares its output.
+func (j *job) checkSuccess() {
 	j.t.Helper()
 	j.Succeed()
-	counts(j.t, j.Out, j.text)
+	checkCounts(j.t, j.Out, j.text)
 }
 
-// output joins the part files of an output directory.
-func output(t *testing.T, dir string) []byte {
+// readOutput joins the part files of an output directory.
+func readOutput(t *testing.T, dir string) []byte {
 	t.Helper()
-	return trial.Joined(trial.Parts(t, local.FS{}, dir))
+	return trial.JoinParts(trial.ReadParts(t, local.FS{}, dir))
 }
 
-// counts compares a word count; each part file is sorted.
-func counts(t *testing.T, out string, text []byte) {
+// checkCounts compares a word count. It sorts all lines, because only each part file is sorted.
+func checkCounts(t *testing.T, out string, text []byte) {
 	t.Helper()
-	trial.Same(t, out, trial.Sorted(output(t, out)), trial.Sorted(trial.Counted(text)))
+	trial.CheckEqual(t, out, trial.SortLines(readOutput(t, out)), trial.SortLines(trial.CountWords(text)))
 }

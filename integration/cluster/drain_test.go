@@ -9,8 +9,8 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// drains returns the leader's status of a draining task tracker; nil: it has none.
-func (c *cluster) drains(d *processes.Daemon) *web.Drain {
+// drainOf returns the leader's status of a draining task tracker; nil: none.
+func (c *cluster) drainOf(d *processes.Daemon) *web.Drain {
 	status, err := c.client.Cluster(c.ctx)
 	if err != nil {
 		return nil
@@ -18,13 +18,13 @@ func (c *cluster) drains(d *processes.Daemon) *web.Drain {
 	return status.Drain(d.ID)
 }
 
-// Row 37. Two of three trackers are drained during a job: one runs its last map, the
-// other only has map outputs. Both exit with status 0 when the third has gathered all
-// partitions, and nothing runs twice.
+// Row 37. Two of three trackers are drained during a job: one runs the last map, the other only
+// has map outputs. Both exit with status 0 when the third has gathered all partitions. No task
+// reruns.
 func TestDrained(t *testing.T) {
 	c := start(t)
 	c.mrsubmit("cluster", "drain", "tt9").Fail(1, `unknown task tracker "tt9"`)
-	j, busy := holding(c)
+	j, busy := startAllButOne(c)
 	var idle *processes.Daemon
 	for _, d := range c.TaskTrackers {
 		if d != busy {
@@ -34,21 +34,21 @@ func TestDrained(t *testing.T) {
 	var waits []*trial.Run
 	for _, d := range []*processes.Daemon{busy, idle} {
 		waits = append(waits, c.mrsubmit("cluster", "drain", d.ID, "-wait"))
-		c.await("word of what is needed of "+d.ID, func() bool {
-			x := c.drains(d)
+		c.await("status of the drain of "+d.ID, func() bool {
+			x := c.drainOf(d)
 			return x != nil && x.Needs != "" && !strings.Contains(x.Needs, "at home")
 		})
 	}
-	if said := c.mrsubmit("cluster").Succeed(); !trial.ContainsAll(said, []string{"draining: 1 attempt", " of job_"}) {
-		t.Errorf("the cluster says\n%s", said)
+	if printed := c.mrsubmit("cluster").Succeed(); !trial.ContainsAll(printed, []string{"draining: 1 attempt", " of job_"}) {
+		t.Errorf("mrsubmit cluster prints\n%s", printed)
 	}
-	j.Open()
-	j.correct()
-	j.Once("m")
-	j.Once("r")
+	j.OpenGate()
+	j.checkSuccess()
+	j.CheckOnce("m")
+	j.CheckOnce("r")
 	for i, d := range []*processes.Daemon{busy, idle} {
 		waits[i].Succeed()
-		if code, err := d.Ended(c.ctx); err != nil || code != 0 || !d.Said("drained") {
+		if code, err := d.Ended(c.ctx); err != nil || code != 0 || !d.Logged("drained") {
 			t.Errorf("%s ended with %d, %v", d.ID, code, err)
 		}
 	}
@@ -57,23 +57,23 @@ func TestDrained(t *testing.T) {
 	if err := idle.Start(); err != nil {
 		t.Fatal(err)
 	}
-	c.await("drained tracker", func() bool { x := c.drains(idle); return x != nil && x.Drained && x.Here })
+	c.await("drained tracker", func() bool { x := c.drainOf(idle); return x != nil && x.Drained && x.Here })
 	j = c.paced(4, "-gate")
-	j.Began("m", 2)
-	if n := c.maps(idle); n != 0 {
-		t.Errorf("%d maps run on a tracker that is drained", n)
+	j.AwaitBegan("m", 2)
+	if n := c.mapsOn(idle); n != 0 {
+		t.Errorf("%d maps run on a drained tracker", n)
 	}
 	ids := jobID.FindAllString(c.mrsubmit("list").Succeed(), -1)
-	if said := c.mrsubmit("explain", ids[len(ids)-1]).Succeed(); !strings.Contains(said, "map slots stay empty on draining trackers: "+idle.ID) {
-		t.Errorf("explain says\n%s", said)
+	if printed := c.mrsubmit("explain", ids[len(ids)-1]).Succeed(); !strings.Contains(printed, "map slots stay empty on draining trackers: "+idle.ID) {
+		t.Errorf("mrsubmit explain prints\n%s", printed)
 	}
 	c.mrsubmit("cluster", "undrain", idle.ID).Succeed()
-	j.Began("m", 4)
-	c.await("work for the tracker that was drained", func() bool { return c.maps(idle) > 0 })
-	j.Open()
-	j.correct()
-	j.Once("m")
-	if x := c.drains(busy); x == nil || !x.Drained || x.Here {
-		t.Errorf("%s, which has left, is said to be %+v", busy.ID, x)
+	j.AwaitBegan("m", 4)
+	c.await("maps on the recommissioned tracker", func() bool { return c.mapsOn(idle) > 0 })
+	j.OpenGate()
+	j.checkSuccess()
+	j.CheckOnce("m")
+	if x := c.drainOf(busy); x == nil || !x.Drained || x.Here {
+		t.Errorf("%s has exited, but its status is %+v", busy.ID, x)
 	}
 }

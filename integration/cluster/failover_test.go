@@ -18,37 +18,37 @@ import (
 // attempts continue, and no task reruns.
 func TestLeaderKilled(t *testing.T) {
 	c := start(t)
-	for i, moment := range []func(j *job){
-		func(j *job) {}, // about when it is submitted
-		func(j *job) { j.Began("m", 3) },
-		func(j *job) { j.Reached("m", "ended", 24) },
-		func(j *job) { j.Began("r", 1) },
-		func(j *job) { j.Reached("r", "ended", 2) }, // about when it commits
+	for i, waitForPhase := range []func(j *job){
+		func(j *job) {}, // at about the submission
+		func(j *job) { j.AwaitBegan("m", 3) },
+		func(j *job) { j.AwaitTraces("m", "ended", 24) },
+		func(j *job) { j.AwaitBegan("r", 1) },
+		func(j *job) { j.AwaitTraces("r", "ended", 2) }, // at about the job's commit
 	} {
 		j := c.paced(24, "-map-time", "100ms", "-reduce-time", "300ms", "-D", "mapreduce.job.reduces=2")
-		moment(j)
+		waitForPhase(j)
 		old := c.leader()
 		if err := old.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		j.correct()
-		j.Once("m")
-		j.Once("r")
+		j.checkSuccess()
+		j.CheckOnce("m")
+		j.CheckOnce("r")
 		if err := errors.Join(old.Start(), old.Ready(c.ctx)); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("moment %d: %s led", i, old.ID)
+		t.Logf("phase %d: %s was the leader", i, old.ID)
 	}
 }
 
-// Row 2. After all job trackers have died, the new ones know everything that the cluster
+// Row 2. After all job trackers are killed and restarted, they know everything that the cluster
 // has acknowledged, and adopt the running attempts.
 func TestAllJobTrackersKilled(t *testing.T) {
 	c := start(t)
 	first := c.paced(3)
-	first.correct()
+	first.checkSuccess()
 	j := c.paced(12, "-gate")
-	j.Began("m", 6)
+	j.AwaitBegan("m", 6)
 	for _, d := range c.JobTrackers {
 		if err := d.Kill(); err != nil {
 			t.Fatal(err)
@@ -64,44 +64,44 @@ func TestAllJobTrackersKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	j.Open()
-	j.correct()
-	j.Once("m")
+	j.OpenGate()
+	j.checkSuccess()
+	j.CheckOnce("m")
 	list := c.mrsubmit("list").Succeed()
 	if n := strings.Count(list, "succeeded"); n != 2 {
 		t.Errorf("%d jobs are listed as succeeded, want 2:\n%s", n, list)
 	}
 }
 
-// Row 3. A leader that was stopped and continues finds that another one leads.
+// Row 3. A leader that is stopped and continued later notices the next leader.
 func TestLeaderStopped(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackerFlags = []string{"-lease", "5s"} })
 	j := c.paced(12, "-gate")
-	j.Began("m", 6)
+	j.AwaitBegan("m", 6)
 	old := c.leader()
 	if err := old.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	c.await("other leader", func() bool { return c.leaderAmong(old) != nil })
-	j.Open()
-	j.correct()
-	j.Once("m")
+	c.await("other leader", func() bool { return c.leaderExcept(old) != nil })
+	j.OpenGate()
+	j.checkSuccess()
+	j.CheckOnce("m")
 	if err := old.Continue(); err != nil {
 		t.Fatal(err)
 	}
-	c.await("end of the old leader's term", func() bool { return !c.leads(old) })
-	c.paced(3).correct()
+	c.await("end of the old leader's term", func() bool { return !c.isLeader(old) })
+	c.paced(3).checkSuccess()
 }
 
-// leads reports whether a job tracker believes that it is the leader.
-func (c *cluster) leads(d *processes.Daemon) bool {
-	status, err := d.Says(c.ctx)
+// isLeader reports whether a job tracker believes that it is the leader.
+func (c *cluster) isLeader(d *processes.Daemon) bool {
+	status, err := d.Status(c.ctx)
 	return err == nil && status.IsLeader
 }
 
-// leaderAmong returns the leader, unless it is the given job tracker; nil: none.
-func (c *cluster) leaderAmong(but *processes.Daemon) *processes.Daemon {
-	d, _ := c.Leader(c.ctx, but)
+// leaderExcept returns a leader other than the given job tracker; nil: none.
+func (c *cluster) leaderExcept(except *processes.Daemon) *processes.Daemon {
+	d, _ := c.Leader(c.ctx, except)
 	return d
 }
 
@@ -110,28 +110,28 @@ func proxied(cfg *processes.Config) {
 	cfg.JobTrackerFlags = []string{"-lease", "2s"}
 }
 
-// Rows 4 and 5. A leader that is cut off from the other job trackers, but not from
-// the task trackers, steps down; the majority continues without it.
+// Rows 4 and 5. A leader is isolated from the other job trackers, but not from the task trackers.
+// It steps down, and the majority elects another one.
 func TestLeaderIsolated(t *testing.T) {
 	c := start(t, proxied)
 	j := c.paced(12, "-gate")
-	j.Began("m", 6)
+	j.AwaitBegan("m", 6)
 	old := c.leader()
 	c.Isolate(old)
-	c.await("end of the isolated leader's term", func() bool { return !c.leads(old) })
-	c.await("other leader", func() bool { return c.leaderAmong(old) != nil })
-	j.Open()
-	j.correct()
-	j.Once("m")
+	c.await("end of the isolated leader's term", func() bool { return !c.isLeader(old) })
+	c.await("other leader", func() bool { return c.leaderExcept(old) != nil })
+	j.OpenGate()
+	j.checkSuccess()
+	j.CheckOnce("m")
 
-	// The minority refuses requests and names the leader that it knows.
-	c.misdirected(old)
+	// The isolated job tracker refuses requests.
+	c.checkMisdirected(old)
 	c.Heal()
-	c.paced(3).correct()
-	c.await("one leader that all know", func() bool {
+	c.paced(3).checkSuccess()
+	c.await("leader that all job trackers know", func() bool {
 		known := make(map[string]bool)
 		for _, d := range c.JobTrackers {
-			status, err := d.Says(c.ctx)
+			status, err := d.Status(c.ctx)
 			if err != nil {
 				return false
 			}
@@ -141,8 +141,8 @@ func TestLeaderIsolated(t *testing.T) {
 	})
 }
 
-// misdirected checks that a job tracker answers requests with the leader that it knows.
-func (c *cluster) misdirected(d *processes.Daemon) {
+// checkMisdirected checks that a job tracker refuses requests because it is not the leader.
+func (c *cluster) checkMisdirected(d *processes.Daemon) {
 	c.t.Helper()
 	resp, err := http.Get("http://" + d.Addr + "/v1/jobs")
 	if err != nil {
@@ -152,42 +152,42 @@ func (c *cluster) misdirected(d *processes.Daemon) {
 	var problem web.Error
 	err = json.NewDecoder(resp.Body).Decode(&problem)
 	if resp.StatusCode != http.StatusMisdirectedRequest || err != nil || problem.Text == "" {
-		c.t.Errorf("%s answers with %s, %+v (%v)", d.ID, resp.Status, problem, err)
+		c.t.Errorf("%s answers %s, %+v (%v), want a refusal as misdirected", d.ID, resp.Status, problem, err)
 	}
 }
 
-// Row 5. Without two of three job trackers, the last one acknowledges nothing.
+// Row 5. If two of three job trackers are killed, the last one refuses requests.
 func TestNoMajority(t *testing.T) {
 	c := start(t)
 	j := c.paced(6, "-gate")
-	j.Began("m", 6)
+	j.AwaitBegan("m", 6)
 	leader := c.leader()
-	var gone []*processes.Daemon
+	var killed []*processes.Daemon
 	for _, d := range c.JobTrackers {
 		if d != leader {
-			gone = append(gone, d)
+			killed = append(killed, d)
 			if err := d.Kill(); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	c.await("end of the last one's term", func() bool { return !c.leads(leader) })
-	c.misdirected(leader)
-	for _, d := range gone {
+	c.await("end of the last job tracker's term", func() bool { return !c.isLeader(leader) })
+	c.checkMisdirected(leader)
+	for _, d := range killed {
 		if err := errors.Join(d.Start(), d.Ready(c.ctx)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	j.Open()
-	j.correct()
-	j.Once("m")
+	j.OpenGate()
+	j.checkSuccess()
+	j.CheckOnce("m")
 }
 
-// After a lost majority, recover makes one job tracker's state a cluster of its
-// own, to which others join.
+// After the loss of a majority, mrsubmit cluster recover starts a new cluster from one job
+// tracker's state.
 func TestRecover(t *testing.T) {
 	c := start(t)
-	c.paced(3).correct()
+	c.paced(3).checkSuccess()
 	survivor := c.leader()
 	for _, d := range c.JobTrackers {
 		if d != survivor {
@@ -200,14 +200,14 @@ func TestRecover(t *testing.T) {
 	if err := survivor.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	said := c.mrsubmit("cluster", "recover", "-data", survivor.Data(), "-id", survivor.ID, "-raft", survivor.Raft).Succeed()
-	t.Log(said)
+	printed := c.mrsubmit("cluster", "recover", "-data", survivor.Data(), "-id", survivor.ID, "-raft", survivor.Raft).Succeed()
+	t.Log(printed)
 	if err := errors.Join(survivor.Start(), survivor.Ready(c.ctx)); err != nil {
 		t.Fatal(err)
 	}
-	c.paced(3).correct()
+	c.paced(3).checkSuccess()
 	if list := c.mrsubmit("list").Succeed(); strings.Count(list, "succeeded") != 2 {
-		t.Errorf("want two jobs:\n%s", list)
+		t.Errorf("want two jobs that succeeded:\n%s", list)
 	}
 }
 
@@ -234,7 +234,7 @@ func (c *cluster) submission() *wire.Submission {
 func TestSubmittedTwice(t *testing.T) {
 	c := start(t)
 	j := c.paced(3, "-gate")
-	j.Began("m", 3)
+	j.AwaitBegan("m", 3)
 	jobs, err := c.client.Jobs(c.ctx)
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("%d jobs: %v", len(jobs), err)
@@ -256,9 +256,9 @@ func TestSubmittedTwice(t *testing.T) {
 			}
 		}
 	}
-	j.Open()
-	j.correct()
-	j.Once("m")
+	j.OpenGate()
+	j.checkSuccess()
+	j.CheckOnce("m")
 	if jobs, err := c.client.Jobs(c.ctx); err != nil || len(jobs) != 1 {
 		t.Errorf("%d jobs in the end: %v", len(jobs), err)
 	}
@@ -268,13 +268,13 @@ func TestSubmittedTwice(t *testing.T) {
 func TestFiveJobTrackers(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 5, 1 })
 	j := c.paced(4, "-gate")
-	j.Began("m", 2)
+	j.AwaitBegan("m", 2)
 	for range 2 {
 		if err := c.leader().Kill(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	j.Open()
-	j.correct()
-	j.Once("m")
+	j.OpenGate()
+	j.checkSuccess()
+	j.CheckOnce("m")
 }

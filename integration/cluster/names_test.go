@@ -13,8 +13,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Row 39. No shell reads names from users. A job runs normally if its program, input,
-// output and properties are named like shell commands, and nothing else runs.
+// Row 39. No shell sees users' names. If a job's program, input, output and properties have names
+// like shell commands, the job runs normally, and no such command runs.
 func TestNamesLikeCommands(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 2 })
 	const odd = "a;touch pwned;$(touch pwned)`touch pwned`|touch pwned&'\"\\ \nb"
@@ -30,7 +30,7 @@ func TestNamesLikeCommands(t *testing.T) {
 		out := filepath.Join(dir, "out "+filepath.Base(filepath.Dir(what)))
 		c.mrsubmit("run", "-batch", odd, "-pool", odd, "-D", "my.odd="+odd, "-D", "mapreduce.input.fileinputformat.split.maxsize=128",
 			what, "-input", filepath.Join(dir, "in"), "-output", out).Succeed()
-		counts(t, out, trial.Lines(5))
+		checkCounts(t, out, trial.Lines(5))
 	}
 	for _, args := range [][]string{{"kill", odd}, {"logs", odd}, {"status", "job_1_1;touch pwned"}} {
 		c.mrsubmit(args...).Fail(2, "not an id")
@@ -39,29 +39,30 @@ func TestNamesLikeCommands(t *testing.T) {
 	c.mrsubmit("history", "job_1_0001;touch pwned").Fail(2, "not an id")
 	filepath.WalkDir(c.dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Name() == "pwned" {
-			t.Errorf("a shell has made %q", path)
+			t.Errorf("a shell command has written %q", path)
 		}
 		return nil
 	})
 }
 
-// Row 39. A submission with a foreign staging directory is refused, and the directory stays.
-func TestPlacesOfOthers(t *testing.T) {
+// Row 39. A submission that names another directory as its staging directory is refused, and the
+// directory stays.
+func TestForeignStaging(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
-	mine := filepath.Join(c.dir, "mine")
-	if err := os.Mkdir(mine, 0o777); err != nil {
+	foreign := filepath.Join(c.dir, "mine")
+	if err := os.Mkdir(foreign, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	for _, place := range []string{"file://" + mine, c.Staging(), c.Staging() + "/../mine", c.Staging() + "/clusters", c.Staging() + "/history"} {
+	for _, place := range []string{"file://" + foreign, c.Staging(), c.Staging() + "/../mine", c.Staging() + "/clusters", c.Staging() + "/history"} {
 		_, err := c.client.Submit(c.ctx, wire.Submission{
-			Key: "k", Staging: place, Owner: processes.User, Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "n", Output: "file://" + mine + "/out"}}},
+			Key: "k", Staging: place, Owner: processes.User, Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "n", Output: "file://" + foreign + "/out"}}},
 		})
 		if err == nil {
-			t.Errorf("a submission that lies in %s is taken", place)
+			t.Errorf("a submission with the staging directory %s is accepted", place)
 		}
 	}
-	c.paced(2).correct()
-	for _, dir := range []string{mine, filepath.Join(c.dir, "staging", "clusters")} {
+	c.paced(2).checkSuccess()
+	for _, dir := range []string{foreign, filepath.Join(c.dir, "staging", "clusters")} {
 		if _, err := os.Stat(dir); err != nil {
 			t.Error(err)
 		}

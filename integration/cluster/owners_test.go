@@ -17,8 +17,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// as starts a command of mrsubmit with the certificate of another user.
-func (c *cluster) as(user string, args ...string) *trial.Run {
+// asUser starts a command of mrsubmit with another user's certificate.
+func (c *cluster) asUser(user string, args ...string) *trial.Run {
 	c.t.Helper()
 	if err := c.Issue(identity.Client, user, time.Now()); err != nil {
 		c.t.Fatal(err)
@@ -31,7 +31,7 @@ func (c *cluster) as(user string, args ...string) *trial.Run {
 // Only the owner and administrators may kill or change a job and read its logs, under
 // any leader. A pool accepts jobs only from users in its ACL.
 func TestOwners(t *testing.T) {
-	c := start(t, protect, func(cfg *processes.Config) {
+	c := start(t, withTLS, func(cfg *processes.Config) {
 		pools := filepath.Join(cfg.Dir, "pools.xml")
 		if err := os.WriteFile(pools, []byte(`<allocations><pool name="bobs"><aclSubmitApps>bob</aclSubmitApps></pool></allocations>`), 0o666); err != nil {
 			t.Fatal(err)
@@ -45,14 +45,14 @@ func TestOwners(t *testing.T) {
 	})
 	c.mrsubmit("run", "-pool", "bobs", c.Program("paced"), "-input", filepath.Join(c.dir, "pools.xml"), "-output", filepath.Join(c.dir, "none")).
 		Fail(1, `pool bobs is not open to "`+processes.User+`"`)
-	j := c.paced(3, "-gate", "-held", "1")
-	j.Reached("m", "ended", 2)
+	j := c.paced(3, "-gate", "-gated-map", "1")
+	j.AwaitTraces("m", "ended", 2)
 	id := jobID.FindString(c.mrsubmit("list").Succeed())
 	job, err := wire.ParseJobID(id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	notHis := []string{"not allowed: bob cannot", id + ", which is alice's: only alice or an administrator can"}
+	denied := []string{"not allowed: bob cannot", id + ", which is alice's: only alice or an administrator can"}
 	awaitAttempts := func() { // a new leader does not know the attempts yet
 		t.Helper()
 		c.await("attempts", func() bool {
@@ -60,21 +60,21 @@ func TestOwners(t *testing.T) {
 			return err == nil && len(a.Attempts) > 2
 		})
 	}
-	for range 2 { // leaders
+	for range 2 { // two leaders
 		awaitAttempts()
-		c.as("bob", "kill", id).Fail(1, append(notHis, "kill")...)
-		c.as("bob", "suspend", id).Fail(1, append(notHis, "change")...)
-		c.as("bob", "set", id, "priority=HIGH").Fail(1, append(notHis, "change")...)
-		c.as("bob", "logs", id).Fail(1, "the logs of "+id+" are for its owner, alice, and for administrators; bob is neither")
-		if said := c.as("bob", "logs", "-json", id).Succeed(); strings.Contains(said, "token") {
-			t.Errorf("bob gets %s", said)
+		c.asUser("bob", "kill", id).Fail(1, append(denied, "kill")...)
+		c.asUser("bob", "suspend", id).Fail(1, append(denied, "change")...)
+		c.asUser("bob", "set", id, "priority=HIGH").Fail(1, append(denied, "change")...)
+		c.asUser("bob", "logs", id).Fail(1, "the logs of "+id+" are for its owner, alice, and for administrators; bob is neither")
+		if printed := c.asUser("bob", "logs", "-json", id).Succeed(); strings.Contains(printed, "token") {
+			t.Errorf("bob gets the job's token: %s", printed)
 		}
-		c.as("bob", "cluster", "scheduler", "fifo").Fail(1, "bob may not change the scheduler", "administrators (root, eve)")
-		c.as("bob", "cluster", "remove", "jt2").Fail(1, "bob may not remove voters", "administrators (root, eve)")
+		c.asUser("bob", "cluster", "scheduler", "fifo").Fail(1, "bob may not change the scheduler", "administrators (root, eve)")
+		c.asUser("bob", "cluster", "remove", "jt2").Fail(1, "bob may not remove voters", "administrators (root, eve)")
 		c.mrsubmit("cluster", "scheduler", "fifo").Fail(1, "alice may not change the scheduler")
 		c.mrsubmit("set", id, "pool=bobs").Fail(1, `pool bobs is not open to "alice"`)
-		if said := c.as("bob", "list").Succeed(); !trial.ContainsAll(said, []string{"OWNER", processes.User}) {
-			t.Errorf("list says\n%s", said)
+		if printed := c.asUser("bob", "list").Succeed(); !trial.ContainsAll(printed, []string{"OWNER", processes.User}) {
+			t.Errorf("mrsubmit list prints\n%s", printed)
 		}
 		c.mrsubmit("set", id, "weight=2").Succeed()
 		c.mrsubmit("logs", id).Succeed()
@@ -90,37 +90,37 @@ func TestOwners(t *testing.T) {
 		}
 	}
 	awaitAttempts()
-	c.as("root", "logs", id).Succeed()
-	c.as("eve", "cluster", "scheduler", "fair").Succeed()
-	if said := c.as("root", "set", id, "pool=bobs", "priority=HIGH").Succeed(); !trial.ContainsAll(said, []string{"pool bobs", "priority HIGH"}) {
-		t.Errorf("set says %s", said)
+	c.asUser("root", "logs", id).Succeed()
+	c.asUser("eve", "cluster", "scheduler", "fair").Succeed()
+	if printed := c.asUser("root", "set", id, "pool=bobs", "priority=HIGH").Succeed(); !trial.ContainsAll(printed, []string{"pool bobs", "priority HIGH"}) {
+		t.Errorf("mrsubmit set prints %s", printed)
 	}
 	if !slices.ContainsFunc(c.JobTrackers, func(d *processes.Daemon) bool {
-		return d.Said("a request is refused") && d.Said("client bob") && d.Said("bob cannot kill "+id)
+		return d.Logged("a request is refused") && d.Logged("client bob") && d.Logged("bob cannot kill "+id)
 	}) {
-		t.Error("no job tracker has said who was refused")
+		t.Error("no job tracker has logged the refused user")
 	}
-	j.Open()
-	j.correct()
-	c.as("bob", "logs", id).Fail(1, "bob is neither") // from the history
+	j.OpenGate()
+	j.checkSuccess()
+	c.asUser("bob", "logs", id).Fail(1, "bob is neither") // from the history
 	c.mrsubmit("logs", id).Succeed()
-	c.as("root", "logs", id).Succeed()
+	c.asUser("root", "logs", id).Succeed()
 }
 
 // Only the daemons' user can read staged files and data directories.
 func TestPrivateFiles(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
 	j := c.paced(2, "-gate")
-	j.Began("m", 2)
+	j.AwaitBegan("m", 2)
 	staging := filepath.Join(c.dir, "staging")
-	look := func(wants ...string) {
+	checkModes := func(wants ...string) {
 		t.Helper()
 		var found []string
 		err := filepath.WalkDir(staging, func(path string, e fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil // removed meanwhile
 			}
-			if err != nil || path == staging { // which is what its maker has made it
+			if err != nil || path == staging { // the test itself has created it
 				return err
 			}
 			info, err := e.Info()
@@ -140,20 +140,20 @@ func TestPrivateFiles(t *testing.T) {
 			t.Error(err)
 		}
 		if all := strings.Join(found, "\n"); !trial.ContainsAll(all, wants) {
-			t.Errorf("below the staging directory there are\n%s\nwithout some of %q", all, wants)
+			t.Errorf("the staging directory has\n%s\nwant also %q", all, wants)
 		}
 	}
-	look("/clusters/", "/programs/", "/"+wire.StagedSubmission, "/"+wire.StagedSplits)
-	j.Open()
-	j.correct()
-	look("/clusters/", "/history/")
+	checkModes("/clusters/", "/programs/", "/"+wire.StagedSubmission, "/"+wire.StagedSplits)
+	j.OpenGate()
+	j.checkSuccess()
+	checkModes("/clusters/", "/history/")
 	for _, d := range c.All() {
 		info, err := os.Stat(d.Data())
 		if err != nil || info.Mode().Perm() != 0o700 {
 			t.Errorf("%s: %v, %v", d.Data(), info.Mode(), err)
 		}
-		if d.Said("is open to other users") {
-			t.Errorf("%s says that its directory is open", d.ID)
+		if d.Logged("is open to other users") {
+			t.Errorf("%s logs that its directory is open", d.ID)
 		}
 	}
 }
@@ -180,7 +180,7 @@ func TestKeyFiles(t *testing.T) {
 			files = append(files, identity.GossipFile)
 		}
 		for _, file := range files {
-			for what, spoil := range map[string]func(name string) error{
+			for what, damage := range map[string]func(name string) error{
 				"no such file": os.Remove,
 				"chmod 600":    func(name string) error { return os.Chmod(name, 0o644) },
 			} {
@@ -193,14 +193,14 @@ func TestKeyFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 				name := filepath.Join(certs, file)
-				if err := spoil(name); err != nil {
+				if err := damage(name); err != nil {
 					t.Fatal(err)
 				}
-				refused(t, command.code, []string{name, what}, command.args[0], append(slices.Clone(command.args[1:]), "-tls-dir", certs)...)
+				checkRefused(t, command.code, []string{name, what}, command.args[0], append(slices.Clone(command.args[1:]), "-tls-dir", certs)...)
 			}
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "data")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a daemon that does not start has made its directory: %v", err)
+		t.Errorf("a refused daemon has created its data directory: %v", err)
 	}
 }

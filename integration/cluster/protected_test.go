@@ -21,19 +21,19 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-func protect(cfg *processes.Config) { cfg.TLS = true }
+func withTLS(cfg *processes.Config) { cfg.TLS = true }
 
-// A protected cluster works like others, also when its leader dies.
+// A job on a cluster with TLS succeeds, even if the leader is killed.
 func TestProtected(t *testing.T) {
-	c := start(t, protect)
+	c := start(t, withTLS)
 	j := c.paced(6, "-gate")
-	j.Began("m", 1)
+	j.AwaitBegan("m", 1)
 	leader, _ := c.Leader(c.ctx, nil)
 	if err := leader.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	j.Open()
-	j.correct()
+	j.OpenGate()
+	j.checkSuccess()
 	if err := leader.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +44,8 @@ func TestProtected(t *testing.T) {
 	for role, d := range map[identity.Role]*processes.Daemon{identity.JobTracker: leader, identity.TaskTracker: c.TaskTrackers[0]} {
 		certs := c.Certs(role, d.ID)
 		c.await(d.ID+" to have a leader", func() bool {
-			said := c.command(string(role), "healthz", "-tls-dir", certs, d.Addr).Succeed()
-			return said == "ok "+string(role)+" "+d.ID+", with a leader\n"
+			printed := c.command(string(role), "healthz", "-tls-dir", certs, d.Addr).Succeed()
+			return printed == "ok "+string(role)+" "+d.ID+", with a leader\n"
 		})
 		c.command(string(role), "healthz", d.Addr).Fail(1, d.Addr)
 	}
@@ -58,18 +58,17 @@ func TestProtected(t *testing.T) {
 
 // route is a route of a daemon and the roles that may use it.
 type route struct {
-	at           *processes.Daemon
+	daemon       *processes.Daemon
 	method, path string
 	body         string
 	admitted     []identity.Role
-	admins       bool // of clients, these alone
+	admins       bool // no other clients
 }
 
-// On every route of every daemon, and on the ports of log and gossip: a client without a
-// certificate, or with one of another authority, time or role, is refused, and the
-// daemon logs it.
-func TestStrangers(t *testing.T) {
-	c := start(t, protect, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
+// Every route of every daemon, and the log's port, refuses a client without a certificate, or
+// with another authority, period of validity or role. The daemon logs it.
+func TestAdmission(t *testing.T) {
+	c := start(t, withTLS, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
 	jt, tt := c.JobTrackers[0], c.TaskTrackers[0]
 	const id = "job_1_0001"
 	trackers, clients := []identity.Role{identity.TaskTracker}, []identity.Role{identity.Client}
@@ -96,27 +95,27 @@ func TestStrangers(t *testing.T) {
 		{tt, "GET", "/logs/" + id + "/attempt_1_0001_m_000000_1000/stdout", "", clients, false},
 	}
 	checkComplete(t, routes)
-	peers := c.strangers()
+	peers := c.testPeers()
 	for _, r := range routes {
 		for _, p := range peers {
-			got, text := ask(t, p.config, r.method, "https://"+r.at.Addr+r.path, r.body, "no token")
+			got, text := request(t, p.config, r.method, "https://"+r.daemon.Addr+r.path, r.body, "no token")
 			admitted := slices.Contains(r.admitted, p.role) && !(r.admins && p.role == identity.Client && !p.admin)
 			// A client with the right role gets an error about the wrong token.
-			byToken := r.at == tt && strings.Contains(text, "the token is not that of "+id)
+			byToken := r.daemon == tt && strings.Contains(text, "the token is not that of "+id)
 			switch {
 			case p.role == "" && got != 0:
-				t.Errorf("%s %s: %s gets status %d", r.method, r.path, p.name, got)
+				t.Errorf("%s %s: %s gets status %d, want no answer", r.method, r.path, p.name, got)
 			case p.role != "" && !admitted && got != http.StatusForbidden && got != 0 || !admitted && byToken:
 				t.Errorf("%s %s: %s gets status %d, want 403: %s", r.method, r.path, p.name, got, text)
 			case admitted && (got == 0 || got == http.StatusForbidden && !byToken):
 				t.Errorf("%s %s: %s gets status %d: %s", r.method, r.path, p.name, got, text)
 			}
 		}
-		if got, text := ask(t, nil, r.method, "http://"+r.at.Addr+r.path, r.body, ""); got != 0 && got != http.StatusBadRequest {
-			t.Errorf("%s %s: without TLS it is answered with %d %s", r.method, r.path, got, text)
+		if got, text := request(t, nil, r.method, "http://"+r.daemon.Addr+r.path, r.body, ""); got != 0 && got != http.StatusBadRequest {
+			t.Errorf("%s %s: without TLS the answer is %d %s", r.method, r.path, got, text)
 		}
 	}
-	for _, p := range peers { // the log is for job trackers alone
+	for _, p := range peers { // only job trackers may connect to the log's port
 		if p.role == identity.JobTracker {
 			continue
 		}
@@ -124,31 +123,31 @@ func TestStrangers(t *testing.T) {
 		if err == nil {
 			conn.SetDeadline(time.Now().Add(trial.Deadline))
 			conn.Write([]byte{0})
-			_, err = conn.Read(make([]byte, 1)) // TLS 1.3 tells of a refusal only here
+			_, err = conn.Read(make([]byte, 1)) // with TLS 1.3, a refusal is first seen here
 			conn.Close()
 		}
 		if err == nil || err == io.EOF {
-			t.Errorf("the log's port: %s is let in: %v", p.name, err)
+			t.Errorf("the log's port: %s is admitted: %v", p.name, err)
 		}
 	}
-	c.poses(peers)
+	c.checkImpersonation(peers)
 	for _, d := range []*processes.Daemon{jt, tt} {
 		for _, want := range []string{
 			"not admitted", "a request is refused", "didn't provide a certificate", "unknown authority",
 			"certificate has expired or is not yet valid: current time", " is after ", " is before ",
 		} {
-			if !d.Said(want) {
-				t.Errorf("%s has not said %q", d.ID, want)
+			if !d.Logged(want) {
+				t.Errorf("%s has not logged %q", d.ID, want)
 			}
 		}
 	}
-	// Of who has no key of gossip see gossip.TestWithoutTheKey.
+	// gossip.TestWithoutTheKey checks gossip without the key.
 	if text, err := os.ReadFile(filepath.Join(c.Certs(identity.TaskTracker, tt.ID), identity.GossipFile)); err != nil || len(text) == 0 {
-		t.Errorf("the key of gossip: %v", err)
+		t.Errorf("gossip key: %v", err)
 	}
 }
 
-// checkComplete compares routes with those in the sources.
+// checkComplete checks that routes has every route in the sources.
 func checkComplete(t *testing.T, routes []route) {
 	t.Helper()
 	named := regexp.MustCompile(`(?:\.Handle(?:Func)?\(|\t{)"(?:(\w+) )?(/[^"]+)"`) // also in the table of routes
@@ -166,20 +165,20 @@ func checkComplete(t *testing.T, routes []route) {
 			}
 			path := regexp.MustCompile("^" + pattern + `(\?|$)`)
 			if !slices.ContainsFunc(routes, func(r route) bool { return (m[1] == "" || m[1] == r.method) && path.MatchString(r.path) }) {
-				t.Errorf("%s: the route %q is not asked for by strangers", file, strings.TrimSpace(m[1]+" "+m[2]))
+				t.Errorf("%s: the test does not request the route %q", file, strings.TrimSpace(m[1]+" "+m[2]))
 			}
 		}
 	}
 	if found != len(routes) {
-		t.Errorf("the sources name %d routes, %d are asked for", found, len(routes))
+		t.Errorf("the sources have %d routes, the test requests %d", found, len(routes))
 	}
 }
 
-// poses lets a task tracker register under the name of another one.
-func (c *cluster) poses(peers []stranger) {
+// checkImpersonation checks that a task tracker cannot register under another one's ID.
+func (c *cluster) checkImpersonation(peers []testPeer) {
 	c.t.Helper()
 	jt := c.JobTrackers[0]
-	i := slices.IndexFunc(peers, func(p stranger) bool { return p.role == identity.TaskTracker })
+	i := slices.IndexFunc(peers, func(p testPeer) bool { return p.role == identity.TaskTracker })
 	ctx, cancel := context.WithTimeout(c.ctx, trial.Deadline)
 	defer cancel()
 	conn, err := web.DialStream(ctx, jt.Addr, peers[i].config)
@@ -192,36 +191,37 @@ func (c *cluster) poses(peers []stranger) {
 		c.t.Fatal(err)
 	}
 	m, err := conn.Receive()
-	if no, ok := m.(*wire.Refuse); !ok || !trial.ContainsAll(no.Reason, []string{"name differs", c.TaskTrackers[0].ID, "stranger"}) {
-		c.t.Errorf("who says that it is another tracker hears %+v, %v", m, err)
+	if refusal, ok := m.(*wire.Refuse); !ok || !trial.ContainsAll(refusal.Reason, []string{"name differs", c.TaskTrackers[0].ID, "stranger"}) {
+		c.t.Errorf("a tracker with another one's ID receives %+v, %v", m, err)
 	}
 	if m, err := conn.Receive(); err == nil {
-		c.t.Errorf("who says that it is another tracker goes on to hear %T", m)
+		c.t.Errorf("after its refusal, the tracker receives %T", m)
 	}
-	c.await("word of it", func() bool { return jt.Said("the tracker's name differs from its certificate") })
+	c.await("log line about the tracker", func() bool { return jt.Logged("the tracker's name differs from its certificate") })
 }
 
-// stranger is a client that no route may admit if it has no role.
-type stranger struct {
+// testPeer is a client with its TLS settings. Without a role, every route must refuse it.
+type testPeer struct {
 	name   string
 	role   identity.Role
 	admin  bool
 	config *tls.Config
 }
 
-// strangers returns one client of each role, and those that every route must refuse.
-func (c *cluster) strangers() []stranger {
+// testPeers returns a client of each role, an administrator, and clients that every route must
+// refuse.
+func (c *cluster) testPeers() []testPeer {
 	c.t.Helper()
-	theirs, err := identity.OpenAuthority(filepath.Join(c.t.TempDir(), "theirs"), time.Now())
+	other, err := identity.OpenAuthority(filepath.Join(c.t.TempDir(), "theirs"), time.Now())
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	ours, err := identity.OpenAuthority(filepath.Join(c.dir, "certs", "authority"), time.Now())
+	own, err := identity.OpenAuthority(filepath.Join(c.dir, "certs", "authority"), time.Now())
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	now := time.Now()
-	make := func(a *identity.Authority, role identity.Role, name string, from, until time.Time) *tls.Config {
+	issue := func(a *identity.Authority, role identity.Role, name string, from, until time.Time) *tls.Config {
 		dir := filepath.Join(c.t.TempDir(), "certs")
 		if err := a.Issue(dir, identity.Peer{Role: role, Name: name}, from, until); err != nil {
 			c.t.Fatal(err)
@@ -233,23 +233,23 @@ func (c *cluster) strangers() []stranger {
 		return &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true}
 	}
 	day := 24 * time.Hour
-	all := []stranger{
+	all := []testPeer{
 		{"no certificate", "", false, &tls.Config{InsecureSkipVerify: true}},
-		{"another authority", "", false, make(theirs, identity.Client, "admin", now, now.Add(day))},
-		{"an expired certificate", "", false, make(ours, identity.Client, "admin", now, now.Add(-time.Second))},
-		// Made on a machine with its clock ahead.
-		{"a certificate of tomorrow", "", false, make(ours, identity.Client, "admin", now.Add(day), now.Add(2*day))},
-		{"one of a clock a little ahead", identity.Client, false, make(ours, identity.Client, "stranger", now.Add(identity.Skew/2), now.Add(day))},
-		{"an administrator", identity.Client, true, make(ours, identity.Client, "admin", now, now.Add(day))},
+		{"another authority", "", false, issue(other, identity.Client, "admin", now, now.Add(day))},
+		{"an expired certificate", "", false, issue(own, identity.Client, "admin", now, now.Add(-time.Second))},
+		// Issued on a machine with a fast clock.
+		{"a certificate of tomorrow", "", false, issue(own, identity.Client, "admin", now.Add(day), now.Add(2*day))},
+		{"a certificate from a slightly fast clock", identity.Client, false, issue(own, identity.Client, "stranger", now.Add(identity.Skew/2), now.Add(day))},
+		{"an administrator", identity.Client, true, issue(own, identity.Client, "admin", now, now.Add(day))},
 	}
 	for _, role := range []identity.Role{identity.JobTracker, identity.TaskTracker, identity.Client} {
-		all = append(all, stranger{"a " + string(role), role, false, make(ours, role, "stranger", now, now.Add(day))})
+		all = append(all, testPeer{"a " + string(role), role, false, issue(own, role, "stranger", now, now.Add(day))})
 	}
 	return all
 }
 
-// ask returns the status of the answer, 0 for none, and its text.
-func ask(t *testing.T, config *tls.Config, method, url, body, token string) (int, string) {
+// request sends a request and returns the answer's status and text; status 0: no answer.
+func request(t *testing.T, config *tls.Config, method, url, body, token string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader([]byte(body)))
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// refused runs a daemon that must not start.
-func refused(t *testing.T, code int, wants []string, program string, args ...string) {
+// checkRefused runs a program that must exit with the code and print all wants.
+func checkRefused(t *testing.T, code int, wants []string, program string, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), trial.Deadline)
 	defer cancel()
@@ -45,17 +45,17 @@ func TestFlagsRefused(t *testing.T) {
 		{"jobtracker", 2, []string{"-id", "letters"}, []string{"-id", "a\nb", "-data", dir}},
 		{"tasktracker", 2, []string{"-map-slots"}, []string{"-id", "a", "-data", dir, "-map-slots", "-1", "-join", "127.0.0.1:1"}},
 	} {
-		refused(t, x.code, x.wants, x.program, x.args...)
+		checkRefused(t, x.code, x.wants, x.program, x.args...)
 	}
 }
 
-// A tracker without access to the staging directory is refused, and logs why.
+// A tracker without access to the staging directory is refused, and logs the reason.
 func TestStagingNotShared(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
-	c.paced(1).correct()
-	moved := c.dir + "/staging/moved"
+	c.paced(1).checkSuccess()
+	elsewhere := c.dir + "/staging/moved"
 	clusters := filepath.Join(c.dir, "staging", "clusters")
-	if err := os.Rename(clusters, moved); err != nil {
+	if err := os.Rename(clusters, elsewhere); err != nil {
 		t.Fatal(err)
 	}
 	d, err := c.AddTaskTracker("tt2")
@@ -65,8 +65,8 @@ func TestStagingNotShared(t *testing.T) {
 	if err := d.Start(); err != nil {
 		t.Fatal(err)
 	}
-	c.await("refusal", func() bool { return d.Said("not shared with tracker tt2") })
-	if err := os.Rename(moved, clusters); err != nil {
+	c.await("log line of the refusal", func() bool { return d.Logged("not shared with tracker tt2") })
+	if err := os.Rename(elsewhere, clusters); err != nil {
 		t.Fatal(err)
 	}
 	c.await("second tracker", func() bool {
@@ -75,34 +75,34 @@ func TestStagingNotShared(t *testing.T) {
 	})
 }
 
-// A daemon does not serve a cluster with another one's data.
+// A daemon does not start with the data of another cluster.
 func TestOtherClustersData(t *testing.T) {
-	one := func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 }
-	a, b := start(t, one), startFor(t, 2*trial.Deadline, one)
-	a.paced(1).correct() // so that its tracker has registered
-	b.paced(1).correct()
+	single := func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 }
+	a, b := start(t, single), startWithLimit(t, 2*trial.Deadline, single)
+	a.paced(1).checkSuccess() // so that its tracker has registered
+	b.paced(1).checkSuccess()
 	tracker := a.TaskTrackers[0]
 	if err := tracker.Terminate(); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, 1, []string{"cluster", tracker.Data()}, "tasktracker", "-id", "stranger", "-data", tracker.Data(),
+	checkRefused(t, 1, []string{"cluster", tracker.Data()}, "tasktracker", "-id", "stranger", "-data", tracker.Data(),
 		"-listen", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-join", b.JobTrackers[0].Gossip)
 
-	// A job tracker with a's state and b's staging directory.
+	// A job tracker with the state of a and the staging directory of b.
 	if err := a.JobTrackers[0].Terminate(); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, 1, []string{"staging"}, "jobtracker", "-id", "jt1", "-data", a.JobTrackers[0].Data(), "-raft", a.JobTrackers[0].Raft,
+	checkRefused(t, 1, []string{"staging"}, "jobtracker", "-id", "jt1", "-data", a.JobTrackers[0].Data(), "-raft", a.JobTrackers[0].Raft,
 		"-listen", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-staging", b.Staging(), "-bootstrap-expect", "1")
 }
 
-// Garbage on any port harms no daemon.
+// No daemon crashes because of garbage on one of its ports.
 func TestGarbage(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 3, 1 })
 	j := c.paced(2, "-gate")
-	j.Began("m", 2)
-	noise := make([]byte, 64<<10)
-	rand.Read(noise)
+	j.AwaitBegan("m", 2)
+	garbage := make([]byte, 64<<10)
+	rand.Read(garbage)
 	huge := "\xff\xff\xff\xff\x01"
 	nils := "\x00\x03\x0d\x52\x15\x81\xa4Plan\x81\xa4Jobs\xdd\x00\x03\x0d\x40" + strings.Repeat("\xc0", 200_000)
 	upgrade := "GET /v1/stream HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: quern-stream/1\r\n\r\n"
@@ -111,7 +111,7 @@ func TestGarbage(t *testing.T) {
 			if addr == "" {
 				continue
 			}
-			for _, what := range []string{string(noise), huge + string(noise), "GET / HTTP/1.1\r\n\r\n", upgrade + huge, upgrade + string(noise),
+			for _, payload := range []string{string(garbage), huge + string(garbage), "GET / HTTP/1.1\r\n\r\n", upgrade + huge, upgrade + string(garbage),
 				"POST /v1/submissions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n" + huge,
 				"POST /v1/submissions HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-quern-frame\r\nContent-Length: 200022\r\n\r\n" + nils} {
 				conn, err := net.Dial("tcp", addr)
@@ -119,19 +119,19 @@ func TestGarbage(t *testing.T) {
 					t.Fatalf("%s %s: %v", d.ID, addr, err)
 				}
 				conn.SetDeadline(time.Now().Add(trial.Deadline))
-				conn.Write([]byte(what))
+				conn.Write([]byte(payload))
 				conn.(*net.TCPConn).CloseWrite()
 				conn.Close()
 			}
 			if conn, err := net.Dial("udp", addr); err == nil {
-				conn.Write(noise[:1400])
+				conn.Write(garbage[:1400])
 				conn.Close()
 			}
 		}
 	}
-	j.Open()
-	j.correct()
-	j.Once("m")
+	j.OpenGate()
+	j.checkSuccess()
+	j.CheckOnce("m")
 	for _, d := range c.All() {
 		if !d.Running() {
 			t.Errorf("%s has ended", d.ID)

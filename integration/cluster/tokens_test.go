@@ -14,8 +14,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// A job's token opens only that job, with TLS and without. For uncommitted data it
-// expires with the job.
+// A job's token gives access only to that job's data, with TLS and without. When the job has
+// ended, it gives access only to logs.
 func TestTokens(t *testing.T) {
 	for _, protected := range []bool{false, true} {
 		t.Run(fmt.Sprintf("tls=%v", protected), func(t *testing.T) {
@@ -24,11 +24,11 @@ func TestTokens(t *testing.T) {
 			})
 			tt := c.TaskTrackers[0]
 			var ids []wire.JobID
-			var held []*job
+			var gatedJobs []*job
 			for range 2 {
-				j := c.paced(2, "-gate", "-held", "1")
-				j.Reached("m", "ended", 1)
-				held = append(held, j)
+				j := c.paced(2, "-gate", "-gated-map", "1")
+				j.AwaitTraces("m", "ended", 1)
+				gatedJobs = append(gatedJobs, j)
 			}
 			jobs, err := c.client.Jobs(c.ctx)
 			if err != nil || len(jobs) != 2 {
@@ -48,9 +48,9 @@ func TestTokens(t *testing.T) {
 						t.Fatal(err)
 					}
 					for _, one := range a.Attempts {
-						if try, err := wire.ParseAttemptID(one.ID); err == nil && try.Task.Kind == wire.Map && one.State == "succeeded" {
-							outputs = append(outputs, fmt.Sprintf("%s%s/shuffle/%v/%d/%d/0", scheme, tt.Addr, id, try.Task.N, try.N))
-							logs = append(logs, fmt.Sprintf("%s%s/logs/%v/%v/stderr", scheme, tt.Addr, id, try))
+						if attempt, err := wire.ParseAttemptID(one.ID); err == nil && attempt.Task.Kind == wire.Map && one.State == "succeeded" {
+							outputs = append(outputs, fmt.Sprintf("%s%s/shuffle/%v/%d/%d/0", scheme, tt.Addr, id, attempt.Task.N, attempt.N))
+							logs = append(logs, fmt.Sprintf("%s%s/logs/%v/%v/stderr", scheme, tt.Addr, id, attempt))
 							return true
 						}
 					}
@@ -59,9 +59,9 @@ func TestTokens(t *testing.T) {
 				tokens = append(tokens, a.Token)
 			}
 			peers := c.dialers(protected)
-			check := func(when string, url string, by *tls.Config, token string, want int) {
+			check := func(when string, url string, config *tls.Config, token string, want int) {
 				t.Helper()
-				if got, text := ask(t, by, "GET", url, "", token); got != want {
+				if got, text := request(t, config, "GET", url, "", token); got != want {
 					t.Errorf("%s: %s with the token %q: status %d %s, want %d", when, url, token, got, text, want)
 				}
 			}
@@ -83,25 +83,25 @@ func TestTokens(t *testing.T) {
 			check("after a restart", outputs[0], peers[identity.TaskTracker], tokens[1], http.StatusForbidden)
 			check("after a restart", logs[0], peers[identity.Client], tokens[0], http.StatusOK)
 			check("after a restart", logs[0], peers[identity.Client], tokens[1], http.StatusForbidden)
-			for _, j := range held {
-				j.Open()
-				j.correct()
+			for _, j := range gatedJobs {
+				j.OpenGate()
+				j.checkSuccess()
 			}
 			for i := range 2 {
-				c.await("the end of the token", func() bool {
-					got, _ := ask(t, peers[identity.TaskTracker], "GET", outputs[i], "", tokens[i])
+				c.await("refusal of the ended job's token", func() bool {
+					got, _ := request(t, peers[identity.TaskTracker], "GET", outputs[i], "", tokens[i])
 					return got == http.StatusForbidden
 				})
 				check("ended", logs[i], peers[identity.Client], tokens[i], http.StatusOK)
 				check("ended", logs[i], peers[identity.Client], tokens[1-i], http.StatusForbidden)
 			}
-			if !tt.Said("a request is refused") || !tt.Said(fmt.Sprintf("the token is not that of %v", ids[0])) {
-				t.Error("the tracker has not said who was refused")
+			if !tt.Logged("a request is refused") || !tt.Logged(fmt.Sprintf("the token is not that of %v", ids[0])) {
+				t.Error("the tracker has not logged the refusal")
 			}
 			for _, token := range tokens {
 				for _, d := range c.All() {
-					if len(token) != 64 || d.Said(token) {
-						t.Errorf("%s has said the token %q", d.ID, token)
+					if len(token) != 64 || d.Logged(token) {
+						t.Errorf("%s has logged the token %q", d.ID, token)
 					}
 				}
 			}
@@ -109,14 +109,14 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// dialers returns the dialers of a task tracker and a client; nil without TLS.
+// dialers returns TLS settings by role; nil without TLS.
 func (c *cluster) dialers(protected bool) map[identity.Role]*tls.Config {
 	c.t.Helper()
 	if !protected {
 		return nil
 	}
 	all := make(map[identity.Role]*tls.Config)
-	for _, p := range c.strangers() {
+	for _, p := range c.testPeers() {
 		if !p.admin {
 			all[p.role] = p.config
 		}

@@ -17,8 +17,8 @@ import (
 
 func shortLease(cfg *processes.Config) { cfg.JobTrackerFlags = []string{"-lease", "2s"} }
 
-// maps returns the number of maps that run on a task tracker.
-func (c *cluster) maps(d *processes.Daemon) int {
+// mapsOn returns the number of maps that run on a task tracker.
+func (c *cluster) mapsOn(d *processes.Daemon) int {
 	c.t.Helper()
 	status, err := c.client.Cluster(c.ctx)
 	if err != nil {
@@ -32,11 +32,11 @@ func (c *cluster) maps(d *processes.Daemon) int {
 	return 0
 }
 
-// running waits until a task tracker runs attempts of the kind and returns it.
-func (c *cluster) running(kind string) *processes.Daemon {
+// awaitRunning waits until a task tracker runs attempts of a kind, and returns it.
+func (c *cluster) awaitRunning(kind string) *processes.Daemon {
 	c.t.Helper()
 	var found *processes.Daemon
-	c.await("tracker with "+kind, func() bool {
+	c.await("tracker that runs attempts of kind "+kind, func() bool {
 		status, err := c.client.Cluster(c.ctx)
 		if err != nil {
 			return false
@@ -60,22 +60,22 @@ func (c *cluster) running(kind string) *processes.Daemon {
 func TestTrackerKilled(t *testing.T) {
 	c := start(t, shortLease)
 	j := c.paced(4, "-gate")
-	j.Began("m", 4)
-	d := c.running("m")
-	lost := c.maps(d)
+	j.AwaitBegan("m", 4)
+	d := c.awaitRunning("m")
+	lost := c.mapsOn(d)
 	if err := d.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	j.Began("m", 4+lost)
-	j.Open()
-	j.correct()
+	j.AwaitBegan("m", 4+lost)
+	j.OpenGate()
+	j.checkSuccess()
 	if n := len(j.Traces("m", "began")); n != 4+lost {
 		t.Errorf("%d map attempts, want 4 and %d again", n, lost)
 	}
 }
 
-// mapsDone waits until the leader knows n finished maps of the only job.
-func (c *cluster) mapsDone(n int) {
+// awaitMapsDone waits until the leader knows n finished maps of the only job.
+func (c *cluster) awaitMapsDone(n int) {
 	c.t.Helper()
 	c.await("finished maps", func() bool {
 		jobs, err := c.client.Jobs(c.ctx)
@@ -83,21 +83,19 @@ func (c *cluster) mapsDone(n int) {
 	})
 }
 
-// holding starts a job of seven maps on a new cluster and waits until all but one have
-// ended. The outputs of the others are needed until the last one ends. It returns the
-// tracker of the last one.
-func holding(c *cluster) (*job, *processes.Daemon) {
+// startAllButOne starts a job of seven maps on a new cluster and waits until six have ended. The
+// last map waits, so that the outputs of the six stay. It returns the last map's tracker.
+func startAllButOne(c *cluster) (*job, *processes.Daemon) {
 	c.t.Helper()
-	j := c.paced(7, "-gate", "-held", "0", "-D", "mapreduce.job.reduces=3")
-	c.mapsDone(6)
-	return j, c.running("m")
+	j := c.paced(7, "-gate", "-gated-map", "0", "-D", "mapreduce.job.reduces=3")
+	c.awaitMapsDone(6)
+	return j, c.awaitRunning("m")
 }
 
-// Row 12. A tracker dies with map outputs that the next home needs: those maps rerun,
-// and the output is right.
+// Row 12. Trackers with needed map outputs are killed: those maps rerun, and the output is right.
 func TestTrackerKilledWithOutputs(t *testing.T) {
 	c := start(t, shortLease)
-	j, busy := holding(c)
+	j, busy := startAllButOne(c)
 	for _, d := range c.TaskTrackers {
 		if d != busy {
 			if err := d.Kill(); err != nil {
@@ -105,40 +103,40 @@ func TestTrackerKilledWithOutputs(t *testing.T) {
 			}
 		}
 	}
-	c.await("loss of the trackers", func() bool {
+	c.await("loss of two trackers", func() bool {
 		status, err := c.client.Cluster(c.ctx)
 		return err == nil && len(status.Trackers) == 1
 	})
-	j.Open()
-	j.correct()
+	j.OpenGate()
+	j.checkSuccess()
 	if n := len(j.Traces("m", "began")); n < 8 {
-		t.Errorf("%d map attempts: nothing ran again", n)
+		t.Errorf("%d map attempts: no map has rerun", n)
 	}
 }
 
-// Row 13. A tracker that was stopped for longer than a lease continues: the leader
-// refuses the reports of its lost incarnation, and its processes end.
+// Row 13. A tracker is stopped for longer than a lease, then continued. The leader refuses the
+// reports of its lost incarnation, and its attempts end.
 func TestTrackerStopped(t *testing.T) {
 	c := start(t, shortLease)
 	j := c.paced(4, "-gate")
-	j.Began("m", 4)
-	d := c.running("m")
-	lost := c.maps(d)
+	j.AwaitBegan("m", 4)
+	d := c.awaitRunning("m")
+	lost := c.mapsOn(d)
 	if err := d.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	j.Began("m", 4+lost)
-	j.Open()
+	j.AwaitBegan("m", 4+lost)
+	j.OpenGate()
 	if err := d.Continue(); err != nil {
 		t.Fatal(err)
 	}
-	j.correct()
+	j.checkSuccess()
 }
 
 // Row 14. A tracker that is restarted keeps the outputs of finished maps.
 func TestTrackerRestarted(t *testing.T) {
 	c := start(t)
-	j, busy := holding(c)
+	j, busy := startAllButOne(c)
 	for _, d := range c.TaskTrackers {
 		if d == busy {
 			continue
@@ -147,36 +145,36 @@ func TestTrackerRestarted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	j.Open()
-	j.correct()
-	j.Once("m")
+	j.OpenGate()
+	j.checkSuccess()
+	j.CheckOnce("m")
 }
 
 // A tracker without a job tracker continues its attempts.
-func TestTrackersAlone(t *testing.T) {
+func TestWithoutJobTrackers(t *testing.T) {
 	c := start(t)
 	j := c.paced(6, "-map-time", "1s")
-	j.Began("m", 6)
+	j.AwaitBegan("m", 6)
 	for _, d := range c.JobTrackers {
 		if err := d.Kill(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	j.Reached("m", "ended", 6)
+	j.AwaitTraces("m", "ended", 6)
 	for _, d := range c.JobTrackers {
 		if err := d.Start(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	j.correct()
-	j.Once("m")
+	j.checkSuccess()
+	j.CheckOnce("m")
 }
 
-// Row 21. Attempts on a disk with write errors fail. The disk is not used any more, and
-// the job continues elsewhere.
+// Row 21. Attempts on a disk with write errors fail. The tracker stops using the disk, and the
+// job continues on other trackers.
 func TestDiskFails(t *testing.T) {
 	if os.Getuid() == 0 {
-		t.Log("as root a directory without write permission is writable: the disk is replaced by a file")
+		t.Log("root can write to a directory without write permission, so the test replaces it by a file")
 	}
 	c := start(t)
 	d := c.TaskTrackers[0]
@@ -184,8 +182,8 @@ func TestDiskFails(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(jobs), os.WriteFile(jobs, nil, 0o444)); err != nil {
 		t.Fatal(err)
 	}
-	c.paced(9, "-map-time", "100ms").correct()
-	c.await("note of the trouble", func() bool {
+	c.paced(9, "-map-time", "100ms").checkSuccess()
+	c.await("report of the bad disk", func() bool {
 		status, err := c.client.Cluster(c.ctx)
 		if err != nil {
 			return false
@@ -202,7 +200,7 @@ func TestDiskFails(t *testing.T) {
 	}
 }
 
-// Row 23. Programs that fail in every way fail their job and nothing else.
+// Row 23. However a program fails, only its own job fails.
 func TestBadPrograms(t *testing.T) {
 	c := start(t)
 	in := filepath.Join(c.dir, "in")
@@ -216,12 +214,12 @@ func TestBadPrograms(t *testing.T) {
 	}{
 		{"panic", nil, []string{"deliberate panic", "on tracker tt"}},
 		{"exit", nil, []string{"deliberate exit", "exit status 3"}},
-		{"moan", nil, []string{"failed 2 times", "deliberate error, which is told", "…"}},
-		{"count", nil, []string{`counter limit exceeded: counter "120"`, "at most 120", "mapreduce.job.counters.max"}},
+		{"long-error", nil, []string{"failed 2 times", "deliberate error, with a long text", "…"}},
+		{"counters", nil, []string{`counter limit exceeded: counter "120"`, "at most 120", "mapreduce.job.counters.max"}},
 		{"hang", []string{"-D", "mapreduce.task.timeout=1000"}, []string{"no progress for 1s"}},
 		{"orphan", []string{"-D", "mapreduce.task.timeout=1000"}, []string{"no progress for 1s"}},
-		{"gorge", []string{"-D", "mapreduce.map.memory.mb=200"}, []string{"memory", "200"}},
-		{"fork", []string{"-D", "quern.task.processes=20"}, []string{"processes", "20"}},
+		{"memory", []string{"-D", "mapreduce.map.memory.mb=200"}, []string{"memory", "200"}},
+		{"processes", []string{"-D", "quern.task.processes=20"}, []string{"processes", "20"}},
 	} {
 		t.Run(x.do, func(t *testing.T) {
 			args := append([]string{"run", "-D", "mapreduce.map.maxattempts=2"}, x.flags...)
@@ -229,30 +227,30 @@ func TestBadPrograms(t *testing.T) {
 			trial.Begin(t, c.Command(c.ctx, "mrsubmit", args...)).Fail(1, x.wants...)
 		})
 	}
-	c.paced(3).correct()
+	c.paced(3).checkSuccess()
 }
 
-// Row 26. A map emits other records when it reruns: no reduce reads both outputs.
-func TestMoodyMap(t *testing.T) {
+// Row 26. If a map emits other records when it reruns, no reduce reads both outputs.
+func TestNondeterministicMap(t *testing.T) {
 	c := start(t, shortLease)
-	j := c.paced(6, "-moody", "-D", "mapreduce.job.reduces=2", "-reduce-time", "2s")
-	j.Reached("m", "ended", 6)
-	if err := c.running("r").Kill(); err != nil {
+	j := c.paced(6, "-varying", "-D", "mapreduce.job.reduces=2", "-reduce-time", "2s")
+	j.AwaitTraces("m", "ended", 6)
+	if err := c.awaitRunning("r").Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if j.Exit() != 0 {
 		if !strings.Contains(j.Stderr.String(), "not deterministic") {
-			t.Errorf("it failed for another reason:\n%s", j.Stderr.String())
+			t.Errorf("the job failed for another reason:\n%s", j.Stderr.String())
 		}
 		return
 	}
-	// The output has the word of each map once.
-	if n := bytes.Count(output(t, j.Out), []byte("attempt-")); n != 6 {
-		t.Errorf("the words of %d attempts are in the output, want 6", n)
+	// Each map emits one word that begins with attempt-.
+	if n := bytes.Count(readOutput(t, j.Out), []byte("attempt-")); n != 6 {
+		t.Errorf("the output has words of %d attempts, want 6", n)
 	}
 }
 
-// Row 31. Of two jobs with the same output, one succeeds and the other is refused.
+// Row 31. Of several jobs with the same output, one succeeds and the others are refused.
 func TestOneOutput(t *testing.T) {
 	c := start(t)
 	in, out := filepath.Join(c.dir, "in"), filepath.Join(c.dir, "out")
@@ -263,21 +261,21 @@ func TestOneOutput(t *testing.T) {
 	for range 3 {
 		runs = append(runs, c.mrsubmit("run", c.Program("wordcount"), "-input", in, "-output", out))
 	}
-	won := 0
+	succeeded := 0
 	for _, r := range runs {
 		if r.Exit() == 0 {
-			won++
+			succeeded++
 		} else if !strings.Contains(r.Stderr.String(), out) {
 			t.Errorf("the message does not name %s:\n%s", out, r.Stderr.String())
 		}
 	}
-	if won != 1 {
-		t.Errorf("%d of three jobs with one output have succeeded", won)
+	if succeeded != 1 {
+		t.Errorf("%d of three jobs with the same output have succeeded, want 1", succeeded)
 	}
-	counts(t, out, trial.Lines(3))
+	checkCounts(t, out, trial.Lines(3))
 }
 
-// Blocked gossip costs no task: it only finds members and suspects them.
+// No task reruns while UDP is blocked: gossip only finds and suspects members.
 func TestNoUDP(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.Proxied = true })
 	c.DropUDP(true)
@@ -285,51 +283,51 @@ func TestNoUDP(t *testing.T) {
 	defer silence.Stop()
 	for over := false; !over; {
 		j := c.paced(12, "-map-time", "1s", "-D", "mapreduce.job.reduces=2")
-		j.correct()
-		j.Once("m")
-		j.Once("r")
+		j.checkSuccess()
+		j.CheckOnce("m")
+		j.CheckOnce("r")
 		select {
 		case <-silence.C:
 			over = true
 		default:
 		}
 	}
-	c.await("word of it in a log", func() bool { return c.JobTrackers[0].Said("UDP") })
+	c.await("log line about UDP", func() bool { return c.JobTrackers[0].Logged("UDP") })
 }
 
-// A lost task tracker is shown in the cluster's list until it is back, in the status of
-// the jobs that it ran, and in the leader's log.
-func TestLostIsTold(t *testing.T) {
+// A lost task tracker is shown by mrsubmit cluster until it is back, by the display of its jobs,
+// and in the leader's log.
+func TestLossReported(t *testing.T) {
 	c := start(t, shortLease)
 	leader := c.leader()
 	j := c.paced(6, "-gate")
-	j.Began("m", 6)
-	d := c.running("m")
-	lost := fmt.Sprintf("tracker %s lost: %d maps rerun", d.ID, c.maps(d))
+	j.AwaitBegan("m", 6)
+	d := c.awaitRunning("m")
+	lost := fmt.Sprintf("tracker %s lost: %d maps rerun", d.ID, c.mapsOn(d))
 	if err := d.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	j.Until("the display says that "+lost, func() bool { return strings.Contains(j.Stderr.String(), lost) })
-	if said := c.mrsubmit("cluster").Succeed(); !regexp.MustCompile(`(?m)^` + d.ID + ` .* lost since .*: ran 2 maps$`).MatchString(said) {
-		t.Errorf("cluster says:\n%s", said)
+	j.Await("the display shows: "+lost, func() bool { return strings.Contains(j.Stderr.String(), lost) })
+	if printed := c.mrsubmit("cluster").Succeed(); !regexp.MustCompile(`(?m)^` + d.ID + ` .* lost since .*: ran 2 maps$`).MatchString(printed) {
+		t.Errorf("mrsubmit cluster prints:\n%s", printed)
 	}
 	if err := d.Start(); err != nil {
 		t.Fatal(err)
 	}
 	c.await("the tracker's return", func() bool { return !strings.Contains(c.mrsubmit("cluster").Succeed(), "lost since") })
-	j.Open()
-	j.correct()
+	j.OpenGate()
+	j.checkSuccess()
 	for _, line := range []string{
 		"task tracker lost: nothing was heard of it for a lease\" id=" + leader.ID + " tracker=" + d.ID, "job submitted", "job started", "job ended",
 	} {
-		c.await("the leader's log has "+line, func() bool { return leader.Said(line) })
+		c.await("line in the leader's log: "+line, func() bool { return leader.Logged(line) })
 		for _, other := range c.JobTrackers {
-			if other != leader && other.Said(line) {
-				t.Errorf("%s, which does not lead, has %q in its log", other.ID, line)
+			if other != leader && other.Logged(line) {
+				t.Errorf("%s is not the leader, but has logged %q", other.ID, line)
 			}
 		}
 	}
 	for _, line := range []string{"job begins here", "job has ended"} {
-		c.await("the log of a task tracker has "+line, func() bool { return c.TaskTrackers[0].Said(line) || c.TaskTrackers[1].Said(line) })
+		c.await("line in a task tracker's log: "+line, func() bool { return c.TaskTrackers[0].Logged(line) || c.TaskTrackers[1].Logged(line) })
 	}
 }

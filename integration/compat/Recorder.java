@@ -29,10 +29,10 @@ import org.apache.hadoop.mapred.JobConf;
 import org.apache.hadoop.util.VersionInfo;
 
 /**
- * Prints what Hadoop answers, as a file of testdata.
+ * Prints Hadoop's answers as a file of testdata.
  *
- * java -cp JARS Recorder.java globs|names < FILE    FILE with Hadoop's answers in its lines
- * java -cp JARS Recorder.java renamed < FILE        Hadoop's table below FILE's comments
+ * java -cp JARS Recorder.java globs|names < FILE    prints FILE with Hadoop's answer in each line
+ * java -cp JARS Recorder.java renamed < FILE        prints FILE's comments, then Hadoop's table
  * java -cp JARS Recorder.java writables|properties|version
  */
 public class Recorder {
@@ -55,7 +55,7 @@ public class Recorder {
         return new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     }
 
-    /** A line KEY = ANSWER REST with another answer. REST begins with " + " or " ! " and is Quern's own. */
+    /** Prints a line KEY = ANSWER REST with another answer. REST begins with " + " or " ! ": Quern's own note. */
     static void answer(String line, int equals, String answer) {
         String after = line.substring(equals + 3);
         int rest = after.indexOf(" + ") >= 0 ? after.indexOf(" + ") : after.indexOf(" ! ");
@@ -99,7 +99,7 @@ public class Recorder {
         }
     }
 
-    /** What a path means where the file system is the local one and the directory /here. */
+    /** Qualifies paths with the local file system and the working directory /here. */
     static void names() throws IOException {
         BufferedReader in = in();
         for (String line; (line = in.readLine()) != null; ) {
@@ -120,7 +120,7 @@ public class Recorder {
         }
     }
 
-    /** double and float: bits in hex, text, hash. long: value, text, hash. text: bytes in hex, hash. */
+    /** Prints for double and float: bits in hex, text, hash; for long: value, text, hash; for text: bytes in hex, hash. */
     static void writables() {
         double[] doubles = {0.0, -0.0, 1, -1, 100, 0.1, 0.001, 0.00099999, 9999999, 9999999.999, 1e7, 1e10, 1e-5, 123456789.125,
             Double.MIN_VALUE, Double.MAX_VALUE, Double.MIN_NORMAL, 2 * Double.MIN_VALUE, Math.PI, Math.E, 1e21, 1e22, 1e23, 2e23, 8.41e21,
@@ -171,7 +171,7 @@ public class Recorder {
         out.println("text " + hex + " - " + hash);
     }
 
-    /** The names in Hadoop's own list of a job's properties, also of those that it has as comments. */
+    /** Prints the property names in mapred-default.xml, also those in its comments. */
     static void properties() throws IOException {
         String list = new String(JobConf.class.getResourceAsStream("/mapred-default.xml").readAllBytes(), StandardCharsets.UTF_8);
         TreeSet<String> names = new TreeSet<>();
@@ -179,14 +179,14 @@ public class Recorder {
         names.forEach(out::println);
     }
 
-    /** The old names of properties, but for those that lines "# without NAME..." name. */
+    /** Prints the old names of properties, except names in the lines "# without NAME...". */
     static void renamed() throws IOException {
         TreeSet<String> without = new TreeSet<>();
         BufferedReader in = in();
         for (String line; (line = in.readLine()) != null && line.startsWith("#"); out.println(line)) {
             if (line.startsWith("# without ")) without.addAll(Arrays.asList(line.split(" ")));
         }
-        new JobConf(); // adds its own
+        new JobConf(); // registers MapReduce's names
         PrintStream stdout = System.out;
         ByteArrayOutputStream dumped = new ByteArrayOutputStream();
         System.setOut(new PrintStream(dumped, true, StandardCharsets.UTF_8));

@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// check is a comparison with a peer.
+// check compares Quern, or recorded answers, with a peer.
 type check struct {
-	name string
-	peer string
-	what string // the compared property
-	gate string // the test that checks it without the peer
-	run  func(ctx context.Context) (answers, error)
+	name     string
+	peer     string
+	compared string // property that is compared
+	gate     string // test that checks it without the peer
+	run      func(ctx context.Context) (answers, error)
 }
 
 // answers are the answers of a peer.
 type answers struct {
-	version string
-	lines   int               // of answers that were compared
-	records map[string]string // files, as they are recorded from the peer
-	differs []string          // where Quern differs
+	version     string
+	lines       int               // of answers that were compared
+	records     map[string]string // the peer's answers, by the file in which they are recorded
+	differences []string          // of Quern's answers
 }
 
 // Results of a check.
@@ -41,29 +41,29 @@ const (
 type result struct {
 	check
 	answers
-	state string
-	why   string
+	state  string
+	reason string
 }
 
-// ask runs the check. It compares the peer's answers with the recorded ones, and with
-// rewrite records them.
+// ask runs the check and compares the peer's answers with the recorded ones. With rewrite, it
+// records them.
 func (c check) ask(ctx context.Context, rewrite bool) result {
 	r := result{check: c, state: same}
 	var err error
 	switch r.answers, err = c.run(ctx); {
 	case err != nil && unavailable(err):
-		r.state, r.why = skipped, err.Error()
+		r.state, r.reason = skipped, err.Error()
 		return r
 	case err != nil:
-		r.state, r.why = failed, err.Error()
+		r.state, r.reason = failed, err.Error()
 		return r
 	}
-	found := r.answers.differs
+	differences := r.answers.differences
 	for _, file := range slices.Sorted(maps.Keys(r.records)) {
 		now := r.records[file]
 		old, err := os.ReadFile(file)
 		if err != nil && !(rewrite && os.IsNotExist(err)) {
-			r.state, r.why = failed, err.Error()
+			r.state, r.reason = failed, err.Error()
 			return r
 		}
 		r.lines += lines(now)
@@ -71,17 +71,17 @@ func (c check) ask(ctx context.Context, rewrite bool) result {
 			continue
 		}
 		if !rewrite {
-			found = append(found, fmt.Sprintf("%s: %s", file, difference(string(old), now)))
+			differences = append(differences, fmt.Sprintf("%s: %s", file, difference(string(old), now)))
 			continue
 		}
 		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, []byte(now), 0o666)); err != nil {
-			r.state, r.why = failed, err.Error()
+			r.state, r.reason = failed, err.Error()
 			return r
 		}
 		r.state = recorded
 	}
-	if len(found) > 0 {
-		r.state, r.why = differs, strings.Join(found, "\n")
+	if len(differences) > 0 {
+		r.state, r.reason = differs, strings.Join(differences, "\n")
 	}
 	return r
 }
@@ -96,19 +96,19 @@ func lines(record string) (n int) {
 	return n
 }
 
-// difference describes the first line in which a record and the peer's answer differ.
+// difference describes the first line that differs between a record and the peer's answer.
 func difference(old, now string) string {
 	before, after := strings.Split(old, "\n"), strings.Split(now, "\n")
 	for i := range max(len(before), len(after)) {
-		was, is := "nothing", "nothing"
+		oldLine, newLine := "nothing", "nothing"
 		if i < len(before) {
-			was = fmt.Sprintf("%q", before[i])
+			oldLine = fmt.Sprintf("%q", before[i])
 		}
 		if i < len(after) {
-			is = fmt.Sprintf("%q", after[i])
+			newLine = fmt.Sprintf("%q", after[i])
 		}
-		if was != is {
-			return fmt.Sprintf("line %d was %s and is %s", i+1, was, is)
+		if oldLine != newLine {
+			return fmt.Sprintf("line %d was %s and is %s", i+1, oldLine, newLine)
 		}
 	}
 	return "no difference"
@@ -123,27 +123,27 @@ func count(results []result, state string) (n int) {
 	return n
 }
 
-// show returns the table of results, followed by notes about them.
+// show returns the table of results, then the reasons of differences, failures and skips.
 func show(results []result) string {
 	var b strings.Builder
-	b.WriteString("| check | peer | what is compared | lines | result | the gate holds it by |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| check | peer | what is compared | lines | result | gating test |\n|---|---|---|---|---|---|\n")
 	for _, r := range results {
 		peer := strings.TrimSpace(r.peer + " " + r.version)
-		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s | %s |\n", r.name, peer, r.what, r.lines, r.state, r.gate)
+		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s | %s |\n", r.name, peer, r.compared, r.lines, r.state, r.gate)
 	}
 	for _, r := range results {
-		if r.why != "" {
-			fmt.Fprintf(&b, "\n%s %s:\n\n```\n%s\n```\n", r.name, r.state, strings.TrimSpace(r.why))
+		if r.reason != "" {
+			fmt.Fprintf(&b, "\n%s %s:\n\n```\n%s\n```\n", r.name, r.state, strings.TrimSpace(r.reason))
 		}
 	}
 	return b.String()
 }
 
-// head is the beginning of docs/compat.md.
+// head returns the beginning of docs/compat.md.
 func head(now time.Time) string {
-	return "# What Quern's peers answer\n\n" +
+	return "# Quern compared with its peers\n\n" +
 		"`make compat` asks the real peers, compares their answers with those recorded in `testdata` and with Quern's, and\n" +
 		"writes this page; `go run ./integration/compat -rewrite` records their answers. It does not gate: `make test` compares\n" +
 		"Quern with the records.\n\n" +
-		"Asked on " + now.UTC().Format(time.DateOnly) + ":\n\n"
+		"Compared on " + now.UTC().Format(time.DateOnly) + ":\n\n"
 }

@@ -11,27 +11,28 @@ import (
 func checks(dir string) []check {
 	h, q := hadoop{dir}, tpch{dir}
 	return []check{
-		{"globs", "Hadoop", "files that a pattern finds", "`runtime.TestGlobs`", h.record("globs", "runtime/testdata/globs.txt")},
-		{"names", "Hadoop", "what a path means", "`dfs.TestNames`", h.record("names", "dfs/testdata/names.txt")},
-		{"writables", "Hadoop", "texts and hashes of keys and values", "`mapreduce.TestJavaTable`", h.record("writables", "mapreduce/testdata/java.txt")},
-		{"properties", "Hadoop", "names of a job's properties", "`mapreduce.TestHadoopNames`", h.record("properties", "mapreduce/testdata/mapred-default.txt")},
-		{"renamed", "Hadoop", "old names of properties", "`mapreduce.TestHadoopNames`", h.record("renamed", "internal/hadoop/renamed.txt")},
-		{"tpch-tiny", "DuckDB", "answers to TPC-H's queries, in one process", "`examples/tpch.TestQueries`", q.record(peers.TinyOrders, "examples/tpch/testdata")},
-		{"tpch-small", "DuckDB", "answers to TPC-H's queries, by processes", "`integration/tpch.TestAnswers`", q.record(peers.SmallOrders, "integration/tpch/testdata")},
+		{"globs", "Hadoop", "files that a pattern finds", "`runtime.TestGlobs`", h.recorded("globs", "runtime/testdata/globs.txt")},
+		{"names", "Hadoop", "what a path means", "`dfs.TestNames`", h.recorded("names", "dfs/testdata/names.txt")},
+		{"writables", "Hadoop", "texts and hashes of keys and values", "`mapreduce.TestJavaTable`", h.recorded("writables", "mapreduce/testdata/java.txt")},
+		{"properties", "Hadoop", "names of a job's properties", "`mapreduce.TestHadoopNames`", h.recorded("properties", "mapreduce/testdata/mapred-default.txt")},
+		{"renamed", "Hadoop", "old names of properties", "`mapreduce.TestHadoopNames`", h.recorded("renamed", "internal/hadoop/renamed.txt")},
+		{"tpch-tiny", "DuckDB", "answers to TPC-H's queries, in one process", "`examples/tpch.TestQueries`", q.recorded(peers.TinyOrders, "examples/tpch/testdata")},
+		{"tpch-small", "DuckDB", "answers to TPC-H's queries, by processes", "`integration/tpch.TestAnswers`", q.recorded(peers.SmallOrders, "integration/tpch/testdata")},
 		{"tpch", "DuckDB", "the same at scales 0.01 and 0.1, from one file a table and several", "`integration/tpch.TestAnswers`",
-			q.beside(peers.DuckDB, shape{"0.01", 1, 1_000_000}, shape{"0.01", 3, 1_000_000}, shape{"0.1", 2, 8_000_000})},
-		{"tpch-spark", "Spark", "the same at scale 0.01", "`integration/tpch.TestAnswers`", q.beside(peers.Spark, shape{"0.01", 1, 1_000_000})},
+			q.compared(peers.DuckDB, shape{"0.01", 1, 1_000_000}, shape{"0.01", 3, 1_000_000}, shape{"0.1", 2, 8_000_000})},
+		{"tpch-spark", "Spark", "the same at scale 0.01", "`integration/tpch.TestAnswers`", q.compared(peers.Spark, shape{"0.01", 1, 1_000_000})},
 	}
 }
 
-// tpch asks peers TPC-H's queries.
+// tpch runs TPC-H's queries in peers; dir is for tables and outputs.
 type tpch struct{ dir string }
 
 // cores is the number of cores that a peer uses.
 const cores = 2
 
-// record returns a check's run: DuckDB's answers over the database of a number of orders.
-func (q tpch) record(orders int, testdata string) func(context.Context) (answers, error) {
+// recorded returns the run of a check with recorded answers of DuckDB, over the tables of
+// [peers.Small].
+func (q tpch) recorded(orders int, testdata string) func(context.Context) (answers, error) {
 	return func(ctx context.Context) (answers, error) {
 		duckdb, err := peers.DuckDB(ctx)
 		if err != nil {

@@ -11,17 +11,17 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// TestAsk: a difference from a record is reported with its line and, with -rewrite,
-// recorded. An unavailable peer is skipped; every other error is a failure.
+// TestAsk: a difference from a record is reported with its line or, with -rewrite, recorded. An
+// unavailable peer is skipped; every other error is a failure.
 func TestAsk(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const old, file = "# comment\n\na = 1\nb = 2\n", "testdata/x.txt"
-	says := func(now string, differs ...string) check {
+	answering := func(now string, differs ...string) check {
 		return check{run: func(context.Context) (answers, error) {
-			return answers{records: map[string]string{file: now}, differs: differs}, nil
+			return answers{records: map[string]string{file: now}, differences: differs}, nil
 		}}
 	}
-	fails := func(err error) check {
+	failing := func(err error) check {
 		return check{run: func(context.Context) (answers, error) { return answers{}, err }}
 	}
 	for _, c := range []struct {
@@ -32,21 +32,21 @@ func TestAsk(t *testing.T) {
 		why     string
 		file    string // afterwards
 	}{
-		{says(old), false, failed, 0, file, ""},
-		{says(old), true, recorded, 2, "", old},
-		{says(old), false, same, 2, "", old},
-		{says(old), true, same, 2, "", old},
-		{says("# comment\n\na = 1\nb = 3\n"), false, differs, 2, `testdata/x.txt: line 4 was "b = 2" and is "b = 3"`, old},
-		{says(old + "c = 4\n"), false, differs, 3, `line 5 was "" and is "c = 4"`, old},
-		{says("# comment\n\na = 1"), false, differs, 1, `line 4 was "b = 2" and is nothing`, old},
-		{says(old, "query 1"), true, differs, 2, "query 1", old}, // no test records it
-		{says("a = 1\n"), true, recorded, 1, "", "a = 1\n"},
-		{fails(fmt.Errorf("%w: no java", minicluster.ErrUnavailable)), false, skipped, 0, "no java", "a = 1\n"},
-		{fails(errors.New("out of memory")), true, failed, 0, "out of memory", "a = 1\n"},
+		{answering(old), false, failed, 0, file, ""},
+		{answering(old), true, recorded, 2, "", old},
+		{answering(old), false, same, 2, "", old},
+		{answering(old), true, same, 2, "", old},
+		{answering("# comment\n\na = 1\nb = 3\n"), false, differs, 2, `testdata/x.txt: line 4 was "b = 2" and is "b = 3"`, old},
+		{answering(old + "c = 4\n"), false, differs, 3, `line 5 was "" and is "c = 4"`, old},
+		{answering("# comment\n\na = 1"), false, differs, 1, `line 4 was "b = 2" and is nothing`, old},
+		{answering(old, "query 1"), true, differs, 2, "query 1", old}, // no test records it
+		{answering("a = 1\n"), true, recorded, 1, "", "a = 1\n"},
+		{failing(fmt.Errorf("%w: no java", minicluster.ErrUnavailable)), false, skipped, 0, "no java", "a = 1\n"},
+		{failing(errors.New("out of memory")), true, failed, 0, "out of memory", "a = 1\n"},
 	} {
 		r := c.check.ask(t.Context(), c.rewrite)
-		if r.state != c.state || r.lines != c.lines || !strings.Contains(r.why, c.why) || (r.why == "") != (c.why == "") {
-			t.Errorf("%s of %d lines: %s; want %s of %d: %s", r.state, r.lines, r.why, c.state, c.lines, c.why)
+		if r.state != c.state || r.lines != c.lines || !strings.Contains(r.reason, c.why) || (r.reason == "") != (c.why == "") {
+			t.Errorf("%s of %d lines: %s; want %s of %d: %s", r.state, r.lines, r.reason, c.state, c.lines, c.why)
 		}
 		if now, _ := os.ReadFile(file); string(now) != c.file {
 			t.Errorf("%s: the record is now %q, want %q", c.state, now, c.file)
@@ -54,11 +54,11 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestShow: the table has each check, its peer with its version and its result.
+// TestShow: the table has each check with its peer, the peer's version and the result.
 func TestShow(t *testing.T) {
 	table := show([]result{
-		{check{name: "a", peer: "Hadoop", what: "globs", gate: "`x.TestX`"}, answers{version: "3.4.2", lines: 7}, same, ""},
-		{check{name: "b", peer: "Spark", what: "queries"}, answers{}, skipped, "no java"},
+		{check{name: "a", peer: "Hadoop", compared: "globs", gate: "`x.TestX`"}, answers{version: "3.4.2", lines: 7}, same, ""},
+		{check{name: "b", peer: "Spark", compared: "queries"}, answers{}, skipped, "no java"},
 	})
 	for _, want := range []string{"| a | Hadoop 3.4.2 | globs | 7 | same | `x.TestX` |\n", "| b | Spark | queries | 0 | skipped |", "b skipped:\n\n```\nno java\n```\n"} {
 		if !strings.Contains(table, want) {
@@ -67,7 +67,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestChoose: each name finds exactly one check, and an unknown name is refused.
+// TestChoose: each name selects one check, and an unknown name is refused.
 func TestChoose(t *testing.T) {
 	all := checks(t.TempDir())
 	for _, c := range all {
@@ -75,11 +75,11 @@ func TestChoose(t *testing.T) {
 			t.Errorf("%s: %d checks, %v", c.name, len(found), err)
 		}
 	}
-	if wanted, err := choose(all, ""); err != nil || len(wanted) != len(all) {
-		t.Errorf("%d of %d checks, %v", len(wanted), len(all), err)
+	if selected, err := choose(all, ""); err != nil || len(selected) != len(all) {
+		t.Errorf("%d of %d checks, %v", len(selected), len(all), err)
 	}
-	if wanted, err := choose(all, "names,globs"); err != nil || len(wanted) != 2 || wanted[0].name != "names" || wanted[1].name != "globs" {
-		t.Errorf("%d checks, %v", len(wanted), err)
+	if selected, err := choose(all, "names,globs"); err != nil || len(selected) != 2 || selected[0].name != "names" || selected[1].name != "globs" {
+		t.Errorf("%d checks, %v", len(selected), err)
 	}
 	if _, err := choose(all, "globs,odd"); err == nil || !strings.Contains(err.Error(), `"odd"`) {
 		t.Errorf("an unknown name: %v", err)

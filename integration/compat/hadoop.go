@@ -17,11 +17,11 @@ import (
 //go:embed Recorder.java
 var recorder []byte
 
-// hadoop asks Hadoop's own classes, by Recorder.java.
+// hadoop runs Hadoop's own classes with Recorder.java; dir is for its files.
 type hadoop struct{ dir string }
 
-// record returns a check's run: it asks Recorder.java for a file by name.
-func (h hadoop) record(what, file string) func(context.Context) (answers, error) {
+// recorded returns the run of a check with answers of Recorder.java that are recorded in a file.
+func (h hadoop) recorded(what, file string) func(context.Context) (answers, error) {
 	return func(ctx context.Context) (answers, error) {
 		version, err := h.ask(ctx, "version", "")
 		if err != nil {
@@ -32,7 +32,7 @@ func (h hadoop) record(what, file string) func(context.Context) (answers, error)
 	}
 }
 
-// ask returns the output of Recorder.java for the recorded file, if it exists.
+// ask returns the output of Recorder.java. Its input is the recorded file, if that exists.
 func (h hadoop) ask(ctx context.Context, what, file string) (string, error) {
 	jars, err := classpath(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (h hadoop) ask(ctx context.Context, what, file string) (string, error) {
 	return stdout.String(), nil
 }
 
-// classpath has the jars of HDFS and, of the same version, that of MapReduce's classes.
+// classpath returns HDFS's jars and MapReduce's jar of the same version.
 func classpath(ctx context.Context) (string, error) {
 	jars, err := minicluster.Fetch(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func classpath(ctx context.Context) (string, error) {
 	artifact := "org.apache.hadoop:hadoop-mapreduce-client-core:" + version
 	dir, err := cache.Dir("mapreduce", artifact, func(dir string) error {
 		cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", "-ntp", "dependency:copy", "-Dartifact="+artifact, "-DoutputDirectory="+dir)
-		cmd.Dir = dir // where there is no pom.xml
+		cmd.Dir = dir // without a pom.xml
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("%w: %s: %w\n%s", minicluster.ErrUnavailable, strings.Join(cmd.Args, " "), err, out)
 		}

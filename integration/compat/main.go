@@ -2,10 +2,10 @@
 //
 //	go run ./integration/compat [-rewrite] [-only globs,names]
 //
-// Most answers are recorded in testdata, so that the tests that gate need no peer. Compat
-// asks the peers again and compares with these files; -rewrite writes what has changed. It
-// also compares Quern with the peers on data that is too large to record. It prints a
-// table of results and exits with 1 if anything differs or fails.
+// Most answers are recorded in testdata, so that gating tests need no peer. Compat runs the peers
+// and compares their answers with these files; -rewrite writes changed answers. It also compares
+// Quern with the peers on data that is too large to record. It prints a table of results and
+// exits with 1 if anything differs or fails.
 //
 // Peers come from Maven and Python's package index into the cache (package cache).
 // Unavailable peers are skipped and named. Peers run one at a time, because they need
@@ -27,8 +27,8 @@ import (
 )
 
 func main() {
-	rewrite := flag.Bool("rewrite", false, "record what the peers answer now")
-	only := flag.String("only", "", "`names` of the checks to run, divided by commas; default: all")
+	rewrite := flag.Bool("rewrite", false, "record the peers' answers")
+	only := flag.String("only", "", "comma-separated `names` of the checks to run; default: all")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, *only, *rewrite)
@@ -51,12 +51,12 @@ func run(ctx context.Context, only string, rewrite bool) error {
 	}
 	defer os.RemoveAll(dir)
 	all := checks(dir)
-	wanted, err := choose(all, only)
+	selected, err := choose(all, only)
 	if err != nil {
 		return err
 	}
 	var results []result
-	for _, c := range wanted {
+	for _, c := range selected {
 		fmt.Fprintf(os.Stderr, "%s: %s\n", c.name, c.peer)
 		results = append(results, c.ask(ctx, rewrite))
 	}
@@ -66,18 +66,18 @@ func run(ctx context.Context, only string, rewrite bool) error {
 		return err
 	}
 	if len(results) < len(all) || count(results, skipped) > 0 {
-		fmt.Fprintf(os.Stderr, "%s stays as it is, since not all checks have run\n", page)
+		fmt.Fprintf(os.Stderr, "%s is unchanged, because not all checks have run\n", page)
 	} else if err := os.WriteFile(page, []byte(head(time.Now())+table), 0o666); err != nil {
 		return err
 	}
 	if bad := count(results, differs) + count(results, failed); bad > 0 {
-		return fmt.Errorf("%d of %d checks differ or failed; look at the differences, and if they are the peer's, record them with -rewrite", bad, len(results))
+		return fmt.Errorf("%d of %d checks differ or failed; if a difference is the peer's, record it with -rewrite", bad, len(results))
 	}
 	return nil
 }
 
 // choose returns the checks of a comma-separated list of names; all if it is empty.
-func choose(all []check, only string) (wanted []check, err error) {
+func choose(all []check, only string) (selected []check, err error) {
 	if only == "" {
 		return all, nil
 	}
@@ -85,14 +85,14 @@ func choose(all []check, only string) (wanted []check, err error) {
 		found := false
 		for _, c := range all {
 			if c.name == name {
-				wanted, found = append(wanted, c), true
+				selected, found = append(selected, c), true
 			}
 		}
 		if !found {
 			return nil, fmt.Errorf("-only %s: there is no check %q", only, name)
 		}
 	}
-	return wanted, nil
+	return selected, nil
 }
 
 // unavailable reports that a peer is not available on this machine.

@@ -11,14 +11,14 @@ import (
 	"github.com/quernmr/quern/integration/tpch/peers"
 )
 
-// shape is the layout of tables and the splits for reading them.
+// shape is the size and layout of tables, and of the splits for reading them.
 type shape struct {
 	scale string
 	parts int // files of each table, and reduces of each job
 	split int // bytes, at most
 }
 
-// small writes the tables of the database with a number of orders.
+// small writes the tables of [peers.Small].
 func (q tpch) small(orders int) (dir string, err error) {
 	dir = filepath.Join(q.dir, fmt.Sprint("orders-", orders))
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -38,8 +38,8 @@ func version(p *peers.Peer) string {
 	return version
 }
 
-// beside returns a check's run: Quern's answers must equal the peer's.
-func (q tpch) beside(fetch func(context.Context) (*peers.Peer, error), shapes ...shape) func(context.Context) (answers, error) {
+// compared returns the run of a check that compares Quern's answers with the peer's.
+func (q tpch) compared(fetch func(context.Context) (*peers.Peer, error), shapes ...shape) func(context.Context) (answers, error) {
 	return func(ctx context.Context) (answers, error) {
 		peer, err := fetch(ctx)
 		if err != nil {
@@ -65,7 +65,7 @@ func (q tpch) beside(fetch func(context.Context) (*peers.Peer, error), shapes ..
 	}
 }
 
-// ask asks the peer and Quern, and records both answers.
+// ask runs a query in the peer and in Quern, and adds the result to into.
 func (q tpch) ask(ctx context.Context, peer *peers.Peer, tables string, query int, s shape, into *answers) error {
 	want, err := peer.Ask(ctx, tables, query, cores)
 	if err != nil {
@@ -77,13 +77,13 @@ func (q tpch) ask(ctx context.Context, peer *peers.Peer, tables string, query in
 	}
 	into.lines += lines(want.Lines)
 	if got != want.Lines || got == "" {
-		into.differs = append(into.differs, fmt.Sprintf("query %d at scale %s, %d files: as the peer, then as Quern answers: %s",
+		into.differences = append(into.differences, fmt.Sprintf("query %d at scale %s, %d files: the peer, then Quern: %s",
 			query, s.scale, s.parts, difference(want.Lines, got)))
 	}
 	return nil
 }
 
-// quern returns Quern's answer, from examples/tpch in processes.
+// quern returns Quern's answer, from an embedded run of examples/tpch.
 func (q tpch) quern(ctx context.Context, tables string, query int, s shape) (string, error) {
 	program := filepath.Join(q.dir, "tpch")
 	if _, err := os.Stat(program); err != nil {
@@ -99,8 +99,8 @@ func (q tpch) quern(ctx context.Context, tables string, query int, s shape) (str
 	}
 	cmd := exec.CommandContext(ctx, program, "-query", fmt.Sprint(query), "-tables", tables, "-output", out,
 		"-D", fmt.Sprintf("mapreduce.job.reduces=%d", s.parts), "-D", fmt.Sprintf("mapreduce.input.fileinputformat.split.maxsize=%d", s.split))
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, said)
+	if printed, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, printed)
 	}
 	return peers.Parts(out)
 }

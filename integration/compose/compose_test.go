@@ -1,7 +1,7 @@
-// Package compose_test runs the cluster of docker-compose.yml and jobs on it, from a
-// client's container over HDFS, with the faults of a real cluster: processes are killed;
-// machines are cut off, paused, slowed down and restarted. The output must be that of a
-// single process.
+// Package compose_test runs jobs on the cluster of docker-compose.yml, over HDFS, from the
+// client's container. It injects the faults of a real cluster: it kills processes, and
+// disconnects, pauses, slows down and restarts containers. The output must equal an embedded
+// run's.
 //
 //	make cluster-test
 package compose_test
@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// These limits leave time to report and remove leftovers.
+	// These limits leave time to log errors and remove leftovers.
 	imagesLimit = 6 * time.Minute // includes downloads
 	limit       = 10 * time.Minute
 
@@ -35,8 +35,8 @@ const (
 	namenode = network + ".10"
 )
 
-// TestCluster is one test, because a cluster takes long to start; each part leaves the
-// cluster whole. With -short it skips parts that integration/cluster tests as well.
+// TestCluster is one test, because a cluster takes long to start. After each part, all daemons
+// must be ready again. With -short it skips parts that integration/cluster tests too.
 func TestCluster(t *testing.T) {
 	if os.Getenv("QUERN_COMPOSE") == "" {
 		t.Skip("it needs a Docker engine: make cluster-test")
@@ -53,14 +53,14 @@ func TestCluster(t *testing.T) {
 		{"leader killed", leaderKilled, true},
 		{"task tracker killed", trackerKilled, true},
 		{"DataNode killed", dataNodeKilled, true},
-		{"machine disconnected", podDisconnected, false},
+		{"machine disconnected", machineDisconnected, false},
 		{"leader paused", leaderPaused, true},
-		{"one-way partition", oneWay, false},
-		{"slow machine", slow, false},
+		{"one-way partition", oneWayPartition, false},
+		{"slow machine", slowMachine, false},
 		{"memory", memoryLimit, false},
 		{"disk full", diskFull, false},
 		{"NameNode restarted", nameNodeRestarted, false},
-		{"rolling restart", rolling, false},
+		{"rolling restart", rollingRestart, false},
 		{"down and up", downAndUp, false},
 	} {
 		if !t.Run(part.name, func(t *testing.T) {
@@ -68,13 +68,13 @@ func TestCluster(t *testing.T) {
 				t.Skip("make cluster-test runs it")
 			}
 			began := time.Now()
-			own := *c
-			own.t = t
-			part.run(&own)
-			own.whole()
+			forPart := *c
+			forPart.t = t
+			part.run(&forPart)
+			forPart.awaitHealthy()
 			t.Logf("took %v", time.Since(began).Round(100*time.Millisecond))
 		}) {
-			c.tell()
+			c.logDaemons()
 			return
 		}
 	}
@@ -83,13 +83,13 @@ func TestCluster(t *testing.T) {
 // cluster is the running cluster, for one part of the test.
 type cluster struct {
 	*stack.Stack
-	t       *testing.T
-	ctx     context.Context
-	project string
-	dir     string // of this machine
-	files   *hdfs.FS
-	who     *identity.Identity
-	made    *int // jobs so far, for their names
+	t        *testing.T
+	ctx      context.Context
+	project  string
+	dir      string // on this machine
+	files    *hdfs.FS
+	identity *identity.Identity
+	jobCount *int // for the jobs' names
 }
 
 // start starts the cluster. When the test ends, it stops the cluster and checks for
@@ -98,7 +98,7 @@ func start(t *testing.T) *cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), imagesLimit)
 	t.Cleanup(cancel)
-	c := &cluster{t: t, ctx: ctx, dir: t.TempDir(), project: fmt.Sprintf("quern-test-%d", os.Getpid()), made: new(int)}
+	c := &cluster{t: t, ctx: ctx, dir: t.TempDir(), project: fmt.Sprintf("quern-test-%d", os.Getpid()), jobCount: new(int)}
 	if err := errors.Join(os.Mkdir(c.traces(), 0o777), os.Chmod(c.traces(), 0o777), os.Chmod(c.dir, 0o755)); err != nil {
 		t.Fatal(err)
 	}
@@ -112,17 +112,18 @@ func start(t *testing.T) *cluster {
 	c.ctx, cancel = context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
 	skipOrFail(t, c.Certificates())
-	c.who, err = identity.Load(filepath.Join(c.dir, "certs", "client-admin"), identity.Client, nil)
+	c.identity, err = identity.Load(filepath.Join(c.dir, "certs", "client-admin"), identity.Client, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.files = c.openHDFS()
-	t.Cleanup(c.end)
+	t.Cleanup(c.stop)
 	c.up()
 	return c
 }
 
-// images builds all images: programs compile while HDFS's image waits for the network.
+// images builds all images. It compiles programs while it builds HDFS's image, which waits for
+// the network.
 func (c *cluster) images() {
 	c.t.Helper()
 	began := time.Now()
@@ -130,7 +131,7 @@ func (c *cluster) images() {
 	go func() { built <- c.Programs(c.ctx) }()
 	base, image := "debian:bookworm-slim", os.Getenv(stack.HDFSVariable)
 	var err error
-	if image == "" || image == stack.BuildHDFS { // no registry is asked
+	if image == "" || image == stack.BuildHDFS { // needs no registry
 		image = stack.BuildHDFS
 		base, err = c.Debian(c.ctx)
 	}
@@ -167,28 +168,28 @@ func (c *cluster) up() {
 	}
 	started := time.Since(began)
 	j := c.paced(4)
-	c.await("a job that is accepted", func() bool { return len(c.list()) > 0 })
+	c.await("accepted job", func() bool { return len(c.list()) > 0 })
 	c.t.Logf("up: containers %v, first job accepted %v", started.Round(100*time.Millisecond), time.Since(began).Round(100*time.Millisecond))
-	j.correct()
-	c.whole()
+	j.checkSuccess()
+	c.awaitHealthy()
 }
 
-// end stops the cluster. Nothing of the project may be left.
-func (c *cluster) end() {
+// stop stops the cluster. No container, network or volume of the project may be left.
+func (c *cluster) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c.files.Close()
 	if err := c.Down(ctx, true); err != nil {
 		c.t.Error(err)
 	}
-	left, err := c.Left(ctx)
+	left, err := c.Leftovers(ctx)
 	if err != nil || len(left) > 0 {
 		c.t.Errorf("left behind: %q, %v", left, err)
 	}
 }
 
-// openHDFS returns a client of HDFS on this machine, and the configuration for programs
-// here, which cannot resolve the containers' host names.
+// openHDFS returns a client of HDFS on this machine. It also writes a configuration for programs
+// here, with addresses, because they cannot resolve the containers' host names.
 func (c *cluster) openHDFS() *hdfs.FS {
 	c.t.Helper()
 	conf := fmt.Sprintf(`<configuration><property><name>fs.defaultFS</name><value>hdfs://%s:8020</value></property></configuration>`, namenode)
@@ -232,8 +233,8 @@ func (c *cluster) inspect(service, format string) string {
 	return c.docker("inspect", "-f", format, c.container(service))
 }
 
-// pid returns the process number of a service's daemon on this machine: the child of
-// docker's init if there is one.
+// pid returns the daemon's process number on this machine: the child of docker's init, if the
+// service has one.
 func (c *cluster) pid(service string) string {
 	c.t.Helper()
 	pid := c.inspect(service, "{{.State.Pid}}")
@@ -258,8 +259,8 @@ func (c *cluster) await(what string, holds func() bool) {
 	})
 }
 
-// statusOf returns one job tracker's status of the cluster; nil: none now. It asks from this
-// machine, because mrsubmit would continue to the leader.
+// statusOf returns a job tracker's own status of the cluster; nil: no answer. It does not use
+// mrsubmit, which would ask the leader.
 func (c *cluster) statusOf(id string) *web.Cluster {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.ctx, 2*time.Second)
@@ -268,7 +269,7 @@ func (c *cluster) statusOf(id string) *web.Cluster {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	transport := &http.Transport{TLSClientConfig: c.who.Dialer(identity.JobTracker), DisableKeepAlives: true}
+	transport := &http.Transport{TLSClientConfig: c.identity.Dialer(identity.JobTracker), DisableKeepAlives: true}
 	answer, err := (&http.Client{Transport: transport}).Do(r)
 	if err != nil {
 		return nil
@@ -281,11 +282,11 @@ func (c *cluster) statusOf(id string) *web.Cluster {
 	return status
 }
 
-// seen returns the status from a leader other than the given job trackers; nil: none.
-func (c *cluster) seen(but ...string) *web.Cluster {
+// leaderStatus returns the status from a leader other than the given job trackers; nil: none.
+func (c *cluster) leaderStatus(except ...string) *web.Cluster {
 	c.t.Helper()
 	for _, id := range stack.JobTrackers() {
-		if slices.Contains(but, id) {
+		if slices.Contains(except, id) {
 			continue
 		}
 		if status := c.statusOf(id); status != nil && status.IsLeader {
@@ -296,11 +297,11 @@ func (c *cluster) seen(but ...string) *web.Cluster {
 }
 
 // leader waits for a leader other than the given job trackers.
-func (c *cluster) leader(but ...string) string {
+func (c *cluster) leader(except ...string) string {
 	c.t.Helper()
 	leader := ""
 	c.await("leader", func() bool {
-		if status := c.seen(but...); status != nil {
+		if status := c.leaderStatus(except...); status != nil {
 			leader = status.Leader
 		}
 		return leader != ""
@@ -311,7 +312,7 @@ func (c *cluster) leader(but ...string) string {
 // tracker returns the leader's status of a task tracker; nil: unknown.
 func (c *cluster) tracker(id string) *web.Tracker {
 	c.t.Helper()
-	status := c.seen()
+	status := c.leaderStatus()
 	if status == nil {
 		return nil
 	}
@@ -323,7 +324,7 @@ func (c *cluster) tracker(id string) *web.Tracker {
 	return nil
 }
 
-// list returns the jobs of the cluster.
+// list returns the jobs that mrsubmit lists.
 func (c *cluster) list() (jobs []web.Job) {
 	c.t.Helper()
 	out, err := c.Docker(c.ctx, "exec", c.container("client"), "mrsubmit", "list", "-json")
@@ -331,17 +332,17 @@ func (c *cluster) list() (jobs []web.Job) {
 		return nil
 	}
 	for dec := json.NewDecoder(strings.NewReader(out)); dec.More(); {
-		var some []web.Job
-		if err := dec.Decode(&some); err != nil {
+		var part []web.Job
+		if err := dec.Decode(&part); err != nil {
 			c.t.Fatalf("list of jobs: %v\n%s", err, out)
 		}
-		jobs = append(jobs, some...)
+		jobs = append(jobs, part...)
 	}
 	return jobs
 }
 
-// whole waits until every daemon works.
-func (c *cluster) whole() {
+// awaitHealthy waits until every daemon is ready.
+func (c *cluster) awaitHealthy() {
 	c.t.Helper()
 	var missing string
 	defer func() {
@@ -349,30 +350,30 @@ func (c *cluster) whole() {
 			c.t.Logf("the cluster lacks %s", missing)
 		}
 	}()
-	c.await("whole cluster", func() bool {
+	c.await("ready daemons", func() bool {
 		missing = c.notReady()
 		return missing == ""
 	})
 }
 
-// notReady describes the part that does not work yet; empty: all work.
+// notReady describes a daemon that is not ready yet; empty: all are ready.
 func (c *cluster) notReady() string {
-	status := c.seen()
+	status := c.leaderStatus()
 	if status == nil {
 		return "a leader"
 	}
-	good := 0
+	healthy := 0
 	for i := range status.Trackers {
 		if t := &status.Trackers[i]; t.Connected && t.MapSlots == 2 && t.Trouble == "" && t.Excluded == "" {
-			good++
+			healthy++
 		}
 	}
-	if good < len(stack.TaskTrackers()) {
-		return fmt.Sprintf("good task trackers: %+v", status.Trackers)
+	if healthy < len(stack.TaskTrackers()) {
+		return fmt.Sprintf("healthy task trackers: %+v", status.Trackers)
 	}
 	for _, id := range stack.JobTrackers() {
 		if follower := c.statusOf(id); follower == nil || follower.Leader != status.Leader || follower.Epoch != status.Epoch {
-			return fmt.Sprintf("%s, which is to follow %s: %+v", id, status.Leader, follower)
+			return fmt.Sprintf("%s as a follower of %s: %+v", id, status.Leader, follower)
 		}
 	}
 	if live := c.liveDataNodes(); live < len(stack.Nodes()) {
@@ -381,7 +382,7 @@ func (c *cluster) notReady() string {
 	return ""
 }
 
-// liveDataNodes returns the number that the NameNode knows; 0 in safe mode.
+// liveDataNodes returns the NameNode's number of live DataNodes; 0 in safe mode.
 func (c *cluster) liveDataNodes() int {
 	ctx, cancel := context.WithTimeout(c.ctx, 5*time.Second)
 	defer cancel()
@@ -406,8 +407,8 @@ func (c *cluster) liveDataNodes() int {
 	return doc.Beans[0].NumLiveDataNodes
 }
 
-// tell logs the last lines of every daemon.
-func (c *cluster) tell() {
+// logDaemons logs the last lines of every daemon.
+func (c *cluster) logDaemons() {
 	services := append(append([]string{"namenode"}, stack.JobTrackers()...), stack.TaskTrackers()...)
 	for _, service := range services {
 		id, err := c.Container(c.ctx, service)
@@ -415,7 +416,7 @@ func (c *cluster) tell() {
 			c.t.Logf("== %s: %v", service, err)
 			continue
 		}
-		out, err := c.Combined(c.ctx, "logs", "--tail", "30", id)
+		out, err := c.DockerCombined(c.ctx, "logs", "--tail", "30", id)
 		c.t.Logf("== %s (%v)\n%s", service, err, out)
 	}
 }

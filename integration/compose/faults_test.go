@@ -14,7 +14,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// kill kills a service's processes with SIGKILL; they are not restarted.
+// kill kills a service's processes with SIGKILL. Docker does not restart them.
 func (c *cluster) kill(service string) {
 	c.t.Helper()
 	c.docker("kill", "-s", "KILL", c.container(service))
@@ -25,11 +25,12 @@ func (c *cluster) start(service string) {
 	c.docker("start", c.container(service))
 }
 
-// busy waits until a task tracker runs maps, and returns it and their number.
-func (c *cluster) busy() (id string, maps int) {
+// busiestTracker waits until a task tracker runs maps. It returns the tracker with the most maps,
+// and their number.
+func (c *cluster) busiestTracker() (id string, maps int) {
 	c.t.Helper()
 	c.await("task tracker that runs maps", func() bool {
-		if status := c.seen(); status != nil {
+		if status := c.leaderStatus(); status != nil {
 			for i := range status.Trackers {
 				if t := &status.Trackers[i]; t.Maps > maps {
 					id, maps = t.ID, t.Maps
@@ -41,11 +42,11 @@ func (c *cluster) busy() (id string, maps int) {
 	return id, maps
 }
 
-// lost waits until the leader treats a task tracker as lost.
-func (c *cluster) lost(id string) {
+// awaitLost waits until the leader treats a task tracker as lost.
+func (c *cluster) awaitLost(id string) {
 	c.t.Helper()
 	c.await("loss of "+id, func() bool {
-		status := c.seen()
+		status := c.leaderStatus()
 		return status != nil && !slices.ContainsFunc(status.Trackers, func(t web.Tracker) bool { return t.ID == id && t.Connected })
 	})
 }
@@ -53,67 +54,67 @@ func (c *cluster) lost(id string) {
 // leaderKilled: the next leader adopts the running attempts; none runs twice.
 func leaderKilled(c *cluster) {
 	j := c.paced(6, "-gate")
-	j.Began("m", 6)
+	j.AwaitBegan("m", 6)
 	old := c.leader()
 	c.kill(old)
 	c.leader(old)
-	j.Open()
-	j.correct()
-	j.Once("m")
+	j.OpenGate()
+	j.checkSuccess()
+	j.CheckOnce("m")
 	c.start(old)
 }
 
 // trackerKilled: only the tasks of that tracker rerun.
 func trackerKilled(c *cluster) {
 	j := c.paced(6, "-gate")
-	j.Began("m", 6)
-	id, maps := c.busy()
+	j.AwaitBegan("m", 6)
+	id, maps := c.busiestTracker()
 	c.kill(id)
-	j.Began("m", 6+maps)
-	j.Open()
-	j.correct()
+	j.AwaitBegan("m", 6+maps)
+	j.OpenGate()
+	j.checkSuccess()
 	if n := len(j.Traces("m", "began")); n != 6+maps {
 		c.t.Errorf("%d maps have begun, want 6 and %d again", n, maps)
 	}
 	c.start(id)
 }
 
-// dataNodeKilled: a job that begins before HDFS notices a dead DataNode reads and writes
+// dataNodeKilled: a job starts before HDFS notices that a DataNode is dead. It reads and writes
 // other replicas.
 func dataNodeKilled(c *cluster) {
-	c.books()
+	c.writeInput()
 	j := c.paced(6, "-gate")
-	j.Began("m", 6)
+	j.AwaitBegan("m", 6)
 	c.kill("datanode2")
-	c.likeAlone("wordcount", "", "-input", books)
-	j.Open()
-	j.correct()
-	j.Once("m")
+	c.compareEmbedded("wordcount", "", "-input", inputDir)
+	j.OpenGate()
+	j.checkSuccess()
+	j.CheckOnce("m")
 	c.start("datanode2")
 }
 
-// leaderPaused: a leader that is paused for half a minute finds that another one leads.
+// leaderPaused: a leader is paused for half a minute, then notices the next leader.
 func leaderPaused(c *cluster) {
 	j := c.paced(6, "-gate")
-	j.Began("m", 6)
+	j.AwaitBegan("m", 6)
 	old := c.leader()
 	c.docker("pause", c.container(old))
 	half := time.After(30 * time.Second)
 	c.leader(old)
-	j.Open()
-	j.correct()
-	j.Once("m")
-	c.paced(3).correct()
+	j.OpenGate()
+	j.checkSuccess()
+	j.CheckOnce("m")
+	c.paced(3).checkSuccess()
 	<-half
 	c.docker("unpause", c.container(old))
-	c.follows(old)
-	c.paced(3).correct()
+	c.awaitFollower(old)
+	c.paced(3).checkSuccess()
 }
 
-// follows waits until a job tracker reports another leader.
-func (c *cluster) follows(id string) {
+// awaitFollower waits until a job tracker reports another leader.
+func (c *cluster) awaitFollower(id string) {
 	c.t.Helper()
-	c.await(id+" out of office", func() bool {
+	c.await(id+" as a follower", func() bool {
 		status := c.statusOf(id)
 		return status != nil && !status.IsLeader && status.Leader != "" && status.Leader != id
 	})
@@ -123,21 +124,21 @@ func (c *cluster) follows(id string) {
 // trackers continue.
 func memoryLimit(c *cluster) {
 	j := c.paced(4, "-gate")
-	j.Began("m", 4)
-	before := c.starts()
-	c.put("hdfs:///test/gorge", trial.Lines(1))
+	j.AwaitBegan("m", 4)
+	before := c.startTimes()
+	c.put("hdfs:///test/memory", trial.Lines(1))
 	c.client("run", "-D", "mapreduce.map.maxattempts=2", "-D", "mapreduce.map.memory.mb=200", "/jobs/faulty",
-		"-input", "hdfs:///test/gorge", "-output", "hdfs:///test/gorged", "-at", "map", "-do", "gorge").Fail(1, "memory", "200")
-	j.Open()
-	j.correct()
-	j.Once("m")
-	if after := c.starts(); after != before {
-		c.t.Errorf("task trackers have started again: %s, before %s", after, before)
+		"-input", "hdfs:///test/memory", "-output", "hdfs:///test/memory-out", "-at", "map", "-do", "memory").Fail(1, "memory", "200")
+	j.OpenGate()
+	j.checkSuccess()
+	j.CheckOnce("m")
+	if after := c.startTimes(); after != before {
+		c.t.Errorf("task trackers have restarted: start times are %s, before %s", after, before)
 	}
 }
 
-// starts returns the start time of each task tracker.
-func (c *cluster) starts() string {
+// startTimes returns the start time of each task tracker.
+func (c *cluster) startTimes() string {
 	c.t.Helper()
 	var all []string
 	for _, id := range stack.TaskTrackers() {
@@ -146,16 +147,16 @@ func (c *cluster) starts() string {
 	return strings.Join(all, ", ")
 }
 
-// diskFull: a task tracker's small disk is full. Its tasks rerun elsewhere, the disk is
-// reported as bad, and is used again when it has room.
+// diskFull: a task tracker's small disk is full. Its tasks rerun elsewhere, and the tracker
+// reports the disk as bad. It uses the disk again when there is room.
 func diskFull(c *cluster) {
-	c.books()
+	c.writeInput()
 	disk := fmt.Sprintf("/proc/%s/root/small", c.pid("tt4"))
 	fill(c, disk+"/fill")
 	j := c.paced(24)
-	c.likeAlone("sort", "", "-input", books)
-	j.correct()
-	c.await("word of the full disk", func() bool {
+	c.compareEmbedded("sort", "", "-input", inputDir)
+	j.checkSuccess()
+	c.await("report of the full disk", func() bool {
 		seen := c.tracker("tt4")
 		return seen != nil && strings.Contains(seen.Trouble, "/small")
 	})

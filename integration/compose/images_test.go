@@ -12,11 +12,11 @@ import (
 	"github.com/quernmr/quern/integration/compose/stack"
 )
 
-// maxImage bounds the image of a daemon.
+// maxImage limits the size of a daemon's image.
 const maxImage = 30 << 20
 
-// images: they are small, name the revision that they were built from, and their daemons
-// run neither as root nor write to other directories.
+// images: images are small and have the label of their revision. Daemons do not run as root, and
+// their root file systems are read-only.
 func images(c *cluster) {
 	for _, target := range stack.Targets() {
 		image := c.Image(target)
@@ -29,9 +29,9 @@ func images(c *cluster) {
 			c.t.Errorf("image %s has %d bytes, at most %d", image, size, maxImage)
 		}
 		label := c.docker("image", "inspect", "-f", `{{index .Config.Labels "org.opencontainers.image.revision"}}`, image)
-		said := c.docker("run", "--rm", "--network", "none", image, "-version")
-		if label == "" || !strings.Contains(said, label[:min(len(label), 12)]) {
-			c.t.Errorf("image %s is labelled %q and says %q", image, label, said)
+		printed := c.docker("run", "--rm", "--network", "none", image, "-version")
+		if label == "" || !strings.Contains(printed, label[:min(len(label), 12)]) {
+			c.t.Errorf("image %s has the label %q and prints %q", image, label, printed)
 		}
 	}
 	for _, service := range daemons() {
@@ -42,7 +42,7 @@ func images(c *cluster) {
 			c.t.Errorf("%s can write everywhere", service)
 		}
 	}
-	c.await("daemons whose health is looked at and good", func() bool {
+	c.await("daemons with good health checks", func() bool {
 		return !slices.ContainsFunc(daemons(), func(service string) bool {
 			return c.inspect(service, "{{.State.Health.Status}}") != "healthy"
 		})
@@ -57,7 +57,7 @@ func uid(c *cluster, pid string) string {
 	return field(c, pid, "Uid:")
 }
 
-// field returns the first word of a line in a process's status.
+// field returns the first word of a field in /proc/PID/status.
 func field(c *cluster, pid, name string) string {
 	c.t.Helper()
 	text, err := os.ReadFile("/proc/" + pid + "/status")
@@ -73,8 +73,8 @@ func field(c *cluster, pid, name string) string {
 	return ""
 }
 
-// idleFor is the time for measuring idle daemons, except with -short; maxIdle limits the
-// memory of each.
+// idleFor is the time for measuring idle daemons, except with -short. maxIdle limits the memory
+// of each.
 const (
 	idleFor = 20 * time.Second
 	maxIdle = 40 << 20

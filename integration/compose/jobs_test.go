@@ -16,10 +16,10 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// jobs runs word count, sort, grep and a query from the client's container. The output
-// files must equal those of an embedded run on this machine.
+// jobs runs word count, sort, grep and a query from the client's container. The output files
+// must equal an embedded run's on this machine.
 func jobs(c *cluster) {
-	c.books()
+	c.writeInput()
 	for name, rows := range peers.Small(30) {
 		c.put("hdfs:///test/tpch/"+name+".tbl", []byte(rows))
 	}
@@ -28,26 +28,26 @@ func jobs(c *cluster) {
 		args    []string
 		sub     string
 	}{
-		{"wordcount", []string{"-input", books}, ""},
-		{"sort", []string{"-input", books}, ""},
-		{"grep", []string{"-input", books, "-e", "1f[0-9]-[a-z]*"}, ""},
+		{"wordcount", []string{"-input", inputDir}, ""},
+		{"sort", []string{"-input", inputDir}, ""},
+		{"grep", []string{"-input", inputDir, "-e", "1f[0-9]-[a-z]*"}, ""},
 		{"tpch", []string{"-query", "3", "-tables", "hdfs:///test/tpch"}, "answer"},
 	} {
-		c.likeAlone(j.program, j.sub, j.args...)
+		c.compareEmbedded(j.program, j.sub, j.args...)
 	}
 }
 
-// books is several blocks of text in HDFS.
-const books = "hdfs:///test/books"
+// inputDir has several blocks of text in HDFS.
+const inputDir = "hdfs:///test/books"
 
-// books writes them, unless they are there.
-func (c *cluster) books() {
+// writeInput writes inputDir, unless it exists.
+func (c *cluster) writeInput() {
 	c.t.Helper()
-	if _, err := c.files.Stat(books); err == nil {
+	if _, err := c.files.Stat(inputDir); err == nil {
 		return
 	}
 	for i := range 3 {
-		c.put(fmt.Sprintf("%s/%d", books, i), trial.Words(uint64(i), 6<<20))
+		c.put(fmt.Sprintf("%s/%d", inputDir, i), trial.Words(uint64(i), 6<<20))
 	}
 }
 
@@ -67,26 +67,26 @@ func (c *cluster) put(name string, content []byte) {
 	}
 }
 
-// likeAlone runs a program on the cluster and, once for all parts of the test, embedded,
-// and compares the output files.
-func (c *cluster) likeAlone(program, sub string, args ...string) {
+// compareEmbedded runs a program on the cluster and compares the output files with an embedded
+// run's.
+func (c *cluster) compareEmbedded(program, sub string, args ...string) {
 	c.t.Helper()
-	*c.made++
-	out := fmt.Sprintf("hdfs:///test/out%d", *c.made)
+	*c.jobCount++
+	out := fmt.Sprintf("hdfs:///test/out%d", *c.jobCount)
 	reduces := []string{"-D", "mapreduce.job.reduces=3"}
 	c.client(slices.Concat([]string{"run"}, reduces, []string{"/jobs/" + program, "-output", out}, args)...).Succeed()
-	got := trial.Parts(c.t, c.files, dfs.Join(out, sub))
-	want := c.alone(program, sub, slices.Concat(reduces, args))
+	got := trial.ReadParts(c.t, c.files, dfs.Join(out, sub))
+	want := c.runEmbedded(program, sub, slices.Concat(reduces, args))
 	if !slices.Equal(slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want))) {
-		c.t.Fatalf("%s: files %q, alone %q", program, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+		c.t.Fatalf("%s: files %q, embedded %q", program, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 	}
 	for name, content := range want {
-		trial.Same(c.t, program+": "+name, got[name], content)
+		trial.CheckEqual(c.t, program+": "+name, got[name], content)
 	}
 }
 
-// alone runs a program embedded, on the same input.
-func (c *cluster) alone(program, sub string, args []string) map[string][]byte {
+// runEmbedded runs a program embedded on the same input, once for all parts of the test.
+func (c *cluster) runEmbedded(program, sub string, args []string) map[string][]byte {
 	c.t.Helper()
 	dir := filepath.Join(c.dir, "alone")
 	jobs := filepath.Join(dir, "jobs")
@@ -100,13 +100,13 @@ func (c *cluster) alone(program, sub string, args []string) map[string][]byte {
 	if _, err := os.Stat(out); err != nil {
 		cmd := exec.CommandContext(c.ctx, filepath.Join(jobs, program), append(args, "-output", out)...)
 		cmd.Env = append(os.Environ(), "HADOOP_CONF_DIR="+c.conf(), "HADOOP_USER_NAME=quern", "TMPDIR="+c.dir)
-		if said, err := cmd.CombinedOutput(); err != nil {
-			c.t.Fatalf("%s alone: %v\n%s", program, err, said)
+		if printed, err := cmd.CombinedOutput(); err != nil {
+			c.t.Fatalf("%s embedded: %v\n%s", program, err, printed)
 		}
 	}
-	parts := trial.Parts(c.t, local.FS{}, filepath.Join(out, sub))
+	parts := trial.ReadParts(c.t, local.FS{}, filepath.Join(out, sub))
 	if len(parts) == 0 {
-		c.t.Fatalf("%s alone has written nothing", program)
+		c.t.Fatalf("%s embedded has written nothing", program)
 	}
 	return parts
 }
@@ -125,32 +125,32 @@ type job struct {
 	text []byte // of the input
 }
 
-// paced submits a word count over a number of splits. With -gate in flags, its maps wait
-// until the test calls Open.
+// paced submits a word count over a number of splits. With -gate in flags, its maps wait until
+// the test calls OpenGate.
 func (c *cluster) paced(splits int, flags ...string) *job {
 	c.t.Helper()
-	*c.made++
-	name := fmt.Sprintf("job%d", *c.made)
+	*c.jobCount++
+	name := fmt.Sprintf("job%d", *c.jobCount)
 	traces, in, out := filepath.Join(c.traces(), name), "hdfs:///test/"+name+"/in", "hdfs:///test/"+name+"/out"
 	j := &job{c: c, text: trial.Lines(splits)}
 	if err := errors.Join(os.Mkdir(traces, 0o777), os.Chmod(traces, 0o777)); err != nil {
 		c.t.Fatal(err)
 	}
 	c.put(in, j.text)
-	run := c.client(slices.Concat([]string{"run"}, trial.BySplit(), []string{"/jobs/paced"}, trial.Flags(in, out, "/traces/"+name, flags...))...)
-	j.Job = trial.Follow(run, out, traces)
+	run := c.client(slices.Concat([]string{"run"}, trial.LinePerSplit(), []string{"/jobs/paced"}, trial.Flags(in, out, "/traces/"+name, flags...))...)
+	j.Job = trial.NewJob(run, out, traces)
 	return j
 }
 
-// correct waits for the job's success and compares its output.
-func (j *job) correct() {
+// checkSuccess waits for the job's success and compares its output.
+func (j *job) checkSuccess() {
 	j.c.t.Helper()
 	j.Succeed()
-	j.same()
+	j.checkOutput()
 }
 
-// same compares the job's output with the right one.
-func (j *job) same() {
+// checkOutput compares the job's output with the right one.
+func (j *job) checkOutput() {
 	j.c.t.Helper()
-	trial.Same(j.c.t, j.Out, trial.Joined(trial.Parts(j.c.t, j.c.files, j.Out)), trial.Counted(j.text))
+	trial.CheckEqual(j.c.t, j.Out, trial.JoinParts(trial.ReadParts(j.c.t, j.c.files, j.Out)), trial.CountWords(j.text))
 }

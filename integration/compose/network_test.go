@@ -10,21 +10,21 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// podDisconnected: a machine with task tracker and DataNode loses its network and gets it
-// back. Its tasks rerun elsewhere meanwhile, and its attempts end when it is back.
-func podDisconnected(c *cluster) {
+// machineDisconnected: a machine with a task tracker and a DataNode loses its network for a while.
+// Its tasks rerun elsewhere. When it is back, its old attempts end.
+func machineDisconnected(c *cluster) {
 	j := c.paced(6, "-gate")
-	j.Began("m", 6)
-	id, maps := c.busy()
+	j.AwaitBegan("m", 6)
+	id, maps := c.busiestTracker()
 	node := "node" + strings.TrimPrefix(id, "tt")
 	net := c.project + "_quern"
 	c.docker("network", "disconnect", net, c.container(node))
-	c.lost(id)
-	j.Began("m", 6+maps)
+	c.awaitLost(id)
+	j.AwaitBegan("m", 6+maps)
 	c.docker("network", "connect", "--ip", address(node), "--alias", node, net, c.container(node))
-	c.whole()
-	j.Open()
-	j.correct()
+	c.awaitHealthy()
+	j.OpenGate()
+	j.checkSuccess()
 }
 
 // address returns the network address of a service.
@@ -33,11 +33,11 @@ func address(service string) string {
 	return network + "." + map[string]string{"jt": "1", "node": "2"}[kind] + number
 }
 
-// oneWay: the leader can send, but receives nothing from the other job trackers. It steps
-// down and another one leads. When the network is whole, it follows.
-func oneWay(c *cluster) {
+// oneWayPartition: the leader can send, but receives nothing from the other job trackers. It steps
+// down, and another one is elected. When the network is repaired, it follows.
+func oneWayPartition(c *cluster) {
 	j := c.paced(6, "-gate")
-	j.Began("m", 6)
+	j.AwaitBegan("m", 6)
 	old := c.leader()
 	rule := func(what string) {
 		for _, other := range stack.JobTrackers() {
@@ -48,27 +48,26 @@ func oneWay(c *cluster) {
 	}
 	rule("-A")
 	c.leader(old)
-	c.await("end of "+old+"'s office", func() bool {
+	c.await("end of the term of "+old, func() bool {
 		status := c.statusOf(old)
 		return status != nil && !status.IsLeader
 	})
-	j.Open()
-	j.correct()
-	j.Once("m")
+	j.OpenGate()
+	j.checkSuccess()
+	j.CheckOnce("m")
 	rule("-D")
-	c.follows(old)
+	c.awaitFollower(old)
 }
 
-// slow: one machine sends two megabits a second. A job with data and tasks on it still
-// succeeds.
-func slow(c *cluster) {
-	const in = "hdfs:///test/slow" // a block a file, few bytes: it takes as long as these need
+// slowMachine: one machine sends two megabits a second. A job with data and tasks on it succeeds.
+func slowMachine(c *cluster) {
+	const in = "hdfs:///test/slow" // few bytes, because the slow machine sends them
 	for i := range 6 {
 		c.put(fmt.Sprintf("%s/%d", in, i), trial.Words(uint64(i), 1<<20))
 	}
-	device := c.device("node3")
+	device := c.networkDevice("node3")
 	c.inNetworkOf("node3", "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", "2mbit", "burst", "16kb", "latency", "200ms")
-	c.likeAlone("wordcount", "", "-input", in)
+	c.compareEmbedded("wordcount", "", "-input", in)
 	shown := c.inNetworkOf("node3", "tc", "-s", "qdisc", "show", "dev", device)
 	c.inNetworkOf("node3", "tc", "qdisc", "del", "dev", device, "root")
 	var sent int
@@ -76,13 +75,13 @@ func slow(c *cluster) {
 		sent, _ = strconv.Atoi(strings.Fields(after)[0]) // 0 if it is not a number
 	}
 	if sent < 100_000 {
-		c.t.Errorf("nothing to speak of went the slow way: %s", shown)
+		c.t.Errorf("the slow machine has sent %d bytes, want at least 100000: %s", sent, shown)
 	}
 }
 
-// device is the name of a container's interface in the network, which changes when it
-// is disconnected and connected.
-func (c *cluster) device(service string) string {
+// networkDevice returns the name of a container's network interface. The name changes when the
+// container is disconnected and connected.
+func (c *cluster) networkDevice(service string) string {
 	c.t.Helper()
 	out := c.inNetworkOf(service, "ip", "-o", "-4", "addr", "show")
 	for line := range strings.Lines(out) {
@@ -94,7 +93,7 @@ func (c *cluster) device(service string) string {
 	return ""
 }
 
-// inNetworkOf runs a command of this machine in a container's network.
+// inNetworkOf runs a command of this machine in a container's network namespace.
 func (c *cluster) inNetworkOf(service, command string, args ...string) string {
 	c.t.Helper()
 	pid := c.inspect(service, "{{.State.Pid}}")

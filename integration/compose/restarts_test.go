@@ -9,42 +9,42 @@ import (
 // nameNodeRestarted: running attempts wait for HDFS and continue.
 func nameNodeRestarted(c *cluster) {
 	j := c.paced(6, "-gate")
-	j.Began("m", 6)
+	j.AwaitBegan("m", 6)
 	c.docker("stop", "-t", "1", c.container("namenode"))
-	j.Open()
+	j.OpenGate()
 	c.start("namenode")
-	j.correct()
-	j.Once("m")
+	j.checkSuccess()
+	j.CheckOnce("m")
 }
 
-// rolling: all daemons restart one after the other while jobs run; each is back before
-// the next stops.
-func rolling(c *cluster) {
+// rollingRestart: all daemons restart one after the other while jobs run. Each is ready before
+// the next one stops.
+func rollingRestart(c *cluster) {
 	long := c.paced(6, "-gate")
-	long.Began("m", 6)
+	long.AwaitBegan("m", 6)
 	for _, service := range daemons() {
 		short := c.paced(8, "-map-time", "300ms")
-		short.Began("m", 1)
+		short.AwaitBegan("m", 1)
 		c.docker("restart", "-t", "20", c.container(service))
 		if code := c.inspect(service, "{{.RestartCount}}"); code != "0" {
 			c.t.Errorf("%s was restarted by docker %s times", service, code)
 		}
-		short.correct()
-		c.whole()
+		short.checkSuccess()
+		c.awaitHealthy()
 	}
-	long.Open()
-	long.correct()
+	long.OpenGate()
+	long.checkSuccess()
 }
 
 // downAndUp: all containers are removed and created again with the same volumes. The
 // cluster knows all acknowledged jobs, and a running job succeeds without its client.
 func downAndUp(c *cluster) {
-	c.paced(3).correct()
+	c.paced(3).checkSuccess()
 	j := c.paced(6, "-gate")
-	j.Began("m", 6)
+	j.AwaitBegan("m", 6)
 	before := c.list()
 	if len(before) < 2 {
-		c.t.Fatalf("the jobs before: %+v", before)
+		c.t.Fatalf("jobs before the restart: %+v, want at least 2", before)
 	}
 	running := before[slices.IndexFunc(before, func(j web.Job) bool { return j.State == "running" })].ID
 	if err := c.Down(c.ctx, false); err != nil {
@@ -54,14 +54,14 @@ func downAndUp(c *cluster) {
 	if err := c.Up(c.ctx); err != nil {
 		c.t.Fatal(err)
 	}
-	c.whole()
+	c.awaitHealthy()
 	after := c.list()
 	for _, known := range before {
 		if !slices.ContainsFunc(after, func(j web.Job) bool { return j.ID == known.ID }) {
-			c.t.Errorf("%s is not known any more", known.ID)
+			c.t.Errorf("the cluster has forgotten %s", known.ID)
 		}
 	}
-	j.Open()
+	j.OpenGate()
 	c.client("wait", running).Succeed()
-	j.same()
+	j.checkOutput()
 }

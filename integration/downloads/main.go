@@ -1,7 +1,7 @@
-// Downloads fills the cache for the gating tests: Hadoop's jars, for a real HDFS. It runs
-// before the tests, so that a slow network does not use up their time. If a download
-// fails, it prints its name, the reason on stderr, and exits with 1; tests that need the
-// download are skipped.
+// Downloads fills the cache for the gating tests: Hadoop's jars, for a real HDFS. It runs before
+// the tests, so that a slow network does not use up their time limits. If a download fails, it
+// prints the download's name, prints the reason on stderr, and exits with 1. Tests that need the
+// download are skipped then.
 package main
 
 import (

@@ -18,7 +18,7 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// programs are built once, by TestMain, under their directory's name.
+// programs is the directory of the programs, which TestMain builds.
 var programs string
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil { // for programs that run as nobody
+	if err := os.Chmod(dir, 0o755); err != nil { // TestUnreadableInput runs a program as another user
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -58,7 +58,7 @@ type outcome struct {
 	stderr string
 }
 
-// deadline is generous: it only ends a test that would hang for ever.
+// deadline is generous: it only ends a test that hangs.
 const deadline = 3 * time.Minute
 
 func command(t *testing.T, stderr *bytes.Buffer, program string, args ...string) *exec.Cmd {
@@ -66,7 +66,7 @@ func command(t *testing.T, stderr *bytes.Buffer, program string, args ...string)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, filepath.Join(programs, program), args...)
 	cmd.Stderr = stderr
-	cmd.Env = append(os.Environ(), "TMPDIR="+scratch(t))
+	cmd.Env = append(os.Environ(), "TMPDIR="+tempDir(t))
 	return cmd
 }
 
@@ -105,9 +105,9 @@ func succeed(t *testing.T, program string, args ...string) outcome {
 	return o
 }
 
-// refused runs a program that must exit with the given code, print every want, and leave
-// no output.
-func refused(t *testing.T, exit int, output string, wants []string, program string, args ...string) {
+// checkRefused runs a program that must exit with the given code, print every want, and leave no
+// output.
+func checkRefused(t *testing.T, exit int, output string, wants []string, program string, args ...string) {
 	t.Helper()
 	o := run(t, program, args...)
 	if o.exit != exit {
@@ -121,11 +121,11 @@ func refused(t *testing.T, exit int, output string, wants []string, program stri
 	if _, err := os.Stat(output); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is left behind (%v)", output, err)
 	}
-	nothingLeft(t)
+	checkNoLeftovers(t)
 }
 
-// scratch is the TMPDIR of the test's programs.
-func scratch(t *testing.T) string {
+// tempDir returns the TMPDIR of the test's programs.
+func tempDir(t *testing.T) string {
 	dir := filepath.Join(programs, "tmp", strings.ReplaceAll(t.Name(), "/", "-"))
 	if err := errors.Join(os.MkdirAll(filepath.Dir(dir), 0o755), os.MkdirAll(dir, 0o700)); err != nil {
 		t.Fatal(err)
@@ -134,10 +134,10 @@ func scratch(t *testing.T) string {
 	return dir
 }
 
-// nothingLeft fails the test if its ended programs left files in TMPDIR.
-func nothingLeft(t *testing.T) {
+// checkNoLeftovers fails the test if programs have left files in TMPDIR.
+func checkNoLeftovers(t *testing.T) {
 	t.Helper()
-	filepath.Walk(scratch(t), func(path string, info os.FileInfo, err error) error {
+	filepath.Walk(tempDir(t), func(path string, info os.FileInfo, err error) error {
 		if err == nil && info.Mode().IsRegular() && info.Size() > 0 {
 			t.Errorf("left behind: %s", path)
 		}
@@ -156,18 +156,18 @@ func write(t *testing.T, name, content string) string {
 	return name
 }
 
-// parts joins the part files of an output directory, which must have _SUCCESS.
-func parts(t *testing.T, output string) string {
+// readParts joins the part files of an output directory, which must have _SUCCESS.
+func readParts(t *testing.T, output string) string {
 	t.Helper()
-	return string(trial.Joined(trial.Parts(t, local.FS{}, output)))
+	return string(trial.JoinParts(trial.ReadParts(t, local.FS{}, output)))
 }
 
-// countWords is the oracle: a single-process word count.
-func countWords(text string) string { return string(trial.Counted([]byte(text))) }
+// countWords returns the right output of a word count.
+func countWords(text string) string { return string(trial.CountWords([]byte(text))) }
 
-func sortedLines(s string) string { return string(trial.Sorted([]byte(s))) }
+func sortedLines(s string) string { return string(trial.SortLines([]byte(s))) }
 
-func same(t *testing.T, what, got, want string) {
+func checkEqual(t *testing.T, what, got, want string) {
 	t.Helper()
-	trial.Same(t, what, []byte(got), []byte(want))
+	trial.CheckEqual(t, what, []byte(got), []byte(want))
 }

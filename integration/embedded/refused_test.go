@@ -50,7 +50,7 @@ func TestRefusedInput(t *testing.T) {
 		"build error":       {1, []string{"deliberate error"}, []string{"faulty", "-at", "build", "-do", "error", "-input", in}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refused(t, c.exit, out, c.wants, c.args[0], append([]string{"-output", out}, c.args[1:]...)...)
+			checkRefused(t, c.exit, out, c.wants, c.args[0], append([]string{"-output", out}, c.args[1:]...)...)
 		})
 	}
 	for _, long := range []string{dir + "/" + strings.Repeat("x", 256), dir + "/none/" + strings.Repeat("x", 256) + "/out", dir + strings.Repeat("/d", 2000)} {
@@ -60,7 +60,7 @@ func TestRefusedInput(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat("hdfs:"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("hdfs:/user/x was taken for a local path (%v)", err)
+		t.Errorf("hdfs:/user/x was used as a local path (%v)", err)
 	}
 }
 
@@ -72,10 +72,10 @@ func TestUnreadableInput(t *testing.T) {
 	}
 	var stderr bytes.Buffer
 	cmd := command(t, &stderr, "wordcount", "-input", in, "-output", dir+"/out")
-	if os.Getuid() == 0 { // root reads everything, so the program runs as nobody
-		const nobody = 65534
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-		if err := os.Chown(scratch(t), nobody, nobody); err != nil {
+	if os.Getuid() == 0 { // root can read every file, so the program runs as another user
+		const user = 65534
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+		if err := os.Chown(tempDir(t), user, user); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -91,13 +91,13 @@ func TestUnreadableInput(t *testing.T) {
 func TestOutputExists(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir+"/in", "a\n")
-	kept := write(t, dir+"/out/kept", "precious")
+	file := write(t, dir+"/out/kept", "precious")
 	o := run(t, "wordcount", "-input", in, "-output", dir+"/out")
 	if o.exit != 1 || !strings.Contains(o.stderr, dir+"/out") || !strings.Contains(o.stderr, "exist") {
 		t.Errorf("exit %d\n%s", o.exit, o.stderr)
 	}
 	entries, _ := os.ReadDir(dir + "/out")
-	if content, _ := os.ReadFile(kept); len(entries) != 1 || string(content) != "precious" {
+	if content, _ := os.ReadFile(file); len(entries) != 1 || string(content) != "precious" {
 		t.Errorf("output was touched: %v", entries)
 	}
 	if o := run(t, "wordcount", "-input", in, "-output", in); o.exit != 1 {
@@ -105,7 +105,8 @@ func TestOutputExists(t *testing.T) {
 	}
 }
 
-// TestTwoJobsOneOutput: of two jobs at once, exactly one writes, and whole.
+// TestTwoJobsOneOutput: two jobs have the same output at the same time. One writes all of it, the
+// other fails.
 func TestTwoJobsOneOutput(t *testing.T) {
 	content := text(300_000)
 	dir := t.TempDir()
@@ -115,22 +116,22 @@ func TestTwoJobsOneOutput(t *testing.T) {
 	for i := range cmds {
 		cmds[i] = start(t, &errs[i], "wordcount", "-input", in, "-output", out)
 	}
-	won := 0
+	succeeded := 0
 	for i := range cmds {
 		switch o := wait(t, cmds[i], &errs[i]); {
 		case o.exit == 0:
-			won++
+			succeeded++
 		case o.exit != 1 || !strings.Contains(o.stderr, out):
 			t.Errorf("exit %d\n%s", o.exit, o.stderr)
 		}
 	}
-	if won != 1 {
-		t.Errorf("%d jobs won\n%s\n%s", won, &errs[0], &errs[1])
+	if succeeded != 1 {
+		t.Errorf("%d jobs succeeded, want 1\n%s\n%s", succeeded, &errs[0], &errs[1])
 	}
-	same(t, "counts", parts(t, out), countWords(content))
+	checkEqual(t, "counts", readParts(t, out), countWords(content))
 }
 
-// TestFaultsFinal: a fault in every attempt fails the job, and the error names the cause.
+// TestFaultsFinal: if every attempt of a task fails, the job fails, and the error names the cause.
 func TestFaultsFinal(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir+"/in", text(1000))
@@ -145,7 +146,7 @@ func TestFaultsFinal(t *testing.T) {
 			t.Run(where+" "+how, func(t *testing.T) {
 				out := t.TempDir() + "/out"
 				wants := append([]string{"attempt_", "_" + where[:1] + "_000000"}, wants...)
-				refused(t, 1, out, wants, "faulty", "-at", where, "-do", how, "-input", in, "-output", out,
+				checkRefused(t, 1, out, wants, "faulty", "-at", where, "-do", how, "-input", in, "-output", out,
 					"-D", "mapreduce.task.timeout=1500", "-D", "mapreduce.map.maxattempts=2", "-D", "mapreduce.reduce.maxattempts=2")
 			})
 		}
@@ -176,11 +177,11 @@ func TestRelativeFile(t *testing.T) {
 		start, at string
 		wants     []string
 	}{
-		{"read", "", []string{"its worker did not start: exit status 1 before mapreduce.Main", "open relative.txt: no such file"}},
+		{"relative-file", "", []string{"its worker did not start: exit status 1 before mapreduce.Main", "open relative.txt: no such file"}},
 		{"", "build", []string{"build the job: open relative.txt: no such file", "the client has built the job"}},
 	} {
 		var stderr bytes.Buffer
-		cmd := command(t, &stderr, "faulty", "-at", c.at, "-do", "read", "-input", in, "-output", dir+"/out")
+		cmd := command(t, &stderr, "faulty", "-at", c.at, "-do", "relative-file", "-input", in, "-output", dir+"/out")
 		cmd.Dir, cmd.Env = dir, append(cmd.Env, "FAULTY_START="+c.start)
 		if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 {
 			t.Errorf("%v", err)
@@ -193,11 +194,11 @@ func TestRelativeFile(t *testing.T) {
 	}
 }
 
-// TestInputRewritten: the first map rewrites the input that later maps read.
+// TestInputRewritten: if the first map rewrites the input, later maps fail.
 func TestInputRewritten(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir+"/in", text(50_000))
-	refused(t, 1, dir+"/out", []string{in, "changed"}, "faulty", "-at", "map", "-do", "rewrite", "-input", in, "-output", dir+"/out",
+	checkRefused(t, 1, dir+"/out", []string{in, "changed"}, "faulty", "-at", "map", "-do", "rewrite", "-input", in, "-output", dir+"/out",
 		"-D", "quern.embedded.slots=1", "-D", "mapreduce.input.fileinputformat.split.maxsize=20000")
 }
 
@@ -212,14 +213,14 @@ func TestFullOutputDisk(t *testing.T) {
 	if left, _ := filepath.Glob(disk + "/*"); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
-	nothingLeft(t)
+	checkNoLeftovers(t)
 }
 
 func TestReadOnlyOutput(t *testing.T) {
 	disk := tmpfs(t, "ro,size=1m")
 	dir := t.TempDir()
 	in := write(t, dir+"/in", "a\n")
-	refused(t, 1, disk+"/out", []string{disk, "read-only"}, "wordcount", "-input", in, "-output", disk+"/out")
+	checkRefused(t, 1, disk+"/out", []string{disk, "read-only"}, "wordcount", "-input", in, "-output", disk+"/out")
 }
 
 func tmpfs(t *testing.T, options string) string {
@@ -265,7 +266,7 @@ func TestNotAJob(t *testing.T) {
 		"text file":          {in, []string{in}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refused(t, 1, dir+"/out", c.wants, "mrsubmit", "run", c.job, "-input", in, "-output", dir+"/out")
+			checkRefused(t, 1, dir+"/out", c.wants, "mrsubmit", "run", c.job, "-input", in, "-output", dir+"/out")
 		})
 	}
 	if _, err := os.Stat(ran); err == nil {
@@ -273,7 +274,7 @@ func TestNotAJob(t *testing.T) {
 	}
 }
 
-// TestBadStart: jobs that fail before they have a plan.
+// TestBadStart: a program that fails before mapreduce.Main is refused.
 func TestBadStart(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir+"/in", "a\n")
@@ -281,7 +282,7 @@ func TestBadStart(t *testing.T) {
 	for how, want := range map[string]string{"panic": "deliberate panic", "exit": "exit status 3", "kill": "killed"} {
 		t.Run(how, func(t *testing.T) {
 			t.Setenv("FAULTY_START", how)
-			refused(t, 1, dir+"/out", []string{want, job}, "mrsubmit", "run", job, "-input", in, "-output", dir+"/out")
+			checkRefused(t, 1, dir+"/out", []string{want, job}, "mrsubmit", "run", job, "-input", in, "-output", dir+"/out")
 		})
 	}
 }
@@ -299,7 +300,7 @@ func TestSubmitUsage(t *testing.T) {
 		"unknown job flag": {"run", job, "-bogus", "-input", in, "-output", dir + "/out"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refused(t, 2, dir+"/out", nil, "mrsubmit", args...)
+			checkRefused(t, 2, dir+"/out", nil, "mrsubmit", args...)
 		})
 	}
 }

@@ -53,8 +53,8 @@ func killWorkers(parent int) {
 	}
 }
 
-// hanging starts a job whose map never returns and waits until it runs.
-func hanging(t *testing.T, stderr *bytes.Buffer, out string) (pid int, end func() outcome) {
+// startHanging starts a job with a map that never returns, and waits until the map runs.
+func startHanging(t *testing.T, stderr *bytes.Buffer, out string) (pid int, end func() outcome) {
 	t.Helper()
 	in := write(t, t.TempDir()+"/in", "a\n")
 	cmd := start(t, stderr, "faulty", "-at", "map", "-do", "hang", "-input", in, "-output", out)
@@ -69,7 +69,7 @@ func hanging(t *testing.T, stderr *bytes.Buffer, out string) (pid int, end func(
 // attemptDirs lists the directories of map attempts in the test's TMPDIR.
 func attemptDirs(t *testing.T) []string {
 	var found []string
-	filepath.Walk(scratch(t), func(path string, info os.FileInfo, err error) error {
+	filepath.Walk(tempDir(t), func(path string, info os.FileInfo, err error) error {
 		if err == nil && info.IsDir() && strings.Contains(info.Name(), "_m_000000_") {
 			found = append(found, path)
 		}
@@ -83,7 +83,7 @@ func TestInterrupted(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			var stderr bytes.Buffer
 			out := t.TempDir() + "/out"
-			pid, end := hanging(t, &stderr, out)
+			pid, end := startHanging(t, &stderr, out)
 			workers := children(pid)
 			syscall.Kill(pid, sig)
 			if o := end(); o.exit != 1 || !strings.Contains(o.stderr, "killed") {
@@ -92,20 +92,19 @@ func TestInterrupted(t *testing.T) {
 			if _, err := os.Stat(out); !os.IsNotExist(err) {
 				t.Errorf("output is left behind: %v", err)
 			}
-			nothingLeft(t)
+			checkNoLeftovers(t)
 			for _, w := range workers {
 				if syscall.Kill(w, 0) == nil {
-					t.Errorf("worker %d outlives its job", w)
+					t.Errorf("worker %d still runs after its job", w)
 				}
 			}
 		})
 	}
 }
 
-// TestTerminalGone: the job continues after its terminal is closed and writes to it fail.
-// The kernel sends SIGHUP to the program, which leads the terminal's session, and to its
-// process group.
-func TestTerminalGone(t *testing.T) {
+// TestTerminalClosed: a job continues after its terminal is closed, though writes to it fail. The
+// kernel sends SIGHUP to the program, which is the session leader, and to its process group.
+func TestTerminalClosed(t *testing.T) {
 	for name, program := range map[string][]string{
 		"program":    {"paced"},
 		"mrsubmit":   {"mrsubmit", "run", filepath.Join(programs, "paced")},
@@ -118,85 +117,86 @@ func TestTerminalGone(t *testing.T) {
 			if err := os.Mkdir(traces, 0o777); err != nil {
 				t.Fatal(err)
 			}
-			terminal, theirs := openTerminal(t)
+			controller, terminal := openTerminal(t)
 			cmd := command(t, nil, program[0], append(program[1:], trial.Flags(in, out, traces, "-gate")...)...)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-			cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			theirs.Close()
-			job := trial.Follow(nil, out, traces)
+			terminal.Close()
+			job := trial.NewJob(nil, out, traces)
 			for len(job.Traces("m", "began")) == 0 {
 				if !running(cmd.Process.Pid) {
 					t.Fatalf("ended early: %v", cmd.Wait())
 				}
 			}
-			terminal.Close()
+			controller.Close()
 			write(t, traces+"/gate", "")
 			if err := cmd.Wait(); err != nil {
 				t.Error(err)
 			}
-			same(t, "counts", sortedLines(parts(t, out)), sortedLines(countWords(content)))
-			nothingLeft(t)
+			checkEqual(t, "counts", sortedLines(readParts(t, out)), sortedLines(countWords(content)))
+			checkNoLeftovers(t)
 		})
 	}
 }
 
-// openTerminal opens a terminal and returns its controlling end and the programs' end.
-func openTerminal(t *testing.T) (holder, seen *os.File) {
+// openTerminal opens a pseudoterminal and returns its controlling end and the program's end.
+func openTerminal(t *testing.T) (controller, terminal *os.File) {
 	t.Helper()
-	holder, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	controller, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { holder.Close() })
-	fd := int(holder.Fd())
+	t.Cleanup(func() { controller.Close() })
+	fd := int(controller.Fd())
 	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err == nil {
 		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
 	}
 	if err == nil {
-		seen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+		terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return holder, seen
+	return controller, terminal
 }
 
-// TestKilledHard: after SIGKILL all workers end, and the next run removes leftover files.
-func TestKilledHard(t *testing.T) {
+// TestSIGKILL: after SIGKILL of the program, all workers end, and the next run removes leftover
+// files.
+func TestSIGKILL(t *testing.T) {
 	var stderr bytes.Buffer
-	pid, end := hanging(t, &stderr, t.TempDir()+"/out")
+	pid, end := startHanging(t, &stderr, t.TempDir()+"/out")
 	workers := children(pid)
 	syscall.Kill(pid, syscall.SIGKILL)
 	end()
 	for _, w := range workers {
-		for syscall.Kill(w, 0) == nil { // it ends when its pipe closes
+		for syscall.Kill(w, 0) == nil { // a worker ends when its pipe closes
 		}
 	}
 	in := write(t, t.TempDir()+"/in", "a\n")
 	succeed(t, "wordcount", "-input", in, "-output", t.TempDir()+"/out")
-	nothingLeft(t)
+	checkNoLeftovers(t)
 }
 
-// TestCorruptSegment: a byte of a finished map's output is flipped before the
-// reduce reads it; the map reruns and the output is right.
+// TestCorruptSegment: a finished map's output is corrupted before the reduce reads it. The map
+// reruns, and the output is right.
 func TestCorruptSegment(t *testing.T) {
 	content := text(50_000)
 	dir := t.TempDir()
 	in := write(t, dir+"/in", content)
 	o := succeed(t, "faulty", "-at", "map", "-do", "corrupt", "-times", "1", "-input", in, "-output", dir+"/out",
 		"-D", "quern.embedded.slots=1", "-D", "mapreduce.input.fileinputformat.split.maxsize=20000")
-	same(t, "counts", parts(t, dir+"/out"), countWords(content))
+	checkEqual(t, "counts", readParts(t, dir+"/out"), countWords(content))
 	if !strings.Contains(o.stderr, "checksum") {
-		t.Errorf("no word of the corruption:\n%s", o.stderr)
+		t.Errorf("no message about the corruption:\n%s", o.stderr)
 	}
 }
 
-// TestReaderOfMessagesGone: a broken pipe on standard error does not end a job.
-func TestReaderOfMessagesGone(t *testing.T) {
+// TestBrokenStderr: a broken pipe on standard error does not end a job.
+func TestBrokenStderr(t *testing.T) {
 	dir := t.TempDir()
 	content := text(50_000)
 	in := write(t, dir+"/in", content)
@@ -211,12 +211,13 @@ func TestReaderOfMessagesGone(t *testing.T) {
 		t.Error(err)
 	}
 	w.Close()
-	same(t, "counts", parts(t, dir+"/out"), countWords(content))
-	nothingLeft(t)
+	checkEqual(t, "counts", readParts(t, dir+"/out"), countWords(content))
+	checkNoLeftovers(t)
 }
 
-// TestProgramReplaced: workers that start later run the program that was submitted.
-func TestProgramReplaced(t *testing.T) {
+// TestProgramRemoved: workers that start later run the submitted program, though its file is
+// removed.
+func TestProgramRemoved(t *testing.T) {
 	dir := t.TempDir()
 	content := text(50_000)
 	in := write(t, dir+"/in", content)
@@ -243,11 +244,11 @@ func TestProgramReplaced(t *testing.T) {
 	if o := wait(t, cmd, &stderr); o.exit != 0 {
 		t.Fatalf("exit %d\n%s", o.exit, o.stderr)
 	}
-	same(t, "counts", parts(t, dir+"/out"), countWords(content))
-	nothingLeft(t)
+	checkEqual(t, "counts", readParts(t, dir+"/out"), countWords(content))
+	checkNoLeftovers(t)
 }
 
-// TestOrphans: after SIGKILL of the cluster, the next run ends processes that workers have
+// TestOrphans: after SIGKILL of the program, the next run ends processes that its workers have
 // started.
 func TestOrphans(t *testing.T) {
 	var stderr bytes.Buffer
@@ -264,17 +265,17 @@ func TestOrphans(t *testing.T) {
 	succeed(t, "wordcount", "-input", in, "-output", t.TempDir()+"/out2")
 	for _, pid := range orphans {
 		if running(pid) {
-			t.Errorf("process %d lives on", pid)
+			t.Errorf("process %d still runs", pid)
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
 	if len(orphans) == 0 {
-		t.Error("no orphan was made")
+		t.Error("no worker has started a process")
 	}
-	nothingLeft(t)
+	checkNoLeftovers(t)
 }
 
-// TestWorkersKilledAtRandom: whenever workers die, the output is the same.
+// TestWorkersKilledAtRandom: whenever workers are killed, the output is right.
 func TestWorkersKilledAtRandom(t *testing.T) {
 	content := text(6_000_000)
 	dir := t.TempDir()
@@ -286,7 +287,7 @@ func TestWorkersKilledAtRandom(t *testing.T) {
 	const seed, kills = 7, 25
 	r := rand.New(rand.NewPCG(seed, 0))
 	killed := 0
-	// Setup and commit have few attempts and are left alone.
+	// Do not kill setup and commit, which have few attempts.
 	for len(attemptDirs(t)) == 0 && running(cmd.Process.Pid) {
 	}
 	for killed < kills && running(cmd.Process.Pid) && missing(dir+"/out/part-r-00000") {
@@ -302,6 +303,6 @@ func TestWorkersKilledAtRandom(t *testing.T) {
 	if killed == 0 {
 		t.Error("no worker was killed")
 	}
-	same(t, "sorted", parts(t, dir+"/out"), sortedLines(strings.TrimSuffix(content, "\n")+"\n"))
-	nothingLeft(t)
+	checkEqual(t, "sorted", readParts(t, dir+"/out"), sortedLines(strings.TrimSuffix(content, "\n")+"\n"))
+	checkNoLeftovers(t)
 }

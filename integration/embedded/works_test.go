@@ -25,7 +25,7 @@ func text(bytes int) string {
 	return b.String()
 }
 
-// smallSplits makes many maps of a small input, tiny memory many spills.
+// smallSplits sets small splits, for many maps, and little memory, for many spills.
 var smallSplits = []string{"-D", "mapreduce.input.fileinputformat.split.maxsize=20000", "-D", "mapreduce.task.io.sort.mb=1"}
 
 func TestInputs(t *testing.T) {
@@ -50,8 +50,8 @@ func TestInputs(t *testing.T) {
 				args = []string{"-input", in, "-output", out, "-D", "mapreduce.task.io.sort.mb=1"}
 			}
 			succeed(t, "wordcount", args...)
-			same(t, "counts", parts(t, out), countWords(content))
-			nothingLeft(t)
+			checkEqual(t, "counts", readParts(t, out), countWords(content))
+			checkNoLeftovers(t)
 		})
 	}
 }
@@ -74,18 +74,18 @@ func TestInputPaths(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			out := t.TempDir() + "/out"
 			succeed(t, "wordcount", "-input", c.input, "-output", out)
-			same(t, "counts", parts(t, out), c.want)
+			checkEqual(t, "counts", readParts(t, out), c.want)
 		})
 	}
 }
 
-// TestLongOutput: an output's name may have as many bytes as names can.
+// TestLongOutput: an output's name may have the most bytes that file systems allow.
 func TestLongOutput(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir+"/in", "a\n")
 	for _, name := range []string{strings.Repeat("x", 255), strings.Repeat("ü", 127)} {
 		succeed(t, "wordcount", "-input", in, "-output", dir+"/"+name)
-		same(t, "counts", parts(t, dir+"/"+name), "a\t1\n")
+		checkEqual(t, "counts", readParts(t, dir+"/"+name), "a\t1\n")
 	}
 }
 
@@ -98,7 +98,7 @@ func TestManySmallFiles(t *testing.T) {
 		all.WriteString(line)
 	}
 	succeed(t, "wordcount", "-input", dir+"/in", "-output", dir+"/out")
-	same(t, "counts", parts(t, dir+"/out"), countWords(all.String()))
+	checkEqual(t, "counts", readParts(t, dir+"/out"), countWords(all.String()))
 }
 
 func TestReduces(t *testing.T) {
@@ -109,7 +109,7 @@ func TestReduces(t *testing.T) {
 		t.Run(fmt.Sprint(reduces), func(t *testing.T) {
 			out := t.TempDir() + "/out"
 			succeed(t, "wordcount", "-input", in, "-output", out, "-D", fmt.Sprintf("mapreduce.job.reduces=%d", reduces))
-			same(t, "counts", sortedLines(parts(t, out)), countWords(content))
+			checkEqual(t, "counts", sortedLines(readParts(t, out)), countWords(content))
 			found, _ := filepath.Glob(out + "/part-r-*")
 			if len(found) != reduces {
 				t.Errorf("%d part files, want %d", len(found), reduces)
@@ -129,9 +129,9 @@ func TestSkewedKey(t *testing.T) {
 	}
 	dir := t.TempDir()
 	in := write(t, dir+"/in", b.String())
-	// faulty without faults reduces without a combiner.
+	// Unlike wordcount, faulty has no combiner.
 	succeed(t, "faulty", "-input", in, "-output", dir+"/out", "-D", "mapreduce.task.io.sort.mb=1")
-	same(t, "counts", parts(t, dir+"/out"), countWords(b.String()))
+	checkEqual(t, "counts", readParts(t, dir+"/out"), countWords(b.String()))
 }
 
 func TestSortLines(t *testing.T) {
@@ -141,7 +141,7 @@ func TestSortLines(t *testing.T) {
 	succeed(t, "sort", append([]string{"-input", in, "-output", dir + "/out", "-D", "mapreduce.job.reduces=3",
 		"-D", "mapreduce.input.fileinputformat.split.maxsize=300000"}, "-D", "mapreduce.task.io.sort.mb=1")...)
 	want := sortedLines(strings.TrimSuffix(content, "\n") + "\n")
-	same(t, "sorted", parts(t, dir+"/out"), want)
+	checkEqual(t, "sorted", readParts(t, dir+"/out"), want)
 }
 
 func TestSortRecords(t *testing.T) {
@@ -154,7 +154,7 @@ func TestSortRecords(t *testing.T) {
 	in := write(t, dir+"/in", string(content))
 	succeed(t, "sort", "-records", "-input", in, "-output", dir+"/out", "-D", "mapreduce.job.reduces=4",
 		"-D", "mapreduce.input.fileinputformat.split.maxsize=333333")
-	got := parts(t, dir+"/out")
+	got := readParts(t, dir+"/out")
 	if len(got) != len(content) {
 		t.Fatalf("%d bytes of %d", len(got), len(content))
 	}
@@ -166,7 +166,7 @@ func TestSortRecords(t *testing.T) {
 	found, _ := filepath.Glob(dir + "/out/part-r-*")
 	for _, part := range found {
 		if info, _ := os.Stat(part); info.Size() > int64(len(content))/2 {
-			t.Errorf("%s holds %d of %d bytes: badly sampled", part, info.Size(), len(content))
+			t.Errorf("%s has %d of %d bytes: partitions are not balanced", part, info.Size(), len(content))
 		}
 	}
 }
@@ -182,29 +182,29 @@ func TestGrep(t *testing.T) {
 			want.WriteString(line)
 		}
 	}
-	same(t, "lines", parts(t, dir+"/out"), want.String())
+	checkEqual(t, "lines", readParts(t, dir+"/out"), want.String())
 }
 
 func TestGrepCount(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir+"/in", "b a b\nc b a\n")
 	succeed(t, "grep", "-count", "-e", "[a-c]", "-input", in, "-output", dir+"/out")
-	same(t, "matches", parts(t, dir+"/out/grep-sort"), "3\tb\n2\ta\n1\tc\n")
-	same(t, "directories of the output", names(t, dir+"/out"), "grep-sort")
-	nothingLeft(t)
+	checkEqual(t, "matches", readParts(t, dir+"/out/grep-sort"), "3\tb\n2\ta\n1\tc\n")
+	checkEqual(t, "directories of the output", names(t, dir+"/out"), "grep-sort")
+	checkNoLeftovers(t)
 }
 
-// TestFlowKeeps: quern.flow.keep keeps results that only later jobs read.
-func TestFlowKeeps(t *testing.T) {
+// TestFlowKeep: quern.flow.keep keeps results that only later jobs read.
+func TestFlowKeep(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir+"/in", "b a b\nc b a\n")
 	succeed(t, "grep", "-count", "-e", "[a-c]", "-input", in, "-output", dir+"/out", "-D", "quern.flow.keep=true")
-	same(t, "matches", parts(t, dir+"/out/grep-sort"), "3\tb\n2\ta\n1\tc\n")
-	same(t, "directories of the output", names(t, dir+"/out"), "grep-search grep-sort")
-	if kept := parts(t, dir+"/out/grep-search"); !strings.HasPrefix(kept, "QSEG") {
-		t.Errorf("%q was kept, no segment file", kept)
+	checkEqual(t, "matches", readParts(t, dir+"/out/grep-sort"), "3\tb\n2\ta\n1\tc\n")
+	checkEqual(t, "directories of the output", names(t, dir+"/out"), "grep-search grep-sort")
+	if content := readParts(t, dir+"/out/grep-search"); !strings.HasPrefix(content, "QSEG") {
+		t.Errorf("%q was kept, no segment file", content)
 	}
-	nothingLeft(t)
+	checkNoLeftovers(t)
 }
 
 func names(t *testing.T, dir string) string {
@@ -220,25 +220,25 @@ func names(t *testing.T, dir string) string {
 	return strings.Join(all, " ")
 }
 
-// TestFaultsHealed: tasks rerun after attempts that fail, exit or are killed.
-func TestFaultsHealed(t *testing.T) {
+// TestFaultsRetried: a task reruns after its attempt fails, exits or is killed.
+func TestFaultsRetried(t *testing.T) {
 	content := text(100_000)
 	for _, where := range []string{"map", "reduce"} {
-		for how, times := range map[string]int{"error": 2, "panic": 1, "exit": 1, "kill": 1, "shout": 1} {
+		for how, times := range map[string]int{"error": 2, "panic": 1, "exit": 1, "kill": 1, "stderr": 1} {
 			t.Run(where+" "+how, func(t *testing.T) {
 				dir := t.TempDir()
 				in := write(t, dir+"/in", content)
 				succeed(t, "faulty", append([]string{"-at", where, "-do", how, "-times", fmt.Sprint(times),
 					"-input", in, "-output", dir + "/out"}, smallSplits...)...)
-				same(t, "counts", parts(t, dir+"/out"), countWords(content))
-				nothingLeft(t)
+				checkEqual(t, "counts", readParts(t, dir+"/out"), countWords(content))
+				checkNoLeftovers(t)
 			})
 		}
 	}
 }
 
-// TestKilledInJobCommit kills the workers while outputs move into place. A kill
-// may come too late, so the test repeats it until one hits the commit.
+// TestKilledInJobCommit kills the workers while the job's commit moves files into place. A kill
+// may come too late, so the test repeats until a commit attempt is killed.
 func TestKilledInJobCommit(t *testing.T) {
 	content := text(50_000)
 	in := write(t, t.TempDir()+"/in", content)
@@ -255,21 +255,21 @@ func TestKilledInJobCommit(t *testing.T) {
 		if o.exit != 0 {
 			t.Fatalf("exit %d\n%s", o.exit, o.stderr)
 		}
-		same(t, "counts", sortedLines(parts(t, out)), countWords(content))
-		nothingLeft(t)
+		checkEqual(t, "counts", sortedLines(readParts(t, out)), countWords(content))
+		checkNoLeftovers(t)
 		if strings.Contains(o.stderr, "_c_000000_") { // the messages name the commit's first attempt
 			return
 		}
 	}
-	t.Error("the job commit was never hit")
+	t.Error("no kill came during a job's commit")
 }
 
 func TestWithoutReduces(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, dir+"/in", "b a\nb\n")
 	succeed(t, "faulty", "-input", in, "-output", dir+"/out", "-D", "mapreduce.job.reduces=0")
-	same(t, "what the map emits", parts(t, dir+"/out"), "b\t1\na\t1\nb\t1\n")
-	nothingLeft(t)
+	checkEqual(t, "map output", readParts(t, dir+"/out"), "b\t1\na\t1\nb\t1\n")
+	checkNoLeftovers(t)
 }
 
 // TestSubmit: mrsubmit runs a package directory and an executable alike.
@@ -280,29 +280,30 @@ func TestSubmit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			out := t.TempDir() + "/out"
 			o := succeed(t, "mrsubmit", "run", "-D", "mapreduce.job.reduces=2", job, "-input", in, "-output", out)
-			same(t, "counts", sortedLines(parts(t, out)), "a\t1\nb\t2\n")
+			checkEqual(t, "counts", sortedLines(readParts(t, out)), "a\t1\nb\t2\n")
 			for _, want := range []string{"map 100%", "reduce 100%", "Map input records=1", "output: file://" + out} {
 				if !strings.Contains(o.stderr, want) {
 					t.Errorf("the messages lack %q:\n%s", want, o.stderr)
 				}
 			}
-			nothingLeft(t)
+			checkNoLeftovers(t)
 		})
 	}
 }
 
-// TestInProcess: a debugger sees the attempts in the program's own process.
+// TestInProcess: with quern.task.inprocess, attempts run in the program's own process, for
+// debuggers.
 func TestInProcess(t *testing.T) {
 	content := text(50_000)
 	dir := t.TempDir()
 	in := write(t, dir+"/in", content)
 	succeed(t, "wordcount", append([]string{"-input", in, "-output", dir + "/out", "-D", "quern.task.inprocess=true"}, smallSplits...)...)
-	same(t, "counts", parts(t, dir+"/out"), countWords(content))
-	nothingLeft(t)
+	checkEqual(t, "counts", readParts(t, dir+"/out"), countWords(content))
+	checkNoLeftovers(t)
 }
 
-// TestWorkerMemory: a worker keeps to its memory on an input 20 times its budget,
-// with lines of 12 MB among short ones.
+// TestWorkerMemory: a worker stays within its memory limit on an input of several times its
+// budget, with lines of 12 MB among short ones.
 func TestWorkerMemory(t *testing.T) {
 	const budget, longest = 4 << 20, 12 << 20
 	var b strings.Builder
@@ -325,12 +326,12 @@ func TestWorkerMemory(t *testing.T) {
 	if o := wait(t, cmd, &stderr); o.exit != 0 {
 		t.Fatalf("exit %d\n%s", o.exit, o.stderr)
 	}
-	same(t, "sorted", parts(t, dir+"/out"), sortedLines(content))
+	checkEqual(t, "sorted", readParts(t, dir+"/out"), sortedLines(content))
 	t.Logf("peak %d MB", peak>>20)
 	if limit := budget + 64<<20 + 4*longest; peak > limit || peak == 0 {
-		t.Errorf("a worker took %d MB, the limit is %d MB", peak>>20, limit>>20)
+		t.Errorf("a worker used %d MB, want at most %d MB", peak>>20, limit>>20)
 	}
-	nothingLeft(t)
+	checkNoLeftovers(t)
 }
 
 // highWater returns the peak memory of a process in bytes; 0 if it has ended.

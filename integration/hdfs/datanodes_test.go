@@ -21,16 +21,16 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// noise returns bytes without repetitions.
-func noise(size int) []byte {
+// randomBytes returns bytes without repetitions, always the same.
+func randomBytes(size int) []byte {
 	r := rand.NewChaCha8([32]byte{1})
 	content := make([]byte, size)
 	r.Read(content)
 	return content
 }
 
-// impatient returns options with short timeouts, for tests with faults.
-func impatient(o *hdfs.Options) {
+// shortTimeouts sets short timeouts, for tests with faults.
+func shortTimeouts(o *hdfs.Options) {
 	o.Timeout, o.ReadRetryFor, o.RetryNodeAfter = 2*time.Second, 4*time.Second, 300*time.Millisecond
 }
 
@@ -43,7 +43,7 @@ func daemonAt(c *minicluster.Cluster, addr string) *minicluster.Daemon {
 	return nil
 }
 
-// restart restarts a DataNode and waits until the NameNode knows all.
+// restart starts DataNodes and waits until the NameNode knows all of them.
 func restart(t *testing.T, c *minicluster.Cluster, daemons ...*minicluster.Daemon) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), trial.Deadline) // also in a cleanup
@@ -59,14 +59,14 @@ func restart(t *testing.T, c *minicluster.Cluster, daemons ...*minicluster.Daemo
 		t.Fatal(err)
 	}
 	for _, d := range daemons {
-		if err := d.Listens(ctx); err != nil {
+		if err := d.AwaitPort(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// last returns the DataNode of a file's last read.
-func last(t *testing.T, c *minicluster.Cluster, f dfs.File) *minicluster.Daemon {
+// lastReadFrom returns the DataNode of a file's last read.
+func lastReadFrom(t *testing.T, c *minicluster.Cluster, f dfs.File) *minicluster.Daemon {
 	t.Helper()
 	reads := f.(dfs.Metered).Reads()
 	d := daemonAt(c, reads[len(reads)-1].Addr)
@@ -76,20 +76,19 @@ func last(t *testing.T, c *minicluster.Cluster, f dfs.File) *minicluster.Daemon 
 	return d
 }
 
-// Row 29: a DataNode dies, or stops answering, while a client reads its block. The
-// client continues with the other replica at the same offset. When the DataNode is back,
-// reads are local again.
+// Row 29: a DataNode dies or stops answering while a client reads its block. The client continues
+// with the other replica at the same offset. When the DataNode is back, reads are local again.
 func TestReaderLosesDataNode(t *testing.T) {
 	c := cluster(t)
-	near := c.DataNodes[0]
-	f := client(t, c, impatient, from(near))
-	name, content := dfs.Join(root(t, c, f), "f"), noise(3*blockSize)
-	// A replica on every DataNode: with fewer, HDFS replaces those of one that is slow
-	// to come back, which then has none.
-	write(t, client(t, c, from(near), having("dfs.replication", fmt.Sprint(len(c.DataNodes)))), name, content)
-	replicated(t, f, name, len(c.DataNodes))
+	local := c.DataNodes[0]
+	f := client(t, c, shortTimeouts, dialFrom(local))
+	name, content := dfs.Join(newDir(t, c, f), "f"), randomBytes(3*blockSize)
+	// A replica on every DataNode: with fewer, HDFS would replace the replicas of a DataNode
+	// that is back late.
+	write(t, client(t, c, dialFrom(local), withProperty("dfs.replication", fmt.Sprint(len(c.DataNodes)))), name, content)
+	awaitReplicas(t, f, name, len(c.DataNodes))
 	faults := map[string]func(d *minicluster.Daemon) error{"kill": (*minicluster.Daemon).Kill, "pause": (*minicluster.Daemon).Pause}
-	for fault, strike := range faults {
+	for fault, inject := range faults {
 		file, err := f.Open(name)
 		if err != nil {
 			t.Fatal(err)
@@ -98,10 +97,10 @@ func TestReaderLosesDataNode(t *testing.T) {
 		if _, err := io.ReadFull(file, got); err != nil {
 			t.Fatal(err)
 		}
-		if d := last(t, c, file); d != near {
-			t.Errorf("%s: the first block was read from %s, want %s, beside which its writer was", fault, d.ID, near.ID)
+		if d := lastReadFrom(t, c, file); d != local {
+			t.Errorf("%s: the first block was read from %s, want the local %s", fault, d.ID, local.ID)
 		}
-		if err := strike(near); err != nil {
+		if err := inject(local); err != nil {
 			t.Fatal(err)
 		}
 		rest, err := io.ReadAll(file)
@@ -109,19 +108,19 @@ func TestReaderLosesDataNode(t *testing.T) {
 			t.Errorf("%s: %v", fault, err)
 		}
 		if got = append(got, rest...); !bytes.Equal(got, content) {
-			t.Errorf("%s: other content: %d bytes", fault, len(got))
+			t.Errorf("%s: wrong content: %d bytes", fault, len(got))
 		}
 		if reads := file.(dfs.Metered).Reads(); len(reads) < 2 {
 			t.Errorf("%s: read from %v only", fault, reads)
 		}
 		file.Close()
-		if near.Running() {
-			if err := near.Continue(); err != nil {
+		if local.Running() {
+			if err := local.Continue(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		restart(t, c, near)
-		trial.Await(t, "reads come from the near DataNode again", func() bool {
+		restart(t, c, local)
+		trial.Await(t, "reads from the local DataNode", func() bool {
 			file, err := f.Open(name)
 			if err != nil {
 				t.Fatal(err)
@@ -130,28 +129,28 @@ func TestReaderLosesDataNode(t *testing.T) {
 			if _, err := file.ReadAt(make([]byte, 10), 5); err != nil {
 				t.Fatal(err)
 			}
-			return last(t, c, file) == near
+			return lastReadFrom(t, c, file) == local
 		})
 	}
 }
 
-// Row 29: a DataNode is lost while a client writes blocks to it: at a block's beginning,
-// in its middle, at its end; or it is dead before HDFS notices.
+// Row 29: a DataNode is lost while a client writes blocks to it: before the first block, in its
+// middle, at its end, or after the last write.
 func TestWriterLosesDataNode(t *testing.T) {
 	c := cluster(t)
-	near := c.DataNodes[1]
-	content := noise(3*blockSize + 1000)
+	local := c.DataNodes[1]
+	content := randomBytes(3*blockSize + 1000)
 	type writing struct {
 		fs   *hdfs.FS
 		name string
-		at   int // bytes that are written before the DataNode is lost
+		at   int // bytes written before the DataNode is lost
 		dfs.Writer
 	}
 	for _, fault := range []func(d *minicluster.Daemon) error{(*minicluster.Daemon).Kill, (*minicluster.Daemon).Pause} {
 		var files []writing
 		for _, at := range []int{0, blockSize / 2, blockSize, len(content)} {
-			f := client(t, c, impatient, from(near))
-			name := dfs.Join(root(t, c, f), "f")
+			f := client(t, c, shortTimeouts, dialFrom(local))
+			name := dfs.Join(newDir(t, c, f), "f")
 			w, err := f.Create(name)
 			if err != nil {
 				t.Fatal(err)
@@ -161,42 +160,42 @@ func TestWriterLosesDataNode(t *testing.T) {
 			}
 			files = append(files, writing{f, name, at, w})
 		}
-		if err := fault(near); err != nil {
+		if err := fault(local); err != nil {
 			t.Fatal(err)
 		}
-		errs := race(len(files), func(i int) error {
+		errs := concurrently(len(files), func(i int) error {
 			_, err := files[i].Write(content[files[i].at:])
 			return errors.Join(err, files[i].Close())
 		})
 		for i, file := range files {
 			got, err := readAll(file.fs, file.name)
 			if err := errors.Join(errs[i], err); err != nil || !bytes.Equal(got, content) {
-				t.Errorf("lost at %d: %d bytes, or others, %v", file.at, len(got), err)
+				t.Errorf("DataNode lost at %d: wrong content of %d bytes, %v", file.at, len(got), err)
 			}
 		}
-		if near.Running() {
-			if err := near.Continue(); err != nil {
+		if local.Running() {
+			if err := local.Continue(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		restart(t, c, near)
+		restart(t, c, local)
 	}
 }
 
-// Row 29: no byte of a corrupt replica is returned. If all replicas are corrupt or gone,
-// the error names the block.
+// Row 29: reads return no bytes of a corrupt replica. If all replicas are corrupt or missing, the
+// error names the block.
 func TestCorruptAndMissingBlocks(t *testing.T) {
 	c := cluster(t)
-	f := client(t, c, impatient)
-	// No block of another test begins like this, not even a leftover of a lost writer.
-	name, content := dfs.Join(root(t, c, f), "f"), noise(blockSize)[blockSize/2:]
+	f := client(t, c, shortTimeouts)
+	// corrupt needs content that no other block has.
+	name, content := dfs.Join(newDir(t, c, f), "f"), randomBytes(blockSize)[blockSize/2:]
 	write(t, f, name, content)
-	for i, replica := range replicated(t, f, name, 2)[0].Replicas {
+	for i, replica := range awaitReplicas(t, f, name, 2)[0].Replicas {
 		d := daemonAt(c, replica.Addr)
 		corrupt(t, d, content)
-		// From beside the corrupt one, so that it is asked first.
-		here := client(t, c, impatient, from(d))
-		got, err := readAll(here, name)
+		// The client is local to the corrupt replica, so it reads that one first.
+		fromReplica := client(t, c, shortTimeouts, dialFrom(d))
+		got, err := readAll(fromReplica, name)
 		if !bytes.HasPrefix(content, got) {
 			t.Fatalf("%d replicas corrupt: wrong bytes delivered", i+1)
 		}
@@ -207,10 +206,10 @@ func TestCorruptAndMissingBlocks(t *testing.T) {
 			t.Errorf("both replicas corrupt: %v, want the block named", err)
 		}
 	}
-	name = dfs.Join(root(t, c, f), "gone")
+	name = dfs.Join(newDir(t, c, f), "gone")
 	write(t, f, name, content)
 	var killed []*minicluster.Daemon
-	for _, replica := range replicated(t, f, name, 2)[0].Replicas {
+	for _, replica := range awaitReplicas(t, f, name, 2)[0].Replicas {
 		d := daemonAt(c, replica.Addr)
 		if err := d.Kill(); err != nil {
 			t.Fatal(err)
@@ -223,7 +222,7 @@ func TestCorruptAndMissingBlocks(t *testing.T) {
 	restart(t, c, killed...)
 }
 
-// corrupt flips bits in the middle of the one block file that has this content.
+// corrupt flips bits in the middle of the only block file with this content.
 func corrupt(t *testing.T, d *minicluster.Daemon, content []byte) {
 	t.Helper()
 	damaged := slices.Clone(content)
@@ -233,7 +232,7 @@ func corrupt(t *testing.T, d *minicluster.Daemon, content []byte) {
 	}
 }
 
-// blockFile finds the one block file of a DataNode that has this content.
+// blockFile finds a DataNode's only block file with this content.
 func blockFile(t *testing.T, d *minicluster.Daemon, content []byte) (path string) {
 	t.Helper()
 	err := filepath.WalkDir(d.Data(), func(file string, entry fs.DirEntry, err error) error {
@@ -245,7 +244,7 @@ func blockFile(t *testing.T, d *minicluster.Daemon, content []byte) (path string
 			return err
 		}
 		if path != "" {
-			return fmt.Errorf("%s and %s are alike", path, file)
+			return fmt.Errorf("%s and %s have the same content", path, file)
 		}
 		path = file
 		return nil
@@ -256,25 +255,25 @@ func blockFile(t *testing.T, d *minicluster.Daemon, content []byte) (path string
 	return path
 }
 
-// Row 29: if a file is replaced or removed before or during a read, the read fails. It
-// never returns bytes of another file.
+// Row 29: if a file is replaced or removed before or during a read, the read fails. It never
+// returns bytes of another file.
 func TestFileChanges(t *testing.T) {
 	c := cluster(t)
-	f := client(t, c, impatient)
-	top, content := root(t, c, f), noise(2*blockSize)
+	f := client(t, c, shortTimeouts)
+	top, content := newDir(t, c, f), randomBytes(2*blockSize)
 	other := slices.Clone(content)
 	slices.Reverse(other)
 	var files []dfs.File
-	for _, begun := range []bool{false, true} {
+	for _, started := range []bool{false, true} {
 		for _, replaced := range []bool{false, true} {
-			name := dfs.Join(top, fmt.Sprintf("f %v %v", begun, replaced))
+			name := dfs.Join(top, fmt.Sprintf("f %v %v", started, replaced))
 			write(t, f, name, content)
 			file, err := f.Open(name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer file.Close()
-			if begun {
+			if started {
 				if _, err := file.ReadAt(make([]byte, 10), 0); err != nil {
 					t.Fatal(err)
 				}
@@ -288,11 +287,10 @@ func TestFileChanges(t *testing.T) {
 			files = append(files, file)
 		}
 	}
-	// The DataNodes remove the old blocks when they hear of it, so until then there may
-	// be something to read.
+	// Reads may succeed until the DataNodes have removed the old blocks.
 	for i, file := range files {
 		want := []error{fs.ErrNotExist, dfs.ErrChanged}[i%2] // removed or replaced
-		trial.Await(t, "the old blocks are gone", func() bool {
+		trial.Await(t, "removal of the old blocks", func() bool {
 			got := make([]byte, len(content))
 			n, err := file.ReadAt(got, 0)
 			if !bytes.Equal(got[:n], content[:n]) {

@@ -20,8 +20,8 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// shared is the cluster of the tests that leave all its daemons as they were:
-// four DataNodes in two racks, replication 2, blocks of 1 MiB.
+// shared is a cluster for several tests, which leave all its daemons running: four DataNodes in
+// two racks, replication 2, blocks of 1 MiB.
 var shared struct {
 	cluster *minicluster.Cluster
 	err     error
@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
-	if built != "" {
-		os.RemoveAll(built)
+	if programDir != "" {
+		os.RemoveAll(programDir)
 	}
 	os.Exit(code)
 }
@@ -84,8 +84,8 @@ func cluster(t *testing.T) *minicluster.Cluster {
 	return shared.cluster
 }
 
-// own ends the shared cluster and starts one for a single test: one HDFS at a time.
-func own(t testing.TB, change func(*minicluster.Config)) *minicluster.Cluster {
+// startOwn stops the shared cluster and starts one for a single test, so that only one HDFS runs.
+func startOwn(t testing.TB, change func(*minicluster.Config)) *minicluster.Cluster {
 	t.Helper()
 	cfg := config(t)
 	if err := stopShared(); err != nil {
@@ -105,7 +105,7 @@ func own(t testing.TB, change func(*minicluster.Config)) *minicluster.Cluster {
 	return c
 }
 
-// client returns an FS for the superuser.
+// client returns an FS of the superuser, unless change sets another user.
 func client(t testing.TB, c *minicluster.Cluster, change ...func(*hdfs.Options)) *hdfs.FS {
 	t.Helper()
 	conf, err := hdfs.ReadConf(c.Conf())
@@ -121,20 +121,20 @@ func client(t testing.TB, c *minicluster.Cluster, change ...func(*hdfs.Options))
 	return f
 }
 
-// from dials from a DataNode's address, like a process on its machine.
-func from(d *minicluster.Daemon) func(*hdfs.Options) {
+// dialFrom dials from a DataNode's address, like a process on its machine.
+func dialFrom(d *minicluster.Daemon) func(*hdfs.Options) {
 	return func(o *hdfs.Options) {
 		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(d.IP)}}
 		o.Dial = dialer.DialContext
 	}
 }
 
-var roots atomic.Int64
+var dirCount atomic.Int64
 
-// root makes a directory for a test.
-func root(t *testing.T, c *minicluster.Cluster, f dfs.FS) string {
+// newDir creates a directory for a test.
+func newDir(t *testing.T, c *minicluster.Cluster, f dfs.FS) string {
 	t.Helper()
-	name := fmt.Sprintf("%s/test/%d", c.URL(), roots.Add(1))
+	name := fmt.Sprintf("%s/test/%d", c.URL(), dirCount.Add(1))
 	if err := f.MkdirAll(name); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func root(t *testing.T, c *minicluster.Cluster, f dfs.FS) string {
 func TestConformance(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c)
-	dfstest.Run(t, func(t *testing.T) (dfs.FS, string) { return f, root(t, c, f) })
+	dfstest.Run(t, func(t *testing.T) (dfs.FS, string) { return f, newDir(t, c, f) })
 }
 
 func write(t *testing.T, f dfs.FS, name string, content []byte) {
@@ -161,12 +161,12 @@ func write(t *testing.T, f dfs.FS, name string, content []byte) {
 	}
 }
 
-// replicated waits until the NameNode knows n replicas of each block of a file. A file
-// is complete with one.
-func replicated(t *testing.T, f *hdfs.FS, name string, n int) []dfs.Block {
+// awaitReplicas waits until the NameNode knows n replicas of each block of a file. Close waits for
+// only one.
+func awaitReplicas(t *testing.T, f *hdfs.FS, name string, n int) []dfs.Block {
 	t.Helper()
 	var blocks []dfs.Block
-	trial.Await(t, name+" has its replicas", func() bool {
+	trial.Await(t, "replicas of "+name, func() bool {
 		located, err := f.Locate(name)
 		if err != nil {
 			t.Fatal(err)

@@ -15,10 +15,10 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-var megabytes = flag.Int("megabytes", 50, "how much text TestJobs has; a third of it is in blocks of a fiftieth, the rest in blocks four times as large")
+var megabytes = flag.Int("megabytes", 50, "megabytes of text for TestJobs; a third of it has blocks of a fiftieth of the text, the rest has blocks four times as large")
 
-// Word count, sort and grep of a text in HDFS, embedded and on a cluster with its staging
-// directory there too. The output is right, and has the same files in both cases.
+// Word count, sort and grep of a text in HDFS run embedded, and on a cluster with its staging
+// directory in HDFS. The output is right, and both write the same files.
 func TestJobs(t *testing.T) {
 	c := cluster(t)
 	all := text(*megabytes << 20)
@@ -27,44 +27,44 @@ func TestJobs(t *testing.T) {
 	cases := []struct {
 		program, flags, sub string
 		want                []byte
-		merged              bool // sort before the comparison: only each part file is sorted
+		merged              bool // sort all lines before the comparison: only each part file is sorted
 	}{
-		{"wordcount", "-D mapreduce.job.reduces=3", "", trial.Counted(all), true},
-		{"sort", "-D mapreduce.job.reduces=3", "", trial.Sorted(all), false},
+		{"wordcount", "-D mapreduce.job.reduces=3", "", trial.CountWords(all), true},
+		{"sort", "-D mapreduce.job.reduces=3", "", trial.SortLines(all), false},
 		{"grep", "-e " + pattern, "", matching(all, pattern), false},
 		{"grep", "-count -e " + pattern, "grep-sort", mostFrequent(all, pattern), false},
 	}
 
-	p := newPlace(t, c) // only now, because it starts the time limit
+	p := newPlatform(t, c) // after the preparations, because it starts the time limit
 	third := bytes.IndexByte(all[len(all)/3:], '\n') + len(all)/3 + 1
-	p.put("in/a", all[:third], having("dfs.blocksize", fmt.Sprint(block)))
-	p.put("in/b", all[third:], having("dfs.blocksize", fmt.Sprint(4*block)))
+	p.put("in/a", all[:third], withProperty("dfs.blocksize", fmt.Sprint(block)))
+	p.put("in/b", all[third:], withProperty("dfs.blocksize", fmt.Sprint(4*block)))
 	in := dfs.Join(p.top, "in")
-	files := make(map[string][]byte) // of outputs, as they were embedded
+	files := make(map[string][]byte) // outputs of the embedded runs
 	for _, where := range []string{"embedded", "processes"} {
 		if where == "processes" {
-			p.start(quern{jobTrackers: 3, nodes: p.hdfs.DataNodes, slots: 1, staging: dfs.Join(p.top, "staging")})
+			p.start(daemonShape{jobTrackers: 3, nodes: p.hdfs.DataNodes, slots: 1, staging: dfs.Join(p.top, "staging")})
 		}
 		for i, j := range cases {
 			what := fmt.Sprintf("%s %s %s", where, j.program, j.flags)
 			out := dfs.Join(p.top, where, fmt.Sprint(i))
 			p.submit(j.program, append([]string{"-input", in, "-output", out}, strings.Fields(j.flags)...)...).Succeed()
-			parts := trial.Parts(t, p.fs, strings.TrimSuffix(dfs.Join(out, j.sub), "/"))
+			parts := trial.ReadParts(t, p.fs, strings.TrimSuffix(dfs.Join(out, j.sub), "/"))
 			for name, content := range parts {
 				if key := fmt.Sprint(i, " ", name); where == "embedded" {
 					files[key] = content
 				} else {
-					trial.Same(t, what+" "+name, content, files[key])
+					trial.CheckEqual(t, what+" "+name, content, files[key])
 				}
 				if j.merged && !slices.IsSorted(strings.SplitAfter(strings.TrimSuffix(string(content), "\n"), "\n")) {
 					t.Errorf("%s: %s is not in order", what, name)
 				}
 			}
-			got := trial.Joined(parts)
+			got := trial.JoinParts(parts)
 			if j.merged {
-				got = trial.Sorted(got)
+				got = trial.SortLines(got)
 			}
-			trial.Same(t, what, got, j.want)
+			trial.CheckEqual(t, what, got, j.want)
 			if err := p.fs.RemoveAll(out); err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// matching is the oracle of grep.
+// matching returns the right output of grep.
 func matching(text []byte, pattern string) (lines []byte) {
 	re := regexp.MustCompile(pattern)
 	for line := range bytes.Lines(text) {
@@ -83,8 +83,8 @@ func matching(text []byte, pattern string) (lines []byte) {
 	return lines
 }
 
-// mostFrequent is the oracle of grep -count. Equally frequent texts are sorted, because
-// the first of the two jobs writes them in this order.
+// mostFrequent returns the right output of grep -count. Texts with the same count are sorted,
+// because the first job sorts them.
 func mostFrequent(text []byte, pattern string) (lines []byte) {
 	counts := make(map[string]int)
 	for _, match := range regexp.MustCompile(pattern).FindAll(text, -1) {

@@ -9,10 +9,10 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// levels returns the number of a job's maps by locality, from its counters.
-func (p *place) levels(maps int64) (data, rack, other int64) {
+// mapsByLocality returns the last job's numbers of data-local, rack-local and other maps.
+func (p *platform) mapsByLocality(maps int64) (data, rack, other int64) {
 	p.t.Helper()
-	j := p.last()
+	j := p.lastJob()
 	data, rack, other = jobCounter(j, "DATA_LOCAL_MAPS"), jobCounter(j, "RACK_LOCAL_MAPS"), jobCounter(j, "OTHER_LOCAL_MAPS")
 	if data+rack+other != maps || jobCounter(j, "TOTAL_LAUNCHED_MAPS") != maps {
 		p.t.Errorf("%d data-local, %d rack-local and %d other maps of %d, want %d in all", data, rack, other,
@@ -21,48 +21,48 @@ func (p *place) levels(maps int64) (data, rack, other int64) {
 	return data, rack, other
 }
 
-// Counters show the locality of maps, and the bytes read by locality. With data on two of
-// four nodes and no delay rule, maps on the others are remote, in the same rack or not.
+// A job's counters show its maps, and the bytes that they read, by locality. With data on two of
+// four nodes and no delay rule, maps on the other nodes are rack-local or remote.
 func TestLocality(t *testing.T) {
 	c := cluster(t)
 	const splits, slots = 16, 2
 	for _, x := range []struct {
 		name  string
 		nodes []int // that have the data
-		racks bool  // trackers have a flag for their rack, else HDFS's racks are used
+		racks bool  // trackers have the flag -rack; otherwise they use HDFS's racks
 		delay string
 		check func(data, rack, other int64) bool
 	}{
-		// Without delay every slot takes a map at once, so each level has at least one map.
+		// Without delay, the first maps fill all slots, so each node runs at least slots maps.
 		{"everywhere", []int{0, 1, 2, 3}, false, "none", func(data, rack, other int64) bool { return data >= 4*slots }},
 		{"one-rack", []int{0, 1}, true, "none", func(data, rack, other int64) bool { return data >= 2*slots && other >= 2*slots }},
 		{"both-racks", []int{0, 2}, true, "none", func(data, rack, other int64) bool { return data >= 2*slots && rack >= 2*slots }},
 		{"waiting", []int{0, 1}, true, "fixed=5m", func(data, rack, other int64) bool { return data == splits }},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			p := newPlace(t, c)
-			content := wide(splits / len(x.nodes) * blockSize)
+			p := newPlatform(t, c)
+			content := longLines(splits / len(x.nodes) * blockSize)
 			for _, i := range x.nodes {
 				node := c.DataNodes[i]
-				name := p.put("in/"+node.ID, content, having("dfs.replication", "1"), from(node))
-				onlyOn(t, node, replicated(t, p.fs, name, 1))
+				name := p.put("in/"+node.ID, content, withProperty("dfs.replication", "1"), dialFrom(node))
+				checkOnlyOn(t, node, awaitReplicas(t, p.fs, name, 1))
 			}
-			p.start(quern{jobTrackers: 1, nodes: c.DataNodes, slots: slots, racks: x.racks, flags: []string{"-delay", x.delay}})
+			p.start(daemonShape{jobTrackers: 1, nodes: c.DataNodes, slots: slots, racks: x.racks, flags: []string{"-delay", x.delay}})
 			running := 4 * slots
 			if x.delay != "none" {
 				running = 2 * slots
 			}
 			j := p.paced(dfs.Join(p.top, "in"), "-map-only", "-gate")
-			j.Reached("m", "began", running)
-			j.Open()
+			j.AwaitTraces("m", "began", running)
+			j.OpenGate()
 			j.Succeed()
-			data, rack, other := p.levels(splits)
+			data, rack, other := p.mapsByLocality(splits)
 			t.Logf("%d data-local maps, %d rack-local, %d other", data, rack, other)
 			if !x.check(data, rack, other) {
 				t.Errorf("%d data-local maps, %d rack-local, %d other", data, rack, other)
 			}
-			p.read(splits, data, rack, other)
-			p.same(j.Out, bytes.Repeat(content, len(x.nodes)))
+			p.checkReadBytes(splits, data, rack, other)
+			p.checkOutput(j.Out, bytes.Repeat(content, len(x.nodes)))
 			status, err := p.client.Cluster(p.ctx)
 			if err != nil {
 				t.Fatal(err)
@@ -70,7 +70,7 @@ func TestLocality(t *testing.T) {
 			for _, one := range status.Trackers {
 				for _, node := range c.DataNodes {
 					if one.Host == node.ID && one.Rack != node.Rack {
-						t.Errorf("tracker %s is said to be in rack %q, want %q", one.ID, one.Rack, node.Rack)
+						t.Errorf("tracker %s has rack %q, want %q", one.ID, one.Rack, node.Rack)
 					}
 				}
 			}
@@ -78,16 +78,16 @@ func TestLocality(t *testing.T) {
 	}
 }
 
-// read checks the bytes by level. Each map reads its split and, unless it is the last of
-// a file, a bit of the next one.
-func (p *place) read(maps, data, rack, other int64) {
+// checkReadBytes checks the bytes by locality. Each map reads its split and, unless it is the last
+// of a file, the beginning of the next split.
+func (p *platform) checkReadBytes(maps, data, rack, other int64) {
 	p.t.Helper()
-	j := p.last()
-	const beyond = 1 << 20 // limit for the bit of the next split: one read
+	j := p.lastJob()
+	const beyond = 1 << 20 // bytes of the next split, at most: one read
 	for name, n := range map[string]int64{"NODE_LOCAL": data, "RACK_LOCAL": rack, "REMOTE": other} {
 		got := readCounter(j, "BYTES_READ_"+name)
 		if got < n*blockSize || got > n*(blockSize+beyond) {
-			p.t.Errorf("%d bytes %s were read by %d maps of %d bytes each", got, name, n, blockSize)
+			p.t.Errorf("%d maps of %d bytes each read %d bytes %s", n, blockSize, got, name)
 		}
 	}
 	attempts, err := p.client.Attempts(p.ctx, p.lastID())
@@ -101,12 +101,12 @@ func (p *place) read(maps, data, rack, other int64) {
 	}
 }
 
-// onlyOn checks that only one DataNode has the blocks.
-func onlyOn(t *testing.T, d *minicluster.Daemon, blocks []dfs.Block) {
+// checkOnlyOn checks that no other DataNode has the blocks.
+func checkOnlyOn(t *testing.T, d *minicluster.Daemon, blocks []dfs.Block) {
 	t.Helper()
 	for _, b := range blocks {
 		if len(b.Replicas) != 1 || b.Replicas[0].Host != d.ID {
-			t.Fatalf("block %+v is not kept by %s alone", b, d.ID)
+			t.Fatalf("block %+v is not only on %s", b, d.ID)
 		}
 	}
 }

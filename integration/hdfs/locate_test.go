@@ -24,7 +24,7 @@ type webBlock struct {
 	TopologyPaths  []string
 }
 
-// webHDFS asks WebHDFS, which answers for one file.
+// webHDFS returns a file's blocks as WebHDFS lists them.
 func webHDFS(t *testing.T, d *minicluster.Daemon, path string) []webBlock {
 	t.Helper()
 	body, err := d.Get(t.Context(), "/webhdfs/v1"+(&url.URL{Path: path}).EscapedPath()+"?op=GETFILEBLOCKLOCATIONS&user.name="+minicluster.Superuser)
@@ -40,16 +40,16 @@ func webHDFS(t *testing.T, d *minicluster.Daemon, path string) []webBlock {
 	return answer.BlockLocations.BlockLocation
 }
 
-// The listing has the same blocks as WebHDFS, file by file.
+// Locate returns the same blocks as WebHDFS, file by file.
 func TestLocateAgreesWithWebHDFS(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c)
-	top := root(t, c, f)
+	top := newDir(t, c, f)
 	for i, size := range []int{0, 1, blockSize, 2*blockSize + 1, 5 * blockSize} {
-		here := client(t, c, from(c.DataNodes[i%4]))
+		local := client(t, c, dialFrom(c.DataNodes[i%4]))
 		name := dfs.Join(top, fmt.Sprintf("f %d%%", i))
-		write(t, here, name, noise(size))
-		replicated(t, here, name, 2)
+		write(t, local, name, randomBytes(size))
+		awaitReplicas(t, local, name, 2)
 	}
 	if err := f.Mkdir(dfs.Join(top, "dir")); err != nil {
 		t.Fatal(err)
@@ -83,18 +83,18 @@ func TestLocateAgreesWithWebHDFS(t *testing.T) {
 			continue
 		}
 		for i, b := range file.Blocks {
-			if got, want := sorted(b), sortedWeb(blocks[i]); !slices.Equal(got, want) {
+			if got, want := describe(b), describeWeb(blocks[i]); !slices.Equal(got, want) {
 				t.Errorf("%s: block %d is %v, WebHDFS says %v", file.Name, i, got, want)
 			}
 		}
 		one, err := f.Locate(file.Name)
 		if err != nil || len(one) != 1 || one[0].Info != file.Info || len(one[0].Blocks) != len(file.Blocks) {
-			t.Errorf("alone %s is %+v, %v", file.Name, one, err)
+			t.Errorf("located alone, %s is %+v, %v", file.Name, one, err)
 		}
 	}
 }
 
-func sorted(b dfs.Block) []string {
+func describe(b dfs.Block) []string {
 	all := []string{fmt.Sprint(b.Offset, b.Length)}
 	for _, r := range b.Replicas {
 		all = append(all, r.Host+" "+r.Rack+"/"+r.Addr)
@@ -103,7 +103,7 @@ func sorted(b dfs.Block) []string {
 	return all
 }
 
-func sortedWeb(b webBlock) []string {
+func describeWeb(b webBlock) []string {
 	all := []string{fmt.Sprint(b.Offset, b.Length)}
 	for i, host := range b.Hosts {
 		all = append(all, host+" "+b.TopologyPaths[i])
@@ -112,21 +112,20 @@ func sortedWeb(b webBlock) []string {
 	return all
 }
 
-// A client beside a DataNode with all blocks reads them there; a client in a rack without
-// blocks reads elsewhere. The meter shows it.
+// A client on the machine of a DataNode with all blocks reads only from it, and Reads shows that.
 func TestMeter(t *testing.T) {
 	c := cluster(t)
-	home := c.DataNodes[2]
-	near := client(t, c, from(home))
-	name, content := dfs.Join(root(t, c, near), "f"), noise(4*blockSize)
-	write(t, near, name, content)
-	replicated(t, near, name, 2)
-	file, err := near.Open(name)
+	node := c.DataNodes[2]
+	local := client(t, c, dialFrom(node))
+	name, content := dfs.Join(newDir(t, c, local), "f"), randomBytes(4*blockSize)
+	write(t, local, name, content)
+	awaitReplicas(t, local, name, 2)
+	file, err := local.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	// Consecutive ReadAt, with a gap now and then, and one step back.
+	// Read the whole file in consecutive pieces.
 	got := make([]byte, len(content))
 	const piece = 10_007
 	for off := 0; off < len(content); off += piece {
@@ -135,11 +134,11 @@ func TestMeter(t *testing.T) {
 		}
 	}
 	if !bytes.Equal(got, content) {
-		t.Error("ReadAt gave other content")
+		t.Error("ReadAt returned wrong content")
 	}
 	reads := file.(dfs.Metered).Reads()
-	if len(reads) != 1 || reads[0].Addr != home.Addr() || reads[0].Bytes != int64(len(content)) || reads[0].Time <= 0 {
-		t.Errorf("read %+v, want all %d bytes from %s", reads, len(content), home.Addr())
+	if len(reads) != 1 || reads[0].Addr != node.Addr() || reads[0].Bytes != int64(len(content)) || reads[0].Time <= 0 {
+		t.Errorf("read %+v, want all %d bytes from %s", reads, len(content), node.Addr())
 	}
 	for _, off := range []int{3 * blockSize, 100, 5000, 70_000, 200_000, blockSize - 3, 0} {
 		p := make([]byte, 50)
@@ -149,17 +148,16 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// The calls of a task to the NameNode. An idle process makes no calls and has no
-// connection.
+// A task makes few calls to the NameNode, and then closes its connection.
 func TestNameNodeCalls(t *testing.T) {
 	c := cluster(t)
 	nn := c.NameNodes[0]
-	setUp := client(t, c)
-	top := root(t, c, setUp)
+	setup := client(t, c)
+	top := newDir(t, c, setup)
 	name := dfs.Join(top, "in")
-	write(t, setUp, name, noise(3*blockSize))
-	setUp.Close()
-	use := func(do func(f *hdfs.FS)) *cutter {
+	write(t, setup, name, randomBytes(3*blockSize))
+	setup.Close()
+	countCalls := func(do func(f *hdfs.FS)) *cutter {
 		counted := &cutter{nameNode: nn.Addr()}
 		do(client(t, c, func(o *hdfs.Options) { o.Dial = counted.dial }))
 		return counted
@@ -181,15 +179,15 @@ func TestNameNodeCalls(t *testing.T) {
 			if err := f.Mkdir(dir); err != nil {
 				t.Fatal(err)
 			}
-			write(t, f, dfs.Join(dir, "part"), noise(blocks*blockSize-1))
+			write(t, f, dfs.Join(dir, "part"), randomBytes(blocks*blockSize-1))
 			write(t, f, dfs.Join(dir, ".attempt"), []byte("manifest"))
 			if err := f.RenameDir(dir, dir+"t"); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	reader, one, two := use(func(f *hdfs.FS) { read(t, f, name) }), use(writes(1)), use(writes(2))
-	trial.Await(t, "nothing is connected any more", func() bool { return connections(t, nn) == 0 })
+	reader, one, two := countCalls(func(f *hdfs.FS) { read(t, f, name) }), countCalls(writes(1)), countCalls(writes(2))
+	trial.Await(t, "end of all connections", func() bool { return connections(t, nn) == 0 })
 	if n, _ := count(reader); n > 3 {
 		t.Errorf("a task that only reads makes %d calls, want at most 3", n)
 	}

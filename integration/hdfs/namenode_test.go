@@ -15,16 +15,16 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// Row 29: the NameNode is down at the start, restarts with open readers and writers, is
-// silent for a while, and is in safe mode: waiting calls continue.
-func TestNameNodeAway(t *testing.T) {
+// Row 29: the NameNode is killed, paused or in safe mode while files are open. Calls of open
+// files and of new clients wait, and succeed when it is back.
+func TestNameNodeUnavailable(t *testing.T) {
 	c := cluster(t)
 	nn := c.NameNodes[0]
 	f := client(t, c, func(o *hdfs.Options) { o.Timeout, o.RetryFor = 2*time.Second, trial.Deadline })
-	top := root(t, c, f)
-	content := noise(2*blockSize + 1)
+	top := newDir(t, c, f)
+	content := randomBytes(2*blockSize + 1)
 	write(t, f, dfs.Join(top, "read"), content)
-	away := map[string]struct{ leave, back func() error }{
+	outages := map[string]struct{ leave, back func() error }{
 		"killed": {nn.Kill, nn.Start},
 		"paused": {nn.Pause, nn.Continue},
 		"safe": {
@@ -32,7 +32,7 @@ func TestNameNodeAway(t *testing.T) {
 			func() error { _, err := c.Admin(t.Context(), "-safemode", "leave"); return err },
 		},
 	}
-	for how, step := range away {
+	for how, step := range outages {
 		w, err := f.Create(dfs.Join(top, how))
 		if err != nil {
 			t.Fatal(err)
@@ -43,7 +43,7 @@ func TestNameNodeAway(t *testing.T) {
 		if err := step.leave(); err != nil {
 			t.Fatal(err)
 		}
-		late := client(t, c, func(o *hdfs.Options) { o.FirstRetryFor = trial.Deadline }) // begins while it is away
+		late := client(t, c, func(o *hdfs.Options) { o.FirstRetryFor = trial.Deadline }) // first connects while the NameNode is away
 		ended := make(chan error, 3)
 		go func() {
 			_, err := w.Write(content[blockSize/2:])
@@ -52,7 +52,7 @@ func TestNameNodeAway(t *testing.T) {
 		go func() {
 			got, err := readAll(f, dfs.Join(top, "read"))
 			if err == nil && !bytes.Equal(got, content) {
-				err = fmt.Errorf("read %d bytes, or others", len(got))
+				err = fmt.Errorf("read wrong content of %d bytes", len(got))
 			}
 			ended <- err
 		}()
@@ -66,17 +66,17 @@ func TestNameNodeAway(t *testing.T) {
 			}
 		}
 		if got := read(t, f, dfs.Join(top, how)); !bytes.Equal(got, content) {
-			t.Errorf("%s: what was written has %d bytes, or others", how, len(got))
+			t.Errorf("%s: the written file has wrong content of %d bytes", how, len(got))
 		}
 		restart(t, c)
 	}
 }
 
-// After the timeout, the error names the missing server.
-func TestPatienceEnds(t *testing.T) {
+// After the retry limit, the error names the safe mode and the file.
+func TestRetryTimeout(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c, func(o *hdfs.Options) { o.RetryFor, o.FirstRetryFor = time.Second, time.Second })
-	top := root(t, c, f)
+	top := newDir(t, c, f)
 	if _, err := c.Admin(t.Context(), "-safemode", "enter"); err != nil {
 		t.Fatal(err)
 	}
@@ -93,8 +93,8 @@ func TestPatienceEnds(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c)
-	other := client(t, c, func(o *hdfs.Options) { o.User = "somebody" })
-	top := root(t, c, f)
+	other := client(t, c, asUser(otherUser))
+	top := newDir(t, c, f)
 	write(t, f, dfs.Join(top, "f"), []byte("1"))
 	refused := func(what string, err, want error) {
 		t.Helper()
@@ -112,13 +112,13 @@ func TestRefusals(t *testing.T) {
 	refused("list a file", err, syscall.ENOTDIR)
 	_, err = f.Create(dfs.Join(top, "f", "x"))
 	refused("create below a file", err, syscall.ENOTDIR)
-	refused("make a file a directory", f.MkdirAll(dfs.Join(top, "f")), syscall.ENOTDIR)
+	refused("create a directory in place of a file", f.MkdirAll(dfs.Join(top, "f")), syscall.ENOTDIR)
 	refused("make directories below a file", f.MkdirAll(dfs.Join(top, "f", "x", "y")), syscall.ENOTDIR)
 	refused("remove without permission", other.RemoveAll(dfs.Join(top, "f")), fs.ErrPermission)
 	_, err = other.Stat(dfs.Join(top, "f", "x"))
 	refused("look below a file", err, syscall.ENOTDIR)
 	if err := errors.Join(other.RemoveAll(dfs.Join(top, "no")), other.RemoveAll(dfs.Join(top, "f", "x")), f.RemoveAll(dfs.Join(top, "f", "x"))); err != nil {
-		t.Errorf("remove what is not there: %v", err)
+		t.Errorf("remove files that do not exist: %v", err)
 	}
 
 	path := strings.TrimPrefix(top, c.URL())
@@ -129,15 +129,16 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = w.Write(noise(3 * blockSize))
+	_, err = w.Write(randomBytes(3 * blockSize))
 	refused("over quota", errors.Join(err, w.Close()), syscall.EDQUOT)
 }
 
-// Erasure-coded files are refused; ours in such a directory are replicated.
+// Reads of erasure-coded files are refused. Files that we write in an erasure-coded directory are
+// replicated.
 func TestErasureCoded(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c)
-	top := root(t, c, f)
+	top := newDir(t, c, f)
 	path := strings.TrimPrefix(top, c.URL())
 	const tool, policy = "org.apache.hadoop.hdfs.tools.ECAdmin", "XOR-2-1-1024k"
 	for _, args := range [][]string{{"-enablePolicy", "-policy", policy}, {"-setPolicy", "-path", path, "-policy", policy}} {
@@ -151,9 +152,9 @@ func TestErasureCoded(t *testing.T) {
 	if _, err := f.Open(dfs.Join(top, "coded")); !errors.Is(err, hdfs.ErrUnsupported) || !strings.Contains(err.Error(), "policy 4") {
 		t.Errorf("open an erasure-coded file: %v", err)
 	}
-	content := noise(2*blockSize + 7)
+	content := randomBytes(2*blockSize + 7)
 	write(t, f, dfs.Join(top, "ours"), content)
 	if got := read(t, f, dfs.Join(top, "ours")); !bytes.Equal(got, content) {
-		t.Errorf("read %d bytes, or others", len(got))
+		t.Errorf("read wrong content of %d bytes", len(got))
 	}
 }

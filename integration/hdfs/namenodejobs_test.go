@@ -12,35 +12,35 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// Row 29: the NameNode of the staging directory is in safe mode while a cluster starts
-// and a job is submitted. It restarts during a job, and is silent while a job tracker
-// restarts and another job is submitted.
-func TestJobsNameNodeAway(t *testing.T) {
+// Row 29: the NameNode of the staging directory is in safe mode while a cluster starts and a job is
+// submitted. It restarts during that job. It is paused while a job tracker restarts and another
+// job is submitted. Both jobs succeed.
+func TestJobsNameNodeUnavailable(t *testing.T) {
 	c := cluster(t)
 	nn := c.NameNodes[0]
-	p := newPlace(t, c)
+	p := newPlatform(t, c)
 	content := text(8 * blockSize)
 	in := p.put("in", content)
 
 	r := newRelay(t, nn.Addr(), nil)
-	left := p.safeMode(r)
-	p.start(quern{jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: r.url(dfs.Join(p.top, "staging"))})
-	if err := <-left; err != nil {
+	ended := p.safeMode(r)
+	p.start(daemonShape{jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: r.url(dfs.Join(p.top, "staging"))})
+	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	left = p.safeMode(r)
-	j := p.paced(in, "-early", "-gate")
-	if err := <-left; err != nil {
+	ended = p.safeMode(r)
+	j := p.paced(in, "-pause-early", "-gate")
+	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	j.Reached("m", "began", 4)
+	j.AwaitTraces("m", "began", 4)
 	p.kill(nn)
-	j.Open()
+	j.OpenGate()
 	if err := nn.Start(); err != nil {
 		t.Fatal(err)
 	}
 	j.Succeed()
-	p.counts(j.Out, content)
+	p.checkCounts(j.Out, content)
 
 	jt := p.daemons.JobTrackers[0]
 	if err := jt.Kill(); err != nil {
@@ -51,16 +51,16 @@ func TestJobsNameNodeAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	j = p.paced(in)
-	j.Until("the client has turned to the NameNode", func() bool { return connectionsTo(t, r.port(), fmt.Sprint(j.Pid())) > 0 })
+	j.Await("the client's connection to the NameNode", func() bool { return connectionsTo(t, r.port(), fmt.Sprint(j.Pid())) > 0 })
 	if err := nn.Continue(); err != nil {
 		t.Fatal(err)
 	}
 	j.Succeed()
-	p.counts(j.Out, content)
+	p.checkCounts(j.Out, content)
 }
 
-// pause stops one of HDFS's daemons, until the end of the test at most.
-func (p *place) pause(d *minicluster.Daemon) {
+// pause pauses one of HDFS's daemons and continues it when the test ends.
+func (p *platform) pause(d *minicluster.Daemon) {
 	p.t.Helper()
 	if err := d.Pause(); err != nil {
 		p.t.Fatal(err)
@@ -73,7 +73,7 @@ func (p *place) pause(d *minicluster.Daemon) {
 }
 
 // kill kills one of HDFS's daemons and restarts it when the test ends.
-func (p *place) kill(d *minicluster.Daemon) {
+func (p *platform) kill(d *minicluster.Daemon) {
 	p.t.Helper()
 	if err := d.Kill(); err != nil {
 		p.t.Fatal(err)
@@ -81,15 +81,15 @@ func (p *place) kill(d *minicluster.Daemon) {
 	p.t.Cleanup(func() { restart(p.t, p.hdfs, d) })
 }
 
-// safeMode makes the NameNode enter safe mode, and leave it after it has refused to create
-// a directory.
-func (p *place) safeMode(r *relay) <-chan error {
+// safeMode lets the NameNode enter safe mode, and leave it after it has refused to create a
+// directory. The channel then gets the error.
+func (p *platform) safeMode(r *relay) <-chan error {
 	p.t.Helper()
 	before, _ := r.calls("mkdirs")
 	if _, err := p.hdfs.Admin(p.ctx, "-safemode", "enter"); err != nil {
 		p.t.Fatal(err)
 	}
-	p.t.Cleanup(func() { // a test that fails must not leave it to the next ones
+	p.t.Cleanup(func() { // also after a failure, for the next tests
 		if !p.t.Failed() {
 			return
 		}
@@ -97,7 +97,7 @@ func (p *place) safeMode(r *relay) <-chan error {
 			p.t.Error(err)
 		}
 	})
-	left := make(chan error, 1)
+	ended := make(chan error, 1)
 	go func() {
 		refused := trial.Within(time.Minute, func() bool {
 			n, _ := r.calls("mkdirs")
@@ -105,9 +105,9 @@ func (p *place) safeMode(r *relay) <-chan error {
 		})
 		_, err := p.hdfs.Admin(p.ctx, "-safemode", "leave")
 		if !refused {
-			err = errors.Join(errors.New("nobody has met safe mode"), err)
+			err = errors.Join(errors.New("no call was refused because of safe mode"), err)
 		}
-		left <- err
+		ended <- err
 	}()
-	return left
+	return ended
 }

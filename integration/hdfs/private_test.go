@@ -6,15 +6,14 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/dfs"
-	"github.com/quernmr/quern/dfs/hdfs"
 )
 
 // Other users cannot read private files, but can read public ones.
 func TestPrivate(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c)
-	other := client(t, c, func(o *hdfs.Options) { o.User = "somebody" })
-	top := root(t, c, f)
+	other := client(t, c, asUser(otherUser))
+	top := newDir(t, c, f)
 	private := dfs.Private(f)
 	if err := errors.Join(private.MkdirAll(dfs.Join(top, "a", "b")), private.Mkdir(dfs.Join(top, "c"))); err != nil {
 		t.Fatal(err)
@@ -28,14 +27,14 @@ func TestPrivate(t *testing.T) {
 	for _, name := range []string{"a", "c", "d"} {
 		_, err := other.List(dfs.Join(top, name))
 		if name == "d" && err != nil || name != "d" && !errors.Is(err, fs.ErrPermission) {
-			t.Errorf("%s is listed by another user: %v", name, err)
+			t.Errorf("another user lists %s: %v", name, err)
 		}
 		if _, err := f.List(dfs.Join(top, name)); err != nil {
 			t.Error(err)
 		}
 	}
 	if _, err := other.Stat(dfs.Join(top, "a", "b", "file")); !errors.Is(err, fs.ErrPermission) {
-		t.Errorf("another user looks below a private directory: %v", err)
+		t.Errorf("another user calls Stat below a private directory: %v", err)
 	}
 	for name, want := range map[string]error{"file": fs.ErrPermission, "open": nil} {
 		in, err := other.Open(dfs.Join(top, name))
@@ -44,7 +43,7 @@ func TestPrivate(t *testing.T) {
 			in.Close()
 		}
 		if !errors.Is(err, want) {
-			t.Errorf("%s is read by another user: %v", name, err)
+			t.Errorf("another user reads %s: %v, want %v", name, err, want)
 		}
 	}
 }

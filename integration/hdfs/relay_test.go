@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// relay forwards calls to a NameNode and counts them. It can lose the answer to a
-// finished call, together with the connection.
+// relay forwards calls to a NameNode and counts the answers. It can drop an answer, and closes the
+// connection then.
 type relay struct {
 	listen net.Listener
 	to     string
-	loses  func(method string, n int) bool // the nth answer to a method; one call at a time
+	drops  func(method string, n int) bool // the nth answer to a method; one call at a time
 
-	mu             sync.Mutex
-	answered, lost map[string]int // by method
+	mu                sync.Mutex
+	answered, dropped map[string]int // by method
 }
 
 func newRelay(t *testing.T, to string, loses func(method string, n int) bool) *relay {
@@ -27,46 +27,46 @@ func newRelay(t *testing.T, to string, loses func(method string, n int) bool) *r
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { listen.Close() })
-	r := &relay{listen: listen, to: to, loses: loses, answered: make(map[string]int), lost: make(map[string]int)}
+	r := &relay{listen: listen, to: to, drops: loses, answered: make(map[string]int), dropped: make(map[string]int)}
 	go func() {
 		for {
 			conn, err := listen.Accept()
 			if err != nil {
 				return
 			}
-			go r.pass(conn)
+			go r.forward(conn)
 		}
 	}()
 	return r
 }
 
-// url returns the URL of the same file through the relay.
+// url returns a file's URL through the relay.
 func (r *relay) url(name string) string {
 	return "hdfs://" + r.listen.Addr().String() + strings.TrimPrefix(name, "hdfs://"+r.to)
 }
 
 func (r *relay) port() int { return r.listen.Addr().(*net.TCPAddr).Port }
 
-// calls returns the number of answers to a method, and of lost ones.
+// calls returns the number of answers to a method, and the number of dropped ones.
 func (r *relay) calls(method string) (answered, lost int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.answered[method], r.lost[method]
+	return r.answered[method], r.dropped[method]
 }
 
-func (r *relay) count(method string) (lose bool) {
+func (r *relay) countAnswer(method string) (lose bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answered[method]++
-	if r.loses == nil || !r.loses(method, r.answered[method]) {
+	if r.drops == nil || !r.drops(method, r.answered[method]) {
 		return false
 	}
-	r.lost[method]++
+	r.dropped[method]++
 	return true
 }
 
-// pass serves a connection: a greeting, the client's identity, then one call at a time.
-func (r *relay) pass(from net.Conn) {
+// forward forwards a connection: a greeting, the client's identity, then one call at a time.
+func (r *relay) forward(from net.Conn) {
 	defer from.Close()
 	to, err := net.Dial("tcp", r.to)
 	if err != nil {
@@ -88,7 +88,7 @@ func (r *relay) pass(from net.Conn) {
 			continue // not a call
 		}
 		answer, err := frame(to)
-		if err != nil || r.count(method(call)) {
+		if err != nil || r.countAnswer(method(call)) {
 			return
 		}
 		if _, err := from.Write(answer); err != nil {
@@ -97,7 +97,7 @@ func (r *relay) pass(from net.Conn) {
 	}
 }
 
-// frame reads a length and that many bytes, and returns both.
+// frame reads a length and that many bytes, and returns all.
 func frame(r io.Reader) ([]byte, error) {
 	b := make([]byte, 4)
 	if _, err := io.ReadFull(r, b); err != nil {

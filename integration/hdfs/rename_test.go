@@ -11,12 +11,12 @@ import (
 	"github.com/quernmr/quern/dfs/hdfs"
 )
 
-// Of many renames to one name, over separate connections, at most one succeeds, and none
-// replaces an existing target.
+// Of many concurrent renames to one name, at most one succeeds, and none replaces an existing
+// target.
 func TestRenamesCompareAndSet(t *testing.T) {
 	c := cluster(t)
 	systems := []*hdfs.FS{client(t, c), client(t, c), client(t, c)}
-	f, top := systems[0], root(t, c, systems[0])
+	f, top := systems[0], newDir(t, c, systems[0])
 	const rounds, racers = 12, 9
 	for round := range rounds {
 		dir := dfs.Join(top, fmt.Sprint(round))
@@ -43,7 +43,7 @@ func TestRenamesCompareAndSet(t *testing.T) {
 		for i := range racers {
 			make(dfs.Join(dir, fmt.Sprint(i)), fmt.Sprint(i))
 		}
-		errs := race(racers, func(i int) error {
+		errs := concurrently(racers, func(i int) error {
 			from := dfs.Join(dir, fmt.Sprint(i))
 			if isFile {
 				return systems[i%3].RenameFile(from, target)
@@ -61,18 +61,18 @@ func TestRenamesCompareAndSet(t *testing.T) {
 			}
 		}
 		if want != 0 {
-			t.Fatalf("round %d: the number of winners is off by %d", round, -want)
+			t.Fatalf("round %d: %d too many renames have succeeded", round, -want)
 		}
 		for i := range racers {
 			if name := fmt.Sprint(i); name != winner {
-				holds(t, f, dfs.Join(dir, name), name, isFile)
+				checkContent(t, f, dfs.Join(dir, name), name, isFile)
 			}
 		}
-		holds(t, f, target, winner, isFile)
+		checkContent(t, f, target, winner, isFile)
 	}
 }
 
-func race(n int, do func(i int) error) []error {
+func concurrently(n int, do func(i int) error) []error {
 	errs := make([]error, n)
 	var wait sync.WaitGroup
 	for i := range n {
@@ -82,21 +82,21 @@ func race(n int, do func(i int) error) []error {
 	return errs
 }
 
-func holds(t *testing.T, f dfs.FS, name, content string, isFile bool) {
+func checkContent(t *testing.T, f dfs.FS, name, content string, isFile bool) {
 	t.Helper()
 	if !isFile {
 		name = dfs.Join(name, "id")
 	}
 	if got := string(read(t, f, name)); got != content {
-		t.Errorf("%s holds %q, want %q", name, got, content)
+		t.Errorf("%s has %q, want %q", name, got, content)
 	}
 }
 
-// A rename does not replace an empty directory either, nor a file by a directory.
+// A rename replaces neither an empty directory nor a file.
 func TestRenamesReplaceNothing(t *testing.T) {
 	c := cluster(t)
 	f := client(t, c)
-	top := root(t, c, f)
+	top := newDir(t, c, f)
 	at := func(name string) string { return dfs.Join(top, name) }
 	for _, name := range []string{"full", "empty"} {
 		if err := f.Mkdir(at(name)); err != nil {
@@ -116,6 +116,6 @@ func TestRenamesReplaceNothing(t *testing.T) {
 	if err := f.RenameFile(at("file"), "hdfs://elsewhere:1/x"); !errors.Is(err, fs.ErrInvalid) {
 		t.Errorf("to another file system: %v", err)
 	}
-	holds(t, f, at("file"), "2", true)
-	holds(t, f, at("full"), "1", false)
+	checkContent(t, f, at("file"), "2", true)
+	checkContent(t, f, at("full"), "1", false)
 }

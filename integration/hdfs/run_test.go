@@ -11,8 +11,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// submit runs a job: embedded, or with mrsubmit if the place has daemons.
-func (p *place) submit(program string, args ...string) *trial.Run {
+// submit runs a job: embedded, or with mrsubmit if the platform has daemons.
+func (p *platform) submit(program string, args ...string) *trial.Run {
 	p.t.Helper()
 	if p.daemons == nil {
 		return p.command(program, args...)
@@ -20,7 +20,7 @@ func (p *place) submit(program string, args ...string) *trial.Run {
 	return p.command("mrsubmit", append([]string{"run", p.daemons.Program(program)}, args...)...)
 }
 
-func (p *place) command(program string, args ...string) *trial.Run {
+func (p *platform) command(program string, args ...string) *trial.Run {
 	p.t.Helper()
 	cmd := exec.CommandContext(p.ctx, filepath.Join(programs(p.t), program), args...)
 	cmd.Env = append(append(os.Environ(), p.env...), "TMPDIR="+p.dir)
@@ -30,20 +30,20 @@ func (p *place) command(program string, args ...string) *trial.Run {
 	return trial.Begin(p.t, cmd)
 }
 
-// paced runs a job that leaves traces. With -gate in flags its maps wait until it is
-// opened.
-func (p *place) paced(in string, flags ...string) *trial.Job {
+// paced runs a job that writes traces. With -gate in flags, its maps wait until the test calls
+// OpenGate.
+func (p *platform) paced(in string, flags ...string) *trial.Job {
 	p.t.Helper()
-	p.jobs++
-	traces, out := filepath.Join(p.dir, fmt.Sprint("job", p.jobs)), fmt.Sprintf("%s/out%d", p.top, p.jobs)
+	p.jobCount++
+	traces, out := filepath.Join(p.dir, fmt.Sprint("job", p.jobCount)), fmt.Sprintf("%s/out%d", p.top, p.jobCount)
 	if err := os.Mkdir(traces, 0o777); err != nil {
 		p.t.Fatal(err)
 	}
-	return trial.Follow(p.submit("paced", trial.Flags(in, out, traces, flags...)...), out, traces)
+	return trial.NewJob(p.submit("paced", trial.Flags(in, out, traces, flags...)...), out, traces)
 }
 
 // lastID returns the ID of the job that was submitted last.
-func (p *place) lastID() wire.JobID {
+func (p *platform) lastID() wire.JobID {
 	p.t.Helper()
 	jobs, err := p.client.Jobs(p.ctx)
 	if err != nil || len(jobs) == 0 {
@@ -56,8 +56,8 @@ func (p *place) lastID() wire.JobID {
 	return id
 }
 
-// last returns the job that was submitted last, with its counters.
-func (p *place) last() *web.Job {
+// lastJob returns the job that was submitted last, with its counters.
+func (p *platform) lastJob() *web.Job {
 	p.t.Helper()
 	job, err := p.client.Job(p.ctx, p.lastID())
 	if err != nil {

@@ -1,7 +1,7 @@
 package hdfs_test
 
-// Tests with their own HDFS. They end the shared HDFS, which takes long to start, so
-// their file is the last one.
+// These tests have their own HDFS. They stop the shared HDFS, which takes long to start, so their
+// file is the last one.
 
 import (
 	"bytes"
@@ -17,13 +17,13 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// Row 29: the active one of two NameNodes is killed during reads, during writes, and
-// during the maps of an embedded job and of a job on a cluster with its staging there.
+// Row 29: the active one of two NameNodes is killed. Open readers and writers, an embedded job and
+// a job on a cluster continue with the other NameNode.
 func TestFailover(t *testing.T) {
-	c := own(t, func(cfg *minicluster.Config) { cfg.NameNodes, cfg.Racks = 2, []string{"/a", "/b"} })
+	c := startOwn(t, func(cfg *minicluster.Config) { cfg.NameNodes, cfg.Racks = 2, []string{"/a", "/b"} })
 	f := client(t, c)
-	top := root(t, c, f)
-	content := noise(2*blockSize + 1)
+	top := newDir(t, c, f)
+	content := randomBytes(2*blockSize + 1)
 	write(t, f, dfs.Join(top, "read"), content)
 	w, err := f.Create(dfs.Join(top, "written"))
 	if err != nil {
@@ -37,20 +37,20 @@ func TestFailover(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer open.Close()
-	p := newPlace(t, c)
+	p := newPlatform(t, c)
 	counted := text(8 * blockSize)
 	in := p.put("in", counted)
-	jobs := []*trial.Job{p.paced(in, "-early", "-gate", "-D", "quern.embedded.slots=2")}
-	p.start(quern{jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: dfs.Join(p.top, "staging")})
-	jobs = append(jobs, p.paced(in, "-early", "-gate", "-D", "mapreduce.job.reduces=2"))
+	jobs := []*trial.Job{p.paced(in, "-pause-early", "-gate", "-D", "quern.embedded.slots=2")}
+	p.start(daemonShape{jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: dfs.Join(p.top, "staging")})
+	jobs = append(jobs, p.paced(in, "-pause-early", "-gate", "-D", "mapreduce.job.reduces=2"))
 	for _, j := range jobs {
-		j.Reached("m", "began", 2)
+		j.AwaitTraces("m", "began", 2)
 	}
 	if err := c.NameNodes[0].Kill(); err != nil {
 		t.Fatal(err)
 	}
 	for _, j := range jobs {
-		j.Open()
+		j.OpenGate()
 	}
 	ended := make(chan error, 1)
 	go func() {
@@ -65,41 +65,41 @@ func TestFailover(t *testing.T) {
 	}
 	got := make([]byte, len(content))
 	if _, err := open.ReadAt(got, 0); err != nil || !bytes.Equal(got, content) {
-		t.Errorf("reading on: %v", err)
+		t.Errorf("read after the failover: %v", err)
 	}
 	if got := read(t, f, dfs.Join(top, "written")); !bytes.Equal(got, content) {
-		t.Errorf("what was written has %d bytes, or others", len(got))
+		t.Errorf("the written file has wrong content of %d bytes", len(got))
 	}
 	if _, err := f.Stat(dfs.Join(top, "renamed")); err != nil {
 		t.Error(err)
 	}
 	for _, j := range jobs {
 		j.Succeed()
-		p.counts(j.Out, counted)
+		p.checkCounts(j.Out, counted)
 	}
 }
 
 // A full HDFS is reported like a full disk.
 func TestFull(t *testing.T) {
-	c := own(t, func(cfg *minicluster.Config) {
+	c := startOwn(t, func(cfg *minicluster.Config) {
 		cfg.Racks, cfg.Replication = []string{"/a"}, 1
 		cfg.Properties = map[string]string{"dfs.datanode.du.reserved": fmt.Sprint(int64(1) << 50)}
 	})
 	f := client(t, c)
-	top := root(t, c, f)
+	top := newDir(t, c, f)
 	w, err := f.Create(dfs.Join(top, "f"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = w.Write(noise(blockSize))
+	_, err = w.Write(randomBytes(blockSize))
 	if err = errors.Join(err, w.Close()); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("write to a full HDFS: %v", err)
 	}
-	p := newPlace(t, c)
+	p := newPlatform(t, c)
 	in, out := filepath.Join(p.dir, "in"), dfs.Join(p.top, "out")
 	if err := os.WriteFile(in, text(1000), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	p.submit("wordcount", "-input", in, "-output", out).Fail(1, "no space left", p.top)
-	p.gone(out)
+	p.checkNoOutput(out)
 }

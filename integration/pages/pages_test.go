@@ -1,11 +1,11 @@
-// Package pages_test runs the commands that pages for newcomers show, in the order of
-// the pages, and compares what they print with what the pages show.
+// Package pages_test runs the commands on the pages for newcomers, in the order of the pages. It
+// compares the commands' output with the output on the pages.
 //
-// These fenced blocks of a page run, in one shell for each page, which begins in the
+// It runs these fenced blocks of a page, in one shell for each page, which starts in the
 // repository:
 //
 //	sh       each line is a command
-//	console  lines that begin with "$ " are commands, the others what the command prints
+//	console  lines that begin with "$ " are commands, others are the command's output
 //	go       with a first line such as "// main.go": the block becomes that file
 //
 // The command must print each line that the page shows, in this order. Other lines may
@@ -14,8 +14,8 @@
 // keeps running after it has printed the lines. A command with the comment
 // "# repeat until" is repeated until it prints them.
 //
-// The test replaces the home directory, /tmp/ and 127.0.0.1. All pages share them:
-// getting-started.md makes the module that later pages change.
+// The test has its own home directory, /tmp/ and 127.0.0.1, which all pages share:
+// getting-started.md creates the module that later pages change.
 package pages_test
 
 import (
@@ -34,16 +34,16 @@ import (
 	"time"
 )
 
-// deadline is generous: it only ends a test that would hang for ever.
+// deadline is generous: it only ends a test that hangs.
 const deadline = 5 * time.Minute
 
 var pages = []string{"README.md", "docs/getting-started.md", "docs/writing-jobs.md", "docs/debugging.md"}
 
 func TestPages(t *testing.T) {
-	place := newPlace(t)
+	box := newSandbox(t)
 	for _, page := range pages {
 		ok := t.Run(filepath.Base(page), func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join(place.root, page))
+			text, err := os.ReadFile(filepath.Join(box.root, page))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,20 +51,20 @@ func TestPages(t *testing.T) {
 			if len(steps) == 0 {
 				t.Fatalf("%s has no command", page)
 			}
-			sh := place.shell(t)
+			sh := box.shell(t)
 			for i, s := range steps {
 				mayFail := i+1 < len(steps) && steps[i+1].command == "echo $?"
 				sh.do(t, s, mayFail)
 			}
 		})
 		if !ok {
-			return // later pages need the results of this one
+			return // later pages need the results of this page
 		}
 	}
 }
 
-// TestGoBlocks: Go code on pages without a file name is part of an example, except for its
-// indentation.
+// TestGoBlocks: Go code on a page is a part of a tested example, unless it has a file name. Its
+// indentation may differ.
 func TestGoBlocks(t *testing.T) {
 	var examples strings.Builder
 	for _, name := range []string{"examples/wordcount/wordcount.go", "mapreduce/example_test.go", "mapreduce/example_fields_test.go"} {
@@ -129,7 +129,7 @@ func TestSteps(t *testing.T) {
 		{[]string{"…", "a", "…", "b", "…"}, "a\nb\n", true},
 		{[]string{"b\t1"}, "b\t1\n", true},
 	} {
-		if got := missing(c.shows, c.text) == ""; got != c.ok {
+		if got := firstMissing(c.shows, c.text) == ""; got != c.ok {
 			t.Errorf("%q shows %q: %v", c.text, c.shows, got)
 		}
 	}
@@ -171,12 +171,12 @@ func stepsOf(page string) (steps []step) {
 }
 
 func session(text string) (steps []step) {
-	goesOn := false
+	continued := false
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		command, ok := strings.CutPrefix(line, "$ ")
 		switch last := len(steps) - 1; {
-		case goesOn:
+		case continued:
 			steps[last].command += "\n" + line
 		case ok:
 			steps = append(steps, step{command: command})
@@ -184,13 +184,13 @@ func session(text string) (steps []step) {
 			steps[last].shows = append(steps[last].shows, line)
 			continue
 		}
-		goesOn = strings.HasSuffix(line, `\`)
+		continued = strings.HasSuffix(line, `\`)
 	}
 	return steps
 }
 
-// missing returns the first wanted line that a text lacks.
-func missing(shows []string, text string) string {
+// firstMissing returns the first wanted line that a text lacks.
+func firstMissing(shows []string, text string) string {
 	lines := strings.Split(text, "\n")
 	for _, want := range shows {
 		if strings.TrimSpace(want) == "…" {
@@ -211,36 +211,36 @@ func missing(shows []string, text string) string {
 	return ""
 }
 
-// place is the state that the shells of all pages share.
-type place struct {
+// sandbox has the directories and settings that the shells of all pages share.
+type sandbox struct {
 	root, home, tmp, bin string
 	address              string // of daemons
-	own                  *strings.Replacer
+	replacer             *strings.Replacer
 	env                  []string
 }
 
-func newPlace(t *testing.T) *place {
+func newSandbox(t *testing.T) *sandbox {
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	pid := os.Getpid()
-	p := &place{root: root, home: dir + "/home", tmp: dir + "/tmp", bin: dir + "/bin",
-		// 127.0.0.0/8 is all loopback, so this test's daemons do not collide with others.
+	box := &sandbox{root: root, home: dir + "/home", tmp: dir + "/tmp", bin: dir + "/bin",
+		// All of 127.0.0.0/8 is loopback; an address of its own avoids other daemons' ports.
 		address: fmt.Sprintf("127.%d.%d.%d", 1+pid>>16%254, pid>>8&255, 1+pid&127)}
-	p.own = strings.NewReplacer("/tmp/", p.tmp+"/", "127.0.0.1", p.address)
-	for _, made := range []string{p.home, p.tmp, p.bin} {
+	box.replacer = strings.NewReplacer("/tmp/", box.tmp+"/", "127.0.0.1", box.address)
+	for _, made := range []string{box.home, box.tmp, box.bin} {
 		if err := os.Mkdir(made, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(root, p.home+"/quern"); err != nil {
+	if err := os.Symlink(root, box.home+"/quern"); err != nil {
 		t.Fatal(err)
 	}
-	p.env = append(os.Environ(), "HOME="+p.home, "TMPDIR="+p.tmp, "GOBIN="+p.bin, "PATH="+p.home+":"+p.bin+":"+os.Getenv("PATH"), "QUERN_JOBTRACKER=",
-		"GONOSUMDB=*") // the repository's own go.sum has checked what the module cache has
-	// Settings that depend on the home directory by default.
+	box.env = append(os.Environ(), "HOME="+box.home, "TMPDIR="+box.tmp, "GOBIN="+box.bin, "PATH="+box.home+":"+box.bin+":"+os.Getenv("PATH"), "QUERN_JOBTRACKER=",
+		"GONOSUMDB=*") // the repository's go.sum has verified the modules in the cache
+	// These depend on the home directory by default.
 	names := []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOENV", "GOFLAGS"}
 	values, err := exec.Command("go", append([]string{"env"}, names...)...).Output()
 	if err != nil {
@@ -248,33 +248,33 @@ func newPlace(t *testing.T) *place {
 	}
 	for i, value := range strings.Split(strings.TrimSuffix(string(values), "\n"), "\n") {
 		if names[i] == "GOFLAGS" {
-			value += " -trimpath" // makes the result independent of directories, so the build cache has it
+			value += " -trimpath" // results do not depend on directories, so the build cache has them
 		}
-		p.env = append(p.env, names[i]+"="+value)
+		box.env = append(box.env, names[i]+"="+value)
 	}
-	// The daemons' addresses are the pages' defaults, at the address of this test.
+	// The daemons have the default ports, on this test's address.
 	for daemon, flags := range map[string]string{
 		"jobtracker":  "-listen 127.0.0.1:7400 -raft 127.0.0.1:7401 -gossip 127.0.0.1:7402",
 		"tasktracker": "-listen 127.0.0.1:7410 -gossip 127.0.0.1:7412",
 	} {
-		script := fmt.Sprintf("#!/bin/sh\nexec %s/%s %s \"$@\"\n", p.bin, daemon, p.own.Replace(flags))
-		if err := os.WriteFile(filepath.Join(p.home, daemon), []byte(script), 0o755); err != nil {
+		script := fmt.Sprintf("#!/bin/sh\nexec %s/%s %s \"$@\"\n", box.bin, daemon, box.replacer.Replace(flags))
+		if err := os.WriteFile(filepath.Join(box.home, daemon), []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return p
+	return box
 }
 
-// shell is a running bash that executes one command after the other.
+// shell is a bash that runs one command after the other.
 type shell struct {
-	own   *strings.Replacer
-	stdin io.Writer
-	lines chan string // of both its outputs
+	replacer *strings.Replacer
+	stdin    io.Writer
+	lines    chan string // of its standard output and standard error
 }
 
-func (p *place) shell(t *testing.T) *shell {
+func (box *sandbox) shell(t *testing.T) *shell {
 	cmd := exec.Command("bash")
-	cmd.Dir, cmd.Env = p.home+"/quern", append(p.env, "PWD="+p.home+"/quern")
+	cmd.Dir, cmd.Env = box.home+"/quern", append(box.env, "PWD="+box.home+"/quern")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -289,7 +289,7 @@ func (p *place) shell(t *testing.T) *shell {
 		t.Fatal(err)
 	}
 	in.Close()
-	s := &shell{own: p.own, stdin: stdin, lines: make(chan string, 1<<16)}
+	s := &shell{replacer: box.replacer, stdin: stdin, lines: make(chan string, 1<<16)}
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		defer close(s.lines)
@@ -303,33 +303,33 @@ func (p *place) shell(t *testing.T) *shell {
 	})
 	t.Cleanup(func() {
 		stdin.Close()
-		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM); err != nil { // leftover daemons of a failed page
+		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM); err != nil { // daemons that a failed page has left
 			t.Error(err)
 		}
 		cmd.Wait()
-		reading.Wait() // they have ended, too
+		reading.Wait() // ends when all processes of the page have ended
 		out.Close()
 	})
 	return s
 }
 
-// done marks the end of a command's output, before its exit status.
+// done is printed before a command's exit status.
 const done = "--- the command has ended: "
 
-// do runs a step and compares its output.
+// do runs a step and checks that its output has the lines on the page.
 func (s *shell) do(t *testing.T, do step, mayFail bool) {
 	t.Helper()
-	shows := strings.Split(s.own.Replace(strings.Join(do.shows, "\n")), "\n")
+	shows := strings.Split(s.replacer.Replace(strings.Join(do.shows, "\n")), "\n")
 	if len(do.shows) == 0 {
 		shows = nil
 	}
-	late := time.After(deadline)
+	timeout := time.After(deadline)
 	for {
-		status, printed := s.run(t, do, late)
-		lacks := missing(shows, printed)
+		status, printed := s.run(t, do, timeout)
+		lacks := firstMissing(shows, printed)
 		for lacks != "" && strings.HasSuffix(do.command, "&") {
-			printed += s.line(t, do, late)
-			lacks = missing(shows, printed)
+			printed += s.line(t, do, timeout)
+			lacks = firstMissing(shows, printed)
 		}
 		switch {
 		case lacks != "" && strings.Contains(do.command, "# repeat until"):
@@ -344,16 +344,16 @@ func (s *shell) do(t *testing.T, do step, mayFail bool) {
 }
 
 // run runs a command to its end, or into the background.
-func (s *shell) run(t *testing.T, do step, late <-chan time.Time) (status, printed string) {
+func (s *shell) run(t *testing.T, do step, timeout <-chan time.Time) (status, printed string) {
 	t.Helper()
-	command := s.own.Replace(do.command)
+	command := s.replacer.Replace(do.command)
 	// Keep the status for "echo $?".
 	if _, err := fmt.Fprintf(s.stdin, "{ %s\n} </dev/null; s=$?; echo '%s'$s; (exit $s)\n", command, done); err != nil {
 		t.Fatalf("$ %s\n%v", do.command, err)
 	}
 	var all bytes.Buffer
 	for {
-		line := s.line(t, do, late)
+		line := s.line(t, do, timeout)
 		before, status, ended := strings.Cut(line, done)
 		all.WriteString(before)
 		if ended {
@@ -363,7 +363,7 @@ func (s *shell) run(t *testing.T, do step, late <-chan time.Time) (status, print
 }
 
 // line returns the next line of the shell's output.
-func (s *shell) line(t *testing.T, do step, late <-chan time.Time) string {
+func (s *shell) line(t *testing.T, do step, timeout <-chan time.Time) string {
 	t.Helper()
 	select {
 	case line, ok := <-s.lines:
@@ -371,7 +371,7 @@ func (s *shell) line(t *testing.T, do step, late <-chan time.Time) string {
 			t.Fatalf("$ %s\nthe shell has ended", do.command)
 		}
 		return line
-	case <-late:
+	case <-timeout:
 		t.Fatalf("$ %s\nis not done after %v", do.command, deadline)
 	}
 	return ""

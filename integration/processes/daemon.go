@@ -27,26 +27,26 @@ type Daemon struct {
 	// Env is added to its environment, NAME=value, from the next start.
 	Env []string
 
-	program string
-	dir     string
-	who     *identity.Identity // of this process, for requests to the daemon; nil: none
-	args    []string
+	program  string
+	dir      string
+	identity *identity.Identity // of this process, for requests to the daemon; nil: none
+	args     []string
 
-	raftIn, httpIn *Proxy
-	gossipIn       *datagrams
-	stopped        bool         // by Stop
-	expected       bool         // its end: Kill or Terminate caused it, or Ended reported it
-	pid            atomic.Int64 // 0: not started yet
-	cmd            *exec.Cmd
-	ready          chan struct{} // closed when it has said so
-	ended          chan struct{} // closed when it has ended
-	err            error         // how, once ended is closed
+	raftProxy, httpProxy *Proxy
+	gossipProxy          *gossipProxy
+	stopped              bool         // by Stop
+	endExpected          bool         // Kill or Terminate has caused the end, or Ended has reported it
+	pid                  atomic.Int64 // 0: not started yet
+	cmd                  *exec.Cmd
+	ready                chan struct{} // closed when it is ready
+	ended                chan struct{} // closed when the process has ended
+	err                  error         // of Wait, once ended is closed
 }
 
-// Data is its -data directory.
+// Data returns its -data directory.
 func (d *Daemon) Data() string { return filepath.Join(d.dir, "data") }
 
-// Log returns the file with its standard error.
+// Log returns the file of its standard error.
 func (d *Daemon) Log() string { return filepath.Join(d.dir, "log") }
 
 // Start starts the process; Ready waits until it serves.
@@ -62,7 +62,7 @@ func (d *Daemon) Start() error {
 	cmd := exec.Command(d.program, d.args...)
 	cmd.Stderr, cmd.Dir = log, d.dir
 	cmd.Env = append(os.Environ(), d.Env...)
-	// A group of its own, so that what interrupts the tests does not interrupt it twice.
+	// Its own process group keeps Ctrl-C of the tests from interrupting it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -73,12 +73,12 @@ func (d *Daemon) Start() error {
 	}
 	d.pid.Store(int64(cmd.Process.Pid))
 	ready, ended := make(chan struct{}), make(chan struct{})
-	d.cmd, d.ready, d.ended, d.err, d.stopped, d.expected = cmd, ready, ended, nil, false, false
+	d.cmd, d.ready, d.ended, d.err, d.stopped, d.endExpected = cmd, ready, ended, nil, false, false
 	go func() {
 		lines := bufio.NewScanner(out)
-		for said := false; lines.Scan(); {
-			if !said && strings.HasPrefix(lines.Text(), "ready") {
-				said = true
+		for printed := false; lines.Scan(); {
+			if !printed && strings.HasPrefix(lines.Text(), "ready") {
+				printed = true
 				close(ready)
 			}
 		}
@@ -89,7 +89,7 @@ func (d *Daemon) Start() error {
 	return nil
 }
 
-// Ready waits until the daemon reports that it is ready.
+// Ready waits until the daemon prints that it is ready.
 func (d *Daemon) Ready(ctx context.Context) error {
 	timeout := time.NewTimer(startWait)
 	defer timeout.Stop()
@@ -97,7 +97,7 @@ func (d *Daemon) Ready(ctx context.Context) error {
 	case <-d.ready:
 		return nil
 	case <-d.ended:
-		d.expected = true
+		d.endExpected = true
 		return fmt.Errorf("%s ended before it was ready: %w\n%s", d.ID, d.err, d.LastLines())
 	case <-timeout.C:
 		return fmt.Errorf("%s is not ready after %v\n%s", d.ID, startWait, d.LastLines())
@@ -119,10 +119,10 @@ func (d *Daemon) Running() bool {
 	}
 }
 
-// Crashed reports whether the process has ended by itself.
-func (d *Daemon) Crashed() bool { return d.cmd != nil && !d.Running() && !d.expected }
+// Crashed reports whether the process has ended unexpectedly.
+func (d *Daemon) Crashed() bool { return d.cmd != nil && !d.Running() && !d.endExpected }
 
-// Pid is the process's number.
+// Pid returns the process's number.
 func (d *Daemon) Pid() int { return d.cmd.Process.Pid }
 
 // Signal sends a signal.
@@ -138,7 +138,7 @@ func (d *Daemon) Kill() error {
 	if err := d.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}
-	d.expected = true
+	d.endExpected = true
 	<-d.ended
 	return nil
 }
@@ -158,13 +158,13 @@ func (d *Daemon) Continue() error {
 // Healthy reports whether the process runs and is not stopped.
 func (d *Daemon) Healthy() bool { return d.Running() && !d.stopped }
 
-// Terminate sends SIGTERM and waits for the end. An exit code other than 0 is an error. A
-// process that does not end is killed, which is an error too.
+// Terminate sends SIGTERM and waits for the end. It fails if the exit code is not 0. If the
+// process does not end, it kills the process and fails.
 func (d *Daemon) Terminate() error {
 	if err := errors.Join(d.Continue(), d.Signal(syscall.SIGTERM)); err != nil {
 		return err
 	}
-	d.expected = true
+	d.endExpected = true
 	timeout := time.NewTimer(startWait)
 	defer timeout.Stop()
 	select {
@@ -174,8 +174,8 @@ func (d *Daemon) Terminate() error {
 		}
 		return nil
 	case <-timeout.C:
-		said := d.LastLines()
-		return errors.Join(fmt.Errorf("%s did not end within %v of SIGTERM\n%s", d.ID, startWait, said), d.Kill())
+		printed := d.LastLines()
+		return errors.Join(fmt.Errorf("%s did not end within %v of SIGTERM\n%s", d.ID, startWait, printed), d.Kill())
 	}
 }
 
@@ -183,7 +183,7 @@ func (d *Daemon) Terminate() error {
 func (d *Daemon) Ended(ctx context.Context) (exit int, err error) {
 	select {
 	case <-d.ended:
-		d.expected = true
+		d.endExpected = true
 		return d.cmd.ProcessState.ExitCode(), nil
 	case <-ctx.Done():
 		return 0, ctx.Err()
@@ -199,8 +199,8 @@ func (d *Daemon) LastLines() string {
 	return string(text[max(0, len(text)-8<<10):])
 }
 
-// Said reports whether the daemon's log has a text.
-func (d *Daemon) Said(text string) bool {
+// Logged reports whether the daemon's log has a text.
+func (d *Daemon) Logged(text string) bool {
 	log, err := os.ReadFile(d.Log())
 	return err == nil && strings.Contains(string(log), text)
 }

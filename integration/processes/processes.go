@@ -1,13 +1,12 @@
-// Package processes runs clusters of Quern's own daemons as processes on
-// loopback, for the integration tests and the benchmarks: it builds the programs,
-// starts job trackers and task trackers, stops, kills and restarts them, runs mrsubmit,
-// and reports leftovers at the end.
+// Package processes runs clusters of Quern's daemons as processes on loopback, for the integration
+// tests and the benchmarks. It builds the programs, starts, stops, kills and restarts daemons, and
+// runs mrsubmit.
 //
-// Every daemon has its own directory below the cluster's, with its data and its log
-// file. Its ports stay the same over restarts. They are below the system's ephemeral
-// ports, in a block that only this process uses.
+// Every daemon has its own directory below the cluster's, with its data and its log file. It has
+// the same ports after a restart. They are below the system's ephemeral ports, in a block that
+// only this process uses.
 //
-// Several goroutines may use a Cluster, but only one at a time a [Daemon].
+// Several goroutines may use a Cluster, but only one at a time may use a [Daemon].
 package processes
 
 import (
@@ -29,11 +28,11 @@ import (
 // Module is the import path of all programs.
 const Module = "github.com/quernmr/quern"
 
-// Build builds programs into dir, each under the last element of its package's path
-// below the module, and also the daemons and mrsubmit.
+// Build builds packages of the module, the daemons and mrsubmit into dir. A program's name is the
+// last element of its package's path.
 func Build(dir string, packages ...string) error { return BuildFrom("", dir, packages...) }
 
-// BuildFrom is Build from the sources in tree.
+// BuildFrom is Build for the sources in tree.
 func BuildFrom(tree, dir string, packages ...string) error {
 	args := []string{"build", "-buildvcs=false", "-o", dir + string(filepath.Separator)}
 	for _, p := range append([]string{"cmd/jobtracker", "cmd/tasktracker", "cmd/mrsubmit"}, packages...) {
@@ -50,11 +49,11 @@ func BuildFrom(tree, dir string, packages ...string) error {
 // Config describes a cluster.
 type Config struct {
 	Programs     string // directory that Build has filled
-	Dir          string // of the cluster: made if need be
+	Dir          string // of the cluster; created if missing
 	JobTrackers  int
 	TaskTrackers int
 	MapSlots     int // of each task tracker; default 2
-	ReduceSlots  int // likewise
+	ReduceSlots  int // of each task tracker; default 2
 
 	JobTrackerFlags  []string // in addition to the necessary ones
 	TaskTrackerFlags []string
@@ -62,19 +61,19 @@ type Config struct {
 	Staging          string   // URL; default: a directory below Dir
 	TLS              bool     // every daemon and command has certificates
 
-	Proxied bool // connections to job trackers, and all gossip, pass through proxies, see [Proxy]
+	Proxied bool // a [Proxy] forwards connections to job trackers, and all gossip
 }
 
 // Cluster is a running cluster.
 type Cluster struct {
 	cfg          Config
 	authority    *identity.Authority // nil: none
-	who          *identity.Identity  // of this process; nil: none
+	identity     *identity.Identity  // of this process; nil: none
 	JobTrackers  []*Daemon
 	TaskTrackers []*Daemon
 }
 
-// startWait limits the time for a daemon's start and end.
+// startWait limits a daemon's start, and its end.
 const startWait = 3 * time.Minute
 
 // Start starts all daemons and waits until each is ready.
@@ -132,7 +131,7 @@ func (c *Cluster) plan() error {
 		if err := c.proxy(d); err != nil {
 			return err
 		}
-		gossips = append(gossips, d.gossip())
+		gossips = append(gossips, d.advertisedGossip())
 	}
 	for _, d := range c.JobTrackers {
 		d.args = append(d.args, "-raft", d.Raft, "-staging", c.Staging(),
@@ -149,8 +148,8 @@ func (c *Cluster) plan() error {
 	return nil
 }
 
-// AddTaskTracker adds a task tracker, which joins through the first job tracker's gossip
-// address. It does not start it.
+// AddTaskTracker returns a new task tracker, which joins through the first job tracker's gossip
+// address. The caller starts it.
 func (c *Cluster) AddTaskTracker(id string, flags ...string) (*Daemon, error) {
 	d, err := c.daemon("tasktracker", id, 2)
 	if err != nil {
@@ -159,7 +158,7 @@ func (c *Cluster) AddTaskTracker(id string, flags ...string) (*Daemon, error) {
 	if err := c.proxy(d); err != nil {
 		return nil, err
 	}
-	d.args = append(d.args, "-host", id, "-join", c.JobTrackers[0].gossip(),
+	d.args = append(d.args, "-host", id, "-join", c.JobTrackers[0].advertisedGossip(),
 		"-map-slots", fmt.Sprint(c.cfg.MapSlots), "-reduce-slots", fmt.Sprint(c.cfg.ReduceSlots))
 	d.args = append(d.args, flags...)
 	c.TaskTrackers = append(c.TaskTrackers, d)
@@ -182,7 +181,7 @@ func (c *Cluster) daemon(program, id string, ports int) (*Daemon, error) {
 			return nil, err
 		}
 		d.args = append(d.args, "-tls-dir", c.Certs(role, id))
-		d.who = c.who
+		d.identity = c.identity
 	}
 	return d, os.MkdirAll(d.dir, 0o777)
 }
@@ -201,7 +200,8 @@ func (c *Cluster) Addrs() string {
 	return strings.Join(addrs, ",")
 }
 
-// Command returns a command of mrsubmit or of a job, with the job trackers' addresses.
+// Command returns a command of mrsubmit or of another program that Build has built. Its environment
+// has the job trackers' addresses.
 func (c *Cluster) Command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.cfg.Programs, program), args...)
 	cmd.Env = append(append(os.Environ(), c.cfg.Env...), "QUERN_JOBTRACKER="+c.Addrs(), "TMPDIR="+c.cfg.Dir)
@@ -215,8 +215,7 @@ func (c *Cluster) Command(ctx context.Context, program string, args ...string) *
 // Program returns the path of a program that Build has built.
 func (c *Cluster) Program(name string) string { return filepath.Join(c.cfg.Programs, name) }
 
-// Close ends all daemons with SIGTERM, and with SIGKILL those that remain. A crashed
-// daemon is an error.
+// Close ends all daemons with SIGTERM. It fails if one had to be killed, or has crashed before.
 func (c *Cluster) Close() error {
 	var errs []error
 	for _, d := range append(append([]*Daemon(nil), c.TaskTrackers...), c.JobTrackers...) {
@@ -231,22 +230,21 @@ func (c *Cluster) Close() error {
 	return errors.Join(errs...)
 }
 
-// Ports below those that the system gives to outgoing connections. Each process takes
-// its ports from a block of its own, so that no other process takes those of a daemon
-// that is down.
-const firstPort, lastPort, portsOfBlock = 20000, 32000, 1000
+// Ports are below the system's ephemeral ports. Each process has its own block of ports, so that
+// no other process uses the port of a daemon that is down.
+const firstPort, lastPort, blockPorts = 20000, 32000, 1000
 
 var nextPort atomic.Int64
 
-// block listens on the first port of this process's block while the process lives, which
-// reserves the block.
+// block reserves a block for this process: it listens on the block's first port until the process
+// ends.
 var block = sync.OnceValues(func() (net.Listener, error) {
-	for first := firstPort; first < lastPort; first += portsOfBlock {
+	for first := firstPort; first < lastPort; first += blockPorts {
 		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first)); err == nil {
 			return l, nil
 		}
 	}
-	return nil, fmt.Errorf("no block of %d ports is free from %d to %d", portsOfBlock, firstPort, lastPort)
+	return nil, fmt.Errorf("no block of %d ports is free from %d to %d", blockPorts, firstPort, lastPort)
 })
 
 // freeAddr returns a loopback address with a port that is free for TCP and UDP.
@@ -256,8 +254,8 @@ func freeAddr() (string, error) {
 		return "", err
 	}
 	first := int64(lock.Addr().(*net.TCPAddr).Port)
-	for range portsOfBlock {
-		addr := fmt.Sprintf("127.0.0.1:%d", first+nextPort.Add(1)%portsOfBlock)
+	for range blockPorts {
+		addr := fmt.Sprintf("127.0.0.1:%d", first+nextPort.Add(1)%blockPorts)
 		tcp, err := net.Listen("tcp", addr)
 		if err != nil {
 			continue
@@ -270,5 +268,5 @@ func freeAddr() (string, error) {
 		udp.Close()
 		return addr, nil
 	}
-	return "", fmt.Errorf("no port is free from %d to %d", first, first+portsOfBlock)
+	return "", fmt.Errorf("no port is free from %d to %d", first, first+blockPorts)
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Processor returns the processor time of running daemons and of their tasks, in
-// seconds. Only Linux reports it.
+// Processor returns the processor seconds of running daemons' tasks, and of the daemons. Only
+// Linux reports them.
 func (c *Cluster) Processor() (tasks, daemons float64) {
 	for _, d := range c.All() {
 		if !d.Running() {
@@ -26,14 +26,14 @@ func (c *Cluster) Processor() (tasks, daemons float64) {
 	return tasks, daemons
 }
 
-// processorOf returns the time of a process and of children that it has waited for; 0 if
+// processorOf returns the time of a process, and of ended children that it has waited for; 0 if
 // the process has ended.
 func processorOf(pid int) (own, ended float64) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, 0
 	}
-	const ticks = 100 // of the kernel's interface, a second
+	const ticks = 100 // per second in /proc
 	_, rest, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(rest)
 	seconds := func(i int) float64 {
@@ -46,7 +46,7 @@ func processorOf(pid int) (own, ended float64) {
 	return seconds(11) + seconds(12), seconds(13) + seconds(14)
 }
 
-// Children returns the living children of a process.
+// Children returns the running children of a process.
 func Children(pid int) (pids []int) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well-formed
 	for _, list := range lists {

@@ -9,7 +9,7 @@ import (
 	"github.com/quernmr/quern/identity"
 )
 
-// User is the user of commands in a protected cluster.
+// User is the user of commands on a cluster with TLS.
 const User = "alice"
 
 func (c *Cluster) openAuthority() (err error) {
@@ -19,16 +19,16 @@ func (c *Cluster) openAuthority() (err error) {
 	if err := c.Issue(identity.Client, User, time.Now()); err != nil {
 		return err
 	}
-	c.who, err = identity.Load(c.Certs(identity.Client, User), identity.Client, nil)
+	c.identity, err = identity.Load(c.Certs(identity.Client, User), identity.Client, nil)
 	return err
 }
 
-// Certs returns the directory with a user's or daemon's certificates in a protected cluster.
+// Certs returns the directory of a user's or daemon's certificates on a cluster with TLS.
 func (c *Cluster) Certs(role identity.Role, name string) string {
 	return filepath.Join(c.cfg.Dir, "certs", string(role)+"-"+name)
 }
 
-// Issue makes or replaces the certificates of a user or daemon, valid from now for a day.
+// Issue issues certificates for a user or daemon, valid from now for a day. It replaces older ones.
 func (c *Cluster) Issue(role identity.Role, name string, now time.Time) error {
 	err := c.authority.Issue(c.Certs(role, name), identity.Peer{Role: role, Name: name}, now, now.Add(24*time.Hour))
 	if err != nil {
@@ -37,5 +37,5 @@ func (c *Cluster) Issue(role identity.Role, name string, now time.Time) error {
 	return nil
 }
 
-// Dialer returns this process's dialer for daemons of a role; nil without protection.
-func (c *Cluster) Dialer(role identity.Role) *tls.Config { return c.who.Dialer(role) }
+// Dialer returns this process's TLS settings for connections to daemons of a role; nil without TLS.
+func (c *Cluster) Dialer(role identity.Role) *tls.Config { return c.identity.Dialer(role) }

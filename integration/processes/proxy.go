@@ -11,26 +11,26 @@ import (
 	"sync"
 )
 
-// Proxy forwards TCP connections to a daemon. It can cut connections by the process that
-// opened them: then no bytes pass in either direction, without an error, as when a cable
-// is pulled. After Heal, the held bytes pass.
+// Proxy forwards TCP connections to a daemon. It can cut the connections that certain processes
+// have opened. A cut connection passes no bytes in either direction and has no error, as with a
+// pulled cable. After Heal, it passes the delayed bytes.
 type Proxy struct {
 	Addr   string
 	target string
 	listen net.Listener
-	pids   func() []int // the processes that may open connections; nil: openers are not identified
+	pids   func() []int // processes that may open connections; nil: do not identify openers
 
-	mu    sync.Mutex
-	whole sync.Cond // signalled at every change
-	cut   func(pid int) bool
-	links map[*link]bool
-	ended bool
+	mu      sync.Mutex
+	changed sync.Cond // of isCut and links
+	isCut   func(pid int) bool
+	links   map[*link]bool
+	closed  bool
 }
 
 type link struct {
 	pid      int // of the process that opened it; 0: unknown
-	near     net.Conn
-	far      net.Conn // nil while it is held before the daemon is dialled
+	opener   net.Conn
+	daemon   net.Conn // nil: not dialled yet
 	isClosed bool
 }
 
@@ -41,23 +41,23 @@ func newProxy(target string, pids func() []int) (*Proxy, error) {
 	}
 	p := &Proxy{
 		Addr: listen.Addr().String(), target: target, listen: listen, pids: pids,
-		cut: func(int) bool { return false }, links: make(map[*link]bool),
+		isCut: func(int) bool { return false }, links: make(map[*link]bool),
 	}
-	p.whole.L = &p.mu
+	p.changed.L = &p.mu
 	go p.accept()
 	return p, nil
 }
 
-// Cut holds all old and new connections of the processes for which cut returns true.
-// Process 0 is an unknown one.
+// Cut cuts all old and new connections of the processes for which cut returns true. Process 0 is
+// an unknown process.
 func (p *Proxy) Cut(cut func(pid int) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cut = cut
-	p.whole.Broadcast()
+	p.isCut = cut
+	p.changed.Broadcast()
 }
 
-// Heal forwards everything again.
+// Heal ends all cuts.
 func (p *Proxy) Heal() { p.Cut(func(int) bool { return false }) }
 
 func (p *Proxy) accept() {
@@ -66,13 +66,13 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
-		l := &link{near: conn}
+		l := &link{opener: conn}
 		if p.pids != nil {
-			l.pid = opener(conn, p.pids())
+			l.pid = openerOf(conn, p.pids())
 		}
 		p.mu.Lock()
 		p.links[l] = true
-		if p.ended {
+		if p.closed {
 			conn.Close()
 		}
 		p.mu.Unlock()
@@ -82,7 +82,7 @@ func (p *Proxy) accept() {
 
 func (p *Proxy) serve(l *link) {
 	defer p.drop(l)
-	if !p.pass(l) {
+	if !p.awaitHealed(l) {
 		return
 	}
 	far, err := net.Dial("tcp", p.target)
@@ -90,7 +90,7 @@ func (p *Proxy) serve(l *link) {
 		return
 	}
 	p.mu.Lock()
-	l.far = far
+	l.daemon = far
 	closed := l.isClosed
 	p.mu.Unlock()
 	if closed {
@@ -98,17 +98,17 @@ func (p *Proxy) serve(l *link) {
 		return
 	}
 	var both sync.WaitGroup
-	both.Go(func() { p.copy(l, far, l.near) })
-	both.Go(func() { p.copy(l, l.near, far) })
+	both.Go(func() { p.copy(l, far, l.opener) })
+	both.Go(func() { p.copy(l, l.opener, far) })
 	both.Wait()
 }
 
-// pass waits until the link is not cut; false: it is closed.
-func (p *Proxy) pass(l *link) bool {
+// awaitHealed waits while the link is cut. It returns false if the link is closed.
+func (p *Proxy) awaitHealed(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.cut(l.pid) && !l.isClosed {
-		p.whole.Wait()
+	for p.isCut(l.pid) && !l.isClosed {
+		p.changed.Wait()
 	}
 	return !l.isClosed
 }
@@ -117,7 +117,7 @@ func (p *Proxy) copy(l *link, to, from net.Conn) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
-		if !p.pass(l) {
+		if !p.awaitHealed(l) {
 			break
 		}
 		if n > 0 {
@@ -143,18 +143,18 @@ func (p *Proxy) drop(l *link) {
 	defer p.mu.Unlock()
 	delete(p.links, l)
 	l.isClosed = true
-	l.near.Close()
-	if l.far != nil {
-		l.far.Close()
+	l.opener.Close()
+	if l.daemon != nil {
+		l.daemon.Close()
 	}
-	p.whole.Broadcast()
+	p.changed.Broadcast()
 }
 
 // Close ends the proxy and its connections.
 func (p *Proxy) Close() {
 	p.listen.Close()
 	p.mu.Lock()
-	p.ended = true
+	p.closed = true
 	links := make([]*link, 0, len(p.links))
 	for l := range p.links {
 		links = append(links, l)
@@ -165,9 +165,9 @@ func (p *Proxy) Close() {
 	}
 }
 
-// opener finds the process at the other end of a loopback connection by the socket's
-// inode number; 0: none of these.
-func opener(conn net.Conn, pids []int) int {
+// openerOf finds which of the processes has the other end of a loopback connection, by the
+// socket's inode number; 0: none.
+func openerOf(conn net.Conn, pids []int) int {
 	remote, ok := conn.RemoteAddr().(*net.TCPAddr)
 	if !ok {
 		return 0
@@ -187,7 +187,7 @@ func opener(conn net.Conn, pids []int) int {
 	return 0
 }
 
-// socketInode finds the socket that is bound to one port and connected to another.
+// socketInode returns the inode number of the socket between two loopback ports.
 func socketInode(local, remote int) string {
 	f, err := os.Open("/proc/net/tcp")
 	if err != nil {
@@ -204,30 +204,30 @@ func socketInode(local, remote int) string {
 	return ""
 }
 
-// proxy starts proxies for a job tracker's raft and HTTP addresses and for every daemon's
-// gossip, and advertises their addresses.
+// proxy starts proxies for a daemon's gossip and for a job tracker's raft and HTTP addresses. The
+// daemon advertises the proxies' addresses.
 func (c *Cluster) proxy(d *Daemon) (err error) {
 	if !c.cfg.Proxied {
 		return nil
 	}
-	if d.gossipIn, err = newDatagrams(d.Gossip); err != nil {
+	if d.gossipProxy, err = newGossipProxy(d.Gossip); err != nil {
 		return err
 	}
-	d.args = append(d.args, "-gossip-advertise", d.gossipIn.Addr)
+	d.args = append(d.args, "-gossip-advertise", d.gossipProxy.Addr)
 	if d.Raft == "" {
 		return nil
 	}
-	if d.raftIn, err = newProxy(d.Raft, c.jobTrackerPids); err != nil {
+	if d.raftProxy, err = newProxy(d.Raft, c.jobTrackerPids); err != nil {
 		return err
 	}
-	if d.httpIn, err = newProxy(d.Addr, nil); err != nil {
+	if d.httpProxy, err = newProxy(d.Addr, nil); err != nil {
 		return err
 	}
-	d.args = append(d.args, "-advertise", d.httpIn.Addr, "-raft-advertise", d.raftIn.Addr)
+	d.args = append(d.args, "-advertise", d.httpProxy.Addr, "-raft-advertise", d.raftProxy.Addr)
 	return nil
 }
 
-// jobTrackerPids lists the processes that connect to job trackers' raft addresses.
+// jobTrackerPids lists the job trackers' processes.
 func (c *Cluster) jobTrackerPids() (pids []int) {
 	for _, d := range c.JobTrackers {
 		if pid := d.pid.Load(); pid != 0 {
@@ -238,48 +238,48 @@ func (c *Cluster) jobTrackerPids() (pids []int) {
 }
 
 func (d *Daemon) stopProxies() {
-	for _, p := range []*Proxy{d.raftIn, d.httpIn} {
+	for _, p := range []*Proxy{d.raftProxy, d.httpProxy} {
 		if p != nil {
 			p.Close()
 		}
 	}
-	if d.gossipIn != nil {
-		d.gossipIn.close()
+	if d.gossipProxy != nil {
+		d.gossipProxy.close()
 	}
 }
 
-// gossip returns the advertised gossip address.
-func (d *Daemon) gossip() string {
-	if d.gossipIn != nil {
-		return d.gossipIn.Addr
+// advertisedGossip returns the advertised gossip address.
+func (d *Daemon) advertisedGossip() string {
+	if d.gossipProxy != nil {
+		return d.gossipProxy.Addr
 	}
 	return d.Gossip
 }
 
 // Advertised returns the advertised address of its HTTP service.
 func (d *Daemon) Advertised() string {
-	if d.httpIn != nil {
-		return d.httpIn.Addr
+	if d.httpProxy != nil {
+		return d.httpProxy.Addr
 	}
 	return d.Addr
 }
 
-// Isolate cuts the connections between a job tracker and the others, in both directions.
-// Task trackers and clients still reach it.
+// Isolate cuts the connections between a job tracker and the other job trackers, in both
+// directions. Task trackers and clients still reach it.
 func (c *Cluster) Isolate(d *Daemon) {
 	self := d.Pid()
 	for _, other := range c.JobTrackers {
 		if other == d {
-			d.raftIn.Cut(func(int) bool { return true })
+			d.raftProxy.Cut(func(int) bool { return true })
 			continue
 		}
-		other.raftIn.Cut(func(pid int) bool { return pid == self })
+		other.raftProxy.Cut(func(pid int) bool { return pid == self })
 	}
 }
 
-// Heal ends all partitions.
+// Heal ends the isolation of all job trackers.
 func (c *Cluster) Heal() {
 	for _, d := range c.JobTrackers {
-		d.raftIn.Heal()
+		d.raftProxy.Heal()
 	}
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// Says returns this job tracker's own status of the cluster, even if it does not lead.
-func (d *Daemon) Says(ctx context.Context) (*web.Cluster, error) {
+// Status returns a job tracker's own status of the cluster, even if it is not the leader.
+func (d *Daemon) Status(ctx context.Context) (*web.Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	scheme := "http"
-	if d.who != nil {
+	if d.identity != nil {
 		scheme = "https"
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+d.Addr+"/v1/cluster", nil)
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{TLSClientConfig: d.who.Dialer(identity.JobTracker), DisableKeepAlives: true}
+	transport := &http.Transport{TLSClientConfig: d.identity.Dialer(identity.JobTracker), DisableKeepAlives: true}
 	resp, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
 		return nil, err
@@ -36,14 +36,14 @@ func (d *Daemon) Says(ctx context.Context) (*web.Cluster, error) {
 	return status, nil
 }
 
-// Leader returns a running job tracker, other than the given one, that reports to lead,
+// Leader returns a running job tracker other than the given one that reports that it is the leader,
 // and its status; nil: none now.
-func (c *Cluster) Leader(ctx context.Context, but *Daemon) (*Daemon, *web.Cluster) {
+func (c *Cluster) Leader(ctx context.Context, except *Daemon) (*Daemon, *web.Cluster) {
 	for _, d := range c.JobTrackers {
-		if d == but || !d.Running() {
+		if d == except || !d.Running() {
 			continue
 		}
-		if status, err := d.Says(ctx); err == nil && status.IsLeader {
+		if status, err := d.Status(ctx); err == nil && status.IsLeader {
 			return d, status
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/quernmr/quern/integration/tpch/peers"
 )
 
-// TestHDFS: tables and side tables in HDFS give the same answers, and so does a flow
-// with intermediate results there.
+// TestHDFS: answers are the same with tables and side tables in HDFS, and with a flow's
+// intermediate results there.
 func TestHDFS(t *testing.T) {
 	jars, err := minicluster.Fetch(t.Context())
 	if errors.Is(err, minicluster.ErrUnavailable) {
@@ -36,7 +36,7 @@ func TestHDFS(t *testing.T) {
 	put(t, cluster, remote)
 	t.Setenv("HADOOP_CONF_DIR", cluster.Conf())
 	t.Setenv("HADOOP_USER_NAME", minicluster.Superuser)
-	local := small(t)
+	local := writeSmall(t)
 	locally := make(map[string]string) // answers by query
 	for _, query := range []string{"1", "5"} {
 		var answers []string
@@ -56,14 +56,14 @@ func TestHDFS(t *testing.T) {
 	if exit, stderr := run(t, "-query", "5", "-tables", local, "-output", out, "-D", "quern.flow.keep=true"); exit != 0 {
 		t.Fatalf("exit %d\n%s", exit, stderr)
 	}
-	if got := answerThere(t, cluster, out+"/answer"); got != locally["5"] || got == "" {
-		t.Errorf("from what jobs have left each other in HDFS\n%s\nwant\n%s", got, locally["5"])
+	if got := answerInHDFS(t, cluster, out+"/answer"); got != locally["5"] || got == "" {
+		t.Errorf("with intermediate results in HDFS\n%s\nwant\n%s", got, locally["5"])
 	}
-	refused(t, []string{"no file matches", remote + "/none/lineitem"}, "-query", "6", "-tables", remote+"/none")
+	checkRefused(t, []string{"no file matches", remote + "/none/lineitem"}, "-query", "6", "-tables", remote+"/none")
 }
 
-// answerThere returns the part files of a directory in HDFS, in order.
-func answerThere(t *testing.T, cluster *minicluster.Cluster, dir string) string {
+// answerInHDFS returns the joined part files of a directory in HDFS.
+func answerInHDFS(t *testing.T, cluster *minicluster.Cluster, dir string) string {
 	t.Helper()
 	f := connect(t, cluster)
 	defer f.Close()
@@ -97,7 +97,7 @@ func connect(t *testing.T, cluster *minicluster.Cluster) *hdfs.FS {
 	return hdfs.New(hdfs.Options{Conf: conf, User: minicluster.Superuser})
 }
 
-// put writes the small database to HDFS, one of the tables as a directory.
+// put writes the tables of [peers.Small] to HDFS, and one of them as a directory.
 func put(t *testing.T, cluster *minicluster.Cluster, dir string) {
 	t.Helper()
 	f := connect(t, cluster)

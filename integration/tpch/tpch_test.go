@@ -1,5 +1,5 @@
-// Package tpch_test runs examples/tpch as a user does and compares its answers with the
-// recorded ones of DuckDB. integration/compat does so over the generator's tables.
+// Package tpch_test runs examples/tpch as a user does and compares its answers with DuckDB's
+// recorded answers. integration/compat compares them over the generator's tables.
 package tpch_test
 
 import (
@@ -39,26 +39,26 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// deadline is generous: it only ends a test that would hang for ever.
+// deadline is generous: it only ends a test that hangs.
 const deadline = 5 * time.Minute
 
 func run(t *testing.T, args ...string) (exit int, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
-	var said bytes.Buffer
+	var printed bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Stderr = &said
+	cmd.Stderr = &printed
 	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 	var ended *exec.ExitError
 	if err := cmd.Run(); err != nil && !errors.As(err, &ended) {
 		t.Fatal(err)
 	}
-	return cmd.ProcessState.ExitCode(), said.String()
+	return cmd.ProcessState.ExitCode(), printed.String()
 }
 
-// answer returns the output's part files, in order, from the directory answer in a flow of
-// several jobs.
+// answer returns the joined part files of the output. A flow of several jobs has them in the
+// directory answer.
 func answer(t *testing.T, out string) string {
 	t.Helper()
 	var all strings.Builder
@@ -78,8 +78,8 @@ func answer(t *testing.T, out string) string {
 	return all.String()
 }
 
-// small writes the tables of a tiny database.
-func small(t *testing.T) (dir string) {
+// writeSmall writes the tables of [peers.Small].
+func writeSmall(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	for name, rows := range peers.Small(30) {
@@ -88,7 +88,7 @@ func small(t *testing.T) (dir string) {
 	return dir
 }
 
-// divide splits a table into a directory of parts.
+// divide replaces a table's file by a directory of parts.
 func divide(t *testing.T, dir, table string, parts ...string) {
 	t.Helper()
 	if err := errors.Join(os.Remove(filepath.Join(dir, table+".tbl")), os.Mkdir(filepath.Join(dir, table), 0o777)); err != nil {
@@ -106,8 +106,8 @@ func write(t *testing.T, name, content string) {
 	}
 }
 
-// TestAnswers: with one file per table and with several, with many maps and reduces, the
-// answers are exactly DuckDB's, which `make compat` records.
+// TestAnswers: the answers equal DuckDB's, which `make compat` records, with one file per table and
+// with several, and with many maps and reduces.
 func TestAnswers(t *testing.T) {
 	for _, files := range []int{1, 3} { // of each table, and reduces of each job
 		dir := t.TempDir()
@@ -146,8 +146,8 @@ func inParts(rows string, n int) (parts []string) {
 	return parts
 }
 
-// TestRefusedTables: the error for a wrong line names its file and offset, and no files
-// are left.
+// TestRefusedTables: the error for a wrong line names its file and offset, and the failed query
+// leaves no files.
 func TestRefusedTables(t *testing.T) {
 	lines := peers.Small(30)["lineitem"]
 	first, rest, _ := strings.Cut(lines, "\n")
@@ -172,9 +172,9 @@ func TestRefusedTables(t *testing.T) {
 		"bad date":        {edit(10, "1995-02-3x|"), []string{at, "field 11, l_shipdate", "1995-02-3x", "date"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := small(t)
+			dir := writeSmall(t)
 			write(t, filepath.Join(dir, "lineitem.tbl"), c.content)
-			refused(t, append(c.wants, dir, "attempt_"), "-query", "1", "-tables", dir, "-D", "mapreduce.map.maxattempts=1")
+			checkRefused(t, append(c.wants, dir, "attempt_"), "-query", "1", "-tables", dir, "-D", "mapreduce.map.maxattempts=1")
 		})
 	}
 	for name, c := range map[string]struct{ line, want string }{
@@ -182,15 +182,15 @@ func TestRefusedTables(t *testing.T) {
 		"side table, too few fields": {"2|CHINA|1|", "a line has 3 fields that end with '|', want 4"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := small(t)
+			dir := writeSmall(t)
 			divide(t, dir, "nation", "0|KENYA|0|x|\n", "1|INDIA|1|x|\n"+c.line+"\n")
 			want := fmt.Sprintf("%[1]s/customer.tbl, offset 0: look up in nation: file://%[1]s/nation/nation.2.tbl, offset 13: %[2]s", dir, c.want)
-			refused(t, []string{want}, "-query", "5", "-tables", dir, "-D", "mapreduce.map.maxattempts=1")
+			checkRefused(t, []string{want}, "-query", "5", "-tables", dir, "-D", "mapreduce.map.maxattempts=1")
 		})
 	}
 }
 
-// TestTooLarge: a query with too large numbers fails, and writes no wrong answer.
+// TestTooLarge: a query with too large numbers fails, and does not write a wrong answer.
 func TestTooLarge(t *testing.T) {
 	for _, c := range []struct {
 		query, discount string
@@ -203,7 +203,7 @@ func TestTooLarge(t *testing.T) {
 		{"6", "0.07", []string{"the sum does not fit an int64"}},
 		{"10", "-899.99", []string{"the sum does not fit an int64"}},
 	} {
-		dir := small(t)
+		dir := writeSmall(t)
 		var lines strings.Builder
 		for line := range strings.Lines(peers.Small(30)["lineitem"]) {
 			fields := strings.Split(line, "|")
@@ -213,40 +213,40 @@ func TestTooLarge(t *testing.T) {
 			}
 			lines.WriteString(strings.Join(fields, "|"))
 		}
-		if c.query == "6" { // whose discounts are small
+		if c.query == "6" { // its discounts are small, so its sum needs more rows
 			one := lines.String()
 			for range 14_000 / strings.Count(one, "\n") {
 				lines.WriteString(one)
 			}
 		}
 		write(t, filepath.Join(dir, "lineitem.tbl"), lines.String())
-		refused(t, c.wants, "-query", c.query, "-tables", dir, "-D", "mapreduce.map.maxattempts=1", "-D", "mapreduce.reduce.maxattempts=1")
+		checkRefused(t, c.wants, "-query", c.query, "-tables", dir, "-D", "mapreduce.map.maxattempts=1", "-D", "mapreduce.reduce.maxattempts=1")
 	}
 }
 
 // TestRefusedAtSubmission: missing tables are refused before anything runs.
 func TestRefusedAtSubmission(t *testing.T) {
 	empty := t.TempDir()
-	refused(t, []string{"no file matches", empty + "/customer"}, "-query", "3", "-tables", empty)
-	refused(t, []string{"no file matches", "/nowhere/lineitem"}, "-query", "6", "-tables", "/nowhere")
+	checkRefused(t, []string{"no file matches", empty + "/customer"}, "-query", "3", "-tables", empty)
+	checkRefused(t, []string{"no file matches", "/nowhere/lineitem"}, "-query", "6", "-tables", "/nowhere")
 	for _, table := range []string{"orders", "nation", "supplier"} {
-		dir := small(t)
+		dir := writeSmall(t)
 		if err := os.Remove(filepath.Join(dir, table+".tbl")); err != nil {
 			t.Fatal(err)
 		}
-		refused(t, []string{"no file matches", dir + "/" + table}, "-query", "5", "-tables", dir)
+		checkRefused(t, []string{"no file matches", dir + "/" + table}, "-query", "5", "-tables", dir)
 	}
 	for _, table := range []string{"lineitem", "nation"} { // the latter is a side table
-		dir := small(t)
+		dir := writeSmall(t)
 		divide(t, dir, table, "")
 		write(t, filepath.Join(dir, table+".tbl"), peers.Small(30)[table])
-		refused(t, []string{dir + "/" + table + ".tbl", dir + "/" + table + "/" + table + ".1.tbl", "only one"}, "-query", "5", "-tables", dir)
+		checkRefused(t, []string{dir + "/" + table + ".tbl", dir + "/" + table + "/" + table + ".1.tbl", "only one"}, "-query", "5", "-tables", dir)
 	}
-	refused(t, []string{"got 7", "1, 3, 5, 6, 10 or 13"}, "-query", "7", "-tables", empty)
-	refused(t, []string{"-tables"}, "-query", "1")
+	checkRefused(t, []string{"got 7", "1, 3, 5, 6, 10 or 13"}, "-query", "7", "-tables", empty)
+	checkRefused(t, []string{"-tables"}, "-query", "1")
 }
 
-func refused(t *testing.T, wants []string, args ...string) {
+func checkRefused(t *testing.T, wants []string, args ...string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
 	exit, stderr := run(t, append(args, "-output", out)...)

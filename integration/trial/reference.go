@@ -13,11 +13,11 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// SplitBytes is the length of each of Lines, for one line per split.
+// SplitBytes is the length of a line of Lines.
 const SplitBytes = 128
 
-// BySplit makes each of Lines a split.
-func BySplit() []string {
+// LinePerSplit returns flags that make each line of Lines a split.
+func LinePerSplit() []string {
 	return []string{"-D", fmt.Sprintf("mapreduce.input.fileinputformat.split.maxsize=%d", SplitBytes)}
 }
 
@@ -52,8 +52,8 @@ func Words(seed uint64, size int) []byte {
 	return b
 }
 
-// Counted returns the output of a word count with one reduce.
-func Counted(text []byte) []byte {
+// CountWords returns the right output of a word count with one reduce.
+func CountWords(text []byte) []byte {
 	counts := make(map[string]*int)
 	for w := range bytes.FieldsSeq(text) {
 		n := counts[string(w)]
@@ -70,16 +70,16 @@ func Counted(text []byte) []byte {
 	return b
 }
 
-// Sorted sorts lines.
-func Sorted(text []byte) []byte {
+// SortLines sorts lines.
+func SortLines(text []byte) []byte {
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	slices.SortFunc(lines, bytes.Compare)
 	return bytes.Join(lines, nil)
 }
 
-// Parts reads the part files of an output directory, which must be complete and hold no
-// other files.
-func Parts(t testing.TB, files dfs.FS, out string) map[string][]byte {
+// ReadParts reads the part files of an output directory, which must have _SUCCESS and no other
+// files.
+func ReadParts(t testing.TB, files dfs.FS, out string) map[string][]byte {
 	t.Helper()
 	infos, err := files.List(out)
 	if err != nil {
@@ -95,7 +95,7 @@ func Parts(t testing.TB, files dfs.FS, out string) map[string][]byte {
 				t.Fatal(err)
 			}
 		default:
-			t.Errorf("%s holds %s", out, name)
+			t.Errorf("%s has the file %s", out, name)
 		}
 	}
 	if !success {
@@ -113,8 +113,8 @@ func read(files dfs.FS, name string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// Joined concatenates part files in the order of their names.
-func Joined(parts map[string][]byte) []byte {
+// JoinParts joins part files, sorted by name.
+func JoinParts(parts map[string][]byte) []byte {
 	var b []byte
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		b = append(b, parts[name]...)
@@ -122,8 +122,8 @@ func Joined(parts map[string][]byte) []byte {
 	return b
 }
 
-// Same compares a result with the right one.
-func Same(t testing.TB, what string, got, want []byte) {
+// CheckEqual fails the test if a result is not the right one.
+func CheckEqual(t testing.TB, what string, got, want []byte) {
 	t.Helper()
 	if bytes.Equal(got, want) {
 		return
@@ -132,7 +132,7 @@ func Same(t testing.TB, what string, got, want []byte) {
 	for at < len(got) && at < len(want) && got[at] == want[at] {
 		at++
 	}
-	t.Errorf("%s: %d bytes, want %d; from byte %d on they differ: %q, want %q", what, len(got), len(want), at, piece(got, at), piece(want, at))
+	t.Errorf("%s: %d bytes, want %d; from byte %d on they differ: %q, want %q", what, len(got), len(want), at, around(got, at), around(want, at))
 }
 
-func piece(b []byte, at int) []byte { return b[max(0, at-50):min(len(b), at+50)] }
+func around(b []byte, at int) []byte { return b[max(0, at-50):min(len(b), at+50)] }

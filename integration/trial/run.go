@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// Deadline is generous: it only ends waits that would hang forever.
+// Deadline is generous: it only ends a test that hangs.
 const Deadline = 3 * time.Minute
 
 // Intervals for polling files and daemons.
 const (
-	lookEvery = 10 * time.Millisecond
-	askEvery  = 50 * time.Millisecond
+	filePoll   = 10 * time.Millisecond
+	daemonPoll = 50 * time.Millisecond
 )
 
-// Within polls until a condition holds; false: it did not within the time.
-func Within(limit time.Duration, holds func() bool) bool { return within(limit, askEvery, holds) }
+// Within polls until a condition holds. It returns false if that takes longer than limit.
+func Within(limit time.Duration, holds func() bool) bool { return within(limit, daemonPoll, holds) }
 
 func within(limit, every time.Duration, holds func() bool) bool {
 	timeout := time.NewTimer(limit)
@@ -44,7 +44,7 @@ func within(limit, every time.Duration, holds func() bool) bool {
 func Await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	if !Within(Deadline, holds) {
-		t.Fatalf("waited %v in vain: %s", Deadline, what)
+		t.Fatalf("waited %v without success for: %s", Deadline, what)
 	}
 }
 
@@ -70,7 +70,7 @@ func (o *Output) String() string {
 // Run is a running command.
 type Run struct {
 	Stdout, Stderr Output
-	Ended          chan struct{} // closed when it has
+	Ended          chan struct{} // closed when the command has ended
 
 	t   testing.TB
 	cmd *exec.Cmd
@@ -91,19 +91,19 @@ func Begin(t testing.TB, cmd *exec.Cmd) *Run {
 	return r
 }
 
-// Pid is the process's number.
+// Pid returns the process's number.
 func (r *Run) Pid() int { return r.cmd.Process.Pid }
 
 // Signal sends a signal to a command that still runs.
 func (r *Run) Signal(s os.Signal) {
 	r.t.Helper()
-	if !r.SignalInTime(s) {
-		r.t.Fatalf("%v comes too late: the command has ended", s)
+	if !r.TrySignal(s) {
+		r.t.Fatalf("%v: the command has ended before", s)
 	}
 }
 
-// SignalInTime sends a signal and reports whether the command still ran.
-func (r *Run) SignalInTime(s os.Signal) bool {
+// TrySignal sends a signal and reports whether the command was still running.
+func (r *Run) TrySignal(s os.Signal) bool {
 	r.t.Helper()
 	err := r.cmd.Process.Signal(s)
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -122,7 +122,7 @@ func (r *Run) Exit() int {
 func (r *Run) Succeed() string {
 	r.t.Helper()
 	if code := r.Exit(); code != 0 {
-		r.t.Fatalf("%s: exit %d\n%s", r, code, r.said())
+		r.t.Fatalf("%s: exit %d\n%s", r, code, r.output())
 	}
 	return r.Stdout.String()
 }
@@ -132,14 +132,14 @@ func (r *Run) Succeed() string {
 func (r *Run) Fail(code int, wants ...string) {
 	r.t.Helper()
 	if got := r.Exit(); got != code || !ContainsAll(r.Stderr.String(), wants) {
-		r.t.Errorf("%s: exit %d, want %d and %q:\n%s", r, got, code, wants, r.said())
+		r.t.Errorf("%s: exit %d, want %d and %q:\n%s", r, got, code, wants, r.output())
 	}
 }
 
-// Until waits until a condition holds, at the latest when the command ends.
-func (r *Run) Until(what string, holds func() bool) {
+// Await waits until a condition holds. It fails the test if the command ends before.
+func (r *Run) Await(what string, holds func() bool) {
 	r.t.Helper()
-	within(Deadline, lookEvery, func() bool {
+	within(Deadline, filePoll, func() bool {
 		select {
 		case <-r.Ended:
 			return true
@@ -148,15 +148,15 @@ func (r *Run) Until(what string, holds func() bool) {
 		}
 	})
 	if !holds() {
-		r.t.Fatalf("%s: waited in vain: %s\n%s", r, what, r.said())
+		r.t.Fatalf("%s: waited without success for: %s\n%s", r, what, r.output())
 	}
 }
 
 func (r *Run) String() string { return strings.Join(r.cmd.Args, " ") }
 
-func (r *Run) said() string { return r.Stdout.String() + r.Stderr.String() }
+func (r *Run) output() string { return r.Stdout.String() + r.Stderr.String() }
 
-// ContainsAll reports whether a text contains all others.
+// ContainsAll reports whether a text contains all wanted texts.
 func ContainsAll(text string, wants []string) bool {
 	return !slices.ContainsFunc(wants, func(want string) bool { return !strings.Contains(text, want) })
 }

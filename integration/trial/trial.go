@@ -1,12 +1,11 @@
-// Package trial runs jobs for the integration tests, on any cluster, and checks their
-// output. It has commands to wait for, reproducible inputs, the right outputs from a
-// single process, and comparisons.
+// Package trial runs jobs for the integration tests, on any cluster, and checks their output. It
+// runs commands, waits for events, generates inputs and computes the right outputs.
 //
-// Most tests run the program trial/paced: a word count that leaves a trace of each
-// attempt, and whose maps can wait for the test. A [Job] is a run of it.
+// Most tests run the program trial/paced: a word count that writes trace files for each attempt.
+// Its maps can wait for the test. A [Job] is a run of it.
 //
-// All waits are for events, with a deadline only against hanging forever. A [Run] belongs
-// to one test, and ends with it at the latest, through the context of its command.
+// Waits are for events, with a deadline only against hanging. A [Run] belongs to one test. The
+// context of its command ends it with the test.
 package trial
 
 import (
@@ -20,17 +19,17 @@ import (
 // Paced is the package of the program paced.
 const Paced = "integration/trial/paced"
 
-// Job is a run of the program paced. Its attempts leave traces in a directory.
+// Job is a run of the program paced. Its attempts write trace files into a directory.
 type Job struct {
 	*Run
-	Out string // its output directory, as given
-	dir string // of the traces, and of the file for which maps wait
+	Out    string // output directory
+	traces string // directory of the traces and of the gate file
 }
 
 const gateName = "gate"
 
-// Flags returns the program's flags: input, output, and the directory for traces as the
-// attempts see it. With "-gate" in more, the maps wait for Open.
+// Flags returns the program's flags. traces is the traces' directory as the attempts see it. With
+// "-gate" in more, the maps wait for OpenGate.
 func Flags(in, out, traces string, more ...string) []string {
 	flags := []string{"-input", in, "-output", out, "-trace", traces}
 	for _, flag := range more {
@@ -41,46 +40,47 @@ func Flags(in, out, traces string, more ...string) []string {
 	return flags
 }
 
-// Follow returns the Job of a run with such flags; dir is its directory of traces here.
-func Follow(run *Run, out, dir string) *Job { return &Job{Run: run, Out: out, dir: dir} }
+// NewJob returns the Job of a run with such flags. dir is the traces' directory as this process
+// sees it.
+func NewJob(run *Run, out, dir string) *Job { return &Job{Run: run, Out: out, traces: dir} }
 
-// Open lets waiting maps continue.
-func (j *Job) Open() {
+// OpenGate lets waiting maps continue.
+func (j *Job) OpenGate() {
 	j.t.Helper()
-	if err := os.WriteFile(filepath.Join(j.dir, gateName), nil, 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(j.traces, gateName), nil, 0o666); err != nil {
 		j.t.Fatal(err)
 	}
 }
 
-// Traces lists the attempts of a kind of task, "m" or "r", that have "began" or "ended",
-// as "<task>.<try>.<pid>".
+// Traces lists attempts of a kind of task, "m" or "r", as "<task>.<attempt>.<pid>". what is "began"
+// or "ended".
 func (j *Job) Traces(kind, what string) []string {
-	files, _ := filepath.Glob(filepath.Join(j.dir, "*_"+kind+"_*."+what)) // the pattern is well-formed
+	files, _ := filepath.Glob(filepath.Join(j.traces, "*_"+kind+"_*."+what)) // the pattern is well-formed
 	for i, f := range files {
 		files[i] = strings.TrimSuffix(filepath.Base(f), "."+what)
 	}
 	return files
 }
 
-// Reached waits until n attempts of a kind have begun or ended.
-func (j *Job) Reached(kind, what string, n int) {
+// AwaitTraces waits until n attempts of a kind have begun or ended.
+func (j *Job) AwaitTraces(kind, what string, n int) {
 	j.t.Helper()
-	j.Until(fmt.Sprintf("%d attempts of kind %s have %s", n, kind, what), func() bool { return len(j.Traces(kind, what)) >= n })
+	j.Await(fmt.Sprintf("%d attempts of kind %s have %s", n, kind, what), func() bool { return len(j.Traces(kind, what)) >= n })
 }
 
-// Began waits until n attempts of a kind have begun.
-func (j *Job) Began(kind string, n int) {
+// AwaitBegan waits until n attempts of a kind have begun.
+func (j *Job) AwaitBegan(kind string, n int) {
 	j.t.Helper()
-	j.Reached(kind, "began", n)
+	j.AwaitTraces(kind, "began", n)
 }
 
-// Once checks that each task of these kinds had one attempt, and that every attempt ended.
-func (j *Job) Once(kinds ...string) {
+// CheckOnce checks that each task of these kinds had one attempt, and that every attempt ended.
+func (j *Job) CheckOnce(kinds ...string) {
 	j.t.Helper()
 	for _, kind := range kinds {
 		began, ended := j.Traces(kind, "began"), j.Traces(kind, "ended")
 		if !slices.Equal(began, ended) {
-			j.t.Errorf("attempts did not all run to their end:\nbegan %v\nended %v", began, ended)
+			j.t.Errorf("some attempts have not ended:\nbegan %v\nended %v", began, ended)
 		}
 		tasks := make(map[string]bool)
 		for _, a := range began {

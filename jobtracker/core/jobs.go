@@ -76,7 +76,7 @@ func (l *leader) addJob(f *facts.Job, arrived time.Duration) *job {
 }
 
 func (l *leader) splitsWritten(j *job) {
-	l.logJob(j.facts, "started", "maps", j.facts.Maps(), "reduces", j.facts.Reduces())
+	l.logJob(j.facts, "job started", "maps", j.facts.Maps(), "reduces", j.facts.Reduces())
 	l.makeTasks(j)
 	l.touch(j)
 }

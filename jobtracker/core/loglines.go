@@ -15,9 +15,9 @@ func (l *leader) warn(text string, args ...any) {
 	l.c.emit(LogLine{Warn: true, Text: text, Args: args})
 }
 
-// logJob logs that a job was submitted, has started or has ended.
-func (l *leader) logJob(f *facts.Job, step string, args ...any) {
-	l.log("job "+step, append([]any{"job", l.facts.ID(f.N()).String(), "name", f.Name()}, args...)...)
+// logJob logs a text with the id and the name of a job.
+func (l *leader) logJob(f *facts.Job, text string, args ...any) {
+	l.log(text, append([]any{"job", l.facts.ID(f.N()).String(), "name", f.Name()}, args...)...)
 }
 
 // logJobEnd logs how a job has ended, and why.
@@ -28,5 +28,5 @@ func (l *leader) logJobEnd(f *facts.Job) {
 		reason, _, _ := strings.Cut(end.Error, "\n")
 		args = append(args, "why", reason)
 	}
-	l.logJob(f, "ended", args...)
+	l.logJob(f, "job ended", args...)
 }

@@ -114,7 +114,7 @@ func (l *leader) submitted(x *facts.Submitted, changed bool) {
 	}
 	for i := 0; changed && i < s.Jobs(); i++ {
 		j := l.addJob(l.facts.Job(s.First()+i), l.now)
-		l.logJob(j.facts, "submitted", "owner", s.Owner(), "pool", poolName(s), "jobs", s.Jobs())
+		l.logJob(j.facts, "job submitted", "owner", s.Owner(), "pool", poolName(s), "jobs", s.Jobs())
 	}
 	l.replyAll(submitKey(s.Key()), Reply{Jobs: l.facts.IDs(s)})
 }

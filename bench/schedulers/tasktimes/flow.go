@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Flow is jobs in an order in which they can run.
+// Flow is jobs in topological order.
 type Flow []Node
 
 // Node is a job of a flow.
@@ -20,7 +20,7 @@ type Node struct {
 func (f Flow) String() string {
 	text, err := json.Marshal(f)
 	if err != nil {
-		panic(err) // it has numbers alone
+		panic(err) // numbers always marshal
 	}
 	return string(text)
 }

@@ -54,22 +54,22 @@ func main() {
 
 func makeJob() *mapreduce.Job {
 	job := task{tasktimes.Job{Seed: *seed, Mean: *mapTime, Spread: *spread}}
-	pairs := mapreduce.MapSplit(mapreduce.NewInput("nothing", pass), job.run)
+	pairs := mapreduce.MapSplit(mapreduce.NewInput("nothing", readSplit), job.run)
 	if *output == 0 {
 		return mapreduce.MapOnly(pairs).Job(*name)
 	}
 	return mapreduce.ReduceAll(pairs, reduceTask).Job(*name)
 }
 
-// makeFlow makes the jobs of a flow. Each map of a job with predecessors reads the output of
-// one of them; other jobs have splits of their own without records.
+// makeFlow returns the jobs of a flow. A job has one map for each predecessor, which reads its
+// output; the job's other maps have splits without records.
 func makeFlow() (*mapreduce.Flow, error) {
 	nodes, err := tasktimes.Parse(*flow)
 	if err != nil {
 		return nil, fmt.Errorf("-flow: %w", err)
 	}
 	if *output == 0 {
-		return nil, errors.New("-map-bytes: jobs of a flow have reduces")
+		return nil, errors.New("-map-bytes must be positive with -flow: jobs of a flow have reduces")
 	}
 	made := &mapreduce.Flow{Name: *name}
 	var results []*mapreduce.Result[string, int64]
@@ -79,7 +79,7 @@ func makeFlow() (*mapreduce.Flow, error) {
 			parts = append(parts, mapreduce.MapSplit(mapreduce.From(results[before]), task{n.Job}.runAfter))
 		}
 		if own := n.Tasks - len(n.After); own > 0 {
-			in := mapreduce.NewInput("nothing", pass, fmt.Sprintf("%s/in%d", *splits, own))
+			in := mapreduce.NewInput("nothing", readSplit, fmt.Sprintf("%s/in%d", *splits, own))
 			parts = append(parts, mapreduce.MapSplit(in, task{n.Job}.run))
 		}
 		results = append(results, mapreduce.ReduceAll(mapreduce.Merge(parts...), reduceTask))
@@ -88,8 +88,8 @@ func makeFlow() (*mapreduce.Flow, error) {
 	return made, nil
 }
 
-// pass reads a split if asked to, and gives no records.
-func pass(s mapreduce.Split, from io.ReaderAt) iter.Seq2[struct{}, error] {
+// readSplit reads a split if -read is set, and emits no records.
+func readSplit(s mapreduce.Split, from io.ReaderAt) iter.Seq2[struct{}, error] {
 	return func(yield func(struct{}, error) bool) {
 		if !*read {
 			return
@@ -100,7 +100,7 @@ func pass(s mapreduce.Split, from io.ReaderAt) iter.Seq2[struct{}, error] {
 	}
 }
 
-// task is a map.
+// task is a map that holds its slot.
 type task struct{ tasktimes.Job }
 
 func (m task) run(t *mapreduce.Task, records iter.Seq[struct{}], emit func(uint64, []byte)) error {
@@ -123,22 +123,22 @@ func (m task) hold(t *mapreduce.Task, emit func(uint64, []byte)) error {
 	if err := passGate(t); err != nil {
 		return err
 	}
-	give(t, emit)
+	emitOutput(t, emit)
 	return nil
 }
 
-// record is the size of a value of map output.
-const record = 4 << 10
+// recordBytes is the size of a value of map output.
+const recordBytes = 4 << 10
 
-// give emits incompressible bytes, the same in every attempt of the map.
-func give(t *mapreduce.Task, emit func(uint64, []byte)) {
+// emitOutput emits incompressible bytes, the same in every attempt of the map.
+func emitOutput(t *mapreduce.Task, emit func(uint64, []byte)) {
 	r := rand.New(rand.NewPCG(*seed, uint64(t.Partition)))
-	var value [record]byte
-	for left := *output; left > 0; left -= record {
-		for i := 0; i < record; i += 8 {
+	var value [recordBytes]byte
+	for left := *output; left > 0; left -= recordBytes {
+		for i := 0; i < recordBytes; i += 8 {
 			binary.LittleEndian.PutUint64(value[i:], r.Uint64())
 		}
-		emit(r.Uint64(), value[:min(left, record)])
+		emit(r.Uint64(), value[:min(left, recordBytes)])
 	}
 }
 
@@ -156,8 +156,8 @@ func reduceTask(t *mapreduce.Task, groups iter.Seq2[uint64, iter.Seq[[]byte]], e
 	return nil
 }
 
-// gateEvery is the interval at which a map looks for its gate file.
-const gateEvery = 20 * time.Millisecond
+// gatePoll is the interval at which a map looks for its gate file.
+const gatePoll = 20 * time.Millisecond
 
 // passGate waits for the gate file, if there is one.
 func passGate(t *mapreduce.Task) error {
@@ -165,7 +165,7 @@ func passGate(t *mapreduce.Task) error {
 		if _, err := os.Stat(*gate); err == nil {
 			break
 		}
-		if err := sleep(t, gateEvery); err != nil {
+		if err := sleep(t, gatePoll); err != nil {
 			return err
 		}
 	}

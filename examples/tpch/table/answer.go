@@ -20,13 +20,13 @@ func Line(columns ...any) string {
 	return b.String()
 }
 
-// Order writes the rows of a result as lines, sorted by the value that row returns as
-// by, then by line. The part files, in order, are sorted.
+// Order writes the rows of a result as lines. row returns each line and its sort key. Lines with
+// equal keys are sorted as text. The part files, in order, are sorted.
 func Order[K, V, S any](r *mapreduce.Result[K, V], row func(K, V) (by S, line string)) *mapreduce.Result[struct{}, string] {
 	return ordered(byLine(r, row).TotalOrder(), -1)
 }
 
-// Top is Order for the first n lines only, which are all in the first part file.
+// Top is Order, but writes only the first n lines, to the first part file.
 func Top[K, V, S any](n int, r *mapreduce.Result[K, V], row func(K, V) (by S, line string)) *mapreduce.Result[struct{}, string] {
 	return ordered(byLine(r, row).Partition(func(mapreduce.Pair[S, string], int) int { return 0 }), n)
 }
@@ -54,7 +54,8 @@ func ordered[S any](rows *mapreduce.Pairs[mapreduce.Pair[S, string], struct{}], 
 	})
 }
 
-// Total writes one line for the sum of all rows; some is false if there are no rows.
+// Total writes one line for the sum of all rows. If there are no rows, it calls line with some
+// false.
 func Total[V any](rows *mapreduce.Pairs[struct{}, V], add func(a, b V) V, line func(sum V, some bool) string) *mapreduce.Result[struct{}, string] {
 	rows = rows.Combine(add).Partition(func(struct{}, int) int { return 0 })
 	return mapreduce.ReduceAll(rows, func(t *mapreduce.Task, groups iter.Seq2[struct{}, iter.Seq[V]], emit func(struct{}, string)) error {

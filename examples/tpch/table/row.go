@@ -58,8 +58,8 @@ func (r *Row) String(column int) string {
 }
 
 const (
-	maxDigits = 15 // of a whole number, so that it fits an int64 in hundredths too
-	maxWhole  = 12 // of a decimal, before its point, so that millionths of its product with two factors up to 2.00 fit
+	maxDigits = 15 // of a whole number: its hundredths fit an int64
+	maxWhole  = 12 // digits before a decimal's point: millionths of its product with two factors up to 2.00 fit an int64
 )
 
 // Int parses a field as a whole number.
@@ -87,8 +87,7 @@ func (r *Row) Decimal(column int) int64 {
 	return sign * (n*100 + hundredths)
 }
 
-// Times returns the product of two fields. A product that does not fit an int64 fails
-// the map.
+// Times returns the product of two fields. If it does not fit an int64, the map fails.
 func (r *Row) Times(a, b int64) int64 {
 	high, low := bits.Mul64(magnitude(a), magnitude(b))
 	if high > 0 || low > math.MaxInt64 {
@@ -126,7 +125,7 @@ func digits(text string) (n int64, ok bool) {
 	return n, true
 }
 
-// Date is a day. Its order is the order in time.
+// Date is a day. Later days are larger.
 type Date int32 // yyyymmdd
 
 // Date parses a field as a day like 1998-12-01.
@@ -160,7 +159,7 @@ func parseDate(s string) (Date, bool) {
 	if !yOK || !mOK || !dOK {
 		return 0, false
 	}
-	t := time.Date(int(y), time.Month(m), int(d), 0, 0, 0, 0, time.UTC) // makes 31 February a day in March
+	t := time.Date(int(y), time.Month(m), int(d), 0, 0, 0, 0, time.UTC) // 31 February becomes a day in March
 	return Date(y*10000 + m*100 + d), t.Month() == time.Month(m) && t.Day() == int(d)
 }
 

@@ -112,7 +112,7 @@ func TestAverage(t *testing.T) {
 	}
 }
 
-// FuzzRow: a decimal that a row parses is printed and parsed as the same number.
+// FuzzRow: if a decimal or date is parsed, printed and parsed again, the value is the same.
 func FuzzRow(f *testing.F) {
 	for _, line := range []string{"12.34|1995-01-02|", "-0.5|x|", "|", "1|2|3|", "000.00|0000-01-01|"} {
 		f.Add(line)

@@ -10,19 +10,19 @@ import (
 	"github.com/quernmr/quern/mapreduce"
 )
 
-// Side is a small table for lookups. At its first lookup, every map reads the whole
-// table from a side file of the job. See [Job].
+// Side is a small table for lookups. At its first lookup, a map reads the whole table into
+// memory, from a side file of the job. See [Job].
 type Side[K comparable, V any] struct {
 	name    string
 	table   *Table
 	project func(*Row) (K, V)
 
-	task *mapreduce.Task // the task that has read rows
+	task *mapreduce.Task // that has read rows
 	rows map[K]V
 }
 
-// NewSide returns a side table. Project returns the key and value of each row. The last
-// row of a key wins.
+// NewSide returns a side table. Project returns the key and value of each row. Of several rows
+// with the same key, the last one counts.
 func NewSide[K comparable, V any](name string, t *Table, project func(*Row) (K, V)) *Side[K, V] {
 	return &Side[K, V]{name: name, table: t, project: project}
 }
@@ -72,7 +72,7 @@ func (s *Side[K, V]) read(r *Row, part mapreduce.SidePart, rows map[K]V) error {
 		return fmt.Errorf("read %s: %w", part.URL, err)
 	}
 	defer f.Close()
-	in, end := bufio.NewReader(f), false // one string per line, so that a kept field keeps only its line in memory
+	in, end := bufio.NewReader(f), false // one string per line: a field in rows holds only its line in memory
 	for offset := 0; !end; {
 		line, err := in.ReadString('\n')
 		if end = err == io.EOF; err != nil && !end {
@@ -81,7 +81,7 @@ func (s *Side[K, V]) read(r *Row, part mapreduce.SidePart, rows map[K]V) error {
 		if line == "" {
 			break
 		}
-		if err := scanned(r, strings.TrimRight(line, "\r\n"), s.project, func(k K, v V) { rows[k] = v }); err != nil {
+		if err := emitRow(r, strings.TrimRight(line, "\r\n"), s.project, func(k K, v V) { rows[k] = v }); err != nil {
 			return fmt.Errorf("%s, offset %d: %w", part.URL, offset, err)
 		}
 		offset += len(line)

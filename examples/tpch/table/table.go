@@ -1,5 +1,5 @@
-// Package table is a small relational layer over package mapreduce, for files of
-// rows whose fields each end with '|', as TPC's generators write them.
+// Package table is a small relational layer over package mapreduce. It reads text files in which
+// each line is a row and each field ends with '|', as TPC's generators write them.
 //
 //   - [Scan] reads a table and projects each row to a key and a value.
 //     [Table.Where] filters the rows first.
@@ -10,9 +10,9 @@
 //   - [Rows] reads a result in the next job.
 //   - [Order], [Top] and [Total] write the answer as lines of text.
 //
-// Numbers are integers: hundredths for decimals of two places, ten-thousandths for the
-// product of two such decimals. [Fixed] prints them. So sums are exact. Beyond 9.2e18
-// of their unit, [Add] and [Row.Times] fail the job.
+// Sums are exact, because numbers are integers: hundredths for decimals of two places,
+// ten-thousandths for the product of two such decimals. [Fixed] prints them. [Add] and
+// [Row.Times] fail the job if a result does not fit an int64.
 //
 // A line with too few or too many fields fails the job, and so does a field that cannot
 // be parsed. The error names the file and offset of the line.
@@ -35,8 +35,8 @@ type Table struct {
 	keep    func(*Row) bool
 }
 
-// New returns a table of the files at a path, as for [mapreduce.Lines]. Every row has a
-// field for each column.
+// New returns the table with the files at a path, as for [mapreduce.Lines]. Every row has a field
+// for each column.
 func New(path string, columns ...string) *Table {
 	if len(columns) == 0 || len(columns) > maxColumns {
 		panic(fmt.Sprintf("table %s has %d columns: want 1 to %d", path, len(columns), maxColumns))
@@ -55,7 +55,7 @@ func Scan[K, V any](t *Table, project func(*Row) (K, V)) *mapreduce.Pairs[K, V] 
 	return mapreduce.MapSplit(mapreduce.Lines(t.path), func(task *mapreduce.Task, lines iter.Seq[string], emit func(K, V)) error {
 		r := &Row{table: t, task: task}
 		for line := range lines {
-			if err := scanned(r, line, project, emit); err != nil {
+			if err := emitRow(r, line, project, emit); err != nil {
 				return err
 			}
 		}
@@ -63,8 +63,8 @@ func Scan[K, V any](t *Table, project func(*Row) (K, V)) *mapreduce.Pairs[K, V] 
 	})
 }
 
-// scanned emits the row of a line unless the table's filter drops it.
-func scanned[K, V any](r *Row, line string, project func(*Row) (K, V), emit func(K, V)) error {
+// emitRow emits the row of a line unless the table's filter drops it.
+func emitRow[K, V any](r *Row, line string, project func(*Row) (K, V), emit func(K, V)) error {
 	if r.read(line); r.err == nil && r.table.keep(r) {
 		k, v := project(r)
 		if r.err == nil {
@@ -86,8 +86,8 @@ func project[K, V, KO, VO any](r *mapreduce.Result[K, V], f func(K, V) (KO, VO))
 	})
 }
 
-// Path returns the glob for a table below dir: name.tbl, or else the files name/*.tbl. A
-// job refuses the path if both exist, because one may be a copy of the other.
+// Path returns the glob for a table below dir: name.tbl, or the files name/*.tbl. A job refuses
+// the path if both exist, because one may be a copy of the other.
 func Path(dir, name string) string {
 	var b strings.Builder
 	for _, c := range strings.TrimRight(dir, "/") {

@@ -36,7 +36,7 @@ func prices(of *Table) *mapreduce.Pairs[int64, int64] {
 
 func named(id int64, name string, price int64) (string, int64) { return name, price }
 
-func runs(t *testing.T, want string, jobs ...*mapreduce.Job) {
+func checkRun(t *testing.T, want string, jobs ...*mapreduce.Job) {
 	t.Helper()
 	if got := mrtest.RunFiles(t, &mapreduce.Flow{Name: "shop", Jobs: jobs}, shop).Text(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
@@ -45,17 +45,17 @@ func runs(t *testing.T, want string, jobs ...*mapreduce.Job) {
 
 func TestWhere(t *testing.T) {
 	pens := sales().Where(func(r *Row) bool { return r.String(2) == "pen" })
-	dear := pens.Where(func(r *Row) bool { return r.Decimal(1) > 1_00 })
-	runs(t, "1\t1175\n3\t500\n", Job("j", Group(prices(dear), mapreduce.Sum)))
-	runs(t, "1\t1175\n3\t500\n9\t100\n", Job("j", Group(prices(pens), mapreduce.Sum)))
+	expensive := pens.Where(func(r *Row) bool { return r.Decimal(1) > 1_00 })
+	checkRun(t, "1\t1175\n3\t500\n", Job("j", Group(prices(expensive), mapreduce.Sum)))
+	checkRun(t, "1\t1175\n3\t500\n9\t100\n", Job("j", Group(prices(pens), mapreduce.Sum)))
 }
 
 func TestSide(t *testing.T) {
 	city := cities()
-	rich := NewSide("rich", New(Path("shop", "customer"), "id", "name", "city").Where(func(r *Row) bool { return city.Of(r, r.Int(2)) == "oslo" }),
+	inOslo := NewSide("in-oslo", New(Path("shop", "customer"), "id", "name", "city").Where(func(r *Row) bool { return city.Of(r, r.Int(2)) == "oslo" }),
 		func(r *Row) (int64, string) { return r.Int(0), r.String(1) })
-	runs(t, "ann\t3\ncid\t1\n", Job("j", Group(Scan(sales().Where(func(r *Row) bool { return rich.Has(r, r.Int(0)) }),
-		func(r *Row) (string, int64) { return rich.Of(r, r.Int(0)), 1 }), mapreduce.Sum), city, rich))
+	checkRun(t, "ann\t3\ncid\t1\n", Job("j", Group(Scan(sales().Where(func(r *Row) bool { return inOslo.Has(r, r.Int(0)) }),
+		func(r *Row) (string, int64) { return inOslo.Of(r, r.Int(0)), 1 }), mapreduce.Sum), city, inOslo))
 }
 
 // TestAdd: a sum is exact, or Add panics.
@@ -82,38 +82,38 @@ func TestAdd(t *testing.T) {
 
 func TestJoins(t *testing.T) {
 	joined := Join(names(), prices(sales()), named)
-	runs(t, "ann|0.25\nann|1.75\nann|10.00\nbob|2.50\ncid|5.00\n", Job("joined", joined),
+	checkRun(t, "ann|0.25\nann|1.75\nann|10.00\nbob|2.50\ncid|5.00\n", Job("joined", joined),
 		Job("answer", Order(joined, func(name string, price int64) (string, string) { return name, Line(name, Fixed(price, 2)) })))
-	runs(t, "ann\t1200\nbob\t250\ncid\t500\n", Job("joined", JoinGroup(names(), prices(sales()), mapreduce.Sum, named)))
-	runs(t, "ann\t1200\nbob\t250\ncid\t500\ndot\t0\n", Job("joined", LeftJoinGroup(names(), prices(sales()), mapreduce.Sum, named)))
+	checkRun(t, "ann\t1200\nbob\t250\ncid\t500\n", Job("joined", JoinGroup(names(), prices(sales()), mapreduce.Sum, named)))
+	checkRun(t, "ann\t1200\nbob\t250\ncid\t500\ndot\t0\n", Job("joined", LeftJoinGroup(names(), prices(sales()), mapreduce.Sum, named)))
 }
 
 func byPrice(name string, price int64) (mapreduce.Desc[int64], string) {
 	return mapreduce.Descending(price / 1000), Line(name, Fixed(price, 2))
 }
 
-// TestOrder: ties are in the order of the lines, and the part files, in order, are sorted.
+// TestOrder: rows with equal keys are sorted as text, and the part files, in order, are sorted.
 func TestOrder(t *testing.T) {
 	total := LeftJoinGroup(names(), prices(sales()), mapreduce.Sum, named)
 	ordered := func() *mapreduce.Job { return Job("answer", Order(total, byPrice)) }
-	runs(t, "ann|12.00\nbob|2.50\ncid|5.00\ndot|0.00\n", Job("total", total), ordered())
+	checkRun(t, "ann|12.00\nbob|2.50\ncid|5.00\ndot|0.00\n", Job("total", total), ordered())
 	in3 := ordered()
 	in3.Reduces = 3
-	runs(t, "ann|12.00\nbob|2.50\ncid|5.00\ndot|0.00\n", Job("total", total), in3)
+	checkRun(t, "ann|12.00\nbob|2.50\ncid|5.00\ndot|0.00\n", Job("total", total), in3)
 }
 
 func TestTop(t *testing.T) {
 	total := LeftJoinGroup(names(), prices(sales()), mapreduce.Sum, named)
 	for n, want := range []string{"", "ann|12.00\n", "ann|12.00\nbob|2.50\n"} {
-		runs(t, want, Job("total", total), Job("answer", Top(n, total, byPrice)))
+		checkRun(t, want, Job("total", total), Job("answer", Top(n, total, byPrice)))
 	}
 }
 
 func TestTotal(t *testing.T) {
-	for least, want := range map[int64]string{0: "20.50 true\n", 100_00: "0.00 false\n"} {
-		some := sales().Where(func(r *Row) bool { return r.Decimal(1) >= least })
+	for minimum, want := range map[int64]string{0: "20.50 true\n", 100_00: "0.00 false\n"} {
+		some := sales().Where(func(r *Row) bool { return r.Decimal(1) >= minimum })
 		all := Scan(some, func(r *Row) (struct{}, int64) { return struct{}{}, r.Decimal(1) })
-		runs(t, want, Job("j", Total(all, mapreduce.Sum, func(sum int64, some bool) string { return fmt.Sprint(Fixed(sum, 2), " ", some) })))
+		checkRun(t, want, Job("j", Total(all, mapreduce.Sum, func(sum int64, some bool) string { return fmt.Sprint(Fixed(sum, 2), " ", some) })))
 	}
 }
 

@@ -1,12 +1,11 @@
-// Command cluster starts and ends the cluster of docker-compose.yml for a user, as
-// make cluster does.
+// Command cluster starts and stops the cluster of docker-compose.yml. make cluster runs it.
 //
 //	cluster up [-project NAME]               build images, make certificates, start; prints commands to try
 //	cluster down [-project NAME] [-volumes]  stop; with -volumes remove everything
-//	cluster images [-base IMAGE]             build only Quern's images; with -base the task tracker's on it too
+//	cluster images [-base IMAGE]             build only Quern's images; with -base a task tracker's image on that base, too
 //
-// $HDFS_IMAGE is the image of HDFS, by default an official one of Hadoop; "build" builds
-// one. Exit codes: 0 done, 1 failed, 2 bad usage.
+// $HDFS_IMAGE is the image of HDFS, by default an official one of Hadoop; "build" builds one.
+// Exit codes: 0 success, 1 failure, 2 bad usage.
 package main
 
 import (
@@ -53,7 +52,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := set.Parse(args[1:]); err != nil || set.NArg() > 0 {
 		return errUsage
 	}
-	dir, err := home(*project)
+	dir, err := clusterDir(*project)
 	if err != nil {
 		return err
 	}
@@ -82,8 +81,9 @@ func images(ctx context.Context, s *stack.Stack, base string) error {
 	return s.Images(ctx, base)
 }
 
-// home returns the directory with the certificates of a cluster, kept with its volumes.
-func home(project string) (string, error) {
+// clusterDir returns the directory with the certificates of a cluster. It exists as long as the
+// volumes.
+func clusterDir(project string) (string, error) {
 	cache := os.Getenv("QUERN_CACHE")
 	if cache == "" {
 		user, err := os.UserCacheDir()
@@ -109,7 +109,7 @@ func up(ctx context.Context, s *stack.Stack, out io.Writer) error {
 	}
 	fmt.Fprintln(out, "starting containers")
 	if err := s.Up(ctx); err != nil {
-		return fmt.Errorf("%w\nif no image registry can be reached, HDFS_IMAGE=%s builds the HDFS image here", err, stack.BuildHDFS)
+		return fmt.Errorf("%w\nwithout access to an image registry, set HDFS_IMAGE=%s to build HDFS's image", err, stack.BuildHDFS)
 	}
 	if err := s.Put(ctx, "README.md", "/try/README.md"); err != nil {
 		return err
@@ -122,6 +122,6 @@ func up(ctx context.Context, s *stack.Stack, out io.Writer) error {
 	} {
 		fmt.Fprintln(out, " ", strings.Join(s.ComposeCommand(args...), " "))
 	}
-	fmt.Fprintln(out, "and to end it: make cluster-down")
+	fmt.Fprintln(out, "to stop it: make cluster-down")
 	return nil
 }

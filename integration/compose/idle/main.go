@@ -1,5 +1,5 @@
-// Command idle waits for a signal to end. It runs in containers that only have a
-// network, or in which tests run other commands.
+// Command idle waits for SIGTERM or SIGINT. It runs in containers that only provide a network, or
+// in which tests run commands.
 package main
 
 import (

@@ -14,14 +14,15 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// HDFSVariable names the image of HDFS; with the value BuildHDFS, New builds one.
+// HDFSVariable is the environment variable with HDFS's image. BuildHDFS is its value for
+// [Stack.HDFS] to build one.
 const (
 	HDFSVariable = "HDFS_IMAGE"
 	BuildHDFS    = "build"
 )
 
-// HDFS makes an image of HDFS available, which has Hadoop's command hdfs. An empty name
-// means the image of docker-compose.yml, which the engine fetches.
+// HDFS selects HDFS's image, which must have Hadoop's command hdfs, or builds one. An empty name
+// selects the image in docker-compose.yml, which the engine downloads.
 func (s *Stack) HDFS(ctx context.Context, image string) error {
 	if image == BuildHDFS {
 		var err error
@@ -35,7 +36,7 @@ func (s *Stack) HDFS(ctx context.Context, image string) error {
 	return nil
 }
 
-// buildHDFS puts Hadoop's jars on Debian with Java.
+// buildHDFS builds an image from Hadoop's jars and Debian with Java.
 func (s *Stack) buildHDFS(ctx context.Context) (string, error) {
 	jars, err := minicluster.Fetch(ctx)
 	if errors.Is(err, minicluster.ErrUnavailable) {
@@ -48,11 +49,11 @@ func (s *Stack) buildHDFS(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	own := filepath.Join(s.dir(), "hdfs")
+	sources := filepath.Join(s.dir(), "hdfs")
 	sum := sha256.New()
 	fmt.Fprintln(sum, base, jars.Dir())
 	for _, name := range []string{"Dockerfile", "hdfs"} {
-		text, err := os.ReadFile(filepath.Join(own, name))
+		text, err := os.ReadFile(filepath.Join(sources, name))
 		if err != nil {
 			return "", err
 		}
@@ -62,24 +63,24 @@ func (s *Stack) buildHDFS(ctx context.Context) (string, error) {
 	if _, err := s.Docker(ctx, "image", "inspect", image); err == nil {
 		return image, nil
 	}
-	parts := filepath.Join(s.cfg.Dir, "hdfs")
-	defer os.RemoveAll(parts)
-	if err := errors.Join(os.RemoveAll(parts), os.MkdirAll(parts, 0o755)); err != nil {
+	context := filepath.Join(s.cfg.Dir, "hdfs")
+	defer os.RemoveAll(context)
+	if err := errors.Join(os.RemoveAll(context), os.MkdirAll(context, 0o755)); err != nil {
 		return "", err
 	}
-	for _, from := range []string{filepath.Join(jars.Dir(), "jars"), filepath.Join(jars.Dir(), "classes"), filepath.Join(own, "Dockerfile"), filepath.Join(own, "hdfs")} {
-		if _, err := s.run(ctx, shortWait, "cp", "-R", from, parts); err != nil {
+	for _, from := range []string{filepath.Join(jars.Dir(), "jars"), filepath.Join(jars.Dir(), "classes"), filepath.Join(sources, "Dockerfile"), filepath.Join(sources, "hdfs")} {
+		if _, err := s.run(ctx, shortWait, "cp", "-R", from, context); err != nil {
 			return "", err
 		}
 	}
-	if err := os.Chmod(filepath.Join(parts, "hdfs"), 0o755); err != nil {
+	if err := os.Chmod(filepath.Join(context, "hdfs"), 0o755); err != nil {
 		return "", err
 	}
-	_, err = s.run(ctx, longWait, "docker", "build", "-q", "--build-arg", "BASE="+base, "-t", image, parts)
+	_, err = s.run(ctx, longWait, "docker", "build", "-q", "--build-arg", "BASE="+base, "-t", image, context)
 	return image, err
 }
 
-// suite and packages are what the base consists of.
+// suite and packages are Debian's release, and the packages of the base image.
 const (
 	suite    = "bookworm"
 	packages = "openjdk-17-jre-headless,ca-certificates"
@@ -88,7 +89,7 @@ const (
 // baseWait limits the time for building the base.
 const baseWait = 6 * time.Minute
 
-// Debian is an image of Debian with Java, made of Debian's packages the first time.
+// Debian returns an image of Debian with Java. The first time, it builds it from packages.
 func (s *Stack) Debian(ctx context.Context) (string, error) {
 	sum := sha256.Sum256([]byte(suite + " " + packages))
 	image := fmt.Sprintf("quern-debian:%x", sum[:6])
@@ -96,7 +97,7 @@ func (s *Stack) Debian(ctx context.Context) (string, error) {
 		return image, nil
 	}
 	if os.Getuid() != 0 {
-		return "", fmt.Errorf("%w: only root can make an image of Debian's packages", ErrUnavailable)
+		return "", fmt.Errorf("%w: only root can build an image from Debian's packages", ErrUnavailable)
 	}
 	if _, err := exec.LookPath("debootstrap"); err != nil {
 		return "", fmt.Errorf("%w: an image of Debian's packages needs debootstrap: %w", ErrUnavailable, err)
@@ -112,7 +113,7 @@ func (s *Stack) Debian(ctx context.Context) (string, error) {
 	return image, s.importTree(ctx, root, image)
 }
 
-// importTree makes an image of a directory, without files that only installation needs.
+// importTree builds an image from a directory, without files that only the installation needs.
 func (s *Stack) importTree(ctx context.Context, root, image string) error {
 	ctx, cancel := context.WithTimeout(ctx, longWait)
 	defer cancel()
@@ -121,8 +122,8 @@ func (s *Stack) importTree(ctx context.Context, root, image string) error {
 		args = append(args, "--exclude=./"+dir+"/*")
 	}
 	tar, load := exec.CommandContext(ctx, "tar", append(args, ".")...), exec.CommandContext(ctx, "docker", "import", "-", image)
-	var said strings.Builder
-	load.Stdout, load.Stderr = &said, &said
+	var printed strings.Builder
+	load.Stdout, load.Stderr = &printed, &printed
 	pipe, err := tar.StdoutPipe()
 	if err != nil {
 		return err
@@ -131,9 +132,9 @@ func (s *Stack) importTree(ctx context.Context, root, image string) error {
 	if err := errors.Join(tar.Start(), load.Start()); err != nil {
 		return fmt.Errorf("import %s: %w", image, err)
 	}
-	pipe.Close() // else tar waits forever for an import that has died
+	pipe.Close() // otherwise tar waits forever if the import has died
 	if err := errors.Join(load.Wait(), tar.Wait()); err != nil {
-		return fmt.Errorf("import %s: %w\n%s", image, err, said.String())
+		return fmt.Errorf("import %s: %w\n%s", image, err, printed.String())
 	}
 	return nil
 }

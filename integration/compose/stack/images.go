@@ -10,50 +10,50 @@ import (
 
 const module = "github.com/quernmr/quern"
 
-// examples are the programs of jobs in the client's image.
+// examples returns the job programs in the client's image.
 func examples() []string {
 	return []string{"examples/wordcount", "examples/sort", "examples/grep", "examples/tpch"}
 }
 
-// Targets are Quern's images that need no base, by their targets in the Dockerfile.
+// Targets returns the Dockerfile's targets for images that need no base.
 func Targets() []string { return []string{"jobtracker", "tasktracker", "client"} }
 
-// Image is the name of one of Quern's images.
+// Image returns the name of one of Quern's images.
 func (s *Stack) Image(target string) string { return "quern-" + target + ":" + s.cfg.Tag }
 
-// onDebian is the target that needs a base.
-const onDebian = "tasktracker-debian"
+// debianTarget is the Dockerfile's target that needs a base.
+const debianTarget = "tasktracker-debian"
 
 // Programs builds the programs for the images.
 func (s *Stack) Programs(ctx context.Context) error {
-	if err := s.layOut(ctx, s.parts()); err != nil {
+	if err := s.writeContext(ctx, s.contextDir()); err != nil {
 		return fmt.Errorf("build programs for images: %w", err)
 	}
 	return nil
 }
 
-// Images packs the results of Programs into images; if base is given, the task tracker
-// also on that.
+// Images builds images from the results of Programs. If base is not empty, it also builds a task
+// tracker's image on that base.
 func (s *Stack) Images(ctx context.Context, base string) error {
-	defer os.RemoveAll(s.parts())
+	defer os.RemoveAll(s.contextDir())
 	for _, target := range Targets() {
-		if err := s.pack(ctx, target); err != nil {
+		if err := s.buildImage(ctx, target); err != nil {
 			return err
 		}
 	}
 	if base == "" {
 		return nil
 	}
-	return s.pack(ctx, onDebian, "--build-arg", "BASE="+base)
+	return s.buildImage(ctx, debianTarget, "--build-arg", "BASE="+base)
 }
 
-// parts is the context of the Dockerfile.
-func (s *Stack) parts() string { return filepath.Join(s.cfg.Dir, "context") }
+// contextDir returns the directory of the Dockerfile's context.
+func (s *Stack) contextDir() string { return filepath.Join(s.cfg.Dir, "context") }
 
-func (s *Stack) pack(ctx context.Context, target string, flags ...string) error {
-	parts := s.parts()
+func (s *Stack) buildImage(ctx context.Context, target string, flags ...string) error {
+	parts := s.contextDir()
 	args := append([]string{"build", "-q", "--target", target, "-t", s.Image(target), "-f", filepath.Join(parts, "Dockerfile")}, flags...)
-	version, revision := s.source(ctx)
+	version, revision := s.versionOf(ctx)
 	for name, value := range map[string]string{
 		"title": "Quern " + target, "licenses": "Apache-2.0", "source": "https://" + module, "version": version, "revision": revision,
 	} {
@@ -65,8 +65,8 @@ func (s *Stack) pack(ctx context.Context, target string, flags ...string) error 
 	return nil
 }
 
-// source returns version and revision of the sources, as far as git knows.
-func (s *Stack) source(ctx context.Context) (version, revision string) {
+// versionOf returns the version and revision of the sources, if git knows them.
+func (s *Stack) versionOf(ctx context.Context) (version, revision string) {
 	version, revision = "devel", "unknown"
 	if out, err := s.runIn(ctx, shortWait, s.root, nil, "git", "rev-parse", "HEAD"); err == nil {
 		revision = out
@@ -77,8 +77,8 @@ func (s *Stack) source(ctx context.Context) (version, revision string) {
 	return version, revision
 }
 
-// layOut writes the context of the Dockerfile.
-func (s *Stack) layOut(ctx context.Context, parts string) error {
+// writeContext writes the context of the Dockerfile.
+func (s *Stack) writeContext(ctx context.Context, parts string) error {
 	if err := os.RemoveAll(parts); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (s *Stack) layOut(ctx context.Context, parts string) error {
 // build builds static programs into a directory.
 func (s *Stack) build(ctx context.Context, dir string, packages ...string) error {
 	const stamp = module + "/cmd/internal/build."
-	version, revision := s.source(ctx)
+	version, revision := s.versionOf(ctx)
 	flags := []string{"build", "-trimpath", "-buildvcs=false",
 		"-ldflags", strings.Join([]string{"-s", "-w", "-X", stamp + "version=" + version, "-X", stamp + "revision=" + revision}, " "),
 		"-o", dir + string(filepath.Separator)}

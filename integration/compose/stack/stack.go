@@ -1,13 +1,14 @@
-// Package stack runs the cluster of docker-compose.yml: it makes images and
-// certificates, starts and ends the cluster, and runs commands in its containers. It
-// uses docker compose or docker-compose.
+// Package stack runs the cluster of docker-compose.yml: it builds images, issues certificates,
+// starts and stops the cluster, and runs commands in its containers. It uses docker compose or
+// docker-compose.
 //
-// Quern's images are built here and packed by the Dockerfile beside this package.
-// HDFS's image is $HDFS_IMAGE. "build" makes one of Debian's packages and Maven's jars,
-// for machines without access to an image registry.
+// It builds Quern's images with integration/compose/Dockerfile. HDFS's image is $HDFS_IMAGE. With
+// "build" it is built from Debian's packages and Maven's jars, for machines without access to an
+// image registry.
 //
-// Everything that a Stack makes has its project's name, or is in its directory. Images
-// are kept. Several goroutines may use a Stack once it is up.
+// Containers, networks and volumes have the project's name. Other files are in the Stack's
+// directory. Images stay when the cluster is removed. Several goroutines may use a Stack once it
+// is up.
 package stack
 
 import (
@@ -31,10 +32,10 @@ var ErrUnavailable = errors.New("the cluster cannot run here")
 type Config struct {
 	Project string   // name of all its containers, networks and volumes
 	Dir     string   // for certificates and the contents of images
-	Net     string   // first three numbers of its addresses; empty: those of docker-compose.yml
+	Net     string   // first three numbers of its addresses; empty: the default of docker-compose.yml
 	Tag     string   // of Quern's images; empty: "dev"
-	Files   []string // of compose, added to docker-compose.yml, beside it
-	Jobs    []string // packages of programs in the client's image, beside the examples; paths in the module
+	Files   []string // compose files in addition to docker-compose.yml, from its directory
+	Jobs    []string // packages of programs for the client's image, in addition to the examples; paths in the module
 	Env     []string // NAME=value, for the files
 }
 
@@ -42,7 +43,7 @@ type Config struct {
 type Stack struct {
 	cfg     Config
 	root    string   // of the repository
-	compose []string // the command
+	compose []string // command: docker compose or docker-compose
 	env     []string
 }
 
@@ -89,8 +90,8 @@ func New(ctx context.Context, cfg Config) (*Stack, error) {
 // imageUser is the default user of programs in the images.
 const imageUser = 65532
 
-// user returns the daemons' user: without rights, but able to read the certificates that
-// this process makes.
+// user returns the daemons' user and group, which have no special rights and can read the
+// certificates that this process issues.
 func user() string {
 	if os.Getuid() == 0 {
 		return fmt.Sprintf("%d:%d", imageUser, imageUser)
@@ -101,8 +102,8 @@ func user() string {
 // dir returns the directory with the files of this package and of compose.
 func (s *Stack) dir() string { return filepath.Join(s.root, "integration", "compose") }
 
-// Certificates makes the certificates of all daemons and of the client, which is an
-// administrator. It keeps an existing authority.
+// Certificates issues certificates for all daemons and for the client, an administrator. It uses
+// an existing authority.
 func (s *Stack) Certificates() error {
 	now := time.Now()
 	certs := filepath.Join(s.cfg.Dir, "certs")
@@ -143,11 +144,12 @@ func handOver(dir string) error {
 	return nil
 }
 
-// JobTrackers and TaskTrackers are the services of these daemons, and the daemons' names.
+// JobTrackers and TaskTrackers return the daemons' IDs, which are also their services' names.
 func JobTrackers() []string  { return []string{"jt1", "jt2", "jt3"} }
 func TaskTrackers() []string { return []string{"tt1", "tt2", "tt3", "tt4"} }
 
-// Nodes are services with a network; task tracker and DataNode of the same number share it.
+// Nodes returns the services that provide a network. A node, task tracker and DataNode of the same
+// number share it.
 func Nodes() []string { return []string{"node1", "node2", "node3", "node4"} }
 
 // Up starts all services that do not run.
@@ -156,7 +158,7 @@ func (s *Stack) Up(ctx context.Context) error {
 	return err
 }
 
-// Down ends and removes everything; volumes only if asked.
+// Down removes all containers and networks, and with volumes the volumes.
 func (s *Stack) Down(ctx context.Context, volumes bool) error {
 	args := []string{"down", "--remove-orphans", "-t", "10"}
 	if volumes {
@@ -186,15 +188,15 @@ func (s *Stack) Docker(ctx context.Context, args ...string) (string, error) {
 	return s.run(ctx, shortWait, "docker", args...)
 }
 
-// Combined runs a command of docker and returns both of its outputs.
-func (s *Stack) Combined(ctx context.Context, args ...string) (string, error) {
+// DockerCombined runs a command of docker and returns both of its outputs.
+func (s *Stack) DockerCombined(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, shortWait)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "docker", args...).CombinedOutput()
 	return string(out), err
 }
 
-// Container returns the ID of a service's container, running or not.
+// Container returns the ID of a service's container, even if it does not run.
 func (s *Stack) Container(ctx context.Context, service string) (string, error) {
 	out, err := s.Docker(ctx, "ps", "-aq", "--no-trunc", "--filter", "label=com.docker.compose.project="+s.cfg.Project,
 		"--filter", "label=com.docker.compose.service="+service)
@@ -229,8 +231,8 @@ func (s *Stack) Put(ctx context.Context, name, to string) error {
 	return nil
 }
 
-// Left lists the project's containers, networks and volumes.
-func (s *Stack) Left(ctx context.Context) ([]string, error) {
+// Leftovers lists the project's containers, networks and volumes.
+func (s *Stack) Leftovers(ctx context.Context) ([]string, error) {
 	var left []string
 	for _, kind := range []string{"container", "network", "volume"} {
 		args := []string{kind, "ls", "-q", "--filter", "label=com.docker.compose.project=" + s.cfg.Project}
@@ -248,7 +250,7 @@ func (s *Stack) Left(ctx context.Context) ([]string, error) {
 	return left, nil
 }
 
-// run runs a command to its end and returns its trimmed standard output. An error has
+// run runs a command to its end and returns its trimmed standard output. An error has the end of
 // both outputs.
 func (s *Stack) run(ctx context.Context, limit time.Duration, name string, args ...string) (string, error) {
 	return s.runIn(ctx, limit, "", nil, name, args...)
@@ -263,10 +265,10 @@ func (s *Stack) runIn(ctx context.Context, limit time.Duration, dir string, env 
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), errors.Join(err, ctx.Err()), last(stdout.String()), last(stderr.String()))
+		return "", fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), errors.Join(err, ctx.Err()), tail(stdout.String()), tail(stderr.String()))
 	}
 	return strings.TrimSpace(stdout.String()), nil
 }
 
-// last returns the end of a text.
-func last(text string) string { return text[max(0, len(text)-4<<10):] }
+// tail returns the end of a text.
+func tail(text string) string { return text[max(0, len(text)-4<<10):] }

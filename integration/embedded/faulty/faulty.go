@@ -20,9 +20,9 @@ import (
 )
 
 var (
-	at    = flag.String("at", "", "where to misbehave: start, build, map or reduce")
-	do    = flag.String("do", "", "how: error, moan, panic, exit, kill, hang, count, read, shout, corrupt, rewrite, orphan, gorge or fork")
-	times = flag.Int("times", 1000, "how many attempts of a task misbehave")
+	at    = flag.String("at", "", "where the fault is: start, build, map or reduce")
+	do    = flag.String("do", "", "the fault: error, long-error, panic, exit, kill, hang, counters, relative-file, stderr, corrupt, rewrite, orphan, memory or processes")
+	times = flag.Int("times", 1000, "number of attempts of a task with the fault")
 )
 
 func main() {
@@ -65,7 +65,7 @@ func try(t *mapreduce.Task, where string) error {
 	if *at != where || t.Attempt >= *times {
 		return nil
 	}
-	if *do == "count" {
+	if *do == "counters" {
 		for i := range 1_200_000 {
 			t.Counter("faulty", fmt.Sprint(i)).Add(1)
 		}
@@ -77,8 +77,8 @@ func misbehave(how string) error {
 	switch how {
 	case "error":
 		return errors.New("deliberate error")
-	case "moan":
-		return errors.New("deliberate error" + strings.Repeat(", which is told at length", 1<<18))
+	case "long-error":
+		return errors.New("deliberate error" + strings.Repeat(", with a long text", 1<<18))
 	case "panic":
 		panic("deliberate panic")
 	case "exit":
@@ -93,24 +93,24 @@ func misbehave(how string) error {
 		return os.WriteFile(flag.Lookup("input").Value.String(), []byte("other words\n"), 0o600)
 	case "orphan":
 		return errors.Join(exec.Command("sleep", "3600").Start(), misbehave("hang"))
-	case "gorge":
+	case "memory":
 		for all := [][]byte{}; ; {
 			all = append(all, bytes.Repeat([]byte{1}, 8<<20))
 			time.Sleep(20 * time.Millisecond)
 		}
-	case "fork":
+	case "processes":
 		for range 100 {
 			if err := exec.Command("sleep", "3600").Start(); err != nil {
 				return err
 			}
 		}
 		return misbehave("hang")
-	case "read":
+	case "relative-file":
 		_, err := os.ReadFile("relative.txt")
 		return err
 	case "corrupt":
 		return corruptFirst()
-	case "shout":
+	case "stderr":
 		for range 10 << 10 {
 			fmt.Fprintln(os.Stderr, strings.Repeat("x", 1023))
 		}
@@ -118,8 +118,8 @@ func misbehave(how string) error {
 	return nil
 }
 
-// corruptFirst overwrites bytes in the middle of the first map's output, if it exists:
-// directories of attempts are siblings.
+// corruptFirst overwrites bytes in the middle of the first map's output, if it exists. The
+// directories of all attempts have the same parent.
 func corruptFirst() error {
 	outputs, err := filepath.Glob("../../*_m_000000_*/output")
 	if err != nil || len(outputs) == 0 {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// writeConf writes the configuration of clients and daemons.
+// writeConf writes the configuration files of clients and daemons.
 func (c *Cluster) writeConf() error {
 	racks, hosts := new(strings.Builder), new(strings.Builder)
 	self, err := os.Hostname()
@@ -47,8 +47,8 @@ log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
 log4j.appender.stderr.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
 `
 
-// site returns hdfs-site.xml, the same for clients and all daemons. A daemon's own
-// settings are on its command line.
+// site returns the properties of hdfs-site.xml, the same for clients and all daemons. A daemon's
+// own properties are on its command line.
 func (c *Cluster) site() map[string]string {
 	site := map[string]string{
 		"dfs.replication":                                           fmt.Sprint(c.cfg.Replication),
@@ -72,7 +72,7 @@ func (c *Cluster) site() map[string]string {
 		"dfs.disk.balancer.enabled":                                 "false",
 	}
 	if len(c.NameNodes) > 1 {
-		c.available(site)
+		c.addHA(site)
 	} else {
 		site["dfs.namenode.rpc-address"] = c.NameNodes[0].Addr()
 		site["dfs.namenode.http-address"] = c.NameNodes[0].HTTPAddr()
@@ -81,8 +81,8 @@ func (c *Cluster) site() map[string]string {
 	return site
 }
 
-// available adds the properties for two NameNodes with a JournalNode.
-func (c *Cluster) available(site map[string]string) {
+// addHA adds the properties for two NameNodes with a JournalNode.
+func (c *Cluster) addHA(site map[string]string) {
 	var ids []string
 	for _, d := range c.NameNodes {
 		ids = append(ids, d.ID)
@@ -98,8 +98,8 @@ func (c *Cluster) available(site map[string]string) {
 	site["dfs.ha.log-roll.period"] = "5s"
 }
 
-// own returns the properties of a single daemon.
-func (c *Cluster) own(d *Daemon) map[string]string {
+// daemonProperties returns a daemon's own properties.
+func (c *Cluster) daemonProperties(d *Daemon) map[string]string {
 	data := "file://" + filepath.Join(d.dir, "data")
 	switch d.class {
 	case nameNode:
@@ -113,7 +113,7 @@ func (c *Cluster) own(d *Daemon) map[string]string {
 			"dfs.journalnode.rpc-address": d.Addr(), "dfs.journalnode.http-address": d.HTTPAddr()}
 	case dataNode:
 		return map[string]string{"dfs.datanode.data.dir": data, "dfs.datanode.hostname": d.ID,
-			"dfs.datanode.address": d.Bound(), "dfs.datanode.http.address": d.HTTPAddr(),
+			"dfs.datanode.address": d.ListenAddr(), "dfs.datanode.http.address": d.HTTPAddr(),
 			"dfs.datanode.ipc.address": fmt.Sprintf("%s:%d", d.IP, d.ipc)}
 	}
 	return nil
@@ -142,8 +142,8 @@ func writeXML(path string, properties map[string]string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o666)
 }
 
-// ConfBeside makes a configuration directory for HADOOP_CONF_DIR. A process with it dials
-// from a DataNode's address, like a process on the DataNode's machine.
+// ConfBeside writes a configuration directory for HADOOP_CONF_DIR. With it, a process dials from a
+// DataNode's address, like a process on the DataNode's machine.
 func (c *Cluster) ConfBeside(d *Daemon) (dir string, err error) {
 	dir = filepath.Join(d.dir, "beside")
 	core, err := os.ReadFile(filepath.Join(c.Conf(), "core-site.xml"))

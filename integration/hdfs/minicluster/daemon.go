@@ -23,30 +23,30 @@ const (
 
 // Daemon is one of HDFS's processes, running or not.
 type Daemon struct {
-	ID   string // nn1, dn1; of a DataNode its host name too
+	ID   string // nn1, dn1; a DataNode's host name
 	IP   string
 	Rack string // of a DataNode
 	Port int    // for clients
 	HTTP int
 
-	ipc    int
-	behind bool
-	class  string
-	dir    string
-	args   []string // of java
+	ipc     int
+	proxied bool
+	class   string
+	dir     string
+	args    []string // of java
 
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when it has ended
-	err   error         // how, once ended is closed
+	ended chan struct{} // closed when the process has ended
+	err   error         // of Wait, once ended is closed
 }
 
 // Addr returns the address for clients.
 func (d *Daemon) Addr() string { return fmt.Sprintf("%s:%d", d.IP, d.Port) }
 
-// Bound returns the address on which it listens for clients: Addr, or one that the
-// NameNode does not know, behind a proxy of the caller at Addr.
-func (d *Daemon) Bound() string {
-	if !d.behind {
+// ListenAddr returns the address on which it listens for clients. That is Addr or, with
+// Config.Proxied, an address for the caller's proxy, which listens on Addr.
+func (d *Daemon) ListenAddr() string {
+	if !d.proxied {
 		return d.Addr()
 	}
 	return strings.Replace(d.Addr(), "127.0.0.", "127.0.1.", 1)
@@ -58,21 +58,21 @@ func (d *Daemon) HTTPAddr() string { return fmt.Sprintf("%s:%d", d.IP, d.HTTP) }
 // Data returns its data directory.
 func (d *Daemon) Data() string { return filepath.Join(d.dir, "data") }
 
-// prepare makes a daemon's directory and command line.
+// prepare creates a daemon's directory and sets its command line.
 func (c *Cluster) prepare(d *Daemon) error {
 	d.dir = filepath.Join(c.cfg.Dir, d.ID)
 	if err := os.MkdirAll(d.dir, 0o777); err != nil {
 		return err
 	}
 	d.args = append(c.java(d), d.class)
-	own := c.own(d)
+	own := c.daemonProperties(d)
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		d.args = append(d.args, "-D", name+"="+own[name])
 	}
 	return nil
 }
 
-// java returns the arguments of every JVM; d is nil for a command.
+// java returns the JVM arguments of a daemon or, with nil, of a command.
 func (c *Cluster) java(d *Daemon) []string {
 	args := []string{"-Djava.net.preferIPv4Stack=true", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k",
 		"-Xmx128m", "-Xshare:auto", "-XX:-UsePerfData", "-Djava.io.tmpdir=" + c.cfg.Dir, "-Djdk.net.hosts.file=" + c.hosts()}
@@ -101,7 +101,7 @@ func (d *Daemon) Start() error {
 	cmd := exec.Command("java", d.args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, d.dir
 	cmd.Env = append(os.Environ(), "HADOOP_USER_NAME="+Superuser)
-	// A group of its own, so that what interrupts the tests does not interrupt it too.
+	// Its own process group keeps Ctrl-C of the tests from interrupting it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", d.ID, err)
@@ -150,7 +150,7 @@ func (d *Daemon) signal(s syscall.Signal) error {
 	return d.cmd.Process.Signal(s)
 }
 
-// Log is the file of all that it has said.
+// Log returns the file with its output.
 func (d *Daemon) Log() string { return filepath.Join(d.dir, "log") }
 
 func (d *Daemon) lastLines() string {
@@ -161,8 +161,8 @@ func (d *Daemon) lastLines() string {
 	return string(text[max(0, len(text)-4<<10):])
 }
 
-// listens waits until a port of the daemon's accepts connections.
-func (d *Daemon) listens(ctx context.Context, port int) error {
+// awaitPort waits until a port of the daemon accepts connections.
+func (d *Daemon) awaitPort(ctx context.Context, port int) error {
 	return d.poll(ctx, "listens", func() bool {
 		conn, err := net.DialTimeout("tcp", fmt.Sprintf("%s:%d", d.IP, port), time.Second)
 		if err == nil {
@@ -174,7 +174,7 @@ func (d *Daemon) listens(ctx context.Context, port int) error {
 
 const pollEvery = 50 * time.Millisecond
 
-// poll repeats until done returns true, the daemon has ended, or ctx has.
+// poll calls done until it returns true, the daemon has ended, or ctx has ended.
 func (d *Daemon) poll(ctx context.Context, what string, done func() bool) error {
 	ticks := time.NewTicker(pollEvery)
 	defer ticks.Stop()
@@ -190,8 +190,8 @@ func (d *Daemon) poll(ctx context.Context, what string, done func() bool) error 
 	return nil
 }
 
-// run runs a command of Hadoop's to its end, with the configuration of a daemon or of
-// clients, and returns its output.
+// run runs a Hadoop command with the configuration of a daemon or, with nil, of clients, and
+// returns its output.
 func (c *Cluster) run(ctx context.Context, d *Daemon, class string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
@@ -203,9 +203,9 @@ func (c *Cluster) run(ctx context.Context, d *Daemon, class string, args ...stri
 	cmd.Dir = c.cfg.Dir
 	cmd.Env = append(os.Environ(), "HADOOP_USER_NAME="+Superuser)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	// Without an answer, an interactive tool asks again forever.
+	// Without input, an interactive tool would ask again forever.
 	cmd.Stdin = strings.NewReader("Y\n")
-	out := &capped{left: maxOutput}
+	out := &capped{room: maxOutput}
 	cmd.Stdout, cmd.Stderr = out, out
 	err := cmd.Run()
 	if err != nil {
@@ -217,27 +217,27 @@ func (c *Cluster) run(ctx context.Context, d *Daemon, class string, args ...stri
 
 const maxOutput = 1 << 20
 
-// capped keeps the beginning of an output and refuses the rest, which ends the command.
+// capped stores the beginning of an output. It fails further writes, which ends the command.
 type capped struct {
 	text []byte
-	left int
+	room int
 }
 
 func (c *capped) Write(p []byte) (int, error) {
-	n := min(len(p), c.left)
+	n := min(len(p), c.room)
 	c.text = append(c.text, p[:n]...)
-	if c.left -= n; n < len(p) {
+	if c.room -= n; n < len(p) {
 		return n, fmt.Errorf("more than %d bytes of output", maxOutput)
 	}
 	return n, nil
 }
 
-// Superuser is the user with all rights: the user of the daemons.
+// Superuser is the user of the daemons, which has all rights.
 const Superuser = "hdfs"
 
-// Listens waits until clients can connect.
-func (d *Daemon) Listens(ctx context.Context) error {
+// AwaitPort waits until clients can connect.
+func (d *Daemon) AwaitPort(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
-	return d.listens(ctx, d.Port)
+	return d.awaitPort(ctx, d.Port)
 }

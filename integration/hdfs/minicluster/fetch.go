@@ -17,7 +17,7 @@ import (
 // ErrUnavailable reports that this machine cannot run HDFS.
 var ErrUnavailable = errors.New("HDFS cannot run here")
 
-// Jars is the location of Hadoop's jars and our class.
+// Jars is the directory of Hadoop's jars and of BindingSocketFactory.
 type Jars struct{ dir string }
 
 //go:embed pom.xml
@@ -28,37 +28,37 @@ var factory []byte
 
 const fetchWait = 8 * time.Minute
 
-// Fetch makes the jars available, from the cache or with Maven.
+// Fetch returns the jars from the cache, or downloads them with Maven.
 func Fetch(ctx context.Context) (*Jars, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWait)
 	defer cancel()
 	if err := ready(ctx, "java", "javac", "mvn"); err != nil {
 		return nil, err
 	}
-	holds := string(pom) + string(factory)
-	dir, err := cache.Dir("hadoop", holds, func(fresh string) error { return fill(ctx, fresh) })
+	key := string(pom) + string(factory)
+	dir, err := cache.Dir("hadoop", key, func(dir string) error { return fill(ctx, dir) })
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return &Jars{dir}, nil
 }
 
-// fill downloads the jars into a directory and compiles the class against them.
-func fill(ctx context.Context, fresh string) error {
-	source := filepath.Join(fresh, "BindingSocketFactory.java")
-	list := filepath.Join(fresh, "pom.xml")
+// fill downloads the jars into a directory and compiles BindingSocketFactory.
+func fill(ctx context.Context, dir string) error {
+	source := filepath.Join(dir, "BindingSocketFactory.java")
+	list := filepath.Join(dir, "pom.xml")
 	if err := errors.Join(os.WriteFile(source, factory, 0o666), os.WriteFile(list, pom, 0o666)); err != nil {
 		return err
 	}
-	// Else the JVM of every daemon tries to serve pages that the jar lacks.
+	// Daemons do not start without directories of web pages, which the jars lack.
 	for _, page := range []string{"hdfs", "datanode", "journal", "secondary", "static"} {
-		if err := os.MkdirAll(filepath.Join(fresh, "classes", "webapps", page), 0o777); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, "classes", "webapps", page), 0o777); err != nil {
 			return err
 		}
 	}
 	steps := [][]string{
-		{"mvn", "-q", "-B", "-ntp", "-f", list, "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=" + filepath.Join(fresh, "jars")},
-		{"javac", "-cp", filepath.Join(fresh, "jars", "*"), "-d", filepath.Join(fresh, "classes"), source},
+		{"mvn", "-q", "-B", "-ntp", "-f", list, "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=" + filepath.Join(dir, "jars")},
+		{"javac", "-cp", filepath.Join(dir, "jars", "*"), "-d", filepath.Join(dir, "classes"), source},
 	}
 	for _, step := range steps {
 		if out, err := exec.CommandContext(ctx, step[0], step[1:]...).CombinedOutput(); err != nil {
@@ -68,7 +68,7 @@ func fill(ctx context.Context, fresh string) error {
 	return nil
 }
 
-// ready finds programs, and installs them only on a machine of continuous integration.
+// ready finds programs. It installs missing ones only with CI=true, as root.
 func ready(ctx context.Context, programs ...string) error {
 	if len(missing(programs)) > 0 && os.Getenv("CI") == "true" && os.Getuid() == 0 {
 		install := "apt-get update -q && apt-get install -qy --no-install-recommends openjdk-17-jdk-headless maven"
@@ -91,7 +91,8 @@ func missing(programs []string) (names []string) {
 	return names
 }
 
-// Dir is where they are: jars/*.jar, and classes/ with the pages that the jars lack.
+// Dir returns the directory: jars/*.jar, and classes/ with the directories of web pages that the
+// jars lack.
 func (j *Jars) Dir() string { return j.dir }
 
 func (j *Jars) classpath() string {

@@ -1,25 +1,25 @@
-// Package minicluster runs a real HDFS on this machine for tests and benchmarks:
-// one NameNode, or two with a JournalNode, and DataNodes in racks, each a JVM of
-// its own with a small heap. They can be killed, paused and restarted.
+// Package minicluster runs a real HDFS on this machine for tests and benchmarks: one NameNode, or
+// two with a JournalNode, and DataNodes in racks. Each daemon is a JVM with a small heap. It can
+// be killed, paused and restarted.
 //
 // # Addresses
 //
-// DataNode n has the address 127.0.0.<n+1>, so that HDFS tells racks and near
-// replicas apart as on real machines. A NameNode knows a DataNode by the address
-// its connections come from; BindingSocketFactory.java gives the JVMs theirs. A
-// reader is near a DataNode when it dials the NameNode from that address.
+// DataNode n has the address 127.0.0.<n+1>, so that HDFS distinguishes racks and local replicas as
+// on real machines. A NameNode identifies a DataNode by the source address of its connections,
+// which BindingSocketFactory.java sets. A client is local to a DataNode if it dials the NameNode
+// from the DataNode's address.
 //
-// # What it needs
+// # Requirements
 //
-// [Fetch] downloads Hadoop's jars with Maven into a cache outside the repository. On a
-// machine of continuous integration it installs Java and Maven. If they are not
-// available, it fails with [ErrUnavailable] and their names, and tests skip.
+// [Fetch] downloads Hadoop's jars with Maven into a cache outside the repository. With CI=true it
+// installs Java and Maven. If they are not available, its error is [ErrUnavailable] and names
+// them, and tests are skipped.
 //
-// # What it leaves
+// # Cleanup and concurrency
 //
-// All processes end with [Cluster.Close], or with the process that started them. All
-// files are below Config.Dir and the cache. Several goroutines may use a Cluster, but
-// only one at a time a [Daemon].
+// All processes end with [Cluster.Close], or with the process that started them. All files are
+// below Config.Dir and the cache. Several goroutines may use a Cluster, but only one at a time may
+// use a [Daemon].
 package minicluster
 
 import (
@@ -33,16 +33,16 @@ import (
 	"time"
 )
 
-// Config says what to start.
+// Config describes a cluster.
 type Config struct {
 	Jars        *Jars
 	Dir         string            // for all files; created if missing
 	NameNodes   int               // 1, the default, or 2
-	Racks       []string          // of the DataNodes, one each: "/a"
+	Racks       []string          // one for each DataNode: "/a"
 	Replication int               // default 2
 	BlockSize   int64             // default 16 MiB
 	Properties  map[string]string // of hdfs-site.xml, in addition to the necessary ones
-	Behind      bool              // DataNodes listen at [Daemon.Bound]: the caller serves their Addr
+	Proxied     bool              // DataNodes listen on [Daemon.ListenAddr]; the caller's proxies listen on Addr
 }
 
 // Cluster is a running HDFS.
@@ -56,11 +56,10 @@ type Cluster struct {
 // Nameservice is the name of a cluster of two NameNodes.
 const Nameservice = "mini"
 
-// startWait limits the time for starting daemons, and for commands.
+// startWait limits the start of all daemons, and each command.
 const startWait = 3 * time.Minute
 
-// Start starts all daemons and waits until all DataNodes are known and clients can write
-// files.
+// Start starts all daemons and waits until clients can write files and all DataNodes are live.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if cfg.NameNodes == 0 {
 		cfg.NameNodes = 1
@@ -89,18 +88,18 @@ func (c *Cluster) plan() error {
 	if err != nil {
 		return err
 	}
-	take := func() int { p := ports[0]; ports = ports[1:]; return p }
+	next := func() int { p := ports[0]; ports = ports[1:]; return p }
 	for i := range c.cfg.NameNodes {
 		c.NameNodes = append(c.NameNodes, &Daemon{ID: fmt.Sprintf("nn%d", i+1), IP: "127.0.0.1", class: nameNode,
-			Port: take(), HTTP: take()})
+			Port: next(), HTTP: next()})
 	}
 	if c.cfg.NameNodes > 1 {
-		c.journal = &Daemon{ID: "jn", IP: "127.0.0.1", class: journalNode, Port: take(), HTTP: take()}
+		c.journal = &Daemon{ID: "jn", IP: "127.0.0.1", class: journalNode, Port: next(), HTTP: next()}
 	}
-	data, http, ipc := take(), take(), take()
+	data, http, ipc := next(), next(), next()
 	for i, rack := range c.cfg.Racks {
 		c.DataNodes = append(c.DataNodes, &Daemon{ID: fmt.Sprintf("dn%d", i+1), IP: fmt.Sprintf("127.0.0.%d", i+2), Rack: rack,
-			class: dataNode, Port: data, HTTP: http, ipc: ipc, behind: c.cfg.Behind})
+			class: dataNode, Port: data, HTTP: http, ipc: ipc, proxied: c.cfg.Proxied})
 	}
 	for _, d := range c.All() {
 		if err := c.prepare(d); err != nil {
@@ -119,11 +118,11 @@ func (c *Cluster) All() []*Daemon {
 	return append(append(all, c.NameNodes...), c.DataNodes...)
 }
 
-// boot formats and starts: the first NameNode's formatting needs the JournalNode,
-// the second copies from the first.
+// boot formats and starts all daemons. Formatting the first NameNode needs the JournalNode. The
+// second NameNode copies the first one's data.
 func (c *Cluster) boot(ctx context.Context) error {
 	if c.journal != nil {
-		if err := errors.Join(c.journal.Start(), c.journal.listens(ctx, c.journal.Port)); err != nil {
+		if err := errors.Join(c.journal.Start(), c.journal.awaitPort(ctx, c.journal.Port)); err != nil {
 			return err
 		}
 	}
@@ -137,7 +136,7 @@ func (c *Cluster) boot(ctx context.Context) error {
 		}
 	}
 	for _, standby := range c.NameNodes[1:] {
-		if err := first.listens(ctx, first.Port); err != nil {
+		if err := first.awaitPort(ctx, first.Port); err != nil {
 			return err
 		}
 		if _, err := c.run(ctx, standby, nameNode, "-bootstrapStandby", "-force", "-nonInteractive"); err != nil {
@@ -157,19 +156,19 @@ func (c *Cluster) boot(ctx context.Context) error {
 
 // Activate makes one of two NameNodes active. The other must be standby or dead.
 func (c *Cluster) Activate(ctx context.Context, d *Daemon) error {
-	if err := d.listens(ctx, d.Port); err != nil {
+	if err := d.awaitPort(ctx, d.Port); err != nil {
 		return err
 	}
 	_, err := c.run(ctx, nil, "org.apache.hadoop.hdfs.tools.DFSHAAdmin", "-transitionToActive", "--forceactive", d.ID)
 	return err
 }
 
-// Admin runs a command of hdfs dfsadmin: "-safemode", "enter".
+// Admin runs hdfs dfsadmin with arguments such as "-safemode", "enter".
 func (c *Cluster) Admin(ctx context.Context, args ...string) (string, error) {
 	return c.run(ctx, nil, "org.apache.hadoop.hdfs.tools.DFSAdmin", args...)
 }
 
-// Shell runs a command of hdfs dfs: "-ls", "/".
+// Shell runs hdfs dfs with arguments such as "-ls", "/".
 func (c *Cluster) Shell(ctx context.Context, args ...string) (string, error) {
 	return c.run(ctx, nil, "org.apache.hadoop.fs.FsShell", args...)
 }
@@ -191,7 +190,7 @@ func (c *Cluster) URL() string {
 	return "hdfs://" + c.NameNodes[0].Addr()
 }
 
-// Close kills all daemons. Their data need not be saved.
+// Close kills all daemons.
 func (c *Cluster) Close() error {
 	var errs []error
 	for _, d := range c.All() {
@@ -202,7 +201,7 @@ func (c *Cluster) Close() error {
 	return errors.Join(errs...)
 }
 
-// Ports below those that the system gives to outgoing connections.
+// firstPort and lastPort are below the system's ephemeral ports.
 const firstPort, lastPort = 12000, 20000
 
 var nextPort atomic.Int64

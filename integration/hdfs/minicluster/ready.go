@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// Ready waits until a NameNode is active and out of safe mode and knows of this
-// many live DataNodes.
+// Ready waits until a NameNode is active, is not in safe mode, and has this many live DataNodes.
 func (c *Cluster) Ready(ctx context.Context, d *Daemon, dataNodes int) error {
 	return d.poll(ctx, fmt.Sprintf("is ready with %d DataNodes", dataNodes), func() bool {
 		state, err := d.State(ctx)
@@ -19,8 +18,8 @@ func (c *Cluster) Ready(ctx context.Context, d *Daemon, dataNodes int) error {
 	})
 }
 
-// LiveDataNodes waits until a NameNode counts this many live DataNodes.
-func (c *Cluster) LiveDataNodes(ctx context.Context, d *Daemon, n int) error {
+// AwaitDataNodes waits until a NameNode has this many live DataNodes.
+func (c *Cluster) AwaitDataNodes(ctx context.Context, d *Daemon, n int) error {
 	return d.poll(ctx, fmt.Sprintf("counts %d DataNodes", n), func() bool {
 		state, err := d.State(ctx)
 		return err == nil && state.Live == n
@@ -30,11 +29,11 @@ func (c *Cluster) LiveDataNodes(ctx context.Context, d *Daemon, n int) error {
 // State is the status of a NameNode.
 type State struct {
 	Active   bool
-	SafeMode string // reason for the safe mode; empty: it is off
+	SafeMode string // reason of the safe mode; empty: off
 	Live     int    // DataNodes
 }
 
-// State asks a NameNode.
+// State returns the status of a NameNode.
 func (d *Daemon) State(ctx context.Context) (s State, err error) {
 	var system struct{ NumLiveDataNodes int }
 	var info struct{ Safemode string }
@@ -47,7 +46,7 @@ func (d *Daemon) State(ctx context.Context) (s State, err error) {
 	return State{Active: status.State == "active", SafeMode: info.Safemode, Live: system.NumLiveDataNodes}, nil
 }
 
-// bean reads one of a daemon's management beans.
+// bean reads a management bean of a daemon.
 func (d *Daemon) bean(ctx context.Context, name string, into any) error {
 	body, err := d.Get(ctx, "/jmx?qry="+url.QueryEscape("Hadoop:service=NameNode,name="+name))
 	if err != nil {
@@ -63,7 +62,7 @@ func (d *Daemon) bean(ctx context.Context, name string, into any) error {
 	return json.Unmarshal(answer.Beans[0], into)
 }
 
-// Get reads one of a daemon's pages.
+// Get reads a web page of a daemon.
 func (d *Daemon) Get(ctx context.Context, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

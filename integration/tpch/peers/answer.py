@@ -1,7 +1,7 @@
-"""answer.py PEER TABLES SCHEMA SQL prints the answer of the statement SQL over the
-directory TABLES, rows as lines with '|' between columns, and at the end of stderr
-how many seconds the query took without its session's start. PEER is duckdb or
-spark. SCHEMA is JSON: by table a list of [column, type]."""
+"""answer.py PEER TABLES SCHEMA SQL runs the statement SQL over the directory TABLES.
+It prints the rows as lines with '|' between columns. The end of stderr has the
+seconds of the query without the start of PEER's session. PEER is duckdb or spark.
+SCHEMA is JSON: by table a list of [column, type]."""
 import glob, json, os, sys, time
 from decimal import Decimal
 
@@ -24,12 +24,12 @@ def duckdb_rows():
     import duckdb
     db = duckdb.connect()
     db.execute("set threads to " + cores)
-    db.execute("set enable_progress_bar = false")  # of slow queries, on standard output
+    db.execute("set enable_progress_bar = false")  # it would be on standard output
     began = time.monotonic()
     for name, columns in schema.items():
         if name not in sql:
             continue
-        # The field behind the last '|' is empty.
+        # After the last '|' there is an empty field.
         typed = {column: kind for column, kind in columns} | {"nothing": "varchar"}
         db.execute(f"""create view {name} as select * from read_csv({paths(name)!r}, columns = {typed!r},
             delim = '|', header = false, auto_detect = false, quote = '', escape = '')""")

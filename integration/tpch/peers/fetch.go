@@ -13,15 +13,15 @@ import (
 	"github.com/quernmr/quern/integration/cache"
 )
 
-// ErrUnavailable reports that a peer cannot be had on this machine.
-var ErrUnavailable = errors.New("the peer cannot be had here")
+// ErrUnavailable reports that a peer is not available on this machine.
+var ErrUnavailable = errors.New("the peer is not available")
 
-// DuckDB makes DuckDB and the generator of tables available.
+// DuckDB returns DuckDB. Its virtual environment also has the generator of tables.
 func DuckDB(ctx context.Context) (*Peer, error) {
 	return fetch(ctx, "duckdb", "duckdb==2.0.0", "tpchgen-cli==4.0.0")
 }
 
-// Spark makes Spark available, which is 550 MB and needs Java.
+// Spark returns Spark, a download of 550 MB that needs Java.
 func Spark(ctx context.Context) (*Peer, error) {
 	if _, err := exec.LookPath("java"); err != nil {
 		return nil, fmt.Errorf("%w: Spark needs Java: %w", ErrUnavailable, err)
@@ -31,19 +31,18 @@ func Spark(ctx context.Context) (*Peer, error) {
 
 const fetchWait = 8 * time.Minute
 
-// fetch returns the virtual environment with these packages, from the cache or with pip.
-// The cache makes it under a temporary name; Python and the native programs in it work
-// after the rename.
+// fetch returns a peer's virtual environment from the cache, or creates it with pip. The cache
+// renames the directory after that. Python and native programs in it still work.
 func fetch(ctx context.Context, name string, packages ...string) (*Peer, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWait)
 	defer cancel()
-	dir, err := cache.Dir(name, strings.Join(packages, "\n"), func(fresh string) error {
+	dir, err := cache.Dir(name, strings.Join(packages, "\n"), func(dir string) error {
 		if err := ready(ctx); err != nil {
 			return err
 		}
 		for _, step := range [][]string{
-			{"python3", "-m", "venv", fresh},
-			append([]string{filepath.Join(fresh, "bin", "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check"}, packages...),
+			{"python3", "-m", "venv", dir},
+			append([]string{filepath.Join(dir, "bin", "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check"}, packages...),
 		} {
 			if out, err := exec.CommandContext(ctx, step[0], step[1:]...).CombinedOutput(); err != nil {
 				return fmt.Errorf("%s: %w\n%s", strings.Join(step, " "), err, out)
@@ -57,8 +56,7 @@ func fetch(ctx context.Context, name string, packages ...string) (*Peer, error) 
 	return &Peer{Name: name, Packages: packages, dir: dir}, nil
 }
 
-// ready finds Python with virtual environments, and installs it only on a machine of
-// continuous integration.
+// ready finds Python with virtual environments. It installs them only with CI=true, as root.
 func ready(ctx context.Context) error {
 	found := exec.CommandContext(ctx, "python3", "-c", "import ensurepip, venv").Run()
 	if found != nil && os.Getenv("CI") == "true" && os.Getuid() == 0 {

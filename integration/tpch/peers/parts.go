@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Parts joins the part files below a directory, in the order of their names.
+// Parts joins the part files below a directory, sorted by name.
 func Parts(dir string) (string, error) {
 	var all strings.Builder
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

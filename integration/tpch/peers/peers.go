@@ -1,6 +1,6 @@
-// Package peers makes TPC-H's tables and asks other programs for the answers to its
-// queries: DuckDB, whose answers are the reference, and Spark. It installs them from
-// Python's package index into virtual environments in the project's cache.
+// Package peers generates TPC-H's tables and runs TPC-H's queries in other programs: DuckDB, the
+// reference, and Spark. It installs them from Python's package index into virtual environments in
+// the project's cache.
 package peers
 
 import (
@@ -41,7 +41,7 @@ type Peer struct {
 type Answer struct {
 	Lines string        // rows, with '|' between columns
 	Whole time.Duration // the process, from its start to its end
-	Query time.Duration // the query alone, as the peer says
+	Query time.Duration // the query alone, as answer.py measures it
 }
 
 // Ask runs a query over a directory of tables, in a separate process.
@@ -59,34 +59,34 @@ func (p *Peer) Ask(ctx context.Context, tables string, query, cores int) (*Answe
 		return nil, fmt.Errorf("%s, query %d: %w\n%s", p.Name, query, err, stderr.Bytes())
 	}
 	a := &Answer{Lines: stdout.String(), Whole: time.Since(began)}
-	said := strings.TrimSpace(stderr.String())
-	took, err := time.ParseDuration(said[strings.LastIndexByte(said, ' ')+1:] + "s")
+	printed := strings.TrimSpace(stderr.String())
+	took, err := time.ParseDuration(printed[strings.LastIndexByte(printed, ' ')+1:] + "s")
 	if err != nil {
-		return nil, fmt.Errorf("%s, query %d: it does not say how long it took: %w", p.Name, query, err)
+		return nil, fmt.Errorf("%s, query %d: read its time: %w", p.Name, query, err)
 	}
 	a.Query = took
 	return a, nil
 }
 
-// Generate makes a directory with the tables of a scale, such as "0.01", unless it exists.
-// A table is <table>.tbl or, if parts is more than 1, that many files <table>/*.tbl. If
-// Generate fails or is interrupted, the directory does not exist.
+// Generate writes the tables of a scale, such as "0.01", into a directory, unless the directory
+// exists. A table is <table>.tbl or, if parts is more than 1, that many files <table>/*.tbl. After
+// a failure or an interrupt, the directory does not exist.
 func (p *Peer) Generate(ctx context.Context, dir, scale string, parts int) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	fresh := dir + ".new"
-	if err := os.RemoveAll(fresh); err != nil {
+	temporary := dir + ".new"
+	if err := os.RemoveAll(temporary); err != nil {
 		return err
 	}
-	args := []string{"tbl", "--scale-factor", scale, "--output-dir", fresh, "--tables", "region,nation,supplier,customer,orders,lineitem"}
+	args := []string{"tbl", "--scale-factor", scale, "--output-dir", temporary, "--tables", "region,nation,supplier,customer,orders,lineitem"}
 	if parts > 1 {
 		args = append(args, "--parts", strconv.Itoa(parts))
 	}
 	if out, err := exec.CommandContext(ctx, p.program("tpchgen-cli"), args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("make tables of scale %s: %w\n%s", scale, err, out)
+		return fmt.Errorf("generate tables of scale %s: %w\n%s", scale, err, out)
 	}
-	return os.Rename(fresh, dir)
+	return os.Rename(temporary, dir)
 }
 
 func (p *Peer) program(name string) string { return filepath.Join(p.dir, "bin", name) }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestGenerate: tables are made whole or not at all, and once.
+// TestGenerate: tables are generated once, and never partly.
 func TestGenerate(t *testing.T) {
 	p, dir := &Peer{dir: t.TempDir()}, filepath.Join(t.TempDir(), "tables")
 	generator := func(script string) {
@@ -19,13 +19,13 @@ func TestGenerate(t *testing.T) {
 	}
 	generator(`echo '0|AF' > "$5/region.tbl"; echo '0|KE' > "$5/nation.tbl"; exit 1`)
 	if err := p.Generate(t.Context(), dir, "0.01", 1); err == nil {
-		t.Error("a generator that fails is no error")
+		t.Error("no error though the generator fails")
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%s after a failure: %v", dir, err)
 	}
 	generator(`echo '0|AFRICA|' > "$5/region.tbl"`)
-	for range 2 { // the second time there is nothing to do
+	for range 2 { // the second call does not run the generator
 		if err := p.Generate(t.Context(), dir, "0.01", 1); err != nil {
 			t.Fatal(err)
 		}
@@ -35,6 +35,6 @@ func TestGenerate(t *testing.T) {
 		t.Errorf("%q, %v", content, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "nation.tbl")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("what the failed one left is there: %v", err)
+		t.Errorf("a table of the failed generator is left: %v", err)
 	}
 }

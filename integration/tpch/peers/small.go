@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Numbers of orders of the two databases with recorded answers of DuckDB.
+// TinyOrders and SmallOrders are the sizes of the databases with recorded answers of DuckDB.
 const (
 	TinyOrders  = 16
 	SmallOrders = 3000
 )
 
-// Small returns the tables of a tiny database by name, the same for the same number of
-// orders. Unlike the generator's, its few rows give every query several lines of answer.
+// Small returns the tables of a small database by name, always the same for a number of orders.
+// Unlike the generator's small scales, it gives every query several lines of answer.
 func Small(orders int) map[string]string {
 	s := &small{r: rand.New(rand.NewPCG(1, 2)), tables: make(map[string]*strings.Builder)}
 	for i, region := range []string{"AFRICA", "ASIA"} {
@@ -32,7 +32,7 @@ func Small(orders int) map[string]string {
 			s.cents(-999_99, 9999_99), s.one("BUILDING", "MACHINERY"), s.words())
 	}
 	for i := range orders {
-		// One customer in four orders nothing.
+		// A quarter of the customers has no orders.
 		s.order(4*i+1, 1+s.r.IntN(customers*3/4), suppliers)
 	}
 	tables := make(map[string]string)

@@ -1,5 +1,5 @@
-// Command paced is a slow word count whose attempts leave traces, for tests that need
-// running attempts.
+// Command paced is a slow word count for tests that need running attempts. Each attempt writes
+// trace files.
 package main
 
 import (
@@ -15,14 +15,14 @@ import (
 )
 
 var (
-	mapTime    = flag.Duration("map-time", 0, "how long a map takes at least")
-	reduceTime = flag.Duration("reduce-time", 0, "how long a reduce takes at least")
-	trace      = flag.String("trace", "", "directory in which each attempt makes a file when it begins and one when it ends")
-	gate       = flag.String("gate", "", "file that must exist before a map goes on")
-	held       = flag.Int("held", -1, "the only map that waits for the gate; default all")
-	moody      = flag.Bool("moody", false, "emit another word in each attempt of a map")
-	mapOnly    = flag.Bool("map-only", false, "write the lines as they are")
-	early      = flag.Bool("early", false, "a map takes its time after its first line, not its last")
+	mapTime    = flag.Duration("map-time", 0, "minimal time of a map")
+	reduceTime = flag.Duration("reduce-time", 0, "minimal time of a reduce")
+	trace      = flag.String("trace", "", "directory in which each attempt writes a file when it begins and when it ends")
+	gate       = flag.String("gate", "", "file that must exist before a map continues")
+	gatedMap   = flag.Int("gated-map", -1, "number of the only map that waits for the gate; default: all maps wait")
+	varying    = flag.Bool("varying", false, "each attempt of a map emits another word")
+	mapOnly    = flag.Bool("map-only", false, "write the lines unchanged, without reduces")
+	pauseEarly = flag.Bool("pause-early", false, "a map waits after its first line, not after its last")
 )
 
 func main() {
@@ -35,26 +35,26 @@ func main() {
 }
 
 func copyLines(t *mapreduce.Task, lines iter.Seq[string], emit func(string, struct{})) error {
-	return each(t, lines, func(line string) { emit(line, struct{}{}) })
+	return forEachLine(t, lines, func(line string) { emit(line, struct{}{}) })
 }
 
 func splitWords(t *mapreduce.Task, lines iter.Seq[string], emit func(string, int64)) error {
-	if *moody {
+	if *varying {
 		emit(fmt.Sprintf("attempt-%s-%d", t.ID, os.Getpid()), 1)
 	}
-	return each(t, lines, func(line string) {
+	return forEachLine(t, lines, func(line string) {
 		for w := range strings.FieldsSeq(line) {
 			emit(w, 1)
 		}
 	})
 }
 
-// each reads the lines of a map slowly.
-func each(t *mapreduce.Task, lines iter.Seq[string], do func(line string)) error {
+// forEachLine calls do for each line of a map, and waits once.
+func forEachLine(t *mapreduce.Task, lines iter.Seq[string], do func(line string)) error {
 	paced := false
 	for line := range lines {
 		do(line)
-		if *early && !paced {
+		if *pauseEarly && !paced {
 			paced = true
 			if err := pace(t, *mapTime); err != nil {
 				return err
@@ -78,21 +78,21 @@ func count(t *mapreduce.Task, groups iter.Seq2[string, iter.Seq[int64]], emit fu
 	return pace(t, *reduceTime)
 }
 
-// pace waits and reports progress.
-func pace(t *mapreduce.Task, least time.Duration) error {
+// pace waits for the duration, and until the gate is open, and reports progress.
+func pace(t *mapreduce.Task, duration time.Duration) error {
 	if err := mark(t, "began"); err != nil {
 		return err
 	}
-	for left := least; left > 0 || waits(t); left -= 50 * time.Millisecond {
+	for left := duration; left > 0 || gateClosed(t); left -= 50 * time.Millisecond {
 		time.Sleep(50 * time.Millisecond)
 		t.Status(fmt.Sprintf("%v left", left))
 	}
 	return mark(t, "ended")
 }
 
-// waits reports whether the gate is closed for a map.
-func waits(t *mapreduce.Task) bool {
-	if *gate == "" || !strings.Contains(t.ID, "_m_") || *held >= 0 && *held != t.Partition {
+// gateClosed reports whether a map still waits for the gate.
+func gateClosed(t *mapreduce.Task) bool {
+	if *gate == "" || !strings.Contains(t.ID, "_m_") || *gatedMap >= 0 && *gatedMap != t.Partition {
 		return false
 	}
 	_, err := os.Stat(*gate)

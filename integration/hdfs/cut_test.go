@@ -17,16 +17,16 @@ import (
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
 
-// cutter cuts a connection to a NameNode at one request: before the request is sent, or
-// before its answer arrives.
+// cutter cuts a connection to a NameNode at one request: before the request, or before its
+// answer.
 type cutter struct {
 	nameNode string
 
-	mu      sync.Mutex
-	count   int
-	methods []string
-	at      int // request to be cut, from 1; 0: none
-	after   bool
+	mu           sync.Mutex
+	requests     int
+	methods      []string
+	cutAt        int // request to be cut, from 1; 0: none
+	afterRequest bool
 }
 
 func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -39,31 +39,31 @@ func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, erro
 
 type cutConn struct {
 	net.Conn
-	cutter *cutter
-	greets int // first writes: "hrpc", then the client's identity
-	lose   bool
+	cutter     *cutter
+	greetings  int // first writes: "hrpc", then the client's identity
+	dropAnswer bool
 }
 
 func (c *cutConn) Write(p []byte) (int, error) {
-	if c.greets < 2 {
-		c.greets++
+	if c.greetings < 2 {
+		c.greetings++
 		return c.Conn.Write(p)
 	}
 	c.cutter.mu.Lock()
-	c.cutter.count++
+	c.cutter.requests++
 	c.cutter.methods = append(c.cutter.methods, method(p))
-	cut, after := c.cutter.count == c.cutter.at, c.cutter.after
+	cut, after := c.cutter.requests == c.cutter.cutAt, c.cutter.afterRequest
 	c.cutter.mu.Unlock()
 	if cut && !after {
 		c.Conn.Close()
 		return 0, errors.New("cut before the request")
 	}
-	c.lose = cut
+	c.dropAnswer = cut
 	return c.Conn.Write(p)
 }
 
-// method is the name in a request: a length, two headers behind their lengths,
-// the second of which begins with it.
+// method returns the method's name in a request. A request is its length, then two headers with
+// length prefixes. The second header begins with the name.
 func method(p []byte) string {
 	p = p[4:]
 	n, size := binary.Uvarint(p)
@@ -76,38 +76,38 @@ func method(p []byte) string {
 
 func (c *cutConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if c.lose && err == nil {
-		c.Conn.Close() // the answer has come, so the request was done
+	if c.dropAnswer && err == nil {
+		c.Conn.Close() // the answer has arrived, so the NameNode has done the request
 		return 0, errors.New("cut before the answer")
 	}
 	return n, err
 }
 
-// Row 30: a connection is cut at any request, before it or before its answer. The calls
-// of a task have the same results.
+// Row 30: a connection is cut at any request of a task, before it or before its answer. The
+// calls' results stay the same.
 func TestEveryRequestCut(t *testing.T) {
 	c := cluster(t)
 	cut := &cutter{nameNode: c.NameNodes[0].Addr()}
 	run := func() {
 		f := client(t, c, func(o *hdfs.Options) { o.Dial = cut.dial })
 		defer f.Close()
-		top := root(t, c, f)
+		top := newDir(t, c, f)
 		if err := commit(f, top); err != nil {
-			t.Errorf("request %d cut (after: %v): %v", cut.at, cut.after, err)
+			t.Errorf("request %d cut (after: %v): %v", cut.cutAt, cut.afterRequest, err)
 		}
 	}
 	run()
-	requests := cut.count
+	requests := cut.requests
 	t.Logf("%d requests", requests)
 	for i := range requests {
 		for _, after := range []bool{false, true} {
-			cut.count, cut.at, cut.after = 0, i+1, after
+			cut.requests, cut.cutAt, cut.afterRequest = 0, i+1, after
 			run()
 		}
 	}
 }
 
-// commit makes the calls of a task, then those of a job's commit and of a reader.
+// commit makes the calls of a task, of a job's commit and of a reader.
 func commit(f dfs.FS, top string) error {
 	at := func(name string) string { return dfs.Join(top, name) }
 	if err := f.Mkdir(at("a")); err != nil {
@@ -124,7 +124,7 @@ func commit(f dfs.FS, top string) error {
 	if err := w.Close(); err != nil {
 		return err
 	}
-	// Only these two may fail because an earlier call succeeded.
+	// A repeated rename fails if the first one succeeded and its answer was lost.
 	if err := f.RenameDir(at("a"), at("t")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -151,8 +151,8 @@ func commit(f dfs.FS, top string) error {
 	return f.RemoveAll(top)
 }
 
-// A server that is not a NameNode is detected before its answer is used as a length; so
-// are an address without a server and an unknown host.
+// If a server is not a NameNode, an address has no server or a host is unknown, the error says
+// so.
 func TestNoNameNode(t *testing.T) {
 	c := cluster(t)
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
@@ -173,8 +173,8 @@ func TestNoNameNode(t *testing.T) {
 	}
 }
 
-// A huge length in an answer allocates no memory.
-func TestAbsurdAnswer(t *testing.T) {
+// An answer with a huge length is refused.
+func TestHugeLength(t *testing.T) {
 	listen, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -193,6 +193,6 @@ func TestAbsurdAnswer(t *testing.T) {
 	f := hdfs.New(hdfs.Options{User: minicluster.Superuser, FirstRetryFor: time.Second})
 	defer f.Close()
 	if _, err := f.Stat("hdfs://" + listen.Addr().String() + "/x"); err == nil {
-		t.Error("an answer of 2 GiB was taken")
+		t.Error("an answer of 2 GiB was accepted")
 	}
 }

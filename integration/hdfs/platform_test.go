@@ -22,55 +22,55 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// built is the directory of the programs, after the first test that needs them.
-var built string
+// programDir is the directory of the programs, once programs has built them.
+var programDir string
 
 func programs(t *testing.T) string {
 	t.Helper()
-	if built != "" {
-		return built
+	if programDir != "" {
+		return programDir
 	}
 	dir, err := os.MkdirTemp("", "quern-hdfs-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	built = dir
+	programDir = dir
 	if err := processes.Build(dir, "examples/wordcount", "examples/sort", "examples/grep", trial.Paced); err != nil {
 		t.Fatal(err)
 	}
-	return built
+	return programDir
 }
 
 // jobUser is the user of jobs, without special rights.
 const jobUser = "ada"
 
-// place runs the jobs of a test: embedded, or on daemons beside the DataNodes.
-type place struct {
-	t       *testing.T
-	ctx     context.Context
-	hdfs    *minicluster.Cluster
-	fs      *hdfs.FS // of jobUser
-	top     string   // URL of a directory of jobUser's
-	dir     string   // of this machine
-	env     []string
-	daemons *processes.Cluster // nil: embedded
-	client  *web.Client
-	jobs    int // made so far, for their names
+// platform runs the jobs of a test: embedded, or on daemons beside the DataNodes.
+type platform struct {
+	t        *testing.T
+	ctx      context.Context
+	hdfs     *minicluster.Cluster
+	fs       *hdfs.FS // of jobUser
+	top      string   // URL of a directory of jobUser's
+	dir      string   // on this machine
+	env      []string
+	daemons  *processes.Cluster // nil: embedded
+	client   *web.Client
+	jobCount int // made so far, for their names
 }
 
-// newPlace returns a place. When the test ends, it checks for leftover files.
-func newPlace(t *testing.T, c *minicluster.Cluster) *place {
+// newPlatform returns a platform. When the test ends, its cleanup checks for leftover files.
+func newPlatform(t *testing.T, c *minicluster.Cluster) *platform {
 	t.Helper()
-	programs(t) // not in the time that the test has
+	programs(t) // before the time limit starts
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*trial.Deadline)
 	t.Cleanup(cancel)
 	super := client(t, c)
-	p := &place{t: t, ctx: ctx, hdfs: c, top: root(t, c, super), dir: t.TempDir()}
+	p := &platform{t: t, ctx: ctx, hdfs: c, top: newDir(t, c, super), dir: t.TempDir()}
 	p.fs = client(t, c, asUser(jobUser))
-	p.own(p.top, jobUser, 0o755)
+	p.chown(p.top, jobUser, 0o755)
 	p.env = []string{"HADOOP_CONF_DIR=" + c.Conf(), "HADOOP_USER_NAME=" + jobUser}
 	t.Cleanup(func() {
-		p.clean()
+		p.awaitClean()
 		if err := super.RemoveAll(p.top); err != nil {
 			t.Error(err)
 		}
@@ -78,8 +78,8 @@ func newPlace(t *testing.T, c *minicluster.Cluster) *place {
 	return p
 }
 
-// with returns the same place with another environment.
-func (p *place) with(env ...string) *place {
+// withEnv returns the same platform with additions to its environment.
+func (p *platform) withEnv(env ...string) *platform {
 	other := *p
 	other.env = slices.Concat(p.env, env)
 	return &other
@@ -87,16 +87,16 @@ func (p *place) with(env ...string) *place {
 
 func asUser(name string) func(*hdfs.Options) { return func(o *hdfs.Options) { o.User = name } }
 
-// having sets a property of the configuration.
-func having(property, value string) func(*hdfs.Options) {
+// withProperty sets a property of the configuration.
+func withProperty(property, value string) func(*hdfs.Options) {
 	return func(o *hdfs.Options) {
 		o.Conf = maps.Clone(o.Conf)
 		o.Conf[property] = value
 	}
 }
 
-// own sets the owner of a file or directory of HDFS.
-func (p *place) own(name, user string, mode os.FileMode) {
+// chown sets the owner and mode of a file or directory of HDFS.
+func (p *platform) chown(name, user string, mode os.FileMode) {
 	p.t.Helper()
 	options := bare.ClientOptions{User: minicluster.Superuser}
 	for _, d := range p.hdfs.NameNodes {
@@ -113,8 +113,8 @@ func (p *place) own(name, user string, mode os.FileMode) {
 	}
 }
 
-// put writes a file of HDFS, of this name below top or with this URL.
-func (p *place) put(name string, content []byte, change ...func(*hdfs.Options)) (url string) {
+// put writes a file of HDFS. Its name is a URL, or is below top.
+func (p *platform) put(name string, content []byte, change ...func(*hdfs.Options)) (url string) {
 	p.t.Helper()
 	url = name
 	if !strings.Contains(name, "://") {
@@ -128,18 +128,18 @@ func (p *place) put(name string, content []byte, change ...func(*hdfs.Options)) 
 	return url
 }
 
-// quern describes the daemons.
-type quern struct {
+// daemonShape describes the daemons of a platform.
+type daemonShape struct {
 	jobTrackers int
 	nodes       []*minicluster.Daemon // with a task tracker beside each
-	slots       int                   // of each, for maps and for reduces
-	racks       bool                  // each has a flag for its rack
+	slots       int                   // map slots and reduce slots of each
+	racks       bool                  // each has the flag -rack
 	staging     string                // URL; empty: of this machine
 	flags       []string              // of job trackers
 }
 
-// start starts daemons, which end with the test.
-func (p *place) start(q quern) {
+// start starts daemons, which the test's cleanup stops.
+func (p *platform) start(q daemonShape) {
 	p.t.Helper()
 	cfg := processes.Config{Programs: programs(p.t), Dir: filepath.Join(p.dir, "quern"), JobTrackers: q.jobTrackers, MapSlots: q.slots,
 		ReduceSlots: q.slots, Env: p.env, Staging: q.staging,
@@ -155,13 +155,13 @@ func (p *place) start(q quern) {
 		if q.racks {
 			flags = []string{"-rack", node.Rack}
 		}
-		p.beside(node, flags...)
+		p.startTracker(node, flags...)
 	}
-	p.connected(len(q.nodes))
+	p.awaitTrackers(len(q.nodes))
 }
 
-// beside starts a task tracker beside a DataNode.
-func (p *place) beside(node *minicluster.Daemon, flags ...string) *processes.Daemon {
+// startTracker starts a task tracker on a DataNode's machine.
+func (p *platform) startTracker(node *minicluster.Daemon, flags ...string) *processes.Daemon {
 	p.t.Helper()
 	conf, err := p.hdfs.ConfBeside(node)
 	if err != nil {
@@ -171,27 +171,27 @@ func (p *place) beside(node *minicluster.Daemon, flags ...string) *processes.Dae
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	d.Env = p.with("HADOOP_CONF_DIR=" + conf).env
+	d.Env = p.withEnv("HADOOP_CONF_DIR=" + conf).env
 	if err := d.Start(); err != nil {
 		p.t.Fatal(err)
 	}
 	return d
 }
 
-// connected waits until n task trackers are ready for work.
-func (p *place) connected(n int) {
+// awaitTrackers waits until n task trackers are ready for work.
+func (p *platform) awaitTrackers(n int) {
 	p.t.Helper()
-	trial.Await(p.t, "task trackers are connected", func() bool { return processes.Connected(p.ctx, p.client) >= n })
+	trial.Await(p.t, "task trackers", func() bool { return processes.Connected(p.ctx, p.client) >= n })
 }
 
-// stop ends the daemons. Every test must leave HDFS in a state in which they can end.
-func (p *place) stop() {
+// stop stops the daemons, which need HDFS until they end.
+func (p *platform) stop() {
 	if p.t.Failed() {
 		for _, d := range p.daemons.All() {
 			p.t.Logf("== %s\n%s", d.ID, d.LastLines())
 		}
 	} else {
-		p.clean()
+		p.awaitClean()
 	}
 	if err := p.daemons.Close(); err != nil {
 		p.t.Error(err)
@@ -201,11 +201,11 @@ func (p *place) stop() {
 	}
 }
 
-// workers lists the processes of programs in the place's directory.
-func (p *place) workers() (pids []string) { return trial.Processes(p.dir) }
+// workers lists the processes with programs in the platform's directory: jobs' programs.
+func (p *platform) workers() (pids []string) { return trial.Processes(p.dir) }
 
-// clean waits until HDFS holds only output and history of jobs.
-func (p *place) clean() {
+// awaitClean waits until HDFS has no leftover files of jobs.
+func (p *platform) awaitClean() {
 	p.t.Helper()
 	var left []string
 	defer func() {
@@ -213,16 +213,16 @@ func (p *place) clean() {
 			p.t.Logf("left in HDFS: %q", left)
 		}
 	}()
-	trial.Await(p.t, "nothing is left of jobs in "+p.top, func() bool {
+	trial.Await(p.t, "removal of leftover files in "+p.top, func() bool {
 		left = p.leftovers(p.top)
 		return len(left) == 0
 	})
 }
 
-func (p *place) leftovers(dir string) (list []string) {
+func (p *platform) leftovers(dir string) (list []string) {
 	p.t.Helper()
 	infos, err := p.fs.List(dir)
-	if errors.Is(err, fs.ErrNotExist) { // removed since the listing of its parent: list again
+	if errors.Is(err, fs.ErrNotExist) { // removed since its parent was listed: awaitClean lists again
 		return []string{dir}
 	}
 	if err != nil {

@@ -12,29 +12,29 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-// Many files are written and read at once over the few connections of one FS, and one
-// file by many readers. No connection is left.
-func TestTogether(t *testing.T) {
+// Goroutines write and read many files at once through one FS, and read one file at once. The FS
+// has few connections, and none after Close.
+func TestConcurrentUse(t *testing.T) {
 	c := cluster(t)
 	before := runtime.NumGoroutine()
 	f := client(t, c)
-	top := root(t, c, f)
+	top := newDir(t, c, f)
 	const workers = 8
-	content := noise(2*blockSize + 77)
+	content := randomBytes(2*blockSize + 77)
 	report := func(errs []error) {
 		t.Helper()
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	report(race(workers, func(i int) error {
+	report(concurrently(workers, func(i int) error {
 		name := dfs.Join(top, fmt.Sprint(i))
 		w, err := f.Create(name)
 		if err != nil {
 			return err
 		}
 		if _, err := f.Create(name); !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("a file that is being written was created again: %w", err)
+			return fmt.Errorf("create a file that another writer has open: %w", err)
 		}
 		if _, err := w.Write(content[i:]); err != nil {
 			return err
@@ -44,7 +44,7 @@ func TestTogether(t *testing.T) {
 		}
 		got, err := readAll(f, name)
 		if err == nil && !bytes.Equal(got, content[i:]) {
-			err = fmt.Errorf("%s has %d bytes, or others", name, len(got))
+			err = fmt.Errorf("%s has wrong content of %d bytes", name, len(got))
 		}
 		return err
 	}))
@@ -52,7 +52,7 @@ func TestTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report(race(workers, func(i int) error {
+	report(concurrently(workers, func(i int) error {
 		got := make([]byte, 1000)
 		for n := range 10 {
 			off := (i*7919 + n*100_003) % (len(content) - len(got))
@@ -60,13 +60,13 @@ func TestTogether(t *testing.T) {
 				return err
 			}
 			if !bytes.Equal(got, content[off:off+len(got)]) {
-				return fmt.Errorf("other bytes at %d", off)
+				return fmt.Errorf("wrong bytes at %d", off)
 			}
 		}
 		return nil
 	}))
 	if open := connections(t, c.NameNodes[0]); open > 4 {
-		t.Errorf("%d connections to the NameNode, want few", open)
+		t.Errorf("%d connections to the NameNode, want at most 4", open)
 	}
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestTogether(t *testing.T) {
 	if _, err := f.Stat(top); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
-	trial.Await(t, "nothing runs any more", func() bool {
+	trial.Await(t, "end of all connections and goroutines", func() bool {
 		open := connections(t, c.NameNodes[0])
 		for _, d := range c.DataNodes {
 			open += connections(t, d)
