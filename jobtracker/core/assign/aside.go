@@ -14,7 +14,7 @@ func (a *Assigner) setAside(j *Job) (mayRun bool) {
 			mayRun = true
 			continue
 		}
-		a.removePending(j, m)
+		a.takePending(j, m)
 		j.aside.Add(m)
 	}
 	if j.aside.Len() > 0 && !slices.Contains(a.jobsWithAside, j) {
@@ -60,7 +60,7 @@ func (a *Assigner) bringAllBack() {
 // BringBack makes a map pending again if it is set aside.
 func (a *Assigner) BringBack(j *Job, m int) {
 	if j.aside.Remove(m) {
-		a.Enter(j, m)
+		a.AddPending(j, m)
 	}
 }
 

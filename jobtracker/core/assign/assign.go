@@ -133,20 +133,20 @@ type Cluster interface {
 	// Alarm arranges that Recall is called for the job at a later time.
 	Alarm(j *Job, at time.Duration)
 	// Begun makes a plan at once: a job has its first map to launch.
-	Begun(phase int)
+	PlanNow(phase int)
 	// InLine schedules a plan if none is due: a job has joined the line or moved in it.
-	InLine(phase int)
+	PlanSoon(phase int)
 }
 
 // Assigner holds the lines of jobs, the free slots and the locality index.
 type Assigner struct {
 	cluster    Cluster
-	queuesLast time.Duration // how long queues are valid without another plan
+	queueLifetime time.Duration // how long queues are valid without another plan
 	rule       locality.Rule
 
 	jobs     []*Job     // by index; nil where one is free
 	trackers []*Tracker // by index; nil where one is free
-	moved    []*Job     // jobs whose positions updateLines must update
+	changed    []*Job     // jobs whose positions updateLines must update
 	phases   [2]phase
 
 	nodes  map[string]*node
@@ -154,7 +154,7 @@ type Assigner struct {
 	demand []int32          // by node: maps to launch with input there, see demandOf
 	racks  map[string]int32 // number of each rack
 
-	working   int         // trackers that are given work and have map slots
+	mapTrackers   int         // trackers that are given work and have map slots
 	reducible taskset.Set // trackers with a free slot for a ready partition
 	unchecked taskset.Set // trackers with a free map slot that may be local to maps, see A2
 	unclaimed taskset.Set // trackers with a free map slot that is local to no map to launch
@@ -193,7 +193,7 @@ type phase struct {
 // New makes an Assigner without jobs and trackers. Without another plan, queues are dropped
 // after queuesLast.
 func New(c Cluster, queuesLast time.Duration) *Assigner {
-	a := &Assigner{cluster: c, queuesLast: queuesLast, nodes: make(map[string]*node), racks: make(map[string]int32)}
+	a := &Assigner{cluster: c, queueLifetime: queuesLast, nodes: make(map[string]*node), racks: make(map[string]int32)}
 	for i := range a.phases {
 		a.phases[i].queuedUntil = Never
 	}
@@ -206,7 +206,7 @@ type Job struct {
 
 	index     int32 // in Assigner.jobs
 	number    int32 // orders jobs that are otherwise equal
-	moved     bool  // in Assigner.moved
+	changed     bool  // in Assigner.moved
 	dropped   bool
 	in        *input // nil before the splits are known
 	meanBytes int64  // bytes that a map reads
@@ -217,10 +217,10 @@ type Job struct {
 	failed  taskset.Set // maps that have failed somewhere
 	ready   int         // partitions that can be reduced now
 
-	inSlots     [2]int
-	given       [2]Given // by the last plan that named it
+	usedSlots     [2]int
+	planShare       [2]PlanShare // by the last plan that named it
 	queued      [2]int   // tasks in trackers' queues
-	may         [2]bool  // have more slots, as updateLines found
+	mayTake         [2]bool  // have more slots, as updateLines found
 	usesAnySlot bool     // it may take map slots, also outside of queues, as updateLines found
 	pool        *CappedPool
 	barred      bool // by its pool, which has its maximum of running jobs
@@ -253,7 +253,7 @@ func (a *Assigner) Clear(j *Job) {
 	a.dropInput(j)
 	j.pending, j.relaxed, j.aside, j.waiting = taskset.Set{}, taskset.Set{}, taskset.Set{}, nil
 	a.recall(j)
-	a.Move(j)
+	a.MarkChanged(j)
 }
 
 // DropJob forgets a job without slots that was cleared.
@@ -274,8 +274,8 @@ type Tracker struct {
 	nodeIndex int32
 	rack      int32 // its number
 	index     int32 // in Assigner.trackers
-	fit       bool  // it is given work
-	works     bool  // it is given work and has map slots
+	takesWork       bool  // it is given work
+	takesMaps     bool  // it is given work and has map slots
 	free      [2]int
 	ready     int // partitions of all jobs that can be reduced there
 }

@@ -39,7 +39,7 @@ func (w *world) check() {
 		w.aside += j.aside.Len()
 		w.checkJob(j)
 		w.checkQueued(j)
-		if j.Located() {
+		if j.HasSplits() {
 			w.checkIndex(j)
 		}
 	}
@@ -53,11 +53,11 @@ func (w *world) checkSlots() {
 	working := 0
 	for _, t := range w.trackers {
 		i := int(t.index)
-		if t.Works() {
+		if t.TakesMaps() {
 			working++
 		}
 		for phase := range w.a.phases {
-			if free := t.fit && t.Free(phase) > 0; w.a.FreeTrackers(phase).Has(i) != free {
+			if free := t.takesWork && t.Free(phase) > 0; w.a.FreeTrackers(phase).Has(i) != free {
 				w.t.Errorf("tracker %d is free for phase %d: %v", i, phase, !free)
 			}
 		}
@@ -69,7 +69,7 @@ func (w *world) checkSlots() {
 			if free && w.a.positionOf(Map, &j.Job).inLine && w.a.pickLocal(&j.Job, &t.Tracker, false) >= 0 {
 				w.t.Errorf("tracker %d has a free map slot that is local to job %d", i, j.number)
 			}
-			if w.a.FreeTrackers(Reduce).Has(i) && j.May(Reduce) && (j.ready[t] > 0 || j.gathers > 0) {
+			if w.a.FreeTrackers(Reduce).Has(i) && j.MayTake(Reduce) && (j.ready[t] > 0 || j.toGather > 0) {
 				w.t.Errorf("tracker %d has a free reduce slot, and job %d a partition for it", i, j.number)
 			}
 		}
@@ -77,8 +77,8 @@ func (w *world) checkSlots() {
 			w.t.Errorf("tracker %d has a free map slot that is local to none: %v", i, wanted)
 		}
 	}
-	if w.a.Working() != working {
-		w.t.Errorf("%d trackers work, not %d", working, w.a.Working())
+	if w.a.MapTrackers() != working {
+		w.t.Errorf("%d trackers work, not %d", working, w.a.MapTrackers())
 	}
 }
 
@@ -89,8 +89,8 @@ func (w *world) checkLines() {
 		var order, deferred []*Job
 		for _, j := range w.jobs {
 			s := w.a.positionOf(phase, &j.Job)
-			if j.may[phase] != w.a.mayTake(&j.Job, phase) {
-				w.t.Errorf("job %d may have slots of phase %d: %v", j.number, phase, j.may[phase])
+			if j.mayTake[phase] != w.a.mayTake(&j.Job, phase) {
+				w.t.Errorf("job %d may have slots of phase %d: %v", j.number, phase, j.mayTake[phase])
 			}
 			switch {
 			case !s.inLine:
@@ -125,11 +125,11 @@ func (w *world) checkPools() {
 			}
 			jobs++
 			for phase := range used {
-				used[phase] += j.InSlots(phase)
+				used[phase] += j.UsedSlots(phase)
 			}
 		}
-		if p.used != used || len(p.jobs) != jobs {
-			w.t.Errorf("pool %s: %d jobs with %v slots, not %d with %v", name, jobs, used, len(p.jobs), p.used)
+		if p.usedSlots != used || len(p.jobs) != jobs {
+			w.t.Errorf("pool %s: %d jobs with %v slots, not %d with %v", name, jobs, used, len(p.jobs), p.usedSlots)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func (w *world) checkJob(j *simJob) {
 			w.t.Errorf("job %d map %d has waited since %v of %v", j.number, m, j.waitingSince[int32(m)], j.wait.Total(w.now))
 		}
 		for i := range w.a.FreeTrackers(Map).All() {
-			if j.aside.Has(m) && j.may[Map] && j.mayRun(m, simTrackerOf(w.a.trackers[i]), false) {
+			if j.aside.Has(m) && j.mayTake[Map] && j.mayRun(m, simTrackerOf(w.a.trackers[i]), false) {
 				w.t.Errorf("job %d map %d is set aside, and may run on tracker %d, which is free", j.number, m, i)
 			}
 		}
@@ -216,7 +216,7 @@ func (w *world) checkIndex(j *simJob) {
 	for m, s := range j.splits {
 		live := make(map[string]bool)
 		for _, t := range w.trackers {
-			if t.works && slices.Contains(s.Hosts, t.host) {
+			if t.takesMaps && slices.Contains(s.Hosts, t.host) {
 				live[t.host] = true
 			}
 		}

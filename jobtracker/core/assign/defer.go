@@ -57,7 +57,7 @@ func (a *Assigner) deferUntil(j *Job, until time.Duration) {
 	j.wait.Refuse(now)
 	j.deferred, j.deferredRound, j.deferredAt, j.deferredUntil = true, a.round, now, until
 	a.deferred = append(a.deferred, j)
-	a.Move(j)
+	a.MarkChanged(j)
 	if j.alarm <= now || until < j.alarm { // else Recall sets it after the earlier alarm
 		a.setAlarm(j, until)
 	}
@@ -75,7 +75,7 @@ func (a *Assigner) recall(j *Job) {
 	}
 	j.deferred = false
 	a.deferred = without(a.deferred, j)
-	a.Move(j)
+	a.MarkChanged(j)
 }
 
 // Recall returns a deferred job to the line if its wait is over.
@@ -153,7 +153,7 @@ func (j *Job) longestWaiting() int {
 // decision is the delay rule's answer about a slot that is local to none of a job's maps.
 type decision struct {
 	launch     bool
-	atMap      int           // this one; -1: any
+	onlyMap      int           // this one; -1: any
 	retryAfter time.Duration // else: when to ask again
 }
 
@@ -163,7 +163,7 @@ func (a *Assigner) offer(j *Job) locality.Offer {
 }
 
 // Limit returns how long maps of a job wait for local slots at most.
-func (a *Assigner) Limit(j *Job) time.Duration { return a.rule.Limit(a.offer(j)) }
+func (a *Assigner) MaxLocalWait(j *Job) time.Duration { return a.rule.Limit(a.offer(j)) }
 
 // decide asks the delay rule about a job with maps that are not relaxed.
 func (a *Assigner) decide(j *Job) decision {
@@ -179,9 +179,9 @@ func (a *Assigner) decide(j *Job) decision {
 	blind.Predicted = false
 	switch {
 	case a.rule.Decide(blind).Launch:
-		return decision{launch: true, atMap: -1}
+		return decision{launch: true, onlyMap: -1}
 	case o.Predicted && a.rule.Decide(o).Launch:
-		return decision{launch: true, atMap: m}
+		return decision{launch: true, onlyMap: m}
 	}
 	if m < 0 {
 		m = j.firstUnrelaxed()
@@ -193,7 +193,7 @@ func (a *Assigner) decide(j *Job) decision {
 	d := a.rule.Decide(o)
 	if d.Launch {
 		a.relax(j, oldest)
-		return decision{launch: true, atMap: oldest}
+		return decision{launch: true, onlyMap: oldest}
 	}
 	if _, waited := j.waitingSince[int32(m)]; !waited {
 		j.waitingSince[int32(m)] = j.wait.Total(now)

@@ -16,7 +16,7 @@ type input struct {
 	racks taskset.Lists // by map, the numbers of the racks with its input
 
 	onNodes, inRacks places
-	closed           bool // the job was cleared
+	cleared           bool // the job was cleared
 }
 
 // places maps each place, a node or rack, to the job's maps with input there. Words count the

@@ -141,11 +141,11 @@ func (a *Assigner) positionOf(phase int, j *Job) position {
 	if phase == Map {
 		reserved, queued = j.reserved, j.queued[Map]
 	}
-	if !j.may[phase] || a.ToLaunch(phase, j) <= reserved+queued {
+	if !j.mayTake[phase] || a.ToLaunch(phase, j) <= reserved+queued {
 		return position{}
 	}
-	x, _ := a.Given(phase, j)
-	under := max(x.Slots-j.inSlots[phase]-reserved, 0)
+	x, _ := a.PlanShare(phase, j)
+	under := max(x.Slots-j.usedSlots[phase]-reserved, 0)
 	return position{
 		inLine: true, deferred: phase == Map && j.deferred,
 		shortfall: float64(under) / float64(max(x.Slots, 1)), rank: int32(x.Rank), number: j.number,
@@ -163,15 +163,15 @@ func (a *Assigner) ToLaunch(phase int, j *Job) int {
 // Move marks a job: its positions are updated before the next slots are assigned. Lines are
 // kept from Step to Step, so that waiting jobs cost nothing. The check skips dropped jobs,
 // which queues may still contain and whose index may belong to another job.
-func (a *Assigner) Move(j *Job) {
-	if !j.moved && a.jobs[j.index] == j {
-		j.moved = true
-		a.moved = append(a.moved, j)
+func (a *Assigner) MarkChanged(j *Job) {
+	if !j.changed && a.jobs[j.index] == j {
+		j.changed = true
+		a.changed = append(a.changed, j)
 	}
 }
 
 // Moved counts the jobs whose positions will be updated: the cost of the events so far.
-func (a *Assigner) Moved() int { return len(a.moved) }
+func (a *Assigner) Changed() int { return len(a.changed) }
 
 // updateLines updates the positions of the moved jobs.
 func (a *Assigner) updateLines() {
@@ -182,34 +182,34 @@ func (a *Assigner) updateLines() {
 		}
 	}
 	joined := 0
-	for k := 0; k < len(a.moved); k++ {
+	for k := 0; k < len(a.changed); k++ {
 		if k == joined && len(a.pools) > 0 {
-			for ; joined < len(a.moved); joined++ {
-				a.joinPool(a.moved[joined])
+			for ; joined < len(a.changed); joined++ {
+				a.joinPool(a.changed[joined])
 			}
 			a.barExcess() // may move other jobs
 		}
-		j := a.moved[k]
-		j.moved = false
+		j := a.changed[k]
+		j.changed = false
 		may := a.mayRun(j)
-		for i := range j.may {
-			j.may[i] = may && !j.pool.Full(i)
+		for i := range j.mayTake {
+			j.mayTake[i] = may && !j.pool.Full(i)
 		}
-		if !j.may[Map] {
+		if !j.mayTake[Map] {
 			a.recall(j) // else it would keep its claim on local slots
 		}
-		takesAny := j.may[Map] && j.queued[Map] < max(1, j.pending.Len())
+		takesAny := j.mayTake[Map] && j.queued[Map] < max(1, j.pending.Len())
 		if takesAny && !j.usesAnySlot {
 			a.uncheckLocal(j)
 		}
 		j.usesAnySlot = takesAny
 		for i := range a.phases {
 			if a.phases[i].line.place(j, a.positionOf(i, j)) {
-				a.cluster.InLine(i)
+				a.cluster.PlanSoon(i)
 			}
 		}
 	}
-	a.moved = a.moved[:0]
+	a.changed = a.changed[:0]
 }
 
 // mayRun reports whether any task of a job may be launched.
@@ -219,7 +219,7 @@ func (a *Assigner) mayRun(j *Job) bool { return !j.barred && a.cluster.Runnable(
 func (a *Assigner) mayTake(j *Job, phase int) bool { return a.mayRun(j) && !j.pool.Full(phase) }
 
 // Given is a job's share of a plan.
-type Given struct {
+type PlanShare struct {
 	plan  uint64 // its number
 	Slots int
 	Rank  int // among the plan's targets
@@ -237,16 +237,16 @@ func (a *Assigner) SetPlan(phase int, plan uint64, targets []Target, queues []Qu
 	p.plan, p.targets, p.queues = plan, len(targets), queues
 	for i, t := range targets {
 		if t.Job != nil {
-			t.Job.given[phase] = Given{plan: plan, Slots: t.Slots, Rank: i}
+			t.Job.planShare[phase] = PlanShare{plan: plan, Slots: t.Slots, Rank: i}
 		}
 	}
-	a.resort(phase)
+	a.sortByPlan(phase)
 }
 
 // DropPlan ends the plan in force.
 func (a *Assigner) DropPlan(phase int) {
 	a.ForgetPlan(phase)
-	a.resort(phase)
+	a.sortByPlan(phase)
 }
 
 // ForgetPlan ends the plan in force when no job waits for slots. It keeps the queues, and
@@ -259,7 +259,7 @@ func (a *Assigner) ForgetPlan(phase int) bool {
 }
 
 // resort sorts all jobs by a new plan.
-func (a *Assigner) resort(phase int) {
+func (a *Assigner) sortByPlan(phase int) {
 	p := &a.phases[phase]
 	p.line.sort(func(index int32) position { return a.positionOf(phase, a.jobs[index]) })
 	p.replanned = true
@@ -267,10 +267,10 @@ func (a *Assigner) resort(phase int) {
 
 // Given returns a job's share of the plan in force. If the job is not in the plan, ok is false
 // and Rank is behind all others.
-func (a *Assigner) Given(phase int, j *Job) (x Given, ok bool) {
+func (a *Assigner) PlanShare(phase int, j *Job) (x PlanShare, ok bool) {
 	p := &a.phases[phase]
-	if x = j.given[phase]; p.plan == 0 || x.plan != p.plan {
-		return Given{Rank: p.targets}, false
+	if x = j.planShare[phase]; p.plan == 0 || x.plan != p.plan {
+		return PlanShare{Rank: p.targets}, false
 	}
 	return x, true
 }

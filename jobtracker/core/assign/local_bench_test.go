@@ -6,19 +6,19 @@ import (
 )
 
 // idle is a Cluster for benchmarks that use only the locality index.
-type idle struct{ Cluster }
+type benchCluster struct{ Cluster }
 
-func (idle) Begun(int) {}
+func (benchCluster) PlanNow(int) {}
 
 // BenchmarkLocal assigns 4,000 maps with input on three of a thousand nodes each. The cost per
 // map must not grow with the number of pending maps.
 func BenchmarkLocal(b *testing.B) {
 	const nodes, maps = 1000, 4000
-	a := New(idle{}, 0)
+	a := New(benchCluster{}, 0)
 	for i := range nodes {
 		t := new(Tracker)
 		a.AddTracker(t, nil, fmt.Sprintf("t%d", i), [2]int{1, 0})
-		a.SetFit(t, true, true)
+		a.SetTakesWork(t, true, true)
 	}
 	j, splits := new(Job), make([]Split, maps)
 	a.AddJob(j, 1, nil)
@@ -26,7 +26,7 @@ func BenchmarkLocal(b *testing.B) {
 		for k := range 3 {
 			splits[m].Hosts = append(splits[m].Hosts, fmt.Sprintf("t%d", (m*7+k*331)%nodes))
 		}
-		a.Enter(j, m)
+		a.AddPending(j, m)
 	}
 	a.SetSplits(j, splits)
 	given := 0
@@ -36,11 +36,11 @@ func BenchmarkLocal(b *testing.B) {
 			b.Fatal("no map is local to any node")
 		}
 		a.cursor = t.Index() + 1
-		a.Leave(j, m)
+		a.RemovePending(j, m)
 		if given++; given == maps-nodes {
 			given = 0
 			for m := range maps {
-				a.Enter(j, m)
+				a.AddPending(j, m)
 			}
 		}
 	}

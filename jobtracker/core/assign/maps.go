@@ -93,7 +93,7 @@ func (a *Assigner) takeTurn(j *Job, strict bool) outcome {
 	}
 	a.reserved = append(a.reserved, reserved{j, m})
 	j.reserved++
-	a.Move(j)
+	a.MarkChanged(j)
 	return tookReserve
 }
 
@@ -101,7 +101,7 @@ func (a *Assigner) takeTurn(j *Job, strict bool) outcome {
 func (a *Assigner) fillReserved(strict bool) bool {
 	for _, r := range a.reserved {
 		r.job.reserved--
-		a.Move(r.job)
+		a.MarkChanged(r.job)
 	}
 	for _, r := range a.reserved {
 		switch t, m := a.findSlot(r, strict); {
@@ -163,12 +163,12 @@ func (a *Assigner) mayReserve(j *Job, strict bool) (m int, ok bool) {
 			a.deferUntil(j, a.cluster.Now()+v.retryAfter)
 		}
 		return -1, false
-	case v.atMap < 0:
+	case v.onlyMap < 0:
 		j.findings.anywhereIn = a.pass
 	case j.reserved > 0:
 		return -1, false // reserve for one map at a time
 	}
-	return v.atMap, true
+	return v.onlyMap, true
 }
 
 // findSlot finds the nearest slot for a reservation, and a map for it.

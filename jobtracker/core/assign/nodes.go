@@ -9,7 +9,7 @@ import (
 type node struct {
 	host     string
 	trackers []*Tracker
-	working  int         // trackers that are given work
+	mapTrackers  int         // trackers that are given work
 	jobs     taskset.Set // indexes of jobs with input there
 	index    int32       // in Assigner.byNode and Assigner.demand
 }
@@ -43,18 +43,18 @@ func (a *Assigner) dropNode(n *node) {
 
 // setWorking follows a change of Tracker.works. It relaxes maps whose input is on no node with
 // a working tracker.
-func (a *Assigner) setWorking(t *Tracker, works bool) {
+func (a *Assigner) setTakesMaps(t *Tracker, works bool) {
 	n := t.node
 	switch {
 	case works:
-		a.working++
-		if n.working++; n.working > 1 {
+		a.mapTrackers++
+		if n.mapTrackers++; n.mapTrackers > 1 {
 			return
 		}
 	default:
-		a.working--
+		a.mapTrackers--
 		a.bringAllBack() // t may be the last tracker that maps set aside waited for
-		if n.working--; n.working > 0 {
+		if n.mapTrackers--; n.mapTrackers > 0 {
 			return
 		}
 	}
@@ -103,7 +103,7 @@ func (a *Assigner) SetSplits(j *Job, splits []Split) {
 		in.nodes.End()
 		in.racks.End()
 		for _, i := range in.nodes.At(m) {
-			if a.byNode[i].working > 0 {
+			if a.byNode[i].mapTrackers > 0 {
 				in.live[m]++
 			}
 		}
@@ -132,16 +132,16 @@ func (a *Assigner) dropInput(j *Job) {
 		n.jobs.Remove(int(j.index))
 		a.dropNode(n)
 	}
-	in.closed = true
+	in.cleared = true
 	in.onNodes, in.inRacks = places{}, places{}
 }
 
 // Located reports whether the splits of a job are known.
-func (j *Job) Located() bool { return j.in != nil }
+func (j *Job) HasSplits() bool { return j.in != nil }
 
 // Indexed reports whether a job's maps are in the locality index: its splits are known, and it
 // was not cleared.
-func (j *Job) Indexed() bool { return j.in != nil && !j.in.closed }
+func (j *Job) Indexed() bool { return j.in != nil && !j.in.cleared }
 
 // index adds a pending map to the locality index, and unchecks the free slots on its nodes.
 func (a *Assigner) index(j *Job, m int) {

@@ -9,7 +9,7 @@ import (
 )
 
 // samples is how many of a job's maps slowest looks at.
-const samples = 6
+const sampledMaps = 6
 
 // slowest samples a job's pending maps, and returns the one that would wait longest for a
 // local slot, and how long. If too little is measured, ok is false.
@@ -23,7 +23,7 @@ func (a *Assigner) slowest(j *Job) (slowest int, wait time.Duration, ok bool) {
 		return slowest, 0, false
 	}
 	m := j.sampled
-	for range samples {
+	for range sampledMaps {
 		if m = j.pending.Next(m + 1); m < 0 {
 			m = j.pending.Next(0)
 		}
@@ -48,7 +48,7 @@ func (a *Assigner) predict(j *Job, m int, task time.Duration) (time.Duration, bo
 		n, s := a.byNode[i], &a.nodeBuffer[k]
 		s.Releases, s.Ahead, s.Task = s.Releases[:0], float64(a.demand[i])/demandUnit-1, task
 		for _, t := range n.trackers {
-			if t.works {
+			if t.takesMaps {
 				s.Releases = a.releases(t, s.Releases)
 			}
 		}
@@ -66,7 +66,7 @@ func (a *Assigner) releases(t *Tracker, all []time.Duration) []time.Duration {
 }
 
 // Left estimates how much longer a map of a job runs that has run for some time.
-func (a *Assigner) Left(j *Job, level wire.Level, ran time.Duration) time.Duration {
+func (a *Assigner) Remaining(j *Job, level wire.Level, ran time.Duration) time.Duration {
 	left, ok := j.pace.Left(remote(level), ran)
 	if !ok {
 		left, _ = a.pace.Left(remote(level), ran)
@@ -78,7 +78,7 @@ func (a *Assigner) Left(j *Job, level wire.Level, ran time.Duration) time.Durati
 func remote(level wire.Level) bool { return level > wire.NodeLocal }
 
 // Learn adds the time of a map and of its reads to the averages.
-func (a *Assigner) Learn(j *Job, level wire.Level, took time.Duration, reads wire.Reads) {
+func (a *Assigner) AddMapTime(j *Job, level wire.Level, took time.Duration, reads wire.Reads) {
 	j.pace.Add(remote(level), took)
 	a.pace.Add(remote(level), took)
 	if reads != (wire.Reads{}) {
@@ -87,7 +87,7 @@ func (a *Assigner) Learn(j *Job, level wire.Level, took time.Duration, reads wir
 }
 
 // LearnFirst adds reads of maps under an earlier leader, if nothing was measured yet.
-func (a *Assigner) LearnFirst(reads wire.Reads) {
+func (a *Assigner) AddEarlierReads(reads wire.Reads) {
 	if a.meter.Remotes == 0 {
 		a.measure(reads)
 	}

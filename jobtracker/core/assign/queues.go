@@ -38,7 +38,7 @@ func (a *Assigner) requeue(phase int) {
 	a.dropQueues(phase)
 	for _, q := range p.queues {
 		t := q.Tracker
-		if t == nil || !t.fit {
+		if t == nil || !t.takesWork {
 			continue
 		}
 		for _, r := range q.Runs {
@@ -50,14 +50,14 @@ func (a *Assigner) requeue(phase int) {
 		}
 	}
 	if p.hasQueues = len(p.queues) > 0; p.hasQueues {
-		p.queuedUntil = a.cluster.Now() + a.queuesLast
+		p.queuedUntil = a.cluster.Now() + a.queueLifetime
 	}
 }
 
 // addQueued adds to the number of a job's tasks in queues.
 func (a *Assigner) addQueued(j *Job, phase, tasks int) {
 	j.queued[phase] += tasks
-	a.Move(j)
+	a.MarkChanged(j)
 }
 
 func (a *Assigner) dropQueues(phase int) {

@@ -44,8 +44,8 @@ func (a *Assigner) rackOf(rack string) int32 {
 
 // SetFit sets whether a tracker is given work, and whether it has map slots. Callers also call
 // it after they change its slots.
-func (a *Assigner) SetFit(t *Tracker, fit, mapSlots bool) {
-	t.fit = fit
+func (a *Assigner) SetTakesWork(t *Tracker, fit, mapSlots bool) {
+	t.takesWork = fit
 	for phase := range a.phases {
 		a.refresh(t, phase)
 	}
@@ -53,9 +53,9 @@ func (a *Assigner) SetFit(t *Tracker, fit, mapSlots bool) {
 		a.dropQueue(t, Map)
 		a.dropQueue(t, Reduce)
 	}
-	if works := fit && mapSlots; works != t.works {
-		t.works = works
-		a.setWorking(t, works)
+	if works := fit && mapSlots; works != t.takesMaps {
+		t.takesMaps = works
+		a.setTakesMaps(t, works)
 	}
 }
 
@@ -66,7 +66,7 @@ func (a *Assigner) AddFree(t *Tracker, phase, slots int) { t.free[phase] += slot
 func (a *Assigner) Occupy(j *Job, t *Tracker, phase int) {
 	t.free[phase]--
 	a.countSlots(j, phase, 1)
-	a.Move(j)
+	a.MarkChanged(j)
 	a.refresh(t, phase)
 }
 
@@ -87,7 +87,7 @@ func (a *Assigner) AddReady(j *Job, t *Tracker, n int) int {
 
 // refresh updates the sets of trackers that can take tasks of a phase.
 func (a *Assigner) refresh(t *Tracker, phase int) {
-	i, free := int(t.index), t.fit && t.free[phase] > 0
+	i, free := int(t.index), t.takesWork && t.free[phase] > 0
 	changed := a.phases[phase].free.Set(i, free)
 	switch {
 	case phase == Reduce:
@@ -108,22 +108,22 @@ func (t *Tracker) Ready() int { return t.ready }
 func (t *Tracker) Index() int { return int(t.index) }
 
 // Works reports whether a tracker is given work and has map slots.
-func (t *Tracker) Works() bool { return t.works }
+func (t *Tracker) TakesMaps() bool { return t.takesMaps }
 
 // Working counts the trackers for which Works is true.
-func (a *Assigner) Working() int { return a.working }
+func (a *Assigner) MapTrackers() int { return a.mapTrackers }
 
 // FreeTrackers returns the trackers that can take a task of a phase. It must not be changed.
 func (a *Assigner) FreeTrackers(phase int) *taskset.Set { return &a.phases[phase].free }
 
 // InSlots counts the slots that a job has.
-func (j *Job) InSlots(phase int) int { return j.inSlots[phase] }
+func (j *Job) UsedSlots(phase int) int { return j.usedSlots[phase] }
 
 // Ready counts the partitions of a job that can be reduced.
 func (j *Job) Ready() int { return j.ready }
 
 // May reports whether a job may have another slot, as updateLines last found.
-func (j *Job) May(phase int) bool { return j.may[phase] }
+func (j *Job) MayTake(phase int) bool { return j.mayTake[phase] }
 
 // Maps yields the pending maps, and then those set aside. The yielded map may be removed.
 func (j *Job) Maps() iter.Seq[int] {
@@ -145,27 +145,27 @@ func (j *Job) Pending() int { return j.pending.Len() }
 func (j *Job) IsPending(m int) bool { return j.pending.Has(m) }
 
 // Enter makes a map pending, unless it is set aside.
-func (a *Assigner) Enter(j *Job, m int) {
+func (a *Assigner) AddPending(j *Job, m int) {
 	if j.aside.Has(m) || !j.pending.Add(m) {
 		return
 	}
 	a.index(j, m)
-	a.Move(j)
+	a.MarkChanged(j)
 	if j.pending.Len() == 1 {
-		a.cluster.Begun(Map)
+		a.cluster.PlanNow(Map)
 	}
 }
 
 // Leave removes a map from those to launch.
-func (a *Assigner) Leave(j *Job, m int) {
+func (a *Assigner) RemovePending(j *Job, m int) {
 	j.aside.Remove(m)
-	a.removePending(j, m)
+	a.takePending(j, m)
 }
 
-func (a *Assigner) removePending(j *Job, m int) {
+func (a *Assigner) takePending(j *Job, m int) {
 	if j.pending.Remove(m) {
 		a.unindex(j, m)
-		a.Move(j)
+		a.MarkChanged(j)
 	}
 }
 

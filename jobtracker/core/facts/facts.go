@@ -44,8 +44,8 @@ type Facts struct {
 	incarnations uint64            // number of the last one
 	lastJob      int               // number of the last job
 	keepEnded    int               // KeptJobs, except in tests
-	scheduled    SchedulingChanged // the last one
-	pooled       PoolsChanged      // likewise
+	scheduling    SchedulingChanged // the last one
+	pools       PoolsChanged      // likewise
 	drains       int               // Drains so far
 
 	trackers    map[string]*Tracker
@@ -109,12 +109,12 @@ type Job struct {
 
 // KeptJobs is how many ended jobs Facts keeps; older ones are in the history. It is not
 // configurable, since it must be the same on every job tracker.
-const KeptJobs = 1000
+const MaxEndedJobs = 1000
 
 // New makes Facts to which no entry was applied.
 func New() *Facts {
 	return &Facts{
-		keepEnded:   KeptJobs,
+		keepEnded:   MaxEndedJobs,
 		trackers:    make(map[string]*Tracker),
 		draining:    make(map[string]*Draining),
 		submissions: make(map[string]*Submission),
@@ -245,7 +245,7 @@ func (f *Facts) Apply(index, term uint64, x Fact) bool {
 }
 
 // forget drops the oldest ended submissions when more than keepEnded jobs have ended.
-func (f *Facts) forget() {
+func (f *Facts) dropEndedJobs() {
 	for i := 0; len(f.ended) > f.keepEnded && i < len(f.ended); {
 		j := f.jobs[f.ended[i]]
 		if j.sub.body != nil || !j.sub.swept {

@@ -25,10 +25,10 @@ func (f *Facts) Leader() LeaderElected { return f.leader }
 func (f *Facts) Boot() Bootstrapped { return f.boot }
 
 // Scheduled is the last change of the scheduling.
-func (f *Facts) Scheduled() SchedulingChanged { return f.scheduled }
+func (f *Facts) Scheduled() SchedulingChanged { return f.scheduling }
 
 // Pools is the pool table in force, and its number. The table must not be changed.
-func (f *Facts) Pools() (n int, table *pool.Table) { return f.pooled.N, &f.pooled.Table }
+func (f *Facts) Pools() (n int, table *pool.Table) { return f.pools.N, &f.pools.Table }
 
 // Drains is how many Drain facts there were.
 func (f *Facts) Drains() int { return f.drains }
@@ -78,7 +78,7 @@ func (f *Facts) Job(n int) *Job { return f.jobs[n] }
 func (f *Facts) Jobs() iter.Seq[*Job] { return sorted(f.jobs) }
 
 // Kept counts the kept jobs, and those of them that have ended.
-func (f *Facts) Kept() (jobs, ended int) { return len(f.jobs), len(f.ended) }
+func (f *Facts) CountJobs() (jobs, ended int) { return len(f.jobs), len(f.ended) }
 
 // Latest yields the ended jobs, the last one first.
 func (f *Facts) Latest() iter.Seq[*Job] {

@@ -40,7 +40,7 @@ type Job struct {
 
 // Transfer is the rest of a job's shuffle.
 type Transfer struct {
-	Left  float64 // bytes; 0: it has ended, or the job has none
+	BytesLeft  float64 // bytes; 0: it has ended, or the job has none
 	Homes int     // trackers that fetch it
 	Turn  int     // its place in the plan in force, from 1; 0: that does not name it
 }
@@ -56,7 +56,7 @@ type Upcoming struct {
 type Estimate struct {
 	N     int        // the job's number
 	Tasks [2]Task    // by phase
-	Left  [2]int     // tasks, likewise
+	TasksLeft  [2]int     // tasks, likewise
 	Work  [2]float64 // slot-seconds left, likewise
 
 	MapsEnd, ShuffleEnd, End time.Duration
@@ -84,10 +84,10 @@ func Predict(c *Cluster, jobs []Job) Forecast {
 	for i := range jobs {
 		f[i] = c.estimate(&jobs[i])
 	}
-	c.endMaps(jobs, f)
-	c.endShuffles(jobs, f)
-	c.endReduces(jobs, f)
-	c.endUpcoming(jobs, f)
+	c.predictMaps(jobs, f)
+	c.predictShuffles(jobs, f)
+	c.predictReduces(jobs, f)
+	c.predictUpcoming(jobs, f)
 	return f
 }
 
@@ -103,7 +103,7 @@ func (c *Cluster) estimate(j *Job) Estimate {
 		if t.Source == sourceDefault && i == Reduce {
 			t = Task{e.Tasks[Map].Time, defaultDeviation, sourceMaps} // better than a constant
 		}
-		e.Tasks[i], e.Left[i] = p.Correct(t), p.Left
+		e.Tasks[i], e.TasksLeft[i] = p.Correct(t), p.TasksLeft
 		e.Work[i] = p.Work(e.Tasks[i].Time)
 	}
 	return e
@@ -120,16 +120,16 @@ func inOrder(jobs []Job, phase int) []int {
 }
 
 // endMaps sets when maps end.
-func (c *Cluster) endMaps(jobs []Job, f Forecast) {
+func (c *Cluster) predictMaps(jobs []Job, f Forecast) {
 	ahead := 0.0 // work of the jobs that come first
 	for _, i := range inOrder(jobs, Map) {
 		switch j, e := &jobs[i], &f[i]; {
 		case !j.Active:
-		case e.Left[Map] == 0:
+		case e.TasksLeft[Map] == 0:
 			e.MapsEnd = c.Now
 		case c.Slots[Map] > 0:
 			ahead += e.Work[Map]
-			end, whole := c.Now+After(ahead/float64(c.Slots[Map])), false
+			end, whole := c.Now+Duration(ahead/float64(c.Slots[Map])), false
 			if j.MapsEnd > 0 {
 				end, whole = max(c.Now, j.MapsEnd), j.WholeTasks
 			}
@@ -142,7 +142,7 @@ func (c *Cluster) endMaps(jobs []Job, f Forecast) {
 // it in line, predicts end; the number of slots follows from this time and the work. If the
 // plan counts whole tasks, it includes that the last ones do not end together.
 func (c *Cluster) phaseEnd(j *Job, e *Estimate, phase int, from, end time.Duration, whole bool) time.Duration {
-	p, t, left := &j.Phases[phase], e.Tasks[phase], e.Left[phase]
+	p, t, left := &j.Phases[phase], e.Tasks[phase], e.TasksLeft[phase]
 	if left <= p.Running {
 		return max(from, c.Now+p.lastEnd(t))
 	}
@@ -150,9 +150,9 @@ func (c *Cluster) phaseEnd(j *Job, e *Estimate, phase int, from, end time.Durati
 	if j.Workers < side {
 		end, from = end+c.Overheads.WarmUp, from+c.Overheads.WarmUp // more workers have to start
 	}
-	soonest := from + After(e.Work[phase]/float64(side))
+	soonest := from + Duration(e.Work[phase]/float64(side))
 	if p.Running == 0 && left == side && end <= soonest {
-		return from + allAtOnce(t, side)
+		return from + concurrentTime(t, side)
 	}
 	end = max(end, soonest)
 	if took := end - from; took > 0 {
@@ -161,15 +161,15 @@ func (c *Cluster) phaseEnd(j *Job, e *Estimate, phase int, from, end time.Durati
 	if whole {
 		return end
 	}
-	return end + lastTasks(t, side)
+	return end + lastTasksDelay(t, side)
 }
 
 // endShuffles sets when all map output is at its homes. Jobs that are not in the plan share
 // the bandwidth equally, after the jobs of the plan.
-func (c *Cluster) endShuffles(jobs []Job, f Forecast) {
+func (c *Cluster) predictShuffles(jobs []Job, f Forecast) {
 	var shuffles []int // jobs with bytes left to fetch
 	for i := range jobs {
-		if f[i].ShuffleEnd = f[i].MapsEnd; f[i].MapsEnd != Never && jobs[i].Shuffle.Left > 0 {
+		if f[i].ShuffleEnd = f[i].MapsEnd; f[i].MapsEnd != Never && jobs[i].Shuffle.BytesLeft > 0 {
 			shuffles = append(shuffles, i)
 		}
 	}
@@ -179,25 +179,25 @@ func (c *Cluster) endShuffles(jobs []Job, f Forecast) {
 	}
 	slices.SortStableFunc(shuffles, func(a, b int) int {
 		x, y := &jobs[a].Shuffle, &jobs[b].Shuffle
-		return cmp.Or(cmp.Compare(uint(x.Turn-1), uint(y.Turn-1)), cmp.Compare(x.Left, y.Left)) // 0 is last
+		return cmp.Or(cmp.Compare(uint(x.Turn-1), uint(y.Turn-1)), cmp.Compare(x.BytesLeft, y.BytesLeft)) // 0 is last
 	})
 	done := 0.0 // bytes fetched when a shuffle ends
 	for k, i := range shuffles {
 		s, e := &jobs[i].Shuffle, &f[i]
-		done += s.Left
+		done += s.BytesLeft
 		queue := done
 		if s.Turn == 0 {
-			queue += s.Left * float64(len(shuffles)-1-k) // the larger ones have fetched as much by then
+			queue += s.BytesLeft * float64(len(shuffles)-1-k) // the larger ones have fetched as much by then
 		}
 		// The job's own homes limit its rate, and they fetch the last maps' output after the maps.
 		own := rate * float64(min(homes, max(1, s.Homes))) / float64(homes)
-		last := s.Left / float64(max(1, e.Left[Map])) * float64(min(1, e.Left[Map]))
-		e.ShuffleEnd = max(e.MapsEnd+After(last/own), c.Now+After(max(queue/rate, s.Left/own)))
+		last := s.BytesLeft / float64(max(1, e.TasksLeft[Map])) * float64(min(1, e.TasksLeft[Map]))
+		e.ShuffleEnd = max(e.MapsEnd+Duration(last/own), c.Now+Duration(max(queue/rate, s.BytesLeft/own)))
 	}
 }
 
 // endReduces sets when jobs end. Reduces take slots in the order in which they become ready.
-func (c *Cluster) endReduces(jobs []Job, f Forecast) {
+func (c *Cluster) predictReduces(jobs []Job, f Forecast) {
 	order := slices.DeleteFunc(inOrder(jobs, Reduce), func(i int) bool { return f[i].ShuffleEnd == Never })
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(f[a].ShuffleEnd, f[b].ShuffleEnd) })
 	slots := c.Slots[Reduce]
@@ -206,12 +206,12 @@ func (c *Cluster) endReduces(jobs []Job, f Forecast) {
 		j, e := &jobs[i], &f[i]
 		end := e.ShuffleEnd
 		switch {
-		case e.Left[Reduce] == 0:
+		case e.TasksLeft[Reduce] == 0:
 		case slots == 0:
 			continue
 		default:
 			through = max(through, (e.ShuffleEnd-c.Now).Seconds()) + e.Work[Reduce]/float64(slots)
-			end = c.phaseEnd(j, e, Reduce, end, max(end, c.Now+After(through)), false)
+			end = c.phaseEnd(j, e, Reduce, end, max(end, c.Now+Duration(through)), false)
 		}
 		e.End = end + c.Overheads.Close
 		if j.Closing {
@@ -222,7 +222,7 @@ func (c *Cluster) endReduces(jobs []Job, f Forecast) {
 
 // endUpcoming sets the ends of jobs that have not begun, by the last one of their name: they
 // come when those end whose output they read, and after the others.
-func (c *Cluster) endUpcoming(jobs []Job, f Forecast) {
+func (c *Cluster) predictUpcoming(jobs []Job, f Forecast) {
 	if c.Slots[Map] == 0 {
 		return
 	}
@@ -235,7 +235,7 @@ func (c *Cluster) endUpcoming(jobs []Job, f Forecast) {
 		if coming == nil {
 			continue
 		}
-		at := c.Now + After(ahead/float64(c.Slots[Map]))
+		at := c.Now + Duration(ahead/float64(c.Slots[Map]))
 		for _, n := range coming.After {
 			if before := f.Of(n); before != nil {
 				at = max(at, before.End)
@@ -250,8 +250,8 @@ func (c *Cluster) endUpcoming(jobs []Job, f Forecast) {
 				continue
 			}
 			waves, each := (tasks+c.Slots[phase]-1)/c.Slots[phase], e.Tasks[phase].Time
-			e.Left[phase], e.Work[phase] = tasks, TotalSeconds(tasks, each)
-			at = min(at+After(TotalSeconds(waves, each)), c.Now+After(farFuture))
+			e.TasksLeft[phase], e.Work[phase] = tasks, TotalSeconds(tasks, each)
+			at = min(at+Duration(TotalSeconds(waves, each)), c.Now+Duration(farFuture))
 		}
 		ahead += e.Work[Map]
 		if e.End = at; at != Never {

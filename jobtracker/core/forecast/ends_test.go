@@ -17,15 +17,15 @@ func cluster() Cluster {
 }
 
 // exact returns ten tasks of equal times.
-func exact(seconds float64) Known {
-	return Known{Measured: took(seconds, seconds, seconds, seconds, seconds, seconds, seconds, seconds, seconds, seconds)}
+func tenTasks(seconds float64) TaskTimes {
+	return TaskTimes{Measured: warmTasks(seconds, seconds, seconds, seconds, seconds, seconds, seconds, seconds, seconds, seconds)}
 }
 
 // job has so many maps and reduces left; none of them run.
 func job(n, maps, reduces int) Job {
 	return Job{
 		N: n, Active: true, Workers: 100,
-		Phases: [2]Phase{{Known: exact(10), Left: maps}, {Known: exact(20), Left: reduces}},
+		Phases: [2]Phase{{TaskTimes: tenTasks(10), TasksLeft: maps}, {TaskTimes: tenTasks(20), TasksLeft: reduces}},
 	}
 }
 
@@ -69,10 +69,10 @@ func TestPredict(t *testing.T) {
 			j.Phases[Map].Running, j.Phases[Map].Ages = 1, []time.Duration{10 * second}
 		})}, "1 1 2"},
 		{"some run, too many to look at", nil, []Job{with(job(1, 4, 0), func(j *Job) { j.Phases[Map].Running = 4 })}, "10 10 11"},
-		{"nothing is known", nil, []Job{{N: 1, Active: true, Workers: 9, Phases: [2]Phase{{Left: 4}, {Left: 2}}}}, "5 5 13"},
+		{"nothing is known", nil, []Job{{N: 1, Active: true, Workers: 9, Phases: [2]Phase{{TasksLeft: 4}, {TasksLeft: 2}}}}, "5 5 13"},
 		{"nothing is known of any job", func(c *Cluster) {
 			c.Fallback = [2]Task{{3 * second, 0, sourceDefault}, {second, 0, sourceDefault}}
-		}, []Job{{N: 1, Active: true, Workers: 9, Phases: [2]Phase{{Left: 4}, {Left: 1}}}}, "3 3 7"}, // a reduce takes as long as a map
+		}, []Job{{N: 1, Active: true, Workers: 9, Phases: [2]Phase{{TasksLeft: 4}, {TasksLeft: 1}}}}, "3 3 7"}, // a reduce takes as long as a map
 
 		// The plan in force.
 		{"phases wait in its order", nil, []Job{
@@ -114,19 +114,19 @@ func TestPredictShuffles(t *testing.T) {
 		jobs []Job
 		want string
 	}{
-		{"all maps have ended", []Job{shuffles(1, 0, Transfer{Left: 100, Homes: 2})}, "0 5 6"},
-		{"one of two homes fetches", []Job{shuffles(1, 0, Transfer{Left: 100, Homes: 1})}, "0 10 11"},
-		{"no home is known yet", []Job{shuffles(1, 0, Transfer{Left: 100})}, "0 10 11"},
-		{"what the last map makes is fetched after it", []Job{shuffles(1, 4, Transfer{Left: 100, Homes: 2})}, "10 11.25 12.25"},
-		{"there is more than is fetched meanwhile", []Job{shuffles(1, 4, Transfer{Left: 1000, Homes: 2})}, "10 50 51"},
-		{"maps do not go", []Job{func() Job { j := shuffles(1, 4, Transfer{Left: 100}); j.Active = false; return j }()}, "never never never"},
+		{"all maps have ended", []Job{shuffles(1, 0, Transfer{BytesLeft: 100, Homes: 2})}, "0 5 6"},
+		{"one of two homes fetches", []Job{shuffles(1, 0, Transfer{BytesLeft: 100, Homes: 1})}, "0 10 11"},
+		{"no home is known yet", []Job{shuffles(1, 0, Transfer{BytesLeft: 100})}, "0 10 11"},
+		{"what the last map makes is fetched after it", []Job{shuffles(1, 4, Transfer{BytesLeft: 100, Homes: 2})}, "10 11.25 12.25"},
+		{"there is more than is fetched meanwhile", []Job{shuffles(1, 4, Transfer{BytesLeft: 1000, Homes: 2})}, "10 50 51"},
+		{"maps do not go", []Job{func() Job { j := shuffles(1, 4, Transfer{BytesLeft: 100}); j.Active = false; return j }()}, "never never never"},
 		// Equal shares: when the small one ends, the large one has fetched as much.
-		{"alike", []Job{shuffles(1, 0, Transfer{Left: 300, Homes: 2}), shuffles(2, 0, Transfer{Left: 100, Homes: 2})}, "0 20 21, 0 10 11"},
+		{"alike", []Job{shuffles(1, 0, Transfer{BytesLeft: 300, Homes: 2}), shuffles(2, 0, Transfer{BytesLeft: 100, Homes: 2})}, "0 20 21, 0 10 11"},
 		{"in the order of the plan", []Job{
-			shuffles(1, 0, Transfer{Left: 300, Homes: 2, Turn: 1}), shuffles(2, 0, Transfer{Left: 100, Homes: 2, Turn: 2}),
+			shuffles(1, 0, Transfer{BytesLeft: 300, Homes: 2, Turn: 1}), shuffles(2, 0, Transfer{BytesLeft: 100, Homes: 2, Turn: 2}),
 		}, "0 15 16, 0 20 21"},
 		{"the plan names one", []Job{
-			shuffles(1, 0, Transfer{Left: 100, Homes: 2}), shuffles(2, 0, Transfer{Left: 300, Homes: 2, Turn: 1}),
+			shuffles(1, 0, Transfer{BytesLeft: 100, Homes: 2}), shuffles(2, 0, Transfer{BytesLeft: 300, Homes: 2, Turn: 1}),
 		}, "0 20 21, 0 15 16"},
 	} {
 		all := cluster()
@@ -187,7 +187,7 @@ func TestPredictUpcoming(t *testing.T) {
 func TestForecastOf(t *testing.T) {
 	all := cluster()
 	f := Predict(&all, []Job{job(2, 4, 0), job(5, 4, 3)})
-	if e := f.Of(5); e == nil || e.N != 5 || e.Left != [2]int{4, 3} || e.Work != [2]float64{40, 60} {
+	if e := f.Of(5); e == nil || e.N != 5 || e.TasksLeft != [2]int{4, 3} || e.Work != [2]float64{40, 60} {
 		t.Errorf("job 5: %+v", e)
 	}
 	if f.Of(3) != nil || Forecast(nil).Of(1) != nil {

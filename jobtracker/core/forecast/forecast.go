@@ -31,7 +31,7 @@ const Never = time.Duration(1<<63 - 1)
 const farFuture = 1e9
 
 // After converts seconds, at most farFuture.
-func After(seconds float64) time.Duration {
+func Duration(seconds float64) time.Duration {
 	if !(seconds < farFuture) {
 		seconds = farFuture
 	}

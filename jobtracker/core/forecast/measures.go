@@ -9,7 +9,7 @@ import (
 )
 
 // leastTask is the least time of a task, since simulated clocks may not advance.
-const leastTask = time.Millisecond
+const minTaskTime = time.Millisecond
 
 // Measured sums the times of a phase's succeeded tasks.
 type Measured struct {
@@ -68,7 +68,7 @@ func (m *Measures) at(tracker int32) *onTracker {
 }
 
 // Began notes that an attempt begins on a tracker. It reports whether a worker must start.
-func (m *Measures) Began(tracker int32) (cold bool) {
+func (m *Measures) AttemptBegan(tracker int32) (cold bool) {
 	o := m.at(tracker)
 	o.busy++
 	started := max(0, o.busy-o.workers)
@@ -78,7 +78,7 @@ func (m *Measures) Began(tracker int32) (cold bool) {
 }
 
 // Ended notes that an attempt has ended.
-func (m *Measures) Ended(tracker int32) { m.at(tracker).busy-- }
+func (m *Measures) AttemptEnded(tracker int32) { m.at(tracker).busy-- }
 
 // WorkerEnded notes that a worker ended with its attempt, which failed or was killed. The
 // caller has called Ended.
@@ -88,15 +88,15 @@ func (m *Measures) WorkerEnded(tracker int32) {
 }
 
 // Lost notes that all workers on a tracker are gone.
-func (m *Measures) Lost(tracker int32) {
+func (m *Measures) TrackerLost(tracker int32) {
 	if o := m.find(tracker); o != nil {
 		o.workers = 0
 	}
 }
 
 // Count adds a task of a phase that succeeded on a tracker. cold: a worker was started for it.
-func (m *Measures) Count(phase int, tracker int32, took time.Duration, cold bool) {
-	took = max(took, leastTask)
+func (m *Measures) CountTask(phase int, tracker int32, took time.Duration, cold bool) {
+	took = max(took, minTaskTime)
 	m.Phases[phase].count(took, cold)
 	o := m.at(tracker)
 	o.tasks[phase]++
@@ -104,7 +104,7 @@ func (m *Measures) Count(phase int, tracker int32, took time.Duration, cold bool
 }
 
 // On sums the tasks of a phase that succeeded on a tracker.
-func (m *Measures) On(tracker int32, phase int) history.Sum {
+func (m *Measures) TasksOn(tracker int32, phase int) history.Sum {
 	o := m.find(tracker)
 	if o == nil {
 		return history.Sum{}
@@ -120,17 +120,17 @@ type Overheads struct {
 }
 
 // Closed adds the time in which a job closed.
-func (o *Overheads) Closed(took time.Duration) { o.Close = smoothed(o.Close, took) }
+func (o *Overheads) AddClose(took time.Duration) { o.Close = smoothed(o.Close, took) }
 
 // WasSetUp adds the time in which a job was set up.
-func (o *Overheads) WasSetUp(took time.Duration) { o.SetUp = smoothed(o.SetUp, took) }
+func (o *Overheads) AddSetUp(took time.Duration) { o.SetUp = smoothed(o.SetUp, took) }
 
 // fewWarm is the number of tasks in running processes after which Warmed measures a job.
 const fewWarm = 4
 
 // Warmed updates WarmUp from a phase of a job. Callers call it after they count a task that
 // ran in a running process.
-func (o *Overheads) Warmed(m *Measured) {
+func (o *Overheads) UpdateWarmUp(m *Measured) {
 	if n := m.All.Tasks - m.Warm.Tasks; m.Warm.Tasks == fewWarm && n > 0 {
 		o.WarmUp = smoothed(o.WarmUp, max(0, (m.All.Took-m.Warm.Took)/time.Duration(n)-m.Warm.Mean()))
 	}
@@ -140,7 +140,7 @@ func (o *Overheads) Warmed(m *Measured) {
 func smoothed(old, last time.Duration) time.Duration { return (3*cmp.Or(old, last) + last) / 4 }
 
 // Left is the rest of a step that usually takes so long and began at since; 0: it has not begun.
-func Left(usual, since, now time.Duration) time.Duration {
+func Remaining(usual, since, now time.Duration) time.Duration {
 	if since == 0 {
 		return usual
 	}

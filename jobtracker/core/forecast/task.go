@@ -31,26 +31,26 @@ const defaultDeviation = 0.3
 const pastTasks = 4
 
 // Known is the measured times of a phase's tasks, and those of the last job of the same name.
-type Known struct {
+type TaskTimes struct {
 	Measured
 	Past   *history.Sums // of the last job of the same name; nil: unknown
 	PastOf wire.JobID    // that job
 }
 
 // Task estimates a task in a running process. Its Time is 0 if nothing is known.
-func (k *Known) Task(warmUp time.Duration) Task {
+func (k *TaskTimes) Task(warmUp time.Duration) Task {
 	own, tasks := k.Warm.Recent(), k.Warm.Tasks
 	if tasks == 0 {
 		own, tasks = max(k.All.Recent()-warmUp, k.All.Recent()/3), k.All.Tasks
 	}
-	own = max(own, leastTask)
+	own = max(own, minTaskTime)
 	switch {
 	case tasks == 0 && k.Past == nil:
 		return Task{}
 	case k.Past == nil || tasks >= pastTasks:
 		return Task{own, k.All.Deviation(), sourceMeasured}
 	case tasks == 0:
-		return Task{max(k.Past.Mean(), leastTask), k.Past.Deviation(), "history of " + k.PastOf.String()}
+		return Task{max(k.Past.Mean(), minTaskTime), k.Past.Deviation(), "history of " + k.PastOf.String()}
 	}
 	mean := (time.Duration(tasks)*own + pastTasks*k.Past.Mean()) / time.Duration(tasks+pastTasks)
 	return Task{mean, k.Past.Deviation(), sourceMeasured + ", and history of " + k.PastOf.String()}
@@ -72,11 +72,11 @@ func (m *Mean) Add(task time.Duration) {
 }
 
 // Known reports whether any job was added.
-func (m *Mean) Known() bool { return m.jobs > 0 }
+func (m *Mean) HasJobs() bool { return m.jobs > 0 }
 
 // Task is the estimate, a second if no job was added.
 func (m *Mean) Task() Task {
-	if m.Known() {
+	if m.HasJobs() {
 		return Task{m.sum / time.Duration(m.jobs), defaultDeviation, sourceOthers}
 	}
 	return Task{time.Second, defaultDeviation, sourceDefault}
@@ -84,8 +84,8 @@ func (m *Mean) Task() Task {
 
 // Phase is a job's maps or its reduces.
 type Phase struct {
-	Known
-	Left    int // tasks to be done, runnable or not
+	TaskTimes
+	TasksLeft    int // tasks to be done, runnable or not
 	Running int // those of them that run
 
 	// Ages is how long each running task runs, without the start of its process, in no order.
@@ -97,11 +97,11 @@ type Phase struct {
 func (p *Phase) hasAges() bool { return len(p.Ages) == p.Running }
 
 // minRestPart: a task that has run longer than estimated has 1/minRestPart of that left.
-const minRestPart = 10
+const restDivisor = 10
 
 // Rest is the remaining time of a task that has run for age and takes whole in all. It is
 // never zero.
-func Rest(whole, age time.Duration) time.Duration { return max(whole-age, whole/minRestPart) }
+func Rest(whole, age time.Duration) time.Duration { return max(whole-age, whole/restDivisor) }
 
 // Work is the slot-seconds left if each task takes whole: the rest of running tasks, and all
 // of the others. It is 0 if whole is 0: not known.
@@ -109,7 +109,7 @@ func (p *Phase) Work(whole time.Duration) float64 {
 	if whole == 0 {
 		return 0
 	}
-	sum := TotalSeconds(max(0, p.Left-p.Running), whole)
+	sum := TotalSeconds(max(0, p.TasksLeft-p.Running), whole)
 	if !p.hasAges() {
 		return sum + TotalSeconds(p.Running, whole)/2 // on average, half of each is done
 	}
@@ -140,7 +140,7 @@ func (p *Phase) Correct(t Task) Task {
 			tasks += pastTasks
 		}
 		// A machine that pauses for a while must not make all estimates long.
-		t.Time = min(expected(t, tasks, p.ages()), t.Time*3/2)
+		t.Time = min(expectedMean(t, tasks, p.ages()), t.Time*3/2)
 	}
 	return t
 }
@@ -156,14 +156,14 @@ func (p *Phase) ages() []time.Duration {
 }
 
 // expected estimates the mean of all tasks: ended ones with mean t, and running ones with ages.
-func expected(t Task, ended int, ages []time.Duration) time.Duration {
+func expectedMean(t Task, ended int, ages []time.Duration) time.Duration {
 	mean := t.Time.Seconds()
 	took := mean * float64(ended)
 	for range 8 {
 		sum, deviation := took, max(t.Deviation, 0.05)*mean
 		for _, age := range ages {
 			z := (age.Seconds() - mean) / deviation
-			beyond := below(-z)
+			beyond := normalCDF(-z)
 			if beyond < 1e-6 { // avoid a division by almost 0
 				sum += age.Seconds() + deviation/4
 				continue
@@ -181,14 +181,14 @@ const lateFactor = 0.5
 
 // lastTasks is the delay of the last tasks relative to a fluid plan: they begin at different
 // times, which loses half of a task's time on average, and the longest of them ends last.
-func lastTasks(t Task, slots int) time.Duration {
-	lost := float64(slots-1)/float64(2*slots) + lateFactor*t.Deviation*highest(slots)
+func lastTasksDelay(t Task, slots int) time.Duration {
+	lost := float64(slots-1)/float64(2*slots) + lateFactor*t.Deviation*expectedMaximum(slots)
 	return time.Duration(lost * float64(t.Time))
 }
 
 // allAtOnce is how long tasks take that begin together.
-func allAtOnce(t Task, tasks int) time.Duration {
-	return time.Duration(float64(t.Time) * (1 + t.Deviation*highest(tasks)))
+func concurrentTime(t Task, tasks int) time.Duration {
+	return time.Duration(float64(t.Time) * (1 + t.Deviation*expectedMaximum(tasks)))
 }
 
 // belowMean is the probability that the highest of many values is below its mean:
@@ -198,7 +198,7 @@ const belowMean = 0.57
 // lastEnd is the expected time until the last running task ends, given their ages.
 func (p *Phase) lastEnd(t Task) time.Duration {
 	if !p.hasAges() {
-		return allAtOnce(t, p.Running)
+		return concurrentTime(t, p.Running)
 	}
 	last := time.Duration(0)
 	each := math.Pow(belowMean, 1/float64(p.Running))
@@ -206,9 +206,9 @@ func (p *Phase) lastEnd(t Task) time.Duration {
 		rest := Rest(t.Time, age)
 		if t.Deviation > 0.01 {
 			ran := float64(age) / float64(t.Time)
-			q := below((ran - 1) / t.Deviation)
+			q := normalCDF((ran - 1) / t.Deviation)
 			if q += (1 - q) * each; q < 0.9999 {
-				rest = max(rest, time.Duration((1+t.Deviation*quantile(q)-ran)*float64(t.Time)))
+				rest = max(rest, time.Duration((1+t.Deviation*normalQuantile(q)-ran)*float64(t.Time)))
 			}
 		}
 		last = max(last, rest)
@@ -217,11 +217,11 @@ func (p *Phase) lastEnd(t Task) time.Duration {
 }
 
 // highest is the expected highest of n standard normal values (Blom 1958).
-func highest(n int) float64 {
-	return quantile((float64(n) - 0.375) / (float64(n) + 0.25))
+func expectedMaximum(n int) float64 {
+	return normalQuantile((float64(n) - 0.375) / (float64(n) + 0.25))
 }
 
 // quantile is that of the standard normal distribution; its inverse is the function below.
-func quantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
+func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 
-func below(x float64) float64 { return (1 + math.Erf(x/math.Sqrt2)) / 2 }
+func normalCDF(x float64) float64 { return (1 + math.Erf(x/math.Sqrt2)) / 2 }

@@ -10,8 +10,8 @@ import (
 
 // The latest losses are kept, for a day.
 const (
-	keptLosses = 100
-	lossKept   = 24 * time.Hour
+	maxLosses = 100
+	lossLifetime   = 24 * time.Hour
 )
 
 // Losses is the trackers that were lost and are not back, oldest first, for display. That is
@@ -25,20 +25,20 @@ type loss struct {
 
 // Add notes that a tracker was lost.
 func (l *Losses) Add(x wire.LostTracker, now time.Duration) {
-	l.Back(x.Tracker)
+	l.Remove(x.Tracker)
 	*l = append(*l, loss{x, now})
-	*l = (*l)[max(0, len(*l)-keptLosses):]
+	*l = (*l)[max(0, len(*l)-maxLosses):]
 }
 
 // Back forgets that a tracker was lost.
-func (l *Losses) Back(tracker string) {
+func (l *Losses) Remove(tracker string) {
 	*l = slices.DeleteFunc(*l, func(x loss) bool { return x.Tracker == tracker })
 }
 
 // At is those that are worth telling of at a time, by name.
-func (l Losses) At(now time.Duration) (list []wire.LostTracker) {
+func (l Losses) Current(now time.Duration) (list []wire.LostTracker) {
 	for _, x := range l {
-		if now-x.at < lossKept {
+		if now-x.at < lossLifetime {
 			list = append(list, x.LostTracker)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 func TestLosses(t *testing.T) {
 	var l Losses
 	at := func(now time.Duration) (names []string) {
-		for _, x := range l.At(now) {
+		for _, x := range l.Current(now) {
 			names = append(names, x.Tracker)
 		}
 		return names
@@ -27,10 +27,10 @@ func TestLosses(t *testing.T) {
 			t.Errorf("at %v %v are told, want %v", now, got, want)
 		}
 	}
-	if told := l.At(2 * time.Hour); told[1].Maps != 2 {
+	if told := l.Current(2 * time.Hour); told[1].Maps != 2 {
 		t.Errorf("of the second loss %+v is told", told[1])
 	}
-	if l.Back("b"); !slices.Equal(at(2*time.Hour), []string{"a"}) {
+	if l.Remove("b"); !slices.Equal(at(2*time.Hour), []string{"a"}) {
 		t.Errorf("b is back, and %v are told", at(2*time.Hour))
 	}
 	for i := range 100 {

@@ -91,12 +91,12 @@ func (h *siteHeap) Pop() any          { panic("placement: sites are fixed") }
 // quickMoves is how often a partition moves before it waits twice as long for each further
 // move, up to maxDoublings.
 const (
-	quickMoves   = 2
+	normalMoves   = 2
 	maxDoublings = 10
 )
 
 // Waiting is the input of Patience.
-type Waiting struct {
+type WaitInput struct {
 	Rule       locality.Rule // for maps
 	MoveTime   time.Duration // how long it would take to gather the partition elsewhere
 	RemoteCost time.Duration // measured, of a map that is not local
@@ -109,7 +109,7 @@ type Waiting struct {
 // Patience is how long a ready partition waits for a slot at home while another tracker has
 // one. A fixed rule and the paper's say so. Without a rule, and by the dynamic one, it is as
 // long as moving takes, or nothing when the slot at home is known to take longer than that.
-func Patience(w Waiting) time.Duration {
+func MaxWait(w WaitInput) time.Duration {
 	patience := w.MoveTime
 	switch w.Rule.Kind {
 	case locality.Fixed:
@@ -121,7 +121,7 @@ func Patience(w Waiting) time.Duration {
 			patience = 0
 		}
 	}
-	if more := w.Moves - quickMoves; more >= 0 { // others were quicker each time
+	if more := w.Moves - normalMoves; more >= 0 { // others were quicker each time
 		patience = max(patience, w.MoveTime) << min(more+1, maxDoublings)
 	}
 	return patience
