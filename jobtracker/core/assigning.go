@@ -144,7 +144,7 @@ func (x assigning) Pool(j *assign.Job) (string, wire.Priority) {
 func (x assigning) MayRetry(job *assign.Job, m int, t *assign.Tracker, strict bool) bool {
 	j := jobOf(job)
 	tk := &j.maps[m].task
-	return !j.avoids(tk, trackerOf(t)) || !strict && j.faults.Elsewhere(tk.key()) == 0
+	return !j.avoids(tk, trackerOf(t)) || !strict && j.faults.AvoidUntil(tk.key()) == 0
 }
 
 func (x assigning) StopAvoiding(job *assign.Job, m int) bool {

@@ -133,7 +133,7 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 		if len(j.faults.Avoided(tk.key())) == 0 {
 			continue
 		}
-		retryAt, elsewhere := j.faults.RetryAt(tk.key()), j.faults.Elsewhere(tk.key())
+		retryAt, elsewhere := j.faults.RetryAt(tk.key()), j.faults.AvoidUntil(tk.key())
 		wanted := !tk.runs() && !j.maps[m].expected && (!j.maps[m].output.atHand() || j.maps[m].recompute) && j.needsOutput(&j.maps[m])
 		if _, grant := j.facts.Grant(m); j.facts.Reduces() == 0 {
 			wanted = !tk.runs() && !grant && !j.facts.Committed(m)

@@ -47,7 +47,7 @@ func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 	if c.live == nil {
 		return s
 	}
-	s.Scheduling, s.NoPlan, s.Pools = c.live.sharing.Asked, c.live.noPlanReason(), c.live.poolStatus()
+	s.Scheduling, s.NoPlan, s.Pools = c.live.sharing.Requested, c.live.noPlanReason(), c.live.poolStatus()
 	s.InPools, s.PoolNotes = c.live.poolsInUse(), slices.Clone(pools.Warnings)
 	s.Drains = c.live.drainStatuses()
 	for _, t := range c.live.fleet.trackers {

@@ -39,7 +39,7 @@ func (l *Live) writeHistory(j *job) {
 	now := l.wall()
 	r := &history.Record{
 		Plan: *j.spec.plan, Owner: sub.Owner(), Submitted: sub.At(), Ended: now, Attempts: l.allAttempts(j), PlanLog: j.planned.plans.Bytes(),
-		Token: j.spec.token, Unkept: j.ended.Unkept(),
+		Token: j.spec.token, Unkept: j.ended.Omitted(),
 	}
 	r.PlansSince, r.PlansLack = l.plansMissing(j)
 	for i := range r.Attempts {
@@ -68,7 +68,7 @@ func (l *Live) historyWritten(r HistoryWritten) {
 			l.writeHistory(j)
 			return
 		}
-		j.faults.Trouble(fmt.Sprintf("its history could not be written: %v", r.Err))
+		j.faults.AddTrouble(fmt.Sprintf("its history could not be written: %v", r.Err))
 		j.finish.endFact.Troubles = j.faults.Troubles()
 	}
 	l.propose(j.finish.endFact)

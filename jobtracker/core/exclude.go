@@ -20,7 +20,7 @@ func (l *Live) suspect(a *attempt, took time.Duration) {
 		return
 	}
 	jobs := c.Jobs(func(n int) bool { return l.jobs[n] != nil })
-	if !c.Open(l.otherTrackers(t)) {
+	if !c.MayExclude(l.otherTrackers(t)) {
 		return
 	}
 	for n := range jobs {
@@ -32,17 +32,17 @@ func (l *Live) suspect(a *attempt, took time.Duration) {
 }
 
 // addEvidence adds a job's attempts on all trackers to a case.
-func (l *Live) addEvidence(c *health.Case, j *job, phase int) {
+func (l *Live) addEvidence(c *health.Comparison, j *job, phase int) {
 	for p := range j.ended.Latest() {
 		if p.Began+p.Took < c.Since() {
 			break
 		}
 		if t := l.fleet.trackers[l.fleet.byNumber[p.Tracker].Name]; t != nil && p.Kind == kindOf(phase) {
-			c.Ended(&t.health, p.Began, p.State)
+			c.AddEnded(&t.health, p.Began, p.State)
 		}
 	}
 	for a := range j.runningAttempts(phase) {
-		c.Runs(&a.tracker.health, a.began, l.wall())
+		c.AddRunning(&a.tracker.health, a.began, l.wall())
 	}
 }
 
@@ -111,7 +111,7 @@ func (l *Live) excluded(name string, incarnation uint64, fitted bool) {
 
 // diskDropped ends a tracker's exclusion if it has stopped using a disk since its last report.
 func (l *Live) diskDropped(t *tracker, times int) {
-	if t.health.LeftDisks(times, l.now) && t.health.Pardon(l.c.pending.has(l.exclusion(t, "")), l.now) {
+	if t.health.DisksDropped(times, l.now) && t.health.Pardon(l.c.pending.has(l.exclusion(t, "")), l.now) {
 		l.readmit(t)
 	}
 }
@@ -126,7 +126,7 @@ func (l *Live) checkExclusions() {
 		if t == nil || t.Excluded == "" {
 			continue
 		}
-		left := health.Left(t.Until, l.wall())
+		left := health.Remaining(t.Until, l.wall())
 		if left <= 0 {
 			l.readmit(t)
 			continue

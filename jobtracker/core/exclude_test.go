@@ -246,7 +246,7 @@ func TestNextExclusionLength(t *testing.T) {
 }
 
 // caseSince is a case against a tracker with a streak since a time in Unix milliseconds.
-func caseSince(began int64) *health.Case {
+func caseSince(began int64) *health.Comparison {
 	r := health.New(false)
 	for n := 0; ; n++ {
 		task := wire.TaskID{Job: wire.JobID{N: 1}, Kind: wire.Map, N: n}
@@ -265,13 +265,13 @@ func TestEvidenceAfterKept(t *testing.T) {
 	keep := func(began int64) {
 		j.keep(&task{kind: wire.Map}, &past.Attempt{Tracker: other.number, Began: began, Took: 1, State: wire.AttemptSucceeded}, "")
 	}
-	for range past.Most {
+	for range past.MaxStored {
 		keep(0)
 	}
-	for i := range past.MostLate + more {
+	for i := range past.MaxOverflow + more {
 		keep(since + int64(i))
 	}
-	for since, want := range map[int64]int{since: past.MostLate, since + past.MostLate: more, since + past.MostLate + more: 0} {
+	for since, want := range map[int64]int{since: past.MaxOverflow, since + past.MaxOverflow: more, since + past.MaxOverflow + more: 0} {
 		c := caseSince(since)
 		if l.addEvidence(c, j, mapPhase); c.Succeeded != want || c.Failed != 0 {
 			t.Errorf("since %d, %d attempts have done well and %d failed, want %d and 0", since, c.Succeeded, c.Failed, want)

@@ -65,7 +65,7 @@ func explain(f *facts.Facts, j *facts.Job) wire.Explanation {
 // explain adds what the leader knows of a job.
 func (l *Live) explain(x *wire.Explanation, now time.Duration, number int, all forecast.Forecast) {
 	o, j := all.Of(number), l.jobs[number]
-	x.Scheduling = l.sharing.Asked
+	x.Scheduling = l.sharing.Requested
 	x.End = l.wallOf(o.End)
 	for i := range l.phases {
 		if i == mapPhase || j.facts.Reduces() > 0 {

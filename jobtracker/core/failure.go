@@ -13,12 +13,12 @@ import (
 // attempts are used up or the failure is fatal. Segments that a reduce could not read are not
 // its fault. It returns whether the tracker may be the cause: not if any tracker would fail.
 func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result, launched time.Duration) bool {
-	if j.faults.Knows(tk.key(), id.N) || j.taskDone(id.Task) {
+	if j.faults.HasFailure(tk.key(), id.N) || j.taskDone(id.Task) {
 		return false
 	}
 	this := faults.NewFailure(t.Name, id, r)
 	if !l.flowStopping(j) {
-		j.faults.Trouble(this.Short())
+		j.faults.AddTrouble(this.WithoutLog())
 	}
 	if id.Task.Kind == wire.Reduce && len(r.Lost) > 0 && j.faults.Excuse(tk.key(), id.N) {
 		l.reduceLost(j, id.Task.N, r.Lost)
@@ -26,7 +26,7 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 	}
 	j.avoid(tk, t.Name)
 	j.faults.Fail(tk.key(), this, launched)
-	why, spent := j.faults.AttemptsUsedUp(tk.key(), id.Task, j.spec.Tasks(tk.kind).Attempts)
+	why, spent := j.faults.AttemptsUsedUp(tk.key(), id.Task, j.spec.ForKind(tk.kind).MaxAttempts)
 	switch {
 	case !j.needsTask(tk):
 	case r.Fatal:

@@ -313,7 +313,7 @@ func (l *Live) extent(f *facts.Job, phase int) (tasks int, each time.Duration) {
 	if tasks = max(0, f.Maps()); phase == reducePhase {
 		tasks = f.Reduces()
 	}
-	if p := l.profiles.Of(f.Name()); p != nil {
+	if p := l.profiles.Get(f.Name()); p != nil {
 		each = p.Phases[phase].Mean()
 	}
 	return tasks, each

@@ -131,7 +131,7 @@ func (j *job) waitingRetries(phase int, until func(faults.Task) time.Duration) (
 // avoidsUntil is until when a task avoids free slots where it failed, else 0.
 func (j *job) avoidsUntil(t faults.Task) time.Duration {
 	if n := int(t.N); t.Kind == wire.Map && j.assign.IsAside(n) || t.Kind == wire.Reduce && j.partitionsToGather() > 0 && j.housing.homeless.Has(n) {
-		return j.faults.Elsewhere(t)
+		return j.faults.AvoidUntil(t)
 	}
 	return 0
 }

@@ -259,7 +259,7 @@ func (l *Live) moveWrong(j *job) bool {
 				p, h.wrongHomes, h.tracker.Name))
 			return false
 		}
-		j.faults.Trouble(fmt.Sprintf("partition %d is gathered again: its home on tracker %s held other map output than the chosen one", p, h.tracker.Name))
+		j.faults.AddTrouble(fmt.Sprintf("partition %d is gathered again: its home on tracker %s held other map output than the chosen one", p, h.tracker.Name))
 		l.rehome(j, p)
 	}
 	return true

@@ -216,7 +216,7 @@ func (l *Live) clearTasks(j *job) {
 	l.assign.Clear(&j.assign)
 	j.service.forget()
 	j.outputs.forget()
-	j.faults.Forget()
+	j.faults.ClearReminders()
 	l.clearHomes(j)
 }
 

@@ -55,7 +55,7 @@ type Live struct {
 	shares     shuffleShares
 	requests   requests
 	sharing    sharing
-	profiles   *profiles.Known
+	profiles   *profiles.Store
 	overheads  forecast.Overheads
 	predicted  predicted
 }

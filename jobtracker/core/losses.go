@@ -145,7 +145,7 @@ func (l *Live) reportReruns(t *tracker, became string, take func()) {
 			}
 		}
 		if len(parts) > 0 && j.facts.Running() {
-			j.faults.LossTrouble(fmt.Sprintf("tracker %s %s: %s", t.Name, became, strings.Join(parts, ", ")))
+			j.faults.AddLossTrouble(fmt.Sprintf("tracker %s %s: %s", t.Name, became, strings.Join(parts, ", ")))
 		}
 	}
 }

@@ -99,7 +99,7 @@ func (l *Live) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *wir
 // interchangeable.
 func (l *Live) chooseOutput(j *job, t *tracker, out *wire.MapOutput) bool {
 	m := &j.maps[out.Map]
-	if j.faults.Rejected(m.key(), out.Attempt) {
+	if j.faults.OutputRejected(m.key(), out.Attempt) {
 		return false
 	}
 	if m.output.atHand() {
@@ -223,8 +223,8 @@ func (l *Live) outputLost(r *wire.OutputLost) {
 	if !m.output.atHand() || m.output.attempt != r.Attempt {
 		return
 	}
-	rejected := j.faults.Reject(m.key(), r.Attempt)
-	j.faults.Trouble(fmt.Sprintf("%v runs again, its output is lost: %s", j.idOf(&m.task), r.Reason))
+	rejected := j.faults.RejectOutput(m.key(), r.Attempt)
+	j.faults.AddTrouble(fmt.Sprintf("%v runs again, its output is lost: %s", j.idOf(&m.task), r.Reason))
 	j.avoid(&m.task, l.outputOf(j, r.Map).Tracker)
 	l.dropOutput(j, r.Map)
 	l.updateMap(j, r.Map)

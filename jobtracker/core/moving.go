@@ -75,7 +75,7 @@ func (l *Live) moveDue(j *job) time.Duration {
 			to := l.moveTarget(j, p, t)
 			if to == nil { // others move there already, or its reduce failed there
 				due = min(due, l.now+minMoveTime)
-				if j.faults.Elsewhere(j.reduces[p].key()) == 0 {
+				if j.faults.AvoidUntil(j.reduces[p].key()) == 0 {
 					return due
 				}
 				continue

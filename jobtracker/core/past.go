@@ -32,7 +32,7 @@ func (l *Live) keepLost(a *attempt) {
 // keepRun records an attempt that ran until now; p says how it ended.
 func (l *Live) keepRun(a *attempt, p past.Attempt, took time.Duration, cause string) {
 	p.Number, p.Tracker, p.Level = a.id.N, a.tracker.number, a.level
-	p.Span(a.began, l.wall(), took, !l.adopted(a))
+	p.SetTimes(a.began, l.wall(), took, !l.adopted(a))
 	a.job.keep(a.task, &p, cause)
 }
 
@@ -40,7 +40,7 @@ func (l *Live) keepRun(a *attempt, p past.Attempt, took time.Duration, cause str
 // as lost. Its end time is unknown, so the current time is used.
 func (l *Live) keepLate(t *tracker, j *job, tk *task, r *wire.Report) {
 	p := past.Attempt{Number: r.Attempt.N, Tracker: t.number, State: r.State, Bytes: r.Result.Bytes, Reads: r.Result.Reads}
-	p.Span(l.wall(), l.wall(), r.Result.Took, false)
+	p.SetTimes(l.wall(), l.wall(), r.Result.Took, false)
 	if tk.kind == wire.Map && j.assign.Indexed() {
 		p.Level = j.assign.LevelOf(int(tk.n), &t.assign)
 	}
@@ -51,13 +51,13 @@ func (l *Live) keepLate(t *tracker, j *job, tk *task, r *wire.Report) {
 func (j *job) keep(tk *task, p *past.Attempt, cause string) {
 	if tk.kind != wire.Fence {
 		p.Kind, p.Task = tk.kind, tk.n
-		j.ended.Keep(&tk.past, *p, cause)
+		j.ended.Add(&tk.past, *p, cause)
 	}
 }
 
 // setLevels records the locality of maps that ended before the splits were read.
 func (l *Live) setLevels(j *job) {
-	kept := j.ended.Kept()
+	kept := j.ended.Stored()
 	for i := range kept {
 		p := &kept[i]
 		if t := l.fleet.trackers[l.fleet.byNumber[p.Tracker].Name]; t != nil && p.Kind == wire.Map && p.Level == 0 {
@@ -68,7 +68,7 @@ func (l *Live) setLevels(j *job) {
 
 // allAttempts lists a job's ended and running attempts, by task and number.
 func (l *Live) allAttempts(j *job) []wire.AttemptStatus {
-	kept := j.ended.Kept()
+	kept := j.ended.Stored()
 	list := make([]wire.AttemptStatus, 0, len(kept)+j.attempts.Len())
 	for i := range kept {
 		s := j.ended.Status(&kept[i])

@@ -15,16 +15,16 @@ const maxProfiled = 200_000
 // ended under this leader, else from its history. The job does not wait for it.
 func (l *Live) loadProfile(j *job) {
 	name := j.facts.Name()
-	if j.profile = l.profiles.Of(name); j.profile != nil || !l.c.cfg.History || l.profiles.Loading(name) {
+	if j.profile = l.profiles.Get(name); j.profile != nil || !l.c.cfg.History || l.profiles.Loading(name) {
 		return
 	}
 	for f := range l.facts.Latest() {
 		if f.Name() != name || f.End().Outcome != wire.Succeeded {
 			continue
 		}
-		l.profiles.Load(name)
+		l.profiles.BeginLoad(name)
 		id, ended := l.facts.ID(f.N()), time.UnixMilli(f.Submission().At()+f.End().Elapsed)
-		l.c.emit(LoadHistory{Epoch: l.epoch, Name: name, Job: id, Files: profiles.Files(l.facts.Boot().Staging, id, ended)})
+		l.c.emit(LoadHistory{Epoch: l.epoch, Name: name, Job: id, Files: profiles.HistoryFiles(l.facts.Boot().Staging, id, ended)})
 		return
 	}
 }
@@ -32,13 +32,13 @@ func (l *Live) loadProfile(j *job) {
 // historyLoaded gives a loaded profile to jobs of its name. The profile of a job that has ended
 // since takes precedence. Without a history the jobs have none.
 func (l *Live) historyLoaded(r HistoryLoaded) {
-	if r.Epoch != l.epoch || !l.profiles.Loaded(r.Name) {
+	if r.Epoch != l.epoch || !l.profiles.EndLoad(r.Name) {
 		return
 	}
-	known := l.profiles.Of(r.Name)
+	known := l.profiles.Get(r.Name)
 	if known == nil && r.Err == nil && r.Profile != nil {
 		known = r.Profile
-		l.profiles.Keep(r.Name, known)
+		l.profiles.Put(r.Name, known)
 		l.assign.LearnFirst(known.Reads)
 	}
 	if known == nil {
@@ -60,7 +60,7 @@ func (l *Live) keepProfile(j *job) {
 	if j.facts.End().Outcome != wire.Succeeded || 2*j.measures.Phases[mapPhase].All.Tasks < len(j.maps) {
 		return
 	}
-	l.profiles.Keep(j.facts.Name(), &history.Profile{
+	l.profiles.Put(j.facts.Name(), &history.Profile{
 		Job: j.id, Phases: [2]history.Sums{l.sums(j, mapPhase), l.sums(j, reducePhase)}, Read: j.tally.read, Shuffled: j.outputs.bytes,
 		Elapsed: time.Duration(j.facts.End().Elapsed) * time.Millisecond, Reads: j.measures.Reads,
 	})

@@ -75,7 +75,7 @@ func (l *Live) proposeFirst(key string) {
 func (l *Live) factOf(r request) facts.Fact {
 	switch r := r.(type) {
 	case Change:
-		return admission.Changed(l.facts.Find(r.Job).Submission(), r.Change, l.wall())
+		return admission.ChangeFact(l.facts.Find(r.Job).Submission(), r.Change, l.wall())
 	case Schedule:
 		now := l.facts.Scheduled()
 		return &facts.SchedulingChanged{N: now.N + 1, Scheduling: r.Scheduling.Over(now.Scheduling)}
@@ -141,7 +141,7 @@ func (l *Live) killJob(r Kill) {
 
 // answerKills answers a job's kill requests once the outcome is known.
 func (l *Live) answerKills(f *facts.Job) {
-	if settled, err := admission.Killed(l.facts.ID(f.N()), f); settled {
+	if settled, err := admission.KillResult(l.facts.ID(f.N()), f); settled {
 		l.replyAll(killKey(f), Reply{Err: err})
 	}
 }

@@ -29,14 +29,14 @@ func (l *Live) delayTask(j *job, tk *task) {
 
 // alarmRetries sets an alarm for the job's next retry.
 func (l *Live) alarmRetries(j *job) {
-	if at, ok := j.faults.Next(); ok {
+	if at, ok := j.faults.NextReminder(); ok {
 		l.alarm(j, at)
 	}
 }
 
 // retryDue makes tasks runnable whose retry delay is over.
 func (l *Live) retryDue(j *job) {
-	for t := range j.faults.Due(l.now) {
+	for t := range j.faults.EndWaits(l.now) {
 		if t.Kind == wire.Reduce {
 			l.updateReduce(j, int(t.N))
 		} else {
@@ -49,7 +49,7 @@ func (l *Live) retryDue(j *job) {
 
 // mustAvoid says whether a task still waits for another tracker than t.
 func (j *job) mustAvoid(tk *task, t *tracker) bool {
-	return j.avoids(tk, t) && j.faults.Elsewhere(tk.key()) != 0
+	return j.avoids(tk, t) && j.faults.AvoidUntil(tk.key()) != 0
 }
 
 // hasAlternative says whether a usable tracker exists on which the task has not failed.

@@ -91,7 +91,7 @@ func (l *Live) setPredictedEnd(f *facts.Job, s *wire.JobStatus, now time.Duratio
 func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Elapsed = now - j.spec.arrived
 	s.Maps.Running, s.Reduces.Running = j.assign.InSlots(mapPhase), j.assign.InSlots(reducePhase)
-	s.Maps.FailedAttempts, s.Reduces.FailedAttempts = j.faults.Failed(wire.Map), j.faults.Failed(wire.Reduce)
+	s.Maps.FailedAttempts, s.Reduces.FailedAttempts = j.faults.FailuresOfKind(wire.Map), j.faults.FailuresOfKind(wire.Reduce)
 	s.Maps.Done = j.mapsDone()
 	s.Read = wire.Progress{Done: j.tally.read, Total: j.splits.input}
 	s.Reduced.Done = j.tally.reduced
@@ -125,7 +125,7 @@ func (l *Live) totals(j *job) wire.Counters {
 		}
 	}
 	for i, name := range []string{wire.FailedMaps, wire.FailedReduces} {
-		if n := j.faults.Failed(kindOf(i)); n > 0 {
+		if n := j.faults.FailuresOfKind(kindOf(i)); n > 0 {
 			total.Add(wire.JobCounters, name, int64(n))
 		}
 	}
@@ -186,7 +186,7 @@ func (j *job) taskWaitReason() string {
 		return "for a free reduce slot"
 	case j.housing.homeless.Len() > 0 && !j.spec.Classical:
 		return "for a task tracker with reduce slots"
-	case j.faults.NextRetries():
+	case j.faults.NextIsRetry():
 		return "to relaunch a failed task"
 	case j.housing.open > 0:
 		return "for map output to be gathered"

@@ -26,15 +26,15 @@ type contact struct {
 
 // hello handles the first message of a stream, or the answer to a Staging.
 func (l *Live) hello(id Stream, h *wire.Hello) {
-	known := handshake.Known{Boot: l.facts.Boot(), Welcomed: l.fleet.bound[id] != nil}
+	known := handshake.LeaderView{Boot: l.facts.Boot(), Welcomed: l.fleet.bound[id] != nil}
 	t := l.fleet.trackers[h.Tracker]
 	if t != nil {
 		known.Tracker = &handshake.Tracker{
 			Process: t.Process, Losing: t.contact.lossProposed,
-			Heard: t.contact.stream != 0 && l.now-t.contact.lastHeard <= l.c.cfg.Lease,
+			Connected: t.contact.stream != 0 && l.now-t.contact.lastHeard <= l.c.cfg.Lease,
 		}
 	}
-	switch v := l.fleet.unwelcomed.Hello(id, h, known); v.Do {
+	switch v := l.fleet.unwelcomed.Hello(id, h, known); v.Action {
 	case handshake.Refuse:
 		l.refuse(id, v.Reason)
 	case handshake.AskProof:

@@ -150,7 +150,7 @@ func (l *Live) fromTracker(id Stream, m wire.Message) {
 		l.hello(id, m)
 		return
 	case *wire.NoStaging:
-		if v := l.fleet.unwelcomed.NoStaging(id, m.Reason, l.facts.Boot()); v.Do == handshake.Refuse {
+		if v := l.fleet.unwelcomed.NoStaging(id, m.Reason, l.facts.Boot()); v.Action == handshake.Refuse {
 			l.refuse(id, v.Reason)
 		}
 		return

@@ -416,7 +416,7 @@ func (w *world) checkSend(c Send) {
 // checkRetry: a map returns to a tracker where it failed only after its wait for another one.
 func (w *world) checkRetry(id wire.TaskID, t *tracker) {
 	j := w.core.live.job(id.Job)
-	if tk := j.task(id); j.avoids(tk, t) && j.faults.Elsewhere(tk.key()) != 0 {
+	if tk := j.task(id); j.avoids(tk, t) && j.faults.AvoidUntil(tk.key()) != 0 {
 		w.fail("%v waits for another tracker and is relaunched on %s", id, t.Name)
 	}
 }

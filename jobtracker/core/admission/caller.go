@@ -20,7 +20,7 @@ func (a Caller) Known() bool { return a != Caller{} }
 func (a Caller) MayRead(owner string) bool { return !a.Known() || a.Admin || a.Name == owner }
 
 // may says why a caller may not do something to a job of an owner's.
-func (a Caller) may(do string, job wire.JobID, owner string) error {
+func (a Caller) mayChange(do string, job wire.JobID, owner string) error {
 	switch {
 	case a.MayRead(owner):
 		return nil

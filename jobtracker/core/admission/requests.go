@@ -17,7 +17,7 @@ func Submit(f *facts.Facts, s *wire.Submission, by Caller, wall int64) (accepted
 		return wire.Submission{}, nil, err
 	}
 	if known := f.Submission(s.Key); known != nil {
-		return wire.Submission{}, known, by.may("submit again", f.ID(known.First()), known.Owner())
+		return wire.Submission{}, known, by.mayChange("submit again", f.ID(known.First()), known.Owner())
 	}
 	accepted = *s
 	if by.Known() {
@@ -100,10 +100,10 @@ func Change(f *facts.Facts, id wire.JobID, c wire.Change, by Caller, wall int64)
 	if j.Ended() || !s.Open() {
 		return nil, fmt.Errorf("%v: %w", id, ErrJobEnded)
 	}
-	if err := by.may("change", id, s.Owner()); err != nil {
+	if err := by.mayChange("change", id, s.Owner()); err != nil {
 		return nil, err
 	}
-	err := checkSettings(Changed(s, c, wall).Settings)
+	err := checkSettings(ChangeFact(s, c, wall).Settings)
 	if err == nil && c.Pool != nil {
 		err = checkPool(f, *c.Pool, s.Owner(), by)
 	}
@@ -117,15 +117,15 @@ func Change(f *facts.Facts, id wire.JobID, c wire.Change, by Caller, wall int64)
 // the answer; else the job has to stop first.
 func Kill(id wire.JobID, j *facts.Job, by Caller) (settled bool, err error) {
 	if j != nil && !j.Ended() {
-		if err := by.may("kill", id, j.Submission().Owner()); err != nil {
+		if err := by.mayChange("kill", id, j.Submission().Owner()); err != nil {
 			return true, err
 		}
 	}
-	return Killed(id, j)
+	return KillResult(id, j)
 }
 
 // Killed says whether kills of a job are settled, and how they are answered then.
-func Killed(id wire.JobID, j *facts.Job) (settled bool, err error) {
+func KillResult(id wire.JobID, j *facts.Job) (settled bool, err error) {
 	switch {
 	case j == nil:
 		err = ErrUnknownJob

@@ -219,7 +219,7 @@ func TestChangeAndKill(t *testing.T) {
 	if _, err := Change(f, f.ID(1), wire.Change{Weight: new(-2.0)}, ann, 1); !errors.Is(err, ErrBadSettings) {
 		t.Errorf("a bad weight: %v", err)
 	}
-	x := Changed(f.Submission("runs"), wire.Change{Suspended: new(true), Deadline: new(time.Second)}, 3000)
+	x := ChangeFact(f.Submission("runs"), wire.Change{Suspended: new(true), Deadline: new(time.Second)}, 3000)
 	if x.Key != "runs" || x.N != 1 || !x.Suspended || x.Settings.Deadline != 3*time.Second {
 		t.Errorf("a change after two seconds is %+v", x)
 	}

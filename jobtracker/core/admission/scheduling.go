@@ -14,11 +14,11 @@ var defaultScheduling = wire.Scheduling{Scheduler: "fifo", Metric: "sum-response
 
 // Scheduling is how slots are shared, with its names looked up on the menu.
 type Scheduling struct {
-	Asked   wire.Scheduling // as it was asked for, complete
-	Unknown string          // what of Asked this build does not know; the default is in force then
-	Policy  string          // its name, see scheduler/menu
-	Metric  scheduler.Metric
-	Rule    locality.Rule
+	Requested wire.Scheduling // as it was asked for, complete
+	Unknown   string          // what of Asked this build does not know; the default is in force then
+	Policy    string          // its name, see scheduler/menu
+	Metric    scheduler.Metric
+	Rule      locality.Rule
 }
 
 // CheckScheduling says what of s is not on the menu. Empty fields are.
@@ -36,7 +36,7 @@ func LookUp(s wire.Scheduling) Scheduling {
 		found, _ = parse(defaultScheduling)
 		found.Unknown = err.Error()
 	}
-	found.Asked = asked
+	found.Requested = asked
 	return found
 }
 

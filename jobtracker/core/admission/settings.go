@@ -55,7 +55,7 @@ func checkSettings(t wire.Settings) error {
 
 // Changed is the fact that a change asks for at a time, in Unix milliseconds. What the
 // change does not name stays; its deadline counts from then.
-func Changed(s *facts.Submission, c wire.Change, wall int64) *facts.SettingsChanged {
+func ChangeFact(s *facts.Submission, c wire.Change, wall int64) *facts.SettingsChanged {
 	x := &facts.SettingsChanged{Key: s.Key(), N: s.Changes() + 1, Suspended: s.Suspended()}
 	set(&x.Suspended, c.Suspended)
 	x.Settings = settings(s.Settings(), c, time.Duration(wall-s.At())*time.Millisecond)

@@ -159,5 +159,5 @@ func (x *Swept) Fits(f *Facts) bool {
 }
 func (x *Swept) apply(f *Facts, _ uint64) {
 	f.submissions[x.Key].swept = true
-	f.forget()
+	f.dropEndedJobs()
 }

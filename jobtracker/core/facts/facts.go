@@ -44,8 +44,8 @@ type Facts struct {
 	incarnations uint64            // number of the last one
 	lastJob      int               // number of the last job
 	keepEnded    int               // KeptJobs, except in tests
-	scheduled    SchedulingChanged // the last one
-	pooled       PoolsChanged      // likewise
+	scheduling   SchedulingChanged // the last one
+	pools        PoolsChanged      // likewise
 	drains       int               // Drains so far
 
 	trackers    map[string]*Tracker
@@ -245,7 +245,7 @@ func (f *Facts) Apply(index, term uint64, x Fact) bool {
 }
 
 // forget drops the oldest ended submissions when more than keepEnded jobs have ended.
-func (f *Facts) forget() {
+func (f *Facts) dropEndedJobs() {
 	for i := 0; len(f.ended) > f.keepEnded && i < len(f.ended); {
 		j := f.jobs[f.ended[i]]
 		if j.sub.body != nil || !j.sub.swept {

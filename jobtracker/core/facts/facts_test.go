@@ -86,7 +86,7 @@ func TestLogBytes(t *testing.T) {
 
 // TestForget checks that Facts drop the oldest ended jobs, by whole submissions and only after
 // their staging directory is gone.
-func TestForget(t *testing.T) {
+func TestDropEndedJobs(t *testing.T) {
 	l := &logOf{t: t, facts: New()}
 	l.facts.keepEnded = 3
 	l.add(&Bootstrapped{Start: 1})

@@ -46,9 +46,9 @@ type SchedulingChanged struct {
 func (*SchedulingChanged) number() byte   { return 18 }
 func (x *SchedulingChanged) Name() string { return fmt.Sprintf("scheduling-changed %d", x.N) }
 func (x *SchedulingChanged) Fits(f *Facts) bool {
-	return x.N == f.scheduled.N+1
+	return x.N == f.scheduling.N+1
 }
-func (x *SchedulingChanged) apply(f *Facts, _ uint64) { f.scheduled = *x }
+func (x *SchedulingChanged) apply(f *Facts, _ uint64) { f.scheduling = *x }
 
 // Pooled replaces the pool table.
 type PoolsChanged struct {
@@ -59,9 +59,9 @@ type PoolsChanged struct {
 func (*PoolsChanged) number() byte   { return 19 }
 func (x *PoolsChanged) Name() string { return fmt.Sprintf("pools-changed %d", x.N) }
 func (x *PoolsChanged) Fits(f *Facts) bool {
-	return x.N == f.pooled.N+1
+	return x.N == f.pools.N+1
 }
 func (x *PoolsChanged) apply(f *Facts, _ uint64) {
-	f.pooled = *x
-	slices.SortFunc(f.pooled.Table.Pools, func(a, b pool.Pool) int { return cmp.Compare(a.Name, b.Name) })
+	f.pools = *x
+	slices.SortFunc(f.pools.Table.Pools, func(a, b pool.Pool) int { return cmp.Compare(a.Name, b.Name) })
 }

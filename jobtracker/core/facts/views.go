@@ -25,10 +25,10 @@ func (f *Facts) Leader() LeaderElected { return f.leader }
 func (f *Facts) Boot() Bootstrapped { return f.boot }
 
 // Scheduled is the last change of the scheduling.
-func (f *Facts) Scheduled() SchedulingChanged { return f.scheduled }
+func (f *Facts) Scheduled() SchedulingChanged { return f.scheduling }
 
 // Pools is the pool table in force, and its number. The table must not be changed.
-func (f *Facts) Pools() (n int, table *pool.Table) { return f.pooled.N, &f.pooled.Table }
+func (f *Facts) Pools() (n int, table *pool.Table) { return f.pools.N, &f.pools.Table }
 
 // Drains is how many Drain facts there were.
 func (f *Facts) Drains() int { return f.drains }

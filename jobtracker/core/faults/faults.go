@@ -57,7 +57,7 @@ func (t Task) ID(job wire.JobID) wire.TaskID { return wire.TaskID{Job: job, Kind
 type Faults struct {
 	tasks     map[Task]*taskFaults // of those that have had some
 	reminders reminders
-	failed    [wire.Fence + 1]int // attempts, by kind
+	failures  [wire.Fence + 1]int // attempts, by kind
 	troubles  []string            // as in wire.JobStatus
 	losses    int                 // of trackers, among them
 }
@@ -70,9 +70,9 @@ type taskFaults struct {
 	blames   []Blame // see TakeBlames
 	first    *Failure
 
-	avoid     []string      // trackers on which it failed, or its output was lost
-	retryAt   time.Duration // when it may be launched again; 0: now
-	elsewhere time.Duration // until when it is launched on none of avoid; 0: they may have it
+	avoid      []string      // trackers on which it failed, or its output was lost
+	retryAt    time.Duration // when it may be launched again; 0: now
+	avoidUntil time.Duration // until when it is launched on none of avoid; 0: they may have it
 }
 
 // Blame is where and when an attempt was launched that failed.
@@ -106,7 +106,7 @@ func (x *Faults) getOrMake(t Task) *taskFaults {
 }
 
 // Knows says whether an attempt at a task is known to have failed.
-func (x *Faults) Knows(t Task, attempt int) bool {
+func (x *Faults) HasFailure(t Task, attempt int) bool {
 	m := x.get(t)
 	return slices.Contains(m.failed, attempt) || slices.Contains(m.excused, attempt)
 }
@@ -126,14 +126,14 @@ func (x *Faults) Excuse(t Task, attempt int) bool {
 func (x *Faults) Fail(t Task, f *Failure, launched time.Duration) {
 	m := x.getOrMake(t)
 	m.failed, m.blames = append(m.failed, f.attempt.N), append(m.blames, Blame{f.tracker, launched})
-	x.failed[t.Kind]++
+	x.failures[t.Kind]++
 	if m.first == nil {
 		m.first = f
 	}
 }
 
 // Failed is how many attempts at tasks of a kind have failed by their own fault.
-func (x *Faults) Failed(k wire.Kind) int { return x.failed[k] }
+func (x *Faults) FailuresOfKind(k wire.Kind) int { return x.failures[k] }
 
 // Failures is how many attempts at a task have.
 func (x *Faults) Failures(t Task) int { return len(x.get(t).failed) }
@@ -152,14 +152,14 @@ func (x *Faults) TakeBlames(t Task) []Blame {
 
 // Reject notes that a map's output of an attempt could not be read, and says how many
 // outputs of the map could not.
-func (x *Faults) Reject(t Task, attempt int) int {
+func (x *Faults) RejectOutput(t Task, attempt int) int {
 	m := x.getOrMake(t)
 	m.rejected = append(m.rejected, attempt)
 	return len(m.rejected)
 }
 
 // Rejected says whether the output of an attempt at a map could not be read.
-func (x *Faults) Rejected(t Task, attempt int) bool {
+func (x *Faults) OutputRejected(t Task, attempt int) bool {
 	return slices.Contains(x.get(t).rejected, attempt)
 }
 

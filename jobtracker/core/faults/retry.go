@@ -49,14 +49,14 @@ func (r *reminders) Pop() any {
 // enough for all tasks of the job that wait.
 func (x *Faults) DelayRetry(t Task, now time.Duration, elsewhere bool) (isNext bool) {
 	m := x.getOrMake(t)
-	m.retryAt, m.elsewhere = 0, 0
+	m.retryAt, m.avoidUntil = 0, 0
 	if delay := RetryDelay(len(m.failed)); delay > 0 {
 		m.retryAt = now + delay
 		isNext = x.addReminder(t, m.retryAt)
 	}
 	if elsewhere {
-		m.elsewhere = now + min(time.Duration(len(m.failed))*avoidPerFailure, maxAvoid)
-		isNext = x.addReminder(t, m.elsewhere) || isNext
+		m.avoidUntil = now + min(time.Duration(len(m.failed))*avoidPerFailure, maxAvoid)
+		isNext = x.addReminder(t, m.avoidUntil) || isNext
 	}
 	return isNext
 }
@@ -75,16 +75,16 @@ func (x *Faults) RetryAt(t Task) time.Duration {
 }
 
 // Elsewhere is until when a task is launched on no tracker that it avoids; 0: it may be.
-func (x *Faults) Elsewhere(t Task) time.Duration { return x.get(t).elsewhere }
+func (x *Faults) AvoidUntil(t Task) time.Duration { return x.get(t).avoidUntil }
 
 // StopAvoiding has a task wait for another tracker no longer.
-func (x *Faults) StopAvoiding(t Task) { x.getOrMake(t).elsewhere = 0 }
+func (x *Faults) StopAvoiding(t Task) { x.getOrMake(t).avoidUntil = 0 }
 
 // Reminders is when tasks are to be looked at, in no order; also some whose waits have ended.
 func (x *Faults) Reminders() []Reminder { return x.reminders }
 
 // Next is when the next task is to be looked at, if any is.
-func (x *Faults) Next() (at time.Duration, ok bool) {
+func (x *Faults) NextReminder() (at time.Duration, ok bool) {
 	if len(x.reminders) == 0 {
 		return 0, false
 	}
@@ -92,13 +92,13 @@ func (x *Faults) Next() (at time.Duration, ok bool) {
 }
 
 // NextRetries says whether the next task is looked at to launch it again.
-func (x *Faults) NextRetries() bool {
-	at, ok := x.Next()
+func (x *Faults) NextIsRetry() bool {
+	at, ok := x.NextReminder()
 	return ok && at == x.RetryAt(x.reminders[0].Task)
 }
 
 // Due ends the waits that are over, and yields their tasks.
-func (x *Faults) Due(now time.Duration) iter.Seq[Task] {
+func (x *Faults) EndWaits(now time.Duration) iter.Seq[Task] {
 	return func(yield func(Task) bool) {
 		for len(x.reminders) > 0 && x.reminders[0].At <= now {
 			t := heap.Pop(&x.reminders).(Reminder).Task
@@ -106,8 +106,8 @@ func (x *Faults) Due(now time.Duration) iter.Seq[Task] {
 			if m.retryAt <= now {
 				m.retryAt = 0
 			}
-			if m.elsewhere <= now {
-				m.elsewhere = 0
+			if m.avoidUntil <= now {
+				m.avoidUntil = 0
 			}
 			if !yield(t) {
 				return
@@ -117,4 +117,4 @@ func (x *Faults) Due(now time.Duration) iter.Seq[Task] {
 }
 
 // Forget drops the reminders: nothing is launched any more.
-func (x *Faults) Forget() { x.reminders = nil }
+func (x *Faults) ClearReminders() { x.reminders = nil }

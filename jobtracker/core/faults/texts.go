@@ -30,12 +30,12 @@ func NewFailure(tracker string, id wire.AttemptID, r *wire.Result) *Failure {
 }
 
 // Short is the failure without the attempt's log.
-func (f *Failure) Short() string {
+func (f *Failure) WithoutLog() string {
 	return fmt.Sprintf("%v on tracker %s: %s", f.attempt, f.tracker, f.cause)
 }
 
 func (f *Failure) String() string {
-	text := f.Short()
+	text := f.WithoutLog()
 	if log := strings.TrimRight(f.log, "\n"); log != "" {
 		text += "\n" + log
 	}
@@ -56,14 +56,14 @@ func (x *Faults) AttemptsUsedUp(t Task, id wire.TaskID, attempts int) (why strin
 }
 
 // Trouble notes what went wrong and may yet be made good.
-func (x *Faults) Trouble(text string) {
+func (x *Faults) AddTrouble(text string) {
 	if len(x.troubles)-x.losses < wire.MaxTroubles {
 		x.troubles = append(x.troubles, wire.Bounded(text, wire.MaxTrouble))
 	}
 }
 
 // LossTrouble notes what the loss of a tracker means for the job.
-func (x *Faults) LossTrouble(text string) {
+func (x *Faults) AddLossTrouble(text string) {
 	if x.losses < wire.MaxTroubles {
 		x.losses++
 		x.troubles = append(x.troubles, wire.Bounded(text, wire.MaxTrouble))

@@ -49,17 +49,17 @@ const (
 
 // Verdict is the answer to a message of a tracker that is not welcomed yet.
 type Verdict struct {
-	Do     Action
+	Action Action
 	Reason string // of Refuse
 	File   string // of AskProof: the URL of the nonce
 }
 
 func refuse(format string, args ...any) Verdict {
-	return Verdict{Do: Refuse, Reason: fmt.Sprintf(format, args...)}
+	return Verdict{Action: Refuse, Reason: fmt.Sprintf(format, args...)}
 }
 
 // Known is what the leader knows when a Hello comes.
-type Known struct {
+type LeaderView struct {
 	Boot     facts.Bootstrapped // of the cluster
 	Welcomed bool               // the stream was
 	Tracker  *Tracker           // that is registered by the Hello's id; nil: none
@@ -67,9 +67,9 @@ type Known struct {
 
 // Tracker is what the leader knows of a registered tracker.
 type Tracker struct {
-	Process uint64
-	Heard   bool // within the lease, and it has a stream
-	Losing  bool // its loss is on the way to the log
+	Process   uint64
+	Connected bool // within the lease, and it has a stream
+	Losing    bool // its loss is on the way to the log
 }
 
 // pending is a stream that is not welcomed yet.
@@ -79,11 +79,11 @@ type pending struct {
 }
 
 // judge decides on a Hello. before is the stream's state, nil at its first Hello.
-func judge(h *wire.Hello, before *pending, k Known) Verdict {
+func judge(h *wire.Hello, before *pending, k LeaderView) Verdict {
 	asked := before != nil && before.proofAsked
 	switch {
 	case k.Welcomed, before != nil && !asked, asked && h.Nonce == "":
-		return Verdict{Do: Ignore}
+		return Verdict{Action: Ignore}
 	case h.Version != wire.Version:
 		return refuse("tracker %s speaks protocol version %d, this job tracker %d: one of them is of another build", h.Tracker, h.Version, wire.Version)
 	case h.Tracker == "" || h.Process == 0 || h.MapSlots < 0 || h.ReduceSlots < 0:
@@ -95,16 +95,16 @@ func judge(h *wire.Hello, before *pending, k Known) Verdict {
 		}
 	}
 	switch {
-	case k.Tracker != nil && k.Tracker.Process != h.Process && k.Tracker.Heard:
+	case k.Tracker != nil && k.Tracker.Process != h.Process && k.Tracker.Connected:
 		return refuse("tracker id %s is in use by another process", h.Tracker)
 	case k.Boot.Nonce != "" && h.Nonce != k.Boot.Nonce && asked:
 		return notShared(h.Tracker, "it read another nonce there than the cluster's", k.Boot)
 	case k.Boot.Nonce != "" && h.Nonce != k.Boot.Nonce:
-		return Verdict{Do: AskProof, File: NonceFile(k.Boot.Staging, k.Boot.Cluster)}
+		return Verdict{Action: AskProof, File: NonceFile(k.Boot.Staging, k.Boot.Cluster)}
 	case k.Tracker != nil && k.Tracker.Process == h.Process && !k.Tracker.Losing:
-		return Verdict{Do: Welcome}
+		return Verdict{Action: Welcome}
 	}
-	return Verdict{Do: Register}
+	return Verdict{Action: Register}
 }
 
 func notShared(tracker, why string, boot facts.Bootstrapped) Verdict {
@@ -121,10 +121,10 @@ func NonceFile(staging, cluster string) string {
 type Streams map[Stream]*pending
 
 // Hello decides on a Hello, and keeps what the next message of the stream needs.
-func (s Streams) Hello(id Stream, h *wire.Hello, k Known) Verdict {
+func (s Streams) Hello(id Stream, h *wire.Hello, k LeaderView) Verdict {
 	v := judge(h, s[id], k)
-	if v.Do == AskProof || v.Do == Register {
-		s[id] = &pending{hello: h, proofAsked: v.Do == AskProof}
+	if v.Action == AskProof || v.Action == Register {
+		s[id] = &pending{hello: h, proofAsked: v.Action == AskProof}
 	}
 	return v
 }
@@ -133,7 +133,7 @@ func (s Streams) Hello(id Stream, h *wire.Hello, k Known) Verdict {
 func (s Streams) NoStaging(id Stream, why string, boot facts.Bootstrapped) Verdict {
 	p := s[id]
 	if p == nil {
-		return Verdict{Do: Ignore}
+		return Verdict{Action: Ignore}
 	}
 	return notShared(p.hello.Tracker, why, boot)
 }

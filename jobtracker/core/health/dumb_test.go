@@ -10,10 +10,10 @@ import (
 
 // What an event says. Only these are kept, and every question is answered by all of them.
 const (
-	succeeded byte = iota
-	failed         // an attempt that counts
-	blamed         // a failure whose task has succeeded elsewhere
-	disks          // how often a process has left a disk alone
+	succeeded    byte = iota
+	failed            // an attempt that counts
+	blamed            // a failure whose task has succeeded elsewhere
+	disksChanged      // how often a process has left a disk alone
 	pardoned
 	spared    // an exclusion is proposed, which is to end at once
 	dropped   // it does not come
@@ -29,7 +29,7 @@ type event struct {
 	phase    int
 	task     wire.TaskID
 	attempt  int
-	times    int
+	drops    int
 }
 
 // last is the place of the last of some events, -1 if there is none.
@@ -68,7 +68,7 @@ func (t *tracker) dumbStreak(phase int) (streak []event) {
 }
 
 // fails says whether a streak makes a tracker suspect that has so many slots.
-func fails(streak []event, slots int) bool {
+func makesSuspect(streak []event, slots int) bool {
 	tasks := make(map[wire.TaskID]bool)
 	for _, e := range streak {
 		tasks[e.task] = true
@@ -76,7 +76,7 @@ func fails(streak []event, slots int) bool {
 	return len(tasks) >= 4 && len(tasks) > 2*slots
 }
 
-func (t *tracker) dumbSuspect(phase int) bool { return fails(t.dumbStreak(phase), t.slots) }
+func (t *tracker) dumbSuspect(phase int) bool { return makesSuspect(t.dumbStreak(phase), t.slots) }
 
 // toCompare says whether the failure that has come last has a tracker compared: the first one
 // that makes it suspect does, and then each that comes a tenth of a second after such a one.
@@ -84,7 +84,7 @@ func (w *world) toCompare(t *tracker, phase int) bool {
 	compared, before := false, time.Duration(math.MinInt32)
 	streak := t.dumbStreak(phase)
 	for i, e := range streak {
-		if compared = fails(streak[:i+1], t.slots) && e.at-before >= 100*time.Millisecond; compared {
+		if compared = makesSuspect(streak[:i+1], t.slots) && e.at-before >= 100*time.Millisecond; compared {
 			before = e.at
 		}
 	}
@@ -93,10 +93,10 @@ func (w *world) toCompare(t *tracker, phase int) bool {
 
 // remain lists the other trackers that are given work, if a tracker may be excluded: one of
 // them is usable, and they and those that cannot be spoken to are half of all.
-func (w *world) remain(t *tracker) (fit []*tracker, may bool) {
+func (w *world) workingOthers(t *tracker) (fit []*tracker, may bool) {
 	given := 0
 	for _, o := range w.trackers {
-		if o == t || w.out(o) {
+		if o == t || w.getsNoWork(o) {
 			continue
 		}
 		given++
@@ -108,7 +108,7 @@ func (w *world) remain(t *tracker) (fit []*tracker, may bool) {
 }
 
 func (w *world) mayStandOut(t *tracker, phase int) bool {
-	fit, may := w.remain(t)
+	fit, may := w.workingOthers(t)
 	suspects := 0
 	for _, o := range w.trackers {
 		if o.dumbSuspect(phase) {
@@ -120,13 +120,13 @@ func (w *world) mayStandOut(t *tracker, phase int) bool {
 
 // standsOut says whether enough attempts of the jobs that a tracker fails did well.
 func (w *world) standsOut(t *tracker, phase int) bool {
-	fit, _ := w.remain(t)
+	fit, _ := w.workingOthers(t)
 	streak := t.dumbStreak(phase)
 	last := streak[len(streak)-1]
 	well, bad := 0, 0
 	for _, a := range w.attempts {
 		ofJob := slices.ContainsFunc(streak, func(e event) bool { return e.task.Job == a.task.Job })
-		if !ofJob || w.over[a.task.Job.N] || phaseOf(a.task) != phase || a.began < streak[0].launched || a.on.dumbSuspect(phase) {
+		if !ofJob || w.ended[a.task.Job.N] || phaseOf(a.task) != phase || a.began < streak[0].launched || a.on.dumbSuspect(phase) {
 			continue
 		}
 		switch {
@@ -163,10 +163,10 @@ func (t *tracker) dumbBlame(now time.Duration) (blame int) {
 }
 
 func (w *world) muchWorse(t *tracker) bool {
-	fit, may := w.remain(t)
+	fit, may := w.workingOthers(t)
 	others := 0
 	for _, o := range w.trackers {
-		if o != t && !w.out(o) {
+		if o != t && !w.getsNoWork(o) {
 			others += o.dumbBlame(w.now)
 		}
 	}
@@ -178,12 +178,12 @@ func (w *world) muchWorse(t *tracker) bool {
 func (t *tracker) dumbPardons(now time.Duration) bool {
 	most, said := 0, 0
 	for _, e := range t.events[:len(t.events)-1] {
-		if e.what == disks {
-			most, said = max(most, e.times), said+1
+		if e.what == disksChanged {
+			most, said = max(most, e.drops), said+1
 		}
 	}
 	i := t.last(pardoned)
-	return said > 0 && t.events[len(t.events)-1].times > most && (i < 0 || now-t.events[i].at >= 10*time.Minute)
+	return said > 0 && t.events[len(t.events)-1].drops > most && (i < 0 || now-t.events[i].at >= 10*time.Minute)
 }
 
 func (t *tracker) dumbSpared() bool {

@@ -75,14 +75,14 @@ const (
 // Record is what counts against a tracker, and for it. What is looked at whenever a task
 // succeeds comes first.
 type Record struct {
-	changed       time.Duration // when it was excluded or readmitted last
-	exclusions    int           // times excluded since it last succeeded
-	streaks       [2]*streak    // by phase
-	pardoned      time.Duration // when it was last
-	excluded      bool          // as the log has it
-	pardonPending bool          // an exclusion that is not in the log yet is to end at once
-	disksLeft     int           // how often its process has left a disk alone, or unknown
-	blame         []time.Duration
+	exclusionChanged time.Duration // when it was excluded or readmitted last
+	exclusions       int           // times excluded since it last succeeded
+	streaks          [2]*streak    // by phase
+	pardoned         time.Duration // when it was last
+	excluded         bool          // as the log has it
+	pardonPending    bool          // an exclusion that is not in the log yet is to end at once
+	disksDropped     int           // how often its process has left a disk alone, or unknown
+	blame            []time.Duration
 }
 
 // unknown is the disksLeft of a tracker that has not said.
@@ -91,7 +91,7 @@ const unknown = math.MinInt
 // New makes the Record of a tracker of which nothing is known but whether it is excluded.
 func New(excluded bool) Record {
 	const longAgo = -math.MaxInt64
-	return Record{excluded: excluded, changed: longAgo, pardoned: longAgo, disksLeft: unknown}
+	return Record{excluded: excluded, exclusionChanged: longAgo, pardoned: longAgo, disksDropped: unknown}
 }
 
 // Excluded says whether the log excludes the tracker.
@@ -103,7 +103,7 @@ func (r *Record) Counts(launched time.Duration) bool { return launched > r.pardo
 // Succeeded ends the streak of a phase. The next exclusion is a short one if the attempt
 // was launched since the last one.
 func (r *Record) Succeeded(phase int, launched time.Duration) {
-	if launched > r.changed {
+	if launched > r.exclusionChanged {
 		r.exclusions = 0
 	}
 	if r.streaks[phase] != nil {
@@ -145,7 +145,7 @@ func (r *Record) Length() time.Duration {
 
 // Left is what is left of an exclusion, in Unix milliseconds. A clock that jumps ends it at
 // the latest as if it began now.
-func Left(until, now int64) time.Duration {
+func Remaining(until, now int64) time.Duration {
 	return min(time.Duration(until-now)*time.Millisecond, longestExclusion)
 }
 
@@ -156,7 +156,7 @@ func (r *Record) ExclusionChanged(excluded bool, now time.Duration) (readmit boo
 	if excluded && !readmit {
 		r.exclusions++
 	}
-	r.excluded, r.pardonPending, r.changed = excluded, false, now
+	r.excluded, r.pardonPending, r.exclusionChanged = excluded, false, now
 	r.clear()
 	return readmit
 }
@@ -171,9 +171,9 @@ func (r *Record) clear() { r.blame, r.streaks = nil, [2]*streak{} }
 // LeftDisks notes how often the tracker's process has left a disk alone, and reports whether
 // that pardons the tracker. The first number never does: an earlier leader has pardoned for
 // these disks, or they are of an earlier process.
-func (r *Record) LeftDisks(times int, now time.Duration) bool {
-	more := r.disksLeft != unknown && times > r.disksLeft
-	r.disksLeft = max(r.disksLeft, times)
+func (r *Record) DisksDropped(times int, now time.Duration) bool {
+	more := r.disksDropped != unknown && times > r.disksDropped
+	r.disksDropped = max(r.disksDropped, times)
 	return more && now >= r.pardoned+blameWindow
 }
 
@@ -192,10 +192,10 @@ func (r *Record) Pardon(proposed bool, now time.Duration) (readmit bool) {
 
 // Others is the trackers with which one is compared.
 type Others struct {
-	all, excluded int    // trackers, and those that are given no work, or are about to be
-	usable        int    // that are given work and are usable
-	blame         int    // failures that count against those that are given work
-	suspects      [2]int // by phase
+	all, idle int    // trackers, and those that are given no work, or are about to be
+	usable    int    // that are given work and are usable
+	blame     int    // failures that count against those that are given work
+	suspects  [2]int // by phase
 }
 
 // Add counts another tracker in. out says that it is given no work or is about to be given
@@ -208,7 +208,7 @@ func (o *Others) Add(r *Record, out, usable bool, now time.Duration) {
 		}
 	}
 	if out {
-		o.excluded++
+		o.idle++
 		return
 	}
 	o.blame += r.blamed(now)
@@ -219,4 +219,4 @@ func (o *Others) Add(r *Record, out, usable bool, now time.Duration) {
 
 // enoughRemain says whether enough trackers remain without the one that is compared: at least half
 // of all, and one that is fit.
-func (o *Others) enoughRemain() bool { return o.usable > 0 && 2*(o.excluded+1) <= o.all+1 }
+func (o *Others) enoughRemain() bool { return o.usable > 0 && 2*(o.idle+1) <= o.all+1 }

@@ -24,7 +24,7 @@ func TestStandsOut(t *testing.T) {
 		{fit: 9, well: 19, failed: 2, want: false},
 		{fit: 9, well: 20, failed: 2, want: true},
 	} {
-		x := &Case{streak: new(streak), usable: c.fit, Succeeded: c.well, Failed: c.failed}
+		x := &Comparison{streak: new(streak), usable: c.fit, Succeeded: c.well, Failed: c.failed}
 		if why, does := x.StandsOut(); does != c.want || (why != "") != c.want {
 			t.Errorf("beside %d trackers, %d attempts that did well and %d that failed: %v %q", c.fit, c.well, c.failed, does, why)
 		}
@@ -32,7 +32,7 @@ func TestStandsOut(t *testing.T) {
 }
 
 // TestOpen: of the trackers that are compared with one, out are given no work.
-func TestOpen(t *testing.T) {
+func TestMayExclude(t *testing.T) {
 	for _, c := range []struct {
 		all, out, fit, suspects int
 		want                    bool
@@ -53,10 +53,10 @@ func TestOpen(t *testing.T) {
 		{all: 11, fit: 11, suspects: 2, want: true},
 	} {
 		for phase := range 2 {
-			x := &Case{phase: phase}
-			others := Others{all: c.all, excluded: c.out, usable: c.fit}
+			x := &Comparison{phase: phase}
+			others := Others{all: c.all, idle: c.out, usable: c.fit}
 			others.suspects[phase], others.suspects[1-phase] = c.suspects, 99
-			if got := x.Open(others); got != c.want {
+			if got := x.MayExclude(others); got != c.want {
 				t.Errorf("%d others, %d left out, %d fit, %d suspect: open is %v", c.all, c.out, c.fit, c.suspects, got)
 			}
 		}
@@ -73,7 +73,7 @@ func TestMuchWorse(t *testing.T) {
 		{blame: 3, others: Others{all: 1, usable: 1}, want: true},
 		{blame: 3, others: Others{all: 1, usable: 1}, excluded: true, want: false},
 		{blame: 3, others: Others{all: 1, usable: 0}, want: false},
-		{blame: 3, others: Others{all: 2, excluded: 1, usable: 1}, want: false},
+		{blame: 3, others: Others{all: 2, idle: 1, usable: 1}, want: false},
 		{blame: 3, others: Others{all: 4, usable: 4, blame: 5}, want: true}, // 1.25 each
 		{blame: 3, others: Others{all: 4, usable: 4, blame: 6}, want: false},
 		{blame: 4, others: Others{all: 4, usable: 4, blame: 6}, want: true},
@@ -105,13 +105,13 @@ func TestLength(t *testing.T) {
 	}
 }
 
-func TestLeft(t *testing.T) {
+func TestRemaining(t *testing.T) {
 	const now = 1_700_000_000_000
 	for until, want := range map[int64]time.Duration{
 		now + 5: 5 * time.Millisecond, now: 0, now - 5: -5 * time.Millisecond,
 		now + 80*60_000: 80 * time.Minute, now + 81*60_000: 80 * time.Minute, // a clock has jumped back
 	} {
-		if got := Left(until, now); got != want {
+		if got := Remaining(until, now); got != want {
 			t.Errorf("%v of an exclusion are left until %v milliseconds from now, want %v", got, until-now, want)
 		}
 	}
@@ -120,7 +120,7 @@ func TestLeft(t *testing.T) {
 // TestStreakOfEndedJobs: a tracker that may not be excluded keeps no ended jobs in mind.
 func TestStreakOfEndedJobs(t *testing.T) {
 	r := New(false)
-	var c *Case
+	var c *Comparison
 	for n := range 4 {
 		c = r.Failed(0, Failure{Task: wire.TaskID{Job: wire.JobID{N: n}, Kind: wire.Map}}, 1, time.Minute)
 	}
@@ -128,7 +128,7 @@ func TestStreakOfEndedJobs(t *testing.T) {
 		t.Fatal("four failures make no case")
 	}
 	c.Jobs(func(n int) bool { return n%2 == 1 })
-	if c.Open(Others{}) {
+	if c.MayExclude(Others{}) {
 		t.Error("the only tracker may be excluded")
 	}
 	var jobs []int

@@ -10,8 +10,8 @@ import (
 
 // The latest losses are kept, for a day.
 const (
-	keptLosses = 100
-	lossKept   = 24 * time.Hour
+	maxLosses    = 100
+	lossLifetime = 24 * time.Hour
 )
 
 // Losses is the trackers that were lost and are not back, oldest first, for display. That is
@@ -27,7 +27,7 @@ type loss struct {
 func (l *Losses) Add(x wire.LostTracker, now time.Duration) {
 	l.Back(x.Tracker)
 	*l = append(*l, loss{x, now})
-	*l = (*l)[max(0, len(*l)-keptLosses):]
+	*l = (*l)[max(0, len(*l)-maxLosses):]
 }
 
 // Back forgets that a tracker was lost.
@@ -38,7 +38,7 @@ func (l *Losses) Back(tracker string) {
 // At is those that are worth telling of at a time, by name.
 func (l Losses) At(now time.Duration) (list []wire.LostTracker) {
 	for _, x := range l {
-		if now-x.at < lossKept {
+		if now-x.at < lossLifetime {
 			list = append(list, x.LostTracker)
 		}
 	}

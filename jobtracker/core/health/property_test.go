@@ -24,8 +24,8 @@ func TestDumbRules(t *testing.T) {
 			w.now += rapid.SampledFrom(pauses).Draw(t, "pause")
 			w.act(t, sick)
 			w.check()
-			if len(w.wrong) > 0 {
-				t.Fatal(w.wrong[0])
+			if len(w.differences) > 0 {
+				t.Fatal(w.differences[0])
 			}
 		}
 		for what, n := range w.counts {
@@ -66,22 +66,22 @@ func (w *world) act(t *rapid.T, sick *tracker) {
 		for _, o := range w.trackers {
 			switch {
 			case o.proposed && n < 81:
-				w.log(o, true)
+				w.applyExclusion(o, true)
 			case o.proposed:
-				w.drop(o)
+				w.dropProposal(o)
 			case o.Excluded() && n < 78:
-				w.log(o, false)
+				w.applyExclusion(o, false)
 			}
 		}
 	case n < 95:
-		on.disks += rapid.IntRange(0, 1).Draw(t, "disks")
-		w.leaves(on, on.disks)
+		on.disksDropped += rapid.IntRange(0, 1).Draw(t, "disks")
+		w.dropDisks(on, on.disksDropped)
 	case n < 97:
 		on.usable = !on.usable
 	case n < 99:
-		on.drains = !on.drains
+		on.draining = !on.draining
 	default:
-		w.over[rapid.IntRange(1, 3).Draw(t, "ends")] = true
+		w.ended[rapid.IntRange(1, 3).Draw(t, "ends")] = true
 	}
 }
 

@@ -42,11 +42,11 @@ func TestScenarios(t *testing.T) {
 				}
 				w.directive(t, d)
 				w.check()
-				for _, wrong := range w.wrong {
+				for _, wrong := range w.differences {
 					d.Fatalf(t, "%s", wrong)
 				}
-				said := w.said
-				w.said = nil
+				said := w.output
+				w.output = nil
 				return strings.Join(said, "\n")
 			})
 		})
@@ -83,13 +83,13 @@ func (w *world) directive(t *testing.T, d *datadriven.TestData) {
 			}
 		}
 	case "disks":
-		w.leaves(on, number(t, d, 1))
+		w.dropDisks(on, number(t, d, 1))
 	case "log":
-		w.log(on, !on.Excluded())
+		w.applyExclusion(on, !on.Excluded())
 	case "refuse":
-		w.drop(on)
+		w.dropProposal(on)
 	case "drains":
-		on.drains = true
+		on.draining = true
 	default:
 		d.Fatalf(t, "unknown directive %q", d.Cmd)
 	}
@@ -107,7 +107,7 @@ func (w *world) show() {
 		if t.Excluded() {
 			line += " excluded"
 		}
-		w.said = append(w.said, line)
+		w.output = append(w.output, line)
 	}
 }
 

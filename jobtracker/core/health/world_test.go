@@ -11,13 +11,13 @@ import (
 // tracker is a task tracker of a world.
 type tracker struct {
 	Record
-	name     string
-	slots    int // of each phase
-	usable   bool
-	drains   bool
-	disks    int
-	proposed bool // to be excluded: the log has yet to say whether it is
-	events   []event
+	name         string
+	slots        int // of each phase
+	usable       bool
+	draining     bool
+	disksDropped int
+	proposed     bool // to be excluded: the log has yet to say whether it is
+	events       []event
 }
 
 // attempt is one that has ended or runs.
@@ -35,15 +35,15 @@ type world struct {
 	now      time.Duration
 	trackers []*tracker
 	attempts []attempt
-	over     map[int]bool // jobs that have ended
+	ended    map[int]bool // jobs that have ended
 
-	said   []string
-	wrong  []string       // where a Record and the dumb rules differ
-	counts map[string]int // of what has happened
+	output      []string
+	differences []string       // where a Record and the dumb rules differ
+	counts      map[string]int // of what has happened
 }
 
 func newWorld(trackers, slots int) *world {
-	w := &world{over: make(map[int]bool), counts: make(map[string]int)}
+	w := &world{ended: make(map[int]bool), counts: make(map[string]int)}
 	for i := range trackers {
 		w.trackers = append(w.trackers, &tracker{
 			Record: New(false), name: fmt.Sprintf("t%d", i+1), slots: slots, usable: true,
@@ -52,25 +52,25 @@ func newWorld(trackers, slots int) *world {
 	return w
 }
 
-func (w *world) say(what string, format string, args ...any) {
-	w.said = append(w.said, fmt.Sprintf(format, args...))
+func (w *world) record(what string, format string, args ...any) {
+	w.output = append(w.output, fmt.Sprintf(format, args...))
 	w.counts[what]++
 }
 
 // same notes an answer of a Record that the dumb rules do not give.
 func same[T comparable](w *world, what string, got, want T) T {
 	if got != want {
-		w.wrong = append(w.wrong, fmt.Sprintf("at %v %s: %v, by the dumb rules %v", w.now, what, got, want))
+		w.differences = append(w.differences, fmt.Sprintf("at %v %s: %v, by the dumb rules %v", w.now, what, got, want))
 	}
 	return got
 }
 
-func (w *world) out(t *tracker) bool { return t.Excluded() || t.drains || t.proposed }
+func (w *world) getsNoWork(t *tracker) bool { return t.Excluded() || t.draining || t.proposed }
 
 func (w *world) others(t *tracker) (others Others) {
 	for _, o := range w.trackers {
 		if o != t {
-			others.Add(&o.Record, w.out(o), o.usable, w.now)
+			others.Add(&o.Record, w.getsNoWork(o), o.usable, w.now)
 		}
 	}
 	return others
@@ -79,7 +79,7 @@ func (w *world) others(t *tracker) (others Others) {
 func (w *world) propose(t *tracker, why string) {
 	if !t.proposed {
 		t.proposed = true
-		w.say("proposed", "%s: exclude for %v: %s", t.name, t.Length(), why)
+		w.record("proposed", "%s: exclude for %v: %s", t.name, t.Length(), why)
 	}
 }
 
@@ -114,37 +114,37 @@ func (w *world) end(i int, state wire.AttemptState) {
 	c := t.Failed(phase, Failure{Task: a.task, Began: a.began.Milliseconds(), Took: w.now - a.began}, t.slots, w.now)
 	t.events = append(t.events, event{what: failed, at: w.now, phase: phase, launched: a.began, task: a.task})
 	if t.Suspect(phase) && !suspect {
-		w.say("suspect", "%s is suspect", t.name)
+		w.record("suspect", "%s is suspect", t.name)
 	}
 	if compared := same(w, t.name+" is compared", c != nil, w.toCompare(t, phase)); !compared {
 		return
 	}
 	w.counts["compared"]++
-	jobs := c.Jobs(func(n int) bool { return !w.over[n] })
-	if open := same(w, t.name+"'s case is open", c.Open(w.others(t)), w.mayStandOut(t, phase)); !open {
-		w.say("closed", "%s is compared with none", t.name)
+	jobs := c.Jobs(func(n int) bool { return !w.ended[n] })
+	if open := same(w, t.name+"'s case is open", c.MayExclude(w.others(t)), w.mayStandOut(t, phase)); !open {
+		w.record("closed", "%s is compared with none", t.name)
 		return
 	}
 	for n := range jobs {
-		w.elsewhere(c, n, phase)
+		w.addAttempts(c, n, phase)
 	}
 	why, does := c.StandsOut()
 	if same(w, t.name+" stands out", does, w.standsOut(t, phase)); does {
 		w.counts["stands out"]++
 		w.propose(t, why)
 	} else {
-		w.say("compared well", "%s is compared: %d did well elsewhere, %d failed", t.name, c.Succeeded, c.Failed)
+		w.record("compared well", "%s is compared: %d did well elsewhere, %d failed", t.name, c.Succeeded, c.Failed)
 	}
 }
 
-func (w *world) elsewhere(c *Case, job, phase int) {
+func (w *world) addAttempts(c *Comparison, job, phase int) {
 	for _, a := range w.attempts {
 		switch {
 		case a.task.Job.N != job || phaseOf(a.task) != phase:
 		case a.state == wire.AttemptRunning:
-			c.Runs(&a.on.Record, a.began.Milliseconds(), w.now.Milliseconds())
+			c.AddRunning(&a.on.Record, a.began.Milliseconds(), w.now.Milliseconds())
 		default:
-			c.Ended(&a.on.Record, a.began.Milliseconds(), a.state)
+			c.AddEnded(&a.on.Record, a.began.Milliseconds(), a.state)
 		}
 	}
 }
@@ -166,40 +166,40 @@ func (w *world) blame(good *attempt) {
 			w.counts["worse"]++
 			w.propose(t, why)
 		} else {
-			w.say("no worse", "%s is not much worse than the others", t.name)
+			w.record("no worse", "%s is not much worse than the others", t.name)
 		}
 	}
 }
 
 // leaves has a tracker say how often its process has left a disk alone.
-func (w *world) leaves(t *tracker, times int) {
-	pardons := t.LeftDisks(times, w.now)
-	t.events = append(t.events, event{what: disks, at: w.now, times: times})
+func (w *world) dropDisks(t *tracker, times int) {
+	pardons := t.DisksDropped(times, w.now)
+	t.events = append(t.events, event{what: disksChanged, at: w.now, drops: times})
 	if !same(w, t.name+" is pardoned", pardons, t.dumbPardons(w.now)) {
 		return
 	}
 	t.events = append(t.events, event{what: pardoned, at: w.now})
-	w.say("pardoned", "%s is pardoned", t.name)
+	w.record("pardoned", "%s is pardoned", t.name)
 	if readmit := t.Pardon(t.proposed, w.now); same(w, t.name+" is to be readmitted", readmit, t.Excluded()) {
-		w.say("pardoned early", "%s: readmit", t.name)
+		w.record("pardoned early", "%s: readmit", t.name)
 	} else if t.proposed {
 		t.events = append(t.events, event{what: spared})
 	}
 }
 
 // log has the log take what is proposed for a tracker, or end its exclusion.
-func (w *world) log(t *tracker, excluded bool) {
+func (w *world) applyExclusion(t *tracker, excluded bool) {
 	spare := excluded && t.dumbSpared()
 	t.events = append(t.events, event{what: map[bool]byte{true: excludes, false: readmits}[excluded], at: w.now})
 	t.proposed = false
 	if readmit := t.ExclusionChanged(excluded, w.now); same(w, t.name+"'s exclusion is spared", readmit, spare) {
 		t.events = append(t.events, event{what: cancelled})
-		w.say("spared", "%s: readmit", t.name)
+		w.record("spared", "%s: readmit", t.name)
 	}
 }
 
 // drop has the log not take it.
-func (w *world) drop(t *tracker) {
+func (w *world) dropProposal(t *tracker) {
 	t.proposed = false
 	t.ExclusionDropped()
 	t.events = append(t.events, event{what: dropped})

@@ -29,36 +29,36 @@ import (
 )
 
 // Most is how many ended attempts of one job are kept.
-const Most = 100_000
+const MaxStored = 100_000
 
 // MostLate is how many of those that end later are known, the last ones.
-const MostLate = 1000
+const MaxOverflow = 1000
 
 // Attempts is the attempts of a job that have ended.
 type Attempts struct {
-	kept       []Attempt // in the order of their ends
-	causes     []string  // of some of them
-	unkept     int       // those that have ended and are not in kept
-	late       []Attempt // the last ones of these, a ring
-	most, ring int       // room in kept and late
+	stored                 []Attempt // in the order of their ends
+	causes                 []string  // of some of them
+	omitted                int       // those that have ended and are not in kept
+	overflow               []Attempt // the last ones of these, a ring
+	maxStored, maxOverflow int       // room in kept and late
 }
 
 // Attempt is one that has ended.
 type Attempt struct {
-	Number   int // the AttemptID's
-	Bytes    int64
-	Began    int64 // Unix milliseconds
-	Took     int64 // milliseconds
-	Reads    wire.Reads
-	waited   int32 // milliseconds from its launch until it began, or unknownLaunch
-	Task     int32 // the TaskID's number
-	Tracker  int32 // the caller's number of its name
-	cause    int32 // 1 + its place in causes; 0: none
-	previous Chain // the task's attempts that ended before
-	Kind     wire.Kind
-	State    wire.AttemptState
-	Level    wire.Level
-	Lost     bool // how it ended is not known
+	Number      int // the AttemptID's
+	Bytes       int64
+	Began       int64 // Unix milliseconds
+	Took        int64 // milliseconds
+	Reads       wire.Reads
+	launchDelay int32 // milliseconds from its launch until it began, or unknownLaunch
+	Task        int32 // the TaskID's number
+	Tracker     int32 // the caller's number of its name
+	cause       int32 // 1 + its place in causes; 0: none
+	previous    Chain // the task's attempts that ended before
+	Kind        wire.Kind
+	State       wire.AttemptState
+	Level       wire.Level
+	Lost        bool // how it ended is not known
 }
 
 // Chain is the attempts of one task that are kept: 1 + the place of the last one. The zero
@@ -69,49 +69,49 @@ type Chain int32
 const unknownLaunch = -1
 
 // New is without attempts.
-func New() Attempts { return Attempts{most: Most, ring: MostLate} }
+func New() Attempts { return Attempts{maxStored: MaxStored, maxOverflow: MaxOverflow} }
 
 // Expect makes room for so many attempts.
-func (x *Attempts) Expect(n int) { x.kept = slices.Grow(x.kept, min(n, x.most)) }
+func (x *Attempts) Expect(n int) { x.stored = slices.Grow(x.stored, min(n, x.maxStored)) }
 
 // Kept is those that are kept, in the order of their ends.
-func (x *Attempts) Kept() []Attempt { return x.kept }
+func (x *Attempts) Stored() []Attempt { return x.stored }
 
 // Unkept is how many have ended and are not kept.
-func (x *Attempts) Unkept() int { return x.unkept }
+func (x *Attempts) Omitted() int { return x.omitted }
 
 // Span sets when an attempt began and how long it took, in Unix milliseconds. This leader
 // knows it since its launch, or, if an earlier leader launched it, since it heard of it. If
 // its tracker does not say how long it took (0), it is taken to have begun at since.
-func (a *Attempt) Span(since, ended int64, took time.Duration, launched bool) {
+func (a *Attempt) SetTimes(since, ended int64, took time.Duration, launched bool) {
 	a.Began, a.Took = since, took.Milliseconds()
 	if a.Took > 0 {
 		a.Began = ended - a.Took
 	} else {
 		a.Took = ended - since
 	}
-	a.waited = unknownLaunch
+	a.launchDelay = unknownLaunch
 	if launched {
-		a.waited = int32(min(max(a.Began-since, 0), math.MaxInt32))
+		a.launchDelay = int32(min(max(a.Began-since, 0), math.MaxInt32))
 	}
 }
 
 // Keep adds an attempt of the task that has the chain, and why it ended, if there is a cause.
-func (x *Attempts) Keep(of *Chain, a Attempt, cause string) {
+func (x *Attempts) Add(of *Chain, a Attempt, cause string) {
 	a.previous = *of
 	at := *of
-	for at != 0 && x.kept[at-1].Number != a.Number {
-		at = x.kept[at-1].previous
+	for at != 0 && x.stored[at-1].Number != a.Number {
+		at = x.stored[at-1].previous
 	}
 	switch {
-	case at != 0 && x.kept[at-1].Lost:
-		a.previous = x.kept[at-1].previous
-	case at == 0 && len(x.kept) == x.most:
-		x.keepLate(a)
+	case at != 0 && x.stored[at-1].Lost:
+		a.previous = x.stored[at-1].previous
+	case at == 0 && len(x.stored) == x.maxStored:
+		x.addOverflow(a)
 		return
 	case at == 0:
-		x.kept = append(x.kept, Attempt{})
-		at = Chain(len(x.kept))
+		x.stored = append(x.stored, Attempt{})
+		at = Chain(len(x.stored))
 		*of = at
 	default:
 		return
@@ -120,28 +120,28 @@ func (x *Attempts) Keep(of *Chain, a Attempt, cause string) {
 		x.causes = append(x.causes, wire.Bounded(cause, wire.MaxTrouble))
 		a.cause = int32(len(x.causes))
 	}
-	x.kept[at-1] = a
+	x.stored[at-1] = a
 }
 
-func (x *Attempts) keepLate(a Attempt) {
-	if len(x.late) < x.ring {
-		x.late = append(x.late, Attempt{})
+func (x *Attempts) addOverflow(a Attempt) {
+	if len(x.overflow) < x.maxOverflow {
+		x.overflow = append(x.overflow, Attempt{})
 	}
-	x.late[x.unkept%x.ring] = a
-	x.unkept++
+	x.overflow[x.omitted%x.maxOverflow] = a
+	x.omitted++
 }
 
 // Latest yields the attempts that have ended, the last one first. Of those that are not kept
 // it has the last ones, so that trackers are judged also by what ends late in a large job.
 func (x *Attempts) Latest() iter.Seq[*Attempt] {
 	return func(yield func(*Attempt) bool) {
-		for i := range x.late {
-			if !yield(&x.late[(x.unkept-1-i)%x.ring]) {
+		for i := range x.overflow {
+			if !yield(&x.overflow[(x.omitted-1-i)%x.maxOverflow]) {
 				return
 			}
 		}
-		for i := len(x.kept) - 1; i >= 0; i-- {
-			if !yield(&x.kept[i]) {
+		for i := len(x.stored) - 1; i >= 0; i-- {
+			if !yield(&x.stored[i]) {
 				return
 			}
 		}
@@ -154,8 +154,8 @@ func (x *Attempts) Status(a *Attempt) wire.AttemptStatus {
 		Attempt: wire.AttemptID{Task: wire.TaskID{Kind: a.Kind, N: int(a.Task)}, N: a.Number}, State: a.State,
 		Bytes: wire.Progress{Done: a.Bytes, Total: a.Bytes}, Began: a.Began, Took: a.Took, Level: a.Level, Reads: a.Reads,
 	}
-	if a.waited != unknownLaunch {
-		s.Launched = a.Began - int64(a.waited)
+	if a.launchDelay != unknownLaunch {
+		s.Launched = a.Began - int64(a.launchDelay)
 	}
 	if a.cause > 0 {
 		s.Error = x.causes[a.cause-1]

@@ -12,7 +12,7 @@ import (
 )
 
 // small is without attempts and keeps so many, and knows so many of the later ones.
-func small(most, ring int) *Attempts { return &Attempts{most: most, ring: ring} }
+func small(most, ring int) *Attempts { return &Attempts{maxStored: most, maxOverflow: ring} }
 
 // ended is an attempt at a map, told apart by what it has read.
 func ended(task, number int32, bytes int64) Attempt {
@@ -34,8 +34,8 @@ func show(a *Attempt) string {
 
 func (x *Attempts) show() (kept, latest string) {
 	var lists [2][]string
-	for i := range x.kept {
-		a := &x.kept[i]
+	for i := range x.stored {
+		a := &x.stored[i]
 		lists[0] = append(lists[0], strings.TrimRight(show(a)+" "+x.Status(a).Error, " "))
 	}
 	for a := range x.Latest() {
@@ -78,36 +78,36 @@ func TestKeep(t *testing.T) {
 	} {
 		x, tasks := small(3, 2), make([]Chain, 6)
 		for _, e := range c.ends {
-			x.Keep(&tasks[e.attempt.Task], e.attempt, e.cause)
+			x.Add(&tasks[e.attempt.Task], e.attempt, e.cause)
 		}
-		if kept, latest := x.show(); kept != c.kept || latest != c.latest || x.Unkept() != c.unkept {
-			t.Errorf("%s: kept %q, latest %q, %d unkept; want %q, %q, %d", c.name, kept, latest, x.Unkept(), c.kept, c.latest, c.unkept)
+		if kept, latest := x.show(); kept != c.kept || latest != c.latest || x.Omitted() != c.unkept {
+			t.Errorf("%s: kept %q, latest %q, %d unkept; want %q, %q, %d", c.name, kept, latest, x.Omitted(), c.kept, c.latest, c.unkept)
 		}
 	}
 }
 
 // plain does what Attempts does, by maps and lists.
 type plain struct {
-	most, ring int
-	kept       []string // task.number of those that are kept
-	shown      map[string]string
-	lost       map[string]bool
-	late       []string
-	unkept     int
+	maxStored, maxOverflow int
+	stored                 []string // task.number of those that are kept
+	shown                  map[string]string
+	lost                   map[string]bool
+	overflow               []string
+	omitted                int
 }
 
-func (p *plain) keep(a Attempt, cause string) {
+func (p *plain) add(a Attempt, cause string) {
 	key := fmt.Sprint(a.Task, ".", a.Number)
-	switch known := slices.Contains(p.kept, key); {
+	switch known := slices.Contains(p.stored, key); {
 	case known && !p.lost[key]:
 		return
-	case !known && len(p.kept) == p.most:
-		p.unkept++
-		p.late = append(p.late, show(&a))
-		p.late = p.late[max(0, len(p.late)-p.ring):]
+	case !known && len(p.stored) == p.maxStored:
+		p.omitted++
+		p.overflow = append(p.overflow, show(&a))
+		p.overflow = p.overflow[max(0, len(p.overflow)-p.maxOverflow):]
 		return
 	case !known:
-		p.kept = append(p.kept, key)
+		p.stored = append(p.stored, key)
 	}
 	p.lost[key] = a.Lost
 	p.shown[key] = strings.TrimRight(show(&a)+" "+cause, " ")
@@ -115,12 +115,12 @@ func (p *plain) keep(a Attempt, cause string) {
 
 func (p *plain) show() (kept, latest string) {
 	var list, last []string
-	for _, key := range p.kept {
+	for _, key := range p.stored {
 		list = append(list, p.shown[key])
 		text, _, _ := strings.Cut(p.shown[key], " ")
 		last = append(last, text)
 	}
-	last = append(last, p.late...)
+	last = append(last, p.overflow...)
 	slices.Reverse(last)
 	return strings.Join(list, ", "), strings.Join(last, ", ")
 }
@@ -131,7 +131,7 @@ func TestPlain(t *testing.T) {
 		most, ring := rapid.IntRange(1, 12).Draw(t, "most"), rapid.IntRange(1, 4).Draw(t, "ring")
 		x := small(most, ring)
 		x.Expect(rapid.IntRange(0, 20).Draw(t, "expected"))
-		p := &plain{most: most, ring: ring, shown: make(map[string]string), lost: make(map[string]bool)}
+		p := &plain{maxStored: most, maxOverflow: ring, shown: make(map[string]string), lost: make(map[string]bool)}
 		tasks := make([]Chain, 4)
 		for i := range rapid.IntRange(0, 40).Draw(t, "ends") {
 			task, number := rapid.Int32Range(0, 3).Draw(t, "task"), rapid.Int32Range(1, 5).Draw(t, "number")
@@ -140,11 +140,11 @@ func TestPlain(t *testing.T) {
 				a.State = wire.AttemptKilled
 			}
 			cause := rapid.SampledFrom([]string{"", "no space", "killed"}).Draw(t, "cause")
-			x.Keep(&tasks[task], a, cause)
-			p.keep(a, cause)
+			x.Add(&tasks[task], a, cause)
+			p.add(a, cause)
 			kept, latest := x.show()
-			if wantKept, wantLatest := p.show(); kept != wantKept || latest != wantLatest || x.Unkept() != p.unkept {
-				t.Fatalf("kept %q, latest %q, %d unkept; want %q, %q, %d", kept, latest, x.Unkept(), wantKept, wantLatest, p.unkept)
+			if wantKept, wantLatest := p.show(); kept != wantKept || latest != wantLatest || x.Omitted() != p.omitted {
+				t.Fatalf("kept %q, latest %q, %d unkept; want %q, %q, %d", kept, latest, x.Omitted(), wantKept, wantLatest, p.omitted)
 			}
 		}
 	})
@@ -168,15 +168,15 @@ func TestStatus(t *testing.T) {
 	} {
 		a := Attempt{Number: 1002, Task: 7, Kind: wire.Reduce, State: wire.AttemptFailed, Bytes: 11, Level: wire.RackLocal, Tracker: 3}
 		a.Reads.Node.Bytes = 12
-		a.Span(since, now, c.took, c.launched)
+		a.SetTimes(since, now, c.took, c.launched)
 		x, task := New(), Chain(0)
-		x.Keep(&task, a, strings.Repeat("x", wire.MaxTrouble+1))
+		x.Add(&task, a, strings.Repeat("x", wire.MaxTrouble+1))
 		want := wire.AttemptStatus{
 			Attempt: wire.AttemptID{Task: wire.TaskID{Kind: wire.Reduce, N: 7}, N: 1002}, State: wire.AttemptFailed,
 			Bytes: wire.Progress{Done: 11, Total: 11}, Began: c.began, Took: c.so, Launched: c.launchedAt,
 			Level: wire.RackLocal, Reads: a.Reads, Error: strings.Repeat("x", wire.MaxTrouble) + "…",
 		}
-		if got := x.Status(&x.Kept()[0]); got != want {
+		if got := x.Status(&x.Stored()[0]); got != want {
 			t.Errorf("%s:\n%+v, want\n%+v", c.name, got, want)
 		}
 	}

@@ -91,7 +91,7 @@ func (h *siteHeap) Pop() any          { panic("placement: sites are fixed") }
 // quickMoves is how often a partition moves before it waits twice as long for each further
 // move, up to maxDoublings.
 const (
-	quickMoves   = 2
+	normalMoves  = 2
 	maxDoublings = 10
 )
 
@@ -121,7 +121,7 @@ func Patience(w Waiting) time.Duration {
 			patience = 0
 		}
 	}
-	if more := w.Moves - quickMoves; more >= 0 { // others were quicker each time
+	if more := w.Moves - normalMoves; more >= 0 { // others were quicker each time
 		patience = max(patience, w.MoveTime) << min(more+1, maxDoublings)
 	}
 	return patience

@@ -15,7 +15,7 @@ import (
 )
 
 // Known is profiles by the names of jobs.
-type Known struct {
+type Store struct {
 	byName      map[string]*history.Profile
 	loading     map[string]bool // whose history is being read
 	size        int             // see sizeOf
@@ -24,37 +24,37 @@ type Known struct {
 }
 
 // New keeps at most so many profiles, and about so many trackers in all of them.
-func New(most, trackers int) *Known {
-	return &Known{byName: make(map[string]*history.Profile), loading: make(map[string]bool), maxProfiles: most, maxSize: trackers}
+func New(most, trackers int) *Store {
+	return &Store{byName: make(map[string]*history.Profile), loading: make(map[string]bool), maxProfiles: most, maxSize: trackers}
 }
 
 // Of is the profile of a name, or nil.
-func (k *Known) Of(name string) *history.Profile { return k.byName[name] }
+func (k *Store) Get(name string) *history.Profile { return k.byName[name] }
 
 // All yields them in no order.
-func (k *Known) All() iter.Seq[*history.Profile] { return maps.Values(k.byName) }
+func (k *Store) All() iter.Seq[*history.Profile] { return maps.Values(k.byName) }
 
 // Latest lists at most n of them, those of the newest jobs first.
-func (k *Known) Latest(n int) []*history.Profile {
+func (k *Store) Latest(n int) []*history.Profile {
 	all := slices.SortedFunc(k.All(), func(a, b *history.Profile) int { return b.Job.Compare(a.Job) })
 	return all[:min(n, len(all))]
 }
 
 // Loading says whether the history of the last job of a name is being read.
-func (k *Known) Loading(name string) bool { return k.loading[name] }
+func (k *Store) Loading(name string) bool { return k.loading[name] }
 
 // Load notes that it is.
-func (k *Known) Load(name string) { k.loading[name] = true }
+func (k *Store) BeginLoad(name string) { k.loading[name] = true }
 
 // Loaded notes that it was, or could not be. It says whether it was being read.
-func (k *Known) Loaded(name string) bool {
+func (k *Store) EndLoad(name string) bool {
 	was := k.loading[name]
 	delete(k.loading, name)
 	return was
 }
 
 // Keep puts a profile in the place of an earlier one of the name.
-func (k *Known) Keep(name string, x *history.Profile) {
+func (k *Store) Put(name string, x *history.Profile) {
 	k.drop(name)
 	k.byName[name] = x
 	k.size += sizeOf(x)
@@ -66,7 +66,7 @@ func (k *Known) Keep(name string, x *history.Profile) {
 	}
 }
 
-func (k *Known) drop(name string) {
+func (k *Store) drop(name string) {
 	if old := k.byName[name]; old != nil {
 		k.size -= sizeOf(old)
 		delete(k.byName, name)
@@ -84,7 +84,7 @@ func sizeOf(p *history.Profile) (trackers int) {
 // Files lists the URLs where the history of a job may be that has ended at a time by the clock
 // of the leader then: it is named by the day, which another clock may take for the one
 // before or after.
-func Files(staging string, job wire.JobID, ended time.Time) (files []string) {
+func HistoryFiles(staging string, job wire.JobID, ended time.Time) (files []string) {
 	for _, off := range []time.Duration{0, -time.Hour, time.Hour} {
 		if name := history.Name(staging, ended.Add(off), job); !slices.Contains(files, name) {
 			files = append(files, name)

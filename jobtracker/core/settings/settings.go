@@ -19,8 +19,8 @@ import (
 // Settings holds a job's properties that the job tracker obeys.
 type Settings struct {
 	Timeout       time.Duration // how long an attempt may show no progress; 0: for ever
-	Processes     int           // that an attempt may have at a time; 0: any
-	Maps, Reduces Tasks
+	MaxProcesses  int           // that an attempt may have at a time; 0: any
+	Maps, Reduces TaskSettings
 	CounterLimits wire.CounterLimits
 
 	// Classical is what Hadoop does: a reduce has a slot while its partition is gathered,
@@ -30,9 +30,9 @@ type Settings struct {
 }
 
 // Tasks is what holds for a job's tasks of one kind.
-type Tasks struct {
-	Attempts int   // of a task that may fail
-	Memory   int64 // bytes that the processes of an attempt may have; 0: any
+type TaskSettings struct {
+	MaxAttempts int   // of a task that may fail
+	MaxMemory   int64 // bytes that the processes of an attempt may have; 0: any
 }
 
 // ServiceAttempts is how often a task without a slot, or an effect, is tried. No property
@@ -44,9 +44,9 @@ func Of(plan *wire.JobPlan) Settings {
 	p := properties(plan.Properties)
 	return Settings{
 		Timeout:       time.Duration(p.number("mapreduce.task.timeout", 600_000, 0, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond,
-		Processes:     int(p.number("quern.task.processes", 0, 0, math.MaxInt32)),
-		Maps:          Tasks{Attempts: p.attempts("mapreduce.map.maxattempts"), Memory: p.mebibytes("mapreduce.map.memory.mb")},
-		Reduces:       Tasks{Attempts: p.attempts("mapreduce.reduce.maxattempts"), Memory: p.mebibytes("mapreduce.reduce.memory.mb")},
+		MaxProcesses:  int(p.number("quern.task.processes", 0, 0, math.MaxInt32)),
+		Maps:          TaskSettings{MaxAttempts: p.attempts("mapreduce.map.maxattempts"), MaxMemory: p.mebibytes("mapreduce.map.memory.mb")},
+		Reduces:       TaskSettings{MaxAttempts: p.attempts("mapreduce.reduce.maxattempts"), MaxMemory: p.mebibytes("mapreduce.reduce.memory.mb")},
 		CounterLimits: wire.CounterLimitsOf(plan.Properties),
 		Classical:     !p.flag("quern.shuffle.split", true),
 		Slowstart:     p.fraction("mapreduce.job.reduce.slowstart.completedmaps", 0.05),
@@ -54,14 +54,14 @@ func Of(plan *wire.JobPlan) Settings {
 }
 
 // Tasks is what holds for tasks of a kind. Those without slots have no limit of memory.
-func (s *Settings) Tasks(k wire.Kind) Tasks {
+func (s *Settings) ForKind(k wire.Kind) TaskSettings {
 	switch k {
 	case wire.Map:
 		return s.Maps
 	case wire.Reduce:
 		return s.Reduces
 	}
-	return Tasks{Attempts: ServiceAttempts}
+	return TaskSettings{MaxAttempts: ServiceAttempts}
 }
 
 type properties map[string]string

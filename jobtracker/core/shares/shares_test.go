@@ -48,7 +48,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-func TestOwed(t *testing.T) {
+func TestTakeStale(t *testing.T) {
 	var told List
 	told.MarkStale(7)
 	told.MarkStale(3)
