@@ -88,7 +88,7 @@ func (l *Live) moveDue(j *job) time.Duration {
 
 // maxMoveWait is how long a ready partition waits for a slot at its home.
 func (l *Live) maxMoveWait(j *job, t *tracker, h *home) time.Duration {
-	return placement.Patience(placement.Waiting{
+	return placement.MaxWait(placement.WaitInput{
 		Rule: l.sharing.Rule, MoveTime: l.moveTime(j, t, h), RemoteCost: j.assign.RemoteCost(), Moves: h.moves,
 		Slot: func() (time.Duration, bool) { return l.slotWait(j, t) },
 	})

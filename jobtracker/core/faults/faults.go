@@ -105,7 +105,7 @@ func (x *Faults) getOrMake(t Task) *taskFaults {
 	return m
 }
 
-// Knows says whether an attempt at a task is known to have failed.
+// Knows reports whether an attempt at a task is known to have failed.
 func (x *Faults) HasFailure(t Task, attempt int) bool {
 	m := x.get(t)
 	return slices.Contains(m.failed, attempt) || slices.Contains(m.excused, attempt)
@@ -158,7 +158,7 @@ func (x *Faults) RejectOutput(t Task, attempt int) int {
 	return len(m.rejected)
 }
 
-// Rejected says whether the output of an attempt at a map could not be read.
+// Rejected reports whether the output of an attempt at a map could not be read.
 func (x *Faults) OutputRejected(t Task, attempt int) bool {
 	return slices.Contains(x.get(t).rejected, attempt)
 }
@@ -173,7 +173,7 @@ func (x *Faults) Avoid(t Task, tracker string) bool {
 	return true
 }
 
-// Avoids says whether a task has failed on a tracker, or its output was lost there.
+// Avoids reports whether a task has failed on a tracker, or its output was lost there.
 func (x *Faults) Avoids(t Task, tracker string) bool {
 	return len(x.tasks) > 0 && slices.Contains(x.get(t).avoid, tracker)
 }

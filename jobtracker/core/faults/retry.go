@@ -91,7 +91,7 @@ func (x *Faults) NextReminder() (at time.Duration, ok bool) {
 	return x.reminders[0].At, true
 }
 
-// NextRetries says whether the next task is looked at to launch it again.
+// NextRetries reports whether the next task is looked at to launch it again.
 func (x *Faults) NextIsRetry() bool {
 	at, ok := x.NextReminder()
 	return ok && at == x.RetryAt(x.reminders[0].Task)

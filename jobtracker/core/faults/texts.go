@@ -42,7 +42,7 @@ func (f *Failure) String() string {
 	return text
 }
 
-// AttemptsUsedUp says whether as many attempts of a task have failed as may, and that in words.
+// AttemptsUsedUp reports whether as many attempts of a task have failed as may, and that in words.
 func (x *Faults) AttemptsUsedUp(t Task, id wire.TaskID, attempts int) (why string, spent bool) {
 	m := x.get(t)
 	switch n := len(m.failed); {

@@ -93,7 +93,7 @@ type Phase struct {
 	Ages []time.Duration
 }
 
-// hasAges says whether running tasks are looked at one by one.
+// hasAges reports whether running tasks are looked at one by one.
 func (p *Phase) hasAges() bool { return len(p.Ages) == p.Running }
 
 // minRestPart: a task that has run longer than estimated has 1/minRestPart of that left.

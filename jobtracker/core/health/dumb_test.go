@@ -44,7 +44,7 @@ func (t *tracker) last(what ...byte) int {
 
 func (t *tracker) dumbExcluded() bool { return t.last(excludes) > t.last(readmits) }
 
-// dumbCounts says whether what was launched at a time was launched after the last pardon.
+// dumbCounts reports whether what was launched at a time was launched after the last pardon.
 func (t *tracker) dumbCounts(launched time.Duration) bool {
 	i := t.last(pardoned)
 	return i < 0 || launched > t.events[i].at
@@ -67,7 +67,7 @@ func (t *tracker) dumbStreak(phase int) (streak []event) {
 	return streak
 }
 
-// fails says whether a streak makes a tracker suspect that has so many slots.
+// fails reports whether a streak makes a tracker suspect that has so many slots.
 func makesSuspect(streak []event, slots int) bool {
 	tasks := make(map[wire.TaskID]bool)
 	for _, e := range streak {
@@ -78,7 +78,7 @@ func makesSuspect(streak []event, slots int) bool {
 
 func (t *tracker) dumbSuspect(phase int) bool { return makesSuspect(t.dumbStreak(phase), t.slots) }
 
-// toCompare says whether the failure that has come last has a tracker compared: the first one
+// toCompare reports whether the failure that has come last has a tracker compared: the first one
 // that makes it suspect does, and then each that comes a tenth of a second after such a one.
 func (w *world) toCompare(t *tracker, phase int) bool {
 	compared, before := false, time.Duration(math.MinInt32)
@@ -118,7 +118,7 @@ func (w *world) mayStandOut(t *tracker, phase int) bool {
 	return may && (suspects <= 1 || 4*suspects <= len(fit)+1)
 }
 
-// standsOut says whether enough attempts of the jobs that a tracker fails did well.
+// standsOut reports whether enough attempts of the jobs that a tracker fails did well.
 func (w *world) standsOut(t *tracker, phase int) bool {
 	fit, _ := w.workingOthers(t)
 	streak := t.dumbStreak(phase)
@@ -173,7 +173,7 @@ func (w *world) muchWorse(t *tracker) bool {
 	return may && !t.dumbExcluded() && float64(t.dumbBlame(w.now)) > 2*float64(others)/float64(len(fit))
 }
 
-// dumbPardons says whether a tracker is pardoned that has just said how often it has left a
+// dumbPardons reports whether a tracker is pardoned that has just said how often it has left a
 // disk alone.
 func (t *tracker) dumbPardons(now time.Duration) bool {
 	most, said := 0, 0

@@ -94,10 +94,10 @@ func New(excluded bool) Record {
 	return Record{excluded: excluded, exclusionChanged: longAgo, pardoned: longAgo, disksDropped: unknown}
 }
 
-// Excluded says whether the log excludes the tracker.
+// Excluded reports whether the log excludes the tracker.
 func (r *Record) Excluded() bool { return r.excluded }
 
-// Counts says whether a failure of an attempt that was launched at a time counts.
+// Counts reports whether a failure of an attempt that was launched at a time counts.
 func (r *Record) Counts(launched time.Duration) bool { return launched > r.pardoned }
 
 // Succeeded ends the streak of a phase. The next exclusion is a short one if the attempt
@@ -127,7 +127,7 @@ func (r *Record) blamed(now time.Duration) int {
 	return len(r.blame)
 }
 
-// MuchWorse says whether the tracker is to be excluded because more failures count against
+// MuchWorse reports whether the tracker is to be excluded because more failures count against
 // it than against the others, and the reason. last is the task that was blamed last.
 func (r *Record) MuchWorse(others Others, last wire.TaskID, now time.Duration) (reason string, worse bool) {
 	blame := r.blamed(now)
@@ -217,6 +217,6 @@ func (o *Others) Add(r *Record, out, usable bool, now time.Duration) {
 	}
 }
 
-// enoughRemain says whether enough trackers remain without the one that is compared: at least half
+// enoughRemain reports whether enough trackers remain without the one that is compared: at least half
 // of all, and one that is fit.
 func (o *Others) enoughRemain() bool { return o.usable > 0 && 2*(o.idle+1) <= o.all+1 }

@@ -29,7 +29,7 @@ type streak struct {
 	jobs           map[int]bool         // by their numbers
 }
 
-// Suspect says whether the tracker fails all that it runs in a phase.
+// Suspect reports whether the tracker fails all that it runs in a phase.
 func (r *Record) Suspect(phase int) bool {
 	s := r.streaks[phase]
 	return s != nil && s.suspect
@@ -81,7 +81,7 @@ func (c *Comparison) Jobs(goesOn func(job int) bool) iter.Seq[int] {
 	return maps.Keys(c.streak.jobs)
 }
 
-// Open says whether the tracker may be excluded at all, so that its jobs' attempts need be
+// Open reports whether the tracker may be excluded at all, so that its jobs' attempts need be
 // compared: not if too few trackers would remain, or too many are suspect.
 func (c *Comparison) MayExclude(others Others) bool {
 	c.usable = others.usable
@@ -111,7 +111,7 @@ func (c *Comparison) AddRunning(on *Record, began, now int64) {
 	}
 }
 
-// StandsOut says whether the tracker is to be excluded because the jobs that it fails do
+// StandsOut reports whether the tracker is to be excluded because the jobs that it fails do
 // well elsewhere, and the reason.
 func (c *Comparison) StandsOut() (reason string, does bool) {
 	if c.Succeeded < max(successesPerFailure*c.Failed, min(maxBlame, c.usable)) {
