@@ -87,14 +87,14 @@ func (h siteHeap) Swap(a, b int)      { h[a], h[b] = h[b], h[a] }
 func (h *siteHeap) Push(any)          { panic("placement: sites are fixed") }
 func (h *siteHeap) Pop() any          { panic("placement: sites are fixed") }
 
-// quickMoves is how often a partition moves before it waits twice as long for each further
-// maxDoublings times.
+// After normalMoves moves, a partition waits twice as long before each further move. The wait
+// doubles at most maxDoublings times.
 const (
 	normalMoves  = 2
 	maxDoublings = 10
 )
 
-// Waiting is the input of MaxWait.
+// WaitInput is the input of MaxWait.
 type WaitInput struct {
 	Rule       locality.Rule // the delay rule for maps
 	MoveTime   time.Duration // predicted, to gather the partition on another tracker
