@@ -53,7 +53,7 @@ func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 	for _, t := range c.live.fleet.trackers {
 		s.Trackers = append(s.Trackers, c.live.trackerStatus(t, max(now, c.now)))
 	}
-	s.Lost = c.live.fleet.losses.At(max(now, c.now))
+	s.Lost = c.live.fleet.losses.Current(max(now, c.now))
 	slices.SortFunc(s.Trackers, func(a, b wire.TrackerStatus) int { return cmp.Compare(a.Tracker, b.Tracker) })
 	return s
 }

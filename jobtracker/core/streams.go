@@ -82,7 +82,7 @@ func (l *Live) registered(x *facts.TrackerRegistered, fitted bool) {
 			how = "restarted"
 			l.reportReruns(old, how, func() { l.restarted(old) })
 		}
-		l.fleet.losses.Back(name)
+		l.fleet.losses.Remove(name)
 		l.log("task tracker "+how, "tracker", name, "addr", x.Tracker.Addr, "maps", x.Tracker.MapSlots, "reduces", x.Tracker.ReduceSlots)
 		began, _ := l.facts.Tracker(name)
 		t := l.addTracker(began)

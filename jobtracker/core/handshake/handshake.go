@@ -99,7 +99,7 @@ func judge(h *wire.Hello, p *pending, view LeaderView) Verdict {
 	case view.Tracker != nil && view.Tracker.Process != h.Process && view.Tracker.Connected:
 		return refuse("tracker id %s is in use by another process", h.Tracker)
 	case view.Boot.Nonce != "" && h.Nonce != view.Boot.Nonce && proofAsked:
-		return notShared(h.Tracker, "it read another nonce there than the cluster's", view.Boot)
+		return notShared(h.Tracker, "the nonce there is not this cluster's", view.Boot)
 	case view.Boot.Nonce != "" && h.Nonce != view.Boot.Nonce:
 		return Verdict{Action: AskProof, File: NonceFile(view.Boot.Staging, view.Boot.Cluster)}
 	case view.Tracker != nil && view.Tracker.Process == h.Process && !view.Tracker.Losing:

@@ -51,7 +51,7 @@ func TestVerdicts(t *testing.T) {
 		{"registered, without proof", unread, nil, LeaderView{Tracker: &same}, ask},
 		{"asked, with the nonce", hello(nil), proofAsked, LeaderView{}, Verdict{Action: Register}},
 		{"asked and registered", hello(nil), proofAsked, LeaderView{Tracker: &same}, Verdict{Action: Welcome}},
-		{"asked, with another nonce", old, proofAsked, LeaderView{}, refused("staging directory mem://s is not shared with tracker t: it read another nonce there than the cluster's")},
+		{"asked, with another nonce", old, proofAsked, LeaderView{}, refused("staging directory mem://s is not shared with tracker t: the nonce there is not this cluster's")},
 
 		{"asked, the same again", unread, proofAsked, LeaderView{}, Verdict{}},
 		{"waits, the same again", hello(nil), registering, LeaderView{}, Verdict{}},
