@@ -37,15 +37,15 @@ import (
 
 // Facts is the replicated state; see the package comment.
 type Facts struct {
-	index        uint64        // of the last entry applied
-	epoch        uint64        // term of the last leader that took office
-	leader       LeaderElected // of that term
+	index        uint64        // number of the last entry applied
+	epoch        uint64        // term of the last elected leader
+	leader       LeaderElected // the leader of that term
 	boot         Bootstrapped
-	incarnations uint64            // number of the last one
+	incarnations uint64            // number of the last incarnation
 	lastJob      int               // number of the last job
 	keepEnded    int               // KeptJobs, except in tests
-	scheduling   SchedulingChanged // the last one
-	pools        PoolsChanged      // likewise
+	scheduling   SchedulingChanged // the last applied
+	pools        PoolsChanged      // the last applied
 	drains       int               // Drains so far
 
 	trackers    map[string]*Tracker
@@ -100,7 +100,7 @@ type Job struct {
 	digests     bool // the chosen map outputs' digests are known
 	digestsHash uint64
 
-	done       taskset.Set // tasks whose output is committed
+	done       taskset.Set // tasks with committed output
 	grants     map[int]int // attempt that may commit each task; none once it has committed
 	stop       *Stopped
 	committing bool
@@ -175,7 +175,7 @@ func (f *Facts) StagingIfEnded(s *Submission) string {
 	return s.staging
 }
 
-// After lists the jobs whose output j reads.
+// After lists the jobs from which j reads output.
 func (f *Facts) After(j *Job) []*Job {
 	if j.sub.body == nil {
 		return nil

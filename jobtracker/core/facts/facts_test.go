@@ -26,7 +26,7 @@ func (l *logOf) add(x Fact) bool {
 	return l.facts.Apply(l.index, 1, y)
 }
 
-// begin is a cluster with one running job of three maps and two reduces.
+// begin makes a cluster with one running job of three maps and two reduces.
 func begin(t testing.TB) *logOf {
 	l := &logOf{t: t, facts: New()}
 	for _, x := range []Fact{
@@ -67,7 +67,7 @@ func TestFactsThatDoNotApply(t *testing.T) {
 	} {
 		before, _ := l.facts.Snapshot()
 		fitted := l.add(x)
-		l.facts.index-- // the index alone moves on
+		l.facts.index-- // only the index may change
 		if after, _ := l.facts.Snapshot(); fitted || !slices.Equal(before, after) {
 			t.Errorf("%s fitted: %v", x.Name(), fitted)
 		}
@@ -176,7 +176,7 @@ func TestDigestsOfOlderLogs(t *testing.T) {
 	data := append([]byte{entryVersion, 7}, "\x82\xa1j\x01\xa1h\x09"...)
 	x, err := Decode(data)
 	if err != nil || x.Name() != "digests-known 1 9" {
-		t.Fatalf("it is %v, %v", x, err)
+		t.Fatalf("decoded: %v, %v", x, err)
 	}
 	l := begin(t)
 	l.add(&Revoked{Job: 1, Task: 1, Attempt: 1000})
@@ -185,6 +185,6 @@ func TestDigestsOfOlderLogs(t *testing.T) {
 		t.Errorf("the job's digests are %x", j.digestsHash)
 	}
 	if got := Encode(x); !slices.Equal(got, data) {
-		t.Errorf("it is written as %q", got)
+		t.Errorf("encoded again: %q", got)
 	}
 }

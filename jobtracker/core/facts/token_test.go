@@ -59,8 +59,8 @@ func TestTokens(t *testing.T) {
 		if got := tokens(f, "a"); !slices.Equal(got, all[:2]) {
 			t.Errorf("%s: tokens %q, before %q", what, got, all[:2])
 		}
-		if who := f.submissions["a"].Owner(); who != "ann" {
-			t.Errorf("%s: of an ended job the owner is %q", what, who)
+		if owner := f.submissions["a"].Owner(); owner != "ann" {
+			t.Errorf("%s: the owner of an ended job is %q", what, owner)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func TestFactsBeforeSecrets(t *testing.T) {
 		t.Errorf("the entry is %q, was %q", got, entry)
 	}
 	if with := Encode(sent(1, "k", "secret")); with[1] == 5 {
-		t.Error("a secret has the number of an entry that knows none")
+		t.Error("an entry with a secret has the number of entries without one")
 	}
 	y, err := Decode(entry)
 	if err != nil {
@@ -102,7 +102,7 @@ func TestFactsBeforeSecrets(t *testing.T) {
 		}
 	}
 	if s := f.submissions["k"]; s.Owner() != "ann" {
-		t.Errorf("the owner of what runs is %q", s.Owner())
+		t.Errorf("the owner of an open submission is %q", s.Owner())
 	}
 }
 
