@@ -128,7 +128,7 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 		l.countLevel(a)
 		l.update(a)
 	}
-	a.cold = j.measures.Began(t.number)
+	a.cold = j.measures.AttemptBegan(t.number)
 	return a
 }
 
@@ -150,7 +150,7 @@ func (l *Live) newAttempt() *attempt {
 func (l *Live) remove(j *job, t *tracker, a *attempt) {
 	a.task.remove(a)
 	j.attempts.remove(a)
-	j.measures.Ended(t.number)
+	j.measures.AttemptEnded(t.number)
 	t.remove(a)
 	j.service.awaitingGrant = slices.DeleteFunc(j.service.awaitingGrant, func(x *attempt) bool { return x == a })
 	l.todo.justEnded = append(l.todo.justEnded, a)

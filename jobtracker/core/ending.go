@@ -105,7 +105,7 @@ func (l *Live) jobEnded(j *job) {
 	l.noteEnd(j.facts)
 	l.keepProfile(j)
 	if j.service.commitSince > 0 && j.facts.End().Outcome == wire.Succeeded {
-		l.overheads.Closed(l.now - j.service.commitSince)
+		l.overheads.AddClose(l.now - j.service.commitSince)
 	}
 	l.clearTasks(j)
 	for _, a := range sortedAttempts(j.attempts.all()) {

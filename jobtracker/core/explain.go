@@ -144,9 +144,9 @@ func (l *Live) explainShuffle(j *job) *wire.ShuffleExplanation {
 		return nil
 	}
 	s := j.shuffle()
-	x := &wire.ShuffleExplanation{Ready: s.Made - s.Gathered, Left: s.Left(), Whole: s.Whole}
+	x := &wire.ShuffleExplanation{Ready: s.Produced - s.Gathered, Left: s.BytesLeft(), Whole: s.Total}
 	if j.outputs.input > 0 {
-		x.PerByte = float64(s.Made) / float64(j.outputs.input)
+		x.PerByte = float64(s.Produced) / float64(j.outputs.input)
 	}
 	portions := l.phases[mapPhase].plan.Portions
 	for i := range portions {

@@ -63,12 +63,12 @@ func (l *Live) describe(j *job) forecast.Job {
 		g, named := l.assign.Given(i, &j.assign)
 		x.Rank[i] = g.Rank
 		if named && i == mapPhase && p.plan.Targets[g.Rank].End > 0 {
-			x.MapsEnd = p.plannedAt + forecast.After(p.plan.Targets[g.Rank].End)
+			x.MapsEnd = p.plannedAt + forecast.Duration(p.plan.Targets[g.Rank].End)
 			x.WholeTasks = len(p.plan.Queues) > 0
 		}
 	}
 	if s := j.shuffle(); j.housing.open > 0 {
-		x.Shuffle.Left = float64(max(0, s.Left()))
+		x.Shuffle.BytesLeft = float64(max(0, s.BytesLeft()))
 	}
 	return x
 }
@@ -86,8 +86,8 @@ func (l *Live) coming(j *job) *forecast.Upcoming {
 }
 
 // times is what is known of the times of a job's tasks.
-func (j *job) times(phase int) forecast.Known {
-	k := forecast.Known{Measured: j.measures.Phases[phase]}
+func (j *job) times(phase int) forecast.TaskTimes {
+	k := forecast.TaskTimes{Measured: j.measures.Phases[phase]}
 	if j.profile != nil && j.profile.Phases[phase].Tasks > 0 {
 		k.Past, k.PastOf = &j.profile.Phases[phase], j.profile.Job
 	}
@@ -144,7 +144,7 @@ func (l *Live) runningIn(phase int, now time.Duration) runningTasks {
 
 // describe is what is known of a job's phase.
 func (v *runningTasks) describe(j *job) forecast.Phase {
-	p := forecast.Phase{Known: j.times(v.phase), Left: j.tasksLeft(v.phase), Running: j.workingTasks(v.phase)}
+	p := forecast.Phase{TaskTimes: j.times(v.phase), TasksLeft: j.tasksLeft(v.phase), Running: j.workingTasks(v.phase)}
 	if v.oneByOne {
 		first := len(v.ages)
 		for a := range j.runningAttempts(v.phase) {
@@ -220,9 +220,9 @@ func (l *Live) measure(j *job, tk *task, t *tracker, took time.Duration, reads w
 	tk.measured = true
 	phase := phaseOf(tk.kind)
 	j.measures.Reads.Add(reads)
-	j.measures.Count(phase, t.number, took, cold)
+	j.measures.CountTask(phase, t.number, took, cold)
 	if !cold {
-		l.overheads.Warmed(&j.measures.Phases[phase])
+		l.overheads.UpdateWarmUp(&j.measures.Phases[phase])
 	}
 }
 
@@ -230,7 +230,7 @@ func (l *Live) measure(j *job, tk *task, t *tracker, took time.Duration, reads w
 func (l *Live) sums(j *job, phase int) history.Sums {
 	all := history.Sums{Sum: j.measures.Phases[phase].All, Trackers: make(map[string]*history.Sum)}
 	for number, f := range l.fleet.byNumber {
-		if s := j.measures.On(int32(number), phase); s.Tasks > 0 {
+		if s := j.measures.TasksOn(int32(number), phase); s.Tasks > 0 {
 			all.Trackers[f.Name] = &s
 		}
 	}
@@ -240,7 +240,7 @@ func (l *Live) sums(j *job, phase int) history.Sums {
 // output is what is known of a job's map output.
 func (j *job) output() forecast.Output {
 	return forecast.Output{
-		Maps: j.facts.Maps(), Made: j.outputs.chosen, Bytes: j.outputs.bytes, Fetched: j.outputs.fetched,
+		Maps: j.facts.Maps(), MapsDone: j.outputs.chosen, Bytes: j.outputs.bytes, Fetched: j.outputs.fetched,
 		Read: j.outputs.input, Input: j.splits.input, Past: j.profile,
 	}
 }
@@ -267,7 +267,7 @@ func (l *Live) bandwidth() (b forecast.Bandwidth) {
 // slowness is the time of a job's reduces on a tracker relative to others: measured in this
 // job, in the last job of its name, or in all jobs.
 func (l *Live) slowness(j *job, t *tracker) float64 {
-	if f := forecast.Slowness(j.measures.On(t.number, reducePhase), j.measures.Phases[reducePhase].All.Mean()); f > 0 {
+	if f := forecast.Slowness(j.measures.TasksOn(t.number, reducePhase), j.measures.Phases[reducePhase].All.Mean()); f > 0 {
 		return f
 	}
 	if j.profile != nil {

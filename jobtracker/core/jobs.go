@@ -280,7 +280,7 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 		}
 	}
 	if j.service.setupSince > 0 {
-		l.overheads.WasSetUp(l.now - j.service.setupSince)
+		l.overheads.AddSetUp(l.now - j.service.setupSince)
 	}
 	l.learnRacks(r.Splits)
 	l.assign.SetSplits(&j.assign, r.Splits)

@@ -82,7 +82,7 @@ func (l *Live) detach(t *tracker) {
 		l.attemptLost(a)
 	}
 	for _, j := range l.order {
-		j.measures.Lost(t.number)
+		j.measures.TrackerLost(t.number)
 		l.rehomeAll(j, t)
 	}
 }

@@ -123,7 +123,7 @@ func (l *Live) loads(j *job, t *tracker, w float64) (own, all float64) {
 
 // partitionBytes is the expected size of a partition of a job.
 func (l *Live) partitionBytes(j *job) float64 {
-	return float64(max(cmp.Or(j.shuffle().Whole, j.splits.input), 1)) / float64(len(j.housing.homes))
+	return float64(max(cmp.Or(j.shuffle().Total, j.splits.input), 1)) / float64(len(j.housing.homes))
 }
 
 // learnSpeed compares a reduce's time with other reduces of its job, to learn the tracker's

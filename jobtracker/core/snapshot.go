@@ -22,7 +22,7 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 		Phase: l.phases[i].kind, Now: l.now, Metric: l.sharing.Metric, Slots: l.fleet.slots[i],
 		Jobs: l.jobsToPlan(v, needs.Early),
 	}
-	if v.usual.Known() {
+	if v.usual.HasJobs() {
 		s.Usual = v.usual.Task().Time.Seconds()
 	}
 	if needs.Transfers && i == mapPhase {
@@ -100,11 +100,11 @@ func (l *Live) transfers(v *phaseSurvey) (list []scheduler.Transfer) {
 	for i := range v.jobs {
 		j := v.jobs[i].job
 		s := j.shuffle()
-		if !j.plannable() || s.Left() <= 0 || j.housing.open == 0 {
+		if !j.plannable() || s.BytesLeft() <= 0 || j.housing.open == 0 {
 			continue
 		}
 		list = append(list, scheduler.Transfer{
-			ID: j.id, Ready: float64(s.Made - s.Gathered), Left: float64(s.Left()), Whole: float64(s.Whole),
+			ID: j.id, Ready: float64(s.Produced - s.Gathered), Left: float64(s.BytesLeft()), Whole: float64(s.Total),
 			Maps: forecast.TotalSeconds(j.totalTasks(mapPhase), v.jobs[i].task),
 		})
 	}
@@ -226,10 +226,10 @@ func (l *Live) setupLag(j *job) time.Duration {
 	closes := time.Duration(0)
 	for _, f := range l.facts.After(j.facts) {
 		if before := l.jobs[f.N()]; before != nil {
-			closes = max(closes, forecast.Left(l.overheads.Close, before.service.commitSince, l.now))
+			closes = max(closes, forecast.Remaining(l.overheads.Close, before.service.commitSince, l.now))
 		}
 	}
-	return closes + forecast.Left(l.overheads.SetUp, j.service.setupSince, l.now)
+	return closes + forecast.Remaining(l.overheads.SetUp, j.service.setupSince, l.now)
 }
 
 // flowOf is the number of the job's flow; 0 for a job submitted alone.

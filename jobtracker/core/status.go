@@ -109,7 +109,7 @@ func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 		s.Shuffled.Done += j.housing.homes[i].report.Bytes
 	}
 	out := j.output()
-	s.Shuffled.Total = max(out.ByMaps(), s.Shuffled.Done)
+	s.Shuffled.Total = max(out.TotalByMaps(), s.Shuffled.Done)
 	s.Reduced.Total = max(s.Shuffled.Total, s.Reduced.Done)
 	s.Counters = l.totals(j)
 	s.WaitReason, s.Troubles = l.waitReason(j, now), slices.Clone(j.faults.Troubles())
