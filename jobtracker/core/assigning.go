@@ -22,7 +22,7 @@ func (l *Live) fillSlots() {
 }
 
 // updateLines makes the assigner update a job's place in the lines before it assigns slots.
-func (l *Live) updateLines(j *job) { l.assign.Move(&j.assign) }
+func (l *Live) updateLines(j *job) { l.assign.MarkChanged(&j.assign) }
 
 // toLaunch is how many tasks of a phase wait for a slot.
 func (l *Live) toLaunch(j *job, phase int) int { return l.assign.ToLaunch(phase, &j.assign) }
@@ -162,7 +162,7 @@ func (x assigning) Releases(t *assign.Tracker, all []time.Duration) []time.Durat
 	for _, a := range trackerOf(t).attempts {
 		if a.id.Task.Kind == wire.Map {
 			ran := time.Duration(wall-a.began) * time.Millisecond
-			all = append(all, x.l.assign.Left(&a.job.assign, a.level, ran))
+			all = append(all, x.l.assign.Remaining(&a.job.assign, a.level, ran))
 		}
 	}
 	return all
@@ -170,9 +170,9 @@ func (x assigning) Releases(t *assign.Tracker, all []time.Duration) []time.Durat
 
 func (x assigning) Alarm(j *assign.Job, at time.Duration) { x.l.alarm(jobOf(j), at) }
 
-func (x assigning) Begun(phase int) { x.l.phases[phase].planNow(x.l.now) }
+func (x assigning) PlanNow(phase int) { x.l.phases[phase].planNow(x.l.now) }
 
-func (x assigning) InLine(phase int) {
+func (x assigning) PlanSoon(phase int) {
 	if p := &x.l.phases[phase]; p.due == never {
 		p.planNow(x.l.now)
 	}

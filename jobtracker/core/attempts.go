@@ -268,7 +268,7 @@ func (l *Live) finished(j *job, t *tracker, a *attempt, state wire.AttemptState,
 		}
 		switch a.id.Task.Kind {
 		case wire.Map:
-			l.assign.Learn(&j.assign, a.level, r.Took, r.Reads)
+			l.assign.AddMapTime(&j.assign, a.level, r.Took, r.Reads)
 		case wire.Reduce:
 			l.learnSpeed(j, t, r)
 		}

@@ -97,9 +97,9 @@ func (l *Live) flowHolds(j *job, all forecast.Forecast) (list []wire.Hold) {
 
 func (l *Live) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExplanation {
 	p := &l.phases[i]
-	given, named := l.assign.Given(p.index, &j.assign)
+	given, named := l.assign.PlanShare(p.index, &j.assign)
 	x := wire.PhaseExplanation{
-		Phase: p.kind, Tasks: j.totalTasks(i), Done: j.totalTasks(i) - j.tasksLeft(i), Running: j.assign.InSlots(i), Waiting: l.toLaunch(j, i),
+		Phase: p.kind, Tasks: j.totalTasks(i), Done: j.totalTasks(i) - j.tasksLeft(i), Running: j.assign.UsedSlots(i), Waiting: l.toLaunch(j, i),
 		Target: given.Slots, TaskSeconds: o.Tasks[i].Time.Seconds(), Left: o.Work[i], Source: o.Tasks[i].Source,
 	}
 	if named {
@@ -116,8 +116,8 @@ func (l *Live) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExpla
 			x.Adopted++
 		}
 	}
-	if i == mapPhase && j.assign.Located() {
-		x.Wait = l.assign.Limit(&j.assign)
+	if i == mapPhase && j.assign.HasSplits() {
+		x.Wait = l.assign.MaxLocalWait(&j.assign)
 	}
 	switch {
 	case j.tasksLeft(i) == 0 && j.facts.Maps() >= 0:

@@ -60,7 +60,7 @@ func (l *Live) describe(j *job) forecast.Job {
 	}
 	for i := range l.phases {
 		p := &l.phases[i]
-		g, named := l.assign.Given(i, &j.assign)
+		g, named := l.assign.PlanShare(i, &j.assign)
 		x.Rank[i] = g.Rank
 		if named && i == mapPhase && p.plan.Targets[g.Rank].End > 0 {
 			x.MapsEnd = p.plannedAt + forecast.Duration(p.plan.Targets[g.Rank].End)
@@ -133,7 +133,7 @@ type runningTasks struct {
 func (l *Live) runningIn(phase int, now time.Duration) runningTasks {
 	running := 0
 	for _, j := range l.order {
-		running += j.assign.InSlots(phase)
+		running += j.assign.UsedSlots(phase)
 	}
 	v := runningTasks{phase: phase, wall: l.c.wall + now.Milliseconds(), warmUp: l.overheads.WarmUp, oneByOne: running <= maxOneByOne}
 	if v.oneByOne {
@@ -179,9 +179,9 @@ func (j *job) runningAttempts(phase int) func(yield func(*attempt) bool) {
 // work is to come.
 func (j *job) workingTasks(phase int) int {
 	if phase == reducePhase {
-		return j.assign.InSlots(phase) - j.housing.reservedSlots
+		return j.assign.UsedSlots(phase) - j.housing.reservedSlots
 	}
-	return j.assign.InSlots(phase)
+	return j.assign.UsedSlots(phase)
 }
 
 // totalTasks is how many tasks a phase has, as far as is known.

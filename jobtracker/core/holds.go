@@ -107,7 +107,7 @@ func (h *holdList) ofWaits(l *Live, j *job) {
 	}
 	n := j.waitingReady()
 	switch {
-	case n == 0 || !j.assign.May(reducePhase) || l.assign.FreeTrackers(reducePhase).Len() == 0:
+	case n == 0 || !j.assign.MayTake(reducePhase) || l.assign.FreeTrackers(reducePhase).Len() == 0:
 	case j.outputs.recomputing:
 		h.add(0, "%s waiting for a slot at the home of the partition until it can move: lost map output is recomputed", count(n, "reduce"))
 	default:

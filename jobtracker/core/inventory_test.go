@@ -23,7 +23,7 @@ func TestInventoryTouches(t *testing.T) {
 		if !l.fleet.bound[id].contact.inventoried {
 			t.Fatal("the inventory is not handled")
 		}
-		n = max(len(l.todo.dirty), l.assign.Moved())
+		n = max(len(l.todo.dirty), l.assign.Changed())
 		c.step(Tick{})
 		return n
 	}

@@ -141,7 +141,7 @@ func (j *job) mapsDone() int {
 
 // runnable says whether the leader may launch the job's tasks.
 func (j *job) runnable() bool {
-	return !j.recovering && !j.finish.stopProposed && j.assign.Located() && j.facts.Running()
+	return !j.recovering && !j.finish.stopProposed && j.assign.HasSplits() && j.facts.Running()
 }
 
 // advance takes a job as far as its state allows.
@@ -244,7 +244,7 @@ func (l *Live) advanceStopping(j *job) {
 
 // loadSplits has the splits file read, by each new leader again.
 func (l *Live) loadSplits(j *job) {
-	if j.assign.Located() || j.splits.loading {
+	if j.assign.HasSplits() || j.splits.loading {
 		return
 	}
 	j.splits.loading = true
@@ -256,7 +256,7 @@ func (l *Live) loadSplits(j *job) {
 
 func (l *Live) splitsLoaded(r SplitsLoaded) {
 	j := l.job(r.Job)
-	if j == nil || r.Epoch != l.epoch || !j.facts.Running() || j.assign.Located() {
+	if j == nil || r.Epoch != l.epoch || !j.facts.Running() || j.assign.HasSplits() {
 		return
 	}
 	j.splits.loading = false

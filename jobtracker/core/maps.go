@@ -67,9 +67,9 @@ func (l *Live) updateMap(j *job, m int) {
 		wanted = wanted && (!t.output.atHand() || t.recompute) && j.needsOutput(t) && !t.expected
 	}
 	if wanted {
-		l.assign.Enter(&j.assign, m)
+		l.assign.AddPending(&j.assign, m)
 	} else {
-		l.assign.Leave(&j.assign, m)
+		l.assign.RemovePending(&j.assign, m)
 	}
 }
 

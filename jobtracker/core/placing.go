@@ -54,7 +54,7 @@ func (l *Live) awaitsRanking(j *job) bool {
 // inPlan says whether a plan in force has a target for the job.
 func (l *Live) inPlan(j *job) bool {
 	for i := range l.phases {
-		if _, ok := l.assign.Given(i, &j.assign); ok {
+		if _, ok := l.assign.PlanShare(i, &j.assign); ok {
 			return true
 		}
 	}
@@ -104,7 +104,7 @@ func (l *Live) homeSites(j *job, w float64) *placement.Sites {
 func (l *Live) ranking(j *job) []string {
 	for _, i := range []int{reducePhase, mapPhase} {
 		p := &l.phases[i]
-		if x, ok := l.assign.Given(p.index, &j.assign); ok && len(p.plan.Targets[x.Rank].Trackers) > 0 {
+		if x, ok := l.assign.PlanShare(p.index, &j.assign); ok && len(p.plan.Targets[x.Rank].Trackers) > 0 {
 			return p.plan.Targets[x.Rank].Trackers
 		}
 	}

@@ -48,7 +48,7 @@ func (l *Live) noteShare(j *job) {
 // plannedFor is what the plan in force assigns to a job, but for queues.
 func (l *Live) plannedFor(j *job, p *phase) history.Planned {
 	note := history.Planned{At: l.wall(), Phase: p.kind, Scheduling: l.sharing.Requested}
-	if x, ok := l.assign.Given(p.index, &j.assign); ok {
+	if x, ok := l.assign.PlanShare(p.index, &j.assign); ok {
 		note.Target, note.Place, note.Of = x.Slots, x.Rank+1, len(p.plan.Targets)
 	}
 	if p.index == mapPhase {

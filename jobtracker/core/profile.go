@@ -39,7 +39,7 @@ func (l *Live) historyLoaded(r HistoryLoaded) {
 	if known == nil && r.Err == nil && r.Profile != nil {
 		known = r.Profile
 		l.profiles.Put(r.Name, known)
-		l.assign.LearnFirst(known.Reads)
+		l.assign.AddEarlierReads(known.Reads)
 	}
 	if known == nil {
 		return

@@ -22,7 +22,7 @@ func (l *Live) delayTask(j *job, tk *task) {
 		return
 	}
 	if j.assign.IsPending(n) { // an earlier leader's attempt counted as lost
-		l.assign.Leave(&j.assign, n)
+		l.assign.RemovePending(&j.assign, n)
 	}
 	l.updateMap(j, n)
 }
@@ -61,11 +61,11 @@ func (l *Live) hasAlternative(j *job, tk *task) bool {
 	}
 	avoided := 0
 	for _, name := range j.faults.Avoided(tk.key()) {
-		if t := l.fleet.trackers[name]; t != nil && t.assign.Works() {
+		if t := l.fleet.trackers[name]; t != nil && t.assign.TakesMaps() {
 			avoided++
 		}
 	}
-	return avoided < l.assign.Working()
+	return avoided < l.assign.MapTrackers()
 }
 
 // moveFailed moves partitions away from homes where their reduces failed, if there are other

@@ -77,7 +77,7 @@ func (l *Live) jobsToPlan(v *phaseSurvey, early bool) (list []scheduler.Job) {
 		}
 		settings := j.facts.Submission().Settings()
 		list = append(list, scheduler.Job{
-			ID: j.id, Arrived: j.spec.arrived, Running: j.assign.InSlots(v.phase), Max: most,
+			ID: j.id, Arrived: j.spec.arrived, Running: j.assign.UsedSlots(v.phase), Max: most,
 			Work: x.phase.Work(x.task), Alone: forecast.TotalSeconds(j.totalTasks(v.phase), x.task),
 			Goal: admission.Goal(settings, j.spec.arrived), Priority: int(settings.Priority), Batch: settings.Batch, Flow: j.flowOf(),
 		})
@@ -88,7 +88,7 @@ func (l *Live) jobsToPlan(v *phaseSurvey, early bool) (list []scheduler.Job) {
 // usefulSlots is how many slots of a phase a job could use now. With early it counts reduces
 // that will be ready before the plan has been carried out.
 func (l *Live) usefulSlots(j *job, phase int, early bool) int {
-	now := j.assign.InSlots(phase) + l.toLaunch(j, phase)
+	now := j.assign.UsedSlots(phase) + l.toLaunch(j, phase)
 	if early && phase == reducePhase && j.slowstarted() {
 		return max(now, j.tasksLeft(phase))
 	}

@@ -90,7 +90,7 @@ func (l *Live) setPredictedEnd(f *facts.Job, s *wire.JobStatus, now time.Duratio
 // end: see setPredictedEnd.
 func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Elapsed = now - j.spec.arrived
-	s.Maps.Running, s.Reduces.Running = j.assign.InSlots(mapPhase), j.assign.InSlots(reducePhase)
+	s.Maps.Running, s.Reduces.Running = j.assign.UsedSlots(mapPhase), j.assign.UsedSlots(reducePhase)
 	s.Maps.FailedAttempts, s.Reduces.FailedAttempts = j.faults.FailuresOfKind(wire.Map), j.faults.FailuresOfKind(wire.Reduce)
 	s.Maps.Done = j.mapsDone()
 	s.Read = wire.Progress{Done: j.tally.read, Total: j.splits.input}
@@ -172,7 +172,7 @@ func (l *Live) waitReason(j *job, now time.Duration) string {
 // taskWaitReason says why no task of a running job runs.
 func (j *job) taskWaitReason() string {
 	switch {
-	case !j.assign.Located():
+	case !j.assign.HasSplits():
 		return "for its splits to be read"
 	case len(j.outputs.expected) > 0 && j.assign.Pending() == 0:
 		return "for the map outputs of " + strings.Join(slices.Sorted(maps.Keys(j.outputs.expected)), ", ") + ", which restarted"

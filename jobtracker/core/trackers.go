@@ -115,7 +115,7 @@ func (l *Live) countSlots(t *tracker) {
 // refresh updates everything that depends on whether a tracker takes work and on its slots.
 func (l *Live) refresh(t *tracker) {
 	l.countSlots(t)
-	l.assign.SetFit(&t.assign, t.takesWork(), t.slots[mapPhase] > 0)
+	l.assign.SetTakesWork(&t.assign, t.takesWork(), t.slots[mapPhase] > 0)
 	l.refreshServing(t)
 	l.fleet.outOfService.Set(t.assign.Index(), !t.contact.lossProposed && t.outOfService())
 }

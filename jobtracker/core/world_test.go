@@ -448,7 +448,7 @@ func (w *world) checkLines() {
 		line := l.assign.InLine(i)
 		for _, j := range l.order {
 			may := assigning{l}.Runnable(&j.assign) && !j.assign.Barred() && !j.assign.Pool().Full(i)
-			if j.assign.May(i) != may {
+			if j.assign.MayTake(i) != may {
 				w.fail("%v may have %v slots: %v", j.id, l.phases[i].kind, !may)
 			}
 			waits := may && l.toLaunch(j, i) > 0
