@@ -74,7 +74,7 @@ func (w *world) checkSlots() {
 			}
 		}
 		if w.a.unclaimed.Has(i) != (free && !demanded) {
-			w.t.Errorf("tracker %d has a free map slot, unclaimed, and pending maps are local to it: %v", i, demanded)
+			w.t.Errorf("tracker %d: free map slot %v, pending maps local to it %v, but unclaimed is %v", i, free, demanded, !(free && !demanded))
 		}
 	}
 	if w.a.MapTrackers() != takesMaps {
