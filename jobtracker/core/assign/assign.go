@@ -39,8 +39,8 @@
 //
 // Invariants
 //
-//	A1  After a round no map slot is free, or no job is in the line of maps. Jobs that wait
-//	    while slots are free are deferred, have set maps aside, or may take no more slots.
+//	A1  After a round no map slot is free, or no job is in the line of maps. A job
+//	    that waits beside free slots is deferred, has maps set aside, or may take no more.
 //	A2  A free map slot is either in unchecked, or no job in line and no deferred job has
 //	    a local map for it. It is in unclaimed if it is local to no pending map.
 //	    It becomes unchecked when a tracker gets its first free slot, a map local to it

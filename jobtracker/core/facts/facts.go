@@ -17,7 +17,7 @@
 //
 // Numbers and field names are append-only: testdata/golden/log.txt has the bytes. An unknown
 // version or number is refused with [ErrUnknownFact]: other job trackers have applied it, so
-// that this one must not go on.
+// this one must stop.
 //
 // In a snapshot of version 1, unknown fields are ignored: they were dropped since. In version
 // 2 they are refused:

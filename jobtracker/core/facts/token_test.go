@@ -22,8 +22,8 @@ func sent(jobs int, key string, secret string) *Submitted {
 	}}
 }
 
-// TestTokens checks that every job has its own token, which does not change after a second
-// submission of the same key, a restore or the end of the job.
+// TestTokens checks that every job has its own token. A second submission of the same key, a
+// restore, or the end of the job do not change it.
 func TestTokens(t *testing.T) {
 	l := &logOf{t: t, facts: New()}
 	l.add(&Bootstrapped{Start: 1, Nonce: "nonce"})
@@ -66,7 +66,7 @@ func TestTokens(t *testing.T) {
 }
 
 // TestFactsBeforeSecrets checks that entries and snapshots of submissions without a secret keep
-// their bytes, and that a build without secrets does not read one that has a secret.
+// their bytes. A build without secrets does not read an entry that has one.
 func TestFactsBeforeSecrets(t *testing.T) {
 	type before struct {
 		At         int64           `msgpack:"a"`

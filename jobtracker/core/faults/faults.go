@@ -18,8 +18,8 @@
 // If the task succeeds on another tracker, TakeBlames returns the trackers that its failures count
 // against. RejectOutput notes a map output that could not be read.
 //
-// A job may have a million tasks, and nearly all succeed at once. Only the others use memory, and
-// methods are cheap for a job without faults.
+// A job may have a million tasks, and nearly all succeed with their first attempt. Only the others
+// use memory, and methods are cheap for a job without faults.
 //
 // Faults is not safe for concurrent use.
 //
@@ -39,8 +39,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// MaxRejected is how many outputs of one map may be unreadable before the job fails, and how many
-// attempts of one reduce are excused because they could not read map outputs.
+// MaxRejected is how many outputs of one map may be unreadable before the job fails. It is also how
+// many attempts of one reduce are excused because they could not read map outputs.
 const MaxRejected = 10
 
 // Task identifies a task of the job.

@@ -76,7 +76,7 @@ func (f Forecast) Of(n int) *Estimate {
 
 // Predict predicts the ends of jobs. The jobs must be sorted by number.
 //
-// A phase ends when its plan says. A fluid plan, in which tasks are divisible, gets a delay added:
+// The plan gives the end of a phase. If it is fluid, with divisible tasks, a delay is added since
 // the last tasks do not end together. Homes gather while maps run, so the shuffle ends with the
 // maps or later. Reduces follow the shuffle, in slots that other jobs leave free.
 func Predict(c *Cluster, jobs []Job) Forecast {

@@ -11,8 +11,8 @@ type FlowJob struct {
 }
 
 // Alone is the time in seconds that a flow takes alone in the cluster; stretch is relative to it.
-// It is the critical path if each phase gets all the slots that it can use, but at least the
-// total work of a phase on all slots. It includes ended tasks, so it does not change with progress.
+// It is the critical path if each phase gets all the slots that it can use. But it is at least the
+// total work of each phase on all slots. It includes ended tasks, so it does not change with progress.
 func Alone(slots [2]int, flow []FlowJob) float64 {
 	longest, area := 0.0, [2]float64{}
 	ends := make(map[int]float64, len(flow))

@@ -28,8 +28,8 @@ type Shuffle struct {
 // BytesLeft is what homes have yet to gather.
 func (s Shuffle) BytesLeft() int64 { return s.Total - s.Gathered }
 
-// Shuffle estimates the output of all maps from the ratio of output to input so far, else from the
-// ratio of the last job of the same name.
+// Shuffle estimates the output of all maps from the ratio of output to input so far. Before any map
+// has ended, it uses the ratio of the last job of the same name.
 func (o *Output) Shuffle() Shuffle {
 	s := Shuffle{Gathered: min(o.Fetched, o.Bytes), Produced: o.Bytes}
 	switch {

@@ -96,7 +96,7 @@ type Phase struct {
 // hasAges reports whether Ages has all running tasks.
 func (p *Phase) hasAges() bool { return len(p.Ages) == p.Running }
 
-// restDivisor: a task that has run longer than estimated has 1/restDivisor of the estimate left.
+// A task that has run longer than estimated has 1/restDivisor of the estimate left.
 const restDivisor = 10
 
 // Rest is the remaining time of a task with an estimate of whole that has run for age. It is

@@ -12,17 +12,17 @@
 //     twice the average of the others. So a job that fails at random everywhere excludes no
 //     tracker.
 //   - A streak. A tracker is suspect if minStreak different tasks of a phase failed there
-//     without a success in between, and more than twice its slots, so that it did not get them
-//     all at once. The leader then compares it with attempts of the same jobs on trackers that
-//     are not suspect, launched since the streak began. It is excluded if enough of these
-//     succeeded or ran much longer than the failed ones, and at most one in
+//     without a success in between. They must be more than twice its slots, so that it did not
+//     get them all at the same time. The leader then compares it with attempts of the same
+//     jobs on trackers that are not suspect, launched since the streak began. It is excluded
+//     if enough of these succeeded or ran much longer than the failed ones, and at most one in
 //     successesPerFailure failed. If more than one tracker in maxSuspectPart is suspect, the
 //     jobs are the likely cause, and none is excluded.
 //
 // # Readmission
 //
-// An exclusion lasts exclusion, and twice as long each time until an attempt that was launched
-// later succeeds on the tracker. A pardon ends it early.
+// An exclusion lasts firstExclusion. The next one lasts twice as long, unless an attempt that was
+// launched after the last one has succeeded on the tracker. A pardon ends an exclusion early.
 //
 // A tracker that stops using a disk is pardoned: attempts launched before may have failed because
 // of that disk, so their failures no longer count, and an exclusion ends. At most one pardon is
@@ -50,8 +50,8 @@
 //
 // [Losses] lists lost trackers, for display.
 //
-// Durations since the start of the caller's clock never go back. Unix milliseconds are from a wall
-// clock, which may jump. Nothing here is safe for concurrent use.
+// A time.Duration is a time of the caller's clock, which never goes back. Unix milliseconds are from
+// a wall clock, which may jump. Nothing here is safe for concurrent use.
 package health
 
 import (
@@ -66,8 +66,8 @@ import (
 const (
 	maxBlame         = 3
 	blameWindow      = 10 * time.Minute
-	exclusion        = 10 * time.Minute
-	longestExclusion = 8 * exclusion
+	firstExclusion   = 10 * time.Minute
+	longestExclusion = 8 * firstExclusion
 )
 
 // Record holds the failures that count against a tracker. Fields that every success reads come
@@ -138,7 +138,7 @@ func (r *Record) MuchWorse(others Others, last wire.TaskID, now time.Duration) (
 
 // Length is how long the tracker's next exclusion lasts.
 func (r *Record) Length() time.Duration {
-	return min(exclusion<<min(r.exclusions, 8), longestExclusion)
+	return min(firstExclusion<<min(r.exclusions, 8), longestExclusion)
 }
 
 // Remaining is the rest of an exclusion; until and now are in Unix milliseconds. It is at most

@@ -18,7 +18,7 @@ import (
 //	trackers N [slots=S]           N trackers with S map slots and S reduce slots each, default 1
 //	wait TIME
 //	fails T TASKS [took=TIME]      attempts end now that were launched TIME ago, default 1s
-//	succeeds T TASKS [took=TIME]   likewise
+//	succeeds T TASKS [took=TIME]   the same, with success
 //	runs T TASKS [took=TIME]       attempts run that were launched TIME ago
 //	disks T N                      the tracker reports that it stopped using disks N times
 //	log T                          the log applies the proposal, or ends the exclusion

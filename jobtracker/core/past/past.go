@@ -79,7 +79,7 @@ func (x *Attempts) Stored() []Attempt { return x.stored }
 func (x *Attempts) Omitted() int { return x.omitted }
 
 // SetTimes sets when an attempt began and how long it took. since is when this leader launched
-// it, or first heard of it if an earlier leader did, in Unix milliseconds. If its tracker does
+// it, or got the first report if an earlier leader did, in Unix milliseconds. If its tracker does
 // not report took (0), the attempt counts as begun at since.
 func (a *Attempt) SetTimes(since, ended int64, took time.Duration, launched bool) {
 	a.Began, a.Took = since, took.Milliseconds()

@@ -1,14 +1,14 @@
-// Package placement chooses the home of each partition, which is the tracker that gathers it, and
-// how long a ready partition waits for a slot at home. It has no I/O and reads no clock: package
-// core passes the input and carries out the choice.
+// Package placement chooses the home of each partition, which is the tracker that gathers it. It
+// also decides how long a ready partition waits for a slot at home. It has no I/O and reads no
+// clock: package core passes the input and carries out the choice.
 //
 // # Homes
 //
-// A tracker gets homes in proportion to the number and speed of its reduce slots. Among trackers
-// with equal load from the job, the first of these rules that differs decides:
+// A tracker gets homes in proportion to the number and speed of its reduce slots. If trackers have
+// equal load from the job, these rules decide, in this order:
 //
-//  1. the tracker where the plan ends the job's tasks soonest, if the plan ranks trackers (HMHS);
-//  2. the tracker with fewer bytes to reduce for all jobs, per slot at its speed;
+//  1. the plan's ranking of trackers: the one where the job's tasks end soonest comes first (HMHS);
+//  2. fewer bytes to reduce for all jobs, per slot at its speed;
 //  3. round-robin, across jobs.
 //
 // A tracker where the partition's reduce has failed becomes its home only if there is no other.
