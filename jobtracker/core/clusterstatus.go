@@ -11,7 +11,7 @@ import (
 
 // Statuses is the status of all jobs kept, oldest first, at the time now.
 func (c *Core) Statuses(now time.Duration) []wire.JobStatus {
-	kept, _ := c.facts.Kept()
+	kept, _ := c.facts.CountJobs()
 	statuses := make([]wire.JobStatus, 0, kept)
 	for f := range c.facts.Jobs() {
 		if s, ok := c.StatusAt(now, c.facts.ID(f.N())); ok {
@@ -37,7 +37,7 @@ func (c *Core) Attempts(id wire.JobID) (attempts wire.JobAttempts, ok bool) {
 // Cluster is the status of the cluster at a time. Only the leader knows the trackers.
 func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 	boot := c.facts.Boot()
-	kept, ended := c.facts.Kept()
+	kept, ended := c.facts.CountJobs()
 	_, pools := c.facts.Pools()
 	s := wire.ClusterStatus{
 		Cluster: boot.Cluster, Start: boot.Start, Staging: boot.Staging,

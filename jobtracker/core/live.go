@@ -89,7 +89,7 @@ func newLive(c *Core) *Live {
 	}
 	l.phases = [2]phase{newPhase(wire.Map), newPhase(wire.Reduce)}
 	l.assign = assign.New(assigning{l}, queuesLast*c.cfg.Period)
-	l.profiles = profiles.New(facts.KeptJobs, maxProfiled)
+	l.profiles = profiles.New(facts.MaxEndedJobs, maxProfiled)
 	l.setPools()
 	l.useScheduling()
 	for t := range l.facts.Trackers() {

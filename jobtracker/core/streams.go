@@ -30,7 +30,7 @@ func (l *Live) hello(id Stream, h *wire.Hello) {
 	t := l.fleet.trackers[h.Tracker]
 	if t != nil {
 		known.Tracker = &handshake.Tracker{
-			Process: t.Process, Losing: t.contact.lossProposed,
+			Process: t.Process, LossProposed: t.contact.lossProposed,
 			Connected: t.contact.stream != 0 && l.now-t.contact.lastHeard <= l.c.cfg.Lease,
 		}
 	}

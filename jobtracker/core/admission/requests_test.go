@@ -107,7 +107,7 @@ func TestSubmissionsTooLarge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if kept, _ := cluster(t, entry).Kept(); kept != len(c.sub.Plan.Jobs) {
+		if kept, _ := cluster(t, entry).CountJobs(); kept != len(c.sub.Plan.Jobs) {
 			t.Errorf("%s: the log entry makes %d jobs", name, kept)
 		}
 	}

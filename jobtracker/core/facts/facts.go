@@ -43,7 +43,7 @@ type Facts struct {
 	boot         Bootstrapped
 	incarnations uint64            // number of the last incarnation
 	lastJob      int               // number of the last job
-	keepEnded    int               // KeptJobs, except in tests
+	maxEndedJobs int               // MaxEndedJobs, except in tests
 	scheduling   SchedulingChanged // the last applied
 	pools        PoolsChanged      // the last applied
 	drains       int               // Drains so far
@@ -107,18 +107,18 @@ type Job struct {
 	end        *Ended
 }
 
-// KeptJobs is how many ended jobs Facts keeps; older ones are in the history. It is not
+// MaxEndedJobs is how many ended jobs Facts keeps; older ones are in the history. It is not
 // configurable, since it must be the same on every job tracker.
-const KeptJobs = 1000
+const MaxEndedJobs = 1000
 
 // New makes Facts to which no entry was applied.
 func New() *Facts {
 	return &Facts{
-		keepEnded:   KeptJobs,
-		trackers:    make(map[string]*Tracker),
-		draining:    make(map[string]*Draining),
-		submissions: make(map[string]*Submission),
-		jobs:        make(map[int]*Job),
+		maxEndedJobs: MaxEndedJobs,
+		trackers:     make(map[string]*Tracker),
+		draining:     make(map[string]*Draining),
+		submissions:  make(map[string]*Submission),
+		jobs:         make(map[int]*Job),
 	}
 }
 
@@ -244,9 +244,9 @@ func (f *Facts) Apply(index, term uint64, x Fact) bool {
 	return true
 }
 
-// forget drops the oldest ended submissions when more than keepEnded jobs have ended.
+// dropEndedJobs drops the oldest ended submissions when more than maxEndedJobs have ended.
 func (f *Facts) dropEndedJobs() {
-	for i := 0; len(f.ended) > f.keepEnded && i < len(f.ended); {
+	for i := 0; len(f.ended) > f.maxEndedJobs && i < len(f.ended); {
 		j := f.jobs[f.ended[i]]
 		if j.sub.body != nil || !j.sub.swept {
 			i++

@@ -9,14 +9,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// logOf builds Facts by applying facts, encoded and decoded again.
-type logOf struct {
+// testLog builds Facts by applying facts, encoded and decoded again.
+type testLog struct {
 	t     testing.TB
 	facts *Facts
 	index uint64
 }
 
-func (l *logOf) add(x Fact) bool {
+func (l *testLog) add(x Fact) bool {
 	l.t.Helper()
 	y, err := Decode(Encode(x))
 	if err != nil || y.Name() != x.Name() {
@@ -27,8 +27,8 @@ func (l *logOf) add(x Fact) bool {
 }
 
 // begin makes a cluster with one running job of three maps and two reduces.
-func begin(t testing.TB) *logOf {
-	l := &logOf{t: t, facts: New()}
+func begin(t testing.TB) *testLog {
+	l := &testLog{t: t, facts: New()}
 	for _, x := range []Fact{
 		&Bootstrapped{Start: 1_700_000_000_000}, &LeaderElected{Leader: "a"},
 		&TrackerRegistered{Tracker: Tracker{Name: "t1", Process: 4, MapSlots: 1}},
@@ -84,11 +84,11 @@ func TestLogBytes(t *testing.T) {
 	}
 }
 
-// TestForget checks that Facts drop the oldest ended jobs, by whole submissions and only after
+// TestDropEndedJobs checks that Facts drop the oldest ended jobs, by whole submissions and only after
 // their staging directory is gone.
 func TestDropEndedJobs(t *testing.T) {
-	l := &logOf{t: t, facts: New()}
-	l.facts.keepEnded = 3
+	l := &testLog{t: t, facts: New()}
+	l.facts.maxEndedJobs = 3
 	l.add(&Bootstrapped{Start: 1})
 	end := func(n int) {
 		l.add(&Stopped{Job: n, Outcome: wire.Killed})

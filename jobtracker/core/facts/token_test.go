@@ -25,7 +25,7 @@ func sent(jobs int, key string, secret string) *Submitted {
 // TestTokens checks that every job has its own token. A second submission of the same key, a
 // restore, or the end of the job do not change it.
 func TestTokens(t *testing.T) {
-	l := &logOf{t: t, facts: New()}
+	l := &testLog{t: t, facts: New()}
 	l.add(&Bootstrapped{Start: 1, Nonce: "nonce"})
 	for _, x := range []*Submitted{sent(2, "a", "one"), sent(1, "b", "two"), sent(1, "c", "one"), sent(1, "old", "")} {
 		if !l.add(x) {

@@ -77,8 +77,8 @@ func (f *Facts) Job(n int) *Job { return f.jobs[n] }
 // Jobs yields all kept jobs, by number.
 func (f *Facts) Jobs() iter.Seq[*Job] { return sorted(f.jobs) }
 
-// Kept counts the kept jobs, and those of them that have ended.
-func (f *Facts) Kept() (jobs, ended int) { return len(f.jobs), len(f.ended) }
+// CountJobs counts the kept jobs, and the ended ones among them.
+func (f *Facts) CountJobs() (jobs, ended int) { return len(f.jobs), len(f.ended) }
 
 // Latest yields the ended jobs, the last one first.
 func (f *Facts) Latest() iter.Seq[*Job] {

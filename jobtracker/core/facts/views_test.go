@@ -76,7 +76,7 @@ func TestViewsAreCopies(t *testing.T) {
 	}
 }
 
-func (l *logOf) snapshot() []byte {
+func (l *testLog) snapshot() []byte {
 	data, err := l.facts.Snapshot()
 	if err != nil {
 		l.t.Fatal(err)

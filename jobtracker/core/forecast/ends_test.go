@@ -145,7 +145,7 @@ func TestPredictShuffles(t *testing.T) {
 }
 
 // TestPredictUpcoming checks that jobs begin after the jobs from which they read output.
-func TestPredictUpupcoming(t *testing.T) {
+func TestPredictUpcoming(t *testing.T) {
 	upcoming := func(n, maps, reduces int, after ...int) Job {
 		j := job(n, 0, 0)
 		j.Active, j.Upcoming = false, &Upcoming{Tasks: [2]int{maps, reduces}, After: after}

@@ -68,9 +68,9 @@ type LeaderView struct {
 
 // Tracker is the leader's state of a registered tracker.
 type Tracker struct {
-	Process   uint64
-	Connected bool // it has a stream, and the lease has not passed since its last message
-	Losing    bool // its loss is proposed
+	Process      uint64
+	Connected    bool // it has a stream, and the lease has not passed since its last message
+	LossProposed bool // its loss is proposed
 }
 
 // pending is a stream that is not welcomed yet.
@@ -102,7 +102,7 @@ func judge(h *wire.Hello, p *pending, view LeaderView) Verdict {
 		return notShared(h.Tracker, "the nonce there is not this cluster's", view.Boot)
 	case view.Boot.Nonce != "" && h.Nonce != view.Boot.Nonce:
 		return Verdict{Action: AskProof, File: NonceFile(view.Boot.Staging, view.Boot.Cluster)}
-	case view.Tracker != nil && view.Tracker.Process == h.Process && !view.Tracker.Losing:
+	case view.Tracker != nil && view.Tracker.Process == h.Process && !view.Tracker.LossProposed:
 		return Verdict{Action: Welcome}
 	}
 	return Verdict{Action: Register}

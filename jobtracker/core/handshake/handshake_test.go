@@ -10,7 +10,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// boot is the first fact of a cluster with a nonce: trackers must prove that they see the staging directory.
+// boot is the first fact of a cluster with a nonce: trackers must prove that they see the staging
+// directory.
 var boot = facts.Bootstrapped{Cluster: "c", Staging: "mem://s", Nonce: "n"}
 
 // hello makes the Hello of process 7 of tracker t, with the nonce.
@@ -41,7 +42,7 @@ func TestVerdicts(t *testing.T) {
 		{"first, with the nonce", hello(nil), nil, LeaderView{}, Verdict{Action: Register}},
 		{"this process is registered", hello(nil), nil, LeaderView{Tracker: &same}, Verdict{Action: Welcome}},
 		{"it has another stream", hello(nil), nil, LeaderView{Tracker: &Tracker{Process: 7, Connected: true}}, Verdict{Action: Welcome}},
-		{"its loss is proposed", hello(nil), nil, LeaderView{Tracker: &Tracker{Process: 7, Losing: true}}, Verdict{Action: Register}},
+		{"its loss is proposed", hello(nil), nil, LeaderView{Tracker: &Tracker{Process: 7, LossProposed: true}}, Verdict{Action: Register}},
 		{"an earlier process is silent", hello(nil), nil, LeaderView{Tracker: &other}, Verdict{Action: Register}},
 		{"another process is connected", hello(nil), nil, LeaderView{Tracker: &Tracker{Process: 8, Connected: true}}, refused("tracker id t is in use by another process")},
 		{"another process, no proof", unread, nil, LeaderView{Tracker: &Tracker{Process: 8, Connected: true}}, refused("tracker id t is in use by another process")},

@@ -107,7 +107,7 @@ func (w *world) workingOthers(t *tracker) (usable []*tracker, mayExclude bool) {
 	return usable, len(usable) > 0 && working >= len(w.trackers)-working
 }
 
-func (w *world) mayStandOut(t *tracker, phase int) bool {
+func (w *world) mayExclude(t *tracker, phase int) bool {
 	usable, mayExclude := w.workingOthers(t)
 	suspects := 0
 	for _, o := range w.trackers {

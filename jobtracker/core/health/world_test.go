@@ -119,7 +119,7 @@ func (w *world) end(i int, state wire.AttemptState) {
 	}
 	w.counts["compared"]++
 	jobs := c.Jobs(func(n int) bool { return !w.ended[n] })
-	if may := same(w, t.name+" may be excluded", c.MayExclude(w.others(t)), w.mayStandOut(t, phase)); !may {
+	if may := same(w, t.name+" may be excluded", c.MayExclude(w.others(t)), w.mayExclude(t, phase)); !may {
 		w.record("not compared", "%s is not compared", t.name)
 		return
 	}
