@@ -1,6 +1,6 @@
 // Package assign decides which task runs in which free slot: assignment and delay
-// scheduling. It knows jobs by their tasks to launch, and trackers by their free slots.
-// [Cluster] hides all else about tasks and launches them.
+// scheduling. It knows the tasks to launch of each job, and the free slots of each tracker.
+// [Cluster] has the other state of tasks, and launches them.
 //
 // The caller reports every change to an [Assigner], in about O(1). A round then launches tasks
 // in the free slots:
