@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// idle is a Cluster for benchmarks that use only the locality index.
+// benchCluster is a Cluster for benchmarks that use only the locality index.
 type benchCluster struct{ Cluster }
 
 func (benchCluster) PlanNow(int) {}
@@ -29,7 +29,7 @@ func BenchmarkLocal(b *testing.B) {
 		a.AddPending(j, m)
 	}
 	a.SetSplits(j, splits)
-	given := 0
+	launched := 0
 	for b.Loop() {
 		t, m := a.find(&a.unchecked, func(t *Tracker) int { return a.pickLocal(j, t, true) })
 		if t == nil {
@@ -37,8 +37,8 @@ func BenchmarkLocal(b *testing.B) {
 		}
 		a.cursor = t.Index() + 1
 		a.RemovePending(j, m)
-		if given++; given == maps-nodes {
-			given = 0
+		if launched++; launched == maps-nodes {
+			launched = 0
 			for m := range maps {
 				a.AddPending(j, m)
 			}

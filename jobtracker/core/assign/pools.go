@@ -11,12 +11,12 @@ import (
 // CappedPool is a pool with a limit of slots or running jobs. Its limits override the plan.
 type CappedPool struct {
 	pool.Pool
-	usedSlots  [2]int // slots of its jobs
-	jobs  []*Job // those that have not ended, by number
-	stale bool   // in Assigner.uneven
+	usedSlots [2]int // slots that its jobs have
+	jobs      []*Job // jobs that have not ended, by number
+	stale     bool   // in Assigner.stalePools
 }
 
-// Full reports whether the pool's jobs have all slots of a phase that its limit allows.
+// Full reports whether the pool has all slots of a phase that its limit allows.
 func (p *CappedPool) Full(phase int) bool {
 	return p != nil && p.Max[phase] != pool.Unlimited && p.usedSlots[phase] >= p.Max[phase]
 }
@@ -40,10 +40,10 @@ func (a *Assigner) SetPools(table []pool.Pool) {
 // Pool returns the job's capped pool, or nil.
 func (j *Job) Pool() *CappedPool { return j.pool }
 
-// Barred reports whether a job gets no slots because its pool has its maximum of running jobs.
+// Barred reports whether a job gets no slots since its pool has its maximum of running jobs.
 func (j *Job) Barred() bool { return j.barred }
 
-// joinPool adds a job to its pool, if that is capped.
+// joinPool adds a job to its pool, if the pool is capped.
 func (a *Assigner) joinPool(j *Job) {
 	if j.dropped {
 		return
@@ -97,7 +97,7 @@ func (a *Assigner) leavePool(j *Job) {
 	a.markJobsOf(p)
 }
 
-// countSlots adds slots to those that a job and its pool have; a negative number removes them.
+// countSlots adds to the used slots of a job and its pool; slots may be negative.
 func (a *Assigner) countSlots(j *Job, phase, slots int) {
 	j.usedSlots[phase] += slots
 	p := j.pool
@@ -111,7 +111,7 @@ func (a *Assigner) countSlots(j *Job, phase, slots int) {
 	}
 }
 
-// moveJobsOf calls Move for all jobs of a pool.
+// markJobsOf calls MarkChanged for all jobs of a pool.
 func (a *Assigner) markJobsOf(p *CappedPool) {
 	for _, j := range p.jobs {
 		a.MarkChanged(j)

@@ -12,8 +12,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// world is a cluster that does random things. It keeps plain lists, which check compares with
-// the Assigner after each round.
+// world is a cluster with random events. It has plain lists, which check compares with the Assigner
+// after each round.
 type world struct {
 	t        testing.TB
 	rnd      *rand.Rand
@@ -23,32 +23,32 @@ type world struct {
 	plan     uint64
 	jobs     []*simJob
 	trackers []*simTracker
-	launched int // maps
+	launched int // number of maps
 	reduced  int
-	deferred int // jobs after rounds
-	aside    int // maps after rounds
-	queued   int // tasks after rounds
+	deferred int // jobs, summed over rounds
+	aside    int // maps, summed over rounds
+	queued   int // tasks, summed over rounds
 }
 
 type simJob struct {
 	Job
-	splits    []Split
-	priority  wire.Priority
-	pool      string
-	suspended bool
-	avoids    map[int][]*simTracker
-	avoidUntil map[int]time.Duration // until when a map avoids these trackers; 0: it may return
-	runs      map[int]*simTracker
-	ready     map[*simTracker]int
+	splits     []Split
+	priority   wire.Priority
+	pool       string
+	suspended  bool
+	avoids     map[int][]*simTracker
+	avoidUntil map[int]time.Duration // until when a map avoids these trackers; 0: it does not
+	runs       map[int]*simTracker
+	ready      map[*simTracker]int
 	toGather   int
-	reduces   []*simTracker
-	alarms    []time.Duration
+	reduces    []*simTracker
+	alarms     []time.Duration
 }
 
 type simTracker struct {
 	Tracker
 	host, rack string
-	takesWork        bool
+	takesWork  bool
 }
 
 func newWorld(t testing.TB, seed uint64) *world {
@@ -73,7 +73,7 @@ func (w *world) Launch(job *Job, m int, t *Tracker) {
 	case t.free[Map] <= 0 || !t.takesWork:
 		w.t.Fatalf("map %d of job %d is launched on tracker %d, which has no free slot", m, j.number, t.index)
 	case j.Job.pool.Full(Map) || j.barred || j.suspended:
-		w.t.Fatalf("map %d of job %d is launched, which may have no slot", m, j.number)
+		w.t.Fatalf("map %d is launched, but its job %d may take no slot", m, j.number)
 	case j.runs[m] != nil || j.pending.Has(m) || j.aside.Has(m):
 		w.t.Fatalf("map %d of job %d is launched twice", m, j.number)
 	}
@@ -135,8 +135,8 @@ func (w *world) Releases(t *Tracker, all []time.Duration) []time.Duration {
 }
 
 func (w *world) Alarm(j *Job, at time.Duration) { simJobOf(j).alarms = append(simJobOf(j).alarms, at) }
-func (w *world) PlanNow(int)                      {}
-func (w *world) PlanSoon(int)                     {}
+func (w *world) PlanNow(int)                    {}
+func (w *world) PlanSoon(int)                   {}
 
 func (w *world) setTakesWork(t *simTracker) { w.a.SetTakesWork(&t.Tracker, t.takesWork, true) }
 
@@ -202,7 +202,7 @@ func (w *world) locate(j *simJob) {
 	w.a.MarkChanged(&j.Job)
 }
 
-// end ends an attempt at a map.
+// end ends the attempt of a map.
 func (w *world) end(j *simJob, m int) {
 	t := j.runs[m]
 	delete(j.runs, m)
@@ -232,7 +232,7 @@ func (w *world) dropJob(j *simJob) {
 	w.jobs = without(w.jobs, j)
 	for _, list := range [][]*Job{w.a.jobs, w.a.jobsWithAside, w.a.deferred, w.a.InLine(Map), w.a.InLine(Reduce)} {
 		if slices.Contains(list, &j.Job) {
-			w.t.Fatalf("job %d was dropped, and is in a list", j.number)
+			w.t.Fatalf("job %d was dropped, but is in a list", j.number)
 		}
 	}
 }
@@ -276,7 +276,7 @@ func (w *world) setPlan() {
 	w.a.SetPlan(phase, w.plan, targets, queues)
 }
 
-// act does something random.
+// act makes a random event happen.
 func (w *world) act() {
 	var j *simJob
 	if len(w.jobs) > 0 {

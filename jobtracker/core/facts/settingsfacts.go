@@ -12,7 +12,7 @@ import (
 // Facts that change settings carry numbers. The leader proposes one twice if the outcome is
 // unknown; the second must not undo later changes.
 
-// Changed replaces the job settings of a submission.
+// SettingsChanged replaces the job settings of a submission.
 type SettingsChanged struct {
 	Key       string        `msgpack:"k"` // of the submission
 	N         int           `msgpack:"n"` // 1 for the first change
@@ -37,7 +37,7 @@ func copied(t wire.Settings) wire.Settings {
 	return t
 }
 
-// Scheduled replaces the scheduling. It overrides the flags of job trackers.
+// SchedulingChanged replaces the scheduling. It overrides the flags of job trackers.
 type SchedulingChanged struct {
 	N          int             `msgpack:"n"`
 	Scheduling wire.Scheduling `msgpack:"s"`
@@ -50,7 +50,7 @@ func (x *SchedulingChanged) Fits(f *Facts) bool {
 }
 func (x *SchedulingChanged) apply(f *Facts, _ uint64) { f.scheduling = *x }
 
-// Pooled replaces the pool table.
+// PoolsChanged replaces the pool table.
 type PoolsChanged struct {
 	N     int        `msgpack:"n"`
 	Table pool.Table `msgpack:"t"`

@@ -77,7 +77,7 @@ func (f *Facts) Job(n int) *Job { return f.jobs[n] }
 // Jobs yields all kept jobs, by number.
 func (f *Facts) Jobs() iter.Seq[*Job] { return sorted(f.jobs) }
 
-// Kept counts the kept jobs, and those of them that have ended.
+// CountJobs counts the kept jobs, and the ended ones among them.
 func (f *Facts) CountJobs() (jobs, ended int) { return len(f.jobs), len(f.ended) }
 
 // Latest yields the ended jobs, the last one first.
@@ -125,11 +125,10 @@ func (s *Submission) Changes() int { return s.changes }
 // Settings returns its job settings.
 func (s *Submission) Settings() wire.Settings { return copied(s.settings) }
 
-// Pool is its pool, without a copy of all settings: package assign reads it whenever a job
-// moves in a line.
+// Pool is its pool, without a copy of all settings: package assign reads it often.
 func (s *Submission) Pool() string { return s.settings.Pool }
 
-// Priority is its priority, likewise.
+// Priority is its priority, without a copy of all settings.
 func (s *Submission) Priority() wire.Priority { return s.settings.Priority }
 
 // Suspended reports whether no task of its jobs is launched.

@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// maxRetryDelay bounds RetryDelay: a task may have hundreds of attempts.
+// maxRetryDelay bounds RetryDelay, since a task may have hundreds of attempts.
 const maxRetryDelay = 10 * time.Second
 
-// RetryDelay grows with the failures so far; the first retry is at once.
+// RetryDelay is the wait before a retry. The first retry is immediate.
 func RetryDelay(failures int) time.Duration {
 	return min(time.Duration(max(failures-1, 0))*time.Second, maxRetryDelay)
 }
 
-// avoidPerFailure is how long a task waits for a tracker on which it has not failed, for each
-// of its failures; maxAvoid bounds that.
+// A task waits avoidPerFailure times its failures for a tracker that it does not avoid, at most
+// maxAvoid.
 const (
 	avoidPerFailure = 30 * time.Second
 	maxAvoid        = 5 * time.Minute
 )
 
-// Reminder is when a task that has failed is to be looked at again.
+// Reminder is the end of a wait of a failed task.
 type Reminder struct {
 	At   time.Duration
 	Task Task
 }
 
-// reminders is a heap, by time and then by task.
+// reminders is a heap, ordered by time and then by task.
 type reminders []Reminder
 
 func (r reminders) Len() int { return len(r) }
@@ -44,17 +44,17 @@ func (r *reminders) Pop() any {
 	return last
 }
 
-// DelayRetry has a task that has failed wait for RetryDelay, and, if there is a tracker that it
-// does not avoid, for a slot there. It says whether Next may have changed: one alarm for it is
-// enough for all tasks of the job that wait.
-func (x *Faults) DelayRetry(t Task, now time.Duration, elsewhere bool) (isNext bool) {
+// DelayRetry makes a failed task wait for RetryDelay, and, if there is a tracker that it does not
+// avoid, for a slot there. It reports whether NextReminder may have changed: the caller needs one
+// alarm for all waiting tasks of the job.
+func (x *Faults) DelayRetry(t Task, now time.Duration, hasAlternative bool) (isNext bool) {
 	m := x.getOrMake(t)
 	m.retryAt, m.avoidUntil = 0, 0
 	if delay := RetryDelay(len(m.failed)); delay > 0 {
 		m.retryAt = now + delay
 		isNext = x.addReminder(t, m.retryAt)
 	}
-	if elsewhere {
+	if hasAlternative {
 		m.avoidUntil = now + min(time.Duration(len(m.failed))*avoidPerFailure, maxAvoid)
 		isNext = x.addReminder(t, m.avoidUntil) || isNext
 	}
@@ -66,7 +66,7 @@ func (x *Faults) addReminder(t Task, at time.Duration) (isNext bool) {
 	return at == x.reminders[0].At
 }
 
-// RetryAt is when a task may be launched again; 0: now.
+// RetryAt is when a task may be retried; 0: now.
 func (x *Faults) RetryAt(t Task) time.Duration {
 	if len(x.tasks) == 0 {
 		return 0
@@ -74,16 +74,16 @@ func (x *Faults) RetryAt(t Task) time.Duration {
 	return x.get(t).retryAt
 }
 
-// Elsewhere is until when a task is launched on no tracker that it avoids; 0: it may be.
+// AvoidUntil is until when a task does not run on the trackers that it avoids; 0: it may.
 func (x *Faults) AvoidUntil(t Task) time.Duration { return x.get(t).avoidUntil }
 
-// StopAvoiding has a task wait for another tracker no longer.
+// StopAvoiding lets a task run on the trackers that it avoids.
 func (x *Faults) StopAvoiding(t Task) { x.getOrMake(t).avoidUntil = 0 }
 
-// Reminders is when tasks are to be looked at, in no order; also some whose waits have ended.
+// Reminders returns all reminders, unordered. Some may be for waits that ended early.
 func (x *Faults) Reminders() []Reminder { return x.reminders }
 
-// Next is when the next task is to be looked at, if any is.
+// NextReminder is the time of the next reminder, if there is one.
 func (x *Faults) NextReminder() (at time.Duration, ok bool) {
 	if len(x.reminders) == 0 {
 		return 0, false
@@ -91,13 +91,13 @@ func (x *Faults) NextReminder() (at time.Duration, ok bool) {
 	return x.reminders[0].At, true
 }
 
-// NextRetries says whether the next task is looked at to launch it again.
+// NextIsRetry reports whether the next reminder is for a retry.
 func (x *Faults) NextIsRetry() bool {
 	at, ok := x.NextReminder()
 	return ok && at == x.RetryAt(x.reminders[0].Task)
 }
 
-// Due ends the waits that are over, and yields their tasks.
+// EndWaits ends the waits that are over, and yields their tasks.
 func (x *Faults) EndWaits(now time.Duration) iter.Seq[Task] {
 	return func(yield func(Task) bool) {
 		for len(x.reminders) > 0 && x.reminders[0].At <= now {
@@ -116,5 +116,5 @@ func (x *Faults) EndWaits(now time.Duration) iter.Seq[Task] {
 	}
 }
 
-// Forget drops the reminders: nothing is launched any more.
+// ClearReminders drops the reminders when the job launches no more tasks.
 func (x *Faults) ClearReminders() { x.reminders = nil }

@@ -11,26 +11,26 @@ import (
 // success and end with a failure.
 func TestWorkers(t *testing.T) {
 	var m Measures
-	const here, far = 3, 1000
+	const low, high = 3, 1000 // tracker numbers in different blocks
 	begins := func(tracker int32, cold bool) {
 		t.Helper()
 		if got := m.AttemptBegan(tracker); got != cold {
-			t.Errorf("a process is started: %v, not %v", got, cold)
+			t.Errorf("a process is started: %v, want %v", got, cold)
 		}
 	}
-	begins(here, true)
-	begins(here, true)
-	begins(far, true)
-	m.AttemptEnded(here)
-	begins(here, false)
-	m.AttemptEnded(here)
-	m.WorkerEnded(here)
-	begins(here, true)
-	m.AttemptEnded(here)
-	m.AttemptEnded(here)
-	m.TrackerLost(here)
-	m.TrackerLost(77) // where it had no attempts
-	begins(here, true)
+	begins(low, true)
+	begins(low, true)
+	begins(high, true)
+	m.AttemptEnded(low)
+	begins(low, false)
+	m.AttemptEnded(low)
+	m.WorkerEnded(low)
+	begins(low, true)
+	m.AttemptEnded(low)
+	m.AttemptEnded(low)
+	m.TrackerLost(low)
+	m.TrackerLost(77) // the job had no attempts there
+	begins(low, true)
 	if m.Workers != 5 {
 		t.Errorf("%d processes were started, not 5", m.Workers)
 	}
@@ -79,7 +79,7 @@ func TestOverheads(t *testing.T) {
 	}
 	for _, c := range [][4]time.Duration{{5, 0, 100, 5}, {5, 98, 100, 3}, {5, 90, 100, 0}} {
 		if got := Remaining(c[0], c[1], c[2]); got != c[3] {
-			t.Errorf("of %d since %d at %d there are %d left, not %d", c[0], c[1], c[2], got, c[3])
+			t.Errorf("usual time %d, since %d, at %d: %d remain, want %d", c[0], c[1], c[2], got, c[3])
 		}
 	}
 }

@@ -8,12 +8,12 @@ import (
 
 // Output is the state of the map output of a job that has reduces.
 type Output struct {
-	Maps    int   // of the job; below 0: not known
-	MapsDone    int   // those with output that can be fetched
-	Bytes   int64 // of these outputs
-	Fetched int64 // bytes of them at homes
-	Read    int64 // bytes that these maps have read
-	Input   int64 // bytes of the whole input; 0: not known
+	Maps     int   // of the job; negative: unknown
+	MapsDone int   // maps with output that can be fetched
+	Bytes    int64 // of the output of these maps
+	Fetched  int64 // bytes of it at homes
+	Read     int64 // bytes of input that these maps have read
+	Input    int64 // bytes of the whole input; 0: unknown
 
 	Past *history.Profile // of the last job of the same name; nil: unknown
 }
@@ -21,15 +21,15 @@ type Output struct {
 // Shuffle is a job's map output in bytes.
 type Shuffle struct {
 	Gathered int64 // at homes
-	Produced     int64 // by maps so far
+	Produced int64 // by maps so far
 	Total    int64 // by all maps, estimated
 }
 
-// Left is the number of bytes that homes have yet to gather.
+// BytesLeft is what homes have yet to gather.
 func (s Shuffle) BytesLeft() int64 { return s.Total - s.Gathered }
 
-// Shuffle estimates the output of all maps from the ratio of output to input so far, else from
-// that of the last job of the same name.
+// Shuffle estimates the output of all maps from the ratio of output to input so far. Before any map
+// has ended, it uses the ratio of the last job of the same name.
 func (o *Output) Shuffle() Shuffle {
 	s := Shuffle{Gathered: min(o.Fetched, o.Bytes), Produced: o.Bytes}
 	switch {
@@ -47,7 +47,7 @@ func (o *Output) Shuffle() Shuffle {
 	return s
 }
 
-// ByMaps estimates the output of all maps in bytes from the mean per map so far.
+// TotalByMaps estimates the output of all maps in bytes from the mean per map so far.
 func (o *Output) TotalByMaps() int64 {
 	if o.MapsDone == 0 {
 		return 0
@@ -55,15 +55,15 @@ func (o *Output) TotalByMaps() int64 {
 	return int64(float64(o.Bytes) / float64(o.MapsDone) * float64(o.Maps))
 }
 
-// Bandwidth is the rate at which trackers that can be homes fetch. The zero Bandwidth is of no
-// tracker.
+// Bandwidth is the fetch rate of the trackers that can be homes. The zero Bandwidth has no
+// trackers.
 type Bandwidth struct {
-	Homes int // trackers
-	measured  int // those with a known rate
-	sum   float64
+	Homes    int // number of trackers
+	measured int // trackers with a known rate
+	sum      float64
 }
 
-// Add adds a tracker that fetches so many bytes a second; 0: unknown.
+// Add adds a tracker with its fetch rate in bytes a second; 0: unknown.
 func (b *Bandwidth) Add(rate float64) {
 	b.Homes++
 	if rate > 0 {
@@ -72,8 +72,8 @@ func (b *Bandwidth) Add(rate float64) {
 	}
 }
 
-// Rate is the sum in bytes a second; 0: unknown. Trackers with unknown rate count with the mean
-// of the others.
+// Rate is the sum in bytes a second; 0: unknown. Trackers without a known rate count with the
+// mean of the others.
 func (b *Bandwidth) Rate() float64 {
 	if b.measured == 0 {
 		return 0
@@ -81,11 +81,11 @@ func (b *Bandwidth) Rate() float64 {
 	return b.sum / float64(b.measured) * float64(b.Homes)
 }
 
-// defaultRate is the bytes a second that a tracker fetches, before any rate was measured.
+// defaultRate is the assumed fetch rate of a tracker in bytes a second, before it is measured.
 const defaultRate = 50e6
 
-// GatherTime estimates how long a tracker that fetches rate bytes a second (0: unknown) gathers
-// a partition.
+// GatherTime estimates how long a tracker gathers a partition. rate is its fetch rate in bytes a
+// second; 0: unknown.
 func GatherTime(bytes int64, rate float64) time.Duration {
 	if rate <= 0 {
 		rate = defaultRate

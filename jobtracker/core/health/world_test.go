@@ -11,16 +11,16 @@ import (
 // tracker is a task tracker of a world.
 type tracker struct {
 	Record
-	name     string
-	slots    int // of each phase
-	usable   bool
-	draining   bool
-	disksDropped    int
-	proposed bool // to be excluded: the log has yet to say whether it is
-	events   []event
+	name         string
+	slots        int // in each phase
+	usable       bool
+	draining     bool
+	disksDropped int
+	proposed     bool // its exclusion is proposed
+	events       []event
 }
 
-// attempt is one that has ended or runs.
+// attempt is a running or ended attempt.
 type attempt struct {
 	on    *tracker
 	task  wire.TaskID
@@ -28,18 +28,17 @@ type attempt struct {
 	state wire.AttemptState
 }
 
-// world is what package core does around Records, over a log that decides about proposals
-// when a test says so. Beside each Record are the events of its tracker, by which the dumb
-// rules judge it (see dumb_test.go).
+// world does what package core does with Records. A test decides when the log applies a proposal.
+// Each tracker has a Record, and the events for the model in model_test.go.
 type world struct {
 	now      time.Duration
 	trackers []*tracker
 	attempts []attempt
-	ended     map[int]bool // jobs that have ended
+	ended    map[int]bool // jobs
 
-	output   []string
-	differences  []string       // where a Record and the dumb rules differ
-	counts map[string]int // of what has happened
+	output      []string
+	differences []string       // where a Record and the model differ
+	counts      map[string]int // of events
 }
 
 func newWorld(trackers, slots int) *world {
@@ -57,10 +56,10 @@ func (w *world) record(what string, format string, args ...any) {
 	w.counts[what]++
 }
 
-// same notes an answer of a Record that the dumb rules do not give.
+// same notes a difference between the answers of a Record and of the model.
 func same[T comparable](w *world, what string, got, want T) T {
 	if got != want {
-		w.differences = append(w.differences, fmt.Sprintf("at %v %s: %v, by the dumb rules %v", w.now, what, got, want))
+		w.differences = append(w.differences, fmt.Sprintf("at %v %s: %v, by the model %v", w.now, what, got, want))
 	}
 	return got
 }
@@ -90,13 +89,12 @@ func phaseOf(task wire.TaskID) int {
 	return 0
 }
 
-// launch has an attempt begin.
+// launch begins an attempt.
 func (w *world) launch(t *tracker, task wire.TaskID) {
 	w.attempts = append(w.attempts, attempt{t, task, w.now, wire.AttemptRunning})
 }
 
-// end has an attempt end that is in the list. What fails of a task counts when another
-// attempt of it succeeds elsewhere, once.
+// end ends attempt i. A success makes earlier failures of its task on other trackers count, once.
 func (w *world) end(i int, state wire.AttemptState) {
 	a := &w.attempts[i]
 	t, phase := a.on, phaseOf(a.task)
@@ -121,19 +119,19 @@ func (w *world) end(i int, state wire.AttemptState) {
 	}
 	w.counts["compared"]++
 	jobs := c.Jobs(func(n int) bool { return !w.ended[n] })
-	if open := same(w, t.name+"'s case is open", c.MayExclude(w.others(t)), w.mayStandOut(t, phase)); !open {
-		w.record("closed", "%s is compared with none", t.name)
+	if may := same(w, t.name+" may be excluded", c.MayExclude(w.others(t)), w.mayExclude(t, phase)); !may {
+		w.record("not compared", "%s is not compared", t.name)
 		return
 	}
 	for n := range jobs {
 		w.addAttempts(c, n, phase)
 	}
-	why, does := c.StandsOut()
-	if same(w, t.name+" stands out", does, w.standsOut(t, phase)); does {
+	reason, exclude := c.StandsOut()
+	if same(w, t.name+" stands out", exclude, w.standsOut(t, phase)); exclude {
 		w.counts["stands out"]++
-		w.propose(t, why)
+		w.propose(t, reason)
 	} else {
-		w.record("compared well", "%s is compared: %d did well elsewhere, %d failed", t.name, c.Succeeded, c.Failed)
+		w.record("compared well", "%s is compared: %d succeeded elsewhere, %d failed", t.name, c.Succeeded, c.Failed)
 	}
 }
 
@@ -149,16 +147,16 @@ func (w *world) addAttempts(c *Comparison, job, phase int) {
 	}
 }
 
-// blame has the failures of a task count that has succeeded now.
-func (w *world) blame(good *attempt) {
+// blame counts the failures of the task that succeeded now.
+func (w *world) blame(success *attempt) {
 	for i := range w.attempts {
 		a := &w.attempts[i]
-		if a.task != good.task || a.state != wire.AttemptFailed || slices.Contains(a.on.blamedFor(), i) || a.on == good.on {
+		if a.task != success.task || a.state != wire.AttemptFailed || slices.Contains(a.on.blamedAttempts(), i) || a.on == success.on {
 			continue
 		}
 		t := a.on
 		t.events = append(t.events, event{what: blamed, at: w.now, launched: a.began, attempt: i})
-		if judge := t.Blame(a.began, w.now); !same(w, t.name+" is judged", judge, t.dumbBlame(w.now) >= 3 && t.dumbCounts(a.began)) {
+		if judge := t.Blame(a.began, w.now); !same(w, t.name+" is judged", judge, t.modelBlame(w.now) >= 3 && t.modelCounts(a.began)) {
 			continue
 		}
 		why, worse := t.MuchWorse(w.others(t), a.task, w.now)
@@ -171,25 +169,25 @@ func (w *world) blame(good *attempt) {
 	}
 }
 
-// leaves has a tracker say how often its process has left a disk alone.
+// dropDisks reports how often the tracker's process stopped using a disk.
 func (w *world) dropDisks(t *tracker, times int) {
 	pardons := t.DisksDropped(times, w.now)
-	t.events = append(t.events, event{what: disksLeft, at: w.now, drops: times})
-	if !same(w, t.name+" is pardoned", pardons, t.dumbPardons(w.now)) {
+	t.events = append(t.events, event{what: disksChanged, at: w.now, drops: times})
+	if !same(w, t.name+" is pardoned", pardons, t.modelPardons(w.now)) {
 		return
 	}
 	t.events = append(t.events, event{what: pardoned, at: w.now})
 	w.record("pardoned", "%s is pardoned", t.name)
-	if readmit := t.Pardon(t.proposed, w.now); same(w, t.name+" is to be readmitted", readmit, t.Excluded()) {
+	if readmit := t.Pardon(t.proposed, w.now); same(w, t.name+" is readmitted", readmit, t.Excluded()) {
 		w.record("pardoned early", "%s: readmit", t.name)
 	} else if t.proposed {
 		t.events = append(t.events, event{what: spared})
 	}
 }
 
-// log has the log take what is proposed for a tracker, or end its exclusion.
+// applyExclusion makes the log apply a proposed exclusion, or end one.
 func (w *world) applyExclusion(t *tracker, excluded bool) {
-	spare := excluded && t.dumbSpared()
+	spare := excluded && t.modelSpared()
 	t.events = append(t.events, event{what: map[bool]byte{true: excludes, false: readmits}[excluded], at: w.now})
 	t.proposed = false
 	if readmit := t.ExclusionChanged(excluded, w.now); same(w, t.name+"'s exclusion is spared", readmit, spare) {
@@ -198,7 +196,7 @@ func (w *world) applyExclusion(t *tracker, excluded bool) {
 	}
 }
 
-// drop has the log not take it.
+// dropProposal makes the log drop a proposed exclusion.
 func (w *world) dropProposal(t *tracker) {
 	t.proposed = false
 	t.ExclusionDropped()
@@ -206,14 +204,14 @@ func (w *world) dropProposal(t *tracker) {
 	w.counts["dropped"]++
 }
 
-// check compares what is asked of Records at any time with the dumb rules.
+// check compares the state of Records with the model.
 func (w *world) check() {
 	for _, t := range w.trackers {
 		for phase := range t.streaks {
-			same(w, fmt.Sprintf("%s is suspect in phase %d", t.name, phase), t.Suspect(phase), t.dumbSuspect(phase))
+			same(w, fmt.Sprintf("%s is suspect in phase %d", t.name, phase), t.Suspect(phase), t.modelSuspect(phase))
 		}
-		same(w, t.name+" is blamed", t.blamed(w.now), t.dumbBlame(w.now))
-		same(w, t.name+"'s next exclusion", t.Length(), t.dumbLength())
-		same(w, t.name+" is excluded", t.Excluded(), t.dumbExcluded())
+		same(w, t.name+" is blamed", t.blamed(w.now), t.modelBlame(w.now))
+		same(w, t.name+"'s next exclusion", t.Length(), t.modelLength())
+		same(w, t.name+" is excluded", t.Excluded(), t.modelExcluded())
 	}
 }

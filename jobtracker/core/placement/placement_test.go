@@ -9,7 +9,7 @@ import (
 	"github.com/quernmr/quern/locality"
 )
 
-// TestSites compares the heap with a search of all sites for each partition.
+// TestSites compares the heap with a search of all sites, for each partition.
 func TestSites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 12).Draw(t, "trackers")
@@ -43,7 +43,7 @@ func TestSites(t *testing.T) {
 }
 
 func TestOrderOfSites(t *testing.T) {
-	sites := []Site{ // each is worse than the one before by one thing alone
+	sites := []Site{ // each differs from the one before in the field that decides
 		{JobLoad: 1, Rank: 9, Load: 9, Turn: 9},
 		{JobLoad: 2, Rank: 1, Load: 9, Turn: 9},
 		{JobLoad: 2, Rank: 2, Load: 1, Turn: 9},
@@ -57,7 +57,7 @@ func TestOrderOfSites(t *testing.T) {
 	}
 }
 
-func TestPatience(t *testing.T) {
+func TestMaxWait(t *testing.T) {
 	const s = time.Second
 	in := func(at time.Duration) func() (time.Duration, bool) {
 		return func() (time.Duration, bool) { return at, true }

@@ -21,11 +21,11 @@ func profile(job, trackers int) *history.Profile {
 	return p
 }
 
-// TestKeep compares what is kept with a list, oldest job first.
-func TestKeep(t *testing.T) {
+// TestPut compares a Store with a list of profiles, oldest job first.
+func TestPut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		const most, trackers = 4, 10
-		k := New(most, trackers)
+		const maxProfiles, maxTrackers = 4, 10
+		k := New(maxProfiles, maxTrackers)
 		type kept struct {
 			name string
 			*history.Profile
@@ -42,7 +42,7 @@ func TestKeep(t *testing.T) {
 				}
 				return n
 			}
-			for len(list) > most || size() > trackers && len(list) > 1 {
+			for len(list) > maxProfiles || size() > maxTrackers && len(list) > 1 {
 				list = list[1:]
 			}
 			var want []*history.Profile
@@ -65,11 +65,11 @@ func TestKeep(t *testing.T) {
 func TestLoading(t *testing.T) {
 	k := New(1, 1)
 	if k.Loading("a") || k.EndLoad("a") {
-		t.Error("a name is being loaded from the start")
+		t.Error("an empty Store reads a history")
 	}
 	k.BeginLoad("a")
 	if !k.Loading("a") || k.Loading("b") || !k.EndLoad("a") || k.EndLoad("a") {
-		t.Error("a load is not noted once")
+		t.Error("BeginLoad and EndLoad do not note a load exactly once")
 	}
 }
 

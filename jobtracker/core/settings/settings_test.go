@@ -8,14 +8,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestOf: each property changes its field alone, and what makes no sense is the default.
+// TestOf checks that each property changes only its field, and that invalid values are ignored.
 func TestOf(t *testing.T) {
-	standard := Settings{
+	defaults := Settings{
 		Timeout: 10 * time.Minute, Maps: TaskSettings{MaxAttempts: 4}, Reduces: TaskSettings{MaxAttempts: 4},
 		CounterLimits: wire.CounterLimitsOf(nil), Slowstart: 0.05,
 	}
-	if got := Of(new(wire.JobPlan)); got != standard {
-		t.Fatalf("without properties: %+v, want %+v", got, standard)
+	if got := Of(new(wire.JobPlan)); got != defaults {
+		t.Fatalf("without properties: %+v, want %+v", got, defaults)
 	}
 	for _, c := range []struct {
 		name, value string
@@ -50,7 +50,7 @@ func TestOf(t *testing.T) {
 		{"mapreduce.job.reduce.slowstart.completedmaps", "NaN", nil},
 		{"my.own", "1", nil},
 	} {
-		want := standard
+		want := defaults
 		if c.change != nil {
 			c.change(&want)
 		}
