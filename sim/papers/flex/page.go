@@ -40,22 +40,22 @@ func writePage(w io.Writer, r *papers.Report, plots string, sizes []int) error {
 	p := &page{Writer: bufio.NewWriter(w), r: r, plots: plots}
 	fmt.Fprintf(p, "%s\n\n", strings.TrimSpace(intro))
 	n := r.Options.Experiments
-	fmt.Fprintf(p, "Seed %d; %d experiments for the metrics, %d for the base case, %d for each point of the sweeps.\n", r.Options.Seed, n, baseTimes*n, sweepTimes*n)
+	fmt.Fprintf(p, "The seed is %d. There are %d experiments for the metrics, %d for the base case and %d for each point of the sweeps.\n", r.Options.Seed, n, baseTimes*n, sweepTimes*n)
 	fmt.Fprintln(p, r.Verdict())
-	p.section("Base case", "Average response time over the optimum's: ten jobs, a hundred slots, 80 % small jobs, 75 % slack. A worst\ncase is the median over batches of 100 experiments; the paper's figures are those of one batch.\n", figBase)
+	p.section("Base case", "Average response time divided by the optimum's, with ten jobs, a hundred slots, 80 % small jobs and 75 % slack.\nA worst case is the median over batches of 100 experiments; the paper's figures are from one batch.\n", figBase)
 	p.section("Slack (Fig. 5a)", p.plot("flex-"+figSlack), "")
 	p.curve(figSlack, "slack, %")
 	p.section("Share of small jobs (Fig. 5b)", p.plot("flex-"+figSmall), "")
 	p.curve(figSmall, "small jobs, %")
 	p.section("Metrics (Fig. 5c)", p.plot("flex-"+figMetrics+"-averages")+p.plot("flex-"+figMetrics+"-worsts"), "")
 	p.menu()
-	p.section("More jobs", "With ten jobs the local search tries up to 0.3 % of all orderings. More jobs than the paper's, with the optimum,\n"+
-		"in a fifth of the experiments:\n", figOptimum)
+	p.section("More jobs", "With ten jobs the local search tries up to 0.3 % of all orderings. This table has more jobs than the paper, still\n"+
+		"with the optimum, in a fifth of the experiments:\n", figOptimum)
 	fmt.Fprint(p, "\n")
-	p.section("Many jobs", "The paper says that its conclusions remain in much larger experiments. No optimum can be had there,\n"+
-		"so FIFO and FAIR are compared with FLEX: the average and the least ratio.\n", figLarge)
+	p.section("Many jobs", "The paper says that its conclusions remain in much larger experiments. The optimum cannot be computed there.\n"+
+		"So FIFO and FAIR are compared with FLEX: the average and the least ratio.\n", figLarge)
 	p.text(readings)
-	p.section("Readings not chosen", "The base case with one reading changed.\n", figOther)
+	p.section("Readings not chosen", "These are results of the base case with one reading changed. *Small by lot* draws for each job whether it is small.\n", figOther)
 	p.text(orderings)
 	p.text(mistakes)
 	if err := p.counterexamples(); err != nil {
@@ -65,8 +65,8 @@ func writePage(w io.Writer, r *papers.Report, plots string, sizes []int) error {
 	if err := p.runTimes(sizes); err != nil {
 		return err
 	}
-	p.section("Coarser slots", "The dynamic programme of the generic ordering divides the slack into units, at least 100, as many as time\nand memory allow (*as solved*).\n"+
-		"Loss: the value of its solution over that of the exact programme, 1,000 jobs on 10,000 slots.\n", figCoarse)
+	p.section("Coarser slots", "The dynamic programme of the generic ordering divides the slack into units: at least 100, and as many as time\nand memory allow (*as solved*). "+
+		"The loss is the cost of its solution divided by the cost of the exact\nprogramme's solution, for 1,000 jobs on 10,000 slots.\n", figCoarse)
 	return p.Flush()
 }
 
@@ -105,7 +105,7 @@ func (p *page) find(figure, point, policy, statistic string) string {
 
 // curve is a sweep's table: average / worst, with the bands of FIFO's and FAIR's averages.
 func (p *page) curve(figure, x string) {
-	fmt.Fprintf(p, "\nAverage / worst case; in brackets the average that independent prototypes measured, which is the band's middle.\n\n"+
+	fmt.Fprintf(p, "\nAverage / worst case. The brackets have the average that independent prototypes measured, the middle of the band.\n\n"+
 		"| %s | FIFO | FAIR | FLEX |\n|---|---|---|---|\n", x)
 	for _, point := range p.r.Points(figure) {
 		_, at, _ := strings.Cut(point, "=")
@@ -125,9 +125,9 @@ func (p *page) curve(figure, x string) {
 
 // menu is the table of all metrics.
 func (p *page) menu() {
-	fmt.Fprintf(p, "\nBars end at %d; the table has the numbers: average / worst ratio to the optimum. *No search* is the orderings\n"+
-		"alone, without the local search that follows them. Left out: experiments with an optimum of 0 or less. Sums of lateness\n"+
-		"differ from sums of response by a constant and are not listed.\n\n"+
+	fmt.Fprintf(p, "\nBars end at %d; the table has the numbers, average / worst ratio to the optimum. *No search* is FLEX with its orderings\n"+
+		"only, without the local search. *Left out* counts the experiments with an optimum of 0 or less. Sums of lateness differ\n"+
+		"from sums of response by a constant and are not listed.\n\n"+
 		"| metric | FIFO | FAIR | FLEX, no search | FLEX | FLEX band | left out |\n|---|---|---|---|---|---|---|\n", barsEnd)
 	for _, point := range p.r.Points(figMetrics) {
 		fmt.Fprintf(p, "| %s |", point)
@@ -188,7 +188,7 @@ var timed = []string{
 
 // runTimes measures one allocation, the best of three.
 func (p *page) runTimes(sizes []int) error {
-	fmt.Fprintf(p, "One allocation in milliseconds of processor time, the least of three, on ten slots a job; %s.\n\n| metric |", runtime.Version())
+	fmt.Fprintf(p, "One allocation takes this many milliseconds of processor time, the least of three, with ten slots a job and %s:\n\n| metric |", runtime.Version())
 	for _, jobs := range sizes {
 		fmt.Fprintf(p, " %d jobs |", jobs)
 	}
