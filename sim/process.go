@@ -16,14 +16,14 @@ type process struct {
 		tick()
 	}
 	up      bool
-	stops   int // stop signals without a matching continue
-	life    int // rises with every start
+	stops   int // pauses that have not ended
+	life    int // rises with every start and crash
 	started time.Duration
 	inbox   []func()
 
 	wakeAt  time.Duration
 	waking  bool
-	wakeGen int
+	wakeGen int // only the last wake-up counts
 }
 
 func (p *process) alive() bool { return p.up && p.stops == 0 }
@@ -37,7 +37,7 @@ func (p *process) begin() {
 	p.wakeGen++
 }
 
-// do runs something in the process, once the process runs.
+// do runs something in the process: now, or when a stopped process goes on.
 func (p *process) do(what func()) {
 	switch {
 	case !p.up:
@@ -48,7 +48,7 @@ func (p *process) do(what func()) {
 	}
 }
 
-// later runs something in this life of the process after a while.
+// later runs something in the process after a while, unless it has crashed by then.
 func (p *process) later(d time.Duration, what func()) {
 	life := p.life
 	p.w.after(d, func() {
@@ -58,7 +58,7 @@ func (p *process) later(d time.Duration, what func()) {
 	})
 }
 
-// wake wakes the core at the time it asked for, counted from the start.
+// wake wakes the core at a time on the process's clock.
 func (p *process) wake(at time.Duration, ok bool) {
 	at += p.started
 	switch {
@@ -99,14 +99,14 @@ func (p *process) crash(down time.Duration) {
 }
 
 // pause stops the process for a while, as SIGSTOP does.
-func (p *process) pause(how time.Duration) {
+func (p *process) pause(d time.Duration) {
 	if !p.up {
 		return
 	}
-	p.w.note("%s stops for %v", p.name, how.Round(time.Millisecond))
+	p.w.note("%s stops for %v", p.name, d.Round(time.Millisecond))
 	p.stops++
 	life := p.life
-	p.w.after(how, func() {
+	p.w.after(d, func() {
 		if p.life == life {
 			p.resume()
 		}
@@ -128,7 +128,7 @@ func (p *process) resume() {
 	}
 }
 
-// revive makes the process run again, whatever stopped it.
+// revive starts a crashed process and continues a stopped one.
 func (p *process) revive() {
 	if !p.up {
 		p.owner.boot()
