@@ -135,8 +135,7 @@ func (b *book) hasRenamed(job, task, attempt int) bool {
 	return false
 }
 
-// checkFacts compares the facts of a job tracker after some entries with those of the others at
-// the same entry.
+// checkFacts compares the facts of the job trackers after some entries.
 func (b *book) checkFacts(w *world, n *jobTracker) {
 	if n.applied%5 != 0 && n.applied < len(w.raft.log) {
 		return

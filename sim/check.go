@@ -51,31 +51,31 @@ func (w *world) leftovers() string {
 	for _, t := range w.tts {
 		text += t.leftovers()
 	}
-	known := map[string]bool{
+	expected := map[string]bool{
 		clusterStaging + "/" + wire.StagingClusters: true,
 		clusterStaging + "/" + wire.StagingHistory:  true,
 	}
 	for _, n := range w.jts {
 		if s := n.core.Cluster(n.clock()); s.Cluster != "" {
-			known[nonceFile(s.Cluster)] = true
+			expected[nonceFile(s.Cluster)] = true
 			break
 		}
 	}
 	for _, c := range w.clients {
 		for i, id := range c.ids {
 			if s, _ := w.status(id); s.State == wire.Succeeded || w.failedAfterCommit(c, i, s) || cleanupFailed(s) {
-				known[outputOf(c.sub, i)] = true
+				expected[outputOf(c.sub, i)] = true
 			}
 		}
 	}
 	for name, failures := range w.book.failedRemovals {
-		known[name] = failures >= 4 // the job tracker gives up
+		expected[name] = failures >= 4 // the job tracker gives up
 	}
 	for _, dir := range []string{"mem://c/out", clusterStaging, clusterStaging + "/" + wire.StagingClusters} {
 		infos, err := w.fs.List(dir)
 		w.must(err)
 		for _, info := range infos {
-			if !known[info.Name] && !w.madeTooLate(info.Name) {
+			if !expected[info.Name] && !w.madeTooLate(info.Name) {
 				text += "\nleft: " + info.Name
 			}
 		}

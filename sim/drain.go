@@ -61,22 +61,22 @@ func (t *taskTracker) leave() {
 // checkDrain checks that a leader gives no work to a tracker that drains, as far as the leader
 // knows.
 func (b *book) checkDrain(w *world, n *jobTracker, l *link, m wire.Message) {
-	var what string
+	var given string
 	switch m := m.(type) {
 	case *wire.Launch:
-		what = m.Attempt.String()
+		given = m.Attempt.String()
 	case *wire.SetHome:
 		home := fmt.Sprintf("home %v/%d %v of %s", m.Job, m.Partition, m.Generation, l.tt.name)
 		if b.homes[home] {
 			return // sent again on another stream
 		}
-		b.homes[home], what = true, home
+		b.homes[home], given = true, home
 	default:
 		return
 	}
 	for _, d := range n.core.Cluster(n.clock()).Drains {
 		if d.Tracker == l.tt.name {
-			w.fail("V15: %s gives %s to %s, which drains", n.name, what, l.tt.name)
+			w.fail("V15: %s gives %s to %s, which drains", n.name, given, l.tt.name)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
-// effect carries out a command that results in an event, some time later. Like a real effect it
-// goes on after its job tracker has lost leadership.
+// effect carries out a command that results in an event, some time later. Like a real effect
+// it continues after its job tracker has lost leadership.
 func (n *jobTracker) effect(c core.Command) {
 	w := n.w
 	switch c := c.(type) {

@@ -23,7 +23,7 @@ type jobTracker struct {
 
 	links      map[core.Stream]*link
 	lastStream core.Stream
-	tokens     map[core.Token]func(core.Reply)
+	answers    map[core.Token]func(core.Reply)
 	lastToken  core.Token
 }
 
@@ -45,7 +45,7 @@ func (n *jobTracker) boot() {
 	})
 	n.term, n.applied, n.queued = 0, 0, 0
 	n.links = make(map[core.Stream]*link)
-	n.tokens = make(map[core.Token]func(core.Reply))
+	n.answers = make(map[core.Token]func(core.Reply))
 	if n.saved != nil {
 		n.queued = n.savedAt
 		n.restore(n.saved, n.savedAt)
@@ -68,7 +68,7 @@ func (n *jobTracker) died() {
 	for _, l := range n.sortedLinks() {
 		l.reset(l.tt)
 	}
-	n.links, n.tokens, n.core = nil, nil, nil
+	n.links, n.answers, n.core = nil, nil, nil
 }
 
 func (n *jobTracker) sortedLinks() []*link {
@@ -166,8 +166,8 @@ func (n *jobTracker) carryOut(c core.Command) {
 			l.finish(l.tt)
 		}
 	case core.Reply:
-		if answer := n.tokens[c.Token]; answer != nil {
-			delete(n.tokens, c.Token)
+		if answer := n.answers[c.Token]; answer != nil {
+			delete(n.answers, c.Token)
 			answer(c)
 		} else {
 			w.fail("%s answers request %d a second time: %+v", n.name, c.Token, c)
@@ -183,7 +183,7 @@ func (n *jobTracker) carryOut(c core.Command) {
 // request gives the core a client's request.
 func (n *jobTracker) request(event func(core.Token) core.Event, answer func(core.Reply)) {
 	n.lastToken++
-	n.tokens[n.lastToken] = answer
+	n.answers[n.lastToken] = answer
 	n.step(event(n.lastToken))
 }
 

@@ -33,8 +33,8 @@ type direction struct {
 // tcpTimeout is the time without delivery after which a stream breaks.
 const tcpTimeout = 15 * time.Second
 
-// push sends a message in a direction; what runs on arrival.
-func (l *link) push(d *direction, from, to string, what func()) {
+// push sends a message in a direction; action runs on arrival.
+func (l *link) push(d *direction, from, to string, action func()) {
 	if l.broken || d.closed {
 		return
 	}
@@ -44,7 +44,7 @@ func (l *link) push(d *direction, from, to string, what func()) {
 		at += w.upTo(3 * time.Second)
 	}
 	d.lastArrival = max(d.lastArrival, at)
-	d.queue = append(d.queue, what)
+	d.queue = append(d.queue, action)
 	w.after(d.lastArrival-w.now, func() { l.pump(d, from, to) })
 }
 
@@ -66,9 +66,9 @@ func (l *link) pump(d *direction, from, to string) {
 		return
 	}
 	d.isBlocked = false
-	what := d.queue[0]
+	action := d.queue[0]
 	d.queue = d.queue[1:]
-	what()
+	action()
 }
 
 func (l *link) toLeader(m wire.Message) {
@@ -79,15 +79,15 @@ func (l *link) toTracker(m wire.Message) {
 	l.push(&l.down, l.jt.name, l.tt.name, func() { l.atTracker(func() { l.tt.received(l, m) }) })
 }
 
-func (l *link) atLeader(what func()) {
+func (l *link) atLeader(action func()) {
 	if l.jt.life == l.jtLife {
-		l.jt.do(what)
+		l.jt.do(action)
 	}
 }
 
-func (l *link) atTracker(what func()) {
+func (l *link) atTracker(action func()) {
 	if l.tt.life == l.ttLife {
-		l.tt.do(what)
+		l.tt.do(action)
 	}
 }
 
@@ -119,12 +119,12 @@ func (l *link) reset(side node) {
 }
 
 // notify tells a side about the break, at the latest after the time of its keep-alives.
-func (l *link) notify(from, to string, what func()) {
+func (l *link) notify(from, to string, action func()) {
 	w, since := l.w, l.w.now
 	var attempt func()
 	attempt = func() {
 		if w.reaches(from, to) || w.now-since > tcpTimeout {
-			what()
+			action()
 			return
 		}
 		w.after(200*time.Millisecond, attempt)

@@ -21,9 +21,9 @@ type process struct {
 	started time.Duration
 	inbox   []func()
 
-	wakeAt  time.Duration
-	waking  bool
-	wakeGen int // only the last wake-up counts
+	wakeAt     time.Duration
+	waking     bool
+	wakeNumber int // only the last wake-up counts
 }
 
 func (p *process) alive() bool { return p.up && p.stops == 0 }
@@ -34,26 +34,26 @@ func (p *process) clock() time.Duration { return p.w.now - p.started }
 func (p *process) begin() {
 	p.up, p.started, p.inbox, p.waking = true, p.w.now, nil, false
 	p.life++
-	p.wakeGen++
+	p.wakeNumber++
 }
 
-// do runs something in the process: now, or when a stopped process goes on.
-func (p *process) do(what func()) {
+// do runs something in the process: now, or when a stopped process continues.
+func (p *process) do(action func()) {
 	switch {
 	case !p.up:
 	case p.stops > 0:
-		p.inbox = append(p.inbox, what)
+		p.inbox = append(p.inbox, action)
 	default:
-		what()
+		action()
 	}
 }
 
 // later runs something in the process after a while, unless it has crashed by then.
-func (p *process) later(d time.Duration, what func()) {
+func (p *process) later(d time.Duration, action func()) {
 	life := p.life
 	p.w.after(d, func() {
 		if p.life == life {
-			p.do(what)
+			p.do(action)
 		}
 	})
 }
@@ -64,16 +64,16 @@ func (p *process) wake(at time.Duration, ok bool) {
 	switch {
 	case !ok:
 		p.waking = false
-		p.wakeGen++
+		p.wakeNumber++
 		return
 	case p.waking && p.wakeAt <= at:
 		return
 	}
 	p.waking, p.wakeAt = true, at
-	p.wakeGen++
-	gen, life := p.wakeGen, p.life
+	p.wakeNumber++
+	gen, life := p.wakeNumber, p.life
 	p.w.after(max(at-p.w.now, 0), func() {
-		if p.wakeGen == gen && p.life == life && p.waking {
+		if p.wakeNumber == gen && p.life == life && p.waking {
 			p.waking = false
 			p.do(p.owner.tick)
 		}
@@ -122,9 +122,9 @@ func (p *process) resume() {
 	}
 	p.w.note("%s goes on", p.name)
 	for p.up && p.stops == 0 && len(p.inbox) > 0 {
-		what := p.inbox[0]
+		action := p.inbox[0]
 		p.inbox = p.inbox[1:]
-		what()
+		action()
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package sim runs whole clusters in virtual time: three job trackers and some task trackers,
-// as their cores, over models of the replicated log, the network and local disks. A seed
+// Package sim runs whole clusters in virtual time: the cores of three job trackers and some
+// task trackers, over models of the replicated log, the network and local disks. A seed
 // determines every message of a run, so a failing run can be repeated, shrunk and studied.
 //
 // The code is the real one: jobtracker/core and tasktracker/core decide. Every attempt that
@@ -11,8 +11,8 @@
 // # Faults
 //
 // A seed draws a workload and a list of [Fault]s. Most have a time and a duration: streams
-// break, nodes crash, stop and continue, lose the network to some or all others, leadership
-// moves, trackers drain or fail all attempts, disks lose and damage files, workers die. Others
+// break; nodes crash, stop and continue, or lose the network to some or all others; leadership
+// moves. Trackers drain or fail all attempts, disks lose and damage files, workers die. Others
 // have a rate: a slow network, calls to the file system that fail or only seem to, proposals
 // with unknown outcome, attempts that fail or hang. The storm, with faults, lasts 40 seconds.
 // Then no faults remain, and every job must end within a minute plus the time of the remaining

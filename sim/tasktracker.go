@@ -45,7 +45,7 @@ func newTaskTracker(w *world, name string) *taskTracker {
 
 func (t *taskTracker) addr() string { return t.name + ":1" }
 
-// boot starts the process, which removes the leftovers of earlier ones except finished map
+// boot starts the process, which removes the leftovers of earlier processes except finished map
 // outputs.
 func (t *taskTracker) boot() {
 	t.begin()

@@ -47,7 +47,7 @@ type parked struct {
 	ended   bool
 }
 
-// behaviour is what was drawn for an attempt's code.
+// behaviour is the drawn behaviour of an attempt's code.
 type behaviour struct {
 	fail, fatal, hang, leaveProcesses bool          // leaveProcesses: processes that it started remain
 	dieAfter                          time.Duration // 0: it does not die
@@ -149,12 +149,12 @@ func (p *worker) report(m wire.Message, alone bool) {
 
 // later runs something in this process after a while, unless it is dead by then. The process
 // also runs while its tracker is stopped or dead.
-func (p *worker) later(d time.Duration, what func()) {
+func (p *worker) later(d time.Duration, action func()) {
 	p.w.after(d, func() {
 		if p.dead.Load() {
 			return
 		}
-		what()
+		action()
 	})
 }
 

@@ -174,11 +174,11 @@ func Each[T any](ctx context.Context, p *Progress, n int, run func(i int) (T, er
 	return results, nil
 }
 
-// Run is Each with progress lines. These lines and the errors begin with what.
-func Run[T any](ctx context.Context, o Options, what string, n int, run func(i int) (T, error)) ([]T, error) {
-	all, err := Each(ctx, NewProgress(o.Progress, what, n), n, run)
+// Run is Each with progress lines. These lines and the errors begin with the name.
+func Run[T any](ctx context.Context, o Options, name string, n int, run func(i int) (T, error)) ([]T, error) {
+	all, err := Each(ctx, NewProgress(o.Progress, name, n), n, run)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return all, nil
 }
@@ -198,7 +198,7 @@ func RunFigures(figures ...func() error) error {
 type Progress struct {
 	mu      sync.Mutex
 	w       io.Writer
-	what    string
+	name    string
 	done    int
 	total   int
 	began   time.Time
@@ -206,12 +206,12 @@ type Progress struct {
 }
 
 // NewProgress reports on total experiments to w; w may be nil.
-func NewProgress(w io.Writer, what string, total int) *Progress {
+func NewProgress(w io.Writer, name string, total int) *Progress {
 	if w == nil {
 		return nil
 	}
 	now := time.Now()
-	return &Progress{w: w, what: what, total: total, began: now, printed: now}
+	return &Progress{w: w, name: name, total: total, began: now, printed: now}
 }
 
 // progressGap is the time between two lines.
@@ -230,7 +230,7 @@ func (p *Progress) step() {
 	}
 	p.printed = now
 	left := time.Duration(float64(now.Sub(p.began)) / float64(p.done) * float64(p.total-p.done))
-	fmt.Fprintf(p.w, "%s: %d of %d experiments, about %v left\n", p.what, p.done, p.total, left.Round(time.Second))
+	fmt.Fprintf(p.w, "%s: %d of %d experiments, about %v left\n", p.name, p.done, p.total, left.Round(time.Second))
 }
 
 // Mean returns the mean of values, NaN for none.

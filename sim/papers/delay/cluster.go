@@ -72,7 +72,7 @@ type event struct {
 
 func earlier(a, b event) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
 
-// measurements is what a run measures. A later run with history starts with it.
+// measurements are the results of a run that a later run with history starts with.
 type measurements struct {
 	meter locality.Meter
 	pace  locality.Pace            // of all tasks
@@ -180,7 +180,7 @@ func (c *cluster) taskEnded(t *task) {
 	c.busy += took
 }
 
-// round offers the free slots to the jobs, starting with the one with the fewest running tasks.
+// round offers the free slots to the jobs. The job with the fewest running tasks comes first.
 func (c *cluster) round() {
 	for _, j := range c.jobs {
 		j.launchedInRound, j.deferredInRound = false, false

@@ -1,7 +1,7 @@
 // Package delay reproduces the experiments of "The Misbelief in Delay Scheduling" (Dynamic
-// Delay Scheduling) by simulation: a sort with data on half of the nodes, and the queries of
-// TPC-H under fair sharing. The delay rules are those that run in the job tracker, in package
-// locality. Sections, figures and Algorithm 1 are the paper's.
+// Delay Scheduling) by simulation. It has a sort with data on half of the nodes, and the
+// queries of TPC-H under fair sharing. The delay rules, in package locality, also run in the
+// job tracker. Sections, figures and Algorithm 1 are the paper's.
 //
 // The paper measured on clusters and does not give the cost of remote reads, so simulations
 // vary it. workload.go has our choices for other gaps, and the tables that queries scan. Work

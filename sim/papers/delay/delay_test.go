@@ -39,8 +39,8 @@ func small(t *rapid.T) *workload {
 	return seeded(w, rapid.Uint64().Draw(t, "seed"))
 }
 
-// TestRun: under every rule each task runs once, on its node; no node has more tasks than slots
-// at a time; and a task is remote only if it has no replica there.
+// TestRun: under every rule each task runs once, on its node. No node has more tasks than slots
+// at a time. A task is remote only if it has no replica there.
 func TestRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := small(t)

@@ -92,17 +92,17 @@ func (p page) published(policy string) string {
 // worst returns the largest percentage by which a policy is behind the best of none and fixed,
 // and the point.
 func (p page) worst(policy string) string {
-	most, where := 0.0, "nowhere"
+	worst, where := 0.0, "nowhere"
 	for _, figure := range []string{figSort, figTPCH} {
 		for _, point := range p.r.Points(figure) {
 			x := p.value(figure, point, policy, "mean_seconds")
 			a := p.value(figure, point, none, "mean_seconds")
 			b := p.value(figure, point, fixed, "mean_seconds")
 			c := p.value(figure, point, fixedPrinted, "mean_seconds")
-			if behind := 100 * (x/min(a, b, c) - 1); behind > most {
-				most, where = behind, point
+			if behind := 100 * (x/min(a, b, c) - 1); behind > worst {
+				worst, where = behind, point
 			}
 		}
 	}
-	return fmt.Sprintf("%.1f %% (%s)", most, where)
+	return fmt.Sprintf("%.1f %% (%s)", worst, where)
 }

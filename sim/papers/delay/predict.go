@@ -8,7 +8,7 @@ import (
 )
 
 // candidate returns the task that the job offers to a remote slot, and its Offer. It is the
-// first task, or under the dynamic rule the one with the longest prediction.
+// first task, or under the dynamic rule the task with the longest prediction.
 func (c *cluster) candidate(j *job) (*task, locality.Offer) {
 	for j.tasks[j.first].launched {
 		j.first++

@@ -38,7 +38,7 @@ type spec struct {
 	bytes   int64
 }
 
-// jobs creates the jobs, the same ones each time. Each job draws the nodes of its blocks itself,
+// jobs creates the jobs, equal ones each time. Each job draws the nodes of its blocks itself,
 // even if queries scan the same table.
 func (w *workload) jobs() []*job {
 	all := make([]*job, len(w.specs))
@@ -88,8 +88,8 @@ func sorting(waves int, remote time.Duration) *workload {
 	}
 }
 
-// tables has the sizes of TPC-H's tables in bytes: the paper has 110 GB in all and 80 GB for
-// the largest; the others have the benchmark's proportions.
+// tables has the sizes of TPC-H's tables in bytes. The paper has 110 GB in all and 80 GB for
+// the largest. The others have the benchmark's proportions.
 var tables = map[string]int64{
 	"lineitem": 80e9, "orders": 15.5e9, "partsupp": 10.5e9, "customer": 2e9,
 	"part": 2e9, "supplier": 120e6, "nation": 1e6, "region": 1e6,

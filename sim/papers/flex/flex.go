@@ -1,9 +1,9 @@
 // Package flex reproduces the simulations of the FLEX paper (Wolf et al., Middleware 2010,
-// section 4.1) with the policies that run in the job tracker: ten jobs and a hundred slots.
-// Results are divided by those of the best of all orderings (package optimum). Sections and
+// section 4.1): ten jobs and a hundred slots. It runs the policies of the job tracker. Results
+// are divided by the result of the best of all orderings (package optimum). Sections and
 // figures are the paper's.
 //
-// instance.go has our choices for the paper's gaps, and the engine: closedLoop asks FIFO, FAIR
+// instance.go has our choices for the paper's gaps, and the engine. closedLoop calls FIFO, FAIR
 // and "FLEX, epochs" whenever a job ends, and runs jobs with the planned slots. FLEX itself
 // computes one schedule at the start, as in the paper.
 package flex
@@ -42,8 +42,8 @@ const (
 	sweepFactor = 4
 )
 
-// Simulate runs the paper's experiments: by default 100 for the metrics, ten times as many for
-// the base case and four times for each point of the sweeps.
+// Simulate runs the paper's experiments, by default 100 for the metrics. The base case has ten
+// times as many, each point of the sweeps four times.
 func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
 	if o.Experiments == 0 {
 		o.Experiments = batch

@@ -37,7 +37,7 @@ var base = shape{jobs: 10, slots: 100, small: 0.8, slack: 0.75, tasks: 1000}
 
 const (
 	totalWork  = 1000.0 // slot-seconds, of all jobs of an experiment
-	largeRatio = 10     // mean work of large jobs over that of small ones
+	largeRatio = 10     // mean work of large jobs over mean work of small jobs
 	slaSteps   = 3
 	resamples  = 1000 // redraws of a minimum above its maximum
 )

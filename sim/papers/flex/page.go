@@ -35,7 +35,7 @@ func WritePage(w io.Writer, r *papers.Report, plots string) error {
 	return writePage(w, r, plots, []int{10, 100, 1000, 10000})
 }
 
-// writePage measures run times with those numbers of jobs.
+// writePage measures run times with the given numbers of jobs.
 func writePage(w io.Writer, r *papers.Report, plots string, sizes []int) error {
 	p := &page{Writer: bufio.NewWriter(w), r: r, plots: plots}
 	fmt.Fprintf(p, "%s\n\n", strings.TrimSpace(introText))

@@ -13,8 +13,8 @@ import (
 const maxIntegralFlows = 20
 
 // flowBound is the value of the minimum-cost flow relaxation (section 4.2, proof of Theorem 3),
-// a lower bound of the sum of costs. grid is the number of evenly spaced points in time, beside
-// those at which costs change; 400 suffice for a bound.
+// a lower bound of the sum of costs. grid is the number of evenly spaced points in time;
+// 400 suffice for a bound. Points at which costs change come on top.
 //
 // As printed, the relaxation charges w(t) for the time from t-1 to t. That is a bound only if
 // costs change at whole t. Here a time slice charges the least cost of completing in it, w just
@@ -88,7 +88,7 @@ func (in *instance) lawler(earliest func(*measured) float64) (largest float64) {
 		best, least := 0, math.Inf(1)
 		for at, i := range left {
 			f := &in.flows[i]
-			// Of flows with equal costs the one with the least Q goes last, then the later.
+			// Of flows with equal costs, a flow with the least Q goes last.
 			cost := f.cost.At(max(earliest(f), area/in.slots))
 			if cost < least || cost == least && f.Q <= in.flows[left[best]].Q {
 				best, least = at, cost

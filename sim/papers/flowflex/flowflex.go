@@ -1,6 +1,6 @@
-// Package flowflex reproduces the simulations of the FlowFlex paper (section 5.1,
-// Figures 10 and 11): FlowFlex, FAIR and FIFO on random flows, against lower bounds
-// on the cost of any schedule.
+// Package flowflex reproduces the simulations of the FlowFlex paper (section 5.1, Figures 10
+// and 11). It compares FlowFlex, FAIR and FIFO on random flows with lower bounds of the cost of
+// any schedule.
 //
 // A ratio is (cost + 1) / (bound + 1), as in the paper, because bounds may be 0. FlowFlex is
 // scheduler/flowflex as the job tracker runs it, plus the deadlines of the relaxation
@@ -8,9 +8,9 @@
 // FAIR has an engine of its own, which shares slots (fair.go).
 //
 // The bands are for ratios to our raised bound (raised.go). The report also has ratios to the
-// plain bounds, which know only critical paths and areas of whole flows: the integral bound for
-// sums, the paper's second bisection for maxima. For sums it also has ratios to the paper's
-// bound, the value of the minimum-cost flow.
+// plain bounds, which know only critical paths and areas of whole flows. The plain bound is the
+// integral bound for sums, and the paper's second bisection for maxima. For sums it also has
+// ratios to the paper's bound, the value of the minimum-cost flow.
 package flowflex
 
 import (
@@ -111,8 +111,8 @@ func (v variant) solve(p flowflex.Problem, a scheduler.Aggregate, deadlines [][]
 	return flowflex.Solve(p, v.options)
 }
 
-// Simulate runs the paper's experiments. Others show what FlowFlex's parts do, and what the
-// paper's gaps change.
+// Simulate runs the paper's experiments. Other experiments show the effects of FlowFlex's parts
+// and of the paper's gaps.
 func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
 	if o.Experiments == 0 {
 		o.Experiments = defaultExperiments
@@ -227,12 +227,12 @@ func (in *instance) cost(a scheduler.Aggregate, ends []float64) float64 {
 
 // boundsOf returns the bounds of the metric, the flow bound only with all.
 func boundsOf(p flowflex.Problem, m scheduler.Metric, all bool) (map[boundKind]float64, error) {
-	bounds, whole := make(map[boundKind]float64), maxBound
+	bounds, plain := make(map[boundKind]float64), maxBound
 	if m.Aggregate == scheduler.Sum {
-		whole = integralBound
+		plain = integralBound
 	}
 	var err error
-	if bounds[plainBound], err = whole(p); err != nil {
+	if bounds[plainBound], err = plain(p); err != nil {
 		return nil, err
 	}
 	if bounds[raisedBound], err = RaisedBound(p, m.Aggregate); err != nil {

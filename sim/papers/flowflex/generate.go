@@ -13,7 +13,8 @@ const slots = 25
 
 // reading is an interpretation of section 5.1's sampling. The paper gives the counts, the
 // precedence rule, the weights and "at most 5 steps". It leaves open the odds of big flows and
-// of tall and wide jobs, and whether tall and wide are properties of a job or of a whole flow.
+// of tall and wide jobs. It also leaves open whether tall and wide are properties of a job or
+// of a whole flow.
 type reading struct {
 	name      string
 	tall      float64 // odds that a job can use all slots
@@ -102,8 +103,8 @@ func (rd reading) dag(r *rand.Rand, jobs int) flowflex.Flow {
 	return f
 }
 
-// drawGoals draws goals that the flow can meet alone: a deadline of one to two times Q, and
-// steps of the SLA from Q on with gaps of up to Q.
+// drawGoals draws goals that the flow can meet alone. The deadline is one to two times Q. The
+// steps of the SLA begin at Q and have gaps of up to Q.
 func drawGoals(r *rand.Rand, f flowflex.Flow) goals {
 	alone, volume := measure(f)
 	g := goals{volume: volume, weight: 1 + 9*r.Float64()}

@@ -8,8 +8,8 @@ import (
 )
 
 // printed returns the schedule of the paper's exact algorithm, as far as its figures can be
-// followed: chains only, one rounding at 1/2, no lift, the test at twice the speed. It serves
-// to measure the improvements of scheduler/flowflex.
+// followed. It has chains only, one rounding at 1/2, no lift, and the test at twice the speed.
+// It serves to measure the improvements of scheduler/flowflex.
 func printed(p flowflex.Problem, a scheduler.Aggregate) (*flowflex.Schedule, error) {
 	in, err := prepare(p)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/quernmr/quern/sim/papers/flowflex/mincost"
 )
 
-// figure6 returns the value of the paper's network on whole times: an amount from a flow to time
-// t is charged w(t) in proportion, from the first whole t ≥ Q on.
+// figure6 returns the value of the paper's network on whole times. An amount from a flow to
+// time t is charged w(t) in proportion. The first t is the first whole one from Q on.
 func figure6(t *testing.T, p flowflex.Problem) float64 {
 	in, err := prepare(p)
 	fatal(t, err)

@@ -83,8 +83,8 @@ func (in *instance) relax(grid int) (*relaxed, error) {
 	return out, nil
 }
 
-// grid lists the relevant times (each Q, steps and bends of costs) and n evenly spaced ones. It
-// ends when everything could be done. O((m + n) log(m + n)).
+// grid lists the relevant times (each Q, steps and bends of costs) and n evenly spaced
+// times. It ends when everything could be done. O((m + n) log(m + n)).
 func (in *instance) grid(n int) []float64 {
 	var points []float64
 	volume, horizon := 0.0, 0.0

@@ -14,8 +14,8 @@ import (
 	"github.com/quernmr/quern/scheduler/flowflex"
 )
 
-// TestScenarios runs testdata/*.txt. The problem is given as in those of
-// scheduler/flowflex:
+// TestScenarios runs testdata/*.txt. The problem is given as in the scenarios
+// of scheduler/flowflex:
 //
 //	flow NAME [due=T] [weight=W] [steps=T:COST,T:COST…]
 //	JOB work=W [max=M] [after=JOB,JOB…]

@@ -41,7 +41,7 @@ func fifo(machines []hmhs.Machine, stages []hmhs.Stage, order []int, arrived, en
 	return runs
 }
 
-// sufferage dispatches tasks that are all present. The next task is always the one that would
+// sufferage dispatches tasks that are all present. The next task is always the task that would
 // lose most without its best machine: the difference between its two least completion times.
 // Ties go to the first job. Completion times only rise, so a job's two least times change only
 // when one of their machines gets a task.

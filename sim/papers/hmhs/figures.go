@@ -71,8 +71,8 @@ func (s *simulation) slow() error {
 				return err
 			}
 			mean, half := slowGains[w.name][fifth], tolerance[w.name][0]*(1-c.slow)+slowTolerance[w.name]*c.slow
-			got := s.add(figSlow, fmt.Sprintf("%s slow=%d%%", w.name, 20*fifth), "FIFO", all[0], band{mean - half, mean + half})
-			line.X, line.Y = append(line.X, 100*c.slow), append(line.Y, got)
+			gain := s.add(figSlow, fmt.Sprintf("%s slow=%d%%", w.name, 20*fifth), "FIFO", all[0], band{mean - half, mean + half})
+			line.X, line.Y = append(line.X, 100*c.slow), append(line.Y, gain)
 		}
 		series = append(series, line)
 	}
@@ -140,15 +140,15 @@ func (s *simulation) options() error {
 func (s *simulation) measured() error {
 	const jobs = 100
 	for _, w := range workloads() {
-		for _, known := range []struct {
+		for _, sample := range []struct {
 			share float64
 			tasks int
 		}{{0, 1}, {0.1, 1}, {0.25, 1}, {0.5, 1}, {1, 1}, {1, 4}} {
-			what := fmt.Sprintf("%s share=%v%% tasks=%d", w.name, 100*known.share, known.tasks)
+			what := fmt.Sprintf("%s share=%v%% tasks=%d", w.name, 100*sample.share, sample.tasks)
 			stream := fmt.Sprintf("hmhs %s %d", w.name, jobs)
 			gains, err := papers.Run(s.ctx, s.o, "hmhs "+what, s.o.Experiments, func(i int) (float64, error) {
 				truth := w.batch(jobs, cluster{}, papers.Rand(s.o.Seed, stream, i))
-				return measuredGain(truth, known.share, known.tasks, papers.Rand(s.o.Seed, stream+" measured", i))
+				return measuredGain(truth, sample.share, sample.tasks, papers.Rand(s.o.Seed, stream+" measured", i))
 			})
 			if err != nil {
 				return err

@@ -10,7 +10,7 @@ import (
 	"github.com/quernmr/quern/scheduler/hmhs/hmhstest"
 )
 
-// slowFIFO searches all slots for the one that is free first, for each task.
+// slowFIFO searches all slots for the first free slot, for each task.
 func slowFIFO(machines []hmhs.Machine, stages []hmhs.Stage, order []int, arrived []float64) *hmhstest.Slow {
 	s := hmhstest.NewSlow(machines, len(stages))
 	for _, job := range order {

@@ -17,9 +17,9 @@ const scatter = 0.2
 // stageOf selects the maps of a job, or its reduces.
 type stageOf func(*hmhs.Job) *hmhs.Stage
 
-// measuredGain returns the gain against FIFO of HMHS with partial knowledge: the normal times of
-// each job, as from history, and some tasks on a share of the pairs of job and machine. The
-// planned queues run on the true batch.
+// measuredGain returns the gain against FIFO of HMHS with partial knowledge. HMHS knows the
+// normal times of each job, as from history, and some tasks on a share of the pairs of job and
+// machine. The planned queues run on the true batch.
 func measuredGain(truth *hmhs.Batch, share float64, tasks int, r *rand.Rand) (float64, error) {
 	estimated := &hmhs.Batch{Maps: truth.Maps, Reduces: truth.Reduces, Jobs: slices.Clone(truth.Jobs)}
 	for _, stage := range []stageOf{

@@ -49,11 +49,11 @@ func (p page) gains(figure string) string {
 func (p page) cell(figure, point, policy string) string {
 	row := p.r.Find(figure, point, policy, "mean_gain")
 	least := p.r.Find(figure, point, policy, "least_gain")
-	most := p.r.Find(figure, point, policy, "greatest_gain")
-	if row.Value == nil || least.Value == nil || most.Value == nil {
+	greatest := p.r.Find(figure, point, policy, "greatest_gain")
+	if row.Value == nil || least.Value == nil || greatest.Value == nil {
 		return "–"
 	}
-	text := fmt.Sprintf("%.1f [%.0f, %.0f]", *row.Value, *least.Value, *most.Value)
+	text := fmt.Sprintf("%.1f [%.0f, %.0f]", *row.Value, *least.Value, *greatest.Value)
 	if tested, _ := row.Within(); tested {
 		text += fmt.Sprintf(", band %.1f – %.1f", *row.Low, *row.High)
 	}

@@ -58,8 +58,9 @@ func (s *simulation) slowdowns(load float64, sums map[string]*tally) {
 	s.sizesChart(load, sums)
 }
 
-// compareThin returns the share of jobs in thin classes with a smaller slowdown than under fair,
-// the share in classes with at most half of it, and the number of classes with a larger one.
+// compareThin compares the slowdowns of thin classes with those under fair. It returns the
+// share of jobs in classes with a smaller slowdown, the share in classes with at most half, and
+// the number of classes with a larger slowdown.
 func compareThin(t, fair *tally) (better, half float64, worse int) {
 	for i := range t.classes {
 		own, theirs := t.classes[i].mean(), fair.classes[i].mean()

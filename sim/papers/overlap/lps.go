@@ -117,7 +117,7 @@ func (e *lps) step(to float64) {
 	}
 	level := e.level(rate)
 	ev := e.next(rate, level, to-e.now)
-	if e.now += ev.wait; ev.what == nothing {
+	if e.now += ev.wait; ev.kind == nothing {
 		e.now = to
 	}
 	e.mapClock += rate * ev.wait
@@ -139,7 +139,7 @@ func (e *lps) step(to float64) {
 // lpsEvent is the end of a step, with the job's index in its list.
 type lpsEvent struct {
 	wait float64
-	what int
+	kind int
 	at   int
 }
 
@@ -159,15 +159,15 @@ func (e *lps) next(rate, level, wait float64) lpsEvent {
 	}
 	for i := range e.piped {
 		if last := e.piped[i].end; last <= until {
-			until, ev.what, ev.at = last, pipedMapped, i
+			until, ev.kind, ev.at = last, pipedMapped, i
 		}
 	}
 	for i := range e.ready {
 		if last := e.ready[i].end; last <= until {
-			until, ev.what, ev.at = last, readyMapped, i
+			until, ev.kind, ev.at = last, readyMapped, i
 		}
 	}
-	if ev.what != nothing {
+	if ev.kind != nothing {
 		ev.wait = max(0, (until-e.mapClock)/rate)
 	}
 	for i := range e.ready {
@@ -186,7 +186,7 @@ func (e *lps) next(rate, level, wait float64) lpsEvent {
 
 // apply moves the job of an event to its next list.
 func (e *lps) apply(ev lpsEvent) {
-	switch ev.what {
+	switch ev.kind {
 	case pipedMapped:
 		j := e.piped[ev.at]
 		e.piped = slices.Delete(e.piped, ev.at, ev.at+1)

@@ -73,8 +73,8 @@ func listed(jobs []overlap.Job, list []int) []int {
 	return order
 }
 
-// modelLPS returns k-LPS, limited processor sharing (section 5.1): the first k jobs with map
-// work share the map station, and all jobs with shuffle work share the shuffle max-min.
+// modelLPS returns k-LPS, limited processor sharing (section 5.1). The first k jobs with map
+// work share the map station. All jobs with shuffle work share the shuffle max-min.
 func modelLPS(k int) ratesOf {
 	return func(jobs []overlap.Job, maps, shuffles []float64) {
 		var mapped []int
@@ -152,7 +152,7 @@ type modelArrival struct {
 // modelSpan is an interval of constant rates. Its slices are valid until the observer returns.
 type modelSpan struct {
 	From, To       float64
-	Jobs           []overlap.Job // state of the present jobs at From; Number is that of the arrival
+	Jobs           []overlap.Job // state of the present jobs at From; Number is the index of the arrival
 	Maps, Shuffles []float64     // rates
 }
 

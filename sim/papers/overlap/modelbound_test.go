@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// modelBound returns a lower bound of the sum of response times of all policies (section 5.1):
-// each station runs SRPT, and the shuffle does not wait for maps. Between two times at which
+// modelBound returns a lower bound of the sum of response times of all policies (section 5.1).
+// Each station runs SRPT, and the shuffle does not wait for maps. Between two times at which
 // both are idle the larger sum counts. O(n log n).
 func modelBound(arrivals []modelArrival) (float64, error) {
 	total := 0.0

@@ -1,9 +1,9 @@
 // Package overlap reproduces the simulations of Lin, Zhang, Wierman and Tan, Joint Optimization
-// of Overlapping Phases in MapReduce (2013), section 5.3: millions of jobs through the
+// of Overlapping Phases in MapReduce (2013), section 5.3. Millions of jobs go through the
 // overlapping tandem queue of section 2.1. Sections and figures are the paper's.
 //
-// The policies are those of scheduler/overlap. They would take days if simulations called them
-// at every event. So each policy has an engine here, which keeps the jobs in the policy's order
+// The policies are in scheduler/overlap. They would take days if simulations called them at
+// every event. So each policy has an engine here, which keeps the jobs in the policy's order
 // and updates only served jobs. Tests run the policies on the same arrivals, event by event
 // (model_test.go), and compare the results.
 //

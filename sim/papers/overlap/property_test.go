@@ -214,7 +214,7 @@ func TestGuaranteesAreTight(t *testing.T) {
 }
 
 // TestOnline: MaxSRPT is never worse than SRPT at one station with sizes max(x, y), the basis
-// of the proof of Theorem 3; and no policy is better than the bound.
+// of the proof of Theorem 3. No policy is better than the bound.
 func TestOnline(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		arrivals := batch(t, 12, false)

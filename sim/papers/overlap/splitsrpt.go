@@ -53,7 +53,7 @@ type part struct {
 	mapped, drained *job
 	mapRate         float64
 	inflow          float64 // map output that can be shuffled at once, if nothing is ready before it
-	want            float64 // shuffle rate that the class can use
+	demand          float64 // shuffle rate that the class can use
 	net             float64 // growth rate of the mapped job's ready work
 	drop            float64 // rate at which the drained job's ready work falls
 }
@@ -76,10 +76,10 @@ func (e *splitSRPT) step(to float64) {
 	d2 := e.choose2(&p2, m2)
 	var c1, c2 float64
 	if e.strict {
-		c1, c2 = min(p1.want, light), min(p2.want, 1-light)
+		c1, c2 = min(p1.demand, light), min(p2.demand, 1-light)
 	} else {
-		c2 = min(p2.want, 1-min(p1.want, light))
-		c1 = min(p1.want, 1-c2)
+		c2 = min(p2.demand, 1-min(p1.demand, light))
+		c1 = min(p1.demand, 1-c2)
 	}
 	e.shuffling = c1 + c2
 	p1.share(c1)
@@ -121,7 +121,7 @@ func (e *splitSRPT) choose1(p *part, m int) {
 		p.drained = p.mapped
 	case m >= 0:
 		p.inflow = float64(p.mapRate * p.mapped.ratio)
-		p.want = p.inflow
+		p.demand = p.inflow
 		if e.waiting > 0 {
 			for m--; e.mapHeavy[m].a == 0; {
 				m--
@@ -130,7 +130,7 @@ func (e *splitSRPT) choose1(p *part, m int) {
 		}
 	}
 	if p.drained != nil {
-		p.want = forever
+		p.demand = forever
 	}
 }
 
@@ -147,7 +147,7 @@ func (e *splitSRPT) choose2(p *part, m int) (d int) {
 		d = head
 	default: // the head is being mapped
 		p.inflow = float64(p.mapRate * p.mapped.ratio)
-		p.want = p.inflow
+		p.demand = p.inflow
 		if e.ready > 0 {
 			for d = head - 1; e.heavy[d].a == 0; {
 				d--
@@ -156,7 +156,7 @@ func (e *splitSRPT) choose2(p *part, m int) (d int) {
 	}
 	if d >= 0 {
 		p.drained = &e.heavy[d]
-		p.want = forever
+		p.demand = forever
 	}
 	return d
 }
@@ -229,7 +229,7 @@ func (e *splitSRPT) pass(p1, p2 *part, to float64) {
 		}
 	}
 	if event == passed {
-		p2.drained.key = min(p2.drained.key, math.Nextafter(p2.mapped.key, 0)) // whatever the rounding
+		p2.drained.key = min(p2.drained.key, math.Nextafter(p2.mapped.key, 0)) // despite rounding
 	}
 }
 

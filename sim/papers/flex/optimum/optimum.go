@@ -141,8 +141,8 @@ type branches struct {
 }
 
 // bound returns a lower bound of the final cost: each live job has all slots it can use. For
-// sums of linear costs, the jobs may also run one after the other on all slots by Smith's rule,
-// which is optimal on one machine; the larger value counts.
+// sums of linear costs, another bound runs the jobs one after the other on all slots, by
+// Smith's rule, which is optimal on one machine. The larger bound counts.
 func (b *branches) bound(now float64, left []float64, cost float64) float64 {
 	alone, sequential, work := cost, cost, 0.0
 	b.order = b.order[:0]

@@ -1,5 +1,5 @@
-// Package mincost solves the minimum-cost flow problem: send a given amount from a source to a
-// sink of a directed graph, within the capacities of its arcs, at the least total cost.
+// Package mincost solves the minimum-cost flow problem. It sends a given amount from a source
+// to a sink of a directed graph, within the capacities of the arcs, at the least total cost.
 //
 // sim/papers/flowflex uses it, because its relaxation of a schedule is such a problem
 // (FlowFlex, section 4.2, Definition 3 and Figure 6).
@@ -20,9 +20,9 @@
 //	M3  Equal graphs, built by the same calls, have equal results: ties are broken
 //	    by the number of the node, then of the arc.
 //
-// Complexity: O(R (E + N log N)) for N nodes and E arcs, R the number of rounds, in
-// the worst case the amount sent; on transportation problems like FlowFlex's about
-// the number of nodes. Memory O(N + E).
+// Complexity: O(R (E + N log N)) for N nodes, E arcs and R rounds. In the worst case R is the
+// amount sent. On transportation problems like FlowFlex's it is about the number of nodes.
+// Memory O(N + E).
 package mincost
 
 import (
@@ -109,9 +109,9 @@ func (g *Graph) Solve(source, sink int, demand int64) (Result, error) {
 	return result, nil
 }
 
-// dual returns the value of the dual problem at the potentials: the demand times the potential
-// difference of sink and source, minus the most that arcs with negative reduced costs can save.
-// No arc of a cheapest flow without idle cycles carries more than the demand.
+// dual returns the value of the dual problem at the potentials. It is the demand times the
+// potential difference of sink and source, minus the largest saving by arcs with negative
+// reduced costs. No arc of a cheapest flow without idle cycles carries more than the demand.
 func (s *search) dual(source, sink int, demand int64) float64 {
 	value := float64(demand) * (s.potential[sink] - s.potential[source])
 	for i := 0; i < len(s.arcs); i += 2 {
