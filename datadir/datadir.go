@@ -189,7 +189,7 @@ func (d *Dir) checkNames() error {
 		if name == "lost+found" { // every new ext4 file system has it
 			continue
 		}
-		want, known := d.layout.kind(name)
+		want, known := d.layout.fileType(name)
 		if !known {
 			foreign = append(foreign, name)
 			continue
@@ -203,7 +203,7 @@ func (d *Dir) checkNames() error {
 		}
 		if info.Mode().Type() != want || !trusted(info) {
 			wrong = refusal(fmt.Sprintf("%s in it is %s of user %d, and must be %s of root or of this process's user, %d: move it away",
-				name, kindText(info.Mode()), owner(info), kindText(want), os.Geteuid()))
+				name, typeText(info.Mode()), owner(info), typeText(want), os.Geteuid()))
 		}
 		if name == d.layout.Marker && info.Mode().IsRegular() && info.Size() > 0 {
 			return refusal(fmt.Sprintf("%s in it is not empty: a later build of the %s uses the directory in another way; start that build, or name a new or an empty directory", name, d.layout.Daemon))
@@ -217,12 +217,12 @@ func (d *Dir) checkNames() error {
 	case !marked && other >= 0: // checked first: both layouts may share a name with different types
 		return refusal(fmt.Sprintf("it has the file %s of another kind of daemon: name a new or an empty directory", foreign[other]))
 	case !marked && len(foreign) > 0:
-		return d.notMade(fmt.Sprintf("it has no file %s", d.layout.Marker), fmt.Sprintf("move these files out of it: %s", shorten(foreign)))
+		return d.refuseUnmarked(fmt.Sprintf("it has no file %s", d.layout.Marker), fmt.Sprintf("move these files out of it: %s", shorten(foreign)))
 	case wrong != nil:
 		return wrong
 	case marked:
 	case len(entries) > 0 && !locked && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != "lost+found" && e.Name() != newLock }):
-		return d.notMade(fmt.Sprintf("it is not empty, and has neither a file %s nor an empty file %s", d.layout.Marker, LockName),
+		return d.refuseUnmarked(fmt.Sprintf("it is not empty, and has neither a file %s nor an empty file %s", d.layout.Marker, LockName),
 			fmt.Sprintf("make an empty file %s in it", LockName))
 	}
 	return nil
@@ -233,7 +233,7 @@ var markers = []string{"quern-jobtracker", "quern-tasktracker", "quern-embedded"
 
 // notMade refuses a directory that no daemon seems to have made. The argument older says
 // how to keep a directory of a build without markers, as docs/running-a-cluster.md does.
-func (d *Dir) notMade(why, older string) error {
+func (d *Dir) refuseUnmarked(why, older string) error {
 	return refusal(fmt.Sprintf("%s, so it is probably not the directory of a %s, which would remove files in it: name a new or an empty directory; if a %[2]s of an older build has used this one, %[3]s",
 		why, d.layout.Daemon, older))
 }
@@ -247,7 +247,7 @@ func shorten(names []string) string {
 }
 
 // kind returns the type that a name of the layout must have.
-func (l *Layout) kind(name string) (fs.FileMode, bool) {
+func (l *Layout) fileType(name string) (fs.FileMode, bool) {
 	is := func(pattern string) bool {
 		ok, err := path.Match(pattern, name)
 		return ok && err == nil
@@ -262,7 +262,7 @@ func (l *Layout) kind(name string) (fs.FileMode, bool) {
 }
 
 func (l *Layout) has(name string) bool {
-	_, known := l.kind(name)
+	_, known := l.fileType(name)
 	return known
 }
 

@@ -187,7 +187,7 @@ func TestSystemLinks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := (&walk{onlyRoot: c.onlyRoot}).mayFollow(info); got != c.want {
+		if got := (&pathState{onlyRoot: c.onlyRoot}).mayFollow(info); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}

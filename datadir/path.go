@@ -28,7 +28,7 @@ func checkPath(dir string, create bool) (fs.FileInfo, error) {
 		return nil, errors.New("its path is not absolute")
 	}
 	at, rest := "/", split(dir)
-	w := walk{onlyRoot: true}
+	w := pathState{onlyRoot: true}
 	for links := 0; ; {
 		info, err := os.Lstat(at)
 		if errors.Is(err, fs.ErrNotExist) && create {
@@ -49,10 +49,10 @@ func checkPath(dir string, create bool) (fs.FileInfo, error) {
 				target = filepath.Join(filepath.Dir(at), target)
 			}
 			links++
-			at, rest, w = "/", append(split(target), rest...), walk{onlyRoot: true}
+			at, rest, w = "/", append(split(target), rest...), pathState{onlyRoot: true}
 			continue
 		}
-		if err := w.enter(at, info, len(rest) == 0); err != nil {
+		if err := w.check(at, info, len(rest) == 0); err != nil {
 			return nil, err
 		}
 		if len(rest) == 0 {
@@ -67,17 +67,17 @@ func split(dir string) []string {
 }
 
 // walk describes the directories that were checked so far.
-type walk struct {
+type pathState struct {
 	onlyRoot bool // only root can write to them
-	closed   bool // other users cannot enter one of them
+	private  bool // other users cannot enter one of them
 }
 
-func (w *walk) mayFollow(link fs.FileInfo) bool { return w.onlyRoot && owner(link) == 0 }
+func (w *pathState) mayFollow(link fs.FileInfo) bool { return w.onlyRoot && owner(link) == 0 }
 
 // enter checks the next directory of the path. The last one is the data directory itself.
-func (w *walk) enter(at string, info fs.FileInfo, last bool) error {
+func (w *pathState) check(at string, info fs.FileInfo, last bool) error {
 	mode := info.Mode()
-	othersWrite := mode.Perm()&0o022 != 0 && !w.closed
+	othersWrite := mode.Perm()&0o022 != 0 && !w.private
 	switch {
 	case mode.Type() == fs.ModeSymlink:
 		return refusal(fmt.Sprintf("%s is a symbolic link: name the directory that it leads to", at))
@@ -92,7 +92,7 @@ func (w *walk) enter(at string, info fs.FileInfo, last bool) error {
 		return refusal(fmt.Sprintf("other users can write to %s (%v): chmod go-w it, or name another directory", at, mode))
 	}
 	w.onlyRoot = w.onlyRoot && owner(info) == 0 && mode.Perm()&0o022 == 0
-	w.closed = w.closed || owner(info) == os.Geteuid() && mode.Perm()&0o011 == 0
+	w.private = w.private || owner(info) == os.Geteuid() && mode.Perm()&0o011 == 0
 	return nil
 }
 
@@ -107,7 +107,7 @@ func owner(info fs.FileInfo) int {
 	return -1
 }
 
-func kindText(mode fs.FileMode) string {
+func typeText(mode fs.FileMode) string {
 	switch mode.Type() {
 	case 0:
 		return "a file"

@@ -44,7 +44,7 @@ func openDirectory(parent string) (*directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the directory of the embedded cluster: %w; set another parent with TMPDIR or -D quern.embedded.dir", err)
 	}
-	removeDead(root)
+	removeDeadClusters(root)
 	dir, err := datadir.Reopen(path, layout)
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(path))
@@ -69,7 +69,7 @@ func makeDirectory(root string) (string, error) {
 
 // removeDead removes the directories of clusters whose process died, and kills processes
 // that their trackers started.
-func removeDead(root string) {
+func removeDeadClusters(root string) {
 	locks, _ := filepath.Glob(filepath.Join(root, "*", datadir.LockName)) // the pattern is well-formed
 	for _, name := range locks {
 		dir, err := datadir.Reopen(filepath.Dir(name), layout)

@@ -70,13 +70,13 @@ func Start(cfg Config) (*Cluster, error) {
 		Staging: c.Staging(),
 		Logger:  cfg.Logger,
 	})
-	c.loop(func() error { return c.Server.Run(ctx) })
+	c.startLoop(func() error { return c.Server.Run(ctx) })
 	for i := range cfg.Trackers {
 		tracker, err := tasktracker.New(c.trackerConfig(cfg, i))
 		if err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
-		c.loop(func() error { return tracker.Run(ctx, c.dial) })
+		c.startLoop(func() error { return tracker.Run(ctx, c.dial) })
 	}
 	return c, nil
 }
@@ -125,7 +125,7 @@ func (c *Cluster) dial(ctx context.Context, _ string) (*wire.Conn, error) {
 	return trackerEnd, nil
 }
 
-func (c *Cluster) loop(run func() error) {
+func (c *Cluster) startLoop(run func() error) {
 	c.loops.Go(func() {
 		if err := run(); err != nil && !errors.Is(err, context.Canceled) {
 			c.mu.Lock()
@@ -172,7 +172,7 @@ func (c *Cluster) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire
 
 // Hold copies or links the submission's executable into the cluster's directory. Later
 // workers must run the same program, even if the file changes.
-func (c *Cluster) Hold(sub *wire.Submission) error {
+func (c *Cluster) KeepProgram(sub *wire.Submission) error {
 	path, err := local.Path(sub.Program.Path)
 	if err != nil {
 		return fmt.Errorf("keep the program: %w", err)

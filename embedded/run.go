@@ -26,7 +26,7 @@ func Run(sub *wire.Submission, load runtime.Load) int {
 	if err != nil {
 		return printError(err)
 	}
-	if err := cluster.Hold(sub); err != nil {
+	if err := cluster.KeepProgram(sub); err != nil {
 		return printError(errors.Join(err, cluster.Close()))
 	}
 	code := client.Run(ctx, client.Config{

@@ -93,13 +93,13 @@ func Read(path string) (*Info, error) {
 		return nil, fmt.Errorf("read job file: %w", err)
 	}
 	kind := sniff(head[:n])
-	if !kind.program() {
+	if !kind.isProgram() {
 		return nil, fmt.Errorf("%s %w: it is %s", path, ErrNotExecutable, kind)
 	}
 	if err := info.build(f, kind); err != nil {
 		return nil, err
 	}
-	if kind == kindELF {
+	if kind == formatELF {
 		if info.Interpreter, err = interpreter(f); err != nil {
 			return nil, fmt.Errorf("%s %w: %w", path, ErrNotExecutable, err)
 		}

@@ -27,14 +27,14 @@ type input interface {
 // beginnings are compared in parts. When the merge reaches the record, load reads and
 // verifies the whole block. Only the merge sees the key before that.
 type blockReader struct {
-	ctx   context.Context
-	seg   wire.Segment
-	in    input
-	size  int64         // of the range
-	limit int           // most bytes of a record; 0: MaxMaxRecord
-	tries int           // how often to read a block that is unreadable or damaged
-	bytes *atomic.Int64 // counts the delivered bytes; may be nil
-	alive func()        // called for every block; may be nil
+	ctx        context.Context
+	seg        wire.Segment
+	in         input
+	size       int64         // of the range
+	limit      int           // most bytes of a record; 0: MaxMaxRecord
+	tries      int           // how often to read a block that is unreadable or damaged
+	bytes      *atomic.Int64 // counts the delivered bytes; may be nil
+	onProgress func()        // called for every block; may be nil
 
 	at         int64             // offset of the next block
 	header     [blockHeader]byte // of the next block, if haveHeader
@@ -148,7 +148,7 @@ func (r *blockReader) read() (payload []byte, whole bool, err error) {
 		if payload, err = r.beginning(length, start); err != nil {
 			return nil, false, err
 		}
-		r.pass(end)
+		r.moveTo(end)
 		return payload, false, nil
 	}
 	n := length
@@ -168,18 +168,18 @@ func (r *blockReader) read() (payload []byte, whole bool, err error) {
 		}
 		payload = r.unpacked
 	}
-	r.pass(end)
+	r.moveTo(end)
 	r.haveHeader = copy(r.header[:], r.buf[length:]) == blockHeader
 	return payload, true, nil
 }
 
 // pass moves to the block that begins at end.
-func (r *blockReader) pass(end int64) {
+func (r *blockReader) moveTo(end int64) {
 	if r.bytes != nil {
 		r.bytes.Add(end - r.at)
 	}
-	if r.alive != nil {
-		r.alive()
+	if r.onProgress != nil {
+		r.onProgress()
 	}
 	r.at = end
 	r.haveHeader = false

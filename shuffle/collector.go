@@ -13,7 +13,7 @@ type Config struct {
 	File       string // the segment file to write
 	MaxRecord  int64  // key and value together, in bytes; 0: [DefaultMaxRecord]
 	Codec      string // one of [CodecNames], which packs blocks
-	Alive      func() // if not nil, called now and then while runs are written and merged
+	OnProgress func() // if not nil, called now and then while runs are written and merged
 
 	// Combine, if not nil, shrinks the records of one partition: it reads them all and
 	// emits fewer. It must not change keys and must emit them in order. It is called for
@@ -46,19 +46,19 @@ type Output struct {
 // end, Close merges the runs and the records in memory, with at most 128 block buffers of
 // 64 KiB.
 type Collector struct {
-	cfg   Config
-	codec *namedCodec
-	arena arena
-	mem   []byte  // the arena's
-	index []entry // the same memory, as entries
-	used  int     // bytes of mem that hold records
-	first int     // index of the first used entry
+	cfg        Config
+	codec      *namedCodec
+	arena      arena
+	mem        []byte  // the arena's
+	index      []entry // the same memory, as entries
+	used       int     // bytes of mem that hold records
+	firstEntry int     // index of the first used entry
 
-	sorter *sorter
-	spills []string // files, ordered by arrival of their records
-	names  int      // spilled runs named so far
-	stats  Stats
-	err    error // final
+	sorter     *sorter
+	spills     []string // files, ordered by arrival of their records
+	spillCount int      // spilled runs named so far
+	stats      Stats
+	err        error // final
 }
 
 // fanIn is the default number of runs that are merged at once.
@@ -88,7 +88,7 @@ func NewCollector(cfg Config) (*Collector, error) {
 		return nil, fmt.Errorf("new collector: %w", err)
 	}
 	c := &Collector{cfg: cfg, codec: codec, arena: arena, mem: arena.mem, index: viewAs[entry](arena.mem)}
-	c.first = len(c.index)
+	c.firstEntry = len(c.index)
 	c.sorter = newSorter(c.mem, cfg.Partitions)
 	return c, nil
 }
@@ -102,14 +102,14 @@ func (c *Collector) Collect(partition int, key, value []byte) error {
 	c.stats.Records++
 	c.stats.Bytes += int64(len(key) + len(value))
 	size := recordSize(len(key), len(value))
-	if c.used+size > (c.first-1)*entrySize {
+	if c.used+size > (c.firstEntry-1)*entrySize {
 		if stored, err := c.makeRoom(partition, key, value); stored || err != nil {
 			return err
 		}
 	}
 	putRecord(c.mem[c.used:], key, value)
-	c.first--
-	c.index[c.first] = entry{prefixOf(key), uint32(c.used), tagOf(partition, len(key))}
+	c.firstEntry--
+	c.index[c.firstEntry] = entry{prefixOf(key), uint32(c.used), tagOf(partition, len(key))}
 	c.used += size
 	return nil
 }
@@ -130,19 +130,19 @@ func (c *Collector) refuse(partition int, key, value []byte) error {
 // makeRoom empties the memory. A record larger than the memory then becomes a run of its
 // own.
 func (c *Collector) makeRoom(partition int, key, value []byte) (stored bool, err error) {
-	if c.first < len(c.index) {
+	if c.firstEntry < len(c.index) {
 		c.err = c.spill()
 	}
 	if c.err == nil && recordSize(len(key), len(value)) > (len(c.index)-1)*entrySize {
 		stored = true
-		c.err = c.spillOne(partition, key, value)
+		c.err = c.spillRecord(partition, key, value)
 	}
 	return stored, c.err
 }
 
 // run returns a partition's records in memory, once sorted.
 func (c *Collector) run(partition int) *memoryRun {
-	start, all := uint32(0), c.index[c.first:]
+	start, all := uint32(0), c.index[c.firstEntry:]
 	if partition > 0 {
 		start = c.sorter.ends[partition-1]
 	}
@@ -172,7 +172,7 @@ func (c *Collector) write(name string, each func(w *segmentWriter, partition int
 		return nil, err
 	}
 	defer w.abort()
-	w.alive, w.codec = c.cfg.Alive, c.codec
+	w.onProgress, w.codec = c.cfg.OnProgress, c.codec
 	for p := range c.cfg.Partitions {
 		if err := each(w, p); err != nil {
 			return nil, err

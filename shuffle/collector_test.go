@@ -75,7 +75,7 @@ func combineSum(in Records, emit func(key, value []byte) error) error {
 }
 
 // combineNothing is a combiner that emits its input.
-func combineNothing(in Records, emit func(key, value []byte) error) error {
+func combineIdentity(in Records, emit func(key, value []byte) error) error {
 	for in.Next() {
 		if err := emit(in.Key(), in.Value()); err != nil {
 			return err
@@ -281,7 +281,7 @@ func TestRecordLargerThanMemory(t *testing.T) {
 			rec{0, "b", strconv.Itoa(i)})
 	}
 	var cfg Config
-	for _, combine := range []func(Records, func(k, v []byte) error) error{nil, combineNothing} {
+	for _, combine := range []func(Records, func(k, v []byte) error) error{nil, combineIdentity} {
 		for memory, spills := range map[int64]int{64 << 10: 23, 1 << 20: 1, 16 << 20: 0} {
 			var out Output
 			cfg, out = collect(t, Config{Partitions: 1, Memory: memory, Combine: combine}, recs)

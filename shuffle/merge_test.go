@@ -197,7 +197,7 @@ func TestAlive(t *testing.T) {
 	calls := 0
 	alive := func() { calls++ }
 	m, err := Merge(t.Context(), slices.Repeat([]wire.Segment{wholePartition(t, file, 0)}, 3),
-		MergeOptions{Dir: t.TempDir(), FanIn: 2, Alive: alive})
+		MergeOptions{Dir: t.TempDir(), FanIn: 2, OnProgress: alive})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestAlive(t *testing.T) {
 	}
 	calls = 0
 	recs := slices.Repeat([]rec{{0, "key", "value"}}, 100)
-	_, out := collect(t, Config{Partitions: 1, Memory: 1000, Alive: alive}, recs)
+	_, out := collect(t, Config{Partitions: 1, Memory: 1000, OnProgress: alive}, recs)
 	if most := 2*out.Stats.Spills + 1; calls < most { // each run written, then read; the segment file written
 		t.Errorf("%d calls of Alive for %d spills", calls, out.Stats.Spills)
 	}

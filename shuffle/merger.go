@@ -15,11 +15,11 @@ import (
 
 // MergeOptions configures [Merge].
 type MergeOptions struct {
-	Dir    string        // existing directory for the runs of earlier passes, if there are more segments than FanIn
-	FanIn  int           // segments merged at once, each with a buffer of 64 KiB; 0: 128, else at least 2
-	Client *http.Client  // for segments with a URL; nil: http.DefaultClient
-	Stall  time.Duration // longest wait of a URL for the next [StallBytes]; 0: [DefaultStall]
-	Alive  func()        // if not nil, called for every block read: the first passes can take long
+	Dir        string        // existing directory for the runs of earlier passes, if there are more segments than FanIn
+	FanIn      int           // segments merged at once, each with a buffer of 64 KiB; 0: 128, else at least 2
+	Client     *http.Client  // for segments with a URL; nil: http.DefaultClient
+	Stall      time.Duration // longest wait of a URL for the next [StallBytes]; 0: [DefaultStall]
+	OnProgress func()        // if not nil, called for every block read: the first passes can take long
 }
 
 // Merger is Records over sorted segments. Equal keys come in the order of the segments. Its
@@ -61,7 +61,7 @@ func (m *Merger) open(ctx context.Context, segments []wire.Segment, opts MergeOp
 		if err != nil {
 			return err
 		}
-		r.bytes, r.alive = &m.read, opts.Alive
+		r.bytes, r.onProgress = &m.read, opts.OnProgress
 		m.readers = append(m.readers, r)
 		sources = append(sources, r)
 	}

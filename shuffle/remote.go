@@ -54,7 +54,7 @@ type remoteInput struct {
 	timer  *time.Timer // cancels when it fires; runs only during a call
 
 	stallLeft time.Duration // for the next StallBytes
-	progress  int           // bytes read of them
+	stallRead int           // bytes read of them
 }
 
 // partitionInfo is a server's description of a partition, empty if the server gives none.
@@ -78,7 +78,7 @@ func openRemote(ctx context.Context, s wire.Segment, o FetchOptions) (*blockRead
 
 func (r *remoteInput) readAt(p []byte, at int64) error {
 	if r.at != at {
-		r.drop()
+		r.endRequest()
 	}
 	for len(p) > 0 {
 		if r.body == nil {
@@ -90,10 +90,10 @@ func (r *remoteInput) readAt(p []byte, at int64) error {
 		at += int64(n)
 		p = p[n:]
 		if err != nil && len(p) > 0 {
-			return r.fail(err)
+			return r.endWithError(err)
 		}
 		if err := r.wait(n); err != nil {
-			return r.fail(err)
+			return r.endWithError(err)
 		}
 	}
 	return nil
@@ -109,8 +109,8 @@ func (r *remoteInput) read(p []byte) (int, error) {
 	n, err := r.body.Read(p)
 	r.timer.Stop()
 	r.stallLeft -= time.Since(began)
-	if r.progress += n; r.progress >= StallBytes {
-		r.stallLeft, r.progress = r.stall, 0
+	if r.stallRead += n; r.stallRead >= StallBytes {
+		r.stallLeft, r.stallRead = r.stall, 0
 	}
 	r.at += int64(n)
 	return n, err
@@ -124,18 +124,18 @@ func (r *remoteInput) wait(n int) error {
 	began := time.Now()
 	err := r.pace(r.ctx, n)
 	if err == nil && time.Since(began) > maxPaceWait {
-		r.drop()
+		r.endRequest()
 	}
 	return err
 }
 
 // fail ends the request and adds the position to its error.
-func (r *remoteInput) fail(err error) error {
+func (r *remoteInput) endWithError(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
 	err = fmt.Errorf("after %d of %d bytes: %w", r.at, r.size, err)
-	r.drop()
+	r.endRequest()
 	return err
 }
 
@@ -143,18 +143,18 @@ func (r *remoteInput) fail(err error) error {
 func (r *remoteInput) open(at int64) error {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	r.cancel = cancel
-	r.stallLeft, r.progress = r.stall, 0
+	r.stallLeft, r.stallRead = r.stall, 0
 	r.timer = time.AfterFunc(r.stall, func() { cancel(fmt.Errorf("%w for %v", ErrStalled, r.stall)) })
 	defer r.timer.Stop()
 	response, err := r.request(ctx, at)
 	if err == nil {
 		r.body, r.at = &causeReader{response.Body, ctx}, at
-		err = r.accept(response, at)
+		err = r.checkResponse(response, at)
 	} else if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
 	if err != nil {
-		r.drop()
+		r.endRequest()
 	}
 	return err
 }
@@ -178,12 +178,12 @@ func (r *remoteInput) request(ctx context.Context, at int64) (*http.Response, er
 }
 
 // accept checks that the response matches the request.
-func (r *remoteInput) accept(response *http.Response, at int64) error {
+func (r *remoteInput) checkResponse(response *http.Response, at int64) error {
 	header := response.Header
 	ranged := response.Request.Header.Get("Range") != ""
 	switch {
 	case header.Get(headerCorrupt) != "":
-		return &CorruptError{Segment: r.seg, Reason: "the server says: " + r.text()}
+		return &CorruptError{Segment: r.seg, Reason: "the server says: " + r.errorText()}
 	case response.StatusCode == http.StatusOK && !ranged:
 	case response.StatusCode == http.StatusPartialContent && ranged:
 		if got, want := header.Get("Content-Range"), fmt.Sprintf("bytes %d-", r.seg.Offset+at); !strings.HasPrefix(got, want) {
@@ -191,9 +191,9 @@ func (r *remoteInput) accept(response *http.Response, at int64) error {
 		}
 	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
 		// This says nothing about the server's data.
-		return fmt.Errorf("the server refuses the token: %s: %s", response.Status, r.text())
+		return fmt.Errorf("the server refuses the token: %s: %s", response.Status, r.errorText())
 	default:
-		return &refusedError{response.StatusCode, response.Status + ": " + r.text()}
+		return &refusedError{response.StatusCode, response.Status + ": " + r.errorText()}
 	}
 	if response.ContentLength < 0 || r.size >= 0 && response.ContentLength != r.size-at {
 		return fmt.Errorf("answer of %d bytes from offset %d of %d", response.ContentLength, at, r.size)
@@ -221,7 +221,7 @@ func (e *refusedError) Is(target error) bool {
 }
 
 // text returns the beginning of an error response.
-func (r *remoteInput) text() string {
+func (r *remoteInput) errorText() string {
 	b, err := io.ReadAll(io.LimitReader(r.body, 500))
 	if err != nil {
 		return err.Error()
@@ -230,7 +230,7 @@ func (r *remoteInput) text() string {
 }
 
 // drop ends the request, if there is one.
-func (r *remoteInput) drop() {
+func (r *remoteInput) endRequest() {
 	if r.body != nil {
 		r.body.Close()
 		r.body = nil
@@ -242,7 +242,7 @@ func (r *remoteInput) drop() {
 }
 
 func (r *remoteInput) close() error {
-	r.drop()
+	r.endRequest()
 	return nil
 }
 

@@ -24,16 +24,16 @@ const (
 
 // segmentWriter writes a segment file, partition after partition.
 type segmentWriter struct {
-	to      io.Writer
-	file    *os.File // the same, if the writer must close and remove it
-	buf     []byte   // not yet written; ends with the open block, if any
-	open    int      // offset of the open block in buf, -1: none
-	written int64    // bytes before buf in the file
-	index   Index
-	current Partition
-	alive   func() // called with every write; may be nil
-	codec   *namedCodec
-	packed  []byte // a block packed by codec
+	to         io.Writer
+	file       *os.File // the same, if the writer must close and remove it
+	buf        []byte   // not yet written; ends with the open block, if any
+	open       int      // offset of the open block in buf, -1: none
+	written    int64    // bytes before buf in the file
+	index      Index
+	current    Partition
+	onProgress func() // called with every write; may be nil
+	codec      *namedCodec
+	packed     []byte // a block packed by codec
 }
 
 // createSegment begins a segment file, replacing one of an earlier process.
@@ -205,8 +205,8 @@ func (w *segmentWriter) write(p []byte) error {
 	if err != nil {
 		return fmt.Errorf("write segment: %w", err)
 	}
-	if w.alive != nil {
-		w.alive()
+	if w.onProgress != nil {
+		w.onProgress()
 	}
 	return nil
 }

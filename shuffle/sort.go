@@ -106,7 +106,7 @@ func (s *sorter) byPrefix(entries []entry, shift, depth int) {
 		}
 		// All entries agree on this byte.
 		if shift == 0 {
-			s.ties(entries, depth)
+			s.sortTied(entries, depth)
 			return
 		}
 		*first = 0
@@ -126,7 +126,7 @@ func (s *sorter) byPrefix(entries []entry, shift, depth int) {
 		case shift > 0:
 			s.byPrefix(group, shift-8, depth)
 		default:
-			s.ties(group, depth)
+			s.sortTied(group, depth)
 		}
 		start = end
 	}
@@ -183,7 +183,7 @@ func (s *sorter) compareTied(a, b *entry) int {
 
 // ties sorts entries with equal prefixes, which are the 8 bytes of the keys after depth
 // equal bytes.
-func (s *sorter) ties(entries []entry, depth int) {
+func (s *sorter) sortTied(entries []entry, depth int) {
 	if len(entries) <= insertionMax {
 		s.insertion(entries)
 		return

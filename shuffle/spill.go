@@ -11,18 +11,18 @@ import (
 
 // spill writes the records in memory as a run.
 func (c *Collector) spill() error {
-	c.sorter.sort(c.index[c.first:])
+	c.sorter.sort(c.index[c.firstEntry:])
 	name := c.spillName()
 	_, err := c.write(name, func(w *segmentWriter, p int) error { return c.writeRun(w, c.run(p)) })
 	if err != nil {
 		return fmt.Errorf("spill: %w", err)
 	}
-	c.spilled(name)
+	c.addSpill(name)
 	return nil
 }
 
 // spillOne writes a run of one record.
-func (c *Collector) spillOne(partition int, key, value []byte) error {
+func (c *Collector) spillRecord(partition int, key, value []byte) error {
 	name := c.spillName()
 	_, err := c.write(name, func(w *segmentWriter, p int) error {
 		if p != partition {
@@ -33,24 +33,24 @@ func (c *Collector) spillOne(partition int, key, value []byte) error {
 	if err != nil {
 		return fmt.Errorf("spill a record of %d bytes: %w", len(key)+len(value), err)
 	}
-	c.spilled(name)
+	c.addSpill(name)
 	return nil
 }
 
 func (c *Collector) spillName() string {
-	c.names++
-	return filepath.Join(c.cfg.Dir, fmt.Sprintf("spill-%06d", c.names-1))
+	c.spillCount++
+	return filepath.Join(c.cfg.Dir, fmt.Sprintf("spill-%06d", c.spillCount-1))
 }
 
-func (c *Collector) spilled(name string) {
+func (c *Collector) addSpill(name string) {
 	c.spills = append(c.spills, name)
 	c.stats.Spills++
-	c.used, c.first = 0, len(c.index)
+	c.used, c.firstEntry = 0, len(c.index)
 }
 
 // finish writes the segment file from memory and spilled runs.
 func (c *Collector) finish() (*segmentWriter, error) {
-	c.sorter.sort(c.index[c.first:])
+	c.sorter.sort(c.index[c.firstEntry:])
 	if len(c.spills) == 0 {
 		return c.write(c.cfg.File, func(w *segmentWriter, p int) error { return c.writeRun(w, c.run(p)) })
 	}
@@ -108,7 +108,7 @@ func (c *Collector) mergeSpills(name string, spills []string, last bool) (*segme
 	return c.write(name, func(w *segmentWriter, p int) error {
 		sources := make([]source, 0, len(runs)+1)
 		for _, r := range runs {
-			if s := r.partition(p, c.cfg.Alive); s != nil {
+			if s := r.partition(p, c.cfg.OnProgress); s != nil {
 				sources = append(sources, s)
 			}
 		}
@@ -170,7 +170,7 @@ func (r *spilledRun) partition(p int, alive func()) source {
 		size: part.Length,
 		buf:  r.reader.buf,
 		// Reading shows progress too, for a combiner that leaves little to write.
-		alive: alive,
+		onProgress: alive,
 	}
 	return &r.reader
 }

@@ -19,8 +19,8 @@ type failingLogs struct {
 
 type failingWorker struct {
 	workers.Worker
-	logs *failingLogs
-	last func(error)
+	logs    *failingLogs
+	onError func(error)
 }
 
 func (s *failingLogs) Start(sub *wire.Submission, dir string) (workers.Worker, error) {
@@ -32,7 +32,7 @@ func (s *failingLogs) Start(sub *wire.Submission, dir string) (workers.Worker, e
 }
 
 func (w *failingWorker) Capture(logs string, failed func(error)) (string, error) {
-	w.last = failed
+	w.onError = failed
 	w.logs.failed <- failed
 	return w.Worker.(interface {
 		Capture(string, func(error)) (string, error)
@@ -42,7 +42,7 @@ func (w *failingWorker) Capture(logs string, failed func(error)) (string, error)
 func (w *failingWorker) Drain() {
 	select {
 	case err := <-w.logs.atDrain:
-		w.last(err)
+		w.onError(err)
 	default:
 	}
 }

@@ -51,11 +51,11 @@ func clean(cfg *Config, dirs *disks.Set) ([]disks.Leftover, error) {
 	if err != nil {
 		return nil, err
 	}
-	return outputs, process.Begin(cfg.Dir)
+	return outputs, process.StartRecord(cfg.Dir)
 }
 
 // readWord reads a file of one line; empty: there is none.
-func readWord(dir, name string) (string, error) {
+func readLine(dir, name string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -67,7 +67,7 @@ func readWord(dir, name string) (string, error) {
 }
 
 // writeWord writes such a file.
-func writeWord(dir, name, word string) error {
+func writeLine(dir, name, word string) error {
 	file := filepath.Join(dir, name)
 	if err := os.WriteFile(file+".new", []byte(word+"\n"), 0o666); err != nil {
 		return fmt.Errorf("write the file %s: %w", name, err)
@@ -78,8 +78,8 @@ func writeWord(dir, name, word string) error {
 	return nil
 }
 
-func (l *loop) storeWord(name, word string) {
-	if err := writeWord(l.cfg.Dir, name, word); err != nil {
+func (l *loop) storeLine(name, word string) {
+	if err := writeLine(l.cfg.Dir, name, word); err != nil {
 		l.cancel(err)
 	}
 }

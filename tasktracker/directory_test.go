@@ -119,7 +119,7 @@ func TestStagingIsStored(t *testing.T) {
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if kept, err := readWord(l.dir, stagingName); err != nil || kept != staging {
+	if kept, err := readLine(l.dir, stagingName); err != nil || kept != staging {
 		t.Errorf("stored is %q, %v, want %q", kept, err, staging)
 	}
 	refuses := func(cfg Config, other string) {

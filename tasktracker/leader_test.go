@@ -23,20 +23,20 @@ func jobN(n int) wire.JobID { return wire.JobID{Start: 1, N: n} }
 
 // leader is a job tracker for a tracker under test.
 type leader struct {
-	t        *testing.T
-	dir      string // the tracker's
-	staging  string
-	dials    chan *wire.Conn // our ends of the tracker's streams
-	conn     *wire.Conn
-	received chan wire.Message // on conn
-	hello    *wire.Hello
-	addr     string
-	stop     func() error // ends the tracker
-	ended    func() error // waits for its end
-	next     int
+	t           *testing.T
+	dir         string // the tracker's
+	staging     string
+	dials       chan *wire.Conn // our ends of the tracker's streams
+	conn        *wire.Conn
+	received    chan wire.Message // on conn
+	hello       *wire.Hello
+	addr        string
+	stop        func() error // ends the tracker
+	ended       func() error // waits for its end
+	lastAttempt int
 
 	hints       chan string  // leader arguments of the tracker's dials
-	mute        *atomic.Bool // heartbeats are not acknowledged
+	noAcks      *atomic.Bool // heartbeats are not acknowledged
 	incarnation uint64
 }
 
@@ -53,7 +53,7 @@ func startUnregistered(t *testing.T, cfg Config, args ...string) *leader {
 	t.Helper()
 	l := &leader{
 		t: t, dir: cfg.Dir, dials: make(chan *wire.Conn, 1), staging: stage(t, args...),
-		hints: make(chan string, 1000), mute: new(atomic.Bool), incarnation: 9,
+		hints: make(chan string, 1000), noAcks: new(atomic.Bool), incarnation: 9,
 	}
 	cfg.Embedded = cfg.Staging == "" // its submissions are anywhere, without a hash
 	ready := make(chan string, 1)
@@ -168,7 +168,7 @@ func (l *leader) accept() {
 			}
 			heard <- m
 		}
-	}(l.conn, l.received, l.mute)
+	}(l.conn, l.received, l.noAcks)
 	l.t.Cleanup(func() { l.conn.Close() })
 	l.hello = await[*wire.Hello](l, nil)
 }
@@ -228,8 +228,8 @@ func (l *leader) launch(kind wire.Kind, n, what int) wire.AttemptID {
 // launchAs launches an attempt with the settings of m.
 func (l *leader) launchAs(task wire.TaskID, m wire.Launch) wire.AttemptID {
 	l.t.Helper()
-	l.next++
-	m.Epoch, m.Attempt, m.Staging = 1, wire.AttemptID{Task: task, N: 1000 + l.next}, l.staging
+	l.lastAttempt++
+	m.Epoch, m.Attempt, m.Staging = 1, wire.AttemptID{Task: task, N: 1000 + l.lastAttempt}, l.staging
 	m.Generation = wire.Generation{Epoch: 1, N: 1}
 	m.Timeout = cmp.Or(m.Timeout, time.Minute)
 	l.send(&m)

@@ -64,9 +64,9 @@ func (l *loop) sweepLogs(now time.Time) {
 		l.cfg.Logger.Warn("cannot list the logs", "error", err)
 		return
 	}
-	tokens := l.tokens.Known()
+	tokens := l.tokens.Versions()
 	live := make(chan map[wire.JobID]bool, 1)
-	l.post(func() { live <- l.core.Live() })
+	l.post(func() { live <- l.core.LiveJobs() })
 	select {
 	case jobs := <-live:
 		for _, dir := range attemptlog.Expired(logs, jobs, now.Add(-l.cfg.Logs.Age), l.cfg.Logs.Bytes) {

@@ -194,7 +194,7 @@ func TestLeftoverWorkers(t *testing.T) {
 	dir := trackerDir(t)
 	runtime.LockOSThread() // the kernel would kill the survivor at the end of this thread
 	defer runtime.UnlockOSThread()
-	if err := process.Begin(dir); err != nil {
+	if err := process.StartRecord(dir); err != nil {
 		t.Fatal(err)
 	}
 	self, err := os.Executable()

@@ -46,7 +46,7 @@ func newServer(routes http.Handler, errorLog *log.Logger) *http.Server {
 // serve starts the HTTP server.
 func (l *loop) serve(listener net.Listener) {
 	routes := http.NewServeMux()
-	routes.Handle("/shuffle/{job}/", l.guard(identity.TaskTracker, token.ForShuffle, shuffle.Handler(l.disks.Output)))
+	routes.Handle("/shuffle/{job}/", l.guard(identity.TaskTracker, token.ForShuffle, shuffle.Handler(l.disks.OutputPath)))
 	routes.Handle("GET /logs/{job}/{attempt}/{stream}", l.guard(identity.Client, token.ForLogs, http.HandlerFunc(l.serveLog)))
 	routes.HandleFunc("GET /healthz", l.serveHealth) // for every peer with a certificate
 	level := slog.LevelDebug
@@ -84,7 +84,7 @@ func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Han
 		}
 		presented, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		switch err := l.tokens.Check(job, presented, use); {
-		case errors.Is(err, token.ErrNone):
+		case errors.Is(err, token.ErrNoToken):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			refuse(http.StatusUnauthorized, err)
 		case err != nil:

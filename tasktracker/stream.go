@@ -18,9 +18,9 @@ import (
 // on which this tracker was registered. Assignments wait for this when the leader dies.
 // After a refusal that only an administrator can fix, the pause is longer.
 const (
-	minDialPause = 50 * time.Millisecond
-	maxDialPause = 250 * time.Millisecond
-	faultPause   = 2 * time.Second
+	minDialPause    = 50 * time.Millisecond
+	maxDialPause    = 250 * time.Millisecond
+	needsAdminPause = 2 * time.Second
 )
 
 // dialWait is the timeout of a dial.
@@ -67,8 +67,8 @@ func (s *stream) write() {
 // A tracker without a job tracker logs this after noLeaderAfter, when a restart or an
 // election should be over, and then every noLeaderAgain.
 const (
-	noLeaderAfter = 5 * time.Second
-	noLeaderAgain = time.Minute
+	noLeaderAfter  = 5 * time.Second
+	noLeaderRepeat = time.Minute
 )
 
 // connect keeps a stream open until the context ends.
@@ -85,7 +85,7 @@ func (l *loop) connect(dial Dial) {
 		if err != nil {
 			if l.ctx.Err() == nil && time.Since(last) >= patience {
 				l.cfg.Logger.Warn("no job tracker is found, still looking", "error", err)
-				last, patience = time.Now(), noLeaderAgain
+				last, patience = time.Now(), noLeaderRepeat
 			}
 		} else {
 			end := l.serveStream(conn)
@@ -94,8 +94,8 @@ func (l *loop) connect(dial Dial) {
 			if end.registered {
 				wait = minDialPause
 			}
-			if end.nonceAsked && !end.registered {
-				most = faultPause
+			if end.nonceRequested && !end.registered {
+				most = needsAdminPause
 			}
 		}
 		pause := time.NewTimer(wait/2 + rand.N(wait/2))
@@ -111,9 +111,9 @@ func (l *loop) connect(dial Dial) {
 
 // streamResult describes an ended stream.
 type streamResult struct {
-	registered bool
-	nonceAsked bool   // the job tracker asked for the nonce
-	leader     string // address of the leader, if the job tracker named it
+	registered     bool
+	nonceRequested bool   // the job tracker asked for the nonce
+	leader         string // address of the leader, if the job tracker named it
 }
 
 // serveStream serves a stream until it ends.
@@ -138,7 +138,7 @@ func (l *loop) serveStream(conn *wire.Conn) (end streamResult) {
 		case *wire.Welcome:
 			end.registered = true
 		case *wire.Staging:
-			end.nonceAsked = true
+			end.nonceRequested = true
 		case *wire.Refuse:
 			end.leader = m.Leader
 		}
@@ -166,10 +166,10 @@ func (l *loop) fromLeader(m wire.Message) {
 		l.cfg.Logger.Info("registered", "cluster", w.Cluster, "epoch", w.Epoch, "incarnation", w.Incarnation)
 	}
 	job, _ := jobOf(m)
-	had := l.core.Has(job)
-	l.learnToken(m)
+	had := l.core.HasJob(job)
+	l.storeToken(m)
 	l.step(core.FromLeader{Message: m})
-	switch has := l.core.Has(job); {
+	switch has := l.core.HasJob(job); {
 	case has && !had:
 		l.cfg.Logger.Info("job begins here", "job", job)
 	case had && !has:
@@ -187,7 +187,7 @@ const maxHangupReasons = 100
 // job trackers that do not lead add other reasons meanwhile.
 func (l *loop) hangup(c core.Hangup) {
 	level := slog.LevelWarn
-	if c.Fault {
+	if c.NeedsAdmin {
 		level = slog.LevelError
 	}
 	if l.hangupReasons[c.Reason] {

@@ -120,7 +120,7 @@ func TestHint(t *testing.T) {
 func TestSilentLeader(t *testing.T) {
 	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir()})
 	l.accept()
-	l.mute.Store(true)
+	l.noAcks.Store(true)
 	l.send(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: 300 * time.Millisecond})
 	await[*wire.Inventory](l, nil)
 	running := l.launch(wire.Map, 0, doCommit)

@@ -240,7 +240,7 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 		return fmt.Errorf("remove files of an earlier run: %w", err)
 	}
 	found := core.Config{Restore: len(outputs) > 0}
-	if found.Cluster, err = readWord(t.cfg.Dir, clusterName); err != nil {
+	if found.Cluster, err = readLine(t.cfg.Dir, clusterName); err != nil {
 		return err
 	}
 	if found.Staging, err = t.staging(); err != nil {
@@ -260,11 +260,11 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	l.serve(listener)
 	l.wait.Go(l.workers.Run)
 	l.wait.Go(l.gather.LookUps)
-	l.wait.Go(l.runChores)
+	l.wait.Go(l.runDiskWork)
 	l.wait.Go(func() { l.restore(outputs) })
 	l.wait.Go(l.reportDisks)
 	for i, disk := range t.cfg.Disks {
-		l.detached(func() { l.room.Watch(l.ctx, i, disk) })
+		l.detached(func() { l.spaceGuard.Watch(l.ctx, i, disk) })
 	}
 	if !t.cfg.Temporary {
 		l.wait.Go(l.keepLogs)
@@ -285,9 +285,9 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 // Without one it returns the stored one; empty: none.
 func (t *Tracker) staging() (string, error) {
 	if t.cfg.Staging == "" {
-		return readWord(t.cfg.Dir, stagingName)
+		return readLine(t.cfg.Dir, stagingName)
 	}
-	return t.cfg.Staging, writeWord(t.cfg.Dir, stagingName, t.cfg.Staging)
+	return t.cfg.Staging, writeLine(t.cfg.Dir, stagingName, t.cfg.Staging)
 }
 
 // loop is a running tracker.
@@ -304,14 +304,14 @@ type loop struct {
 	detachedWork sync.WaitGroup // see detached
 
 	// These carry out the core's commands.
-	disks    *disks.Set
-	room     *disks.Room
-	programs *program.Store
-	workers  *workers.Set
-	gather   *gather.Gather
-	tokens   *token.Store
-	server   *http.Server
-	chores   *wire.Queue[func()] // see runChores
+	disks      *disks.Set
+	spaceGuard *disks.SpaceGuard
+	programs   *program.Store
+	workers    *workers.Set
+	gather     *gather.Gather
+	tokens     *token.Store
+	server     *http.Server
+	diskWork   *wire.Queue[func()] // see runChores
 }
 
 func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.Store, found core.Config) *loop {
@@ -321,14 +321,14 @@ func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.S
 	}
 	l := &loop{
 		cfg: cfg, disks: dirs, inbox: make(chan func(), 64), done: make(chan struct{}), started: time.Now(),
-		link:   link{hangupReasons: make(map[string]bool)},
-		chores: wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded),
+		link:     link{hangupReasons: make(map[string]bool)},
+		diskWork: wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded),
 		tokens: tokens,
 	}
-	l.room = &disks.Room{Disks: dirs, Tracker: cfg.ID, Running: l.running, End: l.exceeded}
-	l.workers = workers.New(workers.Config{Starter: cfg.Workers, Tell: l.event, LogDir: cfg.Dir})
+	l.spaceGuard = &disks.SpaceGuard{Disks: dirs, Tracker: cfg.ID, Running: l.running, EndAttempt: l.exceeded}
+	l.workers = workers.New(workers.Config{Starter: cfg.Workers, OnEvent: l.event, LogDir: cfg.Dir})
 	l.gather = gather.New(gather.Config{
-		Tell: l.event, Token: tokens.Get, Stall: cfg.hooks.fetchStall, Rate: cfg.ShuffleRate, Dial: cfg.Service.Dial, Log: cfg.Logger,
+		OnEvent: l.event, Token: tokens.Get, Stall: cfg.hooks.fetchStall, Rate: cfg.ShuffleRate, Dial: cfg.Service.Dial, Log: cfg.Logger,
 	})
 	found.Tracker, found.Process, found.Host, found.Addr = cfg.ID, processNumber(), cfg.Host, addr
 	found.Rack, found.FetchRate = cfg.Rack, cfg.ShuffleRate
@@ -408,7 +408,7 @@ func (l *loop) stop() {
 		l.cfg.Logger.Warn("cannot remove control groups", "error", err)
 	}
 	l.gather.Stop()
-	l.chores.Close()
+	l.diskWork.Close()
 	l.awaitDetached()
 	l.wait.Wait()
 }

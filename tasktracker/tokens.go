@@ -11,13 +11,13 @@ import (
 )
 
 // learnToken stores the token of a leader's message.
-func (l *loop) learnToken(m wire.Message) {
+func (l *loop) storeToken(m wire.Message) {
 	job, token := jobOf(m)
-	if !l.tokens.Learn(job, token) {
+	if !l.tokens.Set(job, token) {
 		return
 	}
-	l.chores.Put(func() {
-		if err := l.tokens.Keep(job); err != nil {
+	l.diskWork.Put(func() {
+		if err := l.tokens.Save(job); err != nil {
 			l.cfg.Logger.Warn("cannot keep a job's token for a later process", "job", job, "error", err)
 		}
 	})
@@ -39,11 +39,11 @@ func jobOf(m wire.Message) (job wire.JobID, token string) {
 // jobDropped restricts the token of a dropped job to its logs, and forgets it if there are
 // none.
 func (l *loop) jobDropped(job wire.JobID) {
-	if l.core.Has(job) {
+	if l.core.HasJob(job) {
 		return // the core ignored the message of an older leader
 	}
-	learned := l.tokens.End(job)
-	l.chores.Put(func() {
+	learned := l.tokens.EndJob(job)
+	l.diskWork.Put(func() {
 		if l.cfg.Temporary || !exists(filepath.Join(l.cfg.Dir, core.LogsDir, job.String())) {
 			l.forgetToken(job, learned)
 		}
@@ -61,7 +61,7 @@ func (l *loop) forgetToken(job wire.JobID, learned int) {
 func (l *loop) sweepTokens(known map[wire.JobID]int, live map[wire.JobID]bool) {
 	for job, learned := range known {
 		if !live[job] && !l.hasFiles(job) {
-			l.chores.Put(func() { l.forgetToken(job, learned) })
+			l.diskWork.Put(func() { l.forgetToken(job, learned) })
 		}
 	}
 }

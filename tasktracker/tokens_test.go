@@ -61,10 +61,10 @@ func get(t *testing.T, url, token string) (status int, text string) {
 
 // synced waits until the tracker has processed all earlier messages. The tracker answers
 // the kill of an unknown attempt, and stores nothing for it.
-func (l *leader) synced() {
+func (l *leader) waitProcessed() {
 	l.t.Helper()
-	l.next++
-	id := wire.AttemptID{Task: wire.TaskID{Job: jobN(100), Kind: wire.Map}, N: 1000 + l.next}
+	l.lastAttempt++
+	id := wire.AttemptID{Task: wire.TaskID{Job: jobN(100), Kind: wire.Map}, N: 1000 + l.lastAttempt}
 	l.send(&wire.Kill{Epoch: 1, Attempt: id})
 	l.final(id, wire.AttemptKilled)
 }
@@ -77,7 +77,7 @@ func TestTokensAreChecked(t *testing.T) {
 	l.connect(1)
 	o := l.succeed(wire.Map, 0, doMap).Output
 	l.send(&wire.SetHome{Epoch: 1, Job: jobN(2)})
-	l.synced()
+	l.waitProcessed()
 	base := "http://" + l.addr
 	id := wire.AttemptID{Task: wire.TaskID{Job: job1, Kind: wire.Map}, N: o.Attempt}
 	output := shuffle.URL(base, job1, 0, o.Attempt, 0)
@@ -107,7 +107,7 @@ func TestTokensAreChecked(t *testing.T) {
 	} {
 		if c.ended {
 			l.send(&wire.DropJob{Epoch: 1, Job: job1})
-			l.synced()
+			l.waitProcessed()
 		}
 		before := len(log.String())
 		status, text := get(t, c.url, c.token)
@@ -164,7 +164,7 @@ func TestTokensAreKept(t *testing.T) {
 	l.send(&wire.SetHome{Epoch: 1, Job: jobN(2)})
 	l.send(&wire.DropJob{Epoch: 1, Job: job1})
 	l.send(&wire.DropJob{Epoch: 1, Job: jobN(2)})
-	l.synced()
+	l.waitProcessed()
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -258,12 +258,12 @@ func TestTokenOfARelaunchedJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newLoop(Config{Dir: dir, Disks: []string{dir}, Service: Service{Advertise: "here:1"}, Logger: slog.New(slog.DiscardHandler)}, nil, nil, tokens, core.Config{})
-	launched := func() { l.learnToken(&wire.SetHome{Epoch: 1, Job: job1, Token: tokenOf(job1)}) }
+	launched := func() { l.storeToken(&wire.SetHome{Epoch: 1, Job: job1, Token: tokenOf(job1)}) }
 	kept := func(want bool) {
 		t.Helper()
 		done := false
-		l.chores.Put(func() { done = true })
-		for do := range l.chores.All() {
+		l.diskWork.Put(func() { done = true })
+		for do := range l.diskWork.All() {
 			if do(); done {
 				break
 			}
@@ -279,17 +279,17 @@ func TestTokenOfARelaunchedJob(t *testing.T) {
 	launched()
 	kept(true)
 
-	found := tokens.Known()
+	found := tokens.Versions()
 	launched()
 	l.sweepTokens(found, nil)
 	kept(true)
 
-	found = tokens.Known()
+	found = tokens.Versions()
 	l.sweepTokens(found, nil)
 	launched()
 	kept(true)
 
-	l.sweepTokens(tokens.Known(), map[wire.JobID]bool{job1: true})
+	l.sweepTokens(tokens.Versions(), map[wire.JobID]bool{job1: true})
 	l.jobDropped(job1)
 	kept(false)
 }

@@ -57,7 +57,7 @@ func (c *Captures) Start(from *os.File, dir string, most int64) (*Streams, error
 		return nil, err
 	}
 	c.add(own)
-	return &Streams{captures: c, dir: dir, most: most, own: own}, nil
+	return &Streams{captures: c, dir: dir, limit: most, workerOutput: own}, nil
 }
 
 // add runs captures. They end when no process has their pipe open, or with Stop.
@@ -89,10 +89,10 @@ func (c *Captures) Stop() {
 
 // Streams captures the output of a worker and of its attempts, one at a time.
 type Streams struct {
-	captures *Captures
-	dir      string // the worker's
-	most     int64
-	own      *capture // output of the worker outside of attempts
+	captures     *Captures
+	dir          string // the worker's
+	limit        int64
+	workerOutput *capture // output of the worker outside of attempts
 
 	mu    sync.Mutex
 	pipes *pipes // for its attempts; nil: none
@@ -114,7 +114,7 @@ func (s *Streams) Capture(logs string, failed func(error)) (string, error) {
 		}
 		s.captures.add(p.captures...)
 	}
-	err := p.switchTo(logs, s.most, failed)
+	err := p.switchTo(logs, s.limit, failed)
 	s.exchange(p)
 	if s.hasEnded() { // End may have missed the new pipes
 		s.exchange(nil).release()
@@ -143,7 +143,7 @@ func (s *Streams) drain() {
 	s.mu.Lock()
 	p := s.pipes
 	s.mu.Unlock()
-	s.own.drain()
+	s.workerOutput.drain()
 	p.drain()
 }
 

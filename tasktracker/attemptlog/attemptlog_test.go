@@ -29,12 +29,12 @@ func readWholeLog(t *testing.T, name string) string {
 	return string(text)
 }
 
-var leftOut = regexp.MustCompile(`\n\[(\d+) bytes were left out here: [^\n]*\]\n`)
+var missingBytes = regexp.MustCompile(`\n\[(\d+) bytes were left out here: [^\n]*\]\n`)
 
 // checkLog compares a log with all bytes written to it.
 func checkLog(t *testing.T, got, all string, most int) {
 	t.Helper()
-	at := leftOut.FindStringSubmatchIndex(got)
+	at := missingBytes.FindStringSubmatchIndex(got)
 	if at == nil {
 		if got != all {
 			t.Errorf("%d bytes, want all %d", len(got), len(all))

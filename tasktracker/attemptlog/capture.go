@@ -14,13 +14,13 @@ type capture struct {
 	from *os.File
 	raw  syscall.RawConn
 
-	mu        sync.Mutex
-	log       *writer
-	failed    func(error) // called once if the log cannot be written; nil: not called
-	stopped   bool        // the log is not written any more
-	full      bool        // stopped because of a failed write
-	noWriters bool        // at the last read, no process had the pipe open
-	closing   bool        // end when no process has the pipe open
+	mu          sync.Mutex
+	log         *writer
+	onError     func(error) // called once if the log cannot be written; nil: not called
+	stopped     bool        // the log is not written any more
+	writeFailed bool        // stopped because of a failed write
+	noWriters   bool        // at the last read, no process had the pipe open
+	closing     bool        // end when no process has the pipe open
 }
 
 const captureBuffer = 32 << 10
@@ -61,7 +61,7 @@ func (c *capture) switchTo(name string, most int64, failed func(error)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closeLog()
-	c.log, c.failed, c.stopped, c.full = log, failed, false, false
+	c.log, c.onError, c.stopped, c.writeFailed = log, failed, false, false
 	return nil
 }
 
@@ -75,7 +75,7 @@ func (c *capture) closeLog() {
 // run copies output until stop or the end of the pipe.
 func (c *capture) run() {
 	for ended := false; !ended; {
-		if err := c.raw.Read(func(fd uintptr) (done bool) { done, ended = c.take(fd); return done }); err != nil {
+		if err := c.raw.Read(func(fd uintptr) (done bool) { done, ended = c.copyAvailable(fd); return done }); err != nil {
 			ended = true
 		}
 	}
@@ -86,7 +86,7 @@ func (c *capture) run() {
 }
 
 // take copies available output to the log; not done: there is none yet.
-func (c *capture) take(fd uintptr) (done, ended bool) {
+func (c *capture) copyAvailable(fd uintptr) (done, ended bool) {
 	buf := buffers.Get().(*[captureBuffer]byte)
 	defer buffers.Put(buf)
 	c.mu.Lock()
@@ -105,9 +105,9 @@ func (c *capture) take(fd uintptr) (done, ended bool) {
 		return true, false
 	}
 	if _, err := c.log.Write(buf[:n]); err != nil {
-		c.stopped, c.full = true, true
-		if c.failed != nil && !errors.Is(err, fs.ErrNotExist) { // the log may be removed with its job
-			c.failed(err)
+		c.stopped, c.writeFailed = true, true
+		if c.onError != nil && !errors.Is(err, fs.ErrNotExist) { // the log may be removed with its job
+			c.onError(err)
 		}
 		c.log.shrink()
 	}
@@ -121,17 +121,17 @@ const drainReads = 1 << 20 / captureBuffer
 func (c *capture) drain() {
 	_ = c.raw.Control(func(fd uintptr) { // fails if the pipe is closed: it has no output
 		for range drainReads {
-			if done, ended := c.take(fd); !done || ended {
+			if done, ended := c.copyAvailable(fd); !done || ended {
 				return
 			}
 		}
 	})
 }
 
-func (c *capture) isFull() bool {
+func (c *capture) hasWriteFailed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.full
+	return c.writeFailed
 }
 
 // shrink stops the log and frees its space, after another log of the attempt failed.

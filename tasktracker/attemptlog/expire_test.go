@@ -13,7 +13,7 @@ import (
 func TestExpiredLogs(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	logs := func(n int, bytes int64, age time.Duration) JobLogs {
-		return JobLogs{job: wire.JobID{Start: 1, N: n}, dir: fmt.Sprint(n), bytes: bytes, last: now.Add(-age)}
+		return JobLogs{job: wire.JobID{Start: 1, N: n}, dir: fmt.Sprint(n), bytes: bytes, lastWrite: now.Add(-age)}
 	}
 	all := []JobLogs{
 		logs(1, 10, 5*time.Hour), logs(2, 20, 50*time.Hour), logs(3, 30, 30*time.Hour),

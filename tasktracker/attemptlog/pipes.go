@@ -72,7 +72,7 @@ func (a *pipes) drain() {
 	for _, c := range a.captures {
 		c.drain()
 	}
-	if slices.ContainsFunc(a.captures, (*capture).isFull) {
+	if slices.ContainsFunc(a.captures, (*capture).hasWriteFailed) {
 		for _, c := range a.captures {
 			c.shrink()
 		}

@@ -71,7 +71,7 @@ func TestLogsThatCannotBeMade(t *testing.T) {
 // open. Its output goes to no later attempt's log.
 func TestPipesAreReused(t *testing.T) {
 	dir := t.TempDir()
-	w := &Streams{dir: dir, most: 1 << 20, captures: new(Captures)}
+	w := &Streams{dir: dir, limit: 1 << 20, captures: new(Captures)}
 	begin := func(attempt string) *os.File {
 		t.Helper()
 		logs := filepath.Join(dir, attempt)

@@ -25,19 +25,19 @@ type part struct {
 }
 
 // maxOpenAttempts limits how often Open tries while pieces of the log are removed.
-const maxOpenAttempts = 10
+const maxOpenTries = 10
 
 // Open opens the current state of a log, which may grow meanwhile.
 func Open(name string) (*Text, error) {
 	for try := 1; ; try++ {
 		text, err := tryOpen(name)
-		if err == nil || try == maxOpenAttempts || !errors.Is(err, errPieceGone) {
+		if err == nil || try == maxOpenTries || !errors.Is(err, errPieceRemoved) {
 			return text, err
 		}
 	}
 }
 
-var errPieceGone = errors.New("a piece of the log has just been removed")
+var errPieceRemoved = errors.New("a piece of the log has just been removed")
 
 func tryOpen(name string) (_ *Text, err error) {
 	text := &Text{}
@@ -63,7 +63,7 @@ func tryOpen(name string) (_ *Text, err error) {
 		before := text.size
 		err := text.add(name + pieceMark + strconv.FormatInt(begin, 10))
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, errPieceGone
+			return nil, errPieceRemoved
 		}
 		if err != nil {
 			return nil, err

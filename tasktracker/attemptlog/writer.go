@@ -11,12 +11,12 @@ import (
 // of the limit; "<file>+<offset>" has a later piece of a quarter. The last two pieces
 // stay.
 type writer struct {
-	name   string
-	most   int64    // limit in bytes
-	file   *os.File // of the last piece
-	at     int64    // bytes written
-	end    int64    // offset of the next piece
-	pieces []string
+	name     string
+	limit    int64    // limit in bytes
+	file     *os.File // of the last piece
+	written  int64    // bytes written
+	pieceEnd int64    // offset of the next piece
+	pieces   []string
 }
 
 // pieceMark separates the name of a log and the offset of a piece.
@@ -27,20 +27,20 @@ func newWriter(name string, most int64) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &writer{name: name, most: most, file: file, end: most / 2}, nil
+	return &writer{name: name, limit: most, file: file, pieceEnd: most / 2}, nil
 }
 
 // Write implements io.Writer.
 func (l *writer) Write(p []byte) (int, error) {
 	written := 0
 	for len(p) > 0 {
-		if l.at == l.end {
+		if l.written == l.pieceEnd {
 			if err := l.next(); err != nil {
 				return written, err
 			}
 		}
-		n, err := l.file.Write(p[:min(int64(len(p)), l.end-l.at)])
-		written, l.at, p = written+n, l.at+int64(n), p[n:]
+		n, err := l.file.Write(p[:min(int64(len(p)), l.pieceEnd-l.written)])
+		written, l.written, p = written+n, l.written+int64(n), p[n:]
 		if err != nil {
 			return written, err
 		}
@@ -56,13 +56,13 @@ func (l *writer) next() error {
 		}
 		l.pieces = l.pieces[1:]
 	}
-	name := l.name + pieceMark + strconv.FormatInt(l.at, 10)
+	name := l.name + pieceMark + strconv.FormatInt(l.written, 10)
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
 		return err
 	}
 	l.file.Close()
-	l.file, l.pieces, l.end = file, append(l.pieces, name), l.at+l.most/4
+	l.file, l.pieces, l.pieceEnd = file, append(l.pieces, name), l.written+l.limit/4
 	return nil
 }
 

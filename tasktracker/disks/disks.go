@@ -91,12 +91,12 @@ func freeBytes(dir string) (int64, error) {
 }
 
 // Bad returns the disks that were bad at the start, by index. Call it after RemoveJobs.
-func (s *Set) Bad() map[int]error { return s.badAtStart }
+func (s *Set) BadAtStart() map[int]error { return s.badAtStart }
 
 // claim makes a directory if it is missing, and locks it: a second tracker there would
 // kill the first one's workers. A claimed directory stays claimed.
 func (s *Set) claim(path string) error {
-	if s.at(path) != nil {
+	if s.opened(path) != nil {
 		return nil
 	}
 	dir, err := datadir.Open(path, s.cfg.Layout) // may block for ever on a bad disk
@@ -118,7 +118,7 @@ func (s *Set) claim(path string) error {
 	return nil
 }
 
-func (s *Set) at(path string) *datadir.Dir {
+func (s *Set) opened(path string) *datadir.Dir {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open[path]
@@ -152,7 +152,7 @@ func (s *Set) Close() {
 }
 
 // Output returns the path of a map's output on one of the disks.
-func (s *Set) Output(job wire.JobID, m, attempt int) (string, error) {
+func (s *Set) OutputPath(job wire.JobID, m, attempt int) (string, error) {
 	var err error
 	for _, disk := range s.cfg.Disks {
 		file := core.MapOutputPath(disk, job, m, attempt)

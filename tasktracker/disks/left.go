@@ -34,7 +34,7 @@ func (s *Set) RemoveJobs(all bool) ([]Leftover, error) {
 		if s.badAtStart[i] != nil {
 			continue
 		}
-		found, err := cleanDisk(s.at(disk), all)
+		found, err := cleanDisk(s.opened(disk), all)
 		if err != nil && disk != s.cfg.Dir {
 			s.badAtStart[i] = err
 			continue
@@ -144,7 +144,7 @@ func (t *trash) put(name string) {
 // Trash lists the directories of files to remove.
 func (s *Set) Trash() (dirs []string) {
 	for _, disk := range s.cfg.Disks {
-		if s.at(disk) != nil {
+		if s.opened(disk) != nil {
 			dirs = append(dirs, filepath.Join(disk, TrashDir))
 		}
 	}

@@ -34,37 +34,37 @@ const RemoveWait = 10 * time.Second
 // watchPeriod is how often the free space is checked.
 const watchPeriod = time.Second
 
-var errNoRoom = errors.New("not enough free space")
+var errNoSpace = errors.New("not enough free space")
 
 // ProbeFile exists on a disk during a probe.
 const ProbeFile = "probe"
 
 // Room keeps free space on disks: it ends an attempt that fills a disk before the disk is
 // full. Disks have the core's numbers and their paths. Set the exported fields before use.
-type Room struct {
-	Disks   *Set
-	Tracker string                                              // its id
-	Running func(disk int) []core.Running                       // returns the attempts on a disk
-	End     func(disk int, attempt core.Running, reason string) // ends an attempt, if it still runs
+type SpaceGuard struct {
+	Disks      *Set
+	Tracker    string                                              // its id
+	Running    func(disk int) []core.Running                       // returns the attempts on a disk
+	EndAttempt func(disk int, attempt core.Running, reason string) // ends an attempt, if it still runs
 
 	mu sync.Mutex // see makeRoom
 }
 
 // Probe checks that a disk can be written and read. It claims a disk that could not be
 // claimed before. On a full disk it ends the attempt that filled it.
-func (r *Room) Probe(ctx context.Context, disk int, path string) error {
+func (r *SpaceGuard) Probe(ctx context.Context, disk int, path string) error {
 	err := r.Disks.claim(path) // it may have been bad at the start
 	if err == nil {
 		err = r.Disks.probe(path)
 	}
-	for errors.Is(err, errNoRoom) && r.makeRoom(ctx, disk, path) {
+	for errors.Is(err, errNoSpace) && r.freeSpace(ctx, disk, path) {
 		err = r.Disks.probe(path)
 	}
 	return err
 }
 
 // Watch ends attempts that fill a disk, until ctx ends.
-func (r *Room) Watch(ctx context.Context, disk int, path string) {
+func (r *SpaceGuard) Watch(ctx context.Context, disk int, path string) {
 	tick := time.NewTicker(watchPeriod)
 	defer tick.Stop()
 	for {
@@ -73,15 +73,15 @@ func (r *Room) Watch(ctx context.Context, disk int, path string) {
 		case <-ctx.Done():
 			return
 		}
-		if free, err := r.Disks.cfg.Free(path); err == nil && free < lowFree && r.Disks.at(path) != nil {
-			r.makeRoom(ctx, disk, path)
+		if free, err := r.Disks.cfg.Free(path); err == nil && free < lowFree && r.Disks.opened(path) != nil {
+			r.freeSpace(ctx, disk, path)
 		}
 	}
 }
 
 // makeRoom ends the attempt that filled a disk, if there is one, and waits until its files
 // are removed. One goroutine at a time does this.
-func (r *Room) makeRoom(ctx context.Context, disk int, path string) bool {
+func (r *SpaceGuard) freeSpace(ctx context.Context, disk int, path string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	free, err := r.Disks.cfg.Free(path)
@@ -100,7 +100,7 @@ func (r *Room) makeRoom(ctx context.Context, disk int, path string) bool {
 	}
 	reason := fmt.Sprintf("it has filled disk %s of tracker %s: its files take %d MiB there, and %d MiB are free",
 		path, r.Tracker, size>>20, free>>20)
-	r.End(disk, most, reason)
+	r.EndAttempt(disk, most, reason)
 	for end := time.Now().Add(RemoveWait); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
 		if _, err := os.Lstat(most.Dir); errors.Is(err, fs.ErrNotExist) {
 			return true
@@ -135,7 +135,7 @@ func (s *Set) probe(dir string) (err error) {
 		return err
 	}
 	if free < minFree {
-		return fmt.Errorf("%w: %d MiB are free, want at least %d", errNoRoom, free>>20, minFree>>20)
+		return fmt.Errorf("%w: %d MiB are free, want at least %d", errNoSpace, free>>20, minFree>>20)
 	}
 	name := filepath.Join(dir, ProbeFile)
 	f, err := os.Create(name)

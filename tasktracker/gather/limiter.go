@@ -19,8 +19,8 @@ type rateLimiter struct {
 	depth float64 // capacity of the bucket in bytes
 
 	mu           sync.Mutex
-	at           time.Time // when the buckets were last filled
-	left         float64   // bytes in the bucket; negative after a large read
+	filledAt     time.Time // when the buckets were last filled
+	available    float64   // bytes in the bucket; negative after a large read
 	named        map[wire.JobID]*bucket
 	received     map[wire.JobID]float64 // bytes of the other jobs; see wait
 	lastReceived float64                // of the other job that continued last
@@ -30,16 +30,16 @@ type rateLimiter struct {
 
 // bucket is a named job's own bucket.
 type bucket struct {
-	rank int
-	part float64 // share of the rate
-	left float64
+	rank      int
+	share     float64 // share of the rate
+	available float64
 }
 
 // waiter is a waiting fetch.
 type waiter struct {
-	job    wire.JobID
-	bytes  int
-	served chan struct{} // closed when it may continue
+	job      wire.JobID
+	bytes    int
+	released chan struct{} // closed when it may continue
 }
 
 // burstTime is how long an unused bucket fills. It is short, so new fetches do not wait
@@ -51,7 +51,7 @@ const maxJobs = 1000
 
 func newRateLimiter(rate float64) *rateLimiter {
 	depth := rate * burstTime.Seconds()
-	return &rateLimiter{rate: rate, depth: depth, left: depth, at: time.Now(), received: make(map[wire.JobID]float64)}
+	return &rateLimiter{rate: rate, depth: depth, available: depth, filledAt: time.Now(), received: make(map[wire.JobID]float64)}
 }
 
 // share replaces the shares. A job that was named before keeps its saved bytes.
@@ -64,15 +64,15 @@ func (r *rateLimiter) share(list []wire.JobShare) {
 		if named[s.Job] != nil {
 			continue
 		}
-		b := &bucket{rank: i, part: min(max(s.Share, 0), 1)}
-		b.left = r.depth * b.part
+		b := &bucket{rank: i, share: min(max(s.Share, 0), 1)}
+		b.available = r.depth * b.share
 		if old := r.named[s.Job]; old != nil {
-			b.left = min(b.left, old.left)
+			b.available = min(b.available, old.available)
 		}
 		named[s.Job] = b
 	}
 	r.named = named
-	r.serve()
+	r.release()
 }
 
 // wait waits until a job's fetch, which has read some bytes, may continue.
@@ -84,10 +84,10 @@ func (r *rateLimiter) wait(ctx context.Context, job wire.JobID, bytes int) error
 	}
 	r.received[job] = max(r.received[job], r.lastReceived) // a new job does not catch up
 	r.queue = append(r.queue, t)
-	r.serve()
+	r.release()
 	r.mu.Unlock()
 	select {
-	case <-t.served:
+	case <-t.released:
 		return nil
 	case <-ctx.Done():
 	}
@@ -98,39 +98,39 @@ func (r *rateLimiter) wait(ctx context.Context, job wire.JobID, bytes int) error
 }
 
 // serve releases the fetches that may continue, and sets a timer for the next.
-func (r *rateLimiter) serve() {
+func (r *rateLimiter) release() {
 	r.fill()
-	for r.left > 0 && len(r.queue) > 0 {
+	for r.available > 0 && len(r.queue) > 0 {
 		i := r.next()
 		r.charge(r.queue[i])
-		close(r.queue[i].served)
+		close(r.queue[i].released)
 		r.queue = slices.Delete(r.queue, i, i+1)
 	}
 	if len(r.queue) == 0 {
 		return
 	}
-	wait := time.Duration(math.Ceil((1 - r.left) / r.rate * float64(time.Second)))
+	wait := time.Duration(math.Ceil((1 - r.available) / r.rate * float64(time.Second)))
 	if r.timer == nil {
-		r.timer = time.AfterFunc(wait, r.again)
+		r.timer = time.AfterFunc(wait, r.releaseLater)
 	} else {
 		r.timer.Reset(wait)
 	}
 }
 
-func (r *rateLimiter) again() {
+func (r *rateLimiter) releaseLater() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.serve()
+	r.release()
 }
 
 // fill adds the bytes since the last call to the buckets.
 func (r *rateLimiter) fill() {
 	now := time.Now()
-	came := now.Sub(r.at).Seconds() * r.rate
-	r.at = now
-	r.left = min(r.left+came, r.depth)
+	came := now.Sub(r.filledAt).Seconds() * r.rate
+	r.filledAt = now
+	r.available = min(r.available+came, r.depth)
 	for _, b := range r.named {
-		b.left = min(b.left+came*b.part, r.depth*b.part)
+		b.available = min(b.available+came*b.share, r.depth*b.share)
 	}
 }
 
@@ -172,7 +172,7 @@ func (r *rateLimiter) class(job wire.JobID) int {
 	switch {
 	case b == nil:
 		return unnamed
-	case b.left > 0:
+	case b.available > 0:
 		return withinShare
 	default:
 		return beyondShare
@@ -181,10 +181,10 @@ func (r *rateLimiter) class(job wire.JobID) int {
 
 func (r *rateLimiter) charge(t *waiter) {
 	n := float64(t.bytes)
-	r.left -= n
+	r.available -= n
 	switch r.class(t.job) {
 	case withinShare:
-		r.named[t.job].left -= n
+		r.named[t.job].available -= n
 	case unnamed:
 		r.lastReceived = r.received[t.job]
 		r.received[t.job] += n

@@ -32,10 +32,10 @@ type cgroups struct {
 	stateDir string // the tracker's directory; empty: no groups
 
 	// Only one goroutine at a time uses these.
-	tried  bool
-	dir    string // directory of the tracker's group; empty: none
-	memory bool   // the memory controller is available
-	last   int
+	openCalled bool
+	dir        string // directory of the tracker's group; empty: none
+	memory     bool   // the memory controller is available
+	lastNumber int
 }
 
 const cgroupPrefix = "quern-"
@@ -59,15 +59,15 @@ func (g *cgroups) start(command func() *exec.Cmd) (*exec.Cmd, *cgroup, error) {
 // add makes a worker's group. The first call makes the tracker's group too. It returns nil
 // if this is not permitted.
 func (g *cgroups) add() *cgroup {
-	if !g.tried && g.stateDir != "" {
-		g.tried = true
+	if !g.openCalled && g.stateDir != "" {
+		g.openCalled = true
 		_ = g.open() // without it, only the meter limits workers
 	}
 	if g.dir == "" {
 		return nil
 	}
-	g.last++
-	c := &cgroup{dir: filepath.Join(g.dir, strconv.Itoa(g.last)), memory: g.memory}
+	g.lastNumber++
+	c := &cgroup{dir: filepath.Join(g.dir, strconv.Itoa(g.lastNumber)), memory: g.memory}
 	err := os.Mkdir(c.dir, 0o755)
 	if errors.Is(err, fs.ErrNotExist) && g.make() == nil { // another tracker removed it as a dead one's
 		err = os.Mkdir(c.dir, 0o755)

@@ -50,7 +50,7 @@ const groupWait = 2 * time.Second
 func awaitGroup(group int) {
 	for end := time.Now().Add(groupWait); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		alive := false
-		for _, pid := range others(group) {
+		for _, pid := range otherMembers(group) {
 			p, err := readProcess(pid)
 			alive = alive || err == nil && p.alive()
 		}
@@ -61,7 +61,7 @@ func awaitGroup(group int) {
 }
 
 // others returns the members of a process group other than its leader.
-func others(group int) []int {
+func otherMembers(group int) []int {
 	return slices.DeleteFunc(groupMembers()[group], func(pid int) bool { return pid == group })
 }
 
@@ -170,7 +170,7 @@ func killGroup(group int, start uint64) {
 	case err == nil:
 		return // another process has the number: the group is gone
 	default:
-		for _, pid := range others(group) {
+		for _, pid := range otherMembers(group) {
 			if p, err := readProcess(pid); err == nil && p.start >= start && inWorkerMode(pid) {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}

@@ -24,8 +24,8 @@ func (w *process) reap() error {
 	return err
 }
 
-// others returns one process: there may be any.
-func others(int) []int { return []int{0} }
+// otherMembers returns one process: there may be some.
+func otherMembers(int) []int { return []int{0} }
 
 func appendRecord(string, int) error { return nil }
 func killRecorded(string) error      { return nil }

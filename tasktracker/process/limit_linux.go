@@ -22,15 +22,15 @@ const measureEvery = 100 * time.Millisecond
 // and descendants that left it.
 type meter struct {
 	mu      sync.Mutex
-	workers map[*process]*allowance
+	workers map[*process]*workerLimits
 	running bool // a goroutine measures
 }
 
 // allowance has a worker's limits, and the state of its measurement.
-type allowance struct {
-	most     core.Limit
+type workerLimits struct {
+	limit    core.Limit
 	exceeded func(reason string)
-	strays   map[int]uint64 // descendants outside the group, with their start times
+	detached map[int]uint64 // descendants outside the group, with their start times
 	reported bool           // exceeded was called
 }
 
@@ -44,12 +44,12 @@ func (m *meter) limit(w *process, most core.Limit, exceeded func(reason string))
 	a := m.workers[w]
 	if a == nil {
 		if m.workers == nil {
-			m.workers = make(map[*process]*allowance)
+			m.workers = make(map[*process]*workerLimits)
 		}
-		a = &allowance{strays: make(map[int]uint64)}
+		a = &workerLimits{detached: make(map[int]uint64)}
 		m.workers[w] = a
 	}
-	a.most, a.exceeded = most, exceeded
+	a.limit, a.exceeded = most, exceeded
 	if !m.running {
 		m.running = true
 		go m.run()
@@ -62,7 +62,7 @@ func (m *meter) forget(w *process) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if a := m.workers[w]; a != nil {
-		a.killStrays()
+		a.killDetached()
 		delete(m.workers, w)
 	}
 }
@@ -94,8 +94,8 @@ func (m *meter) measure() (actions []func()) {
 		if w.group != nil {
 			members = w.group.members()
 		}
-		use := a.use(members)
-		reason := use.exceeded(&a.most)
+		use := a.measure(members)
+		reason := use.exceeded(&a.limit)
 		if reason == "" || a.reported {
 			continue
 		}
@@ -106,7 +106,7 @@ func (m *meter) measure() (actions []func()) {
 			w.Kill()
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			a.killStrays()
+			a.killDetached()
 		})
 	}
 	return actions
@@ -119,15 +119,15 @@ type usage struct {
 }
 
 // use measures the members of a group and all their descendants.
-func (a *allowance) use(group []int) (u usage) {
+func (a *workerLimits) measure(group []int) (u usage) {
 	inGroup := make(map[int]bool, len(group))
 	todo := slices.Clone(group)
 	for _, pid := range group {
 		inGroup[pid] = true
 	}
-	for pid, start := range a.strays {
+	for pid, start := range a.detached {
 		if p, err := readProcess(pid); err != nil || p.start != start || !p.alive() {
-			delete(a.strays, pid)
+			delete(a.detached, pid)
 			continue
 		}
 		todo = append(todo, pid)
@@ -146,9 +146,9 @@ func (a *allowance) use(group []int) (u usage) {
 		}
 		u.memory += resident
 		u.processes++
-		if _, known := a.strays[pid]; !inGroup[pid] && !known {
+		if _, known := a.detached[pid]; !inGroup[pid] && !known {
 			if p, err := readProcess(pid); err == nil {
-				a.strays[pid] = p.start
+				a.detached[pid] = p.start
 			}
 		}
 		todo = append(todo, children(pid)...)
@@ -158,16 +158,16 @@ func (a *allowance) use(group []int) (u usage) {
 
 // freeze suspends a worker with all its descendants, until it finds no new ones. Processes
 // that start during the kill could not be found.
-func (a *allowance) freeze(w *process) {
+func (a *workerLimits) freeze(w *process) {
 	if w.group != nil {
 		return // the control group is killed as a whole
 	}
 	for range freezeRounds {
-		known := len(a.strays)
+		known := len(a.detached)
 		w.signal(syscall.SIGSTOP)
-		a.signalStrays(syscall.SIGSTOP)
-		a.use(groupMembers()[w.pid()])
-		if len(a.strays) <= known {
+		a.signalDetached(syscall.SIGSTOP)
+		a.measure(groupMembers()[w.pid()])
+		if len(a.detached) <= known {
 			return
 		}
 	}
@@ -175,10 +175,10 @@ func (a *allowance) freeze(w *process) {
 
 const freezeRounds = 20
 
-func (a *allowance) killStrays() { a.signalStrays(syscall.SIGKILL) }
+func (a *workerLimits) killDetached() { a.signalDetached(syscall.SIGKILL) }
 
-func (a *allowance) signalStrays(s syscall.Signal) {
-	for pid, start := range a.strays {
+func (a *workerLimits) signalDetached(s syscall.Signal) {
+	for pid, start := range a.detached {
 		if p, err := readProcess(pid); err == nil && p.start == start {
 			_ = syscall.Kill(pid, s)
 		}

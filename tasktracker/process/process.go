@@ -91,7 +91,7 @@ const (
 )
 
 // Begin starts a new record of workers in a tracker's directory.
-func Begin(dir string) error { return newRecord(filepath.Join(dir, RecordFile)) }
+func StartRecord(dir string) error { return newRecord(filepath.Join(dir, RecordFile)) }
 
 // KillLeftover kills the processes of a dead tracker. No live tracker may use the
 // directory, except for one that is starting.
@@ -189,7 +189,7 @@ type process struct {
 
 	mu     sync.Mutex
 	reaped bool       // another process or group may have its number by now
-	most   core.Limit // last limit
+	limit  core.Limit // last limit
 }
 
 func (w *process) Conn() *wire.Conn { return w.conn }
@@ -224,7 +224,7 @@ func (w *process) Wait() error {
 	w.logs.End()
 	w.meter.forget(w)
 	w.mu.Lock()
-	if reason := w.group.memoryExhausted(&w.most); reason != "" {
+	if reason := w.group.memoryExhausted(&w.limit); reason != "" {
 		err = errors.New(reason)
 	}
 	w.mu.Unlock()
@@ -237,7 +237,7 @@ func (w *process) Wait() error {
 // Limit limits the process and its children together.
 func (w *process) Limit(most core.Limit, exceeded func(reason string)) {
 	w.mu.Lock()
-	w.most = most
+	w.limit = most
 	w.mu.Unlock()
 	w.group.limit(&most)
 	if most.Memory > 0 || most.Processes > 0 {
@@ -248,7 +248,9 @@ func (w *process) Limit(most core.Limit, exceeded func(reason string)) {
 }
 
 // Alone reports whether the process's groups have no other member.
-func (w *process) Alone() bool { return len(others(w.pid())) == 0 && len(w.group.members()) <= 1 }
+func (w *process) NoLeftovers() bool {
+	return len(otherMembers(w.pid())) == 0 && len(w.group.members()) <= 1
+}
 
 // Capture prepares the pipes for the next attempt's logs, and returns the directory of the
 // pipes.

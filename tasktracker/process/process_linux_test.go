@@ -107,7 +107,7 @@ func TestLogDiskHangs(t *testing.T) {
 // processes.
 func TestKillLeftover(t *testing.T) {
 	dir := t.TempDir()
-	if err := Begin(dir); err != nil {
+	if err := StartRecord(dir); err != nil {
 		t.Fatal(err)
 	}
 	start := func(script string) *exec.Cmd {

@@ -47,15 +47,15 @@ const (
 type Store struct {
 	dir string // empty: tokens are not written
 
-	mu     sync.Mutex
-	tokens map[wire.JobID]entry
-	count  int // number of Learn calls
+	mu          sync.Mutex
+	tokens      map[wire.JobID]entry
+	lastVersion int // number of Learn calls
 }
 
 type entry struct {
 	text      string
 	ended     bool // the job has ended: only its logs are here
-	learned   int  // count at the last Learn; 0: an earlier process learned it
+	version   int  // count at the last Learn; 0: an earlier process learned it
 	unwritten bool // it could not be written: the next Learn tries again
 }
 
@@ -114,21 +114,21 @@ func isToken(text string) bool {
 }
 
 // Learn stores a job's token; news says that Keep must write it.
-func (t *Store) Learn(job wire.JobID, token string) (news bool) {
+func (t *Store) Set(job wire.JobID, token string) (news bool) {
 	if !isToken(token) {
 		return false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	known := t.tokens[job]
-	t.count++
-	t.tokens[job] = entry{text: token, learned: t.count}
+	t.lastVersion++
+	t.tokens[job] = entry{text: token, version: t.lastVersion}
 	return known.text != token || known.unwritten
 }
 
 // Keep writes a job's token for a later process, unless it was forgotten. If that fails,
 // the next Learn reports news again.
-func (t *Store) Keep(job wire.JobID) error {
+func (t *Store) Save(job wire.JobID) error {
 	token := t.Get(job)
 	if t.dir == "" || token == "" {
 		return nil
@@ -163,7 +163,7 @@ func (t *Store) Get(job wire.JobID) string {
 
 // End restricts a job's token to its logs until it is learned again. It returns the number
 // of its last Learn.
-func (t *Store) End(job wire.JobID) (learned int) {
+func (t *Store) EndJob(job wire.JobID) (learned int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	known, ok := t.tokens[job]
@@ -171,18 +171,18 @@ func (t *Store) End(job wire.JobID) (learned int) {
 		known.ended = true
 		t.tokens[job] = known
 	}
-	return known.learned
+	return known.version
 }
 
 // Forget removes a job's token, unless it was learned again after the given number.
 func (t *Store) Forget(job wire.JobID, learned int) error {
 	t.mu.Lock()
 	known, ok := t.tokens[job]
-	if ok && known.learned == learned {
+	if ok && known.version == learned {
 		delete(t.tokens, job)
 	}
 	t.mu.Unlock()
-	if !ok || known.learned != learned || t.dir == "" {
+	if !ok || known.version != learned || t.dir == "" {
 		return nil
 	}
 	if err := os.Remove(filepath.Join(t.dir, job.String())); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -192,12 +192,12 @@ func (t *Store) Forget(job wire.JobID, learned int) error {
 }
 
 // Known returns the jobs that have a token, with the number of its last Learn.
-func (t *Store) Known() map[wire.JobID]int {
+func (t *Store) Versions() map[wire.JobID]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	jobs := make(map[wire.JobID]int, len(t.tokens))
 	for job, token := range t.tokens {
-		jobs[job] = token.learned
+		jobs[job] = token.version
 	}
 	return jobs
 }
@@ -219,7 +219,7 @@ func (t *Store) Check(job wire.JobID, presented string, use Use) error {
 	t.mu.Unlock()
 	switch same := subtle.ConstantTimeCompare([]byte(known.text), []byte(presented)) == 1; {
 	case presented == "":
-		return ErrNone
+		return ErrNoToken
 	case !ok || !same:
 		return fmt.Errorf("the token is not that of %v", job)
 	case known.ended && use == ForShuffle:
@@ -229,4 +229,4 @@ func (t *Store) Check(job wire.JobID, presented string, use Use) error {
 }
 
 // ErrNone reports a request without a token.
-var ErrNone = errors.New("the request has no job token")
+var ErrNoToken = errors.New("the request has no job token")

@@ -29,22 +29,22 @@ func TestUnwrittenToken(t *testing.T) {
 	if err := os.WriteFile(dir, nil, 0o600); err != nil { // a file instead of the directory
 		t.Fatal(err)
 	}
-	if news := tokens.Learn(job1, "token"); !news || tokens.Keep(job1) == nil {
+	if news := tokens.Set(job1, "token"); !news || tokens.Save(job1) == nil {
 		t.Fatal("Keep succeeded without a directory")
 	}
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
-	if news := tokens.Learn(job1, "token"); !news {
+	if news := tokens.Set(job1, "token"); !news {
 		t.Error("the next Learn reports no news")
 	}
-	if err := tokens.Keep(job1); err != nil {
+	if err := tokens.Save(job1); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := readToken(filepath.Join(dir, job1.String())); text != "token" {
 		t.Errorf("the file has %q, %v", text, err)
 	}
-	if tokens.Learn(job1, "token") {
+	if tokens.Set(job1, "token") {
 		t.Error("Learn reports news for a token that is written")
 	}
 }
@@ -129,17 +129,17 @@ func TestTokensFollow(t *testing.T) {
 				clock++
 				n, text := rapid.IntRange(1, 3).Draw(t, "job"), rapid.IntRange(1, 2).Draw(t, "text")
 				want[n] = tokenUse{text, clock}
-				if tokens.Learn(jobN(n), fmt.Sprint("token", text)) {
-					chores = append(chores, func() { must(t, tokens.Keep(jobN(n))) })
+				if tokens.Set(jobN(n), fmt.Sprint("token", text)) {
+					chores = append(chores, func() { must(t, tokens.Save(jobN(n))) })
 				}
 			},
 			"forget": func(t *rapid.T) {
 				n, since := rapid.IntRange(1, 3).Draw(t, "job"), clock
 				learned := 0
 				if rapid.Bool().Draw(t, "dropped") {
-					learned = tokens.End(jobN(n))
+					learned = tokens.EndJob(jobN(n))
 				} else {
-					learned = tokens.Known()[jobN(n)]
+					learned = tokens.Versions()[jobN(n)]
 				}
 				chores = append(chores, func() {
 					must(t, tokens.Forget(jobN(n), learned))

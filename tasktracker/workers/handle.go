@@ -21,12 +21,12 @@ type handle struct {
 	prepare func() (*wire.Submission, error) // returns the submission that it runs
 	out     *wire.Queue[wire.Message]
 
-	mu        sync.Mutex
-	worker    Worker         // nil: not started yet
-	running   wire.AttemptID // zero: none
-	killed    bool
-	fault     error      // why the tracker killed it
-	nextLimit core.Limit // limit from the next Run on
+	mu         sync.Mutex
+	worker     Worker         // nil: not started yet
+	running    wire.AttemptID // zero: none
+	killed     bool
+	killReason error      // why the tracker killed it
+	nextLimit  core.Limit // limit from the next Run on
 }
 
 func newHandle(s *Set, id int, prepare func() (*wire.Submission, error)) *handle {
@@ -46,7 +46,7 @@ func (h *handle) applyLimit() {
 	worker, bound := h.worker, h.nextLimit
 	h.mu.Unlock()
 	if w, ok := worker.(limitedWorker); ok {
-		w.Limit(bound, func(reason string) { h.set.cfg.Tell(core.Exceeded{Worker: h.id, Reason: reason}) })
+		w.Limit(bound, func(reason string) { h.set.cfg.OnEvent(core.Exceeded{Worker: h.id, Reason: reason}) })
 	}
 }
 
@@ -67,7 +67,7 @@ func (h *handle) killLocked() {
 func (h *handle) fail(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.fault = cmp.Or(h.fault, err)
+	h.killReason = cmp.Or(h.killReason, err)
 	h.killLocked()
 }
 
@@ -75,7 +75,7 @@ func (h *handle) fail(err error) {
 func (h *handle) run(dir string) {
 	reason := h.serve(dir)
 	h.set.remove(h.id)
-	h.set.cfg.Tell(core.WorkerExited{Worker: h.id, Reason: reason})
+	h.set.cfg.OnEvent(core.WorkerExited{Worker: h.id, Reason: reason})
 }
 
 func (h *handle) serve(dir string) string {
@@ -99,8 +99,8 @@ func (h *handle) serve(dir string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case h.fault != nil:
-		return h.fault.Error()
+	case h.killReason != nil:
+		return h.killReason.Error()
 	case err == nil:
 		err = errors.New("exit status 0")
 	}
@@ -146,7 +146,7 @@ func (h *handle) write(conn *wire.Conn) {
 	for m := range h.out.All() {
 		if run, ok := m.(*wire.Run); ok {
 			var err error
-			if m, err = h.makeReady(run); err != nil {
+			if m, err = h.prepareAttempt(run); err != nil {
 				h.fail(err)
 				return
 			}
@@ -159,7 +159,7 @@ func (h *handle) write(conn *wire.Conn) {
 }
 
 // makeReady makes the directories and log pipes of an attempt.
-func (h *handle) makeReady(run *wire.Run) (*wire.Run, error) {
+func (h *handle) prepareAttempt(run *wire.Run) (*wire.Run, error) {
 	err := errors.Join(os.MkdirAll(core.WorkDir(run.Dir), 0o777), os.MkdirAll(run.Logs, 0o777))
 	if err != nil {
 		err = fmt.Errorf("make the attempt's directories: %w", err)
@@ -183,7 +183,7 @@ func (h *handle) logFailed(attempt wire.AttemptID, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.running == attempt && attempt.Task.Kind.Slotted() { // service attempts write little, and the job needs them
-		h.fault = cmp.Or(h.fault, fmt.Errorf("disk %s cannot take its log: %w", h.set.cfg.LogDir, err))
+		h.killReason = cmp.Or(h.killReason, fmt.Errorf("disk %s cannot take its log: %w", h.set.cfg.LogDir, err))
 		h.killLocked()
 	}
 }
@@ -194,7 +194,7 @@ func (h *handle) attemptEnded() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.running = wire.AttemptID{}
-	return h.fault == nil
+	return h.killReason == nil
 }
 
 // listen passes on the worker's messages until its pipe ends. It reports whether there was
@@ -210,14 +210,14 @@ func (h *handle) listen(w Worker) (heard bool) {
 		}
 		ev := core.FromWorker{Worker: h.id, Message: m}
 		if done, ok := m.(*wire.WorkerDone); ok && done.Result.Error == "" {
-			l, ok := w.(aloneWorker)
-			ev.Alone = !ok || l.Alone()
+			l, ok := w.(leftoverChecker)
+			ev.NoLeftovers = !ok || l.NoLeftovers()
 			if w, ok := w.(loggedWorker); ok {
 				w.Drain()
 			}
-			ev.Alone = h.attemptEnded() && ev.Alone
+			ev.NoLeftovers = h.attemptEnded() && ev.NoLeftovers
 		}
-		h.set.cfg.Tell(ev)
+		h.set.cfg.OnEvent(ev)
 	}
 }
 

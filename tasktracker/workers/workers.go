@@ -60,7 +60,7 @@ type Worker interface {
 }
 
 // aloneWorker is a Worker that may leave processes, and reports whether it has none.
-type aloneWorker interface{ Alone() bool }
+type leftoverChecker interface{ NoLeftovers() bool }
 
 // loggedWorker is a Worker whose attempts' logs pass through this process. Before each
 // attempt, Capture gets the directory of its logs and returns the one for the Run. It
@@ -83,7 +83,7 @@ const EndGrace = 2 * time.Second
 // Config configures a Set.
 type Config struct {
 	Starter Starter          // Stop closes it if it is an io.Closer
-	Tell    func(core.Event) // receives workers' messages and ends
+	OnEvent func(core.Event) // receives workers' messages and ends
 	LogDir  string           // directory of attempts' logs, named in errors
 }
 
@@ -122,26 +122,26 @@ func (s *Set) Start(worker int, dir string, prepare func() (*wire.Submission, er
 
 // Send sends a message to a worker, unless it has ended.
 func (s *Set) Send(worker int, m wire.Message) {
-	if h := s.at(worker); h != nil {
+	if h := s.find(worker); h != nil {
 		h.out.Put(m)
 	}
 }
 
 // Limit sets the limit of a worker's next attempt.
 func (s *Set) Limit(most core.Limit) {
-	if h := s.at(most.Worker); h != nil {
+	if h := s.find(most.Worker); h != nil {
 		h.limit(most)
 	}
 }
 
 // Kill kills a worker.
 func (s *Set) Kill(worker int) {
-	if h := s.at(worker); h != nil {
+	if h := s.find(worker); h != nil {
 		h.kill()
 	}
 }
 
-func (s *Set) at(worker int) *handle {
+func (s *Set) find(worker int) *handle {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.handles[worker]
