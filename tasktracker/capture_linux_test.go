@@ -10,11 +10,11 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// failingLogs starts workers whose logs fail when a test says so.
+// failingLogs starts workers with logs that a test can fail.
 type failingLogs struct {
 	workers.Starter
-	failed  chan func(error)
-	atDrain chan error // error for the next Drain
+	failed  chan func(error) // the failed argument of each Capture
+	atDrain chan error       // error for the next Drain
 }
 
 type failingWorker struct {
@@ -47,24 +47,24 @@ func (w *failingWorker) Drain() {
 	}
 }
 
-// TestLogFails: if a log cannot be written, its own attempt fails, and no later one of the
+// TestLogFails: if a log cannot be written, its attempt fails, but no later attempt of the
 // same worker.
 func TestLogFails(t *testing.T) {
 	dir := trackerDir(t)
-	moody := &failingLogs{
+	logs := &failingLogs{
 		Starter: process.New(process.Config{Dir: dir, Logs: DefaultAttemptLogs}),
 		failed:  make(chan func(error), 10), atDrain: make(chan error, 1),
 	}
-	l := startUnregistered(t, Config{ID: "t1", Dir: dir, Workers: moody})
+	l := startUnregistered(t, Config{ID: "t1", Dir: dir, Workers: logs})
 	l.connect(1)
 	full := errors.New("no room")
 	waiting := func(n int) (wire.AttemptID, func(error)) {
 		id := l.launch(wire.Map, n, doCommit)
 		await(l, func(r *wire.Report) bool { return r.Attempt == id && r.State == wire.AttemptReady })
-		return id, receive(t, moody.failed, "the attempt's logs")
+		return id, receive(t, logs.failed, "the attempt's logs")
 	}
 	first := l.succeed(wire.Map, 0, doSucceed)
-	firstFailed := receive(t, moody.failed, "the attempt's logs")
+	firstFailed := receive(t, logs.failed, "the attempt's logs")
 	second, _ := waiting(1)
 	firstFailed(full)
 	l.send(&wire.Grant{Epoch: 1, Attempt: second})
@@ -79,7 +79,7 @@ func TestLogFails(t *testing.T) {
 	}
 
 	// An error after a success ends only the worker.
-	moody.atDrain <- full
+	logs.atDrain <- full
 	fourth, fifth := l.succeed(wire.Map, 3, doSucceed), l.succeed(wire.Map, 4, doSucceed)
 	if a, b := fourth.Counters.Get("pid", "self"), fifth.Counters.Get("pid", "self"); a == b {
 		t.Errorf("process %d was used again", a)

@@ -59,7 +59,7 @@ func (l *loop) do(c core.Command) {
 	}
 }
 
-// runChores runs disk operations in order; nothing waits for them.
+// runDiskWork runs disk operations in order. The loop does not wait for them.
 func (l *loop) runDiskWork() {
 	for do := range l.diskWork.All() {
 		do()

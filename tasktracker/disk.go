@@ -9,14 +9,14 @@ import (
 	"github.com/quernmr/quern/tasktracker/disks"
 )
 
-// probe probes a disk, after the pending removals on it.
+// probe probes a disk, after the pending removals.
 func (l *loop) probe(c core.Probe) {
 	removed := make(chan struct{})
 	l.diskWork.Put(func() { close(removed) })
 	l.detached(func() {
 		select {
 		case <-removed:
-		case <-time.After(disks.RemoveWait): // the removal hangs too
+		case <-time.After(disks.RemoveWait): // the removals hang too
 		}
 		ev := core.DiskProbed{Disk: c.Disk}
 		err := l.spaceGuard.Probe(l.ctx, c.Disk, c.Path)

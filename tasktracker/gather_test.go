@@ -45,8 +45,8 @@ var badPeers = map[string]func(http.ResponseWriter, *http.Request){
 	},
 }
 
-// TestBadPeers: outputs at a peer that hangs, trickles or resets are reported lost, and
-// outputs of others are fetched meanwhile.
+// TestBadPeers: outputs at a failing peer are reported lost. Outputs of other peers are
+// fetched meanwhile.
 func TestBadPeers(t *testing.T) {
 	for name, serve := range badPeers {
 		t.Run(name, func(t *testing.T) {
@@ -97,8 +97,8 @@ func TestBadPeers(t *testing.T) {
 	}
 }
 
-// TestSharedRate: the job that goes first is fetched first, even if another job's earlier
-// fetches have reached the limit.
+// TestSharedRate: the job with the highest share is fetched first, even if earlier fetches
+// of another job have reached the limit.
 func TestSharedRate(t *testing.T) {
 	output, o := mapOutput(t, 256<<10)
 	peer := httptest.NewServer(shuffle.Handler(func(wire.JobID, int, int) (string, error) { return output, nil }))

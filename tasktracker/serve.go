@@ -19,8 +19,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Timeouts of a connection, so that none holds a goroutine or a file for ever. Long
-// answers get more time as they are read: see packages attemptlog and shuffle.
+// Timeouts of a connection: a client that hangs must not hold a goroutine or a file for
+// ever. Long answers get more time as they are read, see packages attemptlog and shuffle.
 const (
 	headerWait = 10 * time.Second // to read a request, which has no body
 	answerWait = time.Minute      // to write an answer
@@ -64,8 +64,8 @@ func (l *loop) serve(listener net.Listener) {
 	})
 }
 
-// guard serves requests with the job's token. With TLS, the peer must also have the role.
-// It refuses and logs other requests.
+// guard passes on requests with the job's token. With TLS, the peer must also have the
+// role. It refuses and logs other requests.
 func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer, known := identity.PeerOf(r.TLS)

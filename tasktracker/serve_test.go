@@ -41,12 +41,12 @@ func (p *pipes) Close() error   { close(p.ended); return nil }
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 func (p *pipes) dial() net.Conn {
-	near, far := net.Pipe()
-	p.conns <- far
-	return near
+	clientEnd, serverEnd := net.Pipe()
+	p.conns <- serverEnd
+	return clientEnd
 }
 
-// serving serves a handler, in a synctest bubble.
+// serving serves a handler on in-memory connections, in a synctest bubble.
 func serving(t *testing.T, h http.HandlerFunc) *pipes {
 	p := &pipes{conns: make(chan net.Conn), ended: make(chan struct{})}
 	s := newServer(h, log.New(io.Discard, "", 0))
@@ -138,10 +138,10 @@ func TestSlowReaders(t *testing.T) {
 func TestIdleConnections(t *testing.T) {
 	file, _ := logFile(t, 64)
 	for _, c := range []struct {
-		name, says string
-		asks       bool // send a good request before
-		wait       time.Duration
-		answer     string
+		name, request string
+		afterGood     bool // send a good request first
+		wait          time.Duration
+		answer        string
 	}{
 		{"no request", "", false, headerWait, ""},
 		{"half a request", "GET / HTTP/1.1\r\nHost: ", false, headerWait, ""},
@@ -155,13 +155,13 @@ func TestIdleConnections(t *testing.T) {
 				server := serving(t, func(w http.ResponseWriter, r *http.Request) { attemptlog.Serve(w, r, file, -1, answerWait) })
 				conn := server.dial()
 				defer conn.Close()
-				if c.asks {
+				if c.afterGood {
 					if _, err := io.ReadAll(ask(t, conn).Body); err != nil {
 						t.Fatal(err)
 					}
 				}
 				began := time.Now()
-				go io.WriteString(conn, c.says) // until the server stops to read
+				go io.WriteString(conn, c.request) // until the server stops to read
 				answer, err := io.ReadAll(conn)
 				if err != nil {
 					t.Fatal(err)

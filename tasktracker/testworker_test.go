@@ -45,9 +45,9 @@ func TestMain(m *testing.M) {
 // Actions of a test attempt, by wire.Launch.Index.
 const (
 	doSucceed    = iota
-	doCommit     // asks for the grant
+	doCommit     // requests the grant
 	doMap        // writes a map output of three records for each of two partitions
-	doReduce     // reports the records it reads
+	doReduce     // counts the records that it reads
 	doExit       // exits with status 3, after 30 lines on stderr
 	doDie        // kills itself
 	doLeaveChild // starts a child and succeeds
@@ -61,7 +61,7 @@ const (
 	doGrow       // writes 200 MiB into its output file, in small pieces
 	doCrash      // runs out of memory, with many goroutines, after lines that look like a panic
 	doGush       // writes 64 MB on stderr, then succeeds
-	doFlood      // writes floodLines to both logs, half of it by a child, then asks for the grant
+	doFlood      // writes floodLines to both logs, half of it by a child, then requests the grant
 )
 
 func testWorker() {
@@ -176,7 +176,7 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 		for range 100 {
 			go func() { select {} }()
 		}
-		fmt.Fprintln(os.Stderr, "panic: not at all, this is what the job says")
+		fmt.Fprintln(os.Stderr, "panic: only a line that the job prints")
 		takeTooMuch(1 << 40)
 	case doGush:
 		for range 64 {
@@ -206,7 +206,7 @@ const floodLines = 60_000
 
 func floodLine(n int) string { return fmt.Sprintf("line %94d\n", n) }
 
-// flood writes numbered lines, and logs an error if it cannot.
+// flood writes numbered lines to stdout and stderr.
 func flood(from, to int) {
 	out, errs := bufio.NewWriter(os.Stdout), bufio.NewWriter(os.Stderr)
 	for n := from; n < to; n++ {
@@ -251,7 +251,7 @@ func ownVariables() (own []string) {
 	return own
 }
 
-// hang blocks. Without cgo, Go ends a process whose goroutines all block, as in select {}.
+// hang blocks. It does not use select {}: Go ends a process if all its goroutines block.
 func hang() { <-time.After(24 * time.Hour) }
 
 func startChild() int64 {
