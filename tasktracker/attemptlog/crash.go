@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Limits of a crash in a report.
+// Limits of a crash message in a report.
 const (
 	crashLines = 20 // lines of its text
 	causeBytes = 1000
@@ -16,12 +16,12 @@ const (
 // crash is the crash message of a Go program on stderr: an unrecovered panic or a fatal
 // error.
 type crash struct {
-	cause string // first lines, joined: "fatal error: runtime: out of memory"
-	text  string // first lines and the first goroutine's trace, without frames of the runtime
+	cause string // first lines, joined, as "fatal error: runtime: out of memory"
+	text  string // first lines and the trace of the first goroutine, without frames of package runtime
 }
 
-// FindCrash returns the last crash in the last log that has one: its cause in a line, and
-// a longer text. Both are empty if there is none.
+// FindCrash returns the last crash in the last log with a crash: its cause in a line, and
+// a longer text. Without a crash, both are empty.
 func FindCrash(files []string) (cause, text string) {
 	for _, file := range slices.Backward(files) {
 		log, err := Open(file)
@@ -39,11 +39,11 @@ func FindCrash(files []string) (cause, text string) {
 
 // beginsCrash reports whether a line is the first of a crash.
 func beginsCrash(line string) bool {
-	what, _, ok := strings.Cut(line, ": ")
-	return ok && (what == "panic" || what == "fatal error" || strings.HasPrefix(what, "SIG") && !strings.Contains(what, " "))
+	word, _, ok := strings.Cut(line, ": ")
+	return ok && (word == "panic" || word == "fatal error" || strings.HasPrefix(word, "SIG") && !strings.Contains(word, " "))
 }
 
-// mayPrecedeCrash reports whether a line may precede the first line of a crash.
+// mayPrecedeCrash reports whether the Go runtime prints such a line before a crash.
 func mayPrecedeCrash(line string) bool {
 	return strings.HasPrefix(line, "runtime: ") || strings.HasPrefix(line, "runtime/cgo: ") || strings.HasPrefix(line, "unexpected fault address ")
 }
@@ -53,15 +53,15 @@ func beginsTrace(line string) bool {
 	return strings.HasPrefix(line, "runtime stack:") || strings.HasPrefix(line, "goroutine ") && strings.Contains(line, "[")
 }
 
-// maxPrelude limits the lines from the first of a crash to its trace.
+// maxPrelude limits the lines before the trace of a crash.
 const maxPrelude = 40
 
-// findCrash returns the last crash in a log. Programs may print lines like the first of a
-// crash: only a trace makes it one.
+// findCrash returns the last crash in a log. A job may print such lines too, so only lines
+// with a stack trace are a crash.
 func findCrash(log io.Reader) (last crash) {
-	var lines []string  // of a possible crash, up to its trace
-	var frames []string // of its first goroutine
-	begun, traced, skip := false, false, false
+	var lines []string                         // of a possible crash, up to its trace
+	var frames []string                        // of the first goroutine
+	begun, traced, skip := false, false, false // has a first line; has a trace; skip the next frame line
 	keep := func() {
 		if traced {
 			text := append(lines, frames...)

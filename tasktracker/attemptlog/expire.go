@@ -55,9 +55,9 @@ func Find(dir string) ([]JobLogs, error) {
 	return all, nil
 }
 
-// Expired returns the directories to remove. Logs of live jobs stay. Logs that were last
-// written before the given time go, then the oldest, until the total is at most the limit.
-func Expired(all []JobLogs, live map[wire.JobID]bool, oldest time.Time, most int64) (dirs []string) {
+// Expired returns the directories to remove. Logs of live jobs stay. It removes logs that
+// were last written before oldest, then the oldest logs, until the total is within the limit.
+func Expired(all []JobLogs, live map[wire.JobID]bool, oldest time.Time, limit int64) (dirs []string) {
 	slices.SortStableFunc(all, func(a, b JobLogs) int { return a.lastWrite.Compare(b.lastWrite) })
 	sum := int64(0)
 	for i := range all {
@@ -65,7 +65,7 @@ func Expired(all []JobLogs, live map[wire.JobID]bool, oldest time.Time, most int
 	}
 	for i := range all {
 		logs := &all[i]
-		if !live[logs.job] && (logs.lastWrite.Before(oldest) || sum > most) {
+		if !live[logs.job] && (logs.lastWrite.Before(oldest) || sum > limit) {
 			dirs = append(dirs, logs.dir)
 			sum -= logs.bytes
 		}

@@ -21,9 +21,9 @@ func TestExpiredLogs(t *testing.T) {
 	}
 	live := map[wire.JobID]bool{{Start: 1, N: 5}: true}
 	for _, c := range []struct {
-		age  time.Duration
-		most int64
-		want string
+		age   time.Duration
+		limit int64
+		want  string
 	}{
 		{100 * time.Hour, 1000, ""},
 		{40 * time.Hour, 1000, "2"},
@@ -33,8 +33,8 @@ func TestExpiredLogs(t *testing.T) {
 		{40 * time.Hour, 110, "2 3"},
 		{100 * time.Hour, 0, "2 3 1 4"},
 	} {
-		if got := strings.Join(Expired(slices.Clone(all), live, now.Add(-c.age), c.most), " "); got != c.want {
-			t.Errorf("%v %d: %q, want %q", c.age, c.most, got, c.want)
+		if got := strings.Join(Expired(slices.Clone(all), live, now.Add(-c.age), c.limit), " "); got != c.want {
+			t.Errorf("%v %d: %q, want %q", c.age, c.limit, got, c.want)
 		}
 	}
 }

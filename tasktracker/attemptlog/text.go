@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Text is the state of a log at one time, as one text. Lines say where bytes are missing.
+// Text is a log as one text, as it was when it was opened. Lines say where bytes are missing.
 type Text struct {
 	parts []part
 	size  int64
@@ -24,10 +24,10 @@ type part struct {
 	size int64
 }
 
-// maxOpenAttempts limits how often Open tries while pieces of the log are removed.
+// maxOpenTries limits the tries of Open while pieces of the log are removed.
 const maxOpenTries = 10
 
-// Open opens the current state of a log, which may grow meanwhile.
+// Open opens a log in its current state. The log may grow afterwards.
 func Open(name string) (*Text, error) {
 	for try := 1; ; try++ {
 		text, err := tryOpen(name)
@@ -55,8 +55,8 @@ func tryOpen(name string) (_ *Text, err error) {
 	}
 	end := text.size
 	for _, begin := range pieces {
-		if left := begin - end; left > 0 {
-			note := fmt.Sprintf("\n[%d bytes were left out here: of a long log the first and the last part are kept]\n", left)
+		if missing := begin - end; missing > 0 {
+			note := fmt.Sprintf("\n[%d bytes were left out here: of a long log the first and the last part are kept]\n", missing)
 			text.parts = append(text.parts, part{strings.NewReader(note), int64(len(note))})
 			text.size += int64(len(note))
 		}

@@ -8,8 +8,8 @@ import (
 )
 
 // writer writes a log and keeps its first and its last part. The file has the first half
-// of the limit; "<file>+<offset>" has a later piece of a quarter. The last two pieces
-// stay.
+// of the limit. Later pieces, in files "<file>+<offset>", have a quarter of the limit
+// each; the last two stay.
 type writer struct {
 	name     string
 	limit    int64    // limit in bytes
@@ -22,30 +22,30 @@ type writer struct {
 // pieceMark separates the name of a log and the offset of a piece.
 const pieceMark = "+"
 
-func newWriter(name string, most int64) (*writer, error) {
+func newWriter(name string, limit int64) (*writer, error) {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
 		return nil, err
 	}
-	return &writer{name: name, limit: most, file: file, pieceEnd: most / 2}, nil
+	return &writer{name: name, limit: limit, file: file, pieceEnd: limit / 2}, nil
 }
 
 // Write implements io.Writer.
 func (l *writer) Write(p []byte) (int, error) {
-	written := 0
+	count := 0
 	for len(p) > 0 {
 		if l.written == l.pieceEnd {
 			if err := l.next(); err != nil {
-				return written, err
+				return count, err
 			}
 		}
 		n, err := l.file.Write(p[:min(int64(len(p)), l.pieceEnd-l.written)])
-		written, l.written, p = written+n, l.written+int64(n), p[n:]
+		count, l.written, p = count+n, l.written+int64(n), p[n:]
 		if err != nil {
-			return written, err
+			return count, err
 		}
 	}
-	return written, nil
+	return count, nil
 }
 
 // next starts a piece, and removes the piece before the last.
@@ -66,10 +66,10 @@ func (l *writer) next() error {
 	return nil
 }
 
-// minLog is how much of a log is kept after a failed write.
+// minLog is the size of a log after a failed write, if it was larger.
 const minLog = 32 << 10
 
-// shrink frees disk space. The log is not written any more.
+// shrink frees disk space. Call it after the last Write.
 func (l *writer) shrink() {
 	for _, name := range l.pieces {
 		_ = os.Remove(name)
