@@ -19,7 +19,7 @@ func TestOlderOutput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := make(map[string][]byte) // a line has a file's name and next bytes
+	files := make(map[string][]byte) // each line has the name of a file and some of its bytes
 	for line := range strings.Lines(string(text)) {
 		name, part, _ := strings.Cut(strings.TrimSpace(line), " ")
 		data, err := hex.DecodeString(part)
