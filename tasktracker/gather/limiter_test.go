@@ -24,12 +24,12 @@ type fetchers struct {
 }
 
 // begin starts fetches of a job. Each waits for some bytes at a time, until the job has
-// most.
-func (f *fetchers) begin(job, fetches, bytes int, most float64) {
+// received the limit.
+func (f *fetchers) begin(job, fetches, bytes int, limit float64) {
 	ctx := f.ctx
 	for range fetches {
 		f.wait.Go(func() {
-			for f.add(job, 0) < most && f.limiter.wait(ctx, jobN(job), bytes) == nil {
+			for f.add(job, 0) < limit && f.limiter.wait(ctx, jobN(job), bytes) == nil {
 				f.add(job, bytes)
 			}
 		})
@@ -43,8 +43,8 @@ func (f *fetchers) add(job, bytes int) float64 {
 	return f.received[job]
 }
 
-// during returns the rates of jobs, in thousands of bytes a second, over some virtual
-// time.
+// ratesDuring lets virtual time pass, and returns the rates of jobs in that time, in
+// thousands of bytes a second.
 func (f *fetchers) ratesDuring(d time.Duration) map[int]float64 {
 	f.mu.Lock()
 	clear(f.received)
@@ -83,7 +83,7 @@ func TestRates(t *testing.T) {
 			f.begin(1, 8, 32<<10, all)
 			f.begin(2, 2, 8<<10, all)
 		}, map[int]float64{1: 300, 2: 700}},
-		{"then jobs not named", []wire.JobShare{{Job: jobN(2), Share: 0.25}}, func(f *fetchers) {
+		{"then jobs without a share", []wire.JobShare{{Job: jobN(2), Share: 0.25}}, func(f *fetchers) {
 			f.begin(1, 8, 32<<10, all)
 			f.begin(2, 2, 8<<10, all)
 			f.begin(3, 1, 8<<10, all)
@@ -117,15 +117,15 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestChangedShares: new shares hold for waiting fetches too. A cancelled fetch gets
-// nothing.
+// TestChangedShares: new shares hold for waiting fetches too. A cancelled fetch gets no
+// share.
 func TestChangedShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		f := &fetchers{limiter: newRateLimiter(1e6), ctx: ctx, received: make(map[int]float64)}
 		f.begin(1, 4, 32<<10, 1e300)
 		other, stop := context.WithCancelCause(t.Context())
-		f.ctx = other // for fetches that start from here on
+		f.ctx = other // for later fetches
 		f.begin(2, 4, 32<<10, 1e300)
 		steps := []struct {
 			do    func()
