@@ -14,7 +14,7 @@ import (
 
 func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// reap kills the rest of the group when its leader is gone.
+// reap kills the rest of the group after the end of its leader.
 func (w *process) reap() error {
 	err := w.cmd.Wait()
 	w.mu.Lock()
