@@ -25,8 +25,8 @@ type handle struct {
 	worker     Worker         // nil: not started yet
 	running    wire.AttemptID // zero: none
 	killed     bool
-	killReason error      // why the tracker killed it
-	nextLimit  core.Limit // limit from the next Run on
+	killReason error      // of a kill by fail; nil: none
+	nextLimit  core.Limit // holds from the next Run on
 }
 
 func newHandle(s *Set, id int, prepare func() (*wire.Submission, error)) *handle {
@@ -39,14 +39,14 @@ func (h *handle) limit(c core.Limit) {
 	h.nextLimit = c
 }
 
-// applyLimit limits the worker for its next attempt. It may block, but never a caller of
-// kill.
+// applyLimit limits the worker for its next attempt. It may block, but without the lock, so
+// that kill never waits.
 func (h *handle) applyLimit() {
 	h.mu.Lock()
-	worker, bound := h.worker, h.nextLimit
+	worker, limit := h.worker, h.nextLimit
 	h.mu.Unlock()
 	if w, ok := worker.(limitedWorker); ok {
-		w.Limit(bound, func(reason string) { h.set.cfg.OnEvent(core.Exceeded{Worker: h.id, Reason: reason}) })
+		w.Limit(limit, func(reason string) { h.set.cfg.OnEvent(core.Exceeded{Worker: h.id, Reason: reason}) })
 	}
 }
 
@@ -63,7 +63,7 @@ func (h *handle) killLocked() {
 	}
 }
 
-// fail kills the worker for a reason, which its attempt reports.
+// fail kills the worker. Its attempt reports the error.
 func (h *handle) fail(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,7 +90,7 @@ func (h *handle) serve(dir string) string {
 	h.set.helpers.Go(func() { h.write(w.Conn()) })
 	exited := make(chan error, 1)
 	h.set.helpers.Go(func() { exited <- w.Wait() })
-	heard := h.listen(w)
+	received := h.listen(w)
 	ended := time.AfterFunc(EndGrace, h.kill)
 	err = <-exited
 	ended.Stop()
@@ -104,7 +104,7 @@ func (h *handle) serve(dir string) string {
 	case err == nil:
 		err = errors.New("exit status 0")
 	}
-	if !heard {
+	if !received {
 		return fmt.Sprintf("%v before mapreduce.Main (%s)", err, runtime.WorkerEnvironment(sub, dir))
 	}
 	return err.Error()
@@ -153,7 +153,7 @@ func (h *handle) write(conn *wire.Conn) {
 			h.applyLimit()
 		}
 		if err := conn.Send(m); err != nil {
-			return // its end is reported anyway
+			return // the end of the worker is reported by run
 		}
 	}
 }
@@ -177,8 +177,8 @@ func (h *handle) prepareAttempt(run *wire.Run) (*wire.Run, error) {
 	return &sent, err
 }
 
-// logFailed kills the worker if the log of its attempt cannot be written. A leftover
-// process of an earlier attempt may still write to that attempt's log: this is ignored.
+// logFailed kills the worker if the log of its attempt cannot be written. It ignores the
+// log of an earlier attempt, which a leftover process may still write.
 func (h *handle) logFailed(attempt wire.AttemptID, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -197,21 +197,21 @@ func (h *handle) attemptEnded() bool {
 	return h.killReason == nil
 }
 
-// listen passes on the worker's messages until its pipe ends. It reports whether there was
-// any: mapreduce.Main sends one at once.
-func (h *handle) listen(w Worker) (heard bool) {
-	for ; ; heard = true {
+// listen passes on the worker's messages until its pipe ends. It reports whether it
+// received any: mapreduce.Main sends one at once.
+func (h *handle) listen(w Worker) (received bool) {
+	for ; ; received = true {
 		m, err := w.Conn().Receive()
 		if err != nil {
 			if isMalformed(err) {
 				h.fail(fmt.Errorf("its worker sent a malformed message: %w", err))
 			}
-			return heard
+			return received
 		}
 		ev := core.FromWorker{Worker: h.id, Message: m}
 		if done, ok := m.(*wire.WorkerDone); ok && done.Result.Error == "" {
-			l, ok := w.(leftoverChecker)
-			ev.NoLeftovers = !ok || l.NoLeftovers()
+			checker, ok := w.(leftoverChecker)
+			ev.NoLeftovers = !ok || checker.NoLeftovers()
 			if w, ok := w.(loggedWorker); ok {
 				w.Drain()
 			}
@@ -221,8 +221,7 @@ func (h *handle) listen(w Worker) (heard bool) {
 	}
 }
 
-// isMalformed reports whether an error is due to a message, and not to the end of the
-// pipe.
+// isMalformed reports whether a message caused an error, and not the end of the pipe.
 func isMalformed(err error) bool {
 	return !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, os.ErrClosed) &&
 		!errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, os.ErrDeadlineExceeded)
