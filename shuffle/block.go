@@ -20,19 +20,19 @@ type input interface {
 	close() error
 }
 
-// blockReader delivers the payloads of a range of blocks, each verified.
+// blockReader delivers the verified payloads of a range of blocks.
 //
-// Of a block with one large record it delivers only the beginning, unverified, which may
-// end within the key: a merge of many such blocks must not hold them all. Keys with equal
-// beginnings are compared in parts. When the merge reaches the record, load reads and
-// verifies the whole block. Only the merge sees the key before that.
+// For a block with one large record, next delivers only the unverified beginning, which may
+// end within the key. So a merge of many such blocks need not hold them all. It compares keys
+// with equal beginnings in parts. When it reaches the record, load reads and verifies the
+// whole block. Before that, no code outside the merge sees the key.
 type blockReader struct {
 	ctx        context.Context
 	seg        wire.Segment
 	in         input
 	size       int64         // of the range
 	limit      int           // most bytes of a record; 0: MaxMaxRecord
-	tries      int           // how often to read a block that is unreadable or damaged
+	tries      int           // number of reads of an unreadable or damaged block
 	bytes      *atomic.Int64 // counts the delivered bytes; may be nil
 	onProgress func()        // called for every block; may be nil
 
@@ -40,7 +40,7 @@ type blockReader struct {
 	header     [blockHeader]byte // of the next block, if haveHeader
 	haveHeader bool
 	buf        []byte
-	unpacked   []byte // the current block, if it was packed
+	unpacked   []byte // records of the current block, if it was packed
 	large      largeBlock
 }
 
@@ -51,8 +51,8 @@ type largeBlock struct {
 	sum    uint32
 }
 
-// next delivers the next block, or io.EOF. The payload is valid until the following call.
-// whole says whether it is complete.
+// next delivers the next block, or io.EOF. The payload is valid until the next call. If
+// whole is false, it is only the beginning of a large block.
 func (r *blockReader) next() (payload []byte, whole bool, err error) {
 	r.large = largeBlock{}
 	if r.at == r.size {
@@ -69,7 +69,7 @@ func (r *blockReader) next() (payload []byte, whole bool, err error) {
 	}
 }
 
-// wholeBlock is next, but completes a large block too, in big if it fits.
+// wholeBlock delivers the next block, completed by load if it is large. It reuses big.
 func (r *blockReader) wholeBlock(big *[]byte) (payload []byte, err error) {
 	payload, whole, err := r.next()
 	if err != nil || whole {
@@ -79,8 +79,8 @@ func (r *blockReader) wholeBlock(big *[]byte) (payload []byte, err error) {
 	return *big, err
 }
 
-// load reads the rest of a block of which next delivered the beginning, into buf if it
-// fits, and verifies the whole block.
+// load reads the rest of the large block that next began, and verifies the whole block. It
+// reuses buf.
 func (r *blockReader) load(buf []byte) ([]byte, error) {
 	b := r.large
 	buf = append(buf[:0], r.buf...)
@@ -99,7 +99,7 @@ func (r *blockReader) load(buf []byte) ([]byte, error) {
 	}
 }
 
-// part reads n bytes of that block from offset at in its payload, into buf if they fit.
+// part reads n bytes from offset at in the payload of the large block. It reuses buf.
 func (r *blockReader) part(buf []byte, at, n int) ([]byte, error) {
 	for try := 1; ; try++ {
 		part, err := r.fill(buf[:0], n, r.large.at+int64(at))
@@ -112,7 +112,7 @@ func (r *blockReader) part(buf []byte, at, n int) ([]byte, error) {
 	}
 }
 
-// explain adds the segment's name to an error.
+// explain adds the segment to an error.
 func (r *blockReader) explain(err error) error {
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx)
@@ -173,7 +173,7 @@ func (r *blockReader) read() (payload []byte, whole bool, err error) {
 	return payload, true, nil
 }
 
-// pass moves to the block that begins at end.
+// moveTo moves to the block that begins at end.
 func (r *blockReader) moveTo(end int64) {
 	if r.bytes != nil {
 		r.bytes.Add(end - r.at)
@@ -212,8 +212,8 @@ func parseBlockHeader(header *[blockHeader]byte) (length int, sum uint32, packed
 	return int(n &^ packedBlock), sum, n&packedBlock != 0, checksum(header[:8]) == binary.BigEndian.Uint32(header[8:])
 }
 
-// keyGuess is the first part of a large block that is read. It usually contains the whole
-// key.
+// keyGuess is the number of bytes first read of a large block, which usually include the
+// whole key.
 const keyGuess = 4 << 10
 
 // beginning reads the beginning of a large block.
@@ -232,12 +232,12 @@ func (r *blockReader) beginning(length int, at int64) ([]byte, error) {
 }
 
 // fill extends buf, which has the bytes from offset at, to at least n bytes. It allocates
-// as bytes arrive, because a length may be wrong. For a file, it trusts the length once the
-// first bytes are there: growing takes half as much memory again.
+// while bytes arrive, because n may be wrong. In a file that has the first bytes, it trusts
+// n: to grow step by step would take half as much memory again.
 func (r *blockReader) fill(buf []byte, n int, at int64) ([]byte, error) {
 	const step = 1 << 20
 	if len(buf) == 0 && cap(buf) > step && n < step {
-		buf = nil // Left by a large record.
+		buf = nil // it was for a large record
 	}
 	for len(buf) < n {
 		start := len(buf)

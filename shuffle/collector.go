@@ -12,12 +12,12 @@ type Config struct {
 	Dir        string // existing directory for spilled runs
 	File       string // the segment file to write
 	MaxRecord  int64  // key and value together, in bytes; 0: [DefaultMaxRecord]
-	Codec      string // one of [CodecNames], which packs blocks
-	OnProgress func() // if not nil, called now and then while runs are written and merged
+	Codec      string // one of [CodecNames]: the codec that packs blocks
+	OnProgress func() // if not nil, called repeatedly while runs are written and merged
 
-	// Combine, if not nil, shrinks the records of one partition: it reads them all and
-	// emits fewer. It must not change keys and must emit them in order. It is called for
-	// parts of a partition, and again on its own output, but never without records.
+	// Combine, if not nil, reads all records of a part of a partition and emits fewer. It
+	// must not change keys and must emit them in order. It also gets its own output, merged,
+	// and is never called without records.
 	Combine func(in Records, emit func(key, value []byte) error) error
 }
 
@@ -34,17 +34,16 @@ type Stats struct {
 // Output describes a finished segment file.
 type Output struct {
 	Bytes      int64  // of the file
-	Partitions int64  // bytes of all partitions, without the index; homes gather them
+	Partitions int64  // bytes of all partitions, without the index
 	Digest     uint64 // [Index.Digest]
 	Stats      Stats
 }
 
-// Collector takes records in any order and writes them as a segment file. Records grow from
-// the front of one memory area, index entries from its back. When both meet, all records
-// are sorted and spilled as a run. Collecting waits for this: with a task per core, no core
-// is idle for a spill in the background. Without spills every byte is written once. At the
-// end, Close merges the runs and the records in memory, with at most 128 block buffers of
-// 64 KiB.
+// Collector takes records in any order and writes them as a segment file. Records fill one
+// memory area from the front, index entries fill it from the back. When both meet, Collect
+// sorts all records and spills them as a run, not in the background: with a task per core,
+// no core is idle. Close merges the runs and the records in memory, with at most 128 block
+// buffers of 64 KiB. Without spills every byte is written once.
 type Collector struct {
 	cfg        Config
 	codec      *namedCodec
@@ -52,13 +51,13 @@ type Collector struct {
 	mem        []byte  // the arena's
 	index      []entry // the same memory, as entries
 	used       int     // bytes of mem that hold records
-	firstEntry int     // index of the first used entry
+	firstEntry int     // position of the first used entry in index
 
 	sorter     *sorter
 	spills     []string // files, ordered by arrival of their records
-	spillCount int      // spilled runs named so far
+	spillCount int      // spilled runs so far, for names
 	stats      Stats
-	err        error // final
+	err        error // every later call returns it
 }
 
 // fanIn is the default number of runs that are merged at once.
@@ -114,7 +113,7 @@ func (c *Collector) Collect(partition int, key, value []byte) error {
 	return nil
 }
 
-// refuse returns the reason why a record cannot be taken.
+// refuse returns the error for a record that cannot be taken.
 func (c *Collector) refuse(partition int, key, value []byte) error {
 	switch {
 	case c.err != nil:
@@ -140,7 +139,7 @@ func (c *Collector) makeRoom(partition int, key, value []byte) (stored bool, err
 	return stored, c.err
 }
 
-// run returns a partition's records in memory, once sorted.
+// run returns a partition's records in memory. The index must be sorted.
 func (c *Collector) run(partition int) *memoryRun {
 	start, all := uint32(0), c.index[c.firstEntry:]
 	if partition > 0 {
@@ -149,7 +148,7 @@ func (c *Collector) run(partition int) *memoryRun {
 	return &memoryRun{mem: c.mem, entries: all[start:c.sorter.ends[partition]]}
 }
 
-// writeRun writes a partition's records from memory, combined.
+// writeRun combines and writes a partition's records from memory.
 func (c *Collector) writeRun(w *segmentWriter, run *memoryRun) error {
 	if c.cfg.Combine != nil && len(run.entries) > 0 {
 		return c.combine(w, newMerge([]source{run}))
@@ -165,7 +164,7 @@ func (c *Collector) writeRun(w *segmentWriter, run *memoryRun) error {
 	return nil
 }
 
-// write writes a segment file; each writes one of its partitions.
+// write writes a segment file. It calls each to write a partition.
 func (c *Collector) write(name string, each func(w *segmentWriter, partition int) error) (*segmentWriter, error) {
 	w, err := createSegment(name)
 	if err != nil {

@@ -10,9 +10,9 @@ type memoryRun struct {
 	buf     []byte
 }
 
-// batchSize is the number of records taken from an arena at once. Each record is a cache
-// miss, because their order is not that of memory. Touching a batch before using it
-// overlaps these misses.
+// batchSize is the number of records taken from an arena at once. Sorted records are
+// scattered in memory, so each is a cache miss. Reading the lengths of a batch first lets
+// these misses overlap.
 const batchSize = 32
 
 // take returns the next few entries and their records' encoded sizes.
@@ -30,7 +30,7 @@ func (r *memoryRun) record(e *entry, size int) []byte {
 	return r.mem[e.offset:][:size:size]
 }
 
-// next gathers a few records. It returns a large one in place.
+// next copies a few records into one block. It returns a large record without a copy.
 func (r *memoryRun) next() ([]byte, bool, error) {
 	if len(r.entries) == 0 {
 		return nil, false, io.EOF

@@ -41,7 +41,7 @@ var badPeers = map[string]func(http.ResponseWriter, *http.Request){
 		}
 	},
 	"refuses": func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, "the token is not that of this job: "+r.Header.Get("Authorization"), http.StatusForbidden)
+		http.Error(w, "the token does not belong to this job: "+r.Header.Get("Authorization"), http.StatusForbidden)
 	},
 }
 
@@ -85,7 +85,7 @@ func TestBadPeers(t *testing.T) {
 					if m.Corrupt || m.Map < each || strings.Contains(m.Reason, "corrupt") {
 						t.Errorf("lost: %+v", m)
 					}
-					if refused := strings.Contains(m.Reason, "the server refuses the token: 403 Forbidden: the token is not that of this job: Bearer "+tokenOf(job1)); refused != (name == "refuses") {
+					if refused := strings.Contains(m.Reason, "the server refuses the token: 403 Forbidden: the token does not belong to this job: Bearer "+tokenOf(job1)); refused != (name == "refuses") {
 						t.Errorf("lost: %s", m.Reason)
 					}
 					lost[m.Map] = true

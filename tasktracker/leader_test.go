@@ -132,13 +132,13 @@ func stageProgramAs(t *testing.T, program wire.Program) string {
 }
 
 // receive waits for a value, with a deadline.
-func receive[T any](t *testing.T, from <-chan T, action string) T {
+func receive[T any](t *testing.T, from <-chan T, what string) T {
 	t.Helper()
 	select {
 	case v := <-from:
 		return v
 	case <-time.After(deadline):
-		t.Fatalf("waited too long for %s", action)
+		t.Fatalf("waited too long for %s", what)
 	}
 	panic("unreachable")
 }

@@ -90,20 +90,20 @@ func TestTokensAreChecked(t *testing.T) {
 	}{
 		{output, tokenOf(job1), false, 200, ""},
 		{output, "", false, 401, "the request has no job token"},
-		{output, tokenOf(job1) + "x", false, 403, "not that of job_1_0001"},
-		{output, tokenOf(jobN(2)), false, 403, "not that of job_1_0001"},
-		{shuffle.URL(base, jobN(2), 0, o.Attempt, 0), tokenOf(job1), false, 403, "not that of job_1_0002"},
-		{shuffle.URL(base, jobN(9), 0, 1000, 0), tokenOf(jobN(9)), false, 403, "not that of job_1_0009"},
+		{output, tokenOf(job1) + "x", false, 403, "does not belong to job_1_0001"},
+		{output, tokenOf(jobN(2)), false, 403, "does not belong to job_1_0001"},
+		{shuffle.URL(base, jobN(2), 0, o.Attempt, 0), tokenOf(job1), false, 403, "does not belong to job_1_0002"},
+		{shuffle.URL(base, jobN(9), 0, 1000, 0), tokenOf(jobN(9)), false, 403, "does not belong to job_1_0009"},
 		{shuffle.URL(base, job1, 1, 1000, 0), tokenOf(job1), false, 404, ""},
 		{base + "/shuffle/nonsense/0/1/0", tokenOf(job1), false, 400, "not an id"},
 		{base + "/shuffle/..%2f/0/1/0", tokenOf(job1), false, 400, "not an id"},
 		{logs, tokenOf(job1), false, 200, ""},
 		{logs, "", false, 401, "the request has no job token"},
-		{logs, tokenOf(jobN(2)), false, 403, "not that of job_1_0001"},
+		{logs, tokenOf(jobN(2)), false, 403, "does not belong to job_1_0001"},
 		{output, tokenOf(job1), true, 403, "job_1_0001 has ended"},
-		{output, tokenOf(jobN(2)), true, 403, "not that of job_1_0001"},
+		{output, tokenOf(jobN(2)), true, 403, "does not belong to job_1_0001"},
 		{logs, tokenOf(job1), true, 200, ""},
-		{logs, tokenOf(jobN(2)), true, 403, "not that of job_1_0001"},
+		{logs, tokenOf(jobN(2)), true, 403, "does not belong to job_1_0001"},
 	} {
 		if c.ended {
 			l.send(&wire.DropJob{Epoch: 1, Job: job1})
@@ -133,7 +133,7 @@ func TestTokensAreKept(t *testing.T) {
 	l.connect(1)
 	o := l.succeed(wire.Map, 0, doMap).Output
 	tokenFile := filepath.Join(dir, token.Dir, job1.String())
-	waitUntil(t, "the token to be tokenFile", func() bool { return exists(tokenFile) })
+	waitUntil(t, "the token file", func() bool { return exists(tokenFile) })
 	for name, want := range map[string]os.FileMode{dir: 0o700, filepath.Dir(tokenFile): 0o700, tokenFile: 0o600} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v; want %v", name, info.Mode(), err, want)

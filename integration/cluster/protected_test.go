@@ -102,7 +102,7 @@ func TestStrangers(t *testing.T) {
 			got, text := ask(t, p.config, r.method, "https://"+r.at.Addr+r.path, r.body, "no token")
 			admitted := slices.Contains(r.admitted, p.role) && !(r.admins && p.role == identity.Client && !p.admin)
 			// A client with the right role gets an error about the wrong token.
-			byToken := r.at == tt && strings.Contains(text, "the token is not that of "+id)
+			byToken := r.at == tt && strings.Contains(text, "the token does not belong to "+id)
 			switch {
 			case p.role == "" && got != 0:
 				t.Errorf("%s %s: %s gets status %d", r.method, r.path, p.name, got)

@@ -95,7 +95,7 @@ func TestTokens(t *testing.T) {
 				check("ended", logs[i], peers[identity.Client], tokens[i], http.StatusOK)
 				check("ended", logs[i], peers[identity.Client], tokens[1-i], http.StatusForbidden)
 			}
-			if !tt.Said("a request is refused") || !tt.Said(fmt.Sprintf("the token is not that of %v", ids[0])) {
+			if !tt.Said("a request is refused") || !tt.Said(fmt.Sprintf("the token does not belong to %v", ids[0])) {
 				t.Error("the tracker has not said who was refused")
 			}
 			for _, token := range tokens {
