@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// sortRecords makes n records of 100 bytes: a random key of 10 and a value of 90.
+// sortRecords makes n records of a random key of 10 bytes and a value of 90 bytes.
 func sortRecords(n int) []byte {
 	rng := rand.New(rand.NewPCG(1, 2))
 	data := make([]byte, n*100)
@@ -44,7 +44,7 @@ func BenchmarkCollect(b *testing.B) {
 	data := sortRecords(500_000)
 	c := benchCollector(b, 64<<20, 4)
 	b.SetBytes(int64(len(data)))
-	for range 2 { // Touch the memory.
+	for range 2 { // the first use of memory is slow
 		fillSort(b, c, data)
 		c.used, c.firstEntry = 0, len(c.index)
 	}
@@ -74,7 +74,7 @@ func BenchmarkSort(b *testing.B) {
 	}
 }
 
-// BenchmarkSortWords sorts many equal keys, short and long ones.
+// BenchmarkSortWords sorts many equal keys, short or long.
 func BenchmarkSortWords(b *testing.B) {
 	for _, prefix := range []string{"", "http://www.example.com/"} {
 		b.Run("prefix-"+prefix, func(b *testing.B) {

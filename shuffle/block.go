@@ -31,7 +31,7 @@ type blockReader struct {
 	seg        wire.Segment
 	in         input
 	size       int64         // of the range
-	limit      int           // most bytes of a record; 0: MaxMaxRecord
+	limit      int           // maximum size of a record in bytes; 0: MaxMaxRecord
 	tries      int           // number of reads of an unreadable or damaged block
 	bytes      *atomic.Int64 // counts the delivered bytes; may be nil
 	onProgress func()        // called for every block; may be nil
@@ -187,9 +187,9 @@ func (r *blockReader) moveTo(end int64) {
 
 // readHeader reads the header at r.at, unless it is known already.
 func (r *blockReader) readHeader() (length int, sum uint32, packed bool, err error) {
-	left := r.size - r.at - blockHeader
-	if left < 1 {
-		return 0, 0, false, damaged(r.at, "%d bytes are too few for a block", left+blockHeader)
+	remaining := r.size - r.at - blockHeader
+	if remaining < 1 {
+		return 0, 0, false, damaged(r.at, "%d bytes are too few for a block", remaining+blockHeader)
 	}
 	if !r.haveHeader {
 		if err := r.in.readAt(r.header[:], r.at); err != nil {
@@ -200,8 +200,8 @@ func (r *blockReader) readHeader() (length int, sum uint32, packed bool, err err
 	if !ok {
 		return 0, 0, false, damaged(r.at, "block header %x is damaged", r.header)
 	}
-	if length == 0 || length > MaxMaxRecord+maxLengths || packed && length > blockTarget || int64(length) > left {
-		return 0, 0, false, damaged(r.at, "block of %d bytes, with %d left", length, left)
+	if length == 0 || length > MaxMaxRecord+maxLengths || packed && length > blockTarget || int64(length) > remaining {
+		return 0, 0, false, damaged(r.at, "block of %d bytes, with %d remaining", length, remaining)
 	}
 	return length, sum, packed, nil
 }

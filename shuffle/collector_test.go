@@ -74,7 +74,7 @@ func combineSum(in Records, emit func(key, value []byte) error) error {
 	return emit(key, strconv.AppendInt(nil, int64(sum), 10))
 }
 
-// combineNothing is a combiner that emits its input.
+// combineIdentity is a combiner that emits its input.
 func combineIdentity(in Records, emit func(key, value []byte) error) error {
 	for in.Next() {
 		if err := emit(in.Key(), in.Value()); err != nil {
@@ -84,7 +84,7 @@ func combineIdentity(in Records, emit func(key, value []byte) error) error {
 	return in.Err()
 }
 
-// collect collects records in a new directory and returns the output's name.
+// collect collects records in a new directory. The returned Config names the segment file.
 func collect(t tester, cfg Config, recs []rec) (Config, Output) {
 	t.Helper()
 	cfg.Dir = tempDir(t)
@@ -116,7 +116,7 @@ type tester interface {
 	Context() context.Context
 }
 
-// tempDir returns a directory for rapid too, which runs a test's body many times.
+// tempDir returns a new directory, also for rapid, which has no TempDir.
 func tempDir(t tester) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "shuffle-test-*")
@@ -249,8 +249,8 @@ func TestCollectorAgainstStableSort(t *testing.T) {
 	})
 }
 
-// TestCollectorLargeGroups collects a key with 90 % of the data, and keys with 100 equal
-// bytes, in runs large enough for every sort algorithm.
+// TestCollectorLargeGroups collects 90 % of the records with one key, and keys with 100
+// equal bytes, in runs large enough for every sort algorithm.
 func TestCollectorLargeGroups(t *testing.T) {
 	var recs []rec
 	for i := range 30_000 {
@@ -318,8 +318,8 @@ func TestRefusedRecords(t *testing.T) {
 	for _, tc := range []struct {
 		partition int
 		value     string
-		is        error
-		says      string
+		want      error
+		text      string
 	}{
 		{0, "0123456789", ErrRecordTooLarge, "11 bytes (key 1, value 10), the limit is 10"},
 		{2, "", nil, "partition 2 of 2"},
@@ -330,8 +330,8 @@ func TestRefusedRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = c.Collect(tc.partition, []byte("k"), []byte(tc.value))
-		if err == nil || tc.is != nil && !errors.Is(err, tc.is) || !strings.Contains(err.Error(), tc.says) {
-			t.Errorf("got %v, want %q", err, tc.says)
+		if err == nil || tc.want != nil && !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.text) {
+			t.Errorf("got %v, want %q", err, tc.text)
 		}
 		if again := c.Collect(0, nil, nil); again != err {
 			t.Errorf("second error: %v", again)
@@ -413,8 +413,8 @@ func TestBadCombiners(t *testing.T) {
 	}
 }
 
-// TestDigest checks that equal records in another order have equal digests, and others do
-// not.
+// TestDigest checks that records have the same digest in another order, and other records
+// another digest.
 func TestDigest(t *testing.T) {
 	recs := []rec{{0, "a", "1"}, {0, "a", "2"}, {1, "ab", ""}, {1, "a", "b"}}
 	digest := func(recs ...rec) uint64 {

@@ -152,8 +152,8 @@ func readHead(r io.ReaderAt) error {
 }
 
 // readTail reads the last bytes of a file, or all of it.
-func readTail(r io.ReaderAt, size, most int64) ([]byte, error) {
-	tail := make([]byte, min(most, size))
+func readTail(r io.ReaderAt, size, limit int64) ([]byte, error) {
+	tail := make([]byte, min(limit, size))
 	n, err := r.ReadAt(tail, size-int64(len(tail)))
 	switch {
 	case n == len(tail):

@@ -35,16 +35,16 @@ func (r *memoryRun) next() ([]byte, bool, error) {
 	if len(r.entries) == 0 {
 		return nil, false, io.EOF
 	}
-	left := r.entries
+	before := r.entries
 	r.buf = r.buf[:0]
 	batch, sizes := r.take()
 	for i := range batch {
 		if len(r.buf)+sizes[i] > blockTarget {
 			if i == 0 {
-				r.entries = left[1:]
+				r.entries = before[1:]
 				return r.record(&batch[0], sizes[0]), true, nil
 			}
-			r.entries = left[i:]
+			r.entries = before[i:]
 			break
 		}
 		r.buf = append(r.buf, r.record(&batch[i], sizes[i])...)

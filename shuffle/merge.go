@@ -39,12 +39,12 @@ type merge struct {
 
 // cursor is a position in a source.
 type cursor struct {
-	src    source
-	rest   []byte // the block after the record
-	record []byte // encoded; only its beginning if partial
-	key    []byte // the key, or the part that is in record
-	start  int    // of the key in record
-	length int    // of the whole key
+	src     source
+	rest    []byte // the block after the record
+	record  []byte // encoded; only its beginning if partial
+	key     []byte // the key, or the part that is in record
+	start   int    // of the key in record
+	length  int    // of the whole key
 	ended   bool
 	partial bool // the record is large and must be loaded
 }

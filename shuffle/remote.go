@@ -15,29 +15,29 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// DefaultStall is the default limit of the wait for the next [StallBytes], or for the rest.
+// DefaultStall is the default of the longest wait for the next [StallBytes], or for the rest.
 const DefaultStall = 30 * time.Second
 
-// StallBytes is the amount that counts as progress. A URL that delivers a byte now and then
-// stalls.
+// StallBytes is the number of bytes that counts as progress. A server that sends only a few
+// bytes at a time is stalled.
 const StallBytes = 64 << 10
 
-// remoteTries is the number of requests for a block. A second request helps against damage
-// by the network, not against damage on the server's disk.
+// remoteTries is the number of requests for a block. A second request helps if the network
+// damaged the block, but not if the server's disk did.
 const remoteTries = 2
 
 // ErrStalled reports a URL that delivered too little for too long.
 var ErrStalled = errors.New("no progress")
 
-// A fetch with a limited rate reads paceBytes at a time. It closes its connection if it
-// must wait longer than maxPaceWait, before the server would.
+// A fetch with a limited rate reads paceBytes at a time. After a pause above maxPaceWait it
+// makes a new request, because the server closes connections after sendWait.
 const (
 	paceBytes   = 32 << 10
 	maxPaceWait = sendWait / 3
 )
 
-// remoteInput reads from a URL. It streams; reading from another offset than the end of the
-// last read makes a new request, for the range from there.
+// remoteInput reads a stream from a URL. To read from another offset than the end of the
+// last read, it makes a new request for the range from that offset.
 type remoteInput struct {
 	ctx    context.Context
 	client *http.Client
@@ -51,7 +51,7 @@ type remoteInput struct {
 	body   io.ReadCloser
 	at     int64 // of the body's next byte
 	cancel context.CancelCauseFunc
-	timer  *time.Timer // cancels when it fires; runs only during a call
+	timer  *time.Timer // calls cancel; runs only during open and read
 
 	stallLeft time.Duration // for the next StallBytes
 	stallRead int           // bytes read of them
@@ -60,8 +60,8 @@ type remoteInput struct {
 // partitionInfo is a server's description of a partition, empty if the server gives none.
 type partitionInfo struct{ records, digest string }
 
-// openRemote requests a segment's URL. A segment without a length is everything that the
-// URL serves from the offset on.
+// openRemote requests a segment's URL. A segment without a length extends to the end of the
+// content.
 func openRemote(ctx context.Context, s wire.Segment, o FetchOptions) (*blockReader, partitionInfo, error) {
 	client, stall := cmp.Or(o.Client, http.DefaultClient), cmp.Or(o.Stall, DefaultStall)
 	in := &remoteInput{ctx: ctx, client: client, seg: s, stall: stall, token: o.Token, pace: o.Pace, size: -1}
@@ -116,7 +116,7 @@ func (r *remoteInput) read(p []byte) (int, error) {
 	return n, err
 }
 
-// wait waits until the pace allows more. This does not count as a stall of the server.
+// wait waits until pace allows the next read. This time does not count as a stall.
 func (r *remoteInput) wait(n int) error {
 	if r.pace == nil || n == 0 {
 		return nil
@@ -129,7 +129,7 @@ func (r *remoteInput) wait(n int) error {
 	return err
 }
 
-// fail ends the request and adds the position to its error.
+// endWithError ends the request and adds the position to its error.
 func (r *remoteInput) endWithError(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
@@ -177,7 +177,7 @@ func (r *remoteInput) request(ctx context.Context, at int64) (*http.Response, er
 	return r.client.Do(request)
 }
 
-// accept checks that the response matches the request.
+// checkResponse checks that the response matches the request.
 func (r *remoteInput) checkResponse(response *http.Response, at int64) error {
 	header := response.Header
 	ranged := response.Request.Header.Get("Range") != ""
@@ -187,16 +187,16 @@ func (r *remoteInput) checkResponse(response *http.Response, at int64) error {
 	case response.StatusCode == http.StatusOK && !ranged:
 	case response.StatusCode == http.StatusPartialContent && ranged:
 		if got, want := header.Get("Content-Range"), fmt.Sprintf("bytes %d-", r.seg.Offset+at); !strings.HasPrefix(got, want) {
-			return fmt.Errorf("asked for the range %s, got %q", want, got)
+			return fmt.Errorf("requested the range %s, got %q", want, got)
 		}
 	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
-		// This says nothing about the server's data.
+		// The server's data may be good, so this is no refusedError.
 		return fmt.Errorf("the server refuses the token: %s: %s", response.Status, r.errorText())
 	default:
 		return &refusedError{response.StatusCode, response.Status + ": " + r.errorText()}
 	}
 	if response.ContentLength < 0 || r.size >= 0 && response.ContentLength != r.size-at {
-		return fmt.Errorf("answer of %d bytes from offset %d of %d", response.ContentLength, at, r.size)
+		return fmt.Errorf("response of %d bytes from offset %d of %d", response.ContentLength, at, r.size)
 	}
 	info := partitionInfo{header.Get(headerRecords), header.Get(headerDigest)}
 	if r.info == (partitionInfo{}) {
@@ -220,7 +220,7 @@ func (e *refusedError) Is(target error) bool {
 	return target == fs.ErrNotExist && e.code == http.StatusNotFound
 }
 
-// text returns the beginning of an error response.
+// errorText returns the beginning of an error response.
 func (r *remoteInput) errorText() string {
 	b, err := io.ReadAll(io.LimitReader(r.body, 500))
 	if err != nil {
@@ -229,7 +229,7 @@ func (r *remoteInput) errorText() string {
 	return strings.TrimSpace(string(b))
 }
 
-// drop ends the request, if there is one.
+// endRequest ends the request, if there is one.
 func (r *remoteInput) endRequest() {
 	if r.body != nil {
 		r.body.Close()
@@ -267,7 +267,7 @@ func (t partitionInfo) summary() (records int64, digest uint64, err error) {
 		digest, err = strconv.ParseUint(t.digest, 16, 64)
 	}
 	if err != nil {
-		err = fmt.Errorf("answer does not tell the partition's digest: %w", err)
+		err = fmt.Errorf("response without the partition's digest: %w", err)
 	}
 	return records, digest, err
 }

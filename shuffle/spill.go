@@ -48,13 +48,13 @@ func (c *Collector) addSpill(name string) {
 	c.used, c.firstEntry = 0, len(c.index)
 }
 
-// finish writes the segment file from memory and spilled runs.
+// finish writes the segment file from the records in memory and the spilled runs.
 func (c *Collector) finish() (*segmentWriter, error) {
 	c.sorter.sort(c.index[c.firstEntry:])
 	if len(c.spills) == 0 {
 		return c.write(c.cfg.File, func(w *segmentWriter, p int) error { return c.writeRun(w, c.run(p)) })
 	}
-	for len(c.spills) >= fanIn { // One input is the run in memory.
+	for len(c.spills) >= fanIn { // the run in memory is an input too
 		if err := c.mergeRound(); err != nil {
 			return nil, err
 		}
@@ -89,8 +89,8 @@ func (c *Collector) mergeRound() error {
 	return nil
 }
 
-// mergeSpills merges spilled runs, combined, into one segment file. The last merge includes
-// the records in memory.
+// mergeSpills merges and combines spilled runs into one segment file. The last merge
+// includes the records in memory.
 func (c *Collector) mergeSpills(name string, spills []string, last bool) (*segmentWriter, error) {
 	runs := make([]*spilledRun, 0, len(spills))
 	defer func() {
@@ -119,7 +119,7 @@ func (c *Collector) mergeSpills(name string, spills []string, last bool) (*segme
 	})
 }
 
-// writeMerged writes one partition from several runs, combined.
+// writeMerged merges, combines and writes one partition of several runs.
 func (c *Collector) writeMerged(w *segmentWriter, sources []source) error {
 	m := newMerge(sources)
 	if m.err == nil && m.empty() {
@@ -156,7 +156,7 @@ func openSpill(name string) (*spilledRun, error) {
 	return &spilledRun{file: f, index: index}, nil
 }
 
-// partition opens a partition, or returns nil if it is empty. It reuses the buffer of the
+// partition returns a source for a partition; nil: it is empty. It reuses the buffer of the
 // previous one.
 func (r *spilledRun) partition(p int, alive func()) source {
 	part := r.index.Partitions[p]
@@ -169,7 +169,7 @@ func (r *spilledRun) partition(p int, alive func()) source {
 		in:   &fileInput{file: r.file, base: part.Offset},
 		size: part.Length,
 		buf:  r.reader.buf,
-		// Reading shows progress too, for a combiner that leaves little to write.
+		// A combiner may leave little to write, so reads report progress too.
 		onProgress: alive,
 	}
 	return &r.reader

@@ -36,7 +36,7 @@ func TestVerify(t *testing.T) {
 	}
 	for at := range good {
 		if at > 150 && at < len(good)-150 && at%5003 != 0 {
-			continue // all bytes within the large value are alike
+			continue // the bytes of the large value are equal
 		}
 		text := slices.Clone(good)
 		text[at] ^= 1
@@ -50,7 +50,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestVerifyLarge is TestVerify for a block of one large record.
+// TestVerifyLarge checks that damage in a block of one large record is detected.
 func TestVerifyLarge(t *testing.T) {
 	cfg, _ := collect(t, Config{Partitions: 1, Memory: 1 << 20}, largeKeys())
 	if _, err := Verify(t.Context(), cfg.File); err != nil {
