@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// refusal is the error for a directory that exists and must not be used. It is an
+// refusal is the error for a directory or file that must not be used. It matches
 // fs.ErrPermission.
 type refusal string
 
@@ -18,11 +18,11 @@ func (r refusal) Error() string { return string(r) }
 
 func (r refusal) Is(target error) bool { return target == fs.ErrPermission }
 
-// maxLinks bounds how many links one path may follow.
+// maxLinks bounds the links on a path.
 const maxLinks = 20
 
 // checkPath checks a directory and all directories above it, from the top down. If create
-// is set, it makes those that are missing.
+// is set, it makes missing directories.
 func checkPath(dir string, create bool) (fs.FileInfo, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, errors.New("its path is not absolute")
@@ -66,15 +66,16 @@ func split(dir string) []string {
 	return strings.FieldsFunc(filepath.Clean(dir), func(r rune) bool { return r == filepath.Separator })
 }
 
-// walk describes the directories that were checked so far.
+// pathState describes the directories of a path that were checked so far.
 type pathState struct {
-	onlyRoot bool // only root can write to them
+	onlyRoot bool // only root can write to all of them
 	private  bool // other users cannot enter one of them
 }
 
+// mayFollow reports whether only root can have made a link.
 func (w *pathState) mayFollow(link fs.FileInfo) bool { return w.onlyRoot && owner(link) == 0 }
 
-// enter checks the next directory of the path. The last one is the data directory itself.
+// check checks the next directory of the path. The last one is the data directory itself.
 func (w *pathState) check(at string, info fs.FileInfo, last bool) error {
 	mode := info.Mode()
 	othersWrite := mode.Perm()&0o022 != 0 && !w.private
@@ -86,7 +87,7 @@ func (w *pathState) check(at string, info fs.FileInfo, last bool) error {
 	case last && owner(info) != os.Geteuid():
 		return refusal(fmt.Sprintf("it belongs to user %d, and this process is user %d's: chown it, or name another directory", owner(info), os.Geteuid()))
 	case !trusted(info):
-		return refusal(fmt.Sprintf("%s belongs to user %d, who could replace what is in it: only root and user %d may own the directories above",
+		return refusal(fmt.Sprintf("%s belongs to user %d, who could replace the files in it: only root and user %d may own the directories above",
 			at, owner(info), os.Geteuid()))
 	case othersWrite && (last || mode&fs.ModeSticky == 0):
 		return refusal(fmt.Sprintf("other users can write to %s (%v): chmod go-w it, or name another directory", at, mode))
