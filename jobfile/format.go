@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// format is a file format, found from the first bytes.
+// format is a file format, detected by the first bytes of a file.
 type format uint8
 
 const (
@@ -43,7 +43,7 @@ func (k format) String() string {
 	return "of no known format"
 }
 
-// program says whether some machine can execute the format directly.
+// isProgram reports whether a machine can execute the format directly.
 func (k format) isProgram() bool { return k >= formatELF }
 
 // native returns the format that this machine executes.
@@ -88,7 +88,7 @@ func sniff(head []byte) format {
 	return formatUnknown
 }
 
-// isText says whether head is UTF-8 text, with a possibly cut last character.
+// isText reports whether head is UTF-8 text. Its last character may be cut.
 func isText(head []byte) bool {
 	if bytes.IndexByte(head, 0) >= 0 {
 		return false
