@@ -241,7 +241,7 @@ func (c *Core) limit(a *attempt) {
 	}
 }
 
-// exceeded ends an attempt whose worker exceeded a limit.
+// exceeded ends the attempt of a worker that exceeded a limit. An idle worker is killed.
 func (c *Core) exceeded(ev Exceeded) {
 	w := c.workers[ev.Worker]
 	switch {

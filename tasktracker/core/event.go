@@ -68,7 +68,7 @@ type (
 		Merge      int
 		Segment    wire.Segment
 		Error      string        // empty: Segment has the records of all runs
-		Corrupt    *wire.Segment // the run whose checksum failed
+		Corrupt    *wire.Segment // the run with a wrong checksum; nil: none
 		DiskFailed bool          // this tracker's own disk failed
 	}
 

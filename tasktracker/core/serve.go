@@ -143,7 +143,7 @@ func (c *Core) mayFetch(q *queue, guaranteed bool) bool {
 	return h.active < c.cfg.FetchesPerHost
 }
 
-// next returns the first entry whose position is not void.
+// next removes and returns the first entry with a position that is not void; nil: none.
 func (q *queue) next() *entry {
 	for len(q.waiting) > 0 {
 		p := q.waiting[0]
