@@ -132,7 +132,7 @@ func (d *Dir) Root() *os.Root { return d.root }
 // The first element of the path must be in the layout.
 func (d *Dir) Remove(name string) error {
 	name = filepath.Clean(name)
-	if top, _, _ := strings.Cut(filepath.ToSlash(name), "/"); !d.layout.has(top) {
+	if top, _, _ := strings.Cut(filepath.ToSlash(name), "/"); !d.layout.contains(top) {
 		return refusal(fmt.Sprintf("remove %s: no %s has made it", filepath.Join(d.path, name), d.layout.Daemon))
 	}
 	return d.root.RemoveAll(name)
@@ -145,7 +145,7 @@ func (d *Dir) Destroy() error {
 	defer d.Close()
 	entries, err := d.entries()
 	for _, e := range entries {
-		if e.Name() != LockName && e.Name() != d.layout.Marker && d.layout.has(e.Name()) {
+		if e.Name() != LockName && e.Name() != d.layout.Marker && d.layout.contains(e.Name()) {
 			err = errors.Join(err, d.root.RemoveAll(e.Name()))
 		}
 	}
@@ -190,8 +190,8 @@ func (d *Dir) checkNames() error {
 		if name == "lost+found" { // every new ext4 file system has it
 			continue
 		}
-		want, known := d.layout.fileType(name)
-		if !known {
+		want, inLayout := d.layout.fileType(name)
+		if !inLayout {
 			foreign = append(foreign, name)
 			continue
 		}
@@ -263,9 +263,9 @@ func (l *Layout) fileType(name string) (fs.FileMode, bool) {
 	return 0, false
 }
 
-func (l *Layout) has(name string) bool {
-	_, known := l.fileType(name)
-	return known
+func (l *Layout) contains(name string) bool {
+	_, inLayout := l.fileType(name)
+	return inLayout
 }
 
 // acquireLock locks the directory. A new lock file gets the name LockName only after it is

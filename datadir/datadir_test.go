@@ -358,8 +358,8 @@ func TestRemove(t *testing.T) {
 	if exists(dir+"/jobs") || exists(dir+"/tracker7") || exists(dir+"/tracker8") {
 		t.Errorf("remaining: %s", list(t, dir))
 	}
-	own := mustOpen(t, dir+"/tracker9")
-	if err := own.Destroy(); err != nil || exists(dir+"/tracker9") {
+	tracker9 := mustOpen(t, dir+"/tracker9")
+	if err := tracker9.Destroy(); err != nil || exists(dir+"/tracker9") {
 		t.Errorf("tracker9 was not removed: %v", err)
 	}
 }

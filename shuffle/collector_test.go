@@ -103,8 +103,8 @@ func collect(t tester, cfg Config, recs []rec) (Config, Output) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left := files(t, cfg.Dir); !slices.Equal(left, []string{"output"}) {
-		t.Fatalf("leftover files: %v", left)
+	if leftover := files(t, cfg.Dir); !slices.Equal(leftover, []string{"output"}) {
+		t.Fatalf("leftover files: %v", leftover)
 	}
 	return cfg, out
 }
@@ -342,8 +342,8 @@ func TestRefusedRecords(t *testing.T) {
 		c.Discard()
 		c.Discard()
 	}
-	if left := files(t, dir); left != nil {
-		t.Errorf("leftover files: %v", left)
+	if leftover := files(t, dir); leftover != nil {
+		t.Errorf("leftover files: %v", leftover)
 	}
 }
 
@@ -373,8 +373,8 @@ func TestDiskFull(t *testing.T) {
 			t.Errorf("%s: %v", full, err)
 		}
 		c.Discard()
-		if left := files(t, dir); left != nil {
-			t.Errorf("%s: leftover files: %v", full, left)
+		if leftover := files(t, dir); leftover != nil {
+			t.Errorf("%s: leftover files: %v", full, leftover)
 		}
 	}
 }
@@ -407,8 +407,8 @@ func TestBadCombiners(t *testing.T) {
 			t.Errorf("got %v, want %v", err, want)
 		}
 		c.Discard()
-		if left := files(t, dir); left != nil {
-			t.Errorf("leftover files: %v", left)
+		if leftover := files(t, dir); leftover != nil {
+			t.Errorf("leftover files: %v", leftover)
 		}
 	}
 }

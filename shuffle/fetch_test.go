@@ -184,8 +184,8 @@ func TestFetchFaults(t *testing.T) {
 			if errors.As(err, &c) != (tc.class == corrupt) || errors.As(err, &u) != (tc.class == unreadable) || !strings.Contains(err.Error(), tc.text) {
 				t.Errorf("got %v", err)
 			}
-			if left := files(t, dir); left != nil {
-				t.Errorf("leftover files: %v", left)
+			if leftover := files(t, dir); leftover != nil {
+				t.Errorf("leftover files: %v", leftover)
 			}
 		})
 	}
@@ -243,8 +243,8 @@ func TestFetchMissing(t *testing.T) {
 				t.Errorf("%s: %v", tc.url, err)
 			}
 		}
-		if left := files(t, dir); left != nil {
-			t.Errorf("leftover files: %v", left)
+		if leftover := files(t, dir); leftover != nil {
+			t.Errorf("leftover files: %v", leftover)
 		}
 	}
 	_, err := Fetch(t.Context(), URL(server.URL, testJob, 7, 1000, 1), filepath.Join(t.TempDir(), "no", "part"), FetchOptions{Client: server.Client()})

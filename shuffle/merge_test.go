@@ -38,8 +38,8 @@ func TestMergeAgainstStableSort(t *testing.T) {
 		if index.Partitions[0].Digest != digest || merged != (wire.Segment{Map: -1, File: merged.File, Offset: 8, Length: index.Partitions[0].Length}) {
 			t.Fatalf("merged %+v, digest %x, want %x", merged, index.Partitions[0].Digest, digest)
 		}
-		if left := files(t, dir); !slices.Equal(left, []string{"merged"}) {
-			t.Fatalf("leftover files: %v", left)
+		if leftover := files(t, dir); !slices.Equal(leftover, []string{"merged"}) {
+			t.Fatalf("leftover files: %v", leftover)
 		}
 	})
 }

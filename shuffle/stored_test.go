@@ -104,11 +104,11 @@ func TestManyStored(t *testing.T) {
 func TestStoredDamage(t *testing.T) {
 	want := []rec{{0, "key", string(make([]byte, 100))}, {0, "", string(make([]byte, 2*blockTarget))}, {0, "k", "v"}}
 	good := store(t, want)
-	refused := func(what string, at int, file []byte) {
+	refused := func(change string, at int, file []byte) {
 		t.Helper()
 		got, err := stored(file, 0, int64(len(file)), 0)
 		if _, corrupt := errors.AsType[*CorruptError](err); !corrupt || !slices.Equal(got, want[:len(got)]) {
-			t.Fatalf("%s at %d: %d records, %v", what, at, len(got), err)
+			t.Fatalf("%s at %d: %d records, %v", change, at, len(got), err)
 		}
 	}
 	for at := range good {

@@ -24,14 +24,14 @@ func TestVerify(t *testing.T) {
 		t.Errorf("digest %x, want %x, %v", index.Digest(), want.Digest(), err)
 	}
 	bad := filepath.Join(t.TempDir(), "bad")
-	refuses := func(what string, at int, text []byte) {
+	refuses := func(change string, at int, text []byte) {
 		t.Helper()
 		if err := os.WriteFile(bad, text, 0o666); err != nil {
 			t.Fatal(err)
 		}
 		_, err := Verify(t.Context(), bad)
 		if _, corrupt := errors.AsType[*CorruptError](err); !corrupt {
-			t.Fatalf("%s at %d: %v", what, at, err)
+			t.Fatalf("%s at %d: %v", change, at, err)
 		}
 	}
 	for at := range good {

@@ -81,10 +81,10 @@ func TestIdleWorkerIsReused(t *testing.T) {
 func TestWorkerEnds(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	for _, c := range []struct {
-		name  string
-		what  int
-		error string
-		check func(t *testing.T, r *wire.Result)
+		name   string
+		action int
+		error  string
+		check  func(t *testing.T, r *wire.Result)
 	}{
 		{"killed", doDie, "its worker ended before it did: signal: killed", nil},
 		{"exited", doExit, "its worker ended before it did: exit status 3", func(t *testing.T, r *wire.Result) {
@@ -101,7 +101,7 @@ func TestWorkerEnds(t *testing.T) {
 		{"garbled", doGarble, "its worker sent a malformed message", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := l.fail(c.what)
+			r := l.fail(c.action)
 			if !strings.Contains(r.Error, c.error) {
 				t.Errorf("error is %q, want %q", r.Error, c.error)
 			}
@@ -201,13 +201,13 @@ func TestLeftoverWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := filepath.Join(dir, core.RunDir, "worker-1")
+	workerDir := filepath.Join(dir, core.RunDir, "worker-1")
 	attempt := filepath.Join(dir, core.JobsDir, job1.String(), "attempt")
-	if err := errors.Join(os.MkdirAll(own, 0o777), os.MkdirAll(attempt, 0o777)); err != nil {
+	if err := errors.Join(os.MkdirAll(workerDir, 0o777), os.MkdirAll(attempt, 0o777)); err != nil {
 		t.Fatal(err)
 	}
 	starter := process.New(process.Config{Dir: dir, Logs: DefaultAttemptLogs, Groups: true})
-	leftover, err := starter.Start(&wire.Submission{Program: wire.Program{Path: self}}, own)
+	leftover, err := starter.Start(&wire.Submission{Program: wire.Program{Path: self}}, workerDir)
 	if err != nil {
 		t.Fatal(err)
 	}

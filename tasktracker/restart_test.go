@@ -88,11 +88,11 @@ func TestRestart(t *testing.T) {
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
 	}
-	var left []string
+	var remaining []string
 	for _, d := range cfg.Disks {
 		must(filepath.WalkDir(filepath.Join(d, core.JobsDir), func(path string, e fs.DirEntry, err error) error {
 			if err == nil && !e.IsDir() {
-				left = append(left, path)
+				remaining = append(remaining, path)
 			}
 			return err
 		}))
@@ -100,8 +100,8 @@ func TestRestart(t *testing.T) {
 			t.Errorf("trash was not removed: %v", err)
 		}
 	}
-	if len(left) != 4 {
-		t.Errorf("remaining: %q", left)
+	if len(remaining) != 4 {
+		t.Errorf("remaining: %q", remaining)
 	}
 }
 

@@ -86,7 +86,7 @@ func TestTokensAreChecked(t *testing.T) {
 		url, token string
 		ended      bool
 		status     int
-		says       string
+		want       string
 	}{
 		{output, tokenOf(job1), false, 200, ""},
 		{output, "", false, 401, "the request has no job token"},
@@ -111,8 +111,8 @@ func TestTokensAreChecked(t *testing.T) {
 		}
 		before := len(log.String())
 		status, text := get(t, c.url, c.token)
-		if status != c.status || !strings.Contains(text, c.says) {
-			t.Errorf("%s with %q: %d %q, want %d %q", c.url, c.token, status, text, c.status, c.says)
+		if status != c.status || !strings.Contains(text, c.want) {
+			t.Errorf("%s with %q: %d %q, want %d %q", c.url, c.token, status, text, c.status, c.want)
 		}
 		logged := log.String()[before:]
 		if refused := strings.Contains(logged, "a request is refused"); refused != (status == 401 || status == 403) {

@@ -55,7 +55,7 @@ func TestShuffle(t *testing.T) {
 // TestDamagedOutput: corrupt map outputs are not used.
 func TestDamagedOutput(t *testing.T) {
 	a, b := startTracker(t, "a", t.TempDir()), startTracker(t, "b", t.TempDir())
-	remote, here := a.succeed(wire.Map, 0, doMap).Output, b.succeed(wire.Map, 1, doMap).Output
+	remote, local := a.succeed(wire.Map, 0, doMap).Output, b.succeed(wire.Map, 1, doMap).Output
 	damage := func(l *leader, o *wire.MapOutput, from int64) {
 		f, err := os.OpenFile(core.MapOutputPath(l.dir, job1, o.Map, o.Attempt), os.O_RDWR, 0)
 		if err != nil {
@@ -70,9 +70,9 @@ func TestDamagedOutput(t *testing.T) {
 		}
 	}
 	damage(a, remote, 22) // the first partition's records
-	damage(b, here, -20)  // the index
+	damage(b, local, -20) // the index
 	b.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 2})
-	b.send(&wire.Outputs{Epoch: 1, Job: job1, Outputs: []wire.MapOutput{*remote, *here}})
+	b.send(&wire.Outputs{Epoch: 1, Job: job1, Outputs: []wire.MapOutput{*remote, *local}})
 	lost := map[int]bool{}
 	for len(lost) < 2 {
 		m := await[*wire.OutputLost](b, nil)

@@ -59,11 +59,11 @@ const maxPrelude = 40
 // findCrash returns the last crash in a log. A job may print such lines too, so only lines
 // with a stack trace are a crash.
 func findCrash(log io.Reader) (last crash) {
-	var lines []string                         // of a possible crash, up to its trace
-	var frames []string                        // of the first goroutine
-	begun, traced, skip := false, false, false // has a first line; has a trace; skip the next frame line
-	keep := func() {
-		if traced {
+	var lines []string                                  // of a possible crash, up to its trace
+	var frames []string                                 // of the first goroutine
+	hasFirstLine, hasTrace, skip := false, false, false // skip: the next line belongs to a frame of the runtime
+	finish := func() {
+		if hasTrace {
 			text := append(lines, frames...)
 			last = crash{cause: causeOf(lines), text: cut(strings.Join(text[:min(len(text), crashLines)], "\n"), lastBytes)}
 		}
@@ -73,14 +73,14 @@ func findCrash(log io.Reader) (last crash) {
 	for line := range linesOf(log) {
 		begins := beginsCrash(line)
 		switch {
-		case begins && (begun || len(lines) == 0), len(lines) == 0 && mayPrecedeCrash(line):
-			keep()
-			lines, frames, begun, traced, state = []string{line}, nil, begins, false, before
+		case begins && (hasFirstLine || len(lines) == 0), len(lines) == 0 && mayPrecedeCrash(line):
+			finish()
+			lines, frames, hasFirstLine, hasTrace, state = []string{line}, nil, begins, false, before
 		case len(lines) == 0:
-		case begins && !traced:
-			lines, begun = append(lines, line), true
+		case begins && !hasTrace:
+			lines, hasFirstLine = append(lines, line), true
 		case beginsTrace(line):
-			traced = true
+			hasTrace = true
 			switch {
 			case state == within:
 				state = after
@@ -88,10 +88,10 @@ func findCrash(log io.Reader) (last crash) {
 				state = within
 				frames = append(frames, line)
 			}
-		case !traced && len(lines) < maxPrelude:
+		case !hasTrace && len(lines) < maxPrelude:
 			lines = append(lines, line)
-		case !traced:
-			lines, begun = nil, false
+		case !hasTrace:
+			lines, hasFirstLine = nil, false
 		case state == within && line == "":
 			state = after
 		case state == within && !strings.HasPrefix(line, "\t"):
@@ -102,7 +102,7 @@ func findCrash(log io.Reader) (last crash) {
 			frames = append(frames, line)
 		}
 	}
-	keep()
+	finish()
 	return last
 }
 

@@ -282,11 +282,11 @@ const suspendedTime = 5 * time.Second
 // messages may not be read yet, so their time starts again.
 func (c *Core) checkTimeouts() {
 	for _, a := range slices.Clone(c.active) {
-		due, limited := a.deadline(&c.cfg)
-		if !limited || c.now < due {
+		deadline, limited := a.deadline(&c.cfg)
+		if !limited || c.now < deadline {
 			continue
 		}
-		if c.now-due > suspendedTime {
+		if c.now-deadline > suspendedTime {
 			a.progressAt = c.now
 			continue
 		}

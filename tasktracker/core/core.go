@@ -35,7 +35,7 @@
 //	T6  Commands of older epochs are ignored.
 //	T7  A dropped job starts nothing; its directories are removed when its last
 //	    attempt, fetch and merge has ended.
-//	T8  No attempt or home starts on a failed disk until a probe succeeds.
+//	T8  No map, reduce or home starts on a failed disk until a probe succeeds.
 //	T9  A map output of an earlier process is offered to the leader, which decides.
 //	T10 Nothing starts for a submission outside the staging directory.
 //
@@ -129,7 +129,7 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// maxRuns is how many runs a reduce may read: it merges them in one pass.
+// maxRuns returns the number of runs that a reduce may read: it merges them in one pass.
 func (cfg *Config) maxRuns() int { return 2 * cfg.MergeFactor }
 
 // progressEvery is the shortest time between two progress reports.
@@ -276,7 +276,7 @@ func (c *Core) Wake() (time.Duration, bool) {
 		}
 	}
 	if len(c.retries) > 0 {
-		at(c.retries[0].due)
+		at(c.retries[0].retryAt)
 	}
 	if len(c.lingering) > 0 {
 		at(c.lingering[0].until)

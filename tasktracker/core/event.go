@@ -147,7 +147,7 @@ type (
 	// Quit ends the tracker with an error.
 	Quit struct{ Reason string }
 
-	// StartWorker starts a worker of a submission. Dir is made first.
+	// StartWorker makes Dir and starts a worker of a submission there.
 	StartWorker struct {
 		Worker  int
 		Staging string
@@ -155,8 +155,8 @@ type (
 		Dir     string
 	}
 
-	// SendWorker sends a message to a worker. The directories in a wire.Run are made
-	// first.
+	// SendWorker sends a message to a worker. For a wire.Run it first makes the
+	// directories.
 	SendWorker struct {
 		Worker  int
 		Message wire.Message

@@ -37,9 +37,9 @@ const stallWeight = 3
 // queuePos is an entry's position in a host's queue or in the retries. It is void if the
 // entry has a newer position.
 type queuePos struct {
-	entry  *entry
-	ticket int
-	due    time.Duration // of a retry
+	entry   *entry
+	ticket  int
+	retryAt time.Duration // of a retry
 }
 
 func (p *queuePos) void() bool { return p.entry.ticket != p.ticket }
@@ -201,7 +201,7 @@ func (c *Core) fetchFailed(f *fetch, ev FetchDone) {
 
 func (c *Core) retryLater(e *entry, wait time.Duration) {
 	e.state, e.ticket = retrying, next(&c.last.ticket)
-	heap.Push(&c.retries, queuePos{entry: e, ticket: e.ticket, due: c.now + wait})
+	heap.Push(&c.retries, queuePos{entry: e, ticket: e.ticket, retryAt: c.now + wait})
 }
 
 // reportAndRetry reports an output lost, and retries it after Config.RetryMax.
@@ -258,7 +258,7 @@ func (c *Core) resendLost() {
 }
 
 func (c *Core) retryFetches() {
-	for len(c.retries) > 0 && (c.retries[0].due <= c.now || c.retries[0].void()) {
+	for len(c.retries) > 0 && (c.retries[0].retryAt <= c.now || c.retries[0].void()) {
 		p := heap.Pop(&c.retries).(queuePos)
 		if !p.void() {
 			c.requestOutput(p.entry)
@@ -271,7 +271,7 @@ type retryHeap []queuePos
 
 func (h retryHeap) Len() int { return len(h) }
 func (h retryHeap) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(h[i].due, h[j].due), cmp.Compare(h[i].ticket, h[j].ticket)) < 0
+	return cmp.Or(cmp.Compare(h[i].retryAt, h[j].retryAt), cmp.Compare(h[i].ticket, h[j].ticket)) < 0
 }
 func (h retryHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 func (h *retryHeap) Push(x any)   { *h = append(*h, x.(queuePos)) }

@@ -101,12 +101,12 @@ func (c *Core) leaderDeadline() (time.Duration, bool) {
 // checkLeader closes the stream to a silent job tracker. If the deadline has long passed,
 // this process was suspended, and the leader's messages may not be read yet.
 func (c *Core) checkLeader() {
-	due, limited := c.leaderDeadline()
-	if !limited || c.now < due {
+	deadline, limited := c.leaderDeadline()
+	if !limited || c.now < deadline {
 		return
 	}
 	switch grace := c.lease / 2; {
-	case c.registered && c.now-due > grace:
+	case c.registered && c.now-deadline > grace:
 		c.lastMessageAt = c.now - grace
 	case c.registered:
 		c.hangup(fmt.Sprintf("nothing was heard from the leader for %v", c.lease))

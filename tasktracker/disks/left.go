@@ -78,9 +78,9 @@ func moveToTrash(disk *datadir.Dir) ([]Leftover, error) {
 		}
 		for _, a := range attempts {
 			name := filepath.Join(dir, a.Name())
-			left := Leftover{Dir: filepath.Join(disk.Path(), name)}
-			if left.Attempt, err = wire.ParseAttemptID(a.Name()); err == nil && a.IsDir() && left.Attempt.Task.Job == job && left.complete() {
-				outputs = append(outputs, left)
+			leftover := Leftover{Dir: filepath.Join(disk.Path(), name)}
+			if leftover.Attempt, err = wire.ParseAttemptID(a.Name()); err == nil && a.IsDir() && leftover.Attempt.Task.Job == job && leftover.complete() {
+				outputs = append(outputs, leftover)
 				t.put(core.WorkDir(name))
 				continue
 			}

@@ -152,11 +152,11 @@ func delegatedCgroup() (string, error) {
 		if !ok {
 			continue
 		}
-		own := filepath.Join(mount, path)
-		if above := filepath.Dir(own); own != mount && delegated(above) {
+		ownGroup := filepath.Join(mount, path)
+		if above := filepath.Dir(ownGroup); ownGroup != mount && delegated(above) {
 			return above, nil
 		}
-		return own, nil
+		return ownGroup, nil
 	}
 	return "", errors.New("this process is in no control group of version 2")
 }

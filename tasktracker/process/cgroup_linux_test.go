@@ -47,8 +47,8 @@ func TestControlGroupOfDeadTracker(t *testing.T) {
 // tracker makes its group again.
 func TestRemoveEmptyGroups(t *testing.T) {
 	first, second := &cgroups{stateDir: t.TempDir()}, &cgroups{stateDir: t.TempDir()}
-	left := first.add()
-	if left == nil {
+	group := first.add()
+	if group == nil {
 		t.Skip("no control group can be made here")
 	}
 	other := second.add()
@@ -62,7 +62,7 @@ func TestRemoveEmptyGroups(t *testing.T) {
 	if again == nil {
 		t.Fatal("the first tracker did not make its group again")
 	}
-	for _, err := range []error{left.handle.Close(), other.handle.Close(), again.handle.Close(), first.close(), second.close()} {
+	for _, err := range []error{group.handle.Close(), other.handle.Close(), again.handle.Close(), first.close(), second.close()} {
 		if err != nil {
 			t.Error(err)
 		}

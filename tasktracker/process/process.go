@@ -168,9 +168,9 @@ func localPath(program string) (string, error) {
 }
 
 // workerEnvironment is the tracker's environment without the tracker's own settings.
-func workerEnvironment(own []string) []string {
-	env := make([]string, 0, len(own)+1)
-	for _, v := range own {
+func workerEnvironment(trackerEnv []string) []string {
+	env := make([]string, 0, len(trackerEnv)+1)
+	for _, v := range trackerEnv {
 		if !strings.HasPrefix(v, "QUERN_") {
 			env = append(env, v)
 		}

@@ -31,12 +31,12 @@ func receive(t *testing.T, ended <-chan error) error {
 // TestLimitAfterEnd: after its end a worker is not measured, because another process may
 // have its number.
 func TestLimitAfterEnd(t *testing.T) {
-	trackerEnd, theirs, err := os.Pipe()
+	trackerEnd, workerEnd, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer trackerEnd.Close()
-	defer theirs.Close()
+	defer workerEnd.Close()
 	stderr, theirStderr, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestLogDiskHangs(t *testing.T) {
 		_, err = syscall.Write(fd, make([]byte, 1<<16))
 	}
 	t.Cleanup(func() { syscall.Close(fd) })
-	stderr, theirs, err := os.Pipe()
+	stderr, workerEnd, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,10 +82,10 @@ func TestLogDiskHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.WriteString(theirs, "last line"); err != nil {
+	if _, err := io.WriteString(workerEnd, "last line"); err != nil {
 		t.Fatal(err)
 	}
-	theirs.Close()
+	workerEnd.Close()
 	trackerEnd, _, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
