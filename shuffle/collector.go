@@ -41,9 +41,9 @@ type Output struct {
 
 // Collector takes records in any order and writes them as a segment file. Records fill one
 // memory area from the front, index entries fill it from the back. When both meet, Collect
-// sorts all records and spills them as a run, not in the background: with a task per core,
-// no core is idle. Close merges the runs and the records in memory, with at most 128 block
-// buffers of 64 KiB. Without spills every byte is written once.
+// sorts all records and spills them as a run. It does not spill in the background, because
+// with a task per core no core is idle. Close merges the runs and the records in memory,
+// with at most 128 block buffers of 64 KiB. Without spills every byte is written once.
 type Collector struct {
 	cfg        Config
 	codec      *namedCodec

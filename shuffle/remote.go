@@ -53,8 +53,8 @@ type remoteInput struct {
 	cancel context.CancelCauseFunc
 	timer  *time.Timer // calls cancel; runs only during open and read
 
-	stallLeft time.Duration // for the next StallBytes
-	stallRead int           // bytes read of them
+	stallLeft time.Duration // remaining time for the next StallBytes
+	stallRead int           // bytes read of the next StallBytes
 }
 
 // partitionInfo is a server's description of a partition, empty if the server gives none.

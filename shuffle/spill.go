@@ -21,7 +21,7 @@ func (c *Collector) spill() error {
 	return nil
 }
 
-// spillOne writes a run of one record.
+// spillRecord writes a run of one record.
 func (c *Collector) spillRecord(partition int, key, value []byte) error {
 	name := c.spillName()
 	_, err := c.write(name, func(w *segmentWriter, p int) error {
@@ -158,7 +158,7 @@ func openSpill(name string) (*spilledRun, error) {
 
 // partition returns a source for a partition; nil: it is empty. It reuses the buffer of the
 // previous one.
-func (r *spilledRun) partition(p int, alive func()) source {
+func (r *spilledRun) partition(p int, onProgress func()) source {
 	part := r.index.Partitions[p]
 	if part.Length == 0 {
 		return nil
@@ -170,7 +170,7 @@ func (r *spilledRun) partition(p int, alive func()) source {
 		size: part.Length,
 		buf:  r.reader.buf,
 		// A combiner may leave little to write, so reads report progress too.
-		onProgress: alive,
+		onProgress: onProgress,
 	}
 	return &r.reader
 }

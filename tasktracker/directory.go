@@ -29,9 +29,9 @@ var layout = datadir.Layout{
 	Files: []string{process.RecordFile, clusterName, clusterName + ".new", stagingName, stagingName + ".new", process.GroupFile, disks.ProbeFile},
 }
 
-// clean kills the workers of an earlier process and removes its files, except for files
-// that this process can use. Workers go first, as they may write.
-func clean(cfg *Config, dirs *disks.Set) ([]disks.Leftover, error) {
+// removeLeftovers kills the workers of an earlier process and removes its files, except for
+// files that this process can use. Workers go first, as they may write.
+func removeLeftovers(cfg *Config, dirs *disks.Set) ([]disks.Leftover, error) {
 	if err := process.KillLeftover(cfg.Dir); err != nil {
 		return nil, err
 	}

@@ -44,8 +44,8 @@ func (l *loop) running(disk int) []core.Running {
 	}
 }
 
-// exceeded ends an attempt that filled a disk, if it still runs there.
-func (l *loop) exceeded(disk int, attempt core.Running, reason string) {
+// endAttempt ends an attempt that filled a disk, if it still runs there.
+func (l *loop) endAttempt(disk int, attempt core.Running, reason string) {
 	l.post(func() {
 		if slices.Contains(l.core.Running(disk), attempt) {
 			l.step(core.Exceeded{Worker: attempt.Worker, Reason: reason})

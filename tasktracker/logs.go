@@ -44,8 +44,8 @@ func (l *loop) serveLog(w http.ResponseWriter, r *http.Request) {
 // logSweepPeriod is how often expired logs are removed.
 const logSweepPeriod = 10 * time.Minute
 
-// keepLogs removes logs of ended jobs that are too old or take too much space.
-func (l *loop) keepLogs() {
+// expireLogs periodically removes logs of ended jobs that are too old or take too much space.
+func (l *loop) expireLogs() {
 	tick := time.NewTicker(logSweepPeriod)
 	defer tick.Stop()
 	for {

@@ -17,9 +17,9 @@
 //	gather      fetches, look-ups and merges for this tracker's homes
 //	token       jobs' tokens, for requests and for a later process
 //
-// None of them imports this package, which starts them in order. It has the loop with a
-// call for each command (do), the stream to the job tracker, and the HTTP server. It also
-// does the work that needs two of them, such as removing unneeded logs and tokens.
+// They do not import this package. This package starts them in order. It has the loop, with
+// a call for each command (do), the stream to the job tracker, and the HTTP server. It also
+// does work that needs two packages, such as removing unneeded logs and tokens.
 //
 // # Concurrency
 //
@@ -204,7 +204,7 @@ func New(cfg Config) (*Tracker, error) {
 	return &Tracker{cfg}, nil
 }
 
-// tokensDir is the directory of tokens; empty: they are not written.
+// tokensDir returns the directory of tokens; empty: tokens are not written.
 func (cfg *Config) tokensDir() string {
 	if cfg.Temporary {
 		return ""
@@ -235,7 +235,7 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 		return err
 	}
 	defer dirs.Close()
-	outputs, err := clean(&t.cfg, dirs)
+	outputs, err := removeLeftovers(&t.cfg, dirs)
 	if err != nil {
 		return fmt.Errorf("remove files of an earlier run: %w", err)
 	}
@@ -267,7 +267,7 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 		l.detached(func() { l.spaceGuard.Watch(l.ctx, i, disk) })
 	}
 	if !t.cfg.Temporary {
-		l.wait.Go(l.keepLogs)
+		l.wait.Go(l.expireLogs)
 	}
 	l.wait.Go(func() { l.connect(dial) })
 	if t.cfg.Ready != nil {
@@ -281,8 +281,8 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	return nil
 }
 
-// staging returns the configured staging directory, and stores it for later starts.
-// Without one it returns the stored one; empty: none.
+// staging returns the configured staging directory, and stores it for later starts. If none
+// is configured, it returns the stored one; empty: none.
 func (t *Tracker) staging() (string, error) {
 	if t.cfg.Staging == "" {
 		return readLine(t.cfg.Dir, stagingName)
@@ -325,7 +325,7 @@ func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.S
 		diskWork: wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded),
 		tokens: tokens,
 	}
-	l.spaceGuard = &disks.SpaceGuard{Disks: dirs, Tracker: cfg.ID, Running: l.running, EndAttempt: l.exceeded}
+	l.spaceGuard = &disks.SpaceGuard{Disks: dirs, Tracker: cfg.ID, Running: l.running, EndAttempt: l.endAttempt}
 	l.workers = workers.New(workers.Config{Starter: cfg.Workers, OnEvent: l.event, LogDir: cfg.Dir})
 	l.gather = gather.New(gather.Config{
 		OnEvent: l.event, Token: tokens.Get, Stall: cfg.hooks.fetchStall, Rate: cfg.ShuffleRate, Dial: cfg.Service.Dial, Log: cfg.Logger,

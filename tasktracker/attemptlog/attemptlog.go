@@ -90,7 +90,7 @@ func (c *Captures) Stop() {
 // Streams captures the output of a worker and of its attempts, one at a time.
 type Streams struct {
 	captures     *Captures
-	dir          string // the worker's
+	dir          string // directory of the worker
 	limit        int64
 	workerOutput *capture // output of the worker outside of attempts
 

@@ -37,7 +37,7 @@ func FindCrash(files []string) (cause, text string) {
 	return "", ""
 }
 
-// beginsCrash reports whether a line is the first of a crash.
+// beginsCrash reports whether a line can be the first line of a crash.
 func beginsCrash(line string) bool {
 	word, _, ok := strings.Cut(line, ": ")
 	return ok && (word == "panic" || word == "fatal error" || strings.HasPrefix(word, "SIG") && !strings.Contains(word, " "))
@@ -48,12 +48,12 @@ func mayPrecedeCrash(line string) bool {
 	return strings.HasPrefix(line, "runtime: ") || strings.HasPrefix(line, "runtime/cgo: ") || strings.HasPrefix(line, "unexpected fault address ")
 }
 
-// beginsTrace reports whether a stack trace follows a line.
+// beginsTrace reports whether a line begins a stack trace.
 func beginsTrace(line string) bool {
 	return strings.HasPrefix(line, "runtime stack:") || strings.HasPrefix(line, "goroutine ") && strings.Contains(line, "[")
 }
 
-// maxPrelude limits the lines before the trace of a crash.
+// maxPrelude limits the lines from the first line of a crash to its trace.
 const maxPrelude = 40
 
 // findCrash returns the last crash in a log. A job may print such lines too, so only lines
@@ -69,7 +69,7 @@ func findCrash(log io.Reader) (last crash) {
 		}
 	}
 	const before, within, after = 0, 1, 2
-	state := before // of the first goroutine's frames
+	state := before // of the current line, relative to the first goroutine's frames
 	for line := range linesOf(log) {
 		begins := beginsCrash(line)
 		switch {
@@ -125,7 +125,7 @@ func cut(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
-// maxLine limits how much of a line is used.
+// maxLine is the number of bytes that are used of a line.
 const maxLine = 1 << 10
 
 // linesOf yields the lines of a text, each cut to maxLine.

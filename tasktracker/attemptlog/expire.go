@@ -16,7 +16,7 @@ type JobLogs struct {
 	job       wire.JobID
 	dir       string
 	bytes     int64
-	lastWrite time.Time // of the last write
+	lastWrite time.Time
 }
 
 // Find returns the logs below a directory, by job.

@@ -12,9 +12,9 @@ import (
 // each; the last two stay.
 type writer struct {
 	name     string
-	limit    int64    // limit in bytes
+	limit    int64    // in bytes
 	file     *os.File // of the last piece
-	written  int64    // bytes written
+	written  int64    // in bytes, also to removed pieces
 	pieceEnd int64    // offset of the next piece
 	pieces   []string
 }

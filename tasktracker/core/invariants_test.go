@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// fataler has methods that testing.T and rapid.T held in common.
+// fataler has methods that testing.T and rapid.T have in common.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)

@@ -61,7 +61,7 @@ func (c *Core) fromLeader(m wire.Message) {
 		if c.acceptsEpoch(m.Epoch) {
 			c.do(Leave{})
 		}
-	case *wire.Ack: // any message proves that the leader lives
+	case *wire.Ack: // only shows that the leader is alive
 	default:
 		c.hangup(fmt.Sprintf("a job tracker does not send a %T", m))
 	}

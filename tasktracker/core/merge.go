@@ -29,8 +29,8 @@ type merge struct {
 	file string
 }
 
-// maxMergeFailures is the number of failed merges after which a home stops merging. Its reduce may
-// still be able to read many runs at once.
+// maxMergeFailures is the number of failed merges after which a home stops merging. Its
+// reduce may still be able to read many runs at once.
 const maxMergeFailures = 3
 
 func (c *Core) addRun(h *home, r *run) {

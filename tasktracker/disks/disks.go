@@ -8,15 +8,15 @@
 //
 //	jobs/   files of attempts and homes, with names of tasktracker/core
 //	trash/  files that are being removed: moving them there is quick
-//	probe   while the disk is probed
+//	probe   exists while the disk is probed
 //
 // # Invariants
 //
 //	D1  Files are removed only below a claimed directory.
 //	D2  If another process uses a directory, the start fails. A disk that cannot be
 //	    claimed for another reason is bad; a later probe may claim it.
-//	D3  At the start, only map outputs with a report stay on a disk.
-//	    [Leftover.Verify] checks whether they are usable.
+//	D3  [Set.RemoveJobs] keeps only map outputs with a report. [Leftover.Verify] checks
+//	    whether they are usable.
 //	D4  At most one goroutine at a time searches for an attempt that filled a disk.
 //
 // # Concurrency
@@ -45,7 +45,7 @@ type Config struct {
 	Dir    string   // the tracker's own directory
 	Disks  []string // directories for the data of jobs; Dir may be one of them
 	Layout datadir.Layout
-	Free   func(dir string) (int64, error) // free bytes on the disk of a directory; nil: ask the system
+	Free   func(dir string) (int64, error) // returns the free bytes on the disk of a directory; nil: the system does
 }
 
 // Set has the claimed directories of a tracker. Make one with [Claim].

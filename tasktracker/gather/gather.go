@@ -11,7 +11,7 @@
 //
 // # Invariants
 //
-//	G1  Each fetch and each merge ends in one event, also if it was cancelled.
+//	G1  Each fetch and each merge ends in one event, even if it was cancelled.
 //	G2  The event of a failure names its cause: a corrupt segment (Corrupt), a missing map
 //	    output (Missing), a stalled peer (Stalled), or a local disk (DiskFailed).
 //

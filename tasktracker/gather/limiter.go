@@ -31,7 +31,7 @@ type rateLimiter struct {
 // bucket has the bytes that a job may read within its share.
 type bucket struct {
 	rank      int
-	share     float64 // share of the rate
+	share     float64 // of the rate
 	available float64
 }
 

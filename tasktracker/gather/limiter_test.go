@@ -14,7 +14,7 @@ import (
 
 func jobN(n int) wire.JobID { return wire.JobID{Start: 1, N: n} }
 
-// fetchers call wait as fast as they can.
+// fetchers simulates fetches that wait only for the limiter.
 type fetchers struct {
 	limiter  *rateLimiter
 	ctx      context.Context

@@ -40,7 +40,7 @@ type cgroups struct {
 
 const cgroupPrefix = "quern-"
 
-// start starts a process in its own group or, if that fails, without one.
+// start starts a process in a new group or, if that fails, without a group.
 func (g *cgroups) start(command func() *exec.Cmd) (*exec.Cmd, *cgroup, error) {
 	if c := g.add(); c != nil {
 		cmd := command()

@@ -93,7 +93,7 @@ const (
 // StartRecord starts a new record of workers in a tracker's directory.
 func StartRecord(dir string) error { return newRecord(filepath.Join(dir, RecordFile)) }
 
-// KillLeftover kills the processes of a dead tracker. No live tracker may use the
+// KillLeftover kills the processes of a dead tracker. No running tracker may use the
 // directory, except for one that is starting.
 func KillLeftover(dir string) error {
 	return errors.Join(killRecorded(filepath.Join(dir, RecordFile)), killCgroup(dir))
@@ -167,7 +167,7 @@ func localPath(program string) (string, error) {
 	return rest, nil
 }
 
-// workerEnvironment is the tracker's environment without the tracker's own settings.
+// workerEnvironment returns the environment of a worker, see the package comment.
 func workerEnvironment(trackerEnv []string) []string {
 	env := make([]string, 0, len(trackerEnv)+1)
 	for _, v := range trackerEnv {

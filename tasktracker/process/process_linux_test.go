@@ -103,8 +103,8 @@ func TestLogDiskHangs(t *testing.T) {
 	}
 }
 
-// TestKillLeftover: a tracker kills the workers of an earlier, killed process of it, and no
-// other processes.
+// TestKillLeftover: KillLeftover kills the workers of a dead tracker, and no other
+// processes.
 func TestKillLeftover(t *testing.T) {
 	dir := t.TempDir()
 	if err := StartRecord(dir); err != nil {

@@ -153,12 +153,12 @@ func (h *handle) write(conn *wire.Conn) {
 			h.applyLimit()
 		}
 		if err := conn.Send(m); err != nil {
-			return // the end of the worker is reported by run
+			return // run reports the end of the worker
 		}
 	}
 }
 
-// makeReady makes the directories and log pipes of an attempt.
+// prepareAttempt makes the directories and log pipes of an attempt.
 func (h *handle) prepareAttempt(run *wire.Run) (*wire.Run, error) {
 	err := errors.Join(os.MkdirAll(core.WorkDir(run.Dir), 0o777), os.MkdirAll(run.Logs, 0o777))
 	if err != nil {
@@ -221,7 +221,7 @@ func (h *handle) listen(w Worker) (received bool) {
 	}
 }
 
-// isMalformed reports whether a message caused an error, and not the end of the pipe.
+// isMalformed reports whether the error of a Receive means a malformed message, not the end of the pipe.
 func isMalformed(err error) bool {
 	return !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, os.ErrClosed) &&
 		!errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, os.ErrDeadlineExceeded)

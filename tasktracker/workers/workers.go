@@ -75,8 +75,8 @@ type limitedWorker interface {
 	Limit(limit core.Limit, exceeded func(reason string))
 }
 
-// EndGrace is how long a worker may take to end after its pipe is closed, and how long its
-// last messages may take to arrive after its end.
+// EndGrace is the time in which a worker must end after its pipe is closed, and in which its
+// last messages must arrive after its end.
 const EndGrace = 2 * time.Second
 
 // Config configures a Set.
