@@ -85,7 +85,7 @@ func (w *pathState) check(at string, info fs.FileInfo, last bool) error {
 	case !mode.IsDir():
 		return &fs.PathError{Op: "open", Path: at, Err: syscall.ENOTDIR}
 	case last && owner(info) != os.Geteuid():
-		return refusal(fmt.Sprintf("it belongs to user %d, and this process is user %d's: chown it, or name another directory", owner(info), os.Geteuid()))
+		return refusal(fmt.Sprintf("it belongs to user %d, but this process runs as user %d: chown it, or name another directory", owner(info), os.Geteuid()))
 	case !trusted(info):
 		return refusal(fmt.Sprintf("%s belongs to user %d, who could replace the files in it: only root and user %d may own the directories above",
 			at, owner(info), os.Geteuid()))

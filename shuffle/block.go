@@ -293,7 +293,7 @@ func openFile(ctx context.Context, s wire.Segment) (*blockReader, error) {
 	}
 	if s.Offset < 0 || s.Length < 0 {
 		f.Close()
-		return nil, &UnreadableError{Segment: s, Err: fmt.Errorf("offset %d, length %d", s.Offset, s.Length)}
+		return nil, &UnreadableError{Segment: s, Err: fmt.Errorf("its offset and length must not be negative, got %d and %d", s.Offset, s.Length)}
 	}
 	return &blockReader{ctx: ctx, seg: s, in: &fileInput{file: f, base: s.Offset, owned: f}, size: s.Length}, nil
 }

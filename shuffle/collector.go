@@ -72,11 +72,11 @@ func NewCollector(cfg Config) (*Collector, error) {
 	}
 	switch {
 	case cfg.Partitions < 1 || cfg.Partitions > MaxPartitions:
-		return nil, fmt.Errorf("collect into %d partitions: must be 1 to %d", cfg.Partitions, MaxPartitions)
+		return nil, fmt.Errorf("the number of partitions must be 1 to %d, got %d", MaxPartitions, cfg.Partitions)
 	case cfg.Memory < 1:
-		return nil, fmt.Errorf("collect in %d bytes of memory", cfg.Memory)
+		return nil, fmt.Errorf("the memory of a collector must be positive, got %d bytes", cfg.Memory)
 	case cfg.MaxRecord < 1 || cfg.MaxRecord > MaxMaxRecord:
-		return nil, fmt.Errorf("record limit of %d bytes: must be 1 to %d", cfg.MaxRecord, MaxMaxRecord)
+		return nil, fmt.Errorf("the record limit must be 1 to %d bytes, got %d", MaxMaxRecord, cfg.MaxRecord)
 	}
 	codec, err := codecNamed(cfg.Codec)
 	if err != nil {

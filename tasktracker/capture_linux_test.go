@@ -74,7 +74,7 @@ func TestLogFails(t *testing.T) {
 
 	third, thirdFailed := waiting(2)
 	thirdFailed(full)
-	if r := l.final(third, wire.AttemptFailed); !strings.Contains(r.Error, "disk "+dir+" cannot take its log: no room") {
+	if r := l.final(third, wire.AttemptFailed); !strings.Contains(r.Error, "cannot write its log on disk "+dir+": no room") {
 		t.Errorf("the third attempt's error is %q", r.Error)
 	}
 

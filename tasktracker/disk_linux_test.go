@@ -137,7 +137,7 @@ func TestLogsFillDisk(t *testing.T) {
 	l := startUnregistered(t, Config{ID: "t1", Dir: dir, Disks: []string{t.TempDir()}, Logs: Logs{Attempt: 100 << 20}})
 	l.connect(1)
 	r := l.fail(doGush)
-	if !strings.Contains(r.Error, "disk "+dir+" cannot take its log") || !strings.Contains(r.Error, "no space left") {
+	if !strings.Contains(r.Error, "cannot write its log on disk "+dir) || !strings.Contains(r.Error, "no space left") {
 		t.Errorf("error is %q", r.Error)
 	}
 	l.succeed(wire.Map, 1, doSucceed) // the failed attempt's logs were cut

@@ -74,7 +74,7 @@ func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Han
 			http.Error(w, err.Error(), status)
 		}
 		if l.cfg.Service.Serve != nil && (!known || peer.Role != role) {
-			refuse(http.StatusForbidden, fmt.Errorf("this is not for a %s", peer.Role))
+			refuse(http.StatusForbidden, fmt.Errorf("a %s may not request this", peer.Role))
 			return
 		}
 		job, err := wire.ParseJobID(r.PathValue("job"))
@@ -115,6 +115,6 @@ func (l *loop) serveHealth(w http.ResponseWriter, r *http.Request) {
 	case <-l.done:
 		http.Error(w, "the task tracker is shutting down", http.StatusServiceUnavailable)
 	case <-ctx.Done():
-		http.Error(w, "its loop does not answer", http.StatusServiceUnavailable)
+		http.Error(w, "the loop of the task tracker does not answer", http.StatusServiceUnavailable)
 	}
 }

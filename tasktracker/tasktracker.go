@@ -157,13 +157,13 @@ type Tracker struct{ cfg Config }
 func New(cfg Config) (*Tracker, error) {
 	switch {
 	case cfg.ID == "":
-		return nil, errors.New("task tracker: it has no id")
+		return nil, errors.New("task tracker: its id must not be empty")
 	case cfg.MapSlots < 0 || cfg.ReduceSlots < 0:
-		return nil, fmt.Errorf("task tracker %s: %d map and %d reduce slots", cfg.ID, cfg.MapSlots, cfg.ReduceSlots)
+		return nil, fmt.Errorf("task tracker %s: slots must not be negative, got %d map and %d reduce slots", cfg.ID, cfg.MapSlots, cfg.ReduceSlots)
 	case cfg.ShuffleRate != 0 && !(cfg.ShuffleRate >= MinShuffleRate):
-		return nil, fmt.Errorf("task tracker %s: a shuffle rate of %v bytes a second, at least %d", cfg.ID, cfg.ShuffleRate, MinShuffleRate)
+		return nil, fmt.Errorf("task tracker %s: the shuffle rate must be at least %d bytes a second, got %v", cfg.ID, MinShuffleRate, cfg.ShuffleRate)
 	case cfg.Logs.Attempt != 0 && cfg.Logs.Attempt < MinAttemptLogs:
-		return nil, fmt.Errorf("task tracker %s: %d bytes for the logs of an attempt, at least %d", cfg.ID, cfg.Logs.Attempt, MinAttemptLogs)
+		return nil, fmt.Errorf("task tracker %s: the limit of an attempt's logs must be at least %d bytes, got %d", cfg.ID, MinAttemptLogs, cfg.Logs.Attempt)
 	case cfg.Dir == "" || cfg.FS == nil || cfg.Service.Listen == "":
 		return nil, fmt.Errorf("task tracker %s: it needs a directory, a file system and an address", cfg.ID)
 	}
@@ -237,7 +237,7 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	defer dirs.Close()
 	outputs, err := removeLeftovers(&t.cfg, dirs)
 	if err != nil {
-		return fmt.Errorf("remove files of an earlier run: %w", err)
+		return fmt.Errorf("remove files of an earlier process: %w", err)
 	}
 	coreCfg := core.Config{Restore: len(outputs) > 0}
 	if coreCfg.Cluster, err = readLine(t.cfg.Dir, clusterName); err != nil {

@@ -197,7 +197,7 @@ func (c *Core) openHome(a *attempt) string {
 		h.reported = h.report()
 		r := h.reported
 		c.send(&r)
-		return fmt.Sprintf("home of partition %d has gathered %d of %d map outputs in generation %d.%d, not all in %d.%d",
+		return fmt.Sprintf("the home of partition %d has gathered %d of %d map outputs in generation %d.%d, the reduce needs all in %d.%d",
 			p, h.heldCount, h.maps, h.gen.Epoch, h.gen.N, want.Epoch, want.N)
 	}
 	a.digest, a.runs = h.digest, inMapOrder(h.runs)

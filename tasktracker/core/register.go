@@ -45,7 +45,7 @@ func (c *Core) readNonce(m *wire.Staging) {
 		return
 	}
 	if c.staging != "" && staging != c.staging {
-		c.refuseLeader(fmt.Sprintf("the job tracker names staging directory %s, this task tracker serves %s alone: if the cluster has moved, start it with -staging %s",
+		c.refuseLeader(fmt.Sprintf("the job tracker names staging directory %s, this task tracker uses only %s: if the cluster has moved, start it with -staging %s",
 			staging, c.staging, staging))
 		return
 	}
@@ -139,7 +139,7 @@ func (c *Core) welcome(w *wire.Welcome) {
 		return
 	}
 	if !c.acceptsEpoch(w.Epoch) {
-		c.hangup(fmt.Sprintf("the leader of epoch %d is not the leader any more, %d is known", w.Epoch, c.epoch))
+		c.hangup(fmt.Sprintf("the job tracker leads epoch %d, but epoch %d has begun", w.Epoch, c.epoch))
 		return
 	}
 	if w.Cluster != "" && c.cluster == "" {

@@ -31,7 +31,7 @@ func (c *Core) outsideReason(submission string) string {
 	case c.cfg.Embedded, c.staging != "" && Within(c.staging, submission):
 		return ""
 	case c.staging == "":
-		return fmt.Sprintf("task tracker %s knows no staging directory yet, and reads nothing elsewhere: %s", c.cfg.Tracker, submission)
+		return fmt.Sprintf("task tracker %s has no staging directory yet, so it cannot read submission %s", c.cfg.Tracker, submission)
 	}
-	return fmt.Sprintf("%s is not in the staging directory %s, and task tracker %s reads nothing elsewhere", submission, c.staging, c.cfg.Tracker)
+	return fmt.Sprintf("submission %s is not in the staging directory %s of task tracker %s", submission, c.staging, c.cfg.Tracker)
 }

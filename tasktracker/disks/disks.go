@@ -84,7 +84,7 @@ func Claim(cfg Config) (*Set, error) {
 func freeBytes(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
-		return 0, fmt.Errorf("look at free space: %w", err)
+		return 0, fmt.Errorf("get the free space: %w", err)
 	}
 	return int64(st.Bavail * uint64(st.Bsize)), nil
 }

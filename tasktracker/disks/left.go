@@ -164,7 +164,7 @@ func (o *Leftover) Verify(ctx context.Context) (*wire.Report, error) {
 		return nil, fmt.Errorf("read report: %w", err)
 	}
 	if report.Attempt != o.Attempt || report.State != wire.AttemptSucceeded || report.Result == nil || report.Result.Output == nil {
-		return nil, fmt.Errorf("report is of %v, %v", report.Attempt, report.State)
+		return nil, fmt.Errorf("the report is for %v in state %v", report.Attempt, report.State)
 	}
 	index, err := shuffle.Verify(ctx, filepath.Join(o.Dir, core.OutputFile))
 	if err != nil {

@@ -155,7 +155,7 @@ func (s *Set) probe(dir string) (err error) {
 		return err
 	}
 	if !bytes.Equal(got, want) {
-		return fmt.Errorf("%s has other bytes than were written", name)
+		return fmt.Errorf("the bytes read from %s differ from the bytes written", name)
 	}
 	return nil
 }

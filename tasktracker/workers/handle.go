@@ -183,7 +183,7 @@ func (h *handle) logFailed(attempt wire.AttemptID, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.running == attempt && attempt.Task.Kind.Slotted() { // service attempts write little, and the job needs them
-		h.killReason = cmp.Or(h.killReason, fmt.Errorf("disk %s cannot take its log: %w", h.set.cfg.LogDir, err))
+		h.killReason = cmp.Or(h.killReason, fmt.Errorf("cannot write its log on disk %s: %w", h.set.cfg.LogDir, err))
 		h.killLocked()
 	}
 }
