@@ -347,7 +347,7 @@ func TestRefusedRecords(t *testing.T) {
 	}
 }
 
-// TestDiskFull fails every write of a collector.
+// TestDiskFull fails writes to each kind of file of a collector.
 func TestDiskFull(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("needs /dev/full")

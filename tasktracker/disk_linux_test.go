@@ -136,7 +136,7 @@ func TestLogsFillDisk(t *testing.T) {
 	defer unix.Unmount(dir, unix.MNT_DETACH)
 	l := startUnregistered(t, Config{ID: "t1", Dir: dir, Disks: []string{t.TempDir()}, Logs: Logs{Attempt: 100 << 20}})
 	l.connect(1)
-	r := l.fail(doGush)
+	r := l.fail(doWriteLongLog)
 	if !strings.Contains(r.Error, "cannot write its log on disk "+dir) || !strings.Contains(r.Error, "no space left") {
 		t.Errorf("error is %q", r.Error)
 	}

@@ -24,7 +24,7 @@ func jobN(n int) wire.JobID { return wire.JobID{Start: 1, N: n} }
 // leader is a job tracker for a tracker under test.
 type leader struct {
 	t           *testing.T
-	dir         string // the tracker's
+	dir         string // directory of the tracker
 	staging     string
 	dials       chan *wire.Conn // the leader's ends of the tracker's streams
 	conn        *wire.Conn

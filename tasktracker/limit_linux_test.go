@@ -37,7 +37,7 @@ func TestMemoryLimit(t *testing.T) { withAndWithoutGroups(t, testMemoryLimit) }
 func testMemoryLimit(t *testing.T, l *leader) {
 	other := l.launch(wire.Map, 1, doCommit)
 	await(l, func(r *wire.Report) bool { return r.Attempt == other && r.State == wire.AttemptReady })
-	id := l.launchAs(wire.TaskID{Job: job1, Kind: wire.Map}, wire.Launch{Index: doHog, Memory: 256 << 20, Processes: 10})
+	id := l.launchAs(wire.TaskID{Job: job1, Kind: wire.Map}, wire.Launch{Index: doUseMemory, Memory: 256 << 20, Processes: 10})
 	r := l.final(id, wire.AttemptFailed)
 	mustNameLimit(t, r, "256 MiB")
 	l.send(&wire.Grant{Epoch: 1, Attempt: other})

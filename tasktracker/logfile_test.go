@@ -48,7 +48,7 @@ func TestLongLogs(t *testing.T) {
 	for n := range floodLines {
 		all.WriteString(floodLine(n))
 	}
-	id := l.launch(wire.Map, 0, doFlood)
+	id := l.launch(wire.Map, 0, doWriteBothLogs)
 	await(l, func(r *wire.Report) bool { return r.Attempt == id && r.State == wire.AttemptReady })
 	size := func() (sum int64) {
 		for _, name := range names(t, core.LogPath(l.dir, id)) {

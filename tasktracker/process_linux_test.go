@@ -93,12 +93,12 @@ func TestWorkerEnds(t *testing.T) {
 				t.Errorf("log is %q", r.Log)
 			}
 		}},
-		{"shouting", doShout, "hoarse", func(t *testing.T, r *wire.Result) {
+		{"failed with a long log", doFailWithLongLog, "hoarse", func(t *testing.T, r *wire.Result) {
 			if want := strings.TrimSuffix(strings.Repeat("much ado about nothing\n", 20), "\n"); r.Log != want {
 				t.Errorf("log is %q", r.Log)
 			}
 		}},
-		{"garbled", doGarble, "its worker sent a malformed message", nil},
+		{"sent a malformed message", doSendMalformed, "its worker sent a malformed message", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := l.fail(c.action)

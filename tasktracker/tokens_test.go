@@ -59,7 +59,7 @@ func get(t *testing.T, url, token string) (status int, text string) {
 	return response.StatusCode, string(body)
 }
 
-// synced waits until the tracker has processed all earlier messages. The tracker answers
+// waitProcessed waits until the tracker has processed all earlier messages. The tracker answers
 // the kill of an unknown attempt, and stores nothing for it.
 func (l *leader) waitProcessed() {
 	l.t.Helper()
