@@ -103,7 +103,7 @@ func Load(dir string, role Role, log *slog.Logger) (*Identity, error) {
 }
 
 // Self returns the role and name that peers see.
-func (id *Identity) Self() Peer { return id.self }
+func (id *Identity) Peer() Peer { return id.self }
 
 // read reads the files. The caller holds mu, or has the only reference.
 func (id *Identity) read() error {

@@ -11,7 +11,7 @@ import (
 const MaxText = 8 << 10
 
 // Bounded cuts a text to at most n bytes, between characters, and marks the cut.
-func Bounded(text string, n int) string {
+func Truncate(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}
@@ -27,11 +27,11 @@ const MaxLost = 100
 
 // Bound limits a result of another process to what fits into a message. Texts are cut to
 // twice [MaxText], because an error may include a status; Lost is cut to [MaxLost].
-func (r *Result) Bound() {
-	r.Error, r.Log = Bounded(r.Error, 2*MaxText), Bounded(r.Log, 2*MaxText)
+func (r *Result) Truncate() {
+	r.Error, r.Log = Truncate(r.Error, 2*MaxText), Truncate(r.Log, 2*MaxText)
 	r.Lost = r.Lost[:min(len(r.Lost), MaxLost)]
 	for i := range r.Lost {
-		r.Lost[i].Reason = Bounded(r.Lost[i].Reason, MaxText)
+		r.Lost[i].Reason = Truncate(r.Lost[i].Reason, MaxText)
 	}
 }
 
@@ -51,7 +51,7 @@ var ErrTooLarge = errors.New("submission too large")
 // Bound returns an error that wraps [ErrTooLarge] if a submission exceeds a bound. It is
 // checked before sending and before proposing, but never on replay: earlier builds accepted
 // more.
-func (s *Submission) Bound() error {
+func (s *Submission) CheckLimits() error {
 	inputs, values, reduces := 0, len(s.Program.Args)+len(s.Program.Flags), 0
 	names := []struct{ what, name string }{{"key", s.Key}, {"owner's name", s.Owner}, {"flow's name", s.Plan.Flow}}
 	for i := range s.Plan.Jobs {

@@ -20,7 +20,7 @@ type CounterLimits struct{ Counters, Groups, Name, GroupName int }
 type CounterProperty struct {
 	Name    string
 	Default int
-	Most    int // a higher value is refused
+	Max     int // a higher value is refused
 }
 
 // The limits' properties. With the highest values, an attempt's counters fit into its
@@ -42,7 +42,7 @@ const MaxBuiltInCounters = 200
 func CounterLimitsOf(properties map[string]string) CounterLimits {
 	read := func(p CounterProperty) int {
 		n, err := strconv.Atoi(properties[p.Name])
-		if err != nil || n < 0 || n > p.Most {
+		if err != nil || n < 0 || n > p.Max {
 			return p.Default
 		}
 		return n
@@ -88,11 +88,11 @@ func (l CounterLimits) Admit(c Counters, group, name string) error {
 }
 
 func (l CounterLimits) exceeded(p CounterProperty, limit int, format string, args ...any) error {
-	return fmt.Errorf("%w: %s: at most %d; %s can raise it to %d", ErrCounterLimit, fmt.Sprintf(format, args...), limit, p.Name, p.Most)
+	return fmt.Errorf("%w: %s: at most %d; %s can raise it to %d", ErrCounterLimit, fmt.Sprintf(format, args...), limit, p.Name, p.Max)
 }
 
 // quote shortens and quotes a name for an error.
-func quote(name string) string { return strconv.Quote(Bounded(name, 80)) }
+func quote(name string) string { return strconv.Quote(Truncate(name, 80)) }
 
 // Merge adds other to c. It adds nothing if [CounterLimits.Admit] refuses one of other's
 // counters.

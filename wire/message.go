@@ -9,17 +9,17 @@ type Message interface{ number() byte }
 type (
 	// Hello opens a tracker's stream.
 	Hello struct {
-		Version     int    `msgpack:"Version"` // [Version] of the sender
-		Tracker     string `msgpack:"Tracker"`
-		Process     uint64 `msgpack:"Process"`     // random at process start: tells a restart from a reconnection
-		Incarnation uint64 `msgpack:"Incarnation"` // the last one granted to this process, 0 for none
-		Host        string `msgpack:"Host"`        // as the file system names this machine
-		Addr        string `msgpack:"Addr"`        // host:port of its shuffle service
-		MapSlots    int    `msgpack:"MapSlots"`
-		ReduceSlots int    `msgpack:"ReduceSlots"`
-		Nonce       string `msgpack:"Nonce"`     // from the file named in Staging; empty: not read yet
-		Rack        string `msgpack:"Rack"`      // "/dc1/r7"; empty: unknown
-		DisksLeft   int    `msgpack:"DisksLeft"` // how often this process has stopped using a disk
+		Version        int    `msgpack:"Version"` // [Version] of the sender
+		Tracker        string `msgpack:"Tracker"`
+		Process        uint64 `msgpack:"Process"`     // random at process start: tells a restart from a reconnection
+		Incarnation    uint64 `msgpack:"Incarnation"` // the last one granted to this process, 0 for none
+		Host           string `msgpack:"Host"`        // as the file system names this machine
+		Addr           string `msgpack:"Addr"`        // host:port of its shuffle service
+		MapSlots       int    `msgpack:"MapSlots"`
+		ReduceSlots    int    `msgpack:"ReduceSlots"`
+		Nonce          string `msgpack:"Nonce"`     // from the file named in Staging; empty: not read yet
+		Rack           string `msgpack:"Rack"`      // "/dc1/r7"; empty: unknown
+		DisksAbandoned int    `msgpack:"DisksLeft"` // how often this process has stopped using a disk
 	}
 
 	// Staging answers a Hello without the right Nonce. The tracker reads the nonce from
@@ -67,10 +67,10 @@ type (
 	// Capacity reports that the tracker's slots changed, for instance because a disk
 	// failed.
 	Capacity struct {
-		MapSlots    int    `msgpack:"MapSlots"`
-		ReduceSlots int    `msgpack:"ReduceSlots"`
-		Reason      string `msgpack:"Reason"`
-		DisksLeft   int    `msgpack:"DisksLeft"` // as in Hello
+		MapSlots       int    `msgpack:"MapSlots"`
+		ReduceSlots    int    `msgpack:"ReduceSlots"`
+		Reason         string `msgpack:"Reason"`
+		DisksAbandoned int    `msgpack:"DisksLeft"` // as in Hello
 	}
 
 	// Report reports an attempt's new state immediately.
@@ -164,9 +164,9 @@ type (
 
 	// DropJob lets a tracker forget an ended job and remove its data.
 	DropJob struct {
-		Epoch uint64 `msgpack:"Epoch"`
-		Job   JobID  `msgpack:"Job"`
-		Done  string `msgpack:"Done"` // staging directory of its submission, if this was the submission's last job; empty also from a leader that does not know the job any more
+		Epoch        uint64 `msgpack:"Epoch"`
+		Job          JobID  `msgpack:"Job"`
+		EndedStaging string `msgpack:"Done"` // staging directory of its submission, if this was the submission's last job; empty also from a leader that does not know the job any more
 	}
 )
 

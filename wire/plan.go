@@ -49,7 +49,7 @@ type InputPlan struct {
 
 // After lists the indexes in Plan.Jobs of the jobs that write j's input, each once,
 // ascending.
-func (j *JobPlan) After() []int {
+func (j *JobPlan) InputJobs() []int {
 	var after []int
 	for _, in := range j.Inputs {
 		if in.From > 0 {
@@ -86,7 +86,7 @@ type Submission struct {
 	// When the deadline ends, in Unix milliseconds by the leader's clock. 0: Settings.Deadline
 	// counts from when the leader accepts the submission. In the log, Settings has the
 	// deadline.
-	Due int64 `msgpack:"Due,omitempty"`
+	DeadlineAt int64 `msgpack:"Due,omitempty"`
 }
 
 // Program says how to start the job's binary.

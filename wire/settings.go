@@ -83,7 +83,7 @@ type Scheduling struct {
 }
 
 // Over returns s with its empty fields taken from base.
-func (s Scheduling) Over(base Scheduling) Scheduling {
+func (s Scheduling) WithDefaults(base Scheduling) Scheduling {
 	for _, field := range []struct {
 		own  *string
 		base string

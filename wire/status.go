@@ -79,10 +79,10 @@ type LostTracker struct {
 
 // DrainStatus is the state of a draining task tracker.
 type DrainStatus struct {
-	Tracker string
-	Drained bool   // no job needs it any more
-	Here    bool   // it is registered, perhaps again after draining
-	Needs   string // what jobs still need of it; empty: nothing, or not known
+	Tracker    string
+	Drained    bool   // no job needs it any more
+	Registered bool   // it is registered, perhaps again after draining
+	Needs      string // what jobs still need of it; empty: nothing, or not known
 }
 
 // PoolStatus is the leader's view of a pool. Arrays are by phase: maps, reduces.
@@ -94,5 +94,5 @@ type PoolStatus struct {
 	MaxJobs int // most jobs with slots at a time; -1: any number
 	Jobs    int // not ended
 	Running [2]int
-	Gone    bool // removed from the pool table
+	Removed bool // removed from the pool table
 }

@@ -87,8 +87,8 @@ func TestFullFrames(t *testing.T) {
 	outputs := &Outputs{Outputs: make([]MapOutput, 50_000)}
 	shares := &Shares{Shares: make([]JobShare, 100_000)}
 	done := &WorkerDone{Result: Result{Counters: make(Counters)}}
-	for i := range CountersMax.Most {
-		done.Result.Counters.Add(fmt.Sprint(i%CounterGroupsMax.Most), fmt.Sprint(i), 1)
+	for i := range CountersMax.Max {
+		done.Result.Counters.Add(fmt.Sprint(i%CounterGroupsMax.Max), fmt.Sprint(i), 1)
 	}
 	for _, m := range []Message{sub, paths, inventory, beat, outputs, shares, done} {
 		sent, err := Append(nil, m)

@@ -69,7 +69,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		return err
 	}
 	defer dir.Close()
-	daemon.WarnOpen(j.log, o.data)
+	daemon.WarnIfReadable(j.log, o.data)
 	if j.cluster, err = readCluster(o.data); err != nil {
 		return err
 	}

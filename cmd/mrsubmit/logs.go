@@ -88,8 +88,8 @@ func (q *query) logs(ctx context.Context) error {
 
 // noToken is the error for a job if the cluster did not send its token.
 func (q *query) noToken(id wire.JobID, owner string) error {
-	if q.self != nil && q.self.Self().Name != owner {
-		return fmt.Errorf("%w: the logs of %v are for its owner, %s, and for administrators; %s is neither", admission.ErrNotAllowed, id, cmp.Or(owner, "now unknown"), q.self.Self().Name)
+	if q.self != nil && q.self.Peer().Name != owner {
+		return fmt.Errorf("%w: the logs of %v are for its owner, %s, and for administrators; %s is neither", admission.ErrNotAllowed, id, cmp.Or(owner, "now unknown"), q.self.Peer().Name)
 	}
 	return fmt.Errorf("%v has no token, which its logs require: an older version ran it", id)
 }

@@ -275,7 +275,7 @@ func TestSettings(t *testing.T) {
 		s := submit(t, nil, wire.Succeeded, append(args, exe, "-input", exe, "-output", t.TempDir()+"/out")...)
 		got := s.cluster.got.Settings
 		least, most := before.Add(c.want.Deadline).UnixMilli(), time.Now().Add(c.want.Deadline).UnixMilli()
-		switch due := s.cluster.got.Due; {
+		switch due := s.cluster.got.DeadlineAt; {
 		case c.want.Deadline == 0 && due != 0, c.want.Deadline == -1 && due != time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli():
 			t.Errorf("%s: due at %d", c.flags, due)
 		case c.want.Deadline != 0 && c.want.Deadline != -1 && (due < least || due > most):

@@ -164,7 +164,7 @@ func (t *tool) plan(ctx context.Context, f *runFlags, exe string) (*wire.Submiss
 		return nil, wrong("%v", err)
 	}
 	if d := sub.Settings.Deadline; d != 0 { // a time, so that building and uploading do not postpone it
-		sub.Due = began.Add(d).UnixMilli()
+		sub.DeadlineAt = began.Add(d).UnixMilli()
 	}
 	if sub.Settings.Late(0) {
 		fmt.Fprintln(t.stderr, "warning: the deadline has passed: the job is late")
@@ -222,7 +222,7 @@ func (t *tool) executable(ctx context.Context, job string) (exe string, remove f
 // take it, or else the user of this process.
 func userName(self *identity.Identity, getenv func(string) string) string {
 	if self != nil {
-		return self.Self().Name
+		return self.Peer().Name
 	}
 	if u, err := user.Current(); err == nil {
 		return u.Username

@@ -105,7 +105,7 @@ func (c *Client) ask(ctx context.Context, q request, answer any) (maybe bool, er
 		}
 		err = c.try(ctx, addr, limit, q, answer)
 		if err == nil {
-			c.known.Leads(addr)
+			c.known.SetLeader(addr)
 			return maybe, nil
 		}
 		maybe = maybe || !untouched(err)

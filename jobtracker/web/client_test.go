@@ -159,7 +159,7 @@ func TestKillAgain(t *testing.T) {
 	addr := strings.TrimPrefix(front.URL, "http://")
 	c = testClient(t, addr, all[0].addr)
 	go l.change(func() { all[0].hint = "" })
-	c.known.Leads(addr)
+	c.known.SetLeader(addr)
 	if err := c.Kill(t.Context(), job1, "enough"); err != nil {
 		t.Error(err)
 	}
@@ -376,7 +376,7 @@ func TestWatchLeavesSilentLeader(t *testing.T) {
 	}()
 	c := testClient(t, stuck.Addr().String(), all[0].addr)
 	l.jobs = []wire.JobStatus{{ID: job1, State: wire.Succeeded}}
-	c.known.Leads(stuck.Addr().String())
+	c.known.SetLeader(stuck.Addr().String())
 	w := watchJob(t, c)
 	if s := await(t, "state", w.states); s != "succeeded" {
 		t.Error(s)
@@ -416,7 +416,7 @@ func TestWatchCutOff(t *testing.T) {
 		}))
 		addr := strings.TrimPrefix(server.URL, "http://")
 		client := testClient(t, addr, all[0].addr)
-		client.known.Leads(addr)
+		client.known.SetLeader(addr)
 		w := watchJob(t, client)
 		err := await(t, "end", w.end)
 		if c.want == "" && (err != nil || await(t, "state", w.states) != "succeeded") || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

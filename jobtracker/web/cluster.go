@@ -138,7 +138,7 @@ func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 		err = c.try(ctx, addr, limit, request{method: http.MethodGet, path: "/v1/cluster"}, answer)
 		switch {
 		case err == nil && answer.IsLeader:
-			c.known.Leads(addr)
+			c.known.SetLeader(addr)
 			return answer, nil
 		case err == nil:
 			follower = answer

@@ -102,7 +102,7 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 		e.Phases = append(e.Phases, Phase{
 			Phase: p.Phase.String(), Tasks: p.Tasks, Done: p.Done, Running: p.Running, Waiting: p.Waiting, Adopted: p.Adopted,
 			Place: p.Place, Of: p.Of, Target: p.Target, Min: p.Min, Max: p.Max, PoolMin: p.PoolMin,
-			TaskSeconds: p.TaskSeconds, LeftSeconds: p.Left, Source: p.Source, End: timeOf(p.End), WaitSeconds: p.Wait.Seconds(), Speeds: speeds,
+			TaskSeconds: p.TaskSeconds, LeftSeconds: p.RemainingSeconds, Source: p.Source, End: timeOf(p.End), WaitSeconds: p.Wait.Seconds(), Speeds: speeds,
 		})
 	}
 	if x.Shuffle != nil {
@@ -110,7 +110,7 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 		e.Shuffle = &s
 	}
 	for _, h := range x.Holds {
-		e.Holds = append(e.Holds, Hold{What: h.What, Until: timeOf(h.Until), Due: timeOf(h.Due)})
+		e.Holds = append(e.Holds, Hold{What: h.Reason, Until: timeOf(h.Until), Due: timeOf(h.Expected)})
 	}
 	return e
 }

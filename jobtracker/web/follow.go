@@ -162,7 +162,7 @@ func (f *following) found(addr string, line *watchLine) error {
 	if line.Epoch < f.epoch {
 		return &Error{Code: codeNotLeader, Text: fmt.Sprintf("%s leads epoch %d, but epoch %d has begun: %v", addr, line.Epoch, f.epoch, core.ErrNotLeader)}
 	}
-	f.c.known.Leads(addr)
+	f.c.known.SetLeader(addr)
 	silent := time.Since(f.lastLine).Round(100 * time.Millisecond)
 	switch {
 	case f.leader == "":

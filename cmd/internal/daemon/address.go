@@ -32,14 +32,14 @@ func (s Security) Load(role identity.Role, id string, log *slog.Logger) (*identi
 	}
 	self, err := identity.Load(s.TLSDir, role, log)
 	if err != nil {
-		return nil, nil, Wrong("-tls-dir: %v", err)
+		return nil, nil, Usagef("-tls-dir: %v", err)
 	}
-	if name := self.Self().Name; name != id {
-		return nil, nil, Wrong("-id %s: the certificate in %s is for %s", id, s.TLSDir, name)
+	if name := self.Peer().Name; name != id {
+		return nil, nil, Usagef("-id %s: the certificate in %s is for %s", id, s.TLSDir, name)
 	}
 	key, err := self.GossipKey()
 	if err != nil {
-		return nil, nil, Wrong("-tls-dir: %v", err)
+		return nil, nil, Usagef("-tls-dir: %v", err)
 	}
 	return self, key, nil
 }
@@ -48,22 +48,22 @@ func (s Security) Load(role identity.Role, id string, log *slog.Logger) (*identi
 // -insecure allows it. Listens are the addresses of flags.
 func (s Security) Check(flags []string, listens []string) error {
 	if s.TLSDir != "" && s.Insecure {
-		return Wrong("-tls-dir and -insecure: one or the other")
+		return Usagef("-tls-dir and -insecure: one or the other")
 	}
 	for i, listen := range listens {
 		host, port, err := net.SplitHostPort(listen)
 		if err != nil {
-			return Wrong("%s: %v", flags[i], err)
+			return Usagef("%s: %v", flags[i], err)
 		}
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return Wrong("%s %s: port %q is not a number up to 65535", flags[i], listen, port)
+			return Usagef("%s %s: port %q is not a number up to 65535", flags[i], listen, port)
 		}
 		ok, err := loopback(host)
 		switch {
 		case err != nil:
-			return Wrong("%s: %v", flags[i], err)
+			return Usagef("%s: %v", flags[i], err)
 		case !ok && !s.Insecure && s.TLSDir == "":
-			return Wrong("%s %s can be reached from other machines, without access control or encryption; add certificates with -tls-dir, or allow it with -insecure", flags[i], listen)
+			return Usagef("%s %s can be reached from other machines, without access control or encryption; add certificates with -tls-dir, or allow it with -insecure", flags[i], listen)
 		}
 	}
 	return nil
@@ -99,7 +99,7 @@ func Advertised(flag, advertise, listening string) (string, error) {
 			h, p = advertise, port
 		}
 		if _, err := strconv.ParseUint(p, 10, 16); err != nil || h == "" {
-			return "", Wrong("%s %s: want HOST or HOST:PORT", flag, advertise)
+			return "", Usagef("%s %s: want HOST or HOST:PORT", flag, advertise)
 		}
 		host = h
 		if p != "0" {
@@ -107,7 +107,7 @@ func Advertised(flag, advertise, listening string) (string, error) {
 		}
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		return "", Wrong("%s: others cannot dial %s; give the address at which they reach this machine", flag, net.JoinHostPort(host, port))
+		return "", Usagef("%s: others cannot dial %s; give the address at which they reach this machine", flag, net.JoinHostPort(host, port))
 	}
 	return net.JoinHostPort(host, port), nil
 }
@@ -156,10 +156,10 @@ func CheckAddresses(flag string, addrs []string) error {
 	for _, addr := range addrs {
 		host, port, err := net.SplitHostPort(addr)
 		if err != nil {
-			return Wrong("%s: %v", flag, err)
+			return Usagef("%s: %v", flag, err)
 		}
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" {
-			return Wrong("%s %s: want HOST:PORT", flag, addr)
+			return Usagef("%s %s: want HOST:PORT", flag, addr)
 		}
 	}
 	return nil

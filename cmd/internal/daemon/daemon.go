@@ -40,9 +40,9 @@ import (
 
 // Exit codes.
 const (
-	Done   = 0
-	Failed = 1
-	Usage  = 2
+	ExitDone   = 0
+	ExitFailed = 1
+	ExitUsage  = 2
 )
 
 // ErrUsage reports a wrong command line.
@@ -56,7 +56,7 @@ func (e usageError) Error() string { return e.text }
 func (e usageError) Is(target error) bool { return target == ErrUsage }
 
 // Wrong makes an ErrUsage.
-func Wrong(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
+func Usagef(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
 
 // Output has the outputs of a daemon.
 type Output struct {
@@ -78,7 +78,7 @@ func Main(name string, run Run) int {
 	if len(args) == 1 && (args[0] == "-version" || args[0] == "--version") {
 		fmt.Fprintf(out.Stdout, "%s %s, %s %s/%s, tracker protocol %d\n",
 			name, build.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, wire.Version)
-		return Done
+		return ExitDone
 	}
 	if len(args) > 0 && args[0] == healthCommand {
 		args = args[1:]
@@ -86,13 +86,13 @@ func Main(name string, run Run) int {
 	}
 	switch err := run(ctx, args, out); {
 	case err == nil, errors.Is(err, flag.ErrHelp):
-		return Done
+		return ExitDone
 	case errors.Is(err, ErrUsage):
 		fmt.Fprintf(out.Stderr, "%s: %v; see %s -h\n", name, err, name)
-		return Usage
+		return ExitUsage
 	default:
 		fmt.Fprintf(out.Stderr, "%s: %v\n", name, err)
-		return Failed
+		return ExitFailed
 	}
 }
 
@@ -107,15 +107,15 @@ func Parse(set *flag.FlagSet, args []string, out Output, about string) error {
 		set.PrintDefaults()
 		return err
 	case err != nil:
-		return Wrong("%v", err)
+		return Usagef("%v", err)
 	case set.NArg() > 0:
-		return Wrong("unexpected argument %q", set.Arg(0))
+		return Usagef("unexpected argument %q", set.Arg(0))
 	}
 	return nil
 }
 
 // List splits a comma-separated list and drops empty items.
-func List(text string) []string {
+func SplitList(text string) []string {
 	var list []string
 	for item := range strings.SplitSeq(text, ",") {
 		if item = strings.TrimSpace(item); item != "" {
@@ -136,11 +136,11 @@ func ID(id string) (string, error) {
 	}
 	for _, r := range id {
 		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.') {
-			return "", Wrong("-id %s: use letters, digits, dots, dashes and underscores only", id)
+			return "", Usagef("-id %s: use letters, digits, dots, dashes and underscores only", id)
 		}
 	}
 	if len(id) > 64 {
-		return "", Wrong("-id %s: use at most 64 characters", id)
+		return "", Usagef("-id %s: use at most 64 characters", id)
 	}
 	return id, nil
 }
@@ -160,18 +160,18 @@ func CheckStaging(url string) (string, error) {
 		return "", nil
 	}
 	if scheme, _, err := dfs.Scheme(url); err == nil && scheme == "" {
-		return "", Wrong("-staging %s: want a URL, such as file:///shared/quern", url)
+		return "", Usagef("-staging %s: want a URL, such as file:///shared/quern", url)
 	}
 	clean, err := builtin.FileSystems().Clean(url)
 	if err != nil {
-		return "", Wrong("-staging: %v", err)
+		return "", Usagef("-staging: %v", err)
 	}
 	return clean, nil
 }
 
 // WarnOpen warns if other users can read a daemon's directory, which has data and tokens of
 // jobs.
-func WarnOpen(log *slog.Logger, dir string) {
+func WarnIfReadable(log *slog.Logger, dir string) {
 	info, err := os.Stat(dir)
 	if err == nil && info.Mode().Perm()&0o077 != 0 {
 		log.Warn("the data directory is open to other users of this machine: chmod 700 it", "directory", dir, "mode", info.Mode().Perm())

@@ -79,22 +79,22 @@ func TestWarnOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
-		WarnOpen(slog.New(slog.NewTextHandler(&log, nil)), dir)
+		WarnIfReadable(slog.New(slog.NewTextHandler(&log, nil)), dir)
 		if got := strings.Contains(log.String(), dir) && strings.Contains(log.String(), "chmod 700"); got != warned {
 			t.Errorf("%v: it logged %q", mode, &log)
 		}
 	}
 	var log bytes.Buffer
-	if WarnOpen(slog.New(slog.NewTextHandler(&log, nil)), filepath.Join(dir, "none")); log.Len() > 0 {
+	if WarnIfReadable(slog.New(slog.NewTextHandler(&log, nil)), filepath.Join(dir, "none")); log.Len() > 0 {
 		t.Errorf("for a missing directory it logged %q", &log)
 	}
 }
 
 func TestList(t *testing.T) {
-	if got := List(" a:1, b:2,,c:3 ,"); !slices.Equal(got, []string{"a:1", "b:2", "c:3"}) {
+	if got := SplitList(" a:1, b:2,,c:3 ,"); !slices.Equal(got, []string{"a:1", "b:2", "c:3"}) {
 		t.Errorf("%q", got)
 	}
-	if got := List(""); got != nil {
+	if got := SplitList(""); got != nil {
 		t.Errorf("%q", got)
 	}
 }

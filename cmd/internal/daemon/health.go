@@ -17,8 +17,8 @@ import (
 // Health is a daemon's answer to GET /healthz, as JSON. Any answer means that the daemon
 // works. A daemon without a leader is healthy: ending it would end its attempts too.
 type Health struct {
-	ID  string `json:"id"`
-	Led bool   `json:"led"` // it knows a leader; for a task tracker: it is registered with one
+	ID        string `json:"id"`
+	HasLeader bool   `json:"led"` // it knows a leader; for a task tracker: it is registered with one
 }
 
 const (
@@ -42,9 +42,9 @@ func askHealth(ctx context.Context, name string, args []string, out Output) erro
 		fmt.Fprintf(out.Stdout, "usage: %s %s\n\nChecks whether a running %s works: exit code 0 if it does. With -tls-dir, uses the daemon's\nown certificate.\n", name, healthSynopsis, name)
 		return err
 	case err != nil:
-		return Wrong("%v", err)
+		return Usagef("%v", err)
 	case set.NArg() != 1:
-		return Wrong("%s needs one address: the daemon's -listen", healthCommand)
+		return Usagef("%s needs one address: the daemon's -listen", healthCommand)
 	}
 	addr := set.Arg(0)
 	if err := CheckAddresses(healthCommand, []string{addr}); err != nil {
@@ -55,7 +55,7 @@ func askHealth(ctx context.Context, name string, args []string, out Output) erro
 		role := identity.Role(name)
 		self, err := identity.Load(*dir, role, nil)
 		if err != nil {
-			return Wrong("-tls-dir: %v", err)
+			return Usagef("-tls-dir: %v", err)
 		}
 		transport.TLSClientConfig, scheme = self.Dialer(role), "https"
 	}
@@ -66,7 +66,7 @@ func askHealth(ctx context.Context, name string, args []string, out Output) erro
 		return fmt.Errorf("health of %s at %s: %w", name, addr, err)
 	}
 	led := "without a leader"
-	if health.Led {
+	if health.HasLeader {
 		led = "with a leader"
 	}
 	fmt.Fprintf(out.Stdout, "ok %s %s, %s\n", name, health.ID, led)

@@ -58,7 +58,7 @@ type Known struct {
 func New(addrs []string) *Known { return &Known{addrs: addrs} }
 
 // Leads records that addr leads.
-func (k *Known) Leads(addr string) {
+func (k *Known) SetLeader(addr string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.leader = addr

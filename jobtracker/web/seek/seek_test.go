@@ -14,7 +14,7 @@ import (
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		known := New([]string{"a", "b", "c"})
-		known.Leads("b")
+		known.SetLeader("b")
 		s := known.Search(time.Minute)
 		s.Lost("a", time.Minute)
 		next := func() string {
