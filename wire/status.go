@@ -94,5 +94,5 @@ type PoolStatus struct {
 	MaxJobs int // most jobs with slots at a time; -1: any number
 	Jobs    int // not ended
 	Running [2]int
-	Gone    bool // removed from the pool table
+	Removed bool // removed from the pool table
 }

@@ -63,7 +63,7 @@ func (f *fakeJobTracker) Cluster(context.Context) (wire.ClusterStatus, error) {
 		InPools: []wire.PoolStatus{
 			{Name: "default", Max: [2]int{-1, -1}, Weight: 1, MaxJobs: -1},
 			{Name: "etl", Min: [2]int{2, 0}, Max: [2]int{9, 4}, Weight: 2.5, MaxJobs: 3, Jobs: 1, Running: [2]int{5, 1}},
-			{Name: "old", Min: [2]int{1, 0}, Max: [2]int{-1, -1}, Weight: 1, MaxJobs: -1, Gone: true},
+			{Name: "old", Min: [2]int{1, 0}, Max: [2]int{-1, -1}, Weight: 1, MaxJobs: -1, Removed: true},
 		},
 		PoolNotes: []string{"f.xml:3: user is not known to Quern and has no effect"},
 	}, nil

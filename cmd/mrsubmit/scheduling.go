@@ -72,7 +72,7 @@ func (q *query) showScheduling(c *web.Cluster) error {
 	rows := [][]string{{"POOL", "WEIGHT", "JOBS", "MAPS", "REDUCES"}}
 	for _, p := range c.Pools.Pools {
 		name := p.Name
-		if p.Gone {
+		if p.Removed {
 			name += " (removed)"
 		}
 		rows = append(rows, []string{

@@ -73,7 +73,7 @@ func (l *Live) poolsInUse() []wire.PoolStatus {
 		if !ok {
 			p, known := table.Find(name)
 			all = slices.Insert(all, i, wire.PoolStatus{
-				Name: name, Min: p.Min, Max: p.Max, Weight: cmp.Or(p.Weight, 1), MaxJobs: p.MaxRunning, Gone: !known,
+				Name: name, Min: p.Min, Max: p.Max, Weight: cmp.Or(p.Weight, 1), MaxJobs: p.MaxRunning, Removed: !known,
 			})
 		}
 		return &all[i]
