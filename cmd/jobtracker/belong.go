@@ -16,8 +16,9 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// These files are beside the log. The log tells its cluster only once a majority of voters is
-// reachable. That is too late to keep it away from another cluster's job trackers.
+// These files are in -data, beside the log. The log itself shows the cluster's id only once a
+// majority of voters is reachable. That would be too late: the job tracker would have contacted job
+// trackers of another cluster.
 const (
 	clusterFile   = "cluster"
 	candidateFile = "candidate"
@@ -31,8 +32,8 @@ func readCluster(data string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// joinWait bounds the wait for gossip before a job tracker opens its log. The wait is short
-// if the addresses of -join answer, or refuse the connection.
+// joinWait limits how long a job tracker waits for gossip before it opens its log. The wait is
+// short if the addresses of -join answer or refuse the connection.
 const joinWait = 5 * time.Second
 
 // awaitJoin waits until gossip has tried the addresses of -join.
@@ -46,7 +47,7 @@ func (j *jobTracker) awaitJoin(ctx context.Context) {
 	}
 }
 
-// checkCluster refuses a directory of one cluster among job trackers of another.
+// checkCluster fails if -data belongs to one cluster and gossip finds only job trackers of another.
 func (j *jobTracker) checkCluster() error {
 	if j.cluster == "" {
 		return nil
@@ -63,8 +64,8 @@ func (j *jobTracker) checkCluster() error {
 	return nil
 }
 
-// checkState refuses to start a voter without the state that it voted with. It runs before
-// the log listens, since the leader would fill an empty log.
+// checkState refuses to start a voter that has lost its state. It runs before the log listens,
+// since the leader would send its entries to an empty log.
 func (j *jobTracker) checkState(ctx context.Context) error {
 	entries, err := os.ReadDir(daemon.LogDir(j.data))
 	switch {
@@ -73,7 +74,7 @@ func (j *jobTracker) checkState(ctx context.Context) error {
 	case len(entries) > 0:
 		return j.checkRemoved(ctx)
 	case j.cluster != "":
-		return fmt.Errorf("directory %s is of cluster %s, but its log is gone: %w", j.data, j.cluster, j.lostState())
+		return fmt.Errorf("directory %s is of cluster %s, but its log is gone: %w", j.data, j.cluster, j.lostStateError())
 	case hasFile(j.data, candidateFile):
 		return nil
 	}
@@ -86,8 +87,8 @@ func (j *jobTracker) checkState(ctx context.Context) error {
 	return nil
 }
 
-// removedWait bounds how long checkRemoved looks for a leader. There may be none until this
-// job tracker starts.
+// removedWait limits how long checkRemoved looks for a leader. There may be none until this job
+// tracker starts.
 const removedWait = 500 * time.Millisecond
 
 // checkRemoved refuses to start if the cluster has removed this job tracker, or was recovered
@@ -95,7 +96,7 @@ const removedWait = 500 * time.Millisecond
 func (j *jobTracker) checkRemoved(ctx context.Context) error {
 	client, err := j.client()
 	if err != nil || j.cluster == "" {
-		return nil // no other job tracker to ask, or no cluster yet
+		return nil // no other job tracker is known, or -data has no cluster yet
 	}
 	defer client.Close()
 	client.Patience = removedWait

@@ -61,10 +61,10 @@ func (t *tool) cluster(ctx context.Context, args []string) int {
 		fmt.Fprintf(t.stderr, "mrsim cluster: -keep: %v\n", err)
 		return exitUsage
 	}
-	return t.playClusters(ctx, f, keep)
+	return t.runClusters(ctx, f, keep)
 }
 
-// faultNumbers reads -keep; nil means all.
+// faultNumbers parses -keep; nil means all faults.
 func faultNumbers(text string) ([]int, error) {
 	switch text {
 	case "all":
@@ -83,34 +83,34 @@ func faultNumbers(text string) ([]int, error) {
 	return numbers, nil
 }
 
-// playClusters runs the seeds one after the other, until an interrupt.
-func (t *tool) playClusters(ctx context.Context, f clusterFlags, keep []int) int {
-	wrong, played, steps, digests := 0, 0, 0, fnv.New64a()
-	for ; played < f.seeds && ctx.Err() == nil; played++ {
-		r := sim.Run(sim.Options{Seed: f.first + uint64(played), Keep: keep, Calm: f.calm, Digest: f.digest})
+// runClusters simulates the seeds one after the other, until an interrupt.
+func (t *tool) runClusters(ctx context.Context, f clusterFlags, keep []int) int {
+	failed, runs, steps, digests := 0, 0, 0, fnv.New64a()
+	for ; runs < f.seeds && ctx.Err() == nil; runs++ {
+		r := sim.Run(sim.Options{Seed: f.first + uint64(runs), Keep: keep, Calm: f.calm, Digest: f.digest})
 		steps += r.Steps
 		fmt.Fprintln(digests, r.Digest)
 		if r.Violation != "" {
-			wrong++
+			failed++
 			if f.shrink > 0 && !f.verbose {
 				r = sim.Shrink(r, f.shrink)
 			}
 		}
 		if f.verbose || r.Violation != "" {
-			t.tellRun(r, f.verbose)
+			t.printRun(r, f.verbose)
 		}
 	}
-	fmt.Fprintf(t.stdout, "%d runs, %d events, %d failed\n", played, steps, wrong)
+	fmt.Fprintf(t.stdout, "%d runs, %d events, %d failed\n", runs, steps, failed)
 	if f.digest {
 		fmt.Fprintf(t.stdout, "digest %016x\n", digests.Sum64())
 	}
-	if wrong > 0 {
+	if failed > 0 {
 		return exitFailed
 	}
 	return exitDone
 }
 
-func (t *tool) tellRun(r *sim.Result, trace bool) {
+func (t *tool) printRun(r *sim.Result, trace bool) {
 	if r.Violation == "" {
 		fmt.Fprintf(t.stdout, "seed %d: passed after %v of virtual time\n", r.Options.Seed, r.Elapsed)
 	} else {

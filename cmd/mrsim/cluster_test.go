@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// TestManyClusters runs 500 seeds with a binary built without the race detector, which would
+// TestManyClusters runs 500 seeds with a binary without the race detector. With it, the test would
 // take a minute.
 func TestManyClusters(t *testing.T) {
 	if testing.Short() {
-		t.Skip("sim.TestStorms plays as many without the race detector")
+		t.Skip("sim.TestStorms runs as many seeds without the race detector")
 	}
 	bin := filepath.Join(t.TempDir(), "mrsim")
 	build := exec.Command("go", "build", "-o", bin, ".")

@@ -1,7 +1,6 @@
-// Command mrsim simulates clusters with faults, with Quern's own code. It also computes the
-// figures of the papers on Quern's schedulers; docs/architecture.md says which of these run
-// Quern's code. This file has the table of subcommands; cluster.go is one of them, paper.go the
-// others.
+// Command mrsim simulates clusters with faults, and runs Quern's own code in them. It also computes
+// the figures of the papers on Quern's schedulers; docs/architecture.md says which figures run
+// Quern's code. This file has the table of subcommands. Their code is in cluster.go and paper.go.
 //
 // Exit codes: 0 done, 1 a failed run or a figure outside its band, 2 bad usage. Results go to
 // standard output; progress and messages to standard error.
@@ -37,7 +36,7 @@ func main() {
 	os.Exit(code)
 }
 
-// tool is the environment of a command; tests bring their own.
+// tool has the outputs of a command, which tests replace.
 type tool struct {
 	stdout, stderr io.Writer
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// tiny is a paper with one figure.
+// tiny is a fake paper with one figure.
 func tiny(value float64) paper {
 	return paper{
 		name: "tiny",

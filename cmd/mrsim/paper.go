@@ -18,12 +18,12 @@ const paperSynopsis = "[-seed N] [-experiments N] [-json] [-plots DIR] [-page FI
 type paper struct {
 	name     string
 	simulate func(ctx context.Context, o papers.Options) (*papers.Report, error)
-	// page writes the page about the report; plots is the folder of the figures, relative to
-	// the page.
+	// page writes the page about the report. plots is the directory of the figures, relative to the
+	// page.
 	page func(w io.Writer, r *papers.Report, plots string) error
 }
 
-// run is a paper's subcommand.
+// run executes the paper's subcommand.
 func (p paper) run(t *tool, ctx context.Context, args []string) int {
 	flags := flag.NewFlagSet("mrsim "+p.name, flag.ContinueOnError)
 	flags.SetOutput(t.stderr)

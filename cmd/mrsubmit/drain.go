@@ -14,7 +14,7 @@ func drainFlags(q *query) {
 	q.flags.BoolVar(&q.untilDrained, "wait", false, "wait until the task tracker is drained")
 }
 
-// drainPoll is how often mrsubmit asks about a draining tracker.
+// drainPoll is the time between requests for the state of a drain.
 const drainPoll = 500 * time.Millisecond
 
 // drain takes a task tracker out of service.
@@ -46,7 +46,7 @@ func (q *query) drain(ctx context.Context) error {
 	return nil
 }
 
-// awaitDrained waits until a tracker is drained, and prints each reason to wait.
+// awaitDrained waits until a tracker is drained, and prints each new reason for the wait.
 func (q *query) awaitDrained(ctx context.Context, c *web.Cluster) (*web.Cluster, error) {
 	name, printed := q.args[0], ""
 	for {

@@ -24,7 +24,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		return err
 	}
 	for _, dir := range o.disks {
-		daemon.WarnOpen(log, dir)
+		daemon.WarnIfReadable(log, dir)
 	}
 	toLeader := self.Dialer(identity.JobTracker)
 	find := &finder{static: o.jobTrackers, open: func(ctx context.Context, addr string) (*wire.Conn, error) {

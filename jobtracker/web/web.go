@@ -9,9 +9,7 @@
 //	GET    /v1/jobs                  {"jobs": [Job, …]}, oldest first, without counters and troubles
 //	GET    /v1/jobs/ID               Job
 //	POST   /v1/jobs/ID/kill          body: {"reason": text}
-//
-// POST /v1/jobs/ID/settings      body: Change, for the whole submission of the job
-//
+//	POST   /v1/jobs/ID/settings      body: Change, for the whole submission of the job
 //	GET    /v1/jobs/ID/attempts      Attempts; with the job's token if the caller may have it
 //	GET    /v1/jobs/ID/explain       Explanation
 //	GET    /v1/explain               {"jobs": [Explanation, …]}, for jobs that have not ended, by id
