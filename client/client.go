@@ -149,7 +149,7 @@ type session struct {
 }
 
 func (s *session) run(ctx context.Context) error {
-	if err := s.sub.Bound(); err != nil {
+	if err := s.sub.CheckLimits(); err != nil {
 		return err
 	}
 	if err := Prepare(ctx, s.FS, &s.sub.Plan); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// undecided is a cluster whose first call of Submit fails.
+// undecided is a cluster that fails the first call of Submit.
 type undecided struct {
 	fakeCluster
 	calls   int                         // number of calls of Submit

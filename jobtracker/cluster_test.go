@@ -64,16 +64,16 @@ func TestNonce(t *testing.T) {
 		return m
 	}
 	open := func() (*wire.Conn, string) {
-		near, far := wire.Pipe()
-		go s.Attach(far, "")
-		if err := near.Send(hello); err != nil {
+		trackerEnd, serverEnd := wire.Pipe()
+		go s.Attach(serverEnd, "")
+		if err := trackerEnd.Send(hello); err != nil {
 			t.Fatal(err)
 		}
-		ask, ok := receive(near).(*wire.Staging)
+		ask, ok := receive(trackerEnd).(*wire.Staging)
 		if !ok {
 			t.Fatal("the tracker is not asked to read the staging directory")
 		}
-		return near, ask.File
+		return trackerEnd, ask.File
 	}
 	noStaging, _ := open()
 	if err := noStaging.Send(&wire.NoStaging{Reason: "no such file"}); err != nil {
@@ -193,8 +193,8 @@ func (l *scriptedLog) Take() []LogEvent {
 	return queue
 }
 
-// proposedEntries returns the entries that a job tracker proposes as leader in term 1: the first
-// ones, and those of the events more.
+// proposedEntries makes a job tracker leader in term 1, feeds it the events more, and returns all
+// entries that it proposes.
 func proposedEntries(cfg core.Config, more ...core.Event) []core.Event {
 	c := core.New(cfg)
 	var entries []core.Event
@@ -326,15 +326,15 @@ func TestStreamWithoutTracker(t *testing.T) {
 		s := New(Config{Log: NewMemoryLog(), FS: mem.New(1 << 20), Lease: time.Hour})
 		ran := make(chan error, 1)
 		go func() { ran <- s.Run(ctx) }()
-		near, far := wire.Pipe()
+		trackerEnd, serverEnd := wire.Pipe()
 		began := time.Now()
 		attached := make(chan error, 1)
-		go func() { attached <- s.Attach(far, "") }()
+		go func() { attached <- s.Attach(serverEnd, "") }()
 		welcomed := attach(t, s, "t1", 1, 1)
 		if _, err := welcomed.conn.Receive(); err != nil {
 			t.Error(err)
 		}
-		if m, err := near.Receive(); err == nil {
+		if m, err := trackerEnd.Receive(); err == nil {
 			t.Errorf("got %T", m)
 		}
 		if err := <-attached; err != nil || time.Since(began) < welcomeWait {

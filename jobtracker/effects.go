@@ -53,7 +53,8 @@ func (s *Server) snapshot(ev LogEvent) {
 	ev.Snapshot(s.core.Snapshot())
 }
 
-// startEffect executes a command in another goroutine. Most result in an event for the core.
+// startEffect executes a command in another goroutine. Most commands result in an event for the
+// core.
 func (s *Server) startEffect(c core.Command) {
 	switch c := c.(type) {
 	case core.LoadSplits:

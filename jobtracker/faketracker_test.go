@@ -29,13 +29,13 @@ type fakeHome struct {
 
 // attach connects a fake tracker to s.
 func attach(t *testing.T, s *Server, name string, process uint64, maps int) *fakeTracker {
-	near, far := wire.Pipe()
+	trackerEnd, serverEnd := wire.Pipe()
 	f := &fakeTracker{
-		name: name, conn: near, maps: maps, ended: make(chan struct{}),
+		name: name, conn: trackerEnd, maps: maps, ended: make(chan struct{}),
 		homes: make(map[int]*fakeHome), launched: make(map[wire.Kind]int),
 	}
-	go s.Attach(far, "")
-	if err := near.Send(&wire.Hello{
+	go s.Attach(serverEnd, "")
+	if err := trackerEnd.Send(&wire.Hello{
 		Version: wire.Version, Tracker: name, Process: process, Host: name, Addr: name + ":1", MapSlots: 2, ReduceSlots: 2,
 	}); err != nil {
 		t.Fatal(err)

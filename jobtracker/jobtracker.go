@@ -13,7 +13,7 @@
 //	effects, policy ┘     Log ─┘           └─ effects, policy (a goroutine each,
 //	                                          maxFileEffects on files at once)
 //
-// A stream's queue is bounded. If it is full, the server closes the stream, and the tracker
+// A stream's queue has a limit. If it is full, the server closes the stream, and the tracker
 // registers again.
 package jobtracker
 

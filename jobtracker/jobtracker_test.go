@@ -414,16 +414,16 @@ func TestRefusals(t *testing.T) {
 	var logged bytes.Buffer // owned by Run's goroutine
 	s := start(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
 	for range 3 {
-		near, far := wire.Pipe()
-		go s.Attach(far, "")
-		if err := near.Send(&wire.Hello{Version: wire.Version + 1, Tracker: "t1", Process: 1}); err != nil {
+		trackerEnd, serverEnd := wire.Pipe()
+		go s.Attach(serverEnd, "")
+		if err := trackerEnd.Send(&wire.Hello{Version: wire.Version + 1, Tracker: "t1", Process: 1}); err != nil {
 			t.Fatal(err)
 		}
-		m, err := near.Receive()
+		m, err := trackerEnd.Receive()
 		if r, ok := m.(*wire.Refuse); !ok || !strings.Contains(r.Reason, "protocol version") {
 			t.Fatalf("got %T %v %v", m, m, err)
 		}
-		if m, err := near.Receive(); err == nil {
+		if m, err := trackerEnd.Receive(); err == nil {
 			t.Fatalf("the stream goes on after the refusal with %T", m)
 		}
 	}

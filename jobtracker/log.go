@@ -43,7 +43,7 @@ type MemoryLog struct {
 	index uint64
 }
 
-// NewMemoryLog makes an empty log, whose first event elects the job tracker.
+// NewMemoryLog makes an empty log. Its first event elects the job tracker.
 func NewMemoryLog() *MemoryLog {
 	m := &MemoryLog{ready: make(chan struct{}, 1)}
 	m.put(core.Elected{Term: 1})

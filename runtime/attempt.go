@@ -183,11 +183,11 @@ const maxStatus = 1 << 10
 // result names it, so that its map reruns. It bounds all texts, because the result must fit
 // into a message.
 func (a *attempt) failed(err error) wire.Result {
-	cause := wire.Bounded(err.Error(), wire.MaxText)
+	cause := wire.Truncate(err.Error(), wire.MaxText)
 	r := wire.Result{Error: cause, Bytes: a.progress().Done,
 		Fatal: isFatal(err) || errors.Is(err, shuffle.ErrRecordTooLarge)}
 	if status := a.task.lastStatus(); status != "" {
-		r.Error += "\n(its status: " + wire.Bounded(status, maxStatus) + ")"
+		r.Error += "\n(its status: " + wire.Truncate(status, maxStatus) + ")"
 	}
 	if s := a.split.Load(); s != nil {
 		r.Reads = s.meter.sum()

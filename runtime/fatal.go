@@ -50,7 +50,7 @@ func isFatal(err error) bool {
 func protect(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %s\n\n%s", ErrPanic, wire.Bounded(fmt.Sprint(p), wire.MaxText/2), panicStack())
+			err = fmt.Errorf("%w: %s\n\n%s", ErrPanic, wire.Truncate(fmt.Sprint(p), wire.MaxText/2), panicStack())
 		}
 	}()
 	return f()

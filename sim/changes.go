@@ -163,7 +163,7 @@ func (w *world) operate(rnd *rand.Rand, left int) {
 			if r.Err != nil {
 				w.fail("V12: the change to %v is refused: %v", wanted, r.Err)
 			}
-			w.requested = wanted.Over(w.requested)
+			w.requested = wanted.WithDefaults(w.requested)
 			w.operate(rnd, left-1)
 		})
 	})
@@ -270,7 +270,7 @@ func (w *world) checkSettings() {
 
 // checkAdministered checks the settings of administrators: policy, drains and pools.
 func (w *world) checkAdministered(s wire.ClusterStatus) {
-	if want := w.requested.Over(w.scheduling); !w.changing && s.Scheduling != want {
+	if want := w.requested.WithDefaults(w.scheduling); !w.changing && s.Scheduling != want {
 		w.fail("V12: slots are shared by %v, not %v", s.Scheduling, want)
 	}
 	if len(s.Drains) > 0 && w.draining == 0 {

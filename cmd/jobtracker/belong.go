@@ -16,9 +16,9 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// These files are in -data, beside the log. The log itself shows the cluster's id only once a
-// majority of voters is reachable. That would be too late: the job tracker would have contacted job
-// trackers of another cluster.
+// These files are in -data, beside the log. With them, a job tracker knows its cluster before it
+// contacts others. The log shows the cluster's id only later, when a majority of voters is
+// reachable.
 const (
 	clusterFile   = "cluster"
 	candidateFile = "candidate"
@@ -41,7 +41,7 @@ func (j *jobTracker) awaitJoin(ctx context.Context) {
 	timer := time.NewTimer(joinWait)
 	defer timer.Stop()
 	select {
-	case <-j.gossip.Tried():
+	case <-j.gossip.JoinTried():
 	case <-timer.C:
 	case <-ctx.Done():
 	}

@@ -337,7 +337,7 @@ func TestHarmfulNewcomer(t *testing.T) {
 		wantRefused(t, "jt3", all[2].raft, "mrsubmit cluster remove jt3")
 	all[0].awaitVoters(t, "jt1", "jt2", "jt3")
 	if hasFile(p.data("jt4"), candidateFile) {
-		t.Error("jt4 has asked to be added")
+		t.Error("jt4 has requested to join")
 	}
 	launch(t, "jt4", p.data("jt4"), append(p.staging(), "-join", all[0].gossip)...)
 	all[0].awaitVoters(t, "jt1", "jt2", "jt3", "jt4")

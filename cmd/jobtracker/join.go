@@ -201,7 +201,7 @@ func (j *jobTracker) client() (*web.Client, error) {
 		return nil, errors.New("gossip has found no other job tracker")
 	}
 	client := web.NewClient(addrs)
-	client.Secure(j.self.Dialer(identity.JobTracker))
+	client.Secure(j.identity.Dialer(identity.JobTracker))
 	client.Patience = 5 * time.Second
 	return client, nil
 }

@@ -43,7 +43,7 @@ type jobTracker struct {
 	cluster    string // id of the cluster in -data at the start; empty: none
 	newCluster string // id of the cluster that it creates if it is the first leader; empty: -data has a cluster
 
-	self      *identity.Identity // nil: no TLS
+	identity  *identity.Identity // nil: no TLS
 	gossipKey []byte
 	gossip    *gossip.Gossip
 	replica   *replica.Replica
@@ -61,7 +61,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		files:   builtin.FileSystems(),
 	}
 	var err error
-	if j.self, j.gossipKey, err = o.security.Load(identity.JobTracker, o.id, j.log); err != nil {
+	if j.identity, j.gossipKey, err = o.security.Load(identity.JobTracker, o.id, j.log); err != nil {
 		return err
 	}
 	dir, err := datadir.Open(o.data, layout)
@@ -138,7 +138,7 @@ func (j *jobTracker) openLog() error {
 	j.replica, err = replica.Open(replica.Config{
 		ID: j.id, Dir: daemon.LogDir(j.data), Listen: j.raft, Advertise: raftAddr,
 		Timeout: j.raftTimeout, Resolve: j.resolve, Logger: j.log,
-		Serve: j.self.Server(identity.JobTracker), Dial: j.self.Dialer(identity.JobTracker),
+		Serve: j.identity.Server(identity.JobTracker), Dial: j.identity.Dialer(identity.JobTracker),
 	})
 	if err != nil {
 		return withCommand(daemon.WithHint("-raft", err), j.data, j.id, raftAddr)
@@ -178,9 +178,9 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	j.cancel = cancel
-	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Identified: j.self != nil, Admins: j.admins}), j.log)
-	if j.self != nil {
-		listener = tls.NewListener(listener, j.self.Server(identity.JobTracker, identity.TaskTracker, identity.Client))
+	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Identified: j.identity != nil, Admins: j.admins}), j.log)
+	if j.identity != nil {
+		listener = tls.NewListener(listener, j.identity.Server(identity.JobTracker, identity.TaskTracker, identity.Client))
 	}
 	var serving sync.WaitGroup
 	serving.Go(func() {

@@ -112,7 +112,7 @@ func (q *query) showCluster(ctx context.Context) error {
 		rows = append(rows, []string{t.ID, t.Host, t.Rack, t.Addr, "-", "-", lostState(t, c.Wall)})
 	}
 	for i := range c.Drains {
-		if d := &c.Drains[i]; !d.Here {
+		if d := &c.Drains[i]; !d.Registered {
 			rows = append(rows, []string{d.Tracker, "-", "-", "-", "-", "-", drainState(d)})
 		}
 	}

@@ -48,14 +48,14 @@ func (f *fakeJobTracker) Drain(_ context.Context, tracker string, undo bool) err
 	}
 	f.clusterCalls, f.drains = 0, nil
 	if !undo {
-		f.drains = []wire.DrainStatus{{Tracker: tracker, Here: true, Needs: "2 attempts"}}
+		f.drains = []wire.DrainStatus{{Tracker: tracker, Registered: true, Needs: "2 attempts"}}
 	}
 	return nil
 }
 
 func (f *fakeJobTracker) Cluster(context.Context) (wire.ClusterStatus, error) {
 	if f.clusterCalls++; f.clusterCalls > 3 && len(f.drains) > 0 {
-		f.drains = []wire.DrainStatus{{Tracker: "t1", Drained: true, Here: true}, {Tracker: "t7", Drained: true}}
+		f.drains = []wire.DrainStatus{{Tracker: "t1", Drained: true, Registered: true}, {Tracker: "t7", Drained: true}}
 	}
 	return wire.ClusterStatus{
 		Drains: f.drains, Lost: []wire.LostTracker{{Tracker: "t3", Host: "h3", Addr: "h3:1", Since: 60_000, Maps: 2, Outputs: 9}}, Cluster: "c1", Start: 7, Staging: f.staging, Epoch: 3, Leader: "jt1", Addr: f.addr, IsLeader: true, Jobs: 1, Trackers: f.trackers,
@@ -79,11 +79,11 @@ func (f *fakeJobTracker) Explain(_ context.Context, id wire.JobID) (wire.Explana
 	default:
 		x.Scheduling = wire.Scheduling{Scheduler: "flex", Metric: "sum-response", Delay: "dynamic"}
 		x.Phases = []wire.PhaseExplanation{
-			{Phase: wire.Map, Tasks: 4, Done: 1, Running: 2, Waiting: 1, Place: 1, Of: 2, Target: 3, Min: 1, Max: 4, TaskSeconds: 1.5, Left: 4, Source: "measured", End: 8000, Wait: 2500 * time.Millisecond},
-			{Phase: wire.Reduce, Tasks: 2, TaskSeconds: 1, Left: 2, Source: "default"},
+			{Phase: wire.Map, Tasks: 4, Done: 1, Running: 2, Waiting: 1, Place: 1, Of: 2, Target: 3, Min: 1, Max: 4, TaskSeconds: 1.5, RemainingSeconds: 4, Source: "measured", End: 8000, Wait: 2500 * time.Millisecond},
+			{Phase: wire.Reduce, Tasks: 2, TaskSeconds: 1, RemainingSeconds: 2, Source: "default"},
 		}
-		x.Shuffle = &wire.ShuffleExplanation{Ready: 1 << 20, Left: 2 << 20, Whole: 3 << 20, Share: 0.5, Place: 1, Of: 1}
-		x.Holds = []wire.Hold{{What: "1 map waits for a slot near its input", Until: 7000}}
+		x.Shuffle = &wire.ShuffleExplanation{Ready: 1 << 20, Remaining: 2 << 20, Total: 3 << 20, Share: 0.5, Place: 1, Of: 1}
+		x.Holds = []wire.Hold{{Reason: "1 map waits for a slot near its input", Until: 7000}}
 		x.End, x.Deadline = 9000, 8500
 	}
 	return x, err
@@ -140,7 +140,7 @@ func (f *fakeJobTracker) Change(_ context.Context, _ core.Caller, id wire.JobID,
 }
 
 func (f *fakeJobTracker) Schedule(_ context.Context, s wire.Scheduling) error {
-	f.sched = s.Over(f.sched)
+	f.sched = s.WithDefaults(f.sched)
 	return nil
 }
 

@@ -89,10 +89,10 @@ func (q *query) explainAll(ctx context.Context) error {
 		}
 		shuffle, waits := "-", "-"
 		if x.Shuffle != nil {
-			shuffle = fmt.Sprintf("%s left", client.Size(x.Shuffle.Left))
+			shuffle = fmt.Sprintf("%s left", client.Size(x.Shuffle.Remaining))
 		}
 		if len(x.Holds) > 0 {
-			waits = x.Holds[0].What
+			waits = x.Holds[0].Reason
 		}
 		rows = append(rows, append(row, shuffle, relativeTime(x.End, x.Now), relativeTime(x.Deadline, x.Now), waits, x.Name))
 	}
@@ -134,19 +134,19 @@ func printExplanation(w io.Writer, x *web.Explanation) error {
 		p.phase(&x.Phases[i], now)
 	}
 	if s := x.Shuffle; s != nil {
-		p.printf("  shuffle    %s of %s left, %s of it ready", client.Size(s.Left), client.Size(s.Whole), client.Size(s.Ready))
+		p.printf("  shuffle    %s of %s left, %s of it ready", client.Size(s.Remaining), client.Size(s.Total), client.Size(s.Ready))
 		if s.Place > 0 {
 			p.printf(", place %d of %d, share %.0f %%", s.Place, s.Of, 100*s.Share)
 		}
 		p.printf("\n")
 	}
 	for _, h := range x.Holds {
-		p.printf("  held       %s", client.OneLine(h.What))
+		p.printf("  held       %s", client.OneLine(h.Reason))
 		if !h.Until.IsZero() {
 			p.printf(", %s at the latest", relativeTime(h.Until, now))
 		}
-		if !h.Due.IsZero() {
-			p.printf(", expected %s", relativeTime(h.Due, now))
+		if !h.Expected.IsZero() {
+			p.printf(", expected %s", relativeTime(h.Expected, now))
 		}
 		p.printf("\n")
 	}
@@ -183,7 +183,7 @@ func (p *printer) phase(x *web.Phase, now time.Time) {
 	if x.PoolMin > 0 {
 		p.printf(", %d guaranteed to its pool", x.PoolMin)
 	}
-	p.printf("\n             a task takes %s (%s), %s of one slot left", secondsText(x.TaskSeconds), client.OneLine(x.Source), secondsText(x.LeftSeconds))
+	p.printf("\n             a task takes %s (%s), %s of one slot left", secondsText(x.TaskSeconds), client.OneLine(x.Source), secondsText(x.RemainingSeconds))
 	if !x.End.IsZero() {
 		p.printf("; should end %s", relativeTime(x.End, now))
 	}

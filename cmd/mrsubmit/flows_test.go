@@ -53,8 +53,8 @@ func TestFlows(t *testing.T) {
 	if err := os.Symlink(unreadable, unreadable); err != nil {
 		t.Fatal(err)
 	}
-	const far = "read history: open …/job_6_0031: too many levels of symbolic links\n"
-	const torn = "job_6_0021, which may belong to flow_6_0020: read history …/job_6_0021: not a job's history"
+	const symlinkError = "read history: open …/job_6_0031: too many levels of symbolic links\n"
+	const damagedError = "job_6_0021, which may belong to flow_6_0020: read history …/job_6_0021: not a job's history"
 	for _, c := range []struct {
 		args   string
 		code   int
@@ -77,29 +77,29 @@ func TestFlows(t *testing.T) {
 		{"history flow_6_0010", 0, "job_6_0010 old a  succeeded…owner me…job_6_0012 old c  failed…owner me", ""},
 		{"history -json flow_6_0010", 0, `[…"id": "job_6_0010"…"id": "job_6_0012"…]`, ""},
 		{"history -jobtracker  -staging STAGING flow_6_0010", 0, "job_6_0010 old a…job_6_0012 old c", ""},
-		{"history flow_6_0020", 1, "job_6_0020 torn a…job_6_0022 torn c", "mrsubmit history: " + torn},
-		{"history -json flow_6_0020", 1, `[…"id": "job_6_0020"…"id": "job_6_0022"…]`, torn},
+		{"history flow_6_0020", 1, "job_6_0020 torn a…job_6_0022 torn c", "mrsubmit history: " + damagedError},
+		{"history -json flow_6_0020", 1, `[…"id": "job_6_0020"…"id": "job_6_0022"…]`, damagedError},
 		{"history flow_6_0011", 1, "", "flow_6_0011: unknown job: no job of this flow is known"},
 		{"kill flow_6_0010", 1, "", "job_6_0012: the job has ended"},
 		{"counters flow_7_0005", 0, "job_7_0005 orders\nGROUP…RECORDS  5\njob_7_0006 sold\nGROUP…job_7_0007 answer\n", ""},
 		{"counters -json flow_7_0005", 0, `"job_7_0005": {…"RECORDS": 5…"job_7_0006": {}`, ""},
 		{"counters flow_6_0010", 0, "job_6_0010 old a\nGROUP…job_6_0012 old c\n", ""},
-		{"counters flow_6_0020", 1, "job_6_0020 torn a\nGROUP…job_6_0022 torn c\nGROUP", "mrsubmit counters: " + torn},
-		{"counters -json flow_6_0020", 1, `"job_6_0020": {…"job_6_0022": {`, torn},
-		{"status flow_6_0020", 1, "job_6_0020 torn a…job_6_0022 torn c", "mrsubmit status: " + torn},
-		{"kill flow_6_0020", 1, "", torn + "…job_6_0022: the job has ended"},
+		{"counters flow_6_0020", 1, "job_6_0020 torn a\nGROUP…job_6_0022 torn c\nGROUP", "mrsubmit counters: " + damagedError},
+		{"counters -json flow_6_0020", 1, `"job_6_0020": {…"job_6_0022": {`, damagedError},
+		{"status flow_6_0020", 1, "job_6_0020 torn a…job_6_0022 torn c", "mrsubmit status: " + damagedError},
+		{"kill flow_6_0020", 1, "", damagedError + "…job_6_0022: the job has ended"},
 		{"history flow_6_0021", 1, "", "mrsubmit history: job_6_0021, which may belong to flow_6_0021…flow_6_0021: unknown job"},
-		{"history flow_6_0030", 1, "", "mrsubmit history: " + far},
-		{"history -json flow_6_0030", 1, "", "mrsubmit history: " + far},
-		{"counters flow_6_0030", 1, "", "mrsubmit counters: " + far},
-		{"status flow_6_0030", 1, "", "mrsubmit status: " + far},
-		{"kill flow_6_0030", 1, "", "mrsubmit kill: " + far},
-		{"history job_6_0031", 1, "", "mrsubmit history: history of job_6_0031: " + far},
-		{"status job_6_0031", 1, "", "mrsubmit status: job_6_0031: unknown job; " + far},
+		{"history flow_6_0030", 1, "", "mrsubmit history: " + symlinkError},
+		{"history -json flow_6_0030", 1, "", "mrsubmit history: " + symlinkError},
+		{"counters flow_6_0030", 1, "", "mrsubmit counters: " + symlinkError},
+		{"status flow_6_0030", 1, "", "mrsubmit status: " + symlinkError},
+		{"kill flow_6_0030", 1, "", "mrsubmit kill: " + symlinkError},
+		{"history job_6_0031", 1, "", "mrsubmit history: history of job_6_0031: " + symlinkError},
+		{"status job_6_0031", 1, "", "mrsubmit status: job_6_0031: unknown job; " + symlinkError},
 		{"status job_6_0021", 1, "", "mrsubmit status: job_6_0021: unknown job; read history …/job_6_0021: not a job's history"},
 		{"history -jobtracker= -staging STAGING/nowhere flow_6_0010", 1, "", "mrsubmit history: this machine cannot read staging directory STAGING/nowhere: stat "},
 		{"history -jobtracker= -staging STAGING/nowhere job_6_0010", 1, "", "mrsubmit history: this machine cannot read staging directory STAGING/nowhere: stat "},
-		{"history", 0, "job_6_0030…far a…job_6_0023…other…job_6_0022…torn c", "mrsubmit history: " + far + "…mrsubmit history: read history …/job_6_0024: not a job's history…/job_6_0021"},
+		{"history", 0, "job_6_0030…far a…job_6_0023…other…job_6_0022…torn c", "mrsubmit history: " + symlinkError + "…mrsubmit history: read history …/job_6_0024: not a job's history…/job_6_0021"},
 		{"explain flow_7_0005", 0, "job_7_0005 orders: succeeded…job_7_0006 sold: committing…job_7_0007 answer: waiting", ""},
 		{"explain -json flow_7_0005", 0, `[…"job": "job_7_0005"…"job": "job_7_0007"…]`, ""},
 		{"logs flow_7_0005", 0, "==> attempt_7_0005_…==> attempt_7_0006_…==> attempt_7_0007_", ""},

@@ -63,7 +63,7 @@ func (q *query) logs(ctx context.Context) error {
 	}
 	r := &logReader{query: q, unreachable: make(map[string]error), http: &http.Client{Transport: &http.Transport{
 		DialContext: (&net.Dialer{Timeout: logWait}).DialContext, ResponseHeaderTimeout: logWait,
-		TLSClientConfig: q.self.Dialer(identity.TaskTracker),
+		TLSClientConfig: q.identity.Dialer(identity.TaskTracker),
 	}}}
 	defer r.http.CloseIdleConnections()
 	for _, job := range all {
@@ -89,15 +89,15 @@ func (q *query) logs(ctx context.Context) error {
 // missingTokenError returns the error for a job without a token: the user may not read its logs, or
 // an older version ran it.
 func (q *query) missingTokenError(id wire.JobID, owner string) error {
-	if q.self != nil && q.self.Self().Name != owner {
-		return fmt.Errorf("%w: the logs of %v are for its owner, %s, and for administrators; %s is neither", admission.ErrNotAllowed, id, cmp.Or(owner, "now unknown"), q.self.Self().Name)
+	if q.identity != nil && q.identity.Peer().Name != owner {
+		return fmt.Errorf("%w: the logs of %v are for its owner, %s, and for administrators; %s is neither", admission.ErrNotAllowed, id, cmp.Or(owner, "now unknown"), q.identity.Peer().Name)
 	}
 	return fmt.Errorf("%v has no token, which its logs require: an older version ran it", id)
 }
 
 // logScheme returns the scheme of trackers' URLs.
 func (q *query) logScheme() string {
-	if q.self != nil {
+	if q.identity != nil {
 		return "https"
 	}
 	return "http"

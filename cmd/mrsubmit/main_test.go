@@ -275,11 +275,11 @@ func TestSettings(t *testing.T) {
 		s := submit(t, nil, wire.Succeeded, append(args, exe, "-input", exe, "-output", t.TempDir()+"/out")...)
 		got := s.cluster.submission.Settings
 		earliest, latest := before.Add(c.want.Deadline).UnixMilli(), time.Now().Add(c.want.Deadline).UnixMilli()
-		switch due := s.cluster.submission.Due; {
-		case c.want.Deadline == 0 && due != 0, c.want.Deadline == -1 && due != time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli():
-			t.Errorf("%s: due at %d", c.flags, due)
-		case c.want.Deadline != 0 && c.want.Deadline != -1 && (due < earliest || due > latest):
-			t.Errorf("%s: due at %d, want %d to %d", c.flags, due, earliest, latest)
+		switch deadline := s.cluster.submission.DeadlineAt; {
+		case c.want.Deadline == 0 && deadline != 0, c.want.Deadline == -1 && deadline != time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli():
+			t.Errorf("%s: due at %d", c.flags, deadline)
+		case c.want.Deadline != 0 && c.want.Deadline != -1 && (deadline < earliest || deadline > latest):
+			t.Errorf("%s: due at %d, want %d to %d", c.flags, deadline, earliest, latest)
 		}
 		if c.want.Deadline == -1 && got.Deadline < -time.Hour {
 			got.Deadline = -1

@@ -50,7 +50,7 @@ type query struct {
 	cluster   *web.Client
 	staging   string // URL; empty: ask the cluster for it
 	tlsDir    string
-	self      *identity.Identity // nil: the cluster is not protected
+	identity  *identity.Identity // nil: the cluster is not protected
 
 	partial bool // reportSkipped has reported an error
 
@@ -137,11 +137,11 @@ func (q *query) connect() error {
 	if len(addrs) == 0 && q.staging == "" {
 		return usagef("name the job trackers with -jobtracker or QUERN_JOBTRACKER")
 	}
-	if q.self, err = identityOf(q.tlsDir); err != nil {
+	if q.identity, err = identityOf(q.tlsDir); err != nil {
 		return err
 	}
 	q.cluster = web.NewClient(addrs)
-	q.cluster.Secure(q.self.Dialer(identity.JobTracker))
+	q.cluster.Secure(q.identity.Dialer(identity.JobTracker))
 	q.cluster.Patience = queryPatience
 	q.cluster.Note = func(line string) { fmt.Fprintln(q.stderr, line) }
 	return nil
@@ -246,7 +246,7 @@ func (q *query) job(ctx context.Context, id wire.JobID) (wire.JobStatus, error) 
 }
 
 // user returns the name of the user of this command.
-func (q *query) user() string { return userName(q.self, q.getenv) }
+func (q *query) user() string { return userName(q.identity, q.getenv) }
 
 // printJSON prints a value as indented JSON.
 func (t *tool) printJSON(v any) error {

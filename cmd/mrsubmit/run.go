@@ -36,7 +36,7 @@ HADOOP_CONF_DIR names the directory of HDFS's configuration, HADOOP_USER_NAME th
 type runFlags struct {
 	jobtrackers []string
 	tlsDir      string
-	self        *identity.Identity // nil: the cluster has no TLS, or the run is embedded
+	identity    *identity.Identity // nil: the cluster has no TLS, or the run is embedded
 	sharedLocal bool               // all machines share the local files
 	properties  []string           // NAME=VALUE, in order
 	settings    *[][2]string
@@ -110,10 +110,10 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	var cluster *web.Client
 	var status *web.Cluster
 	if len(f.jobtrackers) > 0 { // check the cluster before the build takes its time
-		if f.self, err = identityOf(f.tlsDir); err != nil {
+		if f.identity, err = identityOf(f.tlsDir); err != nil {
 			return err
 		}
-		if cluster, status, err = t.openCluster(ctx, f.jobtrackers, f.self); err != nil {
+		if cluster, status, err = t.openCluster(ctx, f.jobtrackers, f.identity); err != nil {
 			return err
 		}
 		defer cluster.Close()
@@ -158,13 +158,13 @@ func (t *tool) plan(ctx context.Context, f *runFlags, exe string) (*wire.Submiss
 	if sub.Program.Path, err = dfs.Clean(exe); err != nil {
 		return nil, err
 	}
-	sub.Owner = userName(f.self, t.getenv)
+	sub.Owner = userName(f.identity, t.getenv)
 	began := f.began.Add(f.clockAhead)
 	if sub.Settings, err = submitSettings(sub.Plan.Jobs[0].Properties, *f.settings, began); err != nil {
 		return nil, usagef("%v", err)
 	}
 	if d := sub.Settings.Deadline; d != 0 { // an absolute time, which building and uploading do not postpone
-		sub.Due = began.Add(d).UnixMilli()
+		sub.DeadlineAt = began.Add(d).UnixMilli()
 	}
 	if sub.Settings.Late(0) {
 		fmt.Fprintln(t.stderr, "warning: the deadline has passed: the job is late")
@@ -222,7 +222,7 @@ func (t *tool) executable(ctx context.Context, job string) (exe string, remove f
 // use, or else the user of this process.
 func userName(self *identity.Identity, getenv func(string) string) string {
 	if self != nil {
-		return self.Self().Name
+		return self.Peer().Name
 	}
 	if u, err := user.Current(); err == nil {
 		return u.Username

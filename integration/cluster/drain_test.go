@@ -57,7 +57,7 @@ func TestDrained(t *testing.T) {
 	if err := idle.Start(); err != nil {
 		t.Fatal(err)
 	}
-	c.await("drained tracker", func() bool { x := c.drains(idle); return x != nil && x.Drained && x.Here })
+	c.await("drained tracker", func() bool { x := c.drains(idle); return x != nil && x.Drained && x.Registered })
 	j = c.paced(4, "-gate")
 	j.Began("m", 2)
 	if n := c.maps(idle); n != 0 {
@@ -73,7 +73,7 @@ func TestDrained(t *testing.T) {
 	j.Open()
 	j.correct()
 	j.Once("m")
-	if x := c.drains(busy); x == nil || !x.Drained || x.Here {
+	if x := c.drains(busy); x == nil || !x.Drained || x.Registered {
 		t.Errorf("%s, which has left, is said to be %+v", busy.ID, x)
 	}
 }

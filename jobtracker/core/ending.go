@@ -77,7 +77,7 @@ func (l *Live) historyWritten(r HistoryWritten) {
 // endFactOf makes the fact that ends j.
 func (l *Live) endFactOf(j *job, outcome wire.State, text string) *facts.Ended {
 	x := &facts.Ended{
-		Job: j.facts.N(), Outcome: outcome, Error: wire.Bounded(text, 2*faults.MaxReason),
+		Job: j.facts.N(), Outcome: outcome, Error: wire.Truncate(text, 2*faults.MaxReason),
 		Troubles: j.faults.Troubles(),
 		Elapsed:  (l.now - j.spec.arrived).Milliseconds(), Read: j.tally.read, Shuffled: j.outputs.bytes,
 		Maps: j.mapsDone(),
@@ -116,7 +116,7 @@ func (l *Live) jobEnded(j *job) {
 	for _, list := range []*[]*job{&l.order, &l.todo.noHomeFound} {
 		*list = slices.DeleteFunc(*list, func(x *job) bool { return x == j })
 	}
-	drop := &wire.DropJob{Epoch: l.epoch, Job: j.id, Done: l.facts.StagingIfEnded(j.facts.Submission())}
+	drop := &wire.DropJob{Epoch: l.epoch, Job: j.id, EndedStaging: l.facts.StagingIfEnded(j.facts.Submission())}
 	for _, t := range l.fleet.byIndex {
 		if t != nil {
 			l.send(t, drop)

@@ -47,7 +47,7 @@ func (f *fleet) blame(t *tracker) {
 
 // diskDropped makes a tracker report how many disks it has dropped.
 func (f *fleet) diskDropped(t *tracker, times int) {
-	f.step(FromTracker{Stream: t.contact.stream, Message: &wire.Capacity{MapSlots: fleetSlots, ReduceSlots: 2, DisksLeft: times}})
+	f.step(FromTracker{Stream: t.contact.stream, Message: &wire.Capacity{MapSlots: fleetSlots, ReduceSlots: 2, DisksAbandoned: times}})
 	f.now += time.Millisecond
 }
 
@@ -55,7 +55,7 @@ func (f *fleet) diskDropped(t *tracker, times int) {
 func (f *fleet) reconnect(t *tracker, left int) {
 	f.step(FromTracker{Stream: 1000, Message: &wire.Hello{
 		Version: wire.Version, Tracker: t.Name, Process: t.Process, Incarnation: t.Incarnation, Host: t.Host, Addr: t.Addr,
-		MapSlots: fleetSlots, ReduceSlots: 2, DisksLeft: left,
+		MapSlots: fleetSlots, ReduceSlots: 2, DisksAbandoned: left,
 	}})
 }
 

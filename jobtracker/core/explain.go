@@ -75,7 +75,7 @@ func (l *Live) explain(x *wire.Explanation, now time.Duration, number int, all f
 	x.Shuffle = l.explainShuffle(j)
 	x.Holds = append(l.flowHolds(j, all), l.holds(j)...)
 	if waits := l.waitReason(j, now); waits != "" && len(x.Holds) == 0 {
-		x.Holds = append(x.Holds, wire.Hold{What: "it waits " + waits})
+		x.Holds = append(x.Holds, wire.Hold{Reason: "it waits " + waits})
 	}
 }
 
@@ -87,8 +87,8 @@ func (l *Live) flowHolds(j *job, all forecast.Forecast) (list []wire.Hold) {
 	for _, f := range l.facts.After(j.facts) {
 		if before := all.Of(f.N()); before != nil {
 			list = append(list, wire.Hold{
-				What: fmt.Sprintf("it waits for the end of %v (%s), whose output it reads", l.facts.ID(f.N()), f.Name()),
-				Due:  l.wallOf(before.End),
+				Reason:   fmt.Sprintf("it waits for the end of %v (%s), whose output it reads", l.facts.ID(f.N()), f.Name()),
+				Expected: l.wallOf(before.End),
 			})
 		}
 	}
@@ -100,7 +100,7 @@ func (l *Live) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExpla
 	given, named := l.assign.Given(p.index, &j.assign)
 	x := wire.PhaseExplanation{
 		Phase: p.kind, Tasks: j.totalTasks(i), Done: j.totalTasks(i) - j.tasksLeft(i), Running: j.assign.InSlots(i), Waiting: l.toLaunch(j, i),
-		Target: given.Slots, TaskSeconds: o.Tasks[i].Time.Seconds(), Left: o.Work[i], Source: o.Tasks[i].Source,
+		Target: given.Slots, TaskSeconds: o.Tasks[i].Time.Seconds(), RemainingSeconds: o.Work[i], Source: o.Tasks[i].Source,
 	}
 	if named {
 		x.Place, x.Of = given.Rank+1, len(p.plan.Targets)
@@ -144,7 +144,7 @@ func (l *Live) explainShuffle(j *job) *wire.ShuffleExplanation {
 		return nil
 	}
 	s := j.shuffle()
-	x := &wire.ShuffleExplanation{Ready: s.Made - s.Gathered, Left: s.Left(), Whole: s.Whole}
+	x := &wire.ShuffleExplanation{Ready: s.Made - s.Gathered, Remaining: s.Left(), Total: s.Whole}
 	if j.outputs.input > 0 {
 		x.PerByte = float64(s.Made) / float64(j.outputs.input)
 	}

@@ -73,7 +73,7 @@ func (s *scenario) explained(x *wire.Explanation) {
 		x.Scheduling.Scheduler, since(x.Submitted), since(x.End), since(x.Deadline))
 	for _, p := range x.Phases {
 		s.printf("  %v: %d of %d done, %d run, %d wait; place %d of %d, target %d of %d to %d; %.3gs a task (%s), %.3gs left, end %s", p.Phase,
-			p.Done, p.Tasks, p.Running, p.Waiting, p.Place, p.Of, p.Target, p.Min, p.Max, p.TaskSeconds, p.Source, p.Left, since(p.End))
+			p.Done, p.Tasks, p.Running, p.Waiting, p.Place, p.Of, p.Target, p.Min, p.Max, p.TaskSeconds, p.Source, p.RemainingSeconds, since(p.End))
 		if p.Adopted > 0 {
 			s.printf("    %d of an earlier leader", p.Adopted)
 		}
@@ -85,17 +85,17 @@ func (s *scenario) explained(x *wire.Explanation) {
 		}
 	}
 	if f := x.Shuffle; f != nil {
-		s.printf("  shuffle: %d ready, %d left of %d; place %d of %d, share %.2g", f.Ready, f.Left, f.Whole, f.Place, f.Of, f.Share)
+		s.printf("  shuffle: %d ready, %d left of %d; place %d of %d, share %.2g", f.Ready, f.Remaining, f.Total, f.Place, f.Of, f.Share)
 		if f.PerByte > 0 {
 			s.printf("    %.3g bytes for one of input", f.PerByte)
 		}
 	}
 	for _, h := range x.Holds {
 		due := ""
-		if h.Due != 0 {
-			due = ", due " + since(h.Due)
+		if h.Expected != 0 {
+			due = ", due " + since(h.Expected)
 		}
-		s.printf("  held: %s%s%s", h.What, showUntil(h.Until), due)
+		s.printf("  held: %s%s%s", h.Reason, showUntil(h.Until), due)
 	}
 }
 

@@ -32,7 +32,7 @@ type holdList struct {
 
 // add notes a hold. At until 0 or never its end is unknown.
 func (h *holdList) add(until time.Duration, format string, args ...any) {
-	x := wire.Hold{What: fmt.Sprintf(format, args...)}
+	x := wire.Hold{Reason: fmt.Sprintf(format, args...)}
 	if until > 0 && until != never {
 		x.Until = h.wall + until.Milliseconds()
 	}

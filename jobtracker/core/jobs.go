@@ -207,7 +207,7 @@ func (l *Live) stopTasks(f *facts.Job) {
 	l.touch(j)
 	l.clearTasks(j)
 	for _, a := range sortedAttempts(j.attempts.all()) {
-		l.kill(a, wire.Bounded(f.Stop().Reason, 200))
+		l.kill(a, wire.Truncate(f.Stop().Reason, 200))
 	}
 }
 

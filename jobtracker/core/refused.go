@@ -39,7 +39,7 @@ func (l *Live) endRefused(x *facts.Ended, why error) {
 	}
 	shorter := *j.finish.endFact
 	shorter.Counters = nil
-	shorter.Troubles = []string{wire.Bounded(fmt.Sprintf("its counters are not kept: %v", why), wire.MaxTrouble)}
+	shorter.Troubles = []string{wire.Truncate(fmt.Sprintf("its counters are not kept: %v", why), wire.MaxTrouble)}
 	j.finish.endFact = &shorter
 	l.propose(j.finish.endFact)
 }

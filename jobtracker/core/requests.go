@@ -78,7 +78,7 @@ func (l *Live) factOf(r request) facts.Fact {
 		return admission.Changed(l.facts.Find(r.Job).Submission(), r.Change, l.wall())
 	case Schedule:
 		now := l.facts.Scheduled()
-		return &facts.SchedulingChanged{N: now.N + 1, Scheduling: r.Scheduling.Over(now.Scheduling)}
+		return &facts.SchedulingChanged{N: now.N + 1, Scheduling: r.Scheduling.WithDefaults(now.Scheduling)}
 	case Drain:
 		return &facts.Drain{N: l.facts.Drains() + 1, Tracker: r.Tracker, Undo: r.Undo}
 	}
@@ -90,7 +90,7 @@ func (l *Live) factOf(r request) facts.Fact {
 func (w *waitingRequest) matches(x facts.Fact) bool {
 	if r, ok := w.request.(Schedule); ok {
 		now := x.(*facts.SchedulingChanged).Scheduling
-		return now == r.Scheduling.Over(now)
+		return now == r.Scheduling.WithDefaults(now)
 	}
 	return reflect.DeepEqual(x, w.proposed)
 }
@@ -135,7 +135,7 @@ func (l *Live) killJob(r Kill) {
 	if j := l.jobs[f.N()]; !j.finish.stopProposed {
 		j.finish.stopProposed = true
 		l.updateLines(j)
-		l.propose(&facts.Stopped{Job: f.N(), Outcome: wire.Killed, Reason: wire.Bounded(reason, faults.MaxReason)})
+		l.propose(&facts.Stopped{Job: f.N(), Outcome: wire.Killed, Reason: wire.Truncate(reason, faults.MaxReason)})
 	}
 }
 

@@ -418,7 +418,7 @@ func caller(d *datadriven.TestData) Caller {
 
 func submission(d *datadriven.TestData) *wire.Submission {
 	sub := &wire.Submission{Key: value(d, "key", "k"), Staging: "mem://s/staging/" + value(d, "key", "k"), Settings: submittedSettings(d)}
-	sub.Owner, sub.Due = value(d, "owner", ""), due(d)
+	sub.Owner, sub.DeadlineAt = value(d, "owner", ""), due(d)
 	for i := range int(num(value(d, "jobs", "1"))) {
 		j := wire.JobPlan{Name: fmt.Sprintf("n%d", i+1), Reduces: int(num(value(d, "reduces", "0"))), Properties: make(map[string]string)}
 		for _, from := range readsOf(d, i) {

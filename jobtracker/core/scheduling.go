@@ -19,7 +19,7 @@ type sharing struct {
 // useScheduling takes over the scheduling in force and drops the plans of the earlier one.
 // Without a request it is the scheduling that this job tracker was started with.
 func (l *Live) useScheduling() {
-	l.sharing.Scheduling = admission.LookUp(l.facts.Scheduled().Scheduling.Over(l.c.cfg.Scheduling))
+	l.sharing.Scheduling = admission.LookUp(l.facts.Scheduled().Scheduling.WithDefaults(l.c.cfg.Scheduling))
 	for i := range l.phases {
 		p := &l.phases[i]
 		l.dropPlan(p)

@@ -123,7 +123,7 @@ func (l *Live) refresh(t *tracker) {
 // setCapacity records a tracker's slots. Attempts in removed slots run on, unless the tracker
 // ends them. A tracker without reduce slots loses its homes.
 func (l *Live) setCapacity(t *tracker, slots [2]int, trouble string) {
-	t.contact.trouble = wire.Bounded(trouble, wire.MaxTrouble)
+	t.contact.trouble = wire.Truncate(trouble, wire.MaxTrouble)
 	if slots == t.slots {
 		return
 	}
@@ -172,7 +172,7 @@ func (l *Live) fromTracker(id Stream, m wire.Message) {
 		l.send(t, &wire.Ack{})
 	case *wire.Capacity:
 		l.setCapacity(t, [2]int{m.MapSlots, m.ReduceSlots}, m.Reason)
-		l.diskDropped(t, m.DisksLeft)
+		l.diskDropped(t, m.DisksAbandoned)
 	case *wire.Report:
 		l.report(t, m)
 	case *wire.HomeReport:

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// node is a replica with a fake job tracker, whose facts are the list of committed entries.
+// node is a replica with a fake job tracker. Its facts are the list of committed entries.
 type node struct {
 	t   *testing.T
 	cfg Config
@@ -227,6 +227,8 @@ func (n *node) await(what string, ok func() bool) {
 	}
 }
 
+func (n *node) leads() bool { return n.term > 0 }
+
 func (n *node) has(entry string) bool { return slices.Contains(n.applied, entry) }
 
 func (n *node) awaitEntry(entry string) {
@@ -273,7 +275,7 @@ func (g *group) leader(among ...*node) *node {
 	for tick := time.NewTicker(5 * time.Millisecond); ; {
 		for _, n := range among {
 			n.mu.Lock()
-			leads := n.term > 0 && n.failure == nil
+			leads := n.leads() && n.failure == nil
 			n.mu.Unlock()
 			if leads {
 				return n
@@ -305,7 +307,7 @@ func (g *group) commit(entry string, among ...*node) *node {
 		done := false
 		n.await("an answer for "+entry, func() bool {
 			done = n.has(entry)
-			return done || n.undecided[entry] > before || n.term == 0 || n.failure != nil
+			return done || n.undecided[entry] > before || !n.leads() || n.failure != nil
 		})
 		if done {
 			return n

@@ -26,7 +26,7 @@
 //     restarts raft if it leads but commits nothing. Only Close transfers leadership.
 //   - If a follower installs a snapshot that is older than the end of its log, no entry of the
 //     leader fits any more: the replica restarts raft, which reads the end of the log again.
-//   - A leader whose disk does not answer still renews its lease: a write that takes too long
+//   - If its disk does not answer, a leader still renews its lease: a write that takes too long
 //     ends the replica.
 //   - Raft panics if it cannot store a term or read an entry: the goroutine ends instead, and
 //     the replica fails with the reason.

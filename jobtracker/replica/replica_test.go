@@ -159,7 +159,7 @@ func (g *group) atLeader(do func(n *node) error) {
 		if !errors.Is(err, ErrNotLeader) {
 			g.t.Fatal(err)
 		}
-		n.await("another leader", func() bool { return n.term == 0 })
+		n.await("another leader", func() bool { return !n.leads() })
 	}
 }
 
@@ -220,12 +220,12 @@ func TestVoters(t *testing.T) {
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	moved := make(map[string]string)
+	newAddrs := make(map[string]string)
 	g := newGroup(t, 3, func(c *Config) {
 		c.Resolve = func(id string) string {
 			mu.Lock()
 			defer mu.Unlock()
-			return moved[id]
+			return newAddrs[id]
 		}
 	})
 	g.commit("before")
@@ -235,7 +235,7 @@ func TestResolve(t *testing.T) {
 	cfg.Listen = "127.0.0.1:0"
 	again := open(t, cfg)
 	mu.Lock()
-	moved[cfg.ID] = again.Addr()
+	newAddrs[cfg.ID] = again.Addr()
 	mu.Unlock()
 	g.nodes[slices.Index(g.nodes, n)] = again
 	g.check(g.commitOnce("after"))

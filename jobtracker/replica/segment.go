@@ -167,8 +167,8 @@ func lastWord(data []byte, start int) int {
 // such bytes.
 const maxCommitChecks = 1000
 
-// damaged reports whether an incomplete batch was damaged later, or else torn by a crash. bad is
-// the offset at which reading stopped.
+// damaged reports whether an incomplete batch was complete once, and was not torn by a crash. bad
+// is the offset at which reading stopped.
 func damaged(data []byte, start, bad int) bool {
 	if bad+frameHeader <= len(data) && bad > start &&
 		crc32.Checksum(data[start:bad], crcTable) == binary.LittleEndian.Uint32(data[bad+4:]) {

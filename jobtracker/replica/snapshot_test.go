@@ -22,7 +22,7 @@ func TestSnapshotOverConflict(t *testing.T) {
 	for i := range 60 {
 		old.Propose(fmt.Sprint("lost ", i), []byte(fmt.Sprint("lost ", i)))
 	}
-	old.await("deposition", func() bool { return old.term == 0 })
+	old.await("deposition", func() bool { return !old.leads() })
 	rest := g.others(old)
 	for i := range 20 {
 		g.commit(fmt.Sprint("kept ", i), rest...)

@@ -118,12 +118,12 @@ func (r *Replica) restartRaft(why string) {
 
 // checkGrowth takes a snapshot if the log has grown enough.
 func (r *Replica) checkGrowth() {
-	due := r.grown(r.cfg.SnapshotEntries, r.cfg.SnapshotBytes)
-	if age := time.Since(time.Unix(0, r.growth.attempted.Load())); !due && age >= r.cfg.SnapshotInterval {
-		due = r.grown(1, 1)
+	enough := r.grown(r.cfg.SnapshotEntries, r.cfg.SnapshotBytes)
+	if age := time.Since(time.Unix(0, r.growth.attempted.Load())); !enough && age >= r.cfg.SnapshotInterval {
+		enough = r.grown(1, 1)
 	}
 	inst := r.instance()
-	if !due || inst == nil || !r.snapshotting.CompareAndSwap(false, true) {
+	if !enough || inst == nil || !r.snapshotting.CompareAndSwap(false, true) {
 		return
 	}
 	r.loops.Go(func() {

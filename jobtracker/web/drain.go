@@ -9,10 +9,10 @@ import (
 
 // Drain is the state of a drain.
 type Drain struct {
-	Tracker string `json:"tracker"`
-	Drained bool   `json:"drained"`         // no job needs the task tracker
-	Here    bool   `json:"here"`            // the task tracker is registered, perhaps again after the drain
-	Needs   string `json:"needs,omitempty"` // what jobs still need of it
+	Tracker    string `json:"tracker"`
+	Drained    bool   `json:"drained"`         // no job needs the task tracker
+	Registered bool   `json:"here"`            // the task tracker is registered, perhaps again after the drain
+	Needs      string `json:"needs,omitempty"` // what jobs still need of it
 }
 
 func drainsOf(list []wire.DrainStatus) []Drain {

@@ -32,24 +32,24 @@ type (
 
 	// Phase is a job's maps or its reduces.
 	Phase struct {
-		Phase       string    `json:"phase"` // "map" or "reduce"
-		Tasks       int       `json:"tasks"`
-		Done        int       `json:"done"`
-		Running     int       `json:"running"`
-		Waiting     int       `json:"waiting"`           // ready for a slot
-		Adopted     int       `json:"adopted,omitempty"` // running attempts that an earlier leader launched, at an unknown time
-		Place       int       `json:"place,omitempty"`   // in the order of the current plan, from 1
-		Of          int       `json:"of,omitempty"`      // number of jobs in the plan
-		Target      int       `json:"target"`            // slots in the plan
-		Min         int       `json:"min"`               // guaranteed slots
-		Max         int       `json:"max"`               // slots that it can use
-		PoolMin     int       `json:"poolMin,omitempty"` // guaranteed slots of its pool
-		TaskSeconds float64   `json:"taskSeconds"`       // of one task
-		LeftSeconds float64   `json:"leftSeconds"`       // time on one slot for all remaining tasks
-		Source      string    `json:"source,omitempty"`  // of TaskSeconds
-		End         time.Time `json:"end,omitzero"`
-		WaitSeconds float64   `json:"waitSeconds,omitempty"` // maximum time that a map waits for a local slot
-		Speeds      []Speed   `json:"speeds,omitempty"`      // by tracker; not in a list of jobs
+		Phase            string    `json:"phase"` // "map" or "reduce"
+		Tasks            int       `json:"tasks"`
+		Done             int       `json:"done"`
+		Running          int       `json:"running"`
+		Waiting          int       `json:"waiting"`           // ready for a slot
+		Adopted          int       `json:"adopted,omitempty"` // running attempts that an earlier leader launched, at an unknown time
+		Place            int       `json:"place,omitempty"`   // in the order of the current plan, from 1
+		Of               int       `json:"of,omitempty"`      // number of jobs in the plan
+		Target           int       `json:"target"`            // slots in the plan
+		Min              int       `json:"min"`               // guaranteed slots
+		Max              int       `json:"max"`               // slots that it can use
+		PoolMin          int       `json:"poolMin,omitempty"` // guaranteed slots of its pool
+		TaskSeconds      float64   `json:"taskSeconds"`       // of one task
+		RemainingSeconds float64   `json:"leftSeconds"`       // time on one slot for all remaining tasks
+		Source           string    `json:"source,omitempty"`  // of TaskSeconds
+		End              time.Time `json:"end,omitzero"`
+		WaitSeconds      float64   `json:"waitSeconds,omitempty"` // maximum time that a map waits for a local slot
+		Speeds           []Speed   `json:"speeds,omitempty"`      // by tracker; not in a list of jobs
 	}
 
 	// Speed is how fast the job's tasks were on a tracker.
@@ -61,21 +61,21 @@ type (
 
 	// Shuffle is a job's part of the shuffle, in bytes.
 	Shuffle struct {
-		Ready int64   `json:"ready"`           // output of ended maps, not yet gathered
-		Left  int64   `json:"left"`            // not yet gathered, with the estimated output of maps to come
-		Whole int64   `json:"whole"`           // gathered and not
-		Share float64 `json:"share,omitempty"` // of the homes' fetches, in the current plan
-		Place int     `json:"place,omitempty"`
-		Of    int     `json:"of,omitempty"`
+		Ready     int64   `json:"ready"`           // output of ended maps, not yet gathered
+		Remaining int64   `json:"left"`            // not yet gathered, with the estimated output of maps to come
+		Total     int64   `json:"whole"`           // gathered and not
+		Share     float64 `json:"share,omitempty"` // of the homes' fetches, in the current plan
+		Place     int     `json:"place,omitempty"`
+		Of        int     `json:"of,omitempty"`
 
 		PerByte float64 `json:"perByte,omitempty"` // output bytes per input byte so far
 	}
 
 	// Hold is a reason why tasks of the job do not get free slots.
 	Hold struct {
-		What  string    `json:"what"`
-		Until time.Time `json:"until,omitzero"` // latest end
-		Due   time.Time `json:"due,omitzero"`   // estimated end
+		Reason   string    `json:"what"`
+		Until    time.Time `json:"until,omitzero"` // latest end
+		Expected time.Time `json:"due,omitzero"`   // estimated end
 	}
 )
 
@@ -102,7 +102,7 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 		e.Phases = append(e.Phases, Phase{
 			Phase: p.Phase.String(), Tasks: p.Tasks, Done: p.Done, Running: p.Running, Waiting: p.Waiting, Adopted: p.Adopted,
 			Place: p.Place, Of: p.Of, Target: p.Target, Min: p.Min, Max: p.Max, PoolMin: p.PoolMin,
-			TaskSeconds: p.TaskSeconds, LeftSeconds: p.Left, Source: p.Source, End: timeOf(p.End), WaitSeconds: p.Wait.Seconds(), Speeds: speeds,
+			TaskSeconds: p.TaskSeconds, RemainingSeconds: p.RemainingSeconds, Source: p.Source, End: timeOf(p.End), WaitSeconds: p.Wait.Seconds(), Speeds: speeds,
 		})
 	}
 	if x.Shuffle != nil {
@@ -110,7 +110,7 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 		e.Shuffle = &s
 	}
 	for _, h := range x.Holds {
-		e.Holds = append(e.Holds, Hold{What: h.What, Until: timeOf(h.Until), Due: timeOf(h.Due)})
+		e.Holds = append(e.Holds, Hold{Reason: h.Reason, Until: timeOf(h.Until), Expected: timeOf(h.Expected)})
 	}
 	return e
 }

@@ -200,7 +200,7 @@ func (f *fake) Schedule(_ context.Context, s wire.Scheduling) error {
 			err = f.checkLeads()
 		}
 		if err == nil {
-			f.log.scheduling = s.Over(f.log.scheduling)
+			f.log.scheduling = s.WithDefaults(f.log.scheduling)
 		}
 	})
 	return err
@@ -219,7 +219,7 @@ func (f *fake) Drain(_ context.Context, tracker string, undo bool) error {
 		case undo && i >= 0:
 			f.log.drains = slices.Delete(f.log.drains, i, i+1)
 		case !undo && i < 0:
-			f.log.drains = append(f.log.drains, wire.DrainStatus{Tracker: tracker, Here: true, Needs: "1 attempt"})
+			f.log.drains = append(f.log.drains, wire.DrainStatus{Tracker: tracker, Registered: true, Needs: "1 attempt"})
 		}
 	})
 	return err
@@ -256,10 +256,10 @@ func (f *fake) Explain(_ context.Context, id wire.JobID) (wire.Explanation, erro
 		Job: id, Name: s.Name, Pool: "default", State: s.State, Scheduling: wire.Scheduling{Scheduler: "flex", Metric: "sum-response", Delay: "none"},
 		Phases: []wire.PhaseExplanation{{
 			Phase: wire.Map, Tasks: 4, Done: 1, Running: 2, Waiting: 1, Place: 1, Of: 2, Target: 3, Min: 1, Max: 4,
-			TaskSeconds: 1.5, Left: 4, Source: "measured", End: 9000,
+			TaskSeconds: 1.5, RemainingSeconds: 4, Source: "measured", End: 9000,
 		}},
-		Shuffle: &wire.ShuffleExplanation{Ready: 1, Left: 2, Whole: 3, Share: 0.5, Place: 1, Of: 1},
-		Holds:   []wire.Hold{{What: "a map waits", Until: 8000}}, Submitted: 1000, End: 9000,
+		Shuffle: &wire.ShuffleExplanation{Ready: 1, Remaining: 2, Total: 3, Share: 0.5, Place: 1, Of: 1},
+		Holds:   []wire.Hold{{Reason: "a map waits", Until: 8000}}, Submitted: 1000, End: 9000,
 	}, nil
 }
 

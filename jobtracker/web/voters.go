@@ -24,7 +24,7 @@ type Voters interface {
 	RemoveVoter(ctx context.Context, id string) error // ErrNotVoter: it is not a voter
 }
 
-// errNoVoters is the error of a change of voters at a job tracker whose log is not replicated.
+// errNoVoters is the error of a change of voters if the job tracker's log is not replicated.
 var errNoVoters = errors.New("this job tracker's log has no voters")
 
 // ErrNotVoter is the error of the removal of a job tracker that is not a voter.

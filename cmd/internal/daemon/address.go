@@ -34,7 +34,7 @@ func (s Security) Load(role identity.Role, id string, log *slog.Logger) (*identi
 	if err != nil {
 		return nil, nil, Usagef("-tls-dir: %v", err)
 	}
-	if name := self.Self().Name; name != id {
+	if name := self.Peer().Name; name != id {
 		return nil, nil, Usagef("-id %s: the certificate in %s is for %s", id, s.TLSDir, name)
 	}
 	key, err := self.GossipKey()

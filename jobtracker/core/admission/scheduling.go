@@ -23,14 +23,14 @@ type Scheduling struct {
 
 // CheckScheduling says what of s is not on the menu. Empty fields are.
 func CheckScheduling(s wire.Scheduling) error {
-	_, err := parse(s.Over(defaultScheduling))
+	_, err := parse(s.WithDefaults(defaultScheduling))
 	return err
 }
 
 // LookUp finds the scheduling that is in force when s was asked for. A later build may have
 // put into the log what this one does not know.
 func LookUp(s wire.Scheduling) Scheduling {
-	asked := s.Over(defaultScheduling)
+	asked := s.WithDefaults(defaultScheduling)
 	found, err := parse(asked)
 	if err != nil {
 		found, _ = parse(defaultScheduling)

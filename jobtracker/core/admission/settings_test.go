@@ -120,7 +120,7 @@ func TestScheduling(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", c.asked, err, c.bad)
 		}
 		found := LookUp(c.asked)
-		if found.Policy != c.want || found.Asked != c.asked.Over(defaultScheduling) || (found.Unknown == "") != (err == nil) || found.Metric == (scheduler.Metric{}) {
+		if found.Policy != c.want || found.Asked != c.asked.WithDefaults(defaultScheduling) || (found.Unknown == "") != (err == nil) || found.Metric == (scheduler.Metric{}) {
 			t.Errorf("%+v: in force is %+v", c.asked, found)
 		}
 	}

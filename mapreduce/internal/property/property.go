@@ -90,7 +90,7 @@ func number(name string, byDefault, low, high int64, doc string) Property {
 }
 
 func counterLimit(p wire.CounterProperty, doc string) Property {
-	return number(p.Name, int64(p.Default), 0, int64(p.Most), doc)
+	return number(p.Name, int64(p.Default), 0, int64(p.Max), doc)
 }
 
 func fraction(name string, byDefault float64, doc string) Property {
