@@ -123,8 +123,7 @@ func (s *session) exitCode(err error) int {
 	return 1
 }
 
-// flowFailed prints which job stopped a flow, since the reports of other jobs may follow its
-// report.
+// flowFailed prints which job stopped a flow, since reports of other jobs may follow.
 func (s *session) flowFailed(failed *wire.JobStatus) {
 	flow := "flow " + OneLine(s.sub.Plan.Flow)
 	if s.sub.Plan.Flow == "" { // another process submitted it
@@ -177,8 +176,7 @@ func (s *session) run(ctx context.Context) error {
 	return s.follow(ctx)
 }
 
-// submitAgainWait limits how long an interrupted client tries to learn whether its submission was
-// accepted.
+// submitAgainWait limits how long an interrupted client waits for the ids of its jobs.
 const submitAgainWait = 5 * time.Second
 
 // submit sends the staged submission. If an interrupt came before the answer, it submits again to
@@ -339,8 +337,7 @@ func (s *session) jobArguments() string {
 	return strings.Join(names, " ")
 }
 
-// Terminal returns a function that reads the width of f, or nil if f is not a terminal that can
-// redraw lines.
+// Terminal returns a function that reads the width of f, or nil if f cannot redraw lines.
 func Terminal(f *os.File) func() int {
 	if !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
 		return nil

@@ -11,8 +11,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// groupRank orders groups as Hadoop prints them. The job's own groups come after the tasks'
-// counters.
+// groupRank orders groups as Hadoop prints them. The job's own groups follow the tasks'.
 func groupRank(title string) int {
 	order := []string{"File System Counters", "Job Counters", "Map-Reduce Framework", "", "File Input Format Counters", "File Output Format Counters"}
 	if i := slices.Index(order, title); i >= 0 {

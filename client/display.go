@@ -105,8 +105,7 @@ func (d *Display) writeLines(b *bytes.Buffer, now time.Time, job *wire.JobStatus
 	}
 }
 
-// endsWith reports whether the first line of text is the trouble, or ends with the trouble as its
-// cause.
+// endsWith reports whether the first line of text is the trouble, or ends with it as its cause.
 func endsWith(text, trouble string) bool {
 	first, _, _ := strings.Cut(text, "\n")
 	before, ok := strings.CutSuffix(first, trouble)

@@ -19,8 +19,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestMain makes this test binary a job program if it runs in plan mode. The first argument selects
-// its behaviour.
+// TestMain makes this test binary a job program in plan mode. The first argument selects its
+// behaviour.
 func TestMain(m *testing.M) {
 	if os.Getenv("QUERN_MODE") == "plan" {
 		os.Exit(planner(os.Args[1:]))

@@ -293,8 +293,7 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// TestHangUpAfterInterrupt: after an interrupt, SIGHUP is ignored: the client still waits for the
-// killed jobs.
+// TestHangUpAfterInterrupt: after an interrupt the client ignores SIGHUP, and waits for the jobs.
 func TestHangUpAfterInterrupt(t *testing.T) {
 	files, cluster := newFiles(t), &fakeCluster{jobTime: time.Hour, killsHang: true}
 	var text bytes.Buffer

@@ -7,8 +7,7 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// memberlist calls these methods while it holds its locks. So they must neither call memberlist nor
-// wait.
+// memberlist calls these methods while it holds its locks. They must not call memberlist or wait.
 
 // NotifyAlive implements memberlist.AliveDelegate: it refuses members of other clusters.
 func (g *Gossip) NotifyAlive(n *memberlist.Node) error {
@@ -100,8 +99,7 @@ func (g *Gossip) addMember(n *memberlist.Node) {
 	g.notifyChange()
 }
 
-// NotifyPingComplete implements memberlist.PingDelegate: a member that answers is not
-// suspected.
+// NotifyPingComplete implements memberlist.PingDelegate. It ends the suspicion of the member.
 func (g *Gossip) NotifyPingComplete(n *memberlist.Node, _ time.Duration, _ []byte) {
 	g.setSuspect(n.Name, false)
 }

@@ -60,8 +60,7 @@ func (j *journal) waitFor(t *testing.T, text string) {
 	}
 }
 
-// shortenTimes shortens memberlist's times for tests. They are still long enough for a busy
-// machine.
+// shortenTimes shortens memberlist's times, but leaves enough for a busy machine.
 func shortenTimes(c *memberlist.Config) {
 	c.ProbeInterval, c.ProbeTimeout = 400*time.Millisecond, 200*time.Millisecond
 	c.GossipInterval, c.PushPullInterval = 20*time.Millisecond, 500*time.Millisecond
@@ -190,8 +189,7 @@ func TestJoinUntilAnAddressAnswers(t *testing.T) {
 	b.awaitIDs(t, "a", "b")
 }
 
-// TestFirstJoinFindsAll: when JoinTried is closed, a process knows all members of the processes
-// that answered.
+// TestFirstJoinFindsAll: when JoinTried is closed, a process knows all members.
 func TestFirstJoinFindsAll(t *testing.T) {
 	a := startProcess(t, jobTracker("a"))
 	b := startProcess(t, jobTracker("b"), a.Addr())

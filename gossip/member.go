@@ -91,8 +91,7 @@ func decodeMember(meta []byte) (Member, error) {
 	return m, nil
 }
 
-// processName returns a new name for this process in memberlist. No other process ever has the same
-// name.
+// processName returns a name for this process in memberlist that no other process ever has.
 func processName(m Member) string {
 	var b [6]byte
 	rand.Read(b[:]) // it never fails

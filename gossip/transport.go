@@ -8,8 +8,7 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// transport is memberlist's own transport, and logs failed writes: memberlist treats them as lost
-// packets.
+// transport is memberlist's own transport, and logs failed writes, which memberlist ignores.
 type transport struct {
 	memberlist.NodeAwareTransport
 	g *Gossip

@@ -109,8 +109,7 @@ func (a *Authority) make(now time.Time) (err error) {
 	if _, err := rand.Read(a.gossip); err != nil {
 		return err
 	}
-	// Write the certificate last: if it exists, OpenAuthority assumes that the authority is
-	// complete.
+	// Write the certificate last: if it exists, the authority is complete.
 	if err := a.writeGossip(a.dir); err != nil {
 		return err
 	}

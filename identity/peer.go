@@ -73,8 +73,7 @@ func verify(cert *x509.Certificate, roots *x509.CertPool, now time.Time) error {
 	return err
 }
 
-// PeerOf returns the peer of a connection. ok is false if the connection has no certificate of this
-// package.
+// PeerOf returns the peer of a connection. ok is false without a certificate of this package.
 func PeerOf(state *tls.ConnectionState) (p Peer, ok bool) {
 	if state == nil || len(state.PeerCertificates) == 0 {
 		return Peer{}, false

@@ -43,8 +43,7 @@ func (s *Server) fromLog(ev LogEvent) {
 	}
 }
 
-// snapshot answers the log's request for a snapshot. A halted core refuses, since it has missed
-// entries.
+// snapshot answers the log's request. A halted core refuses, since it has missed entries.
 func (s *Server) snapshot(ev LogEvent) {
 	if s.halted != nil {
 		ev.Snapshot(nil, s.halted)
@@ -53,8 +52,7 @@ func (s *Server) snapshot(ev LogEvent) {
 	ev.Snapshot(s.core.Snapshot())
 }
 
-// startEffect executes a command in another goroutine. Most commands result in an event for the
-// core.
+// startEffect executes a command in another goroutine. The result is an event for the core.
 func (s *Server) startEffect(c core.Command) {
 	switch c := c.(type) {
 	case core.LoadSplits:

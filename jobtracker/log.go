@@ -28,8 +28,7 @@ type Log interface {
 // LogEvent is an event of a log, or its request for a snapshot.
 type LogEvent struct {
 	Event core.Event
-	// Snapshot, if not nil, requests a snapshot: call it with the facts after all entries before
-	// this event.
+	// Snapshot, if not nil, is a request: call it with the facts after all earlier entries.
 	Snapshot func(data []byte, err error)
 }
 

@@ -66,8 +66,7 @@ func (s *Server) request(ctx context.Context, event func(core.Token) core.Event)
 	}
 }
 
-// watchGap is the minimum time between two states that Watch yields. The last state may come
-// earlier.
+// watchGap is the minimum time between two states of a Watch. The last state may come earlier.
 const watchGap = 100 * time.Millisecond
 
 // watch is a request for the next state of jobs. It gets one answer.
@@ -191,8 +190,7 @@ func allEnded(statuses []wire.JobStatus) bool {
 // minEndChange is the smallest change of a predicted end that Watch reports.
 const minEndChange = time.Second
 
-// sameStatuses compares statuses except for the elapsed time and small changes of the predicted
-// end.
+// sameStatuses ignores the elapsed time and small changes of the predicted end.
 func sameStatuses(a, b []wire.JobStatus) bool {
 	if len(a) != len(b) {
 		return false

@@ -48,8 +48,7 @@ const (
 var ErrTooLarge = errors.New("submission too large")
 
 // CheckLimits returns an error that wraps [ErrTooLarge] if a submission exceeds a limit. Call it
-// before sending and before proposing. A replay does not check, because earlier builds accepted
-// more.
+// before sending and proposing. A replay does not check, since earlier builds accepted more.
 func (s *Submission) CheckLimits() error {
 	inputs, values, reduces := 0, len(s.Program.Args)+len(s.Program.Flags), 0
 	names := []struct{ what, name string }{{"key", s.Key}, {"owner's name", s.Owner}, {"flow's name", s.Plan.Flow}}

@@ -136,8 +136,7 @@ func TestCounterLimits(t *testing.T) {
 	}
 }
 
-// TestMostCounters checks that counters at the highest limits fit into a report with the longest
-// texts.
+// TestMostCounters checks that a report has room for counters at the highest limits and long texts.
 func TestMostCounters(t *testing.T) {
 	r := &Report{Result: &Result{Error: strings.Repeat("x", MaxText), Log: strings.Repeat("x", MaxText), Counters: make(Counters)}}
 	for i := range CountersMax.Max {

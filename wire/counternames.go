@@ -49,8 +49,7 @@ const (
 	HeapObjects = "HEAP_OBJECTS_ALLOCATED"
 )
 
-// CounterGroup is a group of counters for which Hadoop has a title. The counters are in Hadoop's
-// order.
+// CounterGroup is a group of counters for which Hadoop has a title, in Hadoop's order.
 type CounterGroup struct {
 	Title    string
 	Counters []CounterTitle
@@ -59,8 +58,7 @@ type CounterGroup struct {
 // CounterTitle is Hadoop's title for a counter.
 type CounterTitle struct{ Name, Title string }
 
-// HadoopCounters returns the titles of one of Hadoop's groups, or a zero CounterGroup for other
-// groups.
+// HadoopCounters returns the titles of a group of Hadoop, or a zero CounterGroup for other groups.
 func HadoopCounters(group string) CounterGroup {
 	switch hadoopPrefix + strings.TrimPrefix(group, hadoopPrefix) {
 	case FileSystemCounters:

@@ -196,8 +196,7 @@ func Pipe() (a, b *Conn) {
 	return NewConn(ar, aw, closer(ar, aw)), NewConn(br, bw, closer(br, bw))
 }
 
-// Send writes one message. It blocks until the other side has read it or the stream has buffered
-// it.
+// Send writes one message. It blocks until the stream has taken all of it.
 func (c *Conn) Send(m Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

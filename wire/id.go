@@ -90,8 +90,7 @@ func (id TaskID) Compare(other TaskID) int {
 	return cmp.Or(id.Job.Compare(other.Job), cmp.Compare(id.Kind, other.Kind), cmp.Compare(id.N, other.N))
 }
 
-// EpochAttempts is the maximum number of attempts of one task that the leader of one epoch can
-// launch.
+// EpochAttempts is the maximum number of attempts of one task that one epoch can launch.
 const EpochAttempts = 1000
 
 // AttemptID is the id of an attempt of a task: attempt_<start>_0001_m_000003_1000. N is

@@ -65,8 +65,7 @@ type (
 	// Ack answers a Heartbeat: the sender still leads.
 	Ack struct{}
 
-	// Capacity reports that the tracker's slots changed, for instance because a disk
-	// failed.
+	// Capacity reports that the tracker's slots changed, as when a disk failed.
 	Capacity struct {
 		MapSlots       int    `msgpack:"MapSlots"`
 		ReduceSlots    int    `msgpack:"ReduceSlots"`
@@ -173,8 +172,7 @@ type (
 
 // Between a task tracker and its worker processes.
 type (
-	// WorkerHello is a worker's first message. It shows that the program is a Quern job and is
-	// ready.
+	// WorkerHello is a worker's first message: the program is a Quern job and is ready.
 	WorkerHello struct {
 		Protocol int `msgpack:"Protocol"`
 	}

@@ -185,8 +185,7 @@ type JobStatus struct {
 // the first MaxTroubles others.
 const MaxTroubles = 20
 
-// MaxTrouble is the maximum size in bytes of a trouble, and of an attempt's error in status and
-// history.
+// MaxTrouble is the maximum bytes of a trouble, and of an attempt's error in status and history.
 const MaxTrouble = 500
 
 // TaskCounts counts a phase's tasks.

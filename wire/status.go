@@ -43,8 +43,7 @@ type TrackerStatus struct {
 	Rack        string // from the file system's topology, or else the tracker's flag
 }
 
-// ClusterStatus is the part of a cluster's state that users see. Only the leader knows the
-// trackers.
+// ClusterStatus is a cluster's state as users see it. Only the leader knows the trackers.
 type ClusterStatus struct {
 	Cluster  string // id
 	Start    int64  // Unix milliseconds of its bootstrap; part of every job's id

@@ -17,8 +17,7 @@ import (
 )
 
 // These files are in -data, beside the log. With them, a job tracker knows its cluster before it
-// contacts others. The log shows the cluster's id only later, when a majority of voters is
-// reachable.
+// contacts others. The log shows the cluster's id only later, with a majority of voters.
 const (
 	clusterFile   = "cluster"
 	candidateFile = "candidate"
@@ -91,8 +90,7 @@ func (j *jobTracker) checkState(ctx context.Context) error {
 // tracker starts.
 const removedWait = 500 * time.Millisecond
 
-// checkRemoved refuses to start if the cluster has removed this job tracker, or was recovered
-// without it.
+// checkRemoved refuses to start if this job tracker is no longer a voter of its cluster.
 func (j *jobTracker) checkRemoved(ctx context.Context) error {
 	client, err := j.client()
 	if err != nil || j.cluster == "" {

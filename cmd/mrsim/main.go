@@ -41,8 +41,7 @@ type tool struct {
 	stdout, stderr io.Writer
 }
 
-// command is a subcommand. Its run takes the arguments after its name and returns the exit
-// code.
+// command is a subcommand. run gets the arguments after its name and returns the exit code.
 type command struct {
 	name     string
 	synopsis string // its arguments

@@ -18,8 +18,7 @@ const paperSynopsis = "[-seed N] [-experiments N] [-json] [-plots DIR] [-page FI
 type paper struct {
 	name     string
 	simulate func(ctx context.Context, o papers.Options) (*papers.Report, error)
-	// page writes the page about the report. plots is the directory of the figures, relative to the
-	// page.
+	// page writes the page about the report. plots is the figures' directory, relative to the page.
 	page func(w io.Writer, r *papers.Report, plots string) error
 }
 

@@ -211,8 +211,7 @@ func (t *tool) recover(_ context.Context, args []string) int {
 	return t.exitCode("cluster recover", set, err)
 }
 
-// checkShared refuses local paths if task trackers are on several machines, unless -shared-local is
-// given.
+// checkShared refuses local paths without -shared-local if task trackers are on several machines.
 func checkShared(plan *wire.Plan, c *web.Cluster, shared bool) error {
 	machines := make(map[string]bool)
 	for i := range c.Trackers {

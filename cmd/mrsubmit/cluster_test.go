@@ -432,8 +432,7 @@ func TestLogsOfSilentTracker(t *testing.T) {
 	}
 }
 
-// TestRunOnCluster: run uploads the program with its hash as name, submits the job, and waits for
-// its end.
+// TestRunOnCluster: run uploads the program with its hash as name, and waits until the job ends.
 func TestRunOnCluster(t *testing.T) {
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	exe, err := os.Executable()

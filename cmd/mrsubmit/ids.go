@@ -49,8 +49,8 @@ func (q *query) firstIDs(ctx context.Context) (ids []wire.JobID, flow bool, err 
 	return ids, bad == nil, err
 }
 
-// resolve parses ids and returns those of jobs first, without duplicates. For each flow, choose
-// selects jobs.
+// resolve parses ids, and returns the ids of jobs without duplicates. choose selects jobs of a
+// flow.
 func (q *query) resolve(ctx context.Context, args []string, choose func([]wire.JobStatus) []wire.JobStatus) ([]wire.JobID, error) {
 	ids, flows, err := parseIDs(args)
 	if err != nil || len(flows) == 0 {

@@ -57,8 +57,7 @@ type tool struct {
 	embedded       startCluster
 }
 
-// errOutputClosed reports that the reader of standard output was closed, as in "mrsubmit logs JOB |
-// head".
+// errOutputClosed reports that the reader of standard output has ended, as in "… | head".
 var errOutputClosed = errors.New("standard output is closed")
 
 // isOutputClosed reports whether err is errOutputClosed, and not joined with other errors.

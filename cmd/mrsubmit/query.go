@@ -88,7 +88,7 @@ func queryCommand(name string, minArgs, maxArgs int, do func(q *query, ctx conte
 	}
 }
 
-// reportSkipped prints the error of one job of a flow. The command prints the other jobs, and then
+// reportSkipped prints an error of one job of a flow. The command prints the others, and then
 // fails.
 func (q *query) reportSkipped(why error) {
 	q.partial = true

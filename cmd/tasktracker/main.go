@@ -141,8 +141,8 @@ func (o *options) checkAdvertised() error {
 	return err
 }
 
-// disks parses -data and makes the directories absolute. The first one also has the tracker's own
-// files.
+// disks parses -data and makes the directories absolute. The tracker's own files are in the first
+// one.
 func disks(data string) ([]string, error) {
 	var all []string
 	for _, dir := range daemon.SplitList(data) {

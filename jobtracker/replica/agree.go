@@ -20,8 +20,7 @@ import (
 //	+-----------+----------------+-------------------+
 //
 // Checksums stay in the log, and a replay compares them again. So raise sumVersion if the core
-// encodes the same facts as other bytes: a new build must not compare its checksum with that of an
-// old build.
+// encodes the same facts as other bytes: new and old builds must not compare their checksums.
 const (
 	sumVersion = 4
 	sumSize    = 17
@@ -52,8 +51,7 @@ func (r *Replica) checksum(index uint64) jobtracker.LogEvent {
 	}}
 }
 
-// compare calls update. If then ours and theirs are of the same entry and differ, the replica
-// fails.
+// compare calls update. The replica fails if its checksum then differs from the leader's.
 func (r *Replica) compare(update func(*agreement)) {
 	r.agreement.mu.Lock()
 	update(&r.agreement)

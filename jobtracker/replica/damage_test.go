@@ -13,8 +13,7 @@ import (
 	"github.com/hashicorp/raft-wal/segment"
 )
 
-// savedState has the files of a killed replica: a snapshot, and several segments with later
-// entries.
+// savedState has the files of a killed replica: a snapshot, and segments with later entries.
 type savedState struct {
 	cfg     Config
 	entries []string

@@ -14,12 +14,11 @@ import (
 // facts far below it, and raft-wal can read far longer entries.
 const MaxEntry = 16 << 20
 
-// maxReadable is the maximum size of an encoded entry that raft-wal 0.4.0 can read. It also writes
-// longer ones.
+// maxReadable is the longest encoded entry that raft-wal 0.4.0 can read. It also writes longer
+// ones.
 const maxReadable = segment.MaxEntrySize
 
-// ErrUnreadable reports an entry that is too long to be read back. Earlier builds could write such
-// an entry.
+// ErrUnreadable reports an entry that an earlier build has written, and that is too long to read.
 var ErrUnreadable = errors.New("an entry of the log is too long to be read back")
 
 // rejectLong refuses a proposal that is too long, and reports whether it did.

@@ -65,8 +65,7 @@ const (
 // snapshotWait limits how long the job tracker may take to encode its facts.
 const snapshotWait = 30 * time.Second
 
-// Snapshot implements raft.FSM. It must not wait, since the job tracker may wait for raft's FSM
-// goroutine.
+// Snapshot implements raft.FSM. It must not wait: the job tracker may wait for this goroutine.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	s := &snapshot{r: f.r, index: f.delivered, facts: make(chan facts, 1)}
 	f.r.events.put(jobtracker.LogEvent{Snapshot: func(data []byte, err error) {

@@ -86,8 +86,7 @@ func (r *Replica) raftConfig() *raft.Config {
 	return cfg
 }
 
-// withoutPanic returns a panic of do as an error: raft and bbolt panic at data that they cannot
-// read.
+// withoutPanic returns a panic of do as an error: raft and bbolt panic at unreadable data.
 func withoutPanic(what string, do func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -152,8 +151,7 @@ func (inst *instance) stop() <-chan struct{} {
 	return inst.stopped
 }
 
-// end stops an instance. It returns false if raft does not stop in time and may still use the
-// files.
+// end stops an instance. It returns false if raft does not stop in time.
 func (inst *instance) end(wait time.Duration) bool {
 	defer close(inst.ended)
 	select {

@@ -70,8 +70,7 @@ func recoverState(cfg *Config) error {
 	return raft.RecoverCluster(raftCfg, &coreFSM{core: core.New(core.Config{})}, store, store, snaps, trans, voters)
 }
 
-// checkVoter fails if id is not among the servers of the log: raft then could never elect this job
-// tracker.
+// checkVoter fails if id is not among the servers of the log: raft could never elect it.
 func checkVoter(old raft.Configuration, id string) error {
 	var ids []string
 	for _, s := range old.Servers {

@@ -367,8 +367,7 @@ func (r *Replica) HasState() bool {
 }
 
 // Bootstrap creates a cluster of these voters, which must include this replica. Each voter may call
-// it with the same list. If the cluster already exists, it returns [ErrHasState], which is
-// harmless.
+// it with the same list. [ErrHasState] is harmless: the cluster exists already.
 func (r *Replica) Bootstrap(voters []Voter) error {
 	inst := r.instance()
 	if inst == nil {
@@ -417,8 +416,7 @@ func (r *Replica) Leader() (id string, ok bool) {
 }
 
 // AddVoter makes a job tracker a voter, or changes its address. Only the leader can do it. The job
-// tracker must answer at its address: a voter that does not answer could cost the cluster its
-// majority.
+// tracker must answer at its address: otherwise the cluster could lose its majority.
 func (r *Replica) AddVoter(ctx context.Context, v Voter) error {
 	conn, err := dialTo(r.cfg.dial, v.ID, v.Addr, newVoterWait)
 	if err != nil {
@@ -433,8 +431,7 @@ func (r *Replica) AddVoter(ctx context.Context, v Voter) error {
 	return nil
 }
 
-// RemoveVoter makes a job tracker a non-voter. A leader may remove itself. The last voter cannot be
-// removed.
+// RemoveVoter makes a job tracker a non-voter, even the leader. The last voter cannot be removed.
 func (r *Replica) RemoveVoter(ctx context.Context, id string) error {
 	voters := r.Voters()
 	if !slices.ContainsFunc(voters, func(v Voter) bool { return v.ID == id }) {

@@ -41,8 +41,7 @@ func TestThreeVoters(t *testing.T) {
 	g.check("after the crash")
 }
 
-// TestStored: without proposals, replicas store no byte. An entry adds only the bytes of its
-// content.
+// TestStored: without proposals, replicas store no byte. An entry adds only its own bytes.
 func TestStored(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 3, nil)
@@ -83,8 +82,7 @@ func waitFor(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// TestFactsDiffer: a replica with other facts than its leader fails, and the other replicas
-// continue.
+// TestFactsDiffer: a replica with other facts than its leader fails, and the others continue.
 func TestFactsDiffer(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 3, func(c *Config) {

@@ -163,8 +163,7 @@ func lastWord(data []byte, start int) int {
 	return start
 }
 
-// maxCommitChecks limits the checks of bytes that look like a commit frame. A torn write has fewer
-// such bytes.
+// maxCommitChecks limits the checks of bytes that look like commit frames. A torn write has fewer.
 const maxCommitChecks = 1000
 
 // damaged reports whether an incomplete batch was complete once, and was not torn by a crash. bad

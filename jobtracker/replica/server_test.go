@@ -139,8 +139,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// TestRecover: after the loss of the majority, one of three job trackers continues alone with its
-// whole log.
+// TestRecover: after the loss of the majority, one job tracker continues alone with its whole log.
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	files, dir := mem.New(1<<20), t.TempDir()

@@ -61,8 +61,7 @@ type progress struct {
 
 const maxRestarts = 3
 
-// checkRaft restarts raft on request, or if it leads and commits nothing although the disk
-// answers.
+// checkRaft restarts raft on request, or if it leads but commits nothing and the disk answers.
 func (r *Replica) checkRaft(p *progress) {
 	if index := r.fsm.applied.Load(); index != p.index {
 		*p = progress{index: index}

@@ -62,8 +62,7 @@ func named(id raft.ServerID, addr string) raft.ServerAddress {
 // errOther reports that a job tracker with another id answers at an address.
 var errOther = errors.New("another job tracker answers")
 
-// dialTo dials a job tracker. With TLS, it checks that the certificate is that of id; an empty id
-// matches all.
+// dialTo dials a job tracker. With TLS, the certificate must be for id; an empty id matches all.
 func dialTo(dial func(addr string, d time.Duration) (net.Conn, error), id, addr string, d time.Duration) (net.Conn, error) {
 	conn, err := dial(addr, d)
 	if err != nil {
@@ -79,8 +78,7 @@ func dialTo(dial func(addr string, d time.Duration) (net.Conn, error), id, addr 
 	return conn, nil
 }
 
-// Addr implements net.Listener. It returns the address that others dial, which may have a host
-// name.
+// Addr implements net.Listener. It returns the address that others dial.
 func (n *network) Addr() net.Addr { return address(n.addr) }
 
 type address string

@@ -100,8 +100,7 @@ func TestAnyAddressFindsLeader(t *testing.T) {
 	}
 }
 
-// TestSubmitAgain: after a lost answer the client submits again, and gets the ids of the first
-// time.
+// TestSubmitAgain: after a lost answer the client submits again, and gets the same ids.
 func TestSubmitAgain(t *testing.T) {
 	for name, lose := range map[string]func(l *fakeLog, f, next *fake, stop func()) error{
 		"deposed": func(l *fakeLog, _, next *fake, _ func()) error {

@@ -121,8 +121,8 @@ func (h *handler) health(ctx context.Context, _ *http.Request) (any, error) {
 	}{h.ID, c.Leader != ""}, nil
 }
 
-// Cluster describes the cluster as its leader knows it. If no leader is found, a follower describes
-// it.
+// Cluster describes the cluster as its leader knows it, or as a follower does if it finds no
+// leader.
 func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 	s := c.known.Search(c.Patience)
 	var follower *Cluster

@@ -67,8 +67,7 @@ func (f *clientWatch) run(ctx context.Context) error {
 			return err
 		}
 		if f.lastLine.After(began) { // it has sent a line as leader
-			// A leader that is lost at once does not renew the patience. Otherwise run might never
-			// end.
+			// A leader that is lost at once does not renew the patience, or run might never end.
 			if f.lastLine.Sub(began) >= beat {
 				s = f.c.known.Search(f.c.WatchPatience)
 			}

@@ -72,8 +72,7 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	reply(w, status, p)
 }
 
-// problem converts an error to an answer and its HTTP status. A follower adds the leader's name and
-// address.
+// problem converts an error to an answer and its HTTP status. A follower adds the leader.
 func (h *handler) problem(ctx context.Context, err error) (*Error, int) {
 	p, status := problem(err)
 	if p.Code != codeNotLeader || p.Addr != "" {

@@ -112,7 +112,7 @@ func Advertised(flag, advertise, listening string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// WithHint adds a remedy, which names the flag, to an error of listening. It returns other errors
+// WithHint adds a remedy, which names the flag, to an error of listening. Other errors stay
 // unchanged.
 func WithHint(flag string, err error) error {
 	if err == nil {

@@ -174,8 +174,7 @@ func (s *Search) Failed(addr string, err error) {
 	s.known.unsetLeader(addr)
 }
 
-// Answered records that addr answered but does not lead. It named hint as the leader's address, if
-// not empty.
+// Answered records that addr answered but does not lead. hint is the leader's address, if known.
 func (s *Search) Answered(addr string, err error, hint string) {
 	s.Failed(addr, err)
 	s.answered = true
