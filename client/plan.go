@@ -84,7 +84,7 @@ func planWithin(parent context.Context, exe string, args []string, stderr io.Wri
 	case waitErr != nil && !errors.Is(waitErr, exec.ErrWaitDelay):
 		return nil, exitError(exe, waitErr, output)
 	case errors.Is(frame.err, io.EOF), errors.Is(frame.err, os.ErrDeadlineExceeded):
-		if asksHelp(args) {
+		if wantsHelp(args) {
 			return nil, fmt.Errorf("%s %w", exe, ErrHelp)
 		}
 		return nil, fmt.Errorf("%s ended with code 0 but %w", exe, ErrNoPlan)
@@ -120,7 +120,7 @@ func exitError(exe string, err error, output *tracer) error {
 	return fmt.Errorf("%w, in mapreduce.Main or before; its last line: %s", err, output.last)
 }
 
-func asksHelp(args []string) bool {
+func wantsHelp(args []string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
 		return arg == "-h" || arg == "-help" || arg == "--help" || arg == "--h"
 	})

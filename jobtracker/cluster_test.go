@@ -351,8 +351,8 @@ func TestStreamWithoutTracker(t *testing.T) {
 	})
 }
 
-// TestTidy: old unused files are removed; files that Quern did not make stay.
-func TestTidy(t *testing.T) {
+// TestCleanStaging: old unused files are removed; files that Quern did not make stay.
+func TestCleanStaging(t *testing.T) {
 	const key, unused, hash = "AAAAAAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBBBBBB", "5aff"
 	f := mem.New(1 << 20)
 	s := New(Config{Log: newScriptedLog(), FS: f, Staging: staging})

@@ -50,7 +50,7 @@ const (
 // removes only histories: that cluster may need the rest.
 func (s *Server) cleanStaging(c core.Tidy, now time.Time) error {
 	err := history.Sweep(s.cfg.FS, s.cfg.Staging, now, s.cfg.Keep, s.cfg.KeepBytes)
-	if other := checkAlone(s.cfg.FS, s.cfg.Staging, c.Cluster); other != nil {
+	if other := checkNoOtherCluster(s.cfg.FS, s.cfg.Staging, c.Cluster); other != nil {
 		return errors.Join(err, other)
 	}
 	return errors.Join(err,
@@ -59,8 +59,8 @@ func (s *Server) cleanStaging(c core.Tidy, now time.Time) error {
 	)
 }
 
-// checkAlone fails if another cluster has its nonce in the staging directory.
-func checkAlone(f dfs.FS, staging, cluster string) error {
+// checkNoOtherCluster fails if another cluster has its nonce in the staging directory.
+func checkNoOtherCluster(f dfs.FS, staging, cluster string) error {
 	infos, err := list(f, dfs.Join(staging, wire.StagingClusters))
 	if err != nil {
 		return fmt.Errorf("tidy staging directory: %w", err)

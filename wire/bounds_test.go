@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestBounded(t *testing.T) {
+func TestTruncate(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		n    int

@@ -59,17 +59,17 @@ func (w *weigher) value(t reflect.Type) {
 	isMap := c&0xf0 == 0x80 || c == 0xde || c == 0xdf
 	switch {
 	case t == nil:
-		w.each(values, nil)
+		w.values(values, nil)
 	case t.Kind() == reflect.String || t.Kind() == reflect.Slice && values == 0:
 		w.remaining -= len(content)
 	case t.Kind() == reflect.Slice:
 		w.remaining -= 2 * values * int(t.Elem().Size()) // the decoder makes the list and then appends to it
-		w.each(values, t.Elem())
+		w.values(values, t.Elem())
 	case t.Kind() == reflect.Map && isMap:
 		w.remaining -= mapWeight(values/2, int(t.Key().Size()+t.Elem().Size()))
 		for range values / 2 {
-			w.each(1, t.Key())
-			w.each(1, t.Elem())
+			w.values(1, t.Key())
+			w.values(1, t.Elem())
 		}
 	case t.Kind() == reflect.Struct && isMap:
 		fields := fieldsOf(t)
@@ -79,25 +79,25 @@ func (w *weigher) value(t reflect.Type) {
 			}
 			head, payload, _, _ := measure(w.data)
 			field := fields.named[string(w.data[head:head+payload])]
-			w.each(1, nil)
-			w.each(1, field)
+			w.values(1, nil)
+			w.values(1, field)
 		}
 	case t.Kind() == reflect.Struct: // the decoder also accepts a list of the fields
 		fields := fieldsOf(t)
 		for i := range values {
 			if i < len(fields.all) {
-				w.each(1, fields.all[i])
+				w.values(1, fields.all[i])
 			} else {
-				w.each(1, nil)
+				w.values(1, nil)
 			}
 		}
 	default:
-		w.each(values, nil)
+		w.values(values, nil)
 	}
 }
 
-// each calls value for n values.
-func (w *weigher) each(n int, t reflect.Type) {
+// values calls value for n values.
+func (w *weigher) values(n int, t reflect.Type) {
 	for range n {
 		if w.remaining < 0 {
 			return

@@ -188,9 +188,9 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 			cancel(fmt.Errorf("serve the API: %w", err))
 		}
 	})
-	j.loop(func() error { return j.enterCluster(ctx) })
-	j.loop(func() error { return j.recordCluster(ctx) })
-	j.loop(func() error { return j.watchSameID(ctx) })
+	j.runLoop(func() error { return j.enterCluster(ctx) })
+	j.runLoop(func() error { return j.recordCluster(ctx) })
+	j.runLoop(func() error { return j.watchSameID(ctx) })
 	ready()
 	err := j.server.Run(ctx) // closes the log
 	cancel(nil)
@@ -220,9 +220,9 @@ func (j *jobTracker) removeNonce() {
 	}
 }
 
-// loop runs a function in a goroutine until the job tracker stops. An error of the function stops
-// the job tracker.
-func (j *jobTracker) loop(run func() error) {
+// runLoop runs a function in a goroutine until the job tracker stops. An error of the function
+// stops the job tracker.
+func (j *jobTracker) runLoop(run func() error) {
 	j.loops.Go(func() {
 		if err := run(); err != nil && !errors.Is(err, context.Canceled) {
 			j.cancel(err)

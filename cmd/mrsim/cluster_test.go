@@ -31,9 +31,9 @@ func TestManyClusters(t *testing.T) {
 
 func TestCluster(t *testing.T) {
 	for _, c := range []struct {
-		args string
-		code int
-		says string
+		args   string
+		code   int
+		output string
 	}{
 		{"cluster -seed 3 -seeds 2", exitDone, "2 runs"},
 		{"cluster -seed 3 -keep none -v", exitDone, "leads in epoch 1"},
@@ -49,8 +49,8 @@ func TestCluster(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		code := (&tool{stdout: &out, stderr: &out}).main(context.Background(), strings.Fields(c.args))
-		if code != c.code || !strings.Contains(out.String(), c.says) {
-			t.Errorf("mrsim %s: exit code %d, want %d; output %q, want %q in it", c.args, code, c.code, out.String(), c.says)
+		if code != c.code || !strings.Contains(out.String(), c.output) {
+			t.Errorf("mrsim %s: exit code %d, want %d; output %q, want %q in it", c.args, code, c.code, out.String(), c.output)
 		}
 	}
 }

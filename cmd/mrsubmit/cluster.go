@@ -96,7 +96,7 @@ func (q *query) showCluster(ctx context.Context) error {
 	for _, v := range c.Voters {
 		rows = append(rows, []string{v.ID, v.Addr})
 	}
-	if err := q.table(rows); err != nil {
+	if err := q.printTable(rows); err != nil {
 		return err
 	}
 	fmt.Fprintln(q.stdout)
@@ -116,7 +116,7 @@ func (q *query) showCluster(ctx context.Context) error {
 			rows = append(rows, []string{d.Tracker, "-", "-", "-", "-", "-", drainState(d)})
 		}
 	}
-	return q.table(rows)
+	return q.printTable(rows)
 }
 
 // leaderText names the leader or, without one, the last leader.
@@ -124,7 +124,7 @@ func leaderText(c *web.Cluster) string {
 	leader := fmt.Sprintf("%s at %s", client.OneLine(c.Leader), client.OneLine(c.Addr))
 	switch {
 	case c.IsLeader:
-		return fmt.Sprintf("leader %s, epoch %d, %s", leader, c.Epoch, counted(c.Jobs, "unfinished job"))
+		return fmt.Sprintf("leader %s, epoch %d, %s", leader, c.Epoch, countText(c.Jobs, "unfinished job"))
 	case c.Leader == "":
 		return "no leader; the job tracker that answered has never had one"
 	}
@@ -158,16 +158,16 @@ func trackerState(t *web.Tracker, d *web.Drain) string {
 func lostState(t *web.LostTracker, now time.Time) string {
 	var ran, parts []string
 	if t.Maps > 0 {
-		ran = append(ran, counted(t.Maps, "map"))
+		ran = append(ran, countText(t.Maps, "map"))
 	}
 	if t.Reduces > 0 {
-		ran = append(ran, counted(t.Reduces, "reduce"))
+		ran = append(ran, countText(t.Reduces, "reduce"))
 	}
 	if len(ran) > 0 {
 		parts = append(parts, "ran "+strings.Join(ran, " and "))
 	}
 	if t.Outputs > 0 {
-		parts = append(parts, "had "+counted(t.Outputs, "map output"))
+		parts = append(parts, "had "+countText(t.Outputs, "map output"))
 	}
 	text := fmt.Sprintf("lost since %s (%s)", timeText(t.Since), relativeTime(t.Since, now))
 	if len(parts) > 0 {
@@ -176,8 +176,8 @@ func lostState(t *web.LostTracker, now time.Time) string {
 	return text
 }
 
-// counted formats a number with a noun, which is given in the singular.
-func counted(n int, noun string) string {
+// countText formats a number with a noun, which is given in the singular.
+func countText(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

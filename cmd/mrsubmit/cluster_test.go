@@ -420,7 +420,7 @@ func TestLogsOfSilentTracker(t *testing.T) {
 	}
 	for i, addr := range []string{"gone:1", "here:1", "gone:1"} {
 		id := wire.AttemptID{Task: wire.TaskID{Job: wire.JobID{Start: 7, N: 1}, Kind: wire.Map, N: i}, N: 1000}
-		if err := r.print(t.Context(), &web.Attempt{ID: id.String(), Tracker: "t-" + addr, Addr: addr}); err != nil {
+		if err := r.printLogs(t.Context(), &web.Attempt{ID: id.String(), Tracker: "t-" + addr, Addr: addr}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -96,7 +96,7 @@ func (q *query) explainAll(ctx context.Context) error {
 		}
 		rows = append(rows, append(row, shuffle, relativeTime(x.End, x.Now), relativeTime(x.Deadline, x.Now), waits, x.Name))
 	}
-	return q.table(rows)
+	return q.printTable(rows)
 }
 
 func placeText(place, of int) string {
@@ -173,7 +173,7 @@ func (p *printer) phase(x *web.Phase, now time.Time) {
 		p.printf("\n")
 		return
 	case x.Place > 0:
-		p.printf("; place %d of %d in the plan, with %s", x.Place, x.Of, counted(x.Target, "slot"))
+		p.printf("; place %d of %d in the plan, with %s", x.Place, x.Of, countText(x.Target, "slot"))
 	default:
 		p.printf("; not in the current plan")
 	}

@@ -39,7 +39,7 @@ func (q *query) list(ctx context.Context) error {
 			j.ID, state, j.Settings.Pool, j.Settings.Priority, cmp.Or(deadline, "-"), tasksText(j.Maps), tasksText(j.Reduces), elapsedText(j.ElapsedMillis), cmp.Or(ends, "-"), cmp.Or(j.Owner, "-"), cmp.Or(j.Flow, "-"), j.Name,
 		})
 	}
-	return q.table(rows)
+	return q.printTable(rows)
 }
 
 func tasksText(t web.Tasks) string { return fmt.Sprintf("%d/%d", t.Done, t.Total) }
@@ -234,5 +234,5 @@ func (q *query) printCounters(job *wire.JobStatus) error {
 			rows = append(rows, []string{group, name, strconv.FormatInt(job.Counters[group][name], 10)})
 		}
 	}
-	return q.table(rows)
+	return q.printTable(rows)
 }

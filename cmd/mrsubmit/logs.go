@@ -69,7 +69,7 @@ func (q *query) logs(ctx context.Context) error {
 	for _, job := range all {
 		r.token = job.Token
 		for i := range job.Attempts {
-			if err := r.print(ctx, &job.Attempts[i]); err != nil {
+			if err := r.printLogs(ctx, &job.Attempts[i]); err != nil {
 				return err
 			}
 		}
@@ -194,9 +194,9 @@ type logReader struct {
 	printed      bool
 }
 
-// print prints both logs of an attempt, or the errors of reading them. It returns only errors of
-// our own output, and interrupts.
-func (r *logReader) print(ctx context.Context, a *web.Attempt) error {
+// printLogs prints both logs of an attempt, or the errors of reading them. It returns only errors
+// of our own output, and interrupts.
+func (r *logReader) printLogs(ctx context.Context, a *web.Attempt) error {
 	for _, stream := range []string{"stdout", "stderr"} {
 		body, err := r.open(ctx, a, stream)
 		if ctx.Err() != nil {
@@ -208,7 +208,7 @@ func (r *logReader) print(ctx context.Context, a *web.Attempt) error {
 			continue
 		}
 		r.read++
-		err = r.copy(a, stream, body)
+		err = r.copyLog(a, stream, body)
 		body.Close()
 		if err != nil {
 			return err
@@ -242,8 +242,8 @@ func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string) (io
 	return resp.Body, nil
 }
 
-// copy prints a log after a line that names it. For an empty log it prints nothing.
-func (r *logReader) copy(a *web.Attempt, stream string, body io.Reader) error {
+// copyLog prints a log after a line that names it. For an empty log it prints nothing.
+func (r *logReader) copyLog(a *web.Attempt, stream string, body io.Reader) error {
 	w := &lineEnder{to: r.stdout}
 	head := fmt.Sprintf("==> %s %s on %s, %s <==\n", a.ID, stream, client.OneLine(a.Tracker), a.State)
 	buf := make([]byte, 32<<10)

@@ -17,12 +17,12 @@ import (
 // pastJob is a job's history in JSON.
 type pastJob struct {
 	web.Job
-	Owner     string        `json:"owner"`
-	Submitted time.Time     `json:"submitted,omitzero"`
-	Ended     time.Time     `json:"ended,omitzero"`
-	Output    string        `json:"output,omitempty"`
-	Attempts  []web.Attempt `json:"attempts,omitempty"`
-	Unkept    int           `json:"unkeptAttempts,omitempty"` // number of attempts that are not in Attempts
+	Owner            string        `json:"owner"`
+	Submitted        time.Time     `json:"submitted,omitzero"`
+	Ended            time.Time     `json:"ended,omitzero"`
+	Output           string        `json:"output,omitempty"`
+	Attempts         []web.Attempt `json:"attempts,omitempty"`
+	UnlistedAttempts int           `json:"unkeptAttempts,omitempty"` // number of attempts that are not in Attempts
 
 	Plans      []pastPlan `json:"plans,omitempty"`
 	PlansSince time.Time  `json:"plansSince,omitzero"` // earlier plans are not known
@@ -55,7 +55,7 @@ type pastQueued struct {
 func pastOf(r *history.Record) pastJob {
 	p := pastJob{
 		Job: web.JobOf(&r.Job), Owner: r.Owner, Submitted: unixMilli(r.Submitted), Ended: unixMilli(r.Ended), Output: r.Plan.Output,
-		Unkept: r.Unkept, PlansSince: unixMilli(r.PlansSince), PlansLack: r.PlansLack,
+		UnlistedAttempts: r.Unkept, PlansSince: unixMilli(r.PlansSince), PlansLack: r.PlansLack,
 	}
 	for i := range r.Attempts {
 		p.Attempts = append(p.Attempts, web.AttemptOf(&r.Attempts[i]))
@@ -123,7 +123,7 @@ func (q *query) history(ctx context.Context) error {
 		p := &past[i]
 		rows = append(rows, []string{p.ID, p.State, timeText(p.Ended), elapsedText(p.ElapsedMillis), p.Owner, p.Name})
 	}
-	return q.table(rows)
+	return q.printTable(rows)
 }
 
 func timeText(t time.Time) string {
@@ -187,10 +187,10 @@ func (q *query) printHistory(r *history.Record) error {
 	if p.PlansLack != "" {
 		fmt.Fprintf(q.stdout, "plans before %s are not known: %s\n", timeText(p.PlansSince), client.OneLine(p.PlansLack))
 	}
-	if p.Unkept > 0 {
-		fmt.Fprintf(q.stdout, "%s not listed\n", counted(p.Unkept, "attempt"))
+	if p.UnlistedAttempts > 0 {
+		fmt.Fprintf(q.stdout, "%s not listed\n", countText(p.UnlistedAttempts, "attempt"))
 	}
-	if err := q.table(attemptRows(p.Attempts)); err != nil {
+	if err := q.printTable(attemptRows(p.Attempts)); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(p.Attempts, func(a web.Attempt) bool { return isApproximate(&a) }) {

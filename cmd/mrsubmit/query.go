@@ -258,8 +258,8 @@ func (t *tool) printJSON(v any) error {
 	return err
 }
 
-// table prints rows in columns, without control characters.
-func (t *tool) table(rows [][]string) error {
+// printTable prints rows in columns, without control characters.
+func (t *tool) printTable(rows [][]string) error {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range rows {

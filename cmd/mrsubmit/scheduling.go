@@ -80,7 +80,7 @@ func (q *query) showScheduling(c *web.Cluster) error {
 			boundText(p.Running[0], p.Min[0], p.Max[0]), boundText(p.Running[1], p.Min[1], p.Max[1]),
 		})
 	}
-	return q.table(rows)
+	return q.printTable(rows)
 }
 
 // boundText formats a number and its limits.

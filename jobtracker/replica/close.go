@@ -89,7 +89,7 @@ func (r *Replica) handOver(inst *instance) {
 
 // lastSnapshot takes a snapshot if there are new entries, so that the next start replays few.
 func (r *Replica) lastSnapshot(inst *instance) {
-	if !r.grown(1, 1) {
+	if !r.hasGrown(1, 1) {
 		return
 	}
 	begun := make(chan struct{})

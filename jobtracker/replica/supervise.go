@@ -117,9 +117,9 @@ func (r *Replica) restartRaft(why string) {
 
 // checkGrowth takes a snapshot if the log has grown enough.
 func (r *Replica) checkGrowth() {
-	enough := r.grown(r.cfg.SnapshotEntries, r.cfg.SnapshotBytes)
+	enough := r.hasGrown(r.cfg.SnapshotEntries, r.cfg.SnapshotBytes)
 	if age := time.Since(time.Unix(0, r.growth.attempted.Load())); !enough && age >= r.cfg.SnapshotInterval {
-		enough = r.grown(1, 1)
+		enough = r.hasGrown(1, 1)
 	}
 	inst := r.instance()
 	if !enough || inst == nil || !r.snapshotting.CompareAndSwap(false, true) {
@@ -131,8 +131,8 @@ func (r *Replica) checkGrowth() {
 	})
 }
 
-// grown reports whether the log has this many entries or bytes since the last snapshot.
-func (r *Replica) grown(entries uint64, bytes int64) bool {
+// hasGrown reports whether the log has this many entries or bytes since the last snapshot.
+func (r *Replica) hasGrown(entries uint64, bytes int64) bool {
 	n := r.fsm.applied.Load() - r.growth.snapshot.Load()
 	return n >= entries || n > 0 && r.store.bytes.Load()-r.growth.bytes.Load() >= bytes
 }

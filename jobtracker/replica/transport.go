@@ -59,8 +59,8 @@ func named(id raft.ServerID, addr string) raft.ServerAddress {
 	return raft.ServerAddress(string(id) + "@" + addr)
 }
 
-// errOther reports that a job tracker with another id answers at an address.
-var errOther = errors.New("another job tracker answers")
+// errOtherJobTracker reports that a job tracker with another id answers at an address.
+var errOtherJobTracker = errors.New("another job tracker answers")
 
 // dialTo dials a job tracker. With TLS, the certificate must be for id; an empty id matches all.
 func dialTo(dial func(addr string, d time.Duration) (net.Conn, error), id, addr string, d time.Duration) (net.Conn, error) {
@@ -72,7 +72,7 @@ func dialTo(dial func(addr string, d time.Duration) (net.Conn, error), id, addr 
 		state := secure.ConnectionState()
 		if peer, _ := identity.PeerOf(&state); peer.Name != id {
 			conn.Close()
-			return nil, fmt.Errorf("%w at %s: %v, not %s", errOther, addr, peer, id)
+			return nil, fmt.Errorf("%w at %s: %v, not %s", errOtherJobTracker, addr, peer, id)
 		}
 	}
 	return conn, nil

@@ -116,7 +116,7 @@ func (f *diskState) verifyLog(dir string, readable int) error {
 		case !tail:
 			last = info.MaxIndex
 		case s.leftover > s.end:
-			err = wipe(name, s.end, s.leftover)
+			err = zeroTorn(name, s.end, s.leftover)
 		case s.index > 0:
 			err = rotate(dir, state, i, last, s.index)
 		}
@@ -161,8 +161,8 @@ func (f *diskState) add(name string, data []byte, s scan, first, last, base uint
 	return nil
 }
 
-// wipe overwrites a torn write with zeros. Otherwise it would look like damage later.
-func wipe(name string, from, to int) error {
+// zeroTorn overwrites a torn write with zeros. Otherwise it would look like damage later.
+func zeroTorn(name string, from, to int) error {
 	file, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		return err

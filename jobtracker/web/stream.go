@@ -30,7 +30,7 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, fmt.Errorf("upgrade: %w", err))
 		return
 	}
-	conn.SetDeadline(time.Now().Add(h.hello)) // ignore the error: the next read or write returns it too
+	conn.SetDeadline(time.Now().Add(h.helloLimit)) // ignore the error: the next read or write returns it too
 	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+streamProtocol+"\r\n\r\n"); err != nil {
 		conn.Close()
 		return

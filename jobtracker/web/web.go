@@ -127,8 +127,8 @@ type Config struct {
 	// Admins are the administrators, if Identified.
 	Admins []string
 
-	now   func() time.Time // default: time.Now
-	hello time.Duration    // limit until a stream's first byte; default helloWait
+	now        func() time.Time // default: time.Now
+	helloLimit time.Duration    // limit until a stream's first byte; default helloWait
 }
 
 // Limits of bytes from the network, and of times.
@@ -153,8 +153,8 @@ func New(cfg Config) http.Handler {
 	if cfg.now == nil {
 		cfg.now = time.Now
 	}
-	if cfg.hello == 0 {
-		cfg.hello = helloWait
+	if cfg.helloLimit == 0 {
+		cfg.helloLimit = helloWait
 	}
 	h := &handler{cfg}
 	mux := http.NewServeMux()

@@ -90,7 +90,7 @@ func TestWarnIfReadable(t *testing.T) {
 	}
 }
 
-func TestList(t *testing.T) {
+func TestSplitList(t *testing.T) {
 	if got := SplitList(" a:1, b:2,,c:3 ,"); !slices.Equal(got, []string{"a:1", "b:2", "c:3"}) {
 		t.Errorf("%q", got)
 	}

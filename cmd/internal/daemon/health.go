@@ -17,8 +17,8 @@ import (
 // Health is a daemon's answer to GET /healthz, as JSON. Any answer means that the daemon works. A
 // daemon without a leader is healthy, because a restart would only end its attempts.
 type Health struct {
-	ID  string `json:"id"`
-	Led bool   `json:"led"` // a job tracker knows a leader; a task tracker is registered with it
+	ID        string `json:"id"`
+	HasLeader bool   `json:"led"` // a job tracker knows a leader; a task tracker is registered with it
 }
 
 const (
@@ -66,7 +66,7 @@ func checkHealth(ctx context.Context, name string, args []string, out Output) er
 		return fmt.Errorf("health of %s at %s: %w", name, addr, err)
 	}
 	led := "without a leader"
-	if health.Led {
+	if health.HasLeader {
 		led = "with a leader"
 	}
 	fmt.Fprintf(out.Stdout, "ok %s %s, %s\n", name, health.ID, led)

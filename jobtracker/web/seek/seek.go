@@ -130,7 +130,7 @@ func (s *Search) Next(ctx context.Context) (addr string, limit time.Duration, er
 	}
 	remaining := s.patience - time.Since(s.began)
 	if s.rounds > 0 && remaining <= 0 {
-		return "", 0, s.failure()
+		return "", 0, s.searchError()
 	}
 	if len(s.queue) == 0 {
 		if err := s.pause(ctx, remaining); err != nil {
@@ -201,8 +201,8 @@ func (s *Search) Slow() (since time.Duration, slow bool) {
 // SlowReported reports whether Slow has reported a slow search.
 func (s *Search) SlowReported() bool { return s.reported }
 
-// failure returns the error of a search that has found no leader.
-func (s *Search) failure() error {
+// searchError returns the error of a search that has found no leader.
+func (s *Search) searchError() error {
 	tried := slices.Sorted(slices.Values(s.known.round("")))
 	if s.answered || s.answeredBefore {
 		return fmt.Errorf("%w: tried %s for %v: %w", ErrNoLeader, strings.Join(tried, ", "), s.patience, s.last)
