@@ -29,9 +29,9 @@ func (s *Server) Jobs(ctx context.Context) ([]wire.JobStatus, error) {
 // Attempts lists a job's attempts by task and number; for an ended job it reads the history. The
 // token is included if the caller may read the job's logs. It fails with admission.ErrUnknownJob,
 // core.ErrNotLeader, or fs.ErrNotExist if an ended job has no history.
-func (s *Server) Attempts(ctx context.Context, by core.Caller, job wire.JobID) (wire.JobAttempts, error) {
+func (s *Server) Attempts(ctx context.Context, caller core.Caller, job wire.JobID) (wire.JobAttempts, error) {
 	a, err := s.attempts(ctx, job)
-	if !by.MayRead(a.Owner) {
+	if !caller.MayRead(a.Owner) {
 		a.Token = ""
 	}
 	return a, err

@@ -24,11 +24,11 @@ const secretBytes = 32
 //
 // If the caller is known, it becomes the owner, even if the submission names another one.
 // admission.ErrNotAllowed: the caller may not use the key or the pool.
-func (s *Server) Submit(ctx context.Context, by core.Caller, sub wire.Submission) ([]wire.JobID, error) {
+func (s *Server) Submit(ctx context.Context, caller core.Caller, sub wire.Submission) ([]wire.JobID, error) {
 	secret := make([]byte, secretBytes)
 	rand.Read(secret) // never fails
 	r, err := s.request(ctx, func(token core.Token) core.Event {
-		return core.Submit{Token: token, By: by, Wall: time.Now().UnixMilli(), Submission: &sub, Secret: secret}
+		return core.Submit{Token: token, By: caller, Wall: time.Now().UnixMilli(), Submission: &sub, Secret: secret}
 	})
 	if err != nil {
 		return nil, err
@@ -39,9 +39,9 @@ func (s *Server) Submit(ctx context.Context, by core.Caller, sub wire.Submission
 // Kill kills a job. If it returns nil, the job ends as Killed, unless it was already failing. It
 // fails with admission.ErrUnknownJob, admission.ErrJobEnded, admission.ErrJobCommitting,
 // admission.ErrNotAllowed or core.ErrNotLeader.
-func (s *Server) Kill(ctx context.Context, by core.Caller, job wire.JobID, reason string) error {
+func (s *Server) Kill(ctx context.Context, caller core.Caller, job wire.JobID, reason string) error {
 	_, err := s.request(ctx, func(token core.Token) core.Event {
-		return core.Kill{Token: token, By: by, Job: job, Reason: reason}
+		return core.Kill{Token: token, By: caller, Job: job, Reason: reason}
 	})
 	return err
 }
@@ -210,9 +210,9 @@ func sameStatuses(a, b []wire.JobStatus) bool {
 
 // Change changes the settings of a job's submission, or suspends or resumes it. It fails with admission.ErrUnknownJob, admission.ErrJobEnded,
 // admission.ErrBadSettings, admission.ErrNotAllowed or core.ErrNotLeader.
-func (s *Server) Change(ctx context.Context, by core.Caller, job wire.JobID, change wire.Change) error {
+func (s *Server) Change(ctx context.Context, caller core.Caller, job wire.JobID, change wire.Change) error {
 	_, err := s.request(ctx, func(token core.Token) core.Event {
-		return core.Change{Token: token, By: by, Job: job, Change: change}
+		return core.Change{Token: token, By: caller, Job: job, Change: change}
 	})
 	return err
 }

@@ -111,11 +111,11 @@ func (f *fake) checkLeads() error {
 	return nil
 }
 
-func (f *fake) Submit(ctx context.Context, by core.Caller, sub wire.Submission) ([]wire.JobID, error) {
+func (f *fake) Submit(ctx context.Context, caller core.Caller, sub wire.Submission) ([]wire.JobID, error) {
 	var ids []wire.JobID
 	var err error
 	f.log.change(func() {
-		f.callers = append(f.callers, by)
+		f.callers = append(f.callers, caller)
 		if err = f.checkLeads(); err != nil {
 			return
 		}
@@ -148,10 +148,10 @@ func (f *fake) status(id wire.JobID) (wire.JobStatus, error) {
 	return f.log.jobs[i], nil
 }
 
-func (f *fake) Kill(_ context.Context, by core.Caller, id wire.JobID, reason string) error {
+func (f *fake) Kill(_ context.Context, caller core.Caller, id wire.JobID, reason string) error {
 	var err error
 	f.log.change(func() {
-		f.callers = append(f.callers, by)
+		f.callers = append(f.callers, caller)
 		var s wire.JobStatus
 		if s, err = f.status(id); err != nil {
 			return
@@ -168,10 +168,10 @@ func (f *fake) Kill(_ context.Context, by core.Caller, id wire.JobID, reason str
 	return err
 }
 
-func (f *fake) Change(_ context.Context, by core.Caller, id wire.JobID, c wire.Change) error {
+func (f *fake) Change(_ context.Context, caller core.Caller, id wire.JobID, c wire.Change) error {
 	var err error
 	f.log.change(func() {
-		f.callers = append(f.callers, by)
+		f.callers = append(f.callers, caller)
 		var s wire.JobStatus
 		if s, err = f.status(id); err != nil {
 			return
@@ -231,10 +231,10 @@ func (f *fake) Jobs(context.Context) ([]wire.JobStatus, error) {
 	return slices.Clone(f.log.jobs), nil
 }
 
-func (f *fake) Attempts(_ context.Context, by core.Caller, id wire.JobID) (wire.JobAttempts, error) {
+func (f *fake) Attempts(_ context.Context, caller core.Caller, id wire.JobID) (wire.JobAttempts, error) {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
-	f.callers = append(f.callers, by)
+	f.callers = append(f.callers, caller)
 	if _, err := f.status(id); err != nil {
 		return wire.JobAttempts{}, err
 	}

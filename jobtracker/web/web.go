@@ -93,14 +93,14 @@ import (
 
 // JobTracker has the methods of jobtracker.Server that a handler calls.
 type JobTracker interface {
-	Submit(ctx context.Context, by core.Caller, sub wire.Submission) ([]wire.JobID, error)
-	Kill(ctx context.Context, by core.Caller, job wire.JobID, reason string) error
-	Change(ctx context.Context, by core.Caller, job wire.JobID, change wire.Change) error
+	Submit(ctx context.Context, caller core.Caller, sub wire.Submission) ([]wire.JobID, error)
+	Kill(ctx context.Context, caller core.Caller, job wire.JobID, reason string) error
+	Change(ctx context.Context, caller core.Caller, job wire.JobID, change wire.Change) error
 	Schedule(ctx context.Context, scheduling wire.Scheduling) error
 	Drain(ctx context.Context, tracker string, undo bool) error
 	Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error]
 	Jobs(ctx context.Context) ([]wire.JobStatus, error)
-	Attempts(ctx context.Context, by core.Caller, job wire.JobID) (wire.JobAttempts, error)
+	Attempts(ctx context.Context, caller core.Caller, job wire.JobID) (wire.JobAttempts, error)
 	Explain(ctx context.Context, job wire.JobID) (wire.Explanation, error)
 	Explanations(ctx context.Context) ([]wire.Explanation, error)
 	Cluster(ctx context.Context) (wire.ClusterStatus, error) // answers on followers too
