@@ -94,8 +94,8 @@ func TestPlan(t *testing.T) {
 		behaviour string
 		limit     time.Duration
 		want      error
-		text      string // of the error
-		stderr    string // a part of it
+		text      string // part of the error
+		stderr    string // part of the output
 	}{
 		{"usage", planDeadline, ErrUsage, "refused its flags", "not defined: -x"},
 		{"exit", planDeadline, ErrExit, "exit status 3, in mapreduce.Main or before; its last line: panic: only a word", "only a word"},

@@ -170,7 +170,7 @@ func (g *Gossip) memberlistConfig(cfg Config) (*memberlist.Config, error) {
 	conf.ProbeInterval, conf.ProbeTimeout = 2*time.Second, time.Second
 	conf.PushPullInterval = 5 * time.Second // also spreads changes that UDP has lost
 	conf.TCPTimeout = 3 * time.Second
-	conf.DeadNodeReclaimTime = time.Second // names are never reused; addresses may be
+	conf.DeadNodeReclaimTime = time.Second // names are never used again, but addresses may be
 	if err := setAddresses(g.ctx, conf, cfg.Bind, cfg.Advertise); err != nil {
 		return nil, err
 	}

@@ -234,7 +234,7 @@ func TestBadPolicies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			<-hangs // without any plan
+			<-hangs // a map runs without any plan
 			noPlan := func() string {
 				status, err := s.Cluster(testContext(t))
 				if err != nil {

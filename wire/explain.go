@@ -56,6 +56,6 @@ type ShuffleExplanation struct {
 // Hold is a reason why tasks of a job get no free slots.
 type Hold struct {
 	Reason   string // "3 maps wait for a slot on a node with their input"
-	Until    int64  // latest end, Unix milliseconds; 0: ends with the event in What
+	Until    int64  // latest end, Unix milliseconds; 0: ends with the event in Reason
 	Expected int64  // expected end; 0: not known
 }

@@ -149,7 +149,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"help"}, 0, 0, "mrsubmit run [-jobtracker", ""},
 		{[]string{"-h"}, 0, 0, "Commands:", ""},
 		{[]string{"-version"}, 0, 0, "job protocol 1\n", ""},
-		{[]string{"help", "help"}, 0, 0, "mrsubmit run [-jobtracker", ""}, // recursed forever once
+		{[]string{"help", "help"}, 0, 0, "mrsubmit run [-jobtracker", ""}, // an earlier build recursed forever
 		{[]string{"-h", "-h"}, 0, 0, "mrsubmit run [-jobtracker", ""},
 		{[]string{"help", "run"}, 0, 0, "JOB is an executable", ""},
 		{[]string{"run", "-h"}, 0, 0, "-D NAME=VALUE", ""},

@@ -37,7 +37,7 @@ type pastPlan struct {
 	Metric    string       `json:"metric"`
 	Delay     string       `json:"delay"`
 	Slots     int          `json:"slots"`
-	Place     int          `json:"place"` // in the order of precedence, from 1; 0: the plan did not name it
+	Place     int          `json:"place"` // rank in the plan, from 1; 0: the plan does not have the job
 	Of        int          `json:"of"`
 	End       time.Time    `json:"end,omitzero"`     // predicted
 	Queues    []pastQueued `json:"queues,omitempty"` // tasks planned on trackers

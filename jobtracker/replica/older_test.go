@@ -62,7 +62,7 @@ func recordLog(t *testing.T, name string) {
 	}
 	var out bytes.Buffer
 	fmt.Fprintln(&out, "job first", submit(t, []*server{s}, "first"))
-	s.end(t) // with a snapshot
+	s.end(t) // takes a snapshot
 	s = serve(t, s.cfg, files)
 	fmt.Fprintln(&out, "job second", submit(t, []*server{s}, "second"))
 	err := fs.WalkDir(os.DirFS(s.cfg.Dir), ".", func(path string, d fs.DirEntry, err error) error {
@@ -140,7 +140,7 @@ func TestOtherFormat(t *testing.T) {
 			}
 			state.Segments[0].Codec = 9
 			data := bytes.Clone(w.files[segment])
-			binary.LittleEndian.PutUint64(data[24:], 9) // of the header
+			binary.LittleEndian.PutUint64(data[24:], 9) // the codec in the header
 			if err := os.WriteFile(filepath.Join(dir, segment), data, 0o600); err != nil {
 				return err
 			}

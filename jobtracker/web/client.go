@@ -88,7 +88,7 @@ type request struct {
 func jsonRequest(method, path string, v any) request {
 	body, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("web: a request cannot be encoded: %v", err)) // a defect of our types
+		panic(fmt.Sprintf("web: a request cannot be encoded: %v", err)) // our types can always be encoded
 	}
 	return request{method: method, path: path, contentType: "application/json", body: body}
 }

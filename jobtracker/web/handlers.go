@@ -51,7 +51,7 @@ func rejectBrowser(r *http.Request) error {
 func reply(w http.ResponseWriter, status int, answer any) {
 	body, err := json.Marshal(answer)
 	if err != nil {
-		panic(fmt.Sprintf("web: an answer cannot be encoded: %v", err)) // our types can be encoded
+		panic(fmt.Sprintf("web: an answer cannot be encoded: %v", err)) // our types can always be encoded
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

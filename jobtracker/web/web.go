@@ -27,7 +27,7 @@
 // changes serve users, and all other routes serve users and job trackers. Besides, a job tracker
 // may add itself as a voter, and task trackers may call /healthz. For users:
 //
-//	submissions         the user becomes the owner, whatever the submission has
+//	submissions         the user becomes the owner, even if the submission names another one
 //	kill, settings      owner and administrators; the core decides
 //	attempts            all users; the token: owner and administrators
 //	POST and DELETE     below /v1/cluster: administrators
