@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestBounded(t *testing.T) {
+func TestTruncate(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		n    int
@@ -45,7 +45,7 @@ func TestSubmissionBounds(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		sub  *Submission
-		want string // empty: it is taken
+		want string // empty: it is accepted
 	}{
 		{"one job", jobsOf(1, func(*JobPlan) {}), ""},
 		{"all jobs", jobsOf(MaxJobs, func(j *JobPlan) { j.Reduces = MaxTasks / MaxJobs }), ""},
@@ -136,7 +136,7 @@ func TestCounterLimits(t *testing.T) {
 	}
 }
 
-// TestMostCounters checks that the highest limits fit into a report beside the texts.
+// TestMostCounters checks that a report has room for counters at the highest limits and long texts.
 func TestMostCounters(t *testing.T) {
 	r := &Report{Result: &Result{Error: strings.Repeat("x", MaxText), Log: strings.Repeat("x", MaxText), Counters: make(Counters)}}
 	for i := range CountersMax.Max {

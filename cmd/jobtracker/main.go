@@ -1,6 +1,6 @@
-// Command jobtracker is a job tracker: it accepts jobs and assigns their tasks to task
-// trackers. One job tracker of a cluster is the leader. All have the same log, and the
-// cluster works as long as a majority runs.
+// Command jobtracker is a job tracker: it accepts jobs and assigns their tasks to task trackers.
+// One job tracker of a cluster is the leader. All have the same log. The cluster works while a
+// majority of them runs.
 //
 // Start and stop, in this order:
 //
@@ -58,7 +58,7 @@ each, with its own -id and addresses:
       -bootstrap-expect 3 -join 10.0.0.1:7402,10.0.0.2:7402,10.0.0.3:7402
 `
 
-// options are the flags, checked.
+// options has the checked flags.
 type options struct {
 	id                                        string
 	listen, raft, gossip                      string
@@ -170,10 +170,11 @@ func (o *options) check(keep int) (err error) {
 // ownStaging is the staging directory below -data.
 const ownStaging = "staging"
 
-// maxVoters bounds -bootstrap-expect: more voters only slow a cluster down.
+// maxVoters limits -bootstrap-expect. More voters would only slow a cluster down.
 const maxVoters = 9
 
-// chooseStaging takes a directory below -data only if no other machine has to see it.
+// chooseStaging checks -staging. The default is below -data, but only for a single job tracker on
+// loopback: other machines must be able to read the directory.
 func (o *options) chooseStaging() (err error) {
 	if o.staging == "" {
 		if len(o.join) > 0 || o.expect != 1 || !o.onLoopback() {

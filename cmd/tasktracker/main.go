@@ -42,7 +42,7 @@ const about = `A task tracker needs a directory and a gossip address of its clus
       -listen 10.0.0.4:7410 -gossip 10.0.0.4:7412 -insecure
 `
 
-// options are the flags, checked.
+// options has the checked flags.
 type options struct {
 	id, host, rack          string
 	listen, advertise       string
@@ -141,7 +141,8 @@ func (o *options) checkAdvertised() error {
 	return err
 }
 
-// disks makes the directories of -data absolute. The first one also has the tracker's own files.
+// disks parses -data and makes the directories absolute. The tracker's own files are in the first
+// one.
 func disks(data string) ([]string, error) {
 	var all []string
 	for _, dir := range daemon.SplitList(data) {
@@ -159,9 +160,9 @@ func disks(data string) ([]string, error) {
 			switch {
 			case dir == other:
 				return nil, daemon.Usagef("-data: %s is given twice", dir)
-			case within(dir, other):
+			case isBelow(dir, other):
 				return nil, daemon.Usagef("-data: %s is inside %s; directories must be separate", dir, other)
-			case within(other, dir):
+			case isBelow(other, dir):
 				return nil, daemon.Usagef("-data: %s is inside %s; directories must be separate", other, dir)
 			}
 		}
@@ -169,12 +170,12 @@ func disks(data string) ([]string, error) {
 	return all, nil
 }
 
-// within reports whether a directory is below another; both paths are clean.
-func within(dir, parent string) bool {
+// isBelow reports whether a directory is below another. Both paths must be clean.
+func isBelow(dir, parent string) bool {
 	return strings.HasPrefix(dir, strings.TrimSuffix(parent, "/")+"/")
 }
 
-// advertised is the address for others. It is empty if the port is not known before the
+// advertised returns the address that others dial, or "" if its port is known only after the
 // tracker listens.
 func (o *options) advertised() string {
 	if o.advertise == "" {

@@ -4,11 +4,12 @@
 // When a daemon serves, it prints a line to standard output: "ready" and its addresses. It
 // logs to standard error. Exit codes:
 //
-//	0  after SIGTERM or SIGINT; a second signal ends it at once
+// 0  after SIGTERM or SIGINT; a second signal ends it at once
+//
 //	1  it failed
 //	2  bad usage
 //
-// SIGHUP has no effect: a daemon survives its terminal, and it reads changed files again by
+// SIGHUP has no effect: a daemon continues without its terminal, and it reads changed files by
 // itself.
 //
 // The same program checks the health of a running daemon:
@@ -48,14 +49,14 @@ const (
 // ErrUsage reports a wrong command line.
 var ErrUsage = errors.New("bad usage")
 
-// usageError is an ErrUsage with a text of its own.
+// usageError is an ErrUsage with another text.
 type usageError struct{ text string }
 
 func (e usageError) Error() string { return e.text }
 
 func (e usageError) Is(target error) bool { return target == ErrUsage }
 
-// Wrong makes an ErrUsage.
+// Usagef returns an ErrUsage with a text.
 func Usagef(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
 
 // Output has the outputs of a daemon.
@@ -70,8 +71,8 @@ type Run func(ctx context.Context, args []string, out Output) error
 func Main(name string, run Run) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second signal ends the process
-	// Workers would inherit an ignored signal, but not a caught one.
+	context.AfterFunc(ctx, stop) // so that a second signal ends the process
+	// Catch SIGHUP instead of ignoring it: workers would inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	out := Output{Stdout: os.Stdout, Stderr: os.Stderr}
 	args := os.Args[1:]
@@ -82,7 +83,7 @@ func Main(name string, run Run) int {
 	}
 	if len(args) > 0 && args[0] == healthCommand {
 		args = args[1:]
-		run = func(ctx context.Context, args []string, out Output) error { return askHealth(ctx, name, args, out) }
+		run = func(ctx context.Context, args []string, out Output) error { return checkHealth(ctx, name, args, out) }
 	}
 	switch err := run(ctx, args, out); {
 	case err == nil, errors.Is(err, flag.ErrHelp):
@@ -96,8 +97,8 @@ func Main(name string, run Run) int {
 	}
 }
 
-// Parse parses flags and refuses arguments. For -h it prints about and the flags, and returns
-// flag.ErrHelp.
+// Parse parses flags, and refuses other arguments. For -h it prints about and the flags, and
+// returns flag.ErrHelp.
 func Parse(set *flag.FlagSet, args []string, out Output, about string) error {
 	set.SetOutput(io.Discard)
 	switch err := set.Parse(args); {
@@ -114,7 +115,7 @@ func Parse(set *flag.FlagSet, args []string, out Output, about string) error {
 	return nil
 }
 
-// List splits a comma-separated list and drops empty items.
+// SplitList splits a comma-separated list and drops empty items.
 func SplitList(text string) []string {
 	var list []string
 	for item := range strings.SplitSeq(text, ",") {
@@ -125,7 +126,7 @@ func SplitList(text string) []string {
 	return list
 }
 
-// ID checks a daemon's name; the default is the machine's.
+// ID checks a daemon's name. The default is the name of the machine.
 func ID(id string) (string, error) {
 	if id == "" {
 		host, err := os.Hostname()
@@ -154,7 +155,7 @@ func Logger(w io.Writer, verbose bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
-// CheckStaging cleans the URL of a staging directory, which may be empty.
+// CheckStaging checks and cleans the URL of a staging directory, which may be empty.
 func CheckStaging(url string) (string, error) {
 	if url == "" {
 		return "", nil
@@ -169,8 +170,8 @@ func CheckStaging(url string) (string, error) {
 	return clean, nil
 }
 
-// WarnOpen warns if other users can read a daemon's directory, which has data and tokens of
-// jobs.
+// WarnIfReadable logs a warning if other users can read a daemon's directory, which has data and
+// tokens of jobs.
 func WarnIfReadable(log *slog.Logger, dir string) {
 	info, err := os.Stat(dir)
 	if err == nil && info.Mode().Perm()&0o077 != 0 {

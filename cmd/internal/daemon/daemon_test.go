@@ -71,8 +71,8 @@ func TestSecurity(t *testing.T) {
 	}
 }
 
-// TestWarnOpen: a directory that others can read is reported.
-func TestWarnOpen(t *testing.T) {
+// TestWarnIfReadable: a directory that other users can read is logged.
+func TestWarnIfReadable(t *testing.T) {
 	dir := t.TempDir()
 	for mode, warned := range map[os.FileMode]bool{0o700: false, 0o750: true, 0o711: true, 0o755: true} {
 		if err := os.Chmod(dir, mode); err != nil {
@@ -90,7 +90,7 @@ func TestWarnOpen(t *testing.T) {
 	}
 }
 
-func TestList(t *testing.T) {
+func TestSplitList(t *testing.T) {
 	if got := SplitList(" a:1, b:2,,c:3 ,"); !slices.Equal(got, []string{"a:1", "b:2", "c:3"}) {
 		t.Errorf("%q", got)
 	}
@@ -99,7 +99,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestWithHint: errors of listening get a remedy with the flag; others stay unchanged.
+// TestWithHint: errors of listening get a remedy with the flag. Other errors stay unchanged.
 func TestWithHint(t *testing.T) {
 	listen := func(err syscall.Errno) error {
 		return fmt.Errorf("start: %w", &net.OpError{Op: "listen", Net: "tcp", Err: os.NewSyscallError("bind", err)})
