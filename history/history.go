@@ -59,13 +59,13 @@ type Record struct {
 	Submitted int64                `msgpack:"Submitted"` // Unix milliseconds, as Ended
 	Ended     int64                `msgpack:"Ended"`
 	Attempts  []wire.AttemptStatus `msgpack:"Attempts"` // by task, oldest first
-	Unkept    int                  `msgpack:"Unkept"`   // number of attempts left out of Attempts, for very large jobs
+	Omitted   int                  `msgpack:"Unkept"`   // number of attempts left out of Attempts, for very large jobs
 	Plans     []Planned            `msgpack:"Plans"`    // the job's part of the plans in force, oldest first
 	Token     string               `msgpack:"Token"`    // of the job, for its logs; empty: the record is older than tokens
 
-	PlanLog    []byte `msgpack:"PlanLog"`    // encoding of Plans in files, see [Record.Unpack]
-	PlansSince int64  `msgpack:"PlansSince"` // Unix milliseconds; earlier plans are not known; 0: all are known
-	PlansLack  string `msgpack:"PlansLack"`  // why earlier plans are not known
+	PlanLog          []byte `msgpack:"PlanLog"`    // encoding of Plans in files, see [Record.Unpack]
+	PlansSince       int64  `msgpack:"PlansSince"` // Unix milliseconds; earlier plans are not known; 0: all are known
+	PlansSinceReason string `msgpack:"PlansLack"`  // why earlier plans are not known
 }
 
 // Name returns the URL of a job's file.

@@ -37,12 +37,12 @@ func record(n int) *Record {
 			Attempt: wire.AttemptID{Task: wire.TaskID{Job: job(n), Kind: wire.Map, N: 1}, N: 1000},
 			Tracker: "t1", Addr: "h:1", State: wire.AttemptFailed, Began: 5, Launched: 4, Took: 3, Error: "oops",
 		}},
-		Unkept: 2,
+		Omitted: 2,
 		Plans: []Planned{
-			{At: 5, Phase: wire.Map, Scheduling: wire.Scheduling{Scheduler: "hmhs"}, Target: 2, Place: 1, Of: 3, End: 9, Queues: []Queued{{"t1", 4, 2}}},
-			{At: 6, Phase: wire.Map, Share: 0.25, Turn: 1},
+			{At: 5, Phase: wire.Map, Scheduling: wire.Scheduling{Scheduler: "hmhs"}, Target: 2, Place: 1, Places: 3, End: 9, Queues: []Queued{{"t1", 4, 2}}},
+			{At: 6, Phase: wire.Map, Share: 0.25, ShareRank: 1},
 		},
-		PlansSince: 5, PlansLack: "they were an earlier leader's",
+		PlansSince: 5, PlansSinceReason: "they were an earlier leader's",
 	}
 }
 

@@ -18,11 +18,11 @@ type Planned struct {
 	Scheduling wire.Scheduling `msgpack:"Scheduling"`
 	Target     int             `msgpack:"Target"` // slots
 	Place      int             `msgpack:"Place"`  // in the order of precedence, from 1; 0: the job is not in the plan, or there is no plan
-	Of         int             `msgpack:"Of"`     // jobs in that order
+	Places     int             `msgpack:"Of"`     // jobs in that order
 	End        int64           `msgpack:"End"`    // predicted end in Unix milliseconds; 0: not known
 	Queues     []Queued        `msgpack:"Queues"` // the job's tasks in trackers' queues, for plans with queues
 	Share      float64         `msgpack:"Share"`  // of the fetch bandwidth, as sent to trackers; only for maps
-	Turn       int             `msgpack:"Turn"`   // in the order of these shares, from 1; 0: it has no share of its own
+	ShareRank  int             `msgpack:"Turn"`   // in the order of these shares, from 1; 0: it has no share of its own
 }
 
 // Queued is a number of the job's tasks in the queue of a tracker.
@@ -34,8 +34,8 @@ type Queued struct {
 
 // Same says whether two plans are equal for the job, except for its predicted end.
 func (p *Planned) Same(other *Planned) bool {
-	return p.Scheduling == other.Scheduling && p.Target == other.Target && p.Place == other.Place && p.Of == other.Of &&
-		p.Share == other.Share && p.Turn == other.Turn && slices.Equal(p.Queues, other.Queues)
+	return p.Scheduling == other.Scheduling && p.Target == other.Target && p.Place == other.Place && p.Places == other.Places &&
+		p.Share == other.Share && p.ShareRank == other.ShareRank && slices.Equal(p.Queues, other.Queues)
 }
 
 // MaxPlanLog bounds a PlanLog's bytes. A change of slots and place takes about six bytes.
@@ -54,9 +54,9 @@ const MaxPlanLog = 1 << 20
 //
 // Numbers are unsigned varints; the difference of ends is signed.
 type PlanLog struct {
-	Lost  int64 // entries before this time were dropped, because there were too many
-	bytes []byte
-	state planState
+	LostBefore int64 // entries before this time were dropped, because there were too many
+	bytes      []byte
+	state      planState
 }
 
 // planState is the state of decoding or encoding at some offset in a log.
@@ -107,11 +107,11 @@ func (l *PlanLog) Add(p Planned) {
 	}
 	all = append(all, p)
 	newer := all[len(all)/2:]
-	l.bytes, l.state, l.Lost = nil, planState{}, newer[0].At
+	l.bytes, l.state, l.LostBefore = nil, planState{}, newer[0].At
 	for _, phase := range []wire.Kind{wire.Map, wire.Reduce} { // keep each phase's plan in force at the new start
 		for i := len(all) - len(newer) - 1; i >= 0; i-- {
 			if all[i].Phase == phase && newer[0].Phase != phase {
-				all[i].At = l.Lost
+				all[i].At = l.LostBefore
 				l.bytes = l.state.add(l.bytes, &all[i])
 				break
 			}
@@ -121,7 +121,7 @@ func (l *PlanLog) Add(p Planned) {
 		l.bytes = l.state.add(l.bytes, &newer[i])
 	}
 	if len(l.bytes) > MaxPlanLog { // the last one has thousands of queues
-		l.bytes, l.state, l.Lost = nil, planState{}, p.At+1
+		l.bytes, l.state, l.LostBefore = nil, planState{}, p.At+1
 	}
 }
 
@@ -136,10 +136,10 @@ func (s *planState) changed(p *Planned) (flags int) {
 		{planReduces, phase == 1},
 		{planScheduling, p.Scheduling != last.Scheduling},
 		{planTarget, p.Target != last.Target},
-		{planPlace, p.Place != last.Place || p.Of != last.Of},
+		{planPlace, p.Place != last.Place || p.Places != last.Places},
 		{planEnd, p.End != last.End},
 		{planQueues, !slices.Equal(p.Queues, last.Queues)},
-		{planShare, p.Share != last.Share || p.Turn != last.Turn},
+		{planShare, p.Share != last.Share || p.ShareRank != last.ShareRank},
 	} {
 		if f.set {
 			flags |= f.flag
@@ -168,7 +168,7 @@ func (s *planState) add(to []byte, p *Planned) []byte {
 	}
 	if flags&planPlace != 0 {
 		number(p.Place)
-		number(p.Of)
+		number(p.Places)
 	}
 	if flags&planEnd != 0 {
 		to = binary.AppendVarint(to, p.End-last.End)
@@ -188,7 +188,7 @@ func (s *planState) add(to []byte, p *Planned) []byte {
 	}
 	if flags&planShare != 0 {
 		number(int(math.Round(p.Share * shareUnit)))
-		number(p.Turn)
+		number(p.ShareRank)
 	}
 	s.at, *last = p.At, *p
 	return to
@@ -283,7 +283,7 @@ func (r *planReader) next(s *planState) Planned {
 		p.Target = r.number()
 	}
 	if flags&planPlace != 0 {
-		p.Place, p.Of = r.number(), r.number()
+		p.Place, p.Places = r.number(), r.number()
 	}
 	if flags&planEnd != 0 {
 		p.End += r.difference()
@@ -296,7 +296,7 @@ func (r *planReader) next(s *planState) Planned {
 		if share > shareUnit {
 			r.fail()
 		}
-		p.Share, p.Turn = float64(share)/shareUnit, r.number()
+		p.Share, p.ShareRank = float64(share)/shareUnit, r.number()
 	}
 	s.last[phase] = p
 	return p

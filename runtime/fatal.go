@@ -21,7 +21,7 @@ var (
 	// ErrChanged reports an input or side file that changed since the job's setup.
 	ErrChanged = errors.New("file has changed since the job started")
 	// ErrNotDeterministic reports a program that built a job other than the submitted one.
-	ErrNotDeterministic = errors.New("job is not deterministic")
+	ErrPlanDiffers = errors.New("job is not deterministic")
 	// ErrCorrupt reports a damaged file of Quern's.
 	ErrCorrupt = errors.New("file is corrupt")
 	// ErrPanic reports that the job's own code panicked.

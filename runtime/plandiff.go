@@ -15,7 +15,7 @@ func comparePlans(submitted, here *wire.Plan) error {
 	if !differ {
 		return nil
 	}
-	return Fatal(fmt.Errorf("%w: field %s: submitted %s, here %s", ErrNotDeterministic, field, a, b))
+	return Fatal(fmt.Errorf("%w: field %s: submitted %s, here %s", ErrPlanDiffers, field, a, b))
 }
 
 // difference finds the first field in which two values of one type differ. An empty slice

@@ -40,9 +40,9 @@ func (l *leader) writeHistory(j *job) {
 	now := l.wall()
 	r := &history.Record{
 		Plan: *j.spec.plan, Owner: sub.Owner(), Submitted: sub.At(), Ended: now, Attempts: l.allAttempts(j), PlanLog: j.planned.plans.Bytes(),
-		Token: j.spec.token, Unkept: j.ended.Omitted(),
+		Token: j.spec.token, Omitted: j.ended.Omitted(),
 	}
-	r.PlansSince, r.PlansLack = l.plansMissing(j)
+	r.PlansSince, r.PlansSinceReason = l.plansMissing(j)
 	for i := range r.Attempts {
 		// After a late report of another attempt, an attempt may still run. It ends with the job.
 		if a := &r.Attempts[i]; !a.State.Final() {

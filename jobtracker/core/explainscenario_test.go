@@ -105,13 +105,13 @@ func (s *scenario) showPlanLog() {
 		for _, q := range p.Queues {
 			more += fmt.Sprintf(", %d queued on %s behind %d", q.Tasks, q.Tracker, q.After)
 		}
-		if p.Turn > 0 {
-			more += fmt.Sprintf(", share %.3g in turn %d", p.Share, p.Turn)
+		if p.ShareRank > 0 {
+			more += fmt.Sprintf(", share %.3g in turn %d", p.Share, p.ShareRank)
 		}
-		s.printf("%v %v %s: %d slots, place %d of %d, end %s%s", sinceStart(p.At), p.Phase, p.Scheduling.Scheduler, p.Target, p.Place, p.Of, sinceStart(p.End), more)
+		s.printf("%v %v %s: %d slots, place %d of %d, end %s%s", sinceStart(p.At), p.Phase, p.Scheduling.Scheduler, p.Target, p.Place, p.Places, sinceStart(p.End), more)
 	}
 	if r := s.record; r.PlansSince > 0 {
-		s.printf("unknown before %s: %s", sinceStart(r.PlansSince), r.PlansLack)
+		s.printf("unknown before %s: %s", sinceStart(r.PlansSince), r.PlansSinceReason)
 	}
 }
 
