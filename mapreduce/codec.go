@@ -178,9 +178,9 @@ func derive[T any]() (*codec[T], error) {
 	return nil, fmt.Errorf("type %s has no encoding: give *%s a method Fields(*mapreduce.Fields), or the pairs a Codec", t, t)
 }
 
-// cast returns the codec of a type from that of its underlying type. They differ only
-// in the static types of their functions. Sharing the functions is safe because values
-// of both types have the same memory layout.
+// cast converts the codec of an underlying type U to one for T. They differ only in the
+// static types of their functions. Sharing the functions is safe because values of both
+// types have the same memory layout.
 func cast[T, U any](c codec[U]) *codec[T] {
 	c.name = reflect.TypeFor[T]().String()
 	return (*codec[T])(unsafe.Pointer(&c))
@@ -224,7 +224,7 @@ func resolve[T any](own *Codec[T]) (*codec[T], error) {
 	return c, nil
 }
 
-// must is resolve after check has succeeded.
+// must is resolve for codecs that check has accepted.
 func must[T any](own *Codec[T]) *codec[T] {
 	c, err := resolve(own)
 	if err != nil {
@@ -242,8 +242,8 @@ func typeName[T any](own *Codec[T]) string {
 	return c.name
 }
 
-// pointerFree reports whether values of t hold no pointers: the garbage collector does
-// not scan a slice of them.
+// pointerFree reports whether values of t hold no pointers. The garbage collector does
+// not scan a slice of such values.
 func pointerFree(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Struct:

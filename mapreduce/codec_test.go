@@ -63,7 +63,7 @@ func compareFloats(a, b float64) int {
 	return cmp.Or(cmp.Compare(na, nb), cmp.Compare(va, vb), cmp.Compare(za, zb))
 }
 
-// oddBytes draws strings rich in the bytes that encodings treat specially.
+// oddBytes draws strings with many of the bytes that encodings treat specially.
 var oddBytes = rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom([]byte{0, 1, 2, 0xfd, 0xfe, 0xff}), rapid.Byte()), 0, 6)
 
 func oddString() *rapid.Generator[string] {
@@ -158,14 +158,14 @@ func check[T any](t *testing.T, gen *rapid.Generator[T], compare func(a, b T) in
 				}
 			}
 			if want == 0 && c.hash(a) != c.hash(b) {
-				t.Fatalf("equal keys, other hash")
+				t.Fatalf("equal keys have different hashes")
 			}
 		})
 	})
 }
 
-// TestKeptStrings: with keep, decoded strings do not change with the decoded bytes;
-// without, they are views, which cost nothing.
+// TestKeptStrings: a decoder with keep set copies strings, so they stay the same when the
+// decoded bytes change.
 func TestKeptStrings(t *testing.T) {
 	c, err := derive[Pair[string, string]]()
 	if err != nil {
@@ -193,7 +193,7 @@ func TestKeptStrings(t *testing.T) {
 	}
 }
 
-// TestJavaTable compares text and hash with those of Hadoop's Writables, which
+// TestJavaTable compares texts and hashes with the results of Hadoop's Writables, which
 // `make compat` records in testdata/java.txt.
 func TestJavaTable(t *testing.T) {
 	f, err := os.Open("testdata/java.txt")
@@ -323,7 +323,7 @@ func TestTypesWithoutCodec(t *testing.T) {
 	wants(err, "Append and Decode")
 }
 
-// TestOwnCodec: a codec of the author's nests like any other.
+// TestOwnCodec: an author's codec can be part of a pair, like any other.
 func TestOwnCodec(t *testing.T) {
 	own := &Codec[time.Duration]{
 		Name:   "bytes",

@@ -27,8 +27,8 @@ func Properties() []Property {
 	return all
 }
 
-// splitProperties divides the properties of -D into those for all jobs and, from
-// JOB:NAME, those for one job. The name of a job may have a colon, a property's not.
+// splitProperties divides the properties of -D: NAME is for all jobs, JOB:NAME for one
+// job. A job's name may contain a colon, a property's name may not.
 func (c *compilation) splitProperties() (err error) {
 	all, own := make(map[string]string), make(map[string]map[string]string)
 	var names []string

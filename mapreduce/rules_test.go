@@ -16,7 +16,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestJoinInPieces: sides that are read in part, or not at all.
+// TestJoinInPieces: a join's function may read a side in part, in pieces, or not at all.
 func TestJoinInPieces(t *testing.T) {
 	side := func(path string) *Pairs[string, string] {
 		return Map(KeyValues(path), func(_ *Task, kv Pair[string, string], emit func(string, string)) error {
@@ -189,7 +189,8 @@ func TestBrokenPartition(t *testing.T) {
 	}
 }
 
-// TestBrokenPairs: a read error ends reduces of keys with two parts.
+// TestBrokenPairs: a read error ends joins and sorted reduces, which have keys of two
+// parts.
 func TestBrokenPairs(t *testing.T) {
 	drain := func(vals iter.Seq[int64]) {
 		for range vals {
@@ -303,8 +304,8 @@ func TestPlanErrors(t *testing.T) {
 	}
 }
 
-// cycle returns two jobs that read each other's result: it changes the pairs of the
-// first after it has made the second.
+// cycle returns two jobs that read each other's result. It makes the cycle by assigning
+// to the first job's pairs after it has made the second job.
 func cycle() *Flow {
 	from := func(r *Result[string, int64]) *Pairs[string, int64] {
 		return Map(From(r), func(*Task, Pair[string, int64], func(string, int64)) error { return nil })
