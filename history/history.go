@@ -45,7 +45,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// MaxRecord bounds a Record's bytes in msgpack.
+// MaxRecord limits a Record's bytes in msgpack.
 const MaxRecord = 256 << 20
 
 // ErrNotHistory reports a file that is not a job's history, or damaged.

@@ -32,13 +32,13 @@ type Queued struct {
 	Tasks   int    `msgpack:"Tasks"`
 }
 
-// Same says whether two plans are equal for the job, except for its predicted end.
+// Same reports whether two plans are equal for the job, except for its predicted end.
 func (p *Planned) Same(other *Planned) bool {
 	return p.Scheduling == other.Scheduling && p.Target == other.Target && p.Place == other.Place && p.Of == other.Of &&
 		p.Share == other.Share && p.Turn == other.Turn && slices.Equal(p.Queues, other.Queues)
 }
 
-// MaxPlanLog bounds a PlanLog's bytes. A change of slots and place takes about six bytes.
+// MaxPlanLog limits a PlanLog's bytes. A change of slots and place takes about six bytes.
 const MaxPlanLog = 1 << 20
 
 // PlanLog is a compact encoding of one job's Planned, oldest first. The zero PlanLog is

@@ -21,7 +21,7 @@ type pair struct{ key, value []byte }
 // writeBinary writes records in the binary format, as a job does.
 func writeBinary(t fataler, f dfs.FS, name string, records []pair) {
 	t.Helper()
-	o := &outputs{fs: f, dir: dfs.Dir(name), bin: true, pulse: new(pulse), files: map[string]*Output{}}
+	o := &outputs{fs: f, dir: dfs.Dir(name), binary: true, pulse: new(pulse), files: map[string]*Output{}}
 	out, err := o.open("")
 	if err != nil {
 		t.Fatalf("%v", err)
@@ -67,7 +67,7 @@ func samePairs(a, b []pair) bool {
 }
 
 // TestBinary checks that each record is read once, for all sizes of records and splits,
-// even for splits that begin within blocks.
+// even if splits begin within blocks.
 func TestBinary(t *testing.T) {
 	const payload = binaryUnit
 	sizes := []int{0, 1, 10, 127, 128, 1000, payload - 5, payload - 4, payload - 3, payload, payload + 1, 3 * payload}
@@ -87,7 +87,7 @@ func TestBinary(t *testing.T) {
 		_ = f.MkdirAll("mem://t")
 		writeBinary(t, f, "mem://t/in", want)
 		in := wire.InputPlan{Format: formatBinary, Paths: []string{"mem://t/in"}}
-		if got := readBinary(t, reader(t, f, in, bounds(math.MaxInt64), blockSize)); !samePairs(got, want) {
+		if got := readBinary(t, reader(t, f, in, splitSettings(math.MaxInt64), blockSize)); !samePairs(got, want) {
 			t.Fatalf("got %d records of %d", len(got), len(want))
 		}
 		info := must(f.Stat("mem://t/in"))
@@ -95,7 +95,7 @@ func TestBinary(t *testing.T) {
 		for at := int64(0); at < info.Size; {
 			n := min(random.Int64N(100_000)+1, info.Size-at)
 			e := splitEntry{Chunks: []Chunk{{Path: info.Name, Offset: at, Length: n, Size: info.Size}}}
-			odd = append(odd, newSplit(context.Background(), f, e, &wire.InputPlan{Format: formatBinary}, bounds(1), new(pulse)))
+			odd = append(odd, newSplit(context.Background(), f, e, &wire.InputPlan{Format: formatBinary}, splitSettings(1), new(pulse)))
 			at += n
 		}
 		if got := readBinary(t, odd); !samePairs(got, want) {
@@ -105,7 +105,7 @@ func TestBinary(t *testing.T) {
 }
 
 // TestBinaryErrors checks that errors have the path and offset. Damage is not fatal,
-// because one replica may cause it; a record above the limit is fatal.
+// because another replica may be intact; a record above the limit is fatal.
 func TestBinaryErrors(t *testing.T) {
 	f := mem.New(1 << 20)
 	must(0, f.MkdirAll("mem://t"))
@@ -131,8 +131,8 @@ func TestBinaryErrors(t *testing.T) {
 			if c.change != nil {
 				data = c.change(data)
 			}
-			put(f, "mem://t/in", data)
-			s := bounds(math.MaxInt64)
+			putFile(f, "mem://t/in", data)
+			s := splitSettings(math.MaxInt64)
 			s.recordMax = c.most
 			err := firstError(reader(t, f, in, s, blockSize))
 			if !errors.Is(err, c.err) || isFatal(err) != errors.Is(err, ErrRecordTooLarge) {

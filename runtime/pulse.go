@@ -2,9 +2,9 @@ package runtime
 
 import "sync/atomic"
 
-// pulse shows that an attempt is active, at the cost of one load per sign of activity. An
-// observer calls ask; the next beat answers. So a growing count means activity since the
-// last ask. It is safe for concurrent use.
+// pulse shows that an attempt is active. An observer calls ask; the next beat counts one
+// answer, and later beats cost only one atomic load. So a higher count means activity since
+// the last ask. A pulse is safe for concurrent use.
 type pulse struct {
 	asked atomic.Bool
 	count atomic.Uint64

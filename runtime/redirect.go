@@ -43,8 +43,8 @@ func keepOutput() (kept []int) {
 	return kept
 }
 
-// restoreOutput undoes redirect, so that the attempt's pipes are free for the next one. If
-// it fails, the tracker finds them in use and makes others.
+// restoreOutput undoes redirect, so that the next attempt can use the pipes. If it fails,
+// the tracker finds the pipes in use and makes new ones.
 func restoreOutput(kept []int) {
 	for i, own := range kept {
 		_ = duplicate(own, i+1)

@@ -11,9 +11,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// setup validates input and output, stages the splits, the list of side files and the cuts
-// of a total order, and then makes the output's directories. A refused job thus leaves no
-// output.
+// setup checks input and output, and stages the splits, the list of side files and the cuts
+// of a total order. Only then does it make the output's directories, so a refused job
+// leaves no output.
 func (a *attempt) setup() error {
 	state, err := a.tree.checkOwner()
 	if state == foreign {
@@ -74,7 +74,7 @@ func unwritable(err error) error {
 	return err
 }
 
-// mkdir makes a directory, which may exist.
+// mkdir makes a directory unless it exists.
 func mkdir(f dfs.FS, name string) error {
 	if err := f.Mkdir(name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -82,7 +82,7 @@ func mkdir(f dfs.FS, name string) error {
 	return nil
 }
 
-// stageSplits computes and writes the splits, unless an earlier attempt did.
+// stageSplits computes and writes the splits, unless an earlier attempt did so.
 func (a *attempt) stageSplits() error {
 	name := splitsName(a.sub.Staging, a.id().Task.Job)
 	_, err := a.fs.Stat(name)
@@ -115,7 +115,7 @@ func (a *attempt) openSplit(n int) (*Split, error) {
 		return nil, err
 	}
 	if entry.Input < 0 || entry.Input >= len(a.plan().Inputs) {
-		return nil, Fatal(fmt.Errorf("split %d: %w: it is of input %d", n, ErrCorrupt, entry.Input))
+		return nil, Fatal(fmt.Errorf("split %d: %w: it belongs to input %d", n, ErrCorrupt, entry.Input))
 	}
 	in := &a.plan().Inputs[entry.Input]
 	split := newSplit(a.task.Ctx, a.fs, entry, in, a.settings, &a.task.pulse)

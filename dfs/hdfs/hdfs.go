@@ -35,7 +35,7 @@ type Options struct {
 	// 10 s.
 	ReadRetryFor time.Duration
 
-	// Timeout bounds connecting, a NameNode's response, and each read or write on a
+	// Timeout limits connecting, a NameNode's response, and each read or write on a
 	// DataNode's connection. Default 20 s; connecting takes at most 5.
 	Timeout time.Duration
 
@@ -237,7 +237,7 @@ func (c *cluster) listing(path string, locations bool) (all []*client.FileStatus
 	}
 }
 
-// isFile says whether a listing is that of a file.
+// isFile reports whether a listing is that of a file.
 func isFile(all []*client.FileStatus) bool { return len(all) == 1 && len(all[0].GetPath()) == 0 }
 
 func (f *FS) List(name string) ([]dfs.Info, error) {
@@ -359,7 +359,7 @@ func (f *FS) rename(from, to string) error {
 	return failure("rename", from, c.rename(source, target), to)
 }
 
-// remove says whether the path existed.
+// remove reports whether the path existed.
 func (c *cluster) remove(path string, tree bool) (existed bool, err error) {
 	err = c.try(func(one *conn, before earlierTries) error {
 		resp := message("DeleteResponse")

@@ -143,7 +143,7 @@ func field(m proto.Message, name string) protoreflect.Value {
 	return r.Get(r.Descriptor().Fields().ByName(protoreflect.Name(name)))
 }
 
-// has says whether a field is set.
+// has reports whether a field is set.
 func has(m proto.Message, name string) bool {
 	r := m.ProtoReflect()
 	return r.Has(r.Descriptor().Fields().ByName(protoreflect.Name(name)))

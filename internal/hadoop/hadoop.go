@@ -64,7 +64,7 @@ func Find(name string) (found Rule, ok bool) {
 	return found, ok
 }
 
-// Allows says whether a value asks for what Quern does anyway.
+// Allows reports whether a value asks for what Quern does anyway.
 func (r *Rule) Allows(value string) bool { return slices.Contains(r.Same, strings.TrimSpace(value)) }
 
 func fields(file string) (all [][]string) {
