@@ -244,8 +244,8 @@ func newFake(t *testing.T) *fakeJobTracker {
 	past := &history.Record{
 		Job:   wire.JobStatus{ID: wire.JobID{Start: 6, N: 9}, Name: "old", State: wire.Failed, Error: "long ago", Elapsed: time.Minute},
 		Owner: "me", Token: tokenOf("job_6_0009"), Plan: wire.JobPlan{Output: "file:///out"}, Submitted: 1, Ended: 60_001, Attempts: f.attempts(wire.JobID{Start: 6, N: 9}),
-		Plans: []history.Planned{{At: 1, Phase: wire.Map, Scheduling: wire.Scheduling{Scheduler: "flex"}, Target: 3, Place: 1, Of: 2,
-			Queues: []history.Queued{{Tracker: "t1", After: 2, Tasks: 5}}, Share: 0.25, Turn: 2}}, Unkept: 7, PlansSince: 1, PlansLack: "they were an earlier leader's",
+		Plans: []history.Planned{{At: 1, Phase: wire.Map, Scheduling: wire.Scheduling{Scheduler: "flex"}, Target: 3, Place: 1, Places: 2,
+			Queues: []history.Queued{{Tracker: "t1", After: 2, Tasks: 5}}, Share: 0.25, ShareRank: 2}}, Omitted: 7, PlansSince: 1, PlansSinceReason: "they were an earlier leader's",
 	}
 	if err := history.Write(files(), history.Name(f.staging, time.UnixMilli(past.Ended), past.Job.ID), past); err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ type pastQueued struct {
 func pastOf(r *history.Record) pastJob {
 	p := pastJob{
 		Job: web.JobOf(&r.Job), Owner: r.Owner, Submitted: unixMilli(r.Submitted), Ended: unixMilli(r.Ended), Output: r.Plan.Output,
-		Unkept: r.Unkept, PlansSince: unixMilli(r.PlansSince), PlansLack: r.PlansLack,
+		Unkept: r.Omitted, PlansSince: unixMilli(r.PlansSince), PlansLack: r.PlansSinceReason,
 	}
 	for i := range r.Attempts {
 		p.Attempts = append(p.Attempts, web.AttemptOf(&r.Attempts[i]))
@@ -67,7 +67,7 @@ func pastOf(r *history.Record) pastJob {
 		}
 		p.Plans = append(p.Plans, pastPlan{
 			At: unixMilli(x.At), Phase: x.Phase.String(), Scheduler: x.Scheduling.Scheduler, Metric: x.Scheduling.Metric, Delay: x.Scheduling.Delay,
-			Slots: x.Target, Place: x.Place, Of: x.Of, End: unixMilli(x.End), Queues: queues, Share: x.Share, Turn: x.Turn,
+			Slots: x.Target, Place: x.Place, Of: x.Places, End: unixMilli(x.End), Queues: queues, Share: x.Share, Turn: x.ShareRank,
 		})
 	}
 	return p

@@ -39,9 +39,9 @@ func (l *Live) writeHistory(j *job) {
 	now := l.wall()
 	r := &history.Record{
 		Plan: *j.spec.plan, Owner: sub.Owner(), Submitted: sub.At(), Ended: now, Attempts: l.allAttempts(j), PlanLog: j.planned.plans.Bytes(),
-		Token: j.spec.token, Unkept: j.ended.Unkept(),
+		Token: j.spec.token, Omitted: j.ended.Unkept(),
 	}
-	r.PlansSince, r.PlansLack = l.plansMissing(j)
+	r.PlansSince, r.PlansSinceReason = l.plansMissing(j)
 	for i := range r.Attempts {
 		// Attempts that run on after a late report of another one end with the job.
 		if a := &r.Attempts[i]; !a.State.Final() {

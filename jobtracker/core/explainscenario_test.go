@@ -108,13 +108,13 @@ func (s *scenario) showPlanned() {
 		for _, q := range p.Queues {
 			more += fmt.Sprintf(", %d on %s after %d", q.Tasks, q.Tracker, q.After)
 		}
-		if p.Turn > 0 {
-			more += fmt.Sprintf(", share %.3g in turn %d", p.Share, p.Turn)
+		if p.ShareRank > 0 {
+			more += fmt.Sprintf(", share %.3g in turn %d", p.Share, p.ShareRank)
 		}
-		s.printf("%v %v %s: %d slots, place %d of %d, end %s%s", since(p.At), p.Phase, p.Scheduling.Scheduler, p.Target, p.Place, p.Of, since(p.End), more)
+		s.printf("%v %v %s: %d slots, place %d of %d, end %s%s", since(p.At), p.Phase, p.Scheduling.Scheduler, p.Target, p.Place, p.Places, since(p.End), more)
 	}
 	if r := s.record; r.PlansSince > 0 {
-		s.printf("not known before %s: %s", since(r.PlansSince), r.PlansLack)
+		s.printf("not known before %s: %s", since(r.PlansSince), r.PlansSinceReason)
 	}
 }
 

@@ -49,10 +49,10 @@ func (l *Live) noteShare(j *job) {
 func (l *Live) plannedFor(j *job, p *phase) history.Planned {
 	note := history.Planned{At: l.wall(), Phase: p.kind, Scheduling: l.sharing.Asked}
 	if x, ok := l.assign.Given(p.index, &j.assign); ok {
-		note.Target, note.Place, note.Of = x.Slots, x.Rank+1, len(p.plan.Targets)
+		note.Target, note.Place, note.Places = x.Slots, x.Rank+1, len(p.plan.Targets)
 	}
 	if p.index == mapPhase {
-		note.Share, note.Turn = j.planned.shuffleShare, j.planned.shuffleTurn
+		note.Share, note.ShareRank = j.planned.shuffleShare, j.planned.shuffleTurn
 	}
 	return note
 }
@@ -60,7 +60,7 @@ func (l *Live) plannedFor(j *job, p *phase) history.Planned {
 // note adds a changed assignment to the plan log, and from time to time the predicted end.
 func (l *Live) note(j *job, note history.Planned) {
 	last := j.planned.plans.Last(note.Phase)
-	switch named := note.Place > 0 || note.Turn > 0; {
+	switch named := note.Place > 0 || note.ShareRank > 0; {
 	case last.At == 0 && !named:
 		return // no plan has named the job yet
 	case note.Same(last):
@@ -95,8 +95,8 @@ func queuesOf(queues []scheduler.Queue) map[int][]history.Queued {
 // if it lacks none.
 func (l *Live) plansMissing(j *job) (since int64, why string) {
 	switch {
-	case j.planned.plans.Lost > 0:
-		return j.planned.plans.Lost, "there were too many, and the older ones are not kept"
+	case j.planned.plans.LostBefore > 0:
+		return j.planned.plans.LostBefore, "there were too many, and the older ones are not kept"
 	case j.planned.plansSince > 0:
 		return j.planned.plansSince, "they were an earlier leader's"
 	}
