@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestNames checks that names are parsed as by Hadoop's Path, recorded in
-// testdata/names.txt, except that a name without a scheme is always a local file.
+// TestNames checks that names are parsed as in Hadoop, except that a name without a scheme
+// is always a local file. testdata/names.txt has the results of Hadoop's Path.
 func TestNames(t *testing.T) {
 	here, err := os.Getwd()
 	if err != nil {

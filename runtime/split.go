@@ -44,7 +44,7 @@ type Split struct {
 	meter       meter
 	rawBytes    atomic.Int64 // bytes read from files, also beyond the split
 	recordBytes int64        // bytes of the yielded records, with their separators
-	inputBytes  int64        // the same, but for a compressed file as stored
+	inputBytes  int64        // the same; compressed files count with their stored size
 	records     int64
 	path        string // file of the current record, "" after the last record
 	recordAt    int64  // offset of the current record, in the content if compressed; -1: not known

@@ -36,7 +36,7 @@ func TestInside(t *testing.T) {
 	}
 }
 
-// TestForgetFailures checks that failures are forgotten after their time, not before.
+// TestForgetFailures checks that only older failures are forgotten.
 func TestForgetFailures(t *testing.T) {
 	now := time.Now()
 	record := func(addr string, at time.Time) {
@@ -52,7 +52,7 @@ func TestForgetFailures(t *testing.T) {
 	if _, old := datanodeFailures["old:1"]; old {
 		t.Error("an old failure was kept")
 	}
-	if _, fresh := datanodeFailures["new:1"]; !fresh {
+	if _, kept := datanodeFailures["new:1"]; !kept {
 		t.Error("a new failure was removed")
 	}
 	delete(datanodeFailures, "new:1")
