@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestSecondRange: a second range over records, values or groups fails the attempt.
-func TestSecondRange(t *testing.T) {
+// TestRulesOfRanges: a second range over records, values or groups fails the attempt.
+func TestRulesOfRanges(t *testing.T) {
 	b := &jobRunner{files: map[string]string{"in": "a a\nb\n"}}
 	drain := func(ones iter.Seq[int64]) {
 		for range ones {

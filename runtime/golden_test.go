@@ -13,7 +13,7 @@ func TestGolden(t *testing.T) {
 		"manifest": {Value: new(manifest), Form: golden.Msgpack, Encode: wire.Marshal, Decode: wire.Unmarshal},
 		"cuts":     {Value: new(cutsFile), Form: golden.Msgpack, Encode: encodeHashed, Decode: decodeHashed},
 		"splits": {
-			Value: new(splitEntry), Form: golden.ByPlaces,
+			Value: new(splitEntry), Form: golden.ByPosition,
 			Adjust: func(e any) { e.(*splitEntry).Preferred = 1 }, // there is one node
 			Encode: func(e any) ([]byte, error) {
 				data, _ := encodeSplits([]splitEntry{*e.(*splitEntry)})

@@ -49,7 +49,7 @@ func FlagsDiffer(section, help string) (differences []string) {
 			}
 		}
 		value := defaultOfFlag.FindStringSubmatch(line)
-		if value == nil || rows[name] == "" || strings.Contains(rows[name], "one per core") { // which differs by machine
+		if value == nil || rows[name] == "" || strings.Contains(rows[name], "one per core") { // depends on the machine
 			continue
 		}
 		if text := value[1] + value[2]; !strings.Contains(rows[name], "`"+text+"`") {
