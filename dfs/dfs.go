@@ -1,6 +1,6 @@
-// Package dfs is the interface to file systems. Everything that Quern reads or writes for a
-// job goes through an [FS], so that local disks, HDFS and the faulty in-memory file system
-// of the tests give the same guarantees.
+// Package dfs is the interface to file systems. Quern reads and writes all data of jobs
+// through an [FS]. Local disks, HDFS, and the in-memory file system for tests with faults
+// give the same guarantees.
 //
 // # Names
 //
@@ -13,7 +13,7 @@
 //  1. A name is visible at once to every later call.
 //  2. [FS.Create] is exclusive, also between machines.
 //  3. [FS.RenameFile] and [FS.RenameDir] never replace anything that has data:
-//     see their comments. The commit of a job's output relies on this alone.
+//     see their comments. The commit of a job's output relies only on this.
 //  4. Errors match the io/fs sentinels with errors.Is and name the path, once.
 //  5. Data made durable by [Writer.Close], [FS.SyncDir] and [FS.MkdirAll] survives a
 //     power cut. A rename is in both of its directories or in neither. Everything

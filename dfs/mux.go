@@ -98,12 +98,12 @@ func (m Mux) fsFor(name string) (FS, error) {
 	if f := m[cmp.Or(scheme, "file")]; f != nil {
 		return f, nil
 	}
-	known := make([]string, 0, len(m))
+	schemes := make([]string, 0, len(m))
 	for s := range m {
-		known = append(known, s+"://")
+		schemes = append(schemes, s+"://")
 	}
-	slices.Sort(known)
-	return nil, fmt.Errorf("%s: %w %q (known: %s)", name, ErrUnknownScheme, scheme+"://", strings.Join(known, ", "))
+	slices.Sort(schemes)
+	return nil, fmt.Errorf("%s: %w %q (known: %s)", name, ErrUnknownScheme, scheme+"://", strings.Join(schemes, ", "))
 }
 
 func (m Mux) Open(name string) (File, error) {

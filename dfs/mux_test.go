@@ -44,7 +44,7 @@ func TestNames(t *testing.T) {
 		if rest, ok := strings.CutPrefix(want, "file:///here/"); ok {
 			want = "file://" + here + "/" + rest
 		}
-		if again, _ := Clean(got); got != want || err != nil || again != want {
+		if cleanedTwice, _ := Clean(got); got != want || err != nil || cleanedTwice != want {
 			t.Errorf("%q: %q, %v; want %q", name, got, err, want)
 		}
 	}

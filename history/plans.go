@@ -176,9 +176,9 @@ func (s *planState) add(to []byte, p *Planned) []byte {
 	if flags&planQueues != 0 {
 		number(len(p.Queues))
 		for _, q := range p.Queues {
-			index, known := s.numbers[q.Tracker]
+			index, found := s.numbers[q.Tracker]
 			number(index)
-			if !known {
+			if !found {
 				text(q.Tracker)
 				s.addTracker(q.Tracker)
 			}

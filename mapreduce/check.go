@@ -13,15 +13,15 @@ import (
 const maxJobName = 200
 
 // checkName refuses names that cannot be directories in the output, or would be hidden.
-func checkName(what, name string) error {
+func checkName(kind, name string) error {
 	if name == "" {
-		return fmt.Errorf("a %s has no name", what)
+		return fmt.Errorf("a %s has no name", kind)
 	}
 	if strings.ContainsAny(name, "/\\\x00\n\t*?[]{},") || name[0] == '_' || name[0] == '.' {
-		return fmt.Errorf("a %s cannot be named %q: a name has no slash, backslash, comma, tab, newline or any of *?[]{}, and its first character is neither _ nor a dot", what, name)
+		return fmt.Errorf("a %s cannot be named %q: a name has no slash, backslash, comma, tab, newline or any of *?[]{}, and its first character is neither _ nor a dot", kind, name)
 	}
 	if len(name) > maxJobName {
-		return fmt.Errorf("a %s's name %.40s… is too long: it has %d bytes, at most %d", what, name, len(name), maxJobName)
+		return fmt.Errorf("a %s's name %.40s… is too long: it has %d bytes, at most %d", kind, name, len(name), maxJobName)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func inside(p, dir string) bool { return strings.HasPrefix(p, strings.TrimSuffix
 // distinctErrors drops joined errors that repeat the cause of an earlier error: a key
 // type without encoding is often the result type too.
 func distinctErrors(err error) error {
-	var kept []error
+	var distinct []error
 	seen := make(map[string]bool)
 	var take func(err error)
 	take = func(err error) {
@@ -128,11 +128,11 @@ func distinctErrors(err error) error {
 		}
 		if text := root.Error(); !seen[text] {
 			seen[text] = true
-			kept = append(kept, err)
+			distinct = append(distinct, err)
 		}
 	}
 	if err != nil {
 		take(err)
 	}
-	return errors.Join(kept...)
+	return errors.Join(distinct...)
 }

@@ -172,7 +172,7 @@ func TestKeptStrings(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &decoder{keep: true}
-	var kept []Pair[string, string]
+	var decoded []Pair[string, string]
 	var want []string
 	for i := range 3000 {
 		src := c.append(nil, PairOf(fmt.Sprint("a\x00", i), strings.Repeat("b", i*5)))
@@ -181,12 +181,12 @@ func TestKeptStrings(t *testing.T) {
 			t.Fatal(err)
 		}
 		want = append(want, fmt.Sprint("a\x00", i, strings.Repeat("b", i*5)))
-		kept = append(kept, p)
+		decoded = append(decoded, p)
 		for j := range src {
 			src[j] = 0xEE
 		}
 	}
-	for i, p := range kept {
+	for i, p := range decoded {
 		if p.A+p.B != want[i] {
 			t.Fatalf("string %d became %.20q", i, p.A+p.B)
 		}
@@ -397,8 +397,8 @@ func fuzzOne[T any](t *testing.T, src []byte) {
 		if err != nil {
 			continue
 		}
-		if again := c.append(nil, v); !bytes.Equal(again, src) {
-			t.Fatalf("%s: %x decodes to %v, which encodes to %x", c.name, src, v, again)
+		if encoded := c.append(nil, v); !bytes.Equal(encoded, src) {
+			t.Fatalf("%s: %x decodes to %v, which encodes to %x", c.name, src, v, encoded)
 		}
 	}
 }

@@ -72,9 +72,9 @@ func newWriter[K, V any](t *Task, output string, key *codec[K], value *codec[V])
 	if err != nil {
 		return nil, err
 	}
-	late := errLateEmit
+	lateErr := errLateEmit
 	if output != "" {
-		late = errLateWrite
+		lateErr = errLateWrite
 	}
 	var format func(dst []byte, k K, v V) []byte
 	switch f := t.job.format.(type) {
@@ -88,7 +88,7 @@ func newWriter[K, V any](t *Task, output string, key *codec[K], value *codec[V])
 	var buf []byte
 	return func(k K, v V) {
 		if !t.open {
-			t.rejectLate(late)
+			t.rejectLate(lateErr)
 			return
 		}
 		buf = format(buf[:0], k, v)

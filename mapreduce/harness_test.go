@@ -125,14 +125,14 @@ func (r *jobRun) maps(out *fakeCollector, cuts [][]byte) error {
 				r.addCounters(t)
 				continue
 			}
-			own := &fakeCollector{parts: make([][]record, r.plan.Reduces)}
-			if err := r.code.maps[i](t, split, own); err != nil {
+			mapOutput := &fakeCollector{parts: make([][]record, r.plan.Reduces)}
+			if err := r.code.maps[i](t, split, mapOutput); err != nil {
 				return err
 			}
 			r.addCounters(t, "MAP_OUTPUT_RECORDS", "COMBINE_INPUT_RECORDS")
-			for p := range own.parts {
-				r.counters["MAP_OUTPUT_RECORDS"] += int64(len(own.parts[p]))
-				if err := r.combine(t, own, p, out); err != nil {
+			for p := range mapOutput.parts {
+				r.counters["MAP_OUTPUT_RECORDS"] += int64(len(mapOutput.parts[p]))
+				if err := r.combine(t, mapOutput, p, out); err != nil {
 					return err
 				}
 			}
@@ -141,14 +141,14 @@ func (r *jobRun) maps(out *fakeCollector, cuts [][]byte) error {
 	return nil
 }
 
-func (r *jobRun) combine(t *mrruntime.Task, own *fakeCollector, p int, out *fakeCollector) error {
+func (r *jobRun) combine(t *mrruntime.Task, mapOutput *fakeCollector, p int, out *fakeCollector) error {
 	to := p % len(out.parts) // a sample has one partition
 	if r.code.combine == nil {
-		out.parts[to] = append(out.parts[to], own.parts[p]...)
+		out.parts[to] = append(out.parts[to], mapOutput.parts[p]...)
 		return nil
 	}
 	var last []byte
-	return r.code.combine(t, &fakeRecords{all: own.sorted(p)}, func(key, value []byte) error {
+	return r.code.combine(t, &fakeRecords{all: mapOutput.sorted(p)}, func(key, value []byte) error {
 		if bytes.Compare(key, last) < 0 {
 			return fmt.Errorf("combiner emits %x after %x", key, last)
 		}

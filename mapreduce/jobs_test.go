@@ -353,12 +353,12 @@ func TestCombineGroup(t *testing.T) {
 			emit(sum)
 			return nil
 		})
-		return Reduce(scores, func(_ *Task, who string, vals iter.Seq[Pair[float64, int32]], emit func(string, float64)) error {
+		return Reduce(scores, func(_ *Task, user string, vals iter.Seq[Pair[float64, int32]], emit func(string, float64)) error {
 			var sum Pair[float64, int32]
 			for v := range vals {
 				sum = PairOf(sum.A+v.A, sum.B+v.B)
 			}
-			emit(who, sum.A/float64(sum.B))
+			emit(user, sum.A/float64(sum.B))
 			return nil
 		}).Job("average")
 	}

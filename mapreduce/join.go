@@ -71,18 +71,18 @@ func (s sides[K, A, B]) combiner(job *jobSpec) func(*mrruntime.Task) mrruntime.C
 	return joinCombiner(s.left.combiner(job), s.right.combiner(job))
 }
 
-// The key of a join is the nested form of the author's key plus a byte for its side, so
-// that the left values of a key come before the right ones.
+// The key of a join is the nested form of the author's key plus a byte for its side. So the
+// left values of a key come before the right ones.
 const (
 	leftSide  = 0
 	rightSide = 1
 )
 
 // joinShape appends the byte of a side to the author's keys. The group ignores it.
-func joinShape[K any](own *Codec[K], side byte) shape[K] {
+func joinShape[K any](custom *Codec[K], side byte) shape[K] {
 	return shape[K]{
 		key: func() *codec[K] {
-			c := *must(own)
+			c := *must(custom)
 			c.view = nil
 			c.append = func(dst []byte, v K) []byte { return append(c.appendNested(dst, v), side) }
 			c.decode = func(d *decoder, src []byte) K {

@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// Pair is two values as one, ordered by A, then by B. Make it with [PairOf].
+// Pair has two values. Pairs are ordered by A, then by B. Make one with [PairOf].
 type Pair[A, B any] struct {
 	A A
 	B B

@@ -18,7 +18,7 @@ import (
 // plan describes a job. With mapreduce.job.reduces=0 it makes the stage map-only.
 func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 	j := c.jobs[i]
-	own, err := c.checkProperties(j.Properties)
+	ofJob, err := c.checkProperties(j.Properties)
 	if err != nil {
 		return nil, fmt.Errorf("Job.Properties: %w", err)
 	}
@@ -29,8 +29,8 @@ func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 		return nil, fmt.Errorf("its format is %s, but another job reads its result with From, which needs Binary", c.formats[i].Name())
 	}
 	plan := &wire.JobPlan{Name: j.Name, Format: c.formats[i].Name(), Outputs: slices.Clone(j.Outputs)}
-	plan.Properties = c.known.Resolve(c.Defaults, own, c.forAll, c.forJob[j.Name])
-	if plan.Reduces, err = c.reduces(i, own, plan.Properties); err != nil {
+	plan.Properties = c.propertyTable.Resolve(c.Defaults, ofJob, c.forAll, c.forJob[j.Name])
+	if plan.Reduces, err = c.reduces(i, ofJob, plan.Properties); err != nil {
 		return nil, err
 	}
 	st := c.stages[i]
@@ -55,13 +55,13 @@ func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 }
 
 // reduces returns the number of reduces, and sets it in properties too.
-func (c *compilation) reduces(i int, own, properties map[string]string) (int, error) {
+func (c *compilation) reduces(i int, ofJob, properties map[string]string) (int, error) {
 	j, st := c.jobs[i], c.stages[i]
 	want, field := j.Reduces, "Job.Reduces"
 	if j.FixedReduces != 0 {
 		want, field = j.FixedReduces, "Job.FixedReduces"
 	}
-	text, given := own[property.Reduces]
+	text, given := ofJob[property.Reduces]
 	switch {
 	case want < 0:
 		return 0, fmt.Errorf("%s is %d", field, want)

@@ -146,14 +146,14 @@ func TestHadoopNames(t *testing.T) {
 	for _, current := range hadoop.Renamed() {
 		names = append(names, current)
 	}
-	known := property.NewTable()
+	table := property.NewTable()
 	for _, name := range names {
-		if _, ruled := hadoop.Find(name); !ruled && known[name] == nil {
+		if _, ruled := hadoop.Find(name); !ruled && table[name] == nil {
 			t.Errorf("%s is not known", name)
 		}
 	}
 	for _, rule := range hadoop.Rules() {
-		if known[rule.Name] != nil {
+		if table[rule.Name] != nil {
 			t.Errorf("%s has a rule and is implemented", rule.Name)
 		}
 	}
@@ -253,7 +253,7 @@ func TestFixedReduces(t *testing.T) {
 	if err != nil || c.plans[0].Reduces != 1 || c.plans[1].Reduces != 3 {
 		t.Errorf("%v", err)
 	}
-	for what, edit := range map[string]func(*Job){
+	for want, edit := range map[string]func(*Job){
 		"Job.Reduces and Job.FixedReduces are both set":                         func(j *Job) { j.Reduces = 1 },
 		"Job.FixedReduces is -1":                                                func(j *Job) { j.FixedReduces = -1 },
 		"Job.FixedReduces is 1, but Job.Properties has mapreduce.job.reduces=2": func(j *Job) { j.Properties = map[string]string{"mapred.reduce.tasks": "2"} },
@@ -261,8 +261,8 @@ func TestFixedReduces(t *testing.T) {
 	} {
 		all := jobs()[:1]
 		edit(all[0])
-		if _, err := compiledWith(all); err == nil || !strings.Contains(err.Error(), what) {
-			t.Errorf("error %v, want %q", err, what)
+		if _, err := compiledWith(all); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
 		}
 	}
 }

@@ -229,12 +229,12 @@ func MapOnly[K, V any](p *Pairs[K, V]) *Result[K, V] {
 }
 
 // requirePairs adds errors for nil pairs or a nil function.
-func requirePairs[K, V any](p *Pairs[K, V], missing bool, what string) *Pairs[K, V] {
+func requirePairs[K, V any](p *Pairs[K, V], missing bool, function string) *Pairs[K, V] {
 	if p == nil {
-		p = (&Pairs[K, V]{}).withError(what + " was called without pairs")
+		p = (&Pairs[K, V]{}).withError(function + " was called without pairs")
 	}
 	if missing {
-		p = p.withError(what + " has no function")
+		p = p.withError(function + " has no function")
 	}
 	return p
 }

@@ -161,9 +161,9 @@ var errLateEmit = misuse("emit was called after the function that received it ha
 
 // rejectLate handles emit and Write while the task is not open. After an error it does
 // nothing, because that error fails the attempt anyway.
-func (t *Task) rejectLate(late error) {
+func (t *Task) rejectLate(lateErr error) {
 	if t.err == nil || t.returned {
-		t.misused(late)
+		t.misused(lateErr)
 	}
 }
 
@@ -199,12 +199,12 @@ func Write[K, V any](t *Task, output string, k K, v V) {
 	}
 	named := t.writers[output]
 	if named == nil {
-		made, err := openNamed[K, V](t, output)
+		opened, err := openNamed[K, V](t, output)
 		if err != nil {
 			t.fail(err)
 			return
 		}
-		named = made
+		named = opened
 	}
 	write, ok := named.write.(func(K, V))
 	if !ok {

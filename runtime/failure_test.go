@@ -58,8 +58,8 @@ func TestFailures(t *testing.T) {
 				b.sub.Plan.Jobs[0].Properties["x"] = "1"
 				b.stop()
 				b.stage()
-				was := b.sub.Plan
-				b.sub = &wire.Submission{Plan: was}
+				submitted := b.sub.Plan
+				b.sub = &wire.Submission{Plan: submitted}
 				tracker, worker := wire.Pipe()
 				load := func(*wire.Submission) (*Program, error) {
 					p := linesPlan()
@@ -101,8 +101,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestReduceFailures checks that a failed reduce leaves no output, that a damaged segment
-// is reported as lost, and that the next attempt commits after a fence.
+// TestReduceFailures checks that a failed reduce leaves no output, and that a damaged
+// segment is reported as lost. After a fence, the next attempt must commit.
 func TestReduceFailures(t *testing.T) {
 	plan := linesPlan()
 	plan.Reduces, plan.Properties = 1, nil

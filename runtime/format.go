@@ -142,12 +142,12 @@ func (f sized) Splits(in *wire.InputPlan, files []File) (splits [][]Chunk, err e
 }
 
 func (f sized) cut(file *File, size int64) (chunks []Chunk) {
-	left := file.Size
-	for !f.uncut(file.Path) && float64(left)/float64(size) > splitSlop && len(chunks) <= maxSplits {
-		chunks = append(chunks, file.piece(file.Size-left, size))
-		left -= size
+	remaining := file.Size
+	for !f.uncut(file.Path) && float64(remaining)/float64(size) > splitSlop && len(chunks) <= maxSplits {
+		chunks = append(chunks, file.piece(file.Size-remaining, size))
+		remaining -= size
 	}
-	return append(chunks, file.piece(file.Size-left, left))
+	return append(chunks, file.piece(file.Size-remaining, remaining))
 }
 
 // Sample takes pieces from all parts of a long chunk, because the beginning of sorted

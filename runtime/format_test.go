@@ -72,10 +72,10 @@ func TestCut(t *testing.T) {
 	}
 
 	// A sample ends with the record that reaches its size; a whole split does not.
-	for most, want := range map[int64]int{4: 4, 8: 5, math.MaxInt64: 5} {
+	for maxBytes, want := range map[int64]int{4: 4, 8: 5, math.MaxInt64: 5} {
 		s := newSplit(t.Context(), f, splitEntry{Chunks: []Chunk{{Path: "mem://t/in/a", Length: 5, Size: 5}}}, in, splitSettings(1), new(pulse))
-		if most < math.MaxInt64 {
-			s.limit(Cut(nil), most)
+		if maxBytes < math.MaxInt64 {
+			s.limit(Cut(nil), maxBytes)
 		}
 		file, got := must(s.Open(s.Chunks()[0])), 0
 		for at := int64(0); at < 5; at++ {
@@ -86,7 +86,7 @@ func TestCut(t *testing.T) {
 			}
 		}
 		if got != want || len(s.Chunks()) != 1 || s.Chunks()[0].Length != 5 {
-			t.Errorf("a sample of %d bytes read %d records, want %d", most, got, want)
+			t.Errorf("a sample of %d bytes read %d records, want %d", maxBytes, got, want)
 		}
 	}
 }

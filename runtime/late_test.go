@@ -51,9 +51,9 @@ func TestLateSetups(t *testing.T) {
 				refused++
 			}
 		}
-		left := listing(f, "mem://t/data")
-		if left != "" && (healthy || strings.Contains(left, "=") || !strings.HasPrefix(left, "/data/.out.")) {
-			t.Fatalf("seed %d: left %s", seed, left)
+		leftover := listing(f, "mem://t/data")
+		if leftover != "" && (healthy || strings.Contains(leftover, "=") || !strings.HasPrefix(leftover, "/data/.out.")) {
+			t.Fatalf("seed %d: left %s", seed, leftover)
 		}
 	}
 	if built < 500 || refused < 500 {

@@ -114,9 +114,9 @@ func (l *lineReader) fill() error {
 	at := l.base + int64(len(tail))
 	size := int64(l.split.blockSize)
 	more := max(size/16, 1) // past the split's end, if slack was not enough
-	if left := l.in.end - at; left > 0 {
+	if remaining := l.in.end - at; remaining > 0 {
 		slack := size / 256 // for the rest of the last line
-		more = min(left, size-slack) + slack
+		more = min(remaining, size-slack) + slack
 	}
 	if at == 0 && compressed(l.chunk.Path) != "" {
 		more = min(8*l.chunk.Size+size/16, size) // small files get small blocks

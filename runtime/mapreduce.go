@@ -126,7 +126,7 @@ type countedRecords struct {
 }
 
 func (m *countedRecords) Next() bool {
-	if m.attempt.task.pulse.asked.Load() {
+	if m.attempt.task.pulse.requested.Load() {
 		m.attempt.task.pulse.answer()
 		m.attempt.bytesMerged.Store(m.BytesRead())
 		if m.attempt.task.counterError() != nil {

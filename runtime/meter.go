@@ -82,8 +82,8 @@ type meteredFile struct {
 // reads returns the reads so far, by machine. It returns nil if the file system does not
 // know them.
 func (f *meteredFile) reads() []dfs.Read {
-	if known, ok := f.File.(dfs.Metered); ok {
-		return known.Reads()
+	if metered, ok := f.File.(dfs.Metered); ok {
+		return metered.Reads()
 	}
 	return nil
 }

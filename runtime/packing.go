@@ -73,17 +73,17 @@ func compressed(name string) string {
 func checkPacking(file dfs.Info, whole bool) error {
 	name := file.Name
 	p, suffix := packingOf(name)
-	what, readable := p.description, p.readable || p.archive && whole
+	text, readable := p.description, p.readable || p.archive && whole
 	if inner, _ := packingOf(strings.TrimSuffix(name, suffix)); p.readable && !whole && inner.description != "" {
-		what, readable = inner.description+" within "+p.description, false
+		text, readable = inner.description+" within "+p.description, false
 	}
 	switch {
 	case p.readable && readable && file.Size == 0:
 		return fmt.Errorf("%w: %s is empty, but by its name it is %s, which is never empty; remove the file or write it again",
-			ErrInput, name, what)
-	case what == "" || readable:
+			ErrInput, name, text)
+	case text == "" || readable:
 		return nil
 	}
 	return fmt.Errorf("%w: %s is %s by its name, which cannot be read; unpack it, or compress the content with gzip (.gz) or zstd (.zst); if the name is misleading, rename it",
-		ErrInput, name, what)
+		ErrInput, name, text)
 }

@@ -28,8 +28,8 @@ func TestPowerCut(t *testing.T) {
 				if ended {
 					return
 				}
-				if why := x.runAttempts(-1); why != "" {
-					t.Fatal(why)
+				if failure := x.runAttempts(-1); failure != "" {
+					t.Fatal(failure)
 				}
 				x.checkOutput(copiedOutput)
 			})
@@ -46,8 +46,8 @@ func TestPowerCutUnsynced(t *testing.T) {
 	harm := 0
 	for seed := range uint64(50) {
 		x := newPowerJob(t, "false")
-		if why := x.runAttempts(-1); why != "" {
-			t.Fatal(why)
+		if failure := x.runAttempts(-1); failure != "" {
+			t.Fatal(failure)
 		}
 		if x.powerCut(0, seed); x.success() && !x.complete() {
 			harm++
@@ -95,13 +95,13 @@ func TestSyncFails(t *testing.T) {
 	} {
 		x := newPowerJob(t, "true")
 		must(0, x.fs.SetFaults(c.call+" "+c.path+" times=1"))
-		why := x.runAttempts(-1)
-		path, _, _ := strings.Cut(why[strings.Index(why, "mem://t")+len("mem://t"):], ": ")
-		if ok, err := pathpkg.Match(c.path, path); !ok || err != nil || !strings.Contains(why, "input/output error") {
-			t.Errorf("%s %s fails: %s", c.call, c.path, why)
+		failure := x.runAttempts(-1)
+		path, _, _ := strings.Cut(failure[strings.Index(failure, "mem://t")+len("mem://t"):], ": ")
+		if ok, err := pathpkg.Match(c.path, path); !ok || err != nil || !strings.Contains(failure, "input/output error") {
+			t.Errorf("%s %s fails: %s", c.call, c.path, failure)
 		}
-		if why := x.runAttempts(-1); why != "" {
-			t.Errorf("after a failed %s of %s: %s", c.call, c.path, why)
+		if failure := x.runAttempts(-1); failure != "" {
+			t.Errorf("after a failed %s of %s: %s", c.call, c.path, failure)
 		}
 		x.checkOutput(copiedOutput)
 	}
@@ -161,7 +161,7 @@ func newPowerJob(t *testing.T, sync string) *powerJob {
 
 // runAttempts runs each task's attempts until it succeeds, and returns the first error. If
 // calls is not negative, all calls of the file system after that number fail.
-func (x *powerJob) runAttempts(calls int) (why string) {
+func (x *powerJob) runAttempts(calls int) (failure string) {
 	if calls >= 0 {
 		must(0, x.fs.SetFaults(fmt.Sprintf("any ** after=%d", calls)))
 	}

@@ -59,8 +59,8 @@ func logsAndEmits(t *Task, in *Split, out Collector) error {
 	return nil
 }
 
-// TestWorkerProcess checks that a worker process works in the attempt's directory, logs to
-// the attempt's files, stays within its memory, and exits when its stream ends.
+// TestWorkerProcess checks that a worker process works in the attempt's directory and logs
+// to the attempt's files. It must stay within its memory and exit when its stream ends.
 func TestWorkerProcess(t *testing.T) {
 	const sortMB, inputMB = 4, 32
 	dir := t.TempDir()

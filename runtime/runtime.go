@@ -1,6 +1,6 @@
-// Package runtime runs attempts inside the job's own binary. It computes splits, reads
-// them, runs the job's code as functions on bytes (a [Program]), collects and merges
-// through package shuffle, writes output files and commits them. It handles only bytes:
+// Package runtime runs attempts inside the job's own binary. It computes and reads splits,
+// runs the job's code as functions on bytes (a [Program]), and writes and commits output
+// files. Package shuffle sorts and merges records for it. It handles only bytes:
 // package mapreduce encodes the author's types. It talks to the tracker only in messages of
 // package wire. The job tracker decides what runs, where, and how often.
 //

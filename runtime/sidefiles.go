@@ -101,13 +101,13 @@ func (t *Task) currentSideFiles(name string) ([]dfs.Info, error) {
 		}
 		t.stagedSides = sides
 	}
-	was := slices.DeleteFunc(slices.Clone(t.stagedSides.Files), func(f sideFile) bool { return f.Name != name })
-	now := sideFilesOf(name, files)
-	for i := range max(len(was), len(now)) {
-		if i < min(len(was), len(now)) && was[i] == now[i] {
+	staged := slices.DeleteFunc(slices.Clone(t.stagedSides.Files), func(f sideFile) bool { return f.Name != name })
+	current := sideFilesOf(name, files)
+	for i := range max(len(staged), len(current)) {
+		if i < min(len(staged), len(current)) && staged[i] == current[i] {
 			continue
 		}
-		other := append(was[min(i, len(was)):], now[min(i, len(now)):]...)[0] // removed, new or changed
+		other := append(staged[min(i, len(staged)):], current[min(i, len(current)):]...)[0] // removed, new or changed
 		return nil, changedError(other.URL)
 	}
 	return files, nil

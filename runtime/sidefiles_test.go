@@ -14,12 +14,12 @@ import (
 // TestLocalSideFile checks that one local file is used in place, for any path.
 func TestLocalSideFile(t *testing.T) {
 	dir := t.TempDir()
-	own := dir + "/[odd]*/own"
+	localPath := dir + "/[odd]*/own"
 	must(0, os.Mkdir(dir+"/[odd]*", 0o777))
-	must(0, os.WriteFile(own, []byte("local"), 0o666))
-	for _, path := range []string{own, dir + `/\[odd\]\*/own`, dir + `/\[odd]*/own`, dir + "/*/o?n", dir + `/\[odd\]\*`} {
+	must(0, os.WriteFile(localPath, []byte("local"), 0o666))
+	for _, path := range []string{localPath, dir + `/\[odd\]\*/own`, dir + `/\[odd]*/own`, dir + "/*/o?n", dir + `/\[odd\]\*`} {
 		task := &Task{fs: local.New(), work: t.TempDir(), Plan: &wire.JobPlan{Files: map[string]string{"side": "file://" + path}}}
-		if got, err := task.File("side"); got != own || err != nil {
+		if got, err := task.File("side"); got != localPath || err != nil {
 			t.Errorf("%s is at %s: %v", path, got, err)
 		}
 	}
@@ -28,7 +28,7 @@ func TestLocalSideFile(t *testing.T) {
 // TestSideFilesChange checks that an attempt fails at once if it uses a side file that has
 // changed since the job's setup. Other attempts succeed.
 func TestSideFilesChange(t *testing.T) {
-	own := t.TempDir() + "/local"
+	localPath := t.TempDir() + "/local"
 	use := func(name string, parts bool) func(*Task) error {
 		return func(t *Task) error {
 			if parts {
@@ -61,15 +61,15 @@ func TestSideFilesChange(t *testing.T) {
 		"of no match":        {use("glob", false), func(b *trackerSim) { must(0, b.fs.Remove("mem://t/side/one")) }, "mem://t/side/o*"},
 		"another":            {use("dir", false), replace("mem://t/side/one"), ""},
 		"none is used":       {func(*Task) error { return nil }, replace("mem://t/side/one"), ""},
-		"a local one":        {use("local", false), func(*trackerSim) { must(0, os.WriteFile(own, []byte("longer"), 0o666)) }, "local: file has changed since the job started; on a cluster all machines need it with the same size"},
+		"a local one":        {use("local", false), func(*trackerSim) { must(0, os.WriteFile(localPath, []byte("longer"), 0o666)) }, "local: file has changed since the job started; on a cluster all machines need it with the same size"},
 		"error ignored":      {func(t *Task) error { use("one", false)(t); return nil }, replace("mem://t/side/one"), "mem://t/side/one: file has changed"},
 		"error with another": {func(t *Task) error { return errors.Join(use("one", false)(t), errors.New("a consequence")) }, replace("mem://t/side/one"), "mem://t/side/one: file has changed"},
 	} {
 		for when, during := range map[string]bool{"before the attempt": false, "while it runs": true} {
 			t.Run(name+" "+when, func(t *testing.T) {
-				must(0, os.WriteFile(own, []byte("local"), 0o666))
+				must(0, os.WriteFile(localPath, []byte("local"), 0o666))
 				plan := linesPlan()
-				plan.Files = map[string]string{"one": "mem://t/side/one", "dir": "mem://t/side/dir", "glob": "mem://t/side/o*", "local": "file://" + own}
+				plan.Files = map[string]string{"one": "mem://t/side/one", "dir": "mem://t/side/dir", "glob": "mem://t/side/o*", "local": "file://" + localPath}
 				var b *trackerSim
 				ran := false
 				b = newTrackerSim(t, plan, Job{Maps: []MapFunc{func(t *Task, _ *Split, _ Collector) error {

@@ -335,8 +335,8 @@ func (s *Split) Records(size int) iter.Seq[[]byte] {
 func (s *Split) recordsOf(c Chunk, in *stream, at int64, size int, block []byte, yield func([]byte) bool) (bool, error) {
 	for at < in.end {
 		want := block
-		if left := in.end - at; left < int64(len(block)) {
-			want = block[:(left+int64(size)-1)/int64(size)*int64(size)]
+		if remaining := in.end - at; remaining < int64(len(block)) {
+			want = block[:(remaining+int64(size)-1)/int64(size)*int64(size)]
 		}
 		n, end, err := s.readFull(c, in, want, at)
 		if err != nil {

@@ -311,14 +311,14 @@ func TestTruncated(t *testing.T) {
 		t.Errorf("a file that shrank: %v", err)
 	}
 	// Hadoop refuses all of these too; gzip(1) would skip zeros.
-	for behind, kind := range map[string]error{
+	for trailing, kind := range map[string]error{
 		"\x00": ErrInput, strings.Repeat("\x00", 511): ErrInput, "\n": ErrInput, "garbage": ErrInput, "\x1fx": ErrInput,
 		"\x1f": ErrTruncated, "\x1f\x8b": ErrTruncated, "\x1f\x8b\x08\x00": ErrTruncated,
 	} {
-		putFile(f, "mem://t/in.gz", append(compress(".gz", content), behind...))
+		putFile(f, "mem://t/in.gz", append(compress(".gz", content), trailing...))
 		err := firstError(reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in.gz"}}, splitSettings(1), 64))
 		if !errors.Is(err, kind) || !isFatal(err) || strings.Count(err.Error(), "mem://t/in.gz") != 1 {
-			t.Errorf("gzip data with %q after it: %v", behind, err)
+			t.Errorf("gzip data with %q after it: %v", trailing, err)
 		}
 	}
 	for _, name := range []string{"mem://t/in.gz", "mem://t/in.zst"} {

@@ -160,11 +160,11 @@ func (t *tree) build(id wire.AttemptID) error {
 	}
 	if err := t.fs.RenameDir(buildDir, t.out); err != nil {
 		// The rename may have succeeded all the same, or another attempt was first.
-		state, why := t.checkOwner()
+		state, ownerErr := t.checkOwner()
 		switch {
-		case state == foreign && isFatal(why):
+		case state == foreign && isFatal(ownerErr):
 			t.abandon(scratch, buildDir)
-			return fmt.Errorf("make output: %w", why)
+			return fmt.Errorf("make output: %w", ownerErr)
 		case state != ours:
 			return fmt.Errorf("make output: %w", err)
 		}
@@ -435,9 +435,9 @@ func (t *tree) cleanup() error {
 		return fmt.Errorf("clean up: %w", err)
 	}
 	old := t.sibling(".old")
-	state, why := t.checkOwner()
-	if state == foreign && !isFatal(why) {
-		return fmt.Errorf("clean up: %w", why)
+	state, ownerErr := t.checkOwner()
+	if state == foreign && !isFatal(ownerErr) {
+		return fmt.Errorf("clean up: %w", ownerErr)
 	}
 	if state == ours {
 		if err := t.undoMoves(); err != nil {

@@ -278,8 +278,8 @@ func TestTwoSetups(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		late := newTree(between)
-		if err := late.build(testAttempt(wire.Setup, 0, 0)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		first := newTree(between)
+		if err := first.build(testAttempt(wire.Setup, 0, 0)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
 		tr, id := newTree(f), testAttempt(wire.Reduce, 0, 0)
@@ -398,17 +398,17 @@ func TestOneCommit(t *testing.T) {
 func TestCommitWithSuccessThere(t *testing.T) {
 	f := newData()
 	tr := newTree(f)
-	moved, left := testAttempt(wire.Reduce, 0, 0), testAttempt(wire.Reduce, 1, 0)
+	movedAttempt, unmovedAttempt := testAttempt(wire.Reduce, 0, 0), testAttempt(wire.Reduce, 1, 0)
 	err := errors.Join(tr.build(testAttempt(wire.Setup, 0, 0)),
-		writeAttempt(tr, moved, "x"), tr.commitTask(moved),
-		writeAttempt(tr, left, "y"), tr.commitTask(left),
+		writeAttempt(tr, movedAttempt, "x"), tr.commitTask(movedAttempt),
+		writeAttempt(tr, unmovedAttempt, "y"), tr.commitTask(unmovedAttempt),
 		writeAll(f, tr.success(), nil),
-		tr.moveTask(moved.Task, false, func() error { return nil }),
+		tr.moveTask(movedAttempt.Task, false, func() error { return nil }),
 		f.Remove(testOut+"/part-r-00000"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tr.commitJob([]wire.TaskID{moved.Task, left.Task}, func() error { return nil }); err != nil {
+	if err := tr.commitJob([]wire.TaskID{movedAttempt.Task, unmovedAttempt.Task}, func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if got := listing(f, "mem://t/data"); got != "/data/out/ /data/out/_SUCCESS= /data/out/part-r-00001=y" {

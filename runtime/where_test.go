@@ -104,9 +104,9 @@ func TestSplitsBefore(t *testing.T) {
 	// A splits file of a later build is refused.
 	copy(data, "QSPLITS3")
 	putFile(f, "mem://t/later", data)
-	_, _, whole := decodeSplits(data)
-	_, one := readEntry(f, "mem://t/later", 0)
-	for _, err := range []error{whole, one} {
+	_, _, wholeErr := decodeSplits(data)
+	_, entryErr := readEntry(f, "mem://t/later", 0)
+	for _, err := range []error{wholeErr, entryErr} {
 		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), `it begins with "QSPLITS3", not with "QSPLITS2"`) {
 			t.Errorf("error %v", err)
 		}

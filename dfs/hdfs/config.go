@@ -73,11 +73,11 @@ func (c Conf) get(name string) string {
 			break
 		}
 		inner := value[at[0]+2 : at[1]-1]
-		replacement, known := c[inner]
+		replacement, found := c[inner]
 		if env, ok := strings.CutPrefix(inner, "env."); ok {
-			replacement, known = os.LookupEnv(env)
+			replacement, found = os.LookupEnv(env)
 		}
-		if !known {
+		if !found {
 			break
 		}
 		value = value[:at[0]] + replacement + value[at[1]:]

@@ -45,14 +45,14 @@ func packet(t testing.TB, data []byte, chunk int, table *crc32.Table) []byte {
 // readThrough sends bytes to a dataConn that reads a block, and returns the bytes that its
 // reader gets.
 func readThrough(sent []byte) ([]byte, error) {
-	here, there := net.Pipe()
+	client, server := net.Pipe()
 	go func() {
-		io.ReadFull(there, make([]byte, 3))
-		there.Write(sent)
-		there.Close()
+		io.ReadFull(server, make([]byte, 3))
+		server.Write(sent)
+		server.Close()
 	}()
-	defer here.Close()
-	c := newDataConn(here, "dn:1", time.Minute)
+	defer client.Close()
+	c := newDataConn(client, "dn:1", time.Minute)
 	if _, err := c.Write(readOp); err != nil {
 		return nil, err
 	}

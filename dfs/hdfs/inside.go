@@ -42,9 +42,9 @@ func prepareClient(c *client.Client, name string) remote {
 // withDialer returns a client on the same connection to NameNodes that dials DataNodes with dial.
 // Concurrent use of the copies changes no shared state.
 func withDialer(c *client.Client, dial dialFunc) *client.Client {
-	own := *c
-	private(&own, "options").Interface().(*client.ClientOptions).DatanodeDialFunc = dial
-	return &own
+	clientCopy := *c
+	private(&clientCopy, "options").Interface().(*client.ClientOptions).DatanodeDialFunc = dial
+	return &clientCopy
 }
 
 // readByID makes a reader request its blocks by the file's number, because at its first

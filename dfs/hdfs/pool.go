@@ -33,13 +33,13 @@ type cluster struct {
 
 	mu         sync.Mutex
 	options    client.ClientOptions
-	clients    []*pooledConn   // usable ones
+	clients    []*pooledConn   // without the broken ones
 	connecting int             // number being created
 	connected  sync.Cond       // signalled when a creation ends
 	responded  bool            // a NameNode has responded
 	activeAddr string          // address of that NameNode
 	reaper     *time.Timer     // set while clients is not empty
-	writers    int             // open ones
+	writers    int             // number of open files being written
 	renewal    *time.Timer     // set while there are writers
 	creating   map[string]bool // paths that this process is writing
 	badNodes   map[string]badNode
@@ -65,21 +65,21 @@ func (c *cluster) dial(ctx context.Context, addr string) (net.Conn, error) {
 	return c.connectFrom(ctx, "tcp", addr)
 }
 
-func (c *cluster) dialer(own *pooledConn) dialFunc {
+func (c *cluster) dialer(conn *pooledConn) dialFunc {
 	return func(ctx context.Context, _, addr string) (net.Conn, error) {
 		raw, err := c.dial(ctx, addr)
-		own.mu.Lock()
-		defer own.mu.Unlock()
+		conn.mu.Lock()
+		defer conn.mu.Unlock()
 		if err != nil {
 			var unknown *net.DNSError
 			if errors.As(err, &unknown) && unknown.IsNotFound {
 				err = fmt.Errorf("%s: %w (HADOOP_CONF_DIR)", addr, errNameservice)
 			}
-			own.lastErr = fmt.Errorf("NameNode: %w", err)
-			return nil, own.lastErr
+			conn.lastErr = fmt.Errorf("NameNode: %w", err)
+			return nil, conn.lastErr
 		}
-		own.nameConn, own.lastErr = &nameConn{Conn: raw, addr: addr, timeout: c.fs.options.Timeout}, nil
-		return own.nameConn, nil
+		conn.nameConn, conn.lastErr = &nameConn{Conn: raw, addr: addr, timeout: c.fs.options.Timeout}, nil
+		return conn.nameConn, nil
 	}
 }
 

@@ -58,10 +58,10 @@ func (f *FS) create(name string, m modes) (dfs.Writer, error) {
 		return nil, err
 	}
 	c.mu.Lock()
-	taken := c.creating[path]
+	alreadyOpen := c.creating[path]
 	c.creating[path] = true
 	c.mu.Unlock()
-	if taken {
+	if alreadyOpen {
 		return nil, failure("create", name, fs.ErrExist)
 	}
 	w := &writer{cluster: c, name: name, path: path, mode: m.file, link: &link{cluster: c}}
@@ -76,9 +76,9 @@ func (f *FS) create(name string, m modes) (dfs.Writer, error) {
 	return w, nil
 }
 
-// create makes the file. If an earlier call got no response and this client now has the
-// file open, that call made it, because no other writer of this process has the path. Then
-// create replaces the file.
+// create makes the file. If an earlier call got no response, it may have made the file,
+// which this client then has open. No other writer of this process has the path, so create
+// replaces the file.
 func (w *writer) create(conn *pooledConn, earlier retryState) error {
 	defaults, err := conn.client.ServerDefaults() // the response is already there, see connect
 	if err != nil {
@@ -169,12 +169,12 @@ func (w *writer) keep(p []byte) {
 
 // writeKept writes the kept bytes.
 func (w *writer) writeKept() error {
-	for left, i := w.kept, 0; left > 0; i++ {
-		piece := w.pieces[i][:min(left, keptPiece)]
+	for remaining, i := w.kept, 0; remaining > 0; i++ {
+		piece := w.pieces[i][:min(remaining, keptPiece)]
 		if _, err := w.out.Write(piece); err != nil {
 			return err
 		}
-		left -= int64(len(piece))
+		remaining -= int64(len(piece))
 	}
 	return nil
 }

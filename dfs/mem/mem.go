@@ -179,12 +179,12 @@ func (f *FS) Open(name string) (dfs.File, error) {
 }
 
 func (f *FS) Create(name string) (dfs.Writer, error) {
-	made := &node{data: []byte{}}
-	err := f.call("create", name, func() error { return f.add(name, made) })
+	created := &node{data: []byte{}}
+	err := f.call("create", name, func() error { return f.add(name, created) })
 	if err != nil {
 		return nil, err
 	}
-	return &writer{fs: f, name: name, node: made, durable: true}, nil
+	return &writer{fs: f, name: name, node: created, durable: true}, nil
 }
 
 func (f *FS) Mkdir(name string) error {

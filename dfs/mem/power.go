@@ -41,9 +41,9 @@ func (n *node) settle() {
 
 // PowerCut simulates a power cut. Durable changes stay. Of the other changes, at random:
 //
-//   - some changes of directories stay, but a change of a name only with all earlier
-//     changes of that name
-//   - each file keeps a prefix of its data
+//   - Some changes of directories stay. A change of a name stays only with all earlier
+//     changes of that name.
+//   - Each file keeps a prefix of its data.
 //
 // Open files must not be used afterwards.
 func (f *FS) PowerCut(rnd *rand.Rand) {

@@ -17,7 +17,7 @@ const module = "github.com/quernmr/quern"
 
 // layers is the order of packages, from the top down, by their paths in the
 // module. X/... is X and all packages below it. A package may import packages of lower
-// layers and, in its own layer, of its own tree.
+// layers and, in its own layer, packages of the same tree.
 func layers() [][]string {
 	return [][]string{
 		{"integration/...", "bench/...", "internal/docs", "internal/lint"},

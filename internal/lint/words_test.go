@@ -112,8 +112,8 @@ func (l *linter) lint(p prose) (all []finding) {
 	text = blank(quoted, text)
 	for _, at := range l.expr.FindAllStringIndex(text, -1) {
 		found := strings.Join(strings.Fields(text[at[0]:at[1]]), " ")
-		if known := l.phrases[strings.ToLower(found)]; known.advice != "" && !besideName.MatchString(text[max(0, at[0]-1):at[0]]+"\x00"+text[at[1]:min(len(text), at[1]+2)]) {
-			add(at[0], found, known.advice, known.certain)
+		if entry := l.phrases[strings.ToLower(found)]; entry.advice != "" && !besideName.MatchString(text[max(0, at[0]-1):at[0]]+"\x00"+text[at[1]:min(len(text), at[1]+2)]) {
+			add(at[0], found, entry.advice, entry.certain)
 		}
 	}
 	return all

@@ -174,14 +174,14 @@ func TestCorrect(t *testing.T) {
 		"secondary sort": {mr.ReduceSorted(mr.Map(mr.KeyValues(), func(_ *mr.Task, kv mr.Pair[string, string], emit func(mr.Pair[string, string], []byte)) error {
 			emit(mr.PairOf(kv.A, kv.B), []byte(kv.B))
 			return nil
-		}), func(_ *mr.Task, who string, vals iter.Seq2[string, []byte], emit func(string, string)) error {
+		}), func(_ *mr.Task, user string, vals iter.Seq2[string, []byte], emit func(string, string)) error {
 			all := ""
 			for k, v := range vals {
 				if string(v) == k {
 					all += k
 				}
 			}
-			emit(who, all)
+			emit(user, all)
 			return nil
 		}).Job("j"), "ann\t1249\nbob\t15\ncid\t4\n"},
 		"join": {mr.Join(scorePairs(), linePairs().Combine(func(a, _ struct{}) struct{} { return a }),
@@ -338,22 +338,22 @@ func TestMisuse(t *testing.T) {
 		"values of an earlier group": {func(attempt func()) *mr.Job {
 			return mr.ReduceAll(scorePairs(), func(_ *mr.Task, groups iter.Seq2[string, iter.Seq[int64]], _ func(string, int64)) error {
 				attempt()
-				var kept []iter.Seq[int64]
+				var saved []iter.Seq[int64]
 				for _, vals := range groups {
-					kept = append(kept, vals)
+					saved = append(saved, vals)
 				}
-				read(kept[0])
+				read(saved[0])
 				return nil
 			}).Job("j")
 		}, "after the group"},
 		"values of an earlier group in a combiner": {func(attempt func()) *mr.Job {
-			var kept []iter.Seq[int64]
-			return mr.Reduce(scorePairs().CombineGroup(func(_ *mr.Task, who string, vals iter.Seq[int64], _ func(int64)) error {
-				if kept = append(kept, vals); who == "ann" {
+			var saved []iter.Seq[int64]
+			return mr.Reduce(scorePairs().CombineGroup(func(_ *mr.Task, user string, vals iter.Seq[int64], _ func(int64)) error {
+				if saved = append(saved, vals); user == "ann" {
 					attempt()
-					kept = kept[len(kept)-1:]
+					saved = saved[len(saved)-1:]
 				}
-				read(kept[0])
+				read(saved[0])
 				return nil
 			}), ignore).Job("j")
 		}, "after the group"},

@@ -64,12 +64,12 @@ func TestWorkerRestoresFlags(t *testing.T) {
 	}
 	worker, since, list := declare("tuesday")
 	for range 3 {
-		made, err := worker.load(sub)
+		loaded, err := worker.load(sub)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(made.Plan, sub.Plan) {
-			t.Fatalf("plan %+v\nsubmitted %+v", made.Plan, sub.Plan)
+		if !reflect.DeepEqual(loaded.Plan, sub.Plan) {
+			t.Fatalf("plan %+v\nsubmitted %+v", loaded.Plan, sub.Plan)
 		}
 		if *since != "monday" || !slices.Equal(*list, []string{"a", "b"}) {
 			t.Errorf("since %s, also %s", *since, list)
