@@ -228,7 +228,6 @@ func MapOnly[K, V any](p *Pairs[K, V]) *Result[K, V] {
 	return p.mapOnly()
 }
 
-// requirePairs adds errors for nil pairs or a nil function.
 func requirePairs[K, V any](p *Pairs[K, V], missing bool, function string) *Pairs[K, V] {
 	if p == nil {
 		p = (&Pairs[K, V]{}).withError(function + " was called without pairs")

@@ -166,7 +166,6 @@ func (a *attempt) loadProgram() error {
 	return nil
 }
 
-// total returns the attempt's counters.
 func (a *attempt) total() wire.Counters {
 	all := a.task.sums()
 	all.Merge(a.counters)

@@ -51,7 +51,6 @@ func (a *attempt) setup() error {
 	return nil
 }
 
-// makeOutput makes the output's directories.
 func (a *attempt) makeOutput() (err error) {
 	parent := dfs.Dir(a.tree.out)
 	if a.plan().Output == "" {
@@ -108,7 +107,6 @@ func (a *attempt) stageSplits() error {
 	return nil
 }
 
-// openSplit opens a split of this job for reading.
 func (a *attempt) openSplit(n int) (*Split, error) {
 	entry, err := readEntry(a.fs, splitsName(a.sub.Staging, a.id().Task.Job), n)
 	if err != nil {

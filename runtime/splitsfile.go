@@ -60,7 +60,6 @@ func castagnoli(data []byte) uint32 {
 	return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) // the library makes the table once
 }
 
-// encodeSplits returns a splits file and its hash.
 func encodeSplits(splits []splitEntry) ([]byte, uint64) {
 	data := make([]byte, splitsHead+8*(len(splits)+1))
 	copy(data, splitsMagic)
@@ -175,7 +174,6 @@ func openEntry(data []byte, old bool) (*entryReader, error) {
 	return &entryReader{rest: data[4:], old: old}, nil
 }
 
-// decodeSplits decodes a whole splits file.
 func decodeSplits(data []byte) ([]SplitInfo, uint64, error) {
 	body := len(data) - 8
 	if body < splitsHead+8 {
@@ -248,7 +246,6 @@ func ReadSplits(f dfs.FS, staging string, job wire.JobID) ([]SplitInfo, uint64, 
 	return infos, hash, nil
 }
 
-// readEntry reads one split.
 func readEntry(f dfs.FS, name string, i int) (splitEntry, error) {
 	e, err := readEntryAt(f, name, i)
 	if err != nil {
@@ -336,7 +333,6 @@ func readAt(r io.ReaderAt, p []byte, off int64) error {
 	return err
 }
 
-// readAll reads a whole small file.
 func readAll(f dfs.FS, name string, maximum int64) ([]byte, error) {
 	file, err := f.Open(name)
 	if err != nil {
@@ -354,7 +350,6 @@ func readAll(f dfs.FS, name string, maximum int64) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// writeAll writes a whole small file.
 func writeAll(f dfs.FS, name string, data []byte) error {
 	w, err := f.Create(name)
 	if err != nil {

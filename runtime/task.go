@@ -108,7 +108,6 @@ func (t *Task) counterError() error {
 	return t.counterErr
 }
 
-// sums returns the counters' values.
 func (t *Task) sums() wire.Counters {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,7 +129,6 @@ func (t *Task) Status(text string) {
 	t.pulse.beat()
 }
 
-// lastStatus returns the last status.
 func (t *Task) lastStatus() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

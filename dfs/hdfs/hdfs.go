@@ -181,7 +181,6 @@ func (c *cluster) call(method string, req, resp proto.Message) error {
 	return c.retry(func(conn *pooledConn, _ retryState) error { return conn.remote.Execute(method, req, resp) })
 }
 
-// status returns the status of a path.
 func (c *cluster) status(path string) (*client.FileStatus, error) {
 	resp := message("GetFileInfoResponse")
 	if err := c.call("getFileInfo", message("GetFileInfoRequest", "src", path), resp); err != nil {

@@ -94,7 +94,6 @@ func (r *file) keepOpen(conn *pooledConn) {
 	r.conn = conn
 }
 
-// closeReader closes the reader and its connections.
 func (r *file) closeReader(isBroken bool) {
 	if r.reader != nil {
 		r.reader.Close()

@@ -63,7 +63,6 @@ func (f *filler) fill(v reflect.Value, path string) error {
 	return nil
 }
 
-// fields sets the fields of a struct.
 func (f *filler) fields(v reflect.Value, path string) error {
 	for i := range v.NumField() {
 		field := v.Type().Field(i)

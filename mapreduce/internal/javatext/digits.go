@@ -85,7 +85,6 @@ func scaled(n uint64, fives, twos int) *big.Int {
 	return v.Lsh(v, uint(twos))
 }
 
-// digitBuffer collects the digits.
 type digitBuffer struct {
 	dst      []byte
 	exponent int
