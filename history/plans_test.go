@@ -133,11 +133,11 @@ func FuzzPlans(f *testing.F) {
 			}
 			return
 		}
-		var again PlanLog
+		var copied PlanLog
 		for _, p := range plans {
-			again.Add(p)
+			copied.Add(p)
 		}
-		if got, err := ParsePlans(again.Bytes()); err != nil || !reflect.DeepEqual(got, plans) {
+		if got, err := ParsePlans(copied.Bytes()); err != nil || !reflect.DeepEqual(got, plans) {
 			t.Fatalf("%+v is read again as %+v, %v", plans, got, err)
 		}
 	})

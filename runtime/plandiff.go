@@ -8,10 +8,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// comparePlans returns an error that shows where a rebuilt plan differs from the submitted
-// one.
-func comparePlans(submitted, here *wire.Plan) error {
-	field, a, b, differ := difference("", reflect.ValueOf(*submitted), reflect.ValueOf(*here))
+// comparePlans returns an error that shows the first difference between the submitted plan
+// and the plan that this process has built.
+func comparePlans(submitted, built *wire.Plan) error {
+	field, a, b, differ := difference("", reflect.ValueOf(*submitted), reflect.ValueOf(*built))
 	if !differ {
 		return nil
 	}

@@ -15,10 +15,10 @@ import (
 
 // prose is text for readers: a comment, a message or a page.
 type prose struct {
-	owner string // package or page that the table of ceilings counts it for
+	owner string // package or page with the ceiling for this text
 	file  string // path within the module
-	line  int    // where text begins
-	text  string // with as many lines as in the file
+	line  int    // line of the file where text begins
+	text  string // with the same number of lines as in the file
 	page  bool
 }
 
@@ -31,7 +31,7 @@ func proseOf(t *testing.T) (all []prose) {
 			all = append(all, parse(t, p, file).prose(p.path(), strings.HasSuffix(file, "_test.go"))...)
 		}
 	}
-	generated := regexp.MustCompile(`^docs/(papers/|properties\.md$)`) // from texts that are linted themselves
+	generated := regexp.MustCompile(`^docs/(papers/|properties\.md$)`) // the texts that they are generated from are linted
 	if err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -58,19 +58,7 @@ func proseOf(t *testing.T) (all []prose) {
 	return all
 }
 
-// scenarioComments keeps the lines that begin with "#", without it.
-func scenarioComments(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i], _ = strings.CutPrefix(line, "#")
-		if lines[i] == line {
-			lines[i] = ""
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
-// prose collects a file's comments. If the file is no test, it also collects literals of
+// prose collects a file's comments. If the file is not a test, it also collects literals of
 // more than one word: errors, help, log lines. Literals of tests are mostly data.
 func (s *source) prose(owner string, test bool) (all []prose) {
 	if ast.IsGenerated(s.file) {
@@ -87,7 +75,7 @@ func (s *source) prose(owner string, test bool) (all []prose) {
 		case *ast.Ident:
 			names[n.Name] = true
 		case *ast.Field:
-			n.Tag = nil // which is no text
+			n.Tag = nil // tags are not text
 		case *ast.BasicLit:
 			if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil && !test && strings.Contains(strings.TrimSpace(text), " ") {
 				if n.Value[0] != '`' {
@@ -123,14 +111,14 @@ func (s *source) prose(owner string, test bool) (all []prose) {
 }
 
 var (
-	code   = regexp.MustCompile("(?ms)^\\s*```.*?^\\s*```|`[^`]*`|\\{\\{.*?\\}\\}|[a-z]+://\\S+|<!--.*?-->")
-	target = regexp.MustCompile(`\]\([^)\n]*\)`) // of a link
-	quoted = regexp.MustCompile(`"[^"]{1,80}"|“[^”]{1,80}”`)
-	end    = regexp.MustCompile(`(?m)([.!?])[)"*_]*(?:\s|$)|^\s*$|^#+ .*$|^\s*(?:[-*>•]|\d+\.)\s|\||\z`) // of a sentence
-	inName = regexp.MustCompile(`[._/-]\x00|\x00([_/(-]|\.\w)|\[\x00\]`)                                 // a word, here a zero byte, is a part of a name in code
+	code       = regexp.MustCompile("(?ms)^\\s*```.*?^\\s*```|`[^`]*`|\\{\\{.*?\\}\\}|[a-z]+://\\S+|<!--.*?-->")
+	target     = regexp.MustCompile(`\]\([^)\n]*\)`) // of a link
+	quoted     = regexp.MustCompile(`"[^"]{1,80}"|“[^”]{1,80}”`)
+	end        = regexp.MustCompile(`(?m)([.!?])[)"*_]*(?:\s|$)|^\s*$|^#+ .*$|^\s*(?:[-*>•]|\d+\.)\s|\||\z`) // of a sentence
+	besideName = regexp.MustCompile(`[._/-]\x00|\x00([_/(-]|\.\w)|\[\x00\]`)                                 // the word at the zero byte is part of a name in code
 )
 
-// blank replaces what expr finds by a word of no meaning, and keeps the lines.
+// blank replaces matches of expr by the word _ and keeps the line breaks.
 func blank(expr *regexp.Regexp, text string) string {
 	return expr.ReplaceAllStringFunc(text, func(found string) string { return "_" + strings.Repeat("\n", strings.Count(found, "\n")) })
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/quernmr/quern/internal/docs"
 )
 
-var rewrite = flag.Bool("rewrite", false, "lower the ceilings to what there is now")
+var rewrite = flag.Bool("rewrite", false, "lower the ceilings to the current numbers of findings")
 
-// finding is a word or a shape that readers stumble over.
+// finding is a word or a shape that is hard to read.
 type finding struct {
 	line    int
 	found   string
-	certain bool // refused; otherwise it also has plain uses, and is only counted
-	instead string
+	certain bool // refused; false: some uses are plain, so it is only counted
+	advice  string
 }
 
 func (f finding) String() string {
@@ -30,20 +30,20 @@ func (f finding) String() string {
 
 const maxWords = 35 // of a sentence on a page
 
-// phrase is what readers stumble over, with what to say instead, or one that is plain
-// though a part of it is not: then instead is empty.
+// phrase is advice about words. If advice is empty, the words are plain, although a shorter
+// phrase in them is not.
 type phrase struct {
-	instead string
+	advice  string
 	certain bool
 }
 
-// linter finds phrases, by a regular expression of all of them.
+// linter finds phrases with one regular expression.
 type linter struct {
 	phrases map[string]phrase
 	expr    *regexp.Regexp
 }
 
-// newLinter has the phrases of the glossary's column "Not", and the style's.
+// newLinter returns a linter for the glossary's column "Not" and the phrases listed here.
 func newLinter(t *testing.T) *linter {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/glossary.md")
@@ -54,7 +54,7 @@ func newLinter(t *testing.T) *linter {
 	for words, instead := range docs.Avoided(string(page)) {
 		all[words] = phrase{"say " + instead, true}
 	}
-	// These also have plain uses, which no program tells apart.
+	// These also have plain uses, which a program cannot distinguish.
 	for _, words := range []string{"try", "run of it", "who may", "somebody", "fresh", "giving", "refuses", "terms", "near"} {
 		if _, ok := all[words]; !ok {
 			t.Errorf("the glossary does not avoid %q any more", words)
@@ -85,11 +85,11 @@ func newLinter(t *testing.T) *linter {
 		}
 	}
 	words := slices.Sorted(maps.Keys(all))
-	slices.Reverse(words) // of two that begin alike the longer one is tried first
+	slices.Reverse(words) // the expression must try a longer phrase before its beginning
 	return &linter{all, regexp.MustCompile(`(?i)\b(` + strings.ReplaceAll(strings.Join(words, "|"), " ", `\s{1,4}`) + `)\b`)}
 }
 
-// lint lists what is found in a text.
+// lint lists the findings in a text.
 func (l *linter) lint(p prose) (all []finding) {
 	text := target.ReplaceAllString(blank(code, p.text), "")
 	add := func(at int, found, instead string, certain bool) {
@@ -112,14 +112,15 @@ func (l *linter) lint(p prose) (all []finding) {
 	text = blank(quoted, text)
 	for _, at := range l.expr.FindAllStringIndex(text, -1) {
 		found := strings.Join(strings.Fields(text[at[0]:at[1]]), " ")
-		if known := l.phrases[strings.ToLower(found)]; known.instead != "" && !inName.MatchString(text[max(0, at[0]-1):at[0]]+"\x00"+text[at[1]:min(len(text), at[1]+2)]) {
-			add(at[0], found, known.instead, known.certain)
+		if entry := l.phrases[strings.ToLower(found)]; entry.advice != "" && !besideName.MatchString(text[max(0, at[0]-1):at[0]]+"\x00"+text[at[1]:min(len(text), at[1]+2)]) {
+			add(at[0], found, entry.advice, entry.certain)
 		}
 	}
 	return all
 }
 
-// ceilings is how many refused and counted findings each package or page may have.
+// ceilings has the numbers of refused and counted findings that each package or page may
+// have.
 type ceilings map[string][2]int
 
 const table = "testdata/ceilings.txt"
@@ -142,7 +143,7 @@ func readCeilings(t *testing.T) ceilings {
 	return all
 }
 
-// lower writes the table with ceilings that are no higher than what there is now.
+// lower lowers the ceilings to the current numbers and writes the table.
 func (c ceilings) lower(t *testing.T, now ceilings) {
 	t.Helper()
 	var text []byte
@@ -157,10 +158,10 @@ func (c ceilings) lower(t *testing.T, now ceilings) {
 	}
 }
 
-// TestEnglish holds comments, messages and pages to the words and shapes that readers
-// understand at once. Each package or page may have as many findings as the table says:
-// refused ones, and counted ones. Lower its ceilings with -rewrite; raise one by hand, and
-// tell why. With -v all findings are listed.
+// TestEnglish refuses words and shapes in comments, messages and pages that are hard to
+// read. The table limits the refused and the counted findings of each package or page.
+// Lower its ceilings with -rewrite. Raise one only by hand, with a reason in the commit
+// message. -v lists all findings.
 func TestEnglish(t *testing.T) {
 	allowed := map[[2]string]string{ // file and words, the reason
 		{"docs/glossary.md", ""}: "it lists the words",
@@ -179,12 +180,12 @@ func TestEnglish(t *testing.T) {
 			}
 			n[kind]++
 			now[p.owner] = n
-			lists[kind][p.owner] += fmt.Sprintf("\n%s:%v: %s", p.file, f, f.instead)
+			lists[kind][p.owner] += fmt.Sprintf("\n%s:%v: %s", p.file, f, f.advice)
 		}
 	}
 	for a := range allowed {
 		if !used[a] {
-			t.Errorf("the allowance %q is needed no more", a)
+			t.Errorf("the exception %q is not needed any more", a)
 		}
 	}
 	may := readCeilings(t)
@@ -205,7 +206,7 @@ func TestEnglish(t *testing.T) {
 	}
 }
 
-// TestFindings: what is refused, what is counted, and what is plain.
+// TestFindings: the linter refuses or counts these words, and accepts plain ones.
 func TestFindings(t *testing.T) {
 	l := newLinter(t)
 	long := strings.Repeat("word ", maxWords)
@@ -236,7 +237,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// TestProseOfSource: comments and messages are read, and code is not.
+// TestProseOfSource: the linter reads comments and messages, not code.
 func TestProseOfSource(t *testing.T) {
 	const text = `// Package x runs
 // leavings.
