@@ -55,7 +55,7 @@ type pastQueued struct {
 func pastOf(r *history.Record) pastJob {
 	p := pastJob{
 		Job: web.JobOf(&r.Job), Owner: r.Owner, Submitted: unixMilli(r.Submitted), Ended: unixMilli(r.Ended), Output: r.Plan.Output,
-		Unkept: r.Omitted, PlansSince: unixMilli(r.PlansSince), PlansLack: r.PlansSinceReason,
+		UnlistedAttempts: r.Omitted, PlansSince: unixMilli(r.PlansSince), PlansLack: r.PlansSinceReason,
 	}
 	for i := range r.Attempts {
 		p.Attempts = append(p.Attempts, web.AttemptOf(&r.Attempts[i]))

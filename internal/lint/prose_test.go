@@ -58,6 +58,18 @@ func proseOf(t *testing.T) (all []prose) {
 	return all
 }
 
+// scenarioComments keeps the lines that begin with "#", without it.
+func scenarioComments(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i], _ = strings.CutPrefix(line, "#")
+		if lines[i] == line {
+			lines[i] = ""
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 // prose collects a file's comments. If the file is not a test, it also collects literals of
 // more than one word: errors, help, log lines. Literals of tests are mostly data.
 func (s *source) prose(owner string, test bool) (all []prose) {

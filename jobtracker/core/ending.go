@@ -40,7 +40,7 @@ func (l *leader) writeHistory(j *job) {
 	now := l.wall()
 	r := &history.Record{
 		Plan: *j.spec.plan, Owner: sub.Owner(), Submitted: sub.At(), Ended: now, Attempts: l.allAttempts(j), PlanLog: j.planned.plans.Bytes(),
-		Token: j.spec.token, Omitted: j.ended.Unkept(),
+		Token: j.spec.token, Omitted: j.ended.Omitted(),
 	}
 	r.PlansSince, r.PlansSinceReason = l.plansMissing(j)
 	for i := range r.Attempts {

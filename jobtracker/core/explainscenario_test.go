@@ -108,10 +108,10 @@ func (s *scenario) showPlanLog() {
 		if p.ShareRank > 0 {
 			more += fmt.Sprintf(", share %.3g in turn %d", p.Share, p.ShareRank)
 		}
-		s.printf("%v %v %s: %d slots, place %d of %d, end %s%s", since(p.At), p.Phase, p.Scheduling.Scheduler, p.Target, p.Place, p.Places, since(p.End), more)
+		s.printf("%v %v %s: %d slots, place %d of %d, end %s%s", sinceStart(p.At), p.Phase, p.Scheduling.Scheduler, p.Target, p.Place, p.Places, sinceStart(p.End), more)
 	}
 	if r := s.record; r.PlansSince > 0 {
-		s.printf("not known before %s: %s", since(r.PlansSince), r.PlansSinceReason)
+		s.printf("unknown before %s: %s", sinceStart(r.PlansSince), r.PlansSinceReason)
 	}
 }
 

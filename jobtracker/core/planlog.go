@@ -44,27 +44,28 @@ func (l *leader) recordShare(j *job) {
 	}
 }
 
-// plannedFor is what the plan in force assigns to a job, but for queues.
-func (l *Live) plannedFor(j *job, p *phase) history.Planned {
-	note := history.Planned{At: l.wall(), Phase: p.kind, Scheduling: l.sharing.Asked}
-	if x, ok := l.assign.Given(p.index, &j.assign); ok {
-		note.Target, note.Place, note.Places = x.Slots, x.Rank+1, len(p.plan.Targets)
+// plannedFor returns what the plan in force assigns to a job, without queues.
+func (l *leader) plannedFor(j *job, p *phase) history.Planned {
+	planned := history.Planned{At: l.wall(), Phase: p.kind, Scheduling: l.sharing.Requested}
+	if x, ok := l.assign.PlanShare(p.index, &j.assign); ok {
+		planned.Target, planned.Place, planned.Places = x.Slots, x.Rank+1, len(p.plan.Targets)
 	}
 	if p.index == mapPhase {
-		note.Share, note.ShareRank = j.planned.shuffleShare, j.planned.shuffleTurn
+		planned.Share, planned.ShareRank = j.planned.shuffleShare, j.planned.shuffleTurn
 	}
 	return planned
 }
 
-// note adds a changed assignment to the plan log, and from time to time the predicted end.
-func (l *Live) note(j *job, note history.Planned) {
-	last := j.planned.plans.Last(note.Phase)
-	switch named := note.Place > 0 || note.ShareRank > 0; {
-	case last.At == 0 && !named:
-		return // no plan has named the job yet
-	case note.Same(last):
-		old := time.Duration(note.At-last.At)*time.Millisecond > (l.now-j.spec.arrived)/64
-		if !named || !old {
+// recordPlanned adds an assignment to a job's plan log if it has changed, or if the predicted end
+// in the log is old.
+func (l *leader) recordPlanned(j *job, planned history.Planned) {
+	last := j.planned.plans.Last(planned.Phase)
+	switch inPlan := planned.Place > 0 || planned.ShareRank > 0; {
+	case last.At == 0 && !inPlan:
+		return // the job has not been in a plan yet
+	case planned.Same(last):
+		old := time.Duration(planned.At-last.At)*time.Millisecond > (l.now-j.spec.arrived)/64
+		if !inPlan || !old {
 			return
 		}
 	}

@@ -121,7 +121,7 @@ func (r *replay) checkPlans(slots [2]int) {
 				seen++
 				total += p.Target
 				if other, taken := places[p.Place]; taken || p.Place > p.Places {
-					r.t.Fatalf("%v is in place %d of %d at %d, %v too", id, p.Place, p.Places, at, other)
+					r.t.Fatalf("%v is in place %d of %d at %d, and so is %v", id, p.Place, p.Places, at, other)
 				}
 				places[p.Place] = id
 			}
