@@ -158,7 +158,7 @@ func (c *Cost) nonNegative(limit, t float64) float64 {
 }
 
 // Breaks lists the times at which the cost jumps or bends, ascending.
-func (c *Cost) Breaks() []float64 {
+func (c *Cost) Breakpoints() []float64 {
 	switch c.Penalty {
 	case Tardy, Tardiness:
 		return []float64{c.Due}
@@ -175,10 +175,10 @@ func (c *Cost) Breaks() []float64 {
 
 // Steps reports whether the cost is a step function. Such a cost is convex neither in the time
 // nor in the slots.
-func (c *Cost) Steps() bool { return c.Penalty == Tardy || c.Penalty == SLA }
+func (c *Cost) IsStep() bool { return c.Penalty == Tardy || c.Penalty == SLA }
 
 // Of returns the metric's value for the costs of these ends.
-func (a Aggregate) Of(costs []Cost, ends []float64) float64 {
+func (a Aggregate) Combine(costs []Cost, ends []float64) float64 {
 	total := 0.0
 	for i := range costs {
 		c := costs[i].At(ends[i])

@@ -60,7 +60,7 @@ func (f Forecasting) ends(s Snapshot, plan Plan) (map[wire.JobID]float64, error)
 			return ends, nil // jobs without slots in a plan without progress never end
 		}
 		now += next
-		s.advance(next, slots, plan.Portions)
+		s.advance(next, slots, plan.ShuffleShares)
 		s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool {
 			over := slots[j.ID] > 0 && j.Work <= 1e-9*j.Alone
 			if over {
@@ -78,7 +78,7 @@ func (f Forecasting) ends(s Snapshot, plan Plan) (map[wire.JobID]float64, error)
 }
 
 // advance moves jobs with slots and shuffles with shares forward in time.
-func (s *Snapshot) advance(seconds float64, slots map[wire.JobID]int, portions []Portion) {
+func (s *Snapshot) advance(seconds float64, slots map[wire.JobID]int, portions []ShuffleShare) {
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		n := slots[j.ID]

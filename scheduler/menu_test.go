@@ -86,7 +86,7 @@ func menu(t *testing.T, d *datadriven.TestData) string {
 			fmt.Fprintf(&out, "job%d %d\n", target.Job.N, target.Slots)
 		}
 	case "minima":
-		if err := plan.KeepsMinima(s); err != nil {
+		if err := plan.CheckMinima(s); err != nil {
 			return err.Error()
 		}
 		return "kept"
@@ -205,7 +205,7 @@ func TestCosts(t *testing.T) {
 				t.Fatalf("%+v still costs %v after %v", c, limit, latest)
 			}
 		}
-		if breaks := c.Breaks(); !slices.IsSorted(breaks) {
+		if breaks := c.Breakpoints(); !slices.IsSorted(breaks) {
 			t.Fatalf("breaks %v", breaks)
 		}
 	})

@@ -42,8 +42,8 @@ func (s Snapshot) Normal() (Snapshot, error) {
 	if s.Slots < 0 {
 		return s, fmt.Errorf("snapshot: field Slots is %d", s.Slots)
 	}
-	if !validAmount(s.Usual) {
-		return s, fmt.Errorf("snapshot: field Usual is %v", s.Usual)
+	if !validAmount(s.TaskSeconds) {
+		return s, fmt.Errorf("snapshot: field Usual is %v", s.TaskSeconds)
 	}
 	if err := s.Metric.check(); err != nil {
 		return s, fmt.Errorf("snapshot: %w", err)
@@ -77,7 +77,7 @@ func (s Snapshot) Normal() (Snapshot, error) {
 		}
 	}
 	normalMinima(jobs, s.Slots)
-	normalWork(jobs, s.Usual)
+	normalWork(jobs, s.TaskSeconds)
 	s.Jobs = jobs
 	if err := s.normalTransfers(); err != nil {
 		return s, err

@@ -131,7 +131,7 @@ func (f *fitting) shareOf(k, slots int) ([]Target, error) {
 		s.Jobs = append(s.Jobs, j)
 		flows[j.Flow], jobs[j.ID] = j.Flow != 0, true
 	}
-	s.Later = slices.DeleteFunc(slices.Clone(s.Later), func(l Later) bool { return !flows[l.Flow] && !jobs[l.ID] })
+	s.Later = slices.DeleteFunc(slices.Clone(s.Later), func(l LaterPhase) bool { return !flows[l.Flow] && !jobs[l.ID] })
 	s.Transfers = slices.DeleteFunc(slices.Clone(s.Transfers), func(t Transfer) bool { return !jobs[t.ID] })
 	plan, err := f.policy.Plan(s)
 	if err != nil {

@@ -35,14 +35,14 @@ import (
 
 // Snapshot is a policy's view of one phase, map or reduce, of all live jobs.
 type Snapshot struct {
-	Phase  wire.Kind     // wire.Map or wire.Reduce
-	Slots  int           // of live trackers
-	Jobs   []Job         // jobs with tasks left in this phase, by id
-	Now    time.Duration // since the core's zero time
-	Metric Metric        // what to minimise; the zero Metric is the sum of response times
-	Usual  float64       // seconds of a task without any measurement; 0: the mean of the measured tasks
-	Later  []Later       // phases of flows that wait for others; for policies that plan them too
-	Flows  []Flow        // flows of Jobs and Later, by First, for the same policies; none: unknown
+	Phase       wire.Kind     // wire.Map or wire.Reduce
+	Slots       int           // of live trackers
+	Jobs        []Job         // jobs with tasks left in this phase, by id
+	Now         time.Duration // since the core's zero time
+	Metric      Metric        // what to minimise; the zero Metric is the sum of response times
+	TaskSeconds float64       // seconds of a task without any measurement; 0: the mean of the measured tasks
+	Later       []LaterPhase  // phases of flows that wait for others; for policies that plan them too
+	Flows       []Flow        // flows of Jobs and Later, by First, for the same policies; none: unknown
 
 	Transfers []Transfer // unfinished shuffles, also of jobs without maps left; with wire.Map
 	Bandwidth float64    // bytes per second that all homes together fetch; 0: not measured
@@ -78,7 +78,7 @@ type Pool struct {
 }
 
 // Later is a phase of a flow that cannot use slots yet.
-type Later struct {
+type LaterPhase struct {
 	ID    wire.JobID
 	Phase wire.Kind
 	Flow  int
@@ -103,9 +103,9 @@ type PhaseID struct {
 
 // Plan is the slots each job should have.
 type Plan struct {
-	Targets  []Target  // in order of precedence: earlier ones get slots first when there are too few
-	Portions []Portion // of the shuffle, in order of precedence; each leaves its unused part to the next; none: no preference
-	Queues   []Queue   // by tracker, its tasks in order; none: no preference
+	Targets       []Target       // in order of precedence: earlier ones get slots first when there are too few
+	ShuffleShares []ShuffleShare // of the shuffle, in order of precedence; each leaves its unused part to the next; none: no preference
+	Queues        []Queue        // by tracker, its tasks in order; none: no preference
 }
 
 // Target is one job's allocation.
@@ -153,7 +153,7 @@ func (p Plan) Validate(s Snapshot) error {
 }
 
 // KeepsMinima reports the first job or pool with less than S4 or S5 guarantees.
-func (p Plan) KeepsMinima(s Snapshot) error {
+func (p Plan) CheckMinima(s Snapshot) error {
 	normal, err := s.Normal()
 	if err != nil {
 		return err

@@ -105,7 +105,7 @@ func TestPolicies(t *testing.T) {
 					t.Fatal(err)
 				}
 				if name != "fifo" { // S4
-					if err := plan.KeepsMinima(s); err != nil {
+					if err := plan.CheckMinima(s); err != nil {
 						t.Fatal(err)
 					}
 				}

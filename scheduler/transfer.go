@@ -18,7 +18,7 @@ type Transfer struct {
 }
 
 // Portion is one job's part of the shuffle capacity.
-type Portion struct {
+type ShuffleShare struct {
 	Job   wire.JobID
 	Share float64 // from 0 to 1
 }
@@ -66,7 +66,7 @@ func (s *Snapshot) normalTransfers() error {
 
 // validatePortions is [Plan.Validate] for the shuffles.
 func (p Plan) validatePortions(s Snapshot) error {
-	if len(p.Portions) == 0 {
+	if len(p.ShuffleShares) == 0 {
 		return nil
 	}
 	known := make(map[wire.JobID]bool, len(s.Transfers))
@@ -74,7 +74,7 @@ func (p Plan) validatePortions(s Snapshot) error {
 		known[t.ID] = true
 	}
 	total := 0.0
-	for _, portion := range p.Portions {
+	for _, portion := range p.ShuffleShares {
 		switch {
 		case !known[portion.Job]:
 			return fmt.Errorf("plan names the shuffle of %v, unknown or for the second time", portion.Job)

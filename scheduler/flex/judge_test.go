@@ -184,8 +184,8 @@ func TestWithoutContention(t *testing.T) {
 				t.Fatalf("job %d of %+v ends at %v", j, p, s.Ends[j])
 			}
 		}
-		if strings.Contains(s.By, "improved") {
-			t.Fatalf("by %s", s.By)
+		if strings.Contains(s.Method, "improved") {
+			t.Fatalf("by %s", s.Method)
 		}
 	})
 }
@@ -385,7 +385,7 @@ func TestSteady(t *testing.T) {
 			t.Fatalf("%+v instead of %+v", s, best)
 		}
 		obeys(t, p, s.Schedule)
-		if p.Aggregate != scheduler.Max || len(p.Jobs) < 2 || s.By == "fair" || s.By == "paced" {
+		if p.Aggregate != scheduler.Max || len(p.Jobs) < 2 || s.Method == "fair" || s.Method == "paced" {
 			return
 		}
 		for j := range p.Jobs {

@@ -175,7 +175,7 @@ func steps(c *scheduler.Cost) []scheduler.Level {
 
 // due returns a cost's first deadline; 0 if it counts from now.
 func due(c *scheduler.Cost) float64 {
-	if breaks := c.Breaks(); len(breaks) > 0 {
+	if breaks := c.Breakpoints(); len(breaks) > 0 {
 		return breaks[0]
 	}
 	return 0

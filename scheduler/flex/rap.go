@@ -44,7 +44,7 @@ func (p *Problem) moldable() []int {
 		// Minimax becomes a convex minisum through G_j(s) = -Σ_{i<s} F_j(i): the gain of one
 		// more slot is the cost without it. The paper's sum lacks the sign.
 		return p.convex(func(j, s int) float64 { return p.Jobs[j].at(s) })
-	case slices.ContainsFunc(p.Jobs, func(j Job) bool { return j.Cost.Steps() }):
+	case slices.ContainsFunc(p.Jobs, func(j Job) bool { return j.Cost.IsStep() }):
 		return p.stepwise()
 	default:
 		return p.convex(func(j, s int) float64 { return p.Jobs[j].at(s) - p.Jobs[j].at(s+1) })
@@ -202,7 +202,7 @@ const (
 func (p *Problem) stepwise() []int {
 	convex := 0
 	for j := range p.Jobs {
-		if !p.Jobs[j].Cost.Steps() {
+		if !p.Jobs[j].Cost.IsStep() {
 			convex++
 		}
 	}
@@ -257,7 +257,7 @@ func (j *Job) options(units, unit int) []option {
 	units = min(units, (j.Max-j.Min+unit-1)/unit)
 	cost := func(u int) float64 { return j.at(min(j.Max, j.Min+u*unit)) }
 	options := []option{{0, cost(0)}}
-	if !j.Cost.Steps() {
+	if !j.Cost.IsStep() {
 		for u := 1; u <= units; u++ {
 			options = append(options, option{u, cost(u)})
 		}

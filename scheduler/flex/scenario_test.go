@@ -64,7 +64,7 @@ func scenario(t *testing.T, d *datadriven.TestData) string {
 		if err != nil {
 			return err.Error()
 		}
-		fmt.Fprintf(&out, "by %s: ", s.By)
+		fmt.Fprintf(&out, "by %s: ", s.Method)
 		show(&out, p, s.Schedule, s.Value)
 	case "moldable":
 		slots := p.moldable()

@@ -10,8 +10,8 @@ import (
 // Solution is the best schedule that was found.
 type Solution struct {
 	*Schedule
-	Value float64 // of the metric
-	By    string  // how its ordering was found
+	Value  float64 // of the metric
+	Method string  // how its ordering was found
 }
 
 // Effort bounds the local search, in jobs packed: for metrics with good orderings of their own,
@@ -46,7 +46,7 @@ func solve(p *Problem, improve bool) (*Solution, error) {
 	if len(p.Jobs) > 1 && improve {
 		s.improve()
 	}
-	solution := &Solution{Schedule: s.k.schedule(s.best), Value: s.value, By: s.by}
+	solution := &Solution{Schedule: s.k.schedule(s.best), Value: s.value, Method: s.by}
 	if p.limited() && len(p.Jobs) > 1 {
 		s.unordered(from, solution)
 	}
@@ -178,5 +178,5 @@ func better(a, b float64) bool { return a < b-1e-9*math.Abs(b) }
 func Pack(p *Problem, order []int) *Solution {
 	k := newPacker(p)
 	s := k.schedule(order)
-	return &Solution{Schedule: s, Value: p.Value(s.Ends), By: "order"}
+	return &Solution{Schedule: s, Value: p.Value(s.Ends), Method: "order"}
 }

@@ -53,7 +53,7 @@ func TestPolicy(t *testing.T) {
 			err = plan.Validate(s)
 		}
 		if err == nil {
-			err = plan.KeepsMinima(s)
+			err = plan.CheckMinima(s)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -109,7 +109,7 @@ func TestLarge(t *testing.T) {
 			err = plan.Validate(s)
 		}
 		if err == nil {
-			err = plan.KeepsMinima(s)
+			err = plan.CheckMinima(s)
 		}
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

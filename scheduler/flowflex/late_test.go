@@ -32,7 +32,7 @@ func TestExpected(t *testing.T) {
 		}
 		want := 0.0
 		for _, factor := range lateness {
-			if !c.Steps() {
+			if !c.IsStep() {
 				factor = 1
 			}
 			want += c.At(at*factor) / float64(len(lateness))

@@ -81,7 +81,7 @@ func TestScheduleIsFeasible(t *testing.T) {
 		for i, f := range p.Flows {
 			costs[i] = f.Cost
 		}
-		if want := o.Aggregate.Of(costs, s.Completion); !near(s.Cost, want) {
+		if want := o.Aggregate.Combine(costs, s.Completion); !near(s.Cost, want) {
 			t.Fatalf("cost %v, but the completions cost %v", s.Cost, want)
 		}
 		if again, err := Solve(p, o); err != nil || !reflect.DeepEqual(again, s) {

@@ -112,7 +112,7 @@ func (d *dispatch) admit() {
 	}
 	for _, job := range d.waiting[:n] {
 		for _, m := range d.machines {
-			m.ready.Push(choice{d.stages[job].On(m.number), job})
+			m.ready.Push(choice{d.stages[job].Seconds(m.number), job})
 		}
 	}
 	d.ready += n
@@ -165,10 +165,10 @@ func (d *dispatch) assign(m *machine, job int) {
 
 // Play runs a machine's tasks in order, each in the slot that is free first but not before its
 // job has arrived, and raises the jobs' ends. Without arrived all jobs are present.
-func Play(machine Machine, m int, runs []Run, stages []Stage, arrived, ends []float64) {
+func Simulate(machine Machine, m int, runs []Run, stages []Stage, arrived, ends []float64) {
 	slots := heap.New(slices.Clone(machine.Free), earlier)
 	for _, r := range runs {
-		takes, from := stages[r.Job].On(m), 0.0
+		takes, from := stages[r.Job].Seconds(m), 0.0
 		if arrived != nil {
 			from = arrived[r.Job]
 		}

@@ -50,7 +50,7 @@ func plan(lanes func([]Job) []Lane, s scheduler.Snapshot) (scheduler.Plan, error
 	}
 	for i := range alternate(chosen, func(l *Lane) []int { return l.Shuffles }) {
 		if present.shuffles[i] {
-			plan.Portions = append(plan.Portions, scheduler.Portion{Job: present.ids[i], Share: min(1, shares[i])})
+			plan.ShuffleShares = append(plan.ShuffleShares, scheduler.ShuffleShare{Job: present.ids[i], Share: min(1, shares[i])})
 		}
 	}
 	return plan, nil
@@ -89,11 +89,11 @@ func fromSnapshot(s scheduler.Snapshot) *present {
 		}
 		job := Job{
 			Map: cmp.Or(t.Maps, j.Alone) / slots, Shuffle: t.Whole / bandwidth,
-			Left: j.Work / slots, Ready: t.Left / bandwidth,
+			MapLeft: j.Work / slots, Ready: t.Left / bandwidth,
 		}
 		// If map work is negligible beside the shuffle, count all as ready: Ratio stays finite.
-		if coming := (t.Left - t.Ready) / bandwidth; job.Left > coming*1e-12 {
-			job.Ready, job.Ratio = t.Ready/bandwidth, coming/job.Left
+		if coming := (t.Left - t.Ready) / bandwidth; job.MapLeft > coming*1e-12 {
+			job.Ready, job.Ratio = t.Ready/bandwidth, coming/job.MapLeft
 		}
 		p.ids = append(p.ids, cmp.Or(j.ID, t.ID))
 		p.jobs = append(p.jobs, job)

@@ -17,7 +17,7 @@ import (
 // bounds in the snapshot's Pools and divide them themselves.
 //
 // Shape ignores MaxRunning: the snapshot has only jobs that may run. O(J log J).
-func (t *Table) Shape(s scheduler.Snapshot, poolOf func(wire.JobID) string, whole bool) scheduler.Snapshot {
+func (t *Table) Apply(s scheduler.Snapshot, poolOf func(wire.JobID) string, whole bool) scheduler.Snapshot {
 	s.Jobs = slices.Clone(s.Jobs)
 	members := make(map[string][]*scheduler.Job)
 	for i := range s.Jobs {
@@ -29,13 +29,13 @@ func (t *Table) Shape(s scheduler.Snapshot, poolOf func(wire.JobID) string, whol
 	for i, name := range names {
 		p, _ := t.Find(name)
 		slices.SortFunc(members[name], precedence)
-		shares[i] = p.bound(PhaseOf(s.Phase), members[name])
+		shares[i] = p.bound(PhaseIndex(s.Phase), members[name])
 	}
 	fitting := scaled(shares, s.Slots)
 	level := scheduler.WaterLevel(fitting, s.Slots)
 	for i, name := range names {
 		divide(members[name], shares[i], shares[i].At(level), whole)
-		if p, _ := t.Find(name); whole && p.bounds(PhaseOf(s.Phase)) {
+		if p, _ := t.Find(name); whole && p.bounds(PhaseIndex(s.Phase)) {
 			s.Pools = append(s.Pools, scheduler.Pool{Min: fitting[i].Min, Max: shares[i].Max})
 			for _, j := range members[name] {
 				j.Pool = len(s.Pools)
@@ -49,7 +49,7 @@ func (t *Table) Shape(s scheduler.Snapshot, poolOf func(wire.JobID) string, whol
 func (p *Pool) bounds(phase int) bool { return p.Min[phase] > 0 || p.Max[phase] != Unlimited }
 
 // PhaseOf returns a phase's index in Min and Max.
-func PhaseOf(k wire.Kind) int {
+func PhaseIndex(k wire.Kind) int {
 	if k == wire.Reduce {
 		return 1
 	}
