@@ -16,10 +16,10 @@ import (
 
 // TestScenarios runs testdata/*.txt. Directives:
 //
-//	rule TEXT                 what ParseRule makes of it
+//	rule TEXT                 the result of ParseRule
 //	decide RULE               the answers to offers, one a line as in
 //	                          "spell=2s total=1s overhead=4s local=3s contended stranded average=1s"
-//	wait                      a Wait after each line: "refuse 2s", "settle 3s", "restart 4s" or "at 5s"
+//	wait                      a Wait after each line: "defer 2s", "settle 3s", "restart 4s" or "at 5s"
 //	meter                     a Meter after each line: "local BYTES TIME" or "remote BYTES TIME";
 //	                          its wait is for a MiB
 //	predict                   of nodes, one a line as in "2s 5s ahead=3 task=4s"
@@ -107,8 +107,8 @@ func wait(t *testing.T, d *datadriven.TestData) string {
 		words := strings.Fields(line)
 		now := duration(t, d, words[1])
 		switch words[0] {
-		case "refuse":
-			w.Refuse(now)
+		case "defer":
+			w.Defer(now)
 		case "settle":
 			w.Settle(now)
 		case "restart":
@@ -156,8 +156,8 @@ func predict(t *testing.T, d *datadriven.TestData) string {
 	return fmt.Sprintln(at, ok)
 }
 
-// TestBounded checks L1 and L2: a task deferred for its rule's limit in total is launched, and
-// a deferred task is asked about again by then.
+// TestBounded checks L1 and L2: no task is deferred longer in total than its
+// rule's limit, and Decision.Again never exceeds the rest of it.
 func TestBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := time.Duration(rapid.IntRange(0, 10).Draw(t, "limit")) * time.Second
@@ -166,7 +166,7 @@ func TestBounded(t *testing.T) {
 		}).Draw(t, "rule")
 		var w locality.Wait
 		now, noted, refused := time.Duration(0), time.Duration(0), false
-		waited, deferring := time.Duration(0), false // by the test's own reckoning
+		waited, deferring := time.Duration(0), false // as the test counts it
 		for range rapid.IntRange(0, 30).Draw(t, "rounds") {
 			step := time.Duration(rapid.IntRange(0, 4).Draw(t, "step")) * time.Second
 			now += step
@@ -196,7 +196,7 @@ func TestBounded(t *testing.T) {
 			if waited >= limit || answer.Again <= 0 || answer.Again > limit-waited {
 				t.Fatalf("deferred after %v of %v, asked again in %v", waited, limit, answer.Again)
 			}
-			w.Refuse(now)
+			w.Defer(now)
 			if !refused {
 				refused, noted = true, w.Total(now)
 			}
@@ -205,8 +205,8 @@ func TestBounded(t *testing.T) {
 	})
 }
 
-// TestPredict compares with tasks put one by one into the slot that is free first, if all tasks
-// take the same time and slots are released within it.
+// TestPredict compares Predict with a simulation that puts tasks one by one into the slot that is
+// free first. All tasks take the same time, and all slots are released within it.
 func TestPredict(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		task := time.Duration(rapid.IntRange(1, 9).Draw(t, "task")) * time.Second

@@ -88,7 +88,7 @@ func (a *Assigner) Learn(j *Job, level wire.Level, took time.Duration, reads wir
 
 // LearnFirst adds reads of maps under an earlier leader, if nothing was measured yet.
 func (a *Assigner) LearnFirst(reads wire.Reads) {
-	if a.meter.Remotes == 0 {
+	if a.meter.RemoteReads == 0 {
 		a.measure(reads)
 	}
 }

@@ -191,7 +191,7 @@ func (c *cluster) round() {
 	for _, j := range c.jobs {
 		switch {
 		case j.deferredNow:
-			j.wait.Refuse(c.now)
+			j.wait.Defer(c.now)
 		case j.launchedNow && !c.policy.printed:
 			j.wait.Settle(c.now)
 		}
