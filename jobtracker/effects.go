@@ -56,22 +56,22 @@ func (s *Server) snapshot(ev LogEvent) {
 func (s *Server) effect(c core.Command) {
 	switch c := c.(type) {
 	case core.LoadSplits:
-		s.do(c.Epoch, c.After, func() core.Event {
+		s.do(c.Epoch, c.Delay, func() core.Event {
 			r := core.SplitsLoaded{Epoch: c.Epoch, Job: c.Job}
 			r.Splits, r.Err = s.loadSplits(c)
 			return r
 		})
 	case core.RemoveStaging:
-		s.do(c.Epoch, c.After, func() core.Event {
-			err := s.cfg.FS.RemoveAll(c.Name)
+		s.do(c.Epoch, c.Delay, func() core.Event {
+			err := s.cfg.FS.RemoveAll(c.URL)
 			if err != nil {
-				s.cfg.Logger.Warn("cannot remove a staging directory", "directory", c.Name, "error", err)
+				s.cfg.Logger.Warn("cannot remove a staging directory", "directory", c.URL, "error", err)
 			}
 			return core.StagingRemoved{Epoch: c.Epoch, Key: c.Key, Err: err}
 		})
 	case core.WriteHistory:
-		s.do(c.Epoch, c.After, func() core.Event {
-			err := history.Write(s.cfg.FS, c.Name, c.Record)
+		s.do(c.Epoch, c.Delay, func() core.Event {
+			err := history.Write(s.cfg.FS, c.URL, c.Record)
 			if err != nil {
 				s.cfg.Logger.Warn("cannot write a history", "job", c.Job, "error", err)
 			}
@@ -79,9 +79,9 @@ func (s *Server) effect(c core.Command) {
 		})
 	case core.LoadHistory:
 		s.do(c.Epoch, 0, func() core.Event {
-			r := core.HistoryLoaded{Epoch: c.Epoch, Name: c.Name}
-			if r.Profile, r.Err = history.ReadProfile(s.cfg.FS, c.Files, c.Job); r.Err != nil {
-				s.cfg.Logger.Warn("cannot read the profile of an earlier job", "job", c.Job, "name", c.Name, "error", r.Err)
+			r := core.HistoryLoaded{Epoch: c.Epoch, JobName: c.JobName}
+			if r.Profile, r.Err = history.ReadProfile(s.cfg.FS, c.URLs, c.Job); r.Err != nil {
+				s.cfg.Logger.Warn("cannot read the profile of an earlier job", "job", c.Job, "name", c.JobName, "error", r.Err)
 			}
 			return r
 		})
@@ -95,8 +95,8 @@ func (s *Server) effect(c core.Command) {
 		})
 	case core.RemoveNonce:
 		s.effects.Go(func() {
-			if err := s.cfg.FS.Remove(c.Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				s.cfg.Logger.Warn("cannot remove the nonce of a cluster that was not created", "file", c.Name, "error", err)
+			if err := s.cfg.FS.Remove(c.URL); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				s.cfg.Logger.Warn("cannot remove the nonce of a cluster that was not created", "file", c.URL, "error", err)
 			}
 		})
 	case core.Allocate:

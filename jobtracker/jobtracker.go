@@ -130,7 +130,7 @@ func New(cfg Config) *Server {
 		cfg: cfg,
 		core: core.New(core.Config{
 			ID: cfg.ID, Addr: cfg.Addr, Staging: cfg.Staging, Cluster: cfg.Cluster, Nonce: cfg.Nonce,
-			Lease: cfg.Lease, Period: cfg.Period, Scheduling: cfg.Scheduling, History: cfg.History, Tidy: tidy,
+			Lease: cfg.Lease, PlanPeriod: cfg.Period, Scheduling: cfg.Scheduling, History: cfg.History, TidyPeriod: tidy,
 		}),
 		start:   time.Now(),
 		files:   gate{limit: maxFileEffects},
@@ -181,7 +181,7 @@ func (s *Server) tick() {
 	at := s.now()
 	go s.post(func() {
 		s.ticking = false
-		s.step(core.Tick{Read: at})
+		s.step(core.Tick{ReadUntil: at})
 	})
 }
 
@@ -263,7 +263,7 @@ func (s *Server) execute(c core.Command) {
 			delete(s.replies, c.Token)
 			answer(c)
 		}
-	case core.Note:
+	case core.LogLine:
 		level := slog.LevelInfo
 		if c.Warn {
 			level = slog.LevelWarn

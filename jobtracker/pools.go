@@ -63,7 +63,7 @@ func (s *Server) checkPools(f *poolsFile, epoch uint64) {
 			s.cfg.Logger.Warn("the pools stay as they are", "error", err)
 		}
 		f.trouble = err.Error()
-		s.post(func() { s.step(core.Pools{Err: err}) })
+		s.post(func() { s.step(core.PoolsRead{Err: err}) })
 		return
 	}
 	if newEpoch || f.trouble != "" || !reflect.DeepEqual(f.table, table) {
@@ -73,7 +73,7 @@ func (s *Server) checkPools(f *poolsFile, epoch uint64) {
 		}
 	}
 	f.table, f.trouble = table, ""
-	s.post(func() { s.step(core.Pools{Table: table}) })
+	s.post(func() { s.step(core.PoolsRead{Table: table}) })
 }
 
 func readPools(f dfs.FS, name string) ([]byte, error) {

@@ -94,7 +94,7 @@ func (s *Server) received(st *stream, m wire.Message, read time.Duration) {
 	if hello, ok := m.(*wire.Hello); ok {
 		s.cfg.Logger.Debug("hello", "tracker", hello.Tracker, "stream", st.id)
 	}
-	s.step(core.FromTracker{Stream: st.id, Message: m, Read: read})
+	s.step(core.FromTracker{Stream: st.id, Message: m, ReadAt: read})
 }
 
 func (s *Server) streamEnded(st *stream) {

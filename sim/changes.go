@@ -176,11 +176,11 @@ var errPools = errors.New("pools.xml:7: simulated")
 
 // drawPools draws versions of the allocation file with their times.
 func (w *world) drawPools(rnd *rand.Rand) {
-	w.allocation = core.Pools{Err: errPools}
+	w.allocation = core.PoolsRead{Err: errPools}
 	for range rnd.IntN(4) {
-		p := core.Pools{Table: drawTable(rnd)}
+		p := core.PoolsRead{Table: drawTable(rnd)}
 		if rnd.IntN(5) == 0 {
-			p = core.Pools{Err: errPools}
+			p = core.PoolsRead{Err: errPools}
 		}
 		w.after(time.Duration(rnd.Int64N(int64(stormy))), func() {
 			w.note("the pools change: %+v", p)

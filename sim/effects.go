@@ -16,7 +16,7 @@ func (n *jobTracker) effect(c core.Command) {
 	w := n.w
 	switch c := c.(type) {
 	case core.LoadSplits:
-		n.run(c.After, func(err error) core.Event {
+		n.run(c.Delay, func(err error) core.Event {
 			r := core.SplitsLoaded{Epoch: c.Epoch, Job: c.Job, Err: err}
 			if err == nil {
 				r.Splits, r.Err = loadSplits(w, c)
@@ -24,34 +24,34 @@ func (n *jobTracker) effect(c core.Command) {
 			return r
 		})
 	case core.RemoveStaging:
-		n.run(c.After, func(err error) core.Event {
+		n.run(c.Delay, func(err error) core.Event {
 			if err == nil && w.sabotage != keepStaging {
-				err = w.fs.RemoveAll(c.Name)
+				err = w.fs.RemoveAll(c.URL)
 			}
 			if err != nil {
-				w.book.failedRemovals[c.Name]++
+				w.book.failedRemovals[c.URL]++
 			}
 			return core.StagingRemoved{Epoch: c.Epoch, Key: c.Key, Err: err}
 		})
 	case core.WriteHistory:
-		n.run(c.After, func(err error) core.Event {
+		n.run(c.Delay, func(err error) core.Event {
 			if err == nil {
-				err = history.Write(w.fs, c.Name, c.Record)
+				err = history.Write(w.fs, c.URL, c.Record)
 			}
 			return core.HistoryWritten{Epoch: c.Epoch, Job: c.Job, Err: err}
 		})
 	case core.LoadHistory:
 		n.run(0, func(err error) core.Event {
-			r := core.HistoryLoaded{Epoch: c.Epoch, Name: c.Name, Err: err}
+			r := core.HistoryLoaded{Epoch: c.Epoch, JobName: c.JobName, Err: err}
 			if err == nil {
-				r.Profile, r.Err = history.ReadProfile(w.fs, c.Files, c.Job)
+				r.Profile, r.Err = history.ReadProfile(w.fs, c.URLs, c.Job)
 			}
 			return r
 		})
 	case core.Tidy: // no file here gets old enough
 		n.run(0, func(err error) core.Event { return core.Tidied{Epoch: c.Epoch, Err: err} })
 	case core.RemoveNonce:
-		_ = w.fs.Remove(c.Name) // an earlier process may have written it
+		_ = w.fs.Remove(c.URL) // an earlier process may have written it
 	case core.Allocate:
 		n.run(0, func(err error) core.Event {
 			r := core.Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase, Err: err}

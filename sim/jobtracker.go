@@ -39,8 +39,8 @@ func (n *jobTracker) boot() {
 	n.begin()
 	n.core = core.New(core.Config{
 		ID: n.name, Addr: n.addr(), Lease: lease, Staging: clusterStaging,
-		Cluster: clusterOf(n.name), Nonce: nonceOf(n.name), History: true, Tidy: 10 * time.Minute,
-		DrainServes: drainServes, DrainLasts: drainLasts,
+		Cluster: clusterOf(n.name), Nonce: nonceOf(n.name), History: true, TidyPeriod: 10 * time.Minute,
+		DrainServeTime: drainServes, DrainMaxTime: drainLasts,
 		Scheduling: n.w.scheduling,
 	})
 	n.term, n.applied, n.queued = 0, 0, 0
@@ -171,7 +171,7 @@ func (n *jobTracker) carryOut(c core.Command) {
 		} else {
 			w.fail("%s answers request %d a second time: %+v", n.name, c.Token, c)
 		}
-	case core.Note:
+	case core.LogLine:
 	case core.Halt:
 		w.fail("%s halts: %v", n.name, c.Err)
 	default:
@@ -195,7 +195,7 @@ func (n *jobTracker) accept(l *link) {
 
 func (n *jobTracker) received(l *link, m wire.Message) {
 	if n.links[l.stream] == l {
-		n.step(core.FromTracker{Stream: l.stream, Message: m, Read: n.clock()})
+		n.step(core.FromTracker{Stream: l.stream, Message: m, ReadAt: n.clock()})
 	}
 }
 

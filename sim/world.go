@@ -33,7 +33,7 @@ type world struct {
 	requested  wire.Scheduling // the last change of an operator
 	changing   bool            // a change is not answered yet
 	draining   int             // drain requests without an answer
-	allocation core.Pools      // content of the allocation file
+	allocation core.PoolsRead      // content of the allocation file
 	policies   []string        // policies that have answered
 	sabotage   sabotage
 	digest     decisions

@@ -9,12 +9,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Plans after completed tasks are at least completionGap apart, and planTimes the time that the
-// last plan took, so that planning for many jobs does not use a whole processor. The period
-// bounds both.
+// After a completed task, the next plan is requested when minPlanGap has passed since the last
+// request, and planTimeFactor times the time that the answer took. So planning for many jobs
+// does not use a whole processor.
 const (
-	completionGap = 20 * time.Millisecond
-	planTimes     = 5
+	minPlanGap     = 20 * time.Millisecond
+	planTimeFactor = 5
 )
 
 // phase is the planning state of the map or the reduce phase.
@@ -23,84 +23,85 @@ type phase struct {
 	kind         wire.Kind
 	seq          uint64
 	planning     bool          // an Allocate is pending
-	due          time.Duration // when to ask for the next plan
-	askedAt      time.Duration // when the last plan was asked for
+	nextPlanAt   time.Duration // when to request the next plan
+	requestedAt  time.Duration // when the last plan was requested
 	planTime     time.Duration // how long the last answer took
-	noPlanReason string        // why the last Allocate gave no plan
+	noPlanReason string        // error of the last Allocate
 
-	snapshotJobs  []scheduler.Job  // of the last snapshot
-	snapshotPools []scheduler.Pool // of the last snapshot
-	plannedAt     time.Duration    // when the plan in force was asked for
+	snapshotJobs  []scheduler.Job  // jobs of the last snapshot
+	snapshotPools []scheduler.Pool // pools of the last snapshot
+	plannedAt     time.Duration    // when the plan in force was requested
 
 	plan scheduler.Plan // the plan in force
 }
 
 func newPhase(k wire.Kind) phase {
-	return phase{index: phaseOf(k), kind: k, due: never, askedAt: -completionGap}
+	return phase{index: phaseOf(k), kind: k, nextPlanAt: never, requestedAt: -minPlanGap}
 }
 
-// dropPlan forgets the plan, and a pending Allocate.
-func (l *Live) dropPlan(p *phase) {
+// dropPlan drops the plan. The answer to a pending Allocate will be ignored.
+func (l *leader) dropPlan(p *phase) {
 	p.planning = false
 	p.seq++
 	l.assign.DropPlan(p.index)
 	p.plan = scheduler.Plan{}
 }
 
-// planNow asks for a plan at once: a job has its first tasks of the phase.
-func (p *phase) planNow(now time.Duration) { p.due = min(p.due, now) }
+// planNow requests a plan at the end of the Step, for example when a job has its first tasks of
+// the phase.
+func (p *phase) planNow(now time.Duration) { p.nextPlanAt = min(p.nextPlanAt, now) }
 
-// planSoon asks for a plan soon: a slot is free, or a job needs fewer.
+// planSoon requests a plan soon: a slot is free, or a job needs fewer.
 func (p *phase) planSoon(now time.Duration) {
-	p.due = min(p.due, max(now, p.askedAt+max(completionGap, planTimes*p.planTime)))
+	p.nextPlanAt = min(p.nextPlanAt, max(now, p.requestedAt+max(minPlanGap, planTimeFactor*p.planTime)))
 }
 
-// allocate asks for the plans that are due.
-func (l *Live) allocate() {
+// allocate requests the plans that are due.
+func (l *leader) allocate() {
 	for i := range l.phases {
 		p := &l.phases[i]
-		if p.planning || l.now < p.due {
+		if p.planning || l.now < p.nextPlanAt {
 			continue
 		}
 		s := l.snapshot(i)
 		if len(s.Jobs) == 0 && len(s.Transfers) == 0 {
-			p.due, p.noPlanReason = never, ""
+			p.nextPlanAt, p.noPlanReason = never, ""
 			if l.assign.ForgetPlan(p.index) {
 				p.plan = scheduler.Plan{}
-				l.notePlan(p)
+				l.recordPlan(p)
 			}
 			continue
 		}
 		p.seq++
-		p.snapshotJobs, p.snapshotPools = slices.Clone(s.Jobs), s.Pools // the policy keeps s.Jobs
-		p.planning, p.askedAt, p.due = true, l.now, l.now+l.c.cfg.Period
+		p.snapshotJobs, p.snapshotPools = slices.Clone(s.Jobs), s.Pools // the scheduler keeps s.Jobs
+		p.planning, p.requestedAt, p.nextPlanAt = true, l.now, l.now+l.c.cfg.PlanPeriod
 		l.c.emit(Allocate{Epoch: l.epoch, Seq: p.seq, Phase: p.kind, Policy: l.sharing.Policy, Snapshot: s})
 	}
 }
 
-// allocated takes a new plan over. After an error the old plan stays.
-func (l *Live) allocated(r Allocated) {
+// allocated puts a new plan into force. After an error the old plan stays.
+func (l *leader) allocated(r Allocated) {
 	p := &l.phases[phaseOf(r.Phase)]
 	if r.Epoch != l.epoch || r.Seq != p.seq || !p.planning {
 		return
 	}
-	p.planning, p.planTime = false, l.now-p.askedAt
+	p.planning, p.planTime = false, l.now-p.requestedAt
 	p.noPlanReason = ""
 	if r.Err != nil {
 		p.noPlanReason = r.Err.Error()
 		return
 	}
-	p.plan, p.plannedAt = r.Plan, p.askedAt
+	p.plan, p.plannedAt = r.Plan, p.requestedAt
 	targets := make([]assign.Target, len(r.Plan.Targets))
 	for i, t := range r.Plan.Targets {
 		targets[i].Slots = t.Slots
 		if j := l.job(t.Job); j != nil {
 			targets[i].Job = &j.assign
-			if j.housing.homeless.Len() > 0 {
+			if j.partitions.homeless.Len() > 0 {
 				l.touch(j) // its homes may wait for this, see awaitsRanking
 			}
 		}
 	}
 	l.assign.SetPlan(p.index, r.Seq, targets, l.queuesFor(p))
-	l.notePlan(p)
+	l.recordPlan(p)
 }

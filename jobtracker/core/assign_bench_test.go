@@ -16,11 +16,11 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// fleet is a leader with many trackers and jobs, and maps with seeded times. It allocates
-// little, so that benchmarks measure the core.
+// fleet is a leader with many trackers and jobs. Maps take seeded times. It allocates little
+// memory, so that benchmarks measure the core.
 type fleet struct {
-	hold bool // proposals are kept in held
-	held []Propose
+	holdLog bool // keep proposals in held
+	held    []Propose
 
 	tb         testing.TB
 	core       *Core
@@ -29,18 +29,18 @@ type fleet struct {
 	index      uint64
 	hosts      []string // by tracker
 	racks      []string
-	inputRacks int // one in so many racks has input of a job
+	inputRacks int // one in so many racks has input of a given job
 
-	running  []ending // a heap
-	report   wire.Report
-	result   wire.Result
-	output   wire.MapOutput
-	seq      int
-	launched int
-	levels   [wire.Remote + 1]int // launched maps by locality
-	deferred int                  // deferred jobs at every deferredEvery-th Step, summed up
-	steps    []time.Duration      // times of Steps, without those of the setup
-	measures bool
+	running   []runningMap // a heap by end
+	report    wire.Report
+	result    wire.Result
+	output    wire.MapOutput
+	seq       int
+	launched  int
+	levels    [wire.Remote + 1]int // launched maps by locality level
+	deferred  int                  // sum of the deferred jobs at every deferredEvery-th Step
+	steps     []time.Duration      // times of Steps after newFleet
+	measuring bool
 }
 
 const (
@@ -48,17 +48,17 @@ const (
 	fleetRack  = 40
 	fleetBlock = 128 << 20
 
-	deferredEvery = 256                  // in Steps: a check of all jobs after each Step would distort the times
-	fleetPace     = 5 * time.Microsecond // of virtual time from one end of a map to the next: 200,000 a second
+	deferredEvery = 256                  // Steps between checks of all jobs: more checks would distort the times
+	fleetPace     = 5 * time.Microsecond // virtual time between two ends of maps: 200,000 a second
 )
 
-// fleetSize is the size of a fleet.
-type fleetSize struct{ trackers, jobs, maps, part int }
+// fleetSize is the size of a fleet. maps counts per job; see fleet.inputRacks.
+type fleetSize struct{ trackers, jobs, maps, inputRacks int }
 
 func (s fleetSize) tasks() int { return s.jobs * s.maps }
 
 func newFleet(tb testing.TB, size fleetSize, steps []time.Duration) *fleet {
-	f := &fleet{tb: tb, rnd: rand.New(rand.NewPCG(1, uint64(size.trackers))), inputRacks: size.part, steps: steps}
+	f := &fleet{tb: tb, rnd: rand.New(rand.NewPCG(1, uint64(size.trackers))), inputRacks: size.inputRacks, steps: steps}
 	f.core = New(Config{ID: "jt", Lease: 24 * time.Hour, Scheduling: wire.Scheduling{Scheduler: "fair", Delay: "dynamic"}})
 	f.step(Elected{Term: 1, Wall: 1})
 	for i := range size.trackers {
@@ -76,7 +76,7 @@ func newFleet(tb testing.TB, size fleetSize, steps []time.Duration) *fleet {
 		f.step(Submit{Submission: &wire.Submission{
 			Key: fmt.Sprint(i), Staging: "mem://s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: fmt.Sprint(i), Reduces: 1}}},
 		}})
-		for a := range f.core.live.jobs[i+1].attempts.all() {
+		for a := range f.core.leader.jobs[i+1].attempts.all() {
 			f.step(FromTracker{Stream: a.tracker.contact.stream, Message: &wire.Report{
 				Attempt: a.id, State: wire.AttemptSucceeded, Result: &wire.Result{Splits: &wire.SplitsDone{Maps: size.maps}},
 			}})
@@ -86,7 +86,7 @@ func newFleet(tb testing.TB, size fleetSize, steps []time.Duration) *fleet {
 }
 
 func (f *fleet) step(ev Event) {
-	if !f.measures {
+	if !f.measuring {
 		f.carryOutAll(f.core.Step(f.now, ev))
 		return
 	}
@@ -94,7 +94,7 @@ func (f *fleet) step(ev Event) {
 	commands := f.core.Step(f.now, ev)
 	f.steps = append(f.steps, cpuTime(unix.CLOCK_THREAD_CPUTIME_ID)-begin)
 	if len(f.steps)%deferredEvery == 0 {
-		for _, j := range f.core.live.order {
+		for _, j := range f.core.leader.order {
 			if _, deferred := j.assign.Deferred(); deferred {
 				f.deferred++
 			}
@@ -103,7 +103,7 @@ func (f *fleet) step(ev Event) {
 	f.carryOutAll(commands)
 }
 
-// cpuTime is the processor time of the thread or the process: wall time would count other
+// cpuTime is the processor time of the thread or the process. Wall time would include other
 // programs.
 func cpuTime(clock int32) time.Duration {
 	var t unix.Timespec
@@ -113,7 +113,7 @@ func cpuTime(clock int32) time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// cpuTimeCost is the time that cpuTime itself takes.
+// cpuTimeCost is the processor time of one call of cpuTime.
 func cpuTimeCost() time.Duration {
 	all := make([]time.Duration, 1000)
 	for i := range all {
@@ -133,7 +133,7 @@ func (f *fleet) carryOutAll(commands []Command) {
 func (f *fleet) carryOut(c Command) {
 	switch c := c.(type) {
 	case Propose:
-		if f.hold {
+		if f.holdLog {
 			f.held = append(f.held, c)
 			return
 		}
@@ -157,18 +157,18 @@ func (f *fleet) carryOut(c Command) {
 	}
 }
 
-// splits have three replicas each: two in one rack, as HDFS places them.
+// splits returns splits with three replicas each, two of them in one rack, as in HDFS.
 func (f *fleet) splits(n int) []Split {
 	splits := make([]Split, n)
 	racks := f.rnd.Perm(len(f.racks))[:(len(f.racks)+f.inputRacks-1)/f.inputRacks]
 	for m := range splits {
-		in := func() (rack, size int) {
+		pickRack := func() (rack, size int) {
 			rack = racks[f.rnd.IntN(len(racks))] * fleetRack
 			return rack, min(fleetRack, len(f.hosts)-rack)
 		}
-		rack, size := in()
+		rack, size := pickRack()
 		first := rack + f.rnd.IntN(size)
-		rack, size = in()
+		rack, size = pickRack()
 		second := f.rnd.IntN(size)
 		s := &splits[m]
 		s.Bytes = fleetBlock
@@ -179,8 +179,8 @@ func (f *fleet) splits(n int) []Split {
 	return splits
 }
 
-// ending is a map and the time of its end.
-type ending struct {
+// runningMap is a map that runs, and when it ends.
+type runningMap struct {
 	at     time.Duration
 	seq    int
 	took   time.Duration
@@ -189,13 +189,13 @@ type ending struct {
 	level  wire.Level
 }
 
-func (e *ending) compare(other *ending) int {
+func (e *runningMap) compare(other *runningMap) int {
 	return cmp.Or(cmp.Compare(e.at, other.at), cmp.Compare(e.seq, other.seq))
 }
 
 func (f *fleet) launch(stream Stream, id wire.AttemptID) {
-	j := f.core.live.jobs[id.Task.Job.N]
-	e := ending{seq: f.seq, stream: stream, id: id, level: j.attempt(id).level}
+	j := f.core.leader.jobs[id.Task.Job.N]
+	e := runningMap{seq: f.seq, stream: stream, id: id, level: j.attempt(id).level}
 	e.took = time.Duration((0.5 + f.rnd.Float64()) * float64(fleetPace) * float64(len(f.hosts)*fleetSlots))
 	e.at = f.now + e.took
 	if e.level > wire.NodeLocal {
@@ -210,29 +210,29 @@ func (f *fleet) launch(stream Stream, id wire.AttemptID) {
 	}
 }
 
-// next removes the map that ends next.
-func (f *fleet) next() ending {
+// next removes the map that ends first.
+func (f *fleet) next() runningMap {
 	q, first := f.running, f.running[0]
 	last := len(q) - 1
 	q[0], q = q[last], q[:last]
 	for i := 0; ; {
-		least := i
+		earliest := i
 		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
-			if q[child].compare(&q[least]) < 0 {
-				least = child
+			if q[child].compare(&q[earliest]) < 0 {
+				earliest = child
 			}
 		}
-		if least == i {
+		if earliest == i {
 			break
 		}
-		q[i], q[least] = q[least], q[i]
-		i = least
+		q[i], q[earliest] = q[earliest], q[i]
+		i = earliest
 	}
 	f.running = q
 	return first
 }
 
-// endNext ends the next map, and runs what is due before it.
+// endNext ends the next map. Before that it wakes the core whenever it asks for that.
 func (f *fleet) endNext() bool {
 	if len(f.running) == 0 {
 		return false
@@ -273,27 +273,26 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// BenchmarkAssign: a million maps of 200 jobs, with three replicas each, pass through the slots
-// of a large cluster under the dynamic delay rule. An op is nine of ten maps; the last tenth
-// has no choices left.
+// BenchmarkAssign runs a million maps of 200 jobs on a large cluster under the dynamic delay
+// rule. Splits have three replicas. An op is the first nine tenths of the maps: the last tenth
+// leaves no choice.
 //
-// Input is on all racks, so that at first every slot is local for some map of every job; later
-// jobs are deferred now and then. Skewed, each job's input is in a fortieth of the racks: most
-// jobs are deferred, some trackers have no local maps left, and many maps run far from their
-// input.
+// Spread: input is on all racks. At first every slot is local for some map of every job, and
+// later a few jobs are deferred. Skewed: the input of each job is in a fortieth of the racks.
+// Most jobs are deferred, some trackers have no local maps left, and many maps run remotely.
 //
-// It reports processor time, so that other programs do not count:
+// It reports maps per second of processor time, which excludes other programs:
 //
-//	core   of Steps and of all other threads, which are the garbage collector's;
-//	step   of Steps alone, with their share of the garbage collector;
-//	all    of the process: also clients, trackers and the policy.
+//	core   Steps and all other threads, which run the garbage collector
+//	step   Steps alone, with their share of the garbage collector
+//	all    the process, with the simulated clients and trackers and the policy
 func BenchmarkAssign(b *testing.B) {
 	for _, size := range []fleetSize{
 		{500, 200, 500, 1}, {5000, 200, 5000, 1}, {10000, 200, 5000, 1},
 		{500, 200, 500, 40}, {5000, 200, 5000, 40}, {10000, 200, 5000, 40},
 	} {
 		name := fmt.Sprintf("spread/trackers=%d/tasks=%d", size.trackers, size.tasks())
-		if size.part > 1 {
+		if size.inputRacks > 1 {
 			name = "skewed" + strings.TrimPrefix(name, "spread")
 		}
 		b.Run(name, func(b *testing.B) { benchmarkFleet(b, size) })
@@ -303,22 +302,22 @@ func BenchmarkAssign(b *testing.B) {
 func benchmarkFleet(b *testing.B, size fleetSize) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	look := cpuTimeCost()
+	clockCost := cpuTimeCost()
 	for b.Loop() {
 		b.StopTimer()
 		steps := make([]time.Duration, 0, 3*size.tasks())
 		before := heapBytes()
 		f := newFleet(b, size, steps)
 		built := heapBytes() - before
-		f.launched, f.levels, f.measures = 0, [wire.Remote + 1]int{}, true
-		all, own := cpuTime(unix.CLOCK_PROCESS_CPUTIME_ID), cpuTime(unix.CLOCK_THREAD_CPUTIME_ID)
+		f.launched, f.levels, f.measuring = 0, [wire.Remote + 1]int{}, true
+		process, thread := cpuTime(unix.CLOCK_PROCESS_CPUTIME_ID), cpuTime(unix.CLOCK_THREAD_CPUTIME_ID)
 		b.StartTimer()
 		for f.launched < size.tasks()*9/10 && f.endNext() {
 		}
 		b.StopTimer()
-		all, own = cpuTime(unix.CLOCK_PROCESS_CPUTIME_ID)-all, cpuTime(unix.CLOCK_THREAD_CPUTIME_ID)-own
-		inSteps := sum(f.steps) - time.Duration(len(f.steps))*look
-		f.reportMetrics(b, map[string]time.Duration{"core": inSteps + all - own, "step": inSteps, "all": all})
+		process, thread = cpuTime(unix.CLOCK_PROCESS_CPUTIME_ID)-process, cpuTime(unix.CLOCK_THREAD_CPUTIME_ID)-thread
+		inSteps := sum(f.steps) - time.Duration(len(f.steps))*clockCost
+		f.reportMetrics(b, map[string]time.Duration{"core": inSteps + process - thread, "step": inSteps, "all": process})
 		b.ReportMetric(float64(built)/float64(size.tasks()), "B/task")
 		b.ReportMetric(float64(heapBytes()-before)/float64(size.tasks()), "B/task-late")
 		runtime.KeepAlive(f)
@@ -326,7 +325,7 @@ func benchmarkFleet(b *testing.B, size fleetSize) {
 	}
 }
 
-// reportMetrics reports the measured times by name.
+// reportMetrics reports maps per second of each time, and more.
 func (f *fleet) reportMetrics(b *testing.B, times map[string]time.Duration) {
 	for name, took := range times {
 		b.ReportMetric(float64(f.launched)/took.Seconds(), name+"/s")
@@ -336,8 +335,8 @@ func (f *fleet) reportMetrics(b *testing.B, times map[string]time.Duration) {
 	b.ReportMetric(percent(f.levels[wire.RackLocal]), "%rack")
 	b.ReportMetric(float64(f.deferred)/float64(len(f.steps)/deferredEvery), "deferred")
 	slices.Sort(f.steps)
-	micros := func(part float64) float64 {
-		return float64(f.steps[int(part*float64(len(f.steps)-1))].Nanoseconds()) / 1000
+	micros := func(quantile float64) float64 {
+		return float64(f.steps[int(quantile*float64(len(f.steps)-1))].Nanoseconds()) / 1000
 	}
 	b.ReportMetric(micros(0.5), "p50-µs")
 	b.ReportMetric(micros(0.99), "p99-µs")

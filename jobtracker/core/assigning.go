@@ -7,38 +7,38 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// queuesLast is how many allocation periods a plan's queues stay in force without a new plan.
+// queuesLast is how many plan periods a plan's queues stay in force without a new plan.
 const queuesLast = 4
 
-// fillSlots launches tasks in free slots.
-func (l *Live) fillSlots() {
+func (l *leader) fillSlots() {
 	l.assign.AssignMaps()
 	l.launchGathered()
 	l.assign.AssignReduces()
 	l.moveReady()
 	if l.assign.MapsWait() {
-		l.assign.AssignMaps() // see recomputeLost
+		l.assign.AssignMaps() // recomputeLost has added maps
 	}
 }
 
-// updateLines makes the assigner update a job's place in the lines before it assigns slots.
-func (l *Live) updateLines(j *job) { l.assign.Move(&j.assign) }
+// updateLines makes the assigner update a job's place in the lines before it assigns slots. See
+// package assign.
+func (l *leader) updateLines(j *job) { l.assign.Move(&j.assign) }
 
-// toLaunch is how many tasks of a phase wait for a slot.
-func (l *Live) toLaunch(j *job, phase int) int { return l.assign.ToLaunch(phase, &j.assign) }
+// toLaunch counts the tasks of a phase that wait for a slot.
+func (l *leader) toLaunch(j *job, phase int) int { return l.assign.ToLaunch(phase, &j.assign) }
 
-// learnRacks learns racks from the file system's locations in a job's splits.
-func (l *Live) learnRacks(splits []Split) {
-	news := false
+// learnRacks learns the racks of hosts from a job's splits, which the file system has located.
+func (l *leader) learnRacks(splits []Split) {
+	learned := false
 	for i := range splits {
 		s := &splits[i]
 		for k, host := range s.Hosts {
 			if k < len(s.Racks) && l.fleet.topo.Learn(host, s.Racks[k]) {
-				news = true
+				learned = true
 			}
 		}
 	}
-	if !news {
+	if !learned {
 		return
 	}
 	for _, t := range l.fleet.byIndex {
@@ -48,39 +48,37 @@ func (l *Live) learnRacks(splits []Split) {
 	}
 }
 
-// setRack updates the rack of a tracker.
-func (l *Live) setRack(t *tracker) {
+func (l *leader) setRack(t *tracker) {
 	t.rack = l.fleet.topo.Rack(t.Host, t.Tracker.Rack)
 	l.assign.SetRack(&t.assign, t.rack)
 }
 
-// countLevel counts a launched map by locality. An adopted map is counted once the splits are
-// read.
-func (l *Live) countLevel(a *attempt) {
+// countLevel counts a launched or adopted map by locality, unless the splits are not read yet.
+func (l *leader) countLevel(a *attempt) {
 	if a.id.Task.Kind == wire.Map && a.job.assign.Indexed() {
 		a.level = a.job.assign.LevelOf(a.id.Task.N, &a.tracker.assign)
 		a.job.tally.levels[a.level]++
 	}
 }
 
-// setPools puts the limits of the pool table into force.
-func (l *Live) setPools() {
+// setPools passes the limits of the pool table to the assigner.
+func (l *leader) setPools() {
 	_, table := l.facts.Pools()
 	l.assign.SetPools(table.Pools)
 }
 
-// expireQueues drops queues of plans that are too old.
-func (l *Live) expireQueues() {
+// expireQueues drops the queues of plans that are too old.
+func (l *leader) expireQueues() {
 	for i := range l.phases {
 		if l.assign.ExpireQueues(i) {
 			l.phases[i].plan.Queues = nil
-			l.notePlan(&l.phases[i])
+			l.recordPlan(&l.phases[i])
 		}
 	}
 }
 
-// queuesFor converts the queues of a plan.
-func (l *Live) queuesFor(p *phase) []assign.Queue {
+// queuesFor converts the queues of a plan for the assigner.
+func (l *leader) queuesFor(p *phase) []assign.Queue {
 	var queues []assign.Queue
 	for _, q := range p.plan.Queues {
 		var queue assign.Queue
@@ -97,22 +95,22 @@ func (l *Live) queuesFor(p *phase) []assign.Queue {
 	return queues
 }
 
-// assigning implements assign.Cluster for the leader.
-type assigning struct{ l *Live }
+// assignCluster implements assign.Cluster for the leader.
+type assignCluster struct{ l *leader }
 
-var _ assign.Cluster = assigning{}
+var _ assign.Cluster = assignCluster{}
 
 func jobOf(j *assign.Job) *job             { return j.Owner.(*job) }
 func trackerOf(t *assign.Tracker) *tracker { return t.Owner.(*tracker) }
 
-func (x assigning) Now() time.Duration { return x.l.now }
+func (x assignCluster) Now() time.Duration { return x.l.now }
 
-func (x assigning) Launch(job *assign.Job, m int, t *assign.Tracker) {
+func (x assignCluster) Launch(job *assign.Job, m int, t *assign.Tracker) {
 	j := jobOf(job)
 	x.l.launch(j, &j.maps[m].task, trackerOf(t), wire.AttemptID{})
 }
 
-func (x assigning) LaunchReduce(job *assign.Job, at *assign.Tracker, gather bool) bool {
+func (x assignCluster) LaunchReduce(job *assign.Job, at *assign.Tracker, gather bool) bool {
 	j, t := jobOf(job), trackerOf(at)
 	if ready := t.hosting.ready[j]; ready != nil && ready.Len() > 0 {
 		x.l.launch(j, &j.reduces[ready.Next(0)], t, wire.AttemptID{})
@@ -129,25 +127,25 @@ func (x assigning) LaunchReduce(job *assign.Job, at *assign.Tracker, gather bool
 	return true
 }
 
-func (x assigning) Runnable(job *assign.Job) bool {
+func (x assignCluster) Runnable(job *assign.Job) bool {
 	j := jobOf(job)
 	return j.runnable() && !j.facts.Submission().Suspended()
 }
 
-func (x assigning) ToGather(j *assign.Job) int { return jobOf(j).partitionsToGather() }
+func (x assignCluster) ToGather(j *assign.Job) int { return jobOf(j).partitionsToGather() }
 
-func (x assigning) Pool(j *assign.Job) (string, wire.Priority) {
+func (x assignCluster) Pool(j *assign.Job) (string, wire.Priority) {
 	s := jobOf(j).facts.Submission()
 	return poolName(s), s.Priority()
 }
 
-func (x assigning) MayRetry(job *assign.Job, m int, t *assign.Tracker, strict bool) bool {
+func (x assignCluster) MayRetry(job *assign.Job, m int, t *assign.Tracker, strict bool) bool {
 	j := jobOf(job)
 	tk := &j.maps[m].task
 	return !j.avoids(tk, trackerOf(t)) || !strict && j.faults.Elsewhere(tk.key()) == 0
 }
 
-func (x assigning) StopAvoiding(job *assign.Job, m int) bool {
+func (x assignCluster) StopAvoiding(job *assign.Job, m int) bool {
 	j := jobOf(job)
 	tk := &j.maps[m].task
 	if x.l.hasAlternative(j, tk) {
@@ -157,7 +155,7 @@ func (x assigning) StopAvoiding(job *assign.Job, m int) bool {
 	return true
 }
 
-func (x assigning) Releases(t *assign.Tracker, all []time.Duration) []time.Duration {
+func (x assignCluster) Releases(t *assign.Tracker, all []time.Duration) []time.Duration {
 	wall := x.l.wall()
 	for _, a := range trackerOf(t).attempts {
 		if a.id.Task.Kind == wire.Map {
@@ -168,12 +166,12 @@ func (x assigning) Releases(t *assign.Tracker, all []time.Duration) []time.Durat
 	return all
 }
 
-func (x assigning) Alarm(j *assign.Job, at time.Duration) { x.l.alarm(jobOf(j), at) }
+func (x assignCluster) Alarm(j *assign.Job, at time.Duration) { x.l.alarm(jobOf(j), at) }
 
-func (x assigning) Begun(phase int) { x.l.phases[phase].planNow(x.l.now) }
+func (x assignCluster) Begun(phase int) { x.l.phases[phase].planNow(x.l.now) }
 
-func (x assigning) InLine(phase int) {
-	if p := &x.l.phases[phase]; p.due == never {
+func (x assignCluster) InLine(phase int) {
+	if p := &x.l.phases[phase]; p.nextPlanAt == never {
 		p.planNow(x.l.now)
 	}
 }

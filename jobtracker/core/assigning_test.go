@@ -8,7 +8,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// simSplits locates a job's splits, some of them nowhere. Node t9 does not exist.
+// simSplits returns a job's splits. Some have no location, others are on t9, which never exists.
 func (w *world) simSplits(c LoadSplits) []Split {
 	splits := make([]Split, c.Maps)
 	if c.Job.N%3 == 0 {
@@ -26,9 +26,9 @@ func (w *world) simSplits(c LoadSplits) []Split {
 	return splits
 }
 
-// checkAssigned: no map slot is free while a job is in line for one.
-func (w *world) checkAssigned() {
-	l := w.core.live
+// checkFreeSlots checks that no map slot is free while a job is in line for one.
+func (w *world) checkFreeSlots() {
+	l := w.core.leader
 	if l == nil {
 		return
 	}
@@ -42,8 +42,8 @@ func (w *world) checkAssigned() {
 	w.checkSlots(l)
 }
 
-// checkSlots compares the slots of all trackers that may take work with the leader's sum.
-func (w *world) checkSlots(l *Live) {
+// checkSlots compares the leader's sum of slots with the slots of all trackers that take work.
+func (w *world) checkSlots(l *leader) {
 	slots := [2]int{}
 	for _, t := range l.fleet.byIndex {
 		if t != nil && !t.contact.lossProposed && !t.outOfService() {
@@ -52,37 +52,37 @@ func (w *world) checkSlots(l *Live) {
 		}
 	}
 	if l.fleet.slots != slots {
-		w.fail("there are %d slots, want %d", slots, l.fleet.slots)
+		w.fail("the leader counts %d slots, want %d", l.fleet.slots, slots)
 	}
 }
 
-// checkReduces: no reduce slot is free where a partition is ready, unless its job may have no
-// more. It may be free elsewhere if the partition is to be checked again, moves for the last
-// time, or cannot be gathered again.
+// checkReduces checks that no reduce slot is free at the home of a ready partition if its job
+// may have more slots. A slot on another tracker may be free if the partition will be checked
+// again, has moved for the last time, or cannot be gathered again.
 func checkReduces(c *Core, fail func(string, ...any)) {
-	l := c.live
+	l := c.leader
 	if l == nil {
 		return
 	}
 	free := l.assign.FreeTrackers(reducePhase)
 	wake, wakes := c.Wake()
 	for _, j := range l.order {
-		for p := range j.housing.homes {
-			h := &j.housing.homes[p]
+		for p := range j.partitions.homes {
+			h := &j.partitions.homes[p]
 			if h.tracker == nil || h.reserved || !j.assign.May(reducePhase) || !l.canReduce(j, p) {
 				continue
 			}
 			if free.Has(h.tracker.assign.Index()) {
 				fail("%s has a free reduce slot, and partition %d of %v is ready there", h.tracker.Name, p, j.id)
 			}
-			if free.Len() > 0 && !j.outputs.recomputing && (!wakes || wake > j.housing.movesDue || j.housing.movesDue == never) {
-				fail("partition %d of %v waits for a slot of %s until %v while others have free slots", p, j.id, h.tracker.Name, j.housing.movesDue)
+			if free.Len() > 0 && !j.outputs.recomputing && (!wakes || wake > j.partitions.nextMoveCheck || j.partitions.nextMoveCheck == never) {
+				fail("partition %d of %v waits for a slot on %s until %v while other trackers have free slots", p, j.id, h.tracker.Name, j.partitions.nextMoveCheck)
 			}
 		}
 		for m := range j.maps {
 			if t := &j.maps[m]; j.outputs.recomputing && !t.output.atHand() && !t.runs() && !t.expected && !j.assign.IsPending(m) &&
 				!j.assign.IsAside(m) && j.faults.RetryAt(t.key()) == 0 {
-				fail("output %d of %v is to be recomputed, and no map does it", m, j.id)
+				fail("output %d of %v must be recomputed, and no map of it runs or waits", m, j.id)
 			}
 		}
 		for i := range free.All() {
@@ -93,10 +93,9 @@ func checkReduces(c *Core, fail func(string, ...any)) {
 	}
 }
 
-// checkHolds: while a task waits and a slot is free, some hold explains it, and no hold ends in
-// the past.
+// checkHolds checks that a hold explains each wait while slots are free, and that none has ended.
 func checkHolds(c *Core, fail func(string, ...any)) {
-	l := c.live
+	l := c.leader
 	if l == nil {
 		return
 	}
@@ -123,10 +122,10 @@ func checkHolds(c *Core, fail func(string, ...any)) {
 	}
 }
 
-// checkAvoids: a failed map is launched, or waits until a time at which the core wakes up, or
-// waits for other trackers than those with free slots.
+// checkAvoids checks that each failed map is pending, or waits until a time at which the core
+// wakes up, or waits for other trackers than those with free slots.
 func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
-	l := c.live
+	l := c.leader
 	wake, wakes := c.Wake()
 	for m := range j.maps {
 		tk := &j.maps[m].task
@@ -134,16 +133,16 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 			continue
 		}
 		retryAt, elsewhere := j.faults.RetryAt(tk.key()), j.faults.Elsewhere(tk.key())
-		wanted := !tk.runs() && !j.maps[m].expected && (!j.maps[m].output.atHand() || j.maps[m].recompute) && j.needsOutput(&j.maps[m])
+		needed := !tk.runs() && !j.maps[m].expected && (!j.maps[m].output.atHand() || j.maps[m].recompute) && j.needsOutput(&j.maps[m])
 		if _, grant := j.facts.Grant(m); j.facts.Reduces() == 0 {
-			wanted = !tk.runs() && !grant && !j.facts.Committed(m)
+			needed = !tk.runs() && !grant && !j.facts.Committed(m)
 		}
 		if j.maps[m].expected && j.assign.IsPending(m) {
-			continue // its tracker drained before its restart
+			continue // the tracker with its output drained and restarted
 		}
 		waits := retryAt > 0 || j.assign.IsAside(m)
-		if wanted && !waits && !j.assign.IsPending(m) || j.assign.IsPending(m) && (waits || !wanted) || j.assign.IsAside(m) && !wanted {
-			fail("failed %v: wanted %v, pending %v, set aside %v, waits until %v", j.idOf(tk), wanted, j.assign.IsPending(m), j.assign.IsAside(m), retryAt)
+		if needed && !waits && !j.assign.IsPending(m) || j.assign.IsPending(m) && (waits || !needed) || j.assign.IsAside(m) && !needed {
+			fail("failed %v: needed %v, pending %v, set aside %v, waits until %v", j.idOf(tk), needed, j.assign.IsPending(m), j.assign.IsAside(m), retryAt)
 		}
 		for _, until := range []time.Duration{retryAt, elsewhere} {
 			if waits && j.runnable() && until > 0 && (!wakes || wake > until) {
@@ -158,14 +157,14 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 	}
 }
 
-// checkMatched: if one Step launches two maps of a job away from their input, neither could
-// have used the other's slot as a local one.
-func (w *world) checkMatched(commands []Command) {
-	l := w.core.live
-	if l == nil || len(l.phases[mapPhase].plan.Queues) > 0 { // queues decide then
+// checkMatching checks two maps of a job that one Step launches without local slots: neither
+// could have used the slot of the other as a local one.
+func (w *world) checkMatching(commands []Command) {
+	l := w.core.leader
+	if l == nil || len(l.phases[mapPhase].plan.Queues) > 0 { // the queues assign maps then
 		return
 	}
-	var far []*attempt
+	var notLocal []*attempt
 	for _, c := range commands {
 		send, _ := c.(Send)
 		launch, ok := send.Message.(*wire.Launch)
@@ -173,19 +172,19 @@ func (w *world) checkMatched(commands []Command) {
 			continue
 		}
 		if j := l.job(launch.Attempt.Task.Job); j != nil && j.attempt(launch.Attempt) != nil && j.attempt(launch.Attempt).level > wire.NodeLocal {
-			far = append(far, j.attempt(launch.Attempt))
+			notLocal = append(notLocal, j.attempt(launch.Attempt))
 		}
 	}
-	for _, a := range far {
-		for _, b := range far {
+	for _, a := range notLocal {
+		for _, b := range notLocal {
 			if a.job == b.job && len(a.job.faults.Avoided(a.task.key())) == 0 && slices.Contains(w.splitsOf(a.job)[a.id.Task.N].Hosts, b.tracker.host) {
-				w.fail("%v runs on %s, away from its input, and %v, away from its own, on %s where that is", a.id, a.tracker.Name, b.id, b.tracker.Name)
+				w.fail("neither %v on %s nor %v on %s is local, but %v would be local on %s", a.id, a.tracker.Name, b.id, b.tracker.Name, a.id, b.tracker.Name)
 			}
 		}
 	}
 }
 
-// splitsOf is a job's splits as loaded.
+// splitsOf returns a job's splits as they were loaded.
 func (w *world) splitsOf(j *job) []Split {
 	if w.splits[j.id] == nil {
 		w.splits[j.id] = w.simSplits(LoadSplits{Job: j.id, Maps: len(j.maps)})
@@ -193,12 +192,12 @@ func (w *world) splitsOf(j *job) []Split {
 	return w.splits[j.id]
 }
 
-// checkLevels compares the levels of maps by index with those by name.
+// checkLevels compares the locality levels of the index with those computed from host names.
 func (w *world) checkLevels(j *job) {
 	if !j.assign.Indexed() {
 		return
 	}
-	for _, t := range w.core.live.fleet.trackers {
+	for _, t := range w.core.leader.fleet.trackers {
 		for m, s := range w.splitsOf(j) {
 			want, level := locality.Level(s.Hosts, s.Racks, locality.HostKey(t.Host), t.rack), j.assign.LevelOf(m, &t.assign)
 			if level != want {
@@ -208,7 +207,7 @@ func (w *world) checkLevels(j *job) {
 	}
 }
 
-// checkDeferred: a deferred job has maps to launch, and the core wakes up for it in time.
+// checkDeferred checks that a deferred job has maps to launch, and that the core wakes in time.
 func (w *world) checkDeferred(j *job) {
 	until, deferred := j.assign.Deferred()
 	wake, _ := w.core.Wake()

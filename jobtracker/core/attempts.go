@@ -13,52 +13,52 @@ import (
 
 // attempt is a running attempt of a task.
 type attempt struct {
-	id      wire.AttemptID
-	job     *job
-	task    *task
-	next    *attempt // the task's next running attempt
-	tracker *tracker
-	bytes   wire.Progress
-	digest  uint64            // of a reduce's input; 0: unknown
-	began   int64             // launch or adoption, in Unix milliseconds
-	reason  string            // of the Kill that was sent
-	killed  bool              // a Kill was sent
-	state   wire.AttemptState // it only increases
-	level   wire.Level        // locality of a map
-	cold    bool              // it started a new process
+	id        wire.AttemptID
+	job       *job
+	task      *task
+	next      *attempt // next running attempt of the task
+	tracker   *tracker
+	bytes     wire.Progress
+	digest    uint64            // sum of the digests that a reduce has read; 0: unknown
+	began     int64             // time of launch or adoption, in Unix milliseconds
+	reason    string            // reason in the Kill that was sent
+	killed    bool              // a Kill was sent
+	state     wire.AttemptState // it only increases
+	level     wire.Level        // locality of a map
+	coldStart bool              // it started a new process
 
-	place int32 // index in job.attempts
+	index int32 // index in attempts.entries
 }
 
-// attempts is the running attempts of a job, in no order. A new attempt takes a vacant place,
-// so that removal does not touch the others.
+// attempts holds the running attempts of a job, in no order. Vacant entries are reused, so that
+// removal moves no other attempt.
 type attempts struct {
-	places []*attempt // nil where vacant
-	vacant []int32
+	entries []*attempt // nil where vacant
+	vacant  []int32    // indexes of vacant entries
 }
 
-func (s *attempts) Len() int { return len(s.places) - len(s.vacant) }
+func (s *attempts) Len() int { return len(s.entries) - len(s.vacant) }
 
 func (s *attempts) add(a *attempt) {
 	last := len(s.vacant) - 1
 	if last < 0 {
-		a.place = int32(len(s.places))
-		s.places = append(s.places, a)
+		a.index = int32(len(s.entries))
+		s.entries = append(s.entries, a)
 		return
 	}
-	a.place, s.vacant = s.vacant[last], s.vacant[:last]
-	s.places[a.place] = a
+	a.index, s.vacant = s.vacant[last], s.vacant[:last]
+	s.entries[a.index] = a
 }
 
 func (s *attempts) remove(a *attempt) {
-	s.places[a.place] = nil
-	s.vacant = append(s.vacant, a.place)
+	s.entries[a.index] = nil
+	s.vacant = append(s.vacant, a.index)
 }
 
 // all yields the attempts. The caller may remove the attempt that was yielded.
 func (s *attempts) all() iter.Seq[*attempt] {
 	return func(yield func(*attempt) bool) {
-		for _, a := range s.places {
+		for _, a := range s.entries {
 			if a != nil && !yield(a) {
 				return
 			}
@@ -69,9 +69,9 @@ func (s *attempts) all() iter.Seq[*attempt] {
 // attempt finds a running attempt by id, or returns nil.
 func (j *job) attempt(id wire.AttemptID) *attempt {
 	if tk := j.task(id.Task); tk != nil {
-		return tk.numbered(id.N)
+		return tk.attempt(id.N)
 	}
-	for a := range j.attempts.all() { // the task of a fence may be forgotten
+	for a := range j.attempts.all() { // j.task does not find fences
 		if a.id == id {
 			return a
 		}
@@ -79,21 +79,21 @@ func (j *job) attempt(id wire.AttemptID) *attempt {
 	return nil
 }
 
-// sortedAttempts lists attempts by id.
+// sortedAttempts sorts attempts by id.
 func sortedAttempts(all iter.Seq[*attempt]) []*attempt {
 	return slices.SortedFunc(all, func(x, y *attempt) int { return x.id.Compare(y.id) })
 }
 
-// launch starts the next attempt of a task. If the epoch has no attempt numbers left for the
-// task, it stops the job: something ends its attempts again and again.
-func (l *Live) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
+// launch launches the next attempt of a task. subject is the attempt that a fence examines. If
+// the task has used all attempt numbers of this epoch, launch stops the job.
+func (l *leader) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	if tk.launched >= wire.EpochAttempts {
-		l.stopJob(j, wire.Failed, j.idOf(tk).String()+" has used up its attempts without one that failed by its own fault")
+		l.stopJob(j, wire.Failed, fmt.Sprintf("%v was launched %d times by one leader without success", j.idOf(tk), tk.launched))
 		return
 	}
 	id := wire.AttemptID{Task: j.idOf(tk), N: int(l.epoch)*wire.EpochAttempts + int(tk.launched)}
 	tk.launched++
-	l.start(j, tk, t, id)
+	l.addAttempt(j, tk, t, id)
 	m := &wire.Launch{
 		Epoch: l.epoch, Attempt: id, Staging: j.facts.Submission().Staging(), Index: j.facts.Index(),
 		Subject: subject, Timeout: j.spec.Timeout,
@@ -102,15 +102,15 @@ func (l *Live) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	}
 	switch tk.kind {
 	case wire.Reduce:
-		m.Generation = j.housing.homes[tk.n].gen
+		m.Generation = j.partitions.homes[tk.n].generation
 	case wire.Cleanup:
 		m.Outcome = j.facts.Stop().Outcome
 	}
 	l.send(t, m)
 }
 
-// start records a running attempt, launched or adopted.
-func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
+// addAttempt records a running attempt, launched or adopted.
+func (l *leader) addAttempt(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 	a := l.newAttempt()
 	*a = attempt{id: id, job: j, task: tk, tracker: t, state: wire.AttemptRunning, began: l.wall()}
 	tk.add(a)
@@ -120,21 +120,21 @@ func (l *Live) start(j *job, tk *task, t *tracker, id wire.AttemptID) *attempt {
 		l.countService(t, 1)
 	} else {
 		p := phaseOf(id.Task.Kind)
-		if p == reducePhase && j.housing.homes[id.Task.N].tracker == t {
+		if p == reducePhase && j.partitions.homes[id.Task.N].tracker == t {
 			l.releaseSlot(j, id.Task.N) // this attempt takes it
 		}
 		l.assign.Occupy(&j.assign, &t.assign, p)
 		j.tally.launched[p]++
 		l.countLevel(a)
-		l.update(a)
+		l.updateTaskOf(a)
 	}
-	a.cold = j.measures.Began(t.number)
+	a.coldStart = j.measures.Began(t.number)
 	return a
 }
 
-// newAttempt reuses the memory of an ended attempt, so that running attempts are close together
-// in memory.
-func (l *Live) newAttempt() *attempt {
+// newAttempt returns memory for an attempt. It reuses the memory of ended attempts, so that
+// running ones are close together.
+func (l *leader) newAttempt() *attempt {
 	last := len(l.todo.reusable) - 1
 	if last < 0 {
 		return new(attempt)
@@ -144,10 +144,10 @@ func (l *Live) newAttempt() *attempt {
 	return a
 }
 
-// remove forgets an attempt and frees its slot. The caller updates the task. The attempt's
-// memory stays valid until the end of the Step. j and t are the attempt's: callers have them in
-// cache already.
-func (l *Live) remove(j *job, t *tracker, a *attempt) {
+// removeAttempt removes an attempt and frees its slot. The caller then calls updateTaskOf. The
+// memory of the attempt stays valid until the end of the Step. j and t are its job and tracker,
+// which callers have in cache.
+func (l *leader) removeAttempt(j *job, t *tracker, a *attempt) {
 	a.task.remove(a)
 	j.attempts.remove(a)
 	j.measures.Ended(t.number)
@@ -160,14 +160,14 @@ func (l *Live) remove(j *job, t *tracker, a *attempt) {
 		p := phaseOf(kind)
 		l.assign.Vacate(&j.assign, &t.assign, p)
 		l.phases[p].planSoon(l.now)
-		if p == mapPhase && l.phases[reducePhase].due == never && menu.NeedsOf(l.sharing.Policy).Early {
-			l.phases[reducePhase].planSoon(l.now) // the policy may plan reduces now
+		if p == mapPhase && l.phases[reducePhase].nextPlanAt == never && menu.NeedsOf(l.sharing.Policy).Early {
+			l.phases[reducePhase].planSoon(l.now) // the scheduler may plan reduces now
 		}
 	}
 	l.touch(j)
 }
 
-// remove replaces an attempt by the last of the tracker's list. The list is short.
+// remove removes an attempt from the tracker's list, which is short.
 func (t *tracker) remove(a *attempt) {
 	at, last := 0, len(t.attempts)-1
 	for i, x := range t.attempts {
@@ -179,8 +179,8 @@ func (t *tracker) remove(a *attempt) {
 	t.attempts[last], t.attempts = nil, t.attempts[:last]
 }
 
-// update updates whether the task of an attempt can be launched.
-func (l *Live) update(a *attempt) {
+// updateTaskOf updates whether the task of an attempt can be launched.
+func (l *leader) updateTaskOf(a *attempt) {
 	switch a.id.Task.Kind {
 	case wire.Map:
 		l.updateMap(a.job, a.id.Task.N)
@@ -189,15 +189,15 @@ func (l *Live) update(a *attempt) {
 	}
 }
 
-func (l *Live) kill(a *attempt, reason string) {
+func (l *leader) killAttempt(a *attempt, reason string) {
 	if !a.killed {
 		a.killed, a.reason = true, reason
 		l.send(a.tracker, &wire.Kill{Epoch: l.epoch, Attempt: a.id, Reason: reason})
 	}
 }
 
-// report handles an attempt's report, from any message.
-func (l *Live) report(t *tracker, r *wire.Report) {
+// attemptReport handles an attempt's report, which any message may contain.
+func (l *leader) attemptReport(t *tracker, r *wire.Report) {
 	j := l.job(r.Attempt.Task.Job)
 	if j == nil {
 		return
@@ -205,7 +205,7 @@ func (l *Live) report(t *tracker, r *wire.Report) {
 	a := j.attempt(r.Attempt)
 	switch {
 	case a == nil && !t.contact.inventoried && !t.contact.readingInventory:
-		return // the inventory lists it, after the homes
+		return // the inventory will list the attempt
 	case a != nil && a.tracker != t:
 		return
 	case a == nil && r.State.Final():
@@ -218,112 +218,112 @@ func (l *Live) report(t *tracker, r *wire.Report) {
 	}
 	if !r.State.Final() {
 		a.bytes, a.digest = r.Bytes, r.Digest
-		l.attemptRuns(a, r.State)
+		l.attemptProgress(a, r.State)
 		return
 	}
 	result := r.Result
 	if result == nil {
 		result = &wire.Result{Error: "the tracker sent no result"}
 	}
-	l.finished(j, t, a, r.State, result)
+	l.attemptFinished(j, t, a, r.State, result)
 }
 
-// attemptRuns handles the report of a running attempt. On a new stream it repeats messages that
-// may be lost.
-func (l *Live) attemptRuns(a *attempt, state wire.AttemptState) {
-	again := !a.tracker.contact.inventoried
+// attemptProgress handles the report of a running attempt. If the report is part of an inventory,
+// an earlier Kill or Grant may be lost, and is sent again.
+func (l *leader) attemptProgress(a *attempt, state wire.AttemptState) {
+	inInventory := !a.tracker.contact.inventoried
 	if a.killed {
-		if again {
+		if inInventory {
 			a.killed = false
-			l.kill(a, a.reason)
+			l.killAttempt(a, a.reason)
 		}
 		return
 	}
-	if state == wire.AttemptReady && (a.state < state || again) {
+	if state == wire.AttemptReady && (a.state < state || inInventory) {
 		a.state = state
 		l.attemptReady(a)
 	}
 }
 
-// finished ends an attempt and acts on its result.
-func (l *Live) finished(j *job, t *tracker, a *attempt, state wire.AttemptState, r *wire.Result) {
-	l.remove(j, t, a)
+// attemptFinished ends an attempt and acts on its result.
+func (l *leader) attemptFinished(j *job, t *tracker, a *attempt, state wire.AttemptState, r *wire.Result) {
+	l.removeAttempt(j, t, a)
 	if state != wire.AttemptSucceeded {
 		j.measures.WorkerEnded(t.number)
 	}
-	l.keep(a, state, r)
+	l.recordEnd(a, state, r)
 	if state == wire.AttemptSucceeded && !a.id.Task.Kind.Slotted() && r.Error != "" {
 		state = wire.AttemptFailed
 	}
 	ran := time.Duration(l.wall()-a.began) * time.Millisecond
 	launched := l.now - r.Took
 	if !l.adopted(a) {
-		launched = l.now - max(r.Took, ran) // the report may be late
+		launched = l.now - max(r.Took, ran) // if the report is late, ran is longer
 	}
 	switch state {
 	case wire.AttemptSucceeded:
 		if a.id.Task.Kind.Slotted() {
 			t.health.Succeeded(phaseOf(a.id.Task.Kind), launched)
-			l.measure(j, a.task, t, cmp.Or(r.Took, ran), r.Reads, a.cold)
+			l.recordTime(j, a.task, t, cmp.Or(r.Took, ran), r.Reads, a.coldStart)
 		}
 		switch a.id.Task.Kind {
 		case wire.Map:
 			l.assign.Learn(&j.assign, a.level, r.Took, r.Reads)
 		case wire.Reduce:
-			l.learnSpeed(j, t, r)
+			l.learnSlowdown(j, t, r)
 		}
-		l.succeeded(j, t, a.task, a.id, r)
+		l.attemptSucceeded(j, t, a.task, a.id, r)
 	case wire.AttemptFailed:
-		if l.failed(j, t, a.task, a.id, r, launched) && a.id.Task.Kind.Slotted() && !l.adopted(a) && t.health.Counts(launched) {
-			l.suspect(a, ran)
+		if l.attemptFailed(j, t, a.task, a.id, r, launched) && a.id.Task.Kind.Slotted() && !l.adopted(a) && t.health.Counts(launched) {
+			l.suspectTracker(a, ran)
 		}
 	}
-	l.attemptEnded(a)
+	l.allowNextAttempt(a)
 }
 
 // attemptLost ends an attempt that no tracker will report again. It is not a failure.
-func (l *Live) attemptLost(a *attempt) {
-	l.remove(a.job, a.tracker, a)
+func (l *leader) attemptLost(a *attempt) {
+	l.removeAttempt(a.job, a.tracker, a)
 	a.job.measures.WorkerEnded(a.tracker.number)
-	l.keepLost(a)
-	l.attemptEnded(a)
+	l.recordLost(a)
+	l.allowNextAttempt(a)
 }
 
-// attemptEnded lets the task have its next attempt, after a fence if this one might have
-// committed.
-func (l *Live) attemptEnded(a *attempt) {
+// allowNextAttempt lets the task have its next attempt. If the ended attempt may have committed,
+// a fence comes first.
+func (l *leader) allowNextAttempt(a *attempt) {
 	j, n := a.job, a.id.Task.N
-	if a.id.Task.Kind == j.facts.Kind() && j.facts.HasGrant(n, a.id.N) && !l.proposedCommit(j, n, a.id.N) {
-		l.fence(j, n)
+	if a.id.Task.Kind == j.facts.Kind() && j.facts.HasGrant(n, a.id.N) && !l.commitProposed(j, n, a.id.N) {
+		l.addFence(j, n)
 	}
-	l.update(a)
+	l.updateTaskOf(a)
 	l.touch(j)
 }
 
-// lateResult handles the final report of an attempt that is not running: a repeated one, or one
-// that ended under an earlier leader.
-func (l *Live) lateResult(t *tracker, j *job, r *wire.Report) {
+// lateResult handles the final report of an attempt that the leader does not know as running:
+// the report is a repetition, or the attempt ended under an earlier leader.
+func (l *leader) lateResult(t *tracker, j *job, r *wire.Report) {
 	tk := j.task(r.Attempt.Task)
 	if tk == nil || r.Result == nil {
 		return
 	}
-	l.keepLate(t, j, tk, r)
+	l.recordLate(t, j, tk, r)
 	switch r.State {
 	case wire.AttemptSucceeded:
 		if r.Attempt.Task.Kind.Slotted() && r.Result.Took > 0 {
-			l.measure(j, tk, t, r.Result.Took, r.Result.Reads, true)
+			l.recordTime(j, tk, t, r.Result.Took, r.Result.Reads, true)
 		}
 		if r.Attempt.Task.Kind.Slotted() || r.Result.Error == "" {
-			l.succeeded(j, t, tk, r.Attempt, r.Result)
+			l.attemptSucceeded(j, t, tk, r.Attempt, r.Result)
 		}
 	case wire.AttemptFailed:
-		l.failed(j, t, tk, r.Attempt, r.Result, l.now-r.Result.Took)
+		l.attemptFailed(j, t, tk, r.Attempt, r.Result, l.now-r.Result.Took)
 	}
 	l.touch(j)
 }
 
-// succeeded acts on a successful result, which may come more than once.
-func (l *Live) succeeded(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
+// attemptSucceeded acts on a successful result, which may come more than once.
+func (l *leader) attemptSucceeded(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
 	n := id.Task.N
 	l.blameTrackers(j, tk, t)
 	switch kind := id.Task.Kind; {
@@ -338,9 +338,9 @@ func (l *Live) succeeded(j *job, t *tracker, tk *task, id wire.AttemptID, r *wir
 	}
 }
 
-// count adds a task's counters to the job's, once. A job fails if the sum exceeds its counter
-// limits.
-func (l *Live) count(j *job, tk *task, r *wire.Result) {
+// addCounters adds a task's counters to its job's counters, once. The job fails if they exceed
+// its counter limits.
+func (l *leader) addCounters(j *job, tk *task, r *wire.Result) {
 	if tk.counted {
 		return
 	}

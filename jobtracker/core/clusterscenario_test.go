@@ -12,21 +12,21 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// runCluster plays the verbs that only a cluster of processes needs:
+// runCluster plays the verbs of clusters:
 //
-//	config [history] [tidy=1h] [cluster=c nonce=n] [addr=host:1] [delay=3s]      a new job tracker, as the first verb
-//	again t1 nonce=n                     hello once more on the same stream
+//	config [history] [tidy=1h] [cluster=c nonce=n] [addr=host:1] [delay=3s]      a new job tracker; must be the first verb
+//	hello-again t1 nonce=n               another hello on the same stream
 //	no-staging t1 reason=…
 //	capacity t1 slots=2,1 [reason=…] [left=1]
-//	history job1 [error=…]               WriteHistory is done
-//	tidied
-//	lease t1 t2 5m                       time passes while these trackers renew their leases
-//	drain t1 | undrain t1                an operator's Drain
-//	fail error=…                         the log fails for good
-//	trackers                             the trackers in Cluster
-//	troubles job1                        those of its status
-//	notes shown                          lines for the job tracker's log are shown from now on
-//	holds job1                           its holds
+//	history-written job1 [error=…]       WriteHistory has ended
+//	tidied                               Tidy has ended
+//	heartbeats t1 t2 5m                  time passes while these trackers renew their leases
+//	drain t1 | undrain t1                an administrator drains it, or undoes that
+//	log-failed error=…                   the log fails for good
+//	trackers                             all trackers, as in Cluster
+//	troubles job1                        the troubles in its status
+//	notes shown                          from now on shows lines for the job tracker's log
+//	holds job1                           why its tasks wait
 //	attempts job1                        the answer of Attempts
 func (s *scenario) runCluster(d *datadriven.TestData) bool {
 	first := ""
@@ -36,7 +36,7 @@ func (s *scenario) runCluster(d *datadriven.TestData) bool {
 	switch d.Cmd {
 	case "config":
 		s.config(d)
-	case "again":
+	case "hello-again":
 		s.step(FromTracker{Stream: s.streams[first], Message: &wire.Hello{
 			Version: wire.Version, Tracker: first, Process: 1, Host: first, Addr: first + ":1",
 			MapSlots: 2, ReduceSlots: 1, Nonce: value(d, "nonce", ""),
@@ -48,21 +48,21 @@ func (s *scenario) runCluster(d *datadriven.TestData) bool {
 		s.step(FromTracker{Stream: s.streams[first], Message: &wire.Capacity{
 			MapSlots: int(num(maps)), ReduceSlots: int(num(reduces)), Reason: value(d, "reason", ""), DisksLeft: int(num(value(d, "left", "0"))),
 		}})
-	case "history":
+	case "history-written":
 		s.step(HistoryWritten{Epoch: s.core.Epoch(), Job: parseJob(first), Err: givenError(d)})
 	case "holds":
-		l := s.core.live
+		l := s.core.leader
 		for _, h := range l.holds(l.job(parseJob(first))) {
 			s.printf("%s%s", h.What, showUntil(h.Until))
 		}
 	case "tidied":
 		s.step(Tidied{Epoch: s.core.Epoch()})
-	case "lease":
-		s.lease(d)
+	case "heartbeats":
+		s.heartbeats(d)
 	case "drain", "undrain":
 		s.token++
 		s.step(Drain{Token: s.token, Tracker: first, Undo: d.Cmd == "undrain"})
-	case "fail":
+	case "log-failed":
 		s.step(LogFailed{Err: givenError(d)})
 	case "trackers":
 		s.trackers()
@@ -72,7 +72,7 @@ func (s *scenario) runCluster(d *datadriven.TestData) bool {
 			s.printf("%s", trouble)
 		}
 	case "notes":
-		s.notesShown = first == "shown"
+		s.showNotes = first == "shown"
 	case "attempts":
 		s.attempts(parseJob(first))
 	default:
@@ -96,7 +96,7 @@ func (s *scenario) config(d *datadriven.TestData) {
 			cfg.History = true
 		case "tidy":
 			var err error
-			if cfg.Tidy, err = time.ParseDuration(a.Vals[0]); err != nil {
+			if cfg.TidyPeriod, err = time.ParseDuration(a.Vals[0]); err != nil {
 				d.Fatalf(s.t, "%v", err)
 			}
 		case "cluster":
@@ -115,27 +115,27 @@ func (s *scenario) config(d *datadriven.TestData) {
 	s.core = New(cfg)
 }
 
-func (s *scenario) carryOutMore(c Command) {
+func (s *scenario) carryOutCluster(c Command) {
 	switch c := c.(type) {
 	case WriteHistory:
 		r := c.Record
 		s.record = r
-		s.printf("write %s%s: %v, %d attempts", c.Name, showAfter(c.After), r.Job.State, len(r.Attempts))
+		s.printf("write %s%s: %v, %d attempts", c.URL, showAfter(c.Delay), r.Job.State, len(r.Attempts))
 		if r.Job.ID != c.Job || !r.Job.State.Ended() || r.Plan.Name != r.Job.Name || r.Ended < r.Submitted {
 			s.t.Errorf("history of %v: %+v", c.Job, r)
 		}
 	case LoadHistory:
 		var files []string
-		for _, name := range c.Files {
+		for _, name := range c.URLs {
 			files = append(files, strings.TrimPrefix(name, "mem://s/staging/history/"))
 		}
-		s.printf("load history of %s for jobs %s: %s", showJob(c.Job), c.Name, strings.Join(files, " "))
+		s.printf("load history of %s for jobs %s: %s", showJob(c.Job), c.JobName, strings.Join(files, " "))
 	case Tidy:
-		s.printf("tidy but for %s and programs %s", strings.Join(sortedKeys(c.Submissions), " "), strings.Join(sortedKeys(c.Programs), " "))
+		s.printf("tidy except submissions %s, programs %s", strings.Join(sortedKeys(c.Submissions), " "), strings.Join(sortedKeys(c.Programs), " "))
 	case RemoveNonce:
-		s.printf("remove nonce %s", c.Name)
-	case Note:
-		if s.notesShown {
+		s.printf("remove nonce %s", c.URL)
+	case LogLine:
+		if s.showNotes {
 			s.printf("log: %s %v, warn %v", c.Text, c.Args, c.Warn)
 		}
 	default:
@@ -146,7 +146,7 @@ func (s *scenario) carryOutMore(c Command) {
 func (s *scenario) trackers() {
 	cluster := s.core.Cluster(s.now)
 	for _, t := range cluster.Lost {
-		s.printf("%s lost since %s: %d maps, %d reduces, %d outputs", t.Tracker, since(t.Since), t.Maps, t.Reduces, t.Outputs)
+		s.printf("%s lost since %s: %d maps, %d reduces, %d outputs", t.Tracker, sinceStart(t.Since), t.Maps, t.Reduces, t.Outputs)
 	}
 	for _, t := range cluster.Trackers {
 		rack := strings.TrimSuffix(" rack="+t.Rack, " rack="+locality.DefaultRack)
@@ -162,8 +162,8 @@ func (s *scenario) trackers() {
 	s.showDrains()
 }
 
-// lease lets time pass, and prints its commands except acknowledgements.
-func (s *scenario) lease(d *datadriven.TestData) {
+// heartbeats lets time pass, and prints the commands except acknowledgements.
+func (s *scenario) heartbeats(d *datadriven.TestData) {
 	last := len(d.CmdArgs) - 1
 	end := s.now + duration(d.CmdArgs[last].Key)
 	for s.now < end {
@@ -174,9 +174,9 @@ func (s *scenario) lease(d *datadriven.TestData) {
 			}
 		}
 	}
-	said := s.out.String()
+	text := s.out.String()
 	s.out.Reset()
-	for line := range strings.Lines(said) {
+	for line := range strings.Lines(text) {
 		if !strings.HasSuffix(line, "<- ack\n") {
 			s.out.WriteString(line)
 		}
@@ -190,7 +190,7 @@ func (s *scenario) showDrains() {
 			state = "drained"
 		}
 		if !d.Here {
-			state += ", not here"
+			state += ", not registered"
 		}
 		s.printf("%s %s", d.Tracker, strings.TrimSuffix(state+": "+d.Needs, ": "))
 	}
@@ -206,17 +206,17 @@ func (s *scenario) attempts(id wire.JobID) {
 		if a.Reads != (wire.Reads{}) {
 			level += fmt.Sprintf(" reads=%d/%d/%d", a.Reads.Node.Bytes, a.Reads.Rack.Bytes, a.Reads.Remote.Bytes)
 		}
-		about := ""
+		estimated := ""
 		if a.Launched == 0 {
-			about = "about "
+			estimated = "about "
 		}
 		s.printf("%s on %s %v since %s%v took %dms%s %s", showAttempt(a.Attempt), a.Tracker, a.State,
-			about, time.Duration(a.Began-scenarioStart)*time.Millisecond, a.Took, level, a.Error)
+			estimated, time.Duration(a.Began-scenarioStart)*time.Millisecond, a.Took, level, a.Error)
 	}
 }
 
 // TestHints: a follower names the last leader, unless it was the leader itself.
-func TestHints(t *testing.T) {
+func TestLeaderHints(t *testing.T) {
 	leader := New(Config{ID: "a", Addr: "a:1"})
 	follower := New(Config{ID: "b", Addr: "b:1"})
 	var entry Entry
@@ -228,7 +228,7 @@ func TestHints(t *testing.T) {
 	follower.Step(0, entry)
 	want := NotLeaderError{Leader: "a", Addr: "a:1"}
 	if got, ok := follower.Following().(*NotLeaderError); !ok || *got != want {
-		t.Errorf("the follower knows %v", got)
+		t.Errorf("the follower names the leader %v", got)
 	}
 	var refusal *wire.Refuse
 	for _, cmd := range follower.Step(0, FromTracker{Stream: 1, Message: &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1}}) {
@@ -237,20 +237,20 @@ func TestHints(t *testing.T) {
 		}
 	}
 	if refusal == nil || refusal.Leader != "a:1" {
-		t.Errorf("a tracker is refused with %+v", refusal)
+		t.Errorf("a tracker gets the refusal %+v", refusal)
 	}
 	for _, cmd := range follower.Step(0, Kill{Token: 1}) {
-		if r, ok := cmd.(Reply); !ok || r.Err.Error() != "this job tracker does not lead: a did last, at a:1" {
-			t.Errorf("a client is answered %+v", cmd)
+		if r, ok := cmd.(Reply); !ok || r.Err.Error() != "this job tracker does not lead; the last known leader is a at a:1" {
+			t.Errorf("a client gets the answer %+v", cmd)
 		}
 	}
 	leader.Step(0, entry)
 	if err := leader.Following(); err != nil {
-		t.Errorf("the leader follows: %v", err)
+		t.Errorf("the leader is a follower: %v", err)
 	}
 	leader.Step(0, Deposed{})
 	if got, ok := leader.Following().(*NotLeaderError); !ok || *got != (NotLeaderError{}) {
-		t.Errorf("the deposed leader points to %v", got)
+		t.Errorf("the deposed leader names %v as leader", got)
 	}
 	data, err := follower.Snapshot()
 	if err != nil {
@@ -259,6 +259,6 @@ func TestHints(t *testing.T) {
 	restored := New(Config{ID: "c"})
 	restored.Step(0, Restored{Snapshot: data})
 	if id, addr := restored.Leader(); id != "a" || addr != "a:1" {
-		t.Errorf("a snapshot knows %s at %s", id, addr)
+		t.Errorf("after a snapshot the leader is %s at %s", id, addr)
 	}
 }

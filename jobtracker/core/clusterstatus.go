@@ -9,10 +9,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Statuses is the status of all jobs kept, oldest first, at the time now.
+// Statuses returns the status of all jobs that Facts have, oldest first, at the time now.
 func (c *Core) Statuses(now time.Duration) []wire.JobStatus {
-	kept, _ := c.facts.Kept()
-	statuses := make([]wire.JobStatus, 0, kept)
+	total, _ := c.facts.Kept()
+	statuses := make([]wire.JobStatus, 0, total)
 	for f := range c.facts.Jobs() {
 		if s, ok := c.StatusAt(now, c.facts.ID(f.N())); ok {
 			statuses = append(statuses, s)
@@ -21,44 +21,44 @@ func (c *Core) Statuses(now time.Duration) []wire.JobStatus {
 	return statuses
 }
 
-// Attempts lists the attempts of a job that has not ended, by task and number, with its token.
-// ok is false for an unknown job, and on followers.
+// Attempts lists the attempts of a job by task and number, and its token. ok is false for an
+// unknown or ended job, and on followers.
 func (c *Core) Attempts(id wire.JobID) (attempts wire.JobAttempts, ok bool) {
-	if c.live == nil {
+	if c.leader == nil {
 		return wire.JobAttempts{}, false
 	}
-	j := c.live.job(id)
+	j := c.leader.job(id)
 	if j == nil {
 		return wire.JobAttempts{}, false
 	}
-	return wire.JobAttempts{Attempts: c.live.allAttempts(j), Owner: j.facts.Submission().Owner(), Token: j.spec.token}, true
+	return wire.JobAttempts{Attempts: c.leader.allAttempts(j), Owner: j.facts.Submission().Owner(), Token: j.spec.token}, true
 }
 
-// Cluster is the status of the cluster at a time. Only the leader knows the trackers.
+// Cluster returns the status of the cluster at a time. Only the leader knows the trackers.
 func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 	boot := c.facts.Boot()
-	kept, ended := c.facts.Kept()
+	total, ended := c.facts.Kept()
 	_, pools := c.facts.Pools()
 	s := wire.ClusterStatus{
 		Cluster: boot.Cluster, Start: boot.Start, Staging: boot.Staging,
 		Epoch: c.facts.Epoch(), Leader: c.facts.Leader().Leader, Addr: c.facts.Leader().Addr, IsLeader: c.IsLeader(),
-		Jobs: kept - ended,
+		Jobs: total - ended,
 	}
-	if c.live == nil {
+	if c.leader == nil {
 		return s
 	}
-	s.Scheduling, s.NoPlan, s.Pools = c.live.sharing.Asked, c.live.noPlanReason(), c.live.poolStatus()
-	s.InPools, s.PoolNotes = c.live.poolsInUse(), slices.Clone(pools.Warnings)
-	s.Drains = c.live.drainStatuses()
-	for _, t := range c.live.fleet.trackers {
-		s.Trackers = append(s.Trackers, c.live.trackerStatus(t, max(now, c.now)))
+	s.Scheduling, s.NoPlan, s.Pools = c.leader.sharing.Asked, c.leader.noPlanReason(), c.leader.poolStatus()
+	s.InPools, s.PoolNotes = c.leader.poolsInUse(), slices.Clone(pools.Warnings)
+	s.Drains = c.leader.drainStatuses()
+	for _, t := range c.leader.fleet.trackers {
+		s.Trackers = append(s.Trackers, c.leader.trackerStatus(t, max(now, c.now)))
 	}
-	s.Lost = c.live.fleet.losses.At(max(now, c.now))
+	s.Lost = c.leader.fleet.losses.At(max(now, c.now))
 	slices.SortFunc(s.Trackers, func(a, b wire.TrackerStatus) int { return cmp.Compare(a.Tracker, b.Tracker) })
 	return s
 }
 
-func (l *Live) trackerStatus(t *tracker, now time.Duration) wire.TrackerStatus {
+func (l *leader) trackerStatus(t *tracker, now time.Duration) wire.TrackerStatus {
 	s := wire.TrackerStatus{
 		Tracker: t.Name, Host: t.Host, Addr: t.Addr, Incarnation: t.Incarnation,
 		MapSlots: t.slots[mapPhase], ReduceSlots: t.slots[reducePhase],

@@ -12,7 +12,7 @@ import (
 type Command interface{ command() }
 
 type (
-	// Propose asks for an entry to be committed. It returns as Entry, Undecided or Refused.
+	// Propose proposes an entry to the log. The answer is an Entry, Undecided or Refused.
 	Propose struct {
 		Key  string // names the proposal in Undecided and Refused
 		Data []byte
@@ -24,23 +24,23 @@ type (
 		Message wire.Message
 	}
 
-	// CloseStream ends a stream after the messages sent before.
+	// CloseStream closes a stream after all earlier messages are sent.
 	CloseStream struct{ Stream Stream }
 
 	// Reply answers a request.
 	Reply struct {
 		Token Token
-		Jobs  []wire.JobID // of a Submit
+		Jobs  []wire.JobID // the submitted jobs, after a Submit
 		Err   error
 	}
 
-	// Allocate asks the policy for a Plan. At most one per phase is awaited. After a change of
-	// scheduling the next comes at once, and the answer to this one is ignored.
+	// Allocate asks the scheduler for a Plan. The next one for the phase comes after the answer,
+	// or after a change of scheduling. Then the answer to the earlier one is ignored.
 	Allocate struct {
 		Epoch    uint64
 		Seq      uint64
 		Phase    wire.Kind
-		Policy   string // its name, see scheduler/menu
+		Policy   string // name of the scheduler, see scheduler/menu
 		Snapshot scheduler.Snapshot
 	}
 
@@ -49,55 +49,55 @@ type (
 		Epoch   uint64
 		Job     wire.JobID
 		Staging string // URL of the submission's directory
-		Maps    int    // number of splits that it must hold
+		Maps    int    // required number of splits
 		Hash    uint64
-		After   time.Duration // delay before a retry
+		Delay   time.Duration // time to wait before reading
 	}
 
-	// RemoveStaging removes the directory of a submission whose jobs have all ended.
+	// RemoveStaging removes a submission's directory. All jobs of the submission have ended.
 	RemoveStaging struct {
 		Epoch uint64
 		Key   string
-		Name  string // URL of the directory
-		After time.Duration
+		URL   string // of the directory
+		Delay time.Duration
 	}
 
 	// WriteHistory writes the history of a job that is about to end, unless it exists.
 	WriteHistory struct {
 		Epoch  uint64
 		Job    wire.JobID
-		Name   string // URL
+		URL    string
 		Record *history.Record
-		After  time.Duration
+		Delay  time.Duration
 	}
 
 	// LoadHistory reads the history of an ended job, for later jobs of the same name.
 	LoadHistory struct {
-		Epoch uint64
-		Name  string     // of the jobs
-		Job   wire.JobID // the ended job
-		Files []string   // URLs, one of which exists
+		Epoch   uint64
+		JobName string
+		Job     wire.JobID // the ended job
+		URLs    []string   // possible URLs of its history; one exists
 	}
 
-	// Tidy removes old files below the staging directory that nothing uses.
+	// Tidy removes old files in the staging directory that no submission uses.
 	Tidy struct {
 		Epoch       uint64
-		Cluster     string          // id
+		Cluster     string          // the cluster's id
 		Submissions map[string]bool // keys of known submissions
 		Programs    map[string]bool // hashes of executables in use
 	}
 
-	// RemoveNonce removes the staged nonce of a cluster that never began. It has no answer.
-	RemoveNonce struct{ Name string } // URL
+	// RemoveNonce removes the nonce file of a cluster that was not created. It has no answer.
+	RemoveNonce struct{ URL string }
 
-	// Note is a line for the job tracker's log. Only the leader emits it. It has no answer.
-	Note struct {
-		Warn bool // operators should see it
+	// LogLine writes a line to this process's log. Only the leader emits it. It has no answer.
+	LogLine struct {
+		Warn bool // the line is a warning
 		Text string
-		Args []any // names and values
+		Args []any // names and values, alternating
 	}
 
-	// Halt says why this job tracker must stop. It is the last command.
+	// Halt stops this job tracker, for the reason Err. It is the last command.
 	Halt struct{ Err error }
 )
 
@@ -112,5 +112,5 @@ func (WriteHistory) command()  {}
 func (LoadHistory) command()   {}
 func (Tidy) command()          {}
 func (RemoveNonce) command()   {}
-func (Note) command()          {}
+func (LogLine) command()       {}
 func (Halt) command()          {}

@@ -7,17 +7,17 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// tally is the counters of a job's attempts and their numbers.
+// tally counts what a job's attempts did.
 type tally struct {
-	launched [2]int
+	launched [2]int               // launched attempts by phase
 	levels   [wire.Remote + 1]int // launched maps by locality
-	counters wire.Counters
-	read     int64 // bytes read by counted maps
-	reduced  int64 // bytes read by counted reduces
+	counters wire.Counters        // of tasks with task.counted
+	read     int64                // bytes that counted maps have read
+	reduced  int64                // bytes that counted reduces have read
 }
 
-// attemptReady handles an attempt that asks for a grant, and repeats a grant that it has.
-func (l *Live) attemptReady(a *attempt) {
+// attemptReady handles a request for a grant. If the attempt has the grant, it is sent again.
+func (l *leader) attemptReady(a *attempt) {
 	j := a.job
 	n := a.id.Task.N
 	switch {
@@ -30,8 +30,8 @@ func (l *Live) attemptReady(a *attempt) {
 	}
 }
 
-// grantReady proposes all grants that are possible now.
-func (l *Live) grantReady(j *job) {
+// grantReady proposes grants for waiting attempts.
+func (l *leader) grantReady(j *job) {
 	if len(j.service.awaitingGrant) == 0 || j.facts.Reduces() > 0 && !l.digestsReady(j) {
 		return
 	}
@@ -44,8 +44,8 @@ func (l *Live) grantReady(j *job) {
 			return false
 		}
 		if j.facts.Reduces() > 0 && a.digest != 0 && a.digest != j.outputs.digestSum {
-			// Launched before a map produced other records, perhaps under an earlier leader.
-			l.kill(a, "it has read map output that was replaced")
+			// The attempt read map output that a rerun has replaced, perhaps under an earlier leader.
+			l.killAttempt(a, "it has read map output that was replaced")
 			return true
 		}
 		l.propose(&facts.Granted{Job: j.facts.N(), Task: n, Attempt: a.id.N})
@@ -53,20 +53,20 @@ func (l *Live) grantReady(j *job) {
 	})
 }
 
-// digestsReady says whether the log has the digests that reduces read; if not, it proposes
-// them. Digests that differ from those of committed output stop the job.
-func (l *Live) digestsReady(j *job) bool {
-	if j.outputs.known < len(j.maps) {
+// digestsReady reports whether the log has the digests of the chosen map outputs. If not, it
+// proposes them, or stops the job if reduces have committed other ones.
+func (l *leader) digestsReady(j *job) bool {
+	if j.outputs.digestsKnown < len(j.maps) {
 		return false
 	}
 	hash := l.hashOf(j)
-	logged, known := j.facts.Digests()
+	logged, ok := j.facts.Digests()
 	switch {
-	case known && logged == hash:
+	case ok && logged == hash:
 		return true
 	case j.facts.CommittedTasks() > 0:
 		l.stopJob(j, wire.Failed, "a map is not deterministic: its rerun gave other records, and reduces have committed output from the first run")
-	default: // this does nothing while a task has a grant
+	default: // Facts do not change while a task has a grant
 		l.propose(&facts.DigestsKnown{Job: j.facts.N(), Hash: hash})
 	}
 	return false
@@ -80,32 +80,32 @@ func (j *job) digests() []uint64 {
 	return digests
 }
 
-// hashOf is the hash of the known digests, which it computes once for each set of them.
-func (l *Live) hashOf(j *job) uint64 {
+// hashOf returns the hash of all digests, and computes it if they have changed.
+func (l *leader) hashOf(j *job) uint64 {
 	if j.outputs.hash == 0 {
 		j.outputs.hash = digestsHash(j.digests())
 	}
 	return j.outputs.hash
 }
 
-// granted sends a grant that is in the log, or launches a fence if the attempt is gone.
-func (l *Live) granted(j *job, x *facts.Granted, fitted bool) {
+// granted sends a grant that is in the log. If the attempt has ended, it starts a fence.
+func (l *leader) granted(j *job, x *facts.Granted, changed bool) {
 	if j == nil || !j.facts.Running() || x.Task < 0 || x.Task >= j.facts.Commits() {
 		return
 	}
 	l.touch(j)
-	tk := j.committer(x.Task)
-	switch a := tk.numbered(x.Attempt); {
+	tk := j.committingTask(x.Task)
+	switch a := tk.attempt(x.Attempt); {
 	case a != nil:
 		l.attemptReady(a)
-	case fitted:
-		l.fence(j, x.Task)
+	case changed:
+		l.addFence(j, x.Task)
 	}
-	l.updateTask(j, x.Task)
+	l.updateCommitting(j, x.Task)
 }
 
-// updateTask updates whether a committing task can be launched.
-func (l *Live) updateTask(j *job, n int) {
+// updateCommitting updates whether a task of the kind that commits output can be launched.
+func (l *leader) updateCommitting(j *job, n int) {
 	if j.facts.Kind() == wire.Map {
 		l.updateMap(j, n)
 	} else {
@@ -113,43 +113,42 @@ func (l *Live) updateTask(j *job, n int) {
 	}
 }
 
-// revoked allows another attempt of the task a grant.
-func (l *Live) revoked(j *job, x *facts.Revoked) {
+// revoked lets another attempt of the task have a grant.
+func (l *leader) revoked(j *job, x *facts.Revoked) {
 	delete(j.service.fences, x.Task)
-	l.updateTask(j, x.Task)
+	l.updateCommitting(j, x.Task)
 	l.touch(j)
 }
 
-// taskCommitted acts on the success of an attempt that commits output.
-func (l *Live) taskCommitted(j *job, tk *task, id wire.AttemptID, r *wire.Result) {
+// taskCommitted proposes the commit of a task, after its attempt with the grant has succeeded.
+func (l *leader) taskCommitted(j *job, tk *task, id wire.AttemptID, r *wire.Result) {
 	n := id.Task.N
 	switch {
 	case j.facts.Committed(n):
-		l.count(j, tk, r)
+		l.addCounters(j, tk, r)
 	case j.facts.HasGrant(n, id.N):
-		l.count(j, tk, r)
+		l.addCounters(j, tk, r)
 		l.propose(&facts.Committed{Job: j.facts.N(), Task: n, Attempt: id.N})
 	}
 }
 
-// proposedCommit says whether the commit of an attempt is proposed.
-func (l *Live) proposedCommit(j *job, n, attempt int) bool {
+// commitProposed reports whether the commit of an attempt is proposed, but not in the log.
+func (l *leader) commitProposed(j *job, n, attempt int) bool {
 	return l.c.pending.has(&facts.Committed{Job: j.facts.N(), Task: n, Attempt: attempt})
 }
 
-// committed acts on a task's commit.
-func (l *Live) committed(j *job, x *facts.Committed) {
+func (l *leader) committed(j *job, x *facts.Committed) {
 	delete(j.service.fences, x.Task)
-	tk := j.committer(x.Task)
+	tk := j.committingTask(x.Task)
 	for a := range tk.all() {
 		if a.id.N != x.Attempt {
-			l.kill(a, "another attempt of the task has committed")
+			l.killAttempt(a, "another attempt of the task has committed")
 		}
 	}
 	if j.facts.Kind() == wire.Reduce {
 		l.clearCommitted(j, x.Task)
 	}
-	l.updateTask(j, x.Task)
+	l.updateCommitting(j, x.Task)
 	l.phases[phaseOf(j.facts.Kind())].planSoon(l.now)
 	l.touch(j)
 }

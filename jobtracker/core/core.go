@@ -1,21 +1,42 @@
-// Package core is the job tracker's state machine. It does no I/O, never reads a
-// clock and starts no goroutine. The owner of a [Core] hands events in and carries
-// out the commands that it returns. The server, the simulator and the tests drive
-// the same machine.
+// Package core is the job tracker's state machine. It accepts jobs and decides which task
+// tracker runs which task. It does no I/O, never reads a clock and starts no goroutine: its
+// owner passes events to [Core.Step] and carries out the commands that Step returns. Owners
+// are the server, the simulator and the tests. docs/glossary.md defines the words.
 //
-// It has two parts. [facts.Facts] changes only by applying committed log entries and
-// is equal on every job tracker. [Live] exists on the leader alone. A new leader
-// builds it from the trackers' inventories, and applying an entry never reads it.
+// The state has two parts:
 //
-// The packages below this one can be read by themselves:
+//   - [facts.Facts] is replicated. Only committed log entries change it, so it is equal on
+//     every job tracker. It never depends on the other part.
+//   - The type leader has what only the leader knows: streams, slots, running attempts, map
+//     outputs, homes, plans. A new leader learns most of it from inventories, in which each
+//     tracker lists its attempts, map outputs and homes.
+//
+// # A job
+//
+//	submission  The log takes the job. A setup attempt checks it and splits its input.
+//	maps        Each split is a map. Trackers keep the map outputs on their disks.
+//	homes       Each partition of the map outputs has a home: the tracker that gathers it.
+//	            A gathered partition is called ready.
+//	reduces     A ready partition is reduced at its home. If the home has no free slot for
+//	            long, the partition moves: another tracker gathers it again.
+//	grants      A reduce asks for permission to commit its output, and so does a map of a job
+//	            without reduces. If an attempt with a grant is lost, the leader launches a
+//	            fence: an attempt that finds out whether the lost one has committed.
+//	end         A commit attempt moves the output into place. After a failure or kill a
+//	            cleanup attempt removes what was written. The history is written, then the
+//	            log records the end.
+//
+// # Packages and files
+//
+// Each package below this one is a part that can be read by itself:
 //
 //	facts      the replicated state
 //	admission  which requests of clients are accepted
-//	handshake  the answers to a tracker's stream until it is welcomed
+//	handshake  answers on a tracker's stream until the tracker is welcomed
 //	assign     which task runs in which free slot
-//	placement  where partitions are gathered, and how long a ready one waits there
+//	placement  which tracker is a partition's home, and how long a ready partition waits there
 //	forecast   how long tasks take and when jobs end
-//	shares     the shuffle shares that trackers were told
+//	shares     the shuffle shares that trackers were sent
 //	health     when a tracker is excluded, and readmitted
 //	profiles   profiles of the last job of each name
 //	past       the attempts of a job that have ended
@@ -23,12 +44,12 @@
 //	faults     failures of a job's tasks
 //	taskset    sets of small numbers
 //
-// This package has the life of jobs and of trackers. The structs job, tracker and Live
-// are composed of smaller ones. By file:
+// This package connects them. The structs job, tracker and leader are composed of smaller
+// ones. By file:
 //
-//	events, commands   event.go command.go; core.go takes them, live.go does what a Step does
-//	the leader         leader.go; inventory.go restart.go what it learns from trackers at first
-//	jobs               jobs.go ending.go; service.go serving.go setup, commit, cleanup, fences
+//	events, commands   event.go command.go; core.go takes them, leaderstate.go does a Step's work
+//	the leader         leader.go; inventory.go and restart.go read inventories
+//	jobs               jobs.go ending.go; service.go servicequeue.go setup, commit, cleanup, fences
 //	tasks, attempts    tasks.go attempts.go maps.go commit.go; failure.go retry.go; past.go
 //	homes              homes.go placing.go moving.go
 //	trackers           trackers.go streams.go losses.go exclude.go drain.go
@@ -36,82 +57,75 @@
 //	plans              allocate.go snapshot.go scheduling.go pools.go shares.go; planlog.go
 //	estimates          forecast.go profile.go
 //	clients            requests.go refused.go; status.go explain.go holds.go clusterstatus.go
-//	others             tidy.go notes.go
+//	others             tidy.go loglines.go
 //
 // # One Step
 //
-//	event --> Core.take
-//	            Entry: facts.Apply, then Live.applied    committed entries
-//	            others: Live.handle                      trackers, clients, results of effects
-//	      --> Live.settle, on the leader, in this order
-//	            checkLeases, checkAwaited,      what is due by time: due, recovery.awaitDue
+//	event --> Core.handle
+//	            an Entry: facts.Apply, then leader.applied
+//	            others:   leader.handle
+//	      --> leader.finishStep, in this order
+//	            checkLeases, checkAwaited,      act if a time has come, see timers and recovery
 //	            checkExclusions, expireQueues
-//	            due.alarms                      filled by alarm, for one job each; touches it
-//	            advanceTouched                  empties todo.dirty, which touch fills for
-//	                                            whatever a job may have waited for
+//	            timers.alarms                   touches jobs if the time of an alarm has come
+//	            advanceTouched                  advances each job that was touched: something
+//	                                            happened that the job may have waited for
 //	            checkDrains, advanceTouched     drained trackers touch jobs again
-//	            serveQueued                     empties services.queues, filled by serve
-//	            fillSlots                       package assign fills map slots, then reduce slots,
-//	                                            and empties its list of moved jobs (updateLines).
-//	                                            Between them todo.gathered is launched, which
-//	                                            updateReduce fills; then moveReady moves
-//	                                            partitions to free slots elsewhere, and the
-//	                                            maps are launched that such moves need
+//	            launchQueuedServices            launches queued setups, commits, cleanups, fences
+//	            fillSlots                       launches maps; reduces in slots reserved for them;
+//	                                            other reduces. Then ready partitions move, and
+//	                                            the maps are launched that such moves need
 //	            dismissDrained, tidy            drained trackers leave, old files are removed
-//	            flushOutputs                    empties todo.outputsQueued, filled by queueOutputs
-//	            sendShares                      sends what TakeStale has, which queueShares fills
-//	            allocate                        asks for the plans that are due
-//	            todo.justEnded                  attempts that ended; their memory is reused from
-//	                                            the next Step on (todo.reusable)
-//	      --> commands
+//	            flushOutputs                    tells homes which map outputs are new
+//	            sendShares                      tells trackers how jobs share the shuffle
+//	            allocate                        asks the scheduler for the plans that are due
 //
-// todo.noHomeFound outlives a Step: placeHomes fills it, a usable tracker empties it
-// (retryHomes).
+// Most lists in todo are empty after a Step. todo.noHomeFound keeps jobs with homeless
+// partitions until a tracker becomes usable (retryHomes).
 //
 // # The owner's duties
 //
-//  1. One goroutine at a time calls a Core's methods.
-//  2. now never goes back. Call Step with [Tick] when the time of [Core.Wake] is reached,
-//     after the messages that are waiting.
-//  3. Carry commands out in order; a Send to a stream in the order given.
-//  4. Hand every committed entry to Step exactly once and in order, followers too.
-//  5. Answer a proposal with an unknown outcome by [Undecided]; the Core then repeats it
-//     under the same key. Facts are idempotent, so it may be committed twice. Answer a
-//     proposal that the log will never take by [Refused].
-//  6. Answer every effect (Allocate, LoadSplits, WriteHistory, LoadHistory,
-//     RemoveStaging, Tidy) once by its result, failed or not. Results of an earlier
-//     epoch are ignored.
-//  7. On [Halt] stop: this build must not go on.
+//  1. Only one goroutine at a time calls methods of a Core.
+//  2. The times given to Step never decrease. When the time of [Core.Wake] has come, pass the
+//     messages that are waiting, then a [Tick].
+//  3. Carry out commands in order. Messages to one stream keep their order.
+//  4. Pass each committed entry to Step exactly once and in order, also on followers.
+//  5. If the outcome of a proposal is unknown, pass [Undecided]: the Core repeats the
+//     proposal, and may commit it twice without harm. If the log will never take a proposal,
+//     pass [Refused].
+//  6. Answer each effect (Allocate, LoadSplits, WriteHistory, LoadHistory, RemoveStaging,
+//     Tidy) with one result, also after an error. The Core ignores results of earlier epochs.
+//  7. After [Halt], stop the job tracker.
 //
 // # Invariants
 //
-//	I1  A task has at most one committed attempt, and at most one grant at a time;
-//	    a grant ends only by Committed or, after a fence, by Revoked.
-//	I2  Slots are never oversubscribed by launches of one leader.
-//	I3  No attempt is launched for a job that has ended, and only a cleanup for one that stops.
+//	I1  A task has at most one committed attempt, and at most one grant at a time. A grant
+//	    ends only by Committed or, after a fence, by Revoked.
+//	I2  A leader launches no attempt in a slot that another attempt uses.
+//	I3  No attempt is launched for an ended job. A stopping job gets only a cleanup.
 //	I4  Facts depend only on the entries applied: package facts allows no other change.
-//	I5  No decision depends on map order; ties go to the lower id.
-//	I6  Where histories are written, a job's history says how the job ended, and exists
-//	    before the log says so. If it cannot be written, the job ends with a trouble instead.
-//	I7  An excluded tracker is given no task with a slot. It is never the last usable one.
-//	I8  No runnable task waits while a slot is free, unless a rule holds it back: delay
-//	    scheduling, the queues of a plan, pool limits, a ready partition's home, a
-//	    suspension, the inventories that a recovered job waits for, the outputs of a
-//	    restarted tracker, the retry delay of a failed task, and the time for which it
-//	    avoids trackers where it failed. Each hold has a reason and an end ([Live.holds]).
+//	I5  No decision depends on Go's map order. Ties go to the lower id.
+//	I6  With Config.History, a job's history exists before the log records the job's end, and
+//	    has the same outcome. If it cannot be written, the job reports a trouble instead.
+//	I7  An excluded tracker gets no task with a slot. It is never the last usable one.
+//	I8  No runnable task waits while a slot is free, except for one of these reasons: delay
+//	    scheduling, the queues of a plan, pool limits, a ready partition's home, a drain,
+//	    a suspension, inventories after a change of leader, the outputs of a restarted tracker,
+//	    the retry delay of a failed task, and its wait for a tracker where it has not failed.
+//	    leader.holds lists the reasons, and the end of each if it is known.
 //	I9  A draining tracker gets no attempts and no new homes. It leaves when it runs nothing,
-//	    and what it has is not needed or can be recomputed.
-//	I10 If the user is known ([Caller]), only the job's owner and administrators kill or
-//	    change a job. Its token depends only on the log.
+//	    and its homes and outputs are not needed or can be recomputed.
+//	I10 A job is killed or changed only by its owner, by administrators, and by callers
+//	    without a user ([Caller]). Its token depends only on the log.
 //
 // # Flows
 //
 // The jobs of a submission are one flow: they have the same job settings, are suspended
-// together and fail together. The entry that stops one job also stops all others that
-// have not ended and do not commit, so no leader sees a flow stopped by half.
-// A job begins when the jobs have succeeded whose output it reads. That output is on a
-// shared file system and is not recomputed: the job's setup attempt fails if it is
-// incomplete.
+// together and fail together. The log entry that stops one job also stops the others, except
+// ended and committing ones. So no leader sees a half-stopped flow.
+//
+// A job begins when all jobs that it reads from have succeeded. Their output is on a shared
+// file system and is not recomputed: if it is incomplete, the job's setup fails.
 package core
 
 import (
@@ -125,44 +139,42 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// ErrOtherStaging halts a job tracker whose staging directory differs from the one with which
-// its cluster was bootstrapped.
+// ErrOtherStaging halts a job tracker that has another staging directory than its cluster.
 var ErrOtherStaging = errors.New("staging directory differs from the cluster's")
 
 // Config configures a Core. Only the leader uses it: Facts do not depend on it.
 type Config struct {
-	ID      string        // of this job tracker
-	Staging string        // URL of the cluster's staging directory; empty: any
-	Cluster string        // id of the cluster, if this job tracker bootstraps it
-	Nonce   string        // staged proof of the staging directory, if it bootstraps
-	Addr    string        // host:port of this job tracker's API, which followers tell clients while it leads
-	History bool          // write the histories of ended jobs
-	Tidy    time.Duration // between tidyings of the staging directory; 0: none
-	Lease   time.Duration // silence after which a tracker is lost; default 5 s
-	Period  time.Duration // between allocations; default 500 ms
+	ID         string        // id of this job tracker
+	Staging    string        // URL of the cluster's staging directory; empty: any
+	Cluster    string        // id of the new cluster, if this job tracker bootstraps one
+	Nonce      string        // content of handshake.NonceFile, if this job tracker bootstraps the cluster
+	Addr       string        // host:port of this job tracker's API; while it leads, followers send clients there
+	History    bool          // write the histories of ended jobs
+	TidyPeriod time.Duration // time between two Tidy commands; 0: none
+	Lease      time.Duration // silence after which a tracker is lost; default 5 s
+	PlanPeriod time.Duration // maximum time between two requests for a plan; default 500 ms
 
-	// DrainServes is how long a draining tracker without attempts serves map outputs before
-	// other trackers recompute them, DrainLasts how long before it is given up; default 2 and
-	// 10 min.
-	DrainServes, DrainLasts time.Duration
+	// After DrainServeTime without attempts, the map outputs that a draining tracker serves are
+	// recomputed elsewhere; default 2 min. After DrainMaxTime it is given up; default 10 min.
+	DrainServeTime, DrainMaxTime time.Duration
 
 	Scheduling wire.Scheduling // default scheduling; default fifo, sum-response, none
 }
 
 // Core is the state machine of one job tracker.
 type Core struct {
-	cfg   Config
-	facts *facts.Facts
-	live  *Live // nil: this job tracker does not lead
+	cfg    Config
+	facts  *facts.Facts
+	leader *leader // nil: this job tracker does not lead
 
-	wall      int64   // Unix milliseconds when now was 0, from the election
-	term      uint64  // in which this job tracker is elected; 0: it is not
-	waiting   []Event // events between the election and the start of the term
-	pending   proposals
-	now       time.Duration
-	readUntil time.Duration // the owner has handed in all messages read by then
-	out       []Command
-	halted    bool
+	wallAtZero int64   // Unix milliseconds when now was 0
+	term       uint64  // the term for which this job tracker is elected; 0: none
+	early      []Event // the Elected event, and events for the leader until its term starts
+	pending    proposals
+	now        time.Duration
+	readUntil  time.Duration // all messages that the owner read before this time have been passed to Step
+	commands   []Command     // commands of this Step
+	halted     bool
 }
 
 // New makes a Core with empty Facts.
@@ -170,14 +182,14 @@ func New(cfg Config) *Core {
 	if cfg.Lease <= 0 {
 		cfg.Lease = 5 * time.Second
 	}
-	if cfg.Period <= 0 {
-		cfg.Period = 500 * time.Millisecond
+	if cfg.PlanPeriod <= 0 {
+		cfg.PlanPeriod = 500 * time.Millisecond
 	}
-	if cfg.DrainServes <= 0 {
-		cfg.DrainServes = 2 * time.Minute
+	if cfg.DrainServeTime <= 0 {
+		cfg.DrainServeTime = 2 * time.Minute
 	}
-	if cfg.DrainLasts <= 0 {
-		cfg.DrainLasts = 10 * time.Minute
+	if cfg.DrainMaxTime <= 0 {
+		cfg.DrainMaxTime = 10 * time.Minute
 	}
 	return &Core{cfg: cfg, facts: facts.New()}
 }
@@ -188,15 +200,15 @@ func (c *Core) Applied() uint64 { return c.facts.Index() }
 // Snapshot encodes Facts.
 func (c *Core) Snapshot() ([]byte, error) { return c.facts.Snapshot() }
 
-// Wake is when Step needs a Tick; ok is false when nothing is due.
+// Wake returns when Step needs a Tick; ok is false if it needs none.
 func (c *Core) Wake() (at time.Duration, ok bool) {
-	if c.live == nil || c.halted {
+	if c.leader == nil || c.halted {
 		return 0, false
 	}
-	return c.live.wake()
+	return c.leader.wake()
 }
 
-// usualCommands is how many commands most events that launch tasks produce.
+// usualCommands is the first capacity of Core.commands: few events produce more.
 const usualCommands = 4
 
 // Step handles one event and returns the commands that follow from it.
@@ -205,44 +217,44 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 		return nil
 	}
 	c.now = max(c.now, now)
-	c.out = nil
+	c.commands = nil
 	switch ev := ev.(type) {
 	case Tick:
-		c.readBy(ev.Read)
+		c.noteRead(ev.ReadUntil)
 	case FromTracker:
-		c.readBy(ev.Read)
+		c.noteRead(ev.ReadAt)
 	}
-	c.take(ev)
-	if c.live != nil {
-		c.live.settle()
+	c.handle(ev)
+	if c.leader != nil {
+		c.leader.finishStep()
 	}
-	return c.out
+	return c.commands
 }
 
-// readBy notes when the owner read an event.
-func (c *Core) readBy(at time.Duration) {
+// noteRead updates readUntil after an event that the owner read at a time; 0: now.
+func (c *Core) noteRead(at time.Duration) {
 	c.readUntil = max(c.readUntil, min(cmp.Or(at, c.now), c.now))
 }
 
 func (c *Core) emit(cmd Command) {
-	if c.out == nil {
-		c.out = make([]Command, 0, usualCommands)
+	if c.commands == nil {
+		c.commands = make([]Command, 0, usualCommands)
 	}
-	c.out = append(c.out, cmd)
+	c.commands = append(c.commands, cmd)
 }
 
-func (c *Core) take(ev Event) {
+func (c *Core) handle(ev Event) {
 	switch ev := ev.(type) {
 	case Entry:
-		c.entry(ev)
+		c.applyEntry(ev)
 	case Restored:
 		c.restore(ev)
 	case Elected:
 		c.elected(ev)
 	case Deposed:
-		c.deposed()
+		c.stepDown()
 	case LogFailed:
-		c.deposed()
+		c.stepDown()
 		c.halt(fmt.Errorf("the log has failed: %w", ev.Err))
 	case Undecided:
 		c.pending.repropose(c, ev.Key)
@@ -250,25 +262,26 @@ func (c *Core) take(ev Event) {
 		c.refused(ev)
 	case Tick:
 	default:
-		c.forLeader(ev)
+		c.handleForLeader(ev)
 	}
 }
 
-// forLeader handles events that need a leader.
-func (c *Core) forLeader(ev Event) {
+// handleForLeader handles an event that only a leader can handle. During an election the event
+// waits.
+func (c *Core) handleForLeader(ev Event) {
 	switch {
-	case c.live != nil:
-		c.live.now = c.now
-		c.live.handle(ev)
+	case c.leader != nil:
+		c.leader.now = c.now
+		c.leader.handle(ev)
 	case c.term != 0:
-		c.waiting = append(c.waiting, ev)
+		c.early = append(c.early, ev)
 	default:
-		c.refuseEvent(ev)
+		c.refuse(ev)
 	}
 }
 
-// refuseEvent answers an event that only a leader could handle.
-func (c *Core) refuseEvent(ev Event) {
+// refuse answers an event for the leader on a job tracker that does not lead.
+func (c *Core) refuse(ev Event) {
 	switch ev := ev.(type) {
 	case request:
 		c.emit(Reply{Token: ev.token(), Err: c.notLeader()})
@@ -281,7 +294,7 @@ func (c *Core) refuseEvent(ev Event) {
 	}
 }
 
-func (c *Core) entry(e Entry) {
+func (c *Core) applyEntry(e Entry) {
 	if e.Index <= c.facts.Index() {
 		return
 	}
@@ -291,28 +304,28 @@ func (c *Core) entry(e Entry) {
 		return
 	}
 	if c.term != 0 && e.Term > c.term {
-		c.deposed() // another job tracker leads already
+		c.stepDown() // another job tracker leads already
 	}
-	fitted := c.facts.Apply(e.Index, e.Term, x)
-	if e.Term == c.term { // an earlier one may have the same key
-		c.pending.settled(x.Name())
+	changed := c.facts.Apply(e.Index, e.Term, x)
+	if e.Term == c.term { // an entry of an earlier term may have the same key
+		c.pending.drop(x.Name())
 	}
 	switch {
 	case c.checkStaging():
-	case c.live != nil:
-		c.live.now = c.now
-		c.live.applied(x, fitted)
+	case c.leader != nil:
+		c.leader.now = c.now
+		c.leader.applied(x, changed)
 	case c.term != 0 && c.facts.Epoch() == c.term:
 		c.startTerm()
 	}
 }
 
-// checkStaging halts if the cluster's staging directory is not ours. If another job tracker
-// bootstrapped the cluster, it removes our staged nonce.
+// checkStaging halts if the cluster has another staging directory. If another job tracker
+// bootstrapped the cluster, it removes our nonce file.
 func (c *Core) checkStaging() bool {
 	boot := c.facts.Boot()
 	if boot.Start != 0 && c.cfg.Cluster != "" && c.cfg.Cluster != boot.Cluster {
-		c.emit(RemoveNonce{Name: handshake.NonceFile(c.cfg.Staging, c.cfg.Cluster)})
+		c.emit(RemoveNonce{URL: handshake.NonceFile(c.cfg.Staging, c.cfg.Cluster)})
 		c.cfg.Cluster, c.cfg.Nonce = "", ""
 	}
 	if boot.Start == 0 || c.cfg.Staging == "" || boot.Staging == c.cfg.Staging {
@@ -333,61 +346,61 @@ func (c *Core) restore(r Restored) {
 		c.halt(err)
 		return
 	}
-	c.deposed()
+	c.stepDown()
 	c.facts = f
 	c.checkStaging()
 }
 
 func (c *Core) elected(e Elected) {
-	c.deposed()
+	c.stepDown()
 	c.term = e.Term
-	c.wall = e.Wall - c.now.Milliseconds()
+	c.wallAtZero = e.Wall - c.now.Milliseconds()
 	c.pending = make(proposals)
-	c.waiting = []Event{e}
+	c.early = []Event{e}
 	c.pending.propose(c, &facts.LeaderElected{Leader: c.cfg.ID, Addr: c.cfg.Addr})
 }
 
-// startTerm begins to lead once the log has our first entry of the term and the cluster is
-// bootstrapped. It then handles the events that came meanwhile.
+// startTerm makes this job tracker the leader, after it has bootstrapped the cluster if needed.
+// It is called when our first entry of the term is in the log, then handles the early events.
 func (c *Core) startTerm() {
-	election := c.waiting[0].(Elected)
+	election := c.early[0].(Elected) // see elected
 	if c.facts.Boot().Start == 0 {
 		c.pending.propose(c, &facts.Bootstrapped{
 			Start: election.Wall, Cluster: c.cfg.Cluster, Staging: c.cfg.Staging, Nonce: c.cfg.Nonce,
 		})
 		return
 	}
-	c.live = newLive(c)
-	waiting := c.waiting[1:]
-	c.waiting = nil
+	c.leader = newLeader(c)
+	waiting := c.early[1:]
+	c.early = nil
 	for _, ev := range waiting {
-		c.live.handle(ev)
+		c.leader.handle(ev)
 	}
 }
 
-// deposed drops Live, closes its streams and answers its requests.
-func (c *Core) deposed() {
-	if c.live != nil {
-		c.live.drop()
+// stepDown ends leadership or candidacy: it closes all streams and answers all requests.
+func (c *Core) stepDown() {
+	if c.leader != nil {
+		c.leader.endTerm()
 	}
 	closed := make(map[Stream]bool)
-	for _, ev := range c.waiting {
+	for _, ev := range c.early {
 		m, ok := ev.(FromTracker)
 		switch {
 		case !ok:
-			c.refuseEvent(ev)
+			c.refuse(ev)
 		case !closed[m.Stream]:
 			closed[m.Stream] = true
 			c.emit(CloseStream{Stream: m.Stream})
 		}
 	}
-	c.live, c.term, c.waiting, c.pending = nil, 0, nil, nil
+	c.leader, c.term, c.early, c.pending = nil, 0, nil, nil
 }
 
-// proposals are proposed facts that are not yet in the log, by key.
+// proposals maps keys to encoded facts that are proposed and not yet in the log.
 type proposals map[string][]byte
 
-// propose proposes a fact unless it is proposed already or would change nothing.
+// propose proposes a fact, unless it is proposed already or would change nothing.
 func (p proposals) propose(c *Core, x facts.Fact) {
 	key := x.Name()
 	if p[key] != nil || !x.Fits(c.facts) {
@@ -404,6 +417,6 @@ func (p proposals) repropose(c *Core, key string) {
 	}
 }
 
-func (p proposals) settled(key string) { delete(p, key) }
+func (p proposals) drop(key string) { delete(p, key) }
 
 func (p proposals) has(x facts.Fact) bool { return p[x.Name()] != nil }

@@ -13,29 +13,29 @@ import (
 )
 
 // The steps of a drain:
-//   - The tracker gets no new attempts and no new homes, and its homes move. Its attempts end.
-//   - It serves map outputs that other homes have yet to gather. When none is left, it may go.
-//   - After Config.DrainServes other trackers recompute outputs that are still needed.
-//   - After Config.DrainLasts the rest is given up as if the tracker were lost.
+//   - The tracker gets no new attempts and homes. Running attempts end, and homes move away.
+//   - It serves its map outputs until other homes have gathered them. Then it leaves.
+//   - After Config.DrainServeTime other trackers recompute outputs that are still needed.
+//   - After Config.DrainMaxTime its outputs and homes are given up, as if it were lost.
 //
-// The log notes its idle time in steps, so that a new leader does not start the waits again.
+// The log has the idle time in steps, so that a new leader does not begin it from zero.
 
-// ErrUnknownTracker answers a Drain of an unknown task tracker.
+// ErrUnknownTracker refuses the Drain of an unknown task tracker.
 var ErrUnknownTracker = errors.New("unknown task tracker")
 
 // drainProgress is the progress of a tracker's drain.
 type drainProgress struct {
 	n           int           // number of the Drain in force; 0: none
-	idleSince   time.Duration // when its last attempt ended, if idle
-	idle        bool          // it drains and runs nothing
+	idleSince   time.Duration // when the last attempt ended, if idle
+	idle        bool          // the tracker drains and runs nothing
 	recomputing bool          // see recomputeOutputs
 }
 
-// outOfService says whether a tracker gets no new attempts: it is excluded, or drains.
+// outOfService reports whether a tracker is excluded or drains. It then gets no tasks with slots.
 func (t *tracker) outOfService() bool { return t.health.Excluded() || t.drain.n != 0 }
 
-// drainTracker handles a request to drain a tracker or to undo that.
-func (l *Live) drainTracker(r Drain) {
+// drainTracker handles a request to drain a tracker or to end its drain.
+func (l *leader) drainTracker(r Drain) {
 	if _, drains := l.facts.Draining(r.Tracker); l.fleet.trackers[r.Tracker] == nil && !drains {
 		l.reply(r, fmt.Errorf("%w %q", ErrUnknownTracker, r.Tracker))
 		return
@@ -43,18 +43,18 @@ func (l *Live) drainTracker(r Drain) {
 	l.proposeInOrder("drain", r)
 }
 
-func (l *Live) drainApplied(x *facts.Drain, fitted bool) {
-	if t := l.fleet.trackers[x.Tracker]; fitted && t != nil {
+func (l *leader) drainApplied(x *facts.Drain, changed bool) {
+	if t := l.fleet.trackers[x.Tracker]; changed && t != nil {
 		l.drainChanged(t)
 	}
-	l.appliedInOrder("drain", x, fitted)
+	l.appliedInOrder("drain", x, changed)
 }
 
-// drainChanged applies a changed drain to its tracker.
-func (l *Live) drainChanged(t *tracker) {
-	was := t.drain.n
+// drainChanged begins or ends a tracker's drain, as Facts say.
+func (l *leader) drainChanged(t *tracker) {
+	before := t.drain.n
 	d, _ := l.facts.Draining(t.Name)
-	if t.drain.n = d.N; t.drain.n == was {
+	if t.drain.n = d.N; t.drain.n == before {
 		return
 	}
 	t.drain.idle, t.drain.recomputing = false, false
@@ -71,8 +71,8 @@ func (l *Live) drainChanged(t *tracker) {
 }
 
 // checkDrains advances the drains of all draining trackers.
-func (l *Live) checkDrains() {
-	l.due.drains = never
+func (l *leader) checkDrains() {
+	l.timers.drains = never
 	for i := range l.fleet.draining.All() {
 		if t := l.fleet.byIndex[i]; t.usable() && len(l.recovery.awaiting) == 0 {
 			l.checkDrain(t)
@@ -80,46 +80,46 @@ func (l *Live) checkDrains() {
 	}
 }
 
-func (l *Live) checkDrain(t *tracker) {
+func (l *leader) checkDrain(t *tracker) {
 	d, _ := l.facts.Draining(t.Name)
 	switch {
 	case d.Process != 0 && d.Process != t.Process:
-		return // restarted since
+		return // the log records another process as drained; this one has restarted since
 	case len(t.attempts) > 0:
 		t.drain.idle, t.drain.recomputing = false, false
 		return
 	}
-	step := l.c.cfg.DrainServes / idleSteps
+	step := l.c.cfg.DrainServeTime / idleSteps
 	if !t.drain.idle {
 		t.drain.idle, t.drain.idleSince = true, l.now-time.Duration(d.IdleSteps)*step
 	}
-	serves, lasts := t.drain.idleSince+l.c.cfg.DrainServes, t.drain.idleSince+l.c.cfg.DrainLasts
-	if l.now >= lasts {
-		l.takeBackRest(t)
+	serveUntil, giveUpAt := t.drain.idleSince+l.c.cfg.DrainServeTime, t.drain.idleSince+l.c.cfg.DrainMaxTime
+	if l.now >= giveUpAt {
+		l.reassignRest(t)
 	}
 	switch {
-	case !l.hasNeeded(t):
+	case !l.isNeeded(t):
 		return
-	case l.now >= serves:
+	case l.now >= serveUntil:
 		l.recomputeOutputs(t)
 	}
 	steps := int((l.now - t.drain.idleSince) / step)
 	if steps > d.IdleSteps {
 		l.propose(&facts.DrainIdle{N: d.N, Tracker: t.Name, Steps: steps})
 	}
-	l.due.drains = min(l.due.drains, t.drain.idleSince+time.Duration(steps+1)*step, lasts)
+	l.timers.drains = min(l.timers.drains, t.drain.idleSince+time.Duration(steps+1)*step, giveUpAt)
 }
 
-// idleSteps is how many steps Config.DrainServes has.
+// idleSteps is the number of steps in Config.DrainServeTime.
 const idleSteps = 2
 
-// dismissDrained dismisses trackers that the log records as drained, and proposes that record
-// for others with nothing needed. Between the two a moved partition may need outputs again.
-func (l *Live) dismissDrained() {
+// dismissDrained proposes to record idle trackers with nothing needed as drained. It dismisses
+// a recorded one, if no partition has come to need its map outputs again.
+func (l *leader) dismissDrained() {
 	for i := range l.fleet.draining.All() {
 		t := l.fleet.byIndex[i]
 		switch {
-		case !t.drain.idle || !t.usable() || len(l.recovery.awaiting) > 0 || l.hasNeeded(t):
+		case !t.drain.idle || !t.usable() || len(l.recovery.awaiting) > 0 || l.isNeeded(t):
 		case l.drained(t):
 			l.dismiss(t)
 		default:
@@ -128,38 +128,38 @@ func (l *Live) dismissDrained() {
 	}
 }
 
-// drained says whether the log records the tracker as drained.
-func (l *Live) drained(t *tracker) bool {
+// drained reports whether the log records the tracker as drained.
+func (l *leader) drained(t *tracker) bool {
 	d, drains := l.facts.Draining(t.Name)
 	return drains && d.Process == t.Process
 }
 
-// hasNeeded says whether an idle tracker has homes or needed map outputs.
-func (l *Live) hasNeeded(t *tracker) bool { return len(t.hosting.homes) > 0 || l.servesNeeded(t) }
+// isNeeded reports whether an idle tracker has homes or needed map outputs.
+func (l *leader) isNeeded(t *tracker) bool { return len(t.hosting.homes) > 0 || l.servesNeeded(t) }
 
-// dismiss lets a drained tracker go. No lease has to pass, since it has nothing that is needed.
-func (l *Live) dismiss(t *tracker) {
+// dismiss tells a drained tracker to leave, and proposes its loss without waiting for a lease.
+func (l *leader) dismiss(t *tracker) {
 	l.send(t, &wire.Drained{Epoch: l.epoch})
 	t.contact.lossProposed = true
 	l.refresh(t)
 	l.propose(&facts.TrackerLost{Tracker: t.Name, Incarnation: t.Incarnation})
 }
 
-// servesNeeded says whether a tracker has map outputs that some partition has yet to gather.
-func (l *Live) servesNeeded(t *tracker) bool {
-	return slices.ContainsFunc(t.outputs, func(o outputAt) bool {
+// servesNeeded reports whether a tracker has map outputs that a home still has to gather.
+func (l *leader) servesNeeded(t *tracker) bool {
+	return slices.ContainsFunc(t.outputs, func(o outputRef) bool {
 		return l.stillOn(t, o) && l.jobs[int(o.job)].needsOutputs()
 	})
 }
 
-// needsOutputs says whether partitions of a job are not gathered yet.
+// needsOutputs reports whether homes of a job still have to gather map outputs.
 func (j *job) needsOutputs() bool {
-	return (j.housing.open > 0 || j.outputs.recomputing) && j.facts.Running()
+	return (j.partitions.ungathered > 0 || j.outputs.recomputing) && j.facts.Running()
 }
 
-// recomputeOutputs reruns, on other trackers, maps whose outputs a draining tracker would have
-// to serve for long. It serves them until then.
-func (l *Live) recomputeOutputs(t *tracker) {
+// recomputeOutputs reruns maps on other trackers, to replace the outputs that a draining tracker
+// serves. Until then it continues to serve them.
+func (l *leader) recomputeOutputs(t *tracker) {
 	if t.drain.recomputing {
 		return
 	}
@@ -178,7 +178,7 @@ func (l *Live) recomputeOutputs(t *tracker) {
 }
 
 // cancelRecompute undoes recomputeOutputs.
-func (l *Live) cancelRecompute(t *tracker) {
+func (l *leader) cancelRecompute(t *tracker) {
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {
 		for _, m := range outputs[j.facts.N()] {
@@ -187,15 +187,15 @@ func (l *Live) cancelRecompute(t *tracker) {
 			}
 			j.maps[m].recompute = false
 			for a := range j.maps[m].all() {
-				l.kill(a, "the output of the map stays where it is")
+				l.killAttempt(a, "the output of the map stays on its tracker")
 			}
 			l.updateMap(j, m)
 		}
 	}
 }
 
-// takeBackRest takes back the homes and outputs of a tracker, as if it were lost.
-func (l *Live) takeBackRest(t *tracker) {
+// reassignRest gives up a tracker's homes and outputs, as if the tracker were lost.
+func (l *leader) reassignRest(t *tracker) {
 	outputs := l.outputsOn(t)
 	t.outputs = nil
 	for _, j := range l.order {
@@ -205,7 +205,7 @@ func (l *Live) takeBackRest(t *tracker) {
 }
 
 // drainStatuses lists all drains, by tracker name.
-func (l *Live) drainStatuses() []wire.DrainStatus {
+func (l *leader) drainStatuses() []wire.DrainStatus {
 	var all []wire.DrainStatus
 	for _, name := range l.facts.AllDraining() {
 		d, _ := l.facts.Draining(name)
@@ -219,33 +219,32 @@ func (l *Live) drainStatuses() []wire.DrainStatus {
 	return all
 }
 
-// neededText lists what a draining tracker still has that is needed.
-func (l *Live) neededText(t *tracker) string {
+// neededText describes the attempts, homes and needed outputs of a draining tracker.
+func (l *leader) neededText(t *tracker) string {
 	var parts []string
 	if n := len(t.attempts); n > 0 {
-		parts = append(parts, count(n, "attempt"))
+		parts = append(parts, plural(n, "attempt"))
 	}
 	homes := 0
 	for _, set := range t.hosting.homes {
 		homes += set.Len()
 	}
 	if homes > 0 {
-		parts = append(parts, count(homes, "partition")+" at home there")
+		parts = append(parts, plural(homes, "partition")+" at home there")
 	}
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {
 		if n := len(outputs[j.facts.N()]); n > 0 && j.needsOutputs() {
-			parts = append(parts, count(n, "map output")+" of "+j.id.String())
+			parts = append(parts, plural(n, "map output")+" of "+j.id.String())
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
-// drainingNames lists the draining trackers for which match holds.
-func (l *Live) drainingNames(which func(*tracker) bool) string {
+func (l *leader) drainingNames(match func(*tracker) bool) string {
 	var names []string
 	for i := range l.fleet.draining.All() {
-		if t := l.fleet.byIndex[i]; which(t) {
+		if t := l.fleet.byIndex[i]; match(t) {
 			names = append(names, t.Name)
 		}
 	}
@@ -253,8 +252,7 @@ func (l *Live) drainingNames(which func(*tracker) bool) string {
 	return strings.Join(names, ", ")
 }
 
-// allDraining says whether all usable trackers drain, so that no task can be assigned.
-func (l *Live) allDraining() bool {
+func (l *leader) allDraining() bool {
 	return l.fleet.draining.Len() > 0 && !slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
 		return t != nil && t.usable() && t.drain.n == 0
 	})

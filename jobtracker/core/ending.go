@@ -15,14 +15,15 @@ import (
 
 // finishing is the progress of a job's end.
 type finishing struct {
-	stopProposed    bool // its stop is proposed
-	cleanupError    string
-	endFact         *facts.Ended // set once all is done: its history is being written, or it is proposed
-	historyFailures int
+	stopProposed    bool         // facts.Stopped is proposed
+	cleanupError    string       // why the cleanup failed
+	endFact         *facts.Ended // set once the job's attempts are done; then comes the history
+	historyFailures int          // failed attempts to write the history
 }
 
-// end begins a job's end, once: its history is written, then the end goes into the log.
-func (l *Live) end(j *job, outcome wire.State, text string) {
+// endJob ends a job after all its attempts, once. First its history is written, then endFact is
+// proposed.
+func (l *leader) endJob(j *job, outcome wire.State, text string) {
 	if j.finish.endFact != nil {
 		return
 	}
@@ -34,7 +35,7 @@ func (l *Live) end(j *job, outcome wire.State, text string) {
 	l.writeHistory(j)
 }
 
-func (l *Live) writeHistory(j *job) {
+func (l *leader) writeHistory(j *job) {
 	sub := j.facts.Submission()
 	now := l.wall()
 	r := &history.Record{
@@ -43,7 +44,7 @@ func (l *Live) writeHistory(j *job) {
 	}
 	r.PlansSince, r.PlansLack = l.plansMissing(j)
 	for i := range r.Attempts {
-		// Attempts that run on after a late report of another one end with the job.
+		// After a late report of another attempt, an attempt may still run. It ends with the job.
 		if a := &r.Attempts[i]; !a.State.Final() {
 			a.State, a.Took, a.Error = wire.AttemptKilled, now-a.Began, "the job has ended"
 		}
@@ -52,13 +53,14 @@ func (l *Live) writeHistory(j *job) {
 	r.Job.State, r.Job.WaitReason = j.finish.endFact.Outcome, ""
 	endedStatus(*j.finish.endFact, &r.Job)
 	l.c.emit(WriteHistory{
-		Epoch: l.epoch, Job: j.id, Record: r, After: faults.RetryDelay(j.finish.historyFailures),
-		Name: history.Name(l.facts.Boot().Staging, time.UnixMilli(now), j.id),
+		Epoch: l.epoch, Job: j.id, Record: r, Delay: faults.RetryDelay(j.finish.historyFailures),
+		URL: history.Name(l.facts.Boot().Staging, time.UnixMilli(now), j.id),
 	})
 }
 
-// historyWritten proposes the job's end. After some failures it does so without a history.
-func (l *Live) historyWritten(r HistoryWritten) {
+// historyWritten proposes the job's end. After ServiceAttempts failures it proposes the end
+// without a history.
+func (l *leader) historyWritten(r HistoryWritten) {
 	j := l.job(r.Job)
 	if j == nil || r.Epoch != l.epoch || j.finish.endFact == nil {
 		return
@@ -74,8 +76,7 @@ func (l *Live) historyWritten(r HistoryWritten) {
 	l.propose(j.finish.endFact)
 }
 
-// endFactOf makes the fact that ends j.
-func (l *Live) endFactOf(j *job, outcome wire.State, text string) *facts.Ended {
+func (l *leader) endFactOf(j *job, outcome wire.State, text string) *facts.Ended {
 	x := &facts.Ended{
 		Job: j.facts.N(), Outcome: outcome, Error: wire.Bounded(text, 2*faults.MaxReason),
 		Troubles: j.faults.Troubles(),
@@ -100,16 +101,16 @@ func (l *Live) endFactOf(j *job, outcome wire.State, text string) *facts.Ended {
 	return x
 }
 
-// jobEnded forgets a job and tells the trackers to drop it.
-func (l *Live) jobEnded(j *job) {
-	l.noteEnd(j.facts)
+// jobEnded removes an ended job, and tells the trackers to drop it.
+func (l *leader) jobEnded(j *job) {
+	l.logJobEnd(j.facts)
 	l.keepProfile(j)
-	if j.service.commitSince > 0 && j.facts.End().Outcome == wire.Succeeded {
-		l.overheads.Closed(l.now - j.service.commitSince)
+	if j.service.commitBegan > 0 && j.facts.End().Outcome == wire.Succeeded {
+		l.overheads.Closed(l.now - j.service.commitBegan)
 	}
 	l.clearTasks(j)
 	for _, a := range sortedAttempts(j.attempts.all()) {
-		l.remove(j, a.tracker, a)
+		l.removeAttempt(j, a.tracker, a)
 	}
 	delete(l.jobs, j.facts.N())
 	l.assign.DropJob(&j.assign)
@@ -124,6 +125,6 @@ func (l *Live) jobEnded(j *job) {
 	}
 	l.answerKills(j.facts)
 	l.touchFlow(j.facts)
-	l.sweep(j.facts.Submission())
+	l.removeStaging(j.facts.Submission())
 	l.dropChanges(j.facts.Submission())
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/facts"
 )
 
-// TestUnknownEntries: the core halts at an entry of an unknown version instead of skipping it.
+// TestUnknownEntries tests that the core halts at an entry of an unknown version.
 func TestUnknownEntries(t *testing.T) {
 	good := facts.Encode(&facts.Committing{Job: 1})
 	for _, data := range [][]byte{nil, {1}, {1, 200, 0x80}, {2, 12, 0x80}, append([]byte{1, 12}, 0xc1)} {
@@ -19,8 +19,8 @@ func TestUnknownEntries(t *testing.T) {
 		if halt, ok := commands[0].(Halt); !ok || halt.Err == nil {
 			t.Errorf("%x: %v", data, commands)
 		}
-		if more := c.Step(0, Entry{Index: 2, Term: 1, Data: good}); more != nil {
-			t.Errorf("%x: the core goes on with %v", data, more)
+		if commands := c.Step(0, Entry{Index: 2, Term: 1, Data: good}); commands != nil {
+			t.Errorf("%x: after the halt the core returns %v", data, commands)
 		}
 	}
 	c := New(Config{Staging: "mem://other"})

@@ -21,25 +21,26 @@ type Token uint64
 // Event is one of the structs below.
 type Event interface{ event() }
 
-// Of the log.
+// Events of the log.
 type (
-	// Entry is a committed entry, the leader's own ones included.
+	// Entry is a committed entry of the log, also one that this leader proposed.
 	Entry struct {
 		Index, Term uint64
 		Data        []byte
 	}
 
-	// Restored replaces Facts by a snapshot, of another job tracker or of an earlier run.
+	// Restored replaces Facts by a snapshot.
 	Restored struct{ Snapshot []byte }
 
-	// Elected says that this job tracker leads in a term. Entries of earlier terms come before
-	// those of Term.
+	// Elected says that this job tracker is elected for a term. Its term starts when all entries
+	// of earlier terms are applied.
 	Elected struct {
 		Term uint64
-		Wall int64 // Unix milliseconds: start of a new cluster, and for display
+		Wall int64 // current time in Unix milliseconds
 	}
 
-	// Deposed ends the term. An entry of a later term ends it too, and may come first.
+	// Deposed says that the term has ended. An entry of a later term may come first, and says
+	// the same.
 	Deposed struct{}
 
 	// Undecided says that the outcome of a proposal is unknown.
@@ -51,41 +52,41 @@ type (
 		Err error
 	}
 
-	// LogFailed says that the log does not work any more in this process.
+	// LogFailed says that the log has failed, until the process restarts.
 	LogFailed struct{ Err error }
 )
 
-// Tick says that time has passed. The owner has handed in all messages that were read before
-// Read; 0: before now.
-type Tick struct{ Read time.Duration }
+// Tick says that time has passed, and that the owner has passed all messages to Step that it
+// read before ReadUntil; 0: before now.
+type Tick struct{ ReadUntil time.Duration }
 
-// Of trackers.
+// Events of trackers.
 type (
-	// FromTracker is a message of a tracker; the first on a stream is a Hello. The owner hands
-	// messages in roughly in the order in which it read them, perhaps much later.
+	// FromTracker is a message of a tracker. The first message on a stream is a Hello. Messages
+	// come roughly in the order in which the owner read them, perhaps much later.
 	FromTracker struct {
 		Stream  Stream
 		Message wire.Message
-		Read    time.Duration // when it was read; 0: now
+		ReadAt  time.Duration // when the owner read it; 0: now
 	}
 
-	// StreamClosed says that a stream has ended without a CloseStream.
+	// StreamClosed says that a stream has ended, but not after a CloseStream.
 	StreamClosed struct{ Stream Stream }
 )
 
-// Of clients; each is answered by one Reply.
+// Requests of clients. Each gets one Reply.
 type (
-	// Submit submits a job or flow. The same key always gets the same answer.
+	// Submit submits a job or flow. Requests with the same submission key get the same answer.
 	Submit struct {
 		Token      Token
 		By         Caller
 		Wall       int64 // Unix milliseconds
 		Submission *wire.Submission
-		Secret     []byte // random, for the tokens of its jobs
+		Secret     []byte // random bytes, for the tokens of the jobs
 	}
 
-	// Change asks for other settings of a job's submission, or to suspend or resume it. Nil
-	// fields stay. The Reply comes when the change is in the log.
+	// Change changes the settings of a job's submission, or suspends or resumes it. Nil fields
+	// change nothing. The Reply comes when the change is in the log.
 	Change struct {
 		Token Token
 		By    Caller
@@ -93,7 +94,7 @@ type (
 		wire.Change
 	}
 
-	// Schedule asks for another scheduler, metric or delay rule. Empty fields stay.
+	// Schedule sets the scheduler, metric and delay rule. Empty fields change nothing.
 	Schedule struct {
 		Token      Token
 		Scheduling wire.Scheduling
@@ -130,14 +131,14 @@ func (r Schedule) token() Token { return r.Token }
 func (r Drain) token() Token    { return r.Token }
 func (r Kill) token() Token     { return r.Token }
 
-// Pools is the content of the allocation file, or why it cannot be used. It has no answer.
+// PoolsRead is the content of the allocation file, or why it cannot be used. It has no answer.
 // Followers ignore it.
-type Pools struct {
+type PoolsRead struct {
 	Table pool.Table
 	Err   error
 }
 
-// Results of effects. Epoch and Job are those of the command.
+// Results of effects. Epoch and Job repeat the command's fields.
 type (
 	// SplitsLoaded answers LoadSplits.
 	SplitsLoaded struct {
@@ -150,7 +151,7 @@ type (
 	// StagingRemoved answers RemoveStaging.
 	StagingRemoved struct {
 		Epoch uint64
-		Key   string // of the submission
+		Key   string // the submission's key
 		Err   error
 	}
 
@@ -164,7 +165,7 @@ type (
 	// HistoryLoaded answers LoadHistory. After an error the job has no profile.
 	HistoryLoaded struct {
 		Epoch   uint64
-		Name    string
+		JobName string
 		Profile *history.Profile
 		Err     error
 	}
@@ -175,8 +176,7 @@ type (
 		Err   error
 	}
 
-	// Allocated answers Allocate with a Plan that is valid for the command's Snapshot, or with
-	// an error.
+	// Allocated answers Allocate with a valid Plan or an error.
 	Allocated struct {
 		Epoch uint64
 		Seq   uint64
@@ -186,7 +186,7 @@ type (
 	}
 )
 
-// Split is what the leader needs of a map's input.
+// Split says how large a map's input is and where it is.
 type Split = assign.Split
 
 func (Entry) event()          {}
@@ -204,7 +204,7 @@ func (Kill) event()           {}
 func (Change) event()         {}
 func (Schedule) event()       {}
 func (Drain) event()          {}
-func (Pools) event()          {}
+func (PoolsRead) event()      {}
 func (SplitsLoaded) event()   {}
 func (StagingRemoved) event() {}
 func (HistoryWritten) event() {}

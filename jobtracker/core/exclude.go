@@ -8,12 +8,12 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/health"
 )
 
-// Package health decides when a tracker is excluded and readmitted. This file collects its
-// input, proposes its decisions and applies them when they are in the log.
+// Package health decides when a tracker is excluded and readmitted. This file collects the
+// input for health, and proposes and applies its decisions.
 
-// suspect counts a failed attempt against its tracker, and excludes the tracker if it stands
-// out.
-func (l *Live) suspect(a *attempt, took time.Duration) {
+// suspectTracker counts a failed attempt against its tracker. It excludes the tracker if
+// attempts fail there more than elsewhere.
+func (l *leader) suspectTracker(a *attempt, took time.Duration) {
 	t, phase := a.tracker, phaseOf(a.id.Task.Kind)
 	c := t.health.Failed(phase, health.Failure{Task: a.id.Task, Began: a.began, Took: took}, t.slots[phase], l.now)
 	if c == nil {
@@ -26,13 +26,13 @@ func (l *Live) suspect(a *attempt, took time.Duration) {
 	for n := range jobs {
 		l.addEvidence(c, l.jobs[n], phase)
 	}
-	if why, does := c.StandsOut(); does {
-		l.exclude(t, why)
+	if reason, ok := c.StandsOut(); ok {
+		l.exclude(t, reason)
 	}
 }
 
-// addEvidence adds a job's attempts on all trackers to a case.
-func (l *Live) addEvidence(c *health.Case, j *job, phase int) {
+// addEvidence adds a job's attempts on all trackers to the input of a decision.
+func (l *leader) addEvidence(c *health.Case, j *job, phase int) {
 	for p := range j.ended.Latest() {
 		if p.Began+p.Took < c.Since() {
 			break
@@ -46,25 +46,25 @@ func (l *Live) addEvidence(c *health.Case, j *job, phase int) {
 	}
 }
 
-// blameTrackers blames earlier failures of a task on the trackers where it failed, now that it
-// has succeeded on t.
-func (l *Live) blameTrackers(j *job, tk *task, t *tracker) {
+// blameTrackers attributes earlier failures of a task to the trackers where it failed, since the
+// task has now succeeded on t.
+func (l *leader) blameTrackers(j *job, tk *task, t *tracker) {
 	for _, f := range j.faults.TakeBlames(tk.key()) {
-		bad := l.fleet.trackers[f.Tracker]
-		if bad == nil || bad == t || !bad.health.Blame(f.Launched, l.now) {
+		failing := l.fleet.trackers[f.Tracker]
+		if failing == nil || failing == t || !failing.health.Blame(f.Launched, l.now) {
 			continue
 		}
-		if why, worse := bad.health.MuchWorse(l.otherTrackers(bad), j.idOf(tk), l.now); worse {
-			l.exclude(bad, why)
+		if reason, worse := failing.health.MuchWorse(l.otherTrackers(failing), j.idOf(tk), l.now); worse {
+			l.exclude(failing, reason)
 		}
 	}
 }
 
-// otherTrackers describes the trackers with which t is compared.
-func (l *Live) otherTrackers(t *tracker) (others health.Others) {
+// otherTrackers describes all trackers except t, for a comparison with t.
+func (l *leader) otherTrackers(t *tracker) (others health.Others) {
 	for _, o := range l.fleet.byIndex {
 		if o != nil && o != t {
-			out := o.outOfService() || l.c.pending.has(l.exclusion(o, ""))
+			out := o.outOfService() || l.c.pending.has(l.exclusionFact(o, ""))
 			others.Add(&o.health, out, o.usable() && o.slots != [2]int{}, l.now)
 		}
 	}
@@ -72,26 +72,26 @@ func (l *Live) otherTrackers(t *tracker) (others health.Others) {
 }
 
 // exclude proposes to exclude a tracker, unless its loss is proposed.
-func (l *Live) exclude(t *tracker, reason string) {
+func (l *leader) exclude(t *tracker, reason string) {
 	if !t.contact.lossProposed {
-		l.propose(l.exclusion(t, reason))
+		l.propose(l.exclusionFact(t, reason))
 	}
 }
 
-func (l *Live) exclusion(t *tracker, reason string) *facts.TrackerExcluded {
+func (l *leader) exclusionFact(t *tracker, reason string) *facts.TrackerExcluded {
 	return &facts.TrackerExcluded{
 		Tracker: t.Name, Incarnation: t.Incarnation, Reason: reason, Until: l.wall() + t.health.Length().Milliseconds(),
 	}
 }
 
-// excluded acts on an exclusion or readmission. fitted is false if the fact changed nothing or
-// the log refused it.
-func (l *Live) excluded(name string, incarnation uint64, fitted bool) {
+// exclusionChanged acts on an exclusion or readmission. changed is false if the fact changed
+// nothing or the log refused it.
+func (l *leader) exclusionChanged(name string, incarnation uint64, changed bool) {
 	t := l.fleet.trackers[name]
 	switch {
 	case t == nil || t.Incarnation != incarnation:
 		return
-	case !fitted:
+	case !changed:
 		t.health.ExclusionDropped()
 		return
 	}
@@ -101,7 +101,7 @@ func (l *Live) excluded(name string, incarnation uint64, fitted bool) {
 	for p := range l.phases {
 		l.phases[p].planSoon(l.now)
 	}
-	l.due.readmits = l.now
+	l.timers.readmits = l.now
 	if readmit {
 		l.readmit(t)
 	}
@@ -109,38 +109,39 @@ func (l *Live) excluded(name string, incarnation uint64, fitted bool) {
 	l.touchAll()
 }
 
-// diskDropped ends a tracker's exclusion if it has stopped using a disk since its last report.
-func (l *Live) diskDropped(t *tracker, times int) {
-	if t.health.LeftDisks(times, l.now) && t.health.Pardon(l.c.pending.has(l.exclusion(t, "")), l.now) {
+// diskDropped may end the exclusion of a tracker that has stopped using a bad disk: times is how
+// often it has done so.
+func (l *leader) diskDropped(t *tracker, times int) {
+	if t.health.LeftDisks(times, l.now) && t.health.Pardon(l.c.pending.has(l.exclusionFact(t, "")), l.now) {
 		l.readmit(t)
 	}
 }
 
 // checkExclusions proposes the end of exclusions that are due.
-func (l *Live) checkExclusions() {
-	if l.now < l.due.readmits {
+func (l *leader) checkExclusions() {
+	if l.now < l.timers.readmits {
 		return
 	}
-	l.due.readmits = never
+	l.timers.readmits = never
 	for _, t := range l.fleet.byIndex {
 		if t == nil || t.Excluded == "" {
 			continue
 		}
-		left := health.Left(t.Until, l.wall())
-		if left <= 0 {
+		remaining := health.Left(t.Until, l.wall())
+		if remaining <= 0 {
 			l.readmit(t)
 			continue
 		}
-		l.due.readmits = min(l.due.readmits, l.now+left)
+		l.timers.readmits = min(l.timers.readmits, l.now+remaining)
 	}
 }
 
-func (l *Live) readmit(t *tracker) {
+func (l *leader) readmit(t *tracker) {
 	l.propose(&facts.TrackerReadmitted{Tracker: t.Name, Incarnation: t.Incarnation})
 }
 
-// keepOneTracker readmits all trackers if no other usable one is left.
-func (l *Live) keepOneTracker() {
+// keepOneTracker readmits all excluded trackers if no tracker with slots is in service.
+func (l *leader) keepOneTracker() {
 	if slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
 		return t != nil && !t.contact.lossProposed && !t.outOfService() && t.slots != [2]int{}
 	}) {

@@ -12,15 +12,15 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Explain says why a job has its slots, what it waits for and when it should end. ok is false
-// for an unknown job. Ended jobs, and followers, have few details.
+// Explain explains the number of a job's slots, its waits and its predicted end. ok is false for
+// an unknown job. Ended jobs, and followers, have few details.
 func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok bool) {
 	f := c.facts.Find(id)
 	if f == nil {
 		return x, false
 	}
-	x = explain(c.facts, f)
-	if l := c.live; l != nil && l.jobs[f.N()] != nil {
+	x = explainFacts(c.facts, f)
+	if l := c.leader; l != nil && l.jobs[f.N()] != nil {
 		now = max(now, c.now)
 		l.explain(&x, now, f.N(), l.recentForecast(now, 0))
 		for i := range x.Phases {
@@ -30,9 +30,9 @@ func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok
 	return x, true
 }
 
-// Explanations is Explain for all jobs that have not ended, by id.
+// Explanations explains all jobs that have not ended, by id. It has no speeds.
 func (c *Core) Explanations(now time.Duration) []wire.Explanation {
-	l := c.live
+	l := c.leader
 	if l == nil {
 		return nil
 	}
@@ -40,15 +40,15 @@ func (c *Core) Explanations(now time.Duration) []wire.Explanation {
 	all := l.recentForecast(now, 0)
 	list := make([]wire.Explanation, 0, len(l.order))
 	for _, j := range l.order {
-		x := explain(c.facts, j.facts)
+		x := explainFacts(c.facts, j.facts)
 		l.explain(&x, now, j.facts.N(), all)
 		list = append(list, x)
 	}
 	return list
 }
 
-// explain fills in what Facts know.
-func explain(f *facts.Facts, j *facts.Job) wire.Explanation {
+// explainFacts makes the part of an Explanation that Facts know.
+func explainFacts(f *facts.Facts, j *facts.Job) wire.Explanation {
 	x := wire.Explanation{
 		Job: f.ID(j.N()), Name: j.Name(), Pool: poolName(j.Submission()), State: f.State(j),
 		Suspended: j.Submission().Suspended() && !j.Ended(), Submitted: j.Submission().At(),
@@ -62,8 +62,8 @@ func explain(f *facts.Facts, j *facts.Job) wire.Explanation {
 	return x
 }
 
-// explain adds what the leader knows of a job.
-func (l *Live) explain(x *wire.Explanation, now time.Duration, number int, all forecast.Forecast) {
+// explain adds the part that only the leader knows.
+func (l *leader) explain(x *wire.Explanation, now time.Duration, number int, all forecast.Forecast) {
 	o, j := all.Of(number), l.jobs[number]
 	x.Scheduling = l.sharing.Asked
 	x.End = l.wallOf(o.End)
@@ -74,36 +74,36 @@ func (l *Live) explain(x *wire.Explanation, now time.Duration, number int, all f
 	}
 	x.Shuffle = l.explainShuffle(j)
 	x.Holds = append(l.flowHolds(j, all), l.holds(j)...)
-	if waits := l.waitReason(j, now); waits != "" && len(x.Holds) == 0 {
-		x.Holds = append(x.Holds, wire.Hold{What: "it waits " + waits})
+	if reason := l.waitReason(j, now); reason != "" && len(x.Holds) == 0 {
+		x.Holds = append(x.Holds, wire.Hold{What: "it waits " + reason})
 	}
 }
 
 // flowHolds lists the jobs of the flow that a job waits for.
-func (l *Live) flowHolds(j *job, all forecast.Forecast) (list []wire.Hold) {
+func (l *leader) flowHolds(j *job, all forecast.Forecast) (list []wire.Hold) {
 	if l.facts.State(j.facts) != wire.Waiting {
 		return nil
 	}
 	for _, f := range l.facts.After(j.facts) {
-		if before := all.Of(f.N()); before != nil {
+		if estimate := all.Of(f.N()); estimate != nil {
 			list = append(list, wire.Hold{
-				What: fmt.Sprintf("it waits for the end of %v (%s), whose output it reads", l.facts.ID(f.N()), f.Name()),
-				Due:  l.wallOf(before.End),
+				What: fmt.Sprintf("it waits for its input, the output of %v (%s)", l.facts.ID(f.N()), f.Name()),
+				Due:  l.wallOf(estimate.End),
 			})
 		}
 	}
 	return list
 }
 
-func (l *Live) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExplanation {
+func (l *leader) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExplanation {
 	p := &l.phases[i]
-	given, named := l.assign.Given(p.index, &j.assign)
+	target, inPlan := l.assign.Given(p.index, &j.assign)
 	x := wire.PhaseExplanation{
 		Phase: p.kind, Tasks: j.totalTasks(i), Done: j.totalTasks(i) - j.tasksLeft(i), Running: j.assign.InSlots(i), Waiting: l.toLaunch(j, i),
-		Target: given.Slots, TaskSeconds: o.Tasks[i].Time.Seconds(), Left: o.Work[i], Source: o.Tasks[i].Source,
+		Target: target.Slots, TaskSeconds: o.Tasks[i].Time.Seconds(), Left: o.Work[i], Source: o.Tasks[i].Source,
 	}
-	if named {
-		x.Place, x.Of = given.Rank+1, len(p.plan.Targets)
+	if inPlan {
+		x.Place, x.Of = target.Rank+1, len(p.plan.Targets)
 	}
 	if k, ok := slices.BinarySearchFunc(p.snapshotJobs, j.id, func(s scheduler.Job, id wire.JobID) int { return s.ID.Compare(id) }); ok {
 		x.Min, x.Max = p.snapshotJobs[k].Min, p.snapshotJobs[k].Max
@@ -129,17 +129,17 @@ func (l *Live) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExpla
 	return x
 }
 
-// speeds is how long a job's tasks of a phase took by tracker.
-func (l *Live) speeds(j *job, phase int) (list []wire.TrackerSpeed) {
-	sums := l.sums(j, phase).Trackers
+// speeds lists how long a job's tasks of a phase took on each tracker.
+func (l *leader) speeds(j *job, phase int) (list []wire.TrackerSpeed) {
+	sums := l.trackerTimes(j, phase).Trackers
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
 		list = append(list, wire.TrackerSpeed{Tracker: name, Tasks: sums[name].Tasks, TaskSeconds: sums[name].Mean().Seconds()})
 	}
 	return list
 }
 
-// explainShuffle is nil for a job without reduces.
-func (l *Live) explainShuffle(j *job) *wire.ShuffleExplanation {
+// explainShuffle returns nil for a job without reduces.
+func (l *leader) explainShuffle(j *job) *wire.ShuffleExplanation {
 	if j.facts.Reduces() == 0 {
 		return nil
 	}
@@ -158,9 +158,9 @@ func (l *Live) explainShuffle(j *job) *wire.ShuffleExplanation {
 }
 
 // wallOf converts a time of the core to Unix milliseconds; 0: unknown.
-func (l *Live) wallOf(at time.Duration) int64 {
+func (l *leader) wallOf(at time.Duration) int64 {
 	if at == never {
 		return 0
 	}
-	return l.c.wall + at.Milliseconds()
+	return l.c.wallAtZero + at.Milliseconds()
 }

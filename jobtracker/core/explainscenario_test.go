@@ -15,10 +15,9 @@ import (
 // runExplains plays the verbs of forecasts and profiles:
 //
 //	explain job1
-//	seen map                             the policy's snapshot
-//	remembered n1 job1 map=6/12s/t1 [read=100 shuffled=50 reads=100/1s+0/0s+100/3s] [error=…]   LoadHistory is done: tasks, their time, where
-//	beat t1 rate=1000                    a heartbeat with the bytes a second that homes fetch
-//	planned                              the plan log of the last history written
+//	snapshot map                         the snapshot for the policy
+//	history-loaded n1 job1 map=6/12s/t1 [read=100 shuffled=50 reads=100/1s+0/0s+100/3s] [error=…]   LoadHistory has ended: tasks, their time, tracker
+//	plan-log                             the plans in the last history
 func (s *scenario) runExplains(d *datadriven.TestData) bool {
 	first := ""
 	if len(d.CmdArgs) > 0 {
@@ -31,54 +30,52 @@ func (s *scenario) runExplains(d *datadriven.TestData) bool {
 			s.printf("unknown")
 			break
 		}
-		s.explained(&x)
+		s.showExplanation(&x)
 		s.checkEnds(&x)
-	case "seen":
+	case "snapshot":
 		s.showSnapshot(first)
-	case "remembered":
+	case "history-loaded":
 		s.step(parseLoadedHistory(s.core.Epoch(), d))
-	case "beat":
-		s.step(FromTracker{Stream: s.streams[first], Message: &wire.Heartbeat{Rate: float64(num(value(d, "rate", "0")))}})
-	case "planned":
-		s.showPlanned()
+	case "plan-log":
+		s.showPlanLog()
 	default:
 		return false
 	}
 	return true
 }
 
-// checkEnds: status and explanation predict the same end of a job.
+// checkEnds checks that status and explanation predict the same end of a job.
 func (s *scenario) checkEnds(x *wire.Explanation) {
 	status, _ := s.core.StatusAt(s.now, x.Job)
 	want := int64(0)
-	if s.core.live != nil && !x.State.Ended() && x.End != 0 {
-		want = x.End - s.core.wall - s.now.Milliseconds() + status.Elapsed.Milliseconds()
+	if s.core.leader != nil && !x.State.Ended() && x.End != 0 {
+		want = x.End - s.core.wallAtZero - s.now.Milliseconds() + status.Elapsed.Milliseconds()
 	}
-	if got := status.Ends.Milliseconds(); got < want-1 || got > want+1 { // rounded otherwise
-		s.t.Errorf("status has the end of %v %d ms after its submission, the explanation %d", x.Job, got, want)
+	if got := status.Ends.Milliseconds(); got < want-1 || got > want+1 { // they round differently
+		s.t.Errorf("status predicts the end of %v %d ms after its submission, the explanation %d", x.Job, got, want)
 	}
 }
 
-// since converts Unix milliseconds to the time since the scenario's start, to a tenth of a
-// second.
-func since(millis int64) string {
+// sinceStart converts Unix milliseconds to the time since the scenario began, rounded to a
+// tenth of a second.
+func sinceStart(millis int64) string {
 	if millis == 0 {
 		return "-"
 	}
 	return (time.Duration(millis-scenarioStart) * time.Millisecond).Round(100 * time.Millisecond).String()
 }
 
-func (s *scenario) explained(x *wire.Explanation) {
+func (s *scenario) showExplanation(x *wire.Explanation) {
 	s.printf("%s %s %v in pool %s by %s, submitted %s, end %s, deadline %s", showJob(x.Job), x.Name, x.State, x.Pool,
-		x.Scheduling.Scheduler, since(x.Submitted), since(x.End), since(x.Deadline))
+		x.Scheduling.Scheduler, sinceStart(x.Submitted), sinceStart(x.End), sinceStart(x.Deadline))
 	for _, p := range x.Phases {
-		s.printf("  %v: %d of %d done, %d run, %d wait; place %d of %d, target %d of %d to %d; %.3gs a task (%s), %.3gs left, end %s", p.Phase,
-			p.Done, p.Tasks, p.Running, p.Waiting, p.Place, p.Of, p.Target, p.Min, p.Max, p.TaskSeconds, p.Source, p.Left, since(p.End))
+		s.printf("  %v: %d of %d done, %d running, %d waiting; place %d of %d, target %d (min %d, max %d); %.3gs a task (%s), %.3gs of work left, end %s", p.Phase,
+			p.Done, p.Tasks, p.Running, p.Waiting, p.Place, p.Of, p.Target, p.Min, p.Max, p.TaskSeconds, p.Source, p.Left, sinceStart(p.End))
 		if p.Adopted > 0 {
-			s.printf("    %d of an earlier leader", p.Adopted)
+			s.printf("    %d adopted from an earlier leader", p.Adopted)
 		}
 		if p.Wait > 0 {
-			s.printf("    one waits for a slot near its input for %v at most", p.Wait.Round(time.Millisecond))
+			s.printf("    a map waits for a local slot for %v at most", p.Wait.Round(time.Millisecond))
 		}
 		for _, v := range p.Speeds {
 			s.printf("    on %s: %d in %.3gs each", v.Tracker, v.Tasks, v.TaskSeconds)
@@ -87,44 +84,44 @@ func (s *scenario) explained(x *wire.Explanation) {
 	if f := x.Shuffle; f != nil {
 		s.printf("  shuffle: %d ready, %d left of %d; place %d of %d, share %.2g", f.Ready, f.Left, f.Whole, f.Place, f.Of, f.Share)
 		if f.PerByte > 0 {
-			s.printf("    %.3g bytes for one of input", f.PerByte)
+			s.printf("    %.3g bytes of output for one of input", f.PerByte)
 		}
 	}
 	for _, h := range x.Holds {
 		due := ""
 		if h.Due != 0 {
-			due = ", due " + since(h.Due)
+			due = ", due " + sinceStart(h.Due)
 		}
 		s.printf("  held: %s%s%s", h.What, showUntil(h.Until), due)
 	}
 }
 
-func (s *scenario) showPlanned() {
+func (s *scenario) showPlanLog() {
 	if err := s.record.Unpack(); err != nil {
 		s.t.Fatal(err)
 	}
 	for _, p := range s.record.Plans {
 		more := ""
 		for _, q := range p.Queues {
-			more += fmt.Sprintf(", %d on %s after %d", q.Tasks, q.Tracker, q.After)
+			more += fmt.Sprintf(", %d queued on %s behind %d", q.Tasks, q.Tracker, q.After)
 		}
 		if p.Turn > 0 {
 			more += fmt.Sprintf(", share %.3g in turn %d", p.Share, p.Turn)
 		}
-		s.printf("%v %v %s: %d slots, place %d of %d, end %s%s", since(p.At), p.Phase, p.Scheduling.Scheduler, p.Target, p.Place, p.Of, since(p.End), more)
+		s.printf("%v %v %s: %d slots, place %d of %d, end %s%s", sinceStart(p.At), p.Phase, p.Scheduling.Scheduler, p.Target, p.Place, p.Of, sinceStart(p.End), more)
 	}
 	if r := s.record; r.PlansSince > 0 {
-		s.printf("not known before %s: %s", since(r.PlansSince), r.PlansLack)
+		s.printf("unknown before %s: %s", sinceStart(r.PlansSince), r.PlansLack)
 	}
 }
 
 func (s *scenario) showSnapshot(phase string) {
-	of := s.core.live.snapshot(map[string]int{"map": mapPhase, "reduce": reducePhase}[phase])
-	s.printf("%d slots, bandwidth %.3g, usual %.3g", of.Slots, of.Bandwidth, of.Usual)
-	for _, j := range of.Jobs {
+	snapshot := s.core.leader.snapshot(map[string]int{"map": mapPhase, "reduce": reducePhase}[phase])
+	s.printf("%d slots, bandwidth %.3g, usual %.3g", snapshot.Slots, snapshot.Bandwidth, snapshot.Usual)
+	for _, j := range snapshot.Jobs {
 		s.printf("%s running=%d max=%d work=%.3g alone=%.3g flow=%d%s", showJob(j.ID), j.Running, j.Max, j.Work, j.Alone, j.Flow, showGoal(j.Goal))
 	}
-	for _, x := range of.Later {
+	for _, x := range snapshot.Later {
 		after := []string{"after"}
 		for _, a := range x.After {
 			after = append(after, fmt.Sprintf("%s's %ss", showJob(a.Job), a.Phase))
@@ -135,25 +132,25 @@ func (s *scenario) showSnapshot(phase string) {
 		}
 		s.printf("later %s %v max=%d work=%.3g flow=%d%s%s %s", showJob(x.ID), x.Phase, x.Max, x.Work, x.Flow, showGoal(x.Goal), lag, strings.Join(after, " "))
 	}
-	for _, x := range of.Flows {
+	for _, x := range snapshot.Flows {
 		s.printf("flow %d alone=%.3g", x.First, x.Alone)
 	}
-	for _, x := range of.Transfers {
+	for _, x := range snapshot.Transfers {
 		s.printf("transfer %s ready=%.0f left=%.0f whole=%.0f maps=%.3g", showJob(x.ID), x.Ready, x.Left, x.Whole, x.Maps)
 	}
-	for _, x := range of.Trackers {
+	for _, x := range snapshot.Trackers {
 		free := make([]string, len(x.Free))
 		for i, f := range x.Free {
 			free[i] = fmt.Sprint(math.Round(10*f) / 10)
 		}
 		s.printf("tracker %s free in %s", x.ID, strings.Join(free, ", "))
 	}
-	for _, x := range of.Measured {
+	for _, x := range snapshot.Measured {
 		s.printf("measured %s on %s: %d in %.3gs", showJob(x.Job), x.Tracker, x.Tasks, x.Seconds)
 	}
 }
 
-// parseReads reads bytes and times of reads on the node, in the rack and elsewhere.
+// parseReads parses the bytes and times of node-local, rack-local and remote reads.
 func parseReads(text string) (r wire.Reads) {
 	for i, part := range strings.Split(text, "+") {
 		bytes, took, _ := strings.Cut(part, "/")
@@ -164,7 +161,7 @@ func parseReads(text string) (r wire.Reads) {
 }
 
 func parseLoadedHistory(epoch uint64, d *datadriven.TestData) HistoryLoaded {
-	r := HistoryLoaded{Epoch: epoch, Name: d.CmdArgs[0].Key, Err: givenError(d)}
+	r := HistoryLoaded{Epoch: epoch, JobName: d.CmdArgs[0].Key, Err: givenError(d)}
 	if r.Err != nil {
 		return r
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// bigCluster is a job tracker that knows many jobs and trackers from the log.
+// bigCluster is a job tracker with many jobs and trackers in its log.
 type bigCluster struct {
-	core  *Core
-	index uint64
-	term  uint64
-	sent  []Send // launches of setups
+	core   *Core
+	index  uint64
+	term   uint64
+	setups []Send // launches of setups
 }
 
 func newBigCluster(trackers, jobs int) *bigCluster {
@@ -40,7 +40,7 @@ func (c *bigCluster) commit(all ...facts.Fact) {
 	}
 }
 
-// step lets the log commit at once. Effects get no answers.
+// step feeds an event. The log commits at once; effects get no answers.
 func (c *bigCluster) step(ev Event) {
 	if e, ok := ev.(Entry); ok {
 		c.index = e.Index
@@ -51,17 +51,17 @@ func (c *bigCluster) step(ev Event) {
 			c.step(Entry{Index: c.index + 1, Term: c.term, Data: cmd.Data})
 		case Send:
 			if m, ok := cmd.Message.(*wire.Launch); ok && m.Attempt.Task.Kind == wire.Setup {
-				c.sent = append(c.sent, cmd)
+				c.setups = append(c.setups, cmd)
 			}
 		}
 	}
 }
 
-// elect begins another term, in which all trackers say hello.
+// elect starts another term, in which all trackers reconnect.
 func (c *bigCluster) elect() {
 	c.term++
 	c.step(Elected{Term: c.term, Wall: 1})
-	for i, t := range c.core.live.fleet.byIndex {
+	for i, t := range c.core.leader.fleet.byIndex {
 		c.step(FromTracker{Stream: c.stream(i), Message: &wire.Hello{
 			Version: wire.Version, Tracker: t.Name, Process: 1, Host: t.Host, Addr: t.Addr, MapSlots: 8, ReduceSlots: 4,
 		}})
@@ -70,15 +70,15 @@ func (c *bigCluster) elect() {
 
 func (c *bigCluster) stream(i int) Stream { return Stream(int(c.term)<<20 + i) }
 
-// BenchmarkInventories: a new leader of 10,000 running jobs handles the inventories of 1,500
-// trackers. An op is one inventory, which is empty or lists eight running maps.
+// BenchmarkInventories measures how a new leader with 10,000 running jobs handles inventories of
+// 1,500 trackers. An op is one inventory, which is empty or lists eight running maps.
 func BenchmarkInventories(b *testing.B) {
 	const trackers, jobs = 1500, 10_000
 	for _, running := range []int{0, 8} {
 		b.Run(fmt.Sprintf("running=%d", running), func(b *testing.B) {
 			c := newBigCluster(trackers, jobs)
 			for i := trackers; b.Loop(); i++ {
-				if i >= trackers-1 { // the last one lets the jobs go on
+				if i >= trackers-1 { // leave out the last inventory, which lets all jobs go on
 					b.StopTimer()
 					c.elect()
 					i = 0
@@ -95,8 +95,8 @@ func BenchmarkInventories(b *testing.B) {
 	}
 }
 
-// BenchmarkSubmissions: clients submit 10,000 jobs to a cluster of 100 trackers at once, and
-// their setups end one by one. An op is all of that.
+// BenchmarkSubmissions measures 10,000 jobs that are submitted at once to a cluster of 100
+// trackers. Their setups end one by one. An op is all of this.
 func BenchmarkSubmissions(b *testing.B) {
 	const trackers, jobs = 100, 10_000
 	for b.Loop() {
@@ -110,20 +110,20 @@ func BenchmarkSubmissions(b *testing.B) {
 			c.step(Submit{Submission: &wire.Submission{Key: fmt.Sprint(i), Staging: "s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "n"}}}}})
 		}
 		b.ReportMetric(float64(time.Since(begin).Microseconds())/jobs, "µs/submission")
-		most, ended := 0, 0
+		mostRunning, ended := 0, 0
 		begin = time.Now()
-		for ; len(c.sent) > 0; ended++ {
-			most = max(most, len(c.sent))
-			s := c.sent[0]
-			c.sent = slices.Delete(c.sent, 0, 1)
+		for ; len(c.setups) > 0; ended++ {
+			mostRunning = max(mostRunning, len(c.setups))
+			s := c.setups[0]
+			c.setups = slices.Delete(c.setups, 0, 1)
 			c.step(FromTracker{Stream: s.Stream, Message: &wire.Report{
 				Attempt: s.Message.(*wire.Launch).Attempt, State: wire.AttemptSucceeded, Result: &wire.Result{Splits: &wire.SplitsDone{}},
 			}})
 		}
 		b.ReportMetric(float64(time.Since(begin).Microseconds())/jobs, "µs/setup")
-		b.ReportMetric(float64(most), "setups-at-once")
+		b.ReportMetric(float64(mostRunning), "setups-at-once")
 		if ended != jobs {
-			b.Fatalf("%d setups have ended", ended)
+			b.Fatalf("%d setups have ended, want one per job", ended)
 		}
 	}
 }

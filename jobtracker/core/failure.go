@@ -9,30 +9,30 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// failed counts a failed attempt against its task, once, and gives a needed task up when its
-// attempts are used up or the failure is fatal. Segments that a reduce could not read are not
-// its fault. It returns whether the tracker may be the cause: not if any tracker would fail.
-func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result, launched time.Duration) bool {
+// attemptFailed counts a failed attempt of a task, once. It gives the task up if its attempts are
+// used up or the failure is fatal. If a reduce could not read map output, the failure does not
+// count. It reports whether the tracker may be the cause.
+func (l *leader) attemptFailed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result, launched time.Duration) bool {
 	if j.faults.Knows(tk.key(), id.N) || j.taskDone(id.Task) {
 		return false
 	}
-	this := faults.NewFailure(t.Name, id, r)
+	failure := faults.NewFailure(t.Name, id, r)
 	if !l.flowStopping(j) {
-		j.faults.Trouble(this.Short())
+		j.faults.Trouble(failure.Short())
 	}
 	if id.Task.Kind == wire.Reduce && len(r.Lost) > 0 && j.faults.Excuse(tk.key(), id.N) {
 		l.reduceLost(j, id.Task.N, r.Lost)
 		return false
 	}
 	j.avoid(tk, t.Name)
-	j.faults.Fail(tk.key(), this, launched)
-	why, spent := j.faults.AttemptsUsedUp(tk.key(), id.Task, j.spec.Tasks(tk.kind).Attempts)
+	j.faults.Fail(tk.key(), failure, launched)
+	reason, usedUp := j.faults.AttemptsUsedUp(tk.key(), id.Task, j.spec.Tasks(tk.kind).Attempts)
 	switch {
 	case !j.needsTask(tk):
 	case r.Fatal:
-		l.giveUp(j, tk, this.String())
-	case spent:
-		l.giveUp(j, tk, why)
+		l.giveUpTask(j, tk, failure.String())
+	case usedUp:
+		l.giveUpTask(j, tk, reason)
 	case !tk.kind.Slotted():
 		tk.delayRetry(l, j)
 	default:
@@ -41,20 +41,21 @@ func (l *Live) failed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.R
 	return !r.Fatal
 }
 
-// flowStopping says whether another job of the flow stops. Failures of this job then often have
-// the same cause, and are not reported.
-func (l *Live) flowStopping(j *job) bool {
+// flowStopping reports whether another job of the flow stops. Failures of this job are then not
+// reported, since they often have the same cause.
+func (l *leader) flowStopping(j *job) bool {
 	for other := range l.facts.Flow(j.facts.Submission()) {
-		live := l.jobs[other.N()]
-		if other != j.facts && (other.Stopping() || live != nil && live.finish.stopProposed) {
+		open := l.jobs[other.N()]
+		if other != j.facts && (other.Stopping() || open != nil && open.finish.stopProposed) {
 			return true
 		}
 	}
 	return false
 }
 
-// giveUp ends the job that depends on the task, or only its cleanup.
-func (l *Live) giveUp(j *job, tk *task, text string) {
+// giveUpTask stops the job of a task that cannot succeed. If the task is the cleanup, the job
+// ends without it.
+func (l *leader) giveUpTask(j *job, tk *task, text string) {
 	if tk.kind == wire.Cleanup {
 		j.finish.cleanupError = text
 		return
@@ -62,15 +63,15 @@ func (l *Live) giveUp(j *job, tk *task, text string) {
 	l.stopJob(j, wire.Failed, text)
 }
 
-// needsTask says whether the job cannot succeed without a task. It can without a rerun map
-// whose output all partitions have gathered since.
+// needsTask reports whether the job cannot succeed without a task. It does not need a rerun map
+// if all homes have gathered the map's output since.
 func (j *job) needsTask(tk *task) bool {
 	return tk.kind != wire.Map || j.facts.Reduces() == 0 || j.facts.Running() && j.needsOutput(&j.maps[tk.n])
 }
 
-// stopJob proposes to stop the job. A job whose end is being recorded is not stopped: its
-// history may exist already.
-func (l *Live) stopJob(j *job, outcome wire.State, reason string) {
+// stopJob proposes to stop the job, unless its end is being recorded: the history may exist
+// already.
+func (l *leader) stopJob(j *job, outcome wire.State, reason string) {
 	if j.finish.stopProposed || j.finish.endFact != nil {
 		return
 	}

@@ -12,25 +12,25 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// readsOf lists the jobs, from 1, that the job at an index reads.
-func readsOf(d *datadriven.TestData, i int) (reads []int) {
-	given := strings.Split(value(d, "reads", ""), "/")
-	if len(given) == 1 {
+// inputJobs lists the numbers, from 1, of the jobs with the input of the job at an index.
+func inputJobs(d *datadriven.TestData, i int) (numbers []int) {
+	lists := strings.Split(value(d, "reads", ""), "/")
+	if len(lists) == 1 {
 		if i == 0 {
 			return nil
 		}
 		return []int{i}
 	}
-	for n := range strings.SplitSeq(given[i], "+") {
+	for n := range strings.SplitSeq(lists[i], "+") {
 		if from, err := strconv.Atoi(n); err == nil {
-			reads = append(reads, from)
+			numbers = append(numbers, from)
 		}
 	}
-	return reads
+	return numbers
 }
 
 func (s *scenario) policy(c Allocate) scheduler.Policy {
-	if !s.planned {
+	if !s.automatic {
 		return scheduler.FIFO{}
 	}
 	p, err := menu.Policy(c.Policy)
@@ -41,20 +41,20 @@ func (s *scenario) policy(c Allocate) scheduler.Policy {
 }
 
 func (s *scenario) showPlan(k wire.Kind, p scheduler.Plan) {
-	if !s.planned {
+	if !s.automatic {
 		return
 	}
 	var targets []string
 	for _, t := range p.Targets {
 		targets = append(targets, fmt.Sprintf("%s=%d ends %.2gs", showJob(t.Job), t.Slots, t.End))
 	}
-	if text := strings.Join(targets, ", "); text != s.last[k] {
-		s.last[k] = text
+	if text := strings.Join(targets, ", "); text != s.lastPlans[k] {
+		s.lastPlans[k] = text
 		s.printf("plan %v: %s", k, text)
 	}
 }
 
-// showGoal prints a goal.
+// showGoal returns what a goal adds to the defaults.
 func showGoal(g scheduler.Goal) string {
 	text := ""
 	if g.Weight != 0 && g.Weight != 1 {

@@ -9,33 +9,33 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// This file describes jobs and the cluster to package forecast, and keeps the last forecast.
+// This file makes the input of package forecast, and keeps the last forecast.
 
-// predicted is the last forecast of all jobs.
-type predicted struct {
+// lastForecast is the last forecast of all jobs.
+type lastForecast struct {
 	at   time.Duration
 	jobs forecast.Forecast // nil: no forecast yet
 }
 
-// recentForecast is a forecast of less than a gap ago, or a new one.
-func (l *Live) recentForecast(now, gap time.Duration) forecast.Forecast {
-	if l.predicted.jobs == nil || now-l.predicted.at >= gap {
-		l.predicted = predicted{now, l.forecast(now)}
+// recentForecast returns a forecast that is younger than maxAge.
+func (l *leader) recentForecast(now, maxAge time.Duration) forecast.Forecast {
+	if l.lastForecast.jobs == nil || now-l.lastForecast.at >= maxAge {
+		l.lastForecast = lastForecast{now, l.forecast(now)}
 	}
-	return l.predicted.jobs
+	return l.lastForecast.jobs
 }
 
 // forecast predicts the ends of all jobs that have not ended.
-func (l *Live) forecast(now time.Duration) forecast.Forecast {
+func (l *leader) forecast(now time.Duration) forecast.Forecast {
 	c := forecast.Cluster{
 		Now: now, Slots: l.fleet.slots, Fallback: [2]forecast.Task{l.usualTask(mapPhase), l.usualTask(reducePhase)},
 		Bandwidth: l.bandwidth(), Overheads: l.overheads,
 	}
-	maps, reduces := l.runningIn(mapPhase, now), l.runningIn(reducePhase, now)
+	maps, reduces := l.newRunningTasks(mapPhase, now), l.newRunningTasks(reducePhase, now)
 	jobs := make([]forecast.Job, len(l.order))
 	for i, j := range l.order {
-		jobs[i] = l.describe(j)
-		jobs[i].Phases = [2]forecast.Phase{maps.describe(j), reduces.describe(j)}
+		jobs[i] = l.forecastJob(j)
+		jobs[i].Phases = [2]forecast.Phase{maps.forecastPhase(j), reduces.forecastPhase(j)}
 	}
 	portions := l.phases[mapPhase].plan.Portions
 	turns := make(map[int]int, len(portions))
@@ -48,33 +48,34 @@ func (l *Live) forecast(now time.Duration) forecast.Forecast {
 	return forecast.Predict(&c, jobs)
 }
 
-// describe is the forecast's input for a job, except its phases and its shuffle's rank.
-func (l *Live) describe(j *job) forecast.Job {
+// forecastJob makes a job's input for a forecast, except Phases and Shuffle.Turn.
+func (l *leader) forecastJob(j *job) forecast.Job {
 	f := j.facts
 	x := forecast.Job{
 		N: f.N(), Workers: j.measures.Workers,
 		Active:  f.Maps() >= 0 && !f.Stopping() && !j.recovering && !f.Submission().Suspended(),
-		Closing: f.Committing(), ClosingSince: j.service.commitSince,
-		Shuffle:  forecast.Transfer{Homes: j.housing.hosts.Len()},
-		Upcoming: l.coming(j),
+		Closing: f.Committing(), ClosingSince: j.service.commitBegan,
+		Shuffle:  forecast.Transfer{Homes: j.partitions.hosts.Len()},
+		Upcoming: l.upcoming(j),
 	}
 	for i := range l.phases {
 		p := &l.phases[i]
-		g, named := l.assign.Given(i, &j.assign)
+		g, inPlan := l.assign.Given(i, &j.assign)
 		x.Rank[i] = g.Rank
-		if named && i == mapPhase && p.plan.Targets[g.Rank].End > 0 {
+		if inPlan && i == mapPhase && p.plan.Targets[g.Rank].End > 0 {
 			x.MapsEnd = p.plannedAt + forecast.After(p.plan.Targets[g.Rank].End)
 			x.WholeTasks = len(p.plan.Queues) > 0
 		}
 	}
-	if s := j.shuffle(); j.housing.open > 0 {
+	if s := j.shuffle(); j.partitions.ungathered > 0 {
 		x.Shuffle.Left = float64(max(0, s.Left()))
 	}
 	return x
 }
 
-// coming is nil for a job that has begun or has no profile.
-func (l *Live) coming(j *job) *forecast.Upcoming {
+// upcoming describes a job that has not begun, from the profile of the last job with its name. It
+// returns nil for other jobs, and without a profile.
+func (l *leader) upcoming(j *job) *forecast.Upcoming {
 	if j.facts.Maps() >= 0 || j.facts.Stopping() || j.facts.Submission().Suspended() || j.profile == nil {
 		return nil
 	}
@@ -85,8 +86,8 @@ func (l *Live) coming(j *job) *forecast.Upcoming {
 	return c
 }
 
-// times is what is known of the times of a job's tasks.
-func (j *job) times(phase int) forecast.Known {
+// knownTimes returns the measured task times of a job's phase, and those in its profile.
+func (j *job) knownTimes(phase int) forecast.Known {
 	k := forecast.Known{Measured: j.measures.Phases[phase]}
 	if j.profile != nil && j.profile.Phases[phase].Tasks > 0 {
 		k.Past, k.PastOf = &j.profile.Phases[phase], j.profile.Job
@@ -94,14 +95,14 @@ func (j *job) times(phase int) forecast.Known {
 	return k
 }
 
-// taskTime is how long a task of a job's phase takes in a warm process.
-func (l *Live) taskTime(j *job, phase int) forecast.Task {
-	k := j.times(phase)
+// taskTime estimates how long a task of a job's phase takes in a process that runs already.
+func (l *leader) taskTime(j *job, phase int) forecast.Task {
+	k := j.knownTimes(phase)
 	return k.Task(l.overheads.WarmUp)
 }
 
-// meanTask is the mean task time over jobs with known times, ended ones included.
-func (l *Live) meanTask(phase int) (m forecast.Mean) {
+// meanTask is the mean task time over all jobs and profiles.
+func (l *leader) meanTask(phase int) (m forecast.Mean) {
 	for _, j := range l.order {
 		m.Add(l.taskTime(j, phase).Time)
 	}
@@ -111,40 +112,40 @@ func (l *Live) meanTask(phase int) (m forecast.Mean) {
 	return m
 }
 
-// usualTask stands in for tasks of unknown length.
-func (l *Live) usualTask(phase int) forecast.Task {
+// usualTask replaces the task time of jobs without a known one.
+func (l *leader) usualTask(phase int) forecast.Task {
 	m := l.meanTask(phase)
 	return m.Task()
 }
 
-// maxOneByOne is how many running tasks of a phase a forecast treats one by one; more are
-// treated together. It bounds a Step.
+// Up to maxOneByOne running tasks of a phase, a forecast uses the age of each. Beyond, it uses
+// their number only, to bound the time of a Step.
 const maxOneByOne = 4096
 
-// runningTasks collects the ages of a phase's running tasks for one forecast or snapshot.
+// runningTasks collects the ages of all running tasks of a phase, for one forecast or snapshot.
 type runningTasks struct {
 	phase    int
-	wall     int64         // now in Unix milliseconds
-	warmUp   time.Duration // cost of starting a process
-	oneByOne bool
-	ages     []time.Duration // of the jobs so far
+	wall     int64           // now in Unix milliseconds
+	warmUp   time.Duration   // time to start a process
+	oneByOne bool            // it collects ages, see maxOneByOne
+	ages     []time.Duration // ages in the jobs so far
 }
 
-func (l *Live) runningIn(phase int, now time.Duration) runningTasks {
+func (l *leader) newRunningTasks(phase int, now time.Duration) runningTasks {
 	running := 0
 	for _, j := range l.order {
 		running += j.assign.InSlots(phase)
 	}
-	v := runningTasks{phase: phase, wall: l.c.wall + now.Milliseconds(), warmUp: l.overheads.WarmUp, oneByOne: running <= maxOneByOne}
+	v := runningTasks{phase: phase, wall: l.c.wallAtZero + now.Milliseconds(), warmUp: l.overheads.WarmUp, oneByOne: running <= maxOneByOne}
 	if v.oneByOne {
 		v.ages = make([]time.Duration, 0, running)
 	}
 	return v
 }
 
-// describe is what is known of a job's phase.
-func (v *runningTasks) describe(j *job) forecast.Phase {
-	p := forecast.Phase{Known: j.times(v.phase), Left: j.tasksLeft(v.phase), Running: j.workingTasks(v.phase)}
+// forecastPhase makes the input of a forecast for a job's phase.
+func (v *runningTasks) forecastPhase(j *job) forecast.Phase {
+	p := forecast.Phase{Known: j.knownTimes(v.phase), Left: j.tasksLeft(v.phase), Running: j.workingTasks(v.phase)}
 	if v.oneByOne {
 		first := len(v.ages)
 		for a := range j.runningAttempts(v.phase) {
@@ -155,10 +156,10 @@ func (v *runningTasks) describe(j *job) forecast.Phase {
 	return p
 }
 
-// age is how long an attempt has run, without the start of its process.
+// age returns how long an attempt has run, without the start of its process.
 func (v *runningTasks) age(a *attempt) time.Duration {
 	age := time.Duration(v.wall-a.began) * time.Millisecond
-	if a.cold {
+	if a.coldStart {
 		age -= v.warmUp
 	}
 	return age
@@ -175,16 +176,16 @@ func (j *job) runningAttempts(phase int) func(yield func(*attempt) bool) {
 	}
 }
 
-// workingTasks counts the tasks in slots. Partitions in reserved slots do not count: all their
-// work is to come.
+// workingTasks counts the tasks that run in slots. Reserved slots do not count: their reduces
+// have not begun.
 func (j *job) workingTasks(phase int) int {
 	if phase == reducePhase {
-		return j.assign.InSlots(phase) - j.housing.reservedSlots
+		return j.assign.InSlots(phase) - j.partitions.reservedSlots
 	}
 	return j.assign.InSlots(phase)
 }
 
-// totalTasks is how many tasks a phase has, as far as is known.
+// totalTasks is the number of a phase's tasks; 0 for maps before the setup has ended.
 func (j *job) totalTasks(phase int) int {
 	if phase == reducePhase {
 		return j.facts.Reduces()
@@ -192,14 +193,14 @@ func (j *job) totalTasks(phase int) int {
 	return max(0, j.facts.Maps())
 }
 
-// tasksLeft is how many tasks of a phase are not done, runnable or not.
+// tasksLeft counts the tasks of a phase that still have to succeed, runnable or not.
 func (j *job) tasksLeft(phase int) int {
 	switch {
 	case j.facts.Kind() == kindOf(phase):
 		return j.totalTasks(phase) - j.facts.CommittedTasks()
 	case phase == reducePhase:
-		return 0 // it has none
-	case j.outputs.known == len(j.maps) && j.housing.open == 0 && !j.outputs.recomputing:
+		return 0 // a job without reduces
+	case j.outputs.digestsKnown == len(j.maps) && j.partitions.ungathered == 0 && !j.outputs.recomputing:
 		return 0 // lost outputs are not needed
 	}
 	return j.totalTasks(phase) - j.outputs.chosen
@@ -212,8 +213,8 @@ func kindOf(phase int) wire.Kind {
 	return wire.Map
 }
 
-// measure notes how long a task took. Later attempts of the same task do not count.
-func (l *Live) measure(j *job, tk *task, t *tracker, took time.Duration, reads wire.Reads, cold bool) {
+// recordTime records how long a task took. Later attempts of the same task do not count.
+func (l *leader) recordTime(j *job, tk *task, t *tracker, took time.Duration, reads wire.Reads, cold bool) {
 	if tk.measured {
 		return
 	}
@@ -226,36 +227,36 @@ func (l *Live) measure(j *job, tk *task, t *tracker, took time.Duration, reads w
 	}
 }
 
-// sums is the measured task times of a phase, by tracker name.
-func (l *Live) sums(j *job, phase int) history.Sums {
-	all := history.Sums{Sum: j.measures.Phases[phase].All, Trackers: make(map[string]*history.Sum)}
+// trackerTimes sums up the measured task times of a phase, by tracker name.
+func (l *leader) trackerTimes(j *job, phase int) history.Sums {
+	times := history.Sums{Sum: j.measures.Phases[phase].All, Trackers: make(map[string]*history.Sum)}
 	for number, f := range l.fleet.byNumber {
 		if s := j.measures.On(int32(number), phase); s.Tasks > 0 {
-			all.Trackers[f.Name] = &s
+			times.Trackers[f.Name] = &s
 		}
 	}
-	return all
+	return times
 }
 
-// output is what is known of a job's map output.
-func (j *job) output() forecast.Output {
+// knownOutput describes a job's map output so far, for a forecast of all of it.
+func (j *job) knownOutput() forecast.Output {
 	return forecast.Output{
 		Maps: j.facts.Maps(), Made: j.outputs.chosen, Bytes: j.outputs.bytes, Fetched: j.outputs.fetched,
 		Read: j.outputs.input, Input: j.splits.input, Past: j.profile,
 	}
 }
 
-// shuffle is a job's map output in bytes; zero without reduces.
+// shuffle estimates the bytes of a job's shuffle; zero without reduces.
 func (j *job) shuffle() forecast.Shuffle {
 	if j.facts.Reduces() == 0 {
 		return forecast.Shuffle{}
 	}
-	o := j.output()
+	o := j.knownOutput()
 	return o.Shuffle()
 }
 
-// bandwidth is that of all trackers that can be homes.
-func (l *Live) bandwidth() (b forecast.Bandwidth) {
+// bandwidth sums up the fetch rates of the trackers that can be homes.
+func (l *leader) bandwidth() (b forecast.Bandwidth) {
 	for _, t := range l.fleet.byIndex {
 		if t != nil && t.usable() && t.canBeHome() {
 			b.Add(t.hosting.fetchRate)
@@ -264,9 +265,9 @@ func (l *Live) bandwidth() (b forecast.Bandwidth) {
 	return b
 }
 
-// slowness is the time of a job's reduces on a tracker relative to others: measured in this
-// job, in the last job of its name, or in all jobs.
-func (l *Live) slowness(j *job, t *tracker) float64 {
+// slowness is the time of a job's reduces on a tracker, relative to other trackers. It is
+// measured in this job, else in the last job with its name, else in all jobs.
+func (l *leader) slowness(j *job, t *tracker) float64 {
 	if f := forecast.Slowness(j.measures.On(t.number, reducePhase), j.measures.Phases[reducePhase].All.Mean()); f > 0 {
 		return f
 	}
@@ -282,17 +283,17 @@ func (l *Live) slowness(j *job, t *tracker) float64 {
 	return t.hosting.slowdown
 }
 
-// flow lists the jobs of a submission with all their tasks. Ended jobs count with their
-// measured times, future jobs with expected ones.
-func (l *Live) flow(sub *facts.Submission, usual [2]time.Duration) []forecast.FlowJob {
+// forecastFlow lists the jobs of a submission with the number and time of their tasks, also the
+// jobs that have ended or not begun.
+func (l *leader) forecastFlow(sub *facts.Submission, usual [2]time.Duration) []forecast.FlowJob {
 	flow := make([]forecast.FlowJob, 0, sub.Jobs())
 	for f := range l.facts.Flow(sub) {
 		x := forecast.FlowJob{N: f.N()}
-		for _, before := range l.facts.After(f) {
-			x.After = append(x.After, before.N())
+		for _, earlier := range l.facts.After(f) {
+			x.After = append(x.After, earlier.N())
 		}
 		for phase := range x.Tasks {
-			if x.Tasks[phase], x.Each[phase] = l.extent(f, phase); x.Each[phase] == 0 {
+			if x.Tasks[phase], x.Each[phase] = l.phaseSize(f, phase); x.Each[phase] == 0 {
 				x.Each[phase] = usual[phase]
 			}
 		}
@@ -301,8 +302,8 @@ func (l *Live) flow(sub *facts.Submission, usual [2]time.Duration) []forecast.Fl
 	return flow
 }
 
-// extent is a phase's number of tasks, and the time of one; 0: unknown.
-func (l *Live) extent(f *facts.Job, phase int) (tasks int, each time.Duration) {
+// phaseSize returns a phase's number of tasks, and the time of one; 0: unknown.
+func (l *leader) phaseSize(f *facts.Job, phase int) (tasks int, each time.Duration) {
 	if j := l.jobs[f.N()]; j != nil {
 		tasks = j.totalTasks(phase)
 		if phase == mapPhase && f.Maps() < 0 {
@@ -319,8 +320,8 @@ func (l *Live) extent(f *facts.Job, phase int) (tasks int, each time.Duration) {
 	return tasks, each
 }
 
-// expectedMaps is how many maps a job that has not begun should have: as many as the last job
-// of its name, or one.
+// expectedMaps is the expected number of maps of a job that has not begun: as many as the last
+// job with its name had, or one.
 func (j *job) expectedMaps() int {
 	if j.profile == nil {
 		return 1

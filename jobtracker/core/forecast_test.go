@@ -17,34 +17,33 @@ import (
 
 var forecastSeeds = flag.Int("forecast-seeds", 2, "how many mixes TestForecast draws for each policy")
 
-var forecastPolicies = flag.String("forecast-policies", "fair flex srpt hmhs", "under which policies")
+var forecastPolicies = flag.String("forecast-policies", "fair flex srpt hmhs", "the policies of TestForecast")
 
-// TestForecast: at half of its life, a job's predicted end in its history is right to a quarter
-// of its response time for nine of ten jobs, under any policy. The mixes are those of FLEX's
-// paper, on 4 trackers of 10 map slots. Unknown jobs with long reduces cannot be predicted so
-// early.
+// TestForecast tests the end that a history has predicted at half of a job's life. For nine of
+// ten jobs it is off by at most a quarter of the response time, under any policy. Without earlier
+// jobs of the same name, long reduces allow only six of ten. The mixes are from the FLEX paper.
 func TestForecast(t *testing.T) {
-	for mix, least := range map[string]float64{
+	for mix, minShare := range map[string]float64{
 		"maps": 0.9, "maps+history": 0.9, "reduces": 0.6, "reduces+history": 0.9,
 		"shuffle": 0.6, "shuffle+history": 0.9, "arrivals": 0.6, "arrivals+history": 0.9,
 	} {
 		t.Run(mix, func(t *testing.T) {
-			good, all := 0, 0
+			good, total := 0, 0
 			for name := range strings.FieldsSeq(*forecastPolicies) {
 				right, jobs := countRight(t, mix, name)
 				t.Logf("%s: %d of %d", name, right, jobs)
 				good += right
-				all += jobs
+				total += jobs
 			}
-			if float64(good) < least*float64(all) {
-				t.Errorf("%d of %d jobs have a predicted end that is right to a quarter, not %.0f %%", good, all, 100*least)
+			if float64(good) < minShare*float64(total) {
+				t.Errorf("%d of %d predicted ends are off by at most a quarter, want %.0f %%", good, total, 100*minShare)
 			}
 		})
 	}
 }
 
-// TestMixRepeats: a seed always gives the same mix, up to each attempt and prediction, under
-// any policy.
+// TestMixRepeats tests that a seed always gives the same attempts and predictions, under any
+// policy.
 func TestMixRepeats(t *testing.T) {
 	for _, name := range menu.Names() {
 		one, two := pacedMix(t, "shuffle+history", name, 1), pacedMix(t, "shuffle+history", name, 1)
@@ -53,7 +52,7 @@ func TestMixRepeats(t *testing.T) {
 		}
 		for i, r := range one.records {
 			if other := two.records[i]; !reflect.DeepEqual(r, other) {
-				t.Errorf("%s: the history that was written as number %d is %v's, which took %v, then %v's, which took %v",
+				t.Errorf("%s: history %d is of %v, which took %v; in the second run of %v, which took %v",
 					name, i, r.Job.ID, r.Job.Elapsed, other.Job.ID, other.Job.Elapsed)
 				break
 			}
@@ -75,14 +74,14 @@ func countRight(t *testing.T, mix, name string) (right, jobs int) {
 	return right, jobs
 }
 
-// pacedMix runs ten jobs, after earlier jobs of the same names if they are to be known.
+// pacedMix runs ten jobs. In a mix with history it runs them twice, so that their names are known.
 func pacedMix(t *testing.T, mix, name string, seed uint64) *paced {
 	p := newPaced(t, seed, wire.Scheduling{Scheduler: name}, 4, 10, 5)
 	kind, known := strings.CutSuffix(mix, "+history")
 	if kind == "shuffle" {
-		p.fetches = 20e6
+		p.fetchRate = 20e6
 	}
-	p.start = 150 * time.Millisecond
+	p.workerStart = 150 * time.Millisecond
 	const jobs = 10
 	var drawn []*pacedJob
 	for i := range jobs {
@@ -94,7 +93,7 @@ func pacedMix(t *testing.T, mix, name string, seed uint64) *paced {
 		p.records = nil
 		for i, j := range drawn {
 			again := *j
-			again.at = p.now + j.at + time.Duration(i)
+			again.submitAt = p.now + j.submitAt + time.Duration(i)
 			p.submit(&again)
 		}
 		p.run(jobs)
@@ -107,22 +106,22 @@ func (p *paced) draw(kind string, i int) *pacedJob {
 	if p.rnd.Float64() < 0.1 || i == 4 {
 		j.maps = 200 + p.rnd.IntN(300)
 	}
-	j.take[mapPhase] = time.Duration((0.4 + 0.3*p.rnd.Float64()) * 1e9)
+	j.taskTime[mapPhase] = time.Duration((0.4 + 0.3*p.rnd.Float64()) * 1e9)
 	if kind == "maps" {
 		return j
 	}
 	j.maps = max(1, j.maps/4)
-	j.take[mapPhase] = time.Duration((0.5 + p.rnd.Float64()) * 2e9)
+	j.taskTime[mapPhase] = time.Duration((0.5 + p.rnd.Float64()) * 2e9)
 	j.reduces = 1 + p.rnd.IntN(8)
-	j.take[reducePhase] = time.Duration((0.5 + p.rnd.Float64()) * 3e9)
+	j.taskTime[reducePhase] = time.Duration((0.5 + p.rnd.Float64()) * 3e9)
 	j.bytes = int64(float64(p.rnd.IntN(10)) * 1e6)
 	if kind == "arrivals" {
-		j.at = time.Duration(i) * 4 * time.Second
+		j.submitAt = time.Duration(i) * 4 * time.Second
 	}
 	return j
 }
 
-// endError is the error of the end predicted at half of a job's life, relative to its life.
+// endError returns the error of the end predicted at half of a job's life, divided by its life.
 func endError(t *testing.T, r *history.Record) float64 {
 	half := r.Submitted + (r.Ended-r.Submitted)/2
 	var last *history.Planned
@@ -141,16 +140,16 @@ func endError(t *testing.T, r *history.Record) float64 {
 	return math.Abs(float64(last.End-r.Ended)) / float64(r.Ended-r.Submitted)
 }
 
-// TestHistoryHasNoForecast: writing a job's history makes no forecast of all jobs, which is
-// expensive in large clusters.
+// TestHistoryHasNoForecast tests that writing a history does not predict the ends of all jobs,
+// which is expensive in large clusters.
 func TestHistoryHasNoForecast(t *testing.T) {
 	p := newPaced(t, 1, wire.Scheduling{}, 1, 1, 1)
-	p.submit(&pacedJob{name: "j", maps: 2, take: [2]time.Duration{time.Second}})
+	p.submit(&pacedJob{name: "j", maps: 2, taskTime: [2]time.Duration{time.Second}})
 	p.run(1)
-	l := p.core.live
-	l.predicted.jobs = nil
+	l := p.core.leader
+	l.lastForecast.jobs = nil
 	l.writeHistory(l.order[0])
-	if l.predicted.jobs != nil {
-		t.Error("a history makes a forecast of all jobs")
+	if l.lastForecast.jobs != nil {
+		t.Error("writing a history predicts the ends of all jobs")
 	}
 }

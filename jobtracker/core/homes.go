@@ -12,82 +12,83 @@ import (
 
 // hosting is the partitions at home on a tracker, and its speed.
 type hosting struct {
-	load      float64               // expected bytes of its homes
+	load      float64               // expected bytes of the partitions
 	slowdown  float64               // time of reduces relative to other trackers; 0: not measured
-	incoming  int                   // partitions that move to its free slots
-	fetchRate float64               // bytes a second that its homes fetch; 0: not measured
-	homes     map[*job]*taskset.Set // uncommitted partitions at home here
-	ready     map[*job]*taskset.Set // those of homes that can be reduced now
+	incoming  int                   // partitions that move to free slots of the tracker
+	fetchRate float64               // bytes a second that the tracker fetches; 0: not measured
+	homes     map[*job]*taskset.Set // uncommitted partitions
+	ready     map[*job]*taskset.Set // partitions in homes that can be reduced now
 }
 
 func newHosting() hosting {
 	return hosting{homes: make(map[*job]*taskset.Set), ready: make(map[*job]*taskset.Set)}
 }
 
-// housing is the homes of a job's partitions.
-type housing struct {
-	homes         []home
-	open          int           // partitions that are neither committed nor completely gathered
-	noHomeFound   bool          // in todo.noHomeFound
-	failedAtHome  taskset.Set   // partitions whose reduces failed at home
-	homeless      taskset.Set   // partitions without a home
-	wrong         taskset.Set   // partitions whose homes hold other outputs than the chosen ones
-	hosts         taskset.Set   // indexes of trackers with homes
-	gen           int           // home generations assigned in this epoch
-	reservedSlots int           // slots reserved while homes gather
-	movesDue      time.Duration // when to check which ready partitions move
-	rankingDue    time.Duration // when homes stop waiting for a plan, see awaitsRanking
-	movesFree     int           // trackers with free reduce slots at the last check
+// partitions is the partitions of a job, and their homes.
+type partitions struct {
+	homes           []home
+	ungathered      int           // partitions that are neither committed nor completely gathered
+	noHomeFound     bool          // the job is in todo.noHomeFound
+	failedAtHome    taskset.Set   // partitions with a reduce that failed at home
+	homeless        taskset.Set   // uncommitted partitions without a home
+	mismatched      taskset.Set   // partitions with homes that gathered other outputs than the chosen ones
+	hosts           taskset.Set   // indexes of trackers with homes
+	generations     int           // last home generation of this epoch
+	reservedSlots   int           // slots reserved while homes gather
+	nextMoveCheck   time.Duration // when to check again which ready partitions move
+	rankingUntil    time.Duration // when homes stop waiting for a plan, see awaitsRanking
+	freeAtMoveCheck int           // trackers with free reduce slots at the last check
 }
 
-// makeHomes makes the homes of all partitions. Those that are not committed are homeless.
-func (h *housing) makeHomes(partitions int, committed func(p int) bool) {
-	h.homes = make([]home, partitions)
-	for p := range h.homes {
+// makeHomes makes all partitions. Those that are not committed are homeless.
+func (s *partitions) makeHomes(n int, committed func(p int) bool) {
+	s.homes = make([]home, n)
+	for p := range s.homes {
 		if !committed(p) {
-			h.open++
-			h.homeless.Add(p)
+			s.ungathered++
+			s.homeless.Add(p)
 		}
 	}
 }
 
-// home is the tracker that gathers a partition, and its progress.
+// home is a partition's home and the progress of the partition.
 type home struct {
-	tracker    *tracker // nil: none
-	gen        wire.Generation
-	report     wire.HomeReport // the last report
-	complete   bool            // it holds all chosen outputs
-	wrongSince time.Duration   // when it was found in housing.wrong
-	wrongHomes int             // homes of the partition given up because they were wrong
-	bytes      float64         // its share of hosting.load
-	reserved   bool            // a reduce slot is reserved, see settings.Settings.Classical
-	queued     bool            // in todo.gathered
-	waitsSince time.Duration   // 1 + since when it is ready while only other trackers have free slots; 0: it is not
-	moves      int             // moves of the partition to free slots
-	incoming   bool            // counted in hosting.incoming
+	tracker       *tracker // the tracker that gathers it; nil: none
+	generation    wire.Generation
+	report        wire.HomeReport // the tracker's last report
+	complete      bool            // all chosen outputs are gathered
+	mismatchSince time.Duration   // when it came into partitions.mismatched
+	mismatches    int             // homes that were given up because they stayed in partitions.mismatched
+	bytes         float64         // its part of hosting.load
+	reserved      bool            // a reduce slot is reserved for it, see settings.Settings.Classical
+	queued        bool            // it is in todo.gathered
+	waitingSince  time.Duration   // 1 + the time since which it waits for a slot while other trackers have free ones; 0: it does not
+	moves         int             // moves to free slots so far
+	moving        bool            // it is counted in hosting.incoming
 }
 
-// wrongWait is how long a home may hold other outputs than the chosen ones after it was told
-// them. maxWrongHomes is how many homes of a partition may exceed that.
+// A home in partitions.mismatched has mismatchWait to gather the chosen outputs. The job fails
+// if maxMismatches homes of one partition do not.
 const (
-	wrongWait     = 10 * time.Second
-	maxWrongHomes = 4
+	mismatchWait  = 10 * time.Second
+	maxMismatches = 4
 )
 
-// recordHome notes the home of a partition, assigned or found in an inventory.
-func (l *Live) recordHome(j *job, p int, t *tracker, gen wire.Generation) {
+// recordHome records the home of a partition, assigned or found in an inventory.
+func (l *leader) recordHome(j *job, p int, t *tracker, gen wire.Generation) {
 	l.clearHome(j, p)
-	j.outputs.fetched -= j.housing.homes[p].report.Bytes
-	j.housing.homes[p] = home{tracker: t, gen: gen, wrongHomes: j.housing.homes[p].wrongHomes, moves: j.housing.homes[p].moves, bytes: l.partitionBytes(j)}
-	t.hosting.load += j.housing.homes[p].bytes
+	j.outputs.fetched -= j.partitions.homes[p].report.Bytes
+	j.partitions.homes[p] = home{tracker: t, generation: gen, mismatches: j.partitions.homes[p].mismatches, moves: j.partitions.homes[p].moves, bytes: l.partitionBytes(j)}
+	t.hosting.load += j.partitions.homes[p].bytes
 	setOf(t.hosting.homes, j).Add(p)
-	j.housing.hosts.Add(t.assign.Index())
+	j.partitions.hosts.Add(t.assign.Index())
 	l.queueShares(t)
 }
 
-// clearHome removes the home of a partition. The caller decides where the partition goes.
-func (l *Live) clearHome(j *job, p int) {
-	h := &j.housing.homes[p]
+// clearHome removes the home of a partition. The caller then assigns another or makes the
+// partition homeless, unless it is committed.
+func (l *leader) clearHome(j *job, p int) {
+	h := &j.partitions.homes[p]
 	t := h.tracker
 	if t == nil {
 		return
@@ -95,34 +96,34 @@ func (l *Live) clearHome(j *job, p int) {
 	if !j.facts.Committed(p) {
 		l.setComplete(j, p, false)
 	}
-	l.dropHome(j, p)
+	l.releaseHome(j, p)
 	h.tracker = nil
-	j.housing.wrong.Remove(p)
+	j.partitions.mismatched.Remove(p)
 	homes := setOf(t.hosting.homes, j)
 	homes.Remove(p)
 	if homes.Len() == 0 {
 		delete(t.hosting.homes, j)
 		delete(t.hosting.ready, j)
-		j.housing.hosts.Remove(t.assign.Index())
+		j.partitions.hosts.Remove(t.assign.Index())
 		j.outputs.fullUpdate.Remove(t.assign.Index())
 	}
 }
 
 // clearCommitted removes the home of a committed partition.
-func (l *Live) clearCommitted(j *job, p int) {
-	if h := &j.housing.homes[p]; !h.complete {
+func (l *leader) clearCommitted(j *job, p int) {
+	if h := &j.partitions.homes[p]; !h.complete {
 		h.complete = true
 		l.partitionGathered(j)
 	}
 	l.updateReduce(j, p)
-	j.housing.homeless.Remove(p)
+	j.partitions.homeless.Remove(p)
 	l.clearHome(j, p)
 }
 
-// clearHomes removes all homes of a job that needs none any more.
-func (l *Live) clearHomes(j *job) {
-	h := &j.housing
-	h.homeless, h.wrong, h.failedAtHome = taskset.Set{}, taskset.Set{}, taskset.Set{}
+// clearHomes removes all homes of a job that has ended or stops.
+func (l *leader) clearHomes(j *job) {
+	h := &j.partitions
+	h.homeless, h.mismatched, h.failedAtHome = taskset.Set{}, taskset.Set{}, taskset.Set{}
 	for i := range h.hosts.All() {
 		t := l.fleet.byIndex[i]
 		if ready := t.hosting.ready[j]; ready != nil {
@@ -135,22 +136,22 @@ func (l *Live) clearHomes(j *job) {
 	h.hosts = taskset.Set{}
 	for p := range h.homes {
 		if at := &h.homes[p]; at.tracker != nil {
-			l.dropHome(j, p)
+			l.releaseHome(j, p)
 			at.tracker = nil
 		}
 	}
 }
 
-// rehome makes a partition homeless, so that a home with a higher generation gathers it again.
-func (l *Live) rehome(j *job, p int) {
+// rehome makes a partition homeless. It gets another home later, which gathers it again.
+func (l *leader) rehome(j *job, p int) {
 	l.clearHome(j, p)
-	j.housing.homeless.Add(p)
+	j.partitions.homeless.Add(p)
 	l.touch(j)
 }
 
-// moveOutOfService moves homes away from trackers out of service, if there are others. A
-// partition with a running reduce stays until that has ended.
-func (l *Live) moveOutOfService(j *job) {
+// moveOutOfService moves homes away from trackers that are out of service, if others exist. A
+// partition stays while its reduce runs.
+func (l *leader) moveOutOfService(j *job) {
 	for i := range l.fleet.outOfService.All() {
 		t := l.fleet.byIndex[i]
 		homes := t.hosting.homes[j]
@@ -165,8 +166,8 @@ func (l *Live) moveOutOfService(j *job) {
 	}
 }
 
-// rehomeAll moves the job's homes away from a tracker.
-func (l *Live) rehomeAll(j *job, t *tracker) {
+// rehomeAll makes a job's partitions at home on a tracker homeless.
+func (l *leader) rehomeAll(j *job, t *tracker) {
 	homes := t.hosting.homes[j]
 	if homes == nil {
 		return
@@ -176,38 +177,37 @@ func (l *Live) rehomeAll(j *job, t *tracker) {
 	}
 }
 
-// resendHomes tells a tracker on a new stream all outputs, and its homes that the inventory
-// lacks: messages may be lost. Homes of a recovered job that an earlier inventory listed may
-// have been lost with a disk.
-func (l *Live) resendHomes(j *job, t *tracker, named map[homeKey]bool) {
+// resendHomes sends a tracker on a new stream all outputs of a job, and the homes that its
+// inventory does not list: messages may be lost with a stream, and homes with a disk.
+func (l *leader) resendHomes(j *job, t *tracker, listed map[homeKey]bool) {
 	homes := t.hosting.homes[j]
 	if homes == nil {
 		return
 	}
 	for p := range homes.All() {
-		h := &j.housing.homes[p]
-		if !named[homeKey{j.id, p, h.gen}] {
+		h := &j.partitions.homes[p]
+		if !listed[homeKey{j.id, p, h.generation}] {
 			j.outputs.fetched -= h.report.Bytes
 			h.report = wire.HomeReport{}
-			l.judgeHome(j, p)
-			l.send(t, l.setHome(j, p))
+			l.checkHome(j, p)
+			l.send(t, l.setHomeMessage(j, p))
 		}
 	}
 	l.queueAllOutputs(j, t.assign.Index())
 }
 
 // homeReport handles a home's progress report.
-func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
+func (l *leader) homeReport(t *tracker, r *wire.HomeReport) {
 	j := l.job(r.Job)
-	if j == nil || !j.facts.Running() || r.Partition < 0 || r.Partition >= len(j.housing.homes) || j.facts.Committed(r.Partition) {
+	if j == nil || !j.facts.Running() || r.Partition < 0 || r.Partition >= len(j.partitions.homes) || j.facts.Committed(r.Partition) {
 		return
 	}
-	h := &j.housing.homes[r.Partition]
-	if h.tracker != t || h.gen != r.Generation {
-		if !j.recovering || t.contact.newInTerm || !h.gen.Less(r.Generation) {
-			return // an earlier home
+	h := &j.partitions.homes[r.Partition]
+	if h.tracker != t || h.generation != r.Generation {
+		if !j.recovering || t.contact.newInTerm || !h.generation.Less(r.Generation) {
+			return // an earlier home of the partition
 		}
-		j.housing.homeless.Remove(r.Partition)
+		j.partitions.homeless.Remove(r.Partition)
 		l.recordHome(j, r.Partition, t, r.Generation)
 		if j.spec.Classical && !j.facts.Submission().Suspended() {
 			l.reserveSlot(j, r.Partition)
@@ -215,58 +215,58 @@ func (l *Live) homeReport(t *tracker, r *wire.HomeReport) {
 	}
 	j.outputs.fetched += r.Bytes - h.report.Bytes
 	h.report = *r
-	l.judgeHome(j, r.Partition)
+	l.checkHome(j, r.Partition)
 }
 
-// judgeHomes judges all homes again after the chosen outputs have changed.
-func (l *Live) judgeHomes(j *job) {
-	j.housing.wrong = taskset.Set{}
-	for p := range j.housing.homes {
-		if j.housing.homes[p].tracker != nil && !j.facts.Committed(p) {
-			l.judgeHome(j, p)
+// checkHomes checks all homes again after the chosen outputs have changed.
+func (l *leader) checkHomes(j *job) {
+	j.partitions.mismatched = taskset.Set{}
+	for p := range j.partitions.homes {
+		if j.partitions.homes[p].tracker != nil && !j.facts.Committed(p) {
+			l.checkHome(j, p)
 		}
 	}
 }
 
-// judgeHome decides whether a home that reports completion has merged the chosen outputs. If
-// not, it is told all of them again, once, and gets wrongWait to fetch them.
-func (l *Live) judgeHome(j *job, p int) {
-	h := &j.housing.homes[p]
-	says := h.report.Complete && h.report.Maps == len(j.maps)
-	same := j.outputs.known == len(j.maps) && h.report.Digest == j.outputs.digestSum
-	l.setComplete(j, p, says && same)
+// checkHome decides whether a home that reports completion has gathered the chosen outputs. If
+// not, all of them are sent to it again, once, and mismatchWait begins.
+func (l *leader) checkHome(j *job, p int) {
+	h := &j.partitions.homes[p]
+	reported := h.report.Complete && h.report.Maps == len(j.maps)
+	matches := j.outputs.digestsKnown == len(j.maps) && h.report.Digest == j.outputs.digestSum
+	l.setComplete(j, p, reported && matches)
 	switch {
-	case !says || same || j.outputs.known < len(j.maps) || j.recovering:
-		j.housing.wrong.Remove(p)
-	case j.housing.wrong.Add(p):
-		h.wrongSince = l.now
-		l.alarm(j, l.now+wrongWait)
+	case !reported || matches || j.outputs.digestsKnown < len(j.maps) || j.recovering:
+		j.partitions.mismatched.Remove(p)
+	case j.partitions.mismatched.Add(p):
+		h.mismatchSince = l.now
+		l.alarm(j, l.now+mismatchWait)
 		l.queueAllOutputs(j, h.tracker.assign.Index())
 	}
 }
 
-// moveWrong moves partitions whose homes held wrong outputs for too long. It says whether the
-// job can go on.
-func (l *Live) moveWrong(j *job) bool {
-	for p := range j.housing.wrong.All() {
-		h := &j.housing.homes[p]
-		if l.now < h.wrongSince+wrongWait {
+// moveMismatched moves partitions away from homes that were mismatched for too long. It reports
+// whether the job can continue.
+func (l *leader) moveMismatched(j *job) bool {
+	for p := range j.partitions.mismatched.All() {
+		h := &j.partitions.homes[p]
+		if l.now < h.mismatchSince+mismatchWait {
 			continue
 		}
-		h.wrongHomes++
-		if h.wrongHomes >= maxWrongHomes {
-			l.stopJob(j, wire.Failed, fmt.Sprintf("partition %d: %d homes one after the other held other map output than the chosen one, the last on tracker %s",
-				p, h.wrongHomes, h.tracker.Name))
+		h.mismatches++
+		if h.mismatches >= maxMismatches {
+			l.stopJob(j, wire.Failed, fmt.Sprintf("partition %d: %d homes in a row gathered other map output than the leader has chosen, the last one on tracker %s",
+				p, h.mismatches, h.tracker.Name))
 			return false
 		}
-		j.faults.Trouble(fmt.Sprintf("partition %d is gathered again: its home on tracker %s held other map output than the chosen one", p, h.tracker.Name))
+		j.faults.Trouble(fmt.Sprintf("partition %d is gathered again: its home on tracker %s has other map output than the leader has chosen", p, h.tracker.Name))
 		l.rehome(j, p)
 	}
 	return true
 }
 
-func (l *Live) setComplete(j *job, p int, complete bool) {
-	h := &j.housing.homes[p]
+func (l *leader) setComplete(j *job, p int, complete bool) {
+	h := &j.partitions.homes[p]
 	if h.complete == complete {
 		return
 	}
@@ -275,31 +275,31 @@ func (l *Live) setComplete(j *job, p int, complete bool) {
 		l.moveEnded(h)
 		l.partitionGathered(j)
 	} else {
-		j.housing.open++
-		if j.housing.open == 1 {
+		j.partitions.ungathered++
+		if j.partitions.ungathered == 1 {
 			l.rerunMissing(j)
 		}
 	}
 	l.updateReduce(j, p)
 }
 
-// partitionGathered counts down housing.open. After the last partition no map has to rerun.
-func (l *Live) partitionGathered(j *job) {
-	j.housing.open--
-	if j.housing.open == 0 {
+// partitionGathered counts down partitions.ungathered. After the last one no map has to rerun.
+func (l *leader) partitionGathered(j *job) {
+	j.partitions.ungathered--
+	if j.partitions.ungathered == 0 {
 		l.dropUnneededMaps(j)
 	}
 }
 
-// dropUnneededMaps removes maps from those to launch if their output is not needed.
-func (l *Live) dropUnneededMaps(j *job) {
+// dropUnneededMaps stops the launch of maps if their output is not needed.
+func (l *leader) dropUnneededMaps(j *job) {
 	for m := range j.assign.Maps() {
 		l.updateMap(j, m)
 	}
 }
 
-// rerunMissing reruns maps whose outputs were lost while no partition needed them.
-func (l *Live) rerunMissing(j *job) {
+// rerunMissing reruns maps if their outputs were lost while no partition needed them.
+func (l *leader) rerunMissing(j *job) {
 	if j.outputs.chosen == len(j.maps) {
 		return
 	}
@@ -308,32 +308,33 @@ func (l *Live) rerunMissing(j *job) {
 	}
 }
 
-// canReduce says whether a reduce of the partition may be launched at its home.
-func (l *Live) canReduce(j *job, p int) bool {
+// canReduce reports whether the reduce of a partition may be launched at its home.
+func (l *leader) canReduce(j *job, p int) bool {
 	_, grant := j.facts.Grant(p)
-	return j.housing.homes[p].complete && !j.reduces[p].runs() && !grant && !j.facts.Committed(p) && j.facts.Running() &&
+	return j.partitions.homes[p].complete && !j.reduces[p].runs() && !grant && !j.facts.Committed(p) && j.facts.Running() &&
 		j.faults.RetryAt(j.reduces[p].key()) == 0
 }
 
-// updateReduce adds a partition to those that its home's tracker can reduce, or removes it.
-func (l *Live) updateReduce(j *job, p int) {
-	h := &j.housing.homes[p]
+// updateReduce updates whether the reduce of a partition can be launched: in hosting.ready or,
+// with a reserved slot, in todo.gathered.
+func (l *leader) updateReduce(j *job, p int) {
+	h := &j.partitions.homes[p]
 	t := h.tracker
 	if t == nil {
 		return
 	}
-	can := l.canReduce(j, p)
-	if h.reserved && can && !h.queued {
+	ready := l.canReduce(j, p)
+	if h.reserved && ready && !h.queued {
 		h.queued = true
 		l.todo.gathered = append(l.todo.gathered, partition{j, p})
 	}
-	if !setOf(t.hosting.ready, j).Set(p, can && !h.reserved) {
+	if !setOf(t.hosting.ready, j).Set(p, ready && !h.reserved) {
 		return
 	}
 	l.updateLines(j)
-	h.waitsSince = 0
-	j.housing.checkMovesNow()
-	if can && !h.reserved {
+	h.waitingSince = 0
+	j.partitions.checkMovesNow()
+	if ready && !h.reserved {
 		if l.assign.AddReady(&j.assign, &t.assign, 1) == 1 {
 			l.phases[reducePhase].planNow(l.now)
 		}
@@ -345,9 +346,9 @@ func (l *Live) updateReduce(j *job, p int) {
 	l.refresh(t)
 }
 
-// reduceLost handles segments that a reduce could not read: the maps rerun, and a new home
+// reduceLost handles map outputs that a reduce could not read: the maps rerun, and a new home
 // gathers the partition from the start.
-func (l *Live) reduceLost(j *job, p int, lost []wire.OutputLost) {
+func (l *leader) reduceLost(j *job, p int, lost []wire.OutputLost) {
 	if !j.facts.Running() || j.facts.Committed(p) {
 		return
 	}
@@ -359,52 +360,52 @@ func (l *Live) reduceLost(j *job, p int, lost []wire.OutputLost) {
 	}
 }
 
-// outputsPerMessage keeps an Outputs well below the maximum frame.
+// outputsPerMessage keeps an Outputs message well below the maximum frame size.
 const outputsPerMessage = 5000
 
-// flushOutputs sends the outputs chosen in this Step to the homes' trackers, or all outputs to
-// trackers in fullUpdate.
-func (l *Live) flushOutputs() {
+// flushOutputs sends the outputs chosen in this Step to trackers with homes of the job. Trackers
+// in fullUpdate get all outputs.
+func (l *leader) flushOutputs() {
 	slices.SortFunc(l.todo.outputsQueued, func(x, y *job) int { return cmp.Compare(x.facts.N(), y.facts.N()) })
 	for _, j := range l.todo.outputsQueued {
 		j.outputs.queued = false
 		if j.recovering {
-			continue // release queues all outputs
+			continue // endRecovery queues all outputs
 		}
-		var news []wire.MapOutput // shared by all trackers
-		for i := range j.housing.hosts.All() {
+		var added []wire.MapOutput // shared by all trackers
+		for i := range j.partitions.hosts.All() {
 			t := l.fleet.byIndex[i]
 			switch {
 			case !t.usable(): // gets all outputs after its inventory
 			case j.outputs.fullUpdate.Has(i):
 				l.sendOutputs(j, t, l.chosenOutputs(j))
 			default:
-				if news == nil {
-					news = l.newOutputs(j)
+				if added == nil {
+					added = l.newOutputs(j)
 				}
-				l.sendOutputs(j, t, news)
+				l.sendOutputs(j, t, added)
 			}
 		}
-		j.outputs.outbox, j.outputs.fullUpdate = j.outputs.outbox[:0], taskset.Set{}
+		j.outputs.justChosen, j.outputs.fullUpdate = j.outputs.justChosen[:0], taskset.Set{}
 	}
 	l.todo.outputsQueued = l.todo.outputsQueued[:0]
 }
 
-// queueOutputs announces a job's new outputs at the end of the Step.
-func (l *Live) queueOutputs(j *job) {
+// queueOutputs makes flushOutputs send a job's new outputs.
+func (l *leader) queueOutputs(j *job) {
 	if !j.outputs.queued {
 		j.outputs.queued = true
 		l.todo.outputsQueued = append(l.todo.outputsQueued, j)
 	}
 }
 
-// queueAllOutputs announces all outputs of a job to a tracker at the end of the Step.
-func (l *Live) queueAllOutputs(j *job, tracker int) {
+// queueAllOutputs makes flushOutputs send all outputs of a job to a tracker.
+func (l *leader) queueAllOutputs(j *job, tracker int) {
 	j.outputs.fullUpdate.Add(tracker)
 	l.queueOutputs(j)
 }
 
-func (l *Live) chosenOutputs(j *job) []wire.MapOutput {
+func (l *leader) chosenOutputs(j *job) []wire.MapOutput {
 	outputs := make([]wire.MapOutput, 0, j.outputs.chosen)
 	for m := range j.maps {
 		if j.maps[m].output.atHand() {
@@ -414,16 +415,16 @@ func (l *Live) chosenOutputs(j *job) []wire.MapOutput {
 	return outputs
 }
 
-func (l *Live) newOutputs(j *job) []wire.MapOutput {
-	outputs := make([]wire.MapOutput, len(j.outputs.outbox))
-	for i, m := range j.outputs.outbox {
+func (l *leader) newOutputs(j *job) []wire.MapOutput {
+	outputs := make([]wire.MapOutput, len(j.outputs.justChosen))
+	for i, m := range j.outputs.justChosen {
 		outputs[i] = l.outputOf(j, int(m))
 	}
 	return outputs
 }
 
-// outputOf is the chosen output of a map.
-func (l *Live) outputOf(j *job, m int) wire.MapOutput {
+// outputOf returns the chosen output of a map.
+func (l *leader) outputOf(j *job, m int) wire.MapOutput {
 	mt := &j.maps[m]
 	t := l.fleet.byNumber[mt.output.tracker-1]
 	return wire.MapOutput{
@@ -431,7 +432,7 @@ func (l *Live) outputOf(j *job, m int) wire.MapOutput {
 	}
 }
 
-func (l *Live) sendOutputs(j *job, t *tracker, outputs []wire.MapOutput) {
+func (l *leader) sendOutputs(j *job, t *tracker, outputs []wire.MapOutput) {
 	for len(outputs) > 0 {
 		n := min(len(outputs), outputsPerMessage)
 		l.send(t, &wire.Outputs{Epoch: l.epoch, Job: j.id, Outputs: outputs[:n:n]})

@@ -7,12 +7,11 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// inventoryPage collects a tracker's inventory. When it is complete, the leader's view of that
-// tracker follows it. The cost depends on the tracker, not on the number of jobs: after a
-// failover all inventories come at once.
-func (l *Live) inventoryPage(t *tracker, page *wire.Inventory) {
+// inventoryPage collects the pages of a tracker's inventory, and handles the complete inventory.
+// The cost must not depend on the number of jobs: after a failover all inventories come at once.
+func (l *leader) inventoryPage(t *tracker, page *wire.Inventory) {
 	if t.contact.inventoried {
-		return // a stream has only one inventory
+		return // only one inventory comes on a stream
 	}
 	t.contact.pages = append(t.contact.pages, page)
 	if page.More {
@@ -41,7 +40,7 @@ func (l *Live) inventoryPage(t *tracker, page *wire.Inventory) {
 			r := &p.Attempts[i]
 			reported[r.Attempt] = true
 			l.dropUnknown(t, r.Attempt.Task.Job, dropped)
-			l.report(t, r)
+			l.attemptReport(t, r)
 		}
 	}
 	l.endMissing(t, reported)
@@ -56,13 +55,13 @@ func (l *Live) inventoryPage(t *tracker, page *wire.Inventory) {
 	l.retryHomes(t)
 }
 
-// retryHomes touches the jobs that may want a home on a tracker that became usable.
-func (l *Live) retryHomes(t *tracker) {
+// retryHomes touches the jobs that may place homes on a tracker, which has become usable.
+func (l *leader) retryHomes(t *tracker) {
 	if !t.canBeHome() {
 		return
 	}
 	for _, j := range l.todo.noHomeFound {
-		j.housing.noHomeFound = false
+		j.partitions.noHomeFound = false
 		l.touch(j)
 	}
 	l.todo.noHomeFound = l.todo.noHomeFound[:0]
@@ -85,8 +84,9 @@ type homeKey struct {
 	gen       wire.Generation
 }
 
-// dropUnknown makes a tracker drop a job that has ended without its notice, once.
-func (l *Live) dropUnknown(t *tracker, id wire.JobID, dropped map[wire.JobID]bool) {
+// dropUnknown tells a tracker to drop a job that has ended, or that Facts do not have. It does
+// so once for all jobs in dropped.
+func (l *leader) dropUnknown(t *tracker, id wire.JobID, dropped map[wire.JobID]bool) {
 	f := l.facts.Find(id)
 	if f != nil && !f.Ended() || dropped[id] {
 		return
@@ -99,9 +99,9 @@ func (l *Live) dropUnknown(t *tracker, id wire.JobID, dropped map[wire.JobID]boo
 	l.send(t, drop)
 }
 
-// endMissing ends attempts that the inventory does not list: the launch was lost with an
+// endMissing ends attempts that the inventory does not list: their Launch was lost with an
 // earlier stream.
-func (l *Live) endMissing(t *tracker, reported map[wire.AttemptID]bool) {
+func (l *leader) endMissing(t *tracker, reported map[wire.AttemptID]bool) {
 	for _, a := range sortedAttempts(slices.Values(t.attempts)) {
 		if !reported[a.id] {
 			l.attemptLost(a)
@@ -109,48 +109,47 @@ func (l *Live) endMissing(t *tracker, reported map[wire.AttemptID]bool) {
 	}
 }
 
-// inventoryDone notes that a tracker's inventory is in, or that it is lost. After the last one
-// recovered jobs go on.
-func (l *Live) inventoryDone(name string) {
+// inventoryDone ends the wait for a tracker: its inventory is complete, or the tracker is lost.
+func (l *leader) inventoryDone(name string) {
 	if !l.recovery.awaiting[name] {
 		return
 	}
 	delete(l.recovery.awaiting, name)
-	l.releaseIfDue()
+	l.endRecoveryIfReady()
 }
 
-// checkAwaited releases recovered jobs after a lease of read messages: by then each tracker has
-// sent its inventory or is lost.
-func (l *Live) checkAwaited() {
-	if l.c.readUntil >= l.recovery.awaitDue {
+// checkAwaited ends the wait for inventories when the messages of a whole lease have been
+// handled. A tracker without an inventory is lost by then.
+func (l *leader) checkAwaited() {
+	if l.c.readUntil >= l.recovery.awaitUntil {
 		clear(l.recovery.awaiting)
-		l.releaseIfDue()
+		l.endRecoveryIfReady()
 	}
 }
 
-func (l *Live) releaseIfDue() {
+func (l *leader) endRecoveryIfReady() {
 	if len(l.recovery.awaiting) > 0 {
 		return
 	}
-	l.recovery.awaitDue = never
+	l.recovery.awaitUntil = never
 	for _, j := range l.order {
 		if j.recovering {
-			l.release(j)
+			l.endRecovery(j)
 		}
 	}
 }
 
-// release lets a recovered job go on after the inventories.
-func (l *Live) release(j *job) {
+// endRecovery lets a job continue after a change of leader.
+func (l *leader) endRecovery(j *job) {
 	j.recovering = false
 	l.touch(j)
 	if !j.facts.Running() {
 		return
 	}
 	for _, task := range j.facts.Grants() {
-		tk := j.committer(task)
-		if attempt, _ := j.facts.Grant(task); tk.numbered(attempt) == nil {
-			l.fence(j, task)
+		tk := j.committingTask(task)
+		if attempt, _ := j.facts.Grant(task); tk.attempt(attempt) == nil {
+			l.addFence(j, task)
 		}
 	}
 	for m := range j.maps {
@@ -159,17 +158,17 @@ func (l *Live) release(j *job) {
 	for i := range l.phases {
 		l.phases[i].planNow(l.now)
 	}
-	l.judgeHomes(j)
-	for i := range j.housing.hosts.All() {
+	l.checkHomes(j)
+	for i := range j.partitions.hosts.All() {
 		l.queueAllOutputs(j, i)
 	}
 }
 
-// adopt takes over a running attempt of an earlier leader. It kills an unwanted attempt but
-// records it too: the attempt holds its slot and may write until it has ended.
-func (l *Live) adopt(t *tracker, j *job, r *wire.Report) *attempt {
+// adopt records a running attempt of an earlier leader. It also records an attempt that it kills:
+// such an attempt uses its slot, and may write, until it has ended.
+func (l *leader) adopt(t *tracker, j *job, r *wire.Report) *attempt {
 	tk := j.task(r.Attempt.Task)
-	if tk == nil && r.Attempt.Task.Kind == wire.Fence { // its task is gone with its leader
+	if tk == nil && r.Attempt.Task.Kind == wire.Fence { // only the earlier leader knew the task
 		j.service.lastAdoptedFence--
 		tk = &task{kind: wire.Fence, n: j.service.lastAdoptedFence}
 	}
@@ -178,40 +177,41 @@ func (l *Live) adopt(t *tracker, j *job, r *wire.Report) *attempt {
 		return nil
 	}
 	wanted := !t.contact.newInTerm && l.adoptableTask(t, j, r.Attempt) != nil
-	a := l.start(j, tk, t, r.Attempt)
+	a := l.addAttempt(j, tk, t, r.Attempt)
 	if !wanted {
-		l.kill(a, "no longer wanted")
+		l.killAttempt(a, "no longer wanted")
 	}
 	return a
 }
 
-// adoptableTask finds the task for which an unknown running attempt may go on, or nil.
-func (l *Live) adoptableTask(t *tracker, j *job, id wire.AttemptID) *task {
+// adoptableTask returns the task of an attempt that may continue, or nil if it must be killed.
+func (l *leader) adoptableTask(t *tracker, j *job, id wire.AttemptID) *task {
 	n := id.Task.N
 	state := l.facts.State(j.facts)
 	switch {
 	case id.N/wire.EpochAttempts >= int(l.epoch):
-		return nil // it is ours and has ended
+		return nil // this leader launched it, and it has ended
 	case id.Task.Kind == wire.Setup && n == 0 && state == wire.Preparing:
-		return j.service.setup.idle()
+		return j.service.setup.ifIdle()
 	case id.Task.Kind == wire.Commit && n == 0 && state == wire.Committing:
-		return j.service.commit.idle()
+		return j.service.commit.ifIdle()
 	case id.Task.Kind == wire.Cleanup && n == 0 && state == wire.Stopping:
-		return j.service.cleanup.idle()
+		return j.service.cleanup.ifIdle()
 	case state != wire.Running || !id.Task.Kind.Slotted():
 		return nil
 	case id.Task.Kind == wire.Map && n < len(j.maps):
 		return l.adoptable(j, &j.maps[n].task, id, j.maps[n].output.atHand(), true)
 	case id.Task.Kind == wire.Reduce && n < len(j.reduces):
-		h := &j.housing.homes[n]
+		h := &j.partitions.homes[n]
 		return l.adoptable(j, &j.reduces[n], id, false, h.tracker == t)
 	}
 	return nil
 }
 
-// adoptable decides for a task with a slot. The attempt with the grant goes on unless a fence
-// against it has begun.
-func (l *Live) adoptable(j *job, tk *task, id wire.AttemptID, output, placed bool) *task {
+// adoptable decides for an attempt with a slot. An attempt with the grant continues, unless a
+// fence examines it. Another attempt continues if the task has neither output nor attempts, and
+// a reduce only at its home.
+func (l *leader) adoptable(j *job, tk *task, id wire.AttemptID, hasOutput, atHome bool) *task {
 	if id.Task.Kind == j.facts.Kind() {
 		if grant, ok := j.facts.Grant(id.Task.N); ok {
 			if grant == id.N && j.service.fences[id.Task.N] == nil {
@@ -223,7 +223,7 @@ func (l *Live) adoptable(j *job, tk *task, id wire.AttemptID, output, placed boo
 			return nil
 		}
 	}
-	if output || !placed || tk.runs() {
+	if hasOutput || !atHome || tk.runs() {
 		return nil
 	}
 	return tk

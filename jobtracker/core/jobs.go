@@ -16,16 +16,15 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// job is what the leader knows of a job that has not ended. The file of a part's type explains
-// the part; other files may change it too. The largest shared parts are housing (homes.go,
-// placing.go, moving.go, retry.go, inventory.go) and outputs (maps.go, homes.go, moving.go,
-// restart.go, commit.go).
+// job is the leader's state of a job that has not ended. Several files change the largest parts:
+// partitions (homes.go, placing.go, moving.go, retry.go, inventory.go) and outputs (maps.go,
+// homes.go, moving.go, restart.go, commit.go).
 type job struct {
 	facts      *facts.Job
 	id         wire.JobID
 	spec       jobSpec
-	recovering bool // waits for the trackers' inventories after a change of leader
-	dirty      bool // in todo.dirty
+	recovering bool // it waits for the trackers' inventories after a change of leader
+	touched    bool // it is in todo.touched
 	service    serviceTasks
 	splits     splitsRead
 	maps       []mapTask
@@ -35,30 +34,30 @@ type job struct {
 	ended      past.Attempts
 	faults     faults.Faults
 	outputs    mapOutputs
-	housing    housing
+	partitions partitions
 	tally      tally
 	measures   forecast.Measures
-	profile    *history.Profile // of the last job of the same name; nil: none, or not loaded yet
+	profile    *history.Profile // profile of the last job with the same name; nil: none, or not loaded yet
 	planned    planRecord
 	finish     finishing
 }
 
-// jobSpec is the job's submission, its time, and the settings in its properties.
+// jobSpec is what was submitted, and when.
 type jobSpec struct {
 	plan    *wire.JobPlan
 	token   string        // see facts.Facts.Token
-	arrived time.Duration // when it was submitted; negative if under an earlier leader
+	arrived time.Duration // when it was submitted; negative if before this process started
 	settings.Settings
 }
 
-func (l *Live) job(id wire.JobID) *job {
+func (l *leader) job(id wire.JobID) *job {
 	if id.Start != l.facts.Boot().Start {
 		return nil
 	}
 	return l.jobs[id.N]
 }
 
-func (l *Live) addJob(f *facts.Job, arrived time.Duration) *job {
+func (l *leader) addJob(f *facts.Job, arrived time.Duration) *job {
 	id := l.facts.ID(f.N())
 	j := &job{facts: f, id: id, ended: past.New()}
 	j.spec = jobSpec{plan: f.Plan(), token: l.facts.Token(f), arrived: arrived, Settings: settings.Of(f.Plan())}
@@ -76,14 +75,14 @@ func (l *Live) addJob(f *facts.Job, arrived time.Duration) *job {
 	return j
 }
 
-func (l *Live) splitsWritten(j *job) {
-	l.noteJob(j.facts, "started", "maps", j.facts.Maps(), "reduces", j.facts.Reduces())
+func (l *leader) splitsWritten(j *job) {
+	l.logJob(j.facts, "started", "maps", j.facts.Maps(), "reduces", j.facts.Reduces())
 	l.makeTasks(j)
 	l.touch(j)
 }
 
-// makeTasks makes the tasks when their numbers are known.
-func (l *Live) makeTasks(j *job) {
+// makeTasks makes the maps and reduces, once the number of maps is known.
+func (l *leader) makeTasks(j *job) {
 	j.maps, j.reduces = make([]mapTask, j.facts.Maps()), make([]task, j.facts.Reduces())
 	for i := range j.maps {
 		j.maps[i].kind, j.maps[i].n = wire.Map, int32(i)
@@ -92,7 +91,7 @@ func (l *Live) makeTasks(j *job) {
 		j.reduces[i].kind, j.reduces[i].n = wire.Reduce, int32(i)
 	}
 	j.ended.Expect(len(j.maps) + len(j.reduces))
-	j.housing.makeHomes(len(j.reduces), j.facts.Committed)
+	j.partitions.makeHomes(len(j.reduces), j.facts.Committed)
 	for i := range j.maps {
 		l.updateMap(j, i)
 	}
@@ -115,12 +114,13 @@ func (j *job) task(id wire.TaskID) *task {
 	return nil
 }
 
-// committer is the task with number n of the kind that commits output.
-func (j *job) committer(n int) *task {
+// committingTask returns task n of the kind that commits output: reduces, or maps in a job without
+// reduces.
+func (j *job) committingTask(n int) *task {
 	return j.task(wire.TaskID{Job: j.id, Kind: j.facts.Kind(), N: n})
 }
 
-// taskDone says whether a task needs no more attempts.
+// taskDone reports whether a task needs no more attempts.
 func (j *job) taskDone(id wire.TaskID) bool {
 	switch {
 	case id.Kind == j.facts.Kind():
@@ -131,7 +131,7 @@ func (j *job) taskDone(id wire.TaskID) bool {
 	return j.service.done[id.Kind]
 }
 
-// mapsDone is how many maps need not run any more.
+// mapsDone counts the maps that have committed, or have map output at hand.
 func (j *job) mapsDone() int {
 	if j.facts.Reduces() == 0 {
 		return j.facts.CommittedTasks()
@@ -139,39 +139,39 @@ func (j *job) mapsDone() int {
 	return j.outputs.chosen
 }
 
-// runnable says whether the leader may launch the job's tasks.
+// runnable reports whether the leader may launch the job's tasks.
 func (j *job) runnable() bool {
 	return !j.recovering && !j.finish.stopProposed && j.assign.Located() && j.facts.Running()
 }
 
-// advance takes a job as far as its state allows.
-func (l *Live) advance(j *job) {
+// advance does everything that a job's state allows.
+func (l *leader) advance(j *job) {
 	switch l.facts.State(j.facts) {
 	case wire.Preparing:
-		l.serve(j, &j.service.setup, wire.AttemptID{})
+		l.runService(j, &j.service.setup, wire.AttemptID{})
 	case wire.Running:
 		l.advanceRunning(j)
 	case wire.Committing:
-		l.serve(j, &j.service.commit, wire.AttemptID{})
+		l.runService(j, &j.service.commit, wire.AttemptID{})
 	case wire.Stopping:
 		l.advanceStopping(j)
 	}
 }
 
-func (l *Live) advanceRunning(j *job) {
+func (l *leader) advanceRunning(j *job) {
 	l.loadSplits(j)
-	if !j.runnable() || !l.moveWrong(j) {
+	if !j.runnable() || !l.moveMismatched(j) {
 		return
 	}
 	l.expireExpected(j)
 	l.assign.Recall(&j.assign)
-	l.retryDue(j)
+	l.retryDelayed(j)
 	l.moveOutOfService(j)
 	l.moveFailed(j)
 	l.placeHomes(j)
 	for _, task := range sortedFences(j.service.fences) {
 		f := j.service.fences[task]
-		l.serve(j, &f.task, f.subject)
+		l.runService(j, &f.task, f.subject)
 	}
 	l.grantReady(j)
 	if j.facts.CommittedTasks() == j.facts.Commits() {
@@ -179,13 +179,13 @@ func (l *Live) advanceRunning(j *job) {
 	}
 }
 
-// stopped ends the attempts of a job that fails or is killed, and of its flow.
-func (l *Live) stopped(x *facts.Stopped, fitted bool) {
+// stopped ends the attempts of a stopped job and of its flow.
+func (l *leader) stopped(x *facts.Stopped, changed bool) {
 	f := l.facts.Job(x.Job)
 	if f == nil {
 		return
 	}
-	if !fitted {
+	if !changed {
 		l.answerKills(f)
 		if j := l.jobs[x.Job]; j != nil {
 			j.finish.stopProposed = false
@@ -200,19 +200,19 @@ func (l *Live) stopped(x *facts.Stopped, fitted bool) {
 	}
 }
 
-// stopTasks ends the attempts of a job that was stopped just now.
-func (l *Live) stopTasks(f *facts.Job) {
+// stopTasks kills the attempts of a job that the last entry stopped.
+func (l *leader) stopTasks(f *facts.Job) {
 	l.answerKills(f)
 	j := l.jobs[f.N()]
 	l.touch(j)
 	l.clearTasks(j)
 	for _, a := range sortedAttempts(j.attempts.all()) {
-		l.kill(a, wire.Bounded(f.Stop().Reason, 200))
+		l.killAttempt(a, wire.Bounded(f.Stop().Reason, 200))
 	}
 }
 
 // clearTasks removes a job from all sets of tasks to launch.
-func (l *Live) clearTasks(j *job) {
+func (l *leader) clearTasks(j *job) {
 	l.assign.Clear(&j.assign)
 	j.service.forget()
 	j.outputs.forget()
@@ -220,7 +220,7 @@ func (l *Live) clearTasks(j *job) {
 	l.clearHomes(j)
 }
 
-func (l *Live) touchFlow(f *facts.Job) {
+func (l *leader) touchFlow(f *facts.Job) {
 	for other := range l.facts.Flow(f.Submission()) {
 		if j := l.jobs[other.N()]; j != nil {
 			l.touch(j)
@@ -228,33 +228,33 @@ func (l *Live) touchFlow(f *facts.Job) {
 	}
 }
 
-// advanceStopping runs the cleanup once all attempts have ended. A job that was never set up
-// needs no cleanup.
-func (l *Live) advanceStopping(j *job) {
+// advanceStopping runs the cleanup when all attempts have ended. A job that still waits for
+// other jobs needs none.
+func (l *leader) advanceStopping(j *job) {
 	switch {
 	case j.recovering:
 	case j.finish.cleanupError != "":
-		l.end(j, j.facts.Stop().Outcome, j.facts.Stop().Reason+"\ncleaning up: "+j.finish.cleanupError)
+		l.endJob(j, j.facts.Stop().Outcome, j.facts.Stop().Reason+"\ncleaning up: "+j.finish.cleanupError)
 	case j.facts.Maps() < 0 && l.facts.Waiting(j.facts):
-		l.end(j, j.facts.Stop().Outcome, j.facts.Stop().Reason)
+		l.endJob(j, j.facts.Stop().Outcome, j.facts.Stop().Reason)
 	case j.attempts.Len() == 0:
-		l.serve(j, &j.service.cleanup, wire.AttemptID{})
+		l.runService(j, &j.service.cleanup, wire.AttemptID{})
 	}
 }
 
-// loadSplits has the splits file read, by each new leader again.
-func (l *Live) loadSplits(j *job) {
+// loadSplits asks the owner to read the splits file. Each new leader reads it again.
+func (l *leader) loadSplits(j *job) {
 	if j.assign.Located() || j.splits.loading {
 		return
 	}
 	j.splits.loading = true
 	l.c.emit(LoadSplits{
 		Epoch: l.epoch, Job: j.id, Staging: j.facts.Submission().Staging(),
-		Maps: j.facts.Maps(), Hash: j.facts.SplitsHash(), After: faults.RetryDelay(j.splits.failures),
+		Maps: j.facts.Maps(), Hash: j.facts.SplitsHash(), Delay: faults.RetryDelay(j.splits.failures),
 	})
 }
 
-func (l *Live) splitsLoaded(r SplitsLoaded) {
+func (l *leader) splitsLoaded(r SplitsLoaded) {
 	j := l.job(r.Job)
 	if j == nil || r.Epoch != l.epoch || !j.facts.Running() || j.assign.Located() {
 		return
@@ -279,8 +279,8 @@ func (l *Live) splitsLoaded(r SplitsLoaded) {
 			j.outputs.input += m.input
 		}
 	}
-	if j.service.setupSince > 0 {
-		l.overheads.WasSetUp(l.now - j.service.setupSince)
+	if j.service.setupLaunched > 0 {
+		l.overheads.WasSetUp(l.now - j.service.setupLaunched)
 	}
 	l.learnRacks(r.Splits)
 	l.assign.SetSplits(&j.assign, r.Splits)

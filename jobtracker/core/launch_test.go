@@ -7,7 +7,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestLaunchHasLimits: attempts are launched with their job's limits.
+// TestLaunchHasLimits tests that a launch has the memory and process limits of its job.
 func TestLaunchHasLimits(t *testing.T) {
 	c := New(Config{ID: "jt"})
 	var launch *wire.Launch

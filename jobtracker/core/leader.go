@@ -5,12 +5,13 @@ import (
 	"fmt"
 )
 
-// ErrNotLeader answers requests to a job tracker that does not lead, or has just lost its term:
-// then it is unknown whether the request took effect. It comes as a [NotLeaderError].
+// ErrNotLeader answers requests to a job tracker that does not lead. It comes as a
+// [NotLeaderError]. If the job tracker has just lost leadership, the request may have been
+// carried out.
 var ErrNotLeader = errors.New("this job tracker does not lead")
 
-// NotLeaderError is ErrNotLeader with the likely leader, a hint that may be out of date. Both
-// fields are empty when there is none.
+// NotLeaderError is ErrNotLeader with the last known leader, which may be out of date. Both
+// fields are empty if no leader is known.
 type NotLeaderError struct {
 	Leader string // its id
 	Addr   string // host:port of its API
@@ -20,17 +21,16 @@ func (e *NotLeaderError) Error() string {
 	if e.Leader == "" {
 		return ErrNotLeader.Error()
 	}
-	return fmt.Sprintf("%v: %s did last, at %s", ErrNotLeader, e.Leader, e.Addr)
+	return fmt.Sprintf("%v; the last known leader is %s at %s", ErrNotLeader, e.Leader, e.Addr)
 }
 
 // Unwrap makes it an ErrNotLeader.
 func (e *NotLeaderError) Unwrap() error { return ErrNotLeader }
 
-// Leads says whether this job tracker is the leader.
-func (c *Core) IsLeader() bool { return c.live != nil }
+// IsLeader reports whether this job tracker is the leader.
+func (c *Core) IsLeader() bool { return c.leader != nil }
 
-// Following is nil when this job tracker leads or is about to, else a [NotLeaderError] with the
-// leader.
+// Following returns a [NotLeaderError] on a follower, and nil on a leader or elected leader.
 func (c *Core) Following() error {
 	if c.term != 0 {
 		return nil
@@ -38,11 +38,11 @@ func (c *Core) Following() error {
 	return c.notLeader()
 }
 
-// Leader is the last known leader and the address of its API; both are empty before the first
-// leader.
+// Leader returns the last known leader and the address of its API; both are empty if none is
+// known.
 func (c *Core) Leader() (id, addr string) { return c.facts.Leader().Leader, c.facts.Leader().Addr }
 
-// notLeader names the likely leader, which is not this job tracker.
+// notLeader makes the error of a job tracker that does not lead.
 func (c *Core) notLeader() *NotLeaderError {
 	e := &NotLeaderError{Leader: c.facts.Leader().Leader, Addr: c.facts.Leader().Addr}
 	if e.Leader == c.cfg.ID || e.Addr == "" {
@@ -51,5 +51,5 @@ func (c *Core) notLeader() *NotLeaderError {
 	return e
 }
 
-// Epoch is the term of the last known leader.
+// Epoch returns the term of the last known leader.
 func (c *Core) Epoch() uint64 { return c.facts.Epoch() }

@@ -8,9 +8,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestLeasesByReading: a leader that is late in handling messages loses no tracker with waiting
-// messages, but still loses silent ones.
-func TestLeasesByReading(t *testing.T) {
+// TestLeasesOfLateLeader tests a leader that is late in handling messages. It treats no tracker
+// with waiting messages as lost, but still notices silent ones.
+func TestLeasesOfLateLeader(t *testing.T) {
 	c := New(Config{ID: "jt", Lease: 5 * time.Second})
 	var log []Entry
 	step := func(now time.Duration, ev Event) {
@@ -38,21 +38,21 @@ func TestLeasesByReading(t *testing.T) {
 		step(0, FromTracker{Stream: Stream(i + 1), Message: &wire.Inventory{}})
 	}
 	const late = 7 * time.Second
-	step(late, FromTracker{Stream: 1, Message: &wire.Heartbeat{}, Read: time.Second})
-	trackers(late, 2) // the heartbeat of t2 waits
-	step(late, Tick{Read: 4 * time.Second})
+	step(late, FromTracker{Stream: 1, Message: &wire.Heartbeat{}, ReadAt: time.Second})
+	trackers(late, 2) // the heartbeat of t2 is not handled yet
+	step(late, Tick{ReadUntil: 4 * time.Second})
 	trackers(late, 2)
-	step(late, FromTracker{Stream: 2, Message: &wire.Heartbeat{}, Read: time.Second})
-	step(late, Tick{Read: late})
+	step(late, FromTracker{Stream: 2, Message: &wire.Heartbeat{}, ReadAt: time.Second})
+	step(late, Tick{ReadUntil: late})
 	trackers(late, 2)
-	step(late+3*time.Second, FromTracker{Stream: 1, Message: &wire.Heartbeat{}, Read: late + 3*time.Second})
+	step(late+3*time.Second, FromTracker{Stream: 1, Message: &wire.Heartbeat{}, ReadAt: late + 3*time.Second})
 	step(late+5*time.Second, Tick{})
 	trackers(late+5*time.Second, 1)
 }
 
-// TestInventoriesByReading: a new leader that is late in handling messages releases no
-// recovered job before it has handled the waiting inventories.
-func TestInventoriesByReading(t *testing.T) {
+// TestInventoriesOfLateLeader tests a new leader that is late in handling messages. Recovered
+// jobs go on only after it has handled the waiting inventories.
+func TestInventoriesOfLateLeader(t *testing.T) {
 	c := New(Config{ID: "jt", Lease: 5 * time.Second})
 	var index uint64
 	step := func(term uint64, now time.Duration, ev Event) {
@@ -66,7 +66,7 @@ func TestInventoriesByReading(t *testing.T) {
 		}
 	}
 	hello := func(term uint64, now time.Duration, stream Stream, name string) {
-		step(term, now, FromTracker{Stream: stream, Read: now, Message: &wire.Hello{
+		step(term, now, FromTracker{Stream: stream, ReadAt: now, Message: &wire.Hello{
 			Version: wire.Version, Tracker: name, Process: 1, Host: name, Addr: name + ":1", MapSlots: 1,
 		}})
 	}
@@ -78,12 +78,12 @@ func TestInventoriesByReading(t *testing.T) {
 	step(2, elected, Elected{Term: 2, Wall: 1})
 	hello(2, elected, 3, "t1")
 	hello(2, elected, 4, "t2")
-	step(2, elected+6*time.Second, FromTracker{Stream: 3, Read: elected + time.Second, Message: &wire.Inventory{}})
-	if j := c.live.order[0]; !j.recovering {
+	step(2, elected+6*time.Second, FromTracker{Stream: 3, ReadAt: elected + time.Second, Message: &wire.Inventory{}})
+	if j := c.leader.order[0]; !j.recovering {
 		t.Error("the job goes on before a waiting inventory is handled")
 	}
-	step(2, elected+7*time.Second, FromTracker{Stream: 4, Read: elected + time.Second, Message: &wire.Inventory{}})
-	if j := c.live.order[0]; j.recovering {
+	step(2, elected+7*time.Second, FromTracker{Stream: 4, ReadAt: elected + time.Second, Message: &wire.Inventory{}})
+	if j := c.leader.order[0]; j.recovering {
 		t.Error("the job does not go on after the last inventory")
 	}
 }

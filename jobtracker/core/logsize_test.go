@@ -8,7 +8,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestLogSize: a task costs two small log entries, a heartbeat none.
+// TestLogSize tests that a task adds two small log entries, and a heartbeat none.
 func TestLogSize(t *testing.T) {
 	const tasks, trackers = 10_000, 20
 	c := New(Config{ID: "jt", Staging: "mem://s", History: true})
@@ -33,7 +33,7 @@ func TestLogSize(t *testing.T) {
 				}
 				feed(HistoryWritten{Epoch: 1, Job: cmd.Job})
 			case Send:
-				inbox = append(inbox, answer(cmd, tasks)...)
+				inbox = append(inbox, runAtOnce(cmd, tasks)...)
 			}
 		}
 	}
@@ -54,9 +54,9 @@ func TestLogSize(t *testing.T) {
 		inbox = inbox[1:]
 		for i := range trackers {
 			if now%time.Second == 0 {
-				was := bytes
+				before := bytes
 				feed(FromTracker{Stream: Stream(i + 1), Message: &wire.Heartbeat{}})
-				if bytes != was {
+				if bytes != before {
 					t.Fatal("a heartbeat added a log entry")
 				}
 			}
@@ -68,13 +68,13 @@ func TestLogSize(t *testing.T) {
 	}
 	perTask := float64(bytes-before) / tasks
 	t.Logf("%d entries, %.1f bytes a task", entries, perTask)
-	if perTask > 60 { // the log itself adds to it
-		t.Errorf("%.1f bytes of entries a task", perTask)
+	if perTask > 60 { // the log adds headers
+		t.Errorf("%.1f bytes of entries a task, want at most 60", perTask)
 	}
 }
 
-// answer is the reply of a tracker that runs everything at once.
-func answer(cmd Send, tasks int) []FromTracker {
+// runAtOnce returns the reports of a tracker where every attempt ends at once.
+func runAtOnce(cmd Send, tasks int) []FromTracker {
 	report := func(id wire.AttemptID, state wire.AttemptState) []FromTracker {
 		r := &wire.Report{Attempt: id, State: state}
 		if state.Final() {

@@ -10,17 +10,17 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// checkLeases proposes the loss of trackers that were silent for a lease. A lease ends by the
-// time when messages were read: one that is handed in late still counts. If this process was
-// stopped for long, reports may still be under way, and trackers get half a lease more.
-func (l *Live) checkLeases() {
+// checkLeases proposes the loss of trackers that were silent for a lease, by the times at which
+// the owner read messages. If this process was stopped for long, messages may be unread, and
+// trackers get half a lease more.
+func (l *leader) checkLeases() {
 	now := l.c.readUntil
-	if now < l.due.leases {
+	if now < l.timers.leases {
 		return
 	}
 	grace := l.c.cfg.Lease / 2
-	stopped := now-l.due.leases > grace
-	l.due.leases = never
+	stopped := now-l.timers.leases > grace
+	l.timers.leases = never
 	for _, t := range l.fleet.byIndex {
 		if t == nil || t.contact.lossProposed {
 			continue
@@ -28,9 +28,9 @@ func (l *Live) checkLeases() {
 		if stopped {
 			t.contact.lastHeard = max(t.contact.lastHeard, now-grace)
 		}
-		due := t.contact.lastHeard + l.c.cfg.Lease
-		if now < due {
-			l.due.leases = min(l.due.leases, due)
+		expires := t.contact.lastHeard + l.c.cfg.Lease
+		if now < expires {
+			l.timers.leases = min(l.timers.leases, expires)
 			continue
 		}
 		t.contact.lossProposed = true
@@ -39,20 +39,20 @@ func (l *Live) checkLeases() {
 	}
 }
 
-func (l *Live) trackerLost(x *facts.TrackerLost) {
+func (l *leader) trackerLost(x *facts.TrackerLost) {
 	if t := l.fleet.trackers[x.Tracker]; t != nil && t.Incarnation == x.Incarnation {
 		l.endIncarnation(t)
 		l.inventoryDone(t.Name)
 	}
-	// It may have reconnected before the loss was in the log.
+	// The tracker may have reconnected before the loss was in the log.
 	for _, w := range l.fleet.unwelcomed.Waiting(x.Tracker) {
 		l.register(w.Hello)
 	}
 }
 
-// dropTracker takes back the attempts, homes and map outputs of an ended incarnation, in this
-// order: maps rerun only if a partition still needs them.
-func (l *Live) dropTracker(t *tracker) {
+// dropTracker removes a lost or drained tracker: first its attempts and homes, then its map
+// outputs. Their maps rerun if a partition needs them, so the homes must be removed before.
+func (l *leader) dropTracker(t *tracker) {
 	l.detach(t)
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {
@@ -63,8 +63,8 @@ func (l *Live) dropTracker(t *tracker) {
 	l.touchAll()
 }
 
-// detach closes an incarnation's stream and takes back its attempts and homes.
-func (l *Live) detach(t *tracker) {
+// detach closes a tracker's stream, and removes the tracker with its attempts and homes.
+func (l *leader) detach(t *tracker) {
 	if t.contact.stream != 0 {
 		l.closeStream(t.contact.stream)
 	}
@@ -87,8 +87,8 @@ func (l *Live) detach(t *tracker) {
 	}
 }
 
-// endIncarnation handles the end of an incarnation that was lost, or left after its drain.
-func (l *Live) endIncarnation(t *tracker) {
+// endIncarnation handles a tracker's loss in the log. A drained tracker is not reported as lost.
+func (l *leader) endIncarnation(t *tracker) {
 	if l.drained(t) {
 		l.log("task tracker has left, as it is drained", "tracker", t.Name, "addr", t.Addr)
 		l.dropTracker(t)
@@ -114,9 +114,9 @@ func (l *Live) endIncarnation(t *tracker) {
 	l.reportReruns(t, "lost", func() { l.dropTracker(t) })
 }
 
-// reportReruns calls take, which takes back a tracker's attempts, homes and outputs, and adds
-// the reruns that follow to each job's troubles.
-func (l *Live) reportReruns(t *tracker, became string, take func()) {
+// reportReruns calls remove, which removes a lost or restarted tracker. It adds the reruns that
+// follow to the troubles of each job.
+func (l *leader) reportReruns(t *tracker, event string, remove func()) {
 	before, reduces, homes := make([]int, len(l.order)), make(map[*job]int), make(map[*job]int)
 	for i, j := range l.order {
 		before[i] = j.assign.Pending()
@@ -129,7 +129,7 @@ func (l *Live) reportReruns(t *tracker, became string, take func()) {
 			reduces[a.job]++
 		}
 	}
-	take()
+	remove()
 	for i, j := range l.order {
 		var parts []string
 		for _, p := range []struct {
@@ -145,7 +145,7 @@ func (l *Live) reportReruns(t *tracker, became string, take func()) {
 			}
 		}
 		if len(parts) > 0 && j.facts.Running() {
-			j.faults.LossTrouble(fmt.Sprintf("tracker %s %s: %s", t.Name, became, strings.Join(parts, ", ")))
+			j.faults.LossTrouble(fmt.Sprintf("tracker %s %s: %s", t.Name, event, strings.Join(parts, ", ")))
 		}
 	}
 }

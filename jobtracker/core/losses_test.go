@@ -7,13 +7,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestLossTroubles: a job's troubles include the effects of a tracker's loss, even after many
+// TestLossTroubles tests that a job's troubles show the loss of a tracker, even after many
 // failures.
 func TestLossTroubles(t *testing.T) {
 	f, l, lost := smallFleet(t)
 	for _, other := range l.fleet.byIndex[1:] {
 		for range fleetSlots {
-			f.failed(other.attempts[0], 0)
+			f.failAttempt(other.attempts[0], 0)
 		}
 	}
 	troubles := func() []string {

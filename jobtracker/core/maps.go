@@ -9,55 +9,55 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// mapOutputs sums up the chosen outputs of a job's maps, and what homes have yet to be told
-// about them.
+// mapOutputs sums up the chosen outputs of a job's maps, and has the updates for homes. If a map
+// has succeeded more than once, homes gather the chosen output.
 type mapOutputs struct {
-	known       int                     // maps with a known digest
-	digestSum   uint64                  // sum of the known digests
-	chosen      int                     // maps with a chosen output at hand
-	bytes       int64                   // of the chosen outputs
-	input       int64                   // input bytes of the maps with chosen outputs
-	fetched     int64                   // bytes of chosen outputs at homes
-	recomputing bool                    // see recomputeLost
-	hash        uint64                  // of all digests when all are known; 0: not computed
-	expected    map[string]*expectation // by restarted tracker
-	fullUpdate  taskset.Set             // indexes of trackers that get all outputs at the end of the Step
-	outbox      []int32                 // maps with outputs chosen in this Step
-	queued      bool                    // in todo.outputsQueued
+	digestsKnown int                     // number of maps with a known digest
+	digestSum    uint64                  // sum of the known digests
+	chosen       int                     // number of maps with a chosen output at hand
+	bytes        int64                   // size of the chosen outputs
+	input        int64                   // input bytes of the maps with chosen outputs
+	fetched      int64                   // bytes that homes have gathered
+	recomputing  bool                    // see recomputeLost
+	hash         uint64                  // hash of all digests when all are known; 0: not computed
+	expected     map[string]*expectation // by name of a restarted tracker
+	fullUpdate   taskset.Set             // indexes of trackers that get all outputs at the end of the Step
+	justChosen   []int32                 // maps with outputs chosen in this Step
+	queued       bool                    // the job is in todo.outputsQueued
 }
 
-// forget drops the pending updates of a job without tasks.
+// forget drops all updates of a job that has ended or stops.
 func (o *mapOutputs) forget() {
-	o.outbox, o.fullUpdate, o.recomputing = nil, taskset.Set{}, false
+	o.justChosen, o.fullUpdate, o.recomputing = nil, taskset.Set{}, false
 	clear(o.expected)
 }
 
-// mapTask is a map, in 64 bytes: one cache line, since a Step may touch many maps.
+// mapTask is a map. It has 64 bytes, one cache line: a Step may touch many maps.
 type mapTask struct {
 	task
 	output
-	input int64 // bytes that it reads; 0 before the splits are read
+	input int64 // bytes of its split; 0 before the splits are read
 }
 
-// output is what is known of a map's output: a wire.MapOutput without names. The digest
-// outlives the chosen output: homes that hold the records need not gather them again.
+// output is a map's chosen output. The digest stays when the output is lost: homes that have
+// gathered the same records need not gather them again.
 type output struct {
-	attempt   int // the AttemptID's N of the chosen output
-	bytes     int64
-	digest    uint64 // of the last chosen output
-	tracker   int32  // 1 + its number; 0: no output is at hand
-	known     bool   // the digest is known
-	expected  bool   // it may return with its tracker, see expectation
-	recompute bool   // its tracker drains, so another tracker recomputes it
+	attempt     int // number of the attempt that wrote it
+	bytes       int64
+	digest      uint64 // digest of the last chosen output
+	tracker     int32  // 1 + the tracker's number; 0: no output is at hand
+	digestKnown bool
+	expected    bool // the restarted tracker may still have it, see expectation
+	recompute   bool // the tracker drains, so another one recomputes the output
 }
 
 func (o *output) atHand() bool { return o.tracker != 0 }
 
-// outputAt is a map with a chosen output that is or was on a tracker.
-type outputAt struct{ job, m int32 }
+// outputRef names a chosen map output that is or was on a tracker.
+type outputRef struct{ job, m int32 }
 
-// updateMap adds map m to the maps to launch, or removes it.
-func (l *Live) updateMap(j *job, m int) {
+// updateMap updates whether map m can be launched.
+func (l *leader) updateMap(j *job, m int) {
 	t := &j.maps[m]
 	wanted := !t.runs() && j.facts.Running() && j.faults.RetryAt(t.key()) == 0
 	if j.facts.Reduces() == 0 {
@@ -73,58 +73,59 @@ func (l *Live) updateMap(j *job, m int) {
 	}
 }
 
-// needsOutput says whether a map's digest is unknown or some partition has yet to gather its
+// needsOutput reports whether the digest of a map is unknown, or a home still has to gather its
 // output.
 func (j *job) needsOutput(t *mapTask) bool {
-	return !t.known || j.housing.open > 0 || j.outputs.recomputing
+	return !t.digestKnown || j.partitions.ungathered > 0 || j.outputs.recomputing
 }
 
-// mapSucceeded handles the output of a map in a job with reduces.
-func (l *Live) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *wire.Result) {
+// mapSucceeded acts on the success of a map in a job with reduces.
+func (l *leader) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *wire.Result) {
 	if r.Output == nil || !j.facts.Running() {
 		return
 	}
 	out := *r.Output
 	out.Map, out.Attempt = m, id.N
 	if l.chooseOutput(j, t, &out) {
-		l.count(j, &j.maps[m].task, r)
+		l.addCounters(j, &j.maps[m].task, r)
 		for other := range j.maps[m].all() {
-			l.kill(other, "another attempt of the map has succeeded")
+			l.killAttempt(other, "another attempt of the map has succeeded")
 		}
 	}
 	l.updateMap(j, m)
 }
 
-// chooseOutput makes out the map's output unless it has one. Outputs with the same digest are
-// interchangeable.
-func (l *Live) chooseOutput(j *job, t *tracker, out *wire.MapOutput) bool {
+// chooseOutput makes out the chosen output of its map, and reports whether it did. A map keeps
+// the output that it has, except in the cases below.
+func (l *leader) chooseOutput(j *job, t *tracker, out *wire.MapOutput) bool {
 	m := &j.maps[out.Map]
 	if j.faults.Rejected(m.key(), out.Attempt) {
 		return false
 	}
 	if m.output.atHand() {
-		// While inventories come in, the later attempt is the one that homes continued with.
+		// A draining tracker's output is replaced. In inventories, the latest attempt replaces others
+		// with different records: homes have gathered its output.
 		replaces := m.recompute && m.output.tracker != t.number+1
 		if !replaces && (!j.recovering || out.Attempt <= m.output.attempt || out.Digest == m.digest) {
 			return false
 		}
 		l.dropOutput(j, out.Map)
 	}
-	if m.known && m.digest != out.Digest && !j.recovering && !l.outputChanged(j, out) {
+	if m.digestKnown && m.digest != out.Digest && !j.recovering && !l.outputChanged(j, out) {
 		return false
 	}
-	if m.known {
+	if m.digestKnown {
 		j.outputs.digestSum -= m.digest
 	} else {
-		j.outputs.known++
+		j.outputs.digestsKnown++
 	}
 	j.outputs.hash = 0
 	m.output.tracker, m.output.attempt, m.output.bytes = t.number+1, out.Attempt, out.Bytes
-	m.digest, m.known = out.Digest, true
+	m.digest, m.digestKnown = out.Digest, true
 	j.outputs.digestSum += out.Digest
 	j.outputs.chosen++
 	if j.outputs.chosen == len(j.maps) {
-		j.housing.checkMovesNow()
+		j.partitions.checkMovesNow()
 		l.recomputeEnded(j)
 	}
 	if j.spec.Classical {
@@ -132,30 +133,30 @@ func (l *Live) chooseOutput(j *job, t *tracker, out *wire.MapOutput) bool {
 	}
 	j.outputs.bytes += out.Bytes
 	j.outputs.input += m.input
-	l.recordOutput(t, outputAt{int32(j.facts.N()), int32(out.Map)})
-	j.outputs.outbox = append(j.outputs.outbox, int32(out.Map))
+	l.recordOutput(t, outputRef{int32(j.facts.N()), int32(out.Map)})
+	j.outputs.justChosen = append(j.outputs.justChosen, int32(out.Map))
 	l.queueOutputs(j)
-	if j.outputs.known == len(j.maps) {
-		l.judgeHomes(j)
+	if j.outputs.digestsKnown == len(j.maps) {
+		l.checkHomes(j)
 		l.touch(j)
 	}
 	return true
 }
 
-// outputChanged handles a map that produced other records than before: what reduces have read
-// of it must not be committed. It says whether the job can go on.
-func (l *Live) outputChanged(j *job, out *wire.MapOutput) bool {
+// outputChanged handles a map that produced other records than before. Reduces that have read
+// the earlier records must not commit. It reports whether the job can continue.
+func (l *leader) outputChanged(j *job, out *wire.MapOutput) bool {
 	id := j.idOf(&j.maps[out.Map].task)
 	if j.facts.MayHaveOutput() {
 		l.stopJob(j, wire.Failed, fmt.Sprintf(
-			"%v is not deterministic: %v gives other records than an attempt that committed reduces have read",
+			"%v is not deterministic: %v gives other records than an earlier attempt, and reduces of the earlier records have committed",
 			id, wire.AttemptID{Task: id, N: out.Attempt}))
 		return false
 	}
 	for p := range j.reduces {
 		l.setComplete(j, p, false)
 		for a := range j.reduces[p].all() {
-			l.kill(a, fmt.Sprintf("%v is not deterministic and ran again", id))
+			l.killAttempt(a, fmt.Sprintf("%v is not deterministic and ran again", id))
 		}
 	}
 	j.service.awaitingGrant = nil
@@ -163,7 +164,7 @@ func (l *Live) outputChanged(j *job, out *wire.MapOutput) bool {
 }
 
 // dropOutput removes the chosen output of a map.
-func (l *Live) dropOutput(j *job, n int) {
+func (l *leader) dropOutput(j *job, n int) {
 	m := &j.maps[n]
 	j.outputs.chosen--
 	if j.spec.Classical {
@@ -171,27 +172,27 @@ func (l *Live) dropOutput(j *job, n int) {
 	}
 	j.outputs.bytes -= m.output.bytes
 	j.outputs.input -= m.input
-	j.outputs.outbox = slices.DeleteFunc(j.outputs.outbox, func(m int32) bool { return int(m) == n })
+	j.outputs.justChosen = slices.DeleteFunc(j.outputs.justChosen, func(m int32) bool { return int(m) == n })
 	m.output.tracker, m.recompute = 0, false
 }
 
-// recordOutput notes that a chosen output is on a tracker. Before the list grows, outputs of
-// ended jobs leave it. Other outdated entries stay: they are few and expensive to find.
-func (l *Live) recordOutput(t *tracker, o outputAt) {
+// recordOutput adds a chosen output to its tracker's list. Before the list grows, outputs of
+// ended jobs are removed. Other outdated entries stay: they are few and expensive to find.
+func (l *leader) recordOutput(t *tracker, o outputRef) {
 	if len(t.outputs) == cap(t.outputs) {
-		t.outputs = slices.DeleteFunc(t.outputs, func(o outputAt) bool { return l.jobs[int(o.job)] == nil })
+		t.outputs = slices.DeleteFunc(t.outputs, func(o outputRef) bool { return l.jobs[int(o.job)] == nil })
 		t.outputs = slices.Grow(t.outputs, len(t.outputs)+1)
 	}
 	t.outputs = append(t.outputs, o)
 }
 
-func (l *Live) stillOn(t *tracker, o outputAt) bool {
+func (l *leader) stillOn(t *tracker, o outputRef) bool {
 	j := l.jobs[int(o.job)]
 	return j != nil && j.maps[o.m].output.tracker == t.number+1
 }
 
-// outputsOn lists the maps with chosen outputs on a tracker, by job number.
-func (l *Live) outputsOn(t *tracker) map[int][]int {
+// outputsOn returns the maps with chosen outputs on a tracker, by job number.
+func (l *leader) outputsOn(t *tracker) map[int][]int {
 	outputs := make(map[int][]int)
 	for _, o := range t.outputs {
 		if l.stillOn(t, o) {
@@ -205,16 +206,16 @@ func (l *Live) outputsOn(t *tracker) map[int][]int {
 	return outputs
 }
 
-// dropOutputs removes map outputs and reruns their maps if needed.
-func (l *Live) dropOutputs(j *job, outputs []int) {
+// dropOutputs removes the outputs of maps, and reruns maps if needed.
+func (l *leader) dropOutputs(j *job, outputs []int) {
 	for _, m := range outputs {
 		l.dropOutput(j, m)
 		l.updateMap(j, m)
 	}
 }
 
-// outputLost reruns a map whose chosen output cannot be read.
-func (l *Live) outputLost(r *wire.OutputLost) {
+// outputLost reruns a map if its chosen output cannot be read.
+func (l *leader) outputLost(r *wire.OutputLost) {
 	j := l.job(r.Job)
 	if j == nil || !j.facts.Running() || r.Map < 0 || r.Map >= len(j.maps) || j.facts.Reduces() == 0 {
 		return
@@ -234,7 +235,7 @@ func (l *Live) outputLost(r *wire.OutputLost) {
 	}
 }
 
-// setOf returns the job's set, and creates it if needed.
+// setOf returns the set of a job, and creates it if needed.
 func setOf(sets map[*job]*taskset.Set, j *job) *taskset.Set {
 	s := sets[j]
 	if s == nil {
@@ -244,7 +245,7 @@ func setOf(sets map[*job]*taskset.Set, j *job) *taskset.Set {
 	return s
 }
 
-// digestsHash is FNV-1a over the digests' bytes.
+// digestsHash is FNV-1a over the bytes of the digests.
 func digestsHash(digests []uint64) uint64 {
 	hash := uint64(14695981039346656037)
 	for _, d := range digests {

@@ -8,7 +8,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// BenchmarkMaps: the cost of a decision does not grow with the number of tasks and trackers.
+// BenchmarkMaps shows that the cost of a map does not grow with the number of tasks and trackers.
 func BenchmarkMaps(b *testing.B) {
 	for _, size := range []int{1000, 10_000} {
 		b.Run(fmt.Sprintf("maps=%d", size), func(b *testing.B) {
@@ -20,7 +20,7 @@ func BenchmarkMaps(b *testing.B) {
 	}
 }
 
-// runMaps runs a job of size maps on a tenth as many slots.
+// runMaps runs a job with as many maps as size, on a tenth as many slots.
 func runMaps(size int) {
 	c := New(Config{})
 	var now time.Duration

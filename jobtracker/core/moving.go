@@ -11,61 +11,60 @@ import (
 )
 
 // A ready partition is reduced at its home, or moves: see package placement. Before it moves,
-// lost map outputs are recomputed, while the partition waits at its home.
+// lost map outputs are recomputed: the new home needs all of them.
 
-// maxMovesChecked is how many of a job's partitions a Step checks. The others wait for
-// moveCheckGap.
+// A Step checks at most maxMovesChecked partitions of a job, and the others moveCheckGap later.
 const (
 	maxMovesChecked = 32
 	moveCheckGap    = 20 * time.Millisecond
 )
 
-// minMoveTime is the minimum cost of a move.
+// minMoveTime is the minimum of moveTime.
 const minMoveTime = 200 * time.Millisecond
 
-// moveReady moves ready partitions to trackers with free slots. The trackers of jobs that are
-// still in the line for reduces have no free slots.
-func (l *Live) moveReady() {
+// moveReady moves ready partitions to trackers with free slots. It follows AssignReduces: a job
+// that is still in line has no ready partition on a tracker with a free slot.
+func (l *leader) moveReady() {
 	free := l.assign.FreeTrackers(reducePhase)
 	if free.Len() == 0 {
 		return
 	}
-	for _, waits := range l.assign.InLine(reducePhase) {
-		j := jobOf(waits)
-		if j.assign.Ready() == 0 || l.now < j.housing.movesDue && j.housing.movesFree == free.Len() {
+	for _, waiting := range l.assign.InLine(reducePhase) {
+		j := jobOf(waiting)
+		if j.assign.Ready() == 0 || l.now < j.partitions.nextMoveCheck && j.partitions.freeAtMoveCheck == free.Len() {
 			continue
 		}
-		j.housing.movesFree, j.housing.movesDue = free.Len(), l.moveDue(j)
-		if j.housing.movesDue != never {
-			l.alarm(j, j.housing.movesDue)
+		j.partitions.freeAtMoveCheck, j.partitions.nextMoveCheck = free.Len(), l.moveWaiting(j)
+		if j.partitions.nextMoveCheck != never {
+			l.alarm(j, j.partitions.nextMoveCheck)
 		}
 	}
 }
 
-// checkMovesNow lets the next moveReady check the job's partitions before movesDue.
-func (h *housing) checkMovesNow() { h.movesDue = 0 }
+// checkMovesNow makes the next moveReady check the partitions.
+func (s *partitions) checkMovesNow() { s.nextMoveCheck = 0 }
 
-// moveDue moves those partitions of a job that have waited for long enough, and returns when to
-// check the others.
-func (l *Live) moveDue(j *job) time.Duration {
-	due, checked := never, 0
-	for i := range j.housing.hosts.All() {
+// moveWaiting moves partitions of a job that have waited long enough, and returns the time of the
+// next check.
+func (l *leader) moveWaiting(j *job) time.Duration {
+	nextCheck, checked := never, 0
+	for i := range j.partitions.hosts.All() {
 		t := l.fleet.byIndex[i]
 		ready := t.hosting.ready[j]
 		if ready == nil || ready.Len() == 0 {
 			continue
 		}
 		for p := range ready.All() {
-			h := &j.housing.homes[p]
+			h := &j.partitions.homes[p]
 			if checked++; checked > maxMovesChecked {
-				return min(due, l.now+moveCheckGap)
+				return min(nextCheck, l.now+moveCheckGap)
 			}
-			if h.waitsSince == 0 {
-				h.waitsSince = l.now + 1
+			if h.waitingSince == 0 {
+				h.waitingSince = l.now + 1
 			}
-			until := h.waitsSince - 1 + l.maxMoveWait(j, t, h)
+			until := h.waitingSince - 1 + l.maxMoveWait(j, t, h)
 			if l.now < until {
-				due = min(due, until)
+				nextCheck = min(nextCheck, until)
 				continue
 			}
 			if j.outputs.chosen < len(j.maps) {
@@ -73,55 +72,55 @@ func (l *Live) moveDue(j *job) time.Duration {
 				continue
 			}
 			to := l.moveTarget(j, p, t)
-			if to == nil { // others move there already, or its reduce failed there
-				due = min(due, l.now+minMoveTime)
+			if to == nil { // other partitions move to the free slots, or the reduce has failed there
+				nextCheck = min(nextCheck, l.now+minMoveTime)
 				if j.faults.Elsewhere(j.reduces[p].key()) == 0 {
-					return due
+					return nextCheck
 				}
 				continue
 			}
 			l.moveTo(j, p, to)
 		}
 	}
-	return due
+	return nextCheck
 }
 
-// maxMoveWait is how long a ready partition waits for a slot at its home.
-func (l *Live) maxMoveWait(j *job, t *tracker, h *home) time.Duration {
+// maxMoveWait is how long a ready partition waits for a slot at its home before it moves.
+func (l *leader) maxMoveWait(j *job, t *tracker, h *home) time.Duration {
 	return placement.Patience(placement.Waiting{
 		Rule: l.sharing.Rule, MoveTime: l.moveTime(j, t, h), RemoteCost: j.assign.RemoteCost(), Moves: h.moves,
 		Slot: func() (time.Duration, bool) { return l.slotWait(j, t) },
 	})
 }
 
-// recomputeLost reruns maps with lost outputs although all partitions are gathered: one of them
-// has to be gathered again elsewhere.
-func (l *Live) recomputeLost(j *job) {
+// recomputeLost reruns maps with lost outputs although all partitions are gathered, since a
+// partition is about to move.
+func (l *leader) recomputeLost(j *job) {
 	if !j.outputs.recomputing {
 		j.outputs.recomputing = true
 		l.rerunMissing(j)
 	}
 }
 
-// recomputeEnded ends recomputeLost: all outputs exist, or no partition needs them any more.
-func (l *Live) recomputeEnded(j *job) {
+// recomputeEnded ends recomputeLost: all outputs exist, or no partition is ready.
+func (l *leader) recomputeEnded(j *job) {
 	if j.outputs.recomputing {
 		j.outputs.recomputing = false
 		l.dropUnneededMaps(j)
 	}
 }
 
-// moveTime is how long it should take to gather a partition again.
-func (l *Live) moveTime(j *job, t *tracker, h *home) time.Duration {
-	made := time.Duration(0)
+// moveTime estimates how long it takes to gather a partition again.
+func (l *leader) moveTime(j *job, t *tracker, h *home) time.Duration {
+	recompute := time.Duration(0)
 	if j.outputs.chosen < len(j.maps) {
-		made = l.taskTime(j, mapPhase).Time
+		recompute = l.taskTime(j, mapPhase).Time
 	}
-	return minMoveTime + made + min(forecast.GatherTime(h.report.Bytes, t.hosting.fetchRate), locality.MaxDelay)
+	return minMoveTime + recompute + min(forecast.GatherTime(h.report.Bytes, t.hosting.fetchRate), locality.MaxDelay)
 }
 
-// slotWait is how long the last ready partition at a tracker should wait for a slot there.
-func (l *Live) slotWait(j *job, t *tracker) (time.Duration, bool) {
+// slotWait estimates how long the last ready partition at a tracker waits for a slot there.
+func (l *leader) slotWait(j *job, t *tracker) (time.Duration, bool) {
 	task := l.taskTime(j, reducePhase).Time
 	if task == 0 {
 		return 0, false
@@ -134,26 +133,26 @@ func (l *Live) slotWait(j *job, t *tracker) (time.Duration, bool) {
 		if a.id.Task.Kind != wire.Reduce {
 			continue
 		}
-		whole := l.taskTime(a.job, reducePhase).Time
-		if whole == 0 {
-			whole = task
+		total := l.taskTime(a.job, reducePhase).Time
+		if total == 0 {
+			total = task
 		}
-		n.Releases = append(n.Releases, max(0, whole-time.Duration(l.wall()-a.began)*time.Millisecond))
+		n.Releases = append(n.Releases, max(0, total-time.Duration(l.wall()-a.began)*time.Millisecond))
 	}
 	slices.Sort(n.Releases)
 	return locality.Predict([]locality.Node{n})
 }
 
-// moveTarget is a tracker with a free reduce slot to which no other partition moves. It prefers
-// the plan's ranking, then goes round robin.
-func (l *Live) moveTarget(j *job, p int, from *tracker) *tracker {
+// moveTarget returns a tracker with a free reduce slot to which no other partition moves, or nil.
+// It goes by the plan's ranking, then round robin.
+func (l *leader) moveTarget(j *job, p int, from *tracker) *tracker {
 	free := l.assign.FreeTrackers(reducePhase)
-	may := func(t *tracker) bool {
+	suitable := func(t *tracker) bool {
 		return t != nil && t != from && free.Has(t.assign.Index()) && t.canBeHome() && t.assign.Free(reducePhase) > t.hosting.incoming &&
 			!j.mustAvoid(&j.reduces[p], t)
 	}
 	for _, name := range l.ranking(j) {
-		if t := l.fleet.trackers[name]; may(t) {
+		if t := l.fleet.trackers[name]; suitable(t) {
 			return t
 		}
 	}
@@ -162,7 +161,7 @@ func (l *Live) moveTarget(j *job, p int, from *tracker) *tracker {
 		if i = free.Next(i); i < 0 {
 			i = free.Next(0)
 		}
-		if t := l.fleet.byIndex[i]; may(t) {
+		if t := l.fleet.byIndex[i]; suitable(t) {
 			l.roundRobin = i + 1
 			return t
 		}
@@ -172,19 +171,19 @@ func (l *Live) moveTarget(j *job, p int, from *tracker) *tracker {
 }
 
 // moveTo makes a tracker with a free slot gather a ready partition again.
-func (l *Live) moveTo(j *job, p int, t *tracker) {
-	moves := j.housing.homes[p].moves + 1
+func (l *leader) moveTo(j *job, p int, t *tracker) {
+	moves := j.partitions.homes[p].moves + 1
 	l.assignHome(j, p, t)
-	h := &j.housing.homes[p]
-	h.moves, h.incoming = moves, true
+	h := &j.partitions.homes[p]
+	h.moves, h.moving = moves, true
 	t.hosting.incoming++
 	l.touch(j)
 }
 
-// moveEnded ends a partition's move: it is gathered, or its home has changed.
-func (l *Live) moveEnded(h *home) {
-	if h.incoming {
-		h.incoming = false
+// moveEnded ends the move of a partition: it is gathered, or its home has changed.
+func (l *leader) moveEnded(h *home) {
+	if h.moving {
+		h.moving = false
 		h.tracker.hosting.incoming--
 	}
 }

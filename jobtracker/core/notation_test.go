@@ -67,7 +67,7 @@ func showMessage(m wire.Message) string {
 		return text
 	case *wire.DropJob:
 		if m.Done == "" {
-			return "drop " + showJob(m.Job) + ", not the last"
+			return "drop " + showJob(m.Job) + ", keep its submission"
 		}
 		return "drop " + showJob(m.Job)
 	case *wire.Drained:
@@ -92,7 +92,7 @@ func parseAttempt(s string) wire.AttemptID {
 	return wire.AttemptID{Task: task, N: int(num(parts[2]))}
 }
 
-// parseSplit reads bytes and locations: 20@t1/r1@t2
+// parseSplit parses bytes and locations: 20@t1/r1@t2
 func parseSplit(text string) Split {
 	parts := strings.Split(text, "@")
 	s := Split{Bytes: int64(num(parts[0]))}
@@ -106,7 +106,7 @@ func parseSplit(text string) Split {
 	return s
 }
 
-// parseReport reads: job1/m0/1000 succeeded digest=7 …
+// parseReport parses: job1/m0/1000 succeeded digest=7 …
 func parseReport(args []datadriven.CmdArg) *wire.Report {
 	r := &wire.Report{Attempt: parseAttempt(args[0].Key)}
 	states := []string{"", "running", "ready", "succeeded", "failed", "killed"}
@@ -156,7 +156,7 @@ func parseResult(r *wire.Report, a datadriven.CmdArg) {
 		r.Result.Committed = true
 	case "count":
 		r.Result.Counters = wire.Counters{"g": {"COUNT": int64(num(a.Vals[0]))}}
-	case "counters": // which, by number
+	case "counters": // counters C1 to C9: 1-9
 		first, last, _ := strings.Cut(a.Vals[0], "-")
 		r.Result.Counters = make(wire.Counters)
 		for n := num(first); n <= num(last); n++ {
@@ -168,7 +168,7 @@ func parseResult(r *wire.Report, a datadriven.CmdArg) {
 	}
 }
 
-// parseHome reads: job1/p0 gen=1.1 maps=2 digest=15 complete
+// parseHome parses: job1/p0 gen=1.1 maps=2 digest=15 complete
 func parseHome(args []datadriven.CmdArg) *wire.HomeReport {
 	job, partition, _ := strings.Cut(args[0].Key, "/p")
 	r := &wire.HomeReport{Job: parseJob(job), Partition: int(num(partition)), Generation: wire.Generation{Epoch: 1, N: 1}}
@@ -193,11 +193,11 @@ func parseHome(args []datadriven.CmdArg) *wire.HomeReport {
 func parseInventory(t *testing.T, input string) *wire.Inventory {
 	inv := &wire.Inventory{}
 	for line := range strings.Lines(input) {
-		what, args, err := datadriven.ParseLine(strings.TrimSpace(line))
+		verb, args, err := datadriven.ParseLine(strings.TrimSpace(line))
 		if err != nil {
 			t.Fatal(err)
 		}
-		switch what {
+		switch verb {
 		case "attempt":
 			inv.Attempts = append(inv.Attempts, *parseReport(args))
 		case "home":
@@ -215,13 +215,13 @@ func duration(text string) time.Duration {
 	return d
 }
 
-func value(d *datadriven.TestData, key, otherwise string) string {
+func value(d *datadriven.TestData, key, fallback string) string {
 	for _, a := range d.CmdArgs {
 		if a.Key == key && len(a.Vals) > 0 {
 			return a.Vals[0]
 		}
 	}
-	return otherwise
+	return fallback
 }
 
 func givenError(d *datadriven.TestData) error {

@@ -12,48 +12,48 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// paced is a cluster in virtual time without faults: tasks take drawn times, and homes fetch at
-// a rate. It shows how well the core predicts ends.
+// paced is a cluster in virtual time. The times of tasks are random, and homes fetch at a fixed
+// rate. It measures how well the core predicts ends.
 type paced struct {
-	t        testing.TB
-	rnd      *rand.Rand
-	now      time.Duration
-	seq      int
-	todo     timeline
-	core     *Core
-	index    uint64
-	trackers []*pacedTracker
-	jobs     map[string]*pacedJob // by name
-	byID     map[wire.JobID]*pacedJob
-	records  []*history.Record
-	start    time.Duration // start of a worker
-	fetches  float64       // bytes a second of each tracker; 0: at once
-	failed   int           // failed attempts
+	t           testing.TB
+	rnd         *rand.Rand
+	now         time.Duration
+	seq         int
+	todo        timeline
+	core        *Core
+	index       uint64
+	trackers    []*pacedTracker
+	jobs        map[string]*pacedJob // by name
+	byID        map[wire.JobID]*pacedJob
+	records     []*history.Record
+	workerStart time.Duration // how long a worker takes to start
+	fetchRate   float64       // bytes a second that each tracker fetches; 0: no limit
+	failed      int           // failed attempts
 }
 
 type pacedTracker struct {
-	stream  Stream
-	name    string
-	fetched time.Duration // when its fetcher has finished its work
-	homes   map[homeName]*simHome
-	slow    map[string]float64 // factor of task times, by job name
-	busy    map[wire.JobID]int // running tasks
-	workers map[wire.JobID]int
-	sick    func(wire.Kind) bool // which attempts fail there after sickTime; nil: none
+	stream        Stream
+	name          string
+	fetcherFreeAt time.Duration // when it has fetched all outputs known so far
+	homes         map[homeName]*simHome
+	slowness      map[string]float64 // factors of task times, by job name
+	running       map[wire.JobID]int // running tasks
+	workers       map[wire.JobID]int
+	fails         func(wire.Kind) bool // which attempts fail there; nil: none
 }
 
-// sickTime is the time of a failing attempt.
-const sickTime = 100 * time.Millisecond
+// failTime is how long an attempt runs before it fails.
+const failTime = 100 * time.Millisecond
 
 type pacedJob struct {
 	name          string
 	maps, reduces int
-	take          [2]time.Duration
+	taskTime      [2]time.Duration
 	spread        float64
 	bytes         int64 // output of a map
-	at            time.Duration
+	submitAt      time.Duration
 	classical     bool
-	buggy         func(*pacedTracker, wire.TaskID) bool // which of its tasks fail on which tracker, after sickTime; nil: none
+	fails         func(*pacedTracker, wire.TaskID) bool // which tasks fail on a tracker; nil: none
 }
 
 func newPaced(t testing.TB, seed uint64, scheduling wire.Scheduling, trackers, maps, reduces int) *paced {
@@ -64,7 +64,7 @@ func newPaced(t testing.TB, seed uint64, scheduling wire.Scheduling, trackers, m
 	p.step(Elected{Term: 1, Wall: scenarioStart})
 	p.settle()
 	for i := range trackers {
-		t := &pacedTracker{stream: Stream(i + 1), name: fmt.Sprintf("t%d", i+1), homes: make(map[homeName]*simHome), slow: make(map[string]float64), busy: make(map[wire.JobID]int), workers: make(map[wire.JobID]int)}
+		t := &pacedTracker{stream: Stream(i + 1), name: fmt.Sprintf("t%d", i+1), homes: make(map[homeName]*simHome), slowness: make(map[string]float64), running: make(map[wire.JobID]int), workers: make(map[wire.JobID]int)}
 		p.trackers = append(p.trackers, t)
 		p.step(FromTracker{Stream: t.stream, Message: &wire.Hello{
 			Version: wire.Version, Tracker: t.name, Process: 1, Host: t.name, Addr: t.name + ":1", MapSlots: maps, ReduceSlots: reduces,
@@ -82,33 +82,33 @@ func (p *paced) after(d time.Duration, do func()) {
 }
 
 func (p *paced) heartbeat(t *pacedTracker) {
-	p.step(FromTracker{Stream: t.stream, Message: &wire.Heartbeat{Rate: p.fetches}})
+	p.step(FromTracker{Stream: t.stream, Message: &wire.Heartbeat{Rate: p.fetchRate}})
 	p.after(time.Second, func() { p.heartbeat(t) })
 }
 
-// submit submits a job at its time.
+// submit submits a job at its submitAt.
 func (p *paced) submit(j *pacedJob) {
 	p.jobs[j.name] = j
-	p.after(j.at-p.now, func() {
+	p.after(j.submitAt-p.now, func() {
 		p.step(Submit{Wall: scenarioStart + p.now.Milliseconds(), Submission: &wire.Submission{
-			Key: fmt.Sprint(j.name, "@", j.at), Staging: fmt.Sprint("mem://s/", j.name, "@", j.at), Plan: wire.Plan{Jobs: []wire.JobPlan{{
+			Key: fmt.Sprint(j.name, "@", j.submitAt), Staging: fmt.Sprint("mem://s/", j.name, "@", j.submitAt), Plan: wire.Plan{Jobs: []wire.JobPlan{{
 				Name: j.name, Reduces: j.reduces, Properties: map[string]string{"quern.shuffle.split": fmt.Sprint(!j.classical)},
 			}}},
 		}})
 	})
 }
 
-// run runs until all jobs have ended.
+// run lets time pass until all jobs have ended.
 func (p *paced) run(jobs int) {
-	p.until(func() bool { return len(p.records) >= jobs })
+	p.runUntil(func() bool { return len(p.records) >= jobs })
 	if p.now > 10*time.Hour {
-		p.t.Fatalf("%d of %d jobs have ended after %v", len(p.records), jobs, p.now)
+		p.t.Fatalf("only %d of %d jobs have ended after %v", len(p.records), jobs, p.now)
 	}
 }
 
-// until lets time pass, some hours at most.
-func (p *paced) until(over func() bool) {
-	for !over() && p.now <= 10*time.Hour {
+// runUntil lets time pass until done, for ten hours at most.
+func (p *paced) runUntil(done func() bool) {
+	for !done() && p.now <= 10*time.Hour {
 		at, wakes := p.core.Wake()
 		if wakes && at <= p.todo[0].at {
 			p.now = max(p.now, at)
@@ -168,7 +168,7 @@ func (p *paced) carryOut(c Command) {
 	}
 }
 
-// settle runs what is due now.
+// settle runs the events that are due now.
 func (p *paced) settle() {
 	for len(p.todo) > 0 && p.todo[0].at <= p.now {
 		heap.Pop(&p.todo).(moment).do()
@@ -191,9 +191,9 @@ func (p *paced) send(t *pacedTracker, m wire.Message) {
 	case *wire.Grant:
 		p.report(t, 0, &wire.Report{Attempt: m.Attempt, State: wire.AttemptSucceeded, Result: &wire.Result{}})
 	case *wire.SetHome:
-		t.homes[homeName{m.Job, m.Partition}] = &simHome{set: m, has: make(map[int]wire.MapOutput)}
+		t.homes[homeName{m.Job, m.Partition}] = &simHome{request: m, outputs: make(map[int]wire.MapOutput)}
 	case *wire.Outputs:
-		for partition := range p.byID[m.Job].reduces { // in turn, since one fetches behind the other
+		for partition := range p.byID[m.Job].reduces { // in order, since a tracker fetches one after the other
 			name := homeName{m.Job, partition}
 			if h := t.homes[name]; h != nil {
 				p.gather(t, name, h, m.Outputs)
@@ -216,23 +216,23 @@ func (p *paced) launch(t *pacedTracker, m *wire.Launch) {
 		p.report(t, 50*time.Millisecond, r)
 		return
 	}
-	if t.sick != nil && t.sick(id.Task.Kind) || j.buggy != nil && j.buggy(t, id.Task) {
-		r.State, r.Result = wire.AttemptFailed, &wire.Result{Error: "simulated failure", Took: sickTime}
+	if t.fails != nil && t.fails(id.Task.Kind) || j.fails != nil && j.fails(t, id.Task) {
+		r.State, r.Result = wire.AttemptFailed, &wire.Result{Error: "simulated failure", Took: failTime}
 		p.failed++
-		p.report(t, sickTime, r)
+		p.report(t, failTime, r)
 		return
 	}
 	factor := 1 + j.spread*p.rnd.NormFloat64()
-	if f := t.slow[j.name]; f > 0 {
+	if f := t.slowness[j.name]; f > 0 {
 		factor *= f
 	}
-	took := time.Duration(float64(j.take[phaseOf(id.Task.Kind)]) * max(0.2, factor))
+	took := time.Duration(float64(j.taskTime[phaseOf(id.Task.Kind)]) * max(0.2, factor))
 	job := id.Task.Job
-	if t.busy[job]++; t.busy[job] > t.workers[job] {
+	if t.running[job]++; t.running[job] > t.workers[job] {
 		t.workers[job]++
-		took += p.start
+		took += p.workerStart
 	}
-	p.after(took, func() { t.busy[job]-- })
+	p.after(took, func() { t.running[job]-- })
 	r.Result.Took = took
 	switch {
 	case id.Task.Kind == wire.Map && j.reduces > 0:
@@ -253,18 +253,18 @@ func (p *paced) launch(t *pacedTracker, m *wire.Launch) {
 
 func (p *paced) gather(t *pacedTracker, name homeName, h *simHome, outputs []wire.MapOutput) {
 	for _, o := range outputs {
-		if _, ok := h.has[o.Map]; ok {
+		if _, ok := h.outputs[o.Map]; ok {
 			continue
 		}
-		h.has[o.Map] = o
+		h.outputs[o.Map] = o
 		bytes := o.Bytes / int64(p.byID[name.job].reduces)
-		if p.fetches > 0 {
-			t.fetched = max(t.fetched, p.now) + time.Duration(float64(bytes)/p.fetches*1e9)
+		if p.fetchRate > 0 {
+			t.fetcherFreeAt = max(t.fetcherFreeAt, p.now) + time.Duration(float64(bytes)/p.fetchRate*1e9)
 		}
 		r := &wire.HomeReport{
-			Job: name.job, Partition: name.partition, Generation: h.set.Generation, Maps: len(h.has), Digest: uint64(len(h.has)),
-			Bytes: bytes * int64(len(h.has)), Complete: len(h.has) == h.set.Maps,
+			Job: name.job, Partition: name.partition, Generation: h.request.Generation, Maps: len(h.outputs), Digest: uint64(len(h.outputs)),
+			Bytes: bytes * int64(len(h.outputs)), Complete: len(h.outputs) == h.request.Maps,
 		}
-		p.after(max(t.fetched-p.now, 0)+5*time.Millisecond, func() { p.step(FromTracker{Stream: t.stream, Message: r}) })
+		p.after(max(t.fetcherFreeAt-p.now, 0)+5*time.Millisecond, func() { p.step(FromTracker{Stream: t.stream, Message: r}) })
 	}
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// placeHomes finds homes for partitions without one. Classical jobs are skipped: their
-// partitions get homes with their slots.
-func (l *Live) placeHomes(j *job) {
-	if j.spec.Classical || j.housing.homeless.Len() == 0 || l.awaitsRanking(j) {
+// placeHomes assigns homes to homeless partitions. It skips classical jobs (see package settings):
+// their partitions get homes together with slots.
+func (l *leader) placeHomes(j *job) {
+	if j.spec.Classical || j.partitions.homeless.Len() == 0 || l.awaitsRanking(j) {
 		return
 	}
-	w := l.partitionBytes(j)
-	sites := l.homeSites(j, w)
-	for p := range j.housing.homeless.All() {
+	bytes := l.partitionBytes(j)
+	sites := l.homeSites(j, bytes)
+	for p := range j.partitions.homeless.All() {
 		if sites.Len() == 0 {
-			if !j.housing.noHomeFound {
-				j.housing.noHomeFound = true
+			if !j.partitions.noHomeFound {
+				j.partitions.noHomeFound = true
 				l.todo.noHomeFound = append(l.todo.noHomeFound, j)
 			}
 			return
@@ -30,29 +30,29 @@ func (l *Live) placeHomes(j *job) {
 		t := l.fleet.byIndex[sites.Tracker(i)]
 		l.roundRobin = t.assign.Index() + 1
 		l.assignHome(j, p, t)
-		own, load := l.loads(j, t, w)
-		sites.AddHome(i, own, load, len(l.fleet.byIndex))
+		jobLoad, load := l.slotLoad(j, t, bytes)
+		sites.AddHome(i, jobLoad, load, len(l.fleet.byIndex))
 	}
 }
 
-// rankingWait is how many allocation periods homes wait for a plan that ranks trackers.
+// rankingWait is how many plan periods homes wait for a plan that ranks trackers.
 const rankingWait = 4
 
-// awaitsRanking says whether a job's homes wait for the first plan with the job: only under a
-// policy that ranks trackers, while no map output exists, and for a limited time.
-func (l *Live) awaitsRanking(j *job) bool {
+// awaitsRanking reports whether a job's homes wait for the first plan with the job. They wait
+// only under a scheduler that ranks trackers, before map output exists, and for a limited time.
+func (l *leader) awaitsRanking(j *job) bool {
 	if !menu.NeedsOf(l.sharing.Policy).Trackers || j.outputs.chosen > 0 || len(j.maps) == 0 || l.inPlan(j) {
 		return false
 	}
-	if j.housing.rankingDue == 0 {
-		j.housing.rankingDue = l.now + rankingWait*l.c.cfg.Period
-		l.alarm(j, j.housing.rankingDue)
+	if j.partitions.rankingUntil == 0 {
+		j.partitions.rankingUntil = l.now + rankingWait*l.c.cfg.PlanPeriod
+		l.alarm(j, j.partitions.rankingUntil)
 	}
-	return l.now < j.housing.rankingDue
+	return l.now < j.partitions.rankingUntil
 }
 
-// inPlan says whether a plan in force has a target for the job.
-func (l *Live) inPlan(j *job) bool {
+// inPlan reports whether a plan in force includes the job.
+func (l *leader) inPlan(j *job) bool {
 	for i := range l.phases {
 		if _, ok := l.assign.Given(i, &j.assign); ok {
 			return true
@@ -62,46 +62,46 @@ func (l *Live) inPlan(j *job) bool {
 }
 
 // assignHome makes a tracker the home of a partition, and tells it.
-func (l *Live) assignHome(j *job, p int, t *tracker) {
-	j.housing.homeless.Remove(p)
-	j.housing.gen++
-	l.recordHome(j, p, t, wire.Generation{Epoch: l.epoch, N: j.housing.gen})
-	l.send(t, l.setHome(j, p))
+func (l *leader) assignHome(j *job, p int, t *tracker) {
+	j.partitions.homeless.Remove(p)
+	j.partitions.generations++
+	l.recordHome(j, p, t, wire.Generation{Epoch: l.epoch, N: j.partitions.generations})
+	l.send(t, l.setHomeMessage(j, p))
 	if j.outputs.chosen > 0 {
 		l.queueAllOutputs(j, t.assign.Index())
 	}
 }
 
-func (l *Live) setHome(j *job, p int) *wire.SetHome {
-	return &wire.SetHome{Epoch: l.epoch, Job: j.id, Partition: p, Generation: j.housing.homes[p].gen, Maps: len(j.maps), Token: j.spec.token}
+func (l *leader) setHomeMessage(j *job, p int) *wire.SetHome {
+	return &wire.SetHome{Epoch: l.epoch, Job: j.id, Partition: p, Generation: j.partitions.homes[p].generation, Maps: len(j.maps), Token: j.spec.token}
 }
 
-// homeSites lists the possible homes for the next partition of a job.
-func (l *Live) homeSites(j *job, w float64) *placement.Sites {
+// homeSites lists the trackers that can be the home of the next partition of a job.
+func (l *leader) homeSites(j *job, bytes float64) *placement.Sites {
 	var sites []placement.Site
 	n := len(l.fleet.byIndex)
-	best := l.ranking(j)
-	ranks := make(map[*tracker]int, len(best))
-	for i, name := range best {
+	ranking := l.ranking(j)
+	ranks := make(map[*tracker]int, len(ranking))
+	for i, name := range ranking {
 		ranks[l.fleet.trackers[name]] = i
 	}
 	for i, t := range l.fleet.byIndex {
 		if t == nil || !t.usable() || !t.canBeHome() {
 			continue
 		}
-		own, load := l.loads(j, t, w)
+		jobLoad, load := l.slotLoad(j, t, bytes)
 		rank, ok := ranks[t]
 		if !ok {
-			rank = len(best)
+			rank = len(ranking)
 		}
-		sites = append(sites, placement.Site{Tracker: i, JobLoad: own, Rank: rank, Load: load, Turn: (i - l.roundRobin%n + n) % n})
+		sites = append(sites, placement.Site{Tracker: i, JobLoad: jobLoad, Rank: rank, Load: load, Turn: (i - l.roundRobin%n + n) % n})
 	}
 	return placement.NewSites(sites)
 }
 
-// ranking lists the trackers where the plan expects a job's tasks to end soonest, best first:
-// for its reduces, else for its maps. It is empty under most policies.
-func (l *Live) ranking(j *job) []string {
+// ranking lists the trackers on which the plan expects a job's reduces to end soonest, or else
+// its maps. The best tracker is first. Most schedulers rank no trackers.
+func (l *leader) ranking(j *job) []string {
 	for _, i := range []int{reducePhase, mapPhase} {
 		p := &l.phases[i]
 		if x, ok := l.assign.Given(p.index, &j.assign); ok && len(p.plan.Targets[x.Rank].Trackers) > 0 {
@@ -111,46 +111,46 @@ func (l *Live) ranking(j *job) []string {
 	return nil
 }
 
-// loads is the load of a tracker's reduce slots with another w bytes of a job: own in
-// partitions of the job, all in bytes of all jobs.
-func (l *Live) loads(j *job, t *tracker, w float64) (own, all float64) {
+// slotLoad returns the load of each reduce slot of a tracker if it gets one more partition of a
+// job: jobLoad in partitions of that job, load in bytes of all jobs. Slow trackers have more.
+func (l *leader) slotLoad(j *job, t *tracker, bytes float64) (jobLoad, load float64) {
 	share, n := l.slowness(j, t)/float64(t.slots[reducePhase]), 1
 	if homes := t.hosting.homes[j]; homes != nil {
 		n += homes.Len()
 	}
-	return float64(n) * share, (t.hosting.load + w) * share
+	return float64(n) * share, (t.hosting.load + bytes) * share
 }
 
 // partitionBytes is the expected size of a partition of a job.
-func (l *Live) partitionBytes(j *job) float64 {
-	return float64(max(cmp.Or(j.shuffle().Whole, j.splits.input), 1)) / float64(len(j.housing.homes))
+func (l *leader) partitionBytes(j *job) float64 {
+	return float64(max(cmp.Or(j.shuffle().Whole, j.splits.input), 1)) / float64(len(j.partitions.homes))
 }
 
-// learnSpeed compares a reduce's time with other reduces of its job, to learn the tracker's
-// slowdown.
-func (l *Live) learnSpeed(j *job, t *tracker, r *wire.Result) {
+// learnSlowdown updates the slowdown of a tracker: it compares the time of a reduce with other
+// reduces of the job.
+func (l *leader) learnSlowdown(j *job, t *tracker, r *wire.Result) {
 	t.hosting.slowdown = forecast.UpdateSlowness(t.hosting.slowdown, &j.measures.Phases[reducePhase].All, r.Took)
 }
 
-// partitionsToGather is how many partitions of a classical job wait for a slot.
+// partitionsToGather counts the partitions of a classical job that wait for a slot.
 func (j *job) partitionsToGather() int {
 	if !j.spec.Classical || !j.slowstarted() {
 		return 0
 	}
-	return j.housing.homeless.Len()
+	return j.partitions.homeless.Len()
 }
 
-// slowstarted says whether enough maps have ended for reduces to start.
+// slowstarted reports whether enough maps have ended for reduces to start.
 func (j *job) slowstarted() bool {
 	return float64(j.mapsDone()) >= j.spec.Slowstart*float64(len(j.maps))
 }
 
-// nextToGather is the lowest waiting partition that tracker t may gather, or -1.
+// nextToGather returns the lowest waiting partition that tracker t may gather, or -1.
 func (j *job) nextToGather(t *tracker) int {
 	if j.partitionsToGather() == 0 || !t.canBeHome() {
 		return -1
 	}
-	for p := range j.housing.homeless.All() {
+	for p := range j.partitions.homeless.All() {
 		if !j.mustAvoid(&j.reduces[p], t) {
 			return p
 		}
@@ -159,36 +159,36 @@ func (j *job) nextToGather(t *tracker) int {
 }
 
 // gatherInSlot makes a tracker the home of a classical job's partition and reserves a slot.
-func (l *Live) gatherInSlot(j *job, p int, t *tracker) {
+func (l *leader) gatherInSlot(j *job, p int, t *tracker) {
 	l.assignHome(j, p, t)
 	l.reserveSlot(j, p)
 }
 
 // reserveSlot reserves a reduce slot for a partition while its home gathers it.
-func (l *Live) reserveSlot(j *job, p int) {
-	h := &j.housing.homes[p]
+func (l *leader) reserveSlot(j *job, p int) {
+	h := &j.partitions.homes[p]
 	h.reserved = true
-	j.housing.reservedSlots++
+	j.partitions.reservedSlots++
 	l.assign.Occupy(&j.assign, &h.tracker.assign, reducePhase)
 }
 
-// releaseSlot ends the reservation.
-func (l *Live) releaseSlot(j *job, p int) {
-	h := &j.housing.homes[p]
+// releaseSlot ends the reservation for a partition.
+func (l *leader) releaseSlot(j *job, p int) {
+	h := &j.partitions.homes[p]
 	if !h.reserved {
 		return
 	}
 	h.reserved = false
-	j.housing.reservedSlots--
+	j.partitions.reservedSlots--
 	l.assign.Vacate(&j.assign, &h.tracker.assign, reducePhase)
 	l.phases[reducePhase].planSoon(l.now)
 	l.updateLines(j)
 }
 
-// launchGathered launches reduces in the slots that are reserved for them.
-func (l *Live) launchGathered() {
+// launchGathered launches reduces in slots that are reserved for them.
+func (l *leader) launchGathered() {
 	l.todo.gathered = slices.DeleteFunc(l.todo.gathered, func(x partition) bool {
-		h := &x.job.housing.homes[x.p]
+		h := &x.job.partitions.homes[x.p]
 		switch {
 		case l.jobs[x.job.facts.N()] != x.job || !h.reserved || !l.canReduce(x.job, x.p):
 			h.queued = false
@@ -205,12 +205,12 @@ func (l *Live) launchGathered() {
 	})
 }
 
-// dropSurplus drops reservations of a tracker that exceed its slots. An earlier leader may have
-// assigned the slots to other tasks, or the tracker had more.
-func (l *Live) dropSurplus(t *tracker) {
+// dropSurplus drops reservations that exceed a tracker's slots. An earlier leader may have
+// assigned the slots to other tasks, or the tracker had more slots.
+func (l *leader) dropSurplus(t *tracker) {
 	for k := len(l.order) - 1; k >= 0 && t.assign.Free(reducePhase) < 0; k-- {
 		j := l.order[k]
-		if homes := t.hosting.homes[j]; homes != nil && j.housing.reservedSlots > 0 {
+		if homes := t.hosting.homes[j]; homes != nil && j.partitions.reservedSlots > 0 {
 			for _, p := range slices.Backward(slices.Collect(homes.All())) {
 				if t.assign.Free(reducePhase) < 0 {
 					l.dropReservation(j, p)
@@ -221,16 +221,16 @@ func (l *Live) dropSurplus(t *tracker) {
 }
 
 // dropReservations drops all reservations of a suspended job.
-func (l *Live) dropReservations(j *job) {
-	for p := 0; p < len(j.housing.homes) && j.housing.reservedSlots > 0; p++ {
+func (l *leader) dropReservations(j *job) {
+	for p := 0; p < len(j.partitions.homes) && j.partitions.reservedSlots > 0; p++ {
 		l.dropReservation(j, p)
 	}
 }
 
-// dropReservation lets a home gather a partition without a slot. The reduce then waits for a
-// slot like those of other jobs.
-func (l *Live) dropReservation(j *job, p int) {
-	if j.housing.homes[p].reserved {
+// dropReservation frees the slot of a partition that its home gathers. The reduce then waits for
+// a slot, as in jobs that are not classical.
+func (l *leader) dropReservation(j *job, p int) {
+	if j.partitions.homes[p].reserved {
 		l.releaseSlot(j, p)
 		l.updateReduce(j, p)
 	}
@@ -242,9 +242,9 @@ type partition struct {
 	p   int
 }
 
-// dropHome releases what a home has of its tracker.
-func (l *Live) dropHome(j *job, p int) {
-	h := &j.housing.homes[p]
+// releaseHome releases the slot and the load of a home on its tracker.
+func (l *leader) releaseHome(j *job, p int) {
+	h := &j.partitions.homes[p]
 	l.releaseSlot(j, p)
 	l.moveEnded(h)
 	h.tracker.hosting.load = max(0, h.tracker.hosting.load-h.bytes)

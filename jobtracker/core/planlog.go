@@ -7,75 +7,75 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
+// A history has each change of the plans for its job, so that a run can be replayed. It lacks the
+// plans of earlier leaders: they are too many for the log.
+
 // planRecord is what plans assigned to a job.
 type planRecord struct {
 	plans        history.PlanLog
 	shuffleTurn  int     // rank among the jobs with a share of the shuffle, from 1
-	shuffleShare float64 // the share that trackers were told
-	plansSince   int64   // Unix milliseconds when this leader began, if an earlier leader planned before
+	shuffleShare float64 // the share that trackers were sent
+	plansSince   int64   // when this leader's term began, in Unix milliseconds; 0: the job was submitted later
 }
-
-// A history has each change of the plans for its job, so that a run can be replayed. It lacks the
-// plans of earlier leaders: plans are not in the log, because they are many, and a new leader
-// makes its own at once.
 
 // historyForecastAge is the maximum age of the forecast in a history.
 const historyForecastAge = 100 * time.Millisecond
 
-// notePlan notes, for all jobs, what the new plan or its absence means.
-func (l *Live) notePlan(p *phase) {
+// recordPlan records what a new plan assigns to each job. Without a plan it assigns nothing.
+func (l *leader) recordPlan(p *phase) {
 	if !l.c.cfg.History {
 		return
 	}
 	queues := queuesOf(p.plan.Queues)
 	for _, j := range l.order {
-		note := l.plannedFor(j, p)
-		note.Queues = queues[j.facts.N()]
-		l.note(j, note)
+		planned := l.plannedFor(j, p)
+		planned.Queues = queues[j.facts.N()]
+		l.recordPlanned(j, planned)
 	}
 }
 
-// noteShare notes the new share of a job's shuffle.
-func (l *Live) noteShare(j *job) {
+// recordShare records the new share of a job's shuffle.
+func (l *leader) recordShare(j *job) {
 	if l.c.cfg.History {
 		p := &l.phases[mapPhase]
-		note := l.plannedFor(j, p)
-		note.Queues = j.planned.plans.Last(p.kind).Queues
-		l.note(j, note)
+		planned := l.plannedFor(j, p)
+		planned.Queues = j.planned.plans.Last(p.kind).Queues
+		l.recordPlanned(j, planned)
 	}
 }
 
-// plannedFor is what the plan in force assigns to a job, but for queues.
-func (l *Live) plannedFor(j *job, p *phase) history.Planned {
-	note := history.Planned{At: l.wall(), Phase: p.kind, Scheduling: l.sharing.Asked}
+// plannedFor returns what the plan in force assigns to a job, without queues.
+func (l *leader) plannedFor(j *job, p *phase) history.Planned {
+	planned := history.Planned{At: l.wall(), Phase: p.kind, Scheduling: l.sharing.Asked}
 	if x, ok := l.assign.Given(p.index, &j.assign); ok {
-		note.Target, note.Place, note.Of = x.Slots, x.Rank+1, len(p.plan.Targets)
+		planned.Target, planned.Place, planned.Of = x.Slots, x.Rank+1, len(p.plan.Targets)
 	}
 	if p.index == mapPhase {
-		note.Share, note.Turn = j.planned.shuffleShare, j.planned.shuffleTurn
+		planned.Share, planned.Turn = j.planned.shuffleShare, j.planned.shuffleTurn
 	}
-	return note
+	return planned
 }
 
-// note adds a changed assignment to the plan log, and from time to time the predicted end.
-func (l *Live) note(j *job, note history.Planned) {
-	last := j.planned.plans.Last(note.Phase)
-	switch named := note.Place > 0 || note.Turn > 0; {
-	case last.At == 0 && !named:
-		return // no plan has named the job yet
-	case note.Same(last):
-		old := time.Duration(note.At-last.At)*time.Millisecond > (l.now-j.spec.arrived)/64
-		if !named || !old {
+// recordPlanned adds an assignment to a job's plan log if it has changed, or if the predicted end
+// in the log is old.
+func (l *leader) recordPlanned(j *job, planned history.Planned) {
+	last := j.planned.plans.Last(planned.Phase)
+	switch inPlan := planned.Place > 0 || planned.Turn > 0; {
+	case last.At == 0 && !inPlan:
+		return // the job has not been in a plan yet
+	case planned.Same(last):
+		old := time.Duration(planned.At-last.At)*time.Millisecond > (l.now-j.spec.arrived)/64
+		if !inPlan || !old {
 			return
 		}
 	}
 	if o := l.recentForecast(l.now, historyForecastAge).Of(j.facts.N()); o != nil {
-		note.End = l.wallOf(o.End)
+		planned.End = l.wallOf(o.End)
 	}
-	j.planned.plans.Add(note)
+	j.planned.plans.Add(planned)
 }
 
-// queuesOf lists the queued tasks of each job, by the jobs' numbers.
+// queuesOf returns the queued tasks of each job, by job number.
 func queuesOf(queues []scheduler.Queue) map[int][]history.Queued {
 	if len(queues) == 0 {
 		return nil
@@ -91,14 +91,14 @@ func queuesOf(queues []scheduler.Queue) map[int][]history.Queued {
 	return all
 }
 
-// plansMissing says since when a job's plan log is complete, and why it lacks earlier plans; 0
-// if it lacks none.
-func (l *Live) plansMissing(j *job) (since int64, why string) {
+// plansMissing returns the time from which a job's plan log is complete, and why earlier plans
+// are missing; 0: none are.
+func (l *leader) plansMissing(j *job) (since int64, reason string) {
 	switch {
 	case j.planned.plans.Lost > 0:
 		return j.planned.plans.Lost, "there were too many, and the older ones are not kept"
 	case j.planned.plansSince > 0:
-		return j.planned.plansSince, "they were an earlier leader's"
+		return j.planned.plansSince, "an earlier leader made them"
 	}
 	return 0, ""
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// poolsRead handles a pool table that the owner has read. A broken table leaves the old one in
-// force.
-func (l *Live) poolsRead(r Pools) {
+// poolsRead handles a pool table that the owner has read. If the table is invalid, the old one
+// stays in force.
+func (l *leader) poolsRead(r PoolsRead) {
 	if r.Err != nil {
 		l.sharing.poolsError = r.Err.Error()
 		return
@@ -27,8 +27,8 @@ func (l *Live) poolsRead(r Pools) {
 	}
 }
 
-// proposePools proposes the table read last, unless it is in force.
-func (l *Live) proposePools() {
+// proposePools proposes the last table that was read, unless it is in force.
+func (l *leader) proposePools() {
 	n, table := l.facts.Pools()
 	if reflect.DeepEqual(l.sharing.pendingPools, table) {
 		l.sharing.pendingPools = nil
@@ -37,10 +37,10 @@ func (l *Live) proposePools() {
 	l.propose(&facts.PoolsChanged{N: n + 1, Table: *l.sharing.pendingPools})
 }
 
-// poolsApplied takes over a new table. An earlier leader's table may be applied first; then the
-// table read last is proposed again.
-func (l *Live) poolsApplied(fitted bool) {
-	if fitted {
+// poolsApplied uses a new table. If the table was proposed earlier, perhaps by another leader,
+// the last table that was read is proposed again.
+func (l *leader) poolsApplied(changed bool) {
+	if changed {
 		for i := range l.phases {
 			l.phases[i].planNow(l.now)
 		}
@@ -51,29 +51,29 @@ func (l *Live) poolsApplied(fitted bool) {
 	}
 }
 
-// poolStatus says where the pool table came from, and why a newer one is not in force.
-func (l *Live) poolStatus() string {
+// poolStatus says from which file the pool table came, and why a newer one is not in force.
+func (l *leader) poolStatus() string {
 	_, table := l.facts.Pools()
-	from := table.From
+	file := table.From
 	switch {
 	case l.sharing.poolsError == "":
-		return from
-	case from == "":
+		return file
+	case file == "":
 		return "none: " + l.sharing.poolsError
 	}
-	return from + " as it was: " + l.sharing.poolsError
+	return file + " as it was: " + l.sharing.poolsError
 }
 
-// poolsInUse lists the pools of the table and those of jobs, by name.
-func (l *Live) poolsInUse() []wire.PoolStatus {
+// poolsInUse lists the pools of the table and the pools of jobs, by name.
+func (l *leader) poolsInUse() []wire.PoolStatus {
 	_, table := l.facts.Pools()
 	var all []wire.PoolStatus
 	find := func(name string) *wire.PoolStatus {
 		i, ok := slices.BinarySearchFunc(all, name, func(s wire.PoolStatus, name string) int { return cmp.Compare(s.Name, name) })
 		if !ok {
-			p, known := table.Find(name)
+			p, inTable := table.Find(name)
 			all = slices.Insert(all, i, wire.PoolStatus{
-				Name: name, Min: p.Min, Max: p.Max, Weight: cmp.Or(p.Weight, 1), MaxJobs: p.MaxRunning, Gone: !known,
+				Name: name, Min: p.Min, Max: p.Max, Weight: cmp.Or(p.Weight, 1), MaxJobs: p.MaxRunning, Gone: !inTable,
 			})
 		}
 		return &all[i]
@@ -91,21 +91,20 @@ func (l *Live) poolsInUse() []wire.PoolStatus {
 	return all
 }
 
-// poolName is the pool of a submission.
+// poolName returns the pool of a submission.
 func poolName(s *facts.Submission) string { return cmp.Or(s.Pool(), wire.DefaultPool) }
 
-// poolOf is the pool of a job. A pool that is no longer in the table groups its jobs but has no
-// limits.
-func (l *Live) poolOf(id wire.JobID) string {
+// poolOf returns the pool of a job, which may have left the table. It then has no limits.
+func (l *leader) poolOf(id wire.JobID) string {
 	if f := l.facts.Find(id); f != nil {
 		return poolName(f.Submission())
 	}
 	return wire.DefaultPool
 }
 
-// applyPools adds batches and pools to a snapshot. Jobs of a batch count as arrived with the
-// batch's first job that has not ended, even if that job has no tasks left.
-func (l *Live) applyPools(s scheduler.Snapshot) scheduler.Snapshot {
+// applyPools adds batches and pools to a snapshot. All jobs of a batch get the arrival time of
+// its first job that has not ended, even if that job has no tasks left.
+func (l *leader) applyPools(s scheduler.Snapshot) scheduler.Snapshot {
 	first := make(map[string]time.Duration)
 	for _, j := range l.order {
 		batch := j.facts.Submission().Settings().Batch

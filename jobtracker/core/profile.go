@@ -8,12 +8,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// maxProfiled bounds the total number of trackers in all profiles.
+// maxProfiled is the maximum number of trackers in all profiles together.
 const maxProfiled = 200_000
 
-// loadProfile gives a job the profile of the last job of its name: from memory if that job
-// ended under this leader, else from its history. The job does not wait for it.
-func (l *Live) loadProfile(j *job) {
+// loadProfile gives a job the profile of the last job with its name. If it is not in memory, it
+// comes later, from the history of that job.
+func (l *leader) loadProfile(j *job) {
 	name := j.facts.Name()
 	if j.profile = l.profiles.Of(name); j.profile != nil || !l.c.cfg.History || l.profiles.Loading(name) {
 		return
@@ -24,29 +24,29 @@ func (l *Live) loadProfile(j *job) {
 		}
 		l.profiles.Load(name)
 		id, ended := l.facts.ID(f.N()), time.UnixMilli(f.Submission().At()+f.End().Elapsed)
-		l.c.emit(LoadHistory{Epoch: l.epoch, Name: name, Job: id, Files: profiles.Files(l.facts.Boot().Staging, id, ended)})
+		l.c.emit(LoadHistory{Epoch: l.epoch, JobName: name, Job: id, URLs: profiles.Files(l.facts.Boot().Staging, id, ended)})
 		return
 	}
 }
 
-// historyLoaded gives a loaded profile to jobs of its name. The profile of a job that has ended
-// since takes precedence. Without a history the jobs have none.
-func (l *Live) historyLoaded(r HistoryLoaded) {
-	if r.Epoch != l.epoch || !l.profiles.Loaded(r.Name) {
+// historyLoaded gives a loaded profile to all jobs with its name. If another job with the name
+// has ended since, they get its profile.
+func (l *leader) historyLoaded(r HistoryLoaded) {
+	if r.Epoch != l.epoch || !l.profiles.Loaded(r.JobName) {
 		return
 	}
-	known := l.profiles.Of(r.Name)
-	if known == nil && r.Err == nil && r.Profile != nil {
-		known = r.Profile
-		l.profiles.Keep(r.Name, known)
-		l.assign.LearnFirst(known.Reads)
+	profile := l.profiles.Of(r.JobName)
+	if profile == nil && r.Err == nil && r.Profile != nil {
+		profile = r.Profile
+		l.profiles.Keep(r.JobName, profile)
+		l.assign.LearnFirst(profile.Reads)
 	}
-	if known == nil {
+	if profile == nil {
 		return
 	}
 	for _, j := range l.order {
-		if j.facts.Name() == r.Name && j.profile == nil {
-			j.profile = known
+		if j.facts.Name() == r.JobName && j.profile == nil {
+			j.profile = profile
 		}
 	}
 	for i := range l.phases {
@@ -56,12 +56,12 @@ func (l *Live) historyLoaded(r HistoryLoaded) {
 
 // keepProfile keeps the profile of a job that succeeded, unless this leader measured less than
 // half of its maps.
-func (l *Live) keepProfile(j *job) {
+func (l *leader) keepProfile(j *job) {
 	if j.facts.End().Outcome != wire.Succeeded || 2*j.measures.Phases[mapPhase].All.Tasks < len(j.maps) {
 		return
 	}
 	l.profiles.Keep(j.facts.Name(), &history.Profile{
-		Job: j.id, Phases: [2]history.Sums{l.sums(j, mapPhase), l.sums(j, reducePhase)}, Read: j.tally.read, Shuffled: j.outputs.bytes,
+		Job: j.id, Phases: [2]history.Sums{l.trackerTimes(j, mapPhase), l.trackerTimes(j, reducePhase)}, Read: j.tally.read, Shuffled: j.outputs.bytes,
 		Elapsed: time.Duration(j.facts.End().Elapsed) * time.Millisecond, Reads: j.measures.Reads,
 	})
 }

@@ -14,13 +14,13 @@ import (
 )
 
 var (
-	seeds     = flag.Int("seeds", 300, "how many seeds TestRandom tries")
-	firstSeed = flag.Uint64("seed", 1, "the first of them")
+	seeds     = flag.Int("seeds", 300, "number of seeds for TestRandom")
+	firstSeed = flag.Uint64("seed", 1, "first seed for TestRandom")
 )
 
-// TestRandom plays random clusters with every fault that world has, then without faults: every
-// job must end, and nothing may be left over. To repeat a failing seed: -run
-// 'TestRandom/seed=N$' -seed N -seeds 1.
+// TestRandom plays random clusters with all faults of world, then without faults. Every job must
+// end, without leftovers. To repeat a failing seed:
+// -run 'TestRandom/seed=N$' -seed N -seeds 1
 func TestRandom(t *testing.T) {
 	outcomes := make(map[wire.State]int)
 	for i := range *seeds {
@@ -29,7 +29,7 @@ func TestRandom(t *testing.T) {
 			w := newWorld(t, seed)
 			w.drainTrackers(seed)
 			w.play()
-			for _, s := range w.asked {
+			for _, s := range w.submissions {
 				for _, id := range s.ids {
 					outcomes[w.core.facts.State(w.core.facts.Find(id))]++
 				}
@@ -38,28 +38,28 @@ func TestRandom(t *testing.T) {
 	}
 	t.Logf("succeeded %d, failed %d, killed %d", outcomes[wire.Succeeded], outcomes[wire.Failed], outcomes[wire.Killed])
 	if *seeds >= 100 && (outcomes[wire.Succeeded] == 0 || outcomes[wire.Failed] == 0 || outcomes[wire.Killed] == 0) {
-		t.Error("the random worlds do not have every outcome")
+		t.Error("one of the outcomes never occurs")
 	}
 }
 
 const (
 	faultTime = 30 * time.Second
-	bound     = 120 * time.Second // of virtual time, from calm to the end of all jobs
+	endLimit  = 120 * time.Second // virtual time from the last fault to the end of all jobs
 )
 
 func (w *world) play() {
 	w.elect()
 	for i := range 1 + w.rnd.IntN(4) {
 		s := &simSubmission{sub: w.submission(i)}
-		w.asked = append(w.asked, s)
+		w.submissions = append(w.submissions, s)
 		for range 1 + w.rnd.IntN(2) {
-			w.after(w.upTo(faultTime/2), func() { w.submit(s) })
+			w.after(w.randomTime(faultTime/2), func() { w.submit(s) })
 		}
 		if w.chance(0.2) {
-			w.after(w.upTo(faultTime), func() { w.kill(s) })
+			w.after(w.randomTime(faultTime), func() { w.kill(s) })
 		}
-		if w.policies.IntN(2) == 0 {
-			at, hold := time.Duration(w.policies.Int64N(int64(faultTime))), time.Duration(w.policies.Int64N(int64(faultTime/3)))
+		if w.schedulingRand.IntN(2) == 0 {
+			at, hold := time.Duration(w.schedulingRand.Int64N(int64(faultTime))), time.Duration(w.schedulingRand.Int64N(int64(faultTime/3)))
 			w.after(at, func() { w.suspend(s, hold) })
 		}
 	}
@@ -68,8 +68,8 @@ func (w *world) play() {
 	w.now = faultTime
 	w.calm = true
 	w.note("calm")
-	if !w.run(w.allEnded, faultTime+bound) {
-		w.unfinished()
+	if !w.run(w.allEnded, faultTime+endLimit) {
+		w.failUnfinished()
 	}
 	w.run(func() bool { return false }, w.now+20*time.Second)
 	w.checkEnd()
@@ -80,11 +80,11 @@ func (w *world) submission(i int) *wire.Submission {
 	for k := range 1 + w.rnd.IntN(5)/4 {
 		j := wire.JobPlan{Name: fmt.Sprintf("job%d.%d", i, k), Reduces: w.rnd.IntN(4), Properties: map[string]string{
 			"sim.maps":            fmt.Sprint(w.rnd.IntN(7)),
-			"quern.shuffle.split": fmt.Sprint(w.policies.IntN(4) > 0),
-			"mapreduce.job.reduce.slowstart.completedmaps": fmt.Sprint(float64(w.policies.IntN(3)) / 2),
-			"sim.erratic":                  fmt.Sprint(w.rnd.IntN(10) / 9),
-			"mapreduce.map.maxattempts":    fmt.Sprint(2 + w.rnd.IntN(4)),
-			"mapreduce.reduce.maxattempts": fmt.Sprint(2 + w.rnd.IntN(4)),
+			"quern.shuffle.split": fmt.Sprint(w.schedulingRand.IntN(4) > 0),
+			"mapreduce.job.reduce.slowstart.completedmaps": fmt.Sprint(float64(w.schedulingRand.IntN(3)) / 2),
+			"sim.nondeterministic":                         fmt.Sprint(w.rnd.IntN(10) / 9),
+			"mapreduce.map.maxattempts":                    fmt.Sprint(2 + w.rnd.IntN(4)),
+			"mapreduce.reduce.maxattempts":                 fmt.Sprint(2 + w.rnd.IntN(4)),
 		}}
 		if k > 0 {
 			j.Inputs = []wire.InputPlan{{From: k}}
@@ -94,21 +94,21 @@ func (w *world) submission(i int) *wire.Submission {
 	return sub
 }
 
-// suspend suspends a submission, and resumes it some time after the answer.
+// suspend suspends the jobs of a submission, and resumes each some time after the answer.
 func (w *world) suspend(s *simSubmission, hold time.Duration) {
-	for _, id := range s.ids { // of a flow some may have ended
+	for _, id := range s.ids {
 		w.changeSettings(id, true, func() {
 			w.after(hold, func() { w.changeSettings(id, false, func() {}) })
 		})
 	}
 }
 
-// changeSettings changes the settings of a job, and its pool if the table has it.
+// changeSettings suspends or resumes a job, and draws its priority and pool.
 func (w *world) changeSettings(id wire.JobID, suspended bool, answered func()) {
-	priority := wire.VeryLow + wire.Priority(w.policies.IntN(5))
+	priority := wire.VeryLow + wire.Priority(w.schedulingRand.IntN(5))
 	c := wire.Change{Suspended: &suspended, Priority: &priority}
 	if _, table := w.core.facts.Pools(); len(table.Pools) > 0 {
-		c.Pool = &table.Pools[w.policies.IntN(len(table.Pools))].Name
+		c.Pool = &table.Pools[w.schedulingRand.IntN(len(table.Pools))].Name
 	}
 	w.request(func(token Token) Event { return Change{Token: token, Job: id, Change: c} }, func(r Reply) {
 		w.note("change of %s to suspended=%v: %v", showJob(id), suspended, r.Err)
@@ -127,14 +127,14 @@ func (w *world) kill(s *simSubmission) {
 	w.request(func(token Token) Event { return Kill{Token: token, Job: id, Reason: "a client"} }, func(r Reply) {
 		w.note("kill %s: %v", showJob(id), r.Err)
 		if f := w.core.facts.Find(id); r.Err == nil && !f.Stopping() && (!f.Ended() || f.End().Outcome == wire.Succeeded) {
-			w.fail("kill of %v answered, and it is %v", id, w.core.facts.State(f))
+			w.fail("the kill of %v succeeded, and the job is %v", id, w.core.facts.State(f))
 		}
 	})
 }
 
-// injectFaults injects a fault from time to time.
+// injectFaults injects faults until the world is calm.
 func (w *world) injectFaults() {
-	w.after(w.upTo(3*time.Second), func() {
+	w.after(w.randomTime(3*time.Second), func() {
 		if w.calm {
 			return
 		}
@@ -145,7 +145,7 @@ func (w *world) injectFaults() {
 		case n < 2:
 			t.restart()
 		case n < 5:
-			t.cut()
+			t.disconnect()
 		case n < 6:
 			w.elect()
 		case n < 8:
@@ -156,14 +156,14 @@ func (w *world) injectFaults() {
 			}
 		case n < 9:
 			t.failDisks()
-		case w.policies.IntN(2) == 0:
-			w.step(Pools{Table: w.worldPools()})
+		case w.schedulingRand.IntN(2) == 0:
+			w.step(PoolsRead{Table: w.worldPools()})
 		default:
-			seed := w.policies.Uint64()
-			old := w.policies
+			seed := w.schedulingRand.Uint64()
+			old := w.schedulingRand
 			w.drawScheduling(seed)
 			s := w.scheduling
-			w.policies = old
+			w.schedulingRand = old
 			w.request(func(token Token) Event { return Schedule{Token: token, Scheduling: s} }, func(Reply) {})
 		}
 		w.injectFaults()
@@ -171,7 +171,7 @@ func (w *world) injectFaults() {
 }
 
 func (w *world) allEnded() bool {
-	for _, s := range w.asked {
+	for _, s := range w.submissions {
 		if s.ids == nil {
 			return false
 		}
@@ -184,39 +184,39 @@ func (w *world) allEnded() bool {
 	return true
 }
 
-func (w *world) unfinished() {
-	for _, s := range w.asked {
+func (w *world) failUnfinished() {
+	for _, s := range w.submissions {
 		for _, id := range s.ids {
 			st, _ := w.core.Status(id)
 			if !st.State.Ended() {
-				if j := w.core.live.job(id); j != nil {
+				if j := w.core.leader.job(id); j != nil {
 					w.note("%+v", j.assign)
 				}
 				w.note("%v is %v, maps %+v reduces %+v, waits %s", id, st.State, st.Maps, st.Reduces, st.WaitReason)
 			}
 		}
 	}
-	w.fail("not all jobs have ended %v after the last fault", bound)
+	w.fail("some jobs have not ended %v after the last fault", endLimit)
 }
 
-// checkEnd checks a finished world.
+// checkEnd checks that a finished world has no leftovers.
 func (w *world) checkEnd() {
 	for _, t := range w.trackers {
 		if len(t.attempts) > 0 || len(t.homes) > 0 {
 			w.fail("%s still has %d attempts and %d homes", t.name, len(t.attempts), len(t.homes))
 		}
 	}
-	for _, s := range w.asked {
+	for _, s := range w.submissions {
 		if !w.core.facts.Submission(s.sub.Key).Swept() {
-			w.fail("the staging directory of %s is left over", s.sub.Key)
+			w.fail("the staging directory of %s is not removed", s.sub.Key)
 		}
 		for _, id := range s.ids {
 			w.checkOutput(id)
 			w.checkHistory(id)
 		}
 	}
-	if len(w.tokens) > 0 {
-		w.fail("%d requests have no answer", len(w.tokens))
+	if len(w.answers) > 0 {
+		w.fail("%d requests have no answer", len(w.answers))
 	}
 	want, err := w.core.Snapshot()
 	if err != nil {
@@ -231,7 +231,7 @@ func (w *world) checkEnd() {
 	}
 }
 
-// checkHistory checks that an ended job has a history, or says why not.
+// checkHistory checks that an ended job has a history, or a trouble that says why not.
 func (w *world) checkHistory(id wire.JobID) {
 	f := w.core.facts.Find(id)
 	outcome, ok := w.outcomes[id]
@@ -243,7 +243,7 @@ func (w *world) checkHistory(id wire.JobID) {
 	}
 }
 
-// checkOutput checks that all reduces of a succeeded job have read one output of every map.
+// checkOutput checks that all reduces of a succeeded job have read the same output of every map.
 func (w *world) checkOutput(id wire.JobID) {
 	f, job := w.core.facts.Find(id), w.jobs[id]
 	if f.End().Outcome != wire.Succeeded || job.reduces == 0 {
@@ -251,10 +251,10 @@ func (w *world) checkOutput(id wire.JobID) {
 	}
 	var content uint64
 	for p := range job.reduces {
-		content = max(content, w.fs[wire.TaskID{Job: id, Kind: wire.Reduce, N: p}].content)
+		content = max(content, w.committed[wire.TaskID{Job: id, Kind: wire.Reduce, N: p}].content)
 	}
 	for p := range job.reduces {
-		if got := w.fs[wire.TaskID{Job: id, Kind: wire.Reduce, N: p}].content; got != content {
+		if got := w.committed[wire.TaskID{Job: id, Kind: wire.Reduce, N: p}].content; got != content {
 			w.fail("reduces of %v have read different records: %d and %d", id, got, content)
 		}
 	}
@@ -263,6 +263,6 @@ func (w *world) checkOutput(id wire.JobID) {
 		want += uint64(id.N*1000 + m + 1)
 	}
 	if !job.nondeterministic && content != want {
-		w.fail("reduces of %v have read %d, not %d", id, content, want)
+		w.fail("reduces of %v have read %d, want %d", id, content, want)
 	}
 }

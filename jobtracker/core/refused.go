@@ -8,38 +8,37 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// refused handles a proposal that the log cannot take. Facts are bounded where their data comes
-// in, so this is rare. The proposal is not repeated.
+// refused handles a proposal that the log cannot take, for example because it is too large. This
+// is rare: requests and reports are bounded. The proposal is not repeated.
 func (c *Core) refused(r Refused) {
 	data := c.pending[r.Key]
 	delete(c.pending, r.Key)
 	x, err := facts.Decode(data)
-	if err != nil || c.live == nil {
-		return // settled, or this job tracker no longer leads
+	if err != nil || c.leader == nil {
+		return // the fact is in the log already, or this job tracker no longer leads
 	}
-	c.live.now = c.now
+	c.leader.now = c.now
 	switch x := x.(type) {
 	case *facts.Submitted:
-		c.live.replyAll(submitKey(x.Submission.Key), Reply{Err: fmt.Errorf("%w: %w", admission.ErrBadSubmission, r.Err)})
+		c.leader.replyAll(submitKey(x.Submission.Key), Reply{Err: fmt.Errorf("%w: %w", admission.ErrBadSubmission, r.Err)})
 	case *facts.Ended:
-		c.live.endRefused(x, r.Err)
+		c.leader.endRefused(x, r.Err)
 	case *facts.TrackerExcluded:
-		c.live.excluded(x.Tracker, x.Incarnation, false)
+		c.leader.exclusionChanged(x.Tracker, x.Incarnation, false)
 	case *facts.PoolsChanged:
-		c.live.sharing.pendingPools, c.live.sharing.poolsError = nil, r.Err.Error()
+		c.leader.sharing.pendingPools, c.leader.sharing.poolsError = nil, r.Err.Error()
 	}
 }
 
-// endRefused proposes the job's end without its counters and troubles, which are its only large
-// parts.
-func (l *Live) endRefused(x *facts.Ended, why error) {
+// endRefused proposes a job's end without counters and troubles: only they can be large.
+func (l *leader) endRefused(x *facts.Ended, reason error) {
 	j := l.jobs[x.Job]
 	if j == nil || j.finish.endFact == nil || len(x.Counters) == 0 {
 		return
 	}
 	shorter := *j.finish.endFact
 	shorter.Counters = nil
-	shorter.Troubles = []string{wire.Bounded(fmt.Sprintf("its counters are not kept: %v", why), wire.MaxTrouble)}
+	shorter.Troubles = []string{wire.Bounded(fmt.Sprintf("its counters are not kept: %v", reason), wire.MaxTrouble)}
 	j.finish.endFact = &shorter
 	l.propose(j.finish.endFact)
 }

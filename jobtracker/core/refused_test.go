@@ -11,14 +11,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// loggedCore is a leader with a log that commits proposals at once, except those that refuse
-// names.
+// loggedCore is a leader with a log that commits proposals at once, unless refuse returns an
+// error.
 type loggedCore struct {
 	*Core
-	entries uint64
-	refuse  func(x facts.Fact) error
-	kinds   []string // of the facts proposed
-	others  []Command
+	entries  uint64
+	refuse   func(x facts.Fact) error
+	proposed []string // kinds of all proposed facts
+	others   []Command
 }
 
 func newLoggedCore(cfg Config) *loggedCore {
@@ -27,7 +27,7 @@ func newLoggedCore(cfg Config) *loggedCore {
 	return o
 }
 
-// feed returns the commands that are not for the log.
+// feed feeds an event, and returns all commands except proposals.
 func (o *loggedCore) feed(ev Event) []Command {
 	o.others = nil
 	o.carryOut(o.Step(0, ev))
@@ -45,7 +45,7 @@ func (o *loggedCore) carryOut(commands []Command) {
 		if err != nil {
 			panic(err)
 		}
-		o.kinds = append(o.kinds, strings.Fields(x.Name())[0])
+		o.proposed = append(o.proposed, strings.Fields(x.Name())[0])
 		if o.refuse != nil {
 			err = o.refuse(x)
 		}
@@ -58,7 +58,7 @@ func (o *loggedCore) carryOut(commands []Command) {
 	}
 }
 
-func replies(commands []Command) (all []Reply) {
+func repliesIn(commands []Command) (all []Reply) {
 	for _, c := range commands {
 		if r, ok := c.(Reply); ok {
 			all = append(all, r)
@@ -67,7 +67,7 @@ func replies(commands []Command) (all []Reply) {
 	return all
 }
 
-func sized(jobs int, fill func(*wire.JobPlan)) *wire.Submission {
+func submissionOf(jobs int, fill func(*wire.JobPlan)) *wire.Submission {
 	s := &wire.Submission{Key: "k", Staging: "mem://s", Plan: wire.Plan{Jobs: make([]wire.JobPlan, jobs)}}
 	for i := range s.Plan.Jobs {
 		fill(&s.Plan.Jobs[i])
@@ -75,8 +75,8 @@ func sized(jobs int, fill func(*wire.JobPlan)) *wire.Submission {
 	return s
 }
 
-// TestRefused: a proposal that the log refuses is not repeated. A submission's client gets the
-// error; a job with too many counters ends without them.
+// TestRefused tests that the core does not repeat a proposal that the log refuses. A client gets
+// the error for its submission; a job with too many counters ends without them.
 func TestRefused(t *testing.T) {
 	large := errors.New("log entry of 17 MB")
 	o := newLoggedCore(Config{})
@@ -86,9 +86,9 @@ func TestRefused(t *testing.T) {
 		}
 		return nil
 	}
-	answers := replies(o.feed(Submit{Token: 1, Submission: sized(1, func(*wire.JobPlan) {})}))
+	answers := repliesIn(o.feed(Submit{Token: 1, Submission: submissionOf(1, func(*wire.JobPlan) {})}))
 	if len(answers) != 1 || !errors.Is(answers[0].Err, admission.ErrBadSubmission) || !errors.Is(answers[0].Err, large) {
-		t.Errorf("a submission: %+v", answers)
+		t.Errorf("a refused submission gets the answer %+v", answers)
 	}
 
 	o.refuse = func(x facts.Fact) error {
@@ -97,15 +97,15 @@ func TestRefused(t *testing.T) {
 		}
 		return nil
 	}
-	if answers := replies(o.feed(Submit{Token: 2, Submission: sized(1, func(*wire.JobPlan) {})})); len(answers) != 1 || answers[0].Err != nil {
-		t.Fatalf("the same submission again: %+v", answers)
+	if answers := repliesIn(o.feed(Submit{Token: 2, Submission: submissionOf(1, func(*wire.JobPlan) {})})); len(answers) != 1 || answers[0].Err != nil {
+		t.Fatalf("the repeated submission gets the answer %+v", answers)
 	}
-	j := o.live.jobs[1]
+	j := o.leader.jobs[1]
 	j.tally.counters.Add("g", "n", 1)
 	o.feed(Kill{Token: 3, Job: j.id})
-	o.out = nil
-	o.live.end(j, wire.Killed, "killed")
-	o.carryOut(o.out)
+	o.commands = nil
+	o.leader.endJob(j, wire.Killed, "killed")
+	o.carryOut(o.commands)
 	end := o.facts.Job(1).End()
 	if end.Outcome != wire.Killed || end.Error != "killed" || len(end.Counters) > 0 ||
 		len(end.Troubles) != 1 || !strings.Contains(end.Troubles[0], large.Error()) {
@@ -113,10 +113,10 @@ func TestRefused(t *testing.T) {
 	}
 
 	o.refuse = func(facts.Fact) error { return large }
-	n := len(o.kinds)
+	n := len(o.proposed)
 	o.feed(FromTracker{Stream: 1, Message: &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1}})
-	if got := o.kinds[n:]; !slices.Equal(got, []string{"registered"}) {
-		t.Errorf("%v proposed to a log that takes nothing", got)
+	if got := o.proposed[n:]; !slices.Equal(got, []string{"registered"}) {
+		t.Errorf("the core proposes %v to a log that refuses everything, want one registration", got)
 	}
 	o.feed(Refused{Key: "nothing", Err: large})
 }

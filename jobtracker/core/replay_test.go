@@ -10,9 +10,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestReplay replays runs from their jobs' histories alone: no tracker exceeded its slots, no
-// plan assigned more slots than existed, and each slot went to the plan's first job, from a
-// queue if there was one.
+// TestReplay replays runs from the histories of their jobs. No tracker exceeded its slots, no plan
+// assigned more slots than existed. Each slot went to the first job of the plan or of a queue.
 func TestReplay(t *testing.T) {
 	for _, name := range menu.Names() {
 		for _, mix := range []string{"maps", "arrivals"} {
@@ -24,19 +23,19 @@ func TestReplay(t *testing.T) {
 				if n := r.checkOrder(name == "hmhs"); n < 50 {
 					t.Errorf("only %d of %d assignments were checked", n, len(r.launches))
 				} else {
-					t.Logf("%d of %d assignments were looked at", n, len(r.launches))
+					t.Logf("%d of %d assignments were checked", n, len(r.launches))
 				}
 			})
 		}
 	}
 }
 
-// replay is the histories of all jobs of a run.
+// replay has the histories of all jobs of a run.
 type replay struct {
 	t        *testing.T
 	jobs     map[wire.JobID]*history.Record
 	attempts []wire.AttemptStatus
-	launches []wire.AttemptStatus // of maps, by time
+	launches []wire.AttemptStatus // maps by time of launch
 }
 
 func newReplay(t *testing.T, records []*history.Record) *replay {
@@ -65,35 +64,34 @@ func newReplay(t *testing.T, records []*history.Record) *replay {
 	return r
 }
 
-// checkSlots counts the attempts in each tracker's slots.
+// checkSlots counts the attempts in the slots of each tracker.
 func (r *replay) checkSlots(slots [2]int) {
 	type change struct {
 		at int64
 		by int
 	}
-	type pool struct {
+	type slotKind struct {
 		tracker string
 		phase   int
 	}
-	changes := make(map[pool][]change)
+	changes := make(map[slotKind][]change)
 	for _, a := range r.attempts {
-		key := pool{a.Tracker, phaseOf(a.Attempt.Task.Kind)}
+		key := slotKind{a.Tracker, phaseOf(a.Attempt.Task.Kind)}
 		changes[key] = append(changes[key], change{a.Launched, 1}, change{a.Began + a.Took, -1})
 	}
 	for key, list := range changes {
 		slices.SortFunc(list, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), a.by-b.by) })
-		has := 0
+		used := 0
 		for _, c := range list {
-			if has += c.by; has > slots[key.phase] {
-				r.t.Fatalf("%s has %d in its %d slots of phase %d at %d", key.tracker, has, slots[key.phase], key.phase, c.at)
+			if used += c.by; used > slots[key.phase] {
+				r.t.Fatalf("%s runs %d attempts in its %d slots of phase %d at %d", key.tracker, used, slots[key.phase], key.phase, c.at)
 			}
 		}
 	}
 }
 
-// inForce is the assignment in force for a job at a time; changed: it differs from the one
-// before.
-func (r *replay) inForce(x *history.Record, phase wire.Kind, at int64) (p history.Planned, changed bool) {
+// planAt returns the plan in force for a job at a time, and whether it changed at that time.
+func (r *replay) planAt(x *history.Record, phase wire.Kind, at int64) (p history.Planned, changed bool) {
 	for _, q := range x.Plans {
 		if q.Phase == phase && q.At <= at {
 			p, changed = q, q.At == at
@@ -102,7 +100,7 @@ func (r *replay) inForce(x *history.Record, phase wire.Kind, at int64) (p histor
 	return p, changed
 }
 
-// checkPlans sums up the slots that the plans in force assign to all jobs.
+// checkPlans checks the sums of the slots that plans assign, and the places of the jobs.
 func (r *replay) checkPlans(slots [2]int) {
 	seen := 0
 	for _, phase := range []wire.Kind{wire.Map, wire.Reduce} {
@@ -116,14 +114,14 @@ func (r *replay) checkPlans(slots [2]int) {
 		for _, at := range slices.Compact(times) {
 			total, places := 0, make(map[int]wire.JobID)
 			for id, x := range r.jobs {
-				p, _ := r.inForce(x, phase, at)
+				p, _ := r.planAt(x, phase, at)
 				if p.Place == 0 || x.Ended <= at {
 					continue
 				}
 				seen++
 				total += p.Target
 				if other, taken := places[p.Place]; taken || p.Place > p.Of {
-					r.t.Fatalf("%v is in place %d of %d at %d, %v too", id, p.Place, p.Of, at, other)
+					r.t.Fatalf("%v is in place %d of %d at %d, and so is %v", id, p.Place, p.Of, at, other)
 				}
 				places[p.Place] = id
 			}
@@ -133,12 +131,12 @@ func (r *replay) checkPlans(slots [2]int) {
 		}
 	}
 	if seen == 0 {
-		r.t.Error("no plan is known")
+		r.t.Error("the histories have no plan")
 	}
 }
 
-// at counts a job's maps at the end of a millisecond.
-func (r *replay) at(x *history.Record, at int64) (running, waiting int) {
+// mapsAt counts the running and waiting maps of a job at the end of a millisecond.
+func (r *replay) mapsAt(x *history.Record, at int64) (running, waiting int) {
 	waiting = x.Job.Maps.Total
 	for _, a := range x.Attempts {
 		if a.Attempt.Task.Kind == wire.Map && a.Launched <= at {
@@ -151,18 +149,19 @@ func (r *replay) at(x *history.Record, at int64) (running, waiting int) {
 	return running, waiting
 }
 
-// shareClaim is a job's claim to a free slot.
-type shareClaim struct{ target, under, place int }
+// shareClaim orders jobs for a free slot, by their target slots, missing slots and place in the
+// plan.
+type shareClaim struct{ target, missing, place int }
 
-// before orders claims: first the job that lacks the larger part of its planned slots, then the
-// earlier one in the plan.
+// before orders claims: first the job that lacks the larger part of its target, then the earlier
+// job of the plan.
 func (c shareClaim) before(other shareClaim) bool {
-	mine, others := c.under*max(other.target, 1), other.under*max(c.target, 1)
+	mine, others := c.missing*max(other.target, 1), other.missing*max(c.target, 1)
 	return mine > others || mine == others && c.place < other.place
 }
 
-// checkOrder checks maps that were launched when another ended, in milliseconds without other
-// events. It returns their number.
+// checkOrder checks each map that was launched in the millisecond in which one other map ended.
+// It returns the number of these maps.
 func (r *replay) checkOrder(queues bool) (checked int) {
 	ended, launched := make(map[int64]int), make(map[int64]int)
 	for _, a := range r.launches {
@@ -171,8 +170,8 @@ func (r *replay) checkOrder(queues bool) (checked int) {
 	}
 	for _, a := range r.launches {
 		at := a.Launched
-		mine, fresh := r.inForce(r.jobs[a.Attempt.Task.Job], wire.Map, at)
-		if ended[at] != 1 || launched[at] != 1 || fresh || mine.Place == 0 {
+		mine, changed := r.planAt(r.jobs[a.Attempt.Task.Job], wire.Map, at)
+		if ended[at] != 1 || launched[at] != 1 || changed || mine.Place == 0 {
 			continue
 		}
 		if queues {
@@ -181,16 +180,16 @@ func (r *replay) checkOrder(queues bool) (checked int) {
 			}
 			continue
 		}
-		running, _ := r.at(r.jobs[a.Attempt.Task.Job], at)
-		got := shareClaim{mine.Target, max(0, mine.Target-running+1), mine.Place}
+		running, _ := r.mapsAt(r.jobs[a.Attempt.Task.Job], at)
+		ours := shareClaim{mine.Target, max(0, mine.Target-running+1), mine.Place}
 		for id, x := range r.jobs {
-			other, fresh := r.inForce(x, wire.Map, at)
-			running, waiting := r.at(x, at)
-			if id == a.Attempt.Task.Job || fresh || other.Place == 0 || waiting == 0 || x.Ended <= at {
+			other, changed := r.planAt(x, wire.Map, at)
+			running, waiting := r.mapsAt(x, at)
+			if id == a.Attempt.Task.Job || changed || other.Place == 0 || waiting == 0 || x.Ended <= at {
 				continue
 			}
-			if had := (shareClaim{other.Target, max(0, other.Target-running), other.Place}); had.before(got) {
-				r.t.Fatalf("%v has a slot at %d by %+v, and %v with %d that run and %d that wait is before it by %+v",
+			if theirs := (shareClaim{other.Target, max(0, other.Target-running), other.Place}); theirs.before(ours) {
+				r.t.Fatalf("%v gets a slot at %d by the plan %+v, but %v, with %d running and %d waiting maps, is before it by %+v",
 					a.Attempt, at, mine, id, running, waiting, other)
 			}
 		}
@@ -199,11 +198,11 @@ func (r *replay) checkOrder(queues bool) (checked int) {
 	return checked
 }
 
-// checkQueue: a launch comes from a queue of its tracker, or its job has more maps than are in
-// queues. It says whether the history can tell.
+// checkQueue checks that a launch comes from a queue of its tracker, or that its job has more
+// waiting maps than are in queues. It returns false if the history does not show which.
 func (r *replay) checkQueue(a *wire.AttemptStatus, p *history.Planned) bool {
 	x := r.jobs[a.Attempt.Task.Job]
-	_, waiting := r.at(x, a.Launched)
+	_, waiting := r.mapsAt(x, a.Launched)
 	left := make(map[string]int)
 	for _, q := range p.Queues {
 		left[q.Tracker] += q.Tasks
@@ -212,7 +211,7 @@ func (r *replay) checkQueue(a *wire.AttemptStatus, p *history.Planned) bool {
 		switch {
 		case b.Attempt.Task.Kind != wire.Map:
 		case b.Launched == p.At:
-			return false // before these queues, or from them
+			return false // the launch may be before these queues, or from them
 		case b.Launched > p.At && b.Launched < a.Launched:
 			left[b.Tracker]--
 		}
@@ -225,7 +224,7 @@ func (r *replay) checkQueue(a *wire.AttemptStatus, p *history.Planned) bool {
 		queued += max(n, 0)
 	}
 	if queued > waiting {
-		r.t.Fatalf("%v on %s is from no queue, and %d of %d are in queues: %+v", a.Attempt, a.Tracker, queued, waiting, p)
+		r.t.Fatalf("%v on %s is from no queue, but queues have %d of the %d waiting maps: %+v", a.Attempt, a.Tracker, queued, waiting, p)
 	}
 	return true
 }

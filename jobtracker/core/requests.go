@@ -10,10 +10,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// requests are clients' requests that wait for a log entry, oldest first. Keys say what is
-// asked for: "submit KEY", "kill N", "change KEY", "schedule", "drain". Submits with one key
-// share their answer, and so do kills of one job.
-// Other requests with the same key are proposed one by one: see [Live.proposeInOrder].
+// requests are the requests of clients that wait for a log entry, oldest first. The keys are
+// "submit KEY", "kill N", "change KEY", "schedule" and "drain". Submits with the same key get the
+// same answer, and so do kills of one job. Others are proposed one by one, see proposeInOrder.
 type requests map[string][]waitingRequest
 
 func submitKey(key string) string { return "submit " + key }
@@ -23,20 +22,19 @@ func killKey(f *facts.Job) string { return fmt.Sprintf("kill %d", f.N()) }
 // waitingRequest is a request and its proposal.
 type waitingRequest struct {
 	request
-	proposed facts.Fact // last proposal; nil for submits, kills and requests behind others
+	proposed facts.Fact // its last proposal; nil for submits, kills and requests that wait for others
 }
 
-// add queues a request; first is true if no other with its key waits.
+// add adds a request. first is true if no other request with its key waits.
 func (q requests) add(key string, r request) (first bool) {
 	q[key] = append(q[key], waitingRequest{request: r})
 	return len(q[key]) == 1
 }
 
-// reply answers a request that need not wait.
-func (l *Live) reply(r request, err error) { l.c.emit(Reply{Token: r.token(), Err: err}) }
+func (l *leader) reply(r request, err error) { l.c.emit(Reply{Token: r.token(), Err: err}) }
 
 // replyAll answers all requests with a key.
-func (l *Live) replyAll(key string, answer Reply) {
+func (l *leader) replyAll(key string, answer Reply) {
 	for _, w := range l.requests[key] {
 		answer.Token = w.token()
 		l.c.emit(answer)
@@ -44,18 +42,18 @@ func (l *Live) replyAll(key string, answer Reply) {
 	delete(l.requests, key)
 }
 
-// proposeInOrder proposes what a request asks for, after earlier requests with the same key.
-func (l *Live) proposeInOrder(key string, r request) {
+// proposeInOrder proposes the fact for a request, after earlier requests with the same key.
+func (l *leader) proposeInOrder(key string, r request) {
 	if l.requests.add(key, r) {
 		l.proposeFirst(key)
 	}
 }
 
-// appliedInOrder handles an applied entry: it answers the first request if the entry carries it
-// out, and proposes the next. After an earlier leader's entry it proposes the first request
-// again.
-func (l *Live) appliedInOrder(key string, x facts.Fact, fitted bool) {
-	if list := l.requests[key]; len(list) > 0 && fitted && list[0].matches(x) {
+// appliedInOrder handles an applied entry. If the entry carries out the first request, it answers
+// the request and proposes the next one. Else, as after an entry of an earlier leader, it
+// proposes the first request again.
+func (l *leader) appliedInOrder(key string, x facts.Fact, changed bool) {
+	if list := l.requests[key]; len(list) > 0 && changed && list[0].matches(x) {
 		l.reply(list[0], nil)
 		if l.requests[key] = list[1:]; len(list) == 1 {
 			delete(l.requests, key)
@@ -64,44 +62,44 @@ func (l *Live) appliedInOrder(key string, x facts.Fact, fitted bool) {
 	l.proposeFirst(key)
 }
 
-func (l *Live) proposeFirst(key string) {
+func (l *leader) proposeFirst(key string) {
 	if list := l.requests[key]; len(list) > 0 {
 		list[0].proposed = l.factOf(list[0].request)
 		l.propose(list[0].proposed)
 	}
 }
 
-// factOf is the fact that a request asks for, given the current Facts.
-func (l *Live) factOf(r request) facts.Fact {
+// factOf makes the fact that carries out a request, which depends on the current Facts.
+func (l *leader) factOf(r request) facts.Fact {
 	switch r := r.(type) {
 	case Change:
 		return admission.Changed(l.facts.Find(r.Job).Submission(), r.Change, l.wall())
 	case Schedule:
-		now := l.facts.Scheduled()
-		return &facts.SchedulingChanged{N: now.N + 1, Scheduling: r.Scheduling.Over(now.Scheduling)}
+		current := l.facts.Scheduled()
+		return &facts.SchedulingChanged{N: current.N + 1, Scheduling: r.Scheduling.Over(current.Scheduling)}
 	case Drain:
 		return &facts.Drain{N: l.facts.Drains() + 1, Tracker: r.Tracker, Undo: r.Undo}
 	}
 	panic(fmt.Sprintf("core: unexpected request %T", r))
 }
 
-// matches says whether an entry carries the request out. For a Schedule, fields that it leaves
-// empty may differ.
+// matches reports whether an entry carries out the request. Empty fields of a Schedule match any
+// value.
 func (w *waitingRequest) matches(x facts.Fact) bool {
 	if r, ok := w.request.(Schedule); ok {
-		now := x.(*facts.SchedulingChanged).Scheduling
-		return now == r.Scheduling.Over(now)
+		applied := x.(*facts.SchedulingChanged).Scheduling
+		return applied == r.Scheduling.Over(applied)
 	}
 	return reflect.DeepEqual(x, w.proposed)
 }
 
-func (l *Live) submit(r Submit) {
-	sub, known, err := admission.Submit(l.facts, r.Submission, r.By, r.Wall)
+func (l *leader) submit(r Submit) {
+	sub, existing, err := admission.Submit(l.facts, r.Submission, r.By, r.Wall)
 	switch {
 	case err != nil:
 		l.reply(r, err)
-	case known != nil:
-		l.c.emit(Reply{Token: r.Token, Jobs: l.facts.IDs(known)})
+	case existing != nil:
+		l.c.emit(Reply{Token: r.Token, Jobs: l.facts.IDs(existing)})
 	default:
 		l.requests.add(submitKey(sub.Key), r)
 		l.propose(&facts.Submitted{At: r.Wall, Submission: sub, Secret: r.Secret})
@@ -109,19 +107,19 @@ func (l *Live) submit(r Submit) {
 }
 
 // submitted starts the jobs of a submission and answers its requests.
-func (l *Live) submitted(x *facts.Submitted, fitted bool) {
+func (l *leader) submitted(x *facts.Submitted, changed bool) {
 	s := l.facts.Submission(x.Submission.Key)
 	if s == nil {
 		return
 	}
-	for i := 0; fitted && i < s.Jobs(); i++ {
+	for i := 0; changed && i < s.Jobs(); i++ {
 		j := l.addJob(l.facts.Job(s.First()+i), l.now)
-		l.noteJob(j.facts, "submitted", "owner", s.Owner(), "pool", poolName(s), "jobs", s.Jobs())
+		l.logJob(j.facts, "submitted", "owner", s.Owner(), "pool", poolName(s), "jobs", s.Jobs())
 	}
 	l.replyAll(submitKey(s.Key()), Reply{Jobs: l.facts.IDs(s)})
 }
 
-func (l *Live) killJob(r Kill) {
+func (l *leader) killJob(r Kill) {
 	f := l.facts.Find(r.Job)
 	if settled, err := admission.Kill(r.Job, f, r.By); settled {
 		l.reply(r, err)
@@ -139,15 +137,15 @@ func (l *Live) killJob(r Kill) {
 	}
 }
 
-// answerKills answers a job's kill requests once the outcome is known.
-func (l *Live) answerKills(f *facts.Job) {
+// answerKills answers the kill requests for a job if their outcome is known.
+func (l *leader) answerKills(f *facts.Job) {
 	if settled, err := admission.Killed(l.facts.ID(f.N()), f); settled {
 		l.replyAll(killKey(f), Reply{Err: err})
 	}
 }
 
-// change handles a request for other settings of a submission, or to suspend or resume it.
-func (l *Live) change(r Change) {
+// change handles a request to change the settings of a submission, or to suspend or resume it.
+func (l *leader) change(r Change) {
 	s, err := admission.Change(l.facts, r.Job, r.Change, r.By, l.wall())
 	if err != nil {
 		l.reply(r, err)
@@ -156,13 +154,13 @@ func (l *Live) change(r Change) {
 	l.proposeInOrder(changeKey(s.Key()), r)
 }
 
-func (l *Live) changeApplied(x *facts.SettingsChanged, fitted bool) {
+func (l *leader) changeApplied(x *facts.SettingsChanged, changed bool) {
 	s := l.facts.Submission(x.Key)
 	if s == nil {
 		return
 	}
 	for i := range s.Jobs() {
-		if j := l.jobs[s.First()+i]; fitted && j != nil {
+		if j := l.jobs[s.First()+i]; changed && j != nil {
 			l.touch(j)
 			l.updateLines(j)
 			if s.Suspended() {
@@ -170,16 +168,16 @@ func (l *Live) changeApplied(x *facts.SettingsChanged, fitted bool) {
 			}
 		}
 	}
-	if fitted {
+	if changed {
 		for i := range l.phases {
 			l.phases[i].planNow(l.now)
 		}
 	}
-	l.appliedInOrder(changeKey(x.Key), x, fitted)
+	l.appliedInOrder(changeKey(x.Key), x, changed)
 }
 
 // dropChanges answers pending changes of a submission that has ended.
-func (l *Live) dropChanges(s *facts.Submission) {
+func (l *leader) dropChanges(s *facts.Submission) {
 	if s.Open() {
 		return
 	}

@@ -19,11 +19,11 @@ import (
 //	change job1 [priority=…] [weight=…] [deadline=…] [sla=…|none] [batch=…] [pool=…] [suspended=true] [by=bob]
 //	schedule [scheduler=fair] [metric=max-stretch] [delay=fixed=3s]
 //	pools [from=f.xml]                   the allocation file below is read
-//	pools error=…                        it cannot be
-//	jobs map                             each job in the policy's snapshot
-//	cluster-wide                         scheduling, pools and their errors
+//	pools error=…                        the file cannot be read
+//	snapshot-jobs map                    the jobs in the snapshot for the policy
+//	cluster-status                       scheduling, pools and their errors
 //	settings job1
-//	status-owner job1
+//	owner job1
 func (s *scenario) runRequests(d *datadriven.TestData) bool {
 	switch d.Cmd {
 	case "change":
@@ -35,16 +35,16 @@ func (s *scenario) runRequests(d *datadriven.TestData) bool {
 			Scheduler: value(d, "scheduler", ""), Metric: value(d, "metric", ""), Delay: value(d, "delay", ""),
 		}})
 	case "pools":
-		ev := Pools{Err: givenError(d)}
+		ev := PoolsRead{Err: givenError(d)}
 		if ev.Err == nil {
 			ev.Table, ev.Err = pool.Parse(value(d, "from", "f.xml"), []byte(d.Input))
 		}
 		s.step(ev)
-	case "jobs":
+	case "snapshot-jobs":
 		s.showSnapshotJobs(d.CmdArgs[0].Key)
-	case "cluster-wide":
-		s.clusterWide()
-	case "status-owner":
+	case "cluster-status":
+		s.clusterStatus()
+	case "owner":
 		st, _ := s.core.Status(parseJob(d.CmdArgs[0].Key))
 		s.printf("%s", st.Owner)
 	case "settings":
@@ -56,7 +56,7 @@ func (s *scenario) runRequests(d *datadriven.TestData) bool {
 	return true
 }
 
-// due is the end of a submission's deadline, in Unix milliseconds.
+// due reads the deadline of a submission, in Unix milliseconds.
 func due(d *datadriven.TestData) int64 {
 	if text := value(d, "due", ""); text != "" {
 		return scenarioStart + duration(text).Milliseconds()
@@ -67,12 +67,13 @@ func due(d *datadriven.TestData) int64 {
 func submittedSettings(d *datadriven.TestData) wire.Settings {
 	c := parseChange(nil, d)
 	return wire.Settings{
-		Priority: given(c.Priority), Weight: given(c.Weight), Deadline: given(c.Deadline), SLA: given(c.SLA),
-		Batch: given(c.Batch), Pool: given(c.Pool),
+		Priority: orZero(c.Priority), Weight: orZero(c.Weight), Deadline: orZero(c.Deadline), SLA: orZero(c.SLA),
+		Batch: orZero(c.Batch), Pool: orZero(c.Pool),
 	}
 }
 
-func given[T any](field *T) (value T) {
+// orZero returns the value of an optional field.
+func orZero[T any](field *T) (value T) {
 	if field != nil {
 		value = *field
 	}
@@ -138,13 +139,13 @@ func parseSLA(text string) (*[]wire.SLAStep, error) {
 }
 
 func (s *scenario) showSnapshotJobs(phase string) {
-	l := s.core.live
+	l := s.core.leader
 	i := mapPhase
 	if phase == "reduce" {
 		i = reducePhase
 	}
-	seen := l.snapshot(i)
-	for _, j := range seen.Jobs {
+	snapshot := l.snapshot(i)
+	for _, j := range snapshot.Jobs {
 		text := fmt.Sprintf("%s arrived=%v running=%d max=%d min=%d share=%.4g priority=%d weight=%v",
 			showJob(j.ID), j.Arrived, j.Running, j.Max, j.Min, j.Share, j.Priority, j.Goal.Weight)
 		if j.Goal.Deadline != 0 {
@@ -154,13 +155,13 @@ func (s *scenario) showSnapshotJobs(phase string) {
 			text += fmt.Sprintf(" %v:%v", step.By, step.Cost)
 		}
 		if j.Pool > 0 {
-			text += fmt.Sprintf(" with its pool %d to %d", seen.Pools[j.Pool-1].Min, seen.Pools[j.Pool-1].Max)
+			text += fmt.Sprintf(" pool min=%d max=%d", snapshot.Pools[j.Pool-1].Min, snapshot.Pools[j.Pool-1].Max)
 		}
 		s.printf("%s", text)
 	}
 }
 
-func (s *scenario) clusterWide() {
+func (s *scenario) clusterStatus() {
 	c := s.core.Cluster(s.now)
 	s.printf("%s %s %s", c.Scheduling.Scheduler, c.Scheduling.Metric, c.Scheduling.Delay)
 	if c.NoPlan != "" {

@@ -8,26 +8,28 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/taskset"
 )
 
-// recovery is what recovered jobs, and jobs whose tracker restarted, wait for.
+// recovery has the inventories for which jobs wait after a change of leader, or after the restart
+// of a tracker.
 type recovery struct {
-	awaitDue  time.Duration     // when recovered jobs stop waiting
-	expecting map[string][]*job // jobs that expect outputs of a tracker, by its name
-	awaiting  map[string]bool   // trackers whose inventories recovered jobs wait for
+	awaitUntil time.Duration     // when the wait after a change of leader ends
+	expecting  map[string][]*job // jobs with expectations, by name of the restarted tracker
+	awaiting   map[string]bool   // trackers that have not sent their inventories to the new leader
 }
 
 func newRecovery(until time.Duration) recovery {
-	return recovery{awaiting: make(map[string]bool), awaitDue: until, expecting: make(map[string][]*job)}
+	return recovery{awaiting: make(map[string]bool), awaitUntil: until, expecting: make(map[string][]*job)}
 }
 
-// expectation is the maps of a job with chosen outputs on a restarted tracker, which may have
-// kept them on disk. They do not rerun before its inventory is in, or a lease has passed.
+// expectation is the maps of a job that had chosen outputs on a restarted tracker. The outputs
+// may be on its disk, so the maps do not rerun before its inventory is complete, or a lease has
+// passed.
 type expectation struct {
-	maps taskset.Set
-	due  time.Duration
+	maps  taskset.Set
+	until time.Duration
 }
 
-// restarted ends an incarnation whose tracker another process has registered.
-func (l *Live) restarted(t *tracker) {
+// restarted removes the earlier incarnation of a tracker that has registered again.
+func (l *leader) restarted(t *tracker) {
 	outputs := l.outputsOn(t)
 	for _, j := range l.order {
 		if maps := outputs[j.facts.N()]; len(maps) > 0 && j.facts.Running() {
@@ -38,8 +40,8 @@ func (l *Live) restarted(t *tracker) {
 	l.touchAll()
 }
 
-// expectOutputs makes a job wait for map outputs that a restarted tracker may report.
-func (l *Live) expectOutputs(j *job, name string, outputs []int) {
+// expectOutputs makes a job wait for outputs of maps that a restarted tracker may report.
+func (l *leader) expectOutputs(j *job, name string, outputs []int) {
 	e := j.outputs.expected[name]
 	if e == nil {
 		l.recovery.expecting[name] = append(l.recovery.expecting[name], j)
@@ -49,8 +51,8 @@ func (l *Live) expectOutputs(j *job, name string, outputs []int) {
 		}
 		j.outputs.expected[name] = e
 	}
-	e.due = l.now + l.c.cfg.Lease
-	l.alarm(j, e.due)
+	e.until = l.now + l.c.cfg.Lease
+	l.alarm(j, e.until)
 	for _, m := range outputs {
 		e.maps.Add(m)
 		j.maps[m].expected = true
@@ -59,15 +61,16 @@ func (l *Live) expectOutputs(j *job, name string, outputs []int) {
 }
 
 // stopExpectingAll ends all expectations of a tracker.
-func (l *Live) stopExpectingAll(name string) {
-	for _, j := range l.recovery.expecting[name] { // some twice, some no longer
+func (l *leader) stopExpectingAll(name string) {
+	for _, j := range l.recovery.expecting[name] { // a job may be listed twice, or no longer expect outputs
 		l.stopExpecting(j, name)
 	}
 	delete(l.recovery.expecting, name)
 }
 
-// stopExpecting reruns the expected maps of a job whose outputs the tracker did not report.
-func (l *Live) stopExpecting(j *job, name string) {
+// stopExpecting ends a job's expectation. It reruns the maps if the tracker did not report their
+// outputs.
+func (l *leader) stopExpecting(j *job, name string) {
 	e := j.outputs.expected[name]
 	if e == nil {
 		return
@@ -81,12 +84,12 @@ func (l *Live) stopExpecting(j *job, name string) {
 }
 
 // expireExpected ends expectations that are older than a lease.
-func (l *Live) expireExpected(j *job) {
+func (l *leader) expireExpected(j *job) {
 	if len(j.outputs.expected) == 0 {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.outputs.expected)) {
-		if l.c.readUntil >= j.outputs.expected[name].due { // else the inventory may be read but not handled yet
+		if l.c.readUntil >= j.outputs.expected[name].until { // else the inventory may be read but not handled yet
 			l.stopExpecting(j, name)
 		}
 	}

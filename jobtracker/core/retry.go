@@ -7,35 +7,35 @@ import (
 )
 
 // A failed task is relaunched after faults.RetryDelay, on another tracker if there is one. It
-// waits for another tracker for a limited time only. A map that failed wherever slots are free is
-// set aside meanwhile. A partition whose reduce failed moves to another home.
+// waits only for a limited time for a slot on another tracker. If a reduce failed, its partition
+// moves to another home.
 
 // delayTask delays the next attempt of a failed task with a slot.
-func (l *Live) delayTask(j *job, tk *task) {
+func (l *leader) delayTask(j *job, tk *task) {
 	if j.faults.DelayRetry(tk.key(), l.now, l.hasAlternative(j, tk)) {
 		l.alarmRetries(j)
 	}
 	n := int(tk.n)
 	if tk.kind == wire.Reduce {
-		j.housing.failedAtHome.Add(n)
+		j.partitions.failedAtHome.Add(n)
 		l.updateReduce(j, n)
 		return
 	}
-	if j.assign.IsPending(n) { // an earlier leader's attempt counted as lost
+	if j.assign.IsPending(n) { // after a late result, the map may wait for a relaunch already
 		l.assign.Leave(&j.assign, n)
 	}
 	l.updateMap(j, n)
 }
 
 // alarmRetries sets an alarm for the job's next retry.
-func (l *Live) alarmRetries(j *job) {
+func (l *leader) alarmRetries(j *job) {
 	if at, ok := j.faults.Next(); ok {
 		l.alarm(j, at)
 	}
 }
 
-// retryDue makes tasks runnable whose retry delay is over.
-func (l *Live) retryDue(j *job) {
+// retryDelayed makes tasks runnable again after their retry delay.
+func (l *leader) retryDelayed(j *job) {
 	for t := range j.faults.Due(l.now) {
 		if t.Kind == wire.Reduce {
 			l.updateReduce(j, int(t.N))
@@ -47,13 +47,13 @@ func (l *Live) retryDue(j *job) {
 	l.alarmRetries(j)
 }
 
-// mustAvoid says whether a task still waits for another tracker than t.
+// mustAvoid reports whether a task must not run on t now, because it waits for another tracker.
 func (j *job) mustAvoid(tk *task, t *tracker) bool {
 	return j.avoids(tk, t) && j.faults.Elsewhere(tk.key()) != 0
 }
 
-// hasAlternative says whether a usable tracker exists on which the task has not failed.
-func (l *Live) hasAlternative(j *job, tk *task) bool {
+// hasAlternative reports whether a usable tracker exists on which the task has not failed.
+func (l *leader) hasAlternative(j *job, tk *task) bool {
 	if tk.kind == wire.Reduce {
 		return slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
 			return t != nil && t.usable() && t.canBeHome() && !j.avoids(tk, t)
@@ -68,15 +68,15 @@ func (l *Live) hasAlternative(j *job, tk *task) bool {
 	return avoided < l.assign.Working()
 }
 
-// moveFailed moves partitions away from homes where their reduces failed, if there are other
-// homes.
-func (l *Live) moveFailed(j *job) {
-	for p := range j.housing.failedAtHome.All() {
+// moveFailed moves partitions away from homes where their reduces failed, if other trackers can
+// be homes.
+func (l *leader) moveFailed(j *job) {
+	for p := range j.partitions.failedAtHome.All() {
 		if _, grant := j.facts.Grant(p); grant || j.reduces[p].runs() {
 			continue
 		}
-		j.housing.failedAtHome.Remove(p)
-		if t := j.housing.homes[p].tracker; t != nil && j.avoids(&j.reduces[p], t) && l.hasAlternative(j, &j.reduces[p]) {
+		j.partitions.failedAtHome.Remove(p)
+		if t := j.partitions.homes[p].tracker; t != nil && j.avoids(&j.reduces[p], t) && l.hasAlternative(j, &j.reduces[p]) {
 			l.rehome(j, p)
 		}
 	}

@@ -9,18 +9,18 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestRetryAlarms: failed tasks are relaunched in time without an alarm for each.
+// TestRetryAlarms tests that failed tasks are relaunched in time without an alarm for each.
 func TestRetryAlarms(t *testing.T) {
 	f, l, _ := smallFleet(t)
-	j, before := l.jobs[1], len(l.due.alarms)
+	j, before := l.jobs[1], len(l.timers.alarms)
 	for i := range j.maps {
 		l.now = f.now + time.Duration(i/2)*time.Millisecond
 		tk := &j.maps[i].task
 		j.faults.Fail(tk.key(), faults.NewFailure("other", wire.AttemptID{Task: j.idOf(tk)}, new(wire.Result)), l.now)
 		l.delayTask(j, tk)
 	}
-	if n := len(l.due.alarms) - before; n != 1 {
-		t.Errorf("%d waiting tasks need %d alarms", len(j.faults.Reminders()), n)
+	if n := len(l.timers.alarms) - before; n != 1 {
+		t.Errorf("%d waiting tasks set %d alarms, want 1", len(j.faults.Reminders()), n)
 	}
 	for {
 		next, waits := j.faults.Next()
@@ -36,8 +36,8 @@ func TestRetryAlarms(t *testing.T) {
 	}
 }
 
-// TestAdoptedFences: failures of fences of earlier leaders do not add up, although each leader
-// numbers its fences from 0.
+// TestAdoptedFences tests that failures of earlier leaders' fences do not add up, although each
+// leader numbers its fences from 0.
 func TestAdoptedFences(t *testing.T) {
 	f, l, host := smallFleet(t)
 	j := l.jobs[1]

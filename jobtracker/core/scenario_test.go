@@ -18,38 +18,39 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestScenarios plays testdata/*.txt. A scenario is a list of verbs; each prints
-// what the leader decided. Names are short: job1, job1/m0 (a task: s setup, m map,
-// r reduce, c commit, x cleanup, f fence), job1/m0/1000 (an attempt), job1/p0 (a
-// partition's home). The log commits at once unless held. FIFO plans at once, and
-// plans are hidden unless "plans shown".
+// TestScenarios plays testdata/*.txt. A scenario is a list of verbs. Each prints the
+// leader's decisions. Names are short: job1, job1/m0 (a task: s setup, m map, r reduce,
+// c commit, x cleanup, f fence), job1/m0/1000 (an attempt), job1/p0 (the home of a
+// partition). The log commits at once unless held. FIFO plans at once, and plans are
+// hidden unless the verb plans says otherwise.
 //
 //	elect term=1                         this job tracker is elected
 //	depose
-//	cluster t1=2,1 t2=2,1 [rack=/r1]     trackers with map,reduce slots say hello, with empty inventories
-//	hello t1 [process=2] [slots=2,1] [rack=/r1]   opens a stream; the tracker's old one may still be open
+//	cluster t1=2,1 t2=2,1 [rack=/r1]     trackers with map,reduce slots connect and send empty inventories
+//	hello t1 [process=2] [slots=2,1] [rack=/r1]   a tracker opens a stream; its old one may still be open
 //	close t1                             its stream ends
-//	inventory t1                         lines below it: attempt … and home … as in report and home
-//	submit key=k reduces=1 [jobs=2] [-D name=value]…   a flow when jobs > 1, each reading the one before,
-//	         [reads=-/1/1/2+3]           or these
+//	inventory t1                         lines below: attempt … as in report, and home …
+//	submit key=k reduces=1 [jobs=2] [-D name=value]…   jobs > 1: a flow, where each job reads the one before,
+//	         [reads=-/1/1/2+3]           or the listed jobs
 //	         [by=ann] [by=root,admin] [secret=…]
 //	splits job1 10 20@t1/r1@t2           the splits file is read: bytes, hosts, their racks
 //	report t1 job1/m0/1000 STATE [error=… log=… fatal splits=2 digest=7 bytes=5 reads=1/2/3 read=1s/0s/2s took=3s committed lost=job1/m0/1000 count=3]
 //	home t1 job1/p0 [gen=1.1] [digest=15] [maps=2] [complete]
 //	lost-output t1 job1/m0/1000          t1 cannot fetch it
-//	swept key [error=…]                  RemoveStaging is done
+//	staging-removed key [error=…]        RemoveStaging has ended
 //	kill job1 [reason] [by=bob]
-//	tick 5s                              time passes; heartbeat t1 renews its lease
-//	sleep 1m                             time passes and the core is not woken in it
+//	tick 5s                              time passes
+//	heartbeat t1 [rate=1000]             renews its lease; rate: bytes a second that its homes fetch
+//	sleep 1m                             time passes, and the core is only woken at its end
 //	log hold | undecided | release
-//	plans made                           Allocate is answered by the scheduler in force, and the plan shown when it is new
-//	plan map job1=2 job2=1 shuffle job2=0.5  answers Allocate (after "plans shown")
-//	plan map job1=2@t3+t1 t2=job1+job2   also with job1's ranking of trackers, and the queue of t2
+//	plans automatic                      the scheduler in force answers Allocate; new plans are shown
+//	plans manual                         the verb plan answers Allocate
+//	plan map job1=2 job2=1 shuffle job2=0.5  answers Allocate: slots, and shares of the shuffle
+//	plan map job1=2@t3+t1 t2=job1+job2   also ranks the trackers for job1, and queues jobs on t2
 //	status job1
 //
-// The verbs of a cluster of processes are those of [scenario.runCluster], those of
-// job settings and scheduling those of [scenario.runRequests], of forecasts those of
-// [scenario.runExplains].
+// Verbs of clusters: [scenario.runCluster]. Verbs of job settings and scheduling:
+// [scenario.runRequests]. Verbs of forecasts: [scenario.runExplains].
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -71,20 +72,20 @@ type scenario struct {
 	term       uint64
 	index      uint64
 	log        []Entry
-	held       bool
+	logHeld    bool
 	queue      []Propose // proposals not committed yet
-	next       Stream
+	lastStream Stream
 	streams    map[string]Stream // the last open stream of each tracker
 	names      map[Stream]string
-	shown      bool                 // plans are shown, not answered
-	planned    bool                 // the scheduler in force makes them, and they are shown
-	last       map[wire.Kind]string // last plan shown
+	manual     bool                 // the verb plan answers Allocate
+	automatic  bool                 // the scheduler in force answers Allocate, and new plans are shown
+	lastPlans  map[wire.Kind]string // by kind, as shown
 	seq        map[wire.Kind]uint64
 	token      Token
 	nonce      string          // of the next hello
 	rack       string          // of the next hello
-	notesShown bool            // lines for the job tracker's log are shown
-	record     *history.Record // the last history written
+	showNotes  bool            // show lines for the job tracker's log
+	record     *history.Record // of the last WriteHistory
 	out        strings.Builder
 }
 
@@ -94,12 +95,12 @@ func newScenario(t *testing.T) *scenario {
 	return &scenario{
 		t: t, core: New(Config{ID: "jt", Staging: "mem://s/staging"}),
 		streams: make(map[string]Stream), names: make(map[Stream]string),
-		seq: make(map[wire.Kind]uint64), last: make(map[wire.Kind]string),
+		seq: make(map[wire.Kind]uint64), lastPlans: make(map[wire.Kind]string),
 	}
 }
 
-// step feeds an event, prints the commands, and lets the log commit. It makes the checks of
-// random worlds that hold here too.
+// step feeds an event, prints the commands, and lets the log commit. It also makes those checks
+// of random worlds that apply to scenarios.
 func (s *scenario) step(ev Event) {
 	commands := s.core.Step(s.now, ev)
 	checkReduces(s.core, s.t.Fatalf)
@@ -107,7 +108,7 @@ func (s *scenario) step(ev Event) {
 	for _, c := range commands {
 		s.carryOut(c)
 	}
-	for !s.held && len(s.queue) > 0 {
+	for !s.logHeld && len(s.queue) > 0 {
 		s.commitNext()
 	}
 }
@@ -147,19 +148,19 @@ func (s *scenario) carryOut(c Command) {
 	case Allocate:
 		s.allocate(c)
 	case LoadSplits:
-		s.printf("load splits of %s%s", showJob(c.Job), showAfter(c.After))
+		s.printf("load splits of %s%s", showJob(c.Job), showAfter(c.Delay))
 	case RemoveStaging:
-		s.printf("remove %s%s", c.Name, showAfter(c.After))
+		s.printf("remove %s%s", c.URL, showAfter(c.Delay))
 	case Halt:
 		s.printf("halt: %v", c.Err)
 	default:
-		s.carryOutMore(c)
+		s.carryOutCluster(c)
 	}
 }
 
 func (s *scenario) allocate(c Allocate) {
 	s.seq[c.Phase] = c.Seq
-	if !s.shown {
+	if !s.manual {
 		plan, err := s.policy(c).Plan(c.Snapshot)
 		if err == nil {
 			err = plan.Validate(c.Snapshot)
@@ -177,7 +178,7 @@ func (s *scenario) allocate(c Allocate) {
 	for _, j := range c.Snapshot.Jobs {
 		jobs = append(jobs, fmt.Sprintf("%s running=%d max=%d", showJob(j.ID), j.Running, j.Max))
 	}
-	s.printf("allocate %s of %d: %s", c.Phase, c.Snapshot.Slots, strings.Join(jobs, ", "))
+	s.printf("allocate %d %s slots: %s", c.Snapshot.Slots, c.Phase, strings.Join(jobs, ", "))
 }
 
 func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
@@ -222,20 +223,20 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 	case "log":
 		s.setLog(d.CmdArgs[0].Key)
 	case "plans":
-		s.shown, s.planned = d.CmdArgs[0].Key == "shown", d.CmdArgs[0].Key == "made"
+		s.manual, s.automatic = d.CmdArgs[0].Key == "manual", d.CmdArgs[0].Key == "automatic"
 	case "plan":
 		s.plan(d)
 	case "status":
 		return s.status(parseJob(d.CmdArgs[0].Key))
 	default:
 		if !s.runCluster(d) && !s.runRequests(d) && !s.runExplains(d) {
-			s.runMore(d)
+			s.runOther(d)
 		}
 	}
 	return s.out.String()
 }
 
-// tick lets time pass, and steps when the core wants to be woken.
+// tick lets time pass, and wakes the core whenever it asks for that.
 func (s *scenario) tick(by time.Duration) {
 	end := s.now + by
 	for {
@@ -253,7 +254,7 @@ func (s *scenario) tick(by time.Duration) {
 func (s *scenario) setLog(mode string) {
 	switch mode {
 	case "hold":
-		s.held = true
+		s.logHeld = true
 	case "undecided":
 		queue := s.queue
 		s.queue = nil
@@ -261,23 +262,23 @@ func (s *scenario) setLog(mode string) {
 			s.step(Undecided{Key: p.Key})
 		}
 	case "release":
-		s.held = false
+		s.logHeld = false
 		s.step(Tick{})
 	}
 }
 
 func (s *scenario) hello(name string, process uint64, slots string) {
 	maps, reduces, _ := strings.Cut(slots, ",")
-	s.next++
-	s.streams[name] = s.next
-	s.names[s.next] = name
-	s.step(FromTracker{Stream: s.next, Message: &wire.Hello{
+	s.lastStream++
+	s.streams[name] = s.lastStream
+	s.names[s.lastStream] = name
+	s.step(FromTracker{Stream: s.lastStream, Message: &wire.Hello{
 		Version: wire.Version, Tracker: name, Process: process, Host: name, Addr: name + ":1",
 		MapSlots: int(num(maps)), ReduceSlots: int(num(reduces)), Nonce: s.nonce, Rack: s.rack,
 	}})
 }
 
-// closed forgets a stream. The tracker continues with the one before if that is open.
+// closed forgets a stream. The tracker continues with its earlier stream if that is open.
 func (s *scenario) closed(name string, id Stream) {
 	delete(s.names, id)
 	if s.streams[name] != id {
@@ -338,7 +339,7 @@ func parseQueue(tracker, text string) scheduler.Queue {
 	return q
 }
 
-func (s *scenario) runMore(d *datadriven.TestData) {
+func (s *scenario) runOther(d *datadriven.TestData) {
 	first := d.CmdArgs[0].Key
 	switch d.Cmd {
 	case "submit":
@@ -362,10 +363,10 @@ func (s *scenario) runMore(d *datadriven.TestData) {
 			}
 		}
 		s.step(ev)
-	case "swept":
+	case "staging-removed":
 		s.step(StagingRemoved{Epoch: s.core.Epoch(), Key: first, Err: givenError(d)})
 	case "heartbeat":
-		s.step(FromTracker{Stream: s.streams[first], Message: &wire.Heartbeat{}})
+		s.step(FromTracker{Stream: s.streams[first], Message: &wire.Heartbeat{Rate: float64(num(value(d, "rate", "0")))}})
 	case "report":
 		r := parseReport(d.CmdArgs[1:])
 		if !s.runsOn(first, r.Attempt) {
@@ -388,29 +389,29 @@ func (s *scenario) runMore(d *datadriven.TestData) {
 	}
 }
 
-// runsOn says whether the leader has the attempt on the tracker, so that a scenario marks
-// reports of unknown attempts.
+// runsOn says whether the leader knows the attempt on the tracker. Scenarios mark reports of
+// unknown attempts.
 func (s *scenario) runsOn(name string, id wire.AttemptID) bool {
-	if s.core.live == nil {
+	if s.core.leader == nil {
 		return false
 	}
-	j := s.core.live.job(id.Task.Job)
+	j := s.core.leader.job(id.Task.Job)
 	return j != nil && j.attempt(id) != nil && j.attempt(id).tracker.Name == name
 }
 
 func (s *scenario) isHome(name string, r *wire.HomeReport) bool {
-	if s.core.live == nil {
+	if s.core.leader == nil {
 		return false
 	}
-	j := s.core.live.job(r.Job)
-	if j == nil || r.Partition >= len(j.housing.homes) {
+	j := s.core.leader.job(r.Job)
+	if j == nil || r.Partition >= len(j.partitions.homes) {
 		return false
 	}
-	h := &j.housing.homes[r.Partition]
-	return h.tracker != nil && h.tracker.Name == name && h.gen == r.Generation
+	h := &j.partitions.homes[r.Partition]
+	return h.tracker != nil && h.tracker.Name == name && h.generation == r.Generation
 }
 
-// caller is the user of a request: by=NAME, or by=NAME,admin for an administrator.
+// caller reads the user of a request: by=NAME, or by=NAME,admin for an administrator.
 func caller(d *datadriven.TestData) Caller {
 	name, admin, _ := strings.Cut(value(d, "by", ""), ",")
 	return Caller{Name: name, Admin: admin == "admin"}
@@ -421,7 +422,7 @@ func submission(d *datadriven.TestData) *wire.Submission {
 	sub.Owner, sub.Due = value(d, "owner", ""), due(d)
 	for i := range int(num(value(d, "jobs", "1"))) {
 		j := wire.JobPlan{Name: fmt.Sprintf("n%d", i+1), Reduces: int(num(value(d, "reduces", "0"))), Properties: make(map[string]string)}
-		for _, from := range readsOf(d, i) {
+		for _, from := range inputJobs(d, i) {
 			j.Inputs = append(j.Inputs, wire.InputPlan{Format: "binary", From: from})
 		}
 		for _, a := range d.CmdArgs {
@@ -443,7 +444,7 @@ func (s *scenario) status(id wire.JobID) string {
 		st.Maps.Done, st.Maps.Total, st.Maps.Running, st.Reduces.Done, st.Reduces.Total, st.Reduces.Running,
 		st.Read.Done, st.Read.Total, st.Shuffled.Done, st.Shuffled.Total, st.Elapsed)
 	if !st.Flow.IsZero() {
-		s.printf("of %v%s", st.Flow, map[bool]string{true: fmt.Sprint(", with ", st.StoppedBy)}[!st.StoppedBy.IsZero()])
+		s.printf("in %v%s", st.Flow, map[bool]string{true: fmt.Sprint(", stopped by ", st.StoppedBy)}[!st.StoppedBy.IsZero()])
 	}
 	if st.WaitReason != "" {
 		s.printf("waits %s", st.WaitReason)
@@ -459,7 +460,8 @@ func (s *scenario) status(id wire.JobID) string {
 	return s.out.String()
 }
 
-// checkReplay applies the log to a fresh core, and restores a snapshot: both must give the same Facts.
+// checkReplay compares the facts with those of a new core that replays the log, and of one that
+// restores a snapshot.
 func (s *scenario) checkReplay(name string) {
 	want, err := s.core.Snapshot()
 	if err != nil {

@@ -9,42 +9,41 @@ import (
 	"github.com/quernmr/quern/scheduler/pool"
 )
 
-// sharing is the scheduling in force, and the pool table that may follow.
+// sharing is the scheduling in force, and the pool table that may come into force next.
 type sharing struct {
 	admission.Scheduling
-	pendingPools *pool.Table // read last, nil when in force
+	pendingPools *pool.Table // the last table that was read; nil: it is in force
 	poolsError   string      // why the newest pool table is not in force
 }
 
-// useScheduling takes over the scheduling in force and drops the plans of the earlier one.
-// Without a request it is the scheduling that this job tracker was started with.
-func (l *Live) useScheduling() {
+// useScheduling uses the scheduling in Facts, by default Config.Scheduling. It drops the plans of
+// the earlier scheduling.
+func (l *leader) useScheduling() {
 	l.sharing.Scheduling = admission.LookUp(l.facts.Scheduled().Scheduling.Over(l.c.cfg.Scheduling))
 	for i := range l.phases {
 		p := &l.phases[i]
 		l.dropPlan(p)
-		l.notePlan(p)
+		l.recordPlan(p)
 		p.planNow(l.now)
 	}
 	l.assign.SetRule(l.sharing.Rule)
 	for _, j := range l.order {
-		j.housing.checkMovesNow()
+		j.partitions.checkMovesNow()
 	}
 }
 
-// noPlanReason says why an older plan, or none, is in force.
-func (l *Live) noPlanReason() string {
+// noPlanReason says why the plan in force is old, or missing.
+func (l *leader) noPlanReason() string {
 	texts := []string{l.sharing.Unknown}
 	for i := range l.phases {
-		if why := l.phases[i].noPlanReason; why != "" {
-			texts = append(texts, fmt.Sprintf("%ss: %s", l.phases[i].kind, why))
+		if reason := l.phases[i].noPlanReason; reason != "" {
+			texts = append(texts, fmt.Sprintf("%ss: %s", l.phases[i].kind, reason))
 		}
 	}
 	return strings.TrimPrefix(strings.Join(texts, "; "), "; ")
 }
 
-// schedule handles a request for another scheduling.
-func (l *Live) schedule(r Schedule) {
+func (l *leader) schedule(r Schedule) {
 	if err := admission.CheckScheduling(r.Scheduling); err != nil {
 		l.reply(r, err)
 		return
@@ -52,9 +51,9 @@ func (l *Live) schedule(r Schedule) {
 	l.proposeInOrder("schedule", r)
 }
 
-func (l *Live) scheduleApplied(x *facts.SchedulingChanged, fitted bool) {
-	if fitted {
+func (l *leader) scheduleApplied(x *facts.SchedulingChanged, changed bool) {
+	if changed {
 		l.useScheduling()
 	}
-	l.appliedInOrder("schedule", x, fitted)
+	l.appliedInOrder("schedule", x, changed)
 }

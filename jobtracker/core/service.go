@@ -16,14 +16,14 @@ import (
 // for a grant.
 type serviceTasks struct {
 	setup, commit, cleanup task
-	fences                 map[int]*fence // by the task with the doubtful grant
-	fencesLaunched         int            // in this epoch
-	lastAdoptedFence       int32          // number of the last fence adopted from an earlier leader; negative, unlike our own
-	done                   map[wire.Kind]bool
-	retryAt                time.Duration // when a failed service task may run again
-	awaitingGrant          []*attempt    // ready attempts without a grant
-	setupSince             time.Duration // launch of the last setup attempt
-	commitSince            time.Duration // when the job began to commit
+	fences                 map[int]*fence     // by number of the task with the grant
+	fencesLaunched         int                // fences of this epoch
+	lastAdoptedFence       int32              // number of the last adopted fence; negative, since our own count from 0
+	done                   map[wire.Kind]bool // setup, commit or cleanup has succeeded
+	retryAt                time.Duration      // when a failed service task may run again
+	awaitingGrant          []*attempt         // attempts that asked for a grant
+	setupLaunched          time.Duration      // when the last setup attempt was launched
+	commitBegan            time.Duration      // when the job began to commit
 }
 
 func newServiceTasks() serviceTasks {
@@ -33,7 +33,7 @@ func newServiceTasks() serviceTasks {
 	}
 }
 
-// forget drops the waiting attempts and fences of a job without tasks.
+// forget drops the waiting attempts and fences of a job that has ended or stops.
 func (s *serviceTasks) forget() {
 	s.awaitingGrant = nil
 	clear(s.fences)
@@ -41,15 +41,15 @@ func (s *serviceTasks) forget() {
 
 // splitsRead is the progress of reading a job's splits.
 type splitsRead struct {
-	loading  bool // LoadSplits is under way
-	failures int
+	loading  bool  // LoadSplits has no answer yet
+	failures int   // failed LoadSplits
 	input    int64 // bytes of all splits
 }
 
-// fence is the service task that finds out whether a granted attempt has committed.
+// fence is the service task that finds out whether the attempt with a grant has committed.
 type fence struct {
 	task
-	subject wire.AttemptID
+	subject wire.AttemptID // the attempt with the grant
 }
 
 func sortedFences(fences map[int]*fence) []int {
@@ -60,27 +60,26 @@ func sortedFences(fences map[int]*fence) []int {
 }
 
 // delayRetry delays the next attempt of a failed service task.
-func (tk *task) delayRetry(l *Live, j *job) {
+func (tk *task) delayRetry(l *leader, j *job) {
 	if delay := faults.RetryDelay(j.faults.Failures(tk.key())); delay > 0 {
 		j.service.retryAt = l.now + delay
 		l.alarm(j, j.service.retryAt)
 	}
 }
 
-// serve launches or queues a service task, unless it runs, is done, or must wait after a
-// failure or for inventories.
-func (l *Live) serve(j *job, tk *task, subject wire.AttemptID) {
-	if tk.queued || !l.mayServe(j, tk) {
+// runService launches or queues a service task, unless it runs, is done or must wait.
+func (l *leader) runService(j *job, tk *task, subject wire.AttemptID) {
+	if tk.queued || !l.mayRunService(j, tk) {
 		return
 	}
 	x, q := queuedTask{j, tk, subject}, queueOf(tk.kind)
-	if len(l.services.queues[endsWork])+len(l.services.queues[q]) > 0 || !l.serveNow(x) {
+	if len(l.services.queues[endQueue])+len(l.services.queues[q]) > 0 || !l.launchService(x) {
 		tk.queued = true
 		l.services.queues[q] = append(l.services.queues[q], x)
 	}
 }
 
-func (l *Live) mayServe(j *job, tk *task) bool {
+func (l *leader) mayRunService(j *job, tk *task) bool {
 	switch {
 	case j.recovering, tk.runs(), j.service.done[tk.kind], l.now < j.service.retryAt:
 		return false
@@ -91,35 +90,35 @@ func (l *Live) mayServe(j *job, tk *task) bool {
 }
 
 // serviceSucceeded acts on the success of a setup, commit or cleanup.
-func (l *Live) serviceSucceeded(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
+func (l *leader) serviceSucceeded(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result) {
 	state := l.facts.State(j.facts)
 	switch {
 	case id.Task.Kind == wire.Setup && state == wire.Preparing:
 		if r.Splits == nil || r.Splits.Maps < 0 {
-			l.failed(j, t, tk, id, &wire.Result{Error: "setup reported no number of splits"}, l.now)
+			l.attemptFailed(j, t, tk, id, &wire.Result{Error: "setup reported no number of splits"}, l.now)
 			return
 		}
 		if n := r.Splits.Maps + l.facts.MapsOfOpenJobs(j.facts.Submission()); n > wire.MaxTasks || n < 0 {
-			l.failed(j, t, tk, id, &wire.Result{Fatal: true, Error: fmt.Sprintf("with %d maps of this job, the unended jobs of the submission have %d, at most %d: "+
+			l.attemptFailed(j, t, tk, id, &wire.Result{Fatal: true, Error: fmt.Sprintf("with %d maps of this job, the unfinished jobs of the submission have %d maps, and at most %d are allowed: "+
 				"let each map read more (mapreduce.input.fileinputformat.split.minsize)", r.Splits.Maps, n, wire.MaxTasks)}, l.now)
 			return
 		}
 		j.service.done[wire.Setup] = true
-		l.count(j, tk, r)
+		l.addCounters(j, tk, r)
 		l.propose(&facts.SplitsWritten{Job: j.facts.N(), Maps: r.Splits.Maps, Hash: r.Splits.Hash})
-	case id.Task.Kind == wire.Commit && state == wire.Committing && !j.finish.stopProposed: // else the job is about to stop
+	case id.Task.Kind == wire.Commit && state == wire.Committing && !j.finish.stopProposed:
 		j.service.done[wire.Commit] = true
-		l.count(j, tk, r)
-		l.end(j, wire.Succeeded, "")
+		l.addCounters(j, tk, r)
+		l.endJob(j, wire.Succeeded, "")
 	case id.Task.Kind == wire.Cleanup && state == wire.Stopping:
 		j.service.done[wire.Cleanup] = true
-		l.end(j, j.facts.Stop().Outcome, strings.TrimRight(j.facts.Stop().Reason, "\n"))
+		l.endJob(j, j.facts.Stop().Outcome, strings.TrimRight(j.facts.Stop().Reason, "\n"))
 	}
 }
 
-// fence launches a fence for the attempt that holds a task's grant. The task has no other
-// attempt before the fence's result.
-func (l *Live) fence(j *job, n int) {
+// addFence adds a fence for the attempt with a task's grant. Before the result of the fence, the
+// task gets no other attempt.
+func (l *leader) addFence(j *job, n int) {
 	attempt, ok := j.facts.Grant(n)
 	if !ok || j.recovering || j.service.fences[n] != nil || !j.facts.Running() {
 		return
@@ -132,8 +131,8 @@ func (l *Live) fence(j *job, n int) {
 	l.touch(j)
 }
 
-// fenceSucceeded acts on the result of a fence, unless an earlier leader launched it.
-func (l *Live) fenceSucceeded(j *job, tk *task, r *wire.Result) {
+// fenceSucceeded acts on the result of a fence. It ignores fences of earlier leaders.
+func (l *leader) fenceSucceeded(j *job, tk *task, r *wire.Result) {
 	for _, taskN := range sortedFences(j.service.fences) {
 		f := j.service.fences[taskN]
 		if &f.task != tk {
@@ -141,7 +140,7 @@ func (l *Live) fenceSucceeded(j *job, tk *task, r *wire.Result) {
 		}
 		delete(j.service.fences, taskN)
 		if r.Committed {
-			l.count(j, j.committer(taskN), r)
+			l.addCounters(j, j.committingTask(taskN), r)
 			l.propose(&facts.Committed{Job: j.facts.N(), Task: taskN, Attempt: f.subject.N})
 		} else {
 			l.propose(&facts.Revoked{Job: j.facts.N(), Task: taskN, Attempt: f.subject.N})

@@ -7,17 +7,16 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// checkShares checks that trackers with homes were told the shares in force, and notes the
-// messages with shares.
+// checkShares checks that all trackers with homes got the shares in force, and no others.
 func (w *world) checkShares(commands []Command) {
-	l := w.core.live
+	l := w.core.leader
 	if l == nil || w.core.halted {
 		return
 	}
 	for _, c := range commands {
 		if send, ok := c.(Send); ok {
 			if m, ok := send.Message.(*wire.Shares); ok && (m.Epoch != l.epoch || !slices.Equal(m.Shares, l.shares.announced.List())) {
-				w.fail("stream %d gets the shares %v of epoch %d, in force are %v", send.Stream, m.Shares, m.Epoch, l.shares.announced.List())
+				w.fail("stream %d gets the shares %v of epoch %d, want %v", send.Stream, m.Shares, m.Epoch, l.shares.announced.List())
 			}
 		}
 	}
@@ -28,7 +27,7 @@ func (w *world) checkShares(commands []Command) {
 	}
 }
 
-// drawPortions draws the shuffle shares of a policy that plans the shuffle.
+// drawPortions draws shuffle shares, as of a policy that plans the shuffle.
 func (w *world) drawPortions(s scheduler.Snapshot) (list []scheduler.Portion) {
 	if s.Phase != wire.Map || w.chance(0.3) {
 		return nil

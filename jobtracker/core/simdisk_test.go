@@ -6,17 +6,17 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// The part of simTracker that has to do with files: the nonce in the staging
-// directory, files that stay on its disks over a restart, and disks that fail.
+// This file simulates the files of a task tracker: the nonce in the staging directory, map outputs
+// that survive a restart, and disks that fail.
 
 func (t *simTracker) readNonce(l *link) {
-	t.w.after(t.w.upTo(100*time.Millisecond), func() {
+	t.w.after(t.w.randomTime(100*time.Millisecond), func() {
 		switch {
 		case t.link != l:
 		case t.w.fault(0.05):
 			t.send(&wire.NoStaging{Reason: "simulated"})
 		case t.w.fault(0.05):
-			t.nonce = "of another cluster"
+			t.nonce = "nonce of another cluster"
 			t.hello()
 		default:
 			t.nonce = worldConfig.Nonce
@@ -25,18 +25,18 @@ func (t *simTracker) readNonce(l *link) {
 	})
 }
 
-// restart ends the process. Another one starts soon, with most or all of its map outputs.
+// restart ends the process. Another one starts soon, with most of its map outputs.
 func (t *simTracker) restart() {
 	if t.down {
 		return
 	}
 	t.w.note("%s restarts", t.name)
-	kept := make(map[wire.AttemptID]*simAttempt)
-	digests := make(map[wire.AttemptID]uint64)
+	attempts := make(map[wire.AttemptID]*simAttempt)
+	outputs := make(map[wire.AttemptID]uint64)
 	for _, a := range t.sorted() {
 		id := a.report.Attempt
 		if d, ok := t.outputs[id]; ok && a.report.State == wire.AttemptSucceeded && !t.w.fault(0.2) {
-			kept[id], digests[id] = a, d
+			attempts[id], outputs[id] = a, d
 		}
 		t.release(a)
 	}
@@ -44,15 +44,15 @@ func (t *simTracker) restart() {
 	if t.link != nil {
 		t.link.closedByTracker()
 	}
-	t.w.after(t.w.upTo(8*time.Second), func() {
-		t.boot()
-		t.attempts, t.outputs = kept, digests
+	t.w.after(t.w.randomTime(8*time.Second), func() {
+		t.start()
+		t.attempts, t.outputs = attempts, outputs
 	})
 }
 
 // failDisks makes all disks fail for a time.
 func (t *simTracker) failDisks() {
-	if t.down || t.slots != t.has {
+	if t.down || t.slots != t.configured {
 		return
 	}
 	t.w.note("%s has no disk", t.name)
@@ -70,10 +70,10 @@ func (t *simTracker) failDisks() {
 	}
 	t.homes = make(map[homeName]*simHome)
 	process := t.process
-	t.w.after(t.w.upTo(5*time.Second), func() {
+	t.w.after(t.w.randomTime(5*time.Second), func() {
 		if t.process == process && !t.down {
-			t.slots = t.has
-			t.send(&wire.Capacity{MapSlots: t.has[0], ReduceSlots: t.has[1]})
+			t.slots = t.configured
+			t.send(&wire.Capacity{MapSlots: t.configured[0], ReduceSlots: t.configured[1]})
 		}
 	})
 }

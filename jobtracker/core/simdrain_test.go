@@ -13,9 +13,9 @@ import (
 // drainTrackers drains trackers and undoes some of the drains later.
 func (w *world) drainTrackers(seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 9))
-	w.after(faultTime, func() { // whatever the order of the answers
+	w.after(faultTime, func() { // undo all drains before the world is calm
 		for _, t := range w.trackers {
-			w.askDrain(t.name, true)
+			w.requestDrain(t.name, true)
 		}
 	})
 	if rnd.IntN(2) == 0 {
@@ -25,27 +25,27 @@ func (w *world) drainTrackers(seed uint64) {
 		name := w.trackers[rnd.IntN(len(w.trackers))].name
 		at := time.Duration(rnd.Int64N(int64(faultTime)))
 		for undo := range 2 {
-			w.after(at, func() { w.askDrain(name, undo == 1) })
+			w.after(at, func() { w.requestDrain(name, undo == 1) })
 			at = min(at+time.Duration(rnd.Int64N(int64(20*time.Second))), faultTime)
 		}
 	}
 }
 
-// askDrain requests a drain or its end, but no drain in a calm world.
-func (w *world) askDrain(name string, undo bool) {
+// requestDrain requests a drain, or its end. In a calm world it only undoes drains.
+func (w *world) requestDrain(name string, undo bool) {
 	undo = undo || w.calm
 	w.request(func(token Token) Event { return Drain{Token: token, Tracker: name, Undo: undo} }, func(r Reply) {
-		w.note("drain %s, undone %v: %v", name, undo, r.Err)
+		w.note("drain of %s, undo %v: %v", name, undo, r.Err)
 		if r.Err != nil && !errors.Is(r.Err, ErrUnknownTracker) {
-			w.fail("drain %s, undone %v: %v", name, undo, r.Err)
+			w.fail("drain of %s, undo %v: %v", name, undo, r.Err)
 		}
 		if w.calm && !undo {
-			w.askDrain(name, true)
+			w.requestDrain(name, true)
 		}
 	})
 }
 
-// assignedHome is a home that a tracker was assigned.
+// assignedHome is a home with the tracker that it was set on.
 type assignedHome struct {
 	tracker string
 	home    homeKey
@@ -53,30 +53,30 @@ type assignedHome struct {
 
 // checkDrained checks messages to draining trackers.
 func (w *world) checkDrained(c Send) {
-	if w.core.live == nil {
+	if w.core.leader == nil {
 		return
 	}
-	t := w.core.live.fleet.bound[c.Stream]
+	t := w.core.leader.fleet.byStream[c.Stream]
 	if t == nil {
 		return
 	}
 	switch m := c.Message.(type) {
 	case *wire.Launch:
 		if _, drains := w.core.facts.Draining(t.Name); drains {
-			w.fail("%v launched on %s, which drains", m.Attempt, t.Name)
+			w.fail("%v is launched on %s, which drains", m.Attempt, t.Name)
 		}
 	case *wire.SetHome:
-		is := assignedHome{t.Name, homeKey{m.Job, m.Partition, m.Generation}}
-		if _, drains := w.core.facts.Draining(t.Name); !w.assignedHomes[is] && drains {
-			w.fail("partition %d of %v is to be at home on %s, which drains", m.Partition, m.Job, t.Name)
+		home := assignedHome{t.Name, homeKey{m.Job, m.Partition, m.Generation}}
+		if _, drains := w.core.facts.Draining(t.Name); !w.assignedHomes[home] && drains {
+			w.fail("partition %d of %v gets a home on %s, which drains", m.Partition, m.Job, t.Name)
 		}
-		w.assignedHomes[is] = true
+		w.assignedHomes[home] = true
 	case *wire.Drained:
-		w.checkDismissed(t)
+		w.checkUnneeded(t)
 		for _, a := range w.tracker(t.Name).sorted() {
 			f := w.core.facts.Find(a.report.Attempt.Task.Job)
 			if !a.report.State.Final() && f != nil && !f.Ended() && w.tracker(t.Name).process == t.Process {
-				w.fail("%s is dismissed and runs %v", t.Name, a.report.Attempt)
+				w.fail("%s is told to exit, but runs %v", t.Name, a.report.Attempt)
 			}
 		}
 	}
@@ -86,10 +86,10 @@ func (w *world) tracker(name string) *simTracker {
 	return w.trackers[slices.IndexFunc(w.trackers, func(x *simTracker) bool { return x.name == name })]
 }
 
-// checkProposal checks the first proposal that a tracker is drained. Later it may be needed
-// again, and is not dismissed then.
+// checkProposal checks the first proposal that a tracker is drained. A later one may be refused,
+// since the tracker is needed again.
 func (w *world) checkProposal(c Propose) {
-	if c.Key == w.repeated {
+	if c.Key == w.undecidedKey {
 		return
 	}
 	x, err := facts.Decode(c.Data)
@@ -97,21 +97,21 @@ func (w *world) checkProposal(c Propose) {
 		w.fail("%v", err)
 	}
 	if x, ok := x.(*facts.Drained); ok {
-		w.checkDismissed(w.core.live.fleet.trackers[x.Tracker])
+		w.checkUnneeded(w.core.leader.fleet.trackers[x.Tracker])
 	}
 }
 
-// checkDismissed: a drained tracker has nothing that an uncommitted partition lacks elsewhere,
-// unless it drained for DrainLasts.
-func (w *world) checkDismissed(t *tracker) {
-	if w.now >= t.drain.idleSince+worldConfig.DrainLasts {
+// checkUnneeded checks that every uncommitted partition has gathered the outputs of a drained
+// tracker, unless it was idle for DrainLasts.
+func (w *world) checkUnneeded(t *tracker) {
+	if w.now >= t.drain.idleSince+worldConfig.DrainMaxTime {
 		return
 	}
-	for _, j := range w.core.live.order {
+	for _, j := range w.core.leader.order {
 		if !j.facts.Running() {
 			continue
 		}
-		for p := range j.housing.homes {
+		for p := range j.partitions.homes {
 			if !j.facts.Committed(p) {
 				w.checkHasOutputs(j, p, t)
 			}
@@ -119,27 +119,27 @@ func (w *world) checkDismissed(t *tracker) {
 	}
 }
 
-// checkHasOutputs checks that a home has all outputs of a tracker that leaves.
+// checkHasOutputs checks that the home of a partition has all outputs of a drained tracker.
 func (w *world) checkHasOutputs(j *job, p int, t *tracker) {
 	var at *simHome
-	if h := j.housing.homes[p].tracker; h != nil {
+	if h := j.partitions.homes[p].tracker; h != nil {
 		x := w.tracker(h.Name)
-		if x.down || x.process != h.Process || x.incarnation != h.Incarnation || x.slots != x.has || x.link == nil || x.link.up >= w.now {
-			return // messages to the leader may be under way
+		if x.down || x.process != h.Process || x.incarnation != h.Incarnation || x.slots != x.configured || x.link == nil || x.link.lastAtLeader >= w.now {
+			return // the leader may not know its state yet
 		}
 		at = x.homes[homeName{j.id, p}]
 	}
 	for m := range j.maps {
-		if x := &j.maps[m]; !x.output.atHand() || w.core.live.outputOf(j, m).Tracker != t.Name {
+		if x := &j.maps[m]; !x.output.atHand() || w.core.leader.outputOf(j, m).Tracker != t.Name {
 			continue
 		}
-		if at == nil || at.has[m].Digest != j.maps[m].digest {
-			w.fail("%s is dismissed, and partition %d of %v lacks its output of map %d", t.Name, p, j.id, m)
+		if at == nil || at.outputs[m].Digest != j.maps[m].digest {
+			w.fail("%s is drained, but partition %d of %v lacks its output of map %d", t.Name, p, j.id, m)
 		}
 	}
 }
 
-// exitDrained ends the process of a drained tracker, and starts it again.
+// exitDrained ends the process of a drained tracker, which restarts later.
 func (t *simTracker) exitDrained() {
 	t.w.note("%s has drained", t.name)
 	t.crash()

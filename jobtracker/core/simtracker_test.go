@@ -7,20 +7,20 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// link is one stream between a tracker and the leader. Messages stay in order.
+// link is a stream between a tracker and the leader. It keeps the order of messages.
 type link struct {
-	w       *world
-	id      Stream
-	tracker *simTracker
-	up      time.Duration // arrival of the last message at the leader
-	down    time.Duration // and at the tracker
-	closed  bool          // by either side: no more messages
+	w             *world
+	id            Stream
+	tracker       *simTracker
+	lastAtLeader  time.Duration // arrival of the last message
+	lastAtTracker time.Duration
+	closed        bool // by either side
 }
 
 func (l *link) deliver(last *time.Duration, do func()) {
-	at := max(*last, l.w.now+l.w.upTo(20*time.Millisecond))
+	at := max(*last, l.w.now+l.w.randomTime(20*time.Millisecond))
 	if l.w.fault(0.02) {
-		at += l.w.upTo(3 * time.Second)
+		at += l.w.randomTime(3 * time.Second)
 	}
 	*last = at
 	l.w.after(at-l.w.now, do)
@@ -30,8 +30,8 @@ func (l *link) toLeader(m wire.Message) {
 	if l.closed {
 		return
 	}
-	for range 1 + l.w.rnd.IntN(20)/19 { // sometimes twice
-		l.deliver(&l.up, func() {
+	for range 1 + l.w.rnd.IntN(20)/19 { // some messages arrive twice
+		l.deliver(&l.lastAtLeader, func() {
 			if l.w.streams[l.id] == l {
 				l.w.step(FromTracker{Stream: l.id, Message: m})
 			}
@@ -43,7 +43,7 @@ func (l *link) toTracker(m wire.Message) {
 	if l.closed {
 		return
 	}
-	l.deliver(&l.down, func() {
+	l.deliver(&l.lastAtTracker, func() {
 		if l.tracker.link == l {
 			l.tracker.receive(m)
 		}
@@ -53,13 +53,13 @@ func (l *link) toTracker(m wire.Message) {
 func (l *link) closedByLeader() {
 	l.closed = true
 	delete(l.w.streams, l.id)
-	l.deliver(&l.down, l.tracker.unlink(l))
+	l.deliver(&l.lastAtTracker, l.tracker.unlink(l))
 }
 
 func (l *link) closedByTracker() {
 	l.closed = true
 	l.tracker.unlink(l)()
-	l.deliver(&l.up, func() {
+	l.deliver(&l.lastAtLeader, func() {
 		if l.w.streams[l.id] == l {
 			delete(l.w.streams, l.id)
 			l.w.step(StreamClosed{l.id})
@@ -73,8 +73,8 @@ type simTracker struct {
 	name        string
 	process     uint64
 	nonce       string
-	has         [2]int // slots as configured
-	slots       [2]int // slots left while disks fail
+	configured  [2]int // slots as configured
+	slots       [2]int // slots now; none while disks fail
 	incarnation uint64
 	link        *link
 	down        bool
@@ -87,7 +87,7 @@ type simAttempt struct {
 	launch  *wire.Launch
 	report  wire.Report
 	granted bool
-	content uint64 // of the records that a reduce has read
+	content uint64 // sum over the records that a reduce has read
 }
 
 type homeName struct {
@@ -96,20 +96,20 @@ type homeName struct {
 }
 
 type simHome struct {
-	set *wire.SetHome
-	has map[int]wire.MapOutput
+	request *wire.SetHome
+	outputs map[int]wire.MapOutput
 }
 
 func newSimTracker(w *world, name string) *simTracker {
-	t := &simTracker{w: w, name: name, has: [2]int{1 + w.rnd.IntN(2), 1 + w.rnd.IntN(2)}}
-	t.boot()
+	t := &simTracker{w: w, name: name, configured: [2]int{1 + w.rnd.IntN(2), 1 + w.rnd.IntN(2)}}
+	t.start()
 	return t
 }
 
-// boot starts the process with an empty disk.
-func (t *simTracker) boot() {
+// start starts the process with an empty disk.
+func (t *simTracker) start() {
 	t.down = false
-	t.nonce, t.slots = "", t.has
+	t.nonce, t.slots = "", t.configured
 	t.process = t.w.rnd.Uint64() | 1
 	t.incarnation = 0
 	t.attempts = make(map[wire.AttemptID]*simAttempt)
@@ -118,18 +118,18 @@ func (t *simTracker) boot() {
 	t.connect(t.process)
 }
 
-// connect dials until it reaches the leader.
+// connect connects to the leader as soon as there is one.
 func (t *simTracker) connect(process uint64) {
 	if t.down || t.process != process || t.link != nil {
 		return
 	}
-	if !t.w.leading || t.w.fault(0.2) {
+	if !t.w.isLeader || t.w.fault(0.2) {
 		t.w.after(200*time.Millisecond, func() { t.connect(process) })
 		return
 	}
-	t.w.last++
-	t.link = &link{w: t.w, id: t.w.last, tracker: t}
-	t.w.streams[t.w.last] = t.link
+	t.w.lastStream++
+	t.link = &link{w: t.w, id: t.w.lastStream, tracker: t}
+	t.w.streams[t.w.lastStream] = t.link
 	t.hello()
 	t.heartbeat(t.link)
 }
@@ -160,12 +160,12 @@ func (t *simTracker) unlink(l *link) func() {
 		if t.link == l {
 			t.link = nil
 			process := t.process
-			t.w.after(t.w.upTo(500*time.Millisecond), func() { t.connect(process) })
+			t.w.after(t.w.randomTime(500*time.Millisecond), func() { t.connect(process) })
 		}
 	}
 }
 
-// crash ends the process and loses its files; it restarts later.
+// crash ends the process and loses its files. The process restarts later.
 func (t *simTracker) crash() {
 	if t.down {
 		return
@@ -178,21 +178,21 @@ func (t *simTracker) crash() {
 	if t.link != nil {
 		t.link.closedByTracker()
 	}
-	t.w.after(t.w.upTo(12*time.Second), t.boot)
+	t.w.after(t.w.randomTime(12*time.Second), t.start)
 }
 
-// cut breaks the stream; the tracker keeps running.
-func (t *simTracker) cut() {
+// disconnect breaks the stream. The process keeps running.
+func (t *simTracker) disconnect() {
 	if t.link == nil {
 		return
 	}
-	t.w.note("%s is cut off", t.name)
+	t.w.note("%s is disconnected", t.name)
 	l := t.link
 	l.closed = true
 	t.link = nil
 	process := t.process
-	t.w.after(t.w.upTo(12*time.Second), func() { t.connect(process) })
-	l.deliver(&l.up, func() {
+	t.w.after(t.w.randomTime(12*time.Second), func() { t.connect(process) })
+	l.deliver(&l.lastAtLeader, func() {
 		if t.w.streams[l.id] == l {
 			delete(t.w.streams, l.id)
 			t.w.step(StreamClosed{l.id})
@@ -294,9 +294,9 @@ func (t *simTracker) drop(id wire.JobID) {
 	}
 }
 
-// after calls do later, unless the attempt or the process has ended.
+// after calls do after a random time, unless the attempt or the process has ended.
 func (t *simTracker) after(a *simAttempt, d time.Duration, do func()) {
-	t.w.after(t.w.upTo(d), func() {
+	t.w.after(t.w.randomTime(d), func() {
 		if !t.down && t.attempts[a.report.Attempt] == a && !a.report.State.Final() {
 			do()
 		}
@@ -305,13 +305,13 @@ func (t *simTracker) after(a *simAttempt, d time.Duration, do func()) {
 
 func (t *simTracker) launch(m *wire.Launch) {
 	if t.attempts[m.Attempt] != nil {
-		t.w.fail("%v launched twice", m.Attempt)
+		t.w.fail("%v is launched twice", m.Attempt)
 	}
 	a := &simAttempt{launch: m, report: wire.Report{Attempt: m.Attempt, State: wire.AttemptRunning}}
 	t.attempts[m.Attempt] = a
 	t.w.note("%s runs %s", t.name, showAttempt(m.Attempt))
 	kind := m.Attempt.Task.Kind
-	if kind.Slotted() && t.slots != t.has {
+	if kind.Slotted() && t.slots != t.configured {
 		t.end(a, wire.AttemptKilled, &wire.Result{Error: "no disk"})
 		return
 	}
@@ -329,7 +329,7 @@ func (t *simTracker) launch(m *wire.Launch) {
 	t.after(a, 400*time.Millisecond, func() { t.work(a) })
 }
 
-// work simulates the task.
+// work simulates the task of an attempt.
 func (t *simTracker) work(a *simAttempt) {
 	w, id := t.w, a.report.Attempt
 	if w.fault(0.08) {
@@ -347,7 +347,7 @@ func (t *simTracker) work(a *simAttempt) {
 	case id.Task.Kind == wire.Fence:
 		w.fenced[a.launch.Subject] = true
 		w.ungrant(a.launch.Subject)
-		p := w.fs[a.launch.Subject.Task]
+		p := w.committed[a.launch.Subject.Task]
 		t.end(a, wire.AttemptSucceeded, &wire.Result{Committed: p != nil && p.attempt == a.launch.Subject})
 	case !id.Task.Kind.Slotted():
 		t.end(a, wire.AttemptSucceeded, &wire.Result{})
@@ -359,22 +359,22 @@ func (t *simTracker) work(a *simAttempt) {
 	}
 }
 
-// read simulates a reduce that reads its home's runs, which may be damaged.
+// read simulates a reduce that reads the gathered map outputs, which may be damaged.
 func (t *simTracker) read(a *simAttempt) bool {
 	h := t.homes[homeName{a.report.Attempt.Task.Job, a.report.Attempt.Task.N}]
 	if h != nil {
-		for _, o := range h.has {
+		for _, o := range h.outputs {
 			a.report.Digest += o.Digest
 		}
 	}
-	if h == nil || h.set.Generation != a.launch.Generation || len(h.has) != h.set.Maps {
+	if h == nil || h.request.Generation != a.launch.Generation || len(h.outputs) != h.request.Maps {
 		t.end(a, wire.AttemptFailed, &wire.Result{Error: "the home is not complete"})
 		return false
 	}
-	for _, m := range sortedNumbers(h.has) {
-		a.content += h.has[m].Digest
+	for _, m := range sortedNumbers(h.outputs) {
+		a.content += h.outputs[m].Digest
 		if t.w.fault(0.02) {
-			o := h.has[m]
+			o := h.outputs[m]
 			t.end(a, wire.AttemptFailed, &wire.Result{Error: "damaged", Lost: []wire.OutputLost{
 				{Job: a.report.Attempt.Task.Job, Map: m, Attempt: o.Attempt, Corrupt: true, Reason: "bad checksum"},
 			}})
@@ -391,24 +391,24 @@ func (t *simTracker) grant(m *wire.Grant) {
 	}
 	w := t.w
 	if other, taken := w.grants[m.Attempt.Task]; taken && other != m.Attempt {
-		w.fail("%v and %v hold grants at once", other, m.Attempt)
+		w.fail("%v and %v have grants at the same time", other, m.Attempt)
 	}
 	w.grants[m.Attempt.Task] = m.Attempt
 	a.granted = true
 	t.after(a, 300*time.Millisecond, func() { t.rename(a) })
 }
 
-// rename is the commit. It fails if a fence came first.
+// rename commits an attempt, unless a fence came first.
 func (t *simTracker) rename(a *simAttempt) {
 	w, id := t.w, a.report.Attempt
 	if w.fenced[id] {
 		t.end(a, wire.AttemptFailed, &wire.Result{Error: "fenced"})
 		return
 	}
-	if p := w.fs[id.Task]; p != nil {
-		w.fail("%v commits over %v", id, p.attempt)
+	if p := w.committed[id.Task]; p != nil {
+		w.fail("%v commits after %v did", id, p.attempt)
 	}
-	w.fs[id.Task] = &committedOutput{attempt: id, content: a.content}
+	w.committed[id.Task] = &committedOutput{attempt: id, content: a.content}
 	if w.fault(0.1) {
 		t.end(a, wire.AttemptFailed, &wire.Result{Error: "killed after the rename"})
 		return
@@ -422,7 +422,7 @@ func (w *world) ungrant(id wire.AttemptID) {
 	}
 }
 
-// release forgets an attempt, which can no longer rename.
+// release takes back an attempt's grant, since it can no longer commit.
 func (t *simTracker) release(a *simAttempt) { t.w.ungrant(a.report.Attempt) }
 
 func (t *simTracker) end(a *simAttempt, state wire.AttemptState, r *wire.Result) {

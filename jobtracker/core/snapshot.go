@@ -13,9 +13,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// snapshot is the policy's view of a phase. Fields that only some policies read are left empty
-// for the others: they may be large.
-func (l *Live) snapshot(i int) scheduler.Snapshot {
+// snapshot makes the scheduler's input for a phase. Large fields are filled only for schedulers
+// that read them.
+func (l *leader) snapshot(i int) scheduler.Snapshot {
 	needs := menu.NeedsOf(l.sharing.Policy)
 	v := l.survey(i)
 	s := scheduler.Snapshot{
@@ -30,7 +30,7 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 		s.Transfers, s.Bandwidth = l.transfers(v), b.Rate()
 	}
 	if needs.Trackers {
-		s.Trackers, s.Measured = l.freeTrackers(v), l.measured(i)
+		s.Trackers, s.Measured = l.freeTrackers(v), l.measuredTimes(i)
 	}
 	if needs.Later {
 		s.Later = l.laterPhases(&s)
@@ -39,45 +39,45 @@ func (l *Live) snapshot(i int) scheduler.Snapshot {
 	return l.applyPools(s)
 }
 
-// phaseSurvey is what is known of a phase's tasks, of all jobs.
+// phaseSurvey describes the tasks of a phase in all jobs.
 type phaseSurvey struct {
 	runningTasks
-	jobs  []surveyedJob // as in Live.order, with jobs that get no more slots: they may have running tasks
-	usual forecast.Mean
+	jobs  []surveyedJob // in the order of leader.order; all jobs, since suspended ones may run tasks too
+	usual forecast.Mean // replaces unknown task times
 }
 
-// surveyedJob is a job's phase, and the time of one of its tasks.
+// surveyedJob describes the tasks of a phase in one job.
 type surveyedJob struct {
 	job   *job
 	phase forecast.Phase
-	task  time.Duration
+	task  time.Duration // estimated time of a task
 }
 
-func (l *Live) survey(phase int) *phaseSurvey {
-	v := &phaseSurvey{runningTasks: l.runningIn(phase, l.now), jobs: make([]surveyedJob, len(l.order)), usual: l.meanTask(phase)}
+func (l *leader) survey(phase int) *phaseSurvey {
+	v := &phaseSurvey{runningTasks: l.newRunningTasks(phase, l.now), jobs: make([]surveyedJob, len(l.order)), usual: l.meanTask(phase)}
 	for i, j := range l.order {
-		p := v.describe(j)
+		p := v.forecastPhase(j)
 		v.jobs[i] = surveyedJob{j, p, p.Correct(p.Task(l.overheads.WarmUp)).Time}
 	}
 	return v
 }
 
-// plannable says whether the policy plans for a job.
+// plannable reports whether the scheduler plans for a job.
 func (j *job) plannable() bool { return j.runnable() && !j.facts.Submission().Suspended() }
 
 // jobsToPlan lists the jobs with running or runnable tasks of a phase. Unknown work is 0: the
-// policy then lets some tasks run to measure it.
-func (l *Live) jobsToPlan(v *phaseSurvey, early bool) (list []scheduler.Job) {
+// scheduler then lets some tasks run to measure it.
+func (l *leader) jobsToPlan(v *phaseSurvey, early bool) (list []scheduler.Job) {
 	for i := range v.jobs {
 		x := &v.jobs[i]
 		j := x.job
-		most := l.usefulSlots(j, v.phase, early)
-		if !j.plannable() || j.assign.Barred() || most <= 0 {
+		useful := l.usefulSlots(j, v.phase, early)
+		if !j.plannable() || j.assign.Barred() || useful <= 0 {
 			continue
 		}
 		settings := j.facts.Submission().Settings()
 		list = append(list, scheduler.Job{
-			ID: j.id, Arrived: j.spec.arrived, Running: j.assign.InSlots(v.phase), Max: most,
+			ID: j.id, Arrived: j.spec.arrived, Running: j.assign.InSlots(v.phase), Max: useful,
 			Work: x.phase.Work(x.task), Alone: forecast.TotalSeconds(j.totalTasks(v.phase), x.task),
 			Goal: admission.Goal(settings, j.spec.arrived), Priority: int(settings.Priority), Batch: settings.Batch, Flow: j.flowOf(),
 		})
@@ -85,9 +85,9 @@ func (l *Live) jobsToPlan(v *phaseSurvey, early bool) (list []scheduler.Job) {
 	return list
 }
 
-// usefulSlots is how many slots of a phase a job could use now. With early it counts reduces
-// that will be ready before the plan has been carried out.
-func (l *Live) usefulSlots(j *job, phase int, early bool) int {
+// usefulSlots is the number of slots of a phase that a job could use now. With early it includes
+// reduces that are not ready yet.
+func (l *leader) usefulSlots(j *job, phase int, early bool) int {
 	now := j.assign.InSlots(phase) + l.toLaunch(j, phase)
 	if early && phase == reducePhase && j.slowstarted() {
 		return max(now, j.tasksLeft(phase))
@@ -95,12 +95,12 @@ func (l *Live) usefulSlots(j *job, phase int, early bool) int {
 	return now
 }
 
-// transfers lists the shuffles that are not finished.
-func (l *Live) transfers(v *phaseSurvey) (list []scheduler.Transfer) {
+// transfers lists the unfinished shuffles.
+func (l *leader) transfers(v *phaseSurvey) (list []scheduler.Transfer) {
 	for i := range v.jobs {
 		j := v.jobs[i].job
 		s := j.shuffle()
-		if !j.plannable() || s.Left() <= 0 || j.housing.open == 0 {
+		if !j.plannable() || s.Left() <= 0 || j.partitions.ungathered == 0 {
 			continue
 		}
 		list = append(list, scheduler.Transfer{
@@ -111,8 +111,8 @@ func (l *Live) transfers(v *phaseSurvey) (list []scheduler.Transfer) {
 	return list
 }
 
-// freeTrackers says when each slot of the trackers is free.
-func (l *Live) freeTrackers(v *phaseSurvey) (list []scheduler.Tracker) {
+// freeTrackers estimates when each slot of each tracker becomes free.
+func (l *leader) freeTrackers(v *phaseSurvey) (list []scheduler.Tracker) {
 	tasks := make(map[*job]time.Duration, len(v.jobs))
 	for i := range v.jobs {
 		tasks[v.jobs[i].job] = v.jobs[i].task
@@ -125,8 +125,7 @@ func (l *Live) freeTrackers(v *phaseSurvey) (list []scheduler.Tracker) {
 	return list
 }
 
-// freeAt says when each slot of a tracker is free, in seconds, soonest first. Tasks of unknown
-// length count as long as the usual one.
+// freeAt estimates in how many seconds each slot of a tracker becomes free, soonest first.
 func (v *phaseSurvey) freeAt(t *tracker, tasks map[*job]time.Duration) []float64 {
 	usual := v.usual.Task().Time
 	rests := make([]float64, 0, max(t.slots[v.phase], len(t.attempts)))
@@ -141,16 +140,15 @@ func (v *phaseSurvey) freeAt(t *tracker, tasks map[*job]time.Duration) []float64
 // maxPastJobs is the maximum number of ended jobs in a snapshot.
 const maxPastJobs = 16
 
-// measured says how long tasks of a phase took on each tracker, for policies that tell trackers
-// apart. It has the jobs that have not ended, with their profiles, and the last ended jobs of
-// other names.
-func (l *Live) measured(phase int) (list []scheduler.Measured) {
+// measuredTimes lists how long tasks of a phase took on each tracker: in jobs that have not ended
+// and in their profiles, and in the last ended jobs with other names.
+func (l *leader) measuredTimes(phase int) (list []scheduler.Measured) {
 	for _, j := range l.order {
 		var past map[string]*history.Sum
 		if j.profile != nil {
 			past = j.profile.Phases[phase].Trackers
 		}
-		list = append(list, measuredOn(j.id, forecast.OnTrackers(l.sums(j, phase).Trackers, past))...)
+		list = append(list, measuredOn(j.id, forecast.OnTrackers(l.trackerTimes(j, phase).Trackers, past))...)
 	}
 	for _, x := range l.profiles.Latest(maxPastJobs) {
 		if !slices.ContainsFunc(l.order, func(j *job) bool { return j.profile == x }) {
@@ -160,20 +158,20 @@ func (l *Live) measured(phase int) (list []scheduler.Measured) {
 	return list
 }
 
-// measuredOn converts the times of one job's tasks for policies.
+// measuredOn converts the task times of one job for the scheduler.
 func measuredOn(id wire.JobID, list []forecast.OnTracker) []scheduler.Measured {
-	told := make([]scheduler.Measured, len(list))
+	times := make([]scheduler.Measured, len(list))
 	for i, o := range list {
-		told[i] = scheduler.Measured{Job: id, Tracker: o.Tracker, Tasks: o.Tasks, Seconds: o.Seconds}
+		times[i] = scheduler.Measured{Job: id, Tracker: o.Tracker, Tasks: o.Tasks, Seconds: o.Seconds}
 	}
-	return told
+	return times
 }
 
-// laterPhases lists the future phases that cannot use the snapshot's slots yet.
-func (l *Live) laterPhases(s *scheduler.Snapshot) []scheduler.Later {
-	now := make(map[int]bool, len(s.Jobs))
+// laterPhases lists the phases that will have tasks, but cannot use the snapshot's slots yet.
+func (l *leader) laterPhases(s *scheduler.Snapshot) []scheduler.Later {
+	inSnapshot := make(map[int]bool, len(s.Jobs))
 	for _, j := range s.Jobs {
-		now[j.ID.N] = true
+		inSnapshot[j.ID.N] = true
 	}
 	var later []scheduler.Later
 	for _, j := range l.order {
@@ -181,7 +179,7 @@ func (l *Live) laterPhases(s *scheduler.Snapshot) []scheduler.Later {
 			continue
 		}
 		for phase := range l.phases {
-			if kind := l.phases[phase].kind; kind == s.Phase && now[j.facts.N()] {
+			if kind := l.phases[phase].kind; kind == s.Phase && inSnapshot[j.facts.N()] {
 				continue
 			}
 			if x := l.waitingPhase(j, phase); x.Max > 0 {
@@ -193,7 +191,7 @@ func (l *Live) laterPhases(s *scheduler.Snapshot) []scheduler.Later {
 }
 
 // waitingPhase describes a phase that waits for others.
-func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
+func (l *leader) waitingPhase(j *job, phase int) scheduler.Later {
 	x := scheduler.Later{
 		ID: j.id, Phase: l.phases[phase].kind, Flow: j.flowOf(), Max: j.tasksLeft(phase),
 		Goal: admission.Goal(j.facts.Submission().Settings(), j.spec.arrived),
@@ -220,19 +218,19 @@ func (l *Live) waitingPhase(j *job, phase int) scheduler.Later {
 	return x
 }
 
-// setupLag is the time between the end of the last task that a job waits for and its first
-// maps: earlier jobs commit, and the job's setup runs.
-func (l *Live) setupLag(j *job) time.Duration {
-	closes := time.Duration(0)
+// setupLag estimates the time between the last task of the jobs that a job reads from and its
+// own first map: those jobs commit, and the job's setup runs.
+func (l *leader) setupLag(j *job) time.Duration {
+	commits := time.Duration(0)
 	for _, f := range l.facts.After(j.facts) {
-		if before := l.jobs[f.N()]; before != nil {
-			closes = max(closes, forecast.Left(l.overheads.Close, before.service.commitSince, l.now))
+		if earlier := l.jobs[f.N()]; earlier != nil {
+			commits = max(commits, forecast.Left(l.overheads.Close, earlier.service.commitBegan, l.now))
 		}
 	}
-	return closes + forecast.Left(l.overheads.SetUp, j.service.setupSince, l.now)
+	return commits + forecast.Left(l.overheads.SetUp, j.service.setupLaunched, l.now)
 }
 
-// flowOf is the number of the job's flow; 0 for a job submitted alone.
+// flowOf returns the number of the job's flow; 0 for a job submitted alone.
 func (j *job) flowOf() int {
 	if j.facts.Submission().Jobs() < 2 {
 		return 0
@@ -240,21 +238,20 @@ func (j *job) flowOf() int {
 	return j.facts.Submission().First()
 }
 
-// flows lists the flows of a snapshot's jobs, by their first job's number. A job submitted
-// alone is a flow of one.
-func (l *Live) flows(s *scheduler.Snapshot) []scheduler.Flow {
-	seen := make(map[int]bool, len(s.Jobs)+len(s.Later))
+// flows lists the flows of a snapshot's jobs, by number. A job submitted alone is a flow of one.
+func (l *leader) flows(s *scheduler.Snapshot) []scheduler.Flow {
+	inSnapshot := make(map[int]bool, len(s.Jobs)+len(s.Later))
 	for _, j := range s.Jobs {
-		seen[j.ID.N] = true
+		inSnapshot[j.ID.N] = true
 	}
 	for _, x := range s.Later {
-		seen[x.ID.N] = true
+		inSnapshot[x.ID.N] = true
 	}
 	usual := [2]time.Duration{l.usualTask(mapPhase).Time, l.usualTask(reducePhase).Time}
 	var flows []scheduler.Flow
-	for _, j := range l.order { // by number, so that a submission's jobs are neighbours
-		if sub := j.facts.Submission(); seen[j.facts.N()] && (len(flows) == 0 || flows[len(flows)-1].First != sub.First()) {
-			flows = append(flows, scheduler.Flow{First: sub.First(), Alone: forecast.Alone(l.fleet.slots, l.flow(sub, usual))})
+	for _, j := range l.order { // the jobs of a submission follow each other
+		if sub := j.facts.Submission(); inSnapshot[j.facts.N()] && (len(flows) == 0 || flows[len(flows)-1].First != sub.First()) {
+			flows = append(flows, scheduler.Flow{First: sub.First(), Alone: forecast.Alone(l.fleet.slots, l.forecastFlow(sub, usual))})
 		}
 	}
 	return flows

@@ -11,10 +11,11 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Status is the status of a job. Followers know only Facts. ok is false for an unknown job.
+// Status returns the status of a job; ok is false for an unknown job. On followers it has only
+// what Facts have.
 func (c *Core) Status(id wire.JobID) (s wire.JobStatus, ok bool) { return c.StatusAt(c.now, id) }
 
-// StatusAt is Status at the time now, which passes even without events.
+// StatusAt returns the status at a time, which may be later than the last Step.
 func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok bool) {
 	f := c.facts.Find(id)
 	if f == nil {
@@ -22,13 +23,13 @@ func (c *Core) StatusAt(now time.Duration, id wire.JobID) (s wire.JobStatus, ok 
 	}
 	now = max(now, c.now)
 	s = c.statusOf(f, now)
-	if c.live != nil && !f.Ended() {
-		c.live.setPredictedEnd(f, &s, now)
+	if c.leader != nil && !f.Ended() {
+		c.leader.setPredictedEnd(f, &s, now)
 	}
 	return s, true
 }
 
-// statusOf is a job's status without its predicted end.
+// statusOf returns a job's status without its predicted end.
 func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 	s := wire.JobStatus{ID: c.facts.ID(f.N()), Name: f.Name(), State: c.facts.State(f)}
 	s.Maps.Total, s.Reduces.Total = max(f.Maps(), 0), f.Reduces()
@@ -42,25 +43,25 @@ func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 	} else {
 		s.Reduces.Done = f.CommittedTasks()
 	}
-	with := 0
+	stoppedBy := 0
 	switch {
 	case f.Ended():
 		end := f.End()
 		endedStatus(end, &s)
-		with = end.With
-	case c.live != nil:
-		c.live.status(c.live.jobs[f.N()], &s, now)
+		stoppedBy = end.With
+	case c.leader != nil:
+		c.leader.status(c.leader.jobs[f.N()], &s, now)
 	}
 	if f.Stopping() {
-		s.Error, with = f.Stop().Reason, f.Stop().With
+		s.Error, stoppedBy = f.Stop().Reason, f.Stop().With
 	}
-	if with != 0 {
-		s.StoppedBy = c.facts.ID(with)
+	if stoppedBy != 0 {
+		s.StoppedBy = c.facts.ID(stoppedBy)
 	}
 	return s
 }
 
-// endedStatus fills in the log's record of an ended job.
+// endedStatus fills in the part of a status that the log has of an ended job.
 func endedStatus(x facts.Ended, s *wire.JobStatus) {
 	s.Error, s.Troubles = x.Error, slices.Clone(x.Troubles)
 	s.Elapsed = time.Duration(x.Elapsed) * time.Millisecond
@@ -80,15 +81,14 @@ func endedStatus(x facts.Ended, s *wire.JobStatus) {
 const statusForecastAge = 500 * time.Millisecond
 
 // setPredictedEnd adds the predicted end of a job that has not ended.
-func (l *Live) setPredictedEnd(f *facts.Job, s *wire.JobStatus, now time.Duration) {
+func (l *leader) setPredictedEnd(f *facts.Job, s *wire.JobStatus, now time.Duration) {
 	if o := l.recentForecast(now, statusForecastAge).Of(f.N()); o != nil && o.End != never {
 		s.Ends = o.End - l.jobs[f.N()].spec.arrived
 	}
 }
 
-// status fills in the leader's knowledge of a job that has not ended, but for its predicted
-// end: see setPredictedEnd.
-func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
+// status fills in the part of a status that only the leader knows, except the predicted end.
+func (l *leader) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Elapsed = now - j.spec.arrived
 	s.Maps.Running, s.Reduces.Running = j.assign.InSlots(mapPhase), j.assign.InSlots(reducePhase)
 	s.Maps.FailedAttempts, s.Reduces.FailedAttempts = j.faults.Failed(wire.Map), j.faults.Failed(wire.Reduce)
@@ -105,18 +105,18 @@ func (l *Live) status(j *job, s *wire.JobStatus, now time.Duration) {
 		}
 	}
 	s.Read.Total = max(s.Read.Total, s.Read.Done)
-	for i := range j.housing.homes {
-		s.Shuffled.Done += j.housing.homes[i].report.Bytes
+	for i := range j.partitions.homes {
+		s.Shuffled.Done += j.partitions.homes[i].report.Bytes
 	}
-	out := j.output()
+	out := j.knownOutput()
 	s.Shuffled.Total = max(out.ByMaps(), s.Shuffled.Done)
 	s.Reduced.Total = max(s.Shuffled.Total, s.Reduced.Done)
 	s.Counters = l.totals(j)
 	s.WaitReason, s.Troubles = l.waitReason(j, now), slices.Clone(j.faults.Troubles())
 }
 
-// totals sums the counters of finished tasks and the leader's own.
-func (l *Live) totals(j *job) wire.Counters {
+// totals sums up the counters of counted tasks and the leader's own counters.
+func (l *leader) totals(j *job) wire.Counters {
 	total := make(wire.Counters)
 	total.Merge(j.tally.counters)
 	for i, name := range []string{wire.LaunchedMaps, wire.LaunchedReduces} {
@@ -137,8 +137,8 @@ func (l *Live) totals(j *job) wire.Counters {
 	return total
 }
 
-// waitReason says why nothing of a job runs; empty when its tasks run.
-func (l *Live) waitReason(j *job, now time.Duration) string {
+// waitReason says why no task of a job runs; empty if one runs.
+func (l *leader) waitReason(j *job, now time.Duration) string {
 	state := l.facts.State(j.facts)
 	until, deferred := j.assign.Deferred()
 	switch {
@@ -184,17 +184,17 @@ func (j *job) taskWaitReason() string {
 		return "for a free reduce slot"
 	case j.partitionsToGather() > 0:
 		return "for a free reduce slot"
-	case j.housing.homeless.Len() > 0 && !j.spec.Classical:
+	case j.partitions.homeless.Len() > 0 && !j.spec.Classical:
 		return "for a task tracker with reduce slots"
 	case j.faults.NextRetries():
 		return "to relaunch a failed task"
-	case j.housing.open > 0:
+	case j.partitions.ungathered > 0:
 		return "for map output to be gathered"
 	}
 	return ""
 }
 
-// State is the job's state; ok is false for an unknown job.
+// State returns the job's state; ok is false for an unknown job.
 func (c *Core) State(id wire.JobID) (state wire.State, ok bool) {
 	f := c.facts.Find(id)
 	if f == nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// feeder returns a function that hands events to a core. The core's log commits at once, and
-// its splits are read at once; all other commands go to then.
+// feeder returns a function that feeds events to a core. The log commits and splits are read at
+// once. All other commands go to then.
 func feeder(c *Core, now *time.Duration, then func(Command)) func(Event) {
 	index := uint64(0)
 	var feed func(Event)
@@ -29,8 +29,8 @@ func feeder(c *Core, now *time.Duration, then func(Command)) func(Event) {
 	return feed
 }
 
-// waitingJobs is a leader with one map slot and many jobs of many maps. The first job has the
-// slot; the result is its attempt.
+// waitingJobs returns a leader with one map slot and many jobs, and the attempt of the first job
+// in the slot.
 func waitingJobs(tb testing.TB, jobs, maps int) (*Core, wire.AttemptID) {
 	c := New(Config{ID: "jt"})
 	var running wire.AttemptID
@@ -64,17 +64,17 @@ func waitingJobs(tb testing.TB, jobs, maps int) (*Core, wire.AttemptID) {
 	return c, running
 }
 
-// BenchmarkStep: the cost of a Step depends on its event, not on the number of waiting tasks.
+// BenchmarkStep shows that the cost of a Step does not depend on the number of waiting tasks.
 func BenchmarkStep(b *testing.B) {
 	const maps = 1000
 	for _, jobs := range []int{1, 1000} {
 		b.Run(fmt.Sprintf("heartbeat/jobs=%d", jobs), func(b *testing.B) {
 			c, running := waitingJobs(b, jobs, maps)
-			beat := FromTracker{Stream: 1, Message: &wire.Heartbeat{
+			heartbeat := FromTracker{Stream: 1, Message: &wire.Heartbeat{
 				Attempts: []wire.Report{{Attempt: running, State: wire.AttemptRunning}},
 			}}
 			for b.Loop() {
-				c.Step(0, beat)
+				c.Step(0, heartbeat)
 			}
 		})
 		b.Run(fmt.Sprintf("map/jobs=%d", jobs), func(b *testing.B) {

@@ -10,23 +10,23 @@ import (
 
 // A tracker opens a stream and sends Hello. The leader registers the process if it is new, and
 // welcomes it; the stream then belongs to the tracker until it ends. Package handshake decides
-// on each Hello, this file carries the decisions out.
+// about each Hello, and this file carries out the decisions.
 
-// contact is the state of the conversation between the leader and a tracker.
+// contact is the state of the connection to a tracker.
 type contact struct {
-	stream           Stream // 0: none
-	lastHeard        time.Duration
-	inventoried      bool              // its inventory is in, so it may get work
-	readingInventory bool              // inventoryPage handles its inventory now
-	newInTerm        bool              // its incarnation began in this term: it cannot have attempts of earlier leaders
-	lossProposed     bool              // its loss is proposed
-	pages            []*wire.Inventory // the inventory received so far
-	trouble          string            // the problem that it reported
+	stream           Stream            // 0: none
+	lastHeard        time.Duration     // time of the last message
+	inventoried      bool              // the inventory of this stream is complete
+	readingInventory bool              // inventoryPage handles the inventory now
+	newInTerm        bool              // registered in this term, so without attempts of earlier leaders
+	lossProposed     bool              // facts.TrackerLost is proposed
+	pages            []*wire.Inventory // the pages of the inventory so far
+	trouble          string            // the problem that the tracker reported
 }
 
 // hello handles the first message of a stream, or the answer to a Staging.
-func (l *Live) hello(id Stream, h *wire.Hello) {
-	known := handshake.Known{Boot: l.facts.Boot(), Welcomed: l.fleet.bound[id] != nil}
+func (l *leader) hello(id Stream, h *wire.Hello) {
+	known := handshake.Known{Boot: l.facts.Boot(), Welcomed: l.fleet.byStream[id] != nil}
 	t := l.fleet.trackers[h.Tracker]
 	if t != nil {
 		known.Tracker = &handshake.Tracker{
@@ -46,37 +46,38 @@ func (l *Live) hello(id Stream, h *wire.Hello) {
 	}
 }
 
-func (l *Live) register(h *wire.Hello) {
+func (l *leader) register(h *wire.Hello) {
 	l.propose(&facts.TrackerRegistered{Tracker: facts.Tracker{
 		Name: h.Tracker, Process: h.Process, Host: h.Host, Addr: h.Addr,
 		MapSlots: h.MapSlots, ReduceSlots: h.ReduceSlots, Rack: h.Rack,
 	}})
 }
 
-func (l *Live) refuse(id Stream, reason string) {
+func (l *leader) refuse(id Stream, reason string) {
 	l.c.emit(Send{Stream: id, Message: &wire.Refuse{Reason: reason}})
 	l.closeStream(id)
 }
 
-func (l *Live) closeStream(id Stream) {
+func (l *leader) closeStream(id Stream) {
 	l.c.emit(CloseStream{Stream: id})
 	l.streamClosed(id)
 }
 
-func (l *Live) streamClosed(id Stream) {
-	t := l.fleet.bound[id]
+func (l *leader) streamClosed(id Stream) {
+	t := l.fleet.byStream[id]
 	delete(l.fleet.unwelcomed, id)
-	delete(l.fleet.bound, id)
+	delete(l.fleet.byStream, id)
 	if t != nil && t.contact.stream == id {
 		t.contact.stream, t.contact.inventoried, t.contact.pages = 0, false, nil
 		l.refresh(t)
 	}
 }
 
-// registered begins an incarnation after it has ended the previous one.
-func (l *Live) registered(x *facts.TrackerRegistered, fitted bool) {
+// registered adds a tracker that the log has registered, after it has removed the previous
+// incarnation. It welcomes the streams of the new one.
+func (l *leader) registered(x *facts.TrackerRegistered, changed bool) {
 	name := x.Tracker.Name
-	if fitted {
+	if changed {
 		how := "registered"
 		if old := l.fleet.trackers[name]; old != nil {
 			how = "restarted"
@@ -84,8 +85,8 @@ func (l *Live) registered(x *facts.TrackerRegistered, fitted bool) {
 		}
 		l.fleet.losses.Back(name)
 		l.log("task tracker "+how, "tracker", name, "addr", x.Tracker.Addr, "maps", x.Tracker.MapSlots, "reduces", x.Tracker.ReduceSlots)
-		began, _ := l.facts.Tracker(name)
-		t := l.addTracker(began)
+		f, _ := l.facts.Tracker(name)
+		t := l.addTracker(f)
 		t.contact.newInTerm, t.sharesVersion = true, 1
 	}
 	t := l.fleet.trackers[name]
@@ -96,14 +97,13 @@ func (l *Live) registered(x *facts.TrackerRegistered, fitted bool) {
 	}
 }
 
-// welcome binds a stream to the tracker that said hello on it, and closes the tracker's earlier
-// stream.
-func (l *Live) welcome(id Stream, t *tracker, h *wire.Hello) {
+// welcome makes a stream the stream of a tracker, and closes the tracker's earlier stream.
+func (l *leader) welcome(id Stream, t *tracker, h *wire.Hello) {
 	if t.contact.stream != 0 {
 		l.closeStream(t.contact.stream)
 	}
 	delete(l.fleet.unwelcomed, id)
-	l.fleet.bound[id] = t
+	l.fleet.byStream[id] = t
 	t.contact.stream, t.contact.lastHeard = id, l.now
 	l.setCapacity(t, [2]int{h.MapSlots, h.ReduceSlots}, "")
 	l.diskDropped(t, h.DisksLeft)
@@ -112,7 +112,7 @@ func (l *Live) welcome(id Stream, t *tracker, h *wire.Hello) {
 	})
 }
 
-func (l *Live) send(t *tracker, m wire.Message) {
+func (l *leader) send(t *tracker, m wire.Message) {
 	if t.contact.stream != 0 {
 		l.c.emit(Send{Stream: t.contact.stream, Message: m})
 	}

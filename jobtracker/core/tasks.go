@@ -8,12 +8,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// task is a unit of work that attempts execute, with or without a slot. There may be a million
-// tasks, and nearly all of them run once: job.faults has the state that only failed ones need.
+// task is a unit of work that attempts execute, with or without a slot. A job may have a million
+// tasks. So state that only failed tasks need is in job.faults.
 type task struct {
 	attempts *attempt   // running attempts, oldest first; seldom more than one
 	n        int32      // the TaskID's N
-	past     past.Chain // its ended attempts, in job.ended
+	past     past.Chain // ended attempts, in job.ended
 	launched int16      // attempts launched in this epoch
 	kind     wire.Kind
 	counted  bool // the job's counters include its counters
@@ -21,7 +21,7 @@ type task struct {
 	queued   bool // in services.queues
 }
 
-// avoids says whether a task failed on a tracker, or lost its output there.
+// avoids reports whether a task failed on a tracker, or lost its output there.
 func (j *job) avoids(tk *task, t *tracker) bool { return j.faults.Avoids(tk.key(), t.Name) }
 
 // avoid makes a task prefer other trackers.
@@ -31,13 +31,13 @@ func (j *job) avoid(tk *task, tracker string) {
 	}
 }
 
-// key identifies the task in job.faults.
+// key returns the task's key in job.faults.
 func (tk *task) key() faults.Task { return faults.Task{Kind: tk.kind, N: tk.n} }
 
-// idOf is the id of one of the job's tasks.
+// idOf returns the id of a task of the job.
 func (j *job) idOf(tk *task) wire.TaskID { return tk.key().ID(j.id) }
 
-// runs says whether the task has a running attempt.
+// runs reports whether the task has a running attempt.
 func (tk *task) runs() bool { return tk.attempts != nil }
 
 // all yields the running attempts, oldest first. The caller may remove the attempt that was
@@ -54,8 +54,8 @@ func (tk *task) all() iter.Seq[*attempt] {
 	}
 }
 
-// numbered returns the running attempt with number n, or nil.
-func (tk *task) numbered(n int) *attempt {
+// attempt returns the running attempt with number n, or nil.
+func (tk *task) attempt(n int) *attempt {
 	for a := range tk.all() {
 		if a.id.N == n {
 			return a
@@ -80,8 +80,8 @@ func (tk *task) remove(a *attempt) {
 	*at, a.next = a.next, nil
 }
 
-// idle returns the task if it has no running attempt, else nil.
-func (tk *task) idle() *task {
+// ifIdle returns the task if it has no running attempt, else nil.
+func (tk *task) ifIdle() *task {
 	if tk.runs() {
 		return nil
 	}

@@ -11,12 +11,12 @@ import (
 // firstTidy is the delay before a new leader tidies the staging directory.
 const firstTidy = time.Minute
 
-// tidy emits a Tidy when it is due.
-func (l *Live) tidy() {
-	if l.now < l.due.tidy {
+// tidy emits a Tidy if it is time.
+func (l *leader) tidy() {
+	if l.now < l.timers.tidy {
 		return
 	}
-	l.due.tidy = never
+	l.timers.tidy = never
 	t := Tidy{
 		Epoch: l.epoch, Cluster: l.facts.Boot().Cluster,
 		Submissions: make(map[string]bool), Programs: make(map[string]bool),
@@ -30,32 +30,32 @@ func (l *Live) tidy() {
 	l.c.emit(t)
 }
 
-func (l *Live) tidied(r Tidied) {
+func (l *leader) tidied(r Tidied) {
 	if r.Epoch == l.epoch {
-		l.due.tidy = l.now + l.c.cfg.Tidy
+		l.timers.tidy = l.now + l.c.cfg.TidyPeriod
 	}
 }
 
-// sweep emits the removal of an ended submission's staging directory.
-func (l *Live) sweep(s *facts.Submission) {
+// removeStaging emits the removal of a submission's staging directory, after all jobs have ended.
+func (l *leader) removeStaging(s *facts.Submission) {
 	if !s.Open() && !s.Swept() {
 		l.c.emit(RemoveStaging{
-			Epoch: l.epoch, Key: s.Key(), Name: s.Staging(), After: faults.RetryDelay(l.due.failedSweeps[s.Key()]),
+			Epoch: l.epoch, Key: s.Key(), URL: s.Staging(), Delay: faults.RetryDelay(l.timers.failedRemovals[s.Key()]),
 		})
 	}
 }
 
-// stagingRemoved records the removal in the log. After some failures it records it too, so that
-// a broken directory does not keep its submission for ever.
-func (l *Live) stagingRemoved(r StagingRemoved) {
+// stagingRemoved records the removal of a staging directory in the log. After ServiceAttempts
+// failures it does so too, since Facts keep the submission until then.
+func (l *leader) stagingRemoved(r StagingRemoved) {
 	s := l.facts.Submission(r.Key)
 	if r.Epoch != l.epoch || s == nil {
 		return
 	}
 	if r.Err != nil {
-		l.due.failedSweeps[r.Key]++
-		if l.due.failedSweeps[r.Key] < settings.ServiceAttempts {
-			l.sweep(s)
+		l.timers.failedRemovals[r.Key]++
+		if l.timers.failedRemovals[r.Key] < settings.ServiceAttempts {
+			l.removeStaging(s)
 			return
 		}
 	}

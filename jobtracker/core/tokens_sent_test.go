@@ -7,26 +7,26 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestTokensAreSent: launches and homes carry the job's token, and the history keeps it.
+// TestTokensAreSent tests that launches, homes and histories have the token of their job.
 func TestTokensAreSent(t *testing.T) {
 	c := New(Config{ID: "jt", Staging: "mem://s", History: true})
 	var inbox []FromTracker
-	var kept string
-	seen := make(map[string]int)
+	var inHistory string
+	sent := make(map[string]int)
 	var feed func(Event)
 	feed = feeder(c, new(time.Duration), func(cmd Command) {
 		switch cmd := cmd.(type) {
 		case WriteHistory:
-			kept = cmd.Record.Token
+			inHistory = cmd.Record.Token
 			feed(HistoryWritten{Epoch: 1, Job: cmd.Job})
 		case Send:
 			switch m := cmd.Message.(type) {
 			case *wire.Launch:
-				seen[m.Token]++
+				sent[m.Token]++
 			case *wire.SetHome:
-				seen[m.Token]++
+				sent[m.Token]++
 			}
-			inbox = append(inbox, answer(cmd, 3)...)
+			inbox = append(inbox, runAtOnce(cmd, 3)...)
 		}
 	})
 	feed(Elected{Term: 1, Wall: scenarioStart})
@@ -40,11 +40,11 @@ func TestTokensAreSent(t *testing.T) {
 		feed(m)
 	}
 	first, second := c.facts.Token(c.facts.Job(1)), c.facts.Token(c.facts.Job(2))
-	if len(seen) != 2 || seen[first] < 1+3+2 || seen[second] != 1+3+1 {
-		t.Errorf("tokens %v were sent, the jobs' are %s and %s", seen, first, second)
+	if len(sent) != 2 || sent[first] < 1+3+2 || sent[second] != 1+3+1 {
+		t.Errorf("tokens %v were sent, want %s and %s", sent, first, second)
 	}
-	if kept != second {
-		t.Errorf("the history has the token %q, the job %q", kept, second)
+	if inHistory != second {
+		t.Errorf("the history has the token %q, the job %q", inHistory, second)
 	}
 	if a, ok := c.Attempts(c.facts.ID(1)); !ok || a.Token != first {
 		t.Errorf("Attempts has the token %q", a.Token)

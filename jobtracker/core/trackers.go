@@ -15,57 +15,57 @@ import (
 // trackerFleet is the leader's view of the task trackers.
 type trackerFleet struct {
 	unwelcomed   handshake.Streams
-	bound        map[Stream]*tracker // by the stream on which the leader welcomed them
-	trackers     map[string]*tracker
-	byIndex      []*tracker        // trackers by index; nil where an index is free
-	slots        [2]int            // of trackers that take work, or will after their inventories
-	outOfService taskset.Set       // indexes of trackers for which outOfService holds
-	draining     taskset.Set       // indexes of draining trackers
-	numbers      map[string]int32  // by tracker name
-	byNumber     []trackerName     // the last tracker of each name
-	losses       health.Losses     // recent losses of trackers
-	topo         locality.Topology // racks from configuration and from the splits read so far
+	byStream     map[Stream]*tracker // welcomed trackers
+	trackers     map[string]*tracker // by name
+	byIndex      []*tracker          // by tracker.assign.Index; nil where an index is free
+	slots        [2]int              // slots by phase, without trackers that are out of service
+	outOfService taskset.Set         // indexes of trackers that are excluded or drain
+	draining     taskset.Set         // indexes of draining trackers
+	numbers      map[string]int32    // see numberOf
+	byNumber     []trackerName       // the last tracker with each number
+	losses       health.Losses       // recent losses of trackers
+	topo         locality.Topology   // racks from configuration and from the splits read so far
 }
 
 func newTrackerFleet() trackerFleet {
 	return trackerFleet{
-		unwelcomed: make(handshake.Streams), bound: make(map[Stream]*tracker),
+		unwelcomed: make(handshake.Streams), byStream: make(map[Stream]*tracker),
 		trackers: make(map[string]*tracker), numbers: make(map[string]int32),
 	}
 }
 
-// tracker is a registered task tracker on the leader. The fields that every task's end reads
-// come first, so that they share cache lines.
+// tracker is the leader's state of a registered task tracker. The first fields are read at each
+// end of a task, so they share cache lines.
 type tracker struct {
 	assign        assign.Tracker
 	contact       contact
 	health        health.Record
 	drain         drainProgress
-	number        int32      // of its name, see trackerFleet.byNumber
-	slots         [2]int     // by phase, as the tracker reported last
-	attempts      []*attempt // that run there, in no order
-	outputs       []outputAt // maps whose chosen output is or was here
-	rack          string     // see locality.Topology
-	host          string     // see locality.HostKey
-	countedSlots  [2]int     // its slots that trackerFleet.slots includes
-	sharesVersion int        // version of Live.shares that it was sent last
+	number        int32       // number of its name, see numberOf
+	slots         [2]int      // slots by phase that the tracker reported last
+	attempts      []*attempt  // running attempts, in no order
+	outputs       []outputRef // chosen map outputs that are or were here
+	rack          string      // see locality.Topology
+	host          string      // see locality.HostKey
+	countedSlots  [2]int      // its part of trackerFleet.slots
+	sharesVersion int         // version of leader.shares that was sent to it last
 	services      serviceLoad
 	hosting       hosting
 
-	facts.Tracker // as they were last applied
+	facts.Tracker // copy of its entry in Facts
 }
 
-// usable says whether the leader can use the tracker: its inventory is in and its loss is not
-// proposed.
+// usable reports whether the leader can use the tracker: it has the tracker's inventory and has
+// not proposed its loss.
 func (t *tracker) usable() bool { return t.contact.inventoried && !t.contact.lossProposed }
 
-// takesWork says whether the tracker gets new attempts.
+// takesWork reports whether the tracker gets new attempts in slots.
 func (t *tracker) takesWork() bool { return t.usable() && !t.outOfService() }
 
-// canBeHome says whether the tracker may be the home of partitions.
+// canBeHome reports whether the tracker may be the home of partitions.
 func (t *tracker) canBeHome() bool { return !t.outOfService() && t.slots[reducePhase] > 0 }
 
-func (l *Live) addTracker(f facts.Tracker) *tracker {
+func (l *leader) addTracker(f facts.Tracker) *tracker {
 	t := &tracker{
 		Tracker: f, number: l.numberOf(f), host: locality.HostKey(f.Host), slots: [2]int{f.MapSlots, f.ReduceSlots},
 		contact: contact{lastHeard: l.now}, health: health.New(f.Excluded != ""), hosting: newHosting(),
@@ -80,19 +80,18 @@ func (l *Live) addTracker(f facts.Tracker) *tracker {
 	t.drain.n = d.N
 	l.fleet.draining.Set(t.assign.Index(), t.drain.n != 0)
 	l.setRack(t)
-	l.due.leases = min(l.due.leases, t.contact.lastHeard+l.c.cfg.Lease)
+	l.timers.leases = min(l.timers.leases, t.contact.lastHeard+l.c.cfg.Lease)
 	l.countSlots(t)
 	return t
 }
 
-// trackerName is the name and address of a tracker.
 type trackerName struct{ Name, Addr string }
 
-// numberOf numbers the names of trackers, so that large tables need not hold strings. A name
+// numberOf returns the number of a tracker's name, so that large tables need no strings. A name
 // keeps its number for the whole term.
-func (l *Live) numberOf(f facts.Tracker) int32 {
-	n, known := l.fleet.numbers[f.Name]
-	if !known {
+func (l *leader) numberOf(f facts.Tracker) int32 {
+	n, ok := l.fleet.numbers[f.Name]
+	if !ok {
 		n = int32(len(l.fleet.byNumber))
 		l.fleet.numbers[f.Name], l.fleet.byNumber = n, append(l.fleet.byNumber, trackerName{})
 	}
@@ -101,7 +100,7 @@ func (l *Live) numberOf(f facts.Tracker) int32 {
 }
 
 // countSlots updates trackerFleet.slots.
-func (l *Live) countSlots(t *tracker) {
+func (l *leader) countSlots(t *tracker) {
 	counted := t.slots
 	if t.contact.lossProposed || t.outOfService() {
 		counted = [2]int{}
@@ -112,17 +111,17 @@ func (l *Live) countSlots(t *tracker) {
 	t.countedSlots = counted
 }
 
-// refresh updates everything that depends on whether a tracker takes work and on its slots.
-func (l *Live) refresh(t *tracker) {
+// refresh updates all state that depends on a tracker's slots and on whether it takes work.
+func (l *leader) refresh(t *tracker) {
 	l.countSlots(t)
 	l.assign.SetFit(&t.assign, t.takesWork(), t.slots[mapPhase] > 0)
-	l.refreshServing(t)
+	l.refreshServiceRoom(t)
 	l.fleet.outOfService.Set(t.assign.Index(), !t.contact.lossProposed && t.outOfService())
 }
 
-// setCapacity records a tracker's slots. Attempts in removed slots run on, unless the tracker
+// setCapacity records a tracker's slots. Attempts in removed slots continue, unless the tracker
 // ends them. A tracker without reduce slots loses its homes.
-func (l *Live) setCapacity(t *tracker, slots [2]int, trouble string) {
+func (l *leader) setCapacity(t *tracker, slots [2]int, trouble string) {
 	t.contact.trouble = wire.Bounded(trouble, wire.MaxTrouble)
 	if slots == t.slots {
 		return
@@ -132,19 +131,18 @@ func (l *Live) setCapacity(t *tracker, slots [2]int, trouble string) {
 		l.assign.AddFree(&t.assign, p, slots[p]-t.slots[p])
 		l.phases[p].planSoon(l.now)
 	}
-	noReduceSlots := slots[reducePhase] == 0 && t.slots[reducePhase] > 0
+	lostReduceSlots := slots[reducePhase] == 0 && t.slots[reducePhase] > 0
 	t.slots = slots
 	l.refresh(t)
-	for i := 0; noReduceSlots && i < len(l.order); i++ {
+	for i := 0; lostReduceSlots && i < len(l.order); i++ {
 		l.rehomeAll(l.order[i], t)
 	}
 	l.keepOneTracker()
 	l.touchAll()
 }
 
-// fromTracker handles a message of a tracker.
-func (l *Live) fromTracker(id Stream, m wire.Message) {
-	t := l.fleet.bound[id]
+func (l *leader) fromTracker(id Stream, m wire.Message) {
+	t := l.fleet.byStream[id]
 	switch m := m.(type) {
 	case *wire.Hello:
 		l.hello(id, m)
@@ -167,14 +165,14 @@ func (l *Live) fromTracker(id Stream, m wire.Message) {
 			t.hosting.fetchRate = m.Rate
 		}
 		for i := range m.Attempts {
-			l.report(t, &m.Attempts[i])
+			l.attemptReport(t, &m.Attempts[i])
 		}
 		l.send(t, &wire.Ack{})
 	case *wire.Capacity:
 		l.setCapacity(t, [2]int{m.MapSlots, m.ReduceSlots}, m.Reason)
 		l.diskDropped(t, m.DisksLeft)
 	case *wire.Report:
-		l.report(t, m)
+		l.attemptReport(t, m)
 	case *wire.HomeReport:
 		l.homeReport(t, m)
 	case *wire.OutputLost:

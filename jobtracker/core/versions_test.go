@@ -9,8 +9,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestTrackersOfOtherVersions: the refusal of a task tracker of another protocol names both
-// versions.
+// TestTrackersOfOtherVersions tests that the refusal of a task tracker of another protocol names
+// both versions.
 func TestTrackersOfOtherVersions(t *testing.T) {
 	for version, want := range map[int]string{
 		0:                "tracker t speaks protocol version 0, this job tracker 2: one of them is of another build",
@@ -32,8 +32,8 @@ func TestTrackersOfOtherVersions(t *testing.T) {
 	}
 }
 
-// TestUnknownSnapshots: a snapshot of a later build halts this one, with both versions in the
-// error.
+// TestUnknownSnapshots tests that a snapshot of a later build halts the core with an error that
+// names both versions.
 func TestUnknownSnapshots(t *testing.T) {
 	c := New(Config{})
 	commands := c.Step(0, Restored{Snapshot: []byte{9, 0x80}})

@@ -15,9 +15,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// world is a cluster in virtual time: one job tracker that loses and regains leadership over an
-// unreliable log, trackers that fail in every way, and a file system that knows only the
-// renames of commits. It is kept simple, and checks the package's invariants.
+// world is a cluster in virtual time. Its only job tracker is deposed and elected again, over an
+// unreliable log. Its trackers fail in every way, and its file system has only the renames of
+// commits. It checks the invariants of the package.
 type world struct {
 	t    testing.TB
 	rnd  *rand.Rand
@@ -25,31 +25,31 @@ type world struct {
 	seq  int
 	todo timeline
 
-	core     *Core
-	leading  bool
-	term     uint64
-	log      []Entry
-	inFlight []*proposal
-	repeated string // key of the proposal that is repeated
-	streams  map[Stream]*link
-	last     Stream
-	trackers []*simTracker
-	calm     bool // no more faults
+	core         *Core
+	isLeader     bool
+	term         uint64
+	log          []Entry
+	inFlight     []*proposal
+	undecidedKey string // key of the proposal in the current Undecided
+	streams      map[Stream]*link
+	lastStream   Stream
+	trackers     []*simTracker
+	calm         bool // no more faults
 
-	jobs          map[wire.JobID]*simJob
-	splits        map[wire.JobID][]Split
-	scheduling    wire.Scheduling
-	policies      *rand.Rand
-	asked         []*simSubmission
-	tokens        map[Token]func(Reply)
-	token         Token
-	fs            map[wire.TaskID]*committedOutput // committed output
-	fenced        map[wire.AttemptID]bool
-	grants        map[wire.TaskID]wire.AttemptID // granted and neither ended nor fenced
-	done          map[wire.TaskID]bool           // committed in the log
-	outcomes      map[wire.JobID]wire.State      // in histories
-	assignedHomes map[assignedHome]bool          // homes that trackers were assigned
-	trace         []string
+	jobs           map[wire.JobID]*simJob
+	splits         map[wire.JobID][]Split
+	scheduling     wire.Scheduling
+	schedulingRand *rand.Rand
+	submissions    []*simSubmission
+	answers        map[Token]func(Reply)
+	lastToken      Token
+	committed      map[wire.TaskID]*committedOutput // in the file system
+	fenced         map[wire.AttemptID]bool
+	grants         map[wire.TaskID]wire.AttemptID // attempts with a grant that have neither ended nor been fenced
+	loggedCommits  map[wire.TaskID]bool           // tasks that the log has as committed
+	outcomes       map[wire.JobID]wire.State      // in histories
+	assignedHomes  map[assignedHome]bool          // all homes set so far
+	trace          []string
 }
 
 type proposal struct {
@@ -71,7 +71,7 @@ type simSubmission struct {
 
 type simJob struct {
 	maps, reduces    int
-	nondeterministic bool // its maps produce other records each time
+	nondeterministic bool // each attempt of a map produces other records
 	plan             *wire.JobPlan
 }
 
@@ -99,9 +99,9 @@ func (q *timeline) Pop() any {
 func newWorld(t testing.TB, seed uint64) *world {
 	w := &world{
 		t: t, rnd: rand.New(rand.NewPCG(seed, 1)),
-		streams: make(map[Stream]*link), jobs: make(map[wire.JobID]*simJob), splits: make(map[wire.JobID][]Split), tokens: make(map[Token]func(Reply)),
-		fs: make(map[wire.TaskID]*committedOutput), fenced: make(map[wire.AttemptID]bool),
-		grants: make(map[wire.TaskID]wire.AttemptID), done: make(map[wire.TaskID]bool), outcomes: make(map[wire.JobID]wire.State), assignedHomes: make(map[assignedHome]bool),
+		streams: make(map[Stream]*link), jobs: make(map[wire.JobID]*simJob), splits: make(map[wire.JobID][]Split), answers: make(map[Token]func(Reply)),
+		committed: make(map[wire.TaskID]*committedOutput), fenced: make(map[wire.AttemptID]bool),
+		grants: make(map[wire.TaskID]wire.AttemptID), loggedCommits: make(map[wire.TaskID]bool), outcomes: make(map[wire.JobID]wire.State), assignedHomes: make(map[assignedHome]bool),
 	}
 	w.drawScheduling(seed)
 	w.core = New(w.config())
@@ -113,10 +113,13 @@ func newWorld(t testing.TB, seed uint64) *world {
 
 func (w *world) chance(p float64) bool { return w.rnd.Float64() < p }
 
-// fault is chance, but never true when the world is calm.
+// fault is true with a probability, but never when the world is calm.
 func (w *world) fault(p float64) bool { return !w.calm && w.chance(p) }
 
-func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rnd.Int64N(int64(d) + 1)) }
+// randomTime returns a time from 0 to d.
+func (w *world) randomTime(d time.Duration) time.Duration {
+	return time.Duration(w.rnd.Int64N(int64(d) + 1))
+}
 
 func (w *world) after(d time.Duration, do func()) {
 	w.seq++
@@ -136,7 +139,7 @@ func (w *world) fail(format string, args ...any) {
 	w.t.Fatalf(format, args...)
 }
 
-// run lets time pass, and wakes the core when it asks for it.
+// run lets time pass until a condition holds, or until end. It wakes the core in time.
 func (w *world) run(until func() bool, end time.Duration) bool {
 	for !until() {
 		at, wakes := w.core.Wake()
@@ -155,7 +158,7 @@ func (w *world) run(until func() bool, end time.Duration) bool {
 			w.now = max(w.now, at)
 			w.step(Tick{})
 			if at, wakes := w.core.Wake(); wakes && at <= w.now {
-				w.fail("the core asks to be woken at %v, and it is %v", at, w.now)
+				w.fail("the core asks to be woken at %v, which is not after %v", at, w.now)
 			}
 		default:
 			return until()
@@ -166,11 +169,11 @@ func (w *world) run(until func() bool, end time.Duration) bool {
 
 func (w *world) step(ev Event) {
 	commands := w.core.Step(w.now, ev)
-	w.checkLines()
-	w.checkAssigned()
+	w.checkInLine()
+	w.checkFreeSlots()
 	checkReduces(w.core, w.fail)
 	checkHolds(w.core, w.fail)
-	w.checkMatched(commands)
+	w.checkMatching(commands)
 	w.checkShares(commands)
 	for _, c := range commands {
 		w.carryOut(c)
@@ -183,7 +186,7 @@ func (w *world) carryOut(c Command) {
 		w.checkProposal(c)
 		p := &proposal{c.Key, c.Data, w.term}
 		w.inFlight = append(w.inFlight, p)
-		w.after(w.upTo(20*time.Millisecond), func() { w.settleProposal(p) })
+		w.after(w.randomTime(20*time.Millisecond), func() { w.settleProposal(p) })
 	case Send:
 		w.checkSend(c)
 		if l := w.streams[c.Stream]; l != nil {
@@ -194,34 +197,34 @@ func (w *world) carryOut(c Command) {
 			l.closedByLeader()
 		}
 	case Reply:
-		if answer := w.tokens[c.Token]; answer != nil {
-			delete(w.tokens, c.Token)
+		if answer := w.answers[c.Token]; answer != nil {
+			delete(w.answers, c.Token)
 			answer(c)
 		} else {
 			w.fail("second reply to %d: %+v", c.Token, c)
 		}
-	case Note:
+	case LogLine:
 	case Halt:
 		w.fail("halt: %v", c.Err)
 	default:
-		w.effect(c)
+		w.answerEffect(c)
 	}
 }
 
-var worldConfig = Config{ID: "jt", Staging: "mem://s", Cluster: "c", Nonce: "nonce", History: true, Tidy: 10 * time.Second, Scheduling: wire.Scheduling{Delay: "fixed=" + worldDelay.String()},
-	DrainServes: 3 * time.Second, DrainLasts: 9 * time.Second,
+var worldConfig = Config{ID: "jt", Staging: "mem://s", Cluster: "c", Nonce: "nonce", History: true, TidyPeriod: 10 * time.Second, Scheduling: wire.Scheduling{Delay: "fixed=" + worldDelay.String()},
+	DrainServeTime: 3 * time.Second, DrainMaxTime: 9 * time.Second,
 }
 
 var errSim = errors.New("simulated fault")
 
-// config is the world's own scheduling over worldConfig.
+// config returns worldConfig with the world's scheduling.
 func (w *world) config() Config {
 	cfg := worldConfig
 	cfg.Scheduling = w.scheduling
 	return cfg
 }
 
-// drawScheduling picks the world's scheduling by its seed.
+// drawScheduling draws the world's scheduling from a seed.
 func (w *world) drawScheduling(seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 8))
 	names := menu.Names()
@@ -229,42 +232,42 @@ func (w *world) drawScheduling(seed uint64) {
 		Scheduler: names[rnd.IntN(len(names))],
 		Delay:     []string{"none", "fixed=" + worldDelay.String(), "paper", "dynamic"}[rnd.IntN(4)],
 	}
-	w.policies = rnd
+	w.schedulingRand = rnd
 }
 
-// worldPools limits jobs, differently at each reading.
+// worldPools draws a table with limits for the default pool.
 func (w *world) worldPools() pool.Table {
-	limit := func() int { return []int{pool.Unlimited, 1, 2}[w.policies.IntN(3)] }
+	limit := func() int { return []int{pool.Unlimited, 1, 2}[w.schedulingRand.IntN(3)] }
 	return pool.Table{From: "pools", Pools: []pool.Pool{{
 		Name: wire.DefaultPool, Max: [2]int{limit(), limit()}, MaxRunning: limit(),
 	}}}
 }
 
-// effect answers an effect some time later, perhaps with an error.
-func (w *world) effect(c Command) {
+// answerEffect answers an effect after some time, perhaps with an error.
+func (w *world) answerEffect(c Command) {
 	var err error
 	if w.fault(0.1) {
 		err = errSim
 	}
 	var ev Event
-	delay := w.upTo(30 * time.Millisecond)
+	delay := w.randomTime(30 * time.Millisecond)
 	switch c := c.(type) {
 	case LoadSplits:
 		ev = SplitsLoaded{Epoch: c.Epoch, Job: c.Job, Splits: w.simSplits(c), Err: err}
-		delay += c.After
+		delay += c.Delay
 	case RemoveStaging:
 		ev = StagingRemoved{Epoch: c.Epoch, Key: c.Key, Err: err}
-		delay += c.After
+		delay += c.Delay
 	case WriteHistory:
 		ev = HistoryWritten{Epoch: c.Epoch, Job: c.Job, Err: err}
-		delay += c.After
+		delay += c.Delay
 		if err == nil || w.chance(0.5) {
 			w.writeHistory(c)
 		}
 	case LoadHistory:
-		ev = HistoryLoaded{Epoch: c.Epoch, Name: c.Name, Profile: &history.Profile{Job: c.Job}, Err: err}
+		ev = HistoryLoaded{Epoch: c.Epoch, JobName: c.JobName, Profile: &history.Profile{Job: c.Job}, Err: err}
 		if _, ok := w.outcomes[c.Job]; !ok {
-			w.fail("LoadHistory of %v, which has no history", c.Job)
+			w.fail("the core loads the history of %v, which has none", c.Job)
 		}
 	case Tidy:
 		ev = Tidied{Epoch: c.Epoch, Err: err}
@@ -288,7 +291,7 @@ func (w *world) effect(c Command) {
 	w.after(delay, func() { w.step(ev) })
 }
 
-// settleProposal decides about a proposal: committed, lost, or unknown.
+// settleProposal commits a proposal. Sometimes it leaves the core undecided, and may lose it.
 func (w *world) settleProposal(p *proposal) {
 	i := slices.Index(w.inFlight, p)
 	if i < 0 {
@@ -299,11 +302,11 @@ func (w *world) settleProposal(p *proposal) {
 	if !unknown || w.chance(0.5) {
 		w.commit(p)
 	}
-	if unknown && w.leading && w.term == p.term {
+	if unknown && w.isLeader && w.term == p.term {
 		w.note("undecided %s", p.key)
-		w.repeated = p.key
+		w.undecidedKey = p.key
 		w.step(Undecided{Key: p.key})
-		w.repeated = ""
+		w.undecidedKey = ""
 	}
 }
 
@@ -315,13 +318,12 @@ func (w *world) commit(p *proposal) {
 	w.checkFacts()
 }
 
-// elect makes the job tracker leader of a new term, perhaps after a restart from a snapshot.
-// Some pending proposals are committed, others lost.
+// elect starts a new term, perhaps after a restart. It commits only some proposals in flight.
 func (w *world) elect() {
-	if w.leading {
+	if w.isLeader {
 		w.note("deposed")
 		w.step(Deposed{})
-		w.leading = false
+		w.isLeader = false
 	}
 	for _, p := range w.inFlight {
 		if w.chance(0.5) {
@@ -337,25 +339,25 @@ func (w *world) elect() {
 		w.core = New(w.config())
 		w.step(Restored{Snapshot: data})
 	}
-	w.after(w.upTo(2*time.Second), func() {
+	w.after(w.randomTime(2*time.Second), func() {
 		w.term++
-		w.leading = true
+		w.isLeader = true
 		w.note("elected %d", w.term)
 		w.step(Elected{Term: w.term, Wall: scenarioStart + w.now.Milliseconds()})
 	})
 }
 
-// request sends a client's request until a leader answers it.
+// request sends a client's request again until a leader answers it.
 func (w *world) request(make func(Token) Event, answered func(Reply)) {
-	w.token++
-	w.tokens[w.token] = func(r Reply) {
+	w.lastToken++
+	w.answers[w.lastToken] = func(r Reply) {
 		if errors.Is(r.Err, ErrNotLeader) {
 			w.after(100*time.Millisecond, func() { w.request(make, answered) })
 			return
 		}
 		answered(r)
 	}
-	w.step(make(w.token))
+	w.step(make(w.lastToken))
 }
 
 func (w *world) submit(s *simSubmission) {
@@ -369,20 +371,20 @@ func (w *world) submit(s *simSubmission) {
 	})
 }
 
-// job finds a job by id, before the client knows the id.
+// job finds a job by id. It uses the facts, since the client may not have the id yet.
 func (w *world) job(id wire.JobID) *simJob {
 	if w.jobs[id] == nil {
 		f := w.core.facts.Find(id)
 		plan := f.Plan()
 		w.jobs[id] = &simJob{
 			maps: int(num(plan.Properties["sim.maps"])), reduces: plan.Reduces,
-			nondeterministic: plan.Properties["sim.erratic"] == "1", plan: plan,
+			nondeterministic: plan.Properties["sim.nondeterministic"] == "1", plan: plan,
 		}
 	}
 	return w.jobs[id]
 }
 
-// digest is the digest of a map attempt's output.
+// digest returns the digest of the output of a map attempt.
 func (w *world) digest(id wire.AttemptID) uint64 {
 	d := uint64(id.Task.Job.N*1000 + id.Task.N + 1)
 	if w.job(id.Task.Job).nondeterministic {
@@ -391,7 +393,7 @@ func (w *world) digest(id wire.AttemptID) uint64 {
 	return d
 }
 
-// checkSend checks a message that the leader sends.
+// checkSend checks messages from the leader.
 func (w *world) checkSend(c Send) {
 	w.checkDrained(c)
 	m, ok := c.Message.(*wire.Launch)
@@ -401,55 +403,55 @@ func (w *world) checkSend(c Send) {
 	f := w.core.facts.Find(m.Attempt.Task.Job)
 	switch kind := m.Attempt.Task.Kind; {
 	case f == nil || f.Ended():
-		w.fail("%v launched for a job that has ended", m.Attempt)
+		w.fail("%v is launched for a job that has ended", m.Attempt)
 	case f.Stopping() && kind != wire.Cleanup:
-		w.fail("%v launched for a job that stops", m.Attempt)
+		w.fail("%v is launched for a job that stops", m.Attempt)
 	case kind == f.Kind() && f.Committed(m.Attempt.Task.N):
-		w.fail("%v launched for a committed task", m.Attempt)
-	case kind.Slotted() && w.core.live.fleet.bound[c.Stream].Excluded != "":
-		w.fail("%v launched on a tracker that is excluded", m.Attempt)
+		w.fail("%v is launched for a committed task", m.Attempt)
+	case kind.Slotted() && w.core.leader.fleet.byStream[c.Stream].Excluded != "":
+		w.fail("%v is launched on an excluded tracker", m.Attempt)
 	case kind == wire.Map:
-		w.checkRetry(m.Attempt.Task, w.core.live.fleet.bound[c.Stream])
+		w.checkRetry(m.Attempt.Task, w.core.leader.fleet.byStream[c.Stream])
 	}
 }
 
-// checkRetry: a map returns to a tracker where it failed only after its wait for another one.
+// checkRetry checks that a failed map waits for other trackers before it returns to a tracker.
 func (w *world) checkRetry(id wire.TaskID, t *tracker) {
-	j := w.core.live.job(id.Job)
+	j := w.core.leader.job(id.Job)
 	if tk := j.task(id); j.avoids(tk, t) && j.faults.Elsewhere(tk.key()) != 0 {
-		w.fail("%v waits for another tracker and is relaunched on %s", id, t.Name)
+		w.fail("%v still waits for another tracker, and is relaunched on %s, where it failed", id, t.Name)
 	}
 }
 
-// writeHistory keeps the first history of a job, as files do.
+// writeHistory checks a job's history, and that it agrees with earlier ones.
 func (w *world) writeHistory(c WriteHistory) {
-	if was, ok := w.outcomes[c.Job]; ok && was != c.Record.Job.State {
-		w.fail("%v: its history said %v and now %v", c.Job, was, c.Record.Job.State)
+	if before, ok := w.outcomes[c.Job]; ok && before != c.Record.Job.State {
+		w.fail("%v: its first history has the outcome %v, this one %v", c.Job, before, c.Record.Job.State)
 	}
 	w.outcomes[c.Job] = c.Record.Job.State
 	for i := range c.Record.Attempts {
 		a := &c.Record.Attempts[i]
 		if !a.State.Final() || a.Took < 0 {
-			w.fail("%v: in its history %v is %v for %d ms", c.Job, a.Attempt, a.State, a.Took)
+			w.fail("%v: in its history attempt %v is %v after %d ms", c.Job, a.Attempt, a.State, a.Took)
 		}
 		if i > 0 && c.Record.Attempts[i-1].Attempt.Compare(a.Attempt) >= 0 {
-			w.fail("%v: its history names %v twice or too late", c.Job, a.Attempt)
+			w.fail("%v: its history has %v twice or out of order", c.Job, a.Attempt)
 		}
 	}
 }
 
-// checkLines checks the place of every job in the lines of jobs.
-func (w *world) checkLines() {
-	l := w.core.live
+// checkInLine checks that a job is in line for slots exactly if it waits for one.
+func (w *world) checkInLine() {
+	l := w.core.leader
 	if l == nil {
 		return
 	}
 	for i := range l.phases {
 		line := l.assign.InLine(i)
 		for _, j := range l.order {
-			may := assigning{l}.Runnable(&j.assign) && !j.assign.Barred() && !j.assign.Pool().Full(i)
+			may := assignCluster{l}.Runnable(&j.assign) && !j.assign.Barred() && !j.assign.Pool().Full(i)
 			if j.assign.May(i) != may {
-				w.fail("%v may have %v slots: %v", j.id, l.phases[i].kind, !may)
+				w.fail("%v may have %v slots: want %v", j.id, l.phases[i].kind, may)
 			}
 			waits := may && l.toLaunch(j, i) > 0
 			if i == mapPhase {
@@ -457,13 +459,13 @@ func (w *world) checkLines() {
 				waits = waits && !deferred && l.toLaunch(j, i) > j.assign.Queued(i)
 			}
 			if in := slices.Contains(line, &j.assign); in != waits {
-				w.fail("%v is in line for a %v slot: %v", j.id, l.phases[i].kind, in)
+				w.fail("%v is in line for a %v slot: %v, want %v", j.id, l.phases[i].kind, in, waits)
 			}
 		}
 	}
 }
 
-// checkFacts checks Facts against the file system and against earlier Facts.
+// checkFacts compares the facts with the file system and with earlier facts.
 func (w *world) checkFacts() {
 	for f := range w.core.facts.Jobs() {
 		id := w.core.facts.ID(f.N())
@@ -472,16 +474,16 @@ func (w *world) checkFacts() {
 				continue
 			}
 			task := wire.TaskID{Job: id, Kind: f.Kind(), N: i}
-			if w.fs[task] == nil {
-				w.fail("%v is committed in the log, not in the file system", task)
+			if w.committed[task] == nil {
+				w.fail("%v is committed in the log, but not in the file system", task)
 			}
-			w.done[task] = true
+			w.loggedCommits[task] = true
 		}
 		if f.Ended() && f.End().Outcome == wire.Succeeded && f.CommittedTasks() != f.Commits() {
 			w.fail("%v succeeded with %d of %d tasks committed", id, f.CommittedTasks(), f.Commits())
 		}
 	}
-	for task := range w.done {
+	for task := range w.loggedCommits {
 		if f := w.core.facts.Find(task.Job); f != nil && !f.Committed(task.N) {
 			w.fail("%v is no longer committed", task)
 		}

@@ -24,7 +24,7 @@ import (
 //
 // With few pairs measured, fixed queues lose to FIFO (docs/papers/hmhs.md, "With measured
 // factors"). That needs no other order here: a running system plans again as tasks end. A batch
-// without any measurement ends no later than under FIFO (TestUnlikeTrackers of jobtracker/core:
+// without any measurement ends no later than under FIFO (TestUnequalTrackers of jobtracker/core:
 // 0 to 8 % sooner, 18 to 38 % with known pairs). An order that ignores machines until enough
 // pairs are measured is worse.
 //

@@ -1,0 +1,322 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core/assign"
+	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/forecast"
+	"github.com/quernmr/quern/jobtracker/core/profiles"
+	"github.com/quernmr/quern/wire"
+)
+
+// stepWork is work that finishStep does at the end of a Step.
+type stepWork struct {
+	touched       []*job      // jobs to advance
+	spareList     []*job      // an empty list, kept for its memory
+	justEnded     []*attempt  // attempts that ended in this Step
+	reusable      []*attempt  // memory of attempts that ended in earlier Steps, see newAttempt
+	gathered      []partition // partitions to be reduced in slots that are reserved for them
+	noHomeFound   []*job      // jobs with partitions for which no tracker can be the home
+	outputsQueued []*job      // jobs with outputs for flushOutputs
+}
+
+// timers has the times at which the leader must act without an event.
+type timers struct {
+	leases         time.Duration  // next check of leases
+	readmits       time.Duration  // end of the next exclusion
+	tidy           time.Duration  // next Tidy
+	drains         time.Duration  // next check of draining trackers
+	failedRemovals map[string]int // failed removals of staging directories, by submission key
+	alarms         []alarm        // sorted by time
+}
+
+// leader is the state that only the leader has. It is lost when the job tracker no longer leads.
+type leader struct {
+	c            *Core
+	facts        *facts.Facts
+	now          time.Duration
+	epoch        uint64
+	fleet        trackerFleet
+	recovery     recovery
+	jobs         map[int]*job
+	order        []*job // the jobs, sorted by number
+	todo         stepWork
+	timers       timers
+	assign       *assign.Assigner // assigns tasks to slots
+	phases       [2]phase
+	services     serviceQueues
+	roundRobin   int // 1 + index of the tracker that got the last home or service attempt
+	shares       shuffleShares
+	requests     requests
+	sharing      sharing
+	profiles     *profiles.Known
+	overheads    forecast.Overheads
+	lastForecast lastForecast
+}
+
+// alarm is a time at which to advance a job.
+type alarm struct {
+	at  time.Duration
+	job int
+}
+
+// The two phases with slots, as indexes.
+const (
+	mapPhase    = assign.Map
+	reducePhase = assign.Reduce
+)
+
+func phaseOf(k wire.Kind) int {
+	if k == wire.Reduce {
+		return reducePhase
+	}
+	return mapPhase
+}
+
+// newLeader makes the state of a leader at the start of its term.
+func newLeader(c *Core) *leader {
+	l := &leader{c: c, facts: c.facts, now: c.now, epoch: c.facts.Epoch(), jobs: make(map[int]*job)}
+	l.fleet, l.recovery, l.requests = newTrackerFleet(), newRecovery(c.now+c.cfg.Lease), make(requests)
+	l.timers = timers{leases: never, readmits: c.now, tidy: never, drains: never, failedRemovals: make(map[string]int)}
+	if c.cfg.TidyPeriod > 0 {
+		l.timers.tidy = c.now + min(c.cfg.TidyPeriod, firstTidy)
+	}
+	l.phases = [2]phase{newPhase(wire.Map), newPhase(wire.Reduce)}
+	l.assign = assign.New(assignCluster{l}, queuesLast*c.cfg.PlanPeriod)
+	l.profiles = profiles.New(facts.KeptJobs, maxProfiled)
+	l.setPools()
+	l.useScheduling()
+	for t := range l.facts.Trackers() {
+		l.addTracker(t)
+		l.recovery.awaiting[t.Name] = true
+	}
+	for f := range l.facts.Jobs() {
+		if !f.Ended() {
+			age := time.Duration(l.wall()-f.Submission().At()) * time.Millisecond
+			j := l.addJob(f, l.now-max(age, 0))
+			j.recovering, j.planned.plansSince = true, l.wall()
+		}
+	}
+	l.endRecoveryIfReady()
+	l.checkExclusions()
+	for s := range l.facts.Submissions() {
+		l.removeStaging(s)
+	}
+	return l
+}
+
+// endTerm closes all streams and answers open requests.
+func (l *leader) endTerm() {
+	streams := slices.AppendSeq(slices.Collect(maps.Keys(l.fleet.unwelcomed)), maps.Keys(l.fleet.byStream))
+	slices.Sort(streams)
+	for _, id := range streams {
+		l.c.emit(CloseStream{Stream: id})
+	}
+	var tokens []Token
+	for _, list := range l.requests {
+		for _, w := range list {
+			tokens = append(tokens, w.token())
+		}
+	}
+	slices.Sort(tokens)
+	for _, t := range tokens {
+		l.c.emit(Reply{Token: t, Err: &NotLeaderError{}})
+	}
+}
+
+// wall returns the current time in Unix milliseconds. It is for display and for long waits, but
+// not for leases.
+func (l *leader) wall() int64 { return l.c.wallAtZero + l.now.Milliseconds() }
+
+func (l *leader) propose(x facts.Fact) { l.c.pending.propose(l.c, x) }
+
+// handle handles an event that does not come from the log.
+func (l *leader) handle(ev Event) {
+	switch ev := ev.(type) {
+	case FromTracker:
+		l.fromTracker(ev.Stream, ev.Message)
+	case StreamClosed:
+		l.streamClosed(ev.Stream)
+	case Submit:
+		l.submit(ev)
+	case Kill:
+		l.killJob(ev)
+	case Change:
+		l.change(ev)
+	case Schedule:
+		l.schedule(ev)
+	case Drain:
+		l.drainTracker(ev)
+	case PoolsRead:
+		l.poolsRead(ev)
+	case SplitsLoaded:
+		l.splitsLoaded(ev)
+	case StagingRemoved:
+		l.stagingRemoved(ev)
+	case HistoryWritten:
+		l.historyWritten(ev)
+	case HistoryLoaded:
+		l.historyLoaded(ev)
+	case Tidied:
+		l.tidied(ev)
+	case Allocated:
+		l.allocated(ev)
+	default:
+		panic(fmt.Sprintf("core: unexpected event %T", ev))
+	}
+}
+
+// applied acts on a committed fact. changed is false when the fact changed nothing.
+func (l *leader) applied(x facts.Fact, changed bool) {
+	switch x := x.(type) {
+	case *facts.TrackerRegistered:
+		l.registered(x, changed)
+	case *facts.TrackerLost:
+		if changed {
+			l.trackerLost(x)
+		}
+	case *facts.TrackerExcluded:
+		l.exclusionChanged(x.Tracker, x.Incarnation, changed)
+	case *facts.TrackerReadmitted:
+		if changed {
+			l.exclusionChanged(x.Tracker, x.Incarnation, true)
+		}
+	case *facts.Submitted:
+		l.submitted(x, changed)
+	case *facts.Swept:
+		delete(l.timers.failedRemovals, x.Key)
+	case *facts.Stopped:
+		l.stopped(x, changed)
+	case *facts.Granted:
+		l.granted(l.jobs[x.Job], x, changed)
+	case *facts.SettingsChanged:
+		l.changeApplied(x, changed)
+	case *facts.SchedulingChanged:
+		l.scheduleApplied(x, changed)
+	case *facts.PoolsChanged:
+		l.poolsApplied(changed)
+	case *facts.Drain:
+		l.drainApplied(x, changed)
+	default:
+		if changed {
+			l.jobFact(x)
+		}
+	}
+}
+
+func (l *leader) jobFact(x facts.Fact) {
+	switch x := x.(type) {
+	case *facts.SplitsWritten:
+		l.splitsWritten(l.jobs[x.Job])
+	case *facts.DigestsKnown:
+		l.touch(l.jobs[x.Job])
+	case *facts.Revoked:
+		l.revoked(l.jobs[x.Job], x)
+	case *facts.Committed:
+		l.committed(l.jobs[x.Job], x)
+	case *facts.Committing:
+		l.jobs[x.Job].service.commitBegan = l.now
+		l.touch(l.jobs[x.Job])
+	case *facts.Ended:
+		l.jobEnded(l.jobs[x.Job])
+	}
+}
+
+// touch makes finishStep advance a job.
+func (l *leader) touch(j *job) {
+	if !j.touched {
+		j.touched = true
+		l.todo.touched = append(l.todo.touched, j)
+	}
+}
+
+// touchAll touches all jobs after a change that any of them may wait for, such as a new
+// tracker.
+func (l *leader) touchAll() {
+	for _, j := range l.order {
+		l.touch(j)
+	}
+}
+
+// alarm sets a time at which the job is touched.
+func (l *leader) alarm(j *job, at time.Duration) {
+	a := alarm{at, j.facts.N()}
+	i, found := slices.BinarySearchFunc(l.timers.alarms, a, func(x, y alarm) int {
+		if x.at != y.at {
+			return compareTimes(x.at, y.at)
+		}
+		return x.job - y.job
+	})
+	if !found {
+		l.timers.alarms = slices.Insert(l.timers.alarms, i, a)
+	}
+}
+
+// finishStep does everything that follows from an event. See the package comment.
+func (l *leader) finishStep() {
+	l.now = l.c.now
+	l.checkLeases()
+	l.checkAwaited()
+	l.checkExclusions()
+	l.expireQueues()
+	for len(l.timers.alarms) > 0 && l.timers.alarms[0].at <= l.now {
+		if j := l.jobs[l.timers.alarms[0].job]; j != nil {
+			l.touch(j)
+		}
+		l.timers.alarms = l.timers.alarms[1:]
+	}
+	l.advanceTouched()
+	l.checkDrains()
+	l.advanceTouched()
+	l.launchQueuedServices()
+	l.fillSlots()
+	l.dismissDrained()
+	l.tidy()
+	l.flushOutputs()
+	l.sendShares()
+	l.allocate()
+	l.todo.reusable, l.todo.justEnded = append(l.todo.reusable, l.todo.justEnded...), l.todo.justEnded[:0]
+}
+
+// advanceTouched advances the touched jobs, by number, until no job is touched.
+func (l *leader) advanceTouched() {
+	for len(l.todo.touched) > 0 {
+		touched := l.todo.touched
+		l.todo.touched = l.todo.spareList
+		slices.SortFunc(touched, func(a, b *job) int { return cmp.Compare(a.facts.N(), b.facts.N()) })
+		for _, j := range touched {
+			j.touched = false
+		}
+		for _, j := range touched {
+			if l.jobs[j.facts.N()] == j {
+				l.advance(j)
+				l.updateLines(j)
+			}
+		}
+		l.todo.spareList = touched[:0]
+	}
+}
+
+// never is later than all times.
+const never = assign.Never
+
+func compareTimes(a, b time.Duration) int { return int(min(max(a-b, -1), 1)) }
+
+// wake returns when the leader must act next without an event; ok is false if never.
+func (l *leader) wake() (at time.Duration, ok bool) {
+	at = min(l.assign.QueuedUntil(mapPhase), l.assign.QueuedUntil(reducePhase), l.timers.leases, l.recovery.awaitUntil, l.timers.readmits, l.timers.tidy, l.timers.drains)
+	if len(l.timers.alarms) > 0 {
+		at = min(at, l.timers.alarms[0].at)
+	}
+	for i := range l.phases {
+		if !l.phases[i].planning {
+			at = min(at, l.phases[i].nextPlanAt)
+		}
+	}
+	return at, at != never
+}

@@ -1,0 +1,170 @@
+package core
+
+import (
+	"github.com/quernmr/quern/jobtracker/core/taskset"
+	"github.com/quernmr/quern/wire"
+)
+
+// Service tasks are setups, commits, cleanups and fences. They need no slots, but each attempt is
+// a process. So a tracker has room for as many of them as it has slots, and at least
+// minServiceAttempts. More wait in two queues, setups behind the tasks that end work.
+
+// serviceLoad is the service attempts of a tracker.
+type serviceLoad struct {
+	running   int  // running service attempts
+	preferred bool // service attempts prefer the tracker: it takes work and has slots
+}
+
+// serviceQueues holds the service tasks that wait for a tracker with room.
+type serviceQueues struct {
+	queues    [2][]queuedTask // see queueOf
+	room      taskset.Set     // indexes of trackers with room
+	preferred int             // preferred trackers, with or without room
+}
+
+// Each tracker has room for minServiceAttempts: one that has lost its slots with its disks can
+// still run commits and cleanups.
+const minServiceAttempts = 4
+
+// The indexes of serviceQueues.queues.
+const (
+	endQueue   = iota // fences, commits, cleanups
+	setupQueue        // setups
+)
+
+// A Step checks at most maxServiceChecks tasks of a queue that avoid all trackers with room.
+const maxServiceChecks = 16
+
+// queuedTask is a service task in its queue.
+type queuedTask struct {
+	job     *job
+	tk      *task
+	subject wire.AttemptID // see fence; zero for other tasks
+}
+
+func queueOf(k wire.Kind) int {
+	if k == wire.Setup {
+		return setupQueue
+	}
+	return endQueue
+}
+
+// maxServiceAttempts is the maximum number of service attempts that run on a tracker.
+func (t *tracker) maxServiceAttempts() int {
+	return max(minServiceAttempts, t.slots[mapPhase]+t.slots[reducePhase])
+}
+
+// refreshServiceRoom updates whether a tracker has room, and whether it is preferred.
+func (l *leader) refreshServiceRoom(t *tracker) {
+	l.services.room.Set(t.assign.Index(), t.usable() && t.drain.n == 0 && t.services.running < t.maxServiceAttempts())
+	if preferred := t.takesWork() && t.slots != [2]int{}; preferred != t.services.preferred {
+		t.services.preferred = preferred
+		if preferred {
+			l.services.preferred++
+		} else {
+			l.services.preferred--
+		}
+	}
+}
+
+func (l *leader) countService(t *tracker, by int) {
+	t.services.running += by
+	l.refreshServiceRoom(t)
+}
+
+// launchQueuedServices launches queued service tasks while trackers have room.
+func (l *leader) launchQueuedServices() {
+	for q := range l.services.queues {
+		queue := l.services.queues[q]
+		for i := 0; i < len(queue) && i < maxServiceChecks && l.services.room.Len() > 0; {
+			x := queue[i]
+			if l.stillNeeded(x) && !l.launchService(x) {
+				i++
+				continue
+			}
+			x.tk.queued = false
+			copy(queue[1:i+1], queue[:i])
+			queue[0] = queuedTask{}
+			queue = queue[1:]
+		}
+		l.services.queues[q] = queue
+	}
+}
+
+// stillNeeded reports whether a queued task still has to run.
+func (l *leader) stillNeeded(x queuedTask) bool {
+	j := x.job
+	if l.jobs[j.facts.N()] != j || !l.mayRunService(j, x.tk) {
+		return false
+	}
+	state := l.facts.State(j.facts)
+	switch x.tk.kind {
+	case wire.Setup:
+		return state == wire.Preparing
+	case wire.Commit:
+		return state == wire.Committing
+	case wire.Cleanup:
+		return state == wire.Stopping && j.attempts.Len() == 0
+	}
+	f := j.service.fences[x.subject.Task.N]
+	return f != nil && &f.task == x.tk && j.runnable()
+}
+
+// launchService launches a service task if a tracker has room for it.
+func (l *leader) launchService(x queuedTask) bool {
+	t := l.serviceTracker(x.job, x.tk)
+	if t == nil {
+		return false
+	}
+	if x.tk.kind == wire.Setup {
+		x.job.service.setupLaunched = l.now
+	}
+	l.launch(x.job, x.tk, t, x.subject)
+	return true
+}
+
+// serviceTracker returns a tracker with room, round robin, or nil. While a preferred tracker that
+// the task does not avoid exists, with or without room, it returns no other one.
+func (l *leader) serviceTracker(j *job, tk *task) *tracker {
+	var fallback *tracker
+	i := l.roundRobin
+	for range l.services.room.Len() {
+		if i = l.services.room.Next(i); i < 0 {
+			i = l.services.room.Next(0)
+		}
+		t := l.fleet.byIndex[i]
+		if t.services.preferred && !j.avoids(tk, t) {
+			l.roundRobin = i + 1
+			return t
+		}
+		if fallback == nil {
+			fallback = t
+		}
+		i++
+	}
+	better := l.services.preferred // preferred trackers that the task does not avoid; they have no room
+	for _, name := range j.faults.Avoided(tk.key()) {
+		if t := l.fleet.trackers[name]; t != nil && t.services.preferred {
+			better--
+		}
+	}
+	if better > 0 {
+		return nil
+	}
+	return fallback
+}
+
+// queuedService returns the kind of a queued service task of the job, if there is one.
+func (j *job) queuedService() (k wire.Kind, ok bool) {
+	for _, tk := range []*task{&j.service.setup, &j.service.commit, &j.service.cleanup} {
+		if tk.queued {
+			return tk.kind, true
+		}
+	}
+	for _, n := range sortedFences(j.service.fences) {
+		if j.service.fences[n].queued {
+			return wire.Fence, true
+		}
+	}
+	return 0, false
+}
