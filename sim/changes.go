@@ -241,7 +241,7 @@ func (w *world) checkLaunch(n *jobTracker, id wire.AttemptID) {
 	if name == "" {
 		name = wire.DefaultPool
 	}
-	phase := pool.PhaseOf(id.Task.Kind)
+	phase := pool.PhaseIndex(id.Task.Kind)
 	for _, p := range n.core.Cluster(n.clock()).InPools {
 		if p.Name == name && p.Max[phase] != pool.Unlimited && p.Running[phase] > p.Max[phase] {
 			w.fail("V13: %s launches %v: pool %s has %d %vs of at most %d", n.name, id, name, p.Running[phase], id.Task.Kind, p.Max[phase])
@@ -308,7 +308,7 @@ func (w *world) answer(c core.Allocate) scheduler.Plan {
 		err = plan.Validate(c.Snapshot)
 	}
 	if err == nil && c.Policy != "fifo" {
-		err = plan.KeepsMinima(c.Snapshot)
+		err = plan.CheckMinima(c.Snapshot)
 	}
 	if err != nil {
 		w.fail("V14: %s answers %+v with %v", c.Policy, c.Snapshot, err)

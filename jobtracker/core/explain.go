@@ -148,7 +148,7 @@ func (l *leader) explainShuffle(j *job) *wire.ShuffleExplanation {
 	if j.outputs.input > 0 {
 		x.PerByte = float64(s.Made) / float64(j.outputs.input)
 	}
-	portions := l.phases[mapPhase].plan.Portions
+	portions := l.phases[mapPhase].plan.ShuffleShares
 	for i := range portions {
 		if portions[i].Job == j.id {
 			x.Share, x.Place, x.Of = portions[i].Share, i+1, len(portions)

@@ -117,7 +117,7 @@ func (s *scenario) showPlanLog() {
 
 func (s *scenario) showSnapshot(phase string) {
 	snapshot := s.core.leader.snapshot(map[string]int{"map": mapPhase, "reduce": reducePhase}[phase])
-	s.printf("%d slots, bandwidth %.3g, usual %.3g", snapshot.Slots, snapshot.Bandwidth, snapshot.Usual)
+	s.printf("%d slots, bandwidth %.3g, usual %.3g", snapshot.Slots, snapshot.Bandwidth, snapshot.TaskSeconds)
 	for _, j := range snapshot.Jobs {
 		s.printf("%s running=%d max=%d work=%.3g alone=%.3g flow=%d%s", showJob(j.ID), j.Running, j.Max, j.Work, j.Alone, j.Flow, showGoal(j.Goal))
 	}

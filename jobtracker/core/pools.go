@@ -118,5 +118,5 @@ func (l *leader) applyPools(s scheduler.Snapshot) scheduler.Snapshot {
 		}
 	}
 	_, table := l.facts.Pools()
-	return table.Shape(s, l.poolOf, menu.NeedsOf(l.sharing.Policy).Pools)
+	return table.Apply(s, l.poolOf, menu.NeedsOf(l.sharing.Policy).Pools)
 }

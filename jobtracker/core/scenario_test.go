@@ -317,7 +317,7 @@ func (s *scenario) plan(d *datadriven.TestData) {
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			ev.Plan.Portions = append(ev.Plan.Portions, scheduler.Portion{Job: parseJob(a.Key), Share: share})
+			ev.Plan.ShuffleShares = append(ev.Plan.ShuffleShares, scheduler.ShuffleShare{Job: parseJob(a.Key), Share: share})
 			continue
 		}
 		slots, best, ranked := strings.Cut(a.Vals[0], "@")

@@ -7,7 +7,7 @@ import "math"
 // by the time to its deadline in units of scale times the mean time. For sums of tardiness it
 // lies between its extremes EDD and WSPT. O(J²); above maxApparent jobs it takes several jobs
 // at a time.
-func apparent(p *Problem, scale float64) []int {
+func apparentOrder(p *Problem, scale float64) []int {
 	n := len(p.Jobs)
 	time := p.keys(func(j *Job) float64 { return j.Work / float64(min(p.Slots, j.Max)) })
 	total := 0.0
@@ -22,7 +22,7 @@ func apparent(p *Problem, scale float64) []int {
 	for now := 0.0; len(left) > 0; {
 		for _, j := range left {
 			job := &p.Jobs[j]
-			wait := max(0, due(&job.Cost)-time[j]-now)
+			wait := max(0, firstDeadline(&job.Cost)-time[j]-now)
 			keys[j] = wait/mean - math.Log(job.Cost.Weight/max(time[j], 1e-300))
 		}
 		if take == 1 {

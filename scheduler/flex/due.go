@@ -11,7 +11,7 @@ import (
 // ends that cost at most L. For unweighted tardiness and lateness that is EDD for any L, for
 // weighted ones Lawler's rule. It feeds every new ordering, which returns its value under MPS.
 // O(J log J) per step.
-func (p *Problem) byDue(feed func(order []int) float64) {
+func (p *Problem) tryDueOrders(feed func(order []int) float64) {
 	low := p.lowerBound()
 	order := p.dueOrder(low)
 	value := feed(order)
@@ -119,7 +119,7 @@ const maxPaced = 300_000
 // of from, else with the ends of from and of the best ordering as deadlines. A better value for
 // the same from never finds a worse schedule. It returns the best deadlines, nil if none is
 // better.
-func (p *Problem) byPace(from start, value float64, ends []float64) (best []float64) {
+func (p *Problem) findPaced(from pacedStart, value float64, ends []float64) (best []float64) {
 	tries := min(30, maxPaced/(len(p.Jobs)*len(p.Jobs)))
 	try := func(due []float64) float64 {
 		v := p.Value(paced(p, due, nil))

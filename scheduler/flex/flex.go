@@ -63,7 +63,7 @@ func (Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 		return scheduler.Plan{}, fmt.Errorf("flex: %w", err)
 	}
 	best = p.steady(best)
-	slots := whole(best.first(), p)
+	slots := roundSlots(best.firstSlots(), p)
 	for _, j := range best.Order {
 		plan.Targets = append(plan.Targets, scheduler.Target{Job: s.Jobs[j].ID, Slots: slots[j], End: best.Ends[j]})
 	}
@@ -82,7 +82,7 @@ func FromSnapshot(s scheduler.Snapshot) *Problem {
 
 // whole rounds allocations down to whole slots, then rounds up the largest remainders as far as
 // slots and maxima allow.
-func whole(slots []float64, p *Problem) []int {
+func roundSlots(slots []float64, p *Problem) []int {
 	rounded, left := make([]int, len(slots)), p.Slots
 	rest := make([]float64, len(slots))
 	for j, s := range slots {

@@ -15,7 +15,7 @@ import (
 
 // problems draws a problem of any metric. Works and dues are whole, so that many jobs end
 // together; with alike every job can use all slots.
-func problems(t *rapid.T, most int, alike bool) *Problem {
+func drawProblem(t *rapid.T, most int, alike bool) *Problem {
 	m := rapid.SampledFrom(scheduler.Metrics()).Draw(t, "metric")
 	p := &Problem{Slots: rapid.IntRange(1, 12).Draw(t, "slots"), Aggregate: m.Aggregate}
 	left := p.Slots
@@ -83,7 +83,7 @@ func byFig3(p *Problem, order []int) []float64 {
 
 // obeys checks F1: at every time each job is within its minimum and maximum and all within the
 // slots, and the work is done by the end.
-func obeys(t *rapid.T, p *Problem, s *Schedule) {
+func checkFeasible(t *rapid.T, p *Problem, s *Schedule) {
 	t.Helper()
 	var times []float64
 	done := make([]float64, len(p.Jobs))
@@ -120,7 +120,7 @@ func obeys(t *rapid.T, p *Problem, s *Schedule) {
 
 // byRanks is the definition of shortest: at each end all live jobs are ranked again and slots
 // assigned from nothing.
-func byRanks(p *Problem) []int {
+func shortestByDefinition(p *Problem) []int {
 	left, ended := p.keys(func(j *Job) float64 { return j.Work }), make([]int, 0, len(p.Jobs))
 	live := sorted(left)
 	slices.Sort(live)
@@ -156,12 +156,12 @@ func byRanks(p *Problem) []int {
 // TestShortestAgainstRanks compares shortest with its definition, for works without ties.
 func TestShortestAgainstRanks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := problems(t, 12, rapid.Bool().Draw(t, "alike"))
+		p := drawProblem(t, 12, rapid.Bool().Draw(t, "alike"))
 		r := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "works")))
 		for j := range p.Jobs {
 			p.Jobs[j].Work = 0.1 + 30*r.Float64()
 		}
-		if got, want := shortest(p), byRanks(p); !slices.Equal(got, want) {
+		if got, want := shortestOrder(p), shortestByDefinition(p); !slices.Equal(got, want) {
 			t.Fatalf("%v, want %v", got, want)
 		}
 	})
@@ -170,7 +170,7 @@ func TestShortestAgainstRanks(t *testing.T) {
 // TestWithoutContention: with slots for all jobs Solve does not search.
 func TestWithoutContention(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := problems(t, 6, false)
+		p := drawProblem(t, 6, false)
 		p.Slots = 0
 		for _, j := range p.Jobs {
 			p.Slots += j.Max
@@ -184,8 +184,8 @@ func TestWithoutContention(t *testing.T) {
 				t.Fatalf("job %d of %+v ends at %v", j, p, s.Ends[j])
 			}
 		}
-		if strings.Contains(s.By, "improved") {
-			t.Fatalf("by %s", s.By)
+		if strings.Contains(s.Method, "improved") {
+			t.Fatalf("by %s", s.Method)
 		}
 	})
 }
@@ -196,33 +196,33 @@ func near(a, b []float64) bool {
 
 func TestPackAgainstFig3(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := problems(t, 9, false)
+		p := drawProblem(t, 9, false)
 		order := rapid.Permutation(sorted(make([]float64, len(p.Jobs)))).Draw(t, "order")
 		s := newPacker(p).schedule(order)
 		if want := byFig3(p, order); !near(s.Ends, want) {
 			t.Fatalf("ends %v, want %v", s.Ends, want)
 		}
-		obeys(t, p, s)
+		checkFeasible(t, p, s)
 	})
 }
 
 // TestFairAgainstSteps compares FAIR with a version that fills up again at every end.
 func TestFairAgainstSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := problems(t, 9, false)
+		p := drawProblem(t, 9, false)
 		for j := range p.Jobs {
 			p.Jobs[j].Work++ // a job without work would have slots for no time
 		}
 		r := newRecorder(len(p.Jobs))
-		ends := fairly(p, r)
-		if want := bySteps(p); !near(ends, want) {
+		ends := packFair(p, r)
+		if want := fairBySteps(p); !near(ends, want) {
 			t.Fatalf("ends %v, want %v", ends, want)
 		}
-		obeys(t, p, r.schedule(sorted(ends), ends))
+		checkFeasible(t, p, r.schedule(sorted(ends), ends))
 	})
 }
 
-func bySteps(p *Problem) []float64 {
+func fairBySteps(p *Problem) []float64 {
 	left, ends := p.keys(func(j *Job) float64 { return j.Work }), make([]float64, len(p.Jobs))
 	for now := 0.0; ; {
 		rate := func(level float64) (rates []float64, total float64) {
@@ -264,14 +264,14 @@ func bySteps(p *Problem) []float64 {
 // TestMoldable compares solutions of small allocation problems with trying everything.
 func TestMoldable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := problems(t, 4, false)
+		p := drawProblem(t, 4, false)
 		value := func(slots []int) float64 {
 			total := math.Inf(-1)
 			if p.Aggregate == scheduler.Sum {
 				total = 0
 			}
 			for j, s := range slots {
-				if cost := p.Jobs[j].at(s); p.Aggregate == scheduler.Sum {
+				if cost := p.Jobs[j].costWith(s); p.Aggregate == scheduler.Sum {
 					total += cost
 				} else {
 					total = max(total, cost)
@@ -333,7 +333,7 @@ func TestConvexAgainstGreedy(t *testing.T) {
 			}
 			want[first]++
 		}
-		got := p.convex(func(j, s int) float64 { return gains[j][s] })
+		got := p.solveConvex(func(j, s int) float64 { return gains[j][s] })
 		if !slices.Equal(got, want) {
 			t.Fatalf("%v, want %v", got, want)
 		}
@@ -346,8 +346,8 @@ func TestTardinessIsConvexInSlots(t *testing.T) {
 		j := Job{Work: rapid.Float64Range(0, 100).Draw(t, "work")}
 		j.Cost = scheduler.Cost{Penalty: scheduler.Tardiness, Weight: 1, Due: rapid.Float64Range(-5, 20).Draw(t, "due")}
 		for s := 1; s < 50; s++ {
-			if j.at(s)-j.at(s+1) < j.at(s+1)-j.at(s+2)-1e-9 {
-				t.Fatalf("costs %v %v %v with %d slots and one and two more", j.at(s), j.at(s+1), j.at(s+2), s)
+			if j.costWith(s)-j.costWith(s+1) < j.costWith(s+1)-j.costWith(s+2)-1e-9 {
+				t.Fatalf("costs %v %v %v with %d slots and one and two more", j.costWith(s), j.costWith(s+1), j.costWith(s+2), s)
 			}
 		}
 	})
@@ -356,16 +356,16 @@ func TestTardinessIsConvexInSlots(t *testing.T) {
 // TestSolutionsObey checks F1 for the results of Solve, including FAIR and paced ones.
 func TestSolutionsObey(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := problems(t, 6, false)
+		p := drawProblem(t, 6, false)
 		s, err := Solve(p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		obeys(t, p, s.Schedule)
+		checkFeasible(t, p, s.Schedule)
 		due := p.keys(func(j *Job) float64 { return j.Cost.Due })
 		r := newRecorder(len(due))
 		ends := paced(p, due, r)
-		obeys(t, p, r.schedule(sorted(due), ends))
+		checkFeasible(t, p, r.schedule(sorted(due), ends))
 	})
 }
 
@@ -374,18 +374,18 @@ func TestSolutionsObey(t *testing.T) {
 // all that keep the limit.
 func TestSteady(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := problems(t, 6, false)
+		p := drawProblem(t, 6, false)
 		best, err := Solve(p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		limit := best.Value + leeway*math.Abs(best.Value) + 1e-9
+		limit := best.Value + maxLoss*math.Abs(best.Value) + 1e-9
 		s := p.steady(best)
 		if s.Value != p.Value(s.Ends) || s != best && (s.Value > limit || sum(s.Ends) >= sum(best.Ends)) {
 			t.Fatalf("%+v instead of %+v", s, best)
 		}
-		obeys(t, p, s.Schedule)
-		if p.Aggregate != scheduler.Max || len(p.Jobs) < 2 || s.By == "fair" || s.By == "paced" {
+		checkFeasible(t, p, s.Schedule)
+		if p.Aggregate != scheduler.Max || len(p.Jobs) < 2 || s.Method == "fair" || s.Method == "paced" {
 			return
 		}
 		for j := range p.Jobs {
@@ -394,9 +394,9 @@ func TestSteady(t *testing.T) {
 		if best, err = Solve(p); err != nil {
 			t.Fatal(err)
 		}
-		limit = best.Value + leeway*math.Abs(best.Value)
+		limit = best.Value + maxLoss*math.Abs(best.Value)
 		k := newPacker(p)
-		if v := k.value(p.smith(limit)); v > limit+1e-9*max(1, math.Abs(limit)) {
+		if v := k.value(p.smithOrder(limit)); v > limit+1e-9*max(1, math.Abs(limit)) {
 			t.Fatalf("Smith's order costs %v, the limit is %v", v, limit)
 		}
 		total := k.total()

@@ -14,11 +14,11 @@ import (
 // not high. A low job's end is known from the start, a high job's from when it became high. So
 // an ordering takes O(J log J), where Fig. 3 takes O(J²).
 type packer struct {
-	p      *Problem
-	low    []int     // jobs by their end if they stay low
-	ends   []float64 // of the latest ordering, by job; callers may read but not keep it
-	free   int       // slots beyond all minima
-	effort int       // on all orderings so far; see cost
+	p           *Problem
+	low         []int     // jobs by their end if they stay low
+	ends        []float64 // of the latest ordering, by job; callers may read but not keep it
+	freeAtStart int       // slots beyond all minima
+	effort      int       // on all orderings so far; see cost
 
 	// State of the ordering being packed.
 	order     []int
@@ -26,17 +26,17 @@ type packer struct {
 	place     []int     // by job, its index in the ordering
 	done      []bool    // by job
 	now       float64
-	slack     int     // slots beyond the minima that are free
-	lowest    int     // in low: the next to end at its minimum
-	high      events  // ends of high jobs
-	first     int     // in order: the first job that is neither high nor done
-	isPartial bool    // whether that job is partial
-	partial   service // the allocation of the partial job
+	slack     int        // slots beyond the minima that are free
+	nextLow   int        // in low: the next to end at its minimum
+	highEnds  events     // ends of high jobs
+	front     int        // in order: the first job that is neither high nor done
+	isPartial bool       // whether that job is partial
+	partial   allocation // the allocation of the partial job
 }
 
 // cost returns the effort since the last call, in jobs packed. If many jobs are at their maxima
 // at a time, an end costs about half a job more per level of their heap.
-func (k *packer) cost() int {
+func (k *packer) takeEffort() int {
 	cost := k.effort
 	k.effort = 0
 	return cost
@@ -47,7 +47,7 @@ func newPacker(p *Problem) *packer {
 	n := len(p.Jobs)
 	return &packer{
 		p: p, low: sorted(p.keys((*Job).lowEnd)), ends: make([]float64, n), place: make([]int, n), done: make([]bool, n),
-		free: p.slack(),
+		freeAtStart: p.slack(),
 	}
 }
 
@@ -64,7 +64,7 @@ func (j *Job) lowEnd() float64 {
 func (k *packer) pack(order []int, r *recorder) []float64 {
 	k.begin(order, r)
 	for range order {
-		k.handOut()
+		k.assignSlack()
 		k.endNext()
 	}
 	return k.ends
@@ -73,8 +73,8 @@ func (k *packer) pack(order []int, r *recorder) []float64 {
 // begin sets every job to its minimum.
 func (k *packer) begin(order []int, r *recorder) {
 	k.order, k.recorder = order, r
-	k.now, k.slack, k.lowest, k.high = 0, k.free, 0, k.high[:0]
-	k.first, k.isPartial = 0, false
+	k.now, k.slack, k.nextLow, k.highEnds = 0, k.freeAtStart, 0, k.highEnds[:0]
+	k.front, k.isPartial = 0, false
 	for i, j := range order {
 		k.place[j], k.done[j] = i, false
 		r.set(j, float64(k.p.Jobs[j].Min), 0)
@@ -83,9 +83,9 @@ func (k *packer) begin(order []int, r *recorder) {
 }
 
 // handOut gives the slack to the jobs in order of precedence, each up to its maximum.
-func (k *packer) handOut() {
-	for ; k.first < len(k.order); k.first++ {
-		j := k.order[k.first]
+func (k *packer) assignSlack() {
+	for ; k.front < len(k.order); k.front++ {
+		j := k.order[k.front]
 		if k.done[j] {
 			continue
 		}
@@ -95,18 +95,18 @@ func (k *packer) handOut() {
 		job := &k.p.Jobs[j]
 		if !k.isPartial {
 			k.isPartial = true
-			k.partial = service{slots: job.Min, left: max(0, job.Work-float64(job.Min)*k.now), since: k.now}
+			k.partial = allocation{slots: job.Min, left: max(0, job.Work-float64(job.Min)*k.now), since: k.now}
 		}
 		left, need := k.partial.remaining(k.now), job.Max-k.partial.slots
 		if k.slack < need {
-			k.partial = service{slots: k.partial.slots + k.slack, left: left, since: k.now}
+			k.partial = allocation{slots: k.partial.slots + k.slack, left: left, since: k.now}
 			k.slack = 0
 			k.recorder.set(j, float64(k.partial.slots), k.now)
 			return
 		}
 		k.slack -= need
 		k.isPartial = false
-		k.high.push(event{k.now + left/float64(job.Max), j})
+		k.highEnds.push(event{k.now + left/float64(job.Max), j})
 		k.recorder.set(j, float64(job.Max), k.now)
 	}
 }
@@ -114,15 +114,15 @@ func (k *packer) handOut() {
 // endNext advances to the next end. Of simultaneous ends the partial job's comes first, then a
 // high one's.
 func (k *packer) endNext() {
-	for k.lowest < len(k.low) && !k.isLow(k.low[k.lowest]) {
-		k.lowest++
+	for k.nextLow < len(k.low) && !k.isLow(k.low[k.nextLow]) {
+		k.nextLow++
 	}
 	lowEnd, highEnd, partialEnd := math.Inf(1), math.Inf(1), math.Inf(1)
-	if k.lowest < len(k.low) {
-		lowEnd = k.p.Jobs[k.low[k.lowest]].lowEnd()
+	if k.nextLow < len(k.low) {
+		lowEnd = k.p.Jobs[k.low[k.nextLow]].lowEnd()
 	}
-	if len(k.high) > 0 {
-		highEnd = k.high[0].at
+	if len(k.highEnds) > 0 {
+		highEnd = k.highEnds[0].at
 	}
 	if k.isPartial {
 		partialEnd = k.partial.end()
@@ -130,20 +130,20 @@ func (k *packer) endNext() {
 	switch {
 	case k.isPartial && partialEnd <= min(lowEnd, highEnd):
 		k.isPartial = false
-		k.end(k.order[k.first], partialEnd, k.partial.slots)
-	case len(k.high) > 0 && highEnd <= lowEnd:
-		k.effort += bits.Len(uint(len(k.high))) / 2
-		j := k.high.pop().job
+		k.end(k.order[k.front], partialEnd, k.partial.slots)
+	case len(k.highEnds) > 0 && highEnd <= lowEnd:
+		k.effort += bits.Len(uint(len(k.highEnds))) / 2
+		j := k.highEnds.pop().job
 		k.end(j, highEnd, k.p.Jobs[j].Max)
 	default:
-		j := k.low[k.lowest]
+		j := k.low[k.nextLow]
 		k.end(j, lowEnd, k.p.Jobs[j].Min)
 	}
 }
 
 // isLow reports whether a job is at its minimum.
 func (k *packer) isLow(j int) bool {
-	return !k.done[j] && (k.place[j] > k.first || k.place[j] == k.first && !k.isPartial)
+	return !k.done[j] && (k.place[j] > k.front || k.place[j] == k.front && !k.isPartial)
 }
 
 // end frees the slots of a job.

@@ -76,7 +76,7 @@ func (p *Problem) Value(ends []float64) float64 {
 
 // limited reports whether some job's Max is below the slots. Only then can an allocation beat
 // every ordering: Lemma 1 does not hold.
-func (p *Problem) limited() bool {
+func (p *Problem) hasCappedJob() bool {
 	return slices.ContainsFunc(p.Jobs, func(j Job) bool { return j.Max < p.Slots })
 }
 
@@ -159,7 +159,7 @@ func sortNearly(r []ranked) {
 }
 
 // steps lists the due times of a step cost with the cost of missing each.
-func steps(c *scheduler.Cost) []scheduler.Level {
+func costSteps(c *scheduler.Cost) []scheduler.Level {
 	switch c.Penalty {
 	case scheduler.Tardy:
 		return []scheduler.Level{{Due: c.Due, Cost: c.Weight}}
@@ -174,8 +174,8 @@ func steps(c *scheduler.Cost) []scheduler.Level {
 }
 
 // due returns a cost's first deadline; 0 if it counts from now.
-func due(c *scheduler.Cost) float64 {
-	if breaks := c.Breaks(); len(breaks) > 0 {
+func firstDeadline(c *scheduler.Cost) float64 {
+	if breaks := c.Breakpoints(); len(breaks) > 0 {
 		return breaks[0]
 	}
 	return 0

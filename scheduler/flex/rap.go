@@ -17,7 +17,7 @@ import (
 // dynamic programming.
 
 // at is F_j(s). Zero slots count as half a slot: the job gets more later.
-func (j *Job) at(slots int) float64 {
+func (j *Job) costWith(slots int) float64 {
 	return j.Cost.At(j.Work / max(0.5, float64(slots)))
 }
 
@@ -26,7 +26,7 @@ func (j *Job) at(slots int) float64 {
 // choice, the number of slots is exact. The problem must pass Check.
 func Moldable(p *Problem, units int) (slots []int, value float64) {
 	if p.Aggregate == scheduler.Sum && units > 0 {
-		slots = p.units(units)
+		slots = p.solveInUnits(units)
 	} else {
 		slots = p.moldable()
 	}
@@ -43,11 +43,11 @@ func (p *Problem) moldable() []int {
 	case p.Aggregate == scheduler.Max:
 		// Minimax becomes a convex minisum through G_j(s) = -Σ_{i<s} F_j(i): the gain of one
 		// more slot is the cost without it. The paper's sum lacks the sign.
-		return p.convex(func(j, s int) float64 { return p.Jobs[j].at(s) })
-	case slices.ContainsFunc(p.Jobs, func(j Job) bool { return j.Cost.Steps() }):
-		return p.stepwise()
+		return p.solveConvex(func(j, s int) float64 { return p.Jobs[j].costWith(s) })
+	case slices.ContainsFunc(p.Jobs, func(j Job) bool { return j.Cost.IsStep() }):
+		return p.solveByDP()
 	default:
-		return p.convex(func(j, s int) float64 { return p.Jobs[j].at(s) - p.Jobs[j].at(s+1) })
+		return p.solveConvex(func(j, s int) float64 { return p.Jobs[j].costWith(s) - p.Jobs[j].costWith(s+1) })
 	}
 }
 
@@ -64,7 +64,7 @@ func (p *Problem) moldableOrder(slots []int) []int {
 // gain from slot s+1 and does not grow with s; ties go to the lower index. It selects as Galil
 // and Megiddo do: the weighted median of the middle gains of all open ranges is a threshold
 // that settles at least a quarter of them. O(log S) rounds of O(J log J + J log S) each.
-func (p *Problem) convex(gain func(j, s int) float64) []int {
+func (p *Problem) solveConvex(gain func(j, s int) float64) []int {
 	c := selection{gain: gain, given: make([]int, len(p.Jobs)), most: make([]int, len(p.Jobs)), left: p.slack()}
 	for j, job := range p.Jobs {
 		c.given[j] = job.Min
@@ -199,10 +199,10 @@ const (
 // slots. A job with a step cost gets only numbers of units that reach a step, so J jobs with L
 // steps take O(J·L·U). Others may get any number, O(J·U²), the paper's O(J·S²). Table size and
 // time limit the units to between 100 and maxUnits.
-func (p *Problem) stepwise() []int {
+func (p *Problem) solveByDP() []int {
 	convex := 0
 	for j := range p.Jobs {
-		if !p.Jobs[j].Cost.Steps() {
+		if !p.Jobs[j].Cost.IsStep() {
 			convex++
 		}
 	}
@@ -210,11 +210,11 @@ func (p *Problem) stepwise() []int {
 	for units > 100 && convex*units*units/2 > maxCells {
 		units--
 	}
-	return p.units(max(100, units))
+	return p.solveInUnits(max(100, units))
 }
 
 // units solves the RAP by dynamic programming with at most that many units.
-func (p *Problem) units(most int) []int {
+func (p *Problem) solveInUnits(most int) []int {
 	slack := p.slack()
 	unit := max(1, (slack+most-1)/most)
 	n := slack / unit
@@ -255,9 +255,9 @@ type option struct {
 // options lists the fewest units for each possible cost of the job.
 func (j *Job) options(units, unit int) []option {
 	units = min(units, (j.Max-j.Min+unit-1)/unit)
-	cost := func(u int) float64 { return j.at(min(j.Max, j.Min+u*unit)) }
+	cost := func(u int) float64 { return j.costWith(min(j.Max, j.Min+u*unit)) }
 	options := []option{{0, cost(0)}}
-	if !j.Cost.Steps() {
+	if !j.Cost.IsStep() {
 		for u := 1; u <= units; u++ {
 			options = append(options, option{u, cost(u)})
 		}

@@ -26,13 +26,13 @@ func newTargets(p *Problem, k *packer) *targets {
 		due: make([]float64, len(p.Jobs)), order: sorted(p.keys(func(j *Job) float64 { return j.Work })),
 	}
 	for j := range p.Jobs {
-		t.steps[j] = steps(&p.Jobs[j].Cost)
+		t.steps[j] = costSteps(&p.Jobs[j].Cost)
 	}
 	return t
 }
 
 // miss is the rise of job j's cost if it drops its target.
-func (t *targets) miss(j int) float64 {
+func (t *targets) missCost(j int) float64 {
 	before := 0.0
 	if t.target[j] > 0 {
 		before = t.steps[j][t.target[j]-1].Cost
@@ -49,7 +49,7 @@ func (t *targets) setTarget(j, step int) {
 }
 
 // late is the first index in the order of a job that misses its target, -1 if none does.
-func (t *targets) late() int {
+func (t *targets) firstLate() int {
 	sortBy(t.order, t.due)
 	ends := t.k.pack(t.order, nil)
 	for i, j := range t.order {
@@ -61,13 +61,13 @@ func (t *targets) late() int {
 }
 
 // rule is the price of taking slots from a job: the cheapest job drops its target first.
-type rule func(t *targets, j int) float64
+type dropRule func(t *targets, j int) float64
 
 // rules are tried one after the other.
-var rules = []rule{
+var dropRules = []dropRule{
 	func(t *targets, j int) float64 { return -t.p.Jobs[j].Work },
-	func(t *targets, j int) float64 { return t.miss(j) / max(t.slack(j), 1e-9) },
-	func(t *targets, j int) float64 { return t.miss(j) },
+	func(t *targets, j int) float64 { return t.missCost(j) / max(t.slack(j), 1e-9) },
+	func(t *targets, j int) float64 { return t.missCost(j) },
 	func(t *targets, j int) float64 { return -t.slack(j) },
 }
 
@@ -80,13 +80,13 @@ func (t *targets) slack(j int) float64 {
 // relax drops targets by the rule until the rest can be kept, then restores those dropped
 // without need, the dearest first. Of many jobs several drop at a time, so that a step packs
 // about relaxRounds orderings.
-func (t *targets) relax(r rule, budget *int) {
+func (t *targets) dropTargets(r dropRule, budget *int) {
 	for j := range t.target {
 		t.setTarget(j, 0)
 	}
-	batch := 1 + len(t.target)/relaxRounds
-	for t.k.cost(); *budget > 0; *budget -= t.k.cost() {
-		at := t.late()
+	batch := 1 + len(t.target)/dropRounds
+	for t.k.takeEffort(); *budget > 0; *budget -= t.k.takeEffort() {
+		at := t.firstLate()
 		if at < 0 {
 			break
 		}
@@ -103,7 +103,7 @@ func (t *targets) relax(r rule, budget *int) {
 	t.restore(*budget / 8)
 }
 
-const relaxRounds = 100
+const dropRounds = 100
 
 // restore moves jobs to earlier steps if no other target is missed by that.
 func (t *targets) restore(budget int) {
@@ -123,8 +123,8 @@ func (t *targets) restore(budget int) {
 				return
 			}
 			t.setTarget(j, step)
-			late := t.late()
-			budget -= t.k.cost()
+			late := t.firstLate()
+			budget -= t.k.takeEffort()
 			if late < 0 {
 				break
 			}

@@ -43,7 +43,7 @@ func TestScenarios(t *testing.T) {
 func scenario(t *testing.T, d *datadriven.TestData) string {
 	p, order := readProblem(t, d)
 	if d.Cmd == "plan" {
-		return planned(t, d, p)
+		return planDirective(t, d, p)
 	}
 	err := p.Check()
 	if d.Cmd == "check" || err != nil {
@@ -56,7 +56,7 @@ func scenario(t *testing.T, d *datadriven.TestData) string {
 		show(&out, p, s, p.Value(s.Ends))
 	case "fair":
 		r := newRecorder(len(p.Jobs))
-		ends := fairly(p, r)
+		ends := packFair(p, r)
 		show(&out, p, r.schedule(order, ends), p.Value(ends))
 	case "solve", "orderings":
 		find := map[string]func(*Problem) (*Solution, error){"solve": Solve, "orderings": Orderings}[d.Cmd]
@@ -64,7 +64,7 @@ func scenario(t *testing.T, d *datadriven.TestData) string {
 		if err != nil {
 			return err.Error()
 		}
-		fmt.Fprintf(&out, "by %s: ", s.By)
+		fmt.Fprintf(&out, "by %s: ", s.Method)
 		show(&out, p, s.Schedule, s.Value)
 	case "moldable":
 		slots := p.moldable()
@@ -79,7 +79,7 @@ func scenario(t *testing.T, d *datadriven.TestData) string {
 	return out.String()
 }
 
-func planned(t *testing.T, d *datadriven.TestData, p *Problem) string {
+func planDirective(t *testing.T, d *datadriven.TestData, p *Problem) string {
 	var name string
 	d.ScanArgs(t, "metric", &name)
 	m, err := scheduler.ParseMetric(name)

@@ -22,15 +22,15 @@ type Schedule struct {
 
 // recorder collects changes of allocations. The nil recorder ignores them.
 type recorder struct {
-	pieces []Piece
-	open   []Piece // by job
-	first  bool    // only the first interval
-	closed bool    // the first interval is over
+	pieces    []Piece
+	open      []Piece // by job
+	firstOnly bool    // only the first interval
+	closed    bool    // the first interval is over
 }
 
 // maxWhole is the number of jobs up to which schedules are kept whole if all allocations
 // change at every end: O(J²) pieces.
-const maxWhole = 200
+const maxFullJobs = 200
 
 func newRecorder(jobs int) *recorder {
 	r := &recorder{open: make([]Piece, jobs)}
@@ -41,27 +41,27 @@ func newRecorder(jobs int) *recorder {
 }
 
 // newFluid returns a recorder for schedules with divisible slots.
-func newFluid(jobs int) *recorder {
+func newFluidRecorder(jobs int) *recorder {
 	r := newRecorder(jobs)
-	r.first = jobs > maxWhole
+	r.firstOnly = jobs > maxFullJobs
 	return r
 }
 
 // over reports that nothing more will be recorded.
-func (r *recorder) over() bool { return r == nil || r.closed }
+func (r *recorder) isClosed() bool { return r == nil || r.closed }
 
 // set begins another allocation of job j. It is inlined for searches, which record nothing.
 func (r *recorder) set(j int, slots, now float64) {
 	if r != nil {
-		r.begin(j, slots, now)
+		r.change(j, slots, now)
 	}
 }
 
-func (r *recorder) begin(j int, slots, now float64) {
+func (r *recorder) change(j int, slots, now float64) {
 	if r.closed || r.open[j].Slots == slots {
 		return
 	}
-	if r.first && now > 0 {
+	if r.firstOnly && now > 0 {
 		r.closed = true
 		for _, piece := range r.open {
 			if piece.To = now; piece.Slots > 0 {
@@ -85,7 +85,7 @@ func (r *recorder) schedule(order []int, ends []float64) *Schedule {
 }
 
 // first returns each job's allocation in the schedule's first interval.
-func (s *Schedule) first() []float64 {
+func (s *Schedule) firstSlots() []float64 {
 	slots := make([]float64, len(s.Ends))
 	for _, piece := range s.Pieces {
 		if piece.From == 0 {

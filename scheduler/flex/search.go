@@ -7,8 +7,8 @@ import "slices"
 // improvement it restarts from the best ordering with a few random moves, or from another
 // start. The budget bounds its packings; the random numbers are fixed.
 type search struct {
-	k      *packer
-	random uint64
+	k    *packer
+	seed uint64
 
 	best  []int
 	value float64
@@ -27,7 +27,7 @@ func (s *search) run(starts [][]int, budget int) {
 	current := slices.Clone(s.best)
 	value, stale, round := s.value, 0, 0
 	trial := make([]int, n)
-	for s.k.cost(); budget > 0; budget -= s.k.cost() {
+	for s.k.takeEffort(); budget > 0; budget -= s.k.takeEffort() {
 		if stale > patience {
 			round++
 			stale = 0
@@ -64,11 +64,11 @@ func (s *search) run(starts [][]int, budget int) {
 
 // move moves a job or exchanges two.
 func (s *search) move(order []int) {
-	a, b := s.below(len(order)), s.below(len(order)-1)
+	a, b := s.randomBelow(len(order)), s.randomBelow(len(order)-1)
 	if b >= a {
 		b++
 	}
-	if s.below(2) == 0 {
+	if s.randomBelow(2) == 0 {
 		order[a], order[b] = order[b], order[a]
 		return
 	}
@@ -82,9 +82,9 @@ func (s *search) move(order []int) {
 }
 
 // below returns a random number from 0 to n-1, by splitmix64.
-func (s *search) below(n int) int {
-	s.random += 0x9e3779b97f4a7c15
-	z := s.random
+func (s *search) randomBelow(n int) int {
+	s.seed += 0x9e3779b97f4a7c15
+	z := s.seed
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	z ^= z >> 31

@@ -10,8 +10,8 @@ import (
 // Solution is the best schedule that was found.
 type Solution struct {
 	*Schedule
-	Value float64 // of the metric
-	By    string  // how its ordering was found
+	Value  float64 // of the metric
+	Method string  // how its ordering was found
 }
 
 // Effort bounds the local search, in jobs packed: for metrics with good orderings of their own,
@@ -37,18 +37,18 @@ func solve(p *Problem, improve bool) (*Solution, error) {
 		return nil, err
 	}
 	s := &solver{p: p, k: newPacker(p), value: math.Inf(1)}
-	s.feed("arrival", sorted(make([]float64, len(p.Jobs)))) // so that one exists
+	s.tryOrder("arrival", sorted(make([]float64, len(p.Jobs)))) // so that one exists
 	if len(p.Jobs) > 1 {
-		s.orderings()
+		s.tryOrderings()
 	}
 	// Paced schedules start from the orderings, so the local search does not change them.
-	from := start{s.value, slices.Clone(s.k.pack(s.best, nil))}
+	from := pacedStart{s.value, slices.Clone(s.k.pack(s.best, nil))}
 	if len(p.Jobs) > 1 && improve {
 		s.improve()
 	}
-	solution := &Solution{Schedule: s.k.schedule(s.best), Value: s.value, By: s.by}
-	if p.limited() && len(p.Jobs) > 1 {
-		s.unordered(from, solution)
+	solution := &Solution{Schedule: s.k.schedule(s.best), Value: s.value, Method: s.method}
+	if p.hasCappedJob() && len(p.Jobs) > 1 {
+		s.tryUnordered(from, solution)
 	}
 	return solution, nil
 }
@@ -61,46 +61,46 @@ type solver struct {
 	best   []int
 	value  float64
 	total  float64 // sum of the best ordering's ends
-	by     string
+	method string
 }
 
 // feed packs an ordering.
-func (s *solver) feed(by string, order []int) float64 {
+func (s *solver) tryOrder(by string, order []int) float64 {
 	v := s.k.value(order)
 	if s.best == nil || v < s.value || v == s.value && s.k.total() < s.total {
-		s.best, s.value, s.total, s.by = slices.Clone(order), v, s.k.total(), by
+		s.best, s.value, s.total, s.method = slices.Clone(order), v, s.k.total(), by
 	}
 	return v
 }
 
-func (s *solver) start(by string, order []int) {
-	s.feed(by, order)
+func (s *solver) addStart(by string, order []int) {
+	s.tryOrder(by, order)
 	s.starts = append(s.starts, order)
 }
 
 // orderings feeds the generic ordering and those specific to the metric.
-func (s *solver) orderings() {
+func (s *solver) tryOrderings() {
 	p := s.p
-	s.start("shortest", shortest(p))
-	s.start("generic", p.moldableOrder(p.moldable()))
+	s.addStart("shortest", shortestOrder(p))
+	s.addStart("generic", p.moldableOrder(p.moldable()))
 	if p.Aggregate == scheduler.Max {
-		s.start("longest", p.dueOrder(math.Inf(1)))
-		p.byDue(func(order []int) float64 { return s.feed("due", order) })
+		s.addStart("longest", p.dueOrder(math.Inf(1)))
+		p.tryDueOrders(func(order []int) float64 { return s.tryOrder("due", order) })
 		return
 	}
 	steps, dues := p.penalties()
 	if dues {
-		s.start("due", sorted(p.keys(func(j *Job) float64 { return due(&j.Cost) })))
+		s.addStart("due", sorted(p.keys(func(j *Job) float64 { return firstDeadline(&j.Cost) })))
 		for _, scale := range []float64{0.5, 2} {
-			s.start("apparent", apparent(p, scale))
+			s.addStart("apparent", apparentOrder(p, scale))
 		}
 	}
 	if steps {
 		t := newTargets(p, s.k)
-		for _, r := range rules {
-			budget := effortHard / (2 * len(rules))
-			t.relax(r, &budget)
-			s.start("targets", slices.Clone(t.order))
+		for _, r := range dropRules {
+			budget := effortHard / (2 * len(dropRules))
+			t.dropTargets(r, &budget)
+			s.addStart("targets", slices.Clone(t.order))
 		}
 	}
 }
@@ -125,18 +125,18 @@ func (s *solver) improve() {
 		effort = effortHard
 	}
 	effort = min(effort, maxPackings*n)
-	if floor, ok := s.p.least(); ok && s.value <= floor || !s.p.contended() {
+	if floor, ok := s.p.easyBound(); ok && s.value <= floor || !s.p.contended() {
 		return
 	}
 	l := &search{k: s.k, best: slices.Clone(s.best), value: s.value, total: s.total}
 	l.run(s.starts, effort)
 	if l.value < s.value || l.total < s.total {
-		s.best, s.value, s.by = l.best, l.value, s.by+", improved"
+		s.best, s.value, s.method = l.best, l.value, s.method+", improved"
 	}
 }
 
 // least returns a lower bound of the value, where it is easy to compute.
-func (p *Problem) least() (float64, bool) {
+func (p *Problem) easyBound() (float64, bool) {
 	for j := range p.Jobs {
 		if c := p.Jobs[j].Cost.Penalty; c != scheduler.Tardy && c != scheduler.Tardiness && c != scheduler.SLA {
 			return 0, false
@@ -146,25 +146,25 @@ func (p *Problem) least() (float64, bool) {
 }
 
 // start is a value and its ends, from which the search for paced schedules starts.
-type start struct {
+type pacedStart struct {
 	value float64
 	ends  []float64
 }
 
 // unordered replaces the solution by FAIR's or a paced schedule if that is better.
-func (s *solver) unordered(from start, best *Solution) {
+func (s *solver) tryUnordered(from pacedStart, best *Solution) {
 	n := len(s.p.Jobs)
-	ends := fairly(s.p, nil)
+	ends := packFair(s.p, nil)
 	v := s.p.Value(ends)
 	if better(v, best.Value) {
-		r := newFluid(n)
-		*best = Solution{r.schedule(sorted(ends), fairly(s.p, r)), v, "fair"}
+		r := newFluidRecorder(n)
+		*best = Solution{r.schedule(sorted(ends), packFair(s.p, r)), v, "fair"}
 	}
 	if better(v, from.value) {
-		from = start{v, ends}
+		from = pacedStart{v, ends}
 	}
-	if due := s.p.byPace(from, best.Value, best.Ends); due != nil {
-		r := newFluid(n)
+	if due := s.p.findPaced(from, best.Value, best.Ends); due != nil {
+		r := newFluidRecorder(n)
 		ends := paced(s.p, due, r)
 		*best = Solution{r.schedule(sorted(due), ends), s.p.Value(ends), "paced"}
 	}
@@ -178,5 +178,5 @@ func better(a, b float64) bool { return a < b-1e-9*math.Abs(b) }
 func Pack(p *Problem, order []int) *Solution {
 	k := newPacker(p)
 	s := k.schedule(order)
-	return &Solution{Schedule: s, Value: p.Value(s.Ends), By: "order"}
+	return &Solution{Schedule: s, Value: p.Value(s.Ends), Method: "order"}
 }

@@ -18,7 +18,7 @@ func seconds(x float64) time.Duration { return time.Duration(math.Round(x * floa
 
 // snapshots draws a snapshot under any metric. Some deadlines are past, some work is
 // unmeasured, and some minima exceed the slots.
-func snapshots(t *rapid.T, most int) scheduler.Snapshot {
+func drawSnapshot(t *rapid.T, most int) scheduler.Snapshot {
 	s := scheduler.Snapshot{
 		Phase: wire.Map, Slots: rapid.IntRange(0, 20).Draw(t, "slots"), Now: seconds(5),
 		Metric: rapid.SampledFrom(scheduler.Metrics()).Draw(t, "metric"),
@@ -46,14 +46,14 @@ func snapshots(t *rapid.T, most int) scheduler.Snapshot {
 // depend on the order of the jobs, and do not change the snapshot.
 func TestPolicy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := snapshots(t, 8)
+		s := drawSnapshot(t, 8)
 		before := slices.Clone(s.Jobs)
 		plan, err := flex.Policy{}.Plan(s)
 		if err == nil {
 			err = plan.Validate(s)
 		}
 		if err == nil {
-			err = plan.KeepsMinima(s)
+			err = plan.CheckMinima(s)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -103,13 +103,13 @@ func TestLarge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := crowd(1000, 10000, m)
+		s := manyJobs(1000, 10000, m)
 		plan, err := flex.Policy{}.Plan(s)
 		if err == nil {
 			err = plan.Validate(s)
 		}
 		if err == nil {
-			err = plan.KeepsMinima(s)
+			err = plan.CheckMinima(s)
 		}
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

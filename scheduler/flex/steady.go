@@ -9,7 +9,7 @@ import (
 
 // leeway is the fraction of its value by which a schedule for a maximum may be worse than the
 // best one, to end jobs sooner on average.
-const leeway = 0.02
+const maxLoss = 0.02
 
 // steady is a schedule for inexact estimates and indivisible slots. The best schedule for a
 // maximum may let every job end as late as the maximum allows, so that any overrun raises it.
@@ -21,9 +21,9 @@ func (p *Problem) steady(best *Solution) *Solution {
 		return best
 	}
 	k := newPacker(p)
-	limit := best.Value + leeway*math.Abs(best.Value) + 1e-9
+	limit := best.Value + maxLoss*math.Abs(best.Value) + 1e-9
 	total := sum(best.Ends)
-	for _, order := range [][]int{shortest(p), p.smith(limit)} {
+	for _, order := range [][]int{shortestOrder(p), p.smithOrder(limit)} {
 		if v := k.value(order); v <= limit && k.total() < total {
 			total = k.total()
 			best = &Solution{k.schedule(order), v, "steady"}
@@ -33,7 +33,7 @@ func (p *Problem) steady(best *Solution) *Solution {
 }
 
 // smith is the order of Smith's rule for the latest ends that cost at most limit.
-func (p *Problem) smith(limit float64) []int {
+func (p *Problem) smithOrder(limit float64) []int {
 	due := p.keys(func(j *Job) float64 { return j.Cost.Latest(limit) })
 	waiting := sorted(due) // by latest end; the latest are taken from the back
 	var may events         // jobs that may end at this place, the longest first

@@ -8,15 +8,15 @@ import (
 // chain is a flow of pseudo-jobs in a line, made from another flow.
 type chain struct {
 	flow
-	of     *flow
-	within []within // by job of that flow
+	source *flow
+	ranges []jobRange // by job of that flow
 }
 
 // within is the range of pseudo-jobs, first to before end, that a job is part of.
-type within struct{ first, end int32 }
+type jobRange struct{ first, end int32 }
 
 // part is a job's allocation in a pseudo-job that runs at its maximum.
-type part struct {
+type allocation struct {
 	job   int32
 	slots int64
 }
@@ -46,8 +46,8 @@ func (f *flow) chain(sorted []int32) chain {
 	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
 	c := chain{
 		flow:   flow{cost: f.cost, volume: f.volume, path: f.path, q: f.q},
-		of:     f,
-		within: make([]within, len(f.jobs)),
+		source: f,
+		ranges: make([]jobRange, len(f.jobs)),
 	}
 	last, slots := 0.0, 0.0
 	for _, e := range edges {
@@ -56,10 +56,10 @@ func (f *flow) chain(sorted []int32) chain {
 			last = e.at
 		}
 		if e.start {
-			c.within[e.job].first = int32(len(c.jobs))
+			c.ranges[e.job].first = int32(len(c.jobs))
 			slots += f.jobs[e.job].max
 		} else {
-			c.within[e.job].end = int32(len(c.jobs))
+			c.ranges[e.job].end = int32(len(c.jobs))
 			slots -= f.jobs[e.job].max
 		}
 	}
@@ -84,11 +84,11 @@ func (c *chain) link(slots, seconds float64) {
 
 // parts lists the jobs of a pseudo-job. O(N): it does not store them, because together they may
 // be as many as the square of the jobs.
-func (c *chain) parts(k int32) []part {
-	var parts []part
-	for i, w := range c.within {
+func (c *chain) allocations(k int32) []allocation {
+	var parts []allocation
+	for i, w := range c.ranges {
 		if w.first <= k && k < w.end {
-			parts = append(parts, part{int32(i), int64(c.of.jobs[i].max)})
+			parts = append(parts, allocation{int32(i), int64(c.source.jobs[i].max)})
 		}
 	}
 	return parts

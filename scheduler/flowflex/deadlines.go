@@ -14,16 +14,16 @@ func (s *search) adjustDeadlines(rounds int) {
 	if s.graphPacker == nil {
 		return
 	}
-	aims := s.due()
-	if s.max {
+	aims := s.latestAtLeastCost()
+	if s.minimax {
 		for i := range aims {
-			aims[i] = s.flows[i].cost.Latest(s.bound + (s.best.cost-s.bound)/2)
+			aims[i] = s.flows[i].cost.Latest(s.lowerBound + (s.best.cost-s.lowerBound)/2)
 		}
 	}
-	for _, by := range []rule{byStart, byEnd} {
+	for _, by := range []packRule{byStart, byEnd} {
 		deadlines := slices.Clone(aims)
 		for range rounds {
-			if !s.improvable() {
+			if !s.canImprove() {
 				return
 			}
 			done := s.packJobs(deadlines, by)

@@ -127,7 +127,7 @@ func TestDescendEndsWhereNoMoveHelps(t *testing.T) {
 
 // state is a point in an exhaustive search over schedules of whole slots in which shares change
 // when something completes.
-type state struct {
+type exhaustiveSearch struct {
 	p    *problem
 	max  bool
 	left [][]float64
@@ -136,7 +136,7 @@ type state struct {
 }
 
 func exhaustive(p *problem, most bool) float64 {
-	s := &state{p: p, max: most, best: math.Inf(1), done: make([]float64, len(p.flows))}
+	s := &exhaustiveSearch{p: p, max: most, best: math.Inf(1), done: make([]float64, len(p.flows))}
 	for i := range p.flows {
 		s.left = append(s.left, nil)
 		for _, j := range p.flows[i].jobs {
@@ -147,7 +147,7 @@ func exhaustive(p *problem, most bool) float64 {
 	return s.best
 }
 
-func (s *state) from(now float64) {
+func (s *exhaustiveSearch) from(now float64) {
 	var ready [][2]int
 	for i := range s.p.flows {
 		blocked := make([]bool, len(s.left[i]))
@@ -161,7 +161,7 @@ func (s *state) from(now float64) {
 		}
 	}
 	if len(ready) == 0 {
-		search := search{problem: s.p, max: s.max}
+		search := search{problem: s.p, minimax: s.max}
 		s.best = min(s.best, search.cost(s.done))
 		return
 	}
@@ -169,7 +169,7 @@ func (s *state) from(now float64) {
 }
 
 // share tries all ways to share the free slots that leave no usable slot idle.
-func (s *state) share(now float64, ready [][2]int, given []float64, at int, free float64) {
+func (s *exhaustiveSearch) share(now float64, ready [][2]int, given []float64, at int, free float64) {
 	if at < len(ready) {
 		limit := s.p.flows[ready[at][0]].jobs[ready[at][1]].max
 		for give := 0.0; give <= min(limit, free); give++ {
@@ -212,7 +212,7 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 			random := rand.New(rand.NewPCG(7, uint64(n)))
 			equal, excess := 0, 0.0
 			for range tries {
-				p := small(random, m)
+				p := smallProblem(random, m)
 				made, err := prepare(p)
 				if err != nil {
 					t.Fatal(err)
@@ -236,7 +236,7 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 }
 
 // small has three flows of at most two jobs and two or three slots.
-func small(random *rand.Rand, m scheduler.Metric) Problem {
+func smallProblem(random *rand.Rand, m scheduler.Metric) Problem {
 	p := Problem{Slots: 2 + random.IntN(2)}
 	for i := range 3 {
 		f := Flow{ID: fmt.Sprint("f", i)}

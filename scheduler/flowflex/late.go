@@ -11,25 +11,25 @@ import (
 // slots: tasks are whole, and slots are freed one by one. They were found by trial on flows
 // like those of bench/schedulers; wider and narrower spreads gain less. docs/benchmarks.md has
 // the gain.
-var lateness = [...]float64{1, 1.1, 1.25, 1.6}
+var lateFactors = [...]float64{1, 1.1, 1.25, 1.6}
 
 // expected is a flow's mean cost over these factors, for step costs. Without it a schedule that
 // meets a step with nothing to spare is as good as one with slack.
-func expected(c scheduler.Cost) scheduler.Cost {
+func expectedCost(c scheduler.Cost) scheduler.Cost {
 	if c.Penalty == scheduler.Tardy {
 		c.Penalty, c.Levels = scheduler.SLA, []scheduler.Level{{Due: c.Due, Cost: 1}}
 	}
 	if c.Penalty != scheduler.SLA {
 		return c
 	}
-	levels, before := make([]scheduler.Level, 0, len(c.Levels)*len(lateness)), 0.0
+	levels, before := make([]scheduler.Level, 0, len(c.Levels)*len(lateFactors)), 0.0
 	for _, l := range c.Levels {
-		for _, factor := range lateness {
+		for _, factor := range lateFactors {
 			due := l.Due
 			if due > 0 {
 				due /= factor
 			}
-			levels = append(levels, scheduler.Level{Due: due, Cost: (l.Cost - before) / float64(len(lateness))})
+			levels = append(levels, scheduler.Level{Due: due, Cost: (l.Cost - before) / float64(len(lateFactors))})
 		}
 		before = l.Cost
 	}

@@ -26,16 +26,16 @@ func TestExpected(t *testing.T) {
 			c.Levels = append(c.Levels, scheduler.Level{Due: due, Cost: cost})
 			due += draw("gap", 0, 240)
 		}
-		made, at := expected(c), draw("at", 0, 1600)
+		made, at := expectedCost(c), draw("at", 0, 1600)
 		if err := checkCost(made); err != nil {
 			t.Fatal(err)
 		}
 		want := 0.0
-		for _, factor := range lateness {
-			if !c.Steps() {
+		for _, factor := range lateFactors {
+			if !c.IsStep() {
 				factor = 1
 			}
-			want += c.At(at*factor) / float64(len(lateness))
+			want += c.At(at*factor) / float64(len(lateFactors))
 		}
 		if got := made.At(at); math.Abs(got-want) > 1e-9*(1+want) {
 			t.Fatalf("%+v at %v: %v, want %v", c, at, got, want)

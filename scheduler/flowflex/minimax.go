@@ -11,7 +11,7 @@ import "math"
 // kept, even if it misses deadlines. Jobs are also packed by the latest time of their start or
 // end, whatever their flow. The first lastsuccess is the cost of a schedule; the figure may end
 // without one.
-func (s *search) minimax() {
+func (s *search) solveMinimax() {
 	fail := math.Inf(-1)
 	for i := range s.flows {
 		fail = max(fail, s.flows[i].cost.At(s.flows[i].lowerBound))
@@ -19,23 +19,23 @@ func (s *search) minimax() {
 	if len(s.flows) <= maxQuadratic {
 		var order []int32
 		order, fail = s.lawler()
-		s.try(order)
+		s.tryOrder(order)
 	}
-	for _, order := range s.cheap() {
-		s.try(order)
+	for _, order := range s.classicalOrders() {
+		s.tryOrder(order)
 	}
-	s.bound = fail
+	s.lowerBound = fail
 	deadlines := make([]float64, len(s.flows))
 	for range bisections {
 		success := s.best.cost
-		if !s.affordable() || success-fail <= sameInstant*math.Abs(success) {
+		if !s.withinLimit() || success-fail <= sameInstant*math.Abs(success) {
 			return
 		}
 		l := fail + (success-fail)/2
 		for i := range s.flows {
 			deadlines[i] = s.flows[i].cost.Latest(l)
 		}
-		s.try(s.byDeadline(deadlines))
+		s.tryOrder(s.byDeadline(deadlines))
 		s.packJobs(deadlines, byStart)
 		s.packJobs(deadlines, byEnd)
 		if s.best.cost > l {

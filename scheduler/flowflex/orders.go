@@ -26,7 +26,7 @@ func (p *problem) byDeadline(deadlines []float64) []int32 {
 // lift moves every deadline to the latest time of the same cost. Where a cost is flat, a
 // deadline from the relaxation or a schedule is arbitrary within the flat part; the paper does
 // not say so, and loses half of its loss there.
-func (p *problem) lift(deadlines []float64) []float64 {
+func (p *problem) latestAtSameCost(deadlines []float64) []float64 {
 	lifted := make([]float64, len(deadlines))
 	for i, d := range deadlines {
 		c := p.flows[i].cost
@@ -36,12 +36,12 @@ func (p *problem) lift(deadlines []float64) []float64 {
 }
 
 // due lists the latest times at which flows cost no more than at their Q.
-func (p *problem) due() []float64 {
+func (p *problem) latestAtLeastCost() []float64 {
 	least := make([]float64, len(p.flows))
 	for i := range least {
 		least[i] = p.flows[i].lowerBound
 	}
-	return p.lift(least)
+	return p.latestAtSameCost(least)
 }
 
 // maxQuadratic is the number of flows up to which O(m²) rules are used.
@@ -50,7 +50,7 @@ const maxQuadratic = 2000
 // cheap lists the classical orders, each good for one kind of cost: Smith's rule, due dates, Q,
 // volume, weighted Q, as given, and Moore and Hodgson's rule. O(m²) for the last, else O(m log
 // m).
-func (p *problem) cheap() [][]int32 {
+func (p *problem) classicalOrders() [][]int32 {
 	horizon := 0.0
 	for i := range p.flows {
 		horizon += p.flows[i].lowerBound
@@ -63,7 +63,7 @@ func (p *problem) cheap() [][]int32 {
 	smith := func(i int32) float64 { return p.flows[i].volume / rates[i] }
 	orders := [][]int32{
 		p.sorted(smith),
-		p.byDeadline(p.due()),
+		p.byDeadline(p.latestAtLeastCost()),
 		p.sorted(func(i int32) float64 { return p.flows[i].lowerBound }),
 		p.sorted(func(i int32) float64 { return p.flows[i].volume }),
 		p.sorted(func(i int32) float64 { return p.flows[i].lowerBound / rates[i] }),
@@ -78,7 +78,7 @@ func (p *problem) cheap() [][]int32 {
 // mooreHodgson goes by due dates. When the surrogate misses one, the flow so far with the most
 // volume for its rate goes to the end.
 func (p *problem) mooreHodgson(rates []float64) []int32 {
-	due := p.due()
+	due := p.latestAtLeastCost()
 	var kept, late []int32
 	area := 0.0
 	for _, i := range p.byDeadline(due) {

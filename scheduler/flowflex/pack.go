@@ -36,16 +36,16 @@ type packer struct {
 	ready      [][]int32 // by flow, by rank
 	live       []int32   // flows with work left, in order
 	unfinished []int32   // by flow: number of unfinished jobs
-	done       []float64 // by flow
+	completion []float64 // by flow
 	runs       []run
 	stack      []int32
 	steps      int // runs advanced, over all orders
 
-	share  func(p *packer) // fills runs
+	assign func(p *packer) // fills runs
 	record func(span)      // nil: not recorded
 
 	deadlines []float64 // by flow; nil outside packJobs
-	by        rule
+	by        packRule
 	queue     []queued // ready jobs, earliest first
 }
 
@@ -56,8 +56,8 @@ func newPacker(slots int, flows []*flow) *packer {
 		first:      make([]int32, len(flows)),
 		ready:      make([][]int32, len(flows)),
 		unfinished: make([]int32, len(flows)),
-		done:       make([]float64, len(flows)),
-		share:      (*packer).inOrder,
+		completion: make([]float64, len(flows)),
+		assign:     (*packer).assignInOrder,
 	}
 	for i, f := range flows {
 		p.first[i] = int32(len(p.max))
@@ -96,19 +96,19 @@ func (p *packer) pack(order []int32) []float64 {
 	p.reset(order)
 	for now := 0.0; len(p.live) > 0; {
 		p.runs = p.runs[:0]
-		p.share(p)
-		step := p.untilNext()
+		p.assign(p)
+		step := p.timeToNextEnd()
 		if p.record != nil {
 			p.record(span{now, now + step, p.runs})
 		}
 		now += step
 		p.advance(step, now)
 	}
-	return p.done
+	return p.completion
 }
 
 // untilNext is the time to the next completion. It divides once.
-func (p *packer) untilNext() float64 {
+func (p *packer) timeToNextEnd() float64 {
 	left, slots := math.Inf(1), 1.0
 	for _, r := range p.runs {
 		if l := p.left[r.job]; l*slots < left*r.slots {
@@ -124,7 +124,7 @@ func (p *packer) reset(order []int32) {
 		f, first := p.flows[i], p.first[i]
 		p.ready[i] = p.ready[i][:0]
 		p.unfinished[i] = int32(len(f.jobs))
-		p.done[i] = 0
+		p.completion[i] = 0
 		for k := range f.jobs {
 			p.left[first+int32(k)], p.waits[first+int32(k)] = f.jobs[k].work, f.jobs[k].predecessors
 		}
@@ -143,8 +143,8 @@ func (p *packer) reset(order []int32) {
 // successors.
 func (p *packer) release(i, k int32) {
 	if p.left[k] > 0 {
-		p.ready[i] = slices.Insert(p.ready[i], p.place(i, k), k)
-		p.enter(i, k)
+		p.ready[i] = slices.Insert(p.ready[i], p.readyIndex(i, k), k)
+		p.enqueue(i, k)
 		return
 	}
 	p.stack = append(p.stack[:0], k)
@@ -161,14 +161,14 @@ func (p *packer) release(i, k int32) {
 				p.stack = append(p.stack, next)
 				continue
 			}
-			p.ready[i] = slices.Insert(p.ready[i], p.place(i, next), next)
-			p.enter(i, next)
+			p.ready[i] = slices.Insert(p.ready[i], p.readyIndex(i, next), next)
+			p.enqueue(i, next)
 		}
 	}
 }
 
 // place is the index of a job, or its insertion point, among its flow's ready jobs.
-func (p *packer) place(i, k int32) int {
+func (p *packer) readyIndex(i, k int32) int {
 	at, _ := slices.BinarySearchFunc(p.ready[i], p.ranks[k], func(other, rank int32) int {
 		return cmp.Compare(p.ranks[other], rank)
 	})
@@ -176,7 +176,7 @@ func (p *packer) place(i, k int32) int {
 }
 
 // inOrder is pack's rule for sharing.
-func (p *packer) inOrder() {
+func (p *packer) assignInOrder() {
 	free := p.slots
 	for _, i := range p.live {
 		for _, k := range p.ready[i] {
@@ -199,12 +199,12 @@ func (p *packer) advance(step, now float64) {
 			continue
 		}
 		p.left[r.job] = 0
-		at := p.place(r.flow, r.job)
+		at := p.readyIndex(r.flow, r.job)
 		p.ready[r.flow] = slices.Delete(p.ready[r.flow], at, at+1)
-		p.leave(r.flow, r.job)
+		p.dequeue(r.flow, r.job)
 		p.release(r.flow, r.job)
 		if p.unfinished[r.flow] == 0 {
-			p.done[r.flow], ended = now, true
+			p.completion[r.flow], ended = now, true
 		}
 	}
 	if ended {
@@ -221,7 +221,7 @@ func positions(n int) []int32 {
 	return order
 }
 
-func (p *problem) dags() []*flow {
+func (p *problem) graphFlows() []*flow {
 	flows := make([]*flow, len(p.flows))
 	for i := range p.flows {
 		flows[i] = &p.flows[i]
@@ -229,7 +229,7 @@ func (p *problem) dags() []*flow {
 	return flows
 }
 
-func (p *problem) lines() []*flow {
+func (p *problem) chainFlows() []*flow {
 	flows := make([]*flow, len(p.chains))
 	for i := range p.chains {
 		flows[i] = &p.chains[i].flow

@@ -72,7 +72,7 @@ func TestScheduleIsFeasible(t *testing.T) {
 				o.Deadlines[k] = append(o.Deadlines[k], float64(rapid.IntRange(0, 20).Draw(t, "deadline")))
 			}
 		}
-		s, slots, err := solved(p, o)
+		s, slots, err := solveWithIntervals(p, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestScheduleIsFeasible(t *testing.T) {
 		for i, f := range p.Flows {
 			costs[i] = f.Cost
 		}
-		if want := o.Aggregate.Of(costs, s.Completion); !near(s.Cost, want) {
+		if want := o.Aggregate.Combine(costs, s.Completion); !near(s.Cost, want) {
 			t.Fatalf("cost %v, but the completions cost %v", s.Cost, want)
 		}
 		if again, err := Solve(p, o); err != nil || !reflect.DeepEqual(again, s) {
@@ -173,7 +173,7 @@ func checkInstant(t *rapid.T, p Problem, slots []assigned, at float64) {
 func TestNowIsTheStart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t, 5, 6)
-		s, slots, err := solved(p, Options{Aggregate: aggregate(t), ChainsOnly: rapid.Bool().Draw(t, "chains")})
+		s, slots, err := solveWithIntervals(p, Options{Aggregate: aggregate(t), ChainsOnly: rapid.Bool().Draw(t, "chains")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +210,7 @@ func TestChainKeepsTheBounds(t *testing.T) {
 			for k := range c.jobs {
 				area += c.jobs[k].work
 				path += c.jobs[k].duration()
-				for _, part := range c.parts(int32(k)) {
+				for _, part := range c.allocations(int32(k)) {
 					work[part.job] += float64(part.slots) * c.jobs[k].duration()
 				}
 			}
@@ -248,7 +248,7 @@ func TestLowerBoundHolds(t *testing.T) {
 		if f.lowerBound < f.q || f.q < f.path {
 			t.Fatalf("path %v, Q %v, raised %v", f.path, f.q, f.lowerBound)
 		}
-		packer := newPacker(made.slots, made.dags())
+		packer := newPacker(made.slots, made.graphFlows())
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "ranks"), 0))
 		for range 5 {
 			if done := packer.pack([]int32{0})[0]; done < f.lowerBound*(1-1e-9) {
@@ -274,7 +274,7 @@ func TestPackIsFigure5(t *testing.T) {
 			order[i], order[j] = order[j], order[i]
 		})
 		want := figure5(made, order)
-		for i, done := range newPacker(made.slots, made.lines()).pack(order) {
+		for i, done := range newPacker(made.slots, made.chainFlows()).pack(order) {
 			if !near(done, want[i]) {
 				t.Fatalf("flow %d ends at %v, by Figure 5 at %v", i, done, want[i])
 			}
@@ -333,7 +333,7 @@ func TestLineOfManyJobs(t *testing.T) {
 // same. So the search finds as good a schedule with negative costs, and packs as many orders.
 func TestCostsBelowZero(t *testing.T) {
 	search := func(flows int, due float64) (cost float64, orders int) {
-		p, moved := cluster(flows, 25, scheduler.Metric{Penalty: scheduler.Lateness}), 0.0
+		p, moved := drawCluster(flows, 25, scheduler.Metric{Penalty: scheduler.Lateness}), 0.0
 		for i := range p.Flows {
 			p.Flows[i].Cost.Due = due
 			moved += p.Flows[i].Cost.Weight * due
@@ -343,9 +343,9 @@ func TestCostsBelowZero(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := newSearch(made, Options{})
-		s.minisum(nil)
-		s.polish(DefaultEffort)
-		return s.best.cost + moved, len(s.seen)
+		s.solveMinisum(nil)
+		s.improveSchedule(DefaultEffort)
+		return s.best.cost + moved, len(s.packed)
 	}
 	for flows := 4; flows <= 16; flows++ {
 		late, packed := search(flows, 0)

@@ -128,7 +128,7 @@ func writeChains(out *strings.Builder, p Problem, made *problem) {
 		fmt.Fprintf(out, "%s: volume %.6g, critical path %.6g, Q %.6g\n", p.Flows[i].ID, c.volume, c.path, c.q)
 		for k, j := range c.jobs {
 			fmt.Fprintf(out, "  %d: work %.6g max %g:", k+1, j.work, j.max)
-			for _, part := range c.parts(int32(k)) {
+			for _, part := range c.allocations(int32(k)) {
 				fmt.Fprintf(out, " %s×%d", p.Flows[i].Jobs[part.job].ID, part.slots)
 			}
 			fmt.Fprintln(out)
@@ -145,9 +145,9 @@ func writePacked(t *testing.T, d *datadriven.TestData, out *strings.Builder, p P
 	if slices.Contains(order, -1) {
 		d.Fatalf(t, "order names no flow")
 	}
-	packer, chains := newPacker(p.Slots, made.dags()), d.HasArg("chains") || d.Cmd == "shift"
+	packer, chains := newPacker(p.Slots, made.graphFlows()), d.HasArg("chains") || d.Cmd == "shift"
 	if chains {
-		packer = newPacker(p.Slots, made.lines())
+		packer = newPacker(p.Slots, made.chainFlows())
 	}
 	packer.record = func(at span) {
 		fmt.Fprintf(out, "%.6g to %.6g:", at.from, at.to)
@@ -166,11 +166,11 @@ func writePacked(t *testing.T, d *datadriven.TestData, out *strings.Builder, p P
 			}
 			r.job = packer.local(r)
 			c := &made.chains[r.flow]
-			for _, a := range c.shift(nil, c.parts(r.job), at, r) {
+			for _, a := range c.shift(nil, c.allocations(r.job), at, r) {
 				fmt.Fprintf(out, "  %s.%s×%d from %.6g to %.6g\n", p.Flows[r.flow].ID, p.Flows[r.flow].Jobs[a.Job].ID, a.Slots, a.From, a.To)
 			}
 			fmt.Fprintf(out, "  in proportion:")
-			for _, s := range c.proportional(nil, c.parts(r.job), r) {
+			for _, s := range c.proportional(nil, c.allocations(r.job), r) {
 				fmt.Fprintf(out, " %s.%s×%d", p.Flows[r.flow].ID, p.Flows[r.flow].Jobs[s.Job].ID, s.Slots)
 			}
 			fmt.Fprintln(out)

@@ -9,7 +9,7 @@ import (
 // in whole slots. Stage 3 of the paper (section 4.3) uses McNaughton's wrap-around rule: its
 // pieces are shorter than tasks. Leftover slots go to the largest remainders, so no part
 // exceeds its maximum. O(parts log parts).
-func (c *chain) proportional(into []Share, parts []part, r run) []Share {
+func (c *chain) proportional(into []Share, parts []allocation, r run) []Share {
 	slots, most := int64(r.slots), int64(c.jobs[r.job].max)
 	byRest, left := make([]int, len(parts)), slots
 	first := len(into)

@@ -14,7 +14,7 @@ type assigned struct {
 // times duration each part fills its share, row after row. So every limit is a fraction
 // slots·(parts so far)/maximum of whole numbers, and no part ever has more rows than its
 // maximum. O(parts²) for each of at most as many intervals as parts.
-func (c *chain) shift(into []assigned, parts []part, s span, r run) []assigned {
+func (c *chain) shift(into []assigned, parts []allocation, s span, r run) []assigned {
 	slots, most := int64(r.slots), int64(c.jobs[r.job].max)
 	limits := make([]int64, len(parts)+1) // in 1/most of a row
 	cuts := make([]int64, 0, len(parts)+2)
@@ -51,7 +51,7 @@ func ceil(a, b int64) int64 {
 }
 
 // solved is the result of Solve with its intervals: stage 3 if the schedule is one of chains.
-func solved(p Problem, o Options) (*Schedule, []assigned, error) {
+func solveWithIntervals(p Problem, o Options) (*Schedule, []assigned, error) {
 	s, err := find(p, o)
 	if err != nil {
 		return nil, nil, err
@@ -60,7 +60,7 @@ func solved(p Problem, o Options) (*Schedule, []assigned, error) {
 	s.replay(func(at span, r run) {
 		if s.best.chains {
 			c := &s.chains[r.flow]
-			all = c.shift(all, c.parts(r.job), at, r)
+			all = c.shift(all, c.allocations(r.job), at, r)
 			return
 		}
 		all = append(all, assigned{int(r.flow), int(r.job), at.from, at.to, int(r.slots)})

@@ -81,79 +81,79 @@ func find(p Problem, o Options) (*search, error) {
 		}
 	}
 	s := newSearch(made, o)
-	if s.max {
-		s.minimax()
+	if s.minimax {
+		s.solveMinimax()
 	} else {
-		s.minisum(o.Deadlines)
+		s.solveMinisum(o.Deadlines)
 	}
 	if o.Effort == 0 {
 		o.Effort = DefaultEffort
 	}
 	s.adjustDeadlines(min(o.Effort, adjustRounds))
-	s.polish(o.Effort)
+	s.improveSchedule(o.Effort)
 	return s, nil
 }
 
 // search is the state of a search.
 type search struct {
 	*problem
-	max         bool
+	minimax     bool
 	graphPacker *packer // nil: chains only
 	chainPacker *packer
-	seen        map[string]bool // packed orders
+	packed      map[string]bool // packed orders
 	key         []byte
-	best        found
-	bound       float64 // a lower bound of every schedule's cost
+	best        candidate
+	lowerBound  float64 // a lower bound of every schedule's cost
 }
 
-type found struct {
-	order     []int32
-	chains    bool
-	by        rule
-	deadlines []float64 // only if packed by deadline
-	cost      float64
-	sum       float64 // of completion times
-	done      []float64
+type candidate struct {
+	order      []int32
+	chains     bool
+	by         packRule
+	deadlines  []float64 // only if packed by deadline
+	cost       float64
+	sum        float64 // of completion times
+	completion []float64
 }
 
 func newSearch(p *problem, o Options) *search {
 	s := &search{
 		problem:     p,
-		max:         o.Aggregate == scheduler.Max,
-		chainPacker: newPacker(p.slots, p.lines()),
-		seen:        make(map[string]bool),
-		best:        found{cost: math.Inf(1), sum: math.Inf(1)},
+		minimax:     o.Aggregate == scheduler.Max,
+		chainPacker: newPacker(p.slots, p.chainFlows()),
+		packed:      make(map[string]bool),
+		best:        candidate{cost: math.Inf(1), sum: math.Inf(1)},
 	}
 	for i := range p.flows {
-		s.bound += p.flows[i].cost.At(p.flows[i].lowerBound)
+		s.lowerBound += p.flows[i].cost.At(p.flows[i].lowerBound)
 	}
 	if !o.ChainsOnly {
-		s.graphPacker = newPacker(p.slots, p.dags())
+		s.graphPacker = newPacker(p.slots, p.graphFlows())
 	}
 	return s
 }
 
 // minisum tries the cheap orders, the deadlines as given and lifted, and improvements of all
 // these by local search on the surrogate.
-func (s *search) minisum(deadlines [][]float64) {
-	orders := s.cheap()
+func (s *search) solveMinisum(deadlines [][]float64) {
+	orders := s.classicalOrders()
 	for _, order := range orders {
-		s.try(order)
+		s.tryOrder(order)
 	}
 	for _, given := range deadlines {
-		for _, d := range [][]float64{given, s.lift(given)} {
+		for _, d := range [][]float64{given, s.latestAtSameCost(given)} {
 			orders = append(orders, s.byDeadline(d))
-			s.try(orders[len(orders)-1])
+			s.tryOrder(orders[len(orders)-1])
 		}
 	}
 	budget := int(maxEvaluations)
 	for _, order := range orders {
 		improved := slices.Clone(order)
 		s.descend(improved, &budget)
-		s.try(improved)
+		s.tryOrder(improved)
 	}
-	s.packJobs(s.due(), byStart)
-	s.packJobs(s.due(), byEnd)
+	s.packJobs(s.latestAtLeastCost(), byStart)
+	s.packJobs(s.latestAtLeastCost(), byEnd)
 	s.repeatLift()
 }
 
@@ -162,8 +162,8 @@ func (s *search) minisum(deadlines [][]float64) {
 func (s *search) repeatLift() {
 	for before := math.Inf(1); s.best.cost < before; {
 		before = s.best.cost
-		deadlines := s.lift(s.best.done)
-		s.try(s.byDeadline(deadlines))
+		deadlines := s.latestAtSameCost(s.best.completion)
+		s.tryOrder(s.byDeadline(deadlines))
 		s.packJobs(deadlines, byStart)
 		s.packJobs(deadlines, byEnd)
 	}
@@ -171,44 +171,44 @@ func (s *search) repeatLift() {
 
 // packJobs packs jobs by the latest time of their start or end, unless the limit of packing is
 // reached. The result is valid until the next call.
-func (s *search) packJobs(deadlines []float64, by rule) []float64 {
-	if s.graphPacker == nil || !s.affordable() {
-		return s.best.done
+func (s *search) packJobs(deadlines []float64, by packRule) []float64 {
+	if s.graphPacker == nil || !s.withinLimit() {
+		return s.best.completion
 	}
 	done := s.graphPacker.packJobs(deadlines, by)
-	s.keep(found{order: s.byDeadline(deadlines), by: by, deadlines: deadlines, done: done})
+	s.keepBest(candidate{order: s.byDeadline(deadlines), by: by, deadlines: deadlines, completion: done})
 	return done
 }
 
 // try packs an order, unless it was packed before or the limit is reached. It always packs the
 // first order.
-func (s *search) try(order []int32) {
-	if s.best.done != nil && !s.affordable() {
+func (s *search) tryOrder(order []int32) {
+	if s.best.completion != nil && !s.withinLimit() {
 		return
 	}
 	s.key = s.key[:0]
 	for _, i := range order {
 		s.key = append(s.key, byte(i), byte(i>>8), byte(i>>16), byte(i>>24))
 	}
-	if s.seen[string(s.key)] {
+	if s.packed[string(s.key)] {
 		return
 	}
-	s.seen[string(s.key)] = true
-	s.keep(found{order: order, chains: true, done: s.chainPacker.pack(order)})
+	s.packed[string(s.key)] = true
+	s.keepBest(candidate{order: order, chains: true, completion: s.chainPacker.pack(order)})
 	if s.graphPacker != nil {
-		s.keep(found{order: order, done: s.graphPacker.pack(order)})
+		s.keepBest(candidate{order: order, completion: s.graphPacker.pack(order)})
 	}
 }
 
 // keep stores a schedule if it is better than the best.
-func (s *search) keep(f found) {
-	f.cost = s.cost(f.done)
-	for _, t := range f.done {
+func (s *search) keepBest(f candidate) {
+	f.cost = s.cost(f.completion)
+	for _, t := range f.completion {
 		f.sum += t
 	}
 	margin := rounding * math.Abs(s.best.cost)
-	if f.cost < s.best.cost-margin || f.cost <= s.best.cost+margin && f.sum < s.best.sum*(1-rounding) || s.best.done == nil {
-		f.order, f.deadlines, f.done = slices.Clone(f.order), slices.Clone(f.deadlines), slices.Clone(f.done)
+	if f.cost < s.best.cost-margin || f.cost <= s.best.cost+margin && f.sum < s.best.sum*(1-rounding) || s.best.completion == nil {
+		f.order, f.deadlines, f.completion = slices.Clone(f.order), slices.Clone(f.deadlines), slices.Clone(f.completion)
 		s.best = f
 	}
 }
@@ -220,7 +220,7 @@ func (s *search) cost(done []float64) float64 {
 		c := s.flows[i].cost.At(t)
 		sum, most = sum+c, max(most, c)
 	}
-	if s.max && len(done) > 0 {
+	if s.minimax && len(done) > 0 {
 		return most
 	}
 	return sum
@@ -228,14 +228,14 @@ func (s *search) cost(done []float64) float64 {
 
 // polish is local search on schedules: while effort lasts, flows move to other places in the
 // best order, starting with the flow that costs most beyond its cost at Q.
-func (s *search) polish(effort int) {
-	for until := len(s.seen) + effort; len(s.seen) < until && s.improvable(); {
+func (s *search) improveSchedule(effort int) {
+	for until := len(s.packed) + effort; len(s.packed) < until && s.canImprove(); {
 		before := s.best
 		for _, i := range s.sorted(func(i int32) float64 {
 			c := s.flows[i].cost
-			return c.At(s.flows[i].lowerBound) - c.At(before.done[i])
+			return c.At(s.flows[i].lowerBound) - c.At(before.completion[i])
 		}) {
-			s.moveAbout(i, until)
+			s.tryPlaces(i, until)
 			if s.best.cost < before.cost-sameInstant*math.Abs(before.cost) {
 				break
 			}
@@ -247,12 +247,12 @@ func (s *search) polish(effort int) {
 }
 
 // improvable reports whether a better schedule may exist and the limit allows a search.
-func (s *search) improvable() bool {
-	return s.affordable() && s.best.cost-s.bound > sameInstant*math.Abs(s.bound)
+func (s *search) canImprove() bool {
+	return s.withinLimit() && s.best.cost-s.lowerBound > sameInstant*math.Abs(s.lowerBound)
 }
 
 // affordable reports whether the limit allows more packing.
-func (s *search) affordable() bool {
+func (s *search) withinLimit() bool {
 	steps := s.chainPacker.steps
 	if s.graphPacker != nil {
 		steps += s.graphPacker.steps
@@ -261,15 +261,15 @@ func (s *search) affordable() bool {
 }
 
 // moveAbout tries a flow at every other place, the earlier ones first.
-func (s *search) moveAbout(i int32, until int) {
+func (s *search) tryPlaces(i int32, until int) {
 	order := s.best.order
 	from := slices.Index(order, i)
 	rest := slices.Delete(slices.Clone(order), from, from+1)
 	for to := range order {
-		if len(s.seen) >= until || !s.improvable() {
+		if len(s.packed) >= until || !s.canImprove() {
 			return
 		}
-		s.try(slices.Insert(slices.Clone(rest), to, i))
+		s.tryOrder(slices.Insert(slices.Clone(rest), to, i))
 	}
 }
 
@@ -301,13 +301,13 @@ func (s *search) schedule() *Schedule {
 	for _, i := range s.best.order {
 		out.Order = append(out.Order, int(i))
 	}
-	out.Completion = slices.Clone(s.replay(func(at span, r run) { s.write(out, at, r) }))
+	out.Completion = slices.Clone(s.replay(func(at span, r run) { s.addRun(out, at, r) }))
 	out.Cost = s.cost(out.Completion)
 	return out
 }
 
 // write adds a run to the schedule.
-func (s *search) write(out *Schedule, at span, r run) {
+func (s *search) addRun(out *Schedule, at span, r run) {
 	if !s.best.chains {
 		out.Ends[r.flow][r.job] = at.to
 		if at.from == 0 {
@@ -316,7 +316,7 @@ func (s *search) write(out *Schedule, at span, r run) {
 		return
 	}
 	c := &s.chains[r.flow]
-	parts := c.parts(r.job)
+	parts := c.allocations(r.job)
 	for _, p := range parts {
 		out.Ends[r.flow][p.job] = at.to
 	}

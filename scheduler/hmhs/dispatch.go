@@ -20,7 +20,7 @@ import (
 func MinMin(machines []Machine, stages []Stage, arrived, ends []float64) [][]Run {
 	d := newDispatch(machines, stages, arrived)
 	runs := make([][]Run, len(machines))
-	for d.left > 0 {
+	for d.tasksLeft > 0 {
 		d.admit()
 		m := d.first()
 		job := m.ready.Items[0].job
@@ -33,11 +33,11 @@ func MinMin(machines []Machine, stages []Stage, arrived, ends []float64) [][]Run
 
 // dispatch is the state of dispatching a stage.
 type dispatch struct {
-	stages  []Stage // Tasks counts down
-	left    int     // tasks
-	arrived []float64
-	waiting []int // jobs that have not arrived (U), by arrival
-	ready   int   // number of ready jobs with tasks left (Jw)
+	stages    []Stage // Tasks counts down
+	tasksLeft int     // tasks
+	arrived   []float64
+	waiting   []int // jobs that have not arrived (U), by arrival
+	ready     int   // number of ready jobs with tasks left (Jw)
 
 	machines []*machine // by number
 	order    heap.Heap[*machine]
@@ -53,15 +53,15 @@ type machine struct {
 }
 
 type choice struct {
-	takes float64
-	job   int
+	seconds float64
+	job     int
 }
 
 func (a choice) before(b choice) bool {
-	return a.takes < b.takes || a.takes == b.takes && a.job < b.job
+	return a.seconds < b.seconds || a.seconds == b.seconds && a.job < b.job
 }
 
-func before(a, b *machine) bool {
+func machineBefore(a, b *machine) bool {
 	if a.key != b.key || a.key == math.Inf(1) {
 		return a.key < b.key
 	}
@@ -73,7 +73,7 @@ func newDispatch(machines []Machine, stages []Stage, arrived []float64) *dispatc
 	d := &dispatch{stages: slices.Clone(stages), arrived: arrived}
 	for i, s := range stages {
 		if s.Tasks > 0 {
-			d.left += s.Tasks
+			d.tasksLeft += s.Tasks
 			d.waiting = append(d.waiting, i)
 		}
 	}
@@ -88,7 +88,7 @@ func newDispatch(machines []Machine, stages []Stage, arrived []float64) *dispatc
 			key:    math.Inf(1),
 		})
 	}
-	d.order = heap.New(slices.Clone(d.machines), before)
+	d.order = heap.New(slices.Clone(d.machines), machineBefore)
 	return d
 }
 
@@ -112,7 +112,7 @@ func (d *dispatch) admit() {
 	}
 	for _, job := range d.waiting[:n] {
 		for _, m := range d.machines {
-			m.ready.Push(choice{d.stages[job].On(m.number), job})
+			m.ready.Push(choice{d.stages[job].Seconds(m.number), job})
 		}
 	}
 	d.ready += n
@@ -120,7 +120,7 @@ func (d *dispatch) admit() {
 	for _, m := range d.machines {
 		d.rekey(m)
 	}
-	d.order = heap.New(d.order.Items, before)
+	d.order = heap.New(d.order.Items, machineBefore)
 }
 
 // rekey drops jobs without tasks left from the front of a machine's choices.
@@ -131,7 +131,7 @@ func (d *dispatch) rekey(m *machine) {
 	m.key = math.Inf(1)
 	if len(m.ready.Items) > 0 {
 		c := m.ready.Items[0]
-		m.key = max(m.free.Items[0], d.arrived[c.job]) + c.takes
+		m.key = max(m.free.Items[0], d.arrived[c.job]) + c.seconds
 	}
 }
 
@@ -155,7 +155,7 @@ func (d *dispatch) assign(m *machine, job int) {
 	if m == d.earliest {
 		d.earliest = nil
 	}
-	d.left--
+	d.tasksLeft--
 	if d.stages[job].Tasks--; d.stages[job].Tasks == 0 {
 		d.ready--
 	}
@@ -165,10 +165,10 @@ func (d *dispatch) assign(m *machine, job int) {
 
 // Play runs a machine's tasks in order, each in the slot that is free first but not before its
 // job has arrived, and raises the jobs' ends. Without arrived all jobs are present.
-func Play(machine Machine, m int, runs []Run, stages []Stage, arrived, ends []float64) {
+func Simulate(machine Machine, m int, runs []Run, stages []Stage, arrived, ends []float64) {
 	slots := heap.New(slices.Clone(machine.Free), earlier)
 	for _, r := range runs {
-		takes, from := stages[r.Job].On(m), 0.0
+		takes, from := stages[r.Job].Seconds(m), 0.0
 		if arrived != nil {
 			from = arrived[r.Job]
 		}

@@ -12,7 +12,7 @@ type Speeds struct {
 	trackers map[string]int
 	times    []float64 // by job: seconds of a task where the factor is 1
 	factors  []float64 // by tracker: its mean over jobs
-	own      []sample  // by job and tracker
+	pairs    []sample  // by job and tracker
 }
 
 // sample is the measurements of a job on a tracker.
@@ -55,9 +55,9 @@ func Estimate(measured []scheduler.Measured) *Speeds {
 	}
 	s.times = make([]float64, len(s.jobs))
 	s.fit(samples)
-	s.own = make([]sample, len(s.times)*len(s.factors))
+	s.pairs = make([]sample, len(s.times)*len(s.factors))
 	for _, m := range samples {
-		s.own[m.job*len(s.factors)+m.tracker] = m
+		s.pairs[m.job*len(s.factors)+m.tracker] = m
 	}
 	return s
 }
@@ -112,6 +112,6 @@ func (s *Speeds) Factor(job wire.JobID, tracker string) float64 {
 	if !ok {
 		return s.factors[t]
 	}
-	own := s.own[i*len(s.factors)+t]
+	own := s.pairs[i*len(s.factors)+t]
 	return (own.seconds/s.times[i] + priorTasks*s.factors[t]) / (own.tasks + priorTasks)
 }

@@ -54,7 +54,7 @@ type Stage struct {
 type Run struct{ Job, Tasks int }
 
 // InOrder sorts a machine's tasks by the places of their jobs, one Run for each job.
-func InOrder(runs []Run, place []int) []Run {
+func SortRuns(runs []Run, place []int) []Run {
 	slices.SortFunc(runs, func(a, b Run) int { return place[a.Job] - place[b.Job] })
 	out := runs[:0]
 	for _, r := range runs {
@@ -70,7 +70,7 @@ func InOrder(runs []Run, place []int) []Run {
 func earlier(a, b float64) bool { return a < b }
 
 // On returns the seconds of a task on a machine.
-func (s *Stage) On(machine int) float64 { return s.Time * s.Factor[machine] }
+func (s *Stage) Seconds(machine int) float64 { return s.Time * s.Factor[machine] }
 
 func mapOf(j *Job) *Stage    { return &j.Map }
 func reduceOf(j *Job) *Stage { return &j.Reduce }

@@ -12,11 +12,11 @@ import (
 )
 
 // least is the pair of task and machine that completes first, with the ties of H2.
-func least(s *hmhstest.Slow, tasks []int, stages []hmhs.Stage, machines int, arrived []float64) (task, machine int, end float64) {
+func firstPair(s *hmhstest.Reference, tasks []int, stages []hmhs.Stage, machines int, arrived []float64) (task, machine int, end float64) {
 	end, takes := math.Inf(1), 0.0
 	for at, job := range tasks {
 		for m := range machines {
-			e := stages[job].On(m)
+			e := stages[job].Seconds(m)
 			c := max(s.Available(m), arrived[job]) + e
 			if c < end || c == end && e < takes {
 				task, machine, end, takes = at, m, c, e
@@ -27,19 +27,19 @@ func least(s *hmhstest.Slow, tasks []int, stages []hmhs.Stage, machines int, arr
 }
 
 // slowMinMin is section 3.2's Min-Min.
-func slowMinMin(machines []hmhs.Machine, stages []hmhs.Stage) *hmhstest.Slow {
-	s := hmhstest.NewSlow(machines, len(stages))
+func slowMinMin(machines []hmhs.Machine, stages []hmhs.Stage) *hmhstest.Reference {
+	s := hmhstest.NewReference(machines, len(stages))
 	for tasks := hmhstest.Tasks(stages); len(tasks) > 0; {
-		at, m, end := least(s, tasks, stages, len(machines), make([]float64, len(stages)))
-		s.Give(m, tasks[at], end)
+		at, m, end := firstPair(s, tasks, stages, len(machines), make([]float64, len(stages)))
+		s.Assign(m, tasks[at], end)
 		tasks = slices.Delete(tasks, at, at+1)
 	}
 	return s
 }
 
 // slowDynamic is Algorithm 1 line by line.
-func slowDynamic(machines []hmhs.Machine, stages []hmhs.Stage, arrived []float64) *hmhstest.Slow {
-	s := hmhstest.NewSlow(machines, len(stages))
+func slowDynamic(machines []hmhs.Machine, stages []hmhs.Stage, arrived []float64) *hmhstest.Reference {
+	s := hmhstest.NewReference(machines, len(stages))
 	var u, jw []int
 	left := make([]int, len(stages))
 	for i, stage := range stages {
@@ -66,9 +66,9 @@ func slowDynamic(machines []hmhs.Machine, stages []hmhs.Stage, arrived []float64
 			u = slices.DeleteFunc(u, func(j int) bool { return j == first })
 		}
 		slices.Sort(jw)
-		at, m, end := least(s, jw, stages, len(machines), arrived) // 11 to 16
-		s.Give(m, jw[at], end)                                     // 17, 18
-		if left[jw[at]]--; left[jw[at]] == 0 {                     // 19 to 21
+		at, m, end := firstPair(s, jw, stages, len(machines), arrived) // 11 to 16
+		s.Assign(m, jw[at], end)                                       // 17, 18
+		if left[jw[at]]--; left[jw[at]] == 0 {                         // 19 to 21
 			jw = slices.Delete(jw, at, at+1)
 		}
 	}

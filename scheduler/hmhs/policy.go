@@ -119,8 +119,8 @@ func (o *schedule) solve(s scheduler.Snapshot) {
 	}
 	clear(o.ends)
 	for m, runs := range o.runs {
-		o.runs[m] = InOrder(runs, place)
-		Play(o.batch.Maps[m], m, o.runs[m], stages, nil, o.ends)
+		o.runs[m] = SortRuns(runs, place)
+		Simulate(o.batch.Maps[m], m, o.runs[m], stages, nil, o.ends)
 	}
 }
 

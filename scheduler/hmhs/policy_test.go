@@ -78,7 +78,7 @@ func snapshot(t *testing.T, d *datadriven.TestData) scheduler.Snapshot {
 				ID: id(int(number(words[1]))), Max: int(fields["max"]), Running: int(fields["running"]), Min: int(fields["min"]), Work: fields["work"],
 			})
 		case "later":
-			s.Later = append(s.Later, scheduler.Later{ID: id(int(number(words[1]))), Phase: wire.Reduce, Max: int(fields["max"]), Work: fields["work"]})
+			s.Later = append(s.Later, scheduler.LaterPhase{ID: id(int(number(words[1]))), Phase: wire.Reduce, Max: int(fields["max"]), Work: fields["work"]})
 		case "measured":
 			s.Measured = append(s.Measured, scheduler.Measured{
 				Job: id(int(number(words[1]))), Tracker: words[2], Tasks: int(number(words[3])), Seconds: number(words[4]),
@@ -123,7 +123,7 @@ func TestPlanProperties(t *testing.T) {
 			j.Running = rapid.IntRange(0, j.Max).Draw(t, "running")
 			j.Work = float64(rapid.IntRange(0, 100).Draw(t, "work"))
 			s.Jobs = append(s.Jobs, j)
-			s.Later = append(s.Later, scheduler.Later{ID: j.ID, Phase: wire.Reduce, Max: rapid.IntRange(0, 3).Draw(t, "reduces")})
+			s.Later = append(s.Later, scheduler.LaterPhase{ID: j.ID, Phase: wire.Reduce, Max: rapid.IntRange(0, 3).Draw(t, "reduces")})
 			for _, tr := range s.Trackers {
 				s.Measured = append(s.Measured, scheduler.Measured{
 					Job: j.ID, Tracker: tr.ID, Tasks: rapid.IntRange(0, 3).Draw(t, "ended"), Seconds: rapid.Float64Range(0, 100).Draw(t, "seconds"),
@@ -137,7 +137,7 @@ func TestPlanProperties(t *testing.T) {
 		if err := plan.Validate(s); err != nil {
 			t.Fatal(err)
 		}
-		if err := plan.KeepsMinima(s); err != nil {
+		if err := plan.CheckMinima(s); err != nil {
 			t.Fatal(err)
 		}
 		if s.Slots == 0 {
@@ -228,7 +228,7 @@ func TestAnyMeasurement(t *testing.T) {
 }
 
 // crowd is a map phase of a hybrid batch with affinities measured.
-func crowd(jobs, trackers int) scheduler.Snapshot {
+func manyJobs(jobs, trackers int) scheduler.Snapshot {
 	r := rand.New(rand.NewPCG(1, 1))
 	s := scheduler.Snapshot{Phase: wire.Map, Slots: trackers}
 	for i := range trackers {
@@ -252,7 +252,7 @@ func crowd(jobs, trackers int) scheduler.Snapshot {
 func BenchmarkPlan(b *testing.B) {
 	for _, jobs := range []int{100, 500} {
 		b.Run(fmt.Sprintf("jobs=%d", jobs), func(b *testing.B) {
-			s := crowd(jobs, 100)
+			s := manyJobs(jobs, 100)
 			for b.Loop() {
 				if _, err := (hmhs.Policy{}).Plan(s); err != nil {
 					b.Fatal(err)

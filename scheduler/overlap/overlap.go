@@ -34,16 +34,16 @@ import (
 type Job struct {
 	Number       int     // identifies the job to callers that follow it through time
 	Map, Shuffle float64 // original sizes x and y: seconds of a whole station
-	Left         float64 // map work left, seconds
+	MapLeft      float64 // map work left, seconds
 	Ready        float64 // shuffle work mapped and not shuffled, seconds
 	Ratio        float64 // shuffle work that a unit of map work makes ready
 }
 
 // ShuffleLeft returns the shuffle work left, ready or not, in seconds.
-func (j *Job) ShuffleLeft() float64 { return j.Ready + float64(j.Ratio*j.Left) }
+func (j *Job) ShuffleLeft() float64 { return j.Ready + float64(j.Ratio*j.MapLeft) }
 
 // Longest is max(x(t), y(t)): the seconds that the job takes alone.
-func (j *Job) Longest() float64 { return max(j.Left, j.ShuffleLeft()) }
+func (j *Job) Bottleneck() float64 { return max(j.MapLeft, j.ShuffleLeft()) }
 
 // Unbalance is max(x/y, y/x) on original sizes: +Inf if one of them is 0, 1 if both are.
 func (j *Job) Unbalance() float64 {
@@ -69,7 +69,7 @@ type MaxSRPT struct{}
 
 // Lanes returns one lane for all jobs.
 func (MaxSRPT) Lanes(jobs []Job) []Lane {
-	order := sorted(jobs, nil, func(a, b *Job) int { return cmp.Compare(a.Longest(), b.Longest()) })
+	order := sorted(jobs, nil, func(a, b *Job) int { return cmp.Compare(a.Bottleneck(), b.Bottleneck()) })
 	return []Lane{{order, order, 1, 1}}
 }
 
@@ -105,7 +105,7 @@ func (SplitSRPT) Lanes(jobs []Job) []Lane {
 
 // byMap orders by map work left, then by shuffle work left.
 func byMap(a, b *Job) int {
-	return cmp.Or(cmp.Compare(a.Left, b.Left), cmp.Compare(a.ShuffleLeft(), b.ShuffleLeft()))
+	return cmp.Or(cmp.Compare(a.MapLeft, b.MapLeft), cmp.Compare(a.ShuffleLeft(), b.ShuffleLeft()))
 }
 
 // byShuffle orders by shuffle work left, then by most work ready: after a tie the job that can

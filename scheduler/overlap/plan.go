@@ -50,14 +50,14 @@ func plan(lanes func([]Job) []Lane, s scheduler.Snapshot) (scheduler.Plan, error
 	}
 	for i := range alternate(chosen, func(l *Lane) []int { return l.Shuffles }) {
 		if present.shuffles[i] {
-			plan.Portions = append(plan.Portions, scheduler.Portion{Job: present.ids[i], Share: min(1, shares[i])})
+			plan.ShuffleShares = append(plan.ShuffleShares, scheduler.ShuffleShare{Job: present.ids[i], Share: min(1, shares[i])})
 		}
 	}
 	return plan, nil
 }
 
 // present holds the jobs of a snapshot with maps or shuffle left, by id.
-type present struct {
+type activeJobs struct {
 	ids      []wire.JobID
 	jobs     []Job
 	min, max []int  // slots
@@ -66,8 +66,8 @@ type present struct {
 
 // fromSnapshot measures sizes in seconds of the whole station. A job's Ratio comes from the
 // work left, as measured now, not from its original sizes.
-func fromSnapshot(s scheduler.Snapshot) *present {
-	p, bandwidth := &present{}, bandwidth(s)
+func fromSnapshot(s scheduler.Snapshot) *activeJobs {
+	p, bandwidth := &activeJobs{}, bandwidth(s)
 	slots := float64(max(1, s.Slots))
 	for i, k := 0, 0; i < len(s.Jobs) || k < len(s.Transfers); {
 		var j scheduler.Job
@@ -89,11 +89,11 @@ func fromSnapshot(s scheduler.Snapshot) *present {
 		}
 		job := Job{
 			Map: cmp.Or(t.Maps, j.Alone) / slots, Shuffle: t.Whole / bandwidth,
-			Left: j.Work / slots, Ready: t.Left / bandwidth,
+			MapLeft: j.Work / slots, Ready: t.Left / bandwidth,
 		}
 		// If map work is negligible beside the shuffle, count all as ready: Ratio stays finite.
-		if coming := (t.Left - t.Ready) / bandwidth; job.Left > coming*1e-12 {
-			job.Ready, job.Ratio = t.Ready/bandwidth, coming/job.Left
+		if coming := (t.Left - t.Ready) / bandwidth; job.MapLeft > coming*1e-12 {
+			job.Ready, job.Ratio = t.Ready/bandwidth, coming/job.MapLeft
 		}
 		p.ids = append(p.ids, cmp.Or(j.ID, t.ID))
 		p.jobs = append(p.jobs, job)
@@ -124,7 +124,7 @@ func bandwidth(s scheduler.Snapshot) float64 {
 
 // slots fills the lanes: first the minima, then each lane up to its part, then any job that can
 // use more.
-func (p *present) slots(lanes []Lane, slots int) []int {
+func (p *activeJobs) slots(lanes []Lane, slots int) []int {
 	given, left := slices.Clone(p.min), slots
 	for _, least := range p.min {
 		left -= least

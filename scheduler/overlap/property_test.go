@@ -47,7 +47,7 @@ func checkPlan(s scheduler.Snapshot, plan scheduler.Plan) error {
 	if err := plan.Validate(s); err != nil {
 		return err
 	}
-	if err := plan.KeepsMinima(s); err != nil {
+	if err := plan.CheckMinima(s); err != nil {
 		return err
 	}
 	slots, useful := 0, 0
@@ -61,7 +61,7 @@ func checkPlan(s scheduler.Snapshot, plan scheduler.Plan) error {
 		return fmt.Errorf("%d slots of %d are planned, %d could be used", slots, s.Slots, useful)
 	}
 	share, ready := 0.0, false
-	for _, portion := range plan.Portions {
+	for _, portion := range plan.ShuffleShares {
 		share += portion.Share
 	}
 	for _, transfer := range s.Transfers {

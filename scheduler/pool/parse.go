@@ -95,7 +95,7 @@ func (r *reader) file() error {
 	case root.Name.Local != "allocations":
 		return r.fail("it begins with <%s>; an allocation file does with <allocations>", root.Name.Local)
 	}
-	if err := r.children(func(e *xml.StartElement) error { return r.top(e) }); err != nil {
+	if err := r.children(func(e *xml.StartElement) error { return r.topLevel(e) }); err != nil {
 		return err
 	}
 	if more, err := r.child(); err != nil {
@@ -146,13 +146,13 @@ func (r *reader) children(read func(*xml.StartElement) error) error {
 }
 
 // top reads an element of the whole file, or of its root queue.
-func (r *reader) top(e *xml.StartElement) (err error) {
+func (r *reader) topLevel(e *xml.StartElement) (err error) {
 	switch e.Name.Local {
 	case "pool":
 		return r.pool(e, "")
 	case "queue":
 		if name, _ := nameOf(e); strings.TrimSpace(name) == "root" {
-			return r.children(func(e *xml.StartElement) error { return r.root(e) })
+			return r.children(func(e *xml.StartElement) error { return r.inRoot(e) })
 		}
 		return r.pool(e, "")
 	case "poolMaxJobsDefault", "queueMaxAppsDefault":
@@ -166,7 +166,7 @@ func (r *reader) top(e *xml.StartElement) (err error) {
 }
 
 // root reads an element of the queue root; only the queues in it count.
-func (r *reader) root(e *xml.StartElement) error {
+func (r *reader) inRoot(e *xml.StartElement) error {
 	switch e.Name.Local {
 	case "pool", "queue":
 		return r.pool(e, "")

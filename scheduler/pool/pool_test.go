@@ -106,7 +106,7 @@ func shape(t *testing.T, d *datadriven.TestData, table *pool.Table) string {
 	if d.HasArg("by") {
 		d.ScanArgs(t, "by", &by)
 	}
-	shaped := table.Shape(s, func(id wire.JobID) string { return pools[id] }, menu.NeedsOf(by).Pools)
+	shaped := table.Apply(s, func(id wire.JobID) string { return pools[id] }, menu.NeedsOf(by).Pools)
 	policy, err := menu.Policy(by)
 	if err != nil {
 		return err.Error()
@@ -154,7 +154,7 @@ func TestShape(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := drawTable(t)
 		s := scheduler.Snapshot{Phase: rapid.SampledFrom([]wire.Kind{wire.Map, wire.Reduce}).Draw(t, "phase"), Slots: rapid.IntRange(0, 40).Draw(t, "slots")}
-		phase := pool.PhaseOf(s.Phase)
+		phase := pool.PhaseIndex(s.Phase)
 		pools, use, members := make(map[wire.JobID]string), make(map[string]int), make(map[string]int)
 		for n := range rapid.IntRange(0, 10).Draw(t, "jobs") {
 			j := scheduler.Job{
@@ -171,7 +171,7 @@ func TestShape(t *testing.T) {
 			s.Jobs = append(s.Jobs, j)
 		}
 		before := slices.Clone(s.Jobs)
-		shaped := table.Shape(s, func(id wire.JobID) string { return pools[id] }, false)
+		shaped := table.Apply(s, func(id wire.JobID) string { return pools[id] }, false)
 		if !slices.EqualFunc(before, s.Jobs, func(a, b scheduler.Job) bool { return a.Max == b.Max && a.Share == b.Share }) {
 			t.Fatal("the snapshot has changed")
 		}

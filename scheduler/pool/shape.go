@@ -17,7 +17,7 @@ import (
 // bounds in the snapshot's Pools and divide them themselves.
 //
 // Shape ignores MaxRunning: the snapshot has only jobs that may run. O(J log J).
-func (t *Table) Shape(s scheduler.Snapshot, poolOf func(wire.JobID) string, whole bool) scheduler.Snapshot {
+func (t *Table) Apply(s scheduler.Snapshot, poolOf func(wire.JobID) string, whole bool) scheduler.Snapshot {
 	s.Jobs = slices.Clone(s.Jobs)
 	members := make(map[string][]*scheduler.Job)
 	for i := range s.Jobs {
@@ -29,13 +29,13 @@ func (t *Table) Shape(s scheduler.Snapshot, poolOf func(wire.JobID) string, whol
 	for i, name := range names {
 		p, _ := t.Find(name)
 		slices.SortFunc(members[name], precedence)
-		shares[i] = p.bound(PhaseOf(s.Phase), members[name])
+		shares[i] = p.bounds(PhaseIndex(s.Phase), members[name])
 	}
 	fitting := scaled(shares, s.Slots)
 	level := scheduler.WaterLevel(fitting, s.Slots)
 	for i, name := range names {
 		divide(members[name], shares[i], shares[i].At(level), whole)
-		if p, _ := t.Find(name); whole && p.bounds(PhaseOf(s.Phase)) {
+		if p, _ := t.Find(name); whole && p.isBounded(PhaseIndex(s.Phase)) {
 			s.Pools = append(s.Pools, scheduler.Pool{Min: fitting[i].Min, Max: shares[i].Max})
 			for _, j := range members[name] {
 				j.Pool = len(s.Pools)
@@ -46,10 +46,10 @@ func (t *Table) Shape(s scheduler.Snapshot, poolOf func(wire.JobID) string, whol
 }
 
 // bounds reports whether a pool bounds its jobs' slots.
-func (p *Pool) bounds(phase int) bool { return p.Min[phase] > 0 || p.Max[phase] != Unlimited }
+func (p *Pool) isBounded(phase int) bool { return p.Min[phase] > 0 || p.Max[phase] != Unlimited }
 
 // PhaseOf returns a phase's index in Min and Max.
-func PhaseOf(k wire.Kind) int {
+func PhaseIndex(k wire.Kind) int {
 	if k == wire.Reduce {
 		return 1
 	}
@@ -63,7 +63,7 @@ func precedence(a, b *scheduler.Job) int {
 
 // bound is a pool's bounds for its jobs: at most their maxima together, and its guarantee up to
 // that.
-func (p *Pool) bound(phase int, jobs []*scheduler.Job) scheduler.Share {
+func (p *Pool) bounds(phase int, jobs []*scheduler.Job) scheduler.Share {
 	use := 0
 	for _, j := range jobs {
 		use += j.Max

@@ -42,15 +42,15 @@ func Draw(t *rapid.T, jobs, tasks int, whole bool) *hmhs.Batch {
 }
 
 // Slow is a reference dispatcher, task by task: no heaps, no counts.
-type Slow struct {
+type Reference struct {
 	free [][]float64 // by machine and slot
 	Runs [][]hmhs.Run
 	Ends []float64
 }
 
 // NewSlow returns a dispatcher without tasks.
-func NewSlow(machines []hmhs.Machine, jobs int) *Slow {
-	s := &Slow{Runs: make([][]hmhs.Run, len(machines)), Ends: make([]float64, jobs)}
+func NewReference(machines []hmhs.Machine, jobs int) *Reference {
+	s := &Reference{Runs: make([][]hmhs.Run, len(machines)), Ends: make([]float64, jobs)}
 	for _, m := range machines {
 		s.free = append(s.free, slices.Clone(m.Free))
 	}
@@ -58,10 +58,10 @@ func NewSlow(machines []hmhs.Machine, jobs int) *Slow {
 }
 
 // Available returns the time at which a machine has a free slot.
-func (s *Slow) Available(m int) float64 { return slices.Min(s.free[m]) }
+func (s *Reference) Available(m int) float64 { return slices.Min(s.free[m]) }
 
 // Give adds a task to a machine; it ends at that time.
-func (s *Slow) Give(m, job int, end float64) {
+func (s *Reference) Assign(m, job int, end float64) {
 	s.free[m][slices.Index(s.free[m], s.Available(m))] = end
 	s.Runs[m] = hmhs.Add(s.Runs[m], job)
 	s.Ends[job] = max(s.Ends[job], end)
