@@ -2,9 +2,10 @@ package flex
 
 import "math"
 
-// fairly is FAIR's whole schedule (section 1) with divisible slots: each job has its minimum,
-// and the slack raises the lowest allocations like water. r may be nil. O(J log J): slots are
-// only freed, so the level only rises, and jobs at the level end in a fixed order.
+// packFair returns the ends of all jobs under FAIR (section 1) with divisible slots, and records
+// allocations in r, which may be nil. Each job has its minimum, and the slack raises the lowest
+// allocations like water. O(J log J): jobs only free slots, so the level only rises, and jobs at
+// the level end in a fixed order.
 func packFair(p *Problem, r *recorder) []float64 {
 	f := &fairPacker{
 		p: p, r: r, ends: make([]float64, len(p.Jobs)), state: make([]uint8, len(p.Jobs)), doneAt: make([]float64, len(p.Jobs)),
@@ -35,25 +36,25 @@ type fairPacker struct {
 	r      *recorder
 	ends   []float64
 	state  []uint8
-	doneAt []float64 // the value of poured at which a job at the level ends
+	doneAt []float64 // the levelWork at which a job at the level ends
 
 	now          float64
 	level        float64 // slots
 	levelWork    float64 // integral of the level over time: the work done by a job at the level
-	free         float64 // slots not handed out
-	atLevelCount int     // of jobs at the level
+	free         float64 // slots not assigned
+	atLevelCount int     // number of jobs at the level
 
-	low, byMin []int
-	nextLow    int    // in low: the next to end at its minimum
-	nextJoin   int    // in byMin: the next to join the level
+	low, byMin []int  // jobs by their end at their minimum, and by Min
+	nextLow    int    // in low: the next job to end at its minimum
+	nextJoin   int    // in byMin: the next job to join the level
 	maxima     events // jobs at the level, by Max
-	levelEnds  events // jobs at the level, by due
+	levelEnds  events // jobs at the level, by doneAt
 	maxEnds    events // jobs at their Max, by their end
 }
 
-// rise lifts the level until no slots are free or all jobs are at their maxima.
+// raiseLevel raises the level until no slots are free or all jobs are at their maxima.
 func (f *fairPacker) raiseLevel() {
-	was := f.level
+	before := f.level
 	for f.free > 0 {
 		for f.nextJoin < len(f.byMin) && f.state[f.byMin[f.nextJoin]] != atMin {
 			f.nextJoin++
@@ -86,7 +87,7 @@ func (f *fairPacker) raiseLevel() {
 			f.stopAtMax(f.maxima.pop().job)
 		}
 	}
-	if f.r.isClosed() || f.level == was {
+	if f.r.isClosed() || f.level == before {
 		return
 	}
 	for j, state := range f.state {
@@ -96,7 +97,7 @@ func (f *fairPacker) raiseLevel() {
 	}
 }
 
-// join adds a job to those that rise with the level.
+// join moves a job from its minimum to the level.
 func (f *fairPacker) join(j int) {
 	job := &f.p.Jobs[j]
 	f.state[j] = atLevel
@@ -107,7 +108,7 @@ func (f *fairPacker) join(j int) {
 	f.maxima.push(event{float64(job.Max), j})
 }
 
-// top stops a job at its maximum.
+// stopAtMax moves a job from the level to its maximum.
 func (f *fairPacker) stopAtMax(j int) {
 	f.state[j] = atMax
 	f.atLevelCount--

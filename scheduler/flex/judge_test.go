@@ -13,9 +13,9 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// problems draws a problem of any metric. Works and dues are whole, so that many jobs end
-// together; with alike every job can use all slots.
-func drawProblem(t *rapid.T, most int, alike bool) *Problem {
+// drawProblem draws up to most jobs and any metric. Work and due times are whole numbers, so that
+// many jobs end together. With fullMax every job can use all slots.
+func drawProblem(t *rapid.T, most int, fullMax bool) *Problem {
 	m := rapid.SampledFrom(scheduler.Metrics()).Draw(t, "metric")
 	p := &Problem{Slots: rapid.IntRange(1, 12).Draw(t, "slots"), Aggregate: m.Aggregate}
 	left := p.Slots
@@ -24,7 +24,7 @@ func drawProblem(t *rapid.T, most int, alike bool) *Problem {
 			Work: float64(rapid.IntRange(0, 30).Draw(t, "work")), Max: p.Slots,
 			Min: rapid.IntRange(0, min(3, left)).Draw(t, "min"),
 		}
-		if !alike {
+		if !fullMax {
 			j.Max = rapid.IntRange(max(1, j.Min), p.Slots+2).Draw(t, "max")
 		}
 		left -= j.Min
@@ -47,8 +47,8 @@ func drawProblem(t *rapid.T, most int, alike bool) *Problem {
 	return p
 }
 
-// byFig3 is a literal Fig. 3: O(J²), allocations computed again for each interval.
-func byFig3(p *Problem, order []int) []float64 {
+// endsByFig3 follows Fig. 3 literally: it computes all allocations for each interval, in O(J²).
+func endsByFig3(p *Problem, order []int) []float64 {
 	left, ends := p.keys(func(j *Job) float64 { return j.Work }), make([]float64, len(order))
 	live, now := slices.Clone(order), 0.0
 	for len(live) > 0 {
@@ -81,8 +81,8 @@ func byFig3(p *Problem, order []int) []float64 {
 	return ends
 }
 
-// obeys checks F1: at every time each job is within its minimum and maximum and all within the
-// slots, and the work is done by the end.
+// checkFeasible checks F1: at every time each job has between its minimum and its maximum, all
+// jobs together fit the slots, and each job's work is done at its end.
 func checkFeasible(t *rapid.T, p *Problem, s *Schedule) {
 	t.Helper()
 	var times []float64
@@ -118,8 +118,8 @@ func checkFeasible(t *rapid.T, p *Problem, s *Schedule) {
 	}
 }
 
-// byRanks is the definition of shortest: at each end all live jobs are ranked again and slots
-// assigned from nothing.
+// shortestByDefinition is the definition of shortestOrder: at each end it ranks all live jobs and
+// assigns all slots again.
 func shortestByDefinition(p *Problem) []int {
 	left, ended := p.keys(func(j *Job) float64 { return j.Work }), make([]int, 0, len(p.Jobs))
 	live := sorted(left)
@@ -153,10 +153,10 @@ func shortestByDefinition(p *Problem) []int {
 	return ended
 }
 
-// TestShortestAgainstRanks compares shortest with its definition, for works without ties.
+// TestShortestAgainstRanks compares shortestOrder with its definition, for jobs without ties.
 func TestShortestAgainstRanks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := drawProblem(t, 12, rapid.Bool().Draw(t, "alike"))
+		p := drawProblem(t, 12, rapid.Bool().Draw(t, "full max"))
 		r := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "works")))
 		for j := range p.Jobs {
 			p.Jobs[j].Work = 0.1 + 30*r.Float64()
@@ -167,7 +167,7 @@ func TestShortestAgainstRanks(t *testing.T) {
 	})
 }
 
-// TestWithoutContention: with slots for all jobs Solve does not search.
+// TestWithoutContention: if all jobs can have their maxima, Solve does not search.
 func TestWithoutContention(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t, 6, false)
@@ -190,7 +190,7 @@ func TestWithoutContention(t *testing.T) {
 	})
 }
 
-func near(a, b []float64) bool {
+func nearlyEqual(a, b []float64) bool {
 	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Abs(x-y) < 1e-9*max(1, x) })
 }
 
@@ -199,29 +199,30 @@ func TestPackAgainstFig3(t *testing.T) {
 		p := drawProblem(t, 9, false)
 		order := rapid.Permutation(sorted(make([]float64, len(p.Jobs)))).Draw(t, "order")
 		s := newPacker(p).schedule(order)
-		if want := byFig3(p, order); !near(s.Ends, want) {
+		if want := endsByFig3(p, order); !nearlyEqual(s.Ends, want) {
 			t.Fatalf("ends %v, want %v", s.Ends, want)
 		}
 		checkFeasible(t, p, s)
 	})
 }
 
-// TestFairAgainstSteps compares FAIR with a version that fills up again at every end.
+// TestFairAgainstSteps compares packFair with a version that assigns all slots again at every end.
 func TestFairAgainstSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t, 9, false)
 		for j := range p.Jobs {
-			p.Jobs[j].Work++ // a job without work would have slots for no time
+			p.Jobs[j].Work++ // fairBySteps needs work in every job
 		}
 		r := newRecorder(len(p.Jobs))
 		ends := packFair(p, r)
-		if want := fairBySteps(p); !near(ends, want) {
+		if want := fairBySteps(p); !nearlyEqual(ends, want) {
 			t.Fatalf("ends %v, want %v", ends, want)
 		}
 		checkFeasible(t, p, r.schedule(sorted(ends), ends))
 	})
 }
 
+// fairBySteps returns the ends under FAIR. At every end it searches for the water level.
 func fairBySteps(p *Problem) []float64 {
 	left, ends := p.keys(func(j *Job) float64 { return j.Work }), make([]float64, len(p.Jobs))
 	for now := 0.0; ; {
@@ -261,7 +262,7 @@ func fairBySteps(p *Problem) []float64 {
 	}
 }
 
-// TestMoldable compares solutions of small allocation problems with trying everything.
+// TestMoldable compares solutions of small allocation problems with an exhaustive search.
 func TestMoldable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t, 4, false)
@@ -306,7 +307,8 @@ func TestMoldable(t *testing.T) {
 	})
 }
 
-// TestConvexAgainstGreedy compares with Fox's method, one slot at a time, with many ties.
+// TestConvexAgainstGreedy compares solveConvex with Fox's method, which assigns one slot at a time.
+// There are many ties.
 func TestConvexAgainstGreedy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 12).Draw(t, "jobs")
@@ -340,20 +342,20 @@ func TestConvexAgainstGreedy(t *testing.T) {
 	})
 }
 
-// TestTardinessIsConvexInSlots: the paper says that tardiness needs dynamic programming.
+// TestTardinessIsConvexInSlots: tardiness needs no dynamic programming, although the paper says so.
 func TestTardinessIsConvexInSlots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := Job{Work: rapid.Float64Range(0, 100).Draw(t, "work")}
 		j.Cost = scheduler.Cost{Penalty: scheduler.Tardiness, Weight: 1, Due: rapid.Float64Range(-5, 20).Draw(t, "due")}
 		for s := 1; s < 50; s++ {
 			if j.costWith(s)-j.costWith(s+1) < j.costWith(s+1)-j.costWith(s+2)-1e-9 {
-				t.Fatalf("costs %v %v %v with %d slots and one and two more", j.costWith(s), j.costWith(s+1), j.costWith(s+2), s)
+				t.Fatalf("costs %v %v %v from %d slots on", j.costWith(s), j.costWith(s+1), j.costWith(s+2), s)
 			}
 		}
 	})
 }
 
-// TestSolutionsObey checks F1 for the results of Solve, including FAIR and paced ones.
+// TestSolutionsObey checks F1 for the results of Solve and for paced schedules.
 func TestSolutionsObey(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t, 6, false)
@@ -369,9 +371,9 @@ func TestSolutionsObey(t *testing.T) {
 	})
 }
 
-// TestSteady: the steady schedule for a maximum is nearly as good as the best, and ends jobs no
-// later on average. If jobs can use all slots and have no minima, Smith's order is the best of
-// all that keep the limit.
+// TestSteady: the steady schedule for a maximum is within maxLoss of the best, and its sum of ends
+// is no larger. If jobs can use all slots and have no minima, no order within the limit has a
+// smaller sum than Smith's.
 func TestSteady(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t, 6, false)

@@ -9,16 +9,16 @@ import (
 // orderings: at any time every live job has its minimum, and the slack goes to the jobs in
 // order of precedence, each up to its maximum.
 //
-// A job is *low* (at its minimum), then *partial*, then *high* (at its maximum). Slots are only
-// freed, so allocations only grow, and one job at a time is partial: the first in order that is
-// not high. A low job's end is known from the start, a high job's from when it became high. So
-// an ordering takes O(J log J), where Fig. 3 takes O(J²).
+// A job is *low* (at its minimum), then *partial*, then *high* (at its maximum). Jobs only free
+// slots, so allocations only grow. At most one job is partial: the first in order that is not
+// high. A low job's end is known from the start; a high job's end is known once it becomes high.
+// So an ordering takes O(J log J), where Fig. 3 takes O(J²).
 type packer struct {
 	p           *Problem
-	low         []int     // jobs by their end if they stay low
+	low         []int     // jobs, sorted by their end if they stay low
 	ends        []float64 // of the latest ordering, by job; callers may read but not keep it
 	freeAtStart int       // slots beyond all minima
-	effort      int       // on all orderings so far; see cost
+	effort      int       // since the last takeEffort
 
 	// State of the ordering being packed.
 	order     []int
@@ -34,15 +34,15 @@ type packer struct {
 	partial   allocation // the allocation of the partial job
 }
 
-// cost returns the effort since the last call, in jobs packed. If many jobs are at their maxima
-// at a time, an end costs about half a job more per level of their heap.
+// takeEffort returns the effort since its last call, in jobs packed. If many jobs are high, an
+// end also counts as about half a job for each level of their heap.
 func (k *packer) takeEffort() int {
-	cost := k.effort
+	effort := k.effort
 	k.effort = 0
-	return cost
+	return effort
 }
 
-// newPacker prepares in O(J log J).
+// newPacker returns a packer. O(J log J).
 func newPacker(p *Problem) *packer {
 	n := len(p.Jobs)
 	return &packer{
@@ -51,7 +51,7 @@ func newPacker(p *Problem) *packer {
 	}
 }
 
-// lowEnd is the job's end at its minimum.
+// lowEnd returns the job's end if it always has its minimum.
 func (j *Job) lowEnd() float64 {
 	if j.Min == 0 && j.Work > 0 {
 		return math.Inf(1)
@@ -59,8 +59,8 @@ func (j *Job) lowEnd() float64 {
 	return j.Work / max(1, float64(j.Min))
 }
 
-// pack computes the ends of all jobs under the ordering (Fig. 3), advancing from one end to the
-// next. r may be nil.
+// pack returns the ends of all jobs under the ordering (Fig. 3), and records their allocations in
+// r, which may be nil. It advances from one end to the next.
 func (k *packer) pack(order []int, r *recorder) []float64 {
 	k.begin(order, r)
 	for range order {
@@ -82,7 +82,7 @@ func (k *packer) begin(order []int, r *recorder) {
 	k.effort += len(order)
 }
 
-// handOut gives the slack to the jobs in order of precedence, each up to its maximum.
+// assignSlack gives the slack to the jobs in order of precedence, each up to its maximum.
 func (k *packer) assignSlack() {
 	for ; k.front < len(k.order); k.front++ {
 		j := k.order[k.front]
@@ -111,8 +111,8 @@ func (k *packer) assignSlack() {
 	}
 }
 
-// endNext advances to the next end. Of simultaneous ends the partial job's comes first, then a
-// high one's.
+// endNext advances to the next end. Of jobs that end together, the partial job is first, then
+// high jobs, then low jobs.
 func (k *packer) endNext() {
 	for k.nextLow < len(k.low) && !k.isLow(k.low[k.nextLow]) {
 		k.nextLow++
@@ -146,7 +146,7 @@ func (k *packer) isLow(j int) bool {
 	return !k.done[j] && (k.place[j] > k.front || k.place[j] == k.front && !k.isPartial)
 }
 
-// end frees the slots of a job.
+// end ends job j at a time and frees its slots.
 func (k *packer) end(j int, at float64, slots int) {
 	k.now = max(k.now, at)
 	k.slack += slots
@@ -154,11 +154,11 @@ func (k *packer) end(j int, at float64, slots int) {
 	k.recorder.set(j, 0, k.now)
 }
 
-// value is the metric under the ordering.
+// value returns the metric's value under the ordering.
 func (k *packer) value(order []int) float64 { return k.p.Value(k.pack(order, nil)) }
 
-// total is the sum of the ends under the latest ordering. It decides between orderings of equal
-// value.
+// total returns the sum of the ends under the latest ordering. It decides between orderings of
+// equal value.
 func (k *packer) total() float64 {
 	total := 0.0
 	for _, end := range k.ends {
@@ -167,7 +167,7 @@ func (k *packer) total() float64 {
 	return total
 }
 
-// schedule is the whole schedule under the ordering.
+// schedule returns the whole schedule under the ordering.
 func (k *packer) schedule(order []int) *Schedule {
 	r := newRecorder(len(order))
 	k.pack(order, r)

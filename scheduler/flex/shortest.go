@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// shortest is the order in which jobs end if the slack always goes to the job that it would end
-// soonest, by weight. At ends all live jobs are ranked again by work left, divided by the slots
-// they could have now, divided by their weight. A static order of that kind (SPT, WSPT) is 0.4
-// % worse, because minima advance jobs at different speeds.
+// shortestOrder returns the order in which jobs end if the slack always goes to the job that it
+// ends soonest for its weight. When a job ends, all live jobs are ranked again: by work left,
+// divided by the slots that they could have now, divided by weight. A static order of that kind
+// (SPT, WSPT) is 0.4 % worse, because minima advance jobs at different speeds.
 //
-// Ranking mostly takes O(J): ranks hardly change between ends. Jobs at their maxima take O(log
-// J) each besides. Up to rerankAlways jobs it ranks at every end, and for more about as often
-// in all: O(J log J·min(J, rerankAlways)).
+// Ranking mostly takes O(J), because ranks hardly change between ends. Each job at its maximum
+// takes O(log J) more. Up to maxRankings jobs are ranked at every end. More jobs are ranked
+// at some ends, about maxRankings times. In all it takes O(J log J · min(J, maxRankings)).
 func shortestOrder(p *Problem) []int {
 	n := len(p.Jobs)
 	s := &ranking{
@@ -24,7 +24,7 @@ func shortestOrder(p *Problem) []int {
 		s.work[j] = p.Jobs[j].Work
 		s.minEnds.push(event{p.Jobs[j].lowEnd(), j})
 	}
-	every := 1 + (n-1)/rerankAlways*2
+	every := 1 + (n-1)/maxRankings*2
 	ended := make([]int, 0, n)
 	for k := range n {
 		if k%every == 0 {
@@ -37,27 +37,27 @@ func shortestOrder(p *Problem) []int {
 	return ended
 }
 
-const rerankAlways = 500
+const maxRankings = 500
 
 type ranking struct {
 	p           *Problem
 	now         float64
 	slack       int
 	rank        []ranked     // live jobs at the last ranking; some may have ended
-	nextRank    int          // in rank: the next to get slack
-	work        []float64    // work left at time 0 of a job that has always had its minimum
-	state       []uint8      // atMin, atMax (has slack) or ended
-	allocations []allocation // by job, of those with slack
-	served      []int        // jobs with slack since the last ranking; some may have ended
+	nextRank    int          // in rank: the next job to get slack
+	work        []float64    // by job at its minimum: its work at time 0, had it always had its minimum
+	state       []uint8      // atMin, atMax (has slack, perhaps less than its maximum) or ended
+	allocations []allocation // by job with slack
+	served      []int        // jobs that got slack since the last ranking; some may have ended
 	partial     int          // the job with slack that is not at its maximum, -1 if none
 	maxEnds     events       // ends of jobs at their maxima
 	minEnds     events       // ends of jobs at their minima, if they stay there
 	oldServed   []int        // buffer of rerank
 }
 
-// service is a job's slots beyond its minimum.
+// allocation is the present allocation of a job with slack.
 type allocation struct {
-	slots int
+	slots int     // including its minimum
 	left  float64 // work left at time since
 	since float64
 }
@@ -90,7 +90,7 @@ func (s *ranking) rerank() {
 	}
 }
 
-// serve assigns the slack by rank.
+// assignSlack assigns the slack by rank.
 func (s *ranking) assignSlack() {
 	if s.partial >= 0 && s.slack > 0 {
 		s.grow(s.partial)
@@ -121,12 +121,13 @@ func (s *ranking) grow(j int) {
 	}
 }
 
+// remaining returns the work left at now.
 func (v *allocation) remaining(now float64) float64 {
 	return max(0, v.left-float64(v.slots)*(now-v.since))
 }
 func (v *allocation) end() float64 { return v.since + v.left/float64(v.slots) }
 
-// endNext advances to the next end.
+// endNext advances to the next end and returns the job.
 func (s *ranking) endNext() int {
 	for len(s.minEnds) > 0 && s.stale(s.minEnds[0]) {
 		s.minEnds.pop()

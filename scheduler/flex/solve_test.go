@@ -16,7 +16,7 @@ import (
 
 func seconds(x float64) time.Duration { return time.Duration(math.Round(x * float64(time.Second))) }
 
-// snapshots draws a snapshot under any metric. Some deadlines are past, some work is
+// drawSnapshot draws up to most jobs and any metric. Some deadlines are past, some work is
 // unmeasured, and some minima exceed the slots.
 func drawSnapshot(t *rapid.T, most int) scheduler.Snapshot {
 	s := scheduler.Snapshot{
@@ -76,7 +76,7 @@ func TestPolicy(t *testing.T) {
 		}
 		slices.Reverse(s.Jobs)
 		if again, err := (flex.Policy{}).Plan(s); err != nil || !reflect.DeepEqual(again, plan) {
-			t.Fatalf("%+v, and the other way round %+v (%v)", plan, again, err)
+			t.Fatalf("plan %+v, but with reversed jobs %+v (%v)", plan, again, err)
 		}
 	})
 }
@@ -87,12 +87,12 @@ func TestRefused(t *testing.T) {
 		{Slots: 1, Jobs: []flex.Job{{Work: 1, Min: 2, Max: 1, Cost: scheduler.Cost{Weight: 1}}}},
 	} {
 		if s, err := flex.Solve(p); err == nil {
-			t.Errorf("%+v is solved: %+v", p, s)
+			t.Errorf("Solve accepts %+v: %+v", p, s)
 		}
 	}
 	s := scheduler.Snapshot{Slots: 1, Jobs: []scheduler.Job{{ID: wire.JobID{N: 7}, Work: -1}}}
 	if plan, err := (flex.Policy{}).Plan(s); err == nil {
-		t.Errorf("a plan is %+v", plan)
+		t.Errorf("Plan accepts negative work: %+v", plan)
 	}
 }
 
