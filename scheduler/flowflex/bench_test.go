@@ -9,8 +9,8 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// cluster draws flows of 20 jobs each as in the paper's section 5.1, with deadlines that many
-// of them can meet.
+// drawCluster draws flows of 20 jobs each as in section 5.1, with deadlines that many of the flows
+// can meet.
 func drawCluster(flows, slots int, m scheduler.Metric) Problem {
 	random := rand.New(rand.NewPCG(1, uint64(flows)))
 	p := Problem{Slots: slots}
@@ -53,8 +53,8 @@ func processorTime(b *testing.B) float64 {
 	return seconds(used.Utime) + seconds(used.Stime)
 }
 
-// BenchmarkSolve measures one allocation: flows of 20 jobs each on a cluster of 25 slots, the
-// paper's, or of 1,000.
+// BenchmarkSolve measures one allocation: flows of 20 jobs each on 25 slots, as in the paper, and
+// on 1,000 slots.
 func BenchmarkSolve(b *testing.B) {
 	for _, name := range []string{"sum-response", "sum-tardy", "sum-tardiness", "sum-sla", "max-response", "max-tardiness"} {
 		m, err := scheduler.ParseMetric(name + "-weighted")

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// rule is the order in which jobs are packed.
+// packRule is the order in which jobs are packed.
 type packRule int
 
 const (
 	byOrder packRule = iota // the order of their flows
-	byStart                 // the latest time at which they must start at full speed
-	byEnd                   // the latest time at which they must end for their flow to meet its deadline
+	byStart                 // the latest start that lets their flow meet its deadline
+	byEnd                   // the latest end that lets their flow meet its deadline
 )
 
-// queued is a ready job and its time by the rule.
+// queued is a ready job with its time under the rule.
 type queued struct {
 	time      float64
 	flow, job int32 // as in run
@@ -24,14 +24,16 @@ func (u queued) compare(v queued) int {
 	return cmp.Or(cmp.Compare(u.time, v.time), cmp.Compare(u.flow, v.flow), cmp.Compare(u.job, v.job))
 }
 
-// packJobs gives slots to the job with the earliest time by the rule, whatever its flow, so
-// that a flow with slack lets others pass. Otherwise it works like pack. O(N (A + log N)).
+// packJobs gives slots to the jobs with the earliest time under the rule, whatever their flow. So
+// flows with slack wait for flows without. deadlines is by flow. Otherwise it works like pack.
+// O(N·(A + log N)) for N jobs, A of them with slots at a time.
 func (p *packer) packJobs(deadlines []float64, by packRule) []float64 {
 	p.deadlines, p.assign, p.by = deadlines, (*packer).assignByQueue, by
 	defer func() { p.deadlines, p.assign = nil, (*packer).assignInOrder }()
 	return p.pack(positions(len(p.flows)))
 }
 
+// assignByQueue is packJobs' rule for sharing slots.
 func (p *packer) assignByQueue() {
 	free := p.slots
 	for _, u := range p.queue {
@@ -43,6 +45,7 @@ func (p *packer) assignByQueue() {
 	}
 }
 
+// queueEntry returns job k of flow i with its time under the rule.
 func (p *packer) queueEntry(i, k int32) queued {
 	j := &p.flows[i].jobs[k-p.first[i]]
 	u := queued{p.deadlines[i] - j.tail, i, k}
@@ -52,7 +55,7 @@ func (p *packer) queueEntry(i, k int32) queued {
 	return u
 }
 
-// enter puts a ready job into the queue, if there is one.
+// enqueue adds a ready job to the queue, within packJobs.
 func (p *packer) enqueue(i, k int32) {
 	if p.deadlines != nil {
 		u := p.queueEntry(i, k)
@@ -61,7 +64,7 @@ func (p *packer) enqueue(i, k int32) {
 	}
 }
 
-// leave removes a completed job from the queue.
+// dequeue removes a completed job from the queue, within packJobs.
 func (p *packer) dequeue(i, k int32) {
 	if p.deadlines != nil {
 		at, _ := slices.BinarySearchFunc(p.queue, p.queueEntry(i, k), queued.compare)

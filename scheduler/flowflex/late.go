@@ -7,14 +7,13 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// lateness lists equally likely factors by which flows end later than a schedule with divisible
-// slots: tasks are whole, and slots are freed one by one. They were found by trial on flows
-// like those of bench/schedulers; wider and narrower spreads gain less. docs/benchmarks.md has
-// the gain.
+// lateFactors lists equally likely factors by which flows end later than in a schedule with
+// divisible slots, because tasks are not divisible and slots become free one by one. Trials with
+// the kind of flows in bench/schedulers gave them; docs/benchmarks.md has the gain.
 var lateFactors = [...]float64{1, 1.1, 1.25, 1.6}
 
-// expected is a flow's mean cost over these factors, for step costs. Without it a schedule that
-// meets a step with nothing to spare is as good as one with slack.
+// expectedCost returns a step cost's mean over these factors; other costs stay. With the mean, a
+// schedule that meets a step with slack is better than a schedule that just meets it.
 func expectedCost(c scheduler.Cost) scheduler.Cost {
 	if c.Penalty == scheduler.Tardy {
 		c.Penalty, c.Levels = scheduler.SLA, []scheduler.Level{{Due: c.Due, Cost: 1}}

@@ -9,8 +9,7 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// TestExpected: the steps are the mean cost at each of the later ends, and a cost without steps
-// does not change.
+// TestExpected: a step cost becomes its mean over lateFactors, and other costs do not change.
 func TestExpected(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string, least, most int) float64 {

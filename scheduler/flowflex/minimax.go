@@ -2,15 +2,17 @@ package flowflex
 
 import "math"
 
-// minimax brackets the largest cost between the bound and the best schedule of the cheap
-// orders, and bisects (Figure 8). A cost L sets each flow's deadline: the latest time that
-// costs at most L. Flows go by deadline.
+// solveMinimax brackets the largest cost between a lower bound and the best of the classical
+// orders, and bisects (Figure 8). A cost L sets each flow's deadline: the latest time that costs
+// at most L. Flows go by deadline.
 //
-// Differences to the figure: L succeeds if every flow meets its deadline at the real speed, not
-// at twice that, which only the proof needs. Every schedule that costs less than the best is
-// kept, even if it misses deadlines. Jobs are also packed by the latest time of their start or
-// end, whatever their flow. The first lastsuccess is the cost of a schedule; the figure may end
-// without one.
+// Differences to the figure:
+//
+//   - L succeeds if every flow meets its deadline at the real speed. The figure doubles the
+//     speed, which only the proof needs.
+//   - Every schedule that costs less than the best is kept, even if it misses deadlines.
+//   - Jobs are also packed by the latest time of their start or end, whatever their flow.
+//   - The first lastsuccess is the cost of a schedule; the figure may end without a schedule.
 func (s *search) solveMinimax() {
 	fail := math.Inf(-1)
 	for i := range s.flows {
@@ -26,7 +28,7 @@ func (s *search) solveMinimax() {
 	}
 	s.lowerBound = fail
 	deadlines := make([]float64, len(s.flows))
-	for range bisections {
+	for range maxBisections {
 		success := s.best.cost
 		if !s.withinLimit() || success-fail <= sameInstant*math.Abs(success) {
 			return
@@ -44,12 +46,12 @@ func (s *search) solveMinimax() {
 	}
 }
 
-// bisections bounds the halvings of the bracket.
-const bisections = 30
+// maxBisections limits the halvings of the bracket.
+const maxBisections = 30
 
-// lawler returns the order with the least largest cost of the surrogate, and that cost, a lower
-// bound of every schedule's. Lawler's rule: the flow that costs least at the end goes last.
-// O(m²).
+// lawler returns the order with the smallest maximum cost under the surrogate (see descend), and
+// that cost, which is a lower bound for every schedule. Lawler's rule: the flow that costs least
+// at the end goes last. O(m²) for m flows.
 func (p *problem) lawler() (order []int32, most float64) {
 	left := positions(len(p.flows))
 	order = make([]int32, len(left))
@@ -64,7 +66,7 @@ func (p *problem) lawler() (order []int32, most float64) {
 		best, least := 0, math.Inf(1)
 		for at, i := range left {
 			f := &p.flows[i]
-			// Ties put the later flow last, and before it the longer.
+			// Of equal costs the flow with the smaller Q goes last, then the later flow.
 			cost := f.cost.At(max(f.lowerBound, area/float64(p.slots)))
 			if cost < least || cost == least && f.q <= p.flows[left[best]].q {
 				best, least = at, cost

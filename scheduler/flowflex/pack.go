@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// run is a job with slots at the moment.
+// run is a job with its present slots.
 type run struct {
 	flow  int32
 	job   int32 // number over all flows; packer.local converts it
@@ -19,7 +19,7 @@ type span struct {
 	runs     []run
 }
 
-// packer simulates flows from one completion to the next. One packer serves many orders of its
+// packer simulates flows from one end of a job to the next. One packer serves many orders of its
 // flows. Jobs are numbered over all flows, so that the data of each step is contiguous.
 type packer struct {
 	slots float64
@@ -27,18 +27,18 @@ type packer struct {
 	first []int32 // by flow: its first job
 
 	max        []float64 // by job: its Max
-	negligible []float64 // with at most this work left it is complete
-	successors [][]int32 // successors, local to the flow
-	ranks      []int32   // its rank among ready jobs, longest tail first
+	negligible []float64 // by job: at most this work left counts as none
+	successors [][]int32 // by job: indexes in its flow
+	ranks      []int32   // by job: its rank among ready jobs, longest tail first
 
 	left       []float64 // by job: slot-seconds
-	waits      []int32   // by job: number of unfinished predecessors
+	waitsFor   []int32   // by job: number of unfinished predecessors
 	ready      [][]int32 // by flow, by rank
-	live       []int32   // flows with work left, in order
+	live       []int32   // flows with jobs left, in order
 	unfinished []int32   // by flow: number of unfinished jobs
 	completion []float64 // by flow
 	runs       []run
-	stack      []int32
+	released   []int32
 	steps      int // runs advanced, over all orders
 
 	assign func(p *packer) // fills runs
@@ -69,11 +69,11 @@ func newPacker(slots int, flows []*flow) *packer {
 		}
 		p.ranks = append(p.ranks, f.rank()...)
 	}
-	p.left, p.waits = make([]float64, len(p.max)), make([]int32, len(p.max))
+	p.left, p.waitsFor = make([]float64, len(p.max)), make([]int32, len(p.max))
 	return p
 }
 
-// rank returns every job's rank by tail, longest first.
+// rank returns each job's rank by tail, longest first.
 func (f *flow) rank() []int32 {
 	byTail := positions(len(f.jobs))
 	slices.SortStableFunc(byTail, func(a, b int32) int { return cmp.Compare(f.jobs[b].tail, f.jobs[a].tail) })
@@ -84,14 +84,16 @@ func (f *flow) rank() []int32 {
 	return ranks
 }
 
-// local is a run's job number in its flow.
+// local returns the index of a run's job in its flow.
 func (p *packer) local(r run) int32 { return r.job - p.first[r.flow] }
 
-// pack gives slots in the order of flows at each instant: every ready job of the first flow
-// gets as many as it can use, longest tail first, then the second flow's with the rest, and so
-// on. For chains this is the greedy scheme of Figure 5: a later chain never takes slots from an
-// earlier one, so going chain by chain or instant by instant gives the same. It returns
-// completion times by flow, valid until the next call. O(N A).
+// pack gives slots in the order of flows at each instant. Every ready job of the first flow gets
+// as many as it can use, longest tail first. The second flow gets from the rest, and so on. It
+// returns completion times by flow, valid until the next call. O(N·A) for N jobs, A of them with
+// slots at a time.
+//
+// For chains this is the greedy scheme of Figure 5, which goes chain by chain. The result is the
+// same, because a later chain never takes slots from an earlier one.
 func (p *packer) pack(order []int32) []float64 {
 	p.reset(order)
 	for now := 0.0; len(p.live) > 0; {
@@ -107,7 +109,7 @@ func (p *packer) pack(order []int32) []float64 {
 	return p.completion
 }
 
-// untilNext is the time to the next completion. It divides once.
+// timeToNextEnd returns the time to the next end of a job. It compares products, to divide once.
 func (p *packer) timeToNextEnd() float64 {
 	left, slots := math.Inf(1), 1.0
 	for _, r := range p.runs {
@@ -118,6 +120,7 @@ func (p *packer) timeToNextEnd() float64 {
 	return left / slots
 }
 
+// reset brings all flows back to their start.
 func (p *packer) reset(order []int32) {
 	p.live, p.queue = p.live[:0], p.queue[:0]
 	for _, i := range order {
@@ -126,7 +129,7 @@ func (p *packer) reset(order []int32) {
 		p.unfinished[i] = int32(len(f.jobs))
 		p.completion[i] = 0
 		for k := range f.jobs {
-			p.left[first+int32(k)], p.waits[first+int32(k)] = f.jobs[k].work, f.jobs[k].predecessors
+			p.left[first+int32(k)], p.waitsFor[first+int32(k)] = f.jobs[k].work, f.jobs[k].predecessors
 		}
 		for k := range f.jobs {
 			if f.jobs[k].predecessors == 0 {
@@ -139,26 +142,25 @@ func (p *packer) reset(order []int32) {
 	}
 }
 
-// release makes a job ready. Jobs without work complete at once, and may release their
-// successors.
+// release makes job k of flow i ready, or releases its successors if it has no work left.
 func (p *packer) release(i, k int32) {
 	if p.left[k] > 0 {
 		p.ready[i] = slices.Insert(p.ready[i], p.readyIndex(i, k), k)
 		p.enqueue(i, k)
 		return
 	}
-	p.stack = append(p.stack[:0], k)
-	for len(p.stack) > 0 {
-		k := p.stack[len(p.stack)-1]
-		p.stack = p.stack[:len(p.stack)-1]
+	p.released = append(p.released[:0], k)
+	for len(p.released) > 0 {
+		k := p.released[len(p.released)-1]
+		p.released = p.released[:len(p.released)-1]
 		p.unfinished[i]--
 		for _, next := range p.successors[k] {
 			next += p.first[i]
-			if p.waits[next]--; p.waits[next] > 0 {
+			if p.waitsFor[next]--; p.waitsFor[next] > 0 {
 				continue
 			}
 			if p.left[next] == 0 {
-				p.stack = append(p.stack, next)
+				p.released = append(p.released, next)
 				continue
 			}
 			p.ready[i] = slices.Insert(p.ready[i], p.readyIndex(i, next), next)
@@ -167,7 +169,7 @@ func (p *packer) release(i, k int32) {
 	}
 }
 
-// place is the index of a job, or its insertion point, among its flow's ready jobs.
+// readyIndex returns the index of a job among its flow's ready jobs, or its insertion point.
 func (p *packer) readyIndex(i, k int32) int {
 	at, _ := slices.BinarySearchFunc(p.ready[i], p.ranks[k], func(other, rank int32) int {
 		return cmp.Compare(p.ranks[other], rank)
@@ -175,7 +177,7 @@ func (p *packer) readyIndex(i, k int32) int {
 	return at
 }
 
-// inOrder is pack's rule for sharing.
+// assignInOrder is pack's rule for sharing slots.
 func (p *packer) assignInOrder() {
 	free := p.slots
 	for _, i := range p.live {
@@ -221,6 +223,7 @@ func positions(n int) []int32 {
 	return order
 }
 
+// graphFlows returns the flows as graphs.
 func (p *problem) graphFlows() []*flow {
 	flows := make([]*flow, len(p.flows))
 	for i := range p.flows {
@@ -229,6 +232,7 @@ func (p *problem) graphFlows() []*flow {
 	return flows
 }
 
+// chainFlows returns the flows as chains.
 func (p *problem) chainFlows() []*flow {
 	flows := make([]*flow, len(p.chains))
 	for i := range p.chains {

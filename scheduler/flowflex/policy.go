@@ -12,23 +12,23 @@ import (
 // Policy is FlowFlex in a running system (section 5.2): each allocation period it schedules the
 // present flows to their end, and the start of that schedule is the Plan.
 //
-// A node is a phase of a job. Jobs outside flows are flows of one job, with their reduces after
-// their maps. Phases that cannot use slots yet count with their tasks and, if not measured, the
-// mean task of the measured phases. A reduce phase is among the Jobs once a configured part of
-// its maps has ended. Assignment gives slots that it cannot use yet to other jobs.
+// A node is a phase of a job. A job outside flows is a flow of one job, with its reduces after
+// its maps. Phases that cannot use slots yet have the work of their tasks; a task of an unmeasured
+// phase counts as the mean task of the measured phases. A reduce phase is among the Jobs once a
+// configured part of its maps has ended. Until it can use its slots, other jobs get them.
 //
-// Phases of the other kind run in other slots. They get one slot for at least as long as they
-// take: the critical path is right and adds little to the area. So does the time between jobs
-// of a flow, while one commits and the next is set up.
+// Phases of the other kind run in other slots. Here they are nodes of one slot that take as long
+// as all their tasks side by side. So the critical path is right, and their area is small. The
+// time between jobs of a flow, for commit and setup, is such a node too.
 //
-// Stretch is the time to the end, divided by the whole flow's time alone including ended
-// phases, from the Snapshot's Flows. Without Flows the divisor is the slot-seconds left. A
-// schedule that meets a step of a deadline or SLA with little slack pays part of the step; see
-// expected.
+// Stretch is the time to the end, divided by the seconds of the whole flow alone, ended phases
+// included, from the Snapshot's Flows. Without Flows the divisor is the slot-seconds left. A
+// schedule that meets a deadline or an SLA step with little slack pays part of its cost; see
+// expectedCost.
 //
-// Pieces of the wrap-around rule would be too short to follow, so pseudo-jobs share their slots
-// in proportion. Minima, which FlowFlex lacks, come first. The rest follows the schedule, and
-// then, so that no slot idles, its order. O(J log J) besides Solve, for J phases.
+// Pseudo-jobs share their slots in proportion, because pieces of the wrap-around rule would be too
+// short. Minima, which FlowFlex does not have, come first. Slots go by the schedule, and slots
+// left go by its order. O(J log J) for J phases, plus Solve.
 type Policy struct{}
 
 // Plan implements [scheduler.Policy].
@@ -51,8 +51,8 @@ func (Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 	return makePlan(normal, g, schedule), nil
 }
 
-// fill assigns minima, then the schedule's shares, then the rest. Without a schedule it assigns
-// minima only.
+// makePlan assigns minima, then the schedule's shares, then the other slots. Without a schedule,
+// because there are no slots or no jobs, targets have no slots.
 func makePlan(s scheduler.Snapshot, g *snapshotGraph, schedule *Schedule) scheduler.Plan {
 	plan := scheduler.Plan{Targets: make([]scheduler.Target, 0, len(s.Jobs))}
 	if schedule == nil {
@@ -87,11 +87,11 @@ func makePlan(s scheduler.Snapshot, g *snapshotGraph, schedule *Schedule) schedu
 	return plan
 }
 
-// graphOf is a snapshot as flows.
+// snapshotGraph is a snapshot as flows.
 type snapshotGraph struct {
 	flows    []Flow
-	jobIndex [][]int         // by flow and job: its index in Snapshot.Jobs, -1 if it waits
-	alone    map[int]float64 // by the number of a flow's first job
+	jobIndex [][]int         // by flow and job: its index in Snapshot.Jobs, -1 if it is not there
+	alone    map[int]float64 // Flow.Alone by Flow.First
 }
 
 // node is a phase that becomes a Job.
@@ -107,8 +107,8 @@ type node struct {
 	lag     float64
 }
 
-// graph makes flows of a normal snapshot, in order of arrival. A flow arrives with its first
-// job, and has the goal of its first job by id.
+// graph returns the flows of a snapshot in normal form, in order of arrival. A flow arrives with
+// the first of its present jobs, and has the goal of its first job by id.
 func graph(s scheduler.Snapshot) (*snapshotGraph, error) {
 	nodes, err := nodesOf(s)
 	if err != nil {
@@ -197,7 +197,7 @@ func nodesOf(s scheduler.Snapshot) ([]node, error) {
 	return nodes, nil
 }
 
-// add makes a flow of its nodes.
+// addFlow adds a flow of the given nodes.
 func (g *snapshotGraph) addFlow(group []node, s scheduler.Snapshot) {
 	at := make(map[scheduler.PhaseID]int, len(group))
 	for i, n := range group {
@@ -219,7 +219,7 @@ func (g *snapshotGraph) addFlow(group []node, s scheduler.Snapshot) {
 		places[i] = n.index
 	}
 	for i, n := range group {
-		if n.lag != 0 { // add a node for the time between
+		if n.lag != 0 { // add a node before it for the time
 			f.Jobs = append(f.Jobs, Job{ID: n.job.ID, Work: n.lag, Max: 1, After: f.Jobs[i].After})
 			f.Jobs[i].After, places = []int{len(f.Jobs) - 1}, append(places, -1)
 		}
