@@ -15,8 +15,8 @@
 // Invariants
 //
 //	L1  A task waits for locality no longer than its rule's limit in total, however often
-//	    its job launches others: see Offer.Total. Its job may wait longer: each offered task
-//	    has a wait of its own.
+//	    its job launches other tasks: see Offer.Total. Its job may wait longer, because each
+//	    offered task has a wait of its own.
 //	L2  Only time between a deferral and a round in which the job gets a slot and defers
 //	    none counts as waiting.
 //	L3  A task without a live replica of its split does not wait. So a job never waits if
@@ -41,8 +41,8 @@ type Kind uint8
 const (
 	None    Kind = iota // never wait
 	Fixed               // wait for the configured time
-	Paper               // wait for the average of recent remote reads, local ones as 0
-	Dynamic             // wait while it should save time
+	Paper               // wait for the average of recent remote read times; a local read counts as 0
+	Dynamic             // wait as long as this should save time
 )
 
 // Rule is a delay rule. The zero Rule is none.
@@ -112,7 +112,7 @@ type Offer struct {
 
 // Decision is a rule's answer.
 type Decision struct {
-	Launch bool          // now, remotely
+	Launch bool          // launch the task now, remotely
 	Again  time.Duration // otherwise: time to the next decision, unless an event comes first
 }
 

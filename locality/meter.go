@@ -17,11 +17,11 @@ type Read struct {
 // Meter measures the cost of reading a byte, locally and remotely, over all jobs. The zero
 // Meter has no measurements. Callers may keep it between runs.
 //
-// Only remote reads change Overhead. Local reads have none, and there are so many that the
-// average would be near 0.
+// Only remote reads change Overhead. Local reads are many and have no overhead, so they would pull
+// the average down to nearly 0.
 type Meter struct {
 	Local       float64 // seconds per byte read locally; 0: not measured
-	Overhead    float64 // seconds per byte that remote reads take longer
+	Overhead    float64 // extra seconds per byte of a remote read
 	RemoteReads int     // remote reads measured; 0: Overhead is unknown
 }
 
@@ -48,8 +48,8 @@ func (m *Meter) Add(r Read) {
 	m.Overhead = movingAverage(m.Overhead, over)
 }
 
-// Wait estimates the extra time of a remote read of so many bytes, at most MaxDelay. It returns
-// Start if no remote read is measured.
+// Wait estimates the extra time of a remote read of this size, at most MaxDelay. It returns Start
+// if no remote read is measured.
 func (m *Meter) Wait(bytes int64) time.Duration {
 	if m.RemoteReads == 0 {
 		return Start
@@ -70,8 +70,8 @@ func (a *Average) Add(remote time.Duration) {
 	*a = (*a + Average(min(max(remote, 0), MaxDelay))) / 2
 }
 
-// Pace has moving averages of the durations of a job phase's tasks, apart for remote tasks,
-// which take longer. 0: no such task has ended.
+// Pace has moving averages of task durations of a job phase: one for tasks with local input, and
+// one for remote tasks, which take longer. 0: no such task has ended.
 type Pace struct{ Local, Remote time.Duration }
 
 // Add measures a finished task. It ignores tasks that took no time.

@@ -34,7 +34,7 @@ func HostKey(host string) string { return strings.ToLower(strings.TrimSuffix(hos
 // replaces older ones. The zero value is empty.
 type Topology struct{ racks map[string]string }
 
-// Learn stores a machine's rack and reports whether that is new. It ignores an empty rack.
+// Learn stores a machine's rack and reports whether it is new. It ignores an empty rack.
 func (t *Topology) Learn(host, rack string) bool {
 	host = HostKey(host)
 	if rack == "" || t.racks[host] == rack {
@@ -47,7 +47,7 @@ func (t *Topology) Learn(host, rack string) bool {
 	return true
 }
 
-// Rack returns a machine's rack: the learned one, else the machine's own setting, else
+// Rack returns a machine's rack: the learned rack, else the machine's own setting, else
 // [DefaultRack].
 func (t *Topology) Rack(host, own string) string {
 	if rack := t.racks[HostKey(host)]; rack != "" {

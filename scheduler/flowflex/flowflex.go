@@ -35,7 +35,7 @@
 //	F3  Results depend on the arguments alone. Ties go to the first flow, then to the
 //	    first job. So callers order both by id.
 //
-// Complexity, for N jobs of which A have slots at a time: packing one order takes O(N·A). The
+// Complexity, for N jobs, A of them with slots at a time: packing one order takes O(N·A). The
 // search packs some tens of orders, at most 60 rounds of adjusted deadlines, and at most
 // Options.Effort more orders.
 package flowflex

@@ -24,9 +24,9 @@ func (p *problem) byDeadline(deadlines []float64) []int32 {
 	return p.sortedBy(func(i int32) float64 { return deadlines[i] })
 }
 
-// latestAtSameCost moves every deadline to the latest time of the same cost. Where a cost is flat,
-// a deadline from the relaxation or a schedule is arbitrary within the flat part. The paper does
-// not mention this; it causes half of the paper's distance from the optimum.
+// latestAtSameCost moves every deadline to the latest time of the same cost: the lift in
+// docs/papers/flowflex.md. Where a cost is flat, a deadline from the relaxation or a schedule is
+// arbitrary within the flat part. The paper does not do this, and loses half of its loss there.
 func (p *problem) latestAtSameCost(deadlines []float64) []float64 {
 	lifted := make([]float64, len(deadlines))
 	for i, d := range deadlines {

@@ -230,13 +230,13 @@ func (s *search) cost(completion []float64) float64 {
 // improveSchedule is local search on schedules: flows move to other places in the best order, the
 // flow with the most avoidable cost first. It packs at most effort orders.
 func (s *search) improveSchedule(effort int) {
-	for until := len(s.packed) + effort; len(s.packed) < until && s.canImprove(); {
+	for maxPacked := len(s.packed) + effort; len(s.packed) < maxPacked && s.canImprove(); {
 		before := s.best
 		for _, i := range s.sortedBy(func(i int32) float64 {
 			c := s.flows[i].cost
 			return c.At(s.flows[i].lowerBound) - c.At(before.completion[i])
 		}) {
-			s.tryPlaces(i, until)
+			s.tryPlaces(i, maxPacked)
 			if s.best.cost < before.cost-sameInstant*math.Abs(before.cost) {
 				break
 			}
@@ -261,14 +261,14 @@ func (s *search) withinLimit() bool {
 	return steps < maxSteps
 }
 
-// tryPlaces tries flow i at every place in the best order, from the first on, until so many orders
-// are packed in all.
-func (s *search) tryPlaces(i int32, until int) {
+// tryPlaces tries flow i at every place in the best order, from the first on, until maxPacked
+// orders are packed in all.
+func (s *search) tryPlaces(i int32, maxPacked int) {
 	order := s.best.order
 	from := slices.Index(order, i)
 	rest := slices.Delete(slices.Clone(order), from, from+1)
 	for to := range order {
-		if len(s.packed) >= until || !s.canImprove() {
+		if len(s.packed) >= maxPacked || !s.canImprove() {
 			return
 		}
 		s.tryOrder(slices.Insert(slices.Clone(rest), to, i))
