@@ -13,7 +13,7 @@ const defaultTaskSeconds = 1
 // Normal validates a snapshot and returns its normal form. An error names the job and the
 // invalid field. O(J log J).
 //
-// An amount is invalid if it is negative, NaN, infinite or above 1e15. Normal refuses:
+// An amount is invalid if it is negative, NaN, infinite or above 1e15. Normal rejects:
 //
 //   - negative slots, and two jobs with one id;
 //   - a negative Max, Min, Tasks or Running;

@@ -77,7 +77,7 @@ type Pool struct {
 	Min, Max int // slots
 }
 
-// Later is a phase of a flow that cannot use slots yet.
+// LaterPhase is a phase of a flow that cannot use slots yet.
 type LaterPhase struct {
 	ID    wire.JobID
 	Phase wire.Kind

@@ -36,7 +36,7 @@ type Run struct {
 }
 
 // normalTrackers is [Snapshot.Normal] for trackers and measurements. It sorts them by id, and
-// drops trackers without slots and measurements without time. It refuses Trackers with slots
+// drops trackers without slots and measurements without time. It rejects Trackers with slots
 // that do not add up to Slots, duplicates, and invalid amounts.
 func (s *Snapshot) normalTrackers() error {
 	s.Trackers, s.Measured = slices.Clone(s.Trackers), slices.Clone(s.Measured)
