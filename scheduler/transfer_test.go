@@ -28,11 +28,11 @@ func TestTransfersNormal(t *testing.T) {
 	}
 }
 
-func TestPortionsValidate(t *testing.T) {
+func TestShuffleSharesValidated(t *testing.T) {
 	s := scheduler.Snapshot{Transfers: []scheduler.Transfer{{ID: job(1), Left: 1}, {ID: job(2), Left: 1}}}
 	for _, c := range []struct {
-		portions []scheduler.ShuffleShare
-		says     string
+		shares []scheduler.ShuffleShare
+		want   string
 	}{
 		{nil, ""},
 		{[]scheduler.ShuffleShare{{Job: job(2), Share: 0.3}, {Job: job(1), Share: 0.7}}, ""},
@@ -42,9 +42,9 @@ func TestPortionsValidate(t *testing.T) {
 		{[]scheduler.ShuffleShare{{Job: job(1), Share: 1.1}}, "a share of 1.1"},
 		{[]scheduler.ShuffleShare{{Job: job(1), Share: 0.6}, {Job: job(2), Share: 0.6}}, "of 1.2 in all"},
 	} {
-		err := (scheduler.Plan{ShuffleShares: c.portions}).Validate(s)
-		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%+v: %v", c.portions, err)
+		err := (scheduler.Plan{ShuffleShares: c.shares}).Validate(s)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c.shares, err)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 //
 //	job N [arrived=D] [min=N] max=N [work=W] [flow=N] [deadline=D] [weight=W]
 //	later N phase=reduce max=N [work=W] [flow=N] [lag=T] [after=N.map,N.reduce…] …
-//	whole N alone=T                  a whole flow's seconds, or a job's outside flows
+//	whole N alone=T                  Flow.Alone of flow N, or of job N outside flows
 func planScenario(t *testing.T, d *datadriven.TestData) string {
 	s := scheduler.Snapshot{Phase: wire.Map}
 	d.ScanArgs(t, "slots", &s.Slots)

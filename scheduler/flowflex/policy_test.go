@@ -13,8 +13,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// drawSnapshot draws jobs outside flows and flows. Some jobs of flows have ended and some wait
-// for others.
+// drawSnapshot draws flows and jobs outside flows. Some jobs have ended, and some wait.
 func drawSnapshot(t *rapid.T) scheduler.Snapshot {
 	s := scheduler.Snapshot{
 		Phase:  rapid.SampledFrom([]wire.Kind{wire.Map, wire.Reduce}).Draw(t, "phase"),
