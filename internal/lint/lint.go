@@ -2,7 +2,5 @@
 // and policies do no I/O and read no clock. Job programs do not contain a cluster. Comments,
 // messages and pages use plain words. It has no other code, and no package imports it.
 //
-// Enter a new package in the table of layers in layers_test.go. testdata/ceilings.txt has
-// the number of refused words and shapes that each package may still have; numbers may only
-// fall.
+// Enter a new package in the table of layers in layers_test.go.
 package lint

@@ -15,11 +15,10 @@ import (
 
 // prose is text for readers: a comment, a message or a page.
 type prose struct {
-	owner string // package or page with the ceiling for this text
-	file  string // path within the module
-	line  int    // line of the file where text begins
-	text  string // with the same number of lines as in the file
-	page  bool
+	file string // path within the module
+	line int    // line of the file where text begins
+	text string // with the same number of lines as in the file
+	page bool
 }
 
 // proseOf collects the comments and messages of all packages, the comments of their test data,
@@ -28,7 +27,7 @@ func proseOf(t *testing.T) (all []prose) {
 	t.Helper()
 	for _, p := range listed(t) {
 		for _, file := range slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles) {
-			all = append(all, parse(t, p, file).prose(p.path(), strings.HasSuffix(file, "_test.go"))...)
+			all = append(all, parse(t, p, file).prose(strings.HasSuffix(file, "_test.go"))...)
 		}
 	}
 	generated := regexp.MustCompile(`^docs/(papers/|properties\.md$)`) // the texts that they are generated from are linted
@@ -40,16 +39,16 @@ func proseOf(t *testing.T) (all []prose) {
 			return fs.SkipDir
 		}
 		name := strings.TrimPrefix(path, "../../")
-		owner, _, data := strings.Cut(name, "/testdata/")
+		data := strings.Contains(name, "/testdata/")
 		page := strings.HasSuffix(name, ".md") || strings.HasSuffix(name, ".md.tmpl")
 		if d.IsDir() || generated.MatchString(name) || page == data || data && !strings.HasSuffix(name, ".txt") {
 			return nil
 		}
 		text, err := os.ReadFile(path)
 		if data {
-			all = append(all, prose{owner, name, 1, scenarioComments(string(text)), false})
+			all = append(all, prose{name, 1, scenarioComments(string(text)), false})
 		} else {
-			all = append(all, prose{name, name, 1, string(text), true})
+			all = append(all, prose{name, 1, string(text), true})
 		}
 		return err
 	}); err != nil {
@@ -72,12 +71,12 @@ func scenarioComments(text string) string {
 
 // prose collects a file's comments. If the file is not a test, it also collects literals of
 // more than one word: errors, help, log lines. Literals of tests are mostly data.
-func (s *source) prose(owner string, test bool) (all []prose) {
+func (s *source) prose(test bool) (all []prose) {
 	if ast.IsGenerated(s.file) {
 		return nil
 	}
 	add := func(at token.Pos, text string) {
-		all = append(all, prose{owner, s.name, s.set.Position(at).Line, text, false})
+		all = append(all, prose{s.name, s.set.Position(at).Line, text, false})
 	}
 	names := make(map[string]bool)
 	ast.Inspect(s.file, func(n ast.Node) bool {
