@@ -104,11 +104,10 @@ func TestFactsDiffer(t *testing.T) {
 		t.Errorf("failed with %v", differing.failure)
 	}
 	for _, n := range g.others(differing) {
-		n.mu.Lock()
-		if n.failure != nil || n.snapshots == 0 {
-			t.Errorf("%s: failure %v, asked %d times for its facts", n.cfg.ID, n.failure, n.snapshots)
+		n.await("a request for its facts", func() bool { return n.failure != nil || n.snapshots > 0 })
+		if n.failure != nil {
+			t.Errorf("%s failed: %v", n.cfg.ID, n.failure)
 		}
-		n.mu.Unlock()
 	}
 }
 
