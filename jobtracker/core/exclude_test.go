@@ -27,7 +27,9 @@ func (f *fleet) failAttempt(a *attempt, took time.Duration) {
 // failThreeMaps makes three maps fail on a tracker and then succeed on others. All of them are
 // launched on it after its last pardon.
 func (f *fleet) failThreeMaps(t *tracker) {
-	counts := func(a *attempt) bool { return t.health.Counts(time.Duration(a.began-f.core.wallAtZero) * time.Millisecond) }
+	counts := func(a *attempt) bool {
+		return t.health.Counts(time.Duration(a.began-f.core.wallAtZero) * time.Millisecond)
+	}
 	for range 3 {
 		i := slices.IndexFunc(t.attempts, counts)
 		for ; i < 0; i = slices.IndexFunc(t.attempts, counts) {
