@@ -3,9 +3,11 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -110,5 +112,22 @@ func TestLongTexts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestEndlessLine checks that a line beyond the limit is refused before all of it is read: it
+// may be longer than the memory.
+func TestEndlessLine(t *testing.T) {
+	const limit, block = 10_000, 1000
+	f := mem.New(1 << 20)
+	put(f, "mem://t/in", make([]byte, 100*limit))
+	s := bounds(math.MaxInt64)
+	s.recordMax = limit
+	splits := reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in"}}, s, block)
+	if err := firstError(splits); !errors.Is(err, ErrRecordTooLarge) {
+		t.Errorf("got %v", err)
+	}
+	if n := splits[0].raw.Load(); n > limit+3*block {
+		t.Errorf("%d bytes were read, the limit is %d", n, limit)
 	}
 }
