@@ -131,3 +131,32 @@ func TestEndlessLine(t *testing.T) {
 		t.Errorf("%d bytes were read, the limit is %d", n, limit)
 	}
 }
+
+// TestChangedInput checks that no split reads a file that differs from the one that was cut into
+// splits, or that ends early.
+func TestChangedInput(t *testing.T) {
+	content := []byte("one\ntwo\nthree\n")
+	for name, c := range map[string]struct {
+		change func(c *Chunk)
+		want   error // nil: success
+	}{
+		"same":                 {func(*Chunk) {}, nil},
+		"longer":               {func(c *Chunk) { c.Size-- }, ErrChanged},
+		"shorter":              {func(c *Chunk) { c.Size++ }, ErrChanged},
+		"another time":         {func(c *Chunk) { c.Modified++ }, ErrChanged},
+		"time not known":       {func(c *Chunk) { c.Modified = 0 }, nil},
+		"shorter, not known":   {func(c *Chunk) { c.Modified, c.Size, c.Length = 0, c.Size+5, c.Length+5 }, ErrTruncated},
+		"shorter, second half": {func(c *Chunk) { c.Modified, c.Offset = 0, 5 }, ErrTruncated},
+	} {
+		f := mem.New(1 << 20)
+		put(f, "mem://t/in", content)
+		for _, in := range []wire.InputPlan{{Format: formatLines}, {Format: formatRecords, RecordSize: 1}} {
+			in.Paths = []string{"mem://t/in"}
+			splits := reader(t, f, in, bounds(math.MaxInt64), blockSize)
+			c.change(&splits[0].chunks[0])
+			if err := firstError(splits); !errors.Is(err, c.want) || c.want == ErrChanged && !isFatal(err) {
+				t.Errorf("%s, as %s: %v, want %v", name, in.Format, err, c.want)
+			}
+		}
+	}
+}
