@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -61,9 +62,9 @@ func TestCounterLimits(t *testing.T) {
 				if plan.Reduces = reduces; reduces > 0 {
 					job.Reduce = wordCount().Reduce
 				}
-				b := newBench(t, plan, job)
-				b.must(wire.Setup, 0, nil)
-				r := b.try(wire.Map, 0, nil)
+				b := newTrackerSim(t, plan, job)
+				b.mustRun(wire.Setup, 0, nil)
+				r := b.run(wire.Map, 0, nil)
 				if c.want == nil {
 					if r.Error != "" || len(r.Counters["mine"]) < 120 {
 						t.Errorf("error %q, %d counters", r.Error, len(r.Counters["mine"]))
@@ -78,15 +79,15 @@ func TestCounterLimits(t *testing.T) {
 						t.Errorf("error %.300q lacks %q", r.Error, want)
 					}
 				}
-				b.must(wire.Cleanup, 0, nil)
-				b.output("")
+				b.mustRun(wire.Cleanup, 0, nil)
+				b.checkOutput("")
 			})
 		}
 	}
 }
 
-// TestLongTexts checks that long errors, statuses and panics are reported with the cause
-// first and the cut marked, and do not fail the job at once.
+// TestLongTexts checks that long errors, statuses and panics are cut with a mark. The cause
+// comes first, and the errors are not fatal.
 func TestLongTexts(t *testing.T) {
 	long := "the cause " + strings.Repeat("x", 5<<20)
 	for name, c := range map[string]struct {
@@ -99,9 +100,9 @@ func TestLongTexts(t *testing.T) {
 		"both":   {func(t *Task) error { t.Status(long); return errors.New(long) }, []string{"xxx…\n(its status: the cause xxx", "xxx…)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, linesPlan(), Job{Maps: []MapFunc{func(t *Task, _ *Split, _ Collector) error { return c.code(t) }}, Reduce: wordCount().Reduce})
-			b.must(wire.Setup, 0, nil)
-			r := b.try(wire.Map, 0, nil)
+			b := newTrackerSim(t, linesPlan(), Job{Maps: []MapFunc{func(t *Task, _ *Split, _ Collector) error { return c.code(t) }}, Reduce: wordCount().Reduce})
+			b.mustRun(wire.Setup, 0, nil)
+			r := b.run(wire.Map, 0, nil)
 			cause, _, _ := strings.Cut(r.Error, "xxx")
 			if r.Fatal || !strings.Contains(cause, "the cause") || len(cause) > 50 || len(r.Error) > 2*wire.MaxText {
 				t.Errorf("fatal is %v, %d bytes: %.100s", r.Fatal, len(r.Error), r.Error)
@@ -120,14 +121,14 @@ func TestLongTexts(t *testing.T) {
 func TestEndlessLine(t *testing.T) {
 	const limit, block = 10_000, 1000
 	f := mem.New(1 << 20)
-	put(f, "mem://t/in", make([]byte, 100*limit))
-	s := bounds(math.MaxInt64)
+	putFile(f, "mem://t/in", make([]byte, 100*limit))
+	s := splitSettings(math.MaxInt64)
 	s.recordMax = limit
 	splits := reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in"}}, s, block)
 	if err := firstError(splits); !errors.Is(err, ErrRecordTooLarge) {
 		t.Errorf("got %v", err)
 	}
-	if n := splits[0].raw.Load(); n > limit+3*block {
+	if n := splits[0].rawBytes.Load(); n > limit+3*block {
 		t.Errorf("%d bytes were read, the limit is %d", n, limit)
 	}
 }
@@ -149,13 +150,33 @@ func TestChangedInput(t *testing.T) {
 		"shorter, second half": {func(c *Chunk) { c.Modified, c.Offset = 0, 5 }, ErrTruncated},
 	} {
 		f := mem.New(1 << 20)
-		put(f, "mem://t/in", content)
+		putFile(f, "mem://t/in", content)
 		for _, in := range []wire.InputPlan{{Format: formatLines}, {Format: formatRecords, RecordSize: 1}} {
 			in.Paths = []string{"mem://t/in"}
-			splits := reader(t, f, in, bounds(math.MaxInt64), blockSize)
+			splits := reader(t, f, in, splitSettings(math.MaxInt64), blockSize)
 			c.change(&splits[0].chunks[0])
 			if err := firstError(splits); !errors.Is(err, c.want) || c.want == ErrChanged && !isFatal(err) {
 				t.Errorf("%s, as %s: %v, want %v", name, in.Format, err, c.want)
+			}
+		}
+	}
+}
+
+// TestDamagedCuts checks that cuts with a changed byte, or without their end, are refused.
+func TestDamagedCuts(t *testing.T) {
+	good, err := encodeHashed(&cutsFile{[][]byte{[]byte("be"), []byte("rose")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cuts, err := decodeCuts(good); err != nil || len(cuts) != 2 {
+		t.Errorf("%q, %v", cuts, err)
+	}
+	for i := range good {
+		bad := bytes.Clone(good)
+		bad[i] ^= 1
+		for _, data := range [][]byte{bad, good[:i]} {
+			if _, err := decodeCuts(data); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("%x: %v, want ErrCorrupt", data, err)
 			}
 		}
 	}

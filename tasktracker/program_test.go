@@ -12,8 +12,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// stageHashed stages a submission with a program that has a hash, a copy of this test's
-// binary.
+// stageHashed stages a submission with a copy of this test's binary, and its hash.
 func stageHashed(t *testing.T) (staging, file, hash string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -45,7 +44,7 @@ func TestProgramByHash(t *testing.T) {
 	if info, err := os.Stat(copied); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("copy is %v, %v", info, err)
 	}
-	// The copy does not need the uploaded file any more.
+	// Attempts use the copy: the uploaded file may go.
 	if err := os.Remove(uploaded); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +54,7 @@ func TestProgramByHash(t *testing.T) {
 	}
 	l.fail(doExit)
 	l.succeed(wire.Map, 0, doSucceed)
-	l.send(&wire.DropJob{Epoch: 1, Job: job1, Done: staging})
+	l.send(&wire.DropJob{Epoch: 1, Job: job1, EndedStaging: staging})
 	l.send(&wire.Kill{Epoch: 1, Attempt: first})
 	await(l, func(r *wire.Report) bool { return r.Attempt == first })
 	if err := l.stop(); err != nil {
@@ -64,8 +63,8 @@ func TestProgramByHash(t *testing.T) {
 	mustBeEmpty(t, l.path(program.Dir))
 }
 
-// TestProgramOfStopped: a tracker can run the cleanup of a submission that is new to it,
-// after another tracker began the cleanup.
+// TestProgramOfStopped: after another tracker began the cleanup of a submission, which
+// renames it, this tracker can run the cleanup too.
 func TestProgramOfStopped(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	l.staging = stage(t)

@@ -49,7 +49,7 @@ func (f *fleet) failThreeMaps(t *tracker) {
 
 // reportDroppedDisks makes a tracker report how many disks it has stopped using.
 func (f *fleet) reportDroppedDisks(t *tracker, disks int) {
-	f.step(FromTracker{Stream: t.contact.stream, Message: &wire.Capacity{MapSlots: fleetSlots, ReduceSlots: 2, DisksLeft: disks}})
+	f.step(FromTracker{Stream: t.contact.stream, Message: &wire.Capacity{MapSlots: fleetSlots, ReduceSlots: 2, DisksAbandoned: disks}})
 	f.now += time.Millisecond
 }
 
@@ -57,7 +57,7 @@ func (f *fleet) reportDroppedDisks(t *tracker, disks int) {
 func (f *fleet) reconnect(t *tracker, disks int) {
 	f.step(FromTracker{Stream: 1000, Message: &wire.Hello{
 		Version: wire.Version, Tracker: t.Name, Process: t.Process, Incarnation: t.Incarnation, Host: t.Host, Addr: t.Addr,
-		MapSlots: fleetSlots, ReduceSlots: 2, DisksLeft: disks,
+		MapSlots: fleetSlots, ReduceSlots: 2, DisksAbandoned: disks,
 	}})
 }
 
@@ -249,7 +249,7 @@ func TestNextExclusionLength(t *testing.T) {
 
 // caseSince returns a case against a tracker with failures that began at a time in Unix
 // milliseconds.
-func caseSince(began int64) *health.Case {
+func caseSince(began int64) *health.Comparison {
 	r := health.New(false)
 	for n := 0; ; n++ {
 		task := wire.TaskID{Job: wire.JobID{N: 1}, Kind: wire.Map, N: n}
@@ -268,13 +268,13 @@ func TestEvidenceBeyondKept(t *testing.T) {
 	keep := func(began int64) {
 		j.addEnded(&task{kind: wire.Map}, &past.Attempt{Tracker: other.number, Began: began, Took: 1, State: wire.AttemptSucceeded}, "")
 	}
-	for range past.Most {
+	for range past.MaxStored {
 		keep(0)
 	}
-	for i := range past.MostLate + more {
+	for i := range past.MaxOverflow + more {
 		keep(since + int64(i))
 	}
-	for since, want := range map[int64]int{since: past.MostLate, since + past.MostLate: more, since + past.MostLate + more: 0} {
+	for since, want := range map[int64]int{since: past.MaxOverflow, since + past.MaxOverflow: more, since + past.MaxOverflow + more: 0} {
 		c := caseSince(since)
 		if l.addEvidence(c, j, mapPhase); c.Succeeded != want || c.Failed != 0 {
 			t.Errorf("since %d: %d attempts succeeded and %d failed, want %d and 0", since, c.Succeeded, c.Failed, want)

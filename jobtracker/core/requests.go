@@ -73,10 +73,10 @@ func (l *leader) proposeFirst(key string) {
 func (l *leader) factOf(r request) facts.Fact {
 	switch r := r.(type) {
 	case Change:
-		return admission.Changed(l.facts.Find(r.Job).Submission(), r.Change, l.wall())
+		return admission.ChangeFact(l.facts.Find(r.Job).Submission(), r.Change, l.wall())
 	case Schedule:
 		current := l.facts.Scheduled()
-		return &facts.SchedulingChanged{N: current.N + 1, Scheduling: r.Scheduling.Over(current.Scheduling)}
+		return &facts.SchedulingChanged{N: current.N + 1, Scheduling: r.Scheduling.WithDefaults(current.Scheduling)}
 	case Drain:
 		return &facts.Drain{N: l.facts.Drains() + 1, Tracker: r.Tracker, Undo: r.Undo}
 	}
@@ -88,7 +88,7 @@ func (l *leader) factOf(r request) facts.Fact {
 func (w *waitingRequest) matches(x facts.Fact) bool {
 	if r, ok := w.request.(Schedule); ok {
 		applied := x.(*facts.SchedulingChanged).Scheduling
-		return applied == r.Scheduling.Over(applied)
+		return applied == r.Scheduling.WithDefaults(applied)
 	}
 	return reflect.DeepEqual(x, w.proposed)
 }
@@ -133,13 +133,13 @@ func (l *leader) killJob(r Kill) {
 	if j := l.jobs[f.N()]; !j.finish.stopProposed {
 		j.finish.stopProposed = true
 		l.updateLines(j)
-		l.propose(&facts.Stopped{Job: f.N(), Outcome: wire.Killed, Reason: wire.Bounded(reason, faults.MaxReason)})
+		l.propose(&facts.Stopped{Job: f.N(), Outcome: wire.Killed, Reason: wire.Truncate(reason, faults.MaxReason)})
 	}
 }
 
 // answerKills answers the kill requests for a job if their outcome is known.
 func (l *leader) answerKills(f *facts.Job) {
-	if settled, err := admission.Killed(l.facts.ID(f.N()), f); settled {
+	if settled, err := admission.KillResult(l.facts.ID(f.N()), f); settled {
 		l.replyAll(killKey(f), Reply{Err: err})
 	}
 }

@@ -114,7 +114,7 @@ func (l *leader) countSlots(t *tracker) {
 // refresh updates all state that depends on a tracker's slots and on whether it takes work.
 func (l *leader) refresh(t *tracker) {
 	l.countSlots(t)
-	l.assign.SetFit(&t.assign, t.takesWork(), t.slots[mapPhase] > 0)
+	l.assign.SetTakesWork(&t.assign, t.takesWork(), t.slots[mapPhase] > 0)
 	l.refreshServiceRoom(t)
 	l.fleet.outOfService.Set(t.assign.Index(), !t.contact.lossProposed && t.outOfService())
 }
@@ -122,7 +122,7 @@ func (l *leader) refresh(t *tracker) {
 // setCapacity records a tracker's slots. Attempts in removed slots continue, unless the tracker
 // ends them. A tracker without reduce slots loses its homes.
 func (l *leader) setCapacity(t *tracker, slots [2]int, trouble string) {
-	t.contact.trouble = wire.Bounded(trouble, wire.MaxTrouble)
+	t.contact.trouble = wire.Truncate(trouble, wire.MaxTrouble)
 	if slots == t.slots {
 		return
 	}
@@ -148,7 +148,7 @@ func (l *leader) fromTracker(id Stream, m wire.Message) {
 		l.hello(id, m)
 		return
 	case *wire.NoStaging:
-		if v := l.fleet.unwelcomed.NoStaging(id, m.Reason, l.facts.Boot()); v.Do == handshake.Refuse {
+		if v := l.fleet.unwelcomed.NoStaging(id, m.Reason, l.facts.Boot()); v.Action == handshake.Refuse {
 			l.refuse(id, v.Reason)
 		}
 		return
@@ -170,7 +170,7 @@ func (l *leader) fromTracker(id Stream, m wire.Message) {
 		l.send(t, &wire.Ack{})
 	case *wire.Capacity:
 		l.setCapacity(t, [2]int{m.MapSlots, m.ReduceSlots}, m.Reason)
-		l.diskDropped(t, m.DisksLeft)
+		l.diskDropped(t, m.DisksAbandoned)
 	case *wire.Report:
 		l.attemptReport(t, m)
 	case *wire.HomeReport:

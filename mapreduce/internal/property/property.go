@@ -18,8 +18,8 @@ type Property struct {
 	Doc     string
 
 	kind propertyKind
-	low  int64 // least integer, or least length of a text
-	high int64
+	low  int64 // minimum of an integer, or minimum length of a text
+	high int64 // maximum of an integer
 }
 
 type propertyKind uint8
@@ -44,44 +44,47 @@ const (
 func All() []Property {
 	return []Property{
 		number("mapreduce.input.fileinputformat.split.maxsize", math.MaxInt64, 1, math.MaxInt64,
-			"maximum bytes of a file that one map reads"),
+			"maximum size of a split, the part of a file that one map reads, in bytes"),
 		number("mapreduce.input.fileinputformat.split.minsize", 1, 1, math.MaxInt64,
-			"minimum bytes of a file that one map reads, unless the file is smaller"),
+			"minimum size of a split, unless the file is smaller, in bytes"),
 		boolean("mapreduce.input.fileinputformat.input.dir.recursive", false,
-			"read subdirectories of input directories too"),
-		text(KeyValueSeparator, "\t", 1, "separator between key and value in a line of KeyValues; only its first character is used"),
-		counterLimit(wire.CounterNameMax, "maximum bytes of a counter's name; a job with a longer one fails"),
-		counterLimit(wire.CounterGroupMax, "maximum bytes of a counter group's name; a job with a longer one fails"),
-		counterLimit(wire.CounterGroupsMax, "maximum counter groups of a job; a job with more fails"),
-		counterLimit(wire.CountersMax, "maximum counters of a job, without the built-in ones; a job with more fails"),
-		priority("mapreduce.job.priority", "VERY_LOW, LOW, NORMAL, HIGH or VERY_HIGH; a flow has the value of its first job; `mrsubmit run -priority` wins"),
-		text("mapreduce.job.queuename", "default", 1, "pool of the job; a flow has the value of its first job; `mrsubmit run -pool` wins"),
+			"read also the subdirectories of input directories"),
+		text(KeyValueSeparator, "\t", 1, "separator between key and value in a line of the input format KeyValues; only its first character is used"),
+		counterLimit(wire.CounterNameMax, "maximum bytes of a counter's name; a job with a longer name fails"),
+		counterLimit(wire.CounterGroupMax, "maximum bytes of a counter group's name; a job with a longer name fails"),
+		counterLimit(wire.CounterGroupsMax, "maximum number of counter groups of a job; a job with more groups fails"),
+		counterLimit(wire.CountersMax, "maximum number of counters of a job, without the built-in ones; a job with more counters fails"),
+		priority("mapreduce.job.priority", "priority of the job: VERY_LOW, LOW, NORMAL, HIGH or VERY_HIGH; "+
+			"a flow uses the value of its first job; `mrsubmit run -priority` wins"),
+		text("mapreduce.job.queuename", "default", 1, "pool of the job; a flow uses the value of its first job; `mrsubmit run -pool` wins"),
 		fraction("mapreduce.job.reduce.slowstart.completedmaps", 0.05,
-			"fraction of the maps, from 0 to 1, that must be done before reduces take slots; with quern.shuffle.split, before flowflex plans with them"),
-		number(Reduces, 1, 0, 1<<20, "number of reduce tasks; with 0 the maps write the output"),
-		number("mapreduce.map.maxattempts", 4, 1, 999, "attempts of a map task before the job fails"),
+			"fraction of the maps, from 0 to 1, that must end before the scheduler flowflex plans the reduces; "+
+				"with quern.shuffle.split=false, before reduces take slots"),
+		number(Reduces, 1, 0, 1<<20, "number of reduce tasks; 0: the maps write the output"),
+		number("mapreduce.map.maxattempts", 4, 1, 999, "maximum attempts of a map task; when all have failed, the job fails"),
 		number("mapreduce.map.memory.mb", 0, 0, 1<<30,
-			"maximum resident memory of a map attempt's processes, in MiB; an attempt with more fails; 0: no limit"),
-		text(TextSeparator, "\t", 0, "separator between key and value in a line of Text"),
-		number("mapreduce.reduce.maxattempts", 4, 1, 999, "attempts of a reduce task before the job fails"),
+			"maximum resident memory of a map attempt's processes together, in MiB; an attempt that exceeds it fails; 0: no limit"),
+		text(TextSeparator, "\t", 0, "separator between key and value in a line of the output format Text"),
+		number("mapreduce.reduce.maxattempts", 4, 1, 999, "maximum attempts of a reduce task; when all have failed, the job fails"),
 		number("mapreduce.reduce.memory.mb", 0, 0, 1<<30,
-			"maximum resident memory of a reduce attempt's processes, in MiB; an attempt with more fails; 0: no limit"),
-		number("mapreduce.task.io.sort.mb", 100, 1, 2047, "memory for a map's output before it spills, in MiB"),
+			"maximum resident memory of a reduce attempt's processes together, in MiB; an attempt that exceeds it fails; 0: no limit"),
+		number("mapreduce.task.io.sort.mb", 100, 1, 2047, "memory for a map's output, in MiB; when it is full, the map sorts it and writes it to disk"),
 		number("mapreduce.task.timeout", 600_000, 0, math.MaxInt32,
 			"milliseconds without progress after which an attempt fails; 0: never"),
 		text("quern.embedded.dir", "", 0, "data directory of an embedded run; empty: the system's temporary directory"),
-		number("quern.embedded.slots", 0, 0, 1<<10, "map slots, and reduce slots, of an embedded run; 0: one per core"),
-		number("quern.embedded.trackers", 1, 1, 64, "task trackers of an embedded run; several fetch map output from each other as on a cluster"),
+		number("quern.embedded.slots", 0, 0, 1<<10, "number of map slots, and of reduce slots, of an embedded run; 0: one per core"),
+		number("quern.embedded.trackers", 1, 1, 64, "number of task trackers of an embedded run; two or more fetch map output from each other, as on a cluster"),
 		boolean(Keep, false,
-			"keep results that only later jobs of the flow read: each in a directory of its job's name below the output, in the Binary format"),
+			"keep the results that only later jobs of the flow read, in the Binary format: the result of job JOB in OUTPUT/JOB"),
 		{Name: "quern.output.sync", kind: boolProperty,
-			Doc: "sync the output to disk before the job reports success, so that a power cut loses nothing; in HDFS, DataNodes decide; empty: true on a cluster, false in an embedded run"},
+			Doc: "sync the output to disk before the job succeeds, so that a power failure loses nothing; " +
+				"no effect in HDFS; empty: true on a cluster, false in an embedded run"},
 		number("quern.record.max.bytes", 64<<20, 1, 1<<30, "maximum bytes of a record"),
 		boolean("quern.shuffle.split", true,
-			"gather partitions before their reduces take slots; false: a reduce takes its slot first and gathers then"),
-		boolean("quern.task.inprocess", false, "run attempts of an embedded run in its own process, for a debugger"),
+			"true: a reduce takes its slot when its partition is complete; false: a reduce takes its slot first, and then gathers its partition"),
+		boolean("quern.task.inprocess", false, "run the attempts of an embedded run in the process of the run, for a debugger"),
 		number("quern.task.processes", 0, 0, 1<<20,
-			"maximum processes of an attempt at a time; an attempt with more fails; 0: no limit"),
+			"maximum number of processes of an attempt at the same time; an attempt that exceeds it fails; 0: no limit"),
 	}
 }
 
@@ -90,7 +93,7 @@ func number(name string, byDefault, low, high int64, doc string) Property {
 }
 
 func counterLimit(p wire.CounterProperty, doc string) Property {
-	return number(p.Name, int64(p.Default), 0, int64(p.Most), doc)
+	return number(p.Name, int64(p.Default), 0, int64(p.Max), doc)
 }
 
 func fraction(name string, byDefault float64, doc string) Property {
@@ -101,8 +104,8 @@ func boolean(name string, byDefault bool, doc string) Property {
 	return Property{Name: name, Default: strconv.FormatBool(byDefault), Doc: doc, kind: boolProperty}
 }
 
-func text(name, byDefault string, least int64, doc string) Property {
-	return Property{Name: name, Default: byDefault, Doc: doc, kind: textProperty, low: least}
+func text(name, byDefault string, minLength int64, doc string) Property {
+	return Property{Name: name, Default: byDefault, Doc: doc, kind: textProperty, low: minLength}
 }
 
 func priority(name, doc string) Property {
