@@ -15,8 +15,8 @@
 //
 // The old lines, without their indentation, occur exactly once in the file. A mutant may have
 // more files and more tests: a file line begins another change, and test lines run in order
-// until a test fails. The line "timeout WHY" says that only a time limit notices the fault;
-// without it, a test that exceeds the limit has not noticed anything.
+// until a test fails. A test that exceeds the time limit has not noticed anything: it does not
+// say what is wrong.
 //
 // The Go compiler reads the changed files by way of an overlay, so the work tree never changes.
 // Tests have the seeds and settings of make test, but no race detector.

@@ -16,7 +16,6 @@ type mutant struct {
 	reason  string   // what the fault does
 	changes []change // in order; several may be in one file
 	tests   [][]string
-	timeout string // why only a time limit notices it; empty if a test does
 	at      string // file and line of its first line
 }
 
@@ -93,9 +92,6 @@ func parse(name, text string) ([]*mutant, error) {
 			continue
 		case "test":
 			m.tests = append(m.tests, strings.Fields(rest))
-			continue
-		case "timeout":
-			m.timeout = rest
 			continue
 		}
 		if !strings.ContainsRune("-+ ", rune(line[0])) || len(m.changes) == 0 {

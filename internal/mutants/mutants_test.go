@@ -167,14 +167,13 @@ file x/y.go
 +		panic("a")
 test x -run 'TestA|TestB'
 test y
-timeout the loop has no end
 `
 	all, err := parse("core.txt", text)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%d mutants: %v", len(all), err)
 	}
 	m := all[0]
-	if got, want := fmt.Sprint(*m), "{a does harm [{x/y.go [\tif ok { \t\treturn] [\tif ok { \t\tpanic(\"a\")]}] [[x -run 'TestA|TestB'] [y]] the loop has no end core.txt:3}"; got != want {
+	if got, want := fmt.Sprint(*m), "{a does harm [{x/y.go [\tif ok { \t\treturn] [\tif ok { \t\tpanic(\"a\")]}] [[x -run 'TestA|TestB'] [y]] core.txt:3}"; got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 	for bad, want := range map[string]string{

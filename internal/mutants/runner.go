@@ -56,8 +56,6 @@ func (r *runner) try(ctx context.Context, m *mutant) (noticed string, err error)
 		switch result := r.test(ctx, test, listFile); {
 		case result.err != nil:
 			return "", result.err
-		case result.late && m.timeout != "":
-			return "time limit: " + m.timeout, nil
 		case result.late:
 			return "", fmt.Errorf("timeout in %s", cmp.Or(result.failed, strings.Join(test, " ")))
 		case result.failed != "":
@@ -100,7 +98,7 @@ func (r *runner) test(ctx context.Context, test []string, overlay string) result
 	defer cancel()
 	args := []string{"test", "-json", "-failfast", "-timeout", r.limit.String()}
 	for _, arg := range test {
-		args = append(args, packageArg(arg))
+		args = append(args, r.packageArg(arg))
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = r.root
@@ -125,8 +123,8 @@ func (r *runner) test(ctx context.Context, test []string, overlay string) result
 }
 
 // packageArg makes a package within the module, such as shuffle, an argument of go test.
-func packageArg(arg string) string {
-	if stat, err := os.Stat(arg); err == nil && stat.IsDir() {
+func (r *runner) packageArg(arg string) string {
+	if stat, err := os.Stat(filepath.Join(r.root, arg)); err == nil && stat.IsDir() {
 		return "./" + arg
 	}
 	return arg
