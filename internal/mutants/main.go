@@ -42,7 +42,7 @@ func main() {
 
 func run() error {
 	only := flag.String("only", "", "plant only the mutants with names that match this `regexp`")
-	limit := flag.Duration("limit", 2*time.Minute, "time limit of the tests of a mutant, once they are built")
+	limit := flag.Duration("limit", 5*time.Minute, "time limit of the tests of a mutant, once they are built")
 	flag.Parse()
 	names, err := regexp.Compile(*only)
 	if err != nil {
