@@ -246,6 +246,9 @@ func (s *scenario) tick(by time.Duration) {
 		}
 		s.now = max(s.now, at)
 		s.step(Tick{})
+		if at, ok := s.core.Wake(); ok && at <= s.now {
+			s.t.Fatalf("the core asks to be woken at %v, which is not after %v", at, s.now)
+		}
 	}
 	s.now = end
 	s.step(Tick{})
