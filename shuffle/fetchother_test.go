@@ -64,3 +64,21 @@ func (w *otherDigest) change() {
 		w.Header().Set(headerDigest, w.digest)
 	}
 }
+
+// TestFetchToken checks that a fetch sends the job's token, and nothing if it has none.
+func TestFetchToken(t *testing.T) {
+	file, _ := mapOutput(t)
+	good := Handler(resolver(file))
+	for token, want := range map[string]string{"secret": "Bearer secret", "": ""} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if got := r.Header.Get("Authorization"); got != want {
+				t.Errorf("token %q is sent as %q, want %q", token, got, want)
+			}
+			good.ServeHTTP(w, r)
+		}))
+		if _, err := Fetch(t.Context(), URL(server.URL, testJob, 7, 1000, 1), filepath.Join(t.TempDir(), "part"), FetchOptions{Client: server.Client(), Token: token}); err != nil {
+			t.Error(err)
+		}
+		server.Close()
+	}
+}

@@ -246,9 +246,7 @@ func (s *scenario) tick(by time.Duration) {
 		}
 		s.now = max(s.now, at)
 		s.step(Tick{})
-		if at, ok := s.core.Wake(); ok && at <= s.now {
-			s.t.Fatalf("the core asks to be woken at %v, which is not after %v", at, s.now)
-		}
+		checkWake(s.core, s.now, s.t.Fatalf)
 	}
 	s.now = end
 	s.step(Tick{})
