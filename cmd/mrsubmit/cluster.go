@@ -59,7 +59,8 @@ the certificates. Keep DIR/authority on a machine without daemons.`
 
 const recoverHelp = `For a cluster that has lost most of its job trackers for good. Choose the job tracker with
 the newest log: docs/running-a-cluster.md says how to find it. It must not run. Give its
--data, its -id and its advertised -raft address, then start it. Start other job trackers with empty directories, never with their old ones.`
+-data, its -id and its advertised -raft address, then start it. Start other job trackers
+with empty directories, never with their old ones.`
 
 // clusterCommand runs mrsubmit cluster or one of its subcommands.
 func (t *tool) clusterCommand(ctx context.Context, args []string) int {

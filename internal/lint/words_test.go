@@ -62,7 +62,7 @@ func newLinter(t *testing.T) *linter {
 		{"stands", "say is"},
 		{"wish", "say request, or job settings"},
 		{"let go,lets go", "say decommission, release or close"},
-		{"stands for,lie at least,lies at least,each of which,all of which,half of which,some of which,none of which", ""},
+		{"stands for", ""},
 	} {
 		for words := range strings.SplitSeq(rule.words, ",") {
 			all[words] = rule.instead
@@ -141,12 +141,12 @@ func TestFindings(t *testing.T) {
 		"- " + long + "\n- `one two` " + long:               {`2: "_ word word word word …"`},
 		"Short. " + long + "more.":                          {`1: "word word word word word …"`},
 
-		"# " + long + "more\n\n" + long:                                                       nil,
-		"| " + long + "| " + long + "|":                                                       nil,
-		"What is lost? | What it is |":                                                        nil,
-		"A letter stands for a word, each of which lies at least there":                       nil,
-		"The terms of a renewal of offices; fresh air is near":                                nil,
-		"say \"anew\" or “leavings”":                                                          nil,
+		"# " + long + "more\n\n" + long:                        nil,
+		"| " + long + "| " + long + "|":                        nil,
+		"What is lost? | What it is |":                         nil,
+		"A letter stands for a word":                           nil,
+		"The terms of a renewal of offices; fresh air is near": nil,
+		"say \"anew\" or “leavings”":                           nil,
 		"`anew`, [anew], x.anew, anew.x, anew(), sub/anew, anew_x, http://example.org/anew?x": nil,
 	} {
 		if got := fmt.Sprint(l.lint(prose{text: text, line: 1, page: true})); got != fmt.Sprint(want) {

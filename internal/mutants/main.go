@@ -74,7 +74,7 @@ func run() error {
 		}
 		if err != nil {
 			missed++
-			noticed = "NOT NOTICED: " + err.Error()
+			noticed = fmt.Sprintf("NOT NOTICED: %v (%s)", err, m.reason)
 		}
 		fmt.Printf(row, m.name, noticed, fmt.Sprintf("%.1f", time.Since(began).Seconds()))
 	}

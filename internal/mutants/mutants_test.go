@@ -165,7 +165,7 @@ file x/y.go
  	if ok {
 -		return
 +		panic("a")
-test x -run 'TestA|TestB'
+test x -run TestA|TestB
 test y
 `
 	all, err := parse("core.txt", text)
@@ -173,7 +173,7 @@ test y
 		t.Fatalf("%d mutants: %v", len(all), err)
 	}
 	m := all[0]
-	if got, want := fmt.Sprint(*m), "{a does harm [{x/y.go [\tif ok { \t\treturn] [\tif ok { \t\tpanic(\"a\")]}] [[x -run 'TestA|TestB'] [y]] core.txt:3}"; got != want {
+	if got, want := fmt.Sprint(*m), "{a does harm [{x/y.go [\tif ok { \t\treturn] [\tif ok { \t\tpanic(\"a\")]}] [[x -run TestA|TestB] [y]] core.txt:3}"; got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 	for bad, want := range map[string]string{
