@@ -74,7 +74,7 @@ func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Han
 			http.Error(w, err.Error(), status)
 		}
 		if l.cfg.Service.Serve != nil && (!known || peer.Role != role) {
-			refuse(http.StatusForbidden, fmt.Errorf("a %s may not request this", peer.Role))
+			refuse(http.StatusForbidden, fmt.Errorf("only a %s may request this", role))
 			return
 		}
 		job, err := wire.ParseJobID(r.PathValue("job"))

@@ -184,16 +184,21 @@ func (b *bench) warm() error {
 	return b.compare(shortJobRuns, runs[0], runs[1])
 }
 
-// sameOutput returns a function that compares every output with the one before.
+// sameOutput returns a function that compares every output with the first one.
 func sameOutput() func(dir string) error {
-	var last *[sha256.Size]byte
+	var first *[sha256.Size]byte
 	return func(dir string) error {
 		sum, err := testbed.Digest(local.New(), "file://"+dir)
-		if err == nil && last != nil && sum != *last {
-			err = fmt.Errorf("the output in %s differs from the other revision's", dir)
+		if err != nil {
+			return err
 		}
-		last = &sum
-		return err
+		if first == nil {
+			first = &sum
+		}
+		if sum != *first {
+			return fmt.Errorf("the output in %s differs from the first run's", dir)
+		}
+		return nil
 	}
 }
 
