@@ -8,43 +8,43 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// planned is a job of a client's plan.
-type planned struct {
+// clientJob is a job of a client's submission.
+type clientJob struct {
 	client *client
 	index  int
 }
 
 // book records the events of a run and checks each new one against them.
 type book struct {
-	leaders        map[uint64]string // job tracker by epoch
-	launched       map[wire.AttemptID]string
-	ran            map[wire.AttemptID]string
-	holders        map[wire.TaskID]*worker // workers that may rename a task's output into place
-	renames        map[wire.TaskID]string  // worker that renamed it
-	commits        map[string]int          // "job/task" to attempt, by the log
-	facts          map[int]uint64          // hash of the facts by index
-	stopped        map[wire.JobID]bool     // jobs with an answered kill
-	lostFiles      map[string]bool         // removed by faults, not by trackers
-	jobs           []planned               // by number, from 1, as in the log
-	lives          map[int]*life           // by number
-	keys           map[string]bool         // of submissions in the log
-	failedRemovals map[string]int          // failed removals of staging directories
-	homes          map[string]bool         // assigned by leaders
-	sinceCalm      map[wire.TaskID]bool    // tasks launched since the calm
-	lateDirs       map[string]bool         // made for processes that had died
+	leaders           map[uint64]string // job tracker by epoch
+	launched          map[wire.AttemptID]string
+	ran               map[wire.AttemptID]string
+	holders           map[wire.TaskID]*worker // workers that may rename a task's output into place
+	renames           map[wire.TaskID]string  // worker that renamed it
+	commits           map[string]int          // "job/task" to attempt, by the log
+	facts             map[int]uint64          // hash of the facts by index
+	killAnswered      map[wire.JobID]bool     // jobs with an answered kill
+	lostFiles         map[string]bool         // removed by faults, not by trackers
+	jobs              []clientJob             // by number, from 1, as in the log
+	jobStates         map[int]*jobState       // by number
+	keys              map[string]bool         // of submissions in the log
+	failedRemovals    map[string]int          // failed removals of staging directories
+	homes             map[string]bool         // assigned by leaders
+	launchedSinceCalm map[wire.TaskID]bool    // tasks launched since the calm
+	lateDirs          map[string]bool         // made for processes that had died
 }
 
 func newBook(r *Result) book {
 	return book{
 		leaders: make(map[uint64]string), launched: make(map[wire.AttemptID]string), ran: make(map[wire.AttemptID]string),
 		holders: make(map[wire.TaskID]*worker), renames: make(map[wire.TaskID]string), commits: make(map[string]int),
-		facts: make(map[int]uint64), stopped: make(map[wire.JobID]bool), lostFiles: make(map[string]bool),
-		lives: make(map[int]*life), keys: make(map[string]bool), failedRemovals: make(map[string]int), homes: make(map[string]bool),
-		sinceCalm: make(map[wire.TaskID]bool), lateDirs: make(map[string]bool),
+		facts: make(map[int]uint64), killAnswered: make(map[wire.JobID]bool), lostFiles: make(map[string]bool),
+		jobStates: make(map[int]*jobState), keys: make(map[string]bool), failedRemovals: make(map[string]int), homes: make(map[string]bool),
+		launchedSinceCalm: make(map[wire.TaskID]bool), lateDirs: make(map[string]bool),
 	}
 }
 
-// leadership checks a job tracker that believes it leads.
+// checkLeader checks a job tracker that believes it leads.
 func (b *book) checkLeader(w *world, n *jobTracker) {
 	epoch := n.core.Epoch()
 	switch leader, known := b.leaders[epoch]; {
@@ -67,26 +67,26 @@ func (b *book) checkLeader(w *world, n *jobTracker) {
 	}
 }
 
-// entry checks a new entry of the log.
-func (b *book) entry(w *world, x logged) {
+// checkEntry checks a new entry of the log.
+func (b *book) checkEntry(w *world, x logged) {
 	kind, rest, _ := strings.Cut(x.key, " ")
 	switch kind {
 	case "submitted":
-		b.number(w, rest)
+		b.numberJobs(w, rest)
 	case "committing", "stopped", "ended":
-		job, outcome, err := parseLife(rest)
+		job, outcome, err := parseJobEntry(rest)
 		w.must(err)
-		b.advance(w, kind, job, outcome)
+		b.advanceJob(w, kind, job, outcome)
 	case "splits-written":
-		job, _, err := parseLife(rest)
+		job, _, err := parseJobEntry(rest)
 		w.must(err)
-		b.prepared(w, job)
+		b.checkSplits(w, job)
 	case "committed", "revoked":
 		var job, task, attempt int
 		_, err := fmt.Sscanf(rest, "%d/%d/%d", &job, &task, &attempt)
 		w.must(err)
 		if kind == "revoked" {
-			b.revoked(w, job, task, attempt)
+			b.checkRevoked(w, job, task, attempt)
 			return
 		}
 		name := fmt.Sprintf("%d/%d", job, task)
@@ -100,21 +100,22 @@ func (b *book) entry(w *world, x logged) {
 	}
 }
 
-// number records the numbers that the log gives to the jobs of a submission.
-func (b *book) number(w *world, key string) {
+// numberJobs records the numbers that the log gives to the jobs of a submission.
+func (b *book) numberJobs(w *world, key string) {
 	for _, c := range w.clients {
 		for i := range c.sub.Plan.Jobs {
 			if c.sub.Key == key && !b.keys[key] {
-				b.jobs = append(b.jobs, planned{c, i})
-				b.lives[len(b.jobs)] = &life{}
+				b.jobs = append(b.jobs, clientJob{c, i})
+				b.jobStates[len(b.jobs)] = &jobState{}
 			}
 		}
 	}
 	b.keys[key] = true
 }
 
-// revoked checks that an attempt with a revoked grant has not used it and no longer can.
-func (b *book) revoked(w *world, job, task, attempt int) {
+// checkRevoked checks that an attempt with a revoked grant has not used it and can no longer
+// use it.
+func (b *book) checkRevoked(w *world, job, task, attempt int) {
 	if b.hasRenamed(job, task, attempt) {
 		w.fail("V4: the log revokes the grant of attempt %d of task %d/%d, which has committed", attempt, job, task)
 	}
@@ -134,8 +135,8 @@ func (b *book) hasRenamed(job, task, attempt int) bool {
 	return false
 }
 
-// applied checks the facts of a job tracker after an entry, and now and then those of all.
-func (b *book) applied(w *world, n *jobTracker) {
+// checkFacts compares the facts of the job trackers after some entries.
+func (b *book) checkFacts(w *world, n *jobTracker) {
 	if n.applied%5 != 0 && n.applied < len(w.raft.log) {
 		return
 	}
@@ -149,8 +150,8 @@ func (b *book) applied(w *world, n *jobTracker) {
 	}
 }
 
-// sent checks a leader's message.
-func (b *book) sent(w *world, n *jobTracker, l *link, m wire.Message) {
+// checkSent checks a leader's message.
+func (b *book) checkSent(w *world, n *jobTracker, l *link, m wire.Message) {
 	b.checkDrain(w, n, l, m)
 	launch, ok := m.(*wire.Launch)
 	if !ok {
@@ -163,17 +164,17 @@ func (b *book) sent(w *world, n *jobTracker, l *link, m wire.Message) {
 	}
 	b.launched[launch.Attempt] = l.tt.name
 	if task := launch.Attempt.Task; w.calm && task.Kind != wire.Fence { // any number of fences is possible
-		b.sinceCalm[task] = true
+		b.launchedSinceCalm[task] = true
 	}
-	b.begun(w, launch.Attempt)
+	b.checkInputs(w, launch.Attempt)
 }
 
-// heard checks a message from a job tracker to a tracker.
-func (b *book) heard(w *world, t *taskTracker, m wire.Message) {
+// checkReceived checks a message from a job tracker to a tracker.
+func (b *book) checkReceived(w *world, t *taskTracker, m wire.Message) {
 	switch m := m.(type) {
 	case *wire.Welcome:
 		if m.Epoch < t.epoch && t.core != nil {
-			return // the tracker will refuse it
+			return // the tracker will reject it
 		}
 		t.epoch = m.Epoch
 		if m.Incarnation != t.incarnation { // running attempts end without a report
@@ -182,7 +183,7 @@ func (b *book) heard(w *world, t *taskTracker, m wire.Message) {
 		}
 	case *wire.Drained:
 		if m.Epoch >= t.epoch {
-			b.drained(w, t)
+			b.checkDrained(w, t)
 		}
 	case *wire.DropJob:
 		for id := range t.open {
@@ -221,8 +222,8 @@ func (t *taskTracker) slotsOf(k wire.Kind) int {
 	return t.slots[0]
 }
 
-// reported checks a message from a tracker to a job tracker.
-func (b *book) reported(w *world, t *taskTracker, m wire.Message) {
+// checkReported checks a message from a tracker to a job tracker.
+func (b *book) checkReported(w *world, t *taskTracker, m wire.Message) {
 	final := func(r *wire.Report) {
 		if !r.State.Final() {
 			return
@@ -246,7 +247,7 @@ func (b *book) reported(w *world, t *taskTracker, m wire.Message) {
 		}
 		if !m.More {
 			for id := range t.open {
-				if !t.inventory[id] { // it has ended, and its output was on a failed disk
+				if !t.inventory[id] { // it has ended, but its output was on a failed disk
 					delete(t.open, id)
 				}
 			}
@@ -255,8 +256,8 @@ func (b *book) reported(w *world, t *taskTracker, m wire.Message) {
 	}
 }
 
-// started checks an attempt that a worker is to run.
-func (b *book) started(w *world, p *worker, run *wire.Run) {
+// checkStarted checks an attempt that a worker is to run.
+func (b *book) checkStarted(w *world, p *worker, run *wire.Run) {
 	id := run.Attempt
 	if p.tt.workers[p.id] != p || p.run != nil {
 		w.fail("a worker of %s already runs an attempt and is to run %v", p.tt.name, id)
@@ -279,11 +280,11 @@ func (b *book) started(w *world, p *worker, run *wire.Run) {
 	}
 }
 
-// granted checks a worker that gets a grant.
-func (b *book) granted(w *world, p *worker) {
+// checkGranted checks a worker that gets a grant.
+func (b *book) checkGranted(w *world, p *worker) {
 	task := p.run.Attempt.Task
 	if b.fenced(w, p) {
-		return // the grant comes late
+		return // the grant came too late
 	}
 	if other := b.holders[task]; other != nil && other != p && !b.fenced(w, other) {
 		w.fail("V3: %v and %v may both commit", p.run.Attempt, other.run.Attempt)
@@ -304,15 +305,15 @@ func (b *book) dirGone(w *world, id wire.AttemptID) bool {
 	return err != nil
 }
 
-// dead removes a worker from the holders of grants.
-func (b *book) dead(p *worker) {
+// dropGrant removes a dead worker from the holders of grants.
+func (b *book) dropGrant(p *worker) {
 	if p.run != nil && b.holders[p.run.Attempt.Task] == p {
 		delete(b.holders, p.run.Attempt.Task)
 	}
 }
 
-// renamed checks a rename that was carried out for a worker.
-func (b *book) renamed(p *worker, from, to string) {
+// checkRename checks a rename that was carried out for a worker.
+func (b *book) checkRename(p *worker, from, to string) {
 	w := p.w
 	task, err := wire.ParseTaskID(to[strings.LastIndexByte(to, '/')+1:])
 	if err != nil || !strings.Contains(to, "/t/") {

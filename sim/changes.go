@@ -22,7 +22,7 @@ type change struct {
 	change wire.Change
 }
 
-// drawScheduling draws how a cluster shares its slots, with equal numbers of every scheduler.
+// drawScheduling draws how a cluster shares its slots. Equally many seeds have each scheduler.
 func drawScheduling(seed uint64, rnd *rand.Rand) wire.Scheduling {
 	names, metrics := menu.Names(), scheduler.Metrics()
 	return wire.Scheduling{
@@ -41,20 +41,20 @@ func drawDelay(rnd *rand.Rand) string {
 
 // drawSettings draws the settings of a submission. Pool etl is in every table.
 func drawSettings(rnd *rand.Rand) wire.Settings {
-	t := wire.Settings{Priority: wire.VeryLow + wire.Priority(rnd.IntN(5)), Weight: float64(rnd.IntN(3))}
+	s := wire.Settings{Priority: wire.VeryLow + wire.Priority(rnd.IntN(5)), Weight: float64(rnd.IntN(3))}
 	if rnd.IntN(2) == 0 {
-		t.Deadline = time.Duration(rnd.Int64N(int64(time.Minute))) - 10*time.Second
+		s.Deadline = time.Duration(rnd.Int64N(int64(time.Minute))) - 10*time.Second
 	}
 	if rnd.IntN(3) == 0 {
-		t.SLA = []wire.SLAStep{{After: 10 * time.Second, Cost: 1}, {After: time.Minute, Cost: 5}}
+		s.SLA = []wire.SLAStep{{After: 10 * time.Second, Cost: 1}, {After: time.Minute, Cost: 5}}
 	}
 	if rnd.IntN(2) == 0 {
-		t.Batch = "nightly"
+		s.Batch = "nightly"
 	}
 	if rnd.IntN(2) == 0 {
-		t.Pool = "etl"
+		s.Pool = "etl"
 	}
-	return t
+	return s
 }
 
 // drawChanges draws changes after the submission. A suspended job is resumed before the end of
@@ -62,23 +62,23 @@ func drawSettings(rnd *rand.Rand) wire.Settings {
 func drawChanges(rnd *rand.Rand, from time.Duration) []change {
 	var all []change
 	for at := from; rnd.IntN(3) > 0; {
-		at = min(at+time.Duration(rnd.Int64N(int64(8*time.Second))), stormy)
+		at = min(at+time.Duration(rnd.Int64N(int64(8*time.Second))), stormTime)
 		x := change{at: at}
 		if rnd.IntN(3) == 0 {
 			yes, no := true, false
 			x.change.Suspended = &yes
-			at = min(at+time.Duration(rnd.Int64N(int64(8*time.Second))), stormy)
+			at = min(at+time.Duration(rnd.Int64N(int64(8*time.Second))), stormTime)
 			all = append(all, x, change{at, wire.Change{Suspended: &no}})
 			continue
 		}
-		t := drawSettings(rnd)
+		s := drawSettings(rnd)
 		switch rnd.IntN(4) {
 		case 0:
-			x.change.Priority, x.change.Weight = &t.Priority, &t.Weight
+			x.change.Priority, x.change.Weight = &s.Priority, &s.Weight
 		case 1:
-			x.change.Deadline = &t.Deadline
+			x.change.Deadline = &s.Deadline
 		case 2:
-			x.change.SLA, x.change.Batch = &t.SLA, &t.Batch
+			x.change.SLA, x.change.Batch = &s.SLA, &s.Batch
 		case 3:
 			pools := []string{"etl", "adhoc", "default"}
 			x.change.Pool = &pools[rnd.IntN(len(pools))]
@@ -88,33 +88,33 @@ func drawChanges(rnd *rand.Rand, from time.Duration) []change {
 	return all
 }
 
-// requestAll requests the remaining changes, each after the answer to the previous one.
-func (c *client) requestAll(left []change) {
+// requestChanges requests changes, each after the answer to the previous one.
+func (c *client) requestChanges(changes []change) {
 	w := c.w
-	if len(left) == 0 {
+	if len(changes) == 0 {
 		return
 	}
-	w.after(max(left[0].at-w.now, 0), func() {
+	w.after(max(changes[0].at-w.now, 0), func() {
 		if len(c.ids) == 0 {
-			left[0].at = w.now + time.Second
-			c.requestAll(left)
+			changes[0].at = w.now + time.Second
+			c.requestChanges(changes)
 			return
 		}
-		c.request(left[0].change, c.ids, func() { c.requestAll(left[1:]) })
+		c.requestChange(changes[0].change, c.ids, func() { c.requestChanges(changes[1:]) })
 	})
 }
 
-// request asks for a change of the first job that has not ended.
-func (c *client) request(x wire.Change, jobs []wire.JobID, done func()) {
+// requestChange requests a change of the first job that has not ended.
+func (c *client) requestChange(x wire.Change, jobs []wire.JobID, done func()) {
 	w := c.w
-	c.changing = true
-	c.ask(func(t core.Token) core.Event { return core.Change{Token: t, Job: jobs[0], Change: x} }, func(r core.Reply) {
+	c.changePending = true
+	c.request(func(t core.Token) core.Event { return core.Change{Token: t, Job: jobs[0], Change: x} }, func(r core.Reply) {
 		w.note("the change of %v is answered %v", jobs[0], r.Err)
 		switch {
 		case r.Err == nil:
-			c.granted(x)
+			c.recordChange(x)
 		case errors.Is(r.Err, admission.ErrJobEnded) && len(jobs) > 1:
-			c.request(x, jobs[1:], done)
+			c.requestChange(x, jobs[1:], done)
 			return
 		case errors.Is(r.Err, admission.ErrJobEnded):
 			return // the change may have been made without an answer
@@ -122,13 +122,13 @@ func (c *client) request(x wire.Change, jobs []wire.JobID, done func()) {
 		default:
 			w.fail("V12: the change of %v is refused: %v", jobs[0], r.Err)
 		}
-		c.changing = false
+		c.changePending = false
 		done()
 	})
 }
 
-// granted records the settings from now on.
-func (c *client) granted(x wire.Change) {
+// recordChange records the settings after an accepted change.
+func (c *client) recordChange(x wire.Change) {
 	if x.Priority != nil {
 		c.settings.Priority, c.settings.Weight = *x.Priority, *x.Weight
 	}
@@ -140,12 +140,12 @@ func (c *client) granted(x wire.Change) {
 	}
 }
 
-// operate changes how slots are shared, from time to time.
-func (w *world) operate(rnd *rand.Rand, left int) {
-	if left == 0 {
+// changeScheduling changes how slots are shared, a number of times.
+func (w *world) changeScheduling(rnd *rand.Rand, times int) {
+	if times == 0 {
 		return
 	}
-	w.after(time.Duration(rnd.Int64N(int64(stormy/3))), func() {
+	w.after(time.Duration(rnd.Int64N(int64(stormTime/3))), func() {
 		wanted := drawScheduling(rnd.Uint64(), rnd)
 		switch rnd.IntN(3) {
 		case 0:
@@ -156,25 +156,25 @@ func (w *world) operate(rnd *rand.Rand, left int) {
 		if w.calm {
 			return
 		}
-		w.changing = true
-		(&client{w: w}).ask(func(t core.Token) core.Event { return core.Schedule{Token: t, Scheduling: wanted} }, func(r core.Reply) {
-			w.changing = false
+		w.changePending = true
+		(&client{w: w}).request(func(t core.Token) core.Event { return core.Schedule{Token: t, Scheduling: wanted} }, func(r core.Reply) {
+			w.changePending = false
 			w.note("the change to %v is answered %v", wanted, r.Err)
 			if r.Err != nil {
 				w.fail("V12: the change to %v is refused: %v", wanted, r.Err)
 			}
 			w.requested = wanted.Over(w.requested)
-			w.operate(rnd, left-1)
+			w.changeScheduling(rnd, times-1)
 		})
 	})
 }
 
-// poolsEvery is the interval at which a job tracker reads the allocation file.
-const poolsEvery = 3 * time.Second
+// poolsInterval is the interval at which a job tracker reads the allocation file.
+const poolsInterval = 3 * time.Second
 
 var errPools = errors.New("pools.xml:7: simulated")
 
-// drawPools draws versions of the allocation file with their times.
+// drawPools draws versions of the allocation file, and when each replaces the previous one.
 func (w *world) drawPools(rnd *rand.Rand) {
 	w.allocation = core.PoolsRead{Err: errPools}
 	for range rnd.IntN(4) {
@@ -182,7 +182,7 @@ func (w *world) drawPools(rnd *rand.Rand) {
 		if rnd.IntN(5) == 0 {
 			p = core.PoolsRead{Err: errPools}
 		}
-		w.after(time.Duration(rnd.Int64N(int64(stormy))), func() {
+		w.after(time.Duration(rnd.Int64N(int64(stormTime))), func() {
 			w.note("the pools change: %+v", p)
 			w.allocation = p
 		})
@@ -215,9 +215,9 @@ func drawTable(rnd *rand.Rand) pool.Table {
 	return t
 }
 
-// pollPools gives the core the allocation file, again and again.
+// pollPools gives the core the allocation file at every poolsInterval.
 func (n *jobTracker) pollPools() {
-	n.later(poolsEvery, func() {
+	n.later(poolsInterval, func() {
 		n.step(n.w.allocation)
 		if n.core != nil {
 			n.pollPools()
@@ -235,7 +235,7 @@ func (w *world) checkLaunch(n *jobTracker, id wire.AttemptID) {
 		w.fail("V13: %s launches %v of a suspended job", n.name, id)
 	}
 	if c, i := w.job(id.Task.Job); id.Task.Kind == wire.Reduce && c.sub.Plan.Jobs[i].Properties[splitProperty] == "false" {
-		return // it had its slot while gathering, perhaps before its pool was reduced
+		return // it has had its slot since it gathers, perhaps since before the limit
 	}
 	name := s.Settings.Pool
 	if name == "" {
@@ -249,7 +249,7 @@ func (w *world) checkLaunch(n *jobTracker, id wire.AttemptID) {
 	}
 }
 
-// checkSettings checks that the final settings are those granted last.
+// checkSettings checks that the final settings are as the last accepted changes set them.
 func (w *world) checkSettings() {
 	for _, n := range w.jts {
 		if n.core.IsLeader() {
@@ -257,7 +257,7 @@ func (w *world) checkSettings() {
 		}
 	}
 	for _, c := range w.clients {
-		if c.changing {
+		if c.changePending {
 			continue
 		}
 		for _, id := range c.ids {
@@ -268,12 +268,12 @@ func (w *world) checkSettings() {
 	}
 }
 
-// checkAdministered checks the settings of administrators: policy, drains and pools.
+// checkAdministered checks the settings of administrators: scheduling, drains and pools.
 func (w *world) checkAdministered(s wire.ClusterStatus) {
-	if want := w.requested.Over(w.scheduling); !w.changing && s.Scheduling != want {
+	if want := w.requested.Over(w.scheduling); !w.changePending && s.Scheduling != want {
 		w.fail("V12: slots are shared by %v, not %v", s.Scheduling, want)
 	}
-	if len(s.Drains) > 0 && w.draining == 0 {
+	if len(s.Drains) > 0 && w.pendingDrains == 0 {
 		w.fail("V12: %+v are draining without a request", s.Drains)
 	}
 	inForce := make(map[string]wire.PoolStatus)
@@ -288,7 +288,7 @@ func (w *world) checkAdministered(s wire.ClusterStatus) {
 }
 
 // checkJobSettings compares a job's settings except the deadline, which a client gives as a
-// span from its request.
+// duration after its request.
 func (w *world) checkJobSettings(id wire.JobID, got, want wire.Settings) {
 	got.Deadline, want.Deadline = 0, 0
 	if len(got.SLA) == 0 && len(want.SLA) == 0 {
@@ -299,8 +299,8 @@ func (w *world) checkJobSettings(id wire.JobID, got, want wire.Settings) {
 	}
 }
 
-// answer is a policy's answer, which must be valid.
-func (w *world) answer(c core.Allocate) scheduler.Plan {
+// allocate runs a policy and checks its plan.
+func (w *world) allocate(c core.Allocate) scheduler.Plan {
 	policy, err := menu.Policy(c.Policy)
 	w.must(err)
 	plan, err := policy.Plan(c.Snapshot)

@@ -49,33 +49,33 @@ func (w *world) tidy() bool { return w.leftovers() == "" }
 func (w *world) leftovers() string {
 	text := ""
 	for _, t := range w.tts {
-		text += t.left()
+		text += t.leftovers()
 	}
-	known := map[string]bool{
+	expected := map[string]bool{
 		clusterStaging + "/" + wire.StagingClusters: true,
 		clusterStaging + "/" + wire.StagingHistory:  true,
 	}
 	for _, n := range w.jts {
 		if s := n.core.Cluster(n.clock()); s.Cluster != "" {
-			known[nonceFile(s.Cluster)] = true
+			expected[nonceFile(s.Cluster)] = true
 			break
 		}
 	}
 	for _, c := range w.clients {
 		for i, id := range c.ids {
-			if s, _ := w.status(id); s.State == wire.Succeeded || w.finished(c, i, s) || uncleaned(s) {
-				known[outputOf(c.sub, i)] = true
+			if s, _ := w.status(id); s.State == wire.Succeeded || w.failedAfterCommit(c, i, s) || cleanupFailed(s) {
+				expected[outputOf(c.sub, i)] = true
 			}
 		}
 	}
 	for name, failures := range w.book.failedRemovals {
-		known[name] = failures >= 4 // the job tracker gives up
+		expected[name] = failures >= 4 // the job tracker gives up
 	}
 	for _, dir := range []string{"mem://c/out", clusterStaging, clusterStaging + "/" + wire.StagingClusters} {
 		infos, err := w.fs.List(dir)
 		w.must(err)
 		for _, info := range infos {
-			if !known[info.Name] && !w.madeTooLate(info.Name) {
+			if !expected[info.Name] && !w.madeTooLate(info.Name) {
 				text += "\nleft: " + info.Name
 			}
 		}
@@ -83,63 +83,63 @@ func (w *world) leftovers() string {
 	return text
 }
 
-// madeTooLate reports whether this is an empty directory beside an output, made by a call of a
-// dead setup attempt after the job was cleaned up. No job can know of it: the parent of an
-// output is not the job's.
+// madeTooLate reports whether this is an empty directory beside an output that a dead setup
+// attempt made after the cleanup of its job. No job removes it, because the parent of an output
+// is not the job's.
 func (w *world) madeTooLate(name string) bool {
 	inside, err := w.fs.List(name)
 	return err == nil && len(inside) == 0 && w.book.lateDirs[name]
 }
 
-// finished reports whether a job has failed with a complete output: every attempt to remove its
-// temporary files failed.
-func (w *world) finished(c *client, i int, s wire.JobStatus) bool {
+// failedAfterCommit reports whether a job has failed with a complete output, because every
+// attempt to remove its temporary files failed.
+func (w *world) failedAfterCommit(c *client, i int, s wire.JobStatus) bool {
 	_, err := w.fs.Stat(outputOf(c.sub, i) + "/_SUCCESS")
 	return s.State == wire.Failed && err == nil
 }
 
-// uncleaned reports whether all cleanup attempts of a job failed, as on a sick tracker without
-// others; its error says so.
-func uncleaned(s wire.JobStatus) bool { return strings.Contains(s.Error, "\ncleaning up: ") }
+// cleanupFailed reports whether all cleanup attempts of a job failed, for example if the only
+// tracker is sick. The error of the job says so.
+func cleanupFailed(s wire.JobStatus) bool { return strings.Contains(s.Error, "\ncleaning up: ") }
 
 func outputOf(sub *wire.Submission, index int) string { return mrruntime.OutputOf(sub, index) }
 
-// checkEnd checks the end of a run.
+// checkEnd checks leftovers, outcomes, outputs and histories at the end of a run.
 func (w *world) checkEnd() {
 	if left := w.leftovers(); left != "" {
-		w.fail("V11: %v after the last job has ended:%s", quiet, left)
+		w.fail("V11: %v after the last job has ended:%s", tidyTime, left)
 	}
-	var past histories
+	var h histories
 	for _, c := range w.clients {
 		for i, id := range c.ids {
 			s, _ := w.status(id)
-			w.book.checkLife(w, s)
-			past.checkHistory(w, s)
+			w.book.checkOutcome(w, s)
+			h.checkHistory(w, s)
 			switch {
-			case s.State == wire.Succeeded || w.finished(c, i, s):
+			case s.State == wire.Succeeded || w.failedAfterCommit(c, i, s):
 				if c.sub.Plan.Jobs[i].Output != "" { // a temporary output is gone by now
 					w.checkOutput(c, i, s)
 				}
-			case s.State == wire.Killed && !c.killed:
+			case s.State == wire.Killed && !c.killSent:
 				w.fail("V9: %v was killed without a request: %s", id, s.Error)
 			case s.State == wire.Failed && w.harmless && !c.mayFail():
 				w.fail("V9: %v failed without a fault that can fail an attempt: %s", id, s.Error)
 			}
-			if w.book.stopped[id] && s.State == wire.Succeeded {
+			if w.book.killAnswered[id] && s.State == wire.Succeeded {
 				w.fail("V7: %v succeeded after its kill was answered", id)
 			}
 		}
 	}
-	past.checkSlots(w)
+	h.checkSlots(w)
 	for _, n := range w.jts {
 		if n.applied == len(w.raft.log) {
-			w.book.applied(w, n)
+			w.book.checkFacts(w, n)
 		}
 	}
 }
 
 // mayFail reports whether a job of the client may fail without a fault.
-func (c *client) mayFail() bool { return c.killed || slices.Contains(c.erratic, true) }
+func (c *client) mayFail() bool { return c.killSent || slices.Contains(c.erratic, true) }
 
 // checkOutput compares the files of a job with the output of its maps.
 func (w *world) checkOutput(c *client, i int, s wire.JobStatus) {
@@ -161,7 +161,7 @@ func (w *world) checkOutput(c *client, i int, s wire.JobStatus) {
 	if !slices.Equal(names, want) {
 		w.fail("V10: the output of %v is %v, want %v", s.ID, names, want)
 	}
-	chosen := make(map[int]uint64) // by map
+	chosen := make(map[int]uint64) // by map: digest of the attempt that reduces have read
 	for n, name := range want[1:] {
 		data := w.read(out + "/" + name)
 		if plan.Reduces == 0 {
@@ -174,8 +174,8 @@ func (w *world) checkOutput(c *client, i int, s wire.JobStatus) {
 	}
 }
 
-// checkPartition checks that a reduce has written its input. All reduces must have read the
-// same output of a map with differing attempts.
+// checkPartition checks that a reduce has written its input. If attempts of a map differ, all
+// reduces must have read the same one.
 func (w *world) checkPartition(c *client, i int, s wire.JobStatus, partition int, data string, chosen map[int]uint64) {
 	lines := strings.Split(strings.TrimSuffix(data, "\n"), "\n")
 	if data == "" {

@@ -10,16 +10,16 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// client submits one submission, may kill a job of it, and waits.
+// client submits jobs, may change or kill some of them, and waits for their ends.
 type client struct {
-	w       *world
-	sub     *wire.Submission
-	ids     []wire.JobID // nil: not answered yet
-	killed  bool         // a kill was sent
-	erratic []bool       // by job: attempts of a map give different records
+	w        *world
+	sub      *wire.Submission
+	ids      []wire.JobID // nil: not answered yet
+	killSent bool         // a kill was sent
+	erratic  []bool       // by job: attempts of a map give different records
 
-	settings wire.Settings // granted last
-	changing bool          // a change is not answered yet
+	settings      wire.Settings // after the last accepted change
+	changePending bool          // a change is not answered yet
 }
 
 const lease = 5 * time.Second
@@ -35,7 +35,7 @@ func (w *world) addClient(plan, changes, shapes *rand.Rand, i int) {
 	}
 	c.connect(shapes)
 	w.clients = append(w.clients, c)
-	at := time.Duration(plan.Int64N(int64(stormy / 2)))
+	at := time.Duration(plan.Int64N(int64(stormTime / 2)))
 	w.after(at, func() {
 		w.must(w.fs.Mkdir(c.sub.Staging))
 		frame, err := wire.Append(nil, c.sub)
@@ -43,8 +43,8 @@ func (w *world) addClient(plan, changes, shapes *rand.Rand, i int) {
 		w.must(writeFile(w, c.sub.Staging+"/"+wire.StagedSubmission, frame))
 		c.submit()
 	})
-	c.requestAll(drawChanges(changes, at))
-	if plan.IntN(8) == 0 { // submit again, as a client that lost the answer
+	c.requestChanges(drawChanges(changes, at))
+	if plan.IntN(8) == 0 { // submit again, as a client that got no answer
 		w.after(at+time.Duration(plan.Int64N(int64(5*time.Second))), c.submit)
 	}
 	if plan.IntN(6) == 0 {
@@ -83,26 +83,26 @@ func (c *client) addJob(plan *rand.Rand, i, k int) {
 	c.erratic = append(c.erratic, plan.IntN(10) == 0 || c.w.sabotage == hideDigests)
 }
 
-// must checks calls that cannot fail.
+// must ends the run if a call that cannot fail has failed.
 func (w *world) must(err error) {
 	if err != nil {
 		w.fail("the simulation itself: %v", err)
 	}
 }
 
-// ask sends a request to job trackers in any order until a leader answers.
-func (c *client) ask(event func(core.Token) core.Event, answered func(core.Reply)) {
+// request sends a request to random job trackers until a leader answers.
+func (c *client) request(event func(core.Token) core.Event, answered func(core.Reply)) {
 	w := c.w
 	n := w.jts[w.rnd.IntN(len(w.jts))]
-	over := false
-	again := func() {
-		if !over {
-			over = true
-			w.after(100*time.Millisecond+w.upTo(300*time.Millisecond), func() { c.ask(event, answered) })
+	done := false
+	retry := func() {
+		if !done {
+			done = true
+			w.after(100*time.Millisecond+w.upTo(300*time.Millisecond), func() { c.request(event, answered) })
 		}
 	}
 	if !n.up {
-		again()
+		retry()
 		return
 	}
 	n.later(w.upTo(5*time.Millisecond), func() {
@@ -110,22 +110,22 @@ func (c *client) ask(event func(core.Token) core.Event, answered func(core.Reply
 			life := n.life
 			w.after(w.upTo(5*time.Millisecond), func() {
 				switch {
-				case over || n.life != life:
+				case done || n.life != life:
 				case isNotLeader(r.Err):
-					again()
+					retry()
 				default:
-					over = true
+					done = true
 					answered(r)
 				}
 			})
 		})
 	})
-	w.after(3*time.Second, again)
+	w.after(3*time.Second, retry)
 }
 
 func (c *client) submit() {
 	w := c.w
-	c.ask(func(t core.Token) core.Event {
+	c.request(func(t core.Token) core.Event {
 		return core.Submit{Token: t, Wall: wallStart + w.now.Milliseconds(), Submission: c.sub, Secret: []byte(c.sub.Key)}
 	}, func(r core.Reply) {
 		if r.Err != nil || c.ids != nil && !slices.Equal(c.ids, r.Jobs) {
@@ -142,16 +142,16 @@ func (c *client) kill(n int) {
 		return
 	}
 	id := c.ids[n%len(c.ids)]
-	c.killed = true
-	c.ask(func(t core.Token) core.Event { return core.Kill{Token: t, Job: id, Reason: "a client"} }, func(r core.Reply) {
+	c.killSent = true
+	c.request(func(t core.Token) core.Event { return core.Kill{Token: t, Job: id, Reason: "a client"} }, func(r core.Reply) {
 		w.note("the kill of %v is answered %v", id, r.Err)
 		if r.Err == nil {
-			w.book.stopped[id] = true
+			w.book.killAnswered[id] = true
 		}
 	})
 }
 
-// status asks the job tracker that has applied most entries.
+// status asks the job tracker that has applied the most entries.
 func (w *world) status(id wire.JobID) (wire.JobStatus, bool) {
 	var best *jobTracker
 	for _, n := range w.jts {
@@ -165,8 +165,8 @@ func (w *world) status(id wire.JobID) (wire.JobStatus, bool) {
 	return best.core.Status(id)
 }
 
-// job returns a job's client and its index in the client's plan. The log has its number before
-// the client.
+// job returns a job's client and its index in the client's plan. The log has the job's number
+// before the client gets it.
 func (w *world) job(id wire.JobID) (*client, int) {
 	if id.N < 1 || id.N > len(w.book.jobs) {
 		w.fail("%v belongs to no client", id)

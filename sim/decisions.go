@@ -10,8 +10,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// decisions is a digest of the commands of all cores in a run. Builds with equal digests take
-// the same decisions, to the last command and its place. The zero value digests nothing.
+// decisions is a digest of the commands of all cores in a run. If two builds have equal digests,
+// their cores gave the same commands in the same order. The zero value digests nothing.
 type decisions struct{ sum hash.Hash64 }
 
 func newDecisions() decisions { return decisions{fnv.New64a()} }
@@ -21,22 +21,22 @@ func (d decisions) add(w *world, node string, command any) {
 	if d.sum == nil {
 		return
 	}
-	of := ""
+	detail := ""
 	switch c := command.(type) {
 	case jobtracker.Send:
-		of = fmt.Sprintf("%T", c.Message)
+		detail = fmt.Sprintf("%T", c.Message)
 	case jobtracker.Reply:
-		of = fmt.Sprint(c.Err)
+		detail = fmt.Sprint(c.Err)
 	case tasktracker.Send:
-		of = fmt.Sprintf("%T", c.Message)
+		detail = fmt.Sprintf("%T", c.Message)
 	case tasktracker.SendWorker:
-		of = fmt.Sprintf("%T", c.Message)
+		detail = fmt.Sprintf("%T", c.Message)
 	}
 	body, err := wire.Marshal(command)
 	if err != nil {
 		w.fail("decision %T: %v", command, err)
 	}
-	fmt.Fprintf(d.sum, "%v %s %T %s %d ", w.now, node, command, of, len(body))
+	fmt.Fprintf(d.sum, "%v %s %T %s %d ", w.now, node, command, detail, len(body))
 	d.sum.Write(body)
 }
 

@@ -18,7 +18,7 @@ type disk struct {
 	bad   map[string]int // by disk: faults that fail every read and write
 }
 
-// file is a segment file, a report, or any other.
+// file is a segment file if it has pieces, a report, or any other file.
 type file struct {
 	pieces  []piece
 	damaged bool
@@ -46,8 +46,8 @@ const segmentLength = 10 // of every partition in every file
 
 func newDisk() *disk { return &disk{make(map[string]*file), make(map[string]int)} }
 
-// clean keeps the files that a restarted process can use, and lists the reports of finished map
-// outputs.
+// clean removes files that a restarted process cannot use. It returns the reports of finished
+// map outputs.
 func (d *disk) clean() []string {
 	var reports []string
 	keep := make(map[string]bool)
@@ -75,7 +75,7 @@ func (t *taskTracker) restore(reports []string) {
 		return
 	}
 	name := reports[0]
-	t.later(t.w.upTo(t.w.verify), func() {
+	t.later(t.w.upTo(t.w.verifyTime), func() {
 		report, output := t.disk.files[name], t.disk.files[path.Join(path.Dir(name), core.OutputFile)]
 		switch {
 		case report == nil: // the job has been dropped since
@@ -117,7 +117,7 @@ func (t *taskTracker) probe(c core.Probe) {
 }
 
 // breakDisk makes a disk fail for a while.
-func (t *taskTracker) breakDisk(name string, how time.Duration) {
+func (t *taskTracker) breakDisk(name string, d time.Duration) {
 	t.disk.bad[name]++
 	healed := false
 	heal := func() {
@@ -126,7 +126,7 @@ func (t *taskTracker) breakDisk(name string, how time.Duration) {
 			t.disk.bad[name]--
 		}
 	}
-	t.w.after(how, heal)
+	t.w.after(d, heal)
 	t.w.heals = append(t.w.heals, heal)
 }
 
@@ -142,7 +142,7 @@ func (d *disk) remove(dir string) {
 	}
 }
 
-// jobFiles lists leftovers of jobs; logs may stay.
+// jobFiles lists the files of jobs except logs, which may stay.
 func (d *disk) jobFiles() []string {
 	var left []string
 	for name := range d.files {
@@ -166,7 +166,7 @@ func (d *disk) segments() []string {
 	return names
 }
 
-// gather carries out fetches and merges.
+// gather starts and cancels fetches and merges.
 func (t *taskTracker) gather(c core.Command) {
 	switch c := c.(type) {
 	case core.Fetch:
@@ -219,9 +219,9 @@ func (t *taskTracker) fetched(x *transfer, c core.Fetch) {
 		}
 	}
 	switch {
-	case x.over:
+	case x.done:
 		return
-	case !from.up || !w.linked(t.name, from.name) || !c.InPlace && w.fault(w.rates.fetches):
+	case !from.up || !w.connected(t.name, from.name) || !c.InPlace && w.fault(w.rates.fetches):
 		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "no answer from " + from.name})
 		return
 	case from.stops > 0:
@@ -268,7 +268,7 @@ func (t *taskTracker) output(c core.Fetch) (string, *file) {
 	return "", nil
 }
 
-// read returns the content of a file; that of a damaged file differs.
+// read returns the content of a file, which differs if the file is damaged.
 func (f *file) read() []piece {
 	pieces := slices.Clone(f.pieces)
 	if f.damaged {
@@ -280,16 +280,16 @@ func (f *file) read() []piece {
 }
 
 func (t *taskTracker) fetchDone(x *transfer, ev core.FetchDone) {
-	if x.over {
+	if x.done {
 		return
 	}
-	x.over = true
+	x.done = true
 	delete(t.fetches, ev.Fetch)
 	t.step(ev)
 }
 
 func (t *taskTracker) merged(x *transfer, c core.Merge) {
-	if x.over {
+	if x.done {
 		return
 	}
 	out := &file{pieces: []piece{}}
@@ -315,10 +315,10 @@ func (t *taskTracker) merged(x *transfer, c core.Merge) {
 }
 
 func (t *taskTracker) mergeDone(x *transfer, ev core.MergeDone) {
-	if x.over {
+	if x.done {
 		return
 	}
-	x.over = true
+	x.done = true
 	delete(t.merges, ev.Merge)
 	t.step(ev)
 }

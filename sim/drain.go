@@ -9,42 +9,40 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Short times for draining trackers, so that a run reaches what comes after.
+// Short times for draining trackers, so that a run also has the time after them.
 const (
 	drainServes = 3 * time.Second
 	drainLasts  = 9 * time.Second
 )
 
 // drain drains a tracker for a while, at most until the end of the storm.
-func (w *world) drain(name string, how time.Duration) {
-	undone, asked := false, false
-	undo := func() {
-		if undone = true; asked {
-			w.undrain(name)
-		}
-	}
-	w.askDrain(name, false, func() {
-		if asked = true; undone {
+func (w *world) drain(name string, d time.Duration) {
+	over, answered := false, false
+	w.requestDrain(name, false, func() {
+		if answered = true; over {
 			w.undrain(name)
 		}
 	})
-	once := func() {
-		if !undone {
-			undo()
+	end := func() {
+		if over {
+			return
+		}
+		if over = true; answered {
+			w.undrain(name)
 		}
 	}
-	w.after(how, once)
-	w.heals = append(w.heals, once)
+	w.after(d, end)
+	w.heals = append(w.heals, end)
 }
 
-func (w *world) undrain(name string) { w.askDrain(name, true, func() {}) }
+func (w *world) undrain(name string) { w.requestDrain(name, true, func() {}) }
 
-// askDrain asks until there is an answer. "Unknown tracker" is one too: the tracker has never
-// registered, or is lost and does not drain.
-func (w *world) askDrain(name string, undo bool, done func()) {
-	w.draining++
-	(&client{w: w}).ask(func(t core.Token) core.Event { return core.Drain{Token: t, Tracker: name, Undo: undo} }, func(r core.Reply) {
-		w.draining--
+// requestDrain sends the request until there is an answer. "Unknown tracker" is an answer too:
+// the tracker has never registered, or is lost and does not drain.
+func (w *world) requestDrain(name string, undo bool, done func()) {
+	w.pendingDrains++
+	(&client{w: w}).request(func(t core.Token) core.Event { return core.Drain{Token: t, Tracker: name, Undo: undo} }, func(r core.Reply) {
+		w.pendingDrains--
 		w.note("drain %s, undone %v, is answered %v", name, undo, r.Err)
 		if r.Err != nil && !errors.Is(r.Err, core.ErrUnknownTracker) {
 			w.fail("V15: drain %s, undone %v, is refused: %v", name, undo, r.Err)
@@ -53,36 +51,38 @@ func (w *world) askDrain(name string, undo bool, done func()) {
 	})
 }
 
-// leave ends a drained tracker. It starts again, and gets nothing while it is to drain.
+// leave ends the process of a drained tracker. A new process starts, and gets nothing until the
+// drain is undone.
 func (t *taskTracker) leave() {
 	t.w.note("%s has drained and leaves", t.name)
 	t.crash(t.w.upTo(5 * time.Second))
 }
 
-// checkDrain checks a leader's message to a tracker that drains as far as the leader knows.
+// checkDrain checks that a leader gives no work to a tracker that drains, as far as the leader
+// knows.
 func (b *book) checkDrain(w *world, n *jobTracker, l *link, m wire.Message) {
-	var what string
+	var given string
 	switch m := m.(type) {
 	case *wire.Launch:
-		what = m.Attempt.String()
+		given = m.Attempt.String()
 	case *wire.SetHome:
 		home := fmt.Sprintf("home %v/%d %v of %s", m.Job, m.Partition, m.Generation, l.tt.name)
 		if b.homes[home] {
 			return // sent again on another stream
 		}
-		b.homes[home], what = true, home
+		b.homes[home], given = true, home
 	default:
 		return
 	}
 	for _, d := range n.core.Cluster(n.clock()).Drains {
 		if d.Tracker == l.tt.name {
-			w.fail("V15: %s gives %s to %s, which drains", n.name, what, l.tt.name)
+			w.fail("V15: %s gives %s to %s, which drains", n.name, given, l.tt.name)
 		}
 	}
 }
 
-// drained checks a tracker that is told that it has drained.
-func (b *book) drained(w *world, t *taskTracker) {
+// checkDrained checks that a tracker runs nothing when the leader says that it has drained.
+func (b *book) checkDrained(w *world, t *taskTracker) {
 	if len(t.open) > 0 {
 		w.fail("V15: %s has drained and runs %v", t.name, sortedAttempts(t.open))
 	}

@@ -10,13 +10,13 @@ import (
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
-// effect carries out, some time later, a command that results in an event. Like a real effect
-// it goes on when its job tracker has lost leadership.
+// effect carries out a command that results in an event, some time later. Like a real effect
+// it continues after its job tracker has lost leadership.
 func (n *jobTracker) effect(c core.Command) {
 	w := n.w
 	switch c := c.(type) {
 	case core.LoadSplits:
-		n.run(c.Delay, func(err error) core.Event {
+		n.runEffect(c.Delay, func(err error) core.Event {
 			r := core.SplitsLoaded{Epoch: c.Epoch, Job: c.Job, Err: err}
 			if err == nil {
 				r.Splits, r.Err = loadSplits(w, c)
@@ -24,7 +24,7 @@ func (n *jobTracker) effect(c core.Command) {
 			return r
 		})
 	case core.RemoveStaging:
-		n.run(c.Delay, func(err error) core.Event {
+		n.runEffect(c.Delay, func(err error) core.Event {
 			if err == nil && w.sabotage != keepStaging {
 				err = w.fs.RemoveAll(c.URL)
 			}
@@ -34,29 +34,29 @@ func (n *jobTracker) effect(c core.Command) {
 			return core.StagingRemoved{Epoch: c.Epoch, Key: c.Key, Err: err}
 		})
 	case core.WriteHistory:
-		n.run(c.Delay, func(err error) core.Event {
+		n.runEffect(c.Delay, func(err error) core.Event {
 			if err == nil {
 				err = history.Write(w.fs, c.URL, c.Record)
 			}
 			return core.HistoryWritten{Epoch: c.Epoch, Job: c.Job, Err: err}
 		})
 	case core.LoadHistory:
-		n.run(0, func(err error) core.Event {
+		n.runEffect(0, func(err error) core.Event {
 			r := core.HistoryLoaded{Epoch: c.Epoch, JobName: c.JobName, Err: err}
 			if err == nil {
 				r.Profile, r.Err = history.ReadProfile(w.fs, c.URLs, c.Job)
 			}
 			return r
 		})
-	case core.Tidy: // no file here gets old enough
-		n.run(0, func(err error) core.Event { return core.Tidied{Epoch: c.Epoch, Err: err} })
+	case core.Tidy: // no file of a run gets old enough
+		n.runEffect(0, func(err error) core.Event { return core.Tidied{Epoch: c.Epoch, Err: err} })
 	case core.RemoveNonce:
 		_ = w.fs.Remove(c.URL) // an earlier process may have written it
 	case core.Allocate:
-		n.run(0, func(err error) core.Event {
+		n.runEffect(0, func(err error) core.Event {
 			r := core.Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase, Err: err}
 			if err == nil {
-				r.Plan = w.answer(c)
+				r.Plan = w.allocate(c)
 			}
 			return r
 		})
@@ -65,9 +65,9 @@ func (n *jobTracker) effect(c core.Command) {
 	}
 }
 
-// run carries out an effect after a while. A call to the file system may complete while the
+// runEffect carries out an effect after a while. A call to the file system may complete while the
 // calling process is stopped.
-func (n *jobTracker) run(after time.Duration, effect func(err error) core.Event) {
+func (n *jobTracker) runEffect(after time.Duration, effect func(err error) core.Event) {
 	w, life := n.w, n.life
 	after += w.upTo(20 * time.Millisecond)
 	if w.fault(w.rates.slowFiles) {

@@ -12,9 +12,9 @@ import (
 // Fault is one fault: at a time and for a while or, with a rate, at random during the storm.
 type Fault struct {
 	Kind Kind
-	Node string // where; empty: anywhere
+	Node string // node with the fault; empty: any
 	Peer string // the other end of a cut
-	Disk string // which disk
+	Disk string // of the node
 	At   time.Duration
 	For  time.Duration
 	Rate float64
@@ -25,20 +25,20 @@ type Kind string
 
 // Faults at a time.
 const (
-	Cut       Kind = "cut the stream of"
-	Crash     Kind = "crash"
-	CrashAll  Kind = "crash all job trackers"
-	Pause     Kind = "stop"
-	Isolate   Kind = "cut off"
-	Partition Kind = "cut"       // both directions between Node and Peer
-	OneWay    Kind = "cut a way" // from Node to Peer
-	CutPeers  Kind = "cut from the other job trackers"
-	Transfer  Kind = "transfer leadership"
-	Damage    Kind = "damage files of"
-	Lose      Kind = "lose files of"
-	EndWorker Kind = "kill a worker of"
-	BadDisk   Kind = "break a disk of"
-	Drain     Kind = "drain"
+	Cut        Kind = "cut the stream of"
+	Crash      Kind = "crash"
+	CrashAll   Kind = "crash all job trackers"
+	Pause      Kind = "stop"
+	Isolate    Kind = "cut off"
+	Partition  Kind = "cut"       // both directions between Node and Peer
+	OneWay     Kind = "cut a way" // from Node to Peer
+	CutPeers   Kind = "cut from the other job trackers"
+	Transfer   Kind = "transfer leadership"
+	Damage     Kind = "damage files of"
+	Lose       Kind = "lose files of"
+	KillWorker Kind = "kill a worker of"
+	BadDisk    Kind = "break a disk of"
+	Drain      Kind = "drain"
 
 	// All attempts, or a kind of them, fail on the tracker a tenth of a second after their
 	// start.
@@ -88,11 +88,11 @@ func (f Fault) String() string {
 	return text
 }
 
-// fails reports whether a fault can make attempts fail for good, directly or through their
-// input.
-func (f Fault) fails() bool {
+// canFailAttempts reports whether a fault can make attempts fail for good, directly or through
+// their input.
+func (f Fault) canFailAttempts() bool {
 	switch f.Kind {
-	case Sick, SickMaps, SickReduces, Files, Effects, Attempts, Hangs, AtCommits, OverMemory, BadDisk, Deaths, Starts, Disks, EndWorker, Damage, Lose, Fetches:
+	case Sick, SickMaps, SickReduces, Files, Effects, Attempts, Hangs, AtCommits, OverMemory, BadDisk, Deaths, Starts, Disks, KillWorker, Damage, Lose, Fetches:
 		return true
 	}
 	return false
@@ -144,8 +144,8 @@ func (r *rates) of(k Kind) *float64 {
 	return nil
 }
 
-// steady lists the faults with a rate, each with its highest rate.
-func steady() []Fault {
+// ratedFaults lists the faults with a rate, each with its highest rate.
+func ratedFaults() []Fault {
 	return []Fault{
 		{Kind: SlowNet, Rate: 0.03}, {Kind: SlowFiles, Rate: 0.02}, {Kind: Files, Rate: 0.01}, {Kind: LateCalls, Rate: 0.7},
 		{Kind: Effects, Rate: 0.1}, {Kind: Undecided, Rate: 0.1}, {Kind: Refused, Rate: 0.3}, {Kind: Attempts, Rate: 0.08},
@@ -155,11 +155,11 @@ func steady() []Fault {
 	}
 }
 
-// sudden lists the faults at a time, as often as they should occur.
-func sudden() []Kind {
+// timedFaults lists the kinds with a time. A kind that is listed twice is drawn twice as often.
+func timedFaults() []Kind {
 	return []Kind{
 		Cut, Cut, Cut, Crash, Crash, Crash, CrashAll, Pause, Pause, Isolate, Isolate, Partition, Partition,
-		OneWay, CutPeers, CutPeers, Transfer, Transfer, Damage, Lose, EndWorker, BadDisk, BadDisk, Drain, Drain,
+		OneWay, CutPeers, CutPeers, Transfer, Transfer, Damage, Lose, KillWorker, BadDisk, BadDisk, Drain, Drain,
 	}
 }
 
@@ -177,7 +177,7 @@ func drawFaults(seed uint64) []Fault {
 	if rnd.IntN(4) == 0 {
 		faults = append(faults, Fault{
 			Kind: sicknesses()[rnd.IntN(len(sicknesses()))], Node: taskTrackerName(rnd.IntN(taskTrackers)),
-			At: time.Duration(rnd.Int64N(int64(stormy / 2))), For: time.Duration(rnd.Int64N(int64(stormy))),
+			At: time.Duration(rnd.Int64N(int64(stormTime / 2))), For: time.Duration(rnd.Int64N(int64(stormTime))),
 		})
 	}
 	return faults
@@ -192,7 +192,7 @@ func (f Fault) isSickness() bool { return slices.Contains(sicknesses(), f.Kind) 
 func drawStorm(seed uint64) []Fault {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	var faults []Fault
-	for _, f := range steady() {
+	for _, f := range ratedFaults() {
 		if rnd.IntN(3) == 0 {
 			f.Rate *= 0.1 + 0.9*rnd.Float64()
 			faults = append(faults, f)
@@ -202,7 +202,7 @@ func drawStorm(seed uint64) []Fault {
 		return faults
 	}
 	var kinds []Kind
-	for _, k := range sudden() {
+	for _, k := range timedFaults() {
 		if rnd.IntN(3) > 0 {
 			kinds = append(kinds, k)
 		}
@@ -216,25 +216,25 @@ func drawStorm(seed uint64) []Fault {
 }
 
 func drawFault(rnd *rand.Rand, k Kind) Fault {
-	f := Fault{Kind: k, At: time.Duration(rnd.Int64N(int64(stormy * 3 / 4)))}
+	f := Fault{Kind: k, At: time.Duration(rnd.Int64N(int64(stormTime * 3 / 4)))}
 	job, task := jobTrackerName(rnd.IntN(jobTrackers)), taskTrackerName(rnd.IntN(taskTrackers))
-	either := task
+	node := task
 	if rnd.IntN(2) == 0 {
-		either = job
+		node = job
 	}
 	f.For = time.Duration(rnd.ExpFloat64()*3000)*time.Millisecond + 10*time.Millisecond
 	f.For = min(f.For, 20*time.Second)
 	switch k {
-	case Cut, Damage, Lose, EndWorker:
+	case Cut, Damage, Lose, KillWorker:
 		f.Node, f.For = task, 0
 	case Crash, Pause, Isolate:
-		f.Node = either
+		f.Node = node
 	case Drain:
 		f.Node, f.For = task, 2*f.For
 	case BadDisk:
 		f.Node, f.Disk = task, disks()[rnd.IntN(len(disks()))]
 	case Partition, OneWay:
-		f.Node, f.Peer = either, jobTrackerName(rnd.IntN(jobTrackers))
+		f.Node, f.Peer = node, jobTrackerName(rnd.IntN(jobTrackers))
 		if rnd.IntN(2) == 0 {
 			f.Peer = taskTrackerName(rnd.IntN(taskTrackers))
 		}
@@ -249,8 +249,8 @@ func drawFault(rnd *rand.Rand, k Kind) Fault {
 	return f
 }
 
-// begin schedules a fault.
-func (w *world) begin(f Fault) {
+// schedule schedules a fault, or sets its rate.
+func (w *world) schedule(f Fault) {
 	if rate := w.rates.of(f.Kind); rate != nil {
 		*rate = f.Rate
 		w.note("fault: %v", f)
@@ -288,24 +288,24 @@ func (w *world) strike(f Fault) {
 		t.cut()
 	case Damage, Lose:
 		t.spoil(f.Kind == Damage)
-	case EndWorker:
-		t.loseWorker()
+	case KillWorker:
+		t.killWorker()
 	case BadDisk:
 		t.breakDisk(f.Disk, f.For)
 	case Drain:
 		w.drain(t.name, f.For)
 	case Sick, SickMaps, SickReduces:
-		t.sick = f.Kind
-		w.after(f.For, func() { t.sick = "" })
+		t.sickness = f.Kind
+		w.after(f.For, func() { t.sickness = "" })
 	}
 }
 
 // sickFor reports whether attempts at tasks of a kind fail on the tracker now.
 func (t *taskTracker) sickFor(k wire.Kind) bool {
-	return !t.w.calm && (t.sick == Sick || t.sick == SickMaps && k == wire.Map || t.sick == SickReduces && k == wire.Reduce)
+	return !t.w.calm && (t.sickness == Sick || t.sickness == SickMaps && k == wire.Map || t.sickness == SickReduces && k == wire.Reduce)
 }
 
-// separate cuts the directions that a fault names, for its time.
+// separate cuts the network as a fault says, for its duration.
 func (w *world) separate(f Fault) {
 	for _, name := range sortedKeys(w.nodes) {
 		_, isJob := w.nodes[name].(*jobTracker)
@@ -323,15 +323,15 @@ func (w *world) separate(f Fault) {
 	}
 }
 
-// loseWorker kills some worker process from outside.
-func (t *taskTracker) loseWorker() {
+// killWorker kills a random worker process, as another program would.
+func (t *taskTracker) killWorker() {
 	if ids := sortedKeys(t.workers); t.up && len(ids) > 0 {
 		p := t.workers[ids[t.w.rnd.IntN(len(ids))]]
 		p.exit("signal: killed")
 	}
 }
 
-// strikeAtCommit strikes at the worst moment.
+// strikeAtCommit may strike shortly after this moment, while something is being committed.
 func (w *world) strikeAtCommit(t *taskTracker, p *worker) {
 	if !w.fault(w.rates.atCommits) {
 		return
@@ -362,8 +362,8 @@ func (w *world) strikeAtCommit(t *taskTracker, p *worker) {
 	})
 }
 
-// heal ends the storm: all processes run, and no faults occur any more.
-func (w *world) heal() {
+// endStorm ends all faults: all processes run, and no faults occur any more.
+func (w *world) endStorm() {
 	w.note("calm")
 	w.calm = true
 	for _, heal := range w.heals {

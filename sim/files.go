@@ -51,10 +51,10 @@ func (f *processFS) call(op, name, to string, do func() error) error {
 	return <-f.p.answer
 }
 
-// call carries out a worker's call after a while, and resumes the worker.
+// call carries out a worker's call after a while, and lets the worker go on.
 func (p *worker) call(c *fileCall) {
 	w := p.w
-	d := w.upTo(w.latency)
+	d := w.upTo(w.callTime)
 	if w.fault(w.rates.slowFiles) {
 		d += w.upTo(3 * time.Second)
 	}
@@ -70,7 +70,7 @@ func (p *worker) call(c *fileCall) {
 		switch {
 		case w.fault(w.rates.files):
 			err = fmt.Errorf("%s: %w", c.op, errFault)
-			if w.chance(0.5) { // it is carried out and reported as failed
+			if w.chance(0.5) { // the call is carried out, but reported as failed
 				_ = p.carryOut(c)
 			}
 		default:
@@ -93,7 +93,7 @@ func (p *worker) carryOut(c *fileCall) error {
 		w.note("%v: %v", c, err)
 	}
 	if err == nil && c.op == "renamedir" {
-		w.book.renamed(p, c.name, c.to)
+		w.book.checkRename(p, c.name, c.to)
 	}
 	return err
 }
@@ -172,7 +172,7 @@ type processWriter struct {
 }
 
 func (o *processWriter) Write(data []byte) (n int, err error) {
-	data = append([]byte(nil), data...) // the caller may be gone when it is carried out
+	data = append([]byte(nil), data...) // the caller may be dead when the call is carried out
 	err = o.fs.call("write", o.name, "", func() error {
 		n, err = o.out.Write(data)
 		return err

@@ -37,54 +37,55 @@ func (c *client) connect(shapes *rand.Rand) {
 	}
 }
 
-// life is a job's state by the log: the rules of flows, implemented independently of the core.
-type life struct {
+// jobState is a job's state according to the log. It implements the rules of flows a second
+// time, independently of the core.
+type jobState struct {
 	committing     bool
 	stopped, ended string // outcomes
 }
 
-// advance follows an entry that changes a job's state.
-func (b *book) advance(w *world, kind string, job int, outcome string) {
-	x := b.lives[job]
+// advanceJob follows an entry that changes a job's state.
+func (b *book) advanceJob(w *world, kind string, job int, outcome string) {
+	x := b.jobStates[job]
 	switch {
 	case x.ended != "":
 	case kind == "committing":
 		x.committing = x.committing || x.stopped == ""
 	case kind == "stopped" && x.stopped == "" && (outcome == wire.Failed.String() || !x.committing):
 		x.stopped = outcome
-		taken := b.stopFlow(job, outcome)
-		w.note("job %d is %s and takes %d of its flow with it", job, outcome, taken)
+		others := b.stopFlow(job, outcome)
+		w.note("job %d is %s and stops %d others of its flow", job, outcome, others)
 	case kind == "ended" && (x.stopped == outcome || x.stopped == "" && x.committing && outcome == wire.Succeeded.String()):
 		x.ended = outcome
 	}
 }
 
-// stopFlow stops the other jobs of a flow, except those that end by themselves.
-func (b *book) stopFlow(job int, outcome string) (taken int) {
+// stopFlow stops the other jobs of a flow, except jobs that commit, and counts them.
+func (b *book) stopFlow(job int, outcome string) (stopped int) {
 	for n, other := range b.jobs {
-		if x := b.lives[n+1]; other.client == b.jobs[job-1].client && x.ended == "" && x.stopped == "" && !x.committing {
+		if x := b.jobStates[n+1]; other.client == b.jobs[job-1].client && x.ended == "" && x.stopped == "" && !x.committing {
 			x.stopped = outcome
-			taken++
+			stopped++
 		}
 	}
-	return taken
+	return stopped
 }
 
-// begun checks that the inputs of a launched job are complete.
-func (b *book) begun(w *world, id wire.AttemptID) {
+// checkInputs checks that the inputs of a launched job are complete.
+func (b *book) checkInputs(w *world, id wire.AttemptID) {
 	job := id.Task.Job
 	c, i := w.job(job)
 	for _, before := range c.sub.Plan.Jobs[i].After() {
-		if x := b.lives[job.N-i+before]; x.ended != wire.Succeeded.String() {
+		if x := b.jobStates[job.N-i+before]; x.ended != wire.Succeeded.String() {
 			w.fail("V16: %v is launched, but job %d before it is not done: %+v", id, job.N-i+before, *x)
 		}
 	}
 }
 
-// prepared checks that the splits of a job are the whole output that it reads.
-func (b *book) prepared(w *world, job int) {
-	if x := b.lives[job]; x.stopped != "" || x.ended != "" {
-		return // the entry comes late
+// checkSplits checks that the splits of a job cover the whole output that it reads.
+func (b *book) checkSplits(w *world, job int) {
+	if x := b.jobStates[job]; x.stopped != "" || x.ended != "" {
+		return // the entry came too late
 	}
 	p := b.jobs[job-1]
 	sub, plan := p.client.sub, &p.client.sub.Plan.Jobs[p.index]
@@ -109,7 +110,7 @@ func (b *book) prepared(w *world, job int) {
 	}
 }
 
-// splits reads the staged splits of a job by its number.
+// splits reads the staged splits of a job with that number.
 func (b *book) splits(w *world, staging string, job int) []mrruntime.SplitInfo {
 	dirs, err := w.fs.List(staging)
 	w.must(err)
@@ -124,14 +125,14 @@ func (b *book) splits(w *world, staging string, job int) []mrruntime.SplitInfo {
 	return nil
 }
 
-// checkLife checks that a job has ended as in the log.
-func (b *book) checkLife(w *world, s wire.JobStatus) {
-	if x := b.lives[s.ID.N]; x.ended != s.State.String() {
-		w.fail("V16: %v is %v, but %+v by the log", s.ID, s.State, *x)
+// checkOutcome checks that a job has the outcome that follows from the log.
+func (b *book) checkOutcome(w *world, s wire.JobStatus) {
+	if x := b.jobStates[s.ID.N]; x.ended != s.State.String() {
+		w.fail("V16: %v is %v, but %+v according to the log", s.ID, s.State, *x)
 	}
 }
 
-func parseLife(rest string) (job int, outcome string, err error) {
+func parseJobEntry(rest string) (job int, outcome string, err error) {
 	number, outcome, _ := strings.Cut(rest, " ")
 	_, err = fmt.Sscanf(number, "%d", &job)
 	return job, outcome, err

@@ -12,17 +12,17 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// histories collects the use of slots from the histories of all jobs.
+// histories is the use of slots according to the histories of all jobs.
 type histories struct{ spans map[slotGroup][]span }
 
-// slotGroup is the slots of a kind on a tracker, as assigned by one leader.
+// slotGroup is the slots of a kind on a tracker during one leader's term.
 type slotGroup struct {
 	tracker string
 	kind    wire.Kind
 	epoch   int
 }
 
-// span is an attempt's time in a slot, in milliseconds of that leader's clock.
+// span is an attempt's time in a slot, in milliseconds of the leader's clock.
 type span struct {
 	from, to int64
 	attempt  wire.AttemptID
@@ -65,17 +65,17 @@ func (h *histories) checkSlots(w *world) {
 	for _, t := range w.tts {
 		slots[t.name] = t.slots
 	}
-	seats := slices.SortedFunc(maps.Keys(h.spans), func(a, b slotGroup) int {
+	groups := slices.SortedFunc(maps.Keys(h.spans), func(a, b slotGroup) int {
 		return cmp.Or(cmp.Compare(a.tracker, b.tracker), cmp.Compare(a.kind, b.kind), cmp.Compare(a.epoch, b.epoch))
 	})
-	for _, at := range seats {
+	for _, at := range groups {
 		has := slots[at.tracker][0]
 		if at.kind == wire.Reduce {
 			has = slots[at.tracker][1]
 		}
 		for _, s := range h.spans[at] {
 			if n := overlapping(h.spans[at], s.from); n > has {
-				w.fail("V17: by histories %s has %d attempts in %d slots when %v is launched", at.tracker, n, has, s.attempt)
+				w.fail("V17: according to the histories %s has %d attempts in %d slots when %v is launched", at.tracker, n, has, s.attempt)
 			}
 		}
 	}

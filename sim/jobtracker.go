@@ -13,18 +13,18 @@ type jobTracker struct {
 	process
 	core    *core.Core
 	skew    time.Duration // of its wall clock
-	term    uint64        // of its last election, by its own belief
-	applied int           // entries given to its core
-	queued  int           // entries given or on the way
-	epoch   uint64        // the epoch of its last term as leader
+	term    uint64        // term in which it believes to lead; 0: none
+	applied int           // entries of the log given to its core
+	queued  int           // entries given to its core or on their way to it
+	epoch   uint64        // of its last term as leader
 
 	saved   []byte // snapshot on its disk
-	savedAt int
+	savedAt int    // entries in it
 
-	links  map[core.Stream]*link
-	last   core.Stream
-	tokens map[core.Token]func(core.Reply)
-	token  core.Token
+	links      map[core.Stream]*link
+	lastStream core.Stream
+	answers    map[core.Token]func(core.Reply)
+	lastToken  core.Token
 }
 
 func newJobTracker(w *world, name string) *jobTracker {
@@ -45,7 +45,7 @@ func (n *jobTracker) boot() {
 	})
 	n.term, n.applied, n.queued = 0, 0, 0
 	n.links = make(map[core.Stream]*link)
-	n.tokens = make(map[core.Token]func(core.Reply))
+	n.answers = make(map[core.Token]func(core.Reply))
 	if n.saved != nil {
 		n.queued = n.savedAt
 		n.restore(n.saved, n.savedAt)
@@ -55,7 +55,8 @@ func (n *jobTracker) boot() {
 
 func (n *jobTracker) addr() string { return n.name + ":1" }
 
-// clusterOf and nonceOf are the cluster that a job tracker would bootstrap.
+// clusterOf and nonceOf are the name and nonce of the cluster that a job tracker would
+// bootstrap.
 func clusterOf(name string) string { return "cluster-" + name }
 func nonceOf(name string) string   { return "nonce-" + name }
 
@@ -67,12 +68,12 @@ func (n *jobTracker) died() {
 	for _, l := range n.sortedLinks() {
 		l.reset(l.tt)
 	}
-	n.links, n.tokens, n.core = nil, nil, nil
+	n.links, n.answers, n.core = nil, nil, nil
 }
 
 func (n *jobTracker) sortedLinks() []*link {
 	var all []*link
-	for s := core.Stream(1); s <= n.last; s++ {
+	for s := core.Stream(1); s <= n.lastStream; s++ {
 		if l := n.links[s]; l != nil {
 			all = append(all, l)
 		}
@@ -130,7 +131,7 @@ func (n *jobTracker) lostLeadership() {
 func (n *jobTracker) apply(x logged) {
 	n.applied++
 	n.step(x.entry)
-	n.w.book.applied(n.w, n)
+	n.w.book.checkFacts(n.w, n)
 	if n.w.chance(0.03) {
 		n.saved, n.savedAt = n.snapshot(), n.applied
 	}
@@ -156,7 +157,7 @@ func (n *jobTracker) carryOut(c core.Command) {
 		w.raft.propose(n, c.Key, c.Data)
 	case core.Send:
 		if l := n.links[c.Stream]; l != nil {
-			w.book.sent(w, n, l, c.Message)
+			w.book.checkSent(w, n, l, c.Message)
 			l.toTracker(c.Message)
 		}
 	case core.CloseStream:
@@ -165,8 +166,8 @@ func (n *jobTracker) carryOut(c core.Command) {
 			l.finish(l.tt)
 		}
 	case core.Reply:
-		if answer := n.tokens[c.Token]; answer != nil {
-			delete(n.tokens, c.Token)
+		if answer := n.answers[c.Token]; answer != nil {
+			delete(n.answers, c.Token)
 			answer(c)
 		} else {
 			w.fail("%s answers request %d a second time: %+v", n.name, c.Token, c)
@@ -181,15 +182,15 @@ func (n *jobTracker) carryOut(c core.Command) {
 
 // request gives the core a client's request.
 func (n *jobTracker) request(event func(core.Token) core.Event, answer func(core.Reply)) {
-	n.token++
-	n.tokens[n.token] = answer
-	n.step(event(n.token))
+	n.lastToken++
+	n.answers[n.lastToken] = answer
+	n.step(event(n.lastToken))
 }
 
-// accept opens a tracker's stream here.
+// accept registers a stream that a task tracker has opened.
 func (n *jobTracker) accept(l *link) {
-	n.last++
-	l.stream = n.last
+	n.lastStream++
+	l.stream = n.lastStream
 	n.links[l.stream] = l
 }
 

@@ -8,34 +8,34 @@ import (
 )
 
 // link is one stream between a task tracker and a job tracker. Messages keep their order in
-// each direction, and wait while the direction is cut. A stream that is cut for long breaks;
-// each side learns that when it can.
+// each direction, and wait while the direction is cut. A stream that is cut for tcpTimeout
+// breaks; each side notices once it is reachable.
 type link struct {
 	w        *world
 	stream   core.Stream
 	jt       *jobTracker
 	tt       *taskTracker
-	jtLife   int
-	ttLife   int
+	jtLife   int // life of the job tracker when the stream opened
+	ttLife   int // the same of the task tracker
 	up, down direction
 	broken   bool // messages that have not arrived are lost
 }
 
 // direction is one direction of a link.
 type direction struct {
-	last    time.Duration // arrival of the last message
-	queue   []func()
-	blocked time.Duration // since when
-	held    bool
-	ended   bool // its sender has closed it
+	lastArrival  time.Duration // arrival of the last message
+	queue        []func()
+	blockedSince time.Duration // time of the first failed delivery, if isBlocked
+	isBlocked    bool
+	closed       bool // its sender has closed it
 }
 
 // tcpTimeout is the time without delivery after which a stream breaks.
 const tcpTimeout = 15 * time.Second
 
-// push sends something in a direction; it runs on arrival.
-func (l *link) push(d *direction, from, to string, what func()) {
-	if l.broken || d.ended {
+// push sends a message in a direction; action runs on arrival.
+func (l *link) push(d *direction, from, to string, action func()) {
+	if l.broken || d.closed {
 		return
 	}
 	w := l.w
@@ -43,9 +43,9 @@ func (l *link) push(d *direction, from, to string, what func()) {
 	if w.fault(w.rates.slowNet) {
 		at += w.upTo(3 * time.Second)
 	}
-	d.last = max(d.last, at)
-	d.queue = append(d.queue, what)
-	w.after(d.last-w.now, func() { l.pump(d, from, to) })
+	d.lastArrival = max(d.lastArrival, at)
+	d.queue = append(d.queue, action)
+	w.after(d.lastArrival-w.now, func() { l.pump(d, from, to) })
 }
 
 // pump delivers the oldest message unless the direction is cut.
@@ -55,20 +55,20 @@ func (l *link) pump(d *direction, from, to string) {
 	}
 	w := l.w
 	if !w.reaches(from, to) {
-		if !d.held {
-			d.held, d.blocked = true, w.now
+		if !d.isBlocked {
+			d.isBlocked, d.blockedSince = true, w.now
 		}
-		if w.now-d.blocked > tcpTimeout {
+		if w.now-d.blockedSince > tcpTimeout {
 			l.reset(nil)
 			return
 		}
 		w.after(100*time.Millisecond, func() { l.pump(d, from, to) })
 		return
 	}
-	d.held = false
-	what := d.queue[0]
+	d.isBlocked = false
+	action := d.queue[0]
 	d.queue = d.queue[1:]
-	what()
+	action()
 }
 
 func (l *link) toLeader(m wire.Message) {
@@ -79,32 +79,32 @@ func (l *link) toTracker(m wire.Message) {
 	l.push(&l.down, l.jt.name, l.tt.name, func() { l.atTracker(func() { l.tt.received(l, m) }) })
 }
 
-func (l *link) atLeader(what func()) {
+func (l *link) atLeader(action func()) {
 	if l.jt.life == l.jtLife {
-		l.jt.do(what)
+		l.jt.do(action)
 	}
 }
 
-func (l *link) atTracker(what func()) {
+func (l *link) atTracker(action func()) {
 	if l.tt.life == l.ttLife {
-		l.tt.do(what)
+		l.tt.do(action)
 	}
 }
 
-// finish ends one side's sending after its last message; the other side sees the end of the
-// stream.
+// finish closes the sender's direction after its last message; the other side then sees the end
+// of the stream.
 func (l *link) finish(other node) {
 	if other == node(l.tt) {
 		l.push(&l.down, l.jt.name, l.tt.name, func() { l.atTracker(func() { l.tt.closed(l) }) })
-		l.down.ended = true
+		l.down.closed = true
 		return
 	}
 	l.push(&l.up, l.tt.name, l.jt.name, func() { l.atLeader(func() { l.jt.closed(l) }) })
-	l.up.ended = true
+	l.up.closed = true
 }
 
-// reset breaks the stream: messages under way are lost. The given side, or both, learn it as
-// soon as they are reachable.
+// reset breaks the stream: messages under way are lost. The given side, or both if it is nil,
+// is notified once it is reachable.
 func (l *link) reset(side node) {
 	if l.broken {
 		return
@@ -118,16 +118,16 @@ func (l *link) reset(side node) {
 	}
 }
 
-// notify informs a side of the break, at the latest by its own keep-alives.
-func (l *link) notify(from, to string, what func()) {
+// notify tells a side about the break, at the latest after the time of its keep-alives.
+func (l *link) notify(from, to string, action func()) {
 	w, since := l.w, l.w.now
-	var try func()
-	try = func() {
+	var attempt func()
+	attempt = func() {
 		if w.reaches(from, to) || w.now-since > tcpTimeout {
-			what()
+			action()
 			return
 		}
-		w.after(200*time.Millisecond, try)
+		w.after(200*time.Millisecond, attempt)
 	}
-	w.after(w.upTo(5*time.Millisecond), try)
+	w.after(w.upTo(5*time.Millisecond), attempt)
 }

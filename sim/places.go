@@ -13,9 +13,9 @@ const inputBlock = 40
 // rackOf is the rack that a tracker announces.
 func rackOf(name string) string { return fmt.Sprintf("/r%d", name[len(name)-1]%2) }
 
-// Locate places the blocks of input on the machines of trackers, some of which do not exist.
-// Other files, and every fourth input, have no location. The racks may differ from those that
-// trackers announce.
+// Locate places the blocks of input files on machines of trackers; some of these trackers do
+// not exist. Other files, and every fourth input, have no location. The racks may differ from
+// the racks that trackers announce.
 func (f *processFS) Locate(name string) (located []dfs.Located, err error) {
 	err = f.call("locate", name, "", func() error {
 		located, err = dfs.Locate(f.fs(), name)

@@ -16,14 +16,14 @@ type process struct {
 		tick()
 	}
 	up      bool
-	stops   int // stop signals without a matching continue
-	life    int // rises with every start
+	stops   int // pauses that have not ended
+	life    int // rises with every start and crash
 	started time.Duration
 	inbox   []func()
 
-	wakeAt  time.Duration
-	waking  bool
-	wakeGen int
+	wakeAt     time.Duration
+	waking     bool
+	wakeNumber int // only the last wake-up counts
 }
 
 func (p *process) alive() bool { return p.up && p.stops == 0 }
@@ -34,46 +34,46 @@ func (p *process) clock() time.Duration { return p.w.now - p.started }
 func (p *process) begin() {
 	p.up, p.started, p.inbox, p.waking = true, p.w.now, nil, false
 	p.life++
-	p.wakeGen++
+	p.wakeNumber++
 }
 
-// do runs something in the process, once the process runs.
-func (p *process) do(what func()) {
+// do runs something in the process: now, or when a stopped process continues.
+func (p *process) do(action func()) {
 	switch {
 	case !p.up:
 	case p.stops > 0:
-		p.inbox = append(p.inbox, what)
+		p.inbox = append(p.inbox, action)
 	default:
-		what()
+		action()
 	}
 }
 
-// later runs something in this life of the process after a while.
-func (p *process) later(d time.Duration, what func()) {
+// later runs something in the process after a while, unless it has crashed by then.
+func (p *process) later(d time.Duration, action func()) {
 	life := p.life
 	p.w.after(d, func() {
 		if p.life == life {
-			p.do(what)
+			p.do(action)
 		}
 	})
 }
 
-// wake wakes the core at the time it asked for, counted from the start.
+// wake wakes the core at a time on the process's clock.
 func (p *process) wake(at time.Duration, ok bool) {
 	at += p.started
 	switch {
 	case !ok:
 		p.waking = false
-		p.wakeGen++
+		p.wakeNumber++
 		return
 	case p.waking && p.wakeAt <= at:
 		return
 	}
 	p.waking, p.wakeAt = true, at
-	p.wakeGen++
-	gen, life := p.wakeGen, p.life
+	p.wakeNumber++
+	gen, life := p.wakeNumber, p.life
 	p.w.after(max(at-p.w.now, 0), func() {
-		if p.wakeGen == gen && p.life == life && p.waking {
+		if p.wakeNumber == gen && p.life == life && p.waking {
 			p.waking = false
 			p.do(p.owner.tick)
 		}
@@ -99,14 +99,14 @@ func (p *process) crash(down time.Duration) {
 }
 
 // pause stops the process for a while, as SIGSTOP does.
-func (p *process) pause(how time.Duration) {
+func (p *process) pause(d time.Duration) {
 	if !p.up {
 		return
 	}
-	p.w.note("%s stops for %v", p.name, how.Round(time.Millisecond))
+	p.w.note("%s stops for %v", p.name, d.Round(time.Millisecond))
 	p.stops++
 	life := p.life
-	p.w.after(how, func() {
+	p.w.after(d, func() {
 		if p.life == life {
 			p.resume()
 		}
@@ -122,13 +122,13 @@ func (p *process) resume() {
 	}
 	p.w.note("%s goes on", p.name)
 	for p.up && p.stops == 0 && len(p.inbox) > 0 {
-		what := p.inbox[0]
+		action := p.inbox[0]
 		p.inbox = p.inbox[1:]
-		what()
+		action()
 	}
 }
 
-// revive makes the process run again, whatever stopped it.
+// revive starts a crashed process and continues a stopped one.
 func (p *process) revive() {
 	if !p.up {
 		p.owner.boot()

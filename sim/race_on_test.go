@@ -2,5 +2,5 @@
 
 package sim
 
-// raceEnabled is set when the slow race detector is on.
+// raceEnabled reports whether this test runs under the race detector, which is slow.
 const raceEnabled = true

@@ -11,13 +11,13 @@ import (
 // way, and each job tracker's progress. When a leader loses its term, its proposals are
 // committed up to some point and lost from there.
 type raft struct {
-	w             *world
-	log           []logged // committed
-	term          uint64
-	leader        *jobTracker // nil: none
-	inFlight      []*proposal // of the leader, in order
-	headless      time.Duration
-	electionAfter time.Duration // time without a working leader before an election
+	w               *world
+	log             []logged // committed
+	term            uint64
+	leader          *jobTracker   // nil: none
+	inFlight        []*proposal   // of the leader, in order
+	leaderlessSince time.Duration // since when no leader has had a quorum
+	electionAfter   time.Duration // time without a working leader before an election
 }
 
 type logged struct {
@@ -41,14 +41,14 @@ const (
 
 func newRaft(w *world) *raft {
 	r := &raft{w: w}
-	r.renew()
+	r.resetElection()
 	r.checkLeader()
 	return r
 }
 
-func (r *raft) renew() {
+func (r *raft) resetElection() {
 	r.electionAfter = raftElection + r.w.upTo(raftElection)
-	r.headless = r.w.now
+	r.leaderlessSince = r.w.now
 }
 
 // quorum reports whether a job tracker can reach a majority, including itself.
@@ -56,13 +56,13 @@ func (r *raft) quorum(n *jobTracker) bool {
 	if !n.alive() {
 		return false
 	}
-	heard := 0
+	reachable := 0
 	for _, other := range r.w.jts {
-		if other == n || other.alive() && r.w.linked(n.name, other.name) {
-			heard++
+		if other == n || other.alive() && r.w.connected(n.name, other.name) {
+			reachable++
 		}
 	}
-	return heard > len(r.w.jts)/2
+	return reachable > len(r.w.jts)/2
 }
 
 // checkLeader runs raft's timers: it keeps the leader, or deposes it and elects another.
@@ -73,11 +73,11 @@ func (r *raft) checkLeader() {
 	case r.leader != nil && r.leader.term != r.term: // it has died since
 		r.leader = nil
 	case r.leader != nil && r.quorum(r.leader):
-		r.headless = w.now
-	case r.leader != nil && r.leader.alive() && w.now-r.headless >= raftLease:
+		r.leaderlessSince = w.now
+	case r.leader != nil && r.leader.alive() && w.now-r.leaderlessSince >= raftLease:
 		r.depose(r.leader)
 		r.leader = nil
-	case w.now-r.headless >= r.electionAfter:
+	case w.now-r.leaderlessSince >= r.electionAfter:
 		r.elect(nil)
 	}
 	for _, n := range w.jts {
@@ -87,20 +87,20 @@ func (r *raft) checkLeader() {
 	}
 }
 
-// depose tells a job tracker, once it can hear, that it no longer leads.
+// depose tells a job tracker, once it runs, that it no longer leads.
 func (r *raft) depose(n *jobTracker) { n.do(n.lostLeadership) }
 
-// elect makes an eligible job tracker the leader, other than the given one.
-func (r *raft) elect(but *jobTracker) {
+// elect makes a job tracker with a quorum the leader, but not the given one.
+func (r *raft) elect(except *jobTracker) {
 	w := r.w
-	r.renew()
-	var able []*jobTracker
+	r.resetElection()
+	var eligible []*jobTracker
 	for _, n := range w.jts {
-		if n != but && r.quorum(n) {
-			able = append(able, n)
+		if n != except && r.quorum(n) {
+			eligible = append(eligible, n)
 		}
 	}
-	if len(able) == 0 {
+	if len(eligible) == 0 {
 		return
 	}
 	old := r.leader
@@ -114,7 +114,7 @@ func (r *raft) elect(but *jobTracker) {
 		}
 	}
 	r.term++
-	n := able[w.rnd.IntN(len(able))]
+	n := eligible[w.rnd.IntN(len(eligible))]
 	r.leader = n
 	w.note("%s is elected for term %d, %d entries in the log", n.name, r.term, len(r.log))
 	// Entries of earlier terms may arrive after the news of the election.
@@ -136,15 +136,15 @@ func (r *raft) settle() {
 	r.inFlight = nil
 }
 
-// propose takes a leader's proposal. A deposed leader that does not know it yet gets no answer
-// for a while.
+// propose takes a leader's proposal. A job tracker that no longer leads gets no answer for a
+// while.
 func (r *raft) propose(n *jobTracker, key string, data []byte) {
 	w := r.w
 	if n != r.leader || n.term != r.term {
 		n.later(lateUndecided, func() { n.step(core.Undecided{Key: key}) })
 		return
 	}
-	if w.fault(w.rates.undecided / 2) { // it never reached the log
+	if w.fault(w.rates.undecided / 2) { // it never reaches the log
 		w.note("undecided and lost: %s", key)
 		if w.sabotage != loseProposals {
 			n.later(w.upTo(lateUndecided), func() { n.step(core.Undecided{Key: key}) })
@@ -195,7 +195,7 @@ func (r *raft) commit() {
 	x := logged{p.key, core.Entry{Index: uint64(len(r.log) + 1), Term: p.term, Data: p.data}}
 	r.log = append(r.log, x)
 	r.w.note("entry %d: %s", x.entry.Index, x.key)
-	r.w.book.entry(r.w, x)
+	r.w.book.checkEntry(r.w, x)
 	for _, n := range r.w.jts {
 		if n == r.leader {
 			r.catchUp(n)
@@ -211,14 +211,14 @@ func (r *raft) commit() {
 
 func (r *raft) catchUp(n *jobTracker) { r.catchUpTo(n, len(r.log)) }
 
-// catchUpTo sends a job tracker the log up to some entry, or a snapshot of another if it is far
-// behind.
+// catchUpTo sends a job tracker the log up to some entry. If it is far behind, it may get the
+// leader's snapshot first.
 func (r *raft) catchUpTo(n *jobTracker, to int) {
 	if !n.up || n.queued >= to {
 		return
 	}
 	if n != r.leader && r.w.chance(0.5) {
-		n.do(n.lostLeadership) // it learns of a later term before that term's entries
+		n.do(n.lostLeadership) // the news of a later term comes before the entries of that term
 	}
 	if source := r.leader; to-n.queued > 40 && source != nil && source != n && source.alive() && source.applied > n.queued && r.w.chance(0.5) {
 		data, at := source.snapshot(), source.applied

@@ -1,7 +1,7 @@
 package sim
 
-// sabotage switches off one rule of the models around the cores, to show that the checks
-// notice.
+// sabotage switches off one rule of the models around the cores. Tests show that the checks
+// notice it.
 type sabotage string
 
 const (
@@ -14,7 +14,7 @@ const (
 	skipChecksums   sabotage = "damaged files are read"
 	hideDigests     sabotage = "all outputs of a map report the same digest"
 	announceSlots   sabotage = "trackers announce one slot too many of each kind"
-	keepJobs        sabotage = "trackers do not hear which jobs have ended"
+	keepJobs        sabotage = "trackers are not told which jobs have ended"
 	applyEarly      sabotage = "a leader treats its proposals as committed"
 	swapEntries     sabotage = "followers get entries in another order"
 	oldSnapshots    sabotage = "snapshots are older than their index"

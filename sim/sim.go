@@ -1,22 +1,22 @@
-// Package sim runs whole clusters in virtual time: three job trackers and some task trackers,
-// as their cores, over models of the replicated log, the network and local disks. One seed is
-// one run, to the last message, so a failing run can be repeated, shrunk and studied.
+// Package sim runs whole clusters in virtual time: the cores of three job trackers and some
+// task trackers, over models of the replicated log, the network and local disks. A seed
+// determines every message of a run, so a failing run can be repeated, shrunk and studied.
 //
 // The code is the real one: jobtracker/core and tasktracker/core decide. Every attempt that
 // touches the job's output or staging directory is [runtime.Serve] over dfs/mem. It stops
 // before each call to the file system; the call then succeeds, fails, succeeds and is reported
-// as failed, or succeeds after its process has died. Maps with output for homes, fetches and
+// as failed, or succeeds after its process has died. Maps of jobs with reduces, fetches and
 // merges are models.
 //
 // # Faults
 //
 // A seed draws a workload and a list of [Fault]s. Most have a time and a duration: streams
-// break, nodes crash, stop and continue, lose the network to some or all others, leadership
-// moves, trackers drain or fail all attempts, disks lose and damage files, workers die. Others
-// have a rate during the storm: a slow network, calls to the file system that fail or only seem
-// to, proposals with unknown outcome, attempts that fail or hang. After the storm no faults
-// remain, and every job must end within a bound: a minute, plus the time of the remaining tasks
-// in one slot.
+// break; nodes crash, stop and continue, or lose the network to some or all others; leadership
+// moves. Trackers drain or fail all attempts, disks lose and damage files, workers die. Others
+// have a rate: a slow network, calls to the file system that fail or only seem to, proposals
+// with unknown outcome, attempts that fail or hang. The storm, with faults, lasts 40 seconds.
+// Then no faults remain, and every job must end within a minute plus the time of the remaining
+// tasks in one slot.
 //
 // Clocks of job trackers are up to an hour apart: only durations may matter.
 //
@@ -24,18 +24,18 @@
 //
 // At every step where it is visible:
 //
-//	V1  Worker processes of a tracker never run more slotted attempts than it has slots,
-//	    and no leader launches more there.
+//	V1  The workers of a tracker never run more slotted attempts than the tracker has
+//	    slots, and no leader launches more there.
 //	V2  An attempt is started at most once, anywhere.
 //	V3  At most one attempt of a task may rename its output into place at a time, and the
 //	    rename happens at most once.
 //	V4  The log and the file system agree on the committed attempt of a task, and a
-//	    committed task stays so. A grant is revoked only if it was not used and no longer
-//	    can be.
-//	V5  Epochs only rise: those of leaders, and those in every tracker's welcomes.
+//	    committed task stays committed. A grant is revoked only if it was not used and
+//	    can no longer be used.
+//	V5  Epochs only rise, of leaders and in the welcomes that a tracker gets.
 //	V6  Facts are equal on all job trackers at the same index of the log.
-//	V7  A submission that was answered is known to every later leader, with the
-//	    same jobs; the same key gets the same answer.
+//	V7  Every later leader knows an answered submission, with the same jobs. The same
+//	    key gets the same answer.
 //	V8  Nothing reads a local file that was removed.
 //	V13 No task of a suspended job is launched, and none beyond its pool's limit.
 //	V14 Every policy answers every snapshot with a valid plan.
@@ -49,19 +49,19 @@
 //
 //	V9  Every job has ended. A job without a kill has succeeded if no fault can fail
 //	    attempts, or if the only such fault was one sick tracker.
-//	V10 The output of a job that succeeded is the output for its whole input, once. Of
-//	    maps with differing attempts it has one attempt's output each.
+//	V10 The output of a job that succeeded has the records of its whole input, once. If
+//	    attempts of a map differ, it has the records of one of them.
 //	V11 No leftovers exist: no attempt, home or file on a tracker, no process, no staging
 //	    directory, no file beside the outputs, except an empty directory that a dead
 //	    process's call made late.
-//	V12 Job settings, scheduling, pools and drains are as last granted: a repeated change,
-//	    or one of an earlier leader, does not undo later ones.
-//	V17 The history of a job has its end; a job without history says why. By histories no
-//	    leader assigned more slots of a tracker than it has, and no plan is older than
-//	    the history says.
+//	V12 Job settings, scheduling, pools and drains are as the last accepted change set
+//	    them. A repeated change, or a change by an earlier leader, does not undo them.
+//	V17 The history of a job has its end; the status of a job without history has the
+//	    reason. According to the histories no leader assigned more slots than a tracker
+//	    has, and no plan is older than its history.
 //
-// A violation ends the run. [Run] reports it with the last events; [Shrink] drops the faults
-// that it does not need.
+// A violation ends the run. [Run] reports it with the trace; [Shrink] drops the faults that the
+// violation does not need.
 //
 // # Concurrency
 //
@@ -71,7 +71,7 @@
 //
 // # Where to look
 //
-//	virtual time, a run from its seed on  world.go
+//	virtual time, the play of a seed      world.go
 //	the workload of a seed                client.go and flow.go: jobs; faults.go; changes.go:
 //	                                      priorities, pools, scheduling
 //	job trackers, their log               jobtracker.go, effects.go; raft.go
@@ -85,6 +85,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -96,7 +97,7 @@ import (
 // Options control a run.
 type Options struct {
 	Seed uint64
-	// Keep has the numbers of the seed's faults to keep; nil: all.
+	// Keep lists the faults of the seed to keep, by number; nil: all.
 	Keep []int
 	// Calm runs the seed's workload without faults.
 	Calm bool
@@ -108,18 +109,18 @@ type Options struct {
 
 // Result is the outcome of a run.
 type Result struct {
-	Options           Options
-	Faults            []Fault // all faults of the seed
-	Kept              []int   // the numbers of the faults in the run
-	Violation         string  // empty: none
-	Trace             []string
-	Outcomes          map[wire.State]int
-	NearMaps, FarMaps int64         // maps launched on a node with their input, and elsewhere
-	Elapsed           time.Duration // of virtual time
-	Recovered         time.Duration // from the end of the faults to the end of all jobs
-	Steps             int           // events given to cores
-	Leaders           int           // elections
-	Digest            uint64        // of all commands of all cores, if Options ask for it
+	Options               Options
+	Faults                []Fault // all faults of the seed
+	Kept                  []int   // the numbers of the faults in the run
+	Violation             string  // empty: none
+	Trace                 []string
+	Outcomes              map[wire.State]int
+	LocalMaps, RemoteMaps int64         // maps launched on a node with their input, and elsewhere
+	Elapsed               time.Duration // of virtual time
+	Recovered             time.Duration // from the end of the faults to the end of all jobs
+	Steps                 int           // events given to cores
+	Leaders               int           // elections
+	Digest                uint64        // of all commands of all cores, if Options ask for it
 }
 
 // Command returns the command that repeats this run.
@@ -133,14 +134,7 @@ func (r *Result) Command() string {
 		for i, n := range r.Kept {
 			numbers[i] = fmt.Sprint(n)
 		}
-		text += " -keep " + cmpOr(strings.Join(numbers, ","), "none")
-	}
-	return text
-}
-
-func cmpOr(text, otherwise string) string {
-	if text == "" {
-		return otherwise
+		text += " -keep " + cmp.Or(strings.Join(numbers, ","), "none")
 	}
 	return text
 }
@@ -158,8 +152,8 @@ func Run(o Options) *Result {
 	return r
 }
 
-// Shrink drops faults as long as the run still fails without them, in at most so many runs, and
-// returns the last failing run.
+// Shrink drops faults as long as the run still fails without them, and returns the last failing
+// run. It plays at most the given number of runs.
 func Shrink(r *Result, runs int) *Result {
 	for size := max(len(r.Kept)/2, 1); len(r.Kept) > 0; size = max(size/2, 1) {
 		dropped := false

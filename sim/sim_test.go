@@ -14,49 +14,49 @@ import (
 )
 
 var (
-	seeds     = flag.Int("seeds", 0, "number of seeds for TestStorms; 0: as many as fit")
+	seeds     = flag.Int("seeds", 0, "number of seeds for TestStorms; 0: 500, or fewer with the race detector")
 	firstSeed = flag.Uint64("seed", 1, "first seed of TestStorms")
 )
 
-// maxStorms is the number of storms that must reach every expected event.
-const maxStorms = 100
+// enoughStorms is the number of storms that must reach every expected event.
+const enoughStorms = 100
 
-// TestStorms runs random clusters: 500, or with the race detector as many as fit beside other
-// packages' tests (the test of cmd/mrsim runs 500 without it). A failing seed is shrunk and
-// printed as the command that repeats it.
+// TestStorms runs 500 random clusters, or with the race detector only enoughStorms: then the
+// test of cmd/mrsim runs 500 without it. It shrinks a failing seed and prints the command that
+// repeats it.
 func TestStorms(t *testing.T) {
 	t.Parallel()
 	n := *seeds
 	switch {
 	case n > 0:
 	case raceEnabled:
-		n = maxStorms
+		n = enoughStorms
 	default:
 		n = 500
 	}
 	outcomes, missing := make(map[wire.State]int), expected()
-	var near, far int64
+	var local, remote int64
 	for i := range n {
 		r := Run(Options{Seed: *firstSeed + uint64(i)})
 		for s, n := range r.Outcomes {
 			outcomes[s] += n
 		}
 		missing.add(r)
-		near, far = near+r.NearMaps, far+r.FarMaps
+		local, remote = local+r.LocalMaps, remote+r.RemoteMaps
 		if r.Violation != "" {
 			t.Errorf("%s", explain(Shrink(r, 40)))
 		}
 	}
 	t.Logf("succeeded %d, failed %d, killed %d", outcomes[wire.Succeeded], outcomes[wire.Failed], outcomes[wire.Killed])
-	if n >= maxStorms && (outcomes[wire.Succeeded] == 0 || outcomes[wire.Failed] == 0 || outcomes[wire.Killed] == 0) {
+	if n >= enoughStorms && (outcomes[wire.Succeeded] == 0 || outcomes[wire.Failed] == 0 || outcomes[wire.Killed] == 0) {
 		t.Error("the storms do not reach every outcome")
 	}
-	t.Logf("maps near their input %d, elsewhere %d", near, far)
-	if n >= maxStorms && (near == 0 || far == 0) {
-		t.Error("the storms do not reach maps near their input and elsewhere")
+	t.Logf("maps on a node with their input %d, elsewhere %d", local, remote)
+	if n >= enoughStorms && (local == 0 || remote == 0) {
+		t.Error("the storms do not reach maps on a node with their input and elsewhere")
 	}
 	for what := range missing {
-		if n >= maxStorms {
+		if n >= enoughStorms {
 			t.Errorf("no storm reached: %s", what)
 		}
 	}
@@ -80,7 +80,7 @@ func TestCalm(t *testing.T) {
 	}
 }
 
-// TestSickness: a tracker that fails all attempts, maps or reduces fails no job while there are
+// TestSickness: if one tracker fails all attempts, maps or reduces, no job fails while there are
 // other trackers.
 func TestSickness(t *testing.T) {
 	left := map[Kind]int{Sick: 12, SickMaps: 12, SickReduces: 12}
@@ -103,27 +103,27 @@ func TestSickness(t *testing.T) {
 // still fails.
 func TestDeadline(t *testing.T) {
 	for tasks, ends := range map[int]bool{100: true, 1: false} {
-		w := &world{now: stormy, todo: heap.New(nil, earlier), pace: 2 * time.Second, book: newBook(&Result{})}
+		w := &world{now: stormTime, events: heap.New(nil, earlier), attemptTime: 2 * time.Second, book: newBook(&Result{})}
 		c := &client{w: w}
 		w.clients = []*client{c}
 		for i := range 100 {
-			w.after(time.Duration(i)*w.pace/2, func() {
-				w.book.sinceCalm[wire.TaskID{Kind: wire.Map, N: i % tasks}] = true
+			w.after(time.Duration(i)*w.attemptTime/2, func() {
+				w.book.launchedSinceCalm[wire.TaskID{Kind: wire.Map, N: i % tasks}] = true
 			})
 		}
-		w.after(2*bound, func() { c.ids = []wire.JobID{} })
+		w.after(2*recoveryTime, func() { c.ids = []wire.JobID{} })
 		if got := w.runToEnd(); got != ends {
-			t.Errorf("%d tasks: it ends in time: %v", tasks, got)
+			t.Errorf("%d tasks: the run ends in time: %v", tasks, got)
 		}
 	}
 }
 
-// TestRepeats: a seed is one run, to the last message.
+// TestRepeats: two runs of a seed have the same events and commands.
 func TestRepeats(t *testing.T) {
 	for seed := uint64(1); seed <= 8; seed++ {
 		one, two := Run(Options{Seed: seed, Digest: true}), Run(Options{Seed: seed, Digest: true})
 		if one.Steps != two.Steps || one.Digest != two.Digest || one.Digest == 0 || !slices.Equal(one.Trace, two.Trace) {
-			t.Errorf("seed %d gives %d events, then %d, or different ones", seed, one.Steps, two.Steps)
+			t.Errorf("seed %d: the first run has %d events, the second %d, or different ones", seed, one.Steps, two.Steps)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// missing has the expected events that have not happened yet.
+// missing has the expected events that no run has had yet, with their texts in the trace.
 type missing map[string]string
 
 func expected() missing {
@@ -158,13 +158,13 @@ func expected() missing {
 		"a disk spoils a file":                   " spoils ",
 		"an output outlives its tracker":         " has kept ",
 		"a limit is exceeded":                    "101 MiB",
-		"a silent leader is left":                "nothing was heard from the leader",
+		"a tracker leaves a silent leader":       "nothing was heard from the leader",
 		"an attempt hangs":                       "no progress for",
 		"a worker does not start":                "resource temporarily unavailable",
 		"a tracker is excluded":                  ": excluded ",
 		"a tracker is drained":                   " has drained and leaves",
 		"a job is cleaned up":                    "_x_",
-		"a job takes others with it":             "takes 1 of its flow with it",
+		"a job stops others of its flow":         "stops 1 others of its flow",
 		"a disk fails":                           "input/output error",
 	}
 	for _, name := range menu.Names() {
@@ -173,13 +173,13 @@ func expected() missing {
 	for what, text := range map[string]string{"settings change": ": settings-changed key", "scheduling changes": ": scheduling-changed ", "pools change": ": pools-changed "} {
 		r[what] = text
 	}
-	for _, k := range append(sudden(), sicknesses()...) {
+	for _, k := range append(timedFaults(), sicknesses()...) {
 		r["fault: "+string(k)] = "s " + string(k)
 	}
 	return r
 }
 
-// add removes the events of a run.
+// add removes the events that a run has had.
 func (r missing) add(x *Result) {
 	for what, text := range r {
 		if slices.ContainsFunc(x.Trace, func(line string) bool { return strings.Contains(line, text) }) {
@@ -200,7 +200,7 @@ func TestSabotage(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("%d seeds did not notice that %s", enough, s)
+			t.Errorf("the checks did not notice in %d seeds that %s", enough, s)
 		})
 	}
 }

@@ -11,42 +11,42 @@ import (
 // taskTracker is a task tracker's process, its disk and its workers.
 type taskTracker struct {
 	process
-	core    *core.Core
-	slots   [2]int
-	cluster string // the owner of its directory
-	staging string // likewise
-	link    *link  // nil: none
-	dialing bool
-	turn    int    // the job tracker dialled last
-	hint    string // address of the leader, if told
-	sick    Kind   // its sickness, if any
+	core       *core.Core
+	slots      [2]int // for maps, for reduces
+	cluster    string // the cluster that its directory belongs to
+	staging    string // the staging directory of that cluster
+	link       *link  // nil: none
+	dialing    bool
+	lastDialed int    // index of the job tracker that it dialled last
+	leaderHint string // address of the leader, from the last refusal
+	sickness   Kind   // fault that fails its attempts; empty: none
 
 	disk      *disk
 	workers   map[int]*worker
-	orphans   []*worker // of an earlier life, not dead yet
+	orphans   []*worker // workers of a dead process, not dead yet
 	fetches   map[int]*transfer
 	merges    map[int]*transfer
-	open      map[wire.AttemptID]bool // launched here in this life, without final report
-	inventory map[wire.AttemptID]bool // in the pages of an inventory so far
-	epoch     uint64                  // of the last welcome
+	open      map[wire.AttemptID]bool // launched in this incarnation, without final report
+	inventory map[wire.AttemptID]bool // listed by the current inventory so far
 
-	incarnation uint64 // likewise
+	epoch, incarnation uint64 // of the last welcome
 }
 
 // transfer is a fetch or a merge under way.
-type transfer struct{ over bool }
+type transfer struct{ done bool }
 
 func newTaskTracker(w *world, name string) *taskTracker {
 	t := &taskTracker{slots: [2]int{1 + w.rnd.IntN(2), 1 + w.rnd.IntN(2)}, disk: newDisk()}
 	t.process = process{w: w, name: name, owner: t}
-	t.turn = w.rnd.IntN(len(w.jts))
+	t.lastDialed = w.rnd.IntN(len(w.jts))
 	t.boot()
 	return t
 }
 
 func (t *taskTracker) addr() string { return t.name + ":1" }
 
-// boot starts the process: it removes leftovers of earlier lives, except finished map outputs.
+// boot starts the process, which removes the leftovers of earlier processes except finished map
+// outputs.
 func (t *taskTracker) boot() {
 	t.begin()
 	if t.w.sabotage != keepOrphans {
@@ -68,7 +68,7 @@ func (t *taskTracker) boot() {
 	t.dial(0)
 }
 
-// died ends everything in the process; its workers notice a little later.
+// died closes the stream of a dead process; its workers die a little later.
 func (t *taskTracker) died() {
 	if t.link != nil {
 		t.link.reset(t.link.jt)
@@ -106,8 +106,8 @@ func (t *taskTracker) dial(wait time.Duration) {
 	t.dialing = true
 	t.later(wait, func() {
 		t.dialing = false
-		to := t.next()
-		if !to.up || !t.w.linked(t.name, to.name) || t.w.fault(t.w.rates.refused) {
+		to := t.nextToDial()
+		if !to.up || !t.w.connected(t.name, to.name) || t.w.fault(t.w.rates.refused) {
 			t.dial(50*time.Millisecond + t.w.upTo(200*time.Millisecond))
 			return
 		}
@@ -118,19 +118,19 @@ func (t *taskTracker) dial(wait time.Duration) {
 	})
 }
 
-// next returns the job tracker to dial: the reported leader, or each after the other.
-func (t *taskTracker) next() *jobTracker {
+// nextToDial returns the hinted leader, or else each job tracker after the other.
+func (t *taskTracker) nextToDial() *jobTracker {
 	for _, n := range t.w.jts {
-		if n.addr() == t.hint {
-			t.hint = ""
+		if n.addr() == t.leaderHint {
+			t.leaderHint = ""
 			return n
 		}
 	}
-	t.turn++
-	return t.w.jts[t.turn%len(t.w.jts)]
+	t.lastDialed++
+	return t.w.jts[t.lastDialed%len(t.w.jts)]
 }
 
-// closed ends a stream that the other side, or the network, has ended.
+// closed handles the end of a stream by the other side or the network.
 func (t *taskTracker) closed(l *link) {
 	if t.link != l {
 		return
@@ -153,12 +153,12 @@ func (t *taskTracker) received(l *link, m wire.Message) {
 		return
 	}
 	if refuse, ok := m.(*wire.Refuse); ok {
-		t.hint = refuse.Leader
+		t.leaderHint = refuse.Leader
 	}
 	if _, ok := m.(*wire.DropJob); ok && t.w.sabotage == keepJobs {
 		return
 	}
-	t.w.book.heard(t.w, t, m)
+	t.w.book.checkReceived(t.w, t, m)
 	t.step(core.FromLeader{Message: m})
 }
 
@@ -228,7 +228,7 @@ func (t *taskTracker) send(m wire.Message) {
 		hello.MapSlots++
 		hello.ReduceSlots++
 	}
-	t.w.book.reported(t.w, t, m)
+	t.w.book.checkReported(t.w, t, m)
 	t.link.toLeader(m)
 }
 
@@ -268,8 +268,8 @@ func (t *taskTracker) remove(path string) {
 	t.disk.remove(path)
 }
 
-// left describes leftovers on the tracker, for the end of a run.
-func (t *taskTracker) left() string {
+// leftovers describes leftovers on the tracker at the end of a run.
+func (t *taskTracker) leftovers() string {
 	text := ""
 	for _, name := range t.disk.jobFiles() {
 		text += fmt.Sprintf("\n%s still has the file %s", t.name, name)
@@ -279,7 +279,7 @@ func (t *taskTracker) left() string {
 	}
 	for _, p := range t.orphans {
 		if !p.dead.Load() {
-			text += fmt.Sprintf("\na worker of %s outlives an earlier life of %s", p.staging, t.name)
+			text += fmt.Sprintf("\na worker of %s outlives the process of %s that started it", p.staging, t.name)
 		}
 	}
 	for _, id := range sortedAttempts(t.open) {

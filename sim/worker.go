@@ -13,31 +13,31 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// worker is a worker process. It runs the real worker loop on goroutines of its own. They run
-// only while the simulation waits for them: until they call the file system, send the tracker a
-// message, or end.
+// worker is a worker process. It runs the real worker loop on goroutines of its own. The
+// simulation waits while they run: until they call the file system, send the tracker a message,
+// or end.
 type worker struct {
 	w       *world
 	tt      *taskTracker
-	life    int // of the tracker
+	life    int // of the tracker when it started the worker
 	id      int
 	staging string
 
 	dead    atomic.Bool
-	killing bool
+	killed  bool // SIGKILL was sent
 	conn    *wire.Conn
 	parked  chan parked
 	answer  chan error
 	pending *fileCall // the call that it waits for
-	over    bool      // its goroutines have ended
+	ended   bool      // its goroutines have ended
 
-	run       *wire.Run
-	reading   []wire.Segment // input of a reduce
-	behaviour behaviour
-	pieces    []piece // content of that input
-	granted   bool
-	limited   bool
-	last      time.Duration // arrival time of its last message
+	run         *wire.Run
+	reading     []wire.Segment // input of a reduce
+	pieces      []piece        // content of that input
+	behaviour   behaviour
+	granted     bool          // the attempt may commit
+	limited     bool          // its memory or processes have a limit
+	lastArrival time.Duration // arrival time of its last message
 }
 
 // parked is the reason why a worker's goroutines wait.
@@ -47,11 +47,11 @@ type parked struct {
 	ended   bool
 }
 
-// behaviour is the behaviour of an attempt's code.
+// behaviour is the drawn behaviour of an attempt's code.
 type behaviour struct {
-	fail, fatal, hang, leave bool
-	die                      time.Duration // 0: it does not die
-	damaged                  *wire.Segment // input that it cannot read
+	fail, fatal, hang, leaveProcesses bool          // leaveProcesses: processes that it started remain
+	dieAfter                          time.Duration // 0: it does not die
+	damaged                           *wire.Segment // input that it cannot read
 }
 
 var errCode = errors.New("the job's code has failed")
@@ -77,7 +77,7 @@ func (p *worker) begin() {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		// Its last message already says why it ended.
+		// Its last message already has the reason for its end.
 		_ = mrruntime.Serve(context.Background(), inside, p.load, &processFS{p}, mrruntime.Options{InProcess: true, Progress: time.Hour})
 	}()
 	go func() {
@@ -100,7 +100,7 @@ func (p *worker) wait() {
 		x := <-p.parked
 		switch {
 		case x.ended:
-			p.over = true
+			p.ended = true
 			return
 		case x.call != nil:
 			p.pending = x.call
@@ -119,7 +119,7 @@ func (p *worker) forward(m wire.Message) bool {
 	alone := true
 	switch m.(type) {
 	case *wire.WorkerDone:
-		alone = !p.behaviour.leave
+		alone = !p.behaviour.leaveProcesses
 	case *wire.WorkerProgress:
 		return false
 	case *wire.CommitReady:
@@ -133,8 +133,8 @@ func (p *worker) forward(m wire.Message) bool {
 
 // report delivers a message of the worker to the tracker, in the order of sending.
 func (p *worker) report(m wire.Message, alone bool) {
-	p.last = max(p.last, p.w.now+p.w.upTo(2*time.Millisecond))
-	p.later(p.last-p.w.now, func() {
+	p.lastArrival = max(p.lastArrival, p.w.now+p.w.upTo(2*time.Millisecond))
+	p.later(p.lastArrival-p.w.now, func() {
 		p.tt.do(func() {
 			if p.tt.workers[p.id] != p {
 				return
@@ -147,29 +147,29 @@ func (p *worker) report(m wire.Message, alone bool) {
 	})
 }
 
-// later runs something in this process, unless it is dead. The process runs on while its
-// tracker is stopped or gone.
-func (p *worker) later(d time.Duration, what func()) {
+// later runs something in this process after a while, unless it is dead by then. The process
+// also runs while its tracker is stopped or dead.
+func (p *worker) later(d time.Duration, action func()) {
 	p.w.after(d, func() {
 		if p.dead.Load() {
 			return
 		}
-		what()
+		action()
 	})
 }
 
-// receive gives the worker a message of the tracker.
+// receive handles a message of the tracker to the worker.
 func (p *worker) receive(m wire.Message) {
 	switch m := m.(type) {
 	case *wire.Run:
-		p.w.book.started(p.w, p, m)
+		p.w.book.checkStarted(p.w, p, m)
 		p.tt.disk.files[m.Dir+"/work/x"] = &file{}
 		p.tt.disk.files[m.Logs+"/stderr"] = &file{}
 		p.run, p.reading, p.granted, p.behaviour = m, m.Runs, false, behaviour{}
 		p.prepare(m)
 	case *wire.CommitGranted:
 		p.granted = true
-		p.w.book.granted(p.w, p)
+		p.w.book.checkGranted(p.w, p)
 		p.w.strikeAtCommit(p.tt, p)
 		if p.w.sabotage != commitUngranted {
 			p.later(p.w.upTo(20*time.Millisecond), func() { p.send(m) })
@@ -178,7 +178,7 @@ func (p *worker) receive(m wire.Message) {
 }
 
 func (p *worker) send(m wire.Message) {
-	if p.conn == nil || p.over {
+	if p.conn == nil || p.ended {
 		return
 	}
 	if err := p.conn.Send(m); err == nil {
@@ -193,13 +193,13 @@ func (p *worker) prepare(run *wire.Run) {
 	x.fail = w.fault(w.rates.attempts)
 	x.fatal = x.fail && w.chance(0.02)
 	x.hang = w.fault(w.rates.hangs)
-	x.leave = w.fault(w.rates.leftovers)
+	x.leaveProcesses = w.fault(w.rates.leftovers)
 	if w.fault(w.rates.deaths) {
-		x.die = 1 + w.upTo(w.pace*3/2)
-		p.later(x.die, func() { p.exit("signal: segmentation fault") })
+		x.dieAfter = 1 + w.upTo(w.attemptTime*3/2)
+		p.later(x.dieAfter, func() { p.exit("signal: segmentation fault") })
 	}
 	if p.limited && w.fault(w.rates.overMemory) {
-		p.later(w.upTo(w.pace), func() {
+		p.later(w.upTo(w.attemptTime), func() {
 			p.tt.do(func() {
 				if p.tt.workers[p.id] == p {
 					p.tt.step(core.Exceeded{Worker: p.id, Reason: "it takes 101 MiB of 100"})
@@ -210,12 +210,12 @@ func (p *worker) prepare(run *wire.Run) {
 	if x.hang {
 		return
 	}
-	p.alive(run)
-	takes, sick := w.upTo(w.pace), p.tt.sickFor(kind)
+	p.sendHeartbeats(run)
+	duration, sick := w.upTo(w.attemptTime), p.tt.sickFor(kind)
 	if sick {
-		takes = 100 * time.Millisecond
+		duration = 100 * time.Millisecond
 	}
-	p.later(takes, func() {
+	p.later(duration, func() {
 		if p.run != run {
 			return
 		}
@@ -237,8 +237,8 @@ func (p *worker) prepare(run *wire.Run) {
 	})
 }
 
-// alive sends signs of life while an attempt runs.
-func (p *worker) alive(run *wire.Run) {
+// sendHeartbeats sends progress every second while an attempt runs.
+func (p *worker) sendHeartbeats(run *wire.Run) {
 	n := uint64(0)
 	var beat func()
 	beat = func() {
@@ -252,27 +252,27 @@ func (p *worker) alive(run *wire.Run) {
 	p.later(time.Second, beat)
 }
 
-// mapDone is a map with output for homes, in one step.
+// mapDone is a map of a job with reduces, in one step.
 func (p *worker) mapDone(run *wire.Run) {
 	w, id := p.w, run.Attempt
 	switch {
 	case p.behaviour.fail, w.fault(w.rates.disks), !p.tt.disk.works(run.Dir):
-		p.report(&wire.WorkerDone{Result: wire.Result{Error: errCode.Error(), Fatal: p.behaviour.fatal}}, !p.behaviour.leave)
+		p.report(&wire.WorkerDone{Result: wire.Result{Error: errCode.Error(), Fatal: p.behaviour.fatal}}, !p.behaviour.leaveProcesses)
 		return
 	}
 	d := w.digestOf(id)
 	p.tt.disk.files[run.Dir+"/"+core.OutputFile] = &file{pieces: []piece{{id.Task.N, d}}}
-	told := d
+	reported := d
 	if w.sabotage == hideDigests {
-		told = uint64(id.Task.N) + 1
+		reported = uint64(id.Task.N) + 1
 	}
 	p.report(&wire.WorkerDone{Result: wire.Result{
 		Bytes:  10,
-		Output: &wire.MapOutput{Map: id.Task.N, Attempt: id.N, Digest: told, Bytes: segmentLength},
-	}}, !p.behaviour.leave)
+		Output: &wire.MapOutput{Map: id.Task.N, Attempt: id.N, Digest: reported, Bytes: segmentLength},
+	}}, !p.behaviour.leaveProcesses)
 }
 
-// read reads the input of a reduce, which its code will write.
+// read reads the input of a reduce; reduceCode writes it to the output.
 func (p *worker) read(run *wire.Run) {
 	p.pieces = nil
 	for i, r := range run.Runs {
@@ -357,12 +357,12 @@ func mapLine(m int) []byte { return fmt.Appendf(nil, "map %d\n", m) }
 
 func reduceLine(x piece) []byte { return fmt.Appendf(nil, "%d %x\n", x.m, x.digest) }
 
-// kill is SIGKILL: the process is dead soon.
+// kill is SIGKILL: the process dies soon.
 func (p *worker) kill() {
-	if p.killing || p.w.sabotage == ignoreKills {
+	if p.killed || p.w.sabotage == ignoreKills {
 		return
 	}
-	p.killing = true
+	p.killed = true
 	p.later(p.w.upTo(100*time.Millisecond), func() { p.exit("signal: killed") })
 }
 
@@ -389,7 +389,7 @@ func (p *worker) die() {
 	if p.dead.Swap(true) {
 		return
 	}
-	p.w.book.dead(p)
+	p.w.book.dropGrant(p)
 	if call := p.pending; call != nil && p.w.fault(p.w.rates.lateCalls) {
 		run := p.run
 		p.w.after(p.w.upTo(3*time.Second), func() {
@@ -399,7 +399,7 @@ func (p *worker) die() {
 			}
 		})
 	}
-	if p.conn == nil || p.over {
+	if p.conn == nil || p.ended {
 		return
 	}
 	if p.pending != nil {
@@ -409,7 +409,7 @@ func (p *worker) die() {
 	p.conn.Close()
 	for x := range p.parked {
 		if x.ended {
-			p.over = true
+			p.ended = true
 			return
 		}
 	}

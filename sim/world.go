@@ -12,39 +12,38 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// world is one run.
+// world is the state of one run.
 type world struct {
-	rnd        *rand.Rand
-	shuffles   *rand.Rand // draws the shuffle properties of jobs
-	now        time.Duration
-	seq        int
-	todo       heap.Heap[moment]
-	steps      int
-	calm       bool // the storm is over
-	harmless   bool // no fault of the run can fail an attempt for good
-	ended      bool // the run is over: nothing is carried out any more
-	trace      []string
-	rates      rates
-	pace       time.Duration   // the longest duration of an undisturbed attempt
-	latency    time.Duration   // likewise, of a call to the file system
-	verify     time.Duration   // likewise, of verifying a map output
-	keepLogs   bool            // trackers keep logs
-	scheduling wire.Scheduling // initial settings of job trackers
-	requested  wire.Scheduling // the last change of an operator
-	changing   bool            // a change is not answered yet
-	draining   int             // drain requests without an answer
-	allocation core.PoolsRead      // content of the allocation file
-	policies   []string        // policies that have answered
-	sabotage   sabotage
-	digest     decisions
+	rnd           *rand.Rand
+	shuffles      *rand.Rand // draws the shuffle properties of jobs
+	now           time.Duration
+	seq           int
+	events        heap.Heap[event]
+	steps         int
+	calm          bool // the storm is over
+	harmless      bool // no fault of the run can fail an attempt for good
+	trace         []string
+	rates         rates
+	attemptTime   time.Duration   // longest duration of an undisturbed attempt
+	callTime      time.Duration   // longest duration of an undisturbed call to the file system
+	verifyTime    time.Duration   // longest time to verify a map output
+	keepLogs      bool            // trackers keep logs
+	scheduling    wire.Scheduling // initial settings of job trackers
+	requested     wire.Scheduling // the last change by an administrator
+	changePending bool            // a change is not answered yet
+	pendingDrains int             // drain requests without an answer
+	allocation    core.PoolsRead  // content of the allocation file
+	policies      []string        // policies that have answered
+	sabotage      sabotage
+	digest        decisions
 
 	fs      *mem.FS
 	raft    *raft
 	jts     []*jobTracker
 	tts     []*taskTracker
 	nodes   map[string]node
-	blocked map[way]int
-	heals   []func() // remove cuts
+	blocked map[nodePair]int
+	heals   []func() // each ends a fault
 	clients []*client
 	book    book
 }
@@ -56,19 +55,19 @@ type node interface {
 	revive() // start or continue now
 }
 
-// way is a direction between two nodes.
-type way struct{ from, to string }
+// nodePair is a direction between two nodes.
+type nodePair struct{ from, to string }
 
-// moment is a scheduled event, in the order of seq at equal times.
-type moment struct {
+// event is a scheduled event. Events at equal times happen in the order of seq.
+type event struct {
 	at  time.Duration
 	seq int
 	do  func()
 }
 
-func earlier(a, b moment) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
+func earlier(a, b event) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
 
-// violation is the panic of a run that violates a check.
+// violation is the value that fail panics with.
 type violation string
 
 func (w *world) fail(format string, args ...any) {
@@ -81,32 +80,32 @@ func (w *world) note(format string, args ...any) {
 
 func (w *world) chance(p float64) bool { return p > 0 && w.rnd.Float64() < p }
 
-// fault is a chance of a fault; there are none in the calm.
+// fault draws whether a fault happens; in the calm none does.
 func (w *world) fault(p float64) bool { return !w.calm && w.chance(p) }
 
 func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rnd.Int64N(int64(d) + 1)) }
 
 func (w *world) after(d time.Duration, do func()) {
 	w.seq++
-	w.todo.Push(moment{w.now + d, w.seq, do})
+	w.events.Push(event{w.now + d, w.seq, do})
 }
 
 // run advances time until a condition holds, or to the end.
 func (w *world) run(until func() bool, end time.Duration) bool {
 	for !until() {
-		if len(w.todo.Items) == 0 || w.todo.Items[0].at > end {
+		if len(w.events.Items) == 0 || w.events.Items[0].at > end {
 			w.now = max(w.now, end)
 			return until()
 		}
-		m := w.todo.Items[0]
-		w.todo.Pop()
+		m := w.events.Items[0]
+		w.events.Pop()
 		w.now = max(w.now, m.at)
 		m.do()
 	}
 	return true
 }
 
-// maxSteps is above the needs of every run, to catch cores that keep each other busy.
+// maxSteps is more than any run needs. It catches cores that keep each other busy forever.
 const maxSteps = 400_000
 
 func (w *world) stepped() {
@@ -119,7 +118,7 @@ var errFault = errors.New("simulated fault")
 
 // block cuts a direction until heal is called.
 func (w *world) block(from, to string) (heal func()) {
-	x := way{from, to}
+	x := nodePair{from, to}
 	w.blocked[x]++
 	healed := false
 	return func() {
@@ -130,27 +129,27 @@ func (w *world) block(from, to string) (heal func()) {
 	}
 }
 
-func (w *world) reaches(from, to string) bool { return w.blocked[way{from, to}] == 0 }
+func (w *world) reaches(from, to string) bool { return w.blocked[nodePair{from, to}] == 0 }
 
-func (w *world) linked(a, b string) bool { return w.reaches(a, b) && w.reaches(b, a) }
+func (w *world) connected(a, b string) bool { return w.reaches(a, b) && w.reaches(b, a) }
 
 const (
 	// The cluster's bootstrap, Unix milliseconds.
 	wallStart = 1_700_000_000_000
 
-	stormy = 40 * time.Second
-	bound  = 60 * time.Second // of virtual time, from the calm to the end of all jobs: see deadline
-	quiet  = 60 * time.Second // in which leftovers must go
+	stormTime    = 40 * time.Second // faults happen in this time
+	recoveryTime = 60 * time.Second // from the storm to the end of all jobs, see deadline
+	tidyTime     = 60 * time.Second // from the last job to the removal of all leftovers
 )
 
 const clusterStaging = "mem://c/staging"
 
-// newWorld draws a run.
+// newWorld draws a cluster and its workload from a seed.
 func newWorld(r *Result) *world {
 	seed := r.Options.Seed
 	w := &world{
-		rnd: rand.New(rand.NewPCG(seed, 3)), todo: heap.New(nil, earlier), sabotage: r.Options.sabotage, fs: newFiles(),
-		nodes: make(map[string]node), blocked: make(map[way]int),
+		rnd: rand.New(rand.NewPCG(seed, 3)), events: heap.New(nil, earlier), sabotage: r.Options.sabotage, fs: newFiles(),
+		nodes: make(map[string]node), blocked: make(map[nodePair]int),
 	}
 	if r.Options.Digest {
 		w.digest = newDecisions()
@@ -160,7 +159,7 @@ func newWorld(r *Result) *world {
 	w.shuffles = rand.New(rand.NewPCG(seed, 6))
 	w.scheduling = drawScheduling(seed, changes)
 	w.drawPools(changes)
-	w.operate(changes, changes.IntN(3))
+	w.changeScheduling(changes, changes.IntN(3))
 	for i := range jobTrackers {
 		n := newJobTracker(w, jobTrackerName(i))
 		w.jts = append(w.jts, n)
@@ -172,21 +171,20 @@ func newWorld(r *Result) *world {
 		w.tts = append(w.tts, t)
 		w.nodes[t.name] = t
 	}
-	w.latency = time.Millisecond + time.Duration(plan.Int64N(int64(20*time.Millisecond)))
-	w.verify = 10*time.Millisecond + time.Duration(plan.Int64N(int64(2*time.Second)))
+	w.callTime = time.Millisecond + time.Duration(plan.Int64N(int64(20*time.Millisecond)))
+	w.verifyTime = 10*time.Millisecond + time.Duration(plan.Int64N(int64(2*time.Second)))
 	w.keepLogs = plan.IntN(2) == 0
-	w.pace = 100*time.Millisecond + time.Duration(plan.Int64N(int64(3*time.Second)))
+	w.attemptTime = 100*time.Millisecond + time.Duration(plan.Int64N(int64(3*time.Second)))
 	for i := range 1 + plan.IntN(5) {
 		w.addClient(plan, changes, shapes, i)
 	}
 	return w
 }
 
-// play runs a seed and stores the outcome in r.
+// play plays a run and stores the outcome in r.
 func play(r *Result) {
 	w := newWorld(r)
 	defer func() {
-		w.ended = true
 		for _, t := range w.tts {
 			t.killProcesses()
 		}
@@ -204,25 +202,25 @@ func play(r *Result) {
 			for _, id := range c.ids {
 				if s, ok := w.status(id); ok {
 					r.Outcomes[s.State]++
-					r.NearMaps += s.Counters.Get(wire.JobCounters, wire.DataLocalMaps)
-					r.FarMaps += s.Counters.Get(wire.JobCounters, wire.RackLocalMaps) + s.Counters.Get(wire.JobCounters, wire.OtherLocalMaps)
+					r.LocalMaps += s.Counters.Get(wire.JobCounters, wire.DataLocalMaps)
+					r.RemoteMaps += s.Counters.Get(wire.JobCounters, wire.RackLocalMaps) + s.Counters.Get(wire.JobCounters, wire.OtherLocalMaps)
 				}
 			}
 		}
 	}()
 	w.harmless = true
 	for _, i := range r.Kept {
-		w.begin(r.Faults[i])
+		w.schedule(r.Faults[i])
 		alone := len(r.Kept) == 1 && r.Faults[i].isSickness()
-		w.harmless = w.harmless && (alone || !r.Faults[i].fails())
+		w.harmless = w.harmless && (alone || !r.Faults[i].canFailAttempts())
 	}
-	w.run(func() bool { return false }, stormy)
-	w.heal()
+	w.run(func() bool { return false }, stormTime)
+	w.endStorm()
 	if !w.runToEnd() {
-		w.fail("%v after the last fault not all jobs have ended:%s", w.now-stormy, w.unfinished())
+		w.fail("%v after the last fault not all jobs have ended:%s", w.now-stormTime, w.unfinished())
 	}
-	r.Recovered = w.now - stormy
-	w.run(w.tidy, w.now+quiet)
+	r.Recovered = w.now - stormTime
+	w.run(w.tidy, w.now+tidyTime)
 	w.run(func() bool { return false }, w.now+5*time.Second)
 	w.checkEnd()
 	w.checkSettings()
@@ -240,9 +238,9 @@ func (w *world) runToEnd() bool {
 	return false
 }
 
-// deadline is the time by which all jobs must have ended: bound after the storm, plus the
-// sequential time of the tasks launched since then, as in a pool of one slot. Repeated
-// launches, which may be endless, do not move it.
+// deadline is the time by which all jobs must have ended: recoveryTime after the storm, plus
+// the time of the tasks launched since then in one slot. A relaunch does not move it, because
+// relaunches may be endless.
 func (w *world) deadline() time.Duration {
-	return stormy + bound + time.Duration(len(w.book.sinceCalm))*w.pace
+	return stormTime + recoveryTime + time.Duration(len(w.book.launchedSinceCalm))*w.attemptTime
 }

@@ -85,32 +85,32 @@ func faultNumbers(text string) ([]int, error) {
 
 // playClusters runs the seeds one after the other, until an interrupt.
 func (t *tool) playClusters(ctx context.Context, f clusterFlags, keep []int) int {
-	wrong, played, steps, digests := 0, 0, 0, fnv.New64a()
+	failed, played, steps, digests := 0, 0, 0, fnv.New64a()
 	for ; played < f.seeds && ctx.Err() == nil; played++ {
 		r := sim.Run(sim.Options{Seed: f.first + uint64(played), Keep: keep, Calm: f.calm, Digest: f.digest})
 		steps += r.Steps
 		fmt.Fprintln(digests, r.Digest)
 		if r.Violation != "" {
-			wrong++
+			failed++
 			if f.shrink > 0 && !f.verbose {
 				r = sim.Shrink(r, f.shrink)
 			}
 		}
 		if f.verbose || r.Violation != "" {
-			t.tellRun(r, f.verbose)
+			t.printRun(r, f.verbose)
 		}
 	}
-	fmt.Fprintf(t.stdout, "%d runs, %d events, %d failed\n", played, steps, wrong)
+	fmt.Fprintf(t.stdout, "%d runs, %d events, %d failed\n", played, steps, failed)
 	if f.digest {
 		fmt.Fprintf(t.stdout, "digest %016x\n", digests.Sum64())
 	}
-	if wrong > 0 {
+	if failed > 0 {
 		return exitFailed
 	}
 	return exitDone
 }
 
-func (t *tool) tellRun(r *sim.Result, trace bool) {
+func (t *tool) printRun(r *sim.Result, trace bool) {
 	if r.Violation == "" {
 		fmt.Fprintf(t.stdout, "seed %d: passed after %v of virtual time\n", r.Options.Seed, r.Elapsed)
 	} else {

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// TestManyClusters runs 500 seeds with a binary built without the race detector, which would
-// take a minute.
+// TestManyClusters runs 500 seeds with a binary built without the race detector. With it they
+// would take a minute.
 func TestManyClusters(t *testing.T) {
 	if testing.Short() {
-		t.Skip("sim.TestStorms plays as many without the race detector")
+		t.Skip("sim.TestStorms runs 500 seeds without the race detector")
 	}
 	bin := filepath.Join(t.TempDir(), "mrsim")
 	build := exec.Command("go", "build", "-o", bin, ".")
@@ -33,7 +33,7 @@ func TestCluster(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		code int
-		says string
+		want string // in the output
 	}{
 		{"cluster -seed 3 -seeds 2", exitDone, "2 runs"},
 		{"cluster -seed 3 -keep none -v", exitDone, "leads in epoch 1"},
@@ -49,8 +49,8 @@ func TestCluster(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		code := (&tool{stdout: &out, stderr: &out}).main(context.Background(), strings.Fields(c.args))
-		if code != c.code || !strings.Contains(out.String(), c.says) {
-			t.Errorf("mrsim %s: exit code %d, want %d; output %q, want %q in it", c.args, code, c.code, out.String(), c.says)
+		if code != c.code || !strings.Contains(out.String(), c.want) {
+			t.Errorf("mrsim %s: exit code %d, want %d; output %q, want %q in it", c.args, code, c.code, out.String(), c.want)
 		}
 	}
 }

@@ -1,7 +1,7 @@
-// Command mrsim simulates clusters with faults, with Quern's own code. It also computes the
-// figures of the papers on Quern's schedulers; docs/architecture.md says which of these run
-// Quern's code. This file has the table of subcommands; cluster.go is one of them, paper.go the
-// others.
+// Command mrsim runs Quern's own code in simulated clusters with faults. It also computes the
+// figures of the papers behind Quern's schedulers; docs/architecture.md says which of these
+// simulations run Quern's code. This file has the table of subcommands, cluster.go the first of
+// them and paper.go the others.
 //
 // Exit codes: 0 done, 1 a failed run or a figure outside its band, 2 bad usage. Results go to
 // standard output; progress and messages to standard error.

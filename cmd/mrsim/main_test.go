@@ -64,7 +64,7 @@ func TestPaperFails(t *testing.T) {
 		value float64
 		args  string
 		code  int
-		says  string
+		want  string // in the error output
 	}{
 		{3, "", exitFailed, "1 of 1 figures are outside their bands"},
 		{1, "-seed 13", exitFailed, "mrsim tiny: bad luck"},
@@ -76,7 +76,7 @@ func TestPaperFails(t *testing.T) {
 		{1, "-h", exitDone, "Usage of mrsim tiny"},
 	} {
 		code, _, errs := runTiny(c.value, strings.Fields(c.args)...)
-		if code != c.code || !strings.Contains(errs, c.says) {
+		if code != c.code || !strings.Contains(errs, c.want) {
 			t.Errorf("%s: exit code %d, %q", c.args, code, errs)
 		}
 	}
@@ -86,7 +86,7 @@ func TestCommands(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		code int
-		says string
+		want string // in the output
 	}{
 		{"", exitUsage, "mrsim flex [-seed N]"},
 		{"help", exitDone, "mrsim flex [-seed N]"},
@@ -96,7 +96,7 @@ func TestCommands(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		code := (&tool{stdout: &out, stderr: &out}).main(context.Background(), strings.Fields(c.args))
-		if code != c.code || !strings.Contains(out.String(), c.says) {
+		if code != c.code || !strings.Contains(out.String(), c.want) {
 			t.Errorf("mrsim %s: exit code %d, %q", c.args, code, out.String())
 		}
 	}

@@ -23,7 +23,7 @@ type paper struct {
 	page func(w io.Writer, r *papers.Report, plots string) error
 }
 
-// run is a paper's subcommand.
+// run runs a paper's subcommand and returns the exit code.
 func (p paper) run(t *tool, ctx context.Context, args []string) int {
 	flags := flag.NewFlagSet("mrsim "+p.name, flag.ContinueOnError)
 	flags.SetOutput(t.stderr)
@@ -71,7 +71,7 @@ func draw(p paper, report *papers.Report, plots, page string) error {
 	if _, err := report.WriteCharts(plots); err != nil || page == "" {
 		return err
 	}
-	where, err := filepath.Rel(filepath.Dir(page), plots)
+	folder, err := filepath.Rel(filepath.Dir(page), plots)
 	if err != nil {
 		return fmt.Errorf("page %s: %w", page, err)
 	}
@@ -80,7 +80,7 @@ func draw(p paper, report *papers.Report, plots, page string) error {
 		return fmt.Errorf("page: %w", err)
 	}
 	defer f.Close()
-	if err := p.page(f, report, filepath.ToSlash(where)); err != nil {
+	if err := p.page(f, report, filepath.ToSlash(folder)); err != nil {
 		return fmt.Errorf("page %s: %w", page, err)
 	}
 	return f.Close()

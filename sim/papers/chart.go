@@ -24,7 +24,7 @@ type Chart struct {
 	Title  string
 	X, Y   string   // labels of the axes
 	Groups []string // of bars
-	Top    float64  // end of the Y axis; higher values are cut off; 0: the highest value
+	Top    float64  // end of the Y axis, which cuts off higher values; 0: the highest value
 	Series []Series
 }
 
@@ -122,7 +122,7 @@ func (c Chart) drawOn(canvas draw.Canvas) error {
 	return nil
 }
 
-// color returns the color of a series. If some are dashed, each two share one.
+// color returns the color of a series. If some series are dashed, each two share a color.
 func (c Chart) color(i int) color.Color {
 	if slices.ContainsFunc(c.Series, func(s Series) bool { return s.Dashed }) {
 		i /= 2
@@ -149,23 +149,24 @@ func (c Chart) addLines(p *plot.Plot, legend *plot.Legend) error {
 		p.Add(line, dots)
 		legend.Add(s.Name, line)
 	}
-	if len(c.Series) > 0 && len(c.Series[0].X) <= mostTicks {
+	if len(c.Series) > 0 && len(c.Series[0].X) <= maxTicks {
 		p.X.Tick.Marker = ticks(c.Series[0].X)
 	}
 	return nil
 }
 
-// mostTicks is the number of points up to which a line's axis names each of them.
-const mostTicks = 10
+// maxTicks is the largest number of points at which the X axis of lines has a tick for each.
+const maxTicks = 10
 
-// ticks are at the points, which ascend. A point too near to the last named one gets no tick.
+// ticks returns a tick for each point; points ascend. A tick that is too close to the last label
+// gets no label.
 func ticks(points []float64) (all plot.ConstantTicks) {
-	const near = 0.04 // of the axis
-	named := math.Inf(-1)
+	const minGap = 0.04 // share of the axis
+	labelled := math.Inf(-1)
 	for _, x := range points {
 		t := plot.Tick{Value: x}
-		if x-named >= near*(points[len(points)-1]-points[0]) {
-			t.Label, named = strconv.FormatFloat(x, 'g', 4, 64), x
+		if x-labelled >= minGap*(points[len(points)-1]-points[0]) {
+			t.Label, labelled = strconv.FormatFloat(x, 'g', 4, 64), x
 		}
 		all = append(all, t)
 	}

@@ -1,12 +1,14 @@
-// Package papers is shared by the reproductions of the papers: it runs experiments on all
-// cores, each with its own seed, and writes the resulting figures as tables, JSON lines, plots
-// and pages. Each paper has a subpackage with an engine for the paper's model, described in its
-// package comment. The engines share no loop, because their events differ: jobs end and slots
-// are divided again (flex), a schedule is made as a whole (flowflex, hmhs), tasks wait for
-// slots near their data (delay), work flows through queues (overlap).
+// Package papers is the common part of the reproductions of the papers. It runs experiments on
+// all cores, each with random numbers of its own, and writes the resulting figures as tables,
+// JSON lines, plots and pages.
 //
-// Results depend on the seed and the number of experiments alone: not on the number of cores,
-// nor on the order in which experiments end.
+// Each paper has a subpackage with an engine for the paper's model, described in its package
+// comment. The engines share no loop, because their events differ. In flex jobs end and slots
+// are divided again. In flowflex and hmhs one plan schedules everything. In delay tasks wait
+// for slots on nodes with their data. In overlap work flows through queues.
+//
+// Results depend only on the seed and the number of experiments, not on the number of cores or
+// the order in which experiments end.
 package papers
 
 import (
@@ -48,9 +50,9 @@ type Row struct {
 	Policy    string   `json:"policy"`
 	Statistic string   `json:"statistic"`
 	Value     *float64 `json:"value"`       // nil: no value
-	Published *float64 `json:"paper_value"` // nil: the paper gives none
-	Low       *float64 `json:"low"`         // the band of the value
-	High      *float64 `json:"high"`
+	Published *float64 `json:"paper_value"` // nil: the paper has no such number
+	Low       *float64 `json:"low"`         // least value within the band; nil: no limit
+	High      *float64 `json:"high"`        // greatest value within the band; nil: no limit
 }
 
 // Num returns a pointer to x, or nil for NaN and infinities.
@@ -70,7 +72,7 @@ func (r Row) Within() (tested, ok bool) {
 	return true, ok
 }
 
-// Mark returns a mark for numbers outside their band on a page.
+// Mark returns the mark that a page adds to a number outside its band.
 func (r Row) Mark() string {
 	if _, ok := r.Within(); ok {
 		return ""
@@ -78,7 +80,7 @@ func (r Row) Mark() string {
 	return " **missed**"
 }
 
-// Find returns a row; one without a value if there is none.
+// Find returns a row, or one without a value if it is missing.
 func (r *Report) Find(figure, point, policy, statistic string) Row {
 	i := slices.IndexFunc(r.Rows, func(r Row) bool {
 		return r.Figure == figure && r.Point == point && r.Policy == policy && r.Statistic == statistic
@@ -99,7 +101,7 @@ func (r *Report) Points(figure string) (points []string) {
 	return points
 }
 
-// Verdict is a page's sentence on whether all figures are in their bands.
+// Verdict returns a page's sentence on whether all figures are in their bands.
 func (r *Report) Verdict() string {
 	if missed := r.Missed(); len(missed) > 0 {
 		return fmt.Sprintf("**%d figures are outside their bands**; they are marked below.", len(missed))
@@ -129,8 +131,8 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return nil
 }
 
-// Rand returns experiment i's random numbers of a named stream. Other streams, experiments and
-// seeds have independent numbers.
+// Rand returns the random numbers of experiment i in a named stream. They are independent of
+// the numbers of other streams, experiments and seeds.
 func Rand(seed uint64, stream string, i int) *rand.Rand {
 	h := fnv.New64a() // never changes, unlike hash/maphash
 	fmt.Fprintf(h, "%d %s", seed, stream)
@@ -138,7 +140,8 @@ func Rand(seed uint64, stream string, i int) *rand.Rand {
 }
 
 // Each runs experiments 0 to n-1 on all cores and returns their results by number. It stops
-// early when ctx ends or an experiment fails; the error is that of the first by number.
+// early when ctx ends or an experiment fails. If several fail, it returns the error of the one
+// with the lowest number.
 func Each[T any](ctx context.Context, p *Progress, n int, run func(i int) (T, error)) ([]T, error) {
 	results, errs := make([]T, n), make([]error, n)
 	ctx, cancel := context.WithCancel(ctx)
@@ -171,17 +174,17 @@ func Each[T any](ctx context.Context, p *Progress, n int, run func(i int) (T, er
 	return results, nil
 }
 
-// Run is Each with progress lines and with what in its errors.
-func Run[T any](ctx context.Context, o Options, what string, n int, run func(i int) (T, error)) ([]T, error) {
-	all, err := Each(ctx, NewProgress(o.Progress, what, n), n, run)
+// Run is Each with progress lines. These lines and the errors begin with the name.
+func Run[T any](ctx context.Context, o Options, name string, n int, run func(i int) (T, error)) ([]T, error) {
+	all, err := Each(ctx, NewProgress(o.Progress, name, n), n, run)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return all, nil
 }
 
-// InTurn runs the figures one after the other, until one fails.
-func InTurn(figures ...func() error) error {
+// RunFigures runs the figures one after the other, until one fails.
+func RunFigures(figures ...func() error) error {
 	for _, figure := range figures {
 		if err := figure(); err != nil {
 			return err
@@ -195,7 +198,7 @@ func InTurn(figures ...func() error) error {
 type Progress struct {
 	mu      sync.Mutex
 	w       io.Writer
-	what    string
+	name    string
 	done    int
 	total   int
 	began   time.Time
@@ -203,12 +206,12 @@ type Progress struct {
 }
 
 // NewProgress reports on total experiments to w; w may be nil.
-func NewProgress(w io.Writer, what string, total int) *Progress {
+func NewProgress(w io.Writer, name string, total int) *Progress {
 	if w == nil {
 		return nil
 	}
 	now := time.Now()
-	return &Progress{w: w, what: what, total: total, began: now, printed: now}
+	return &Progress{w: w, name: name, total: total, began: now, printed: now}
 }
 
 // progressGap is the time between two lines.
@@ -227,7 +230,7 @@ func (p *Progress) step() {
 	}
 	p.printed = now
 	left := time.Duration(float64(now.Sub(p.began)) / float64(p.done) * float64(p.total-p.done))
-	fmt.Fprintf(p.w, "%s: %d of %d experiments, about %v left\n", p.what, p.done, p.total, left.Round(time.Second))
+	fmt.Fprintf(p.w, "%s: %d of %d experiments, about %v left\n", p.name, p.done, p.total, left.Round(time.Second))
 }
 
 // Mean returns the mean of values, NaN for none.

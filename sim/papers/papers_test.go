@@ -22,12 +22,12 @@ import (
 
 func report() *papers.Report {
 	row := papers.Row{Paper: "p", Figure: "f", Point: "x=1", Policy: "FAIR", Statistic: "avg"}
-	tested, missed, none := row, row, row
-	tested.Value, tested.Published, tested.Low, tested.High = papers.Num(1.54), papers.Num(1.54), papers.Num(1.51), papers.Num(1.57)
+	inBand, missed, noValue := row, row, row
+	inBand.Value, inBand.Published, inBand.Low, inBand.High = papers.Num(1.54), papers.Num(1.54), papers.Num(1.51), papers.Num(1.57)
 	missed.Value, missed.High = papers.Num(1.25), papers.Num(1.001)
-	none.Figure = "g"
+	noValue.Figure = "g"
 	return &papers.Report{
-		Paper: "p", Rows: []papers.Row{tested, missed, none},
+		Paper: "p", Rows: []papers.Row{inBand, missed, noValue},
 		Charts: []papers.Chart{
 			{Name: "lines", X: "x", Y: "y", Series: []papers.Series{{Name: "a <b>", X: []float64{0, 1}, Y: []float64{1, 2}}, {Name: "c", X: []float64{0, 1}, Y: []float64{1, 3}, Dashed: true}}},
 			{Name: "bars", Groups: []string{"g", "h"}, Top: 2, Series: []papers.Series{{Name: "a", Y: []float64{1, 7}}, {Name: "b", Y: []float64{1, 2}}}},
@@ -101,16 +101,16 @@ func TestCharts(t *testing.T) {
 	var drawn bytes.Buffer
 	steps := papers.Chart{Series: []papers.Series{{Name: "s", X: []float64{0, 75, 95}, Y: []float64{1, 2, 3}}}}
 	if err := steps.WriteSVG(&drawn); err != nil || !strings.Contains(drawn.String(), ">75</text>") {
-		t.Errorf("the axis does not name a point: %v\n%s", err, drawn.String())
+		t.Errorf("the axis lacks the label of a point: %v\n%s", err, drawn.String())
 	}
-	near := papers.Chart{Series: []papers.Series{{Name: "s", X: []float64{0.25, 0.5, 1, 8}, Y: []float64{1, 2, 3, 4}}}}
+	narrow := papers.Chart{Series: []papers.Series{{Name: "s", X: []float64{0.25, 0.5, 1, 8}, Y: []float64{1, 2, 3, 4}}}}
 	drawn.Reset()
-	if err := near.WriteSVG(&drawn); err != nil || !strings.Contains(drawn.String(), ">0.25</text>") || strings.Contains(drawn.String(), ">0.5</text>") {
-		t.Errorf("names of points overlap: %v\n%s", err, drawn.String())
+	if err := narrow.WriteSVG(&drawn); err != nil || !strings.Contains(drawn.String(), ">0.25</text>") || strings.Contains(drawn.String(), ">0.5</text>") {
+		t.Errorf("labels of points overlap: %v\n%s", err, drawn.String())
 	}
 	bad := &papers.Report{Charts: []papers.Chart{{Name: "x", Series: []papers.Series{{Name: "s", X: []float64{1}, Y: []float64{math.NaN()}}}}}}
 	if _, err := bad.WriteCharts(dir); err == nil || !strings.Contains(err.Error(), "x.svg: s: ") {
-		t.Errorf("a value that is none gives %v", err)
+		t.Errorf("a chart with NaN gives %v", err)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestRand(t *testing.T) {
 			for i := range 3 {
 				x := papers.Rand(seed, stream, i).Uint64()
 				if x != papers.Rand(seed, stream, i).Uint64() {
-					t.Fatal("not the same again")
+					t.Fatal("the same stream gives other numbers")
 				}
 				if other, ok := draws[x]; ok {
 					t.Fatalf("%q and %q draw the same", stream, other)
@@ -205,7 +205,7 @@ func TestStatistics(t *testing.T) {
 	}
 	for _, x := range []float64{papers.Mean(nil), papers.Largest(nil), papers.Quantile(nil, 0.5)} {
 		if papers.Num(x) != nil {
-			t.Errorf("of nothing: %v", x)
+			t.Errorf("a statistic of no values is %v", x)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 )
 
-// columns of the tables, for the terminal and for pages.
+// columns has the titles of the tables, for the terminal and for pages.
 var columns = []string{"figure", "point", "policy", "statistic", "measured", "published", "band", ""}
 
 func (r Row) cells() []string {

@@ -11,17 +11,17 @@ import (
 
 // policy is a delay rule and how its waits are counted.
 type policy struct {
-	name    string
-	rule    locality.Rule
-	printed bool // waits restart at every launch and arrival, as in Algorithm 1
-	history bool // the meter and the paces start with the measurements of an earlier run
+	name      string
+	rule      locality.Rule
+	asPrinted bool // waits restart at every launch and arrival, as in Algorithm 1
+	history   bool // the meter and the paces start with the measurements of an earlier run
 }
 
 // node has slots; it holds replicas.
 type node struct {
 	free    int
 	running []*task
-	wanted  float64 // tasks not launched with a replica here; a task with r replicas counts 1/r
+	queued  float64 // tasks with a replica here, not launched yet; one with r replicas counts 1/r
 }
 
 // task reads one block.
@@ -51,15 +51,15 @@ type job struct {
 	arrives time.Duration
 	tasks   []*task
 	pending int
-	local   map[int][]*task // by node: tasks with a replica there, in order; launched ones are dropped later
-	first   int             // tasks before this one are launched
+	local   map[int][]*task // by node: tasks with a replica there, in order; some may be launched
+	first   int             // all tasks before this index are launched
 	running int
 
 	wait    locality.Wait
 	average locality.Average
 	pace    locality.Pace
 
-	launchedNow, deferredNow bool
+	launchedInRound, deferredInRound bool
 }
 
 // event is a task's end, a job's arrival or a wake-up.
@@ -72,8 +72,8 @@ type event struct {
 
 func earlier(a, b event) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
 
-// learned is the measurements that a run leaves for the next.
-type learned struct {
+// measurements are the results of a run that a later run with history starts with.
+type measurements struct {
 	meter locality.Meter
 	pace  locality.Pace            // of all tasks
 	paces map[string]locality.Pace // by job name
@@ -81,34 +81,34 @@ type learned struct {
 
 // cluster runs jobs under a policy.
 type cluster struct {
-	policy policy
-	slots  int // of a node
-	nodes  []node
-	jobs   []*job // jobs that have arrived and have tasks to launch
-	all    []*job
-	known  learned
+	policy   policy
+	slots    int // of a node
+	nodes    []node
+	jobs     []*job // jobs that have arrived and have tasks to launch
+	all      []*job
+	measured measurements
 
-	now     time.Duration
-	queue   heap.Heap[event]
-	seq     int
-	wake    time.Duration // time of the pending wake-up; none: past
-	done    []time.Duration
-	remotes int
-	busy    time.Duration // slot-time spent in tasks
+	now       time.Duration
+	queue     heap.Heap[event]
+	seq       int
+	wake      time.Duration // time of the pending wake-up; below 0: none
+	queryEnds []time.Duration
+	remotes   int
+	busy      time.Duration // slot-time spent in tasks
 }
 
 // run runs the workload and returns the cluster afterwards.
-func run(w *workload, p policy, known learned) *cluster {
-	c := &cluster{policy: p, slots: w.slots, nodes: make([]node, w.nodes), known: known, wake: -1, queue: heap.New(nil, earlier), done: make([]time.Duration, w.queries)}
-	if c.known.paces == nil {
-		c.known.paces = make(map[string]locality.Pace)
+func run(w *workload, p policy, start measurements) *cluster {
+	c := &cluster{policy: p, slots: w.slots, nodes: make([]node, w.nodes), measured: start, wake: -1, queue: heap.New(nil, earlier), queryEnds: make([]time.Duration, w.queries)}
+	if c.measured.paces == nil {
+		c.measured.paces = make(map[string]locality.Pace)
 	}
 	for n := range c.nodes {
 		c.nodes[n].free = w.slots
 	}
 	c.all = w.jobs()
 	for _, j := range c.all {
-		c.at(event{at: j.arrives, job: j})
+		c.schedule(event{at: j.arrives, job: j})
 	}
 	for len(c.queue.Items) > 0 {
 		c.now = c.queue.Items[0].at
@@ -122,7 +122,7 @@ func run(w *workload, p policy, known learned) *cluster {
 	return c
 }
 
-func (c *cluster) at(e event) {
+func (c *cluster) schedule(e event) {
 	c.seq++
 	e.seq = c.seq
 	c.queue.Push(e)
@@ -131,34 +131,34 @@ func (c *cluster) at(e event) {
 func (c *cluster) handle(e event) {
 	switch {
 	case e.task != nil:
-		c.ended(e.task)
+		c.taskEnded(e.task)
 	case e.job != nil:
-		c.arrived(e.job)
+		c.jobArrived(e.job)
 	default:
 		c.wake = -1
 	}
 }
 
-func (c *cluster) arrived(j *job) {
+func (c *cluster) jobArrived(j *job) {
 	j.average = locality.Average(locality.Start)
-	j.pace = c.known.paces[j.name]
+	j.pace = c.measured.paces[j.name]
 	j.local, j.pending = make(map[int][]*task), len(j.tasks)
-	slices.SortStableFunc(j.tasks, func(a, b *task) int { // stranded tasks are offered first
+	slices.SortStableFunc(j.tasks, func(a, b *task) int { // tasks without replicas are offered first
 		return min(1, len(a.replicas)) - min(1, len(b.replicas))
 	})
 	for _, t := range j.tasks {
 		for _, n := range t.replicas {
 			j.local[n] = append(j.local[n], t)
-			c.nodes[n].wanted += 1 / float64(len(t.replicas))
+			c.nodes[n].queued += 1 / float64(len(t.replicas))
 		}
 	}
-	if c.policy.printed {
+	if c.policy.asPrinted {
 		j.wait.Restart(c.now)
 	}
 	c.jobs = append(c.jobs, j)
 }
 
-func (c *cluster) ended(t *task) {
+func (c *cluster) taskEnded(t *task) {
 	n := &c.nodes[t.node]
 	n.free++
 	n.running = slices.DeleteFunc(n.running, func(o *task) bool { return o == t })
@@ -166,45 +166,46 @@ func (c *cluster) ended(t *task) {
 	j.running--
 	took := c.now - t.started
 	j.pace.Add(t.remote, took)
-	c.known.pace.Add(t.remote, took)
-	c.known.paces[j.name] = j.pace
+	c.measured.pace.Add(t.remote, took)
+	c.measured.paces[j.name] = j.pace
 	read := locality.Read{Remote: t.remote, Bytes: t.bytes, Took: t.local}
 	reported := time.Duration(0)
 	if t.remote {
 		read.Took += t.extra
 		reported = read.Took
 	}
-	c.known.meter.Add(read)
+	c.measured.meter.Add(read)
 	j.average.Add(reported)
-	c.done[j.query] = max(c.done[j.query], c.now)
+	c.queryEnds[j.query] = max(c.queryEnds[j.query], c.now)
 	c.busy += took
 }
 
-// round offers the free slots to the jobs, starting with the one with the fewest running tasks.
+// round offers the free slots to the jobs. The job with the fewest running tasks comes first.
 func (c *cluster) round() {
 	for _, j := range c.jobs {
-		j.launchedNow, j.deferredNow = false, false
+		j.launchedInRound, j.deferredInRound = false, false
 	}
-	again := time.Duration(math.MaxInt64)
-	for c.offer(&again) {
+	next := time.Duration(math.MaxInt64) // time until the next decision on a deferred task
+	for c.offer(&next) {
 	}
 	for _, j := range c.jobs {
 		switch {
-		case j.deferredNow:
+		case j.deferredInRound:
 			j.wait.Refuse(c.now)
-		case j.launchedNow && !c.policy.printed:
+		case j.launchedInRound && !c.policy.asPrinted:
 			j.wait.Settle(c.now)
 		}
 	}
 	c.jobs = slices.DeleteFunc(c.jobs, func(j *job) bool { return j.pending == 0 })
-	if again != math.MaxInt64 && (c.wake < 0 || c.now+again < c.wake) {
-		c.wake = c.now + again
-		c.at(event{at: c.wake})
+	if next != math.MaxInt64 && (c.wake < 0 || c.now+next < c.wake) {
+		c.wake = c.now + next
+		c.schedule(event{at: c.wake})
 	}
 }
 
-// offer launches one task; not ok if no job takes a slot.
-func (c *cluster) offer(again *time.Duration) bool {
+// offer launches one task; false if no job takes a slot. It lowers next to the time of the next
+// decision.
+func (c *cluster) offer(next *time.Duration) bool {
 	slices.SortFunc(c.jobs, func(a, b *job) int {
 		if a.running != b.running {
 			return a.running - b.running
@@ -212,7 +213,7 @@ func (c *cluster) offer(again *time.Duration) bool {
 		return a.number - b.number
 	})
 	for _, j := range c.jobs {
-		if j.pending == 0 || j.deferredNow {
+		if j.pending == 0 || j.deferredInRound {
 			continue
 		}
 		if t, n := c.localTask(j); t != nil {
@@ -230,16 +231,16 @@ func (c *cluster) offer(again *time.Duration) bool {
 			c.launch(t, n, true)
 			return true
 		}
-		j.deferredNow = true
+		j.deferredInRound = true
 		if !t.deferred {
 			t.deferred, t.waitAtDefer = true, j.wait.Total(c.now)
 		}
-		*again = min(*again, decision.Again)
+		*next = min(*next, decision.Again)
 	}
 	return false
 }
 
-// localTask is the job's first task that is local to a free slot.
+// localTask returns the job's first task that is local to a free slot, and the node.
 func (c *cluster) localTask(j *job) (*task, int) {
 	for n := range c.nodes {
 		if c.nodes[n].free == 0 {
@@ -252,7 +253,7 @@ func (c *cluster) localTask(j *job) (*task, int) {
 	return nil, 0
 }
 
-// pendingOn lists a node's local tasks. The first has not been launched, others may have been.
+// pendingOn lists the tasks that are local to a node. The first is not launched; others may be.
 func (j *job) pendingOn(n int) []*task {
 	list := j.local[n]
 	for len(list) > 0 && list[0].launched {
@@ -262,8 +263,8 @@ func (j *job) pendingOn(n int) []*task {
 	return list
 }
 
-// freeNode is the free slot to offer to j: one for which no other job has a local task, if
-// possible.
+// freeNode returns the node of the free slot to offer to j. It prefers one for which no other
+// job has a local task; contended if there is none.
 func (c *cluster) freeNode(j *job) (n int, contended bool) {
 	found := -1
 	for n := range c.nodes {
@@ -288,16 +289,16 @@ func (c *cluster) launch(t *task, n int, remote bool) {
 		c.remotes++
 	}
 	for _, r := range t.replicas {
-		c.nodes[r].wanted -= 1 / float64(len(t.replicas))
+		c.nodes[r].queued -= 1 / float64(len(t.replicas))
 	}
 	c.nodes[n].free--
 	c.nodes[n].running = append(c.nodes[n].running, t)
 	j := t.job
 	j.pending--
 	j.running++
-	j.launchedNow = true
-	if c.policy.printed {
+	j.launchedInRound = true
+	if c.policy.asPrinted {
 		j.wait.Restart(c.now)
 	}
-	c.at(event{at: t.ends, task: t})
+	c.schedule(event{at: t.ends, task: t})
 }

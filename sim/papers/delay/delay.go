@@ -1,13 +1,13 @@
 // Package delay reproduces the experiments of "The Misbelief in Delay Scheduling" (Dynamic
-// Delay Scheduling) by simulation, with the rules of package locality that run in the job
-// tracker: a sort with data on half of the nodes, and the queries of TPC-H under fair sharing.
-// Sections, figures and Algorithm 1 are the paper's.
+// Delay Scheduling) by simulation. It has a sort with data on half of the nodes, and the
+// queries of TPC-H under fair sharing. The delay rules, in package locality, also run in the
+// job tracker. Sections, figures and Algorithm 1 are the paper's.
 //
-// The paper measured on clusters without giving the cost of remote reads, so simulations sweep
-// it. workload.go has our choices for other gaps, and the tables that queries scan. Work after
-// the scans is omitted, because it is the same for every rule. The engine is in cluster.go:
-// nodes with slots, one task a block, jobs (the scans of a query) in order of the fewest
-// running tasks.
+// The paper measured on clusters and does not give the cost of remote reads, so simulations
+// vary it. workload.go has our choices for other gaps, and the tables that queries scan. Work
+// after the scans is omitted, because it is the same for every rule. The engine is in
+// cluster.go: nodes with slots, and one task for each block. The job with the fewest running
+// tasks comes first; a job is one scan of a query.
 package delay
 
 import (
@@ -38,45 +38,45 @@ const (
 	withHistory  = "dynamic, with history"
 )
 
-// policies lists the policies in the order of the tables. Those "as printed" restart waits at
-// every launch; the others count as package locality does.
+// policies lists the policies in the order of the tables. Policies "as printed" restart waits at
+// every launch; the others count waits as package locality does.
 func policies() []policy {
 	three := locality.Rule{Kind: locality.Fixed, Delay: 3 * time.Second}
 	return []policy{
 		{name: none},
-		{name: fixedPrinted, rule: three, printed: true},
+		{name: fixedPrinted, rule: three, asPrinted: true},
 		{name: fixed, rule: three},
-		{name: paper, rule: locality.Rule{Kind: locality.Paper}, printed: true},
+		{name: paper, rule: locality.Rule{Kind: locality.Paper}, asPrinted: true},
 		{name: paperCounted, rule: locality.Rule{Kind: locality.Paper}},
 		{name: dynamic, rule: locality.Rule{Kind: locality.Dynamic}},
 		{name: withHistory, rule: locality.Rule{Kind: locality.Dynamic}, history: true},
 	}
 }
 
-// experiments is the default for each point. The sort is one job of few tasks: with expensive
-// remote reads, experiments vary by a tenth.
+// experiments is the default for each point, sortFactor a factor for the sort. The sort is one
+// job of few tasks: with expensive remote reads, experiments vary by a tenth.
 const (
 	experiments = 20
-	sortTimes   = 15
+	sortFactor  = 15
 )
 
-// remotes lists extra seconds of remote block reads, from a good switch to a bad day.
-func remotes() []float64 { return []float64{0.25, 0.5, 1, 2, 4, 6, 8} }
+// remoteCosts lists extra seconds of remote block reads, from a fast network to a very slow one.
+func remoteCosts() []float64 { return []float64{0.25, 0.5, 1, 2, 4, 6, 8} }
 
 // Simulate runs 20 experiments a point by default, and 15 times as many for the sort.
 func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
 	if o.Experiments == 0 {
 		o.Experiments = experiments
 	}
-	s := &simulation{ctx, o, &papers.Report{Paper: "delay", Options: o}, remotes()}
-	return s.report, papers.InTurn(s.sort, s.tpch, s.queries, s.busy)
+	s := &simulation{ctx, o, &papers.Report{Paper: "delay", Options: o}, remoteCosts()}
+	return s.report, papers.RunFigures(s.sort, s.tpch, s.queries, s.busy)
 }
 
 type simulation struct {
-	ctx     context.Context
-	o       papers.Options
-	report  *papers.Report
-	remotes []float64
+	ctx         context.Context
+	o           papers.Options
+	report      *papers.Report
+	remoteCosts []float64
 }
 
 // outcome is an experiment under every policy.
@@ -87,7 +87,7 @@ type outcome struct {
 
 // experiments runs a workload under every policy, n times. Points with the same stream have the
 // same random numbers, so that only the workload differs. History comes from another drawing of
-// the same workload under none.
+// the workload, run under none.
 func (s *simulation) experiments(n int, what, stream string, make func(r *rand.Rand) *workload) ([]outcome, error) {
 	draw := func(i int) *workload {
 		w := make(papers.Rand(s.o.Seed, stream, i))
@@ -95,10 +95,10 @@ func (s *simulation) experiments(n int, what, stream string, make func(r *rand.R
 		return w
 	}
 	return papers.Run(s.ctx, s.o, "delay "+what, n, func(i int) (o outcome, err error) {
-		history := run(draw(n+i), policy{name: none}, learned{}).known
+		history := run(draw(n+i), policy{name: none}, measurements{}).measured
 		w := draw(i)
 		for _, p := range policies() {
-			known := learned{}
+			known := measurements{}
 			if p.history {
 				known = history
 			}
@@ -115,7 +115,7 @@ func (s *simulation) experiments(n int, what, stream string, make func(r *rand.R
 func (c *cluster) responses(w *workload) []float64 {
 	all := make([]float64, w.queries)
 	for _, s := range w.specs {
-		all[s.query] = (c.done[s.query] - s.arrives).Seconds()
+		all[s.query] = (c.queryEnds[s.query] - s.arrives).Seconds()
 	}
 	return all
 }

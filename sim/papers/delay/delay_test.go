@@ -39,13 +39,13 @@ func small(t *rapid.T) *workload {
 	return seeded(w, rapid.Uint64().Draw(t, "seed"))
 }
 
-// TestRun: under every rule each task runs once, on its node; no node has more tasks than slots
-// at a time; and a task is remote only if it has no replica there.
+// TestRun: under every rule each task runs once, on its node. No node has more tasks than slots
+// at a time. A task is remote only if it has no replica there.
 func TestRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := small(t)
 		p := rapid.SampledFrom(policies()).Draw(t, "policy")
-		c := run(w, p, learned{})
+		c := run(w, p, measurements{})
 		ends := make([]time.Duration, w.queries)
 		starts := make([][]*task, w.nodes)
 		for _, j := range c.all {
@@ -57,8 +57,8 @@ func TestRun(t *testing.T) {
 				starts[task.node] = append(starts[task.node], task)
 			}
 		}
-		if !slices.Equal(ends, c.done) {
-			t.Fatalf("ends %v, tasks %v", c.done, ends)
+		if !slices.Equal(ends, c.queryEnds) {
+			t.Fatalf("ends %v, tasks %v", c.queryEnds, ends)
 		}
 		for n, tasks := range starts {
 			for _, at := range tasks {
@@ -82,14 +82,14 @@ func TestNoneIsListScheduling(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := small(t)
 		w.replicas, w.holders, w.queries, w.specs = w.nodes, 0, 1, w.specs[:1]
-		c := run(w, rapid.SampledFrom(policies()).Draw(t, "policy"), learned{})
+		c := run(w, rapid.SampledFrom(policies()).Draw(t, "policy"), measurements{})
 		free := slices.Repeat([]time.Duration{w.specs[0].arrives}, w.nodes*w.slots)
 		for _, task := range c.all[0].tasks {
 			first := slices.Index(free, slices.Min(free))
 			free[first] += task.local + task.compute
 		}
-		if want := slices.Max(free); c.done[0] != want {
-			t.Fatalf("ends at %v, by hand %v", c.done[0], want)
+		if want := slices.Max(free); c.queryEnds[0] != want {
+			t.Fatalf("ends at %v, list scheduling at %v", c.queryEnds[0], want)
 		}
 	})
 }
@@ -98,9 +98,9 @@ func TestNoneIsListScheduling(t *testing.T) {
 func TestStranded(t *testing.T) {
 	w := seeded(sorting(3, time.Second), 1)
 	w.replicas = 0
-	want := run(w, policy{}, learned{}).done[0]
+	want := run(w, policy{}, measurements{}).queryEnds[0]
 	for _, p := range policies() {
-		if got := run(w, p, learned{}).done[0]; got != want {
+		if got := run(w, p, measurements{}).queryEnds[0]; got != want {
 			t.Errorf("%s ends at %v, none at %v", p.name, got, want)
 		}
 	}
@@ -132,11 +132,11 @@ func TestTables(t *testing.T) {
 func TestSimulate(t *testing.T) {
 	o := papers.Options{Seed: 3, Experiments: leastForBand}
 	s := &simulation{context.Background(), o, &papers.Report{Options: o}, []float64{1, 6}}
-	if err := papers.InTurn(s.sort, s.busy); err != nil {
+	if err := papers.RunFigures(s.sort, s.busy); err != nil {
 		t.Fatal(err)
 	}
 	mix := &simulation{context.Background(), o, s.report, []float64{4}}
-	if err := papers.InTurn(mix.tpch, mix.queries); err != nil {
+	if err := papers.RunFigures(mix.tpch, mix.queries); err != nil {
 		t.Fatal(err)
 	}
 	tested := 0
@@ -175,7 +175,7 @@ func TestSimulateStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := Simulate(ctx, papers.Options{}); err == nil {
-		t.Error("a cancelled simulation goes on")
+		t.Error("a cancelled simulation returns no error")
 	}
 }
 
@@ -185,7 +185,7 @@ func BenchmarkRun(b *testing.B) {
 	for _, p := range policies() {
 		b.Run(strings.ReplaceAll(p.name, " ", "_"), func(b *testing.B) {
 			for b.Loop() {
-				run(w, p, learned{})
+				run(w, p, measurements{})
 			}
 		})
 	}

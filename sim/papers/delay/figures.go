@@ -12,10 +12,11 @@ import (
 // leastForBand is the number of experiments from which the bands apply.
 const leastForBand = 10
 
-// worse is the limit for the dynamic rule with history over the best of none and fixed.
-const worse = 1.03
+// historyLimit bounds the time of the dynamic rule with history, divided by the better of none
+// and fixed.
+const historyLimit = 1.03
 
-// add reports a number; a bound of 0 is none.
+// add reports a number; a limit of 0 is none.
 func (s *simulation) add(figure, point, policy, statistic string, value, published, low, high float64) {
 	row := papers.Row{Paper: "delay", Figure: figure, Point: point, Policy: policy, Statistic: statistic, Value: papers.Num(value)}
 	if published != 0 {
@@ -32,22 +33,22 @@ func (s *simulation) add(figure, point, policy, statistic string, value, publish
 	s.report.Rows = append(s.report.Rows, row)
 }
 
-// cell reports a point's mean responses. The dynamic rule with history is compared with the
-// best of none and both versions of fixed; high bounds the rule without history.
-func (s *simulation) cell(figure, point string, m map[string]float64, high float64) {
+// addPoint reports a point's mean responses. The band of the dynamic rule with history depends
+// on none and both versions of fixed; high is the limit of the rule without history.
+func (s *simulation) addPoint(figure, point string, m map[string]float64, high float64) {
 	for _, p := range policies() {
 		bound := 0.0
 		switch p.name {
 		case dynamic:
 			bound = high
 		case withHistory:
-			bound = worse * min(m[none], m[fixed], m[fixedPrinted])
+			bound = historyLimit * min(m[none], m[fixed], m[fixedPrinted])
 		}
 		s.add(figure, point, p.name, "mean_seconds", m[p.name], 0, 0, bound)
 	}
 }
 
-func lines() []papers.Series {
+func newSeries() []papers.Series {
 	series := make([]papers.Series, len(policies()))
 	for k, p := range policies() {
 		series[k].Name = p.name
@@ -55,7 +56,7 @@ func lines() []papers.Series {
 	return series
 }
 
-func extend(series []papers.Series, x float64, m map[string]float64) {
+func appendPoint(series []papers.Series, x float64, m map[string]float64) {
 	for k := range series {
 		series[k].X = append(series[k].X, x)
 		series[k].Y = append(series[k].Y, m[series[k].Name])
@@ -66,10 +67,10 @@ func extend(series []papers.Series, x float64, m map[string]float64) {
 // dynamic rule may lose its start value once, compared with none.
 func (s *simulation) sort() error {
 	for _, waves := range []int{1, 3} {
-		series := lines()
-		for _, cost := range s.remotes {
+		series := newSeries()
+		for _, cost := range s.remoteCosts {
 			point := fmt.Sprintf("waves=%d remote=%vs", waves, cost)
-			all, err := s.experiments(sortTimes*s.o.Experiments, "sort "+point, fmt.Sprintf("delay sort %d", waves), func(*rand.Rand) *workload {
+			all, err := s.experiments(sortFactor*s.o.Experiments, "sort "+point, fmt.Sprintf("delay sort %d", waves), func(*rand.Rand) *workload {
 				return sorting(waves, seconds(cost))
 			})
 			if err != nil {
@@ -80,8 +81,8 @@ func (s *simulation) sort() error {
 			if waves > 1 {
 				high = min(high, m[fixedPrinted])
 			}
-			s.cell(figSort, point, m, high)
-			extend(series, cost, m)
+			s.addPoint(figSort, point, m, high)
+			appendPoint(series, cost, m)
 		}
 		s.report.Charts = append(s.report.Charts, papers.Chart{
 			Name: fmt.Sprintf("delay-%s-%d", figSort, waves), Title: fmt.Sprintf("Sort on 2 of 4 nodes, waves: %d (Fig. 2)", waves),
@@ -94,15 +95,15 @@ func (s *simulation) sort() error {
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // published is figure 3's "roughly 10 % per query", dynamic against fixed.
-const published = 0.9
+const publishedRatio = 0.9
 
 // tpch is the mix of figure 3: one and three replicas, queries alone and overlapping.
 func (s *simulation) tpch() error {
 	for _, replicas := range []int{1, 3} {
 		for _, overlap := range []bool{false, true} {
 			mix := fmt.Sprintf("replicas=%d %s", replicas, map[bool]string{false: "alone", true: "overlapping"}[overlap])
-			series := lines()
-			for _, cost := range s.remotes {
+			series := newSeries()
+			for _, cost := range s.remoteCosts {
 				point := fmt.Sprintf("%s remote=%vs", mix, cost)
 				all, err := s.experiments(s.o.Experiments, "tpch "+point, "delay tpch "+mix, func(r *rand.Rand) *workload {
 					return tpch(replicas, overlap, seconds(cost), r)
@@ -111,12 +112,12 @@ func (s *simulation) tpch() error {
 					return err
 				}
 				m := means(all)
-				s.cell(figTPCH, point, m, 0)
+				s.addPoint(figTPCH, point, m, 0)
 				byQuery := queryMeans(all)
 				for _, name := range []string{paper, dynamic, withHistory} {
-					s.add(figTPCH, point, name, "to_fixed_printed_by_query", ratio(byQuery[name], byQuery[fixedPrinted]), published, 0, 0)
+					s.add(figTPCH, point, name, "to_fixed_printed_by_query", ratio(byQuery[name], byQuery[fixedPrinted]), publishedRatio, 0, 0)
 				}
-				extend(series, cost, m)
+				appendPoint(series, cost, m)
 			}
 			s.report.Charts = append(s.report.Charts, papers.Chart{
 				Name:  fmt.Sprintf("delay-%s-%d-%s", figTPCH, replicas, map[bool]string{false: "alone", true: "overlapping"}[overlap]),
@@ -128,7 +129,8 @@ func (s *simulation) tpch() error {
 	return nil
 }
 
-// highest ends the Y axis if "none" is several times above the other policies.
+// highest returns an end of the Y axis for all policies but none, which may be several times
+// higher.
 func highest(series []papers.Series) float64 {
 	top := 0.0
 	for _, s := range series[1:] {
@@ -137,7 +139,7 @@ func highest(series []papers.Series) float64 {
 	return 1.25 * top
 }
 
-// ratio is the mean of a/b.
+// ratio returns the mean of a/b.
 func ratio(a, b []float64) float64 {
 	var all []float64
 	for i := range a {
@@ -172,7 +174,7 @@ func (s *simulation) queries() error {
 	return nil
 }
 
-// leastUtilisation is the utilisation that the default rule must reach in SPARK-18886's case.
+// leastUtilisation is the utilisation that the default rule must reach on SPARK-18886.
 const leastUtilisation = 0.9
 
 // busy is SPARK-18886: the utilisation of slots until the end.

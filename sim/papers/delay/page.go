@@ -32,8 +32,8 @@ func (p page) value(figure, point, policy, statistic string) float64 {
 	return 0
 }
 
-// table has a statistic of a figure's points with that prefix, one column per policy. Numbers
-// outside their band are marked.
+// table has a statistic of a figure's points with names that begin with prefix, with one column per
+// policy. Numbers outside their band are marked.
 func (p page) table(figure, prefix, statistic string) string {
 	var columns []string
 	for _, policy := range policies() {
@@ -64,7 +64,7 @@ func (p page) table(figure, prefix, statistic string) string {
 	return b.String()
 }
 
-// published is figure 3's ratios: one row per mix, one column per cost of remote reads.
+// published has the ratios of figure 3: one row per mix, one column per cost of remote reads.
 func (p page) published(policy string) string {
 	var mixes, costs []string
 	for _, point := range p.r.Points(figTPCH) {
@@ -89,20 +89,20 @@ func (p page) published(policy string) string {
 	return b.String()
 }
 
-// worst is the largest percentage by which a policy is behind the best of none and fixed, and
-// the point.
+// worst returns the largest percentage by which a policy is behind the best of none and fixed,
+// and the point.
 func (p page) worst(policy string) string {
-	most, where := 0.0, "nowhere"
+	worst, where := 0.0, "nowhere"
 	for _, figure := range []string{figSort, figTPCH} {
 		for _, point := range p.r.Points(figure) {
 			x := p.value(figure, point, policy, "mean_seconds")
 			a := p.value(figure, point, none, "mean_seconds")
 			b := p.value(figure, point, fixed, "mean_seconds")
 			c := p.value(figure, point, fixedPrinted, "mean_seconds")
-			if behind := 100 * (x/min(a, b, c) - 1); behind > most {
-				most, where = behind, point
+			if behind := 100 * (x/min(a, b, c) - 1); behind > worst {
+				worst, where = behind, point
 			}
 		}
 	}
-	return fmt.Sprintf("%.1f %% (%s)", most, where)
+	return fmt.Sprintf("%.1f %% (%s)", worst, where)
 }

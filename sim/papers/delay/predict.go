@@ -7,8 +7,8 @@ import (
 	"github.com/quernmr/quern/locality"
 )
 
-// candidate is the task that the job offers to a remote slot, with its Offer: the first task,
-// or for the dynamic rule the one with the longest prediction.
+// candidate returns the task that the job offers to a remote slot, and its Offer. It is the
+// first task, or under the dynamic rule the task with the longest prediction.
 func (c *cluster) candidate(j *job) (*task, locality.Offer) {
 	for j.tasks[j.first].launched {
 		j.first++
@@ -17,20 +17,20 @@ func (c *cluster) candidate(j *job) (*task, locality.Offer) {
 	o := locality.Offer{Spell: j.wait.Spell(c.now), Average: time.Duration(j.average), Stranded: len(t.replicas) == 0}
 	if c.policy.rule.Kind == locality.Dynamic && !o.Stranded {
 		t, o.Local, o.Predicted = c.longest(j)
-		o.Overhead = c.known.meter.Wait(t.bytes)
+		o.Overhead = c.measured.meter.Wait(t.bytes)
 	}
-	if t.deferred && !c.policy.printed {
+	if t.deferred && !c.policy.asPrinted {
 		o.Total = j.wait.Total(c.now) - t.waitAtDefer
 	}
 	return t, o
 }
 
-// longest is the task with the longest prediction; without enough measurements the first task,
-// not ok.
+// longest returns the task with the longest prediction; the first task and not ok if there are
+// not enough measurements.
 func (c *cluster) longest(j *job) (t *task, wait time.Duration, ok bool) {
 	pace := j.pace
 	if pace.Local == 0 {
-		pace = c.known.pace
+		pace = c.measured.pace
 	}
 	if pace.Local == 0 {
 		return j.tasks[j.first], 0, false
@@ -39,7 +39,7 @@ func (c *cluster) longest(j *job) (t *task, wait time.Duration, ok bool) {
 	for n := range c.nodes {
 		nodes[n] = locality.Node{
 			Releases: c.releases(&c.nodes[n]),
-			Ahead:    c.nodes[n].wanted - 1,
+			Ahead:    c.nodes[n].queued - 1,
 			Task:     pace.Local,
 		}
 	}
@@ -69,7 +69,7 @@ func (c *cluster) releases(n *node) []time.Duration {
 		ran := c.now - t.started
 		left, ok := t.job.pace.Left(t.remote, ran)
 		if !ok {
-			left, _ = c.known.pace.Left(t.remote, ran)
+			left, _ = c.measured.pace.Left(t.remote, ran)
 		}
 		all = append(all, left)
 	}

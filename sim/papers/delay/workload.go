@@ -11,9 +11,9 @@ const (
 	mega = 1 << 20
 	giga = 1 << 30
 
-	// readRate is that of a local disk, in bytes per second.
+	// readRate is the rate of a local disk, in bytes per second.
 	readRate = 100e6
-	// scatter is the log-sigma of reading and computing times, also of remote ones.
+	// scatter is the log-sigma of reading times, local and remote, and of computing times.
 	scatter = 0.2
 )
 
@@ -38,7 +38,7 @@ type spec struct {
 	bytes   int64
 }
 
-// jobs creates the jobs, the same each time. Each draws the places of its blocks by itself,
+// jobs creates the jobs, equal ones each time. Each job draws the nodes of its blocks itself,
 // even if queries scan the same table.
 func (w *workload) jobs() []*job {
 	all := make([]*job, len(w.specs))
@@ -63,7 +63,7 @@ func (w *workload) jobs() []*job {
 	return all
 }
 
-// place draws distinct nodes.
+// place draws distinct nodes for the replicas of a block.
 func (w *workload) place(r *rand.Rand) []int {
 	holders := w.holders
 	if holders == 0 {
@@ -88,15 +88,15 @@ func sorting(waves int, remote time.Duration) *workload {
 	}
 }
 
-// tables has the sizes of TPC-H's tables in bytes: the paper has 110 GB in all and 80 GB for
-// the largest; the others have the benchmark's proportions.
+// tables has the sizes of TPC-H's tables in bytes. The paper has 110 GB in all and 80 GB for
+// the largest. The others have the benchmark's proportions.
 var tables = map[string]int64{
 	"lineitem": 80e9, "orders": 15.5e9, "partsupp": 10.5e9, "customer": 2e9,
 	"part": 2e9, "supplier": 120e6, "nation": 1e6, "region": 1e6,
 }
 
-// queries has the tables that each query of TPC-H scans. The paper omits 11, 12 and 22, which
-// did not end.
+// queries has the tables that each query of TPC-H scans. The paper omits queries 11, 12 and 22,
+// which did not end.
 var queries = []struct {
 	name   string
 	tables []string
@@ -124,8 +124,8 @@ var queries = []struct {
 
 // Mean times between arrivals: each query on an empty cluster, or overlapping.
 const (
-	apart       = time.Hour
-	overlapping = 50 * time.Second // a query takes some 40 alone
+	aloneGap       = time.Hour
+	overlappingGap = 50 * time.Second // alone a query takes some 40 s
 )
 
 // tpch is the paper's large experiment: the queries on 16 nodes with four slots each.
@@ -139,9 +139,9 @@ func tpch(replicas int, overlap bool, remote time.Duration, r *rand.Rand) *workl
 		for _, table := range queries[q].tables {
 			w.specs = append(w.specs, spec{queries[q].name + " " + table, q, at, tables[table]})
 		}
-		gap := apart
+		gap := aloneGap
 		if overlap {
-			gap = time.Duration(r.ExpFloat64() * float64(overlapping))
+			gap = time.Duration(r.ExpFloat64() * float64(overlappingGap))
 		}
 		at += gap
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// noBetter is the band of a FLEX worst case.
-var noBetter = band{high: 1.001}
+// optimalBand is the band of FLEX where it should find the optimum.
+var optimalBand = band{high: 1.001}
 
 // base is the paper's base case.
 func (s *simulation) base() error {
 	point := fmt.Sprintf("slack=%v", 100*base.slack)
-	all, err := s.run(figBase, point, base, []scheduler.Metric{response}, fifo, fair, epochs)
+	all, err := s.run(figBase, point, base, []scheduler.Metric{response}, fifo, fair, flexEpochs)
 	if err != nil {
 		return err
 	}
@@ -26,8 +26,8 @@ func (s *simulation) base() error {
 	}{
 		{fifo, band{2.07, 1.83, 2.08}, band{3.24, 2.9, 3.8}},
 		{fair, band{1.54, 1.54 * 0.98, 1.54 * 1.02}, band{1.61, 1.61 * 0.98, 1.61 * 1.02}},
-		{best, noBetter, band{1.001, 0, 1.001}},
-		{epochs, noBetter, noBetter},
+		{flexFull, optimalBand, band{1.001, 0, 1.001}},
+		{flexEpochs, optimalBand, optimalBand},
 	} {
 		values, _ := ratios(all, 0, p.name)
 		s.add(figBase, point, p.name, values, p.average, p.worst)
@@ -35,7 +35,8 @@ func (s *simulation) base() error {
 	return nil
 }
 
-// sweep is a curve of averages per policy, with the results of independent prototypes.
+// sweep is a curve of averages per policy. fifo and fair have the averages of independent
+// prototypes, the middle of the bands.
 type sweep struct {
 	figure, title, x string
 	at               []float64 // percent
@@ -64,7 +65,7 @@ func (s *simulation) small() error {
 }
 
 func (s *simulation) sweep(w sweep) error {
-	policies := []string{fifo, fair, best}
+	policies := []string{fifo, fair, flexFull}
 	series := make([]papers.Series, 2*len(policies))
 	for k, name := range policies {
 		series[2*k] = papers.Series{Name: name + ", average", X: w.at}
@@ -77,17 +78,17 @@ func (s *simulation) sweep(w sweep) error {
 			return err
 		}
 		for k, name := range policies {
-			average, worst := noBetter, noBetter
+			average, worst := optimalBand, optimalBand
 			switch name {
 			case fifo:
-				average, worst = about(w.fifo[i], 0.05), band{}
+				average, worst = around(w.fifo[i], 0.05), band{}
 			case fair:
-				average, worst = about(w.fair[i], 0.05), band{}
+				average, worst = around(w.fair[i], 0.05), band{}
 			}
 			values, _ := ratios(all, 0, name)
-			avg, most := s.add(w.figure, point, name, values, average, worst)
-			series[2*k].Y = append(series[2*k].Y, avg)
-			series[2*k+1].Y = append(series[2*k+1].Y, most)
+			mean, worstCase := s.add(w.figure, point, name, values, average, worst)
+			series[2*k].Y = append(series[2*k].Y, mean)
+			series[2*k+1].Y = append(series[2*k+1].Y, worstCase)
 		}
 	}
 	s.report.Charts = append(s.report.Charts, papers.Chart{
@@ -96,7 +97,7 @@ func (s *simulation) sweep(w sweep) error {
 	return nil
 }
 
-// metricBands has FLEX's bands per metric; the others have noBetter.
+// metricBands has FLEX's bands per metric; other metrics have optimalBand.
 var metricBands = map[string][2]band{
 	"sum-response-weighted":  {{high: 1.005}, {high: 1.005}},
 	"sum-tardy-weighted":     {{high: 1.02}, {high: 2.19}},
@@ -110,19 +111,19 @@ func bandsOf(metric string) (average, worst band) {
 	if b, ok := metricBands[metric]; ok {
 		return b[0], b[1]
 	}
-	return noBetter, noBetter
+	return optimalBand, optimalBand
 }
 
-// barsEnd cuts off bars above this multiple of the optimum.
+// barsEnd is the multiple of the optimum at which bars end.
 const barsEnd = 5
 
-// metrics lists every metric but the sums of lateness, which differ from response by a constant
-// and are reported as response.
+// metrics reports every metric except sums of lateness, which differ from sums of response by a
+// constant.
 func (s *simulation) metrics() error {
 	menu := slices.DeleteFunc(scheduler.Metrics(), func(m scheduler.Metric) bool {
 		return m.Aggregate == scheduler.Sum && m.Penalty == scheduler.Lateness
 	})
-	policies := []string{fifo, fair, plain, best}
+	policies := []string{fifo, fair, flexNoSearch, flexFull}
 	all, err := s.run(figMetrics, "all", base, menu, policies...)
 	if err != nil {
 		return err
@@ -133,15 +134,15 @@ func (s *simulation) metrics() error {
 		groups = append(groups, m.String())
 		for k, name := range policies {
 			average, worst := band{}, band{}
-			if name == best {
+			if name == flexFull {
 				average, worst = bandsOf(m.String())
 			}
 			values, leftOut := ratios(all, i, name)
-			avg, most := s.add(figMetrics, m.String(), name, values, average, worst)
+			mean, worstCase := s.add(figMetrics, m.String(), name, values, average, worst)
 			averages[k].Name, worsts[k].Name = name, name
-			averages[k].Y = append(averages[k].Y, avg)
-			worsts[k].Y = append(worsts[k].Y, most)
-			if name == best {
+			averages[k].Y = append(averages[k].Y, mean)
+			worsts[k].Y = append(worsts[k].Y, worstCase)
+			if name == flexFull {
 				s.row(figMetrics, m.String(), name, "left_out", float64(leftOut), band{})
 			}
 		}
@@ -158,19 +159,19 @@ func (s *simulation) metrics() error {
 	return nil
 }
 
-// readings is the base case under other readings of the paper.
+// readings reports the base case under other readings of the paper.
 func (s *simulation) readings() error {
-	tasks, lots := base, base
-	tasks.tasks, lots.lots = 10, true
+	fewTasks, randomSizes := base, base
+	fewTasks.tasks, randomSizes.randomSizes = 10, true
 	for _, other := range []struct {
 		point string
 		shape shape
-	}{{"10 tasks a slot", tasks}, {"small by lot", lots}} {
+	}{{"10 tasks a slot", fewTasks}, {"small by lot", randomSizes}} {
 		all, err := s.run(figOther, other.point, other.shape, []scheduler.Metric{response}, fifo, fair)
 		if err != nil {
 			return err
 		}
-		for _, name := range []string{fifo, fair, best} {
+		for _, name := range []string{fifo, fair, flexFull} {
 			values, _ := ratios(all, 0, name)
 			s.add(figOther, other.point, name, values, band{}, band{})
 		}
@@ -178,12 +179,12 @@ func (s *simulation) readings() error {
 	return nil
 }
 
-// optimumShare divides the number of experiments with an optimum for more jobs than the paper's:
-// the optimum takes 2^jobs steps.
+// optimumShare divides the number of experiments of moreJobs, in which the optimum takes 2^jobs
+// steps.
 const optimumShare = 5
 
-// more compares FLEX with the optimum for more jobs than the paper, for the hard metrics.
-func (s *simulation) more() error {
+// moreJobs compares FLEX with the optimum for the hard metrics and more jobs than in the paper.
+func (s *simulation) moreJobs() error {
 	sh := base
 	sh.jobs, sh.slots = s.optimumJobs, 10*s.optimumJobs
 	sh.tasks = 100_000 // so that the optimum needs no branching
@@ -195,14 +196,14 @@ func (s *simulation) more() error {
 			return err
 		}
 		point := fmt.Sprintf("jobs=%d %s", s.optimumJobs, name)
-		all, err := s.run(figOptimum, point, sh, []scheduler.Metric{m}, plain)
+		all, err := s.run(figOptimum, point, sh, []scheduler.Metric{m}, flexNoSearch)
 		if err != nil {
 			return err
 		}
 		average, worst := bandsOf(name)
-		for _, policy := range []string{plain, best} {
+		for _, policy := range []string{flexNoSearch, flexFull} {
 			values, _ := ratios(all, 0, policy)
-			if policy == plain {
+			if policy == flexNoSearch {
 				s.add(figOptimum, point, policy, values, band{}, band{})
 			} else {
 				s.add(figOptimum, point, policy, values, average, worst)
@@ -212,11 +213,11 @@ func (s *simulation) more() error {
 	return nil
 }
 
-// largeShare divides the number of experiments at a large size.
+// largeShare divides the number of experiments of large and coarse.
 const largeShare = 10
 
-// large compares FIFO and FAIR with FLEX where the optimum is too slow: the paper says that its
-// conclusions remain.
+// large compares FIFO and FAIR with FLEX for so many jobs that the optimum takes too long. The
+// paper says that its conclusions remain.
 func (s *simulation) large() error {
 	for _, jobs := range s.sizes {
 		sh := base
@@ -240,7 +241,7 @@ func (s *simulation) large() error {
 		for _, name := range []string{fifo, fair} {
 			var values []float64
 			for _, o := range all {
-				values = append(values, o[name]/o[best])
+				values = append(values, o[name]/o[flexFull])
 			}
 			s.row(figLarge, point, name, "avg_to_flex", papers.Mean(values), band{})
 			s.row(figLarge, point, name, "least_to_flex", least(values), band{low: 1})

@@ -1,11 +1,11 @@
 // Package flex reproduces the simulations of the FLEX paper (Wolf et al., Middleware 2010,
-// section 4.1) with the policies that run in the job tracker: ten jobs, a hundred slots, and
-// the best of all orderings (package optimum) as the denominator. Sections and figures are the
-// paper's.
+// section 4.1): ten jobs and a hundred slots. It runs the policies of the job tracker. Results
+// are divided by the result of the best of all orderings (package optimum). Sections and
+// figures are the paper's.
 //
-// instance.go has our choices for the paper's gaps, and the engine: closedLoop asks FIFO, FAIR
-// and "FLEX, epochs" at every end of a job, and runs jobs with the planned slots. FLEX's ends
-// are those of the one schedule it computes at the start, as in the paper.
+// instance.go has our choices for the paper's gaps, and the engine. closedLoop calls FIFO, FAIR
+// and "FLEX, epochs" whenever a job ends, and runs jobs with the planned slots. FLEX itself
+// computes one schedule at the start, as in the paper.
 package flex
 
 import (
@@ -31,19 +31,19 @@ const (
 	figCoarse  = "coarse"
 )
 
-// batch is the paper's number of experiments of a point. Worst cases depend on it: of more
-// experiments, the median of the batches' worst cases is reported.
+// batch is the number of experiments of a point in the paper. Worst cases depend on it. With
+// more experiments the report has the median of the worst cases of all batches.
 const batch = 100
 
-// FIFO's averages over 100 experiments vary by 2.3 %, the worst cases by more. So the base case
-// has several batches and the points of the sweeps more experiments.
+// FIFO's averages over 100 experiments vary by 2.3 %, its worst cases by more. So the base case
+// and the points of the sweeps have more experiments, by these factors.
 const (
-	baseTimes  = 10
-	sweepTimes = 4
+	baseFactor  = 10
+	sweepFactor = 4
 )
 
-// Simulate runs the paper's experiments: by default 100 for the metrics, ten times as many for
-// the base case and four times for each point of the sweeps.
+// Simulate runs the paper's experiments, by default 100 for the metrics. The base case has ten
+// times as many, each point of the sweeps four times.
 func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
 	if o.Experiments == 0 {
 		o.Experiments = batch
@@ -53,15 +53,15 @@ func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
 }
 
 func (s *simulation) all() error {
-	return papers.InTurn(s.base, s.slack, s.small, s.metrics, s.readings, s.more, s.large, s.coarse)
+	return papers.RunFigures(s.base, s.slack, s.small, s.metrics, s.readings, s.moreJobs, s.large, s.coarse)
 }
 
 type simulation struct {
 	ctx         context.Context
 	o           papers.Options
 	report      *papers.Report
-	optimumJobs int   // jobs of the experiments with an optimum beyond the paper's size
-	sizes       []int // jobs of the large experiments; the last is also that of the coarse ones
+	optimumJobs int   // number of jobs in moreJobs
+	sizes       []int // numbers of jobs in large; coarse has the last one
 }
 
 // response is the metric of the base case and the sweeps.
@@ -69,11 +69,11 @@ var response = scheduler.Metric{Penalty: scheduler.Response}
 
 // Policies by name.
 const (
-	fifo   = "FIFO"
-	fair   = "FAIR"
-	best   = "FLEX"
-	epochs = "FLEX, epochs"
-	plain  = "FLEX, no search"
+	fifo         = "FIFO"
+	fair         = "FAIR"
+	flexFull     = "FLEX"
+	flexEpochs   = "FLEX, epochs"
+	flexNoSearch = "FLEX, no search"
 )
 
 // outcome is an experiment's value of the metric by policy, and the optimum.
@@ -83,7 +83,7 @@ type outcome struct {
 }
 
 // experiment runs the policies on one instance under several metrics.
-func (in *instance) experiment(metrics []scheduler.Metric, judge bool, policies ...string) ([]outcome, error) {
+func (in *instance) experiment(metrics []scheduler.Metric, withOptimum bool, policies ...string) ([]outcome, error) {
 	ends := make(map[string][]float64)
 	for _, name := range policies {
 		var err error
@@ -92,7 +92,7 @@ func (in *instance) experiment(metrics []scheduler.Metric, judge bool, policies 
 			ends[name], err = in.closedLoop(scheduler.FIFO{})
 		case fair:
 			ends[name], err = in.closedLoop(scheduler.Fair{})
-		case epochs:
+		case flexEpochs:
 			ends[name], err = in.closedLoop(flex.Policy{})
 		}
 		if err != nil {
@@ -106,19 +106,19 @@ func (in *instance) experiment(metrics []scheduler.Metric, judge bool, policies 
 		if err != nil {
 			return nil, fmt.Errorf("%v: %w", m, err)
 		}
-		o := outcome{values: map[string]float64{best: solution.Value}}
-		if slices.Contains(policies, plain) {
+		o := outcome{values: map[string]float64{flexFull: solution.Value}}
+		if slices.Contains(policies, flexNoSearch) {
 			if solution, err = flex.Orderings(p); err != nil {
 				return nil, fmt.Errorf("%v: %w", m, err)
 			}
-			o.values[plain] = solution.Value
+			o.values[flexNoSearch] = solution.Value
 		}
 		for name, e := range ends {
 			if e != nil {
 				o.values[name] = p.Value(e)
 			}
 		}
-		if judge {
+		if withOptimum {
 			if o.optimum, err = optimum.Value(p); err != nil {
 				return nil, fmt.Errorf("%v: %w", m, err)
 			}
@@ -135,11 +135,11 @@ func (s *simulation) run(figure, point string, sh shape, metrics []scheduler.Met
 	switch figure {
 	case figBase:
 		stream = "flex " + figBase
-		n *= baseTimes
+		n *= baseFactor
 	case figMetrics: // the first of the base case's experiments
 		stream = "flex " + figBase
 	case figSlack, figSmall:
-		n *= sweepTimes
+		n *= sweepFactor
 	case figOptimum:
 		n = max(1, n/optimumShare)
 	}
@@ -152,34 +152,34 @@ func (s *simulation) run(figure, point string, sh shape, metrics []scheduler.Met
 	})
 }
 
-// band is the range of a statistic; a bound of 0 is none.
+// band is the allowed range of a statistic; a limit of 0 is none.
 type band struct{ published, low, high float64 }
 
-func about(x, share float64) band { return band{0, x * (1 - share), x * (1 + share)} }
+func around(x, share float64) band { return band{0, x * (1 - share), x * (1 + share)} }
 
 // add reports a policy's ratios to the optimum at a point.
-func (s *simulation) add(figure, point, policy string, values []float64, average, worst band) (avg, most float64) {
-	avg = papers.Mean(values)
+func (s *simulation) add(figure, point, policy string, values []float64, average, worst band) (mean, worstCase float64) {
+	mean = papers.Mean(values)
 	averages, worsts := batches(values)
-	most = papers.Quantile(worsts, 0.5)
+	worstCase = papers.Quantile(worsts, 0.5)
 	if len(values) < batch && worst.low > 0 {
-		worst.low, worst.high = 0, 0 // a worst case of fewer experiments says nothing
+		worst.low, worst.high = 0, 0 // worst cases of fewer experiments have no band
 	}
 	if s.o.Experiments < batch && average.low > 0 {
-		average.low, average.high = 0, 0 // nor do averages of few
+		average.low, average.high = 0, 0 // nor have averages of fewer
 	}
-	s.row(figure, point, policy, "avg_ratio", avg, average)
-	s.row(figure, point, policy, "worst_ratio", most, worst)
+	s.row(figure, point, policy, "avg_ratio", mean, average)
+	s.row(figure, point, policy, "worst_ratio", worstCase, worst)
 	if figure == figBase && worst.low > 0 && len(averages) > 1 {
 		s.row(figure, point, policy, "avg_ratio, least batch", least(averages), band{})
 		s.row(figure, point, policy, "avg_ratio, greatest batch", papers.Largest(averages), band{})
 		s.row(figure, point, policy, "worst_ratio, least batch", least(worsts), band{})
 		s.row(figure, point, policy, "worst_ratio, greatest batch", papers.Largest(worsts), band{})
 	}
-	return avg, most
+	return mean, worstCase
 }
 
-// batches returns the average and the worst case of each batch, at least one.
+// batches returns the average and the worst case of each full batch. Fewer values are one batch.
 func batches(values []float64) (averages, worsts []float64) {
 	for from := 0; from < len(values); from += batch {
 		if to := min(from+batch, len(values)); to-from == batch || from == 0 {
@@ -203,11 +203,11 @@ func (s *simulation) row(figure, point, policy, statistic string, value float64,
 	})
 }
 
-// ratios returns one policy's ratios to the optimum under metric m; it omits experiments with
-// an optimum of 0 or less.
+// ratios returns one policy's ratios to the optimum under metric m. It leaves out experiments
+// with an optimum of 0 or less, and counts them.
 func ratios(all [][]outcome, m int, policy string) (values []float64, leftOut int) {
 	for _, o := range all {
-		if o[m].optimum <= tiny {
+		if o[m].optimum <= zeroTolerance {
 			leftOut++
 			continue
 		}
@@ -216,5 +216,5 @@ func ratios(all [][]outcome, m int, policy string) (values []float64, leftOut in
 	return values, leftOut
 }
 
-// tiny is the size of an optimum that is zero except for rounding.
-const tiny = 1e-9
+// zeroTolerance is the largest optimum that counts as zero, because of rounding.
+const zeroTolerance = 1e-9

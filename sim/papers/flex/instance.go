@@ -15,12 +15,12 @@ import (
 // instance is one experiment's jobs: work, minima, maxima, arrival order, and the data of every
 // penalty. The same instance serves all metrics.
 type instance struct {
-	slots   int
-	jobs    []flex.Job // without costs
-	arrival []int      // jobs in order of arrival
-	weights []float64
-	dues    []float64           // seconds
-	levels  [][]scheduler.Level // SLA
+	slots     int
+	jobs      []flex.Job // without costs
+	arrival   []int      // jobs in order of arrival
+	weights   []float64
+	deadlines []float64           // seconds
+	levels    [][]scheduler.Level // SLA
 }
 
 // shape has the parameters of an experiment.
@@ -29,7 +29,7 @@ type shape struct {
 	small       float64 // share of small jobs
 	slack       float64 // mean share of the slots beyond the minima
 	tasks       int     // per slot, of all jobs together
-	lots        bool    // each job is small at random, instead of a fixed number
+	randomSizes bool    // each job is small at random; false: a fixed number of jobs is small
 }
 
 // base is the paper's base case.
@@ -37,7 +37,7 @@ var base = shape{jobs: 10, slots: 100, small: 0.8, slack: 0.75, tasks: 1000}
 
 const (
 	totalWork  = 1000.0 // slot-seconds, of all jobs of an experiment
-	largeRatio = 10     // mean work of large jobs over that of small ones
+	largeRatio = 10     // mean work of large jobs over mean work of small jobs
 	slaSteps   = 3
 	resamples  = 1000 // redraws of a minimum above its maximum
 )
@@ -49,7 +49,7 @@ func (s shape) generate(r *rand.Rand) (*instance, error) {
 	total := 0.0
 	for j := range in.jobs {
 		mean := 1.0
-		if j >= small && !s.lots || s.lots && r.Float64() >= s.small {
+		if j >= small && !s.randomSizes || s.randomSizes && r.Float64() >= s.small {
 			mean = largeRatio
 		}
 		in.jobs[j].Work = truncated(r, mean)
@@ -79,7 +79,7 @@ func (s shape) generate(r *rand.Rand) (*instance, error) {
 	horizon := totalWork / float64(s.slots)
 	for range in.jobs {
 		in.weights = append(in.weights, 1-r.Float64()) // in (0, 1]
-		in.dues = append(in.dues, r.Float64()*horizon)
+		in.deadlines = append(in.deadlines, r.Float64()*horizon)
 		levels := make([]scheduler.Level, slaSteps)
 		times, costs := make([]float64, slaSteps), make([]float64, slaSteps)
 		for k := range levels {
@@ -95,8 +95,8 @@ func (s shape) generate(r *rand.Rand) (*instance, error) {
 	return in, nil
 }
 
-// snapshot is a policy's view with that much work left, -1 for ended jobs; nil is the
-// beginning. Job j has id j+1.
+// snapshot returns a policy's view with that much work left, -1 for ended jobs; nil means the
+// start. Job j has id j+1.
 func (in *instance) snapshot(left []float64) scheduler.Snapshot {
 	s := scheduler.Snapshot{Phase: wire.Map, Slots: in.slots, Metric: response}
 	place := make([]int, len(in.jobs))
@@ -118,7 +118,7 @@ func (in *instance) snapshot(left []float64) scheduler.Snapshot {
 	return s
 }
 
-// closedLoop asks a policy at every end of a job and returns the ends.
+// closedLoop asks a policy whenever a job ends and returns the ends of all jobs.
 func (in *instance) closedLoop(policy scheduler.Policy) ([]float64, error) {
 	left, ends := make([]float64, len(in.jobs)), make([]float64, len(in.jobs))
 	for j, job := range in.jobs {
@@ -164,11 +164,11 @@ func truncated(r *rand.Rand, mean float64) float64 {
 	}
 }
 
-// problem is the instance under a metric.
+// problem returns the instance under a metric.
 func (in *instance) problem(m scheduler.Metric) *flex.Problem {
 	p := &flex.Problem{Slots: in.slots, Aggregate: m.Aggregate, Jobs: slices.Clone(in.jobs)}
 	for j := range p.Jobs {
-		c := scheduler.Cost{Penalty: m.Penalty, Weight: 1, Due: in.dues[j]}
+		c := scheduler.Cost{Penalty: m.Penalty, Weight: 1, Due: in.deadlines[j]}
 		if m.Weighted {
 			c.Weight = in.weights[j]
 		}

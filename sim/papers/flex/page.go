@@ -18,15 +18,15 @@ import (
 // The text of the page, in its order.
 var (
 	//go:embed page/intro.md
-	intro string
+	introText string
 	//go:embed page/readings.md
-	readings string
+	readingsText string
 	//go:embed page/orderings.md
-	orderings string
+	orderingsText string
 	//go:embed page/errors.md
-	mistakes string
+	errorsText string
 	//go:embed page/speed.md
-	speed string
+	speedText string
 )
 
 // WritePage writes the page about the report, and measures run times for it. plots is the
@@ -35,38 +35,38 @@ func WritePage(w io.Writer, r *papers.Report, plots string) error {
 	return writePage(w, r, plots, []int{10, 100, 1000, 10000})
 }
 
-// writePage measures run times with those numbers of jobs.
+// writePage measures run times with the given numbers of jobs.
 func writePage(w io.Writer, r *papers.Report, plots string, sizes []int) error {
 	p := &page{Writer: bufio.NewWriter(w), r: r, plots: plots}
-	fmt.Fprintf(p, "%s\n\n", strings.TrimSpace(intro))
+	fmt.Fprintf(p, "%s\n\n", strings.TrimSpace(introText))
 	n := r.Options.Experiments
-	fmt.Fprintf(p, "Seed %d; %d experiments for the metrics, %d for the base case, %d for each point of the sweeps.\n", r.Options.Seed, n, baseTimes*n, sweepTimes*n)
+	fmt.Fprintf(p, "The seed is %d. There are %d experiments for the metrics, %d for the base case and %d for each point of the sweeps.\n", r.Options.Seed, n, baseFactor*n, sweepFactor*n)
 	fmt.Fprintln(p, r.Verdict())
-	p.section("Base case", "Average response time over the optimum's: ten jobs, a hundred slots, 80 % small jobs, 75 % slack. A worst\ncase is the median over batches of 100 experiments; the paper's figures are those of one batch.\n", figBase)
+	p.section("Base case", "Average response time divided by the optimum's, with ten jobs, a hundred slots, 80 % small jobs and 75 % slack.\nA worst case is the median over batches of 100 experiments; the paper's figures are from one batch.\n", figBase)
 	p.section("Slack (Fig. 5a)", p.plot("flex-"+figSlack), "")
 	p.curve(figSlack, "slack, %")
 	p.section("Share of small jobs (Fig. 5b)", p.plot("flex-"+figSmall), "")
 	p.curve(figSmall, "small jobs, %")
 	p.section("Metrics (Fig. 5c)", p.plot("flex-"+figMetrics+"-averages")+p.plot("flex-"+figMetrics+"-worsts"), "")
-	p.menu()
-	p.section("More jobs", "With ten jobs the local search tries up to 0.3 % of all orderings. More jobs than the paper's, with the optimum,\n"+
-		"in a fifth of the experiments:\n", figOptimum)
+	p.metricsTable()
+	p.section("More jobs", "With ten jobs the local search tries up to 0.3 % of all orderings. This table has more jobs than the paper, still\n"+
+		"with the optimum, in a fifth of the experiments:\n", figOptimum)
 	fmt.Fprint(p, "\n")
-	p.section("Many jobs", "The paper says that its conclusions remain in much larger experiments. No optimum can be had there,\n"+
-		"so FIFO and FAIR are compared with FLEX: the average and the least ratio.\n", figLarge)
-	p.text(readings)
-	p.section("Readings not chosen", "The base case with one reading changed.\n", figOther)
-	p.text(orderings)
-	p.text(mistakes)
+	p.section("Many jobs", "The paper says that its conclusions remain in much larger experiments. The optimum cannot be computed there.\n"+
+		"So FIFO and FAIR are compared with FLEX: the average and the least ratio.\n", figLarge)
+	p.text(readingsText)
+	p.section("Readings not chosen", "These are results of the base case with one reading changed. *Small by lot* draws for each job whether it is small.\n", figOther)
+	p.text(orderingsText)
+	p.text(errorsText)
 	if err := p.counterexamples(); err != nil {
 		return err
 	}
-	p.text(speed)
+	p.text(speedText)
 	if err := p.runTimes(sizes); err != nil {
 		return err
 	}
-	p.section("Coarser slots", "The dynamic programme of the generic ordering divides the slack into units, at least 100, as many as time\nand memory allow (*as solved*).\n"+
-		"Loss: the value of its solution over that of the exact programme, 1,000 jobs on 10,000 slots.\n", figCoarse)
+	p.section("Coarser slots", "The dynamic programme of the generic ordering divides the slack into units: at least 100, and as many as time\nand memory allow (*as solved*). "+
+		"The loss is the cost of its solution divided by the cost of the exact\nprogramme's solution, for 1,000 jobs on 10,000 slots.\n", figCoarse)
 	return p.Flush()
 }
 
@@ -90,7 +90,7 @@ func (p *page) section(title, text, figure string) {
 	}
 }
 
-// find returns a row's value as text.
+// find returns the text of a row's value.
 func (p *page) find(figure, point, policy, statistic string) string {
 	row := p.r.Find(figure, point, policy, statistic)
 	switch {
@@ -103,14 +103,14 @@ func (p *page) find(figure, point, policy, statistic string) string {
 	}
 }
 
-// curve is a sweep's table: average / worst, with the bands of FIFO's and FAIR's averages.
+// curve writes a sweep's table: average / worst, and the middle of a band in brackets.
 func (p *page) curve(figure, x string) {
-	fmt.Fprintf(p, "\nAverage / worst case; in brackets the average that independent prototypes measured, which is the band's middle.\n\n"+
+	fmt.Fprintf(p, "\nAverage / worst case. The brackets have the average that independent prototypes measured, the middle of the band.\n\n"+
 		"| %s | FIFO | FAIR | FLEX |\n|---|---|---|---|\n", x)
 	for _, point := range p.r.Points(figure) {
 		_, at, _ := strings.Cut(point, "=")
 		fmt.Fprintf(p, "| %s |", at)
-		for _, policy := range []string{fifo, fair, best} {
+		for _, policy := range []string{fifo, fair, flexFull} {
 			fmt.Fprintf(p, " %s / %s", p.find(figure, point, policy, "avg_ratio"), p.find(figure, point, policy, "worst_ratio"))
 			for _, row := range p.r.Rows {
 				if row.Figure == figure && row.Point == point && row.Policy == policy && row.Low != nil && row.High != nil {
@@ -123,23 +123,23 @@ func (p *page) curve(figure, x string) {
 	}
 }
 
-// menu is the table of all metrics.
-func (p *page) menu() {
-	fmt.Fprintf(p, "\nBars end at %d; the table has the numbers: average / worst ratio to the optimum. *No search* is the orderings\n"+
-		"alone, without the local search that follows them. Left out: experiments with an optimum of 0 or less. Sums of lateness\n"+
-		"differ from sums of response by a constant and are not listed.\n\n"+
+// metricsTable writes the table of all metrics.
+func (p *page) metricsTable() {
+	fmt.Fprintf(p, "\nBars end at %d; the table has the numbers, average / worst ratio to the optimum. *No search* is FLEX with its orderings\n"+
+		"only, without the local search. *Left out* counts the experiments with an optimum of 0 or less. Sums of lateness differ\n"+
+		"from sums of response by a constant and are not listed.\n\n"+
 		"| metric | FIFO | FAIR | FLEX, no search | FLEX | FLEX band | left out |\n|---|---|---|---|---|---|---|\n", barsEnd)
 	for _, point := range p.r.Points(figMetrics) {
 		fmt.Fprintf(p, "| %s |", point)
-		for _, policy := range []string{fifo, fair, plain, best} {
+		for _, policy := range []string{fifo, fair, flexNoSearch, flexFull} {
 			fmt.Fprintf(p, " %s / %s |", p.find(figMetrics, point, policy, "avg_ratio"), p.find(figMetrics, point, policy, "worst_ratio"))
 		}
 		average, worst := bandsOf(point)
-		fmt.Fprintf(p, " ≤ %v / ≤ %v | %s |\n", average.high, worst.high, p.find(figMetrics, point, best, "left_out"))
+		fmt.Fprintf(p, " ≤ %v / ≤ %v | %s |\n", average.high, worst.high, p.find(figMetrics, point, flexFull, "left_out"))
 	}
 }
 
-// counterexamples computes the numbers of the text on errors.
+// counterexamples writes the table of examples below the text on errors, with computed numbers.
 func (p *page) counterexamples() error {
 	lemma := &flex.Problem{Slots: 10, Aggregate: scheduler.Max}
 	for range 3 {
@@ -161,8 +161,8 @@ func (p *page) counterexamples() error {
 	return nil
 }
 
-// asPrinted minimises ΣG_j(s_j) of section 3.2 with the paper's sign, G_j(s) = +Σ F_j(i), for
-// two jobs by trying everything.
+// asPrinted minimises ΣG_j(s_j) of section 3.2 with the paper's sign, G_j(s) = +Σ F_j(i), by
+// trying all slots of two jobs.
 func asPrinted(p *flex.Problem) []int {
 	sum := func(j flex.Job, slots int) (g float64) {
 		for i := 1; i <= slots; i++ {
@@ -181,19 +181,19 @@ func asPrinted(p *flex.Problem) []int {
 }
 
 // timed lists the metrics with measured run times.
-var timed = []string{
+var timedMetrics = []string{
 	"sum-response", "sum-response-weighted", "sum-stretch", "max-response", "max-stretch", "max-lateness",
 	"sum-tardy", "sum-tardy-weighted", "sum-tardiness", "sum-tardiness-weighted", "sum-sla",
 }
 
-// runTimes measures one allocation, the best of three.
+// runTimes writes the table of run times, each the best of three.
 func (p *page) runTimes(sizes []int) error {
-	fmt.Fprintf(p, "One allocation in milliseconds of processor time, the least of three, on ten slots a job; %s.\n\n| metric |", runtime.Version())
+	fmt.Fprintf(p, "One allocation takes this many milliseconds of processor time, the least of three, with ten slots a job and %s:\n\n| metric |", runtime.Version())
 	for _, jobs := range sizes {
 		fmt.Fprintf(p, " %d jobs |", jobs)
 	}
 	fmt.Fprintf(p, "\n|---|%s\n", strings.Repeat("---|", len(sizes)))
-	for _, name := range timed {
+	for _, name := range timedMetrics {
 		m, err := scheduler.ParseMetric(name)
 		if err != nil {
 			return err
@@ -211,7 +211,7 @@ func (p *page) runTimes(sizes []int) error {
 	return nil
 }
 
-// allocationTime is in processor time, which other programs hardly change.
+// allocationTime returns processor time, which other programs hardly change.
 func allocationTime(seed uint64, jobs int, m scheduler.Metric) (best time.Duration, err error) {
 	sh := base
 	sh.jobs, sh.slots = jobs, 10*jobs

@@ -14,10 +14,10 @@ import (
 
 // drawInstance draws a problem of few flows and jobs under a metric.
 func drawInstance(t *rapid.T, m scheduler.Metric) flowflex.Problem {
-	rd := rapid.SampledFrom(append(others(), chosen())).Draw(t, "reading")
+	rd := rapid.SampledFrom(append(otherReadings(), chosenReading())).Draw(t, "reading")
 	w := rd.workload(papers.Rand(rapid.Uint64().Draw(t, "seed"), "bounds", 0))
 	n := min(len(w.flows), rapid.IntRange(0, 5).Draw(t, "flows"))
-	w.flows, w.wants = w.flows[:n], w.wants[:n]
+	w.flows, w.goals = w.flows[:n], w.goals[:n]
 	for i := range w.flows {
 		f := &w.flows[i]
 		f.Jobs = f.Jobs[:min(len(f.Jobs), rapid.IntRange(0, 6).Draw(t, "jobs"))]
@@ -45,13 +45,13 @@ func TestBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for policy, cost := range costs {
-			if bounds[raised] > cost+1e-7*max(1, math.Abs(cost)) {
-				t.Fatalf("%v: raised bound %v, %s costs %v", m, bounds[raised], policy, cost)
+			if bounds[raisedBound] > cost+1e-7*max(1, math.Abs(cost)) {
+				t.Fatalf("%v: raised bound %v, %s costs %v", m, bounds[raisedBound], policy, cost)
 			}
 		}
-		margin := 1e-7 * max(1, math.Abs(bounds[raised]))
-		if bounds[plain] > bounds[raised]+margin || m.Aggregate == scheduler.Sum && bounds[flow] > bounds[plain]+margin {
-			t.Fatalf("%v: flow bound %v, plain %v, raised %v", m, bounds[flow], bounds[plain], bounds[raised])
+		margin := 1e-7 * max(1, math.Abs(bounds[raisedBound]))
+		if bounds[plainBound] > bounds[raisedBound]+margin || m.Aggregate == scheduler.Sum && bounds[minCostBound] > bounds[plainBound]+margin {
+			t.Fatalf("%v: flow bound %v, plain %v, raised %v", m, bounds[minCostBound], bounds[plainBound], bounds[raisedBound])
 		}
 	})
 }
@@ -65,21 +65,21 @@ func TestIntegralAgainstEveryOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum, most := math.Inf(1), math.Inf(1)
+		sum, largest := math.Inf(1), math.Inf(1)
 		permute(positions(len(in.flows)), 0, func(order []int) {
 			area, ends := 0.0, make([]float64, len(order))
 			for _, i := range order {
 				area += in.flows[i].Volume
 				ends[i] = max(in.flows[i].Q, area/in.slots)
 			}
-			sum, most = min(sum, in.cost(scheduler.Sum, ends)), min(most, in.cost(scheduler.Max, ends))
+			sum, largest = min(sum, in.cost(scheduler.Sum, ends)), min(largest, in.cost(scheduler.Max, ends))
 		})
-		near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-7*max(1, math.Abs(a)) }
-		if bound, err := in.integral((*measured).q); err != nil || !near(bound, sum) {
-			t.Fatalf("integral bound %v (%v), the best order's is %v", bound, err, sum)
+		equal := func(a, b float64) bool { return math.Abs(a-b) <= 1e-7*max(1, math.Abs(a)) }
+		if bound, err := in.integral((*measured).q); err != nil || !equal(bound, sum) {
+			t.Fatalf("integral bound %v (%v), the best order costs %v", bound, err, sum)
 		}
-		if bound := in.lawler((*measured).q); !near(bound, most) {
-			t.Fatalf("bound %v, the best order's is %v", bound, most)
+		if bound := in.lawler((*measured).q); !equal(bound, largest) {
+			t.Fatalf("bound %v, the best order costs %v", bound, largest)
 		}
 	})
 }

@@ -6,30 +6,30 @@ import (
 	"slices"
 )
 
-// shared is a job under FAIR.
-type shared struct {
-	flow         int
-	max, slots   float64
-	left, small  float64 // slot-seconds; it is complete with less than small left
-	predecessors int     // number of unfinished predecessors
-	successors   []*shared
+// fairJob is a job under FAIR.
+type fairJob struct {
+	flow            int
+	max, slots      float64
+	left, tolerance float64 // slot-seconds; the job is complete if at most tolerance is left
+	predecessors    int     // number of unfinished predecessors
+	successors      []*fairJob
 }
 
-// fair completes flows as a ready list under fair sharing: all ready jobs of all flows have
-// equal shares, also fractions of slots, up to what each can use; the others share the rest.
-// Completion times are in seconds, by flow.
+// fair returns completion times under fair sharing, in seconds, by flow. All ready jobs of all
+// flows have equal shares, also fractions of slots. The rest that a job cannot use goes to the
+// others.
 func (in *instance) fair() []float64 {
 	const complete = -1 // marks complete jobs in left
-	done, jobs := make([]float64, len(in.flows)), in.sharedJobs()
+	done, jobs := make([]float64, len(in.flows)), in.fairJobs()
 	for now := 0.0; len(jobs) > 0; {
-		ready := slices.DeleteFunc(slices.Clone(jobs), func(j *shared) bool { return j.predecessors > 0 })
+		ready := slices.DeleteFunc(slices.Clone(jobs), func(j *fairJob) bool { return j.predecessors > 0 })
 		step := 0.0 // jobs without work complete at once
-		if !slices.ContainsFunc(ready, func(j *shared) bool { return j.left == 0 }) {
+		if !slices.ContainsFunc(ready, func(j *fairJob) bool { return j.left == 0 }) {
 			step = in.share(ready)
 		}
 		now += step
 		for _, j := range ready {
-			if j.left -= j.slots * step; j.left > j.small {
+			if j.left -= j.slots * step; j.left > j.tolerance {
 				continue
 			}
 			j.left, done[j.flow] = complete, now
@@ -37,15 +37,15 @@ func (in *instance) fair() []float64 {
 				next.predecessors--
 			}
 		}
-		jobs = slices.DeleteFunc(jobs, func(j *shared) bool { return j.left == complete })
+		jobs = slices.DeleteFunc(jobs, func(j *fairJob) bool { return j.left == complete })
 	}
 	return done
 }
 
 // share raises a water level over the ready jobs and returns the time until one ends.
-func (in *instance) share(ready []*shared) (step float64) {
-	slices.SortStableFunc(ready, func(a, b *shared) int { return cmp.Compare(a.max, b.max) })
-	free, left, slots := in.slots, math.Inf(1), 1.0 // left and slots are those of the job that ends first
+func (in *instance) share(ready []*fairJob) (step float64) {
+	slices.SortStableFunc(ready, func(a, b *fairJob) int { return cmp.Compare(a.max, b.max) })
+	free, left, slots := in.slots, math.Inf(1), 1.0 // left and slots of the job that ends first
 	for n, j := range ready {
 		j.slots = min(j.max, free/float64(len(ready)-n))
 		free -= j.slots
@@ -56,13 +56,13 @@ func (in *instance) share(ready []*shared) (step float64) {
 	return left / slots
 }
 
-// sharedJobs lists all jobs, by flow and longest tail first.
-func (in *instance) sharedJobs() (all []*shared) {
+// fairJobs lists all jobs by flow, and within a flow by decreasing tail.
+func (in *instance) fairJobs() (all []*fairJob) {
 	for i := range in.flows {
 		f := &in.flows[i]
-		jobs := make([]*shared, len(f.jobs))
+		jobs := make([]*fairJob, len(f.jobs))
 		for k, j := range f.jobs {
-			jobs[k] = &shared{flow: i, max: in.most(&f.jobs[k]), left: j.Work, small: j.Work * rounding, predecessors: len(j.After)}
+			jobs[k] = &fairJob{flow: i, max: in.usableSlots(&f.jobs[k]), left: j.Work, tolerance: j.Work * rounding, predecessors: len(j.After)}
 		}
 		for k, j := range f.jobs {
 			for _, before := range j.After {

@@ -5,7 +5,7 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// series is one key's ratios over all experiments.
+// series returns the ratios of one key over all experiments.
 func series(results []outcome, k key) []float64 {
 	values := make([]float64, len(results))
 	for i, r := range results {
@@ -14,7 +14,7 @@ func series(results []outcome, k key) []float64 {
 	return values
 }
 
-// row is a number without a band.
+// row returns a number without a band.
 func row(figure string, m scheduler.Metric, policy, statistic string, value float64) papers.Row {
 	return papers.Row{
 		Paper: "flowflex", Figure: figure, Point: m.String(),
@@ -32,7 +32,7 @@ func addFigures(report *papers.Report, results []outcome) {
 	for _, m := range append(sums(), maxima()...) {
 		for _, v := range variants() {
 			report.Rows = append(report.Rows,
-				row(figureVariants, m, v.name, "avg_ratio", papers.Mean(series(results, key{m, v.name, raised}))))
+				row(figureVariants, m, v.name, "avg_ratio", papers.Mean(series(results, key{m, v.name, raisedBound}))))
 		}
 	}
 	addCharts(report, results, figureSums, sums(), "Minisum: cost against the raised bound")
@@ -44,7 +44,7 @@ func addFigures(report *papers.Report, results []outcome) {
 // than the paper's have no band.
 func addMetric(report *papers.Report, results []outcome, figure string, m scheduler.Metric) {
 	for _, policy := range policies() {
-		ratios := series(results, key{m, policy, raised})
+		ratios := series(results, key{m, policy, raisedBound})
 		average := row(figure, m, policy, "avg_ratio", papers.Mean(ratios))
 		if policy == policyFlowFlex && len(results) >= defaultExperiments {
 			average.High = papers.Num(high(m))
@@ -53,18 +53,18 @@ func addMetric(report *papers.Report, results []outcome, figure string, m schedu
 			average.Published = papers.Num(publishedMaxima)
 		}
 		report.Rows = append(report.Rows, average, row(figure, m, policy, "worst_ratio", papers.Largest(ratios)))
-		simple := series(results, key{m, policy, plain})
+		plain := series(results, key{m, policy, plainBound})
 		report.Rows = append(report.Rows,
-			row(figure, m, policy, "avg_ratio_plain_bound", papers.Mean(simple)),
-			row(figure, m, policy, "median_ratio_plain_bound", papers.Quantile(simple, 0.5)))
+			row(figure, m, policy, "avg_ratio_plain_bound", papers.Mean(plain)),
+			row(figure, m, policy, "median_ratio_plain_bound", papers.Quantile(plain, 0.5)))
 		if m.Aggregate == scheduler.Sum {
 			report.Rows = append(report.Rows,
-				row(figure, m, policy, "avg_ratio_flow_bound", papers.Mean(series(results, key{m, policy, flow}))))
+				row(figure, m, policy, "avg_ratio_flow_bound", papers.Mean(series(results, key{m, policy, minCostBound}))))
 		}
 	}
 }
 
-// high is the end of a metric's band.
+// high returns the upper end of a metric's band.
 func high(m scheduler.Metric) float64 {
 	if m.Aggregate == scheduler.Max {
 		return highMaxima
@@ -75,22 +75,22 @@ func high(m scheduler.Metric) float64 {
 // addReading adds FlowFlex's figures under another reading of the sampling.
 func addReading(report *papers.Report, rd reading, results []outcome) {
 	for _, m := range append(sums(), maxima()...) {
-		ratios := series(results, key{m, policyFlowFlex, raised})
-		simple := series(results, key{m, policyFlowFlex, plain})
+		ratios := series(results, key{m, policyFlowFlex, raisedBound})
+		plain := series(results, key{m, policyFlowFlex, plainBound})
 		report.Rows = append(report.Rows,
 			row(figureReadings, m, rd.name, "avg_ratio", papers.Mean(ratios)),
 			row(figureReadings, m, rd.name, "worst_ratio", papers.Largest(ratios)),
-			row(figureReadings, m, rd.name, "avg_ratio_plain_bound", papers.Mean(simple)))
+			row(figureReadings, m, rd.name, "avg_ratio_plain_bound", papers.Mean(plain)))
 	}
 }
 
-// barsEnd cuts off bars above this multiple of the bound.
+// barsEnd is the multiple of the bound at which bars end.
 const barsEnd = 6
 
 func addCharts(report *papers.Report, results []outcome, figure string, metrics []scheduler.Metric, title string) {
 	for _, s := range []struct {
-		name string
-		of   func([]float64) float64
+		name      string
+		statistic func([]float64) float64
 	}{{"average", papers.Mean}, {"worst", papers.Largest}} {
 		chart := papers.Chart{
 			Name: "flowflex-" + figure + "-" + s.name, Title: title + ", " + s.name,
@@ -102,7 +102,7 @@ func addCharts(report *papers.Report, results []outcome, figure string, metrics 
 		for _, policy := range policies() {
 			bars := papers.Series{Name: policy}
 			for _, m := range metrics {
-				bars.Y = append(bars.Y, s.of(series(results, key{m, policy, raised})))
+				bars.Y = append(bars.Y, s.statistic(series(results, key{m, policy, raisedBound})))
 			}
 			chart.Series = append(chart.Series, bars)
 		}
@@ -126,7 +126,7 @@ func addVariantCharts(report *papers.Report, results []outcome) {
 		for _, v := range append(variants(), full()) {
 			bars := papers.Series{Name: v.name}
 			for _, m := range metrics {
-				bars.Y = append(bars.Y, papers.Mean(series(results, key{m, v.name, raised})))
+				bars.Y = append(bars.Y, papers.Mean(series(results, key{m, v.name, raisedBound})))
 			}
 			chart.Series = append(chart.Series, bars)
 		}
@@ -134,7 +134,7 @@ func addVariantCharts(report *papers.Report, results []outcome) {
 	}
 }
 
-// short is a metric's name below a bar.
+// short returns a metric's name below a bar.
 func short(m scheduler.Metric) string {
 	name := m.Penalty.String()
 	if m.Weighted {

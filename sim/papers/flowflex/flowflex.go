@@ -1,16 +1,16 @@
-// Package flowflex reproduces the simulations of the FlowFlex paper (section 5.1,
-// Figures 10 and 11): FlowFlex, FAIR and FIFO on random flows, against lower bounds
-// on the cost of any schedule.
+// Package flowflex reproduces the simulations of the FlowFlex paper (section 5.1, Figures 10
+// and 11). It compares FlowFlex, FAIR and FIFO on random flows with lower bounds of the cost of
+// any schedule.
 //
-// A ratio is (cost + 1) / (bound + 1), the paper's way to allow for bounds of 0. FlowFlex is
+// A ratio is (cost + 1) / (bound + 1), as in the paper, because bounds may be 0. FlowFlex is
 // scheduler/flowflex as the job tracker runs it, plus the deadlines of the relaxation
-// (relax.go). The engine is that package's ready list, which packs a whole schedule for
-// FlowFlex and FIFO; FAIR has its own, which shares slots (fair.go).
+// (relax.go). Its ready list is the engine: it packs a whole schedule for FlowFlex and FIFO.
+// FAIR has an engine of its own, which shares slots (fair.go).
 //
-// Figures are tested against our raised bound (raised.go). The report also has the plain
-// bounds, from critical paths and areas of whole flows only: the integral bound for sums, the
-// paper's second bisection for maxima. For sums it has the value of the minimum-cost flow too,
-// the paper's bound.
+// The bands are for ratios to our raised bound (raised.go). The report also has ratios to the
+// plain bounds, which know only critical paths and areas of whole flows. The plain bound is the
+// integral bound for sums, and the paper's second bisection for maxima. For sums it also has
+// ratios to the paper's bound, the value of the minimum-cost flow.
 package flowflex
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// defaultExperiments are the paper's 25 a metric.
+// defaultExperiments is the paper's number for each metric.
 const defaultExperiments = 25
 
 // boundGrid is the number of evenly spaced points in time of the flow bound.
@@ -111,21 +111,22 @@ func (v variant) solve(p flowflex.Problem, a scheduler.Aggregate, deadlines [][]
 	return flowflex.Solve(p, v.options)
 }
 
-// Simulate runs the paper's experiments, and others that show the effect of its parts and gaps.
+// Simulate runs the paper's experiments. Other experiments show the effects of FlowFlex's parts
+// and of the paper's gaps.
 func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
 	if o.Experiments == 0 {
 		o.Experiments = defaultExperiments
 	}
 	report := &papers.Report{Paper: "flowflex", Options: o}
-	p := papers.NewProgress(o.Progress, "flowflex", o.Experiments*(1+len(others())))
+	p := papers.NewProgress(o.Progress, "flowflex", o.Experiments*(1+len(otherReadings())))
 	main, err := papers.Each(ctx, p, o.Experiments, func(i int) (outcome, error) {
-		return experiment(chosen().workload(papers.Rand(o.Seed, "flows", i)), true)
+		return experiment(chosenReading().workload(papers.Rand(o.Seed, "flows", i)), true)
 	})
 	if err != nil {
 		return nil, err
 	}
 	addFigures(report, main)
-	for _, rd := range others() {
+	for _, rd := range otherReadings() {
 		results, err := papers.Each(ctx, p, o.Experiments, func(i int) (outcome, error) {
 			return experiment(rd.workload(papers.Rand(o.Seed, rd.name, i)), false)
 		})
@@ -139,25 +140,25 @@ func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
 
 // key names a series of ratios.
 type key struct {
-	metric  scheduler.Metric
-	policy  string
-	against against
+	metric scheduler.Metric
+	policy string
+	bound  boundKind
 }
 
-// against is the divisor of costs.
-type against int
+// boundKind is the bound that costs are divided by.
+type boundKind int
 
 const (
-	raised against = iota
-	plain
-	flow // for sums
+	raisedBound boundKind = iota
+	plainBound
+	minCostBound // the paper's flow bound, for sums
 )
 
-// outcome is an experiment's ratios.
+// outcome has an experiment's ratios.
 type outcome map[key]float64
 
-// experiment solves one workload for every metric; with all, also by FAIR, FIFO and the
-// variants, and against the flow bound.
+// experiment solves one workload for every metric. With all it also has FAIR, FIFO, the
+// variants and the ratios to the flow bound.
 func experiment(w workload, all bool) (outcome, error) {
 	out := make(outcome)
 	for _, m := range append(sums(), maxima()...) {
@@ -171,8 +172,8 @@ func experiment(w workload, all bool) (outcome, error) {
 			return nil, err
 		}
 		for policy, cost := range costs {
-			for a, bound := range bounds {
-				out[key{m, policy, a}] = (cost + 1) / (bound + 1)
+			for kind, bound := range bounds {
+				out[key{m, policy, kind}] = (cost + 1) / (bound + 1)
 			}
 		}
 	}
@@ -215,7 +216,7 @@ func solve(p flowflex.Problem, m scheduler.Metric, all bool) (map[string]float64
 	return costs, nil
 }
 
-// cost is the metric of these completion times.
+// cost returns the metric of these completion times.
 func (in *instance) cost(a scheduler.Aggregate, ends []float64) float64 {
 	costs := make([]scheduler.Cost, len(in.flows))
 	for i := range in.flows {
@@ -225,20 +226,20 @@ func (in *instance) cost(a scheduler.Aggregate, ends []float64) float64 {
 }
 
 // boundsOf returns the bounds of the metric, the flow bound only with all.
-func boundsOf(p flowflex.Problem, m scheduler.Metric, all bool) (map[against]float64, error) {
-	bounds, whole := make(map[against]float64), maxBound
+func boundsOf(p flowflex.Problem, m scheduler.Metric, all bool) (map[boundKind]float64, error) {
+	bounds, plain := make(map[boundKind]float64), maxBound
 	if m.Aggregate == scheduler.Sum {
-		whole = integralBound
+		plain = integralBound
 	}
 	var err error
-	if bounds[plain], err = whole(p); err != nil {
+	if bounds[plainBound], err = plain(p); err != nil {
 		return nil, err
 	}
-	if bounds[raised], err = RaisedBound(p, m.Aggregate); err != nil {
+	if bounds[raisedBound], err = RaisedBound(p, m.Aggregate); err != nil {
 		return nil, err
 	}
 	if all && m.Aggregate == scheduler.Sum {
-		bounds[flow], err = flowBound(p, boundGrid)
+		bounds[minCostBound], err = flowBound(p, boundGrid)
 	}
 	return bounds, err
 }

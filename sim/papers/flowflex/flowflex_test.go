@@ -16,7 +16,7 @@ import (
 
 // TestWorkloads: the drawn flows follow section 5.1 under every reading.
 func TestWorkloads(t *testing.T) {
-	for _, rd := range append(others(), chosen()) {
+	for _, rd := range append(otherReadings(), chosenReading()) {
 		for i := range 50 {
 			w := rd.workload(papers.Rand(1, rd.name, i))
 			if len(w.flows) < 5 || len(w.flows) > 20 {
@@ -24,7 +24,7 @@ func TestWorkloads(t *testing.T) {
 			}
 			for k, f := range w.flows {
 				checkFlow(t, rd, f)
-				checkWant(t, f, w.wants[k])
+				checkGoals(t, f, w.goals[k])
 			}
 		}
 	}
@@ -52,18 +52,18 @@ func checkFlow(t *testing.T, rd reading, f flowflex.Flow) {
 	}
 }
 
-func checkWant(t *testing.T, f flowflex.Flow, w want) {
+func checkGoals(t *testing.T, f flowflex.Flow, g goals) {
 	t.Helper()
 	alone, volume := measure(f)
 	switch {
-	case volume != w.volume || alone < volume/slots:
-		t.Fatalf("volume %v, alone %v: %+v", volume, alone, w)
-	case w.deadline < alone || w.deadline > 2*alone:
-		t.Fatalf("deadline %v, alone %v", w.deadline, alone)
-	case w.weight < 1 || w.weight > 10:
-		t.Fatalf("weight %v", w.weight)
-	case len(w.steps) < 1 || len(w.steps) > 5 || !slices.IsSorted(w.steps) || w.steps[0] < alone:
-		t.Fatalf("steps %v, alone %v", w.steps, alone)
+	case volume != g.volume || alone < volume/slots:
+		t.Fatalf("volume %v, alone %v: %+v", volume, alone, g)
+	case g.deadline < alone || g.deadline > 2*alone:
+		t.Fatalf("deadline %v, alone %v", g.deadline, alone)
+	case g.weight < 1 || g.weight > 10:
+		t.Fatalf("weight %v", g.weight)
+	case len(g.steps) < 1 || len(g.steps) > 5 || !slices.IsSorted(g.steps) || g.steps[0] < alone:
+		t.Fatalf("steps %v, alone %v", g.steps, alone)
 	}
 }
 
@@ -79,20 +79,20 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestBands: FlowFlex is within the bands over 25 experiments. Those of more than ten flows are
-// cut to ten: the integral bound takes 2^m steps.
+// TestBands: FlowFlex is within the bands over 25 experiments. Each has at most ten flows,
+// because the integral bound takes 2^m steps.
 func TestBands(t *testing.T) {
 	results, err := papers.Each(t.Context(), nil, defaultExperiments, func(i int) (outcome, error) {
-		w := chosen().workload(papers.Rand(1, "flows", i))
+		w := chosenReading().workload(papers.Rand(1, "flows", i))
 		m := min(10, len(w.flows))
-		w.flows, w.wants = w.flows[:m], w.wants[:m]
+		w.flows, w.goals = w.flows[:m], w.goals[:m]
 		return experiment(w, false)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range append(sums(), maxima()...) {
-		if average := papers.Mean(series(results, key{m, policyFlowFlex, raised})); average > high(m) || average < 1 {
+		if average := papers.Mean(series(results, key{m, policyFlowFlex, raisedBound})); average > high(m) || average < 1 {
 			t.Errorf("%v: %v, at most %v", m, average, high(m))
 		}
 	}
@@ -105,16 +105,16 @@ func TestSimulate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := 9*15 + 8*12 + 17*len(variants()) + 17*3*len(others())
+	want := 9*15 + 8*12 + 17*len(variants()) + 17*3*len(otherReadings())
 	if len(report.Rows) != want {
 		t.Errorf("%d rows, not %d", len(report.Rows), want)
 	}
 	for _, m := range append(sums(), maxima()...) {
 		f := figures{report}
-		mine := *f.row(figureOf(m), m, policyFlowFlex, "avg_ratio").Value
+		ratio := *f.row(figureOf(m), m, policyFlowFlex, "avg_ratio").Value
 		for _, policy := range []string{policyFair, policyFIFO} {
-			if other := *f.row(figureOf(m), m, policy, "avg_ratio").Value; mine > other+1e-9 || mine < 1-1e-9 {
-				t.Errorf("%v: FlowFlex %v, %s %v", m, mine, policy, other)
+			if other := *f.row(figureOf(m), m, policy, "avg_ratio").Value; ratio > other+1e-9 || ratio < 1-1e-9 {
+				t.Errorf("%v: FlowFlex %v, %s %v", m, ratio, policy, other)
 			}
 		}
 	}
@@ -142,8 +142,8 @@ func TestSimulate(t *testing.T) {
 
 // TestExperimentsAreRepeatable: results do not depend on other experiments.
 func TestExperimentsAreRepeatable(t *testing.T) {
-	w := chosen().workload(papers.Rand(1, "again", 0))
-	w.flows, w.wants = w.flows[:5], w.wants[:5]
+	w := chosenReading().workload(papers.Rand(1, "again", 0))
+	w.flows, w.goals = w.flows[:5], w.goals[:5]
 	first, err := experiment(w, true)
 	if err != nil {
 		t.Fatal(err)
@@ -164,8 +164,8 @@ func BenchmarkRelaxation(b *testing.B) {
 				r := papers.Rand(1, "bench", flows)
 				var w workload
 				for range flows {
-					f := chosen().dag(r, 20)
-					w.flows, w.wants = append(w.flows, f), append(w.wants, drawWant(r, f))
+					f := chosenReading().dag(r, 20)
+					w.flows, w.goals = append(w.flows, f), append(w.goals, drawGoals(r, f))
 				}
 				p := w.problem(m)
 				for b.Loop() {

@@ -8,32 +8,35 @@ import (
 	"github.com/quernmr/quern/scheduler/flowflex"
 )
 
-// slots of the paper's cluster (section 5.1).
+// slots is the number of slots in the paper's cluster (section 5.1).
 const slots = 25
 
 // reading is an interpretation of section 5.1's sampling. The paper gives the counts, the
 // precedence rule, the weights and "at most 5 steps". It leaves open the odds of big flows and
-// of tall and wide jobs, and whether tall and wide are properties of a job or of a whole flow.
+// of tall and wide jobs. It also leaves open whether tall and wide are properties of a job or
+// of a whole flow.
 type reading struct {
 	name      string
 	tall      float64 // odds that a job can use all slots
-	tallFlows bool    // all jobs of a flow or none
-	wideFlows bool
+	tallFlows bool    // all jobs of a flow are tall, or none
+	wideFlows bool    // all jobs of a flow are wide, or none
 }
 
-// Wide and big jobs and flows are ten times as long, with these odds, in every reading.
+// In every reading jobs are wide and flows are big with these odds. Both make jobs sizeFactor
+// times as long.
 const (
-	wideOdds = 0.5
-	bigOdds  = 0.5
-	tenfold  = 10
+	wideOdds   = 0.5
+	bigOdds    = 0.5
+	sizeFactor = 10
 )
 
-// chosen makes tall and wide properties of jobs, as earlier prototypes of the simulation did,
-// with odds in the middle of theirs.
-func chosen() reading { return reading{name: "tall 0.6, by job", tall: 0.6} }
+// chosenReading makes tall and wide properties of jobs, as earlier prototypes of the simulation
+// did. Its odds are in the middle of the odds of these prototypes.
+func chosenReading() reading { return reading{name: "tall 0.6, by job", tall: 0.6} }
 
-// others are the other readings in the report, so that no figure depends on the choice.
-func others() []reading {
+// otherReadings lists the other readings in the report, which show how figures depend on the
+// choice.
+func otherReadings() []reading {
 	return []reading{
 		{name: "tall 0.5, by job", tall: 0.5},
 		{name: "tall 0.7, by job", tall: 0.7},
@@ -42,14 +45,14 @@ func others() []reading {
 	}
 }
 
-// workload is one experiment: flows, and the goals of their owners.
+// workload is the flows of one experiment, with their goals.
 type workload struct {
 	flows []flowflex.Flow // without costs
-	wants []want
+	goals []goals
 }
 
-// want is a flow owner's goals, under any metric.
-type want struct {
+// goals has the goals of a flow for all metrics.
+type goals struct {
 	volume   float64 // slot-seconds
 	weight   float64
 	deadline float64   // seconds
@@ -63,19 +66,19 @@ func (rd reading) workload(r *rand.Rand) workload {
 		f := rd.dag(r, between(r, 2, 20))
 		f.ID = "flow " + strconv.Itoa(i+1)
 		w.flows = append(w.flows, f)
-		w.wants = append(w.wants, drawWant(r, f))
+		w.goals = append(w.goals, drawGoals(r, f))
 	}
 	return w
 }
 
-// dag draws a flow: jobs in topological order. Each follows each earlier one with odds of a
-// half, and the last follows all jobs without successor.
+// dag draws a flow, with jobs in topological order. Each job follows each earlier one with odds
+// of a half, and the last job follows all jobs without successor.
 func (rd reading) dag(r *rand.Rand, jobs int) flowflex.Flow {
 	f := flowflex.Flow{Jobs: make([]flowflex.Job, jobs)}
 	followed := make([]bool, jobs)
 	scale := 1.0
 	if r.Float64() < bigOdds {
-		scale = tenfold
+		scale = sizeFactor
 	}
 	allTall, allWide := r.Float64() < rd.tall, r.Float64() < wideOdds
 	for k := range f.Jobs {
@@ -87,7 +90,7 @@ func (rd reading) dag(r *rand.Rand, jobs int) flowflex.Flow {
 		}
 		seconds := scale * (1 + 9*r.Float64())
 		if wide && !rd.wideFlows || allWide && rd.wideFlows {
-			seconds *= tenfold
+			seconds *= sizeFactor
 		}
 		j.Work = seconds * float64(j.Max)
 		for before := range k {
@@ -100,19 +103,19 @@ func (rd reading) dag(r *rand.Rand, jobs int) flowflex.Flow {
 	return f
 }
 
-// drawWant draws goals that the flow can meet alone: a deadline of one to two times Q, and
-// steps of the SLA from Q on with gaps of up to Q.
-func drawWant(r *rand.Rand, f flowflex.Flow) want {
+// drawGoals draws goals that the flow can meet alone. The deadline is one to two times Q. The
+// steps of the SLA begin at Q and have gaps of up to Q.
+func drawGoals(r *rand.Rand, f flowflex.Flow) goals {
 	alone, volume := measure(f)
-	w := want{volume: volume, weight: 1 + 9*r.Float64()}
-	w.deadline = alone * (1 + r.Float64())
+	g := goals{volume: volume, weight: 1 + 9*r.Float64()}
+	g.deadline = alone * (1 + r.Float64())
 	at := alone
 	for range between(r, 1, 5) {
 		at += alone * r.Float64()
-		w.steps = append(w.steps, at)
-		w.heights = append(w.heights, 1+9*r.Float64())
+		g.steps = append(g.steps, at)
+		g.heights = append(g.heights, 1+9*r.Float64())
 	}
-	return w
+	return g
 }
 
 // measure returns a flow's Q, in seconds, and volume.
@@ -134,28 +137,28 @@ func measure(f flowflex.Flow) (alone, volume float64) {
 func (w workload) problem(m scheduler.Metric) flowflex.Problem {
 	p := flowflex.Problem{Slots: slots, Flows: make([]flowflex.Flow, len(w.flows))}
 	copy(p.Flows, w.flows)
-	for i, want := range w.wants {
-		c := scheduler.Cost{Penalty: m.Penalty, Weight: 1, Due: want.deadline}
+	for i, g := range w.goals {
+		c := scheduler.Cost{Penalty: m.Penalty, Weight: 1, Due: g.deadline}
 		if m.Weighted {
-			c.Weight = want.weight
+			c.Weight = g.weight
 		}
 		switch m.Penalty {
 		case scheduler.Stretch:
-			c.Penalty, c.Weight = scheduler.Response, 1/want.volume
+			c.Penalty, c.Weight = scheduler.Response, 1/g.volume
 		case scheduler.SLA:
 			c.Weight = 1
-			c.Levels = want.levels(m.Weighted)
+			c.Levels = g.levels(m.Weighted)
 		}
 		p.Flows[i].Cost = c
 	}
 	return p
 }
 
-func (w want) levels(weighted bool) []scheduler.Level {
-	levels, cost := make([]scheduler.Level, len(w.steps)), 0.0
-	for k, at := range w.steps {
+func (g goals) levels(weighted bool) []scheduler.Level {
+	levels, cost := make([]scheduler.Level, len(g.steps)), 0.0
+	for k, at := range g.steps {
 		if weighted {
-			cost += w.heights[k]
+			cost += g.heights[k]
 		} else {
 			cost++
 		}
@@ -164,5 +167,5 @@ func (w want) levels(weighted bool) []scheduler.Level {
 	return levels
 }
 
-// between is a whole number from low to high, both included.
+// between draws a whole number from low to high, both included.
 func between(r *rand.Rand, low, high int) int { return low + r.IntN(high-low+1) }

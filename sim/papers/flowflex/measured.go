@@ -8,8 +8,8 @@ import (
 	"github.com/quernmr/quern/scheduler/flowflex"
 )
 
-// sameInstant and rounding are those of scheduler/flowflex: the relative distance of equal
-// times, and of sums of the same terms in different orders.
+// sameInstant and rounding are the constants of scheduler/flowflex: the relative distance of
+// equal times, and of sums of the same terms in different orders.
 const (
 	sameInstant = 1e-9
 	rounding    = 1e-12
@@ -21,6 +21,7 @@ type instance struct {
 	flows []measured
 }
 
+// measured is a flow with its bounds.
 type measured struct {
 	flowflex.Measure
 	cost *scheduler.Cost
@@ -39,14 +40,14 @@ func prepare(p flowflex.Problem) (*instance, error) {
 	return in, nil
 }
 
-// q and lowerBound are the earliest completions of a flow: the paper's Q and our bound.
+// q and lowerBound are lower bounds of a flow's completion: the paper's Q, and ours.
 func (f *measured) q() float64          { return f.Q }
 func (f *measured) lowerBound() float64 { return f.LowerBound }
 
-// most is the number of slots that a job can use.
-func (in *instance) most(j *flowflex.Job) float64 { return min(float64(j.Max), in.slots) }
+// usableSlots returns the number of slots that a job can use.
+func (in *instance) usableSlots(j *flowflex.Job) float64 { return min(float64(j.Max), in.slots) }
 
-// byDeadline orders flows by deadline; ties by the longest Q, as in scheduler/flowflex.
+// byDeadline orders flows by deadline, then by decreasing LowerBound, as in scheduler/flowflex.
 func (in *instance) byDeadline(deadlines []float64) []int {
 	order := positions(len(in.flows))
 	slices.SortStableFunc(order, func(a, b int) int {
@@ -55,7 +56,7 @@ func (in *instance) byDeadline(deadlines []float64) []int {
 	return order
 }
 
-// positions is 0, 1, …, n-1.
+// positions returns 0, 1, …, n-1.
 func positions(n int) []int {
 	order := make([]int, n)
 	for i := range order {
@@ -64,7 +65,7 @@ func positions(n int) []int {
 	return order
 }
 
-// justAfter is the least cost of completing later than t: the limit from the right.
+// justAfter returns the least cost of completing later than t: the limit from the right.
 func justAfter(c *scheduler.Cost, t float64) float64 {
 	if c.Steps() {
 		return c.At(t + 3*sameInstant*max(1, t)) // beyond At's tolerance for the same instant

@@ -40,12 +40,12 @@ func (f figures) number(figure string, m scheduler.Metric, policy, statistic str
 	return "–"
 }
 
-// pair is average and worst.
+// pair returns average and worst as text.
 func (f figures) pair(figure string, m scheduler.Metric, policy string) string {
 	return f.number(figure, m, policy, "avg_ratio") + " / " + f.number(figure, m, policy, "worst_ratio")
 }
 
-// ratios is Figure 10 or 11 against the raised bound.
+// ratios returns the table of Figure 10 or 11 against the raised bound.
 func (f figures) ratios(figure string) string {
 	head := []string{"metric", "FlowFlex", "to reach", "", "FAIR", "FIFO"}
 	var b strings.Builder
@@ -66,7 +66,7 @@ func (f figures) ratios(figure string) string {
 	return b.String()
 }
 
-// plain is FlowFlex, FAIR and FIFO against the plain bounds.
+// plain returns the table of FlowFlex, FAIR and FIFO against the plain bounds.
 func (f figures) plain(figure string) string {
 	statistics, head := []string{"avg_ratio_plain_bound", "median_ratio_plain_bound"}, []string{"metric", "average", "median"}
 	if figure == figureSums {
@@ -78,11 +78,11 @@ func (f figures) plain(figure string) string {
 	for _, m := range metricsOf(figure) {
 		cells := []string{m.String()}
 		for _, s := range statistics {
-			var of []string
+			var ratios []string
 			for _, policy := range policies() {
-				of = append(of, f.number(figure, m, policy, s))
+				ratios = append(ratios, f.number(figure, m, policy, s))
 			}
-			cells = append(cells, strings.Join(of, ", "))
+			cells = append(cells, strings.Join(ratios, ", "))
 		}
 		line(&b, cells)
 	}
@@ -96,7 +96,7 @@ func metricsOf(figure string) []scheduler.Metric {
 	return sums()
 }
 
-// variants shows the effect of the parts of FlowFlex.
+// variants returns the table of FlowFlex without some of its parts.
 func (f figures) variants() string {
 	head := []string{"metric"}
 	for _, v := range variants() {
@@ -123,10 +123,10 @@ func figureOf(m scheduler.Metric) string {
 	return figureSums
 }
 
-// readings is FlowFlex under other readings.
+// readings returns the table of FlowFlex under other readings.
 func (f figures) readings() string {
 	head := []string{"metric"}
-	for _, rd := range others() {
+	for _, rd := range otherReadings() {
 		head = append(head, rd.name)
 	}
 	var b strings.Builder
@@ -134,7 +134,7 @@ func (f figures) readings() string {
 	line(&b, rule(head))
 	for _, m := range append(sums(), maxima()...) {
 		cells := []string{m.String()}
-		for _, rd := range others() {
+		for _, rd := range otherReadings() {
 			cells = append(cells, f.pair(figureReadings, m, rd.name)+" / "+f.number(figureReadings, m, rd.name, "avg_ratio_plain_bound"))
 		}
 		line(&b, cells)
@@ -142,7 +142,7 @@ func (f figures) readings() string {
 	return b.String()
 }
 
-// worstSet is the highest average of FlowFlex in a figure.
+// worstSet returns the highest average of FlowFlex in a figure.
 func (f figures) worstSet(figure string) string {
 	var averages []float64
 	for _, row := range f.report.Rows {

@@ -7,9 +7,9 @@ import (
 	"github.com/quernmr/quern/scheduler/flowflex"
 )
 
-// printed is the schedule of the paper's exact algorithm, as far as its figures can be
-// followed: chains only, one rounding at 1/2, no lift, the test at twice the speed. It measures
-// the improvements of scheduler/flowflex.
+// printed returns the schedule of the paper's exact algorithm, as far as its figures can be
+// followed. It has chains only, one rounding at 1/2, no lift, and the test at twice the speed.
+// It serves to measure the improvements of scheduler/flowflex.
 func printed(p flowflex.Problem, a scheduler.Aggregate) (*flowflex.Schedule, error) {
 	in, err := prepare(p)
 	if err != nil {
@@ -27,7 +27,7 @@ func printed(p flowflex.Problem, a scheduler.Aggregate) (*flowflex.Schedule, err
 	return flowflex.Pack(p, a, order, true)
 }
 
-// figure6 is Figure 6, step 5.
+// figure6 returns the order of Figure 6, step 5.
 func (in *instance) figure6() ([]int, error) {
 	relaxed, err := in.relax(orderGrid)
 	if err != nil {
@@ -36,14 +36,14 @@ func (in *instance) figure6() ([]int, error) {
 	return in.byDeadline(relaxed.deadlines(0.5)), nil
 }
 
-// bisections bounds the halvings of a bracket.
+// bisections is the number of times that a bracket is halved.
 const bisections = 30
 
 // figure8 bisects between 0, or a smaller least cost, and the largest cost at H = 2m·max Q. A
 // cost succeeds if its deadlines are met at twice the speed. The result is the order of the
-// last success, or of the first lastsuccess, with deadlines of at least H. The figure
-// stops at a bracket of width 1, because it assumes whole costs; this goes on as long as the
-// bisection of scheduler/flowflex.
+// last success, or of the largest cost, with deadlines of at least H. The figure stops at a
+// bracket of width 1, because it assumes whole costs; figure8 bisects as often as
+// scheduler/flowflex.
 func (in *instance) figure8(p flowflex.Problem) ([]int, error) {
 	horizon := 0.0
 	for i := range in.flows {
@@ -71,7 +71,8 @@ func (in *instance) figure8(p flowflex.Problem) ([]int, error) {
 	return best, err
 }
 
-// attempt returns the order of a cost's deadlines, and whether they are met at twice the speed.
+// attempt returns the order of the deadlines for a cost, and whether they are met at twice the
+// speed.
 func (in *instance) attempt(p flowflex.Problem, cost float64) (order []int, ok bool, err error) {
 	deadlines := make([]float64, len(in.flows))
 	for i := range in.flows {

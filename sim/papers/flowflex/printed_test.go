@@ -9,8 +9,8 @@ import (
 	"github.com/quernmr/quern/sim/papers/flowflex/mincost"
 )
 
-// figure6 is the value of the paper's network on whole times: an amount from a flow to time t
-// is charged w(t) in proportion, from the first whole t ≥ Q on.
+// figure6 returns the value of the paper's network on whole times. An amount from a flow to
+// time t is charged w(t) in proportion. The first t is the first whole one from Q on.
 func figure6(t *testing.T, p flowflex.Problem) float64 {
 	in, err := prepare(p)
 	fatal(t, err)
@@ -40,9 +40,9 @@ func figure6(t *testing.T, p flowflex.Problem) float64 {
 	return result.Cost
 }
 
-// TestFigure6IsNoBound: on a flow that can end between whole times the network of Figure 6
-// costs more than the best schedule. With costs that change at whole times only it does not.
-// Our bound holds for both.
+// TestFigure6IsNoBound: if a flow can end between whole times, the network of Figure 6 costs
+// more than the best schedule. If costs change at whole times only, it does not. Our bound
+// holds in both cases.
 func TestFigure6IsNoBound(t *testing.T) {
 	half := flowflex.Problem{Slots: 2, Flows: []flowflex.Flow{{ID: "f", Jobs: []flowflex.Job{{Work: 1, Max: 2}}}}}
 	for _, c := range []struct {
@@ -59,7 +59,7 @@ func TestFigure6IsNoBound(t *testing.T) {
 		bound, err := flowBound(half, boundGrid)
 		fatal(t, err)
 		if flow := figure6(t, half); s.Cost != c.best || flow != c.flow || bound > s.Cost {
-			t.Errorf("%+v: cost %v, Figure 6 says at least %v, we say %v", c.cost, s.Cost, flow, bound)
+			t.Errorf("%+v: cost %v, bound of Figure 6 %v, our bound %v", c.cost, s.Cost, flow, bound)
 		}
 	}
 }

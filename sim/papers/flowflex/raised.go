@@ -10,9 +10,9 @@ import (
 )
 
 // RaisedBound is a lower bound of the sum or the largest of the flows' costs, higher than the
-// paper's: flows cannot complete before their LowerBound, and deadlines are tested with the
-// work of every job, not only of the flows that are due. For sums O(2^m m), like the integral
-// bound; for maxima O(N log N) for each of a constant number of bisections.
+// paper's. Flows cannot complete before their LowerBound, and deadlines are tested with the
+// work of every job, not only of the flows that are due. It takes O(2^m m) for sums, like the
+// integral bound. For maxima it takes O(N log N) for each of a constant number of bisections.
 func RaisedBound(p flowflex.Problem, a scheduler.Aggregate) (float64, error) {
 	in, err := prepare(p)
 	if err != nil {
@@ -36,8 +36,8 @@ func RaisedBound(p flowflex.Problem, a scheduler.Aggregate) (float64, error) {
 	return max(bound, sum+in.raise(0, atBest)), nil
 }
 
-// raise is the largest cost beyond base, at least bound, with deadlines that no schedule can
-// keep; bisected from below.
+// raise returns the largest cost beyond base with deadlines that no schedule can keep, found by
+// bisection from below. The result is at least bound.
 func (in *instance) raise(bound float64, base []float64) float64 {
 	if len(in.flows) == 0 || in.possible(bound, base) {
 		return bound
@@ -58,12 +58,12 @@ func (in *instance) raise(bound float64, base []float64) float64 {
 	return fail
 }
 
-// possible reports whether a test allows a schedule in which each flow costs at most its base
-// plus more. A flow's deadline sets a latest end for every job, with full speed before it. So
-// by any time t a certain amount of work must be done, by at most all slots. Only the latest
-// ends need a test: there the required work stops growing.
+// possible reports whether each flow may cost at most its base plus more. Such a cost sets a
+// deadline for the flow, and so a latest end for every job, with full speed before it. By any
+// time t some work must then be done, by at most all slots. Only the latest ends need a test:
+// there the required work stops growing.
 func (in *instance) possible(more float64, base []float64) bool {
-	type bend struct{ at, slots float64 }
+	type bend struct{ at, slots float64 } // from at on, this many more slots must work
 	var bends []bend
 	for i := range in.flows {
 		f := &in.flows[i]
@@ -76,16 +76,16 @@ func (in *instance) possible(more float64, base []float64) bool {
 		}
 		for k := range f.jobs {
 			if j := &f.jobs[k]; j.Work > 0 {
-				start, most := deadline-f.Tails[k], in.most(j)
-				bends = append(bends, bend{start, most}, bend{start + j.Work/most, -most})
+				start, usable := deadline-f.Tails[k], in.usableSlots(j)
+				bends = append(bends, bend{start, usable}, bend{start + j.Work/usable, -usable})
 			}
 		}
 	}
 	slices.SortFunc(bends, func(a, b bend) int { return cmp.Compare(a.at, b.at) })
-	must, slots, last := 0.0, 0.0, 0.0
+	required, slots, last := 0.0, 0.0, 0.0
 	for _, b := range bends {
-		must += slots * (b.at - last)
-		if must > in.slots*b.at*(1+sameInstant)+sameInstant {
+		required += slots * (b.at - last)
+		if required > in.slots*b.at*(1+sameInstant)+sameInstant {
 			return false
 		}
 		slots, last = slots+b.slots, b.at

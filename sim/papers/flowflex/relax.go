@@ -20,10 +20,10 @@ type relaxed struct {
 // resolution is the work of all flows in units of the minimum-cost flow.
 const resolution = 1 << 40
 
-// relax solves the relaxation of section 4.2 (Figures 6 and 7): each flow is only a volume.
-// Its pieces are charged in time slices not before the flow's Q, each at the cost of
-// completing in that slice in proportion to its size. Work may precede its slice, but no more
-// is done than the slots can.
+// relax solves the relaxation of section 4.2 (Figures 6 and 7): each flow is only a volume. Its
+// pieces are charged in time slices not before the flow's Q. A piece costs as much as completing
+// in its slice, in proportion to its size. Its work may be done before that slice, within the
+// capacity of all slots.
 func (in *instance) relax(grid int) (*relaxed, error) {
 	out := &relaxed{
 		ends:  in.grid(grid),
@@ -45,12 +45,12 @@ func (in *instance) relax(grid int) (*relaxed, error) {
 	g := mincost.New(2 + m + len(out.ends))
 	slice := func(k int) int { return 2 + m + k }
 	demand, base := int64(0), 0.0
-	arcs := make([][]int, m) // by flow: the arcs to its slices
-	at := make([][]int, m)   // and these slices
+	arcs := make([][]int, m) // by flow: its arcs to slices
+	at := make([][]int, m)   // by flow: the slices of these arcs
 	for i := range in.flows {
 		f := &in.flows[i]
 		base += f.cost.At(f.Q)
-		// Rounded down here and up below, so that the amounts relax further.
+		// Amounts are rounded down and capacities up, so that the bound stays one.
 		if out.units[i] = int64(f.Volume / volume * resolution); out.units[i] == 0 {
 			continue
 		}
@@ -83,8 +83,8 @@ func (in *instance) relax(grid int) (*relaxed, error) {
 	return out, nil
 }
 
-// grid lists the relevant times (Qs, steps and bends of costs), plus n evenly spaced ones, to
-// the time by which everything could be done. O((m + n) log(m + n)).
+// grid lists the relevant times (each Q, steps and bends of costs) and n evenly spaced
+// times. It ends when everything could be done. O((m + n) log(m + n)).
 func (in *instance) grid(n int) []float64 {
 	var points []float64
 	volume, horizon := 0.0, 0.0
@@ -106,7 +106,7 @@ func (in *instance) grid(n int) []float64 {
 }
 
 // charges yields the slices in which a flow may complete, with their costs beyond its cost at
-// Q. Of slices with equal cost it yields only the last: its work can be done in the others.
+// Q. Of slices with equal cost it yields only the last, because its work may be done before.
 func (in *instance) charges(f *measured, ends []float64) func(yield func(k int, charge float64) bool) {
 	return func(yield func(k int, charge float64) bool) {
 		lowest := f.cost.At(f.Q)
@@ -131,8 +131,8 @@ func (in *instance) charges(f *measured, ends []float64) func(yield func(k int, 
 	}
 }
 
-// deadlines rounds the relaxation (Figure 6, step 5): the end of the slice by which the
-// fraction of each flow is charged. The paper uses 1/2 and recommends several.
+// deadlines rounds the relaxation (Figure 6, step 5). A flow's deadline is the end of the slice
+// by which the fraction of the flow is charged. The paper uses 1/2 and recommends several.
 func (r *relaxed) deadlines(fraction float64) []float64 {
 	out := make([]float64, len(r.parts))
 	for i, parts := range r.parts {

@@ -14,8 +14,8 @@ import (
 	"github.com/quernmr/quern/scheduler/flowflex"
 )
 
-// TestScenarios runs testdata/*.txt. The problem is given as in those of
-// scheduler/flowflex:
+// TestScenarios runs testdata/*.txt. The problem is given as in the scenarios
+// of scheduler/flowflex:
 //
 //	flow NAME [due=T] [weight=W] [steps=T:COST,T:COST…]
 //	JOB work=W [max=M] [after=JOB,JOB…]
@@ -101,7 +101,7 @@ func readProblem(t *testing.T, d *datadriven.TestData, metric scheduler.Metric) 
 	return p
 }
 
-// named is the position of a job, or a number itself.
+// named returns the position of a job, given by name or as a number; -1 if neither.
 func named(jobs []flowflex.Job, id string) int {
 	if i := slices.IndexFunc(jobs, func(j flowflex.Job) bool { return j.ID == id }); i >= 0 {
 		return i

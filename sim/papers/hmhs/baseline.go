@@ -41,10 +41,10 @@ func fifo(machines []hmhs.Machine, stages []hmhs.Stage, order []int, arrived, en
 	return runs
 }
 
-// sufferage dispatches tasks that are all present. Next is always the task that would lose most
-// without its best machine: the difference between its two least completion times; ties by job.
-// Completion times rise, so a job's two least change only when one of those machines gets a
-// task.
+// sufferage dispatches tasks that are all present. The next task is always the task that would
+// lose most without its best machine: the difference between its two least completion times.
+// Ties go to the first job. Completion times only rise, so a job's two least times change only
+// when one of their machines gets a task.
 func sufferage(machines []hmhs.Machine, stages []hmhs.Stage) [][]hmhs.Run {
 	free, runs := make([]heap.Heap[float64], len(machines)), make([][]hmhs.Run, len(machines))
 	for m := range machines {
@@ -52,7 +52,7 @@ func sufferage(machines []hmhs.Machine, stages []hmhs.Stage) [][]hmhs.Run {
 	}
 	type best struct {
 		first, second int     // machines; -1: none
-		lost          float64 // seconds
+		loss          float64 // seconds without the first
 	}
 	find := func(s *hmhs.Stage) best {
 		b, least, next := best{-1, -1, 0}, math.Inf(1), math.Inf(1)
@@ -65,7 +65,7 @@ func sufferage(machines []hmhs.Machine, stages []hmhs.Stage) [][]hmhs.Run {
 				b.second, next = m, c
 			}
 		}
-		b.lost = next - least
+		b.loss = next - least
 		return b
 	}
 	left, bests := make([]int, len(stages)), make([]best, len(stages))
@@ -77,7 +77,7 @@ func sufferage(machines []hmhs.Machine, stages []hmhs.Stage) [][]hmhs.Run {
 	for {
 		job := -1
 		for i, n := range left {
-			if n > 0 && (job < 0 || bests[i].lost > bests[job].lost) {
+			if n > 0 && (job < 0 || bests[i].loss > bests[job].loss) {
 				job = i
 			}
 		}

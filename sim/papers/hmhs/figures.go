@@ -6,28 +6,28 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-// prototype is an independent prototype's means of ten seeds, by workload and jobs, against
-// each of others. Smaller batches are not tested: one job decides.
+// prototype has an independent prototype's means of ten seeds, by workload and jobs, against
+// each baseline. Smaller batches are not tested, because one job decides their makespan.
 var prototype = map[string]map[int][3]float64{
 	"single": {50: {63.8, 61.6, 20.1}, 100: {67.4, 66.3, 21.3}, 200: {70.4, 69.7, 18.8}, 500: {72.7, 72.6, 16.0}},
 	"hybrid": {50: {56.6, 43.8, 18.0}, 100: {58.3, 50.0, 27.9}, 200: {63.0, 58.2, 22.4}, 500: {67.1, 65.3, 20.9}},
 }
 
-// tolerance is percentage points around the prototype's means, against each of others: the
+// tolerance is in percentage points around the prototype's means, against each baseline: the
 // possible difference of two means of ten batches. Gains of hybrid batches vary more, because a
 // few jobs have most of the work.
 var tolerance = map[string][3]float64{"single": {3, 3, 5}, "hybrid": {8.5, 8.5, 8.5}}
 
-// gains is figure 1: HMHS against each other heuristic, by number of jobs.
+// gains reports figure 1: HMHS against each baseline, by number of jobs.
 func (s *simulation) gains() error {
 	for _, w := range workloads() {
-		series := make([]papers.Series, len(others()))
+		series := make([]papers.Series, len(baselines()))
 		for _, jobs := range s.sizes {
-			all, err := s.compare(figGains, w, jobs, cluster{}, s.o.Experiments, others())
+			all, err := s.compare(figGains, w, jobs, cluster{}, s.o.Experiments, baselines())
 			if err != nil {
 				return err
 			}
-			for k, o := range others() {
+			for k, o := range baselines() {
 				b := band{}
 				if means, ok := prototype[w.name][jobs]; ok {
 					b = band{means[k] - tolerance[w.name][k], means[k] + tolerance[w.name][k]}
@@ -48,16 +48,17 @@ func (s *simulation) gains() error {
 
 func point(w workload, jobs int) string { return fmt.Sprintf("%s jobs=%d", w.name, jobs) }
 
-// slowGains is the prototype's gain against FIFO by share of slow slots, in fifths.
+// slowGains has the prototype's gains against FIFO by share of slow machines, in fifths.
 var slowGains = map[string][6]float64{
 	"single": {67.6, 64.9, 60.9, 54.0, 40.7, 2.0},
 	"hybrid": {56.9, 53.8, 48.5, 41.3, 30.6, 4.5},
 }
 
-// slowTolerance is the tolerance with slow machines only; with some it is proportional.
+// slowTolerance is the tolerance if all machines are slow. Between none and all the tolerance is
+// interpolated.
 var slowTolerance = map[string]float64{"single": 4, "hybrid": 8}
 
-// slow is table 1 and figure 2: 100 jobs, more and more slow machines.
+// slow reports table 1 and figure 2: 100 jobs, more and more slow machines.
 func (s *simulation) slow() error {
 	const jobs = 100
 	var series []papers.Series
@@ -65,13 +66,13 @@ func (s *simulation) slow() error {
 		line := papers.Series{Name: w.name}
 		for fifth := range 6 {
 			c := cluster{slow: float64(fifth) / 5}
-			all, err := s.compare(figSlow, w, jobs, c, s.o.Experiments, others()[:1])
+			all, err := s.compare(figSlow, w, jobs, c, s.o.Experiments, baselines()[:1])
 			if err != nil {
 				return err
 			}
-			mean, wide := slowGains[w.name][fifth], tolerance[w.name][0]*(1-c.slow)+slowTolerance[w.name]*c.slow
-			got := s.add(figSlow, fmt.Sprintf("%s slow=%d%%", w.name, 20*fifth), "FIFO", all[0], band{mean - wide, mean + wide})
-			line.X, line.Y = append(line.X, 100*c.slow), append(line.Y, got)
+			mean, half := slowGains[w.name][fifth], tolerance[w.name][0]*(1-c.slow)+slowTolerance[w.name]*c.slow
+			gain := s.add(figSlow, fmt.Sprintf("%s slow=%d%%", w.name, 20*fifth), "FIFO", all[0], band{mean - half, mean + half})
+			line.X, line.Y = append(line.X, 100*c.slow), append(line.Y, gain)
 		}
 		series = append(series, line)
 	}
@@ -82,37 +83,37 @@ func (s *simulation) slow() error {
 	return nil
 }
 
-// large is batches of more jobs than figure 1.
+// large reports batches with more jobs than figure 1.
 func (s *simulation) large() error {
 	const jobs = 1000
 	for _, w := range workloads() {
-		all, err := s.compare(figLarge, w, jobs, cluster{}, max(1, s.o.Experiments/largeShare), others())
+		all, err := s.compare(figLarge, w, jobs, cluster{}, max(1, s.o.Experiments/largeShare), baselines())
 		if err != nil {
 			return err
 		}
-		for k, o := range others() {
+		for k, o := range baselines() {
 			s.add(figLarge, point(w, jobs), o.name, all[k], band{})
 		}
 	}
 	return nil
 }
 
-// readings is the other readings of the paper.
+// readings reports other readings of the paper.
 func (s *simulation) readings() error {
 	const jobs = 100
 	for _, r := range []struct {
 		name    string
 		cluster cluster
-	}{{"factors by machine", cluster{perMachine: true}}, {"long and large by lot", cluster{byLot: true}}} {
+	}{{"factors by machine", cluster{perMachine: true}}, {"long and large by lot", cluster{randomSizes: true}}} {
 		for _, w := range workloads() {
-			if r.cluster.byLot && w.large == 0 {
+			if r.cluster.randomSizes && w.large == 0 {
 				continue
 			}
-			all, err := s.compare(figOther, w, jobs, r.cluster, s.o.Experiments, others())
+			all, err := s.compare(figOther, w, jobs, r.cluster, s.o.Experiments, baselines())
 			if err != nil {
 				return err
 			}
-			for k, o := range others() {
+			for k, o := range baselines() {
 				s.add(figOther, w.name+", "+r.name, o.name, all[k], band{})
 			}
 		}
@@ -120,12 +121,11 @@ func (s *simulation) readings() error {
 	return nil
 }
 
-// options is the loss of HMHS against HMHS with sufferage, as a gain: below 0 where sufferage
-// is better.
+// options reports the gain of HMHS against HMHS with sufferage: below 0 sufferage is better.
 func (s *simulation) options() error {
 	for _, w := range workloads() {
 		for _, jobs := range []int{20, 50, 100} {
-			all, err := s.compare(figOptions, w, jobs, cluster{}, s.o.Experiments, []other{{"sufferage", withSufferage}})
+			all, err := s.compare(figOptions, w, jobs, cluster{}, s.o.Experiments, []baseline{{"sufferage", withSufferage}})
 			if err != nil {
 				return err
 			}
@@ -135,20 +135,20 @@ func (s *simulation) options() error {
 	return nil
 }
 
-// measured is the gain left if factors are the [hmhs.Estimate] of one task or four on a share
-// of the pairs of job and machine. Tasks vary by a fifth.
+// measured reports the gain if factors are the [hmhs.Estimate] from one task or four, on a share
+// of the pairs of job and machine. Task times vary by a fifth.
 func (s *simulation) measured() error {
 	const jobs = 100
 	for _, w := range workloads() {
-		for _, known := range []struct {
+		for _, sample := range []struct {
 			share float64
 			tasks int
 		}{{0, 1}, {0.1, 1}, {0.25, 1}, {0.5, 1}, {1, 1}, {1, 4}} {
-			what := fmt.Sprintf("%s share=%v%% tasks=%d", w.name, 100*known.share, known.tasks)
+			what := fmt.Sprintf("%s share=%v%% tasks=%d", w.name, 100*sample.share, sample.tasks)
 			stream := fmt.Sprintf("hmhs %s %d", w.name, jobs)
 			gains, err := papers.Run(s.ctx, s.o, "hmhs "+what, s.o.Experiments, func(i int) (float64, error) {
 				truth := w.batch(jobs, cluster{}, papers.Rand(s.o.Seed, stream, i))
-				return measuredGain(truth, known.share, known.tasks, papers.Rand(s.o.Seed, stream+" measured", i))
+				return measuredGain(truth, sample.share, sample.tasks, papers.Rand(s.o.Seed, stream+" measured", i))
 			})
 			if err != nil {
 				return err

@@ -18,18 +18,18 @@ func workloads() []workload {
 	return []workload{{name: "single"}, {name: "hybrid", long: 0.15, large: 0.05}}
 }
 
-// machines of each kind.
+// machines is the number of map machines, and of reduce machines.
 const machines = 100
 
 // cluster controls the drawing of factors.
 type cluster struct {
-	slow       float64 // share of slow machines, with factors of U[0.9, 1]
-	perMachine bool    // a reading: factors by machine alone, the same for all jobs
-	byLot      bool    // a reading: each job is long or large at random, not in fixed numbers
+	slow        float64 // share of slow machines, with factors of U[0.9, 1]
+	perMachine  bool    // a reading: a machine has the same factor for all jobs
+	randomSizes bool    // a reading: each job is long or large at random, not in fixed numbers
 }
 
-// batch draws jobs (section 4.1). The same machines are slow for maps and reduces; factors are
-// drawn for each job and machine.
+// batch draws jobs (section 4.1). The first map machines and the first reduce machines are slow.
+// Factors are drawn for each job and machine.
 func (w workload) batch(jobs int, c cluster, r *rand.Rand) *hmhs.Batch {
 	b := &hmhs.Batch{Maps: free(machines), Reduces: free(machines)}
 	slow := int(math.Round(c.slow * machines))
@@ -49,7 +49,7 @@ func (w workload) batch(jobs int, c cluster, r *rand.Rand) *hmhs.Batch {
 	for i := range jobs {
 		j := hmhs.Job{ID: fmt.Sprint(i)}
 		isLong, isLarge := order[i] < long, order[i] >= long && order[i] < long+large
-		if c.byLot {
+		if c.randomSizes {
 			x := r.Float64()
 			isLong, isLarge = x < w.long, x >= w.long && x < w.long+w.large
 		}
@@ -61,13 +61,13 @@ func (w workload) batch(jobs int, c cluster, r *rand.Rand) *hmhs.Batch {
 }
 
 func stages(long, large bool, r *rand.Rand) (maps, reduces hmhs.Stage) {
-	maps = hmhs.Stage{Tasks: whole(r, 1, 300), Time: between(r, 5, 45)}
-	reduces = hmhs.Stage{Tasks: whole(r, 1, 40), Time: between(r, 15, 135)}
+	maps = hmhs.Stage{Tasks: wholeBetween(r, 1, 300), Time: between(r, 5, 45)}
+	reduces = hmhs.Stage{Tasks: wholeBetween(r, 1, 40), Time: between(r, 15, 135)}
 	if long {
 		maps.Time, reduces.Time = between(r, 100, 2000), between(r, 300, 6000)
 	}
 	if large {
-		maps.Tasks, reduces.Tasks = whole(r, 2000, 5000), whole(r, 100, 400)
+		maps.Tasks, reduces.Tasks = wholeBetween(r, 2000, 5000), wholeBetween(r, 100, 400)
 	}
 	return maps, reduces
 }
@@ -93,4 +93,4 @@ func free(n int) []hmhs.Machine {
 
 func between(r *rand.Rand, low, high float64) float64 { return low + (high-low)*r.Float64() }
 
-func whole(r *rand.Rand, low, high int) int { return low + r.IntN(high-low+1) }
+func wholeBetween(r *rand.Rand, low, high int) int { return low + r.IntN(high-low+1) }

@@ -43,7 +43,7 @@ func TestBatches(t *testing.T) {
 func TestSimulate(t *testing.T) {
 	o := papers.Options{Seed: 3, Experiments: leastForBand}
 	s := &simulation{context.Background(), o, &papers.Report{Options: o}, []int{50, 100}}
-	if err := papers.InTurn(s.gains, s.slow); err != nil {
+	if err := papers.RunFigures(s.gains, s.slow); err != nil {
 		t.Fatal(err)
 	}
 	r := s.report
@@ -71,12 +71,12 @@ func TestSimulate(t *testing.T) {
 		}
 	}
 	s = &simulation{context.Background(), papers.Options{Seed: 3, Experiments: 1}, r, []int{20}}
-	if err := papers.InTurn(s.readings, s.options, s.measured); err != nil {
+	if err := papers.RunFigures(s.readings, s.options, s.measured); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []float64{*r.Rows[0].Value, *r.Rows[1].Value} {
 		s := &simulation{context.Background(), o, new(papers.Report), []int{50}}
-		if err := papers.InTurn(s.gains); err != nil || *s.report.Rows[i].Value != want {
+		if err := papers.RunFigures(s.gains); err != nil || *s.report.Rows[i].Value != want {
 			t.Errorf("the same seed gives other figures: %v", err)
 		}
 	}
@@ -95,7 +95,7 @@ func TestSimulateStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := Simulate(ctx, papers.Options{}); err == nil {
-		t.Error("a cancelled simulation goes on")
+		t.Error("a cancelled simulation returns no error")
 	}
 }
 
@@ -104,7 +104,7 @@ func BenchmarkSolve(b *testing.B) {
 	for _, w := range workloads() {
 		for _, jobs := range []int{100, 500} {
 			batch := w.batch(jobs, cluster{}, papers.Rand(1, "bench", 0))
-			for name, h := range map[string]heuristic{"hmhs": full, "fifo": plainFIFO} {
+			for name, h := range map[string]heuristic{"hmhs": plainHMHS, "fifo": plainFIFO} {
 				b.Run(fmt.Sprintf("%s/%s/jobs=%d", name, w.name, jobs), func(b *testing.B) {
 					for b.Loop() {
 						if _, err := solve(batch, h); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/quernmr/quern/scheduler/hmhs/hmhstest"
 )
 
-// slowFIFO searches the slot that is free first, task by task.
+// slowFIFO searches all slots for the first free slot, for each task.
 func slowFIFO(machines []hmhs.Machine, stages []hmhs.Stage, order []int, arrived []float64) *hmhstest.Slow {
 	s := hmhstest.NewSlow(machines, len(stages))
 	for _, job := range order {
@@ -27,7 +27,7 @@ func slowFIFO(machines []hmhs.Machine, stages []hmhs.Stage, order []int, arrived
 	return s
 }
 
-// johnson is the steps of section 3.1.
+// johnson orders jobs by the steps of section 3.1.
 func johnson(m, r []float64) []int {
 	order := make([]int, len(m))
 	for i := range order {
@@ -54,7 +54,7 @@ func johnson(m, r []float64) []int {
 	return append(first, second...)
 }
 
-// TestFIFO compares the heap of slots with a search for the free slot.
+// TestFIFO compares the heap of slots with a search of all slots.
 func TestFIFO(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := hmhstest.Draw(t, 5, 6, rapid.Bool().Draw(t, "whole"))
@@ -62,7 +62,7 @@ func TestFIFO(t *testing.T) {
 		for i := range arrived {
 			arrived[i] = float64(rapid.IntRange(0, 20).Draw(t, "arrived"))
 		}
-		order := rapid.Permutation(sequence(b)).Draw(t, "order")
+		order := rapid.Permutation(priOrder(b)).Draw(t, "order")
 		ends, want := make([]float64, len(b.Jobs)), slowFIFO(b.Maps, stages, order, arrived)
 		runs := fifo(b.Maps, stages, order, arrived, ends)
 		if !slices.EqualFunc(runs, want.Runs, slices.Equal) || !slices.Equal(ends, want.Ends) {
@@ -85,7 +85,7 @@ func TestSequence(t *testing.T) {
 			}
 			return [2]float64{0, min(m[i], r[i])}
 		}
-		got, want := sequence(b), johnson(m, r)
+		got, want := priOrder(b), johnson(m, r)
 		if !slices.EqualFunc(got, want, func(a, b int) bool { return key(a) == key(b) }) {
 			t.Fatalf("Pri orders %v, Johnson %v; maps %v, reduces %v", got, want, m, r)
 		}

@@ -11,23 +11,23 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// scatter is the log-sigma of a job's tasks on one machine.
+// scatter is the log-sigma of the times of a job's tasks on one machine.
 const scatter = 0.2
 
 // stageOf selects the maps of a job, or its reduces.
 type stageOf func(*hmhs.Job) *hmhs.Stage
 
-// measuredGain is the gain against FIFO of HMHS with partial knowledge: some tasks on a share
-// of the pairs of job and machine, and each job's normal times, as from history. Its queues run
-// on the true batch.
+// measuredGain returns the gain against FIFO of HMHS with partial knowledge. HMHS knows the
+// normal times of each job, as from history, and some tasks on a share of the pairs of job and
+// machine. The planned queues run on the true batch.
 func measuredGain(truth *hmhs.Batch, share float64, tasks int, r *rand.Rand) (float64, error) {
-	believed := &hmhs.Batch{Maps: truth.Maps, Reduces: truth.Reduces, Jobs: slices.Clone(truth.Jobs)}
-	for _, of := range []stageOf{
+	estimated := &hmhs.Batch{Maps: truth.Maps, Reduces: truth.Reduces, Jobs: slices.Clone(truth.Jobs)}
+	for _, stage := range []stageOf{
 		func(j *hmhs.Job) *hmhs.Stage { return &j.Map }, func(j *hmhs.Job) *hmhs.Stage { return &j.Reduce },
 	} {
-		setEstimates(believed, of, hmhs.Estimate(measure(truth, of, share, tasks, r)))
+		setEstimates(estimated, stage, hmhs.Estimate(measure(truth, stage, share, tasks, r)))
 	}
-	planned, err := solve(believed, full)
+	planned, err := solve(estimated, plainHMHS)
 	if err != nil {
 		return 0, err
 	}
@@ -42,11 +42,11 @@ func measuredGain(truth *hmhs.Batch, share float64, tasks int, r *rand.Rand) (fl
 	return gain(ours, fifo), nil
 }
 
-// measure runs some tasks of a share of the pairs of job and machine.
-func measure(truth *hmhs.Batch, of stageOf, share float64, tasks int, r *rand.Rand) []scheduler.Measured {
-	var seen []scheduler.Measured
+// measure runs some tasks on a share of the pairs of job and machine.
+func measure(truth *hmhs.Batch, selected stageOf, share float64, tasks int, r *rand.Rand) []scheduler.Measured {
+	var measurements []scheduler.Measured
 	for i := range truth.Jobs {
-		stage := of(&truth.Jobs[i])
+		stage := selected(&truth.Jobs[i])
 		for m, factor := range stage.Factor {
 			if r.Float64() >= share {
 				continue
@@ -55,16 +55,16 @@ func measure(truth *hmhs.Batch, of stageOf, share float64, tasks int, r *rand.Ra
 			for range tasks {
 				seconds += stage.Time * factor * math.Exp(scatter*r.NormFloat64()-scatter*scatter/2)
 			}
-			seen = append(seen, scheduler.Measured{Job: id(i), Tracker: name(m), Tasks: tasks, Seconds: seconds})
+			measurements = append(measurements, scheduler.Measured{Job: id(i), Tracker: name(m), Tasks: tasks, Seconds: seconds})
 		}
 	}
-	return seen
+	return measurements
 }
 
 // setEstimates replaces the times and factors of a batch by estimates.
-func setEstimates(b *hmhs.Batch, of stageOf, speeds *hmhs.Speeds) {
+func setEstimates(b *hmhs.Batch, selected stageOf, speeds *hmhs.Speeds) {
 	for i := range b.Jobs {
-		stage := of(&b.Jobs[i])
+		stage := selected(&b.Jobs[i])
 		if seconds, ok := speeds.Time(id(i)); ok {
 			stage.Time = seconds
 		}

@@ -7,9 +7,9 @@ import (
 	"github.com/quernmr/quern/scheduler/hmhs"
 )
 
-// replay runs the queues of s on another batch of the same jobs and machines, such as the true
-// one for an s made of estimates. Each machine keeps its order; a reduce waits for its job's
-// last map. O(T log M).
+// replay runs the queues of s on another batch of the same jobs and machines: if s was made from
+// estimates, on the true batch. Each machine keeps its order, and a reduce waits for the last
+// map of its job. O(T log M).
 func replay(b *hmhs.Batch, s *schedule) (*schedule, error) {
 	if err := b.Check(); err != nil {
 		return nil, err

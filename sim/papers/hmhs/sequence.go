@@ -7,9 +7,9 @@ import (
 	"github.com/quernmr/quern/scheduler/hmhs"
 )
 
-// sequence is the jobs by ascending Pri of their average total processing times (equation 1),
-// ties by index: Johnson's rule. O(J·M + J log J).
-func sequence(b *hmhs.Batch) []int {
+// priOrder returns the jobs by ascending Pri of their average total processing times (equation
+// 1), then by index: Johnson's rule. O(J·M + J log J).
+func priOrder(b *hmhs.Batch) []int {
 	order, pri := make([]int, len(b.Jobs)), make([]float64, len(b.Jobs))
 	for i := range b.Jobs {
 		order[i] = i
@@ -21,7 +21,7 @@ func sequence(b *hmhs.Batch) []int {
 	return order
 }
 
-// work is P̄ of equation 1 in slot-seconds.
+// work returns P̄ of equation 1 in slot-seconds.
 func work(s *hmhs.Stage) float64 {
 	if s.Tasks == 0 {
 		return 0

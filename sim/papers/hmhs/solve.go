@@ -10,11 +10,11 @@ import (
 type heuristic uint8
 
 const (
-	full          heuristic = iota // HMHS: Min-Min, Pri ascending, Dynamic-Min-Min (section 3.3)
+	plainHMHS     heuristic = iota // Min-Min, Pri ascending, Dynamic-Min-Min (section 3.3)
 	reversed                       // HMHS with Pri descending: the paper's R-HMHS
-	plainFIFO                      // by index, to the machine that is free first, whatever its speed
+	plainFIFO                      // jobs by index, each task to the machine that is free first
 	fifoPri                        // FIFO in the order of Pri
-	withSufferage                  // HMHS with sufferage instead of Min-Min: ours
+	withSufferage                  // HMHS with sufferage instead of Min-Min, an option of ours
 )
 
 // schedule is a heuristic's schedule of a batch.
@@ -32,7 +32,7 @@ func solve(b *hmhs.Batch, h heuristic) (*schedule, error) {
 		return nil, err
 	}
 	s := &schedule{
-		Order:  sequence(b),
+		Order:  priOrder(b),
 		Mapped: make([]float64, len(b.Jobs)),
 		Ends:   make([]float64, len(b.Jobs)),
 	}
@@ -47,7 +47,7 @@ func solve(b *hmhs.Batch, h heuristic) (*schedule, error) {
 		copy(s.Ends, s.Mapped)
 		s.Reduces = fifo(b.Reduces, b.ReduceStages(), s.Order, s.Mapped, s.Ends)
 	} else {
-		s.mapped(b, h)
+		s.dispatchMaps(b, h)
 		copy(s.Ends, s.Mapped)
 		s.Reduces = hmhs.MinMin(b.Reduces, b.ReduceStages(), s.Mapped, s.Ends)
 	}
@@ -57,8 +57,8 @@ func solve(b *hmhs.Batch, h heuristic) (*schedule, error) {
 	return s, nil
 }
 
-// mapped is steps 1 and 2 of section 3.3.
-func (s *schedule) mapped(b *hmhs.Batch, h heuristic) {
+// dispatchMaps does steps 1 and 2 of section 3.3.
+func (s *schedule) dispatchMaps(b *hmhs.Batch, h heuristic) {
 	stages := b.MapStages()
 	if h == withSufferage {
 		s.Maps = sufferage(b.Maps, stages)

@@ -16,27 +16,27 @@ import (
 	"github.com/quernmr/quern/scheduler/hmhs/hmhstest"
 )
 
-// TestHeuristics: H1 for every heuristic, and ends are those of the replayed runs.
+// TestHeuristics checks H1 for every heuristic, and that a replay of its runs has the same ends.
 func TestHeuristics(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := hmhstest.Draw(t, 6, 6, rapid.Bool().Draw(t, "whole"))
-		for h := full; h <= withSufferage; h++ {
+		for h := plainHMHS; h <= withSufferage; h++ {
 			s, err := solve(b, h)
 			if err != nil {
 				t.Fatal(err)
 			}
-			safetyDispatched(t, h, s.Maps, b.MapStages())
-			safetyDispatched(t, h, s.Reduces, b.ReduceStages())
+			checkDispatched(t, h, s.Maps, b.MapStages())
+			checkDispatched(t, h, s.Reduces, b.ReduceStages())
 			again, err := replay(b, s)
 			if err != nil || !slices.Equal(again.Mapped, s.Mapped) || !slices.Equal(again.Ends, s.Ends) || again.Makespan != s.Makespan {
-				t.Fatalf("%d: %+v, played back %+v: %v", h, s, again, err)
+				t.Fatalf("%d: %+v, replayed %+v: %v", h, s, again, err)
 			}
-			safetyReduces(t, h, b, s)
+			checkReduces(t, h, b, s)
 		}
 	})
 }
 
-func safetyDispatched(t *rapid.T, h heuristic, runs [][]hmhs.Run, stages []hmhs.Stage) {
+func checkDispatched(t *rapid.T, h heuristic, runs [][]hmhs.Run, stages []hmhs.Stage) {
 	got := make([]int, len(stages))
 	for _, machine := range runs {
 		for _, r := range machine {
@@ -50,8 +50,8 @@ func safetyDispatched(t *rapid.T, h heuristic, runs [][]hmhs.Run, stages []hmhs.
 	}
 }
 
-// safetyReduces replays each machine's reduces, none before its maps have ended.
-func safetyReduces(t *rapid.T, h heuristic, b *hmhs.Batch, s *schedule) {
+// checkReduces replays each machine's reduces, none before its maps have ended.
+func checkReduces(t *rapid.T, h heuristic, b *hmhs.Batch, s *schedule) {
 	ends := slices.Clone(s.Mapped)
 	for m, runs := range s.Reduces {
 		free := slices.Clone(b.Reduces[m].Free)
@@ -67,22 +67,23 @@ func safetyReduces(t *rapid.T, h heuristic, b *hmhs.Batch, s *schedule) {
 	for i, end := range ends {
 		makespan = max(makespan, end)
 		if math.Abs(end-s.Ends[i]) > 1e-9*end {
-			t.Fatalf("heuristic %d: job %d ends at %v, played back at %v", h, i, s.Ends[i], end)
+			t.Fatalf("heuristic %d: job %d ends at %v, replayed at %v", h, i, s.Ends[i], end)
 		}
 	}
 	if makespan != s.Makespan {
-		t.Fatalf("heuristic %d: makespan %v, played back %v", h, s.Makespan, makespan)
+		t.Fatalf("heuristic %d: makespan %v, replayed %v", h, s.Makespan, makespan)
 	}
 }
 
-// TestSufferage compares the stored two least completion times with a new search.
+// TestSufferage compares sufferage with a search for the two least completion times at each
+// task.
 func TestSufferage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := hmhstest.Draw(t, 5, 5, rapid.Bool().Draw(t, "whole"))
 		stages := b.MapStages()
 		s, tasks := hmhstest.NewSlow(b.Maps, len(stages)), hmhstest.Tasks(stages)
 		for len(tasks) > 0 {
-			task, machine, most, done := 0, 0, -1.0, 0.0
+			task, machine, largest, done := 0, 0, -1.0, 0.0
 			for at, job := range tasks {
 				first, least, next := 0, math.Inf(1), math.Inf(1)
 				for m := range b.Maps {
@@ -93,8 +94,8 @@ func TestSufferage(t *testing.T) {
 						next = min(next, c)
 					}
 				}
-				if next-least > most {
-					task, machine, most, done = at, first, next-least, least
+				if next-least > largest {
+					task, machine, largest, done = at, first, next-least, least
 				}
 			}
 			s.Give(machine, tasks[task], done)
@@ -122,7 +123,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-var names = map[string]heuristic{"hmhs": full, "reversed": reversed, "fifo": plainFIFO, "fifo-pri": fifoPri, "sufferage": withSufferage}
+var names = map[string]heuristic{"hmhs": plainHMHS, "reversed": reversed, "fifo": plainFIFO, "fifo-pri": fifoPri, "sufferage": withSufferage}
 
 func run(t *testing.T, d *datadriven.TestData) string {
 	var maps, reduces int
@@ -193,7 +194,7 @@ func TestRefusedMachines(t *testing.T) {
 		"Maps[0]: field Free has +Inf":  {Free: []float64{math.Inf(1)}},
 		"Maps[0]: field Free has 1e+16": {Free: []float64{1e16}},
 	} {
-		if _, err := solve(&hmhs.Batch{Maps: []hmhs.Machine{m}}, full); err == nil || err.Error() != want {
+		if _, err := solve(&hmhs.Batch{Maps: []hmhs.Machine{m}}, plainHMHS); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

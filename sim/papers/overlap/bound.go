@@ -1,8 +1,8 @@
 package overlap
 
-// bound computes the lower bound of section 5.1: each station alone under SRPT, without waiting
-// for the other. Between two times at which both are idle the larger sum of response times
-// counts. O(log n) for n jobs present.
+// bound computes the lower bound of section 5.1: each station runs SRPT and does not wait for
+// the other. Between two times at which both are idle, the larger of their sums of response
+// times counts. O(log n) for n jobs present.
 type bound struct {
 	clock
 	maps, shuffles station
@@ -31,13 +31,13 @@ func (e *bound) finish() {
 	e.idle()
 }
 
-// station is a station under SRPT. Its jobs' work left is a heap, the least first.
+// station is a station under SRPT. left is a heap of its jobs' remaining work, the least first.
 type station struct {
 	left []float64
 	sum  float64 // integral of the number of jobs, which is the sum of response times
 }
 
-// until serves the station for so long.
+// until serves the station for a time.
 func (s *station) until(wait float64) {
 	for len(s.left) > 0 {
 		n, first := float64(len(s.left)), s.left[0]

@@ -9,13 +9,13 @@ import (
 	"github.com/quernmr/quern/sim/papers"
 )
 
-var engineNames = []string{maxSRPTName, splitName, srptName, fairly, boundName}
+var engineNames = []string{maxSRPTName, splitName, srptName, lpsName, boundName}
 
 // stepper is an engine that tests can watch event by event.
 type stepper interface {
 	engine
 	step(to float64)
-	// left is the map work and shuffle work left, and whether any shuffle work is ready.
+	// left returns the map work and shuffle work left, and whether any shuffle work is ready.
 	left() (x, y float64, ready bool)
 	rates() *clock
 }
@@ -68,8 +68,8 @@ func (e *lps) left() (x, y float64, ready bool) {
 	return x, y, ready
 }
 
-// TestConservation checks every event: work left falls by the work of the stations, and no
-// station idles while it could work.
+// TestConservation checks every step: the work left falls by the work that the stations do, and
+// no station idles while it could work.
 func TestConservation(t *testing.T) {
 	for _, name := range engineNames {
 		e, ok := newEngine(name).(stepper)
@@ -82,12 +82,12 @@ func TestConservation(t *testing.T) {
 			s.fill(jobs)
 			for _, a := range jobs {
 				for e.rates().now < a.at {
-					watch(t, e, a.at)
+					checkStep(t, e, a.at)
 				}
 				e.arrive(a)
 			}
 			for x, y, _ := e.left(); x+y > 0; x, y, _ = e.left() {
-				watch(t, e, forever)
+				checkStep(t, e, forever)
 			}
 			if done := e.result().finished; done != len(jobs) {
 				t.Errorf("%d jobs of %d are done", done, len(jobs))
@@ -96,7 +96,7 @@ func TestConservation(t *testing.T) {
 	}
 }
 
-func watch(t *testing.T, e stepper, to float64) {
+func checkStep(t *testing.T, e stepper, to float64) {
 	t.Helper()
 	x, y, ready := e.left()
 	from := e.rates().now
@@ -110,16 +110,16 @@ func watch(t *testing.T, e stepper, to float64) {
 		t.Fatalf("at %v the stations work at (%v, %v) with (%v, %v) left", from, r.mapping, r.shuffling, x, y)
 	}
 	afterX, afterY, _ := e.left()
-	if gone := x - afterX; math.Abs(gone-r.mapping*passed) > 1e-6*(1+passed) {
-		t.Fatalf("at %v %v of the map is gone in %v", from, gone, passed)
+	if done := x - afterX; math.Abs(done-r.mapping*passed) > 1e-6*(1+passed) {
+		t.Fatalf("at %v: %v of the map work is done in %v", from, done, passed)
 	}
-	if gone := y - afterY; math.Abs(gone-r.shuffling*passed) > 1e-6*(1+passed) {
-		t.Fatalf("at %v %v of the shuffle is gone in %v at rate %v", from, gone, passed, r.shuffling)
+	if done := y - afterY; math.Abs(done-r.shuffling*passed) > 1e-6*(1+passed) {
+		t.Fatalf("at %v: %v of the shuffle work is done in %v at rate %v", from, done, passed, r.shuffling)
 	}
 }
 
-// BenchmarkEngines counts arrivals, including their random numbers. Speed is in processor time,
-// which other programs hardly change.
+// BenchmarkEngines measures engines with their random numbers. The metric counts arrivals per
+// processor time, which other programs hardly change.
 func BenchmarkEngines(b *testing.B) {
 	for _, name := range engineNames {
 		for _, load := range []float64{lowLoad, highLoad} {

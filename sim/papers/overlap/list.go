@@ -8,7 +8,7 @@ type job struct {
 	a         float64 // shuffle work ready; y(t) = a + ratio·x
 	ratio     float64
 	unbalance float64 // for SplitSRPT
-	born      float64
+	born      float64 // time of arrival
 	size      float64 // max(x, y)
 	ready     bool    // counted as ready
 }
@@ -35,8 +35,8 @@ func moveUp(list []job, at int) {
 	}
 }
 
-// counts is the change in the number of ready jobs.
-func (j *job) counts() int {
+// updateReady updates j.ready and returns the change in the number of ready jobs.
+func (j *job) updateReady() int {
 	ready := j.a > 0
 	if ready == j.ready {
 		return 0

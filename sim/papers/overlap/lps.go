@@ -3,26 +3,26 @@ package overlap
 import "slices"
 
 // lps simulates k-LPS: the first k jobs with map work share the map station equally, and the
-// shuffle is shared max-min. A job with work ready could use the whole shuffle, so all of those
-// have the same rate, the level. Another job uses its map's output rate, at most the level, or
-// it would soon be ready.
+// shuffle is shared max-min. A job with work ready could use the whole shuffle, so all such
+// jobs have the same rate, the level. Another job has the output rate of its maps, which is at
+// most the level: otherwise the job would become ready.
 //
-// All jobs in the map have the same rate, so mapClock is the work of each since it began, and a
-// job is mapped when mapClock reaches its end. Mapped jobs are drained when drainClock, the
-// sum of levels, reaches their end. O(k) an event, plus O(log n) for n mapped jobs.
+// All jobs in the map have the same rate. mapClock is the integral of this rate; a job is mapped
+// when mapClock reaches the job's end. drainClock is the integral of the level; a mapped job is
+// drained when drainClock reaches the job's end. O(k) an event, plus O(log n) for n mapped jobs.
 type lps struct {
 	clock
 	k                    int
 	unshared             bool // the unused part of a job's share of the shuffle is lost
 	mapClock, drainClock float64
 	waiting              queue
-	piped                []lpsJob // in the map, with nothing ready, by ratio
-	ready                []lpsJob // in the map, with work ready
-	drained              drains   // mapped, with work ready
+	piped                []lpsJob  // in the map, with nothing ready, by ratio
+	ready                []lpsJob  // in the map, with work ready
+	drained              drainHeap // mapped, with work ready
 }
 
 type lpsJob struct {
-	end   float64 // end on the clock that it waits for
+	end   float64 // of its map on mapClock, or of its shuffle on drainClock
 	ratio float64
 	a     float64 // shuffle work ready, while in the map
 	born  float64
@@ -44,12 +44,12 @@ func (e *lps) admit() {
 	for len(e.piped)+len(e.ready) < e.k && e.waiting.len() > 0 {
 		j := e.waiting.pop()
 		j.end += e.mapClock
-		e.piped = pipe(e.piped, j)
+		e.piped = insertByRatio(e.piped, j)
 	}
 }
 
-// pipe inserts by ratio.
-func pipe(list []lpsJob, j lpsJob) []lpsJob {
+// insertByRatio inserts a job into a list in order of ratio.
+func insertByRatio(list []lpsJob, j lpsJob) []lpsJob {
 	list = append(list, j)
 	i := len(list) - 1
 	for ; i > 0 && list[i-1].ratio > j.ratio; i-- {
@@ -65,8 +65,8 @@ func (e *lps) finish() {
 	}
 }
 
-// level is the shuffle rate of the ready jobs, given the map rate of each job. Piped jobs above
-// the level become ready.
+// level returns the shuffle rate of the ready jobs, given the map rate of each job. Piped jobs
+// with a higher output rate become ready.
 func (e *lps) level(rate float64) float64 {
 	if e.unshared {
 		return e.unsharedLevel(rate)
@@ -93,7 +93,7 @@ func (e *lps) level(rate float64) float64 {
 	}
 }
 
-// unsharedLevel is an equal part for all jobs in the shuffle.
+// unsharedLevel returns an equal part for each job in the shuffle.
 func (e *lps) unsharedLevel(rate float64) float64 {
 	level := 1 / float64(len(e.piped)+len(e.ready)+len(e.drained))
 	for last := len(e.piped) - 1; last >= 0 && rate*e.piped[last].ratio > level; last-- {
@@ -117,7 +117,7 @@ func (e *lps) step(to float64) {
 	}
 	level := e.level(rate)
 	ev := e.next(rate, level, to-e.now)
-	if e.now += ev.wait; ev.what == nothing {
+	if e.now += ev.wait; ev.kind == nothing {
 		e.now = to
 	}
 	e.mapClock += rate * ev.wait
@@ -126,7 +126,7 @@ func (e *lps) step(to float64) {
 		j := &e.ready[i]
 		j.a = max(0, j.a+(float64(rate*j.ratio)-level)*ev.wait)
 	}
-	e.happen(ev)
+	e.apply(ev)
 	if len(e.piped)+len(e.ready) == 0 {
 		e.mapClock = 0 // so that it stays exact
 	}
@@ -139,7 +139,7 @@ func (e *lps) step(to float64) {
 // lpsEvent is the end of a step, with the job's index in its list.
 type lpsEvent struct {
 	wait float64
-	what int
+	kind int
 	at   int
 }
 
@@ -150,7 +150,7 @@ const (
 	drainedDone
 )
 
-// next is the first event within the wait.
+// next returns the first event within the wait.
 func (e *lps) next(rate, level, wait float64) lpsEvent {
 	ev := lpsEvent{wait: wait}
 	until := e.mapClock + rate*wait // mapClock after the wait
@@ -159,15 +159,15 @@ func (e *lps) next(rate, level, wait float64) lpsEvent {
 	}
 	for i := range e.piped {
 		if last := e.piped[i].end; last <= until {
-			until, ev.what, ev.at = last, pipedMapped, i
+			until, ev.kind, ev.at = last, pipedMapped, i
 		}
 	}
 	for i := range e.ready {
 		if last := e.ready[i].end; last <= until {
-			until, ev.what, ev.at = last, readyMapped, i
+			until, ev.kind, ev.at = last, readyMapped, i
 		}
 	}
-	if ev.what != nothing {
+	if ev.kind != nothing {
 		ev.wait = max(0, (until-e.mapClock)/rate)
 	}
 	for i := range e.ready {
@@ -184,13 +184,13 @@ func (e *lps) next(rate, level, wait float64) lpsEvent {
 	return ev
 }
 
-// happen moves the job of an event.
-func (e *lps) happen(ev lpsEvent) {
-	switch ev.what {
+// apply moves the job of an event to its next list.
+func (e *lps) apply(ev lpsEvent) {
+	switch ev.kind {
 	case pipedMapped:
 		j := e.piped[ev.at]
 		e.piped = slices.Delete(e.piped, ev.at, ev.at+1)
-		e.done(j.size, e.now-j.born)
+		e.count(j.size, e.now-j.born)
 	case readyMapped:
 		j := e.dropReady(ev.at)
 		j.end = e.drainClock + j.a
@@ -198,10 +198,10 @@ func (e *lps) happen(ev lpsEvent) {
 	case readyDrained:
 		j := e.dropReady(ev.at)
 		j.a = 0
-		e.piped = pipe(e.piped, j)
+		e.piped = insertByRatio(e.piped, j)
 	case drainedDone:
 		j := e.drained.pop()
-		e.done(j.size, e.now-j.born)
+		e.count(j.size, e.now-j.born)
 	}
 }
 
@@ -233,10 +233,10 @@ func (q *queue) pop() lpsJob {
 	return q.jobs[q.head-1]
 }
 
-// drains is a heap by end, the least first.
-type drains []lpsJob
+// drainHeap is a heap of jobs by end, the least first.
+type drainHeap []lpsJob
 
-func (h *drains) push(j lpsJob) {
+func (h *drainHeap) push(j lpsJob) {
 	*h = append(*h, j)
 	list := *h
 	at := len(list) - 1
@@ -247,7 +247,7 @@ func (h *drains) push(j lpsJob) {
 	list[at] = j
 }
 
-func (h *drains) pop() lpsJob {
+func (h *drainHeap) pop() lpsJob {
 	first, n := (*h)[0], len(*h)-1
 	last := (*h)[n]
 	*h = (*h)[:n]

@@ -2,10 +2,10 @@ package overlap
 
 import "slices"
 
-// maxSRPT simulates MaxSRPT. The list is in order of precedence, the head last. Only served
-// jobs change their keys, downwards, and no job overtakes the head: its key falls at rate 1.
-// So the order is restored at events only. O(n) for n jobs present, by a scan of the list; few
-// are ahead of a small job.
+// maxSRPT simulates MaxSRPT. The list is in order of precedence, the head last. Only the keys of
+// served jobs change, and they fall. No job overtakes the head, because its key falls at rate
+// 1. So the order is restored only at events. O(n) for n jobs present, by a scan of the list;
+// few jobs are ahead of a small job.
 type maxSRPT struct {
 	clock
 	jobs  []job // by max(x(t), y(t))
@@ -43,7 +43,7 @@ func (e *maxSRPT) step(to float64) {
 	}
 	e.pass(ev, to)
 	e.advance(s, ev)
-	// The later in the list first, so that the other's index stays.
+	// The job later in the list comes first, so that the index of the other stays.
 	e.settle(max(s.mapped, s.drained))
 	if s.mapped != s.drained {
 		e.settle(min(s.mapped, s.drained))
@@ -55,11 +55,11 @@ type maxServed struct {
 	mapped  int     // at rate 1
 	grows   float64 // growth rate of its ready work, unless it is drained too
 	drained int     // has ready work that is shuffled
-	shrinks float64 // rate at which that falls, net of inflow
+	shrinks float64 // rate at which this ready work falls, net of inflow
 }
 
-// choose selects the served jobs (section 4.1): the head at both stations, and the next jobs
-// with the rest (section 5).
+// choose selects the served jobs: the head at both stations (section 4.1), and other jobs for
+// the capacity that it leaves (section 5).
 func (e *maxSRPT) choose() maxServed {
 	head := len(e.jobs) - 1
 	s := maxServed{mapped: head, drained: head, shrinks: 1}
@@ -87,7 +87,7 @@ func (e *maxSRPT) choose() maxServed {
 	return s
 }
 
-// nextReady is the first job behind the head with work ready, -1 if there is none or the
+// nextReady returns the first job behind the head with work ready; -1 if there is none or the
 // shuffle has no capacity left.
 func (e *maxSRPT) nextReady(rest float64) int {
 	if e.ready == 0 || rest == 0 {
@@ -115,7 +115,7 @@ func (e *maxSRPT) advance(s maxServed, ev event) {
 	if s.mapped != s.drained {
 		j.a += s.grows * ev.wait
 	}
-	j.x = max(0, j.x-ev.wait) // 0 if it is mapped, as the wait is no shorter then
+	j.x = max(0, j.x-ev.wait) // exactly 0 if the job is mapped: then the wait is at least j.x
 }
 
 // settle moves a served job to its place, or removes it if it is done.
@@ -124,9 +124,9 @@ func (e *maxSRPT) settle(at int) {
 		return
 	}
 	j := &e.jobs[at]
-	e.ready += j.counts()
+	e.ready += j.updateReady()
 	if j.x == 0 && j.a == 0 {
-		e.done(j.size, e.now-j.born)
+		e.count(j.size, e.now-j.born)
 		e.jobs = slices.Delete(e.jobs, at, at+1)
 		return
 	}

@@ -9,16 +9,16 @@ import (
 	"github.com/quernmr/quern/scheduler/overlap"
 )
 
-// The fluid model of section 2.1, event by event: it asks the policy at every event. Tests
-// compare the engines with it, and the job tracker's policies in it with the paper's
-// guarantees.
+// This file has the fluid model of section 2.1, which calls the policy at every event. Tests
+// compare the engines with it. Other tests run the job tracker's policies in it and check the
+// paper's guarantees.
 
-// ratesOf is a policy: it sets maps[i] and shuffles[i] to the rates of job i at each station.
+// ratesOf is a policy. It sets maps[i] and shuffles[i] to the rates of job i at the stations.
 // Jobs are in order of arrival; the rates are 0 before the call.
 type ratesOf func(jobs []overlap.Job, maps, shuffles []float64)
 
-// lending is a policy of the job tracker: each lane has its part of a station, and all lanes
-// share the rest in order.
+// lending returns a policy of the job tracker: each lane uses its part of a station, and then
+// all lanes share the rest in order.
 func lending(lanes func([]overlap.Job) []overlap.Lane) ratesOf {
 	return func(jobs []overlap.Job, maps, shuffles []float64) {
 		all, left := lanes(jobs), 1.0
@@ -32,16 +32,16 @@ func lending(lanes func([]overlap.Job) []overlap.Lane) ratesOf {
 	}
 }
 
-// strict is SplitSRPT as in the paper's Algorithm 2: lanes do not lend.
-func strict(jobs []overlap.Job, maps, shuffles []float64) {
+// strictRates is SplitSRPT as in the paper's Algorithm 2: lanes do not lend.
+func strictRates(jobs []overlap.Job, maps, shuffles []float64) {
 	for _, l := range (overlap.SplitSRPT{}).Lanes(jobs) {
 		serveMap(l, jobs, l.MapShare, maps)
 		l.ServeShuffle(jobs, l.ShuffleShare, maps, shuffles)
 	}
 }
 
-// serveMap adds the lane's map rates within a capacity and returns the capacity used: the first
-// job with map work takes all.
+// serveMap adds the lane's map rates within a capacity and returns the capacity used. The first
+// job with map work takes all of it.
 func serveMap(l overlap.Lane, jobs []overlap.Job, capacity float64, maps []float64) (used float64) {
 	for _, i := range l.Maps {
 		if jobs[i].Left > 0 {
@@ -52,7 +52,8 @@ func serveMap(l overlap.Lane, jobs []overlap.Job, capacity float64, maps []float
 	return 0
 }
 
-// inOrder serves the job that is first in each station's list; jobs outside the list come last.
+// inOrder returns a policy that serves the first job in a station's list. Jobs outside the list
+// come last.
 func inOrder(maps, shuffles []int) ratesOf {
 	return lending(func(jobs []overlap.Job) []overlap.Lane {
 		return []overlap.Lane{{Maps: listed(jobs, maps), Shuffles: listed(jobs, shuffles), MapShare: 1, ShuffleShare: 1}}
@@ -62,7 +63,7 @@ func inOrder(maps, shuffles []int) ratesOf {
 func listed(jobs []overlap.Job, list []int) []int {
 	rank := make(map[int]int, len(list))
 	for at, number := range list {
-		rank[number] = at - len(list) // below that of the others
+		rank[number] = at - len(list) // below the rank of jobs outside the list
 	}
 	order := make([]int, len(jobs))
 	for i := range order {
@@ -72,9 +73,9 @@ func listed(jobs []overlap.Job, list []int) []int {
 	return order
 }
 
-// limited is k-LPS, limited processor sharing (section 5.1): the first k jobs with map work
-// share the map station, and all jobs with shuffle work share the shuffle max-min.
-func limited(k int) ratesOf {
+// modelLPS returns k-LPS, limited processor sharing (section 5.1). The first k jobs with map
+// work share the map station. All jobs with shuffle work share the shuffle max-min.
+func modelLPS(k int) ratesOf {
 	return func(jobs []overlap.Job, maps, shuffles []float64) {
 		var mapped []int
 		for i := range jobs {
@@ -99,8 +100,8 @@ func limited(k int) ratesOf {
 	}
 }
 
-// waterLevel is the level at which the wants, capped at it, use up a capacity of 1; +Inf if
-// they never do.
+// waterLevel returns the level at which the wants, limited to this level, add up to 1; +Inf if
+// they add up to less.
 func waterLevel(wants []float64) float64 {
 	ascending := slices.Sorted(slices.Values(wants))
 	left := 1.0
@@ -114,8 +115,8 @@ func waterLevel(wants []float64) float64 {
 	return math.Inf(1)
 }
 
-// newJob is a job that has just arrived. A map size negligible beside the shuffle counts as
-// none, so that Ratio stays finite.
+// newJob returns a job that has just arrived. A map size that is negligible beside the shuffle
+// counts as 0, so that Ratio stays finite.
 func newJob(x, y float64) overlap.Job {
 	if x <= y*1e-12 {
 		return overlap.Job{Shuffle: y, Ready: y}
@@ -123,8 +124,7 @@ func newJob(x, y float64) overlap.Job {
 	return overlap.Job{Map: x, Shuffle: y, Left: x, Ratio: y / x}
 }
 
-// isDone reports whether no work is left. A job's map output is shuffled at the rate of the map
-// or later, so both end at once.
+// isDone reports whether no work is left: without map work, all remaining shuffle work is ready.
 func isDone(j *overlap.Job) bool { return j.Left == 0 && j.Ready == 0 }
 
 // check refuses invalid sizes.
@@ -133,15 +133,15 @@ func check(x, y float64) error {
 		name  string
 		value float64
 	}{{"Map", x}, {"Shuffle", y}} {
-		if !(size.value >= 0 && size.value <= most) {
+		if !(size.value >= 0 && size.value <= maxSize) {
 			return fmt.Errorf("field %s is %v", size.name, size.value)
 		}
 	}
 	return nil
 }
 
-// most bounds sizes and times, so that sums of them stay finite.
-const most = 1e15
+// maxSize bounds sizes and times, so that sums of them stay finite.
+const maxSize = 1e15
 
 // modelArrival is a job and its time of arrival.
 type modelArrival struct {
@@ -152,20 +152,20 @@ type modelArrival struct {
 // modelSpan is an interval of constant rates. Its slices are valid until the observer returns.
 type modelSpan struct {
 	From, To       float64
-	Jobs           []overlap.Job // state of the present jobs at From; Number is that of the arrival
+	Jobs           []overlap.Job // state of the present jobs at From; Number is the index of the arrival
 	Maps, Shuffles []float64     // rates
 }
 
-// follow runs the policy until all jobs are done and returns their ends. Arrivals must be in
-// order of time. The observer, if any, sees every span. Without arrivals there are no ends.
-// O(n) events, each O(m log m) for m jobs present.
-func follow(rates ratesOf, arrivals []modelArrival, observe func(*modelSpan)) ([]float64, error) {
+// runModel runs the policy until all jobs are done and returns their ends. Arrivals must be in
+// order of time. It calls observe, if not nil, for every span. O(n) events, each O(m log m) for
+// m jobs present.
+func runModel(rates ratesOf, arrivals []modelArrival, observe func(*modelSpan)) ([]float64, error) {
 	for i, a := range arrivals {
 		err := check(a.Map, a.Shuffle)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("arrival %d: %w", i, err)
-		case !(math.Abs(a.At) <= most):
+		case !(math.Abs(a.At) <= maxSize):
 			return nil, fmt.Errorf("arrival %d: field At is %v", i, a.At)
 		case i > 0 && a.At < arrivals[i-1].At:
 			return nil, fmt.Errorf("arrival %d: field At is %v, before %v", i, a.At, arrivals[i-1].At)
@@ -183,7 +183,7 @@ func follow(rates ratesOf, arrivals []modelArrival, observe func(*modelSpan)) ([
 type model struct {
 	rates    ratesOf
 	arrivals []modelArrival
-	next     int // arrival
+	next     int // index of the next arrival
 	ends     []float64
 	span     modelSpan
 }
@@ -229,12 +229,12 @@ func (r *model) arrive() {
 	}
 }
 
-// net is the growth rate of a job's ready work.
+// net returns the growth rate of a job's ready work.
 func (s *modelSpan) net(i int) float64 {
 	return float64(s.Maps[i]*s.Jobs[i].Ratio) - s.Shuffles[i]
 }
 
-// jobEvent is the time until job i is mapped or has nothing ready.
+// jobEvent returns the time until job i is mapped or has nothing ready.
 func (s *modelSpan) jobEvent(i int) float64 {
 	j, wait := &s.Jobs[i], math.Inf(1)
 	if s.Maps[i] > 0 {
@@ -246,8 +246,8 @@ func (s *modelSpan) jobEvent(i int) float64 {
 	return wait
 }
 
-// overtakes is the time until job i has less left to shuffle than a job ahead of it, the only
-// event of two jobs. It is slightly late, so that the order has changed by then.
+// overtakes returns the time until job i has less left to shuffle than a job ahead of it. That
+// is the only event of two jobs. The time is slightly late, so that the order has changed then.
 func (s *modelSpan) overtakes(i int) float64 {
 	wait := math.Inf(1)
 	if s.Shuffles[i] == 0 {

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// modelBound is a lower bound of the sum of response times of all policies (section 5.1): each
-// station alone under SRPT, as if the shuffle did not wait for maps. Between two times at which
+// modelBound returns a lower bound of the sum of response times of all policies (section 5.1).
+// Each station runs SRPT, and the shuffle does not wait for maps. Between two times at which
 // both are idle the larger sum counts. O(n log n).
 func modelBound(arrivals []modelArrival) (float64, error) {
 	total := 0.0
@@ -55,7 +55,7 @@ func (s *single) until(at float64) {
 	}
 }
 
-// sizeHeap has the work left, the least first.
+// sizeHeap is a heap of the work left, the least first.
 type sizeHeap []float64
 
 func (h sizeHeap) Len() int           { return len(h) }

@@ -1,14 +1,14 @@
 // Package overlap reproduces the simulations of Lin, Zhang, Wierman and Tan, Joint Optimization
-// of Overlapping Phases in MapReduce (2013), section 5.3: millions of jobs through the
+// of Overlapping Phases in MapReduce (2013), section 5.3. Millions of jobs go through the
 // overlapping tandem queue of section 2.1. Sections and figures are the paper's.
 //
-// The policies are those of scheduler/overlap. Asking them at every event would take days, so
-// simulations do not run them: each has an engine here that keeps its jobs in the policy's
-// order and updates only served jobs. Tests run the policies on the same arrivals, event by
-// event (model_test.go), and compare the results.
+// The policies are in scheduler/overlap. They would take days if simulations called them at
+// every event. So each policy has an engine here, which keeps the jobs in the policy's order
+// and updates only served jobs. Tests run the policies on the same arrivals, event by event
+// (model_test.go), and compare the results.
 //
-// Response times are to the end of the shuffle. A simulation begins and ends empty. Every
-// policy and both loads have the same jobs, at times scaled by the load.
+// Response times are to the end of the shuffle. A simulation begins and ends empty. All
+// policies and both loads have the same jobs, at times scaled by the load.
 package overlap
 
 import (
@@ -29,7 +29,7 @@ const (
 
 // Policies by name.
 const (
-	fairly      = "k-LPS"
+	lpsName     = "k-LPS"
 	maxSRPTName = "MaxSRPT"
 	splitName   = "SplitSRPT"
 	srptName    = "SRPT"
@@ -39,18 +39,18 @@ const (
 )
 
 const (
-	unit  = 5_000_000 // arrivals of an experiment
-	seeds = 4         // simulations of every point
-	limit = 100       // the paper's k
+	unitArrivals = 5_000_000 // arrivals of an experiment
+	seeds        = 4         // simulations of every point
+	lpsLimit     = 100       // the paper's k
 )
 
-// newEngine returns a new engine by the policy's name.
+// newEngine returns a new engine for a policy.
 func newEngine(name string) engine {
 	switch name {
-	case fairly:
-		return newLPS(limit, false)
+	case lpsName:
+		return newLPS(lpsLimit, false)
 	case lossyName:
-		return newLPS(limit, true)
+		return newLPS(lpsLimit, true)
 	case maxSRPTName:
 		return &maxSRPT{}
 	case splitName:
@@ -65,16 +65,16 @@ func newEngine(name string) engine {
 	panic("no engine named " + name)
 }
 
-// Simulate runs four simulations of five million arrivals, times the experiments of the
-// options, for every policy and load; other points take a fifth of one.
+// Simulate runs four simulations for every policy and load, each with five million arrivals
+// times the experiments of the options. Other points have a million arrivals or less.
 func Simulate(ctx context.Context, o papers.Options) (*papers.Report, error) {
-	return simulate(ctx, o, unit)
+	return simulate(ctx, o, unitArrivals)
 }
 
 func simulate(ctx context.Context, o papers.Options, unit int) (*papers.Report, error) {
 	o.Experiments = max(1, o.Experiments)
 	s := &simulation{ctx: ctx, o: o, unit: unit, report: &papers.Report{Paper: "overlap", Options: o}}
-	if err := papers.InTurn(s.loads, s.synthetic, s.readings); err != nil {
+	if err := papers.RunFigures(s.loads, s.synthetic, s.readings); err != nil {
 		return nil, err
 	}
 	return s.report, nil
@@ -108,14 +108,14 @@ func (s *simulation) run(figure string, points []point) ([]*tally, error) {
 	})
 }
 
-// published is the paper's mean response time; for policies that it does not report, that of
-// independent prototypes.
+// published returns the paper's mean response time, or for policies that the paper does not
+// report, the mean of independent prototypes.
 func published(policy string, load float64) (mean float64, byPaper bool) {
 	at := map[string][2]float64{
-		fairly: {6.50, 16.28}, maxSRPTName: {3.32, 5.58}, splitName: {3.55, 5.66},
+		lpsName: {6.50, 16.28}, maxSRPTName: {3.32, 5.58}, splitName: {3.55, 5.66},
 		srptName: {3.22, 4.88}, boundName: {2.352, 3.250},
 	}[policy]
-	byPaper = policy == fairly || policy == maxSRPTName || policy == splitName
+	byPaper = policy == lpsName || policy == maxSRPTName || policy == splitName
 	if load == highLoad {
 		return at[1], byPaper
 	}
@@ -127,12 +127,12 @@ const (
 	highLoad = 0.90
 )
 
-// loads is the two loads of section 5.3: mean response times, and slowdowns by size.
+// loads reports the two loads of section 5.3: mean response times, and slowdowns by size.
 func (s *simulation) loads() error {
-	policies := []string{fairly, maxSRPTName, splitName, srptName, boundName}
+	policies := []string{lpsName, maxSRPTName, splitName, srptName, boundName}
 	var points []point
 	for _, policy := range policies {
-		for _, load := range []float64{highLoad, lowLoad} { // the longer ones first
+		for _, load := range []float64{highLoad, lowLoad} { // the longer simulations first
 			for seed := range seeds {
 				points = append(points, point{policy, paperWorkload(load), s.unit * s.o.Experiments, seed})
 			}

@@ -29,8 +29,8 @@ func TestFigures(t *testing.T) {
 	}
 	for _, load := range []string{"load=0.75", "load=0.90"} {
 		mean := func(policy string) float64 { return *r.Find(figMean, load, policy, "mean").Value }
-		if !(mean(boundName) < mean(maxSRPTName) && mean(boundName) < mean(srptName) && mean(maxSRPTName) < mean(splitName) && mean(splitName) < mean(fairly)) {
-			t.Errorf("%s: unlikely order of policies", load)
+		if !(mean(boundName) < mean(maxSRPTName) && mean(boundName) < mean(srptName) && mean(maxSRPTName) < mean(splitName) && mean(splitName) < mean(lpsName)) {
+			t.Errorf("%s: the policies are in an unexpected order", load)
 		}
 	}
 	again, err := simulate(ctx, o, 10000)
@@ -53,13 +53,13 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestWorkload: means and deviations are the paper's. It compares logarithms, because the
-// variables' own deviations converge too slowly.
+// TestWorkload: means and deviations are the paper's. It computes them from logarithms, because
+// the deviations of the variables converge too slowly.
 func TestWorkload(t *testing.T) {
 	s := &source{workload: paperWorkload(0.75), rand: papers.Rand(1, "overlap", 0)}
 	jobs := make([]arrival, 400000)
 	s.fill(jobs)
-	near := func(what string, got, want, within float64) {
+	checkNear := func(what string, got, want, within float64) {
 		if math.Abs(got-want) > within {
 			t.Errorf("%s is %v, want %v", what, got, want)
 		}
@@ -81,23 +81,23 @@ func TestWorkload(t *testing.T) {
 		}
 		n := float64(len(jobs))
 		mean, variance := sum/n, squares/n-sum/n*sum/n
-		near(v.name+"'s mean", math.Exp(mean+variance/2), 1, 0.03)
-		near(v.name+"'s deviation", math.Sqrt(math.Expm1(variance)), v.deviation, 0.03*v.deviation)
+		checkNear(v.name+"'s mean", math.Exp(mean+variance/2), 1, 0.03)
+		checkNear(v.name+"'s deviation", math.Sqrt(math.Expm1(variance)), v.deviation, 0.03*v.deviation)
 	}
-	near("arrival rate", float64(len(jobs))/jobs[len(jobs)-1].at, 0.75, 0.01)
+	checkNear("arrival rate", float64(len(jobs))/jobs[len(jobs)-1].at, 0.75, 0.01)
 }
 
 // TestFigure9Classes: every job is in one class, thin or wide.
 func TestFigure9Classes(t *testing.T) {
 	var all tally
 	for _, size := range []float64{0.1, 0.25, 0.3, 3, 99.99, 100, 1e6, 1e30} {
-		all.done(size, 2*size)
+		all.count(size, 2*size)
 	}
 	jobs := 0
-	for i, from := range edges {
+	for i, from := range wideEdges {
 		to := -1.0
-		if i+1 < len(edges) {
-			to = edges[i+1]
+		if i+1 < len(wideEdges) {
+			to = wideEdges[i+1]
 		}
 		jobs += all.between(from, to).jobs
 	}

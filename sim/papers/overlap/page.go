@@ -18,10 +18,10 @@ var pageText string
 // WritePage writes the page about the report, and measures speeds for it; plots is the folder
 // of the plots.
 func WritePage(w io.Writer, r *papers.Report, plots string) error {
-	return writePage(w, r, plots, unit/5)
+	return writePage(w, r, plots, unitArrivals/5)
 }
 
-// writePage measures speeds with so many arrivals.
+// writePage measures speeds with the given number of arrivals.
 func writePage(w io.Writer, r *papers.Report, plots string, arrivals int) error {
 	verdict := "Every figure with a band is in it."
 	if missed := r.Missed(); len(missed) > 0 {
@@ -36,7 +36,7 @@ func writePage(w io.Writer, r *papers.Report, plots string, arrivals int) error 
 		"speeds":   func() string { return speeds(r.Options.Seed, arrivals) },
 	}
 	return r.WritePage(w, pageText, plots, tables, map[string]any{
-		"Seeds": seeds, "Arrivals": millions(r.Options.Experiments * unit), "Short": millions(unit / 5), "Verdict": verdict, "Go": runtime.Version(),
+		"Seeds": seeds, "Arrivals": millions(r.Options.Experiments * unitArrivals), "Short": millions(unitArrivals / 5), "Verdict": verdict, "Go": runtime.Version(),
 	})
 }
 
@@ -55,7 +55,7 @@ func number(x *float64, digits int) string {
 	return fmt.Sprintf("%.*f", digits, *x)
 }
 
-// marked is a row's value, with a mark if it is outside its band.
+// marked returns a row's value, with a mark if it is outside its band.
 func marked(row papers.Row, digits int) string { return number(row.Value, digits) + row.Mark() }
 
 func table(b *strings.Builder, head ...string) {
@@ -71,7 +71,7 @@ func means(r *papers.Report) string {
 	var b strings.Builder
 	table(&b, "load", "policy", "mean ± deviation over seeds", "published", "band")
 	for _, point := range []string{"load=0.75", "load=0.90"} {
-		for _, policy := range []string{fairly, maxSRPTName, splitName, srptName, boundName} {
+		for _, policy := range []string{lpsName, maxSRPTName, splitName, srptName, boundName} {
 			row := r.Find(figMean, point, policy, "mean")
 			deviation := r.Find(figMean, point, policy, "deviation over seeds")
 			line(&b, point[len("load="):], policy, marked(row, 3)+" ± "+number(deviation.Value, 3), number(row.Published, 2),
@@ -86,7 +86,7 @@ func sizes(r *papers.Report, load string) string {
 	table(&b, "size", "k-LPS", "MaxSRPT / k-LPS", "SplitSRPT / k-LPS", "SRPT / k-LPS")
 	for _, row := range r.Rows {
 		size, ok := strings.CutPrefix(row.Point, "load="+load+" size")
-		if !ok || row.Figure != figSizes || row.Policy != fairly {
+		if !ok || row.Figure != figSizes || row.Policy != lpsName {
 			continue
 		}
 		cells := []string{strings.TrimPrefix(size, "="), number(row.Value, 2)}
@@ -123,11 +123,11 @@ func loads(r *papers.Report) string {
 	var b strings.Builder
 	table(&b, "load", "k-LPS", "MaxSRPT", "SplitSRPT", "SRPT")
 	for _, row := range r.Rows {
-		if row.Figure != figLoads || row.Policy != fairly {
+		if row.Figure != figLoads || row.Policy != lpsName {
 			continue
 		}
 		cells := []string{strings.TrimPrefix(row.Point, "load=")}
-		for _, policy := range []string{fairly, maxSRPTName, splitName, srptName} {
+		for _, policy := range []string{lpsName, maxSRPTName, splitName, srptName} {
 			cells = append(cells, number(r.Find(figLoads, row.Point, policy, "mean over the bound's").Value, 2))
 		}
 		line(&b, cells...)
@@ -140,7 +140,7 @@ func speeds(seed uint64, arrivals int) string {
 	var b strings.Builder
 	table(&b, "policy", "million arrivals a second, load 0.75", "load 0.90", "to reach at 0.75")
 	for _, p := range []struct{ policy, goal string }{
-		{maxSRPTName, "4"}, {splitName, "2.5"}, {fairly, "1.5"}, {srptName, "–"}, {boundName, "–"},
+		{maxSRPTName, "4"}, {splitName, "2.5"}, {lpsName, "1.5"}, {srptName, "–"}, {boundName, "–"},
 	} {
 		cells := []string{p.policy}
 		for _, load := range []float64{lowLoad, highLoad} {

@@ -21,17 +21,17 @@ func modelPolicies() map[string]ratesOf {
 	return map[string]ratesOf{
 		"maxsrpt":   maxSRPTRates,
 		"splitsrpt": splitSRPTRates,
-		"strict":    strict,
+		"strict":    strictRates,
 		"srpt":      srptRates,
-		"lps":       limited(2),
+		"lps":       modelLPS(2),
 		"order":     inOrder([]int{2, 0, 1}, []int{1, 0, 2}),
 	}
 }
 
-// batch draws arrivals; small whole numbers make many ties, and sizes of 0.
+// batch draws arrivals. Small whole numbers make many ties, and sizes of 0.
 func batch(t *rapid.T, jobs int, together bool) []modelArrival {
 	size := rapid.Map(rapid.Float64Range(0, 10), func(x float64) float64 {
-		if x < 1e-9 { // seconds; half of the least positive number is none
+		if x < 1e-9 { // half of the least positive float64 would be 0
 			return 0
 		}
 		return x
@@ -51,7 +51,7 @@ func batch(t *rapid.T, jobs int, together bool) []modelArrival {
 }
 
 func total(t fataler, p ratesOf, arrivals []modelArrival) float64 {
-	ends, err := follow(p, arrivals, nil)
+	ends, err := runModel(p, arrivals, nil)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -63,20 +63,20 @@ func total(t fataler, p ratesOf, arrivals []modelArrival) float64 {
 }
 
 // TestModelConserves: in every span the rates of a station are not negative and sum to at most
-// 1, only jobs with work are served, and no station idles that could work. The stations have
-// done the work that has arrived and is not left.
+// 1. Only jobs with work are served, and no station idles while it could work. All work that
+// has arrived is either done or left.
 func TestModelConserves(t *testing.T) {
 	for name, p := range modelPolicies() {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				arrivals := batch(t, 12, false)
-				maps, shuffles := 0.0, 0.0 // done
-				_, err := follow(p, arrivals, func(s *modelSpan) {
+				maps, shuffles := 0.0, 0.0 // work done
+				_, err := runModel(p, arrivals, func(s *modelSpan) {
 					checkSpan(t, s, name == "strict")
-					came, cameShuffle := 0.0, 0.0
+					arrived, arrivedShuffle := 0.0, 0.0
 					for _, a := range arrivals {
 						if a.At <= s.From {
-							came, cameShuffle = came+a.Map, cameShuffle+a.Shuffle
+							arrived, arrivedShuffle = arrived+a.Map, arrivedShuffle+a.Shuffle
 						}
 					}
 					left, leftShuffle := 0.0, 0.0
@@ -86,8 +86,8 @@ func TestModelConserves(t *testing.T) {
 					}
 					doneBefore := maps - sum(s.Maps)*(s.To-s.From)
 					shuffledBefore := shuffles - sum(s.Shuffles)*(s.To-s.From)
-					if math.Abs(came-left-doneBefore) > 1e-6 || math.Abs(cameShuffle-leftShuffle-shuffledBefore) > 1e-6 {
-						t.Fatalf("at %v (%v, %v) came, (%v, %v) is left, (%v, %v) is done", s.From, came, cameShuffle, left, leftShuffle, doneBefore, shuffledBefore)
+					if math.Abs(arrived-left-doneBefore) > 1e-6 || math.Abs(arrivedShuffle-leftShuffle-shuffledBefore) > 1e-6 {
+						t.Fatalf("at %v: (%v, %v) has arrived, (%v, %v) is left, (%v, %v) is done", s.From, arrived, arrivedShuffle, left, leftShuffle, doneBefore, shuffledBefore)
 					}
 				})
 				if err != nil {
@@ -105,7 +105,7 @@ func sum(rates []float64) (all float64) {
 	return all
 }
 
-func checkSpan(t *rapid.T, s *modelSpan, lazy bool) {
+func checkSpan(t *rapid.T, s *modelSpan, mayIdle bool) {
 	toMap, ready := false, false
 	for i, j := range s.Jobs {
 		toMap, ready = toMap || j.Left > 0, ready || j.Ready > 0
@@ -124,13 +124,13 @@ func checkSpan(t *rapid.T, s *modelSpan, lazy bool) {
 	if mapped > 1+1e-12 || shuffled > 1+1e-12 {
 		t.Fatalf("rates sum to (%v, %v)", mapped, shuffled)
 	}
-	if !lazy && (toMap && mapped < 1-1e-12 || ready && shuffled < 1-1e-12) {
+	if !mayIdle && (toMap && mapped < 1-1e-12 || ready && shuffled < 1-1e-12) {
 		t.Fatalf("at %v a station idles: (%v, %v)", s.From, mapped, shuffled)
 	}
 }
 
-// TestGuarantees checks corollaries 4 and 6 against every pair of orders, one for each station:
-// one for both is not enough (testdata/orders.txt).
+// TestGuarantees checks corollaries 4 and 6 against every pair of orders, one for each station.
+// One order for both stations is not enough for the optimum (testdata/orders.txt).
 func TestGuarantees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		arrivals := batch(t, 4, true)
@@ -152,7 +152,7 @@ func TestGuarantees(t *testing.T) {
 		if got := total(t, maxSRPTRates, arrivals); got > factor*optimum+1e-6 {
 			t.Fatalf("MaxSRPT takes %v, more than %v times %v", got, factor, optimum)
 		}
-		for name, p := range map[string]ratesOf{"SplitSRPT": splitSRPTRates, "SplitSRPT as printed": strict} {
+		for name, p := range map[string]ratesOf{"SplitSRPT": splitSRPTRates, "SplitSRPT as printed": strictRates} {
 			if got := total(t, p, arrivals); got > (1+1/beta)*optimum+1e-6 {
 				t.Fatalf("%s takes %v, more than %v times %v", name, got, 1+1/beta, optimum)
 			}
@@ -183,7 +183,7 @@ func permutations(n int, visit func([]int)) {
 	from(0)
 }
 
-// TestGuaranteesAreTight: the paper's examples come near both factors.
+// TestGuaranteesAreTight: the paper's examples come within 3 % of both factors.
 func TestGuaranteesAreTight(t *testing.T) {
 	const n, heavy, epsilon = 400, 4, 0.001
 	var pairs, turns []modelArrival
@@ -198,23 +198,23 @@ func TestGuaranteesAreTight(t *testing.T) {
 		turns = append(turns, modelArrival{Map: heavy, Shuffle: 1})
 	}
 	turns[n-1] = modelArrival{Map: n - 1, Shuffle: (n - 1) * heavy}
-	asTheyCame := make([]int, n)
-	for i := range asTheyCame {
-		asTheyCame[i] = i
+	byArrival := make([]int, n)
+	for i := range byArrival {
+		byArrival[i] = i
 	}
-	near := func(name string, p ratesOf, jobs []modelArrival, order []int, factor float64) {
+	checkRatio := func(name string, p ratesOf, jobs []modelArrival, order []int, factor float64) {
 		ratio := total(t, p, jobs) / total(t, inOrder(order, order), jobs)
 		if ratio > factor || ratio < 0.97*factor {
-			t.Errorf("%s: ratio %v, the paper's is near %v", name, ratio, factor)
+			t.Errorf("%s: ratio %v, want at most 3 %% below %v", name, ratio, factor)
 		}
 	}
-	near("MaxSRPT", maxSRPTRates, pairs, alternate, 2.0*heavy/(1+heavy))
-	near("SplitSRPT as printed", strict, turns, asTheyCame, 1+1.0/heavy)
-	near("SplitSRPT", splitSRPTRates, turns, asTheyCame, 1+1.0/heavy)
+	checkRatio("MaxSRPT", maxSRPTRates, pairs, alternate, 2.0*heavy/(1+heavy))
+	checkRatio("SplitSRPT as printed", strictRates, turns, byArrival, 1+1.0/heavy)
+	checkRatio("SplitSRPT", splitSRPTRates, turns, byArrival, 1+1.0/heavy)
 }
 
 // TestOnline: MaxSRPT is never worse than SRPT at one station with sizes max(x, y), the basis
-// of the proof of Theorem 3; and no policy is better than the bound.
+// of the proof of Theorem 3. No policy is better than the bound.
 func TestOnline(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		arrivals := batch(t, 12, false)
@@ -227,7 +227,7 @@ func TestOnline(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := total(t, maxSRPTRates, arrivals); got > longest+1e-6 {
-			t.Fatalf("MaxSRPT takes %v, SRPT of the longest sides %v", got, longest)
+			t.Fatalf("MaxSRPT takes %v, SRPT with sizes max(x, y) %v", got, longest)
 		}
 		bound, err := modelBound(arrivals)
 		for name, p := range modelPolicies() {

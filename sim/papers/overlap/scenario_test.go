@@ -14,7 +14,7 @@ import (
 //
 //	run policy=P      the policy's spans and ends for the arrivals given, one a line as in
 //	                  "at=0 x=1 y=2"; rates are map, shuffle for each served job
-//	ends policy=P     the ends alone
+//	ends policy=P     only the ends
 //	bound             the lower bound of the sum of response times
 //
 // Policies are maxsrpt, splitsrpt, strict, srpt, lps=K, order=0-2-1 (at both stations).
@@ -61,7 +61,7 @@ func runDirective(t *testing.T, d *datadriven.TestData, out *strings.Builder) {
 	if d.Cmd == "ends" {
 		observe = nil
 	}
-	ends, err := follow(readPolicy(t, d), arrivals, observe)
+	ends, err := runModel(readPolicy(t, d), arrivals, observe)
 	if err != nil {
 		fmt.Fprintln(out, err)
 		return
@@ -85,7 +85,7 @@ func readPolicy(t *testing.T, d *datadriven.TestData) ratesOf {
 		if err != nil {
 			d.Fatalf(t, "%v", err)
 		}
-		return limited(k)
+		return modelLPS(k)
 	case "order":
 		var order []int
 		for _, number := range strings.Split(arg, "-") {

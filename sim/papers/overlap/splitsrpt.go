@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// splitSRPT simulates SplitSRPT. In each list the next job to be served is last. Map-heavy jobs
-// change lists when they are mapped: then they are drained before the others, the least first.
-// Shuffle-heavy jobs are all in one list by y(t); its order is restored when a served job has
-// moved up. O(n) for n jobs present.
+// splitSRPT simulates SplitSRPT. In each list the next job to be served is last. A map-heavy job
+// changes lists when it is mapped. Mapped jobs are drained before the other map-heavy jobs, the
+// one with the least left first. Shuffle-heavy jobs are all in one list by y(t), in which
+// served jobs move up. O(n) for n jobs present.
 type splitSRPT struct {
 	clock
 	strict   bool    // no lending
-	mapHeavy []job   // with map work, by x(t)
-	mapped   []job   // map-heavy ones without map work, by y(t)
+	mapHeavy []job   // map-heavy, with map work, by x(t)
+	mapped   []job   // map-heavy, without map work, by y(t)
 	heavy    []job   // shuffle-heavy, by y(t)
 	waiting  int     // jobs of mapHeavy with shuffle work ready
 	ready    int     // jobs of heavy with shuffle work ready
-	least    float64 // unbalance of the jobs present: the paper's β(t)
+	least    float64 // least unbalance of the jobs present: the paper's β(t)
 }
 
 func newSplitSRPT(strict bool) *splitSRPT {
@@ -47,15 +47,15 @@ func (e *splitSRPT) finish() {
 	}
 }
 
-// part is the progress of a class: one job is mapped, one is drained. Either may be missing,
-// and both may be the same.
+// part is the progress of a class in a step: one job is mapped, one is drained. Either may be
+// missing, and they may be the same job.
 type part struct {
-	m, d    *job
-	mapRate float64
-	inflow  float64 // map output that can be shuffled at once, if nothing is ready before it
-	want    float64 // shuffle rate that the class can use
-	net     float64 // growth rate of m's ready work
-	drop    float64 // rate at which d's ready work falls
+	mapped, drained *job
+	mapRate         float64
+	inflow          float64 // map output that can be shuffled at once, if nothing is ready before it
+	demand          float64 // shuffle rate that the class can use
+	net             float64 // growth rate of the mapped job's ready work
+	drop            float64 // rate at which the drained job's ready work falls
 }
 
 // step advances to the next event, or to that time if it is earlier.
@@ -76,10 +76,10 @@ func (e *splitSRPT) step(to float64) {
 	d2 := e.choose2(&p2, m2)
 	var c1, c2 float64
 	if e.strict {
-		c1, c2 = min(p1.want, light), min(p2.want, 1-light)
+		c1, c2 = min(p1.demand, light), min(p2.demand, 1-light)
 	} else {
-		c2 = min(p2.want, 1-min(p1.want, light))
-		c1 = min(p1.want, 1-c2)
+		c2 = min(p2.demand, 1-min(p1.demand, light))
+		c1 = min(p1.demand, 1-c2)
 	}
 	e.shuffling = c1 + c2
 	p1.share(c1)
@@ -112,32 +112,32 @@ func (e *splitSRPT) shareMap(one, two bool, light float64) (first, second float6
 // choose1 selects the served map-heavy jobs.
 func (e *splitSRPT) choose1(p *part, m int) {
 	if m >= 0 {
-		p.m = &e.mapHeavy[m]
+		p.mapped = &e.mapHeavy[m]
 	}
 	switch n := len(e.mapped); {
 	case n > 0:
-		p.d = &e.mapped[n-1]
-	case m >= 0 && p.m.a > 0:
-		p.d = p.m
+		p.drained = &e.mapped[n-1]
+	case m >= 0 && p.mapped.a > 0:
+		p.drained = p.mapped
 	case m >= 0:
-		p.inflow = float64(p.mapRate * p.m.ratio)
-		p.want = p.inflow
+		p.inflow = float64(p.mapRate * p.mapped.ratio)
+		p.demand = p.inflow
 		if e.waiting > 0 {
 			for m--; e.mapHeavy[m].a == 0; {
 				m--
 			}
-			p.d = &e.mapHeavy[m]
+			p.drained = &e.mapHeavy[m]
 		}
 	}
-	if p.d != nil {
-		p.want = forever
+	if p.drained != nil {
+		p.demand = forever
 	}
 }
 
-// choose2 selects the served shuffle-heavy jobs, and d's index in the list.
+// choose2 selects the served shuffle-heavy jobs. It returns the index of the drained one.
 func (e *splitSRPT) choose2(p *part, m int) (d int) {
 	if m >= 0 {
-		p.m = &e.heavy[m]
+		p.mapped = &e.heavy[m]
 	}
 	d = -1
 	switch head := len(e.heavy) - 1; {
@@ -146,8 +146,8 @@ func (e *splitSRPT) choose2(p *part, m int) (d int) {
 	case e.heavy[head].a > 0:
 		d = head
 	default: // the head is being mapped
-		p.inflow = float64(p.mapRate * p.m.ratio)
-		p.want = p.inflow
+		p.inflow = float64(p.mapRate * p.mapped.ratio)
+		p.demand = p.inflow
 		if e.ready > 0 {
 			for d = head - 1; e.heavy[d].a == 0; {
 				d--
@@ -155,8 +155,8 @@ func (e *splitSRPT) choose2(p *part, m int) (d int) {
 		}
 	}
 	if d >= 0 {
-		p.d = &e.heavy[d]
-		p.want = forever
+		p.drained = &e.heavy[d]
+		p.demand = forever
 	}
 	return d
 }
@@ -165,17 +165,17 @@ func (e *splitSRPT) choose2(p *part, m int) (d int) {
 func (p *part) share(capacity float64) {
 	inflow := min(p.inflow, capacity)
 	rest := capacity - inflow
-	if p.m != nil {
+	if p.mapped != nil {
 		switch {
-		case p.m == p.d:
-			p.net = float64(p.mapRate*p.m.ratio) - rest
+		case p.mapped == p.drained:
+			p.net = float64(p.mapRate*p.mapped.ratio) - rest
 		case p.inflow > 0:
 			p.net = p.inflow - inflow
 		default:
-			p.net = float64(p.mapRate * p.m.ratio)
+			p.net = float64(p.mapRate * p.mapped.ratio)
 		}
 	}
-	if p.drop = rest; p.m == p.d {
+	if p.drop = rest; p.mapped == p.drained {
 		p.drop = -p.net
 	}
 	p.inflow = inflow
@@ -195,16 +195,16 @@ const (
 func (e *splitSRPT) pass(p1, p2 *part, to float64) {
 	wait, event := to-e.now, nothing
 	for k, p := range [...]*part{p1, p2} {
-		if p.m != nil && p.m.x <= p.mapRate*wait {
-			wait, event = p.m.x/p.mapRate, mapped1+k
+		if p.mapped != nil && p.mapped.x <= p.mapRate*wait {
+			wait, event = p.mapped.x/p.mapRate, mapped1+k
 		}
-		if p.d != nil && p.drop > 0 && p.d.a < p.drop*wait {
-			wait, event = p.d.a/p.drop, drained1+k
+		if p.drained != nil && p.drop > 0 && p.drained.a < p.drop*wait {
+			wait, event = p.drained.a/p.drop, drained1+k
 		}
 	}
-	// Among the shuffle-heavy jobs one that only drains may catch up with the head.
-	if p2.d != nil && p2.m != p2.d && p2.inflow > 0 && p2.drop > p2.inflow {
-		if t := (p2.d.key - p2.m.key) / (p2.drop - p2.inflow); t < wait {
+	// A shuffle-heavy job that is only drained may catch up with the head.
+	if p2.drained != nil && p2.mapped != p2.drained && p2.inflow > 0 && p2.drop > p2.inflow {
+		if t := (p2.drained.key - p2.mapped.key) / (p2.drop - p2.inflow); t < wait {
 			wait, event = max(0, t), passed
 		}
 	}
@@ -212,47 +212,47 @@ func (e *splitSRPT) pass(p1, p2 *part, to float64) {
 		e.now = to
 	}
 	for k, p := range [...]*part{p1, p2} {
-		if p.m != nil {
-			p.m.a = max(0, p.m.a+p.net*wait)
-			p.m.x = max(0, p.m.x-p.mapRate*wait)
+		if p.mapped != nil {
+			p.mapped.a = max(0, p.mapped.a+p.net*wait)
+			p.mapped.x = max(0, p.mapped.x-p.mapRate*wait)
 			if event == mapped1+k {
-				p.m.x = 0
+				p.mapped.x = 0
 			}
 		}
-		if p.d != nil {
-			if p.d != p.m {
-				p.d.a = max(0, p.d.a-p.drop*wait)
+		if p.drained != nil {
+			if p.drained != p.mapped {
+				p.drained.a = max(0, p.drained.a-p.drop*wait)
 			}
 			if event == drained1+k {
-				p.d.a = 0
+				p.drained.a = 0
 			}
 		}
 	}
 	if event == passed {
-		p2.d.key = min(p2.d.key, math.Nextafter(p2.m.key, 0)) // whatever the rounding
+		p2.drained.key = min(p2.drained.key, math.Nextafter(p2.mapped.key, 0)) // despite rounding
 	}
 }
 
 // settle1 restores the places of the served map-heavy jobs.
 func (e *splitSRPT) settle1(p *part) {
-	if n := len(e.mapped) - 1; n >= 0 && p.d == &e.mapped[n] {
-		if p.d.key = p.d.a; p.d.a == 0 {
-			j := *p.d
+	if n := len(e.mapped) - 1; n >= 0 && p.drained == &e.mapped[n] {
+		if p.drained.key = p.drained.a; p.drained.a == 0 {
+			j := *p.drained
 			e.mapped = e.mapped[:n]
 			e.leave(&j)
 		}
-	} else if p.d != nil && p.d != p.m {
-		e.waiting += p.d.counts()
+	} else if p.drained != nil && p.drained != p.mapped {
+		e.waiting += p.drained.updateReady()
 	}
-	if p.m == nil {
+	if p.mapped == nil {
 		return
 	}
-	p.m.key = p.m.x
-	e.waiting += p.m.counts()
-	if p.m.x > 0 {
+	p.mapped.key = p.mapped.x
+	e.waiting += p.mapped.updateReady()
+	if p.mapped.x > 0 {
 		return
 	}
-	j := *p.m
+	j := *p.mapped
 	if e.mapHeavy = e.mapHeavy[:len(e.mapHeavy)-1]; j.a == 0 {
 		e.leave(&j)
 		return
@@ -262,10 +262,10 @@ func (e *splitSRPT) settle1(p *part) {
 	e.mapped = place(e.mapped, j)
 }
 
-// settle2 does the same for the shuffle-heavy jobs, the later in the list first, so that the
-// other's index stays.
+// settle2 does the same for the shuffle-heavy jobs. The one later in the list comes first, so
+// that the index of the other stays.
 func (e *splitSRPT) settle2(p *part, m, d int) {
-	if p.d == nil {
+	if p.drained == nil {
 		d = -1
 	}
 	e.settle(max(m, d))
@@ -279,20 +279,20 @@ func (e *splitSRPT) settle(at int) {
 		return
 	}
 	j := &e.heavy[at]
-	e.ready += j.counts()
+	e.ready += j.updateReady()
 	if j.x == 0 && j.a == 0 {
-		gone := *j
+		finished := *j
 		e.heavy = slices.Delete(e.heavy, at, at+1)
-		e.leave(&gone)
+		e.leave(&finished)
 		return
 	}
 	j.key = min(j.key, j.a+j.ratio*j.x)
 	moveUp(e.heavy, at)
 }
 
-// leave counts a finished job and, if it was the least unbalanced, finds the next.
+// leave counts a finished job. If its unbalance was the least, it finds the next least one.
 func (e *splitSRPT) leave(j *job) {
-	e.done(j.size, e.now-j.born)
+	e.count(j.size, e.now-j.born)
 	if j.unbalance > e.least {
 		return
 	}

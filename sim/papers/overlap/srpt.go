@@ -1,24 +1,23 @@
 package overlap
 
-// srpt simulates SRPT at each station alone. One list has the jobs with map work, by map work
-// left; another the jobs with shuffle work ready, by shuffle work left, ready or not. In both
-// the next job to be served is last. A job in both lists has one record. O(n) for n jobs
-// present.
+// srpt simulates SRPT at each station. One list has the jobs with map work, by map work left.
+// Another has the jobs with shuffle work ready, by all shuffle work left. In both the next job
+// to be served is last. A job in both lists has one record. O(n) for n jobs present.
 type srpt struct {
 	clock
 	pool  []srptJob
 	free  []int32
 	toMap []ranked
 	ready []ranked
-	// passing says that the last step ended because the head of ready caught up with the job
-	// being mapped: rounding must not put it behind again.
+	// passing is set if the last step ended because the head of ready caught up with the job
+	// being mapped. Rounding must not put it behind again.
 	passing bool
 }
 
 type srptJob struct {
 	x, a, ratio float64 // as in job
-	born, size  float64
-	ready       bool // in the list ready
+	born, size  float64 // as in job
+	ready       bool    // in the list ready
 }
 
 // ranked is a job in a list.
@@ -27,7 +26,7 @@ type ranked struct {
 	job  int32
 }
 
-// insert puts r before jobs with less left, and after those with as much.
+// insert puts r before all jobs with as much left or less, which are served first.
 func insert(list []ranked, r ranked) []ranked {
 	list = append(list, r)
 	i := len(list) - 1
@@ -85,7 +84,7 @@ type srptServed struct {
 	mapped  *srptJob // at rate 1
 	grows   float64  // growth rate of its ready work, unless it is drained too
 	drained *srptJob // has ready work that is shuffled
-	shrinks float64  // rate at which that falls, net of inflow
+	shrinks float64  // rate at which this ready work falls, net of inflow
 }
 
 // choose selects the last job of each list.
@@ -110,8 +109,8 @@ func (e *srpt) choose() srptServed {
 	return s
 }
 
-// joins reports whether the job being mapped becomes ready: it cannot be shuffled as fast as it
-// is mapped, because another comes first or its ratio is above 1.
+// joins reports whether the job being mapped becomes ready. It does if it cannot be shuffled as
+// fast as it is mapped: another job comes first, or its ratio is above 1.
 func (e *srpt) joins(m *srptJob) bool {
 	left := m.ratio * m.x
 	if n := len(e.ready); n > 0 && (e.passing || e.ready[n-1].left <= left) {
@@ -124,7 +123,7 @@ func (e *srpt) joins(m *srptJob) bool {
 	return true
 }
 
-// meets is the time until the job being drained catches up with the one being mapped.
+// meets returns the time until the job being drained catches up with the job being mapped.
 func (e *srpt) meets(s srptServed) float64 {
 	m := s.mapped
 	if m == nil || m.ready || s.shrinks <= m.ratio {
@@ -148,7 +147,7 @@ func (s srptServed) advance(wait float64) {
 	s.mapped.x = max(0, s.mapped.x-wait)
 }
 
-// settle puts the lists in order after a step.
+// settle restores the order of the lists after a step.
 func (e *srpt) settle(s srptServed, ev event) {
 	var mapAt, readyAt int32
 	if l := s.drained; l != nil {
@@ -179,6 +178,6 @@ func (e *srpt) settle(s srptServed, ev event) {
 }
 
 func (e *srpt) leave(j *srptJob, at int32) {
-	e.done(j.size, e.now-j.born)
+	e.count(j.size, e.now-j.born)
 	e.free = append(e.free, at)
 }

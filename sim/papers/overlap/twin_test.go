@@ -13,13 +13,13 @@ func twins() map[string]ratesOf {
 	return map[string]ratesOf{
 		maxSRPTName: maxSRPTRates,
 		splitName:   splitSRPTRates,
-		strictName:  strict,
+		strictName:  strictRates,
 		srptName:    srptRates,
-		fairly:      limited(limit),
+		lpsName:     modelLPS(lpsLimit),
 	}
 }
 
-// TestTwins compares each engine with its policy, rate by rate.
+// TestTwins compares each engine with its policy in the model.
 func TestTwins(t *testing.T) {
 	for name, policy := range twins() {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestTwinsRapid(t *testing.T) {
 	for name, policy := range twins() {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				// Nearly equal sizes may be served in either order, so there are none.
+				// Nearly equal sizes may be served in either order, so noise avoids them.
 				noise := papers.Rand(rapid.Uint64().Draw(t, "noise"), "noise", 0)
 				size := rapid.Float64Range(0.1, 10)
 				jobs := make([]arrival, rapid.IntRange(1, 30).Draw(t, "jobs"))
@@ -69,7 +69,7 @@ func compare(t fataler, e engine, policy ratesOf, jobs []arrival) {
 		e.arrive(j)
 	}
 	e.finish()
-	ends, err := follow(policy, arrivals, nil)
+	ends, err := runModel(policy, arrivals, nil)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -83,7 +83,7 @@ func compare(t fataler, e engine, policy ratesOf, jobs []arrival) {
 	}
 }
 
-// TestBoundTwin compares the bound with the model's.
+// TestBoundTwin compares the engine's bound with the model's.
 func TestBoundTwin(t *testing.T) {
 	for seed := range uint64(20) {
 		s := &source{workload: paperWorkload(0.9), rand: papers.Rand(seed, "twins", 0)}
@@ -103,13 +103,13 @@ func TestBoundTwin(t *testing.T) {
 	}
 }
 
-// TestFewLPS: with a small k jobs wait for the map.
+// TestFewLPS compares k-LPS with a small k, so that jobs wait for the map.
 func TestFewLPS(t *testing.T) {
 	s := &source{workload: paperWorkload(0.9), rand: papers.Rand(1, "few", 0)}
 	for _, k := range []int{1, 2, 5} {
 		jobs := make([]arrival, 1000)
 		s.fill(jobs)
-		compare(t, newLPS(k, false), limited(k), jobs)
+		compare(t, newLPS(k, false), modelLPS(k), jobs)
 		s.now = 0
 	}
 }

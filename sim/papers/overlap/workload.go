@@ -6,12 +6,12 @@ import (
 	"math/rand/v2"
 )
 
-// workload is section 5.3's: Poisson arrivals, log-normal map sizes, and shuffle sizes that are
-// the map size times an independent log-normal ratio. All means are 1, so the arrival rate is
-// the load of both stations.
+// workload is the workload of section 5.3: Poisson arrivals and log-normal map sizes. A shuffle
+// size is the map size times an independent log-normal ratio. All means are 1, so the arrival
+// rate is the load of both stations.
 type workload struct {
 	load float64
-	// Deviations of the logarithms. The paper's 3.65 and 3.28 are those of the variables.
+	// Deviations of the logarithms. The paper's 3.65 and 3.28 are deviations of the variables.
 	mapSigma, ratioSigma float64
 }
 
@@ -25,7 +25,7 @@ func paperWorkload(load float64) workload {
 	return workload{load, logSigma(mapDeviation), logSigma(ratioDeviation)}
 }
 
-// logSigma is the deviation of the logarithm of a log-normal variable with mean 1.
+// logSigma returns the deviation of the logarithm of a log-normal variable with mean 1.
 func logSigma(deviation float64) float64 { return math.Sqrt(math.Log1p(deviation * deviation)) }
 
 // arrival is an arriving job.
@@ -43,11 +43,11 @@ type source struct {
 }
 
 // fill fills the slice with the next arrivals.
-func (s *source) fill(room []arrival) {
+func (s *source) fill(arrivals []arrival) {
 	mapMean, ratioMean := -s.mapSigma*s.mapSigma/2, -s.ratioSigma*s.ratioSigma/2
-	for i := range room {
+	for i := range arrivals {
 		s.now += s.rand.ExpFloat64() / s.load
-		room[i] = arrival{
+		arrivals[i] = arrival{
 			at:    s.now,
 			x:     math.Exp(s.mapSigma*s.rand.NormFloat64() + mapMean),
 			ratio: math.Exp(s.ratioSigma*s.rand.NormFloat64() + ratioMean),
@@ -68,35 +68,35 @@ type engine interface {
 // chunk is the number of arrivals drawn at a time.
 const chunk = 1024
 
-// run gives n arrivals to the engine; false if the context ends before.
+// run gives n arrivals to the engine; not ok if the context ends first.
 func run(ctx context.Context, e engine, s *source, n int) (t *tally, ok bool) {
-	var room [chunk]arrival
+	var buffer [chunk]arrival
 	for n > 0 {
 		if ctx.Err() != nil {
 			return nil, false
 		}
-		some := room[:min(n, chunk)]
-		s.fill(some)
-		for _, a := range some {
+		next := buffer[:min(n, chunk)]
+		s.fill(next)
+		for _, a := range next {
 			e.arrive(a)
 		}
-		n -= len(some)
+		n -= len(next)
 	}
 	e.finish()
 	return e.result(), true
 }
 
-// Thin size classes, as in Fig. 9: 400 up to a size of 100, and one for the rest.
+// Thin size classes, as in Fig. 9: 400 up to a size of 100, and one class for larger sizes.
 const (
-	thin      = 400
-	thinWidth = 0.25
+	thinClasses = 400
+	thinWidth   = 0.25
 )
 
 // tally counts finished jobs.
 type tally struct {
 	finished  int
 	responses float64 // sum, seconds
-	classes   [thin + 1]class
+	classes   [thinClasses + 1]class
 }
 
 // class is the jobs with max(x, y) in a range.
@@ -105,11 +105,11 @@ type class struct {
 	slowdowns float64 // sum of response over max(x, y)
 }
 
-// done counts a job by its size, max(x, y), and response time.
-func (t *tally) done(size, response float64) {
+// count counts a finished job by its size, max(x, y), and response time.
+func (t *tally) count(size, response float64) {
 	t.finished++
 	t.responses += response
-	c := &t.classes[int(min(thin, size*(1/thinWidth)))]
+	c := &t.classes[int(min(thinClasses, size*(1/thinWidth)))]
 	c.jobs++
 	c.slowdowns += response / size
 }
@@ -124,15 +124,15 @@ type clock struct {
 
 func (c *clock) result() *tally { return &c.tally }
 
-// event is the end of a step of that length. A job may be mapped while one, the same or
-// another, is drained. If nothing happens, the step reaches its limit.
+// event is the end of a step. A job may be mapped at the same time as a job is drained. If
+// neither happens, the step reaches its limit.
 type event struct {
-	wait            float64
+	wait            float64 // length of the step
 	mapped, drained bool
-	passed          bool // the head was overtaken
+	passed          bool // a job has caught up with the head
 }
 
-// mapping considers a job with so much left that is mapped at rate 1.
+// mapping returns the earlier event: ev, or the end of map work that is left, at rate 1.
 func (ev event) mapping(left float64) event {
 	if left <= ev.wait {
 		ev.wait, ev.mapped = left, true
@@ -140,7 +140,7 @@ func (ev event) mapping(left float64) event {
 	return ev
 }
 
-// draining considers a job with ready work that falls at that rate.
+// draining returns the earlier event: ev, or the end of ready work that falls at a rate.
 func (ev event) draining(ready, rate float64) event {
 	if rate <= 0 || ready > rate*ev.wait {
 		return ev
@@ -149,7 +149,7 @@ func (ev event) draining(ready, rate float64) event {
 	return event{wait: wait, mapped: ev.mapped && wait >= ev.wait, drained: true}
 }
 
-// passing considers a job that catches up with the head in that time.
+// passing returns the earlier event: ev, or a job catching up with the head after a wait.
 func (ev event) passing(wait float64) event {
 	if wait < ev.wait {
 		return event{wait: max(0, wait), passed: true}
@@ -157,10 +157,10 @@ func (ev event) passing(wait float64) event {
 	return ev
 }
 
-// pass advances a step that could have gone to that time.
+// pass advances time by a step. Without an event it goes exactly to the limit.
 func (c *clock) pass(ev event, to float64) {
 	if c.now += ev.wait; !ev.mapped && !ev.drained && !ev.passed {
-		c.now = to // exactly
+		c.now = to
 	}
 }
 

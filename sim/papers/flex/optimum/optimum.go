@@ -1,13 +1,13 @@
-// Package optimum finds the best of all orderings for the Malleable Packing Scheme: the
-// reference of package flex and the denominator of the paper's figures (section 4.1). It takes
-// exponential time and is for experiments and tests.
+// Package optimum finds the best of all orderings for the Malleable Packing Scheme (MPS), by
+// which the paper divides its figures (section 4.1). It takes exponential time and is for
+// experiments and tests.
 //
-// An ordering matters only when slack is assigned by it, so the search chooses the next job of
-// the ordering only then.
+// The search chooses the next job of the ordering only when there is slack to assign. Before
+// that the ordering does not matter.
 //
-//	O1  Value is exact: no ordering gives MPS a smaller value, some ordering this one.
-//	O2  If every job can use all slots, one job at a time has the slack and all others are
-//	    at their minima. Then the set of ended jobs determines the time and the work left
+//	O1  Value is exact: the smallest value of MPS over all orderings.
+//	O2  If every job can use all slots, one job at a time has the slack and all others have
+//	    their minima. Then the set of ended jobs determines the time and the work left
 //	    of each other job: the time is the work of the ended jobs divided by the slots
 //	    beyond the others' minima. So there are 2^J states with at most J successors each:
 //	    O(2^J·J²).
@@ -34,24 +34,27 @@ func Value(p *flex.Problem) (float64, error) {
 	return byBranches(p), nil
 }
 
-// maxSets bounds the memory of bySets.
+// maxSets is the largest number of jobs for bySets, which bounds its memory.
 const maxSets = 20
 
-func lowEnd(j *flex.Job) float64 {
+// endAtMin returns the end of a job that always has its minimum.
+func endAtMin(j *flex.Job) float64 {
 	if j.Min == 0 && j.Work > 0 {
 		return math.Inf(1)
 	}
 	return j.Work / max(1, float64(j.Min))
 }
 
-func join(a scheduler.Aggregate, x, y float64) float64 {
+// combine adds the costs of two sets of jobs, or takes their maximum.
+func combine(a scheduler.Aggregate, x, y float64) float64 {
 	if a == scheduler.Max {
 		return max(x, y)
 	}
 	return x + y
 }
 
-func none(a scheduler.Aggregate) float64 {
+// emptyCost returns the cost of no jobs.
+func emptyCost(a scheduler.Aggregate) float64 {
 	if a == scheduler.Max {
 		return math.Inf(-1)
 	}
@@ -65,12 +68,12 @@ func bySets(p *flex.Problem) float64 {
 	for j := range low {
 		low[j] = j
 	}
-	slices.SortFunc(low, func(a, b int) int { return cmp.Compare(lowEnd(&p.Jobs[a]), lowEnd(&p.Jobs[b])) })
+	slices.SortFunc(low, func(a, b int) int { return cmp.Compare(endAtMin(&p.Jobs[a]), endAtMin(&p.Jobs[b])) })
 	best, time := make([]float64, 1<<n), make([]float64, 1<<n)
 	for set := range best {
 		best[set] = math.Inf(1)
 	}
-	best[0] = none(p.Aggregate)
+	best[0] = emptyCost(p.Aggregate)
 	for set := range len(best) - 1 {
 		if math.IsInf(best[set], 1) && set > 0 {
 			continue
@@ -78,7 +81,7 @@ func bySets(p *flex.Problem) float64 {
 		for top := range n {
 			if set>>top&1 == 0 {
 				next, now, cost := serve(p, low, set, top, time[set])
-				if cost = join(p.Aggregate, best[set], cost); cost < best[next] {
+				if cost = combine(p.Aggregate, best[set], cost); cost < best[next] {
 					best[next] = cost
 				}
 				time[next] = now
@@ -89,7 +92,7 @@ func bySets(p *flex.Problem) float64 {
 }
 
 // serve gives all slack to job top until it ends. It returns the set of ended jobs, the time,
-// and the cost of the jobs that ended on the way.
+// and the cost of all jobs that have ended meanwhile.
 func serve(p *flex.Problem, low []int, set, top int, now float64) (next int, end, cost float64) {
 	slots := p.Slots
 	for j := range p.Jobs {
@@ -98,12 +101,12 @@ func serve(p *flex.Problem, low []int, set, top int, now float64) (next int, end
 		}
 	}
 	left := max(0, p.Jobs[top].Work-float64(p.Jobs[top].Min)*now)
-	cost = none(p.Aggregate)
+	cost = emptyCost(p.Aggregate)
 	for _, j := range low {
 		if set>>j&1 == 1 || j == top {
 			continue
 		}
-		e := max(now, lowEnd(&p.Jobs[j]))
+		e := max(now, endAtMin(&p.Jobs[j]))
 		if e >= now+left/float64(slots) {
 			break
 		}
@@ -111,10 +114,10 @@ func serve(p *flex.Problem, low []int, set, top int, now float64) (next int, end
 		now = e
 		slots += p.Jobs[j].Min
 		set |= 1 << j
-		cost = join(p.Aggregate, cost, p.Jobs[j].Cost.At(now))
+		cost = combine(p.Aggregate, cost, p.Jobs[j].Cost.At(now))
 	}
 	now += left / float64(slots)
-	return set | 1<<top, now, join(p.Aggregate, cost, p.Jobs[top].Cost.At(now))
+	return set | 1<<top, now, combine(p.Aggregate, cost, p.Jobs[top].Cost.At(now))
 }
 
 // byBranches is branch and bound (O3).
@@ -126,7 +129,7 @@ func byBranches(p *flex.Problem) float64 {
 		penalty := p.Jobs[j].Cost.Penalty
 		b.linear = b.linear && (penalty == scheduler.Response || penalty == scheduler.Lateness)
 	}
-	b.explore(0, left, nil, none(p.Aggregate))
+	b.explore(0, left, nil, emptyCost(p.Aggregate))
 	return b.best
 }
 
@@ -137,16 +140,16 @@ type branches struct {
 	order  []int // buffer
 }
 
-// bound is the least cost of the live jobs, each with all slots it can use. For sums of linear
-// costs it is also the cost of all of them one after the other on all slots by Smith's rule,
-// which is optimal on one machine.
+// bound returns a lower bound of the final cost: each live job has all slots it can use. For
+// sums of linear costs, another bound runs the jobs one after the other on all slots, by
+// Smith's rule, which is optimal on one machine. The larger bound counts.
 func (b *branches) bound(now float64, left []float64, cost float64) float64 {
-	alone, inTurn, work := cost, cost, 0.0
+	alone, sequential, work := cost, cost, 0.0
 	b.order = b.order[:0]
 	for j, l := range left {
 		if l >= 0 {
 			job := &b.p.Jobs[j]
-			alone = join(b.p.Aggregate, alone, job.Cost.At(now+l/float64(min(job.Max, b.p.Slots))))
+			alone = combine(b.p.Aggregate, alone, job.Cost.At(now+l/float64(min(job.Max, b.p.Slots))))
 			b.order = append(b.order, j)
 		}
 	}
@@ -158,13 +161,13 @@ func (b *branches) bound(now float64, left []float64, cost float64) float64 {
 	})
 	for _, j := range b.order {
 		work += left[j]
-		inTurn += b.p.Jobs[j].Cost.At(now + work/float64(b.p.Slots))
+		sequential += b.p.Jobs[j].Cost.At(now + work/float64(b.p.Slots))
 	}
-	return max(alone, inTurn)
+	return max(alone, sequential)
 }
 
-// explore continues from a time with work left[j] of job j, -1 if it has ended. prefix is the
-// live jobs of the ordering so far, cost that of the ended ones.
+// explore continues from a time with work left[j] of job j, -1 if it has ended. prefix has the
+// live jobs of the ordering so far; cost is the cost of the ended jobs.
 func (b *branches) explore(now float64, left []float64, prefix []int, cost float64) {
 	live, slack := 0, b.p.Slots
 	for j, l := range left {
@@ -211,5 +214,5 @@ func (b *branches) explore(now float64, left []float64, prefix []int, cost float
 	}
 	after[job] = -1
 	rest := slices.DeleteFunc(slices.Clone(prefix), func(j int) bool { return j == job })
-	b.explore(end, after, rest, join(b.p.Aggregate, cost, b.p.Jobs[job].Cost.At(end)))
+	b.explore(end, after, rest, combine(b.p.Aggregate, cost, b.p.Jobs[job].Cost.At(end)))
 }

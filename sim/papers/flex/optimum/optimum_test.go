@@ -11,14 +11,15 @@ import (
 	"github.com/quernmr/quern/scheduler/flex"
 )
 
-// problem draws a problem under any metric; with alike every job can use all slots.
-func problem(t *rapid.T, most int, alike bool) *flex.Problem {
+// problem draws a problem of at most maxJobs jobs under any metric. With allSlots every job can
+// use all slots.
+func problem(t *rapid.T, maxJobs int, allSlots bool) *flex.Problem {
 	m := rapid.SampledFrom(scheduler.Metrics()).Draw(t, "metric")
 	p := &flex.Problem{Slots: rapid.IntRange(1, 21).Draw(t, "slots"), Aggregate: m.Aggregate}
 	spare := p.Slots
-	for range rapid.IntRange(0, most).Draw(t, "jobs") {
+	for range rapid.IntRange(0, maxJobs).Draw(t, "jobs") {
 		j := flex.Job{Work: float64(rapid.IntRange(1, 61).Draw(t, "work")), Max: p.Slots}
-		if !alike {
+		if !allSlots {
 			j.Max = rapid.IntRange(1, 26).Draw(t, "max")
 		}
 		j.Min = rapid.IntRange(0, min(8, j.Max, spare)).Draw(t, "min")
@@ -30,7 +31,7 @@ func problem(t *rapid.T, most int, alike bool) *flex.Problem {
 		for k := range rapid.IntRange(0, 3).Draw(t, "steps") {
 			goal.Steps = append(goal.Steps, scheduler.Step{By: time.Duration(3+4*k) * time.Second, Cost: float64(1 + k)})
 		}
-		j.Cost = m.Cost(goal, j.Work, 5*time.Second) // some deadlines are past
+		j.Cost = m.Cost(goal, j.Work, 5*time.Second) // some deadlines are in the past
 		p.Jobs = append(p.Jobs, j)
 	}
 	return p
@@ -38,9 +39,9 @@ func problem(t *rapid.T, most int, alike bool) *flex.Problem {
 
 // TestOptimum compares both methods with each other and with every ordering.
 func TestOptimum(t *testing.T) {
-	for _, alike := range []bool{false, true} {
+	for _, allSlots := range []bool{false, true} {
 		rapid.Check(t, func(t *rapid.T) {
-			p := problem(t, 5, alike)
+			p := problem(t, 5, allSlots)
 			got, err := Value(p)
 			if err != nil {
 				t.Fatal(err)
@@ -71,11 +72,11 @@ func permute(order []int, from int, visit func()) {
 }
 
 // TestFLEX: on small problems of every metric flex.Solve finds the best ordering, or a better
-// allocation where maxima allow one.
+// allocation that is not an ordering if maxima are below the slots.
 func TestFLEX(t *testing.T) {
-	for _, alike := range []bool{false, true} {
+	for _, allSlots := range []bool{false, true} {
 		rapid.Check(t, func(t *rapid.T) {
-			p := problem(t, 6, alike)
+			p := problem(t, 6, allSlots)
 			best, err := Value(p)
 			if err != nil {
 				t.Fatal(err)
@@ -85,11 +86,11 @@ func TestFLEX(t *testing.T) {
 				t.Fatal(err)
 			}
 			rounding := 1e-7 * max(1, math.Abs(best))
-			if s.Value > best+rounding || alike && s.Value < best-rounding {
+			if s.Value > best+rounding || allSlots && s.Value < best-rounding {
 				t.Fatalf("%+v: %v by %s, the optimum is %v", p, s.Value, s.By, best)
 			}
 			if v := p.Value(s.Ends); math.Abs(v-s.Value) > rounding {
-				t.Fatalf("the schedule costs %v, said to be %v", v, s.Value)
+				t.Fatalf("the schedule costs %v, but its Value is %v", v, s.Value)
 			}
 			without, err := flex.Orderings(p)
 			if err != nil || without.Value < s.Value-rounding {

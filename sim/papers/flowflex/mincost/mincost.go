@@ -1,29 +1,28 @@
-// Package mincost solves the minimum-cost flow problem: send a given amount from a source to a
-// sink of a directed graph, within the capacities of its arcs, at the least total cost.
+// Package mincost solves the minimum-cost flow problem. It sends a given amount from a source
+// to a sink of a directed graph, within the capacities of the arcs, at the least total cost.
 //
-// Its user is sim/papers/flowflex: its relaxation of a schedule is such a problem (FlowFlex,
-// section 4.2, Definition 3 and Figure 6).
+// sim/papers/flowflex uses it, because its relaxation of a schedule is such a problem
+// (FlowFlex, section 4.2, Definition 3 and Figure 6).
 //
 // The method is successive shortest paths with potentials: each round finds a
 // shortest path by Dijkstra's algorithm on reduced costs, which stay non-negative,
-// and fills it. Amounts are integers, so every round ends with an arc exactly full
-// and the method terminates; costs are float64 and may be negative on arcs as long
-// as no cycle is.
+// and fills it. Amounts are integers, so every round fills an arc exactly and the
+// method terminates. Costs are float64. Arcs may have negative costs, cycles may not.
 //
 // Invariants
 //
 //	M1  The flow of every arc is within [0, capacity] and is conserved at every
 //	    node but source and sink, exactly.
 //	M2  Result.Bound never exceeds the cost of any flow of the same amount, up to
-//	    the rounding of one sum: it is the value of the dual at the final
-//	    potentials and does not depend on how the flow was found. It equals
-//	    Result.Cost up to rounding when the flow is a cheapest one.
+//	    the rounding of one sum. It is the value of the dual at the final
+//	    potentials, and does not depend on how the flow was found. It equals
+//	    Result.Cost up to rounding if the flow is a cheapest one.
 //	M3  Equal graphs, built by the same calls, have equal results: ties are broken
 //	    by the number of the node, then of the arc.
 //
-// Complexity: O(R (E + N log N)) for N nodes and E arcs, R the number of rounds, in
-// the worst case the amount sent; on transportation problems like FlowFlex's about
-// the number of nodes. Memory O(N + E).
+// Complexity: O(R (E + N log N)) for N nodes, E arcs and R rounds. In the worst case R is the
+// amount sent. On transportation problems like FlowFlex's it is about the number of nodes.
+// Memory O(N + E).
 package mincost
 
 import (
@@ -44,7 +43,7 @@ type Graph struct {
 	arcs  []arc // arc 2i is the i-th added, 2i+1 its reverse
 }
 
-// arc is a direction of an arc: its capacity left, and its cost per unit.
+// arc is one direction of an arc: its remaining capacity, and its cost per unit.
 type arc struct {
 	from, to int32
 	left     int64
@@ -79,8 +78,8 @@ func (g *Graph) Arc(from, to int, capacity int64, cost float64) int {
 // Flow returns the amount that the last Solve sent over an arc.
 func (g *Graph) Flow(arc int) int64 { return g.arcs[2*arc+1].left }
 
-// Solve finds a cheapest flow of demand units from source to sink. It first removes the flow of
-// an earlier Solve.
+// Solve finds a cheapest flow of demand units from source to sink. It first removes the flow
+// that an earlier Solve has sent.
 func (g *Graph) Solve(source, sink int, demand int64) (Result, error) {
 	switch {
 	case source < 0 || source >= g.nodes || sink < 0 || sink >= g.nodes || source == sink:
@@ -110,9 +109,9 @@ func (g *Graph) Solve(source, sink int, demand int64) (Result, error) {
 	return result, nil
 }
 
-// dual is the value of the dual problem at the potentials: the demand times the difference of
-// the ends' potentials, minus the largest saving by arcs cheaper than the difference of their
-// ends. No arc of a cheapest flow without idle cycles carries more than the demand.
+// dual returns the value of the dual problem at the potentials. It is the demand times the
+// potential difference of sink and source, minus the largest saving by arcs with negative
+// reduced costs. No arc of a cheapest flow without idle cycles carries more than the demand.
 func (s *search) dual(source, sink int, demand int64) float64 {
 	value := float64(demand) * (s.potential[sink] - s.potential[source])
 	for i := 0; i < len(s.arcs); i += 2 {

@@ -74,8 +74,8 @@ func build(nodes int, links []link) *mincost.Graph {
 	return g
 }
 
-// network draws a small graph without negative cycles: negative costs come from differences of
-// node heights added to non-negative costs.
+// network draws a small graph without negative cycles: it adds differences of node heights to
+// non-negative costs.
 func network(t *rapid.T) (nodes int, links []link, demand int64) {
 	nodes = rapid.IntRange(2, 6).Draw(t, "nodes")
 	heights := rapid.SliceOfN(rapid.IntRange(0, 5), nodes, nodes).Draw(t, "heights")
@@ -149,7 +149,7 @@ func cancelCycles(nodes int, links []link, demand int64) (cost float64, ok bool)
 			residual = append(residual, unit{l.from, l.to, l.cost})
 		}
 	}
-	turn := func(units []int) {
+	reverse := func(units []int) {
 		for _, i := range units {
 			u := &residual[i]
 			cost += u.cost
@@ -161,16 +161,16 @@ func cancelCycles(nodes int, links []link, demand int64) (cost float64, ok bool)
 		if path == nil {
 			return 0, false
 		}
-		turn(path)
+		reverse(path)
 	}
 	for cycle := negativeCycle(nodes, residual); cycle != nil; cycle = negativeCycle(nodes, residual) {
-		turn(cycle)
+		reverse(cycle)
 	}
 	return cost, true
 }
 
-// negativeCycle is Bellman and Ford's: a node that still changes in the last of as many passes
-// as nodes is reachable from a negative cycle.
+// negativeCycle is Bellman and Ford's algorithm with one pass for each node. A node that still
+// changes in the last pass is reachable from a negative cycle.
 func negativeCycle(nodes int, residual []unit) (cycle []int) {
 	distance, via, changed := make([]float64, nodes), make([]int, nodes), -1
 	for range nodes {
@@ -194,7 +194,7 @@ func negativeCycle(nodes int, residual []unit) (cycle []int) {
 	return cycle
 }
 
-// anyPath is a path from node 0 to the last, of any cost; nil: there is none.
+// anyPath returns a path of any cost from node 0 to the last node; nil if there is none.
 func anyPath(nodes int, residual []unit) (path []int) {
 	via, reached := make([]int, nodes), make([]bool, nodes)
 	reached[0] = true
@@ -230,8 +230,8 @@ func TestBoundHolds(t *testing.T) {
 	}
 }
 
-// transport is a problem like FlowFlex's: supplies to buckets at non-decreasing costs, and from
-// a bucket to the previous one at cost 0.
+// transport draws a problem like FlowFlex's, with arcs from supplies to buckets at
+// non-decreasing costs, and from a bucket to the previous one at cost 0.
 func transport(random *rand.Rand, supplies, buckets int) (g *mincost.Graph, demand int64) {
 	g = mincost.New(2 + supplies + buckets)
 	for j := range supplies {

@@ -41,7 +41,7 @@ func newSearch(g *Graph) *search {
 }
 
 // initialPotentials makes all reduced costs non-negative, by Bellman and Ford's rule from all
-// nodes at once: O(N E), and one pass if no cost is negative.
+// nodes at once. It takes O(N E), but one pass if no cost is negative.
 func (s *search) initialPotentials() error {
 	for range len(s.potential) + 1 {
 		changed := false
@@ -79,9 +79,9 @@ func (s *search) shortestPath(source, sink int) bool {
 	if !s.settled[sink] {
 		return false
 	}
-	far := s.distance[sink]
+	sinkDistance := s.distance[sink]
 	for n := range s.potential {
-		s.potential[n] += min(s.distance[n], far)
+		s.potential[n] += min(s.distance[n], sinkDistance)
 	}
 	return true
 }
@@ -93,7 +93,7 @@ func (s *search) relax(n int32) {
 		if a.left == 0 || s.settled[a.to] {
 			continue
 		}
-		// Only rounding can put it below the node's own distance.
+		// Only rounding can make it smaller than the distance of n.
 		d := max(base+a.cost-s.potential[a.to], s.distance[n])
 		if d < s.distance[a.to] {
 			s.distance[a.to], s.via[a.to] = d, i
@@ -102,7 +102,7 @@ func (s *search) relax(n int32) {
 	}
 }
 
-// fill sends the largest possible amount over the path found, at most limit.
+// fill sends the largest possible amount over the last shortest path, at most limit.
 func (s *search) fill(source, sink int, limit int64) int64 {
 	for n := int32(sink); n != int32(source); n = s.arcs[s.via[n]].from {
 		limit = min(limit, s.arcs[s.via[n]].left)
