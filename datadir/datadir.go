@@ -9,8 +9,8 @@
 //   - Every directory above it belongs to root or to this user. Other users cannot
 //     write to it, unless it is sticky, as /tmp is.
 //   - The directory itself belongs to this user, and other users cannot write to it.
-//   - Its path has no symbolic link. Above the directory, links that only root can
-//     make and change are followed: /tmp is such a link on some systems.
+//   - Its path has no symbolic link, except for links above the directory that only root
+//     can make and change: /tmp is such a link on some systems.
 //
 // Below a directory of this user that others cannot enter, modes are not checked.
 // Missing directories are made with mode 0700. The path is checked from the top down, so
@@ -18,22 +18,22 @@
 //
 // # Contents
 //
-// The marker, an empty file named by the [Layout], says that a daemon of this kind
-// made the directory. Only the lock is made before it.
+// The marker is an empty file with a name of the [Layout]. It says that a daemon of this
+// kind made the directory. Only the lock is made before it.
 //
 // Open accepts a directory without a marker in two cases, and refuses any other:
 //
 //   - It is empty, except for lost+found.
 //   - An older build made it, without a marker: it has an empty file lock, and all other
-//     names are of the layout.
+//     names are in the layout.
 //
-// In a directory with the marker, other names are never touched.
+// In a directory with the marker, files with other names are never changed.
 //
-// A marker that is not empty is refused: later builds that use the directory in another
-// way will write so into the marker.
+// A marker that is not empty is refused: a later build that uses the directory in another
+// way must write into its marker.
 //
-// A name of the layout is refused if it is a link, has the wrong type, or belongs to
-// another user.
+// A file with a name of the layout is refused if it is a link, has the wrong type, or belongs
+// to another user.
 package datadir
 
 import (
@@ -48,18 +48,18 @@ import (
 	"syscall"
 )
 
-// Layout has the names that a daemon of one kind makes in its directory.
+// Layout has the names of the files that a daemon of one kind makes in its directory.
 type Layout struct {
-	Daemon string   // its name in errors, as "task tracker"
-	Marker string   // file name of the marker, as quern-tasktracker
-	Dirs   []string // patterns of [path.Match]
-	Files  []string // patterns too
+	Daemon string   // name in errors, like "task tracker"
+	Marker string   // file name of the marker, like quern-tasktracker
+	Dirs   []string // names of directories, as patterns of [path.Match]
+	Files  []string // names of files, also as patterns
 }
 
-// LockName is the lock file. It stays when the directory is closed.
+// LockName is the name of the lock file. The file stays when the directory is closed.
 const LockName = "lock"
 
-// newLock is the lock file's name until the lock is held.
+// newLock is the name of a new lock file until it is locked.
 const newLock = ".lock"
 
 // ErrInUse reports a directory that another process has open.
@@ -74,8 +74,8 @@ type Dir struct {
 	lock   *os.File
 }
 
-// Make makes a directory if it is missing, and checks its path as Open does. Below it,
-// several processes may open directories of their own.
+// Make makes a directory if it is missing, and checks its path as Open does. It is for a
+// directory that several processes share, and in which each opens its own.
 func Make(dir string) error {
 	_, err := checkPath(filepath.Clean(dir), true)
 	if err != nil {
@@ -87,7 +87,7 @@ func Make(dir string) error {
 // Open opens the directory, and makes it if it is missing.
 func Open(dir string, layout Layout) (*Dir, error) { return open(dir, layout, true) }
 
-// Reopen opens a directory that exists.
+// Reopen opens an existing directory.
 func Reopen(dir string, layout Layout) (*Dir, error) { return open(dir, layout, false) }
 
 func open(dir string, layout Layout, create bool) (_ *Dir, err error) {
@@ -125,26 +125,27 @@ func open(dir string, layout Layout, create bool) (_ *Dir, err error) {
 // Path returns the directory's path.
 func (d *Dir) Path() string { return d.path }
 
-// Root opens files by their names in the directory. No name leads out of it.
+// Root opens files by their names in the directory. No name can lead out of the directory.
 func (d *Dir) Root() *os.Root { return d.root }
 
-// Remove removes a file or tree by its path in the directory. A missing one is no error.
-// It refuses a name that is not of the layout.
+// Remove removes a file or tree by its path in the directory. A missing file is no error.
+// The first element of the path must be in the layout.
 func (d *Dir) Remove(name string) error {
 	name = filepath.Clean(name)
-	if top, _, _ := strings.Cut(filepath.ToSlash(name), "/"); !d.layout.has(top) {
+	if top, _, _ := strings.Cut(filepath.ToSlash(name), "/"); !d.layout.contains(top) {
 		return refusal(fmt.Sprintf("remove %s: no %s has made it", filepath.Join(d.path, name), d.layout.Daemon))
 	}
 	return d.root.RemoveAll(name)
 }
 
-// Destroy removes all names of the layout, closes the directory, and removes it if it is
-// empty. The lock goes last: until then another process can find and remove the rest.
+// Destroy removes all files of the layout, closes the directory, and removes it if it is
+// empty. It removes the lock last: if this process dies before, another process can find
+// the directory and remove the rest.
 func (d *Dir) Destroy() error {
 	defer d.Close()
 	entries, err := d.entries()
 	for _, e := range entries {
-		if e.Name() != LockName && e.Name() != d.layout.Marker && d.layout.has(e.Name()) {
+		if e.Name() != LockName && e.Name() != d.layout.Marker && d.layout.contains(e.Name()) {
 			err = errors.Join(err, d.root.RemoveAll(e.Name()))
 		}
 	}
@@ -182,15 +183,15 @@ func (d *Dir) checkNames() error {
 		return err
 	}
 	var foreign []string
-	var wrong error // why a name of the layout is refused
-	marked, locked := false, false
+	var wrong error // reason to refuse a file of the layout
+	hasMarker, hasLock := false, false
 	for _, e := range entries {
 		name := e.Name()
 		if name == "lost+found" { // every new ext4 file system has it
 			continue
 		}
-		want, known := d.layout.kind(name)
-		if !known {
+		want, inLayout := d.layout.fileType(name)
+		if !inLayout {
 			foreign = append(foreign, name)
 			continue
 		}
@@ -203,26 +204,26 @@ func (d *Dir) checkNames() error {
 		}
 		if info.Mode().Type() != want || !trusted(info) {
 			wrong = refusal(fmt.Sprintf("%s in it is %s of user %d, and must be %s of root or of this process's user, %d: move it away",
-				name, kindText(info.Mode()), owner(info), kindText(want), os.Geteuid()))
+				name, typeText(info.Mode()), owner(info), typeText(want), os.Geteuid()))
 		}
 		if name == d.layout.Marker && info.Mode().IsRegular() && info.Size() > 0 {
 			return refusal(fmt.Sprintf("%s in it is not empty: a later build of the %s uses the directory in another way; start that build, or name a new or an empty directory", name, d.layout.Daemon))
 		}
-		marked = marked || name == d.layout.Marker
-		locked = locked || name == LockName && info.Size() == 0
+		hasMarker = hasMarker || name == d.layout.Marker
+		hasLock = hasLock || name == LockName && info.Size() == 0
 	}
 	slices.Sort(foreign)
 	other := slices.IndexFunc(foreign, func(name string) bool { return slices.Contains(markers, name) })
 	switch {
-	case !marked && other >= 0: // checked first: both layouts may share a name with different types
+	case !hasMarker && other >= 0: // before wrong: both layouts may have a name, with different types
 		return refusal(fmt.Sprintf("it has the file %s of another kind of daemon: name a new or an empty directory", foreign[other]))
-	case !marked && len(foreign) > 0:
-		return d.notMade(fmt.Sprintf("it has no file %s", d.layout.Marker), fmt.Sprintf("move these files out of it: %s", shorten(foreign)))
+	case !hasMarker && len(foreign) > 0:
+		return d.refuseUnmarked(fmt.Sprintf("it has no file %s", d.layout.Marker), fmt.Sprintf("move these files out of it: %s", shorten(foreign)))
 	case wrong != nil:
 		return wrong
-	case marked:
-	case len(entries) > 0 && !locked && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != "lost+found" && e.Name() != newLock }):
-		return d.notMade(fmt.Sprintf("it is not empty, and has neither a file %s nor an empty file %s", d.layout.Marker, LockName),
+	case hasMarker:
+	case len(entries) > 0 && !hasLock && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != "lost+found" && e.Name() != newLock }):
+		return d.refuseUnmarked(fmt.Sprintf("it is not empty, and has neither a file %s nor an empty file %s", d.layout.Marker, LockName),
 			fmt.Sprintf("make an empty file %s in it", LockName))
 	}
 	return nil
@@ -231,23 +232,24 @@ func (d *Dir) checkNames() error {
 // markers are the markers of all kinds of daemons, and of embedded clusters.
 var markers = []string{"quern-jobtracker", "quern-tasktracker", "quern-embedded"}
 
-// notMade refuses a directory that no daemon seems to have made. The argument older says
-// how to keep a directory of a build without markers, as docs/running-a-cluster.md does.
-func (d *Dir) notMade(why, older string) error {
+// refuseUnmarked refuses a directory that no daemon seems to have made. The argument
+// olderHint says how to use a directory of a build without markers. It agrees with
+// docs/running-a-cluster.md.
+func (d *Dir) refuseUnmarked(why, olderHint string) error {
 	return refusal(fmt.Sprintf("%s, so it is probably not the directory of a %s, which would remove files in it: name a new or an empty directory; if a %[2]s of an older build has used this one, %[3]s",
-		why, d.layout.Daemon, older))
+		why, d.layout.Daemon, olderHint))
 }
 
 func shorten(names []string) string {
-	const most = 3
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	const limit = 3
+	if len(names) > limit {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
 	}
 	return strings.Join(names, ", ")
 }
 
-// kind returns the type that a name of the layout must have.
-func (l *Layout) kind(name string) (fs.FileMode, bool) {
+// fileType returns the type that a file with this name must have; false: it is not in the layout.
+func (l *Layout) fileType(name string) (fs.FileMode, bool) {
 	is := func(pattern string) bool {
 		ok, err := path.Match(pattern, name)
 		return ok && err == nil
@@ -261,13 +263,13 @@ func (l *Layout) kind(name string) (fs.FileMode, bool) {
 	return 0, false
 }
 
-func (l *Layout) has(name string) bool {
-	_, known := l.kind(name)
-	return known
+func (l *Layout) contains(name string) bool {
+	_, inLayout := l.fileType(name)
+	return inLayout
 }
 
 // acquireLock locks the directory. A new lock file gets the name LockName only after it is
-// locked: if a process finds LockName unlocked, the process that made it is dead.
+// locked. So if LockName is unlocked, the process that made it is dead.
 func (d *Dir) acquireLock() error {
 	for {
 		lock, err := d.root.OpenFile(LockName, os.O_RDWR, 0)

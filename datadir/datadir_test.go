@@ -11,8 +11,7 @@ import (
 
 var layout = Layout{Daemon: "tester", Marker: "quern-tester", Dirs: []string{"jobs", "tracker*"}, Files: []string{"cluster"}}
 
-// newBase makes a directory that other users can enter, as /tmp/x, also if TMPDIR is
-// private.
+// newBase makes a directory that other users can enter, even if TMPDIR is private.
 func newBase(t *testing.T) string {
 	t.Helper()
 	for _, parent := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
@@ -32,7 +31,7 @@ func newBase(t *testing.T) string {
 	return ""
 }
 
-// private reports whether other users cannot enter a directory.
+// private reports whether other users cannot enter a directory, or one above it.
 func private(t *testing.T, dir string) bool {
 	t.Helper()
 	for ; dir != "/"; dir = filepath.Dir(dir) {
@@ -95,7 +94,7 @@ func TestPaths(t *testing.T) {
 		{"parent that a group may write to", func(_ *testing.T, base string) error {
 			return errors.Join(os.Mkdir(base+"/a", 0o777), os.Chmod(base+"/a", 0o775))
 		}, "/a ("},
-		{"such a parent in a private directory", func(_ *testing.T, base string) error {
+		{"parent that every user may write to, in a private directory", func(_ *testing.T, base string) error {
 			return errors.Join(os.Chmod(base, 0o700), os.Mkdir(base+"/a", 0o777), os.Chmod(base+"/a", 0o777))
 		}, ""},
 		{"directory that others may write to", func(_ *testing.T, base string) error {
@@ -150,7 +149,7 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// A directory of root is refused as a data directory of another user.
+// TestNotOwn: another user cannot use a directory of root as data directory.
 func TestNotOwn(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root owns it")
@@ -166,7 +165,7 @@ func TestRelativePath(t *testing.T) {
 	}
 }
 
-// TestSystemLinks: links that only root can have made are followed.
+// TestSystemLinks: the check follows links that only root can have made.
 func TestSystemLinks(t *testing.T) {
 	for _, c := range []struct {
 		onlyRoot bool
@@ -187,7 +186,7 @@ func TestSystemLinks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := (&walk{onlyRoot: c.onlyRoot}).mayFollow(info); got != c.want {
+		if got := (&pathState{onlyRoot: c.onlyRoot}).mayFollow(info); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
@@ -290,7 +289,7 @@ func list(t *testing.T, dir string) string {
 	return strings.Join(all, " ")
 }
 
-// TestInUse: one process at a time can open a directory, also if several make it at once.
+// TestInUse: one process at a time can open a directory, even if several make it at once.
 func TestInUse(t *testing.T) {
 	dir := newBase(t)
 	d := mustOpen(t, dir)
@@ -348,19 +347,19 @@ func TestRemove(t *testing.T) {
 		t.Error(err)
 	}
 	if exists(dir + "/jobs/1") {
-		t.Error("jobs/1 is left")
+		t.Error("jobs/1 was not removed")
 	}
 	if err := d.Destroy(); err == nil {
 		t.Error("Destroy removed a directory with a user's file")
 	}
 	if !exists(dir+"/mine") || !exists(user+"/thesis.tex") {
-		t.Error("a user's files are gone")
+		t.Error("a user's files were removed")
 	}
 	if exists(dir+"/jobs") || exists(dir+"/tracker7") || exists(dir+"/tracker8") {
-		t.Errorf("left: %s", list(t, dir))
+		t.Errorf("remaining: %s", list(t, dir))
 	}
-	own := mustOpen(t, dir+"/tracker9")
-	if err := own.Destroy(); err != nil || exists(dir+"/tracker9") {
-		t.Errorf("left: %v", err)
+	tracker9 := mustOpen(t, dir+"/tracker9")
+	if err := tracker9.Destroy(); err != nil || exists(dir+"/tracker9") {
+		t.Errorf("tracker9 was not removed: %v", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// refusal is the error for a directory that exists and must not be used. It is an
+// refusal is the error for a directory or file that must not be used. It matches
 // fs.ErrPermission.
 type refusal string
 
@@ -18,17 +18,17 @@ func (r refusal) Error() string { return string(r) }
 
 func (r refusal) Is(target error) bool { return target == fs.ErrPermission }
 
-// maxLinks bounds how many links one path may follow.
+// maxLinks bounds the links on a path.
 const maxLinks = 20
 
 // checkPath checks a directory and all directories above it, from the top down. If create
-// is set, it makes those that are missing.
+// is set, it makes missing directories.
 func checkPath(dir string, create bool) (fs.FileInfo, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, errors.New("its path is not absolute")
 	}
 	at, rest := "/", split(dir)
-	w := walk{onlyRoot: true}
+	w := pathState{onlyRoot: true}
 	for links := 0; ; {
 		info, err := os.Lstat(at)
 		if errors.Is(err, fs.ErrNotExist) && create {
@@ -49,10 +49,10 @@ func checkPath(dir string, create bool) (fs.FileInfo, error) {
 				target = filepath.Join(filepath.Dir(at), target)
 			}
 			links++
-			at, rest, w = "/", append(split(target), rest...), walk{onlyRoot: true}
+			at, rest, w = "/", append(split(target), rest...), pathState{onlyRoot: true}
 			continue
 		}
-		if err := w.enter(at, info, len(rest) == 0); err != nil {
+		if err := w.check(at, info, len(rest) == 0); err != nil {
 			return nil, err
 		}
 		if len(rest) == 0 {
@@ -66,33 +66,34 @@ func split(dir string) []string {
 	return strings.FieldsFunc(filepath.Clean(dir), func(r rune) bool { return r == filepath.Separator })
 }
 
-// walk describes the directories that were checked so far.
-type walk struct {
-	onlyRoot bool // only root can write to them
-	closed   bool // other users cannot enter one of them
+// pathState describes the directories of a path that were checked so far.
+type pathState struct {
+	onlyRoot bool // only root can write to all of them
+	private  bool // other users cannot enter one of them
 }
 
-func (w *walk) mayFollow(link fs.FileInfo) bool { return w.onlyRoot && owner(link) == 0 }
+// mayFollow reports whether only root can have made a link.
+func (w *pathState) mayFollow(link fs.FileInfo) bool { return w.onlyRoot && owner(link) == 0 }
 
-// enter checks the next directory of the path. The last one is the data directory itself.
-func (w *walk) enter(at string, info fs.FileInfo, last bool) error {
+// check checks the next directory of the path. The last one is the data directory itself.
+func (w *pathState) check(at string, info fs.FileInfo, last bool) error {
 	mode := info.Mode()
-	othersWrite := mode.Perm()&0o022 != 0 && !w.closed
+	othersWrite := mode.Perm()&0o022 != 0 && !w.private
 	switch {
 	case mode.Type() == fs.ModeSymlink:
 		return refusal(fmt.Sprintf("%s is a symbolic link: name the directory that it leads to", at))
 	case !mode.IsDir():
 		return &fs.PathError{Op: "open", Path: at, Err: syscall.ENOTDIR}
 	case last && owner(info) != os.Geteuid():
-		return refusal(fmt.Sprintf("it belongs to user %d, and this process is user %d's: chown it, or name another directory", owner(info), os.Geteuid()))
+		return refusal(fmt.Sprintf("it belongs to user %d, but this process runs as user %d: chown it, or name another directory", owner(info), os.Geteuid()))
 	case !trusted(info):
-		return refusal(fmt.Sprintf("%s belongs to user %d, who could replace what is in it: only root and user %d may own the directories above",
+		return refusal(fmt.Sprintf("%s belongs to user %d, who could replace the files in it: only root and user %d may own the directories above",
 			at, owner(info), os.Geteuid()))
 	case othersWrite && (last || mode&fs.ModeSticky == 0):
 		return refusal(fmt.Sprintf("other users can write to %s (%v): chmod go-w it, or name another directory", at, mode))
 	}
 	w.onlyRoot = w.onlyRoot && owner(info) == 0 && mode.Perm()&0o022 == 0
-	w.closed = w.closed || owner(info) == os.Geteuid() && mode.Perm()&0o011 == 0
+	w.private = w.private || owner(info) == os.Geteuid() && mode.Perm()&0o011 == 0
 	return nil
 }
 
@@ -107,7 +108,7 @@ func owner(info fs.FileInfo) int {
 	return -1
 }
 
-func kindText(mode fs.FileMode) string {
+func typeText(mode fs.FileMode) string {
 	switch mode.Type() {
 	case 0:
 		return "a file"

@@ -12,20 +12,20 @@ import (
 	"github.com/quernmr/quern/tasktracker/process"
 )
 
-// directory is a cluster's own directory, <parent>/quern-<uid>/<random>. It is locked
-// while its cluster lives; the kernel unlocks it at any death of the process.
+// directory is the directory of a cluster, <parent>/quern-<uid>/<random>. It is locked while
+// the cluster runs. The kernel unlocks it when the process dies.
 type directory struct {
 	path string
 	dir  *datadir.Dir
 }
 
 const (
-	trackerDir = "tracker" // with a number appended
+	trackerDir = "tracker" // and a number
 	stagingDir = "staging"
 	programDir = "program" // and a random suffix
 )
 
-// layout has the names that a cluster makes in its directory.
+// layout has the names of the files that a cluster makes in its directory.
 var layout = datadir.Layout{
 	Daemon: "embedded cluster", Marker: "quern-embedded",
 	Dirs: []string{trackerDir + "*", stagingDir, programDir + "*"},
@@ -44,7 +44,7 @@ func openDirectory(parent string) (*directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the directory of the embedded cluster: %w; set another parent with TMPDIR or -D quern.embedded.dir", err)
 	}
-	removeDead(root)
+	removeDeadClusters(root)
 	dir, err := datadir.Reopen(path, layout)
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(path))
@@ -67,14 +67,14 @@ func makeDirectory(root string) (string, error) {
 	}
 }
 
-// removeDead removes the directories of clusters whose process died, and kills processes
-// that their trackers started.
-func removeDead(root string) {
+// removeDeadClusters removes the directories of clusters of dead processes, and kills the
+// workers of these clusters.
+func removeDeadClusters(root string) {
 	locks, _ := filepath.Glob(filepath.Join(root, "*", datadir.LockName)) // the pattern is well-formed
 	for _, name := range locks {
 		dir, err := datadir.Reopen(filepath.Dir(name), layout)
 		if err != nil {
-			continue // its cluster lives or ends, or it is not a cluster's
+			continue // its cluster runs or ends now, or no cluster made it
 		}
 		removeLeftover(dir)
 	}

@@ -1,8 +1,8 @@
 // Package embedded runs a cluster in one process, for a laptop, for tests and for the
 // debugger. It runs the loops of the job tracker and the task trackers over an in-memory
-// log. It takes no shortcut: facts and messages are encoded, and map output passes through
-// segment files. Tasks run in worker processes of the job's binary unless [Config.Load]
-// keeps them in this process.
+// log. As in a real cluster, facts and messages are encoded, and map output passes through
+// segment files. Tasks run in worker processes of the job's binary, or in this process if
+// [Config.Load] is set.
 //
 // All files are below one directory, which [Cluster.Close] removes. After a crash the next
 // [Start] removes it.
@@ -30,14 +30,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Config describes a cluster. The zero value has one tracker with a map and a reduce slot
-// for each core.
+// Config describes a cluster. The zero value has one task tracker, with a map slot and a
+// reduce slot for each core.
 type Config struct {
 	Slots    int          // map slots and reduce slots of each tracker; 0: one for each core
-	Trackers int          // 0: one. Several fetch map outputs from each other over loopback
+	Trackers int          // number of task trackers, which fetch from each other over loopback; 0: one
 	Dir      string       // parent of the cluster's directory; empty: the system's temporary directory
 	FS       dfs.FS       // nil: the built-in file systems
-	Load     runtime.Load // not nil: attempts run in this process, with this program
+	Load     runtime.Load // not nil: returns the program that runs attempts in this process
 	Logger   *slog.Logger // nil: silent
 }
 
@@ -51,7 +51,7 @@ type Cluster struct {
 	loops  sync.WaitGroup
 
 	mu  sync.Mutex
-	err error // of the loops that failed
+	err error // errors of loops, joined
 }
 
 // Start starts a cluster. It runs until Close.
@@ -62,7 +62,7 @@ func Start(cfg Config) (*Cluster, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	volatile := dfs.Volatile(cfg.FS) // staged files need not survive a power cut: the cluster does not
+	volatile := dfs.Volatile(cfg.FS) // staged files need not outlive the cluster
 	c := &Cluster{fs: volatile, log: cfg.Logger, dir: dir, cancel: cancel}
 	c.Server = jobtracker.New(jobtracker.Config{
 		Log:     jobtracker.NewMemoryLog(),
@@ -70,13 +70,13 @@ func Start(cfg Config) (*Cluster, error) {
 		Staging: c.Staging(),
 		Logger:  cfg.Logger,
 	})
-	c.loop(func() error { return c.Server.Run(ctx) })
+	c.startLoop(func() error { return c.Server.Run(ctx) })
 	for i := range cfg.Trackers {
 		tracker, err := tasktracker.New(c.trackerConfig(cfg, i))
 		if err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
-		c.loop(func() error { return tracker.Run(ctx, c.dial) })
+		c.startLoop(func() error { return tracker.Run(ctx, c.dial) })
 	}
 	return c, nil
 }
@@ -125,7 +125,8 @@ func (c *Cluster) dial(ctx context.Context, _ string) (*wire.Conn, error) {
 	return trackerEnd, nil
 }
 
-func (c *Cluster) loop(run func() error) {
+// startLoop runs a loop until the cluster ends. An error ends the cluster.
+func (c *Cluster) startLoop(run func() error) {
 	c.loops.Go(func() {
 		if err := run(); err != nil && !errors.Is(err, context.Canceled) {
 			c.mu.Lock()
@@ -142,8 +143,8 @@ func (c *Cluster) FS() dfs.FS { return c.fs }
 // Staging returns the URL below which clients make their staging directories.
 func (c *Cluster) Staging() string { return "file://" + filepath.Join(c.dir.path, stagingDir) }
 
-// Submit submits jobs and returns their ids. Callers are in this process, so it checks no
-// permissions.
+// Submit submits jobs and returns their ids. It checks no permissions, because callers are
+// in this process.
 func (c *Cluster) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error) {
 	return c.Server.Submit(ctx, core.Caller{}, sub)
 }
@@ -153,8 +154,8 @@ func (c *Cluster) Kill(ctx context.Context, job wire.JobID, reason string) error
 	return c.Server.Kill(ctx, core.Caller{}, job, reason)
 }
 
-// Watch yields the jobs' states until all have ended. If the cluster fails first, it ends
-// with the cluster's error.
+// Watch yields the states of jobs until all have ended. If the cluster fails before, Watch
+// yields the cluster's error.
 func (c *Cluster) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
 	return func(yield func([]wire.JobStatus, error) bool) {
 		for statuses, err := range c.Server.Watch(ctx, jobs) {
@@ -170,9 +171,9 @@ func (c *Cluster) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire
 	}
 }
 
-// Hold copies or links the submission's executable into the cluster's directory. Later
-// workers must run the same program, even if the file changes.
-func (c *Cluster) Hold(sub *wire.Submission) error {
+// KeepProgram links or copies the submission's executable into the cluster's directory:
+// later workers must run the same program, even if the file changes.
+func (c *Cluster) KeepProgram(sub *wire.Submission) error {
 	path, err := local.Path(sub.Program.Path)
 	if err != nil {
 		return fmt.Errorf("keep the program: %w", err)
@@ -181,13 +182,13 @@ func (c *Cluster) Hold(sub *wire.Submission) error {
 	if err != nil {
 		return fmt.Errorf("keep the program: %w", err)
 	}
-	kept := filepath.Join(dir, filepath.Base(path))
-	if os.Link(path, kept) != nil { // another file system, or no permission
-		if err := copyProgram(path, kept); err != nil {
+	copied := filepath.Join(dir, filepath.Base(path))
+	if os.Link(path, copied) != nil { // another file system, or no permission
+		if err := copyProgram(path, copied); err != nil {
 			return fmt.Errorf("keep the program: %w", err)
 		}
 	}
-	sub.Program.Path = "file://" + kept
+	sub.Program.Path = "file://" + copied
 	return nil
 }
 

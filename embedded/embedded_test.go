@@ -23,8 +23,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// inputs are one split each. Every partition has words from at least two of them, so every
-// home fetches from another tracker's map.
+// inputs are one split each. Every partition has words from at least two inputs, so every
+// home fetches from another tracker.
 var inputs = []string{"a rose is a rose\n", "is a rose too\n", "to be or not to be\n"}
 
 const reduces = 3
@@ -68,8 +68,8 @@ func splitWords(t *runtime.Task, in *runtime.Split, out runtime.Collector) error
 	return in.Err()
 }
 
-// unsynced fails the test when a directory is synced: an embedded run must use the
-// volatile file system for its output and its staged files.
+// unsynced fails the test if a directory is synced. An embedded run must use the volatile
+// file system for its output and its staged files.
 type unsynced struct {
 	dfs.FS
 	t *testing.T
@@ -82,7 +82,7 @@ func (f unsynced) SyncDir(name string) error {
 
 func (f unsynced) Volatile() dfs.FS { return dfs.Volatile(f.FS) }
 
-// start starts a cluster whose attempts run the job in this process.
+// start starts a cluster that runs the attempts of a job in this process.
 func start(t *testing.T, cfg Config, job runtime.Job) *Cluster {
 	t.Helper()
 	memory := dfs.Mux{"mem": unsynced{mem.New(1 << 20), t}, "file": unsynced{local.New(), t}}
@@ -115,7 +115,7 @@ func start(t *testing.T, cfg Config, job runtime.Job) *Cluster {
 func submit(t *testing.T, c *Cluster) []wire.JobID {
 	t.Helper()
 	plan := wire.JobPlan{Name: "words", Output: "mem://t/out", Format: "text", Reduces: reduces}
-	for i := range inputs { // one input each: small files of one input would share a map
+	for i := range inputs { // separate inputs, as small files of one input would share a map
 		plan.Inputs = append(plan.Inputs, wire.InputPlan{Format: "lines", Paths: []string{"mem://t/in/" + strconv.Itoa(i)}})
 	}
 	sub := &wire.Submission{Plan: wire.Plan{Jobs: []wire.JobPlan{plan}}}
@@ -165,8 +165,8 @@ func closeCluster(t *testing.T, c *Cluster) {
 	}
 }
 
-// TestTrackers: with a map on each of three trackers, every home fetches from both others.
-// The output is the same as with one tracker.
+// TestTrackers: with a map on each of three trackers, every home fetches from the other
+// trackers. The output is the same as with one tracker.
 func TestTrackers(t *testing.T) {
 	outputs := make(map[int]string)
 	for _, trackers := range []int{1, 3} {
@@ -178,12 +178,12 @@ func TestTrackers(t *testing.T) {
 				close(all)
 			}
 			select {
-			case <-all: // so each tracker gets one map
+			case <-all: // a waiting map keeps its slot, so each tracker gets one map
 			case <-t.Ctx.Done():
 			}
 			return splitWords(t, in, out)
 		}
-		var fetched atomic.Int32 // partitions with fetched files
+		var fetched atomic.Int32 // number of partitions with fetched files
 		c := start(t, Config{Dir: dir, Trackers: trackers, Slots: 3 / trackers}, wordCount(waitForAll, func(partition int) {
 			home := fmt.Sprintf("home-%05d", partition)
 			files, _ := filepath.Glob(filepath.Join(dir, "*", "*", "tracker*", "jobs", "*", home, "*"))
@@ -253,7 +253,7 @@ func TestDeadClusters(t *testing.T) {
 	}
 	second := start(t, Config{Dir: dir}, wordCount(splitWords, func(int) {}))
 	if _, err := os.Stat(dead); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a dead cluster's directory is left: %v", err)
+		t.Errorf("a dead cluster's directory was not removed: %v", err)
 	}
 	for _, name := range []string{foreign, thesis} {
 		if _, err := os.Stat(name); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// inProcess starts workers as goroutines of this process. They run the same worker loop,
-// over an in-memory pipe.
+// inProcess starts workers as goroutines of this process. They run the worker loop of
+// package runtime over an in-memory pipe.
 type inProcess struct {
 	load runtime.Load
 	fs   dfs.FS
@@ -27,8 +27,8 @@ func (p *inProcess) Start(*wire.Submission, string) (workers.Worker, error) {
 	return w, nil
 }
 
-// inProcessWorker is a worker loop. A goroutine cannot be killed: Kill cancels its context
-// and closes its pipe, which ends an attempt at its next record.
+// inProcessWorker is a worker in a goroutine, which cannot be killed. Kill cancels its
+// context and closes its pipe, so that the attempt ends at its next record.
 type inProcessWorker struct {
 	conn   *wire.Conn
 	cancel context.CancelFunc

@@ -13,8 +13,8 @@ import (
 )
 
 // Run starts a cluster with the submission's properties, runs the submission with progress
-// on standard error, and returns the exit code. It ignores a lost terminal: the cluster
-// and the job end with this process anyway.
+// on standard error, and returns the exit code. It continues after the terminal is lost,
+// because the job could not run without this process.
 func Run(sub *wire.Submission, load runtime.Load) int {
 	ctx, signals, stop := client.Interrupts(context.Background())
 	defer stop()
@@ -26,7 +26,7 @@ func Run(sub *wire.Submission, load runtime.Load) int {
 	if err != nil {
 		return printError(err)
 	}
-	if err := cluster.Hold(sub); err != nil {
+	if err := cluster.KeepProgram(sub); err != nil {
 		return printError(errors.Join(err, cluster.Close()))
 	}
 	code := client.Run(ctx, client.Config{
@@ -48,8 +48,8 @@ func printError(err error) int {
 	return 1
 }
 
-// FromProperties returns the configuration that a job's quern.embedded.* properties set.
-// Load runs attempts in this process; nil if this process is not the job's program.
+// FromProperties returns the configuration of a job's properties quern.embedded.* and
+// quern.task.inprocess. Load is for [Config.Load]; nil: this process is not the job's program.
 func FromProperties(properties map[string]string, load runtime.Load) (Config, error) {
 	cfg := Config{Dir: properties["quern.embedded.dir"]}
 	for name, field := range map[string]*int{

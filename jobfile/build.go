@@ -22,10 +22,10 @@ var (
 	ErrNoGo = errors.New("cannot be built: no go command on PATH")
 )
 
-// Build compiles the main package in dir into the file out, for this machine. Like all
-// jobs, it needs no dynamic loader, because it has no cgo. Paths and revisions are left
-// out, so that equal sources give equal files. messages gets the go command's output.
-// Errors: [ErrNoMain], [ErrBuild], [ErrNoGo], or ctx's.
+// Build compiles the main package in dir into the file out, for this machine. Without cgo,
+// the file needs no dynamic loader; without paths and revisions, equal sources give equal
+// files. The go command's output goes to messages. Errors match [ErrNoMain], [ErrBuild],
+// [ErrNoGo], fs.ErrNotExist, or the error of ctx.
 func Build(ctx context.Context, dir, out string, messages io.Writer) error {
 	if err := checkMain(dir); err != nil {
 		return err
@@ -60,9 +60,9 @@ func checkMain(dir string) error {
 	target := build.Default
 	target.CgoEnabled, target.GOOS, target.GOARCH = false, runtime.GOOS, runtime.GOARCH
 	pkg, err := target.ImportDir(dir, 0)
-	var none *build.NoGoError
+	var noGo *build.NoGoError
 	switch {
-	case errors.As(err, &none):
+	case errors.As(err, &noGo):
 		return fmt.Errorf("%s %w: it has no Go files for %s/%s", dir, ErrNoMain, runtime.GOOS, runtime.GOARCH)
 	case err != nil:
 		return fmt.Errorf("%s %w: %w", dir, ErrBuild, err)

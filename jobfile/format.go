@@ -6,55 +6,55 @@ import (
 	"unicode/utf8"
 )
 
-// format is a file format, found from the first bytes.
+// format is a file format, detected by the first bytes of a file.
 type format uint8
 
 const (
-	kindUnknown format = iota
-	kindEmpty
-	kindText
-	kindScript
-	kindArchive
-	kindCompressed
-	kindELF
-	kindMachO
-	kindPE
+	formatUnknown format = iota
+	formatEmpty
+	formatText
+	formatScript
+	formatArchive
+	formatCompressed
+	formatELF
+	formatMachO
+	formatPE
 )
 
 func (k format) String() string {
 	switch k {
-	case kindEmpty:
+	case formatEmpty:
 		return "empty"
-	case kindText:
+	case formatText:
 		return "a text file"
-	case kindScript:
+	case formatScript:
 		return "a script"
-	case kindArchive:
+	case formatArchive:
 		return "an archive, not a linked program"
-	case kindCompressed:
+	case formatCompressed:
 		return "compressed"
-	case kindELF:
+	case formatELF:
 		return "an ELF program"
-	case kindMachO:
+	case formatMachO:
 		return "a Mach-O (macOS) program"
-	case kindPE:
+	case formatPE:
 		return "a PE (Windows) program"
 	}
 	return "of no known format"
 }
 
-// program says whether some machine can execute the format directly.
-func (k format) program() bool { return k >= kindELF }
+// isProgram reports whether a machine can execute the format directly.
+func (k format) isProgram() bool { return k >= formatELF }
 
 // native returns the format that this machine executes.
 func native() format {
 	switch runtime.GOOS {
 	case "darwin", "ios":
-		return kindMachO
+		return formatMachO
 	case "windows":
-		return kindPE
+		return formatPE
 	}
-	return kindELF
+	return formatELF
 }
 
 // sniff returns the format of a file that begins with head.
@@ -69,26 +69,26 @@ func sniff(head []byte) format {
 	}
 	switch {
 	case len(head) == 0:
-		return kindEmpty
+		return formatEmpty
 	case begins("\x7fELF"):
-		return kindELF
+		return formatELF
 	case begins("\xfe\xed\xfa\xce", "\xfe\xed\xfa\xcf", "\xce\xfa\xed\xfe", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe"):
-		return kindMachO
+		return formatMachO
 	case begins("#!"):
-		return kindScript
+		return formatScript
 	case begins("!<arch>\n", "PK\x03\x04"):
-		return kindArchive
+		return formatArchive
 	case begins("\x1f\x8b", "\x28\xb5\x2f\xfd", "BZh", "\xfd7zXZ"):
-		return kindCompressed
+		return formatCompressed
 	case begins("MZ") && bytes.IndexByte(head, 0) >= 0:
-		return kindPE
+		return formatPE
 	case isText(head):
-		return kindText
+		return formatText
 	}
-	return kindUnknown
+	return formatUnknown
 }
 
-// isText says whether head is UTF-8 text, with a possibly cut last character.
+// isText reports whether head is UTF-8 text. Its last character may be cut.
 func isText(head []byte) bool {
 	if bytes.IndexByte(head, 0) >= 0 {
 		return false

@@ -1,23 +1,23 @@
-// Package jobfile inspects an executable before it is run: whether it is a Go program for
-// this machine and a Quern job. It never executes the file it reads. [Build] makes such a
-// file from a package directory.
+// Package jobfile checks an executable before it is run: it must be a Go program for this
+// machine, and a Quern job. It never executes the file. [Build] makes such a file from a
+// package directory.
 //
 // A Quern job has a marker in its read-only data. Only mapreduce.Main links it in, and
 // stripping keeps it:
 //
 //	quern-job-protocol: N X        N: decimal digits, X: any byte but a digit
 //
-// (without the blanks; X is part of the marker, because nothing separates the strings in a
-// program's file)
+// (without the blanks). X shows where the number ends, because nothing separates the strings
+// in a program's file.
 //
-// This package builds the marker's text at run time, so that commands that import it do not
+// This package builds the marker's text at run time. Otherwise commands that import it would
 // look like jobs.
 //
 // Invariants
 //
-//	J1  A file is read in chunks of bounded size, whatever its headers claim.
-//	J2  Every error names the file and matches a sentinel below, or is the file
-//	    system's own.
+//	J1  Reads have a bounded size, even if a header has a wrong length.
+//	J2  Every error names the file. It matches one of the variables below, or is an
+//	    error of the file system.
 //
 // All functions are safe for concurrent use.
 package jobfile
@@ -49,7 +49,7 @@ var (
 	ErrPlatform = errors.New("is built for another machine")
 	// ErrProtocol reports a job built with another version of Quern.
 	ErrProtocol = errors.New("speaks another protocol")
-	// ErrInterpreter reports a program without its dynamic loader installed.
+	// ErrInterpreter reports a program that needs a missing dynamic loader.
 	ErrInterpreter = errors.New("needs a dynamic loader that is missing")
 	// ErrDirectory reports a directory in place of a file.
 	ErrDirectory = errors.New("is a directory")
@@ -68,7 +68,7 @@ type Info struct {
 	Interpreter string // path of the dynamic loader; empty: it needs none
 }
 
-// Read describes a Go program. It refuses other files: fs.ErrNotExist, [ErrDirectory],
+// Read describes a Go program. Its errors match fs.ErrNotExist, [ErrDirectory],
 // [ErrNotExecutable], [ErrPlatform] or [ErrNotGo].
 func Read(path string) (*Info, error) {
 	f, err := os.Open(path)
@@ -93,13 +93,13 @@ func Read(path string) (*Info, error) {
 		return nil, fmt.Errorf("read job file: %w", err)
 	}
 	kind := sniff(head[:n])
-	if !kind.program() {
+	if !kind.isProgram() {
 		return nil, fmt.Errorf("%s %w: it is %s", path, ErrNotExecutable, kind)
 	}
 	if err := info.build(f, kind); err != nil {
 		return nil, err
 	}
-	if kind == kindELF {
+	if kind == formatELF {
 		if info.Interpreter, err = interpreter(f); err != nil {
 			return nil, fmt.Errorf("%s %w: %w", path, ErrNotExecutable, err)
 		}
@@ -147,8 +147,8 @@ func (info *Info) Check(goos, goarch string, protocol int) error {
 	return nil
 }
 
-// Check reads a file and returns an error if it cannot run here as a job. Beyond
-// [Info.Check] it looks for the dynamic loader: [ErrInterpreter].
+// Check reads a file and returns an error if it cannot run here as a job. In addition to
+// [Info.Check] it checks that the dynamic loader exists: [ErrInterpreter].
 func Check(path string) (*Info, error) {
 	info, err := Read(path)
 	if err != nil {
@@ -193,13 +193,13 @@ const (
 	maxDigits = 9
 )
 
-// marker returns the marker up to its number.
+// marker returns the part of the marker before its number.
 func marker() []byte { return []byte(strings.Join([]string{"quern", "job", "protocol"}, "-") + ":") }
 
-// protocol returns the marker's number, 0 if there is none.
+// protocol returns the number of the marker, or 0 without a marker.
 func protocol(r io.ReaderAt) (int, error) {
 	want := marker()
-	overlap := len(want) + maxDigits + 1 // length of the rest of a marker at the end of a chunk
+	overlap := len(want) + maxDigits + 1 // a marker may begin at the end of a chunk
 	buf := make([]byte, chunk+overlap)
 	for offset := int64(0); ; offset += chunk {
 		n, err := r.ReadAt(buf, offset)
@@ -212,8 +212,8 @@ func protocol(r io.ReaderAt) (int, error) {
 	}
 }
 
-// firstNumber returns the number of the first complete marker: with a number and a byte
-// after it.
+// firstNumber returns the number of the first complete marker, or 0. A complete marker has a
+// number and a byte after it.
 func firstNumber(data, want []byte) int {
 	for {
 		i := bytes.Index(data, want)

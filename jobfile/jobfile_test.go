@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// program returns a Go main package that links in all its parts.
+// program returns the source of a Go program that contains a text.
 func program(text string) string {
 	return fmt.Sprintf("package main\n\nfunc main() { print(%q) }\n", text)
 }
@@ -107,7 +107,7 @@ func TestOtherFiles(t *testing.T) {
 		{elfHeader + strings.Repeat("\xff", 4096), ErrNotGo, "ELF"},
 	} {
 		if runtime.GOOS != "linux" && i >= 7 {
-			continue // the foreign formats depend on the machine
+			continue // these formats are native on other machines
 		}
 		wantError(t, writeFile(t, filepath.Join(dir, fmt.Sprint("file", i)), c.content, 0o755), c.want, c.text)
 	}
@@ -124,7 +124,7 @@ func TestSystemProgram(t *testing.T) {
 	wantError(t, path, ErrNotGo, "without Go's build information")
 }
 
-// TestInterpreter finds the path of a C program's dynamic loader.
+// TestInterpreter checks the path of a C program's dynamic loader.
 func TestInterpreter(t *testing.T) {
 	path, err := exec.LookPath("ls")
 	if err != nil || runtime.GOOS != "linux" {
@@ -144,7 +144,7 @@ func TestInterpreter(t *testing.T) {
 	}
 }
 
-// TestMarkerAnywhere places a marker around the ends of chunks.
+// TestMarkerAnywhere puts a marker at positions around the ends of chunks.
 func TestMarkerAnywhere(t *testing.T) {
 	mark := string(marker())
 	rapid.Check(t, func(t *rapid.T) {

@@ -40,7 +40,7 @@ func TestHadoopProperties(t *testing.T) {
 	)
 	for setting, want := range map[string]string{
 		// refused, with these words of the reason
-		"fs.permissions.umask-mode=077":                                            "-D does not reach",
+		"fs.permissions.umask-mode=077":                                            "-D does not configure",
 		"io.compression.codecs=x":                                                  "suffix",
 		"io.serializations=x":                                                      "Codec",
 		"mapreduce.map.env.TZ=UTC":                                                 "environment",
@@ -50,7 +50,7 @@ func TestHadoopProperties(t *testing.T) {
 		"mapreduce.input.lineinputformat.linespermap=10":                           "split.maxsize",
 		"mapreduce.output.fileoutputformat.compress=true":                          "not compressed",
 		"mapred.output.compress=true":                                              "mapred.output.compress: property mapreduce.output.fileoutputformat.compress=true is refused",
-		"mapreduce.job.inputformat.class=org.apache.hadoop.mapred.TextInputFormat": "names its inputs",
+		"mapreduce.job.inputformat.class=org.apache.hadoop.mapred.TextInputFormat": "sets the inputs",
 		"mapreduce.job.outputformat.class=x":                                       "Job.Format",
 		"mapreduce.job.combine.class=x":                                            "Pairs.Combine",
 		"mapreduce.job.partitioner.class=x":                                        "Pairs.Partition",

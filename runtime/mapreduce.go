@@ -41,7 +41,7 @@ func (a *attempt) runMap() error {
 func (a *attempt) collect(split *Split, code MapFunc) error {
 	config := shuffle.Config{Partitions: a.plan().Reduces, Memory: a.settings.sortBytes, Dir: a.cmd.Dir,
 		File: filepath.Join(a.cmd.Dir, mapOutputName), MaxRecord: int64(a.settings.recordMax),
-		Codec: a.plan().Properties[MapOutputCodec], Alive: a.task.pulse.beat}
+		Codec: a.plan().Properties[MapOutputCodec], OnProgress: a.task.pulse.beat}
 	if a.job.Combine != nil {
 		config.Combine = func(in Records, emit func(key, value []byte) error) error {
 			return protect(func() error {
@@ -106,7 +106,7 @@ func (a *attempt) runReduce() error {
 	a.result.Bytes = length
 	return a.writeOutputs(wire.ReduceOutputRecords, func() error {
 		merger, err := shuffle.Merge(a.task.Ctx, a.cmd.Runs, shuffle.MergeOptions{Dir: a.cmd.Dir,
-			Client: a.worker.opts.Client, Alive: a.task.pulse.beat})
+			Client: a.worker.opts.Client, OnProgress: a.task.pulse.beat})
 		if err != nil {
 			return fmt.Errorf("open the partition's runs: %w", err)
 		}

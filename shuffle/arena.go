@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// arena is memory of a fixed size that the garbage collector neither scans nor counts. Only
-// touched pages are resident.
+// arena is memory of a fixed size outside the Go heap: the garbage collector does not scan
+// or count it. Only pages that were used take physical memory.
 type arena struct{ mem []byte }
 
 // maxArena keeps offsets within 32 bits.

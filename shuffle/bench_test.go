@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// sortRecords makes n records of 100 bytes: a random key of 10 and a value of 90.
+// sortRecords makes n records of a random key of 10 bytes and a value of 90 bytes.
 func sortRecords(n int) []byte {
 	rng := rand.New(rand.NewPCG(1, 2))
 	data := make([]byte, n*100)
@@ -44,14 +44,14 @@ func BenchmarkCollect(b *testing.B) {
 	data := sortRecords(500_000)
 	c := benchCollector(b, 64<<20, 4)
 	b.SetBytes(int64(len(data)))
-	for range 2 { // Touch the memory.
+	for range 2 { // the first use of memory is slow
 		fillSort(b, c, data)
-		c.used, c.first = 0, len(c.index)
+		c.used, c.firstEntry = 0, len(c.index)
 	}
 	b.ResetTimer()
 	for b.Loop() {
 		fillSort(b, c, data)
-		c.used, c.first = 0, len(c.index)
+		c.used, c.firstEntry = 0, len(c.index)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/500_000, "ns/record")
 }
@@ -62,19 +62,19 @@ func BenchmarkSort(b *testing.B) {
 			data := sortRecords(n)
 			c := benchCollector(b, int64(n)*120, 4)
 			fillSort(b, c, data)
-			unsorted := append([]entry(nil), c.index[c.first:]...)
+			unsorted := append([]entry(nil), c.index[c.firstEntry:]...)
 			b.SetBytes(int64(len(data)))
 			for b.Loop() {
 				b.StopTimer()
-				copy(c.index[c.first:], unsorted)
+				copy(c.index[c.firstEntry:], unsorted)
 				b.StartTimer()
-				c.sorter.sort(c.index[c.first:])
+				c.sorter.sort(c.index[c.firstEntry:])
 			}
 		})
 	}
 }
 
-// BenchmarkSortWords sorts many equal keys, short and long ones.
+// BenchmarkSortWords sorts many equal keys, short or long.
 func BenchmarkSortWords(b *testing.B) {
 	for _, prefix := range []string{"", "http://www.example.com/"} {
 		b.Run("prefix-"+prefix, func(b *testing.B) {
@@ -88,12 +88,12 @@ func BenchmarkSortWords(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			unsorted := append([]entry(nil), c.index[c.first:]...)
+			unsorted := append([]entry(nil), c.index[c.firstEntry:]...)
 			for b.Loop() {
 				b.StopTimer()
-				copy(c.index[c.first:], unsorted)
+				copy(c.index[c.firstEntry:], unsorted)
 				b.StartTimer()
-				c.sorter.sort(c.index[c.first:])
+				c.sorter.sort(c.index[c.firstEntry:])
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/record")
 		})
@@ -105,7 +105,7 @@ func BenchmarkSortAndWrite(b *testing.B) {
 	data := sortRecords(1_000_000)
 	c := benchCollector(b, 120<<20, 4)
 	fillSort(b, c, data)
-	unsorted := append([]entry(nil), c.index[c.first:]...)
+	unsorted := append([]entry(nil), c.index[c.firstEntry:]...)
 	null := filepath.Join(b.TempDir(), "null")
 	if err := os.Symlink(os.DevNull, null); err != nil {
 		b.Fatal(err)
@@ -113,9 +113,9 @@ func BenchmarkSortAndWrite(b *testing.B) {
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
 		b.StopTimer()
-		copy(c.index[c.first:], unsorted)
+		copy(c.index[c.firstEntry:], unsorted)
 		b.StartTimer()
-		c.sorter.sort(c.index[c.first:])
+		c.sorter.sort(c.index[c.firstEntry:])
 		if _, err := c.write(null, func(w *segmentWriter, p int) error { return c.writeRun(w, c.run(p)) }); err != nil {
 			b.Fatal(err)
 		}

@@ -20,27 +20,27 @@ type input interface {
 	close() error
 }
 
-// blockReader delivers the payloads of a range of blocks, each verified.
+// blockReader delivers the verified payloads of a range of blocks.
 //
-// Of a block with one large record it delivers only the beginning, unverified, which may
-// end within the key: a merge of many such blocks must not hold them all. Keys with equal
-// beginnings are compared in parts. When the merge reaches the record, load reads and
-// verifies the whole block. Only the merge sees the key before that.
+// For a block with one large record, next delivers only the unverified beginning, which may
+// end within the key. So a merge of many such blocks need not hold them all. It compares keys
+// with equal beginnings in parts. When it reaches the record, load reads and verifies the
+// whole block. Before that, no code outside the merge sees the key.
 type blockReader struct {
-	ctx   context.Context
-	seg   wire.Segment
-	in    input
-	size  int64         // of the range
-	limit int           // most bytes of a record; 0: MaxMaxRecord
-	tries int           // how often to read a block that is unreadable or damaged
-	bytes *atomic.Int64 // counts the delivered bytes; may be nil
-	alive func()        // called for every block; may be nil
+	ctx        context.Context
+	seg        wire.Segment
+	in         input
+	size       int64         // of the range
+	limit      int           // maximum size of a record in bytes; 0: MaxMaxRecord
+	tries      int           // number of reads of an unreadable or damaged block
+	bytes      *atomic.Int64 // counts the delivered bytes; may be nil
+	onProgress func()        // called for every block; may be nil
 
 	at         int64             // offset of the next block
 	header     [blockHeader]byte // of the next block, if haveHeader
 	haveHeader bool
 	buf        []byte
-	unpacked   []byte // the current block, if it was packed
+	unpacked   []byte // records of the current block, if it was packed
 	large      largeBlock
 }
 
@@ -51,8 +51,8 @@ type largeBlock struct {
 	sum    uint32
 }
 
-// next delivers the next block, or io.EOF. The payload is valid until the following call.
-// whole says whether it is complete.
+// next delivers the next block, or io.EOF. The payload is valid until the next call. If
+// whole is false, it is only the beginning of a large block.
 func (r *blockReader) next() (payload []byte, whole bool, err error) {
 	r.large = largeBlock{}
 	if r.at == r.size {
@@ -69,7 +69,7 @@ func (r *blockReader) next() (payload []byte, whole bool, err error) {
 	}
 }
 
-// wholeBlock is next, but completes a large block too, in big if it fits.
+// wholeBlock delivers the next block, completed by load if it is large. It reuses big.
 func (r *blockReader) wholeBlock(big *[]byte) (payload []byte, err error) {
 	payload, whole, err := r.next()
 	if err != nil || whole {
@@ -79,8 +79,8 @@ func (r *blockReader) wholeBlock(big *[]byte) (payload []byte, err error) {
 	return *big, err
 }
 
-// load reads the rest of a block of which next delivered the beginning, into buf if it
-// fits, and verifies the whole block.
+// load reads the rest of the large block that next began, and verifies the whole block. It
+// reuses buf.
 func (r *blockReader) load(buf []byte) ([]byte, error) {
 	b := r.large
 	buf = append(buf[:0], r.buf...)
@@ -99,7 +99,7 @@ func (r *blockReader) load(buf []byte) ([]byte, error) {
 	}
 }
 
-// part reads n bytes of that block from offset at in its payload, into buf if they fit.
+// part reads n bytes from offset at in the payload of the large block. It reuses buf.
 func (r *blockReader) part(buf []byte, at, n int) ([]byte, error) {
 	for try := 1; ; try++ {
 		part, err := r.fill(buf[:0], n, r.large.at+int64(at))
@@ -112,7 +112,7 @@ func (r *blockReader) part(buf []byte, at, n int) ([]byte, error) {
 	}
 }
 
-// explain adds the segment's name to an error.
+// explain adds the segment to an error.
 func (r *blockReader) explain(err error) error {
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx)
@@ -148,7 +148,7 @@ func (r *blockReader) read() (payload []byte, whole bool, err error) {
 		if payload, err = r.beginning(length, start); err != nil {
 			return nil, false, err
 		}
-		r.pass(end)
+		r.moveTo(end)
 		return payload, false, nil
 	}
 	n := length
@@ -168,18 +168,18 @@ func (r *blockReader) read() (payload []byte, whole bool, err error) {
 		}
 		payload = r.unpacked
 	}
-	r.pass(end)
+	r.moveTo(end)
 	r.haveHeader = copy(r.header[:], r.buf[length:]) == blockHeader
 	return payload, true, nil
 }
 
-// pass moves to the block that begins at end.
-func (r *blockReader) pass(end int64) {
+// moveTo moves to the block that begins at end.
+func (r *blockReader) moveTo(end int64) {
 	if r.bytes != nil {
 		r.bytes.Add(end - r.at)
 	}
-	if r.alive != nil {
-		r.alive()
+	if r.onProgress != nil {
+		r.onProgress()
 	}
 	r.at = end
 	r.haveHeader = false
@@ -187,9 +187,9 @@ func (r *blockReader) pass(end int64) {
 
 // readHeader reads the header at r.at, unless it is known already.
 func (r *blockReader) readHeader() (length int, sum uint32, packed bool, err error) {
-	left := r.size - r.at - blockHeader
-	if left < 1 {
-		return 0, 0, false, damaged(r.at, "%d bytes are too few for a block", left+blockHeader)
+	remaining := r.size - r.at - blockHeader
+	if remaining < 1 {
+		return 0, 0, false, damaged(r.at, "%d bytes are too few for a block", remaining+blockHeader)
 	}
 	if !r.haveHeader {
 		if err := r.in.readAt(r.header[:], r.at); err != nil {
@@ -200,8 +200,8 @@ func (r *blockReader) readHeader() (length int, sum uint32, packed bool, err err
 	if !ok {
 		return 0, 0, false, damaged(r.at, "block header %x is damaged", r.header)
 	}
-	if length == 0 || length > MaxMaxRecord+maxLengths || packed && length > blockTarget || int64(length) > left {
-		return 0, 0, false, damaged(r.at, "block of %d bytes, with %d left", length, left)
+	if length == 0 || length > MaxMaxRecord+maxLengths || packed && length > blockTarget || int64(length) > remaining {
+		return 0, 0, false, damaged(r.at, "block of %d bytes, with %d remaining", length, remaining)
 	}
 	return length, sum, packed, nil
 }
@@ -212,8 +212,8 @@ func parseBlockHeader(header *[blockHeader]byte) (length int, sum uint32, packed
 	return int(n &^ packedBlock), sum, n&packedBlock != 0, checksum(header[:8]) == binary.BigEndian.Uint32(header[8:])
 }
 
-// keyGuess is the first part of a large block that is read. It usually contains the whole
-// key.
+// keyGuess is the number of bytes first read of a large block, which usually include the
+// whole key.
 const keyGuess = 4 << 10
 
 // beginning reads the beginning of a large block.
@@ -232,12 +232,12 @@ func (r *blockReader) beginning(length int, at int64) ([]byte, error) {
 }
 
 // fill extends buf, which has the bytes from offset at, to at least n bytes. It allocates
-// as bytes arrive, because a length may be wrong. For a file, it trusts the length once the
-// first bytes are there: growing takes half as much memory again.
+// while bytes arrive, because n may be wrong. In a file that has the first bytes, it trusts
+// n: to grow step by step would take half as much memory again.
 func (r *blockReader) fill(buf []byte, n int, at int64) ([]byte, error) {
 	const step = 1 << 20
 	if len(buf) == 0 && cap(buf) > step && n < step {
-		buf = nil // Left by a large record.
+		buf = nil // it was for a large record
 	}
 	for len(buf) < n {
 		start := len(buf)
@@ -293,7 +293,7 @@ func openFile(ctx context.Context, s wire.Segment) (*blockReader, error) {
 	}
 	if s.Offset < 0 || s.Length < 0 {
 		f.Close()
-		return nil, &UnreadableError{Segment: s, Err: fmt.Errorf("offset %d, length %d", s.Offset, s.Length)}
+		return nil, &UnreadableError{Segment: s, Err: fmt.Errorf("its offset and length must not be negative, got %d and %d", s.Offset, s.Length)}
 	}
 	return &blockReader{ctx: ctx, seg: s, in: &fileInput{file: f, base: s.Offset, owned: f}, size: s.Length}, nil
 }

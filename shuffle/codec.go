@@ -6,8 +6,8 @@ import (
 )
 
 // Codec packs blocks of map output, to write and fetch fewer bytes. It must be safe for
-// concurrent use. A record larger than a block is not packed, nor is a block that packing
-// would not shrink.
+// concurrent use. Blocks of one large record are not packed, and a block that does not
+// become smaller stays as it is.
 type Codec interface {
 	// Pack appends the packed block to dst. Equal blocks give equal bytes.
 	Pack(dst, block []byte) []byte
@@ -54,7 +54,7 @@ func maxRecords(length int64) int64 {
 	return min(length, math.MaxInt64/blockTarget) * blockTarget
 }
 
-// pack packs the open block, after the codec's number, if that makes it smaller.
+// pack replaces the open block by the codec's number and the packed block, if that is smaller.
 func (w *segmentWriter) pack() (packed bool) {
 	if w.codec == nil {
 		return false
@@ -68,7 +68,7 @@ func (w *segmentWriter) pack() (packed bool) {
 	return true
 }
 
-// unpack returns the records of a packed block, in dst if they fit.
+// unpack returns the records of a packed block. It reuses dst.
 func unpack(dst, payload []byte, at int64) ([]byte, error) {
 	for _, c := range codecs {
 		if c.number != payload[0] {

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// deflate is a codec for tests. If wrong is set, Unpack returns it.
+// deflate is a codec for tests. If wrong is not nil, Unpack returns it as its result.
 type deflate struct{ wrong *[]byte }
 
 func (deflate) Pack(dst, block []byte) []byte {
@@ -80,8 +80,8 @@ func TestCodec(t *testing.T) {
 	}
 }
 
-// TestBadCodec checks that an unknown codec is refused, and that wrong output of Unpack or
-// a codec unknown to the reader is damage.
+// TestBadCodec checks that NewCollector refuses an unknown codec. A reader must report wrong
+// output of Unpack, or an unknown codec, as damage.
 func TestBadCodec(t *testing.T) {
 	_, err := NewCollector(Config{Partitions: 1, Memory: 1 << 20, Codec: "other"})
 	if err == nil || !strings.Contains(err.Error(), `codec "other"`) {
@@ -114,14 +114,14 @@ func TestBadCodec(t *testing.T) {
 	at := len(magic)
 	block := data[at+blockHeader : at+int(wholePartition(t, cfg.File, 0).Length)]
 	for change, want := range []string{"codec 255, which this build does not know", "by test: flate"} {
-		file, kept := filepath.Join(t.TempDir(), "changed"), block[change]
+		file, original := filepath.Join(t.TempDir(), "changed"), block[change]
 		block[change] = 0xff
 		putBlockHeader(data[at:], uint32(len(block))|packedBlock, checksum(block))
 		if err := os.WriteFile(file, data, 0o666); err != nil {
 			t.Fatal(err)
 		}
 		read(file, want)
-		block[change] = kept
+		block[change] = original
 	}
 	r := &blockReader{ctx: t.Context(), in: &fileInput{file: strings.NewReader(strings.Repeat("x", 2*blockTarget))}, size: 2 * blockTarget}
 	putBlockHeader(r.header[:], (blockTarget+1)|packedBlock, 0)

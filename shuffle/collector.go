@@ -12,12 +12,12 @@ type Config struct {
 	Dir        string // existing directory for spilled runs
 	File       string // the segment file to write
 	MaxRecord  int64  // key and value together, in bytes; 0: [DefaultMaxRecord]
-	Codec      string // one of [CodecNames], which packs blocks
-	Alive      func() // if not nil, called now and then while runs are written and merged
+	Codec      string // one of [CodecNames]: the codec that packs blocks
+	OnProgress func() // if not nil, called repeatedly while runs are written and merged
 
-	// Combine, if not nil, shrinks the records of one partition: it reads them all and
-	// emits fewer. It must not change keys and must emit them in order. It is called for
-	// parts of a partition, and again on its own output, but never without records.
+	// Combine, if not nil, reads all records of a part of a partition and emits fewer. It
+	// must not change keys and must emit them in order. It also gets its own output, merged,
+	// and is never called without records.
 	Combine func(in Records, emit func(key, value []byte) error) error
 }
 
@@ -34,31 +34,30 @@ type Stats struct {
 // Output describes a finished segment file.
 type Output struct {
 	Bytes      int64  // of the file
-	Partitions int64  // bytes of all partitions, without the index; homes gather them
+	Partitions int64  // bytes of all partitions, without the index
 	Digest     uint64 // [Index.Digest]
 	Stats      Stats
 }
 
-// Collector takes records in any order and writes them as a segment file. Records grow from
-// the front of one memory area, index entries from its back. When both meet, all records
-// are sorted and spilled as a run. Collecting waits for this: with a task per core, no core
-// is idle for a spill in the background. Without spills every byte is written once. At the
-// end, Close merges the runs and the records in memory, with at most 128 block buffers of
-// 64 KiB.
+// Collector takes records in any order and writes them as a segment file. Records fill one
+// memory area from the front, index entries fill it from the back. When both meet, Collect
+// sorts all records and spills them as a run. It does not spill in the background, because
+// with a task per core no core is idle. Close merges the runs and the records in memory,
+// with at most 128 block buffers of 64 KiB. Without spills every byte is written once.
 type Collector struct {
-	cfg   Config
-	codec *namedCodec
-	arena arena
-	mem   []byte  // the arena's
-	index []entry // the same memory, as entries
-	used  int     // bytes of mem that hold records
-	first int     // index of the first used entry
+	cfg        Config
+	codec      *namedCodec
+	arena      arena
+	mem        []byte  // the arena's
+	index      []entry // the same memory, as entries
+	used       int     // bytes of mem that hold records
+	firstEntry int     // position of the first used entry in index
 
-	sorter *sorter
-	spills []string // files, ordered by arrival of their records
-	names  int      // spilled runs named so far
-	stats  Stats
-	err    error // final
+	sorter     *sorter
+	spills     []string // files, ordered by arrival of their records
+	spillCount int      // spilled runs so far, for names
+	stats      Stats
+	err        error // every later call returns it
 }
 
 // fanIn is the default number of runs that are merged at once.
@@ -73,11 +72,11 @@ func NewCollector(cfg Config) (*Collector, error) {
 	}
 	switch {
 	case cfg.Partitions < 1 || cfg.Partitions > MaxPartitions:
-		return nil, fmt.Errorf("collect into %d partitions: must be 1 to %d", cfg.Partitions, MaxPartitions)
+		return nil, fmt.Errorf("the number of partitions must be 1 to %d, got %d", MaxPartitions, cfg.Partitions)
 	case cfg.Memory < 1:
-		return nil, fmt.Errorf("collect in %d bytes of memory", cfg.Memory)
+		return nil, fmt.Errorf("the memory of a collector must be positive, got %d bytes", cfg.Memory)
 	case cfg.MaxRecord < 1 || cfg.MaxRecord > MaxMaxRecord:
-		return nil, fmt.Errorf("record limit of %d bytes: must be 1 to %d", cfg.MaxRecord, MaxMaxRecord)
+		return nil, fmt.Errorf("the record limit must be 1 to %d bytes, got %d", MaxMaxRecord, cfg.MaxRecord)
 	}
 	codec, err := codecNamed(cfg.Codec)
 	if err != nil {
@@ -88,7 +87,7 @@ func NewCollector(cfg Config) (*Collector, error) {
 		return nil, fmt.Errorf("new collector: %w", err)
 	}
 	c := &Collector{cfg: cfg, codec: codec, arena: arena, mem: arena.mem, index: viewAs[entry](arena.mem)}
-	c.first = len(c.index)
+	c.firstEntry = len(c.index)
 	c.sorter = newSorter(c.mem, cfg.Partitions)
 	return c, nil
 }
@@ -102,19 +101,19 @@ func (c *Collector) Collect(partition int, key, value []byte) error {
 	c.stats.Records++
 	c.stats.Bytes += int64(len(key) + len(value))
 	size := recordSize(len(key), len(value))
-	if c.used+size > (c.first-1)*entrySize {
+	if c.used+size > (c.firstEntry-1)*entrySize {
 		if stored, err := c.makeRoom(partition, key, value); stored || err != nil {
 			return err
 		}
 	}
 	putRecord(c.mem[c.used:], key, value)
-	c.first--
-	c.index[c.first] = entry{prefixOf(key), uint32(c.used), tagOf(partition, len(key))}
+	c.firstEntry--
+	c.index[c.firstEntry] = entry{prefixOf(key), uint32(c.used), tagOf(partition, len(key))}
 	c.used += size
 	return nil
 }
 
-// refuse returns the reason why a record cannot be taken.
+// refuse returns the error for a record that cannot be taken.
 func (c *Collector) refuse(partition int, key, value []byte) error {
 	switch {
 	case c.err != nil:
@@ -130,26 +129,26 @@ func (c *Collector) refuse(partition int, key, value []byte) error {
 // makeRoom empties the memory. A record larger than the memory then becomes a run of its
 // own.
 func (c *Collector) makeRoom(partition int, key, value []byte) (stored bool, err error) {
-	if c.first < len(c.index) {
+	if c.firstEntry < len(c.index) {
 		c.err = c.spill()
 	}
 	if c.err == nil && recordSize(len(key), len(value)) > (len(c.index)-1)*entrySize {
 		stored = true
-		c.err = c.spillOne(partition, key, value)
+		c.err = c.spillRecord(partition, key, value)
 	}
 	return stored, c.err
 }
 
-// run returns a partition's records in memory, once sorted.
+// run returns a partition's records in memory. The index must be sorted.
 func (c *Collector) run(partition int) *memoryRun {
-	start, all := uint32(0), c.index[c.first:]
+	start, all := uint32(0), c.index[c.firstEntry:]
 	if partition > 0 {
 		start = c.sorter.ends[partition-1]
 	}
 	return &memoryRun{mem: c.mem, entries: all[start:c.sorter.ends[partition]]}
 }
 
-// writeRun writes a partition's records from memory, combined.
+// writeRun combines and writes a partition's records from memory.
 func (c *Collector) writeRun(w *segmentWriter, run *memoryRun) error {
 	if c.cfg.Combine != nil && len(run.entries) > 0 {
 		return c.combine(w, newMerge([]source{run}))
@@ -165,14 +164,14 @@ func (c *Collector) writeRun(w *segmentWriter, run *memoryRun) error {
 	return nil
 }
 
-// write writes a segment file; each writes one of its partitions.
+// write writes a segment file. It calls each to write a partition.
 func (c *Collector) write(name string, each func(w *segmentWriter, partition int) error) (*segmentWriter, error) {
 	w, err := createSegment(name)
 	if err != nil {
 		return nil, err
 	}
 	defer w.abort()
-	w.alive, w.codec = c.cfg.Alive, c.codec
+	w.onProgress, w.codec = c.cfg.OnProgress, c.codec
 	for p := range c.cfg.Partitions {
 		if err := each(w, p); err != nil {
 			return nil, err

@@ -74,8 +74,8 @@ func combineSum(in Records, emit func(key, value []byte) error) error {
 	return emit(key, strconv.AppendInt(nil, int64(sum), 10))
 }
 
-// combineNothing is a combiner that emits its input.
-func combineNothing(in Records, emit func(key, value []byte) error) error {
+// combineIdentity is a combiner that emits its input.
+func combineIdentity(in Records, emit func(key, value []byte) error) error {
 	for in.Next() {
 		if err := emit(in.Key(), in.Value()); err != nil {
 			return err
@@ -84,7 +84,7 @@ func combineNothing(in Records, emit func(key, value []byte) error) error {
 	return in.Err()
 }
 
-// collect collects records in a new directory and returns the output's name.
+// collect collects records in a new directory. The returned Config names the segment file.
 func collect(t tester, cfg Config, recs []rec) (Config, Output) {
 	t.Helper()
 	cfg.Dir = tempDir(t)
@@ -103,8 +103,8 @@ func collect(t tester, cfg Config, recs []rec) (Config, Output) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left := files(t, cfg.Dir); !slices.Equal(left, []string{"output"}) {
-		t.Fatalf("leftover files: %v", left)
+	if leftover := files(t, cfg.Dir); !slices.Equal(leftover, []string{"output"}) {
+		t.Fatalf("leftover files: %v", leftover)
 	}
 	return cfg, out
 }
@@ -116,7 +116,7 @@ type tester interface {
 	Context() context.Context
 }
 
-// tempDir returns a directory for rapid too, which runs a test's body many times.
+// tempDir returns a new directory, also for rapid, which has no TempDir.
 func tempDir(t tester) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "shuffle-test-*")
@@ -249,8 +249,8 @@ func TestCollectorAgainstStableSort(t *testing.T) {
 	})
 }
 
-// TestCollectorLargeGroups collects a key with 90 % of the data, and keys with 100 equal
-// bytes, in runs large enough for every sort algorithm.
+// TestCollectorLargeGroups collects 90 % of the records with one key, and keys with 100
+// equal bytes, in runs large enough for every sort algorithm.
 func TestCollectorLargeGroups(t *testing.T) {
 	var recs []rec
 	for i := range 30_000 {
@@ -281,7 +281,7 @@ func TestRecordLargerThanMemory(t *testing.T) {
 			rec{0, "b", strconv.Itoa(i)})
 	}
 	var cfg Config
-	for _, combine := range []func(Records, func(k, v []byte) error) error{nil, combineNothing} {
+	for _, combine := range []func(Records, func(k, v []byte) error) error{nil, combineIdentity} {
 		for memory, spills := range map[int64]int{64 << 10: 23, 1 << 20: 1, 16 << 20: 0} {
 			var out Output
 			cfg, out = collect(t, Config{Partitions: 1, Memory: memory, Combine: combine}, recs)
@@ -318,8 +318,8 @@ func TestRefusedRecords(t *testing.T) {
 	for _, tc := range []struct {
 		partition int
 		value     string
-		is        error
-		says      string
+		want      error
+		text      string
 	}{
 		{0, "0123456789", ErrRecordTooLarge, "11 bytes (key 1, value 10), the limit is 10"},
 		{2, "", nil, "partition 2 of 2"},
@@ -330,8 +330,8 @@ func TestRefusedRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = c.Collect(tc.partition, []byte("k"), []byte(tc.value))
-		if err == nil || tc.is != nil && !errors.Is(err, tc.is) || !strings.Contains(err.Error(), tc.says) {
-			t.Errorf("got %v, want %q", err, tc.says)
+		if err == nil || tc.want != nil && !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.text) {
+			t.Errorf("got %v, want %q", err, tc.text)
 		}
 		if again := c.Collect(0, nil, nil); again != err {
 			t.Errorf("second error: %v", again)
@@ -342,12 +342,12 @@ func TestRefusedRecords(t *testing.T) {
 		c.Discard()
 		c.Discard()
 	}
-	if left := files(t, dir); left != nil {
-		t.Errorf("leftover files: %v", left)
+	if leftover := files(t, dir); leftover != nil {
+		t.Errorf("leftover files: %v", leftover)
 	}
 }
 
-// TestDiskFull fails every write of a collector.
+// TestDiskFull fails writes to each kind of file of a collector.
 func TestDiskFull(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("needs /dev/full")
@@ -373,8 +373,8 @@ func TestDiskFull(t *testing.T) {
 			t.Errorf("%s: %v", full, err)
 		}
 		c.Discard()
-		if left := files(t, dir); left != nil {
-			t.Errorf("%s: leftover files: %v", full, left)
+		if leftover := files(t, dir); leftover != nil {
+			t.Errorf("%s: leftover files: %v", full, leftover)
 		}
 	}
 }
@@ -407,14 +407,14 @@ func TestBadCombiners(t *testing.T) {
 			t.Errorf("got %v, want %v", err, want)
 		}
 		c.Discard()
-		if left := files(t, dir); left != nil {
-			t.Errorf("leftover files: %v", left)
+		if leftover := files(t, dir); leftover != nil {
+			t.Errorf("leftover files: %v", leftover)
 		}
 	}
 }
 
-// TestDigest checks that equal records in another order have equal digests, and others do
-// not.
+// TestDigest checks that records have the same digest in another order, and other records
+// another digest.
 func TestDigest(t *testing.T) {
 	recs := []rec{{0, "a", "1"}, {0, "a", "2"}, {1, "ab", ""}, {1, "a", "b"}}
 	digest := func(recs ...rec) uint64 {

@@ -28,8 +28,8 @@ func (c *Collector) combine(w *segmentWriter, in *merge) error {
 		emitted++
 		return w.add(key, value)
 	})
-	// An input error comes first: the combiner's own error may follow from it. A combiner
-	// that returns early must not lose the records.
+	// Prefer an input error: it may have caused the combiner's error. If the combiner
+	// returned early, its unread records would be lost.
 	err = cmp.Or(in.Err(), err)
 	if err == nil && counted.Next() {
 		err = errCombineUnread

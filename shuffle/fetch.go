@@ -33,13 +33,15 @@ type FetchOptions struct {
 	Pace func(ctx context.Context, n int) error
 }
 
-// Fetch copies the partition that a [Handler] serves at from into a new segment file. It
-// verifies every block on arrival, and all of them against the digest in the server's
-// index. It requests a short or damaged block once more, and fails with [ErrStalled] if the
-// next [StallBytes] take longer than o.Stall. A [CorruptError] means that the server's data
-// is damaged. An [UnreadableError] means that it cannot be read, with fs.ErrNotExist if the
-// server does not have it. Any other error is about the local file. After an error the file
-// is gone.
+// Fetch copies a partition from the URL of a [Handler] into a new segment file. It verifies
+// every block on arrival, and all of them against the digest in the server's index. It
+// requests a short or damaged block once more, and fails with [ErrStalled] if the next
+// [StallBytes] take longer than o.Stall. After an error it removes the file. Errors are
+//
+//   - [CorruptError]: the server's data is damaged;
+//   - [UnreadableError]: the data cannot be read; it matches fs.ErrNotExist if the server
+//     does not have it;
+//   - others: the local file cannot be written.
 func Fetch(ctx context.Context, from, file string, o FetchOptions) (Fetched, error) {
 	s := segmentAt(from)
 	r, info, err := openRemote(ctx, s, o)
@@ -53,7 +55,7 @@ func Fetch(ctx context.Context, from, file string, o FetchOptions) (Fetched, err
 	}
 	w, err := createSegment(file)
 	if err != nil {
-		// Not wrapped: a missing local directory must not look like a lost map output.
+		// Do not wrap it: a missing local directory must not look like a lost map output.
 		return Fetched{}, fmt.Errorf("fetch %s: %v", from, err)
 	}
 	defer w.abort()
@@ -91,8 +93,8 @@ func copyBlocks(w *segmentWriter, r *blockReader) error {
 	}
 }
 
-// segmentAt returns the segment at a URL made by [URL]. For another URL, its map and
-// attempt are unknown.
+// segmentAt returns the segment at a URL made by [URL]. For other URLs, it leaves the map
+// and the attempt unknown.
 func segmentAt(from string) wire.Segment {
 	s := wire.Segment{Map: -1, URL: from}
 	u, err := url.Parse(from)

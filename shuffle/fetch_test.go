@@ -33,7 +33,7 @@ func resolver(file string) func(wire.JobID, int, int) (string, error) {
 	}
 }
 
-// mapOutput writes a segment file of several blocks, a large record among them.
+// mapOutput writes a segment file of several blocks, one of them with a large record.
 func mapOutput(t *testing.T) (file string, want []rec) {
 	t.Helper()
 	var recs []rec
@@ -88,7 +88,7 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// fault is a fault of the network in a response's body.
+// fault is a fault of the network within the body of a response.
 type fault struct {
 	flip  int // change this byte, if > 0
 	cut   int // break the connection here, if > 0
@@ -132,7 +132,7 @@ func (w *faultyWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// faultyServer serves file; the n-th response suffers the n-th fault, later ones the last.
+// faultyServer serves file. The n-th response has the n-th fault, or else the last fault.
 func faultyServer(t *testing.T, file string, faults ...fault) *httptest.Server {
 	good := Handler(resolver(file))
 	var n atomic.Int64
@@ -151,7 +151,7 @@ func TestFetchFaults(t *testing.T) {
 		name   string
 		faults []fault
 		class  string // of the error; empty: none
-		says   string
+		text   string
 	}{
 		{"flipped once", []fault{{flip: 100_000}, {}}, "", ""},
 		{"flipped once in a header", []fault{{flip: 3}, {}}, "", ""},
@@ -168,7 +168,7 @@ func TestFetchFaults(t *testing.T) {
 			server := faultyServer(t, file, tc.faults...)
 			dir := t.TempDir()
 			stall := 10 * time.Second
-			if tc.says == "no progress" {
+			if tc.text == "no progress" {
 				stall = 100 * time.Millisecond
 			}
 			_, err := Fetch(t.Context(), URL(server.URL, testJob, 7, 1000, 1), filepath.Join(dir, "part"), FetchOptions{Client: server.Client(), Stall: stall})
@@ -181,11 +181,11 @@ func TestFetchFaults(t *testing.T) {
 			}
 			var c *CorruptError
 			var u *UnreadableError
-			if errors.As(err, &c) != (tc.class == corrupt) || errors.As(err, &u) != (tc.class == unreadable) || !strings.Contains(err.Error(), tc.says) {
+			if errors.As(err, &c) != (tc.class == corrupt) || errors.As(err, &u) != (tc.class == unreadable) || !strings.Contains(err.Error(), tc.text) {
 				t.Errorf("got %v", err)
 			}
-			if left := files(t, dir); left != nil {
-				t.Errorf("leftover files: %v", left)
+			if leftover := files(t, dir); leftover != nil {
+				t.Errorf("leftover files: %v", leftover)
 			}
 		})
 	}
@@ -221,15 +221,14 @@ func TestFetchFromDamagedDisk(t *testing.T) {
 	}
 }
 
-// TestFetchMissing checks that a 404 matches a missing local file, and that other refusals
-// do not.
+// TestFetchMissing checks that a 404 matches fs.ErrNotExist, and that other errors do not.
 func TestFetchMissing(t *testing.T) {
 	file, _ := mapOutput(t)
 	server := httptest.NewServer(Handler(resolver(file)))
 	defer server.Close()
 	for _, tc := range []struct {
-		url  string
-		gone bool
+		url     string
+		missing bool
 	}{
 		{URL(server.URL, testJob, 8, 1000, 1), true},
 		{URL(server.URL, testJob, 7, 1000, 4), true},
@@ -240,12 +239,12 @@ func TestFetchMissing(t *testing.T) {
 		_, merged := Merge(t.Context(), []wire.Segment{{URL: tc.url}}, MergeOptions{Client: server.Client()})
 		for _, err := range []error{fetched, merged} {
 			var u *UnreadableError
-			if !errors.As(err, &u) || errors.Is(err, fs.ErrNotExist) != tc.gone {
+			if !errors.As(err, &u) || errors.Is(err, fs.ErrNotExist) != tc.missing {
 				t.Errorf("%s: %v", tc.url, err)
 			}
 		}
-		if left := files(t, dir); left != nil {
-			t.Errorf("leftover files: %v", left)
+		if leftover := files(t, dir); leftover != nil {
+			t.Errorf("leftover files: %v", leftover)
 		}
 	}
 	_, err := Fetch(t.Context(), URL(server.URL, testJob, 7, 1000, 1), filepath.Join(t.TempDir(), "no", "part"), FetchOptions{Client: server.Client()})
@@ -327,7 +326,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// spyListener records the readers that the connection is given to send.
+// spyListener records the readers that its connections get to send.
 type spyListener struct {
 	net.Listener
 	sent chan io.Reader
@@ -351,8 +350,8 @@ func (c *spyConn) ReadFrom(r io.Reader) (int64, error) {
 	return c.TCPConn.ReadFrom(r)
 }
 
-// TestHandlerReachesSendfile checks that the connection gets the file itself, for sendfile.
-func TestHandlerReachesSendfile(t *testing.T) {
+// TestHandlerUsesSendfile checks that the connection gets the file itself, for sendfile.
+func TestHandlerUsesSendfile(t *testing.T) {
 	file, _ := mapOutput(t)
 	server := httptest.NewUnstartedServer(Handler(resolver(file)))
 	spy := &spyListener{server.Listener, make(chan io.Reader, 1)}
@@ -371,10 +370,10 @@ func TestHandlerReachesSendfile(t *testing.T) {
 	}
 }
 
-// direct is a network on which a handler answers at once.
+// direct is an http.RoundTripper that calls a handler.
 type direct struct {
 	handler http.Handler
-	ranges  []string // asked for
+	ranges  []string // Range header of each request
 }
 
 func (d *direct) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -386,22 +385,22 @@ func (d *direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// TestFetchPace checks that a fetch keeps its pace in small steps, that the waits are not
-// stalls, and that a long wait closes the connection.
+// TestFetchPace checks that a fetch calls Pace after small reads, that its waits do not
+// count as stalls, and that it makes a new request after a long wait.
 func TestFetchPace(t *testing.T) {
 	file, want := mapOutput(t)
 	synctest.Test(t, func(t *testing.T) {
 		for _, wait := range []time.Duration{time.Second, 2 * maxPaceWait} {
 			network := &direct{handler: Handler(resolver(file))}
 			local := filepath.Join(t.TempDir(), "part")
-			paid, waits := 0, 0
+			paced, waits := 0, 0
 			got, err := Fetch(t.Context(), URL("http://server", testJob, 7, 1000, 1), local, FetchOptions{
 				Client: &http.Client{Transport: network}, Stall: 10 * time.Millisecond,
 				Pace: func(ctx context.Context, n int) error {
 					if n < 1 || n > paceBytes {
 						t.Errorf("paced %d bytes at once", n)
 					}
-					paid += n
+					paced += n
 					if n == paceBytes {
 						waits++
 						<-time.After(wait)
@@ -413,15 +412,15 @@ func TestFetchPace(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkSegment(t, local, 1, partitionOf(want, 1))
-			if int64(paid) != got.Segment.Length {
-				t.Errorf("paced %d bytes of %d", paid, got.Segment.Length)
+			if int64(paced) != got.Segment.Length {
+				t.Errorf("paced %d bytes of %d", paced, got.Segment.Length)
 			}
 			requests := 1
 			if wait > maxPaceWait {
 				requests += waits
 			}
 			if waits < 2 || len(network.ranges) != requests {
-				t.Errorf("%d waits of %v: asked for %v", waits, wait, network.ranges)
+				t.Errorf("%d waits of %v: requested %v", waits, wait, network.ranges)
 			}
 		}
 	})
@@ -442,6 +441,6 @@ func TestFetchPaceFails(t *testing.T) {
 		},
 	})
 	if !errors.Is(err, enough) || files(t, dir) != nil {
-		t.Errorf("got %v, left %v", err, files(t, dir))
+		t.Errorf("got %v, leftover files %v", err, files(t, dir))
 	}
 }

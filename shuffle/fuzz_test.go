@@ -21,7 +21,7 @@ func FuzzIndex(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// An accepted index must encode to its input.
+		// An index that decodes must encode to the same bytes.
 		end := int64(len(magic))
 		for _, p := range index.Partitions {
 			end += p.Length
@@ -56,7 +56,7 @@ func FuzzBlocks(f *testing.F) {
 	f.Add(block([]byte("\x01\x02kvw\x00\x00")), false)
 	f.Add(append([]byte{1, 0x82, 0x80, 4}, make([]byte, blockTarget+3)...), true)
 	f.Fuzz(func(t *testing.T, data []byte, wrap bool) {
-		if wrap && len(data) > 0 { // Get past the checksums to the records.
+		if wrap && len(data) > 0 { // with a correct checksum, the records are read
 			data = block(data)
 		}
 		r := &blockReader{ctx: context.Background(), in: bytesInput{bytes.NewReader(data)}, size: int64(len(data)), seg: wire.Segment{File: "f"}}

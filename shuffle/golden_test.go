@@ -26,7 +26,7 @@ func TestGolden(t *testing.T) {
 	}})
 }
 
-// TestOtherVersion checks that a segment file of another version is refused by name.
+// TestOtherVersion checks that the error for a segment file of another version names it.
 func TestOtherVersion(t *testing.T) {
 	file := store(t, []rec{{0, "k", "v"}})
 	for at, want := range map[int]string{

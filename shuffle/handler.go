@@ -34,10 +34,10 @@ func URL(base string, job wire.JobID, m, attempt, partition int) string {
 //
 //	/shuffle/<job>/<map>/<attempt>/<partition>
 //
-// by GET, with single ranges, and HEAD. The body is the partition's blocks. On a plain TCP
-// connection, sendfile copies them from the file to the socket. The caller must have
-// authorized the request. The callback resolve finds a map output's file, and is called
-// concurrently; fs.ErrNotExist becomes 404.
+// by GET, with single ranges, and HEAD. The body has the partition's blocks. On a plain TCP
+// connection, sendfile copies them from the file to the socket. The caller must authorize
+// requests before. Concurrent calls of resolve return the file of a map output;
+// fs.ErrNotExist becomes 404.
 func Handler(resolve func(job wire.JobID, m, attempt int) (file string, err error)) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+pathPrefix+"{job}/{map}/{attempt}/{partition}", func(w http.ResponseWriter, r *http.Request) {
@@ -74,7 +74,7 @@ func refuse(w http.ResponseWriter, err error) {
 }
 
 // servePartition sends a partition's bytes. It returns an error only before the response
-// begins; later the client notices that the body ends early.
+// begins. After that the client only notices that the body ends early.
 func servePartition(w http.ResponseWriter, r *http.Request, file string, partition int) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -114,18 +114,18 @@ func servePartition(w http.ResponseWriter, r *http.Request, file string, partiti
 	return nil
 }
 
-// The peer has sendWait to take sendStep bytes. One that hangs must not keep a connection
-// and a file open.
+// The peer has sendWait to receive sendStep bytes. A peer that hangs must not keep a
+// connection and a file open.
 const (
 	sendWait = time.Minute
 	sendStep = 4 << 20
 )
 
-// send sends the next bytes of a file, until the peer fails to take them in time.
+// send sends the next bytes of a file. It stops if the peer is too slow.
 func send(w http.ResponseWriter, f *os.File, length int64) {
 	control := http.NewResponseController(w)
 	for sent := int64(0); sent < length; {
-		_ = control.SetWriteDeadline(time.Now().Add(sendWait)) // writers without deadlines refuse it
+		_ = control.SetWriteDeadline(time.Now().Add(sendWait)) // the error of a writer without deadlines does not matter
 		// Pass the file itself to the connection, so that it can use sendfile.
 		n, err := io.CopyN(w, f, min(sendStep, length-sent))
 		if err != nil {
@@ -144,9 +144,9 @@ func parseNumber(s string) (int, error) {
 	return n, nil
 }
 
-// parseRange parses a Range header for size bytes. As HTTP allows, it ignores anything but
-// a single range of bytes: the answer is then the whole. ok is false if the range has no
-// bytes.
+// parseRange parses a Range header for size bytes. As HTTP allows, it ignores all but a
+// single range of bytes, and the response then has all bytes. If ok is false, the range has
+// no bytes.
 func parseRange(header string, size int64) (start, length int64, ranged, ok bool) {
 	spec, isBytes := strings.CutPrefix(header, "bytes=")
 	from, to, isRange := strings.Cut(spec, "-")
@@ -156,7 +156,7 @@ func parseRange(header string, size int64) (start, length int64, ranged, ok bool
 	first, errFirst := strconv.ParseUint(from, 10, 63)
 	last, errLast := strconv.ParseUint(to, 10, 63)
 	switch {
-	case from == "" && errLast == nil: // the last bytes, as many as the number says
+	case from == "" && errLast == nil: // the last bytes; last is their number
 		length = min(int64(last), size)
 		return size - length, length, true, length > 0
 	case errFirst != nil || to != "" && (errLast != nil || last < first):

@@ -36,7 +36,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
-// Digest covers all partitions: equal digests mean equal records in each partition.
+// Digest returns a digest of all partitions. Equal digests mean equal records in each.
 func (x *Index) Digest() uint64 {
 	d := xxhash.New()
 	var b [16]byte
@@ -98,13 +98,13 @@ func damaged(offset int64, format string, args ...any) error {
 	return &damageError{offset, fmt.Sprintf(format, args...)}
 }
 
-// tailGuess is the size of the first read at a file's end. The index of 126 partitions fits
-// into it.
+// tailGuess is the size of the first read at the end of a file, enough for an index of 126
+// partitions.
 const tailGuess = 4 << 10
 
 // decodeIndex reads the index of a segment file of size bytes. It first reads guess bytes
-// at the end, then checks the beginning if head is set. A remote file costs a connection
-// for each place that is read, so callers may skip the beginning.
+// at the end, then checks the beginning if head is set. Callers may skip this check: each
+// place in a remote file costs a connection.
 func decodeIndex(r io.ReaderAt, size int64, guess int, head bool) (*Index, error) {
 	if size < int64(len(magic)+footerBytes) {
 		return nil, damaged(0, "%d bytes are too few for a segment file", size)
@@ -152,8 +152,8 @@ func readHead(r io.ReaderAt) error {
 }
 
 // readTail reads the last bytes of a file, or all of it.
-func readTail(r io.ReaderAt, size, most int64) ([]byte, error) {
-	tail := make([]byte, min(most, size))
+func readTail(r io.ReaderAt, size, limit int64) ([]byte, error) {
+	tail := make([]byte, min(limit, size))
 	n, err := r.ReadAt(tail, size-int64(len(tail)))
 	switch {
 	case n == len(tail):

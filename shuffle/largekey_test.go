@@ -13,8 +13,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// largeKeys are records with keys that differ only after the part known to a merge, with
-// sizes around the limits of further reads.
+// largeKeys returns records with keys that differ only after the part that a merge holds.
+// Their sizes are around the limits of further reads.
 func largeKeys() []rec {
 	var recs []rec
 	for _, same := range []int{keyGuess - 1, keyGuess, blockTarget, blockTarget + keyGuess - 4, 3 * blockTarget} {
@@ -25,8 +25,8 @@ func largeKeys() []rec {
 	return append(recs, rec{0, "", "none"}, rec{0, "kk", "short"}, rec{0, strings.Repeat("k", 100), strings.Repeat("v", blockTarget)})
 }
 
-// TestLargeKeys checks that large keys are ordered by all bytes, though no merge holds
-// them.
+// TestLargeKeys checks that all bytes of large keys count for their order, and that a merge
+// does not hold them.
 func TestLargeKeys(t *testing.T) {
 	recs := largeKeys()
 	cfg, _ := collect(t, Config{Partitions: 1, Memory: 1 << 10}, recs)
@@ -53,21 +53,21 @@ func TestLargeKeys(t *testing.T) {
 	}
 }
 
-// TestLargeKeyDamaged damages or cuts a key in a part that only comparisons read. The error
-// must come before the key is delivered.
+// TestLargeKeyDamaged damages or cuts a key in a part that only comparisons read. The merge
+// must return an error before it delivers the key.
 func TestLargeKeyDamaged(t *testing.T) {
 	recs := []rec{{0, strings.Repeat("k", 200_000) + "1", ""}, {0, strings.Repeat("k", 200_000) + "2", ""}}
 	cfg, _ := collect(t, Config{Partitions: 1, Memory: 1 << 20}, recs)
-	whole, sound := wholePartition(t, cfg.File, 0), filepath.Join(t.TempDir(), "sound")
+	whole, intact := wholePartition(t, cfg.File, 0), filepath.Join(t.TempDir(), "intact")
 	data, err := os.ReadFile(cfg.File)
 	if err == nil {
-		err = os.WriteFile(sound, data, 0o666)
+		err = os.WriteFile(intact, data, 0o666)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	good := whole
-	good.File = sound
+	good.File = intact
 	damaged := slices.Clone(data)
 	damaged[100_000] = 'z'
 	for name, content := range map[string][]byte{"changed": damaged, "cut": data[:100_000]} {

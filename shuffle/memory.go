@@ -10,9 +10,9 @@ type memoryRun struct {
 	buf     []byte
 }
 
-// batchSize is the number of records taken from an arena at once. Each record is a cache
-// miss, because their order is not that of memory. Touching a batch before using it
-// overlaps these misses.
+// batchSize is the number of records taken from an arena at once. Sorted records are
+// scattered in memory, so each is a cache miss. Reading the lengths of a batch first lets
+// these misses overlap.
 const batchSize = 32
 
 // take returns the next few entries and their records' encoded sizes.
@@ -30,21 +30,21 @@ func (r *memoryRun) record(e *entry, size int) []byte {
 	return r.mem[e.offset:][:size:size]
 }
 
-// next gathers a few records. It returns a large one in place.
+// next copies a few records into one block. It returns a large record without a copy.
 func (r *memoryRun) next() ([]byte, bool, error) {
 	if len(r.entries) == 0 {
 		return nil, false, io.EOF
 	}
-	left := r.entries
+	before := r.entries
 	r.buf = r.buf[:0]
 	batch, sizes := r.take()
 	for i := range batch {
 		if len(r.buf)+sizes[i] > blockTarget {
 			if i == 0 {
-				r.entries = left[1:]
+				r.entries = before[1:]
 				return r.record(&batch[0], sizes[0]), true, nil
 			}
-			r.entries = left[i:]
+			r.entries = before[i:]
 			break
 		}
 		r.buf = append(r.buf, r.record(&batch[i], sizes[i])...)

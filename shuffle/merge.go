@@ -7,8 +7,8 @@ import (
 	"math"
 )
 
-// source is a sorted run, delivered in blocks of whole records: a blockReader or a
-// memoryRun. The methods are described at blockReader.
+// source delivers a sorted run in blocks of whole records. It is a blockReader or a
+// memoryRun; blockReader describes the methods.
 type source interface {
 	next() (payload []byte, whole bool, err error)
 	load(buf []byte) ([]byte, error)
@@ -21,33 +21,32 @@ var (
 	_ Records = (*merge)(nil)
 )
 
-// merge is Records over several sorted runs. It is a tree of losers: each step costs one
+// merge is [Records] over several sorted runs, by a loser tree: each step costs one
 // comparison per level, mostly of cached prefixes. Equal keys come in the order of the
 // sources.
 type merge struct {
 	cursors []cursor
-	heads   []uint64 // prefix of each cursor's key; all ones at its end
+	heads   []uint64 // prefix of each cursor's key; math.MaxUint64 at the end
 	losers  []int32  // node n has children 2n and 2n+1; node k+i is cursor i
 	winner  int32
 	started bool
 	err     error
 
 	record, key, value []byte
-	big                []byte    // holds the one large record that is delivered
+	big                []byte    // the current record, if it is large
 	parts              [2][]byte // of two large keys during a comparison
 }
 
-// cursor walks through one source.
+// cursor is a position in a source.
 type cursor struct {
-	src    source
-	rest   []byte // of the block, after the record
-	record []byte // encoded; only its beginning if partial
-	key    []byte // the part of it that is in record
-	start  int    // of the key in record
-	length int    // of the whole key
-	ended  bool
-	// partial says that the record is large and must be loaded.
-	partial bool
+	src     source
+	rest    []byte // the block after the record
+	record  []byte // encoded; only its beginning if partial
+	key     []byte // the key, or the part that is in record
+	start   int    // of the key in record
+	length  int    // of the whole key
+	ended   bool
+	partial bool // the record is large and must be loaded
 }
 
 // newMerge starts a merge and moves every source to its first record.
@@ -69,7 +68,7 @@ func newMerge(sources []source) *merge {
 	return m
 }
 
-// empty says whether there are no records. Call it before Next.
+// empty reports whether there are no records. Call it before Next.
 func (m *merge) empty() bool { return len(m.cursors) == 0 || m.cursors[m.winner].ended }
 
 // play fills the tree below node n and returns its winner.
@@ -106,7 +105,7 @@ func (m *merge) lessTied(a, b int32) bool {
 	return c < 0 || c == 0 && a < b
 }
 
-// compareLarge compares two keys that may be partly unread. It sets m.err if the rest
+// compareLarge compares two keys that may be only partly read. It sets m.err if the rest
 // cannot be read.
 func (m *merge) compareLarge(x, y *cursor) int {
 	at, end := 0, min(x.length, y.length)
@@ -125,8 +124,8 @@ func (m *merge) compareLarge(x, y *cursor) int {
 	return cmp.Compare(x.length, y.length)
 }
 
-// keyPart returns n bytes of the key from offset at, read into buf if they are not in
-// memory.
+// keyPart returns n bytes of the key from offset at. If they are not in memory, it reads
+// them into buf.
 func (c *cursor) keyPart(buf *[]byte, at, n int) (part []byte, err error) {
 	if at+n <= len(c.key) {
 		return c.key[at : at+n], nil
@@ -214,7 +213,7 @@ func (m *merge) replay() {
 	m.winner = w
 }
 
-// loadWinner completes a record that is partly in memory.
+// loadWinner loads a record that is only partly in memory.
 func (m *merge) loadWinner(c *cursor) bool {
 	if m.big, m.err = c.src.load(m.big); m.err != nil {
 		return false
@@ -237,9 +236,9 @@ func (m *merge) Value() []byte { return m.value }
 // Err returns the reason why Next returned false; nil at the end.
 func (m *merge) Err() error { return m.err }
 
-// groups plans one round of reducing n runs to fanIn. It returns the sizes of groups of
-// neighbors, each to be merged into one run; a group of 1 stays. It merges no more runs
-// than necessary. Several rounds may be needed.
+// groups plans one round of merges that reduce n runs to fanIn runs. It returns the sizes
+// of groups of neighbors to merge; a group of 1 stays as it is. It merges no more runs than
+// necessary. More rounds may follow.
 func groups(n, fanIn int) []int {
 	var sizes []int
 	excess := n - fanIn

@@ -38,8 +38,8 @@ func TestMergeAgainstStableSort(t *testing.T) {
 		if index.Partitions[0].Digest != digest || merged != (wire.Segment{Map: -1, File: merged.File, Offset: 8, Length: index.Partitions[0].Length}) {
 			t.Fatalf("merged %+v, digest %x, want %x", merged, index.Partitions[0].Digest, digest)
 		}
-		if left := files(t, dir); !slices.Equal(left, []string{"merged"}) {
-			t.Fatalf("leftover files: %v", left)
+		if leftover := files(t, dir); !slices.Equal(leftover, []string{"merged"}) {
+			t.Fatalf("leftover files: %v", leftover)
 		}
 	})
 }
@@ -49,13 +49,13 @@ func TestGroups(t *testing.T) {
 		n, fanIn := rapid.IntRange(0, 2000).Draw(t, "n"), rapid.IntRange(2, 200).Draw(t, "fan-in")
 		rounds := 0
 		for ; n > fanIn; rounds++ {
-			sum, most := 0, 0
+			sum, largest := 0, 0
 			sizes := groups(n, fanIn)
 			for _, s := range sizes {
 				sum += s
-				most = max(most, s)
+				largest = max(largest, s)
 			}
-			if sum != n || most > fanIn || len(sizes) >= n || len(sizes) < fanIn {
+			if sum != n || largest > fanIn || len(sizes) >= n || len(sizes) < fanIn {
 				t.Fatalf("groups(%d, %d) = %v", n, fanIn, sizes)
 			}
 			n = len(sizes)
@@ -74,7 +74,7 @@ func smallSegment(t *testing.T) (file string, want []rec) {
 	return cfg.File, sorted(recs)
 }
 
-// readWhole reads a segment file by its index. It returns the records before an error.
+// readWhole reads all partitions of a segment file. It returns the records before an error.
 func readWhole(ctx context.Context, file string) (recs []rec, err error) {
 	index, err := ReadIndex(file)
 	if err != nil {
@@ -95,7 +95,7 @@ func readWhole(ctx context.Context, file string) (recs []rec, err error) {
 	return recs, nil
 }
 
-// TestEveryByteCorrupted changes every byte. The records before the error must be correct.
+// TestEveryByteCorrupted changes each byte. The records before the error must be correct.
 func TestEveryByteCorrupted(t *testing.T) {
 	file, want := smallSegment(t)
 	good, err := os.ReadFile(file)
@@ -104,7 +104,7 @@ func TestEveryByteCorrupted(t *testing.T) {
 	}
 	for i := range good {
 		if i > 500 && i < len(good)-500 && i%1009 != 0 {
-			continue // All bytes within the large value are alike.
+			continue // the bytes of the large value are equal
 		}
 		for _, flip := range []byte{1, 0x80, good[i]} {
 			bad := slices.Clone(good)
@@ -139,7 +139,7 @@ func TestTruncated(t *testing.T) {
 		if int64(size) >= last.Offset+last.Length {
 			continue
 		}
-		// A reduce knows the range, so it detects the missing end too.
+		// A reduce has the range of the segment, so it detects a missing end too.
 		var corrupt *CorruptError
 		if _, err := MergeTo(t.Context(), []wire.Segment{s}, filepath.Join(t.TempDir(), "merged"), MergeOptions{}); !errors.As(err, &corrupt) || corrupt.Segment != s {
 			t.Fatalf("cut to %d bytes: %v", size, err)
@@ -147,7 +147,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestImpossibleIndex checks that an undamaged index can still be refused.
+// TestImpossibleIndex checks that an index with impossible entries is refused.
 func TestImpossibleIndex(t *testing.T) {
 	file := append([]byte(magic), make([]byte, 100)...)
 	for _, partitions := range [][]Partition{
@@ -191,25 +191,25 @@ func TestMergeMissingFile(t *testing.T) {
 	}
 }
 
-// TestAlive checks that first passes, spills and their merge call Alive.
-func TestAlive(t *testing.T) {
+// TestOnProgress checks that temporary runs, spills and their merge call OnProgress.
+func TestOnProgress(t *testing.T) {
 	file, _ := smallSegment(t)
 	calls := 0
-	alive := func() { calls++ }
+	onProgress := func() { calls++ }
 	m, err := Merge(t.Context(), slices.Repeat([]wire.Segment{wholePartition(t, file, 0)}, 3),
-		MergeOptions{Dir: t.TempDir(), FanIn: 2, Alive: alive})
+		MergeOptions{Dir: t.TempDir(), FanIn: 2, OnProgress: onProgress})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if calls < 4 { // two blocks of the first pass, two at the start
-		t.Errorf("%d calls of Alive while merging", calls)
+	if calls < 4 { // two blocks for the temporary run, two at the start
+		t.Errorf("%d calls of OnProgress by a merge", calls)
 	}
 	calls = 0
 	recs := slices.Repeat([]rec{{0, "key", "value"}}, 100)
-	_, out := collect(t, Config{Partitions: 1, Memory: 1000, Alive: alive}, recs)
-	if most := 2*out.Stats.Spills + 1; calls < most { // each run written, then read; the segment file written
-		t.Errorf("%d calls of Alive for %d spills", calls, out.Stats.Spills)
+	_, out := collect(t, Config{Partitions: 1, Memory: 1000, OnProgress: onProgress}, recs)
+	if want := 2*out.Stats.Spills + 1; calls < want { // to write and read each run, and to write the segment file
+		t.Errorf("%d calls of OnProgress for %d spills", calls, out.Stats.Spills)
 	}
 }
 

@@ -15,19 +15,19 @@ import (
 
 // MergeOptions configures [Merge].
 type MergeOptions struct {
-	Dir    string        // existing directory for the runs of earlier passes, if there are more segments than FanIn
-	FanIn  int           // segments merged at once, each with a buffer of 64 KiB; 0: 128, else at least 2
-	Client *http.Client  // for segments with a URL; nil: http.DefaultClient
-	Stall  time.Duration // longest wait of a URL for the next [StallBytes]; 0: [DefaultStall]
-	Alive  func()        // if not nil, called for every block read: the first passes can take long
+	Dir        string        // existing directory for temporary runs, if there are more segments than FanIn
+	FanIn      int           // segments merged at once, each with a buffer of 64 KiB; 0: 128; at least 2
+	Client     *http.Client  // for segments with a URL; nil: http.DefaultClient
+	Stall      time.Duration // longest wait for the next [StallBytes] from a URL; 0: [DefaultStall]
+	OnProgress func()        // if not nil, called for every block read, also while temporary runs are made
 }
 
-// Merger is Records over sorted segments. Equal keys come in the order of the segments. Its
-// errors are [CorruptError], [UnreadableError] or the context's cause.
+// Merger is [Records] over sorted segments. Equal keys come in the order of the segments.
+// Its errors are [CorruptError], [UnreadableError] or the context's cause.
 type Merger struct {
 	merge
 	readers []*blockReader
-	temps   []string // runs of an earlier pass
+	temps   []string // temporary runs
 	read    atomic.Int64
 }
 
@@ -61,7 +61,7 @@ func (m *Merger) open(ctx context.Context, segments []wire.Segment, opts MergeOp
 		if err != nil {
 			return err
 		}
-		r.bytes, r.alive = &m.read, opts.Alive
+		r.bytes, r.onProgress = &m.read, opts.OnProgress
 		m.readers = append(m.readers, r)
 		sources = append(sources, r)
 	}
@@ -79,21 +79,21 @@ func openSegment(ctx context.Context, s wire.Segment, opts MergeOptions) (*block
 
 // round merges groups of neighbors and returns the remaining segments.
 func (m *Merger) round(ctx context.Context, segments []wire.Segment, opts MergeOptions) ([]wire.Segment, error) {
-	var left []wire.Segment
+	var remaining []wire.Segment
 	for _, size := range groups(len(segments), opts.FanIn) {
 		group := segments[:size]
 		segments = segments[size:]
 		if size == 1 {
-			left = append(left, group[0])
+			remaining = append(remaining, group[0])
 			continue
 		}
 		merged, err := m.pass(ctx, group, opts)
 		if err != nil {
 			return nil, err
 		}
-		left = append(left, merged)
+		remaining = append(remaining, merged)
 	}
-	return left, nil
+	return remaining, nil
 }
 
 // pass merges a few segments into a temporary file.
@@ -107,8 +107,8 @@ func (m *Merger) pass(ctx context.Context, group []wire.Segment, opts MergeOptio
 	return MergeTo(ctx, group, f.Name(), opts)
 }
 
-// BytesRead returns the bytes read from the segments so far, or from the output of earlier
-// passes. It may be called concurrently.
+// BytesRead returns the number of bytes read so far, from the segments or from temporary
+// runs. It may be called concurrently.
 func (m *Merger) BytesRead() int64 { return m.read.Load() }
 
 // Close closes the segments and removes temporary files. Afterwards Next returns false.
@@ -127,8 +127,8 @@ func (m *Merger) Close() error {
 }
 
 // MergeTo merges segments of one partition into a new segment file with one partition, and
-// returns the location of the records in it. The digest in its index is the sum of the
-// segments' digests. After an error the file is gone.
+// returns the location of its records. The digest in its index is the sum of the segments'
+// digests. After an error it removes the file.
 func MergeTo(ctx context.Context, segments []wire.Segment, file string, opts MergeOptions) (merged wire.Segment, err error) {
 	m, err := Merge(ctx, segments, opts)
 	if err != nil {

@@ -2,9 +2,9 @@ package shuffle
 
 import "golang.org/x/sys/unix"
 
-// smallPages is the memory at each end that does not use huge pages. A small job then
-// touches little unused memory. A large one saves most page faults while memory fills, and
-// most TLB misses while it is gathered.
+// smallPages is the memory at each end without huge pages, so that a small job takes little
+// memory. For a large job, huge pages avoid most page faults while memory fills, and most
+// TLB misses while sorted records are read.
 const smallPages = 2 << 20
 
 func mapMemory(size int) ([]byte, error) {
@@ -13,7 +13,7 @@ func mapMemory(size int) ([]byte, error) {
 		return nil, err
 	}
 	if size > 4*smallPages {
-		// Only advice: a kernel without huge pages refuses it, without effect.
+		// A kernel without huge pages returns an error, which does not matter.
 		_ = unix.Madvise(mem[smallPages:size-smallPages], unix.MADV_HUGEPAGE)
 	}
 	return mem[:size], nil

@@ -5,13 +5,13 @@ import (
 	"math/bits"
 )
 
-// maxLengths is the most bytes of a record's two lengths, each at most [MaxMaxRecord].
+// maxLengths is the maximum size of the two encoded lengths of a record, in bytes.
 const maxLengths = 2 * binary.MaxVarintLen32
 
-// uvarintLen returns the bytes of n as a varint.
+// uvarintLen returns the size of n as a varint.
 func uvarintLen(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
 
-// recordSize returns the bytes of an encoded record.
+// recordSize returns the size of an encoded record.
 func recordSize(key, value int) int {
 	if key|value < 0x80 {
 		return 2 + key + value
@@ -32,7 +32,7 @@ func putRecord(dst, key, value []byte) {
 	copy(dst[n:], value)
 }
 
-// AppendRecord appends an encoded record to dst, as [Writer.Write] takes it.
+// AppendRecord appends an encoded record to dst, for [Writer.Write].
 func AppendRecord(dst, key, value []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(key)))
 	dst = binary.AppendUvarint(dst, uint64(len(value)))
@@ -40,9 +40,9 @@ func AppendRecord(dst, key, value []byte) []byte {
 	return append(dst, value...)
 }
 
-// lengths decodes the lengths at the start of an encoded record: the key is b[start:mid],
-// the value b[mid:end]. It fails if they are damaged or too large. It does not check that b
-// holds the whole record.
+// lengths decodes the lengths at the start of an encoded record. The key is b[start:mid],
+// the value b[mid:end], but b may be shorter. If ok is false, the lengths are damaged or too
+// large.
 func lengths(b []byte) (start, mid, end int, ok bool) {
 	if len(b) >= 2 && b[0]|b[1] < 0x80 {
 		mid = 2 + int(b[0])
@@ -61,8 +61,8 @@ func lengths(b []byte) (start, mid, end int, ok bool) {
 	return start, mid, mid + int(value), true
 }
 
-// prefixOf returns the first 8 bytes of a key as a number, padded with zeros. Numbers have
-// the order of their keys; equal numbers decide nothing.
+// prefixOf returns the first 8 bytes of a key as a number, padded with zeros. Different
+// prefixes have the order of their keys.
 func prefixOf(key []byte) uint64 {
 	n := len(key)
 	switch {

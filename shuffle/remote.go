@@ -15,29 +15,29 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// DefaultStall is the default limit of the wait for the next [StallBytes], or for the rest.
+// DefaultStall is the default of the longest wait for the next [StallBytes], or for the rest.
 const DefaultStall = 30 * time.Second
 
-// StallBytes is the amount that counts as progress. A URL that delivers a byte now and then
-// stalls.
+// StallBytes is the number of bytes that counts as progress. A server that sends only a few
+// bytes at a time is stalled.
 const StallBytes = 64 << 10
 
-// remoteTries is the number of requests for a block. A second request helps against damage
-// by the network, not against damage on the server's disk.
+// remoteTries is the number of requests for a block. A second request helps if the network
+// damaged the block, but not if the server's disk did.
 const remoteTries = 2
 
 // ErrStalled reports a URL that delivered too little for too long.
 var ErrStalled = errors.New("no progress")
 
-// A fetch with a limited rate reads paceBytes at a time. It closes its connection if it
-// must wait longer than maxPaceWait, before the server would.
+// A fetch with a limited rate reads paceBytes at a time. After a pause above maxPaceWait it
+// makes a new request, because the server closes connections after sendWait.
 const (
 	paceBytes   = 32 << 10
 	maxPaceWait = sendWait / 3
 )
 
-// remoteInput reads from a URL. It streams; reading from another offset than the end of the
-// last read makes a new request, for the range from there.
+// remoteInput reads a stream from a URL. To read from another offset than the end of the
+// last read, it makes a new request for the range from that offset.
 type remoteInput struct {
 	ctx    context.Context
 	client *http.Client
@@ -51,17 +51,17 @@ type remoteInput struct {
 	body   io.ReadCloser
 	at     int64 // of the body's next byte
 	cancel context.CancelCauseFunc
-	timer  *time.Timer // cancels when it fires; runs only during a call
+	timer  *time.Timer // calls cancel; runs only during open and read
 
-	stallLeft time.Duration // for the next StallBytes
-	progress  int           // bytes read of them
+	stallLeft time.Duration // remaining time for the next StallBytes
+	stallRead int           // bytes read of the next StallBytes
 }
 
 // partitionInfo is a server's description of a partition, empty if the server gives none.
 type partitionInfo struct{ records, digest string }
 
-// openRemote requests a segment's URL. A segment without a length is everything that the
-// URL serves from the offset on.
+// openRemote requests a segment's URL. A segment without a length extends to the end of the
+// content.
 func openRemote(ctx context.Context, s wire.Segment, o FetchOptions) (*blockReader, partitionInfo, error) {
 	client, stall := cmp.Or(o.Client, http.DefaultClient), cmp.Or(o.Stall, DefaultStall)
 	in := &remoteInput{ctx: ctx, client: client, seg: s, stall: stall, token: o.Token, pace: o.Pace, size: -1}
@@ -78,7 +78,7 @@ func openRemote(ctx context.Context, s wire.Segment, o FetchOptions) (*blockRead
 
 func (r *remoteInput) readAt(p []byte, at int64) error {
 	if r.at != at {
-		r.drop()
+		r.endRequest()
 	}
 	for len(p) > 0 {
 		if r.body == nil {
@@ -90,10 +90,10 @@ func (r *remoteInput) readAt(p []byte, at int64) error {
 		at += int64(n)
 		p = p[n:]
 		if err != nil && len(p) > 0 {
-			return r.fail(err)
+			return r.endWithError(err)
 		}
 		if err := r.wait(n); err != nil {
-			return r.fail(err)
+			return r.endWithError(err)
 		}
 	}
 	return nil
@@ -109,14 +109,14 @@ func (r *remoteInput) read(p []byte) (int, error) {
 	n, err := r.body.Read(p)
 	r.timer.Stop()
 	r.stallLeft -= time.Since(began)
-	if r.progress += n; r.progress >= StallBytes {
-		r.stallLeft, r.progress = r.stall, 0
+	if r.stallRead += n; r.stallRead >= StallBytes {
+		r.stallLeft, r.stallRead = r.stall, 0
 	}
 	r.at += int64(n)
 	return n, err
 }
 
-// wait waits until the pace allows more. This does not count as a stall of the server.
+// wait waits until pace allows the next read. This time does not count as a stall.
 func (r *remoteInput) wait(n int) error {
 	if r.pace == nil || n == 0 {
 		return nil
@@ -124,18 +124,18 @@ func (r *remoteInput) wait(n int) error {
 	began := time.Now()
 	err := r.pace(r.ctx, n)
 	if err == nil && time.Since(began) > maxPaceWait {
-		r.drop()
+		r.endRequest()
 	}
 	return err
 }
 
-// fail ends the request and adds the position to its error.
-func (r *remoteInput) fail(err error) error {
+// endWithError ends the request and adds the position to its error.
+func (r *remoteInput) endWithError(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
 	err = fmt.Errorf("after %d of %d bytes: %w", r.at, r.size, err)
-	r.drop()
+	r.endRequest()
 	return err
 }
 
@@ -143,18 +143,18 @@ func (r *remoteInput) fail(err error) error {
 func (r *remoteInput) open(at int64) error {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	r.cancel = cancel
-	r.stallLeft, r.progress = r.stall, 0
+	r.stallLeft, r.stallRead = r.stall, 0
 	r.timer = time.AfterFunc(r.stall, func() { cancel(fmt.Errorf("%w for %v", ErrStalled, r.stall)) })
 	defer r.timer.Stop()
 	response, err := r.request(ctx, at)
 	if err == nil {
 		r.body, r.at = &causeReader{response.Body, ctx}, at
-		err = r.accept(response, at)
+		err = r.checkResponse(response, at)
 	} else if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
 	if err != nil {
-		r.drop()
+		r.endRequest()
 	}
 	return err
 }
@@ -177,26 +177,26 @@ func (r *remoteInput) request(ctx context.Context, at int64) (*http.Response, er
 	return r.client.Do(request)
 }
 
-// accept checks that the response matches the request.
-func (r *remoteInput) accept(response *http.Response, at int64) error {
+// checkResponse checks that the response matches the request.
+func (r *remoteInput) checkResponse(response *http.Response, at int64) error {
 	header := response.Header
 	ranged := response.Request.Header.Get("Range") != ""
 	switch {
 	case header.Get(headerCorrupt) != "":
-		return &CorruptError{Segment: r.seg, Reason: "the server says: " + r.text()}
+		return &CorruptError{Segment: r.seg, Reason: "the server says: " + r.errorText()}
 	case response.StatusCode == http.StatusOK && !ranged:
 	case response.StatusCode == http.StatusPartialContent && ranged:
 		if got, want := header.Get("Content-Range"), fmt.Sprintf("bytes %d-", r.seg.Offset+at); !strings.HasPrefix(got, want) {
-			return fmt.Errorf("asked for the range %s, got %q", want, got)
+			return fmt.Errorf("requested the range %s, got %q", want, got)
 		}
 	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
-		// This says nothing about the server's data.
-		return fmt.Errorf("the server refuses the token: %s: %s", response.Status, r.text())
+		// The server's data may be good, so this is no refusedError.
+		return fmt.Errorf("the server refuses the token: %s: %s", response.Status, r.errorText())
 	default:
-		return &refusedError{response.StatusCode, response.Status + ": " + r.text()}
+		return &refusedError{response.StatusCode, response.Status + ": " + r.errorText()}
 	}
 	if response.ContentLength < 0 || r.size >= 0 && response.ContentLength != r.size-at {
-		return fmt.Errorf("answer of %d bytes from offset %d of %d", response.ContentLength, at, r.size)
+		return fmt.Errorf("response of %d bytes from offset %d of %d", response.ContentLength, at, r.size)
 	}
 	info := partitionInfo{header.Get(headerRecords), header.Get(headerDigest)}
 	if r.info == (partitionInfo{}) {
@@ -220,8 +220,8 @@ func (e *refusedError) Is(target error) bool {
 	return target == fs.ErrNotExist && e.code == http.StatusNotFound
 }
 
-// text returns the beginning of an error response.
-func (r *remoteInput) text() string {
+// errorText returns the beginning of an error response.
+func (r *remoteInput) errorText() string {
 	b, err := io.ReadAll(io.LimitReader(r.body, 500))
 	if err != nil {
 		return err.Error()
@@ -229,8 +229,8 @@ func (r *remoteInput) text() string {
 	return strings.TrimSpace(string(b))
 }
 
-// drop ends the request, if there is one.
-func (r *remoteInput) drop() {
+// endRequest ends the request, if there is one.
+func (r *remoteInput) endRequest() {
 	if r.body != nil {
 		r.body.Close()
 		r.body = nil
@@ -242,7 +242,7 @@ func (r *remoteInput) drop() {
 }
 
 func (r *remoteInput) close() error {
-	r.drop()
+	r.endRequest()
 	return nil
 }
 
@@ -267,7 +267,7 @@ func (t partitionInfo) summary() (records int64, digest uint64, err error) {
 		digest, err = strconv.ParseUint(t.digest, 16, 64)
 	}
 	if err != nil {
-		err = fmt.Errorf("answer does not tell the partition's digest: %w", err)
+		err = fmt.Errorf("response without the partition's digest: %w", err)
 	}
 	return records, digest, err
 }

@@ -15,8 +15,8 @@ import (
 // value. Verbs:
 //
 //	collect partitions=N memory=BYTES [combine=sum]   collect the records and print the segment file
-//	merge fan-in=N                                    runs of one partition, separated by lines of --; lines of key and value
-//	groups runs=N fan-in=N                            number of runs merged in each round
+//	merge fan-in=N                                    merge runs of one partition; lines have key and value, lines of -- separate runs
+//	groups runs=N fan-in=N                            print the number of runs in each merge, one line per round
 func TestScenarios(t *testing.T) {
 	scenarios, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(scenarios) == 0 {

@@ -12,31 +12,31 @@ import (
 )
 
 const (
-	// blockTarget is the most bytes in a block of more than one record.
+	// blockTarget is the maximum payload of a block with more than one record, in bytes.
 	blockTarget = 64 << 10
 	// blockHeader is the size of the header before a block's payload.
 	blockHeader = 12
 	// packedBlock in a block's length marks a block packed by a [Codec].
 	packedBlock = 1 << 31
-	// flushSize is the least that is written to the file at once.
+	// flushSize is the smallest size of a write to the file, in bytes.
 	flushSize = 256 << 10
 )
 
 // segmentWriter writes a segment file, partition after partition.
 type segmentWriter struct {
-	to      io.Writer
-	file    *os.File // the same, if the writer must close and remove it
-	buf     []byte   // not yet written; ends with the open block, if any
-	open    int      // offset of the open block in buf, -1: none
-	written int64    // bytes before buf in the file
-	index   Index
-	current Partition
-	alive   func() // called with every write; may be nil
-	codec   *namedCodec
-	packed  []byte // a block packed by codec
+	to         io.Writer
+	file       *os.File // to, if abort must close and remove it
+	buf        []byte   // not yet written; ends with the open block, if any
+	open       int      // offset of the open block in buf, -1: none
+	written    int64    // bytes before buf in the file
+	index      Index
+	current    Partition
+	onProgress func() // called with every write; may be nil
+	codec      *namedCodec
+	packed     []byte // buffer for a packed block
 }
 
-// createSegment begins a segment file, replacing one of an earlier process.
+// createSegment begins a segment file. It replaces a file of an earlier process.
 func createSegment(name string) (*segmentWriter, error) {
 	f, err := os.Create(name)
 	if err != nil {
@@ -84,8 +84,8 @@ func (w *segmentWriter) addEncoded(record []byte) error {
 	return nil
 }
 
-// addLarge appends a block of one record from its parts, without copying them: a worker has
-// memory for few copies of its largest record.
+// addLarge appends a block of one record from its parts. It does not copy them: a worker
+// has memory for few copies of its largest record.
 func (w *segmentWriter) addLarge(parts ...[]byte) error {
 	if err := w.closeBlock(); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (w *segmentWriter) ensureRoom(size int) error {
 	return nil
 }
 
-// fits says whether a record of size bytes fits into the open block.
+// fits reports whether a record of size bytes fits into the open block.
 func (w *segmentWriter) fits(size int) bool {
 	return w.open >= 0 && len(w.buf)+size <= w.open+blockHeader+blockTarget
 }
@@ -205,8 +205,8 @@ func (w *segmentWriter) write(p []byte) error {
 	if err != nil {
 		return fmt.Errorf("write segment: %w", err)
 	}
-	if w.alive != nil {
-		w.alive()
+	if w.onProgress != nil {
+		w.onProgress()
 	}
 	return nil
 }

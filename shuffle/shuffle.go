@@ -1,10 +1,9 @@
 // Package shuffle moves records from maps to reduces. It collects them in bounded memory,
 // sorts, combines and spills them, writes one segment file per map attempt, serves and
-// fetches its partitions, and merges sorted runs. Between jobs of a flow, records travel
-// unsorted in the same file format. The package knows bytes, partitions and byte order. It
-// does not know types, the job's code, or the plan of fetches. Its files are not durable:
-// files lost with their machine are recomputed by another attempt. The caller of [Writer]
-// decides where its output is stored.
+// fetches its partitions, and merges sorted runs. Jobs of a flow pass unsorted records to
+// each other in the same file format. The package knows bytes, partitions and byte order. It
+// does not know types, the job's code, or the plan of fetches. It does not sync files: if a
+// machine loses them, another attempt recomputes them.
 //
 // # Invariants
 //
@@ -12,9 +11,9 @@
 //	    its fan-in, each plus at most a few times the largest record. Lengths from
 //	    files and peers are checked before use.
 //	I2  Only verified blocks are delivered: each block's checksum is checked first.
-//	I3  The output is a function of the records in their order of arrival. A
-//	    partition is ordered by key, equal keys by arrival, and equal keys of
-//	    several segments by the order of the segments.
+//	I3  Equal records in an equal order of arrival give equal output. A partition
+//	    is ordered by key, equal keys by arrival, and equal keys of several
+//	    segments by the order of the segments.
 //	I4  Every file is written once from beginning to end and never changed.
 //
 // Only [Handler] and [Merger.BytesRead] are safe for concurrent use.
@@ -29,14 +28,14 @@
 //	+------------+--------------+-----+-------+
 //
 // A partition's digest is the sum, modulo 2^64, of the 64-bit xxHash (seed 0) of each
-// encoded record. So it does not depend on their order.
+// encoded record. It does not depend on their order.
 //
 // # Segment file
 //
-// Map outputs, spilled runs, fetched partitions and merged runs are all segment files, the
-// latter two with one partition. A [Writer], too, writes a segment file: the output of a
-// job of a flow for a later job. It is unsorted, with a partition per block, at which a map
-// of the later job can begin. Integers are big-endian.
+// Map outputs, spilled runs, fetched partitions and merged runs are segment files. Fetched
+// partitions and merged runs have one partition. The output of a job for a later job of its
+// flow is a segment file too, made by a [Writer]. It is unsorted, with one partition per
+// block, and a split of the later job can begin at any partition. Integers are big-endian.
 //
 //	+----------------------+ 0
 //	| "QSEG"   version u32 |
@@ -61,9 +60,9 @@
 //	+----------------+---------------------+--------------------------------+---------+
 //	0                4                     8                                12     12+L
 //
-// Every CRC is CRC-32C. The header has its own, so that a reader never uses a damaged
-// length. The highest bit of the length means that a [Codec] packed the block: the payload
-// is then the codec's number, u8, and the packed records.
+// Every CRC is CRC-32C. The header has its own CRC, so that a reader never uses a damaged
+// length. The highest bit of the length means that a [Codec] packed the block. Then the
+// payload is the codec's number, u8, and the packed records.
 package shuffle
 
 import (
@@ -80,7 +79,7 @@ const (
 	// MaxMaxRecord is the highest value of [Config.MaxRecord].
 	MaxMaxRecord = 1 << 30
 
-	// MaxPartitions is the most partitions of a segment file.
+	// MaxPartitions is the maximum number of partitions in a segment file.
 	MaxPartitions = 1 << 20
 )
 
@@ -90,7 +89,7 @@ var ErrRecordTooLarge = errors.New("record too large")
 // TooLargeError is the [ErrRecordTooLarge] of a [Reader].
 type TooLargeError struct {
 	Offset      int64 // of the record in the file
-	Size, Limit int   // bytes; for a record in a block of its own, Size is that of the block
+	Size, Limit int   // bytes; if a block has only this record, Size is the size of the block
 }
 
 func (e *TooLargeError) Error() string {
@@ -108,8 +107,8 @@ type Records interface {
 	Err() error // why Next returned false; nil at the end
 }
 
-// CorruptError reports bytes that differ from those written: a checksum failed, or a file
-// ends early. If the segment is a map output, its map must rerun.
+// CorruptError reports damaged data: a checksum failed, or a file ends early. If the segment
+// is a map output, its map must rerun.
 type CorruptError struct {
 	Segment wire.Segment
 	Offset  int64 // of the damage, in the file or in the URL's content
@@ -120,9 +119,8 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("%s is corrupt at offset %d: %s", describe(e.Segment), e.Offset, e.Reason)
 }
 
-// UnreadableError reports a segment that cannot be read for another reason than damage: its
-// file is missing, or the disk or network fails. A missing file, here or on the server,
-// matches fs.ErrNotExist.
+// UnreadableError reports a segment that cannot be read: its file is missing, or the disk
+// or network fails. A missing file, here or on the server, matches fs.ErrNotExist.
 type UnreadableError struct {
 	Segment wire.Segment
 	Err     error

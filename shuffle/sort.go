@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// entry is a record's entry in the collector's index. It suffices to sort most records
-// without reading them. No two entries of an index are equal.
+// entry is a record's entry in the collector's index. Most records can be sorted by their
+// entries alone. No two entries of an index are equal.
 type entry struct {
-	prefix uint64 // of the key; while sorting, the 8 bytes after those known to be equal
+	prefix uint64 // of the key; during the sort, the next 8 bytes of keys with equal prefixes
 	offset uint32 // of the record in the arena; later records have higher offsets
 	tag    uint32 // partition << 4 | min(key length, 9)
 }
@@ -24,24 +24,24 @@ func tagOf(partition, keyLength int) uint32 {
 
 func (e *entry) partition() int { return int(e.tag >> 4) }
 
-// short says whether the prefix has the whole key, padded.
+// short reports whether the prefix has the whole key, padded.
 func (e *entry) short() bool { return e.tag&15 <= shortKey }
 
 const (
 	// insertionMax is the length up to which insertion sort beats a radix pass.
 	insertionMax = 24
-	// maxRadixDepth is the number of leading bytes that radix passes sort by. It bounds the
-	// recursion; comparisons sort keys with longer common prefixes.
+	// maxRadixDepth is the number of leading key bytes that radix passes sort by. It bounds
+	// the recursion. Keys with longer common prefixes are sorted by comparison.
 	maxRadixDepth = 128
 )
 
-// sorter orders entries by (partition, key, arrival), in place: first by partition, then by
-// the bytes of the prefix, most significant first. Entries with equal prefixes get the next
-// 8 bytes of their keys as a prefix.
+// sorter orders entries by partition, key and arrival, in place: first by partition, then by
+// the bytes of the prefix, the most significant first. Entries with equal prefixes get the
+// next 8 bytes of their keys as prefix.
 type sorter struct {
 	mem  []byte   // the arena in which the records are
 	ends []uint32 // end of each partition among the sorted entries
-	next []uint32 // scratch of the same length
+	next []uint32 // next free position of each partition, while entries move
 }
 
 func newSorter(mem []byte, partitions int) *sorter {
@@ -88,8 +88,8 @@ func (s *sorter) byPartition(entries []entry) {
 	}
 }
 
-// byPrefix sorts entries of one partition with equal first depth bytes of their keys, and
-// equal prefixes above bit shift+8.
+// byPrefix sorts entries of one partition. Their keys have equal first depth bytes, and
+// their prefixes have equal bits from shift+8 on.
 func (s *sorter) byPrefix(entries []entry, shift, depth int) {
 	if len(entries) <= insertionMax {
 		s.insertion(entries)
@@ -106,7 +106,7 @@ func (s *sorter) byPrefix(entries []entry, shift, depth int) {
 		}
 		// All entries agree on this byte.
 		if shift == 0 {
-			s.ties(entries, depth)
+			s.sortTied(entries, depth)
 			return
 		}
 		*first = 0
@@ -126,14 +126,14 @@ func (s *sorter) byPrefix(entries []entry, shift, depth int) {
 		case shift > 0:
 			s.byPrefix(group, shift-8, depth)
 		default:
-			s.ties(group, depth)
+			s.sortTied(group, depth)
 		}
 		start = end
 	}
 }
 
-// permute moves every entry into the bucket of its prefix's byte at shift. Buckets begin at
-// next, which it changes, and end at ends.
+// permute moves every entry into a bucket, by the byte of its prefix at shift. Buckets begin
+// at next, which it changes, and end at ends.
 func permute(entries []entry, next, ends *[256]uint32, shift int) {
 	for b := range ends {
 		for i := next[b]; i < ends[b]; i++ {
@@ -181,9 +181,9 @@ func (s *sorter) compareTied(a, b *entry) int {
 	return 1
 }
 
-// ties sorts entries with equal prefixes, which are the 8 bytes of the keys after depth
-// equal bytes.
-func (s *sorter) ties(entries []entry, depth int) {
+// sortTied sorts entries with equal prefixes, which are the 8 bytes of the keys after the
+// first depth bytes.
+func (s *sorter) sortTied(entries []entry, depth int) {
 	if len(entries) <= insertionMax {
 		s.insertion(entries)
 		return
@@ -192,8 +192,8 @@ func (s *sorter) ties(entries []entry, depth int) {
 		slices.SortFunc(entries, func(a, b entry) int { return s.compareTied(&a, &b) })
 		return
 	}
-	// Keys that end within the prefix precede longer ones. They are ordered by length, then
-	// arrival. Both fit into a prefix, which is then unique.
+	// Keys that end within the prefix precede longer keys. Their order is by length, then
+	// by arrival. Both fit into a new, unique prefix.
 	ended := 0
 	for i := range entries {
 		e := &entries[i]

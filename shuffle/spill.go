@@ -11,18 +11,18 @@ import (
 
 // spill writes the records in memory as a run.
 func (c *Collector) spill() error {
-	c.sorter.sort(c.index[c.first:])
+	c.sorter.sort(c.index[c.firstEntry:])
 	name := c.spillName()
 	_, err := c.write(name, func(w *segmentWriter, p int) error { return c.writeRun(w, c.run(p)) })
 	if err != nil {
 		return fmt.Errorf("spill: %w", err)
 	}
-	c.spilled(name)
+	c.addSpill(name)
 	return nil
 }
 
-// spillOne writes a run of one record.
-func (c *Collector) spillOne(partition int, key, value []byte) error {
+// spillRecord writes a run of one record.
+func (c *Collector) spillRecord(partition int, key, value []byte) error {
 	name := c.spillName()
 	_, err := c.write(name, func(w *segmentWriter, p int) error {
 		if p != partition {
@@ -33,28 +33,28 @@ func (c *Collector) spillOne(partition int, key, value []byte) error {
 	if err != nil {
 		return fmt.Errorf("spill a record of %d bytes: %w", len(key)+len(value), err)
 	}
-	c.spilled(name)
+	c.addSpill(name)
 	return nil
 }
 
 func (c *Collector) spillName() string {
-	c.names++
-	return filepath.Join(c.cfg.Dir, fmt.Sprintf("spill-%06d", c.names-1))
+	c.spillCount++
+	return filepath.Join(c.cfg.Dir, fmt.Sprintf("spill-%06d", c.spillCount-1))
 }
 
-func (c *Collector) spilled(name string) {
+func (c *Collector) addSpill(name string) {
 	c.spills = append(c.spills, name)
 	c.stats.Spills++
-	c.used, c.first = 0, len(c.index)
+	c.used, c.firstEntry = 0, len(c.index)
 }
 
-// finish writes the segment file from memory and spilled runs.
+// finish writes the segment file from the records in memory and the spilled runs.
 func (c *Collector) finish() (*segmentWriter, error) {
-	c.sorter.sort(c.index[c.first:])
+	c.sorter.sort(c.index[c.firstEntry:])
 	if len(c.spills) == 0 {
 		return c.write(c.cfg.File, func(w *segmentWriter, p int) error { return c.writeRun(w, c.run(p)) })
 	}
-	for len(c.spills) >= fanIn { // One input is the run in memory.
+	for len(c.spills) >= fanIn { // the run in memory is an input too
 		if err := c.mergeRound(); err != nil {
 			return nil, err
 		}
@@ -89,8 +89,8 @@ func (c *Collector) mergeRound() error {
 	return nil
 }
 
-// mergeSpills merges spilled runs, combined, into one segment file. The last merge includes
-// the records in memory.
+// mergeSpills merges and combines spilled runs into one segment file. The last merge
+// includes the records in memory.
 func (c *Collector) mergeSpills(name string, spills []string, last bool) (*segmentWriter, error) {
 	runs := make([]*spilledRun, 0, len(spills))
 	defer func() {
@@ -108,7 +108,7 @@ func (c *Collector) mergeSpills(name string, spills []string, last bool) (*segme
 	return c.write(name, func(w *segmentWriter, p int) error {
 		sources := make([]source, 0, len(runs)+1)
 		for _, r := range runs {
-			if s := r.partition(p, c.cfg.Alive); s != nil {
+			if s := r.partition(p, c.cfg.OnProgress); s != nil {
 				sources = append(sources, s)
 			}
 		}
@@ -119,7 +119,7 @@ func (c *Collector) mergeSpills(name string, spills []string, last bool) (*segme
 	})
 }
 
-// writeMerged writes one partition from several runs, combined.
+// writeMerged merges, combines and writes one partition of several runs.
 func (c *Collector) writeMerged(w *segmentWriter, sources []source) error {
 	m := newMerge(sources)
 	if m.err == nil && m.empty() {
@@ -156,9 +156,9 @@ func openSpill(name string) (*spilledRun, error) {
 	return &spilledRun{file: f, index: index}, nil
 }
 
-// partition opens a partition, or returns nil if it is empty. It reuses the buffer of the
+// partition returns a source for a partition; nil: it is empty. It reuses the buffer of the
 // previous one.
-func (r *spilledRun) partition(p int, alive func()) source {
+func (r *spilledRun) partition(p int, onProgress func()) source {
 	part := r.index.Partitions[p]
 	if part.Length == 0 {
 		return nil
@@ -169,8 +169,8 @@ func (r *spilledRun) partition(p int, alive func()) source {
 		in:   &fileInput{file: r.file, base: part.Offset},
 		size: part.Length,
 		buf:  r.reader.buf,
-		// Reading shows progress too, for a combiner that leaves little to write.
-		alive: alive,
+		// A combiner may leave little to write, so reads report progress too.
+		onProgress: onProgress,
 	}
 	return &r.reader
 }

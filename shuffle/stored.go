@@ -12,9 +12,9 @@ import (
 )
 
 // Writer writes records in their given order as a segment file for a [Reader]. Every block
-// is a partition, so that the index has the offsets at which a Reader may begin. If a file
-// has more than [MaxPartitions] blocks, which takes over 64 GiB, the last partition has the
-// rest. Each Reader reads the whole index, 1/2048 of a file of full blocks.
+// is a partition, because a Reader begins at an offset in the index. If a file has more than
+// [MaxPartitions] blocks, which takes over 64 GiB, the last partition has the rest. Each
+// Reader reads the whole index, 1/2048 of a file of full blocks.
 type Writer struct{ s *segmentWriter }
 
 // NewWriter begins a segment file in a writer that the caller closes.
@@ -49,7 +49,7 @@ func (w *Writer) Close() error {
 	return w.s.finish()
 }
 
-// Range is a part of a segment file: the partitions that begin in it.
+// Range selects the partitions of a segment file that begin between two offsets.
 type Range struct {
 	Name      string // of the file, for errors
 	File      io.ReaderAt
@@ -58,11 +58,11 @@ type Range struct {
 	MaxRecord int   // bytes of key and value; 0: [DefaultMaxRecord]
 }
 
-// Reader is [Records] in stored order, sorted or not. Its errors are those of a [Merger],
-// or [TooLargeError].
+// Reader is [Records] in stored order, which may be unsorted. It has the errors of a
+// [Merger], and [TooLargeError].
 type Reader struct {
 	blocks     blockReader
-	rest       []byte // of the block, after the record
+	rest       []byte // the block after the record
 	big        []byte // holds a large block
 	key, value []byte
 	err        error // io.EOF at the end
@@ -70,8 +70,8 @@ type Reader struct {
 
 var _ Records = (*Reader)(nil)
 
-// NewReader reads the index of the file, and the file's beginning if the range begins at 0.
-// The caller closes the file.
+// NewReader reads the index of the file, and checks the beginning of the file if the range
+// begins there. The caller closes the file.
 func NewReader(ctx context.Context, r Range) (*Reader, error) {
 	seg := wire.Segment{Map: -1, File: r.Name}
 	index, err := decodeIndex(r.File, r.Size, int(min(r.Size/blockTarget, 1<<15)+2)*entryBytes+footerBytes, r.From <= 0)

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// store writes records in their order as a segment file in memory.
+// store writes records with a Writer into memory.
 func store(t tester, recs []rec) []byte {
 	t.Helper()
 	var file bytes.Buffer
@@ -31,10 +31,10 @@ func store(t tester, recs []rec) []byte {
 	return file.Bytes()
 }
 
-// stored reads the partitions that begin in a range. It returns the records before an
+// stored reads a range with a Reader. It returns the records before an
 // error.
-func stored(file []byte, from, to int64, most int) (recs []rec, err error) {
-	r, err := NewReader(context.Background(), Range{Name: "f", File: bytes.NewReader(file), Size: int64(len(file)), From: from, To: to, MaxRecord: most})
+func stored(file []byte, from, to int64, maxRecord int) (recs []rec, err error) {
+	r, err := NewReader(context.Background(), Range{Name: "f", File: bytes.NewReader(file), Size: int64(len(file)), From: from, To: to, MaxRecord: maxRecord})
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func stored(file []byte, from, to int64, most int) (recs []rec, err error) {
 	return recs, r.Err()
 }
 
-// TestStored checks that ranges, however divided, give each record once and in order, and
+// TestStored checks that random adjacent ranges give each record once and in order, and
 // that the file is a valid segment file.
 func TestStored(t *testing.T) {
 	sizes := []int{0, 1, 10, 127, 128, 1000, blockTarget - 9, blockTarget - 4, blockTarget, blockTarget + 1, 3 * blockTarget}
@@ -100,20 +100,20 @@ func TestManyStored(t *testing.T) {
 	}
 }
 
-// TestStoredDamage checks that a changed byte or a missing end gives no wrong records.
+// TestStoredDamage checks that a changed byte or a missing end never gives wrong records.
 func TestStoredDamage(t *testing.T) {
 	want := []rec{{0, "key", string(make([]byte, 100))}, {0, "", string(make([]byte, 2*blockTarget))}, {0, "k", "v"}}
 	good := store(t, want)
-	refused := func(what string, at int, file []byte) {
+	refused := func(change string, at int, file []byte) {
 		t.Helper()
 		got, err := stored(file, 0, int64(len(file)), 0)
 		if _, corrupt := errors.AsType[*CorruptError](err); !corrupt || !slices.Equal(got, want[:len(got)]) {
-			t.Fatalf("%s at %d: %d records, %v", what, at, len(got), err)
+			t.Fatalf("%s at %d: %d records, %v", change, at, len(got), err)
 		}
 	}
 	for at := range good {
 		if at > 500 && at < len(good)-500 && at%97 != 0 {
-			continue // all bytes within the large value are alike
+			continue // the bytes of the large value are equal
 		}
 		bad := slices.Clone(good)
 		bad[at] ^= 1
@@ -140,9 +140,8 @@ func (a *recordingReader) ReadAt(p []byte, off int64) (int, error) {
 	return a.Reader.ReadAt(p, off)
 }
 
-// TestStoredPlaces checks the number of places that are read, because each costs a
-// connection to a remote file. A range within the file needs two: the index and its own
-// blocks.
+// TestStoredPlaces checks the number of separate reads, because each costs a connection to a
+// remote file. A range within the file needs two: for the index and for its blocks.
 func TestStoredPlaces(t *testing.T) {
 	file := store(t, slices.Repeat([]rec{{0, "k", string(make([]byte, blockTarget-100))}}, 4))
 	size := int64(len(file))
@@ -189,8 +188,8 @@ func TestStoredFails(t *testing.T) {
 	}
 }
 
-// FuzzStored reads arbitrary blocks with correct checksums and index. They must give
-// records or be refused.
+// FuzzStored reads arbitrary blocks with correct checksums and a correct index. The result
+// must be records or an error.
 func FuzzStored(f *testing.F) {
 	f.Add([]byte{}, uint8(1))
 	f.Add([]byte("\x01\x02kvw\x00\x00"), uint8(1))

@@ -7,14 +7,13 @@ import (
 	"math/bits"
 )
 
-// Table numbers byte strings: the first distinct key is 0, the next 1, and so on. Callers
-// keep their data about a key in a slice, by that number. A Table is a hash table with open
-// addressing, with bounded memory outside the Go heap. Its hash has no seed: equal
-// insertions give equal tables.
+// Table numbers distinct keys in order of insertion, from 0. Callers keep their data about a
+// key in a slice, by its number. A Table is a hash table with open addressing, with bounded
+// memory outside the Go heap. Its hash has no seed: equal insertions give equal tables.
 //
 // The front of the memory has the keys, each after its length. The back has their offsets.
-// The slots are apart and double as the table grows. All three together stay within the
-// bound.
+// Slots have other memory, which doubles as the table grows. Keys, offsets and slots together
+// stay within the bound.
 type Table struct {
 	arena   arena
 	mem     []byte
@@ -23,8 +22,8 @@ type Table struct {
 	n       int      // keys
 
 	slotMem arena
-	slots   []tableSlot // a power of two of them
-	limit   int         // of keys, at which the slots must double
+	slots   []tableSlot // their number is a power of two
+	limit   int         // number of keys at which the slots must double
 }
 
 // tableSlot has a key's prefix, which is the whole key if it is short.
@@ -39,7 +38,7 @@ const (
 	firstSlots = 1 << 10
 )
 
-// NewTable makes a table of at most memory bytes. They are outside the Go heap: call Close.
+// NewTable makes a table of at most memory bytes outside the Go heap: call Close.
 func NewTable(memory int64) (*Table, error) {
 	keys, err := newArena(max(memory, 0) &^ 3)
 	if err != nil {
@@ -73,8 +72,8 @@ func (t *Table) Reset() {
 	t.used, t.n = 0, 0
 }
 
-// Insert returns the key's number. If the key is new, added is set. If a new key does not
-// fit, full is set and nothing changes; a key can be too large for an empty table.
+// Insert returns the key's number, and adds the key if it is new. If a new key does not fit,
+// full is set and nothing changes. A large key may not even fit into an empty table.
 func (t *Table) Insert(key []byte) (number int, added, full bool) {
 	prefix := prefixOf(key)
 	hash := hashOf(prefix, key)
@@ -127,7 +126,7 @@ func (t *Table) Key(number int) []byte {
 	return b[n:end:end]
 }
 
-// grow doubles the slots if the memory after keys up to end suffices.
+// grow doubles the slots, if they fit beside keys that end at end.
 func (t *Table) grow(end int) bool {
 	slots := 2 * len(t.slots)
 	if end+4*(t.n+1)+slotSize*slots > len(t.mem) || t.resize(slots) != nil {
@@ -147,8 +146,8 @@ func (t *Table) grow(end int) bool {
 	return true
 }
 
-// resize makes n empty slots. They take memory only when written to, after the old slots
-// are freed.
+// resize makes n empty slots and frees the old slots. New slots take physical memory only
+// when they are used.
 func (t *Table) resize(n int) error {
 	mem, err := newArena(int64(n) * slotSize)
 	if err != nil {
@@ -160,7 +159,7 @@ func (t *Table) resize(n int) error {
 	return nil
 }
 
-// tableTag distinguishes keys with one prefix: short ones by length, others mostly by hash.
+// tableTag distinguishes keys with equal prefixes: short keys by length, others mostly by hash.
 func tableTag(hash uint64, keyLength int) uint32 {
 	return uint32(hash>>32)&^15 | uint32(min(keyLength, shortKey+1))
 }

@@ -24,19 +24,19 @@ func TestVerify(t *testing.T) {
 		t.Errorf("digest %x, want %x, %v", index.Digest(), want.Digest(), err)
 	}
 	bad := filepath.Join(t.TempDir(), "bad")
-	refuses := func(what string, at int, text []byte) {
+	refuses := func(change string, at int, text []byte) {
 		t.Helper()
 		if err := os.WriteFile(bad, text, 0o666); err != nil {
 			t.Fatal(err)
 		}
 		_, err := Verify(t.Context(), bad)
 		if _, corrupt := errors.AsType[*CorruptError](err); !corrupt {
-			t.Fatalf("%s at %d: %v", what, at, err)
+			t.Fatalf("%s at %d: %v", change, at, err)
 		}
 	}
 	for at := range good {
 		if at > 150 && at < len(good)-150 && at%5003 != 0 {
-			continue // all bytes within the large value are alike
+			continue // the bytes of the large value are equal
 		}
 		text := slices.Clone(good)
 		text[at] ^= 1
@@ -50,7 +50,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestVerifyLarge is TestVerify for a block of one large record.
+// TestVerifyLarge checks that damage in a block of one large record is detected.
 func TestVerifyLarge(t *testing.T) {
 	cfg, _ := collect(t, Config{Partitions: 1, Memory: 1 << 20}, largeKeys())
 	if _, err := Verify(t.Context(), cfg.File); err != nil {

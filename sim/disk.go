@@ -233,13 +233,13 @@ func (t *taskTracker) fetched(x *transfer, c core.Fetch) {
 	name, f := from.output(c)
 	switch {
 	case f != nil && !from.disk.works(name):
-		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "input/output error at " + from.name, Local: c.InPlace})
+		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "input/output error at " + from.name, DiskFailed: c.InPlace})
 		return
 	case !c.InPlace && !t.disk.works(c.File):
-		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "input/output error", Local: true})
+		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "input/output error", DiskFailed: true})
 		return
 	case f == nil:
-		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "no such output", Gone: true})
+		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "no such output", Missing: true})
 		return
 	case f.damaged && w.sabotage != skipChecksums:
 		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "bad checksum", Corrupt: true})
@@ -298,7 +298,7 @@ func (t *taskTracker) merged(x *transfer, c core.Merge) {
 		f := t.disk.files[r.File]
 		switch {
 		case !t.disk.works(r.File) || !t.disk.works(c.File):
-			ev = core.MergeDone{Merge: c.Merge, Error: "input/output error", Local: true}
+			ev = core.MergeDone{Merge: c.Merge, Error: "input/output error", DiskFailed: true}
 		case f == nil || f.damaged && t.w.sabotage != skipChecksums:
 			ev = core.MergeDone{Merge: c.Merge, Error: "bad checksum", Corrupt: &c.Runs[i]}
 		default:
@@ -306,7 +306,7 @@ func (t *taskTracker) merged(x *transfer, c core.Merge) {
 		}
 	}
 	if ev.Error == "" && t.w.fault(t.w.rates.merges) {
-		ev = core.MergeDone{Merge: c.Merge, Error: "disk full", Local: t.w.chance(0.5)}
+		ev = core.MergeDone{Merge: c.Merge, Error: "disk full", DiskFailed: t.w.chance(0.5)}
 	}
 	if ev.Error == "" {
 		t.disk.files[c.File] = out

@@ -206,15 +206,15 @@ func (t *taskTracker) carryOut(c core.Command) {
 		if p := t.workers[c.Worker]; p != nil {
 			p.limited = c.Memory > 0 || c.Processes > 0
 		}
-	case core.KeepCluster:
+	case core.StoreCluster:
 		t.cluster = c.Cluster
-	case core.KeepStaging:
+	case core.StoreStaging:
 		t.staging = c.Staging
 	case core.Leave:
 		t.leave()
 	case core.Quit:
 		t.w.fail("%s quits: %s", t.name, c.Reason)
-	case core.Forget, core.Share:
+	case core.RemoveProgram, core.Share:
 	default:
 		t.gather(c)
 	}

@@ -142,7 +142,7 @@ func (p *worker) report(m wire.Message, alone bool) {
 			if _, done := m.(*wire.WorkerDone); done {
 				p.run, p.reading = nil, nil
 			}
-			p.tt.step(core.FromWorker{Worker: p.id, Message: m, Alone: alone})
+			p.tt.step(core.FromWorker{Worker: p.id, Message: m, NoLeftovers: alone})
 		})
 	})
 }

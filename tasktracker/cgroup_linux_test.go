@@ -14,8 +14,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// groupIfAny returns the control group of a tracker; empty: it has none.
-func groupIfAny(l *leader) string {
+// controlGroup returns the control group of a tracker; empty: it has none.
+func controlGroup(l *leader) string {
 	text, err := os.ReadFile(l.path(process.GroupFile))
 	group := strings.TrimSpace(string(text))
 	if _, e := os.Stat(filepath.Join(group, "cgroup.kill")); err != nil || e != nil {
@@ -29,7 +29,7 @@ func TestControlGroup(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	id := l.launch(wire.Map, 0, doFork)
 	await(l, func(h *wire.Heartbeat) bool { return len(h.Attempts) > 0 })
-	group := groupIfAny(l)
+	group := controlGroup(l)
 	if group == "" {
 		t.Skip("no control group can be made here")
 	}

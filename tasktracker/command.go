@@ -18,10 +18,10 @@ func (l *loop) do(c core.Command) {
 		l.hangup(c)
 	case core.ReadNonce:
 		l.requestNonce(c)
-	case core.KeepCluster:
-		l.wait.Go(func() { l.storeWord(clusterName, c.Cluster) })
-	case core.KeepStaging:
-		l.wait.Go(func() { l.storeWord(stagingName, c.Staging) })
+	case core.StoreCluster:
+		l.wait.Go(func() { l.storeLine(clusterName, c.Cluster) })
+	case core.StoreStaging:
+		l.wait.Go(func() { l.storeLine(stagingName, c.Staging) })
 	case core.Leave:
 		l.cancel(ErrDrained)
 	case core.Quit:
@@ -51,17 +51,17 @@ func (l *loop) do(c core.Command) {
 	case core.CancelMerge:
 		l.gather.CancelMerge(c.Merge)
 	case core.Remove:
-		l.chores.Put(func() { l.remove(c.Path) })
-	case core.Forget:
+		l.diskWork.Put(func() { l.remove(c.Path) })
+	case core.RemoveProgram:
 		if remove := l.programs.Forget(c.Staging); remove != nil {
-			l.chores.Put(remove)
+			l.diskWork.Put(remove)
 		}
 	}
 }
 
-// runChores runs disk operations in order; nothing waits for them.
-func (l *loop) runChores() {
-	for do := range l.chores.All() {
+// runDiskWork runs disk operations in order. The loop does not wait for them.
+func (l *loop) runDiskWork() {
+	for do := range l.diskWork.All() {
 		do()
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestCrash: the error of a crashed worker's attempt begins with Go's message, and names
-// the limits in force.
+// TestCrash: after a crash of its worker, the error of an attempt begins with Go's message,
+// and names the limits in force.
 func TestCrash(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "6GiB")
 	l := startTracker(t, "t1", t.TempDir())

@@ -22,16 +22,16 @@ const (
 	stagingName = "staging"
 )
 
-// layout has the names that a tracker makes in its directory and on its disks.
+// layout has the names of the files that a tracker makes in its directory and on its disks.
 var layout = datadir.Layout{
 	Daemon: "task tracker", Marker: "quern-tasktracker",
 	Dirs:  []string{core.JobsDir, core.LogsDir, core.RunDir, program.Dir, token.Dir, disks.TrashDir},
 	Files: []string{process.RecordFile, clusterName, clusterName + ".new", stagingName, stagingName + ".new", process.GroupFile, disks.ProbeFile},
 }
 
-// clean kills the processes of an earlier process and removes its files, except for files
-// that this process can use. Processes go first, as they may write.
-func clean(cfg *Config, dirs *disks.Set) ([]disks.Leftover, error) {
+// removeLeftovers kills the workers of an earlier process and removes its files, except for
+// files that this process can use. Workers go first, as they may write.
+func removeLeftovers(cfg *Config, dirs *disks.Set) ([]disks.Leftover, error) {
 	if err := process.KillLeftover(cfg.Dir); err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func clean(cfg *Config, dirs *disks.Set) ([]disks.Leftover, error) {
 	if cfg.Temporary {
 		names = append(names, core.LogsDir, token.Dir)
 	}
-	if !slices.Contains(cfg.Disks, cfg.Dir) { // it has service attempts
+	if !slices.Contains(cfg.Disks, cfg.Dir) { // then only service attempts use jobs there
 		names = append(names, core.JobsDir)
 	}
 	for _, name := range names {
@@ -51,11 +51,11 @@ func clean(cfg *Config, dirs *disks.Set) ([]disks.Leftover, error) {
 	if err != nil {
 		return nil, err
 	}
-	return outputs, process.Begin(cfg.Dir)
+	return outputs, process.StartRecord(cfg.Dir)
 }
 
-// readWord reads a file of one line; empty: there is none.
-func readWord(dir, name string) (string, error) {
+// readLine reads a file of one line. It returns "" for a missing file.
+func readLine(dir, name string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -66,10 +66,10 @@ func readWord(dir, name string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// writeWord writes such a file.
-func writeWord(dir, name, word string) error {
+// writeLine writes a file of one line, completely or not at all.
+func writeLine(dir, name, line string) error {
 	file := filepath.Join(dir, name)
-	if err := os.WriteFile(file+".new", []byte(word+"\n"), 0o666); err != nil {
+	if err := os.WriteFile(file+".new", []byte(line+"\n"), 0o666); err != nil {
 		return fmt.Errorf("write the file %s: %w", name, err)
 	}
 	if err := os.Rename(file+".new", file); err != nil {
@@ -78,8 +78,8 @@ func writeWord(dir, name, word string) error {
 	return nil
 }
 
-func (l *loop) storeWord(name, word string) {
-	if err := writeWord(l.cfg.Dir, name, word); err != nil {
+func (l *loop) storeLine(name, line string) {
+	if err := writeLine(l.cfg.Dir, name, line); err != nil {
 		l.cancel(err)
 	}
 }

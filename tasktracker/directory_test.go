@@ -38,7 +38,7 @@ func TestForeignDirectories(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, elsewhere := t.TempDir(), t.TempDir()
-			thesis := filepath.Join(elsewhere, job1.String(), "thesis.tex") // like a file of an attempt
+			thesis := filepath.Join(elsewhere, job1.String(), "thesis.tex") // where an attempt's file would be
 			if c.file != "" {
 				thesis = filepath.Join(dir, c.file)
 			}
@@ -119,8 +119,8 @@ func TestStagingIsStored(t *testing.T) {
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if kept, err := readWord(l.dir, stagingName); err != nil || kept != staging {
-		t.Errorf("stored is %q, %v, want %q", kept, err, staging)
+	if stored, err := readLine(l.dir, stagingName); err != nil || stored != staging {
+		t.Errorf("stored is %q, %v, want %q", stored, err, staging)
 	}
 	refuses := func(cfg Config, other string) {
 		t.Helper()
@@ -139,14 +139,14 @@ func TestStagingIsStored(t *testing.T) {
 		}
 	}
 	refuses(Config{ID: "t1", Dir: l.dir}, "file:///elsewhere")
-	was := staging
+	before := staging
 	staging = "file:///elsewhere"
-	refuses(Config{ID: "t1", Dir: l.dir, Staging: "file:///somewhere/../elsewhere/"}, was)
-	refuses(Config{ID: "t1", Dir: l.dir}, was) // from then on
+	refuses(Config{ID: "t1", Dir: l.dir, Staging: "file:///somewhere/../elsewhere/"}, before)
+	refuses(Config{ID: "t1", Dir: l.dir}, before) // the configured one was stored
 }
 
-// TestOutsideStaging: submissions and programs outside the staging directory are not read
-// or run, nor a program without its hash.
+// TestOutsideStaging: a tracker refuses submissions and programs outside the staging
+// directory, and programs without a hash.
 func TestOutsideStaging(t *testing.T) {
 	good, uploaded, hash := stageHashed(t)
 	root := filepath.Dir(strings.TrimPrefix(good, "file://"))

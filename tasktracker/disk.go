@@ -9,17 +9,17 @@ import (
 	"github.com/quernmr/quern/tasktracker/disks"
 )
 
-// probe probes a disk, after the pending removals on it.
+// probe probes a disk, after the pending removals.
 func (l *loop) probe(c core.Probe) {
 	removed := make(chan struct{})
-	l.chores.Put(func() { close(removed) })
+	l.diskWork.Put(func() { close(removed) })
 	l.detached(func() {
 		select {
 		case <-removed:
-		case <-time.After(disks.RemoveWait): // the removal hangs too
+		case <-time.After(disks.RemoveWait): // the removals hang too
 		}
 		ev := core.DiskProbed{Disk: c.Disk}
-		err := l.room.Probe(l.ctx, c.Disk, c.Path)
+		err := l.spaceGuard.Probe(l.ctx, c.Disk, c.Path)
 		if err != nil {
 			ev.Error = err.Error()
 		}
@@ -44,8 +44,8 @@ func (l *loop) running(disk int) []core.Running {
 	}
 }
 
-// exceeded ends an attempt that filled a disk, if it still runs there.
-func (l *loop) exceeded(disk int, attempt core.Running, reason string) {
+// endAttempt ends an attempt that filled a disk, if it still runs there.
+func (l *loop) endAttempt(disk int, attempt core.Running, reason string) {
 	l.post(func() {
 		if slices.Contains(l.core.Running(disk), attempt) {
 			l.step(core.Exceeded{Worker: attempt.Worker, Reason: reason})
@@ -55,7 +55,7 @@ func (l *loop) exceeded(disk int, attempt core.Running, reason string) {
 
 // reportDisks reports the disks that were bad at the start to the core.
 func (l *loop) reportDisks() {
-	bad := l.disks.Bad()
+	bad := l.disks.BadAtStart()
 	for _, i := range slices.Sorted(maps.Keys(bad)) {
 		l.cfg.Logger.Error("disk failed", "path", l.cfg.Disks[i], "error", bad[i])
 		l.event(core.DiskProbed{Disk: i, Error: bad[i].Error()})

@@ -19,10 +19,10 @@ func TestDiskFails(t *testing.T) {
 	good, bad := t.TempDir(), filepath.Join(t.TempDir(), "disk")
 	l := startUnregistered(t, Config{ID: "t1", Dir: good, Disks: []string{bad, good}})
 	l.connect(1)
-	on := l.succeed(wire.Map, 0, doMap).Output // the first goes to the first disk
-	other := l.succeed(wire.Map, 1, doMap).Output
+	onBad := l.succeed(wire.Map, 0, doMap).Output // round robin: the first attempt uses the first disk
+	onGood := l.succeed(wire.Map, 1, doMap).Output
 	l.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 2})
-	l.send(&wire.Outputs{Epoch: 1, Job: job1, Outputs: []wire.MapOutput{*on, *other}})
+	l.send(&wire.Outputs{Epoch: 1, Job: job1, Outputs: []wire.MapOutput{*onBad, *onGood}})
 	await(l, func(h *wire.HomeReport) bool { return h.Complete })
 
 	if err := errors.Join(os.RemoveAll(bad), os.WriteFile(bad, nil, 0o666)); err != nil {
@@ -35,7 +35,7 @@ func TestDiskFails(t *testing.T) {
 		t.Errorf("capacity is %+v", capacity)
 	}
 	lost := await[*wire.OutputLost](l, nil)
-	if lost.Map != on.Map || lost.Attempt != on.Attempt || !strings.Contains(lost.Reason, bad) {
+	if lost.Map != onBad.Map || lost.Attempt != onBad.Attempt || !strings.Contains(lost.Reason, bad) {
 		t.Errorf("lost is %+v", lost)
 	}
 	again := l.succeed(wire.Map, 0, doMap).Output
@@ -105,8 +105,8 @@ func TestAttemptFillsDisk(t *testing.T) {
 	l.succeed(wire.Map, 2, doSucceed)
 }
 
-// TestFullByAttempt: if the disk is full before that, only attempts that cannot write
-// fail.
+// TestFullByAttempt: if an attempt fills a disk before the tracker can end it, only
+// attempts that cannot write fail.
 func TestFullByAttempt(t *testing.T) {
 	disk := t.TempDir()
 	if err := unix.Mount("none", disk, "tmpfs", 0, "size=100m"); err != nil {
@@ -117,7 +117,7 @@ func TestFullByAttempt(t *testing.T) {
 	l.connect(1)
 	other := l.launch(wire.Map, 0, doCommit)
 	await(l, func(r *wire.Report) bool { return r.Attempt == other && r.State == wire.AttemptReady })
-	for range 3 { // twice as much as the disk has
+	for range 3 { // each writes twice the size of the disk
 		if r := l.fail(doGrow); !strings.Contains(r.Error, disk) {
 			t.Errorf("error is %q", r.Error)
 		}
@@ -127,7 +127,7 @@ func TestFullByAttempt(t *testing.T) {
 	l.succeed(wire.Map, 2, doSucceed)
 }
 
-// TestLogsFillDisk: an attempt whose log cannot be written fails and names the disk.
+// TestLogsFillDisk: if a log cannot be written, its attempt fails and names the disk.
 func TestLogsFillDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("none", dir, "tmpfs", 0, "size=20m"); err != nil {
@@ -136,8 +136,8 @@ func TestLogsFillDisk(t *testing.T) {
 	defer unix.Unmount(dir, unix.MNT_DETACH)
 	l := startUnregistered(t, Config{ID: "t1", Dir: dir, Disks: []string{t.TempDir()}, Logs: Logs{Attempt: 100 << 20}})
 	l.connect(1)
-	r := l.fail(doGush)
-	if !strings.Contains(r.Error, "disk "+dir+" cannot take its log") || !strings.Contains(r.Error, "no space left") {
+	r := l.fail(doWriteLongLog)
+	if !strings.Contains(r.Error, "cannot write its log on disk "+dir) || !strings.Contains(r.Error, "no space left") {
 		t.Errorf("error is %q", r.Error)
 	}
 	l.succeed(wire.Map, 1, doSucceed) // the failed attempt's logs were cut
@@ -153,7 +153,7 @@ func TestFullDiskUnused(t *testing.T) {
 	defer unix.Unmount(disk, unix.MNT_DETACH)
 	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk, t.TempDir()}})
 	l.connect(1)
-	l.succeed(wire.Map, 0, doSucceed) // the first goes to the first disk
+	l.succeed(wire.Map, 0, doSucceed) // on the first disk
 	l.succeed(wire.Map, 1, doSucceed)
 	if err := os.WriteFile(filepath.Join(disk, "full"), make([]byte, 38<<20), 0o666); err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestFullDiskUnused(t *testing.T) {
 	}
 }
 
-// TestDiskIsFull: the attempt fails. Without another disk the tracker has no slots.
+// TestDiskIsFull: the only disk is full. The attempt fails, and the tracker has no slots.
 func TestDiskIsFull(t *testing.T) {
 	disk := t.TempDir()
 	if err := unix.Mount("none", disk, "tmpfs", 0, "size=40m"); err != nil {

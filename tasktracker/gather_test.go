@@ -41,12 +41,12 @@ var badPeers = map[string]func(http.ResponseWriter, *http.Request){
 		}
 	},
 	"refuses": func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, "the token is not that of this job: "+r.Header.Get("Authorization"), http.StatusForbidden)
+		http.Error(w, "the token does not belong to this job: "+r.Header.Get("Authorization"), http.StatusForbidden)
 	},
 }
 
-// TestBadPeers: outputs at a peer that hangs, trickles or resets are reported lost, and
-// outputs of others are fetched meanwhile.
+// TestBadPeers: outputs at a failing peer are reported lost. Outputs of other peers are
+// fetched meanwhile.
 func TestBadPeers(t *testing.T) {
 	for name, serve := range badPeers {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestBadPeers(t *testing.T) {
 					if m.Corrupt || m.Map < each || strings.Contains(m.Reason, "corrupt") {
 						t.Errorf("lost: %+v", m)
 					}
-					if refused := strings.Contains(m.Reason, "the server refuses the token: 403 Forbidden: the token is not that of this job: Bearer "+tokenOf(job1)); refused != (name == "refuses") {
+					if refused := strings.Contains(m.Reason, "the server refuses the token: 403 Forbidden: the token does not belong to this job: Bearer "+tokenOf(job1)); refused != (name == "refuses") {
 						t.Errorf("lost: %s", m.Reason)
 					}
 					lost[m.Map] = true
@@ -97,8 +97,8 @@ func TestBadPeers(t *testing.T) {
 	}
 }
 
-// TestSharedRate: the job that goes first is fetched first, even if another job's earlier
-// fetches have reached the limit.
+// TestSharedRate: the job with the highest share is fetched first, even if earlier fetches
+// of another job have reached the limit.
 func TestSharedRate(t *testing.T) {
 	output, o := mapOutput(t, 256<<10)
 	peer := httptest.NewServer(shuffle.Handler(func(wire.JobID, int, int) (string, error) { return output, nil }))

@@ -16,27 +16,27 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// deadline is generous: a test fails after it because an event does not happen.
+// deadline is much longer than any event that a test waits for.
 const deadline = 30 * time.Second
 
 func jobN(n int) wire.JobID { return wire.JobID{Start: 1, N: n} }
 
 // leader is a job tracker for a tracker under test.
 type leader struct {
-	t        *testing.T
-	dir      string // the tracker's
-	staging  string
-	dials    chan *wire.Conn // our ends of the tracker's streams
-	conn     *wire.Conn
-	received chan wire.Message // on conn
-	hello    *wire.Hello
-	addr     string
-	stop     func() error // ends the tracker
-	ended    func() error // waits for its end
-	next     int
+	t           *testing.T
+	dir         string // directory of the tracker
+	staging     string
+	dials       chan *wire.Conn // the leader's ends of the tracker's streams
+	conn        *wire.Conn
+	received    chan wire.Message // on conn
+	hello       *wire.Hello
+	addr        string
+	stop        func() error // ends the tracker
+	ended       func() error // waits for its end
+	lastAttempt int
 
-	hints       chan string  // leader arguments of the tracker's dials
-	mute        *atomic.Bool // heartbeats are not acknowledged
+	hints       chan string  // leader argument of each dial
+	noAcks      *atomic.Bool // heartbeats are not acknowledged
 	incarnation uint64
 }
 
@@ -53,9 +53,9 @@ func startUnregistered(t *testing.T, cfg Config, args ...string) *leader {
 	t.Helper()
 	l := &leader{
 		t: t, dir: cfg.Dir, dials: make(chan *wire.Conn, 1), staging: stage(t, args...),
-		hints: make(chan string, 1000), mute: new(atomic.Bool), incarnation: 9,
+		hints: make(chan string, 1000), noAcks: new(atomic.Bool), incarnation: 9,
 	}
-	cfg.Embedded = cfg.Staging == "" // its submissions are anywhere, without a hash
+	cfg.Embedded = cfg.Staging == "" // for submissions outside a staging directory, without a hash
 	ready := make(chan string, 1)
 	cfg.Host, cfg.Service.Listen, cfg.MapSlots, cfg.ReduceSlots = "here", "127.0.0.1:0", 2, 2
 	if cfg.FS == nil {
@@ -72,12 +72,12 @@ func startUnregistered(t *testing.T, cfg Config, args ...string) *leader {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- tracker.Run(ctx, func(ctx context.Context, hint string) (*wire.Conn, error) {
-			l.hints <- hint
-			near, far := wire.Pipe()
+		ended <- tracker.Run(ctx, func(ctx context.Context, leaderAddr string) (*wire.Conn, error) {
+			l.hints <- leaderAddr
+			trackerEnd, leaderEnd := wire.Pipe()
 			select {
-			case l.dials <- far:
-				return near, nil
+			case l.dials <- leaderEnd:
+				return trackerEnd, nil
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
@@ -93,7 +93,7 @@ func startUnregistered(t *testing.T, cfg Config, args ...string) *leader {
 	return l
 }
 
-// trackerDir returns a directory of an older build's tracker.
+// trackerDir returns a directory with a tracker's marker.
 func trackerDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -156,24 +156,24 @@ func (l *leader) accept() {
 	l.t.Helper()
 	l.conn = receive(l.t, l.dials, "a stream")
 	l.received = make(chan wire.Message, 1000)
-	go func(conn *wire.Conn, heard chan<- wire.Message, mute *atomic.Bool) {
+	go func(conn *wire.Conn, received chan<- wire.Message, mute *atomic.Bool) {
 		for {
 			m, err := conn.Receive()
 			if err != nil {
-				close(heard)
+				close(received)
 				return
 			}
 			if _, ok := m.(*wire.Heartbeat); ok && !mute.Load() && conn.Send(&wire.Ack{}) != nil {
 				continue // the next Receive returns the error
 			}
-			heard <- m
+			received <- m
 		}
-	}(l.conn, l.received, l.mute)
+	}(l.conn, l.received, l.noAcks)
 	l.t.Cleanup(func() { l.conn.Close() })
 	l.hello = await[*wire.Hello](l, nil)
 }
 
-// tokenOf returns the token of a job, the same at every tracker.
+// tokenOf returns the token of a job.
 func tokenOf(job wire.JobID) string { return "token of " + job.String() }
 
 func (l *leader) send(m wire.Message) {
@@ -189,7 +189,7 @@ func (l *leader) send(m wire.Message) {
 	}
 }
 
-// await waits for a message of a type that satisfies wanted.
+// await waits for a message of type T for which wanted is true; nil: any.
 func await[T wire.Message](l *leader, wanted func(T) bool) T {
 	l.t.Helper()
 	for {
@@ -203,7 +203,7 @@ func await[T wire.Message](l *leader, wanted func(T) bool) T {
 	}
 }
 
-// receivedWithin returns the messages, until none comes for the time limit.
+// receivedWithin returns the next message, or a closed channel after the time limit.
 func (l *leader) receivedWithin(limit time.Duration) <-chan wire.Message {
 	one := make(chan wire.Message, 1)
 	defer close(one)
@@ -219,17 +219,17 @@ func (l *leader) receivedWithin(limit time.Duration) <-chan wire.Message {
 
 var job1 = wire.JobID{Start: 1, N: 1}
 
-// launch starts an attempt of job 1 that does what a constant says.
-func (l *leader) launch(kind wire.Kind, n, what int) wire.AttemptID {
+// launch starts an attempt of job 1 with an action, one of the do constants.
+func (l *leader) launch(kind wire.Kind, n, action int) wire.AttemptID {
 	l.t.Helper()
-	return l.launchAs(wire.TaskID{Job: job1, Kind: kind, N: n}, wire.Launch{Index: what})
+	return l.launchAs(wire.TaskID{Job: job1, Kind: kind, N: n}, wire.Launch{Index: action})
 }
 
 // launchAs launches an attempt with the settings of m.
 func (l *leader) launchAs(task wire.TaskID, m wire.Launch) wire.AttemptID {
 	l.t.Helper()
-	l.next++
-	m.Epoch, m.Attempt, m.Staging = 1, wire.AttemptID{Task: task, N: 1000 + l.next}, l.staging
+	l.lastAttempt++
+	m.Epoch, m.Attempt, m.Staging = 1, wire.AttemptID{Task: task, N: 1000 + l.lastAttempt}, l.staging
 	m.Generation = wire.Generation{Epoch: 1, N: 1}
 	m.Timeout = cmp.Or(m.Timeout, time.Minute)
 	l.send(&m)
@@ -247,15 +247,15 @@ func (l *leader) final(id wire.AttemptID, want wire.AttemptState) *wire.Result {
 }
 
 // succeed runs an attempt that must succeed.
-func (l *leader) succeed(kind wire.Kind, n, what int) *wire.Result {
+func (l *leader) succeed(kind wire.Kind, n, action int) *wire.Result {
 	l.t.Helper()
-	return l.final(l.launch(kind, n, what), wire.AttemptSucceeded)
+	return l.final(l.launch(kind, n, action), wire.AttemptSucceeded)
 }
 
 // fail runs an attempt that must fail.
-func (l *leader) fail(what int) *wire.Result {
+func (l *leader) fail(action int) *wire.Result {
 	l.t.Helper()
-	return l.final(l.launch(wire.Map, 0, what), wire.AttemptFailed)
+	return l.final(l.launch(wire.Map, 0, action), wire.AttemptFailed)
 }
 
 func (l *leader) path(elem ...string) string {

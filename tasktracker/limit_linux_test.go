@@ -10,9 +10,9 @@ import (
 
 // withAndWithoutGroups runs a test with control groups, if they can be made, and without.
 func withAndWithoutGroups(t *testing.T, test func(t *testing.T, l *leader)) {
-	for name, fresh := range map[string]bool{"groups": false, "no groups": true} {
+	for name, temporary := range map[string]bool{"groups": false, "no groups": true} {
 		t.Run(name, func(t *testing.T) {
-			l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Temporary: fresh})
+			l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Temporary: temporary})
 			l.connect(1)
 			test(t, l)
 		})
@@ -30,21 +30,21 @@ func mustNameLimit(t *testing.T, r *wire.Result, limit string) {
 	}
 }
 
-// TestMemoryLimit: an attempt that exceeds its limit is killed with all its processes,
-// also outside its process group. Others continue.
+// TestMemoryLimit: an attempt that exceeds its memory limit is killed with all its
+// processes, also outside its process group. Other attempts continue.
 func TestMemoryLimit(t *testing.T) { withAndWithoutGroups(t, testMemoryLimit) }
 
 func testMemoryLimit(t *testing.T, l *leader) {
 	other := l.launch(wire.Map, 1, doCommit)
 	await(l, func(r *wire.Report) bool { return r.Attempt == other && r.State == wire.AttemptReady })
-	id := l.launchAs(wire.TaskID{Job: job1, Kind: wire.Map}, wire.Launch{Index: doHog, Memory: 256 << 20, Processes: 10})
+	id := l.launchAs(wire.TaskID{Job: job1, Kind: wire.Map}, wire.Launch{Index: doUseMemory, Memory: 256 << 20, Processes: 10})
 	r := l.final(id, wire.AttemptFailed)
 	mustNameLimit(t, r, "256 MiB")
 	l.send(&wire.Grant{Epoch: 1, Attempt: other})
 	l.final(other, wire.AttemptSucceeded)
 }
 
-// TestProcessLimit: the same for the limit of processes.
+// TestProcessLimit: an attempt that exceeds its limit of processes is killed with all of them.
 func TestProcessLimit(t *testing.T) { withAndWithoutGroups(t, testProcessLimit) }
 
 func testProcessLimit(t *testing.T, l *leader) {
@@ -55,7 +55,7 @@ func testProcessLimit(t *testing.T, l *leader) {
 	}
 	children := strings.Fields(r.Log)
 	if len(children) == 0 {
-		t.Error("no children are known")
+		t.Error("the log has no process ids")
 	}
 	for _, child := range children {
 		pid, err := strconv.Atoi(child)
@@ -66,8 +66,8 @@ func testProcessLimit(t *testing.T, l *leader) {
 	}
 }
 
-// TestLimitsChange: an idle worker gets the limits of its next attempt. It is not used if
-// these are lower.
+// TestLimitsChange: an idle worker gets the limits of its next attempt. For an attempt with
+// lower limits a new worker starts.
 func TestLimitsChange(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	task := wire.TaskID{Job: job1, Kind: wire.Map}

@@ -29,26 +29,26 @@ func readWholeLog(t *testing.T, name string) string {
 	return string(text)
 }
 
-// checkEnds checks that a log has the first and the last of the bytes written to it.
-// Package attemptlog tests the rest.
-func checkEnds(t *testing.T, got, all string, most int) {
+// checkEnds checks that a log has the first and the last part of the text written to it.
+// Tests of package attemptlog check more.
+func checkEnds(t *testing.T, got, all string, limit int) {
 	t.Helper()
-	if !strings.HasPrefix(got, all[:most/2]) || !strings.HasSuffix(got, all[len(all)-most/4:]) || !strings.Contains(got, " bytes were left out here: ") {
-		t.Errorf("the log has %d bytes of %d, not the first and the last of them", len(got), len(all))
+	if !strings.HasPrefix(got, all[:limit/2]) || !strings.HasSuffix(got, all[len(all)-limit/4:]) || !strings.Contains(got, " bytes were left out here: ") {
+		t.Errorf("the log has %d bytes of %d, not the first and the last part", len(got), len(all))
 	}
 }
 
 // TestLongLogs: the logs of an attempt that writes 12 MB stay within the limit, also while
 // it runs. The first and the last part are served.
 func TestLongLogs(t *testing.T) {
-	const most = 1 << 20
-	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Logs: Logs{Attempt: most}})
+	const limit = 1 << 20
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Logs: Logs{Attempt: limit}})
 	l.connect(1)
 	var all strings.Builder
 	for n := range floodLines {
 		all.WriteString(floodLine(n))
 	}
-	id := l.launch(wire.Map, 0, doFlood)
+	id := l.launch(wire.Map, 0, doWriteBothLogs)
 	await(l, func(r *wire.Report) bool { return r.Attempt == id && r.State == wire.AttemptReady })
 	size := func() (sum int64) {
 		for _, name := range names(t, core.LogPath(l.dir, id)) {
@@ -62,21 +62,21 @@ func TestLongLogs(t *testing.T) {
 		}
 		return sum
 	}
-	if n := size(); n > most {
+	if n := size(); n > limit {
 		t.Errorf("the logs of a running attempt take %d bytes", n)
 	}
 	l.send(&wire.Grant{Epoch: 1, Attempt: id})
 	l.final(id, wire.AttemptSucceeded)
-	if n := size(); n > most {
+	if n := size(); n > limit {
 		t.Errorf("the logs take %d bytes", n)
 	}
 	for _, stream := range []string{"stdout", "stderr"} {
-		checkEnds(t, readWholeLog(t, filepath.Join(core.LogPath(l.dir, id), stream)), all.String(), most/2)
+		checkEnds(t, readWholeLog(t, filepath.Join(core.LogPath(l.dir, id), stream)), all.String(), limit/2)
 		url := fmt.Sprintf("http://%s/logs/%v/%v/%s", l.addr, job1, id, stream)
 		if code, text := get(t, url, tokenOf(job1)); code != http.StatusOK {
 			t.Errorf("code %d", code)
 		} else {
-			checkEnds(t, text, all.String(), most/2)
+			checkEnds(t, text, all.String(), limit/2)
 		}
 		if _, text := get(t, url+"?tail=200", tokenOf(job1)); text != floodLine(floodLines-2)+floodLine(floodLines-1) {
 			t.Errorf("the end is %q", text)

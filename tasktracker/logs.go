@@ -14,8 +14,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// serveLog serves an attempt's stdout or stderr. Only parsed ids of the request become
-// part of a path.
+// serveLog serves an attempt's stdout or stderr. Paths contain only parsed ids, so no
+// request can leave the directory of logs.
 func (l *loop) serveLog(w http.ResponseWriter, r *http.Request) {
 	job, errJob := wire.ParseJobID(r.PathValue("job"))
 	attempt, errAttempt := wire.ParseAttemptID(r.PathValue("attempt"))
@@ -44,8 +44,8 @@ func (l *loop) serveLog(w http.ResponseWriter, r *http.Request) {
 // logSweepPeriod is how often expired logs are removed.
 const logSweepPeriod = 10 * time.Minute
 
-// keepLogs removes logs of ended jobs when they are too old or take too much space.
-func (l *loop) keepLogs() {
+// expireLogs periodically removes logs of ended jobs that are too old or take too much space.
+func (l *loop) expireLogs() {
 	tick := time.NewTicker(logSweepPeriod)
 	defer tick.Stop()
 	for {
@@ -64,9 +64,9 @@ func (l *loop) sweepLogs(now time.Time) {
 		l.cfg.Logger.Warn("cannot list the logs", "error", err)
 		return
 	}
-	tokens := l.tokens.Known()
+	tokens := l.tokens.Versions()
 	live := make(chan map[wire.JobID]bool, 1)
-	l.post(func() { live <- l.core.Live() })
+	l.post(func() { live <- l.core.LiveJobs() })
 	select {
 	case jobs := <-live:
 		for _, dir := range attemptlog.Expired(logs, jobs, now.Add(-l.cfg.Logs.Age), l.cfg.Logs.Bytes) {

@@ -18,8 +18,8 @@ func TestServeLog(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	id := l.launch(wire.Map, 0, doExit)
 	l.final(id, wire.AttemptFailed)
-	l.send(&wire.DropJob{Epoch: 1, Job: job1})                          // the logs stay
-	l.send(&wire.SetHome{Epoch: 1, Job: jobN(2), Token: tokenOf(job1)}) // it has the same token
+	l.send(&wire.DropJob{Epoch: 1, Job: job1})                          // its logs stay
+	l.send(&wire.SetHome{Epoch: 1, Job: jobN(2), Token: tokenOf(job1)}) // job 2 has the same token
 	await(l, func(h *wire.HomeReport) bool { return h.Job == jobN(2) })
 	var all strings.Builder
 	for i := range 30 {
@@ -68,7 +68,7 @@ func TestServeLog(t *testing.T) {
 // TestOldLogsAreRemoved: a tracker removes old logs at its start.
 func TestOldLogsAreRemoved(t *testing.T) {
 	dir := trackerDir(t)
-	old := filepath.Join(dir, core.LogsDir, wire.JobID{Start: 1, N: 3}.String()) // not the running job: its logs stay
+	old := filepath.Join(dir, core.LogsDir, wire.JobID{Start: 1, N: 3}.String()) // of no running job
 	young := filepath.Join(dir, core.LogsDir, wire.JobID{Start: 1, N: 2}.String())
 	for _, d := range []string{old, young} {
 		if err := os.MkdirAll(d, 0o777); err != nil {
@@ -89,7 +89,7 @@ func TestOldLogsAreRemoved(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal("old logs were not removed")
 		}
-		l.succeed(wire.Setup, 0, doSucceed) // to pass some time
+		l.succeed(wire.Setup, 0, doSucceed) // takes some time
 	}
 	if _, err := os.Stat(young); err != nil {
 		t.Error(err)

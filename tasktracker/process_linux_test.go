@@ -20,7 +20,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// mustEnd waits until a process has ended. It may be no child of this one.
+// mustEnd waits until a process has ended. It need not be a child of this process.
 func mustEnd(t *testing.T, pid int) {
 	t.Helper()
 	fd, err := unix.PidfdOpen(pid, 0)
@@ -56,7 +56,7 @@ func mustBeGone(t *testing.T, pid int) {
 }
 
 func TestIdleWorkerIsReused(t *testing.T) {
-	t.Setenv("QUERN_SECRET", "the tracker's own")
+	t.Setenv("QUERN_SECRET", "of the tracker")
 	l := startTracker(t, "t1", t.TempDir())
 	first := l.succeed(wire.Map, 0, doSucceed)
 	if got := first.Counters.Get("env", "QUERN_MODE=worker"); got != 1 {
@@ -64,10 +64,10 @@ func TestIdleWorkerIsReused(t *testing.T) {
 	}
 	second := l.launch(wire.Reduce, 0, doCommit) // without a home
 	l.final(second, wire.AttemptKilled)
-	commits := l.launch(wire.Map, 1, doCommit)
-	await(l, func(r *wire.Report) bool { return r.Attempt == commits && r.State == wire.AttemptReady })
-	l.send(&wire.Grant{Epoch: 1, Attempt: commits})
-	third := l.final(commits, wire.AttemptSucceeded)
+	committing := l.launch(wire.Map, 1, doCommit)
+	await(l, func(r *wire.Report) bool { return r.Attempt == committing && r.State == wire.AttemptReady })
+	l.send(&wire.Grant{Epoch: 1, Attempt: committing})
+	third := l.final(committing, wire.AttemptSucceeded)
 	if a, b := first.Counters.Get("pid", "self"), third.Counters.Get("pid", "self"); a != b {
 		t.Errorf("the second attempt ran in process %d, the first in %d", b, a)
 	}
@@ -81,10 +81,10 @@ func TestIdleWorkerIsReused(t *testing.T) {
 func TestWorkerEnds(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	for _, c := range []struct {
-		name  string
-		what  int
-		error string
-		check func(t *testing.T, r *wire.Result)
+		name   string
+		action int
+		error  string
+		check  func(t *testing.T, r *wire.Result)
 	}{
 		{"killed", doDie, "its worker ended before it did: signal: killed", nil},
 		{"exited", doExit, "its worker ended before it did: exit status 3", func(t *testing.T, r *wire.Result) {
@@ -93,15 +93,15 @@ func TestWorkerEnds(t *testing.T) {
 				t.Errorf("log is %q", r.Log)
 			}
 		}},
-		{"shouting", doShout, "hoarse", func(t *testing.T, r *wire.Result) {
+		{"failed with a long log", doFailWithLongLog, "hoarse", func(t *testing.T, r *wire.Result) {
 			if want := strings.TrimSuffix(strings.Repeat("much ado about nothing\n", 20), "\n"); r.Log != want {
 				t.Errorf("log is %q", r.Log)
 			}
 		}},
-		{"garbled", doGarble, "its worker sent a malformed message", nil},
+		{"sent a malformed message", doSendMalformed, "its worker sent a malformed message", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := l.fail(c.what)
+			r := l.fail(c.action)
 			if !strings.Contains(r.Error, c.error) {
 				t.Errorf("error is %q, want %q", r.Error, c.error)
 			}
@@ -181,7 +181,7 @@ func TestTimeout(t *testing.T) {
 		t.Errorf("error is %q", r.Error)
 	}
 	for child := range strings.FieldsSeq(r.Log) {
-		if pid, err := strconv.Atoi(child); err == nil && len(groupIfAny(l)) > 0 {
+		if pid, err := strconv.Atoi(child); err == nil && len(controlGroup(l)) > 0 {
 			mustBeGone(t, pid)
 		}
 	}
@@ -192,32 +192,32 @@ func TestTimeout(t *testing.T) {
 // their files.
 func TestLeftoverWorkers(t *testing.T) {
 	dir := trackerDir(t)
-	runtime.LockOSThread() // the kernel would kill the survivor at the end of this thread
+	runtime.LockOSThread() // at the end of this thread the kernel would kill the worker
 	defer runtime.UnlockOSThread()
-	if err := process.Begin(dir); err != nil {
+	if err := process.StartRecord(dir); err != nil {
 		t.Fatal(err)
 	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := filepath.Join(dir, core.RunDir, "worker-1")
+	workerDir := filepath.Join(dir, core.RunDir, "worker-1")
 	attempt := filepath.Join(dir, core.JobsDir, job1.String(), "attempt")
-	if err := errors.Join(os.MkdirAll(own, 0o777), os.MkdirAll(attempt, 0o777)); err != nil {
+	if err := errors.Join(os.MkdirAll(workerDir, 0o777), os.MkdirAll(attempt, 0o777)); err != nil {
 		t.Fatal(err)
 	}
 	starter := process.New(process.Config{Dir: dir, Logs: DefaultAttemptLogs, Groups: true})
-	survivor, err := starter.Start(&wire.Submission{Program: wire.Program{Path: self}}, own)
+	leftover, err := starter.Start(&wire.Submission{Program: wire.Program{Path: self}}, workerDir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	startTracker(t, "t1", dir)
 	ended := make(chan error, 1)
-	go func() { ended <- survivor.Wait() }()
-	if err := receive(t, ended, "the survivor's end"); err == nil || err.Error() != "signal: killed" {
-		t.Errorf("the survivor ended: %v", err)
+	go func() { ended <- leftover.Wait() }()
+	if err := receive(t, ended, "the leftover's end"); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the leftover ended: %v", err)
 	}
-	survivor.Conn().Close()
+	leftover.Conn().Close()
 	mustBeEmpty(t, filepath.Join(dir, core.RunDir))
 	mustBeEmpty(t, filepath.Join(dir, core.JobsDir))
 }

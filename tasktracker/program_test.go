@@ -12,8 +12,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// stageHashed stages a submission with a program that has a hash, a copy of this test's
-// binary.
+// stageHashed stages a submission with a copy of this test's binary, and its hash.
 func stageHashed(t *testing.T) (staging, file, hash string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -45,7 +44,7 @@ func TestProgramByHash(t *testing.T) {
 	if info, err := os.Stat(copied); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("copy is %v, %v", info, err)
 	}
-	// The copy does not need the uploaded file any more.
+	// Attempts use the copy: the uploaded file may go.
 	if err := os.Remove(uploaded); err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +63,8 @@ func TestProgramByHash(t *testing.T) {
 	mustBeEmpty(t, l.path(program.Dir))
 }
 
-// TestProgramOfStopped: a tracker can run the cleanup of a submission that is new to it,
-// after another tracker began the cleanup.
+// TestProgramOfStopped: after another tracker began the cleanup of a submission, which
+// renames it, this tracker can run the cleanup too.
 func TestProgramOfStopped(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	l.staging = stage(t)

@@ -19,9 +19,9 @@ func TestRestart(t *testing.T) {
 	cfg := Config{ID: "t1", Dir: dir, Disks: []string{dir, disk}}
 	l := startUnregistered(t, cfg)
 	l.connect(1)
-	var made []*wire.MapOutput
+	var originals []*wire.MapOutput
 	for m := range 6 {
-		made = append(made, l.succeed(wire.Map, m, doMap).Output)
+		originals = append(originals, l.succeed(wire.Map, m, doMap).Output)
 	}
 	l.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 6})
 	l.launch(wire.Map, 6, doHang)
@@ -31,7 +31,7 @@ func TestRestart(t *testing.T) {
 
 	file := func(m int, name string) string {
 		for _, d := range cfg.Disks {
-			at := filepath.Join(filepath.Dir(core.MapOutputPath(d, job1, m, made[m].Attempt)), name)
+			at := filepath.Join(filepath.Dir(core.MapOutputPath(d, job1, m, originals[m].Attempt)), name)
 			if _, err := os.Stat(at); err == nil {
 				return at
 			}
@@ -65,8 +65,8 @@ func TestRestart(t *testing.T) {
 	}
 	for i, r := range inventory.Attempts {
 		o := r.Result.Output
-		if want := made[4+i]; o.Digest != want.Digest || o.Map != want.Map || o.Addr != l.addr || r.State != wire.AttemptSucceeded {
-			t.Errorf("restored %+v, made %+v", o, want)
+		if want := originals[4+i]; o.Digest != want.Digest || o.Map != want.Map || o.Addr != l.addr || r.State != wire.AttemptSucceeded {
+			t.Errorf("restored %+v, original %+v", o, want)
 		}
 	}
 	// Other trackers can fetch them.
@@ -78,21 +78,21 @@ func TestRestart(t *testing.T) {
 		o.Map = i
 		outputs.Outputs = append(outputs.Outputs, o)
 	}
-	// Attempt numbers are part of the address.
-	outputs.Outputs[0].Map, outputs.Outputs[1].Map = made[4].Map, made[5].Map
+	// The URL of an output has its map and attempt numbers.
+	outputs.Outputs[0].Map, outputs.Outputs[1].Map = originals[4].Map, originals[5].Map
 	b.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 2}, Maps: 6})
 	b.send(outputs)
 	await(b, func(h *wire.HomeReport) bool { return h.Partition == 0 && h.Maps == 2 })
 
-	// Other files of the job are removed, and these outputs when it is dropped.
+	// All other files of the job are removed.
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
 	}
-	var left []string
+	var remaining []string
 	for _, d := range cfg.Disks {
 		must(filepath.WalkDir(filepath.Join(d, core.JobsDir), func(path string, e fs.DirEntry, err error) error {
 			if err == nil && !e.IsDir() {
-				left = append(left, path)
+				remaining = append(remaining, path)
 			}
 			return err
 		}))
@@ -100,8 +100,8 @@ func TestRestart(t *testing.T) {
 			t.Errorf("trash was not removed: %v", err)
 		}
 	}
-	if len(left) != 4 {
-		t.Errorf("remaining: %q", left)
+	if len(remaining) != 4 {
+		t.Errorf("remaining: %q", remaining)
 	}
 }
 

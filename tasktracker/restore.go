@@ -14,13 +14,13 @@ func (l *loop) restore(outputs []disks.Leftover) {
 		o := &outputs[i]
 		report, err := o.Verify(l.ctx)
 		if l.ctx.Err() != nil {
-			return // the error may be due to the end, not to the output
+			return // the tracker ends, and the output may be good
 		}
 		if err == nil && l.tokens.Get(o.Attempt.Task.Job) == "" {
 			err = errors.New("the job's token is lost, so it cannot be served")
 		}
 		if err != nil {
-			l.cfg.Logger.Info("a map output of an earlier run is of no use", "attempt", o.Attempt, "error", err)
+			l.cfg.Logger.Info("a map output of an earlier process is removed", "attempt", o.Attempt, "error", err)
 			l.remove(o.Dir)
 			continue
 		}

@@ -29,7 +29,7 @@ func TestEndWhileVerifying(t *testing.T) {
 		defer close(ended)
 		l.restore([]disks.Leftover{{Dir: dir}})
 	}()
-	f, err := os.OpenFile(report, os.O_WRONLY, 0) // waits until it is read
+	f, err := os.OpenFile(report, os.O_WRONLY, 0) // returns when restore has opened it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Timeouts of a connection, so that none holds a goroutine or a file for ever. Long
-// answers get more time as they are read: see packages attemptlog and shuffle.
+// Timeouts of a connection: a client that hangs must not hold a goroutine or a file for
+// ever. Long answers get more time as they are read, see packages attemptlog and shuffle.
 const (
 	headerWait = 10 * time.Second // to read a request, which has no body
 	answerWait = time.Minute      // to write an answer
@@ -46,7 +46,7 @@ func newServer(routes http.Handler, errorLog *log.Logger) *http.Server {
 // serve starts the HTTP server.
 func (l *loop) serve(listener net.Listener) {
 	routes := http.NewServeMux()
-	routes.Handle("/shuffle/{job}/", l.guard(identity.TaskTracker, token.ForShuffle, shuffle.Handler(l.disks.Output)))
+	routes.Handle("/shuffle/{job}/", l.guard(identity.TaskTracker, token.ForShuffle, shuffle.Handler(l.disks.OutputPath)))
 	routes.Handle("GET /logs/{job}/{attempt}/{stream}", l.guard(identity.Client, token.ForLogs, http.HandlerFunc(l.serveLog)))
 	routes.HandleFunc("GET /healthz", l.serveHealth) // for every peer with a certificate
 	level := slog.LevelDebug
@@ -64,8 +64,8 @@ func (l *loop) serve(listener net.Listener) {
 	})
 }
 
-// guard serves requests with the job's token. With TLS, the peer must also have the role.
-// It refuses and logs other requests.
+// guard passes on requests with the job's token. With TLS, the peer must also have the
+// role. It refuses and logs other requests.
 func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer, known := identity.PeerOf(r.TLS)
@@ -74,7 +74,7 @@ func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Han
 			http.Error(w, err.Error(), status)
 		}
 		if l.cfg.Service.Serve != nil && (!known || peer.Role != role) {
-			refuse(http.StatusForbidden, fmt.Errorf("this is not for a %s", peer.Role))
+			refuse(http.StatusForbidden, fmt.Errorf("a %s may not request this", peer.Role))
 			return
 		}
 		job, err := wire.ParseJobID(r.PathValue("job"))
@@ -84,7 +84,7 @@ func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Han
 		}
 		presented, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		switch err := l.tokens.Check(job, presented, use); {
-		case errors.Is(err, token.ErrNone):
+		case errors.Is(err, token.ErrNoToken):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			refuse(http.StatusUnauthorized, err)
 		case err != nil:
@@ -115,6 +115,6 @@ func (l *loop) serveHealth(w http.ResponseWriter, r *http.Request) {
 	case <-l.done:
 		http.Error(w, "the task tracker is shutting down", http.StatusServiceUnavailable)
 	case <-ctx.Done():
-		http.Error(w, "its loop does not answer", http.StatusServiceUnavailable)
+		http.Error(w, "the loop of the task tracker does not answer", http.StatusServiceUnavailable)
 	}
 }

@@ -41,13 +41,13 @@ func (p *pipes) Close() error   { close(p.ended); return nil }
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 func (p *pipes) dial() net.Conn {
-	near, far := net.Pipe()
-	p.conns <- far
-	return near
+	clientEnd, serverEnd := net.Pipe()
+	p.conns <- serverEnd
+	return clientEnd
 }
 
-// serving serves a handler, in a synctest bubble.
-func serving(t *testing.T, h http.HandlerFunc) *pipes {
+// startServer serves a handler on in-memory connections, in a synctest bubble.
+func startServer(t *testing.T, h http.HandlerFunc) *pipes {
 	p := &pipes{conns: make(chan net.Conn), ended: make(chan struct{})}
 	s := newServer(h, log.New(io.Discard, "", 0))
 	served := make(chan error)
@@ -87,7 +87,7 @@ func ask(t *testing.T, conn net.Conn) *http.Response {
 func TestHealthOfHangingLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLoop(Config{ID: "t1", Service: Service{Advertise: "here:1"}, Logger: slog.New(slog.DiscardHandler)}, nil, nil, new(token.Store), core.Config{})
-		conn := serving(t, l.serveHealth).dial()
+		conn := startServer(t, l.serveHealth).dial()
 		defer conn.Close()
 		if response := ask(t, conn); response.StatusCode != http.StatusServiceUnavailable {
 			t.Errorf("the answer is %s", response.Status)
@@ -103,7 +103,7 @@ func TestSlowReaders(t *testing.T) {
 	for _, pieces := range []int{16, 3} {
 		synctest.Test(t, func(t *testing.T) {
 			ended := make(chan time.Duration, 1)
-			server := serving(t, func(w http.ResponseWriter, r *http.Request) {
+			server := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 				began := time.Now()
 				attemptlog.Serve(w, r, file, -1, answerWait)
 				ended <- time.Since(began)
@@ -138,10 +138,10 @@ func TestSlowReaders(t *testing.T) {
 func TestIdleConnections(t *testing.T) {
 	file, _ := logFile(t, 64)
 	for _, c := range []struct {
-		name, says string
-		asks       bool // send a good request before
-		wait       time.Duration
-		answer     string
+		name, request string
+		afterGood     bool // send a good request first
+		wait          time.Duration
+		answer        string
 	}{
 		{"no request", "", false, headerWait, ""},
 		{"half a request", "GET / HTTP/1.1\r\nHost: ", false, headerWait, ""},
@@ -152,16 +152,16 @@ func TestIdleConnections(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := serving(t, func(w http.ResponseWriter, r *http.Request) { attemptlog.Serve(w, r, file, -1, answerWait) })
+				server := startServer(t, func(w http.ResponseWriter, r *http.Request) { attemptlog.Serve(w, r, file, -1, answerWait) })
 				conn := server.dial()
 				defer conn.Close()
-				if c.asks {
+				if c.afterGood {
 					if _, err := io.ReadAll(ask(t, conn).Body); err != nil {
 						t.Fatal(err)
 					}
 				}
 				began := time.Now()
-				go io.WriteString(conn, c.says) // until the server stops to read
+				go io.WriteString(conn, c.request) // until the server stops reading
 				answer, err := io.ReadAll(conn)
 				if err != nil {
 					t.Fatal(err)

@@ -14,13 +14,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Pauses between two dials: doubled each time, with jitter, and short again after a stream
-// on which this tracker was registered. Assignments wait for this when the leader dies.
-// After a refusal that only an administrator can fix, the pause is longer.
+// Pauses between two dials double each time, with jitter. They are short because no task
+// is assigned until this tracker finds a new leader. After a refusal that only an
+// administrator can fix, needsAdminPause is the limit.
 const (
-	minDialPause = 50 * time.Millisecond
-	maxDialPause = 250 * time.Millisecond
-	faultPause   = 2 * time.Second
+	minDialPause    = 50 * time.Millisecond
+	maxDialPause    = 250 * time.Millisecond
+	needsAdminPause = 2 * time.Second
 )
 
 // dialWait is the timeout of a dial.
@@ -38,16 +38,16 @@ type stream struct {
 // link is the state of streams to job trackers. The loop's goroutine owns it.
 type link struct {
 	stream        *stream         // nil: none
-	registered    *stream         // the last one with a Welcome
+	registered    *stream         // last stream with a Welcome
 	hangupReasons map[string]bool // logged reasons of ended streams, since the last Welcome
 	nonce         struct {
-		busy bool            // it is being read
-		next *core.ReadNonce // to read after that; nil: none
+		busy bool            // a read is running
+		next *core.ReadNonce // to read after it; nil: none
 	}
 }
 
-// send queues a message. If the queue is full, the stream is closed; the next one starts
-// with an inventory.
+// send queues a message. If the queue is full, it closes the stream: the next stream begins
+// with an inventory, so nothing is lost.
 func (s *stream) send(m wire.Message) {
 	if !s.queue.Put(m) {
 		s.conn.Close()
@@ -64,56 +64,56 @@ func (s *stream) write() {
 	}
 }
 
-// A tracker without a job tracker logs this after noLeaderAfter, when a restart or an
-// election should be over, and then every noLeaderAgain.
+// A tracker without a job tracker logs a warning after noLeaderAfter, which is longer than
+// a restart or an election, and then every noLeaderRepeat.
 const (
-	noLeaderAfter = 5 * time.Second
-	noLeaderAgain = time.Minute
+	noLeaderAfter  = 5 * time.Second
+	noLeaderRepeat = time.Minute
 )
 
 // connect keeps a stream open until the context ends.
 func (l *loop) connect(dial Dial) {
-	wait, leader := minDialPause, ""
-	last := time.Now() // last stream, or last log line
-	patience := cmp.Or(l.cfg.hooks.noLeaderAfter, noLeaderAfter)
+	pauseLimit, leader := minDialPause, ""
+	last := time.Now() // end of the last stream, or time of the last warning
+	warnAfter := cmp.Or(l.cfg.hooks.noLeaderAfter, noLeaderAfter)
 	for l.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(l.ctx, dialWait)
 		conn, err := dial(ctx, leader)
 		cancel()
 		leader = ""
-		most := maxDialPause
+		maxPause := maxDialPause
 		if err != nil {
-			if l.ctx.Err() == nil && time.Since(last) >= patience {
+			if l.ctx.Err() == nil && time.Since(last) >= warnAfter {
 				l.cfg.Logger.Warn("no job tracker is found, still looking", "error", err)
-				last, patience = time.Now(), noLeaderAgain
+				last, warnAfter = time.Now(), noLeaderRepeat
 			}
 		} else {
 			end := l.serveStream(conn)
-			last, patience = time.Now(), cmp.Or(l.cfg.hooks.noLeaderAfter, noLeaderAfter)
+			last, warnAfter = time.Now(), cmp.Or(l.cfg.hooks.noLeaderAfter, noLeaderAfter)
 			leader = end.leader
 			if end.registered {
-				wait = minDialPause
+				pauseLimit = minDialPause
 			}
-			if end.nonceAsked && !end.registered {
-				most = faultPause
+			if end.nonceRequested && !end.registered {
+				maxPause = needsAdminPause
 			}
 		}
-		pause := time.NewTimer(wait/2 + rand.N(wait/2))
+		pause := time.NewTimer(pauseLimit/2 + rand.N(pauseLimit/2))
 		select {
 		case <-pause.C:
 		case <-l.ctx.Done():
 			pause.Stop()
 			return
 		}
-		wait = min(2*wait, most)
+		pauseLimit = min(2*pauseLimit, maxPause)
 	}
 }
 
 // streamResult describes an ended stream.
 type streamResult struct {
-	registered bool
-	nonceAsked bool   // the job tracker asked for the nonce
-	leader     string // address of the leader, if the job tracker named it
+	registered     bool
+	nonceRequested bool   // by the job tracker
+	leader         string // address of the leader, if the job tracker named it
 }
 
 // serveStream serves a stream until it ends.
@@ -138,7 +138,7 @@ func (l *loop) serveStream(conn *wire.Conn) (end streamResult) {
 		case *wire.Welcome:
 			end.registered = true
 		case *wire.Staging:
-			end.nonceAsked = true
+			end.nonceRequested = true
 		case *wire.Refuse:
 			end.leader = m.Leader
 		}
@@ -166,13 +166,13 @@ func (l *loop) fromLeader(m wire.Message) {
 		l.cfg.Logger.Info("registered", "cluster", w.Cluster, "epoch", w.Epoch, "incarnation", w.Incarnation)
 	}
 	job, _ := jobOf(m)
-	had := l.core.Has(job)
-	l.learnToken(m)
+	hadJob := l.core.HasJob(job)
+	l.storeToken(m)
 	l.step(core.FromLeader{Message: m})
-	switch has := l.core.Has(job); {
-	case has && !had:
+	switch hasJob := l.core.HasJob(job); {
+	case hasJob && !hadJob:
 		l.cfg.Logger.Info("job begins here", "job", job)
-	case had && !has:
+	case hadJob && !hasJob:
 		l.cfg.Logger.Info("job has ended, removing its files", "job", job)
 	}
 	if m, ok := m.(*wire.DropJob); ok {
@@ -183,11 +183,11 @@ func (l *loop) fromLeader(m wire.Message) {
 // maxHangupReasons bounds the reasons that are remembered.
 const maxHangupReasons = 100
 
-// hangup closes the stream for the core. The same reason is logged once until a Welcome;
-// job trackers that do not lead add other reasons meanwhile.
+// hangup closes the stream. It logs a reason once until the next Welcome, also if other
+// job trackers gave other reasons in between.
 func (l *loop) hangup(c core.Hangup) {
 	level := slog.LevelWarn
-	if c.Fault {
+	if c.NeedsAdmin {
 		level = slog.LevelError
 	}
 	if l.hangupReasons[c.Reason] {
@@ -206,8 +206,8 @@ func (l *loop) hangup(c core.Hangup) {
 // maxNonce bounds the size of the nonce file, which proves a shared staging directory.
 const maxNonce = 1 << 10
 
-// requestNonce reads the nonce, one read at a time: if the staging directory hangs, every
-// new stream requests it again.
+// requestNonce reads the nonce, one read at a time. Otherwise every new stream would start
+// another read of a staging directory that hangs.
 func (l *loop) requestNonce(c core.ReadNonce) {
 	l.nonce.next = &c
 	l.nextNonce()
@@ -239,11 +239,11 @@ func (l *loop) readNonce(c core.ReadNonce) core.NonceRead {
 	return ev
 }
 
-func readFile(fs dfs.FS, name string, most int64) ([]byte, error) {
+func readFile(fs dfs.FS, name string, limit int64) ([]byte, error) {
 	f, err := fs.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, most))
+	return io.ReadAll(io.LimitReader(f, limit))
 }

@@ -56,17 +56,17 @@ func nonceFile(t *testing.T) string {
 // hangingFS blocks when its file is opened, until it is released.
 type hangingFS struct {
 	local.FS
-	file    string
-	opened  chan struct{}
-	release chan struct{}
-	hanging atomic.Int32 // blocked calls now
-	most    atomic.Int32 // highest value of hanging
+	file       string
+	opened     chan struct{} // gets a value when an Open blocks
+	release    chan struct{}
+	hanging    atomic.Int32 // blocked calls now
+	maxHanging atomic.Int32 // highest value of hanging
 }
 
 func (fs *hangingFS) Open(name string) (dfs.File, error) {
 	if name == fs.file {
 		n := fs.hanging.Add(1)
-		for most := fs.most.Load(); n > most && !fs.most.CompareAndSwap(most, n); most = fs.most.Load() {
+		for maxHanging := fs.maxHanging.Load(); n > maxHanging && !fs.maxHanging.CompareAndSwap(maxHanging, n); maxHanging = fs.maxHanging.Load() {
 		}
 		fs.opened <- struct{}{}
 		<-fs.release
@@ -86,18 +86,18 @@ func TestStagingHangs(t *testing.T) {
 	for range 2 {
 		l.accept()
 		l.send(&wire.Staging{File: fs.file})
-		l.send(&wire.Staging{File: fs.file}) // unexpected, as the first one was received
+		l.send(&wire.Staging{File: fs.file}) // a second Staging is an error, which ends the stream
 		for range l.received {
 		}
 	}
-	receive(t, fs.opened, "the first look at the file")
+	receive(t, fs.opened, "the first read of the file")
 	l.accept()
 	l.send(&wire.Staging{File: fs.file})
 	close(fs.release)
 	if m := await[*wire.Hello](l, nil); m.Nonce != "n1" {
 		t.Errorf("nonce is %q", m.Nonce)
 	}
-	if n := fs.most.Load(); n != 1 {
+	if n := fs.maxHanging.Load(); n != 1 {
 		t.Errorf("%d concurrent reads of the file, want 1", n)
 	}
 }
@@ -120,11 +120,11 @@ func TestHint(t *testing.T) {
 func TestSilentLeader(t *testing.T) {
 	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir()})
 	l.accept()
-	l.mute.Store(true)
+	l.noAcks.Store(true)
 	l.send(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: 300 * time.Millisecond})
 	await[*wire.Inventory](l, nil)
 	running := l.launch(wire.Map, 0, doCommit)
-	inventory := l.connect(2) // with a longer lease
+	inventory := l.connect(2) // with a lease of 3 s
 	if as := inventory.Attempts; len(as) != 1 || as[0].Attempt != running {
 		t.Errorf("inventory is %+v", inventory)
 	}

@@ -17,9 +17,9 @@
 //	gather      fetches, look-ups and merges for this tracker's homes
 //	token       jobs' tokens, for requests and for a later process
 //
-// None of them knows the loop. This package joins them: it has the start and its order, the
-// loop with a call for each command (do), the stream to the job tracker, and the HTTP server.
-// It also has the work that needs two of them, such as removing unneeded logs and tokens.
+// They do not import this package. This package starts them in order. It has the loop, with
+// a call for each command (do), the stream to the job tracker, and the HTTP server. It also
+// does work that needs two packages, such as removing unneeded logs and tokens.
 //
 // # Concurrency
 //
@@ -29,33 +29,33 @@
 //
 // # Files
 //
-// Below the tracker's directory, beside those that tasktracker/core names:
+// In the tracker's directory, in addition to the files of tasktracker/core:
 //
 //	lock       locked while a tracker uses the directory, see package datadir
 //	quern-tasktracker
 //	           the marker of package datadir
-//	cluster    id of the cluster it belongs to; a tracker serves no other one
+//	cluster    id of its cluster; the tracker serves no other cluster
 //	staging    URL of the staging directory; submissions elsewhere are refused
 //	programs/  executables of submissions with jobs here, see package program
 //	workers, cgroup
 //	           processes to kill after a crash, see package process
 //	tokens/    tokens of the jobs with files here, see package token
 //
-// and on each disk, which may be the directory itself, a lock, a marker, and the files that
-// package disks names.
+// Each disk, which may be the directory itself, has a lock, a marker, and the files of
+// package disks.
 //
-// A start first kills the processes of an earlier process and removes its files. Logs stay for
+// A start first kills the workers of an earlier process and removes its files. Logs stay for
 // some time. Finished map outputs with reports stay too: they are verified in the background
 // and offered to the leader. With Config.Temporary nothing is kept.
 //
 // # HTTP
 //
 //	GET /shuffle/...                            see package shuffle
-//	GET /logs/<job>/<attempt>/<stdout|stderr>   an attempt's log, with ranges; the
-//	                                            last bytes of it by ?tail=BYTES
-//	GET /healthz                                {"id": own, "led": it is registered}
+//	GET /logs/<job>/<attempt>/<stdout|stderr>   an attempt's log, with ranges;
+//	                                            ?tail=BYTES: its last bytes
+//	GET /healthz                                {"id": its id, "led": it is registered}
 //
-// Requests, and each piece of an answer, have a timeout; then the connection is closed.
+// Requests and each piece of an answer have a timeout, which closes the connection.
 package tasktracker
 
 import (
@@ -90,14 +90,14 @@ import (
 type Config struct {
 	ID          string
 	Host        string // this machine's name in the file system; empty: its host name
-	Rack        string // of this machine, like "/dc1/r7"; empty: unknown
+	Rack        string // like "/dc1/r7"; empty: unknown
 	Service     Service
 	MapSlots    int
 	ReduceSlots int
-	Dir         string   // for local files; no other tracker may use it
-	Disks       []string // one directory per disk for the data of jobs; no other tracker may use them; empty: Dir
+	Dir         string   // for local files of this tracker alone
+	Disks       []string // one directory per disk, for jobs' data of this tracker alone; empty: Dir
 	FS          dfs.FS
-	Staging     string  // URL of the cluster's staging directory; empty: the one that the first job tracker names
+	Staging     string  // URL of the cluster's staging directory; empty: the first job tracker names it
 	Embedded    bool    // the job tracker is in this process and is trusted, see core.Config
 	ShuffleRate float64 // limit of all fetches from other trackers, in bytes a second; 0: none
 	Temporary   bool    // nothing in Dir is kept for a later process; logs are removed with their job
@@ -113,10 +113,10 @@ type Config struct {
 // Service configures the HTTP server for map outputs and logs.
 type Service struct {
 	Listen    string // address; port 0 takes a free one
-	Advertise string // host:port under which others reach it; empty: the address that it listens on
+	Advertise string // host:port that other machines can reach; empty: the listening address
 
-	// Serve and Dial, if not nil, are the TLS of the server and of fetches from other
-	// trackers.
+	// Serve and Dial are the TLS configurations of the server and of fetches from other
+	// trackers; nil: no TLS.
 	Serve, Dial *tls.Config
 }
 
@@ -140,8 +140,8 @@ const (
 	DefaultLogBytes = 1 << 30
 )
 
-// Limits of an attempt's stdout and stderr together. Of each, the first and the last part
-// are kept.
+// Limits of an attempt's stdout and stderr together. A longer log keeps its first and its
+// last part.
 const (
 	DefaultAttemptLogs = 32 << 20
 	MinAttemptLogs     = 64 << 10
@@ -157,13 +157,13 @@ type Tracker struct{ cfg Config }
 func New(cfg Config) (*Tracker, error) {
 	switch {
 	case cfg.ID == "":
-		return nil, errors.New("task tracker: it has no id")
+		return nil, errors.New("task tracker: its id must not be empty")
 	case cfg.MapSlots < 0 || cfg.ReduceSlots < 0:
-		return nil, fmt.Errorf("task tracker %s: %d map and %d reduce slots", cfg.ID, cfg.MapSlots, cfg.ReduceSlots)
+		return nil, fmt.Errorf("task tracker %s: slots must not be negative, got %d map and %d reduce slots", cfg.ID, cfg.MapSlots, cfg.ReduceSlots)
 	case cfg.ShuffleRate != 0 && !(cfg.ShuffleRate >= MinShuffleRate):
-		return nil, fmt.Errorf("task tracker %s: a shuffle rate of %v bytes a second, at least %d", cfg.ID, cfg.ShuffleRate, MinShuffleRate)
+		return nil, fmt.Errorf("task tracker %s: the shuffle rate must be at least %d bytes a second, got %v", cfg.ID, MinShuffleRate, cfg.ShuffleRate)
 	case cfg.Logs.Attempt != 0 && cfg.Logs.Attempt < MinAttemptLogs:
-		return nil, fmt.Errorf("task tracker %s: %d bytes for the logs of an attempt, at least %d", cfg.ID, cfg.Logs.Attempt, MinAttemptLogs)
+		return nil, fmt.Errorf("task tracker %s: the limit of an attempt's logs must be at least %d bytes, got %d", cfg.ID, MinAttemptLogs, cfg.Logs.Attempt)
 	case cfg.Dir == "" || cfg.FS == nil || cfg.Service.Listen == "":
 		return nil, fmt.Errorf("task tracker %s: it needs a directory, a file system and an address", cfg.ID)
 	}
@@ -204,7 +204,7 @@ func New(cfg Config) (*Tracker, error) {
 	return &Tracker{cfg}, nil
 }
 
-// tokensDir is the directory of tokens; empty: they are not written.
+// tokensDir returns the directory of tokens; empty: tokens are not written.
 func (cfg *Config) tokensDir() string {
 	if cfg.Temporary {
 		return ""
@@ -212,16 +212,16 @@ func (cfg *Config) tokensDir() string {
 	return filepath.Join(cfg.Dir, token.Dir)
 }
 
-// Dial opens a stream to a job tracker, preferably the leader. The argument leader is the
-// host:port that the last job tracker named; empty: none.
+// Dial opens a stream to a job tracker, preferably the leader. The argument leader is its
+// host:port, if the last job tracker named one.
 type Dial = func(ctx context.Context, leader string) (*wire.Conn, error)
 
-// ErrDrained ends a drained tracker.
+// ErrDrained is the result of Run when a drain is complete.
 var ErrDrained = errors.New("drained")
 
 // Run serves until ctx ends, then kills all workers and returns nil. It dials again when a
-// stream ends. It returns ErrDrained when the leader ends a drain, and an error if the
-// directory or the address is unusable, or the HTTP server fails.
+// stream ends. It returns ErrDrained after a drain, and another error if the directory or
+// the address is unusable, or the HTTP server fails.
 func (t *Tracker) Run(ctx context.Context, dial Dial) error {
 	if err := t.run(ctx, dial); err != nil {
 		return fmt.Errorf("task tracker %s: %w", t.cfg.ID, err)
@@ -235,15 +235,15 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 		return err
 	}
 	defer dirs.Close()
-	outputs, err := clean(&t.cfg, dirs)
+	outputs, err := removeLeftovers(&t.cfg, dirs)
 	if err != nil {
-		return fmt.Errorf("remove files of an earlier run: %w", err)
+		return fmt.Errorf("remove files of an earlier process: %w", err)
 	}
-	found := core.Config{Restore: len(outputs) > 0}
-	if found.Cluster, err = readWord(t.cfg.Dir, clusterName); err != nil {
+	coreCfg := core.Config{Restore: len(outputs) > 0}
+	if coreCfg.Cluster, err = readLine(t.cfg.Dir, clusterName); err != nil {
 		return err
 	}
-	if found.Staging, err = t.staging(); err != nil {
+	if coreCfg.Staging, err = t.staging(); err != nil {
 		return err
 	}
 	tokens, err := token.Open(t.cfg.tokensDir(), t.cfg.Logger)
@@ -254,20 +254,20 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	if err != nil {
 		return fmt.Errorf("listen for fetches: %w", err)
 	}
-	l := newLoop(t.cfg, listener, dirs, tokens, found)
+	l := newLoop(t.cfg, listener, dirs, tokens, coreCfg)
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	defer l.cancel(nil)
 	l.serve(listener)
 	l.wait.Go(l.workers.Run)
 	l.wait.Go(l.gather.LookUps)
-	l.wait.Go(l.runChores)
+	l.wait.Go(l.runDiskWork)
 	l.wait.Go(func() { l.restore(outputs) })
 	l.wait.Go(l.reportDisks)
 	for i, disk := range t.cfg.Disks {
-		l.detached(func() { l.room.Watch(l.ctx, i, disk) })
+		l.detached(func() { l.spaceGuard.Watch(l.ctx, i, disk) })
 	}
 	if !t.cfg.Temporary {
-		l.wait.Go(l.keepLogs)
+		l.wait.Go(l.expireLogs)
 	}
 	l.wait.Go(func() { l.connect(dial) })
 	if t.cfg.Ready != nil {
@@ -281,13 +281,13 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	return nil
 }
 
-// staging returns the configured staging directory, and stores it for later starts.
-// Without one it returns the stored one; empty: none.
+// staging returns the configured staging directory, and stores it for later starts. If none
+// is configured, it returns the stored one; empty: none.
 func (t *Tracker) staging() (string, error) {
 	if t.cfg.Staging == "" {
-		return readWord(t.cfg.Dir, stagingName)
+		return readLine(t.cfg.Dir, stagingName)
 	}
-	return t.cfg.Staging, writeWord(t.cfg.Dir, stagingName, t.cfg.Staging)
+	return t.cfg.Staging, writeLine(t.cfg.Dir, stagingName, t.cfg.Staging)
 }
 
 // loop is a running tracker.
@@ -303,39 +303,39 @@ type loop struct {
 	wait         sync.WaitGroup
 	detachedWork sync.WaitGroup // see detached
 
-	// These carry out the core's commands.
-	disks    *disks.Set
-	room     *disks.Room
-	programs *program.Store
-	workers  *workers.Set
-	gather   *gather.Gather
-	tokens   *token.Store
-	server   *http.Server
-	chores   *wire.Queue[func()] // see runChores
+	// Parts that carry out the core's commands.
+	disks      *disks.Set
+	spaceGuard *disks.SpaceGuard
+	programs   *program.Store
+	workers    *workers.Set
+	gather     *gather.Gather
+	tokens     *token.Store
+	server     *http.Server
+	diskWork   *wire.Queue[func()] // see runDiskWork
 }
 
-func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.Store, found core.Config) *loop {
+func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.Store, coreCfg core.Config) *loop {
 	addr := cfg.Service.Advertise
 	if addr == "" {
 		addr = listener.Addr().String()
 	}
 	l := &loop{
 		cfg: cfg, disks: dirs, inbox: make(chan func(), 64), done: make(chan struct{}), started: time.Now(),
-		link:   link{hangupReasons: make(map[string]bool)},
-		chores: wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded),
+		link:     link{hangupReasons: make(map[string]bool)},
+		diskWork: wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded),
 		tokens: tokens,
 	}
-	l.room = &disks.Room{Disks: dirs, Tracker: cfg.ID, Running: l.running, End: l.exceeded}
-	l.workers = workers.New(workers.Config{Starter: cfg.Workers, Tell: l.event, LogDir: cfg.Dir})
+	l.spaceGuard = &disks.SpaceGuard{Disks: dirs, Tracker: cfg.ID, Running: l.running, EndAttempt: l.endAttempt}
+	l.workers = workers.New(workers.Config{Starter: cfg.Workers, OnEvent: l.event, LogDir: cfg.Dir})
 	l.gather = gather.New(gather.Config{
-		Tell: l.event, Token: tokens.Get, Stall: cfg.hooks.fetchStall, Rate: cfg.ShuffleRate, Dial: cfg.Service.Dial, Log: cfg.Logger,
+		OnEvent: l.event, Token: tokens.Get, Stall: cfg.hooks.fetchStall, Rate: cfg.ShuffleRate, Dial: cfg.Service.Dial, Log: cfg.Logger,
 	})
-	found.Tracker, found.Process, found.Host, found.Addr = cfg.ID, processNumber(), cfg.Host, addr
-	found.Rack, found.FetchRate = cfg.Rack, cfg.ShuffleRate
-	found.MapSlots, found.ReduceSlots = cfg.MapSlots, cfg.ReduceSlots
-	found.Dir, found.Disks, found.Embedded = cfg.Dir, cfg.Disks, cfg.Embedded
-	found.KeepLogs, found.Record = !cfg.Temporary, !cfg.Temporary
-	l.core = core.New(found)
+	coreCfg.Tracker, coreCfg.Process, coreCfg.Host, coreCfg.Addr = cfg.ID, processNumber(), cfg.Host, addr
+	coreCfg.Rack, coreCfg.FetchRate = cfg.Rack, cfg.ShuffleRate
+	coreCfg.MapSlots, coreCfg.ReduceSlots = cfg.MapSlots, cfg.ReduceSlots
+	coreCfg.Dir, coreCfg.Disks, coreCfg.Embedded = cfg.Dir, cfg.Disks, cfg.Embedded
+	coreCfg.KeepLogs, coreCfg.Record = !cfg.Temporary, !cfg.Temporary
+	l.core = core.New(coreCfg)
 	return l
 }
 
@@ -346,10 +346,10 @@ func processNumber() uint64 {
 }
 
 // detached runs work that may hang for ever, such as a read from a bad disk or a network
-// file system. The tracker's end waits for it only for a short time.
+// file system. A tracker that stops waits for it only for workers.EndGrace.
 func (l *loop) detached(do func()) { l.detachedWork.Go(do) }
 
-// awaitDetached waits for detached work, up to EndGrace.
+// awaitDetached waits for detached work, up to workers.EndGrace.
 func (l *loop) awaitDetached() {
 	ended := make(chan struct{})
 	go func() {
@@ -408,7 +408,7 @@ func (l *loop) stop() {
 		l.cfg.Logger.Warn("cannot remove control groups", "error", err)
 	}
 	l.gather.Stop()
-	l.chores.Close()
+	l.diskWork.Close()
 	l.awaitDetached()
 	l.wait.Wait()
 }

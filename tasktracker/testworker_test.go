@@ -44,24 +44,24 @@ func TestMain(m *testing.M) {
 
 // Actions of a test attempt, by wire.Launch.Index.
 const (
-	doSucceed    = iota
-	doCommit     // asks for the grant
-	doMap        // writes a map output of three records for each of two partitions
-	doReduce     // reports the records it reads
-	doExit       // exits with status 3, after 30 lines on stderr
-	doDie        // kills itself
-	doLeaveChild // starts a child and succeeds
-	doHang       // hangs with a child
-	doShout      // writes 10 MB on stderr, then fails
-	doGarble     // writes a malformed message
-	doHog        // uses more and more memory, half of it in a process outside the group
-	doFork       // starts processes, every other one outside the group
-	doSpill      // writes 64 MiB into its output file
-	doFill       // writes 90 MiB into its working directory, and continues
-	doGrow       // writes 200 MiB into its output file, in small pieces
-	doCrash      // runs out of memory, with many goroutines, after lines that look like a panic
-	doGush       // writes 64 MB on stderr, then succeeds
-	doFlood      // writes floodLines to both logs, half of it by a child, then asks for the grant
+	doSucceed         = iota
+	doCommit          // requests the grant
+	doMap             // writes a map output of three records for each of two partitions
+	doReduce          // counts the records that it reads
+	doExit            // exits with status 3, after 30 lines on stderr
+	doDie             // kills itself
+	doLeaveChild      // starts a child and succeeds
+	doHang            // hangs with a child
+	doFailWithLongLog // writes 10 MB on stderr, then fails
+	doSendMalformed   // writes a malformed message
+	doUseMemory       // uses more and more memory, half of it in a process outside the group
+	doFork            // starts processes, every other one outside the group
+	doSpill           // writes 64 MiB into its output file
+	doFill            // writes 90 MiB into its working directory, and continues
+	doGrow            // writes 200 MiB into its output file, in small pieces
+	doCrash           // runs out of memory, with many goroutines, after lines that look like a panic
+	doWriteLongLog    // writes 64 MB on stderr, then succeeds
+	doWriteBothLogs   // writes floodLines to both logs, half of it by a child, then requests the grant
 )
 
 func testWorker() {
@@ -131,13 +131,13 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 		os.WriteFile("child", fmt.Append(nil, startChild()), 0o666)
 		conn.Send(&wire.WorkerProgress{Bytes: wire.Progress{Done: 2, Total: 2}, Activity: 2})
 		hang()
-	case doShout:
+	case doFailWithLongLog:
 		os.Stderr.Write(bytes.Repeat([]byte("much ado about nothing\n"), 10<<20/23))
 		r.Error = "hoarse"
-	case doGarble:
+	case doSendMalformed:
 		out.Write([]byte("this is no frame at all"))
 		hang()
-	case doHog:
+	case doUseMemory:
 		hog := exec.Command(os.Args[0])
 		hog.Env = append(os.Environ(), modeVariable+"=hog")
 		hog.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -176,13 +176,13 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 		for range 100 {
 			go func() { select {} }()
 		}
-		fmt.Fprintln(os.Stderr, "panic: not at all, this is what the job says")
+		fmt.Fprintln(os.Stderr, "panic: only a line that the job prints")
 		takeTooMuch(1 << 40)
-	case doGush:
+	case doWriteLongLog:
 		for range 64 {
 			os.Stderr.Write(make([]byte, 1<<20))
 		}
-	case doFlood:
+	case doWriteBothLogs:
 		flood(0, floodLines/2)
 		child := exec.Command(os.Args[0])
 		child.Env = append(os.Environ(), modeVariable+"=flood")
@@ -206,7 +206,7 @@ const floodLines = 60_000
 
 func floodLine(n int) string { return fmt.Sprintf("line %94d\n", n) }
 
-// flood writes numbered lines, and logs an error if it cannot.
+// flood writes numbered lines to stdout and stderr.
 func flood(from, to int) {
 	out, errs := bufio.NewWriter(os.Stdout), bufio.NewWriter(os.Stderr)
 	for n := from; n < to; n++ {
@@ -251,7 +251,7 @@ func ownVariables() (own []string) {
 	return own
 }
 
-// hang blocks. Without cgo, Go ends a process whose goroutines all block, as in select {}.
+// hang blocks. It does not use select {}: Go ends a process if all its goroutines block.
 func hang() { <-time.After(24 * time.Hour) }
 
 func startChild() int64 {

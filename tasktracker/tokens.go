@@ -10,14 +10,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// learnToken stores the token of a leader's message.
-func (l *loop) learnToken(m wire.Message) {
+// storeToken stores the token of a leader's message.
+func (l *loop) storeToken(m wire.Message) {
 	job, token := jobOf(m)
-	if !l.tokens.Learn(job, token) {
+	if !l.tokens.Set(job, token) {
 		return
 	}
-	l.chores.Put(func() {
-		if err := l.tokens.Keep(job); err != nil {
+	l.diskWork.Put(func() {
+		if err := l.tokens.Save(job); err != nil {
 			l.cfg.Logger.Warn("cannot keep a job's token for a later process", "job", job, "error", err)
 		}
 	})
@@ -36,32 +36,32 @@ func jobOf(m wire.Message) (job wire.JobID, token string) {
 	return wire.JobID{}, ""
 }
 
-// jobDropped restricts the token of a dropped job to its logs, and forgets it if there are
-// none.
+// jobDropped restricts the token of a dropped job to its logs, and forgets it if the job
+// has no logs.
 func (l *loop) jobDropped(job wire.JobID) {
-	if l.core.Has(job) {
+	if l.core.HasJob(job) {
 		return // the core ignored the message of an older leader
 	}
-	learned := l.tokens.End(job)
-	l.chores.Put(func() {
+	version := l.tokens.EndJob(job)
+	l.diskWork.Put(func() {
 		if l.cfg.Temporary || !exists(filepath.Join(l.cfg.Dir, core.LogsDir, job.String())) {
-			l.forgetToken(job, learned)
+			l.forgetToken(job, version)
 		}
 	})
 }
 
-func (l *loop) forgetToken(job wire.JobID, learned int) {
-	if err := l.tokens.Forget(job, learned); err != nil {
+func (l *loop) forgetToken(job wire.JobID, version int) {
+	if err := l.tokens.Forget(job, version); err != nil {
 		l.cfg.Logger.Warn("cannot remove a token", "job", job, "error", err)
 	}
 }
 
 // sweepTokens forgets tokens of jobs without logs, outputs and attempts here. The caller
-// must read the live jobs after the known tokens.
-func (l *loop) sweepTokens(known map[wire.JobID]int, live map[wire.JobID]bool) {
-	for job, learned := range known {
+// must get the versions of the tokens before the live jobs.
+func (l *loop) sweepTokens(versions map[wire.JobID]int, live map[wire.JobID]bool) {
+	for job, version := range versions {
 		if !live[job] && !l.hasFiles(job) {
-			l.chores.Put(func() { l.forgetToken(job, learned) })
+			l.diskWork.Put(func() { l.forgetToken(job, version) })
 		}
 	}
 }

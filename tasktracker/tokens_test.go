@@ -59,12 +59,12 @@ func get(t *testing.T, url, token string) (status int, text string) {
 	return response.StatusCode, string(body)
 }
 
-// synced waits until the tracker has processed all earlier messages. The tracker answers
+// waitProcessed waits until the tracker has processed all earlier messages. The tracker answers
 // the kill of an unknown attempt, and stores nothing for it.
-func (l *leader) synced() {
+func (l *leader) waitProcessed() {
 	l.t.Helper()
-	l.next++
-	id := wire.AttemptID{Task: wire.TaskID{Job: jobN(100), Kind: wire.Map}, N: 1000 + l.next}
+	l.lastAttempt++
+	id := wire.AttemptID{Task: wire.TaskID{Job: jobN(100), Kind: wire.Map}, N: 1000 + l.lastAttempt}
 	l.send(&wire.Kill{Epoch: 1, Attempt: id})
 	l.final(id, wire.AttemptKilled)
 }
@@ -77,7 +77,7 @@ func TestTokensAreChecked(t *testing.T) {
 	l.connect(1)
 	o := l.succeed(wire.Map, 0, doMap).Output
 	l.send(&wire.SetHome{Epoch: 1, Job: jobN(2)})
-	l.synced()
+	l.waitProcessed()
 	base := "http://" + l.addr
 	id := wire.AttemptID{Task: wire.TaskID{Job: job1, Kind: wire.Map}, N: o.Attempt}
 	output := shuffle.URL(base, job1, 0, o.Attempt, 0)
@@ -86,33 +86,33 @@ func TestTokensAreChecked(t *testing.T) {
 		url, token string
 		ended      bool
 		status     int
-		says       string
+		want       string
 	}{
 		{output, tokenOf(job1), false, 200, ""},
 		{output, "", false, 401, "the request has no job token"},
-		{output, tokenOf(job1) + "x", false, 403, "not that of job_1_0001"},
-		{output, tokenOf(jobN(2)), false, 403, "not that of job_1_0001"},
-		{shuffle.URL(base, jobN(2), 0, o.Attempt, 0), tokenOf(job1), false, 403, "not that of job_1_0002"},
-		{shuffle.URL(base, jobN(9), 0, 1000, 0), tokenOf(jobN(9)), false, 403, "not that of job_1_0009"},
+		{output, tokenOf(job1) + "x", false, 403, "does not belong to job_1_0001"},
+		{output, tokenOf(jobN(2)), false, 403, "does not belong to job_1_0001"},
+		{shuffle.URL(base, jobN(2), 0, o.Attempt, 0), tokenOf(job1), false, 403, "does not belong to job_1_0002"},
+		{shuffle.URL(base, jobN(9), 0, 1000, 0), tokenOf(jobN(9)), false, 403, "does not belong to job_1_0009"},
 		{shuffle.URL(base, job1, 1, 1000, 0), tokenOf(job1), false, 404, ""},
 		{base + "/shuffle/nonsense/0/1/0", tokenOf(job1), false, 400, "not an id"},
 		{base + "/shuffle/..%2f/0/1/0", tokenOf(job1), false, 400, "not an id"},
 		{logs, tokenOf(job1), false, 200, ""},
 		{logs, "", false, 401, "the request has no job token"},
-		{logs, tokenOf(jobN(2)), false, 403, "not that of job_1_0001"},
+		{logs, tokenOf(jobN(2)), false, 403, "does not belong to job_1_0001"},
 		{output, tokenOf(job1), true, 403, "job_1_0001 has ended"},
-		{output, tokenOf(jobN(2)), true, 403, "not that of job_1_0001"},
+		{output, tokenOf(jobN(2)), true, 403, "does not belong to job_1_0001"},
 		{logs, tokenOf(job1), true, 200, ""},
-		{logs, tokenOf(jobN(2)), true, 403, "not that of job_1_0001"},
+		{logs, tokenOf(jobN(2)), true, 403, "does not belong to job_1_0001"},
 	} {
 		if c.ended {
 			l.send(&wire.DropJob{Epoch: 1, Job: job1})
-			l.synced()
+			l.waitProcessed()
 		}
 		before := len(log.String())
 		status, text := get(t, c.url, c.token)
-		if status != c.status || !strings.Contains(text, c.says) {
-			t.Errorf("%s with %q: %d %q, want %d %q", c.url, c.token, status, text, c.status, c.says)
+		if status != c.status || !strings.Contains(text, c.want) {
+			t.Errorf("%s with %q: %d %q, want %d %q", c.url, c.token, status, text, c.status, c.want)
 		}
 		logged := log.String()[before:]
 		if refused := strings.Contains(logged, "a request is refused"); refused != (status == 401 || status == 403) {
@@ -125,16 +125,16 @@ func TestTokensAreChecked(t *testing.T) {
 }
 
 // TestTokensAreKept: a tracker that starts again serves outputs and logs as before. Only
-// its user can read the tokens, and they are removed with the last file of the job.
+// its user can read the token files. They are removed with the last file of their job.
 func TestTokensAreKept(t *testing.T) {
 	dir, disk := filepath.Join(t.TempDir(), "made"), t.TempDir()
 	cfg := Config{ID: "t1", Dir: dir, Disks: []string{disk}, Logs: Logs{Age: time.Hour}}
 	l := startUnregistered(t, cfg)
 	l.connect(1)
 	o := l.succeed(wire.Map, 0, doMap).Output
-	kept := filepath.Join(dir, token.Dir, job1.String())
-	waitUntil(t, "the token to be kept", func() bool { return exists(kept) })
-	for name, want := range map[string]os.FileMode{dir: 0o700, filepath.Dir(kept): 0o700, kept: 0o600} {
+	tokenFile := filepath.Join(dir, token.Dir, job1.String())
+	waitUntil(t, "the token file", func() bool { return exists(tokenFile) })
+	for name, want := range map[string]os.FileMode{dir: 0o700, filepath.Dir(tokenFile): 0o700, tokenFile: 0o600} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v; want %v", name, info.Mode(), err, want)
 		}
@@ -164,7 +164,7 @@ func TestTokensAreKept(t *testing.T) {
 	l.send(&wire.SetHome{Epoch: 1, Job: jobN(2)})
 	l.send(&wire.DropJob{Epoch: 1, Job: job1})
 	l.send(&wire.DropJob{Epoch: 1, Job: jobN(2)})
-	l.synced()
+	l.waitProcessed()
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -184,15 +184,15 @@ func TestTokensAreKept(t *testing.T) {
 	}
 	l = startUnregistered(t, cfg)
 	l.connect(1)
-	waitUntil(t, "the token to go with the logs", func() bool { return !exists(kept) })
+	waitUntil(t, "the token to go with the logs", func() bool { return !exists(tokenFile) })
 	if status, text := get(t, strings.Replace(logs, base, "http://"+l.addr, 1), tokenOf(job1)); status != 403 {
 		t.Errorf("removed logs: %d %s", status, text)
 	}
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestDamagedTokens: if a token cannot be read, this is logged, and its job loses its
-// files here. Other jobs do not.
+// TestDamagedTokens: if a token cannot be read, the tracker logs this, and does not serve
+// the files of that job. It serves the files of other jobs.
 func TestDamagedTokens(t *testing.T) {
 	dir := t.TempDir()
 	cfg := Config{ID: "t1", Dir: dir}
@@ -210,8 +210,8 @@ func TestDamagedTokens(t *testing.T) {
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
 	}
-	kept := filepath.Join(dir, token.Dir, job1.String())
-	if err := os.Truncate(kept, 5); err != nil {
+	tokenFile := filepath.Join(dir, token.Dir, job1.String())
+	if err := os.Truncate(tokenFile, 5); err != nil {
 		t.Fatal(err)
 	}
 
@@ -222,7 +222,7 @@ func TestDamagedTokens(t *testing.T) {
 	if len(inventory.Attempts) != 1 || inventory.Attempts[0].Attempt.Task.Job != jobN(2) {
 		t.Errorf("inventory is %+v", inventory)
 	}
-	for _, want := range []string{"level=ERROR", "cannot be served", "job=job_1_0001", kept + " is damaged", "token is lost"} {
+	for _, want := range []string{"level=ERROR", "cannot be served", "job=job_1_0001", tokenFile + " is damaged", "token is lost"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log has no %q:\n%s", want, log)
 		}
@@ -230,8 +230,8 @@ func TestDamagedTokens(t *testing.T) {
 	if status, text := get(t, url(jobN(2), whole), tokenOf(jobN(2))); status != 200 {
 		t.Errorf("another job's output: %d %s", status, text)
 	}
-	if !exists(kept+".damaged") || exists(kept) {
-		t.Errorf("stored are %q", names(t, filepath.Dir(kept)))
+	if !exists(tokenFile+".damaged") || exists(tokenFile) {
+		t.Errorf("stored are %q", names(t, filepath.Dir(tokenFile)))
 	}
 	// Later files of the job are served, also by a later process.
 	again := output(job1)
@@ -243,7 +243,7 @@ func TestDamagedTokens(t *testing.T) {
 	if status, text := get(t, url(job1, again), tokenOf(job1)); status != 200 {
 		t.Errorf("its output after that: %d %s", status, text)
 	}
-	if got := names(t, filepath.Dir(kept)); !slices.Equal(got, []string{job1.String(), jobN(2).String()}) {
+	if got := names(t, filepath.Dir(tokenFile)); !slices.Equal(got, []string{job1.String(), jobN(2).String()}) {
 		t.Errorf("stored are %q", got)
 	}
 	http.DefaultClient.CloseIdleConnections()
@@ -258,12 +258,12 @@ func TestTokenOfARelaunchedJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newLoop(Config{Dir: dir, Disks: []string{dir}, Service: Service{Advertise: "here:1"}, Logger: slog.New(slog.DiscardHandler)}, nil, nil, tokens, core.Config{})
-	launched := func() { l.learnToken(&wire.SetHome{Epoch: 1, Job: job1, Token: tokenOf(job1)}) }
-	kept := func(want bool) {
+	launched := func() { l.storeToken(&wire.SetHome{Epoch: 1, Job: job1, Token: tokenOf(job1)}) }
+	check := func(want bool) {
 		t.Helper()
 		done := false
-		l.chores.Put(func() { done = true })
-		for do := range l.chores.All() {
+		l.diskWork.Put(func() { done = true })
+		for do := range l.diskWork.All() {
 			if do(); done {
 				break
 			}
@@ -273,25 +273,25 @@ func TestTokenOfARelaunchedJob(t *testing.T) {
 		}
 	}
 	launched()
-	kept(true)
+	check(true)
 
 	l.jobDropped(job1)
 	launched()
-	kept(true)
+	check(true)
 
-	found := tokens.Known()
+	found := tokens.Versions()
 	launched()
 	l.sweepTokens(found, nil)
-	kept(true)
+	check(true)
 
-	found = tokens.Known()
+	found = tokens.Versions()
 	l.sweepTokens(found, nil)
 	launched()
-	kept(true)
+	check(true)
 
-	l.sweepTokens(tokens.Known(), map[wire.JobID]bool{job1: true})
+	l.sweepTokens(tokens.Versions(), map[wire.JobID]bool{job1: true})
 	l.jobDropped(job1)
-	kept(false)
+	check(false)
 }
 
 // TestTokensInTemporaryDirectory: a temporary directory stores no tokens.

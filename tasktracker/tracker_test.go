@@ -13,8 +13,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestShuffle runs a map on each of two trackers. A reduce reads one output in place and
-// the other fetched.
+// TestShuffle runs maps on two trackers. A reduce reads outputs of its own tracker in place,
+// and fetched copies of the others.
 func TestShuffle(t *testing.T) {
 	a, b := startTracker(t, "a", t.TempDir()), startTracker(t, "b", t.TempDir())
 	outputs := []wire.MapOutput{
@@ -55,7 +55,7 @@ func TestShuffle(t *testing.T) {
 // TestDamagedOutput: corrupt map outputs are not used.
 func TestDamagedOutput(t *testing.T) {
 	a, b := startTracker(t, "a", t.TempDir()), startTracker(t, "b", t.TempDir())
-	remote, here := a.succeed(wire.Map, 0, doMap).Output, b.succeed(wire.Map, 1, doMap).Output
+	remote, local := a.succeed(wire.Map, 0, doMap).Output, b.succeed(wire.Map, 1, doMap).Output
 	damage := func(l *leader, o *wire.MapOutput, from int64) {
 		f, err := os.OpenFile(core.MapOutputPath(l.dir, job1, o.Map, o.Attempt), os.O_RDWR, 0)
 		if err != nil {
@@ -70,9 +70,9 @@ func TestDamagedOutput(t *testing.T) {
 		}
 	}
 	damage(a, remote, 22) // the first partition's records
-	damage(b, here, -20)  // the index
+	damage(b, local, -20) // the index
 	b.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 2})
-	b.send(&wire.Outputs{Epoch: 1, Job: job1, Outputs: []wire.MapOutput{*remote, *here}})
+	b.send(&wire.Outputs{Epoch: 1, Job: job1, Outputs: []wire.MapOutput{*remote, *local}})
 	lost := map[int]bool{}
 	for len(lost) < 2 {
 		m := await[*wire.OutputLost](b, nil)
@@ -95,8 +95,8 @@ func TestReconnect(t *testing.T) {
 	process := l.hello.Process
 	ended := l.launch(wire.Map, 0, doMap)
 	l.final(ended, wire.AttemptSucceeded)
-	waits := l.launch(wire.Map, 1, doCommit)
-	await(l, func(r *wire.Report) bool { return r.Attempt == waits && r.State == wire.AttemptReady })
+	committing := l.launch(wire.Map, 1, doCommit)
+	await(l, func(r *wire.Report) bool { return r.Attempt == committing && r.State == wire.AttemptReady })
 	l.conn.Close()
 	inventory := l.connect(2)
 	if l.hello.Incarnation != 9 || l.hello.Process != process {
@@ -105,8 +105,8 @@ func TestReconnect(t *testing.T) {
 	if as := inventory.Attempts; len(as) != 2 || as[0].Attempt != ended || as[0].Result == nil || as[1].State != wire.AttemptReady {
 		t.Errorf("inventory is %+v", as)
 	}
-	l.send(&wire.Grant{Epoch: 2, Attempt: waits})
-	l.final(waits, wire.AttemptSucceeded)
+	l.send(&wire.Grant{Epoch: 2, Attempt: committing})
+	l.final(committing, wire.AttemptSucceeded)
 }
 
 func TestDirectoryInUse(t *testing.T) {
@@ -121,7 +121,7 @@ func TestDirectoryInUse(t *testing.T) {
 	l.succeed(wire.Map, 0, doSucceed)
 }
 
-// A drained tracker ends by itself, with ErrDrained.
+// TestDrained: a drained tracker ends with ErrDrained.
 func TestDrained(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	l.send(&wire.Drained{Epoch: 1})

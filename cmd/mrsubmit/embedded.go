@@ -31,7 +31,7 @@ func embeddedCluster(_ context.Context, sub *wire.Submission) (*cluster, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Hold(sub); err != nil {
+	if err := c.KeepProgram(sub); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return &cluster{Cluster: c, files: c.FS(), staging: c.Staging(), close: c.Close}, nil

@@ -101,7 +101,7 @@ func TestAdmission(t *testing.T) {
 			got, text := request(t, p.config, r.method, "https://"+r.daemon.Addr+r.path, r.body, "no token")
 			admitted := slices.Contains(r.admitted, p.role) && !(r.admins && p.role == identity.Client && !p.admin)
 			// A client with the right role gets an error about the wrong token.
-			byToken := r.daemon == tt && strings.Contains(text, "the token is not that of "+id)
+			byToken := r.daemon == tt && strings.Contains(text, "the token does not belong to "+id)
 			switch {
 			case p.role == "" && got != 0:
 				t.Errorf("%s %s: %s gets status %d, want no answer", r.method, r.path, p.name, got)

@@ -95,7 +95,7 @@ func TestTokens(t *testing.T) {
 				check("ended", logs[i], peers[identity.Client], tokens[i], http.StatusOK)
 				check("ended", logs[i], peers[identity.Client], tokens[1-i], http.StatusForbidden)
 			}
-			if !tt.Logged("a request is refused") || !tt.Logged(fmt.Sprintf("the token is not that of %v", ids[0])) {
+			if !tt.Logged("a request is refused") || !tt.Logged(fmt.Sprintf("the token does not belong to %v", ids[0])) {
 				t.Error("the tracker has not logged the refusal")
 			}
 			for _, token := range tokens {

@@ -126,7 +126,7 @@ func count(results []result, state string) (n int) {
 // show returns the table of results, then the reasons of differences, failures and skips.
 func show(results []result) string {
 	var b strings.Builder
-	b.WriteString("| check | peer | what is compared | lines | result | gating test |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| check | program | compared answers | lines | result | `make test` checks them with |\n|---|---|---|---|---|---|\n")
 	for _, r := range results {
 		peer := strings.TrimSpace(r.peer + " " + r.version)
 		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s | %s |\n", r.name, peer, r.compared, r.lines, r.state, r.gate)
@@ -141,9 +141,9 @@ func show(results []result) string {
 
 // head returns the beginning of docs/compat.md.
 func head(now time.Time) string {
-	return "# Quern compared with its peers\n\n" +
-		"`make compat` asks the real peers, compares their answers with those recorded in `testdata` and with Quern's, and\n" +
-		"writes this page; `go run ./integration/compat -rewrite` records their answers. It does not gate: `make test` compares\n" +
-		"Quern with the records.\n\n" +
-		"Compared on " + now.UTC().Format(time.DateOnly) + ":\n\n"
+	return "# Comparison with Hadoop, DuckDB and Spark\n\n" +
+		"`make compat` runs these programs, compares their answers with the recorded ones in `testdata` and with Quern's, and\n" +
+		"writes this page. `go run ./integration/compat -rewrite` records new answers. `make test` does not need the programs:\n" +
+		"it compares Quern with the recorded answers.\n\n" +
+		"Results of " + now.UTC().Format(time.DateOnly) + ":\n\n"
 }

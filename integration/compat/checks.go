@@ -11,14 +11,14 @@ import (
 func checks(dir string) []check {
 	h, q := hadoop{dir}, tpch{dir}
 	return []check{
-		{"globs", "Hadoop", "files that a pattern finds", "`runtime.TestGlobs`", h.recorded("globs", "runtime/testdata/globs.txt")},
-		{"names", "Hadoop", "what a path means", "`dfs.TestNames`", h.recorded("names", "dfs/testdata/names.txt")},
-		{"writables", "Hadoop", "texts and hashes of keys and values", "`mapreduce.TestJavaTable`", h.recorded("writables", "mapreduce/testdata/java.txt")},
-		{"properties", "Hadoop", "names of a job's properties", "`mapreduce.TestHadoopNames`", h.recorded("properties", "mapreduce/testdata/mapred-default.txt")},
+		{"globs", "Hadoop", "files that match a glob", "`runtime.TestGlobs`", h.recorded("globs", "runtime/testdata/globs.txt")},
+		{"names", "Hadoop", "the meaning of paths with and without scheme", "`dfs.TestNames`", h.recorded("names", "dfs/testdata/names.txt")},
+		{"writables", "Hadoop", "printed form and hash of keys and values", "`mapreduce.TestJavaTable`", h.recorded("writables", "mapreduce/testdata/java.txt")},
+		{"properties", "Hadoop", "names of job properties", "`mapreduce.TestHadoopNames`", h.recorded("properties", "mapreduce/testdata/mapred-default.txt")},
 		{"renamed", "Hadoop", "old names of properties", "`mapreduce.TestHadoopNames`", h.recorded("renamed", "internal/hadoop/renamed.txt")},
-		{"tpch-tiny", "DuckDB", "answers to TPC-H's queries, in one process", "`examples/tpch.TestQueries`", q.recorded(peers.TinyOrders, "examples/tpch/testdata")},
-		{"tpch-small", "DuckDB", "answers to TPC-H's queries, by processes", "`integration/tpch.TestAnswers`", q.recorded(peers.SmallOrders, "integration/tpch/testdata")},
-		{"tpch", "DuckDB", "the same at scales 0.01 and 0.1, from one file a table and several", "`integration/tpch.TestAnswers`",
+		{"tpch-tiny", "DuckDB", "answers to TPC-H queries, in one process", "`examples/tpch.TestQueries`", q.recorded(peers.TinyOrders, "examples/tpch/testdata")},
+		{"tpch-small", "DuckDB", "answers to TPC-H queries, with worker processes", "`integration/tpch.TestAnswers`", q.recorded(peers.SmallOrders, "integration/tpch/testdata")},
+		{"tpch", "DuckDB", "the same at scales 0.01 and 0.1, with one or several files per table", "`integration/tpch.TestAnswers`",
 			q.compared(peers.DuckDB, shape{"0.01", 1, 1_000_000}, shape{"0.01", 3, 1_000_000}, shape{"0.1", 2, 8_000_000})},
 		{"tpch-spark", "Spark", "the same at scale 0.01", "`integration/tpch.TestAnswers`", q.compared(peers.Spark, shape{"0.01", 1, 1_000_000})},
 	}

@@ -20,27 +20,30 @@ import (
 func Properties() string {
 	var b strings.Builder
 	b.WriteString("# Job properties\n\n" +
-		"Set with `-D name=value`, which wins, or in `Job.Properties`; `-D JOB:name=value` sets that of one job of a flow,\n" +
-		"and wins over both. Names are Hadoop's where Hadoop has one, and its old names do as well. An unknown `quern.*`\n" +
-		"name is refused. Hadoop's other names are refused or have no effect, as [the tables below](#hadoops-other-properties)\n" +
-		"say. Any other name is the job's own: `Task.Property` reads it.\n\n" +
-		"| property | default | |\n|---|---|---|\n")
+		"Set a property with `-D name=value` or in `Job.Properties`. In a flow (several jobs submitted together),\n" +
+		"`-D JOB:name=value` sets it for one job. `-D JOB:` wins over `-D`, and `-D` wins over `Job.Properties`.\n\n" +
+		"| Name | Treatment |\n|---|---|\n" +
+		"| a name in the table below, or its old name in Hadoop | used |\n" +
+		"| another name of Hadoop | [refused or ignored](#hadoops-other-properties) |\n" +
+		"| an unknown name that begins with `quern.` | refused |\n" +
+		"| any other name | the job's own property: `Task.Property` reads it |\n\n" +
+		"| Property | Default | Meaning |\n|---|---|---|\n")
 	old := oldNames()
 	for _, p := range mapreduce.Properties() {
 		also := ""
 		if names := old[p.Name]; names != "" {
-			also = "; once " + names
+			also = "; old name: " + names
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s%s |\n", p.Name, code(p.Default), p.Doc, also)
 	}
 	b.WriteString("\n## Hadoop's other properties\n\n" +
-		"Quern refuses a property of Hadoop that would change records or output, also by its old name. A value that asks for\n" +
-		"what Quern does anyway is accepted:\n\n" +
-		"| refused | accepted value | why, and what to do |\n|---|---|---|\n")
+		"Quern refuses these properties, because in Hadoop they change records or output. It accepts a value that asks for\n" +
+		"Quern's own behaviour. Old names are treated the same:\n\n" +
+		"| Refused property | Accepted value | Reason, and what to do |\n|---|---|---|\n")
 	rules(&b, true)
-	b.WriteString("\nThese properties have no effect in Quern, and neither has a `mapreduce.*` or `mapred.*` name that is in no table.\n" +
-		"The program warns once of each one that is set:\n\n" +
-		"| without effect | no warning for | why |\n|---|---|---|\n")
+	b.WriteString("\nThese properties have no effect. The program warns once of each one that is set. It also warns of a `mapreduce.*` or\n" +
+		"`mapred.*` name that is in no table:\n\n" +
+		"| Ignored property | Value without a warning | Reason |\n|---|---|---|\n")
 	rules(&b, false)
 	b.WriteString("\nGenerated from the code by `go test ./internal/docs -rewrite`.\n")
 	return b.String()

@@ -22,7 +22,8 @@ type prose struct {
 	page  bool
 }
 
-// proseOf collects the comments and messages of all packages, and all pages.
+// proseOf collects the comments and messages of all packages, the comments of their test data,
+// and all pages.
 func proseOf(t *testing.T) (all []prose) {
 	t.Helper()
 	for _, p := range listed(t) {
@@ -35,13 +36,19 @@ func proseOf(t *testing.T) (all []prose) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata"):
+		case d.IsDir() && d.Name() == ".git":
 			return fs.SkipDir
-		case !strings.HasSuffix(path, ".md") && !strings.HasSuffix(path, ".md.tmpl"):
+		}
+		name := strings.TrimPrefix(path, "../../")
+		owner, _, data := strings.Cut(name, "/testdata/")
+		page := strings.HasSuffix(name, ".md") || strings.HasSuffix(name, ".md.tmpl")
+		if d.IsDir() || generated.MatchString(name) || page == data || data && !strings.HasSuffix(name, ".txt") {
 			return nil
 		}
 		text, err := os.ReadFile(path)
-		if name := strings.TrimPrefix(path, "../../"); !generated.MatchString(name) {
+		if data {
+			all = append(all, prose{owner, name, 1, scenarioComments(string(text)), false})
+		} else {
 			all = append(all, prose{name, name, 1, string(text), true})
 		}
 		return err
@@ -49,6 +56,18 @@ func proseOf(t *testing.T) (all []prose) {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// scenarioComments keeps the lines that begin with "#", without it.
+func scenarioComments(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i], _ = strings.CutPrefix(line, "#")
+		if lines[i] == line {
+			lines[i] = ""
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // prose collects a file's comments. If the file is no test, it also collects literals of

@@ -22,7 +22,7 @@ func (l *leader) fillSlots() {
 
 // updateLines makes the assigner update a job's place in the lines before it assigns slots. See
 // package assign.
-func (l *leader) updateLines(j *job) { l.assign.Move(&j.assign) }
+func (l *leader) updateLines(j *job) { l.assign.MarkChanged(&j.assign) }
 
 // toLaunch counts the tasks of a phase that wait for a slot.
 func (l *leader) toLaunch(j *job, phase int) int { return l.assign.ToLaunch(phase, &j.assign) }
@@ -142,7 +142,7 @@ func (x assignCluster) Pool(j *assign.Job) (string, wire.Priority) {
 func (x assignCluster) MayRetry(job *assign.Job, m int, t *assign.Tracker, strict bool) bool {
 	j := jobOf(job)
 	tk := &j.maps[m].task
-	return !j.avoids(tk, trackerOf(t)) || !strict && j.faults.Elsewhere(tk.key()) == 0
+	return !j.avoids(tk, trackerOf(t)) || !strict && j.faults.AvoidUntil(tk.key()) == 0
 }
 
 func (x assignCluster) StopAvoiding(job *assign.Job, m int) bool {
@@ -160,7 +160,7 @@ func (x assignCluster) Releases(t *assign.Tracker, all []time.Duration) []time.D
 	for _, a := range trackerOf(t).attempts {
 		if a.id.Task.Kind == wire.Map {
 			ran := time.Duration(wall-a.began) * time.Millisecond
-			all = append(all, x.l.assign.Left(&a.job.assign, a.level, ran))
+			all = append(all, x.l.assign.Remaining(&a.job.assign, a.level, ran))
 		}
 	}
 	return all
@@ -168,9 +168,9 @@ func (x assignCluster) Releases(t *assign.Tracker, all []time.Duration) []time.D
 
 func (x assignCluster) Alarm(j *assign.Job, at time.Duration) { x.l.alarm(jobOf(j), at) }
 
-func (x assignCluster) Begun(phase int) { x.l.phases[phase].planNow(x.l.now) }
+func (x assignCluster) PlanNow(phase int) { x.l.phases[phase].planNow(x.l.now) }
 
-func (x assignCluster) InLine(phase int) {
+func (x assignCluster) PlanSoon(phase int) {
 	if p := &x.l.phases[phase]; p.nextPlanAt == never {
 		p.planNow(x.l.now)
 	}

@@ -69,7 +69,7 @@ func checkReduces(c *Core, fail func(string, ...any)) {
 	for _, j := range l.order {
 		for p := range j.partitions.homes {
 			h := &j.partitions.homes[p]
-			if h.tracker == nil || h.reserved || !j.assign.May(reducePhase) || !l.canReduce(j, p) {
+			if h.tracker == nil || h.reserved || !j.assign.MayTake(reducePhase) || !l.canReduce(j, p) {
 				continue
 			}
 			if free.Has(h.tracker.assign.Index()) {
@@ -86,7 +86,7 @@ func checkReduces(c *Core, fail func(string, ...any)) {
 			}
 		}
 		for i := range free.All() {
-			if p := j.nextToGather(l.fleet.byIndex[i]); p >= 0 && j.assign.May(reducePhase) {
+			if p := j.nextToGather(l.fleet.byIndex[i]); p >= 0 && j.assign.MayTake(reducePhase) {
 				fail("partition %d of %v waits to be gathered, and a reduce slot of %s is free", p, j.id, l.fleet.byIndex[i].Name)
 			}
 		}
@@ -100,7 +100,7 @@ func checkHolds(c *Core, fail func(string, ...any)) {
 		return
 	}
 	for _, j := range l.order {
-		if !j.assign.Located() || j.finish.stopProposed || !j.facts.Running() {
+		if !j.assign.HasSplits() || j.finish.stopProposed || !j.facts.Running() {
 			continue
 		}
 		holds := l.holds(j)
@@ -132,7 +132,7 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 		if len(j.faults.Avoided(tk.key())) == 0 {
 			continue
 		}
-		retryAt, elsewhere := j.faults.RetryAt(tk.key()), j.faults.Elsewhere(tk.key())
+		retryAt, elsewhere := j.faults.RetryAt(tk.key()), j.faults.AvoidUntil(tk.key())
 		needed := !tk.runs() && !j.maps[m].expected && (!j.maps[m].output.atHand() || j.maps[m].recompute) && j.needsOutput(&j.maps[m])
 		if _, grant := j.facts.Grant(m); j.facts.Reduces() == 0 {
 			needed = !tk.runs() && !grant && !j.facts.Committed(m)
@@ -150,7 +150,7 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 			}
 		}
 		for i := range l.assign.FreeTrackers(mapPhase).All() {
-			if t := l.fleet.byIndex[i]; j.assign.IsAside(m) && j.assign.May(mapPhase) && !j.mustAvoid(tk, t) {
+			if t := l.fleet.byIndex[i]; j.assign.IsAside(m) && j.assign.MayTake(mapPhase) && !j.mustAvoid(tk, t) {
 				fail("%v waits for a tracker other than %s, which has a free slot", j.idOf(tk), t.Name)
 			}
 		}

@@ -97,7 +97,7 @@ func (l *leader) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	m := &wire.Launch{
 		Epoch: l.epoch, Attempt: id, Staging: j.facts.Submission().Staging(), Index: j.facts.Index(),
 		Subject: subject, Timeout: j.spec.Timeout,
-		Memory: j.spec.Tasks(tk.kind).Memory, Processes: j.spec.Processes, Rack: t.rack,
+		Memory: j.spec.ForKind(tk.kind).MaxMemory, Processes: j.spec.MaxProcesses, Rack: t.rack,
 		Token: j.spec.token,
 	}
 	switch tk.kind {
@@ -128,7 +128,7 @@ func (l *leader) addAttempt(j *job, tk *task, t *tracker, id wire.AttemptID) *at
 		l.countLevel(a)
 		l.updateTaskOf(a)
 	}
-	a.coldStart = j.measures.Began(t.number)
+	a.coldStart = j.measures.AttemptBegan(t.number)
 	return a
 }
 
@@ -150,7 +150,7 @@ func (l *leader) newAttempt() *attempt {
 func (l *leader) removeAttempt(j *job, t *tracker, a *attempt) {
 	a.task.remove(a)
 	j.attempts.remove(a)
-	j.measures.Ended(t.number)
+	j.measures.AttemptEnded(t.number)
 	t.remove(a)
 	j.service.awaitingGrant = slices.DeleteFunc(j.service.awaitingGrant, func(x *attempt) bool { return x == a })
 	l.todo.justEnded = append(l.todo.justEnded, a)
@@ -268,7 +268,7 @@ func (l *leader) attemptFinished(j *job, t *tracker, a *attempt, state wire.Atte
 		}
 		switch a.id.Task.Kind {
 		case wire.Map:
-			l.assign.Learn(&j.assign, a.level, r.Took, r.Reads)
+			l.assign.AddMapTime(&j.assign, a.level, r.Took, r.Reads)
 		case wire.Reduce:
 			l.learnSlowdown(j, t, r)
 		}

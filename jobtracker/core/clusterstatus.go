@@ -11,7 +11,7 @@ import (
 
 // Statuses returns the status of all jobs that Facts have, oldest first, at the time now.
 func (c *Core) Statuses(now time.Duration) []wire.JobStatus {
-	total, _ := c.facts.Kept()
+	total, _ := c.facts.CountJobs()
 	statuses := make([]wire.JobStatus, 0, total)
 	for f := range c.facts.Jobs() {
 		if s, ok := c.StatusAt(now, c.facts.ID(f.N())); ok {
@@ -37,7 +37,7 @@ func (c *Core) Attempts(id wire.JobID) (attempts wire.JobAttempts, ok bool) {
 // Cluster returns the status of the cluster at a time. Only the leader knows the trackers.
 func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 	boot := c.facts.Boot()
-	total, ended := c.facts.Kept()
+	total, ended := c.facts.CountJobs()
 	_, pools := c.facts.Pools()
 	s := wire.ClusterStatus{
 		Cluster: boot.Cluster, Start: boot.Start, Staging: boot.Staging,
@@ -47,13 +47,13 @@ func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 	if c.leader == nil {
 		return s
 	}
-	s.Scheduling, s.NoPlan, s.Pools = c.leader.sharing.Asked, c.leader.noPlanReason(), c.leader.poolStatus()
+	s.Scheduling, s.NoPlan, s.Pools = c.leader.sharing.Requested, c.leader.noPlanReason(), c.leader.poolStatus()
 	s.InPools, s.PoolNotes = c.leader.poolsInUse(), slices.Clone(pools.Warnings)
 	s.Drains = c.leader.drainStatuses()
 	for _, t := range c.leader.fleet.trackers {
 		s.Trackers = append(s.Trackers, c.leader.trackerStatus(t, max(now, c.now)))
 	}
-	s.Lost = c.leader.fleet.losses.At(max(now, c.now))
+	s.Lost = c.leader.fleet.losses.Current(max(now, c.now))
 	slices.SortFunc(s.Trackers, func(a, b wire.TrackerStatus) int { return cmp.Compare(a.Tracker, b.Tracker) })
 	return s
 }

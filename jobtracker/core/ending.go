@@ -40,7 +40,7 @@ func (l *leader) writeHistory(j *job) {
 	now := l.wall()
 	r := &history.Record{
 		Plan: *j.spec.plan, Owner: sub.Owner(), Submitted: sub.At(), Ended: now, Attempts: l.allAttempts(j), PlanLog: j.planned.plans.Bytes(),
-		Token: j.spec.token, Unkept: j.ended.Unkept(),
+		Token: j.spec.token, Unkept: j.ended.Omitted(),
 	}
 	r.PlansSince, r.PlansLack = l.plansMissing(j)
 	for i := range r.Attempts {
@@ -70,7 +70,7 @@ func (l *leader) historyWritten(r HistoryWritten) {
 			l.writeHistory(j)
 			return
 		}
-		j.faults.Trouble(fmt.Sprintf("its history could not be written: %v", r.Err))
+		j.faults.AddTrouble(fmt.Sprintf("its history could not be written: %v", r.Err))
 		j.finish.endFact.Troubles = j.faults.Troubles()
 	}
 	l.propose(j.finish.endFact)
@@ -106,7 +106,7 @@ func (l *leader) jobEnded(j *job) {
 	l.logJobEnd(j.facts)
 	l.keepProfile(j)
 	if j.service.commitBegan > 0 && j.facts.End().Outcome == wire.Succeeded {
-		l.overheads.Closed(l.now - j.service.commitBegan)
+		l.overheads.AddClose(l.now - j.service.commitBegan)
 	}
 	l.clearTasks(j)
 	for _, a := range sortedAttempts(j.attempts.all()) {

@@ -20,7 +20,7 @@ func (l *leader) suspectTracker(a *attempt, took time.Duration) {
 		return
 	}
 	jobs := c.Jobs(func(n int) bool { return l.jobs[n] != nil })
-	if !c.Open(l.otherTrackers(t)) {
+	if !c.MayExclude(l.otherTrackers(t)) {
 		return
 	}
 	for n := range jobs {
@@ -32,17 +32,17 @@ func (l *leader) suspectTracker(a *attempt, took time.Duration) {
 }
 
 // addEvidence adds a job's attempts on all trackers to the input of a decision.
-func (l *leader) addEvidence(c *health.Case, j *job, phase int) {
+func (l *leader) addEvidence(c *health.Comparison, j *job, phase int) {
 	for p := range j.ended.Latest() {
 		if p.Began+p.Took < c.Since() {
 			break
 		}
 		if t := l.fleet.trackers[l.fleet.byNumber[p.Tracker].Name]; t != nil && p.Kind == kindOf(phase) {
-			c.Ended(&t.health, p.Began, p.State)
+			c.AddEnded(&t.health, p.Began, p.State)
 		}
 	}
 	for a := range j.runningAttempts(phase) {
-		c.Runs(&a.tracker.health, a.began, l.wall())
+		c.AddRunning(&a.tracker.health, a.began, l.wall())
 	}
 }
 
@@ -112,7 +112,7 @@ func (l *leader) exclusionChanged(name string, incarnation uint64, changed bool)
 // diskDropped may end the exclusion of a tracker that has stopped using a bad disk: times is how
 // often it has done so.
 func (l *leader) diskDropped(t *tracker, times int) {
-	if t.health.LeftDisks(times, l.now) && t.health.Pardon(l.c.pending.has(l.exclusionFact(t, "")), l.now) {
+	if t.health.DisksDropped(times, l.now) && t.health.Pardon(l.c.pending.has(l.exclusionFact(t, "")), l.now) {
 		l.readmit(t)
 	}
 }
@@ -127,7 +127,7 @@ func (l *leader) checkExclusions() {
 		if t == nil || t.Excluded == "" {
 			continue
 		}
-		remaining := health.Left(t.Until, l.wall())
+		remaining := health.Remaining(t.Until, l.wall())
 		if remaining <= 0 {
 			l.readmit(t)
 			continue

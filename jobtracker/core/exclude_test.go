@@ -27,7 +27,9 @@ func (f *fleet) failAttempt(a *attempt, took time.Duration) {
 // failThreeMaps makes three maps fail on a tracker and then succeed on others. All of them are
 // launched on it after its last pardon.
 func (f *fleet) failThreeMaps(t *tracker) {
-	counts := func(a *attempt) bool { return t.health.Counts(time.Duration(a.began-f.core.wallAtZero) * time.Millisecond) }
+	counts := func(a *attempt) bool {
+		return t.health.Counts(time.Duration(a.began-f.core.wallAtZero) * time.Millisecond)
+	}
 	for range 3 {
 		i := slices.IndexFunc(t.attempts, counts)
 		for ; i < 0; i = slices.IndexFunc(t.attempts, counts) {
@@ -247,7 +249,7 @@ func TestNextExclusionLength(t *testing.T) {
 
 // caseSince returns a case against a tracker with failures that began at a time in Unix
 // milliseconds.
-func caseSince(began int64) *health.Case {
+func caseSince(began int64) *health.Comparison {
 	r := health.New(false)
 	for n := 0; ; n++ {
 		task := wire.TaskID{Job: wire.JobID{N: 1}, Kind: wire.Map, N: n}
@@ -266,13 +268,13 @@ func TestEvidenceBeyondKept(t *testing.T) {
 	keep := func(began int64) {
 		j.addEnded(&task{kind: wire.Map}, &past.Attempt{Tracker: other.number, Began: began, Took: 1, State: wire.AttemptSucceeded}, "")
 	}
-	for range past.Most {
+	for range past.MaxStored {
 		keep(0)
 	}
-	for i := range past.MostLate + more {
+	for i := range past.MaxOverflow + more {
 		keep(since + int64(i))
 	}
-	for since, want := range map[int64]int{since: past.MostLate, since + past.MostLate: more, since + past.MostLate + more: 0} {
+	for since, want := range map[int64]int{since: past.MaxOverflow, since + past.MaxOverflow: more, since + past.MaxOverflow + more: 0} {
 		c := caseSince(since)
 		if l.addEvidence(c, j, mapPhase); c.Succeeded != want || c.Failed != 0 {
 			t.Errorf("since %d: %d attempts succeeded and %d failed, want %d and 0", since, c.Succeeded, c.Failed, want)

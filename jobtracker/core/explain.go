@@ -65,7 +65,7 @@ func explainFacts(f *facts.Facts, j *facts.Job) wire.Explanation {
 // explain adds the part that only the leader knows.
 func (l *leader) explain(x *wire.Explanation, now time.Duration, number int, all forecast.Forecast) {
 	o, j := all.Of(number), l.jobs[number]
-	x.Scheduling = l.sharing.Asked
+	x.Scheduling = l.sharing.Requested
 	x.End = l.wallOf(o.End)
 	for i := range l.phases {
 		if i == mapPhase || j.facts.Reduces() > 0 {
@@ -97,9 +97,9 @@ func (l *leader) flowHolds(j *job, all forecast.Forecast) (list []wire.Hold) {
 
 func (l *leader) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExplanation {
 	p := &l.phases[i]
-	target, inPlan := l.assign.Given(p.index, &j.assign)
+	target, inPlan := l.assign.PlanShare(p.index, &j.assign)
 	x := wire.PhaseExplanation{
-		Phase: p.kind, Tasks: j.totalTasks(i), Done: j.totalTasks(i) - j.tasksLeft(i), Running: j.assign.InSlots(i), Waiting: l.toLaunch(j, i),
+		Phase: p.kind, Tasks: j.totalTasks(i), Done: j.totalTasks(i) - j.tasksLeft(i), Running: j.assign.UsedSlots(i), Waiting: l.toLaunch(j, i),
 		Target: target.Slots, TaskSeconds: o.Tasks[i].Time.Seconds(), Left: o.Work[i], Source: o.Tasks[i].Source,
 	}
 	if inPlan {
@@ -116,8 +116,8 @@ func (l *leader) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExp
 			x.Adopted++
 		}
 	}
-	if i == mapPhase && j.assign.Located() {
-		x.Wait = l.assign.Limit(&j.assign)
+	if i == mapPhase && j.assign.HasSplits() {
+		x.Wait = l.assign.MaxLocalWait(&j.assign)
 	}
 	switch {
 	case j.tasksLeft(i) == 0 && j.facts.Maps() >= 0:
@@ -144,9 +144,9 @@ func (l *leader) explainShuffle(j *job) *wire.ShuffleExplanation {
 		return nil
 	}
 	s := j.shuffle()
-	x := &wire.ShuffleExplanation{Ready: s.Made - s.Gathered, Left: s.Left(), Whole: s.Whole}
+	x := &wire.ShuffleExplanation{Ready: s.Produced - s.Gathered, Left: s.BytesLeft(), Whole: s.Total}
 	if j.outputs.input > 0 {
-		x.PerByte = float64(s.Made) / float64(j.outputs.input)
+		x.PerByte = float64(s.Produced) / float64(j.outputs.input)
 	}
 	portions := l.phases[mapPhase].plan.Portions
 	for i := range portions {

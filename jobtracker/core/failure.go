@@ -13,12 +13,12 @@ import (
 // used up or the failure is fatal. If a reduce could not read map output, the failure does not
 // count. It reports whether the tracker may be the cause.
 func (l *leader) attemptFailed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result, launched time.Duration) bool {
-	if j.faults.Knows(tk.key(), id.N) || j.taskDone(id.Task) {
+	if j.faults.HasFailure(tk.key(), id.N) || j.taskDone(id.Task) {
 		return false
 	}
 	failure := faults.NewFailure(t.Name, id, r)
 	if !l.flowStopping(j) {
-		j.faults.Trouble(failure.Short())
+		j.faults.AddTrouble(failure.WithoutLog())
 	}
 	if id.Task.Kind == wire.Reduce && len(r.Lost) > 0 && j.faults.Excuse(tk.key(), id.N) {
 		l.reduceLost(j, id.Task.N, r.Lost)
@@ -26,7 +26,7 @@ func (l *leader) attemptFailed(j *job, t *tracker, tk *task, id wire.AttemptID, 
 	}
 	j.avoid(tk, t.Name)
 	j.faults.Fail(tk.key(), failure, launched)
-	reason, usedUp := j.faults.AttemptsUsedUp(tk.key(), id.Task, j.spec.Tasks(tk.kind).Attempts)
+	reason, usedUp := j.faults.AttemptsUsedUp(tk.key(), id.Task, j.spec.ForKind(tk.kind).MaxAttempts)
 	switch {
 	case !j.needsTask(tk):
 	case r.Fatal:

@@ -60,15 +60,15 @@ func (l *leader) forecastJob(j *job) forecast.Job {
 	}
 	for i := range l.phases {
 		p := &l.phases[i]
-		g, inPlan := l.assign.Given(i, &j.assign)
+		g, inPlan := l.assign.PlanShare(i, &j.assign)
 		x.Rank[i] = g.Rank
 		if inPlan && i == mapPhase && p.plan.Targets[g.Rank].End > 0 {
-			x.MapsEnd = p.plannedAt + forecast.After(p.plan.Targets[g.Rank].End)
+			x.MapsEnd = p.plannedAt + forecast.Duration(p.plan.Targets[g.Rank].End)
 			x.WholeTasks = len(p.plan.Queues) > 0
 		}
 	}
 	if s := j.shuffle(); j.partitions.ungathered > 0 {
-		x.Shuffle.Left = float64(max(0, s.Left()))
+		x.Shuffle.BytesLeft = float64(max(0, s.BytesLeft()))
 	}
 	return x
 }
@@ -87,8 +87,8 @@ func (l *leader) upcoming(j *job) *forecast.Upcoming {
 }
 
 // knownTimes returns the measured task times of a job's phase, and those in its profile.
-func (j *job) knownTimes(phase int) forecast.Known {
-	k := forecast.Known{Measured: j.measures.Phases[phase]}
+func (j *job) knownTimes(phase int) forecast.TaskTimes {
+	k := forecast.TaskTimes{Measured: j.measures.Phases[phase]}
 	if j.profile != nil && j.profile.Phases[phase].Tasks > 0 {
 		k.Past, k.PastOf = &j.profile.Phases[phase], j.profile.Job
 	}
@@ -134,7 +134,7 @@ type runningTasks struct {
 func (l *leader) newRunningTasks(phase int, now time.Duration) runningTasks {
 	running := 0
 	for _, j := range l.order {
-		running += j.assign.InSlots(phase)
+		running += j.assign.UsedSlots(phase)
 	}
 	v := runningTasks{phase: phase, wall: l.c.wallAtZero + now.Milliseconds(), warmUp: l.overheads.WarmUp, oneByOne: running <= maxOneByOne}
 	if v.oneByOne {
@@ -145,7 +145,7 @@ func (l *leader) newRunningTasks(phase int, now time.Duration) runningTasks {
 
 // forecastPhase makes the input of a forecast for a job's phase.
 func (v *runningTasks) forecastPhase(j *job) forecast.Phase {
-	p := forecast.Phase{Known: j.knownTimes(v.phase), Left: j.tasksLeft(v.phase), Running: j.workingTasks(v.phase)}
+	p := forecast.Phase{TaskTimes: j.knownTimes(v.phase), TasksLeft: j.tasksLeft(v.phase), Running: j.workingTasks(v.phase)}
 	if v.oneByOne {
 		first := len(v.ages)
 		for a := range j.runningAttempts(v.phase) {
@@ -180,9 +180,9 @@ func (j *job) runningAttempts(phase int) func(yield func(*attempt) bool) {
 // have not begun.
 func (j *job) workingTasks(phase int) int {
 	if phase == reducePhase {
-		return j.assign.InSlots(phase) - j.partitions.reservedSlots
+		return j.assign.UsedSlots(phase) - j.partitions.reservedSlots
 	}
-	return j.assign.InSlots(phase)
+	return j.assign.UsedSlots(phase)
 }
 
 // totalTasks is the number of a phase's tasks; 0 for maps before the setup has ended.
@@ -221,9 +221,9 @@ func (l *leader) recordTime(j *job, tk *task, t *tracker, took time.Duration, re
 	tk.measured = true
 	phase := phaseOf(tk.kind)
 	j.measures.Reads.Add(reads)
-	j.measures.Count(phase, t.number, took, cold)
+	j.measures.CountTask(phase, t.number, took, cold)
 	if !cold {
-		l.overheads.Warmed(&j.measures.Phases[phase])
+		l.overheads.UpdateWarmUp(&j.measures.Phases[phase])
 	}
 }
 
@@ -231,7 +231,7 @@ func (l *leader) recordTime(j *job, tk *task, t *tracker, took time.Duration, re
 func (l *leader) trackerTimes(j *job, phase int) history.Sums {
 	times := history.Sums{Sum: j.measures.Phases[phase].All, Trackers: make(map[string]*history.Sum)}
 	for number, f := range l.fleet.byNumber {
-		if s := j.measures.On(int32(number), phase); s.Tasks > 0 {
+		if s := j.measures.TasksOn(int32(number), phase); s.Tasks > 0 {
 			times.Trackers[f.Name] = &s
 		}
 	}
@@ -241,7 +241,7 @@ func (l *leader) trackerTimes(j *job, phase int) history.Sums {
 // knownOutput describes a job's map output so far, for a forecast of all of it.
 func (j *job) knownOutput() forecast.Output {
 	return forecast.Output{
-		Maps: j.facts.Maps(), Made: j.outputs.chosen, Bytes: j.outputs.bytes, Fetched: j.outputs.fetched,
+		Maps: j.facts.Maps(), MapsDone: j.outputs.chosen, Bytes: j.outputs.bytes, Fetched: j.outputs.fetched,
 		Read: j.outputs.input, Input: j.splits.input, Past: j.profile,
 	}
 }
@@ -268,7 +268,7 @@ func (l *leader) bandwidth() (b forecast.Bandwidth) {
 // slowness is the time of a job's reduces on a tracker, relative to other trackers. It is
 // measured in this job, else in the last job with its name, else in all jobs.
 func (l *leader) slowness(j *job, t *tracker) float64 {
-	if f := forecast.Slowness(j.measures.On(t.number, reducePhase), j.measures.Phases[reducePhase].All.Mean()); f > 0 {
+	if f := forecast.Slowness(j.measures.TasksOn(t.number, reducePhase), j.measures.Phases[reducePhase].All.Mean()); f > 0 {
 		return f
 	}
 	if j.profile != nil {
@@ -314,7 +314,7 @@ func (l *leader) phaseSize(f *facts.Job, phase int) (tasks int, each time.Durati
 	if tasks = max(0, f.Maps()); phase == reducePhase {
 		tasks = f.Reduces()
 	}
-	if p := l.profiles.Of(f.Name()); p != nil {
+	if p := l.profiles.Get(f.Name()); p != nil {
 		each = p.Phases[phase].Mean()
 	}
 	return tasks, each

@@ -106,7 +106,7 @@ func (h *holdList) addWaits(l *leader, j *job) {
 	}
 	n := j.waitingReady()
 	switch {
-	case n == 0 || !j.assign.May(reducePhase) || l.assign.FreeTrackers(reducePhase).Len() == 0:
+	case n == 0 || !j.assign.MayTake(reducePhase) || l.assign.FreeTrackers(reducePhase).Len() == 0:
 	case j.outputs.recomputing:
 		h.add(0, "%s waiting for a slot at the home of the partition until it can move: lost map output is recomputed", plural(n, "reduce"))
 	default:
@@ -130,7 +130,7 @@ func (j *job) waitingRetries(phase int, until func(faults.Task) time.Duration) (
 // avoidsUntil returns when a task stops avoiding free slots where it failed; 0: it avoids none.
 func (j *job) avoidsUntil(t faults.Task) time.Duration {
 	if n := int(t.N); t.Kind == wire.Map && j.assign.IsAside(n) || t.Kind == wire.Reduce && j.partitionsToGather() > 0 && j.partitions.homeless.Has(n) {
-		return j.faults.Elsewhere(t)
+		return j.faults.AvoidUntil(t)
 	}
 	return 0
 }

@@ -259,7 +259,7 @@ func (l *leader) moveMismatched(j *job) bool {
 				p, h.mismatches, h.tracker.Name))
 			return false
 		}
-		j.faults.Trouble(fmt.Sprintf("partition %d is gathered again: its home on tracker %s has other map output than the leader has chosen", p, h.tracker.Name))
+		j.faults.AddTrouble(fmt.Sprintf("partition %d is gathered again: its home on tracker %s has other map output than the leader has chosen", p, h.tracker.Name))
 		l.rehome(j, p)
 	}
 	return true

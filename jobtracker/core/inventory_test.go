@@ -23,7 +23,7 @@ func TestInventoryTouchesOwnJobs(t *testing.T) {
 		if !l.fleet.byStream[id].contact.inventoried {
 			t.Fatal("the leader has not handled the inventory")
 		}
-		n = max(len(l.todo.touched), l.assign.Moved())
+		n = max(len(l.todo.touched), l.assign.Changed())
 		c.step(Tick{})
 		return n
 	}

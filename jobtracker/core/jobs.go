@@ -141,7 +141,7 @@ func (j *job) mapsDone() int {
 
 // runnable reports whether the leader may launch the job's tasks.
 func (j *job) runnable() bool {
-	return !j.recovering && !j.finish.stopProposed && j.assign.Located() && j.facts.Running()
+	return !j.recovering && !j.finish.stopProposed && j.assign.HasSplits() && j.facts.Running()
 }
 
 // advance does everything that a job's state allows.
@@ -216,7 +216,7 @@ func (l *leader) clearTasks(j *job) {
 	l.assign.Clear(&j.assign)
 	j.service.forget()
 	j.outputs.forget()
-	j.faults.Forget()
+	j.faults.ClearReminders()
 	l.clearHomes(j)
 }
 
@@ -244,7 +244,7 @@ func (l *leader) advanceStopping(j *job) {
 
 // loadSplits asks the owner to read the splits file. Each new leader reads it again.
 func (l *leader) loadSplits(j *job) {
-	if j.assign.Located() || j.splits.loading {
+	if j.assign.HasSplits() || j.splits.loading {
 		return
 	}
 	j.splits.loading = true
@@ -256,7 +256,7 @@ func (l *leader) loadSplits(j *job) {
 
 func (l *leader) splitsLoaded(r SplitsLoaded) {
 	j := l.job(r.Job)
-	if j == nil || r.Epoch != l.epoch || !j.facts.Running() || j.assign.Located() {
+	if j == nil || r.Epoch != l.epoch || !j.facts.Running() || j.assign.HasSplits() {
 		return
 	}
 	j.splits.loading = false
@@ -280,7 +280,7 @@ func (l *leader) splitsLoaded(r SplitsLoaded) {
 		}
 	}
 	if j.service.setupLaunched > 0 {
-		l.overheads.WasSetUp(l.now - j.service.setupLaunched)
+		l.overheads.AddSetUp(l.now - j.service.setupLaunched)
 	}
 	l.learnRacks(r.Splits)
 	l.assign.SetSplits(&j.assign, r.Splits)

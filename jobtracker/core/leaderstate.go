@@ -54,7 +54,7 @@ type leader struct {
 	shares       shuffleShares
 	requests     requests
 	sharing      sharing
-	profiles     *profiles.Known
+	profiles     *profiles.Store
 	overheads    forecast.Overheads
 	lastForecast lastForecast
 }
@@ -88,7 +88,7 @@ func newLeader(c *Core) *leader {
 	}
 	l.phases = [2]phase{newPhase(wire.Map), newPhase(wire.Reduce)}
 	l.assign = assign.New(assignCluster{l}, queuesLast*c.cfg.PlanPeriod)
-	l.profiles = profiles.New(facts.KeptJobs, maxProfiled)
+	l.profiles = profiles.New(facts.MaxEndedJobs, maxProfiled)
 	l.setPools()
 	l.useScheduling()
 	for t := range l.facts.Trackers() {

@@ -82,7 +82,7 @@ func (l *leader) detach(t *tracker) {
 		l.attemptLost(a)
 	}
 	for _, j := range l.order {
-		j.measures.Lost(t.number)
+		j.measures.TrackerLost(t.number)
 		l.rehomeAll(j, t)
 	}
 }
@@ -145,7 +145,7 @@ func (l *leader) reportReruns(t *tracker, event string, remove func()) {
 			}
 		}
 		if len(parts) > 0 && j.facts.Running() {
-			j.faults.LossTrouble(fmt.Sprintf("tracker %s %s: %s", t.Name, event, strings.Join(parts, ", ")))
+			j.faults.AddLossTrouble(fmt.Sprintf("tracker %s %s: %s", t.Name, event, strings.Join(parts, ", ")))
 		}
 	}
 }

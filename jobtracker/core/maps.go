@@ -67,9 +67,9 @@ func (l *leader) updateMap(j *job, m int) {
 		wanted = wanted && (!t.output.atHand() || t.recompute) && j.needsOutput(t) && !t.expected
 	}
 	if wanted {
-		l.assign.Enter(&j.assign, m)
+		l.assign.AddPending(&j.assign, m)
 	} else {
-		l.assign.Leave(&j.assign, m)
+		l.assign.RemovePending(&j.assign, m)
 	}
 }
 
@@ -99,7 +99,7 @@ func (l *leader) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *w
 // the output that it has, except in the cases below.
 func (l *leader) chooseOutput(j *job, t *tracker, out *wire.MapOutput) bool {
 	m := &j.maps[out.Map]
-	if j.faults.Rejected(m.key(), out.Attempt) {
+	if j.faults.OutputRejected(m.key(), out.Attempt) {
 		return false
 	}
 	if m.output.atHand() {
@@ -224,8 +224,8 @@ func (l *leader) outputLost(r *wire.OutputLost) {
 	if !m.output.atHand() || m.output.attempt != r.Attempt {
 		return
 	}
-	rejected := j.faults.Reject(m.key(), r.Attempt)
-	j.faults.Trouble(fmt.Sprintf("%v runs again, its output is lost: %s", j.idOf(&m.task), r.Reason))
+	rejected := j.faults.RejectOutput(m.key(), r.Attempt)
+	j.faults.AddTrouble(fmt.Sprintf("%v runs again, its output is lost: %s", j.idOf(&m.task), r.Reason))
 	j.avoid(&m.task, l.outputOf(j, r.Map).Tracker)
 	l.dropOutput(j, r.Map)
 	l.updateMap(j, r.Map)

@@ -74,7 +74,7 @@ func (l *leader) moveWaiting(j *job) time.Duration {
 			to := l.moveTarget(j, p, t)
 			if to == nil { // other partitions move to the free slots, or the reduce has failed there
 				nextCheck = min(nextCheck, l.now+minMoveTime)
-				if j.faults.Elsewhere(j.reduces[p].key()) == 0 {
+				if j.faults.AvoidUntil(j.reduces[p].key()) == 0 {
 					return nextCheck
 				}
 				continue
@@ -87,7 +87,7 @@ func (l *leader) moveWaiting(j *job) time.Duration {
 
 // maxMoveWait is how long a ready partition waits for a slot at its home before it moves.
 func (l *leader) maxMoveWait(j *job, t *tracker, h *home) time.Duration {
-	return placement.Patience(placement.Waiting{
+	return placement.MaxWait(placement.WaitInput{
 		Rule: l.sharing.Rule, MoveTime: l.moveTime(j, t, h), RemoteCost: j.assign.RemoteCost(), Moves: h.moves,
 		Slot: func() (time.Duration, bool) { return l.slotWait(j, t) },
 	})

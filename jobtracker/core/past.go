@@ -32,7 +32,7 @@ func (l *leader) recordLost(a *attempt) {
 // recordRun records an attempt that ended now. p has its state, bytes and reads.
 func (l *leader) recordRun(a *attempt, p past.Attempt, took time.Duration, cause string) {
 	p.Number, p.Tracker, p.Level = a.id.N, a.tracker.number, a.level
-	p.Span(a.began, l.wall(), took, !l.adopted(a))
+	p.SetTimes(a.began, l.wall(), took, !l.adopted(a))
 	a.job.addEnded(a.task, &p, cause)
 }
 
@@ -40,7 +40,7 @@ func (l *leader) recordRun(a *attempt, p past.Attempt, took time.Duration, cause
 // treated as lost. Its end time is unknown, so the current time is used.
 func (l *leader) recordLate(t *tracker, j *job, tk *task, r *wire.Report) {
 	p := past.Attempt{Number: r.Attempt.N, Tracker: t.number, State: r.State, Bytes: r.Result.Bytes, Reads: r.Result.Reads}
-	p.Span(l.wall(), l.wall(), r.Result.Took, false)
+	p.SetTimes(l.wall(), l.wall(), r.Result.Took, false)
 	if tk.kind == wire.Map && j.assign.Indexed() {
 		p.Level = j.assign.LevelOf(int(tk.n), &t.assign)
 	}
@@ -51,13 +51,13 @@ func (l *leader) recordLate(t *tracker, j *job, tk *task, r *wire.Report) {
 func (j *job) addEnded(tk *task, p *past.Attempt, cause string) {
 	if tk.kind != wire.Fence {
 		p.Kind, p.Task = tk.kind, tk.n
-		j.ended.Keep(&tk.past, *p, cause)
+		j.ended.Add(&tk.past, *p, cause)
 	}
 }
 
 // setLevels sets the locality of maps that ended before the splits were read.
 func (l *leader) setLevels(j *job) {
-	ended := j.ended.Kept()
+	ended := j.ended.Stored()
 	for i := range ended {
 		p := &ended[i]
 		if t := l.fleet.trackers[l.fleet.byNumber[p.Tracker].Name]; t != nil && p.Kind == wire.Map && p.Level == 0 {
@@ -68,7 +68,7 @@ func (l *leader) setLevels(j *job) {
 
 // allAttempts lists a job's ended and running attempts, by task and number.
 func (l *leader) allAttempts(j *job) []wire.AttemptStatus {
-	ended := j.ended.Kept()
+	ended := j.ended.Stored()
 	list := make([]wire.AttemptStatus, 0, len(ended)+j.attempts.Len())
 	for i := range ended {
 		s := j.ended.Status(&ended[i])

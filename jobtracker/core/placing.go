@@ -54,7 +54,7 @@ func (l *leader) awaitsRanking(j *job) bool {
 // inPlan reports whether a plan in force includes the job.
 func (l *leader) inPlan(j *job) bool {
 	for i := range l.phases {
-		if _, ok := l.assign.Given(i, &j.assign); ok {
+		if _, ok := l.assign.PlanShare(i, &j.assign); ok {
 			return true
 		}
 	}
@@ -104,7 +104,7 @@ func (l *leader) homeSites(j *job, bytes float64) *placement.Sites {
 func (l *leader) ranking(j *job) []string {
 	for _, i := range []int{reducePhase, mapPhase} {
 		p := &l.phases[i]
-		if x, ok := l.assign.Given(p.index, &j.assign); ok && len(p.plan.Targets[x.Rank].Trackers) > 0 {
+		if x, ok := l.assign.PlanShare(p.index, &j.assign); ok && len(p.plan.Targets[x.Rank].Trackers) > 0 {
 			return p.plan.Targets[x.Rank].Trackers
 		}
 	}
@@ -123,7 +123,7 @@ func (l *leader) slotLoad(j *job, t *tracker, bytes float64) (jobLoad, load floa
 
 // partitionBytes is the expected size of a partition of a job.
 func (l *leader) partitionBytes(j *job) float64 {
-	return float64(max(cmp.Or(j.shuffle().Whole, j.splits.input), 1)) / float64(len(j.partitions.homes))
+	return float64(max(cmp.Or(j.shuffle().Total, j.splits.input), 1)) / float64(len(j.partitions.homes))
 }
 
 // learnSlowdown updates the slowdown of a tracker: it compares the time of a reduce with other

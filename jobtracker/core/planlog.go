@@ -46,8 +46,8 @@ func (l *leader) recordShare(j *job) {
 
 // plannedFor returns what the plan in force assigns to a job, without queues.
 func (l *leader) plannedFor(j *job, p *phase) history.Planned {
-	planned := history.Planned{At: l.wall(), Phase: p.kind, Scheduling: l.sharing.Asked}
-	if x, ok := l.assign.Given(p.index, &j.assign); ok {
+	planned := history.Planned{At: l.wall(), Phase: p.kind, Scheduling: l.sharing.Requested}
+	if x, ok := l.assign.PlanShare(p.index, &j.assign); ok {
 		planned.Target, planned.Place, planned.Of = x.Slots, x.Rank+1, len(p.plan.Targets)
 	}
 	if p.index == mapPhase {

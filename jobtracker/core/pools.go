@@ -85,7 +85,7 @@ func (l *leader) poolsInUse() []wire.PoolStatus {
 		s := find(poolName(j.facts.Submission()))
 		s.Jobs++
 		for phase := range s.Running {
-			s.Running[phase] += j.assign.InSlots(phase)
+			s.Running[phase] += j.assign.UsedSlots(phase)
 		}
 	}
 	return all

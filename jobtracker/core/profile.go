@@ -15,16 +15,16 @@ const maxProfiled = 200_000
 // comes later, from the history of that job.
 func (l *leader) loadProfile(j *job) {
 	name := j.facts.Name()
-	if j.profile = l.profiles.Of(name); j.profile != nil || !l.c.cfg.History || l.profiles.Loading(name) {
+	if j.profile = l.profiles.Get(name); j.profile != nil || !l.c.cfg.History || l.profiles.Loading(name) {
 		return
 	}
 	for f := range l.facts.Latest() {
 		if f.Name() != name || f.End().Outcome != wire.Succeeded {
 			continue
 		}
-		l.profiles.Load(name)
+		l.profiles.BeginLoad(name)
 		id, ended := l.facts.ID(f.N()), time.UnixMilli(f.Submission().At()+f.End().Elapsed)
-		l.c.emit(LoadHistory{Epoch: l.epoch, JobName: name, Job: id, URLs: profiles.Files(l.facts.Boot().Staging, id, ended)})
+		l.c.emit(LoadHistory{Epoch: l.epoch, JobName: name, Job: id, URLs: profiles.HistoryFiles(l.facts.Boot().Staging, id, ended)})
 		return
 	}
 }
@@ -32,14 +32,14 @@ func (l *leader) loadProfile(j *job) {
 // historyLoaded gives a loaded profile to all jobs with its name. If another job with the name
 // has ended since, they get its profile.
 func (l *leader) historyLoaded(r HistoryLoaded) {
-	if r.Epoch != l.epoch || !l.profiles.Loaded(r.JobName) {
+	if r.Epoch != l.epoch || !l.profiles.EndLoad(r.JobName) {
 		return
 	}
-	profile := l.profiles.Of(r.JobName)
+	profile := l.profiles.Get(r.JobName)
 	if profile == nil && r.Err == nil && r.Profile != nil {
 		profile = r.Profile
-		l.profiles.Keep(r.JobName, profile)
-		l.assign.LearnFirst(profile.Reads)
+		l.profiles.Put(r.JobName, profile)
+		l.assign.AddEarlierReads(profile.Reads)
 	}
 	if profile == nil {
 		return
@@ -60,7 +60,7 @@ func (l *leader) keepProfile(j *job) {
 	if j.facts.End().Outcome != wire.Succeeded || 2*j.measures.Phases[mapPhase].All.Tasks < len(j.maps) {
 		return
 	}
-	l.profiles.Keep(j.facts.Name(), &history.Profile{
+	l.profiles.Put(j.facts.Name(), &history.Profile{
 		Job: j.id, Phases: [2]history.Sums{l.trackerTimes(j, mapPhase), l.trackerTimes(j, reducePhase)}, Read: j.tally.read, Shuffled: j.outputs.bytes,
 		Elapsed: time.Duration(j.facts.End().Elapsed) * time.Millisecond, Reads: j.measures.Reads,
 	})

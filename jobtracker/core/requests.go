@@ -73,7 +73,7 @@ func (l *leader) proposeFirst(key string) {
 func (l *leader) factOf(r request) facts.Fact {
 	switch r := r.(type) {
 	case Change:
-		return admission.Changed(l.facts.Find(r.Job).Submission(), r.Change, l.wall())
+		return admission.ChangeFact(l.facts.Find(r.Job).Submission(), r.Change, l.wall())
 	case Schedule:
 		current := l.facts.Scheduled()
 		return &facts.SchedulingChanged{N: current.N + 1, Scheduling: r.Scheduling.Over(current.Scheduling)}
@@ -139,7 +139,7 @@ func (l *leader) killJob(r Kill) {
 
 // answerKills answers the kill requests for a job if their outcome is known.
 func (l *leader) answerKills(f *facts.Job) {
-	if settled, err := admission.Killed(l.facts.ID(f.N()), f); settled {
+	if settled, err := admission.KillResult(l.facts.ID(f.N()), f); settled {
 		l.replyAll(killKey(f), Reply{Err: err})
 	}
 }

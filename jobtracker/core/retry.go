@@ -22,21 +22,21 @@ func (l *leader) delayTask(j *job, tk *task) {
 		return
 	}
 	if j.assign.IsPending(n) { // after a late result, the map may wait for a relaunch already
-		l.assign.Leave(&j.assign, n)
+		l.assign.RemovePending(&j.assign, n)
 	}
 	l.updateMap(j, n)
 }
 
 // alarmRetries sets an alarm for the job's next retry.
 func (l *leader) alarmRetries(j *job) {
-	if at, ok := j.faults.Next(); ok {
+	if at, ok := j.faults.NextReminder(); ok {
 		l.alarm(j, at)
 	}
 }
 
 // retryDelayed makes tasks runnable again after their retry delay.
 func (l *leader) retryDelayed(j *job) {
-	for t := range j.faults.Due(l.now) {
+	for t := range j.faults.EndWaits(l.now) {
 		if t.Kind == wire.Reduce {
 			l.updateReduce(j, int(t.N))
 		} else {
@@ -49,7 +49,7 @@ func (l *leader) retryDelayed(j *job) {
 
 // mustAvoid reports whether a task must not run on t now, because it waits for another tracker.
 func (j *job) mustAvoid(tk *task, t *tracker) bool {
-	return j.avoids(tk, t) && j.faults.Elsewhere(tk.key()) != 0
+	return j.avoids(tk, t) && j.faults.AvoidUntil(tk.key()) != 0
 }
 
 // hasAlternative reports whether a usable tracker exists on which the task has not failed.
@@ -61,11 +61,11 @@ func (l *leader) hasAlternative(j *job, tk *task) bool {
 	}
 	avoided := 0
 	for _, name := range j.faults.Avoided(tk.key()) {
-		if t := l.fleet.trackers[name]; t != nil && t.assign.Works() {
+		if t := l.fleet.trackers[name]; t != nil && t.assign.TakesMaps() {
 			avoided++
 		}
 	}
-	return avoided < l.assign.Working()
+	return avoided < l.assign.MapTrackers()
 }
 
 // moveFailed moves partitions away from homes where their reduces failed, if other trackers can

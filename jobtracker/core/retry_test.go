@@ -23,7 +23,7 @@ func TestRetryAlarms(t *testing.T) {
 		t.Errorf("%d waiting tasks set %d alarms, want 1", len(j.faults.Reminders()), n)
 	}
 	for {
-		next, waits := j.faults.Next()
+		next, waits := j.faults.NextReminder()
 		if !waits {
 			break
 		}

@@ -22,7 +22,7 @@ func (l *leader) snapshot(i int) scheduler.Snapshot {
 		Phase: l.phases[i].kind, Now: l.now, Metric: l.sharing.Metric, Slots: l.fleet.slots[i],
 		Jobs: l.jobsToPlan(v, needs.Early),
 	}
-	if v.usual.Known() {
+	if v.usual.HasJobs() {
 		s.Usual = v.usual.Task().Time.Seconds()
 	}
 	if needs.Transfers && i == mapPhase {
@@ -77,7 +77,7 @@ func (l *leader) jobsToPlan(v *phaseSurvey, early bool) (list []scheduler.Job) {
 		}
 		settings := j.facts.Submission().Settings()
 		list = append(list, scheduler.Job{
-			ID: j.id, Arrived: j.spec.arrived, Running: j.assign.InSlots(v.phase), Max: useful,
+			ID: j.id, Arrived: j.spec.arrived, Running: j.assign.UsedSlots(v.phase), Max: useful,
 			Work: x.phase.Work(x.task), Alone: forecast.TotalSeconds(j.totalTasks(v.phase), x.task),
 			Goal: admission.Goal(settings, j.spec.arrived), Priority: int(settings.Priority), Batch: settings.Batch, Flow: j.flowOf(),
 		})
@@ -88,7 +88,7 @@ func (l *leader) jobsToPlan(v *phaseSurvey, early bool) (list []scheduler.Job) {
 // usefulSlots is the number of slots of a phase that a job could use now. With early it includes
 // reduces that are not ready yet.
 func (l *leader) usefulSlots(j *job, phase int, early bool) int {
-	now := j.assign.InSlots(phase) + l.toLaunch(j, phase)
+	now := j.assign.UsedSlots(phase) + l.toLaunch(j, phase)
 	if early && phase == reducePhase && j.slowstarted() {
 		return max(now, j.tasksLeft(phase))
 	}
@@ -100,11 +100,11 @@ func (l *leader) transfers(v *phaseSurvey) (list []scheduler.Transfer) {
 	for i := range v.jobs {
 		j := v.jobs[i].job
 		s := j.shuffle()
-		if !j.plannable() || s.Left() <= 0 || j.partitions.ungathered == 0 {
+		if !j.plannable() || s.BytesLeft() <= 0 || j.partitions.ungathered == 0 {
 			continue
 		}
 		list = append(list, scheduler.Transfer{
-			ID: j.id, Ready: float64(s.Made - s.Gathered), Left: float64(s.Left()), Whole: float64(s.Whole),
+			ID: j.id, Ready: float64(s.Produced - s.Gathered), Left: float64(s.BytesLeft()), Whole: float64(s.Total),
 			Maps: forecast.TotalSeconds(j.totalTasks(mapPhase), v.jobs[i].task),
 		})
 	}
@@ -224,10 +224,10 @@ func (l *leader) setupLag(j *job) time.Duration {
 	commits := time.Duration(0)
 	for _, f := range l.facts.After(j.facts) {
 		if earlier := l.jobs[f.N()]; earlier != nil {
-			commits = max(commits, forecast.Left(l.overheads.Close, earlier.service.commitBegan, l.now))
+			commits = max(commits, forecast.Remaining(l.overheads.Close, earlier.service.commitBegan, l.now))
 		}
 	}
-	return commits + forecast.Left(l.overheads.SetUp, j.service.setupLaunched, l.now)
+	return commits + forecast.Remaining(l.overheads.SetUp, j.service.setupLaunched, l.now)
 }
 
 // flowOf returns the number of the job's flow; 0 for a job submitted alone.

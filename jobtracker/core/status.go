@@ -90,8 +90,8 @@ func (l *leader) setPredictedEnd(f *facts.Job, s *wire.JobStatus, now time.Durat
 // status fills in the part of a status that only the leader knows, except the predicted end.
 func (l *leader) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Elapsed = now - j.spec.arrived
-	s.Maps.Running, s.Reduces.Running = j.assign.InSlots(mapPhase), j.assign.InSlots(reducePhase)
-	s.Maps.FailedAttempts, s.Reduces.FailedAttempts = j.faults.Failed(wire.Map), j.faults.Failed(wire.Reduce)
+	s.Maps.Running, s.Reduces.Running = j.assign.UsedSlots(mapPhase), j.assign.UsedSlots(reducePhase)
+	s.Maps.FailedAttempts, s.Reduces.FailedAttempts = j.faults.FailuresOfKind(wire.Map), j.faults.FailuresOfKind(wire.Reduce)
 	s.Maps.Done = j.mapsDone()
 	s.Read = wire.Progress{Done: j.tally.read, Total: j.splits.input}
 	s.Reduced.Done = j.tally.reduced
@@ -109,7 +109,7 @@ func (l *leader) status(j *job, s *wire.JobStatus, now time.Duration) {
 		s.Shuffled.Done += j.partitions.homes[i].report.Bytes
 	}
 	out := j.knownOutput()
-	s.Shuffled.Total = max(out.ByMaps(), s.Shuffled.Done)
+	s.Shuffled.Total = max(out.TotalByMaps(), s.Shuffled.Done)
 	s.Reduced.Total = max(s.Shuffled.Total, s.Reduced.Done)
 	s.Counters = l.totals(j)
 	s.WaitReason, s.Troubles = l.waitReason(j, now), slices.Clone(j.faults.Troubles())
@@ -125,7 +125,7 @@ func (l *leader) totals(j *job) wire.Counters {
 		}
 	}
 	for i, name := range []string{wire.FailedMaps, wire.FailedReduces} {
-		if n := j.faults.Failed(kindOf(i)); n > 0 {
+		if n := j.faults.FailuresOfKind(kindOf(i)); n > 0 {
 			total.Add(wire.JobCounters, name, int64(n))
 		}
 	}
@@ -172,7 +172,7 @@ func (l *leader) waitReason(j *job, now time.Duration) string {
 // taskWaitReason says why no task of a running job runs.
 func (j *job) taskWaitReason() string {
 	switch {
-	case !j.assign.Located():
+	case !j.assign.HasSplits():
 		return "for its splits to be read"
 	case len(j.outputs.expected) > 0 && j.assign.Pending() == 0:
 		return "for the map outputs of " + strings.Join(slices.Sorted(maps.Keys(j.outputs.expected)), ", ") + ", which restarted"
@@ -186,7 +186,7 @@ func (j *job) taskWaitReason() string {
 		return "for a free reduce slot"
 	case j.partitions.homeless.Len() > 0 && !j.spec.Classical:
 		return "for a task tracker with reduce slots"
-	case j.faults.NextRetries():
+	case j.faults.NextIsRetry():
 		return "to relaunch a failed task"
 	case j.partitions.ungathered > 0:
 		return "for map output to be gathered"

@@ -26,15 +26,15 @@ type contact struct {
 
 // hello handles the first message of a stream, or the answer to a Staging.
 func (l *leader) hello(id Stream, h *wire.Hello) {
-	known := handshake.Known{Boot: l.facts.Boot(), Welcomed: l.fleet.byStream[id] != nil}
+	known := handshake.LeaderView{Boot: l.facts.Boot(), Welcomed: l.fleet.byStream[id] != nil}
 	t := l.fleet.trackers[h.Tracker]
 	if t != nil {
 		known.Tracker = &handshake.Tracker{
-			Process: t.Process, Losing: t.contact.lossProposed,
-			Heard: t.contact.stream != 0 && l.now-t.contact.lastHeard <= l.c.cfg.Lease,
+			Process: t.Process, LossProposed: t.contact.lossProposed,
+			Connected: t.contact.stream != 0 && l.now-t.contact.lastHeard <= l.c.cfg.Lease,
 		}
 	}
-	switch v := l.fleet.unwelcomed.Hello(id, h, known); v.Do {
+	switch v := l.fleet.unwelcomed.Hello(id, h, known); v.Action {
 	case handshake.Refuse:
 		l.refuse(id, v.Reason)
 	case handshake.AskProof:
@@ -83,7 +83,7 @@ func (l *leader) registered(x *facts.TrackerRegistered, changed bool) {
 			how = "restarted"
 			l.reportReruns(old, how, func() { l.restarted(old) })
 		}
-		l.fleet.losses.Back(name)
+		l.fleet.losses.Remove(name)
 		l.log("task tracker "+how, "tracker", name, "addr", x.Tracker.Addr, "maps", x.Tracker.MapSlots, "reduces", x.Tracker.ReduceSlots)
 		f, _ := l.facts.Tracker(name)
 		t := l.addTracker(f)

@@ -114,7 +114,7 @@ func (l *leader) countSlots(t *tracker) {
 // refresh updates all state that depends on a tracker's slots and on whether it takes work.
 func (l *leader) refresh(t *tracker) {
 	l.countSlots(t)
-	l.assign.SetFit(&t.assign, t.takesWork(), t.slots[mapPhase] > 0)
+	l.assign.SetTakesWork(&t.assign, t.takesWork(), t.slots[mapPhase] > 0)
 	l.refreshServiceRoom(t)
 	l.fleet.outOfService.Set(t.assign.Index(), !t.contact.lossProposed && t.outOfService())
 }
@@ -148,7 +148,7 @@ func (l *leader) fromTracker(id Stream, m wire.Message) {
 		l.hello(id, m)
 		return
 	case *wire.NoStaging:
-		if v := l.fleet.unwelcomed.NoStaging(id, m.Reason, l.facts.Boot()); v.Do == handshake.Refuse {
+		if v := l.fleet.unwelcomed.NoStaging(id, m.Reason, l.facts.Boot()); v.Action == handshake.Refuse {
 			l.refuse(id, v.Reason)
 		}
 		return

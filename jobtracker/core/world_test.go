@@ -418,7 +418,7 @@ func (w *world) checkSend(c Send) {
 // checkRetry checks that a failed map waits for other trackers before it returns to a tracker.
 func (w *world) checkRetry(id wire.TaskID, t *tracker) {
 	j := w.core.leader.job(id.Job)
-	if tk := j.task(id); j.avoids(tk, t) && j.faults.Elsewhere(tk.key()) != 0 {
+	if tk := j.task(id); j.avoids(tk, t) && j.faults.AvoidUntil(tk.key()) != 0 {
 		w.fail("%v still waits for another tracker, and is relaunched on %s, where it failed", id, t.Name)
 	}
 }
@@ -450,7 +450,7 @@ func (w *world) checkInLine() {
 		line := l.assign.InLine(i)
 		for _, j := range l.order {
 			may := assignCluster{l}.Runnable(&j.assign) && !j.assign.Barred() && !j.assign.Pool().Full(i)
-			if j.assign.May(i) != may {
+			if j.assign.MayTake(i) != may {
 				w.fail("%v may have %v slots: want %v", j.id, l.phases[i].kind, may)
 			}
 			waits := may && l.toLaunch(j, i) > 0

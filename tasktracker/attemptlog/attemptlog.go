@@ -1,5 +1,5 @@
 // Package attemptlog writes, reads, serves and expires the stdout and stderr of attempts. It
-// knows files and pipes. Callers know which attempt runs, and which users may read its logs.
+// knows files and pipes. Callers decide which attempt runs, and which users may read logs.
 //
 // # Capture
 //
@@ -9,9 +9,9 @@
 //
 // When the attempt ends, the worker closes the pipes, and the next attempt uses them again
 // with other logs. If a process still has a pipe open, the worker gets new pipes instead, and
-// the old ones stay until that process ends. So the output of a leftover process goes to the
-// log of its own attempt. On other systems, attempts write their logs themselves, without a
-// limit.
+// the old pipes stay until that process ends. So the output of a leftover process goes to the
+// log of its own attempt. On other systems, attempts write their logs without pipes and
+// without a limit.
 //
 // Outside of attempts, a worker's output goes through an unnamed pipe to the file stderr of
 // its directory.
@@ -19,21 +19,21 @@
 // # Files
 //
 //	<attempt's logs>/<stdout|stderr>           the first part of a log: half of its limit
-//	<attempt's logs>/<stdout|stderr>+<offset>  a later part, a quarter of the limit, from
-//	                                           this offset; the last two are kept
+//	<attempt's logs>/<stdout|stderr>+<offset>  a later part from this offset: a quarter of
+//	                                           the limit; the last two parts are kept
 //
 // # Invariants
 //
-//	A1  Of a long log the first and the last part are kept. A line says how much is missing.
+//	A1  A long log keeps its first and its last part. A line says how much is missing.
 //	A2  A process that writes into a pipe never waits for disk space or for a limit.
-//	A3  If a log cannot be written, this is reported once, and its space is freed.
+//	A3  If a log cannot be written, Captures reports it once and frees its space.
 //	A4  At a worker's end, nothing waits longer than [diskGrace] for a disk that hangs.
 //
 // # Concurrency
 //
 // Each pipe has a goroutine. It ends when no process has the pipe open to write, or with
-// [Captures.Stop]. Any goroutine may call any method of Captures and Streams, but one at a
-// time Capture. One goroutine at a time may use a Text.
+// [Captures.Stop]. Any goroutine may call any method of Captures and Streams, but only one
+// at a time may call Capture. One goroutine at a time may use a Text.
 package attemptlog
 
 import (
@@ -50,14 +50,14 @@ type Captures struct {
 }
 
 // Start writes the output of a pipe to the file stderr of a worker's directory. It closes
-// the pipe. Most is the limit of an attempt's logs in bytes.
-func (c *Captures) Start(from *os.File, dir string, most int64) (*Streams, error) {
-	own, err := captureTo(from, filepath.Join(dir, "stderr"), most/2, nil)
+// the pipe. The limit is for the logs of an attempt, in bytes.
+func (c *Captures) Start(from *os.File, dir string, limit int64) (*Streams, error) {
+	output, err := captureTo(from, filepath.Join(dir, "stderr"), limit/2, nil)
 	if err != nil {
 		return nil, err
 	}
-	c.add(own)
-	return &Streams{captures: c, dir: dir, most: most, own: own}, nil
+	c.add(output)
+	return &Streams{captures: c, dir: dir, limit: limit, workerOutput: output}, nil
 }
 
 // add runs captures. They end when no process has their pipe open, or with Stop.
@@ -89,10 +89,10 @@ func (c *Captures) Stop() {
 
 // Streams captures the output of a worker and of its attempts, one at a time.
 type Streams struct {
-	captures *Captures
-	dir      string // the worker's
-	most     int64
-	own      *capture // output of the worker outside of attempts
+	captures     *Captures
+	dir          string // directory of the worker
+	limit        int64
+	workerOutput *capture // output of the worker outside of attempts
 
 	mu    sync.Mutex
 	pipes *pipes // for its attempts; nil: none
@@ -100,8 +100,8 @@ type Streams struct {
 }
 
 // Capture prepares the pipes for the next attempt's logs, and returns the directory of the
-// pipes. It calls failed if a log cannot be written.
-func (s *Streams) Capture(logs string, failed func(error)) (string, error) {
+// pipes. It calls onError if a log cannot be written.
+func (s *Streams) Capture(logs string, onError func(error)) (string, error) {
 	if !namedPipes {
 		return logs, nil
 	}
@@ -114,7 +114,7 @@ func (s *Streams) Capture(logs string, failed func(error)) (string, error) {
 		}
 		s.captures.add(p.captures...)
 	}
-	err := p.switchTo(logs, s.most, failed)
+	err := p.switchTo(logs, s.limit, onError)
 	s.exchange(p)
 	if s.hasEnded() { // End may have missed the new pipes
 		s.exchange(nil).release()
@@ -122,7 +122,7 @@ func (s *Streams) Capture(logs string, failed func(error)) (string, error) {
 	return p.dir, err
 }
 
-// exchange sets new pipes and returns those of the last attempt.
+// exchange sets new pipes and returns the pipes of the last attempt.
 func (s *Streams) exchange(next *pipes) (last *pipes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,12 +143,12 @@ func (s *Streams) drain() {
 	s.mu.Lock()
 	p := s.pipes
 	s.mu.Unlock()
-	s.own.drain()
+	s.workerOutput.drain()
 	p.drain()
 }
 
-// End writes the pending output of an ended worker to the logs. Its leftover processes may
-// continue to write.
+// End writes the pending output of an ended worker to the logs. Leftover processes may
+// still write.
 func (s *Streams) End() {
 	s.mu.Lock()
 	s.ended = true
@@ -159,7 +159,7 @@ func (s *Streams) End() {
 	})
 }
 
-// diskGrace is how long to wait for the disk of the logs.
+// diskGrace is the longest wait for the disk of the logs.
 const diskGrace = 2 * time.Second
 
 // awaitDisk waits until a function has returned, or for diskGrace.

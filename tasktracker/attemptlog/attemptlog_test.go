@@ -29,33 +29,33 @@ func readWholeLog(t *testing.T, name string) string {
 	return string(text)
 }
 
-var leftOut = regexp.MustCompile(`\n\[(\d+) bytes were left out here: [^\n]*\]\n`)
+var missingBytes = regexp.MustCompile(`\n\[(\d+) bytes were left out here: [^\n]*\]\n`)
 
 // checkLog compares a log with all bytes written to it.
-func checkLog(t *testing.T, got, all string, most int) {
+func checkLog(t *testing.T, got, all string, limit int) {
 	t.Helper()
-	at := leftOut.FindStringSubmatchIndex(got)
+	at := missingBytes.FindStringSubmatchIndex(got)
 	if at == nil {
 		if got != all {
 			t.Errorf("%d bytes, want all %d", len(got), len(all))
 		}
 		return
 	}
-	left, _ := strconv.Atoi(got[at[2]:at[3]])
+	missing, _ := strconv.Atoi(got[at[2]:at[3]])
 	first, last := got[:at[0]], got[at[1]:]
 	switch {
-	case len(first)+left+len(last) != len(all):
-		t.Errorf("%d bytes, then %d missing, then %d of %d", len(first), left, len(last), len(all))
+	case len(first)+missing+len(last) != len(all):
+		t.Errorf("a first part of %d bytes, %d missing, a last part of %d, of %d written", len(first), missing, len(last), len(all))
 	case !strings.HasPrefix(all, first) || !strings.HasSuffix(all, last):
 		t.Error("the parts have wrong bytes")
-	case len(first) < most/2 || len(last) < most/4 || len(first)+len(last) > most:
-		t.Errorf("parts of %d and %d bytes, of %d", len(first), len(last), most)
+	case len(first) < limit/2 || len(last) < limit/4 || len(first)+len(last) > limit:
+		t.Errorf("parts of %d and %d bytes, the limit is %d", len(first), len(last), limit)
 	}
 }
 
 // TestLogWriter: for all sizes and pieces, the first and the last part are kept.
 func TestLogWriter(t *testing.T) {
-	const most = 400
+	const limit = 400
 	var all bytes.Buffer
 	for n := range 400 {
 		fmt.Fprintln(&all, n)
@@ -63,7 +63,7 @@ func TestLogWriter(t *testing.T) {
 	for _, total := range []int{0, 1, 199, 200, 201, 299, 300, 301, 399, 400, 401, 500, 501, 777, 1000, all.Len()} {
 		for _, piece := range []int{1, 7, 100, 1000} {
 			name := filepath.Join(t.TempDir(), "stderr")
-			log, err := newWriter(name, most)
+			log, err := newWriter(name, limit)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +77,7 @@ func TestLogWriter(t *testing.T) {
 			if err := log.Close(); err != nil {
 				t.Fatal(err)
 			}
-			checkLog(t, readWholeLog(t, name), all.String()[:total], most)
+			checkLog(t, readWholeLog(t, name), all.String()[:total], limit)
 			text := readWholeLog(t, name)
 			whole, err := Open(name)
 			if err != nil {
@@ -95,34 +95,34 @@ func TestLogWriter(t *testing.T) {
 	}
 }
 
-// TestLeftoverWriters: a leftover process can still write to the log of an ended attempt,
-// whose size stays limited.
+// TestLeftoverWriters: a leftover process can still write to the log of an ended attempt.
+// The log stays within its limit.
 func TestLeftoverWriters(t *testing.T) {
-	const most = 4000
+	const limit = 4000
 	dir := t.TempDir()
 	logs, err := newPipes(filepath.Join(dir, "pipes"))
 	if err == nil {
-		err = logs.switchTo(dir, 2*most, func(err error) { t.Error(err) })
+		err = logs.switchTo(dir, 2*limit, func(err error) { t.Error(err) })
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all Captures
 	all.add(logs.captures...)
-	stays, err := os.OpenFile(filepath.Join(logs.dir, "stderr"), os.O_WRONLY, 0)
+	leftover, err := os.OpenFile(filepath.Join(logs.dir, "stderr"), os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	logs.drain()
 	logs.release()
 	text := strings.Repeat("much ado about nothing\n", 100_000)
-	if _, err := io.WriteString(stays, text); err != nil {
+	if _, err := io.WriteString(leftover, text); err != nil {
 		t.Fatal(err)
 	}
 	logs.drain()
-	checkLog(t, readWholeLog(t, filepath.Join(dir, "stderr")), text, most)
+	checkLog(t, readWholeLog(t, filepath.Join(dir, "stderr")), text, limit)
 	all.Stop()
-	stays.Close()
+	leftover.Close()
 }
 
 // TestLogOnFullDisk: a failed write of a log is reported once, and the process that writes

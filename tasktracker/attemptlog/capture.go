@@ -14,27 +14,27 @@ type capture struct {
 	from *os.File
 	raw  syscall.RawConn
 
-	mu        sync.Mutex
-	log       *writer
-	failed    func(error) // called once if the log cannot be written; nil: not called
-	stopped   bool        // the log is not written any more
-	full      bool        // stopped because of a failed write
-	noWriters bool        // at the last read, no process had the pipe open
-	closing   bool        // end when no process has the pipe open
+	mu          sync.Mutex
+	log         *writer
+	onError     func(error) // called once if the log cannot be written; nil: not called
+	stopped     bool        // nothing more is written to the log
+	writeFailed bool        // stopped because of a failed write
+	noWriters   bool        // no process had the pipe open at the last read
+	closing     bool        // run ends when no process has the pipe open
 }
 
 const captureBuffer = 32 << 10
 
-// buffers are the read buffers of captures. Most captures wait, and need none meanwhile.
+// buffers are read buffers. A capture has one only while it copies.
 var buffers = sync.Pool{New: func() any { return new([captureBuffer]byte) }}
 
-// captureTo returns a capture into a file. It ends when no process has the pipe open.
-func captureTo(from *os.File, name string, most int64, failed func(error)) (*capture, error) {
+// captureTo returns a capture to a file. Its run ends when no process has the pipe open.
+func captureTo(from *os.File, name string, limit int64, onError func(error)) (*capture, error) {
 	c, err := newCapture(from)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.switchTo(name, most, failed); err != nil {
+	if err := c.switchTo(name, limit, onError); err != nil {
 		from.Close()
 		return nil, err
 	}
@@ -53,15 +53,15 @@ func newCapture(from *os.File) (*capture, error) {
 }
 
 // switchTo continues with another log.
-func (c *capture) switchTo(name string, most int64, failed func(error)) error {
-	log, err := newWriter(name, most)
+func (c *capture) switchTo(name string, limit int64, onError func(error)) error {
+	log, err := newWriter(name, limit)
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closeLog()
-	c.log, c.failed, c.stopped, c.full = log, failed, false, false
+	c.log, c.onError, c.stopped, c.writeFailed = log, onError, false, false
 	return nil
 }
 
@@ -75,7 +75,7 @@ func (c *capture) closeLog() {
 // run copies output until stop or the end of the pipe.
 func (c *capture) run() {
 	for ended := false; !ended; {
-		if err := c.raw.Read(func(fd uintptr) (done bool) { done, ended = c.take(fd); return done }); err != nil {
+		if err := c.raw.Read(func(fd uintptr) (done bool) { done, ended = c.copyAvailable(fd); return done }); err != nil {
 			ended = true
 		}
 	}
@@ -85,8 +85,8 @@ func (c *capture) run() {
 	c.closeLog()
 }
 
-// take copies available output to the log; not done: there is none yet.
-func (c *capture) take(fd uintptr) (done, ended bool) {
+// copyAvailable copies available output to the log. If done is false, there is none yet.
+func (c *capture) copyAvailable(fd uintptr) (done, ended bool) {
 	buf := buffers.Get().(*[captureBuffer]byte)
 	defer buffers.Put(buf)
 	c.mu.Lock()
@@ -105,36 +105,36 @@ func (c *capture) take(fd uintptr) (done, ended bool) {
 		return true, false
 	}
 	if _, err := c.log.Write(buf[:n]); err != nil {
-		c.stopped, c.full = true, true
-		if c.failed != nil && !errors.Is(err, fs.ErrNotExist) { // the log may be removed with its job
-			c.failed(err)
+		c.stopped, c.writeFailed = true, true
+		if c.onError != nil && !errors.Is(err, fs.ErrNotExist) { // the log may be removed with its job
+			c.onError(err)
 		}
 		c.log.shrink()
 	}
 	return true, false
 }
 
-// drainReads limits drain, to more than a pipe can hold.
+// drainReads limits the reads of drain. They read more than a pipe can hold.
 const drainReads = 1 << 20 / captureBuffer
 
 // drain copies the pending output.
 func (c *capture) drain() {
-	_ = c.raw.Control(func(fd uintptr) { // fails if the pipe is closed: it has no output
+	_ = c.raw.Control(func(fd uintptr) { // an error means that the pipe is closed
 		for range drainReads {
-			if done, ended := c.take(fd); !done || ended {
+			if done, ended := c.copyAvailable(fd); !done || ended {
 				return
 			}
 		}
 	})
 }
 
-func (c *capture) isFull() bool {
+func (c *capture) hasWriteFailed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.full
+	return c.writeFailed
 }
 
-// shrink stops the log and frees its space, after another log of the attempt failed.
+// shrink stops the log and frees its space, after a write to another log of the attempt failed.
 func (c *capture) shrink() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

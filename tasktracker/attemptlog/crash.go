@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Limits of a crash in a report.
+// Limits of a crash message in a report.
 const (
 	crashLines = 20 // lines of its text
 	causeBytes = 1000
@@ -16,12 +16,12 @@ const (
 // crash is the crash message of a Go program on stderr: an unrecovered panic or a fatal
 // error.
 type crash struct {
-	cause string // first lines, joined: "fatal error: runtime: out of memory"
-	text  string // first lines and the first goroutine's trace, without frames of the runtime
+	cause string // first lines, joined, as "fatal error: runtime: out of memory"
+	text  string // first lines and the trace of the first goroutine, without frames of package runtime
 }
 
-// FindCrash returns the last crash in the last log that has one: its cause in a line, and
-// a longer text. Both are empty if there is none.
+// FindCrash returns the last crash in the last log with a crash: its cause in a line, and
+// a longer text. Without a crash, both are empty.
 func FindCrash(files []string) (cause, text string) {
 	for _, file := range slices.Backward(files) {
 		log, err := Open(file)
@@ -37,50 +37,50 @@ func FindCrash(files []string) (cause, text string) {
 	return "", ""
 }
 
-// beginsCrash reports whether a line is the first of a crash.
+// beginsCrash reports whether a line can be the first line of a crash.
 func beginsCrash(line string) bool {
-	what, _, ok := strings.Cut(line, ": ")
-	return ok && (what == "panic" || what == "fatal error" || strings.HasPrefix(what, "SIG") && !strings.Contains(what, " "))
+	word, _, ok := strings.Cut(line, ": ")
+	return ok && (word == "panic" || word == "fatal error" || strings.HasPrefix(word, "SIG") && !strings.Contains(word, " "))
 }
 
-// mayPrecedeCrash reports whether a line may precede the first line of a crash.
+// mayPrecedeCrash reports whether the Go runtime prints such a line before a crash.
 func mayPrecedeCrash(line string) bool {
 	return strings.HasPrefix(line, "runtime: ") || strings.HasPrefix(line, "runtime/cgo: ") || strings.HasPrefix(line, "unexpected fault address ")
 }
 
-// beginsTrace reports whether a stack trace follows a line.
+// beginsTrace reports whether a line begins a stack trace.
 func beginsTrace(line string) bool {
 	return strings.HasPrefix(line, "runtime stack:") || strings.HasPrefix(line, "goroutine ") && strings.Contains(line, "[")
 }
 
-// maxPrelude limits the lines from the first of a crash to its trace.
+// maxPrelude limits the lines from the first line of a crash to its trace.
 const maxPrelude = 40
 
-// findCrash returns the last crash in a log. Programs may print lines like the first of a
-// crash: only a trace makes it one.
+// findCrash returns the last crash in a log. A job may print such lines too, so only lines
+// with a stack trace are a crash.
 func findCrash(log io.Reader) (last crash) {
-	var lines []string  // of a possible crash, up to its trace
-	var frames []string // of its first goroutine
-	begun, traced, skip := false, false, false
-	keep := func() {
-		if traced {
+	var lines []string                                  // of a possible crash, up to its trace
+	var frames []string                                 // of the first goroutine
+	hasFirstLine, hasTrace, skip := false, false, false // skip: the next line belongs to a frame of the runtime
+	finish := func() {
+		if hasTrace {
 			text := append(lines, frames...)
 			last = crash{cause: causeOf(lines), text: cut(strings.Join(text[:min(len(text), crashLines)], "\n"), lastBytes)}
 		}
 	}
 	const before, within, after = 0, 1, 2
-	state := before // of the first goroutine's frames
+	state := before // of the current line, relative to the first goroutine's frames
 	for line := range linesOf(log) {
 		begins := beginsCrash(line)
 		switch {
-		case begins && (begun || len(lines) == 0), len(lines) == 0 && mayPrecedeCrash(line):
-			keep()
-			lines, frames, begun, traced, state = []string{line}, nil, begins, false, before
+		case begins && (hasFirstLine || len(lines) == 0), len(lines) == 0 && mayPrecedeCrash(line):
+			finish()
+			lines, frames, hasFirstLine, hasTrace, state = []string{line}, nil, begins, false, before
 		case len(lines) == 0:
-		case begins && !traced:
-			lines, begun = append(lines, line), true
+		case begins && !hasTrace:
+			lines, hasFirstLine = append(lines, line), true
 		case beginsTrace(line):
-			traced = true
+			hasTrace = true
 			switch {
 			case state == within:
 				state = after
@@ -88,10 +88,10 @@ func findCrash(log io.Reader) (last crash) {
 				state = within
 				frames = append(frames, line)
 			}
-		case !traced && len(lines) < maxPrelude:
+		case !hasTrace && len(lines) < maxPrelude:
 			lines = append(lines, line)
-		case !traced:
-			lines, begun = nil, false
+		case !hasTrace:
+			lines, hasFirstLine = nil, false
 		case state == within && line == "":
 			state = after
 		case state == within && !strings.HasPrefix(line, "\t"):
@@ -102,7 +102,7 @@ func findCrash(log io.Reader) (last crash) {
 			frames = append(frames, line)
 		}
 	}
-	keep()
+	finish()
 	return last
 }
 
@@ -125,7 +125,7 @@ func cut(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
-// maxLine limits how much of a line is used.
+// maxLine is the number of bytes that are used of a line.
 const maxLine = 1 << 10
 
 // linesOf yields the lines of a text, each cut to maxLine.

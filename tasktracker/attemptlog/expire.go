@@ -13,10 +13,10 @@ import (
 
 // JobLogs describes the logs of a job.
 type JobLogs struct {
-	job   wire.JobID
-	dir   string
-	bytes int64
-	last  time.Time // of the last write
+	job       wire.JobID
+	dir       string
+	bytes     int64
+	lastWrite time.Time
 }
 
 // Find returns the logs below a directory, by job.
@@ -42,8 +42,8 @@ func Find(dir string) ([]JobLogs, error) {
 			if !d.IsDir() {
 				logs.bytes += info.Size()
 			}
-			if info.ModTime().After(logs.last) {
-				logs.last = info.ModTime()
+			if info.ModTime().After(logs.lastWrite) {
+				logs.lastWrite = info.ModTime()
 			}
 			return nil
 		})
@@ -55,17 +55,17 @@ func Find(dir string) ([]JobLogs, error) {
 	return all, nil
 }
 
-// Expired returns the directories to remove. Logs of live jobs stay. Logs that were last
-// written before the given time go, then the oldest, until the total is at most the limit.
-func Expired(all []JobLogs, live map[wire.JobID]bool, oldest time.Time, most int64) (dirs []string) {
-	slices.SortStableFunc(all, func(a, b JobLogs) int { return a.last.Compare(b.last) })
+// Expired returns the directories to remove. Logs of live jobs stay. It removes logs that
+// were last written before oldest, then the oldest logs, until the total is within the limit.
+func Expired(all []JobLogs, live map[wire.JobID]bool, oldest time.Time, limit int64) (dirs []string) {
+	slices.SortStableFunc(all, func(a, b JobLogs) int { return a.lastWrite.Compare(b.lastWrite) })
 	sum := int64(0)
 	for i := range all {
 		sum += all[i].bytes
 	}
 	for i := range all {
 		logs := &all[i]
-		if !live[logs.job] && (logs.last.Before(oldest) || sum > most) {
+		if !live[logs.job] && (logs.lastWrite.Before(oldest) || sum > limit) {
 			dirs = append(dirs, logs.dir)
 			sum -= logs.bytes
 		}

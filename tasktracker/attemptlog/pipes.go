@@ -19,7 +19,7 @@ type pipes struct {
 	captures []*capture // in the order of streamNames
 }
 
-// newPipes makes the pipes.
+// newPipes makes the pipes in a directory.
 func newPipes(dir string) (_ *pipes, err error) {
 	a := &pipes{dir: dir}
 	defer func() {
@@ -50,17 +50,16 @@ func newPipes(dir string) (_ *pipes, err error) {
 }
 
 // switchTo continues with the logs of another attempt.
-func (a *pipes) switchTo(logs string, most int64, failed func(error)) error {
+func (a *pipes) switchTo(logs string, limit int64, onError func(error)) error {
 	for i, c := range a.captures {
-		if err := c.switchTo(filepath.Join(logs, streamNames[i]), most/2, failed); err != nil {
+		if err := c.switchTo(filepath.Join(logs, streamNames[i]), limit/2, onError); err != nil {
 			return fmt.Errorf("make the attempt's logs: %w", err)
 		}
 	}
 	return nil
 }
 
-// reusable reports whether another attempt can use the pipes: no process of the last one
-// has them open.
+// reusable reports whether the next attempt can use the pipes: no process has them open.
 func (a *pipes) reusable() bool {
 	return a != nil && !slices.ContainsFunc(a.captures, func(c *capture) bool { return !c.hasNoWriters() })
 }
@@ -72,14 +71,14 @@ func (a *pipes) drain() {
 	for _, c := range a.captures {
 		c.drain()
 	}
-	if slices.ContainsFunc(a.captures, (*capture).isFull) {
+	if slices.ContainsFunc(a.captures, (*capture).hasWriteFailed) {
 		for _, c := range a.captures {
 			c.shrink()
 		}
 	}
 }
 
-// release removes the names of the pipes, and ends them when no process has them open.
+// release removes the pipes' files, and ends each capture when no process has its pipe open.
 func (a *pipes) release() {
 	if a == nil {
 		return

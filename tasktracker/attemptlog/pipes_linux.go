@@ -1,5 +1,4 @@
 package attemptlog
 
-// namedPipes reports whether attempts can write to named pipes, and reads can wait for
-// them.
+// namedPipes reports whether attempts write their logs to named pipes on this system.
 const namedPipes = true

@@ -57,8 +57,8 @@ func TestLogsThatCannotBeMade(t *testing.T) {
 	}
 	pipes := w.exchange(nil)
 	pipes.release()
-	if left := names(t, filepath.Join(dir, "worker/logs")); len(left) > 0 {
-		t.Errorf("remaining: %q", left)
+	if remaining := names(t, filepath.Join(dir, "worker/logs")); len(remaining) > 0 {
+		t.Errorf("remaining: %q", remaining)
 	}
 	for _, c := range pipes.captures {
 		if c.raw.Control(func(uintptr) {}) == nil {
@@ -68,10 +68,10 @@ func TestLogsThatCannotBeMade(t *testing.T) {
 }
 
 // TestPipesAreReused: the next attempt uses the same pipes, unless a process has them
-// open. Its output goes to no later attempt's log.
+// open. The output of such a process stays out of the logs of later attempts.
 func TestPipesAreReused(t *testing.T) {
 	dir := t.TempDir()
-	w := &Streams{dir: dir, most: 1 << 20, captures: new(Captures)}
+	w := &Streams{dir: dir, limit: 1 << 20, captures: new(Captures)}
 	begin := func(attempt string) *os.File {
 		t.Helper()
 		logs := filepath.Join(dir, attempt)

@@ -30,13 +30,13 @@ func tail(file string) []byte {
 	}
 	defer log.Close()
 	// One more byte shows whether the first line is complete.
-	from := max(log.size-lastBytes-1, 0)
-	text, err := io.ReadAll(io.NewSectionReader(log, from, lastBytes+1))
+	start := max(log.size-lastBytes-1, 0)
+	text, err := io.ReadAll(io.NewSectionReader(log, start, lastBytes+1))
 	if err != nil {
 		return nil
 	}
 	text = bytes.TrimRight(text, "\n")
-	if from > 0 {
+	if start > 0 {
 		if end := bytes.IndexByte(text, '\n'); end >= 0 {
 			text = text[end+1:]
 		}

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Text is the state of a log at one time, as one text. Lines say where bytes are missing.
+// Text is a log as one text, as it was when it was opened. Lines say where bytes are missing.
 type Text struct {
 	parts []part
 	size  int64
@@ -24,20 +24,20 @@ type part struct {
 	size int64
 }
 
-// maxOpenAttempts limits how often Open tries while pieces of the log are removed.
-const maxOpenAttempts = 10
+// maxOpenTries limits the tries of Open while pieces of the log are removed.
+const maxOpenTries = 10
 
-// Open opens the current state of a log, which may grow meanwhile.
+// Open opens a log in its current state. The log may grow afterwards.
 func Open(name string) (*Text, error) {
 	for try := 1; ; try++ {
 		text, err := tryOpen(name)
-		if err == nil || try == maxOpenAttempts || !errors.Is(err, errPieceGone) {
+		if err == nil || try == maxOpenTries || !errors.Is(err, errPieceRemoved) {
 			return text, err
 		}
 	}
 }
 
-var errPieceGone = errors.New("a piece of the log has just been removed")
+var errPieceRemoved = errors.New("a piece of the log has just been removed")
 
 func tryOpen(name string) (_ *Text, err error) {
 	text := &Text{}
@@ -55,15 +55,15 @@ func tryOpen(name string) (_ *Text, err error) {
 	}
 	end := text.size
 	for _, begin := range pieces {
-		if left := begin - end; left > 0 {
-			note := fmt.Sprintf("\n[%d bytes were left out here: of a long log the first and the last part are kept]\n", left)
+		if missing := begin - end; missing > 0 {
+			note := fmt.Sprintf("\n[%d bytes were left out here: of a long log the first and the last part are kept]\n", missing)
 			text.parts = append(text.parts, part{strings.NewReader(note), int64(len(note))})
 			text.size += int64(len(note))
 		}
 		before := text.size
 		err := text.add(name + pieceMark + strconv.FormatInt(begin, 10))
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, errPieceGone
+			return nil, errPieceRemoved
 		}
 		if err != nil {
 			return nil, err

@@ -8,44 +8,44 @@ import (
 )
 
 // writer writes a log and keeps its first and its last part. The file has the first half
-// of the limit; "<file>+<offset>" has a later piece of a quarter. The last two pieces
-// stay.
+// of the limit. Later pieces, in files "<file>+<offset>", have a quarter of the limit
+// each; the last two stay.
 type writer struct {
-	name   string
-	most   int64    // limit in bytes
-	file   *os.File // of the last piece
-	at     int64    // bytes written
-	end    int64    // offset of the next piece
-	pieces []string
+	name     string
+	limit    int64    // in bytes
+	file     *os.File // of the last piece
+	written  int64    // in bytes, also to removed pieces
+	pieceEnd int64    // offset of the next piece
+	pieces   []string
 }
 
 // pieceMark separates the name of a log and the offset of a piece.
 const pieceMark = "+"
 
-func newWriter(name string, most int64) (*writer, error) {
+func newWriter(name string, limit int64) (*writer, error) {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
 		return nil, err
 	}
-	return &writer{name: name, most: most, file: file, end: most / 2}, nil
+	return &writer{name: name, limit: limit, file: file, pieceEnd: limit / 2}, nil
 }
 
 // Write implements io.Writer.
 func (l *writer) Write(p []byte) (int, error) {
-	written := 0
+	count := 0
 	for len(p) > 0 {
-		if l.at == l.end {
+		if l.written == l.pieceEnd {
 			if err := l.next(); err != nil {
-				return written, err
+				return count, err
 			}
 		}
-		n, err := l.file.Write(p[:min(int64(len(p)), l.end-l.at)])
-		written, l.at, p = written+n, l.at+int64(n), p[n:]
+		n, err := l.file.Write(p[:min(int64(len(p)), l.pieceEnd-l.written)])
+		count, l.written, p = count+n, l.written+int64(n), p[n:]
 		if err != nil {
-			return written, err
+			return count, err
 		}
 	}
-	return written, nil
+	return count, nil
 }
 
 // next starts a piece, and removes the piece before the last.
@@ -56,20 +56,20 @@ func (l *writer) next() error {
 		}
 		l.pieces = l.pieces[1:]
 	}
-	name := l.name + pieceMark + strconv.FormatInt(l.at, 10)
+	name := l.name + pieceMark + strconv.FormatInt(l.written, 10)
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
 		return err
 	}
 	l.file.Close()
-	l.file, l.pieces, l.end = file, append(l.pieces, name), l.at+l.most/4
+	l.file, l.pieces, l.pieceEnd = file, append(l.pieces, name), l.written+l.limit/4
 	return nil
 }
 
-// minLog is how much of a log is kept after a failed write.
+// minLog is the size of a log after a failed write, if it was larger.
 const minLog = 32 << 10
 
-// shrink frees disk space. The log is not written any more.
+// shrink frees disk space. Call it after the last Write.
 func (l *writer) shrink() {
 	for _, name := range l.pieces {
 		_ = os.Remove(name)

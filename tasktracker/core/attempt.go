@@ -25,7 +25,7 @@ const (
 	final
 )
 
-// attempt is an attempt that was launched here, or left by an earlier process.
+// attempt was launched here, or an earlier process left its map output.
 type attempt struct {
 	id     wire.AttemptID
 	job    *job
@@ -34,27 +34,27 @@ type attempt struct {
 	phase  phase
 	worker *worker // from starting to ending
 
-	began    time.Duration // launched
-	alive    time.Duration // last sign of life
-	activity uint64
-	bytes    wire.Progress
-	digest   uint64 // digest of a reduce's input
-	runs     []*run // input of a reduce
+	launchedAt time.Duration
+	progressAt time.Duration // start of the phase, or last progress
+	activity   uint64        // highest Activity of its worker's messages
+	bytes      wire.Progress
+	digest     uint64 // digest of a reduce's input
+	runs       []*run // input of a reduce
 
-	state  wire.AttemptState // final state, also while it ends
-	result *wire.Result      // with the final state
+	state  wire.AttemptState // final state, set when the end begins
+	result *wire.Result      // set with state
 
-	deadWorkerDir string // kept while its log is read
+	deadWorkerDir string // removed after its log is read
 	inPlaceUses   int    // runs and lookups that use its map output in place
-	stale         bool   // a map output that was replaced
+	stale         bool   // its map output was replaced or lost
 }
 
 func (a *attempt) hasOutput() bool {
 	return a.phase == final && a.state == wire.AttemptSucceeded && a.result.Output != nil
 }
 
-// report is the attempt as the leader sees it. The leader does not know phases such as
-// waiting: all but ready and final are running.
+// report returns the leader's view of the attempt. For the leader, it is running in all
+// phases except ready, committing and final.
 func (a *attempt) report() *wire.Report {
 	r := &wire.Report{Attempt: a.id, State: wire.AttemptRunning, Bytes: a.bytes, Digest: a.digest}
 	switch a.phase {
@@ -66,14 +66,14 @@ func (a *attempt) report() *wire.Report {
 	return r
 }
 
-// deadline is when the attempt fails for lack of progress. Waiting for a slot or a grant
-// has no limit.
+// deadline returns the time at which the attempt fails for lack of progress. Waiting for a
+// slot or a grant has no limit.
 func (a *attempt) deadline(cfg *Config) (time.Duration, bool) {
 	switch a.phase {
 	case starting:
-		return a.alive + cfg.StartTimeout, true
+		return a.progressAt + cfg.StartTimeout, true
 	case running, committing:
-		return a.alive + a.launch.Timeout, a.launch.Timeout > 0
+		return a.progressAt + a.launch.Timeout, a.launch.Timeout > 0
 	}
 	return 0, false
 }
@@ -93,7 +93,7 @@ func (c *Core) launch(m *wire.Launch) {
 		j.staging = m.Staging
 	}
 	j.busy++
-	a := &attempt{id: m.Attempt, job: j, launch: m, began: c.now, alive: c.now}
+	a := &attempt{id: m.Attempt, job: j, launch: m, launchedAt: c.now, progressAt: c.now}
 	j.attempts = append(j.attempts, a)
 	c.attempts[a.id] = a
 	c.active = append(c.active, a)
@@ -122,7 +122,7 @@ func (c *Core) granted(m *wire.Grant) {
 	case a == nil:
 		c.reportKilled(m.Attempt, "unknown to the tracker")
 	case a.phase == ready:
-		a.phase, a.alive = committing, c.now
+		a.phase, a.progressAt = committing, c.now
 		c.do(SendWorker{a.worker.id, &wire.CommitGranted{}})
 	}
 }
@@ -174,7 +174,7 @@ func (c *Core) start(a *attempt) {
 	if a.id.Task.Kind.Slotted() {
 		a.disk = c.pickDisk()
 	}
-	a.alive = c.now
+	a.progressAt = c.now
 	if w := c.takeIdle(a); w != nil {
 		c.assign(w, a)
 		c.run(a)
@@ -184,8 +184,8 @@ func (c *Core) start(a *attempt) {
 	a.phase = starting
 }
 
-// openHome gives the home's runs to a reduce. If the home is not complete, it returns the
-// reason, and first reports the home's state, which the leader seems not to know.
+// openHome gives the home's runs to a reduce. If the home is not complete, it reports the
+// home's state, which the leader seems not to know, and returns the reason.
 func (c *Core) openHome(a *attempt) string {
 	p, want := a.id.Task.N, a.launch.Generation
 	h := a.job.home(p)
@@ -197,8 +197,8 @@ func (c *Core) openHome(a *attempt) string {
 		h.reported = h.report()
 		r := h.reported
 		c.send(&r)
-		return fmt.Sprintf("home of partition %d has gathered %d of %d map outputs in generation %d.%d, not all in %d.%d",
-			p, h.have, h.maps, h.gen.Epoch, h.gen.N, want.Epoch, want.N)
+		return fmt.Sprintf("the home of partition %d has gathered %d of %d map outputs in generation %d.%d, the reduce needs all in %d.%d",
+			p, h.heldCount, h.maps, h.gen.Epoch, h.gen.N, want.Epoch, want.N)
 	}
 	a.digest, a.runs = h.digest, inMapOrder(h.runs)
 	for _, r := range a.runs {
@@ -209,7 +209,7 @@ func (c *Core) openHome(a *attempt) string {
 
 // run sends the attempt to its worker.
 func (c *Core) run(a *attempt) {
-	a.phase, a.alive = running, c.now
+	a.phase, a.progressAt = running, c.now
 	m := &wire.Run{
 		Attempt: a.id, Staging: a.launch.Staging, Index: a.launch.Index,
 		Dir: a.dir(), Logs: c.attemptLogs(a.id),
@@ -224,7 +224,7 @@ func (c *Core) run(a *attempt) {
 }
 
 // limit limits the memory and processes of the worker for this attempt. If the attempt has
-// no limit, it removes one of an earlier attempt.
+// no limit, it removes the limit of an earlier attempt.
 func (c *Core) limit(a *attempt) {
 	w := a.worker
 	limited := a.launch.Memory > 0 || a.launch.Processes > 0
@@ -233,15 +233,15 @@ func (c *Core) limit(a *attempt) {
 	}
 	w.limited = limited
 	if a.id.Task.Kind.Slotted() { // service attempts have no limit and need little
-		most := a.launch.Memory
-		if most == 0 {
-			most = math.MaxInt64
+		memory := a.launch.Memory
+		if memory == 0 {
+			memory = math.MaxInt64
 		}
-		w.memory = max(w.memory, most)
+		w.memory = max(w.memory, memory)
 	}
 }
 
-// exceeded ends an attempt whose worker exceeded a limit.
+// exceeded ends the attempt of a worker that exceeded a limit. An idle worker is killed.
 func (c *Core) exceeded(ev Exceeded) {
 	w := c.workers[ev.Worker]
 	switch {
@@ -282,33 +282,33 @@ const suspendedTime = 5 * time.Second
 // messages may not be read yet, so their time starts again.
 func (c *Core) checkTimeouts() {
 	for _, a := range slices.Clone(c.active) {
-		due, limited := a.deadline(&c.cfg)
-		if !limited || c.now < due {
+		deadline, limited := a.deadline(&c.cfg)
+		if !limited || c.now < deadline {
 			continue
 		}
-		if c.now-due > suspendedTime {
-			a.alive = c.now
+		if c.now-deadline > suspendedTime {
+			a.progressAt = c.now
 			continue
 		}
-		what := fmt.Sprintf("no progress for %v (mapreduce.task.timeout)", a.launch.Timeout)
+		reason := fmt.Sprintf("no progress for %v (mapreduce.task.timeout)", a.launch.Timeout)
 		if a.phase == starting {
-			what = fmt.Sprintf("its worker did not say hello within %v", c.cfg.StartTimeout)
+			reason = fmt.Sprintf("its worker did not say hello within %v", c.cfg.StartTimeout)
 		}
-		c.end(a, wire.AttemptFailed, &wire.Result{Error: what})
+		c.end(a, wire.AttemptFailed, &wire.Result{Error: reason})
 	}
 }
 
-// workerGone continues with an attempt whose worker is dead.
-func (c *Core) workerGone(a *attempt, w *worker, reason string) {
+// workerDied continues with an attempt after its worker's death.
+func (c *Core) workerDied(a *attempt, w *worker, reason string) {
 	a.worker = nil
 	c.releaseRuns(a)
 	crashed := false
 	if a.phase < ending {
-		what := "its worker ended before it did: "
+		problem := "its worker ended before it did: "
 		if a.phase == starting {
-			what = "its worker did not start: "
+			problem = "its worker did not start: "
 		}
-		a.state, a.result = wire.AttemptFailed, &wire.Result{Error: what + reason}
+		a.state, a.result = wire.AttemptFailed, &wire.Result{Error: problem + reason}
 		crashed = mayHaveCrashed(reason)
 	}
 	if a.state != wire.AttemptFailed || a.result.Log != "" || a.job.dropped {
@@ -341,7 +341,7 @@ func (c *Core) succeeded(a *attempt, result *wire.Result) {
 		out.Map, out.Attempt = a.id.Task.N, a.id.N
 		out.Tracker, out.Addr = c.cfg.Tracker, c.cfg.Addr
 		if c.cfg.Record && !a.job.dropped {
-			result.Took = c.now - a.began
+			result.Took = c.now - a.launchedAt
 			a.phase, a.state, a.result = recording, wire.AttemptSucceeded, result
 			report := &wire.Report{Attempt: a.id, State: a.state, Bytes: a.bytes, Result: result}
 			c.do(Record{File: path.Join(a.dir(), ReportFile), Report: report})
@@ -366,7 +366,7 @@ func (c *Core) recorded(ev Recorded) {
 func (c *Core) finish(a *attempt, state wire.AttemptState, result *wire.Result) {
 	began := a.phase != waiting
 	a.phase, a.state, a.result = final, state, result
-	result.Took = c.now - a.began
+	result.Took = c.now - a.launchedAt
 	c.active = slices.DeleteFunc(c.active, func(x *attempt) bool { return x == a })
 	c.releaseRuns(a)
 	switch {

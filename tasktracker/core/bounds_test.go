@@ -9,7 +9,7 @@ import (
 )
 
 // TestLongResults: very long errors, logs and lists of lost segments are cut for the
-// report. The error keeps its beginning, and the job does not fail fatally.
+// report. The beginning of the error stays, and the error is not fatal.
 func TestLongResults(t *testing.T) {
 	cause := "the cause " + strings.Repeat("x", 3<<20)
 	lost := make([]wire.OutputLost, 10_000)
@@ -25,8 +25,8 @@ func TestLongResults(t *testing.T) {
 		var reported []*wire.Report
 		step := func(ev Event) {
 			for _, cmd := range c.Step(0, ev) {
-				if tell, ok := cmd.(Send); ok {
-					if r, ok := tell.Message.(*wire.Report); ok {
+				if send, ok := cmd.(Send); ok {
+					if r, ok := send.Message.(*wire.Report); ok {
 						reported = append(reported, r)
 					}
 				}
@@ -39,7 +39,7 @@ func TestLongResults(t *testing.T) {
 		step(FromWorker{Worker: 1, Message: &wire.WorkerHello{Protocol: wire.WorkerProtocol}})
 		step(FromWorker{Worker: 1, Message: &wire.WorkerDone{Result: result}})
 		step(WorkerExited{Worker: 1, Reason: "exit status 1"})
-		step(LogRead{Attempt: id, Text: "last words"})
+		step(LogRead{Attempt: id, Text: "last lines"})
 		if len(reported) != 1 || reported[0].Result == nil {
 			t.Fatalf("%s: reported %+v", name, reported)
 		}

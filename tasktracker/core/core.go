@@ -15,8 +15,8 @@
 //	                            └────────► ending ──► reading ┘
 //	                                    (worker dies)  (its log)
 //
-// A map attempt that succeeded is recording before it is final: its report is written
-// beside the output, for a later process.
+// A map attempt that succeeded has the phase recording before it is final: its report is
+// written beside the output, for a later process.
 //
 // A success is final when the worker reports it, and the worker is used again. After a
 // failure or kill the attempt is final only when the worker's process is dead, so nothing
@@ -26,16 +26,16 @@
 //
 //	T1  A worker runs one attempt at a time, all of one submission.
 //	T2  Attempts with a worker never exceed the slots of their kind.
-//	T3  Every launched attempt gets one final state. Its report is kept and sent
-//	    again with every inventory until its job is dropped. Attempts of a lost
-//	    incarnation and of dropped jobs end unreported.
-//	T4  A complete home holds exactly the outputs that the leader chose last: each
-//	    map's once, in one run or in a merge.
+//	T3  Every launched attempt gets one final state. Every inventory has its final
+//	    report until its job is dropped. Attempts of a lost incarnation and of
+//	    dropped jobs end unreported.
+//	T4  A complete home holds exactly the outputs that the leader chose last, each
+//	    once: in a run of its own or in a merged run.
 //	T5  A run that an attempt or a merge reads is not removed before that ends.
 //	T6  Commands of older epochs are ignored.
 //	T7  A dropped job starts nothing; its directories are removed when its last
 //	    attempt, fetch and merge has ended.
-//	T8  Nothing new is put on a failed disk until a probe succeeds.
+//	T8  No map, reduce or home starts on a failed disk until a probe succeeds.
 //	T9  A map output of an earlier process is offered to the leader, which decides.
 //	T10 Nothing starts for a submission outside the staging directory.
 //
@@ -47,17 +47,18 @@
 //
 // # Local files
 //
-//	<disk>/jobs/<job>/<attempt>/          the attempt's own; output is its map output
-//	<disk>/jobs/<job>/<attempt>/report    of such an output: a frame of wire.Report
+//	<disk>/jobs/<job>/<attempt>/          the attempt's directory
+//	<disk>/jobs/<job>/<attempt>/output    its map output
+//	<disk>/jobs/<job>/<attempt>/report    a wire.Report of that output, as a frame
 //	<disk>/jobs/<job>/<attempt>/work/     its working directory
 //	<disk>/jobs/<job>/home-<partition>/   fetched and merged runs
 //	<dir>/logs/<job>/<attempt>/           its stdout and stderr
-//	<dir>/run/<worker>/                   a worker's, before and between attempts
+//	<dir>/run/<worker>/                   a worker's directory outside of attempts
 //
-// Attempts and homes use the disks round robin. After a failure on a disk it is probed. If
-// the probe fails too, the disk is unused for a while: its map outputs are lost, and its
-// homes gather again on other disks. Without a good disk the tracker has no slots and no
-// homes.
+// Attempts and homes use the disks round robin. A disk is probed after a failure. If the
+// probe fails too, the disk is not used for Config.ProbeAgain: its map outputs are lost, and
+// its homes gather again on other disks. Without a good disk the tracker has no slots and
+// no homes.
 //
 // One goroutine owns a Core.
 package core
@@ -76,7 +77,7 @@ type Config struct {
 	Rack        string // as in wire.Hello
 	MapSlots    int
 	ReduceSlots int
-	Dir         string   // for all local files but the data of jobs
+	Dir         string   // for all local files except the data of jobs
 	Disks       []string // for the data of jobs; default Dir
 	KeepLogs    bool     // keep a dropped job's logs; the caller removes them
 	Record      bool     // write a report beside each map output, for later processes
@@ -85,7 +86,7 @@ type Config struct {
 	Staging     string   // cleaned URL of its staging directory; empty: none yet
 	Embedded    bool     // the leader is in this process: it names no cluster and is trusted
 
-	IdleWorkers    int           // idle workers that are kept; default: all slots and one more
+	IdleWorkers    int           // most idle workers; default: number of slots, plus one
 	StartTimeout   time.Duration // for a worker's hello; default 1 min
 	Fetches        int           // concurrent fetches; default 8
 	FetchesPerHost int           // concurrent fetches from one host; default 4
@@ -128,10 +129,10 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// maxRuns is how many runs a reduce may read: it merges them in one pass.
+// maxRuns returns the number of runs that a reduce may read: it merges them in one pass.
 func (cfg *Config) maxRuns() int { return 2 * cfg.MergeFactor }
 
-// progressEvery is the least time between two progress reports.
+// progressEvery is the shortest time between two progress reports.
 const progressEvery = 250 * time.Millisecond
 
 // Core is the state machine. See the package comment.
@@ -142,49 +143,49 @@ type Core struct {
 	last struct{ worker, fetch, run, ticket, disk int } // last numbers used
 
 	// The leader.
-	connected      bool          // a stream is open
-	registered     bool          // and its Welcome was received
-	streams        int           // number of opened streams
-	askedAt        time.Duration // when the last hello was sent, or its nonce requested
-	nonceAsked     bool          // this stream's job tracker asked for the nonce
-	reading        bool          // the nonce is being read
+	connected      bool          // to a job tracker
+	registered     bool          // a Welcome was received on this stream
+	streams        int           // number of streams so far
+	requestedAt    time.Duration // time of the last hello or ReadNonce
+	nonceRequested bool          // this stream's job tracker requested the nonce
+	readingNonce   bool          // NonceRead is expected
 	nonce          string
 	cluster        string
 	staging        string        // submissions elsewhere are refused
 	provingStaging string        // staging directory of the last request for a nonce
-	provedStaging  string        // staging directory of nonce
-	heardAt        time.Duration // when the leader's last message came
+	provedStaging  string        // staging directory that nonce proves
+	lastMessageAt  time.Duration // time of the leader's last message
 	epoch          uint64
 	incarnation    uint64
 	lease          time.Duration
-	beatAt         time.Duration // when progress was last reported
-	hasProgress    bool          // some is unreported
+	heartbeatAt    time.Duration // time of the last heartbeat
+	progressUnsent bool          // an attempt has unreported progress
 
 	// Map outputs of an earlier process, see Config.Restore.
 	restoring         bool
-	inventoryDue      bool          // the inventory waits for them
-	inventoryDeadline time.Duration // until then
-	restoredLate      bool          // some were found after the inventory
+	inventoryPending  bool          // the inventory waits for these outputs
+	inventoryDeadline time.Duration // latest time of a pending inventory
+	restoredLate      bool          // some were restored after the inventory was sent
 
-	disks     []*disk // of Config.Disks
-	state     *disk   // of Config.Dir, which may be one of them
-	watched   []*disk // all of these
-	disksLeft int     // how often a disk failed
+	disks        []*disk // of Config.Disks
+	state        *disk   // of Config.Dir, which may be one of them
+	allDisks     []*disk // disks and state
+	diskFailures int     // failures of all disks so far
 
 	jobs     map[wire.JobID]*job
-	attempts map[wire.AttemptID]*attempt // of live jobs, final ones too
+	attempts map[wire.AttemptID]*attempt // of live jobs, also final attempts
 	active   []*attempt                  // not final yet, oldest first
 	workers  map[int]*worker
 	idle     []*worker // longest idle first
 
-	lingering []lingering // by end of their time
+	lingering []lingering // by until
 
 	// Fetches and merges.
 	hosts        []*host  // with queued or running fetches, by address
 	queued       []*job   // with queues at hosts, by id
-	endedQueues  []*queue // perhaps unused now
+	endedQueues  []*queue // perhaps empty; see removeUnused
 	shares       shares
-	pace         pace
+	fetchMeter   rateMeter
 	fetches      map[int]*fetch
 	fetching     int // fetches from other trackers, which Config.Fetches limits
 	retries      retryHeap
@@ -216,7 +217,7 @@ func New(cfg Config) *Core {
 func (c *Core) Step(now time.Duration, ev Event) []Command {
 	c.now = max(c.now, now)
 	c.out = nil
-	c.pace.advance(c.now, c.fetching > 0)
+	c.fetchMeter.advance(c.now, c.fetching > 0)
 	switch ev := ev.(type) {
 	case Tick:
 	case StreamUp:
@@ -251,7 +252,7 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 	c.checkTimeouts()
 	c.endLingering()
 	c.checkLeader()
-	c.sendDueInventory()
+	c.sendPendingInventory()
 	c.probeAgain()
 	c.updateHomes()
 	c.startAttempts()
@@ -261,7 +262,7 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 	return c.out
 }
 
-// Wake returns the time of the next [Tick], at the latest; false: none is needed.
+// Wake returns the latest time for the next [Tick]; false: no Tick is needed.
 func (c *Core) Wake() (time.Duration, bool) {
 	wake, ok := time.Duration(0), false
 	at := func(t time.Duration) {
@@ -275,28 +276,28 @@ func (c *Core) Wake() (time.Duration, bool) {
 		}
 	}
 	if len(c.retries) > 0 {
-		at(c.retries[0].due)
+		at(c.retries[0].retryAt)
 	}
 	if len(c.lingering) > 0 {
 		at(c.lingering[0].until)
 	}
 	if c.registered {
-		at(c.nextBeat())
+		at(c.nextHeartbeat())
 	}
 	if t, limited := c.leaderDeadline(); limited {
 		at(t)
 	}
-	if c.inventoryDue {
+	if c.inventoryPending {
 		at(c.inventoryDeadline)
 	}
 	for _, h := range c.hosts {
-		if h.until > c.now && h.waits() {
-			at(h.until)
+		if h.pausedUntil > c.now && h.hasWaiting() {
+			at(h.pausedUntil)
 		}
 	}
-	for _, d := range c.watched {
+	for _, d := range c.allDisks {
 		if d.bad != "" && !d.probing {
-			at(d.again)
+			at(d.nextProbe)
 		}
 	}
 	return wake, ok
@@ -304,7 +305,7 @@ func (c *Core) Wake() (time.Duration, bool) {
 
 func (c *Core) do(cmd Command) { c.out = append(c.out, cmd) }
 
-// send sends to the leader, if there is one. Otherwise the next inventory has the news.
+// send sends a message to the leader. Without a leader, the next inventory has its content.
 func (c *Core) send(m wire.Message) {
 	if c.registered {
 		c.do(Send{m})

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// How a crashed Go program ends.
+// Exit reasons of a crashed Go program.
 const (
 	crashStatus = "exit status 2"
 	signalled   = "signal: "
@@ -16,17 +16,17 @@ func mayHaveCrashed(reason string) bool {
 	return reason == crashStatus || strings.HasPrefix(reason, crashStatus+" ") || strings.HasPrefix(reason, signalled)
 }
 
-// crashError puts the crash's cause first. If memory or threads were exhausted, or if a
-// signal killed the worker, perhaps for that reason, it appends the limits in force.
-func crashError(how, cause, limits string) string {
-	showLimits := strings.Contains(how, signalled+"killed") || slices.ContainsFunc(resourceErrors, func(w string) bool { return strings.Contains(cause, w) })
+// crashError puts the cause of a crash before the exit reason. It appends the limits in
+// force if memory or threads were exhausted, or if SIGKILL may have been sent for that.
+func crashError(exit, cause, limits string) string {
+	showLimits := strings.Contains(exit, signalled+"killed") || slices.ContainsFunc(resourceErrors, func(w string) bool { return strings.Contains(cause, w) })
 	if cause != "" {
-		how = cause + " (" + how + ")"
+		exit = cause + " (" + exit + ")"
 	}
 	if showLimits && limits != "" {
-		how += "; " + limits
+		exit += "; " + limits
 	}
-	return how
+	return exit
 }
 
 // resourceErrors are Go's messages when memory or threads are exhausted.

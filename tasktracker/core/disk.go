@@ -11,39 +11,39 @@ import (
 
 // disk is a directory for the data of jobs, or the tracker's own directory.
 type disk struct {
-	n       int // index in Config.Disks; stateDisk: Config.Dir
-	path    string
-	bad     string // why it is not used; empty: it is good
-	probing bool
-	again   time.Duration // when it is probed next, if it is bad
-	strikes int           // failures since the last successful write
+	index     int // index in Config.Disks; stateDisk: Config.Dir
+	path      string
+	bad       string // reason for not using it; empty: it is good
+	probing   bool
+	nextProbe time.Duration // of a bad disk
+	strikes   int           // failures since the last successful write
 }
 
-// stateDisk is the number of Config.Dir if it is not in Config.Disks.
+// stateDisk is the index of Config.Dir if it is not in Config.Disks.
 const stateDisk = -1
 
 func (c *Core) makeDisks() {
 	for i, path := range c.cfg.Disks {
-		d := &disk{n: i, path: path}
+		d := &disk{index: i, path: path}
 		c.disks = append(c.disks, d)
 		if path == c.cfg.Dir {
 			c.state = d
 		}
 	}
-	c.watched = slices.Clone(c.disks)
+	c.allDisks = slices.Clone(c.disks)
 	if c.state == nil {
-		c.state = &disk{n: stateDisk, path: c.cfg.Dir}
-		c.watched = append(c.watched, c.state)
+		c.state = &disk{index: stateDisk, path: c.cfg.Dir}
+		c.allDisks = append(c.allDisks, c.state)
 	}
 }
 
-// noUsableDisk reports whether there is no disk to run tasks on.
+// noUsableDisk reports whether no task can run here.
 func (c *Core) noUsableDisk() bool {
 	return c.state.bad != "" || !slices.ContainsFunc(c.disks, func(d *disk) bool { return d.bad == "" })
 }
 
-// pickDisk picks a good disk, round robin. Doubtful disks come last. It returns nil if
-// there is no good disk.
+// pickDisk picks a good disk, round robin, or a doubtful disk if there is no other. It
+// returns nil if all are bad.
 func (c *Core) pickDisk() *disk {
 	var last *disk
 	for range c.disks {
@@ -60,7 +60,7 @@ func (c *Core) pickDisk() *disk {
 	return last
 }
 
-// doubtful reports whether something failed on a disk and it was not probed since. The
+// doubtful reports whether an operation failed on a disk that was not probed since. The
 // probe waits until the files of the failed attempt are removed.
 func (c *Core) doubtful(d *disk) bool {
 	return d.probing || slices.ContainsFunc(c.active, func(a *attempt) bool {
@@ -68,7 +68,7 @@ func (c *Core) doubtful(d *disk) bool {
 	})
 }
 
-// suspect has a disk probed after a failure on it.
+// suspect probes a disk after a failure on it.
 func (c *Core) suspect(d *disk) {
 	if !d.probing && d.bad == "" {
 		c.probe(d)
@@ -77,10 +77,10 @@ func (c *Core) suspect(d *disk) {
 
 func (c *Core) probe(d *disk) {
 	d.probing = true
-	c.do(Probe{Disk: d.n, Path: d.path})
+	c.do(Probe{Disk: d.index, Path: d.path})
 }
 
-// strike counts failures on a disk whose probes succeed.
+// strike counts a failure on a disk, which becomes bad after Config.DiskStrikes of them.
 func (c *Core) strike(d *disk, reason string) {
 	c.suspect(d)
 	if d.strikes++; d.strikes >= c.cfg.DiskStrikes {
@@ -89,16 +89,16 @@ func (c *Core) strike(d *disk, reason string) {
 }
 
 func (c *Core) diskProbed(ev DiskProbed) {
-	i := slices.IndexFunc(c.watched, func(d *disk) bool { return d.n == ev.Disk })
+	i := slices.IndexFunc(c.allDisks, func(d *disk) bool { return d.index == ev.Disk })
 	if i < 0 {
 		return
 	}
-	d := c.watched[i]
+	d := c.allDisks[i]
 	d.probing = false
 	switch {
 	case ev.Error != "":
 		c.diskFailed(d, ev.Error)
-	case d.bad != "" && c.now >= d.again:
+	case d.bad != "" && c.now >= d.nextProbe:
 		d.bad, d.strikes = "", 0
 		c.sendCapacity()
 	}
@@ -106,8 +106,8 @@ func (c *Core) diskProbed(ev DiskProbed) {
 
 // probeAgain probes the bad disks periodically.
 func (c *Core) probeAgain() {
-	for _, d := range c.watched {
-		if d.bad != "" && !d.probing && c.now >= d.again {
+	for _, d := range c.allDisks {
+		if d.bad != "" && !d.probing && c.now >= d.nextProbe {
 			c.probe(d)
 		}
 	}
@@ -116,12 +116,12 @@ func (c *Core) probeAgain() {
 // diskFailed stops using a disk: its map outputs are lost, its homes gather again on
 // another disk, and its attempts are killed, which does not count as their failure.
 func (c *Core) diskFailed(d *disk, reason string) {
-	known := d.bad != ""
-	d.bad, d.again = reason, c.now+c.cfg.ProbeAgain
-	if known {
+	alreadyBad := d.bad != ""
+	d.bad, d.nextProbe = reason, c.now+c.cfg.ProbeAgain
+	if alreadyBad {
 		return
 	}
-	c.disksLeft++
+	c.diskFailures++
 	c.sendCapacity()
 	for _, j := range c.sortedJobs() {
 		if !j.dropped {
@@ -129,31 +129,31 @@ func (c *Core) diskFailed(d *disk, reason string) {
 		}
 	}
 	if c.noUsableDisk() {
-		c.endWithoutDisk(c.whyBad(d))
+		c.endWithoutDisk(c.diskError(d))
 	}
 }
 
-func (c *Core) whyBad(d *disk) string {
+func (c *Core) diskError(d *disk) string {
 	return fmt.Sprintf("disk %s of tracker %s failed: %s", d.path, c.cfg.Tracker, d.bad)
 }
 
 // loseOutput forgets a map output on a failed disk, and reports it lost.
 func (c *Core) loseOutput(a *attempt, d *disk) {
-	lost := wire.OutputLost{Job: a.job.id, Map: a.id.Task.N, Attempt: a.id.N, Reason: c.whyBad(d)}
+	lost := wire.OutputLost{Job: a.job.id, Map: a.id.Task.N, Attempt: a.id.N, Reason: c.diskError(d)}
 	c.unreadable(&lost)
 	c.dropOutput(a)
 	c.send(&lost)
 }
 
 func (c *Core) abandonDisk(j *job, d *disk) {
-	why := c.whyBad(d)
+	reason := c.diskError(d)
 	for _, a := range slices.Clone(j.attempts) {
 		switch {
 		case a.disk != d:
 		case a.hasOutput():
 			c.loseOutput(a, d)
 		case a.phase <= running:
-			c.kill(a, why)
+			c.kill(a, reason)
 		}
 	}
 	for _, h := range slices.Clone(j.homes) {
@@ -162,7 +162,7 @@ func (c *Core) abandonDisk(j *job, d *disk) {
 		}
 		for _, a := range j.attempts {
 			if a.phase <= running && len(a.runs) > 0 && a.id.Task.N == h.partition {
-				c.kill(a, why)
+				c.kill(a, reason)
 			}
 		}
 		c.dropHome(h)
@@ -172,11 +172,11 @@ func (c *Core) abandonDisk(j *job, d *disk) {
 	}
 }
 
-// endWithoutDisk ends attempts and homes when no disk is left.
-func (c *Core) endWithoutDisk(why string) {
+// endWithoutDisk ends attempts and homes when all disks are bad.
+func (c *Core) endWithoutDisk(reason string) {
 	for _, a := range slices.Clone(c.active) {
 		if a.id.Task.Kind.Slotted() && a.phase <= running {
-			c.kill(a, why)
+			c.kill(a, reason)
 		}
 	}
 	for _, j := range c.sortedJobs() {
@@ -196,7 +196,7 @@ type Running struct {
 // Running lists the attempts that may be writing to a disk.
 func (c *Core) Running(disk int) (list []Running) {
 	for _, a := range c.active {
-		if a.worker != nil && a.phase < ending && a.disk.n == disk {
+		if a.worker != nil && a.phase < ending && a.disk.index == disk {
 			list = append(list, Running{a.worker.id, a.id, a.dir()})
 		}
 	}
@@ -214,16 +214,16 @@ func (c *Core) slots() [2]int {
 // sendCapacity reports the slots, and the bad disks.
 func (c *Core) sendCapacity() {
 	var reasons []string
-	for _, d := range c.watched {
+	for _, d := range c.allDisks {
 		if d.bad != "" {
 			reasons = append(reasons, fmt.Sprintf("disk %s: %s", d.path, d.bad))
 		}
 	}
 	slots := c.slots()
-	c.send(&wire.Capacity{MapSlots: slots[0], ReduceSlots: slots[1], Reason: strings.Join(reasons, "; "), DisksLeft: c.disksLeft})
+	c.send(&wire.Capacity{MapSlots: slots[0], ReduceSlots: slots[1], Reason: strings.Join(reasons, "; "), DisksLeft: c.diskFailures})
 }
 
 // hasBadDisk reports whether the leader must get a Capacity message after the hello.
 func (c *Core) hasBadDisk() bool {
-	return slices.ContainsFunc(c.watched, func(d *disk) bool { return d.bad != "" })
+	return slices.ContainsFunc(c.allDisks, func(d *disk) bool { return d.bad != "" })
 }

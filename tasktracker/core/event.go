@@ -22,26 +22,26 @@ type (
 	NonceRead struct {
 		Stream int
 		Nonce  string
-		Error  string // why it could not be read; empty: it was read
+		Error  string // why the nonce could not be read; empty: it was read
 	}
 
-	// FromWorker is a message of a worker. With a WorkerDone, Alone says that the worker
-	// left no other processes.
+	// FromWorker is a message of a worker. NoLeftovers of a WorkerDone says that the
+	// attempt left no other processes.
 	FromWorker struct {
-		Worker  int
-		Message wire.Message
-		Alone   bool
+		Worker      int
+		Message     wire.Message
+		NoLeftovers bool
 	}
 
-	// WorkerExited reports that a worker's process group is gone, or could not be started
-	// or reached. It is a worker's last event and follows every [StartWorker] once.
+	// WorkerExited reports that a worker's process group has ended, or that the worker
+	// could not start. It is a worker's last event; every [StartWorker] leads to one.
 	WorkerExited struct {
 		Worker int
 		Reason string // "exit status 3", "signal: killed", or why it did not start
 	}
 
-	// LogRead answers a [ReadLog]. Cause is Go's message for a crash, or empty. Limits are
-	// those that were in force.
+	// LogRead answers a [ReadLog]. Cause is Go's message for a crash, or empty. Limits
+	// names the limits in force.
 	LogRead struct {
 		Attempt wire.AttemptID
 		Text    string
@@ -52,27 +52,27 @@ type (
 	// FetchDone answers a [Fetch], once, even if it was cancelled. After an error the file
 	// does not exist.
 	FetchDone struct {
-		Fetch   int
-		Segment wire.Segment
-		Records int64
-		Error   string // empty: Segment is complete and verified
-		Corrupt bool   // a checksum failed
-		Gone    bool   // the host has no such output
-		Stalled bool   // the host sent nothing, or too little, for a long time
-		Local   bool   // this tracker's own disk failed
+		Fetch      int
+		Segment    wire.Segment
+		Records    int64
+		Error      string // empty: Segment is complete and verified
+		Corrupt    bool   // a checksum failed
+		Missing    bool   // the host has no such output
+		Stalled    bool   // the host sent nothing, or too little, for a long time
+		DiskFailed bool   // this tracker's own disk failed
 	}
 
 	// MergeDone answers a [Merge], once, even if it was cancelled. After an error the file
 	// does not exist.
 	MergeDone struct {
-		Merge   int
-		Segment wire.Segment
-		Error   string        // empty: Segment has the records of all runs
-		Corrupt *wire.Segment // the run whose checksum failed
-		Local   bool          // this tracker's own disk failed
+		Merge      int
+		Segment    wire.Segment
+		Error      string        // empty: Segment has the records of all runs
+		Corrupt    *wire.Segment // the run with a wrong checksum; nil: none
+		DiskFailed bool          // this tracker's own disk failed
 	}
 
-	// Exceeded reports that a worker used more than the last [Limit] allows.
+	// Exceeded reports that a worker exceeded its last [Limit].
 	Exceeded struct {
 		Worker int
 		Reason string // names the limit and the use
@@ -81,10 +81,10 @@ type (
 	// Recorded answers a [Record].
 	Recorded struct {
 		Attempt wire.AttemptID
-		Error   string // why later processes will not find the output; empty: they will
+		Error   string // why the report could not be written; empty: it was written
 	}
 
-	// Restored is the report of a verified map output of an earlier process.
+	// Restored has the report of a verified map output of an earlier process.
 	Restored struct {
 		Disk   int
 		Report wire.Report
@@ -125,8 +125,8 @@ type (
 
 	// Hangup closes the stream.
 	Hangup struct {
-		Reason string
-		Fault  bool // the next stream will fail too, until an administrator fixes the cause
+		Reason     string
+		NeedsAdmin bool // the next stream will fail too, until an administrator fixes the cause
 	}
 
 	// ReadNonce reads a file of the staging directory.
@@ -135,11 +135,11 @@ type (
 		File   string // URL
 	}
 
-	// KeepCluster stores the id of the cluster that the tracker's directory belongs to.
-	KeepCluster struct{ Cluster string }
+	// StoreCluster stores the id of the cluster that the tracker's directory belongs to.
+	StoreCluster struct{ Cluster string }
 
-	// KeepStaging stores the URL of the staging directory that the first leader named.
-	KeepStaging struct{ Staging string }
+	// StoreStaging stores the URL of the staging directory that the first leader named.
+	StoreStaging struct{ Staging string }
 
 	// Leave ends a drained tracker.
 	Leave struct{}
@@ -147,7 +147,7 @@ type (
 	// Quit ends the tracker with an error.
 	Quit struct{ Reason string }
 
-	// StartWorker starts a worker of a submission. Dir is made first.
+	// StartWorker makes Dir and starts a worker of a submission there.
 	StartWorker struct {
 		Worker  int
 		Staging string
@@ -155,15 +155,15 @@ type (
 		Dir     string
 	}
 
-	// SendWorker sends a message to a worker. The directories in a wire.Run are made
-	// first.
+	// SendWorker sends a message to a worker. For a wire.Run it first makes the
+	// directories.
 	SendWorker struct {
 		Worker  int
 		Message wire.Message
 	}
 
 	// Limit limits the memory and processes of a worker and its children together, from
-	// the next [SendWorker] on; 0: no limit.
+	// the next wire.Run on; 0: no limit.
 	Limit struct {
 		Worker    int
 		Kind      wire.Kind // of the attempt
@@ -174,17 +174,17 @@ type (
 	// KillWorker kills a worker's process group.
 	KillWorker struct{ Worker int }
 
-	// ReadLog reads the last lines of the last file that is not empty, or a crash message
-	// in the files.
+	// ReadLog reads the last lines of the last file that is not empty. If Crashed is set,
+	// it looks for a crash message first.
 	ReadLog struct {
 		Attempt wire.AttemptID
 		Files   []string
 		Crashed bool  // the worker ended like a crashed Go program
-		Limit   Limit // limit of the worker
+		Limit   Limit // of the worker
 	}
 
-	// Fetch fetches one partition of a map output from the shuffle service at the output's
-	// address into File. In place, it looks up the partition's position in File.
+	// Fetch fetches one partition of a map output into File, from the tracker that has the
+	// output. With InPlace, it looks up the partition's position in File instead.
 	Fetch struct {
 		Fetch     int
 		Output    wire.MapOutput
@@ -194,9 +194,9 @@ type (
 		File      string
 	}
 
-	// Share sets how jobs share a limited fetch rate. Named jobs go first, in their order,
-	// each up to its share while others have something to fetch. Other jobs share the
-	// rest.
+	// Share sets how jobs share a limited fetch rate. Jobs in Shares go first, in this
+	// order, each up to its share. All other jobs share the rest. A share that its job does
+	// not use is free for all.
 	Share struct{ Shares []wire.JobShare }
 
 	// CancelFetch ends a Fetch soon.
@@ -227,29 +227,29 @@ type (
 	// Remove removes a file or a tree; a missing one is no error.
 	Remove struct{ Path string }
 
-	// Forget removes a submission's program. The submission has no job here any more, and
-	// has ended, or none of its jobs came here for some seconds.
-	Forget struct{ Staging string }
+	// RemoveProgram removes a submission's program: the submission has ended, or has had no
+	// job here for some seconds.
+	RemoveProgram struct{ Staging string }
 )
 
-func (Send) command()        {}
-func (Hangup) command()      {}
-func (ReadNonce) command()   {}
-func (KeepCluster) command() {}
-func (KeepStaging) command() {}
-func (Leave) command()       {}
-func (Quit) command()        {}
-func (StartWorker) command() {}
-func (SendWorker) command()  {}
-func (Limit) command()       {}
-func (Record) command()      {}
-func (Probe) command()       {}
-func (KillWorker) command()  {}
-func (ReadLog) command()     {}
-func (Fetch) command()       {}
-func (Share) command()       {}
-func (CancelFetch) command() {}
-func (Merge) command()       {}
-func (CancelMerge) command() {}
-func (Remove) command()      {}
-func (Forget) command()      {}
+func (Send) command()          {}
+func (Hangup) command()        {}
+func (ReadNonce) command()     {}
+func (StoreCluster) command()  {}
+func (StoreStaging) command()  {}
+func (Leave) command()         {}
+func (Quit) command()          {}
+func (StartWorker) command()   {}
+func (SendWorker) command()    {}
+func (Limit) command()         {}
+func (Record) command()        {}
+func (Probe) command()         {}
+func (KillWorker) command()    {}
+func (ReadLog) command()       {}
+func (Fetch) command()         {}
+func (Share) command()         {}
+func (CancelFetch) command()   {}
+func (Merge) command()         {}
+func (CancelMerge) command()   {}
+func (Remove) command()        {}
+func (RemoveProgram) command() {}

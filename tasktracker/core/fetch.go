@@ -17,52 +17,52 @@ type host struct {
 	active int
 	queues []*queue // by job
 
-	failures int           // consecutive; concurrent ones count once
-	failed   time.Duration // when the last one was counted
-	until    time.Duration // no fetch starts before
+	failures    int           // consecutive failures; concurrent failures count once
+	lastFailure time.Duration // time of the last counted failure
+	pausedUntil time.Duration // no fetch starts before this time
 }
 
-// queue has a job's waiting fetches from a host, and counts the running ones.
+// queue has a job's waiting fetches from a host, and counts its running fetches.
 type queue struct {
 	job     *job
 	host    *host
 	active  int
 	waiting []queuePos
-	gone    bool // removed from its job and its host
+	removed bool // removed from its job and its host
 }
 
-// stallWeight is how many failures a stalled fetch counts for.
+// stallWeight is the number of failures that a stalled fetch counts as.
 const stallWeight = 3
 
 // queuePos is an entry's position in a host's queue or in the retries. It is void if the
-// entry got another position since.
+// entry has a newer position.
 type queuePos struct {
-	entry  *entry
-	ticket int
-	due    time.Duration // of a retry
+	entry   *entry
+	ticket  int
+	retryAt time.Duration // of a retry
 }
 
 func (p *queuePos) void() bool { return p.entry.ticket != p.ticket }
 
 // fetch is a running fetch or lookup.
 type fetch struct {
-	id     int
-	begun  time.Duration
-	entry  *entry // nil: cancelled
-	job    *job
-	output wire.MapOutput
-	queue  *queue   // nil: a lookup
-	source *attempt // of a lookup
-	file   string
+	id        int
+	startedAt time.Duration
+	entry     *entry // nil: cancelled
+	job       *job
+	output    wire.MapOutput
+	queue     *queue   // nil: a lookup
+	source    *attempt // of a lookup
+	file      string
 }
 
-// requestOutput fetches an entry's output, if its location is known.
+// requestOutput fetches an entry's output, if the leader has named one.
 func (c *Core) requestOutput(e *entry) {
-	o, known := e.home.job.outputs[e.m]
+	o, known := e.home.job.outputs[e.mapN]
 	e.ticket = next(&c.last.ticket)
 	switch {
 	case !known:
-		e.state = unknown
+		e.state = unnamed
 	case o.Tracker == c.cfg.Tracker:
 		c.lookUp(e, o)
 	default:
@@ -88,7 +88,7 @@ func (c *Core) host(addr string) *host {
 func (c *Core) lookUp(e *entry, o wire.MapOutput) {
 	source := c.attempts[mapAttempt(e.home.job.id, o)]
 	if source == nil || !source.hasOutput() {
-		e.state = gone
+		e.state = missing
 		c.reportLost(e, o.Attempt, fmt.Sprintf("tracker %s has no such output", c.cfg.Tracker), false)
 		return
 	}
@@ -100,7 +100,7 @@ func (c *Core) lookUp(e *entry, o wire.MapOutput) {
 }
 
 func (c *Core) addFetch(e *entry, o wire.MapOutput) *fetch {
-	f := &fetch{id: next(&c.last.fetch), begun: c.now, entry: e, job: e.home.job, output: o}
+	f := &fetch{id: next(&c.last.fetch), startedAt: c.now, entry: e, job: e.home.job, output: o}
 	e.state, e.fetch = fetching, f
 	c.fetches[f.id] = f
 	f.job.busy++
@@ -108,10 +108,10 @@ func (c *Core) addFetch(e *entry, o wire.MapOutput) *fetch {
 }
 
 func (c *Core) startFetch(q *queue, e *entry) {
-	o := e.home.job.outputs[e.m]
+	o := e.home.job.outputs[e.mapN]
 	f := c.addFetch(e, o)
 	f.queue = q
-	c.count(q, 1)
+	c.countFetch(q, 1)
 	f.file = path.Join(e.home.dir(), fmt.Sprintf("map-%d-%d-%d", o.Map, o.Attempt, f.id))
 	c.do(Fetch{
 		Fetch: f.id, Output: o, Job: f.job.id, Partition: e.home.partition,
@@ -133,13 +133,13 @@ func (c *Core) fetchDone(ev FetchDone) {
 	}
 	delete(c.fetches, f.id)
 	if f.queue != nil {
-		c.count(f.queue, -1)
+		c.countFetch(f.queue, -1)
 	}
 	switch {
 	case f.entry != nil && ev.Error == "":
 		if f.queue != nil {
-			f.queue.host.failures, f.queue.host.until = 0, 0
-			c.pace.bytes += float64(ev.Segment.Length)
+			f.queue.host.failures, f.queue.host.pausedUntil = 0, 0
+			c.fetchMeter.bytes += float64(ev.Segment.Length)
 		}
 		c.addFetched(f.entry, f, ev.Segment, ev.Records)
 	case f.entry != nil:
@@ -169,25 +169,26 @@ func (c *Core) releaseLookup(f *fetch) {
 
 // fetchFailed retries an output later, or reports it lost:
 //
-//   - in place: reported at once;
-//   - this tracker's own disk failed: retried, as it says nothing about the output;
-//   - gone, or corrupt twice: reported; the first corruption may be the network's;
-//   - any other failure: the whole host pauses, see hostFailed.
+//   - It failed in place: reported at once.
+//   - This tracker's own disk failed: retried, as the output may be good.
+//   - It is missing, or was corrupt twice: reported. The network may have caused the
+//     first corruption.
+//   - Any other failure: the whole host pauses, see hostFailed.
 func (c *Core) fetchFailed(f *fetch, ev FetchDone) {
 	e := f.entry
 	e.fetch = nil
 	switch {
 	case f.source != nil:
-		if ev.Local {
+		if ev.DiskFailed {
 			c.suspect(f.source.disk)
 		}
-		e.state = gone
+		e.state = missing
 		c.reportLost(e, f.output.Attempt, ev.Error, ev.Corrupt)
-	case ev.Local:
+	case ev.DiskFailed:
 		c.retryLater(e, c.cfg.RetryBase)
 		c.strike(e.home.disk, ev.Error)
-	case ev.Gone, ev.Corrupt && e.tries > 0:
-		c.giveUp(e, ev.Error, ev.Corrupt)
+	case ev.Missing, ev.Corrupt && e.tries > 0:
+		c.reportAndRetry(e, ev.Error, ev.Corrupt)
 	case ev.Corrupt:
 		e.tries++
 		c.retryLater(e, c.cfg.RetryBase)
@@ -200,56 +201,56 @@ func (c *Core) fetchFailed(f *fetch, ev FetchDone) {
 
 func (c *Core) retryLater(e *entry, wait time.Duration) {
 	e.state, e.ticket = retrying, next(&c.last.ticket)
-	heap.Push(&c.retries, queuePos{entry: e, ticket: e.ticket, due: c.now + wait})
+	heap.Push(&c.retries, queuePos{entry: e, ticket: e.ticket, retryAt: c.now + wait})
 }
 
-// giveUp reports an output lost, and still retries it later.
-func (c *Core) giveUp(e *entry, reason string, corrupt bool) {
-	c.reportLost(e, e.home.job.outputs[e.m].Attempt, reason, corrupt)
+// reportAndRetry reports an output lost, and retries it after Config.RetryMax.
+func (c *Core) reportAndRetry(e *entry, reason string, corrupt bool) {
+	c.reportLost(e, e.home.job.outputs[e.mapN].Attempt, reason, corrupt)
 	c.retryLater(e, c.cfg.RetryMax)
 }
 
 // hostFailed pauses a host, longer each time. After Config.FetchTries failures it reports
-// all outputs there lost. Concurrent failures count once.
+// all waiting outputs there lost. Concurrent failures count once.
 func (c *Core) hostFailed(f *fetch, ev FetchDone) {
 	h := f.queue.host
-	if h.failures > 0 && f.begun <= h.failed {
+	if h.failures > 0 && f.startedAt <= h.lastFailure {
 		return
 	}
 	h.failures++
 	if ev.Stalled {
 		h.failures += stallWeight - 1
 	}
-	h.failed = c.now
-	h.until = c.now + min(c.cfg.RetryBase<<min(h.failures-1, 20), c.cfg.RetryMax)
+	h.lastFailure = c.now
+	h.pausedUntil = c.now + min(c.cfg.RetryBase<<min(h.failures-1, 20), c.cfg.RetryMax)
 	if h.failures < c.cfg.FetchTries {
 		return
 	}
 	for _, q := range h.queues {
-		places := q.waiting
+		positions := q.waiting
 		q.waiting = nil
 		c.endedQueues = append(c.endedQueues, q)
-		for _, p := range places {
+		for _, p := range positions {
 			if !p.void() {
-				c.giveUp(p.entry, ev.Error, false)
+				c.reportAndRetry(p.entry, ev.Error, false)
 			}
 		}
 	}
 }
 
-// reportLost reports that an output cannot be fetched. The report is repeated after the
-// next welcome.
+// reportLost reports that an output cannot be fetched. The tracker repeats the report after
+// each Welcome.
 func (c *Core) reportLost(e *entry, attempt int, reason string, corrupt bool) {
-	e.lost, e.corrupt, e.attempt = reason, corrupt, attempt
-	c.send(&wire.OutputLost{Job: e.home.job.id, Map: e.m, Attempt: attempt, Corrupt: corrupt, Reason: reason})
+	e.lostReason, e.corrupt, e.attempt = reason, corrupt, attempt
+	c.send(&wire.OutputLost{Job: e.home.job.id, Map: e.mapN, Attempt: attempt, Corrupt: corrupt, Reason: reason})
 }
 
 func (c *Core) resendLost() {
 	for _, j := range c.sortedJobs() {
 		for _, h := range j.homes {
 			for i := range h.entries {
-				if e := &h.entries[i]; e.lost != "" {
-					c.reportLost(e, e.attempt, e.lost, e.corrupt)
+				if e := &h.entries[i]; e.lostReason != "" {
+					c.reportLost(e, e.attempt, e.lostReason, e.corrupt)
 				}
 			}
 		}
@@ -257,7 +258,7 @@ func (c *Core) resendLost() {
 }
 
 func (c *Core) retryFetches() {
-	for len(c.retries) > 0 && (c.retries[0].due <= c.now || c.retries[0].void()) {
+	for len(c.retries) > 0 && (c.retries[0].retryAt <= c.now || c.retries[0].void()) {
 		p := heap.Pop(&c.retries).(queuePos)
 		if !p.void() {
 			c.requestOutput(p.entry)
@@ -270,7 +271,7 @@ type retryHeap []queuePos
 
 func (h retryHeap) Len() int { return len(h) }
 func (h retryHeap) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(h[i].due, h[j].due), cmp.Compare(h[i].ticket, h[j].ticket)) < 0
+	return cmp.Or(cmp.Compare(h[i].retryAt, h[j].retryAt), cmp.Compare(h[i].ticket, h[j].ticket)) < 0
 }
 func (h retryHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 func (h *retryHeap) Push(x any)   { *h = append(*h, x.(queuePos)) }

@@ -16,31 +16,34 @@ type home struct {
 	maps      int
 	entries   []entry // by map
 
-	have   int // number of held entries
-	digest uint64
-	bytes  int64
-	runs   []*run // runs of the held entries, in order of arrival
-	levels []int  // number of runs, by how often they were merged
+	heldCount int // number of entries that are held
+	digest    uint64
+	bytes     int64
+	runs      []*run // runs of the held entries, in order of arrival
+	levels    []int  // number of runs, by run.level
 
 	merging  *merge
 	failures int // failed merges
 
-	reported                               wire.HomeReport // last report
-	changed, unreported, mergeQueued, gone bool            // the first three: in the lists of Core; gone: dropped
+	reported    wire.HomeReport // last report
+	changed     bool            // in Core.changedHomes
+	unreported  bool            // in Core.unreported
+	mergeQueued bool            // in Core.mergeQueue
+	dropped     bool
 }
 
 // entry is one map's output in a home.
 type entry struct {
-	home    *home
-	m       int // the map
-	state   entryState
-	ticket  int    // of its valid queuePos
-	tries   int    // failed attempts to fetch
-	fetch   *fetch // while fetching
-	lost    string // reason in the last report that the output is lost
-	corrupt bool   // as in the last report
+	home       *home
+	mapN       int // number of the map
+	state      entryState
+	ticket     int    // of its valid queuePos
+	tries      int    // failed attempts to fetch
+	fetch      *fetch // in state fetching
+	lostReason string // reason in the last wire.OutputLost; empty: not lost
+	corrupt    bool   // as in that report
 
-	// While held.
+	// In state held. A lost output has its attempt too.
 	attempt int
 	digest  uint64
 	bytes   int64
@@ -50,41 +53,41 @@ type entry struct {
 type entryState uint8
 
 const (
-	unknown  entryState = iota // location of its output
-	queued                     // at its host
-	retrying                   // after a failure
+	unnamed  entryState = iota // the leader has named no output
+	queued                     // in a queue of its host
+	retrying                   // in Core.retries
 	fetching                   // or being looked up in place
-	gone                       // was on this tracker; the leader must name another output
+	missing                    // it was on this tracker and is lost; the leader must name another output
 	held
 )
 
 func (j *job) home(partition int) *home {
-	i, ok := j.homeAt(partition)
+	i, ok := j.homeIndex(partition)
 	if !ok {
 		return nil
 	}
 	return j.homes[i]
 }
 
-func (j *job) homeAt(partition int) (int, bool) {
+func (j *job) homeIndex(partition int) (int, bool) {
 	return slices.BinarySearchFunc(j.homes, partition, func(h *home, p int) int { return cmp.Compare(h.partition, p) })
 }
 
 func (h *home) report() wire.HomeReport {
 	return wire.HomeReport{
 		Job: h.job.id, Partition: h.partition, Generation: h.gen,
-		Maps: h.have, Digest: h.digest, Bytes: h.bytes, Complete: h.reported.Complete,
+		Maps: h.heldCount, Digest: h.digest, Bytes: h.bytes, Complete: h.reported.Complete,
 	}
 }
 
 // complete reports whether a reduce can read the home. It must have every map's output, in
 // at most maxRuns runs unless merges fail.
 func (c *Core) complete(h *home) bool {
-	return h.have == h.maps && (len(h.runs) <= c.cfg.maxRuns() || h.failures >= maxMergeFailures)
+	return h.heldCount == h.maps && (len(h.runs) <= c.cfg.maxRuns() || h.failures >= maxMergeFailures)
 }
 
-// setHome creates a home. For a higher generation an existing home starts again from
-// nothing: the leader may distrust its contents.
+// setHome creates a home. With a higher generation it replaces an existing home: the
+// leader may distrust the contents of that home.
 func (c *Core) setHome(m *wire.SetHome) {
 	j := c.job(m.Job)
 	if j.dropped || m.Maps < 0 {
@@ -109,11 +112,11 @@ func (c *Core) setHome(m *wire.SetHome) {
 func (c *Core) beginHome(j *job, d *disk, partition int, gen wire.Generation, maps int) {
 	h := &home{job: j, disk: d, partition: partition, gen: gen, maps: maps, entries: make([]entry, maps)}
 	h.reported = h.report()
-	i, _ := j.homeAt(partition)
+	i, _ := j.homeIndex(partition)
 	j.homes = slices.Insert(j.homes, i, h)
 	for m := range h.entries {
 		e := &h.entries[m]
-		e.home, e.m = h, m
+		e.home, e.mapN = h, m
 		c.requestOutput(e)
 	}
 	c.markChanged(h)
@@ -121,21 +124,21 @@ func (c *Core) beginHome(j *job, d *disk, partition int, gen wire.Generation, ma
 
 // dropHome forgets a home. Its files are removed when they are not in use.
 func (c *Core) dropHome(h *home) {
-	h.gone = true
+	h.dropped = true
 	for i := range h.entries {
 		e := &h.entries[i]
 		c.cancelFetch(e)
-		e.state, e.ticket = unknown, next(&c.last.ticket)
+		e.state, e.ticket = unnamed, next(&c.last.ticket)
 	}
 	for len(h.runs) > 0 {
 		c.removeRun(h, h.runs[len(h.runs)-1])
 	}
-	i, _ := h.job.homeAt(h.partition)
+	i, _ := h.job.homeIndex(h.partition)
 	h.job.homes = slices.Delete(h.job.homes, i, i+1)
 }
 
-// outputs records the locations of map outputs. An output that is named again was
-// replaced, or must be tried again.
+// outputs records the locations of map outputs. If a map already had an output, that one
+// was replaced, or must be tried again.
 func (c *Core) outputs(m *wire.Outputs) {
 	j := c.job(m.Job)
 	if j.dropped {
@@ -155,8 +158,8 @@ func (c *Core) outputs(m *wire.Outputs) {
 	}
 }
 
-// outputChanged adapts an entry to its map's new output. A copy with the same digest has
-// the same records and is kept. An output used in place is not: it may be damaged.
+// outputChanged adapts an entry to its map's new output. It keeps a copy with the same
+// digest, which has the same records, but no output in place, which may be damaged.
 func (c *Core) outputChanged(e *entry, old, o wire.MapOutput) {
 	switch e.state {
 	case held:
@@ -174,13 +177,13 @@ func (c *Core) outputChanged(e *entry, old, o wire.MapOutput) {
 		}
 		c.cancelFetch(e)
 	}
-	e.tries, e.lost = 0, ""
+	e.tries, e.lostReason = 0, ""
 	c.requestOutput(e)
 }
 
 // unreadable forgets a map output that a reduce could not read, so that no new home uses
-// it. Entries that use it in place are discarded. Copies and merges were verified and
-// stay; the leader has the reduce's own home gather again.
+// it. Entries that use it in place are discarded. Verified copies and merges stay: the
+// leader replaces the home of that reduce.
 func (c *Core) unreadable(lost *wire.OutputLost) {
 	j := c.jobs[lost.Job]
 	if j == nil || j.dropped {
@@ -244,9 +247,9 @@ func (c *Core) releaseInPlace(a *attempt) {
 func (c *Core) addFetched(e *entry, f *fetch, segment wire.Segment, records int64) {
 	h := e.home
 	h.disk.strikes = 0
-	e.state, e.fetch, e.tries, e.lost = held, nil, 0, ""
+	e.state, e.fetch, e.tries, e.lostReason = held, nil, 0, ""
 	e.attempt, e.digest, e.bytes, e.run = f.output.Attempt, f.output.Digest, segment.Length, nil
-	h.have++
+	h.heldCount++
 	h.digest += e.digest
 	h.bytes += e.bytes
 	c.markChanged(h)
@@ -254,17 +257,17 @@ func (c *Core) addFetched(e *entry, f *fetch, segment wire.Segment, records int6
 		c.discardFetched(f)
 		return
 	}
-	segment.Map, segment.Attempt = e.m, e.attempt
-	c.addRun(h, &run{id: next(&c.last.run), maps: []int{e.m}, segment: segment, source: f.source})
+	segment.Map, segment.Attempt = e.mapN, e.attempt
+	c.addRun(h, &run{id: next(&c.last.run), maps: []int{e.mapN}, segment: segment, source: f.source})
 }
 
 // inPlace reports whether the entry uses a map output of this tracker in place.
 func (e *entry) inPlace() bool { return e.state == held && e.run != nil && e.run.source != nil }
 
-// discard drops an entry's output, with all outputs merged with it, and fetches them
+// discard drops an entry's output and all outputs in the same merged run, and fetches them
 // again.
 func (c *Core) discard(e *entry) {
-	maps := []int{e.m}
+	maps := []int{e.mapN}
 	if e.run != nil {
 		maps = e.run.maps
 		c.removeRun(e.home, e.run)
@@ -279,8 +282,8 @@ func (c *Core) discard(e *entry) {
 
 func (c *Core) forgetHeld(e *entry) {
 	h := e.home
-	e.state, e.run = unknown, nil
-	h.have--
+	e.state, e.run = unnamed, nil
+	h.heldCount--
 	h.digest -= e.digest
 	h.bytes -= e.bytes
 	c.markChanged(h)
@@ -298,7 +301,7 @@ func (c *Core) markChanged(h *home) {
 func (c *Core) updateHomes() {
 	for _, h := range c.changedHomes {
 		h.changed = false
-		if h.gone {
+		if h.dropped {
 			continue
 		}
 		if !h.mergeQueued && h.merging == nil && c.mergeDue(h) {

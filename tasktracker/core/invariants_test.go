@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// fataler has the common methods of testing.T and rapid.T.
+// fataler has methods that testing.T and rapid.T have in common.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -63,8 +63,8 @@ func checkInvariants(t fataler, c *Core) {
 		t.Fatalf("%d idle workers", len(c.idle))
 	}
 	for _, w := range c.idle {
-		if w.attempt != nil || !c.needed(w.staging) {
-			t.Fatalf("worker %d idles with %v", w.id, w.attempt)
+		if w.attempt != nil || !c.submissionNeeded(w.staging) {
+			t.Fatalf("worker %d is idle and has attempt %v", w.id, w.attempt)
 		}
 	}
 	if len(c.merges) > c.cfg.Merges {
@@ -97,7 +97,7 @@ func checkQueues(t fataler, c *Core) {
 			t.Fatalf("%v has %d fetches, counted %d", j.id, active, j.fetching)
 		}
 		sum += active
-		within += min(active, c.entitled(j, others))
+		within += min(active, c.guaranteed(j, others))
 	}
 	if sum != c.fetching || sum > shareBurst*c.cfg.Fetches || within > c.cfg.Fetches+len(c.queued) {
 		t.Fatalf("%d concurrent fetches, counted %d, %d within shares", sum, c.fetching, within)
@@ -113,10 +113,10 @@ func checkQueues(t fataler, c *Core) {
 	}
 }
 
-// checkHome checks a home's counts against its entries.
+// checkHome compares the counts of a home with its entries.
 func checkHome(t fataler, c *Core, h *home) {
 	t.Helper()
-	var have int
+	var heldCount int
 	var digest uint64
 	var bytes int64
 	levels := make([]int, len(h.levels))
@@ -128,7 +128,7 @@ func checkHome(t fataler, c *Core, h *home) {
 		if e.state != held {
 			continue
 		}
-		have++
+		heldCount++
 		digest += e.digest
 		bytes += e.bytes
 		if want, named := h.job.outputs[i]; named && e.digest != want.Digest {
@@ -151,9 +151,9 @@ func checkHome(t fataler, c *Core, h *home) {
 			t.Fatalf("run %d of home %d is removed", r.id, h.partition)
 		}
 	}
-	if have != h.have || digest != h.digest || bytes != h.bytes || !slices.Equal(levels, h.levels) {
-		t.Fatalf("home %d counts %d %d %d %v, has %d %d %d %v", h.partition,
-			h.have, h.digest, h.bytes, h.levels, have, digest, bytes, levels)
+	if heldCount != h.heldCount || digest != h.digest || bytes != h.bytes || !slices.Equal(levels, h.levels) {
+		t.Fatalf("home %d counts %d maps, digest %d, %d bytes, levels %v; its entries give %d, %d, %d, %v", h.partition,
+			h.heldCount, h.digest, h.bytes, h.levels, heldCount, digest, bytes, levels)
 	}
 	if h.reported.Complete != c.complete(h) {
 		t.Fatalf("home %d: complete is %v, reported %v", h.partition, c.complete(h), h.reported.Complete)

@@ -11,18 +11,18 @@ import (
 // job is the tracker's state of a job.
 type job struct {
 	id       wire.JobID
-	staging  string // of its submission; empty before its first launch here
+	staging  string // URL of its submission; empty before the first launch here
 	dropped  bool
 	busy     int                    // number of unfinished attempts, fetches and merges
 	attempts []*attempt             // in launch order
 	homes    []*home                // by partition
-	outputs  map[int]wire.MapOutput // as last chosen by the leader
+	outputs  map[int]wire.MapOutput // by map, as the leader last chose them
 	queues   []*queue               // with waiting or running fetches, by address
 	fetching int                    // running fetches
 	lastHost string                 // address of the last fetch
 }
 
-// job returns a job, and adds it if it is new.
+// job returns the state of a job, and adds the job if it is new.
 func (c *Core) job(id wire.JobID) *job {
 	j := c.jobs[id]
 	if j == nil {
@@ -59,20 +59,20 @@ func (c *Core) dropJob(m *wire.DropJob) {
 	case j.staging != "":
 		c.linger(j.staging)
 	}
-	c.jobIdle(j)
+	c.removeIfEnded(j)
 }
 
-// lingering is a submission that may have more jobs soon.
+// lingering is a submission without jobs here that may have more jobs soon.
 type lingering struct {
 	staging string
 	until   time.Duration
 }
 
-// lingerTime is how long a submission without jobs here is kept.
+// lingerTime is the time for which a submission without jobs here is kept.
 const lingerTime = 5 * time.Second
 
-// linger keeps idle workers and the program of a submission after one of its jobs ended.
-// For the next job of a flow, starting them again would take longer than many tasks.
+// linger keeps idle workers and the program of a submission for the next job of its flow.
+// Starting them again would take longer than many tasks.
 func (c *Core) linger(staging string) {
 	c.stopLingering(staging)
 	c.lingering = append(c.lingering, lingering{staging, c.now + lingerTime})
@@ -82,24 +82,24 @@ func (c *Core) stopLingering(staging string) {
 	c.lingering = slices.DeleteFunc(c.lingering, func(x lingering) bool { return x.staging == staging })
 }
 
-// endLingering releases submissions whose time is over.
+// endLingering releases submissions that have lingered for lingerTime.
 func (c *Core) endLingering() {
 	for len(c.lingering) > 0 && c.lingering[0].until <= c.now {
 		c.releaseSubmission(c.lingering[0].staging)
 	}
 }
 
-// releaseSubmission stops a submission's idle workers, unless it has jobs here.
+// releaseSubmission stops idle workers and removes the program, unless jobs here need them.
 func (c *Core) releaseSubmission(staging string) {
 	c.stopLingering(staging)
-	if !c.needed(staging) {
+	if !c.submissionNeeded(staging) {
 		c.stopIdle(func(w *worker) bool { return w.staging == staging })
-		c.do(Forget{staging})
+		c.do(RemoveProgram{staging})
 	}
 }
 
-// Live returns the jobs that are not dropped.
-func (c *Core) Live() map[wire.JobID]bool {
+// LiveJobs returns the jobs here that are not dropped.
+func (c *Core) LiveJobs() map[wire.JobID]bool {
 	live := make(map[wire.JobID]bool, len(c.jobs))
 	for id, j := range c.jobs {
 		if !j.dropped {
@@ -109,14 +109,15 @@ func (c *Core) Live() map[wire.JobID]bool {
 	return live
 }
 
-// Has reports whether a job is here and not dropped.
-func (c *Core) Has(id wire.JobID) bool {
+// HasJob reports whether a job is here and not dropped.
+func (c *Core) HasJob(id wire.JobID) bool {
 	j := c.jobs[id]
 	return j != nil && !j.dropped
 }
 
-// needed reports whether a submission lingers, or has a job here that is not dropped.
-func (c *Core) needed(staging string) bool {
+// submissionNeeded reports whether a submission lingers, or has a job here that is not
+// dropped.
+func (c *Core) submissionNeeded(staging string) bool {
 	if slices.ContainsFunc(c.lingering, func(x lingering) bool { return x.staging == staging }) {
 		return true
 	}
@@ -131,10 +132,11 @@ func (c *Core) needed(staging string) bool {
 // endWork counts the end of an attempt, fetch or merge.
 func (c *Core) endWork(j *job) {
 	j.busy--
-	c.jobIdle(j)
+	c.removeIfEnded(j)
 }
 
-func (c *Core) jobIdle(j *job) {
+// removeIfEnded forgets a dropped job without work and removes its directories.
+func (c *Core) removeIfEnded(j *job) {
 	if !j.dropped || j.busy > 0 {
 		return
 	}
@@ -142,7 +144,7 @@ func (c *Core) jobIdle(j *job) {
 	for _, d := range c.disks {
 		c.do(Remove{d.jobDir(j.id)})
 	}
-	if c.state.n == stateDisk {
+	if c.state.index == stateDisk {
 		c.do(Remove{c.state.jobDir(j.id)}) // of service attempts
 	}
 	if !c.cfg.KeepLogs {

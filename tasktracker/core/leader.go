@@ -12,7 +12,7 @@ func (c *Core) fromLeader(m wire.Message) {
 	if !c.connected {
 		return
 	}
-	c.heardAt = c.now
+	c.lastMessageAt = c.now
 	switch m := m.(type) {
 	case *wire.Welcome:
 		c.welcome(m)
@@ -61,20 +61,20 @@ func (c *Core) fromLeader(m wire.Message) {
 		if c.acceptsEpoch(m.Epoch) {
 			c.do(Leave{})
 		}
-	case *wire.Ack: // any message proves that the leader lives
+	case *wire.Ack: // only shows that the leader is alive
 	default:
 		c.hangup(fmt.Sprintf("a job tracker does not send a %T", m))
 	}
 }
 
-// acceptsEpoch reports whether a command's epoch is the newest one seen, or newer.
+// acceptsEpoch reports whether no newer epoch than a command's is known.
 func (c *Core) acceptsEpoch(epoch uint64) bool {
 	c.epoch = max(c.epoch, epoch)
 	return epoch == c.epoch
 }
 
-// endIncarnation kills all attempts, and forgets homes, shares and reports. Reports of map
-// outputs stay: they are offers from now on.
+// endIncarnation kills all attempts, and forgets homes, shares and reports. It keeps map
+// outputs and their reports, which the next inventory offers to the leader.
 func (c *Core) endIncarnation() {
 	if len(c.shares.byJob) > 0 {
 		c.share(nil)
@@ -88,11 +88,11 @@ func (c *Core) endIncarnation() {
 		}
 		clear(j.outputs)
 		j.attempts = slices.DeleteFunc(j.attempts, func(a *attempt) bool {
-			gone := a.phase == final && !a.hasOutput()
-			if gone {
+			forget := a.phase == final && !a.hasOutput()
+			if forget {
 				delete(c.attempts, a.id)
 			}
-			return gone
+			return forget
 		})
 	}
 }
@@ -103,7 +103,7 @@ const pageBytes = 1 << 20
 // inventory sends all live jobs with their attempts and homes, in pages.
 func (c *Core) inventory() {
 	page, size := &wire.Inventory{}, 0
-	room := func(n int) {
+	reserve := func(n int) {
 		if size > 0 && size+n > pageBytes {
 			page.More = true
 			c.send(page)
@@ -117,16 +117,16 @@ func (c *Core) inventory() {
 		}
 		for _, h := range j.homes {
 			h.reported = h.report()
-			room(homeReportBytes)
+			reserve(homeReportBytes)
 			page.Homes = append(page.Homes, h.reported)
 		}
 		for _, a := range j.attempts {
 			r := a.report()
-			room(resultBytes(r.Result))
+			reserve(resultBytes(r.Result))
 			page.Attempts = append(page.Attempts, *r)
 		}
 		if len(j.homes)+len(j.attempts) == 0 {
-			room(jobBytes)
+			reserve(jobBytes)
 			page.Jobs = append(page.Jobs, j.id)
 		}
 	}
@@ -159,22 +159,22 @@ func resultBytes(r *wire.Result) int {
 	return n
 }
 
-func (c *Core) nextBeat() time.Duration {
-	if c.hasProgress || len(c.unreported) > 0 {
-		return c.beatAt + min(progressEvery, c.lease/3)
+func (c *Core) nextHeartbeat() time.Duration {
+	if c.progressUnsent || len(c.unreported) > 0 {
+		return c.heartbeatAt + min(progressEvery, c.lease/3)
 	}
-	return c.beatAt + c.lease/3
+	return c.heartbeatAt + c.lease/3
 }
 
-// sendProgress renews the lease and reports progress of attempts and homes, at most four
-// times a second.
+// sendProgress reports progress of attempts and homes, at most four times a second. Its
+// heartbeats also renew the lease.
 func (c *Core) sendProgress() {
-	if !c.registered || c.now < c.nextBeat() {
+	if !c.registered || c.now < c.nextHeartbeat() {
 		return
 	}
 	for _, h := range c.unreported {
 		h.unreported = false
-		if h.gone {
+		if h.dropped {
 			continue
 		}
 		if r := h.report(); r != h.reported {
@@ -183,12 +183,12 @@ func (c *Core) sendProgress() {
 		}
 	}
 	c.unreported = nil
-	beat := &wire.Heartbeat{Rate: c.pace.rate(c.cfg.FetchRate)}
+	heartbeat := &wire.Heartbeat{Rate: c.fetchMeter.rate(c.cfg.FetchRate)}
 	for _, a := range c.active {
 		if !a.job.dropped {
-			beat.Attempts = append(beat.Attempts, *a.report())
+			heartbeat.Attempts = append(heartbeat.Attempts, *a.report())
 		}
 	}
-	c.send(beat)
-	c.beatAt, c.hasProgress = c.now, false
+	c.send(heartbeat)
+	c.heartbeatAt, c.progressUnsent = c.now, false
 }

@@ -12,10 +12,10 @@ import (
 // run is a sorted run of a home: one map's output, or several merged ones.
 type run struct {
 	id      int
-	level   int   // how often its records were merged
-	maps    []int // the maps whose output it has
+	level   int   // number of merges of its records
+	maps    []int // it has the outputs of these maps
 	segment wire.Segment
-	source  *attempt // nil: a file of the home; else the map attempt whose output is used in place
+	source  *attempt // map attempt with the output that is used in place; nil: a file of the home
 	uses    int      // number of attempts and merges that read it
 	removed bool     // from its home
 }
@@ -29,8 +29,8 @@ type merge struct {
 	file string
 }
 
-// maxMergeFailures is how many merges may fail before a home stops merging. Its reduce may
-// still be able to read many runs at once.
+// maxMergeFailures is the number of failed merges after which a home stops merging. Its
+// reduce may still be able to read many runs at once.
 const maxMergeFailures = 3
 
 func (c *Core) addRun(h *home, r *run) {
@@ -44,8 +44,8 @@ func (c *Core) addRun(h *home, r *run) {
 	h.levels[r.level]++
 }
 
-// inMapOrder sorts runs by their lowest map. So the order of equal keys does not depend on
-// the order of arrival, unless runs were merged.
+// inMapOrder sorts runs by their lowest map. Unless runs were merged, the order of equal
+// keys then does not depend on the order of arrival.
 func inMapOrder(runs []*run) []*run {
 	runs = slices.Clone(runs)
 	slices.SortFunc(runs, func(a, b *run) int { return cmp.Compare(slices.Min(a.maps), slices.Min(b.maps)) })
@@ -76,13 +76,14 @@ func (c *Core) release(r *run) {
 	}
 }
 
-// mergeDue reports whether to merge runs. While the home gathers: if more than MergeFactor
-// runs have the same level. When it has all outputs: if a reduce cannot read so many runs.
+// mergeDue reports whether to merge runs. A home that gathers merges if more than
+// MergeFactor runs have the same level. A home with all outputs merges if a reduce cannot
+// read so many runs.
 func (c *Core) mergeDue(h *home) bool {
 	if h.failures >= maxMergeFailures {
 		return false
 	}
-	if h.have == h.maps {
+	if h.heldCount == h.maps {
 		return len(h.runs) > c.cfg.maxRuns()
 	}
 	return slices.ContainsFunc(h.levels, func(n int) bool { return n > c.cfg.MergeFactor })
@@ -94,13 +95,13 @@ func (c *Core) startMerges() {
 		h := c.mergeQueue[0]
 		c.mergeQueue = slices.Delete(c.mergeQueue, 0, 1)
 		h.mergeQueued = false
-		if !h.gone && c.mergeDue(h) {
+		if !h.dropped && c.mergeDue(h) {
 			c.startMerge(h)
 		}
 	}
 }
 
-// startMerge merges the oldest runs of the lowest level that is too full.
+// startMerge merges the oldest runs of the lowest level that has too many.
 func (c *Core) startMerge(h *home) {
 	level := slices.IndexFunc(h.levels, func(n int) bool { return n > c.cfg.MergeFactor })
 	runs := slices.Clone(h.runs)
@@ -135,7 +136,7 @@ func (c *Core) mergeDone(ev MergeDone) {
 	delete(c.merges, m.id)
 	h := m.home
 	h.merging = nil
-	stale := h.gone || slices.ContainsFunc(m.runs, func(r *run) bool { return r.removed })
+	stale := h.dropped || slices.ContainsFunc(m.runs, func(r *run) bool { return r.removed })
 	switch {
 	case stale && ev.Error == "":
 		c.do(Remove{m.file})
@@ -144,7 +145,7 @@ func (c *Core) mergeDone(ev MergeDone) {
 		c.merged(m, ev.Segment)
 	case ev.Corrupt != nil:
 		c.corruptRun(m, ev)
-	case ev.Local:
+	case ev.DiskFailed:
 		h.failures++
 		for _, d := range m.disks() {
 			c.suspect(d)
@@ -155,7 +156,7 @@ func (c *Core) mergeDone(ev MergeDone) {
 	for _, r := range m.runs {
 		c.release(r)
 	}
-	if !h.gone {
+	if !h.dropped {
 		c.markChanged(h)
 	}
 	c.endWork(m.job)
@@ -184,8 +185,8 @@ func (c *Core) merged(m *merge, segment wire.Segment) {
 	c.addRun(m.home, out)
 }
 
-// corruptRun fetches the outputs of a damaged run again. An output damaged in place can
-// only be recomputed.
+// corruptRun fetches the outputs of a damaged run again. For a map output that is damaged
+// in place, only its map can help: the leader must rerun it.
 func (c *Core) corruptRun(m *merge, ev MergeDone) {
 	i := slices.IndexFunc(m.runs, func(r *run) bool {
 		return r.segment.File == ev.Corrupt.File && r.segment.Offset == ev.Corrupt.Offset
@@ -203,6 +204,6 @@ func (c *Core) corruptRun(m *merge, ev MergeDone) {
 	}
 	c.removeRun(m.home, r)
 	c.forgetHeld(e)
-	e.state = gone
+	e.state = missing
 	c.reportLost(e, e.attempt, ev.Error, true)
 }

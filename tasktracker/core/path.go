@@ -8,8 +8,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// OutputFile is the name of a map's segment file in its attempt's directory, and
-// ReportFile of the report beside it.
+// Files in the directory of a map attempt: its output, and the report of that output.
 const (
 	OutputFile = "output"
 	ReportFile = "report"

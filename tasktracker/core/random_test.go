@@ -11,16 +11,16 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestRandom sends random events to a core, then ends all faults. Every attempt must get
-// its final report and every home must complete. Nothing may remain when the jobs are
-// dropped.
+// TestRandom sends random events to a core, and later simulates no more faults. Then every
+// attempt must get its final report, every home must complete, and a drop of all jobs must
+// leave nothing.
 func TestRandom(t *testing.T) {
-	for range 15 { // of a hundred runs each
-		rapid.Check(t, oneWorld)
+	for range 15 { // each Check makes a hundred runs
+		rapid.Check(t, checkWorld)
 	}
 }
 
-func oneWorld(t *rapid.T) {
+func checkWorld(t *rapid.T) {
 	w := newWorld(t)
 	actions := []func(){
 		w.connect, w.disconnect, w.launch, w.launch, w.launch, w.kill, w.grant, w.setHome, w.choose, w.drop,
@@ -36,7 +36,7 @@ func oneWorld(t *rapid.T) {
 }
 
 func (w *world) percent(n int) bool {
-	return !w.fair && rapid.IntRange(0, 99).Draw(w.t, "percent") < n
+	return !w.noFaults && rapid.IntRange(0, 99).Draw(w.t, "percent") < n
 }
 
 func (w *world) connect() {
@@ -81,7 +81,7 @@ func (w *world) disconnect() {
 	}
 }
 
-func (w *world) tell(m wire.Message) {
+func (w *world) fromLeader(m wire.Message) {
 	if w.registered {
 		w.step(FromLeader{m})
 	}
@@ -120,9 +120,9 @@ func (w *world) launch() {
 		m.Generation = set.Generation
 	}
 	w.launched[id] = 0
-	w.tell(m)
+	w.fromLeader(m)
 	if w.percent(10) {
-		w.tell(m)
+		w.fromLeader(m)
 	}
 }
 
@@ -132,13 +132,13 @@ func (w *world) kill() {
 		if w.percent(20) {
 			epoch--
 		}
-		w.tell(&wire.Kill{Epoch: epoch, Attempt: id, Reason: "unwanted"})
+		w.fromLeader(&wire.Kill{Epoch: epoch, Attempt: id, Reason: "unwanted"})
 	}
 }
 
 func (w *world) grant() {
 	if id, ok := pick(w.t, w.ready, wire.AttemptID.Compare); ok && w.ready[id] && !w.dropped[id.Task.Job] {
-		w.tell(&wire.Grant{Epoch: w.epoch, Attempt: id})
+		w.fromLeader(&wire.Grant{Epoch: w.epoch, Attempt: id})
 	}
 }
 
@@ -154,7 +154,7 @@ func (w *world) setHome() {
 	}
 	w.homes[name] = set
 	w.complete[name] = false
-	w.tell(set)
+	w.fromLeader(set)
 }
 
 // share sends shares, perhaps with dropped jobs, repeated jobs or jobs without a share.
@@ -166,7 +166,7 @@ func (w *world) share() {
 			Share: rapid.SampledFrom([]float64{0, 0.1, 0.3, 0.5, 1}).Draw(w.t, "share"),
 		})
 	}
-	w.tell(m)
+	w.fromLeader(m)
 }
 
 // choose names an output of this tracker, if there is one, or of another tracker.
@@ -215,7 +215,7 @@ func (w *world) sendOutputs(j wire.JobID) {
 		}
 	}
 	if len(all.Outputs) > 0 {
-		w.tell(all)
+		w.fromLeader(all)
 	}
 }
 
@@ -235,7 +235,7 @@ func (w *world) dropJob(j wire.JobID) {
 	if rapid.Bool().Draw(w.t, "last") {
 		m.Done = stagingOf(j)
 	}
-	w.tell(m)
+	w.fromLeader(m)
 }
 
 // workerActs lets one worker send its next message.
@@ -245,17 +245,17 @@ func (w *world) workerActs() {
 		return
 	}
 	s := w.workers[id]
-	say := func(m wire.Message, alone bool) { w.step(FromWorker{Worker: id, Message: m, Alone: alone}) }
+	send := func(m wire.Message, alone bool) { w.step(FromWorker{Worker: id, Message: m, NoLeftovers: alone}) }
 	switch {
 	case s.killed && !w.percent(30) || w.percent(5):
 		delete(w.workers, id)
 		w.step(WorkerExited{Worker: id, Reason: "signal: killed"})
-	case !s.helloed:
-		s.helloed = true
-		say(&wire.WorkerHello{Protocol: wire.WorkerProtocol}, false)
+	case !s.sentHello:
+		s.sentHello = true
+		send(&wire.WorkerHello{Protocol: wire.WorkerProtocol}, false)
 	case s.run == nil:
 	case w.percent(20):
-		say(&wire.WorkerProgress{Activity: uint64(w.next), Bytes: wire.Progress{Done: int64(w.next)}}, false)
+		send(&wire.WorkerProgress{Activity: uint64(w.next), Bytes: wire.Progress{Done: int64(w.next)}}, false)
 	case w.percent(10):
 		r := wire.Result{Error: "failed"}
 		if runs := s.run.Runs; len(runs) > 0 {
@@ -263,17 +263,17 @@ func (w *world) workerActs() {
 			r.Lost = []wire.OutputLost{{Job: s.run.Attempt.Task.Job, Map: lost.Map, Attempt: lost.Attempt, Corrupt: true}}
 		}
 		s.run = nil
-		say(&wire.WorkerDone{Result: r}, true)
-	case s.run.Attempt.Task.Kind == wire.Reduce && !s.asked:
-		s.asked = true
-		say(&wire.CommitReady{}, false)
+		send(&wire.WorkerDone{Result: r}, true)
+	case s.run.Attempt.Task.Kind == wire.Reduce && !s.sentReady:
+		s.sentReady = true
+		send(&wire.CommitReady{}, false)
 	case s.run.Attempt.Task.Kind == wire.Reduce && !s.granted:
 	default:
-		w.succeed(s, say)
+		w.succeed(s, send)
 	}
 }
 
-func (w *world) succeed(s *simWorker, say func(wire.Message, bool)) {
+func (w *world) succeed(s *simWorker, send func(wire.Message, bool)) {
 	run := s.run
 	s.run = nil
 	var r wire.Result
@@ -282,7 +282,7 @@ func (w *world) succeed(s *simWorker, say func(wire.Message, bool)) {
 		r.Output = &wire.MapOutput{Digest: uint64(w.next)}
 		w.files[run.Dir+"/output"] = true
 	}
-	say(&wire.WorkerDone{Result: r}, !w.percent(20))
+	send(&wire.WorkerDone{Result: r}, !w.percent(20))
 }
 
 // gather ends several fetches, so that some homes complete.
@@ -302,7 +302,7 @@ func (w *world) fetchEnds() {
 	ev := FetchDone{Fetch: id, Records: 1, Segment: wire.Segment{File: f.File, Length: 5}}
 	switch {
 	case w.percent(20):
-		ev = FetchDone{Fetch: id, Error: "broken", Corrupt: w.percent(50), Gone: w.percent(20), Stalled: w.percent(20), Local: w.percent(20)}
+		ev = FetchDone{Fetch: id, Error: "broken", Corrupt: w.percent(50), Missing: w.percent(20), Stalled: w.percent(20), DiskFailed: w.percent(20)}
 	default:
 		ev.Records = int64(rapid.IntRange(0, 3).Draw(w.t, "records"))
 		w.files[f.File] = true
@@ -320,7 +320,7 @@ func (w *world) mergeEnds() {
 	ev := MergeDone{Merge: id, Segment: wire.Segment{File: m.File, Length: 9}}
 	switch {
 	case w.percent(10):
-		ev = MergeDone{Merge: id, Error: "full", Local: w.percent(50)}
+		ev = MergeDone{Merge: id, Error: "full", DiskFailed: w.percent(50)}
 	case w.percent(20):
 		ev = MergeDone{Merge: id, Error: "corrupt", Corrupt: &m.Runs[rapid.IntRange(0, len(m.Runs)-1).Draw(w.t, "run")]}
 	default:
@@ -381,16 +381,16 @@ func (w *world) pass(d time.Duration) {
 	w.step(Tick{})
 	if w.unacked && !w.percent(20) {
 		w.unacked = false
-		w.tell(&wire.Ack{})
+		w.fromLeader(&wire.Ack{})
 	}
-	if w.fair && !w.up {
+	if w.noFaults && !w.up {
 		w.connect()
 	}
 }
 
 // heal ends all faults and waits until all work has ended.
 func (w *world) heal() {
-	w.fair = true
+	w.noFaults = true
 	w.disconnect()
 	w.connect()
 	for _, j := range w.jobs {
@@ -433,7 +433,7 @@ func (w *world) chooseLost() {
 			w.t.Fatalf("partition %v has no home", name)
 		}
 		for i := range h.entries {
-			if h.entries[i].lost != "" {
+			if h.entries[i].lostReason != "" {
 				w.chooseFor(name.job, i)
 			}
 		}
@@ -449,7 +449,7 @@ func (w *world) chooseLost() {
 func (w *world) drain() {
 	for _, id := range sorted(w.ready, wire.AttemptID.Compare) {
 		if w.ready[id] && !w.dropped[id.Task.Job] {
-			w.tell(&wire.Grant{Epoch: w.epoch, Attempt: id})
+			w.fromLeader(&wire.Grant{Epoch: w.epoch, Attempt: id})
 		}
 	}
 	for range len(w.workers) + len(w.fetches) + len(w.merges) + len(w.logs) + len(w.records) + 1 {
@@ -487,8 +487,8 @@ func (w *world) end() {
 		w.pass(time.Second) // failed hosts are forgotten later
 	}
 	c := w.core
-	left := len(c.jobs) + len(c.attempts) + len(c.active) + len(c.workers) + len(c.idle) + len(c.fetches) + len(c.merges) + len(c.hosts) + len(c.queued) + len(c.lingering)
-	if left > 0 || len(w.files) > 0 {
+	remaining := len(c.jobs) + len(c.attempts) + len(c.active) + len(c.workers) + len(c.idle) + len(c.fetches) + len(c.merges) + len(c.hosts) + len(c.queued) + len(c.lingering)
+	if remaining > 0 || len(w.files) > 0 {
 		w.t.Fatalf("remaining: %d jobs %d attempts %d workers %d fetches %d merges, files %v",
 			len(c.jobs), len(c.attempts), len(c.workers), len(c.fetches), len(c.merges), w.files)
 	}

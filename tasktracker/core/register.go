@@ -7,61 +7,60 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// helloWait is how long a job tracker may take to answer a Hello, and how long reading the
-// nonce may take.
+// helloWait limits the answer of a job tracker to a Hello, and the read of the nonce.
 const helloWait = 5 * time.Second
 
-// minLease protects against a leader with a wrong lease: heartbeats would never pause.
+// minLease prevents heartbeats without a pause, if a leader sends a lease of almost 0.
 const minLease = 100 * time.Millisecond
 
 func (c *Core) streamUp() {
 	c.connected, c.registered = true, false
 	c.streams++
-	c.nonceAsked, c.reading = false, false
+	c.nonceRequested, c.readingNonce = false, false
 	c.hello()
 }
 
 func (c *Core) hello() {
-	c.askedAt = c.now
+	c.requestedAt = c.now
 	c.do(Send{&wire.Hello{
 		Version: wire.Version, Tracker: c.cfg.Tracker, Process: c.cfg.Process, Incarnation: c.incarnation,
 		Host: c.cfg.Host, Addr: c.cfg.Addr, MapSlots: c.cfg.MapSlots, ReduceSlots: c.cfg.ReduceSlots, Nonce: c.nonce,
-		Rack: c.cfg.Rack, DisksLeft: c.disksLeft,
+		Rack: c.cfg.Rack, DisksLeft: c.diskFailures,
 	}})
 }
 
-// readNonce reads the nonce that proves a shared staging directory. The Hello of later
-// streams has it too.
+// readNonce reads the nonce, which proves that the staging directory is shared. The Hello
+// of later streams has it too.
 func (c *Core) readNonce(m *wire.Staging) {
-	if c.registered || c.reading {
+	if c.registered || c.readingNonce {
 		c.hangup("a *wire.Staging came where none was due")
 		return
 	}
-	staging, cluster, ok := rootOf(m.File)
+	staging, cluster, ok := parseNonceFile(m.File)
 	if !ok {
 		c.refuseLeader(fmt.Sprintf("the job tracker names no file of a staging directory: %q", m.File))
 		return
 	}
-	if c.quitsFor(cluster) {
+	if c.quitIfOtherCluster(cluster) {
 		return
 	}
 	if c.staging != "" && staging != c.staging {
-		c.refuseLeader(fmt.Sprintf("the job tracker names staging directory %s, this task tracker serves %s alone: if the cluster has moved, start it with -staging %s",
-			staging, c.staging, staging))
+		c.refuseLeader(fmt.Sprintf("the job tracker names staging directory %s, but this task tracker uses %s: check its -staging, -join and -jobtracker",
+			staging, c.staging))
 		return
 	}
 	c.provingStaging = staging
-	c.nonceAsked, c.reading, c.askedAt = true, true, c.now
+	c.nonceRequested, c.readingNonce, c.requestedAt = true, true, c.now
 	c.do(ReadNonce{Stream: c.streams, File: m.File})
 }
 
 func (c *Core) nonceRead(ev NonceRead) {
-	if !c.connected || ev.Stream != c.streams || !c.reading {
-		return // it belongs to an earlier stream, or is too late
+	if !c.connected || ev.Stream != c.streams || !c.readingNonce {
+		return // it answers an earlier stream, or came after helloWait
 	}
-	c.reading = false
+	c.readingNonce = false
 	if ev.Error != "" {
-		c.askedAt = c.now
+		c.requestedAt = c.now
 		c.do(Send{&wire.NoStaging{Reason: ev.Error}})
 		return
 	}
@@ -71,10 +70,10 @@ func (c *Core) nonceRead(ev NonceRead) {
 
 func (c *Core) refused(m *wire.Refuse) {
 	if !c.registered && m.Leader == "" {
-		c.nonce, c.provedStaging = "", "" // perhaps it is another staging directory's
+		c.nonce, c.provedStaging = "", "" // it may be of another staging directory
 	}
 	c.connected, c.registered = false, false
-	c.do(Hangup{Reason: "refused: " + m.Reason, Fault: c.nonceAsked})
+	c.do(Hangup{Reason: "refused: " + m.Reason, NeedsAdmin: c.nonceRequested})
 }
 
 func (c *Core) hangup(reason string) {
@@ -82,44 +81,44 @@ func (c *Core) hangup(reason string) {
 	c.do(Hangup{Reason: reason})
 }
 
-// refuseLeader closes the stream to a job tracker that this tracker must not serve.
+// refuseLeader closes the stream to a job tracker that this tracker must not work for.
 func (c *Core) refuseLeader(reason string) {
 	c.connected, c.registered = false, false
-	c.do(Hangup{Reason: reason, Fault: true})
+	c.do(Hangup{Reason: reason, NeedsAdmin: true})
 }
 
-// leaderDeadline is when a silent leader's stream is closed.
+// leaderDeadline returns the time at which the stream to a silent job tracker is closed.
 func (c *Core) leaderDeadline() (time.Duration, bool) {
 	switch {
 	case c.registered:
-		return c.heardAt + c.lease, true
+		return c.lastMessageAt + c.lease, true
 	case c.connected && !c.registered:
-		return c.askedAt + helloWait, true
+		return c.requestedAt + helloWait, true
 	}
 	return 0, false
 }
 
-// checkLeader closes the stream to a silent job tracker. If this call is much later than
-// the deadline, this process was suspended, and the leader's messages may not be read yet.
+// checkLeader closes the stream to a silent job tracker. If the deadline has long passed,
+// this process was suspended, and the leader's messages may not be read yet.
 func (c *Core) checkLeader() {
-	due, limited := c.leaderDeadline()
-	if !limited || c.now < due {
+	deadline, limited := c.leaderDeadline()
+	if !limited || c.now < deadline {
 		return
 	}
 	switch grace := c.lease / 2; {
-	case c.registered && c.now-due > grace:
-		c.heardAt = c.now - grace
+	case c.registered && c.now-deadline > grace:
+		c.lastMessageAt = c.now - grace
 	case c.registered:
 		c.hangup(fmt.Sprintf("nothing was heard from the leader for %v", c.lease))
-	case c.reading:
+	case c.readingNonce:
 		c.nonceRead(NonceRead{Stream: c.streams, Error: fmt.Sprintf("it could not be read within %v", helloWait)})
 	default:
 		c.hangup(fmt.Sprintf("no answer to the hello within %v", helloWait))
 	}
 }
 
-// quitsFor ends this task tracker if its directory belongs to another cluster.
-func (c *Core) quitsFor(cluster string) bool {
+// quitIfOtherCluster ends this task tracker if its directory belongs to another cluster.
+func (c *Core) quitIfOtherCluster(cluster string) bool {
 	if cluster == "" || c.cluster == "" || cluster == c.cluster {
 		return false
 	}
@@ -130,9 +129,9 @@ func (c *Core) quitsFor(cluster string) bool {
 }
 
 // welcome registers with a leader and sends the inventory. A new incarnation means that
-// the leader lost this tracker meanwhile: everything but finished map outputs ends.
+// the leader had lost this tracker: only finished map outputs stay.
 func (c *Core) welcome(w *wire.Welcome) {
-	if c.quitsFor(w.Cluster) {
+	if c.quitIfOtherCluster(w.Cluster) {
 		return
 	}
 	if w.Cluster == "" && !c.cfg.Embedded {
@@ -140,16 +139,16 @@ func (c *Core) welcome(w *wire.Welcome) {
 		return
 	}
 	if !c.acceptsEpoch(w.Epoch) {
-		c.hangup(fmt.Sprintf("the leader of epoch %d is not the leader any more, %d is known", w.Epoch, c.epoch))
+		c.hangup(fmt.Sprintf("the job tracker leads epoch %d, but epoch %d has begun", w.Epoch, c.epoch))
 		return
 	}
 	if w.Cluster != "" && c.cluster == "" {
 		c.cluster = w.Cluster
-		c.do(KeepCluster{w.Cluster})
+		c.do(StoreCluster{w.Cluster})
 	}
 	if c.provedStaging != "" && c.staging == "" {
 		c.staging = c.provedStaging
-		c.do(KeepStaging{c.staging})
+		c.do(StoreStaging{c.staging})
 	}
 	if c.incarnation != 0 && w.Incarnation != c.incarnation {
 		c.endIncarnation()
@@ -159,6 +158,6 @@ func (c *Core) welcome(w *wire.Welcome) {
 		c.sendCapacity()
 	}
 	c.scheduleInventory()
-	c.beatAt, c.hasProgress = c.now, false
+	c.heartbeatAt, c.progressUnsent = c.now, false
 	c.resendLost()
 }

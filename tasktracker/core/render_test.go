@@ -11,22 +11,22 @@ func shortID(id wire.AttemptID) string {
 	return fmt.Sprintf("%d.%c%d.%d", id.Task.Job.N, "?smrcxf"[id.Task.Kind], id.Task.N, id.N)
 }
 
-// render formats a command as the scenarios have it.
+// render formats a command for the output of a scenario.
 func render(c Command) string {
 	switch c := c.(type) {
 	case Send:
 		return "leader: " + renderMessage(c.Message)
 	case Hangup:
-		if c.Fault {
-			return "hang up, at fault: " + c.Reason
+		if c.NeedsAdmin {
+			return "hang up, needs administrator: " + c.Reason
 		}
 		return "hang up: " + c.Reason
 	case ReadNonce:
 		return "read nonce in " + c.File
-	case KeepCluster:
-		return "keep cluster " + c.Cluster
-	case KeepStaging:
-		return "keep staging " + c.Staging
+	case StoreCluster:
+		return "store cluster " + c.Cluster
+	case StoreStaging:
+		return "store staging " + c.Staging
 	case Leave:
 		return "leave"
 	case Quit:
@@ -44,11 +44,11 @@ func render(c Command) string {
 	case KillWorker:
 		return fmt.Sprintf("kill worker %d", c.Worker)
 	case ReadLog:
-		what := "log"
+		kind := "log"
 		if c.Crashed {
-			what = fmt.Sprintf("log of a crash (%d bytes, %d processes)", c.Limit.Memory, c.Limit.Processes)
+			kind = fmt.Sprintf("log of a crash (%d bytes, %d processes)", c.Limit.Memory, c.Limit.Processes)
 		}
-		return fmt.Sprintf("read %s of %s: %s", what, shortID(c.Attempt), strings.Join(c.Files, " "))
+		return fmt.Sprintf("read %s of %s: %s", kind, shortID(c.Attempt), strings.Join(c.Files, " "))
 	case Fetch:
 		if c.InPlace {
 			return fmt.Sprintf("look up %d: partition %d in %s", c.Fetch, c.Partition, c.File)
@@ -69,8 +69,8 @@ func render(c Command) string {
 		return fmt.Sprintf("cancel merge %d", c.Merge)
 	case Remove:
 		return "remove " + c.Path
-	case Forget:
-		return "forget " + c.Staging
+	case RemoveProgram:
+		return "remove program " + c.Staging
 	}
 	return fmt.Sprintf("%T", c)
 }
@@ -91,11 +91,11 @@ func renderMessage(m wire.Message) string {
 			s += " nonce=" + m.Nonce
 		}
 		if m.DisksLeft > 0 {
-			s += fmt.Sprintf(" disks-left=%d", m.DisksLeft)
+			s += fmt.Sprintf(" disk-failures=%d", m.DisksLeft)
 		}
 		return s
 	case *wire.Capacity:
-		return fmt.Sprintf("capacity %d+%d, disks left %d: %s", m.MapSlots, m.ReduceSlots, m.DisksLeft, m.Reason)
+		return fmt.Sprintf("capacity %d+%d, disk failures %d: %s", m.MapSlots, m.ReduceSlots, m.DisksLeft, m.Reason)
 	case *wire.NoStaging:
 		return "no staging: " + m.Reason
 	case *wire.Inventory:

@@ -19,7 +19,7 @@ func (c *Core) restored(ev Restored) {
 	out.Map, out.Attempt, out.Tracker, out.Addr = id.Task.N, id.N, c.cfg.Tracker, c.cfg.Addr
 	j.attempts = append(j.attempts, a)
 	c.attempts[id] = a
-	c.restoredLate = c.restoredLate || c.registered && !c.inventoryDue
+	c.restoredLate = c.restoredLate || c.registered && !c.inventoryPending
 }
 
 func (c *Core) diskAt(n int) *disk {
@@ -29,8 +29,8 @@ func (c *Core) diskAt(n int) *disk {
 	return c.disks[n]
 }
 
-// restoreEnded releases the inventory. If it was sent without some outputs, a new stream
-// gets a complete one.
+// restoreEnded allows a pending inventory. If the inventory was sent before the last output
+// was restored, a new stream begins, with a complete inventory.
 func (c *Core) restoreEnded() {
 	c.restoring = false
 	if c.restoredLate && c.registered {
@@ -39,20 +39,20 @@ func (c *Core) restoreEnded() {
 }
 
 // scheduleInventory sends the inventory, or delays it until the outputs of an earlier
-// process are known. The leader waits for it at most one lease.
+// process are restored, but for at most half a lease: the leader waits one lease.
 func (c *Core) scheduleInventory() {
-	c.inventoryDue, c.restoredLate = c.restoring, false
+	c.inventoryPending, c.restoredLate = c.restoring, false
 	c.inventoryDeadline = c.now + c.lease/2
-	if !c.inventoryDue {
+	if !c.inventoryPending {
 		c.inventory()
 	}
 }
 
-func (c *Core) sendDueInventory() {
-	if !c.inventoryDue || c.restoring && c.now < c.inventoryDeadline {
+func (c *Core) sendPendingInventory() {
+	if !c.inventoryPending || c.restoring && c.now < c.inventoryDeadline {
 		return
 	}
-	c.inventoryDue = false
+	c.inventoryPending = false
 	if c.registered {
 		c.inventory()
 		c.resendLost()

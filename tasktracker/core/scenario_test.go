@@ -13,9 +13,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestScenarios runs testdata/*.txt. A directive is an event, its output the resulting
-// commands, one a line. Attempts are job.kindN.number, as in 1.m0.1000. The tracker is t1.
-// Time passes only with t=<duration>.
+// TestScenarios runs testdata/*.txt. Each directive is an event, and its output has the
+// resulting commands, one per line. Attempts are job.kindN.number, as in 1.m0.1000. The
+// tracker is t1. Time passes only with t=<duration>.
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -70,7 +70,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 //
 //	launch 1.m0.1000 epoch=1 staging=s timeout=10s gen=1.1
 //	done w=1 output=77 error=text left-children log=text lost=map.attempt
-//	fetched f=1 bytes=10 records=2 | error=text corrupt gone
+//	fetched f=1 bytes=10 records=2 | error=text corrupt missing
 func (s *scenario) event(a args) Event {
 	switch a.d.Cmd {
 	case "tick":
@@ -101,7 +101,7 @@ func (s *scenario) event(a args) Event {
 		if a.d.HasArg("output") {
 			r.Output = &wire.MapOutput{Digest: uint64(a.int("output", 0)), Bytes: 10}
 		}
-		return FromWorker{Worker: a.int("w", 1), Message: &wire.WorkerDone{Result: r}, Alone: !a.d.HasArg("left-children")}
+		return FromWorker{Worker: a.int("w", 1), Message: &wire.WorkerDone{Result: r}, NoLeftovers: !a.d.HasArg("left-children")}
 	case "exceeded":
 		return Exceeded{Worker: a.int("w", 1), Reason: a.text("reason")}
 	case "recorded":
@@ -121,13 +121,13 @@ func (s *scenario) event(a args) Event {
 	case "fetched":
 		file := s.core.fetches[a.int("f", 1)]
 		ev := FetchDone{Fetch: a.int("f", 1), Records: int64(a.int("records", 1)), Error: a.text("error"),
-			Corrupt: a.d.HasArg("corrupt"), Gone: a.d.HasArg("gone"), Stalled: a.d.HasArg("stalled"), Local: a.d.HasArg("local")}
+			Corrupt: a.d.HasArg("corrupt"), Missing: a.d.HasArg("missing"), Stalled: a.d.HasArg("stalled"), DiskFailed: a.d.HasArg("disk-failed")}
 		if file != nil {
 			ev.Segment = wire.Segment{File: file.file, Length: int64(a.int("bytes", 10))}
 		}
 		return ev
 	case "merged":
-		ev := MergeDone{Merge: a.int("merge", 1), Error: a.text("error"), Local: a.d.HasArg("local")}
+		ev := MergeDone{Merge: a.int("merge", 1), Error: a.text("error"), DiskFailed: a.d.HasArg("disk-failed")}
 		m := s.core.merges[ev.Merge]
 		if m == nil {
 			return ev

@@ -17,8 +17,8 @@ type shares struct {
 
 // share is a job's share.
 type share struct {
-	rank int     // 1 goes first
-	part float64 // of Config.Fetches
+	rank     int     // 1 goes first
+	fraction float64 // of Config.Fetches
 }
 
 // share replaces the shares. Their sum is limited to 1.
@@ -26,16 +26,16 @@ func (c *Core) share(list []wire.JobShare) {
 	c.shares = shares{make(map[wire.JobID]share, len(list)), 1}
 	for _, s := range list {
 		if _, twice := c.shares.byJob[s.Job]; !twice && s.Share >= 0 {
-			part := min(s.Share, c.shares.rest)
-			c.shares.byJob[s.Job] = share{len(c.shares.byJob) + 1, part}
-			c.shares.rest -= part
+			fraction := min(s.Share, c.shares.rest)
+			c.shares.byJob[s.Job] = share{len(c.shares.byJob) + 1, fraction}
+			c.shares.rest -= fraction
 		}
 	}
 	c.do(Share{list})
 }
 
-// shareBurst is how many times the limits of fetches may be exceeded, so that jobs get
-// their shares while earlier fetches of others run.
+// shareBurst multiplies the limits of fetches for jobs below their share, so that they need
+// not wait for earlier fetches of other jobs.
 const shareBurst = 4
 
 // startFetches starts fetches: first for jobs below their share, in fetchOrder, then for
@@ -57,7 +57,7 @@ func (c *Core) nextFetch() (*queue, *entry) {
 	}
 	order, others := c.fetchOrder()
 	for _, j := range order {
-		if j.fetching < c.entitled(j, others) {
+		if j.fetching < c.guaranteed(j, others) {
 			if q, e := c.nextForJob(j, true); e != nil {
 				return q, e
 			}
@@ -74,8 +74,8 @@ func (c *Core) nextFetch() (*queue, *entry) {
 	return nil, nil
 }
 
-// fetchOrder sorts the jobs with queues by rank. Jobs without a share come last, those
-// with the fewest fetches first; others is their number.
+// fetchOrder sorts the jobs with queues by rank. Jobs without a share come last, by their
+// number of fetches. It also returns the number of these other jobs.
 func (c *Core) fetchOrder() (order []*job, others int) {
 	rank := func(j *job) int { return cmp.Or(c.shares.byJob[j.id].rank, math.MaxInt) }
 	order = slices.Clone(c.queued)
@@ -94,19 +94,19 @@ func (c *Core) fetchOrder() (order []*job, others int) {
 	return order, others
 }
 
-// entitled is how many concurrent fetches a job may have regardless of other jobs.
-func (c *Core) entitled(j *job, others int) int {
-	part := c.shares.rest / float64(max(others, 1))
+// guaranteed returns the number of concurrent fetches that a job may always have.
+func (c *Core) guaranteed(j *job, others int) int {
+	fraction := c.shares.rest / float64(max(others, 1))
 	if s := c.shares.byJob[j.id]; s.rank > 0 {
-		part = s.part
+		fraction = s.fraction
 	} else if len(c.shares.byJob) == 0 {
-		part = 1 / float64(max(others, 1))
+		fraction = 1 / float64(max(others, 1))
 	}
-	return int(math.Ceil(part*float64(c.cfg.Fetches) - 1e-6))
+	return int(math.Ceil(fraction*float64(c.cfg.Fetches) - 1e-6))
 }
 
 // nextForJob returns a job's next fetch, from its hosts round robin.
-func (c *Core) nextForJob(j *job, entitled bool) (*queue, *entry) {
+func (c *Core) nextForJob(j *job, guaranteed bool) (*queue, *entry) {
 	from, _ := slices.BinarySearchFunc(j.queues, j.lastHost, func(q *queue, addr string) int {
 		if q.host.addr <= addr {
 			return -1
@@ -115,7 +115,7 @@ func (c *Core) nextForJob(j *job, entitled bool) (*queue, *entry) {
 	})
 	for i := range j.queues {
 		q := j.queues[(from+i)%len(j.queues)]
-		if !c.mayFetch(q, entitled) {
+		if !c.mayFetch(q, guaranteed) {
 			continue
 		}
 		e := q.next()
@@ -130,20 +130,20 @@ func (c *Core) nextForJob(j *job, entitled bool) (*queue, *entry) {
 	return nil, nil
 }
 
-// mayFetch reports whether one more fetch from a host may start. A host that failed gets
+// mayFetch reports whether another fetch from a host may start. A host that failed gets
 // one fetch at a time, after a pause.
-func (c *Core) mayFetch(q *queue, entitled bool) bool {
+func (c *Core) mayFetch(q *queue, guaranteed bool) bool {
 	h := q.host
 	if h.failures > 0 {
-		return h.active == 0 && h.until <= c.now
+		return h.active == 0 && h.pausedUntil <= c.now
 	}
-	if entitled {
+	if guaranteed {
 		return q.active < c.cfg.FetchesPerHost && h.active < shareBurst*c.cfg.FetchesPerHost
 	}
 	return h.active < c.cfg.FetchesPerHost
 }
 
-// next returns the first entry whose position is not void.
+// next removes and returns the first entry with a position that is not void; nil: none.
 func (q *queue) next() *entry {
 	for len(q.waiting) > 0 {
 		p := q.waiting[0]
@@ -156,7 +156,7 @@ func (q *queue) next() *entry {
 	return nil
 }
 
-// queue returns a job's queue at a host, and adds it if it is new.
+// queue returns the queue of a job for a host, and adds it if it is new.
 func (c *Core) queue(h *host, j *job) *queue {
 	at, known := slices.BinarySearchFunc(j.queues, h.addr, func(q *queue, addr string) int { return cmp.Compare(q.host.addr, addr) })
 	if known {
@@ -173,8 +173,8 @@ func (c *Core) queue(h *host, j *job) *queue {
 	return q
 }
 
-// count counts a fetch that starts or ends.
-func (c *Core) count(q *queue, by int) {
+// countFetch counts a fetch that starts (by 1) or ends (by -1).
+func (c *Core) countFetch(q *queue, by int) {
 	q.active += by
 	q.host.active += by
 	q.job.fetching += by
@@ -184,17 +184,17 @@ func (c *Core) count(q *queue, by int) {
 	}
 }
 
-func (h *host) waits() bool {
+func (h *host) hasWaiting() bool {
 	return slices.ContainsFunc(h.queues, func(q *queue) bool { return len(q.waiting) > 0 })
 }
 
 // removeUnused removes empty queues and hosts.
 func (c *Core) removeUnused() {
 	for _, q := range c.endedQueues {
-		if q.gone || len(q.waiting) > 0 || q.active > 0 {
+		if q.removed || len(q.waiting) > 0 || q.active > 0 {
 			continue
 		}
-		q.gone = true
+		q.removed = true
 		is := func(x *queue) bool { return x == q }
 		q.host.queues = slices.DeleteFunc(q.host.queues, is)
 		q.job.queues = slices.DeleteFunc(q.job.queues, is)
@@ -204,42 +204,42 @@ func (c *Core) removeUnused() {
 	}
 	clear(c.endedQueues)
 	c.endedQueues = c.endedQueues[:0]
-	c.hosts = slices.DeleteFunc(c.hosts, func(h *host) bool { return len(h.queues) == 0 && h.until <= c.now })
+	c.hosts = slices.DeleteFunc(c.hosts, func(h *host) bool { return len(h.queues) == 0 && h.pausedUntil <= c.now })
 }
 
-// pace measures how fast this tracker fetches, only while it does.
-type pace struct {
+// rateMeter measures the rate of fetches, in time with running fetches.
+type rateMeter struct {
 	at    time.Duration
 	busy  float64 // seconds with running fetches
 	bytes float64 // fetched in these seconds
 }
 
-// The pace is measured over about the last paceWindow seconds with fetches, and known
-// after minPaceTime seconds.
+// The rate is measured over about the last meterWindow seconds with fetches, and known
+// after minMeterTime such seconds.
 const (
-	paceWindow  = 20
-	minPaceTime = 0.2
+	meterWindow  = 20
+	minMeterTime = 0.2
 )
 
 // advance sets the time.
-func (p *pace) advance(now time.Duration, busy bool) {
+func (p *rateMeter) advance(now time.Duration, busy bool) {
 	if busy {
 		p.busy += (now - p.at).Seconds()
 	}
 	p.at = now
-	if p.busy > paceWindow {
+	if p.busy > meterWindow {
 		p.busy, p.bytes = p.busy/2, p.bytes/2
 	}
 }
 
 // rate returns bytes a second. Before there is a measurement it returns the configured
 // limit, or 0 without a limit.
-func (p *pace) rate(most float64) float64 {
+func (p *rateMeter) rate(limit float64) float64 {
 	switch {
-	case p.busy < minPaceTime || p.bytes == 0:
-		return most
-	case most > 0:
-		return min(most, p.bytes/p.busy)
+	case p.busy < minMeterTime || p.bytes == 0:
+		return limit
+	case limit > 0:
+		return min(limit, p.bytes/p.busy)
 	}
 	return p.bytes / p.busy
 }

@@ -14,9 +14,9 @@ type worker struct {
 	staging string
 	dir     string
 	limited bool     // the last Limit was not zero
-	memory  int64    // highest limit of its attempts: it may still hold so much
+	memory  int64    // highest memory limit of its attempts: it may still hold that much
 	attempt *attempt // nil: idle, or being stopped
-	remove  []string // files to remove when it is dead
+	remove  []string // files to remove after its death
 }
 
 func (c *Core) startWorker(staging string) *worker {
@@ -27,8 +27,8 @@ func (c *Core) startWorker(staging string) *worker {
 	return w
 }
 
-// takeIdle returns the idle worker that was used last for the attempt's submission, or
-// nil. A worker that may hold more memory than the attempt's limit is not used.
+// takeIdle returns the last used idle worker of the attempt's submission, or nil. It skips
+// workers that may hold more memory than the attempt's limit.
 func (c *Core) takeIdle(a *attempt) *worker {
 	for i := len(c.idle) - 1; i >= 0; i-- {
 		w := c.idle[i]
@@ -42,10 +42,10 @@ func (c *Core) takeIdle(a *attempt) *worker {
 
 func (c *Core) assign(w *worker, a *attempt) { w.attempt, a.worker = a, w }
 
-// keepIdle keeps a worker for its submission's next attempt. If there are too many, those
-// idle for longest are stopped.
+// keepIdle keeps a worker for its submission's next attempt. If there are too many idle
+// workers, it stops the one that was idle for longest.
 func (c *Core) keepIdle(w *worker) {
-	if !c.needed(w.staging) {
+	if !c.submissionNeeded(w.staging) {
 		c.do(KillWorker{w.id})
 		return
 	}
@@ -56,9 +56,9 @@ func (c *Core) keepIdle(w *worker) {
 	}
 }
 
-func (c *Core) stopIdle(which func(*worker) bool) {
+func (c *Core) stopIdle(match func(*worker) bool) {
 	c.idle = slices.DeleteFunc(c.idle, func(w *worker) bool {
-		if !which(w) {
+		if !match(w) {
 			return false
 		}
 		c.do(KillWorker{w.id})
@@ -104,14 +104,14 @@ func (c *Core) fromWorker(ev FromWorker) {
 		}
 	case *wire.WorkerDone:
 		if a.phase != starting {
-			c.workerDone(w, a, &m.Result, ev.Alone)
+			c.workerDone(w, a, &m.Result, ev.NoLeftovers)
 			return
 		}
 	}
 	c.end(a, wire.AttemptFailed, &wire.Result{Error: fmt.Sprintf("its worker sent an unexpected %T", ev.Message)})
 }
 
-// removeIdle removes a worker from the idle ones, and reports whether it was one.
+// removeIdle removes a worker from the idle workers, and reports whether it was idle.
 func (c *Core) removeIdle(w *worker) bool {
 	i := slices.Index(c.idle, w)
 	if i >= 0 {
@@ -122,11 +122,11 @@ func (c *Core) removeIdle(w *worker) bool {
 
 func (c *Core) workerProgress(a *attempt, m *wire.WorkerProgress) {
 	if m.Activity > a.activity {
-		a.activity, a.alive = m.Activity, c.now
+		a.activity, a.progressAt = m.Activity, c.now
 	}
 	if a.bytes != m.Bytes {
 		a.bytes = m.Bytes
-		c.hasProgress = true
+		c.progressUnsent = true
 	}
 }
 
@@ -135,7 +135,7 @@ const noSpace = "no space left on device"
 
 // workerDone handles the result of an attempt. A worker is used again only after a success
 // that left no processes.
-func (c *Core) workerDone(w *worker, a *attempt, result *wire.Result, alone bool) {
+func (c *Core) workerDone(w *worker, a *attempt, result *wire.Result, noLeftovers bool) {
 	result.Bound()
 	if size := resultBytes(result); size > maxResult {
 		result = &wire.Result{Error: fmt.Sprintf("its result of %d bytes is too long to report: too many counters?", size), Fatal: true}
@@ -153,7 +153,7 @@ func (c *Core) workerDone(w *worker, a *attempt, result *wire.Result, alone bool
 	w.attempt, a.worker = nil, nil
 	dir := a.dir()
 	c.succeeded(a, result)
-	if alone {
+	if noLeftovers {
 		c.keepIdle(w)
 		return
 	}
@@ -161,7 +161,7 @@ func (c *Core) workerDone(w *worker, a *attempt, result *wire.Result, alone bool
 	if result.Output != nil {
 		dir = WorkDir(dir)
 	}
-	w.remove = []string{dir} // again: leftover processes may have written there
+	w.remove = []string{dir} // a second time: leftover processes may have written there
 }
 
 func (c *Core) workerExited(ev WorkerExited) {
@@ -176,7 +176,7 @@ func (c *Core) workerExited(ev WorkerExited) {
 	}
 	if a := w.attempt; a != nil {
 		w.attempt = nil
-		c.workerGone(a, w, ev.Reason)
+		c.workerDied(a, w, ev.Reason)
 		return
 	}
 	c.do(Remove{w.dir})

@@ -15,12 +15,12 @@ import (
 // world simulates everything around a core at random: a leader, workers, a disk and other
 // trackers. It checks the core's commands.
 type world struct {
-	t    *rapid.T
-	core *Core
-	now  time.Duration
-	fair bool // no more faults
+	t        *rapid.T
+	core     *Core
+	now      time.Duration
+	noFaults bool
 
-	unacked bool // there is a heartbeat without an Ack
+	unacked bool // a heartbeat has no Ack yet
 
 	// The leader.
 	up, registered bool
@@ -45,7 +45,7 @@ type world struct {
 	probes  map[int]string
 	files   map[string]bool
 
-	noSlots bool // no disk is good
+	noSlots bool // all disks are bad
 }
 
 type homeName struct {
@@ -54,8 +54,8 @@ type homeName struct {
 }
 
 type simWorker struct {
-	helloed, killed, asked, granted bool
-	run                             *wire.Run
+	sentHello, killed, sentReady, granted bool
+	run                                   *wire.Run
 }
 
 const (
@@ -81,7 +81,7 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// step sends the core an event and carries out its commands.
+// step passes an event to the core and carries out the resulting commands.
 func (w *world) step(ev Event) {
 	for _, c := range w.core.Step(w.now, ev) {
 		w.do(c)
@@ -147,11 +147,11 @@ func (w *world) toWorker(c SendWorker) {
 	s := w.workers[c.Worker]
 	switch m := c.Message.(type) {
 	case *wire.Run:
-		if s.run != nil || s.killed || !s.helloed {
+		if s.run != nil || s.killed || !s.sentHello {
 			w.t.Fatalf("T1: worker %d gets %v", c.Worker, m.Attempt)
 		}
 		w.notDropped(m.Attempt.Task.Job)
-		s.run, s.asked, s.granted = m, false, false
+		s.run, s.sentReady, s.granted = m, false, false
 		w.files[m.Dir+"/work/x"] = true
 		w.files[m.Logs+"/stderr"] = true
 		for _, r := range m.Runs {
@@ -211,8 +211,8 @@ func (w *world) receive(m wire.Message) {
 
 func (w *world) report(r *wire.Report) {
 	w.notDropped(r.Attempt.Task.Job)
-	before, ours := w.launched[r.Attempt]
-	if !ours {
+	before, launched := w.launched[r.Attempt]
+	if !launched {
 		if r.State != wire.AttemptKilled {
 			w.t.Fatalf("%v was never launched and is reported as %v", r.Attempt, r.State)
 		}

@@ -1,6 +1,6 @@
 // Package disks manages the directories of a tracker: its own, and one on each disk for the
 // data of jobs. It claims them, probes them, keeps free space on them, and finds leftover
-// files of an earlier process. tasktracker/core decides what follows.
+// files of an earlier process. tasktracker/core decides which disks and outputs are used.
 //
 // # Files
 //
@@ -8,21 +8,21 @@
 //
 //	jobs/   files of attempts and homes, with names of tasktracker/core
 //	trash/  files that are being removed: moving them there is quick
-//	probe   while the disk is probed
+//	probe   exists while the disk is probed
 //
 // # Invariants
 //
 //	D1  Files are removed only below a claimed directory.
 //	D2  If another process uses a directory, the start fails. A disk that cannot be
 //	    claimed for another reason is bad; a later probe may claim it.
-//	D3  Of an earlier process's files on a disk, only map outputs with a report stay.
-//	    [Leftover.Verify] says which of them are usable.
-//	D4  At most one goroutine looks for the attempt that filled a disk.
+//	D3  [Set.RemoveJobs] keeps only map outputs with a report. [Leftover.Verify] checks
+//	    whether they are usable.
+//	D4  At most one goroutine at a time searches for an attempt that filled a disk.
 //
 // # Concurrency
 //
-// Any goroutine may call any method. Calls block while a disk hangs. No lock is held
-// meanwhile, except that the search of D4 waits up to [RemoveWait] for removed files.
+// Any goroutine may call any method. Calls block while a disk hangs, without a lock. Only
+// the search of D4 holds a lock while it waits, up to [RemoveWait], for removed files.
 package disks
 
 import (
@@ -42,14 +42,13 @@ import (
 
 // Config names a tracker's directories.
 type Config struct {
-	Dir    string   // the own directory
-	Disks  []string // for the data of jobs; Dir may be one
+	Dir    string   // the tracker's own directory
+	Disks  []string // directories for the data of jobs; Dir may be one of them
 	Layout datadir.Layout
-	Free   func(dir string) (int64, error) // free bytes on the disk of a directory; nil: ask the system
+	Free   func(dir string) (int64, error) // returns the free bytes on the disk of a directory; nil: the system does
 }
 
-// Set has a tracker's directory and those disks that could be claimed. Make one with
-// [Claim].
+// Set has the claimed directories of a tracker. Make one with [Claim].
 type Set struct {
 	cfg        Config
 	badAtStart map[int]error // disks that were bad at the start, by index
@@ -59,8 +58,8 @@ type Set struct {
 	closed bool
 }
 
-// Claim claims a tracker's directory and its disks. A bad disk is no error, but one that
-// another process uses is.
+// Claim claims a tracker's directory and its disks. It fails if another process uses one of
+// them, but not if a disk is bad.
 func Claim(cfg Config) (*Set, error) {
 	if cfg.Free == nil {
 		cfg.Free = freeBytes
@@ -85,18 +84,18 @@ func Claim(cfg Config) (*Set, error) {
 func freeBytes(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
-		return 0, fmt.Errorf("look at free space: %w", err)
+		return 0, fmt.Errorf("get the free space: %w", err)
 	}
 	return int64(st.Bavail * uint64(st.Bsize)), nil
 }
 
-// Bad returns the disks that were bad at the start, by index. Call it after RemoveJobs.
-func (s *Set) Bad() map[int]error { return s.badAtStart }
+// BadAtStart returns the disks that were bad at the start, by index. Call it after RemoveJobs.
+func (s *Set) BadAtStart() map[int]error { return s.badAtStart }
 
-// claim makes a directory if it is missing, and locks it: a second tracker there would
-// kill the first one's workers. A claimed directory stays claimed.
+// claim locks a directory until Close, and makes it if it is missing. Without the lock, a
+// second tracker there would kill the workers of the first.
 func (s *Set) claim(path string) error {
-	if s.at(path) != nil {
+	if s.opened(path) != nil {
 		return nil
 	}
 	dir, err := datadir.Open(path, s.cfg.Layout) // may block for ever on a bad disk
@@ -118,7 +117,8 @@ func (s *Set) claim(path string) error {
 	return nil
 }
 
-func (s *Set) at(path string) *datadir.Dir {
+// opened returns a claimed directory; nil: it is not claimed.
+func (s *Set) opened(path string) *datadir.Dir {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open[path]
@@ -151,8 +151,8 @@ func (s *Set) Close() {
 	}
 }
 
-// Output returns the path of a map's output on one of the disks.
-func (s *Set) Output(job wire.JobID, m, attempt int) (string, error) {
+// OutputPath returns the path of a map output, on whichever disk it is.
+func (s *Set) OutputPath(job wire.JobID, m, attempt int) (string, error) {
 	var err error
 	for _, disk := range s.cfg.Disks {
 		file := core.MapOutputPath(disk, job, m, attempt)
@@ -163,8 +163,7 @@ func (s *Set) Output(job wire.JobID, m, attempt int) (string, error) {
 		if e == nil {
 			return file, nil
 		}
-		// An error of a bad disk comes before "not found" on the good ones: the output may
-		// be on the bad one.
+		// Prefer the error of a bad disk to "not found": the output may be on that disk.
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			err = e
 		}

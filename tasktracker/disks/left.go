@@ -15,26 +15,26 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TrashDir has files of a disk that are being removed in the background.
+// TrashDir is the directory on a disk for files that are removed in the background.
 const TrashDir = "trash"
 
-// Leftover is a map output that an earlier process seems to have finished.
+// Leftover is a map output of an earlier process, with its report.
 type Leftover struct {
-	Disk    int    // its index
-	Dir     string // the attempt's
+	Disk    int    // index of its disk
+	Dir     string // directory of its attempt
 	Attempt wire.AttemptID
 }
 
 // RemoveJobs removes the files of jobs that an earlier process left on the disks. Unless
-// all is set, it keeps and returns finished map outputs. If this fails, the disk is bad;
-// for the tracker's own directory it is an error.
+// all is set, it keeps and returns finished map outputs. After a failure a disk is bad; a
+// failure in the tracker's own directory is an error.
 func (s *Set) RemoveJobs(all bool) ([]Leftover, error) {
 	var outputs []Leftover
 	for i, disk := range s.cfg.Disks {
 		if s.badAtStart[i] != nil {
 			continue
 		}
-		found, err := cleanDisk(s.at(disk), all)
+		found, err := cleanDisk(s.opened(disk), all)
 		if err != nil && disk != s.cfg.Dir {
 			s.badAtStart[i] = err
 			continue
@@ -70,7 +70,7 @@ func moveToTrash(disk *datadir.Dir) ([]Leftover, error) {
 		dir := filepath.Join(core.JobsDir, e.Name())
 		job, err := wire.ParseJobID(e.Name())
 		if err != nil || !e.IsDir() {
-			continue // no tracker made it
+			continue // not made by a tracker
 		}
 		attempts, err := entriesOf(disk.Root(), dir)
 		if err != nil {
@@ -78,9 +78,9 @@ func moveToTrash(disk *datadir.Dir) ([]Leftover, error) {
 		}
 		for _, a := range attempts {
 			name := filepath.Join(dir, a.Name())
-			left := Leftover{Dir: filepath.Join(disk.Path(), name)}
-			if left.Attempt, err = wire.ParseAttemptID(a.Name()); err == nil && a.IsDir() && left.Attempt.Task.Job == job && left.complete() {
-				outputs = append(outputs, left)
+			leftover := Leftover{Dir: filepath.Join(disk.Path(), name)}
+			if leftover.Attempt, err = wire.ParseAttemptID(a.Name()); err == nil && a.IsDir() && leftover.Attempt.Task.Job == job && leftover.complete() {
+				outputs = append(outputs, leftover)
 				t.put(core.WorkDir(name))
 				continue
 			}
@@ -104,7 +104,7 @@ func entriesOf(root *os.Root, dir string) ([]os.DirEntry, error) {
 	return f.ReadDir(-1)
 }
 
-// complete reports whether both files exist. Only a reported output has both.
+// complete reports whether the output and its report exist.
 func (o *Leftover) complete() bool {
 	if o.Attempt.Task.Kind != wire.Map {
 		return false
@@ -114,13 +114,14 @@ func (o *Leftover) complete() bool {
 	return errReport == nil && errOutput == nil
 }
 
-// trash is a directory of files to remove.
+// trash moves files to TrashDir.
 type trash struct {
 	root *os.Root // of the disk
 	n    int
 	err  error
 }
 
+// put moves a file, unless an earlier move failed.
 func (t *trash) put(name string) {
 	if t.err != nil {
 		return
@@ -141,17 +142,17 @@ func (t *trash) put(name string) {
 	}
 }
 
-// Trash lists the directories of files to remove.
+// Trash returns the TrashDir of each claimed disk.
 func (s *Set) Trash() (dirs []string) {
 	for _, disk := range s.cfg.Disks {
-		if s.at(disk) != nil {
+		if s.opened(disk) != nil {
 			dirs = append(dirs, filepath.Join(disk, TrashDir))
 		}
 	}
 	return dirs
 }
 
-// Verify reads the report of the output, and checks every byte of the output.
+// Verify reads the report of the output, and checks the output against it.
 func (o *Leftover) Verify(ctx context.Context) (*wire.Report, error) {
 	f, err := os.Open(filepath.Join(o.Dir, core.ReportFile))
 	if err != nil {
@@ -163,7 +164,7 @@ func (o *Leftover) Verify(ctx context.Context) (*wire.Report, error) {
 		return nil, fmt.Errorf("read report: %w", err)
 	}
 	if report.Attempt != o.Attempt || report.State != wire.AttemptSucceeded || report.Result == nil || report.Result.Output == nil {
-		return nil, fmt.Errorf("report is of %v, %v", report.Attempt, report.State)
+		return nil, fmt.Errorf("the report is for %v in state %v", report.Attempt, report.State)
 	}
 	index, err := shuffle.Verify(ctx, filepath.Join(o.Dir, core.OutputFile))
 	if err != nil {

@@ -19,7 +19,7 @@ func TestOlderOutput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := make(map[string][]byte) // a line has a file's name and next bytes
+	files := make(map[string][]byte) // each line has the name of a file and some of its bytes
 	for line := range strings.Lines(string(text)) {
 		name, part, _ := strings.Cut(strings.TrimSpace(line), " ")
 		data, err := hex.DecodeString(part)
@@ -38,16 +38,16 @@ func TestOlderOutput(t *testing.T) {
 		{core.OutputFile, 7, `begins with "QSEG\x00\x00\x00!", not as a segment file`},
 		{core.ReportFile, 4, "unknown message number: 38"},
 	} {
-		left := Leftover{Dir: t.TempDir(), Attempt: attempt}
+		leftover := Leftover{Dir: t.TempDir(), Attempt: attempt}
 		for name, data := range files {
 			if data = bytes.Clone(data); name == c.file {
 				data[c.at] += 32
 			}
-			if err := os.WriteFile(filepath.Join(left.Dir, name), data, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(leftover.Dir, name), data, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		report, err := left.Verify(t.Context())
+		report, err := leftover.Verify(t.Context())
 		switch {
 		case c.want == "" && (err != nil || report.Result.Output.Tracker != "tt1" || report.Result.Output.Map != 3):
 			t.Errorf("%+v, %v", report, err)

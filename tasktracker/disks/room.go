@@ -15,56 +15,56 @@ import (
 	"github.com/quernmr/quern/tasktracker/core"
 )
 
-// A disk is good if these bytes can be written and read, and so many are free.
+// A disk is good if probeBytes can be written and read, and minFree bytes are free.
 const (
 	probeBytes = 64 << 10
 	minFree    = 16 << 20
 )
 
-// If less than lowFree is free, Room looks for the attempt that filled the disk. It must
-// have at least minFillerSize there.
+// If less than lowFree is free, SpaceGuard ends the attempt with the largest files on the
+// disk, if they take at least minFillerSize.
 const (
 	lowFree       = 2 * minFree
 	minFillerSize = 64 << 20
 )
 
-// RemoveWait is how long the removal of files that make room may take.
+// RemoveWait limits the wait for the removal of an ended attempt's files.
 const RemoveWait = 10 * time.Second
 
-// watchPeriod is how often the free space is checked.
+// watchPeriod is the period of checks of the free space.
 const watchPeriod = time.Second
 
-var errNoRoom = errors.New("not enough free space")
+var errNoSpace = errors.New("not enough free space")
 
 // ProbeFile exists on a disk during a probe.
 const ProbeFile = "probe"
 
-// Room keeps free space on disks: it ends an attempt that fills a disk before the disk is
-// full. Disks have the core's numbers and their paths. Set the exported fields before use.
-type Room struct {
-	Disks   *Set
-	Tracker string                                              // its id
-	Running func(disk int) []core.Running                       // returns the attempts on a disk
-	End     func(disk int, attempt core.Running, reason string) // ends an attempt, if it still runs
+// SpaceGuard keeps free space on disks: it ends an attempt that fills a disk before the
+// disk is full. Disks have the indexes of the core. Set the exported fields before use.
+type SpaceGuard struct {
+	Disks      *Set
+	Tracker    string                                              // its id
+	Running    func(disk int) []core.Running                       // returns the attempts on a disk
+	EndAttempt func(disk int, attempt core.Running, reason string) // ends an attempt, if it still runs
 
-	mu sync.Mutex // see makeRoom
+	mu sync.Mutex // held by freeSpace
 }
 
 // Probe checks that a disk can be written and read. It claims a disk that could not be
-// claimed before. On a full disk it ends the attempt that filled it.
-func (r *Room) Probe(ctx context.Context, disk int, path string) error {
+// claimed before. On a full disk it ends the attempt with the largest files, and checks again.
+func (r *SpaceGuard) Probe(ctx context.Context, disk int, path string) error {
 	err := r.Disks.claim(path) // it may have been bad at the start
 	if err == nil {
 		err = r.Disks.probe(path)
 	}
-	for errors.Is(err, errNoRoom) && r.makeRoom(ctx, disk, path) {
+	for errors.Is(err, errNoSpace) && r.freeSpace(ctx, disk, path) {
 		err = r.Disks.probe(path)
 	}
 	return err
 }
 
 // Watch ends attempts that fill a disk, until ctx ends.
-func (r *Room) Watch(ctx context.Context, disk int, path string) {
+func (r *SpaceGuard) Watch(ctx context.Context, disk int, path string) {
 	tick := time.NewTicker(watchPeriod)
 	defer tick.Stop()
 	for {
@@ -73,26 +73,26 @@ func (r *Room) Watch(ctx context.Context, disk int, path string) {
 		case <-ctx.Done():
 			return
 		}
-		if free, err := r.Disks.cfg.Free(path); err == nil && free < lowFree && r.Disks.at(path) != nil {
-			r.makeRoom(ctx, disk, path)
+		if free, err := r.Disks.cfg.Free(path); err == nil && free < lowFree && r.Disks.opened(path) != nil {
+			r.freeSpace(ctx, disk, path)
 		}
 	}
 }
 
-// makeRoom ends the attempt that filled a disk, if there is one, and waits until its files
-// are removed. One goroutine at a time does this.
-func (r *Room) makeRoom(ctx context.Context, disk int, path string) bool {
+// freeSpace ends the attempt that filled a disk, and waits until its files are removed. It
+// reports whether another probe may succeed. One goroutine at a time does this.
+func (r *SpaceGuard) freeSpace(ctx context.Context, disk int, path string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	free, err := r.Disks.cfg.Free(path)
 	if err != nil || free >= lowFree {
-		return err == nil // another goroutine made room
+		return err == nil // another goroutine freed space
 	}
-	var most core.Running
+	var largest core.Running
 	size := int64(0)
 	for _, attempt := range r.Running(disk) {
 		if n := treeBytes(attempt.Dir); n > size {
-			most, size = attempt, n
+			largest, size = attempt, n
 		}
 	}
 	if size < minFillerSize {
@@ -100,20 +100,20 @@ func (r *Room) makeRoom(ctx context.Context, disk int, path string) bool {
 	}
 	reason := fmt.Sprintf("it has filled disk %s of tracker %s: its files take %d MiB there, and %d MiB are free",
 		path, r.Tracker, size>>20, free>>20)
-	r.End(disk, most, reason)
+	r.EndAttempt(disk, largest, reason)
 	for end := time.Now().Add(RemoveWait); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Lstat(most.Dir); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(largest.Dir); errors.Is(err, fs.ErrNotExist) {
 			return true
 		}
 	}
 	return false
 }
 
-// treeBytes returns the disk space of a tree, as far as it can be read.
+// treeBytes returns the disk space of a tree, without files that cannot be read.
 func treeBytes(dir string) (sum int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // it was just removed
+			return nil // the file was just removed
 		}
 		if info, err := d.Info(); err == nil {
 			if st, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -135,7 +135,7 @@ func (s *Set) probe(dir string) (err error) {
 		return err
 	}
 	if free < minFree {
-		return fmt.Errorf("%w: %d MiB are free, want at least %d", errNoRoom, free>>20, minFree>>20)
+		return fmt.Errorf("%w: %d MiB are free, want at least %d", errNoSpace, free>>20, minFree>>20)
 	}
 	name := filepath.Join(dir, ProbeFile)
 	f, err := os.Create(name)
@@ -155,7 +155,7 @@ func (s *Set) probe(dir string) (err error) {
 		return err
 	}
 	if !bytes.Equal(got, want) {
-		return fmt.Errorf("%s has other bytes than were written", name)
+		return fmt.Errorf("the bytes read from %s differ from the bytes written", name)
 	}
 	return nil
 }

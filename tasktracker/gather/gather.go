@@ -1,18 +1,19 @@
 // Package gather fetches map outputs from other trackers for this tracker's homes, looks up
 // partitions in the tracker's own map outputs, and merges runs. tasktracker/core decides
-// which, and when. This package reports their ends, as events of the core.
+// what to fetch or merge, and when. This package reports the ends as events of the core.
 //
 // # Rate
 //
-// Config.Rate limits all fetches together. The leader's shares (wire.Shares) decide which
-// fetch reads next, down to a single read: a fetch of a job that used its share pauses while
-// newer fetches of other jobs continue. In a long pause it gives its connection back.
+// Config.Rate limits all fetches together. Before every read, the leader's shares
+// (wire.Shares) decide which fetch continues. A fetch of a job that has used its share
+// pauses, while newer fetches of other jobs continue. In a long pause it closes its
+// connection.
 //
 // # Invariants
 //
-//	G1  Each fetch and each merge ends in one event, also if it was cancelled.
+//	G1  Each fetch and each merge ends in one event, even if it was cancelled.
 //	G2  The event of a failure names its cause: a corrupt segment (Corrupt), a missing map
-//	    output (Gone), a stalled peer (Stalled), or a local disk (Local).
+//	    output (Missing), a stalled peer (Stalled), or a local disk (DiskFailed).
 //
 // # Concurrency
 //
@@ -40,24 +41,24 @@ import (
 
 // Config configures a Gather.
 type Config struct {
-	Tell  func(core.Event)        // receives the end of each fetch and merge
-	Token func(wire.JobID) string // returns the token of a job, for requests to other trackers
-	Stall time.Duration           // how long a fetch may take for the next shuffle.StallBytes; 0: 5 s
-	Rate  float64                 // limit of all fetches together in bytes a second; 0: none
-	Dial  *tls.Config             // nil: other trackers serve without TLS
-	Log   *slog.Logger
+	OnEvent func(core.Event)        // gets the end of each fetch and merge
+	Token   func(wire.JobID) string // returns the token of a job, for requests to other trackers
+	Stall   time.Duration           // longest time for the next shuffle.StallBytes of a fetch; 0: 5 s
+	Rate    float64                 // limit of all fetches together in bytes a second; 0: none
+	Dial    *tls.Config             // nil: other trackers serve without TLS
+	Log     *slog.Logger
 }
 
 // Gather carries out fetches, look-ups and merges. Make one with [New].
 type Gather struct {
-	cfg      Config
-	limiter  *rateLimiter // nil: no limit
-	client   *http.Client
-	scheme   string // of other trackers' URLs
-	wait     sync.WaitGroup
-	lookups  *wire.Queue[core.Fetch]
-	mu       sync.Mutex
-	canceled map[workKey]context.CancelFunc
+	cfg     Config
+	limiter *rateLimiter // nil: no limit
+	client  *http.Client
+	scheme  string // of other trackers' URLs
+	wait    sync.WaitGroup
+	lookups *wire.Queue[core.Fetch]
+	mu      sync.Mutex
+	cancels map[workKey]context.CancelFunc
 
 	// The goroutine of LookUps owns these.
 	indexFile string
@@ -67,7 +68,7 @@ type Gather struct {
 // workKey identifies a running fetch or merge.
 type workKey struct{ fetch, merge int }
 
-// defaultStall is how long a fetch may take for the next shuffle.StallBytes.
+// defaultStall is the default of Config.Stall.
 const defaultStall = 5 * time.Second
 
 // New returns a Gather. Look-ups wait until LookUps runs.
@@ -84,7 +85,7 @@ func New(cfg Config) *Gather {
 	}
 	g := &Gather{
 		cfg: cfg, scheme: scheme, client: &http.Client{Transport: transport},
-		lookups: wire.NewQueue[core.Fetch](0), canceled: make(map[workKey]context.CancelFunc),
+		lookups: wire.NewQueue[core.Fetch](0), cancels: make(map[workKey]context.CancelFunc),
 	}
 	if cfg.Rate > 0 {
 		g.limiter = newRateLimiter(cfg.Rate)
@@ -96,19 +97,19 @@ func New(cfg Config) *Gather {
 func (g *Gather) start(ctx context.Context, key workKey, work func(ctx context.Context) core.Event) {
 	ctx, cancel := context.WithCancel(ctx)
 	g.mu.Lock()
-	g.canceled[key] = cancel
+	g.cancels[key] = cancel
 	g.mu.Unlock()
 	g.wait.Go(func() {
 		ev := work(ctx)
 		g.cancel(key)
-		g.cfg.Tell(ev)
+		g.cfg.OnEvent(ev)
 	})
 }
 
 func (g *Gather) cancel(key workKey) {
 	g.mu.Lock()
-	cancel := g.canceled[key]
-	delete(g.canceled, key)
+	cancel := g.cancels[key]
+	delete(g.cancels, key)
 	g.mu.Unlock()
 	if cancel != nil {
 		cancel()
@@ -129,7 +130,7 @@ func (g *Gather) Fetch(ctx context.Context, c core.Fetch) {
 	}
 	g.start(ctx, workKey{fetch: c.Fetch}, func(ctx context.Context) core.Event {
 		if err := os.MkdirAll(filepath.Dir(c.File), 0o777); err != nil {
-			return core.FetchDone{Fetch: c.Fetch, Error: err.Error(), Local: true}
+			return core.FetchDone{Fetch: c.Fetch, Error: err.Error(), DiskFailed: true}
 		}
 		url := shuffle.URL(g.scheme+c.Output.Addr, c.Job, c.Output.Map, c.Output.Attempt, c.Partition)
 		options := shuffle.FetchOptions{Client: g.client, Stall: g.cfg.Stall, Token: g.cfg.Token(c.Job)}
@@ -162,23 +163,23 @@ func fetchFailed(id int, err error) core.FetchDone {
 	_, corrupt := errors.AsType[*shuffle.CorruptError](err)
 	_, unreadable := errors.AsType[*shuffle.UnreadableError](err)
 	return core.FetchDone{
-		Fetch: id, Error: err.Error(), Corrupt: corrupt, Gone: unreadable && errors.Is(err, fs.ErrNotExist),
-		Stalled: errors.Is(err, shuffle.ErrStalled), Local: !corrupt && !unreadable && !errors.Is(err, context.Canceled),
+		Fetch: id, Error: err.Error(), Corrupt: corrupt, Missing: unreadable && errors.Is(err, fs.ErrNotExist),
+		Stalled: errors.Is(err, shuffle.ErrStalled), DiskFailed: !corrupt && !unreadable && !errors.Is(err, context.Canceled),
 	}
 }
 
 // lookUpFailed returns the event of a failed look-up, with its cause.
 func lookUpFailed(id int, err error) core.FetchDone {
 	_, corrupt := errors.AsType[*shuffle.CorruptError](err)
-	gone := errors.Is(err, fs.ErrNotExist)
-	return core.FetchDone{Fetch: id, Error: err.Error(), Corrupt: corrupt, Gone: gone, Local: !corrupt && !gone}
+	missing := errors.Is(err, fs.ErrNotExist)
+	return core.FetchDone{Fetch: id, Error: err.Error(), Corrupt: corrupt, Missing: missing, DiskFailed: !corrupt && !missing}
 }
 
-// LookUps does look-ups in map outputs of this tracker, one after the other, until Stop.
-// Look-ups of the same output are usually consecutive, so it keeps one index.
+// LookUps does look-ups in map outputs of this tracker, one after the other, until Stop. It
+// keeps the last index, because consecutive look-ups are often in the same output.
 func (g *Gather) LookUps() {
 	for c := range g.lookups.All() {
-		g.cfg.Tell(g.lookUp(c))
+		g.cfg.OnEvent(g.lookUp(c))
 	}
 }
 
@@ -206,13 +207,13 @@ func (g *Gather) Merge(ctx context.Context, c core.Merge) {
 	g.start(ctx, workKey{merge: c.Merge}, func(ctx context.Context) core.Event {
 		dir := filepath.Dir(c.File)
 		if err := os.MkdirAll(dir, 0o777); err != nil {
-			return core.MergeDone{Merge: c.Merge, Error: err.Error(), Local: true}
+			return core.MergeDone{Merge: c.Merge, Error: err.Error(), DiskFailed: true}
 		}
 		segment, err := shuffle.MergeTo(ctx, c.Runs, c.File, shuffle.MergeOptions{Dir: dir, FanIn: len(c.Runs)})
 		if err != nil {
-			ev := core.MergeDone{Merge: c.Merge, Error: err.Error(), Local: ctx.Err() == nil}
-			if damaged, ok := errors.AsType[*shuffle.CorruptError](err); ok {
-				ev.Corrupt, ev.Local = &damaged.Segment, false
+			ev := core.MergeDone{Merge: c.Merge, Error: err.Error(), DiskFailed: ctx.Err() == nil}
+			if corrupt, ok := errors.AsType[*shuffle.CorruptError](err); ok {
+				ev.Corrupt, ev.DiskFailed = &corrupt.Segment, false
 			}
 			return ev
 		}
@@ -220,7 +221,7 @@ func (g *Gather) Merge(ctx context.Context, c core.Merge) {
 	})
 }
 
-// Stop waits for the end of all work. The contexts of all work must have ended before.
+// Stop waits for the end of all work. Call it after the contexts of all work have ended.
 func (g *Gather) Stop() {
 	g.lookups.Close()
 	g.wait.Wait()

@@ -12,82 +12,82 @@ import (
 )
 
 // rateLimiter limits the rate of all fetches together, as a token bucket. Waiting fetches
-// continue in this order: named jobs within their share, by rank; jobs not named, the one
-// with the fewest bytes first; named jobs beyond their share, by rank.
+// continue in this order: first jobs within their share, by rank; then jobs without a
+// share, by bytes received; then jobs beyond their share, by rank.
 type rateLimiter struct {
 	rate  float64 // bytes a second
 	depth float64 // capacity of the bucket in bytes
 
 	mu           sync.Mutex
-	at           time.Time // when the buckets were last filled
-	left         float64   // bytes in the bucket; negative after a large read
-	named        map[wire.JobID]*bucket
-	received     map[wire.JobID]float64 // bytes of the other jobs; see wait
-	lastReceived float64                // of the other job that continued last
+	filledAt     time.Time // time of the last fill
+	available    float64   // bytes; negative after a large read
+	shared       map[wire.JobID]*bucket
+	received     map[wire.JobID]float64 // bytes received by jobs without a share; see wait
+	lastReceived float64                // received bytes of the last such job that continued
 	queue        []*waiter
 	timer        *time.Timer
 }
 
-// bucket is a named job's own bucket.
+// bucket has the bytes that a job may read within its share.
 type bucket struct {
-	rank int
-	part float64 // share of the rate
-	left float64
+	rank      int
+	share     float64 // of the rate
+	available float64
 }
 
 // waiter is a waiting fetch.
 type waiter struct {
-	job    wire.JobID
-	bytes  int
-	served chan struct{} // closed when it may continue
+	job      wire.JobID
+	bytes    int
+	released chan struct{} // closed when it may continue
 }
 
-// burstTime is how long an unused bucket fills. It is short, so new fetches do not wait
-// for long bursts of others.
+// burstTime is the time after which an unused bucket is full. It is short, so that new
+// fetches do not wait for long bursts of other jobs.
 const burstTime = 100 * time.Millisecond
 
-// maxJobs is how many jobs' received bytes are kept.
+// maxJobs limits the jobs in received.
 const maxJobs = 1000
 
 func newRateLimiter(rate float64) *rateLimiter {
 	depth := rate * burstTime.Seconds()
-	return &rateLimiter{rate: rate, depth: depth, left: depth, at: time.Now(), received: make(map[wire.JobID]float64)}
+	return &rateLimiter{rate: rate, depth: depth, available: depth, filledAt: time.Now(), received: make(map[wire.JobID]float64)}
 }
 
-// share replaces the shares. A job that was named before keeps its saved bytes.
+// share replaces the shares. A job that already had a share keeps its available bytes.
 func (r *rateLimiter) share(list []wire.JobShare) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fill()
-	named := make(map[wire.JobID]*bucket, len(list))
+	shared := make(map[wire.JobID]*bucket, len(list))
 	for i, s := range list {
-		if named[s.Job] != nil {
+		if shared[s.Job] != nil {
 			continue
 		}
-		b := &bucket{rank: i, part: min(max(s.Share, 0), 1)}
-		b.left = r.depth * b.part
-		if old := r.named[s.Job]; old != nil {
-			b.left = min(b.left, old.left)
+		b := &bucket{rank: i, share: min(max(s.Share, 0), 1)}
+		b.available = r.depth * b.share
+		if old := r.shared[s.Job]; old != nil {
+			b.available = min(b.available, old.available)
 		}
-		named[s.Job] = b
+		shared[s.Job] = b
 	}
-	r.named = named
-	r.serve()
+	r.shared = shared
+	r.release()
 }
 
-// wait waits until a job's fetch, which has read some bytes, may continue.
+// wait blocks a fetch of a job, after it has read some bytes, until it may continue.
 func (r *rateLimiter) wait(ctx context.Context, job wire.JobID, bytes int) error {
 	t := &waiter{job, bytes, make(chan struct{})}
 	r.mu.Lock()
 	if len(r.received) > maxJobs {
 		clear(r.received)
 	}
-	r.received[job] = max(r.received[job], r.lastReceived) // a new job does not catch up
+	r.received[job] = max(r.received[job], r.lastReceived) // so a new job is not preferred until it has as many bytes
 	r.queue = append(r.queue, t)
-	r.serve()
+	r.release()
 	r.mu.Unlock()
 	select {
-	case <-t.served:
+	case <-t.released:
 		return nil
 	case <-ctx.Done():
 	}
@@ -97,40 +97,40 @@ func (r *rateLimiter) wait(ctx context.Context, job wire.JobID, bytes int) error
 	return context.Cause(ctx)
 }
 
-// serve releases the fetches that may continue, and sets a timer for the next.
-func (r *rateLimiter) serve() {
+// release releases the fetches that may continue, and sets a timer for the next one.
+func (r *rateLimiter) release() {
 	r.fill()
-	for r.left > 0 && len(r.queue) > 0 {
+	for r.available > 0 && len(r.queue) > 0 {
 		i := r.next()
 		r.charge(r.queue[i])
-		close(r.queue[i].served)
+		close(r.queue[i].released)
 		r.queue = slices.Delete(r.queue, i, i+1)
 	}
 	if len(r.queue) == 0 {
 		return
 	}
-	wait := time.Duration(math.Ceil((1 - r.left) / r.rate * float64(time.Second)))
+	wait := time.Duration(math.Ceil((1 - r.available) / r.rate * float64(time.Second)))
 	if r.timer == nil {
-		r.timer = time.AfterFunc(wait, r.again)
+		r.timer = time.AfterFunc(wait, r.releaseLater)
 	} else {
 		r.timer.Reset(wait)
 	}
 }
 
-func (r *rateLimiter) again() {
+func (r *rateLimiter) releaseLater() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.serve()
+	r.release()
 }
 
 // fill adds the bytes since the last call to the buckets.
 func (r *rateLimiter) fill() {
 	now := time.Now()
-	came := now.Sub(r.at).Seconds() * r.rate
-	r.at = now
-	r.left = min(r.left+came, r.depth)
-	for _, b := range r.named {
-		b.left = min(b.left+came*b.part, r.depth*b.part)
+	added := now.Sub(r.filledAt).Seconds() * r.rate
+	r.filledAt = now
+	r.available = min(r.available+added, r.depth)
+	for _, b := range r.shared {
+		b.available = min(b.available+added*b.share, r.depth*b.share)
 	}
 }
 
@@ -153,26 +153,26 @@ func (r *rateLimiter) before(a, b wire.JobID) bool {
 	switch {
 	case x != y:
 		return x < y
-	case x == unnamed:
+	case x == withoutShare:
 		return cmp.Or(cmp.Compare(r.received[a], r.received[b]), a.Compare(b)) < 0
 	default:
-		return r.named[a].rank < r.named[b].rank
+		return r.shared[a].rank < r.shared[b].rank
 	}
 }
 
 // Classes of jobs, in the order in which they continue.
 const (
 	withinShare = iota
-	unnamed
+	withoutShare
 	beyondShare
 )
 
 func (r *rateLimiter) class(job wire.JobID) int {
-	b := r.named[job]
+	b := r.shared[job]
 	switch {
 	case b == nil:
-		return unnamed
-	case b.left > 0:
+		return withoutShare
+	case b.available > 0:
 		return withinShare
 	default:
 		return beyondShare
@@ -181,11 +181,11 @@ func (r *rateLimiter) class(job wire.JobID) int {
 
 func (r *rateLimiter) charge(t *waiter) {
 	n := float64(t.bytes)
-	r.left -= n
+	r.available -= n
 	switch r.class(t.job) {
 	case withinShare:
-		r.named[t.job].left -= n
-	case unnamed:
+		r.shared[t.job].available -= n
+	case withoutShare:
 		r.lastReceived = r.received[t.job]
 		r.received[t.job] += n
 	}

@@ -14,47 +14,47 @@ import (
 
 func jobN(n int) wire.JobID { return wire.JobID{Start: 1, N: n} }
 
-// fetchers call wait as fast as they can.
+// fetchers simulates fetches that wait only for the limiter.
 type fetchers struct {
-	limiter *rateLimiter
-	ctx     context.Context
-	mu      sync.Mutex
-	got     map[int]float64 // bytes, by job
-	wait    sync.WaitGroup
+	limiter  *rateLimiter
+	ctx      context.Context
+	mu       sync.Mutex
+	received map[int]float64 // bytes, by job
+	wait     sync.WaitGroup
 }
 
 // begin starts fetches of a job. Each waits for some bytes at a time, until the job has
-// most.
-func (f *fetchers) begin(job, fetches, bytes int, most float64) {
+// received the limit.
+func (f *fetchers) begin(job, fetches, bytes int, limit float64) {
 	ctx := f.ctx
 	for range fetches {
 		f.wait.Go(func() {
-			for f.took(job, 0) < most && f.limiter.wait(ctx, jobN(job), bytes) == nil {
-				f.took(job, bytes)
+			for f.add(job, 0) < limit && f.limiter.wait(ctx, jobN(job), bytes) == nil {
+				f.add(job, bytes)
 			}
 		})
 	}
 }
 
-func (f *fetchers) took(job, bytes int) float64 {
+func (f *fetchers) add(job, bytes int) float64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.got[job] += float64(bytes)
-	return f.got[job]
+	f.received[job] += float64(bytes)
+	return f.received[job]
 }
 
-// during returns the rates of jobs, in thousands of bytes a second, over some virtual
-// time.
-func (f *fetchers) during(d time.Duration) map[int]float64 {
+// ratesDuring lets virtual time pass, and returns the rates of jobs in that time, in
+// thousands of bytes a second.
+func (f *fetchers) ratesDuring(d time.Duration) map[int]float64 {
 	f.mu.Lock()
-	clear(f.got)
+	clear(f.received)
 	f.mu.Unlock()
 	<-time.After(d)
 	synctest.Wait()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	rates := make(map[int]float64)
-	for job, bytes := range f.got {
+	for job, bytes := range f.received {
 		rates[job] = bytes / 1000 / d.Seconds()
 	}
 	return rates
@@ -83,7 +83,7 @@ func TestRates(t *testing.T) {
 			f.begin(1, 8, 32<<10, all)
 			f.begin(2, 2, 8<<10, all)
 		}, map[int]float64{1: 300, 2: 700}},
-		{"then jobs not named", []wire.JobShare{{Job: jobN(2), Share: 0.25}}, func(f *fetchers) {
+		{"then jobs without a share", []wire.JobShare{{Job: jobN(2), Share: 0.25}}, func(f *fetchers) {
 			f.begin(1, 8, 32<<10, all)
 			f.begin(2, 2, 8<<10, all)
 			f.begin(3, 1, 8<<10, all)
@@ -100,10 +100,10 @@ func TestRates(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				f := &fetchers{limiter: newRateLimiter(1e6), ctx: ctx, got: make(map[int]float64)}
+				f := &fetchers{limiter: newRateLimiter(1e6), ctx: ctx, received: make(map[int]float64)}
 				f.limiter.share(c.shares)
 				c.begin(f)
-				got := f.during(10 * time.Second)
+				got := f.ratesDuring(10 * time.Second)
 				for job := range 4 {
 					if got[job] < 0.97*c.want[job] || got[job] > 1.03*c.want[job]+20 {
 						t.Errorf("got %v, want %v", got, c.want)
@@ -117,15 +117,15 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestChangedShares: new shares hold for waiting fetches too. A cancelled fetch gets
-// nothing.
+// TestChangedShares: new shares hold for waiting fetches too. A cancelled fetch gets no
+// share.
 func TestChangedShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		f := &fetchers{limiter: newRateLimiter(1e6), ctx: ctx, got: make(map[int]float64)}
+		f := &fetchers{limiter: newRateLimiter(1e6), ctx: ctx, received: make(map[int]float64)}
 		f.begin(1, 4, 32<<10, 1e300)
 		other, stop := context.WithCancelCause(t.Context())
-		f.ctx = other // for fetches that start from here on
+		f.ctx = other // for later fetches
 		f.begin(2, 4, 32<<10, 1e300)
 		steps := []struct {
 			do    func()
@@ -137,7 +137,7 @@ func TestChangedShares(t *testing.T) {
 		}
 		for i, s := range steps {
 			s.do()
-			if got := f.during(5 * time.Second); got[s.first] < 970 || len(got) != 1 && got[3-s.first] > 30 {
+			if got := f.ratesDuring(5 * time.Second); got[s.first] < 970 || len(got) != 1 && got[3-s.first] > 30 {
 				t.Errorf("step %d: %v", i, got)
 			}
 		}

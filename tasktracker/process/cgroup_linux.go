@@ -22,25 +22,25 @@ import (
 //
 //	<parent>/quern-<random>/<number>
 //
-// The parent is the tracker's group, or the group above if systemd delegated that, as with
-// DelegateSubgroup. Workers cannot leave their groups, so all their processes can be found
-// and killed. If the memory controller is available, the kernel limits each group, else only
+// The parent is the tracker's group, or the group above it if systemd delegated that group,
+// as with DelegateSubgroup. Workers cannot leave their groups, so all their processes can be
+// found and killed. With the memory controller, the kernel limits each group, otherwise only
 // the meter does. The tracker itself stays in its group.
 //
-// The file cgroup of the tracker's directory has the name of the group, for KillLeftover.
+// The file cgroup in the tracker's directory has the name of the group, for KillLeftover.
 type cgroups struct {
 	stateDir string // the tracker's directory; empty: no groups
 
 	// Only one goroutine at a time uses these.
-	tried  bool
-	dir    string // directory of the tracker's group; empty: none
-	memory bool   // the memory controller is available
-	last   int
+	openCalled bool
+	dir        string // directory of the tracker's group; empty: none
+	memory     bool   // the memory controller is available
+	lastNumber int
 }
 
 const cgroupPrefix = "quern-"
 
-// start starts a process in its own group or, if that fails, without one.
+// start starts a process in a new group or, if that fails, without a group.
 func (g *cgroups) start(command func() *exec.Cmd) (*exec.Cmd, *cgroup, error) {
 	if c := g.add(); c != nil {
 		cmd := command()
@@ -59,17 +59,17 @@ func (g *cgroups) start(command func() *exec.Cmd) (*exec.Cmd, *cgroup, error) {
 // add makes a worker's group. The first call makes the tracker's group too. It returns nil
 // if this is not permitted.
 func (g *cgroups) add() *cgroup {
-	if !g.tried && g.stateDir != "" {
-		g.tried = true
+	if !g.openCalled && g.stateDir != "" {
+		g.openCalled = true
 		_ = g.open() // without it, only the meter limits workers
 	}
 	if g.dir == "" {
 		return nil
 	}
-	g.last++
-	c := &cgroup{dir: filepath.Join(g.dir, strconv.Itoa(g.last)), memory: g.memory}
+	g.lastNumber++
+	c := &cgroup{dir: filepath.Join(g.dir, strconv.Itoa(g.lastNumber)), memory: g.memory}
 	err := os.Mkdir(c.dir, 0o755)
-	if errors.Is(err, fs.ErrNotExist) && g.make() == nil { // another tracker removed it as a dead one's
+	if errors.Is(err, fs.ErrNotExist) && g.make() == nil { // another tracker took it for a dead tracker's group
 		err = os.Mkdir(c.dir, 0o755)
 	}
 	if err != nil {
@@ -98,7 +98,7 @@ func (g *cgroups) open() error {
 		g.dir = ""
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(dir, "cgroup.kill")); err != nil { // Linux before 5.14, or not a control group
+	if _, err := os.Stat(filepath.Join(dir, "cgroup.kill")); err != nil { // before Linux 5.14, or not a control group
 		g.dir = ""
 		return errors.Join(err, os.Remove(dir))
 	}
@@ -113,8 +113,8 @@ func (g *cgroups) make() error {
 	return nil
 }
 
-// removeEmptyCgroups removes the groups of killed trackers that did not start again. It
-// also removes the group of a live tracker without workers, which makes its group again.
+// removeEmptyCgroups removes the empty groups of all trackers, as most belong to killed
+// trackers. A live tracker without workers makes its group again.
 func removeEmptyCgroups(parent string) {
 	groups, _ := filepath.Glob(filepath.Join(parent, cgroupPrefix+"*")) // the pattern is well-formed
 	for _, group := range groups {
@@ -129,7 +129,7 @@ func removeEmptyCgroups(parent string) {
 	}
 }
 
-// close removes the tracker's group, once its workers are gone.
+// close removes the tracker's group, after the end of its workers.
 func (g *cgroups) close() error {
 	if g.dir == "" {
 		return nil
@@ -152,11 +152,11 @@ func delegatedCgroup() (string, error) {
 		if !ok {
 			continue
 		}
-		own := filepath.Join(mount, path)
-		if above := filepath.Dir(own); own != mount && delegated(above) {
+		ownGroup := filepath.Join(mount, path)
+		if above := filepath.Dir(ownGroup); ownGroup != mount && delegated(above) {
 			return above, nil
 		}
-		return own, nil
+		return ownGroup, nil
 	}
 	return "", errors.New("this process is in no control group of version 2")
 }
@@ -194,19 +194,19 @@ func setCgroup(group, file, value string) error {
 // cgroup is a worker's group; nil: none.
 type cgroup struct {
 	dir    string
-	handle *os.File // to start a process in it
+	handle *os.File // used to start a process in it
 	memory bool
 }
 
 // limit sets the group's memory limit, without swap: swap would only slow an attempt down
 // before it fails.
-func (c *cgroup) limit(most *core.Limit) {
+func (c *cgroup) limit(limit *core.Limit) {
 	if c == nil || !c.memory {
 		return
 	}
 	value := "max"
-	if most.Memory > 0 {
-		value = strconv.FormatInt(most.Memory, 10)
+	if limit.Memory > 0 {
+		value = strconv.FormatInt(limit.Memory, 10)
 		_ = setCgroup(c.dir, "memory.swap.max", "0")
 		_ = setCgroup(c.dir, "memory.oom.group", "1")
 	}
@@ -215,8 +215,8 @@ func (c *cgroup) limit(most *core.Limit) {
 
 // memoryExhausted returns an error text if the kernel killed a process because the group's
 // memory was exhausted.
-func (c *cgroup) memoryExhausted(most *core.Limit) string {
-	if c == nil || most.Memory == 0 {
+func (c *cgroup) memoryExhausted(limit *core.Limit) string {
+	if c == nil || limit.Memory == 0 {
 		return ""
 	}
 	events, err := os.ReadFile(filepath.Join(c.dir, "memory.events"))
@@ -226,7 +226,7 @@ func (c *cgroup) memoryExhausted(most *core.Limit) string {
 	for line := range strings.Lines(string(events)) {
 		if count, ok := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); ok && count != "0" {
 			return fmt.Sprintf("its processes took all of the %s of memory they may have (%s) and needed more",
-				mebibytes(most.Memory), memoryProperty(most.Kind))
+				mebibytes(limit.Memory), memoryProperty(limit.Kind))
 		}
 	}
 	return ""
@@ -255,8 +255,8 @@ func (c *cgroup) kill() {
 	}
 }
 
-// remove kills all processes of the group and removes it. If this fails, the tracker's end
-// or its next start removes it.
+// remove kills all processes of the group and removes it. If this fails, the tracker
+// removes it when it ends or starts again.
 func (c *cgroup) remove() {
 	if c != nil {
 		_ = removeCgroup(c.dir)
@@ -277,9 +277,9 @@ func removeCgroup(dir string) error {
 		}
 	}
 	for end := time.Now().Add(groupWait); ; time.Sleep(time.Millisecond) {
-		gone := os.Remove(dir)
-		if gone == nil || errors.Is(gone, fs.ErrNotExist) || time.Now().After(end) {
-			return errors.Join(err, gone)
+		removeErr := os.Remove(dir)
+		if removeErr == nil || errors.Is(removeErr, fs.ErrNotExist) || time.Now().After(end) {
+			return errors.Join(err, removeErr)
 		}
 	}
 }
@@ -294,7 +294,7 @@ func killCgroup(stateDir string) error {
 		return err
 	}
 	group := strings.TrimSpace(string(text))
-	// The random number in its name protects groups of others.
+	// The prefix of its name protects groups that no tracker made.
 	if _, err := os.Stat(filepath.Join(group, "cgroup.procs")); err == nil && strings.HasPrefix(filepath.Base(group), cgroupPrefix) {
 		if err := removeCgroup(group); err != nil {
 			return err

@@ -14,9 +14,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestControlGroupOfPredecessor: KillLeftover kills the processes in a dead tracker's
+// TestControlGroupOfDeadTracker: KillLeftover kills the processes in a dead tracker's
 // group.
-func TestControlGroupOfPredecessor(t *testing.T) {
+func TestControlGroupOfDeadTracker(t *testing.T) {
 	dir := t.TempDir()
 	groups := &cgroups{stateDir: dir}
 	cmd, group, err := groups.start(func() *exec.Cmd {
@@ -36,7 +36,7 @@ func TestControlGroupOfPredecessor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
-		t.Errorf("the survivor ended: %v", err)
+		t.Errorf("the process ended: %v", err)
 	}
 	if _, err := os.Stat(groups.dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("its group was not removed: %v", err)
@@ -47,8 +47,8 @@ func TestControlGroupOfPredecessor(t *testing.T) {
 // tracker makes its group again.
 func TestRemoveEmptyGroups(t *testing.T) {
 	first, second := &cgroups{stateDir: t.TempDir()}, &cgroups{stateDir: t.TempDir()}
-	left := first.add()
-	if left == nil {
+	group := first.add()
+	if group == nil {
 		t.Skip("no control group can be made here")
 	}
 	other := second.add()
@@ -62,19 +62,19 @@ func TestRemoveEmptyGroups(t *testing.T) {
 	if again == nil {
 		t.Fatal("the first tracker did not make its group again")
 	}
-	for _, err := range []error{left.handle.Close(), other.handle.Close(), again.handle.Close(), first.close(), second.close()} {
+	for _, err := range []error{group.handle.Close(), other.handle.Close(), again.handle.Close(), first.close(), second.close()} {
 		if err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// TestControlGroupFiles checks the files of a group with a memory controller, with plain
-// files.
+// TestControlGroupFiles checks which files of a control group are read and written. Plain
+// files take their place.
 func TestControlGroupFiles(t *testing.T) {
 	c := &cgroup{dir: t.TempDir(), memory: true}
-	most := core.Limit{Kind: wire.Reduce, Memory: 1 << 30}
-	c.limit(&most)
+	limit := core.Limit{Kind: wire.Reduce, Memory: 1 << 30}
+	c.limit(&limit)
 	for file, want := range map[string]string{"memory.max": "1073741824", "memory.swap.max": "0", "memory.oom.group": "1"} {
 		if got, err := os.ReadFile(filepath.Join(c.dir, file)); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v", file, got, err)
@@ -85,7 +85,7 @@ func TestControlGroupFiles(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(c.dir, "memory.events"), []byte(events), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if got := c.memoryExhausted(&most); !strings.Contains(got, want) || want == "" && got != "" {
+		if got := c.memoryExhausted(&limit); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%d kills: %q", count, got)
 		}
 	}

@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processAttributes put the worker into a new process group, and have the kernel kill it
+// processAttributes puts the worker into a new process group. The kernel kills the worker
 // if the tracker dies.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// reap kills the rest of the group, and then reaps its leader. Until then the group's
-// number cannot be used again.
+// reap kills the rest of the group before it reaps the leader: until the leader is reaped,
+// no other group can get the number.
 func (w *process) reap() error {
 	awaitExit(w.pid())
 	w.Kill()
@@ -42,7 +42,7 @@ func awaitExit(pid int) {
 	}
 }
 
-// groupWait is how long the members of a killed group may take to die.
+// groupWait limits the wait for the death of a killed group.
 const groupWait = 2 * time.Second
 
 // awaitGroup waits until no member of a killed group is alive, except for its unreaped
@@ -50,7 +50,7 @@ const groupWait = 2 * time.Second
 func awaitGroup(group int) {
 	for end := time.Now().Add(groupWait); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		alive := false
-		for _, pid := range others(group) {
+		for _, pid := range otherMembers(group) {
 			p, err := readProcess(pid)
 			alive = alive || err == nil && p.alive()
 		}
@@ -60,13 +60,13 @@ func awaitGroup(group int) {
 	}
 }
 
-// others returns the members of a process group other than its leader.
-func others(group int) []int {
+// otherMembers returns the members of a process group without its leader.
+func otherMembers(group int) []int {
 	return slices.DeleteFunc(groupMembers()[group], func(pid int) bool { return pid == group })
 }
 
-// groupMembers returns all processes by group. A system call for each costs less than
-// reading its files.
+// groupMembers returns all processes by group. A system call for each process costs less
+// than reading its files in /proc.
 func groupMembers() map[int][]int {
 	groups := make(map[int][]int)
 	dir, err := os.Open("/proc")
@@ -158,8 +158,8 @@ func killRecorded(file string) error {
 	return nil
 }
 
-// killGroup kills a worker's group. If its leader is gone, another group may have the
-// number by now: then it kills only members with a worker's environment.
+// killGroup kills a worker's group. If its leader has ended, another group may have the
+// number: then it kills only members with a worker's environment.
 func killGroup(group int, start uint64) {
 	leader, err := readProcess(group)
 	switch {
@@ -168,9 +168,9 @@ func killGroup(group int, start uint64) {
 			_ = syscall.Kill(-group, syscall.SIGKILL)
 		}
 	case err == nil:
-		return // another process has the number: the group is gone
+		return // another process has the number, so the group has ended
 	default:
-		for _, pid := range others(group) {
+		for _, pid := range otherMembers(group) {
 			if p, err := readProcess(pid); err == nil && p.start >= start && inWorkerMode(pid) {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
@@ -179,7 +179,7 @@ func killGroup(group int, start uint64) {
 	awaitDeath(group, start)
 }
 
-// awaitDeath waits for a killed worker, which is not our child, and its group.
+// awaitDeath waits for a killed worker of another tracker process, and its group.
 func awaitDeath(pid int, start uint64) {
 	for end := time.Now().Add(groupWait); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if p, err := readProcess(pid); err != nil || p.start != start || !p.alive() {

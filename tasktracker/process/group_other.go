@@ -14,7 +14,7 @@ import (
 
 func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// reap kills the rest of the group when its leader is gone.
+// reap kills the rest of the group after the end of its leader.
 func (w *process) reap() error {
 	err := w.cmd.Wait()
 	w.mu.Lock()
@@ -24,8 +24,8 @@ func (w *process) reap() error {
 	return err
 }
 
-// others returns one process: there may be any.
-func others(int) []int { return []int{0} }
+// otherMembers returns one process: there may be some.
+func otherMembers(int) []int { return []int{0} }
 
 func appendRecord(string, int) error { return nil }
 func killRecorded(string) error      { return nil }

@@ -13,15 +13,15 @@ import (
 	"github.com/quernmr/quern/tasktracker/core"
 )
 
-// LimitsInForce lists the limits of a worker of this process, for errors of workers that
+// LimitsInForce lists the limits that hold for a worker, for the error of a worker that
 // exhausted memory or threads.
-func LimitsInForce(most core.Limit) string {
+func LimitsInForce(limit core.Limit) string {
 	var all []string
-	if most.Memory > 0 {
-		all = append(all, fmt.Sprintf("%s=%d", memoryProperty(most.Kind), most.Memory>>20))
+	if limit.Memory > 0 {
+		all = append(all, fmt.Sprintf("%s=%d", memoryProperty(limit.Kind), limit.Memory>>20))
 	}
-	if most.Processes > 0 {
-		all = append(all, fmt.Sprintf("quern.task.processes=%d", most.Processes))
+	if limit.Processes > 0 {
+		all = append(all, fmt.Sprintf("quern.task.processes=%d", limit.Processes))
 	}
 	for _, l := range []struct {
 		resource, unit int

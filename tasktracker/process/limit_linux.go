@@ -22,20 +22,20 @@ const measureEvery = 100 * time.Millisecond
 // and descendants that left it.
 type meter struct {
 	mu      sync.Mutex
-	workers map[*process]*allowance
-	running bool // a goroutine measures
+	workers map[*process]*workerLimits
+	running bool // a goroutine runs run
 }
 
-// allowance has a worker's limits, and the state of its measurement.
-type allowance struct {
-	most     core.Limit
+// workerLimits has the limits of a worker, and the state of its measurement.
+type workerLimits struct {
+	limit    core.Limit
 	exceeded func(reason string)
-	strays   map[int]uint64 // descendants outside the group, with their start times
+	detached map[int]uint64 // start times of descendants outside the group
 	reported bool           // exceeded was called
 }
 
 // limit sets or changes a worker's limits, unless it has ended.
-func (m *meter) limit(w *process, most core.Limit, exceeded func(reason string)) {
+func (m *meter) limit(w *process, limit core.Limit, exceeded func(reason string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if w.ended() {
@@ -44,25 +44,25 @@ func (m *meter) limit(w *process, most core.Limit, exceeded func(reason string))
 	a := m.workers[w]
 	if a == nil {
 		if m.workers == nil {
-			m.workers = make(map[*process]*allowance)
+			m.workers = make(map[*process]*workerLimits)
 		}
-		a = &allowance{strays: make(map[int]uint64)}
+		a = &workerLimits{detached: make(map[int]uint64)}
 		m.workers[w] = a
 	}
-	a.most, a.exceeded = most, exceeded
+	a.limit, a.exceeded = limit, exceeded
 	if !m.running {
 		m.running = true
 		go m.run()
 	}
 }
 
-// forget removes a worker that ended or has no limits any more. It kills the strays: they
-// belong to an earlier attempt.
+// forget removes a worker that has ended or has no limits any more. It kills detached
+// processes: they belong to an earlier attempt.
 func (m *meter) forget(w *process) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if a := m.workers[w]; a != nil {
-		a.killStrays()
+		a.killDetached()
 		delete(m.workers, w)
 	}
 }
@@ -94,8 +94,8 @@ func (m *meter) measure() (actions []func()) {
 		if w.group != nil {
 			members = w.group.members()
 		}
-		use := a.use(members)
-		reason := use.exceeded(&a.most)
+		use := a.measure(members)
+		reason := use.exceeded(&a.limit)
 		if reason == "" || a.reported {
 			continue
 		}
@@ -106,28 +106,28 @@ func (m *meter) measure() (actions []func()) {
 			w.Kill()
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			a.killStrays()
+			a.killDetached()
 		})
 	}
 	return actions
 }
 
-// usage is the use of a worker's processes.
+// usage is the resource usage of a worker's processes.
 type usage struct {
 	memory    int64
 	processes int
 }
 
-// use measures the members of a group and all their descendants.
-func (a *allowance) use(group []int) (u usage) {
+// measure measures the members of a group and all their descendants.
+func (a *workerLimits) measure(group []int) (u usage) {
 	inGroup := make(map[int]bool, len(group))
 	todo := slices.Clone(group)
 	for _, pid := range group {
 		inGroup[pid] = true
 	}
-	for pid, start := range a.strays {
+	for pid, start := range a.detached {
 		if p, err := readProcess(pid); err != nil || p.start != start || !p.alive() {
-			delete(a.strays, pid)
+			delete(a.detached, pid)
 			continue
 		}
 		todo = append(todo, pid)
@@ -146,9 +146,9 @@ func (a *allowance) use(group []int) (u usage) {
 		}
 		u.memory += resident
 		u.processes++
-		if _, known := a.strays[pid]; !inGroup[pid] && !known {
+		if _, recorded := a.detached[pid]; !inGroup[pid] && !recorded {
 			if p, err := readProcess(pid); err == nil {
-				a.strays[pid] = p.start
+				a.detached[pid] = p.start
 			}
 		}
 		todo = append(todo, children(pid)...)
@@ -156,18 +156,18 @@ func (a *allowance) use(group []int) (u usage) {
 	return u
 }
 
-// freeze suspends a worker with all its descendants, until it finds no new ones. Processes
-// that start during the kill could not be found.
-func (a *allowance) freeze(w *process) {
+// freeze suspends a worker and all its descendants before a kill. Otherwise they could
+// start processes during the kill, which it would not find.
+func (a *workerLimits) freeze(w *process) {
 	if w.group != nil {
-		return // the control group is killed as a whole
+		return // the kernel kills a control group as a whole
 	}
 	for range freezeRounds {
-		known := len(a.strays)
+		before := len(a.detached)
 		w.signal(syscall.SIGSTOP)
-		a.signalStrays(syscall.SIGSTOP)
-		a.use(groupMembers()[w.pid()])
-		if len(a.strays) <= known {
+		a.signalDetached(syscall.SIGSTOP)
+		a.measure(groupMembers()[w.pid()])
+		if len(a.detached) <= before {
 			return
 		}
 	}
@@ -175,10 +175,10 @@ func (a *allowance) freeze(w *process) {
 
 const freezeRounds = 20
 
-func (a *allowance) killStrays() { a.signalStrays(syscall.SIGKILL) }
+func (a *workerLimits) killDetached() { a.signalDetached(syscall.SIGKILL) }
 
-func (a *allowance) signalStrays(s syscall.Signal) {
-	for pid, start := range a.strays {
+func (a *workerLimits) signalDetached(s syscall.Signal) {
+	for pid, start := range a.detached {
 		if p, err := readProcess(pid); err == nil && p.start == start {
 			_ = syscall.Kill(pid, s)
 		}
@@ -186,13 +186,13 @@ func (a *allowance) signalStrays(s syscall.Signal) {
 }
 
 // exceeded returns an error text if a limit is exceeded.
-func (u usage) exceeded(most *core.Limit) string {
+func (u usage) exceeded(limit *core.Limit) string {
 	switch {
-	case most.Memory > 0 && u.memory > most.Memory:
+	case limit.Memory > 0 && u.memory > limit.Memory:
 		return fmt.Sprintf("its %d processes have %s of memory, more than the %s it may have (%s)",
-			u.processes, mebibytes(u.memory), mebibytes(most.Memory), memoryProperty(most.Kind))
-	case most.Processes > 0 && u.processes > most.Processes:
-		return fmt.Sprintf("it has %d processes, more than the %d it may have (quern.task.processes)", u.processes, most.Processes)
+			u.processes, mebibytes(u.memory), mebibytes(limit.Memory), memoryProperty(limit.Kind))
+	case limit.Processes > 0 && u.processes > limit.Processes:
+		return fmt.Sprintf("it has %d processes, more than the %d it may have (quern.task.processes)", u.processes, limit.Processes)
 	}
 	return ""
 }
@@ -206,7 +206,7 @@ func memoryProperty(kind wire.Kind) string {
 
 func mebibytes(n int64) string { return strconv.FormatFloat(float64(n)/(1<<20), 'f', 0, 64) + " MiB" }
 
-// residentMemory returns the resident memory of a process; not ok: it has ended.
+// residentMemory returns the resident memory of a process, in bytes; not ok: it has ended.
 func residentMemory(pid int) (bytes int64, ok bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	fields := strings.Fields(string(text))

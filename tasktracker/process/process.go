@@ -13,24 +13,24 @@
 //	         "<pid> <start time>", as /proc/<pid>/stat has it
 //	cgroup   the directory of the tracker's control group, if it has one
 //
-// The start time shows whether another process has the number by now. Such a process is not
-// killed.
+// The start time shows whether another process has got the same number. KillLeftover does
+// not kill such a process.
 //
 // # Invariants
 //
-//	C1  When Wait returns, all processes in the worker's groups have ended, or they
-//	    survived a kill for 2 s.
-//	C2  A number is signalled only while it cannot belong to another process.
-//	C3  If a worker exceeds its limit, this is reported once, and then it is killed.
+//	C1  When Wait returns, all processes in the worker's groups have ended, or have
+//	    not died within 2 s after a kill.
+//	C2  A signal is sent only while the number cannot belong to another process.
+//	C3  A worker that exceeds its limit is reported once, and then killed.
 //
-// Without Linux there are no control groups and limits, leftover processes are not found,
-// and no worker is used twice.
+// On systems other than Linux there are no control groups and limits, leftover processes
+// are not found, and no worker is used twice.
 //
 // # Concurrency
 //
 // One goroutine at a time calls Start, on a thread that outlives the workers. Any goroutine
-// may call the methods of a worker, but one at a time Capture. Another goroutine measures
-// limited workers while there are any.
+// may call the methods of a worker, but only one at a time may call Capture. Another
+// goroutine measures the workers with limits.
 package process
 
 import (
@@ -50,7 +50,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// modeVariable is set for programs that must run as a worker.
+// modeVariable tells a job's program to run as a worker.
 const (
 	modeVariable = "QUERN_MODE"
 	workerMode   = modeVariable + "=worker"
@@ -75,7 +75,7 @@ type Starter struct {
 
 var _ workers.Starter = (*Starter)(nil)
 
-// New returns a starter. Call [Begin] for its directory first.
+// New returns a starter. Before the first Start, call [StartRecord] for its directory.
 func New(cfg Config) *Starter {
 	p := &Starter{cfg: cfg}
 	if cfg.Groups {
@@ -90,10 +90,10 @@ const (
 	GroupFile  = "cgroup"
 )
 
-// Begin starts a new record of workers in a tracker's directory.
-func Begin(dir string) error { return newRecord(filepath.Join(dir, RecordFile)) }
+// StartRecord starts a new record of workers in a tracker's directory.
+func StartRecord(dir string) error { return newRecord(filepath.Join(dir, RecordFile)) }
 
-// KillLeftover kills the processes of a dead tracker. No live tracker may use the
+// KillLeftover kills the processes of a dead tracker. No running tracker may use the
 // directory, except for one that is starting.
 func KillLeftover(dir string) error {
 	return errors.Join(killRecorded(filepath.Join(dir, RecordFile)), killCgroup(dir))
@@ -119,28 +119,28 @@ func (p *Starter) Start(sub *wire.Submission, dir string) (workers.Worker, error
 	if err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)
 	}
-	theirIn, ourOut, err := os.Pipe()
+	workerIn, trackerOut, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)
 	}
-	defer theirIn.Close()
-	ourIn, theirOut, err := os.Pipe()
+	defer workerIn.Close()
+	trackerIn, workerOut, err := os.Pipe()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start worker: %w", err), ourOut.Close())
+		return nil, errors.Join(fmt.Errorf("start worker: %w", err), trackerOut.Close())
 	}
-	defer theirOut.Close()
+	defer workerOut.Close()
 
 	command := func() *exec.Cmd {
 		cmd := exec.Command(path, sub.Program.Args...)
 		cmd.Dir = dir
 		cmd.Env = workerEnvironment(os.Environ())
 		cmd.Stdout, cmd.Stderr = stderr, stderr
-		cmd.ExtraFiles = []*os.File{theirIn, theirOut}
+		cmd.ExtraFiles = []*os.File{workerIn, workerOut}
 		cmd.SysProcAttr = processAttributes()
 		return cmd
 	}
-	w := &process{meter: &p.meter, logs: logs, in: ourIn, conn: wire.NewConn(ourIn, ourOut, func() error {
-		return errors.Join(ourIn.Close(), ourOut.Close())
+	w := &process{meter: &p.meter, logs: logs, in: trackerIn, conn: wire.NewConn(trackerIn, trackerOut, func() error {
+		return errors.Join(trackerIn.Close(), trackerOut.Close())
 	})}
 	if w.cmd, w.group, err = p.groups.start(command); err != nil {
 		return nil, errors.Join(err, w.conn.Close())
@@ -167,10 +167,10 @@ func localPath(program string) (string, error) {
 	return rest, nil
 }
 
-// workerEnvironment is the tracker's environment without the tracker's own settings.
-func workerEnvironment(own []string) []string {
-	env := make([]string, 0, len(own)+1)
-	for _, v := range own {
+// workerEnvironment returns the environment of a worker, see the package comment.
+func workerEnvironment(trackerEnv []string) []string {
+	env := make([]string, 0, len(trackerEnv)+1)
+	for _, v := range trackerEnv {
 		if !strings.HasPrefix(v, "QUERN_") {
 			env = append(env, v)
 		}
@@ -188,8 +188,8 @@ type process struct {
 	logs  *attemptlog.Streams
 
 	mu     sync.Mutex
-	reaped bool       // another process or group may have its number by now
-	most   core.Limit // last limit
+	reaped bool       // another process or group may have its number
+	limit  core.Limit // last limit
 }
 
 func (w *process) Conn() *wire.Conn { return w.conn }
@@ -201,17 +201,17 @@ func (w *process) Kill() {
 	w.group.kill()
 }
 
-// signal sends a signal to the group.
+// signal sends a signal to the process group.
 func (w *process) signal(s syscall.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.reaped {
-		// The only possible error is that the group is gone.
+		// The only possible error is that the group has ended.
 		_ = syscall.Kill(-w.pid(), s)
 	}
 }
 
-// ended reports whether another process may have the number by now.
+// ended reports whether another process may have the number.
 func (w *process) ended() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -224,31 +224,33 @@ func (w *process) Wait() error {
 	w.logs.End()
 	w.meter.forget(w)
 	w.mu.Lock()
-	if reason := w.group.memoryExhausted(&w.most); reason != "" {
+	if reason := w.group.memoryExhausted(&w.limit); reason != "" {
 		err = errors.New(reason)
 	}
 	w.mu.Unlock()
 	w.group.remove()
-	// A process that left the group may hold the pipe open for ever.
+	// A process that left the group may keep the pipe open for ever.
 	_ = w.in.SetReadDeadline(time.Now().Add(workers.EndGrace))
 	return err
 }
 
 // Limit limits the process and its children together.
-func (w *process) Limit(most core.Limit, exceeded func(reason string)) {
+func (w *process) Limit(limit core.Limit, exceeded func(reason string)) {
 	w.mu.Lock()
-	w.most = most
+	w.limit = limit
 	w.mu.Unlock()
-	w.group.limit(&most)
-	if most.Memory > 0 || most.Processes > 0 {
-		w.meter.limit(w, most, exceeded)
+	w.group.limit(&limit)
+	if limit.Memory > 0 || limit.Processes > 0 {
+		w.meter.limit(w, limit, exceeded)
 		return
 	}
 	w.meter.forget(w)
 }
 
-// Alone reports whether the process's groups have no other member.
-func (w *process) Alone() bool { return len(others(w.pid())) == 0 && len(w.group.members()) <= 1 }
+// NoLeftovers reports whether the groups of the process have no other member.
+func (w *process) NoLeftovers() bool {
+	return len(otherMembers(w.pid())) == 0 && len(w.group.members()) <= 1
+}
 
 // Capture prepares the pipes for the next attempt's logs, and returns the directory of the
 // pipes.
@@ -259,7 +261,7 @@ func (w *process) Capture(logs string, failed func(error)) (string, error) {
 // Drain writes pending output to the logs.
 func (w *process) Drain() { w.logs.Drain() }
 
-// Close removes the control group of all workers after their end. Processes that survived
+// Close removes the control group of all workers, after their end. Processes that survived
 // the kill keep running.
 func (p *Starter) Close() error {
 	p.captures.Stop()

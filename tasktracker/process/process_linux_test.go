@@ -28,25 +28,25 @@ func receive(t *testing.T, ended <-chan error) error {
 	}
 }
 
-// TestLimitAfterEnd: a worker that ends during Limit is not measured, nor is a new process
-// with its number.
+// TestLimitAfterEnd: after its end a worker is not measured, because another process may
+// have its number.
 func TestLimitAfterEnd(t *testing.T) {
-	ours, theirs, err := os.Pipe()
+	trackerEnd, workerEnd, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ours.Close()
-	defer theirs.Close()
+	defer trackerEnd.Close()
+	defer workerEnd.Close()
 	stderr, theirStderr, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	theirStderr.Close()
-	own, err := new(attemptlog.Captures).Start(stderr, t.TempDir(), 1<<20)
+	logs, err := new(attemptlog.Captures).Start(stderr, t.TempDir(), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &process{meter: new(meter), cmd: exec.Command("true"), in: ours, logs: own}
+	w := &process{meter: new(meter), cmd: exec.Command("true"), in: trackerEnd, logs: logs}
 	w.cmd.SysProcAttr = processAttributes()
 	if err := w.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -74,24 +74,24 @@ func TestLogDiskHangs(t *testing.T) {
 		_, err = syscall.Write(fd, make([]byte, 1<<16))
 	}
 	t.Cleanup(func() { syscall.Close(fd) })
-	stderr, theirs, err := os.Pipe()
+	stderr, workerEnd, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := new(attemptlog.Captures).Start(stderr, filepath.Dir(log), 1<<20)
+	logs, err := new(attemptlog.Captures).Start(stderr, filepath.Dir(log), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.WriteString(theirs, "last words"); err != nil {
+	if _, err := io.WriteString(workerEnd, "last line"); err != nil {
 		t.Fatal(err)
 	}
-	theirs.Close()
-	ours, _, err := os.Pipe()
+	workerEnd.Close()
+	trackerEnd, _, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ours.Close()
-	w := &process{meter: new(meter), cmd: exec.Command("true"), in: ours, logs: own}
+	defer trackerEnd.Close()
+	w := &process{meter: new(meter), cmd: exec.Command("true"), in: trackerEnd, logs: logs}
 	w.cmd.SysProcAttr = processAttributes()
 	if err := w.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -103,11 +103,11 @@ func TestLogDiskHangs(t *testing.T) {
 	}
 }
 
-// TestKillLeftover: a tracker kills the workers of a killed predecessor, and no other
+// TestKillLeftover: KillLeftover kills the workers of a dead tracker, and no other
 // processes.
 func TestKillLeftover(t *testing.T) {
 	dir := t.TempDir()
-	if err := Begin(dir); err != nil {
+	if err := StartRecord(dir); err != nil {
 		t.Fatal(err)
 	}
 	start := func(script string) *exec.Cmd {
@@ -122,7 +122,7 @@ func TestKillLeftover(t *testing.T) {
 		}
 		return cmd
 	}
-	survivor := start("sleep 1000 & wait")
+	leftover := start("sleep 1000 & wait")
 	orphaned := start("sleep 1000 & echo $! > " + filepath.Join(dir, "orphan"))
 	if err := orphaned.Wait(); err != nil {
 		t.Fatal(err)
@@ -136,18 +136,18 @@ func TestKillLeftover(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Another process has this number.
-	innocent := exec.Command("sleep", "1000")
-	innocent.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := innocent.Start(); err != nil {
+	unrelated := exec.Command("sleep", "1000")
+	unrelated.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := unrelated.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer innocent.Wait()
-	defer innocent.Process.Kill()
+	defer unrelated.Wait()
+	defer unrelated.Process.Kill()
 	record, err := os.OpenFile(filepath.Join(dir, RecordFile), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(record, "%d 1\nnonsense\n%d", innocent.Process.Pid, innocent.Process.Pid)
+	fmt.Fprintf(record, "%d 1\nnonsense\n%d", unrelated.Process.Pid, unrelated.Process.Pid)
 	record.Close()
 	if err := KillLeftover(dir); err != nil {
 		t.Fatal(err)
@@ -155,10 +155,10 @@ func TestKillLeftover(t *testing.T) {
 	if p, err := readProcess(orphan); err == nil && p.alive() {
 		t.Error("the orphan still runs")
 	}
-	if err := survivor.Wait(); err == nil || err.Error() != "signal: killed" {
-		t.Errorf("the survivor ended: %v", err)
+	if err := leftover.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the leftover ended: %v", err)
 	}
-	if p, err := readProcess(innocent.Process.Pid); err != nil || !p.alive() {
+	if p, err := readProcess(unrelated.Process.Pid); err != nil || !p.alive() {
 		t.Errorf("another process was killed: %v", err)
 	}
 }

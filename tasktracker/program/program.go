@@ -12,11 +12,11 @@
 //
 // # Invariants
 //
-//	P1  A file that Prepare returns has the SHA-256 that the submission names. It exists
-//	    until Forget of the last submission that names it.
+//	P1  The executable that Prepare returns has the SHA-256 that the submission names. It
+//	    exists until Forget of the last submission with this hash.
 //	P2  Except in embedded runs, only programs in the staging directory are copied, and
 //	    only programs with a hash are run.
-//	P3  At most one goroutine makes or removes the copy of a hash; others wait for it.
+//	P3  At most one goroutine makes or removes the copy for a hash; others wait for it.
 //
 // # Concurrency
 //
@@ -41,7 +41,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Dir has a directory for each executable, named by its hash.
+// Dir is the directory of executables, in a tracker's directory.
 const Dir = "programs"
 
 // Store has staged submissions, and copies of their executables. Make one with [New].
@@ -51,7 +51,7 @@ type Store struct {
 	embedded bool // programs may be anywhere; without a hash they run in place
 
 	mu          sync.Mutex
-	submissions map[string]*Submission // with jobs here, by staging URL
+	submissions map[string]*Submission // by staging URL
 	byHash      map[string]*program
 }
 
@@ -85,8 +85,8 @@ func New(dir string, files dfs.FS, embedded bool) *Store {
 	}
 }
 
-// Submission returns a submission, and adds it if it is new; root is the cluster's staging
-// directory.
+// Submission returns the submission at a staging URL, and adds it if it is new. The
+// cluster's staging directory is root.
 func (p *Store) Submission(staging, root string) *Submission {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,8 +98,8 @@ func (p *Store) Submission(staging, root string) *Submission {
 	return s
 }
 
-// Forget forgets a submission without jobs here. The returned function, unless nil,
-// removes the executable if no other submission needs it.
+// Forget forgets a submission, which has no jobs here any more. The returned function,
+// unless nil, removes the executable if no other submission needs it.
 func (p *Store) Forget(staging string) (remove func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,8 +114,8 @@ func (p *Store) Forget(staging string) (remove func()) {
 
 var errForgotten = errors.New("its submission has no jobs here any more")
 
-// Prepare reads a staged submission, if it was not read yet, and copies its executable if
-// it has a hash.
+// Prepare returns a staged submission with the path of a local copy of its executable. On
+// the first call it reads the submission and makes the copy.
 func (s *Submission) Prepare() (*wire.Submission, error) {
 	p := s.store
 	p.mu.Lock()
@@ -169,8 +169,8 @@ func readSubmission(files dfs.FS, staging string) (*wire.Submission, error) {
 	return sub, nil
 }
 
-// get returns the path of a copy of a submission's executable. It makes the copy, or waits
-// for it.
+// get returns the path of the copy of a submission's executable. It makes the copy, or
+// waits for another goroutine to make it.
 func (p *Store) get(s *Submission, from *wire.Program) (string, error) {
 	sum, err := hex.DecodeString(from.Hash)
 	if err != nil || len(sum) != sha256.Size || hex.EncodeToString(sum) != from.Hash {
@@ -186,65 +186,65 @@ func (p *Store) get(s *Submission, from *wire.Program) (string, error) {
 			p.mu.Unlock()
 			return "", errForgotten
 		}
-		have := p.byHash[from.Hash]
+		prog := p.byHash[from.Hash]
 		switch {
-		case have == nil:
-			have = &program{
+		case prog == nil:
+			prog = &program{
 				hash: from.Hash, file: filepath.Join(p.dir, from.Hash, name),
 				users: map[*Submission]bool{s: true}, ready: make(chan struct{}),
 			}
-			p.byHash[from.Hash] = have
-			s.program = have
+			p.byHash[from.Hash] = prog
+			s.program = prog
 			p.mu.Unlock()
-			p.makeCopy(have, from.Path)
-			return have.file, have.err
-		case have.removed != nil:
+			p.makeCopy(prog, from.Path)
+			return prog.file, prog.err
+		case prog.removed != nil:
 			p.mu.Unlock()
-			<-have.removed
+			<-prog.removed
 		default:
-			have.users[s] = true
-			s.program = have
+			prog.users[s] = true
+			s.program = prog
 			p.mu.Unlock()
-			<-have.ready
-			return have.file, have.err
+			<-prog.ready
+			return prog.file, prog.err
 		}
 	}
 }
 
-// makeCopy makes the copy. A copy that failed is forgotten, so the next worker tries
-// again. A copy that is not needed any more is removed.
-func (p *Store) makeCopy(have *program, from string) {
-	have.err = p.copy(have, from)
+// makeCopy makes the copy. After a failure it forgets the program, so that the next worker
+// tries again. It removes a copy that no submission needs any more.
+func (p *Store) makeCopy(prog *program, from string) {
+	prog.err = p.copy(prog, from)
 	p.mu.Lock()
-	close(have.ready)
+	close(prog.ready)
 	switch {
-	case have.err != nil:
-		for s := range have.users {
+	case prog.err != nil:
+		for s := range prog.users {
 			s.program = nil
 		}
-		delete(p.byHash, have.hash)
+		delete(p.byHash, prog.hash)
 		p.mu.Unlock()
-	case len(have.users) == 0:
-		p.remove(have)
+	case len(prog.users) == 0:
+		p.remove(prog)
 	default:
 		p.mu.Unlock()
 	}
 }
 
 // copy copies an executable and checks its hash.
-func (p *Store) copy(have *program, from string) (err error) {
+func (p *Store) copy(prog *program, from string) (err error) {
 	in, err := p.fs.Open(from)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	if err := os.MkdirAll(filepath.Dir(have.file), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(prog.file), 0o700); err != nil {
 		return err
 	}
-	part := have.file + ".part"
+	part := prog.file + ".part"
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(filepath.Dir(have.file)))
+			err = errors.Join(err, os.RemoveAll(filepath.Dir(prog.file)))
 		}
 	}()
 	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -259,44 +259,44 @@ func (p *Store) copy(have *program, from string) (err error) {
 	if err := errors.Join(err, out.Close()); err != nil {
 		return fmt.Errorf("copy %s: %w", from, err)
 	}
-	if got := hex.EncodeToString(hash.Sum(nil)); got != have.hash {
-		return fmt.Errorf("%s has SHA-256 %s, want %s", from, got, have.hash)
+	if got := hex.EncodeToString(hash.Sum(nil)); got != prog.hash {
+		return fmt.Errorf("%s has SHA-256 %s, want %s", from, got, prog.hash)
 	}
-	return os.Rename(part, have.file)
+	return os.Rename(part, prog.file)
 }
 
-// release ends a submission's use of its executable. The copy is removed with its last
-// user, which may wait for a disk.
+// release ends a submission's use of its executable. The last submission removes the copy,
+// which may wait for a disk.
 func (p *Store) release(s *Submission) {
 	p.mu.Lock()
-	have := s.program
+	prog := s.program
 	s.program = nil
-	if have == nil {
+	if prog == nil {
 		p.mu.Unlock()
 		return
 	}
-	delete(have.users, s)
-	filled := false
+	delete(prog.users, s)
+	copied := false
 	select {
-	case <-have.ready:
-		filled = true
+	case <-prog.ready:
+		copied = true
 	default: // makeCopy removes it when it has finished
 	}
-	if len(have.users) > 0 || !filled || have.removed != nil {
+	if len(prog.users) > 0 || !copied || prog.removed != nil {
 		p.mu.Unlock()
 		return
 	}
-	p.remove(have)
+	p.remove(prog)
 }
 
 // remove removes a copy. It unlocks mu meanwhile.
-func (p *Store) remove(have *program) {
-	have.removed = make(chan struct{})
+func (p *Store) remove(prog *program) {
+	prog.removed = make(chan struct{})
 	p.mu.Unlock()
-	// The next start removes files that remain.
-	_ = os.RemoveAll(filepath.Dir(have.file))
+	// The next start removes remaining files.
+	_ = os.RemoveAll(filepath.Dir(prog.file))
 	p.mu.Lock()
-	delete(p.byHash, have.hash)
-	close(have.removed)
+	delete(p.byHash, prog.hash)
+	close(prog.removed)
 	p.mu.Unlock()
 }

@@ -6,16 +6,16 @@
 //
 // Below [Dir] in the tracker's directory, readable by the tracker's user alone:
 //
-//	<job>          the token and a newline; 256 printable characters at most
+//	<job>          the token and a newline; at most 256 printable characters
 //	<job>.damaged  an unreadable file, until the next start
 //	making         a file in progress
 //
 // # Concurrency
 //
-// Any goroutine may use a Store. Keep and Forget use the disk: one goroutine calls them, and
-// calls Keep for each new token, so the files match the known tokens. A search for jobs
-// without files may be slow. So Forget takes the number that End or Known returned, and does
-// nothing if the token was learned again since.
+// Any goroutine may use a Store. Save and Forget use the disk. One goroutine calls them, and
+// calls Save for each new token, so that the files match the tokens. Each Set gives a token
+// a new version. Forget takes the version that EndJob or Versions returned, and does nothing
+// if the token was set again since then.
 package token
 
 import (
@@ -47,20 +47,20 @@ const (
 type Store struct {
 	dir string // empty: tokens are not written
 
-	mu     sync.Mutex
-	tokens map[wire.JobID]entry
-	count  int // number of Learn calls
+	mu          sync.Mutex
+	tokens      map[wire.JobID]entry
+	lastVersion int // number of Set calls
 }
 
 type entry struct {
 	text      string
 	ended     bool // the job has ended: only its logs are here
-	learned   int  // count at the last Learn; 0: an earlier process learned it
-	unwritten bool // it could not be written: the next Learn tries again
+	version   int  // number of its last Set; 0: an earlier process set it
+	unwritten bool // it could not be written: Save must try again
 }
 
-// Open reads the tokens of an earlier process. An unreadable file is renamed, and only its
-// own job loses its outputs and logs here.
+// Open reads the tokens of an earlier process. It renames an unreadable file: outputs and
+// logs of that job cannot be served here, and it does not affect other jobs.
 func Open(dir string, log *slog.Logger) (*Store, error) {
 	t := &Store{dir: dir, tokens: make(map[wire.JobID]entry)}
 	if dir == "" {
@@ -108,27 +108,27 @@ func readToken(name string) (string, error) {
 	return token, nil
 }
 
-// isToken reports whether a text can be a token. Text of a torn write cannot.
+// isToken reports whether a text can be a token. It refuses the text of a torn write.
 func isToken(text string) bool {
 	return text != "" && len(text) <= maxToken && strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }
 
-// Learn stores a job's token; news says that Keep must write it.
-func (t *Store) Learn(job wire.JobID, token string) (news bool) {
+// Set stores a job's token. If changed is true, Save must write it.
+func (t *Store) Set(job wire.JobID, token string) (changed bool) {
 	if !isToken(token) {
 		return false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	known := t.tokens[job]
-	t.count++
-	t.tokens[job] = entry{text: token, learned: t.count}
-	return known.text != token || known.unwritten
+	previous := t.tokens[job]
+	t.lastVersion++
+	t.tokens[job] = entry{text: token, version: t.lastVersion}
+	return previous.text != token || previous.unwritten
 }
 
-// Keep writes a job's token for a later process, unless it was forgotten. If that fails,
-// the next Learn reports news again.
-func (t *Store) Keep(job wire.JobID) error {
+// Save writes a job's token for a later process, unless it was forgotten. After a failure
+// the next Set returns true again.
+func (t *Store) Save(job wire.JobID) error {
 	token := t.Get(job)
 	if t.dir == "" || token == "" {
 		return nil
@@ -136,9 +136,9 @@ func (t *Store) Keep(job wire.JobID) error {
 	err := t.write(job, token)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if known, ok := t.tokens[job]; ok && known.text == token {
-		known.unwritten = err != nil
-		t.tokens[job] = known
+	if current, ok := t.tokens[job]; ok && current.text == token {
+		current.unwritten = err != nil
+		t.tokens[job] = current
 	}
 	return err
 }
@@ -154,35 +154,35 @@ func (t *Store) write(job wire.JobID, token string) error {
 	return os.Rename(making, filepath.Join(t.dir, job.String()))
 }
 
-// Get returns a job's token; empty: none is known.
+// Get returns a job's token; empty: it has none.
 func (t *Store) Get(job wire.JobID) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.tokens[job].text
 }
 
-// End restricts a job's token to its logs until it is learned again. It returns the number
-// of its last Learn.
-func (t *Store) End(job wire.JobID) (learned int) {
+// EndJob restricts a job's token to its logs until it is set again. It returns the version
+// of the token.
+func (t *Store) EndJob(job wire.JobID) (version int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	known, ok := t.tokens[job]
+	current, ok := t.tokens[job]
 	if ok {
-		known.ended = true
-		t.tokens[job] = known
+		current.ended = true
+		t.tokens[job] = current
 	}
-	return known.learned
+	return current.version
 }
 
-// Forget removes a job's token, unless it was learned again after the given number.
-func (t *Store) Forget(job wire.JobID, learned int) error {
+// Forget removes a job's token, unless it has a newer version.
+func (t *Store) Forget(job wire.JobID, version int) error {
 	t.mu.Lock()
-	known, ok := t.tokens[job]
-	if ok && known.learned == learned {
+	current, ok := t.tokens[job]
+	if ok && current.version == version {
 		delete(t.tokens, job)
 	}
 	t.mu.Unlock()
-	if !ok || known.learned != learned || t.dir == "" {
+	if !ok || current.version != version || t.dir == "" {
 		return nil
 	}
 	if err := os.Remove(filepath.Join(t.dir, job.String())); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -191,42 +191,42 @@ func (t *Store) Forget(job wire.JobID, learned int) error {
 	return nil
 }
 
-// Known returns the jobs that have a token, with the number of its last Learn.
-func (t *Store) Known() map[wire.JobID]int {
+// Versions returns the jobs with a token, and the version of each token.
+func (t *Store) Versions() map[wire.JobID]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	jobs := make(map[wire.JobID]int, len(t.tokens))
 	for job, token := range t.tokens {
-		jobs[job] = token.learned
+		jobs[job] = token.version
 	}
 	return jobs
 }
 
-// Use is what a request asks for.
+// Use is the purpose of a request.
 type Use int
 
-// After the end of a job its token opens logs, but not map outputs.
+// After the end of a job its token is valid for logs, but not for map outputs.
 const (
 	ForShuffle Use = iota
 	ForLogs
 )
 
-// Check says why a token does not open a job's map outputs or logs. Its duration is
-// independent of the token.
+// Check returns an error if a token is not valid for a job's map outputs or logs. Its
+// duration does not depend on the token.
 func (t *Store) Check(job wire.JobID, presented string, use Use) error {
 	t.mu.Lock()
-	known, ok := t.tokens[job]
+	current, ok := t.tokens[job]
 	t.mu.Unlock()
-	switch same := subtle.ConstantTimeCompare([]byte(known.text), []byte(presented)) == 1; {
+	switch same := subtle.ConstantTimeCompare([]byte(current.text), []byte(presented)) == 1; {
 	case presented == "":
-		return ErrNone
+		return ErrNoToken
 	case !ok || !same:
-		return fmt.Errorf("the token is not that of %v", job)
-	case known.ended && use == ForShuffle:
-		return fmt.Errorf("%v has ended: its token opens only its logs", job)
+		return fmt.Errorf("the token does not belong to %v", job)
+	case current.ended && use == ForShuffle:
+		return fmt.Errorf("%v has ended: its token is valid only for its logs", job)
 	}
 	return nil
 }
 
-// ErrNone reports a request without a token.
-var ErrNone = errors.New("the request has no job token")
+// ErrNoToken reports a request without a token.
+var ErrNoToken = errors.New("the request has no job token")

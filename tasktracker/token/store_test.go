@@ -18,7 +18,7 @@ func jobN(n int) wire.JobID { return wire.JobID{Start: 1, N: n} }
 
 var job1 = jobN(1)
 
-// TestUnwrittenToken: a token that could not be written is written when it is learned
+// TestUnwrittenToken: a token that could not be written is written when it is set
 // again.
 func TestUnwrittenToken(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), Dir)
@@ -29,23 +29,23 @@ func TestUnwrittenToken(t *testing.T) {
 	if err := os.WriteFile(dir, nil, 0o600); err != nil { // a file instead of the directory
 		t.Fatal(err)
 	}
-	if news := tokens.Learn(job1, "token"); !news || tokens.Keep(job1) == nil {
-		t.Fatal("Keep succeeded without a directory")
+	if changed := tokens.Set(job1, "token"); !changed || tokens.Save(job1) == nil {
+		t.Fatal("Save succeeded without a directory")
 	}
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
-	if news := tokens.Learn(job1, "token"); !news {
-		t.Error("the next Learn reports no news")
+	if changed := tokens.Set(job1, "token"); !changed {
+		t.Error("the next Set does not ask for Save")
 	}
-	if err := tokens.Keep(job1); err != nil {
+	if err := tokens.Save(job1); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := readToken(filepath.Join(dir, job1.String())); text != "token" {
 		t.Errorf("the file has %q, %v", text, err)
 	}
-	if tokens.Learn(job1, "token") {
-		t.Error("Learn reports news for a token that is written")
+	if tokens.Set(job1, "token") {
+		t.Error("Set asks for Save of a token that is written")
 	}
 }
 
@@ -77,7 +77,7 @@ func TestTokenFiles(t *testing.T) {
 			t.Errorf("file %.100q gives token %.100q", content, got)
 		}
 	}
-	// Not even root can read this one.
+	// Not even root can read a directory as a file.
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, job1.String(), "inside"), 0o700); err != nil {
 		t.Fatal(err)
@@ -101,9 +101,9 @@ func TestTokenFiles(t *testing.T) {
 	}
 }
 
-// TestTokensFollow learns, ends and forgets tokens, with file operations that come late. A
-// token that was learned again is not forgotten, and at the end the files match.
-func TestTokensFollow(t *testing.T) {
+// TestDelayedFileOperations sets, ends and forgets tokens, with delayed file operations. A
+// token that was set again is not forgotten, and at the end the files match the tokens.
+func TestDelayedFileOperations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "quern-tokens-")
 		if err != nil {
@@ -114,42 +114,42 @@ func TestTokensFollow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		type tokenUse struct{ text, at int } // a token, and the number of its Learn; 0: unknown
+		type tokenUse struct{ text, at int } // a token, and the time of its Set; 0: none
 		var (
-			want   [4]tokenUse // by job, from 1
-			chores []func()
-			clock  int
+			want     [4]tokenUse // by job, from 1
+			fileWork []func()
+			clock    int
 		)
 		do := func() {
-			chores[0]()
-			chores = chores[1:]
+			fileWork[0]()
+			fileWork = fileWork[1:]
 		}
 		t.Repeat(map[string]func(*rapid.T){
-			"learn": func(t *rapid.T) {
+			"set": func(t *rapid.T) {
 				clock++
 				n, text := rapid.IntRange(1, 3).Draw(t, "job"), rapid.IntRange(1, 2).Draw(t, "text")
 				want[n] = tokenUse{text, clock}
-				if tokens.Learn(jobN(n), fmt.Sprint("token", text)) {
-					chores = append(chores, func() { must(t, tokens.Keep(jobN(n))) })
+				if tokens.Set(jobN(n), fmt.Sprint("token", text)) {
+					fileWork = append(fileWork, func() { must(t, tokens.Save(jobN(n))) })
 				}
 			},
 			"forget": func(t *rapid.T) {
 				n, since := rapid.IntRange(1, 3).Draw(t, "job"), clock
-				learned := 0
+				version := 0
 				if rapid.Bool().Draw(t, "dropped") {
-					learned = tokens.End(jobN(n))
+					version = tokens.EndJob(jobN(n))
 				} else {
-					learned = tokens.Known()[jobN(n)]
+					version = tokens.Versions()[jobN(n)]
 				}
-				chores = append(chores, func() {
-					must(t, tokens.Forget(jobN(n), learned))
+				fileWork = append(fileWork, func() {
+					must(t, tokens.Forget(jobN(n), version))
 					if want[n].at <= since {
 						want[n] = tokenUse{}
 					}
 				})
 			},
-			"chore": func(t *rapid.T) {
-				if len(chores) > 0 {
+			"file": func(t *rapid.T) {
+				if len(fileWork) > 0 {
 					do()
 				}
 			},
@@ -166,7 +166,7 @@ func TestTokensFollow(t *testing.T) {
 				}
 			},
 		})
-		for len(chores) > 0 {
+		for len(fileWork) > 0 {
 			do()
 		}
 		later, err := Open(dir, slog.New(slog.DiscardHandler))
@@ -175,7 +175,7 @@ func TestTokensFollow(t *testing.T) {
 		}
 		for n := 1; n < len(want); n++ {
 			if got, want := later.Get(jobN(n)), tokens.Get(jobN(n)); got != want {
-				t.Fatalf("job %d has %q later, had %q", n, got, want)
+				t.Fatalf("job %d has %q in a later process, want %q", n, got, want)
 			}
 		}
 	})

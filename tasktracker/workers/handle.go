@@ -21,12 +21,12 @@ type handle struct {
 	prepare func() (*wire.Submission, error) // returns the submission that it runs
 	out     *wire.Queue[wire.Message]
 
-	mu        sync.Mutex
-	worker    Worker         // nil: not started yet
-	running   wire.AttemptID // zero: none
-	killed    bool
-	fault     error      // why the tracker killed it
-	nextLimit core.Limit // limit from the next Run on
+	mu         sync.Mutex
+	worker     Worker         // nil: not started yet
+	running    wire.AttemptID // zero: none
+	killed     bool
+	killReason error      // of a kill by fail; nil: none
+	nextLimit  core.Limit // holds from the next Run on
 }
 
 func newHandle(s *Set, id int, prepare func() (*wire.Submission, error)) *handle {
@@ -39,14 +39,14 @@ func (h *handle) limit(c core.Limit) {
 	h.nextLimit = c
 }
 
-// applyLimit limits the worker for its next attempt. It may block, but never a caller of
-// kill.
+// applyLimit limits the worker for its next attempt. It may block, but without the lock, so
+// that kill never waits.
 func (h *handle) applyLimit() {
 	h.mu.Lock()
-	worker, bound := h.worker, h.nextLimit
+	worker, limit := h.worker, h.nextLimit
 	h.mu.Unlock()
 	if w, ok := worker.(limitedWorker); ok {
-		w.Limit(bound, func(reason string) { h.set.cfg.Tell(core.Exceeded{Worker: h.id, Reason: reason}) })
+		w.Limit(limit, func(reason string) { h.set.cfg.OnEvent(core.Exceeded{Worker: h.id, Reason: reason}) })
 	}
 }
 
@@ -63,11 +63,11 @@ func (h *handle) killLocked() {
 	}
 }
 
-// fail kills the worker for a reason, which its attempt reports.
+// fail kills the worker. Its attempt reports the error.
 func (h *handle) fail(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.fault = cmp.Or(h.fault, err)
+	h.killReason = cmp.Or(h.killReason, err)
 	h.killLocked()
 }
 
@@ -75,7 +75,7 @@ func (h *handle) fail(err error) {
 func (h *handle) run(dir string) {
 	reason := h.serve(dir)
 	h.set.remove(h.id)
-	h.set.cfg.Tell(core.WorkerExited{Worker: h.id, Reason: reason})
+	h.set.cfg.OnEvent(core.WorkerExited{Worker: h.id, Reason: reason})
 }
 
 func (h *handle) serve(dir string) string {
@@ -90,7 +90,7 @@ func (h *handle) serve(dir string) string {
 	h.set.helpers.Go(func() { h.write(w.Conn()) })
 	exited := make(chan error, 1)
 	h.set.helpers.Go(func() { exited <- w.Wait() })
-	heard := h.listen(w)
+	received := h.listen(w)
 	ended := time.AfterFunc(EndGrace, h.kill)
 	err = <-exited
 	ended.Stop()
@@ -99,12 +99,12 @@ func (h *handle) serve(dir string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case h.fault != nil:
-		return h.fault.Error()
+	case h.killReason != nil:
+		return h.killReason.Error()
 	case err == nil:
 		err = errors.New("exit status 0")
 	}
-	if !heard {
+	if !received {
 		return fmt.Sprintf("%v before mapreduce.Main (%s)", err, runtime.WorkerEnvironment(sub, dir))
 	}
 	return err.Error()
@@ -146,20 +146,20 @@ func (h *handle) write(conn *wire.Conn) {
 	for m := range h.out.All() {
 		if run, ok := m.(*wire.Run); ok {
 			var err error
-			if m, err = h.makeReady(run); err != nil {
+			if m, err = h.prepareAttempt(run); err != nil {
 				h.fail(err)
 				return
 			}
 			h.applyLimit()
 		}
 		if err := conn.Send(m); err != nil {
-			return // its end is reported anyway
+			return // run reports the end of the worker
 		}
 	}
 }
 
-// makeReady makes the directories and log pipes of an attempt.
-func (h *handle) makeReady(run *wire.Run) (*wire.Run, error) {
+// prepareAttempt makes the directories and log pipes of an attempt.
+func (h *handle) prepareAttempt(run *wire.Run) (*wire.Run, error) {
 	err := errors.Join(os.MkdirAll(core.WorkDir(run.Dir), 0o777), os.MkdirAll(run.Logs, 0o777))
 	if err != nil {
 		err = fmt.Errorf("make the attempt's directories: %w", err)
@@ -177,13 +177,13 @@ func (h *handle) makeReady(run *wire.Run) (*wire.Run, error) {
 	return &sent, err
 }
 
-// logFailed kills the worker if the log of its attempt cannot be written. A leftover
-// process of an earlier attempt may still write to that attempt's log: this is ignored.
+// logFailed kills the worker if the log of its attempt cannot be written. It ignores the
+// log of an earlier attempt, which a leftover process may still write.
 func (h *handle) logFailed(attempt wire.AttemptID, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.running == attempt && attempt.Task.Kind.Slotted() { // service attempts write little, and the job needs them
-		h.fault = cmp.Or(h.fault, fmt.Errorf("disk %s cannot take its log: %w", h.set.cfg.LogDir, err))
+		h.killReason = cmp.Or(h.killReason, fmt.Errorf("cannot write its log on disk %s: %w", h.set.cfg.LogDir, err))
 		h.killLocked()
 	}
 }
@@ -194,35 +194,34 @@ func (h *handle) attemptEnded() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.running = wire.AttemptID{}
-	return h.fault == nil
+	return h.killReason == nil
 }
 
-// listen passes on the worker's messages until its pipe ends. It reports whether there was
-// any: mapreduce.Main sends one at once.
-func (h *handle) listen(w Worker) (heard bool) {
-	for ; ; heard = true {
+// listen passes on the worker's messages until its pipe ends. It reports whether it
+// received any: mapreduce.Main sends one at once.
+func (h *handle) listen(w Worker) (received bool) {
+	for ; ; received = true {
 		m, err := w.Conn().Receive()
 		if err != nil {
 			if isMalformed(err) {
 				h.fail(fmt.Errorf("its worker sent a malformed message: %w", err))
 			}
-			return heard
+			return received
 		}
 		ev := core.FromWorker{Worker: h.id, Message: m}
 		if done, ok := m.(*wire.WorkerDone); ok && done.Result.Error == "" {
-			l, ok := w.(aloneWorker)
-			ev.Alone = !ok || l.Alone()
+			checker, ok := w.(leftoverChecker)
+			ev.NoLeftovers = !ok || checker.NoLeftovers()
 			if w, ok := w.(loggedWorker); ok {
 				w.Drain()
 			}
-			ev.Alone = h.attemptEnded() && ev.Alone
+			ev.NoLeftovers = h.attemptEnded() && ev.NoLeftovers
 		}
-		h.set.cfg.Tell(ev)
+		h.set.cfg.OnEvent(ev)
 	}
 }
 
-// isMalformed reports whether an error is due to a message, and not to the end of the
-// pipe.
+// isMalformed reports whether the error of a Receive means a malformed message, not the end of the pipe.
 func isMalformed(err error) bool {
 	return !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, os.ErrClosed) &&
 		!errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, os.ErrDeadlineExceeded)

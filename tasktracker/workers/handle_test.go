@@ -17,7 +17,7 @@ func receive(t *testing.T, done <-chan struct{}, what string) {
 	}
 }
 
-// slowWorker is a worker whose Limit blocks.
+// slowWorker is a worker with a Limit that blocks until Kill.
 type slowWorker struct {
 	Worker
 	limiting, killed chan struct{}

@@ -1,28 +1,27 @@
-// Package workers connects the tracker with its workers: it has them started, sends them the
-// core's messages, and passes their messages and their end to the core. A worker is a
-// process of a submission's program, or something that behaves like one, from a [Starter].
-// Package process starts, isolates, limits and kills processes; in an embedded run workers
-// are goroutines.
+// Package workers connects the tracker with its workers: it starts them through a [Starter],
+// sends them the core's messages, and passes their messages and their end to the core. With
+// the Starter of package process, a worker is a process of a submission's program. In an
+// embedded run it may be a goroutine.
 //
 // # Optional methods
 //
-// A Worker may have the methods of aloneWorker, loggedWorker and limitedWorker. A worker
+// A Worker may have the methods of leftoverChecker, loggedWorker and limitedWorker. A worker
 // without them leaves no processes, writes its attempts' logs itself, and has no limits.
 //
 // # Invariants
 //
-//	W1  Each worker that was started, or could not be, ends in one core.WorkerExited,
-//	    which is its last event.
+//	W1  Each Start leads to one core.WorkerExited, even if the worker could not start.
+//	    It is the last event of the worker.
 //	W2  The directories of an attempt exist, and its limits hold, before the worker gets
 //	    its Run.
-//	W3  All output of an attempt is in its logs when the core learns of its success.
+//	W3  All output of an attempt is in its logs before the core gets its success.
 //	W4  Start, Send, Limit and Kill never wait for a disk or a worker.
 //
 // # Concurrency
 //
 // Any goroutine may call any method of a Set. Each worker has three goroutines: one receives
-// its messages, one sends, one waits for its end. [Set.Run] starts all workers on one thread:
-// the kernel kills a worker when the thread that started it ends.
+// its messages, one sends, one waits for its end. [Set.Run] starts all workers on one thread,
+// because the kernel kills a worker when the thread that started it ends.
 package workers
 
 import (
@@ -37,54 +36,54 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Starter starts workers: processes, or something that behaves like one.
+// Starter starts workers: processes or goroutines.
 type Starter interface {
-	// Start starts a worker of a submission's program. The directory is its own: outside
-	// of attempts, its stderr goes to the file stderr there. Calls come one at a time and
-	// should be quick.
+	// Start starts a worker of a submission's program. The worker has the directory for
+	// itself: outside of attempts, its stderr goes to the file stderr there. Calls come one
+	// at a time and should be quick.
 	Start(sub *wire.Submission, dir string) (Worker, error)
 }
 
 // Worker is a started worker.
 type Worker interface {
-	// Conn is the pipe to the worker. The tracker closes it after Wait; it must end when
-	// the worker does.
+	// Conn is the pipe to the worker. It must end with the worker. The tracker closes it
+	// after Wait.
 	Conn() *wire.Conn
 
 	// Kill kills the worker and its children, at once and from any goroutine.
 	Kill()
 
-	// Wait waits until all its processes have ended, and returns the exit status: nil is
-	// 0. It is called once.
+	// Wait waits until all processes of the worker have ended. It returns an error unless
+	// the exit status is 0. It is called once.
 	Wait() error
 }
 
-// aloneWorker is a Worker that may leave processes, and reports whether it has none.
-type aloneWorker interface{ Alone() bool }
+// leftoverChecker is a Worker that may leave processes, and reports whether there are none.
+type leftoverChecker interface{ NoLeftovers() bool }
 
-// loggedWorker is a Worker whose attempts' logs pass through this process. Before each
-// attempt, Capture gets the directory of its logs and returns the one for the Run. It
-// calls failed if a log cannot be written. Drain writes pending output to the logs.
+// loggedWorker is a Worker with logs that this process writes. Before each attempt, Capture
+// gets the directory of its logs, and returns the directory of pipes for wire.Run. It calls
+// failed if a log cannot be written. Drain writes pending output to the logs.
 type loggedWorker interface {
 	Capture(logs string, failed func(error)) (string, error)
 	Drain()
 }
 
-// limitedWorker is a Worker with limits. Limit may block, and may come after the worker's
-// end. Another goroutine calls exceeded, once, before the worker is killed; it may block.
+// limitedWorker is a Worker with limits. Limit may block, and may be called after the end
+// of the worker. Another goroutine calls exceeded, once, before it kills the worker.
 type limitedWorker interface {
-	Limit(most core.Limit, exceeded func(reason string))
+	Limit(limit core.Limit, exceeded func(reason string))
 }
 
-// EndGrace is how long a worker may take to end after its pipe is closed, and how long its
-// last messages may take to arrive after its end.
+// EndGrace is the time in which a worker must end after its pipe is closed, and in which its
+// last messages must arrive after its end.
 const EndGrace = 2 * time.Second
 
 // Config configures a Set.
 type Config struct {
 	Starter Starter          // Stop closes it if it is an io.Closer
-	Tell    func(core.Event) // receives workers' messages and ends
-	LogDir  string           // directory of attempts' logs, named in errors
+	OnEvent func(core.Event) // gets messages and ends of workers
+	LogDir  string           // directory of attempts' logs, for errors
 }
 
 // Set has the workers of a tracker, by the core's numbers. Make one with [New].
@@ -111,7 +110,7 @@ func (s *Set) Run() {
 	}
 }
 
-// Start starts a worker of the submission that prepare returns, in its own directory.
+// Start starts a worker in a directory, for the submission that prepare returns.
 func (s *Set) Start(worker int, dir string, prepare func() (*wire.Submission, error)) {
 	h := newHandle(s, worker, prepare)
 	s.mu.Lock()
@@ -122,26 +121,26 @@ func (s *Set) Start(worker int, dir string, prepare func() (*wire.Submission, er
 
 // Send sends a message to a worker, unless it has ended.
 func (s *Set) Send(worker int, m wire.Message) {
-	if h := s.at(worker); h != nil {
+	if h := s.find(worker); h != nil {
 		h.out.Put(m)
 	}
 }
 
 // Limit sets the limit of a worker's next attempt.
-func (s *Set) Limit(most core.Limit) {
-	if h := s.at(most.Worker); h != nil {
-		h.limit(most)
+func (s *Set) Limit(limit core.Limit) {
+	if h := s.find(limit.Worker); h != nil {
+		h.limit(limit)
 	}
 }
 
 // Kill kills a worker.
 func (s *Set) Kill(worker int) {
-	if h := s.at(worker); h != nil {
+	if h := s.find(worker); h != nil {
 		h.kill()
 	}
 }
 
-func (s *Set) at(worker int) *handle {
+func (s *Set) find(worker int) *handle {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.handles[worker]

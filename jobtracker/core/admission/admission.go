@@ -1,50 +1,50 @@
-// Package admission decides which requests of clients the job tracker accepts: submissions,
-// changes of job settings, kills, and how slots are shared. It says why it refuses one.
+// Package admission decides whether the job tracker accepts a client's request: a submission, a
+// change of job settings, a kill, or a change of the scheduling. Refusals give a reason.
 //
-//	Submit, Change, Kill  decide on a request about jobs, by the replicated state  requests.go
-//	Killed                reports whether waiting kills can be answered
-//	Caller                 is the user that asks, with its rights                   caller.go
-//	Changed               makes the fact of a change of job settings               settings.go
+//	Submit, Change, Kill  decide on a request about jobs                     requests.go
+//	KillResult            reports whether waiting kills can be answered
+//	Caller                is the user that makes the request                 caller.go
+//	ChangeFact            makes the fact of a change of job settings         settings.go
 //	Goal                  turns job settings into a scheduler's goal
-//	CheckScheduling       refuses names that are not on the menu                   scheduling.go
+//	CheckScheduling       refuses unknown schedulers, metrics, delay rules   scheduling.go
 //	LookUp                finds the scheduling in force
 //
-// Everything here is a function of values: of a request, of [facts.Facts], of who asks and of
-// the time. Nothing is changed, sent or remembered.
+// All functions depend only on their arguments: the request, [facts.Facts], the caller and the
+// time. They change nothing.
 //
 // Invariants
 //
-//	D1  What is accepted is bounded, for the log, and every policy can compute with its job
+//	D1  Accepted requests are bounded, for the log. Every policy can compute with accepted
 //	    settings.
-//	D2  If it is known who asks ([Caller.Known]), only the owner of a job and administrators
-//	    may kill or change it. A pool that has a list of users takes only their jobs, and
-//	    those that an administrator puts there.
-//	D3  A submission's staging directory, which is removed in the end, is its own.
-//	D4  A request that was accepted is accepted again from the same user or an administrator: a
+//	D2  If the caller is known ([Caller.Known]), only the job's owner and administrators may
+//	    kill or change a job. A pool with a list of users takes only their jobs, and jobs that
+//	    an administrator puts there.
+//	D3  No two submissions share a staging directory: the job tracker removes it in the end.
+//	D4  A repeated request is accepted again from the same user or an administrator: a
 //	    submission with a known key, a kill of a job that stops. The exception is a submission
-//	    to an older build that checkNew refuses today.
+//	    that an older build accepted and checkNew refuses.
 //
-// Package core calls it for each request, on the leader alone; it decides on drains itself,
-// since it knows the trackers. Commands call CheckScheduling
-// before they ask, and the HTTP interface has a code for each error. Facts do not depend on
-// this package: an entry of the log applies whatever would be refused today.
+// Package core calls it on the leader alone. It decides on drains itself, since it knows the
+// trackers. Commands call CheckScheduling before they send a request. The HTTP interface has a
+// status code for each error. Facts do not depend on this package: an entry of the log applies
+// even if its request would be refused now.
 package admission
 
 import "errors"
 
 var (
-	// ErrUnknownJob answers requests about a job that is not known, or no longer.
+	// ErrUnknownJob answers requests about a job that never existed or is no longer kept.
 	ErrUnknownJob = errors.New("unknown job")
 	// ErrJobEnded answers a kill or a change of a job that has ended.
 	ErrJobEnded = errors.New("the job has ended")
-	// ErrJobCommitting answers a kill of a job that is moving its outputs into place.
+	// ErrJobCommitting answers a kill of a job that moves its output into place.
 	ErrJobCommitting = errors.New("the job's output is being moved into place")
-	// ErrBadSubmission answers a submission that makes no sense.
+	// ErrBadSubmission answers an invalid submission.
 	ErrBadSubmission = errors.New("bad submission")
-	// ErrBadSettings answers job settings that make no sense, or name a pool that is not there.
+	// ErrBadSettings answers job settings that are invalid, or name an unknown pool.
 	ErrBadSettings = errors.New("bad job settings")
-	// ErrBadScheduling answers a scheduler, metric or delay rule that is not on the menu.
+	// ErrBadScheduling answers an unknown scheduler, metric or delay rule.
 	ErrBadScheduling = errors.New("bad scheduling")
-	// ErrNotAllowed answers a request that only other users may make.
+	// ErrNotAllowed answers a request that the caller may not make.
 	ErrNotAllowed = errors.New("not allowed")
 )

@@ -6,26 +6,26 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Caller is the user or daemon that makes a request, if it has proved its name. The zero
-// Caller is any client of a cluster that asks for no proof: it may do everything.
+// Caller is the authenticated user or daemon that makes a request. The zero Caller is any client
+// of a cluster without authentication: it may do everything.
 type Caller struct {
 	Name  string
-	Admin bool // it may do everything
+	Admin bool // may do everything
 }
 
-// Known says whether it is known who asks.
-func (a Caller) Known() bool { return a != Caller{} }
+// Known reports whether the caller is authenticated.
+func (c Caller) Known() bool { return c != Caller{} }
 
-// MayRead reports whether a caller may read the data of an owner's job.
-func (a Caller) MayRead(owner string) bool { return !a.Known() || a.Admin || a.Name == owner }
+// MayRead reports whether the caller may read the data of this owner's jobs.
+func (c Caller) MayRead(owner string) bool { return !c.Known() || c.Admin || c.Name == owner }
 
-// may says why a caller may not do something to a job of an owner's.
-func (a Caller) may(do string, job wire.JobID, owner string) error {
+// authorize returns an error if the caller may not do this to the owner's job.
+func (c Caller) authorize(do string, job wire.JobID, owner string) error {
 	switch {
-	case a.MayRead(owner):
+	case c.MayRead(owner):
 		return nil
 	case owner == "":
-		return fmt.Errorf("%w: %s cannot %s %v, of which no owner is known: only an administrator can", ErrNotAllowed, a.Name, do, job)
+		return fmt.Errorf("%w: %s cannot %s %v, which has no known owner: only an administrator can", ErrNotAllowed, c.Name, do, job)
 	}
-	return fmt.Errorf("%w: %s cannot %s %v, which is %s's: only %s or an administrator can", ErrNotAllowed, a.Name, do, job, owner, owner)
+	return fmt.Errorf("%w: %s cannot %s %v, which is %s's: only %s or an administrator can", ErrNotAllowed, c.Name, do, job, owner, owner)
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Submit decides on a submission at a time, in Unix milliseconds. It returns the submission
-// to propose, or, if the key was accepted before, the submission that has it.
+// Submit decides on a submission; wall is the time in Unix milliseconds. It returns the
+// submission to propose, or, if the key was accepted before, the known submission with it.
 func Submit(f *facts.Facts, s *wire.Submission, by Caller, wall int64) (accepted wire.Submission, known *facts.Submission, err error) {
 	if err := checkNew(s, f.Boot().Staging); err != nil {
 		return wire.Submission{}, nil, err
 	}
 	if known := f.Submission(s.Key); known != nil {
-		return wire.Submission{}, known, by.may("submit again", f.ID(known.First()), known.Owner())
+		return wire.Submission{}, known, by.authorize("submit again", f.ID(known.First()), known.Owner())
 	}
 	accepted = *s
 	if by.Known() {
-		accepted.Owner = by.Name // whatever it says
+		accepted.Owner = by.Name // the submission's own Owner is not trusted
 	}
 	if accepted.Due != 0 {
 		accepted.Settings.Deadline = nonzeroDeadline(time.UnixMilli(accepted.Due).Sub(time.UnixMilli(wall)))
@@ -35,7 +35,7 @@ func Submit(f *facts.Facts, s *wire.Submission, by Caller, wall int64) (accepted
 	return accepted, nil, err
 }
 
-// checkNew says why a submission cannot be proposed.
+// checkNew returns why a submission cannot be proposed.
 func checkNew(s *wire.Submission, staging string) error {
 	err := facts.CheckSubmission(s)
 	if err == nil {
@@ -47,29 +47,29 @@ func checkNew(s *wire.Submission, staging string) error {
 	return checkStaging(s, staging)
 }
 
-// checkStaging says why the directory that a submission names cannot be its own. The job
-// tracker removes it with the submission's jobs, by its own rights.
+// checkStaging returns why a submission cannot have the staging directory that it names. The job
+// tracker removes this directory later, with its own rights.
 func checkStaging(s *wire.Submission, staging string) error {
 	name, below := strings.CutPrefix(s.Staging, strings.TrimRight(staging, "/")+"/")
 	reserved := []string{"", ".", "..", wire.StagingClusters, wire.StagingPrograms, wire.StagingHistory}
 	if staging != "" && (!below || strings.Contains(name, "/") || slices.Contains(reserved, name)) {
-		return fmt.Errorf("%w: %q is no directory for a submission below %s", ErrBadSubmission, s.Staging, staging)
+		return fmt.Errorf("%w: staging directory %q must be directly below %s, and not have a reserved name", ErrBadSubmission, s.Staging, staging)
 	}
 	return nil
 }
 
-// checkStagingUnused refuses the directory of another submission whose files are still there.
+// checkStagingUnused refuses a directory that another submission still uses.
 func checkStagingUnused(f *facts.Facts, s *wire.Submission) error {
 	for other := range f.Submissions() {
 		if f.Boot().Staging != "" && !other.Swept() && other.Staging() == s.Staging {
-			return fmt.Errorf("%w: the directory %q is another submission's", ErrBadSubmission, s.Staging)
+			return fmt.Errorf("%w: another submission uses the staging directory %q", ErrBadSubmission, s.Staging)
 		}
 	}
 	return nil
 }
 
-// checkPool says why an owner's jobs may not be in a pool. An administrator may put any
-// job into any pool.
+// checkPool returns why the owner's jobs may not be in a pool. An administrator may put any job
+// into any pool.
 func checkPool(f *facts.Facts, name, owner string, by Caller) error {
 	_, table := f.Pools()
 	p, ok := table.Find(name)
@@ -89,7 +89,7 @@ func checkPool(f *facts.Facts, name, owner string, by Caller) error {
 	return nil
 }
 
-// Change decides on a change that is asked for at a time, in Unix milliseconds. It returns
+// Change decides on a change of job settings; wall is the time in Unix milliseconds. It returns
 // the submission to change.
 func Change(f *facts.Facts, id wire.JobID, c wire.Change, by Caller, wall int64) (*facts.Submission, error) {
 	j := f.Find(id)
@@ -100,10 +100,10 @@ func Change(f *facts.Facts, id wire.JobID, c wire.Change, by Caller, wall int64)
 	if j.Ended() || !s.Open() {
 		return nil, fmt.Errorf("%v: %w", id, ErrJobEnded)
 	}
-	if err := by.may("change", id, s.Owner()); err != nil {
+	if err := by.authorize("change", id, s.Owner()); err != nil {
 		return nil, err
 	}
-	err := checkSettings(Changed(s, c, wall).Settings)
+	err := checkSettings(ChangeFact(s, c, wall).Settings)
 	if err == nil && c.Pool != nil {
 		err = checkPool(f, *c.Pool, s.Owner(), by)
 	}
@@ -113,19 +113,19 @@ func Change(f *facts.Facts, id wire.JobID, c wire.Change, by Caller, wall int64)
 	return s, nil
 }
 
-// Kill decides on a kill of a job, which is nil if it is unknown. If it is settled, err is
-// the answer; else the job has to stop first.
+// Kill decides on a kill of a job; j is nil if the job is unknown. If settled, err is the answer;
+// else the job must stop first.
 func Kill(id wire.JobID, j *facts.Job, by Caller) (settled bool, err error) {
 	if j != nil && !j.Ended() {
-		if err := by.may("kill", id, j.Submission().Owner()); err != nil {
+		if err := by.authorize("kill", id, j.Submission().Owner()); err != nil {
 			return true, err
 		}
 	}
-	return Killed(id, j)
+	return KillResult(id, j)
 }
 
-// Killed says whether kills of a job are settled, and how they are answered then.
-func Killed(id wire.JobID, j *facts.Job) (settled bool, err error) {
+// KillResult is Kill without the check of rights.
+func KillResult(id wire.JobID, j *facts.Job) (settled bool, err error) {
 	switch {
 	case j == nil:
 		err = ErrUnknownJob

@@ -25,7 +25,7 @@ func cluster(t *testing.T, more ...facts.Fact) *facts.Facts {
 	return f
 }
 
-// submission has one job, and a directory of its own.
+// submission makes a submission of one job, with its own directory.
 func submission(key string) *wire.Submission {
 	return &wire.Submission{Key: key, Staging: staging + "/" + key, Plan: wire.Plan{Jobs: []wire.JobPlan{{}}}}
 }
@@ -36,10 +36,10 @@ func submitted(key, owner string) *facts.Submitted {
 	return &facts.Submitted{At: 1000, Submission: *s}
 }
 
-// TestPlaces: a submission's directory, which is removed when its jobs have ended, is in the
-// cluster's staging directory and is no other submission's.
-func TestPlaces(t *testing.T) {
-	for place, want := range map[string]bool{
+// TestStagingDirectories checks that a submission's directory, which the job tracker removes
+// later, is directly below the staging directory and belongs to no other submission.
+func TestStagingDirectories(t *testing.T) {
+	for dir, want := range map[string]bool{
 		staging + "/k":              true,
 		staging + "/;$(x)":          true,
 		staging:                     false,
@@ -56,9 +56,9 @@ func TestPlaces(t *testing.T) {
 		"mem://shared/staging/k":    false,
 	} {
 		s := submission("k")
-		s.Staging = place
+		s.Staging = dir
 		if _, _, err := Submit(cluster(t), s, Caller{}, 1); (err == nil) != want || err != nil && !errors.Is(err, ErrBadSubmission) {
-			t.Errorf("%s: %v", place, err)
+			t.Errorf("%s: %v", dir, err)
 		}
 		if !want {
 			continue
@@ -66,7 +66,7 @@ func TestPlaces(t *testing.T) {
 		f := cluster(t, &facts.Submitted{Submission: *s})
 		s.Key = "another"
 		if _, _, err := Submit(f, s, Caller{}, 1); !errors.Is(err, ErrBadSubmission) {
-			t.Errorf("%s, which is another submission's: %v", place, err)
+			t.Errorf("%s, which another submission uses: %v", dir, err)
 		}
 		for i, x := range []facts.Fact{
 			&facts.Stopped{Job: 1, Outcome: wire.Killed}, &facts.Ended{Job: 1, Outcome: wire.Killed}, &facts.Swept{Key: "k"},
@@ -74,13 +74,13 @@ func TestPlaces(t *testing.T) {
 			f.Apply(uint64(3+i), 1, x)
 		}
 		if _, _, err := Submit(f, s, Caller{}, 1); err != nil {
-			t.Errorf("%s, which was another submission's and is swept: %v", place, err)
+			t.Errorf("%s, after the other submission was swept: %v", dir, err)
 		}
 	}
 }
 
-// TestSubmissionsTooLarge: what a few bytes can make large is refused, and an entry of an
-// earlier build, which took it, is applied as it was.
+// TestSubmissionsTooLarge checks that submissions are refused that need much memory. An earlier
+// build may have accepted one: its log entry still applies.
 func TestSubmissionsTooLarge(t *testing.T) {
 	jobs := func(n int, fill func(*wire.JobPlan)) *wire.Submission {
 		s := submission("k")
@@ -107,13 +107,13 @@ func TestSubmissionsTooLarge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if kept, _ := cluster(t, entry).Kept(); kept != len(c.sub.Plan.Jobs) {
-			t.Errorf("%s: the entry of an earlier build makes %d jobs", name, kept)
+		if kept, _ := cluster(t, entry).CountJobs(); kept != len(c.sub.Plan.Jobs) {
+			t.Errorf("%s: the log entry makes %d jobs", name, kept)
 		}
 	}
 }
 
-// TestSubmit: what is proposed, and what has its answer already.
+// TestSubmit checks which submission is proposed, and the answer to a known key.
 func TestSubmit(t *testing.T) {
 	ann, bob := Caller{Name: "ann"}, Caller{Name: "bob"}
 	f := cluster(t, submitted("known", "ann"))
@@ -121,27 +121,27 @@ func TestSubmit(t *testing.T) {
 	s.Owner, s.Due = "bob", time.UnixMilli(5000).UnixMilli()
 	got, known, err := Submit(f, s, ann, 2000)
 	if err != nil || known != nil || got.Owner != "ann" || got.Due != 0 || got.Settings.Deadline != 3*time.Second {
-		t.Errorf("a new one: %+v, %v, %v", got, known, err)
+		t.Errorf("a new submission: %+v, %v, %v", got, known, err)
 	}
 	if got, _, _ := Submit(f, s, Caller{}, 5000); got.Owner != "bob" || got.Settings.Deadline != -1 {
 		t.Errorf("due now, from an unknown client: %+v", got)
 	}
 	if _, known, err := Submit(f, submission("known"), ann, 1); err != nil || known != f.Submission("known") {
-		t.Errorf("ann again: %v, %v", known, err)
+		t.Errorf("ann submits again: %v, %v", known, err)
 	}
 	if _, _, err := Submit(f, submission("known"), bob, 1); !errors.Is(err, ErrNotAllowed) {
-		t.Errorf("bob for ann: %v", err)
+		t.Errorf("bob submits with ann's key: %v", err)
 	}
 	s.Settings.Weight = -1
 	if _, _, err := Submit(f, s, ann, 1); !errors.Is(err, ErrBadSettings) {
 		t.Errorf("a bad weight: %v", err)
 	}
 	if _, _, err := Submit(f, nil, ann, 1); !errors.Is(err, ErrBadSubmission) {
-		t.Errorf("nothing: %v", err)
+		t.Errorf("no submission: %v", err)
 	}
 }
 
-// TestPools: pools have lists of users, which hold for all but administrators.
+// TestPools checks that a pool's list of users holds for all but administrators.
 func TestPools(t *testing.T) {
 	f := cluster(t, submitted("k", "bob"), &facts.PoolsChanged{N: 1, Table: pool.Table{From: "f.xml", Pools: []pool.Pool{{Name: "etl", Submitters: []string{"ann"}}, {Name: "open"}}}})
 	for _, c := range []struct {
@@ -154,7 +154,7 @@ func TestPools(t *testing.T) {
 		{"etl", Caller{Name: "ann"}, nil},
 		{"etl", Caller{Name: "bob"}, ErrNotAllowed},
 		{"etl", Caller{Name: "root", Admin: true}, nil},
-		{"etl", Caller{}, ErrNotAllowed}, // of no owner
+		{"etl", Caller{}, ErrNotAllowed}, // without an owner
 		{"nowhere", Caller{Name: "root", Admin: true}, ErrBadSettings},
 	} {
 		s := submission("new")
@@ -169,7 +169,7 @@ func TestPools(t *testing.T) {
 	}
 }
 
-// TestChangeAndKill: who may change and kill a job, and when.
+// TestChangeAndKill checks which callers may change and kill a job, and when.
 func TestChangeAndKill(t *testing.T) {
 	flow := submitted("flow", "ann") // jobs 6 and 7
 	flow.Submission.Plan.Jobs = make([]wire.JobPlan, 2)
@@ -180,7 +180,7 @@ func TestChangeAndKill(t *testing.T) {
 			&facts.Stopped{Job: 4, Outcome: wire.Killed}, &facts.Ended{Job: 4, Outcome: wire.Killed},
 			&facts.SplitsWritten{Job: 6}, &facts.Committing{Job: 6}, &facts.Ended{Job: 6, Outcome: wire.Succeeded})
 		ann, bob, root = Caller{Name: "ann"}, Caller{Name: "bob"}, Caller{Name: "root", Admin: true}
-		waits          = errors.New("it has to stop first")
+		mustStop       = errors.New("it has to stop first")
 	)
 	for _, c := range []struct {
 		what         string
@@ -188,9 +188,9 @@ func TestChangeAndKill(t *testing.T) {
 		by           Caller
 		change, kill error
 	}{
-		{"the owner", f.ID(1), ann, nil, waits},
-		{"an administrator", f.ID(1), root, nil, waits},
-		{"a client that has no name", f.ID(1), Caller{}, nil, waits},
+		{"the owner", f.ID(1), ann, nil, mustStop},
+		{"an administrator", f.ID(1), root, nil, mustStop},
+		{"a client that has no name", f.ID(1), Caller{}, nil, mustStop},
 		{"another user", f.ID(1), bob, ErrNotAllowed, ErrNotAllowed},
 		{"a job that stops", f.ID(2), ann, nil, nil},
 		{"another's job that stops", f.ID(2), bob, ErrNotAllowed, ErrNotAllowed},
@@ -198,9 +198,9 @@ func TestChangeAndKill(t *testing.T) {
 		{"a job that has ended", f.ID(4), ann, ErrJobEnded, ErrJobEnded},
 		{"another's job that has ended", f.ID(4), bob, ErrJobEnded, ErrJobEnded},
 		{"an ended job of a flow that runs", f.ID(6), ann, ErrJobEnded, ErrJobEnded},
-		{"the next job of that flow", f.ID(7), ann, nil, waits},
+		{"the next job of that flow", f.ID(7), ann, nil, mustStop},
 		{"a job without an owner", f.ID(5), ann, ErrNotAllowed, ErrNotAllowed},
-		{"a job without an owner, an administrator", f.ID(5), root, nil, waits},
+		{"a job without an owner, an administrator", f.ID(5), root, nil, mustStop},
 		{"an unknown job", f.ID(9), ann, ErrUnknownJob, ErrUnknownJob},
 		{"a job of another cluster", wire.JobID{Start: 2, N: 1}, ann, ErrUnknownJob, ErrUnknownJob},
 	} {
@@ -210,7 +210,7 @@ func TestChangeAndKill(t *testing.T) {
 		}
 		settled, err := Kill(c.job, f.Find(c.job), c.by)
 		if !settled {
-			err = waits
+			err = mustStop
 		}
 		if !errors.Is(err, c.kill) || settled && err != nil && !strings.Contains(err.Error(), c.job.String()) {
 			t.Errorf("%s kills: %v, want %v", c.what, err, c.kill)
@@ -219,7 +219,7 @@ func TestChangeAndKill(t *testing.T) {
 	if _, err := Change(f, f.ID(1), wire.Change{Weight: new(-2.0)}, ann, 1); !errors.Is(err, ErrBadSettings) {
 		t.Errorf("a bad weight: %v", err)
 	}
-	x := Changed(f.Submission("runs"), wire.Change{Suspended: new(true), Deadline: new(time.Second)}, 3000)
+	x := ChangeFact(f.Submission("runs"), wire.Change{Suspended: new(true), Deadline: new(time.Second)}, 3000)
 	if x.Key != "runs" || x.N != 1 || !x.Suspended || x.Settings.Deadline != 3*time.Second {
 		t.Errorf("a change after two seconds is %+v", x)
 	}

@@ -9,34 +9,34 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// defaultScheduling is in force unless another is asked for.
+// defaultScheduling is in force unless another is requested.
 var defaultScheduling = wire.Scheduling{Scheduler: "fifo", Metric: "sum-response", Delay: "none"}
 
-// Scheduling is how slots are shared, with its names looked up on the menu.
+// Scheduling is a wire.Scheduling with its names resolved.
 type Scheduling struct {
-	Asked   wire.Scheduling // as it was asked for, complete
-	Unknown string          // what of Asked this build does not know; the default is in force then
-	Policy  string          // its name, see scheduler/menu
-	Metric  scheduler.Metric
-	Rule    locality.Rule
+	Requested wire.Scheduling // with defaults for empty fields
+	Unknown   string          // why this build cannot use Requested; the default is in force then
+	Policy    string          // its name, see scheduler/menu
+	Metric    scheduler.Metric
+	Rule      locality.Rule
 }
 
-// CheckScheduling says what of s is not on the menu. Empty fields are.
+// CheckScheduling returns an error if a name in s is unknown. Empty fields are valid.
 func CheckScheduling(s wire.Scheduling) error {
 	_, err := parse(s.Over(defaultScheduling))
 	return err
 }
 
-// LookUp finds the scheduling that is in force when s was asked for. A later build may have
-// put into the log what this one does not know.
+// LookUp finds the scheduling in force when s was requested. The log may have names that only
+// a later build knows: then it is the default.
 func LookUp(s wire.Scheduling) Scheduling {
-	asked := s.Over(defaultScheduling)
-	found, err := parse(asked)
+	requested := s.Over(defaultScheduling)
+	found, err := parse(requested)
 	if err != nil {
 		found, _ = parse(defaultScheduling)
 		found.Unknown = err.Error()
 	}
-	found.Asked = asked
+	found.Requested = requested
 	return found
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Bounds of job settings, within which every policy can compute.
+// Bounds of job settings. Every policy can compute with values within them.
 const (
 	minWeight = 1e-6
 	maxWeight = 1e6
@@ -20,8 +20,8 @@ const (
 	maxName   = 200 // bytes of a name
 )
 
-// checkSettings says what makes no sense in job settings, whatever pools there are. A
-// deadline may have passed.
+// checkSettings returns why job settings are invalid. It does not check the pool. A deadline may
+// be in the past.
 func checkSettings(t wire.Settings) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrBadSettings, fmt.Sprintf(format, args...))
@@ -53,16 +53,16 @@ func checkSettings(t wire.Settings) error {
 	return nil
 }
 
-// Changed is the fact that a change asks for at a time, in Unix milliseconds. What the
-// change does not name stays; its deadline counts from then.
-func Changed(s *facts.Submission, c wire.Change, wall int64) *facts.SettingsChanged {
+// ChangeFact makes the fact of a change; wall is the time in Unix milliseconds. Settings that the
+// change does not name stay. Its deadline counts from wall.
+func ChangeFact(s *facts.Submission, c wire.Change, wall int64) *facts.SettingsChanged {
 	x := &facts.SettingsChanged{Key: s.Key(), N: s.Changes() + 1, Suspended: s.Suspended()}
 	set(&x.Suspended, c.Suspended)
 	x.Settings = settings(s.Settings(), c, time.Duration(wall-s.At())*time.Millisecond)
 	return x
 }
 
-// settings are those of a submission of some age after a change.
+// settings applies a change to the settings of a submission of this age.
 func settings(t wire.Settings, c wire.Change, age time.Duration) wire.Settings {
 	set(&t.Priority, c.Priority)
 	set(&t.Weight, c.Weight)
@@ -77,7 +77,7 @@ func settings(t wire.Settings, c wire.Change, age time.Duration) wire.Settings {
 		t.Deadline = nonzeroDeadline(age + *c.Deadline)
 	}
 	if len(t.SLA) == 0 {
-		t.SLA = nil // as it comes back from the log
+		t.SLA = nil // as the log decodes it
 	}
 	return t
 }
@@ -88,11 +88,10 @@ func set[T any](field *T, wanted *T) {
 	}
 }
 
-// nonzeroDeadline is what is kept of a deadline. 0 would be none: one at the very submission
-// counts as just before it.
+// nonzeroDeadline moves a deadline of 0, which would mean none, just before it.
 func nonzeroDeadline(after time.Duration) time.Duration { return cmp.Or(after, -1) }
 
-// Goal is what job settings ask of the end of a job that was submitted at a time.
+// Goal turns the settings of a job, submitted at this time, into a scheduler's goal.
 func Goal(t wire.Settings, submitted time.Duration) scheduler.Goal {
 	goal := scheduler.Goal{Weight: cmp.Or(t.Weight, 1) * t.Priority.Factor(), Submitted: submitted}
 	if t.Deadline != 0 {

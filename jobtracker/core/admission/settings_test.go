@@ -12,7 +12,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestCheckSettings: each bound holds, and the settings at the bound pass.
+// TestCheckSettings checks each bound, and that settings at the bound pass.
 func TestCheckSettings(t *testing.T) {
 	const decade = 10 * 365 * 24 * time.Hour
 	steps := func(n int) (all []wire.SLAStep) {
@@ -55,7 +55,7 @@ func TestCheckSettings(t *testing.T) {
 	}
 }
 
-// TestChangedSettings: what a change does not name stays, and its deadline counts from now.
+// TestChangedSettings checks that other settings stay, and that a new deadline counts from now.
 func TestChangedSettings(t *testing.T) {
 	const age = 10 * time.Minute
 	before := wire.Settings{Priority: wire.High, Weight: 2, Deadline: time.Hour, SLA: []wire.SLAStep{{After: 1, Cost: 1}}, Batch: "b", Pool: "p"}
@@ -80,7 +80,7 @@ func TestChangedSettings(t *testing.T) {
 	}
 }
 
-// TestGoal: the priority multiplies the weight, and times count from the submission.
+// TestGoal checks that the priority multiplies the weight, and times count from the submission.
 func TestGoal(t *testing.T) {
 	const submitted = time.Hour
 	for _, c := range []struct {
@@ -101,13 +101,13 @@ func TestGoal(t *testing.T) {
 	}
 }
 
-// TestScheduling: a name that is not on the menu is refused by name. If the log has one, the
-// default is in force, and it is told why.
+// TestScheduling checks that the error names an unknown name. If the log has such a name, the
+// default is in force, and Unknown gives the reason.
 func TestScheduling(t *testing.T) {
 	for _, c := range []struct {
-		asked wire.Scheduling
-		bad   string // what is unknown; empty: nothing
-		want  string // in force
+		requested wire.Scheduling
+		bad       string // the unknown name; empty: none
+		want      string // in force
 	}{
 		{wire.Scheduling{}, "", "fifo"},
 		{wire.Scheduling{Scheduler: "flex", Metric: "max-stretch", Delay: "fixed=3s"}, "", "flex"},
@@ -115,13 +115,13 @@ func TestScheduling(t *testing.T) {
 		{wire.Scheduling{Scheduler: "flex", Metric: "sum-joy"}, `"sum-joy"`, "fifo"},
 		{wire.Scheduling{Scheduler: "flex", Delay: "long"}, `"long"`, "fifo"},
 	} {
-		err := CheckScheduling(c.asked)
+		err := CheckScheduling(c.requested)
 		if (err != nil) != (c.bad != "") || err != nil && (!errors.Is(err, ErrBadScheduling) || !strings.Contains(err.Error(), c.bad)) {
-			t.Errorf("%+v: %v, want %q", c.asked, err, c.bad)
+			t.Errorf("%+v: %v, want %q", c.requested, err, c.bad)
 		}
-		found := LookUp(c.asked)
-		if found.Policy != c.want || found.Asked != c.asked.Over(defaultScheduling) || (found.Unknown == "") != (err == nil) || found.Metric == (scheduler.Metric{}) {
-			t.Errorf("%+v: in force is %+v", c.asked, found)
+		found := LookUp(c.requested)
+		if found.Policy != c.want || found.Requested != c.requested.Over(defaultScheduling) || (found.Unknown == "") != (err == nil) || found.Metric == (scheduler.Metric{}) {
+			t.Errorf("%+v: in force is %+v", c.requested, found)
 		}
 	}
 }

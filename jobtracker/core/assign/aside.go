@@ -2,19 +2,19 @@ package assign
 
 import "slices"
 
-// A map that has failed on all trackers with free slots is set aside until another tracker
-// has one. Meanwhile no search for slots includes it.
+// A map that has failed on all trackers with free slots is set aside until another tracker has a
+// free slot. No search for slots includes it meanwhile.
 
-// setAside sets the relaxed maps of a job aside. The caller has checked that only failures
-// keep them from the free slots. It returns whether a map has failed on all trackers: such a
-// map is not set aside, and may run on any of them.
+// setAside sets the relaxed maps of a job aside. The caller has checked that they have failed on all
+// trackers with free slots. A map that has failed on every tracker is not set aside and may run
+// anywhere; setAside returns whether there is one.
 func (a *Assigner) setAside(j *Job) (mayRun bool) {
 	for m := range j.relaxed.All() {
 		if a.cluster.StopAvoiding(j, m) {
 			mayRun = true
 			continue
 		}
-		a.removePending(j, m)
+		a.takePending(j, m)
 		j.aside.Add(m)
 	}
 	if j.aside.Len() > 0 && !slices.Contains(a.jobsWithAside, j) {
@@ -23,8 +23,8 @@ func (a *Assigner) setAside(j *Job) (mayRun bool) {
 	return mayRun
 }
 
-// bringBack makes maps that were set aside pending again: for each tracker with unchecked
-// slots, as many of each job as it has free slots and may run.
+// bringBack makes maps that were set aside pending again: for each tracker with unchecked slots, at
+// most as many of each job as it has free slots, and only maps that it may run.
 func (a *Assigner) bringBack() {
 	if len(a.jobsWithAside) == 0 {
 		return
@@ -47,7 +47,7 @@ func (a *Assigner) bringBack() {
 	a.jobsWithAside = slices.DeleteFunc(a.jobsWithAside, func(j *Job) bool { return j.aside.Len() == 0 })
 }
 
-// bringAllBack makes all of them pending again: there may be no tracker left to wait for.
+// bringAllBack makes all maps that were set aside pending again.
 func (a *Assigner) bringAllBack() {
 	for _, j := range a.jobsWithAside {
 		for m := range j.aside.All() {
@@ -60,7 +60,7 @@ func (a *Assigner) bringAllBack() {
 // BringBack makes a map pending again if it is set aside.
 func (a *Assigner) BringBack(j *Job, m int) {
 	if j.aside.Remove(m) {
-		a.Enter(j, m)
+		a.AddPending(j, m)
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/quernmr/quern/locality"
 )
 
-// TestRandomWorlds does random things to jobs, trackers, plans and pools. After each round it
-// compares the Assigner's state with plain recomputation, and checks the invariants.
+// TestRandomWorlds makes random changes to jobs, trackers, plans and pools. After each round it
+// compares the Assigner's state with a simple computation, and checks the invariants.
 func TestRandomWorlds(t *testing.T) {
 	launched, reduced, deferred, aside, queued := 0, 0, 0, 0, 0
 	for seed := range uint64(150) {
@@ -27,7 +27,7 @@ func TestRandomWorlds(t *testing.T) {
 	}
 	t.Logf("%d maps launched, %d reduces, %d times a job was deferred, %d times a map set aside, %d times tasks in a queue", launched, reduced, deferred, aside, queued)
 	if min(launched, reduced, deferred, aside, queued) < 100 {
-		t.Error("too little has happened")
+		t.Error("too few events")
 	}
 }
 
@@ -39,58 +39,58 @@ func (w *world) check() {
 		w.aside += j.aside.Len()
 		w.checkJob(j)
 		w.checkQueued(j)
-		if j.Located() {
+		if j.HasSplits() {
 			w.checkIndex(j)
 		}
 	}
 }
 
-// checkSlots: A1 and A2.
+// checkSlots checks A1 and A2.
 func (w *world) checkSlots() {
 	if w.a.MapsWait() {
-		w.t.Errorf("map slots are free, and jobs in line for them")
+		w.t.Errorf("map slots are free, and jobs wait in line for them")
 	}
-	working := 0
+	takesMaps := 0
 	for _, t := range w.trackers {
 		i := int(t.index)
-		if t.Works() {
-			working++
+		if t.TakesMaps() {
+			takesMaps++
 		}
 		for phase := range w.a.phases {
-			if free := t.fit && t.Free(phase) > 0; w.a.FreeTrackers(phase).Has(i) != free {
+			if free := t.takesWork && t.Free(phase) > 0; w.a.FreeTrackers(phase).Has(i) != free {
 				w.t.Errorf("tracker %d is free for phase %d: %v", i, phase, !free)
 			}
 		}
-		free, wanted := w.a.FreeTrackers(Map).Has(i), false
+		free, demanded := w.a.FreeTrackers(Map).Has(i), false
 		for _, j := range w.jobs {
 			for m := range j.pending.All() {
-				wanted = wanted || j.Indexed() && slices.Contains(j.splits[m].Hosts, t.host)
+				demanded = demanded || j.Indexed() && slices.Contains(j.splits[m].Hosts, t.host)
 			}
 			if free && w.a.positionOf(Map, &j.Job).inLine && w.a.pickLocal(&j.Job, &t.Tracker, false) >= 0 {
 				w.t.Errorf("tracker %d has a free map slot that is local to job %d", i, j.number)
 			}
-			if w.a.FreeTrackers(Reduce).Has(i) && j.May(Reduce) && (j.ready[t] > 0 || j.gathers > 0) {
+			if w.a.FreeTrackers(Reduce).Has(i) && j.MayTake(Reduce) && (j.ready[t] > 0 || j.toGather > 0) {
 				w.t.Errorf("tracker %d has a free reduce slot, and job %d a partition for it", i, j.number)
 			}
 		}
-		if w.a.unclaimed.Has(i) != (free && !wanted) {
-			w.t.Errorf("tracker %d has a free map slot that is local to none: %v", i, wanted)
+		if w.a.unclaimed.Has(i) != (free && !demanded) {
+			w.t.Errorf("tracker %d: free map slot %v, pending maps local to it %v, but unclaimed is %v", i, free, demanded, !(free && !demanded))
 		}
 	}
-	if w.a.Working() != working {
-		w.t.Errorf("%d trackers work, not %d", working, w.a.Working())
+	if w.a.MapTrackers() != takesMaps {
+		w.t.Errorf("%d trackers take maps, not %d", takesMaps, w.a.MapTrackers())
 	}
 }
 
-// checkLines: A3.
+// checkLines checks A3.
 func (w *world) checkLines() {
 	for phase := range w.a.phases {
 		line := &w.a.phases[phase].line
 		var order, deferred []*Job
 		for _, j := range w.jobs {
 			s := w.a.positionOf(phase, &j.Job)
-			if j.may[phase] != w.a.mayTake(&j.Job, phase) {
-				w.t.Errorf("job %d may have slots of phase %d: %v", j.number, phase, j.may[phase])
+			if j.mayTake[phase] != w.a.mayTake(&j.Job, phase) {
+				w.t.Errorf("job %d may have slots of phase %d: %v", j.number, phase, j.mayTake[phase])
 			}
 			switch {
 			case !s.inLine:
@@ -102,12 +102,12 @@ func (w *world) checkLines() {
 				order = append(order, &j.Job)
 			}
 		}
-		byStanding := func(a, b *Job) int {
+		byPosition := func(a, b *Job) int {
 			x, y := w.a.positionOf(phase, a), w.a.positionOf(phase, b)
 			return x.compare(&y)
 		}
-		slices.SortFunc(order, byStanding)
-		slices.SortFunc(deferred, byStanding)
+		slices.SortFunc(order, byPosition)
+		slices.SortFunc(deferred, byPosition)
 		if !slices.Equal(w.a.InLine(phase), order) || !slices.Equal(w.a.jobsOf(line.deferred), deferred) {
 			w.t.Errorf("the line of phase %d has %d jobs and %d deferred ones, not %d and %d, or in another order",
 				phase, line.Len(), len(line.deferred), len(order), len(deferred))
@@ -125,11 +125,11 @@ func (w *world) checkPools() {
 			}
 			jobs++
 			for phase := range used {
-				used[phase] += j.InSlots(phase)
+				used[phase] += j.UsedSlots(phase)
 			}
 		}
-		if p.used != used || len(p.jobs) != jobs {
-			w.t.Errorf("pool %s: %d jobs with %v slots, not %d with %v", name, jobs, used, len(p.jobs), p.used)
+		if p.usedSlots != used || len(p.jobs) != jobs {
+			w.t.Errorf("pool %s: %d jobs with %v slots, not %d with %v", name, jobs, used, len(p.jobs), p.usedSlots)
 		}
 	}
 }
@@ -158,11 +158,11 @@ func (w *world) checkJob(j *simJob) {
 		case j.relaxed.Has(m) && !j.pending.Has(m), j.aside.Has(m) && j.pending.Has(m):
 			w.t.Errorf("job %d map %d: pending %v, relaxed %v, set aside %v", j.number, m, j.pending.Has(m), j.relaxed.Has(m), j.aside.Has(m))
 		case j.waitingSince[int32(m)] > j.wait.Total(w.now):
-			w.t.Errorf("job %d map %d has waited since %v of %v", j.number, m, j.waitingSince[int32(m)], j.wait.Total(w.now))
+			w.t.Errorf("job %d map %d waits since %v, after the total wait %v", j.number, m, j.waitingSince[int32(m)], j.wait.Total(w.now))
 		}
 		for i := range w.a.FreeTrackers(Map).All() {
-			if j.aside.Has(m) && j.may[Map] && j.mayRun(m, simTrackerOf(w.a.trackers[i]), false) {
-				w.t.Errorf("job %d map %d is set aside, and may run on tracker %d, which is free", j.number, m, i)
+			if j.aside.Has(m) && j.mayTake[Map] && j.mayRun(m, simTrackerOf(w.a.trackers[i]), false) {
+				w.t.Errorf("job %d map %d is set aside, and may run on tracker %d, which has a free slot", j.number, m, i)
 			}
 		}
 	}
@@ -172,7 +172,7 @@ func (w *world) checkJob(j *simJob) {
 	}
 	w.deferred++
 	if j.relaxed.Len() > 0 || j.Pending() == 0 || until < w.now || len(j.alarms) == 0 || slices.Min(j.alarms) > until {
-		w.t.Errorf("job %d is deferred until %v with %d maps to launch, %d of them relaxed; it is %v, and alarms are at %v",
+		w.t.Errorf("job %d is deferred until %v with %d pending maps, %d of them relaxed; the time is %v, and alarms are at %v",
 			j.number, until, j.Pending(), j.relaxed.Len(), w.now, j.alarms)
 	}
 	if limit := w.now + max(locality.Start, time.Second); until > limit {
@@ -209,22 +209,22 @@ func (w *world) checkIndex(j *simJob) {
 				w.a.pickInRack(&j.Job, relaxed, &t.Tracker, strict),
 			}
 			if got != want {
-				w.t.Errorf("job %d on tracker %d: maps %v are picked, not %v", j.number, t.index, got, want)
+				w.t.Errorf("job %d on tracker %d: picks maps %v, want %v", j.number, t.index, got, want)
 			}
 		}
 	}
 	for m, s := range j.splits {
 		live := make(map[string]bool)
 		for _, t := range w.trackers {
-			if t.works && slices.Contains(s.Hosts, t.host) {
+			if t.takesMaps && slices.Contains(s.Hosts, t.host) {
 				live[t.host] = true
 			}
 		}
 		if int(j.in.live[m]) != len(live) {
-			w.t.Errorf("job %d map %d has input on %d nodes that work, not %d", j.number, m, len(live), j.in.live[m])
+			w.t.Errorf("job %d map %d has input on %d nodes with trackers that take maps, not %d", j.number, m, len(live), j.in.live[m])
 		}
 		if waits := len(live) > 0 && len(j.avoids[m]) == 0; j.pending.Has(m) && !waits && !j.relaxed.Has(m) {
-			w.t.Errorf("job %d map %d waits for a local slot, but no tracker on its nodes works", j.number, m)
+			w.t.Errorf("job %d map %d waits for a local slot, but no tracker on its nodes takes maps", j.number, m)
 		}
 	}
 }

@@ -8,19 +8,18 @@ import (
 	"github.com/quernmr/quern/locality"
 )
 
-// The delay rule (package locality) may defer a job that is first in line and has no local map
-// for the free slots. It then leaves the line. It still gets slots on nodes with its input,
-// as if it was in line. Other slots go to other jobs until its wait is over.
+// The delay rule (package locality) may defer a job that is first in line and has no local map for
+// the free slots. A deferred job is not in line. It still gets slots on nodes with its input, while
+// other jobs get the other slots until its wait is over.
 
-// lookAhead recalls a deferred job at most once per lookAheadGap, and at most maxLookAheads
-// jobs in one round.
+// lookAhead recalls a job at most once per lookAheadGap, and at most maxLookAheads jobs a round.
 const (
 	lookAheadGap  = 20 * time.Millisecond
 	maxLookAheads = 16
 )
 
-// SetRule puts a delay rule into force. All deferred jobs return to the line, so that the new
-// rule decides about them.
+// SetRule puts a delay rule into force. All deferred jobs return to the line, for the new rule to
+// decide about them.
 func (a *Assigner) SetRule(rule locality.Rule) {
 	a.rule = rule
 	for len(a.deferred) > 0 {
@@ -28,13 +27,13 @@ func (a *Assigner) SetRule(rule locality.Rule) {
 	}
 }
 
-// beginWait relaxes a map that has no local slot to wait for. Else it continues an earlier wait.
+// beginWait relaxes a map that cannot get a local slot. Other maps continue an earlier wait.
 func (a *Assigner) beginWait(j *Job, m int) {
 	if j.failed.Has(m) || j.in.live[m] == 0 {
 		a.relax(j, m)
 		return
 	}
-	if at, waited := j.waitingSince[int32(m)]; waited { // it was pending before
+	if at, waited := j.waitingSince[int32(m)]; waited {
 		i, _ := slices.BinarySearchFunc(j.waiting, at, func(m int32, at time.Duration) int {
 			return cmp.Compare(j.waitingSince[m], at)
 		})
@@ -42,7 +41,7 @@ func (a *Assigner) beginWait(j *Job, m int) {
 	}
 }
 
-// relax lets a pending map take any slot.
+// relax lets a pending map use any slot.
 func (a *Assigner) relax(j *Job, m int) {
 	if !j.relaxed.Add(m) {
 		return
@@ -51,14 +50,14 @@ func (a *Assigner) relax(j *Job, m int) {
 	a.recall(j)
 }
 
-// deferUntil takes a job out of the line until a time.
+// deferUntil defers a job until a time.
 func (a *Assigner) deferUntil(j *Job, until time.Duration) {
 	now := a.cluster.Now()
 	j.wait.Refuse(now)
 	j.deferred, j.deferredRound, j.deferredAt, j.deferredUntil = true, a.round, now, until
 	a.deferred = append(a.deferred, j)
-	a.Move(j)
-	if j.alarm <= now || until < j.alarm { // else Recall sets it after the earlier alarm
+	a.MarkChanged(j)
+	if j.alarm <= now || until < j.alarm { // else Recall sets it at the earlier alarm
 		a.setAlarm(j, until)
 	}
 }
@@ -75,7 +74,7 @@ func (a *Assigner) recall(j *Job) {
 	}
 	j.deferred = false
 	a.deferred = without(a.deferred, j)
-	a.Move(j)
+	a.MarkChanged(j)
 }
 
 // Recall returns a deferred job to the line if its wait is over.
@@ -90,8 +89,8 @@ func (a *Assigner) Recall(j *Job) {
 	}
 }
 
-// recallLocal recalls, for each tracker with an unchecked slot, the first deferred job that
-// has a map local to it.
+// recallLocal recalls the first deferred job with a local map for each tracker with an unchecked
+// slot.
 func (a *Assigner) recallLocal(strict bool) {
 	if len(a.deferred) == 0 {
 		return
@@ -112,33 +111,33 @@ func (a *Assigner) recallLocal(strict bool) {
 	}
 }
 
-// lookAhead recalls some of the deferred jobs while a slot is free that is local to no map:
-// the dynamic rule may now predict that waiting for a local slot takes too long.
+// lookAhead recalls some deferred jobs if a free slot is local to no map: the dynamic rule may now
+// predict that a local slot takes too long.
 func (a *Assigner) lookAhead() {
 	if a.rule.Kind != locality.Dynamic || a.unclaimed.Len() == 0 {
 		return
 	}
 	now := a.cluster.Now()
-	var ask []*Job
+	var recalled []*Job
 	for range min(maxLookAheads, len(a.deferred)) {
 		a.lastLookAhead = (a.lastLookAhead + 1) % len(a.deferred)
 		if j := a.deferred[a.lastLookAhead]; now >= j.deferredAt+lookAheadGap {
-			ask = append(ask, j)
+			recalled = append(recalled, j)
 		}
 	}
-	for _, j := range ask {
+	for _, j := range recalled {
 		a.recall(j)
 	}
 }
 
-// Deferred reports whether a job waits for local slots, and until when at the latest.
+// Deferred reports whether a job is deferred, and the latest end of its wait.
 func (j *Job) Deferred() (until time.Duration, ok bool) { return j.deferredUntil, j.deferred }
 
-// AwaitLocal counts the pending maps that are not relaxed. If the job is deferred, they wait
-// for local slots.
+// AwaitLocal counts the pending maps that are not relaxed. If the job is deferred, they wait for
+// local slots.
 func (j *Job) AwaitLocal() int { return j.pending.Len() - j.relaxed.Len() }
 
-// longestWaiting returns the pending map for which the rule declined a slot first, or -1.
+// longestWaiting returns the pending map with the longest wait for a local slot, or -1.
 func (j *Job) longestWaiting() int {
 	for len(j.waiting) > 0 {
 		m := int(j.waiting[0])
@@ -150,22 +149,22 @@ func (j *Job) longestWaiting() int {
 	return -1
 }
 
-// decision is the delay rule's answer about a slot that is local to none of a job's maps.
+// decision is the delay rule's answer for a slot that is local to none of a job's maps.
 type decision struct {
 	launch     bool
-	atMap      int           // this one; -1: any
-	retryAfter time.Duration // else: when to ask again
+	onlyMap    int           // launch only this map; -1: any
+	retryAfter time.Duration // if not launch: time until the rule must decide again
 }
 
-// offer returns the delay rule's input about a job that is the same for all slots.
+// offer returns the input of the delay rule that is the same for all slots.
 func (a *Assigner) offer(j *Job) locality.Offer {
 	return locality.Offer{Average: time.Duration(j.average), Overhead: a.meter.Wait(j.meanBytes)}
 }
 
-// Limit returns how long maps of a job wait for local slots at most.
-func (a *Assigner) Limit(j *Job) time.Duration { return a.rule.Limit(a.offer(j)) }
+// MaxLocalWait returns the longest wait of a job's maps for local slots.
+func (a *Assigner) MaxLocalWait(j *Job) time.Duration { return a.rule.Limit(a.offer(j)) }
 
-// decide asks the delay rule about a job with maps that are not relaxed.
+// decide applies the delay rule to a job with maps that are not relaxed.
 func (a *Assigner) decide(j *Job) decision {
 	o, now := a.offer(j), a.cluster.Now()
 	o.Spell = j.wait.Spell(now)
@@ -175,13 +174,13 @@ func (a *Assigner) decide(j *Job) decision {
 			m, o.Local, o.Predicted = a.slowest(j)
 		}
 	}
-	blind := o
-	blind.Predicted = false
+	unpredicted := o
+	unpredicted.Predicted = false
 	switch {
-	case a.rule.Decide(blind).Launch:
-		return decision{launch: true, atMap: -1}
+	case a.rule.Decide(unpredicted).Launch:
+		return decision{launch: true, onlyMap: -1}
 	case o.Predicted && a.rule.Decide(o).Launch:
-		return decision{launch: true, atMap: m}
+		return decision{launch: true, onlyMap: m}
 	}
 	if m < 0 {
 		m = j.firstUnrelaxed()
@@ -193,7 +192,7 @@ func (a *Assigner) decide(j *Job) decision {
 	d := a.rule.Decide(o)
 	if d.Launch {
 		a.relax(j, oldest)
-		return decision{launch: true, atMap: oldest}
+		return decision{launch: true, onlyMap: oldest}
 	}
 	if _, waited := j.waitingSince[int32(m)]; !waited {
 		j.waitingSince[int32(m)] = j.wait.Total(now)

@@ -8,41 +8,40 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/taskset"
 )
 
-// input is the locality index of one job: where the input of its maps is. To save memory it
-// keeps nothing else of the splits.
+// input is the locality index of one job: the nodes and racks with the input of its maps.
 type input struct {
-	live  []uint16      // by map, the number of nodes with its input that have working trackers
+	live  []uint16      // by map, the number of nodes with its input and a tracker that takes maps
 	nodes taskset.Lists // by map, the indexes of the nodes with its input
 	racks taskset.Lists // by map, the numbers of the racks with its input
 
 	onNodes, inRacks places
-	closed           bool // the job was cleared
+	cleared          bool // by Clear
 }
 
-// places maps each place, a node or rack, to the job's maps with input there. Words count the
-// set bits before them, so that a lookup needs no search.
+// places maps each place, which is a node or rack, to the job's maps with input there. A word
+// counts the set bits in the words before it, so a lookup needs no search.
 type places struct {
 	words []word   // one bit per place, set if maps have input there
-	all   []mapsAt // for each set bit, in order
+	all   []mapsAt // one for each set bit, in order
 	maps  []int32  // of all places, end to end
 }
 
-// word is 64 places.
+// word has 64 places.
 type word struct {
 	bits    uint64
-	waiting uint64 // a subset of bits: cleared where pickAt found no pending map
+	waiting uint64 // like bits, but cleared if pickAt found no pending map
 	before  int32  // number of set bits in the words before
 }
 
-// mapsAt is the maps of a job with input in one place, ascending. It repeats the first ones in
-// head, since mostly there are no others.
+// mapsAt has the maps of a job with input in one place, ascending. head repeats the first ones:
+// mostly there are no others.
 type mapsAt struct {
 	from, to int32    // in places.maps
-	low      [2]int32 // by set: no map before this index of places.maps is in it
+	low      [2]int32 // by set: maps before this index of places.maps are not in the set
 	head     [4]int32
 }
 
-// placesOf inverts lists of places by map.
+// placesOf makes places from lists of places by map.
 func placesOf(byMap *taskset.Lists) (p places) {
 	all := byMap.Members()
 	if len(all) == 0 {
@@ -98,7 +97,7 @@ func (p *places) find(place int32) *mapsAt {
 	return &p.all[w.before+int32(bits.OnesCount64(w.bits&(bit-1)))]
 }
 
-// each yields the places that have maps.
+// each yields the places with maps.
 func (p *places) each() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i, w := range p.words {
@@ -120,7 +119,7 @@ func (p *places) at(place int32) []int32 {
 	return p.maps[n.from:n.to]
 }
 
-// get returns places.maps[i], where i is in n.
+// get returns places.maps[i], for an i of n.
 func (p *places) get(n *mapsAt, i int32) int {
 	if k := int(i - n.from); k < len(n.head) {
 		return int(n.head[k])
@@ -128,7 +127,7 @@ func (p *places) get(n *mapsAt, i int32) int {
 	return int(p.maps[i])
 }
 
-// lowerMark lets pickAt find a map that has joined a set.
+// lowerMark notes that a map was added to a set, for pickAt.
 func (p *places) lowerMark(place int32, which set, m int) {
 	p.words[place>>6].waiting |= 1 << (place & 63)
 	n := p.find(place)
@@ -136,7 +135,7 @@ func (p *places) lowerMark(place int32, which set, m int) {
 	n.low[which] = min(n.low[which], n.from+int32(i))
 }
 
-// set is a set of a job's maps from which pickAt picks, as an index of mapsAt.low.
+// set selects the set of maps from which pickAt picks. It is an index of mapsAt.low.
 type set int
 
 const (
@@ -152,8 +151,8 @@ func (j *Job) among(which set) *taskset.Set {
 }
 
 // pickAt returns the lowest map in a place that is in a set and may run on t, or -1. It costs
-// amortized O(1), except for maps that have failed on t. The waiting bits answer quickly for
-// deferred jobs, for which each free slot is tried, mostly in vain.
+// amortized O(1), except for maps that have failed on t. The waiting bits make it fast for deferred
+// jobs, which have no local map for most free slots.
 func (a *Assigner) pickAt(j *Job, p *places, place int32, which set, t *Tracker, strict bool) int {
 	if !p.mayHaveMaps(place) {
 		return -1
@@ -194,11 +193,11 @@ func (a *Assigner) pickAny(j *Job, which set, t *Tracker, strict bool) int {
 	return -1
 }
 
-// mayLaunch reports whether a map may run on a tracker: if strict, only where it has not failed.
+// mayLaunch reports whether a map may run on a tracker. If strict, it may not where it has failed.
 func (a *Assigner) mayLaunch(j *Job, m int, t *Tracker, strict bool) bool {
 	return !j.failed.Has(m) || a.cluster.MayRetry(j, m, t, strict)
 }
 
-// SetFailed notes that a map has failed: it no longer waits for a local slot, and MayRetry
-// decides where it may run.
+// SetFailed notes that a map has failed. It then waits for no local slot, and MayRetry decides
+// where it may run.
 func (j *Job) SetFailed(m int) { j.failed.Add(m) }

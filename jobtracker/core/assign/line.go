@@ -5,19 +5,19 @@ import (
 	"sort"
 )
 
-// position is a job's sort key in the line of a phase. The zero position is outside of the
-// line.
+// position is a job's sort key in the line of a phase. The zero position means that the job is not
+// in line.
 type position struct {
-	inLine    bool    // it may launch tasks; if deferred is set, it is in line.deferred
+	inLine    bool    // it waits for slots, in line.order or line.deferred
 	deferred  bool    // it waits for local slots
-	shortfall float64 // part of its planned slots that it does not have
+	shortfall float64 // missing fraction of its planned slots
 	rank      int32   // in the plan
-	number    int32   // the job's
+	number    int32   // of the job
 }
 
-// compare puts the job first that is furthest below its target, relative to that (FLEX,
-// section 1): by slots alone the last task of a small job would wait for all of a
-// large one. The plan's order decides among equals, also those that have their target.
+// compare puts the job with the largest missing fraction of its target first (FLEX, section 1). By
+// the missing number alone, the last task of a small job would wait for all tasks of a large
+// one. The plan's order decides among equals.
 func (s *position) compare(other *position) int {
 	switch {
 	case s.shortfall > other.shortfall:
@@ -30,12 +30,12 @@ func (s *position) compare(other *position) int {
 	return int(s.number - other.number)
 }
 
-// line holds jobs in the order of their positions. It holds indexes rather than pointers, so
-// that moving them needs no write barriers.
+// line holds jobs in the order of their positions. It has indexes and not pointers: moving those
+// would need write barriers.
 type line struct {
-	positions []position // by the jobs' indexes
-	order     []int32    // the indexes of jobs in line
-	deferred  []int32    // the indexes of deferred jobs, in the same order
+	positions []position // by job index
+	order     []int32    // indexes of the jobs in line
+	deferred  []int32    // indexes of the deferred jobs, sorted the same way
 }
 
 func (s *line) Len() int { return len(s.order) }
@@ -86,7 +86,7 @@ func shift(list []int32, i, k int) {
 	list[k] = index
 }
 
-// list returns the list for jobs with a position like x, or nil.
+// list returns the list that a position belongs to, or nil.
 func (s *line) list(x position) *[]int32 {
 	switch {
 	case !x.inLine:
@@ -97,13 +97,12 @@ func (s *line) list(x position) *[]int32 {
 	return &s.order
 }
 
-// find returns the index at which a position is, or belongs, in a list.
+// find returns the index of a position in a list, or where to insert it.
 func (s *line) find(list []int32, x *position) int {
 	return sort.Search(len(list), func(i int) bool { return s.positions[list[i]].compare(x) >= 0 })
 }
 
-// sort gives all jobs new shortfalls and ranks. Each stays in its list; place moves it to
-// another one later.
+// sort gives all jobs new shortfalls and ranks. Each job stays in its list, until place moves it.
 func (s *line) sort(where func(index int32) position) {
 	for _, list := range [][]int32{s.order, s.deferred} {
 		for _, index := range list {
@@ -114,13 +113,13 @@ func (s *line) sort(where func(index int32) position) {
 	}
 }
 
-// first returns the first job in line after those that had their turns, or nil.
-func (a *Assigner) first(phase, hadTurns int) *Job {
+// first returns the first job in line after skip others, or nil.
+func (a *Assigner) first(phase, skip int) *Job {
 	order := a.phases[phase].line.order
-	if hadTurns >= len(order) {
+	if skip >= len(order) {
 		return nil
 	}
-	return a.jobs[order[hadTurns]]
+	return a.jobs[order[skip]]
 }
 
 // InLine lists the jobs in line for slots of a phase.
@@ -134,21 +133,21 @@ func (a *Assigner) jobsOf(list []int32) []*Job {
 	return all
 }
 
-// positionOf computes a job's position by the current plan. Jobs that are not in the plan
-// come after the others, in order of arrival.
+// positionOf computes a job's position in the plan in force. Jobs that are not in the plan come
+// after the others, in order of arrival.
 func (a *Assigner) positionOf(phase int, j *Job) position {
 	reserved, queued := 0, 0
 	if phase == Map {
 		reserved, queued = j.reserved, j.queued[Map]
 	}
-	if !j.may[phase] || a.ToLaunch(phase, j) <= reserved+queued {
+	if !j.mayTake[phase] || a.ToLaunch(phase, j) <= reserved+queued {
 		return position{}
 	}
-	x, _ := a.Given(phase, j)
-	under := max(x.Slots-j.inSlots[phase]-reserved, 0)
+	x, _ := a.PlanShare(phase, j)
+	missing := max(x.Slots-j.usedSlots[phase]-reserved, 0)
 	return position{
 		inLine: true, deferred: phase == Map && j.deferred,
-		shortfall: float64(under) / float64(max(x.Slots, 1)), rank: int32(x.Rank), number: j.number,
+		shortfall: float64(missing) / float64(max(x.Slots, 1)), rank: int32(x.Rank), number: j.number,
 	}
 }
 
@@ -160,20 +159,20 @@ func (a *Assigner) ToLaunch(phase int, j *Job) int {
 	return j.ready + a.cluster.ToGather(j)
 }
 
-// Move marks a job: its positions are updated before the next slots are assigned. Lines are
-// kept from Step to Step, so that waiting jobs cost nothing. The check skips dropped jobs,
-// which queues may still contain and whose index may belong to another job.
-func (a *Assigner) Move(j *Job) {
-	if !j.moved && a.jobs[j.index] == j {
-		j.moved = true
-		a.moved = append(a.moved, j)
+// MarkChanged marks a job: its positions are updated before the next slots are assigned, while
+// jobs without changes cost nothing. Dropped jobs are ignored: queues may still contain them, and
+// their index may belong to another job.
+func (a *Assigner) MarkChanged(j *Job) {
+	if !j.changed && a.jobs[j.index] == j {
+		j.changed = true
+		a.changed = append(a.changed, j)
 	}
 }
 
-// Moved counts the jobs whose positions will be updated: the cost of the events so far.
-func (a *Assigner) Moved() int { return len(a.moved) }
+// Changed counts the marked jobs: the cost of the events so far.
+func (a *Assigner) Changed() int { return len(a.changed) }
 
-// updateLines updates the positions of the moved jobs.
+// updateLines updates the positions of the marked jobs.
 func (a *Assigner) updateLines() {
 	for i := range a.phases {
 		if p := &a.phases[i]; p.replanned {
@@ -182,50 +181,50 @@ func (a *Assigner) updateLines() {
 		}
 	}
 	joined := 0
-	for k := 0; k < len(a.moved); k++ {
+	for k := 0; k < len(a.changed); k++ {
 		if k == joined && len(a.pools) > 0 {
-			for ; joined < len(a.moved); joined++ {
-				a.joinPool(a.moved[joined])
+			for ; joined < len(a.changed); joined++ {
+				a.joinPool(a.changed[joined])
 			}
-			a.barExcess() // may move other jobs
+			a.barExcess() // may mark other jobs
 		}
-		j := a.moved[k]
-		j.moved = false
+		j := a.changed[k]
+		j.changed = false
 		may := a.mayRun(j)
-		for i := range j.may {
-			j.may[i] = may && !j.pool.Full(i)
+		for i := range j.mayTake {
+			j.mayTake[i] = may && !j.pool.Full(i)
 		}
-		if !j.may[Map] {
-			a.recall(j) // else it would keep its claim on local slots
+		if !j.mayTake[Map] {
+			a.recall(j) // else it would still get local slots
 		}
-		takesAny := j.may[Map] && j.queued[Map] < max(1, j.pending.Len())
+		takesAny := j.mayTake[Map] && j.queued[Map] < max(1, j.pending.Len())
 		if takesAny && !j.usesAnySlot {
 			a.uncheckLocal(j)
 		}
 		j.usesAnySlot = takesAny
 		for i := range a.phases {
 			if a.phases[i].line.place(j, a.positionOf(i, j)) {
-				a.cluster.InLine(i)
+				a.cluster.PlanSoon(i)
 			}
 		}
 	}
-	a.moved = a.moved[:0]
+	a.changed = a.changed[:0]
 }
 
 // mayRun reports whether any task of a job may be launched.
 func (a *Assigner) mayRun(j *Job) bool { return !j.barred && a.cluster.Runnable(j) }
 
-// mayTake reports whether a job may have another slot of a phase.
+// mayTake reports whether a job may take another slot of a phase.
 func (a *Assigner) mayTake(j *Job, phase int) bool { return a.mayRun(j) && !j.pool.Full(phase) }
 
-// Given is a job's share of a plan.
-type Given struct {
-	plan  uint64 // its number
+// PlanShare is a job's share of a plan.
+type PlanShare struct {
+	plan  uint64 // number of the plan
 	Slots int
 	Rank  int // among the plan's targets
 }
 
-// Target is the number of slots that a plan has for a job. Job is nil if the job has ended.
+// Target is the number of slots for a job in a plan. Job is nil if the job has ended.
 type Target struct {
 	Job   *Job
 	Slots int
@@ -237,16 +236,16 @@ func (a *Assigner) SetPlan(phase int, plan uint64, targets []Target, queues []Qu
 	p.plan, p.targets, p.queues = plan, len(targets), queues
 	for i, t := range targets {
 		if t.Job != nil {
-			t.Job.given[phase] = Given{plan: plan, Slots: t.Slots, Rank: i}
+			t.Job.planShare[phase] = PlanShare{plan: plan, Slots: t.Slots, Rank: i}
 		}
 	}
-	a.resort(phase)
+	a.sortByPlan(phase)
 }
 
 // DropPlan ends the plan in force.
 func (a *Assigner) DropPlan(phase int) {
 	a.ForgetPlan(phase)
-	a.resort(phase)
+	a.sortByPlan(phase)
 }
 
 // ForgetPlan ends the plan in force when no job waits for slots. It keeps the queues, and
@@ -258,19 +257,19 @@ func (a *Assigner) ForgetPlan(phase int) bool {
 	return was != 0
 }
 
-// resort sorts all jobs by a new plan.
-func (a *Assigner) resort(phase int) {
+// sortByPlan sorts all jobs by a new plan.
+func (a *Assigner) sortByPlan(phase int) {
 	p := &a.phases[phase]
 	p.line.sort(func(index int32) position { return a.positionOf(phase, a.jobs[index]) })
 	p.replanned = true
 }
 
-// Given returns a job's share of the plan in force. If the job is not in the plan, ok is false
-// and Rank is behind all others.
-func (a *Assigner) Given(phase int, j *Job) (x Given, ok bool) {
+// PlanShare returns a job's share of the plan in force. If the job is not in the plan, ok is false
+// and Rank is after all others.
+func (a *Assigner) PlanShare(phase int, j *Job) (x PlanShare, ok bool) {
 	p := &a.phases[phase]
-	if x = j.given[phase]; p.plan == 0 || x.plan != p.plan {
-		return Given{Rank: p.targets}, false
+	if x = j.planShare[phase]; p.plan == 0 || x.plan != p.plan {
+		return PlanShare{Rank: p.targets}, false
 	}
 	return x, true
 }

@@ -2,8 +2,8 @@ package assign
 
 import "github.com/quernmr/quern/jobtracker/core/taskset"
 
-// AssignMaps assigns maps to the free map slots; the package comment has the steps. A map
-// returns to a tracker on which it failed only after it has waited for another one.
+// AssignMaps assigns maps to the free map slots; the package comment lists the steps. A map runs
+// again on a tracker where it failed only after it has waited for another one.
 func (a *Assigner) AssignMaps() {
 	a.updateLines()
 	p := &a.phases[Map]
@@ -44,9 +44,9 @@ type reserved struct {
 	m   int
 }
 
-// matchMaps gives each job in line turns until it can use no more slots; each slot moves the
-// job back in the line. Then it fills the reserved slots. It returns whether it launched a
-// local map or reserved a slot.
+// matchMaps lets the jobs in line take turns until no job can use another slot. A slot moves its
+// job back in the line. Then it fills the reserved slots. It returns whether it launched a local
+// map or reserved a slot.
 func (a *Assigner) matchMaps(strict bool) (changed bool) {
 	free := &a.phases[Map].free
 	if free.Len() == 0 {
@@ -55,8 +55,8 @@ func (a *Assigner) matchMaps(strict bool) (changed bool) {
 	a.recallLocal(strict)
 	a.updateLines()
 	a.reserved = a.reserved[:0]
-	for hadTurns := 0; free.Len() > len(a.reserved); {
-		j := a.first(Map, hadTurns)
+	for skip := 0; free.Len() > len(a.reserved); {
+		j := a.first(Map, skip)
 		if j == nil {
 			break
 		}
@@ -64,8 +64,8 @@ func (a *Assigner) matchMaps(strict bool) (changed bool) {
 		case tookLocal:
 			changed = true
 		case tookNothing:
-			if a.first(Map, hadTurns) == j { // else it was deferred
-				hadTurns++
+			if a.first(Map, skip) == j { // else it was deferred
+				skip++
 			}
 		}
 	}
@@ -76,9 +76,9 @@ func (a *Assigner) matchMaps(strict bool) (changed bool) {
 type outcome int
 
 const (
-	tookLocal   outcome = iota // it launched a local map
-	tookReserve                // a slot is reserved for it
-	tookNothing                // it can use no slot now
+	tookLocal   outcome = iota // launched a local map
+	tookReserve                // reserved a slot
+	tookNothing                // can use no slot now
 )
 
 // takeTurn lets a job take one slot, and updates the lines.
@@ -93,7 +93,7 @@ func (a *Assigner) takeTurn(j *Job, strict bool) outcome {
 	}
 	a.reserved = append(a.reserved, reserved{j, m})
 	j.reserved++
-	a.Move(j)
+	a.MarkChanged(j)
 	return tookReserve
 }
 
@@ -101,25 +101,25 @@ func (a *Assigner) takeTurn(j *Job, strict bool) outcome {
 func (a *Assigner) fillReserved(strict bool) bool {
 	for _, r := range a.reserved {
 		r.job.reserved--
-		a.Move(r.job)
+		a.MarkChanged(r.job)
 	}
 	for _, r := range a.reserved {
 		switch t, m := a.findSlot(r, strict); {
 		case t != nil && a.mayTake(r.job, Map):
 			a.launch(r.job, m, t)
-		case t == nil && (strict || r.m >= 0 || r.job.relaxed.Len() == 0): // else it is set aside
-			r.job.findings.noSlotIn = a.pass // other jobs took the slots it could use
+		case t == nil && (strict || r.m >= 0 || r.job.relaxed.Len() == 0): // else its maps are set aside
+			r.job.findings.noSlotIn = a.pass // other jobs took all slots that it could use
 		}
 	}
 	a.updateLines()
 	return len(a.reserved) > 0
 }
 
-// findings holds the pass in which each was found last. A finding stays true for the rest of
-// its pass, since slots and pending maps only become fewer.
+// findings holds the last pass in which each finding was true. It then stays true for the rest of
+// the pass, since slots and pending maps only become fewer.
 type findings struct {
 	noLocalIn  int // no map is local to a free slot
-	noSlotIn   int // no free slot can be used
+	noSlotIn   int // the job can use no free slot
 	anywhereIn int // the delay rule lets all maps take any slot
 }
 
@@ -137,8 +137,8 @@ func (a *Assigner) launchLocal(j *Job, strict bool) bool {
 	return true
 }
 
-// mayReserve reports whether a job can use one more slot that is local to none of its maps,
-// and for which map (-1: any). It defers a job that can only wait.
+// mayReserve reports whether a job can use another slot that is local to none of its maps, and for
+// which map; -1: any. It defers a job that must wait.
 func (a *Assigner) mayReserve(j *Job, strict bool) (m int, ok bool) {
 	if j.findings.noSlotIn == a.pass {
 		return -1, false
@@ -152,23 +152,23 @@ func (a *Assigner) mayReserve(j *Job, strict bool) (m int, ok bool) {
 			return -1, true
 		}
 	}
-	bound := j.pending.Len() - j.relaxed.Len()
-	if bound == 0 || j.findings.anywhereIn == a.pass {
-		return -1, bound > 0
+	unrelaxed := j.pending.Len() - j.relaxed.Len()
+	if unrelaxed == 0 || j.findings.anywhereIn == a.pass {
+		return -1, unrelaxed > 0
 	}
-	v := a.decide(j)
+	d := a.decide(j)
 	switch {
-	case !v.launch:
+	case !d.launch:
 		if j.reserved == 0 && j.relaxed.Len() == 0 {
-			a.deferUntil(j, a.cluster.Now()+v.retryAfter)
+			a.deferUntil(j, a.cluster.Now()+d.retryAfter)
 		}
 		return -1, false
-	case v.atMap < 0:
+	case d.onlyMap < 0:
 		j.findings.anywhereIn = a.pass
 	case j.reserved > 0:
 		return -1, false // reserve for one map at a time
 	}
-	return v.atMap, true
+	return d.onlyMap, true
 }
 
 // findSlot finds the nearest slot for a reservation, and a map for it.
@@ -197,8 +197,8 @@ func (a *Assigner) findSlot(r reserved, strict bool) (*Tracker, int) {
 	return a.find(free, func(t *Tracker) int { return a.pickAny(j, which, t, strict) })
 }
 
-// find returns the first tracker with a free map slot for which pick finds a map. It begins
-// after the tracker of the last launch.
+// find returns the first tracker with a free map slot for which pick returns a map. It begins after
+// the tracker of the last launch.
 func (a *Assigner) find(among *taskset.Set, pick func(*Tracker) int) (*Tracker, int) {
 	i := a.cursor
 	for range among.Len() {
@@ -215,8 +215,7 @@ func (a *Assigner) find(among *taskset.Set, pick func(*Tracker) int) (*Tracker, 
 	return nil, -1
 }
 
-// launch launches a map. It updates the index first, while the processor still fetches the
-// map's own memory.
+// launch launches a map. It updates the index first, while the processor fetches the map's memory.
 func (a *Assigner) launch(j *Job, m int, t *Tracker) {
 	a.cursor = int(t.index) + 1
 	a.launched = append(a.launched, j)

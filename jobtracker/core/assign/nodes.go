@@ -5,17 +5,17 @@ import (
 	"github.com/quernmr/quern/locality"
 )
 
-// node is a machine with trackers, or with input of jobs.
+// node is a machine with trackers or input.
 type node struct {
-	host     string
-	trackers []*Tracker
-	working  int         // trackers that are given work
-	jobs     taskset.Set // indexes of jobs with input there
-	index    int32       // in Assigner.byNode and Assigner.demand
+	host        string
+	trackers    []*Tracker
+	mapTrackers int         // number of trackers with takesMaps
+	jobs        taskset.Set // indexes of jobs with input there
+	index       int32       // in Assigner.byNode and Assigner.demand
 }
 
-// demandUnit is the demand of one pending map, which its nodes share equally. 840 is
-// divisible by 1 to 8.
+// demandUnit is the demand of one pending map. Its nodes share it equally, so it is divisible by
+// 1 to 8.
 const demandUnit = 840
 
 func demandOf(nodes int) int32 { return int32(max(1, demandUnit/max(1, nodes))) }
@@ -41,27 +41,27 @@ func (a *Assigner) dropNode(n *node) {
 	}
 }
 
-// setWorking follows a change of Tracker.works. It relaxes maps whose input is on no node with
-// a working tracker.
-func (a *Assigner) setWorking(t *Tracker, works bool) {
+// setTakesMaps updates the index after a change of Tracker.takesMaps. It relaxes maps without a
+// node that has their input and a tracker that takes maps.
+func (a *Assigner) setTakesMaps(t *Tracker, takesMaps bool) {
 	n := t.node
 	switch {
-	case works:
-		a.working++
-		if n.working++; n.working > 1 {
+	case takesMaps:
+		a.mapTrackers++
+		if n.mapTrackers++; n.mapTrackers > 1 {
 			return
 		}
 	default:
-		a.working--
-		a.bringAllBack() // t may be the last tracker that maps set aside waited for
-		if n.working--; n.working > 0 {
+		a.mapTrackers--
+		a.bringAllBack() // maps set aside may have waited for this tracker only
+		if n.mapTrackers--; n.mapTrackers > 0 {
 			return
 		}
 	}
 	for index := range n.jobs.All() {
 		j := a.jobs[index]
 		for _, m := range j.in.onNodes.at(n.index) {
-			if works {
+			if takesMaps {
 				j.in.live[m]++
 				continue
 			}
@@ -75,11 +75,11 @@ func (a *Assigner) setWorking(t *Tracker, works bool) {
 // Split is the size and location of a map's input.
 type Split struct {
 	Bytes int64
-	Hosts []string // that store it, most bytes first
-	Racks []string // of Hosts, empty where not known; nil: none is known
+	Hosts []string // hosts that store it, most bytes first
+	Racks []string // racks of Hosts, empty if unknown; nil: all are unknown
 }
 
-// SetSplits makes the locality index of a job, and enters its pending maps.
+// SetSplits makes the locality index of a job, with its pending maps.
 func (a *Assigner) SetSplits(j *Job, splits []Split) {
 	hosts, racks, bytes := 0, 0, int64(0)
 	for m := range splits {
@@ -103,7 +103,7 @@ func (a *Assigner) SetSplits(j *Job, splits []Split) {
 		in.nodes.End()
 		in.racks.End()
 		for _, i := range in.nodes.At(m) {
-			if a.byNode[i].working > 0 {
+			if a.byNode[i].mapTrackers > 0 {
 				in.live[m]++
 			}
 		}
@@ -132,16 +132,15 @@ func (a *Assigner) dropInput(j *Job) {
 		n.jobs.Remove(int(j.index))
 		a.dropNode(n)
 	}
-	in.closed = true
+	in.cleared = true
 	in.onNodes, in.inRacks = places{}, places{}
 }
 
-// Located reports whether the splits of a job are known.
-func (j *Job) Located() bool { return j.in != nil }
+// HasSplits reports whether SetSplits was called.
+func (j *Job) HasSplits() bool { return j.in != nil }
 
-// Indexed reports whether a job's maps are in the locality index: its splits are known, and it
-// was not cleared.
-func (j *Job) Indexed() bool { return j.in != nil && !j.in.closed }
+// Indexed reports whether a job's maps are in the locality index: after SetSplits, before Clear.
+func (j *Job) Indexed() bool { return j.in != nil && !j.in.cleared }
 
 // index adds a pending map to the locality index, and unchecks the free slots on its nodes.
 func (a *Assigner) index(j *Job, m int) {
@@ -201,7 +200,7 @@ func (a *Assigner) subtractDemand(j *Job, m int) {
 	}
 }
 
-// uncheckLocal unchecks the free slots on nodes with a job's input, when it may have slots again.
+// uncheckLocal unchecks the free slots on nodes with a job's input, when it may take slots again.
 func (a *Assigner) uncheckLocal(j *Job) {
 	if !j.Indexed() {
 		return

@@ -11,14 +11,14 @@ import (
 // CappedPool is a pool with a limit of slots or running jobs. Its limits override the plan.
 type CappedPool struct {
 	pool.Pool
-	used  [2]int // slots of its jobs
-	jobs  []*Job // those that have not ended, by number
-	stale bool   // in Assigner.uneven
+	usedSlots [2]int // slots that its jobs have
+	jobs      []*Job // jobs that have not ended, by number
+	stale     bool   // in Assigner.stalePools
 }
 
-// Full reports whether the pool's jobs have all slots of a phase that its limit allows.
+// Full reports whether the pool has all slots of a phase that its limit allows.
 func (p *CappedPool) Full(phase int) bool {
-	return p != nil && p.Max[phase] != pool.Unlimited && p.used[phase] >= p.Max[phase]
+	return p != nil && p.Max[phase] != pool.Unlimited && p.usedSlots[phase] >= p.Max[phase]
 }
 
 // SetPools puts the limits of a pool table into force.
@@ -32,7 +32,7 @@ func (a *Assigner) SetPools(table []pool.Pool) {
 	for _, j := range a.jobs {
 		if j != nil {
 			j.pool, j.barred = nil, false
-			a.Move(j)
+			a.MarkChanged(j)
 		}
 	}
 }
@@ -40,10 +40,10 @@ func (a *Assigner) SetPools(table []pool.Pool) {
 // Pool returns the job's capped pool, or nil.
 func (j *Job) Pool() *CappedPool { return j.pool }
 
-// Barred reports whether a job gets no slots because its pool has its maximum of running jobs.
+// Barred reports whether a job gets no slots since its pool has its maximum of running jobs.
 func (j *Job) Barred() bool { return j.barred }
 
-// joinPool adds a job to its pool, if that is capped.
+// joinPool adds a job to its pool, if the pool is capped.
 func (a *Assigner) joinPool(j *Job) {
 	if j.dropped {
 		return
@@ -54,12 +54,12 @@ func (a *Assigner) joinPool(j *Job) {
 		if j.pool = p; p == nil {
 			return
 		}
-		for i := range p.used {
-			p.used[i] += j.inSlots[i]
+		for i := range p.usedSlots {
+			p.usedSlots[i] += j.usedSlots[i]
 		}
 		i, _ := slices.BinarySearchFunc(p.jobs, j.number, func(x *Job, n int32) int { return cmp.Compare(x.number, n) })
 		p.jobs = slices.Insert(p.jobs, i, j)
-		a.moveJobsOf(p)
+		a.markJobsOf(p)
 	}
 	if j.pool != nil {
 		a.markStale(j.pool)
@@ -89,32 +89,32 @@ func (a *Assigner) leavePool(j *Job) {
 		return
 	}
 	j.pool, j.barred = nil, false
-	for i := range p.used {
-		p.used[i] -= j.inSlots[i]
+	for i := range p.usedSlots {
+		p.usedSlots[i] -= j.usedSlots[i]
 	}
 	p.jobs = without(p.jobs, j)
 	a.markStale(p)
-	a.moveJobsOf(p)
+	a.markJobsOf(p)
 }
 
-// countSlots adds slots to those that a job and its pool have; a negative number removes them.
+// countSlots adds to the used slots of a job and its pool; slots may be negative.
 func (a *Assigner) countSlots(j *Job, phase, slots int) {
-	j.inSlots[phase] += slots
+	j.usedSlots[phase] += slots
 	p := j.pool
 	if p == nil {
 		return
 	}
 	before := p.Full(phase)
-	p.used[phase] += slots
+	p.usedSlots[phase] += slots
 	if p.Full(phase) != before {
-		a.moveJobsOf(p)
+		a.markJobsOf(p)
 	}
 }
 
-// moveJobsOf calls Move for all jobs of a pool.
-func (a *Assigner) moveJobsOf(p *CappedPool) {
+// markJobsOf calls MarkChanged for all jobs of a pool.
+func (a *Assigner) markJobsOf(p *CappedPool) {
 	for _, j := range p.jobs {
-		a.Move(j)
+		a.MarkChanged(j)
 	}
 }
 
@@ -124,7 +124,7 @@ func (a *Assigner) barExcessOf(p *CappedPool) {
 	if p.MaxRunning == pool.Unlimited {
 		return
 	}
-	has := func(j *Job) bool { return j.inSlots != [2]int{} }
+	has := func(j *Job) bool { return j.usedSlots != [2]int{} }
 	left := p.MaxRunning
 	for _, j := range p.jobs {
 		if has(j) {
@@ -143,7 +143,7 @@ func (a *Assigner) barExcessOf(p *CappedPool) {
 			}
 			if j.barred != barred {
 				j.barred = barred
-				a.Move(j)
+				a.MarkChanged(j)
 			}
 		}
 	}

@@ -8,11 +8,11 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// samples is how many of a job's maps slowest looks at.
-const samples = 6
+// sampledMaps is how many maps of a job slowest samples.
+const sampledMaps = 6
 
-// slowest samples a job's pending maps, and returns the one that would wait longest for a
-// local slot, and how long. If too little is measured, ok is false.
+// slowest samples a job's pending maps. It returns the map with the longest predicted wait for a
+// local slot, and this wait. If too little is measured, ok is false.
 func (a *Assigner) slowest(j *Job) (slowest int, wait time.Duration, ok bool) {
 	task := j.pace.Local
 	if task == 0 {
@@ -23,7 +23,7 @@ func (a *Assigner) slowest(j *Job) (slowest int, wait time.Duration, ok bool) {
 		return slowest, 0, false
 	}
 	m := j.sampled
-	for range samples {
+	for range sampledMaps {
 		if m = j.pending.Next(m + 1); m < 0 {
 			m = j.pending.Next(0)
 		}
@@ -48,7 +48,7 @@ func (a *Assigner) predict(j *Job, m int, task time.Duration) (time.Duration, bo
 		n, s := a.byNode[i], &a.nodeBuffer[k]
 		s.Releases, s.Ahead, s.Task = s.Releases[:0], float64(a.demand[i])/demandUnit-1, task
 		for _, t := range n.trackers {
-			if t.works {
+			if t.takesMaps {
 				s.Releases = a.releases(t, s.Releases)
 			}
 		}
@@ -57,7 +57,7 @@ func (a *Assigner) predict(j *Job, m int, task time.Duration) (time.Duration, bo
 	return locality.Predict(a.nodeBuffer[:len(nodes)])
 }
 
-// releases appends, for each map slot of a tracker, the estimated time until it is free.
+// releases appends the estimated time until each map slot of a tracker is free.
 func (a *Assigner) releases(t *Tracker, all []time.Duration) []time.Duration {
 	for range t.free[Map] {
 		all = append(all, 0)
@@ -65,20 +65,20 @@ func (a *Assigner) releases(t *Tracker, all []time.Duration) []time.Duration {
 	return a.cluster.Releases(t, all)
 }
 
-// Left estimates how much longer a map of a job runs that has run for some time.
-func (a *Assigner) Left(j *Job, level wire.Level, ran time.Duration) time.Duration {
-	left, ok := j.pace.Left(remote(level), ran)
+// Remaining estimates how much longer a map runs that has run for some time.
+func (a *Assigner) Remaining(j *Job, level wire.Level, ran time.Duration) time.Duration {
+	rest, ok := j.pace.Left(remote(level), ran)
 	if !ok {
-		left, _ = a.pace.Left(remote(level), ran)
+		rest, _ = a.pace.Left(remote(level), ran)
 	}
-	return left
+	return rest
 }
 
 // remote reports whether a map reads its input from another node.
 func remote(level wire.Level) bool { return level > wire.NodeLocal }
 
-// Learn adds the time of a map and of its reads to the averages.
-func (a *Assigner) Learn(j *Job, level wire.Level, took time.Duration, reads wire.Reads) {
+// AddMapTime adds the time of a map, and of its reads, to the averages.
+func (a *Assigner) AddMapTime(j *Job, level wire.Level, took time.Duration, reads wire.Reads) {
 	j.pace.Add(remote(level), took)
 	a.pace.Add(remote(level), took)
 	if reads != (wire.Reads{}) {
@@ -86,22 +86,22 @@ func (a *Assigner) Learn(j *Job, level wire.Level, took time.Duration, reads wir
 	}
 }
 
-// LearnFirst adds reads of maps under an earlier leader, if nothing was measured yet.
-func (a *Assigner) LearnFirst(reads wire.Reads) {
+// AddEarlierReads adds reads of maps under an earlier leader, if nothing was measured yet.
+func (a *Assigner) AddEarlierReads(reads wire.Reads) {
 	if a.meter.Remotes == 0 {
 		a.measure(reads)
 	}
 }
 
-// measure adds reads to the meter, and returns the time of those from other nodes.
+// measure adds reads to the meter, and returns the time of reads from other nodes.
 func (a *Assigner) measure(r wire.Reads) time.Duration {
-	local, away := r.Node, r.Rack
-	away.Bytes += r.Remote.Bytes
-	away.Took += r.Remote.Took
+	local, other := r.Node, r.Rack
+	other.Bytes += r.Remote.Bytes
+	other.Took += r.Remote.Took
 	a.meter.Add(locality.Read{Bytes: local.Bytes, Took: local.Took})
-	a.meter.Add(locality.Read{Remote: true, Bytes: away.Bytes, Took: away.Took})
-	return away.Took
+	a.meter.Add(locality.Read{Remote: true, Bytes: other.Bytes, Took: other.Took})
+	return other.Took
 }
 
-// RemoteCost returns the average time in which non-local maps of a job read their input.
+// RemoteCost returns the average read time of a job's non-local maps.
 func (j *Job) RemoteCost() time.Duration { return time.Duration(j.average) }

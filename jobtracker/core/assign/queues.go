@@ -6,12 +6,11 @@ import (
 )
 
 // The plan of a policy that distinguishes machines has a queue of tasks for each tracker
-// (scheduler.Queue). A tracker takes tasks from its queue first, local or not. Queued maps
-// wait there even while slower trackers have free slots. Other free slots get only maps that
-// are in no queue, or that their queue's tracker cannot run.
-// A queue ends with the next plan, with its tracker, and after Assigner.queuesLast.
+// (scheduler.Queue). A tracker runs the tasks of its queue first, local or not. Other trackers do
+// not run queued tasks, even if they have free slots, unless the queue's tracker cannot run them.
+// A queue ends with the next plan, with its tracker, and after Assigner.queueLifetime.
 
-// Queue is the tasks that a tracker runs next by the plan. Tracker is nil if it is lost.
+// Queue has the next tasks of a tracker in the plan. Tracker is nil if it is lost.
 type Queue struct {
 	Tracker *Tracker
 	Runs    []Run
@@ -23,13 +22,13 @@ type Run struct {
 	Tasks int
 }
 
-// queueEntry is what is left of a Run.
+// queueEntry is the rest of a Run.
 type queueEntry struct {
 	job   *Job
 	tasks int
 }
 
-// requeue replaces the trackers' queues by those of a new plan.
+// requeue replaces the trackers' queues by the queues of a new plan.
 func (a *Assigner) requeue(phase int) {
 	p := &a.phases[phase]
 	if !p.hasQueues && len(p.queues) == 0 {
@@ -38,7 +37,7 @@ func (a *Assigner) requeue(phase int) {
 	a.dropQueues(phase)
 	for _, q := range p.queues {
 		t := q.Tracker
-		if t == nil || !t.fit {
+		if t == nil || !t.takesWork {
 			continue
 		}
 		for _, r := range q.Runs {
@@ -50,14 +49,14 @@ func (a *Assigner) requeue(phase int) {
 		}
 	}
 	if p.hasQueues = len(p.queues) > 0; p.hasQueues {
-		p.queuedUntil = a.cluster.Now() + a.queuesLast
+		p.queuedUntil = a.cluster.Now() + a.queueLifetime
 	}
 }
 
-// addQueued adds to the number of a job's tasks in queues.
+// addQueued changes the number of a job's queued tasks.
 func (a *Assigner) addQueued(j *Job, phase, tasks int) {
 	j.queued[phase] += tasks
-	a.Move(j)
+	a.MarkChanged(j)
 }
 
 func (a *Assigner) dropQueues(phase int) {
@@ -78,7 +77,7 @@ func (a *Assigner) dropQueue(t *Tracker, phase int) {
 	*queue = nil
 }
 
-// ExpireQueues drops the queues if their time is over. It returns whether it did.
+// ExpireQueues drops the queues if their lifetime is over. It returns whether it did.
 func (a *Assigner) ExpireQueues(phase int) bool {
 	p := &a.phases[phase]
 	if a.cluster.Now() < p.queuedUntil {
@@ -130,8 +129,8 @@ func (a *Assigner) launchNext(t *Tracker) {
 	}
 }
 
-// dropUnlaunchable drops entries from the queue of a tracker with a free slot: those it has
-// run, and those it cannot run, so that other trackers take maps that have failed there.
+// dropUnlaunchable drops entries from the queue of a tracker with a free slot: entries without
+// tasks, and tasks that it cannot run. Other trackers can then run maps that have failed there.
 func (a *Assigner) dropUnlaunchable(t *Tracker) {
 	queue := &a.phases[Map].queueOf[t.index]
 	*queue = slices.DeleteFunc(*queue, func(q queueEntry) bool {

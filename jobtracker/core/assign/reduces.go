@@ -1,16 +1,16 @@
 package assign
 
-// AssignReduces fills the slots of trackers that are home to ready partitions, one slot per
-// tracker and round. If jobs have partitions to gather, it fills any free slot.
+// AssignReduces fills the free slots of trackers with ready partitions, one slot per tracker in each
+// iteration. If jobs have partitions to gather, it tries all free slots.
 func (a *Assigner) AssignReduces() {
 	a.updateLines()
 	for launched := true; launched; {
 		launched = false
-		among := &a.reducible
+		trackers := &a.reducible
 		if a.someGather() {
-			among = &a.phases[Reduce].free
+			trackers = &a.phases[Reduce].free
 		}
-		for i := range among.All() {
+		for i := range trackers.All() {
 			launched = a.assignReduce(a.trackers[i]) || launched
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// AddTracker adds a tracker on a host, and returns its index. SetFit lets it have work.
+// AddTracker adds a tracker on a host, and returns its index. It gets no work before SetTakesWork.
 func (a *Assigner) AddTracker(t *Tracker, owner any, host string, slots [2]int) int {
 	t.Owner, t.free = owner, slots
 	t.index = int32(insert(&a.trackers, t))
@@ -22,7 +22,7 @@ func (a *Assigner) AddTracker(t *Tracker, owner any, host string, slots [2]int) 
 	return int(t.index)
 }
 
-// DropTracker removes a tracker that is not fit.
+// DropTracker removes a tracker that takes no work.
 func (a *Assigner) DropTracker(t *Tracker) {
 	a.trackers[t.index] = nil
 	t.node.trackers = without(t.node.trackers, t)
@@ -42,43 +42,43 @@ func (a *Assigner) rackOf(rack string) int32 {
 	return n
 }
 
-// SetFit sets whether a tracker is given work, and whether it has map slots. Callers also call
+// SetTakesWork sets whether a tracker takes work, and whether it has map slots. Callers also call
 // it after they change its slots.
-func (a *Assigner) SetFit(t *Tracker, fit, mapSlots bool) {
-	t.fit = fit
+func (a *Assigner) SetTakesWork(t *Tracker, takesWork, mapSlots bool) {
+	t.takesWork = takesWork
 	for phase := range a.phases {
 		a.refresh(t, phase)
 	}
-	if !fit {
+	if !takesWork {
 		a.dropQueue(t, Map)
 		a.dropQueue(t, Reduce)
 	}
-	if works := fit && mapSlots; works != t.works {
-		t.works = works
-		a.setWorking(t, works)
+	if takesMaps := takesWork && mapSlots; takesMaps != t.takesMaps {
+		t.takesMaps = takesMaps
+		a.setTakesMaps(t, takesMaps)
 	}
 }
 
-// AddFree changes the number of a tracker's free slots. The caller then calls SetFit.
+// AddFree changes the number of a tracker's free slots. The caller then calls SetTakesWork.
 func (a *Assigner) AddFree(t *Tracker, phase, slots int) { t.free[phase] += slots }
 
-// Occupy takes a slot of a tracker for a task of a job.
+// Occupy assigns a slot of a tracker to a job.
 func (a *Assigner) Occupy(j *Job, t *Tracker, phase int) {
 	t.free[phase]--
 	a.countSlots(j, phase, 1)
-	a.Move(j)
+	a.MarkChanged(j)
 	a.refresh(t, phase)
 }
 
-// Vacate frees a slot of a tracker. The caller then calls Move, unless the job has ended.
+// Vacate frees a slot of a tracker. The caller then calls MarkChanged, unless the job has ended.
 func (a *Assigner) Vacate(j *Job, t *Tracker, phase int) {
 	t.free[phase]++
 	a.countSlots(j, phase, -1)
 	a.refresh(t, phase)
 }
 
-// AddReady adds n, which may be negative, to the partitions of a job that can be reduced on a
-// tracker. It returns the job's total. The caller then calls SetFit.
+// AddReady adds n, which may be negative, to a job's ready partitions on a tracker. It returns the
+// job's total. The caller then calls SetTakesWork.
 func (a *Assigner) AddReady(j *Job, t *Tracker, n int) int {
 	t.ready += n
 	j.ready += n
@@ -87,7 +87,7 @@ func (a *Assigner) AddReady(j *Job, t *Tracker, n int) int {
 
 // refresh updates the sets of trackers that can take tasks of a phase.
 func (a *Assigner) refresh(t *Tracker, phase int) {
-	i, free := int(t.index), t.fit && t.free[phase] > 0
+	i, free := int(t.index), t.takesWork && t.free[phase] > 0
 	changed := a.phases[phase].free.Set(i, free)
 	switch {
 	case phase == Reduce:
@@ -98,34 +98,34 @@ func (a *Assigner) refresh(t *Tracker, phase int) {
 	}
 }
 
-// Free returns the number of a tracker's free slots; below 0 while it runs more than it may.
+// Free returns the number of free slots. It is negative after slots in use were removed.
 func (t *Tracker) Free(phase int) int { return t.free[phase] }
 
-// Ready counts the partitions that can be reduced on a tracker.
+// Ready counts the ready partitions on a tracker.
 func (t *Tracker) Ready() int { return t.ready }
 
-// Index returns the tracker's number: small, and reused after it is dropped.
+// Index returns the tracker's index, which is reused after DropTracker.
 func (t *Tracker) Index() int { return int(t.index) }
 
-// Works reports whether a tracker is given work and has map slots.
-func (t *Tracker) Works() bool { return t.works }
+// TakesMaps reports whether a tracker takes work and has map slots.
+func (t *Tracker) TakesMaps() bool { return t.takesMaps }
 
-// Working counts the trackers for which Works is true.
-func (a *Assigner) Working() int { return a.working }
+// MapTrackers counts the trackers for which TakesMaps is true.
+func (a *Assigner) MapTrackers() int { return a.mapTrackers }
 
 // FreeTrackers returns the trackers that can take a task of a phase. It must not be changed.
 func (a *Assigner) FreeTrackers(phase int) *taskset.Set { return &a.phases[phase].free }
 
-// InSlots counts the slots that a job has.
-func (j *Job) InSlots(phase int) int { return j.inSlots[phase] }
+// UsedSlots counts the slots that a job has.
+func (j *Job) UsedSlots(phase int) int { return j.usedSlots[phase] }
 
-// Ready counts the partitions of a job that can be reduced.
+// Ready counts the ready partitions of a job.
 func (j *Job) Ready() int { return j.ready }
 
-// May reports whether a job may have another slot, as updateLines last found.
-func (j *Job) May(phase int) bool { return j.may[phase] }
+// MayTake reports whether a job may take another slot, as updateLines last computed.
+func (j *Job) MayTake(phase int) bool { return j.mayTake[phase] }
 
-// Maps yields the pending maps, and then those set aside. The yielded map may be removed.
+// Maps yields the pending maps, and then the maps set aside. The loop may remove the yielded map.
 func (j *Job) Maps() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for _, maps := range []*taskset.Set{&j.pending, &j.aside} {
@@ -144,33 +144,33 @@ func (j *Job) Pending() int { return j.pending.Len() }
 // IsPending reports whether a map waits for a slot.
 func (j *Job) IsPending(m int) bool { return j.pending.Has(m) }
 
-// Enter makes a map pending, unless it is set aside.
-func (a *Assigner) Enter(j *Job, m int) {
+// AddPending makes a map pending, unless it is set aside.
+func (a *Assigner) AddPending(j *Job, m int) {
 	if j.aside.Has(m) || !j.pending.Add(m) {
 		return
 	}
 	a.index(j, m)
-	a.Move(j)
+	a.MarkChanged(j)
 	if j.pending.Len() == 1 {
-		a.cluster.Begun(Map)
+		a.cluster.PlanNow(Map)
 	}
 }
 
-// Leave removes a map from those to launch.
-func (a *Assigner) Leave(j *Job, m int) {
+// RemovePending removes a map from the pending maps and the maps set aside.
+func (a *Assigner) RemovePending(j *Job, m int) {
 	j.aside.Remove(m)
-	a.removePending(j, m)
+	a.takePending(j, m)
 }
 
-func (a *Assigner) removePending(j *Job, m int) {
+func (a *Assigner) takePending(j *Job, m int) {
 	if j.pending.Remove(m) {
 		a.unindex(j, m)
-		a.Move(j)
+		a.MarkChanged(j)
 	}
 }
 
-// LevelOf returns how near map m of a job is to its input on a tracker, like [locality.Level]
-// but without comparing names. Input without preferred nodes has no level.
+// LevelOf returns how near a tracker is to the input of map m. It is [locality.Level], but compares
+// numbers and not names. Input without preferred nodes has no level.
 func (j *Job) LevelOf(m int, t *Tracker) wire.Level {
 	nodes := j.in.nodes.At(m)
 	switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// world is a cluster that does random things. It keeps plain lists, which check compares with
-// the Assigner after each round.
+// world is a cluster with random events. It has plain lists, which check compares with the Assigner
+// after each round.
 type world struct {
 	t        testing.TB
 	rnd      *rand.Rand
@@ -23,32 +23,32 @@ type world struct {
 	plan     uint64
 	jobs     []*simJob
 	trackers []*simTracker
-	launched int // maps
+	launched int // number of maps
 	reduced  int
-	deferred int // jobs after rounds
-	aside    int // maps after rounds
-	queued   int // tasks after rounds
+	deferred int // jobs, summed over rounds
+	aside    int // maps, summed over rounds
+	queued   int // tasks, summed over rounds
 }
 
 type simJob struct {
 	Job
-	splits    []Split
-	priority  wire.Priority
-	pool      string
-	suspended bool
-	avoids    map[int][]*simTracker
-	elsewhere map[int]time.Duration // until when a map avoids these trackers; 0: it may return
-	runs      map[int]*simTracker
-	ready     map[*simTracker]int
-	gathers   int
-	reduces   []*simTracker
-	alarms    []time.Duration
+	splits     []Split
+	priority   wire.Priority
+	pool       string
+	suspended  bool
+	avoids     map[int][]*simTracker
+	avoidUntil map[int]time.Duration // until when a map avoids these trackers; 0: it does not
+	runs       map[int]*simTracker
+	ready      map[*simTracker]int
+	toGather   int
+	reduces    []*simTracker
+	alarms     []time.Duration
 }
 
 type simTracker struct {
 	Tracker
 	host, rack string
-	fit        bool
+	takesWork  bool
 }
 
 func newWorld(t testing.TB, seed uint64) *world {
@@ -70,10 +70,10 @@ func (w *world) Now() time.Duration { return w.now }
 func (w *world) Launch(job *Job, m int, t *Tracker) {
 	j := simJobOf(job)
 	switch {
-	case t.free[Map] <= 0 || !t.fit:
+	case t.free[Map] <= 0 || !t.takesWork:
 		w.t.Fatalf("map %d of job %d is launched on tracker %d, which has no free slot", m, j.number, t.index)
 	case j.Job.pool.Full(Map) || j.barred || j.suspended:
-		w.t.Fatalf("map %d of job %d is launched, which may have no slot", m, j.number)
+		w.t.Fatalf("map %d is launched, but its job %d may take no slot", m, j.number)
 	case j.runs[m] != nil || j.pending.Has(m) || j.aside.Has(m):
 		w.t.Fatalf("map %d of job %d is launched twice", m, j.number)
 	}
@@ -88,20 +88,20 @@ func (w *world) LaunchReduce(job *Job, at *Tracker, gather bool) bool {
 	case j.ready[t] > 0:
 		j.ready[t]--
 		w.a.AddReady(job, at, -1)
-	case gather && j.gathers > 0:
-		j.gathers--
+	case gather && j.toGather > 0:
+		j.toGather--
 	default:
 		return false
 	}
 	j.reduces = append(j.reduces, t)
 	w.reduced++
 	w.a.Occupy(job, at, Reduce)
-	w.setFit(t)
+	w.setTakesWork(t)
 	return true
 }
 
-func (w *world) Runnable(j *Job) bool { return j.Located() && !simJobOf(j).suspended && !j.dropped }
-func (w *world) ToGather(j *Job) int  { return simJobOf(j).gathers }
+func (w *world) Runnable(j *Job) bool { return j.HasSplits() && !simJobOf(j).suspended && !j.dropped }
+func (w *world) ToGather(j *Job) int  { return simJobOf(j).toGather }
 func (w *world) Pool(j *Job) (string, wire.Priority) {
 	return simJobOf(j).pool, simJobOf(j).priority
 }
@@ -111,15 +111,15 @@ func (w *world) MayRetry(j *Job, m int, t *Tracker, strict bool) bool {
 }
 
 func (j *simJob) mayRun(m int, t *simTracker, strict bool) bool {
-	return !slices.Contains(j.avoids[m], t) || !strict && j.elsewhere[m] == 0
+	return !slices.Contains(j.avoids[m], t) || !strict && j.avoidUntil[m] == 0
 }
 
 func (w *world) StopAvoiding(job *Job, m int) bool {
 	j := simJobOf(job)
-	if slices.ContainsFunc(w.trackers, func(t *simTracker) bool { return t.works && !slices.Contains(j.avoids[m], t) }) {
+	if slices.ContainsFunc(w.trackers, func(t *simTracker) bool { return t.takesMaps && !slices.Contains(j.avoids[m], t) }) {
 		return false
 	}
-	j.elsewhere[m] = 0
+	j.avoidUntil[m] = 0
 	return true
 }
 
@@ -127,7 +127,7 @@ func (w *world) Releases(t *Tracker, all []time.Duration) []time.Duration {
 	for _, j := range w.jobs {
 		for m, on := range j.runs {
 			if &on.Tracker == t {
-				all = append(all, w.a.Left(&j.Job, j.LevelOf(m, t), 10*time.Millisecond))
+				all = append(all, w.a.Remaining(&j.Job, j.LevelOf(m, t), 10*time.Millisecond))
 			}
 		}
 	}
@@ -135,30 +135,30 @@ func (w *world) Releases(t *Tracker, all []time.Duration) []time.Duration {
 }
 
 func (w *world) Alarm(j *Job, at time.Duration) { simJobOf(j).alarms = append(simJobOf(j).alarms, at) }
-func (w *world) Begun(int)                      {}
-func (w *world) InLine(int)                     {}
+func (w *world) PlanNow(int)                    {}
+func (w *world) PlanSoon(int)                   {}
 
-func (w *world) setFit(t *simTracker) { w.a.SetFit(&t.Tracker, t.fit, true) }
+func (w *world) setTakesWork(t *simTracker) { w.a.SetTakesWork(&t.Tracker, t.takesWork, true) }
 
 func (w *world) addTracker() {
 	i := w.rnd.IntN(6)
-	t := &simTracker{host: fmt.Sprintf("h%d", i), rack: fmt.Sprintf("/r%d", i%2), fit: w.rnd.IntN(8) > 0}
+	t := &simTracker{host: fmt.Sprintf("h%d", i), rack: fmt.Sprintf("/r%d", i%2), takesWork: w.rnd.IntN(8) > 0}
 	w.a.AddTracker(&t.Tracker, t, t.host, [2]int{1 + w.rnd.IntN(3), 1})
 	w.a.SetRack(&t.Tracker, t.rack)
 	w.trackers = append(w.trackers, t)
-	w.setFit(t)
+	w.setTakesWork(t)
 }
 
 func (w *world) dropTracker(t *simTracker) {
-	t.fit = false
-	w.setFit(t)
+	t.takesWork = false
+	w.setTakesWork(t)
 	w.a.DropTracker(&t.Tracker)
 	w.trackers = without(w.trackers, t)
 	for _, j := range w.jobs {
 		for _, m := range sorted(j.runs) {
 			if j.runs[m] == t {
 				w.end(j, m)
-				w.a.Enter(&j.Job, m)
+				w.a.AddPending(&j.Job, m)
 			}
 		}
 		w.a.AddReady(&j.Job, &t.Tracker, -j.ready[t])
@@ -168,7 +168,7 @@ func (w *world) dropTracker(t *simTracker) {
 				w.endReduce(j, i)
 			}
 		}
-		w.a.Move(&j.Job)
+		w.a.MarkChanged(&j.Job)
 	}
 }
 
@@ -177,7 +177,7 @@ func (w *world) addJob() {
 	j := &simJob{
 		priority: wire.Priority(int(wire.VeryLow) + w.rnd.IntN(int(wire.VeryHigh-wire.VeryLow)+1)),
 		pool:     []string{"", "a", "b"}[w.rnd.IntN(3)],
-		avoids:   make(map[int][]*simTracker), elsewhere: make(map[int]time.Duration),
+		avoids:   make(map[int][]*simTracker), avoidUntil: make(map[int]time.Duration),
 		runs: make(map[int]*simTracker), ready: make(map[*simTracker]int),
 	}
 	w.a.AddJob(&j.Job, w.number, j)
@@ -190,7 +190,7 @@ func (w *world) addJob() {
 			j.splits[m].Hosts = append(j.splits[m].Hosts, fmt.Sprintf("h%d", i))
 			j.splits[m].Racks = append(j.splits[m].Racks, fmt.Sprintf("/r%d", i%2))
 		}
-		w.a.Enter(&j.Job, m)
+		w.a.AddPending(&j.Job, m)
 	}
 	if w.rnd.IntN(4) > 0 {
 		w.locate(j)
@@ -199,10 +199,10 @@ func (w *world) addJob() {
 
 func (w *world) locate(j *simJob) {
 	w.a.SetSplits(&j.Job, j.splits)
-	w.a.Move(&j.Job)
+	w.a.MarkChanged(&j.Job)
 }
 
-// end ends an attempt at a map.
+// end ends the attempt of a map.
 func (w *world) end(j *simJob, m int) {
 	t := j.runs[m]
 	delete(j.runs, m)
@@ -219,9 +219,9 @@ func (w *world) dropJob(j *simJob) {
 	w.a.Clear(&j.Job)
 	for t, n := range j.ready {
 		w.a.AddReady(&j.Job, &t.Tracker, -n)
-		w.setFit(t)
+		w.setTakesWork(t)
 	}
-	j.gathers = 0
+	j.toGather = 0
 	for _, m := range sorted(j.runs) {
 		w.end(j, m)
 	}
@@ -232,7 +232,7 @@ func (w *world) dropJob(j *simJob) {
 	w.jobs = without(w.jobs, j)
 	for _, list := range [][]*Job{w.a.jobs, w.a.jobsWithAside, w.a.deferred, w.a.InLine(Map), w.a.InLine(Reduce)} {
 		if slices.Contains(list, &j.Job) {
-			w.t.Fatalf("job %d was dropped, and is in a list", j.number)
+			w.t.Fatalf("job %d was dropped, but is in a list", j.number)
 		}
 	}
 }
@@ -276,7 +276,7 @@ func (w *world) setPlan() {
 	w.a.SetPlan(phase, w.plan, targets, queues)
 }
 
-// act does something random.
+// act makes a random event happen.
 func (w *world) act() {
 	var j *simJob
 	if len(w.jobs) > 0 {
@@ -292,19 +292,19 @@ func (w *world) act() {
 	case n < 5 && t != nil:
 		w.dropTracker(t)
 	case n < 10 && t != nil:
-		t.fit = !t.fit
-		w.setFit(t)
+		t.takesWork = !t.takesWork
+		w.setTakesWork(t)
 	case n < 13 && t != nil:
 		w.a.AddFree(&t.Tracker, Map, 1-2*w.rnd.IntN(2))
-		w.setFit(t)
+		w.setTakesWork(t)
 	case n < 23 || j == nil:
 		w.addJob()
 	case n < 26:
 		w.dropJob(j)
 	case n < 30:
 		j.suspended = !j.suspended
-		w.a.Move(&j.Job)
-	case n < 36 && !j.Located():
+		w.a.MarkChanged(&j.Job)
+	case n < 36 && !j.HasSplits():
 		w.locate(j)
 	case n < 40:
 		w.setPlan()
@@ -317,20 +317,20 @@ func (w *world) act() {
 	case n < 52 && t != nil:
 		j.ready[t]++
 		w.a.AddReady(&j.Job, &t.Tracker, 1)
-		w.setFit(t)
-		w.a.Move(&j.Job)
+		w.setTakesWork(t)
+		w.a.MarkChanged(&j.Job)
 	case n < 54:
-		j.gathers++
-		w.a.Move(&j.Job)
+		j.toGather++
+		w.a.MarkChanged(&j.Job)
 	case n < 58 && len(j.reduces) > 0:
 		w.endReduce(j, 0)
-		w.a.Move(&j.Job)
+		w.a.MarkChanged(&j.Job)
 	case n < 60 && len(j.splits) > 0: // a map's output is lost, or no longer needed
 		m := w.rnd.IntN(len(j.splits))
 		if j.runs[m] == nil && w.rnd.IntN(2) == 0 {
-			w.a.Enter(&j.Job, m)
+			w.a.AddPending(&j.Job, m)
 		} else {
-			w.a.Leave(&j.Job, m)
+			w.a.RemovePending(&j.Job, m)
 		}
 	case len(j.runs) > 0:
 		m := sorted(j.runs)[0]
@@ -341,25 +341,25 @@ func (w *world) act() {
 func (w *world) endMap(j *simJob, m int, fails bool) {
 	t := j.runs[m]
 	w.end(j, m)
-	w.a.Move(&j.Job)
+	w.a.MarkChanged(&j.Job)
 	if !fails {
 		took := time.Duration(1+w.rnd.IntN(200)) * time.Millisecond
-		w.a.Learn(&j.Job, j.LevelOf(m, &t.Tracker), took, wire.Reads{Rack: wire.Reading{Bytes: 1 << 20, Took: took / 2}})
+		w.a.AddMapTime(&j.Job, j.LevelOf(m, &t.Tracker), took, wire.Reads{Rack: wire.Reading{Bytes: 1 << 20, Took: took / 2}})
 		return
 	}
 	j.avoids[m] = append(j.avoids[m], t)
-	j.elsewhere[m] = w.now + 200*time.Millisecond
+	j.avoidUntil[m] = w.now + 200*time.Millisecond
 	j.SetFailed(m)
-	w.a.Enter(&j.Job, m)
+	w.a.AddPending(&j.Job, m)
 }
 
 // round advances the time and fills the free slots.
 func (w *world) round() {
 	w.now += time.Duration(w.rnd.IntN(60)) * time.Millisecond
 	for _, j := range w.jobs {
-		for m, until := range j.elsewhere {
+		for m, until := range j.avoidUntil {
 			if until > 0 && until <= w.now {
-				j.elsewhere[m] = 0
+				j.avoidUntil[m] = 0
 				w.a.BringBack(&j.Job, m)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestBadFlows checks that flows are refused which cannot run, or overwrite their own output.
+// TestBadFlows checks that flows are refused if they cannot run or overwrite their own output.
 func TestBadFlows(t *testing.T) {
 	job := func(name, output string, from ...int) wire.JobPlan {
 		j := wire.JobPlan{Name: name, Output: output}
@@ -18,7 +18,7 @@ func TestBadFlows(t *testing.T) {
 	}
 	for what, c := range map[string]struct {
 		jobs []wire.JobPlan
-		says string // empty: it is accepted
+		want string // in the error; empty: it is accepted
 	}{
 		"a diamond":                 {[]wire.JobPlan{job("a", ""), job("b", "", 1), job("c", "", 1), job("d", "o", 2, 3)}, ""},
 		"no jobs":                   {nil, "no jobs"},
@@ -31,10 +31,10 @@ func TestBadFlows(t *testing.T) {
 	} {
 		err := CheckSubmission(&wire.Submission{Key: "k", Staging: "mem://s", Plan: wire.Plan{Jobs: c.jobs}})
 		switch {
-		case c.says == "" && err != nil:
+		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", what, err)
-		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)):
-			t.Errorf("%s: error %v, want one that says %q", what, err, c.says)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: error %v, want %q", what, err, c.want)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func (x *TrackerLost) Fits(f *Facts) bool {
 }
 func (x *TrackerLost) apply(f *Facts, _ uint64) { delete(f.trackers, x.Tracker) }
 
-// Excluded begins an exclusion of a tracker. It ends at the latest with the incarnation.
+// TrackerExcluded begins an exclusion of a tracker. It ends at the latest with the incarnation.
 type TrackerExcluded struct {
 	Tracker     string `msgpack:"t"`
 	Incarnation uint64 `msgpack:"i"`
@@ -91,7 +91,7 @@ func (x *TrackerExcluded) apply(f *Facts, _ uint64) {
 	t.Excluded, t.Until = x.Reason, x.Until
 }
 
-// Readmitted ends an exclusion.
+// TrackerReadmitted ends an exclusion.
 type TrackerReadmitted struct {
 	Tracker     string `msgpack:"t"`
 	Incarnation uint64 `msgpack:"i"`
@@ -114,7 +114,7 @@ func (x *TrackerReadmitted) apply(f *Facts, _ uint64) {
 type Submitted struct {
 	At         int64           `msgpack:"a"` // Unix milliseconds
 	Submission wire.Submission `msgpack:"s"`
-	Secret     []byte          `msgpack:"k,omitempty"` // from which tokens are made; nil in logs of older builds
+	Secret     []byte          `msgpack:"k,omitempty"` // tokens are derived from it; nil in logs of older builds
 }
 
 // submittedSecret is the number of a submission with a secret. A build without secrets would
@@ -136,7 +136,7 @@ func (x *Submitted) apply(f *Facts, _ uint64) {
 		key: x.Submission.Key, first: f.lastJob + 1, jobs: len(x.Submission.Plan.Jobs),
 		at: x.At, staging: x.Submission.Staging, body: &x.Submission, settings: x.Submission.Settings, secret: x.Secret,
 	}
-	if len(x.Secret) > 0 { // else older builds, which do not keep the owner, would have other Facts
+	if len(x.Secret) > 0 { // older builds do not keep the owner: without a secret, Facts must be equal
 		s.owner = x.Submission.Owner
 	}
 	f.submissions[s.key] = s
@@ -159,5 +159,5 @@ func (x *Swept) Fits(f *Facts) bool {
 }
 func (x *Swept) apply(f *Facts, _ uint64) {
 	f.submissions[x.Key].swept = true
-	f.forget()
+	f.dropEndedJobs()
 }

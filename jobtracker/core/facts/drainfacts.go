@@ -5,7 +5,7 @@ import "fmt"
 // Draining is the progress of a task tracker's drain. It holds for every process with the
 // tracker's name, until it is undone.
 type Draining struct {
-	N         int    `msgpack:"n"` // of the Drain
+	N         int    `msgpack:"n"` // the Drain's number
 	Process   uint64 `msgpack:"p"` // process that is drained and ends by itself; 0: none yet
 	IdleSteps int    `msgpack:"r"` // number of time steps for which the tracker was idle
 }
@@ -35,7 +35,7 @@ func (x *Drain) apply(f *Facts, _ uint64) {
 	}
 }
 
-// Rested says for how many time steps a draining tracker was idle. The leader chooses the
+// DrainIdle says for how many time steps a draining tracker was idle. The leader chooses the
 // length of a step.
 type DrainIdle struct {
 	N       int    `msgpack:"n"` // of the Drain

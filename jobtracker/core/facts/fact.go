@@ -18,7 +18,7 @@ var ErrUnknownFact = errors.New("log entry of another version")
 // a job of many tasks writes many facts.
 type Fact interface {
 	number() byte
-	// Name identifies the fact: a proposal whose outcome is unknown is proposed again with it.
+	// Name identifies the fact: if a proposal's outcome is unknown, the leader proposes it again.
 	Name() string
 	// Fits reports whether the fact applies to f: others have no effect.
 	Fits(f *Facts) bool

@@ -17,7 +17,7 @@
 //
 // Numbers and field names are append-only: testdata/golden/log.txt has the bytes. An unknown
 // version or number is refused with [ErrUnknownFact]: other job trackers have applied it, so
-// that this one must not go on.
+// this one must stop.
 //
 // In a snapshot of version 1, unknown fields are ignored: they were dropped since. In version
 // 2 they are refused:
@@ -37,15 +37,15 @@ import (
 
 // Facts is the replicated state; see the package comment.
 type Facts struct {
-	index        uint64        // of the last entry applied
-	epoch        uint64        // term of the last leader that took office
-	leader       LeaderElected // of that term
+	index        uint64        // number of the last entry applied
+	epoch        uint64        // term of the last elected leader
+	leader       LeaderElected // the leader of that term
 	boot         Bootstrapped
-	incarnations uint64            // number of the last one
+	incarnations uint64            // number of the last incarnation
 	lastJob      int               // number of the last job
-	keepEnded    int               // KeptJobs, except in tests
-	scheduled    SchedulingChanged // the last one
-	pooled       PoolsChanged      // likewise
+	maxEndedJobs int               // MaxEndedJobs, except in tests
+	scheduling   SchedulingChanged // the last applied
+	pools        PoolsChanged      // the last applied
 	drains       int               // Drains so far
 
 	trackers    map[string]*Tracker
@@ -100,25 +100,25 @@ type Job struct {
 	digests     bool // the chosen map outputs' digests are known
 	digestsHash uint64
 
-	done       taskset.Set // tasks whose output is committed
+	done       taskset.Set // tasks with committed output
 	grants     map[int]int // attempt that may commit each task; none once it has committed
 	stop       *Stopped
 	committing bool
 	end        *Ended
 }
 
-// KeptJobs is how many ended jobs Facts keeps; older ones are in the history. It is not
+// MaxEndedJobs is how many ended jobs Facts keeps; older ones are in the history. It is not
 // configurable, since it must be the same on every job tracker.
-const KeptJobs = 1000
+const MaxEndedJobs = 1000
 
 // New makes Facts to which no entry was applied.
 func New() *Facts {
 	return &Facts{
-		keepEnded:   KeptJobs,
-		trackers:    make(map[string]*Tracker),
-		draining:    make(map[string]*Draining),
-		submissions: make(map[string]*Submission),
-		jobs:        make(map[int]*Job),
+		maxEndedJobs: MaxEndedJobs,
+		trackers:     make(map[string]*Tracker),
+		draining:     make(map[string]*Draining),
+		submissions:  make(map[string]*Submission),
+		jobs:         make(map[int]*Job),
 	}
 }
 
@@ -175,7 +175,7 @@ func (f *Facts) StagingIfEnded(s *Submission) string {
 	return s.staging
 }
 
-// After lists the jobs whose output j reads.
+// After lists the jobs from which j reads output.
 func (f *Facts) After(j *Job) []*Job {
 	if j.sub.body == nil {
 		return nil
@@ -244,9 +244,9 @@ func (f *Facts) Apply(index, term uint64, x Fact) bool {
 	return true
 }
 
-// forget drops the oldest ended submissions when more than keepEnded jobs have ended.
-func (f *Facts) forget() {
-	for i := 0; len(f.ended) > f.keepEnded && i < len(f.ended); {
+// dropEndedJobs drops the oldest ended submissions when more than maxEndedJobs have ended.
+func (f *Facts) dropEndedJobs() {
+	for i := 0; len(f.ended) > f.maxEndedJobs && i < len(f.ended); {
 		j := f.jobs[f.ended[i]]
 		if j.sub.body != nil || !j.sub.swept {
 			i++

@@ -9,14 +9,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// logOf builds Facts by applying facts, encoded and decoded again.
-type logOf struct {
+// testLog builds Facts by applying facts, encoded and decoded again.
+type testLog struct {
 	t     testing.TB
 	facts *Facts
 	index uint64
 }
 
-func (l *logOf) add(x Fact) bool {
+func (l *testLog) add(x Fact) bool {
 	l.t.Helper()
 	y, err := Decode(Encode(x))
 	if err != nil || y.Name() != x.Name() {
@@ -26,9 +26,9 @@ func (l *logOf) add(x Fact) bool {
 	return l.facts.Apply(l.index, 1, y)
 }
 
-// begin is a cluster with one running job of three maps and two reduces.
-func begin(t testing.TB) *logOf {
-	l := &logOf{t: t, facts: New()}
+// begin makes a cluster with one running job of three maps and two reduces.
+func begin(t testing.TB) *testLog {
+	l := &testLog{t: t, facts: New()}
 	for _, x := range []Fact{
 		&Bootstrapped{Start: 1_700_000_000_000}, &LeaderElected{Leader: "a"},
 		&TrackerRegistered{Tracker: Tracker{Name: "t1", Process: 4, MapSlots: 1}},
@@ -67,7 +67,7 @@ func TestFactsThatDoNotApply(t *testing.T) {
 	} {
 		before, _ := l.facts.Snapshot()
 		fitted := l.add(x)
-		l.facts.index-- // the index alone moves on
+		l.facts.index-- // only the index may change
 		if after, _ := l.facts.Snapshot(); fitted || !slices.Equal(before, after) {
 			t.Errorf("%s fitted: %v", x.Name(), fitted)
 		}
@@ -84,11 +84,11 @@ func TestLogBytes(t *testing.T) {
 	}
 }
 
-// TestForget checks that Facts drop the oldest ended jobs, by whole submissions and only after
+// TestDropEndedJobs checks that Facts drop the oldest ended jobs, by whole submissions and only after
 // their staging directory is gone.
-func TestForget(t *testing.T) {
-	l := &logOf{t: t, facts: New()}
-	l.facts.keepEnded = 3
+func TestDropEndedJobs(t *testing.T) {
+	l := &testLog{t: t, facts: New()}
+	l.facts.maxEndedJobs = 3
 	l.add(&Bootstrapped{Start: 1})
 	end := func(n int) {
 		l.add(&Stopped{Job: n, Outcome: wire.Killed})
@@ -176,7 +176,7 @@ func TestDigestsOfOlderLogs(t *testing.T) {
 	data := append([]byte{entryVersion, 7}, "\x82\xa1j\x01\xa1h\x09"...)
 	x, err := Decode(data)
 	if err != nil || x.Name() != "digests-known 1 9" {
-		t.Fatalf("it is %v, %v", x, err)
+		t.Fatalf("decoded: %v, %v", x, err)
 	}
 	l := begin(t)
 	l.add(&Revoked{Job: 1, Task: 1, Attempt: 1000})
@@ -185,6 +185,6 @@ func TestDigestsOfOlderLogs(t *testing.T) {
 		t.Errorf("the job's digests are %x", j.digestsHash)
 	}
 	if got := Encode(x); !slices.Equal(got, data) {
-		t.Errorf("it is written as %q", got)
+		t.Errorf("encoded again: %q", got)
 	}
 }

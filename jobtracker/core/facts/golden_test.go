@@ -20,7 +20,7 @@ func TestGolden(t *testing.T) {
 			body, err := wire.Marshal(s)
 			return append([]byte{snapshotVersion}, body...), err
 		},
-		// Decode takes the way of a restart: nothing of a snapshot is lost in Facts.
+		// Decode restores Facts and encodes them again: Facts must keep every field.
 		Decode: func(data []byte, into any) error {
 			f, err := Restore(data)
 			if err != nil {

@@ -225,5 +225,5 @@ func (x *Ended) apply(f *Facts, _ uint64) {
 		}
 	}
 	j.sub.body = nil
-	f.forget()
+	f.dropEndedJobs()
 }

@@ -12,7 +12,7 @@ import (
 // Facts that change settings carry numbers. The leader proposes one twice if the outcome is
 // unknown; the second must not undo later changes.
 
-// Changed replaces the job settings of a submission.
+// SettingsChanged replaces the job settings of a submission.
 type SettingsChanged struct {
 	Key       string        `msgpack:"k"` // of the submission
 	N         int           `msgpack:"n"` // 1 for the first change
@@ -37,7 +37,7 @@ func copied(t wire.Settings) wire.Settings {
 	return t
 }
 
-// Scheduled replaces the scheduling. It overrides the flags of job trackers.
+// SchedulingChanged replaces the scheduling. It overrides the flags of job trackers.
 type SchedulingChanged struct {
 	N          int             `msgpack:"n"`
 	Scheduling wire.Scheduling `msgpack:"s"`
@@ -46,11 +46,11 @@ type SchedulingChanged struct {
 func (*SchedulingChanged) number() byte   { return 18 }
 func (x *SchedulingChanged) Name() string { return fmt.Sprintf("scheduling-changed %d", x.N) }
 func (x *SchedulingChanged) Fits(f *Facts) bool {
-	return x.N == f.scheduled.N+1
+	return x.N == f.scheduling.N+1
 }
-func (x *SchedulingChanged) apply(f *Facts, _ uint64) { f.scheduled = *x }
+func (x *SchedulingChanged) apply(f *Facts, _ uint64) { f.scheduling = *x }
 
-// Pooled replaces the pool table.
+// PoolsChanged replaces the pool table.
 type PoolsChanged struct {
 	N     int        `msgpack:"n"`
 	Table pool.Table `msgpack:"t"`
@@ -59,9 +59,9 @@ type PoolsChanged struct {
 func (*PoolsChanged) number() byte   { return 19 }
 func (x *PoolsChanged) Name() string { return fmt.Sprintf("pools-changed %d", x.N) }
 func (x *PoolsChanged) Fits(f *Facts) bool {
-	return x.N == f.pooled.N+1
+	return x.N == f.pools.N+1
 }
 func (x *PoolsChanged) apply(f *Facts, _ uint64) {
-	f.pooled = *x
-	slices.SortFunc(f.pooled.Table.Pools, func(a, b pool.Pool) int { return cmp.Compare(a.Name, b.Name) })
+	f.pools = *x
+	slices.SortFunc(f.pools.Table.Pools, func(a, b pool.Pool) int { return cmp.Compare(a.Name, b.Name) })
 }

@@ -26,11 +26,11 @@ func TestSettingsTwice(t *testing.T) {
 		func(n int) Fact { return &PoolsChanged{N: n, Table: pool.Table{From: fmt.Sprint(n)}} },
 	} {
 		if !apply(change(1)) || !apply(change(2)) || apply(change(1)) || apply(change(2)) || apply(change(4)) {
-			t.Errorf("%s fits where it should not, or does not", change(1).Name())
+			t.Errorf("%s: wrong changes fit", change(1).Name())
 		}
 	}
-	if w := f.submissions["k"].settings.Weight; w != 2 || f.scheduled.Scheduling.Delay != "fixed=2s" || f.pooled.Table.From != "2" {
-		t.Errorf("weight %v, scheduling %+v, pools %+v", w, f.scheduled, f.pooled)
+	if w := f.submissions["k"].settings.Weight; w != 2 || f.scheduling.Scheduling.Delay != "fixed=2s" || f.pools.Table.From != "2" {
+		t.Errorf("weight %v, scheduling %+v, pools %+v", w, f.scheduling, f.pools)
 	}
 	if apply(&SettingsChanged{Key: "other", N: 1}) {
 		t.Error("a change of an unknown submission applies")

@@ -79,7 +79,7 @@ type jobSnapshot struct {
 func (f *Facts) Snapshot() ([]byte, error) {
 	s := factsSnapshot{
 		Index: f.index, Epoch: f.epoch, Leader: f.leader, Boot: f.boot, Incarnations: f.incarnations,
-		LastJob: f.lastJob, Ended: f.ended, Scheduled: f.scheduled, Pooled: f.pooled,
+		LastJob: f.lastJob, Ended: f.ended, Scheduled: f.scheduling, Pooled: f.pools,
 		Drains: f.drains,
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.trackers)) {
@@ -143,7 +143,7 @@ func Restore(data []byte) (*Facts, error) {
 	}
 	f := New()
 	f.index, f.epoch, f.leader, f.boot, f.incarnations = s.Index, s.Epoch, s.Leader, s.Boot, s.Incarnations
-	f.lastJob, f.ended, f.scheduled, f.pooled = s.LastJob, s.Ended, s.Scheduled, s.Pooled
+	f.lastJob, f.ended, f.scheduling, f.pools = s.LastJob, s.Ended, s.Scheduled, s.Pooled
 	for _, t := range s.Trackers {
 		f.trackers[t.Name] = &t
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestSnapshotVersions checks that snapshots of older builds load, and that a snapshot of a
-// newer build is refused if this build would lose a part of it.
+// TestSnapshotVersions checks that snapshots of older builds load. A snapshot of a newer build is
+// refused if this build would lose a part of it.
 func TestSnapshotVersions(t *testing.T) {
 	current, err := begin(t).facts.Snapshot()
 	if err != nil {

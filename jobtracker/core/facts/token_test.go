@@ -22,10 +22,10 @@ func sent(jobs int, key string, secret string) *Submitted {
 	}}
 }
 
-// TestTokens checks that every job has its own token, which does not change after a second
-// submission of the same key, a restore or the end of the job.
+// TestTokens checks that every job has its own token. A second submission of the same key, a
+// restore, or the end of the job do not change it.
 func TestTokens(t *testing.T) {
-	l := &logOf{t: t, facts: New()}
+	l := &testLog{t: t, facts: New()}
 	l.add(&Bootstrapped{Start: 1, Nonce: "nonce"})
 	for _, x := range []*Submitted{sent(2, "a", "one"), sent(1, "b", "two"), sent(1, "c", "one"), sent(1, "old", "")} {
 		if !l.add(x) {
@@ -59,14 +59,14 @@ func TestTokens(t *testing.T) {
 		if got := tokens(f, "a"); !slices.Equal(got, all[:2]) {
 			t.Errorf("%s: tokens %q, before %q", what, got, all[:2])
 		}
-		if who := f.submissions["a"].Owner(); who != "ann" {
-			t.Errorf("%s: of an ended job the owner is %q", what, who)
+		if owner := f.submissions["a"].Owner(); owner != "ann" {
+			t.Errorf("%s: the owner of an ended job is %q", what, owner)
 		}
 	}
 }
 
 // TestFactsBeforeSecrets checks that entries and snapshots of submissions without a secret keep
-// their bytes, and that a build without secrets does not read one that has a secret.
+// their bytes. A build without secrets does not read an entry that has one.
 func TestFactsBeforeSecrets(t *testing.T) {
 	type before struct {
 		At         int64           `msgpack:"a"`
@@ -82,7 +82,7 @@ func TestFactsBeforeSecrets(t *testing.T) {
 		t.Errorf("the entry is %q, was %q", got, entry)
 	}
 	if with := Encode(sent(1, "k", "secret")); with[1] == 5 {
-		t.Error("a secret has the number of an entry that knows none")
+		t.Error("an entry with a secret has the number of entries without one")
 	}
 	y, err := Decode(entry)
 	if err != nil {
@@ -102,7 +102,7 @@ func TestFactsBeforeSecrets(t *testing.T) {
 		}
 	}
 	if s := f.submissions["k"]; s.Owner() != "ann" {
-		t.Errorf("the owner of what runs is %q", s.Owner())
+		t.Errorf("the owner of an open submission is %q", s.Owner())
 	}
 }
 

@@ -25,10 +25,10 @@ func (f *Facts) Leader() LeaderElected { return f.leader }
 func (f *Facts) Boot() Bootstrapped { return f.boot }
 
 // Scheduled is the last change of the scheduling.
-func (f *Facts) Scheduled() SchedulingChanged { return f.scheduled }
+func (f *Facts) Scheduled() SchedulingChanged { return f.scheduling }
 
 // Pools is the pool table in force, and its number. The table must not be changed.
-func (f *Facts) Pools() (n int, table *pool.Table) { return f.pooled.N, &f.pooled.Table }
+func (f *Facts) Pools() (n int, table *pool.Table) { return f.pools.N, &f.pools.Table }
 
 // Drains is how many Drain facts there were.
 func (f *Facts) Drains() int { return f.drains }
@@ -77,8 +77,8 @@ func (f *Facts) Job(n int) *Job { return f.jobs[n] }
 // Jobs yields all kept jobs, by number.
 func (f *Facts) Jobs() iter.Seq[*Job] { return sorted(f.jobs) }
 
-// Kept counts the kept jobs, and those of them that have ended.
-func (f *Facts) Kept() (jobs, ended int) { return len(f.jobs), len(f.ended) }
+// CountJobs counts the kept jobs, and the ended ones among them.
+func (f *Facts) CountJobs() (jobs, ended int) { return len(f.jobs), len(f.ended) }
 
 // Latest yields the ended jobs, the last one first.
 func (f *Facts) Latest() iter.Seq[*Job] {
@@ -125,11 +125,10 @@ func (s *Submission) Changes() int { return s.changes }
 // Settings returns its job settings.
 func (s *Submission) Settings() wire.Settings { return copied(s.settings) }
 
-// Pool is its pool, without a copy of all settings: package assign reads it whenever a job
-// moves in a line.
+// Pool is its pool, without a copy of all settings: package assign reads it often.
 func (s *Submission) Pool() string { return s.settings.Pool }
 
-// Priority is its priority, likewise.
+// Priority is its priority, without a copy of all settings.
 func (s *Submission) Priority() wire.Priority { return s.settings.Priority }
 
 // Suspended reports whether no task of its jobs is launched.

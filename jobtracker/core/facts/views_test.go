@@ -40,11 +40,11 @@ func TestViewsAreCopies(t *testing.T) {
 	before := l.snapshot()
 	for _, x := range kept {
 		switch x.(type) {
-		case *Submitted, *PoolsChanged: // too large, too
+		case *Submitted, *PoolsChanged: // Apply does not copy these large ones
 		default:
 			scribble(reflect.ValueOf(x))
 			if !bytes.Equal(l.snapshot(), before) {
-				t.Fatalf("writing over the entry changes Facts: %s", x.Name())
+				t.Fatalf("overwriting the entry changes Facts: %s", x.Name())
 			}
 		}
 	}
@@ -55,7 +55,7 @@ func TestViewsAreCopies(t *testing.T) {
 	for s := range l.facts.Submissions() {
 		views = append(views, s)
 	}
-	given := 0
+	overwritten := 0
 	for _, view := range views {
 		v := reflect.ValueOf(view)
 		for i := range v.NumMethod() {
@@ -64,19 +64,19 @@ func TestViewsAreCopies(t *testing.T) {
 				continue
 			}
 			for _, result := range v.Method(i).Call(nil) {
-				given += scribble(result)
+				overwritten += scribble(result)
 			}
 			if !bytes.Equal(l.snapshot(), before) {
-				t.Fatalf("writing over what %T.%s returns changes Facts", view, m.Name)
+				t.Fatalf("overwriting what %T.%s returns changes Facts", view, m.Name)
 			}
 		}
 	}
-	if given < 5 {
-		t.Errorf("only %d values were written over", given)
+	if overwritten < 5 {
+		t.Errorf("only %d values were overwritten", overwritten)
 	}
 }
 
-func (l *logOf) snapshot() []byte {
+func (l *testLog) snapshot() []byte {
 	data, err := l.facts.Snapshot()
 	if err != nil {
 		l.t.Fatal(err)

@@ -1,36 +1,35 @@
-// Package faults keeps what has gone wrong with a job's tasks: which attempts have failed,
-// which trackers a task avoids since, when it may be launched again, and the texts about it.
-// It knows tasks by kind and number, trackers by name, and takes the time as an argument.
-// Whether a failed task is needed, where it is launched and what becomes of its job is the
-// core's.
+// Package faults records the failures of a job's tasks: which attempts failed, which trackers a
+// task avoids since then, when it may be retried, and the texts for users. It knows tasks by kind
+// and number, trackers by name, and takes the time as an argument. Package core decides whether
+// the task is still needed, where it runs next, and whether its job fails.
 //
-// The core's order of calls for an attempt that has failed:
+// Package core calls, for a failed attempt:
 //
-//	Knows                     it is reported again: nothing is to be done
-//	NewFailure, Trouble       what is told of it
-//	Excuse                    not its own fault; up to MaxRejected, then it counts
-//	Avoid, Fail               it counts against its task, and perhaps against its tracker
-//	AttemptsUsedUp            all attempts of the task are: its job fails
-//	DelayRetry                else when it is launched again, and until when elsewhere
+//	HasFailure                the failure was reported before: the core ignores it
+//	NewFailure, AddTrouble    make the texts for users
+//	Excuse                    excuses a failure that is not the attempt's fault, up to MaxRejected
+//	Avoid, Fail               count it against its task, and perhaps its tracker
+//	AttemptsUsedUp            reports whether the job fails
+//	DelayRetry                else sets when the task may be retried, and where
 //	        |
-//	        v   at the time that Next tells
-//	Due                       the tasks whose waits are over, in order
+//	        v   at the time of NextReminder
+//	EndWaits                  yields the tasks with ended waits, in order
 //
-// If the task succeeds on another tracker, TakeBlames tells which trackers its failures count
-// against. Reject notes a map output that could not be read.
+// If the task succeeds on another tracker, TakeBlames returns the trackers that its failures count
+// against. RejectOutput notes a map output that could not be read.
 //
-// There may be a million tasks, of which nearly all run once and well. Only the others are
-// kept, and questions about the tasks of a job without faults cost next to nothing.
+// A job may have a million tasks, and nearly all succeed with their first attempt. Only the others
+// use memory, and methods are cheap for a job without faults.
 //
-// Faults are not safe for concurrent use.
+// Faults is not safe for concurrent use.
 //
 // Invariants
 //
-//	F1  An attempt is excused, or counts as failed, once, since the core asks Knows first.
-//	F2  A task that waits (RetryAt, Elsewhere) has a reminder at the end of each wait until
-//	    Forget, so that Due yields it no later. Waits end within maxRetryDelay and maxAvoid.
-//	F3  Troubles are at most wire.MaxTroubles, and as many about lost trackers, so that failures
-//	    do not hide losses. Each is bounded by wire.MaxTrouble, each failure's text by MaxReason.
+//	F1  An attempt is excused, or counts as failed, once, since the core calls HasFailure first.
+//	F2  A task that waits (RetryAt, AvoidUntil) has a reminder at the end of each wait until
+//	    ClearReminders, so EndWaits yields it then. A wait is at most maxRetryDelay or maxAvoid.
+//	F3  There are at most wire.MaxTroubles troubles, and as many about lost trackers, so that
+//	    failures do not hide losses. wire.MaxTrouble bounds each, MaxReason each failure's text.
 package faults
 
 import (
@@ -40,51 +39,51 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// MaxRejected is how many outputs of one map may turn out unreadable before the job fails,
-// and how many attempts of one reduce are excused for outputs that they could not read.
+// MaxRejected is how many outputs of one map may be unreadable before the job fails. It is also how
+// many attempts of one reduce are excused because they could not read map outputs.
 const MaxRejected = 10
 
-// Task is one of the job's tasks.
+// Task identifies a task of the job.
 type Task struct {
 	Kind wire.Kind
 	N    int32
 }
 
-// ID is the task's id in a job.
+// ID returns the task's id, given its job's.
 func (t Task) ID(job wire.JobID) wire.TaskID { return wire.TaskID{Job: job, Kind: t.Kind, N: int(t.N)} }
 
-// Faults is what has gone wrong with a job's tasks. The zero value is of a job without any.
+// Faults records the failures of a job's tasks. The zero value has none.
 type Faults struct {
-	tasks     map[Task]*taskFaults // of those that have had some
+	tasks     map[Task]*taskFaults // only tasks with faults
 	reminders reminders
-	failed    [wire.Fence + 1]int // attempts, by kind
+	failures  [wire.Fence + 1]int // failed attempts by task kind
 	troubles  []string            // as in wire.JobStatus
-	losses    int                 // of trackers, among them
+	losses    int                 // how many troubles are about lost trackers
 }
 
 // taskFaults is the faults of a task.
 type taskFaults struct {
-	failed   []int   // numbers of the attempts that failed by their own fault
-	excused  []int   // of those that failed because segments could not be read
-	rejected []int   // of attempts at a map whose outputs could not be read
+	failed   []int   // numbers of failed attempts that are not excused
+	excused  []int   // numbers of attempts that failed because they could not read map output
+	rejected []int   // numbers of a map's attempts with unreadable output
 	blames   []Blame // see TakeBlames
 	first    *Failure
 
-	avoid     []string      // trackers on which it failed, or its output was lost
-	retryAt   time.Duration // when it may be launched again; 0: now
-	elsewhere time.Duration // until when it is launched on none of avoid; 0: they may have it
+	avoid      []string      // trackers where it failed, or its output was lost
+	retryAt    time.Duration // when it may be retried; 0: now
+	avoidUntil time.Duration // until when it does not run on trackers in avoid; 0: it may
 }
 
-// Blame is where and when an attempt was launched that failed.
+// Blame is the tracker of a failed attempt, and when it was launched.
 type Blame struct {
 	Tracker  string
 	Launched time.Duration
 }
 
-// noFaults is shared by all tasks without faults, and never changed.
+// noFaults stands for every task without faults. It is never changed.
 var noFaults taskFaults
 
-// get returns the faults of a task, to read.
+// get returns the faults of a task, for reading only.
 func (x *Faults) get(t Task) *taskFaults {
 	if m := x.tasks[t]; m != nil {
 		return m
@@ -92,7 +91,7 @@ func (x *Faults) get(t Task) *taskFaults {
 	return &noFaults
 }
 
-// getOrMake returns the faults of a task, to change.
+// getOrMake returns the faults of a task, which the caller may change.
 func (x *Faults) getOrMake(t Task) *taskFaults {
 	m := x.tasks[t]
 	if m == nil {
@@ -105,14 +104,14 @@ func (x *Faults) getOrMake(t Task) *taskFaults {
 	return m
 }
 
-// Knows says whether an attempt at a task is known to have failed.
-func (x *Faults) Knows(t Task, attempt int) bool {
+// HasFailure reports whether the failure of an attempt is recorded.
+func (x *Faults) HasFailure(t Task, attempt int) bool {
 	m := x.get(t)
 	return slices.Contains(m.failed, attempt) || slices.Contains(m.excused, attempt)
 }
 
-// Excuse has an attempt that failed not count against its task. It says false if too many
-// were excused before.
+// Excuse records a failed attempt that does not count against its task. It returns false, and
+// records nothing, after MaxRejected attempts of the task.
 func (x *Faults) Excuse(t Task, attempt int) bool {
 	m := x.getOrMake(t)
 	if len(m.excused) == MaxRejected {
@@ -126,20 +125,20 @@ func (x *Faults) Excuse(t Task, attempt int) bool {
 func (x *Faults) Fail(t Task, f *Failure, launched time.Duration) {
 	m := x.getOrMake(t)
 	m.failed, m.blames = append(m.failed, f.attempt.N), append(m.blames, Blame{f.tracker, launched})
-	x.failed[t.Kind]++
+	x.failures[t.Kind]++
 	if m.first == nil {
 		m.first = f
 	}
 }
 
-// Failed is how many attempts at tasks of a kind have failed by their own fault.
-func (x *Faults) Failed(k wire.Kind) int { return x.failed[k] }
+// FailuresOfKind counts the failures of tasks of a kind, without excused ones.
+func (x *Faults) FailuresOfKind(k wire.Kind) int { return x.failures[k] }
 
-// Failures is how many attempts at a task have.
+// Failures counts the failures of a task, without excused ones.
 func (x *Faults) Failures(t Task) int { return len(x.get(t).failed) }
 
-// TakeBlames takes the failures that count against their trackers, now that the task has
-// succeeded elsewhere.
+// TakeBlames returns and removes the failures that count against their trackers, when the task has
+// succeeded on another one.
 func (x *Faults) TakeBlames(t Task) []Blame {
 	m := x.tasks[t]
 	if m == nil {
@@ -150,20 +149,20 @@ func (x *Faults) TakeBlames(t Task) []Blame {
 	return blames
 }
 
-// Reject notes that a map's output of an attempt could not be read, and says how many
-// outputs of the map could not.
-func (x *Faults) Reject(t Task, attempt int) int {
+// RejectOutput records that an attempt's map output could not be read. It returns how many
+// outputs of this map could not.
+func (x *Faults) RejectOutput(t Task, attempt int) int {
 	m := x.getOrMake(t)
 	m.rejected = append(m.rejected, attempt)
 	return len(m.rejected)
 }
 
-// Rejected says whether the output of an attempt at a map could not be read.
-func (x *Faults) Rejected(t Task, attempt int) bool {
+// OutputRejected reports whether a map attempt's output could not be read.
+func (x *Faults) OutputRejected(t Task, attempt int) bool {
 	return slices.Contains(x.get(t).rejected, attempt)
 }
 
-// Avoid has a task run on another tracker, if it can, and says whether that is new.
+// Avoid makes a task avoid a tracker, and reports whether it did not before.
 func (x *Faults) Avoid(t Task, tracker string) bool {
 	m := x.getOrMake(t)
 	if slices.Contains(m.avoid, tracker) {
@@ -173,10 +172,10 @@ func (x *Faults) Avoid(t Task, tracker string) bool {
 	return true
 }
 
-// Avoids says whether a task has failed on a tracker, or its output was lost there.
+// Avoids reports whether a task failed on a tracker, or its output was lost there.
 func (x *Faults) Avoids(t Task, tracker string) bool {
 	return len(x.tasks) > 0 && slices.Contains(x.get(t).avoid, tracker)
 }
 
-// Avoided is the trackers that a task avoids.
+// Avoided returns the trackers that a task avoids.
 func (x *Faults) Avoided(t Task) []string { return x.get(t).avoid }

@@ -13,92 +13,92 @@ import (
 )
 
 var (
-	job    = wire.JobID{Start: 7, N: 1}
-	mapped = Task{wire.Map, 3}
+	job     = wire.JobID{Start: 7, N: 1}
+	mapTask = Task{wire.Map, 3}
 )
 
-// failure is an attempt at a task that failed on a tracker.
+// failure makes the failure of an attempt on a tracker.
 func failure(t Task, attempt int, tracker string) *Failure {
 	return NewFailure(tracker, wire.AttemptID{Task: t.ID(job), N: attempt}, &wire.Result{Error: "boom"})
 }
 
-// TestNoFaults: the zero value has none, and asking it changes nothing.
+// TestNoFaults checks that the zero value has no faults, and that reading does not change it.
 func TestNoFaults(t *testing.T) {
 	var x Faults
-	_, waits := x.Next()
-	_, spent := x.AttemptsUsedUp(mapped, mapped.ID(job), 1)
-	if x.Knows(mapped, 1) || x.Avoids(mapped, "t1") || x.Avoided(mapped) != nil || x.Rejected(mapped, 1) || x.Failures(mapped) != 0 ||
-		x.Failed(wire.Map) != 0 || x.RetryAt(mapped) != 0 || x.Elsewhere(mapped) != 0 || x.TakeBlames(mapped) != nil || x.Troubles() != nil ||
-		waits || spent || x.NextRetries() || x.tasks != nil {
+	_, waits := x.NextReminder()
+	_, usedUp := x.AttemptsUsedUp(mapTask, mapTask.ID(job), 1)
+	if x.HasFailure(mapTask, 1) || x.Avoids(mapTask, "t1") || x.Avoided(mapTask) != nil || x.OutputRejected(mapTask, 1) || x.Failures(mapTask) != 0 ||
+		x.FailuresOfKind(wire.Map) != 0 || x.RetryAt(mapTask) != 0 || x.AvoidUntil(mapTask) != 0 || x.TakeBlames(mapTask) != nil || x.Troubles() != nil ||
+		waits || usedUp || x.NextIsRetry() || x.tasks != nil {
 		t.Errorf("%+v", x)
 	}
-	for task := range x.Due(time.Hour) {
-		t.Errorf("%v is due", task)
+	for task := range x.EndWaits(time.Hour) {
+		t.Errorf("the wait of %v ends", task)
 	}
 }
 
-// TestFail: failures count once they are told, for their task, their kind and their tracker.
+// TestFail checks that failures count for their task, their kind and their tracker.
 func TestFail(t *testing.T) {
 	var x Faults
 	reduce := Task{wire.Reduce, 3}
-	x.Fail(mapped, failure(mapped, 1000, "t1"), time.Second)
-	x.Fail(mapped, failure(mapped, 1001, "t2"), 2*time.Second)
+	x.Fail(mapTask, failure(mapTask, 1000, "t1"), time.Second)
+	x.Fail(mapTask, failure(mapTask, 1001, "t2"), 2*time.Second)
 	x.Fail(reduce, failure(reduce, 1000, "t1"), 3*time.Second)
 	for i := range MaxRejected + 1 {
 		if got := x.Excuse(reduce, 1001+i); got != (i < MaxRejected) {
-			t.Errorf("%d attempts were excused before, and another is: %v", i, got)
+			t.Errorf("after %d excused attempts another one is excused: %v", i, got)
 		}
 	}
-	if x.Failures(mapped) != 2 || x.Failures(reduce) != 1 || x.Failed(wire.Map) != 2 || x.Failed(wire.Reduce) != 1 {
-		t.Errorf("%d and %d failures, %d of maps, %d of reduces", x.Failures(mapped), x.Failures(reduce), x.Failed(wire.Map), x.Failed(wire.Reduce))
+	if x.Failures(mapTask) != 2 || x.Failures(reduce) != 1 || x.FailuresOfKind(wire.Map) != 2 || x.FailuresOfKind(wire.Reduce) != 1 {
+		t.Errorf("%d and %d failures, %d of maps, %d of reduces", x.Failures(mapTask), x.Failures(reduce), x.FailuresOfKind(wire.Map), x.FailuresOfKind(wire.Reduce))
 	}
 	for attempt, want := range map[int]bool{1000: true, 1001: true, 1000 + MaxRejected: true, 1001 + MaxRejected: false} {
-		if got := x.Knows(reduce, attempt); got != want {
-			t.Errorf("attempt %d of the reduce is known: %v", attempt, got)
+		if got := x.HasFailure(reduce, attempt); got != want {
+			t.Errorf("the failure of the reduce's attempt %d is recorded: %v", attempt, got)
 		}
 	}
-	if x.Knows(mapped, 1002) {
-		t.Error("an attempt of the map is known that a reduce had")
+	if x.HasFailure(mapTask, 1002) {
+		t.Error("a failure of the reduce counts for the map")
 	}
-	if got, want := x.TakeBlames(mapped), []Blame{{"t1", time.Second}, {"t2", 2 * time.Second}}; !slices.Equal(got, want) {
+	if got, want := x.TakeBlames(mapTask), []Blame{{"t1", time.Second}, {"t2", 2 * time.Second}}; !slices.Equal(got, want) {
 		t.Errorf("the map's failures count against %v, want %v", got, want)
 	}
-	if got := x.TakeBlames(mapped); got != nil {
+	if got := x.TakeBlames(mapTask); got != nil {
 		t.Errorf("they count twice: %v", got)
 	}
 }
 
-// TestAvoid: a tracker is avoided by the task that failed there alone.
+// TestAvoid checks that only the task that failed on a tracker avoids it.
 func TestAvoid(t *testing.T) {
 	var x Faults
 	other := Task{wire.Map, 4}
-	if !x.Avoid(mapped, "t1") || x.Avoid(mapped, "t1") || !x.Avoid(mapped, "t2") {
-		t.Error("what is new is not told")
+	if !x.Avoid(mapTask, "t1") || x.Avoid(mapTask, "t1") || !x.Avoid(mapTask, "t2") {
+		t.Error("Avoid does not report what is new")
 	}
-	if !x.Avoids(mapped, "t1") || x.Avoids(mapped, "t3") || x.Avoids(other, "t1") || !slices.Equal(x.Avoided(mapped), []string{"t1", "t2"}) {
-		t.Errorf("it avoids %v", x.Avoided(mapped))
+	if !x.Avoids(mapTask, "t1") || x.Avoids(mapTask, "t3") || x.Avoids(other, "t1") || !slices.Equal(x.Avoided(mapTask), []string{"t1", "t2"}) {
+		t.Errorf("it avoids %v", x.Avoided(mapTask))
 	}
 }
 
-// TestReject: outputs of a map that could not be read are counted, and known by attempt.
+// TestReject checks that unreadable map outputs are counted, and recorded by attempt.
 func TestReject(t *testing.T) {
 	var x Faults
 	for i, attempt := range []int{1000, 1003} {
-		if got := x.Reject(mapped, attempt); got != i+1 {
+		if got := x.RejectOutput(mapTask, attempt); got != i+1 {
 			t.Errorf("%d outputs could not be read, want %d", got, i+1)
 		}
 	}
-	if !x.Rejected(mapped, 1003) || x.Rejected(mapped, 1001) {
-		t.Error("outputs could not be read of other attempts")
+	if !x.OutputRejected(mapTask, 1003) || x.OutputRejected(mapTask, 1001) {
+		t.Error("the output of the wrong attempt is rejected")
 	}
 }
 
-// TestHoldBack: how long a task waits after so many failures.
-func TestHoldBack(t *testing.T) {
+// TestDelayRetry checks how long a task waits after a number of failures.
+func TestDelayRetry(t *testing.T) {
 	const now = time.Hour
 	for _, c := range []struct {
 		failures        int
-		elsewhere       bool
+		hasAlternative  bool
 		retry, avoiding time.Duration // from now; 0: it does not wait
 	}{
 		{1, false, 0, 0},
@@ -110,30 +110,30 @@ func TestHoldBack(t *testing.T) {
 	} {
 		var x Faults
 		for i := range c.failures {
-			x.Fail(mapped, failure(mapped, i, "t1"), 0)
+			x.Fail(mapTask, failure(mapTask, i, "t1"), 0)
 		}
-		isNext := x.DelayRetry(mapped, now, c.elsewhere)
+		isNext := x.DelayRetry(mapTask, now, c.hasAlternative)
 		waits := func(at time.Duration) time.Duration { return max(at-now, 0) }
-		if got := [2]time.Duration{waits(x.RetryAt(mapped)), waits(x.Elsewhere(mapped))}; got != [2]time.Duration{c.retry, c.avoiding} {
+		if got := [2]time.Duration{waits(x.RetryAt(mapTask)), waits(x.AvoidUntil(mapTask))}; got != [2]time.Duration{c.retry, c.avoiding} {
 			t.Errorf("after %d failures it waits %v, want %v and %v", c.failures, got, c.retry, c.avoiding)
 		}
 		first := cmp.Or(c.retry, c.avoiding)
-		if at, ok := x.Next(); ok != (first > 0) || isNext != ok || ok && at != now+first || x.NextRetries() != (c.retry > 0) {
-			t.Errorf("after %d failures it is looked at after %v (%v), want %v; new: %v; to retry: %v", c.failures, at-now, ok, first, isNext, x.NextRetries())
+		if at, ok := x.NextReminder(); ok != (first > 0) || isNext != ok || ok && at != now+first || x.NextIsRetry() != (c.retry > 0) {
+			t.Errorf("after %d failures the next reminder is after %v (%v), want %v; new: %v; a retry: %v", c.failures, at-now, ok, first, isNext, x.NextIsRetry())
 		}
-		x.StopAvoiding(mapped)
-		if x.Elsewhere(mapped) != 0 || waits(x.RetryAt(mapped)) != c.retry {
-			t.Errorf("after %d failures it waits %v for another tracker, which it need not", c.failures, x.Elsewhere(mapped)-now)
+		x.StopAvoiding(mapTask)
+		if x.AvoidUntil(mapTask) != 0 || waits(x.RetryAt(mapTask)) != c.retry {
+			t.Errorf("after %d failures it waits %v for another tracker after StopAvoiding", c.failures, x.AvoidUntil(mapTask)-now)
 		}
-		x.Forget()
-		if _, ok := x.Next(); ok {
-			t.Error("what is forgotten is looked at")
+		x.ClearReminders()
+		if _, ok := x.NextReminder(); ok {
+			t.Error("a reminder is left after ClearReminders")
 		}
 	}
 }
 
-// dueBy is what Due yields by a time, and takes, from a plain list.
-func dueBy(list *[]Reminder, now time.Duration) []Task {
+// takeDue removes from a list what EndWaits should yield, in order.
+func takeDue(list *[]Reminder, now time.Duration) []Task {
 	slices.SortFunc(*list, func(a, b Reminder) int {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Task.Kind, b.Task.Kind), cmp.Compare(a.Task.N, b.Task.N))
 	})
@@ -144,9 +144,9 @@ func dueBy(list *[]Reminder, now time.Duration) []Task {
 	return due
 }
 
-// TestDue checks reminders against a sorted list, and each wait's end: no task that waits is
-// without a reminder.
-func TestDue(t *testing.T) {
+// TestEndWaits compares EndWaits with a sorted list, and checks that every waiting task has a
+// reminder.
+func TestEndWaits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var x Faults
 		var list []Reminder
@@ -154,54 +154,54 @@ func TestDue(t *testing.T) {
 		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
 			now += time.Duration(rapid.IntRange(0, 20).Draw(t, "seconds")) * time.Second
 			task := Task{rapid.SampledFrom([]wire.Kind{wire.Map, wire.Reduce}).Draw(t, "kind"), rapid.Int32Range(0, 3).Draw(t, "task")}
-			before, waited := x.Next()
+			before, waited := x.NextReminder()
 			x.Fail(task, failure(task, i, "t1"), now)
-			isNext := x.DelayRetry(task, now, rapid.Bool().Draw(t, "elsewhere"))
-			for _, at := range []time.Duration{x.RetryAt(task), x.Elsewhere(task)} {
+			isNext := x.DelayRetry(task, now, rapid.Bool().Draw(t, "has alternative"))
+			for _, at := range []time.Duration{x.RetryAt(task), x.AvoidUntil(task)} {
 				if at > 0 {
 					list = append(list, Reminder{at, task})
 				}
 			}
-			if at, waits := x.Next(); waits && (!waited || at < before) && !isNext {
-				t.Fatalf("the next task is due at %v instead of %v, and nothing says so", at, before)
+			if at, waits := x.NextReminder(); waits && (!waited || at < before) && !isNext {
+				t.Fatalf("the next reminder moved to %v from %v, and DelayRetry did not report it", at, before)
 			}
-			if !rapid.Bool().Draw(t, "look") {
+			if !rapid.Bool().Draw(t, "end waits") {
 				continue
 			}
-			got, want := slices.Collect(x.Due(now)), dueBy(&list, now)
+			got, want := slices.Collect(x.EndWaits(now)), takeDue(&list, now)
 			if !slices.Equal(got, want) {
-				t.Fatalf("at %v %v are due, want %v", now, got, want)
+				t.Fatalf("at %v EndWaits yields %v, want %v", now, got, want)
 			}
 			for _, task := range got {
 				if at := x.RetryAt(task); at != 0 && at <= now {
-					t.Fatalf("at %v %v is to be launched again at %v", now, task, at)
+					t.Fatalf("at %v %v still waits for its retry at %v", now, task, at)
 				}
-				if at := x.Elsewhere(task); at != 0 && at <= now {
-					t.Fatalf("at %v %v waits for another tracker until %v", now, task, at)
+				if at := x.AvoidUntil(task); at != 0 && at <= now {
+					t.Fatalf("at %v %v still waits for another tracker until %v", now, task, at)
 				}
 			}
 		}
 	})
 }
 
-// TestDueStops: a caller that stops leaves the rest for the next time.
-func TestDueStops(t *testing.T) {
+// TestEndWaitsStops checks that a loop that ends early leaves the rest for the next call.
+func TestEndWaitsStops(t *testing.T) {
 	var x Faults
 	for n := range int32(3) {
 		task := Task{wire.Map, n}
 		x.Fail(task, failure(task, 1, "t1"), 0)
 		x.DelayRetry(task, 0, true)
 	}
-	for range x.Due(time.Hour) {
+	for range x.EndWaits(time.Hour) {
 		break
 	}
-	if got, want := slices.Collect(x.Due(time.Hour)), []Task{{wire.Map, 1}, {wire.Map, 2}}; !slices.Equal(got, want) {
-		t.Errorf("%v are due, want %v", got, want)
+	if got, want := slices.Collect(x.EndWaits(time.Hour)), []Task{{wire.Map, 1}, {wire.Map, 2}}; !slices.Equal(got, want) {
+		t.Errorf("the next call yields %v, want %v", got, want)
 	}
 }
 
-// TestFailureText: a reason names the attempt and its tracker, and has room for
-// the end of its log however long the cause is.
+// TestFailureText checks that a text names the attempt and its tracker, and has the end of the log
+// even if the cause is long.
 func TestFailureText(t *testing.T) {
 	id := wire.AttemptID{Task: wire.TaskID{Job: wire.JobID{Start: 1, N: 2}, Kind: wire.Map, N: 3}, N: 1000}
 	logged := strings.Repeat("a line of its log\n", 200) + "the last line\n"
@@ -216,11 +216,11 @@ func TestFailureText(t *testing.T) {
 	}
 }
 
-// TestSpent: one attempt that failed is not told of as of several, and as many must fail as may.
-func TestSpent(t *testing.T) {
+// TestAttemptsUsedUp checks the limit, and the texts for one and for several failures.
+func TestAttemptsUsedUp(t *testing.T) {
 	for _, c := range []struct {
-		failed, may int
-		want        string // empty: it may fail again
+		failed, maxAttempts int
+		want                string // empty: the task is retried
 	}{
 		{1, 1, "task_7_0001_m_000003 failed: attempt_7_0001_m_000003_1000 on tracker t1: boom"},
 		{1, 2, ""},
@@ -228,29 +228,28 @@ func TestSpent(t *testing.T) {
 	} {
 		var x Faults
 		for i := range c.failed {
-			x.Fail(mapped, failure(mapped, 1000+i, fmt.Sprint("t", i+1)), 0)
+			x.Fail(mapTask, failure(mapTask, 1000+i, fmt.Sprint("t", i+1)), 0)
 		}
-		if got, spent := x.AttemptsUsedUp(mapped, mapped.ID(job), c.may); got != c.want || spent != (c.want != "") {
-			t.Errorf("%d of %d have failed: %q (%v), want %q", c.failed, c.may, got, spent, c.want)
+		if got, usedUp := x.AttemptsUsedUp(mapTask, mapTask.ID(job), c.maxAttempts); got != c.want || usedUp != (c.want != "") {
+			t.Errorf("%d of %d attempts failed: %q (%v), want %q", c.failed, c.maxAttempts, got, usedUp, c.want)
 		}
 	}
 }
 
-// TestTroubles: as many losses as other troubles are kept, in the order in which they came,
-// and none of any length.
+// TestTroubles checks the bounds of losses and other troubles, their order, and their lengths.
 func TestTroubles(t *testing.T) {
 	var x Faults
 	long := strings.Repeat("x", 10*wire.MaxTrouble)
-	x.LossTrouble(long)
+	x.AddLossTrouble(long)
 	want := []string{wire.Bounded(long, wire.MaxTrouble)}
 	for i := range wire.MaxTroubles + 5 {
-		x.Trouble(fmt.Sprint("trouble ", i))
+		x.AddTrouble(fmt.Sprint("trouble ", i))
 		if i < wire.MaxTroubles {
 			want = append(want, fmt.Sprint("trouble ", i))
 		}
 	}
 	for i := range wire.MaxTroubles + 5 {
-		x.LossTrouble(fmt.Sprint("loss ", i))
+		x.AddLossTrouble(fmt.Sprint("loss ", i))
 		if i < wire.MaxTroubles-1 {
 			want = append(want, fmt.Sprint("loss ", i))
 		}

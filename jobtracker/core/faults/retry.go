@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// maxRetryDelay bounds RetryDelay: a task may have hundreds of attempts.
+// maxRetryDelay bounds RetryDelay, since a task may have hundreds of attempts.
 const maxRetryDelay = 10 * time.Second
 
-// RetryDelay grows with the failures so far; the first retry is at once.
+// RetryDelay is the wait before a retry. The first retry is immediate.
 func RetryDelay(failures int) time.Duration {
 	return min(time.Duration(max(failures-1, 0))*time.Second, maxRetryDelay)
 }
 
-// avoidPerFailure is how long a task waits for a tracker on which it has not failed, for each
-// of its failures; maxAvoid bounds that.
+// A task waits avoidPerFailure times its failures for a tracker that it does not avoid, at most
+// maxAvoid.
 const (
 	avoidPerFailure = 30 * time.Second
 	maxAvoid        = 5 * time.Minute
 )
 
-// Reminder is when a task that has failed is to be looked at again.
+// Reminder is the end of a wait of a failed task.
 type Reminder struct {
 	At   time.Duration
 	Task Task
 }
 
-// reminders is a heap, by time and then by task.
+// reminders is a heap, ordered by time and then by task.
 type reminders []Reminder
 
 func (r reminders) Len() int { return len(r) }
@@ -44,19 +44,19 @@ func (r *reminders) Pop() any {
 	return last
 }
 
-// DelayRetry has a task that has failed wait for RetryDelay, and, if there is a tracker that it
-// does not avoid, for a slot there. It says whether Next may have changed: one alarm for it is
-// enough for all tasks of the job that wait.
-func (x *Faults) DelayRetry(t Task, now time.Duration, elsewhere bool) (isNext bool) {
+// DelayRetry makes a failed task wait for RetryDelay, and, if there is a tracker that it does not
+// avoid, for a slot there. It reports whether NextReminder may have changed: the caller needs one
+// alarm for all waiting tasks of the job.
+func (x *Faults) DelayRetry(t Task, now time.Duration, hasAlternative bool) (isNext bool) {
 	m := x.getOrMake(t)
-	m.retryAt, m.elsewhere = 0, 0
+	m.retryAt, m.avoidUntil = 0, 0
 	if delay := RetryDelay(len(m.failed)); delay > 0 {
 		m.retryAt = now + delay
 		isNext = x.addReminder(t, m.retryAt)
 	}
-	if elsewhere {
-		m.elsewhere = now + min(time.Duration(len(m.failed))*avoidPerFailure, maxAvoid)
-		isNext = x.addReminder(t, m.elsewhere) || isNext
+	if hasAlternative {
+		m.avoidUntil = now + min(time.Duration(len(m.failed))*avoidPerFailure, maxAvoid)
+		isNext = x.addReminder(t, m.avoidUntil) || isNext
 	}
 	return isNext
 }
@@ -66,7 +66,7 @@ func (x *Faults) addReminder(t Task, at time.Duration) (isNext bool) {
 	return at == x.reminders[0].At
 }
 
-// RetryAt is when a task may be launched again; 0: now.
+// RetryAt is when a task may be retried; 0: now.
 func (x *Faults) RetryAt(t Task) time.Duration {
 	if len(x.tasks) == 0 {
 		return 0
@@ -74,31 +74,31 @@ func (x *Faults) RetryAt(t Task) time.Duration {
 	return x.get(t).retryAt
 }
 
-// Elsewhere is until when a task is launched on no tracker that it avoids; 0: it may be.
-func (x *Faults) Elsewhere(t Task) time.Duration { return x.get(t).elsewhere }
+// AvoidUntil is until when a task does not run on the trackers that it avoids; 0: it may.
+func (x *Faults) AvoidUntil(t Task) time.Duration { return x.get(t).avoidUntil }
 
-// StopAvoiding has a task wait for another tracker no longer.
-func (x *Faults) StopAvoiding(t Task) { x.getOrMake(t).elsewhere = 0 }
+// StopAvoiding lets a task run on the trackers that it avoids.
+func (x *Faults) StopAvoiding(t Task) { x.getOrMake(t).avoidUntil = 0 }
 
-// Reminders is when tasks are to be looked at, in no order; also some whose waits have ended.
+// Reminders returns all reminders, unordered. Some may be for waits that ended early.
 func (x *Faults) Reminders() []Reminder { return x.reminders }
 
-// Next is when the next task is to be looked at, if any is.
-func (x *Faults) Next() (at time.Duration, ok bool) {
+// NextReminder is the time of the next reminder, if there is one.
+func (x *Faults) NextReminder() (at time.Duration, ok bool) {
 	if len(x.reminders) == 0 {
 		return 0, false
 	}
 	return x.reminders[0].At, true
 }
 
-// NextRetries says whether the next task is looked at to launch it again.
-func (x *Faults) NextRetries() bool {
-	at, ok := x.Next()
+// NextIsRetry reports whether the next reminder is for a retry.
+func (x *Faults) NextIsRetry() bool {
+	at, ok := x.NextReminder()
 	return ok && at == x.RetryAt(x.reminders[0].Task)
 }
 
-// Due ends the waits that are over, and yields their tasks.
-func (x *Faults) Due(now time.Duration) iter.Seq[Task] {
+// EndWaits ends the waits that are over, and yields their tasks.
+func (x *Faults) EndWaits(now time.Duration) iter.Seq[Task] {
 	return func(yield func(Task) bool) {
 		for len(x.reminders) > 0 && x.reminders[0].At <= now {
 			t := heap.Pop(&x.reminders).(Reminder).Task
@@ -106,8 +106,8 @@ func (x *Faults) Due(now time.Duration) iter.Seq[Task] {
 			if m.retryAt <= now {
 				m.retryAt = 0
 			}
-			if m.elsewhere <= now {
-				m.elsewhere = 0
+			if m.avoidUntil <= now {
+				m.avoidUntil = 0
 			}
 			if !yield(t) {
 				return
@@ -116,5 +116,5 @@ func (x *Faults) Due(now time.Duration) iter.Seq[Task] {
 	}
 }
 
-// Forget drops the reminders: nothing is launched any more.
-func (x *Faults) Forget() { x.reminders = nil }
+// ClearReminders drops the reminders when the job launches no more tasks.
+func (x *Faults) ClearReminders() { x.reminders = nil }

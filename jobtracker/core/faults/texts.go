@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	MaxReason = 8 << 10 // of a text that goes to the log, in bytes
+	MaxReason = 8 << 10 // bytes of a failure's text, which the replicated log keeps
 )
 
-// Failure is how an attempt failed.
+// Failure describes a failed attempt.
 type Failure struct {
 	attempt wire.AttemptID
 	tracker string
@@ -19,8 +19,8 @@ type Failure struct {
 	log     string
 }
 
-// NewFailure keeps of a result what fits into a reason, its log whole as trackers
-// bound it: a long cause must not push it out.
+// NewFailure makes a Failure of at most MaxReason. It bounds the cause separately, so that a long
+// cause leaves room for the log.
 func NewFailure(tracker string, id wire.AttemptID, r *wire.Result) *Failure {
 	f := &Failure{attempt: id, tracker: tracker, cause: wire.Bounded(r.Error, MaxReason*3/8), log: wire.Bounded(r.Log, MaxReason/2)}
 	if f.cause == "" {
@@ -29,24 +29,24 @@ func NewFailure(tracker string, id wire.AttemptID, r *wire.Result) *Failure {
 	return f
 }
 
-// Short is the failure without the attempt's log.
-func (f *Failure) Short() string {
+// WithoutLog renders the failure without the attempt's log.
+func (f *Failure) WithoutLog() string {
 	return fmt.Sprintf("%v on tracker %s: %s", f.attempt, f.tracker, f.cause)
 }
 
 func (f *Failure) String() string {
-	text := f.Short()
+	text := f.WithoutLog()
 	if log := strings.TrimRight(f.log, "\n"); log != "" {
 		text += "\n" + log
 	}
 	return text
 }
 
-// AttemptsUsedUp says whether as many attempts of a task have failed as may, and that in words.
-func (x *Faults) AttemptsUsedUp(t Task, id wire.TaskID, attempts int) (why string, spent bool) {
+// AttemptsUsedUp reports whether a task has failed maxAttempts times, and returns the reason.
+func (x *Faults) AttemptsUsedUp(t Task, id wire.TaskID, maxAttempts int) (reason string, usedUp bool) {
 	m := x.get(t)
 	switch n := len(m.failed); {
-	case n < attempts:
+	case n < maxAttempts:
 		return "", false
 	case n == 1:
 		return fmt.Sprintf("%v failed: %v", id, m.first), true
@@ -55,20 +55,20 @@ func (x *Faults) AttemptsUsedUp(t Task, id wire.TaskID, attempts int) (why strin
 	}
 }
 
-// Trouble notes what went wrong and may yet be made good.
-func (x *Faults) Trouble(text string) {
+// AddTrouble notes a problem that does not end the job.
+func (x *Faults) AddTrouble(text string) {
 	if len(x.troubles)-x.losses < wire.MaxTroubles {
 		x.troubles = append(x.troubles, wire.Bounded(text, wire.MaxTrouble))
 	}
 }
 
-// LossTrouble notes what the loss of a tracker means for the job.
-func (x *Faults) LossTrouble(text string) {
+// AddLossTrouble notes what the loss of a tracker costs the job.
+func (x *Faults) AddLossTrouble(text string) {
 	if x.losses < wire.MaxTroubles {
 		x.losses++
 		x.troubles = append(x.troubles, wire.Bounded(text, wire.MaxTrouble))
 	}
 }
 
-// Troubles is what was noted, in order.
+// Troubles returns all noted texts, in order.
 func (x *Faults) Troubles() []string { return x.troubles }

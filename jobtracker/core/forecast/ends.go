@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Cluster is the input of a forecast besides the jobs. Times are on the caller's clock.
+// Cluster is the state of the cluster for a forecast. Times are on the caller's clock.
 type Cluster struct {
 	Now      time.Duration
 	Slots    [2]int  // by phase
-	Fallback [2]Task // of which nothing is known, by phase: see Mean
+	Fallback [2]Task // for jobs without measured times, by phase; see Mean
 
 	Bandwidth Bandwidth
 	Overheads Overheads
@@ -18,51 +18,51 @@ type Cluster struct {
 
 // Job is the state of a job that has not ended.
 type Job struct {
-	N       int // its number
+	N       int // job number
 	Phases  [2]Phase
-	Workers int // processes started for it
+	Workers int // worker processes started for it
 
-	// Active: its tasks have slots or wait for them. It has begun, does not stop, and is neither
-	// suspended nor waiting for trackers to report its outputs.
+	// Active means that its tasks have slots or wait for them. A job is not active before it
+	// begins, while it stops or is suspended, or until trackers have reported its outputs.
 	Active bool
 
-	Rank       [2]int        // its place in the order in which phases get slots, by phase
-	MapsEnd    time.Duration // when its maps end, by the plan in force; 0: that does not say so
-	WholeTasks bool          // that plan has counted whole tasks
+	Rank       [2]int        // position in the order in which jobs get slots, by phase
+	MapsEnd    time.Duration // end of its maps in the plan in force; 0: not in the plan
+	WholeTasks bool          // MapsEnd considers that tasks are not divisible
 
 	Shuffle Transfer
 
-	Closing      bool // all its tasks have ended
+	Closing      bool // all its tasks have ended, but not the job
 	ClosingSince time.Duration
 
-	Upcoming *Upcoming // nil if it has begun, or nothing is known of when it will
+	Upcoming *Upcoming // nil if the job has begun, or has no history
 }
 
 // Transfer is the rest of a job's shuffle.
 type Transfer struct {
-	Left  float64 // bytes; 0: it has ended, or the job has none
-	Homes int     // trackers that fetch it
-	Turn  int     // its place in the plan in force, from 1; 0: that does not name it
+	BytesLeft float64 // 0: the shuffle has ended, or the job has none
+	Homes     int     // trackers that fetch it
+	Turn      int     // position in the plan in force, from 1; 0: not in the plan
 }
 
-// Upcoming is a job that has not begun and goes by the last one of its name.
+// Upcoming describes a job that has not begun, by the last job of the same name.
 type Upcoming struct {
 	Tasks [2]int // by phase
-	After []int  // numbers of the jobs whose output it reads
+	After []int  // numbers of the jobs from which it reads output
 }
 
 // Estimate is the forecast of a job. It assumes that the plans in force stay, no job is
 // submitted and nothing is lost. An end is Never if it cannot be predicted.
 type Estimate struct {
-	N     int        // the job's number
-	Tasks [2]Task    // by phase
-	Left  [2]int     // tasks, likewise
-	Work  [2]float64 // slot-seconds left, likewise
+	N         int        // the job's number
+	Tasks     [2]Task    // by phase
+	TasksLeft [2]int     // by phase
+	Work      [2]float64 // slot-seconds left, by phase
 
 	MapsEnd, ShuffleEnd, End time.Duration
 }
 
-// Forecast is the estimates of all jobs, by number.
+// Forecast holds the estimates of all jobs, sorted by number.
 type Forecast []Estimate
 
 // Of returns the estimate of the job with a number, or nil.
@@ -74,20 +74,20 @@ func (f Forecast) Of(n int) *Estimate {
 	return &f[i]
 }
 
-// Predict predicts the ends of jobs, which are sorted by number.
+// Predict predicts the ends of jobs. The jobs must be sorted by number.
 //
-// A phase ends when its plan says, plus a delay that a fluid plan ignores: its last tasks do
-// not end together. Homes gather while maps run, so that the shuffle ends with the maps or
-// after them. Reduces follow the shuffle, in slots that other jobs leave free.
+// The plan gives the end of a phase. If it is fluid, with divisible tasks, a delay is added since
+// the last tasks do not end together. Homes gather while maps run, so the shuffle ends with the
+// maps or later. Reduces follow the shuffle, in slots that other jobs leave free.
 func Predict(c *Cluster, jobs []Job) Forecast {
 	f := make(Forecast, len(jobs))
 	for i := range jobs {
 		f[i] = c.estimate(&jobs[i])
 	}
-	c.endMaps(jobs, f)
-	c.endShuffles(jobs, f)
-	c.endReduces(jobs, f)
-	c.endUpcoming(jobs, f)
+	c.predictMaps(jobs, f)
+	c.predictShuffles(jobs, f)
+	c.predictReduces(jobs, f)
+	c.predictUpcoming(jobs, f)
 	return f
 }
 
@@ -101,15 +101,15 @@ func (c *Cluster) estimate(j *Job) Estimate {
 			t = c.Fallback[i]
 		}
 		if t.Source == sourceDefault && i == Reduce {
-			t = Task{e.Tasks[Map].Time, defaultDeviation, sourceMaps} // better than a constant
+			t = Task{e.Tasks[Map].Time, defaultDeviation, sourceMaps} // better than the default
 		}
-		e.Tasks[i], e.Left[i] = p.Correct(t), p.Left
+		e.Tasks[i], e.TasksLeft[i] = p.Correct(t), p.TasksLeft
 		e.Work[i] = p.Work(e.Tasks[i].Time)
 	}
 	return e
 }
 
-// inOrder lists the indexes of jobs in the order in which a phase gets slots.
+// inOrder lists the indexes of jobs in the order in which they get slots for a phase.
 func inOrder(jobs []Job, phase int) []int {
 	order := make([]int, len(jobs))
 	for i := range order {
@@ -119,17 +119,17 @@ func inOrder(jobs []Job, phase int) []int {
 	return order
 }
 
-// endMaps sets when maps end.
-func (c *Cluster) endMaps(jobs []Job, f Forecast) {
-	ahead := 0.0 // work of the jobs that come first
+// predictMaps sets the ends of maps.
+func (c *Cluster) predictMaps(jobs []Job, f Forecast) {
+	work := 0.0 // of the jobs so far
 	for _, i := range inOrder(jobs, Map) {
 		switch j, e := &jobs[i], &f[i]; {
 		case !j.Active:
-		case e.Left[Map] == 0:
+		case e.TasksLeft[Map] == 0:
 			e.MapsEnd = c.Now
 		case c.Slots[Map] > 0:
-			ahead += e.Work[Map]
-			end, whole := c.Now+After(ahead/float64(c.Slots[Map])), false
+			work += e.Work[Map]
+			end, whole := c.Now+Duration(work/float64(c.Slots[Map])), false
 			if j.MapsEnd > 0 {
 				end, whole = max(c.Now, j.MapsEnd), j.WholeTasks
 			}
@@ -138,38 +138,38 @@ func (c *Cluster) endMaps(jobs []Job, f Forecast) {
 	}
 }
 
-// phaseEnd predicts the end of a phase that begins at from. A fluid plan, or the work before
-// it in line, predicts end; the number of slots follows from this time and the work. If the
-// plan counts whole tasks, it includes that the last ones do not end together.
+// phaseEnd predicts the end of a phase that begins at from. end comes from the plan, or from the
+// work before this job. It determines how many slots the phase uses. whole means that end
+// already considers that tasks are not divisible.
 func (c *Cluster) phaseEnd(j *Job, e *Estimate, phase int, from, end time.Duration, whole bool) time.Duration {
-	p, t, left := &j.Phases[phase], e.Tasks[phase], e.Left[phase]
+	p, t, left := &j.Phases[phase], e.Tasks[phase], e.TasksLeft[phase]
 	if left <= p.Running {
 		return max(from, c.Now+p.lastEnd(t))
 	}
-	side := min(c.Slots[phase], left)
-	if j.Workers < side {
-		end, from = end+c.Overheads.WarmUp, from+c.Overheads.WarmUp // more workers have to start
+	slots := min(c.Slots[phase], left)
+	if j.Workers < slots {
+		end, from = end+c.Overheads.WarmUp, from+c.Overheads.WarmUp // more workers must start
 	}
-	soonest := from + After(e.Work[phase]/float64(side))
-	if p.Running == 0 && left == side && end <= soonest {
-		return from + allAtOnce(t, side)
+	earliest := from + Duration(e.Work[phase]/float64(slots))
+	if p.Running == 0 && left == slots && end <= earliest {
+		return from + concurrentTime(t, slots)
 	}
-	end = max(end, soonest)
+	end = max(end, earliest)
 	if took := end - from; took > 0 {
-		side = min(side, max(1, int(e.Work[phase]/took.Seconds())))
+		slots = min(slots, max(1, int(e.Work[phase]/took.Seconds())))
 	}
 	if whole {
 		return end
 	}
-	return end + lastTasks(t, side)
+	return end + lastTasksDelay(t, slots)
 }
 
-// endShuffles sets when all map output is at its homes. Jobs that are not in the plan share
+// predictShuffles sets when all map output is at its homes. Jobs that are not in the plan share
 // the bandwidth equally, after the jobs of the plan.
-func (c *Cluster) endShuffles(jobs []Job, f Forecast) {
+func (c *Cluster) predictShuffles(jobs []Job, f Forecast) {
 	var shuffles []int // jobs with bytes left to fetch
 	for i := range jobs {
-		if f[i].ShuffleEnd = f[i].MapsEnd; f[i].MapsEnd != Never && jobs[i].Shuffle.Left > 0 {
+		if f[i].ShuffleEnd = f[i].MapsEnd; f[i].MapsEnd != Never && jobs[i].Shuffle.BytesLeft > 0 {
 			shuffles = append(shuffles, i)
 		}
 	}
@@ -179,39 +179,40 @@ func (c *Cluster) endShuffles(jobs []Job, f Forecast) {
 	}
 	slices.SortStableFunc(shuffles, func(a, b int) int {
 		x, y := &jobs[a].Shuffle, &jobs[b].Shuffle
-		return cmp.Or(cmp.Compare(uint(x.Turn-1), uint(y.Turn-1)), cmp.Compare(x.Left, y.Left)) // 0 is last
+		return cmp.Or(cmp.Compare(uint(x.Turn-1), uint(y.Turn-1)), cmp.Compare(x.BytesLeft, y.BytesLeft)) // 0 is last
 	})
-	done := 0.0 // bytes fetched when a shuffle ends
+	total := 0.0 // bytes of the shuffles so far
 	for k, i := range shuffles {
 		s, e := &jobs[i].Shuffle, &f[i]
-		done += s.Left
-		queue := done
+		total += s.BytesLeft
+		fetched := total // bytes of all jobs when this shuffle ends
 		if s.Turn == 0 {
-			queue += s.Left * float64(len(shuffles)-1-k) // the larger ones have fetched as much by then
+			fetched += s.BytesLeft * float64(len(shuffles)-1-k) // the larger ones have fetched as much as this one
 		}
-		// The job's own homes limit its rate, and they fetch the last maps' output after the maps.
-		own := rate * float64(min(homes, max(1, s.Homes))) / float64(homes)
-		last := s.Left / float64(max(1, e.Left[Map])) * float64(min(1, e.Left[Map]))
-		e.ShuffleEnd = max(e.MapsEnd+After(last/own), c.Now+After(max(queue/rate, s.Left/own)))
+		// The number of the job's homes limits its rate. They fetch the output of the last maps
+		// after the maps.
+		jobRate := rate * float64(min(homes, max(1, s.Homes))) / float64(homes)
+		last := s.BytesLeft / float64(max(1, e.TasksLeft[Map])) * float64(min(1, e.TasksLeft[Map]))
+		e.ShuffleEnd = max(e.MapsEnd+Duration(last/jobRate), c.Now+Duration(max(fetched/rate, s.BytesLeft/jobRate)))
 	}
 }
 
-// endReduces sets when jobs end. Reduces take slots in the order in which they become ready.
-func (c *Cluster) endReduces(jobs []Job, f Forecast) {
+// predictReduces sets the ends of jobs. Jobs get reduce slots in the order of their shuffles' ends.
+func (c *Cluster) predictReduces(jobs []Job, f Forecast) {
 	order := slices.DeleteFunc(inOrder(jobs, Reduce), func(i int) bool { return f[i].ShuffleEnd == Never })
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(f[a].ShuffleEnd, f[b].ShuffleEnd) })
 	slots := c.Slots[Reduce]
-	through := 0.0 // seconds until the slots have done the work of the jobs so far
+	busy := 0.0 // seconds until the slots have done the work of the jobs so far
 	for _, i := range order {
 		j, e := &jobs[i], &f[i]
 		end := e.ShuffleEnd
 		switch {
-		case e.Left[Reduce] == 0:
+		case e.TasksLeft[Reduce] == 0:
 		case slots == 0:
 			continue
 		default:
-			through = max(through, (e.ShuffleEnd-c.Now).Seconds()) + e.Work[Reduce]/float64(slots)
-			end = c.phaseEnd(j, e, Reduce, end, max(end, c.Now+After(through)), false)
+			busy = max(busy, (e.ShuffleEnd-c.Now).Seconds()) + e.Work[Reduce]/float64(slots)
+			end = c.phaseEnd(j, e, Reduce, end, max(end, c.Now+Duration(busy)), false)
 		}
 		e.End = end + c.Overheads.Close
 		if j.Closing {
@@ -220,28 +221,28 @@ func (c *Cluster) endReduces(jobs []Job, f Forecast) {
 	}
 }
 
-// endUpcoming sets the ends of jobs that have not begun, by the last one of their name: they
-// come when those end whose output they read, and after the others.
-func (c *Cluster) endUpcoming(jobs []Job, f Forecast) {
+// predictUpcoming sets the ends of jobs that have not begun. They begin after the jobs from which
+// they read output, and after the maps of the jobs before them.
+func (c *Cluster) predictUpcoming(jobs []Job, f Forecast) {
 	if c.Slots[Map] == 0 {
 		return
 	}
-	ahead := 0.0
+	work := 0.0 // map work of the jobs that come first
 	for i := range f {
-		ahead += f[i].Work[Map]
+		work += f[i].Work[Map]
 	}
 	for i := range jobs {
-		coming, e := jobs[i].Upcoming, &f[i]
-		if coming == nil {
+		upcoming, e := jobs[i].Upcoming, &f[i]
+		if upcoming == nil {
 			continue
 		}
-		at := c.Now + After(ahead/float64(c.Slots[Map]))
-		for _, n := range coming.After {
+		at := c.Now + Duration(work/float64(c.Slots[Map]))
+		for _, n := range upcoming.After {
 			if before := f.Of(n); before != nil {
 				at = max(at, before.End)
 			}
 		}
-		for phase, tasks := range coming.Tasks {
+		for phase, tasks := range upcoming.Tasks {
 			if at == Never || tasks == 0 {
 				continue
 			}
@@ -250,10 +251,10 @@ func (c *Cluster) endUpcoming(jobs []Job, f Forecast) {
 				continue
 			}
 			waves, each := (tasks+c.Slots[phase]-1)/c.Slots[phase], e.Tasks[phase].Time
-			e.Left[phase], e.Work[phase] = tasks, TotalSeconds(tasks, each)
-			at = min(at+After(TotalSeconds(waves, each)), c.Now+After(farFuture))
+			e.TasksLeft[phase], e.Work[phase] = tasks, TotalSeconds(tasks, each)
+			at = min(at+Duration(TotalSeconds(waves, each)), c.Now+Duration(farFuture))
 		}
-		ahead += e.Work[Map]
+		work += e.Work[Map]
 		if e.End = at; at != Never {
 			e.End += c.Overheads.Close
 		}

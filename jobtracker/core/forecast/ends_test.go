@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// cluster has 4 map and 2 reduce slots at 100 s. Jobs close in 1 s.
+// cluster has 4 map slots and 2 reduce slots. The time is 100 s. Jobs close in 1 s.
 func cluster() Cluster {
 	return Cluster{
 		Now: 100 * second, Slots: [2]int{4, 2}, Overheads: Overheads{Close: second},
@@ -16,16 +16,16 @@ func cluster() Cluster {
 	}
 }
 
-// exact returns ten tasks of equal times.
-func exact(seconds float64) Known {
-	return Known{Measured: took(seconds, seconds, seconds, seconds, seconds, seconds, seconds, seconds, seconds, seconds)}
+// tenTasks returns ten tasks with the same time.
+func tenTasks(seconds float64) TaskTimes {
+	return TaskTimes{Measured: warmTasks(seconds, seconds, seconds, seconds, seconds, seconds, seconds, seconds, seconds, seconds)}
 }
 
-// job has so many maps and reduces left; none of them run.
+// job makes a job with these numbers of maps and reduces left. No task runs.
 func job(n, maps, reduces int) Job {
 	return Job{
 		N: n, Active: true, Workers: 100,
-		Phases: [2]Phase{{Known: exact(10), Left: maps}, {Known: exact(20), Left: reduces}},
+		Phases: [2]Phase{{TaskTimes: tenTasks(10), TasksLeft: maps}, {TaskTimes: tenTasks(20), TasksLeft: reduces}},
 	}
 }
 
@@ -44,8 +44,8 @@ func showEnds(c *Cluster, f Forecast) string {
 	return strings.Join(list, ", ")
 }
 
-// TestPredict checks ends that were computed by hand: all tasks take the same time. If more
-// than a wave is left, a fluid plan is (slots-1)/(2*slots) of a task too short.
+// TestPredict checks ends that were computed by hand; all tasks take the same time. If more than
+// a wave is left, a fluid plan is too short by (slots-1)/(2*slots) of a task.
 func TestPredict(t *testing.T) {
 	with := func(j Job, change func(*Job)) Job { change(&j); return j }
 	for _, c := range []struct {
@@ -55,32 +55,32 @@ func TestPredict(t *testing.T) {
 		want    string // ends of maps, shuffle, job
 	}{
 		{"no jobs", nil, nil, ""},
-		{"all is done", nil, []Job{job(1, 0, 0)}, "0 0 1"},
+		{"all tasks have ended", nil, []Job{job(1, 0, 0)}, "0 0 1"},
 		{"one wave begins", nil, []Job{job(1, 4, 0)}, "10 10 11"},
 		{"part of a wave begins", nil, []Job{job(1, 3, 0)}, "10 10 11"},
 		{"processes are started first", func(c *Cluster) { c.Overheads.WarmUp = 2 * second },
 			[]Job{with(job(1, 4, 0), func(j *Job) { j.Workers = 3 })}, "12 12 13"},
 		{"waves", nil, []Job{job(1, 12, 0)}, "33.75 33.75 34.75"}, // 30 + 3/8 of 10
 		{"reduces follow", nil, []Job{job(1, 4, 2)}, "10 10 31"},
-		{"all run", nil, []Job{with(job(1, 2, 0), func(j *Job) {
+		{"all tasks run", nil, []Job{with(job(1, 2, 0), func(j *Job) {
 			j.Phases[Map].Running, j.Phases[Map].Ages = 2, []time.Duration{4 * second, 7 * second}
 		})}, "6 6 7"},
-		{"what runs for too long has a tenth left", nil, []Job{with(job(1, 1, 0), func(j *Job) {
+		{"a task that runs longer than estimated has a tenth left", nil, []Job{with(job(1, 1, 0), func(j *Job) {
 			j.Phases[Map].Running, j.Phases[Map].Ages = 1, []time.Duration{10 * second}
 		})}, "1 1 2"},
-		{"some run, too many to look at", nil, []Job{with(job(1, 4, 0), func(j *Job) { j.Phases[Map].Running = 4 })}, "10 10 11"},
-		{"nothing is known", nil, []Job{{N: 1, Active: true, Workers: 9, Phases: [2]Phase{{Left: 4}, {Left: 2}}}}, "5 5 13"},
-		{"nothing is known of any job", func(c *Cluster) {
+		{"too many running tasks", nil, []Job{with(job(1, 4, 0), func(j *Job) { j.Phases[Map].Running = 4 })}, "10 10 11"},
+		{"no times are known", nil, []Job{{N: 1, Active: true, Workers: 9, Phases: [2]Phase{{TasksLeft: 4}, {TasksLeft: 2}}}}, "5 5 13"},
+		{"no times are known of any job", func(c *Cluster) {
 			c.Fallback = [2]Task{{3 * second, 0, sourceDefault}, {second, 0, sourceDefault}}
-		}, []Job{{N: 1, Active: true, Workers: 9, Phases: [2]Phase{{Left: 4}, {Left: 1}}}}, "3 3 7"}, // a reduce takes as long as a map
+		}, []Job{{N: 1, Active: true, Workers: 9, Phases: [2]Phase{{TasksLeft: 4}, {TasksLeft: 1}}}}, "3 3 7"}, // a reduce takes as long as a map
 
-		// The plan in force.
-		{"phases wait in its order", nil, []Job{
+		// With a plan in force.
+		{"maps get slots in the order of the plan", nil, []Job{
 			with(job(1, 4, 0), func(j *Job) { j.Rank[Map] = 2 }), with(job(2, 4, 0), func(j *Job) { j.Rank[Map] = 1 }),
-		}, "22.5 22.5 23.5, 10 10 11"}, // after 20 s, in which it has work for two slots: 1/4 of 10
-		{"it says when maps end, and as a fluid", nil, []Job{with(job(1, 4, 0), func(j *Job) { j.MapsEnd = 130 * second })}, "30 30 31"},
-		{"in whole tasks", nil, []Job{with(job(1, 8, 0), func(j *Job) { j.MapsEnd, j.WholeTasks = 130*second, true })}, "30 30 31"},
-		{"it is out of date", nil, []Job{with(job(1, 8, 0), func(j *Job) { j.MapsEnd, j.WholeTasks = 90*second, true })}, "20 20 21"},
+		}, "22.5 22.5 23.5, 10 10 11"}, // 20 s with two slots, and 1/4 of 10 s
+		{"the plan has the end of maps, and is fluid", nil, []Job{with(job(1, 4, 0), func(j *Job) { j.MapsEnd = 130 * second })}, "30 30 31"},
+		{"the plan counts whole tasks", nil, []Job{with(job(1, 8, 0), func(j *Job) { j.MapsEnd, j.WholeTasks = 130*second, true })}, "30 30 31"},
+		{"the plan is out of date", nil, []Job{with(job(1, 8, 0), func(j *Job) { j.MapsEnd, j.WholeTasks = 90*second, true })}, "20 20 21"},
 
 		// Jobs that get no slots.
 		{"no slots", func(c *Cluster) { c.Slots = [2]int{} }, []Job{job(1, 4, 2)}, "never never never"},
@@ -88,9 +88,9 @@ func TestPredict(t *testing.T) {
 		{"suspended", nil, []Job{with(job(1, 4, 2), func(j *Job) { j.Active = false }), job(2, 4, 0)}, "never never never, 10 10 11"},
 		{"closing", nil, []Job{with(job(1, 0, 0), func(j *Job) { j.Closing, j.ClosingSince = true, 100*second-3*second/4 })}, "0 0 0.25"},
 		{"closing for longer than usual", nil, []Job{with(job(1, 0, 0), func(j *Job) { j.Closing, j.ClosingSince = true, second })}, "0 0 0.1"},
-		{"its reduces end after those of jobs that are ready before", nil, []Job{
+		{"reduces get slots in the order in which they are ready", nil, []Job{
 			with(job(1, 4, 2), func(j *Job) { j.Rank = [2]int{1, 0} }), with(job(2, 4, 2), func(j *Job) { j.Rank = [2]int{0, 1} }),
-		}, "22.5 22.5 51, 10 10 31"}, // the slots end these reduces at 30 and at 50
+		}, "22.5 22.5 51, 10 10 31"}, // the reduces end at 30 and at 50
 	} {
 		all := cluster()
 		if c.cluster != nil {
@@ -102,7 +102,7 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// TestPredictShuffles has two homes that fetch 10 bytes a second each.
+// TestPredictShuffles has two homes, which fetch 10 bytes a second each.
 func TestPredictShuffles(t *testing.T) {
 	shuffles := func(n, maps int, s Transfer) Job {
 		j := job(n, maps, 0)
@@ -114,24 +114,24 @@ func TestPredictShuffles(t *testing.T) {
 		jobs []Job
 		want string
 	}{
-		{"all maps have ended", []Job{shuffles(1, 0, Transfer{Left: 100, Homes: 2})}, "0 5 6"},
-		{"one of two homes fetches", []Job{shuffles(1, 0, Transfer{Left: 100, Homes: 1})}, "0 10 11"},
-		{"no home is known yet", []Job{shuffles(1, 0, Transfer{Left: 100})}, "0 10 11"},
-		{"what the last map makes is fetched after it", []Job{shuffles(1, 4, Transfer{Left: 100, Homes: 2})}, "10 11.25 12.25"},
-		{"there is more than is fetched meanwhile", []Job{shuffles(1, 4, Transfer{Left: 1000, Homes: 2})}, "10 50 51"},
-		{"maps do not go", []Job{func() Job { j := shuffles(1, 4, Transfer{Left: 100}); j.Active = false; return j }()}, "never never never"},
-		// Equal shares: when the small one ends, the large one has fetched as much.
-		{"alike", []Job{shuffles(1, 0, Transfer{Left: 300, Homes: 2}), shuffles(2, 0, Transfer{Left: 100, Homes: 2})}, "0 20 21, 0 10 11"},
+		{"all maps have ended", []Job{shuffles(1, 0, Transfer{BytesLeft: 100, Homes: 2})}, "0 5 6"},
+		{"one of two homes fetches", []Job{shuffles(1, 0, Transfer{BytesLeft: 100, Homes: 1})}, "0 10 11"},
+		{"no home is known yet", []Job{shuffles(1, 0, Transfer{BytesLeft: 100})}, "0 10 11"},
+		{"the output of the last map is fetched after it", []Job{shuffles(1, 4, Transfer{BytesLeft: 100, Homes: 2})}, "10 11.25 12.25"},
+		{"more output than homes fetch while maps run", []Job{shuffles(1, 4, Transfer{BytesLeft: 1000, Homes: 2})}, "10 50 51"},
+		{"maps get no slots", []Job{func() Job { j := shuffles(1, 4, Transfer{BytesLeft: 100}); j.Active = false; return j }()}, "never never never"},
+		// Equal shares: when the small shuffle ends, the large one has fetched as much.
+		{"equal shares", []Job{shuffles(1, 0, Transfer{BytesLeft: 300, Homes: 2}), shuffles(2, 0, Transfer{BytesLeft: 100, Homes: 2})}, "0 20 21, 0 10 11"},
 		{"in the order of the plan", []Job{
-			shuffles(1, 0, Transfer{Left: 300, Homes: 2, Turn: 1}), shuffles(2, 0, Transfer{Left: 100, Homes: 2, Turn: 2}),
+			shuffles(1, 0, Transfer{BytesLeft: 300, Homes: 2, Turn: 1}), shuffles(2, 0, Transfer{BytesLeft: 100, Homes: 2, Turn: 2}),
 		}, "0 15 16, 0 20 21"},
-		{"the plan names one", []Job{
-			shuffles(1, 0, Transfer{Left: 100, Homes: 2}), shuffles(2, 0, Transfer{Left: 300, Homes: 2, Turn: 1}),
+		{"the plan has one of two", []Job{
+			shuffles(1, 0, Transfer{BytesLeft: 100, Homes: 2}), shuffles(2, 0, Transfer{BytesLeft: 300, Homes: 2, Turn: 1}),
 		}, "0 20 21, 0 15 16"},
 	} {
 		all := cluster()
 		all.Bandwidth.Add(10)
-		all.Bandwidth.Add(0) // like the other
+		all.Bandwidth.Add(0) // counts like the other
 		if got := showEnds(&all, Predict(&all, c.jobs)); got != c.want {
 			t.Errorf("%s: %s, not %s", c.name, got, c.want)
 		}
@@ -144,9 +144,9 @@ func TestPredictShuffles(t *testing.T) {
 	}
 }
 
-// TestPredictUpcoming checks that jobs which have not begun follow those whose output they read.
+// TestPredictUpcoming checks that jobs begin after the jobs from which they read output.
 func TestPredictUpcoming(t *testing.T) {
-	coming := func(n, maps, reduces int, after ...int) Job {
+	upcoming := func(n, maps, reduces int, after ...int) Job {
 		j := job(n, 0, 0)
 		j.Active, j.Upcoming = false, &Upcoming{Tasks: [2]int{maps, reduces}, After: after}
 		return j
@@ -159,14 +159,14 @@ func TestPredictUpcoming(t *testing.T) {
 		jobs  []Job
 		want  string
 	}{
-		{"alone", [2]int{4, 2}, []Job{coming(1, 5, 3)}, "61"}, // 2 waves of 10 s, 2 of 20 s
-		{"after a job that runs", [2]int{4, 2}, []Job{job(1, 4, 0), coming(2, 4, 0, 1)}, "11 22"},
-		{"after the work of other jobs", [2]int{4, 2}, []Job{job(1, 8, 0), coming(2, 4, 0)}, "24.75 31"},
-		{"after one that comes itself", [2]int{4, 2}, []Job{coming(1, 4, 0), coming(2, 0, 2, 1)}, "11 32"},
-		{"after one that has ended", [2]int{4, 2}, []Job{coming(5, 4, 0, 3)}, "11"},
-		{"after one of which nothing is known", [2]int{4, 2}, []Job{unknown, coming(3, 4, 0, 2)}, "never never"},
-		{"no map slots", [2]int{0, 2}, []Job{coming(1, 4, 0)}, "never"},
-		{"no reduce slots", [2]int{4, 0}, []Job{coming(1, 4, 1), coming(2, 4, 0)}, "never 21"},
+		{"alone", [2]int{4, 2}, []Job{upcoming(1, 5, 3)}, "61"}, // 2 waves of 10 s, 2 of 20 s
+		{"after a job that runs", [2]int{4, 2}, []Job{job(1, 4, 0), upcoming(2, 4, 0, 1)}, "11 22"},
+		{"after the work of other jobs", [2]int{4, 2}, []Job{job(1, 8, 0), upcoming(2, 4, 0)}, "24.75 31"},
+		{"after another job that has not begun", [2]int{4, 2}, []Job{upcoming(1, 4, 0), upcoming(2, 0, 2, 1)}, "11 32"},
+		{"after an ended job", [2]int{4, 2}, []Job{upcoming(5, 4, 0, 3)}, "11"},
+		{"after a job without a prediction", [2]int{4, 2}, []Job{unknown, upcoming(3, 4, 0, 2)}, "never never"},
+		{"no map slots", [2]int{0, 2}, []Job{upcoming(1, 4, 0)}, "never"},
+		{"no reduce slots", [2]int{4, 0}, []Job{upcoming(1, 4, 1), upcoming(2, 4, 0)}, "never 21"},
 	} {
 		all := cluster()
 		all.Slots = c.slots
@@ -187,11 +187,11 @@ func TestPredictUpcoming(t *testing.T) {
 func TestForecastOf(t *testing.T) {
 	all := cluster()
 	f := Predict(&all, []Job{job(2, 4, 0), job(5, 4, 3)})
-	if e := f.Of(5); e == nil || e.N != 5 || e.Left != [2]int{4, 3} || e.Work != [2]float64{40, 60} {
+	if e := f.Of(5); e == nil || e.N != 5 || e.TasksLeft != [2]int{4, 3} || e.Work != [2]float64{40, 60} {
 		t.Errorf("job 5: %+v", e)
 	}
 	if f.Of(3) != nil || Forecast(nil).Of(1) != nil {
-		t.Error("there is an estimate of a job that is not there")
+		t.Error("an unknown job has an estimate")
 	}
 }
 
@@ -207,7 +207,7 @@ func TestAlone(t *testing.T) {
 		{"narrower than the cluster", [2]int{40, 20}, []FlowJob{{N: 1, Tasks: [2]int{4, 2}, Each: each}}, 30},
 		{"wider", [2]int{4, 2}, []FlowJob{{N: 1, Tasks: [2]int{8, 3}, Each: each}}, 50},
 		{"a chain", [2]int{4, 2}, []FlowJob{{N: 1, Tasks: [2]int{4, 0}, Each: each}, {N: 2, After: []int{1}, Tasks: [2]int{4, 2}, Each: each}}, 40},
-		// Either takes 10 s, but the slots need 20 s for both.
+		// Each takes 10 s, but the slots need 20 s for both.
 		{"side by side", [2]int{4, 2}, []FlowJob{{N: 1, Tasks: [2]int{4, 0}, Each: each}, {N: 2, Tasks: [2]int{4, 0}, Each: each}}, 20},
 		{"one joins two", [2]int{8, 2}, []FlowJob{
 			{N: 1, Tasks: [2]int{8, 0}, Each: each}, {N: 2, Tasks: [2]int{1, 1}, Each: each}, {N: 3, After: []int{1, 2}, Tasks: [2]int{1, 0}, Each: each},

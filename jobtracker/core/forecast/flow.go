@@ -2,17 +2,17 @@ package forecast
 
 import "time"
 
-// FlowJob is one job of a flow with all its tasks, those that have ended too.
+// FlowJob is a job of a flow. It counts all its tasks, including ended ones.
 type FlowJob struct {
-	N     int              // its number
-	After []int            // numbers of the jobs whose output it reads, which come before it
+	N     int              // job number
+	After []int            // numbers of the jobs from which it reads output; they come first in the list
 	Tasks [2]int           // by phase
 	Each  [2]time.Duration // time of a task, by phase
 }
 
-// Alone is the seconds that a flow takes alone in the cluster: its critical path, with as many
-// slots as each phase can use, but at least the total work of a phase on all slots. Stretch
-// is relative to it. It includes ended tasks, so that it does not change with progress.
+// Alone is the time in seconds that a flow takes alone in the cluster; stretch is relative to it.
+// It is the critical path if each phase gets all the slots that it can use. But it is at least the
+// total work of each phase on all slots. It includes ended tasks, so it does not change with progress.
 func Alone(slots [2]int, flow []FlowJob) float64 {
 	longest, area := 0.0, [2]float64{}
 	ends := make(map[int]float64, len(flow))

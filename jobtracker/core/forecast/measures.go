@@ -8,13 +8,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// leastTask is the least time of a task, since simulated clocks may not advance.
-const leastTask = time.Millisecond
+// minTaskTime is the shortest task time: a simulated clock may stand still during a task.
+const minTaskTime = time.Millisecond
 
 // Measured sums the times of a phase's succeeded tasks.
 type Measured struct {
 	All  history.Sum
-	Warm history.Sum // of those that ran in a running worker process
+	Warm history.Sum // tasks without the start of a worker process
 }
 
 // count adds a task.
@@ -25,24 +25,23 @@ func (m *Measured) count(took time.Duration, cold bool) {
 	}
 }
 
-// Measures holds the measured times of a job's tasks. The zero value is of a job without
-// attempts so far.
+// Measures holds the measured times of a job's tasks. The zero value has none.
 type Measures struct {
 	Phases   [2]Measured
-	Reads    wire.Reads // of maps that have succeeded
+	Reads    wire.Reads // bytes that succeeded maps have read
 	Workers  int        // processes started
 	trackers []*block   // by tracker number / block length; nil: no attempts there
 }
 
-// onTracker is a job's workers and tasks on one tracker. Workers stay after a success, so that
-// only the first tasks on each tracker also start processes.
+// onTracker is a job's workers and tasks on one tracker. A worker runs further tasks after a
+// success, so only the first tasks on a tracker start processes.
 type onTracker struct {
 	busy, workers int16
-	tasks         [2]int32 // that succeeded, by phase
-	took          [2]time.Duration
+	tasks         [2]int32         // succeeded ones, by phase
+	took          [2]time.Duration // sum of their times
 }
 
-// block is trackers with consecutive numbers. Many jobs have attempts on few trackers only.
+// block has trackers with consecutive numbers: many jobs use only a few trackers.
 type block [64]onTracker
 
 // find returns the entry of a tracker, or nil.
@@ -54,7 +53,7 @@ func (m *Measures) find(tracker int32) *onTracker {
 	return &m.trackers[i][k]
 }
 
-// at returns the entry of a tracker, and makes it if there is none.
+// at returns the entry of a tracker, which it may have to make.
 func (m *Measures) at(tracker int32) *onTracker {
 	if o := m.find(tracker); o != nil {
 		return o
@@ -67,8 +66,8 @@ func (m *Measures) at(tracker int32) *onTracker {
 	return m.find(tracker)
 }
 
-// Began notes that an attempt begins on a tracker. It reports whether a worker must start.
-func (m *Measures) Began(tracker int32) (cold bool) {
+// AttemptBegan notes that an attempt begins on a tracker. It reports whether a worker must start.
+func (m *Measures) AttemptBegan(tracker int32) (cold bool) {
 	o := m.at(tracker)
 	o.busy++
 	started := max(0, o.busy-o.workers)
@@ -77,34 +76,34 @@ func (m *Measures) Began(tracker int32) (cold bool) {
 	return started > 0
 }
 
-// Ended notes that an attempt has ended.
-func (m *Measures) Ended(tracker int32) { m.at(tracker).busy-- }
+// AttemptEnded notes that an attempt has ended.
+func (m *Measures) AttemptEnded(tracker int32) { m.at(tracker).busy-- }
 
 // WorkerEnded notes that a worker ended with its attempt, which failed or was killed. The
-// caller has called Ended.
+// caller has called AttemptEnded.
 func (m *Measures) WorkerEnded(tracker int32) {
 	o := m.at(tracker)
 	o.workers = max(o.busy, o.workers-1)
 }
 
-// Lost notes that all workers on a tracker are gone.
-func (m *Measures) Lost(tracker int32) {
+// TrackerLost notes that the job has no workers on a tracker any more.
+func (m *Measures) TrackerLost(tracker int32) {
 	if o := m.find(tracker); o != nil {
 		o.workers = 0
 	}
 }
 
-// Count adds a task of a phase that succeeded on a tracker. cold: a worker was started for it.
-func (m *Measures) Count(phase int, tracker int32, took time.Duration, cold bool) {
-	took = max(took, leastTask)
+// CountTask adds a task that succeeded on a tracker. cold means that a worker was started for it.
+func (m *Measures) CountTask(phase int, tracker int32, took time.Duration, cold bool) {
+	took = max(took, minTaskTime)
 	m.Phases[phase].count(took, cold)
 	o := m.at(tracker)
 	o.tasks[phase]++
 	o.took[phase] += took
 }
 
-// On sums the tasks of a phase that succeeded on a tracker.
-func (m *Measures) On(tracker int32, phase int) history.Sum {
+// TasksOn sums the tasks of a phase that succeeded on a tracker.
+func (m *Measures) TasksOn(tracker int32, phase int) history.Sum {
 	o := m.find(tracker)
 	if o == nil {
 		return history.Sum{}
@@ -112,35 +111,34 @@ func (m *Measures) On(tracker int32, phase int) history.Sum {
 	return history.Sum{Tasks: int(o.tasks[phase]), Took: o.took[phase]}
 }
 
-// Overheads is the time that jobs and tasks take besides their work: recent averages.
+// Overheads are recent averages of the time that jobs and tasks take besides their work.
 type Overheads struct {
 	Close  time.Duration // from a job's last task to its end
-	SetUp  time.Duration // from a job's begin until its maps can be launched
-	WarmUp time.Duration // additional time of a task that also starts its process
+	SetUp  time.Duration // from a job's begin to its first possible launch of a map
+	WarmUp time.Duration // additional time of a task that starts a worker process
 }
 
-// Closed adds the time in which a job closed.
-func (o *Overheads) Closed(took time.Duration) { o.Close = smoothed(o.Close, took) }
+// AddClose adds a job's time from its last task to its end.
+func (o *Overheads) AddClose(took time.Duration) { o.Close = smoothed(o.Close, took) }
 
-// WasSetUp adds the time in which a job was set up.
-func (o *Overheads) WasSetUp(took time.Duration) { o.SetUp = smoothed(o.SetUp, took) }
+// AddSetUp adds a job's setup time.
+func (o *Overheads) AddSetUp(took time.Duration) { o.SetUp = smoothed(o.SetUp, took) }
 
-// fewWarm is the number of tasks in running processes after which Warmed measures a job.
+// fewWarm is the number of warm tasks after which UpdateWarmUp measures a job.
 const fewWarm = 4
 
-// Warmed updates WarmUp from a phase of a job. Callers call it after they count a task that
-// ran in a running process.
-func (o *Overheads) Warmed(m *Measured) {
+// UpdateWarmUp updates WarmUp from a phase of a job. The caller has just counted a warm task.
+func (o *Overheads) UpdateWarmUp(m *Measured) {
 	if n := m.All.Tasks - m.Warm.Tasks; m.Warm.Tasks == fewWarm && n > 0 {
 		o.WarmUp = smoothed(o.WarmUp, max(0, (m.All.Took-m.Warm.Took)/time.Duration(n)-m.Warm.Mean()))
 	}
 }
 
-// smoothed averages with weight 1/4 for the last value; the first value is taken as it is.
+// smoothed is a moving average with weight 1/4 for the last value. old is 0 before the first.
 func smoothed(old, last time.Duration) time.Duration { return (3*cmp.Or(old, last) + last) / 4 }
 
-// Left is the rest of a step that usually takes so long and began at since; 0: it has not begun.
-func Left(usual, since, now time.Duration) time.Duration {
+// Remaining is the rest of a step with its usual time. since is its begin; 0: it has not begun.
+func Remaining(usual, since, now time.Duration) time.Duration {
 	if since == 0 {
 		return usual
 	}

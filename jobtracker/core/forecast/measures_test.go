@@ -11,26 +11,26 @@ import (
 // success and end with a failure.
 func TestWorkers(t *testing.T) {
 	var m Measures
-	const here, far = 3, 1000
+	const low, high = 3, 1000 // tracker numbers in different blocks
 	begins := func(tracker int32, cold bool) {
 		t.Helper()
-		if got := m.Began(tracker); got != cold {
-			t.Errorf("a process is started: %v, not %v", got, cold)
+		if got := m.AttemptBegan(tracker); got != cold {
+			t.Errorf("a process is started: %v, want %v", got, cold)
 		}
 	}
-	begins(here, true)
-	begins(here, true)
-	begins(far, true)
-	m.Ended(here)
-	begins(here, false)
-	m.Ended(here)
-	m.WorkerEnded(here)
-	begins(here, true)
-	m.Ended(here)
-	m.Ended(here)
-	m.Lost(here)
-	m.Lost(77) // where it had no attempts
-	begins(here, true)
+	begins(low, true)
+	begins(low, true)
+	begins(high, true)
+	m.AttemptEnded(low)
+	begins(low, false)
+	m.AttemptEnded(low)
+	m.WorkerEnded(low)
+	begins(low, true)
+	m.AttemptEnded(low)
+	m.AttemptEnded(low)
+	m.TrackerLost(low)
+	m.TrackerLost(77) // the job had no attempts there
+	begins(low, true)
 	if m.Workers != 5 {
 		t.Errorf("%d processes were started, not 5", m.Workers)
 	}
@@ -38,18 +38,18 @@ func TestWorkers(t *testing.T) {
 
 func TestCount(t *testing.T) {
 	var m Measures
-	m.Count(Map, 1, 2*second, true)
-	m.Count(Map, 1, 0, false)
-	m.Count(Map, 200, 4*second, false)
-	m.Count(Reduce, 1, 8*second, false)
+	m.CountTask(Map, 1, 2*second, true)
+	m.CountTask(Map, 1, 0, false)
+	m.CountTask(Map, 200, 4*second, false)
+	m.CountTask(Reduce, 1, 8*second, false)
 	maps := &m.Phases[Map]
-	if maps.All.Tasks != 3 || maps.All.Took != 6*second+leastTask || maps.Warm.Tasks != 2 || m.Phases[Reduce].All.Tasks != 1 {
+	if maps.All.Tasks != 3 || maps.All.Took != 6*second+minTaskTime || maps.Warm.Tasks != 2 || m.Phases[Reduce].All.Tasks != 1 {
 		t.Errorf("%+v", m.Phases)
 	}
 	for tracker, want := range map[int32]history.Sum{
-		1: {Tasks: 2, Took: 2*second + leastTask}, 200: {Tasks: 1, Took: 4 * second}, 2: {}, 5000: {},
+		1: {Tasks: 2, Took: 2*second + minTaskTime}, 200: {Tasks: 1, Took: 4 * second}, 2: {}, 5000: {},
 	} {
-		if got := m.On(tracker, Map); got != want {
+		if got := m.TasksOn(tracker, Map); got != want {
 			t.Errorf("tracker %d: %+v, not %+v", tracker, got, want)
 		}
 	}
@@ -57,29 +57,29 @@ func TestCount(t *testing.T) {
 
 func TestOverheads(t *testing.T) {
 	var o Overheads
-	o.Closed(4 * second)
-	o.Closed(8 * second)
-	o.WasSetUp(2 * second)
+	o.AddClose(4 * second)
+	o.AddClose(8 * second)
+	o.AddSetUp(2 * second)
 	if o.Close != 5*second || o.SetUp != 2*second {
 		t.Errorf("%+v", o)
 	}
 	var m Measured
 	for i, took := range []time.Duration{6 * second, 6 * second, 2 * second, 2 * second, 2 * second, 2 * second, 2 * second} {
 		m.count(took, i < 2)
-		if o.Warmed(&m); (o.WarmUp == 4*second) != (i >= 5) {
+		if o.UpdateWarmUp(&m); (o.WarmUp == 4*second) != (i >= 5) {
 			t.Errorf("after %d tasks starting a process takes %v", i+1, o.WarmUp)
 		}
 	}
-	fast := cold(1)
+	fast := coldTasks(1)
 	for range fewWarm {
 		fast.count(2*second, false)
 	}
-	if o.Warmed(&fast); o.WarmUp != 3*second {
+	if o.UpdateWarmUp(&fast); o.WarmUp != 3*second {
 		t.Errorf("starting a process takes %v, not 3/4 of 4s", o.WarmUp)
 	}
 	for _, c := range [][4]time.Duration{{5, 0, 100, 5}, {5, 98, 100, 3}, {5, 90, 100, 0}} {
-		if got := Left(c[0], c[1], c[2]); got != c[3] {
-			t.Errorf("of %d since %d at %d there are %d left, not %d", c[0], c[1], c[2], got, c[3])
+		if got := Remaining(c[0], c[1], c[2]); got != c[3] {
+			t.Errorf("usual time %d, since %d, at %d: %d remain, want %d", c[0], c[1], c[2], got, c[3])
 		}
 	}
 }

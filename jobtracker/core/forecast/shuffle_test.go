@@ -17,15 +17,15 @@ func TestShuffle(t *testing.T) {
 	}{
 		{"nothing known", Output{Maps: -1}, Shuffle{}},
 		{"no maps", Output{}, Shuffle{}},
-		{"all made", Output{Maps: 2, Made: 2, Bytes: 60, Fetched: 20, Past: past}, Shuffle{20, 60, 60}},
-		{"some made, by their input", Output{Maps: 9, Made: 2, Bytes: 60, Read: 30, Input: 300, Past: past}, Shuffle{0, 60, 600}},
-		{"some made, input not known", Output{Maps: 8, Made: 2, Bytes: 60, Past: past}, Shuffle{0, 60, 240}},
+		{"all made", Output{Maps: 2, MapsDone: 2, Bytes: 60, Fetched: 20, Past: past}, Shuffle{20, 60, 60}},
+		{"some made, by their input", Output{Maps: 9, MapsDone: 2, Bytes: 60, Read: 30, Input: 300, Past: past}, Shuffle{0, 60, 600}},
+		{"some made, input not known", Output{Maps: 8, MapsDone: 2, Bytes: 60, Past: past}, Shuffle{0, 60, 240}},
 		{"history by its input", Output{Maps: 8, Input: 300, Past: past}, Shuffle{0, 0, 150}},
 		{"history, input not known", Output{Maps: -1, Past: past}, Shuffle{0, 0, 50}},
-		{"homes have lost outputs too", Output{Maps: 2, Made: 1, Bytes: 30, Fetched: 60}, Shuffle{30, 30, 60}},
-		{"never less than was made", Output{Maps: 2, Made: 1, Bytes: 30, Read: 100, Input: 50}, Shuffle{0, 30, 30}},
+		{"homes have fetched outputs that are lost", Output{Maps: 2, MapsDone: 1, Bytes: 30, Fetched: 60}, Shuffle{30, 30, 60}},
+		{"never less than maps have produced", Output{Maps: 2, MapsDone: 1, Bytes: 30, Read: 100, Input: 50}, Shuffle{0, 30, 30}},
 	} {
-		if got := c.output.Shuffle(); got != c.want || got.Left() != c.want.Whole-c.want.Gathered {
+		if got := c.output.Shuffle(); got != c.want || got.BytesLeft() != c.want.Total-c.want.Gathered {
 			t.Errorf("%s: %+v, not %+v", c.name, got, c.want)
 		}
 	}
@@ -35,7 +35,7 @@ func TestBandwidth(t *testing.T) {
 	var b Bandwidth
 	b.Add(0)
 	if b.Rate() != 0 || b.Homes != 1 {
-		t.Errorf("of a tracker that has not fetched: %+v", b)
+		t.Errorf("a tracker without a known rate: %+v", b)
 	}
 	b.Add(10)
 	b.Add(30)
@@ -67,17 +67,17 @@ func TestSlowness(t *testing.T) {
 		mean  time.Duration
 		want  float64
 	}{
-		{took(9).All, second, 0}, // one task is too few
-		{took(4, 4).All, 0, 0},
-		{took(4, 4).All, 2 * second, 2},
-		{took(1, 1).All, 100 * second, minSlowness},
-		{took(1000, 1000).All, second, maxSlowness},
+		{warmTasks(9).All, second, 0}, // one task is too few
+		{warmTasks(4, 4).All, 0, 0},
+		{warmTasks(4, 4).All, 2 * second, 2},
+		{warmTasks(1, 1).All, 100 * second, minSlowness},
+		{warmTasks(1000, 1000).All, second, maxSlowness},
 	} {
 		if got := Slowness(c.there, c.mean); got != c.want {
-			t.Errorf("%v tasks in %v of a mean of %v: %v, not %v", c.there.Tasks, c.there.Took, c.mean, got, c.want)
+			t.Errorf("%v tasks in %v with a mean of %v: %v, want %v", c.there.Tasks, c.there.Took, c.mean, got, c.want)
 		}
 	}
-	one, two := took(2).All, took(2, 2).All
+	one, two := warmTasks(2).All, warmTasks(2, 2).All
 	for _, c := range []struct {
 		slow float64
 		job  *history.Sum

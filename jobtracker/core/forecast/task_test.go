@@ -12,54 +12,54 @@ import (
 
 const second = time.Second
 
-// took returns tasks that took so many seconds in running processes.
-func took(seconds ...float64) Measured {
+// warmTasks returns tasks that took so many seconds without the start of a process.
+func warmTasks(seconds ...float64) Measured {
 	var m Measured
 	for _, s := range seconds {
-		m.count(After(s), false)
+		m.count(Duration(s), false)
 	}
 	return m
 }
 
-// cold is the same with processes that were started for them.
-func cold(seconds ...float64) Measured {
+// coldTasks returns tasks that include the start of a process.
+func coldTasks(seconds ...float64) Measured {
 	var m Measured
 	for _, s := range seconds {
-		m.count(After(s), true)
+		m.count(Duration(s), true)
 	}
 	return m
 }
 
-// past returns tasks of an earlier job.
-func past(seconds ...float64) *history.Sums { return &history.Sums{Sum: took(seconds...).All} }
+// pastSums returns tasks of an earlier job.
+func pastSums(seconds ...float64) *history.Sums { return &history.Sums{Sum: warmTasks(seconds...).All} }
 
 var earlier = wire.JobID{Start: 1, N: 7}
 
-// near reports whether two times differ by a microsecond at most, since floats round.
-func near(a, b time.Duration) bool { return (a - b).Abs() <= time.Microsecond }
+// closeTo reports whether two times differ by a microsecond at most, since floats round.
+func closeTo(a, b time.Duration) bool { return (a - b).Abs() <= time.Microsecond }
 
 func TestTask(t *testing.T) {
 	of := "history of " + earlier.String()
 	for _, c := range []struct {
 		name   string
-		known  Known
+		known  TaskTimes
 		warmUp time.Duration
 		want   Task
 	}{
-		{"nothing", Known{}, 0, Task{}},
-		{"nothing, and processes start slowly", Known{}, second, Task{}},
-		{"history only", Known{Past: past(4, 4, 4, 4), PastOf: earlier}, 0, Task{4 * second, 0, of}},
-		{"history without time", Known{Past: past(0), PastOf: earlier}, 0, Task{leastTask, 0.3, of}},
-		{"measured only, two", Known{Measured: took(2, 4)}, 0, Task{3 * second, 0.3, "measured"}},
-		{"measured only, three", Known{Measured: took(2, 2, 2)}, 0, Task{2 * second, 0, "measured"}},
-		{"only cold, less what a start costs", Known{Measured: cold(5, 5, 5)}, second, Task{4 * second, 0, "measured"}},
-		{"only cold, a third at least", Known{Measured: cold(3, 3, 3)}, 10 * second, Task{second, 0, "measured"}},
-		{"without time", Known{Measured: took(0)}, 0, Task{leastTask, 0.3, "measured"}},
+		{"nothing", TaskTimes{}, 0, Task{}},
+		{"nothing, and processes start slowly", TaskTimes{}, second, Task{}},
+		{"history only", TaskTimes{Past: pastSums(4, 4, 4, 4), PastOf: earlier}, 0, Task{4 * second, 0, of}},
+		{"history without time", TaskTimes{Past: pastSums(0), PastOf: earlier}, 0, Task{minTaskTime, 0.3, of}},
+		{"measured only, two", TaskTimes{Measured: warmTasks(2, 4)}, 0, Task{3 * second, 0.3, "measured"}},
+		{"measured only, three", TaskTimes{Measured: warmTasks(2, 2, 2)}, 0, Task{2 * second, 0, "measured"}},
+		{"only cold, without the start", TaskTimes{Measured: coldTasks(5, 5, 5)}, second, Task{4 * second, 0, "measured"}},
+		{"only cold, at least a third", TaskTimes{Measured: coldTasks(3, 3, 3)}, 10 * second, Task{second, 0, "measured"}},
+		{"no time measured", TaskTimes{Measured: warmTasks(0)}, 0, Task{minTaskTime, 0.3, "measured"}},
 		// (2*10 + 4*4) / (2+4)
-		{"both", Known{Measured: took(10, 10), Past: past(4, 4, 4), PastOf: earlier}, 0, Task{6 * second, 0, "measured, and " + of}},
-		{"both, four count alone", Known{Measured: took(10, 10, 10, 10), Past: past(4), PastOf: earlier}, 0, Task{10 * second, 0, "measured"}},
+		{"both", TaskTimes{Measured: warmTasks(10, 10), Past: pastSums(4, 4, 4), PastOf: earlier}, 0, Task{6 * second, 0, "measured, and " + of}},
+		{"both, four measured tasks suffice", TaskTimes{Measured: warmTasks(10, 10, 10, 10), Past: pastSums(4), PastOf: earlier}, 0, Task{10 * second, 0, "measured"}},
 	} {
-		if got := c.known.Task(c.warmUp); !near(got.Time, c.want.Time) || math.Abs(got.Deviation-c.want.Deviation) > 1e-6 || got.Source != c.want.Source {
+		if got := c.known.Task(c.warmUp); !closeTo(got.Time, c.want.Time) || math.Abs(got.Deviation-c.want.Deviation) > 1e-6 || got.Source != c.want.Source {
 			t.Errorf("%s: %+v, not %+v", c.name, got, c.want)
 		}
 	}
@@ -67,17 +67,17 @@ func TestTask(t *testing.T) {
 
 func TestMean(t *testing.T) {
 	var m Mean
-	if got := m.Task(); got != (Task{second, 0.3, sourceDefault}) || m.Known() {
-		t.Errorf("of no job: %+v", got)
+	if got := m.Task(); got != (Task{second, 0.3, sourceDefault}) || m.HasJobs() {
+		t.Errorf("no job: %+v", got)
 	}
 	m.Add(0)
-	if m.Known() {
-		t.Error("a job of which nothing is known counts")
+	if m.HasJobs() {
+		t.Error("a job with unknown time counts")
 	}
 	m.Add(2 * second)
 	m.Add(6 * second)
 	if got := m.Task(); got != (Task{4 * second, 0.3, sourceOthers}) {
-		t.Errorf("of two jobs: %+v", got)
+		t.Errorf("two jobs: %+v", got)
 	}
 }
 
@@ -88,14 +88,14 @@ func TestWork(t *testing.T) {
 		whole time.Duration
 		want  float64
 	}{
-		{"nothing known", Phase{Left: 5}, 0, 0},
-		{"none run", Phase{Left: 5}, 2 * second, 10},
+		{"nothing known", Phase{TasksLeft: 5}, 0, 0},
+		{"none run", Phase{TasksLeft: 5}, 2 * second, 10},
 		{"done", Phase{}, 2 * second, 0},
-		// 3 wait, one has 6 s left, one has run for longer than it should and has a tenth
-		{"some run", Phase{Left: 5, Running: 2, Ages: []time.Duration{4 * second, 12 * second}}, 10 * second, 30 + 6 + 1},
-		{"one is still starting its process", Phase{Left: 1, Running: 1, Ages: []time.Duration{-second}}, 10 * second, 11},
-		{"too many to look at", Phase{Left: 5000, Running: 4999}, 2 * second, 2 + 4999},
-		{"more run than are left", Phase{Left: 1, Running: 2, Ages: []time.Duration{0, 0}}, second, 2},
+		// three wait, one has 6 s left, one has run longer than estimated and has a tenth left
+		{"some run", Phase{TasksLeft: 5, Running: 2, Ages: []time.Duration{4 * second, 12 * second}}, 10 * second, 30 + 6 + 1},
+		{"one is still starting its process", Phase{TasksLeft: 1, Running: 1, Ages: []time.Duration{-second}}, 10 * second, 11},
+		{"no ages", Phase{TasksLeft: 5000, Running: 4999}, 2 * second, 2 + 4999},
+		{"more run than are left", Phase{TasksLeft: 1, Running: 2, Ages: []time.Duration{0, 0}}, second, 2},
 	} {
 		if got := c.phase.Work(c.whole); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %v, not %v", c.name, got, c.want)
@@ -105,7 +105,7 @@ func TestWork(t *testing.T) {
 
 func TestCorrect(t *testing.T) {
 	run := func(m Measured, ages ...time.Duration) Phase {
-		return Phase{Known: Known{Measured: m}, Left: len(ages), Running: len(ages), Ages: ages}
+		return Phase{TaskTimes: TaskTimes{Measured: m}, TasksLeft: len(ages), Running: len(ages), Ages: ages}
 	}
 	for _, c := range []struct {
 		name  string
@@ -114,27 +114,27 @@ func TestCorrect(t *testing.T) {
 		want  time.Duration
 	}{
 		{"nothing known", run(Measured{}, second), Task{}, 0},
-		{"none runs", run(took(2)), Task{2 * second, 0.3, sourceMeasured}, 2 * second},
-		{"too many to look at", Phase{Known: Known{Measured: took(2)}, Running: 5000}, Task{2 * second, 0.3, sourceMeasured}, 2 * second},
+		{"none runs", run(warmTasks(2)), Task{2 * second, 0.3, sourceMeasured}, 2 * second},
+		{"no ages", Phase{TaskTimes: TaskTimes{Measured: warmTasks(2)}, Running: 5000}, Task{2 * second, 0.3, sourceMeasured}, 2 * second},
 		{"a constant, and the oldest is young", run(Measured{}, second/4), Task{second, 0.3, sourceDefault}, second},
 		{"a constant, and the oldest is half done", run(Measured{}, second, 3*second), Task{second, 0.3, sourceDefault}, 6 * second},
-		{"its maps' time, likewise", run(Measured{}, 3*second), Task{second, 0.3, sourceMaps}, 6 * second},
+		{"the time of its maps, and the oldest is half done", run(Measured{}, 3*second), Task{second, 0.3, sourceMaps}, 6 * second},
 		{"history, and the oldest is not too old", run(Measured{}, 15*second/10), Task{second, 0.3, "history of a job"}, second},
 		{"history, and the oldest is too old", run(Measured{}, 2*second), Task{second, 0.3, "history of a job"}, 2 * second},
-		{"many have ended", run(took(2, 2, 2, 2, 2), 10*second), Task{2 * second, 0.3, sourceMeasured}, 2 * second},
-		{"a machine stood still", run(took(2), 1000*second), Task{2 * second, 0.3, sourceMeasured}, 3 * second},
-		// An age of 0 tells nothing of a task: it is to take the mean.
-		{"one has just begun", run(took(2, 2), 0), Task{2 * second, 0.05, sourceMeasured}, 2 * second},
-		{"one starts its process", run(took(2, 2), -second), Task{2 * second, 0.05, sourceMeasured}, 2 * second},
+		{"many have ended", run(warmTasks(2, 2, 2, 2, 2), 10*second), Task{2 * second, 0.3, sourceMeasured}, 2 * second},
+		{"a machine paused", run(warmTasks(2), 1000*second), Task{2 * second, 0.3, sourceMeasured}, 3 * second},
+		// An age of 0 has no information: the task counts with the mean.
+		{"one has just begun", run(warmTasks(2, 2), 0), Task{2 * second, 0.05, sourceMeasured}, 2 * second},
+		{"one starts its process", run(warmTasks(2, 2), -second), Task{2 * second, 0.05, sourceMeasured}, 2 * second},
 	} {
-		if got := c.phase.Correct(c.task); !near(got.Time, c.want) {
+		if got := c.phase.Correct(c.task); !closeTo(got.Time, c.want) {
 			t.Errorf("%s: %v, not %v", c.name, got.Time, c.want)
 		}
 	}
 }
 
-// TestCorrectFindsTheMean begins tasks together and ends the short ones. Their mean is too
-// small; the corrected one must be near that of all.
+// TestCorrectFindsTheMean begins tasks together and ends the short ones. Their mean is too small;
+// the corrected mean must be close to the mean of all.
 func TestCorrectFindsTheMean(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	const tasks, runs, mean, deviation = 40, 200, 10.0, 0.3
@@ -143,25 +143,25 @@ func TestCorrectFindsTheMean(t *testing.T) {
 		p := Phase{}
 		for range tasks {
 			if x := mean * (1 + deviation*rnd.NormFloat64()); x < mean {
-				p.count(After(x), false)
+				p.count(Duration(x), false)
 			} else {
 				p.Running++
 				p.Ages = append(p.Ages, 10*second)
 			}
 		}
-		p.Left = p.Running
+		p.TasksLeft = p.Running
 		task := p.Task(0)
 		task.Deviation = deviation
 		plain += task.Time.Seconds() / runs
 		corrected += p.Correct(task).Time.Seconds() / runs
 	}
 	if plain > 0.85*mean || corrected < 0.93*mean || corrected > 1.05*mean {
-		t.Errorf("a mean of %v is %.2f corrected, and %.2f before", mean, corrected, plain)
+		t.Errorf("the mean is %v, corrected %.2f, uncorrected %.2f", mean, corrected, plain)
 	}
 }
 
-// TestLongest compares the predicted end of the last of many tasks with simulations.
-func TestLongest(t *testing.T) {
+// TestConcurrentTime compares the predicted end of the last of many tasks with simulations.
+func TestConcurrentTime(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	task := Task{10 * second, 0.3, sourceMeasured}
 	draw := func() float64 { return 10 * max(0.01, 1+0.3*rnd.NormFloat64()) }
@@ -175,11 +175,11 @@ func TestLongest(t *testing.T) {
 			}
 			sum += longest / runs
 		}
-		if got := allAtOnce(task, n).Seconds(); math.Abs(got-sum) > 0.02*sum {
-			t.Errorf("%d tasks that begin together take %.2f s, %.2f s drawn", n, got, sum)
+		if got := concurrentTime(task, n).Seconds(); math.Abs(got-sum) > 0.02*sum {
+			t.Errorf("%d tasks that begin together: predicted %.2f s, simulated %.2f s", n, got, sum)
 		}
-		// Those that have run for a while: of each the rest is drawn, given that it still runs.
-		p := Phase{Left: n, Running: n}
+		// Tasks that have run for a while: draw the rest of each, given that it still runs.
+		p := Phase{TasksLeft: n, Running: n}
 		for i := range n {
 			p.Ages = append(p.Ages, time.Duration(i%8)*second)
 		}
@@ -195,22 +195,22 @@ func TestLongest(t *testing.T) {
 			}
 			sum += longest / runs
 		}
-		// The prediction treats each as the longest of n, also the old ones, which overestimates.
+		// The prediction treats each task as the longest of n, which overestimates old tasks.
 		if got := p.lastEnd(task).Seconds(); got < 0.95*sum || got > 1.2*sum {
-			t.Errorf("of %d tasks that run the last ends in %.2f s, %.2f s drawn", n, got, sum)
+			t.Errorf("the last of %d running tasks ends: predicted %.2f s, simulated %.2f s", n, got, sum)
 		}
 	}
-	if p := (Phase{Left: 5000, Running: 5000}); p.lastEnd(task) != allAtOnce(task, 5000) {
-		t.Error("tasks that are too many to look at are not taken to begin together")
+	if p := (Phase{TasksLeft: 5000, Running: 5000}); p.lastEnd(task) != concurrentTime(task, 5000) {
+		t.Error("running tasks without ages do not count as begun together")
 	}
-	if p := (Phase{Left: 1, Running: 1, Ages: []time.Duration{4 * second}}); p.lastEnd(Task{Time: 10 * second}) != 6*second {
-		t.Error("a task that takes what all do has not the rest of that left")
+	if p := (Phase{TasksLeft: 1, Running: 1, Ages: []time.Duration{4 * second}}); p.lastEnd(Task{Time: 10 * second}) != 6*second {
+		t.Error("without deviation, a task does not have the rest of the mean left")
 	}
 }
 
-// TestLastTasks compares the predicted delay relative to a fluid plan with simulations, in
-// which each free slot takes the next task.
-func TestLastTasks(t *testing.T) {
+// TestLastTasksDelay compares the predicted delay relative to a fluid plan with simulations. Each
+// free slot takes the next task.
+func TestLastTasksDelay(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	task := Task{10 * second, 0.3, sourceMeasured}
 	const runs, waves = 300, 20
@@ -242,24 +242,24 @@ func TestLastTasks(t *testing.T) {
 			}
 			late += (last - fluid) / runs
 		}
-		if got := lastTasks(task, slots).Seconds(); math.Abs(got-late) > 2 {
-			t.Errorf("the last of %d slots ends %.2f s late, %.2f s drawn", slots, got, late)
+		if got := lastTasksDelay(task, slots).Seconds(); math.Abs(got-late) > 2 {
+			t.Errorf("%d slots: predicted delay %.2f s, simulated %.2f s", slots, got, late)
 		}
 	}
-	if got := lastTasks(Task{Time: 10 * second}, 2); got != 5*second/2 {
-		t.Errorf("two slots whose tasks take the same end %v late, not (2-1)/(2*2) of a task", got)
+	if got := lastTasksDelay(Task{Time: 10 * second}, 2); got != 5*second/2 {
+		t.Errorf("two slots with equal tasks: delay %v, want (2-1)/(2*2) of a task", got)
 	}
 }
 
-func TestAfter(t *testing.T) {
+func TestDuration(t *testing.T) {
 	for seconds, want := range map[float64]time.Duration{
 		1.5: 3 * second / 2, 0: 0, 1e300: 1e9 * second, math.Inf(1): 1e9 * second,
 	} {
-		if got := After(seconds); got != want {
-			t.Errorf("%v seconds are %v, not %v", seconds, got, want)
+		if got := Duration(seconds); got != want {
+			t.Errorf("%v seconds are %v, want %v", seconds, got, want)
 		}
 	}
-	if got := After(math.NaN()); got != 1e9*second {
-		t.Errorf("a quotient that is no number is %v", got)
+	if got := Duration(math.NaN()); got != 1e9*second {
+		t.Errorf("NaN seconds are %v", got)
 	}
 }

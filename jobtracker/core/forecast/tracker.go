@@ -21,14 +21,14 @@ func FreeAt(slots int, rests []float64) []float64 {
 	return free
 }
 
-// minTasks is how many tasks it takes to compare a tracker's times with a job's mean.
+// minTasks is the number of tasks below which a mean is not compared.
 const minTasks = 2
 
-// Task times scatter, so that slowness is bounded.
+// Slowness is bounded, since task times vary.
 const minSlowness, maxSlowness = 0.1, 10.0
 
-// Slowness is the mean time of a job's tasks on a tracker, relative to the job's mean; 0: too
-// few have ended.
+// Slowness is the mean time of a job's tasks on a tracker, relative to the job's mean. It is 0 if
+// too few have ended.
 func Slowness(there history.Sum, mean time.Duration) float64 {
 	if there.Tasks < minTasks || mean <= 0 {
 		return 0
@@ -36,7 +36,7 @@ func Slowness(there history.Sum, mean time.Duration) float64 {
 	return clampSlowness(there.Mean().Seconds() / mean.Seconds())
 }
 
-// UpdateSlowness returns a tracker's slowness over all jobs (0: unknown), updated by a task.
+// UpdateSlowness updates a tracker's slowness over all jobs (0: unknown) with the time of a task.
 func UpdateSlowness(slow float64, job *history.Sum, took time.Duration) float64 {
 	if job.Tasks < minTasks || job.Mean() <= 0 || took <= 0 {
 		return slow

@@ -1,58 +1,56 @@
-// Package health decides when a task tracker is excluded, which means that it is given no
-// work for a time, and when it is readmitted. It knows a tracker by what has failed and
-// succeeded there: a [Record] for each. Package core tells it, finds what it asks to compare,
-// proposes exclusions to the log and reports what the log says.
+// Package health decides when the leader excludes a task tracker, which then gets no work for a
+// time, and when the leader readmits it. It has a [Record] of failures and successes for each
+// tracker. Package core reports attempts to it, supplies the attempts to compare, proposes
+// exclusions to the log, and reports what the log accepts.
 //
-// # Excluded
+// # Exclusion
 //
 // A tracker is excluded for one of two reasons:
 //
-//   - Blame. A failure counts against a tracker when the same task then succeeds on another
-//     one. The tracker is excluded for maxBlame of these within blameWindow, if they are
-//     more than twice what the others have on average: a job that fails at random
-//     everywhere excludes no tracker.
-//   - A streak. A tracker is suspect if it has failed minStreak different tasks of a phase
-//     without one success between, and more than twice as many as it has slots, so that they
-//     were not given to it all at once. It is excluded at once if it stands out: attempts of
-//     the same jobs that were launched since on trackers that are not suspect have
-//     succeeded, or have run far longer than its own took to fail, and at most one in
-//     survivors has failed. If more than one tracker in suspectPart is suspect, the jobs are
-//     taken to be at fault.
+//   - Blame. A failure counts against a tracker when its task then succeeds on another tracker.
+//     maxBlame such failures within blameWindow exclude the tracker, if they are more than
+//     twice the average of the others. So a job that fails at random everywhere excludes no
+//     tracker.
+//   - A streak. A tracker is suspect if minStreak different tasks of a phase failed there
+//     without a success in between. They must be more than twice its slots, so that it did not
+//     get them all at the same time. The leader then compares it with attempts of the same
+//     jobs on trackers that are not suspect, launched since the streak began. It is excluded
+//     if enough of these succeeded or ran much longer than the failed ones, and at most one in
+//     successesPerFailure failed. If more than one tracker in maxSuspectPart is suspect, the
+//     jobs are the likely cause, and none is excluded.
 //
-// # Readmitted
+// # Readmission
 //
-// An exclusion lasts for the time exclusion, and for twice as long each time until the
-// tracker has succeeded in something that was launched since. It ends early for a pardon.
+// An exclusion lasts firstExclusion. The next one lasts twice as long, unless an attempt that was
+// launched after the last one has succeeded on the tracker. A pardon ends an exclusion early.
 //
-// A tracker that leaves a disk alone is pardoned: what was launched before may have failed
-// for that disk, so it no longer counts, and an exclusion ends. This happens once in
-// blameWindow: disks that fail again and again are the tracker's fault.
+// A tracker that stops using a disk is pardoned: attempts launched before may have failed because
+// of that disk, so their failures no longer count, and an exclusion ends. At most one pardon is
+// given in blameWindow, since disks that fail again and again are the tracker's fault.
 //
-// # Who calls what
+// # Calls
 //
-//	an attempt has succeeded           Succeeded
-//	an attempt has failed              Failed, if Counts says so. It opens a Case if the tracker
-//	                                   is to be compared:
-//	                                   Jobs, Open, then Ended and Runs for the attempts of
-//	                                   these jobs, and StandsOut
-//	its task succeeds elsewhere        Blame, and MuchWorse if that says so
-//	the tracker leaves a disk alone    LeftDisks, and Pardon if that says so
-//	an exclusion is proposed           Length
-//	the log has it, or its end         ExclusionChanged
-//	the log will not have it           ExclusionDropped
+//	an attempt succeeds               Succeeded
+//	an attempt fails                  Failed, if Counts. If it returns a Comparison: Jobs,
+//	                                  MayExclude, AddEnded and AddRunning for the attempts of
+//	                                  these jobs, then StandsOut
+//	its task succeeds elsewhere       Blame; if it returns true: MuchWorse
+//	the tracker stops using a disk    DisksDropped; if it returns true: Pardon
+//	an exclusion is proposed          Length
+//	the log applies it, or its end    ExclusionChanged
+//	the proposal is dropped           ExclusionDropped
 //
 // # Invariants
 //
-//	H1  At least half of the trackers remain, and one that is usable ([Others]).
-//	H2  What was launched before a pardon never counts against a tracker. Blame sees to that
-//	    itself; the caller asks Counts before Failed.
-//	H3  An exclusion or its end clears the record: what failed before counts no more.
-//	H4  Within a comparison, the order in which attempts, jobs or trackers are told of does
-//	    not matter.
+//	H1  At least half of the trackers remain, and one of them is usable ([Others]).
+//	H2  An attempt that was launched before a pardon never counts against a tracker. Blame
+//	    checks this itself; the caller calls Counts before Failed.
+//	H3  An exclusion or its end clears the record: earlier failures no longer count.
+//	H4  The order in which attempts, jobs or trackers are added to a comparison does not matter.
 //
-// [Losses] is the trackers that were lost, for display.
+// [Losses] lists lost trackers, for display.
 //
-// Times are on the caller's clock, which does not go back. Those in Unix milliseconds are by
+// A time.Duration is a time of the caller's clock, which never goes back. Unix milliseconds are from
 // a wall clock, which may jump. Nothing here is safe for concurrent use.
 package health
 
@@ -68,42 +66,42 @@ import (
 const (
 	maxBlame         = 3
 	blameWindow      = 10 * time.Minute
-	exclusion        = 10 * time.Minute
-	longestExclusion = 8 * exclusion
+	firstExclusion   = 10 * time.Minute
+	longestExclusion = 8 * firstExclusion
 )
 
-// Record is what counts against a tracker, and for it. What is looked at whenever a task
-// succeeds comes first.
+// Record holds the failures that count against a tracker. Fields that every success reads come
+// first.
 type Record struct {
-	changed       time.Duration // when it was excluded or readmitted last
-	exclusions    int           // times excluded since it last succeeded
-	streaks       [2]*streak    // by phase
-	pardoned      time.Duration // when it was last
-	excluded      bool          // as the log has it
-	pardonPending bool          // an exclusion that is not in the log yet is to end at once
-	disksLeft     int           // how often its process has left a disk alone, or unknown
-	blame         []time.Duration
+	exclusionChanged time.Duration // when it was last excluded or readmitted
+	exclusions       int           // exclusions since an attempt last succeeded
+	streaks          [2]*streak    // by phase
+	pardoned         time.Duration // when it was last pardoned
+	excluded         bool          // according to the log
+	pardonPending    bool          // a proposed exclusion must end at once
+	disksDropped     int           // how often its process stopped using a disk, or unknown
+	blame            []time.Duration
 }
 
-// unknown is the disksLeft of a tracker that has not said.
+// unknown is disksDropped of a tracker that has not reported it.
 const unknown = math.MinInt
 
-// New makes the Record of a tracker of which nothing is known but whether it is excluded.
+// New makes the Record of a tracker without known attempts.
 func New(excluded bool) Record {
 	const longAgo = -math.MaxInt64
-	return Record{excluded: excluded, changed: longAgo, pardoned: longAgo, disksLeft: unknown}
+	return Record{excluded: excluded, exclusionChanged: longAgo, pardoned: longAgo, disksDropped: unknown}
 }
 
-// Excluded says whether the log excludes the tracker.
+// Excluded reports whether the log excludes the tracker.
 func (r *Record) Excluded() bool { return r.excluded }
 
-// Counts says whether a failure of an attempt that was launched at a time counts.
+// Counts reports whether the failure of an attempt launched at this time counts.
 func (r *Record) Counts(launched time.Duration) bool { return launched > r.pardoned }
 
-// Succeeded ends the streak of a phase. The next exclusion is a short one if the attempt
-// was launched since the last one.
+// Succeeded ends the streak of a phase. If the attempt was launched since the last exclusion, the
+// next exclusion is short again.
 func (r *Record) Succeeded(phase int, launched time.Duration) {
-	if launched > r.changed {
+	if launched > r.exclusionChanged {
 		r.exclusions = 0
 	}
 	if r.streaks[phase] != nil {
@@ -121,94 +119,94 @@ func (r *Record) Blame(launched, now time.Duration) bool {
 	return r.blamed(now) >= maxBlame
 }
 
-// blamed is how many failures count against the tracker now.
+// blamed counts the failures that count against the tracker now.
 func (r *Record) blamed(now time.Duration) int {
 	r.blame = slices.DeleteFunc(r.blame, func(at time.Duration) bool { return now-at > blameWindow })
 	return len(r.blame)
 }
 
-// MuchWorse says whether the tracker is to be excluded because more failures count against
-// it than against the others, and the reason. last is the task that was blamed last.
+// MuchWorse reports whether the tracker must be excluded because more failures count against it
+// than against the others, and returns the reason. last is the task of the latest failure.
 func (r *Record) MuchWorse(others Others, last wire.TaskID, now time.Duration) (reason string, worse bool) {
 	blame := r.blamed(now)
 	if r.excluded || !others.enoughRemain() || blame*others.usable <= 2*others.blame {
 		return "", false
 	}
-	return fmt.Sprintf("%d attempts failed there within %v whose tasks then succeeded on other trackers, the last of %v",
+	return fmt.Sprintf("%d attempts failed there within %v and their tasks then succeeded on other trackers; the last one was of %v",
 		blame, blameWindow, last), true
 }
 
 // Length is how long the tracker's next exclusion lasts.
 func (r *Record) Length() time.Duration {
-	return min(exclusion<<min(r.exclusions, 8), longestExclusion)
+	return min(firstExclusion<<min(r.exclusions, 8), longestExclusion)
 }
 
-// Left is what is left of an exclusion, in Unix milliseconds. A clock that jumps ends it at
-// the latest as if it began now.
-func Left(until, now int64) time.Duration {
+// Remaining is the rest of an exclusion; until and now are in Unix milliseconds. It is at most
+// longestExclusion, in case the clock has jumped back.
+func Remaining(until, now int64) time.Duration {
 	return min(time.Duration(until-now)*time.Millisecond, longestExclusion)
 }
 
-// ExclusionChanged follows the log, which has excluded the tracker or readmitted it. It says whether
-// the exclusion is to end at once; such a one does not lengthen the next.
+// ExclusionChanged records that the log excluded the tracker or readmitted it. It reports whether
+// the exclusion must end at once because of a pardon; it then does not lengthen the next one.
 func (r *Record) ExclusionChanged(excluded bool, now time.Duration) (readmit bool) {
 	readmit = excluded && r.pardonPending
 	if excluded && !readmit {
 		r.exclusions++
 	}
-	r.excluded, r.pardonPending, r.changed = excluded, false, now
+	r.excluded, r.pardonPending, r.exclusionChanged = excluded, false, now
 	r.clear()
 	return readmit
 }
 
-// ExclusionDropped says that an exclusion that was proposed is not to come: the next one is not the
-// one that was spared.
+// ExclusionDropped records that a proposed exclusion will not come. A pending pardon does not hold
+// for the next one.
 func (r *Record) ExclusionDropped() { r.pardonPending = false }
 
-// clear has what counts against the tracker count no more.
+// clear forgets all failures.
 func (r *Record) clear() { r.blame, r.streaks = nil, [2]*streak{} }
 
-// LeftDisks notes how often the tracker's process has left a disk alone, and reports whether
-// that pardons the tracker. The first number never does: an earlier leader has pardoned for
-// these disks, or they are of an earlier process.
-func (r *Record) LeftDisks(times int, now time.Duration) bool {
-	more := r.disksLeft != unknown && times > r.disksLeft
-	r.disksLeft = max(r.disksLeft, times)
+// DisksDropped records how often the tracker's process stopped using a disk, and reports whether
+// that pardons the tracker. The first number never does: an earlier leader or process had these
+// disks.
+func (r *Record) DisksDropped(n int, now time.Duration) bool {
+	more := r.disksDropped != unknown && n > r.disksDropped
+	r.disksDropped = max(r.disksDropped, n)
 	return more && now >= r.pardoned+blameWindow
 }
 
-// Pardon has what was launched before now count no more. It says whether the tracker is to
-// be readmitted. An exclusion that was proposed is spared: it ends when the log has it.
+// Pardon makes failures of attempts that were launched before now not count. It reports whether
+// the tracker must be readmitted. A proposed exclusion ends as soon as the log applies it.
 func (r *Record) Pardon(proposed bool, now time.Duration) (readmit bool) {
 	r.pardoned = now
 	r.clear()
 	if r.excluded {
-		r.exclusions = max(0, r.exclusions-1) // the next exclusion is no longer for this one
+		r.exclusions = max(0, r.exclusions-1) // a pardoned exclusion does not lengthen the next
 		return true
 	}
 	r.pardonPending = proposed
 	return false
 }
 
-// Others is the trackers with which one is compared.
+// Others summarizes the trackers with which one tracker is compared.
 type Others struct {
-	all, excluded int    // trackers, and those that are given no work, or are about to be
-	usable        int    // that are given work and are usable
-	blame         int    // failures that count against those that are given work
-	suspects      [2]int // by phase
+	all, idle int    // number of trackers, and of those without work now or soon
+	usable    int    // number of trackers with work that are usable
+	blame     int    // failures that count against trackers with work
+	suspects  [2]int // number of suspect trackers, by phase
 }
 
-// Add counts another tracker in. out says that it is given no work or is about to be given
-// none, usable that it has slots and can be spoken to.
-func (o *Others) Add(r *Record, out, usable bool, now time.Duration) {
+// Add adds a tracker. idle means that it gets no work now or soon; usable means that it has slots
+// and a connection.
+func (o *Others) Add(r *Record, idle, usable bool, now time.Duration) {
 	o.all++
 	for phase := range o.suspects {
 		if r.Suspect(phase) {
 			o.suspects[phase]++
 		}
 	}
-	if out {
-		o.excluded++
+	if idle {
+		o.idle++
 		return
 	}
 	o.blame += r.blamed(now)
@@ -217,6 +215,6 @@ func (o *Others) Add(r *Record, out, usable bool, now time.Duration) {
 	}
 }
 
-// enoughRemain says whether enough trackers remain without the one that is compared: at least half
-// of all, and one that is fit.
-func (o *Others) enoughRemain() bool { return o.usable > 0 && 2*(o.excluded+1) <= o.all+1 }
+// enoughRemain reports whether enough trackers remain without the compared one: at least half of
+// all, and one that is usable.
+func (o *Others) enoughRemain() bool { return o.usable > 0 && 2*(o.idle+1) <= o.all+1 }

@@ -8,14 +8,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// The latest losses are kept, for a day.
+// Losses keeps the last maxLosses losses, each for lossLifetime.
 const (
-	keptLosses = 100
-	lossKept   = 24 * time.Hour
+	maxLosses    = 100
+	lossLifetime = 24 * time.Hour
 )
 
-// Losses is the trackers that were lost and are not back, oldest first, for display. That is
-// the leader's alone; the next one knows of those that it loses.
+// Losses lists the lost trackers that have not registered again, oldest first, for display. It is
+// not replicated: a new leader starts with an empty list.
 type Losses []loss
 
 type loss struct {
@@ -23,22 +23,22 @@ type loss struct {
 	at time.Duration
 }
 
-// Add notes that a tracker was lost.
+// Add records the loss of a tracker.
 func (l *Losses) Add(x wire.LostTracker, now time.Duration) {
-	l.Back(x.Tracker)
+	l.Remove(x.Tracker)
 	*l = append(*l, loss{x, now})
-	*l = (*l)[max(0, len(*l)-keptLosses):]
+	*l = (*l)[max(0, len(*l)-maxLosses):]
 }
 
-// Back forgets that a tracker was lost.
-func (l *Losses) Back(tracker string) {
+// Remove removes a tracker that has registered again.
+func (l *Losses) Remove(tracker string) {
 	*l = slices.DeleteFunc(*l, func(x loss) bool { return x.Tracker == tracker })
 }
 
-// At is those that are worth telling of at a time, by name.
-func (l Losses) At(now time.Duration) (list []wire.LostTracker) {
+// Current lists the losses to display at a time, by tracker name.
+func (l Losses) Current(now time.Duration) (list []wire.LostTracker) {
 	for _, x := range l {
-		if now-x.at < lossKept {
+		if now-x.at < lossLifetime {
 			list = append(list, x.LostTracker)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 
 func TestLosses(t *testing.T) {
 	var l Losses
-	at := func(now time.Duration) (names []string) {
-		for _, x := range l.At(now) {
+	current := func(now time.Duration) (names []string) {
+		for _, x := range l.Current(now) {
 			names = append(names, x.Tracker)
 		}
 		return names
@@ -23,20 +23,20 @@ func TestLosses(t *testing.T) {
 	for now, want := range map[time.Duration][]string{
 		2 * time.Hour: {"a", "b"}, 25*time.Hour - 1: {"a", "b"}, 25 * time.Hour: {"b"}, 26 * time.Hour: nil,
 	} {
-		if got := at(now); !slices.Equal(got, want) {
-			t.Errorf("at %v %v are told, want %v", now, got, want)
+		if got := current(now); !slices.Equal(got, want) {
+			t.Errorf("at %v the losses are %v, want %v", now, got, want)
 		}
 	}
-	if told := l.At(2 * time.Hour); told[1].Maps != 2 {
-		t.Errorf("of the second loss %+v is told", told[1])
+	if list := l.Current(2 * time.Hour); list[1].Maps != 2 {
+		t.Errorf("after its second loss b is %+v", list[1])
 	}
-	if l.Back("b"); !slices.Equal(at(2*time.Hour), []string{"a"}) {
-		t.Errorf("b is back, and %v are told", at(2*time.Hour))
+	if l.Remove("b"); !slices.Equal(current(2*time.Hour), []string{"a"}) {
+		t.Errorf("after Remove(b) the losses are %v", current(2*time.Hour))
 	}
 	for i := range 100 {
 		l.Add(wire.LostTracker{Tracker: fmt.Sprintf("t%02d", i)}, 2*time.Hour)
 	}
-	if got := at(2 * time.Hour); len(got) != 100 || got[0] != "t00" {
-		t.Errorf("of 101 losses %d are told, the first of %s", len(got), got[0])
+	if got := current(2 * time.Hour); len(got) != 100 || got[0] != "t00" {
+		t.Errorf("of 101 losses %d are listed, the first is %s", len(got), got[0])
 	}
 }

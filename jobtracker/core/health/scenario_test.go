@@ -12,21 +12,19 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestScenarios runs the scenarios in testdata. The clock begins at 0. These are the
-// directives, where TASKS is m1 or m1-m4 or r1:
+// TestScenarios runs the scenarios in testdata. The clock begins at 0. Tasks belong to job=1 by
+// default. TASKS is m1 or m1-m4 or r1 in these directives:
 //
-//	trackers N [slots=S]           N trackers with S slots for maps and for reduces each, 1 unless said
+//	trackers N [slots=S]           N trackers with S map slots and S reduce slots each, default 1
 //	wait TIME
-//	fails T TASKS [took=TIME]      attempts that were launched so long ago, a second unless said,
-//	succeeds T TASKS [took=TIME]   end now
-//	runs T TASKS [took=TIME]       attempts that were launched so long ago run
-//	disks T N                      the tracker's process says that it has left disks alone N times
-//	log T                          the log takes what is proposed, or ends the exclusion
-//	refuse T                       the log does not take what is proposed
+//	fails T TASKS [took=TIME]      attempts end now that were launched TIME ago, default 1s
+//	succeeds T TASKS [took=TIME]   the same, with success
+//	runs T TASKS [took=TIME]       attempts run that were launched TIME ago
+//	disks T N                      the tracker reports that it stopped using disks N times
+//	log T                          the log applies the proposal, or ends the exclusion
+//	refuse T                       the log drops the proposal
 //	drains T
-//	show                           what is to be said of each tracker
-//
-// Tasks are those of job=1 unless said.
+//	show                           print the state of each tracker
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -42,11 +40,11 @@ func TestScenarios(t *testing.T) {
 				}
 				w.directive(t, d)
 				w.check()
-				for _, wrong := range w.wrong {
+				for _, wrong := range w.differences {
 					d.Fatalf(t, "%s", wrong)
 				}
-				said := w.said
-				w.said = nil
+				said := w.output
+				w.output = nil
 				return strings.Join(said, "\n")
 			})
 		})
@@ -83,19 +81,19 @@ func (w *world) directive(t *testing.T, d *datadriven.TestData) {
 			}
 		}
 	case "disks":
-		w.leaves(on, number(t, d, 1))
+		w.dropDisks(on, number(t, d, 1))
 	case "log":
-		w.log(on, !on.Excluded())
+		w.applyExclusion(on, !on.Excluded())
 	case "refuse":
-		w.drop(on)
+		w.dropProposal(on)
 	case "drains":
-		on.drains = true
+		on.draining = true
 	default:
 		d.Fatalf(t, "unknown directive %q", d.Cmd)
 	}
 }
 
-// show says what Records have for and against their trackers.
+// show prints the state of all Records.
 func (w *world) show() {
 	for _, t := range w.trackers {
 		line := fmt.Sprintf("%s blame=%d next=%v", t.name, t.blamed(w.now), t.Length())
@@ -107,7 +105,7 @@ func (w *world) show() {
 		if t.Excluded() {
 			line += " excluded"
 		}
-		w.said = append(w.said, line)
+		w.output = append(w.output, line)
 	}
 }
 
@@ -121,7 +119,7 @@ func (w *world) tracker(t *testing.T, d *datadriven.TestData) *tracker {
 	return nil
 }
 
-// tasks are the second argument: m1-m4.
+// tasks parses the second argument, such as m1-m4.
 func tasks(t *testing.T, d *datadriven.TestData) (list []wire.TaskID) {
 	first, last, many := strings.Cut(d.CmdArgs[1].Key, "-")
 	if !many {

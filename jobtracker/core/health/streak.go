@@ -11,91 +11,91 @@ import (
 
 const (
 	minStreak           = 4
-	successesPerFailure = 10 // for each failure
+	successesPerFailure = 10 // on other trackers, to exclude a suspect
 	maxSuspectPart      = 4
-	minCaseGap          = 100 * time.Millisecond // at least, between looks at all attempts of jobs
+	minComparisonGap    = 100 * time.Millisecond // a comparison reads all attempts of the jobs
 )
 
-// longEnough is how long an attempt must have run to be told from one that failed after a time.
-func longEnough(took time.Duration) time.Duration { return 2*took + time.Second }
+// minRunTime is how long an attempt must run to count as better than one that failed after took.
+func minRunTime(took time.Duration) time.Duration { return 2*took + time.Second }
 
-// streak is what a tracker has failed in a phase since it last succeeded there.
+// streak is the failures of a phase on a tracker since the last success.
 type streak struct {
-	since    int64                // Unix milliseconds when the attempt was launched that failed first
-	last     time.Duration        // when one failed last
-	lastCase time.Duration        // when the last Case was opened
-	suspect  bool                 // the tracker is
-	tasks    map[wire.TaskID]bool // until the tracker is suspect
-	jobs     map[int]bool         // by their numbers
+	firstLaunch    int64         // when the first failed attempt was launched, in Unix milliseconds
+	lastFailure    time.Duration // when the last attempt failed
+	lastComparison time.Duration // when the last Comparison was made
+	suspect        bool
+	tasks          map[wire.TaskID]bool // failed tasks; no longer updated once suspect
+	jobs           map[int]bool         // numbers of the failed tasks' jobs
 }
 
-// Suspect says whether the tracker fails all that it runs in a phase.
+// Suspect reports whether the tracker is suspect in a phase; see the package comment.
 func (r *Record) Suspect(phase int) bool {
 	s := r.streaks[phase]
 	return s != nil && s.suspect
 }
 
-// Failure is an attempt that has failed.
+// Failure is a failed attempt.
 type Failure struct {
 	Task  wire.TaskID
 	Began int64         // Unix milliseconds when it was launched
-	Took  time.Duration // since then
+	Took  time.Duration // from launch to failure
 }
 
-// Failed counts a failure in the streak of a phase. It opens a Case if the tracker is suspect
-// now and was not compared just before, else it returns nil.
-func (r *Record) Failed(phase int, f Failure, slots int, now time.Duration) *Case {
+// Failed adds a failure to the streak of a phase. It returns a Comparison if the tracker is suspect
+// and the last comparison is long enough ago, else nil.
+func (r *Record) Failed(phase int, f Failure, slots int, now time.Duration) *Comparison {
 	if r.excluded {
-		return nil // the attempt had begun before
+		return nil // the attempt began before the exclusion
 	}
 	s := r.streaks[phase]
-	if s == nil || now-s.last > blameWindow {
-		s = &streak{since: f.Began, lastCase: now - minCaseGap, tasks: make(map[wire.TaskID]bool), jobs: make(map[int]bool)}
+	if s == nil || now-s.lastFailure > blameWindow {
+		s = &streak{firstLaunch: f.Began, lastComparison: now - minComparisonGap, tasks: make(map[wire.TaskID]bool), jobs: make(map[int]bool)}
 		r.streaks[phase] = s
 	}
-	s.last, s.jobs[f.Task.Job.N] = now, true
+	s.lastFailure, s.jobs[f.Task.Job.N] = now, true
 	if !s.suspect {
 		s.tasks[f.Task] = true
 		s.suspect = len(s.tasks) >= max(minStreak, 2*slots+1)
 	}
-	if !s.suspect || now-s.lastCase < minCaseGap {
+	if !s.suspect || now-s.lastComparison < minComparisonGap {
 		return nil
 	}
-	s.lastCase = now
-	return &Case{streak: s, phase: phase, failure: f}
+	s.lastComparison = now
+	return &Comparison{streak: s, phase: phase, failure: f}
 }
 
-// Case compares a suspect tracker with the attempts of the same jobs on others.
-type Case struct {
+// Comparison compares a suspect tracker with the attempts of the same jobs on other trackers.
+type Comparison struct {
 	streak            *streak
 	phase             int
-	failure           Failure // the last one
-	usable            int     // trackers that would remain
-	Succeeded, Failed int     // attempts on the others
+	failure           Failure // the latest
+	usable            int     // usable trackers that would remain
+	Succeeded, Failed int     // attempts on other trackers
 }
 
-// Jobs yields the numbers of the jobs whose tasks the tracker fails, of those that go on. The
-// streak forgets the others.
-func (c *Case) Jobs(goesOn func(job int) bool) iter.Seq[int] {
-	maps.DeleteFunc(c.streak.jobs, func(n int, _ bool) bool { return !goesOn(n) })
+// Jobs yields the numbers of running jobs with failures in the streak. The streak forgets other
+// jobs.
+func (c *Comparison) Jobs(running func(job int) bool) iter.Seq[int] {
+	maps.DeleteFunc(c.streak.jobs, func(n int, _ bool) bool { return !running(n) })
 	return maps.Keys(c.streak.jobs)
 }
 
-// Open says whether the tracker may be excluded at all, so that its jobs' attempts need be
-// compared: not if too few trackers would remain, or too many are suspect.
-func (c *Case) Open(others Others) bool {
+// MayExclude reports whether the tracker may be excluded. If too few trackers would remain, or
+// too many are suspect, the caller need not compare attempts.
+func (c *Comparison) MayExclude(others Others) bool {
 	c.usable = others.usable
 	return others.enoughRemain() && others.suspects[c.phase]+1 <= max(1, (others.usable+1)/maxSuspectPart)
 }
 
-// Since is the time in Unix milliseconds after which attempts are compared.
-func (c *Case) Since() int64 { return c.streak.since }
+// Since is the launch time, in Unix milliseconds, from which attempts are compared.
+func (c *Comparison) Since() int64 { return c.streak.firstLaunch }
 
-// Ended adds an attempt of the phase that has ended on a tracker: of those that were launched
-// since the streak began, on a tracker that is not suspect.
-func (c *Case) Ended(on *Record, began int64, state wire.AttemptState) {
+// AddEnded adds an ended attempt of the phase on another tracker. Only attempts that were launched
+// since the streak began count, and only on trackers that are not suspect.
+func (c *Comparison) AddEnded(on *Record, began int64, state wire.AttemptState) {
 	switch {
-	case began < c.streak.since || on.Suspect(c.phase):
+	case began < c.streak.firstLaunch || on.Suspect(c.phase):
 	case state == wire.AttemptSucceeded:
 		c.Succeeded++
 	case state == wire.AttemptFailed && !on.excluded:
@@ -103,20 +103,20 @@ func (c *Case) Ended(on *Record, began int64, state wire.AttemptState) {
 	}
 }
 
-// Runs adds an attempt of the phase that runs on a tracker, likewise. It does well if it
-// has run far longer than the failed one did.
-func (c *Case) Runs(on *Record, began, now int64) {
-	if began >= c.streak.since && now-began > longEnough(c.failure.Took).Milliseconds() && !on.Suspect(c.phase) {
+// AddRunning adds a running attempt of the phase, with the same conditions. It counts as succeeded
+// if it has run much longer than the failed attempt.
+func (c *Comparison) AddRunning(on *Record, began, now int64) {
+	if began >= c.streak.firstLaunch && now-began > minRunTime(c.failure.Took).Milliseconds() && !on.Suspect(c.phase) {
 		c.Succeeded++
 	}
 }
 
-// StandsOut says whether the tracker is to be excluded because the jobs that it fails do
-// well elsewhere, and the reason.
-func (c *Case) StandsOut() (reason string, does bool) {
+// StandsOut reports whether the tracker must be excluded because the same jobs succeed on other
+// trackers, and returns the reason.
+func (c *Comparison) StandsOut() (reason string, exclude bool) {
 	if c.Succeeded < max(successesPerFailure*c.Failed, min(maxBlame, c.usable)) {
 		return "", false
 	}
-	return fmt.Sprintf("%d or more %ss in a row failed there, the last one %v after its launch, while others of the same jobs ran well on other trackers",
+	return fmt.Sprintf("at least %d %ss in a row failed there, the last one %v after its launch; other trackers run the same jobs well",
 		len(c.streak.tasks), c.failure.Task.Kind, c.failure.Took), true
 }

@@ -1,22 +1,20 @@
-// Package past keeps the attempts of a job that have ended, for display, for the job's
-// history and for the comparison of trackers. It knows jobs, tasks and trackers by numbers
-// alone, and reads no clock.
+// Package past stores the ended attempts of a job, for display, for the job's history and for the
+// comparison of trackers. It knows tasks and trackers by number, and reads no clock.
 //
-// There are as many ended attempts as tasks, up to [Most] of one job. So [Attempt] holds no
-// texts: causes are in a list of their own, and only attempts with one refer to it. Each
-// attempt refers to the one of the same task that ended before it. The task has a [Chain],
-// which refers to the last one.
+// A job may have [MaxStored] ended attempts or more. So [Attempt] is small: it has no strings, but
+// an index into a list of causes if it has a cause. Each attempt has the index of the attempt of
+// the same task that ended before it. The task has a [Chain], the index of the last one.
 //
-// The job tracker's core calls [Attempts.Keep] for each end that it hears of, in that order.
-// It reads [Attempts.Kept] for displays and histories, and [Attempts.Latest] when it compares
-// trackers. Attempts is not safe for concurrent use.
+// Package core calls [Attempts.Add] for each end that is reported, in the order of the reports. It
+// reads [Attempts.Stored] for displays and histories, and [Attempts.Latest] to compare trackers.
+// Attempts is not safe for concurrent use.
 //
 // Invariants
 //
-//	P1  A chain has each number once, as it was first told. Only an attempt that was taken for
-//	    lost is replaced, at its place, by what is told of it later.
-//	P2  At most Most attempts are kept. Those that end later are counted, and Latest has the
-//	    last MostLate of them. These are not compared: one that is told twice counts twice.
+//	P1  A chain has each attempt number once, as first reported. Only an attempt that counted
+//	    as lost is replaced by a later report.
+//	P2  At most MaxStored attempts are stored. Later ones are counted, and Latest yields the
+//	    last MaxOverflow of them. An attempt that is reported twice counts twice among them.
 package past
 
 import (
@@ -28,91 +26,91 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Most is how many ended attempts of one job are kept.
-const Most = 100_000
+// MaxStored bounds the stored attempts of one job.
+const MaxStored = 100_000
 
-// MostLate is how many of those that end later are known, the last ones.
-const MostLate = 1000
+// MaxOverflow is how many of the last attempts Latest yields beyond these.
+const MaxOverflow = 1000
 
-// Attempts is the attempts of a job that have ended.
+// Attempts holds the ended attempts of a job.
 type Attempts struct {
-	kept       []Attempt // in the order of their ends
-	causes     []string  // of some of them
-	unkept     int       // those that have ended and are not in kept
-	late       []Attempt // the last ones of these, a ring
-	most, ring int       // room in kept and late
+	stored                 []Attempt // in the order of their reports
+	causes                 []string  // of some stored attempts
+	omitted                int       // number of attempts that are not stored
+	overflow               []Attempt // ring buffer of the last of these
+	maxStored, maxOverflow int       // limits
 }
 
-// Attempt is one that has ended.
+// Attempt is an ended attempt.
 type Attempt struct {
-	Number   int // the AttemptID's
-	Bytes    int64
-	Began    int64 // Unix milliseconds
-	Took     int64 // milliseconds
-	Reads    wire.Reads
-	waited   int32 // milliseconds from its launch until it began, or unknownLaunch
-	Task     int32 // the TaskID's number
-	Tracker  int32 // the caller's number of its name
-	cause    int32 // 1 + its place in causes; 0: none
-	previous Chain // the task's attempts that ended before
-	Kind     wire.Kind
-	State    wire.AttemptState
-	Level    wire.Level
-	Lost     bool // how it ended is not known
+	Number      int // as in its AttemptID
+	Bytes       int64
+	Began       int64 // Unix milliseconds
+	Took        int64 // milliseconds
+	Reads       wire.Reads
+	launchDelay int32 // milliseconds from launch to begin, or unknownLaunch
+	Task        int32 // number of its TaskID
+	Tracker     int32 // the caller's number for the tracker
+	cause       int32 // 1 + index in causes; 0: none
+	previous    Chain // the attempts of the task that ended before
+	Kind        wire.Kind
+	State       wire.AttemptState
+	Level       wire.Level
+	Lost        bool // its tracker was lost, and has not reported its end
 }
 
-// Chain is the attempts of one task that are kept: 1 + the place of the last one. The zero
-// value has none.
+// Chain links the stored attempts of one task: it is 1 + the index of the last one, 0 if there
+// is none.
 type Chain int32
 
-// unknownLaunch is of attempts that an earlier leader has launched.
+// unknownLaunch marks attempts that an earlier leader launched.
 const unknownLaunch = -1
 
-// New is without attempts.
-func New() Attempts { return Attempts{most: Most, ring: MostLate} }
+// New returns an empty Attempts.
+func New() Attempts { return Attempts{maxStored: MaxStored, maxOverflow: MaxOverflow} }
 
-// Expect makes room for so many attempts.
-func (x *Attempts) Expect(n int) { x.kept = slices.Grow(x.kept, min(n, x.most)) }
+// Expect allocates room for n attempts.
+func (x *Attempts) Expect(n int) { x.stored = slices.Grow(x.stored, min(n, x.maxStored)) }
 
-// Kept is those that are kept, in the order of their ends.
-func (x *Attempts) Kept() []Attempt { return x.kept }
+// Stored returns the stored attempts, in the order of their reports.
+func (x *Attempts) Stored() []Attempt { return x.stored }
 
-// Unkept is how many have ended and are not kept.
-func (x *Attempts) Unkept() int { return x.unkept }
+// Omitted counts the ended attempts that are not stored.
+func (x *Attempts) Omitted() int { return x.omitted }
 
-// Span sets when an attempt began and how long it took, in Unix milliseconds. This leader
-// knows it since its launch, or, if an earlier leader launched it, since it heard of it. If
-// its tracker does not say how long it took (0), it is taken to have begun at since.
-func (a *Attempt) Span(since, ended int64, took time.Duration, launched bool) {
+// SetTimes sets when an attempt began and how long it took. since is when this leader launched
+// it, or got the first report if an earlier leader did, in Unix milliseconds. If its tracker does
+// not report took (0), the attempt counts as begun at since.
+func (a *Attempt) SetTimes(since, ended int64, took time.Duration, launched bool) {
 	a.Began, a.Took = since, took.Milliseconds()
 	if a.Took > 0 {
 		a.Began = ended - a.Took
 	} else {
 		a.Took = ended - since
 	}
-	a.waited = unknownLaunch
+	a.launchDelay = unknownLaunch
 	if launched {
-		a.waited = int32(min(max(a.Began-since, 0), math.MaxInt32))
+		a.launchDelay = int32(min(max(a.Began-since, 0), math.MaxInt32))
 	}
 }
 
-// Keep adds an attempt of the task that has the chain, and why it ended, if there is a cause.
-func (x *Attempts) Keep(of *Chain, a Attempt, cause string) {
-	a.previous = *of
-	at := *of
-	for at != 0 && x.kept[at-1].Number != a.Number {
-		at = x.kept[at-1].previous
+// Add adds an attempt to the chain of its task, with the cause of its end, if any.
+func (x *Attempts) Add(chain *Chain, a Attempt, cause string) {
+	a.previous = *chain
+	at := *chain
+	for at != 0 && x.stored[at-1].Number != a.Number {
+		at = x.stored[at-1].previous
 	}
 	switch {
-	case at != 0 && x.kept[at-1].Lost:
-		a.previous = x.kept[at-1].previous
-	case at == 0 && len(x.kept) == x.most:
-		x.keepLate(a)
+	case at != 0 && x.stored[at-1].Lost:
+		a.previous = x.stored[at-1].previous
+	case at == 0 && len(x.stored) == x.maxStored:
+		x.addOverflow(a)
 		return
 	case at == 0:
-		x.kept = append(x.kept, Attempt{})
-		at = Chain(len(x.kept))
-		*of = at
+		x.stored = append(x.stored, Attempt{})
+		at = Chain(len(x.stored))
+		*chain = at
 	default:
 		return
 	}
@@ -120,42 +118,42 @@ func (x *Attempts) Keep(of *Chain, a Attempt, cause string) {
 		x.causes = append(x.causes, wire.Bounded(cause, wire.MaxTrouble))
 		a.cause = int32(len(x.causes))
 	}
-	x.kept[at-1] = a
+	x.stored[at-1] = a
 }
 
-func (x *Attempts) keepLate(a Attempt) {
-	if len(x.late) < x.ring {
-		x.late = append(x.late, Attempt{})
+func (x *Attempts) addOverflow(a Attempt) {
+	if len(x.overflow) < x.maxOverflow {
+		x.overflow = append(x.overflow, Attempt{})
 	}
-	x.late[x.unkept%x.ring] = a
-	x.unkept++
+	x.overflow[x.omitted%x.maxOverflow] = a
+	x.omitted++
 }
 
-// Latest yields the attempts that have ended, the last one first. Of those that are not kept
-// it has the last ones, so that trackers are judged also by what ends late in a large job.
+// Latest yields the ended attempts, the last one first. Beyond the stored ones it has the last
+// MaxOverflow: attempts at the end of a large job count when trackers are compared.
 func (x *Attempts) Latest() iter.Seq[*Attempt] {
 	return func(yield func(*Attempt) bool) {
-		for i := range x.late {
-			if !yield(&x.late[(x.unkept-1-i)%x.ring]) {
+		for i := range x.overflow {
+			if !yield(&x.overflow[(x.omitted-1-i)%x.maxOverflow]) {
 				return
 			}
 		}
-		for i := len(x.kept) - 1; i >= 0; i-- {
-			if !yield(&x.kept[i]) {
+		for i := len(x.stored) - 1; i >= 0; i-- {
+			if !yield(&x.stored[i]) {
 				return
 			}
 		}
 	}
 }
 
-// Status returns the status of a kept attempt, without its job and its tracker's name and address.
+// Status returns the status of a stored attempt, without job, tracker name and address.
 func (x *Attempts) Status(a *Attempt) wire.AttemptStatus {
 	s := wire.AttemptStatus{
 		Attempt: wire.AttemptID{Task: wire.TaskID{Kind: a.Kind, N: int(a.Task)}, N: a.Number}, State: a.State,
 		Bytes: wire.Progress{Done: a.Bytes, Total: a.Bytes}, Began: a.Began, Took: a.Took, Level: a.Level, Reads: a.Reads,
 	}
-	if a.waited != unknownLaunch {
-		s.Launched = a.Began - int64(a.waited)
+	if a.launchDelay != unknownLaunch {
+		s.Launched = a.Began - int64(a.launchDelay)
 	}
 	if a.cause > 0 {
 		s.Error = x.causes[a.cause-1]

@@ -1,23 +1,22 @@
-// Package placement chooses where the partitions of a job are gathered, their homes, and how
-// long a partition that could be reduced waits at home for a slot. It reads no clock and
-// sends nothing: package core says what is known, and carries out what is chosen.
+// Package placement chooses the home of each partition, which is the tracker that gathers it. It
+// also decides how long a ready partition waits for a slot at home. It has no I/O and reads no
+// clock: package core passes the input and carries out the choice.
 //
 // # Homes
 //
-// Homes are spread so that each tracker has as many as its reduce slots get through: more
-// slots and faster ones get more. Of trackers that are equal in that, the order is
+// A tracker gets homes in proportion to the number and speed of its reduce slots. If trackers have
+// equal load from the job, these rules decide, in this order:
 //
-//  1. where the plan in force has the job's tasks end soonest, if it says so (HMHS);
-//  2. where less is to be reduced of all jobs, in bytes for each slot at its speed;
-//  3. each in turn, going on from job to job.
+//  1. the plan's ranking of trackers: the one where the job's tasks end soonest comes first (HMHS);
+//  2. fewer bytes to reduce for all jobs, per slot at its speed;
+//  3. round-robin, across jobs.
 //
-// A tracker where the partition's reduce has failed is a home only if there is no other.
+// A tracker where the partition's reduce has failed becomes its home only if there is no other.
 //
 // # Moves
 //
-// While the tracker of a ready partition has no free reduce slot and another one has, the
-// partition waits for [Patience]. Then it moves: the other tracker gathers it again from the
-// map outputs.
+// A ready partition waits for [MaxWait] while its home has no free reduce slot and another
+// tracker has one. Then it moves: the other tracker gathers it again from the map outputs.
 package placement
 
 import (
@@ -28,23 +27,23 @@ import (
 	"github.com/quernmr/quern/locality"
 )
 
-// Site is a tracker where a partition may be at home.
+// Site is a tracker that can be a partition's home.
 type Site struct {
-	Tracker int     // its index
-	JobLoad float64 // time that its slots need for the job's homes and one more, in partitions
-	Rank    int     // its place in the plan's ranking; behind all others if it has none
-	Load    float64 // time that its slots need for the homes of all jobs and one more, in bytes
-	Turn    int     // lower is sooner, among equals
+	Tracker int     // index of the tracker
+	JobLoad float64 // time to reduce the job's homes there and one more, in partitions
+	Rank    int     // position in the plan's ranking; last if the plan does not rank it
+	Load    float64 // time to reduce the homes of all jobs there and one more, in bytes
+	Turn    int     // for round-robin: lower comes first
 }
 
 func (x *Site) compare(y *Site) int {
 	return cmp.Or(cmp.Compare(x.JobLoad, y.JobLoad), cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Load, y.Load), cmp.Compare(x.Turn, y.Turn))
 }
 
-// Sites is a heap of sites, the best first.
+// Sites is a heap of sites with the best one first.
 type Sites struct{ heap siteHeap }
 
-// NewSites takes the sites over. It takes O(n).
+// NewSites makes a heap in the memory of the given sites, in O(n).
 func NewSites(sites []Site) *Sites {
 	s := &Sites{sites}
 	heap.Init(&s.heap)
@@ -54,8 +53,8 @@ func NewSites(sites []Site) *Sites {
 // Len is how many sites there are.
 func (s *Sites) Len() int { return len(s.heap) }
 
-// Best is the place of the best site, which must exist, for a partition. Sites to avoid come
-// behind all others. It takes O(1), or O(n) if the first is one to avoid.
+// Best returns the position of the best site for a partition; there must be a site. It returns a
+// site to avoid only if there is no other. It takes O(1), or O(n) if the first is to be avoided.
 func (s *Sites) Best(avoid func(tracker int) bool) int {
 	if !avoid(s.heap[0].Tracker) {
 		return 0
@@ -69,14 +68,14 @@ func (s *Sites) Best(avoid func(tracker int) bool) int {
 	return best
 }
 
-// Tracker is the tracker of the site at a place.
+// Tracker returns the tracker of the site at a position.
 func (s *Sites) Tracker(i int) int { return s.heap[i].Tracker }
 
-// AddHome sorts the site at a place again, now that it has one more home: own and load are what
-// its Own and Load are then, and it comes turns later. Places change. It takes O(log n).
-func (s *Sites) AddHome(i int, own, load float64, turns int) {
+// AddHome updates the site at position i, which got one more home: it sets JobLoad and Load and
+// adds turns to Turn. Positions of sites change. It takes O(log n).
+func (s *Sites) AddHome(i int, jobLoad, load float64, turns int) {
 	x := &s.heap[i]
-	x.JobLoad, x.Load, x.Turn = own, load, x.Turn+turns
+	x.JobLoad, x.Load, x.Turn = jobLoad, load, x.Turn+turns
 	heap.Fix(&s.heap, i)
 }
 
@@ -88,41 +87,41 @@ func (h siteHeap) Swap(a, b int)      { h[a], h[b] = h[b], h[a] }
 func (h *siteHeap) Push(any)          { panic("placement: sites are fixed") }
 func (h *siteHeap) Pop() any          { panic("placement: sites are fixed") }
 
-// quickMoves is how often a partition moves before it waits twice as long for each further
-// move, up to maxDoublings.
+// After normalMoves moves, a partition waits twice as long before each further move. The wait
+// doubles at most maxDoublings times.
 const (
-	quickMoves   = 2
+	normalMoves  = 2
 	maxDoublings = 10
 )
 
-// Waiting is the input of Patience.
-type Waiting struct {
-	Rule       locality.Rule // for maps
-	MoveTime   time.Duration // how long it would take to gather the partition elsewhere
-	RemoteCost time.Duration // measured, of a map that is not local
-	Moves      int           // of the partition so far
+// WaitInput is the input of MaxWait.
+type WaitInput struct {
+	Rule       locality.Rule // the delay rule for maps
+	MoveTime   time.Duration // predicted, to gather the partition on another tracker
+	RemoteCost time.Duration // measured extra time of a map that is not local
+	Moves      int           // how often the partition has moved
 
-	// Slot predicts when the home's tracker has a slot for it; ok is false if nothing is known.
-	Slot func() (at time.Duration, ok bool)
+	// Slot predicts how long its home takes to have a free slot; ok is false without a prediction.
+	Slot func() (wait time.Duration, ok bool)
 }
 
-// Patience is how long a ready partition waits for a slot at home while another tracker has
-// one. A fixed rule and the paper's say so. Without a rule, and by the dynamic one, it is as
-// long as moving takes, or nothing when the slot at home is known to take longer than that.
-func Patience(w Waiting) time.Duration {
-	patience := w.MoveTime
+// MaxWait is how long a ready partition waits for a slot at home while another tracker has one.
+// The rules fixed and paper define it. With the rules none and dynamic it is MoveTime, or 0 if
+// the slot at home takes longer than that.
+func MaxWait(w WaitInput) time.Duration {
+	wait := w.MoveTime
 	switch w.Rule.Kind {
 	case locality.Fixed:
-		patience = w.Rule.Delay
+		wait = w.Rule.Delay
 	case locality.Paper:
-		patience = w.RemoteCost
+		wait = w.RemoteCost
 	default:
-		if at, ok := w.Slot(); ok && at > w.MoveTime {
-			patience = 0
+		if slot, ok := w.Slot(); ok && slot > w.MoveTime {
+			wait = 0
 		}
 	}
-	if more := w.Moves - quickMoves; more >= 0 { // others were quicker each time
-		patience = max(patience, w.MoveTime) << min(more+1, maxDoublings)
+	if more := w.Moves - normalMoves; more >= 0 { // after each move, another task took the slot
+		wait = max(wait, w.MoveTime) << min(more+1, maxDoublings)
 	}
-	return patience
+	return wait
 }

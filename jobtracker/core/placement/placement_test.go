@@ -9,7 +9,7 @@ import (
 	"github.com/quernmr/quern/locality"
 )
 
-// TestSites compares the heap with a search of all sites for each partition.
+// TestSites compares the heap with a search of all sites, for each partition.
 func TestSites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 12).Draw(t, "trackers")
@@ -43,7 +43,7 @@ func TestSites(t *testing.T) {
 }
 
 func TestOrderOfSites(t *testing.T) {
-	sites := []Site{ // each is worse than the one before by one thing alone
+	sites := []Site{ // each differs from the one before in the field that decides
 		{JobLoad: 1, Rank: 9, Load: 9, Turn: 9},
 		{JobLoad: 2, Rank: 1, Load: 9, Turn: 9},
 		{JobLoad: 2, Rank: 2, Load: 1, Turn: 9},
@@ -57,7 +57,7 @@ func TestOrderOfSites(t *testing.T) {
 	}
 }
 
-func TestPatience(t *testing.T) {
+func TestMaxWait(t *testing.T) {
 	const s = time.Second
 	in := func(at time.Duration) func() (time.Duration, bool) {
 		return func() (time.Duration, bool) { return at, true }
@@ -65,21 +65,21 @@ func TestPatience(t *testing.T) {
 	unknown := func() (time.Duration, bool) { return 0, false }
 	for _, x := range []struct {
 		name string
-		w    Waiting
+		w    WaitInput
 		want time.Duration
 	}{
-		{"none: as long as moving takes", Waiting{MoveTime: 3 * s, Slot: unknown}, 3 * s},
-		{"none: the slot at home is sooner", Waiting{MoveTime: 3 * s, Slot: in(2 * s)}, 3 * s},
-		{"none: the slot at home is later", Waiting{MoveTime: 3 * s, Slot: in(4 * s)}, 0},
-		{"dynamic as none", Waiting{Rule: locality.Rule{Kind: locality.Dynamic}, MoveTime: 3 * s, Slot: in(4 * s)}, 0},
-		{"fixed", Waiting{Rule: locality.Rule{Kind: locality.Fixed, Delay: 7 * s}, MoveTime: 3 * s, Slot: in(9 * s)}, 7 * s},
-		{"paper", Waiting{Rule: locality.Rule{Kind: locality.Paper}, MoveTime: 3 * s, RemoteCost: 5 * s, Slot: in(9 * s)}, 5 * s},
-		{"one move", Waiting{MoveTime: 3 * s, Moves: 1, Slot: in(4 * s)}, 0},
-		{"two moves: twice as long", Waiting{MoveTime: 3 * s, Moves: 2, Slot: in(4 * s)}, 6 * s},
-		{"three", Waiting{MoveTime: 3 * s, Moves: 3, Slot: in(4 * s)}, 12 * s},
-		{"bounded", Waiting{MoveTime: 3 * s, Moves: 100, Slot: in(4 * s)}, 3 * s << maxDoublings},
+		{"none: as long as moving takes", WaitInput{MoveTime: 3 * s, Slot: unknown}, 3 * s},
+		{"none: the slot at home is sooner", WaitInput{MoveTime: 3 * s, Slot: in(2 * s)}, 3 * s},
+		{"none: the slot at home is later", WaitInput{MoveTime: 3 * s, Slot: in(4 * s)}, 0},
+		{"dynamic as none", WaitInput{Rule: locality.Rule{Kind: locality.Dynamic}, MoveTime: 3 * s, Slot: in(4 * s)}, 0},
+		{"fixed", WaitInput{Rule: locality.Rule{Kind: locality.Fixed, Delay: 7 * s}, MoveTime: 3 * s, Slot: in(9 * s)}, 7 * s},
+		{"paper", WaitInput{Rule: locality.Rule{Kind: locality.Paper}, MoveTime: 3 * s, RemoteCost: 5 * s, Slot: in(9 * s)}, 5 * s},
+		{"one move", WaitInput{MoveTime: 3 * s, Moves: 1, Slot: in(4 * s)}, 0},
+		{"two moves: twice as long", WaitInput{MoveTime: 3 * s, Moves: 2, Slot: in(4 * s)}, 6 * s},
+		{"three", WaitInput{MoveTime: 3 * s, Moves: 3, Slot: in(4 * s)}, 12 * s},
+		{"bounded", WaitInput{MoveTime: 3 * s, Moves: 100, Slot: in(4 * s)}, 3 * s << maxDoublings},
 	} {
-		if got := Patience(x.w); got != x.want {
+		if got := MaxWait(x.w); got != x.want {
 			t.Errorf("%s: %v, want %v", x.name, got, x.want)
 		}
 	}

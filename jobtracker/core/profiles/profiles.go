@@ -1,6 +1,6 @@
-// Package profiles keeps what the last succeeded job of each name has shown, so that the next
-// one begins with it. A [Known] is bounded, in profiles and in trackers: those of the oldest
-// jobs go first. It is one leader's, does no I/O, and is not safe for concurrent use.
+// Package profiles keeps a profile of the last succeeded job of each name: its estimates serve the
+// next job of this name at its start. A [Store] is bounded, in profiles and in trackers, and drops
+// the profiles of the oldest jobs first. It has no I/O and is not safe for concurrent use.
 package profiles
 
 import (
@@ -14,47 +14,47 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Known is profiles by the names of jobs.
-type Known struct {
+// Store holds profiles by job name.
+type Store struct {
 	byName      map[string]*history.Profile
-	loading     map[string]bool // whose history is being read
+	loading     map[string]bool // names: the history of their last job is being read
 	size        int             // see sizeOf
-	maxProfiles int             // profiles
-	maxSize     int             // size, if there is more than one
+	maxProfiles int
+	maxSize     int // of size; a single profile may exceed it
 }
 
-// New keeps at most so many profiles, and about so many trackers in all of them.
-func New(most, trackers int) *Known {
-	return &Known{byName: make(map[string]*history.Profile), loading: make(map[string]bool), maxProfiles: most, maxSize: trackers}
+// New makes a Store of at most maxProfiles profiles, with about maxTrackers trackers in all.
+func New(maxProfiles, maxTrackers int) *Store {
+	return &Store{byName: make(map[string]*history.Profile), loading: make(map[string]bool), maxProfiles: maxProfiles, maxSize: maxTrackers}
 }
 
-// Of is the profile of a name, or nil.
-func (k *Known) Of(name string) *history.Profile { return k.byName[name] }
+// Get returns the profile of a name, or nil.
+func (k *Store) Get(name string) *history.Profile { return k.byName[name] }
 
-// All yields them in no order.
-func (k *Known) All() iter.Seq[*history.Profile] { return maps.Values(k.byName) }
+// All yields the profiles, unordered.
+func (k *Store) All() iter.Seq[*history.Profile] { return maps.Values(k.byName) }
 
-// Latest lists at most n of them, those of the newest jobs first.
-func (k *Known) Latest(n int) []*history.Profile {
+// Latest lists at most n profiles, newest job first.
+func (k *Store) Latest(n int) []*history.Profile {
 	all := slices.SortedFunc(k.All(), func(a, b *history.Profile) int { return b.Job.Compare(a.Job) })
 	return all[:min(n, len(all))]
 }
 
-// Loading says whether the history of the last job of a name is being read.
-func (k *Known) Loading(name string) bool { return k.loading[name] }
+// Loading reports whether the history of the last job of a name is being read.
+func (k *Store) Loading(name string) bool { return k.loading[name] }
 
-// Load notes that it is.
-func (k *Known) Load(name string) { k.loading[name] = true }
+// BeginLoad notes that the history of a name is being read.
+func (k *Store) BeginLoad(name string) { k.loading[name] = true }
 
-// Loaded notes that it was, or could not be. It says whether it was being read.
-func (k *Known) Loaded(name string) bool {
+// EndLoad notes that reading has ended or failed, and reports whether it had begun.
+func (k *Store) EndLoad(name string) bool {
 	was := k.loading[name]
 	delete(k.loading, name)
 	return was
 }
 
-// Keep puts a profile in the place of an earlier one of the name.
-func (k *Known) Keep(name string, x *history.Profile) {
+// Put replaces the profile of a name.
+func (k *Store) Put(name string, x *history.Profile) {
 	k.drop(name)
 	k.byName[name] = x
 	k.size += sizeOf(x)
@@ -66,7 +66,7 @@ func (k *Known) Keep(name string, x *history.Profile) {
 	}
 }
 
-func (k *Known) drop(name string) {
+func (k *Store) drop(name string) {
 	if old := k.byName[name]; old != nil {
 		k.size -= sizeOf(old)
 		delete(k.byName, name)
@@ -81,10 +81,9 @@ func sizeOf(p *history.Profile) (trackers int) {
 	return trackers
 }
 
-// Files lists the URLs where the history of a job may be that has ended at a time by the clock
-// of the leader then: it is named by the day, which another clock may take for the one
-// before or after.
-func Files(staging string, job wire.JobID, ended time.Time) (files []string) {
+// HistoryFiles lists the URLs that the history of a job may have. The URL contains the day of the
+// job's end; the clock of the leader that wrote it may differ by an hour.
+func HistoryFiles(staging string, job wire.JobID, ended time.Time) (files []string) {
 	for _, off := range []time.Duration{0, -time.Hour, time.Hour} {
 		if name := history.Name(staging, ended.Add(off), job); !slices.Contains(files, name) {
 			files = append(files, name)

@@ -21,11 +21,11 @@ func profile(job, trackers int) *history.Profile {
 	return p
 }
 
-// TestKeep compares what is kept with a list, oldest job first.
-func TestKeep(t *testing.T) {
+// TestPut compares a Store with a list of profiles, oldest job first.
+func TestPut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		const most, trackers = 4, 10
-		k := New(most, trackers)
+		const maxProfiles, maxTrackers = 4, 10
+		k := New(maxProfiles, maxTrackers)
 		type kept struct {
 			name string
 			*history.Profile
@@ -34,7 +34,7 @@ func TestKeep(t *testing.T) {
 		for job := range rapid.IntRange(1, 30).Draw(t, "jobs") {
 			name := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}).Draw(t, "name")
 			x := profile(job, rapid.IntRange(0, 12).Draw(t, "trackers"))
-			k.Keep(name, x)
+			k.Put(name, x)
 			list = append(slices.DeleteFunc(list, func(y kept) bool { return y.name == name }), kept{name, x})
 			size := func() (n int) {
 				for _, y := range list {
@@ -42,13 +42,13 @@ func TestKeep(t *testing.T) {
 				}
 				return n
 			}
-			for len(list) > most || size() > trackers && len(list) > 1 {
+			for len(list) > maxProfiles || size() > maxTrackers && len(list) > 1 {
 				list = list[1:]
 			}
 			var want []*history.Profile
 			for _, y := range slices.Backward(list) {
 				want = append(want, y.Profile)
-				if k.Of(y.name) != y.Profile {
+				if k.Get(y.name) != y.Profile {
 					t.Fatalf("job %d of name %s is not kept", y.Job.N, y.name)
 				}
 			}
@@ -64,24 +64,24 @@ func TestKeep(t *testing.T) {
 
 func TestLoading(t *testing.T) {
 	k := New(1, 1)
-	if k.Loading("a") || k.Loaded("a") {
-		t.Error("a name is being loaded from the start")
+	if k.Loading("a") || k.EndLoad("a") {
+		t.Error("an empty Store reads a history")
 	}
-	k.Load("a")
-	if !k.Loading("a") || k.Loading("b") || !k.Loaded("a") || k.Loaded("a") {
-		t.Error("a load is not noted once")
+	k.BeginLoad("a")
+	if !k.Loading("a") || k.Loading("b") || !k.EndLoad("a") || k.EndLoad("a") {
+		t.Error("BeginLoad and EndLoad do not note a load exactly once")
 	}
 }
 
 func TestFiles(t *testing.T) {
 	job := wire.JobID{Start: 1, N: 2}
 	noon := time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)
-	if files := Files("hdfs://n/s", job, noon); !slices.Equal(files, []string{history.Name("hdfs://n/s", noon, job)}) {
+	if files := HistoryFiles("hdfs://n/s", job, noon); !slices.Equal(files, []string{history.Name("hdfs://n/s", noon, job)}) {
 		t.Errorf("at noon: %v", files)
 	}
 	midnight := noon.Add(12 * time.Hour)
 	want := []string{history.Name("hdfs://n/s", midnight, job), history.Name("hdfs://n/s", midnight.Add(-time.Hour), job)}
-	if files := Files("hdfs://n/s", job, midnight); !slices.Equal(files, want) || files[0] == files[1] {
+	if files := HistoryFiles("hdfs://n/s", job, midnight); !slices.Equal(files, want) || files[0] == files[1] {
 		t.Errorf("at midnight: %v", files)
 	}
 }

@@ -1,11 +1,9 @@
-// Package settings says what a job's properties mean to the job tracker. [Of] reads them at
-// one place, once for each job; the core obeys the fields of [Settings] and reads no
-// property by name. A new property that the job tracker obeys is one field of Settings and
-// one line in Of.
+// Package settings reads the properties of a job that the job tracker obeys. [Of] reads them all,
+// once for each job. The core uses the fields of [Settings] and reads no property by name. A new
+// property needs one field in Settings and one line in Of.
 //
-// The client has checked the properties (mapreduce.Properties). A value that makes no sense
-// all the same is read as the default: a job tracker must obey every submission that is in
-// its log.
+// The client has checked the properties (mapreduce.Properties). An invalid value still means the
+// default here: a job tracker must obey every submission in its log.
 package settings
 
 import (
@@ -18,24 +16,24 @@ import (
 
 // Settings holds a job's properties that the job tracker obeys.
 type Settings struct {
-	Timeout       time.Duration // how long an attempt may show no progress; 0: for ever
-	Processes     int           // that an attempt may have at a time; 0: any
-	Maps, Reduces Tasks
+	Timeout       time.Duration // longest time without progress of an attempt; 0: no limit
+	MaxProcesses  int           // most processes of an attempt at a time; 0: no limit
+	Maps, Reduces TaskSettings
 	CounterLimits wire.CounterLimits
 
-	// Classical is what Hadoop does: a reduce has a slot while its partition is gathered,
-	// from when the part Slowstart of the maps has ended.
+	// Classical is Hadoop's way: a reduce holds a slot while it gathers its partition. It
+	// starts when the fraction Slowstart of the maps has ended.
 	Classical bool
 	Slowstart float64 // from 0 to 1
 }
 
-// Tasks is what holds for a job's tasks of one kind.
-type Tasks struct {
-	Attempts int   // of a task that may fail
-	Memory   int64 // bytes that the processes of an attempt may have; 0: any
+// TaskSettings holds for all tasks of one kind in a job.
+type TaskSettings struct {
+	MaxAttempts int   // failed attempts of a task after which the job fails
+	MaxMemory   int64 // bytes for all processes of an attempt; 0: no limit
 }
 
-// ServiceAttempts is how often a task without a slot, or an effect, is tried. No property
+// ServiceAttempts is MaxAttempts of tasks without a slot, such as setup and cleanup. No property
 // changes it.
 const ServiceAttempts = 4
 
@@ -44,33 +42,33 @@ func Of(plan *wire.JobPlan) Settings {
 	p := properties(plan.Properties)
 	return Settings{
 		Timeout:       time.Duration(p.number("mapreduce.task.timeout", 600_000, 0, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond,
-		Processes:     int(p.number("quern.task.processes", 0, 0, math.MaxInt32)),
-		Maps:          Tasks{Attempts: p.attempts("mapreduce.map.maxattempts"), Memory: p.mebibytes("mapreduce.map.memory.mb")},
-		Reduces:       Tasks{Attempts: p.attempts("mapreduce.reduce.maxattempts"), Memory: p.mebibytes("mapreduce.reduce.memory.mb")},
+		MaxProcesses:  int(p.number("quern.task.processes", 0, 0, math.MaxInt32)),
+		Maps:          TaskSettings{MaxAttempts: p.attempts("mapreduce.map.maxattempts"), MaxMemory: p.mebibytes("mapreduce.map.memory.mb")},
+		Reduces:       TaskSettings{MaxAttempts: p.attempts("mapreduce.reduce.maxattempts"), MaxMemory: p.mebibytes("mapreduce.reduce.memory.mb")},
 		CounterLimits: wire.CounterLimitsOf(plan.Properties),
 		Classical:     !p.flag("quern.shuffle.split", true),
 		Slowstart:     p.fraction("mapreduce.job.reduce.slowstart.completedmaps", 0.05),
 	}
 }
 
-// Tasks is what holds for tasks of a kind. Those without slots have no limit of memory.
-func (s *Settings) Tasks(k wire.Kind) Tasks {
+// ForKind returns the settings of tasks of this kind. Tasks without a slot have no memory limit.
+func (s *Settings) ForKind(k wire.Kind) TaskSettings {
 	switch k {
 	case wire.Map:
 		return s.Maps
 	case wire.Reduce:
 		return s.Reduces
 	}
-	return Tasks{Attempts: ServiceAttempts}
+	return TaskSettings{MaxAttempts: ServiceAttempts}
 }
 
 type properties map[string]string
 
-// number reads a number from low to most.
-func (p properties) number(name string, otherwise, low, most int64) int64 {
+// number reads an integer from lowest to highest.
+func (p properties) number(name string, fallback, lowest, highest int64) int64 {
 	n, err := strconv.ParseInt(p[name], 10, 64)
-	if err != nil || n < low || n > most {
-		return otherwise
+	if err != nil || n < lowest || n > highest {
+		return fallback
 	}
 	return n
 }
@@ -79,24 +77,24 @@ func (p properties) mebibytes(name string) int64 {
 	return p.number(name, 0, 0, math.MaxInt64>>20) << 20
 }
 
-// attempts reads how many attempts of a task may fail. One leader can number only so many.
+// attempts reads MaxAttempts. One leader can number at most EpochAttempts attempts of a task.
 func (p properties) attempts(name string) int {
 	return int(min(p.number(name, 4, 1, math.MaxInt), wire.EpochAttempts-1))
 }
 
-func (p properties) flag(name string, otherwise bool) bool {
-	is, err := strconv.ParseBool(p[name])
+func (p properties) flag(name string, fallback bool) bool {
+	value, err := strconv.ParseBool(p[name])
 	if err != nil {
-		return otherwise
+		return fallback
 	}
-	return is
+	return value
 }
 
 // fraction reads a number from 0 to 1.
-func (p properties) fraction(name string, otherwise float64) float64 {
+func (p properties) fraction(name string, fallback float64) float64 {
 	x, err := strconv.ParseFloat(p[name], 64)
 	if err != nil || !(x >= 0 && x <= 1) {
-		return otherwise
+		return fallback
 	}
 	return x
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestOf: each property changes its field alone, and what makes no sense is the default.
+// TestOf checks that each property changes only its field, and that invalid values are ignored.
 func TestOf(t *testing.T) {
-	standard := Settings{
-		Timeout: 10 * time.Minute, Maps: Tasks{Attempts: 4}, Reduces: Tasks{Attempts: 4},
+	defaults := Settings{
+		Timeout: 10 * time.Minute, Maps: TaskSettings{MaxAttempts: 4}, Reduces: TaskSettings{MaxAttempts: 4},
 		CounterLimits: wire.CounterLimitsOf(nil), Slowstart: 0.05,
 	}
-	if got := Of(new(wire.JobPlan)); got != standard {
-		t.Fatalf("without properties: %+v, want %+v", got, standard)
+	if got := Of(new(wire.JobPlan)); got != defaults {
+		t.Fatalf("without properties: %+v, want %+v", got, defaults)
 	}
 	for _, c := range []struct {
 		name, value string
@@ -26,19 +26,19 @@ func TestOf(t *testing.T) {
 		{"mapreduce.task.timeout", "9223372036854", func(s *Settings) { s.Timeout = 9223372036854 * time.Millisecond }},
 		{"mapreduce.task.timeout", "9223372036855", nil},
 		{"mapreduce.task.timeout", "-5", nil},
-		{"quern.task.processes", "4", func(s *Settings) { s.Processes = 4 }},
+		{"quern.task.processes", "4", func(s *Settings) { s.MaxProcesses = 4 }},
 		{"quern.task.processes", "many", nil},
 		{"quern.task.processes", "2147483648", nil},
-		{"mapreduce.map.memory.mb", "2", func(s *Settings) { s.Maps.Memory = 2 << 20 }},
+		{"mapreduce.map.memory.mb", "2", func(s *Settings) { s.Maps.MaxMemory = 2 << 20 }},
 		{"mapreduce.map.memory.mb", "-1", nil},
-		{"mapreduce.reduce.memory.mb", "3", func(s *Settings) { s.Reduces.Memory = 3 << 20 }},
-		{"mapreduce.reduce.memory.mb", "8796093022207", func(s *Settings) { s.Reduces.Memory = math.MaxInt64 >> 20 << 20 }},
+		{"mapreduce.reduce.memory.mb", "3", func(s *Settings) { s.Reduces.MaxMemory = 3 << 20 }},
+		{"mapreduce.reduce.memory.mb", "8796093022207", func(s *Settings) { s.Reduces.MaxMemory = math.MaxInt64 >> 20 << 20 }},
 		{"mapreduce.reduce.memory.mb", "8796093022208", nil},
-		{"mapreduce.map.maxattempts", "1", func(s *Settings) { s.Maps.Attempts = 1 }},
+		{"mapreduce.map.maxattempts", "1", func(s *Settings) { s.Maps.MaxAttempts = 1 }},
 		{"mapreduce.map.maxattempts", "0", nil},
-		{"mapreduce.map.maxattempts", "1000000", func(s *Settings) { s.Maps.Attempts = wire.EpochAttempts - 1 }},
+		{"mapreduce.map.maxattempts", "1000000", func(s *Settings) { s.Maps.MaxAttempts = wire.EpochAttempts - 1 }},
 		{"mapreduce.map.maxattempts", "9223372036854775808", nil},
-		{"mapreduce.reduce.maxattempts", "7", func(s *Settings) { s.Reduces.Attempts = 7 }},
+		{"mapreduce.reduce.maxattempts", "7", func(s *Settings) { s.Reduces.MaxAttempts = 7 }},
 		{"mapreduce.reduce.maxattempts", "some", nil},
 		{"mapreduce.job.counters.max", "7", func(s *Settings) { s.CounterLimits.Counters = 7 }},
 		{"quern.shuffle.split", "false", func(s *Settings) { s.Classical = true }},
@@ -50,7 +50,7 @@ func TestOf(t *testing.T) {
 		{"mapreduce.job.reduce.slowstart.completedmaps", "NaN", nil},
 		{"my.own", "1", nil},
 	} {
-		want := standard
+		want := defaults
 		if c.change != nil {
 			c.change(&want)
 		}
@@ -61,12 +61,12 @@ func TestOf(t *testing.T) {
 }
 
 func TestTasks(t *testing.T) {
-	s := Settings{Maps: Tasks{2, 20}, Reduces: Tasks{3, 30}}
-	for kind, want := range map[wire.Kind]Tasks{
+	s := Settings{Maps: TaskSettings{2, 20}, Reduces: TaskSettings{3, 30}}
+	for kind, want := range map[wire.Kind]TaskSettings{
 		wire.Map: {2, 20}, wire.Reduce: {3, 30},
-		wire.Setup: {Attempts: 4}, wire.Commit: {Attempts: 4}, wire.Cleanup: {Attempts: 4}, wire.Fence: {Attempts: 4},
+		wire.Setup: {MaxAttempts: 4}, wire.Commit: {MaxAttempts: 4}, wire.Cleanup: {MaxAttempts: 4}, wire.Fence: {MaxAttempts: 4},
 	} {
-		if got := s.Tasks(kind); got != want {
+		if got := s.ForKind(kind); got != want {
 			t.Errorf("%v: %+v, want %+v", kind, got, want)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestUpdate goes through lists, in order, of what one Told is asked to take over.
+// TestUpdate passes lists to one List, in order.
 func TestUpdate(t *testing.T) {
 	const s = time.Second
 	of := func(list ...float64) (shares []wire.JobShare) { // job, share, job, share …
@@ -17,13 +17,13 @@ func TestUpdate(t *testing.T) {
 		}
 		return shares
 	}
-	var told List
+	var l List
 	version := 1
 	for _, x := range []struct {
-		name    string
-		at      time.Duration
-		list    []wire.JobShare
-		matters bool
+		name     string
+		at       time.Duration
+		list     []wire.JobShare
+		replaced bool
 	}{
 		{"nothing, at first", 0, nil, false},
 		{"the first list, at once", 0, of(1, 0.5, 2, 0.5), true},
@@ -36,27 +36,27 @@ func TestUpdate(t *testing.T) {
 		{"nothing again", 20 * s, nil, false},
 		{"something, soon after nothing", 11 * s, of(2, 1), true},
 	} {
-		if got := told.Update(x.list, x.at, s); got != x.matters {
-			t.Errorf("%s: taken over: %v", x.name, got)
+		if got := l.Update(x.list, x.at, s); got != x.replaced {
+			t.Errorf("%s: replaced: %v", x.name, got)
 		}
-		if x.matters {
+		if x.replaced {
 			version++
 		}
-		if told.Version() != version || x.matters && !slices.Equal(told.List(), x.list) {
-			t.Errorf("%s: version %d has %v", x.name, told.Version(), told.List())
+		if l.Version() != version || x.replaced && !slices.Equal(l.List(), x.list) {
+			t.Errorf("%s: version %d has %v", x.name, l.Version(), l.List())
 		}
 	}
 }
 
-func TestOwed(t *testing.T) {
-	var told List
-	told.MarkStale(7)
-	told.MarkStale(3)
-	told.MarkStale(7)
-	if got := slices.Collect(told.TakeStale()); !slices.Equal(got, []int{3, 7}) {
-		t.Errorf("owed to %v", got)
+func TestTakeStale(t *testing.T) {
+	var l List
+	l.MarkStale(7)
+	l.MarkStale(3)
+	l.MarkStale(7)
+	if got := slices.Collect(l.TakeStale()); !slices.Equal(got, []int{3, 7}) {
+		t.Errorf("marked: %v", got)
 	}
-	if got := slices.Collect(told.TakeStale()); len(got) != 0 {
-		t.Errorf("then to %v", got)
+	if got := slices.Collect(l.TakeStale()); len(got) != 0 {
+		t.Errorf("marked after TakeStale: %v", got)
 	}
 }

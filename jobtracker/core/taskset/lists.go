@@ -6,13 +6,13 @@ import "slices"
 // garbage collector. It stores their ends only if lengths differ: with three replicas of each
 // block they are equal.
 type Lists struct {
-	n, each int     // number of lists, and length of the first
+	n, each int     // number of lists, and length of the first one
 	ends    []int32 // end of each list in all; nil: all have length each
 	all     []int32
 	from    int // where the unfinished list begins in all
 }
 
-// NewLists makes lists with room for so many numbers in all.
+// NewLists makes lists with room for a total of so many numbers.
 func NewLists(room int) Lists { return Lists{all: make([]int32, 0, room)} }
 
 // Len returns the number of finished lists.
@@ -44,7 +44,7 @@ func Has(list []int32, n int32) bool {
 	return found
 }
 
-// Add appends a number to the unfinished list, unless it has it.
+// Add appends a number to the unfinished list, unless the list has it.
 func (x *Lists) Add(n int32) {
 	if !slices.Contains(x.all[x.from:], n) {
 		x.all = append(x.all, n)
