@@ -121,6 +121,8 @@ type Result struct {
 	Steps                 int           // events given to cores
 	Leaders               int           // elections
 	Digest                uint64        // of all commands of all cores, if Options ask for it
+
+	lasting *lasting // nil: no lasting faults
 }
 
 // Command returns the command that repeats this run.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/quernmr/quern/dfs/mem"
@@ -21,6 +22,7 @@ type world struct {
 	events        heap.Heap[event]
 	steps         int
 	calm          bool // the storm is over
+	lasting       bool // faults last, and the workload is undisturbed by its users
 	harmless      bool // no fault of the run can fail an attempt for good
 	trace         []string
 	rates         rates
@@ -159,15 +161,25 @@ func newWorld(r *Result) *world {
 	w.shuffles = rand.New(rand.NewPCG(seed, 6))
 	w.scheduling = drawScheduling(seed, changes)
 	w.drawPools(changes)
-	w.changeScheduling(changes, changes.IntN(3))
+	w.lasting = r.lasting != nil
+	trackers := 2 + plan.IntN(taskTrackers-1)
+	if w.lasting {
+		trackers = r.lasting.trackers
+	} else {
+		w.changeScheduling(changes, changes.IntN(3))
+	}
 	for i := range jobTrackers {
 		n := newJobTracker(w, jobTrackerName(i))
 		w.jts = append(w.jts, n)
 		w.nodes[n.name] = n
 	}
 	w.raft = newRaft(w)
-	for i := range 2 + plan.IntN(taskTrackers-1) {
+	for i := range trackers {
 		t := newTaskTracker(w, taskTrackerName(i))
+		if w.lasting && r.lasting.absent && slices.Contains(r.lasting.sick, t.name) {
+			t.crash(lastingTime)
+			continue
+		}
 		w.tts = append(w.tts, t)
 		w.nodes[t.name] = t
 	}
@@ -208,6 +220,10 @@ func play(r *Result) {
 			}
 		}
 	}()
+	if w.lasting {
+		w.playLasting(r)
+		return
+	}
 	w.harmless = true
 	for _, i := range r.Kept {
 		w.schedule(r.Faults[i])
