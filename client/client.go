@@ -1,7 +1,7 @@
-// Package client submits jobs to a cluster and follows them to their ends. It checks inputs
-// and outputs, stages, submits, shows progress, prints counters or the failure, and kills the
-// jobs on Ctrl-C. mapreduce.Main uses it with an embedded cluster, mrsubmit also with a remote
-// one. [Plan] runs a job program to get its plan.
+// Package client submits jobs to a cluster and follows them until they end. It checks inputs and
+// outputs, stages the submission, submits it, and shows progress. At the end it prints counters or
+// the failure. On Ctrl-C it kills the jobs. mapreduce.Main uses it with an embedded cluster,
+// mrsubmit also with a remote cluster. [Plan] runs a job program to get its plan.
 //
 // The job's setup attempt repeats the checks, because files may change meanwhile.
 //
@@ -38,14 +38,14 @@ import (
 
 // Cluster has the methods of a cluster that a client needs.
 type Cluster interface {
-	// Submit returns the ids of the Plan's jobs, in their order. It retries after a lost
-	// answer. After an error the jobs will not run, unless it matches ErrUndecided or is
-	// the error of ctx: then it is safe to submit again under the same key.
+	// Submit returns the ids of the Plan's jobs, in the same order. It retries after a lost answer.
+	// After an error the jobs will not run, except after ErrUndecided or the error of ctx: then
+	// they may run, and it is safe to submit again with the same key.
 	Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error)
 	// Kill kills a job. It fails if the job can no longer be killed.
 	Kill(ctx context.Context, job wire.JobID, reason string) error
-	// Watch yields the statuses of the jobs, in their order, after each change. It returns
-	// when all have ended, or after an error.
+	// Watch yields the statuses of the jobs, in the order of jobs, after each change. It returns
+	// when all jobs have ended, or after an error.
 	Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error]
 }
 
@@ -58,11 +58,11 @@ type Config struct {
 	Width   func() int       // columns of the terminal; nil: Out is not a terminal
 	Now     func() time.Time // nil: time.Now
 	GiveUp  <-chan struct{}  // closed by the user's second interrupt; may be nil
-	HangUp  <-chan struct{}  // closed when the terminal is closed; nil: the jobs need this process, ignore that
-	Notes   <-chan string    // messages of the cluster's client to show; may be nil
+	HangUp  <-chan struct{}  // closed when the terminal is closed; nil: ignore it, because the jobs need this process
+	Notes   <-chan string    // messages to show from the implementation of Cluster; may be nil
 
-	Program string    // path of the executable to upload; empty: the submission has it
-	Today   time.Time // by the cluster's clock, for the upload
+	Program string    // executable to upload; empty: the submission has its path
+	Today   time.Time // day for the upload, from the cluster's clock
 }
 
 // tick is how often the display is updated while no status changes.
@@ -71,8 +71,8 @@ const tick = time.Second
 // ErrUndecided reports that the cluster may have accepted a submission.
 var ErrUndecided = errors.New("it is not known whether the job was submitted")
 
-// ExitHungUp is the exit code of a client after its terminal was closed while its jobs go on:
-// a shell's code for a process that SIGHUP ended.
+// ExitHungUp is the exit code if the terminal was closed and the jobs continue. Shells use it for a
+// process that SIGHUP has ended.
 const ExitHungUp = 128 + int(syscall.SIGHUP)
 
 var (
@@ -81,19 +81,19 @@ var (
 	errStopped = errors.New("stopped waiting")
 )
 
-// Run submits jobs, follows them to their ends and returns the process's exit code. It fills
-// in Key and Staging and cleans paths. If ctx is cancelled, it kills the jobs and still waits
-// for their ends, until GiveUp.
+// Run submits jobs, follows them until they end, and returns the exit code for the process. It sets
+// the submission's Key and Staging, and cleans paths. If ctx is cancelled, it kills the jobs, and
+// waits for their ends until GiveUp is closed.
 func Run(ctx context.Context, cfg Config, sub *wire.Submission) int {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &session{Config: cfg, sub: sub, kills: true}
+	s := &session{Config: cfg, sub: sub, killOnInterrupt: true}
 	return s.exitCode(s.run(ctx))
 }
 
-// Follow shows submitted jobs until all have ended, and returns the process's exit code as Run
-// does. It stops when ctx ends; the jobs go on.
+// Follow shows submitted jobs until all have ended, and returns an exit code as Run does. It stops
+// when ctx ends; the jobs continue.
 func Follow(ctx context.Context, cfg Config, jobs []wire.JobID) int {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -123,33 +123,32 @@ func (s *session) exitCode(err error) int {
 	return 1
 }
 
-// flowFailed names the job that stopped a flow, since other jobs may have been reported after
-// it.
-func (s *session) flowFailed(first *wire.JobStatus) {
+// flowFailed prints which job stopped a flow, since reports of other jobs may follow.
+func (s *session) flowFailed(failed *wire.JobStatus) {
 	flow := "flow " + OneLine(s.sub.Plan.Flow)
 	if s.sub.Plan.Flow == "" { // another process submitted it
-		flow = first.Flow.String()
+		flow = failed.Flow.String()
 	}
 	switch {
-	case len(s.jobs) < 2 || s.sub.Plan.Flow == "" && first.Flow.IsZero():
-	case !first.StoppedBy.IsZero(): // the job that stopped the flow is not among these
-		fmt.Fprintf(s.Out, "%s %v: with %v\n", flow, first.State, first.StoppedBy)
+	case len(s.jobs) < 2 || s.sub.Plan.Flow == "" && failed.Flow.IsZero():
+	case !failed.StoppedBy.IsZero(): // we do not follow the job that stopped the flow
+		fmt.Fprintf(s.Out, "%s %v: with %v\n", flow, failed.State, failed.StoppedBy)
 	default:
-		fmt.Fprintf(s.Out, "%s %v: %v %s %v\n", flow, first.State, first.ID, OneLine(first.Name), first.State)
+		fmt.Fprintf(s.Out, "%s %v: %v %s %v\n", flow, failed.State, failed.ID, OneLine(failed.Name), failed.State)
 	}
 }
 
 type session struct {
 	Config
-	sub     *wire.Submission
-	kills   bool // an interrupt kills the jobs
-	ids     []wire.JobID
-	jobs    []wire.JobStatus // the last statuses of Watch
-	display *Display
+	sub             *wire.Submission
+	killOnInterrupt bool // an interrupt kills the jobs
+	ids             []wire.JobID
+	jobs            []wire.JobStatus // latest statuses from Watch
+	display         *Display
 }
 
 func (s *session) run(ctx context.Context) error {
-	if err := s.sub.Bound(); err != nil {
+	if err := s.sub.CheckLimits(); err != nil {
 		return err
 	}
 	if err := Prepare(ctx, s.FS, &s.sub.Plan); err != nil {
@@ -177,17 +176,17 @@ func (s *session) run(ctx context.Context) error {
 	return s.follow(ctx)
 }
 
-// settleWait bounds how long an interrupted client asks whether its submission was accepted.
-const settleWait = 5 * time.Second
+// submitAgainWait limits how long an interrupted client waits for the ids of its jobs.
+const submitAgainWait = 5 * time.Second
 
-// submit sends the staged submission. After an interrupt it asks again: a submission that was
-// accepted has to be killed.
+// submit sends the staged submission. If an interrupt came before the answer, it submits again to
+// learn the ids: accepted jobs must be killed.
 func (s *session) submit(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {
 		s.ids, err = s.Cluster.Submit(ctx, *s.sub)
 		if err != nil && ctx.Err() != nil && (errors.Is(err, ErrUndecided) || errors.Is(err, ctx.Err())) {
-			s.ids, err = s.settle(ctx)
+			s.ids, err = s.submitAgain(ctx)
 		}
 	}
 	switch {
@@ -201,9 +200,9 @@ func (s *session) submit(ctx context.Context) error {
 	return errors.Join(err, s.FS.RemoveAll(s.sub.Staging))
 }
 
-// settle submits once more under the same key, for settleWait at most.
-func (s *session) settle(interrupted context.Context) ([]wire.JobID, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(interrupted), settleWait)
+// submitAgain submits with the same key, and waits up to submitAgainWait for the ids.
+func (s *session) submitAgain(interrupted context.Context) ([]wire.JobID, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(interrupted), submitAgainWait)
 	defer cancel()
 	if s.GiveUp != nil {
 		go func() {
@@ -228,7 +227,7 @@ type update struct {
 
 // follow shows the jobs until all have ended.
 func (s *session) follow(ctx context.Context) error {
-	// Killed jobs take time to end: watch them after ctx has ended.
+	// Killed jobs take time to end, so the watch continues after ctx has ended.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	updates := s.watch(watching)
@@ -243,7 +242,7 @@ func (s *session) follow(ctx context.Context) error {
 				return s.ended()
 			case u.err != nil:
 				s.display.Close()
-				return fmt.Errorf("%w; when last seen, %s", u.err, s.alive())
+				return fmt.Errorf("%w; when last seen, %s", u.err, s.runningText())
 			}
 			s.jobs = u.jobs
 			s.display.Update(s.Now(), s.jobs)
@@ -252,9 +251,9 @@ func (s *session) follow(ctx context.Context) error {
 		case line := <-s.Notes:
 			s.display.Note(line)
 		case <-interrupted:
-			if !s.kills {
+			if !s.killOnInterrupt {
 				s.display.Close()
-				return fmt.Errorf("%w (%w): %s", errStopped, context.Cause(ctx), s.alive())
+				return fmt.Errorf("%w (%w): %s", errStopped, context.Cause(ctx), s.runningText())
 			}
 			interrupted, hungUp = nil, nil // wait for the killed jobs
 			s.display.Note("interrupted: killing the jobs; interrupt again to stop waiting")
@@ -263,10 +262,10 @@ func (s *session) follow(ctx context.Context) error {
 			s.display.Note(fmt.Sprintf("not killed: %v", err))
 		case <-s.GiveUp:
 			s.display.Close()
-			return fmt.Errorf("%w: %s", errGaveUp, s.alive())
+			return fmt.Errorf("%w: %s", errGaveUp, s.runningText())
 		case <-hungUp:
 			s.display.Close()
-			return fmt.Errorf("%w: the jobs go on; to see them again: mrsubmit wait %s", errHungUp, s.names())
+			return fmt.Errorf("%w: the jobs go on; to see them again: mrsubmit wait %s", errHungUp, s.jobArguments())
 		}
 	}
 }
@@ -312,22 +311,22 @@ func (s *session) ended() error {
 	return nil
 }
 
-// alive lists the jobs that have not ended.
-func (s *session) alive() string {
-	left := ""
+// runningText describes the jobs that have not ended.
+func (s *session) runningText() string {
+	states := ""
 	for _, job := range s.jobs {
 		if !job.State.Ended() {
-			left += fmt.Sprintf(" %v is %v", job.ID, job.State)
+			states += fmt.Sprintf(" %v is %v", job.ID, job.State)
 		}
 	}
-	if left == "" {
+	if states == "" {
 		return "the state of the jobs is not known"
 	}
-	return left[1:]
+	return states[1:]
 }
 
-// names lists the jobs as arguments of mrsubmit: a flow for several jobs of one submission.
-func (s *session) names() string {
+// jobArguments lists the jobs as arguments for mrsubmit. Several jobs of one submission are a flow.
+func (s *session) jobArguments() string {
 	if len(s.ids) > 1 && s.sub.Key != "" {
 		return wire.FlowID(s.ids[0]).String()
 	}
@@ -338,8 +337,7 @@ func (s *session) names() string {
 	return strings.Join(names, " ")
 }
 
-// Terminal returns a function for the width of f, or nil if f is not a terminal that can
-// redraw lines.
+// Terminal returns a function that reads the width of f, or nil if f cannot redraw lines.
 func Terminal(f *os.File) func() int {
 	if !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
 		return nil
@@ -362,7 +360,7 @@ type Signals struct {
 // Interrupts handles SIGINT and SIGTERM: the first one cancels the context, the second one
 // closes GiveUp, and the third one ends the process. SIGHUP only closes HangUp. A signal that
 // the parent process has ignored stays ignored. Call stop when done.
-func Interrupts(parent context.Context) (ctx context.Context, asked Signals, stop func()) {
+func Interrupts(parent context.Context) (ctx context.Context, other Signals, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals, hangups := make(chan os.Signal, 2), make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
@@ -373,10 +371,10 @@ func Interrupts(parent context.Context) (ctx context.Context, asked Signals, sto
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(hangups, syscall.SIGHUP)
 	}
-	// A closed reader of our messages, as in "… |& head", must not end the job: once SIGPIPE
-	// is caught, the write just fails.
-	broken := make(chan os.Signal, 1)
-	signal.Notify(broken, syscall.SIGPIPE)
+	// If the reader of our messages ends, as in "… |& head", the job must continue. While SIGPIPE
+	// is caught, the write only fails.
+	brokenPipes := make(chan os.Signal, 1)
+	signal.Notify(brokenPipes, syscall.SIGPIPE)
 	second, hungUp, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
 		interrupts, hung := 0, false
@@ -401,7 +399,7 @@ func Interrupts(parent context.Context) (ctx context.Context, asked Signals, sto
 	return ctx, Signals{GiveUp: second, HangUp: hungUp}, func() {
 		signal.Stop(signals)
 		signal.Stop(hangups)
-		signal.Stop(broken)
+		signal.Stop(brokenPipes)
 		close(done)
 		cancel(context.Canceled)
 	}

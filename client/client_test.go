@@ -20,15 +20,15 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// fakeCluster runs each job for a given time, one after the other.
+// fakeCluster runs jobs one after the other.
 type fakeCluster struct {
-	each      time.Duration
-	fail      string // the first job fails with this
-	noSubmit  error
-	noKill    error
-	breaks    bool // Watch ends before the jobs
-	stubborn  bool // killed jobs never end
-	submitted wire.Submission
+	jobTime     time.Duration // how long each job runs
+	fail        string        // error of the first job
+	noSubmit    error
+	noKill      error
+	watchBreaks bool // Watch ends before the jobs do
+	killsHang   bool // killed jobs never end
+	submitted   wire.Submission
 
 	mu     sync.Mutex
 	killed map[wire.JobID]string
@@ -70,7 +70,7 @@ func (c *fakeCluster) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[[]w
 				return
 			}
 			select {
-			case <-time.After(c.each):
+			case <-time.After(c.jobTime):
 				jobs[i].State = wire.Succeeded
 			case <-c.wake:
 				jobs[i].State = wire.Killed
@@ -78,10 +78,10 @@ func (c *fakeCluster) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[[]w
 				yield(nil, ctx.Err())
 				return
 			}
-			if c.breaks {
+			if c.watchBreaks {
 				return
 			}
-			if jobs[i].State == wire.Killed && c.stubborn {
+			if jobs[i].State == wire.Killed && c.killsHang {
 				<-ctx.Done()
 				return
 			}
@@ -93,7 +93,7 @@ func (c *fakeCluster) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[[]w
 				jobs[i].Error = reason
 			}
 			c.mu.Unlock()
-			jobs[i].Elapsed = c.each
+			jobs[i].Elapsed = c.jobTime
 			if !yield(slices.Clone(jobs), nil) {
 				return
 			}
@@ -101,7 +101,7 @@ func (c *fakeCluster) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[[]w
 	}
 }
 
-// newFiles makes a file system with some input.
+// newFiles makes a file system with input files.
 func newFiles(t *testing.T) dfs.FS {
 	t.Helper()
 	files := dfs.Mux{"mem": mem.New(64)}
@@ -124,7 +124,7 @@ func newSubmission(inputs ...string) *wire.Submission {
 	}}}}
 }
 
-// run is Run with a fake clock. Interrupts are times after the start.
+// run calls Run with a fake clock. Interrupts come at these times after the start.
 func run(t *testing.T, cluster *fakeCluster, sub *wire.Submission, interrupts ...time.Duration) (code int, out string, files dfs.FS, took time.Duration) {
 	t.Helper()
 	files = newFiles(t)
@@ -172,27 +172,27 @@ func TestRun(t *testing.T) {
 		code       int
 		took       time.Duration
 		want       []string // parts of the output
-		staged     int      // directories left; the fake removes none
+		staged     int      // staging directories at the end; a fake cluster removes none
 	}{
-		{"success", &fakeCluster{each: 3 * time.Second}, newSubmission("mem://t/in"), nil, 0, 3 * time.Second,
+		{"success", &fakeCluster{jobTime: 3 * time.Second}, newSubmission("mem://t/in"), nil, 0, 3 * time.Second,
 			[]string{"job_7_0001 wordcount submitted\n", "wordcount succeeded after 3.0s\n", "output: mem://t/out\n"}, 1},
-		{"flow", &fakeCluster{each: time.Second}, newFlow(), nil, 0, 2 * time.Second,
+		{"flow", &fakeCluster{jobTime: time.Second}, newFlow(), nil, 0, 2 * time.Second,
 			[]string{"job_7_0001 wordcount succeeded", "job_7_0002 sort succeeded", "output: mem://t/sorted\n"}, 1},
-		{"flow that fails", &fakeCluster{each: time.Second, fail: "boom"}, newFlow(), nil, 1, 2 * time.Second,
+		{"flow that fails", &fakeCluster{jobTime: time.Second, fail: "boom"}, newFlow(), nil, 1, 2 * time.Second,
 			[]string{"flow both failed: job_7_0001 wordcount failed\n"}, 1},
-		{"failure", &fakeCluster{each: time.Second, fail: "attempt_7_0001_m_000000_1000: boom\nlast words"}, newSubmission("mem://t/in"), nil, 1, time.Second,
+		{"failure", &fakeCluster{jobTime: time.Second, fail: "attempt_7_0001_m_000000_1000: boom\nlast words"}, newSubmission("mem://t/in"), nil, 1, time.Second,
 			[]string{"wordcount failed after 1.0s\n    attempt_7_0001_m_000000_1000: boom\n    last words\n"}, 1},
 		{"no submission", &fakeCluster{noSubmit: errors.New("no leader")}, newSubmission("mem://t/in"), nil, 1, 0,
 			[]string{"error: no leader\n"}, 0},
 		{"bad input", &fakeCluster{}, newSubmission("mem://t/none"), nil, 1, 0,
 			[]string{"error: job wordcount: input: stat mem://t/none: file does not exist"}, 0},
-		{"cluster goes silent", &fakeCluster{each: time.Second, breaks: true}, newSubmission("mem://t/in"), nil, 1, time.Second,
+		{"cluster goes silent", &fakeCluster{jobTime: time.Second, watchBreaks: true}, newSubmission("mem://t/in"), nil, 1, time.Second,
 			[]string{"error: the cluster stopped reporting job_7_0001, which is running\n"}, 1},
-		{"interrupt", &fakeCluster{each: time.Hour}, newSubmission("mem://t/in"), []time.Duration{time.Second}, 1, time.Second,
+		{"interrupt", &fakeCluster{jobTime: time.Hour}, newSubmission("mem://t/in"), []time.Duration{time.Second}, 1, time.Second,
 			[]string{"interrupted: killing", "wordcount killed after", "    interrupted by its user\n"}, 1},
-		{"second interrupt", &fakeCluster{each: time.Hour, stubborn: true}, newSubmission("mem://t/in"), []time.Duration{time.Second, 5 * time.Second}, 1, 5 * time.Second,
+		{"second interrupt", &fakeCluster{jobTime: time.Hour, killsHang: true}, newSubmission("mem://t/in"), []time.Duration{time.Second, 5 * time.Second}, 1, 5 * time.Second,
 			[]string{"interrupted: killing", "error: gave up waiting: job_7_0001 is running\n"}, 1},
-		{"interrupt while committing", &fakeCluster{each: 2 * time.Second, noKill: errors.New("job_7_0001 is committing")}, newSubmission("mem://t/in"),
+		{"interrupt while committing", &fakeCluster{jobTime: 2 * time.Second, noKill: errors.New("job_7_0001 is committing")}, newSubmission("mem://t/in"),
 			[]time.Duration{time.Second}, 0, 2 * time.Second, []string{"not killed: job_7_0001 is committing\n", "succeeded"}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestFlowFailed(t *testing.T) {
 		{ID: id(3), Flow: flow, Name: "c", State: wire.Killed},
 	}
 	for what, c := range map[string]struct {
-		name string // of the flow; empty: another process submitted it
+		name string // name of the flow; empty: another process submitted it
 		jobs []wire.JobStatus
 		want string
 	}{
@@ -241,7 +241,7 @@ func TestFlowFailed(t *testing.T) {
 
 // TestStagedSubmission: the staged file has the submission.
 func TestStagedSubmission(t *testing.T) {
-	cluster := &fakeCluster{each: time.Second}
+	cluster := &fakeCluster{jobTime: time.Second}
 	sub := newSubmission("mem://t/more/./deep//b.log")
 	sub.Program = wire.Program{Path: "file:///job", Args: []string{"-n", "3"}, Flags: map[string]string{"n": "3"}}
 	_, _, files, _ := run(t, cluster, sub)

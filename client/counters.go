@@ -11,8 +11,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// groupRank orders groups as Hadoop prints them: file systems, job, tasks, the job's own,
-// input and output.
+// groupRank orders groups as Hadoop prints them. The job's own groups follow the tasks'.
 func groupRank(title string) int {
 	order := []string{"File System Counters", "Job Counters", "Map-Reduce Framework", "", "File Input Format Counters", "File Output Format Counters"}
 	if i := slices.Index(order, title); i >= 0 {
@@ -21,7 +20,7 @@ func groupRank(title string) int {
 	return slices.Index(order, "")
 }
 
-// PrintCounters writes counters in Hadoop's form, with Hadoop's titles for names that it knows.
+// PrintCounters prints counters as Hadoop does, with Hadoop's titles for Hadoop's counters.
 func PrintCounters(w io.Writer, counters wire.Counters) error {
 	var text strings.Builder
 	total := 0
@@ -43,8 +42,8 @@ func PrintCounters(w io.Writer, counters wire.Counters) error {
 // counterGroup orders and labels the counters of a group.
 type counterGroup struct{ wire.CounterGroup }
 
-// index finds a counter among the known ones. The name may begin with a file system, as in
-// HDFS_BYTES_READ.
+// index finds a counter among Hadoop's counters of the group. The name may begin with the scheme of
+// a file system, as in HDFS_BYTES_READ.
 func (g counterGroup) index(name string) (i int, scheme string) {
 	for i, known := range g.Counters {
 		if name == known.Name {

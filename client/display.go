@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	redrawPause = 100 * time.Millisecond // least time between two redraws of a terminal
-	linePause   = time.Second            // least time between two lines about one job elsewhere
-	waitPause   = 2 * time.Second        // a job waits this long before the reason is shown
+	redrawPause = 100 * time.Millisecond // minimum time between two redraws of a terminal
+	linePause   = time.Second            // not on a terminal: minimum time between two lines about a job
+	waitPause   = 2 * time.Second        // minimum time that a job waits before the display shows the reason
 )
 
-// maxShown bounds the jobs that are drawn at once, so that they fit on a screen.
+// maxShown is the maximum number of jobs that are drawn at once, so that they fit on a screen.
 const maxShown = 4
 
-// Display shows running jobs and reports each at its end. On a terminal it redraws a block of
-// lines in place. Elsewhere it prints a line per change, at most one a second for a job.
+// Display shows running jobs, and reports each job at its end. On a terminal it redraws a block of
+// lines in place. Otherwise it prints a line per change, at most one a second for each job.
 //
 // It is not safe for concurrent use.
 type Display struct {
@@ -32,46 +32,46 @@ type Display struct {
 	outputs map[wire.JobID]string
 	started time.Time
 
-	shown map[wire.JobID]*shown
-	drawn int       // lines of the block on the terminal
-	at    time.Time // when it was drawn
+	shown   map[wire.JobID]*jobOutput
+	drawn   int       // number of lines of the block on the terminal
+	drawnAt time.Time // when the block was drawn
 }
 
-// shown is what has been shown of a job.
-type shown struct {
-	submitted bool      // the line that it was submitted
-	line      string    // the last line of progress
-	at        time.Time // of that line
-	ended     bool      // its report
-	troubles  int       // number of its troubles
-	waits     string    // reason to wait in the last status
-	since     time.Time // of the first status with that reason
+// jobOutput records the output about a job so far.
+type jobOutput struct {
+	submitted  bool      // "submitted" was printed
+	line       string    // last line of progress
+	lineAt     time.Time // when line was printed
+	ended      bool      // its report was printed
+	troubles   int       // number of troubles that were printed
+	waits      string    // WaitReason of the last status
+	waitsSince time.Time // time of the first status with that reason
 
 	elapsed time.Duration // from the last status
-	began   time.Time     // when elapsed was 0
+	began   time.Time     // when the job was submitted, on our clock
 }
 
-// NewDisplay makes a Display on out. Width returns the terminal's columns; nil means that out
-// is not a terminal. Outputs has the URLs to print when jobs succeed.
+// NewDisplay makes a Display on out. If out is a terminal, width returns its number of columns;
+// otherwise width is nil. Outputs has the URLs to print when jobs succeed.
 func NewDisplay(out io.Writer, width func() int, outputs map[wire.JobID]string, now time.Time) *Display {
-	return &Display{out: out, width: width, outputs: outputs, started: now, shown: make(map[wire.JobID]*shown)}
+	return &Display{out: out, width: width, outputs: outputs, started: now, shown: make(map[wire.JobID]*jobOutput)}
 }
 
 // Update shows the jobs at the time now.
 func (d *Display) Update(now time.Time, jobs []wire.JobStatus) {
 	var fixed bytes.Buffer
 	for i := range jobs {
-		d.of(&jobs[i])
+		d.outputOf(&jobs[i])
 	}
 	for i := range jobs {
-		d.lines(&fixed, now, &jobs[i])
+		d.writeLines(&fixed, now, &jobs[i])
 	}
 	d.paint(now, fixed.Bytes(), jobs)
 }
 
-// lines writes the lines about a job that stay on the screen.
-func (d *Display) lines(b *bytes.Buffer, now time.Time, job *wire.JobStatus) {
-	s := d.of(job)
+// writeLines writes the lines about a job that stay on the screen.
+func (d *Display) writeLines(b *bytes.Buffer, now time.Time, job *wire.JobStatus) {
+	s := d.outputOf(job)
 	if s.began.IsZero() || job.Elapsed != s.elapsed {
 		s.elapsed, s.began = job.Elapsed, now.Add(-job.Elapsed)
 	}
@@ -83,19 +83,19 @@ func (d *Display) lines(b *bytes.Buffer, now time.Time, job *wire.JobStatus) {
 		fmt.Fprintf(b, "%v %s submitted\n", job.ID, OneLine(job.Name))
 	}
 	for _, text := range job.Troubles[min(s.troubles, len(job.Troubles)):] {
-		if first, _, _ := strings.Cut(text, "\n"); !endsWith(job.Error, first) { // else the report has it
+		if first, _, _ := strings.Cut(text, "\n"); !endsWith(job.Error, first) { // otherwise the report prints it
 			fmt.Fprintf(b, "%v  %s\n", job.ID, OneLine(first))
 		}
 	}
 	s.troubles = max(s.troubles, len(job.Troubles))
 	if d.width == nil && (!job.State.Ended() || job.State == wire.Succeeded) {
-		due := s.at.IsZero() || now.Sub(s.at) >= linePause || job.State.Ended()
+		mayPrint := s.lineAt.IsZero() || now.Sub(s.lineAt) >= linePause || job.State.Ended()
 		line := plainLine(job)
 		if waits := s.waiting(now, job); waits != "" {
 			line += ", waits " + waits
 		}
-		if due && line != s.line {
-			s.line, s.at = line, now
+		if mayPrint && line != s.line {
+			s.line, s.lineAt = line, now
 			fmt.Fprintf(b, "%v  %s\n", job.ID, line)
 		}
 	}
@@ -105,19 +105,19 @@ func (d *Display) lines(b *bytes.Buffer, now time.Time, job *wire.JobStatus) {
 	}
 }
 
-// endsWith reports whether an error's first line is the trouble, or ends with it as its cause.
+// endsWith reports whether the first line of text is the trouble, or ends with it as its cause.
 func endsWith(text, trouble string) bool {
 	first, _, _ := strings.Cut(text, "\n")
 	before, ok := strings.CutSuffix(first, trouble)
 	return ok && (before == "" || strings.HasSuffix(before, " "))
 }
 
-// waiting returns why a begun job waits, once it has waited for waitPause.
-func (s *shown) waiting(now time.Time, job *wire.JobStatus) string {
+// waiting returns why a job that has begun waits, if it has waited for waitPause.
+func (s *jobOutput) waiting(now time.Time, job *wire.JobStatus) string {
 	if job.WaitReason != s.waits {
-		s.waits, s.since = job.WaitReason, now
+		s.waits, s.waitsSince = job.WaitReason, now
 	}
-	if job.State == wire.Waiting || job.State.Ended() || now.Sub(s.since) < waitPause {
+	if job.State == wire.Waiting || job.State.Ended() || now.Sub(s.waitsSince) < waitPause {
 		return ""
 	}
 	return OneLine(job.WaitReason)
@@ -129,39 +129,39 @@ func (d *Display) Note(text string) {
 	d.erase(&b)
 	b.WriteString(text + "\n")
 	d.out.Write(b.Bytes())
-	d.at = time.Time{}
+	d.drawnAt = time.Time{}
 }
 
-// Close erases the block; the next output takes its place.
+// Close erases the block, so that the next output takes its place.
 func (d *Display) Close() {
 	var b bytes.Buffer
 	d.erase(&b)
 	d.out.Write(b.Bytes())
 }
 
-func (d *Display) of(job *wire.JobStatus) *shown {
+func (d *Display) outputOf(job *wire.JobStatus) *jobOutput {
 	s := d.shown[job.ID]
 	if s == nil {
-		s = new(shown)
+		s = new(jobOutput)
 		d.shown[job.ID] = s
 	}
 	return s
 }
 
-// paint writes fixed lines and the block below them, in one write.
+// paint writes fixed lines, and the block below them, in one write.
 func (d *Display) paint(now time.Time, fixed []byte, jobs []wire.JobStatus) {
 	var b bytes.Buffer
 	if d.width == nil {
 		b.Write(fixed)
-	} else if len(fixed) > 0 || now.Sub(d.at) >= redrawPause {
+	} else if len(fixed) > 0 || now.Sub(d.drawnAt) >= redrawPause {
 		d.erase(&b)
 		b.Write(fixed)
 		width := max(d.width(), 20)
 		for _, line := range d.block(now, jobs) {
-			b.WriteString(cut(line, width-1) + "\n")
+			b.WriteString(truncate(line, width-1) + "\n")
 			d.drawn++
 		}
-		d.at = now
+		d.drawnAt = now
 	}
 	if b.Len() > 0 {
 		d.out.Write(b.Bytes())
@@ -198,7 +198,7 @@ func (d *Display) block(now time.Time, jobs []wire.JobStatus) []string {
 
 func (d *Display) jobLines(now time.Time, job *wire.JobStatus) []string {
 	head := fmt.Sprintf("%v %s  %s", job.ID, OneLine(job.Name), stateText(job))
-	s := d.of(job)
+	s := d.outputOf(job)
 	if waits := s.waiting(now, job); waits != "" {
 		head += ", waits " + waits
 	}
@@ -218,7 +218,7 @@ func (d *Display) jobLines(now time.Time, job *wire.JobStatus) []string {
 
 // report writes the result of an ended job.
 func (d *Display) report(b *bytes.Buffer, job *wire.JobStatus) {
-	if d.shown[job.StoppedBy] != nil { // its report has the reason
+	if d.shown[job.StoppedBy] != nil { // the report of that job has the reason
 		fmt.Fprintf(b, "%v %s %v after %s, with %v\n", job.ID, OneLine(job.Name), job.State, wallTime(job.Elapsed), job.StoppedBy)
 		return
 	}
@@ -265,9 +265,9 @@ func PrintStatus(w io.Writer, job *wire.JobStatus) error {
 	return err
 }
 
-// phaseLine prints a phase's progress.
+// phaseLine returns a line about a phase's progress.
 func phaseLine(p phase) string {
-	parts := []string{fmt.Sprintf("  %-7s %3d%%", p.name, p.percent), bytesOf(p), tasksOf(p.tasks)}
+	parts := []string{fmt.Sprintf("  %-7s %3d%%", p.name, p.percent), bytesText(p), tasksText(p.tasks)}
 	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 	return strings.Join(parts, "  ")
 }
@@ -279,8 +279,8 @@ func writeError(w io.Writer, text string) {
 	}
 }
 
-// cut shortens a line to the width of a terminal, so that it does not wrap.
-func cut(line string, width int) string {
+// truncate shortens a line to the width of a terminal, so that it does not wrap.
+func truncate(line string, width int) string {
 	if utf8.RuneCountInString(line) <= width {
 		return line
 	}

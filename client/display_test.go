@@ -15,10 +15,10 @@ import (
 //
 //	begin [width=80] [output=URL]      a new display; with a width it is on a terminal
 //	show at=SECONDS                    the jobs below, at that time; prints the output
-//	note                               a line
+//	note                               prints the line below
 //	close
 //
-// A job's line: N NAME STATE, then maps=DONE/TOTAL/RUNNING reduces=… read=DONE/TOTAL
+// The line of a job is N NAME STATE, then maps=DONE/TOTAL/RUNNING reduces=… read=DONE/TOTAL
 // shuffled=… reduced=… failed=N error="…" waits="…" elapsed=… ends=… with=N. ESC stands for the
 // escape character, and CR for a return.
 func TestDisplay(t *testing.T) {

@@ -4,7 +4,7 @@ package client
 
 import "os/exec"
 
-// ownGroup does nothing without process groups: only cmd is killed.
+// ownGroup does nothing, since there are no process groups: a kill reaches only cmd.
 func ownGroup(*exec.Cmd) {}
 
 func endGroup(*exec.Cmd) {}

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// ownGroup starts cmd in its own process group, which is killed as a whole. So a terminal's
-// Ctrl-C reaches only this process.
+// ownGroup makes cmd start in its own process group. So Ctrl-C in a terminal reaches only this
+// process, and a kill reaches all of the group.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
 
-// endGroup kills the processes that an ended program has left in its group.
+// endGroup kills processes that are still in the group of an ended program.
 func endGroup(cmd *exec.Cmd) { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -10,34 +10,35 @@ import (
 
 // phase is the progress of a job in one of three phases: map, shuffle and reduce.
 type phase struct {
-	name    string
-	bytes   wire.Progress
-	about   bool // bytes.Total is an estimate, until all maps have ended
-	percent int
-	tasks   wire.TaskCounts
+	name      string
+	bytes     wire.Progress
+	estimated bool // bytes.Total is an estimate, since maps still run
+	percent   int
+	tasks     wire.TaskCounts
 }
 
-// phases returns the phases of a job: only map if it has no reduces.
+// phases returns the phases of a job. A job without reduces has only the phase map.
 func phases(job *wire.JobStatus) []phase {
 	mapped := phase{name: "map", bytes: job.Read, tasks: job.Maps}
 	mapped.percent = percent(job.Read, job.Maps, job.State)
 	if job.Reduces.Total == 0 {
 		return []phase{mapped}
 	}
-	// While maps run, the cluster estimates their output.
-	about := job.Maps.Done < job.Maps.Total
-	shuffled := phase{name: "shuffle", bytes: job.Shuffled, about: about}
+	// While maps run, the totals of later phases are estimates.
+	estimated := job.Maps.Done < job.Maps.Total
+	shuffled := phase{name: "shuffle", bytes: job.Shuffled, estimated: estimated}
 	gathered := wire.TaskCounts{Total: 1}
-	if !about && job.Shuffled.Done >= job.Shuffled.Total {
+	if !estimated && job.Shuffled.Done >= job.Shuffled.Total {
 		gathered.Done = 1
 	}
 	shuffled.percent = percent(shuffled.bytes, gathered, job.State)
-	reduced := phase{name: "reduce", bytes: job.Reduced, about: about, tasks: job.Reduces}
+	reduced := phase{name: "reduce", bytes: job.Reduced, estimated: estimated, tasks: job.Reduces}
 	reduced.percent = percent(job.Reduced, job.Reduces, job.State)
 	return []phase{mapped, shuffled, reduced}
 }
 
-// percent is 100 only when all tasks are done. Without bytes it counts tasks.
+// percent returns the share of done bytes, or of done tasks if bytes are not known. It is 100 only
+// when all tasks are done.
 func percent(bytes wire.Progress, tasks wire.TaskCounts, state wire.State) int {
 	done, total := bytes.Done, bytes.Total
 	if total <= 0 {
@@ -75,7 +76,7 @@ func stateText(job *wire.JobStatus) string {
 	return job.State.String()
 }
 
-// plainLine prints a job's progress in one line, for outputs other than terminals.
+// plainLine returns a job's progress in one line, for an output that is not a terminal.
 func plainLine(job *wire.JobStatus) string {
 	if job.State != wire.Running && job.State != wire.Succeeded {
 		return stateText(job)
@@ -88,7 +89,7 @@ func plainLine(job *wire.JobStatus) string {
 	return line + failedText(job.Maps.FailedAttempts+job.Reduces.FailedAttempts)
 }
 
-// failedText is the part of a line about failed attempts.
+// failedText returns the part of a line about failed attempts.
 func failedText(attempts int) string {
 	switch attempts {
 	case 0:
@@ -99,7 +100,7 @@ func failedText(attempts int) string {
 	return fmt.Sprintf(", %d attempts failed", attempts)
 }
 
-func tasksOf(t wire.TaskCounts) string {
+func tasksText(t wire.TaskCounts) string {
 	if t.Total == 0 {
 		return ""
 	}
@@ -110,9 +111,9 @@ func tasksOf(t wire.TaskCounts) string {
 	return text + failedText(t.FailedAttempts)
 }
 
-func bytesOf(p phase) string {
+func bytesText(p phase) string {
 	switch {
-	case p.bytes.Total > 0 && p.about:
+	case p.bytes.Total > 0 && p.estimated:
 		return Size(p.bytes.Done) + " of about " + Size(p.bytes.Total)
 	case p.bytes.Total > 0:
 		return Size(p.bytes.Done) + " of " + Size(p.bytes.Total)
@@ -122,7 +123,7 @@ func bytesOf(p phase) string {
 	return ""
 }
 
-// Size prints bytes in binary units, with one decimal from KiB up.
+// Size formats a number of bytes in binary units, with one decimal from KiB up.
 func Size(n int64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)
@@ -134,7 +135,7 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", value, "KMGTP"[unit])
 }
 
-// shortTime prints a duration in whole seconds.
+// shortTime formats a duration in whole seconds.
 func shortTime(d time.Duration) string {
 	s := int64(d.Round(time.Second) / time.Second)
 	switch {
@@ -148,7 +149,7 @@ func shortTime(d time.Duration) string {
 	return days(d)
 }
 
-// wallTime prints a duration: tenths of a second below a minute, then as shortTime.
+// wallTime formats a duration: below a minute with tenths of a second, else as shortTime.
 func wallTime(d time.Duration) string {
 	if d < time.Minute {
 		return fmt.Sprintf("%.1fs", d.Seconds())
@@ -156,8 +157,8 @@ func wallTime(d time.Duration) string {
 	return shortTime(d)
 }
 
-// Duration prints a duration, rounded to milliseconds below a second, to tenths of a second
-// below a minute, else to seconds.
+// Duration formats a duration. It rounds to milliseconds below a second, to tenths of a second
+// below a minute, and else to seconds.
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -178,10 +179,10 @@ func days(d time.Duration) string {
 	return fmt.Sprintf("%dd%dh", h/24, h%24)
 }
 
-// EndsText prints the predicted end of a job, "in 10.2s"; empty if there is none.
+// EndsText formats the predicted end of a job, as "in 10.2s"; empty if there is none.
 func EndsText(job *wire.JobStatus) string { return endsText(job, job.Elapsed, Duration) }
 
-// endsText is EndsText at a given time since the job's submission.
+// endsText is EndsText at a time elapsed since the job's submission.
 func endsText(job *wire.JobStatus, elapsed time.Duration, text func(time.Duration) string) string {
 	if job.Ends == 0 || job.State.Ended() {
 		return ""

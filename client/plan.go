@@ -15,13 +15,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Failures of a job program that should print its plan.
+// Failures of a job program in plan mode.
 var (
-	// ErrUsage reports bad flags, which the program has explained.
+	// ErrUsage reports wrong flags. The program has printed an explanation.
 	ErrUsage = errors.New("refused its flags")
 	// ErrHelp reports that the program printed its help.
 	ErrHelp = errors.New("printed its help")
-	// ErrPanic reports a panic; its trace has been printed.
+	// ErrPanic reports a panic. The program has printed its trace.
 	ErrPanic = errors.New("panicked while making its plan")
 	// ErrExit reports an exit code other than 0 and 2, or an end by a signal.
 	ErrExit = errors.New("ended without a plan")
@@ -31,13 +31,13 @@ var (
 	ErrHang = errors.New("made no plan")
 )
 
-// planDeadline is how long a program may take to make its plan and end.
+// planDeadline is the time within which a program must write its plan and end.
 const planDeadline = 30 * time.Second
 
-// Plan runs a job program in its plan mode and returns its submission, with Plan, Program.Args
-// and Program.Flags. The program's standard output and standard error go to stderr. When ctx
-// ends, or after 30 s, Plan kills the program and its children. Every error names exe; those
-// that the program causes match a sentinel above.
+// Plan runs a job program in plan mode and returns its submission, with Plan, Program.Args and
+// Program.Flags. The program's standard output and standard error go to stderr. When ctx ends, or
+// after 30 s, Plan kills the program and its children. Every error names exe. Errors that the
+// program causes match a sentinel above.
 func Plan(ctx context.Context, exe string, args []string, stderr io.Writer) (*wire.Submission, error) {
 	return planWithin(ctx, exe, args, stderr, planDeadline)
 }
@@ -53,9 +53,9 @@ func planWithin(parent context.Context, exe string, args []string, stderr io.Wri
 	output := &tracer{to: stderr}
 	cmd := exec.CommandContext(ctx, exe, args...)
 	cmd.Env = append(os.Environ(), "QUERN_MODE=plan")
-	cmd.ExtraFiles = []*os.File{w} // its descriptor 3
+	cmd.ExtraFiles = []*os.File{w} // descriptor 3 of the program
 	cmd.Stdout, cmd.Stderr = output, output
-	cmd.WaitDelay = time.Second // a child may have inherited its standard error
+	cmd.WaitDelay = time.Second // a child of the program may hold its standard error open
 	ownGroup(cmd)
 	err = cmd.Start()
 	w.Close()
@@ -72,8 +72,8 @@ func planWithin(parent context.Context, exe string, args []string, stderr io.Wri
 	}()
 	waitErr := cmd.Wait()
 	endGroup(cmd)
-	// The program's plan is in the pipe by now. The deadline ends the read if a descendant
-	// outside the group holds the other end.
+	// The program has ended, so its plan is in the pipe. The deadline ends the read if a descendant
+	// outside the group holds the pipe open.
 	r.SetReadDeadline(time.Now().Add(time.Second))
 	frame := <-frames
 	switch {
@@ -84,7 +84,7 @@ func planWithin(parent context.Context, exe string, args []string, stderr io.Wri
 	case waitErr != nil && !errors.Is(waitErr, exec.ErrWaitDelay):
 		return nil, exitError(exe, waitErr, output)
 	case errors.Is(frame.err, io.EOF), errors.Is(frame.err, os.ErrDeadlineExceeded):
-		if asksHelp(args) {
+		if wantsHelp(args) {
 			return nil, fmt.Errorf("%s %w", exe, ErrHelp)
 		}
 		return nil, fmt.Errorf("%s ended with code 0 but %w", exe, ErrNoPlan)
@@ -120,24 +120,24 @@ func exitError(exe string, err error, output *tracer) error {
 	return fmt.Errorf("%w, in mapreduce.Main or before; its last line: %s", err, output.last)
 }
 
-func asksHelp(args []string) bool {
+func wantsHelp(args []string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
 		return arg == "-h" || arg == "-help" || arg == "--help" || arg == "--h"
 	})
 }
 
-// tracer copies output and finds the trace of a panic, since the exit code is that of bad
-// flags.
+// tracer copies a program's output and looks for the trace of a panic. The exit code does not help:
+// it is 2 for a panic and for wrong flags.
 type tracer struct {
 	to       io.Writer
 	line     []byte // the beginning of the current line
 	last     string // the beginning of the last line that was not empty
-	failed   bool   // a line is an error of mapreduce.Main
-	died     bool   // a line has announced a panic or fatal error
-	panicked bool   // and a goroutine's trace has followed
+	failed   bool   // mapreduce.Main has printed an error
+	crashed  bool   // a line begins a panic or fatal error
+	panicked bool   // after it, a goroutine's trace begins
 }
 
-// maxLineStart is how much of a line the tracer keeps.
+// maxLineStart is how many bytes of a line the tracer keeps.
 const maxLineStart = 200
 
 func (t *tracer) Write(p []byte) (int, error) {
@@ -160,9 +160,9 @@ func (t *tracer) endLine() {
 	}
 	t.failed = t.failed || strings.HasPrefix(line, "error: ")
 	if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
-		t.died = true
+		t.crashed = true
 	}
-	if t.died && strings.HasPrefix(line, "goroutine ") {
+	if t.crashed && strings.HasPrefix(line, "goroutine ") {
 		t.panicked = true
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestMain makes this test binary a job program in plan mode. Its first argument is its
+// TestMain makes this test binary a job program in plan mode. The first argument selects its
 // behaviour.
 func TestMain(m *testing.M) {
 	if os.Getenv("QUERN_MODE") == "plan" {
@@ -68,7 +68,7 @@ func planner(args []string) int {
 		return 0
 	case "other":
 		frame, _ = wire.Append(nil, &wire.CommitReady{})
-	case "child": // leaves a child that holds every descriptor
+	case "child": // starts a child that holds its descriptors open
 		child := exec.Command(os.Args[0], "hang")
 		child.ExtraFiles = []*os.File{pipe}
 		if err := child.Start(); err != nil {
@@ -85,7 +85,7 @@ func planner(args []string) int {
 }
 
 func TestPlan(t *testing.T) {
-	t.Setenv("GORACE", "atexit_sleep_ms=0") // or every process lasts a second longer
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every process waits a second at its end
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -94,8 +94,8 @@ func TestPlan(t *testing.T) {
 		behaviour string
 		limit     time.Duration
 		want      error
-		text      string // of the error
-		stderr    string // a part of it
+		text      string // part of the error
+		stderr    string // part of the output
 	}{
 		{"usage", planDeadline, ErrUsage, "refused its flags", "not defined: -x"},
 		{"exit", planDeadline, ErrExit, "exit status 3, in mapreduce.Main or before; its last line: panic: only a word", "only a word"},
@@ -135,7 +135,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPlanNoticesPanics: a trace is found however it is split into writes.
+// TestPlanNoticesPanics: the tracer finds a trace, however it is split into writes.
 func TestPlanNoticesPanics(t *testing.T) {
 	trace := "some output\npanic: " + strings.Repeat("long ", 100) + "\n\ngoroutine 1 [running]:\nmain.main()\n"
 	for size := 1; size < len(trace); size++ {
@@ -155,19 +155,19 @@ func TestPlanNoticesPanics(t *testing.T) {
 }
 
 func TestInterrupts(t *testing.T) {
-	heard := make(chan os.Signal, 1)
-	signal.Notify(heard, syscall.SIGHUP) // or it stays ignored where the tests run under nohup
-	signal.Stop(heard)
-	ctx, asked, stop := Interrupts(t.Context())
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP) // otherwise it stays ignored if the tests run under nohup
+	signal.Stop(hangups)
+	ctx, signals, stop := Interrupts(t.Context())
 	defer stop()
 	for _, c := range []struct {
 		signal syscall.Signal
 		done   <-chan struct{}
 	}{
-		{syscall.SIGHUP, asked.HangUp},
-		{syscall.SIGHUP, asked.HangUp}, // once more
+		{syscall.SIGHUP, signals.HangUp},
+		{syscall.SIGHUP, signals.HangUp}, // repeated
 		{syscall.SIGTERM, ctx.Done()},
-		{syscall.SIGTERM, asked.GiveUp},
+		{syscall.SIGTERM, signals.GiveUp},
 	} {
 		select {
 		case <-ctx.Done():
@@ -194,7 +194,7 @@ func TestInterrupts(t *testing.T) {
 func TestIgnoredHangUp(t *testing.T) {
 	signal.Ignore(syscall.SIGHUP)
 	defer signal.Reset(syscall.SIGHUP)
-	ctx, asked, stop := Interrupts(t.Context())
+	ctx, signals, stop := Interrupts(t.Context())
 	defer stop()
 	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM} {
 		if err := syscall.Kill(os.Getpid(), s); err != nil {
@@ -203,7 +203,7 @@ func TestIgnoredHangUp(t *testing.T) {
 	}
 	<-ctx.Done()
 	select {
-	case <-asked.HangUp:
+	case <-signals.HangUp:
 		t.Error("SIGHUP was noticed")
 	default:
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Prepare cleans a plan's paths and fails if the jobs could not begin, by [runtime.Check].
-// Errors name the path.
+// Prepare cleans a plan's paths, and checks with [runtime.Check] that the jobs can begin. Errors
+// name the path.
 func Prepare(ctx context.Context, files dfs.FS, plan *wire.Plan) error {
 	if len(plan.Jobs) == 0 {
 		return errors.New("the plan has no jobs")
 	}
-	writers := make(map[string]string) // output to job
+	writers := make(map[string]string) // job that writes an output
 	for i := range plan.Jobs {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("before anything was submitted: %w", context.Cause(ctx))
@@ -63,9 +63,9 @@ func prepareJob(files dfs.FS, job *wire.JobPlan) (err error) {
 	return nil
 }
 
-// Stage gives the submission a random key, makes a staging directory of that name below root
-// and writes the submission there. Only the file system's user can read it, which clients and
-// daemons share.
+// Stage gives the submission a random key, makes a staging directory with that name below root, and
+// writes the submission there. Only the file system's user can read it: clients and daemons must
+// run as the same user.
 func Stage(files dfs.FS, root string, sub *wire.Submission) error {
 	sub.Key = rand.Text()
 	sub.Staging = dfs.Join(root, sub.Key)
@@ -84,7 +84,7 @@ func Stage(files dfs.FS, root string, sub *wire.Submission) error {
 		return fmt.Errorf("stage: %w", err)
 	}
 	err = writeNew(files, dfs.Join(sub.Staging, wire.StagedSubmission), frame)
-	if err == nil { // an acknowledged job survives a power failure
+	if err == nil { // so that an acknowledged job survives a power failure
 		err = errors.Join(files.SyncDir(sub.Staging), files.SyncDir(root))
 	}
 	if err != nil {

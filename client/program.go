@@ -15,9 +15,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Upload copies an executable to a cluster's staging directory and sets the path and hash of
-// program. The path is the UTC day of the cluster's clock and the hash: a program is uploaded
-// at most once a day, and the cluster can tell old ones. A rename makes it visible as a whole.
+// Upload copies an executable to a cluster's staging directory, and sets the path and hash of
+// program. The path has the UTC day on the cluster's clock and the hash. So a program is uploaded
+// at most once a day, and the cluster can remove old programs. A rename makes the complete file
+// visible.
 func Upload(files dfs.FS, staging string, today time.Time, exe string, program *wire.Program) error {
 	files = dfs.Private(files)
 	hash, size, err := hashFile(exe)
@@ -28,7 +29,7 @@ func Upload(files dfs.FS, staging string, today time.Time, exe string, program *
 	name := dfs.Join(dir, hash)
 	switch info, err := files.Stat(name); {
 	case err == nil && info.Size == size:
-	case err == nil: // no client wrote it: they rename complete files only
+	case err == nil: // no client wrote it, since clients rename only complete files
 		return fmt.Errorf("upload program: %s has %d bytes, not %d: remove it", name, info.Size, size)
 	case errors.Is(err, fs.ErrNotExist):
 		if err := upload(files, dir, name, exe, hash); err != nil {
@@ -82,7 +83,7 @@ func upload(files dfs.FS, dir, name, exe, hash string) error {
 	if err != nil {
 		err = errors.Join(err, removeTemporary(files, temporary))
 	}
-	if err != nil && !errors.Is(err, fs.ErrExist) { // else another client was faster
+	if err != nil && !errors.Is(err, fs.ErrExist) { // otherwise another client has uploaded it first
 		return err
 	}
 	return files.SyncDir(dir)

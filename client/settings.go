@@ -8,13 +8,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Properties of a job that are settings, by Hadoop's names.
+// Hadoop's names of the properties that are job settings.
 const (
 	propPriority = "mapreduce.job.priority"
 	propQueue    = "mapreduce.job.queuename"
 )
 
-// Settings reads the job settings among a job's properties.
+// Settings returns the job settings in a job's properties.
 func Settings(properties map[string]string) (t wire.Settings, err error) {
 	if text := properties[propPriority]; text != "" {
 		if t.Priority, err = wire.ParsePriority(text); err != nil {
@@ -27,7 +27,7 @@ func Settings(properties map[string]string) (t wire.Settings, err error) {
 	return t, nil
 }
 
-// SettingsText prints the settings of a job in a line.
+// SettingsText returns the settings of a job as a line.
 func SettingsText(job *wire.JobStatus) string {
 	t := &job.Settings
 	parts := []string{"pool " + OneLine(poolOf(t)), "priority " + t.Priority.String()}
@@ -63,21 +63,21 @@ func poolOf(t *wire.Settings) string {
 	return t.Pool
 }
 
-// DeadlineText prints a job's deadline: "in 5m0s", "late by 3s", or "kept" once the job has
-// succeeded; empty if it has none.
+// DeadlineText formats a job's deadline: "in 5m0s", "late by 3s", "kept" if the job has succeeded
+// in time, or "was 3s away" if it failed before. It is empty without a deadline.
 func DeadlineText(job *wire.JobStatus) string {
-	left := job.Settings.Deadline - job.Elapsed
+	remaining := job.Settings.Deadline - job.Elapsed
 	switch {
 	case job.Settings.Deadline == 0:
 		return ""
 	case job.Settings.Late(job.Elapsed):
-		return "late by " + Duration(-left)
+		return "late by " + Duration(-remaining)
 	case job.State == wire.Succeeded:
 		return "kept"
 	case job.State.Ended():
-		return "was " + Duration(left) + " away"
+		return "was " + Duration(remaining) + " away"
 	}
-	return "in " + Duration(left)
+	return "in " + Duration(remaining)
 }
 
 func slaText(steps []wire.SLAStep) string {

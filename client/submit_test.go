@@ -18,13 +18,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// undecided is a cluster that first answers a submission with an error.
+// undecided is a cluster that fails the first call of Submit.
 type undecided struct {
 	fakeCluster
-	calls int                         // of Submit
-	taken int                         // 0: later calls get no answer
-	first func(context.Context) error // result of the first call
-	keys  []string
+	calls   int                         // number of calls of Submit
+	accepts int                         // 0: later calls of Submit never answer
+	first   func(context.Context) error // result of the first call
+	keys    []string
 }
 
 func (d *undecided) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error) {
@@ -33,15 +33,15 @@ func (d *undecided) Submit(ctx context.Context, sub wire.Submission) ([]wire.Job
 	if d.calls == 1 {
 		return nil, d.first(ctx)
 	}
-	if d.taken == 0 {
+	if d.accepts == 0 {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
 	return d.fakeCluster.Submit(ctx, sub)
 }
 
-// TestInterruptedSubmit: the client asks again if the cluster may have accepted the submission,
-// and does not remove its staging directory.
+// TestInterruptedSubmit: if the cluster may have accepted a submission, the interrupted client
+// submits again, and does not remove the staging directory.
 func TestInterruptedSubmit(t *testing.T) {
 	interrupted := errors.New("got signal interrupt")
 	lost := func(ctx context.Context) error {
@@ -49,17 +49,17 @@ func TestInterruptedSubmit(t *testing.T) {
 		return errors.Join(ErrUndecided, context.Cause(ctx))
 	}
 	for _, c := range []struct {
-		name   string
-		first  func(context.Context) error
-		taken  int
-		early  bool // the interrupt comes before the submission
-		asked  int
-		staged int
-		took   time.Duration
-		want   string
+		name    string
+		first   func(context.Context) error
+		accepts int
+		early   bool // the interrupt comes before the submission
+		calls   int
+		staged  int
+		took    time.Duration
+		want    string
 	}{
 		{"taken", lost, 2, false, 2, 1, time.Second, "wordcount killed"},
-		{"never known", lost, 0, false, 2, 1, time.Second + settleWait, "it is not known whether the job was submitted: context deadline exceeded; if it was, it runs under the key"},
+		{"never known", lost, 0, false, 2, 1, time.Second + submitAgainWait, "it is not known whether the job was submitted: context deadline exceeded; if it was, it runs under the key"},
 		{"not taken", func(ctx context.Context) error {
 			<-ctx.Done()
 			return errors.New("no job tracker was reached")
@@ -74,7 +74,7 @@ func TestInterruptedSubmit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			files := newFiles(t)
-			cluster := &undecided{first: c.first, taken: c.taken, fakeCluster: fakeCluster{each: time.Hour}}
+			cluster := &undecided{first: c.first, accepts: c.accepts, fakeCluster: fakeCluster{jobTime: time.Hour}}
 			var text bytes.Buffer
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
@@ -91,8 +91,8 @@ func TestInterruptedSubmit(t *testing.T) {
 					t.Errorf("it took %v, want %v", took, c.took)
 				}
 			})
-			if cluster.calls != c.asked || !strings.Contains(text.String(), c.want) {
-				t.Errorf("%d calls, want %d; output %q, want %q", cluster.calls, c.asked, text.String(), c.want)
+			if cluster.calls != c.calls || !strings.Contains(text.String(), c.want) {
+				t.Errorf("%d calls, want %d; output %q, want %q", cluster.calls, c.calls, text.String(), c.want)
 			}
 			if len(cluster.keys) == 2 && cluster.keys[0] != cluster.keys[1] {
 				t.Errorf("keys %q", cluster.keys)
@@ -104,7 +104,7 @@ func TestInterruptedSubmit(t *testing.T) {
 	}
 }
 
-// TestGiveUpSettling: a second interrupt also ends settle.
+// TestGiveUpSettling: a second interrupt ends submitAgain.
 func TestGiveUpSettling(t *testing.T) {
 	files := newFiles(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -132,9 +132,9 @@ func TestFollow(t *testing.T) {
 		code      int
 		want      string
 	}{
-		{"success", &fakeCluster{each: time.Second}, time.Hour, 0, "wordcount succeeded"},
-		{"failure", &fakeCluster{each: time.Second, fail: "boom"}, time.Hour, 1, "    boom\n"},
-		{"interrupt", &fakeCluster{each: time.Minute}, time.Second, 1, "error: stopped waiting (got signal interrupt): job_7_0001 is running\n"},
+		{"success", &fakeCluster{jobTime: time.Second}, time.Hour, 0, "wordcount succeeded"},
+		{"failure", &fakeCluster{jobTime: time.Second, fail: "boom"}, time.Hour, 1, "    boom\n"},
+		{"interrupt", &fakeCluster{jobTime: time.Minute}, time.Second, 1, "error: stopped waiting (got signal interrupt): job_7_0001 is running\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var text bytes.Buffer
@@ -181,19 +181,19 @@ func TestUpload(t *testing.T) {
 		}
 		return p, err
 	}
-	left := func() []dfs.Info {
+	uploaded := func() []dfs.Info {
 		entries, err := memory.List("mem://t/s/programs/20261122")
 		if err != nil {
 			return nil
 		}
 		return entries
 	}
-	if _, err := upload("write /s/** error=enospc"); err == nil || len(left()) != 0 {
-		t.Errorf("on a full disk: %v, left %v", err, left())
+	if _, err := upload("write /s/** error=enospc"); err == nil || len(uploaded()) != 0 {
+		t.Errorf("on a full disk: %v, left %v", err, uploaded())
 	}
 	p, err := upload("")
-	if err != nil || p.Path != "mem://t/s/programs/20261122/"+p.Hash || len(p.Hash) != 64 || len(left()) != 1 {
-		t.Fatalf("%+v, %v, left %v", p, err, left())
+	if err != nil || p.Path != "mem://t/s/programs/20261122/"+p.Hash || len(p.Hash) != 64 || len(uploaded()) != 1 {
+		t.Fatalf("%+v, %v, left %v", p, err, uploaded())
 	}
 	if again, err := upload("create /s/** error=enospc"); err != nil || again.Path != p.Path || again.Hash != p.Hash {
 		t.Errorf("once more: %+v, %v", again, err)
@@ -201,8 +201,8 @@ func TestUpload(t *testing.T) {
 	if err := os.WriteFile(exe, []byte("another"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if other, err := upload(""); err != nil || other.Hash == p.Hash || len(left()) != 2 {
-		t.Errorf("another program: %+v, %v, left %v", other, err, left())
+	if other, err := upload(""); err != nil || other.Hash == p.Hash || len(uploaded()) != 2 {
+		t.Errorf("another program: %+v, %v, left %v", other, err, uploaded())
 	}
 	if err := os.Remove(exe); err != nil {
 		t.Fatal(err)
@@ -212,15 +212,15 @@ func TestUpload(t *testing.T) {
 	}
 }
 
-// TestStagedPowerCut: files that a client has staged are complete after a power failure at
-// any later call.
+// TestStagedPowerCut: after a power failure at any call, programs are complete, and a staged
+// submission is there.
 func TestStagedPowerCut(t *testing.T) {
 	exe := filepath.Join(t.TempDir(), "job")
 	program := bytes.Repeat([]byte("program"), 100)
 	if err := os.WriteFile(exe, program, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for calls, met := 0, true; met; calls++ {
+	for calls, faulty := 0, true; faulty; calls++ {
 		for seed := range uint64(10) {
 			sub, memory := newSubmission("mem://t/in"), mem.New(1<<20)
 			memory.Settle()
@@ -231,7 +231,7 @@ func TestStagedPowerCut(t *testing.T) {
 			if err == nil {
 				err = Stage(memory, "mem://t/s", sub)
 			}
-			met = err != nil
+			faulty = err != nil
 			if err := memory.SetFaults(""); err != nil {
 				t.Fatal(err)
 			}
@@ -242,7 +242,7 @@ func TestStagedPowerCut(t *testing.T) {
 					t.Errorf("the power fails at call %d: %+v", calls, info)
 				}
 			}
-			if met {
+			if faulty {
 				continue
 			}
 			if err != nil || len(programs) != 1 {
@@ -255,7 +255,7 @@ func TestStagedPowerCut(t *testing.T) {
 	}
 }
 
-// TestHangUp: the display ends, and the job is submitted and goes on.
+// TestHangUp: after SIGHUP the display ends. The job is submitted and continues.
 func TestHangUp(t *testing.T) {
 	flow := newSubmission("mem://t/in")
 	flow.Plan.Flow = "both"
@@ -269,7 +269,7 @@ func TestHangUp(t *testing.T) {
 		{0, newSubmission("mem://t/in"), "mrsubmit wait job_7_0001\n"},
 		{time.Second, flow, "mrsubmit wait flow_7_0001\n"},
 	} {
-		files, cluster := newFiles(t), &fakeCluster{each: time.Hour}
+		files, cluster := newFiles(t), &fakeCluster{jobTime: time.Hour}
 		var text bytes.Buffer
 		synctest.Test(t, func(t *testing.T) {
 			hangUp := make(chan struct{})
@@ -293,9 +293,9 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// TestHangUpAfterInterrupt: after an interrupt, a closed terminal does not keep the jobs alive.
+// TestHangUpAfterInterrupt: after an interrupt the client ignores SIGHUP, and waits for the jobs.
 func TestHangUpAfterInterrupt(t *testing.T) {
-	files, cluster := newFiles(t), &fakeCluster{each: time.Hour, stubborn: true}
+	files, cluster := newFiles(t), &fakeCluster{jobTime: time.Hour, killsHang: true}
 	var text bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
 		ctx, interrupt := context.WithCancelCause(t.Context())

@@ -1,6 +1,6 @@
-// Package dfs is the interface to file systems. Everything that Quern reads or writes for a
-// job goes through an [FS], so that local disks, HDFS and the faulty in-memory file system
-// of the tests give the same guarantees.
+// Package dfs is the interface to file systems. Quern reads and writes all data of jobs
+// through an [FS]. Local disks, HDFS, and the in-memory file system for tests with faults
+// give the same guarantees.
 //
 // # Names
 //
@@ -13,15 +13,15 @@
 //  1. A name is visible at once to every later call.
 //  2. [FS.Create] is exclusive, also between machines.
 //  3. [FS.RenameFile] and [FS.RenameDir] never replace anything that has data:
-//     see their comments. The commit of a job's output relies on this alone.
+//     see their comments. The commit of a job's output relies only on this.
 //  4. Errors match the io/fs sentinels with errors.Is and name the path, once.
 //  5. Data made durable by [Writer.Close], [FS.SyncDir] and [FS.MkdirAll] survives a
-//     power cut. A rename is in both of its directories or in neither. Anything
-//     else may be lost, and everything written through [Volatile].
+//     power cut. A rename is in both of its directories or in neither. Everything
+//     else may be lost, and also everything written through [Volatile].
 //
-// In HDFS the NameNode's log makes every change of a directory durable. A file is durable
-// when it is on several DataNodes. They sync it to disk only if dfs.datanode.synconclose is
-// set.
+// In HDFS the NameNode's log makes every change of a directory durable. A file's content
+// counts as durable when several DataNodes have it. They sync it to disk only if
+// dfs.datanode.synconclose is set.
 //
 // An FS is safe for concurrent use; a File or Writer is not, except [File.ReadAt].
 package dfs
@@ -33,7 +33,7 @@ import (
 
 // FS is a file system.
 type FS interface {
-	// Open opens a file for reading. For a directory it fails.
+	// Open opens a file for reading. It fails for a directory.
 	Open(name string) (File, error)
 
 	// Create makes a new file. It fails with fs.ErrExist if the name exists and with
@@ -47,8 +47,8 @@ type FS interface {
 	// MkdirAll makes a directory and its missing parents, durably. It may exist already.
 	MkdirAll(name string) error
 
-	// SyncDir makes a directory's entries durable: those created, removed, and renamed into
-	// or out of it. Create and the renames do not, so that one call covers many.
+	// SyncDir makes all changes of a directory's entries durable: created, removed and
+	// renamed names. Create and the renames do not, so that one SyncDir covers many.
 	SyncDir(name string) error
 
 	// Stat describes a file or directory, following symbolic links.
@@ -80,7 +80,7 @@ type File interface {
 	io.Reader
 	io.ReaderAt
 	io.Closer
-	Info() Info // as of the opening
+	Info() Info // when the file was opened
 }
 
 // Writer writes a new file. Close makes the content durable and visible; [FS.SyncDir] makes

@@ -24,7 +24,7 @@ type Located struct {
 // Block is a piece of a file that is stored as a unit.
 type Block struct {
 	Offset, Length int64
-	Replicas       []Replica // none: unreadable now
+	Replicas       []Replica // empty: the block is unreadable now
 }
 
 // Replica is a copy of a block on one machine.
@@ -34,7 +34,7 @@ type Replica struct {
 	Rack string // "/default-rack", "/dc1/r7"
 }
 
-// Metered is implemented by a File that knows the machines it was read from.
+// Metered is implemented by a File that counts reads by machine.
 type Metered interface {
 	// Reads returns the reads so far from each machine. It may be called after Close, but
 	// not during a read.
@@ -45,7 +45,7 @@ type Metered interface {
 type Read struct {
 	Addr  string // as in Replica
 	Bytes int64
-	Time  time.Duration // that the reader waited
+	Time  time.Duration // for which the reader waited
 }
 
 // Locate returns a name's blocks. In a file system that does not know them, files have no

@@ -15,7 +15,8 @@ import (
 // ErrUnknownScheme reports a URL of an unknown file system.
 var ErrUnknownScheme = errors.New("unknown file system")
 
-// Mux is an FS that serves each scheme by its own FS. It must not change after creation.
+// Mux is an FS that passes calls to the FS of the name's scheme. It must not change after
+// creation.
 type Mux map[string]FS
 
 // Scheme splits a name as Hadoop does. If the text before the first colon has no slash, it
@@ -62,7 +63,7 @@ func Clean(name string) (string, error) {
 	return scheme + "://" + authority + path.Clean("/"+rest), nil
 }
 
-// Clean is the function Clean, but refuses URLs of schemes that m does not have.
+// Clean calls the function Clean, and refuses URLs with a scheme that m does not have.
 func (m Mux) Clean(name string) (string, error) {
 	clean, err := Clean(name)
 	if err == nil {
@@ -97,12 +98,12 @@ func (m Mux) fsFor(name string) (FS, error) {
 	if f := m[cmp.Or(scheme, "file")]; f != nil {
 		return f, nil
 	}
-	known := make([]string, 0, len(m))
+	schemes := make([]string, 0, len(m))
 	for s := range m {
-		known = append(known, s+"://")
+		schemes = append(schemes, s+"://")
 	}
-	slices.Sort(known)
-	return nil, fmt.Errorf("%s: %w %q (known: %s)", name, ErrUnknownScheme, scheme+"://", strings.Join(known, ", "))
+	slices.Sort(schemes)
+	return nil, fmt.Errorf("%s: %w %q (known: %s)", name, ErrUnknownScheme, scheme+"://", strings.Join(schemes, ", "))
 }
 
 func (m Mux) Open(name string) (File, error) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestNames checks that names are parsed as by Hadoop's Path, recorded in
-// testdata/names.txt, except that a name without a scheme is always a local file.
+// TestNames checks that names are parsed as in Hadoop, except that a name without a scheme
+// is always a local file. testdata/names.txt has the results of Hadoop's Path.
 func TestNames(t *testing.T) {
 	here, err := os.Getwd()
 	if err != nil {
@@ -44,7 +44,7 @@ func TestNames(t *testing.T) {
 		if rest, ok := strings.CutPrefix(want, "file:///here/"); ok {
 			want = "file://" + here + "/" + rest
 		}
-		if again, _ := Clean(got); got != want || err != nil || again != want {
+		if cleanedTwice, _ := Clean(got); got != want || err != nil || cleanedTwice != want {
 			t.Errorf("%q: %q, %v; want %q", name, got, err, want)
 		}
 	}

@@ -1,6 +1,6 @@
 package dfs
 
-// Real returns the name of a directory without symbolic links, so that two names of one
+// Real returns a directory's name with symbolic links resolved, so that two names of one
 // directory become equal. In a file system without links it returns the name itself.
 func Real(f FS, name string) (string, error) {
 	if linked, ok := f.(interface{ Real(string) (string, error) }); ok {

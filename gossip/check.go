@@ -10,7 +10,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// transportKind is how a message is sent; a set of them is a sum.
+// transportKind is UDP or TCP.
 type transportKind uint8
 
 const (
@@ -18,12 +18,12 @@ const (
 	byTCP
 )
 
-// checkMessage is one message of a check: a question, or an answer.
+// checkMessage is a message of a check: a question or an answer.
 type checkMessage struct {
 	From   string        `msgpack:"f"` // name of the sending process
 	Nonce  uint64        `msgpack:"n"`
-	By     transportKind `msgpack:"b"` // how this message is sent
-	Answer transportKind `msgpack:"a"` // how the question arrived; 0: this is the question
+	By     transportKind `msgpack:"b"` // transport of this message
+	Answer transportKind `msgpack:"a"` // transport of the question; 0: this is a question
 }
 
 func encodeCheck(a checkMessage) []byte {
@@ -42,32 +42,32 @@ func decodeCheck(msg []byte) (checkMessage, bool) {
 	return a, wire.Unmarshal(msg[1:], &a) == nil
 }
 
-// checkResult says which directions work between this process and another one.
+// checkResult says which transports work between this process and another one.
 type checkResult struct {
 	answered bool // false: nothing is known
-	out      bool // UDP to the other process works
-	in       bool // UDP from the other process works
-	back     bool // the other process can connect to this one by TCP
+	udpOut   bool // UDP packets reach the other process
+	udpIn    bool // UDP packets of the other process arrive
+	tcpIn    bool // the other process can connect to this one by TCP
 }
 
-// checks has the questions without an answer yet.
+// checks has the state of running checks.
 type checks struct {
 	mu      sync.Mutex
 	waiting map[uint64]*checkResult
-	failing map[string]bool // failures that were logged; only watchUDP uses it
+	failing map[string]bool // failures that were logged and continue; only watchUDP uses it
 }
 
-// Times of a check. A lost packet is normal; the check fails only if all are lost.
+// Times of a check. Lost packets are normal: a check fails only if all packets are lost.
 const (
 	checkFirst = time.Second      // after the first other member is found
-	checkEvery = 30 * time.Second // afterwards
-	checkSends = 4                // packets each way
+	checkEvery = 30 * time.Second // between later checks
+	checkSends = 4                // maximum number of rounds of questions
 	checkPause = 200 * time.Millisecond
-	checkWait  = time.Second // for answers after the last packet
+	checkWait  = time.Second // for answers to the last question
 )
 
-// watchUDP checks other members periodically, and at once if memberlist reports that UDP
-// to a member fails.
+// watchUDP checks other members periodically. It checks a member at once if memberlist reports that
+// UDP to it fails.
 func (g *Gossip) watchUDP() {
 	wait := checkFirst
 	for {
@@ -82,20 +82,20 @@ func (g *Gossip) watchUDP() {
 		case <-timer.C:
 		}
 		if n := g.pick(name); n != nil {
-			v := g.check(n)
+			result := g.check(n)
 			if g.ctx.Err() != nil {
 				return
 			}
-			g.report(n, v)
+			g.report(n, result)
 			wait = checkEvery
-			if !v.answered || !v.out || !v.in || !v.back {
-				wait /= 6 // to notice soon that it works again
+			if !result.answered || !result.udpOut || !result.udpIn || !result.tcpIn {
+				wait /= 6 // to notice sooner that it works again
 			}
 		}
 	}
 }
 
-// requestCheck has watchUDP check a member soon.
+// requestCheck asks watchUDP to check a member soon.
 func (g *Gossip) requestCheck(name string) {
 	select {
 	case g.checkRequests <- name:
@@ -103,8 +103,8 @@ func (g *Gossip) requestCheck(name string) {
 	}
 }
 
-// pick returns the member of a name, or a random one if the name is empty. It returns nil
-// if there is none.
+// pick returns the member with this name, or a random one if the name is empty. It returns nil if
+// there is none.
 func (g *Gossip) pick(name string) *node {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -122,30 +122,30 @@ func (g *Gossip) pick(name string) *node {
 // check sends questions to a member over UDP and over TCP, and collects the answers.
 func (g *Gossip) check(n *node) checkResult {
 	nonce := rand.Uint64()
-	v := new(checkResult)
+	result := new(checkResult)
 	g.checks.mu.Lock()
-	g.checks.waiting[nonce] = v
+	g.checks.waiting[nonce] = result
 	g.checks.mu.Unlock()
 	for range checkSends {
-		g.list.SendBestEffort(n.list, encodeCheck(checkMessage{From: g.name, Nonce: nonce, By: byUDP})) // transport logs errors
-		g.list.SendReliable(n.list, encodeCheck(checkMessage{From: g.name, Nonce: nonce, By: byTCP}))   // a missing answer shows errors
-		if !g.pause(checkPause) || g.resultOf(v) == (checkResult{true, true, true, true}) {
+		g.list.SendBestEffort(n.list, encodeCheck(checkMessage{From: g.name, Nonce: nonce, By: byUDP})) // the transport logs errors
+		g.list.SendReliable(n.list, encodeCheck(checkMessage{From: g.name, Nonce: nonce, By: byTCP}))   // if it fails, there is no answer
+		if !g.pause(checkPause) || g.resultOf(result) == (checkResult{true, true, true, true}) {
 			break
 		}
 	}
-	if g.resultOf(v) != (checkResult{true, true, true, true}) {
+	if g.resultOf(result) != (checkResult{true, true, true, true}) {
 		g.pause(checkWait)
 	}
 	g.checks.mu.Lock()
 	defer g.checks.mu.Unlock()
 	delete(g.checks.waiting, nonce)
-	return *v
+	return *result
 }
 
-func (g *Gossip) resultOf(v *checkResult) checkResult {
+func (g *Gossip) resultOf(result *checkResult) checkResult {
 	g.checks.mu.Lock()
 	defer g.checks.mu.Unlock()
-	return *v
+	return *result
 }
 
 // NotifyMsg implements memberlist.Delegate.
@@ -158,21 +158,21 @@ func (g *Gossip) NotifyMsg(msg []byte) {
 	default:
 		g.checks.mu.Lock()
 		defer g.checks.mu.Unlock()
-		v := g.checks.waiting[a.Nonce]
-		if v == nil {
+		result := g.checks.waiting[a.Nonce]
+		if result == nil {
 			return
 		}
-		v.answered = true
-		v.out = v.out || a.Answer == byUDP
-		v.in = v.in || a.By == byUDP
-		v.back = v.back || a.By == byTCP
+		result.answered = true
+		result.udpOut = result.udpOut || a.Answer == byUDP
+		result.udpIn = result.udpIn || a.By == byUDP
+		result.tcpIn = result.tcpIn || a.By == byTCP
 	}
 }
 
-// maxAnswers bounds how many answers are sent at the same time.
+// maxAnswers is the maximum number of answers that are sent at the same time.
 const maxAnswers = 16
 
-// answer tells a member, over UDP and over TCP, how its question arrived.
+// answer sends a member answers over UDP and over TCP. They have the transport of its question.
 func (g *Gossip) answer(a checkMessage) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -181,7 +181,7 @@ func (g *Gossip) answer(a checkMessage) {
 		return
 	}
 	g.answering++
-	g.wait.Go(func() { // TCP may block
+	g.goroutines.Go(func() { // TCP may block
 		<-g.ready
 		g.list.SendBestEffort(n.list, encodeCheck(checkMessage{From: g.name, Nonce: a.Nonce, By: byUDP, Answer: a.By}))
 		g.list.SendReliable(n.list, encodeCheck(checkMessage{From: g.name, Nonce: a.Nonce, By: byTCP, Answer: a.By}))
@@ -191,19 +191,19 @@ func (g *Gossip) answer(a checkMessage) {
 	})
 }
 
-// report logs directions that began or stopped to fail. Without any answer it logs
-// nothing: the member may be gone.
-func (g *Gossip) report(n *node, v checkResult) {
-	if !v.answered {
+// report logs directions that have begun or stopped to fail. Without any answer it logs nothing:
+// the member may have left.
+func (g *Gossip) report(n *node, result checkResult) {
+	if !result.answered {
 		return
 	}
 	for _, d := range []struct {
 		works bool
 		what  string
 	}{
-		{v.out, "UDP packets do not reach that member"},
-		{v.in, "UDP packets from that member do not arrive"},
-		{v.back, "that member cannot connect to this one by TCP"},
+		{result.udpOut, "UDP packets do not reach that member"},
+		{result.udpIn, "UDP packets from that member do not arrive"},
+		{result.tcpIn, "that member cannot connect to this one by TCP"},
 	} {
 		key := d.what + n.addr
 		switch {

@@ -7,8 +7,7 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// memberlist calls these methods while it holds its locks: none of them may call back or
-// wait.
+// memberlist calls these methods while it holds its locks. They must not call memberlist or wait.
 
 // NotifyAlive implements memberlist.AliveDelegate: it refuses members of other clusters.
 func (g *Gossip) NotifyAlive(n *memberlist.Node) error {
@@ -34,7 +33,7 @@ func (g *Gossip) NotifyMerge(peers []*memberlist.Node) error {
 	return nil
 }
 
-// maxForeign bounds how many job trackers of other clusters are remembered.
+// maxForeign is the maximum number of job trackers of other clusters that are remembered.
 const maxForeign = 16
 
 // checkCluster refuses job trackers of another cluster.
@@ -52,7 +51,7 @@ func (g *Gossip) checkCluster(m Member, addr string) error {
 	}
 	if remember && g.foreign[addr] != m {
 		g.foreign[addr] = m
-		g.change()
+		g.notifyChange()
 	}
 	return fmt.Errorf("%w: %s, not %s", errOtherCluster, m.Cluster, g.self.Cluster)
 }
@@ -72,9 +71,9 @@ func (e events) NotifyLeave(n *memberlist.Node) {
 		g.log.Info("gossip: gone", "role", old.Role.String(), "member", old.ID, "at", old.addr)
 		delete(g.nodes, n.Name)
 		if old.Role == JobTracker {
-			g.gone[old.addr] = true
+			g.lostAddrs[old.addr] = true
 		}
-		g.change()
+		g.notifyChange()
 	}
 }
 
@@ -89,30 +88,29 @@ func (g *Gossip) addMember(n *memberlist.Node) {
 	copied := *n
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := &node{Member: m, addr: n.Address(), list: &copied, since: time.Now()}
+	current := &node{Member: m, addr: n.Address(), list: &copied, since: time.Now()}
 	if old := g.nodes[n.Name]; old != nil {
-		now.since = old.since
+		current.since = old.since
 	} else {
-		g.log.Info("gossip: found", "role", m.Role.String(), "member", m.ID, "at", now.addr)
+		g.log.Info("gossip: found", "role", m.Role.String(), "member", m.ID, "at", current.addr)
 	}
-	g.nodes[n.Name] = now
-	delete(g.gone, now.addr)
-	g.change()
+	g.nodes[n.Name] = current
+	delete(g.lostAddrs, current.addr)
+	g.notifyChange()
 }
 
-// NotifyPingComplete implements memberlist.PingDelegate: a member that answers is not
-// suspected.
+// NotifyPingComplete implements memberlist.PingDelegate. It ends the suspicion of the member.
 func (g *Gossip) NotifyPingComplete(n *memberlist.Node, _ time.Duration, _ []byte) {
 	g.setSuspect(n.Name, false)
 }
 
-// setSuspect records whether a member is suspected to be gone.
+// setSuspect records whether a member is suspected to have died.
 func (g *Gossip) setSuspect(name string, suspect bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if n := g.nodes[name]; n != nil && n.suspect != suspect {
 		n.suspect = suspect
-		g.change()
+		g.notifyChange()
 	}
 }
 

@@ -1,9 +1,9 @@
-// Package gossip lists the other daemons, and which of them are suspected to be gone. It
-// is the only importer of memberlist.
+// Package gossip finds the other daemons of a cluster, and says which are suspected to have died.
+// It is the only package that imports memberlist.
 //
-// Its members are hints. The log elects the leader, and the leader's lease decides which
-// trackers are lost: a member that gossip lost, or has not found yet, loses nothing else.
-// So timeouts are long, and a slow host is rarely suspected.
+// The members are only hints. The log elects the leader, and the leader's leases decide which
+// trackers are lost. If gossip loses a member or has not found it yet, nothing else is lost. So
+// timeouts are long, and a slow host is rarely suspected.
 //
 // # Invariants
 //
@@ -11,8 +11,8 @@
 //     found at once, even at another address, while its predecessor is not yet known to
 //     be dead. [Gossip.Members] has one Member for each role and id.
 //   - Job trackers of another cluster are never members; [Gossip.Foreign] lists them.
-//   - Addresses in Config.Join are resolved and tried for as long as no member has
-//     them, so the parts of a split cluster join again.
+//   - Addresses in Config.Join are resolved and dialed while no member has
+//     them, so that the parts of a split cluster join again.
 //   - No method that memberlist calls ever waits.
 //
 // # Bytes
@@ -29,19 +29,19 @@
 //	| version u8 | message in msgpack, see wire |
 //	+------------+------------------------------+
 //
-// Another version is ignored, and logged once. All packets and streams carry the label
-// of Config, so gossip ignores other programs on the network.
+// Messages of another version are ignored, and logged once. All packets and streams have the label
+// of Config, so that gossip ignores other programs on the network.
 //
 // # UDP
 //
-// Where UDP is blocked, memberlist still works over TCP, but slowly and with false
-// suspicions. So each process periodically checks another member, first when it has
-// found one. It sends questions over UDP and TCP, and the member answers each over both.
-// Failed directions are logged once as errors, and once more when they work again.
+// If UDP is blocked, memberlist still works over TCP, but slowly and with false suspicions. So each
+// process periodically checks another member, for the first time when it has found one. It sends
+// questions over UDP and over TCP, and the member answers each question over both. Failed
+// directions are logged as errors once, and again when they work.
 //
 // # Concurrency
 //
-// All goroutines may call all methods; Close only once.
+// All goroutines may call all methods. Call Close only once.
 package gossip
 
 import (
@@ -60,10 +60,10 @@ import (
 // Config describes this process and its addresses.
 type Config struct {
 	Self      Member
-	Bind      string   // host:port for UDP and TCP; port 0 takes a free one
-	Advertise string   // host:port, or host, under which others reach it; empty: as bound
-	Join      []string // host:port of others
-	Label     string   // of all packets; empty: the project's
+	Bind      string   // host:port for UDP and TCP; port 0: a free port
+	Advertise string   // host:port, or host, that others dial; empty: Bind
+	Join      []string // host:port of other members
+	Label     string   // in all packets; default defaultLabel
 	Key       []byte   // 32 bytes that encrypt all messages; nil: no encryption
 	Logger    *slog.Logger
 
@@ -72,7 +72,7 @@ type Config struct {
 
 const defaultLabel = "quern-gossip"
 
-// Gossip is this process's membership.
+// Gossip is this process as a member.
 type Gossip struct {
 	log           *slog.Logger
 	list          *memberlist.Memberlist
@@ -80,10 +80,10 @@ type Gossip struct {
 	addr          string // advertised
 	ctx           context.Context
 	cancel        context.CancelFunc
-	wait          sync.WaitGroup
+	goroutines    sync.WaitGroup
 	ready         chan struct{} // closed when list is set
-	tried         chan struct{} // closed when every address of Config.Join was tried once
-	update        chan struct{} // has a value when meta must be sent
+	joinTried     chan struct{} // closed when every address of Config.Join was dialed once
+	update        chan struct{} // has a value when meta has changed
 	checkRequests chan string   // names of members to check soon
 	checks        checks
 
@@ -91,11 +91,11 @@ type Gossip struct {
 	self      Member
 	meta      []byte
 	nodes     map[string]*node // by name, without this process
-	gone      map[string]bool  // addresses of lost members
+	lostAddrs map[string]bool  // addresses of lost members
 	foreign   map[string]Member
 	answering int // answers being sent
 	closed    bool
-	changed   chan struct{} // closed at the next change
+	changed   chan struct{} // closed at the next change of members
 }
 
 // node is another process, as memberlist knows it.
@@ -129,8 +129,8 @@ func start(cfg Config) (*Gossip, error) {
 	}
 	g := &Gossip{
 		log: cfg.Logger, name: processName(cfg.Self), self: cfg.Self, meta: meta,
-		ready: make(chan struct{}), tried: make(chan struct{}), update: make(chan struct{}, 1), checkRequests: make(chan string, 16), nodes: make(map[string]*node),
-		gone: make(map[string]bool), foreign: make(map[string]Member), changed: make(chan struct{}),
+		ready: make(chan struct{}), joinTried: make(chan struct{}), update: make(chan struct{}, 1), checkRequests: make(chan string, 16), nodes: make(map[string]*node),
+		lostAddrs: make(map[string]bool), foreign: make(map[string]Member), changed: make(chan struct{}),
 		checks: checks{waiting: make(map[uint64]*checkResult), failing: make(map[string]bool)},
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
@@ -147,15 +147,15 @@ func start(cfg Config) (*Gossip, error) {
 	var first sync.WaitGroup
 	first.Add(len(cfg.Join))
 	for _, addr := range cfg.Join {
-		g.wait.Go(func() { g.join(addr, sync.OnceFunc(first.Done)) })
+		g.goroutines.Go(func() { g.join(addr, sync.OnceFunc(first.Done)) })
 	}
-	g.wait.Go(func() {
+	g.goroutines.Go(func() {
 		first.Wait()
-		close(g.tried)
+		close(g.joinTried)
 	})
-	g.wait.Go(g.rejoin)
-	g.wait.Go(g.announce)
-	g.wait.Go(g.watchUDP)
+	g.goroutines.Go(g.rejoin)
+	g.goroutines.Go(g.announce)
+	g.goroutines.Go(g.watchUDP)
 	return g, nil
 }
 
@@ -168,9 +168,9 @@ func (g *Gossip) memberlistConfig(cfg Config) (*memberlist.Config, error) {
 	conf.Delegate, conf.Events, conf.Alive, conf.Merge, conf.Ping = g, events{g}, g, g, g
 	conf.EnableCompression = false // messages are small
 	conf.ProbeInterval, conf.ProbeTimeout = 2*time.Second, time.Second
-	conf.PushPullInterval = 5 * time.Second // also spreads what UDP lost
+	conf.PushPullInterval = 5 * time.Second // also spreads changes that UDP has lost
 	conf.TCPTimeout = 3 * time.Second
-	conf.DeadNodeReclaimTime = time.Second // names are never reused; addresses may be
+	conf.DeadNodeReclaimTime = time.Second // names are never used again, but addresses may be
 	if err := setAddresses(g.ctx, conf, cfg.Bind, cfg.Advertise); err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func (g *Gossip) memberlistConfig(cfg Config) (*memberlist.Config, error) {
 	return conf, err
 }
 
-// Addr returns the address under which others reach this process's gossip.
+// Addr returns the gossip address of this process that others dial.
 func (g *Gossip) Addr() string { return g.addr }
 
 // Self returns the description of this process.
@@ -192,7 +192,7 @@ func (g *Gossip) Self() Member {
 	return g.self
 }
 
-// Update changes the description of this process: change gets the current one and returns
+// Update changes the description of this process. change gets the current description and returns
 // the new one.
 func (g *Gossip) Update(change func(Member) Member) error {
 	g.mu.Lock()
@@ -210,7 +210,7 @@ func (g *Gossip) Update(change func(Member) Member) error {
 		return err
 	}
 	g.self, g.meta = self, meta
-	g.change()
+	g.notifyChange()
 	select {
 	case g.update <- struct{}{}:
 	default:
@@ -218,7 +218,7 @@ func (g *Gossip) Update(change func(Member) Member) error {
 	return nil
 }
 
-// announce has memberlist spread what Update changed.
+// announce makes memberlist spread changes by Update.
 func (g *Gossip) announce() {
 	for {
 		select {
@@ -232,9 +232,9 @@ func (g *Gossip) announce() {
 	}
 }
 
-// Members lists all processes that are not known to be gone, including this one, by role
-// and id. Of several with the same role and id it has the last started one that is not
-// suspected.
+// Members lists all processes that are not known to have left or died, including this one, by role
+// and id. If several have the same role and id, it lists only the one that is not suspected and
+// started last.
 func (g *Gossip) Members() []Member {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -261,8 +261,8 @@ func (g *Gossip) Members() []Member {
 	return members
 }
 
-// Find returns the member of a role and id that Members has. It is cheap: each message to
-// another job tracker's log looks up its address.
+// Find returns the member with this role and id, as Members does. It is cheap, because raft looks
+// up an address at each dial.
 func (g *Gossip) Find(role Role, id string) (m Member, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -294,8 +294,8 @@ func (g *Gossip) Foreign() []Member {
 	return members
 }
 
-// Duplicate returns another process with this one's role and id. It waits for a while
-// before it reports one, since a predecessor that just died looks the same.
+// Duplicate returns another process with the role and id of this one, if it is a member for longer
+// than duplicateAge: a predecessor that has just died looks the same.
 func (g *Gossip) Duplicate() (Member, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -307,28 +307,28 @@ func (g *Gossip) Duplicate() (Member, bool) {
 	return Member{}, false
 }
 
-// duplicateAge is longer than it takes to find out that a process is gone.
+// duplicateAge is longer than gossip needs to find out that a process has died.
 const duplicateAge = time.Minute
 
-// Changed returns a channel that is closed when the results of the other methods change.
-// Call it before them.
+// Changed returns a channel that is closed when results of the other methods change. Call it before
+// the other methods.
 func (g *Gossip) Changed() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.changed
 }
 
-// Tried returns a channel that is closed when every address to join was tried once. The
-// processes that answered there, and their members, are members then.
-func (g *Gossip) Tried() <-chan struct{} { return g.tried }
+// JoinTried returns a channel that is closed when every address in Config.Join was dialed once.
+// Then the processes that answered, and all members that they know, are members here.
+func (g *Gossip) JoinTried() <-chan struct{} { return g.joinTried }
 
-// change closes the channel of Changed; g.mu is held.
-func (g *Gossip) change() {
+// notifyChange closes the channel of Changed. The caller holds g.mu.
+func (g *Gossip) notifyChange() {
 	close(g.changed)
 	g.changed = make(chan struct{})
 }
 
-// leaveWait bounds how long Close waits until other members know.
+// leaveWait limits how long Close waits until other members know that this one leaves.
 const leaveWait = time.Second
 
 // Close leaves the gossip and ends all goroutines.
@@ -341,7 +341,7 @@ func (g *Gossip) Close() error {
 		g.log.Debug("gossip: leave", "error", err)
 	}
 	err := g.list.Shutdown()
-	g.wait.Wait()
+	g.goroutines.Wait()
 	if err != nil {
 		return fmt.Errorf("end gossip: %w", err)
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// deadline is generous: a test fails after it because an event never happens.
+// deadline limits every wait for an event.
 const deadline = 30 * time.Second
 
-// journal collects log lines and signals new ones.
+// journal collects log lines. It closes more at each line.
 type journal struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -44,7 +44,7 @@ func (j *journal) String() string {
 
 func (j *journal) waitFor(t *testing.T, text string) {
 	t.Helper()
-	late := time.After(deadline)
+	timeout := time.After(deadline)
 	for {
 		j.mu.Lock()
 		more, has := j.more, strings.Contains(j.text.String(), text)
@@ -54,14 +54,14 @@ func (j *journal) waitFor(t *testing.T, text string) {
 		}
 		select {
 		case <-more:
-		case <-late:
+		case <-timeout:
 			t.Fatalf("never logged: %s\n%s", text, j)
 		}
 	}
 }
 
-// quick shortens memberlist's times for tests. They stay long enough for a busy machine.
-func quick(c *memberlist.Config) {
+// shortenTimes shortens memberlist's times, but leaves enough for a busy machine.
+func shortenTimes(c *memberlist.Config) {
 	c.ProbeInterval, c.ProbeTimeout = 400*time.Millisecond, 200*time.Millisecond
 	c.GossipInterval, c.PushPullInterval = 20*time.Millisecond, 500*time.Millisecond
 	c.SuspicionMult, c.SuspicionMaxTimeoutMult = 2, 2
@@ -73,12 +73,12 @@ type process struct {
 	closed  bool
 }
 
-func begin(t *testing.T, self Member, join ...string) *process {
+func startProcess(t *testing.T, self Member, join ...string) *process {
 	t.Helper()
-	return beginWith(t, Config{Self: self, Join: join})
+	return startProcessWith(t, Config{Self: self, Join: join})
 }
 
-func beginWith(t *testing.T, cfg Config) *process {
+func startProcessWith(t *testing.T, cfg Config) *process {
 	t.Helper()
 	p := &process{journal: newJournal()}
 	cfg.Logger = slog.New(slog.NewTextHandler(p.journal, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -87,7 +87,7 @@ func beginWith(t *testing.T, cfg Config) *process {
 	}
 	tune := cfg.tune
 	cfg.tune = func(c *memberlist.Config) {
-		quick(c)
+		shortenTimes(c)
 		if tune != nil {
 			tune(c)
 		}
@@ -107,7 +107,7 @@ func beginWith(t *testing.T, cfg Config) *process {
 	return p
 }
 
-// kill ends a process without a message to the others.
+// kill ends a process that sends no message to the others.
 func (p *process) kill() {
 	p.closed = true
 	p.mu.Lock()
@@ -115,7 +115,7 @@ func (p *process) kill() {
 	p.mu.Unlock()
 	p.cancel()
 	p.list.Shutdown()
-	p.wait.Wait()
+	p.goroutines.Wait()
 }
 
 func jobTracker(id string) Member {
@@ -124,27 +124,27 @@ func jobTracker(id string) Member {
 
 func taskTracker(id string) Member { return Member{ID: id, Role: TaskTracker} }
 
-// until waits until a process's members satisfy a condition.
-func (p *process) until(t *testing.T, what string, holds func([]Member) bool) {
+// awaitMembers waits until the members of a process meet a condition.
+func (p *process) awaitMembers(t *testing.T, what string, condition func([]Member) bool) {
 	t.Helper()
-	late := time.After(deadline)
+	timeout := time.After(deadline)
 	for {
 		changed := p.Changed()
 		members := p.Members()
-		if holds(members) {
+		if condition(members) {
 			return
 		}
 		select {
 		case <-changed:
-		case <-late:
+		case <-timeout:
 			t.Fatalf("%s: condition never met: %s; it sees %+v", p.Self().ID, what, members)
 		}
 	}
 }
 
-func (p *process) sees(t *testing.T, ids ...string) {
+func (p *process) awaitIDs(t *testing.T, ids ...string) {
 	t.Helper()
-	p.until(t, "sees "+strings.Join(ids, " "), func(members []Member) bool {
+	p.awaitMembers(t, "sees "+strings.Join(ids, " "), func(members []Member) bool {
 		var got []string
 		for _, m := range members {
 			got = append(got, m.ID)
@@ -154,11 +154,11 @@ func (p *process) sees(t *testing.T, ids ...string) {
 }
 
 func TestProcessesFindEachOther(t *testing.T) {
-	a := begin(t, jobTracker("a"))
-	b := begin(t, jobTracker("b"), a.Addr())
-	c := begin(t, taskTracker("c"), a.Addr())
+	a := startProcess(t, jobTracker("a"))
+	b := startProcess(t, jobTracker("b"), a.Addr())
+	c := startProcess(t, taskTracker("c"), a.Addr())
 	for _, p := range []*process{a, b, c} {
-		p.sees(t, "a", "b", "c")
+		p.awaitIDs(t, "a", "b", "c")
 		if got := p.Members()[1]; got.HTTP != "b:1" || got.Raft != "b:2" || got.Role != JobTracker {
 			t.Errorf("b is known as %+v", got)
 		}
@@ -170,36 +170,36 @@ func TestProcessesFindEachOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.until(t, "gets b's change", func(m []Member) bool { return m[1].Cluster == "x" })
+	c.awaitMembers(t, "gets b's change", func(m []Member) bool { return m[1].Cluster == "x" })
 	b.closed = true
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	a.sees(t, "a", "c")
-	c.sees(t, "a", "c")
+	a.awaitIDs(t, "a", "c")
+	c.awaitIDs(t, "a", "c")
 }
 
 func TestJoinUntilAnAddressAnswers(t *testing.T) {
-	a := begin(t, jobTracker("a"))
+	a := startProcess(t, jobTracker("a"))
 	addr := a.Addr()
 	a.kill()
-	b := begin(t, jobTracker("b"), addr, "[::1]:x", "no-such-host.invalid:1")
-	a = beginWith(t, Config{Self: jobTracker("a"), Bind: addr})
-	a.sees(t, "a", "b")
-	b.sees(t, "a", "b")
+	b := startProcess(t, jobTracker("b"), addr, "[::1]:x", "no-such-host.invalid:1")
+	a = startProcessWith(t, Config{Self: jobTracker("a"), Bind: addr})
+	a.awaitIDs(t, "a", "b")
+	b.awaitIDs(t, "a", "b")
 }
 
-// TestFirstJoinFindsAll: after the first join, a process knows all members of the others.
+// TestFirstJoinFindsAll: when JoinTried is closed, a process knows all members.
 func TestFirstJoinFindsAll(t *testing.T) {
-	a := begin(t, jobTracker("a"))
-	b := begin(t, jobTracker("b"), a.Addr())
-	a.sees(t, "a", "b")
-	b.sees(t, "a", "b")
-	alone := begin(t, taskTracker("alone"))
-	c := begin(t, taskTracker("c"), "127.0.0.1:1", a.Addr(), "no-such-host.invalid:1")
+	a := startProcess(t, jobTracker("a"))
+	b := startProcess(t, jobTracker("b"), a.Addr())
+	a.awaitIDs(t, "a", "b")
+	b.awaitIDs(t, "a", "b")
+	alone := startProcess(t, taskTracker("alone"))
+	c := startProcess(t, taskTracker("c"), "127.0.0.1:1", a.Addr(), "no-such-host.invalid:1")
 	for _, p := range []*process{alone, c} {
 		select {
-		case <-p.Tried():
+		case <-p.JoinTried():
 		case <-time.After(deadline):
 			t.Fatal("never tried to join")
 		}
@@ -210,116 +210,116 @@ func TestFirstJoinFindsAll(t *testing.T) {
 }
 
 func TestRestartedProcessIsFoundAtOnce(t *testing.T) {
-	a := begin(t, jobTracker("a"))
-	b := begin(t, jobTracker("b"), a.Addr())
-	a.sees(t, "a", "b")
+	a := startProcess(t, jobTracker("a"))
+	b := startProcess(t, jobTracker("b"), a.Addr())
+	a.awaitIDs(t, "a", "b")
 	b.kill()
 	again := jobTracker("b")
 	again.HTTP = "elsewhere:1"
-	begin(t, again, a.Addr())
-	a.until(t, "sees the new b", func(m []Member) bool { return len(m) == 2 && m[1].HTTP == "elsewhere:1" })
-	a.until(t, "has only one b", func(m []Member) bool {
+	startProcess(t, again, a.Addr())
+	a.awaitMembers(t, "sees the new b", func(m []Member) bool { return len(m) == 2 && m[1].HTTP == "elsewhere:1" })
+	a.awaitMembers(t, "has only one b", func(m []Member) bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		return len(m) == 2 && m[1].HTTP == "elsewhere:1" && len(a.nodes) == 1
 	})
 }
 
-// If the clock was set back, the older process looks like the newer one until it is
-// suspected.
+// TestRestartWithClockSetBack: after the clock was set back, a restarted process seems older than
+// its predecessor. It is found when the predecessor is suspected.
 func TestRestartWithClockSetBack(t *testing.T) {
-	a := begin(t, jobTracker("a"))
-	b := begin(t, jobTracker("b"), a.Addr())
-	a.sees(t, "a", "b")
+	a := startProcess(t, jobTracker("a"))
+	b := startProcess(t, jobTracker("b"), a.Addr())
+	a.awaitIDs(t, "a", "b")
 	b.kill()
 	again := jobTracker("b")
 	again.HTTP, again.Started = "elsewhere:1", b.Self().Started-int64(time.Hour)
-	begin(t, again, a.Addr())
-	a.until(t, "sees the new b", func(m []Member) bool { return len(m) == 2 && m[1].HTTP == "elsewhere:1" })
+	startProcess(t, again, a.Addr())
+	a.awaitMembers(t, "sees the new b", func(m []Member) bool { return len(m) == 2 && m[1].HTTP == "elsewhere:1" })
 }
 
 func TestADeadProcessIsSuspectedAndForgotten(t *testing.T) {
-	a := begin(t, jobTracker("a"))
-	b := begin(t, jobTracker("b"), a.Addr())
-	a.sees(t, "a", "b")
+	a := startProcess(t, jobTracker("a"))
+	b := startProcess(t, jobTracker("b"), a.Addr())
+	a.awaitIDs(t, "a", "b")
 	b.kill()
-	a.until(t, "suspects b", func(m []Member) bool { return len(m) == 1 || m[1].Suspect })
-	a.sees(t, "a")
+	a.awaitMembers(t, "suspects b", func(m []Member) bool { return len(m) == 1 || m[1].Suspect })
+	a.awaitIDs(t, "a")
 }
 
 func TestClustersStayApart(t *testing.T) {
 	one, other := jobTracker("a"), jobTracker("b")
 	one.Cluster, other.Cluster = "one", "other"
-	a := begin(t, one)
-	b := begin(t, other, a.Addr())
-	late := time.After(deadline)
+	a := startProcess(t, one)
+	b := startProcess(t, other, a.Addr())
+	timeout := time.After(deadline)
 	for changed := b.Changed(); len(b.Foreign()) == 0; changed = b.Changed() {
 		select {
 		case <-changed:
-		case <-late:
+		case <-timeout:
 			t.Fatal("b never refused the other cluster")
 		}
 	}
 	if got := b.Foreign()[0]; got.ID != "a" || got.Cluster != "one" {
 		t.Errorf("foreign: %+v", got)
 	}
-	a.sees(t, "a")
-	b.sees(t, "b")
+	a.awaitIDs(t, "a")
+	b.awaitIDs(t, "b")
 	a.journal.waitFor(t, "refused a job tracker of another cluster")
 }
 
 func TestOtherLabelIsIgnored(t *testing.T) {
-	a := begin(t, jobTracker("a"))
-	beginWith(t, Config{Self: jobTracker("b"), Join: []string{a.Addr()}, Label: "something else"})
+	a := startProcess(t, jobTracker("a"))
+	startProcessWith(t, Config{Self: jobTracker("b"), Join: []string{a.Addr()}, Label: "something else"})
 	a.journal.waitFor(t, "label")
-	a.sees(t, "a")
+	a.awaitIDs(t, "a")
 }
 
-// TestWithoutTheKey: a process without the right key finds no member and is not found.
+// TestWithoutTheKey: a process without the right key finds no member, and others do not find it.
 func TestWithoutTheKey(t *testing.T) {
 	key, other := bytes.Repeat([]byte{7}, 32), bytes.Repeat([]byte{8}, 32)
-	a := beginWith(t, Config{Self: jobTracker("a"), Key: key})
+	a := startProcessWith(t, Config{Self: jobTracker("a"), Key: key})
 	for id, wrong := range map[string][]byte{"rogue": nil, "thief": other} {
-		p := beginWith(t, Config{Self: taskTracker(id), Join: []string{a.Addr()}, Key: wrong})
+		p := startProcessWith(t, Config{Self: taskTracker(id), Join: []string{a.Addr()}, Key: wrong})
 		select {
-		case <-p.Tried():
+		case <-p.JoinTried():
 		case <-time.After(deadline):
 			t.Fatalf("%s did not try to join", id)
 		}
 		p.journal.waitFor(t, "cannot join")
-		p.sees(t, id)
+		p.awaitIDs(t, id)
 	}
-	beginWith(t, Config{Self: taskTracker("b"), Join: []string{a.Addr()}, Key: key}).sees(t, "a", "b")
-	a.sees(t, "a", "b")
+	startProcessWith(t, Config{Self: taskTracker("b"), Join: []string{a.Addr()}, Key: key}).awaitIDs(t, "a", "b")
+	a.awaitIDs(t, "a", "b")
 }
 
-// TestSplitHeals: two processes that know each other only through a third one lose it and
-// each other. They must find each other again.
+// TestSplitHeals: a and b have found each other through a third process. They lose it, and then
+// each other for a time. They must find each other again.
 func TestSplitHeals(t *testing.T) {
 	var cut atomic.Bool
-	drop := func(c *memberlist.Config) { c.Transport = dropping(t, c, &cut, &cut) }
-	seed := begin(t, jobTracker("seed"))
-	a := beginWith(t, Config{Self: jobTracker("a"), Join: []string{seed.Addr()}, tune: drop})
-	b := begin(t, jobTracker("b"), seed.Addr())
-	a.sees(t, "a", "b", "seed")
-	b.sees(t, "a", "b", "seed")
+	drop := func(c *memberlist.Config) { c.Transport = newDropTransport(t, c, &cut, &cut) }
+	seed := startProcess(t, jobTracker("seed"))
+	a := startProcessWith(t, Config{Self: jobTracker("a"), Join: []string{seed.Addr()}, tune: drop})
+	b := startProcess(t, jobTracker("b"), seed.Addr())
+	a.awaitIDs(t, "a", "b", "seed")
+	b.awaitIDs(t, "a", "b", "seed")
 	seed.kill()
 	cut.Store(true)
-	a.sees(t, "a")
-	b.sees(t, "b")
+	a.awaitIDs(t, "a")
+	b.awaitIDs(t, "b")
 	cut.Store(false)
-	a.sees(t, "a", "b")
-	b.sees(t, "a", "b")
+	a.awaitIDs(t, "a", "b")
+	b.awaitIDs(t, "a", "b")
 }
 
 func TestBlockedUDPIsLogged(t *testing.T) {
 	var udp, tcp atomic.Bool
 	udp.Store(true)
-	a := begin(t, jobTracker("a"))
-	b := beginWith(t, Config{Self: taskTracker("b"), Join: []string{a.Addr()},
-		tune: func(c *memberlist.Config) { c.Transport = dropping(t, c, &udp, &tcp) }})
-	a.sees(t, "a", "b")
-	b.sees(t, "a", "b")
+	a := startProcess(t, jobTracker("a"))
+	b := startProcessWith(t, Config{Self: taskTracker("b"), Join: []string{a.Addr()},
+		tune: func(c *memberlist.Config) { c.Transport = newDropTransport(t, c, &udp, &tcp) }})
+	a.awaitIDs(t, "a", "b")
+	b.awaitIDs(t, "a", "b")
 	b.journal.waitFor(t, "UDP packets do not reach that member")
 	b.journal.waitFor(t, "UDP packets from that member do not arrive")
 	if text := b.journal.String(); strings.Contains(text, "cannot connect to this one") {
@@ -336,8 +336,8 @@ func TestBlockedUDPIsLogged(t *testing.T) {
 }
 
 func TestFailedWritesAreLoggedOnce(t *testing.T) {
-	a := begin(t, jobTracker("a"))
-	w := a.wrap(failing{})
+	a := startProcess(t, jobTracker("a"))
+	w := a.wrap(failingTransport{})
 	for range 3 {
 		w.WriteTo([]byte("x"), "10.0.0.1:1")
 	}
@@ -348,9 +348,9 @@ func TestFailedWritesAreLoggedOnce(t *testing.T) {
 }
 
 func TestDuplicate(t *testing.T) {
-	a := begin(t, jobTracker("a"))
-	begin(t, jobTracker("a"), a.Addr())
-	a.until(t, "meets its duplicate", func([]Member) bool {
+	a := startProcess(t, jobTracker("a"))
+	startProcess(t, jobTracker("a"), a.Addr())
+	a.awaitMembers(t, "meets its duplicate", func([]Member) bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		for _, n := range a.nodes {
@@ -358,8 +358,8 @@ func TestDuplicate(t *testing.T) {
 		}
 		return len(a.nodes) == 1
 	})
-	if twin, ok := a.Duplicate(); !ok || twin.ID != "a" {
-		t.Errorf("duplicate: %+v, %v", twin, ok)
+	if other, ok := a.Duplicate(); !ok || other.ID != "a" {
+		t.Errorf("duplicate: %+v, %v", other, ok)
 	}
 	if m := a.Members(); len(m) != 1 || m[0] != a.Self() {
 		t.Errorf("members: %+v", m)
@@ -367,7 +367,7 @@ func TestDuplicate(t *testing.T) {
 }
 
 func TestRefusedConfigurations(t *testing.T) {
-	other := begin(t, jobTracker("a"))
+	other := startProcess(t, jobTracker("a"))
 	for _, c := range []struct {
 		name string
 		cfg  Config
@@ -392,13 +392,13 @@ func TestRefusedConfigurations(t *testing.T) {
 }
 
 func TestNamesAreResolved(t *testing.T) {
-	a := beginWith(t, Config{Self: jobTracker("a"), Bind: "localhost:0", Advertise: "localhost:7"})
+	a := startProcessWith(t, Config{Self: jobTracker("a"), Bind: "localhost:0", Advertise: "localhost:7"})
 	if a.Addr() != "127.0.0.1:7" && a.Addr() != "[::1]:7" {
 		t.Errorf("advertised as %s", a.Addr())
 	}
 }
 
-// dropTransport drops packets and streams both ways, as its flags say.
+// dropTransport drops packets and streams in both directions while its flags are set.
 type dropTransport struct {
 	*memberlist.NetTransport
 	udp, tcp *atomic.Bool
@@ -408,7 +408,7 @@ type dropTransport struct {
 	closed   chan struct{}
 }
 
-func dropping(t *testing.T, c *memberlist.Config, udp, tcp *atomic.Bool) *dropTransport {
+func newDropTransport(t *testing.T, c *memberlist.Config, udp, tcp *atomic.Bool) *dropTransport {
 	inner, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{BindAddrs: []string{c.BindAddr}, BindPort: c.BindPort, Logger: c.Logger})
 	if err != nil {
 		t.Fatal(err)
@@ -468,9 +468,9 @@ func (d *dropTransport) DialAddressTimeout(a memberlist.Address, timeout time.Du
 	return d.NetTransport.DialAddressTimeout(a, timeout)
 }
 
-// failing is a transport whose writes fail.
-type failing struct{ memberlist.NodeAwareTransport }
+// failingTransport fails all writes.
+type failingTransport struct{ memberlist.NodeAwareTransport }
 
-func (failing) WriteToAddress([]byte, memberlist.Address) (time.Time, error) {
+func (failingTransport) WriteToAddress([]byte, memberlist.Address) (time.Time, error) {
 	return time.Time{}, &net.OpError{Op: "write", Net: "udp", Err: errors.New("network is unreachable")}
 }

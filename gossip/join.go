@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// setAddresses resolves names, since memberlist wants numeric addresses. It would take a
-// name for all local addresses.
+// setAddresses sets addresses, and resolves names: memberlist needs numeric addresses, and would
+// listen on all addresses if it got a name.
 func setAddresses(ctx context.Context, conf *memberlist.Config, bind, advertise string) error {
 	host, port, err := splitHostPort(bind)
 	if err != nil {
@@ -68,15 +68,14 @@ func lookUp(ctx context.Context, host string) (string, error) {
 	return ips[0].String(), nil
 }
 
-// Pauses between attempts to join: doubled each time, with jitter.
+// Pauses between attempts to join. They double each time, with jitter.
 const (
 	minJoinPause = 100 * time.Millisecond
 	maxJoinPause = 2 * time.Second
-	joinedPause  = 5 * time.Second // then check that a member still has the address
+	joinedPause  = 5 * time.Second // between checks that a member still has the address
 )
 
-// join keeps an address joined: it tries for as long as no member has the address. It
-// calls tried after each attempt.
+// join repeats joinOnce for an address, until gossip ends. It calls tried after each attempt.
 func (g *Gossip) join(addr string, tried func()) {
 	wait, logged := minJoinPause, false
 	for {
@@ -102,7 +101,7 @@ func (g *Gossip) join(addr string, tried func()) {
 	}
 }
 
-// joinOnce joins an address unless a member or this process has it.
+// joinOnce joins the process at an address, unless a member or this process has that address.
 func (g *Gossip) joinOnce(addr string) (at string, joined bool, err error) {
 	host, port, err := splitHostPort(addr)
 	if err != nil {
@@ -133,34 +132,35 @@ func (g *Gossip) isMember(addr string) bool {
 	return false
 }
 
-// rejoinEvery is how often lost job trackers are dialled. Two that met through a third one
-// have no address to join each other: when the third is gone, only this reconnects them.
+// rejoinEvery is the average time between attempts to dial lost job trackers. Two job trackers that
+// met through a third one do not have each other's address in Config.Join. If the third has died,
+// only these attempts connect them again.
 const rejoinEvery = 5 * time.Second
 
-// maxGone bounds how many lost addresses are remembered.
-const maxGone = 64
+// maxLostAddrs is the maximum number of lost addresses that are remembered.
+const maxLostAddrs = 64
 
 func (g *Gossip) rejoin() {
 	for g.pause(rejoinEvery/2 + rand.N(rejoinEvery)) {
 		g.mu.Lock()
-		gone := make([]string, 0, len(g.gone))
-		for addr := range g.gone {
-			if len(gone) == maxGone {
-				delete(g.gone, addr)
+		addrs := make([]string, 0, len(g.lostAddrs))
+		for addr := range g.lostAddrs {
+			if len(addrs) == maxLostAddrs {
+				delete(g.lostAddrs, addr)
 				continue
 			}
-			gone = append(gone, addr)
+			addrs = append(addrs, addr)
 		}
 		g.mu.Unlock()
-		for _, addr := range gone {
+		for _, addr := range addrs {
 			if g.ctx.Err() == nil {
-				g.joinOnce(addr) // an error is expected while it is gone
+				g.joinOnce(addr) // errors are expected
 			}
 		}
 	}
 }
 
-// pause waits; false if gossip ends.
+// pause waits. It returns false if gossip ends.
 func (g *Gossip) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// lines receives memberlist's log. memberlist reports in no other way which members it
-// suspects, and that UDP fails where TCP works.
-type lines struct {
+// memberlistLog receives memberlist's log. Only this log shows which members memberlist suspects,
+// and that UDP to a member fails but TCP works.
+type memberlistLog struct {
 	g *Gossip
 
 	mu     sync.Mutex
-	logged map[string]time.Time // when, by text without digits
+	logged map[string]time.Time // by text without digits: when it was last logged
 }
 
 func (g *Gossip) memberlistLogger() *log.Logger {
-	return log.New(&lines{g: g, logged: make(map[string]time.Time)}, "", 0)
+	return log.New(&memberlistLog{g: g, logged: make(map[string]time.Time)}, "", 0)
 }
 
 // Write takes one line: "[LEVEL] memberlist: text".
-func (l *lines) Write(line []byte) (int, error) {
+func (l *memberlistLog) Write(line []byte) (int, error) {
 	level, text, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
 	text = strings.TrimPrefix(text, "memberlist: ")
 	if rest, ok := strings.CutPrefix(text, "Suspect "); ok {
@@ -32,7 +32,7 @@ func (l *lines) Write(line []byte) (int, error) {
 		name, _, _ := strings.Cut(rest, " ")
 		l.g.requestCheck(name)
 	}
-	if (level == "[ERR]" || level == "[WARN]") && !l.ours(text) && l.first(text) {
+	if (level == "[ERR]" || level == "[WARN]") && !l.isExpected(text) && l.isNew(text) {
 		l.g.log.Warn("gossip: memberlist says", "what", text)
 	} else {
 		l.g.log.Debug("gossip: memberlist says", "what", text)
@@ -40,10 +40,9 @@ func (l *lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// ours reports whether this package logs the failure itself, or whether it is expected.
-// Two are expected: memberlist refutes a process with our id, and pings a predecessor's
-// name.
-func (l *lines) ours(text string) bool {
+// isExpected reports whether a message needs no warning: this package logs the failure itself, or
+// it is normal. For example, memberlist may ping the name of a predecessor.
+func (l *memberlistLog) isExpected(text string) bool {
 	for _, known := range []string{
 		"Was able to connect", "Failed to send UDP", "Failed to send indirect UDP", "Failed fallback TCP ping",
 		"ignoring alive message", "Refuting", "Got ping for unexpected node", "Binding to public address",
@@ -58,8 +57,8 @@ func (l *lines) ours(text string) bool {
 
 const maxLogged = 256
 
-// first reports whether no similar text was logged lately.
-func (l *lines) first(text string) bool {
+// isNew reports whether no similar text was logged within repeatPause.
+func (l *memberlistLog) isNew(text string) bool {
 	kind := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
 			return -1
@@ -68,7 +67,7 @@ func (l *lines) first(text string) bool {
 	}, text)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if last, ok := l.logged[kind]; ok && time.Since(last) < logAgain {
+	if last, ok := l.logged[kind]; ok && time.Since(last) < repeatPause {
 		return false
 	}
 	if len(l.logged) >= maxLogged {

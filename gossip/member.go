@@ -11,10 +11,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Role says what a member does.
+// Role is the kind of daemon.
 type Role uint8
 
-// Roles. Numbers are append-only.
+// Roles. Their numbers never change.
 const (
 	JobTracker Role = iota + 1
 	TaskTracker
@@ -30,22 +30,22 @@ func (r Role) String() string {
 	return fmt.Sprintf("role %d", uint8(r))
 }
 
-// Member is what a process announces of itself.
+// Member is the description of a process that it sends to the others.
 type Member struct {
 	ID      string `msgpack:"i"`
 	Role    Role   `msgpack:"r"`
 	HTTP    string `msgpack:"h,omitempty"` // host:port of its HTTP service
 	Raft    string `msgpack:"f,omitempty"` // host:port, of a job tracker
-	Expect  int    `msgpack:"e,omitempty"` // job trackers that must be there before a cluster starts; 0: it starts none
-	Cluster string `msgpack:"c,omitempty"` // id of the cluster it belongs to
-	Voter   bool   `msgpack:"v,omitempty"` // it has a log
-	Ballot  string `msgpack:"b,omitempty"` // digest of the voters with which it starts a cluster
-	Started int64  `msgpack:"s,omitempty"` // Unix nanoseconds by its own clock
+	Expect  int    `msgpack:"e,omitempty"` // number of job trackers with which it creates a cluster; 0: it creates none
+	Cluster string `msgpack:"c,omitempty"` // id of its cluster
+	Voter   bool   `msgpack:"v,omitempty"` // its log has state
+	Ballot  string `msgpack:"b,omitempty"` // digest of the voters with which it would create a cluster
+	Started int64  `msgpack:"s,omitempty"` // Unix nanoseconds on its own clock
 
-	Suspect bool `msgpack:"-"` // this process could not reach it lately
+	Suspect bool `msgpack:"-"` // it has not answered lately, and may have died
 }
 
-// betterThan chooses the live one of two members with the same role and id.
+// betterThan reports whether m is more likely alive than other, which has the same role and id.
 func (m Member) betterThan(other Member) bool {
 	if m.Suspect != other.Suspect {
 		return other.Suspect
@@ -91,8 +91,7 @@ func decodeMember(meta []byte) (Member, error) {
 	return m, nil
 }
 
-// processName returns the name of this process in memberlist. No other process ever has
-// it.
+// processName returns a name for this process in memberlist that no other process ever has.
 func processName(m Member) string {
 	var b [6]byte
 	rand.Read(b[:]) // it never fails

@@ -69,7 +69,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// TestFind: it returns the same members as Members, and no others.
+// TestFind: Find returns the same members as Members, and no others.
 func TestFind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(what string) Member {
@@ -89,7 +89,7 @@ func TestFind(t *testing.T) {
 			for _, id := range []string{"a", "b", "c"} {
 				i := slices.IndexFunc(members, func(m Member) bool { return m.Role == role && m.ID == id })
 				got, ok := g.Find(role, id)
-				// Of two that started at the same time, either is right.
+				// If two started at the same time, either is right.
 				if ok != (i >= 0) || ok && (got.Suspect != members[i].Suspect || got.Started != members[i].Started) {
 					t.Fatalf("%s %s: %+v, %v; members %+v", role, id, got, ok, members)
 				}

@@ -8,18 +8,17 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// transport is memberlist's own transport, and also logs failed writes: memberlist takes
-// them for lost packets.
+// transport is memberlist's own transport, and logs failed writes, which memberlist ignores.
 type transport struct {
 	memberlist.NodeAwareTransport
 	g *Gossip
 
 	mu     sync.Mutex
-	failed map[string]time.Time // when the failure was last logged, by address
+	failed map[string]time.Time // by address: when a failure was last logged
 }
 
-// logAgain is how long the same failure is not logged again.
-const logAgain = time.Minute
+// repeatPause is the minimum time until the same failure is logged again.
+const repeatPause = time.Minute
 
 // listen binds the port. A free port must be free for UDP and for TCP, so this may take
 // several attempts.
@@ -67,15 +66,15 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 func (t *transport) logFailure(addr string, err error) {
 	t.mu.Lock()
 	last, failing := t.failed[addr]
-	say := err != nil && time.Since(last) > logAgain && t.g.ctx.Err() == nil
+	logs := err != nil && time.Since(last) > repeatPause && t.g.ctx.Err() == nil
 	switch {
-	case say:
+	case logs:
 		t.failed[addr] = time.Now()
 	case err == nil && failing:
 		delete(t.failed, addr)
 	}
 	t.mu.Unlock()
-	if say {
+	if logs {
 		t.g.log.Error("gossip: UDP packets cannot be sent", "to", addr, "error", err)
 	}
 }

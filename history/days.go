@@ -12,7 +12,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Entry is a job's file in a listing.
+// Entry is a job's history file in a listing.
 type Entry struct {
 	Job  wire.JobID
 	Day  time.Time // the UTC day of the job's end
@@ -70,8 +70,8 @@ func Find(f dfs.FS, staging string, job wire.JobID) (*Record, error) {
 	return nil, fmt.Errorf("find history of %v: %w", job, fs.ErrNotExist)
 }
 
-// Sweep removes the days that ended longer ago than keep. It then removes the oldest days
-// until at most limit bytes remain; a limit of 0 or less means no limit. The newest day
+// Sweep removes the days that ended longer than keep before now. It then removes the oldest
+// days until at most limit bytes remain; a limit of 0 or less means no limit. The newest day
 // always stays.
 func Sweep(f dfs.FS, staging string, now time.Time, keep time.Duration, limit int64) error {
 	days, err := allDays(f, staging)
@@ -94,8 +94,7 @@ func Sweep(f dfs.FS, staging string, now time.Time, keep time.Duration, limit in
 			errs = append(errs, fmt.Errorf("sweep history: %w", err))
 			continue
 		}
-		// Remove the month and year with their last day. Remove fails if they are not
-		// empty.
+		// Remove the month and the year if they are empty now.
 		if f.Remove(dfs.Dir(d.name)) == nil {
 			_ = f.Remove(dfs.Dir(dfs.Dir(d.name)))
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestGolden pins the bytes of a record: as in files, unpacked, and as older builds wrote
-// it, with Plans instead of a PlanLog.
+// TestGolden pins the bytes of a record without compression: as in files, and as older
+// builds wrote it, with Plans instead of a PlanLog.
 func TestGolden(t *testing.T) {
 	golden.Run(t, "testdata/golden/record.txt", map[string]golden.Record{
 		"older": {

@@ -1,20 +1,19 @@
-// Package history keeps a record of each ended job, for the time when the job tracker has
-// forgotten the job. Each job has one file below the cluster's staging directory, readable
-// without a job tracker.
+// Package history keeps a record of each ended job, because job trackers forget old jobs.
+// Each job has one file below the cluster's staging directory, readable without a job
+// tracker.
 //
 //	<staging>/history/yyyy/mm/dd/<job id>      the UTC day of the job's end
 //
-// A file is first written under another name, then renamed, and never changed. The leading
-// job tracker writes it after the job's commit or cleanup attempt, before the job's end
-// goes to the log: it has the record in memory, so no attempt needs it. A new leader that
-// finds the job not ended writes the file again, and keeps an existing one.
+// A file is first written under another name, then renamed, and never changed. The leader
+// writes it after the job's commit or cleanup attempt, before it writes the job's end to the
+// log. If leadership changes in between, the new leader writes the file unless it exists.
 //
 // Functions are safe for concurrent use, also by several processes.
 //
 // # A file
 //
 //	+--------+------------------------------------------------+
-//	| "qhs1" | gzip of the msgpack of a Record, by names of tags |
+//	| "qhs1" | gzip of a Record in msgpack, named by struct tags |
 //	+--------+------------------------------------------------+
 //
 // A reader ignores unknown fields. It checks lengths before allocating memory: [MaxRecord],
@@ -23,11 +22,9 @@
 // # Replay
 //
 // The histories of all jobs of a period suffice to replay the job tracker's decisions. An
-// attempt held a slot of its tracker from Launched to Began+Took. [Planned] says how many
-// slots the plan in force gave the job, in which order and from which queues. A Record lacks
-// the reasons of deferred maps, which depend on measurements of the moment, and the plans of
-// earlier leaders.
-// which depends on measurements of that moment, and what earlier leaders planned.
+// attempt held a slot of its tracker from Launched to Began+Took. [Planned] has the job's
+// slots, place and queues in the current plan. A Record lacks two things: why maps were
+// deferred, which depends on measurements of the moment, and the plans of earlier leaders.
 package history
 
 import (
@@ -45,10 +42,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// MaxRecord bounds a Record's bytes in msgpack.
+// MaxRecord limits a Record's bytes in msgpack.
 const MaxRecord = 256 << 20
 
-// ErrNotHistory reports a file that is not a job's history, or damaged.
+// ErrNotHistory reports a file that is not a job's history, or is damaged.
 var ErrNotHistory = errors.New("not a job's history")
 
 // Record is the history of an ended job.
@@ -56,16 +53,16 @@ type Record struct {
 	Job       wire.JobStatus       `msgpack:"Job"`
 	Plan      wire.JobPlan         `msgpack:"Plan"`
 	Owner     string               `msgpack:"Owner"`
-	Submitted int64                `msgpack:"Submitted"` // Unix milliseconds, as Ended
+	Submitted int64                `msgpack:"Submitted"` // Unix milliseconds, like Ended
 	Ended     int64                `msgpack:"Ended"`
 	Attempts  []wire.AttemptStatus `msgpack:"Attempts"` // by task, oldest first
-	Unkept    int                  `msgpack:"Unkept"`   // number of attempts left out of Attempts, for very large jobs
-	Plans     []Planned            `msgpack:"Plans"`    // the job's part of the plans in force, oldest first
-	Token     string               `msgpack:"Token"`    // of the job, for its logs; empty: the record is older than tokens
+	Omitted   int                  `msgpack:"Unkept"`   // number of attempts missing in Attempts, for very large jobs
+	Plans     []Planned            `msgpack:"Plans"`    // the job's part of each plan, oldest first
+	Token     string               `msgpack:"Token"`    // the job's token, for its logs; empty: written by a build without tokens
 
-	PlanLog    []byte `msgpack:"PlanLog"`    // encoding of Plans in files, see [Record.Unpack]
-	PlansSince int64  `msgpack:"PlansSince"` // Unix milliseconds; earlier plans are not known; 0: all are known
-	PlansLack  string `msgpack:"PlansLack"`  // why earlier plans are not known
+	PlanLog          []byte `msgpack:"PlanLog"`    // Plans as encoded in files, see [Record.Unpack]
+	PlansSince       int64  `msgpack:"PlansSince"` // Unix milliseconds; plans before this time are not known; 0: all are known
+	PlansSinceReason string `msgpack:"PlansLack"`  // why earlier plans are not known
 }
 
 // Name returns the URL of a job's file.
@@ -145,7 +142,7 @@ func Read(f dfs.FS, name string) (*Record, error) {
 	return r, nil
 }
 
-// reader keeps an error of reading, which must not be reported as damage.
+// reader keeps a read error, because a read error must not be reported as damage.
 type reader struct {
 	from io.Reader
 	err  error

@@ -21,7 +21,7 @@ import (
 
 const staging = "mem://s/staging"
 
-var first = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+var firstDay = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
 func job(n int) wire.JobID { return wire.JobID{Start: 1_700_000_000_000, N: n} }
 
@@ -37,16 +37,16 @@ func record(n int) *Record {
 			Attempt: wire.AttemptID{Task: wire.TaskID{Job: job(n), Kind: wire.Map, N: 1}, N: 1000},
 			Tracker: "t1", Addr: "h:1", State: wire.AttemptFailed, Began: 5, Launched: 4, Took: 3, Error: "oops",
 		}},
-		Unkept: 2,
+		Omitted: 2,
 		Plans: []Planned{
-			{At: 5, Phase: wire.Map, Scheduling: wire.Scheduling{Scheduler: "hmhs"}, Target: 2, Place: 1, Of: 3, End: 9, Queues: []Queued{{"t1", 4, 2}}},
-			{At: 6, Phase: wire.Map, Share: 0.25, Turn: 1},
+			{At: 5, Phase: wire.Map, Scheduling: wire.Scheduling{Scheduler: "hmhs"}, Target: 2, Place: 1, Places: 3, End: 9, Queues: []Queued{{"t1", 4, 2}}},
+			{At: 6, Phase: wire.Map, Share: 0.25, ShareRank: 1},
 		},
-		PlansSince: 5, PlansLack: "they were an earlier leader's",
+		PlansSince: 5, PlansSinceReason: "they were an earlier leader's",
 	}
 }
 
-func put(t *testing.T, f dfs.FS, n int, ended time.Time) string {
+func writeRecord(t *testing.T, f dfs.FS, n int, ended time.Time) string {
 	t.Helper()
 	name := Name(staging, ended, job(n))
 	if err := Write(f, name, record(n)); err != nil {
@@ -55,7 +55,7 @@ func put(t *testing.T, f dfs.FS, n int, ended time.Time) string {
 	return name
 }
 
-func names(t *testing.T, f dfs.FS) []string {
+func listedJobs(t *testing.T, f dfs.FS) []string {
 	t.Helper()
 	entries, err := List(f, staging)
 	if err != nil {
@@ -70,10 +70,10 @@ func names(t *testing.T, f dfs.FS) []string {
 
 func TestWriteAndFind(t *testing.T) {
 	f := mem.New(1 << 20)
-	if got := names(t, f); got != nil {
+	if got := listedJobs(t, f); got != nil {
 		t.Errorf("an empty staging directory lists %v", got)
 	}
-	name := put(t, f, 1, first.Add(23*time.Hour))
+	name := writeRecord(t, f, 1, firstDay.Add(23*time.Hour))
 	if want := staging + "/history/2026/03/01/job_1700000000000_0001"; name != want {
 		t.Errorf("the file is %s", name)
 	}
@@ -91,10 +91,10 @@ func TestWriteAndFind(t *testing.T) {
 	}
 }
 
-// TestWritePowerCut cuts the power at any call. The file must be complete or missing, and
-// complete once any writer has reported success.
+// TestWritePowerCut cuts the power at each call. The file must be complete or missing. It
+// must be complete if a writer has reported success.
 func TestWritePowerCut(t *testing.T) {
-	name := Name(staging, first, job(1))
+	name := Name(staging, firstDay, job(1))
 	for calls, met := 0, true; met; calls++ {
 		for seed := range uint64(10) {
 			f := mem.New(1 << 20)
@@ -125,7 +125,7 @@ func TestWritePowerCut(t *testing.T) {
 	}
 }
 
-// TestOlderPlans reads a file from before the log of plans, which has Plans.
+// TestOlderPlans reads a record of an older build, which has Plans instead of a PlanLog.
 func TestOlderPlans(t *testing.T) {
 	body, err := wire.Marshal(record(1))
 	if err != nil {
@@ -138,8 +138,8 @@ func TestOlderPlans(t *testing.T) {
 
 func TestListIsNewestFirst(t *testing.T) {
 	f := mem.New(1 << 20)
-	for i, at := range []time.Time{first, first.Add(time.Hour), first.AddDate(0, 1, 0), first.AddDate(-1, 0, 0), first.AddDate(0, 0, 1)} {
-		put(t, f, i+1, at)
+	for i, at := range []time.Time{firstDay, firstDay.Add(time.Hour), firstDay.AddDate(0, 1, 0), firstDay.AddDate(-1, 0, 0), firstDay.AddDate(0, 0, 1)} {
+		writeRecord(t, f, i+1, at)
 	}
 	for _, name := range []string{"/history/2026/03/01/.writing", "/history/2026/03/01/notes.txt", "/history/2026/x"} {
 		w, err := f.Create(staging + name)
@@ -153,7 +153,7 @@ func TestListIsNewestFirst(t *testing.T) {
 	if err := f.MkdirAll(staging + "/history/2026/13/77"); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := fmt.Sprint(names(t, f)), "[0401 3 0302 5 0301 2 0301 1 0301 4]"; got != want {
+	if got, want := fmt.Sprint(listedJobs(t, f)), "[0401 3 0302 5 0301 2 0301 1 0301 4]"; got != want {
 		t.Errorf("listed %s, not %s", got, want)
 	}
 }
@@ -162,19 +162,19 @@ func TestSweep(t *testing.T) {
 	f := mem.New(1 << 20)
 	var size int64
 	for i := range 10 {
-		info, err := f.Stat(put(t, f, i+1, first.AddDate(0, 0, i)))
+		info, err := f.Stat(writeRecord(t, f, i+1, firstDay.AddDate(0, 0, i)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		size = max(size, info.Size)
 	}
-	now := first.AddDate(0, 0, 9).Add(12 * time.Hour)
+	now := firstDay.AddDate(0, 0, 9).Add(12 * time.Hour)
 	check := func(what string, keep time.Duration, limit int64, want string) {
 		t.Helper()
 		if err := Sweep(f, staging, now, keep, limit); err != nil {
 			t.Fatal(err)
 		}
-		if got := fmt.Sprint(names(t, f)); got != want {
+		if got := fmt.Sprint(listedJobs(t, f)); got != want {
 			t.Errorf("%s: left are %s, not %s", what, got, want)
 		}
 	}
@@ -190,9 +190,9 @@ func TestSweep(t *testing.T) {
 // TestSweepEmptiesMonths checks that a month and year are removed with their last day.
 func TestSweepEmptiesMonths(t *testing.T) {
 	f := mem.New(1 << 20)
-	put(t, f, 1, first.AddDate(-1, 0, 0))
-	put(t, f, 2, first)
-	if err := Sweep(f, staging, first, time.Hour, 0); err != nil {
+	writeRecord(t, f, 1, firstDay.AddDate(-1, 0, 0))
+	writeRecord(t, f, 2, firstDay)
+	if err := Sweep(f, staging, firstDay, time.Hour, 0); err != nil {
 		t.Fatal(err)
 	}
 	if infos, err := f.List(staging + "/history"); err != nil || len(infos) != 1 {
@@ -213,7 +213,7 @@ func TestWriteFails(t *testing.T) {
 				if err := f.SetFaults(op + " ** times=1" + how); err != nil {
 					t.Fatal(err)
 				}
-				name := Name(staging, first, job(1))
+				name := Name(staging, firstDay, job(1))
 				wrote := Write(f, name, record(1))
 				if err := f.SetFaults(""); err != nil {
 					t.Fatal(err)
@@ -222,7 +222,7 @@ func TestWriteFails(t *testing.T) {
 					t.Fatalf("written: %v; read: %v", wrote, err)
 				}
 				if err := Write(f, name, record(1)); err != nil {
-					t.Fatalf("second try: %v", err)
+					t.Fatalf("second write: %v", err)
 				}
 				if got, err := Read(f, name); err != nil || !reflect.DeepEqual(got, record(1)) {
 					t.Errorf("read %+v, %v", got, err)
@@ -237,7 +237,7 @@ func TestWriteFails(t *testing.T) {
 
 // TestReadFails fails each call of a read. The error must not report damage.
 func TestReadFails(t *testing.T) {
-	f, name := mem.New(1<<20), Name(staging, first, job(1))
+	f, name := mem.New(1<<20), Name(staging, firstDay, job(1))
 	if err := Write(f, name, record(1)); err != nil {
 		t.Fatal(err)
 	}

@@ -10,19 +10,19 @@ import (
 )
 
 // Planned is the job's part of the plan for one phase, in force until the next Planned of
-// that phase. Together with those of the other jobs and with the attempts, it explains the
+// that phase. Together with the attempts and the other jobs' plans, it explains the
 // assignment of slots.
 type Planned struct {
-	At         int64           `msgpack:"At"` // Unix milliseconds of its start
+	At         int64           `msgpack:"At"` // when it came into force, Unix milliseconds
 	Phase      wire.Kind       `msgpack:"Phase"`
 	Scheduling wire.Scheduling `msgpack:"Scheduling"`
 	Target     int             `msgpack:"Target"` // slots
 	Place      int             `msgpack:"Place"`  // in the order of precedence, from 1; 0: the job is not in the plan, or there is no plan
-	Of         int             `msgpack:"Of"`     // jobs in that order
+	Places     int             `msgpack:"Of"`     // number of jobs in that order
 	End        int64           `msgpack:"End"`    // predicted end in Unix milliseconds; 0: not known
 	Queues     []Queued        `msgpack:"Queues"` // the job's tasks in trackers' queues, for plans with queues
-	Share      float64         `msgpack:"Share"`  // of the fetch bandwidth, as sent to trackers; only for maps
-	Turn       int             `msgpack:"Turn"`   // in the order of these shares, from 1; 0: it has no share of its own
+	Share      float64         `msgpack:"Share"`  // part of the fetch bandwidth, as sent to trackers; only for maps
+	ShareRank  int             `msgpack:"Turn"`   // place in the order of the shares, from 1; 0: the job has no share
 }
 
 // Queued is a number of the job's tasks in the queue of a tracker.
@@ -32,13 +32,13 @@ type Queued struct {
 	Tasks   int    `msgpack:"Tasks"`
 }
 
-// Same says whether two plans are equal for the job, except for its predicted end.
+// Same reports whether two plans are equal for the job, except for its predicted end.
 func (p *Planned) Same(other *Planned) bool {
-	return p.Scheduling == other.Scheduling && p.Target == other.Target && p.Place == other.Place && p.Of == other.Of &&
-		p.Share == other.Share && p.Turn == other.Turn && slices.Equal(p.Queues, other.Queues)
+	return p.Scheduling == other.Scheduling && p.Target == other.Target && p.Place == other.Place && p.Places == other.Places &&
+		p.Share == other.Share && p.ShareRank == other.ShareRank && slices.Equal(p.Queues, other.Queues)
 }
 
-// MaxPlanLog bounds a PlanLog's bytes. A change of slots and place takes about six bytes.
+// MaxPlanLog limits a PlanLog's bytes. A change of slots and place takes about six.
 const MaxPlanLog = 1 << 20
 
 // PlanLog is a compact encoding of one job's Planned, oldest first. The zero PlanLog is
@@ -46,22 +46,22 @@ const MaxPlanLog = 1 << 20
 //
 //	a log      Planned …
 //	a Planned  milliseconds since the previous one (first: since 1970), flags, then the
-//	           differences from the previous one of its phase:
-//	           scheduling: three texts | target | place, of | end, as a difference |
-//	           queues: their number, then each tracker, after, tasks | share in millionths, turn
+//	           fields that differ from the previous one of its phase:
+//	           scheduling: three texts | target | place, places | end, as a difference |
+//	           queues: count, then each tracker, after, tasks | share in millionths, rank
 //	a text     length, bytes
-//	a tracker  its number among those named so far, from 1; or 0 and a text: a new name
+//	a tracker  number of its name among the names so far, from 1; or 0 and a new name
 //
 // Numbers are unsigned varints; the difference of ends is signed.
 type PlanLog struct {
-	Lost  int64 // entries before this time were dropped, because there were too many
-	bytes []byte
-	state planState
+	LostBefore int64 // entries before this time were dropped, because there were too many
+	bytes      []byte
+	state      planState
 }
 
-// planState is the state of decoding or encoding at some offset in a log.
+// planState is the state after the Planned that was last encoded or decoded.
 type planState struct {
-	at       int64
+	lastAt   int64
 	last     [2]Planned
 	trackers []string
 	numbers  map[string]int // numbers of trackers, from 1; for writers
@@ -92,10 +92,10 @@ func (l *PlanLog) Last(phase wire.Kind) *Planned { return &l.state.last[planPhas
 // Bytes returns the encoded log.
 func (l *PlanLog) Bytes() []byte { return l.bytes }
 
-// Add appends a Planned, which is not before the previous one. If the log gets too large,
-// it drops the older half.
+// Add appends a Planned. An earlier At than the previous one is raised to it. If the log
+// gets too large, Add drops the older half.
 func (l *PlanLog) Add(p Planned) {
-	p.At, p.Share = max(p.At, l.state.at), math.Round(min(max(p.Share, 0), 1)*shareUnit)/shareUnit
+	p.At, p.Share = max(p.At, l.state.lastAt), math.Round(min(max(p.Share, 0), 1)*shareUnit)/shareUnit
 	before := len(l.bytes)
 	l.bytes = l.state.add(l.bytes, &p)
 	if len(l.bytes) <= MaxPlanLog {
@@ -107,11 +107,11 @@ func (l *PlanLog) Add(p Planned) {
 	}
 	all = append(all, p)
 	newer := all[len(all)/2:]
-	l.bytes, l.state, l.Lost = nil, planState{}, newer[0].At
+	l.bytes, l.state, l.LostBefore = nil, planState{}, newer[0].At
 	for _, phase := range []wire.Kind{wire.Map, wire.Reduce} { // keep each phase's plan in force at the new start
 		for i := len(all) - len(newer) - 1; i >= 0; i-- {
 			if all[i].Phase == phase && newer[0].Phase != phase {
-				all[i].At = l.Lost
+				all[i].At = l.LostBefore
 				l.bytes = l.state.add(l.bytes, &all[i])
 				break
 			}
@@ -120,8 +120,8 @@ func (l *PlanLog) Add(p Planned) {
 	for i := range newer {
 		l.bytes = l.state.add(l.bytes, &newer[i])
 	}
-	if len(l.bytes) > MaxPlanLog { // the last one has thousands of queues
-		l.bytes, l.state, l.Lost = nil, planState{}, p.At+1
+	if len(l.bytes) > MaxPlanLog { // the last Planned alone has thousands of queues
+		l.bytes, l.state, l.LostBefore = nil, planState{}, p.At+1
 	}
 }
 
@@ -136,10 +136,10 @@ func (s *planState) changed(p *Planned) (flags int) {
 		{planReduces, phase == 1},
 		{planScheduling, p.Scheduling != last.Scheduling},
 		{planTarget, p.Target != last.Target},
-		{planPlace, p.Place != last.Place || p.Of != last.Of},
+		{planPlace, p.Place != last.Place || p.Places != last.Places},
 		{planEnd, p.End != last.End},
 		{planQueues, !slices.Equal(p.Queues, last.Queues)},
-		{planShare, p.Share != last.Share || p.Turn != last.Turn},
+		{planShare, p.Share != last.Share || p.ShareRank != last.ShareRank},
 	} {
 		if f.set {
 			flags |= f.flag
@@ -156,7 +156,7 @@ func (s *planState) add(to []byte, p *Planned) []byte {
 		number(len(t))
 		to = append(to, t...)
 	}
-	to = binary.AppendUvarint(to, uint64(p.At-s.at))
+	to = binary.AppendUvarint(to, uint64(p.At-s.lastAt))
 	to = append(to, byte(flags))
 	if flags&planScheduling != 0 {
 		text(p.Scheduling.Scheduler)
@@ -168,7 +168,7 @@ func (s *planState) add(to []byte, p *Planned) []byte {
 	}
 	if flags&planPlace != 0 {
 		number(p.Place)
-		number(p.Of)
+		number(p.Places)
 	}
 	if flags&planEnd != 0 {
 		to = binary.AppendVarint(to, p.End-last.End)
@@ -176,9 +176,9 @@ func (s *planState) add(to []byte, p *Planned) []byte {
 	if flags&planQueues != 0 {
 		number(len(p.Queues))
 		for _, q := range p.Queues {
-			index, known := s.numbers[q.Tracker]
+			index, found := s.numbers[q.Tracker]
 			number(index)
-			if !known {
+			if !found {
 				text(q.Tracker)
 				s.addTracker(q.Tracker)
 			}
@@ -188,9 +188,9 @@ func (s *planState) add(to []byte, p *Planned) []byte {
 	}
 	if flags&planShare != 0 {
 		number(int(math.Round(p.Share * shareUnit)))
-		number(p.Turn)
+		number(p.ShareRank)
 	}
-	s.at, *last = p.At, *p
+	s.lastAt, *last = p.At, *p
 	return to
 }
 
@@ -213,10 +213,10 @@ func ParsePlans(log []byte) ([]Planned, error) {
 	r := &planReader{rest: log}
 	var s planState
 	var all []Planned
-	for len(r.rest) > 0 && !r.bad {
+	for len(r.rest) > 0 && !r.invalid {
 		all = append(all, r.next(&s))
 	}
-	if r.bad {
+	if r.invalid {
 		return nil, fmt.Errorf("%w: its log of plans is damaged after %d entries", ErrNotHistory, len(all)-1)
 	}
 	return all, nil
@@ -224,11 +224,11 @@ func ParsePlans(log []byte) ([]Planned, error) {
 
 // planReader reads numbers and texts until one is missing or invalid.
 type planReader struct {
-	rest []byte
-	bad  bool
+	rest    []byte
+	invalid bool
 }
 
-func (r *planReader) fail() { r.rest, r.bad = nil, true }
+func (r *planReader) fail() { r.rest, r.invalid = nil, true }
 
 func (r *planReader) number() int {
 	n, size := binary.Uvarint(r.rest)
@@ -263,8 +263,8 @@ func (r *planReader) text() string {
 
 // next decodes the Planned that follows the state s.
 func (r *planReader) next(s *planState) Planned {
-	s.at += int64(r.number())
-	if s.at < 0 || len(r.rest) == 0 || r.rest[0] >= planFlags {
+	s.lastAt += int64(r.number())
+	if s.lastAt < 0 || len(r.rest) == 0 || r.rest[0] >= planFlags {
 		r.fail()
 		return Planned{}
 	}
@@ -275,7 +275,7 @@ func (r *planReader) next(s *planState) Planned {
 		phase, kind = 1, wire.Reduce
 	}
 	p := s.last[phase]
-	p.At, p.Phase = s.at, kind
+	p.At, p.Phase = s.lastAt, kind
 	if flags&planScheduling != 0 {
 		p.Scheduling = wire.Scheduling{Scheduler: r.text(), Metric: r.text(), Delay: r.text()}
 	}
@@ -283,7 +283,7 @@ func (r *planReader) next(s *planState) Planned {
 		p.Target = r.number()
 	}
 	if flags&planPlace != 0 {
-		p.Place, p.Of = r.number(), r.number()
+		p.Place, p.Places = r.number(), r.number()
 	}
 	if flags&planEnd != 0 {
 		p.End += r.difference()
@@ -296,7 +296,7 @@ func (r *planReader) next(s *planState) Planned {
 		if share > shareUnit {
 			r.fail()
 		}
-		p.Share, p.Turn = float64(share)/shareUnit, r.number()
+		p.Share, p.ShareRank = float64(share)/shareUnit, r.number()
 	}
 	s.last[phase] = p
 	return p
@@ -321,7 +321,7 @@ func (r *planReader) queues(s *planState) []Queued {
 			s.addTracker(q.Tracker)
 		}
 		q.After, q.Tasks = r.number(), r.number()
-		if r.bad {
+		if r.invalid {
 			return nil
 		}
 		all = append(all, q)

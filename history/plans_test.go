@@ -19,10 +19,10 @@ func drawPlanned(t *rapid.T, at int64) Planned {
 		Target:     rapid.IntRange(0, 3).Draw(t, "target"),
 		End:        rapid.SampledFrom([]int64{0, 5, at + 1000}).Draw(t, "end"),
 		Share:      float64(rapid.IntRange(0, 1_000_000).Draw(t, "share")) / 1e6,
-		Turn:       rapid.IntRange(0, 3).Draw(t, "turn"),
+		ShareRank:  rapid.IntRange(0, 3).Draw(t, "turn"),
 	}
-	if p.Of = rapid.IntRange(0, 4).Draw(t, "of"); p.Of > 0 {
-		p.Place = rapid.IntRange(0, p.Of).Draw(t, "place")
+	if p.Places = rapid.IntRange(0, 4).Draw(t, "of"); p.Places > 0 {
+		p.Place = rapid.IntRange(0, p.Places).Draw(t, "place")
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "queues") {
 		p.Queues = append(p.Queues, Queued{
@@ -66,7 +66,7 @@ func TestPlanLog(t *testing.T) {
 func TestPlanLogSize(t *testing.T) {
 	var log PlanLog
 	plan := func(i int) Planned {
-		p := Planned{At: 1_700_000_000_000 + int64(i)*20, Phase: wire.Map, Target: i % 90, Place: i%7 + 1, Of: 7}
+		p := Planned{At: 1_700_000_000_000 + int64(i)*20, Phase: wire.Map, Target: i % 90, Place: i%7 + 1, Places: 7}
 		if i%1000 == 0 {
 			p.Phase = wire.Reduce
 		}
@@ -82,7 +82,7 @@ func TestPlanLogSize(t *testing.T) {
 		t.Errorf("%.1f bytes a plan", each)
 	}
 	n := few
-	for ; log.Lost == 0; n++ {
+	for ; log.LostBefore == 0; n++ {
 		if n > MaxPlanLog {
 			t.Fatal("no entry was dropped")
 		}
@@ -96,8 +96,8 @@ func TestPlanLogSize(t *testing.T) {
 		t.Fatalf("%d bytes: %v", len(log.Bytes()), err)
 	}
 	first := slices.IndexFunc(got, func(p Planned) bool { return p.Phase == wire.Map })
-	if first != 1 || got[0].Phase != wire.Reduce || got[0].At != log.Lost || got[first].At != log.Lost {
-		t.Errorf("it begins with %+v, %+v; lost before %d", got[0], got[1], log.Lost)
+	if first != 1 || got[0].Phase != wire.Reduce || got[0].At != log.LostBefore || got[first].At != log.LostBefore {
+		t.Errorf("it begins with %+v, %+v; lost before %d", got[0], got[1], log.LostBefore)
 	}
 	for i, p := range got[first:] {
 		if want := plan(n - len(got) + first + i); !reflect.DeepEqual(p, want) {
@@ -109,8 +109,8 @@ func TestPlanLogSize(t *testing.T) {
 		huge.Queues = append(huge.Queues, Queued{Tracker: fmt.Sprint(i), Tasks: 1})
 	}
 	log.Add(huge)
-	if len(log.Bytes()) > 0 || log.Lost <= huge.At {
-		t.Errorf("after one that is too large %d bytes, lost before %d", len(log.Bytes()), log.Lost)
+	if len(log.Bytes()) > 0 || log.LostBefore <= huge.At {
+		t.Errorf("after one that is too large %d bytes, lost before %d", len(log.Bytes()), log.LostBefore)
 	}
 	log.Add(plan(n + 1))
 	if got, err := ParsePlans(log.Bytes()); err != nil || !reflect.DeepEqual(got, []Planned{plan(n + 1)}) {
@@ -122,8 +122,8 @@ func TestPlanLogSize(t *testing.T) {
 // encoded.
 func FuzzPlans(f *testing.F) {
 	var log PlanLog
-	log.Add(Planned{At: 5, Phase: wire.Map, Scheduling: wire.Scheduling{Scheduler: "flex", Metric: "m", Delay: "d"}, Target: 3, Place: 1, Of: 2, End: 9})
-	log.Add(Planned{At: 9, Phase: wire.Reduce, Queues: []Queued{{"t1", 0, 3}, {"t2", 4, 1}}, Share: 0.5, Turn: 1})
+	log.Add(Planned{At: 5, Phase: wire.Map, Scheduling: wire.Scheduling{Scheduler: "flex", Metric: "m", Delay: "d"}, Target: 3, Place: 1, Places: 2, End: 9})
+	log.Add(Planned{At: 9, Phase: wire.Reduce, Queues: []Queued{{"t1", 0, 3}, {"t2", 4, 1}}, Share: 0.5, ShareRank: 1})
 	f.Add(log.Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		plans, err := ParsePlans(data)
@@ -133,11 +133,11 @@ func FuzzPlans(f *testing.F) {
 			}
 			return
 		}
-		var again PlanLog
+		var copied PlanLog
 		for _, p := range plans {
-			again.Add(p)
+			copied.Add(p)
 		}
-		if got, err := ParsePlans(again.Bytes()); err != nil || !reflect.DeepEqual(got, plans) {
+		if got, err := ParsePlans(copied.Bytes()); err != nil || !reflect.DeepEqual(got, plans) {
 			t.Fatalf("%+v is read again as %+v, %v", plans, got, err)
 		}
 	})

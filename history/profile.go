@@ -18,7 +18,7 @@ type Profile struct {
 	Read     int64   // bytes of input
 	Shuffled int64   // bytes of map output
 	Elapsed  time.Duration
-	Reads    wire.Reads // of all its maps
+	Reads    wire.Reads // sum of all maps
 }
 
 // Sums is the number and total time of successful tasks, in total and per tracker.
@@ -39,7 +39,7 @@ func (s *Sums) On(tracker string) Sum {
 type Sum struct {
 	Tasks   int
 	Took    time.Duration
-	squares float64 // of their seconds
+	squares float64 // sum of the squares of their seconds
 	recent  float64 // recent seconds per task
 }
 
@@ -51,8 +51,8 @@ func (s *Sum) Mean() time.Duration {
 	return s.Took / time.Duration(s.Tasks)
 }
 
-// Deviation returns the standard deviation relative to the mean. If there are too few tasks
-// to know, it returns 0.3, a usual value.
+// Deviation returns the standard deviation relative to the mean. If there are fewer than
+// three tasks, it returns 0.3, a usual value.
 func (s *Sum) Deviation() float64 {
 	const usual, few = 0.3, 3
 	mean := s.Mean().Seconds()
@@ -65,8 +65,8 @@ func (s *Sum) Deviation() float64 {
 // window is the number of tasks in the moving average of Recent.
 const window = 24
 
-// Recent returns the recent average time of a task. The first tasks take longer, because
-// they start processes.
+// Recent returns a moving average of the tasks' times. It forgets the first tasks, which
+// take longer because they start processes.
 func (s *Sum) Recent() time.Duration { return time.Duration(s.recent * float64(time.Second)) }
 
 // Count adds a task.

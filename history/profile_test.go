@@ -48,12 +48,12 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// TestReadProfile checks that the first existing file is read, and that it must be of the
-// job and of a known version.
+// TestReadProfile checks that the first existing file is read. It must belong to the job
+// and have a known version.
 func TestReadProfile(t *testing.T) {
 	f := mem.New(1 << 20)
-	name := put(t, f, 1, first)
-	other := Name(staging, first.AddDate(0, 0, 1), job(1))
+	name := writeRecord(t, f, 1, firstDay)
+	other := Name(staging, firstDay.AddDate(0, 0, 1), job(1))
 	if p, err := ReadProfile(f, []string{other, name}, job(1)); err != nil || p.Job != job(1) {
 		t.Errorf("%+v, %v", p, err)
 	}

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Authority makes identities. Its own directory has the authority's certificate and key
-// and the cluster's gossip key, and lets its holder pose as any user or daemon.
+// Authority makes identities. Its directory has the authority's certificate and key, and the
+// cluster's gossip key. Keep it secret: its owner can pose as any user or daemon.
 type Authority struct {
 	dir    string
 	cert   *x509.Certificate
@@ -27,7 +27,7 @@ type Authority struct {
 	gossip []byte
 }
 
-// Skew is how long before its creation a certificate becomes valid, since clocks differ.
+// Skew is the time by which certificates are valid before their creation, since clocks differ.
 const (
 	authorityYears = 10
 	Skew           = time.Hour
@@ -35,7 +35,7 @@ const (
 
 const authorityKeyFile = "ca-key.pem"
 
-// OpenAuthority reads the authority of a directory, or makes a new one there.
+// OpenAuthority reads the authority in a directory, or makes a new one.
 func OpenAuthority(dir string, now time.Time) (*Authority, error) {
 	a := &Authority{dir: dir}
 	_, err := os.Stat(filepath.Join(dir, AuthorityFile))
@@ -53,7 +53,7 @@ func OpenAuthority(dir string, now time.Time) (*Authority, error) {
 
 func (a *Authority) read() error {
 	keyFile := filepath.Join(a.dir, authorityKeyFile)
-	if err := private(keyFile); err != nil {
+	if err := checkPrivate(keyFile); err != nil {
 		return err
 	}
 	block, err := readPEM(filepath.Join(a.dir, AuthorityFile))
@@ -109,8 +109,7 @@ func (a *Authority) make(now time.Time) (err error) {
 	if _, err := rand.Read(a.gossip); err != nil {
 		return err
 	}
-	// The certificate comes last: OpenAuthority takes it as the sign of a complete
-	// authority.
+	// Write the certificate last: if it exists, the authority is complete.
 	if err := a.writeGossip(a.dir); err != nil {
 		return err
 	}
@@ -131,8 +130,8 @@ func newTemplate(name string, now, until time.Time) (*x509.Certificate, error) {
 	}, nil
 }
 
-// Issue makes the directory of a peer, valid until the given time, or as long as the
-// authority if it is zero. It replaces existing files.
+// Issue makes the directory of a peer, and replaces existing files. The certificate is valid until
+// the given time, or as long as the authority if it is zero.
 func (a *Authority) Issue(dir string, p Peer, now, until time.Time) error {
 	if err := a.issue(dir, p, now, until); err != nil {
 		return fmt.Errorf("certificate of %v: %w", p, err)
@@ -181,11 +180,11 @@ func (a *Authority) issue(dir string, p Peer, now, until time.Time) error {
 
 func (a *Authority) writeGossip(dir string) error {
 	text := base64.StdEncoding.EncodeToString(a.gossip) + "\n"
-	return replace(filepath.Join(dir, GossipFile), []byte(text), 0o600)
+	return replaceFile(filepath.Join(dir, GossipFile), []byte(text), 0o600)
 }
 
 func writeCert(name string, der []byte) error {
-	return replace(name, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644)
+	return replaceFile(name, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644)
 }
 
 func writeKey(name string, key *ecdsa.PrivateKey) error {
@@ -193,11 +192,11 @@ func writeKey(name string, key *ecdsa.PrivateKey) error {
 	if err != nil {
 		return err
 	}
-	return replace(name, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600)
+	return replaceFile(name, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600)
 }
 
-// replace writes a file so that readers see all of the old file or all of the new one.
-func replace(name string, text []byte, mode fs.FileMode) error {
+// replaceFile writes a file atomically: readers see the old file or the new one.
+func replaceFile(name string, text []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
 	if err != nil {
 		return err

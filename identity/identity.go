@@ -1,6 +1,6 @@
-// Package identity authenticates the two ends of a connection: certificates of one
-// authority for a whole cluster, each with a role and a name, and mutual TLS 1.3 that
-// admits roles. It also reads the gossip key.
+// Package identity authenticates both ends of a connection with mutual TLS 1.3. A cluster has one
+// authority, and each certificate has a role and a name. A listener or dialer admits only some
+// roles. The package also reads the gossip key.
 //
 // # A directory
 //
@@ -8,26 +8,26 @@
 //
 //	ca.pem       certificate of the cluster's authority
 //	cert.pem     certificate of this daemon or client
-//	key.pem      its private key, readable by its user alone
-//	gossip.key   32 bytes in base64, for daemons, readable by their user alone
+//	key.pem      its private key, which only its user may read
+//	gossip.key   32 bytes in base64, only for daemons; only their user may read it
 //
-// [Authority] makes such directories, for mrsubmit cluster certs. None of them has the
-// authority's own key.
+// [Authority] makes such directories for mrsubmit cluster certs. They do not have the authority's
+// own key.
 //
 // # Roles and names
 //
 // A certificate's subject alternative name has one URI, quern://<role>/<name>, with role
-// jobtracker, tasktracker or client. Host names play no part: a machine with a new
-// address needs no new certificate, and another machine's address is of no use without
-// a key.
+// jobtracker, tasktracker or client. Host names do not matter: a machine with a new address needs
+// no new certificate, and the address of another machine is useless without its key.
 //
 // # Invariants
 //
-//	T1  Nothing is exchanged with a peer if its certificate is of another authority,
-//	    expired or not yet valid, or of a role that is not admitted.
-//	T2  Changed files are read again. If they are broken, the old ones stay in use,
-//	    and the error is logged.
-//	T3  A private key that other users can read is refused.
+// T1  Nothing is exchanged with a peer if its certificate is from another authority,
+//
+//	    expired or not yet valid, or has a role that is not admitted.
+//		T2  Changed files are read again. If they are broken, the old ones stay in use,
+//		    and the error is logged.
+//		T3  A private key that other users can read is refused.
 //
 // All goroutines may use an Identity.
 package identity
@@ -56,11 +56,11 @@ const (
 	GossipFile    = "gossip.key"
 )
 
-// checkPeriod is how often files are checked for changes, at most.
+// checkPeriod is the minimum time between checks of the files for changes.
 const checkPeriod = time.Second
 
 var (
-	// ErrNoIdentity reports a directory that has no identity, or an unusable one.
+	// ErrNoIdentity reports a directory without a usable identity.
 	ErrNoIdentity = errors.New("no usable identity")
 	// ErrNotAdmitted reports a peer without a valid certificate of an admitted role.
 	ErrNotAdmitted = errors.New("not admitted")
@@ -73,21 +73,21 @@ type Identity struct {
 	log  *slog.Logger
 	now  func() time.Time
 
-	mu      sync.Mutex
-	pair    tls.Certificate
-	roots   *x509.CertPool
-	checked time.Time
-	stamps  [3]stamp // of the files that were read
-	failed  string   // the logged reason why changed files are not in use
+	mu          sync.Mutex
+	pair        tls.Certificate
+	roots       *x509.CertPool
+	checked     time.Time
+	stamps      [3]stamp // of the files, when they were read
+	loggedError string   // last logged error of reading changed files
 }
 
-// stamp distinguishes versions of a file.
+// stamp shows whether a file has changed.
 type stamp struct {
 	modified time.Time
 	size     int64
 }
 
-// Load reads a directory, which must have an identity of the role.
+// Load reads a directory. Its certificate must have this role.
 func Load(dir string, role Role, log *slog.Logger) (*Identity, error) {
 	id := &Identity{dir: dir, log: log, now: time.Now}
 	if log == nil {
@@ -102,8 +102,8 @@ func Load(dir string, role Role, log *slog.Logger) (*Identity, error) {
 	return id, nil
 }
 
-// Self returns the role and name that peers see.
-func (id *Identity) Self() Peer { return id.self }
+// Peer returns the role and name of this process, as others see it.
+func (id *Identity) Peer() Peer { return id.self }
 
 // read reads the files. The caller holds mu, or has the only reference.
 func (id *Identity) read() error {
@@ -112,7 +112,7 @@ func (id *Identity) read() error {
 		return err
 	}
 	key := filepath.Join(id.dir, KeyFile)
-	if err := private(key); err != nil {
+	if err := checkPrivate(key); err != nil {
 		return err
 	}
 	pair, err := tls.LoadX509KeyPair(filepath.Join(id.dir, CertFile), key)
@@ -151,8 +151,8 @@ func (id *Identity) stampFiles() (stamps [3]stamp, err error) {
 	return stamps, nil
 }
 
-// private refuses a file that users other than its owner can read.
-func private(name string) error {
+// checkPrivate fails if users other than its owner can read a file.
+func checkPrivate(name string) error {
 	info, err := os.Stat(name)
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func (id *Identity) current() (*tls.Certificate, *x509.CertPool) {
 	return &pair, id.roots
 }
 
-// refresh reads changed files. It logs the same error once.
+// refresh reads the files again if they have changed. It logs the same error only once.
 func (id *Identity) refresh() {
 	stamps, err := id.stampFiles()
 	if err == nil && stamps == id.stamps {
@@ -209,12 +209,12 @@ func (id *Identity) refresh() {
 		err = id.read()
 	}
 	if err == nil {
-		id.failed = ""
+		id.loggedError = ""
 		id.log.Info("new certificate", "directory", id.dir, "until", id.pair.Leaf.NotAfter)
 		return
 	}
-	if id.failed != err.Error() {
-		id.failed = err.Error()
+	if id.loggedError != err.Error() {
+		id.loggedError = err.Error()
 		id.log.Error("new certificate cannot be used, the old one stays", "directory", id.dir, "error", err)
 	}
 }
@@ -232,7 +232,7 @@ func (id *Identity) GossipKey() ([]byte, error) {
 const gossipKeySize = 32
 
 func readGossipKey(name string) ([]byte, error) {
-	if err := private(name); err != nil {
+	if err := checkPrivate(name); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%w: copy it from another daemon, all of a cluster have the same", err)
 		}

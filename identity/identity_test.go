@@ -17,7 +17,7 @@ import (
 
 var day = 24 * time.Hour
 
-// issue makes an identity's directory, by the authority in the directory authority.
+// issue makes the directory of a peer, with the authority in the directory authority.
 func issue(t *testing.T, authority string, p Peer, now, until time.Time) (dir string) {
 	t.Helper()
 	a, err := OpenAuthority(authority, time.Now())
@@ -40,16 +40,16 @@ func load(t *testing.T, dir string, role Role) *Identity {
 	return id
 }
 
-// connect lets a dialer send a byte to a server.
+// connect connects a dialer to a server, which sends a byte. seen is the peer that the server sees.
 func connect(server, dialer *tls.Config) (seen Peer, err error) {
-	near, far := net.Pipe()
-	defer near.Close()
-	defer far.Close()
+	clientEnd, serverEnd := net.Pipe()
+	defer clientEnd.Close()
+	defer serverEnd.Close()
 	var wait sync.WaitGroup
 	var refused error
 	wait.Go(func() {
-		defer far.Close()
-		s := tls.Server(far, server)
+		defer serverEnd.Close()
+		s := tls.Server(serverEnd, server)
 		if refused = s.Handshake(); refused != nil {
 			return
 		}
@@ -57,9 +57,9 @@ func connect(server, dialer *tls.Config) (seen Peer, err error) {
 		seen, _ = PeerOf(&state)
 		_, refused = s.Write([]byte{1})
 	})
-	c := tls.Client(near, dialer)
+	c := tls.Client(clientEnd, dialer)
 	_, err = io.ReadFull(c, make([]byte, 1))
-	near.Close()
+	clientEnd.Close()
 	wait.Wait()
 	return seen, errors.Join(refused, err)
 }
@@ -75,7 +75,7 @@ func TestAdmission(t *testing.T) {
 			t.Fatal(err)
 		}
 		id.now = time.Now
-		id.checked = time.Now().Add(day) // it does not check its own files
+		id.checked = time.Now().Add(day) // so that it does not read its files again
 		return id.Dialer(JobTracker)
 	}
 	alice := Peer{Client, "alice"}
@@ -84,10 +84,10 @@ func TestAdmission(t *testing.T) {
 	old := at(ours, alice, now, now.Add(day))
 	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
 	unchecked := at(theirs, alice, now, now.Add(day))
-	unchecked.VerifyConnection = nil // the server has to refuse it
+	unchecked.VerifyConnection = nil // so that only the server can refuse
 	for name, c := range map[string]struct {
 		dialer *tls.Config
-		want   string // in the error; empty: admitted
+		want   string // part of the error; empty: it is admitted
 	}{
 		"a client":                              {at(ours, alice, now, now.Add(day)), ""},
 		"a server's clock behind":               {at(ours, alice, now.Add(Skew/2), now.Add(day)), ""},
@@ -154,7 +154,7 @@ func TestRefusedFiles(t *testing.T) {
 	gossip := filepath.Join(dir, GossipFile)
 	for _, breakIt := range []func() error{
 		func() error { return os.Chmod(gossip, 0o640) },
-		func() error { return replace(gossip, []byte("short"), 0o600) },
+		func() error { return replaceFile(gossip, []byte("short"), 0o600) },
 		func() error { return os.Remove(gossip) },
 	} {
 		if err := breakIt(); err != nil {
@@ -166,7 +166,8 @@ func TestRefusedFiles(t *testing.T) {
 	}
 }
 
-// A new certificate is in use without a restart. If it is broken, the old one stays.
+// TestCertificatesAreReadAgain: a new certificate is in use without a restart. If it is broken, the
+// old one stays in use.
 func TestCertificatesAreReadAgain(t *testing.T) {
 	authority, now := t.TempDir(), time.Now()
 	a, err := OpenAuthority(authority, now)
@@ -211,8 +212,8 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	}
 }
 
-// BenchmarkHandshake has both ends in one process. A second run leaves out the part of the
-// key exchange that resists quantum computers.
+// BenchmarkHandshake has both ends in one process. X25519 is a key exchange without the part that
+// resists quantum computers.
 func BenchmarkHandshake(b *testing.B) {
 	authority, now := b.TempDir(), time.Now()
 	a, err := OpenAuthority(authority, now)
@@ -244,7 +245,7 @@ func BenchmarkHandshake(b *testing.B) {
 	}
 }
 
-// An authority that is opened again has the same certificate.
+// TestAuthorityStays: an authority that is opened again has the same certificate.
 func TestAuthorityStays(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	one := load(t, issue(t, dir, Peer{JobTracker, "a"}, now, now.Add(day)), JobTracker)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Role is what a peer does in a cluster.
+// Role is the kind of a peer.
 type Role string
 
 // The roles.
@@ -25,7 +25,7 @@ func (r Role) known() bool { return r == JobTracker || r == TaskTracker || r == 
 // Peer is one end of a connection.
 type Peer struct {
 	Role Role
-	Name string // a daemon's id, a client's user
+	Name string // id of a daemon, or user of a client
 }
 
 func (p Peer) String() string { return string(p.Role) + " " + p.Name }
@@ -36,7 +36,7 @@ func (p Peer) uri() *url.URL {
 	return &url.URL{Scheme: scheme, Host: string(p.Role), Path: "/" + p.Name}
 }
 
-// peerOf reads role and name from a certificate.
+// peerOf returns the role and name in a certificate.
 func peerOf(cert *x509.Certificate) (Peer, error) {
 	var found []Peer
 	for _, u := range cert.URIs {
@@ -50,10 +50,10 @@ func peerOf(cert *x509.Certificate) (Peer, error) {
 	return found[0], nil
 }
 
-// maxName bounds names, which end up in paths and logs.
+// maxName is the maximum length of a name. Names appear in paths and logs.
 const maxName = 64
 
-// CheckName refuses names with other characters than letters, digits and . _ - @.
+// CheckName fails if a name has other characters than letters, digits and . _ - @, or is too long.
 func CheckName(name string) error {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-@", r)
@@ -64,8 +64,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// verify checks a certificate against the authority. Every certificate has both uses,
-// client and server, since daemons dial and listen: checking one of them is enough.
+// verify checks a certificate against the authority. Every certificate allows both uses, client and
+// server, since daemons dial and listen. So verify checks only one use.
 func verify(cert *x509.Certificate, roots *x509.CertPool, now time.Time) error {
 	_, err := cert.Verify(x509.VerifyOptions{
 		Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
@@ -73,7 +73,7 @@ func verify(cert *x509.Certificate, roots *x509.CertPool, now time.Time) error {
 	return err
 }
 
-// PeerOf returns the peer of a connection; ok is false without TLS of this package.
+// PeerOf returns the peer of a connection. ok is false without a certificate of this package.
 func PeerOf(state *tls.ConnectionState) (p Peer, ok bool) {
 	if state == nil || len(state.PeerCertificates) == 0 {
 		return Peer{}, false
@@ -82,14 +82,14 @@ func PeerOf(state *tls.ConnectionState) (p Peer, ok bool) {
 	return p, err == nil
 }
 
-// Server returns the configuration to listen for peers of some roles. It is nil, without
-// protection, for a nil Identity.
+// Server returns the TLS configuration to listen for peers with these roles. For a nil Identity it
+// is nil: no TLS.
 func (id *Identity) Server(admitted ...Role) *tls.Config {
 	if id == nil {
 		return nil
 	}
 	c := id.config(admitted)
-	c.ClientAuth = tls.RequireAnyClientCert // VerifyConnection checks it, with the current authority
+	c.ClientAuth = tls.RequireAnyClientCert // VerifyConnection checks the certificate against the current authority
 	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		pair, _ := id.current()
 		return pair, nil
@@ -97,14 +97,14 @@ func (id *Identity) Server(admitted ...Role) *tls.Config {
 	return c
 }
 
-// Dialer returns the configuration to dial peers of some roles. It is nil, without
-// protection, for a nil Identity.
+// Dialer returns the TLS configuration to dial peers with these roles. For a nil Identity it is
+// nil: no TLS.
 func (id *Identity) Dialer(admitted ...Role) *tls.Config {
 	if id == nil {
 		return nil
 	}
 	c := id.config(admitted)
-	c.InsecureSkipVerify = true // skips host names: VerifyConnection checks authority, time and role
+	c.InsecureSkipVerify = true // skip host names; VerifyConnection checks authority, time and role
 	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		pair, _ := id.current()
 		return pair, nil

@@ -49,7 +49,7 @@ func TestNoncePowerCut(t *testing.T) {
 	}
 }
 
-// TestNonce: a tracker is welcomed if it can read the nonce, and else refused.
+// TestNonce: the job tracker welcomes a task tracker that can read the nonce, and refuses others.
 func TestNonce(t *testing.T) {
 	f := mem.New(1 << 20)
 	var cluster string
@@ -64,26 +64,26 @@ func TestNonce(t *testing.T) {
 		return m
 	}
 	open := func() (*wire.Conn, string) {
-		near, far := wire.Pipe()
-		go s.Attach(far, "")
-		if err := near.Send(hello); err != nil {
+		trackerEnd, serverEnd := wire.Pipe()
+		go s.Attach(serverEnd, "")
+		if err := trackerEnd.Send(hello); err != nil {
 			t.Fatal(err)
 		}
-		ask, ok := receive(near).(*wire.Staging)
+		ask, ok := receive(trackerEnd).(*wire.Staging)
 		if !ok {
 			t.Fatal("the tracker is not asked to read the staging directory")
 		}
-		return near, ask.File
+		return trackerEnd, ask.File
 	}
-	blind, _ := open()
-	if err := blind.Send(&wire.NoStaging{Reason: "no such file"}); err != nil {
+	noStaging, _ := open()
+	if err := noStaging.Send(&wire.NoStaging{Reason: "no such file"}); err != nil {
 		t.Fatal(err)
 	}
 	want := "staging directory " + staging + " is not shared with tracker t1: no such file"
-	if m, ok := receive(blind).(*wire.Refuse); !ok || m.Reason != want {
-		t.Errorf("the blind tracker got %+v", m)
+	if m, ok := receive(noStaging).(*wire.Refuse); !ok || m.Reason != want {
+		t.Errorf("the tracker without the staging directory got %+v", m)
 	}
-	seeing, name := open()
+	withStaging, name := open()
 	file, err := f.Open(name)
 	if err != nil {
 		t.Fatal(err)
@@ -94,16 +94,16 @@ func TestNonce(t *testing.T) {
 	}
 	again := *hello
 	again.Nonce = string(nonce)
-	if err := seeing.Send(&again); err != nil {
+	if err := withStaging.Send(&again); err != nil {
 		t.Fatal(err)
 	}
-	if m, ok := receive(seeing).(*wire.Welcome); !ok || m.Cluster != cluster {
-		t.Errorf("the seeing tracker got %+v", m)
+	if m, ok := receive(withStaging).(*wire.Welcome); !ok || m.Cluster != cluster {
+		t.Errorf("the tracker with the staging directory got %+v", m)
 	}
-	if err := seeing.Send(&wire.Heartbeat{}); err != nil {
+	if err := withStaging.Send(&wire.Heartbeat{}); err != nil {
 		t.Fatal(err)
 	}
-	if m, ok := receive(seeing).(*wire.Ack); !ok {
+	if m, ok := receive(withStaging).(*wire.Ack); !ok {
 		t.Errorf("a heartbeat is answered by %T", m)
 	}
 }
@@ -112,12 +112,12 @@ func TestHistory(t *testing.T) {
 	f := mem.New(1 << 20)
 	s := start(t, func(c *Config) { c.FS, c.History = f, true })
 	go attach(t, s, "t1", 1, 5).run()
-	ids, err := s.Submit(within(t), core.Caller{}, submission("a", 2))
+	ids, err := s.Submit(testContext(t), core.Caller{}, submission("a", 2))
 	if err != nil {
 		t.Fatal(err)
 	}
 	last := finish(t, s, ids)[0]
-	a, err := s.Attempts(within(t), core.Caller{}, ids[0])
+	a, err := s.Attempts(testContext(t), core.Caller{}, ids[0])
 	if err != nil || len(a.Attempts) != 1+5+2+1 || a.Attempts[0].Tracker != "t1" || a.Attempts[0].State != wire.AttemptSucceeded || a.Token == "" {
 		t.Errorf("attempts %+v, %v", a, err)
 	}
@@ -125,23 +125,23 @@ func TestHistory(t *testing.T) {
 	if err != nil || r.Job.State != last.State || r.Job.Counters.Get("g", "MAPS") != 5 || r.Plan.Name != "count" || r.Job.Elapsed != last.Elapsed {
 		t.Errorf("history %+v, %v; the job %+v", r, err, last)
 	}
-	if _, err := s.Attempts(within(t), core.Caller{}, wire.JobID{Start: 1, N: 9}); !errors.Is(err, admission.ErrUnknownJob) {
+	if _, err := s.Attempts(testContext(t), core.Caller{}, wire.JobID{Start: 1, N: 9}); !errors.Is(err, admission.ErrUnknownJob) {
 		t.Errorf("attempts of an unknown job: %v", err)
 	}
-	if _, err := s.Submit(within(t), core.Caller{}, submission("b", 1)); err != nil {
+	if _, err := s.Submit(testContext(t), core.Caller{}, submission("b", 1)); err != nil {
 		t.Fatal(err)
 	}
-	jobs, err := s.Jobs(within(t))
+	jobs, err := s.Jobs(testContext(t))
 	if err != nil || len(jobs) != 2 || jobs[0].ID != ids[0] || jobs[0].State != wire.Succeeded {
 		t.Errorf("jobs %+v, %v", jobs, err)
 	}
-	c, err := s.Cluster(within(t))
+	c, err := s.Cluster(testContext(t))
 	if err != nil || !c.IsLeader || c.Leader != "jobtracker" || c.Epoch != 1 || len(c.Trackers) != 1 || !c.Trackers[0].Connected {
 		t.Errorf("cluster %+v, %v", c, err)
 	}
 }
 
-// TestHistoryFails: a job ends with a trouble if its history cannot be written.
+// TestHistoryFails: a job succeeds if its history cannot be written, and its troubles say so.
 func TestHistoryFails(t *testing.T) {
 	f := mem.New(1 << 20)
 	s := start(t, func(c *Config) { c.FS, c.History = f, true })
@@ -149,28 +149,28 @@ func TestHistoryFails(t *testing.T) {
 	if err := f.SetFaults("mkdirall /staging/history/**"); err != nil {
 		t.Fatal(err)
 	}
-	ids, err := s.Submit(within(t), core.Caller{}, submission("a", 1))
+	ids, err := s.Submit(testContext(t), core.Caller{}, submission("a", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if last := finish(t, s, ids)[0]; last.State != wire.Succeeded || !strings.Contains(strings.Join(last.Troubles, "\n"), "history could not be written") {
 		t.Errorf("ended as %+v", last)
 	}
-	if _, err := s.Attempts(within(t), core.Caller{}, ids[0]); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := s.Attempts(testContext(t), core.Caller{}, ids[0]); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("attempts: %v", err)
 	}
 }
 
-// script is a log with events from the test. It drops proposals.
-type script struct {
+// scriptedLog is a log that returns events from the test and drops proposals.
+type scriptedLog struct {
 	ready chan struct{}
 	mu    sync.Mutex
 	queue []LogEvent
 }
 
-func newScript() *script { return &script{ready: make(chan struct{}, 1)} }
+func newScriptedLog() *scriptedLog { return &scriptedLog{ready: make(chan struct{}, 1)} }
 
-func (l *script) play(events ...core.Event) {
+func (l *scriptedLog) play(events ...core.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, ev := range events {
@@ -182,10 +182,10 @@ func (l *script) play(events ...core.Event) {
 	}
 }
 
-func (l *script) Propose(string, []byte) {}
-func (l *script) Ready() <-chan struct{} { return l.ready }
-func (l *script) Close() error           { return nil }
-func (l *script) Take() []LogEvent {
+func (l *scriptedLog) Propose(string, []byte) {}
+func (l *scriptedLog) Ready() <-chan struct{} { return l.ready }
+func (l *scriptedLog) Close() error           { return nil }
+func (l *scriptedLog) Take() []LogEvent {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	queue := l.queue
@@ -193,8 +193,9 @@ func (l *script) Take() []LogEvent {
 	return queue
 }
 
-// entriesOf returns the first entries of a job tracker that leads in term 1.
-func entriesOf(cfg core.Config, more ...core.Event) []core.Event {
+// proposedEntries makes a job tracker leader in term 1, feeds it the events more, and returns all
+// entries that it proposes.
+func proposedEntries(cfg core.Config, more ...core.Event) []core.Event {
 	c := core.New(cfg)
 	var entries []core.Event
 	var feed func(core.Event)
@@ -214,60 +215,60 @@ func entriesOf(cfg core.Config, more ...core.Event) []core.Event {
 	return entries
 }
 
-// TestFollower: a follower names the leader, and only describes the cluster. Its errors do not
-// name the request, which the client does.
+// TestFollower: a follower describes the cluster, and refuses all else with the leader's name. The
+// refusals do not name the request, since the client adds it.
 func TestFollower(t *testing.T) {
-	log := newScript()
+	log := newScriptedLog()
 	s := start(t, func(c *Config) { c.Log, c.ID = log, "b" })
 	sub := submission("a", 1)
-	log.play(entriesOf(core.Config{ID: "a", Addr: "a:1", Staging: staging, Cluster: "c"}, core.Submit{Submission: &sub})...)
+	log.play(proposedEntries(core.Config{ID: "a", Addr: "a:1", Staging: staging, Cluster: "c"}, core.Submit{Submission: &sub})...)
 	waitFor(t, "the entries to arrive", func() bool {
-		c, err := s.Cluster(within(t))
+		c, err := s.Cluster(testContext(t))
 		return err == nil && c.Jobs == 1 && c.Leader == "a" && c.Addr == "a:1" && c.Cluster == "c" && !c.IsLeader
 	})
 	id := wire.JobID{Start: 1_700_000_000_000, N: 1}
-	_, submitErr := s.Submit(within(t), core.Caller{}, submission("b", 1))
-	_, jobsErr := s.Jobs(within(t))
-	_, attemptsErr := s.Attempts(within(t), core.Caller{}, id)
+	_, submitErr := s.Submit(testContext(t), core.Caller{}, submission("b", 1))
+	_, jobsErr := s.Jobs(testContext(t))
+	_, attemptsErr := s.Attempts(testContext(t), core.Caller{}, id)
 	var watchErr error
-	for _, watchErr = range s.Watch(within(t), []wire.JobID{id}) {
+	for _, watchErr = range s.Watch(testContext(t), []wire.JobID{id}) {
 	}
-	_, explainErr := s.Explanations(within(t))
+	_, explainErr := s.Explanations(testContext(t))
 	for what, err := range map[string]error{
-		"submit": submitErr, "kill": s.Kill(within(t), core.Caller{}, id, ""), "jobs": jobsErr, "attempts": attemptsErr, "watch": watchErr,
-		"explain": explainErr, "change": s.Change(within(t), core.Caller{}, id, wire.Change{}),
-		"schedule": s.Schedule(within(t), wire.Scheduling{}), "drain": s.Drain(within(t), "t1", false),
+		"submit": submitErr, "kill": s.Kill(testContext(t), core.Caller{}, id, ""), "jobs": jobsErr, "attempts": attemptsErr, "watch": watchErr,
+		"explain": explainErr, "change": s.Change(testContext(t), core.Caller{}, id, wire.Change{}),
+		"schedule": s.Schedule(testContext(t), wire.Scheduling{}), "drain": s.Drain(testContext(t), "t1", false),
 	} {
 		var hint *core.NotLeaderError
 		if !errors.Is(err, core.ErrNotLeader) || !errors.As(err, &hint) || hint.Addr != "a:1" {
 			t.Errorf("%s: %v", what, err)
 		}
-		if what != "attempts" && err.Error() != hint.Error() { // which other commands use too
+		if what != "attempts" && err.Error() != hint.Error() { // attempts has a prefix, since other commands call it too
 			t.Errorf("%s: %q says more than %q", what, err, hint)
 		}
 	}
 }
 
-// TestDeposed: a watch ends when its job tracker no longer leads. A query waits while the job
-// tracker is elected but does not lead yet.
+// TestDeposed: a query waits while the job tracker is elected but does not lead yet. A watch ends
+// when the job tracker no longer leads.
 func TestDeposed(t *testing.T) {
-	log := newScript()
+	log := newScriptedLog()
 	s := start(t, func(c *Config) { c.Log, c.ID = log, "a" })
 	sub := submission("a", 1)
-	entries := entriesOf(core.Config{ID: "a", Addr: "a:1", Staging: staging}, core.Submit{Submission: &sub})
+	entries := proposedEntries(core.Config{ID: "a", Addr: "a:1", Staging: staging}, core.Submit{Submission: &sub})
 	log.play(core.Elected{Term: 1})
-	asked := make(chan error, 1)
+	queried := make(chan error, 1)
 	go func() {
-		_, err := s.Jobs(within(t))
-		asked <- err
+		_, err := s.Jobs(testContext(t))
+		queried <- err
 	}()
 	log.play(entries...)
-	if err := <-asked; err != nil {
+	if err := <-queried; err != nil {
 		t.Errorf("a query before the job tracker leads: %v", err)
 	}
-	waitFor(t, "the job tracker to lead", func() bool { c, err := s.Cluster(within(t)); return err == nil && c.IsLeader && c.Jobs == 1 })
+	waitFor(t, "the job tracker to lead", func() bool { c, err := s.Cluster(testContext(t)); return err == nil && c.IsLeader && c.Jobs == 1 })
 	states := 0
-	for _, err := range s.Watch(within(t), []wire.JobID{{Start: 1_700_000_000_000, N: 1}}) {
+	for _, err := range s.Watch(testContext(t), []wire.JobID{{Start: 1_700_000_000_000, N: 1}}) {
 		if states++; states == 1 {
 			log.play(core.Deposed{})
 			continue
@@ -283,19 +284,19 @@ func TestDeposed(t *testing.T) {
 }
 
 func TestLogFails(t *testing.T) {
-	log := newScript()
+	log := newScriptedLog()
 	s := New(Config{Log: log, FS: mem.New(1 << 20)})
 	full := errors.New("write wal/0001: no space left on device")
 	log.play(core.Elected{Term: 1}, core.LogFailed{Err: full})
-	if err := s.Run(within(t)); !errors.Is(err, full) {
+	if err := s.Run(testContext(t)); !errors.Is(err, full) {
 		t.Errorf("Run: %v", err)
 	}
 }
 
-// TestUnusedNonce: a job tracker removes its nonce if another has created the cluster.
+// TestUnusedNonce: a job tracker removes its nonce if another one has bootstrapped the cluster.
 func TestUnusedNonce(t *testing.T) {
 	f := mem.New(1 << 20)
-	log := newScript()
+	log := newScriptedLog()
 	var ours string
 	start(t, func(c *Config) {
 		newCluster(t, f, c)
@@ -304,7 +305,7 @@ func TestUnusedNonce(t *testing.T) {
 	if _, err := f.Stat(ours); err != nil {
 		t.Fatal(err)
 	}
-	log.play(entriesOf(core.Config{ID: "a", Staging: staging, Cluster: "theirs", Nonce: "n"})...)
+	log.play(proposedEntries(core.Config{ID: "a", Staging: staging, Cluster: "theirs", Nonce: "n"})...)
 	waitFor(t, "the nonce to be removed", func() bool {
 		_, err := f.Stat(ours)
 		return errors.Is(err, fs.ErrNotExist)
@@ -313,9 +314,9 @@ func TestUnusedNonce(t *testing.T) {
 
 // TestEffectsOfEarlierEpoch: an effect of an earlier epoch does not run.
 func TestEffectsOfEarlierEpoch(t *testing.T) {
-	s := New(Config{Log: newScript(), FS: mem.New(1 << 20)})
+	s := New(Config{Log: newScriptedLog(), FS: mem.New(1 << 20)})
 	s.epoch.Store(2)
-	s.do(1, time.Nanosecond, func() core.Event { t.Error("an effect of epoch 1 in epoch 2"); return core.Tick{} })
+	s.runOnFiles(1, time.Nanosecond, func() core.Event { t.Error("an effect of epoch 1 in epoch 2"); return core.Tick{} })
 	s.effects.Wait()
 }
 
@@ -325,15 +326,15 @@ func TestStreamWithoutTracker(t *testing.T) {
 		s := New(Config{Log: NewMemoryLog(), FS: mem.New(1 << 20), Lease: time.Hour})
 		ran := make(chan error, 1)
 		go func() { ran <- s.Run(ctx) }()
-		near, far := wire.Pipe()
+		trackerEnd, serverEnd := wire.Pipe()
 		began := time.Now()
 		attached := make(chan error, 1)
-		go func() { attached <- s.Attach(far, "") }()
+		go func() { attached <- s.Attach(serverEnd, "") }()
 		welcomed := attach(t, s, "t1", 1, 1)
 		if _, err := welcomed.conn.Receive(); err != nil {
 			t.Error(err)
 		}
-		if m, err := near.Receive(); err == nil {
+		if m, err := trackerEnd.Receive(); err == nil {
 			t.Errorf("got %T", m)
 		}
 		if err := <-attached; err != nil || time.Since(began) < welcomeWait {
@@ -350,11 +351,11 @@ func TestStreamWithoutTracker(t *testing.T) {
 	})
 }
 
-// TestTidy: old unused files are removed; files that Quern did not make stay.
-func TestTidy(t *testing.T) {
+// TestCleanStaging: old unused files are removed; files that Quern did not make stay.
+func TestCleanStaging(t *testing.T) {
 	const key, unused, hash = "AAAAAAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBBBBBB", "5aff"
 	f := mem.New(1 << 20)
-	s := New(Config{Log: newScript(), FS: f, Staging: staging})
+	s := New(Config{Log: newScriptedLog(), FS: f, Staging: staging})
 	for _, name := range []string{
 		key + "/submission", unused + "/submission", "of the user/file", "cccccccccccccccccccccccccc/file",
 		"programs/20260301/" + hash, "programs/20260301/other", "programs/20260302/other", "programs/20260305/new", "programs/mine/file",
@@ -373,41 +374,41 @@ func TestTidy(t *testing.T) {
 		}
 	}
 	tidy := core.Tidy{Cluster: "c", Submissions: map[string]bool{key: true}, Programs: map[string]bool{hash: true}}
-	left := func(want string) {
+	wantFiles := func(want string) {
 		t.Helper()
 		if got := strings.Join(walk(t, f, staging), " "); got != want {
 			t.Errorf("remaining files\n%s, want\n%s", got, want)
 		}
 	}
-	const always = "/AAAAAAAAAAAAAAAAAAAAAAAAAA/submission /cccccccccccccccccccccccccc/file /clusters/c /history/2026/03/05/job_1_0002 " +
+	const remaining = "/AAAAAAAAAAAAAAAAAAAAAAAAAA/submission /cccccccccccccccccccccccccc/file /clusters/c /history/2026/03/05/job_1_0002 " +
 		"/of the user/file /programs/20260301/5aff /programs/20260305/new /programs/mine/file"
 	// The file system's clock begins in 1970: no submission is old yet.
-	if err := s.tidy(tidy, time.Unix(100, 0)); err != nil {
+	if err := s.cleanStaging(tidy, time.Unix(100, 0)); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)
-	// A day that cannot be listed stays, as there may be programs in use.
+	// A day that cannot be listed stays: programs in it may be in use.
 	if err := f.SetFaults("list /staging/programs/20260301"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.tidy(tidy, now); err == nil || !strings.Contains(err.Error(), "20260301") {
+	if err := s.cleanStaging(tidy, now); err == nil || !strings.Contains(err.Error(), "20260301") {
 		t.Errorf("a day that cannot be listed: %v", err)
 	}
 	if err := f.SetFaults(""); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := s.tidy(tidy, now); err != nil {
+		if err := s.cleanStaging(tidy, now); err != nil {
 			t.Fatal(err)
 		}
 	}
-	left(always)
+	wantFiles(remaining)
 	// With another cluster, only histories are removed.
 	if err := f.MkdirAll(dfs.Join(staging, unused)); err != nil {
 		t.Fatal(err)
 	}
 	tidy.Cluster = "d"
-	if err := s.tidy(tidy, now); err == nil || !strings.Contains(err.Error(), "clusters/c") {
+	if err := s.cleanStaging(tidy, now); err == nil || !strings.Contains(err.Error(), "clusters/c") {
 		t.Errorf("with another cluster: %v", err)
 	}
 	if _, err := f.Stat(dfs.Join(staging, unused)); err != nil {

@@ -16,8 +16,8 @@ import (
 // ErrPolicyDeadline reports a policy that took longer than [Config.PolicyDeadline].
 var ErrPolicyDeadline = errors.New("the policy did not answer in time")
 
-// takeLog takes the events of the log. Run begins with it, so that an elected job tracker
-// answers the first request.
+// takeLog feeds all events of the log to the core. Run calls it first, so that an elected job
+// tracker answers the first request.
 func (s *Server) takeLog() {
 	for _, ev := range s.cfg.Log.Take() {
 		s.fromLog(ev)
@@ -43,7 +43,7 @@ func (s *Server) fromLog(ev LogEvent) {
 	}
 }
 
-// snapshot answers the log's request. A halted core has missed entries.
+// snapshot answers the log's request. A halted core refuses, since it has missed entries.
 func (s *Server) snapshot(ev LogEvent) {
 	if s.halted != nil {
 		ev.Snapshot(nil, s.halted)
@@ -52,17 +52,17 @@ func (s *Server) snapshot(ev LogEvent) {
 	ev.Snapshot(s.core.Snapshot())
 }
 
-// effect executes, in another goroutine, a command that results in an event.
-func (s *Server) effect(c core.Command) {
+// startEffect executes a command in another goroutine. The result is an event for the core.
+func (s *Server) startEffect(c core.Command) {
 	switch c := c.(type) {
 	case core.LoadSplits:
-		s.do(c.Epoch, c.Delay, func() core.Event {
+		s.runOnFiles(c.Epoch, c.Delay, func() core.Event {
 			r := core.SplitsLoaded{Epoch: c.Epoch, Job: c.Job}
 			r.Splits, r.Err = s.loadSplits(c)
 			return r
 		})
 	case core.RemoveStaging:
-		s.do(c.Epoch, c.Delay, func() core.Event {
+		s.runOnFiles(c.Epoch, c.Delay, func() core.Event {
 			err := s.cfg.FS.RemoveAll(c.URL)
 			if err != nil {
 				s.cfg.Logger.Warn("cannot remove a staging directory", "directory", c.URL, "error", err)
@@ -70,7 +70,7 @@ func (s *Server) effect(c core.Command) {
 			return core.StagingRemoved{Epoch: c.Epoch, Key: c.Key, Err: err}
 		})
 	case core.WriteHistory:
-		s.do(c.Epoch, c.Delay, func() core.Event {
+		s.runOnFiles(c.Epoch, c.Delay, func() core.Event {
 			err := history.Write(s.cfg.FS, c.URL, c.Record)
 			if err != nil {
 				s.cfg.Logger.Warn("cannot write a history", "job", c.Job, "error", err)
@@ -78,7 +78,7 @@ func (s *Server) effect(c core.Command) {
 			return core.HistoryWritten{Epoch: c.Epoch, Job: c.Job, Err: err}
 		})
 	case core.LoadHistory:
-		s.do(c.Epoch, 0, func() core.Event {
+		s.runOnFiles(c.Epoch, 0, func() core.Event {
 			r := core.HistoryLoaded{Epoch: c.Epoch, JobName: c.JobName}
 			if r.Profile, r.Err = history.ReadProfile(s.cfg.FS, c.URLs, c.Job); r.Err != nil {
 				s.cfg.Logger.Warn("cannot read the profile of an earlier job", "job", c.Job, "name", c.JobName, "error", r.Err)
@@ -86,8 +86,8 @@ func (s *Server) effect(c core.Command) {
 			return r
 		})
 	case core.Tidy:
-		s.do(c.Epoch, 0, func() core.Event {
-			err := s.tidy(c, time.Now())
+		s.runOnFiles(c.Epoch, 0, func() core.Event {
+			err := s.cleanStaging(c, time.Now())
 			if err != nil {
 				s.cfg.Logger.Warn("cannot tidy the staging directory", "error", err)
 			}
@@ -114,9 +114,9 @@ func (s *Server) effect(c core.Command) {
 	}
 }
 
-// do runs an effect on files after a time, at most maxFileEffects at once. A file system that
-// hangs delays other such effects, but neither plans nor the core.
-func (s *Server) do(epoch uint64, after time.Duration, effect func() core.Event) {
+// runOnFiles runs an effect on files after a delay, at most maxFileEffects at once. A file system
+// that hangs delays only other effects on files: plans and the core do not wait.
+func (s *Server) runOnFiles(epoch uint64, after time.Duration, effect func() core.Event) {
 	s.effects.Add(1)
 	run := func() {
 		defer s.effects.Done()
@@ -135,8 +135,8 @@ func (s *Server) do(epoch uint64, after time.Duration, effect func() core.Event)
 	}()
 }
 
-// runEffect runs an effect and feeds its result to the core. It drops an effect of an earlier
-// epoch, since another leader may have run it since, with another result.
+// runEffect runs an effect and feeds its result to the core. It skips an effect of an earlier
+// epoch: another leader may have run it since, with another result.
 func (s *Server) runEffect(epoch uint64, effect func() core.Event) {
 	select {
 	case <-s.done:
@@ -157,8 +157,8 @@ func (s *Server) loadSplits(c core.LoadSplits) ([]core.Split, error) {
 	return splits, err
 }
 
-// plan calls the policy, one call at a time, and stops waiting at the deadline. A longer call
-// ends by itself; until then plan may call other policies, but not this one.
+// plan calls a policy and waits until the deadline. A call that takes longer continues; until it
+// returns, plan may call other policies, but not this one.
 func (s *Server) plan(name string, snapshot scheduler.Snapshot) (scheduler.Plan, error) {
 	policy, err := s.cfg.Policies(name)
 	if err != nil {
@@ -166,9 +166,9 @@ func (s *Server) plan(name string, snapshot scheduler.Snapshot) (scheduler.Plan,
 	}
 	deadline := time.NewTimer(s.cfg.PolicyDeadline)
 	defer deadline.Stop()
-	slot := s.policySlot(name)
+	running := s.policySlot(name)
 	select {
-	case slot <- struct{}{}:
+	case running <- struct{}{}:
 	case <-deadline.C:
 		return scheduler.Plan{}, ErrPolicyDeadline
 	case <-s.done:
@@ -180,8 +180,8 @@ func (s *Server) plan(name string, snapshot scheduler.Snapshot) (scheduler.Plan,
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		defer func() { <-slot }()
-		plan, err := call(policy, snapshot)
+		defer func() { <-running }()
+		plan, err := callPolicy(policy, snapshot)
 		answers <- answer{plan, err}
 	}()
 	select {
@@ -194,14 +194,14 @@ func (s *Server) plan(name string, snapshot scheduler.Snapshot) (scheduler.Plan,
 	}
 }
 
-// policySlot returns a channel that has a value while the policy of that name runs.
+// policySlot returns a channel that has a value while the policy name runs.
 func (s *Server) policySlot(name string) chan struct{} {
 	slot, _ := s.policies.LoadOrStore(name, make(chan struct{}, 1))
 	return slot.(chan struct{})
 }
 
-// call calls a policy, and returns its panic as an error.
-func call(policy scheduler.Policy, snapshot scheduler.Snapshot) (plan scheduler.Plan, err error) {
+// callPolicy calls a policy and validates its plan. It returns a panic as an error.
+func callPolicy(policy scheduler.Policy, snapshot scheduler.Snapshot) (plan scheduler.Plan, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			plan, err = scheduler.Plan{}, fmt.Errorf("the policy panicked: %v\n%s", p, debug.Stack())

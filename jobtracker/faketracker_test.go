@@ -8,12 +8,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// fakeTracker ends every attempt at once, over one wire.Pipe. Its homes have all outputs as soon
-// as the leader names them.
+// fakeTracker is a task tracker at a wire.Pipe. It ends every attempt at once, and its homes have
+// map outputs as soon as the leader names them.
 type fakeTracker struct {
 	name  string
 	conn  *wire.Conn
-	maps  int                     // that a setup reports
+	maps  int                     // number of maps that a setup attempt reports
 	onMap func(*wire.Launch) bool // false: the attempt never ends
 	ended chan struct{}
 	homes map[int]*fakeHome
@@ -29,13 +29,13 @@ type fakeHome struct {
 
 // attach connects a fake tracker to s.
 func attach(t *testing.T, s *Server, name string, process uint64, maps int) *fakeTracker {
-	near, far := wire.Pipe()
+	trackerEnd, serverEnd := wire.Pipe()
 	f := &fakeTracker{
-		name: name, conn: near, maps: maps, ended: make(chan struct{}),
+		name: name, conn: trackerEnd, maps: maps, ended: make(chan struct{}),
 		homes: make(map[int]*fakeHome), launched: make(map[wire.Kind]int),
 	}
-	go s.Attach(far, "")
-	if err := near.Send(&wire.Hello{
+	go s.Attach(serverEnd, "")
+	if err := trackerEnd.Send(&wire.Hello{
 		Version: wire.Version, Tracker: name, Process: process, Host: name, Addr: name + ":1", MapSlots: 2, ReduceSlots: 2,
 	}); err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func attach(t *testing.T, s *Server, name string, process uint64, maps int) *fak
 
 func (f *fakeTracker) run() {
 	defer close(f.ended)
-	go f.beat()
+	go f.sendHeartbeats()
 	for {
 		m, err := f.conn.Receive()
 		if err != nil || !f.receive(m) {
@@ -55,8 +55,8 @@ func (f *fakeTracker) run() {
 	}
 }
 
-// beat renews the lease until the stream ends.
-func (f *fakeTracker) beat() {
+// sendHeartbeats renews the lease until the stream ends.
+func (f *fakeTracker) sendHeartbeats() {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -77,20 +77,20 @@ func (f *fakeTracker) receive(m wire.Message) bool {
 		f.mu.Lock()
 		f.launched[m.Attempt.Task.Kind]++
 		f.mu.Unlock()
-		return f.work(m)
+		return f.runAttempt(m)
 	case *wire.Grant:
 		return f.report(m.Attempt, wire.AttemptSucceeded, &wire.Result{Bytes: 7})
 	case *wire.Kill:
 		return f.report(m.Attempt, wire.AttemptKilled, &wire.Result{Error: m.Reason})
 	case *wire.SetHome:
 		f.homes[m.Partition] = &fakeHome{set: m, digests: make(map[int]uint64)}
-		return f.gathered(m.Partition)
+		return f.reportHome(m.Partition)
 	case *wire.Outputs:
 		for p, h := range f.homes {
 			for _, o := range m.Outputs {
 				h.digests[o.Map] = o.Digest
 			}
-			if !f.gathered(p) {
+			if !f.reportHome(p) {
 				return false
 			}
 		}
@@ -104,7 +104,7 @@ func (f *fakeTracker) report(id wire.AttemptID, state wire.AttemptState, r *wire
 	return f.send(&wire.Report{Attempt: id, State: state, Result: r})
 }
 
-func (f *fakeTracker) work(m *wire.Launch) bool {
+func (f *fakeTracker) runAttempt(m *wire.Launch) bool {
 	id := m.Attempt
 	switch id.Task.Kind {
 	case wire.Setup:
@@ -124,7 +124,7 @@ func (f *fakeTracker) work(m *wire.Launch) bool {
 	return f.report(id, wire.AttemptSucceeded, &wire.Result{})
 }
 
-func (f *fakeTracker) gathered(p int) bool {
+func (f *fakeTracker) reportHome(p int) bool {
 	h := f.homes[p]
 	r := &wire.HomeReport{
 		Job: h.set.Job, Partition: p, Generation: h.set.Generation, Maps: len(h.digests),

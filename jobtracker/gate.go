@@ -2,11 +2,11 @@ package jobtracker
 
 import "sync"
 
-// maxFileEffects bounds the concurrent effects on files. A NameNode has ten handlers by default:
-// more calls would only wait there, ahead of those of running attempts.
+// maxFileEffects is the maximum number of concurrent effects on files. A NameNode has ten handlers
+// by default: more calls would wait there, and delay the calls of running attempts.
 const maxFileEffects = 16
 
-// gate runs a limited number of functions at once. Others wait in their order.
+// gate runs a limited number of functions at once. Further functions wait, in order.
 type gate struct {
 	mu      sync.Mutex
 	limit   int
@@ -14,7 +14,7 @@ type gate struct {
 	waiting []func()
 }
 
-// add runs do once there is room.
+// add runs do at once, or after running functions have ended.
 func (g *gate) add(do func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,19 +11,19 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestFilesAtOnce: at most maxFileEffects run at once, even if they hang. Plans do not wait for
-// them, and neither delayed effects nor plans take their slots.
+// TestFilesAtOnce: at most maxFileEffects effects on files run at once, even if they hang. Plans do
+// not wait for them. Delayed effects and plans do not count.
 func TestFilesAtOnce(t *testing.T) {
 	const effects = 10 * maxFileEffects
-	s := New(Config{Log: newScript(), FS: mem.New(1 << 20)})
+	s := New(Config{Log: newScriptedLog(), FS: mem.New(1 << 20)})
 	s.epoch.Store(1)
 	var running, done atomic.Int32
 	started, hang := make(chan bool, effects), make(chan bool)
 	for range maxFileEffects {
-		s.do(1, time.Hour, func() core.Event { t.Error("it runs before its time"); return core.Tick{} })
+		s.runOnFiles(1, time.Hour, func() core.Event { t.Error("an effect runs before its delay is over"); return core.Tick{} })
 	}
 	for range effects {
-		s.do(1, 0, func() core.Event {
+		s.runOnFiles(1, 0, func() core.Event {
 			if n := running.Add(1); n > maxFileEffects {
 				t.Errorf("%d effects run at once", n)
 			}
@@ -37,7 +37,7 @@ func TestFilesAtOnce(t *testing.T) {
 	for range maxFileEffects {
 		<-started
 	}
-	s.effect(core.Allocate{Epoch: 1, Phase: wire.Map, Policy: "fifo"})
+	s.startEffect(core.Allocate{Epoch: 1, Phase: wire.Map, Policy: "fifo"})
 	<-s.inbox // the plan
 	close(hang)
 	for range effects {
@@ -50,18 +50,18 @@ func TestFilesAtOnce(t *testing.T) {
 	s.effects.Wait()
 }
 
-// TestGateOrder: waiting functions run in their order.
+// TestGateOrder: waiting functions run in the order of add.
 func TestGateOrder(t *testing.T) {
 	g := gate{limit: 1}
 	var ran []int
-	hang, over := make(chan bool), make(chan bool)
+	hang, last := make(chan bool), make(chan bool)
 	g.add(func() { <-hang })
 	for i := range 100 {
 		g.add(func() { ran = append(ran, i) })
 	}
-	g.add(func() { close(over) })
+	g.add(func() { close(last) })
 	close(hang)
-	<-over
+	<-last
 	if len(ran) != 100 || !slices.IsSorted(ran) {
 		t.Errorf("ran in the order %v", ran)
 	}

@@ -1,19 +1,19 @@
-// Package jobtracker runs a job tracker: it owns a [core.Core], feeds it events from the log,
-// the trackers' streams, clients and effects, and executes its commands. The core makes all
-// decisions. The log is a [Log] and a tracker's stream a [wire.Conn]: this package imports
-// neither raft nor gossip, and does not listen.
+// Package jobtracker runs a job tracker: it owns a [core.Core], feeds it events from the log, the
+// trackers' streams, clients and effects, and executes its commands. The core makes all decisions.
+// The log is a [Log], and a tracker's stream is a [wire.Conn]: this package imports neither raft
+// nor gossip, and does not listen.
 //
 // # Concurrency
 //
-// The goroutine of [Server.Run] owns the core and everything in Server that is not a channel.
-// Others send it functions through the inbox. It never waits for a goroutine that waits for it:
+// The goroutine of [Server.Run] owns the core and everything in Server that is not a channel. Other
+// goroutines send it functions through the inbox. It never waits for a goroutine that waits for it:
 //
 //	stream readers ─┐                      ┌─ stream queues ── writers
 //	clients         ├─ inbox ── Run/core ──┼─ Log
 //	effects, policy ┘     Log ─┘           └─ effects, policy (a goroutine each,
 //	                                          maxFileEffects on files at once)
 //
-// A stream's queue is bounded. If it is full, the server closes the stream, and the tracker
+// A stream's queue has a limit. If it is full, the server closes the stream, and the tracker
 // registers again.
 package jobtracker
 
@@ -41,10 +41,10 @@ type Config struct {
 	Addr    string // host:port of its API, which followers name while it leads
 	Staging string // URL of the cluster's staging directory; empty: any
 	Cluster string // id of the cluster, if this job tracker bootstraps it
-	Nonce   string // in the staging directory, which proves that trackers share it; likewise
+	Nonce   string // secret in the staging directory, which proves that trackers share it; set with Cluster
 
 	Log Log
-	FS  dfs.FS // for splits, histories and the removal of staging
+	FS  dfs.FS // for splits, histories and the staging directory
 
 	Scheduling wire.Scheduling // until a client changes it; default fifo, sum-response, none
 	Pools      string          // URL of the allocation file; empty: the pools stay as the log has them
@@ -59,7 +59,7 @@ type Config struct {
 	// programs and directories of submissions that never arrived.
 	History   bool
 	Keep      time.Duration // how long to keep histories; default 7 days
-	KeepBytes int64         // of histories to keep, the newest; default 1 GiB
+	KeepBytes int64         // keep at most this much of histories, the newest; default 1 GiB
 
 	// Policies finds a policy by its name; default menu.Policy.
 	Policies func(name string) (scheduler.Policy, error)
@@ -78,7 +78,7 @@ type Server struct {
 
 	streams   map[core.Stream]*stream
 	lastID    core.Stream
-	backlog   []core.Event // caused by commands
+	backlog   []core.Event // events that commands have caused
 	replies   map[core.Token]func(core.Reply)
 	lastToken core.Token
 	watches   []*watch
@@ -86,9 +86,9 @@ type Server struct {
 	halted    error
 	ticking   bool // a Tick is in the inbox
 
-	refused map[string]time.Duration // when a refusal was last logged, by reason
+	refused map[string]time.Duration // by reason: when a refusal was last logged
 
-	epoch    atomic.Uint64 // in which this job tracker leads; 0: it does not
+	epoch    atomic.Uint64 // of this job tracker as leader; 0: it does not lead
 	elected  chan struct{} // has a value after an election
 	policies sync.Map      // see policySlot
 	files    gate          // for effects on files
@@ -143,9 +143,9 @@ func New(cfg Config) *Server {
 	}
 }
 
-// Run serves until ctx is done or the job tracker must stop. Then it sends queued messages to
-// the trackers, closes their streams and waits a short time for running effects. It returns
-// nil if ctx ended it. Call it once.
+// Run serves until ctx is done or the job tracker must stop. Then it sends queued messages to the
+// task trackers, closes their streams and waits up to stopWait for running effects. It returns nil
+// if ctx is done. Call it once.
 func (s *Server) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -171,7 +171,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.halted
 }
 
-// tick tells the core the time, after the messages that wait in the inbox: these renew leases.
+// tick sends the core a Tick, after the messages that wait in the inbox: these may renew leases
+// that would expire.
 func (s *Server) tick() {
 	if len(s.inbox) == 0 {
 		s.step(core.Tick{})
@@ -185,7 +186,7 @@ func (s *Server) tick() {
 	})
 }
 
-// untilWake is how long Run may wait for the next event.
+// untilWake returns how long Run may wait for the next event.
 func (s *Server) untilWake() time.Duration {
 	wait := time.Hour
 	if at, ok := s.core.Wake(); ok && !s.ticking {
@@ -201,7 +202,7 @@ func (s *Server) untilWake() time.Duration {
 
 func (s *Server) now() time.Duration { return time.Since(s.start) }
 
-// post sends a function to the goroutine of Run; false: it has stopped.
+// post makes the goroutine of Run call do. It returns false if Run has ended.
 func (s *Server) post(do func()) bool {
 	select {
 	case <-s.done:
@@ -273,11 +274,11 @@ func (s *Server) execute(c core.Command) {
 		s.cfg.Logger.Error("the job tracker must stop", "error", c.Err)
 		s.halted = c.Err
 	default:
-		s.effect(c)
+		s.startEffect(c)
 	}
 }
 
-// stopWait bounds how long Run waits for writers and effects at its end.
+// stopWait limits how long Run waits at its end for writers and effects.
 const stopWait = 3 * time.Second
 
 // stop ends streams, effects and the log.
@@ -302,7 +303,7 @@ func (s *Server) stop() {
 	}
 }
 
-// closeLog closes the log, and answers its request for a last snapshot.
+// closeLog closes the log. Until it is closed, it answers requests for a last snapshot.
 func (s *Server) closeLog() error {
 	closed := make(chan error, 1)
 	go func() { closed <- s.cfg.Log.Close() }()
@@ -314,7 +315,7 @@ func (s *Server) closeLog() error {
 					s.snapshot(ev)
 					continue
 				}
-				for _, c := range s.core.Step(s.now(), ev.Event) { // for its facts; ignore other commands
+				for _, c := range s.core.Step(s.now(), ev.Event) { // apply the entry; of its commands only Halt counts
 					if halt, ok := c.(core.Halt); ok {
 						s.halted = halt.Err
 					}

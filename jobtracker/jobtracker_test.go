@@ -25,7 +25,7 @@ import (
 
 const splitsHash = 77
 
-// patience bounds every wait of these tests.
+// patience limits every wait of these tests.
 const patience = 20 * time.Second
 
 // start runs a Server until the test ends.
@@ -64,7 +64,7 @@ func start(t *testing.T, change func(*Config)) *Server {
 	return s
 }
 
-func within(t *testing.T) context.Context {
+func testContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
@@ -81,7 +81,7 @@ func submission(key string, reduces int) wire.Submission {
 func finish(t *testing.T, s *Server, ids []wire.JobID) []wire.JobStatus {
 	t.Helper()
 	var last []wire.JobStatus
-	for statuses, err := range s.Watch(within(t), ids) {
+	for statuses, err := range s.Watch(testContext(t), ids) {
 		if err != nil {
 			t.Fatalf("%v; last %+v", err, last)
 		}
@@ -99,7 +99,7 @@ func TestJobRuns(t *testing.T) {
 	if err := f.MkdirAll("mem://s/staging/a"); err != nil {
 		t.Fatal(err)
 	}
-	ids, err := s.Submit(within(t), core.Caller{}, submission("a", 3))
+	ids, err := s.Submit(testContext(t), core.Caller{}, submission("a", 3))
 	if err != nil || len(ids) != 1 {
 		t.Fatal(ids, err)
 	}
@@ -107,17 +107,17 @@ func TestJobRuns(t *testing.T) {
 	if last.State != wire.Succeeded || last.Maps.Done != 5 || last.Reduces.Done != 3 || last.Counters.Get("g", "MAPS") != 5 {
 		t.Errorf("ended as %+v", last)
 	}
-	again, err := s.Submit(within(t), core.Caller{}, submission("a", 3))
+	again, err := s.Submit(testContext(t), core.Caller{}, submission("a", 3))
 	if err != nil || !slices.Equal(again, ids) {
 		t.Errorf("the same key gave %v, %v", again, err)
 	}
-	if err := s.Kill(within(t), core.Caller{}, ids[0], "late"); !errors.Is(err, admission.ErrJobEnded) {
+	if err := s.Kill(testContext(t), core.Caller{}, ids[0], "late"); !errors.Is(err, admission.ErrJobEnded) {
 		t.Errorf("kill of an ended job: %v", err)
 	}
-	if _, err := s.Submit(within(t), core.Caller{}, submission("", 1)); !errors.Is(err, admission.ErrBadSubmission) {
+	if _, err := s.Submit(testContext(t), core.Caller{}, submission("", 1)); !errors.Is(err, admission.ErrBadSubmission) {
 		t.Errorf("bad submission: %v", err)
 	}
-	for _, err := range s.Watch(within(t), []wire.JobID{{Start: 1, N: 9}}) {
+	for _, err := range s.Watch(testContext(t), []wire.JobID{{Start: 1, N: 9}}) {
 		if !errors.Is(err, admission.ErrUnknownJob) {
 			t.Errorf("watch of an unknown job: %v", err)
 		}
@@ -147,7 +147,7 @@ func TestTrackerDies(t *testing.T) {
 	hangs := make(chan struct{}, 10)
 	first.onMap = func(*wire.Launch) bool { hangs <- struct{}{}; return false }
 	go first.run()
-	ids, err := s.Submit(within(t), core.Caller{}, submission("a", 1))
+	ids, err := s.Submit(testContext(t), core.Caller{}, submission("a", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,12 +166,12 @@ func TestKill(t *testing.T) {
 	hangs := make(chan struct{}, 10)
 	f.onMap = func(*wire.Launch) bool { hangs <- struct{}{}; return false }
 	go f.run()
-	ids, err := s.Submit(within(t), core.Caller{}, submission("a", 1))
+	ids, err := s.Submit(testContext(t), core.Caller{}, submission("a", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-hangs
-	if err := s.Kill(within(t), core.Caller{}, ids[0], "enough"); err != nil {
+	if err := s.Kill(testContext(t), core.Caller{}, ids[0], "enough"); err != nil {
 		t.Fatal(err)
 	}
 	if last := finish(t, s, ids)[0]; last.State != wire.Killed || last.Error != "enough" {
@@ -182,10 +182,10 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// stuck is a policy that answers once the test sends a value.
-type stuck chan struct{}
+// stuckPolicy is a policy that waits until the test sends a value or closes it.
+type stuckPolicy chan struct{}
 
-func (p stuck) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
+func (p stuckPolicy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 	<-p
 	return scheduler.Plan{}, nil
 }
@@ -195,10 +195,10 @@ type policyFunc func(s scheduler.Snapshot) (scheduler.Plan, error)
 
 func (f policyFunc) Plan(s scheduler.Snapshot) (scheduler.Plan, error) { return f(s) }
 
-// TestBadPolicies: with a bad policy, jobs run by the previous plan or without one, the cluster
-// shows the error, and another policy can be chosen.
+// TestBadPolicies: with a bad policy, jobs run without a plan, and the cluster shows the error. A
+// client can still choose another policy.
 func TestBadPolicies(t *testing.T) {
-	loops := make(stuck)
+	loops := make(stuckPolicy)
 	defer close(loops)
 	unknown := wire.JobID{Start: 1, N: 99}
 	for _, c := range []struct {
@@ -230,24 +230,24 @@ func TestBadPolicies(t *testing.T) {
 			hangs := make(chan *wire.Launch, 10)
 			tracker.onMap = func(m *wire.Launch) bool { hangs <- m; return false }
 			go tracker.run()
-			ids, err := s.Submit(within(t), core.Caller{}, submission("a", 1))
+			ids, err := s.Submit(testContext(t), core.Caller{}, submission("a", 1))
 			if err != nil {
 				t.Fatal(err)
 			}
-			<-hangs // without any plan
+			<-hangs // a map runs without any plan
 			noPlan := func() string {
-				status, err := s.Cluster(within(t))
+				status, err := s.Cluster(testContext(t))
 				if err != nil {
 					t.Fatal(err)
 				}
 				return status.NoPlan
 			}
 			waitFor(t, "the cluster to show "+c.want, func() bool { return strings.Contains(noPlan(), c.want) })
-			if err := s.Schedule(within(t), wire.Scheduling{Scheduler: "fair"}); err != nil {
+			if err := s.Schedule(testContext(t), wire.Scheduling{Scheduler: "fair"}); err != nil {
 				t.Fatal(err)
 			}
 			waitFor(t, "a plan of another policy", func() bool { return noPlan() == "" })
-			if err := s.Kill(within(t), core.Caller{}, ids[0], "enough"); err != nil {
+			if err := s.Kill(testContext(t), core.Caller{}, ids[0], "enough"); err != nil {
 				t.Fatal(err)
 			}
 			finish(t, s, ids)
@@ -255,7 +255,7 @@ func TestBadPolicies(t *testing.T) {
 	}
 }
 
-// TestPolicyBreaks: the previous plan stays in force when a policy begins to fail.
+// TestPolicyBreaks: if a policy begins to fail, its previous plan stays in force.
 func TestPolicyBreaks(t *testing.T) {
 	var bad atomic.Bool
 	s := start(t, func(cfg *Config) {
@@ -273,13 +273,13 @@ func TestPolicyBreaks(t *testing.T) {
 	hangs := make(chan *wire.Launch, 10)
 	tracker.onMap = func(m *wire.Launch) bool { hangs <- m; return false }
 	go tracker.run()
-	ids, err := s.Submit(within(t), core.Caller{}, submission("a", 1))
+	ids, err := s.Submit(testContext(t), core.Caller{}, submission("a", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-hangs
 	planned := func() bool {
-		x, err := s.Explain(within(t), ids[0])
+		x, err := s.Explain(testContext(t), ids[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,28 +288,28 @@ func TestPolicyBreaks(t *testing.T) {
 	waitFor(t, "a plan", planned)
 	bad.Store(true)
 	waitFor(t, "the cluster to show the error", func() bool {
-		status, err := s.Cluster(within(t))
+		status, err := s.Cluster(testContext(t))
 		return err == nil && strings.Contains(status.NoPlan, "no idea")
 	})
 	if !planned() {
 		t.Error("the previous plan is no longer in force")
 	}
-	if err := s.Kill(within(t), core.Caller{}, ids[0], "enough"); err != nil {
+	if err := s.Kill(testContext(t), core.Caller{}, ids[0], "enough"); err != nil {
 		t.Fatal(err)
 	}
 	finish(t, s, ids)
 }
 
-// TestPolicyHangs: a job ends without any plan.
+// TestPolicyHangs: if the policy never answers, a job ends without any plan.
 func TestPolicyHangs(t *testing.T) {
-	policy := make(stuck)
+	policy := make(stuckPolicy)
 	defer close(policy)
 	s := start(t, func(c *Config) {
 		c.PolicyDeadline = time.Millisecond
 		c.Policies = func(string) (scheduler.Policy, error) { return policy, nil }
 	})
 	go attach(t, s, "t1", 1, 5).run()
-	ids, err := s.Submit(within(t), core.Caller{}, submission("a", 1))
+	ids, err := s.Submit(testContext(t), core.Caller{}, submission("a", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +340,7 @@ func TestPools(t *testing.T) {
 	files := mem.New(1 << 20)
 	s := start(t, func(c *Config) { c.FS, c.Pools, c.PoolsEvery = files, poolsURL, time.Millisecond })
 	status := func() wire.ClusterStatus {
-		c, err := s.Cluster(within(t))
+		c, err := s.Cluster(testContext(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -359,7 +359,7 @@ func TestPools(t *testing.T) {
 	}
 	sub := submission("a", 1)
 	sub.Settings.Pool = "adhoc"
-	if _, err := s.Submit(within(t), core.Caller{}, sub); !errors.Is(err, admission.ErrBadSettings) || !strings.Contains(err.Error(), `pool "adhoc" is unknown; there are [default etl]`) {
+	if _, err := s.Submit(testContext(t), core.Caller{}, sub); !errors.Is(err, admission.ErrBadSettings) || !strings.Contains(err.Error(), `pool "adhoc" is unknown; there are [default etl]`) {
 		t.Error(err)
 	}
 	writePools(t, files, "<allocations>\n<pool name=\"adhoc\"><minMaps>few</minMaps></pool></allocations>")
@@ -378,12 +378,12 @@ func TestPools(t *testing.T) {
 	if c := status(); c.Pools != poolsURL || len(c.PoolNotes) != 1 {
 		t.Errorf("%q %q", c.Pools, c.PoolNotes)
 	}
-	if _, err := s.Submit(within(t), core.Caller{}, sub); err != nil {
+	if _, err := s.Submit(testContext(t), core.Caller{}, sub); err != nil {
 		t.Error(err)
 	}
 }
 
-// sameTime reports the same time for all files.
+// sameTime is a file system that reports the same modification time for all files.
 type sameTime struct{ dfs.FS }
 
 func (f sameTime) Stat(name string) (dfs.Info, error) {
@@ -400,7 +400,7 @@ func TestPoolsSameSize(t *testing.T) {
 	has := func(name string) {
 		t.Helper()
 		waitFor(t, "pool "+name, func() bool {
-			c, err := s.Cluster(within(t))
+			c, err := s.Cluster(testContext(t))
 			return err == nil && len(c.InPools) == 1 && c.InPools[0].Name == name
 		})
 	}
@@ -414,16 +414,16 @@ func TestRefusals(t *testing.T) {
 	var logged bytes.Buffer // owned by Run's goroutine
 	s := start(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
 	for range 3 {
-		near, far := wire.Pipe()
-		go s.Attach(far, "")
-		if err := near.Send(&wire.Hello{Version: wire.Version + 1, Tracker: "t1", Process: 1}); err != nil {
+		trackerEnd, serverEnd := wire.Pipe()
+		go s.Attach(serverEnd, "")
+		if err := trackerEnd.Send(&wire.Hello{Version: wire.Version + 1, Tracker: "t1", Process: 1}); err != nil {
 			t.Fatal(err)
 		}
-		m, err := near.Receive()
+		m, err := trackerEnd.Receive()
 		if r, ok := m.(*wire.Refuse); !ok || !strings.Contains(r.Reason, "protocol version") {
 			t.Fatalf("got %T %v %v", m, m, err)
 		}
-		if m, err := near.Receive(); err == nil {
+		if m, err := trackerEnd.Receive(); err == nil {
 			t.Fatalf("the stream goes on after the refusal with %T", m)
 		}
 	}
@@ -434,13 +434,13 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestTrackerDoesNotRead: a tracker that does not read delays neither the others nor the end
-// of Run.
+// TestTrackerDoesNotRead: a task tracker that reads no messages delays neither other trackers nor
+// the end of Run.
 func TestTrackerDoesNotRead(t *testing.T) {
 	s := start(t, nil)
 	attach(t, s, "t0", 1, 5) // sends Hello and reads no messages
 	go attach(t, s, "t1", 1, 5).run()
-	ids, err := s.Submit(within(t), core.Caller{}, submission("a", 1))
+	ids, err := s.Submit(testContext(t), core.Caller{}, submission("a", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -449,19 +449,19 @@ func TestTrackerDoesNotRead(t *testing.T) {
 	}
 }
 
-// strangeLog has an entry of a later version.
-type strangeLog struct{ *MemoryLog }
+// futureLog commits proposals as entries of a later version.
+type futureLog struct{ *MemoryLog }
 
-func (l strangeLog) Propose(key string, data []byte) {
+func (l futureLog) Propose(key string, data []byte) {
 	l.MemoryLog.Propose(key, append([]byte{99}, data[1:]...))
 }
 
 func TestUnknownVersion(t *testing.T) {
-	s := New(Config{Log: strangeLog{NewMemoryLog()}, FS: mem.New(1 << 20)})
-	if err := s.Run(within(t)); !errors.Is(err, facts.ErrUnknownFact) {
+	s := New(Config{Log: futureLog{NewMemoryLog()}, FS: mem.New(1 << 20)})
+	if err := s.Run(testContext(t)); !errors.Is(err, facts.ErrUnknownFact) {
 		t.Fatalf("Run: %v", err)
 	}
-	if _, err := s.Submit(within(t), core.Caller{}, submission("a", 1)); !errors.Is(err, ErrStopped) {
+	if _, err := s.Submit(testContext(t), core.Caller{}, submission("a", 1)); !errors.Is(err, ErrStopped) {
 		t.Errorf("submit after the end: %v", err)
 	}
 }
@@ -469,7 +469,7 @@ func TestUnknownVersion(t *testing.T) {
 func TestSnapshot(t *testing.T) {
 	log := NewMemoryLog()
 	s := start(t, func(c *Config) { c.Log = log })
-	if _, err := s.Submit(within(t), core.Caller{}, submission("a", 1)); err != nil {
+	if _, err := s.Submit(testContext(t), core.Caller{}, submission("a", 1)); err != nil {
 		t.Fatal(err)
 	}
 	snapshots := make(chan []byte, 1)

@@ -6,19 +6,18 @@ import (
 	"github.com/quernmr/quern/jobtracker/core"
 )
 
-// Log commits facts: replicated, or in memory. [Server.Run] calls its methods, which must not
-// block.
+// Log commits facts, replicated or in memory. [Server.Run] calls its methods, which must not block.
 type Log interface {
-	// Propose proposes an entry. Take returns a core.Entry once it is committed,
-	// core.Undecided if the result is not known in time, or core.Refused.
+	// Propose proposes an entry. Take then returns a core.Entry if it is committed, core.Undecided
+	// if the result is not known in time, or core.Refused.
 	Propose(key string, data []byte)
 
-	// Ready has a value when Take has something.
+	// Ready has a value when Take has events.
 	Ready() <-chan struct{}
 
-	// Take returns the events since the last call, in order: core.Entry for every
-	// committed entry, also on followers, core.Elected, core.Deposed, core.Undecided,
-	// core.Refused, core.Restored.
+	// Take returns the events since the last call, in order: core.Elected, core.Deposed,
+	// core.Undecided, core.Refused, core.Restored, and a core.Entry for every committed entry, also
+	// on followers.
 	Take() []LogEvent
 
 	// Close closes the log. It may request a last snapshot: the server calls Ready and
@@ -29,12 +28,12 @@ type Log interface {
 // LogEvent is an event of a log, or its request for a snapshot.
 type LogEvent struct {
 	Event core.Event
-	// Snapshot, if not nil, takes the facts after all entries before this event.
+	// Snapshot, if not nil, is a request: call it with the facts after all earlier entries.
 	Snapshot func(data []byte, err error)
 }
 
-// MemoryLog is the log of a single job tracker without stored state: it leads in term 1, and
-// commits each proposal at once. Entries are still encoded.
+// MemoryLog is the log of a single job tracker without stored state. The job tracker leads in term
+// 1, and each proposal is committed at once.
 type MemoryLog struct {
 	ready chan struct{}
 
@@ -43,7 +42,7 @@ type MemoryLog struct {
 	index uint64
 }
 
-// NewMemoryLog makes an empty log that has elected its job tracker.
+// NewMemoryLog makes an empty log. Its first event elects the job tracker.
 func NewMemoryLog() *MemoryLog {
 	m := &MemoryLog{ready: make(chan struct{}, 1)}
 	m.put(core.Elected{Term: 1})

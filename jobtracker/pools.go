@@ -13,15 +13,15 @@ import (
 	"github.com/quernmr/quern/scheduler/pool"
 )
 
-// maxPoolsFile bounds the bytes of an allocation file.
+// maxPoolsFile is the maximum size of an allocation file in bytes.
 const maxPoolsFile = 1 << 20
 
 // poolsFile is the allocation file as last read.
 type poolsFile struct {
-	epoch   uint64 // in which the core got it
+	epoch   uint64 // of the leader that has sent it to its core
 	hash    [sha256.Size]byte
 	table   pool.Table
-	trouble string // its error; empty: none
+	errText string // of the last read; empty: none
 }
 
 // watchPools sends the pools to the core after each election and each change of the file.
@@ -42,7 +42,8 @@ func (s *Server) watchPools() {
 	}
 }
 
-// checkPools reads the whole file each time: a changed file may have the same size and time.
+// checkPools sends the core the pools if the file or the epoch has changed. It reads the whole file
+// each time, since a changed file may have the same size and time.
 func (s *Server) checkPools(f *poolsFile, epoch uint64) {
 	var hash [sha256.Size]byte // zero: the file cannot be read
 	data, err := readPools(s.cfg.FS, s.cfg.Pools)
@@ -59,20 +60,20 @@ func (s *Server) checkPools(f *poolsFile, epoch uint64) {
 	newEpoch := f.epoch != epoch
 	f.epoch, f.hash = epoch, hash
 	if err != nil {
-		if newEpoch || f.trouble != err.Error() {
+		if newEpoch || f.errText != err.Error() {
 			s.cfg.Logger.Warn("the pools stay as they are", "error", err)
 		}
-		f.trouble = err.Error()
+		f.errText = err.Error()
 		s.post(func() { s.step(core.PoolsRead{Err: err}) })
 		return
 	}
-	if newEpoch || f.trouble != "" || !reflect.DeepEqual(f.table, table) {
+	if newEpoch || f.errText != "" || !reflect.DeepEqual(f.table, table) {
 		s.cfg.Logger.Info("pools", "file", table.From, "pools", len(table.Pools))
 		for _, w := range table.Warnings {
 			s.cfg.Logger.Warn("pools", "warning", w)
 		}
 	}
-	f.table, f.trouble = table, ""
+	f.table, f.errText = table, ""
 	s.post(func() { s.step(core.PoolsRead{Table: table}) })
 }
 

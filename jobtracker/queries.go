@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// query is a function that reads the core once it leads.
+// query is a function that reads the core while it leads.
 type query struct {
 	read   func()
 	answer chan error
@@ -26,12 +26,12 @@ func (s *Server) Jobs(ctx context.Context) ([]wire.JobStatus, error) {
 	return jobs, nil
 }
 
-// Attempts lists a job's attempts by task and number, for an ended job from its history. The
-// job's token is included if the caller may have it. It fails with admission.ErrUnknownJob,
+// Attempts lists a job's attempts by task and number; for an ended job it reads the history. The
+// token is included if the caller may read the job's logs. It fails with admission.ErrUnknownJob,
 // core.ErrNotLeader, or fs.ErrNotExist if an ended job has no history.
-func (s *Server) Attempts(ctx context.Context, by core.Caller, job wire.JobID) (wire.JobAttempts, error) {
+func (s *Server) Attempts(ctx context.Context, caller core.Caller, job wire.JobID) (wire.JobAttempts, error) {
 	a, err := s.attempts(ctx, job)
-	if !by.MayRead(a.Owner) {
+	if !caller.MayRead(a.Owner) {
 		a.Token = ""
 	}
 	return a, err
@@ -59,13 +59,14 @@ func (s *Server) attempts(ctx context.Context, job wire.JobID) (wire.JobAttempts
 	return wire.JobAttempts{}, fmt.Errorf("list attempts: %w", err)
 }
 
-// Explain says why a job has its slots, what it waits for, and its predicted end. It fails with admission.ErrUnknownJob or core.ErrNotLeader.
+// Explain says why a job has its slots, what it waits for, and its predicted end. It fails with
+// admission.ErrUnknownJob or core.ErrNotLeader.
 func (s *Server) Explain(ctx context.Context, job wire.JobID) (wire.Explanation, error) {
 	var x wire.Explanation
 	known := false
 	err := s.query(ctx, func() { x, known = s.core.Explain(s.now(), job) })
 	switch {
-	case err != nil: // Run may still write x
+	case err != nil: // do not return x: Run may still write it
 		return wire.Explanation{}, err
 	case !known:
 		return wire.Explanation{}, fmt.Errorf("%v: %w", job, admission.ErrUnknownJob)
@@ -82,8 +83,8 @@ func (s *Server) Explanations(ctx context.Context) ([]wire.Explanation, error) {
 	return all, nil
 }
 
-// Cluster describes the cluster as this job tracker knows it. Followers answer too, without
-// the trackers.
+// Cluster describes the cluster as this job tracker knows it. Followers answer too, but do not know
+// the task trackers.
 func (s *Server) Cluster(ctx context.Context) (wire.ClusterStatus, error) {
 	status := make(chan wire.ClusterStatus, 1)
 	if !s.post(func() { status <- s.core.Cluster(s.now()) }) {
@@ -99,7 +100,8 @@ func (s *Server) Cluster(ctx context.Context) (wire.ClusterStatus, error) {
 	}
 }
 
-// query makes Run call read once this job tracker leads, and fails if another leads.
+// query makes the goroutine of Run call read. If this job tracker is elected but does not lead yet,
+// query waits. It fails if another one leads.
 func (s *Server) query(ctx context.Context, read func()) error {
 	q := &query{read: read, answer: make(chan error, 1)}
 	if !s.post(func() { s.queries = append(s.queries, q) }) {

@@ -13,7 +13,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Errors here do not name the request: the HTTP interface and its client do.
+// Errors in this file do not name the request, because the HTTP client adds it.
 
 // secretBytes is the length of a submission's random secret.
 const secretBytes = 32
@@ -22,13 +22,13 @@ const secretBytes = 32
 // same ids, so a caller may submit again after core.ErrNotLeader or an error of ctx.
 // admission.ErrBadSubmission is final.
 //
-// A known caller becomes the owner, whatever the submission has. admission.ErrNotAllowed: the
-// caller may not use the key or the pool.
-func (s *Server) Submit(ctx context.Context, by core.Caller, sub wire.Submission) ([]wire.JobID, error) {
+// If the caller is known, it becomes the owner, even if the submission names another one.
+// admission.ErrNotAllowed: the caller may not use the key or the pool.
+func (s *Server) Submit(ctx context.Context, caller core.Caller, sub wire.Submission) ([]wire.JobID, error) {
 	secret := make([]byte, secretBytes)
 	rand.Read(secret) // never fails
 	r, err := s.request(ctx, func(token core.Token) core.Event {
-		return core.Submit{Token: token, By: by, Wall: time.Now().UnixMilli(), Submission: &sub, Secret: secret}
+		return core.Submit{Token: token, By: caller, Wall: time.Now().UnixMilli(), Submission: &sub, Secret: secret}
 	})
 	if err != nil {
 		return nil, err
@@ -36,11 +36,12 @@ func (s *Server) Submit(ctx context.Context, by core.Caller, sub wire.Submission
 	return r.Jobs, nil
 }
 
-// Kill kills a job. After nil the job ends as Killed, unless it was already failing. It fails with admission.ErrUnknownJob, admission.ErrJobEnded,
-// admission.ErrJobCommitting, admission.ErrNotAllowed or core.ErrNotLeader.
-func (s *Server) Kill(ctx context.Context, by core.Caller, job wire.JobID, reason string) error {
+// Kill kills a job. If it returns nil, the job ends as Killed, unless it was already failing. It
+// fails with admission.ErrUnknownJob, admission.ErrJobEnded, admission.ErrJobCommitting,
+// admission.ErrNotAllowed or core.ErrNotLeader.
+func (s *Server) Kill(ctx context.Context, caller core.Caller, job wire.JobID, reason string) error {
 	_, err := s.request(ctx, func(token core.Token) core.Event {
-		return core.Kill{Token: token, By: by, Job: job, Reason: reason}
+		return core.Kill{Token: token, By: caller, Job: job, Reason: reason}
 	})
 	return err
 }
@@ -65,10 +66,10 @@ func (s *Server) request(ctx context.Context, event func(core.Token) core.Event)
 	}
 }
 
-// watchGap is the least time between two states that Watch yields. The last one may come earlier.
+// watchGap is the minimum time between two states of a Watch. The last state may come earlier.
 const watchGap = 100 * time.Millisecond
 
-// watch waits for a change of jobs. It gets one answer.
+// watch is a request for the next state of jobs. It gets one answer.
 type watch struct {
 	jobs      []wire.JobID
 	last      []wire.JobStatus
@@ -82,8 +83,8 @@ type watchAnswer struct {
 	err      error
 }
 
-// Watch yields the jobs' states at once, and after changes, at most every 100 ms. It stops when
-// all have ended, or after an error: core.ErrNotLeader once another job tracker leads.
+// Watch yields the jobs' states at once and after changes, but at most every 100 ms. It stops when
+// all jobs have ended, or after an error: core.ErrNotLeader if another job tracker leads.
 func (s *Server) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
 	return func(yield func([]wire.JobStatus, error) bool) {
 		w := watch{jobs: jobs}
@@ -100,7 +101,7 @@ func (s *Server) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.
 	}
 }
 
-// next waits for the next state for w.
+// next waits until the jobs of w change.
 func (s *Server) next(ctx context.Context, w *watch) ([]wire.JobStatus, error) {
 	request := &watch{jobs: w.jobs, last: w.last, notBefore: w.notBefore, changed: true, answer: make(chan watchAnswer, 1)}
 	if !s.post(func() { s.watches = append(s.watches, request) }) {
@@ -127,22 +128,21 @@ func (s *Server) unwatch(w *watch) {
 	}
 }
 
-// answerWatches answers watches of changed jobs. Before a watch is due, it checks only whether
-// all jobs have ended.
+// answerWatches answers watches after an event.
 func (s *Server) answerWatches() {
-	kept := s.watches[:0]
+	waiting := s.watches[:0]
 	for _, w := range s.watches {
 		if !w.changed || !s.answerWatch(w) {
-			kept = append(kept, w)
+			waiting = append(waiting, w)
 		}
 	}
-	clear(s.watches[len(kept):])
-	s.watches = kept
+	clear(s.watches[len(waiting):])
+	s.watches = waiting
 }
 
 func (s *Server) answerWatch(w *watch) bool {
-	due := s.now() >= w.notBefore
-	if !due && !s.ended(w.jobs) {
+	mayAnswer := s.now() >= w.notBefore
+	if !mayAnswer && !s.ended(w.jobs) {
 		return false
 	}
 	var a watchAnswer
@@ -187,17 +187,17 @@ func allEnded(statuses []wire.JobStatus) bool {
 	return true
 }
 
-// sameEnd is the smallest difference of predicted ends that counts as a change.
-const sameEnd = time.Second
+// minEndChange is the smallest change of a predicted end that Watch reports.
+const minEndChange = time.Second
 
-// sameStatuses compares all but the elapsed time.
+// sameStatuses ignores the elapsed time and small changes of the predicted end.
 func sameStatuses(a, b []wire.JobStatus) bool {
 	if len(a) != len(b) {
 		return false
 	}
 	for i := range a {
 		x, y := a[i], b[i]
-		if (x.Ends == 0) == (y.Ends == 0) && (x.Ends-y.Ends).Abs() < sameEnd {
+		if (x.Ends == 0) == (y.Ends == 0) && (x.Ends-y.Ends).Abs() < minEndChange {
 			x.Ends = y.Ends
 		}
 		x.Elapsed, y.Elapsed = 0, 0
@@ -210,15 +210,15 @@ func sameStatuses(a, b []wire.JobStatus) bool {
 
 // Change changes the settings of a job's submission, or suspends or resumes it. It fails with admission.ErrUnknownJob, admission.ErrJobEnded,
 // admission.ErrBadSettings, admission.ErrNotAllowed or core.ErrNotLeader.
-func (s *Server) Change(ctx context.Context, by core.Caller, job wire.JobID, change wire.Change) error {
+func (s *Server) Change(ctx context.Context, caller core.Caller, job wire.JobID, change wire.Change) error {
 	_, err := s.request(ctx, func(token core.Token) core.Event {
-		return core.Change{Token: token, By: by, Job: job, Change: change}
+		return core.Change{Token: token, By: caller, Job: job, Change: change}
 	})
 	return err
 }
 
-// Schedule changes the scheduler, metric or delay rule, whatever job trackers are started with.
-// Empty parts stay. It fails with admission.ErrBadScheduling or core.ErrNotLeader.
+// Schedule changes the scheduler, metric or delay rule. It overrides the job trackers' flags. Empty
+// parts stay. It fails with admission.ErrBadScheduling or core.ErrNotLeader.
 func (s *Server) Schedule(ctx context.Context, scheduling wire.Scheduling) error {
 	_, err := s.request(ctx, func(token core.Token) core.Event {
 		return core.Schedule{Token: token, Scheduling: scheduling}
@@ -226,8 +226,9 @@ func (s *Server) Schedule(ctx context.Context, scheduling wire.Scheduling) error
 	return err
 }
 
-// Drain takes a task tracker out of service once no job needs its outputs; undo puts it back
-// into service. It returns when the change is in the log. It fails with core.ErrUnknownTracker or core.ErrNotLeader.
+// Drain takes a task tracker out of service once no job needs its outputs; undo puts it back into
+// service. It returns once the log has the change, and fails with core.ErrUnknownTracker or
+// core.ErrNotLeader.
 func (s *Server) Drain(ctx context.Context, tracker string, undo bool) error {
 	_, err := s.request(ctx, func(token core.Token) core.Event {
 		return core.Drain{Token: token, Tracker: tracker, Undo: undo}

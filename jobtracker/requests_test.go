@@ -18,12 +18,12 @@ func TestSameStatuses(t *testing.T) {
 		same bool
 	}{
 		{at(1, 0), at(time.Minute, 0), true},
-		{at(1, time.Minute), at(time.Second, time.Minute+sameEnd/2), true},
-		{at(1, time.Minute), at(time.Second, time.Minute-sameEnd/2), true},
-		{at(1, time.Minute), at(time.Second, time.Minute+sameEnd), false},
-		{at(1, time.Minute), at(time.Second, time.Minute-sameEnd), false},
-		{at(1, sameEnd/2), at(1, 0), false},
-		{at(1, 0), at(1, sameEnd/2), false},
+		{at(1, time.Minute), at(time.Second, time.Minute+minEndChange/2), true},
+		{at(1, time.Minute), at(time.Second, time.Minute-minEndChange/2), true},
+		{at(1, time.Minute), at(time.Second, time.Minute+minEndChange), false},
+		{at(1, time.Minute), at(time.Second, time.Minute-minEndChange), false},
+		{at(1, minEndChange/2), at(1, 0), false},
+		{at(1, 0), at(1, minEndChange/2), false},
 		{at(1, 1), append(at(1, 1), at(1, 1)...), false},
 	} {
 		if same := sameStatuses(c.a, c.b); same != c.same {

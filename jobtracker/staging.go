@@ -15,8 +15,8 @@ import (
 )
 
 // NewCluster makes a random id and nonce for a new cluster, and writes the nonce to
-// <staging>/clusters/<id>, where the trackers read it. Every job tracker without state may call
-// it: the cluster takes the id of its first leader, and the others remove their files.
+// <staging>/clusters/<id>, where trackers read it. Every job tracker without state may call it: the
+// id of the first leader becomes the cluster's, and the other job trackers remove their files.
 func NewCluster(f dfs.FS, staging string) (cluster, nonce string, err error) {
 	f = dfs.Private(f)
 	cluster, nonce = rand.Text(), rand.Text()
@@ -38,19 +38,19 @@ func NewCluster(f dfs.FS, staging string) (cluster, nonce string, err error) {
 	return cluster, nonce, nil
 }
 
-// Files of no job are removed from the staging directory at this age: a client may still submit
-// newer ones.
+// Staged files that no job needs are removed at this age. Newer files stay, because a client may
+// still submit them.
 const (
 	unusedAge  = 24 * time.Hour
 	programAge = 48 * time.Hour // after the day of the upload
 )
 
-// tidy removes histories beyond their limits, and old programs and submissions that no job
-// needs. It leaves files that Quern did not make. If another cluster shares the staging
-// directory, it removes only histories: that cluster may need the rest.
-func (s *Server) tidy(c core.Tidy, now time.Time) error {
+// cleanStaging removes histories beyond their limits, and old programs and submissions that no job
+// needs. Files that Quern did not make stay. If another cluster shares the staging directory, it
+// removes only histories: that cluster may need the rest.
+func (s *Server) cleanStaging(c core.Tidy, now time.Time) error {
 	err := history.Sweep(s.cfg.FS, s.cfg.Staging, now, s.cfg.Keep, s.cfg.KeepBytes)
-	if other := checkAlone(s.cfg.FS, s.cfg.Staging, c.Cluster); other != nil {
+	if other := checkNoOtherCluster(s.cfg.FS, s.cfg.Staging, c.Cluster); other != nil {
 		return errors.Join(err, other)
 	}
 	return errors.Join(err,
@@ -59,8 +59,8 @@ func (s *Server) tidy(c core.Tidy, now time.Time) error {
 	)
 }
 
-// checkAlone fails if another cluster has its nonce in the staging directory.
-func checkAlone(f dfs.FS, staging, cluster string) error {
+// checkNoOtherCluster fails if another cluster has its nonce in the staging directory.
+func checkNoOtherCluster(f dfs.FS, staging, cluster string) error {
 	infos, err := list(f, dfs.Join(staging, wire.StagingClusters))
 	if err != nil {
 		return fmt.Errorf("tidy staging directory: %w", err)
@@ -73,7 +73,7 @@ func checkAlone(f dfs.FS, staging, cluster string) error {
 	return nil
 }
 
-// removePrograms removes executables of old days that are not in use.
+// removePrograms removes executables that were uploaded long ago and that no job uses.
 func removePrograms(f dfs.FS, staging string, now time.Time, used map[string]bool) error {
 	days, err := list(f, dfs.Join(staging, wire.StagingPrograms))
 	if err != nil {
@@ -90,15 +90,15 @@ func removePrograms(f dfs.FS, staging string, now time.Time, used map[string]boo
 			errs = append(errs, err)
 			continue
 		}
-		left := 0
+		inUse := 0
 		for _, file := range files {
 			if used[dfs.Base(file.Name)] {
-				left++
+				inUse++
 				continue
 			}
 			errs = append(errs, f.Remove(file.Name))
 		}
-		if left == 0 {
+		if inUse == 0 {
 			errs = append(errs, f.RemoveAll(day.Name))
 		}
 	}
@@ -108,7 +108,7 @@ func removePrograms(f dfs.FS, staging string, now time.Time, used map[string]boo
 // stagedName matches directories of submissions: names by crypto/rand.Text.
 var stagedName = regexp.MustCompile(`^[A-Z2-7]{26}$`)
 
-// removeUnused removes old directories of submissions that the log does not have.
+// removeUnused removes old staging directories of submissions that are not in the log.
 func removeUnused(f dfs.FS, staging string, now time.Time, used map[string]bool) error {
 	infos, err := list(f, staging)
 	if err != nil {
@@ -125,7 +125,7 @@ func removeUnused(f dfs.FS, staging string, now time.Time, used map[string]bool)
 	return errors.Join(errs...)
 }
 
-// list returns a directory's entries; none if it does not exist.
+// list returns a directory's entries, or none if the directory does not exist.
 func list(f dfs.FS, name string) ([]dfs.Info, error) {
 	infos, err := f.List(name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,21 +13,21 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// maxQueue bounds the queued messages for one tracker. The homes of a large job, which are all
-// set at once, fit in.
+// maxQueue is the maximum number of queued messages for one tracker. It leaves room for the homes
+// of a large job, which the leader sets all at once.
 const maxQueue = 1 << 16
 
-// welcomeWait bounds the time from a tracker's connection to its welcome or refusal. It is
-// longer than all waits of a tracker.
+// welcomeWait limits the time from a tracker's connection to its welcome or refusal. It is longer
+// than a tracker waits for anything.
 const welcomeWait = time.Minute
 
-// refusedPause is how long a repeated refusal is not logged again.
+// refusedPause is the minimum time until a repeated refusal is logged again.
 const refusedPause = time.Minute
 
-// maxRefused bounds the refusals that are remembered to find repetitions.
+// maxRefused is the maximum number of refusals that are remembered to find repetitions.
 const maxRefused = 1000
 
-// closeWait bounds how long a closing stream may send queued messages.
+// closeWait limits how long a closing stream may send queued messages.
 const closeWait = time.Second
 
 // stream is one tracker's connection.
@@ -39,12 +39,12 @@ type stream struct {
 	welcomed bool // owned by Run's goroutine
 }
 
-// errOtherTracker reports a tracker with another name than in its certificate.
+// errOtherTracker reports a tracker that registers with another name than its certificate has.
 var errOtherTracker = errors.New("the tracker's name differs from its certificate")
 
-// Attach serves a tracker's stream until it ends, and closes conn. It returns why the stream
-// ended: nil if the tracker or the job tracker closed it. Tracker is the name in the
-// connection's certificate; empty: any tracker.
+// Attach serves a task tracker's stream until it ends, and closes conn. It returns nil if one side
+// closed the stream, or the error that ended it. If tracker is not empty, it is the name in the
+// connection's certificate, and the tracker must register with it.
 func (s *Server) Attach(conn *wire.Conn, tracker string) error {
 	defer conn.Close()
 	st := &stream{conn: conn, queue: wire.NewQueue[wire.Message](maxQueue)}
@@ -64,8 +64,8 @@ func (s *Server) Attach(conn *wire.Conn, tracker string) error {
 	case <-s.done:
 		return ErrStopped
 	}
-	late := time.AfterFunc(welcomeWait, func() { s.post(func() { s.closeUnwelcomed(st) }) })
-	defer late.Stop()
+	timer := time.AfterFunc(welcomeWait, func() { s.post(func() { s.closeUnwelcomed(st) }) })
+	defer timer.Stop()
 	for {
 		m, err := conn.Receive()
 		read := s.now()
@@ -113,7 +113,7 @@ func (s *Server) closeUnwelcomed(st *stream) {
 	}
 }
 
-// send queues a message. A tracker that does not keep up loses its stream.
+// send queues a message. If the queue is full, it closes the tracker's stream.
 func (s *Server) send(c core.Send) {
 	st := s.streams[c.Stream]
 	if st == nil {

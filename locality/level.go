@@ -2,8 +2,8 @@ package locality
 
 import "github.com/quernmr/quern/wire"
 
-// Level returns the distance of data on some hosts, in some racks, to a host in a rack. Hosts
-// are as [HostKey] returns them. Data without location has no level.
+// Level returns the distance from a host in a rack to data on some hosts in some racks. Hosts are
+// results of [HostKey]. It returns 0 for data without hosts.
 func Level(hosts, racks []string, host, rack string) wire.Level {
 	if len(hosts) == 0 {
 		return 0

@@ -1,11 +1,11 @@
 // Package locality decides whether a map task without a local slot waits for one: delay
 // scheduling. The rules are `none`, `fixed=3s`, `paper` (Dynamic Delay Scheduling, Algorithm 1)
-// and `dynamic`, a better rule of ours.
+// and `dynamic`, our own rule.
 //
 // A [Rule] is a function of an [Offer]: a free slot for a job without a local task there. The
-// caller keeps the values that offers are made of: how long a job phase has been deferring
-// ([Wait]), the cost of remote reads ([Meter], [Average]), the duration of tasks ([Pace]) and
-// the forecast of a free slot with a replica ([Predict]). The package also has the racks of
+// caller computes an offer from how long a job phase has been deferring ([Wait]), the cost of
+// remote reads ([Meter], [Average]), the duration of tasks ([Pace]) and the predicted time until
+// a slot on a node with a replica is free ([Predict]). The package also has the racks of
 // machines ([Topology]) and the distance of data ([Level]). It does not assign tasks to slots.
 //
 // Whenever slots are free, the caller takes the jobs in order of precedence. It matches a job's
@@ -15,8 +15,8 @@
 // Invariants
 //
 //	L1  A task waits for locality no longer than its rule's limit in total, however often
-//	    its job launches others: see Offer.Total. Its job may wait longer: each offered task
-//	    has a wait of its own.
+//	    its job launches other tasks: see Offer.Total. Its job may wait longer, because each
+//	    offered task has a wait of its own.
 //	L2  Only time between a deferral and a round in which the job gets a slot and defers
 //	    none counts as waiting.
 //	L3  A task without a live replica of its split does not wait. So a job never waits if
@@ -41,8 +41,8 @@ type Kind uint8
 const (
 	None    Kind = iota // never wait
 	Fixed               // wait for the configured time
-	Paper               // wait for the average of recent remote reads, local ones as 0
-	Dynamic             // wait while it should save time
+	Paper               // wait for the average of recent remote read times; a local read counts as 0
+	Dynamic             // wait as long as this should save time
 )
 
 // Rule is a delay rule. The zero Rule is none.
@@ -51,7 +51,7 @@ type Rule struct {
 	Delay time.Duration // of Fixed
 }
 
-// MaxDelay is the longest fixed delay; a longer one must be a typing error.
+// MaxDelay is the longest delay. A longer fixed one must be a typing error.
 const MaxDelay = 24 * time.Hour
 
 // Start is the wait before anything is measured: 3 seconds, as in Algorithm 1, line 2.
@@ -93,9 +93,9 @@ func (r Rule) String() string {
 	return fmt.Sprintf("delay(%d)", uint8(r.Kind))
 }
 
-// Offer is a free slot and a task of a job without local tasks there. Offer stranded tasks
-// before others and, to Dynamic, the task with the longest prediction: the others gain more by
-// waiting.
+// Offer is a free slot and a task of a job without local tasks there. Callers offer
+// stranded tasks first. To Dynamic they then offer the task with the longest predicted wait:
+// other tasks gain more by waiting.
 type Offer struct {
 	Stranded bool          // no live node has a replica of the task's split
 	Spell    time.Duration // how long the job has been deferring: Wait.Spell
@@ -112,21 +112,21 @@ type Offer struct {
 
 // Decision is a rule's answer.
 type Decision struct {
-	Launch bool          // now, remotely
+	Launch bool          // launch the task now, remotely
 	Again  time.Duration // otherwise: time to the next decision, unless an event comes first
 }
 
-// An idle slot is worth a wait if a local slot is due within two thirds of the cost of a remote
-// read: predictions err by as much as tasks vary, and a vain wait costs twice. Without the
-// margin, one wave of tasks that take about that cost is 20 % slower than without waiting; a
-// half to four fifths work as well.
+// Dynamic leaves a slot idle only if a local slot should be free within 2/3 of the cost of a
+// remote read. The margin is for errors of the prediction: a task that waits in vain pays twice.
+// Without it, one wave of tasks as long as that cost is 20 % slower than without waiting. Values
+// from 1/2 to 4/5 do as well.
 const patience, patienceDivisor = 2, 3
 
-// Decide applies the rule. A limit of 0 never waits, even at the instant of the last launch.
+// Decide applies the rule. With a limit of 0 the task never waits.
 //
-// Dynamic waits up to the overhead, which bounds a task's loss by the possible saving, and lets
-// other jobs use the slot meanwhile. If the slot would idle, it waits only for a local slot
-// that should be free well before that.
+// Under Dynamic a task waits at most the overhead, so it loses no more than it can save. Other
+// jobs use the slot meanwhile. If no other job can, the task waits only if a local slot should be
+// free well before that limit.
 func (r Rule) Decide(o Offer) Decision {
 	limit := r.Limit(o)
 	waited := max(o.Spell, o.Total)
@@ -137,11 +137,12 @@ func (r Rule) Decide(o Offer) Decision {
 	return Decision{Again: limit - waited}
 }
 
-// Patience is a task's total wait for a slot at a level under a rule without measurements: none
-// or fixed. It is the same for all levels; after it, free slots in the rack come first.
+// Patience returns how long a task waits in total for a slot at a level, under a rule without
+// measurements: none or fixed. It is the same for all levels. After it, free slots in the rack
+// come first.
 func (r Rule) Patience(wire.Level) time.Duration { return r.Limit(Offer{}) }
 
-// Limit is a task's longest total wait.
+// Limit returns a task's longest total wait.
 func (r Rule) Limit(o Offer) time.Duration {
 	limit := time.Duration(0)
 	switch r.Kind {

@@ -16,13 +16,14 @@ import (
 
 // TestScenarios runs testdata/*.txt. Directives:
 //
-//	rule TEXT                 what ParseRule makes of it
-//	decide RULE               the answers to offers, one a line as in
+//	rule TEXT                 the result of ParseRule
+//	decide RULE               the decisions on offers, one a line as in
 //	                          "spell=2s total=1s overhead=4s local=3s contended stranded average=1s"
-//	wait                      a Wait after each line: "refuse 2s", "settle 3s", "restart 4s" or "at 5s"
-//	meter                     a Meter after each line: "local BYTES TIME" or "remote BYTES TIME";
-//	                          its wait is for a MiB
-//	predict                   of nodes, one a line as in "2s 5s ahead=3 task=4s"
+//	wait                      a Wait after each line: "defer 2s", "settle 3s", "restart 4s" or "at 5s"
+//	meter                     Meter.Wait for a MiB after each line: "local BYTES TIME" or
+//	                          "remote BYTES TIME"
+//	predict                   the result of Predict for nodes, one a line as in
+//	                          "2s 5s ahead=3 task=4s"
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -107,8 +108,8 @@ func wait(t *testing.T, d *datadriven.TestData) string {
 		words := strings.Fields(line)
 		now := duration(t, d, words[1])
 		switch words[0] {
-		case "refuse":
-			w.Refuse(now)
+		case "defer":
+			w.Defer(now)
 		case "settle":
 			w.Settle(now)
 		case "restart":
@@ -156,8 +157,8 @@ func predict(t *testing.T, d *datadriven.TestData) string {
 	return fmt.Sprintln(at, ok)
 }
 
-// TestBounded checks L1 and L2: a task deferred for its rule's limit in total is launched, and
-// a deferred task is asked about again by then.
+// TestBounded checks L1 and L2: no task is deferred longer in total than its
+// rule's limit, and Decision.Again never exceeds the rest of it.
 func TestBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := time.Duration(rapid.IntRange(0, 10).Draw(t, "limit")) * time.Second
@@ -165,15 +166,15 @@ func TestBounded(t *testing.T) {
 			{Kind: locality.None}, {Kind: locality.Fixed, Delay: limit}, {Kind: locality.Paper}, {Kind: locality.Dynamic},
 		}).Draw(t, "rule")
 		var w locality.Wait
-		now, noted, refused := time.Duration(0), time.Duration(0), false
-		waited, deferring := time.Duration(0), false // by the test's own reckoning
+		now, firstTotal, deferred := time.Duration(0), time.Duration(0), false
+		waited, deferring := time.Duration(0), false // computed here, without Wait
 		for range rapid.IntRange(0, 30).Draw(t, "rounds") {
 			step := time.Duration(rapid.IntRange(0, 4).Draw(t, "step")) * time.Second
 			now += step
 			if deferring {
 				waited += step
 			}
-			if rapid.Bool().Draw(t, "others only") {
+			if rapid.Bool().Draw(t, "no offer") {
 				w.Settle(now)
 				deferring = false
 				continue
@@ -183,30 +184,30 @@ func TestBounded(t *testing.T) {
 				Contended: rapid.Bool().Draw(t, "contended"), Predicted: rapid.Bool().Draw(t, "predicted"),
 				Local: time.Duration(rapid.IntRange(0, 20).Draw(t, "local")) * time.Second,
 			}
-			if refused {
-				o.Total = w.Total(now) - noted
+			if deferred {
+				o.Total = w.Total(now) - firstTotal
 			}
 			if o.Total != waited {
-				t.Fatalf("waited %v, counted %v", waited, o.Total)
+				t.Fatalf("Total grows by %v, want %v", o.Total, waited)
 			}
 			answer := r.Decide(o)
 			if answer.Launch {
 				return
 			}
 			if waited >= limit || answer.Again <= 0 || answer.Again > limit-waited {
-				t.Fatalf("deferred after %v of %v, asked again in %v", waited, limit, answer.Again)
+				t.Fatalf("deferred after %v of %v, next decision in %v", waited, limit, answer.Again)
 			}
-			w.Refuse(now)
-			if !refused {
-				refused, noted = true, w.Total(now)
+			w.Defer(now)
+			if !deferred {
+				deferred, firstTotal = true, w.Total(now)
 			}
 			deferring = true
 		}
 	})
 }
 
-// TestPredict compares with tasks put one by one into the slot that is free first, if all tasks
-// take the same time and slots are released within it.
+// TestPredict compares Predict with a simulation that puts tasks one by one into the slot that is
+// free first. All tasks take the same time, and all slots are released within it.
 func TestPredict(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		task := time.Duration(rapid.IntRange(1, 9).Draw(t, "task")) * time.Second
@@ -278,8 +279,8 @@ func TestMeasures(t *testing.T) {
 		t.Errorf("late task has left %v", left)
 	}
 	a := locality.Average(locality.Start)
-	for _, netOH := range []time.Duration{0, 2500 * time.Millisecond, -time.Second} {
-		a.Add(netOH)
+	for _, remote := range []time.Duration{0, 2500 * time.Millisecond, -time.Second} {
+		a.Add(remote)
 	}
 	if a != locality.Average(time.Second) {
 		t.Errorf("average %v", time.Duration(a))

@@ -5,7 +5,7 @@ import "time"
 // pastWeight is the weight of the past in moving averages; the newest value has the rest.
 const pastWeight = 0.8
 
-func moving(average, x float64) float64 { return pastWeight*average + (1-pastWeight)*x }
+func movingAverage(average, x float64) float64 { return pastWeight*average + (1-pastWeight)*x }
 
 // Read is a finished map task's reading of its input.
 type Read struct {
@@ -17,16 +17,16 @@ type Read struct {
 // Meter measures the cost of reading a byte, locally and remotely, over all jobs. The zero
 // Meter has no measurements. Callers may keep it between runs.
 //
-// Only remote reads change the overhead: local ones have none, and their number would pull the
-// average down.
+// Only remote reads change Overhead. Local reads are many and have no overhead, so they would pull
+// the average down to nearly 0.
 type Meter struct {
-	Local    float64 // seconds per byte read locally; 0: not measured
-	Overhead float64 // seconds per byte that remote reads take longer
-	Remotes  int     // remote reads measured; 0: Overhead is unknown
+	Local       float64 // seconds per byte read locally; 0: not measured
+	Overhead    float64 // extra seconds per byte of a remote read
+	RemoteReads int     // remote reads measured; 0: Overhead is unknown
 }
 
-// Add measures a read. It ignores reads without bytes or time. Until a local read is measured a
-// remote one counts as overhead only; the first one measured after that replaces the average.
+// Add measures a read. It ignores reads without bytes or time. Until a local read is measured,
+// the whole time of a remote read counts as overhead.
 func (m *Meter) Add(r Read) {
 	if r.Bytes <= 0 || r.Took <= 0 {
 		return
@@ -37,21 +37,21 @@ func (m *Meter) Add(r Read) {
 			m.Local = rate
 			return
 		}
-		m.Local = moving(m.Local, rate)
+		m.Local = movingAverage(m.Local, rate)
 		return
 	}
 	over := max(0, rate-m.Local)
-	if m.Remotes++; m.Remotes == 1 {
+	if m.RemoteReads++; m.RemoteReads == 1 {
 		m.Overhead = over
 		return
 	}
-	m.Overhead = moving(m.Overhead, over)
+	m.Overhead = movingAverage(m.Overhead, over)
 }
 
-// Wait is the estimated extra time of reading so many bytes remotely; Start if no remote read
-// is measured. It is at most MaxDelay.
+// Wait estimates the extra time of a remote read of this size, at most MaxDelay. It returns Start
+// if no remote read is measured.
 func (m *Meter) Wait(bytes int64) time.Duration {
-	if m.Remotes == 0 {
+	if m.RemoteReads == 0 {
 		return Start
 	}
 	return seconds(m.Overhead * float64(max(0, bytes)))
@@ -64,14 +64,14 @@ func seconds(s float64) time.Duration {
 // Average is the delay of a job phase under Paper.
 type Average time.Duration
 
-// Add is line 5 of Algorithm 1: the mean of the old value and a task's remote reading time,
-// which is 0 for a local task (section IV).
+// Add applies line 5 of Algorithm 1: it takes the mean of the old value and a task's remote
+// reading time, which is 0 for a local task (section IV).
 func (a *Average) Add(remote time.Duration) {
 	*a = (*a + Average(min(max(remote, 0), MaxDelay))) / 2
 }
 
-// Pace is moving averages of the durations of a job phase's tasks. Remote tasks are apart,
-// because they take longer. 0: none has ended.
+// Pace has moving averages of task durations of a job phase: one for tasks with local input, and
+// one for remote tasks, which take longer. 0: no such task has ended.
 type Pace struct{ Local, Remote time.Duration }
 
 // Add measures a finished task. It ignores tasks that took no time.
@@ -87,11 +87,11 @@ func (p *Pace) Add(remote bool, took time.Duration) {
 		*mean = took
 		return
 	}
-	*mean = seconds(moving(mean.Seconds(), took.Seconds()))
+	*mean = seconds(movingAverage(mean.Seconds(), took.Seconds()))
 }
 
-// Left estimates the remaining time of a running task, 0 if it is late; not ok if no task of
-// its kind has ended.
+// Left estimates the remaining time of a running task; 0 if it is late. ok is false if no such
+// task has ended.
 func (p Pace) Left(remote bool, ran time.Duration) (left time.Duration, ok bool) {
 	mean := p.Local
 	if remote {
@@ -107,12 +107,12 @@ type Node struct {
 	Task     time.Duration   // duration of such a task
 }
 
-// maxAhead keeps counts of tasks within whole numbers.
+// maxAhead lets the number of tasks ahead fit in an int.
 const maxAhead = 1e9
 
 // Predict returns the time until a slot on one of the nodes takes the task, after the tasks
-// ahead of it. Tasks take slots in the order of their releases, round after round. Ahead below
-// 0 or NaN counts as 0. Not ok if no node has slots.
+// ahead of it. Tasks take slots in the order of the releases, round after round. Node.Ahead below
+// 0 or NaN counts as 0. ok is false if no node has slots.
 func Predict(nodes []Node) (wait time.Duration, ok bool) {
 	for _, n := range nodes {
 		slots := len(n.Releases)

@@ -9,7 +9,7 @@ import (
 // DefaultRack is the rack of machines without a configured one, as in HDFS.
 const DefaultRack = "/default-rack"
 
-// ErrBadRack reports a rack that is no path.
+// ErrBadRack reports a rack that is not a path.
 var ErrBadRack = errors.New("a rack is a path, like /dc1/r7")
 
 // CheckRack validates a rack given by a user; empty means none.
@@ -30,11 +30,11 @@ func CheckRack(rack string) error {
 // HostKey normalizes names of machines for comparison: case and a final dot do not count.
 func HostKey(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
-// Topology is the racks of machines as the file system knows them. The newest entry of a
-// machine replaces older ones. The zero value is empty.
+// Topology has the racks of machines that the file system reports. A machine's newest rack
+// replaces older ones. The zero value is empty.
 type Topology struct{ racks map[string]string }
 
-// Learn stores a machine's rack and reports whether that is new. It ignores an empty rack.
+// Learn stores a machine's rack and reports whether it is new. It ignores an empty rack.
 func (t *Topology) Learn(host, rack string) bool {
 	host = HostKey(host)
 	if rack == "" || t.racks[host] == rack {
@@ -47,7 +47,7 @@ func (t *Topology) Learn(host, rack string) bool {
 	return true
 }
 
-// Rack returns a machine's rack: the learned one, else the machine's own setting, else
+// Rack returns a machine's rack: the learned rack, else the machine's own setting, else
 // [DefaultRack].
 func (t *Topology) Rack(host, own string) string {
 	if rack := t.racks[HostKey(host)]; rack != "" {

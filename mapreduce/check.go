@@ -8,20 +8,20 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// maxJobName limits the bytes of a job's or output's name. File names have at most 255,
-// and the task's number needs some.
+// maxJobName limits the bytes of a job's or output's name. A file name has at most 255
+// bytes, and it also contains the task's number.
 const maxJobName = 200
 
 // checkName refuses names that cannot be directories in the output, or would be hidden.
-func checkName(what, name string) error {
+func checkName(kind, name string) error {
 	if name == "" {
-		return fmt.Errorf("a %s has no name", what)
+		return fmt.Errorf("a %s has no name", kind)
 	}
 	if strings.ContainsAny(name, "/\\\x00\n\t*?[]{},") || name[0] == '_' || name[0] == '.' {
-		return fmt.Errorf("a %s cannot be named %q: a name has no slash, backslash, comma, tab, newline or any of *?[]{}, and its first character is neither _ nor a dot", what, name)
+		return fmt.Errorf("a %s cannot be named %q: a name has no slash, backslash, comma, tab, newline or any of *?[]{}, and its first character is neither _ nor a dot", kind, name)
 	}
 	if len(name) > maxJobName {
-		return fmt.Errorf("a %s's name %.40s… is too long: it has %d bytes, at most %d", what, name, len(name), maxJobName)
+		return fmt.Errorf("a %s's name %.40s… is too long: it has %d bytes, at most %d", kind, name, len(name), maxJobName)
 	}
 	return nil
 }
@@ -41,11 +41,11 @@ func checkFormatName(f Format) error {
 func checkNamedOutputs(names []string) error {
 	seen := make(map[string]bool)
 	for _, name := range names {
-		odd := strings.ContainsFunc(name, func(r rune) bool {
+		invalid := strings.ContainsFunc(name, func(r rune) bool {
 			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
 		})
 		switch {
-		case name == "" || name == "part" || odd:
+		case name == "" || name == "part" || invalid:
 			return fmt.Errorf("Job.Outputs: an output cannot be named %q: letters and digits only, and not part", name)
 		case len(name) > maxJobName:
 			return fmt.Errorf("Job.Outputs: the name %.40s… is too long: it has %d bytes, at most %d", name, len(name), maxJobName)
@@ -109,10 +109,10 @@ func readsWithin(job *wire.JobPlan, dir string) (string, bool) {
 
 func inside(p, dir string) bool { return strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/") }
 
-// distinctErrors drops joined errors with the same cause as an earlier one: a key type
-// without encoding is often the result type too.
+// distinctErrors drops joined errors that repeat the cause of an earlier error: a key
+// type without encoding is often the result type too.
 func distinctErrors(err error) error {
-	var kept []error
+	var distinct []error
 	seen := make(map[string]bool)
 	var take func(err error)
 	take = func(err error) {
@@ -128,11 +128,11 @@ func distinctErrors(err error) error {
 		}
 		if text := root.Error(); !seen[text] {
 			seen[text] = true
-			kept = append(kept, err)
+			distinct = append(distinct, err)
 		}
 	}
 	if err != nil {
 		take(err)
 	}
-	return errors.Join(kept...)
+	return errors.Join(distinct...)
 }

@@ -94,7 +94,7 @@ func readNested[T any](c *codec[T], d *decoder, src []byte) (v T, rest []byte, e
 
 const (
 	arenaBlock = 64 << 10
-	arenaLarge = 8 << 10 // strings of this size or more are allocated alone
+	arenaLarge = 8 << 10 // strings of this size or more get memory of their own
 )
 
 // string returns b as a string: a copy if d.keep, else a view. Copies share blocks, so
@@ -125,11 +125,11 @@ type derivable interface{ deriveCodec() (any, error) }
 func derive[T any]() (*codec[T], error) {
 	var zero T
 	if d, ok := any(zero).(derivable); ok {
-		made, err := d.deriveCodec()
+		derived, err := d.deriveCodec()
 		if err != nil {
 			return nil, err
 		}
-		if c, ok := made.(*codec[T]); ok {
+		if c, ok := derived.(*codec[T]); ok {
 			return c, nil
 		}
 	}
@@ -178,26 +178,26 @@ func derive[T any]() (*codec[T], error) {
 	return nil, fmt.Errorf("type %s has no encoding: give *%s a method Fields(*mapreduce.Fields), or the pairs a Codec", t, t)
 }
 
-// cast returns the codec of a type from that of its underlying type. They differ only
-// in the static types of their functions. Sharing the functions is safe because values
-// of both types have the same memory layout.
+// cast converts the codec of an underlying type U to one for T. They differ only in the
+// static types of their functions. Sharing the functions is safe because values of both
+// types have the same memory layout.
 func cast[T, U any](c codec[U]) *codec[T] {
 	c.name = reflect.TypeFor[T]().String()
 	return (*codec[T])(unsafe.Pointer(&c))
 }
 
 // resolve returns the codec of T: the author's if there is one, else the derived one.
-func resolve[T any](own *Codec[T]) (*codec[T], error) {
-	if own == nil {
+func resolve[T any](custom *Codec[T]) (*codec[T], error) {
+	if custom == nil {
 		return derive[T]()
 	}
 	t := reflect.TypeFor[T]().String()
-	if own.Name == "" || own.Append == nil || own.Decode == nil {
+	if custom.Name == "" || custom.Append == nil || custom.Decode == nil {
 		return nil, fmt.Errorf("codec for %s: Name, Append and Decode must be set", t)
 	}
-	c := &codec[T]{name: t + " as " + own.Name, append: own.Append, hash: own.Hash, text: own.Text}
+	c := &codec[T]{name: t + " as " + custom.Name, append: custom.Append, hash: custom.Hash, text: custom.Text}
 	c.decode = func(d *decoder, src []byte) T {
-		v, err := own.Decode(src)
+		v, err := custom.Decode(src)
 		if err != nil {
 			d.fail(err)
 		}
@@ -205,7 +205,7 @@ func resolve[T any](own *Codec[T]) (*codec[T], error) {
 	}
 	var buf []byte
 	c.appendNested = func(dst []byte, v T) []byte {
-		buf = own.Append(buf[:0], v)
+		buf = custom.Append(buf[:0], v)
 		return appendEscaped(dst, buf)
 	}
 	c.decodeNested = func(d *decoder, src []byte) (T, []byte) {
@@ -214,7 +214,7 @@ func resolve[T any](own *Codec[T]) (*codec[T], error) {
 	}
 	if c.hash == nil {
 		c.hash = func(v T) int32 {
-			buf = own.Append(buf[:0], v)
+			buf = custom.Append(buf[:0], v)
 			return hashBytes(buf)
 		}
 	}
@@ -224,9 +224,9 @@ func resolve[T any](own *Codec[T]) (*codec[T], error) {
 	return c, nil
 }
 
-// must is resolve after check has succeeded.
-func must[T any](own *Codec[T]) *codec[T] {
-	c, err := resolve(own)
+// must is resolve for codecs that check has accepted.
+func must[T any](custom *Codec[T]) *codec[T] {
+	c, err := resolve(custom)
 	if err != nil {
 		panic(err) // cannot happen: such a plan is refused before any attempt
 	}
@@ -234,16 +234,16 @@ func must[T any](own *Codec[T]) *codec[T] {
 }
 
 // typeName returns the name of T for descriptions, even if T has no codec.
-func typeName[T any](own *Codec[T]) string {
-	c, err := resolve(own)
+func typeName[T any](custom *Codec[T]) string {
+	c, err := resolve(custom)
 	if err != nil {
 		return reflect.TypeFor[T]().String()
 	}
 	return c.name
 }
 
-// pointerFree reports whether values of t hold no pointers: the garbage collector does
-// not scan a slice of them.
+// pointerFree reports whether values of t hold no pointers. The garbage collector does
+// not scan a slice of such values.
 func pointerFree(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Struct:

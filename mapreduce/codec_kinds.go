@@ -15,15 +15,16 @@ import (
 //	bool            0 or 1
 //	uintN           big-endian
 //	intN            big-endian, sign bit inverted
-//	floatN          IEEE 754 big-endian; sign bit inverted for positive numbers, all
-//	                bits for negative ones. -0 before 0, NaN after +Inf, one NaN only
+//	floatN          IEEE 754 big-endian; positive numbers: sign bit inverted; negative
+//	                numbers: all bits inverted. -0 before 0, NaN after +Inf, one NaN only
 //	string, []byte  terminal: unchanged
 //	                nested: 00 ends it; within it 00 is written 01 01, and 01 is 01 02
 //	struct{}        nothing
 //
 // int and uint are written as int64 and uint64.
 
-// fixed returns the codec of a type with encodings of one size; both forms are equal.
+// fixed returns the codec of a type with encodings of a fixed size. Its two forms are
+// equal.
 func fixed[T any](size int, put func(dst []byte, v T) []byte, get func(b []byte) T, hash func(T) int32, text func([]byte, T) []byte) codec[T] {
 	return codec[T]{
 		append:       put,
@@ -232,8 +233,8 @@ func unorderFloat32(b uint32) uint32 { return b ^ (uint32(int32(^b)>>31) | sign3
 func orderFloat64(b uint64) uint64   { return b ^ (uint64(int64(b)>>63) | sign64) }
 func unorderFloat64(b uint64) uint64 { return b ^ (uint64(int64(^b)>>63) | sign64) }
 
-// hashBytes is Hadoop's WritableComparator.hashBytes, which partitions Text and
-// BytesWritable there, and strings and []byte here.
+// hashBytes is Hadoop's WritableComparator.hashBytes. It partitions strings and []byte,
+// as Hadoop partitions Text and BytesWritable.
 func hashBytes(b []byte) int32 {
 	h := int32(1)
 	for len(b) >= 4 { // four steps at once, so that the multiplications overlap
@@ -248,7 +249,7 @@ func hashBytes(b []byte) int32 {
 
 const (
 	escapeEnd  = 0 // ends a nested string
-	escapeByte = 1 // first of the two bytes that encode 00 or 01
+	escapeByte = 1 // the first of two bytes that encode 00 or 01
 )
 
 // appendEscaped appends the nested form of a string.

@@ -63,7 +63,7 @@ func compareFloats(a, b float64) int {
 	return cmp.Or(cmp.Compare(na, nb), cmp.Compare(va, vb), cmp.Compare(za, zb))
 }
 
-// oddBytes draws strings rich in the bytes that encodings treat specially.
+// oddBytes draws strings with many of the bytes that encodings treat specially.
 var oddBytes = rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom([]byte{0, 1, 2, 0xfd, 0xfe, 0xff}), rapid.Byte()), 0, 6)
 
 func oddString() *rapid.Generator[string] {
@@ -158,21 +158,21 @@ func check[T any](t *testing.T, gen *rapid.Generator[T], compare func(a, b T) in
 				}
 			}
 			if want == 0 && c.hash(a) != c.hash(b) {
-				t.Fatalf("equal keys, other hash")
+				t.Fatalf("equal keys have different hashes")
 			}
 		})
 	})
 }
 
-// TestKeptStrings: with keep, decoded strings do not change with the decoded bytes;
-// without, they are views, which cost nothing.
+// TestKeptStrings: a decoder with keep set copies strings, so they stay the same when the
+// decoded bytes change.
 func TestKeptStrings(t *testing.T) {
 	c, err := derive[Pair[string, string]]()
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := &decoder{keep: true}
-	var kept []Pair[string, string]
+	var decoded []Pair[string, string]
 	var want []string
 	for i := range 3000 {
 		src := c.append(nil, PairOf(fmt.Sprint("a\x00", i), strings.Repeat("b", i*5)))
@@ -181,19 +181,19 @@ func TestKeptStrings(t *testing.T) {
 			t.Fatal(err)
 		}
 		want = append(want, fmt.Sprint("a\x00", i, strings.Repeat("b", i*5)))
-		kept = append(kept, p)
+		decoded = append(decoded, p)
 		for j := range src {
 			src[j] = 0xEE
 		}
 	}
-	for i, p := range kept {
+	for i, p := range decoded {
 		if p.A+p.B != want[i] {
 			t.Fatalf("string %d became %.20q", i, p.A+p.B)
 		}
 	}
 }
 
-// TestJavaTable compares text and hash with those of Hadoop's Writables, which
+// TestJavaTable compares texts and hashes with the results of Hadoop's Writables, which
 // `make compat` records in testdata/java.txt.
 func TestJavaTable(t *testing.T) {
 	f, err := os.Open("testdata/java.txt")
@@ -323,7 +323,7 @@ func TestTypesWithoutCodec(t *testing.T) {
 	wants(err, "Append and Decode")
 }
 
-// TestOwnCodec: a codec of the author's nests like any other.
+// TestOwnCodec: an author's codec can be part of a pair, like any other.
 func TestOwnCodec(t *testing.T) {
 	own := &Codec[time.Duration]{
 		Name:   "bytes",
@@ -397,8 +397,8 @@ func fuzzOne[T any](t *testing.T, src []byte) {
 		if err != nil {
 			continue
 		}
-		if again := c.append(nil, v); !bytes.Equal(again, src) {
-			t.Fatalf("%s: %x decodes to %v, which encodes to %x", c.name, src, v, again)
+		if encoded := c.append(nil, v); !bytes.Equal(encoded, src) {
+			t.Fatalf("%s: %x decodes to %v, which encodes to %x", c.name, src, v, encoded)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (p *Pairs[K, V]) router(rt *mrruntime.Task, key *codec[K], s shape[K]) rout
 		return nil
 	case p.partition != nil:
 		return func(k K, _ []byte) int { return p.partition(k, n) }
-	case p.total:
+	case p.totalOrder:
 		return rangeRouter[K](rt.Cuts, s)
 	}
 	hash, parts := key.hash, uint32(n)

@@ -6,9 +6,9 @@ import (
 	mrruntime "github.com/quernmr/quern/runtime"
 )
 
-// combiner returns a maker of functions that shrink sorted map output; the hash table
-// combines only within its memory. Each function may be called for several runs of
-// records, one after the other.
+// combiner returns a function that makes an attempt's combiner, or nil. The combiner
+// shrinks sorted map output: foldTable combines only what fits its memory. It may be
+// called for several runs of records, one after the other.
 func (p shaped[K, V]) combiner(job *jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc {
 	switch {
 	case p.fold != nil:

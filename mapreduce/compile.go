@@ -11,12 +11,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Compile is for package mrtest; a job's author has no use for it.
+// Compile is for package mrtest, not for authors of jobs.
 func (j *Job) Compile(s bridge.Settings) (*bridge.Compiled, error) {
 	return compile("", []*Job{j}, s)
 }
 
-// Compile is for package mrtest; a flow's author has no use for it.
+// Compile is for package mrtest, not for authors of jobs.
 func (f *Flow) Compile(s bridge.Settings) (*bridge.Compiled, error) {
 	if f == nil {
 		return nil, errors.New("there is no flow")
@@ -30,16 +30,16 @@ func (f *Flow) Compile(s bridge.Settings) (*bridge.Compiled, error) {
 // compilation compiles jobs to a program.
 type compilation struct {
 	bridge.Settings
-	known      property.Table
-	forAll     map[string]string            // properties of -D for all jobs
-	forJob     map[string]map[string]string // and for one, by its name
-	jobs       []*Job                       // in the order in which they can run
-	stages     []stage
-	isRead     []bool // by job: another job reads its result
-	formats    []Format
-	plans      []wire.JobPlan
-	warnings   []string
-	readsInput bool // a job reads Settings.Inputs
+	propertyTable property.Table
+	forAll        map[string]string            // properties of -D for all jobs
+	forJob        map[string]map[string]string // properties of -D JOB:…, by the job's name
+	jobs          []*Job                       // in the order in which they can run
+	stages        []stage
+	isRead        []bool // by job: another job reads its result
+	formats       []Format
+	plans         []wire.JobPlan
+	warnings      []string
+	readsInput    bool // a job reads Settings.Inputs
 }
 
 // compile checks jobs and compiles them to a Program.
@@ -59,7 +59,7 @@ func compile(flow string, jobs []*Job, s bridge.Settings) (*bridge.Compiled, err
 
 // analyse checks jobs, orders them and describes them.
 func analyse(jobs []*Job, s bridge.Settings) (*compilation, error) {
-	c := &compilation{Settings: s, known: property.NewTable()}
+	c := &compilation{Settings: s, propertyTable: property.NewTable()}
 	if err := c.order(jobs); err != nil {
 		return nil, err
 	}

@@ -52,15 +52,15 @@ func ExampleReduceSorted() {
 		emit(mapreduce.PairOf(f[0], at), f[2])
 		return nil
 	})
-	walks := mapreduce.ReduceSorted(visits, func(_ *mapreduce.Task, user string, pages iter.Seq2[int64, string], emit func(string, string)) error {
-		var walk []string
+	paths := mapreduce.ReduceSorted(visits, func(_ *mapreduce.Task, user string, pages iter.Seq2[int64, string], emit func(string, string)) error {
+		var path []string
 		for _, page := range pages {
-			walk = append(walk, page)
+			path = append(path, page)
 		}
-		emit(user, strings.Join(walk, " > "))
+		emit(user, strings.Join(path, " > "))
 		return nil
 	})
-	mrtest.Print(walks.Job("walks"), "ann 30 cart\nbob 10 home\nann 5 home\nann 20 shoes\n")
+	mrtest.Print(paths.Job("paths"), "ann 30 cart\nbob 10 home\nann 5 home\nann 20 shoes\n")
 	// Output:
 	// ann	home > shoes > cart
 	// bob	home
@@ -164,8 +164,8 @@ func ExamplePairs_TotalOrder() {
 	// quince
 }
 
-// Setup is the code before the loop, cleanup the code after it. This map adds up its
-// whole split and emits once.
+// Code before the loop is setup, code after it is cleanup. This map adds up its whole
+// split and emits once.
 func ExampleMapSplit() {
 	lengths := mapreduce.MapSplit(mapreduce.Lines(), func(_ *mapreduce.Task, lines iter.Seq[string], emit func(string, int64)) error {
 		var n, size int64

@@ -18,7 +18,7 @@ import (
 // every call; name a field that is not encoded with [Fields.Skip]. A job with a type
 // that leaves a field out is refused.
 type Fields struct {
-	task fieldsTask
+	mode fieldsMode
 	desc bool // the next field is in descending order
 
 	buf  []byte // encoding and text: the result; decoding: the remaining bytes
@@ -36,10 +36,10 @@ type Fields struct {
 
 type fielder interface{ Fields(f *Fields) }
 
-type fieldsTask uint8
+type fieldsMode uint8
 
 const (
-	fieldsExamine fieldsTask = iota
+	fieldsExamine fieldsMode = iota
 	fieldsEncode
 	fieldsDecode
 	fieldsText
@@ -60,7 +60,7 @@ func (f *Fields) Desc() *Fields {
 // list it, and is zero in the others. The condition may depend only on fields that are
 // listed before it: during decoding, the later ones are not known.
 func (f *Fields) Skip(p any) {
-	if f.task == fieldsExamine {
+	if f.mode == fieldsExamine {
 		f.skip(p)
 	}
 }
@@ -85,7 +85,7 @@ func field[T any](f *Fields, p *T, c *codec[T]) {
 	desc := f.desc
 	f.desc = false
 	f.n++
-	switch f.task {
+	switch f.mode {
 	case fieldsEncode:
 		start := len(f.buf)
 		f.buf = c.appendNested(f.buf, *p)
@@ -124,8 +124,8 @@ func fieldsCodec[T any]() (*codec[T], error) {
 		return nil, err
 	}
 	f := new(Fields)
-	run := func(task fieldsTask, buf []byte) {
-		f.task, f.buf, f.n, f.hash = task, buf, 0, 0
+	run := func(task fieldsMode, buf []byte) {
+		f.mode, f.buf, f.n, f.hash = task, buf, 0, 0
 		visit.Fields(f)
 	}
 	put := func(dst []byte, v T) []byte {

@@ -11,7 +11,9 @@ import (
 // span is a range of memory.
 type span struct{ at, size uintptr }
 
-func (s span) holds(other span) bool { return s.at <= other.at && other.at+other.size <= s.at+s.size }
+func (s span) contains(other span) bool {
+	return s.at <= other.at && other.at+other.size <= s.at+s.size
+}
 
 // examineFields calls a type's method Fields on the zero value, to check that it lists
 // every field.
@@ -21,7 +23,7 @@ func examineFields(visit fielder, at unsafe.Pointer, t reflect.Type) (name strin
 			err = fmt.Errorf("method Fields of %s panics on the zero value: %v", t, r)
 		}
 	}()
-	f := &Fields{task: fieldsExamine, value: span{uintptr(at), t.Size()}, listed: make(map[span]bool)}
+	f := &Fields{mode: fieldsExamine, value: span{uintptr(at), t.Size()}, listed: make(map[span]bool)}
 	visit.Fields(f)
 	missing := f.missing(t, f.value.at, "")
 	switch {
@@ -44,7 +46,7 @@ func (f *Fields) list(field span, kind string, desc bool) {
 		kind = "desc " + kind
 	}
 	f.names = append(f.names, kind)
-	if !f.value.holds(field) {
+	if !f.value.contains(field) {
 		f.err = fmt.Errorf("field %d (%s) is outside the value: Fields must have a pointer receiver and list the receiver's own fields", f.n, kind)
 	}
 	f.listed[field] = true
@@ -61,25 +63,25 @@ func (f *Fields) skip(p any) {
 		f.err = fmt.Errorf("Desc is called before Skip(%T)", p)
 	}
 	field := span{v.Pointer(), v.Type().Elem().Size()}
-	if !f.value.holds(field) {
+	if !f.value.contains(field) {
 		f.err = fmt.Errorf("the field of Skip(%T) is outside the value: Fields must have a pointer receiver and name the receiver's own fields", p)
 	}
 	f.skipped = append(f.skipped, field)
 }
 
 // missing returns the names of fields that are neither listed nor skipped in a value of
-// type t. A struct or array of which every part is missing is one name. Blank fields and
-// fields without size need not be listed.
+// type t. If all parts of a struct or array are missing, it returns only the whole. Blank
+// fields and fields without size need not be listed.
 func (f *Fields) missing(t reflect.Type, at uintptr, name string) []string {
 	whole := span{at, t.Size()}
-	if whole.size == 0 || f.listed[whole] || slices.ContainsFunc(f.skipped, func(s span) bool { return s.holds(whole) }) {
+	if whole.size == 0 || f.listed[whole] || slices.ContainsFunc(f.skipped, func(s span) bool { return s.contains(whole) }) {
 		return nil
 	}
 	var all []string
-	some := false // some parts are listed or skipped
+	anyNamed := false // some part is listed or skipped
 	add := func(part reflect.Type, offset uintptr, called string) {
 		missing := f.missing(part, at+offset, called)
-		some = some || part.Size() > 0 && !slices.Equal(missing, []string{called})
+		anyNamed = anyNamed || part.Size() > 0 && !slices.Equal(missing, []string{called})
 		all = append(all, missing...)
 	}
 	switch t.Kind() {
@@ -96,7 +98,7 @@ func (f *Fields) missing(t reflect.Type, at uintptr, name string) []string {
 	default:
 		return []string{name}
 	}
-	if name != "" && !some && len(all) > 0 {
+	if name != "" && !anyNamed && len(all) > 0 {
 		return []string{name}
 	}
 	return all
@@ -114,7 +116,7 @@ func (f *Fields) embeddedHint(t reflect.Type) string {
 		}
 		whole, inside := span{f.value.at + field.Offset, field.Type.Size()}, true
 		for listed := range f.listed {
-			inside = inside && whole.holds(listed)
+			inside = inside && whole.contains(listed)
 		}
 		if inside {
 			return fmt.Sprintf("the method belongs to the embedded %s, so give %s its own; ", field.Type, t)

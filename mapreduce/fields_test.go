@@ -110,7 +110,8 @@ func (v *skipsValue) Fields(f *Fields)   { f.Int64(&v.N); f.Skip(v.M) }
 func (v *skipsOutside) Fields(f *Fields) { f.Int64(&v.N); f.Skip(&skippedElsewhere) }
 func (v *descSkip) Fields(f *Fields)     { f.Desc().Skip(&v.N); f.Int64(&v.M) }
 
-// refusedType checks that jobs whose maps emit T are refused: as key, as value, within a pair.
+// checkRefused checks that jobs with maps that emit T are refused: as key, as value,
+// within a pair.
 func checkRefused[T any](t *testing.T, name string, words ...string) {
 	t.Run(name, func(t *testing.T) {
 		b := &jobRunner{files: map[string]string{"in": "a\n"}}
@@ -121,8 +122,8 @@ func checkRefused[T any](t *testing.T, name string, words ...string) {
 	})
 }
 
-// TestFieldsLeftOut: a type whose method Fields does not list every field is
-// refused when the job is built; the error names type and field.
+// TestFieldsLeftOut: a type is refused when the job is built if its method Fields does
+// not list every field. The error names type and field.
 func TestFieldsLeftOut(t *testing.T) {
 	checkRefused[promotes](t, "promoted", "mapreduce.promotes leaves out Extra:", "embedded mapreduce.fieldsBase", "f.Skip(&x.Extra)")
 	checkRefused[forgets](t, "unexported", "mapreduce.forgets leaves out unseen:")
@@ -134,7 +135,8 @@ func TestFieldsLeftOut(t *testing.T) {
 	checkRefused[descSkip](t, "desc before skip", "Desc is called before Skip")
 }
 
-// TestFieldsSkipped: listed fields are encoded, skipped ones are not, and no other must be named.
+// TestFieldsSkipped: listed fields are encoded and skipped ones are not. Blank fields and
+// fields without size need not be named.
 func TestFieldsSkipped(t *testing.T) {
 	if _, err := derive[promotesAll](); err != nil {
 		t.Error(err)

@@ -23,8 +23,8 @@ type foldTable[K, V any] struct {
 
 	sinceFlush int64 // records folded since the last flush
 	folded     int64 // records ever folded
-	flushed    int64 // records that replaced them
-	keyBytes   int64 // bytes of the keys of folded records, less those flushed
+	flushed    int64 // records that the table has emitted
+	keyBytes   int64 // bytes of the folded records' keys, minus those of the emitted keys
 	disabled   bool
 }
 
@@ -55,14 +55,14 @@ func (f *foldTable[K, V]) emit(k K, v V) {
 		f.put(k, key, v)
 		return
 	}
-	i, fresh, full := f.table.Insert(key)
+	i, isNew, full := f.table.Insert(key)
 	if full {
 		f.makeRoom(k, key, v)
 		return
 	}
 	f.sinceFlush++
 	f.keyBytes += int64(len(key))
-	if !fresh {
+	if !isNew {
 		f.vals[i] = f.f(f.vals[i], v)
 		return
 	}
@@ -72,11 +72,11 @@ func (f *foldTable[K, V]) emit(k K, v V) {
 	}
 }
 
-// makeRoom emits a record for which the table is full.
+// makeRoom flushes the full table and then emits the record.
 func (f *foldTable[K, V]) makeRoom(k K, key []byte, v V) {
-	alone := f.table.Len() == 0 // a key larger than the whole table
+	tooLarge := f.table.Len() == 0 // the key is larger than the whole table
 	f.flushFull()
-	if f.disabled || alone {
+	if f.disabled || tooLarge {
 		f.put(k, key, v)
 		return
 	}

@@ -66,15 +66,15 @@ func (Binary) AppendRecord(dst, key, value []byte) []byte {
 	return mrruntime.BinaryRecord(dst, key, value)
 }
 
-// newWriter returns the emit of an output, which formats and writes records.
+// newWriter returns the emit function of an output: it formats and writes records.
 func newWriter[K, V any](t *Task, output string, key *codec[K], value *codec[V]) (func(K, V), error) {
 	out, err := t.host.open(output)
 	if err != nil {
 		return nil, err
 	}
-	late := errLateEmit
+	lateErr := errLateEmit
 	if output != "" {
-		late = errLateWrite
+		lateErr = errLateWrite
 	}
 	var format func(dst []byte, k K, v V) []byte
 	switch f := t.job.format.(type) {
@@ -88,7 +88,7 @@ func newWriter[K, V any](t *Task, output string, key *codec[K], value *codec[V])
 	var buf []byte
 	return func(k K, v V) {
 		if !t.open {
-			t.rejectLate(late)
+			t.rejectLate(lateErr)
 			return
 		}
 		buf = format(buf[:0], k, v)
@@ -147,7 +147,7 @@ func checkFormat[K, V any](f Format, k *Codec[K], v *Codec[V]) error {
 	return nil
 }
 
-// rawType reports whether the text of a type is its bytes.
+// rawType reports whether Text prints values of a type as their own bytes.
 func rawType[T any]() bool {
 	t := reflect.TypeFor[T]()
 	return t.Kind() == reflect.String || t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8

@@ -92,11 +92,11 @@ var (
 type values struct {
 	t     *Task
 	g     *groups
-	group int64 // the group whose values can be read; 0: none
+	group int64 // its values can be read; 0: none can
 	ended bool  // a range has seen the end
 }
 
-// begin allows reading the values of a new group, and of no other.
+// begin allows reading the values of the current group, and of no other.
 func (v *values) begin() (group int64) {
 	v.group, v.ended = v.g.n, false
 	return v.group
@@ -134,7 +134,7 @@ func (v *values) each(group int64, take func() bool) {
 }
 
 // valuesOf returns a function that makes the sequence of a group's values. Each group
-// has its own, so that a range over an earlier one is detected.
+// has its own sequence, so that a range over an earlier one is detected.
 func valuesOf[V any](v *values, c *codec[V]) func() iter.Seq[V] {
 	d := &decoder{keep: true}
 	each := func(group int64, yield func(V) bool) {

@@ -16,14 +16,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// jobRunner runs compiled jobs in memory, with splits of a number of lines. It
-// overwrites every byte slice passed to functions as early as allowed, so that wrongly
-// kept strings and slices change.
+// jobRunner runs compiled jobs in memory. It overwrites every byte slice that it passes
+// to functions as early as allowed, so that wrongly kept strings and slices change.
 type jobRunner struct {
 	files      map[string]string // by URL below file:///w/
 	inputs     []string          // -input
 	properties map[string]string
-	lines      int // of a split; 0: all
+	splitLines int // of a split; 0: all
 	noCombine  bool
 
 	written  map[string]*bytes.Buffer // by "job/part-r-00000"
@@ -43,14 +42,14 @@ func (b *jobRunner) run(c bridge.Compiler) (map[string]string, error) {
 	if inputs == nil {
 		inputs = []string{"in"}
 	}
-	made, err := analyse(jobs, bridge.Settings{Inputs: inputs, Output: "out", Properties: b.properties, Dir: "/w", NoCombine: b.noCombine})
+	compiled, err := analyse(jobs, bridge.Settings{Inputs: inputs, Output: "out", Properties: b.properties, Dir: "/w", NoCombine: b.noCombine})
 	if err != nil {
 		return nil, err
 	}
 	b.written, b.counters = make(map[string]*bytes.Buffer), make(map[string]int64)
-	for i := range made.plans {
-		r := &jobRun{jobRunner: b, plan: &made.plans[i], plans: made.plans}
-		r.code = made.code(i, func(t *mrruntime.Task) host { return &fakeHost{Task: t, run: r} })
+	for i := range compiled.plans {
+		r := &jobRun{jobRunner: b, plan: &compiled.plans[i], plans: compiled.plans}
+		r.code = compiled.code(i, func(t *mrruntime.Task) host { return &fakeHost{Task: t, run: r} })
 		if err := r.run(); err != nil {
 			return nil, err
 		}
@@ -94,7 +93,7 @@ func (r *jobRun) run() error {
 		t := r.task(wire.Reduce, p, cuts)
 		in := &fakeRecords{all: out.sorted(p)}
 		err := r.code.reduce(t, in)
-		r.tally(t, "REDUCE_INPUT_GROUPS")
+		r.addCounters(t, "REDUCE_INPUT_GROUPS")
 		if err != nil {
 			return err
 		}
@@ -102,7 +101,7 @@ func (r *jobRun) run() error {
 	return nil
 }
 
-func (r *jobRun) tally(t *mrruntime.Task, names ...string) {
+func (r *jobRun) addCounters(t *mrruntime.Task, names ...string) {
 	for _, name := range append(names, "mine") {
 		group := wire.TaskCounters
 		if name == "mine" {
@@ -123,17 +122,17 @@ func (r *jobRun) maps(out *fakeCollector, cuts [][]byte) error {
 				if err := r.code.maps[i](t, split, nil); err != nil {
 					return err
 				}
-				r.tally(t)
+				r.addCounters(t)
 				continue
 			}
-			own := &fakeCollector{parts: make([][]record, r.plan.Reduces)}
-			if err := r.code.maps[i](t, split, own); err != nil {
+			mapOutput := &fakeCollector{parts: make([][]record, r.plan.Reduces)}
+			if err := r.code.maps[i](t, split, mapOutput); err != nil {
 				return err
 			}
-			r.tally(t, "MAP_OUTPUT_RECORDS", "COMBINE_INPUT_RECORDS")
-			for p := range own.parts {
-				r.counters["MAP_OUTPUT_RECORDS"] += int64(len(own.parts[p]))
-				if err := r.combine(t, own, p, out); err != nil {
+			r.addCounters(t, "MAP_OUTPUT_RECORDS", "COMBINE_INPUT_RECORDS")
+			for p := range mapOutput.parts {
+				r.counters["MAP_OUTPUT_RECORDS"] += int64(len(mapOutput.parts[p]))
+				if err := r.combine(t, mapOutput, p, out); err != nil {
 					return err
 				}
 			}
@@ -142,14 +141,14 @@ func (r *jobRun) maps(out *fakeCollector, cuts [][]byte) error {
 	return nil
 }
 
-func (r *jobRun) combine(t *mrruntime.Task, own *fakeCollector, p int, out *fakeCollector) error {
+func (r *jobRun) combine(t *mrruntime.Task, mapOutput *fakeCollector, p int, out *fakeCollector) error {
 	to := p % len(out.parts) // a sample has one partition
 	if r.code.combine == nil {
-		out.parts[to] = append(out.parts[to], own.parts[p]...)
+		out.parts[to] = append(out.parts[to], mapOutput.parts[p]...)
 		return nil
 	}
 	var last []byte
-	return r.code.combine(t, &fakeRecords{all: own.sorted(p)}, func(key, value []byte) error {
+	return r.code.combine(t, &fakeRecords{all: mapOutput.sorted(p)}, func(key, value []byte) error {
 		if bytes.Compare(key, last) < 0 {
 			return fmt.Errorf("combiner emits %x after %x", key, last)
 		}
@@ -174,17 +173,17 @@ func (r *jobRun) splits(in *wire.InputPlan) []*fakeSplit {
 		if !ok {
 			panic("no file " + path)
 		}
-		if r.lines == 0 || in.Format == "files" {
+		if r.splitLines == 0 || in.Format == "files" {
 			splits = append(splits, &fakeSplit{path: path, text: text})
 			continue
 		}
 		if in.Format == "records" {
-			for part := range slices.Chunk([]byte(text), r.lines*in.RecordSize) {
+			for part := range slices.Chunk([]byte(text), r.splitLines*in.RecordSize) {
 				splits = append(splits, &fakeSplit{path: path, text: string(part)})
 			}
 			continue
 		}
-		for part := range slices.Chunk(slices.Collect(strings.Lines(text)), r.lines) {
+		for part := range slices.Chunk(slices.Collect(strings.Lines(text)), r.splitLines) {
 			splits = append(splits, &fakeSplit{path: path, text: strings.Join(part, "")})
 		}
 	}
@@ -364,7 +363,7 @@ func (o fakeOutput) Write(record []byte) error {
 	return nil
 }
 
-// mainText returns the main output of the job, its parts in order.
+// mainText returns the job's main output: its part files, in order.
 func mainText(out map[string]string, job string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(mapKeys(out)) {
@@ -381,7 +380,7 @@ func checkOutput(t *testing.T, make func() bridge.Compiler, files map[string]str
 	t.Helper()
 	for _, lines := range []int{0, 1, 2} {
 		for _, noCombine := range []bool{false, true} {
-			b := &jobRunner{files: files, lines: lines, noCombine: noCombine}
+			b := &jobRunner{files: files, splitLines: lines, noCombine: noCombine}
 			out, err := b.run(make())
 			if err != nil {
 				t.Fatalf("splits of %d lines: %v", lines, err)

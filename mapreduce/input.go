@@ -40,9 +40,9 @@ type recordSource interface {
 //
 // Paths are local paths or URLs of files, directories and globs; without any path,
 // Lines reads -input. Hidden files in directories are skipped, and globs do not match
-// them. Globs are Hadoop's: *, ?, [a-c], [!a], {a,b}, and a backslash before a special
-// character. In addition, {a|b} is the one of a and b that exists; braces with both
-// , and | are refused. (To Hadoop, | is an ordinary character.)
+// them. Globs are as in Hadoop: *, ?, [a-c], [!a], {a,b}, and a backslash before a
+// special character. In addition, {a|b} matches a or b; it is an error if both exist.
+// Braces with both , and | are refused. (In Hadoop, | is an ordinary character.)
 //
 // Files ending in .gz and .zst are decompressed. Suffixes of other codecs and of
 // archives are refused. A byte order mark at the start of a file is skipped.
@@ -90,7 +90,7 @@ func Records(size int, paths ...string) Input[[]byte] {
 }
 
 // Files reads whole files: A is the file's URL, B its content, which is valid until the
-// next one. Paths are as for [Lines], but archives are read as they are.
+// next file. Paths are as for [Lines], but archives are read as they are.
 func Files(paths ...string) Input[Pair[string, []byte]] {
 	return Input[Pair[string, []byte]]{
 		spec: &inputSpec{format: "files", paths: paths},
@@ -142,8 +142,8 @@ func From[K, V any](r *Result[K, V]) Input[Pair[K, V]] {
 }
 
 // NewInput reads your own format; name identifies it in the job's description. A map
-// calls read for each of its pieces of files. Read returns the records that begin in
-// the piece, even if they end beyond it; a record is valid until the next one.
+// calls read for each of its pieces of files. It must return the records that begin in
+// the piece, even if they end beyond it. A record is valid until the next one.
 //
 // The io.ReaderAt reads the whole file and does not decompress it. An error fails the
 // attempt. Paths are as for [Lines]. See [InputOf] for a format that splits files itself.
@@ -183,9 +183,9 @@ func NewInput[R any](name string, read func(Split, io.ReaderAt) iter.Seq2[R, err
 type InputFormat[R any] interface {
 	// Name identifies the format in the job's description: lower case, no blanks.
 	Name() string
-	// Splits returns, for each map, the pieces of files that it reads in this order.
-	// Set Path, Offset and Length. Bytes outside all pieces are not read. It runs once,
-	// before the maps, with all files that the paths match.
+	// Splits returns, for each map, the pieces of files that the map reads, in reading
+	// order. Set Path, Offset and Length. Bytes outside all pieces are not read. Splits
+	// runs once, before the maps, with all files that the paths match.
 	Splits(files []File) ([][]Split, error)
 	// Read returns the records of a piece, as the function of [NewInput] does.
 	Read(Split, io.ReaderAt) iter.Seq2[R, error]

@@ -11,8 +11,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// masked is a container format: groups of letters, each after a mask for them. The last
-// byte of the file is the size of a group. No group can be read from its middle.
+// masked is a container format. A group is a mask byte and the letters, each XORed with
+// it, so no group can be read from its middle. The file's last byte is the group size.
 type masked struct{}
 
 func (masked) Name() string { return "masked" }

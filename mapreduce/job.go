@@ -10,13 +10,13 @@ import (
 type Job struct {
 	Name string
 
-	// Reduces is the number of reduce tasks, and so of main output files. 0 means the
-	// property mapreduce.job.reduces, whose default is 1. A property given with -D
-	// wins. See [MapOnly] for a job without reduces.
+	// Reduces is the number of reduce tasks; each writes one main output file. If it is
+	// 0, the property mapreduce.job.reduces decides; its default is 1. A property given
+	// with -D wins. See [MapOnly] for a job without reduces.
 	Reduces int
 
-	// FixedReduces, instead of Reduces, is for a job that is right with this number
-	// only, such as 1 for the ten largest of all. Another number given with -D is refused.
+	// FixedReduces, instead of Reduces, is for a job that is correct only with this
+	// number, such as 1 for a global top ten. Another number given with -D is refused.
 	FixedReduces int
 
 	Properties map[string]string // value by name; -D NAME=VALUE and -D JOB:NAME=VALUE win

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// order sorts the jobs: each comes after the jobs that it reads, and otherwise the
-// given order stays.
+// order sorts the jobs: each comes after the jobs that it reads. Otherwise it keeps the
+// given order.
 func (c *compilation) order(jobs []*Job) error {
 	writers, err := writersOf(jobs)
 	if err != nil {
@@ -66,15 +66,15 @@ func (o *ordering) place(j *Job) error {
 		if in.from == nil {
 			continue
 		}
-		before := o.writers[in.from]
-		if before == nil {
+		writer := o.writers[in.from]
+		if writer == nil {
 			return fmt.Errorf("job %s reads the result of a job that is not in its flow", j.Name)
 		}
 		// Cycles are possible only if the author assigns to a *Pairs after its first use.
-		if i := slices.Index(o.chain, before.Name); i >= 0 {
-			return fmt.Errorf("jobs wait for each other: %s", strings.Join(append(o.chain[i:], before.Name), " reads "))
+		if i := slices.Index(o.chain, writer.Name); i >= 0 {
+			return fmt.Errorf("jobs wait for each other: %s", strings.Join(append(o.chain[i:], writer.Name), " reads "))
 		}
-		if err := o.place(before); err != nil {
+		if err := o.place(writer); err != nil {
 			return err
 		}
 	}

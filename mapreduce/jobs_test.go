@@ -39,7 +39,7 @@ func TestWordCount(t *testing.T) {
 	}
 }
 
-// TestHashPartition: keys go where Hadoop's HashPartitioner puts them.
+// TestHashPartition: keys have the same partition as with Hadoop's HashPartitioner.
 func TestHashPartition(t *testing.T) {
 	b := &jobRunner{files: map[string]string{"in": poem}}
 	job := Fold(wordPairs(), Sum).Job("wc")
@@ -56,9 +56,9 @@ func TestHashPartition(t *testing.T) {
 	}
 }
 
-// TestZeros: -0 and 0 are two keys and all NaNs one, ordered and partitioned as Hadoop's
-// DoubleWritable and FloatWritable.
-func TestZeros(t *testing.T) {
+// TestSignedZeros: -0 and 0 are two keys, and all NaNs are one. They are ordered and
+// partitioned as Hadoop's DoubleWritable and FloatWritable.
+func TestSignedZeros(t *testing.T) {
 	b := &jobRunner{files: map[string]string{"in": "0\n-0\nnan\n1\n-0\n0\n0\n-1\nNaN\n"}}
 	const want = "-0.0\t2\n0.0\t3\n"
 	for name, job := range map[string]*Job{"double": Fold(numbered[float64](), Sum).Job("j"), "float": Fold(numbered[float32](), Sum).Job("j")} {
@@ -149,7 +149,7 @@ func TestTotalOrder(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("%03d", i*7919%500))
 		want = append(want, fmt.Sprintf("%03d", i))
 	}
-	b := &jobRunner{files: map[string]string{"in": strings.Join(lines, "\n") + "\n"}, lines: 50, properties: map[string]string{"mapreduce.job.reduces": "4"}}
+	b := &jobRunner{files: map[string]string{"in": strings.Join(lines, "\n") + "\n"}, splitLines: 50, properties: map[string]string{"mapreduce.job.reduces": "4"}}
 	out, err := b.run(Sort(Map(Lines(), func(_ *Task, line string, emit func(string, struct{})) error {
 		emit(line, struct{}{})
 		return nil
@@ -169,7 +169,7 @@ func TestTotalOrder(t *testing.T) {
 
 // TestTotalOrderKeepsGroups: a cut within a group of ReduceSorted does not divide it.
 func TestTotalOrderKeepsGroups(t *testing.T) {
-	b := &jobRunner{files: map[string]string{"in": strings.Repeat("a b b b c\n", 40)}, lines: 7, properties: map[string]string{"mapreduce.job.reduces": "5"}}
+	b := &jobRunner{files: map[string]string{"in": strings.Repeat("a b b b c\n", 40)}, splitLines: 7, properties: map[string]string{"mapreduce.job.reduces": "5"}}
 	pairs := MapSplit(Lines(), func(_ *Task, lines iter.Seq[string], emit func(Pair[string, int64], int64)) error {
 		n := int64(0)
 		for line := range lines {
@@ -353,12 +353,12 @@ func TestCombineGroup(t *testing.T) {
 			emit(sum)
 			return nil
 		})
-		return Reduce(scores, func(_ *Task, who string, vals iter.Seq[Pair[float64, int32]], emit func(string, float64)) error {
+		return Reduce(scores, func(_ *Task, user string, vals iter.Seq[Pair[float64, int32]], emit func(string, float64)) error {
 			var sum Pair[float64, int32]
 			for v := range vals {
 				sum = PairOf(sum.A+v.A, sum.B+v.B)
 			}
-			emit(who, sum.A/float64(sum.B))
+			emit(user, sum.A/float64(sum.B))
 			return nil
 		}).Job("average")
 	}
@@ -404,7 +404,8 @@ func TestFilesAndMerge(t *testing.T) {
 	checkOutput(t, inverted, map[string]string{"a": "x y", "b": "y y", "in": "z\nx\n"}, "index", "x\ta,in\ny\ta,b\nz\tin\n")
 }
 
-// TestPartition: an author's partition, and zero reduces by property.
+// TestPartition: the author's partition function is used, but not if a property sets zero
+// reduces.
 func TestPartition(t *testing.T) {
 	b := &jobRunner{files: map[string]string{"in": poem}, properties: map[string]string{"mapreduce.job.reduces": "2"}}
 	make := func(add int) *Job {
@@ -428,7 +429,8 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// TestFoldTableFlushes: more keys than the table holds, repeating and not.
+// TestFoldTableFlushes: the output is correct if there are more keys than the table
+// holds, whether keys repeat or not.
 func TestFoldTableFlushes(t *testing.T) {
 	const n = 400_000
 	for _, distinct := range []int{n, n / 4, 1000} {

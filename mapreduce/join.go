@@ -21,10 +21,10 @@ func Join[K, A, B, KO, VO any](a *Pairs[K, A], b *Pairs[K, B], f func(t *Task, k
 		a = a.withError("Join needs one Codec of the key on both sides")
 	}
 	left, right := joinShape(a.key, leftSide), joinShape(a.key, rightSide)
-	if a.total != b.total {
-		total, other := *a, *b
-		total.total, other.total = true, true
-		a, b = &total, &other
+	if a.totalOrder != b.totalOrder {
+		orderedA, orderedB := *a, *b
+		orderedA.totalOrder, orderedB.totalOrder = true, true
+		a, b = &orderedA, &orderedB
 	}
 	return newResult(sides[K, A, B]{shaped[K, A]{a, left}, shaped[K, B]{b, right}}, left.prefix, func(x *reduction[KO, VO]) error {
 		j := &joined{values: values{t: x.t, g: x.g}}
@@ -52,7 +52,7 @@ func (s sides[K, A, B]) checkPairs() error {
 	return errors.Join(s.left.checkPairs(), s.right.checkPairs())
 }
 func (s sides[K, A, B]) combines() bool        { return s.left.combines() || s.right.combines() }
-func (s sides[K, A, B]) ordered() bool         { return s.left.total }
+func (s sides[K, A, B]) ordered() bool         { return s.left.totalOrder }
 func (s sides[K, A, B]) withoutReduces() stage { return nil }
 
 func (s sides[K, A, B]) pairTypes() (key, value string) {
@@ -71,18 +71,18 @@ func (s sides[K, A, B]) combiner(job *jobSpec) func(*mrruntime.Task) mrruntime.C
 	return joinCombiner(s.left.combiner(job), s.right.combiner(job))
 }
 
-// The key of a join is the nested form of the author's key plus a byte for its side, so
-// that the left values of a key come before the right ones.
+// The key of a join is the nested form of the author's key plus a byte for its side. So the
+// left values of a key come before the right ones.
 const (
 	leftSide  = 0
 	rightSide = 1
 )
 
-// joinShape adds the byte of a side to the author's keys, and groups without it.
-func joinShape[K any](own *Codec[K], side byte) shape[K] {
+// joinShape appends the byte of a side to the author's keys. The group ignores it.
+func joinShape[K any](custom *Codec[K], side byte) shape[K] {
 	return shape[K]{
 		key: func() *codec[K] {
-			c := *must(own)
+			c := *must(custom)
 			c.view = nil
 			c.append = func(dst []byte, v K) []byte { return append(c.appendNested(dst, v), side) }
 			c.decode = func(d *decoder, src []byte) K {
@@ -143,7 +143,7 @@ func (j *joined) next(side byte) bool {
 	return false
 }
 
-// sideOf returns a function that makes the sequence of a side's values of a group.
+// sideOf returns a function that makes the sequence of a group's values on one side.
 func sideOf[V any](j *joined, c *codec[V], side byte) func(group int64) iter.Seq[V] {
 	d := &decoder{keep: true}
 	each := func(group int64, yield func(V) bool) {
@@ -201,7 +201,7 @@ func joinCombiner(left, right func(*mrruntime.Task) mrruntime.CombineFunc) func(
 				if err := sides[side](rt, run, emit); err != nil {
 					return err
 				}
-				for run.Next() { // skip the records that the combiner left
+				for run.Next() { // skip the records that the combiner did not read
 				}
 			}
 			return in.Err()

@@ -38,32 +38,32 @@
 //
 // # Rules
 //
-//  1. Every worker runs the program again with the same flags. Only the binary and the
-//     values of flags travel, with defaults as the client saw them. Closures are not
-//     serialised.
+//  1. Every worker runs the program again with the same flags. Workers get only the
+//     binary and the values of the flags, including the client's defaults. Closures are
+//     not serialised.
 //  2. The function given to Main builds the job from the flags alone. It runs for every
-//     attempt, so each attempt has its own captured variables. If a worker builds
-//     another job than the submitted one, it stops and names the difference.
+//     attempt, so each attempt has its own captured variables. If a worker's job differs
+//     from the submitted one, the worker stops and names the difference.
 //  3. Package variables are per process: pass no data through them. Workers run in
-//     another directory than the client, with the environment of their task tracker, so
-//     a relative os.Open fails, also before Main. Pass files through Job.Files and
-//     [Task.File], and values through flags.
+//     another directory than the client, with the environment of their task tracker. So
+//     os.Open fails for a relative name, even before Main. Pass files through Job.Files
+//     and [Task.File], and values through flags.
 //  4. Declare flags before Main, which calls flag.Parse. Main owns the flags -input,
 //     -output, -D and -h. -D wins over Job.Properties. -input is refused if no job reads
 //     it. Code after Main does not run.
-//  5. A map, fold or reduce may run several times, in part, or twice at once. Only emit,
-//     Write and counters count once; other side effects may repeat. A combiner may run
-//     any number of times, also never.
+//  5. A map, fold or reduce may run several times, even at the same time, and may stop
+//     halfway. Only emit, Write and counters count once; other side effects may repeat. A
+//     combiner may run any number of times, or never.
 //  6. emit and Write return nothing. Their first error is kept, and fails the attempt
 //     when the function returns. Call them from one goroutine at a time, and never after
-//     the return.
+//     the function has returned.
 //  7. The values of a key are streamed: read them once, before the next key. After a
 //     break, a second range continues where the first stopped; unread values are
 //     skipped. A range after the end, or over an earlier key, fails the job at once. If
 //     reading fails, the loop ends and the attempt fails, even if the function returns nil.
-//  8. You may keep strings (strings.Clone a small piece of a big one). []byte records,
-//     keys and values are valid until the next one. Arguments of a combiner, a fold or a
-//     Partition function are valid until it returns.
+//  8. You may keep strings (strings.Clone a small piece of a big one). A []byte record,
+//     key or value is valid until the next one is read. Arguments of a combiner, a fold
+//     or a Partition function are valid until it returns.
 //  9. In MapSplit and ReduceAll, code before the loop is setup and code after it is
 //     cleanup; defer works.
 //  10. Join calls its function for every key on either side. The left values come before
@@ -78,35 +78,35 @@
 // # Types
 //
 // Keys and values are string, bool, the integers, the floats, []byte, struct{} (no
-// data), types defined from these, [Pair], [Desc], and any T whose *T has a method
+// data), types defined from these, [Pair], [Desc], and any type T if *T has a method
 // Fields. Other types need a [Codec].
 //
 // Keys are sorted as Go orders them: false before true, pairs and fields from left to
-// right. As in Hadoop, -0 and 0 are two keys in this order, and all NaNs are one key,
-// the last.
+// right. As in Hadoop, -0 sorts before 0, as a different key. All NaNs are one key, which
+// sorts last.
 //
 // Text prints numbers as Java does (100.0, 1.0E10, NaN, Infinity), so that you can
 // compare part files with Hadoop's. It prints []byte unchanged, and tabs between the
 // parts of a pair and between fields. For struct{} it prints nothing, not even a tab.
 //
-// The partition of a key is that of Hadoop's HashPartitioner, (hash & 0x7fffffff) mod
+// A key has the same partition as with Hadoop's HashPartitioner, (hash & 0x7fffffff) mod
 // reduces, with the hash of Hadoop's type:
 //
-//	string, []byte   Text, BytesWritable   31·h + byte, signed, from 1
+//	string, []byte   Text, BytesWritable   for each byte h = 31·h + signed byte; h is 1 at first
 //	integers         LongWritable, …       low 32 bits of the value
 //	floats           DoubleWritable, …     low 32 of the 64 bits
 //	bool             BooleanWritable       true 0, false 1
 //	struct{}         NullWritable          0
-//	Pair, Fields     (ours)                31·h + next part, from 0
-//	Desc             (ours)                as its element
+//	Pair, Fields     (ours)                for each part h = 31·h + hash of the part; h is 0 at first
+//	Desc             (ours)                hash of its element
 //
 // # Inside
 //
 // This package compiles typed functions to functions on bytes, and package runtime runs
 // them; it schedules nothing and moves no data. Keys are encoded so that the order of
 // bytes is the order of keys: see codec_kinds.go. Values and Binary files have the same
-// encoding. Records cost no reflection. Several goroutines may compile and run one job
-// at once, if the author's functions allow it, but only one may build it.
+// encoding. No reflection runs per record. Several goroutines may compile and run one
+// job at once, if the author's functions allow it, but only one may build it.
 //
 // Where to look, in the order of events:
 //

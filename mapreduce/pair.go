@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// Pair is two values as one, ordered by A, then by B. Make it with [PairOf].
+// Pair has two values. Pairs are ordered by A, then by B. Make one with [PairOf].
 type Pair[A, B any] struct {
 	A A
 	B B
@@ -20,7 +20,7 @@ type Desc[T any] struct{ V T }
 // Descending returns a Desc.
 func Descending[T any](v T) Desc[T] { return Desc[T]{V: v} }
 
-// The encoding of a pair is A nested, then B in the same form as the pair.
+// deriveCodec encodes A in nested form, then B in the form that the pair itself has.
 func (Pair[A, B]) deriveCodec() (any, error) {
 	a, err := derive[A]()
 	if err != nil {
@@ -68,8 +68,8 @@ func pairOf[A, B any](a *codec[A], b *codec[B]) *codec[Pair[A, B]] {
 	}
 }
 
-// The encoding of a Desc is the nested form of V with every bit inverted. It must be
-// the nested form: inverted terminal forms would sort "a" before "ab".
+// deriveCodec encodes the nested form of V with every bit inverted. Inverted terminal
+// forms would sort "a" before "ab".
 func (Desc[T]) deriveCodec() (any, error) {
 	c, err := derive[T]()
 	if err != nil {

@@ -17,11 +17,11 @@ type Pairs[K, V any] struct {
 	key     *Codec[K]
 	value   *Codec[V]
 
-	fold      func(a, b V) V
-	group     func(t *Task, key K, vals iter.Seq[V], emit func(V)) error
-	partition func(key K, n int) int
-	total     bool
-	errs      []error // misuse, found while the job was built
+	fold       func(a, b V) V
+	group      func(t *Task, key K, vals iter.Seq[V], emit func(V)) error
+	partition  func(key K, n int) int
+	totalOrder bool
+	errs       []error // misuse, found while the job was built
 }
 
 // source is a map function with its input.
@@ -61,7 +61,7 @@ func MapSplit[R, K, V any](in Input[R], f func(t *Task, recs iter.Seq[R], emit f
 	})
 }
 
-// errorAt adds the place of the current record to an error of the author's.
+// errorAt adds the current record's file and offset to an error of the author's code.
 func errorAt(s splitReader, err error) error {
 	if where := s.Where(); err != nil && where != "" {
 		return fmt.Errorf("%s: %w", where, err)
@@ -105,7 +105,7 @@ func Merge[K, V any](ps ...*Pairs[K, V]) *Pairs[K, V] {
 			merged.misuse("Merge was called without pairs")
 			continue
 		}
-		if p.combines() || p.partition != nil || p.total || p.key != nil || p.value != nil {
+		if p.combines() || p.partition != nil || p.totalOrder || p.key != nil || p.value != nil {
 			merged.misuse("set Combine, Partition, TotalOrder and Codecs on the result of Merge, not on its parts")
 		}
 		merged.sources = append(merged.sources, p.sources...)
@@ -117,10 +117,10 @@ func Merge[K, V any](ps ...*Pairs[K, V]) *Pairs[K, V] {
 	return merged
 }
 
-// Combine lets maps shrink their output: f makes one value of two values of a key. It
-// must be associative and commutative. It is called any number of times, also never.
-// String and []byte arguments are valid until f returns. Values of fixed size without
-// pointers are combined in a hash table, before they are encoded.
+// Combine lets maps shrink their output: f merges two values of a key into one. It must
+// be associative and commutative. It is called any number of times, or never. String and
+// []byte arguments are valid until f returns. Values of fixed size without pointers are
+// combined in a hash table, before they are encoded.
 func (p *Pairs[K, V]) Combine(f func(a, b V) V) *Pairs[K, V] {
 	if p.combines() || f == nil {
 		p.misuse("Combine: the pairs have a combiner already, or the function is nil")
@@ -144,21 +144,21 @@ func (p *Pairs[K, V]) combines() bool { return p.fold != nil || p.group != nil }
 // Partition replaces the hash of the key: f returns the number of the reduce that gets
 // the key, from 0 to n-1.
 func (p *Pairs[K, V]) Partition(f func(key K, n int) int) *Pairs[K, V] {
-	if p.partition != nil || p.total || f == nil {
+	if p.partition != nil || p.totalOrder || f == nil {
 		p.misuse("Partition: the pairs have a partition or a total order already, or the function is nil")
 	}
 	p.partition = f
 	return p
 }
 
-// TotalOrder partitions by ranges of keys, so that the part files, one after the
-// other, are sorted. The job's setup runs the maps on a sample of the input to find
-// ranges of equal size.
+// TotalOrder partitions by ranges of keys, so that the part files together are sorted,
+// in the order of their names. The job's setup runs the maps on a sample of the input to
+// find ranges of equal size.
 func (p *Pairs[K, V]) TotalOrder() *Pairs[K, V] {
 	if p.partition != nil {
 		p.misuse("TotalOrder: the pairs have a partition already")
 	}
-	p.total = true
+	p.totalOrder = true
 	return p
 }
 
@@ -172,7 +172,7 @@ func (p *Pairs[K, V]) misuse(text string) {
 	p.errs = append(p.errs, errors.New(text))
 }
 
-// check returns all errors of the pairs by themselves.
+// check returns the errors of the pairs: misuse, types without codec, invalid inputs.
 func (p *Pairs[K, V]) check() error {
 	errs := p.errs
 	if _, err := resolve(p.key); err != nil {
@@ -200,8 +200,8 @@ func (p *Pairs[K, V]) inputs() []*inputSpec {
 // shape is how one kind of reduce encodes and groups keys.
 type shape[K any] struct {
 	key func() *codec[K] // returns a new codec; its hash picks the partition
-	// prefix returns a function for the length of the part of an encoded key that
-	// makes a group; nil: the whole key.
+	// prefix returns a function that returns the length of an encoded key's group
+	// prefix: keys with equal prefixes are one group. nil: the whole key.
 	prefix func() func(key []byte) (int, error)
 }
 
@@ -232,7 +232,7 @@ func (p shaped[K, V]) maps(job *jobSpec) []mapFunc {
 	return maps
 }
 
-// texts returns, for each map function, one that prints a record it emits.
+// texts returns, for each map function, a function that prints an emitted record.
 func (p shaped[K, V]) texts() []func(key, value []byte) string {
 	k, v := p.shape.key(), must(p.value)
 	text := func(key, value []byte) string {
@@ -260,7 +260,7 @@ func (p *Pairs[K, V]) mapFolding(t *Task, src source[K, V], in splitReader, c *c
 	return t.end(in.Err, err)
 }
 
-// mapOnlyFuncs returns the map functions of a job without reduces, which write.
+// mapOnlyFuncs returns the map functions of a job without reduces. They write its output.
 func (p *Pairs[K, V]) mapOnlyFuncs(job *jobSpec) []mapFunc {
 	var maps []mapFunc
 	for _, src := range p.sources {

@@ -18,7 +18,7 @@ import (
 // plan describes a job. With mapreduce.job.reduces=0 it makes the stage map-only.
 func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 	j := c.jobs[i]
-	own, err := c.checkProperties(j.Properties)
+	ofJob, err := c.checkProperties(j.Properties)
 	if err != nil {
 		return nil, fmt.Errorf("Job.Properties: %w", err)
 	}
@@ -29,8 +29,8 @@ func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 		return nil, fmt.Errorf("its format is %s, but another job reads its result with From, which needs Binary", c.formats[i].Name())
 	}
 	plan := &wire.JobPlan{Name: j.Name, Format: c.formats[i].Name(), Outputs: slices.Clone(j.Outputs)}
-	plan.Properties = c.known.Resolve(c.Defaults, own, c.forAll, c.forJob[j.Name])
-	if plan.Reduces, err = c.reduces(i, own, plan.Properties); err != nil {
+	plan.Properties = c.propertyTable.Resolve(c.Defaults, ofJob, c.forAll, c.forJob[j.Name])
+	if plan.Reduces, err = c.reduces(i, ofJob, plan.Properties); err != nil {
 		return nil, err
 	}
 	st := c.stages[i]
@@ -55,13 +55,13 @@ func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 }
 
 // reduces returns the number of reduces, and sets it in properties too.
-func (c *compilation) reduces(i int, own, properties map[string]string) (int, error) {
+func (c *compilation) reduces(i int, ofJob, properties map[string]string) (int, error) {
 	j, st := c.jobs[i], c.stages[i]
 	want, field := j.Reduces, "Job.Reduces"
 	if j.FixedReduces != 0 {
 		want, field = j.FixedReduces, "Job.FixedReduces"
 	}
-	text, given := own[property.Reduces]
+	text, given := ofJob[property.Reduces]
 	switch {
 	case want < 0:
 		return 0, fmt.Errorf("%s is %d", field, want)
@@ -76,9 +76,9 @@ func (c *compilation) reduces(i int, own, properties map[string]string) (int, er
 		properties[property.Reduces] = "0"
 		return 0, nil
 	}
-	_, ofAll := c.forAll[property.Reduces]
-	_, ofJob := c.forJob[j.Name][property.Reduces]
-	if !ofAll && !ofJob && want > 0 {
+	_, setForAll := c.forAll[property.Reduces]
+	_, setForJob := c.forJob[j.Name][property.Reduces]
+	if !setForAll && !setForJob && want > 0 {
 		properties[property.Reduces] = strconv.Itoa(want)
 	}
 	n, err := strconv.Atoi(properties[property.Reduces])
@@ -95,14 +95,14 @@ func (c *compilation) reduces(i int, own, properties map[string]string) (int, er
 	if n > 0 {
 		return n, nil
 	}
-	alone := st.withoutReduces()
+	mapOnly := st.withoutReduces()
 	switch {
-	case alone == nil:
+	case mapOnly == nil:
 		return 0, fmt.Errorf("%s=0, but a join needs reduces", property.Reduces)
 	case c.isRead[i]:
 		return 0, fmt.Errorf("%s=0, but another job reads the output of its reduces", property.Reduces)
 	}
-	c.stages[i] = alone
+	c.stages[i] = mapOnly
 	return 0, nil
 }
 
@@ -134,7 +134,8 @@ func (c *compilation) inputs(st stage) ([]wire.InputPlan, error) {
 }
 
 // output returns a job's output directory: Job.Output, else -output, or a directory
-// below -output in a flow. A result that only later jobs read has none unless kept.
+// below -output in a flow. It returns "" for a result that only later jobs read, unless
+// the result is kept.
 func (c *compilation) output(i int, keep bool) (string, error) {
 	j := c.jobs[i]
 	switch {
@@ -175,7 +176,7 @@ func (c *compilation) files(given map[string]string) (map[string]string, error) 
 }
 
 // cleanInput is clean for globs. It escapes special characters of the working
-// directory, which is no part of the glob.
+// directory, because they are not part of the author's glob.
 func (c *compilation) cleanInput(name string) (string, error) {
 	const special = `*?[]{}\`
 	if !c.relative(name) {
@@ -196,8 +197,8 @@ func (c *compilation) relative(name string) bool {
 	return c.Dir != "" && err == nil && scheme == "" && !path.IsAbs(name)
 }
 
-// clean makes a path a URL, the same in every process: relative paths are relative to
-// the client's working directory.
+// clean converts a path to a URL that is the same in every process: relative paths are
+// relative to the client's working directory.
 func (c *compilation) clean(name string) (string, error) {
 	if c.relative(name) {
 		name = dfs.Join(c.Dir, name)

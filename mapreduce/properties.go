@@ -27,14 +27,14 @@ func Properties() []Property {
 	return all
 }
 
-// splitProperties divides the properties of -D into those for all jobs and, from
-// JOB:NAME, those for one job. The name of a job may have a colon, a property's not.
+// splitProperties divides the properties of -D: NAME is for all jobs, JOB:NAME for one
+// job. A job's name may contain a colon, a property's name may not.
 func (c *compilation) splitProperties() (err error) {
-	all, own := make(map[string]string), make(map[string]map[string]string)
+	all, perJob := make(map[string]string), make(map[string]map[string]string)
 	var names []string
 	for _, j := range c.jobs {
 		names = append(names, j.Name)
-		own[j.Name] = make(map[string]string)
+		perJob[j.Name] = make(map[string]string)
 	}
 	for _, given := range slices.Sorted(maps.Keys(c.Settings.Properties)) {
 		value, i := c.Settings.Properties[given], strings.LastIndexByte(given, ':')
@@ -44,19 +44,19 @@ func (c *compilation) splitProperties() (err error) {
 		}
 		job, name := given[:i], given[i+1:]
 		switch {
-		case own[job] == nil:
+		case perJob[job] == nil:
 			return bridge.Usagef("-D %s=%s: there is no job %q; the jobs are %s (a property's name has no colon)", given, value, job, strings.Join(names, ", "))
 		case property.IsFlowWide(property.CurrentName(name)):
 			return bridge.Usagef("-D %s=%s: the property applies to all jobs of a flow: leave out the job's name", given, value)
 		}
-		own[job][name] = value
+		perJob[job][name] = value
 	}
 	if c.forAll, err = c.checkProperties(all); err != nil {
 		return bridge.Usagef("%w", err)
 	}
 	c.forJob = make(map[string]map[string]string)
 	for _, job := range names {
-		if c.forJob[job], err = c.checkProperties(own[job]); err != nil {
+		if c.forJob[job], err = c.checkProperties(perJob[job]); err != nil {
 			return bridge.Usagef("-D %s:…: %w", job, err)
 		}
 	}
@@ -65,7 +65,7 @@ func (c *compilation) splitProperties() (err error) {
 
 // checkProperties checks properties, replaces old names, and keeps the warnings.
 func (c *compilation) checkProperties(given map[string]string) (map[string]string, error) {
-	normalized, warnings, err := c.known.Normalize(given)
+	normalized, warnings, err := c.propertyTable.Normalize(given)
 	c.warnings = append(c.warnings, warnings...)
 	return normalized, err
 }

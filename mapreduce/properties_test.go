@@ -73,7 +73,7 @@ func TestHadoopProperties(t *testing.T) {
 		"mapred.cache.files=hdfs:///x":                                             "Job.Files",
 		"mapred.map.child.env=A=b":                                                 "environment",
 		"fs.default.name=hdfs://nn:8020":                                           "hdfs://HOST",
-		// already the behaviour
+		// a value that Quern has anyway
 		"mapreduce.output.fileoutputformat.compress=false":           accepted,
 		"mapred.output.compress= false ":                             accepted,
 		"mapreduce.map.failures.maxpercent=0":                        accepted,
@@ -81,11 +81,11 @@ func TestHadoopProperties(t *testing.T) {
 		"mapreduce.output.basename=part":                             accepted,
 		"mapreduce.map.speculative=false":                            accepted,
 		"mapreduce.input.linerecordreader.line.maxlength=2147483647": accepted,
-		// known and without effect
+		// without effect, with a warning
 		"mapreduce.job.maps=7": warned, "mapred.map.tasks=7": warned, "mapreduce.map.speculative=true": warned,
 		"mapred.output.compression.codec=x": warned, "io.sort.factor=10": warned, "mapred.child.java.opts=-Xmx1g": warned,
 		"yarn.app.mapreduce.am.resource.mb=1": warned, "mapreduce.jobhistory.address=x:1": warned, "mapreduce.odd=1": warned,
-		// honoured
+		// in effect
 		"mapreduce.job.reduces=3": honoured, "mapred.reduce.tasks=3": honoured, "io.sort.mb=7": honoured,
 		"key.value.separator.in.input.line=;": honoured, "mapred.textoutputformat.separator=;": honoured,
 		"mapred.min.split.size=9": honoured, "mapred.task.timeout=9": honoured, "mapred.job.queue.name=etl": honoured,
@@ -143,17 +143,17 @@ func TestHadoopNames(t *testing.T) {
 	if len(names) < 200 {
 		t.Errorf("%d names", len(names))
 	}
-	for _, now := range hadoop.Renamed() {
-		names = append(names, now)
+	for _, current := range hadoop.Renamed() {
+		names = append(names, current)
 	}
-	known := property.NewTable()
+	table := property.NewTable()
 	for _, name := range names {
-		if _, ruled := hadoop.Find(name); !ruled && known[name] == nil {
+		if _, ruled := hadoop.Find(name); !ruled && table[name] == nil {
 			t.Errorf("%s is not known", name)
 		}
 	}
 	for _, rule := range hadoop.Rules() {
-		if known[rule.Name] != nil {
+		if table[rule.Name] != nil {
 			t.Errorf("%s has a rule and is implemented", rule.Name)
 		}
 	}
@@ -180,12 +180,12 @@ func TestPropertiesOfOneJob(t *testing.T) {
 		{"a:mapreduce.job.reduces=6 mapred.reduce.tasks=4", "6,, 4,job,job"},
 		{"a:x= b:c:y=1=2", "2,, 3,job,1=2"},
 	} {
-		made, err := compiledWith(jobs(), strings.Fields(c.given)...)
+		compiled, err := compiledWith(jobs(), strings.Fields(c.given)...)
 		if err != nil {
 			t.Errorf("%s: %v", c.given, err)
 			continue
 		}
-		a, b := made.plans[0].Properties, made.plans[1].Properties
+		a, b := compiled.plans[0].Properties, compiled.plans[1].Properties
 		if got := a[property.Reduces] + "," + a["x"] + ", " + b[property.Reduces] + "," + b["x"] + "," + b["y"]; got != c.want {
 			t.Errorf("%s: %s, want %s", c.given, got, c.want)
 		}
@@ -253,7 +253,7 @@ func TestFixedReduces(t *testing.T) {
 	if err != nil || c.plans[0].Reduces != 1 || c.plans[1].Reduces != 3 {
 		t.Errorf("%v", err)
 	}
-	for what, edit := range map[string]func(*Job){
+	for want, edit := range map[string]func(*Job){
 		"Job.Reduces and Job.FixedReduces are both set":                         func(j *Job) { j.Reduces = 1 },
 		"Job.FixedReduces is -1":                                                func(j *Job) { j.FixedReduces = -1 },
 		"Job.FixedReduces is 1, but Job.Properties has mapreduce.job.reduces=2": func(j *Job) { j.Properties = map[string]string{"mapred.reduce.tasks": "2"} },
@@ -261,8 +261,8 @@ func TestFixedReduces(t *testing.T) {
 	} {
 		all := jobs()[:1]
 		edit(all[0])
-		if _, err := compiledWith(all); err == nil || !strings.Contains(err.Error(), what) {
-			t.Errorf("error %v, want %q", err, what)
+		if _, err := compiledWith(all); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
 		}
 	}
 }

@@ -51,17 +51,17 @@ func TestRulesOfRanges(t *testing.T) {
 // panics after the attempt. It never returns the values of another group.
 func TestLateValues(t *testing.T) {
 	b := &jobRunner{files: map[string]string{"in": "a a\nb b\nc\n"}}
-	var kept iter.Seq[int64]
+	var saved iter.Seq[int64]
 	first := func(vals iter.Seq[int64]) {
 		for range vals {
 			break
 		}
 	}
 	use := func(vals iter.Seq[int64]) {
-		if kept != nil {
-			first(kept)
+		if saved != nil {
+			first(saved)
 		}
-		kept = vals
+		saved = vals
 	}
 	for name, result := range map[string]*Result[string, int64]{
 		"reduce": Reduce(wordPairs(), func(_ *Task, w string, vals iter.Seq[int64], _ func(string, int64)) error {
@@ -79,9 +79,9 @@ func TestLateValues(t *testing.T) {
 		}),
 		"all, behind the last group": ReduceAll(wordPairs(), func(_ *Task, groups iter.Seq2[string, iter.Seq[int64]], _ func(string, int64)) error {
 			for _, vals := range groups {
-				kept = vals
+				saved = vals
 			}
-			first(kept)
+			first(saved)
 			return nil
 		}),
 		"all, within a range of an earlier group": ReduceAll(wordPairs(), func(_ *Task, groups iter.Seq2[string, iter.Seq[int64]], _ func(string, int64)) error {
@@ -118,14 +118,14 @@ func TestLateValues(t *testing.T) {
 		}), func(*Task, string, iter.Seq[int64], func(string, int64)) error { return nil }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			kept = nil
+			saved = nil
 			checkError(t, result.Job("j"), b, "values", "after the group")
 		})
 	}
 
-	kept = nil
+	saved = nil
 	if _, err := b.run(Reduce(wordPairs(), func(_ *Task, _ string, vals iter.Seq[int64], _ func(string, int64)) error {
-		kept = vals
+		saved = vals
 		return nil
 	}).Job("j")); err != nil {
 		t.Fatal(err)
@@ -135,5 +135,5 @@ func TestLateValues(t *testing.T) {
 			t.Errorf("panic %v", r)
 		}
 	}()
-	first(kept)
+	first(saved)
 }

@@ -33,7 +33,7 @@ func (r *Result[K, V]) check(f Format) error {
 	return errors.Join(append(errs, checkFormat(f, r.key, r.value))...)
 }
 
-// reduction is the state of a reduce of one partition.
+// reduction is the state of an attempt that reduces one partition.
 type reduction[KO, VO any] struct {
 	t     *Task
 	g     *groups
@@ -166,8 +166,8 @@ func sortedShape[G, S any]() shape[Pair[G, S]] {
 	}
 }
 
-// Fold reduces the values of each key to one with f. Maps apply f too, as with
-// [Pairs.Combine].
+// Fold reduces the values of each key to one value, by calling f for two at a time. Maps
+// apply f too, as with [Pairs.Combine].
 func Fold[K, V any](p *Pairs[K, V], f func(a, b V) V) *Result[K, V] {
 	p = requirePairs(p, f == nil, "Fold")
 	if p.combines() {
@@ -197,8 +197,8 @@ func Fold[K, V any](p *Pairs[K, V], f func(a, b V) V) *Result[K, V] {
 	return r.Codecs(p.key, p.value)
 }
 
-// Sort writes the pairs unchanged and sorted by key, within each partition. With
-// [Pairs.TotalOrder], the sequence of all partitions is sorted.
+// Sort writes the pairs unchanged, sorted by key within each partition. With
+// [Pairs.TotalOrder], the part files together are sorted too.
 func Sort[K, V any](p *Pairs[K, V]) *Result[K, V] {
 	p = requirePairs(p, false, "Sort")
 	r := newResult(p.wholeKeys(), nil, func(x *reduction[K, V]) error {
@@ -222,19 +222,18 @@ func Sort[K, V any](p *Pairs[K, V]) *Result[K, V] {
 // reduces.
 func MapOnly[K, V any](p *Pairs[K, V]) *Result[K, V] {
 	p = requirePairs(p, false, "MapOnly")
-	if p.combines() || p.partition != nil || p.total {
+	if p.combines() || p.partition != nil || p.totalOrder {
 		p = p.withError("MapOnly has no reduces, so Combine, Partition and TotalOrder have no effect")
 	}
 	return p.mapOnly()
 }
 
-// requirePairs adds errors for nil pairs or a nil function.
-func requirePairs[K, V any](p *Pairs[K, V], missing bool, what string) *Pairs[K, V] {
+func requirePairs[K, V any](p *Pairs[K, V], missing bool, function string) *Pairs[K, V] {
 	if p == nil {
-		p = (&Pairs[K, V]{}).withError(what + " was called without pairs")
+		p = (&Pairs[K, V]{}).withError(function + " was called without pairs")
 	}
 	if missing {
-		p = p.withError(what + " has no function")
+		p = p.withError(function + " has no function")
 	}
 	return p
 }

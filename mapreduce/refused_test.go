@@ -8,8 +8,8 @@ import (
 	"github.com/quernmr/quern/mapreduce/internal/bridge"
 )
 
-// TestInputGiven: Compiled reports whether a job reads -input, so that Main can refuse it.
-func TestInputGiven(t *testing.T) {
+// TestReadsInput: Compiled reports whether a job reads -input, so that Main can refuse it.
+func TestReadsInput(t *testing.T) {
 	own, given := Sort(wordPairs("/own")).Job("own"), Sort(wordPairs()).Job("given")
 	for name, c := range map[string]struct {
 		job  bridge.Compiler
@@ -27,8 +27,8 @@ func TestInputGiven(t *testing.T) {
 	}
 }
 
-// TestRefusedOnce: each error is reported once; the error for a name includes the rule.
-func TestRefusedOnce(t *testing.T) {
+// TestErrorsAreReportedOnce: each error is reported once; the error for a name includes the rule.
+func TestErrorsAreReportedOnce(t *testing.T) {
 	times := Map(Lines(), func(_ *Task, _ string, emit func(time.Time, time.Time)) error { return nil })
 	for _, c := range []struct {
 		job  *Job

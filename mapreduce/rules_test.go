@@ -16,7 +16,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestJoinInPieces: sides that are read in part, or not at all.
+// TestJoinInPieces: a join's function may read a side in part, in pieces, or not at all.
 func TestJoinInPieces(t *testing.T) {
 	side := func(path string) *Pairs[string, string] {
 		return Map(KeyValues(path), func(_ *Task, kv Pair[string, string], emit func(string, string)) error {
@@ -72,11 +72,11 @@ func collectSeq(s iter.Seq[string], n int) (all []string) {
 // the end of the attempt they panic.
 func TestLateEmit(t *testing.T) {
 	b := &jobRunner{files: map[string]string{"in": "a\nb\n"}}
-	var kept func(string, int64)
+	var saved func(string, int64)
 	var keptTask *Task
-	between := NewInput("two", twoRecords(func() { kept("late", 1) }))
+	between := NewInput("two", twoRecords(func() { saved("late", 1) }))
 	checkError(t, MapOnly(Map(between, func(_ *Task, _ string, emit func(string, int64)) error {
-		kept = emit
+		saved = emit
 		return nil
 	})).Job("j"), b, "emit was called after")
 	between = NewInput("two", twoRecords(func() { Write(keptTask, "o", 1, 2) }))
@@ -88,9 +88,9 @@ func TestLateEmit(t *testing.T) {
 	checkError(t, job, b, "Write was called after")
 
 	for name, job := range map[string]*Job{
-		"map": Fold(Map(Lines(), func(_ *Task, _ string, emit func(string, int64)) error { kept = emit; return nil }), Sum).Job("j"),
+		"map": Fold(Map(Lines(), func(_ *Task, _ string, emit func(string, int64)) error { saved = emit; return nil }), Sum).Job("j"),
 		"reduce": Reduce(wordPairs(), func(_ *Task, _ string, _ iter.Seq[int64], emit func(string, int64)) error {
-			kept = emit
+			saved = emit
 			return nil
 		}).Job("j"),
 	} {
@@ -103,7 +103,7 @@ func TestLateEmit(t *testing.T) {
 					t.Errorf("%s: panic %v", name, r)
 				}
 			}()
-			kept("much too late", 1)
+			saved("much too late", 1)
 		}()
 	}
 }
@@ -189,7 +189,8 @@ func TestBrokenPartition(t *testing.T) {
 	}
 }
 
-// TestBrokenPairs: a read error ends reduces of keys with two parts.
+// TestBrokenPairs: a read error ends joins and sorted reduces, which have keys of two
+// parts.
 func TestBrokenPairs(t *testing.T) {
 	drain := func(vals iter.Seq[int64]) {
 		for range vals {
@@ -303,8 +304,8 @@ func TestPlanErrors(t *testing.T) {
 	}
 }
 
-// cycle returns two jobs that read each other's result: it changes the pairs of the
-// first after it has made the second.
+// cycle returns two jobs that read each other's result. It makes the cycle by assigning
+// to the first job's pairs after it has made the second job.
 func cycle() *Flow {
 	from := func(r *Result[string, int64]) *Pairs[string, int64] {
 		return Map(From(r), func(*Task, Pair[string, int64], func(string, int64)) error { return nil })
@@ -336,7 +337,8 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestSettings: the sources of a job's settings, and warnings about unknown ones.
+// TestSettings: the plan has the settings from all sources. Unknown properties cause
+// warnings or usage errors.
 func TestSettings(t *testing.T) {
 	job := Fold(wordPairs(), Sum).Job("j")
 	job.Reduces = 3

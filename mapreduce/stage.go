@@ -24,12 +24,12 @@ type emitted interface {
 	combines() bool
 	ordered() bool // across partitions
 	maps(*jobSpec) []mapFunc
-	texts() []func(key, value []byte) string                       // print a record, one for each map function; nil: map-only
+	texts() []func(key, value []byte) string                       // for each map function: prints a record that it emits; nil: map-only
 	combiner(*jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc // nil: none
 	withoutReduces() stage                                         // for mapreduce.job.reduces=0; nil: a join, which needs reduces
 }
 
-// shaped is pairs with the key shape of their kind of reduce.
+// shaped is pairs with the shape of the keys, which depends on the kind of reduce.
 type shaped[K, V any] struct {
 	*Pairs[K, V]
 	shape shape[K]
@@ -37,7 +37,7 @@ type shaped[K, V any] struct {
 
 func (p shaped[K, V]) checkPairs() error           { return p.check() }
 func (p shaped[K, V]) pairTypes() (string, string) { return typeName(p.key), typeName(p.value) }
-func (p shaped[K, V]) ordered() bool               { return p.total }
+func (p shaped[K, V]) ordered() bool               { return p.totalOrder }
 func (p shaped[K, V]) withoutReduces() stage       { return p.mapOnly().stage }
 
 // reduced is a stage with reduces.

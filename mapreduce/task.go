@@ -17,7 +17,7 @@ import (
 type Task struct {
 	context.Context
 
-	ID        string // of the task: task_1700000000000_0001_m_000003
+	ID        string // the task's id: task_1700000000000_0001_m_000003
 	Attempt   int    // number of the attempt, from 0
 	Partition int    // a reduce's partition or a map's number
 
@@ -85,16 +85,16 @@ func newTask(t *mrruntime.Task, job *jobSpec) *Task {
 }
 
 // Counter returns the counter of a group and name, and creates it at first use. Call
-// it once, before the loop over records. A job with more than
-// mapreduce.job.counters.max counters, or with too long a name, fails.
+// it once, before the loop over records. A job fails if it has more than
+// mapreduce.job.counters.max counters, or if a name is too long.
 func (t *Task) Counter(group, name string) *Counter { return t.host.Counter(group, name) }
 
-// Status sets the status text of the attempt. It also counts as progress: call it
-// while a record takes long, see mapreduce.task.timeout.
+// Status sets the status text of the attempt. It also counts as progress: call it from
+// time to time if one record takes long, see mapreduce.task.timeout.
 func (t *Task) Status(text string) { t.host.Status(text) }
 
 // Property returns a property of the job: its value from -D, from Job.Properties, or
-// the default; "" if it has none. Old names of Hadoop's properties work too.
+// the default. It returns "" if there is none. Hadoop's old names work too.
 func (t *Task) Property(name string) string { return t.host.Property(property.CurrentName(name)) }
 
 // File returns the local path of a side file named in Job.Files. For a directory or
@@ -138,7 +138,7 @@ func (t *Task) misused(err error) {
 }
 
 // replacePanic recovers from a panic that follows an error of the task, and reports
-// that error instead. Deferred around the author's functions.
+// that error instead. It must be deferred around calls of the author's functions.
 func (t *Task) replacePanic(err *error) {
 	if t.err == nil {
 		return
@@ -149,7 +149,7 @@ func (t *Task) replacePanic(err *error) {
 	}
 }
 
-// call runs a function of the author's, and allows emit and Write meanwhile.
+// call runs the author's function, and allows emit and Write meanwhile.
 func (t *Task) call(f func() error) error {
 	t.open = t.err == nil
 	err := f()
@@ -161,14 +161,14 @@ var errLateEmit = misuse("emit was called after the function that received it ha
 
 // rejectLate handles emit and Write while the task is not open. After an error it does
 // nothing, because that error fails the attempt anyway.
-func (t *Task) rejectLate(late error) {
+func (t *Task) rejectLate(lateErr error) {
 	if t.err == nil || t.returned {
-		t.misused(late)
+		t.misused(lateErr)
 	}
 }
 
-// end returns the error of a phase; err is the author's. A read error comes first,
-// because it may have caused the author's.
+// end returns the attempt's error. err is from the author's function. An error of read
+// comes first, because it may have caused err.
 func (t *Task) end(read func() error, err error) error {
 	t.returned = true
 	switch {
@@ -183,7 +183,7 @@ func (t *Task) end(read func() error, err error) error {
 // namedOutput is an open output of Job.Outputs.
 type namedOutput struct {
 	write any    // func(K, V), with the types of the first Write
-	types string // those types
+	types string // of write's key and value, for errors
 }
 
 var errLateWrite = misuse("Write was called after the function that received the task had returned")
@@ -199,12 +199,12 @@ func Write[K, V any](t *Task, output string, k K, v V) {
 	}
 	named := t.writers[output]
 	if named == nil {
-		made, err := openNamed[K, V](t, output)
+		opened, err := openNamed[K, V](t, output)
 		if err != nil {
 			t.fail(err)
 			return
 		}
-		named = made
+		named = opened
 	}
 	write, ok := named.write.(func(K, V))
 	if !ok {

@@ -33,10 +33,10 @@ type attempt struct {
 	result     wire.Result
 
 	// The progress goroutine reads the following fields too.
-	length     atomic.Int64 // bytes to read
-	split      atomic.Pointer[Split]
-	merged     atomic.Int64              // bytes of merged records read
-	aliveUntil atomic.Pointer[time.Time] // until then silence does not mean a hang; nil: it may
+	bytesTotal  atomic.Int64 // bytes to read
+	split       atomic.Pointer[Split]
+	bytesMerged atomic.Int64              // bytes of merged records read
+	aliveUntil  atomic.Pointer[time.Time] // until then the attempt counts as active; nil: only while it shows activity
 }
 
 func newAttempt(ctx context.Context, w *worker, run *wire.Run) *attempt {
@@ -54,9 +54,9 @@ func (a *attempt) id() wire.AttemptID { return a.cmd.Attempt }
 
 func (a *attempt) plan() *wire.JobPlan { return &a.sub.Plan.Jobs[a.cmd.Index] }
 
-// do runs the attempt. An earlier attempt of any kind may have stopped anywhere, so do
-// completes the rest.
-func (a *attempt) do() error {
+// run runs the attempt. An earlier attempt of any kind may have stopped at any point, so
+// run completes the remaining steps.
+func (a *attempt) run() error {
 	if err := a.enterDir(); err != nil {
 		return err
 	}
@@ -67,12 +67,12 @@ func (a *attempt) do() error {
 	if a.cmd.Index < 0 || a.cmd.Index >= len(a.sub.Plan.Jobs) {
 		return Fatal(fmt.Errorf("%w: the submission has no job %d", ErrCorrupt, a.cmd.Index))
 	}
-	embedded := a.sub.Program.Hash == "" // workers of a cluster run a copy that the hash names
+	embedded := a.sub.Program.Hash == "" // on a cluster, workers run a copy with this hash
 	a.staging = aliveFS{dfs.Private(volatile(a.fs, embedded)), a}
 	output := aliveFS{volatile(a.fs, !syncsOutput(a.plan().Properties, embedded)), a}
 	a.tree = &tree{fs: output, out: OutputOf(a.sub, a.cmd.Index), job: a.id().Task.Job, key: a.sub.Key, staging: a.sub.Staging}
 	a.task.Plan, a.task.Partitions = a.plan(), a.plan().Reduces
-	a.task.staged = sideFilesName(a.sub.Staging, a.id().Task.Job)
+	a.task.stagedList = sideFilesName(a.sub.Staging, a.id().Task.Job)
 	switch a.id().Task.Kind {
 	case wire.Commit:
 		err = a.commit()
@@ -82,20 +82,20 @@ func (a *attempt) do() error {
 		err = a.fence()
 	default:
 		err = a.runLoaded()
-		if refused := a.task.refusal(); refused != nil {
+		if refused := a.task.counterError(); refused != nil {
 			err = refused // the cause of all other errors
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if a.id().Task.Kind != wire.Setup { // the setup's code has read only a sample
+	if a.id().Task.Kind != wire.Setup { // a setup attempt runs the job's code only on a sample
 		a.result.Counters = a.total()
 	}
 	return nil
 }
 
-// volatile returns f, or its volatile form if yes is set.
+// volatile returns dfs.Volatile(f) if yes is set, else f.
 func volatile(f dfs.FS, yes bool) dfs.FS {
 	if yes {
 		return dfs.Volatile(f)
@@ -166,7 +166,6 @@ func (a *attempt) loadProgram() error {
 	return nil
 }
 
-// total returns the attempt's counters.
 func (a *attempt) total() wire.Counters {
 	all := a.task.sums()
 	all.Merge(a.counters)
@@ -176,18 +175,18 @@ func (a *attempt) total() wire.Counters {
 	return all
 }
 
-// maxStatus bounds a status in an error, in bytes.
+// maxStatus limits a status in an error, in bytes.
 const maxStatus = 1 << 10
 
 // failed makes the result of a failed attempt. If a reduce could not read a segment, the
-// result names it, so that its map reruns. It bounds all texts, because the result must fit
-// into a message.
+// result names the segment, so that its map reruns. All texts are cut, because the result
+// must fit into a message.
 func (a *attempt) failed(err error) wire.Result {
-	cause := wire.Bounded(err.Error(), wire.MaxText)
+	cause := wire.Truncate(err.Error(), wire.MaxText)
 	r := wire.Result{Error: cause, Bytes: a.progress().Done,
 		Fatal: isFatal(err) || errors.Is(err, shuffle.ErrRecordTooLarge)}
 	if status := a.task.lastStatus(); status != "" {
-		r.Error += "\n(its status: " + wire.Bounded(status, maxStatus) + ")"
+		r.Error += "\n(its status: " + wire.Truncate(status, maxStatus) + ")"
 	}
 	if s := a.split.Load(); s != nil {
 		r.Reads = s.meter.sum()
@@ -231,8 +230,8 @@ func (a *attempt) fence() error {
 	return nil
 }
 
-// alive shows activity of this package's own work. It returns an error if the attempt must
-// end.
+// alive signals activity while this package works, not the job's code. It returns an error
+// if the attempt must end.
 func (a *attempt) alive() error {
 	a.task.pulse.beat()
 	return context.Cause(a.task.Ctx)
@@ -240,11 +239,11 @@ func (a *attempt) alive() error {
 
 // progress may be called from another goroutine.
 func (a *attempt) progress() wire.Progress {
-	total := a.length.Load()
+	total := a.bytesTotal.Load()
 	if s := a.split.Load(); s != nil {
-		return wire.Progress{Done: min(s.raw.Load(), total), Total: total}
+		return wire.Progress{Done: min(s.rawBytes.Load(), total), Total: total}
 	}
-	return wire.Progress{Done: min(a.merged.Load(), total), Total: total}
+	return wire.Progress{Done: min(a.bytesMerged.Load(), total), Total: total}
 }
 
 // writeOutputs runs code that writes outputs, then commits them once the tracker grants it.
@@ -253,7 +252,7 @@ func (a *attempt) writeOutputs(records string, work func() error) error {
 	if err := a.tree.fs.Mkdir(dir); err != nil {
 		return fmt.Errorf("make attempt's output: %w", err)
 	}
-	out := &outputs{fs: a.tree.fs, dir: dir, task: a.id().Task, bin: a.plan().Format == formatBinary,
+	out := &outputs{fs: a.tree.fs, dir: dir, task: a.id().Task, binary: a.plan().Format == formatBinary,
 		pulse: &a.task.pulse, files: make(map[string]*Output)}
 	a.task.outputs = out
 	complete := false
@@ -267,7 +266,7 @@ func (a *attempt) writeOutputs(records string, work func() error) error {
 	if err := work(); err != nil {
 		return err
 	}
-	if err := a.task.refusal(); err != nil {
+	if err := a.task.counterError(); err != nil {
 		return err
 	}
 	if err := out.close(); err != nil {
@@ -302,9 +301,9 @@ func (a *attempt) awaitGrant() error {
 	}
 }
 
-// countBytes counts bytes under the counter of a URL's file system.
-func countBytes(c wire.Counters, url, what string, n int64) {
+// countBytes adds bytes to a counter of the URL's file system, such as HDFS_BYTES_READ.
+func countBytes(c wire.Counters, url, counter string, n int64) {
 	if scheme, _, ok := strings.Cut(url, "://"); ok && n > 0 {
-		c.Add(wire.FileSystemCounters, strings.ToUpper(scheme)+"_"+what, n)
+		c.Add(wire.FileSystemCounters, strings.ToUpper(scheme)+"_"+counter, n)
 	}
 }

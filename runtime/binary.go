@@ -23,9 +23,9 @@ func (s *Split) Binary() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		s.each(atOffset, func(c Chunk, in *stream, _ int64) (bool, error) {
 			s.path = "" // for [Split.Where]
-			records, err := s.stored(c, in)
+			records, err := s.binaryRecords(c, in)
 			if err != nil {
-				return false, storedError(c, s.recordMax, err)
+				return false, binaryError(c, s.recordMax, err)
 			}
 			for records.Next() {
 				s.records++
@@ -34,15 +34,15 @@ func (s *Split) Binary() iter.Seq2[[]byte, []byte] {
 					return false, nil
 				}
 			}
-			s.consumed += c.Length
-			return true, storedError(c, s.recordMax, records.Err())
+			s.recordBytes += c.Length
+			return true, binaryError(c, s.recordMax, records.Err())
 		})
 	}
 }
 
-// stored opens a chunk. Reading the index does not count as reading input: the index may be
-// on other machines than the chunk. A file of one block is read in one call.
-func (s *Split) stored(c Chunk, in *stream) (*shuffle.Reader, error) {
+// binaryRecords opens a chunk. Reads of the index do not count as input, because the index
+// may be on other machines than the chunk. A file of one block is read in one call.
+func (s *Split) binaryRecords(c Chunk, in *stream) (*shuffle.Reader, error) {
 	var file io.ReaderAt = &openChunk{File: in.file, split: s}
 	small := c.Size <= binaryUnit
 	if small {
@@ -61,11 +61,11 @@ func (s *Split) stored(c Chunk, in *stream) (*shuffle.Reader, error) {
 	return records, err
 }
 
-// storedError reports an error about the file as one of input, not as a lost map output,
-// which a rerun could recompute.
-func storedError(c Chunk, most int, err error) error {
+// binaryError converts an error of package shuffle to an input error. Otherwise it would
+// count as a lost map output, which a rerun can recompute.
+func binaryError(c Chunk, limit int, err error) error {
 	if large, ok := errors.AsType[*shuffle.TooLargeError](err); ok {
-		return Fatal(fmt.Errorf("read %s: %w: %d bytes at offset %d, with %s=%d", c.Path, ErrRecordTooLarge, large.Size, large.Offset, RecordMaxBytes, most))
+		return Fatal(fmt.Errorf("read %s: %w: %d bytes at offset %d, with %s=%d", c.Path, ErrRecordTooLarge, large.Size, large.Offset, RecordMaxBytes, limit))
 	}
 	if damaged, ok := errors.AsType[*shuffle.CorruptError](err); ok {
 		return fmt.Errorf("%w at offset %d: %s", ErrCorrupt, damaged.Offset, damaged.Reason)

@@ -21,7 +21,7 @@ type pair struct{ key, value []byte }
 // writeBinary writes records in the binary format, as a job does.
 func writeBinary(t fataler, f dfs.FS, name string, records []pair) {
 	t.Helper()
-	o := &outputs{fs: f, dir: dfs.Dir(name), bin: true, pulse: new(pulse), files: map[string]*Output{}}
+	o := &outputs{fs: f, dir: dfs.Dir(name), binary: true, pulse: new(pulse), files: map[string]*Output{}}
 	out, err := o.open("")
 	if err != nil {
 		t.Fatalf("%v", err)
@@ -67,7 +67,7 @@ func samePairs(a, b []pair) bool {
 }
 
 // TestBinary checks that each record is read once, for all sizes of records and splits,
-// even for splits that begin within blocks.
+// even if splits begin within blocks.
 func TestBinary(t *testing.T) {
 	const payload = binaryUnit
 	sizes := []int{0, 1, 10, 127, 128, 1000, payload - 5, payload - 4, payload - 3, payload, payload + 1, 3 * payload}
@@ -87,25 +87,25 @@ func TestBinary(t *testing.T) {
 		_ = f.MkdirAll("mem://t")
 		writeBinary(t, f, "mem://t/in", want)
 		in := wire.InputPlan{Format: formatBinary, Paths: []string{"mem://t/in"}}
-		if got := readBinary(t, reader(t, f, in, bounds(math.MaxInt64), blockSize)); !samePairs(got, want) {
+		if got := readBinary(t, reader(t, f, in, splitSettings(math.MaxInt64), blockSize)); !samePairs(got, want) {
 			t.Fatalf("got %d records of %d", len(got), len(want))
 		}
 		info := must(f.Stat("mem://t/in"))
-		var odd []*Split
+		var oddSplits []*Split
 		for at := int64(0); at < info.Size; {
 			n := min(random.Int64N(100_000)+1, info.Size-at)
 			e := splitEntry{Chunks: []Chunk{{Path: info.Name, Offset: at, Length: n, Size: info.Size}}}
-			odd = append(odd, newSplit(context.Background(), f, e, &wire.InputPlan{Format: formatBinary}, bounds(1), new(pulse)))
+			oddSplits = append(oddSplits, newSplit(context.Background(), f, e, &wire.InputPlan{Format: formatBinary}, splitSettings(1), new(pulse)))
 			at += n
 		}
-		if got := readBinary(t, odd); !samePairs(got, want) {
+		if got := readBinary(t, oddSplits); !samePairs(got, want) {
 			t.Fatalf("odd splits: got %d records of %d", len(got), len(want))
 		}
 	})
 }
 
 // TestBinaryErrors checks that errors have the path and offset. Damage is not fatal,
-// because one replica may cause it; a record above the limit is fatal.
+// because another replica may be intact; a record above the limit is fatal.
 func TestBinaryErrors(t *testing.T) {
 	f := mem.New(1 << 20)
 	must(0, f.MkdirAll("mem://t"))
@@ -114,26 +114,26 @@ func TestBinaryErrors(t *testing.T) {
 	in := wire.InputPlan{Format: formatBinary, Paths: []string{"mem://t/in"}}
 	for name, c := range map[string]struct {
 		change func(data []byte) []byte
-		most   int
+		limit  int
 		err    error
 		want   string
 	}{
-		"whole":       {most: 1 << 20},
-		"block":       {change: func(b []byte) []byte { b[50] ^= 1; return b }, most: 1 << 20, err: ErrCorrupt, want: "at offset 20: block of 105 bytes"},
-		"index":       {change: func(b []byte) []byte { b[len(b)-30] ^= 1; return b }, most: 1 << 20, err: ErrCorrupt, want: "index has checksum"},
-		"cut":         {change: func(b []byte) []byte { return b[:len(b)-1] }, most: 1 << 20, err: ErrCorrupt, want: "not as a segment file"},
-		"other file":  {change: func([]byte) []byte { return []byte("some text, longer than an index") }, most: 1 << 20, err: ErrCorrupt, want: "offset 0: begins with"},
-		"large":       {most: 1000, err: ErrRecordTooLarge, want: "131076 bytes at offset 137, with " + RecordMaxBytes + "=1000"},
-		"small limit": {most: 10, err: ErrRecordTooLarge, want: "103 bytes at offset 20, with " + RecordMaxBytes + "=10"},
+		"whole":       {limit: 1 << 20},
+		"block":       {change: func(b []byte) []byte { b[50] ^= 1; return b }, limit: 1 << 20, err: ErrCorrupt, want: "at offset 20: block of 105 bytes"},
+		"index":       {change: func(b []byte) []byte { b[len(b)-30] ^= 1; return b }, limit: 1 << 20, err: ErrCorrupt, want: "index has checksum"},
+		"cut":         {change: func(b []byte) []byte { return b[:len(b)-1] }, limit: 1 << 20, err: ErrCorrupt, want: "not as a segment file"},
+		"other file":  {change: func([]byte) []byte { return []byte("some text, longer than an index") }, limit: 1 << 20, err: ErrCorrupt, want: "offset 0: begins with"},
+		"large":       {limit: 1000, err: ErrRecordTooLarge, want: "131076 bytes at offset 137, with " + RecordMaxBytes + "=1000"},
+		"small limit": {limit: 10, err: ErrRecordTooLarge, want: "103 bytes at offset 20, with " + RecordMaxBytes + "=10"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := bytes.Clone(good)
 			if c.change != nil {
 				data = c.change(data)
 			}
-			put(f, "mem://t/in", data)
-			s := bounds(math.MaxInt64)
-			s.recordMax = c.most
+			putFile(f, "mem://t/in", data)
+			s := splitSettings(math.MaxInt64)
+			s.recordMax = c.limit
 			err := firstError(reader(t, f, in, s, blockSize))
 			if !errors.Is(err, c.err) || isFatal(err) != errors.Is(err, ErrRecordTooLarge) {
 				t.Fatalf("error %v, want %v", err, c.err)

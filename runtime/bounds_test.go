@@ -59,9 +59,9 @@ func TestCounterLimits(t *testing.T) {
 				if plan.Reduces = reduces; reduces > 0 {
 					job.Reduce = wordCount().Reduce
 				}
-				b := newBench(t, plan, job)
-				b.must(wire.Setup, 0, nil)
-				r := b.try(wire.Map, 0, nil)
+				b := newTrackerSim(t, plan, job)
+				b.mustRun(wire.Setup, 0, nil)
+				r := b.run(wire.Map, 0, nil)
 				if c.want == nil {
 					if r.Error != "" || len(r.Counters["mine"]) < 120 {
 						t.Errorf("error %q, %d counters", r.Error, len(r.Counters["mine"]))
@@ -76,15 +76,15 @@ func TestCounterLimits(t *testing.T) {
 						t.Errorf("error %.300q lacks %q", r.Error, want)
 					}
 				}
-				b.must(wire.Cleanup, 0, nil)
-				b.output("")
+				b.mustRun(wire.Cleanup, 0, nil)
+				b.checkOutput("")
 			})
 		}
 	}
 }
 
-// TestLongTexts checks that long errors, statuses and panics are reported with the cause
-// first and the cut marked, and do not fail the job at once.
+// TestLongTexts checks that long errors, statuses and panics are cut with a mark. The cause
+// comes first, and the errors are not fatal.
 func TestLongTexts(t *testing.T) {
 	long := "the cause " + strings.Repeat("x", 5<<20)
 	for name, c := range map[string]struct {
@@ -97,9 +97,9 @@ func TestLongTexts(t *testing.T) {
 		"both":   {func(t *Task) error { t.Status(long); return errors.New(long) }, []string{"xxx…\n(its status: the cause xxx", "xxx…)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, linesPlan(), Job{Maps: []MapFunc{func(t *Task, _ *Split, _ Collector) error { return c.code(t) }}, Reduce: wordCount().Reduce})
-			b.must(wire.Setup, 0, nil)
-			r := b.try(wire.Map, 0, nil)
+			b := newTrackerSim(t, linesPlan(), Job{Maps: []MapFunc{func(t *Task, _ *Split, _ Collector) error { return c.code(t) }}, Reduce: wordCount().Reduce})
+			b.mustRun(wire.Setup, 0, nil)
+			r := b.run(wire.Map, 0, nil)
 			cause, _, _ := strings.Cut(r.Error, "xxx")
 			if r.Fatal || !strings.Contains(cause, "the cause") || len(cause) > 50 || len(r.Error) > 2*wire.MaxText {
 				t.Errorf("fatal is %v, %d bytes: %.100s", r.Fatal, len(r.Error), r.Error)

@@ -15,16 +15,16 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// A total order's partitions are ranges of keys. Setup finds their boundaries by sampling:
-// it runs the job's own maps over pieces of a few splits, spread over the input. The cuts
-// file is msgpack of cutsFile, then its xxhash64, u64, little-endian.
+// The partitions of a total order are ranges of keys. Setup finds their boundaries, the
+// cuts, by sampling: it runs the job's own maps over pieces of a few splits, spread over
+// the input. The cuts file is msgpack of cutsFile, then its xxhash64, u64, little-endian.
 const (
 	sampledSplits = 10
-	sampledBytes  = 1 << 20  // of records, from each of these splits
-	sampledPlaces = 8        // pieces of a split among which these bytes are divided
-	sampledKeys   = 10_000   // from each of these splits
-	sampleMemory  = 32 << 20 // of keys
-	sampledKey    = 1 << 10  // bytes of a key: its beginning is enough for a cut, and cuts may be many
+	sampledBytes  = 1 << 20  // bytes of records from each sampled split
+	sampledPlaces = 8        // these bytes come from this many places of the split
+	sampledKeys   = 10_000   // keys from each sampled split
+	sampleMemory  = 32 << 20 // bytes of all sampled keys
+	sampledKey    = 1 << 10  // bytes of a key: its beginning is enough, and a job may have many cuts
 	maxCutsFile   = 64 << 20
 )
 
@@ -36,7 +36,7 @@ func cutsName(staging string, job wire.JobID) string {
 	return dfs.Join(staging, job.String(), wire.StagedCuts)
 }
 
-// stageCuts samples and writes the cuts, unless an earlier attempt did.
+// stageCuts samples the input and writes the cuts, unless an earlier attempt did so.
 func (a *attempt) stageCuts() error {
 	name := cutsName(a.sub.Staging, a.id().Task.Job)
 	_, err := a.fs.Stat(name)
@@ -47,7 +47,7 @@ func (a *attempt) stageCuts() error {
 	if err != nil {
 		return fmt.Errorf("sample the input: %w", err)
 	}
-	data, err := sealed(&cutsFile{chooseCuts(keys, a.plan().Reduces)})
+	data, err := encodeHashed(&cutsFile{chooseCuts(keys, a.plan().Reduces)})
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (a *attempt) stageCuts() error {
 	return nil
 }
 
-// loadCuts gives the cuts of its job to a map or reduce.
+// loadCuts reads the job's cuts for a map or reduce.
 func (a *attempt) loadCuts() error {
 	if !a.plan().TotalOrder || a.plan().Reduces < 2 {
 		return nil
@@ -80,7 +80,7 @@ func (a *attempt) loadCuts() error {
 
 func decodeCuts(data []byte) ([][]byte, error) {
 	var f cutsFile
-	if err := unsealed(data, &f); err != nil {
+	if err := decodeHashed(data, &f); err != nil {
 		return nil, err
 	}
 	if !slices.IsSortedFunc(f.Cuts, bytes.Compare) {
@@ -89,13 +89,13 @@ func decodeCuts(data []byte) ([][]byte, error) {
 	return f.Cuts, nil
 }
 
-// sealed returns the msgpack of a value, then its hash.
-func sealed(value any) ([]byte, error) {
+// encodeHashed returns the msgpack of a value, followed by its hash.
+func encodeHashed(value any) ([]byte, error) {
 	data, err := wire.Marshal(value)
 	return binary.LittleEndian.AppendUint64(data, xxhash.Sum64(data)), err
 }
 
-func unsealed(data []byte, value any) error {
+func decodeHashed(data []byte, value any) error {
 	body := len(data) - 8
 	if body < 0 || xxhash.Sum64(data[:body]) != binary.LittleEndian.Uint64(data[body:]) {
 		return fmt.Errorf("%w: wrong hash", ErrCorrupt)
@@ -106,8 +106,8 @@ func unsealed(data []byte, value any) error {
 	return nil
 }
 
-// chooseCuts divides sampled keys into equal parts. If one key fills several parts, all but
-// one of them stay empty. Without a sample, all keys go to the last part.
+// chooseCuts divides sampled keys into equal partitions. If one key fills several
+// partitions, only one of them gets records. Without a sample, the last one gets all keys.
 func chooseCuts(keys [][]byte, partitions int) [][]byte {
 	slices.SortFunc(keys, bytes.Compare)
 	cuts := make([][]byte, partitions-1)
@@ -129,7 +129,7 @@ func (a *attempt) sampleKeys(splits int) ([][]byte, error) {
 			return nil, err
 		}
 		split.limit(a.job.format(split.Input, &a.plan().Inputs[split.Input]), sampledBytes)
-		all.start()
+		all.startSplit()
 		err = a.job.Maps[split.Input](a.task, split, all)
 		split.close()
 		if err := errors.Join(err, split.err, all.err); err != nil {
@@ -139,37 +139,37 @@ func (a *attempt) sampleKeys(splits int) ([][]byte, error) {
 	return all.keys, nil
 }
 
-// limit restricts the split to about most bytes of records.
-func (s *Split) limit(by Format, most int64) {
-	s.sample = most
+// limit restricts the split to about maxBytes of records.
+func (s *Split) limit(format Format, maxBytes int64) {
+	s.sample = maxBytes
 	var chunks []Chunk
 	for _, c := range s.chunks {
-		if most <= 0 {
+		if maxBytes <= 0 {
 			break
 		}
-		pieces := by.Sample(s.in, c, most)
+		pieces := format.Sample(s.in, c, maxBytes)
 		if pieces == nil {
-			chunks, s.stopAtSample = append(chunks, c), true // s.sample ends it
+			chunks, s.stopAtSample = append(chunks, c), true // reading ends at s.sample
 			continue
 		}
 		chunks = append(chunks, pieces...)
-		most -= min(c.Length, most)
+		maxBytes -= min(c.Length, maxBytes)
 	}
 	s.chunks = chunks
 }
 
-// sampler is the Collector of a sampling map. It keeps a random sample of each split's
-// keys, with equal chances.
+// sampler is the Collector of a map that samples. It keeps a random sample of each split's
+// keys: each key has the same probability.
 type sampler struct {
-	random *rand.Rand
-	keys   [][]byte
-	first  int   // index in keys of this split's first
-	seen   int64 // keys of this split
-	memory int
-	err    error
+	random     *rand.Rand
+	keys       [][]byte
+	splitStart int   // index in keys of this split's first
+	splitKeys  int64 // keys of this split
+	memory     int
+	err        error
 }
 
-func (s *sampler) start() { s.first, s.seen = len(s.keys), 0 }
+func (s *sampler) startSplit() { s.splitStart, s.splitKeys = len(s.keys), 0 }
 
 func (s *sampler) Collect(partition int, key, _ []byte) error {
 	if partition != 0 && s.err == nil {
@@ -178,12 +178,12 @@ func (s *sampler) Collect(partition int, key, _ []byte) error {
 	if s.err != nil {
 		return s.err
 	}
-	s.seen++
+	s.splitKeys++
 	key = key[:min(len(key), sampledKey)]
 	at := len(s.keys)
-	if at-s.first >= sampledKeys || s.memory < len(key) {
-		if i := s.random.Int64N(s.seen); i < int64(at-s.first) {
-			at = s.first + int(i)
+	if at-s.splitStart >= sampledKeys || s.memory < len(key) {
+		if i := s.random.Int64N(s.splitKeys); i < int64(at-s.splitStart) {
+			at = s.splitStart + int(i)
 		} else {
 			at = math.MaxInt
 		}

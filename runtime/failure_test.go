@@ -15,13 +15,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestFailures checks the errors of failed attempts. Only errors that would recur are
-// fatal.
+// TestFailures checks the errors of failed attempts. Only errors that every attempt would
+// have are fatal.
 func TestFailures(t *testing.T) {
 	boom := func(f MapFunc) Job { return Job{Maps: []MapFunc{f}, Reduce: wordCount().Reduce} }
 	cases := map[string]struct {
 		job    Job
-		change func(*bench)
+		change func(*trackerSim)
 		kind   wire.Kind
 		fatal  bool
 		want   []string
@@ -36,30 +36,30 @@ func TestFailures(t *testing.T) {
 			kind: wire.Map, want: []string{"no rose"}},
 		"partition": {job: boom(func(_ *Task, _ *Split, out Collector) error { return out.Collect(7, nil, nil) }),
 			kind: wire.Map, want: []string{"partition 7"}},
-		"read error unsaid": {change: func(b *bench) { must(0, b.fs.SetFaults("read /in/*")) },
+		"read error unsaid": {change: func(b *trackerSim) { must(0, b.fs.SetFaults("read /in/*")) },
 			job: boom(func(_ *Task, in *Split, _ Collector) error {
 				for range in.Lines() {
 				}
 				return errors.New("no lines")
 			}),
 			kind: wire.Map, want: []string{"mem://t/in/", "injected"}},
-		"input gone": {job: wordCount(), change: func(b *bench) { must(0, b.fs.RemoveAll("mem://t/in")) },
+		"input gone": {job: wordCount(), change: func(b *trackerSim) { must(0, b.fs.RemoveAll("mem://t/in")) },
 			kind: wire.Map, fatal: true, want: []string{"mem://t/in/a"}},
-		"no input": {job: wordCount(), change: func(b *bench) { must(0, b.fs.RemoveAll("mem://t/in")) },
+		"no input": {job: wordCount(), change: func(b *trackerSim) { must(0, b.fs.RemoveAll("mem://t/in")) },
 			kind: wire.Setup, fatal: true, want: []string{"mem://t/in"}},
-		"unreadable": {job: wordCount(), change: func(b *bench) { must(0, b.fs.SetFaults("open /in/a error=eacces")) },
+		"unreadable": {job: wordCount(), change: func(b *trackerSim) { must(0, b.fs.SetFaults("open /in/a error=eacces")) },
 			kind: wire.Setup, fatal: true, want: []string{"mem://t/in/a", "permission"}},
-		"output exists": {job: wordCount(), change: func(b *bench) { put(b.fs, testOut+"/x", nil) },
+		"output exists": {job: wordCount(), change: func(b *trackerSim) { putFile(b.fs, testOut+"/x", nil) },
 			kind: wire.Setup, fatal: true, want: []string{testOut, "exists"}},
-		"full disk": {job: wordCount(), change: func(b *bench) { must(0, b.fs.SetFaults("write /staging/** error=enospc")) },
+		"full disk": {job: wordCount(), change: func(b *trackerSim) { must(0, b.fs.SetFaults("write /staging/** error=enospc")) },
 			kind: wire.Setup, want: []string{testStaging, "no space"}},
 		"not deterministic": {job: wordCount(), kind: wire.Map, fatal: true,
-			change: func(b *bench) {
+			change: func(b *trackerSim) {
 				b.sub.Plan.Jobs[0].Properties["x"] = "1"
 				b.stop()
 				b.stage()
-				was := b.sub.Plan
-				b.sub = &wire.Submission{Plan: was}
+				submitted := b.sub.Plan
+				b.sub = &wire.Submission{Plan: submitted}
 				tracker, worker := wire.Pipe()
 				load := func(*wire.Submission) (*Program, error) {
 					p := linesPlan()
@@ -76,14 +76,14 @@ func TestFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			plan := linesPlan()
 			plan.Combine = c.job.Combine != nil
-			b := newBench(t, plan, c.job)
+			b := newTrackerSim(t, plan, c.job)
 			if c.kind != wire.Setup {
-				b.must(wire.Setup, 0, nil)
+				b.mustRun(wire.Setup, 0, nil)
 			}
 			if c.change != nil {
 				c.change(b)
 			}
-			r := b.try(c.kind, 0, nil)
+			r := b.run(c.kind, 0, nil)
 			_ = b.fs.SetFaults("")
 			for _, want := range c.want {
 				if !strings.Contains(r.Error, want) {
@@ -93,25 +93,25 @@ func TestFailures(t *testing.T) {
 			if r.Error == "" || r.Fatal != c.fatal {
 				t.Errorf("fatal is %v: %s", r.Fatal, r.Error)
 			}
-			b.must(wire.Cleanup, 0, nil)
+			b.mustRun(wire.Cleanup, 0, nil)
 			if c.change == nil {
-				b.output("")
+				b.checkOutput("")
 			}
 		})
 	}
 }
 
-// TestReduceFailures checks that a failed reduce leaves no output, that a damaged segment
-// is reported as lost, and that the next attempt commits after a fence.
+// TestReduceFailures checks that a failed reduce leaves no output, and that a damaged
+// segment is reported as lost. After a fence, the next attempt must commit.
 func TestReduceFailures(t *testing.T) {
 	plan := linesPlan()
 	plan.Reduces, plan.Properties = 1, nil
-	b := newBench(t, plan, wordCount())
-	b.must(wire.Setup, 0, nil)
-	b.must(wire.Map, 0, nil)
-	file := filepath.Join(b.dir, strconv.Itoa(b.tries), mapOutputName)
+	b := newTrackerSim(t, plan, wordCount())
+	b.mustRun(wire.Setup, 0, nil)
+	b.mustRun(wire.Map, 0, nil)
+	file := filepath.Join(b.dir, strconv.Itoa(b.attempts), mapOutputName)
 	whole := must(shuffle.ReadIndex(file)).Partitions[0]
-	segment := wire.Segment{Map: 0, Attempt: 1000 + b.tries, File: file, Offset: whole.Offset, Length: whole.Length}
+	segment := wire.Segment{Map: 0, Attempt: 1000 + b.attempts, File: file, Offset: whole.Offset, Length: whole.Length}
 	runs := func(run *wire.Run) { run.Runs = []wire.Segment{segment} }
 
 	data := must(os.ReadFile(file))
@@ -123,7 +123,7 @@ func TestReduceFailures(t *testing.T) {
 		}
 		panic("too few records")
 	}
-	r := b.try(wire.Reduce, 0, runs)
+	r := b.run(wire.Reduce, 0, runs)
 	b.jobs[0].Reduce = reduce
 	if len(r.Lost) != 1 || !r.Lost[0].Corrupt || r.Lost[0].Map != 0 || r.Lost[0].Attempt != segment.Attempt || r.Fatal {
 		t.Errorf("damaged segment: %+v", r)
@@ -132,23 +132,23 @@ func TestReduceFailures(t *testing.T) {
 	must(0, os.WriteFile(file, data, 0o666))
 
 	must(0, b.fs.SetFaults("write /data/** error=enospc times=1 torn=2"))
-	if r := b.try(wire.Reduce, 0, runs); !strings.Contains(r.Error, "no space") {
+	if r := b.run(wire.Reduce, 0, runs); !strings.Contains(r.Error, "no space") {
 		t.Errorf("full disk: %+v", r)
 	}
 	must(0, b.fs.SetFaults("renamedir /data/** times=1"))
-	if r := b.try(wire.Reduce, 0, runs); r.Error == "" {
+	if r := b.run(wire.Reduce, 0, runs); r.Error == "" {
 		t.Error("a failed commit was reported as committed")
 	}
-	subject := testAttempt(wire.Reduce, 0, b.tries)
-	if r := b.must(wire.Fence, 0, func(run *wire.Run) { run.Subject = subject }); r.Committed {
+	subject := testAttempt(wire.Reduce, 0, b.attempts)
+	if r := b.mustRun(wire.Fence, 0, func(run *wire.Run) { run.Subject = subject }); r.Committed {
 		t.Error("the fence found a commit")
 	}
 	must(0, b.fs.SetFaults("renamedir /data/** times=1 done"))
-	b.must(wire.Reduce, 0, runs) // committed although its rename reported an error
-	subject = testAttempt(wire.Reduce, 0, b.tries)
-	if r := b.must(wire.Fence, 0, func(run *wire.Run) { run.Subject = subject }); !r.Committed || r.Counters.Get(wire.TaskCounters, "REDUCE_OUTPUT_RECORDS") != 7 {
+	b.mustRun(wire.Reduce, 0, runs) // committed although its rename reported an error
+	subject = testAttempt(wire.Reduce, 0, b.attempts)
+	if r := b.mustRun(wire.Fence, 0, func(run *wire.Run) { run.Subject = subject }); !r.Committed || r.Counters.Get(wire.TaskCounters, "REDUCE_OUTPUT_RECORDS") != 7 {
 		t.Errorf("the fence found no commit: %+v", r)
 	}
-	b.must(wire.Commit, 0, nil)
-	b.output("/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=a\t3\nbe\t2\nis\t2\nnot\t1\nor\t1\nrose\t3\nto\t2\n")
+	b.mustRun(wire.Commit, 0, nil)
+	b.checkOutput("/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=a\t3\nbe\t2\nis\t2\nnot\t1\nor\t1\nrose\t3\nto\t2\n")
 }

@@ -20,16 +20,16 @@ var (
 	ErrTruncated = errors.New("file is truncated")
 	// ErrChanged reports an input or side file that changed since the job's setup.
 	ErrChanged = errors.New("file has changed since the job started")
-	// ErrNotDeterministic reports a program that built a job other than the submitted one.
-	ErrNotDeterministic = errors.New("job is not deterministic")
-	// ErrCorrupt reports a damaged file of Quern's.
+	// ErrPlanDiffers reports a program that built a job other than the submitted one.
+	ErrPlanDiffers = errors.New("job is not deterministic")
+	// ErrCorrupt reports a damaged file in one of Quern's own formats.
 	ErrCorrupt = errors.New("file is corrupt")
 	// ErrPanic reports that the job's own code panicked.
 	ErrPanic = errors.New("panic")
 )
 
-// Fatal marks an error that would fail every attempt, so that the job fails at once. nil
-// stays nil.
+// Fatal marks an error that would fail every attempt, so that the job fails at once. It
+// returns nil for nil.
 func Fatal(err error) error {
 	if err == nil {
 		return nil
@@ -50,7 +50,7 @@ func isFatal(err error) bool {
 func protect(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %s\n\n%s", ErrPanic, wire.Bounded(fmt.Sprint(p), wire.MaxText/2), panicStack())
+			err = fmt.Errorf("%w: %s\n\n%s", ErrPanic, wire.Truncate(fmt.Sprint(p), wire.MaxText/2), panicStack())
 		}
 	}()
 	return f()

@@ -30,12 +30,12 @@ type Format interface {
 	CheckFile(file dfs.Info) error
 	// Splits returns the chunks of each split, in reading order.
 	Splits(in *wire.InputPlan, files []File) ([][]Chunk, error)
-	// Sample returns pieces of a chunk with about most bytes of records, for the cuts of a
-	// total order. nil means: read the chunk from its beginning.
-	Sample(in *wire.InputPlan, c Chunk, most int64) []Chunk
+	// Sample returns pieces of a chunk with about maxBytes of records, for the cuts of a
+	// total order. If it returns nil, the chunk is read from its beginning.
+	Sample(in *wire.InputPlan, c Chunk, maxBytes int64) []Chunk
 }
 
-// BuiltIn says whether a built-in format has this name.
+// BuiltIn reports whether a built-in format has this name.
 func BuiltIn(name string) bool { return formats[name] != nil }
 
 func formatOf(in *wire.InputPlan) Format {
@@ -80,8 +80,8 @@ func (f *File) piece(offset, length int64) Chunk {
 type sized struct {
 	decompresses bool  // compressed files are decompressed, by their names
 	whole        bool  // files are not cut, and an empty one is a record
-	unit         int64 // cuts are at multiples of it
-	samplePlaces int64 // pieces of a chunk in a sample
+	unit         int64 // offsets of cuts are multiples of this
+	samplePlaces int64 // number of pieces in a sample of a chunk
 }
 
 func (sized) Check(*wire.InputPlan, int) error { return nil }
@@ -95,14 +95,14 @@ func (f sized) CheckFile(file dfs.Info) error {
 
 func (f sized) unitOf(in *wire.InputPlan) int64 { return max(f.unit, int64(in.RecordSize), 1) }
 
-// uncut says whether a file is always one chunk.
+// uncut reports whether a file is always one chunk.
 func (f sized) uncut(name string) bool { return f.whole || f.packed(name) }
 
 func (f sized) packed(name string) bool { return f.decompresses && compressed(name) != "" }
 
 // Splits cuts files in their order. It packs small files into one split, up to the split
-// size. A piece of a longer file is a split alone. So is a compressed file, because its
-// size says little about its content.
+// size. Each piece of a longer file is a separate split. So is a compressed file, because
+// the size of its content is not known.
 func (f sized) Splits(in *wire.InputPlan, files []File) (splits [][]Chunk, err error) {
 	var packed []Chunk
 	var weight int64
@@ -142,22 +142,22 @@ func (f sized) Splits(in *wire.InputPlan, files []File) (splits [][]Chunk, err e
 }
 
 func (f sized) cut(file *File, size int64) (chunks []Chunk) {
-	left := file.Size
-	for !f.uncut(file.Path) && float64(left)/float64(size) > splitSlop && len(chunks) <= maxSplits {
-		chunks = append(chunks, file.piece(file.Size-left, size))
-		left -= size
+	remaining := file.Size
+	for !f.uncut(file.Path) && float64(remaining)/float64(size) > splitSlop && len(chunks) <= maxSplits {
+		chunks = append(chunks, file.piece(file.Size-remaining, size))
+		remaining -= size
 	}
-	return append(chunks, file.piece(file.Size-left, left))
+	return append(chunks, file.piece(file.Size-remaining, remaining))
 }
 
-// Sample takes pieces from all over a long chunk, because the beginning of sorted input is
-// no fair sample.
-func (f sized) Sample(in *wire.InputPlan, c Chunk, most int64) []Chunk {
+// Sample takes pieces from all parts of a long chunk, because the beginning of sorted
+// input is no fair sample.
+func (f sized) Sample(in *wire.InputPlan, c Chunk, maxBytes int64) []Chunk {
 	if f.uncut(c.Path) {
 		return nil
 	}
 	n, unit := f.samplePlaces, f.unitOf(in)
-	length := (most + n*unit - 1) / (n * unit) * unit
+	length := (maxBytes + n*unit - 1) / (n * unit) * unit
 	if c.Length <= n*length {
 		return []Chunk{c}
 	}
@@ -180,8 +180,8 @@ func (fixed) Check(in *wire.InputPlan, recordMax int) error {
 	return nil
 }
 
-// Cut is an author's own Format that cuts files itself. It returns the chunks of each
-// split, with path, offset and length.
+// Cut is the Format of an author who cuts files in code. The function returns the chunks
+// of each split, with path, offset and length.
 type Cut func(files []File) ([][]Chunk, error)
 
 func (Cut) Check(*wire.InputPlan, int) error { return nil }

@@ -11,11 +11,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestCut checks that an author's own splits are pieces of the input's files, or refused.
+// TestCut checks that an author's splits are refused unless they are pieces of the input's
+// files.
 func TestCut(t *testing.T) {
 	f := mem.New(1 << 20)
-	put(f, "mem://t/in/a", []byte("12345"))
-	put(f, "mem://t/in/b", []byte("678"))
+	putFile(f, "mem://t/in/a", []byte("12345"))
+	putFile(f, "mem://t/in/b", []byte("678"))
 	in := &wire.InputPlan{Format: "own", Paths: []string{"mem://t/in"}}
 	failed := errors.New("no footer")
 	piece := func(name string, offset, length int64) Chunk {
@@ -43,8 +44,8 @@ func TestCut(t *testing.T) {
 				}
 				return c.splits, c.err
 			})
-			files := must(inputFiles(f, in, cut, bounds(math.MaxInt64)))
-			splits, err := planSplits(2, in, cut, files, bounds(math.MaxInt64), nil)
+			files := must(inputFiles(f, in, cut, splitSettings(math.MaxInt64)))
+			splits, err := planSplits(2, in, cut, files, splitSettings(math.MaxInt64), nil)
 			if c.want != "" {
 				if err == nil || !strings.Contains(err.Error(), c.want) || isFatal(err) != (c.err == nil) || !errors.Is(err, c.err) && c.err != nil {
 					t.Errorf("error %v, want %q", err, c.want)
@@ -71,10 +72,10 @@ func TestCut(t *testing.T) {
 	}
 
 	// A sample ends with the record that reaches its size; a whole split does not.
-	for most, want := range map[int64]int{4: 4, 8: 5, math.MaxInt64: 5} {
-		s := newSplit(t.Context(), f, splitEntry{Chunks: []Chunk{{Path: "mem://t/in/a", Length: 5, Size: 5}}}, in, bounds(1), new(pulse))
-		if most < math.MaxInt64 {
-			s.limit(Cut(nil), most)
+	for maxBytes, want := range map[int64]int{4: 4, 8: 5, math.MaxInt64: 5} {
+		s := newSplit(t.Context(), f, splitEntry{Chunks: []Chunk{{Path: "mem://t/in/a", Length: 5, Size: 5}}}, in, splitSettings(1), new(pulse))
+		if maxBytes < math.MaxInt64 {
+			s.limit(Cut(nil), maxBytes)
 		}
 		file, got := must(s.Open(s.Chunks()[0])), 0
 		for at := int64(0); at < 5; at++ {
@@ -85,7 +86,7 @@ func TestCut(t *testing.T) {
 			}
 		}
 		if got != want || len(s.Chunks()) != 1 || s.Chunks()[0].Length != 5 {
-			t.Errorf("a sample of %d bytes read %d records, want %d", most, got, want)
+			t.Errorf("a sample of %d bytes read %d records, want %d", maxBytes, got, want)
 		}
 	}
 }

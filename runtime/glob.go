@@ -10,31 +10,32 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// Patterns are those of Hadoop's FileSystem.globStatus. * and ? match within one name;
+// Glob patterns work as in Hadoop's FileSystem.globStatus. * and ? match within one name;
 // [abc], [a-c], [!a] and [^a] match one character; {a,b} matches either; \ escapes the next
-// character. A pattern that Hadoop treats differently from its documentation is refused. In
-// {a|b}, which is not Hadoop's, only one alternative may match.
+// character. A pattern that Hadoop treats differently from its documentation is refused.
+// {a|b} is Quern's own: it is an error if files match both a and b.
 
-// maxAlternatives bounds the alternatives from all braces of a path.
+// maxAlternatives limits the alternatives from all braces of a path.
 const maxAlternatives = 4096
 
-// special has the characters that make a path a pattern; wild has those that can match
-// several names.
+// special has the characters that make a path a pattern. With the characters in wild, a
+// pattern can match several names.
 const (
 	special = wild + `\`
 	wild    = `*?[{`
 )
 
-func hasGlob(name string) bool { return strings.ContainsAny(name, special) }
+func isPattern(name string) bool { return strings.ContainsAny(name, special) }
 
-// hidden says whether directory listings and patterns skip a file.
+// hidden reports whether directory listings and patterns skip a file.
 func hidden(name string) bool {
 	base := dfs.Base(name)
 	return strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")
 }
 
-// expand expands the braces with slashes or bars, and calls match for each alternative, in
-// order. As in Hadoop, a file that two alternatives with slashes match is found twice.
+// expand expands the braces that contain slashes or bars, and calls match for each
+// alternative, in order. As in Hadoop, a file is found twice if two alternatives with
+// slashes match it.
 func expand(pattern string, match func(pattern string) ([]dfs.Info, error)) ([]dfs.Info, error) {
 	e := &expansion{pattern: pattern, match: match}
 	return e.expand(pattern)
@@ -47,7 +48,7 @@ type expansion struct {
 }
 
 func (e *expansion) expand(pattern string) (found []dfs.Info, err error) {
-	open, close, between := braces(pattern)
+	open, close, separators := braces(pattern)
 	switch {
 	case open < 0 && e.matched == maxAlternatives:
 		return nil, e.errorf("more than %d alternatives", maxAlternatives)
@@ -58,22 +59,22 @@ func (e *expansion) expand(pattern string) (found []dfs.Info, err error) {
 		return nil, e.errorf("{ without }")
 	}
 	bar := func(i int) bool { return pattern[i] == '|' }
-	either := slices.ContainsFunc(between, bar)
+	exclusive := slices.ContainsFunc(separators, bar)
 	slash := strings.Contains(pattern[open:close], "/")
 	switch {
-	case either && slices.ContainsFunc(between, func(i int) bool { return !bar(i) }):
+	case exclusive && slices.ContainsFunc(separators, func(i int) bool { return !bar(i) }):
 		return nil, e.errorf("both , and | divide %s", pattern[open:close+1])
-	case !either && slash && strings.Contains(pattern[open:close], `\`):
+	case !exclusive && slash && strings.Contains(pattern[open:close], `\`):
 		return nil, e.errorf(`Hadoop drops a \ within braces that hold a /; give the alternatives as paths of their own`)
 	}
 	seen := make(map[string]bool)
 	from := open + 1
-	for _, to := range append(between, close) {
+	for _, to := range append(separators, close) {
 		more, err := e.expand(pattern[:open] + pattern[from:to] + pattern[close+1:])
 		if err != nil {
 			return nil, err
 		}
-		if either && len(found) > 0 && len(more) > 0 {
+		if exclusive && len(found) > 0 && len(more) > 0 {
 			return nil, e.errorf("both %s and %s exist, but only one may be there", found[0].Name, more[0].Name)
 		}
 		for _, info := range more {
@@ -91,9 +92,9 @@ func (e *expansion) errorf(format string, args ...any) error {
 	return fmt.Errorf("%w: pattern %q: %s", ErrInput, e.pattern, fmt.Sprintf(format, args...))
 }
 
-// braces finds a pattern's first outer { that contains a slash or bar, its }, and the
-// commas and bars between its alternatives. It returns -1 if there is none.
-func braces(pattern string) (open, close int, between []int) {
+// braces finds the first outer pair of braces that contains a slash or bar, and the commas
+// and bars between its alternatives. A missing brace has the index -1.
+func braces(pattern string) (open, close int, separators []int) {
 	open, depth, class, found := -1, 0, false, false
 	for i := 0; i < len(pattern); i++ {
 		switch c := pattern[i]; {
@@ -105,18 +106,18 @@ func braces(pattern string) (open, close int, between []int) {
 			class = true
 		case c == '{':
 			if depth == 0 {
-				open, between = i, nil
+				open, separators = i, nil
 			}
 			depth++
 		case c == '}' && depth > 0:
 			if depth--; depth == 0 {
 				if found {
-					return open, i, between
+					return open, i, separators
 				}
 				open = -1
 			}
 		case (c == ',' || c == '|') && depth == 1:
-			between = append(between, i)
+			separators = append(separators, i)
 			found = found || c == '|'
 		case (c == '/' || c == '|') && depth > 0:
 			found = true
@@ -152,7 +153,7 @@ func glob(f dfs.FS, pattern string) ([]dfs.Info, error) {
 	return matched, nil
 }
 
-// isWild says whether a pattern may match several names.
+// isWild reports whether a pattern may match several names.
 func isWild(pattern string) bool {
 	for i := 0; i < len(pattern); i++ {
 		switch {
@@ -223,7 +224,7 @@ type translation struct {
 	depth int    // of braces
 }
 
-// put appends text in place of the next bytes.
+// put appends text to the result and skips a number of bytes of the element.
 func (t *translation) put(bytes int, text string) {
 	t.re.WriteString(text)
 	t.rest = t.rest[bytes:]
@@ -266,7 +267,7 @@ func (t *translation) escaped() error {
 	return nil
 }
 
-// class translates [ to ]; a leading ] is a member of the class.
+// class translates a class from [ to ]. A ] directly after the [ is a member of the class.
 func (t *translation) class() error {
 	t.put(1, "[")
 	if strings.HasPrefix(t.rest, "!") || strings.HasPrefix(t.rest, "^") {
@@ -292,7 +293,7 @@ func (t *translation) class() error {
 	return errors.New("[ without ]")
 }
 
-// quoted escapes a byte for a regular expression, inside a class too.
+// quoted escapes a byte for a regular expression, also for use inside a class.
 func quoted(c string) string {
 	if c == "-" {
 		return `\-`

@@ -10,7 +10,7 @@ import (
 	"github.com/quernmr/quern/dfs/mem"
 )
 
-// TestGlobs compares with Hadoop's results, which make compat records in
+// TestGlobs compares matches with Hadoop's, which `make compat` records in
 // testdata/globs.txt.
 func TestGlobs(t *testing.T) {
 	f := mem.New(1 << 20)
@@ -19,7 +19,7 @@ func TestGlobs(t *testing.T) {
 		line = strings.TrimSuffix(line, "\n")
 		if names, ok := strings.CutPrefix(line, "files "); ok {
 			for _, name := range strings.Fields(names) {
-				put(f, "mem://t"+name, []byte("x\n"))
+				putFile(f, "mem://t"+name, []byte("x\n"))
 			}
 			continue
 		}
@@ -58,16 +58,16 @@ func TestGlobs(t *testing.T) {
 	}
 }
 
-// TestGlobAmbiguous checks that a file's name that also matches other files as a pattern is
-// refused.
+// TestGlobAmbiguous checks that a path is refused if it is a file's name and, as a pattern,
+// matches other files.
 func TestGlobAmbiguous(t *testing.T) {
 	f := mem.New(1 << 20)
-	put(f, "mem://t/a[1]", []byte("x\n"))
+	putFile(f, "mem://t/a[1]", []byte("x\n"))
 	found, err := matches(f, "mem://t/a[1]")
 	if err != nil || len(found) != 1 || found[0].Name != "mem://t/a[1]" {
-		t.Errorf("a name that as a pattern matches only itself: %v, %v", found, err)
+		t.Errorf("a name that matches only itself as a pattern: %v, %v", found, err)
 	}
-	put(f, "mem://t/a1", []byte("y\n"))
+	putFile(f, "mem://t/a1", []byte("y\n"))
 	if _, err := matches(f, "mem://t/a[1]"); err == nil || !isFatal(inputError(err)) || strings.Count(err.Error(), "mem://t/a[1]") != 1 {
 		t.Errorf("a name that is a pattern for another: %v", err)
 	}
@@ -79,7 +79,7 @@ func TestGlobAmbiguous(t *testing.T) {
 // TestGlobBytes checks names that are not UTF-8.
 func TestGlobBytes(t *testing.T) {
 	f := mem.New(1 << 20)
-	put(f, "mem://t/caf\xe9/\xff1", []byte("x\n"))
+	putFile(f, "mem://t/caf\xe9/\xff1", []byte("x\n"))
 	found, err := matches(f, "mem://t/caf\xe9/?[1]")
 	if err != nil || len(found) != 1 || found[0].Name != "mem://t/caf\xe9/\xff1" {
 		t.Errorf("%v, %v", found, err)

@@ -11,10 +11,10 @@ import (
 func TestGolden(t *testing.T) {
 	golden.Run(t, "testdata/golden/staged.txt", map[string]golden.Record{
 		"manifest": {Value: new(manifest), Form: golden.Msgpack, Encode: wire.Marshal, Decode: wire.Unmarshal},
-		"cuts":     {Value: new(cutsFile), Form: golden.Msgpack, Encode: sealed, Decode: unsealed},
+		"cuts":     {Value: new(cutsFile), Form: golden.Msgpack, Encode: encodeHashed, Decode: decodeHashed},
 		"splits": {
-			Value: new(splitEntry), Form: golden.ByPlaces,
-			Adjust: func(e any) { e.(*splitEntry).Near = 1 }, // there is one node
+			Value: new(splitEntry), Form: golden.ByPosition,
+			Adjust: func(e any) { e.(*splitEntry).Preferred = 1 }, // there is one node
 			Encode: func(e any) ([]byte, error) {
 				data, _ := encodeSplits([]splitEntry{*e.(*splitEntry)})
 				return data, nil
@@ -31,6 +31,6 @@ func TestGolden(t *testing.T) {
 				return err
 			},
 		},
-		"side-files": {Value: new(sideFiles), Form: golden.Msgpack, Encode: sealed, Decode: unsealed},
+		"side-files": {Value: new(sideFiles), Form: golden.Msgpack, Encode: encodeHashed, Decode: decodeHashed},
 	})
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// missing says whether an error means that the name does not exist. This includes names
-// that cannot exist: too long, or below a file.
+// missing reports whether an error means that the name does not exist. Some names cannot
+// exist: they are too long, or below a file.
 func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG)
 }
 
-// inputFiles lists the files of a job's input, in the order of its paths; those of a
-// directory or pattern by name.
-func inputFiles(f dfs.FS, in *wire.InputPlan, by Format, s settings) ([]dfs.Info, error) {
+// inputFiles lists the files of a job's input, in the order of its paths. Files of a
+// directory or pattern are sorted by name.
+func inputFiles(f dfs.FS, in *wire.InputPlan, format Format, s settings) ([]dfs.Info, error) {
 	var files []dfs.Info
 	for _, p := range in.Paths {
 		more, err := filesAt(f, p, s.recursive)
 		for i := 0; i < len(more) && err == nil; i++ {
-			err = by.CheckFile(more[i])
+			err = format.CheckFile(more[i])
 		}
 		if err != nil {
 			return nil, inputError(err)
@@ -45,7 +45,7 @@ func inputError(err error) error {
 	return fmt.Errorf("input: %w", err)
 }
 
-// changedError reports a file with another size or modification time than at the job's
+// changedError reports a file with another size or modification time than during the job's
 // setup. A local file may differ between machines.
 func changedError(url string) error {
 	err := fmt.Errorf("%s: %w", url, ErrChanged)
@@ -71,15 +71,15 @@ func filesAt(f dfs.FS, name string, recursive bool) ([]dfs.Info, error) {
 	return files, nil
 }
 
-// matches returns the files of a path or pattern, by name. It refuses a path that is a
-// file's name and also, as a pattern, matches others.
+// matches returns the files of a path or pattern, sorted by name. It refuses a path that
+// is a file's name and, as a pattern, matches other files.
 func matches(f dfs.FS, name string) ([]dfs.Info, error) {
 	info, err := f.Stat(name)
-	if !hasGlob(name) {
+	if !isPattern(name) {
 		return []dfs.Info{info}, err
 	}
 	exists := err == nil
-	full := !isWild(name) // it means one file, hidden or not
+	full := !isWild(name) // the path of one file, which may be hidden
 	matched, err := expand(name, func(pattern string) ([]dfs.Info, error) {
 		found, err := glob(f, pattern)
 		if !full {
@@ -101,8 +101,8 @@ func matches(f dfs.FS, name string) ([]dfs.Info, error) {
 	return matched, nil
 }
 
-// filesOf returns a file itself, or a directory's files without the hidden ones. above
-// lists the directories that contain it, with symbolic links resolved.
+// filesOf returns info itself if it is a file. For a directory it returns the files that
+// are not hidden. above lists the parent directories, with symbolic links resolved.
 func filesOf(f dfs.FS, info dfs.Info, recursive bool, above []string) ([]dfs.Info, error) {
 	if !info.Dir {
 		return []dfs.Info{info}, nil
@@ -205,11 +205,11 @@ func checkJob(f dfs.FS, job *wire.JobPlan) error {
 		}
 	}
 	for i := range job.Inputs {
-		in, by := &job.Inputs[i], formatOf(&job.Inputs[i])
-		if err := by.Check(in, s.recordMax); err != nil {
+		in, format := &job.Inputs[i], formatOf(&job.Inputs[i])
+		if err := format.Check(in, s.recordMax); err != nil {
 			return Fatal(fmt.Errorf("input %d: %w", i, err))
 		}
-		files, err := inputFiles(f, in, by, s)
+		files, err := inputFiles(f, in, format, s)
 		if err != nil {
 			return err
 		}
@@ -236,8 +236,8 @@ func checkJob(f dfs.FS, job *wire.JobPlan) error {
 	return fmt.Errorf("output: %w", err)
 }
 
-// Limits of file systems: Linux and HDFS allow names of 255 bytes, Linux paths of 4095. An
-// output's path must leave room for the names within it.
+// Limits of file systems: Linux and HDFS allow 255 bytes for a name, Linux 4095 for a
+// path. An output's path must be shorter, because the files in it have longer paths.
 const (
 	maxName       = 255
 	maxOutputPath = 3500
@@ -256,8 +256,8 @@ func checkLength(output string) error {
 	return nil
 }
 
-// checkReadable opens the first files. Opening 10,000 would take too long, and a map that
-// cannot open one fails the job as fast.
+// checkReadable opens only the first files. Opening 10,000 would take too long, and a map
+// that cannot open a file fails the job at once anyway.
 func checkReadable(f dfs.FS, files []dfs.Info) error {
 	for _, info := range files[:min(len(files), 16)] {
 		file, err := f.Open(info.Name)

@@ -19,7 +19,7 @@ func TestLinks(t *testing.T) {
 	f := dfs.Mux{"file": local.New()}
 	for name, c := range map[string]struct {
 		links   map[string]string // relative to in, which has a/f, b/g and f
-		flat    bool              // do not read directories within in
+		flat    bool              // do not read subdirectories
 		path    string
 		refused string // path below in that the error names
 		files   string
@@ -56,7 +56,7 @@ func TestLinks(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			s := bounds(math.MaxInt64)
+			s := splitSettings(math.MaxInt64)
 			s.recursive = !c.flat
 			in := wire.InputPlan{Format: formatLines, Paths: []string{"file://" + filepath.Join(top, c.path)}}
 			files, err := inputFiles(f, &in, formatOf(&in), s)
@@ -80,8 +80,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestLongOutputs checks that an output is refused with a short error if its names, or
-// those within and beside it, would be too long for a file system.
+// TestLongOutputs checks that an output with a name or path too long for a file system is
+// refused with a short error. Names beside an accepted output must not be too long either.
 func TestLongOutputs(t *testing.T) {
 	for output, refused := range map[string]bool{
 		"file:///" + strings.Repeat("x", maxName):                  false,

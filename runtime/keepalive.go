@@ -6,23 +6,23 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// maxSyncTime bounds the time in one call that makes data durable, during which an attempt
-// counts as alive. Such a call shows no progress and can take long. The bound is the
-// default of mapreduce.task.timeout, which starts after it.
+// maxSyncTime limits how long an attempt counts as alive during one call that makes data
+// durable. Such a call shows no progress and can take long. The limit is the default of
+// mapreduce.task.timeout; that timeout starts after it.
 const maxSyncTime = 10 * time.Minute
 
-// maxGrantWait is practically unlimited: the job tracker may be away for any time.
+// maxGrantWait is practically unlimited: the job tracker may be unreachable for any time.
 const maxGrantWait = 100 * 365 * 24 * time.Hour
 
-// keepAlive makes the attempt count as alive until end is called, at most for this time.
-func (a *attempt) keepAlive(most time.Duration) (end func()) {
-	until := time.Now().Add(most)
+// keepAlive makes the attempt count as alive until end is called, at most for maxTime.
+func (a *attempt) keepAlive(maxTime time.Duration) (end func()) {
+	until := time.Now().Add(maxTime)
 	a.aliveUntil.Store(&until)
 	return func() { a.aliveUntil.Store(nil) }
 }
 
-// keptAlive may be called from another goroutine.
-func (a *attempt) keptAlive() bool {
+// isKeptAlive may be called from another goroutine.
+func (a *attempt) isKeptAlive() bool {
 	until := a.aliveUntil.Load()
 	return until != nil && time.Now().Before(*until)
 }

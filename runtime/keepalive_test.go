@@ -57,7 +57,7 @@ func TestLongSync(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				plan := linesPlan()
 				plan.Reduces = 0
-				b := newBench(t, plan, Job{Maps: []MapFunc{func(t *Task, in *Split, _ Collector) error {
+				b := newTrackerSim(t, plan, Job{Maps: []MapFunc{func(t *Task, in *Split, _ Collector) error {
 					out, err := t.Output("")
 					if err != nil {
 						return err
@@ -68,17 +68,17 @@ func TestLongSync(t *testing.T) {
 				if in == "mkdirs" { // for the output's directory
 					kind = wire.Setup
 				} else {
-					b.must(wire.Setup, 0, nil)
+					b.mustRun(wire.Setup, 0, nil)
 				}
 				b.stop()
 				stuck := stuckFS{b.fs, in, make(chan struct{})}
-				b.all, b.progress = stuck, time.Second
+				b.workerFS, b.progress = stuck, time.Second
 				b.start()
 				began := time.Now()
-				var last time.Duration // activity
+				var last time.Duration // when activity last grew, from the beginning
 				activity := uint64(0)
 				time.AfterFunc(time.Hour, func() { close(stuck.released) })
-				r := b.tryWatched(kind, 0, nil, func(p *wire.WorkerProgress) {
+				r := b.runWatched(kind, 0, nil, func(p *wire.WorkerProgress) {
 					if passed := time.Since(began); p.Activity > activity && passed < time.Hour {
 						activity, last = p.Activity, passed
 					}
@@ -86,7 +86,7 @@ func TestLongSync(t *testing.T) {
 				if r.Error != "" {
 					t.Errorf("the attempt failed: %s", r.Error)
 				}
-				if least := maxSyncTime - 2*b.progress; last < least || last > maxSyncTime+2*b.progress {
+				if last < maxSyncTime-2*b.progress || last > maxSyncTime+2*b.progress {
 					t.Errorf("its last activity is after %v, want %v", last, maxSyncTime)
 				}
 			})

@@ -11,9 +11,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestLateSetups runs setup attempts that are thought lost. They start, continue and die at
-// any time during and after cleanups of their job, which also overlap. No file may remain,
-// at most empty directories of setup attempts.
+// TestLateSetups runs setup attempts that count as lost. They start, continue and die at
+// any time during and after cleanups of their job. Cleanups overlap too. Only empty
+// directories of setup attempts may remain.
 func TestLateSetups(t *testing.T) {
 	built, refused := 0, 0
 	for seed := range uint64(5_000) {
@@ -27,7 +27,7 @@ func TestLateSetups(t *testing.T) {
 		for at := 0; len(running) > 0 || !cleaned; {
 			if len(running) == 0 || !cleaned && rnd.IntN(20) == 0 {
 				if cleanups++; cleanups > 100 {
-					t.Fatalf("seed %d: no cleanup succeeds, there is %s", seed, state(f, "mem://t/data"))
+					t.Fatalf("seed %d: no cleanup succeeds, there is %s", seed, listing(f, "mem://t/data"))
 				}
 				running = append(running, startProcess(f, true, func(f dfs.FS) error { return newTree(f).cleanup() }))
 			}
@@ -43,7 +43,7 @@ func TestLateSetups(t *testing.T) {
 			}
 			running = append(running[:at], running[at+1:]...)
 			switch {
-			case x.cleans:
+			case x.isCleanup:
 				cleaned = cleaned || x.err == nil
 			case x.err == nil:
 				built++
@@ -51,9 +51,9 @@ func TestLateSetups(t *testing.T) {
 				refused++
 			}
 		}
-		left := state(f, "mem://t/data")
-		if left != "" && (healthy || strings.Contains(left, "=") || !strings.HasPrefix(left, "/data/.out.")) {
-			t.Fatalf("seed %d: left %s", seed, left)
+		leftover := listing(f, "mem://t/data")
+		if leftover != "" && (healthy || strings.Contains(leftover, "=") || !strings.HasPrefix(leftover, "/data/.out.")) {
+			t.Fatalf("seed %d: left %s", seed, leftover)
 		}
 	}
 	if built < 500 || refused < 500 {
@@ -83,27 +83,27 @@ func TestLateCleanups(t *testing.T) {
 		if err := newTree(f).cleanup(); err != nil {
 			t.Fatal(err)
 		}
-		if got := state(f, "mem://t/data"); got != "/data/out/ /data/out/part-r-00001=foreign" {
+		if got := listing(f, "mem://t/data"); got != "/data/out/ /data/out/part-r-00001=foreign" {
 			t.Fatalf("seed %d: left %s", seed, got)
 		}
 	}
 }
 
-// TestStopped checks that a cleaned job can be cleaned up again, by any worker. It must not
-// be set up, even by a worker that has read the submission before.
+// TestStopped checks that any worker can clean up a job again. No worker may set the job
+// up, even if it read the submission before the cleanup.
 func TestStopped(t *testing.T) {
-	b := newBench(t, linesPlan(), wordCount())
-	b.must(wire.Setup, 0, nil)
-	b.must(wire.Cleanup, 0, nil)
+	b := newTrackerSim(t, linesPlan(), wordCount())
+	b.mustRun(wire.Setup, 0, nil)
+	b.mustRun(wire.Cleanup, 0, nil)
 	for _, want := range []string{"the job was stopped or is over", "read submission"} {
-		if r := b.try(wire.Setup, 0, nil); !strings.Contains(r.Error, want) || r.Fatal {
+		if r := b.run(wire.Setup, 0, nil); !strings.Contains(r.Error, want) || r.Fatal {
 			t.Errorf("setup after cleanup: %+v", r)
 		}
-		b.output("")
+		b.checkOutput("")
 		b.stop()
 		b.start()
 	}
-	b.must(wire.Cleanup, 0, nil)
+	b.mustRun(wire.Cleanup, 0, nil)
 }
 
 func setUp(f dfs.FS, n int) error {
@@ -114,15 +114,15 @@ func setUp(f dfs.FS, n int) error {
 	return tr.build(testAttempt(wire.Setup, 0, n))
 }
 
-// process is simulated code that stops before each of its calls to the file system.
+// process runs code that stops before each of its calls to the file system.
 type process struct {
-	cleans  bool
-	next    func() (struct{}, bool)
-	outcome outcome
-	err     error // after its end
+	isCleanup bool
+	next      func() (struct{}, bool)
+	outcome   outcome
+	err       error // after its end
 }
 
-// outcome is the outcome of a call and of the process that makes it.
+// outcome says what happens to a call and to the process that makes it.
 type outcome int
 
 const (
@@ -136,7 +136,7 @@ const (
 var errDied = errors.New("died")
 
 func startProcess(f dfs.FS, cleans bool, code func(dfs.FS) error) *process {
-	x := &process{cleans: cleans}
+	x := &process{isCleanup: cleans}
 	x.next, _ = iter.Pull(func(yield func(struct{}) bool) {
 		defer func() {
 			switch died := recover(); died {
@@ -147,7 +147,7 @@ func startProcess(f dfs.FS, cleans bool, code func(dfs.FS) error) *process {
 				panic(died)
 			}
 		}()
-		x.err = code(&steppedFS{FS: f, take: func(call func() error) error {
+		x.err = code(&steppedFS{FS: f, step: func(call func() error) error {
 			yield(struct{}{})
 			return x.outcome.apply(call)
 		}})
@@ -156,7 +156,7 @@ func startProcess(f dfs.FS, cleans bool, code func(dfs.FS) error) *process {
 	return x
 }
 
-// step gives the pending call this outcome. It says whether another call follows.
+// step gives the pending call this outcome. It reports whether another call follows.
 func (x *process) step(o outcome) bool {
 	x.outcome = o
 	_, more := x.next()
@@ -181,43 +181,43 @@ func (x outcome) apply(call func() error) error {
 // file, like a local file system.
 type steppedFS struct {
 	dfs.FS
-	take func(call func() error) error
+	step func(call func() error) error
 }
 
 func (f *steppedFS) Open(name string) (file dfs.File, err error) {
-	err = f.take(func() (err error) { file, err = f.FS.Open(name); return err })
+	err = f.step(func() (err error) { file, err = f.FS.Open(name); return err })
 	return file, err
 }
 
 func (f *steppedFS) Create(name string) (out dfs.Writer, err error) {
-	err = f.take(func() (err error) { out, err = f.FS.Create(name); return err })
+	err = f.step(func() (err error) { out, err = f.FS.Create(name); return err })
 	return out, err
 }
 
 func (f *steppedFS) Stat(name string) (info dfs.Info, err error) {
-	err = f.take(func() (err error) { info, err = f.FS.Stat(name); return err })
+	err = f.step(func() (err error) { info, err = f.FS.Stat(name); return err })
 	return info, err
 }
 
 func (f *steppedFS) List(name string) (infos []dfs.Info, err error) {
-	err = f.take(func() (err error) { infos, err = f.FS.List(name); return err })
+	err = f.step(func() (err error) { infos, err = f.FS.List(name); return err })
 	return infos, err
 }
 
 func (f *steppedFS) Mkdir(name string) error {
-	return f.take(func() error { return f.FS.Mkdir(name) })
+	return f.step(func() error { return f.FS.Mkdir(name) })
 }
 
 func (f *steppedFS) RenameDir(from, to string) error {
-	return f.take(func() error { return f.FS.RenameDir(from, to) })
+	return f.step(func() error { return f.FS.RenameDir(from, to) })
 }
 
 func (f *steppedFS) RenameFile(from, to string) error {
-	return f.take(func() error { return f.FS.RenameFile(from, to) })
+	return f.step(func() error { return f.FS.RenameFile(from, to) })
 }
 
 func (f *steppedFS) Remove(name string) error {
-	return f.take(func() error { return f.FS.Remove(name) })
+	return f.step(func() error { return f.FS.Remove(name) })
 }
 
 func (f *steppedFS) RemoveAll(name string) error {

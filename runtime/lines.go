@@ -9,14 +9,13 @@ import (
 // byteOrderMark begins some texts in UTF-8. As in Hadoop, it is not part of a line.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// Lines yields the lines without their ends: LF, or CR LF. A CR elsewhere is data, as is
-// any other byte, except for a byte order mark at a file's start. A line is a substring of
-// a block that is never written again, so callers may keep it. A small line that is kept
-// keeps its block of 256 KiB.
+// Lines yields the lines without their ends: LF, or CR LF. All other bytes are data, except
+// for a byte order mark at a file's start. A line is a substring of a block that is never
+// written again, so callers may keep it. Keeping a small line keeps its block of 256 KiB.
 //
-// A split that begins within a file skips the first line, even one that begins at its
-// offset. The previous split reads that line, because it reads on until a line begins after
-// its end. So every line is read once, for all split sizes.
+// A split that begins within a file skips everything up to the first LF, even if a line
+// begins at its offset. The previous split reads all lines that begin up to its own end,
+// including that one. So every line is read once, for all split sizes.
 func (s *Split) Lines() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		s.each(atOffset, func(c Chunk, in *stream, at int64) (bool, error) {
@@ -28,7 +27,7 @@ func (s *Split) Lines() iter.Seq[string] {
 			}
 			first := l.base + int64(l.next)
 			more, err := l.run(yield)
-			s.consumed += l.base + int64(l.next) - first
+			s.recordBytes += l.base + int64(l.next) - first
 			return more, err
 		})
 	}
@@ -41,7 +40,7 @@ type lineReader struct {
 	buf     []byte // the filled part of the block
 	base    int64  // offset of buf[0] in the file's content
 	next    int    // start of the next line in buf
-	scanned int    // bytes after next known to hold no LF
+	scanned int    // bytes after next that contain no LF
 	end     bool   // buf is the last block
 }
 
@@ -65,7 +64,7 @@ func (l *lineReader) skip() (found bool, err error) {
 
 // run yields the lines that begin up to the chunk's end.
 func (l *lineReader) run(yield func(string) bool) (bool, error) {
-	s, most := l.split, l.split.recordMax
+	s, limit := l.split, l.split.recordMax
 	for l.base+int64(l.next) <= l.in.end {
 		from := l.next + l.scanned
 		n := bytes.IndexByte(l.buf[from:], '\n')
@@ -90,10 +89,10 @@ func (l *lineReader) run(yield func(string) bool) (bool, error) {
 			l.next = after // the content is only a byte order mark
 			break          // the content ends with a line's end
 		}
-		if len(line) > most {
-			return false, tooLarge(l.chunk.Path, l.base+int64(l.next), most)
+		if len(line) > limit {
+			return false, tooLarge(l.chunk.Path, l.base+int64(l.next), limit)
 		}
-		s.at = l.base + int64(l.next)
+		s.recordAt = l.base + int64(l.next)
 		l.next, l.scanned = after, 0
 		s.records++
 		s.pulse.beat()
@@ -115,9 +114,9 @@ func (l *lineReader) fill() error {
 	at := l.base + int64(len(tail))
 	size := int64(l.split.blockSize)
 	more := max(size/16, 1) // past the split's end, if slack was not enough
-	if left := l.in.end - at; left > 0 {
+	if remaining := l.in.end - at; remaining > 0 {
 		slack := size / 256 // for the rest of the last line
-		more = min(left, size-slack) + slack
+		more = min(remaining, size-slack) + slack
 	}
 	if at == 0 && compressed(l.chunk.Path) != "" {
 		more = min(8*l.chunk.Size+size/16, size) // small files get small blocks
@@ -129,8 +128,8 @@ func (l *lineReader) fill() error {
 	return err
 }
 
-// gather joins a line of many blocks after finding its end. So it uses twice the line's
-// size; growing a block would use three times and more.
+// gather finds the end of a line of many blocks, and then joins the blocks. So it uses
+// twice the line's size; growing a block would use three times its size or more.
 func (l *lineReader) gather(tail []byte) error {
 	pieces, size := [][]byte{tail}, len(tail)
 	for found := false; !found && !l.end; {
@@ -150,7 +149,7 @@ func (l *lineReader) gather(tail []byte) error {
 	return nil
 }
 
-// block returns new memory, small pieces from a shared block.
+// block returns new memory. Small pieces share a block.
 func (s *Split) block(size int) []byte {
 	if size > len(s.slab) {
 		if size > s.blockSize/4 {

@@ -21,7 +21,7 @@ func (a *attempt) runMap() error {
 		return err
 	}
 	defer split.close()
-	a.length.Store(split.length())
+	a.bytesTotal.Store(split.length())
 	a.split.Store(split)
 	code := a.job.Maps[split.Input]
 	if a.plan().Reduces == 0 {
@@ -76,7 +76,7 @@ func (a *attempt) countInput(split *Split) {
 	a.counters.Add(wire.InputCounters, wire.BytesRead, read)
 	countReads(a.counters, split.meter.sum())
 	if len(split.chunks) > 0 {
-		countBytes(a.counters, split.chunks[0].Path, wire.BytesRead, split.raw.Load())
+		countBytes(a.counters, split.chunks[0].Path, wire.BytesRead, split.rawBytes.Load())
 	}
 }
 
@@ -101,7 +101,7 @@ func (a *attempt) runReduce() error {
 	for _, s := range a.cmd.Runs {
 		length += s.Length
 	}
-	a.length.Store(length)
+	a.bytesTotal.Store(length)
 	a.counters.Add(wire.TaskCounters, wire.ReduceShuffleBytes, length)
 	a.result.Bytes = length
 	return a.writeOutputs(wire.ReduceOutputRecords, func() error {
@@ -111,25 +111,25 @@ func (a *attempt) runReduce() error {
 			return fmt.Errorf("open the partition's runs: %w", err)
 		}
 		defer merger.Close()
-		in := &merged{Merger: merger, attempt: a}
+		in := &countedRecords{Merger: merger, attempt: a}
 		err = a.runCode(func() error { return a.job.Reduce(a.task, in) })
 		a.counters.Add(wire.TaskCounters, wire.ReduceInputRecords, in.records)
 		return cmp.Or(merger.Err(), err)
 	})
 }
 
-// merged counts the records that a reduce reads.
-type merged struct {
+// countedRecords counts the records that a reduce reads.
+type countedRecords struct {
 	*shuffle.Merger
 	attempt *attempt
 	records int64
 }
 
-func (m *merged) Next() bool {
-	if m.attempt.task.pulse.asked.Load() {
+func (m *countedRecords) Next() bool {
+	if m.attempt.task.pulse.requested.Load() {
 		m.attempt.task.pulse.answer()
-		m.attempt.merged.Store(m.BytesRead())
-		if m.attempt.task.refusal() != nil {
+		m.attempt.bytesMerged.Store(m.BytesRead())
+		if m.attempt.task.counterError() != nil {
 			return false
 		}
 	}

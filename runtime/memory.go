@@ -6,15 +6,15 @@ import (
 	"runtime/metrics"
 )
 
-// governor tunes the garbage collector of a worker process. Map output is outside the Go
-// heap, so the heap is small: input blocks, buffers, and the job's own data. Go's default
-// lets any heap double, but collects a small heap every 4 MiB, which is slow when input
-// arrives at GB/s. So the heap may grow to baseLimit before a collection, or to 1.5 times
-// the live data if that is more. Under a fixed limit, a job with much data would collect
-// all the time. Between two adjustments, collectPercent bounds the heap.
+// gcTuner tunes the garbage collector of a worker process. Map output is outside the Go
+// heap, so the heap is small: input blocks, buffers, and the job's own data. By default, Go
+// collects such a heap every 4 MiB, which is slow when input arrives at GB/s. So the heap
+// may grow to baseLimit before a collection, or to 1.5 times the live data if that is more.
+// Under a fixed limit, a job with much data would collect all the time. Between two
+// adjustments, collectPercent limits the heap.
 //
-// It does nothing if the user has set GOGC or GOMEMLIMIT.
-type governor struct {
+// gcTuner does nothing if the user has set GOGC or GOMEMLIMIT.
+type gcTuner struct {
 	live     []metrics.Sample
 	limit    int64
 	disabled bool
@@ -25,8 +25,8 @@ const (
 	collectPercent = 400
 )
 
-func newGovernor() *governor {
-	g := &governor{live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}, limit: baseLimit,
+func newGCTuner() *gcTuner {
+	g := &gcTuner{live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}, limit: baseLimit,
 		disabled: os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != ""}
 	if !g.disabled {
 		debug.SetGCPercent(collectPercent)
@@ -36,7 +36,7 @@ func newGovernor() *governor {
 }
 
 // adjust sets the limit by the size of the live heap.
-func (g *governor) adjust() {
+func (g *gcTuner) adjust() {
 	if g.disabled {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// meter counts the bytes of a map's input by the distance of their source.
+// meter counts the bytes of a map's input by the distance of the node that sent them.
 type meter struct {
 	host, rack string // of the task tracker
 	nodes      []node // of the split
@@ -19,8 +19,8 @@ type meter struct {
 	reads wire.Reads
 }
 
-// level returns the distance of an address. If it is not one of the split's nodes, for
-// instance because a block has moved, only the tracker's own address counts as near.
+// level returns the distance of an address. An address may be none of the split's nodes,
+// for instance because a block has moved. Then it is remote unless it is the tracker's own.
 func (m *meter) level(addr string) wire.Level {
 	for _, n := range m.nodes {
 		switch {
@@ -39,8 +39,8 @@ func (m *meter) level(addr string) wire.Level {
 	return wire.Remote
 }
 
-// count adds reads, minus those in left.
-func (m *meter) count(reads, left []dfs.Read) {
+// count adds reads and subtracts excluded.
+func (m *meter) count(reads, excluded []dfs.Read) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range reads {
@@ -48,7 +48,7 @@ func (m *meter) count(reads, left []dfs.Read) {
 		sum.Bytes += r.Bytes
 		sum.Took += r.Time
 	}
-	for _, r := range left {
+	for _, r := range excluded {
 		sum := m.reads.At(m.level(r.Addr))
 		sum.Bytes -= r.Bytes
 		sum.Took -= r.Time
@@ -71,7 +71,7 @@ func countReads(c wire.Counters, reads wire.Reads) {
 	}
 }
 
-// meteredFile is a file of a split. Close counts its reads, except for the forgotten ones.
+// meteredFile is a file of a split. Close counts its reads, except the forgotten ones.
 type meteredFile struct {
 	dfs.File
 	meter     *meter
@@ -79,10 +79,11 @@ type meteredFile struct {
 	once      sync.Once
 }
 
-// reads returns the reads so far by machine; nil if the file system does not know them.
+// reads returns the reads so far, by machine. It returns nil if the file system does not
+// know them.
 func (f *meteredFile) reads() []dfs.Read {
-	if known, ok := f.File.(dfs.Metered); ok {
-		return known.Reads()
+	if metered, ok := f.File.(dfs.Metered); ok {
+		return metered.Reads()
 	}
 	return nil
 }

@@ -20,8 +20,8 @@ const outputBuffer = 256 << 10
 type Output struct {
 	name    string // of the file
 	file    *countedFile
-	bin     bool
-	segment *shuffle.Writer // for the binary format, from the first record on; without records the file is empty
+	binary  bool
+	segment *shuffle.Writer // for the binary format; nil until the first record: a file without records is empty
 	pulse   *pulse
 	buf     []byte // for other formats
 	records int64
@@ -48,7 +48,7 @@ func (o *Output) Write(record []byte) error {
 	}
 	o.records++
 	o.pulse.beat()
-	if o.bin {
+	if o.binary {
 		return o.store(record)
 	}
 	if len(record) > cap(o.buf)-len(o.buf) {
@@ -102,12 +102,12 @@ func (o *Output) failed(err error) error {
 
 // outputs are the files of one attempt, in its directory.
 type outputs struct {
-	fs    dfs.FS
-	dir   string // URL
-	task  wire.TaskID
-	bin   bool // the job's format is binary
-	pulse *pulse
-	files map[string]*Output
+	fs     dfs.FS
+	dir    string // URL
+	task   wire.TaskID
+	binary bool // the job's format is binary
+	pulse  *pulse
+	files  map[string]*Output
 }
 
 func (o *outputs) open(name string) (*Output, error) {
@@ -117,8 +117,8 @@ func (o *outputs) open(name string) (*Output, error) {
 	if out := o.files[name]; out != nil {
 		return out, nil
 	}
-	out := &Output{name: outputName(name, o.task.Kind, o.task.N), bin: o.bin, pulse: o.pulse}
-	if !o.bin {
+	out := &Output{name: outputName(name, o.task.Kind, o.task.N), binary: o.binary, pulse: o.pulse}
+	if !o.binary {
 		out.buf = make([]byte, 0, outputBuffer)
 	}
 	file, err := o.fs.Create(dfs.Join(o.dir, out.name))
@@ -130,7 +130,7 @@ func (o *outputs) open(name string) (*Output, error) {
 	return out, nil
 }
 
-// outputName returns the name of a task's file of an output, as in Hadoop.
+// outputName returns the file name of a task's part of an output, as in Hadoop.
 func outputName(output string, k wire.Kind, n int) string {
 	letter := 'r'
 	if k == wire.Map {
@@ -149,7 +149,7 @@ func (o *outputs) sorted() []*Output {
 	return all
 }
 
-// close completes all files, and the main one even if it is empty.
+// close completes all files. It makes the main file even if there are no records.
 func (o *outputs) close() error {
 	if _, err := o.open(""); err != nil {
 		return err

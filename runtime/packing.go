@@ -10,9 +10,9 @@ import (
 
 // packing is a compression or archive format.
 type packing struct {
-	what    string // for errors
-	read    bool   // this package can decompress it
-	archive bool   // has several files, which a record reader could not separate
+	description string // for errors
+	readable    bool   // this package can decompress it
+	archive     bool   // has several files, which a record reader could not separate
 }
 
 const (
@@ -22,34 +22,34 @@ const (
 
 // packings has the formats by suffix of a file's name, in lower case.
 var packings = map[string]packing{
-	".gz":  {what: gzipped, read: true},
-	".zst": {what: zstded, read: true},
+	".gz":  {description: gzipped, readable: true},
+	".zst": {description: zstded, readable: true},
 
-	".br":          {what: "Brotli data"},
-	".bz":          {what: "bzip data"},
-	".bz2":         {what: "bzip2 data"},
-	".deflate":     {what: "zlib data"},
-	".gzip":        {what: gzipped},
-	".lz":          {what: "lzip data"},
-	".lz4":         {what: "LZ4 data"},
-	".lzma":        {what: "LZMA data"},
-	".lzo":         {what: "LZO data"},
-	".lzo_deflate": {what: "LZO data"},
-	".snappy":      {what: "Snappy data"},
-	".sz":          {what: "Snappy data"},
-	".xz":          {what: "XZ data"},
-	".z":           {what: "data of compress or pack"},
-	".zstd":        {what: zstded},
+	".br":          {description: "Brotli data"},
+	".bz":          {description: "bzip data"},
+	".bz2":         {description: "bzip2 data"},
+	".deflate":     {description: "zlib data"},
+	".gzip":        {description: gzipped},
+	".lz":          {description: "lzip data"},
+	".lz4":         {description: "LZ4 data"},
+	".lzma":        {description: "LZMA data"},
+	".lzo":         {description: "LZO data"},
+	".lzo_deflate": {description: "LZO data"},
+	".snappy":      {description: "Snappy data"},
+	".sz":          {description: "Snappy data"},
+	".xz":          {description: "XZ data"},
+	".z":           {description: "data of compress or pack"},
+	".zstd":        {description: zstded},
 
-	".7z":   {what: "a 7z archive", archive: true},
-	".rar":  {what: "a RAR archive", archive: true},
-	".tar":  {what: "a tar archive", archive: true},
-	".tbz":  {what: "a packed tar archive", archive: true},
-	".tbz2": {what: "a packed tar archive", archive: true},
-	".tgz":  {what: "a packed tar archive", archive: true},
-	".txz":  {what: "a packed tar archive", archive: true},
-	".tzst": {what: "a packed tar archive", archive: true},
-	".zip":  {what: "a zip archive", archive: true},
+	".7z":   {description: "a 7z archive", archive: true},
+	".rar":  {description: "a RAR archive", archive: true},
+	".tar":  {description: "a tar archive", archive: true},
+	".tbz":  {description: "a packed tar archive", archive: true},
+	".tbz2": {description: "a packed tar archive", archive: true},
+	".tgz":  {description: "a packed tar archive", archive: true},
+	".txz":  {description: "a packed tar archive", archive: true},
+	".tzst": {description: "a packed tar archive", archive: true},
+	".zip":  {description: "a zip archive", archive: true},
 }
 
 // packingOf looks up the last suffix of a name, in any case.
@@ -61,8 +61,8 @@ func packingOf(name string) (p packing, suffix string) {
 // compressed returns the compression format that this package decompresses, "" for none.
 // Output names of jobs have no such suffix.
 func compressed(name string) string {
-	if p, _ := packingOf(name); p.read {
-		return p.what
+	if p, _ := packingOf(name); p.readable {
+		return p.description
 	}
 	return ""
 }
@@ -73,17 +73,17 @@ func compressed(name string) string {
 func checkPacking(file dfs.Info, whole bool) error {
 	name := file.Name
 	p, suffix := packingOf(name)
-	what, readable := p.what, p.read || p.archive && whole
-	if inner, _ := packingOf(strings.TrimSuffix(name, suffix)); p.read && !whole && inner.what != "" {
-		what, readable = inner.what+" within "+p.what, false
+	text, readable := p.description, p.readable || p.archive && whole
+	if inner, _ := packingOf(strings.TrimSuffix(name, suffix)); p.readable && !whole && inner.description != "" {
+		text, readable = inner.description+" within "+p.description, false
 	}
 	switch {
-	case p.read && readable && file.Size == 0:
+	case p.readable && readable && file.Size == 0:
 		return fmt.Errorf("%w: %s is empty, but by its name it is %s, which is never empty; remove the file or write it again",
-			ErrInput, name, what)
-	case what == "" || readable:
+			ErrInput, name, text)
+	case text == "" || readable:
 		return nil
 	}
 	return fmt.Errorf("%w: %s is %s by its name, which cannot be read; unpack it, or compress the content with gzip (.gz) or zstd (.zst); if the name is misleading, rename it",
-		ErrInput, name, what)
+		ErrInput, name, text)
 }

@@ -29,15 +29,15 @@ func TestPackings(t *testing.T) {
 		content := []byte("a line\n")
 		switch {
 		case strings.HasSuffix(strings.ToLower(name), ".gz"):
-			put(f, url, compress(".gz", content))
+			putFile(f, url, compress(".gz", content))
 		case strings.HasSuffix(strings.ToLower(name), ".zst"):
-			put(f, url, compress(".zst", content))
+			putFile(f, url, compress(".zst", content))
 		default:
-			put(f, url, content)
+			putFile(f, url, content)
 		}
 		for _, format := range strings.Fields(every + " binary own") {
 			in := wire.InputPlan{Format: format, Paths: []string{url}, RecordSize: len(content)}
-			_, err := inputFiles(f, &in, formatOf(&in), bounds(math.MaxInt64))
+			_, err := inputFiles(f, &in, formatOf(&in), splitSettings(math.MaxInt64))
 			if strings.Contains(refused, format) {
 				if !errors.Is(err, ErrInput) || !isFatal(err) || strings.Count(err.Error(), name) != 1 {
 					t.Errorf("%s as %s: %v", name, format, err)
@@ -51,7 +51,7 @@ func TestPackings(t *testing.T) {
 			if format != formatLines {
 				continue
 			}
-			if got, _ := readLines(t, reader(t, f, in, bounds(math.MaxInt64), 64)); len(got) != 1 || got[0] != "a line" {
+			if got, _ := readLines(t, reader(t, f, in, splitSettings(math.MaxInt64), 64)); len(got) != 1 || got[0] != "a line" {
 				t.Errorf("%s: %q", name, got)
 			}
 		}

@@ -8,14 +8,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// comparePlans returns an error that shows where a rebuilt plan differs from the submitted
-// one.
-func comparePlans(submitted, here *wire.Plan) error {
-	field, a, b, differ := difference("", reflect.ValueOf(*submitted), reflect.ValueOf(*here))
+// comparePlans returns an error that shows the first difference between the submitted plan
+// and the plan that this process has built.
+func comparePlans(submitted, built *wire.Plan) error {
+	field, a, b, differ := difference("", reflect.ValueOf(*submitted), reflect.ValueOf(*built))
 	if !differ {
 		return nil
 	}
-	return Fatal(fmt.Errorf("%w: field %s: submitted %s, here %s", ErrNotDeterministic, field, a, b))
+	return Fatal(fmt.Errorf("%w: field %s: submitted %s, here %s", ErrPlanDiffers, field, a, b))
 }
 
 // difference finds the first field in which two values of one type differ. An empty slice

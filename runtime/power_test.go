@@ -11,9 +11,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestPowerCut cuts the power at any call of a job's attempts, and after its end. If
-// _SUCCESS survives, the whole output must; reported results must not be lost; and further
-// attempts must finish the job.
+// TestPowerCut cuts the power at each call of a job's attempts, and after its end. If
+// _SUCCESS survives, the whole output must survive. Reported results must not be lost, and
+// further attempts must finish the job.
 func TestPowerCut(t *testing.T) {
 	calls := 0
 	for ended := false; !ended && !t.Failed(); calls++ {
@@ -23,15 +23,15 @@ func TestPowerCut(t *testing.T) {
 				ended = x.runAttempts(calls) == ""
 				x.powerCut(uint64(calls), seed)
 				if success := x.success(); success && !x.complete() || ended && !success {
-					t.Fatalf("the power cut leaves %s", state(x.fs, "mem://t/data"))
+					t.Fatalf("the power cut leaves %s", listing(x.fs, "mem://t/data"))
 				}
 				if ended {
 					return
 				}
-				if why := x.runAttempts(-1); why != "" {
-					t.Fatal(why)
+				if failure := x.runAttempts(-1); failure != "" {
+					t.Fatal(failure)
 				}
-				x.output(copied)
+				x.checkOutput(copiedOutput)
 			})
 		}
 	}
@@ -40,14 +40,14 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// TestPowerCutUnsynced checks that power cuts without sync do lose output, so that
-// TestPowerCut can detect it.
+// TestPowerCutUnsynced checks that power cuts without sync lose output. So TestPowerCut
+// would detect a missing sync.
 func TestPowerCutUnsynced(t *testing.T) {
 	harm := 0
 	for seed := range uint64(50) {
 		x := newPowerJob(t, "false")
-		if why := x.runAttempts(-1); why != "" {
-			t.Fatal(why)
+		if failure := x.runAttempts(-1); failure != "" {
+			t.Fatal(failure)
 		}
 		if x.powerCut(0, seed); x.success() && !x.complete() {
 			harm++
@@ -58,8 +58,8 @@ func TestPowerCutUnsynced(t *testing.T) {
 	}
 }
 
-// TestSyncByPlace checks that clusters sync and embedded runs do not, unless the property
-// changes it for the output.
+// TestSyncByPlace checks that clusters sync and embedded runs do not. The property
+// changes this for the output.
 func TestSyncByPlace(t *testing.T) {
 	for _, c := range []struct{ hash, property, synced string }{
 		{"", "", ""}, {"", "true", "/data"}, {"", "false", ""},
@@ -80,7 +80,7 @@ func TestSyncByPlace(t *testing.T) {
 		}
 	}
 	x := newPowerJob(t, "perhaps")
-	if r := x.try(wire.Setup, 0, nil); !r.Fatal || !strings.Contains(r.Error, OutputSync+`="perhaps": want true or false`) {
+	if r := x.run(wire.Setup, 0, nil); !r.Fatal || !strings.Contains(r.Error, OutputSync+`="perhaps": want true or false`) {
 		t.Errorf("invalid value: %+v", r)
 	}
 }
@@ -95,15 +95,15 @@ func TestSyncFails(t *testing.T) {
 	} {
 		x := newPowerJob(t, "true")
 		must(0, x.fs.SetFaults(c.call+" "+c.path+" times=1"))
-		why := x.runAttempts(-1)
-		path, _, _ := strings.Cut(why[strings.Index(why, "mem://t")+len("mem://t"):], ": ")
-		if ok, err := pathpkg.Match(c.path, path); !ok || err != nil || !strings.Contains(why, "input/output error") {
-			t.Errorf("%s %s fails: %s", c.call, c.path, why)
+		failure := x.runAttempts(-1)
+		path, _, _ := strings.Cut(failure[strings.Index(failure, "mem://t")+len("mem://t"):], ": ")
+		if ok, err := pathpkg.Match(c.path, path); !ok || err != nil || !strings.Contains(failure, "input/output error") {
+			t.Errorf("%s %s fails: %s", c.call, c.path, failure)
 		}
-		if why := x.runAttempts(-1); why != "" {
-			t.Errorf("after a failed %s of %s: %s", c.call, c.path, why)
+		if failure := x.runAttempts(-1); failure != "" {
+			t.Errorf("after a failed %s of %s: %s", c.call, c.path, failure)
 		}
-		x.output(copied)
+		x.checkOutput(copiedOutput)
 	}
 }
 
@@ -131,12 +131,12 @@ func TestFencePowerCut(t *testing.T) {
 	}
 }
 
-const copied = "/data/out/ /data/out/_SUCCESS= /data/out/part-m-00000=a rose is a rose\nis a rose\n " +
+const copiedOutput = "/data/out/ /data/out/_SUCCESS= /data/out/part-m-00000=a rose is a rose\nis a rose\n " +
 	"/data/out/part-m-00001=to be or not to be\n"
 
-// powerJob is a map-only job, with the job tracker's knowledge of it.
+// powerJob is a map-only job, with the job tracker's state of it.
 type powerJob struct {
-	*bench
+	*trackerSim
 	done    int             // ended tasks
 	granted *wire.AttemptID // it may have committed
 }
@@ -144,7 +144,7 @@ type powerJob struct {
 func newPowerJob(t *testing.T, sync string) *powerJob {
 	plan := linesPlan()
 	plan.Reduces, plan.Combine, plan.Properties = 0, false, map[string]string{OutputSync: sync, SplitMaxSize: "26"}
-	x := &powerJob{bench: newBench(t, plan, Job{Maps: []MapFunc{func(t *Task, in *Split, _ Collector) error {
+	x := &powerJob{trackerSim: newTrackerSim(t, plan, Job{Maps: []MapFunc{func(t *Task, in *Split, _ Collector) error {
 		out, err := t.Output("")
 		for line := range in.Lines() {
 			if err == nil {
@@ -161,7 +161,7 @@ func newPowerJob(t *testing.T, sync string) *powerJob {
 
 // runAttempts runs each task's attempts until it succeeds, and returns the first error. If
 // calls is not negative, all calls of the file system after that number fail.
-func (x *powerJob) runAttempts(calls int) (why string) {
+func (x *powerJob) runAttempts(calls int) (failure string) {
 	if calls >= 0 {
 		must(0, x.fs.SetFaults(fmt.Sprintf("any ** after=%d", calls)))
 	}
@@ -169,7 +169,7 @@ func (x *powerJob) runAttempts(calls int) (why string) {
 	for ; x.done < len(tasks); x.done++ {
 		task := tasks[x.done]
 		if x.granted != nil {
-			r := x.try(wire.Fence, task.N, func(run *wire.Run) { run.Subject = *x.granted })
+			r := x.run(wire.Fence, task.N, func(run *wire.Run) { run.Subject = *x.granted })
 			if r.Error != "" {
 				return r.Error
 			}
@@ -178,9 +178,9 @@ func (x *powerJob) runAttempts(calls int) (why string) {
 			}
 		}
 		grants := x.grants
-		if r := x.try(task.Kind, task.N, nil); r.Error != "" {
+		if r := x.run(task.Kind, task.N, nil); r.Error != "" {
 			if x.grants > grants {
-				id := testAttempt(task.Kind, task.N, x.tries)
+				id := testAttempt(task.Kind, task.N, x.attempts)
 				x.granted = &id
 			}
 			return r.Error
@@ -199,10 +199,10 @@ func (x *powerJob) powerCut(seed1, seed2 uint64) {
 
 func (x *powerJob) success() bool { return must(newTree(x.fs).exists(testOut + "/_SUCCESS")) }
 
-// complete says whether all output is there, perhaps with other files.
+// complete reports whether all output is there. Other files may be there too.
 func (x *powerJob) complete() bool {
-	there := " " + state(x.fs, testOut) + " "
-	for file := range strings.SplitSeq(strings.TrimPrefix(copied, "/data/out/ "), " /data") {
+	there := " " + listing(x.fs, testOut) + " "
+	for file := range strings.SplitSeq(strings.TrimPrefix(copiedOutput, "/data/out/ "), " /data") {
 		if !strings.Contains(there, file+" ") {
 			return false
 		}

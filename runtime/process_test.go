@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	conn := wire.NewConn(os.NewFile(3, "from tracker"), os.NewFile(4, "to tracker"), func() error { return nil })
 	load := func(sub *wire.Submission) (*Program, error) {
 		job := wordCount()
-		job.Maps[0], job.Combine = talkative, nil
+		job.Maps[0], job.Combine = logsAndEmits, nil
 		return &Program{Plan: sub.Plan, Jobs: []Job{job}}, nil
 	}
 	if err := Serve(context.Background(), conn, load, local.New(), Options{}); err != nil {
@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// talkative emits its lines and its environment.
-func talkative(t *Task, in *Split, out Collector) error {
+// logsAndEmits emits its lines and writes to stdout and stderr.
+func logsAndEmits(t *Task, in *Split, out Collector) error {
 	dir, err := os.Getwd()
 	if err != nil {
 		return err
@@ -59,8 +59,8 @@ func talkative(t *Task, in *Split, out Collector) error {
 	return nil
 }
 
-// TestWorkerProcess checks that a worker process works in the attempt's directory, logs to
-// the attempt's files, stays within its memory, and exits with its stream.
+// TestWorkerProcess checks that a worker process works in the attempt's directory and logs
+// to the attempt's files. It must stay within its memory and exit when its stream ends.
 func TestWorkerProcess(t *testing.T) {
 	const sortMB, inputMB = 4, 32
 	dir := t.TempDir()
@@ -74,7 +74,7 @@ func TestWorkerProcess(t *testing.T) {
 	plan.Reduces, plan.Combine, plan.Properties = 1, false, map[string]string{SortMB: strconv.Itoa(sortMB)}
 	staging := "file://" + filepath.Join(dir, "staging")
 	sub := &wire.Submission{Staging: staging, Plan: wire.Plan{Jobs: []wire.JobPlan{plan}}}
-	put(local.New(), dfs.Join(staging, wire.StagedSubmission), must(wire.Append(nil, sub)))
+	putFile(local.New(), dfs.Join(staging, wire.StagedSubmission), must(wire.Append(nil, sub)))
 
 	fromR, fromW, err := os.Pipe()
 	toR, toW, err2 := os.Pipe()
@@ -132,8 +132,8 @@ func TestWorkerProcess(t *testing.T) {
 	}
 }
 
-// peakMemory returns a process's VmHWM in bytes. It returns 0 if it is not known, or
-// inflated by the race detector.
+// peakMemory returns a process's VmHWM in bytes. It returns 0 if the value is not known, or
+// if the race detector inflates it.
 func peakMemory(t *testing.T, pid int) int64 {
 	if goruntime.GOOS != "linux" || raceDetector {
 		return 0

@@ -14,8 +14,8 @@ type Program struct {
 	Jobs []Job
 }
 
-// WorkerEnvironment describes the environment of a worker, for errors of a job's code that its
-// client did not get.
+// WorkerEnvironment describes a worker's environment, for errors that occur in a worker
+// but did not occur in the client.
 func WorkerEnvironment(sub *wire.Submission, dir string) string {
 	return fmt.Sprintf("a worker runs in %s, not in %s, and with the environment of its task tracker: hand files over by Job.Files, values by flags",
 		dir, sub.Program.Dir)
@@ -29,21 +29,21 @@ type Job struct {
 	Reduce  ReduceFunc     // nil: map-only
 }
 
-// Load makes the Program of a submission: it sets the client's flag values and builds. The
-// worker loop calls it for every attempt, so that variables captured by the author's
-// functions are per attempt.
+// Load makes the Program of a submission: it sets the client's flag values and builds the
+// job. The worker loop calls it for every attempt, so that each attempt has its own
+// captured variables.
 type Load func(sub *wire.Submission) (*Program, error)
 
 // MapFunc maps one split. It emits to out. In a map-only job out is nil, and it writes to
-// [Task.Output]. It returns the first error of its own, of in.Err or of out.
+// [Task.Output]. It returns its own first error, or the first error of in.Err or out.
 type MapFunc func(t *Task, in *Split, out Collector) error
 
 // CombineFunc shrinks sorted records: it reads them all and emits fewer, in order, without
 // changing keys.
 type CombineFunc func(t *Task, in Records, emit func(key, value []byte) error) error
 
-// ReduceFunc reduces one partition and writes to [Task.Output]. It returns the first error
-// of its own or of in.Err.
+// ReduceFunc reduces one partition and writes to [Task.Output]. It returns its own first
+// error, or the error of in.Err.
 type ReduceFunc func(t *Task, in Records) error
 
 // Collector takes map output and copies key and value. The first error is final: every

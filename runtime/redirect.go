@@ -29,24 +29,24 @@ func redirect(dir string) error {
 
 // keepOutput duplicates the process's stdout and stderr for restoreOutput. It returns nil
 // on failure.
-func keepOutput() (kept []int) {
+func keepOutput() (saved []int) {
 	syscall.ForkLock.RLock() // processes started now must not inherit the duplicates
 	defer syscall.ForkLock.RUnlock()
 	for _, fd := range []int{1, 2} {
-		own, err := syscall.Dup(fd)
+		fdCopy, err := syscall.Dup(fd)
 		if err != nil {
 			return nil
 		}
-		syscall.CloseOnExec(own)
-		kept = append(kept, own)
+		syscall.CloseOnExec(fdCopy)
+		saved = append(saved, fdCopy)
 	}
-	return kept
+	return saved
 }
 
-// restoreOutput undoes redirect, so that the attempt's pipes are free for the next one. If
-// it fails, the tracker finds them in use and makes others.
-func restoreOutput(kept []int) {
-	for i, own := range kept {
-		_ = duplicate(own, i+1)
+// restoreOutput undoes redirect, so that the next attempt can use the pipes. If it fails,
+// the tracker finds the pipes in use and makes new ones.
+func restoreOutput(saved []int) {
+	for i, fdCopy := range saved {
+		_ = duplicate(fdCopy, i+1)
 	}
 }

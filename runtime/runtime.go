@@ -1,8 +1,8 @@
-// Package runtime runs attempts inside the job's own binary. It computes splits, reads
-// them, runs the job's code as functions on bytes (a [Program]), collects and merges
-// through package shuffle, writes output files and commits them. It does not know the
-// author's types, which package mapreduce encodes as bytes. Of trackers it knows only the
-// messages of package wire. It does not decide what runs, where, or how often.
+// Package runtime runs attempts inside the job's own binary. It computes and reads splits,
+// runs the job's code as functions on bytes (a [Program]), and writes and commits output
+// files. Package shuffle sorts and merges records for it. It handles only bytes:
+// package mapreduce encodes the author's types. It talks to the tracker only in messages of
+// package wire. The job tracker decides what runs, where, and how often.
 //
 // It shares its name with a standard package: import it as mrruntime if both are needed.
 //
@@ -15,8 +15,8 @@
 //	I3  Output appears once, and files of others are not overwritten or removed.
 //	    A task commits by one rename, which fails if the target exists; a job
 //	    commits by such renames of files.
-//	I4  An error of the input of the job's code precedes the code's own error,
-//	    which may follow from it. No error is lost because the code ignores it.
+//	I4  An input error is reported instead of the error of the job's code, which
+//	    may follow from it. An error is reported even if the code ignores it.
 //	I5  [Fatal] marks an error that would fail every attempt.
 //
 // # The course of an attempt
@@ -27,8 +27,8 @@
 // [wire.WorkerProgress]. An attempt that writes output sends [wire.CommitReady] and renames
 // its output after the grant. The kinds of attempts:
 //
-//	setup    checks input and output, stages splits, the list of side files and
-//	         cuts, makes the output's directories
+//	setup    checks input and output; stages splits, the list of side files, and
+//	         cuts; makes the output's directories
 //	map      reads a split and writes one segment file, <Dir>/output, for the
 //	         reduces; in a map-only job, output files like a reduce
 //	reduce   merges its sorted runs and writes output files
@@ -49,8 +49,8 @@
 //	<job>/files      see sidefiles.go; only for a job with side files
 //	<job>/cuts       see cuts.go
 //
-// Splits and cuts appear complete or not at all, and are never replaced: a setup attempt
-// after an interrupted one uses the files it finds.
+// Splits and cuts appear complete or not at all, and are never replaced: if a setup attempt
+// is interrupted, the next one uses the existing files.
 //
 // # Concurrency
 //

@@ -47,7 +47,7 @@ func readSettings(properties map[string]string) (settings, error) {
 	return s, p.err
 }
 
-// syncsOutput says whether a job's output must be durable.
+// syncsOutput reports whether a job's output must be durable.
 func syncsOutput(properties map[string]string, embedded bool) bool {
 	switch strings.TrimSpace(properties[OutputSync]) {
 	case "true":
@@ -64,14 +64,14 @@ type propertyReader struct {
 	err        error
 }
 
-func (p *propertyReader) number(name string, absent, least, most int64) int64 {
+func (p *propertyReader) number(name string, byDefault, low, high int64) int64 {
 	text, ok := p.properties[name]
 	if !ok {
-		return absent
+		return byDefault
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-	if err != nil || n < least || n > most {
-		p.fail("property %s=%q: want a whole number from %d to %d", name, text, least, most)
+	if err != nil || n < low || n > high {
+		p.fail("property %s=%q: want a whole number from %d to %d", name, text, low, high)
 	}
 	return n
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// setup validates input and output, stages the splits, the list of side files and the cuts
-// of a total order, and then makes the output's directories. A refused job thus leaves no
-// output.
+// setup checks input and output, and stages the splits, the list of side files and the cuts
+// of a total order. Only then does it make the output's directories, so a refused job
+// leaves no output.
 func (a *attempt) setup() error {
 	state, err := a.tree.checkOwner()
 	if state == foreign {
@@ -51,7 +51,6 @@ func (a *attempt) setup() error {
 	return nil
 }
 
-// makeOutput makes the output's directories.
 func (a *attempt) makeOutput() (err error) {
 	parent := dfs.Dir(a.tree.out)
 	if a.plan().Output == "" {
@@ -74,7 +73,7 @@ func unwritable(err error) error {
 	return err
 }
 
-// mkdir makes a directory, which may exist.
+// mkdir makes a directory unless it exists.
 func mkdir(f dfs.FS, name string) error {
 	if err := f.Mkdir(name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -82,7 +81,7 @@ func mkdir(f dfs.FS, name string) error {
 	return nil
 }
 
-// stageSplits computes and writes the splits, unless an earlier attempt did.
+// stageSplits computes and writes the splits, unless an earlier attempt did so.
 func (a *attempt) stageSplits() error {
 	name := splitsName(a.sub.Staging, a.id().Task.Job)
 	_, err := a.fs.Stat(name)
@@ -108,14 +107,13 @@ func (a *attempt) stageSplits() error {
 	return nil
 }
 
-// openSplit opens a split of this job for reading.
 func (a *attempt) openSplit(n int) (*Split, error) {
 	entry, err := readEntry(a.fs, splitsName(a.sub.Staging, a.id().Task.Job), n)
 	if err != nil {
 		return nil, err
 	}
 	if entry.Input < 0 || entry.Input >= len(a.plan().Inputs) {
-		return nil, Fatal(fmt.Errorf("split %d: %w: it is of input %d", n, ErrCorrupt, entry.Input))
+		return nil, Fatal(fmt.Errorf("split %d: %w: it belongs to input %d", n, ErrCorrupt, entry.Input))
 	}
 	in := &a.plan().Inputs[entry.Input]
 	split := newSplit(a.task.Ctx, a.fs, entry, in, a.settings, &a.task.pulse)

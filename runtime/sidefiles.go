@@ -10,9 +10,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Attempts read side files in place. So setup stages their sizes and times, and an attempt
-// that uses one compares them, before and after its code runs. The staged file is msgpack
-// of sideFiles, then its hash, like the cuts.
+// Attempts read side files in place. So setup stages their sizes and modification times. An
+// attempt that uses a side file compares these before and after its code runs. The staged
+// file is msgpack of sideFiles, then its hash, as for the cuts.
 const maxSideFiles = 64 << 20
 
 type sideFiles struct {
@@ -22,16 +22,16 @@ type sideFiles struct {
 type sideFile struct {
 	Name     string `msgpack:"Name"`     // of the side file
 	URL      string `msgpack:"URL"`      // of one of its files
-	Size     int64  `msgpack:"Size"`     // as of a Chunk
-	Modified int64  `msgpack:"Modified"` // likewise
+	Size     int64  `msgpack:"Size"`     // bytes
+	Modified int64  `msgpack:"Modified"` // modification time, Unix nanoseconds
 }
 
 func sideFilesName(staging string, job wire.JobID) string {
 	return dfs.Join(staging, job.String(), wire.StagedFiles)
 }
 
-// SideFiles lists the files of a side file, which is their concatenation. As for an input,
-// the path names a file or directory, or is a pattern.
+// SideFiles lists the files that make up a side file, in order. As for an input, the path
+// names a file or directory, or is a pattern.
 func SideFiles(f dfs.FS, path string) ([]dfs.Info, error) {
 	return filesAt(f, path, false)
 }
@@ -43,7 +43,7 @@ func sideFilesOf(name string, infos []dfs.Info) (all []sideFile) {
 	return all
 }
 
-// stageSideFiles writes the list of the job's side files, unless an earlier attempt did.
+// stageSideFiles writes the list of the job's side files, unless an earlier attempt did so.
 func (a *attempt) stageSideFiles() error {
 	if len(a.plan().Files) == 0 {
 		return nil
@@ -60,7 +60,7 @@ func (a *attempt) stageSideFiles() error {
 		}
 		all.Files = append(all.Files, sideFilesOf(side, files)...)
 	}
-	data, err := sealed(&all)
+	data, err := encodeHashed(&all)
 	if err != nil {
 		return err
 	}
@@ -70,63 +70,63 @@ func (a *attempt) stageSideFiles() error {
 	return nil
 }
 
-// useSideFiles lists the files of a side file. They are checked again after the code has
+// openSideFiles lists the files of a side file. They are checked again after the code has
 // run.
-func (t *Task) useSideFiles(name string) ([]dfs.Info, error) {
-	if err := t.declared(name); err != nil {
+func (t *Task) openSideFiles(name string) ([]dfs.Info, error) {
+	if err := t.checkDeclared(name); err != nil {
 		return nil, err
 	}
 	t.usedSides = append(t.usedSides, name)
-	return t.sideFilesNow(name)
+	return t.currentSideFiles(name)
 }
 
-// sideFilesNow lists the files of a side file and compares them with those found by the
-// job's setup.
-func (t *Task) sideFilesNow(name string) ([]dfs.Info, error) {
+// currentSideFiles lists the files of a side file and compares them with the list that the
+// job's setup staged.
+func (t *Task) currentSideFiles(name string) ([]dfs.Info, error) {
 	files, err := SideFiles(t.fs, t.Plan.Files[name])
 	if missing(err) || errors.Is(err, ErrInput) {
 		return nil, Fatal(err)
 	}
-	if err != nil || t.staged == "" {
+	if err != nil || t.stagedList == "" {
 		return files, err
 	}
-	if t.sides == nil {
-		data, err := readAll(t.fs, t.staged, maxSideFiles)
+	if t.stagedSides == nil {
+		data, err := readAll(t.fs, t.stagedList, maxSideFiles)
 		sides := new(sideFiles)
 		if err == nil {
-			err = unsealed(data, sides)
+			err = decodeHashed(data, sides)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read the list of side files %s: %w", t.staged, err)
+			return nil, fmt.Errorf("read the list of side files %s: %w", t.stagedList, err)
 		}
-		t.sides = sides
+		t.stagedSides = sides
 	}
-	was := slices.DeleteFunc(slices.Clone(t.sides.Files), func(f sideFile) bool { return f.Name != name })
-	now := sideFilesOf(name, files)
-	for i := range max(len(was), len(now)) {
-		if i < min(len(was), len(now)) && was[i] == now[i] {
+	staged := slices.DeleteFunc(slices.Clone(t.stagedSides.Files), func(f sideFile) bool { return f.Name != name })
+	current := sideFilesOf(name, files)
+	for i := range max(len(staged), len(current)) {
+		if i < min(len(staged), len(current)) && staged[i] == current[i] {
 			continue
 		}
-		other := append(was[min(i, len(was)):], now[min(i, len(now)):]...)[0] // removed, new or changed
+		other := append(staged[min(i, len(staged)):], current[min(i, len(current)):]...)[0] // removed, new or changed
 		return nil, changedError(other.URL)
 	}
 	return files, nil
 }
 
-// checkSideFiles fails if a side file in use has changed.
+// checkSideFiles returns an error if a used side file has changed.
 func (t *Task) checkSideFiles() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, name := range t.usedSides {
-		if _, err := t.sideFilesNow(name); err != nil {
+		if _, err := t.currentSideFiles(name); err != nil {
 			return fmt.Errorf("side file %q: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// runCode runs the job's code. A changed side file comes first: the code's own error may
-// follow from it.
+// runCode runs the job's code. If a side file has changed, it returns that error: the
+// code's own error may follow from it.
 func (a *attempt) runCode(code func() error) error {
 	err := protect(code)
 	if changed := a.task.checkSideFiles(); err == nil || isFatal(changed) {

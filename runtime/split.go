@@ -19,8 +19,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// blockSize is the size of one read of a file. Lines gets a new block for each read. This
-// size stays in a core's cache until its last line: it gave 3.4 GB/s, 1 MiB gave 1.9 GB/s.
+// blockSize is the size of one read of a file. Lines allocates a block for each read. A
+// block of this size stays in a core's cache until its last line is read: it gave 3.4 GB/s,
+// a block of 1 MiB 1.9 GB/s.
 const blockSize = 256 << 10
 
 // Split is the input of one map: pieces of one input's files, in order. Use one of its
@@ -33,21 +34,21 @@ type Split struct {
 	fs           dfs.FS
 	in           *wire.InputPlan
 	chunks       []Chunk
-	ownFormat    bool // the job's own code reads the bytes
-	recordMax    int
+	ownFormat    bool  // the job's own code reads the bytes
+	recordMax    int   // maximum bytes of a record
 	blockSize    int   // bytes per read, for lines
-	sample       int64 // most record bytes to read; MaxInt64 for a whole split
-	stopAtSample bool  // the records end with the sample
+	sample       int64 // maximum record bytes to read; MaxInt64 for a whole split
+	stopAtSample bool  // an own format's records end at sample too
 	pulse        *pulse
 
-	meter    meter
-	raw      atomic.Int64 // bytes read from files, also beyond the split
-	consumed int64        // bytes of the yielded records, with their separators
-	input    int64        // the same, but for a compressed file as stored
-	records  int64
-	path     string // file of the current record, "" after the last
-	at       int64  // offset of the current record, in the content if compressed; -1: not known
-	err      error
+	meter       meter
+	rawBytes    atomic.Int64 // bytes read from files, also beyond the split
+	recordBytes int64        // bytes of the yielded records, with their separators
+	inputBytes  int64        // the same; compressed files count with their stored size
+	records     int64
+	path        string // file of the current record, "" after the last record
+	recordAt    int64  // offset of the current record, in the content if compressed; -1: not known
+	err         error
 
 	slab   []byte // unused rest of the last small block
 	rawBuf *bufio.Reader
@@ -61,18 +62,18 @@ func newSplit(ctx context.Context, f dfs.FS, e splitEntry, in *wire.InputPlan, s
 }
 
 // Where returns the file and offset of the current record, for messages. It returns "" if
-// there is none, and for a binary file, which is not a user's.
+// there is no record, and for binary files, which users do not see.
 func (s *Split) Where() string {
 	switch {
 	case s.path == "":
 		return ""
-	case s.at < 0:
+	case s.recordAt < 0:
 		return s.path
 	}
-	return fmt.Sprintf("%s, offset %d", s.path, s.at)
+	return fmt.Sprintf("%s, offset %d", s.path, s.recordAt)
 }
 
-// Err returns the reason why the records ended, nil at the end of the split.
+// Err returns the error that ended the records, or nil if the split was read to its end.
 func (s *Split) Err() error { return s.err }
 
 // Chunks returns the pieces of files to read, for an author's own format. A record belongs
@@ -85,20 +86,20 @@ func (s *Split) Open(c Chunk) (ReadAtCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.ownFormat, s.path, s.at = true, c.Path, -1
+	s.ownFormat, s.path, s.recordAt = true, c.Path, -1
 	return &openChunk{File: f, split: s}, nil
 }
 
-// CountRecord counts one record of an author's own format. It returns false if the record
-// must not go to the job. The other iterators count themselves.
+// CountRecord counts one record of an author's own format. It returns false if the sample
+// is complete: the caller must then not yield the record. The iterators count by themselves.
 func (s *Split) CountRecord() bool {
 	s.records++
 	s.pulse.beat()
-	return !s.stopAtSample || s.raw.Load() < s.sample
+	return !s.stopAtSample || s.rawBytes.Load() < s.sample
 }
 
-// open opens a chunk's file. It must be unchanged since the splits were computed: other
-// maps read its content of that time.
+// open opens a chunk's file. It fails if the file has changed since the splits were
+// computed: other maps may have read the old content.
 func (s *Split) open(c Chunk) (*meteredFile, error) {
 	f, err := s.fs.Open(c.Path)
 	if err != nil {
@@ -122,7 +123,7 @@ func (c *openChunk) ReadAt(p []byte, off int64) (int, error) {
 		return 0, err
 	}
 	n, err := c.File.ReadAt(p, off)
-	c.split.raw.Add(int64(n))
+	c.split.rawBytes.Add(int64(n))
 	c.split.pulse.beat()
 	if errors.Is(err, dfs.ErrChanged) || missing(err) || errors.Is(err, fs.ErrPermission) {
 		err = Fatal(err)
@@ -139,12 +140,12 @@ func (s *Split) close() {
 // bytesRead returns the bytes of input that became records.
 func (s *Split) bytesRead() int64 {
 	if s.ownFormat {
-		return min(s.raw.Load(), s.length())
+		return min(s.rawBytes.Load(), s.length())
 	}
-	return s.input
+	return s.inputBytes
 }
 
-// length returns the bytes of input, of compressed files as stored.
+// length returns the bytes of input. Compressed files count with their stored size.
 func (s *Split) length() (n int64) {
 	for _, c := range s.chunks {
 		n += c.Length
@@ -152,7 +153,7 @@ func (s *Split) length() (n int64) {
 	return n
 }
 
-// fail keeps the first error, and adds the file's name if it lacks it.
+// fail keeps the first error, and adds the file's name if the error does not contain it.
 func (s *Split) fail(c Chunk, err error) {
 	if s.err != nil {
 		return
@@ -197,7 +198,7 @@ func (s *Split) stream(c Chunk, from int64) (*stream, error) {
 
 const (
 	compressedBuffer = 256 << 10
-	maxZstdWindow    = 128 << 20 // as made by zstd --long
+	maxZstdWindow    = 128 << 20 // the window of zstd --long
 )
 
 func (s *Split) decompress(kind string, raw io.Reader) (io.Reader, error) {
@@ -225,19 +226,19 @@ func (s *Split) decompress(kind string, raw io.Reader) (io.Reader, error) {
 	}
 	if kind == gzipped {
 		s.gzip.Multistream(false)
-		return &members{Reader: s.gzip, raw: s.rawBuf}, nil
+		return &gzipMembers{Reader: s.gzip, raw: s.rawBuf}, nil
 	}
 	return s.zstd, nil
 }
 
-// members reads the gzip members of a file. A gzip.Reader alone takes a few trailing bytes
-// for a truncated member.
-type members struct {
+// gzipMembers reads the gzip members of a file. A gzip.Reader alone would report a few
+// trailing bytes as a truncated member.
+type gzipMembers struct {
 	*gzip.Reader
 	raw *bufio.Reader
 }
 
-func (m *members) Read(p []byte) (int, error) {
+func (m *gzipMembers) Read(p []byte) (int, error) {
 	for {
 		n, err := m.Reader.Read(p)
 		switch {
@@ -260,10 +261,11 @@ func (m *members) Read(p []byte) (int, error) {
 	}
 }
 
-// each opens one chunk after the other for read, until it returns false or an error.
+// each opens one chunk after the other and calls read, until read returns false or an
+// error.
 func (s *Split) each(from func(Chunk) int64, read func(c Chunk, in *stream, from int64) (more bool, err error)) {
 	for _, c := range s.chunks {
-		if s.err != nil || s.consumed >= s.sample {
+		if s.err != nil || s.recordBytes >= s.sample {
 			return
 		}
 		off := from(c)
@@ -272,12 +274,12 @@ func (s *Split) each(from func(Chunk) int64, read func(c Chunk, in *stream, from
 			s.fail(c, err)
 			return
 		}
-		before := s.consumed
-		s.path, s.at = c.Path, -1
+		before := s.recordBytes
+		s.path, s.recordAt = c.Path, -1
 		more, err := read(c, in, off)
 		in.file.Close()
-		if s.input += s.consumed - before; compressed(c.Path) != "" {
-			s.input += c.Length - (s.consumed - before)
+		if s.inputBytes += s.recordBytes - before; compressed(c.Path) != "" {
+			s.inputBytes += c.Length - (s.recordBytes - before)
 		}
 		if err != nil {
 			s.fail(c, err)
@@ -291,11 +293,11 @@ func (s *Split) each(from func(Chunk) int64, read func(c Chunk, in *stream, from
 
 func atOffset(c Chunk) int64 { return c.Offset }
 
-// readFull reads until p is full or the content ends. An uncompressed file that ends before
-// its chunk has lost data since the splits were computed.
+// readFull reads until p is full or the content ends. If an uncompressed file ends before
+// its chunk does, it has lost data since the splits were computed.
 func (s *Split) readFull(c Chunk, in *stream, p []byte, at int64) (n int, end bool, err error) {
 	n, err = io.ReadFull(in, p)
-	if err == io.EOF || err == io.ErrUnexpectedEOF && s.endedPlainly(c, in) {
+	if err == io.EOF || err == io.ErrUnexpectedEOF && s.atContentEnd(c, in) {
 		if stop := at + int64(n); compressed(c.Path) == "" && stop < c.Offset+c.Length {
 			return n, true, fmt.Errorf("%w: %d bytes, it had %d when the splits were computed", ErrTruncated, stop, c.Size)
 		}
@@ -304,10 +306,10 @@ func (s *Split) readFull(c Chunk, in *stream, p []byte, at int64) (n int, end bo
 	return n, false, err
 }
 
-// endedPlainly distinguishes io.ReadFull's ErrUnexpectedEOF, when p is not full, from a
-// decompressor's, when its data is cut off. Only after the first does another read return
-// io.EOF.
-func (s *Split) endedPlainly(c Chunk, in *stream) bool {
+// atContentEnd reports whether a read that returned ErrUnexpectedEOF reached the end of the
+// content. A decompressor returns the same error for truncated data, but then the next read
+// does not return io.EOF.
+func (s *Split) atContentEnd(c Chunk, in *stream) bool {
 	if compressed(c.Path) == "" {
 		return true
 	}
@@ -333,8 +335,8 @@ func (s *Split) Records(size int) iter.Seq[[]byte] {
 func (s *Split) recordsOf(c Chunk, in *stream, at int64, size int, block []byte, yield func([]byte) bool) (bool, error) {
 	for at < in.end {
 		want := block
-		if left := in.end - at; left < int64(len(block)) {
-			want = block[:(left+int64(size)-1)/int64(size)*int64(size)]
+		if remaining := in.end - at; remaining < int64(len(block)) {
+			want = block[:(remaining+int64(size)-1)/int64(size)*int64(size)]
 		}
 		n, end, err := s.readFull(c, in, want, at)
 		if err != nil {
@@ -343,8 +345,8 @@ func (s *Split) recordsOf(c Chunk, in *stream, at int64, size int, block []byte,
 		whole := n / size * size
 		for i := 0; i < whole; i += size {
 			s.records++
-			s.at = at + int64(i)
-			s.consumed += int64(size)
+			s.recordAt = at + int64(i)
+			s.recordBytes += int64(size)
 			s.pulse.beat()
 			if !yield(want[i : i+size : i+size]) {
 				return false, nil
@@ -371,7 +373,7 @@ func (s *Split) Files() iter.Seq2[string, []byte] {
 				return false, err
 			}
 			s.records++
-			s.consumed += int64(len(content))
+			s.recordBytes += int64(len(content))
 			s.pulse.beat()
 			return yield(c.Path, content), nil
 		})

@@ -39,13 +39,13 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-func put(f dfs.FS, name string, content []byte) {
+func putFile(f dfs.FS, name string, content []byte) {
 	if err := errors.Join(f.MkdirAll(dfs.Dir(name)), f.RemoveAll(name), writeAll(f, name, content)); err != nil {
 		panic(err)
 	}
 }
 
-func bounds(splitMax int64) settings {
+func splitSettings(splitMax int64) settings {
 	return settings{splitMin: 1, splitMax: splitMax, recordMax: 64 << 20}
 }
 
@@ -105,7 +105,7 @@ func readLines(t fataler, splits []*Split) (lines []string, read int64) {
 	return lines, read
 }
 
-var nasty = []string{
+var oddTexts = []string{
 	"", "\n", "\r\n", "\r", "a", "a\n", "a\r\n", "\n\n\n", "a\n\nb", "a\rb\r\r\nc\r",
 	"one\ntwo\r\n\r\nthree\x00four\n\xff\xfe\n  \n\ttab\nlast without end",
 	"\r\n\r\n\n\r\n\r", strings.Repeat("x", 50) + "\n" + strings.Repeat("y", 50),
@@ -115,13 +115,13 @@ var nasty = []string{
 // sizes of splits and blocks.
 func TestEverySplitSize(t *testing.T) {
 	f := mem.New(128 << 20)
-	for i, content := range nasty {
+	for i, content := range oddTexts {
 		name := fmt.Sprint("mem://t/", i)
-		put(f, name, []byte(content))
+		putFile(f, name, []byte(content))
 		want := simpleLines(content)
 		for size := int64(1); size <= int64(len(content))+2; size++ {
 			for _, block := range []int{1, 2, 3, 7, 64, blockSize} {
-				splits := reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{name}}, bounds(size), block)
+				splits := reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{name}}, splitSettings(size), block)
 				got, read := readLines(t, splits)
 				if !slices.Equal(got, want) {
 					t.Fatalf("%q in splits of %d, blocks of %d:\ngot  %q\nwant %q", content, size, block, got, want)
@@ -134,20 +134,20 @@ func TestEverySplitSize(t *testing.T) {
 	}
 }
 
-// TestWhere checks that Where returns the start of each record, and nothing after the last.
+// TestWhere checks that Where returns the start of each record, and "" after the last one.
 func TestWhere(t *testing.T) {
 	f := mem.New(128 << 20)
-	for i, content := range nasty {
+	for i, content := range oddTexts {
 		name := fmt.Sprintf("mem://t/%d.gz", i)
-		put(f, name, compress(".gz", []byte(content)))
-		put(f, "mem://t/plain", []byte(content))
+		putFile(f, name, compress(".gz", []byte(content)))
+		putFile(f, "mem://t/plain", []byte(content))
 		for _, in := range []wire.InputPlan{
 			{Format: formatLines, Paths: []string{name}},
 			{Format: formatLines, Paths: []string{"mem://t/plain"}},
 			{Format: formatRecords, RecordSize: 1, Paths: []string{"mem://t/plain"}},
 		} {
 			next := 0
-			for _, s := range reader(t, f, in, bounds(5), 7) {
+			for _, s := range reader(t, f, in, splitSettings(5), 7) {
 				records := s.Lines()
 				if in.RecordSize > 0 {
 					records = func(yield func(string) bool) {
@@ -201,14 +201,14 @@ func TestLinesOfAnyFiles(t *testing.T) {
 			if suffix == ".gz" && rapid.Bool().Draw(t, "members") {
 				stored = append(compress(suffix, content[:len(content)/2]), compress(suffix, content[len(content)/2:])...)
 			}
-			put(f, fmt.Sprint("mem://t/in/", i, suffix), stored)
+			putFile(f, fmt.Sprint("mem://t/in/", i, suffix), stored)
 			want = append(want, simpleLines(string(content))...)
 			size += int64(len(stored))
 		}
 		if err := f.MkdirAll("mem://t/in"); err != nil {
 			t.Fatal(err)
 		}
-		s := bounds(rapid.Int64Range(1, 300).Draw(t, "split"))
+		s := splitSettings(rapid.Int64Range(1, 300).Draw(t, "split"))
 		splits := reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in"}}, s, rapid.IntRange(1, 64).Draw(t, "block"))
 		got, read := readLines(t, splits)
 		if !slices.Equal(got, want) || read != size {
@@ -217,7 +217,7 @@ func TestLinesOfAnyFiles(t *testing.T) {
 	})
 }
 
-// TestLongLines checks that lines may be kept, because no block is written twice.
+// TestLongLines checks that kept lines do not change: no block is written twice.
 func TestLongLines(t *testing.T) {
 	var content bytes.Buffer
 	for _, size := range []int{0, 10, 3 << 20, 1 << 20, 1<<20 - 1, 30 << 20, 5} {
@@ -228,8 +228,8 @@ func TestLongLines(t *testing.T) {
 	want := simpleLines(content.String())
 	for _, suffix := range []string{"", ".gz"} {
 		name := "mem://t/long" + suffix
-		put(f, name, compress(suffix, content.Bytes()))
-		got, _ := readLines(t, reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{name}}, bounds(4<<20), blockSize))
+		putFile(f, name, compress(suffix, content.Bytes()))
+		got, _ := readLines(t, reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{name}}, splitSettings(4<<20), blockSize))
 		if !slices.Equal(got, want) {
 			t.Fatalf("%s: lines differ", name)
 		}
@@ -261,10 +261,10 @@ func firstError(splits []*Split) error {
 
 func TestRecordLimit(t *testing.T) {
 	f := mem.New(1 << 20)
-	put(f, "mem://t/in", []byte("12345678\r\n123456789\nx"))
+	putFile(f, "mem://t/in", []byte("12345678\r\n123456789\nx"))
 	for _, block := range []int{1, 4, 1 << 20} {
 		for limit, at := range map[int]string{9: "", 8: "offset 10", 7: "offset 0"} {
-			s := bounds(math.MaxInt64)
+			s := splitSettings(math.MaxInt64)
 			s.recordMax = limit
 			err := firstError(reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in"}}, s, block))
 			if at == "" && err == nil {
@@ -277,15 +277,15 @@ func TestRecordLimit(t *testing.T) {
 			}
 		}
 	}
-	s := bounds(math.MaxInt64)
+	s := splitSettings(math.MaxInt64)
 	s.recordMax = 10
 	if err := firstError(reader(t, f, wire.InputPlan{Format: formatFiles, Paths: []string{"mem://t/in"}}, s, 64)); !errors.Is(err, ErrRecordTooLarge) {
 		t.Errorf("a file above the limit: %v", err)
 	}
 }
 
-// TestTruncated checks that a compressed file cut off anywhere is an error, never fewer
-// records.
+// TestTruncated checks that reading a truncated compressed file is an error, wherever it is
+// cut. It must not just yield fewer records.
 func TestTruncated(t *testing.T) {
 	content := []byte(strings.Repeat("some line that repeats, and a number: ", 3) + "\nend\n")
 	for _, suffix := range []string{".gz", ".zst"} {
@@ -293,10 +293,10 @@ func TestTruncated(t *testing.T) {
 		name := "mem://t/in" + suffix
 		for n := 1; n < len(whole); n++ {
 			f := mem.New(1 << 20)
-			put(f, name, whole[:n])
+			putFile(f, name, whole[:n])
 			for _, format := range []string{formatLines, formatFiles, formatRecords} {
 				in := wire.InputPlan{Format: format, Paths: []string{name}, RecordSize: 1}
-				err := firstError(reader(t, f, in, bounds(math.MaxInt64), 1<<20))
+				err := firstError(reader(t, f, in, splitSettings(math.MaxInt64), 1<<20))
 				if !errors.Is(err, ErrTruncated) || !isFatal(err) || strings.Count(err.Error(), name) != 1 {
 					t.Fatalf("%s cut to %d of %d bytes as %s: %v", suffix, n, len(whole), format, err)
 				}
@@ -304,26 +304,26 @@ func TestTruncated(t *testing.T) {
 		}
 	}
 	f := mem.New(1 << 20)
-	put(f, "mem://t/in", content)
-	splits := reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in"}}, bounds(math.MaxInt64), 64)
-	put(f, "mem://t/in", content[:20])
+	putFile(f, "mem://t/in", content)
+	splits := reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in"}}, splitSettings(math.MaxInt64), 64)
+	putFile(f, "mem://t/in", content[:20])
 	if err := firstError(splits); !errors.Is(err, ErrChanged) {
 		t.Errorf("a file that shrank: %v", err)
 	}
 	// Hadoop refuses all of these too; gzip(1) would skip zeros.
-	for behind, kind := range map[string]error{
+	for trailing, kind := range map[string]error{
 		"\x00": ErrInput, strings.Repeat("\x00", 511): ErrInput, "\n": ErrInput, "garbage": ErrInput, "\x1fx": ErrInput,
 		"\x1f": ErrTruncated, "\x1f\x8b": ErrTruncated, "\x1f\x8b\x08\x00": ErrTruncated,
 	} {
-		put(f, "mem://t/in.gz", append(compress(".gz", content), behind...))
-		err := firstError(reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in.gz"}}, bounds(1), 64))
+		putFile(f, "mem://t/in.gz", append(compress(".gz", content), trailing...))
+		err := firstError(reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in.gz"}}, splitSettings(1), 64))
 		if !errors.Is(err, kind) || !isFatal(err) || strings.Count(err.Error(), "mem://t/in.gz") != 1 {
-			t.Errorf("gzip data with %q after it: %v", behind, err)
+			t.Errorf("gzip data with %q after it: %v", trailing, err)
 		}
 	}
 	for _, name := range []string{"mem://t/in.gz", "mem://t/in.zst"} {
-		put(f, name, []byte("neither gzip nor zstd"))
-		err := firstError(reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{name}}, bounds(1), 64))
+		putFile(f, name, []byte("neither gzip nor zstd"))
+		err := firstError(reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{name}}, splitSettings(1), 64))
 		if !errors.Is(err, ErrInput) || !isFatal(err) || strings.Count(err.Error(), name) != 1 {
 			t.Errorf("a file that is not what its name says: %v", err)
 		}
@@ -338,12 +338,12 @@ func TestRecords(t *testing.T) {
 			for i := range content {
 				content[i] = byte(i)
 			}
-			put(f, "mem://t/a", content)
-			put(f, "mem://t/b.gz", compress(".gz", content))
+			putFile(f, "mem://t/a", content)
+			putFile(f, "mem://t/b.gz", compress(".gz", content))
 			for split := int64(1); split < int64(len(content))+3; split++ {
 				var got []byte
 				in := wire.InputPlan{Format: formatRecords, RecordSize: size, Paths: []string{"mem://t/a", "mem://t/b.gz"}}
-				for _, s := range reader(t, f, in, bounds(split), 1<<20) {
+				for _, s := range reader(t, f, in, splitSettings(split), 1<<20) {
 					for rec := range s.Records(size) {
 						if len(rec) != size {
 							t.Fatalf("record of %d bytes", len(rec))
@@ -360,11 +360,11 @@ func TestRecords(t *testing.T) {
 			}
 		}
 	}
-	put(f, "mem://t/part", []byte("12345678"))
-	put(f, "mem://t/part.gz", compress(".gz", []byte("12345678")))
+	putFile(f, "mem://t/part", []byte("12345678"))
+	putFile(f, "mem://t/part.gz", compress(".gz", []byte("12345678")))
 	for _, name := range []string{"mem://t/part", "mem://t/part.gz"} {
 		for split := int64(1); split < 10; split++ {
-			err := firstError(reader(t, f, wire.InputPlan{Format: formatRecords, RecordSize: 3, Paths: []string{name}}, bounds(split), 64))
+			err := firstError(reader(t, f, wire.InputPlan{Format: formatRecords, RecordSize: 3, Paths: []string{name}}, splitSettings(split), 64))
 			if !errors.Is(err, ErrTruncated) || !strings.Contains(err.Error(), name) {
 				t.Errorf("%s with a partial record in splits of %d: %v", name, split, err)
 			}
@@ -376,13 +376,13 @@ func TestFiles(t *testing.T) {
 	f := mem.New(1 << 20)
 	want := map[string]string{"mem://t/in/a": "A\n\n", "mem://t/in/b": "", "mem://t/in/c": strings.Repeat("long", 100_000)}
 	for name, content := range want {
-		put(f, name, []byte(content))
+		putFile(f, name, []byte(content))
 	}
-	put(f, "mem://t/in/d.zst", compress(".zst", []byte("packed")))
+	putFile(f, "mem://t/in/d.zst", compress(".zst", []byte("packed")))
 	want["mem://t/in/d.zst"] = "packed"
 	for _, size := range []int64{1, 100, math.MaxInt64} {
 		got := make(map[string]string)
-		for _, s := range reader(t, f, wire.InputPlan{Format: formatFiles, Paths: []string{"mem://t/in"}}, bounds(size), 64) {
+		for _, s := range reader(t, f, wire.InputPlan{Format: formatFiles, Paths: []string{"mem://t/in"}}, splitSettings(size), 64) {
 			for name, content := range s.Files() {
 				got[name] += string(content)
 			}
@@ -403,16 +403,16 @@ func TestFiles(t *testing.T) {
 
 func TestBreakAndCancel(t *testing.T) {
 	f := mem.New(1 << 20)
-	put(f, "mem://t/in", []byte("a\nb\nc\n"))
+	putFile(f, "mem://t/in", []byte("a\nb\nc\n"))
 	in := wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in", "mem://t/in"}}
-	s := reader(t, f, in, bounds(math.MaxInt64), 64)[0]
+	s := reader(t, f, in, splitSettings(math.MaxInt64), 64)[0]
 	for range s.Lines() {
 		break
 	}
 	if s.Err() != nil || s.records != 1 {
 		t.Errorf("after a break: %d records, %v", s.records, s.Err())
 	}
-	s = reader(t, f, in, bounds(math.MaxInt64), 64)[0]
+	s = reader(t, f, in, splitSettings(math.MaxInt64), 64)[0]
 	ctx, cancel := context.WithCancel(t.Context())
 	s.ctx = ctx
 	cancel()
@@ -426,9 +426,9 @@ func TestBreakAndCancel(t *testing.T) {
 
 func TestLinesAllocations(t *testing.T) {
 	f := mem.New(1 << 30)
-	put(f, "mem://t/in", bytes.Repeat([]byte(strings.Repeat("x", 99)+"\n"), 20_000))
+	putFile(f, "mem://t/in", bytes.Repeat([]byte(strings.Repeat("x", 99)+"\n"), 20_000))
 	in := wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in"}}
-	splits := reader(t, f, in, bounds(math.MaxInt64), blockSize)
+	splits := reader(t, f, in, splitSettings(math.MaxInt64), blockSize)
 	n := testing.AllocsPerRun(3, func() {
 		for range splits[0].Lines() {
 		}
@@ -441,9 +441,9 @@ func TestLinesAllocations(t *testing.T) {
 func BenchmarkLines(b *testing.B) {
 	f := mem.New(1 << 30)
 	content := bytes.Repeat([]byte(strings.Repeat("x", 99)+"\n"), 640_000)
-	put(f, "mem://t/in", content)
+	putFile(f, "mem://t/in", content)
 	in := wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in"}}
-	splits := reader(b, f, in, bounds(math.MaxInt64), blockSize)
+	splits := reader(b, f, in, splitSettings(math.MaxInt64), blockSize)
 	b.SetBytes(int64(len(content)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -473,11 +473,11 @@ func TestByteOrderMark(t *testing.T) {
 		for _, suffix := range []string{"", ".gz", ".zst"} {
 			name := "mem://t/x" + suffix
 			stored := compress(suffix, []byte(content))
-			put(f, name, stored)
+			putFile(f, name, stored)
 			for size := int64(1); size <= int64(len(content))+2; size++ {
 				for _, block := range []int{1, 2, 3, 7, blockSize} {
 					in := wire.InputPlan{Format: formatLines, Paths: []string{name}}
-					got, read := readLines(t, reader(t, f, in, bounds(size), block))
+					got, read := readLines(t, reader(t, f, in, splitSettings(size), block))
 					if !slices.Equal(got, want) || read != int64(len(stored)) {
 						t.Fatalf("%q%s in splits of %d, blocks of %d: %q of %d bytes, want %q of %d", content, suffix, size, block, got, read, want, len(stored))
 					}
@@ -485,9 +485,9 @@ func TestByteOrderMark(t *testing.T) {
 			}
 		}
 	}
-	s := bounds(math.MaxInt64)
+	s := splitSettings(math.MaxInt64)
 	s.recordMax = 8
-	put(f, "mem://t/x", []byte("\ufeff12345678\r\n"))
+	putFile(f, "mem://t/x", []byte("\ufeff12345678\r\n"))
 	if err := firstError(reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/x"}}, s, 1)); err != nil {
 		t.Errorf("a line of the greatest length after a mark: %v", err)
 	}

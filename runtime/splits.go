@@ -8,12 +8,12 @@ import (
 const (
 	// splitSlop lets the last split of a file exceed the split size by this factor.
 	splitSlop = 1.1
-	// openCost is the least weight of a file packed into a split, because opening a file
+	// openCost is the minimum weight of a file that is packed into a split: opening a file
 	// costs about as much as reading this many bytes.
 	openCost = 64 << 10
-	// maxSplits bounds the maps of a job.
+	// maxSplits limits the maps of a job.
 	maxSplits = 1 << 20
-	// maxChunks bounds the files of a split.
+	// maxChunks limits the files of a split.
 	maxChunks = 10_000
 )
 
@@ -27,10 +27,10 @@ type Chunk struct {
 
 // splitEntry is one split of the splits file.
 type splitEntry struct {
-	Input  int
-	Nodes  []node // that store it, those with most of it first; nil: not known
-	Near   int    // number of nodes, from the first, that are preferred
-	Chunks []Chunk
+	Input     int
+	Nodes     []node // nodes that store parts of it, the largest part first; nil: not known
+	Preferred int    // the first Preferred nodes are preferred nodes
+	Chunks    []Chunk
 }
 
 func (e *splitEntry) length() (n int64) {
@@ -41,13 +41,13 @@ func (e *splitEntry) length() (n int64) {
 }
 
 // planSplits cuts one input's files into splits, in order. open opens a chunk of a file.
-func planSplits(input int, in *wire.InputPlan, by Format, files []dfs.Info, s settings, open func(Chunk) (ReadAtCloser, error)) ([]splitEntry, error) {
+func planSplits(input int, in *wire.InputPlan, format Format, files []dfs.Info, s settings, open func(Chunk) (ReadAtCloser, error)) ([]splitEntry, error) {
 	listed := make([]File, len(files))
 	for i, info := range files {
 		listed[i] = File{Path: info.Name, Size: info.Size, info: info, open: open,
 			SplitSize: max(s.splitMin, min(s.splitMax, info.BlockSize), 1)} // as in Hadoop
 	}
-	cut, err := by.Splits(in, listed)
+	cut, err := format.Splits(in, listed)
 	if err != nil {
 		return nil, err
 	}
@@ -61,16 +61,16 @@ func planSplits(input int, in *wire.InputPlan, by Format, files []dfs.Info, s se
 // jobSplits computes the splits of the whole job.
 func (a *attempt) jobSplits() ([]splitEntry, error) {
 	job, index, id := a.plan(), a.cmd.Index, a.id().Task.Job
-	opened := newSplit(a.task.Ctx, a.fs, splitEntry{}, nil, a.settings, &a.task.pulse)
+	opener := newSplit(a.task.Ctx, a.fs, splitEntry{}, nil, a.settings, &a.task.pulse)
 	var all []splitEntry
 	for i := range job.Inputs {
-		in, by := &job.Inputs[i], a.job.format(i, &job.Inputs[i])
+		in, format := &job.Inputs[i], a.job.format(i, &job.Inputs[i])
 		var files []dfs.Info
 		var err error
 		if in.From > 0 {
-			before := wire.JobID{Start: id.Start, N: id.N - index + in.From - 1} // ids of a flow's jobs have the plan's order
-			files, err = partFiles(a.fs, a.sub, in.From-1, before)
-		} else if files, err = inputFiles(a.fs, in, by, a.settings); err == nil {
+			earlier := wire.JobID{Start: id.Start, N: id.N - index + in.From - 1} // ids of a flow's jobs have the plan's order
+			files, err = partFiles(a.fs, a.sub, in.From-1, earlier)
+		} else if files, err = inputFiles(a.fs, in, format, a.settings); err == nil {
 			err = checkReadable(a.fs, files)
 		}
 		if err != nil {
@@ -79,7 +79,7 @@ func (a *attempt) jobSplits() ([]splitEntry, error) {
 		if err := a.alive(); err != nil {
 			return nil, err
 		}
-		more, err := planSplits(i, in, by, files, a.settings, opened.Open)
+		more, err := planSplits(i, in, format, files, a.settings, opener.Open)
 		if err != nil {
 			return nil, err
 		}

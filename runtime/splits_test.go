@@ -49,7 +49,7 @@ func TestSplits(t *testing.T) {
 					}
 					continue
 				}
-				put(f, "mem://t"+name, make([]byte, must(strconv.Atoi(size))))
+				putFile(f, "mem://t"+name, make([]byte, must(strconv.Atoi(size))))
 			}
 			return ""
 		case "expand":
@@ -116,7 +116,7 @@ func drawSplits(t *rapid.T) []splitEntry {
 					Length: number.Draw(t, "length"), Size: number.Draw(t, "size"), Modified: rapid.Int64().Draw(t, "modified")}
 			}), 0, 5).Draw(t, "chunks"),
 		}
-		e.Near = rapid.IntRange(0, len(e.Nodes)).Draw(t, "near")
+		e.Preferred = rapid.IntRange(0, len(e.Nodes)).Draw(t, "near")
 		return e
 	}), 0, 20).Draw(t, "splits")
 }
@@ -130,7 +130,7 @@ func TestSplitsFile(t *testing.T) {
 			t.Fatalf("%d of %d splits, hash %x of %x, %v", len(infos), len(splits), again, hash, err)
 		}
 		f := mem.New(1)
-		put(f, "mem://t/splits", data)
+		putFile(f, "mem://t/splits", data)
 		for i, want := range splits {
 			got, err := readEntry(f, "mem://t/splits", i)
 			if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
@@ -152,11 +152,11 @@ func TestSplitsFile(t *testing.T) {
 }
 
 func FuzzSplits(f *testing.F) {
-	data, _ := encodeSplits([]splitEntry{{Input: 1, Nodes: []node{{"a", "/r", "1.2.3.4:5"}, {Host: "b"}}, Near: 1, Chunks: []Chunk{{"p", 1, 2, 3, 7}, {"q", 4, 5, 6, 8}}}, {}})
+	data, _ := encodeSplits([]splitEntry{{Input: 1, Nodes: []node{{"a", "/r", "1.2.3.4:5"}, {Host: "b"}}, Preferred: 1, Chunks: []Chunk{{"p", 1, 2, 3, 7}, {"q", 4, 5, 6, 8}}}, {}})
 	f.Add(data[:len(data)-8])
 	f.Add([]byte(splitsMagic + "\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// With the hash, the fuzzer would never pass.
+		// Append the correct hash: the fuzzer would never find it.
 		whole := binary.LittleEndian.AppendUint64(data, xxhash.Sum64(data))
 		infos, _, err := decodeSplits(whole)
 		if err == nil && len(infos)*8 > len(data) {
@@ -164,11 +164,11 @@ func FuzzSplits(f *testing.F) {
 		}
 		r := &entryReader{rest: data}
 		e := r.entry()
-		if r.bad {
+		if r.invalid {
 			return
 		}
 		again := &entryReader{rest: appendEntry(nil, &e)[4:]}
-		if e2 := again.entry(); again.bad || !reflect.DeepEqual(e, e2) {
+		if e2 := again.entry(); again.invalid || !reflect.DeepEqual(e, e2) {
 			t.Fatalf("encoded and decoded to %+v, want %+v", e2, e)
 		}
 	})

@@ -22,14 +22,14 @@ import (
 //	| "QSPLITS2" 8 bytes | count n, u32    | n+1 offsets in the file, u64 | entries | hash u64 |
 //	+--------------------+-----------------+------------------------------+---------+----------+
 //
-// Entry i is between offsets i and i+1. The last offset is that of the hash, which is
+// Entry i is between offsets i and i+1. The last offset points to the hash, which is
 // xxhash64 of all bytes before it. An entry:
 //
 //	+------------------------+-------------------------------+
 //	| CRC32C u32 of the rest | length of all chunks, uvarint |
 //	+------------------------+-------------------------------+
 //	| nodes: count uvarint, each a host, rack and address,   |
-//	| as length uvarint and bytes; near: count uvarint       |
+//	| as length uvarint and bytes; preferred: count uvarint  |
 //	+--------------------------------------------------------+
 //	| input uvarint                                          |
 //	+--------------------------------------------------------+
@@ -46,21 +46,20 @@ const (
 	splitsHead     = len(splitsMagic) + 4
 	maxSplitsFile  = 256 << 20
 	maxEntry       = 64 << 20
-	maxHosts       = 1 << 10 // of a split; nodes too
+	maxHosts       = 1 << 10 // hosts or nodes of a split
 )
 
 // SplitInfo is the data about a split for scheduling.
 type SplitInfo struct {
 	Length int64    // bytes of input
-	Hosts  []string // nodes with most of it
-	Racks  []string // of these, empty if not known
+	Hosts  []string // preferred nodes
+	Racks  []string // of these nodes; an element is empty if it is not known
 }
 
 func castagnoli(data []byte) uint32 {
 	return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) // the library makes the table once
 }
 
-// encodeSplits returns a splits file and its hash.
 func encodeSplits(splits []splitEntry) ([]byte, uint64) {
 	data := make([]byte, splitsHead+8*(len(splits)+1))
 	copy(data, splitsMagic)
@@ -82,7 +81,7 @@ func appendEntry(dst []byte, e *splitEntry) []byte {
 	for _, n := range e.Nodes {
 		dst = appendText(appendText(appendText(dst, n.Host), n.Rack), n.Addr)
 	}
-	dst = binary.AppendUvarint(dst, uint64(e.Near))
+	dst = binary.AppendUvarint(dst, uint64(e.Preferred))
 	dst = binary.AppendUvarint(dst, uint64(e.Input))
 	dst = binary.AppendUvarint(dst, uint64(len(e.Chunks)))
 	for _, c := range e.Chunks {
@@ -102,15 +101,15 @@ func appendText(dst []byte, s string) []byte {
 
 // entryReader decodes an entry. After a bad field all others are zero.
 type entryReader struct {
-	rest []byte
-	old  bool // of an old file, with hosts only
-	bad  bool
+	rest    []byte
+	old     bool // of an old file, with hosts only
+	invalid bool
 }
 
-func (r *entryReader) number(most uint64) uint64 {
+func (r *entryReader) number(maximum uint64) uint64 {
 	v, n := binary.Uvarint(r.rest)
-	if n <= 0 || v > most {
-		r.bad, r.rest = true, nil
+	if n <= 0 || v > maximum {
+		r.invalid, r.rest = true, nil
 		return 0
 	}
 	r.rest = r.rest[n:]
@@ -120,7 +119,7 @@ func (r *entryReader) number(most uint64) uint64 {
 func (r *entryReader) text() string {
 	n := r.number(maxEntry)
 	if n > uint64(len(r.rest)) {
-		r.bad, r.rest = true, nil
+		r.invalid, r.rest = true, nil
 		return ""
 	}
 	s := string(r.rest[:n])
@@ -130,7 +129,7 @@ func (r *entryReader) text() string {
 
 const maxFileOffset = 1<<62 - 1
 
-// head reads the part for the job tracker: the length and the nodes.
+// head reads the part that the job tracker needs: the length and the nodes.
 func (r *entryReader) head() (length int64, e splitEntry) {
 	length = int64(r.number(maxFileOffset))
 	for range r.number(maxHosts) {
@@ -138,14 +137,14 @@ func (r *entryReader) head() (length int64, e splitEntry) {
 		if !r.old {
 			n.Rack, n.Addr = r.text(), r.text()
 		}
-		if r.bad {
+		if r.invalid {
 			break
 		}
 		e.Nodes = append(e.Nodes, n)
 	}
-	e.Near = len(e.Nodes)
+	e.Preferred = len(e.Nodes)
 	if !r.old {
-		e.Near = int(r.number(uint64(len(e.Nodes))))
+		e.Preferred = int(r.number(uint64(len(e.Nodes))))
 	}
 	return length, e
 }
@@ -157,13 +156,13 @@ func (r *entryReader) entry() splitEntry {
 		c := Chunk{Path: r.text(), Offset: int64(r.number(maxFileOffset)),
 			Length: int64(r.number(maxFileOffset)), Size: int64(r.number(maxFileOffset)),
 			Modified: int64(r.number(math.MaxUint64))}
-		if r.bad {
+		if r.invalid {
 			break
 		}
 		e.Chunks = append(e.Chunks, c)
 	}
 	if len(r.rest) > 0 || e.length() != length {
-		r.bad = true
+		r.invalid = true
 	}
 	return e
 }
@@ -175,7 +174,6 @@ func openEntry(data []byte, old bool) (*entryReader, error) {
 	return &entryReader{rest: data[4:], old: old}, nil
 }
 
-// decodeSplits decodes a whole splits file.
 func decodeSplits(data []byte) ([]SplitInfo, uint64, error) {
 	body := len(data) - 8
 	if body < splitsHead+8 {
@@ -208,7 +206,7 @@ func decodeSplits(data []byte) ([]SplitInfo, uint64, error) {
 			return nil, 0, fmt.Errorf("entry %d: %w", i, err)
 		}
 		length, e := r.head()
-		if r.bad {
+		if r.invalid {
 			return nil, 0, fmt.Errorf("entry %d: %w", i, ErrCorrupt)
 		}
 		infos[i] = e.info()
@@ -222,7 +220,8 @@ func notSplits(data []byte) error {
 	return fmt.Errorf("%w: it begins with %q, not with %q", ErrCorrupt, data[:len(splitsMagic)], splitsMagic)
 }
 
-// splitsVersion says whether data begins a splits file, and whether an old one.
+// splitsVersion reports whether data is the beginning of a splits file (ok), and whether
+// the file has the old version.
 func splitsVersion(data []byte) (old, ok bool) {
 	magic := string(data[:len(splitsMagic)])
 	return magic == oldSplitsMagic, magic == splitsMagic || magic == oldSplitsMagic
@@ -247,16 +246,15 @@ func ReadSplits(f dfs.FS, staging string, job wire.JobID) ([]SplitInfo, uint64, 
 	return infos, hash, nil
 }
 
-// readEntry reads one split.
 func readEntry(f dfs.FS, name string, i int) (splitEntry, error) {
-	e, err := findEntry(f, name, i)
+	e, err := readEntryAt(f, name, i)
 	if err != nil {
 		return splitEntry{}, fmt.Errorf("read split %d of %s: %w", i, name, err)
 	}
 	return e, nil
 }
 
-// countSplits returns the number of a job's splits, which is that of its maps.
+// countSplits returns the number of a job's splits, which is its number of maps.
 func countSplits(f dfs.FS, staging string, job wire.JobID) (int, error) {
 	name := splitsName(staging, job)
 	file, err := f.Open(name)
@@ -287,7 +285,7 @@ func splitsHeadOf(file io.ReaderAt) (old bool, n int, err error) {
 	return old, int(binary.LittleEndian.Uint32(head[len(splitsMagic):])), nil
 }
 
-func findEntry(f dfs.FS, name string, i int) (splitEntry, error) {
+func readEntryAt(f dfs.FS, name string, i int) (splitEntry, error) {
 	file, err := f.Open(name)
 	if err != nil {
 		return splitEntry{}, err
@@ -317,7 +315,7 @@ func findEntry(f dfs.FS, name string, i int) (splitEntry, error) {
 		return splitEntry{}, err
 	}
 	e := r.entry()
-	if r.bad {
+	if r.invalid {
 		return splitEntry{}, ErrCorrupt
 	}
 	return e, nil
@@ -335,25 +333,23 @@ func readAt(r io.ReaderAt, p []byte, off int64) error {
 	return err
 }
 
-// readAll reads a whole small file.
-func readAll(f dfs.FS, name string, most int64) ([]byte, error) {
+func readAll(f dfs.FS, name string, maximum int64) ([]byte, error) {
 	file, err := f.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
 	var buf bytes.Buffer
-	n, err := buf.ReadFrom(io.LimitReader(file, most+1))
+	n, err := buf.ReadFrom(io.LimitReader(file, maximum+1))
 	if err != nil {
 		return nil, err
 	}
-	if n > most {
-		return nil, fmt.Errorf("%s: %w: longer than %d bytes", name, ErrCorrupt, most)
+	if n > maximum {
+		return nil, fmt.Errorf("%s: %w: longer than %d bytes", name, ErrCorrupt, maximum)
 	}
 	return buf.Bytes(), nil
 }
 
-// writeAll writes a whole small file.
 func writeAll(f dfs.FS, name string, data []byte) error {
 	w, err := f.Create(name)
 	if err != nil {
@@ -365,8 +361,8 @@ func writeAll(f dfs.FS, name string, data []byte) error {
 	return w.Close()
 }
 
-// writeOnce writes a file that appears complete or not at all. The first file written
-// stays. scratch is a name beside it that only this attempt uses.
+// writeOnce writes a file that appears complete or not at all. An existing file stays.
+// scratch is a name in the same directory that only this attempt uses.
 func writeOnce(f dfs.FS, name, scratch string, data []byte) error {
 	if err := f.RemoveAll(scratch); err != nil {
 		return err

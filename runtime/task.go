@@ -16,8 +16,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Task is the interface of an attempt to the job's code. A literal Task has no outputs and
-// no files; the worker loop makes complete ones. Counters are safe for concurrent use,
+// Task is the attempt, as the job's code sees it. Only the worker loop makes complete
+// Tasks: a literal Task has no outputs and no files. Counters are safe for concurrent use,
 // outputs are not.
 type Task struct {
 	Ctx        context.Context // ends when the attempt must end
@@ -26,23 +26,23 @@ type Task struct {
 	Partitions int // reduces of the job, 0 in a map-only job
 
 	// Cuts are the boundaries of a total order, sorted, one fewer than Partitions. A key's
-	// partition is the number of cuts that are not greater. While the setup attempt samples
-	// the input to find them, they are nil, and every key has partition 0.
+	// partition is the number of cuts that are not greater than the key. While the setup
+	// attempt samples the input to find them, they are nil, and every key has partition 0.
 	Cuts [][]byte
 
 	pulse        pulse
 	mu           sync.Mutex // guards the following fields
 	counters     map[counterName]*Counter
-	counterNames wire.Counters       // for the limits
+	counterNames wire.Counters       // to check the limits
 	limits       *wire.CounterLimits // the job's; nil until a counter is used
-	refused      error               // for the first counter beyond the limits
+	counterErr   error               // for the first counter beyond the limits
 	status       string
 	files        map[string]string // local paths of side files fetched so far
 	parts        map[string][]SidePart
 
-	staged    string     // file with the list of side files from the job's start; empty: not known
-	sides     *sideFiles // its content, once read
-	usedSides []string
+	stagedList  string     // file with the list of side files from the job's start; empty: not known
+	stagedSides *sideFiles // its content, once read
+	usedSides   []string
 
 	fs      dfs.FS
 	work    string // the attempt's working directory
@@ -67,8 +67,8 @@ func (c *Counter) Add(n int64) {
 // Value returns this attempt's sum.
 func (c *Counter) Value() int64 { return c.n.Load() }
 
-// Counter returns the counter of this name and makes it at first use. One beyond the job's
-// [wire.CounterLimits] fails the attempt and its job.
+// Counter returns the counter of this name and makes it at first use. A counter beyond the
+// job's [wire.CounterLimits] fails the attempt and its job.
 func (t *Task) Counter(group, name string) *Counter {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,7 +77,7 @@ func (t *Task) Counter(group, name string) *Counter {
 		return c
 	}
 	c = &Counter{pulse: &t.pulse}
-	if t.refused != nil {
+	if t.counterErr != nil {
 		return c // not reported
 	}
 	if t.limits == nil {
@@ -89,9 +89,9 @@ func (t *Task) Counter(group, name string) *Counter {
 		t.limits, t.counterNames, t.counters = &limits, make(wire.Counters), make(map[counterName]*Counter)
 	}
 	if err := t.limits.Admit(t.counterNames, group, name); err != nil {
-		t.refused = Fatal(err)
+		t.counterErr = Fatal(err)
 		if t.cancel != nil {
-			t.cancel(t.refused)
+			t.cancel(t.counterErr)
 		}
 		return c
 	}
@@ -100,15 +100,14 @@ func (t *Task) Counter(group, name string) *Counter {
 	return c
 }
 
-// refusal returns the error of a refused counter. The attempt must then fail, whatever its
-// code returns.
-func (t *Task) refusal() error {
+// counterError returns the error of a refused counter. The attempt must then fail, even if
+// its code returns no error.
+func (t *Task) counterError() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.refused
+	return t.counterErr
 }
 
-// sums returns the counters' values.
 func (t *Task) sums() wire.Counters {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,8 +120,8 @@ func (t *Task) sums() wire.Counters {
 	return all
 }
 
-// Status describes the current work of the attempt. An error of the attempt includes it. It
-// counts as activity.
+// Status sets a text about the attempt's current work. The attempt's error includes it. The
+// call counts as activity.
 func (t *Task) Status(text string) {
 	t.mu.Lock()
 	t.status = text
@@ -130,7 +129,6 @@ func (t *Task) Status(text string) {
 	t.pulse.beat()
 }
 
-// lastStatus returns the last status.
 func (t *Task) lastStatus() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -145,9 +143,8 @@ func (t *Task) Property(name string) string {
 	return t.Plan.Properties[name]
 }
 
-// File returns the local path of a side file declared in the job. One local file is used in
-// place. Another file, or several files, are copied into the attempt's directory at first
-// use.
+// File returns the local path of a side file declared in the job. A single local file is
+// used in place. Otherwise the files are copied into the attempt's directory at first use.
 func (t *Task) File(name string) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -166,7 +163,7 @@ func (t *Task) File(name string) (string, error) {
 }
 
 func (t *Task) fetch(name string) (string, error) {
-	files, err := t.useSideFiles(name)
+	files, err := t.openSideFiles(name)
 	if err != nil {
 		return "", err
 	}
@@ -179,8 +176,8 @@ func (t *Task) fetch(name string) (string, error) {
 	return path, t.copy(path, files...)
 }
 
-// declared returns an error if the job has no such side file.
-func (t *Task) declared(name string) error {
+// checkDeclared returns an error if the job has no such side file.
+func (t *Task) checkDeclared(name string) error {
 	if t.Plan == nil || t.Plan.Files[name] == "" {
 		return Fatal(errors.New("not declared in the job"))
 	}
@@ -224,7 +221,7 @@ func (t *Task) Parts(name string) ([]SidePart, error) {
 }
 
 func (t *Task) fetchParts(name string) ([]SidePart, error) {
-	files, err := t.useSideFiles(name)
+	files, err := t.openSideFiles(name)
 	if err != nil {
 		return nil, err
 	}
@@ -266,17 +263,17 @@ func (t *Task) append(to io.Writer, name string) error {
 		return err
 	}
 	defer in.Close()
-	_, err = io.Copy(to, &beating{in, &t.pulse})
+	_, err = io.Copy(to, &activeReader{in, &t.pulse})
 	return err
 }
 
-// beating signals activity with every read.
-type beating struct {
+// activeReader signals activity with every read.
+type activeReader struct {
 	io.Reader
 	pulse *pulse
 }
 
-func (b *beating) Read(p []byte) (int, error) {
+func (b *activeReader) Read(p []byte) (int, error) {
 	b.pulse.beat()
 	return b.Reader.Read(p)
 }

@@ -18,21 +18,23 @@ import (
 //	OUT/part-r-00000                 moved here by the job's commit
 //	OUT/_SUCCESS                     empty, written when all files are in place
 //
-// OUT appears and disappears as a whole. A setup attempt builds it in
-// .<OUT>.<job>.<key>.new beside OUT, in a directory of its own, because an attempt thought
-// lost may still run. It then renames the directory to OUT, which fails if OUT exists. So
-// an OUT with this job's OWNER is this job's, any other is not, and only one of two jobs
-// gets it. Cleanup renames OUT/_temporary to .<OUT>.<job>.<key>.old before it removes
-// anything. After a crash between any two steps, the state shows the remaining steps.
+// OUT appears and disappears as a whole. A setup attempt builds it in a directory of its
+// own in .<OUT>.<job>.<key>.new beside OUT, because a lost attempt may still run. It then
+// renames the directory to OUT, which fails if OUT exists. So OUT belongs to this job only
+// if it has this job's OWNER, and only one of two jobs gets it. Cleanup renames
+// OUT/_temporary to .<OUT>.<job>.<key>.old before it removes anything. After a crash
+// between any two steps, the state shows the remaining steps.
 //
 // A setup attempt may also continue during its job's cleanup, and after it. So cleanup
 // first renames the staged submission, which is never written again. Then it renames all
 // directories of setup attempts. A setup attempt makes its directory and then checks for
 // the submission. If the submission exists, cleanup will find the directory, or the output
-// in place. If not, the attempt removes its directory, which is still empty: if it dies
-// just then, only that remains. This ends all setup attempts of the submission, because its
-// jobs stop together, except for those that ended or commit. A setup attempt of a succeeded
-// job fails because the output exists; if it dies before that, its directory remains.
+// in place. If not, the attempt removes its directory, which is still empty. If it dies
+// before that, only the empty directory remains.
+//
+// This ends the setup attempts of all jobs of the submission, because they stop together;
+// jobs that ended or commit need none. A setup attempt of a succeeded job fails because the
+// output exists; if it dies before that, its directory remains.
 //
 // Files are durable before a rename publishes them, and the rename is durable before it is
 // reported. So a power cut undoes nothing that was reported, and leaves no _SUCCESS beside
@@ -54,8 +56,8 @@ const (
 	ownerName      = "OWNER"
 	successName    = "_SUCCESS"
 	manifestName   = ".attempt"
-	fencedSuffix   = ".fenced" // of an attempt's directory that must not be put into place any more
-	maxSiblingBase = 128       // bytes of OUT in names beside it, which add about 60
+	fencedSuffix   = ".fenced" // marks an attempt's directory that must not be committed any more
+	maxSiblingBase = 128       // bytes of OUT's name in names beside it, which add about 60
 	maxOwner       = 1 << 10
 	maxManifest    = 64 << 20
 )
@@ -72,8 +74,8 @@ func (t *tree) attempt(id wire.AttemptID) string { return t.below("a", id.String
 func (t *tree) fenced(id wire.AttemptID) string  { return t.below("a", id.String()+fencedSuffix) }
 func (t *tree) task(id wire.TaskID) string       { return t.below("t", id.String()) }
 
-// sibling returns a name beside OUT that only this job uses. It has only the beginning of a
-// long OUT.
+// sibling returns a name beside OUT that only this job uses. If OUT's name is long, it has
+// only the beginning.
 func (t *tree) sibling(suffix string) string {
 	base := dfs.Base(t.out)
 	if len(base) > maxSiblingBase {
@@ -158,11 +160,11 @@ func (t *tree) build(id wire.AttemptID) error {
 	}
 	if err := t.fs.RenameDir(buildDir, t.out); err != nil {
 		// The rename may have succeeded all the same, or another attempt was first.
-		state, why := t.checkOwner()
+		state, ownerErr := t.checkOwner()
 		switch {
-		case state == foreign && isFatal(why):
+		case state == foreign && isFatal(ownerErr):
 			t.abandon(scratch, buildDir)
-			return fmt.Errorf("make output: %w", why)
+			return fmt.Errorf("make output: %w", ownerErr)
 		case state != ours:
 			return fmt.Errorf("make output: %w", err)
 		}
@@ -173,8 +175,8 @@ func (t *tree) build(id wire.AttemptID) error {
 	return nil
 }
 
-// makeBuildDir makes the directory for a setup attempt, unless the submission's jobs are stopped
-// or over.
+// makeBuildDir makes the directory for a setup attempt. It fails if the submission's jobs
+// were stopped or have ended.
 func (t *tree) makeBuildDir(scratch, buildDir string) error {
 	if err := mkdir(t.fs, scratch); err != nil {
 		return err
@@ -189,8 +191,8 @@ func (t *tree) makeBuildDir(scratch, buildDir string) error {
 	return err
 }
 
-// abandon removes the directory of a setup attempt, and nothing of another's. If that
-// fails, a later cleanup removes it.
+// abandon removes the directory of this setup attempt, not of others. If that fails, a
+// later cleanup removes it.
 func (t *tree) abandon(scratch, buildDir string) {
 	_ = t.fs.RemoveAll(buildDir)
 	_ = t.fs.Remove(scratch) // fails if another attempt builds there
@@ -238,7 +240,8 @@ func (t *tree) writeManifest(id wire.AttemptID, m *manifest) error {
 	return t.fs.SyncDir(t.attempt(id))
 }
 
-// committed reads the manifest of a committed task; nil if there is none.
+// committed reads the manifest of a committed task. It returns nil if the task has not
+// committed.
 func (t *tree) committed(task wire.TaskID) (*manifest, error) {
 	name := dfs.Join(t.task(task), manifestName)
 	data, err := readAll(t.fs, name, maxManifest)
@@ -246,7 +249,7 @@ func (t *tree) committed(task wire.TaskID) (*manifest, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read what is committed: %w", err)
+		return nil, fmt.Errorf("read the committed output: %w", err)
 	}
 	m := new(manifest)
 	if err := wire.Unmarshal(data, m); err != nil {
@@ -260,8 +263,8 @@ func (t *tree) committed(task wire.TaskID) (*manifest, error) {
 	return m, nil
 }
 
-// commitTask renames an attempt's directory to its task's. Exactly one attempt succeeds,
-// even if its rename reports an error.
+// commitTask renames an attempt's directory to the task's directory. It succeeds for
+// exactly one attempt, even if that attempt's rename reports an error.
 func (t *tree) commitTask(id wire.AttemptID) error {
 	if renamed := t.fs.RenameDir(t.attempt(id), t.task(id.Task)); renamed != nil {
 		m, err := t.committed(id.Task)
@@ -298,8 +301,8 @@ func (t *tree) fence(id wire.AttemptID) (*manifest, error) {
 }
 
 // commitJob moves the committed files of tasks into place and removes the temporary
-// directories. It calls each before each step and stops on its error.
-func (t *tree) commitJob(tasks []wire.TaskID, each func() error) error {
+// directories. It calls beforeStep before each step, and stops if that returns an error.
+func (t *tree) commitJob(tasks []wire.TaskID, beforeStep func() error) error {
 	owner, err := t.readOwner()
 	if err != nil {
 		return fmt.Errorf("commit job: %w", err)
@@ -313,7 +316,7 @@ func (t *tree) commitJob(tasks []wire.TaskID, each func() error) error {
 		return Fatal(fmt.Errorf("commit job: %s is not this job's any more: its owner is %q", t.out, owner))
 	}
 	for _, task := range tasks {
-		if err := t.moveTask(task, done, each); err != nil {
+		if err := t.moveTask(task, done, beforeStep); err != nil {
 			return fmt.Errorf("commit job: %s: %w", task, err)
 		}
 	}
@@ -329,7 +332,7 @@ func (t *tree) commitJob(tasks []wire.TaskID, each func() error) error {
 		return fmt.Errorf("commit job: %w", err)
 	}
 	for _, dir := range []string{t.sibling(".new"), t.below(), t.temporary()} {
-		if err := each(); err != nil {
+		if err := beforeStep(); err != nil {
 			return err
 		}
 		if err := t.fs.RemoveAll(dir); err != nil {
@@ -339,10 +342,10 @@ func (t *tree) commitJob(tasks []wire.TaskID, each func() error) error {
 	return nil
 }
 
-// moveTask moves the files of one task. If _SUCCESS exists, a file missing from the task's
-// directory was moved, and a reader may have removed it since. A file that remains is moved
-// even then: another program may have written _SUCCESS.
-func (t *tree) moveTask(task wire.TaskID, success bool, each func() error) error {
+// moveTask moves the files of one task. If _SUCCESS exists, files that are missing from the
+// task's directory were moved before, and a reader may have removed them since. Files that
+// are still there are moved even then: another program may have written _SUCCESS.
+func (t *tree) moveTask(task wire.TaskID, success bool, beforeStep func() error) error {
 	m, err := t.committed(task)
 	if err != nil {
 		return err
@@ -351,10 +354,10 @@ func (t *tree) moveTask(task wire.TaskID, success bool, each func() error) error
 		return nil
 	}
 	if m == nil {
-		return Fatal(fmt.Errorf("%w: its output is gone from %s", ErrCorrupt, t.task(task)))
+		return Fatal(fmt.Errorf("%w: its output is missing in %s", ErrCorrupt, t.task(task)))
 	}
 	for _, f := range m.Files {
-		if err := each(); err != nil {
+		if err := beforeStep(); err != nil {
 			return err
 		}
 		from := dfs.Join(t.task(task), f.Name)
@@ -373,15 +376,15 @@ func (t *tree) moveTask(task wire.TaskID, success bool, each func() error) error
 	return nil
 }
 
-// moveFile moves one file. If that fails, a missing source with an existing target means
-// that it was moved before. If both exist, the target is not this job's.
+// moveFile moves one file. If the source is missing and the target exists, the file was
+// moved before. If both exist, the target belongs to another program.
 func (t *tree) moveFile(from, to string, size int64) error {
 	renamed := t.fs.RenameFile(from, to)
 	if renamed == nil {
 		return nil
 	}
 	if !errors.Is(renamed, fs.ErrNotExist) && !errors.Is(renamed, fs.ErrExist) {
-		return renamed // unclear; the next attempt will find out
+		return renamed // it may have succeeded; the next attempt checks
 	}
 	_, errFrom := t.fs.Stat(from)
 	info, errTo := t.fs.Stat(to)
@@ -396,9 +399,9 @@ func (t *tree) moveFile(from, to string, size int64) error {
 	return renamed
 }
 
-// undoMoves moves back the files that a failed job commit has moved before _SUCCESS. A file
-// that the commit could not move is still in its task's directory. Its target is then not
-// this job's, and stays. If another cleanup has continued, the moves back fail too.
+// undoMoves moves back the files that a failed job commit moved before it wrote _SUCCESS.
+// If a file is still in its task's directory, the target belongs to another program, and
+// the move fails. It also fails if a concurrent cleanup got further; both are no errors.
 func (t *tree) undoMoves() error {
 	if done, err := t.exists(t.success()); err != nil || done {
 		return err
@@ -432,15 +435,15 @@ func (t *tree) cleanup() error {
 		return fmt.Errorf("clean up: %w", err)
 	}
 	old := t.sibling(".old")
-	state, why := t.checkOwner()
-	if state == foreign && !isFatal(why) {
-		return fmt.Errorf("clean up: %w", why)
+	state, ownerErr := t.checkOwner()
+	if state == foreign && !isFatal(ownerErr) {
+		return fmt.Errorf("clean up: %w", ownerErr)
 	}
 	if state == ours {
 		if err := t.undoMoves(); err != nil {
 			return fmt.Errorf("clean up: %w", err)
 		}
-		// Another cleanup that was thought lost may be first.
+		// A lost cleanup attempt may still run and rename it first.
 		if err := t.fs.RenameDir(t.temporary(), old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("clean up: %w", err)
 		}

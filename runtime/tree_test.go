@@ -29,12 +29,12 @@ func newTree(f dfs.FS) *tree { return &tree{fs: f, out: testOut, job: testJob, s
 func newData() *mem.FS {
 	f := mem.New(1)
 	must(0, f.MkdirAll("mem://t/data"))
-	put(f, dfs.Join(testStaging, wire.StagedSubmission), nil)
+	putFile(f, dfs.Join(testStaging, wire.StagedSubmission), nil)
 	return f
 }
 
-// state lists everything below a directory, files with their content.
-func state(f dfs.FS, dir string) string {
+// listing lists everything below a directory, files with their content.
+func listing(f dfs.FS, dir string) string {
 	var lines []string
 	var walk func(string)
 	walk = func(dir string) {
@@ -65,25 +65,25 @@ func writeAttempt(t *tree, id wire.AttemptID, content string) error {
 	return t.writeManifest(id, &manifest{Attempt: id.String(), Files: []manifestFile{{Name: name, Size: int64(len(content))}}})
 }
 
-// runJob does all steps of a job on the file system. again repeats a failed step, as the
-// job tracker retries attempts.
-func runJob(t *testing.T, f *mem.FS, again func(step string, do func(try int) error)) {
+// runJob runs all steps of a job on the file system. retry repeats a failed step, as the
+// job tracker retries attempts. n numbers the attempts of a step.
+func runJob(t *testing.T, f *mem.FS, retry func(step string, do func(n int) error)) {
 	tr := newTree(f)
-	again("setup", func(try int) error {
+	retry("setup", func(n int) error {
 		if state, err := tr.checkOwner(); state == foreign {
 			return err
 		} else if state == ours {
 			return nil
 		}
-		return tr.build(testAttempt(wire.Setup, 0, try))
+		return tr.build(testAttempt(wire.Setup, 0, n))
 	})
 	tasks := []wire.TaskID{testTask(wire.Reduce, 0), testTask(wire.Reduce, 1)}
-	for n := range tasks {
+	for task := range tasks {
 		granted, committed := -1, false
-		again("task", func(try int) error {
+		retry("task", func(n int) error {
 			// Fence a failed granted attempt before granting another.
 			if granted >= 0 {
-				m, err := tr.fence(testAttempt(wire.Reduce, n, granted))
+				m, err := tr.fence(testAttempt(wire.Reduce, task, granted))
 				if err != nil {
 					return err
 				}
@@ -95,11 +95,11 @@ func runJob(t *testing.T, f *mem.FS, again func(step string, do func(try int) er
 					return nil
 				}
 			}
-			id := testAttempt(wire.Reduce, n, try)
-			if err := writeAttempt(tr, id, fmt.Sprint("content ", n)); err != nil {
+			id := testAttempt(wire.Reduce, task, n)
+			if err := writeAttempt(tr, id, fmt.Sprint("content ", task)); err != nil {
 				return err
 			}
-			granted = try
+			granted = n
 			if err := tr.commitTask(id); err != nil {
 				return err
 			}
@@ -107,18 +107,18 @@ func runJob(t *testing.T, f *mem.FS, again func(step string, do func(try int) er
 			return nil
 		})
 	}
-	again("commit", func(int) error { return tr.commitJob(tasks, func() error { return nil }) })
+	retry("commit", func(int) error { return tr.commitJob(tasks, func() error { return nil }) })
 }
 
-// TestLifeWithFaults fails any call of the file system, with or without its effect. Retries
-// must end in the same state, with the output there once.
+// TestLifeWithFaults fails each call of the file system, with or without its effect. After
+// retries, the output must be there exactly once, as without faults.
 func TestLifeWithFaults(t *testing.T) {
 	const want = "/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=content 0 /data/out/part-r-00001=content 1"
-	run := func(f *mem.FS, tries int) {
+	run := func(f *mem.FS, attempts int) {
 		runJob(t, f, func(step string, do func(int) error) {
 			var err error
-			for try := range tries {
-				if err = do(try); err == nil {
+			for n := range attempts {
+				if err = do(n); err == nil {
 					return
 				}
 				if isFatal(err) {
@@ -132,7 +132,7 @@ func TestLifeWithFaults(t *testing.T) {
 	before := f.Calls()
 	run(f, 1)
 	calls := f.Calls() - before
-	if got := state(f, "mem://t/data"); got != want {
+	if got := listing(f, "mem://t/data"); got != want {
 		t.Fatalf("without faults: %s", got)
 	}
 	for _, kind := range []string{"times=1", "times=1 done", "times=1 torn=3", "times=3", "times=3 done"} {
@@ -144,20 +144,20 @@ func TestLifeWithFaults(t *testing.T) {
 			}
 			run(f, 5)
 			_ = f.SetFaults("")
-			if got := state(f, "mem://t/data"); got != want {
+			if got := listing(f, "mem://t/data"); got != want {
 				t.Fatalf("%s: got  %s\nwant %s", spec, got, want)
 			}
 		}
 	}
 }
 
-// TestCleanupWithFaults stops a job at any call. Cleanup, itself interrupted anywhere, must
-// remove all its files and nothing else.
+// TestCleanupWithFaults stops a job at each call. Cleanup, which is also stopped at each
+// call, must remove all the job's files and nothing else.
 func TestCleanupWithFaults(t *testing.T) {
 	var calls int
 	for stop := 1; ; stop++ {
 		f := newData()
-		put(f, "mem://t/data/other", []byte("other"))
+		putFile(f, "mem://t/data/other", []byte("other"))
 		before := f.Calls()
 		if err := f.SetFaults(fmt.Sprintf("any ** after=%d", stop-1)); err != nil {
 			t.Fatal(err)
@@ -189,17 +189,17 @@ func TestCleanupWithFaults(t *testing.T) {
 			}
 		}
 		_ = f.SetFaults("")
-		if got := state(f, "mem://t/data"); got != "/data/other=other" {
+		if got := listing(f, "mem://t/data"); got != "/data/other=other" {
 			t.Fatalf("stopped at call %d: left %s", stop, got)
 		}
 	}
 	if calls < 20 {
-		t.Errorf("only %d calls were swept", calls)
+		t.Errorf("the job was stopped at only %d calls", calls)
 	}
 }
 
-// TestCleanupTwice stops cleanup at each of its calls, with or without its effect. The next
-// cleanup must finish it.
+// TestCleanupTwice stops cleanup at each of its calls, with or without the call's effect.
+// The next cleanup must remove everything.
 func TestCleanupTwice(t *testing.T) {
 	for _, kind := range []string{"", "done"} {
 		for i := range 30 {
@@ -215,7 +215,7 @@ func TestCleanupTwice(t *testing.T) {
 				}
 			}
 			_ = f.SetFaults("")
-			if got := state(f, "mem://t/data"); got != "" {
+			if got := listing(f, "mem://t/data"); got != "" {
 				t.Fatalf("stopped at %d %s: left %s", i, kind, got)
 			}
 			if err := tr.cleanup(); err != nil {
@@ -225,16 +225,16 @@ func TestCleanupTwice(t *testing.T) {
 	}
 }
 
-// TestTwoJobsOneOutput sets up two jobs with one output. One fails, and its cleanup must
-// not change the other's files, now and after its end.
+// TestTwoJobsOneOutput sets up two jobs with one output. The second fails. Its cleanup must
+// not change the first job's files, during that job and after it.
 func TestTwoJobsOneOutput(t *testing.T) {
 	f := newData()
 	first, second := newTree(f), &tree{fs: f, out: testOut, job: testJob, key: "another cluster's", staging: "mem://t/staging/s2"}
-	put(f, dfs.Join(second.staging, wire.StagedSubmission), nil)
+	putFile(f, dfs.Join(second.staging, wire.StagedSubmission), nil)
 	if err := first.build(testAttempt(wire.Setup, 0, 0)); err != nil {
 		t.Fatal(err)
 	}
-	made := state(f, "mem://t/data")
+	made := listing(f, "mem://t/data")
 	refused := func(err error) {
 		t.Helper()
 		if !errors.Is(err, ErrOutputExists) || !isFatal(err) || !strings.Contains(err.Error(), testOut) {
@@ -247,7 +247,7 @@ func TestTwoJobsOneOutput(t *testing.T) {
 	if err := second.cleanup(); err != nil {
 		t.Fatal(err)
 	}
-	if got := state(f, "mem://t/data"); got != made {
+	if got := listing(f, "mem://t/data"); got != made {
 		t.Fatalf("second job changed the first one's output: %s", got)
 	}
 	if err := second.commitJob(nil, func() error { return nil }); !isFatal(err) {
@@ -261,25 +261,25 @@ func TestTwoJobsOneOutput(t *testing.T) {
 	}
 	_, err = second.checkOwner()
 	refused(err)
-	if got := state(f, "mem://t/data"); got != "/data/out/ /data/out/_SUCCESS=" {
+	if got := listing(f, "mem://t/data"); got != "/data/out/ /data/out/_SUCCESS=" {
 		t.Fatalf("at the end: %s", got)
 	}
 }
 
-// TestTwoSetups runs a second setup attempt at any point of the first, which is thought
+// TestTwoSetups runs a second setup attempt at each point of the first, which counts as
 // lost. The output must be there once and complete, and a commit must leave nothing else.
 func TestTwoSetups(t *testing.T) {
 	for stop := range 12 {
 		f := newData()
-		between := &interrupted{FS: f, left: stop}
+		between := &interrupted{FS: f, callsBefore: stop}
 		between.meanwhile = func() {
 			tr := newTree(f)
 			if err := tr.build(testAttempt(wire.Setup, 0, 1)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		late := newTree(between)
-		if err := late.build(testAttempt(wire.Setup, 0, 0)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		first := newTree(between)
+		if err := first.build(testAttempt(wire.Setup, 0, 0)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
 		tr, id := newTree(f), testAttempt(wire.Reduce, 0, 0)
@@ -289,7 +289,7 @@ func TestTwoSetups(t *testing.T) {
 		if err := tr.commitJob([]wire.TaskID{id.Task}, func() error { return nil }); err != nil {
 			t.Fatal(err)
 		}
-		if got := state(f, "mem://t/data"); got != "/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=x" {
+		if got := listing(f, "mem://t/data"); got != "/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=x" {
 			t.Fatalf("second setup before call %d: %s", stop, got)
 		}
 	}
@@ -298,12 +298,12 @@ func TestTwoSetups(t *testing.T) {
 // interrupted calls a function before one call that changes the tree.
 type interrupted struct {
 	dfs.FS
-	left      int
-	meanwhile func()
+	callsBefore int
+	meanwhile   func()
 }
 
 func (f *interrupted) step() {
-	if f.left--; f.left == -1 {
+	if f.callsBefore--; f.callsBefore == -1 {
 		f.meanwhile()
 	}
 }
@@ -320,9 +320,9 @@ func TestOutputExists(t *testing.T) {
 		if made == "" {
 			_ = f.MkdirAll(testOut)
 		} else {
-			put(f, testOut+made, []byte("mine"))
+			putFile(f, testOut+made, []byte("mine"))
 		}
-		before := state(f, "mem://t/data")
+		before := listing(f, "mem://t/data")
 		tr := newTree(f)
 		if state, err := tr.checkOwner(); state != foreign || !errors.Is(err, ErrOutputExists) {
 			t.Errorf("%q: %v %v", made, state, err)
@@ -333,20 +333,20 @@ func TestOutputExists(t *testing.T) {
 		if err := tr.commitJob(nil, func() error { return nil }); !isFatal(err) {
 			t.Errorf("%q: committed: %v", made, err)
 		}
-		if got := state(f, "mem://t/data"); got != before {
+		if got := listing(f, "mem://t/data"); got != before {
 			t.Errorf("%q: became %s", made, got)
 		}
 	}
 }
 
-// TestCommitOverwritesNothing checks that the commit keeps a foreign file at its target.
+// TestCommitOverwritesNothing checks that the commit does not replace a user's file.
 func TestCommitOverwritesNothing(t *testing.T) {
 	f := newData()
 	tr, id := newTree(f), testAttempt(wire.Reduce, 0, 0)
 	if err := errors.Join(tr.build(testAttempt(wire.Setup, 0, 0)), writeAttempt(tr, id, "job's"), tr.commitTask(id)); err != nil {
 		t.Fatal(err)
 	}
-	put(f, testOut+"/part-r-00000", []byte("mine!"))
+	putFile(f, testOut+"/part-r-00000", []byte("mine!"))
 	err := tr.commitJob([]wire.TaskID{id.Task}, func() error { return nil })
 	if !errors.Is(err, ErrOutputExists) || !strings.Contains(err.Error(), "part-r-00000") {
 		t.Errorf("commit: %v", err)
@@ -356,8 +356,8 @@ func TestCommitOverwritesNothing(t *testing.T) {
 	}
 }
 
-// TestOneCommit checks that the second attempt of a task gets an error for its commit, and
-// that a fenced attempt can never commit.
+// TestOneCommit checks that only one attempt of a task can commit, and that a fenced
+// attempt cannot.
 func TestOneCommit(t *testing.T) {
 	f := newData()
 	tr := newTree(f)
@@ -393,31 +393,31 @@ func TestOneCommit(t *testing.T) {
 	}
 }
 
-// TestCommitWithSuccessThere checks that a foreign _SUCCESS loses no output, and that a
-// commit tolerates files that a reader removed after _SUCCESS.
+// TestCommitWithSuccessThere checks that no output is lost if another program has written
+// _SUCCESS. A reader may have removed files after that.
 func TestCommitWithSuccessThere(t *testing.T) {
 	f := newData()
 	tr := newTree(f)
-	moved, left := testAttempt(wire.Reduce, 0, 0), testAttempt(wire.Reduce, 1, 0)
+	movedAttempt, unmovedAttempt := testAttempt(wire.Reduce, 0, 0), testAttempt(wire.Reduce, 1, 0)
 	err := errors.Join(tr.build(testAttempt(wire.Setup, 0, 0)),
-		writeAttempt(tr, moved, "x"), tr.commitTask(moved),
-		writeAttempt(tr, left, "y"), tr.commitTask(left),
+		writeAttempt(tr, movedAttempt, "x"), tr.commitTask(movedAttempt),
+		writeAttempt(tr, unmovedAttempt, "y"), tr.commitTask(unmovedAttempt),
 		writeAll(f, tr.success(), nil),
-		tr.moveTask(moved.Task, false, func() error { return nil }),
+		tr.moveTask(movedAttempt.Task, false, func() error { return nil }),
 		f.Remove(testOut+"/part-r-00000"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tr.commitJob([]wire.TaskID{moved.Task, left.Task}, func() error { return nil }); err != nil {
+	if err := tr.commitJob([]wire.TaskID{movedAttempt.Task, unmovedAttempt.Task}, func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if got := state(f, "mem://t/data"); got != "/data/out/ /data/out/_SUCCESS= /data/out/part-r-00001=y" {
+	if got := listing(f, "mem://t/data"); got != "/data/out/ /data/out/_SUCCESS= /data/out/part-r-00001=y" {
 		t.Fatal(got)
 	}
 }
 
-// commitHalf commits two tasks, but only the first one's files in the job's commit: a
-// foreign file is in the second's place.
+// commitHalf commits two tasks and then the job. The job's commit moves only the first
+// task's file, because another program's file has the second one's name.
 func commitHalf(t *testing.T, f dfs.FS) {
 	t.Helper()
 	tr := newTree(f)
@@ -442,7 +442,7 @@ func TestCleanupAfterCommit(t *testing.T) {
 	if err := newTree(f).cleanup(); err != nil {
 		t.Fatal(err)
 	}
-	if got := state(f, "mem://t/data"); got != "/data/out/ /data/out/part-r-00001=foreign" {
+	if got := listing(f, "mem://t/data"); got != "/data/out/ /data/out/part-r-00001=foreign" {
 		t.Fatal(got)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// usage is the resource usage of this process since its start. The difference of two is the
-// usage of an attempt that has its process alone.
+// usage is the resource usage of this process since its start. If the process runs only one
+// attempt at a time, the difference of two values is the attempt's usage.
 type usage struct {
 	cpu, gc time.Duration // processor time, in total and of the garbage collector
 	objects uint64        // allocated on the heap

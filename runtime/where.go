@@ -9,17 +9,17 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// maxNodes bounds the recorded nodes of a split. Those with most of it are kept.
+// maxNodes limits the recorded nodes of a split. The nodes with the largest parts stay.
 const maxNodes = 64
 
-// node is a machine that stores part of a split, or one of several stores on it.
+// node is a machine, or one of several DataNodes on it, that stores part of a split.
 type node struct {
 	Host, Rack string
 	Addr       string // as in dfs.Read
 }
 
-// locate records the nodes of an input's splits, if the file system knows them. It asks
-// once per directory.
+// locate records the nodes of an input's splits, if the file system knows them. It sends
+// one request per directory.
 func locate(f dfs.FS, splits []splitEntry) error {
 	locator, ok := f.(dfs.Locator)
 	if !ok {
@@ -54,7 +54,7 @@ func locate(f dfs.FS, splits []splitEntry) error {
 	return nil
 }
 
-// nodeBytes is the part of a split on a node.
+// nodeBytes is the number of a split's bytes on a node.
 type nodeBytes struct {
 	node
 	bytes int64
@@ -90,10 +90,10 @@ func (e *splitEntry) findNodes(blocks map[string][]dfs.Block) {
 	slices.SortStableFunc(shares, func(a, b nodeBytes) int {
 		return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Addr, b.Addr))
 	})
-	e.Near, e.Nodes = 0, nil
+	e.Preferred, e.Nodes = 0, nil
 	for _, s := range shares[:min(len(shares), maxNodes)] {
 		if e.Nodes = append(e.Nodes, s.node); s.bytes >= (shares[0].bytes+1)/2 {
-			e.Near++
+			e.Preferred++
 		}
 	}
 }
@@ -101,7 +101,7 @@ func (e *splitEntry) findNodes(blocks map[string][]dfs.Block) {
 // info returns the data for scheduling.
 func (e *splitEntry) info() SplitInfo {
 	info := SplitInfo{Length: e.length()}
-	for _, n := range e.Nodes[:e.Near] {
+	for _, n := range e.Nodes[:e.Preferred] {
 		if slices.Contains(info.Hosts, n.Host) {
 			continue
 		}

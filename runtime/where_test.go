@@ -21,11 +21,11 @@ import (
 // placedFS stores each block of 100 bytes on two of four nodes in two racks.
 type placedFS struct {
 	*mem.FS
-	asked []string
+	located []string
 }
 
 func (f *placedFS) Locate(name string) ([]dfs.Located, error) {
-	f.asked = append(f.asked, name)
+	f.located = append(f.located, name)
 	all, err := dfs.Locate(f.FS, name)
 	for i := range all {
 		for at := int64(0); at < all[i].Size; at += 100 {
@@ -48,7 +48,7 @@ func TestLocate(t *testing.T) {
 		if err := f.MkdirAll("mem://t/" + strings.Split(name, "/")[0]); err != nil {
 			t.Fatal(err)
 		}
-		put(f.FS, "mem://t/"+name, make([]byte, size))
+		putFile(f.FS, "mem://t/"+name, make([]byte, size))
 	}
 	splits := []splitEntry{
 		{Chunks: []Chunk{{Path: "mem://t/d/a", Offset: 0, Length: 100}}},
@@ -59,9 +59,9 @@ func TestLocate(t *testing.T) {
 	if err := locate(f, splits[:3]); err != nil {
 		t.Fatal(err)
 	}
-	slices.Sort(f.asked)
-	if want := []string{"mem://t/d", "mem://t/e/c"}; !slices.Equal(f.asked, want) {
-		t.Errorf("located %v, want %v", f.asked, want)
+	slices.Sort(f.located)
+	if want := []string{"mem://t/d", "mem://t/e/c"}; !slices.Equal(f.located, want) {
+		t.Errorf("located %v, want %v", f.located, want)
 	}
 	for i, want := range []string{"[n0 n1] [/r0 /r0]", "[n2 n1] [/r1 /r0]", "[n1 n0] [/r0 /r0]"} {
 		// The second has 100 bytes on n1, 150 on n2 and 50 on n3: less than half of n2's.
@@ -74,7 +74,7 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// TestSplitsBefore reads a splits file of an earlier build, which has hosts only.
+// TestSplitsBefore reads a splits file of an older build, which has only hosts.
 func TestSplitsBefore(t *testing.T) {
 	entry := binary.AppendUvarint(nil, 7) // bytes
 	entry = appendText(appendText(binary.AppendUvarint(entry, 2), "a"), "b")
@@ -97,16 +97,16 @@ func TestSplitsBefore(t *testing.T) {
 		t.Errorf("%+v, %v", infos, err)
 	}
 	f := mem.New(1)
-	put(f, "mem://t/splits", data)
+	putFile(f, "mem://t/splits", data)
 	if e, err := readEntry(f, "mem://t/splits", 0); err != nil || e.Input != 1 || len(e.Nodes) != 2 || e.Chunks[0].Path != "p" {
 		t.Errorf("%+v, %v", e, err)
 	}
 	// A splits file of a later build is refused.
 	copy(data, "QSPLITS3")
-	put(f, "mem://t/later", data)
-	_, _, whole := decodeSplits(data)
-	_, one := readEntry(f, "mem://t/later", 0)
-	for _, err := range []error{whole, one} {
+	putFile(f, "mem://t/later", data)
+	_, _, wholeErr := decodeSplits(data)
+	_, entryErr := readEntry(f, "mem://t/later", 0)
+	for _, err := range []error{wholeErr, entryErr} {
 		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), `it begins with "QSPLITS3", not with "QSPLITS2"`) {
 			t.Errorf("error %v", err)
 		}
@@ -140,10 +140,10 @@ func (f *meteredFS) Open(name string) (dfs.File, error) {
 	return &metered{File: file, addr: f.addr}, err
 }
 
-// TestMeter checks that a closed file's reads are counted by distance.
+// TestMeter checks that reads are counted by distance when the file is closed.
 func TestMeter(t *testing.T) {
 	f := &meteredFS{FS: mem.New(100)}
-	put(f.FS, "mem://t/a", []byte("one\ntwo\n"))
+	putFile(f.FS, "mem://t/a", []byte("one\ntwo\n"))
 	e := splitEntry{Chunks: []Chunk{{Path: "mem://t/a", Length: 8, Size: 8}}, Nodes: []node{
 		{"N1.", "/r1", "10.0.0.1:9866"}, {"n2", "/r2", "10.0.0.2:9866"}, {"n3", "", "10.0.0.3:9866"},
 	}}
@@ -159,7 +159,7 @@ func TestMeter(t *testing.T) {
 		{"10.0.0.9:9866", "10.0.0.9", "/r1", "BYTES_READ_NODE_LOCAL", wire.NodeLocal},
 	} {
 		f.addr = c.addr
-		s := newSplit(t.Context(), f, e, &wire.InputPlan{Format: formatLines}, bounds(1), new(pulse))
+		s := newSplit(t.Context(), f, e, &wire.InputPlan{Format: formatLines}, splitSettings(1), new(pulse))
 		s.meter.host, s.meter.rack = c.host, c.rack
 		for range s.Lines() {
 		}
@@ -174,9 +174,9 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// TestMeterIndex checks that index reads of a binary file do not count: they may be from
-// any machine, and the dynamic delay rule uses the measured input speed. A file of one
-// block is read in one call, from its split's nodes.
+// TestMeterIndex checks that reads of a binary file's index do not count. They may be from
+// any machine, and the dynamic delay rule needs the speed of the split's own reads. A file
+// of one block is read in one call, from its split's nodes.
 func TestMeterIndex(t *testing.T) {
 	const nearby = "10.0.0.1:9866"
 	for _, c := range []struct {
@@ -188,7 +188,7 @@ func TestMeterIndex(t *testing.T) {
 		writeBinary(t, f.FS, "mem://t/a", slices.Repeat([]pair{{nil, make([]byte, binaryUnit-1000)}}, c.records))
 		info := must(f.Stat("mem://t/a"))
 		e := splitEntry{Chunks: []Chunk{{Path: info.Name, Length: info.Size, Size: info.Size}}, Nodes: []node{{"n1", "/r1", nearby}}}
-		s := newSplit(t.Context(), f, e, &wire.InputPlan{Format: formatBinary}, bounds(math.MaxInt64), new(pulse))
+		s := newSplit(t.Context(), f, e, &wire.InputPlan{Format: formatBinary}, splitSettings(math.MaxInt64), new(pulse))
 		s.meter.host = "n1"
 		if got := readBinary(t, []*Split{s}); len(got) != c.records {
 			t.Fatalf("%d records of %d", len(got), c.records)

@@ -26,7 +26,7 @@ type Options struct {
 	Progress time.Duration
 }
 
-// endGrace bounds the wait of a worker with InProcess for its attempt's code after the
+// endGrace limits the wait of a worker with InProcess for its attempt's code after the
 // stream has ended. A worker process exits without waiting.
 const endGrace = 2 * time.Second
 
@@ -43,7 +43,7 @@ func Serve(ctx context.Context, conn *wire.Conn, load Load, fs dfs.FS, opts Opti
 	w := &worker{conn: conn, load: load, fs: fs, opts: opts,
 		granted: make(chan struct{}, 1), done: make(chan wire.Result, 1)}
 	if !opts.InProcess {
-		w.memory, w.output = newGovernor(), keepOutput()
+		w.gc, w.savedOutput = newGCTuner(), keepOutput()
 	}
 	if err := conn.Send(&wire.WorkerHello{Protocol: wire.WorkerProtocol}); err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -65,14 +65,14 @@ func Serve(ctx context.Context, conn *wire.Conn, load Load, fs dfs.FS, opts Opti
 
 // worker is the state of Serve; its loop's goroutine owns it.
 type worker struct {
-	conn   *wire.Conn
-	load   Load
-	fs     dfs.FS
-	opts   Options
-	memory *governor // nil with InProcess
-	output []int     // stdout and stderr of the process outside of attempts; nil with InProcess
+	conn        *wire.Conn
+	load        Load
+	fs          dfs.FS
+	opts        Options
+	gc          *gcTuner // nil with InProcess
+	savedOutput []int    // stdout and stderr of the process outside of attempts; nil with InProcess
 
-	staged  *wire.Submission // the last one read
+	staged  *wire.Submission // the submission that was last read
 	running bool
 	granted chan struct{}
 	done    chan wire.Result
@@ -139,24 +139,23 @@ func (w *worker) handle(ctx context.Context, m wire.Message) error {
 // run runs one attempt on its own goroutine, because code may end its goroutine.
 func (w *worker) run(ctx context.Context, run *wire.Run) {
 	a := newAttempt(ctx, w, run)
-	stop := a.report()
+	stop := a.startReporting()
 	result := wire.Result{Error: "the job's code has ended its goroutine (runtime.Goexit)"}
 	defer func() {
 		stop()
 		a.task.cancel(nil)
-		restoreOutput(w.output)
+		restoreOutput(w.savedOutput)
 		w.done <- result
 	}()
-	if err := protect(a.do); err != nil {
+	if err := protect(a.run); err != nil {
 		result = a.failed(err)
 	} else {
 		result = a.result
 	}
 }
 
-// report sends progress until the returned function is called, which waits for the last
-// message.
-func (a *attempt) report() (stop func()) {
+// startReporting sends progress until stop is called. stop waits for the last message.
+func (a *attempt) startReporting() (stop func()) {
 	quit := make(chan struct{})
 	var wait sync.WaitGroup
 	wait.Go(func() {
@@ -168,10 +167,10 @@ func (a *attempt) report() (stop func()) {
 			case <-quit:
 				return
 			}
-			if a.worker.memory != nil {
-				a.worker.memory.adjust()
+			if a.worker.gc != nil {
+				a.worker.gc.adjust()
 			}
-			if a.keptAlive() {
+			if a.isKeptAlive() {
 				a.task.pulse.beat()
 			}
 			// If the stream is lost, the reading side ends the worker.
@@ -184,9 +183,9 @@ func (a *attempt) report() (stop func()) {
 	}
 }
 
-// submission reads the staged submission for an attempt of this kind. A worker serves one
-// submission, so the last one is kept. A stopped submission may be read only by cleanup and
-// commit attempts.
+// submission reads the staged submission for an attempt of this kind, and caches it: a
+// worker serves only one submission. Only cleanup and commit attempts may read a stopped
+// submission.
 func (w *worker) submission(staging string, kind wire.Kind) (*wire.Submission, error) {
 	if w.staged != nil && w.staged.Staging == staging {
 		return w.staged, nil

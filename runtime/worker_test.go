@@ -23,20 +23,20 @@ import (
 
 const testStaging = "mem://t/staging/s1"
 
-// bench simulates a tracker with one worker.
-type bench struct {
+// trackerSim simulates a tracker with one worker.
+type trackerSim struct {
 	*testing.T
 	fs       *mem.FS
-	all      dfs.FS        // the worker's file system; nil: fs
+	workerFS dfs.FS        // the worker's file system; nil: fs
 	progress time.Duration // between two progress messages; 0: a millisecond
 	sub      *wire.Submission
 	jobs     []Job
 	dir      string
 
-	conn   *wire.Conn
-	served chan error
-	tries  int
-	grants int
+	conn     *wire.Conn
+	served   chan error
+	attempts int
+	grants   int
 }
 
 // wordCount is a word count on bytes.
@@ -97,27 +97,27 @@ func sum(in Records, emit func(key, value []byte) error) error {
 	return errors.Join(in.Err(), flush())
 }
 
-func newBench(t *testing.T, plan wire.JobPlan, job Job) *bench {
-	b := &bench{T: t, fs: mem.New(1 << 20), jobs: []Job{job}, dir: t.TempDir()}
+func newTrackerSim(t *testing.T, plan wire.JobPlan, job Job) *trackerSim {
+	b := &trackerSim{T: t, fs: mem.New(1 << 20), jobs: []Job{job}, dir: t.TempDir()}
 	if plan.Output == "" {
 		plan.Output = testOut
 	}
 	b.sub = &wire.Submission{Key: "k", Staging: testStaging, Plan: wire.Plan{Jobs: []wire.JobPlan{plan}}}
-	put(b.fs, "mem://t/in/a", []byte("a rose is a rose\nis a rose\n"))
-	put(b.fs, "mem://t/in/b", []byte("to be or not to be"))
+	putFile(b.fs, "mem://t/in/a", []byte("a rose is a rose\nis a rose\n"))
+	putFile(b.fs, "mem://t/in/b", []byte("to be or not to be"))
 	b.stage()
 	b.start()
 	return b
 }
 
-func (b *bench) stage() {
-	put(b.fs, dfs.Join(testStaging, wire.StagedSubmission), must(wire.Append(nil, b.sub)))
+func (b *trackerSim) stage() {
+	putFile(b.fs, dfs.Join(testStaging, wire.StagedSubmission), must(wire.Append(nil, b.sub)))
 }
 
-func (b *bench) start() {
+func (b *trackerSim) start() {
 	tracker, worker := wire.Pipe()
 	b.conn, b.served = tracker, make(chan error, 1)
-	all := b.all
+	all := b.workerFS
 	if all == nil {
 		all = b.fs
 	}
@@ -131,7 +131,7 @@ func (b *bench) start() {
 	b.Cleanup(b.stop)
 }
 
-func (b *bench) stop() {
+func (b *trackerSim) stop() {
 	b.conn.Close()
 	select {
 	case err := <-b.served:
@@ -144,17 +144,17 @@ func (b *bench) stop() {
 	}
 }
 
-// try runs one attempt to its end and grants every commit.
-func (b *bench) try(kind wire.Kind, n int, more func(*wire.Run)) wire.Result {
+// run runs one attempt to its end and grants every commit.
+func (b *trackerSim) run(kind wire.Kind, n int, more func(*wire.Run)) wire.Result {
 	b.Helper()
-	return b.tryWatched(kind, n, more, func(*wire.WorkerProgress) {})
+	return b.runWatched(kind, n, more, func(*wire.WorkerProgress) {})
 }
 
-func (b *bench) tryWatched(kind wire.Kind, n int, more func(*wire.Run), watch func(*wire.WorkerProgress)) wire.Result {
+func (b *trackerSim) runWatched(kind wire.Kind, n int, more func(*wire.Run), watch func(*wire.WorkerProgress)) wire.Result {
 	b.Helper()
-	b.tries++
-	run := &wire.Run{Attempt: testAttempt(kind, n, b.tries), Staging: testStaging,
-		Dir: filepath.Join(b.dir, strconv.Itoa(b.tries))}
+	b.attempts++
+	run := &wire.Run{Attempt: testAttempt(kind, n, b.attempts), Staging: testStaging,
+		Dir: filepath.Join(b.dir, strconv.Itoa(b.attempts))}
 	if more != nil {
 		more(run)
 	}
@@ -180,29 +180,29 @@ func (b *bench) tryWatched(kind wire.Kind, n int, more func(*wire.Run), watch fu
 	}
 }
 
-func (b *bench) must(kind wire.Kind, n int, more func(*wire.Run)) wire.Result {
+func (b *trackerSim) mustRun(kind wire.Kind, n int, more func(*wire.Run)) wire.Result {
 	b.Helper()
-	r := b.try(kind, n, more)
+	r := b.run(kind, n, more)
 	if r.Error != "" {
 		b.Fatalf("%s %d: %s", kind, n, r.Error)
 	}
 	return r
 }
 
-// job runs the whole job and returns the sum of its counters.
-func (b *bench) job() wire.Counters {
+// runJob runs the whole job and returns the sum of its counters.
+func (b *trackerSim) runJob() wire.Counters {
 	b.Helper()
 	all := make(wire.Counters)
-	setup := b.must(wire.Setup, 0, nil)
+	setup := b.mustRun(wire.Setup, 0, nil)
 	plan := b.sub.Plan.Jobs[0]
 	runs := make([][]wire.Segment, plan.Reduces)
 	for n := range setup.Splits.Maps {
-		r := b.must(wire.Map, n, nil)
+		r := b.mustRun(wire.Map, n, nil)
 		all.Merge(r.Counters)
 		if plan.Reduces == 0 {
 			continue
 		}
-		file := filepath.Join(b.dir, strconv.Itoa(b.tries), mapOutputName)
+		file := filepath.Join(b.dir, strconv.Itoa(b.attempts), mapOutputName)
 		index, err := shuffle.ReadIndex(file)
 		if err != nil {
 			b.Fatal(err)
@@ -213,16 +213,16 @@ func (b *bench) job() wire.Counters {
 		}
 	}
 	for p := range runs {
-		r := b.must(wire.Reduce, p, func(run *wire.Run) { run.Runs = runs[p] })
+		r := b.mustRun(wire.Reduce, p, func(run *wire.Run) { run.Runs = runs[p] })
 		all.Merge(r.Counters)
 	}
-	b.must(wire.Commit, 0, nil)
+	b.mustRun(wire.Commit, 0, nil)
 	return all
 }
 
-func (b *bench) output(want string) {
+func (b *trackerSim) checkOutput(want string) {
 	b.Helper()
-	if got := state(b.fs, "mem://t/data"); got != want {
+	if got := listing(b.fs, "mem://t/data"); got != want {
 		b.Fatalf("output:\ngot  %q\nwant %q", got, want)
 	}
 }
@@ -233,9 +233,9 @@ func linesPlan() wire.JobPlan {
 }
 
 func TestWordCount(t *testing.T) {
-	b := newBench(t, linesPlan(), wordCount())
-	counters := b.job()
-	b.output("/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=be\t2\nnot\t1\nrose\t3\nto\t2\n " +
+	b := newTrackerSim(t, linesPlan(), wordCount())
+	counters := b.runJob()
+	b.checkOutput("/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=be\t2\nnot\t1\nrose\t3\nto\t2\n " +
 		"/data/out/part-r-00001=a\t3\nis\t2\nor\t1\n")
 	var got []string
 	for group, names := range counters {
@@ -255,11 +255,11 @@ func TestWordCount(t *testing.T) {
 }
 
 func TestEmptyInput(t *testing.T) {
-	b := newBench(t, linesPlan(), wordCount())
-	put(b.fs, "mem://t/in/a", nil)
-	put(b.fs, "mem://t/in/b", nil)
-	b.job()
-	b.output("/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000= /data/out/part-r-00001=")
+	b := newTrackerSim(t, linesPlan(), wordCount())
+	putFile(b.fs, "mem://t/in/a", nil)
+	putFile(b.fs, "mem://t/in/b", nil)
+	b.runJob()
+	b.checkOutput("/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000= /data/out/part-r-00001=")
 }
 
 func TestMapOnlyWithNamedOutput(t *testing.T) {
@@ -308,12 +308,12 @@ func TestMapOnlyWithNamedOutput(t *testing.T) {
 		}
 		return nil
 	}}}
-	b := newBench(t, plan, job)
-	put(b.fs, "mem://t/side", []byte("!"))
-	put(b.fs, "mem://t/more/a", []byte("?"))
-	put(b.fs, "mem://t/more/b", []byte("."))
-	counters := b.job()
-	b.output("/data/out/ /data/out/_SUCCESS= /data/out/part-m-00000=a rose is a rose!?. /data/out/part-m-00001= /data/out/part-m-00002= " +
+	b := newTrackerSim(t, plan, job)
+	putFile(b.fs, "mem://t/side", []byte("!"))
+	putFile(b.fs, "mem://t/more/a", []byte("?"))
+	putFile(b.fs, "mem://t/more/b", []byte("."))
+	counters := b.runJob()
+	b.checkOutput("/data/out/ /data/out/_SUCCESS= /data/out/part-m-00000=a rose is a rose!?. /data/out/part-m-00001= /data/out/part-m-00002= " +
 		"/data/out/part-m-00003=to be or not to be!?. /data/out/part-m-00004= /data/out/short-m-00001=is a rose!?.")
 	if n := counters.Get(wire.TaskCounters, "MAP_INPUT_RECORDS"); n != 3 {
 		t.Errorf("%d input records", n)
@@ -340,13 +340,13 @@ func TestTotalOrder(t *testing.T) {
 		}
 		return nil
 	}
-	b := newBench(t, plan, job)
-	b.job()
-	b.output("/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=a\t3\n /data/out/part-r-00001=be\t2\nis\t2\nnot\t1\nor\t1\n " +
+	b := newTrackerSim(t, plan, job)
+	b.runJob()
+	b.checkOutput("/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=a\t3\n /data/out/part-r-00001=be\t2\nis\t2\nnot\t1\nor\t1\n " +
 		"/data/out/part-r-00002=rose\t3\nto\t2\n")
 }
 
-// TestStreamEnds checks that an attempt ends at its next record after its stream has ended.
+// TestStreamEnds checks that an attempt's context is cancelled when the stream ends.
 func TestStreamEnds(t *testing.T) {
 	began := make(chan struct{})
 	job := Job{Reduce: wordCount().Reduce, Maps: []MapFunc{func(t *Task, in *Split, out Collector) error {
@@ -356,8 +356,8 @@ func TestStreamEnds(t *testing.T) {
 	}}}
 	plan := linesPlan()
 	plan.Combine = false
-	b := newBench(t, plan, job)
-	b.must(wire.Setup, 0, nil)
+	b := newTrackerSim(t, plan, job)
+	b.mustRun(wire.Setup, 0, nil)
 	if err := b.conn.Send(&wire.Run{Attempt: testAttempt(wire.Map, 0, 9), Staging: testStaging, Dir: b.dir}); err != nil {
 		t.Fatal(err)
 	}
@@ -377,8 +377,8 @@ func TestActivity(t *testing.T) {
 	}}}
 	plan := linesPlan()
 	plan.Combine = false
-	b := newBench(t, plan, job)
-	b.must(wire.Setup, 0, nil)
+	b := newTrackerSim(t, plan, job)
+	b.mustRun(wire.Setup, 0, nil)
 	if err := b.conn.Send(&wire.Run{Attempt: testAttempt(wire.Map, 0, 9), Staging: testStaging, Dir: b.dir}); err != nil {
 		t.Fatal(err)
 	}
@@ -417,7 +417,7 @@ func TestActivity(t *testing.T) {
 // reads all of them.
 func TestCutsOfLongKeys(t *testing.T) {
 	all := &sampler{random: rand.New(rand.NewPCG(1, 2)), memory: sampleMemory}
-	all.start()
+	all.startSplit()
 	for i := range 20 {
 		key := bytes.Repeat([]byte{byte('a' + i)}, 1<<20)
 		if err := all.Collect(0, key, nil); err != nil {
@@ -437,7 +437,7 @@ func TestCutsOfLongKeys(t *testing.T) {
 	}
 }
 
-// TestSampledPlaces checks that the sample of one long split comes from all over it, in
+// TestSampledPlaces checks that the sample of one long split comes from all its parts, in
 // every format.
 func TestSampledPlaces(t *testing.T) {
 	const lines, width = 1 << 20, 8
@@ -448,7 +448,7 @@ func TestSampledPlaces(t *testing.T) {
 		content = fmt.Appendf(content, "%07d\n", i)
 		records = append(records, pair{content[len(content)-width : len(content)-1 : len(content)-1], nil})
 	}
-	put(f, "mem://t/text", content)
+	putFile(f, "mem://t/text", content)
 	writeBinary(t, f, "mem://t/binary", records)
 	for format, read := range map[string]func(s *Split, yield func([]byte)){
 		formatLines: func(s *Split, yield func([]byte)) {
@@ -472,7 +472,7 @@ func TestSampledPlaces(t *testing.T) {
 			name = "mem://t/binary"
 		}
 		in := wire.InputPlan{Paths: []string{name}, Format: format, RecordSize: width}
-		splits := reader(t, f, in, bounds(1<<30), blockSize)
+		splits := reader(t, f, in, splitSettings(1<<30), blockSize)
 		if len(splits) != 1 {
 			t.Fatalf("%d splits", len(splits))
 		}

@@ -46,9 +46,9 @@ func (g Goal) Check() error {
 const noDeadline = 1e9
 
 // Cost is the cost of ending at a time: a non-decreasing function of seconds from now.
-// Responses are counted from now: a sum pays past waiting under every plan, and the maximum is
-// the makespan. The maximum stretch counts from the submission, because past waiting weighs
-// more for short jobs.
+// Responses count from now, because past waiting adds the same to a sum under every plan. So
+// their maximum is the makespan. The maximum stretch counts from the submission, because past
+// waiting weighs more for short jobs.
 type Cost struct {
 	Penalty Penalty // any but Stretch, which is Response with a weight
 	Weight  float64
@@ -157,28 +157,29 @@ func (c *Cost) nonNegative(limit, t float64) float64 {
 	return t
 }
 
-// Breaks lists the times at which the cost jumps or bends, ascending.
-func (c *Cost) Breaks() []float64 {
+// Breakpoints lists the times at which the cost jumps or bends, ascending.
+func (c *Cost) Breakpoints() []float64 {
 	switch c.Penalty {
 	case Tardy, Tardiness:
 		return []float64{c.Due}
 	case SLA:
-		breaks := make([]float64, len(c.Levels))
+		dues := make([]float64, len(c.Levels))
 		for i, l := range c.Levels {
-			breaks[i] = l.Due
+			dues[i] = l.Due
 		}
-		return breaks
+		return dues
 	default:
 		return nil
 	}
 }
 
-// Steps reports whether the cost is a step function. Such a cost is convex neither in the time
-// nor in the slots.
-func (c *Cost) Steps() bool { return c.Penalty == Tardy || c.Penalty == SLA }
+// IsStep reports whether the cost is a step function of time. Such a cost is not convex, neither
+// in the time nor in the slots.
+func (c *Cost) IsStep() bool { return c.Penalty == Tardy || c.Penalty == SLA }
 
-// Of returns the metric's value for the costs of these ends.
-func (a Aggregate) Of(costs []Cost, ends []float64) float64 {
+// Combine returns the sum or the maximum of the costs if job i ends at ends[i], in seconds from
+// now.
+func (a Aggregate) Combine(costs []Cost, ends []float64) float64 {
 	total := 0.0
 	for i := range costs {
 		c := costs[i].At(ends[i])

@@ -30,7 +30,7 @@ func (Fair) Plan(s Snapshot) (Plan, error) {
 	return plan, nil
 }
 
-// Share is one holder's bounds and weight in a division of slots.
+// Share has the bounds and the weight of one job or pool that gets a part of the slots.
 type Share struct {
 	Min, Max int
 	Weight   float64 // 0: 1
@@ -43,9 +43,9 @@ func (s Share) At(level float64) float64 {
 	return max(float64(s.Min), min(float64(s.Max), s.weight()*level))
 }
 
-// WaterLevel is the level to which so many slots fill the shares: each has its weight times the
-// level, between its Min and Max. It is 0 if the minima use up all slots, +Inf if the maxima
-// leave some. O(J log J).
+// WaterLevel returns the level at which the shares use all slots: each share gets its weight
+// times the level, but at least its Min and at most its Max. It returns 0 if the minima use up
+// all slots, +Inf if slots remain at the maxima. O(J log J) for J shares.
 func WaterLevel(shares []Share, slots int) float64 {
 	// Below a level a share is at its Min, then on its slope, then at its Max: the total is
 	// piecewise linear in the level, with a bend at each Min and Max.
@@ -76,7 +76,7 @@ func WaterLevel(shares []Share, slots int) float64 {
 }
 
 // exactLevel recomputes an approximate level without the rounding errors of the sum, so that
-// even divisions come out even.
+// equal shares get equal slots.
 func exactLevel(shares []Share, slots int, level float64) float64 {
 	left, weights := float64(slots), 0.0
 	for _, s := range shares {
@@ -93,9 +93,9 @@ func exactLevel(shares []Share, slots int, level float64) float64 {
 	return left / weights
 }
 
-// Waterline fills the shares up to their [WaterLevel] in whole slots. Leftover slots go one
-// each to the largest remainders, then to the first. The minima together must not exceed the
-// slots. O(J log J).
+// Waterline returns each share's whole slots at the [WaterLevel]. Slots left by rounding down
+// go, one each, to the largest remainders, ties to the first share. The minima together must
+// not exceed the slots. O(J log J) for J shares.
 func Waterline(shares []Share, slots int) []int {
 	level := WaterLevel(shares, slots)
 	given, remainders := make([]int, len(shares)), make([]float64, len(shares))

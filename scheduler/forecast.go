@@ -6,11 +6,11 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Forecasting adds forecast ends of phases to the plans of a policy without any. It asks the
-// policy for a new plan each time a phase ends, as if slots were divisible and no job arrived.
+// Forecasting adds predicted ends of phases to the plans of a policy that predicts none. It asks
+// the policy for a new plan each time a phase ends, as if slots were divisible and no job arrived.
 type Forecasting struct{ Policy Policy }
 
-// maxForecast is the number of jobs up to which ends are forecast: each takes one plan.
+// maxForecast is the largest number of jobs with predicted ends, because each job costs a plan.
 const maxForecast = 200
 
 // Plan implements [Policy]. If the forecast fails, it returns the policy's Plan without ends.
@@ -19,7 +19,7 @@ func (f Forecasting) Plan(s Snapshot) (Plan, error) {
 	if err != nil || len(plan.Targets) > maxForecast {
 		return plan, err
 	}
-	ends, err := f.ends(s, plan)
+	ends, err := f.forecastEnds(s, plan)
 	if err != nil {
 		return plan, nil
 	}
@@ -29,8 +29,9 @@ func (f Forecasting) Plan(s Snapshot) (Plan, error) {
 	return plan, nil
 }
 
-// ends simulates the policy until all jobs of the snapshot have ended, in O(J) plans.
-func (f Forecasting) ends(s Snapshot, plan Plan) (map[wire.JobID]float64, error) {
+// forecastEnds simulates the policy until all jobs have ended, in O(J) plans. It returns the
+// seconds from now to each job's end.
+func (f Forecasting) forecastEnds(s Snapshot, plan Plan) (map[wire.JobID]float64, error) {
 	minima := make(map[wire.JobID]int, len(s.Jobs))
 	for _, j := range s.Jobs {
 		minima[j.ID] = j.Min
@@ -39,10 +40,11 @@ func (f Forecasting) ends(s Snapshot, plan Plan) (map[wire.JobID]float64, error)
 	if err != nil {
 		return nil, err
 	}
-	for i := range s.Jobs { // a measured phase needs no slot for measuring
+	// Only the first plan needs the slots that Normal reserves for measuring.
+	for i := range s.Jobs {
 		s.Jobs[i].Min = min(minima[s.Jobs[i].ID], s.Jobs[i].Max)
 	}
-	s.Trackers, s.Measured = nil, nil // their times hold for now only
+	s.Trackers, s.Measured = nil, nil // they describe only the present
 	s.Transfers = slices.Clone(s.Transfers)
 	ends, now := make(map[wire.JobID]float64, len(s.Jobs)), 0.0
 	for {
@@ -57,16 +59,16 @@ func (f Forecasting) ends(s Snapshot, plan Plan) (map[wire.JobID]float64, error)
 			}
 		}
 		if next == 0 {
-			return ends, nil // jobs without slots in a plan without progress never end
+			return ends, nil // no job has slots: those left never end
 		}
 		now += next
-		s.advance(next, slots, plan.Portions)
+		s.advance(next, slots, plan.ShuffleShares)
 		s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool {
-			over := slots[j.ID] > 0 && j.Work <= 1e-9*j.Alone
-			if over {
+			ended := slots[j.ID] > 0 && j.Work <= 1e-9*j.Alone
+			if ended {
 				ends[j.ID] = now
 			}
-			return over
+			return ended
 		})
 		if len(s.Jobs) == 0 {
 			return ends, nil
@@ -77,8 +79,8 @@ func (f Forecasting) ends(s Snapshot, plan Plan) (map[wire.JobID]float64, error)
 	}
 }
 
-// advance moves jobs with slots and shuffles with shares forward in time.
-func (s *Snapshot) advance(seconds float64, slots map[wire.JobID]int, portions []Portion) {
+// advance subtracts the work that jobs and shuffles do in the given seconds.
+func (s *Snapshot) advance(seconds float64, slots map[wire.JobID]int, shuffles []ShuffleShare) {
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		n := slots[j.ID]
@@ -91,12 +93,12 @@ func (s *Snapshot) advance(seconds float64, slots map[wire.JobID]int, portions [
 		j.Work -= done
 		j.Running = n
 	}
-	for _, p := range portions {
+	for _, share := range shuffles {
 		for k := range s.Transfers {
-			if t := &s.Transfers[k]; t.ID == p.Job {
-				moved := min(t.Ready, seconds*p.Share*s.Bandwidth)
-				t.Ready -= moved
-				t.Left -= moved
+			if t := &s.Transfers[k]; t.ID == share.Job {
+				fetched := min(t.Ready, seconds*share.Share*s.Bandwidth)
+				t.Ready -= fetched
+				t.Left -= fetched
 			}
 		}
 	}

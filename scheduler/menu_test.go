@@ -16,14 +16,14 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// TestMenu runs testdata/menu/*.txt: fields of a snapshot that FIFO does not need.
+// TestMenu runs testdata/menu/*.txt, with more fields of a job than TestScenarios.
 // Jobs are given one a line, as in "job1 max=4 min=2 work=10 weight=2 deadline=3s
 // steps=1s:2,3s:4". Directives:
 //
-//	normal slots=N     the jobs as Normal leaves them, or its error
+//	normal slots=N     the jobs as Normal returns them, or its error
 //	fair slots=N       FAIR's Plan
 //	fifo slots=N       FIFO's Plan
-//	minima slots=N     the first job with less than its minimum in the plan below
+//	minima slots=N     the result of Plan.CheckMinima, for targets such as "give job1 3"
 //	cost metric=M at=T,T,…  job1's cost at times in seconds
 //	metric             the metrics named below, as parsed
 func TestMenu(t *testing.T) {
@@ -86,7 +86,7 @@ func menu(t *testing.T, d *datadriven.TestData) string {
 			fmt.Fprintf(&out, "job%d %d\n", target.Job.N, target.Slots)
 		}
 	case "minima":
-		if err := plan.KeepsMinima(s); err != nil {
+		if err := plan.CheckMinima(s); err != nil {
 			return err.Error()
 		}
 		return "kept"
@@ -185,8 +185,7 @@ func TestMetricNames(t *testing.T) {
 	}
 }
 
-// TestCosts: costs do not fall, Latest is the inverse of At, and step costs are constant
-// between two breaks.
+// TestCosts: costs do not fall, Latest is the inverse of At, and breakpoints are sorted.
 func TestCosts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := cost(t)
@@ -205,8 +204,8 @@ func TestCosts(t *testing.T) {
 				t.Fatalf("%+v still costs %v after %v", c, limit, latest)
 			}
 		}
-		if breaks := c.Breaks(); !slices.IsSorted(breaks) {
-			t.Fatalf("breaks %v", breaks)
+		if times := c.Breakpoints(); !slices.IsSorted(times) {
+			t.Fatalf("breakpoints %v are not sorted", times)
 		}
 	})
 }
@@ -228,7 +227,8 @@ func cost(t *rapid.T) scheduler.Cost {
 	return c
 }
 
-// TestWaterline compares with pouring slot by slot, each to the lowest share below its maximum.
+// TestWaterline compares Waterline with a loop that gives each slot to the lowest share below
+// its maximum.
 func TestWaterline(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var shares []scheduler.Share
@@ -289,8 +289,8 @@ func TestWaterlineWeighted(t *testing.T) {
 	})
 }
 
-// TestNormalMinima: the minima fit the slots. No job's minimum is above the configured one,
-// except for measuring. No minimum is cut to nothing while another keeps more than its share.
+// TestNormalMinima: the minima fit the slots. No minimum grows, except to one slot for an
+// unmeasured phase. As many unmeasured phases as there are slots keep one.
 func TestNormalMinima(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshot(t)
@@ -302,26 +302,26 @@ func TestNormalMinima(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		total, unmeasured, measured := 0, 0, 0
+		total, unmeasured, measurable := 0, 0, 0
 		for _, j := range normal.Jobs {
-			asked := s.Jobs[j.ID.N-1]
+			original := s.Jobs[j.ID.N-1]
 			total += j.Min
-			if asked.Work == 0 {
+			if original.Work == 0 {
 				unmeasured++
-				measured += min(1, j.Min)
+				measurable += min(1, j.Min)
 			}
-			if j.Min > max(asked.Min, 1) || j.Min > j.Max || asked.Work > 0 && j.Min > asked.Min {
-				t.Fatalf("%+v has become %+v", asked, j)
+			if j.Min > max(original.Min, 1) || j.Min > j.Max || original.Work > 0 && j.Min > original.Min {
+				t.Fatalf("%+v has become %+v", original, j)
 			}
 			if !(j.Work > 0) || j.Alone < j.Work {
-				t.Fatalf("%+v has become %+v", asked, j)
+				t.Fatalf("%+v has become %+v", original, j)
 			}
 		}
 		if total > s.Slots {
 			t.Fatalf("minima of %d for %d slots", total, s.Slots)
 		}
-		if measured < min(unmeasured, s.Slots) {
-			t.Fatalf("%d of %d new phases can be measured with %d slots", measured, unmeasured, s.Slots)
+		if measurable < min(unmeasured, s.Slots) {
+			t.Fatalf("%d of %d new phases can be measured with %d slots", measurable, unmeasured, s.Slots)
 		}
 	})
 }

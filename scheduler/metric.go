@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Penalty is the shape of the cost of a completion time (FLEX, section 2.1).
+// Penalty is the kind of cost function of a completion time (FLEX, section 2.1).
 type Penalty uint8
 
-// The penalties. The zero Penalty means none given.
+// The penalties. The zero Penalty means not given.
 const (
 	Response  Penalty = iota + 1 // the time itself
-	Stretch                      // the time divided by the job's work alone
+	Stretch                      // the time divided by Job.Alone, or by Flow.Alone for a flow
 	Tardy                        // 1 after the deadline
 	Tardiness                    // the time after the deadline
 	Lateness                     // the time after the deadline, negative before it

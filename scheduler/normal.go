@@ -13,7 +13,7 @@ const defaultTaskSeconds = 1
 // Normal validates a snapshot and returns its normal form. An error names the job and the
 // invalid field. O(J log J).
 //
-// An amount is invalid if it is negative, NaN, infinite or above 1e15. Normal refuses:
+// An amount is invalid if it is negative, NaN, infinite or above 1e15. Normal rejects:
 //
 //   - negative slots, and two jobs with one id;
 //   - a negative Max, Min, Tasks or Running;
@@ -28,11 +28,11 @@ const defaultTaskSeconds = 1
 //   - a weight or share of 0, which means not given, becomes 1;
 //   - Min is at least 1 for a phase not measured yet, and at most Max;
 //   - minima that together exceed the slots are scaled down in proportion, rounded
-//     by largest remainder; phases not measured yet keep their one slot before that,
-//     in order of arrival, while there are slots;
+//     by largest remainder; before that each phase not measured yet keeps one slot,
+//     in order of arrival, while slots last;
 //   - Tasks is at least Max;
-//   - Work not measured becomes Tasks times Usual, or the mean task of the measured jobs,
-//     or one second if there is none; Alone is at least Work;
+//   - Work not measured becomes Tasks times TaskSeconds. If TaskSeconds is 0, the mean task
+//     of the measured jobs replaces it, or one second without any; Alone is at least Work;
 //   - transfers are sorted by id, those with nothing left are left out; Left is at
 //     least Ready, Whole at least Left;
 //   - trackers and their measurements are sorted; measurements that took no time are left out.
@@ -42,8 +42,8 @@ func (s Snapshot) Normal() (Snapshot, error) {
 	if s.Slots < 0 {
 		return s, fmt.Errorf("snapshot: field Slots is %d", s.Slots)
 	}
-	if !validAmount(s.Usual) {
-		return s, fmt.Errorf("snapshot: field Usual is %v", s.Usual)
+	if !validAmount(s.TaskSeconds) {
+		return s, fmt.Errorf("snapshot: field TaskSeconds is %v", s.TaskSeconds)
 	}
 	if err := s.Metric.check(); err != nil {
 		return s, fmt.Errorf("snapshot: %w", err)
@@ -77,7 +77,7 @@ func (s Snapshot) Normal() (Snapshot, error) {
 		}
 	}
 	normalMinima(jobs, s.Slots)
-	normalWork(jobs, s.Usual)
+	normalWork(jobs, s.TaskSeconds)
 	s.Jobs = jobs
 	if err := s.normalTransfers(); err != nil {
 		return s, err
@@ -116,7 +116,7 @@ func validAmount(x float64) bool { return x >= 0 && x <= maxAmount }
 
 // normalWork estimates work that has not been measured. It runs after the minima, which depend
 // on whether work was measured.
-func normalWork(jobs []Job, usual float64) {
+func normalWork(jobs []Job, taskSeconds float64) {
 	work, tasks := 0.0, 0
 	for _, j := range jobs {
 		if j.Work > 0 {
@@ -126,8 +126,8 @@ func normalWork(jobs []Job, usual float64) {
 	}
 	perTask := float64(defaultTaskSeconds)
 	switch {
-	case usual > 0:
-		perTask = usual
+	case taskSeconds > 0:
+		perTask = taskSeconds
 	case tasks > 0:
 		perTask = work / float64(tasks)
 	}
@@ -157,17 +157,17 @@ func normalMinima(jobs []Job, slots int) {
 		return
 	}
 	// First reserve one slot for each unmeasured phase, then divide the rest in proportion.
-	kept, rest := make([]int, len(jobs)), 0
+	reserved, rest := make([]int, len(jobs)), 0
 	left := slots
 	for _, i := range byArrival(jobs) {
 		if jobs[i].Work == 0 && left > 0 {
-			kept[i] = 1
+			reserved[i] = 1
 			left--
 		}
-		rest += jobs[i].Min - kept[i]
+		rest += jobs[i].Min - reserved[i]
 	}
 	scale := func(i int) float64 {
-		return float64(jobs[i].Min-kept[i]) * float64(left) / float64(rest)
+		return float64(jobs[i].Min-reserved[i]) * float64(left) / float64(rest)
 	}
 	given, remainders := 0, make([]int, len(jobs))
 	for i := range jobs {
@@ -177,11 +177,11 @@ func normalMinima(jobs []Job, slots int) {
 	slices.SortStableFunc(remainders, func(a, b int) int {
 		return cmp.Compare(scale(b)-math.Floor(scale(b)), scale(a)-math.Floor(scale(a)))
 	})
-	more := make([]int, len(jobs))
+	extra := make([]int, len(jobs))
 	for _, i := range remainders[:max(0, min(left-given, len(jobs)))] {
-		more[i] = 1
+		extra[i] = 1
 	}
 	for i := range jobs {
-		jobs[i].Min = min(jobs[i].Min, kept[i]+int(scale(i))+more[i])
+		jobs[i].Min = min(jobs[i].Min, reserved[i]+int(scale(i))+extra[i])
 	}
 }

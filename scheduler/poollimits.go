@@ -8,25 +8,25 @@ import (
 )
 
 // PoolLimited makes a policy that ignores pools keep their bounds. If the policy gives a pool
-// more than its Max or less than its Min, it is asked to divide those slots among that pool
-// alone. The answer becomes the Max, or Min, of the pool's jobs. Then the policy plans the
-// whole again.
+// more than its Max or less than its Min, it must divide that number of slots among the pool's
+// jobs alone. The result becomes the Max, or Min, of each of these jobs. Then the policy plans
+// all jobs again.
 //
-// Jobs of a pool at its Max keep the ends of the pool's own plan: with the Max as each job's
-// own, the policy would predict later ends.
+// Jobs of a pool at its Max keep the predicted ends of the pool's separate plan. In the plan of
+// all jobs each of them has a fixed maximum, so the policy would predict later ends.
 type PoolLimited struct{ Policy Policy }
 
-// maxPlans bounds the plans of the whole. Slots above a pool's Max in the last plan are
-// dropped.
+// maxPlans limits the plans of all jobs. If the last one exceeds a pool's Max, finish drops
+// those slots.
 const maxPlans = 8
 
-// Plan implements [Policy], in up to maxPlans plans of the policy and two for each pool.
-// Without Pools it is the policy's own.
+// Plan implements [Policy], in up to maxPlans plans of all jobs and two for each pool. Without
+// Pools it returns the policy's Plan.
 func (w PoolLimited) Plan(s Snapshot) (Plan, error) {
 	if len(s.Pools) == 0 {
 		return w.Policy.Plan(s)
 	}
-	f, err := newFitting(w.Policy, s)
+	f, err := newPoolFitter(w.Policy, s)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -50,8 +50,8 @@ func (w PoolLimited) Plan(s Snapshot) (Plan, error) {
 	return plan, nil
 }
 
-// fitting is a snapshot in which jobs get bounds to keep their pools' bounds.
-type fitting struct {
+// poolFitter lowers Max or raises Min of jobs in a snapshot until their pools keep their bounds.
+type poolFitter struct {
 	policy  Policy
 	s       Snapshot
 	members [][]int // by pool, indexes in s.Jobs; after setMax in order of precedence
@@ -61,8 +61,8 @@ type fitting struct {
 	ends    map[wire.JobID]float64 // of jobs in pools with maxSet
 }
 
-func newFitting(policy Policy, s Snapshot) (*fitting, error) {
-	f := &fitting{
+func newPoolFitter(policy Policy, s Snapshot) (*poolFitter, error) {
+	f := &poolFitter{
 		policy: policy, s: s, members: make([][]int, len(s.Pools)), minSet: make([]bool, len(s.Pools)), maxSet: make([]bool, len(s.Pools)),
 		index: make(map[wire.JobID]int, len(s.Jobs)), ends: make(map[wire.JobID]float64),
 	}
@@ -88,8 +88,9 @@ func (j *Job) lowerMax(most int) {
 	j.Max = most
 }
 
-// fit bounds the jobs of every pool outside its bounds, and reports whether it changed any.
-func (f *fitting) fit(plan Plan) (changed bool, err error) {
+// fit sets bounds for the jobs of every pool above its Max or below its Min. It reports whether
+// it changed any.
+func (f *poolFitter) fit(plan Plan) (changed bool, err error) {
 	slots := make([]int, len(f.s.Jobs))
 	for _, t := range plan.Targets {
 		if i, ok := f.index[t.Job]; ok {
@@ -97,18 +98,18 @@ func (f *fitting) fit(plan Plan) (changed bool, err error) {
 		}
 	}
 	for k, p := range f.s.Pools {
-		has, use := 0, 0
+		planned, usable := 0, 0
 		for _, i := range f.members[k] {
-			has += slots[i]
-			use += f.s.Jobs[i].Max
+			planned += slots[i]
+			usable += f.s.Jobs[i].Max
 		}
-		if least := min(p.Min, use); has < least && !f.minSet[k] {
+		if least := min(p.Min, usable); planned < least && !f.minSet[k] {
 			f.minSet[k], changed = true, true
 			if err = f.setMin(k, least); err != nil {
 				return false, err
 			}
 		}
-		if has > p.Max && !f.maxSet[k] {
+		if planned > p.Max && !f.maxSet[k] {
 			f.maxSet[k], changed = true, true
 			if err = f.setMax(k, p.Max); err != nil {
 				return false, err
@@ -118,9 +119,9 @@ func (f *fitting) fit(plan Plan) (changed bool, err error) {
 	return changed, nil
 }
 
-// shareOf asks the policy to divide so many slots among the jobs of one pool. Slots that it
-// leaves go to the first job that can use them.
-func (f *fitting) shareOf(k, slots int) ([]Target, error) {
+// divide asks the policy to divide slots among the jobs of pool k. Slots that the policy leaves
+// go to the first job that can use them.
+func (f *poolFitter) divide(k, slots int) ([]Target, error) {
 	s := f.s
 	s.Pools, s.Trackers, s.Measured, s.Slots = nil, nil, nil, slots
 	s.Jobs = nil
@@ -131,7 +132,7 @@ func (f *fitting) shareOf(k, slots int) ([]Target, error) {
 		s.Jobs = append(s.Jobs, j)
 		flows[j.Flow], jobs[j.ID] = j.Flow != 0, true
 	}
-	s.Later = slices.DeleteFunc(slices.Clone(s.Later), func(l Later) bool { return !flows[l.Flow] && !jobs[l.ID] })
+	s.Later = slices.DeleteFunc(slices.Clone(s.Later), func(l LaterPhase) bool { return !flows[l.Flow] && !jobs[l.ID] })
 	s.Transfers = slices.DeleteFunc(slices.Clone(s.Transfers), func(t Transfer) bool { return !jobs[t.ID] })
 	plan, err := f.policy.Plan(s)
 	if err != nil {
@@ -153,8 +154,8 @@ func (f *fitting) shareOf(k, slots int) ([]Target, error) {
 }
 
 // setMin divides a pool's guaranteed slots.
-func (f *fitting) setMin(k, least int) error {
-	targets, err := f.shareOf(k, least)
+func (f *poolFitter) setMin(k, least int) error {
+	targets, err := f.divide(k, least)
 	for _, t := range targets {
 		f.s.Jobs[f.index[t.Job]].Min = t.Slots
 	}
@@ -162,8 +163,8 @@ func (f *fitting) setMin(k, least int) error {
 }
 
 // setMax divides a pool's maximum.
-func (f *fitting) setMax(k, most int) error {
-	targets, err := f.shareOf(k, most)
+func (f *poolFitter) setMax(k, most int) error {
+	targets, err := f.divide(k, most)
 	if err != nil {
 		return err
 	}
@@ -189,7 +190,7 @@ func (f *fitting) setMax(k, most int) error {
 
 // finish drops slots above a pool's Max, adds jobs that the policy left out because their pool
 // is full, and sets the ends of jobs in such pools.
-func (f *fitting) finish(plan *Plan) {
+func (f *poolFitter) finish(plan *Plan) {
 	left := make([]int, len(f.s.Pools))
 	for k, p := range f.s.Pools {
 		left[k] = p.Max
@@ -229,10 +230,10 @@ func (p Plan) validatePools(s Snapshot) error {
 			return fmt.Errorf("%v: field Pool is %d of %d", j.ID, j.Pool, len(s.Pools))
 		}
 	}
-	has := p.slotsByPool(s)
+	slots := p.slotsByPool(s)
 	for k, pool := range s.Pools {
-		if has[k+1] > pool.Max {
-			return fmt.Errorf("plan gives pool %d of the snapshot %d slots of at most %d", k+1, has[k+1], pool.Max)
+		if slots[k+1] > pool.Max {
+			return fmt.Errorf("plan gives pool %d of the snapshot %d slots of at most %d", k+1, slots[k+1], pool.Max)
 		}
 	}
 	return nil
@@ -240,31 +241,31 @@ func (p Plan) validatePools(s Snapshot) error {
 
 // slotsByPool sums a plan's slots by pool. Index 0 is the jobs in no pool.
 func (p Plan) slotsByPool(s Snapshot) []int {
-	pools, has := make(map[wire.JobID]int, len(s.Jobs)), make([]int, len(s.Pools)+1)
+	pools, slots := make(map[wire.JobID]int, len(s.Jobs)), make([]int, len(s.Pools)+1)
 	for _, j := range s.Jobs {
 		pools[j.ID] = j.Pool
 	}
 	for _, t := range p.Targets {
-		has[pools[t.Job]] += t.Slots
+		slots[pools[t.Job]] += t.Slots
 	}
-	return has
+	return slots
 }
 
 // checkPoolMinima reports the first pool that has less than its Min and can use more, if all minima
-// fit the slots.
-func (p Plan) checkPoolMinima(s Snapshot, has []int) error {
-	use, least := make([]int, len(has)), make([]int, len(has))
+// fit the slots. slots is the result of slotsByPool.
+func (p Plan) checkPoolMinima(s Snapshot, slots []int) error {
+	usable, least := make([]int, len(slots)), make([]int, len(slots))
 	for _, j := range s.Jobs {
-		use[j.Pool] += j.Max
+		usable[j.Pool] += j.Max
 		least[j.Pool] += j.Min
 	}
 	all := least[0]
 	for k, pool := range s.Pools {
-		all += max(least[k+1], min(pool.Min, use[k+1]))
+		all += max(least[k+1], min(pool.Min, usable[k+1]))
 	}
 	for k, pool := range s.Pools {
-		if want := min(pool.Min, use[k+1]); has[k+1] < want && all <= s.Slots {
-			return fmt.Errorf("plan gives pool %d of the snapshot %d slots of at least %d", k+1, has[k+1], want)
+		if want := min(pool.Min, usable[k+1]); slots[k+1] < want && all <= s.Slots {
+			return fmt.Errorf("plan gives pool %d of the snapshot %d slots of at least %d", k+1, slots[k+1], want)
 		}
 	}
 	return nil

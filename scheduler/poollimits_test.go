@@ -7,11 +7,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quernmr/quern/scheduler"
-	all "github.com/quernmr/quern/scheduler/menu"
+	policymenu "github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/wire"
 )
 
-// drawPools puts jobs into pools; the minima of the pools fit the slots.
+// drawPools puts jobs into random pools. With minima, pools have a Min, and all fit the slots.
 func drawPools(t *rapid.T, s *scheduler.Snapshot, minima bool) {
 	left := s.Slots
 	for range rapid.IntRange(1, 3).Draw(t, "pools") {
@@ -28,8 +28,9 @@ func drawPools(t *rapid.T, s *scheduler.Snapshot, minima bool) {
 	}
 }
 
-// inPools sums by pool the slots of a plan and the slots its jobs can use; index 0 is no pool.
-func inPools(s scheduler.Snapshot, plan scheduler.Plan) (has, use []int) {
+// slotsAndUse sums up by pool the slots in a plan (has) and the slots that jobs can use (use).
+// Index 0 is the jobs without a pool.
+func slotsAndUse(s scheduler.Snapshot, plan scheduler.Plan) (has, use []int) {
 	has, use = make([]int, len(s.Pools)+1), make([]int, len(s.Pools)+1)
 	pools := make(map[wire.JobID]int)
 	for _, j := range s.Jobs {
@@ -45,11 +46,11 @@ func inPools(s scheduler.Snapshot, plan scheduler.Plan) (has, use []int) {
 // TestPoolLimited: under any policy pools have at most their Max, and their Min if they can use
 // it. All jobs are named, and the plan is a function of its snapshot.
 func TestPoolLimited(t *testing.T) {
-	for _, name := range all.Names() {
-		if !all.NeedsOf(name).Pools {
+	for _, name := range policymenu.Names() {
+		if !policymenu.NeedsOf(name).Pools {
 			continue
 		}
-		policy, err := all.Policy(name)
+		policy, err := policymenu.Policy(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +72,7 @@ func TestPoolLimited(t *testing.T) {
 				if again, err := policy.Plan(before); err != nil || !reflect.DeepEqual(plan, again) {
 					t.Fatalf("%+v, then %+v, %v", plan, again, err)
 				}
-				has, use := inPools(s, plan)
+				has, use := slotsAndUse(s, plan)
 				for k, p := range s.Pools {
 					if has[k+1] < min(p.Min, use[k+1]) || has[k+1] > p.Max {
 						t.Fatalf("%+v has %d slots and can use %d: %+v", p, has[k+1], use[k+1], plan)
@@ -91,8 +92,8 @@ func TestPoolLimited(t *testing.T) {
 	}
 }
 
-// TestPoolLimitedFIFO: without minima each job in order gets as many slots as it and its pool
-// may have.
+// TestPoolLimitedFIFO: without minima each job in order gets as many slots as its Max and its
+// pool's Max allow.
 func TestPoolLimitedFIFO(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshot(t)

@@ -14,7 +14,7 @@
 //	    than its Max ([Plan.Validate]).
 //	S3  Maps and reduces are planned separately, by one Plan each.
 //	S4  Every policy but FIFO gives each job at least its minimum as [Snapshot.Normal]
-//	    leaves it ([Plan.KeepsMinima]). A phase that has not been measured yet has a
+//	    leaves it ([Plan.CheckMinima]). A phase that has not been measured yet has a
 //	    minimum of one slot as long as there are slots. FIFO keeps only configured
 //	    minima, and only with [FIFO.Minima].
 //	S5  The jobs of a pool together have at most its Max ([Plan.Validate]). They have
@@ -35,14 +35,14 @@ import (
 
 // Snapshot is a policy's view of one phase, map or reduce, of all live jobs.
 type Snapshot struct {
-	Phase  wire.Kind     // wire.Map or wire.Reduce
-	Slots  int           // of live trackers
-	Jobs   []Job         // jobs with tasks left in this phase, by id
-	Now    time.Duration // since the core's zero time
-	Metric Metric        // what to minimise; the zero Metric is the sum of response times
-	Usual  float64       // seconds of a task without any measurement; 0: the mean of the measured tasks
-	Later  []Later       // phases of flows that wait for others; for policies that plan them too
-	Flows  []Flow        // flows of Jobs and Later, by First, for the same policies; none: unknown
+	Phase       wire.Kind     // wire.Map or wire.Reduce
+	Slots       int           // of live trackers
+	Jobs        []Job         // jobs with tasks left in this phase, by id
+	Now         time.Duration // since the core's zero time
+	Metric      Metric        // what to minimise; the zero Metric is the sum of response times
+	TaskSeconds float64       // assumed seconds of an unmeasured job's task; 0: the mean of the measured tasks
+	Later       []LaterPhase  // phases of flows that wait for others; for policies that plan them too
+	Flows       []Flow        // flows of Jobs and Later, by First, for the same policies; none: unknown
 
 	Transfers []Transfer // unfinished shuffles, also of jobs without maps left; with wire.Map
 	Bandwidth float64    // bytes per second that all homes together fetch; 0: not measured
@@ -59,7 +59,7 @@ type Job struct {
 	Arrived time.Duration // since the core's zero time
 	Running int           // tasks in slots now
 	Max     int           // useful slots: tasks not yet done, runnable or running
-	Tasks   int           // tasks not yet done, if a limit lowers Max; 0: Max. Queues may have them all
+	Tasks   int           // tasks not yet done; 0: Max. More than Max if a pool limit lowers Max
 	Min     int           // guaranteed slots
 	Pool    int           // 1 + its index in Pools; 0: no bounded pool
 	Work    float64       // slot-seconds left, as far as measured; 0: not measured yet
@@ -72,20 +72,20 @@ type Job struct {
 	Batch    string  // jobs of one batch are planned as one arrival; empty: no batch
 }
 
-// Pool bounds the slots of its jobs together. Minima fit the slots.
+// Pool limits the slots that its jobs have together. The minima of all pools fit the slots.
 type Pool struct {
 	Min, Max int // slots
 }
 
-// Later is a phase of a flow that cannot use slots yet.
-type Later struct {
+// LaterPhase is a phase of a flow that cannot use slots yet.
+type LaterPhase struct {
 	ID    wire.JobID
 	Phase wire.Kind
 	Flow  int
 	Max   int       // tasks
 	Work  float64   // slot-seconds; 0: unknown
 	After []PhaseID // predecessors of the same flow, in Jobs or in Later; others have ended
-	Lag   float64   // seconds between the end of After and its start
+	Lag   float64   // seconds from the end of After to the start of this phase
 	Goal  Goal
 }
 
@@ -103,9 +103,9 @@ type PhaseID struct {
 
 // Plan is the slots each job should have.
 type Plan struct {
-	Targets  []Target  // in order of precedence: earlier ones get slots first when there are too few
-	Portions []Portion // of the shuffle, in order of precedence; each leaves its unused part to the next; none: no preference
-	Queues   []Queue   // by tracker, its tasks in order; none: no preference
+	Targets       []Target       // in order of precedence: earlier ones get slots first when there are too few
+	ShuffleShares []ShuffleShare // of the shuffle, in order of precedence; each leaves its unused part to the next; none: no preference
+	Queues        []Queue        // by tracker, its tasks in order; none: no preference
 }
 
 // Target is one job's allocation.
@@ -146,14 +146,14 @@ func (p Plan) Validate(s Snapshot) error {
 	if err := p.validatePools(s); err != nil {
 		return err
 	}
-	if err := p.validatePortions(s); err != nil {
+	if err := p.validateShuffleShares(s); err != nil {
 		return err
 	}
 	return p.validateQueues(s)
 }
 
-// KeepsMinima reports the first job or pool with less than S4 or S5 guarantees.
-func (p Plan) KeepsMinima(s Snapshot) error {
+// CheckMinima reports the first job or pool with less than S4 or S5 guarantees.
+func (p Plan) CheckMinima(s Snapshot) error {
 	normal, err := s.Normal()
 	if err != nil {
 		return err
@@ -162,12 +162,12 @@ func (p Plan) KeepsMinima(s Snapshot) error {
 	for _, t := range p.Targets {
 		given[t.Job] = t.Slots
 	}
-	has := p.slotsByPool(normal)
+	inPool := p.slotsByPool(normal)
 	for _, j := range normal.Jobs {
-		full := j.Pool > 0 && has[j.Pool] == s.Pools[j.Pool-1].Max
+		full := j.Pool > 0 && inPool[j.Pool] == s.Pools[j.Pool-1].Max
 		if given[j.ID] < j.Min && !full {
 			return fmt.Errorf("plan gives %v %d slots of at least %d", j.ID, given[j.ID], j.Min)
 		}
 	}
-	return p.checkPoolMinima(normal, has)
+	return p.checkPoolMinima(normal, inPool)
 }

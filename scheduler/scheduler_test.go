@@ -19,10 +19,10 @@ import (
 
 // TestScenarios runs testdata/*.txt. Directives:
 //
-//	fifo slots=N       the policy's Plan for the jobs given, one a line as in
-//	                   "job1 arrived=2s running=1 max=4", and its error
-//	validate slots=N   the error of the plan below the jobs, one target a line as in
-//	                   "give job1 3"
+//	fifo slots=N       FIFO's Plan, or its error; jobs are given one a line as in
+//	                   "job1 arrived=2s running=1 max=4"
+//	validate slots=N   the result of Plan.Validate; targets are given after the jobs, one a
+//	                   line as in "give job1 3"
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -105,7 +105,7 @@ func TestPolicies(t *testing.T) {
 					t.Fatal(err)
 				}
 				if name != "fifo" { // S4
-					if err := plan.KeepsMinima(s); err != nil {
+					if err := plan.CheckMinima(s); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -124,8 +124,8 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestFIFOServesInOrder: no job has slots while an earlier one lacks some, and no slot is left
-// while a job lacks one.
+// TestFIFOServesInOrder: no job has slots while an earlier job needs more, and no slot is free
+// while a job needs one.
 func TestFIFOServesInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := snapshot(t)

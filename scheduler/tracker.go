@@ -15,7 +15,7 @@ type Tracker struct {
 	Free []float64 // by slot: estimated seconds until it is free
 }
 
-// Measured is the ended tasks of one job on one tracker, in the snapshot's phase.
+// Measured sums up the ended tasks of one job on one tracker, in the snapshot's phase.
 type Measured struct {
 	Job     wire.JobID // may be absent from Jobs: it still measures the tracker
 	Tracker string     // may be absent from Trackers: it still measures the job
@@ -23,21 +23,20 @@ type Measured struct {
 	Seconds float64 // of all its tasks together
 }
 
-// Queue lists the tasks for one tracker's slots, in order. It holds tasks that have not
-// started; for the others only the Plan's Targets count.
+// Queue lists tasks that have not started, for the slots of one tracker, in order.
 type Queue struct {
 	Tracker string
 	Runs    []Run
 }
 
-// Run is a number of tasks of one job. A Queue may have several Runs of a job.
+// Run is consecutive tasks of one job. A Queue may have several Runs of a job.
 type Run struct {
 	Job   wire.JobID
 	Tasks int
 }
 
 // normalTrackers is [Snapshot.Normal] for trackers and measurements. It sorts them by id, and
-// drops trackers without slots and measurements without time. It refuses Trackers with slots
+// drops trackers without slots and measurements without time. It rejects Trackers with slots
 // that do not add up to Slots, duplicates, and invalid amounts.
 func (s *Snapshot) normalTrackers() error {
 	s.Trackers, s.Measured = slices.Clone(s.Trackers), slices.Clone(s.Measured)

@@ -17,8 +17,8 @@ type Transfer struct {
 	Maps  float64 // slot-seconds of the whole map phase; 0: the map phase's Alone
 }
 
-// Portion is one job's part of the shuffle capacity.
-type Portion struct {
+// ShuffleShare is one job's part of the shuffle capacity.
+type ShuffleShare struct {
 	Job   wire.JobID
 	Share float64 // from 0 to 1
 }
@@ -64,9 +64,9 @@ func (s *Snapshot) normalTransfers() error {
 	return nil
 }
 
-// validatePortions is [Plan.Validate] for the shuffles.
-func (p Plan) validatePortions(s Snapshot) error {
-	if len(p.Portions) == 0 {
+// validateShuffleShares is [Plan.Validate] for the shuffles.
+func (p Plan) validateShuffleShares(s Snapshot) error {
+	if len(p.ShuffleShares) == 0 {
 		return nil
 	}
 	known := make(map[wire.JobID]bool, len(s.Transfers))
@@ -74,15 +74,15 @@ func (p Plan) validatePortions(s Snapshot) error {
 		known[t.ID] = true
 	}
 	total := 0.0
-	for _, portion := range p.Portions {
+	for _, s := range p.ShuffleShares {
 		switch {
-		case !known[portion.Job]:
-			return fmt.Errorf("plan names the shuffle of %v, unknown or for the second time", portion.Job)
-		case !(portion.Share >= 0 && portion.Share <= 1):
-			return fmt.Errorf("plan gives the shuffle of %v a share of %v", portion.Job, portion.Share)
+		case !known[s.Job]:
+			return fmt.Errorf("plan names the shuffle of %v, unknown or for the second time", s.Job)
+		case !(s.Share >= 0 && s.Share <= 1):
+			return fmt.Errorf("plan gives the shuffle of %v a share of %v", s.Job, s.Share)
 		}
-		delete(known, portion.Job)
-		total += portion.Share
+		delete(known, s.Job)
+		total += s.Share
 	}
 	if total > 1+1e-9 {
 		return fmt.Errorf("plan gives shares of the shuffle of %v in all", total)

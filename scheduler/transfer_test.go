@@ -28,23 +28,23 @@ func TestTransfersNormal(t *testing.T) {
 	}
 }
 
-func TestPortionsValidate(t *testing.T) {
+func TestShuffleSharesValidated(t *testing.T) {
 	s := scheduler.Snapshot{Transfers: []scheduler.Transfer{{ID: job(1), Left: 1}, {ID: job(2), Left: 1}}}
 	for _, c := range []struct {
-		portions []scheduler.Portion
-		says     string
+		shares []scheduler.ShuffleShare
+		want   string
 	}{
 		{nil, ""},
-		{[]scheduler.Portion{{Job: job(2), Share: 0.3}, {Job: job(1), Share: 0.7}}, ""},
-		{[]scheduler.Portion{{Job: job(3)}}, "the shuffle of job_1_0003, unknown"},
-		{[]scheduler.Portion{{Job: job(1)}, {Job: job(1)}}, "the shuffle of job_1_0001, unknown or for the second time"},
-		{[]scheduler.Portion{{Job: job(1), Share: -0.1}}, "a share of -0.1"},
-		{[]scheduler.Portion{{Job: job(1), Share: 1.1}}, "a share of 1.1"},
-		{[]scheduler.Portion{{Job: job(1), Share: 0.6}, {Job: job(2), Share: 0.6}}, "of 1.2 in all"},
+		{[]scheduler.ShuffleShare{{Job: job(2), Share: 0.3}, {Job: job(1), Share: 0.7}}, ""},
+		{[]scheduler.ShuffleShare{{Job: job(3)}}, "the shuffle of job_1_0003, unknown"},
+		{[]scheduler.ShuffleShare{{Job: job(1)}, {Job: job(1)}}, "the shuffle of job_1_0001, unknown or for the second time"},
+		{[]scheduler.ShuffleShare{{Job: job(1), Share: -0.1}}, "a share of -0.1"},
+		{[]scheduler.ShuffleShare{{Job: job(1), Share: 1.1}}, "a share of 1.1"},
+		{[]scheduler.ShuffleShare{{Job: job(1), Share: 0.6}, {Job: job(2), Share: 0.6}}, "of 1.2 in all"},
 	} {
-		err := (scheduler.Plan{Portions: c.portions}).Validate(s)
-		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%+v: %v", c.portions, err)
+		err := (scheduler.Plan{ShuffleShares: c.shares}).Validate(s)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c.shares, err)
 		}
 	}
 }

@@ -163,7 +163,7 @@ func (w *world) changeScheduling(rnd *rand.Rand, times int) {
 			if r.Err != nil {
 				w.fail("V12: the change to %v is refused: %v", wanted, r.Err)
 			}
-			w.requested = wanted.Over(w.requested)
+			w.requested = wanted.WithDefaults(w.requested)
 			w.changeScheduling(rnd, times-1)
 		})
 	})
@@ -241,7 +241,7 @@ func (w *world) checkLaunch(n *jobTracker, id wire.AttemptID) {
 	if name == "" {
 		name = wire.DefaultPool
 	}
-	phase := pool.PhaseOf(id.Task.Kind)
+	phase := pool.PhaseIndex(id.Task.Kind)
 	for _, p := range n.core.Cluster(n.clock()).InPools {
 		if p.Name == name && p.Max[phase] != pool.Unlimited && p.Running[phase] > p.Max[phase] {
 			w.fail("V13: %s launches %v: pool %s has %d %vs of at most %d", n.name, id, name, p.Running[phase], id.Task.Kind, p.Max[phase])
@@ -270,7 +270,7 @@ func (w *world) checkSettings() {
 
 // checkAdministered checks the settings of administrators: scheduling, drains and pools.
 func (w *world) checkAdministered(s wire.ClusterStatus) {
-	if want := w.requested.Over(w.scheduling); !w.changePending && s.Scheduling != want {
+	if want := w.requested.WithDefaults(w.scheduling); !w.changePending && s.Scheduling != want {
 		w.fail("V12: slots are shared by %v, not %v", s.Scheduling, want)
 	}
 	if len(s.Drains) > 0 && w.pendingDrains == 0 {
@@ -308,7 +308,7 @@ func (w *world) allocate(c core.Allocate) scheduler.Plan {
 		err = plan.Validate(c.Snapshot)
 	}
 	if err == nil && c.Policy != "fifo" {
-		err = plan.KeepsMinima(c.Snapshot)
+		err = plan.CheckMinima(c.Snapshot)
 	}
 	if err != nil {
 		w.fail("V14: %s answers %+v with %v", c.Policy, c.Snapshot, err)

@@ -75,7 +75,7 @@ func (b *book) stopFlow(job int, outcome string) (stopped int) {
 func (b *book) checkInputs(w *world, id wire.AttemptID) {
 	job := id.Task.Job
 	c, i := w.job(job)
-	for _, before := range c.sub.Plan.Jobs[i].After() {
+	for _, before := range c.sub.Plan.Jobs[i].InputJobs() {
 		if x := b.jobStates[job.N-i+before]; x.ended != wire.Succeeded.String() {
 			w.fail("V16: %v is launched, but job %d before it is not done: %+v", id, job.N-i+before, *x)
 		}
@@ -93,7 +93,7 @@ func (b *book) checkSplits(w *world, job int) {
 	for _, info := range b.splits(w, sub.Staging, job) {
 		have += info.Length
 	}
-	for _, before := range plan.After() {
+	for _, before := range plan.InputJobs() {
 		files, err := w.fs.List(outputOf(sub, before))
 		w.must(err)
 		success := false
@@ -105,7 +105,7 @@ func (b *book) checkSplits(w *world, job int) {
 			w.fail("V16: job %d reads the unfinished output of job %d", job, job-p.index+before)
 		}
 	}
-	if have != want && len(plan.After()) > 0 {
+	if have != want && len(plan.InputJobs()) > 0 {
 		w.fail("V16: job %d reads %d of the %d bytes that earlier jobs have written", job, have, want)
 	}
 }

@@ -54,7 +54,7 @@ func TestProgramByHash(t *testing.T) {
 	}
 	l.fail(doExit)
 	l.succeed(wire.Map, 0, doSucceed)
-	l.send(&wire.DropJob{Epoch: 1, Job: job1, Done: staging})
+	l.send(&wire.DropJob{Epoch: 1, Job: job1, EndedStaging: staging})
 	l.send(&wire.Kill{Epoch: 1, Attempt: first})
 	await(l, func(r *wire.Report) bool { return r.Attempt == first })
 	if err := l.stop(); err != nil {

@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// MaxText bounds the error, the status and the log excerpt in an attempt's result, in
-// bytes. A job tracker keeps less of each.
+// MaxText is the maximum size of the error, the status and the log excerpt in an attempt's result,
+// in bytes. A job tracker keeps less of each.
 const MaxText = 8 << 10
 
-// Bounded cuts a text to at most n bytes, between characters, and marks the cut.
-func Bounded(text string, n int) string {
+// Truncate cuts a text to at most n bytes, between characters, and appends "…" if it cuts.
+func Truncate(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}
@@ -21,22 +21,21 @@ func Bounded(text string, n int) string {
 	return text[:n] + "…"
 }
 
-// MaxLost bounds the unreadable segments that one result reports. The worker loop reports
-// one.
+// MaxLost is the maximum number of unreadable segments in one result. The worker loop reports one.
 const MaxLost = 100
 
-// Bound limits a result of another process to what fits into a message. Texts are cut to
-// twice [MaxText], because an error may include a status; Lost is cut to [MaxLost].
-func (r *Result) Bound() {
-	r.Error, r.Log = Bounded(r.Error, 2*MaxText), Bounded(r.Log, 2*MaxText)
+// Truncate makes the result of another process fit into a message. It cuts texts to twice
+// [MaxText], because an error may include a status, and Lost to [MaxLost].
+func (r *Result) Truncate() {
+	r.Error, r.Log = Truncate(r.Error, 2*MaxText), Truncate(r.Log, 2*MaxText)
 	r.Lost = r.Lost[:min(len(r.Lost), MaxLost)]
 	for i := range r.Lost {
-		r.Lost[i].Reason = Bounded(r.Lost[i].Reason, MaxText)
+		r.Lost[i].Reason = Truncate(r.Lost[i].Reason, MaxText)
 	}
 }
 
-// Bounds of a submission, far above any real flow. They stop a few bytes from making a job
-// tracker's memory, log and every restart large.
+// Limits of a submission, far above any real flow. Without them, a few bytes could fill a job
+// tracker's memory and log, and slow down every restart.
 const (
 	MaxJobs   = 1_000     // per submission
 	MaxTasks  = 1_000_000 // maps per job, reduces per job, and reduces per submission
@@ -45,13 +44,12 @@ const (
 	MaxName   = 1_000     // bytes of a name of a job, flow, key, user, tracker, host, address or rack
 )
 
-// ErrTooLarge reports a submission beyond one of its bounds.
+// ErrTooLarge reports a submission that exceeds a limit.
 var ErrTooLarge = errors.New("submission too large")
 
-// Bound returns an error that wraps [ErrTooLarge] if a submission exceeds a bound. It is
-// checked before sending and before proposing, but never on replay: earlier builds accepted
-// more.
-func (s *Submission) Bound() error {
+// CheckLimits returns an error that wraps [ErrTooLarge] if a submission exceeds a limit. Call it
+// before sending and proposing. A replay does not check, since earlier builds accepted more.
+func (s *Submission) CheckLimits() error {
 	inputs, values, reduces := 0, len(s.Program.Args)+len(s.Program.Flags), 0
 	names := []struct{ what, name string }{{"key", s.Key}, {"owner's name", s.Owner}, {"flow's name", s.Plan.Flow}}
 	for i := range s.Plan.Jobs {
@@ -64,17 +62,17 @@ func (s *Submission) Bound() error {
 			inputs += len(j.Inputs[k].Paths)
 		}
 	}
-	for _, bound := range []struct {
-		what    string
-		n, most int
+	for _, limit := range []struct {
+		what   string
+		n, max int
 	}{
 		{"jobs", len(s.Plan.Jobs), MaxJobs},
 		{"inputs", inputs, MaxInputs},
 		{"reduces in all its jobs", reduces, MaxTasks},
 		{"properties, side files, outputs, flags and arguments", values, MaxValues},
 	} {
-		if bound.n > bound.most {
-			return fmt.Errorf("%w: %d %s, at most %d", ErrTooLarge, bound.n, bound.what, bound.most)
+		if limit.n > limit.max {
+			return fmt.Errorf("%w: %d %s, at most %d", ErrTooLarge, limit.n, limit.what, limit.max)
 		}
 	}
 	for _, x := range names {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestBounded(t *testing.T) {
+func TestTruncate(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		n    int
@@ -17,7 +17,7 @@ func TestBounded(t *testing.T) {
 	}{
 		{"", 0, ""}, {"abc", 3, "abc"}, {"abcd", 3, "abc…"}, {"aé", 2, "a…"}, {"日本", 4, "日…"}, {"日本", 0, "…"},
 	} {
-		if got := Bounded(c.text, c.n); got != c.want || !utf8.ValidString(got) {
+		if got := Truncate(c.text, c.n); got != c.want || !utf8.ValidString(got) {
 			t.Errorf("%q to %d bytes: %q, want %q", c.text, c.n, got, c.want)
 		}
 	}
@@ -45,7 +45,7 @@ func TestSubmissionBounds(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		sub  *Submission
-		want string // empty: it is taken
+		want string // empty: it is accepted
 	}{
 		{"one job", jobsOf(1, func(*JobPlan) {}), ""},
 		{"all jobs", jobsOf(MaxJobs, func(j *JobPlan) { j.Reduces = MaxTasks / MaxJobs }), ""},
@@ -65,7 +65,7 @@ func TestSubmissionBounds(t *testing.T) {
 		{"a long flow", &Submission{Plan: Plan{Flow: strings.Repeat("\n", MaxName+1)}}, "the flow's name \"\\n"},
 		{"a long owner", &Submission{Owner: strings.Repeat("x", MaxFrame)}, "the owner's name"},
 	} {
-		err := c.sub.Bound()
+		err := c.sub.CheckLimits()
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", c.name, err)
@@ -136,12 +136,12 @@ func TestCounterLimits(t *testing.T) {
 	}
 }
 
-// TestMostCounters checks that the highest limits fit into a report beside the texts.
+// TestMostCounters checks that a report has room for counters at the highest limits and long texts.
 func TestMostCounters(t *testing.T) {
 	r := &Report{Result: &Result{Error: strings.Repeat("x", MaxText), Log: strings.Repeat("x", MaxText), Counters: make(Counters)}}
-	for i := range CountersMax.Most {
-		group := fmt.Sprintf("%0*d", CounterGroupMax.Most, i%CounterGroupsMax.Most)
-		r.Result.Counters.Add(group, fmt.Sprintf("%0*d", CounterNameMax.Most, i), -1<<62)
+	for i := range CountersMax.Max {
+		group := fmt.Sprintf("%0*d", CounterGroupMax.Max, i%CounterGroupsMax.Max)
+		r.Result.Counters.Add(group, fmt.Sprintf("%0*d", CounterNameMax.Max, i), -1<<62)
 	}
 	sent, err := Append(nil, r)
 	if err != nil || len(sent) > MaxFrame/8 {

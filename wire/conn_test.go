@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPipeBothWays sends from several goroutines on both ends. Messages must arrive whole
-// and in each sender's order.
+// TestPipeBothWays sends from several goroutines at both ends. Messages must arrive whole, and in
+// order for each sender.
 func TestPipeBothWays(t *testing.T) {
 	const senders, each = 4, 50
 	a, b := Pipe()
@@ -63,7 +63,7 @@ func TestPipeCloses(t *testing.T) {
 	}
 }
 
-// TestSendAfterFailure checks that Conn sends nothing of a message that it cannot encode.
+// TestSendAfterFailure checks that Conn sends no part of a message that it cannot encode.
 func TestSendAfterFailure(t *testing.T) {
 	a, b := Pipe()
 	defer a.Close()
@@ -103,9 +103,9 @@ func TestCountersMerge(t *testing.T) {
 	})
 }
 
-func TestJobAfter(t *testing.T) {
+func TestInputJobs(t *testing.T) {
 	job := JobPlan{Inputs: []InputPlan{{From: 3}, {Paths: []string{"file:///x"}}, {From: 1}, {From: 3}, {From: 2}}}
-	if got, want := job.After(), []int{0, 1, 2}; !reflect.DeepEqual(got, want) {
+	if got, want := job.InputJobs(), []int{0, 1, 2}; !reflect.DeepEqual(got, want) {
 		t.Errorf("After() = %v, want %v", got, want)
 	}
 }

@@ -2,7 +2,7 @@ package wire
 
 import "strings"
 
-// Groups of counters: Hadoop's, then Quern's own.
+// Groups of counters: first Hadoop's groups, then Quern's.
 const (
 	hadoopPrefix       = "org.apache.hadoop.mapreduce."
 	TaskCounters       = hadoopPrefix + "TaskCounter"
@@ -11,7 +11,7 @@ const (
 	InputCounters      = hadoopPrefix + "lib.input.FileInputFormatCounter"
 	OutputCounters     = hadoopPrefix + "lib.output.FileOutputFormatCounter"
 
-	ReadCounters  = "quern.ReadCounter" // bytes that maps read from machines named by the file system, by distance
+	ReadCounters  = "quern.ReadCounter" // bytes that maps read, by distance, if the file system names the machines
 	QuernCounters = "Quern"
 )
 
@@ -49,8 +49,7 @@ const (
 	HeapObjects = "HEAP_OBJECTS_ALLOCATED"
 )
 
-// CounterGroup is a group that Hadoop has a title for, with its counters in
-// Hadoop's order.
+// CounterGroup is a group of counters for which Hadoop has a title, in Hadoop's order.
 type CounterGroup struct {
 	Title    string
 	Counters []CounterTitle
@@ -59,8 +58,7 @@ type CounterGroup struct {
 // CounterTitle is Hadoop's title for a counter.
 type CounterTitle struct{ Name, Title string }
 
-// HadoopCounters returns the titles of a Hadoop group, or the zero CounterGroup for any
-// other.
+// HadoopCounters returns the titles of a group of Hadoop, or a zero CounterGroup for other groups.
 func HadoopCounters(group string) CounterGroup {
 	switch hadoopPrefix + strings.TrimPrefix(group, hadoopPrefix) {
 	case FileSystemCounters:

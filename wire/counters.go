@@ -12,20 +12,20 @@ import (
 // ErrCounterLimit reports a counter beyond a job's [CounterLimits].
 var ErrCounterLimit = errors.New("counter limit exceeded")
 
-// CounterLimits bound the counters of a job and of each of its attempts. Built-in counters
-// do not count; [MaxBuiltInCounters] bounds them.
+// CounterLimits limit the counters of a job and of each of its attempts. Built-in counters do not
+// count; their limit is [MaxBuiltInCounters].
 type CounterLimits struct{ Counters, Groups, Name, GroupName int }
 
 // CounterProperty is a property that sets a limit: Hadoop's, with Hadoop's default.
 type CounterProperty struct {
 	Name    string
 	Default int
-	Most    int // a higher value is refused
+	Max     int // a higher value is refused
 }
 
-// The limits' properties. With the highest values, an attempt's counters fit into its
-// report (350 KB of 2 MiB). A job tracker can hold those of 1,000 ended jobs in memory and
-// snapshots.
+// The properties of the limits. Even with the highest values, an attempt's counters fit into its
+// report (350 KB of 2 MiB). Then a job tracker can still hold the counters of 1,000 ended jobs in
+// memory and snapshots.
 var (
 	CountersMax      = CounterProperty{"mapreduce.job.counters.max", 120, 2000}
 	CounterGroupsMax = CounterProperty{"mapreduce.job.counters.groups.max", 50, 200}
@@ -33,16 +33,15 @@ var (
 	CounterGroupMax  = CounterProperty{"mapreduce.job.counters.group.name.max", 128, 256}
 )
 
-// MaxBuiltInCounters bounds a job's counters in Hadoop's and Quern's groups. About 60 are
-// in use.
+// MaxBuiltInCounters limits a job's counters in Hadoop's and Quern's groups. About 60 are in use.
 const MaxBuiltInCounters = 200
 
-// CounterLimitsOf reads the limits from a job's properties, which the client has checked.
-// An invalid value still found here becomes the default.
+// CounterLimitsOf reads the limits from a job's properties. The client has checked the values; if
+// one is invalid anyway, the default applies.
 func CounterLimitsOf(properties map[string]string) CounterLimits {
 	read := func(p CounterProperty) int {
 		n, err := strconv.Atoi(properties[p.Name])
-		if err != nil || n < 0 || n > p.Most {
+		if err != nil || n < 0 || n > p.Max {
 			return p.Default
 		}
 		return n
@@ -50,14 +49,13 @@ func CounterLimitsOf(properties map[string]string) CounterLimits {
 	return CounterLimits{read(CountersMax), read(CounterGroupsMax), read(CounterNameMax), read(CounterGroupMax)}
 }
 
-// BuiltInCounters says whether a group of counters is Hadoop's or Quern's.
+// BuiltInCounters reports whether a group of counters is Hadoop's or Quern's.
 func BuiltInCounters(group string) bool {
 	return strings.HasPrefix(group, hadoopPrefix) || group == ReadCounters || group == QuernCounters
 }
 
-// Admit returns an error if c has no room for one more counter of this name. A name that is
-// too long is refused, not cut as in Hadoop: two names with one beginning would become one
-// counter.
+// Admit returns an error if the limits do not allow a new counter in c. It refuses names that are
+// too long. Hadoop cuts them, and so merges counters with a common beginning.
 func (l CounterLimits) Admit(c Counters, group, name string) error {
 	switch {
 	case len(name) > l.Name:
@@ -88,11 +86,11 @@ func (l CounterLimits) Admit(c Counters, group, name string) error {
 }
 
 func (l CounterLimits) exceeded(p CounterProperty, limit int, format string, args ...any) error {
-	return fmt.Errorf("%w: %s: at most %d; %s can raise it to %d", ErrCounterLimit, fmt.Sprintf(format, args...), limit, p.Name, p.Most)
+	return fmt.Errorf("%w: %s: at most %d; %s can raise it to %d", ErrCounterLimit, fmt.Sprintf(format, args...), limit, p.Name, p.Max)
 }
 
 // quote shortens and quotes a name for an error.
-func quote(name string) string { return strconv.Quote(Bounded(name, 80)) }
+func quote(name string) string { return strconv.Quote(Truncate(name, 80)) }
 
 // Merge adds other to c. It adds nothing if [CounterLimits.Admit] refuses one of other's
 // counters.
@@ -116,7 +114,7 @@ func (l CounterLimits) Merge(c, other Counters) error {
 	return nil
 }
 
-// hasAll says whether c has every counter of other.
+// hasAll reports whether c has every counter of other.
 func (c Counters) hasAll(other Counters) bool {
 	for group, names := range other {
 		known := c[group]

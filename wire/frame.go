@@ -1,6 +1,5 @@
-// Package wire has the protocol between Quern's processes: ids, messages, their framing,
-// and the [Queue] in which messages wait for a writer. It does no scheduling and knows no
-// transport.
+// Package wire has the protocol between Quern's processes: ids, messages, frames, and the [Queue]
+// in which messages wait for a writer. It has no scheduling and no transport.
 //
 // A frame:
 //
@@ -8,21 +7,21 @@
 //	| length u32, big-e. | number u8| body, length-1 bytes |
 //	+--------------------+----------+----------------------+
 //
-// The body is the message's struct in msgpack, a map keyed by the names in the fields'
-// tags. A reader ignores unknown names and leaves missing fields at zero. Numbers and names
-// are append-only: testdata/golden/messages.txt has the bytes of each message. Before
-// allocating memory, a reader checks the length against [MaxFrame], and the decoded size
-// against a multiple of the body's length.
+// The body is the message's struct in msgpack, a map keyed by the names in the fields' tags. A
+// reader ignores unknown names, and leaves missing fields zero. Numbers and names never change, and
+// new ones may be added: testdata/golden/messages.txt has the bytes of each message. Before
+// allocating memory, a reader checks the length against [MaxFrame], and the decoded size against a
+// multiple of the body's length.
 //
 // # Tokens
 //
-// Every job has a token. The job tracker sends it to the job's trackers in [Launch] and
-// [SetHome], and tells it to the job's owner. HTTP requests to a tracker for the job's map
-// outputs or logs must include it:
+// Every job has a token. The job tracker sends it to task trackers in [Launch] and [SetHome], and
+// to the job's owner on request. HTTP requests to a task tracker for the job's map outputs or logs
+// must include it:
 //
 //	Authorization: Bearer <token>
 //
-// Several goroutines may send on a [Conn]; one may receive.
+// Several goroutines may send on a [Conn], but only one may receive.
 package wire
 
 import (
@@ -37,14 +36,14 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// Version is the protocol between trackers, sent in [Hello]. Version 2 added job tokens,
-// which map outputs require.
+// Version is the version of the protocol between trackers, sent in [Hello]. Version 2 added job
+// tokens, which requests for map outputs need.
 const Version = 2
 
-// WorkerProtocol is the protocol between a tracker and a job binary.
+// WorkerProtocol is the version of the protocol between a task tracker and a job's program.
 const WorkerProtocol = 1
 
-// MaxFrame bounds a frame's length field.
+// MaxFrame is the maximum of a frame's length field.
 const MaxFrame = 4 << 20
 
 const frameHeader = 5
@@ -56,8 +55,8 @@ var (
 	ErrUnknownMessage = errors.New("unknown message number")
 )
 
-// Marshal encodes a struct as a frame's body. It sorts the keys of string maps and of
-// [Counters], so equal values give equal bytes; no message has a map of another type.
+// Marshal encodes a struct as a frame's body. It sorts the keys of string maps and of [Counters],
+// so that equal values give equal bytes. Messages have no other maps.
 func Marshal(v any) ([]byte, error) { return appendBody(nil, v) }
 
 func appendBody(dst []byte, v any) ([]byte, error) {
@@ -73,13 +72,13 @@ func appendBody(dst []byte, v any) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Unmarshal decodes the output of [Marshal] into a zero value. It refuses anything else
-// with [ErrMalformed] before allocating the lengths it claims. It is for data of this
-// process; for data of others, [Read] also checks the decoded size.
+// Unmarshal decodes the output of [Marshal] into a zero value. It refuses malformed data with
+// [ErrMalformed], before it allocates memory for lengths in the data. Use it for data of this
+// process. For data of others, [Read] also limits the decoded size.
 func Unmarshal(data []byte, v any) error { return decode(data, v, false) }
 
-// UnmarshalKnown is [Unmarshal] for data that must be read in full: it refuses fields that
-// v does not have with [ErrMalformed] too.
+// UnmarshalKnown is [Unmarshal] for data without unknown fields: it refuses fields that v does not
+// have with [ErrMalformed].
 func UnmarshalKnown(data []byte, v any) error {
 	if err := checkShape(data); err != nil {
 		return fmt.Errorf("decode %T: %w", v, err)
@@ -124,8 +123,8 @@ func Append(dst []byte, m Message) ([]byte, error) {
 	return dst, nil
 }
 
-// Read reads one frame. It returns io.EOF when r ends before one begins, and
-// io.ErrUnexpectedEOF when r ends within one.
+// Read reads one frame. It returns io.EOF if r ends before the frame, and io.ErrUnexpectedEOF if r
+// ends within it.
 func Read(r io.Reader) (Message, error) {
 	m, err := read(r, nil)
 	if err != nil {
@@ -144,7 +143,7 @@ func read(r io.Reader, want Message) (Message, error) {
 	if length == 0 || length > MaxFrame {
 		return nil, fmt.Errorf("%w: %d", ErrFrameTooLarge, length)
 	}
-	// Grow with the bytes that arrive, so that a bare header cannot allocate MaxFrame.
+	// The buffer grows with the bytes that arrive: a header alone must not allocate MaxFrame bytes.
 	var body bytes.Buffer
 	if n, err := io.CopyN(&body, r, int64(length-1)); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -152,7 +151,7 @@ func read(r io.Reader, want Message) (Message, error) {
 		}
 		return nil, fmt.Errorf("frame of %d bytes after %d: %w", length, n, err)
 	}
-	m := blank(header[4])
+	m := newMessage(header[4])
 	if m == nil {
 		return nil, fmt.Errorf("%w: %d", ErrUnknownMessage, header[4])
 	}
@@ -174,17 +173,17 @@ func ReadAs[T Message](r io.Reader) (T, error) {
 
 // Conn carries messages both ways over a byte stream.
 type Conn struct {
-	in  io.Reader
-	out io.Writer
-	end func() error
+	in          io.Reader
+	out         io.Writer
+	closeStream func() error
 
 	mu  sync.Mutex // guards out and buf
 	buf []byte
 }
 
-// NewConn makes a Conn that reads in, writes out, and calls end on Close.
+// NewConn makes a Conn that reads from in and writes to out. Close calls end.
 func NewConn(in io.Reader, out io.Writer, end func() error) *Conn {
-	return &Conn{in: in, out: out, end: end}
+	return &Conn{in: in, out: out, closeStream: end}
 }
 
 // Pipe makes two connected Conns within one process. Messages are still encoded.
@@ -197,7 +196,7 @@ func Pipe() (a, b *Conn) {
 	return NewConn(ar, aw, closer(ar, aw)), NewConn(br, bw, closer(br, bw))
 }
 
-// Send writes one message. It blocks while the other side does not read.
+// Send writes one message. It blocks until the stream has taken all of it.
 func (c *Conn) Send(m Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -218,4 +217,4 @@ func (c *Conn) Send(m Message) error {
 func (c *Conn) Receive() (Message, error) { return Read(c.in) }
 
 // Close ends both directions.
-func (c *Conn) Close() error { return c.end() }
+func (c *Conn) Close() error { return c.closeStream() }

@@ -14,7 +14,7 @@ import (
 func TestGolden(t *testing.T) {
 	records := make(map[string]golden.Record)
 	for n := byte(1); n <= lastNumber; n++ {
-		m := blank(n)
+		m := newMessage(n)
 		records[fmt.Sprint(n)] = golden.Record{
 			Value: m, Form: golden.Msgpack, Head: frameHeader,
 			Encode: func(m any) ([]byte, error) { return Append(nil, m.(Message)) },
@@ -30,7 +30,7 @@ func TestGolden(t *testing.T) {
 	golden.Run(t, "testdata/golden/messages.txt", records)
 }
 
-// TestWords pins the numbers that stand for words in messages, and their texts elsewhere.
+// TestWords pins the numbers of constants in messages, and their texts.
 func TestWords(t *testing.T) {
 	check := func(first int, words string, word func(n int) string) {
 		t.Helper()

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Kind is a task's kind. Only map and reduce tasks occupy slots. The others run user code
-// and file system calls outside the job tracker.
+// Kind is a task's kind. Only map and reduce tasks occupy slots. The other kinds exist so that user
+// code and file system calls run outside the job tracker.
 type Kind uint8
 
 const (
-	Setup   Kind = iota + 1 // computes the splits, makes the output's parents
+	Setup   Kind = iota + 1 // computes the splits, makes parent directories of the output
 	Map                     // reads one split
 	Reduce                  // reads one partition
 	Commit                  // moves the committed task outputs into place
@@ -41,16 +41,16 @@ func (k Kind) String() string {
 	return "kind(" + strconv.Itoa(int(k)) + ")"
 }
 
-// Slotted says whether tasks of this kind occupy a slot.
+// Slotted reports whether tasks of this kind occupy a slot.
 func (k Kind) Slotted() bool { return k == Map || k == Reduce }
 
-// JobID names a job, uniquely and permanently: job_<start>_0001.
+// JobID is the unique, permanent id of a job: job_<start>_0001.
 type JobID struct {
 	Start int64 `msgpack:"Start"` // the cluster's bootstrap time, Unix milliseconds
 	N     int   `msgpack:"N"`     // 1 for the cluster's first job
 }
 
-// IsZero says whether id names no job.
+// IsZero reports whether id names no job.
 func (id JobID) IsZero() bool { return id == JobID{} }
 
 func (id JobID) String() string { return fmt.Sprintf("job_%d_%04d", id.Start, id.N) }
@@ -60,19 +60,19 @@ func (id JobID) Compare(other JobID) int {
 	return cmp.Or(cmp.Compare(id.Start, other.Start), cmp.Compare(id.N, other.N))
 }
 
-// FlowID names a flow by the id of its first job: flow_<start>_0001.
+// FlowID is the id of a flow. It has the numbers of the flow's first job: flow_<start>_0001.
 type FlowID JobID
 
-// IsZero says whether id names no flow.
+// IsZero reports whether id names no flow.
 func (id FlowID) IsZero() bool { return id == FlowID{} }
 
 func (id FlowID) String() string { return fmt.Sprintf("flow_%d_%04d", id.Start, id.N) }
 
-// TaskID names a task of a job: task_<start>_0001_m_000003.
+// TaskID is the id of a task of a job: task_<start>_0001_m_000003.
 type TaskID struct {
 	Job  JobID `msgpack:"Job"`
 	Kind Kind  `msgpack:"Kind"`
-	N    int   `msgpack:"N"` // a map's split, a reduce's partition, else a sequence number from 0
+	N    int   `msgpack:"N"` // of a map: its split; of a reduce: its partition; else a sequence number from 0
 }
 
 func (id TaskID) String() string { return "task_" + id.suffix() }
@@ -90,17 +90,17 @@ func (id TaskID) Compare(other TaskID) int {
 	return cmp.Or(id.Job.Compare(other.Job), cmp.Compare(id.Kind, other.Kind), cmp.Compare(id.N, other.N))
 }
 
-// EpochAttempts is the number of attempts of one task that one epoch can number.
+// EpochAttempts is the maximum number of attempts of one task that one epoch can launch.
 const EpochAttempts = 1000
 
-// AttemptID names an attempt of a task: attempt_<start>_0001_m_000003_1000. N is
-// epoch·[EpochAttempts]+n, so that leaders of different epochs never use the same name.
+// AttemptID is the id of an attempt of a task: attempt_<start>_0001_m_000003_1000. N is
+// epoch·[EpochAttempts]+n, so that leaders of different epochs never use the same id.
 type AttemptID struct {
 	Task TaskID `msgpack:"Task"`
 	N    int    `msgpack:"N"`
 }
 
-// IsZero says whether id names no attempt.
+// IsZero reports whether id names no attempt.
 func (id AttemptID) IsZero() bool { return id == AttemptID{} }
 
 func (id AttemptID) String() string {
@@ -112,8 +112,8 @@ func (id AttemptID) Compare(other AttemptID) int {
 	return cmp.Or(id.Task.Compare(other.Task), cmp.Compare(id.N, other.N))
 }
 
-// ErrBadID reports a text that is not an id. Each id has one text, from its String method:
-// other spellings of its numbers are refused.
+// ErrBadID reports a text that is not an id. Each id has only one text, that of its String method:
+// other forms of its numbers are refused.
 var ErrBadID = errors.New("not an id")
 
 // ParseJobID parses the text of [JobID.String].

@@ -9,20 +9,20 @@ import (
 )
 
 var (
-	drawJob = rapid.Custom(func(t *rapid.T) JobID {
+	randomJob = rapid.Custom(func(t *rapid.T) JobID {
 		return JobID{Start: rapid.Int64Range(0, 1<<50).Draw(t, "start"), N: rapid.IntRange(1, 1<<40).Draw(t, "n")}
 	})
-	drawTask = rapid.Custom(func(t *rapid.T) TaskID {
-		return TaskID{Job: drawJob.Draw(t, "job"), Kind: Kind(rapid.IntRange(1, 6).Draw(t, "kind")), N: rapid.IntRange(0, 1<<40).Draw(t, "n")}
+	randomTask = rapid.Custom(func(t *rapid.T) TaskID {
+		return TaskID{Job: randomJob.Draw(t, "job"), Kind: Kind(rapid.IntRange(1, 6).Draw(t, "kind")), N: rapid.IntRange(0, 1<<40).Draw(t, "n")}
 	})
-	drawAttempt = rapid.Custom(func(t *rapid.T) AttemptID {
-		return AttemptID{Task: drawTask.Draw(t, "task"), N: rapid.IntRange(0, 1<<40).Draw(t, "n")}
+	randomAttempt = rapid.Custom(func(t *rapid.T) AttemptID {
+		return AttemptID{Task: randomTask.Draw(t, "task"), N: rapid.IntRange(0, 1<<40).Draw(t, "n")}
 	})
 )
 
 func TestIDsParseAsPrinted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		id := drawAttempt.Draw(t, "id")
+		id := randomAttempt.Draw(t, "id")
 		attempt, errA := ParseAttemptID(id.String())
 		task, errT := ParseTaskID(id.Task.String())
 		job, errJ := ParseJobID(id.Task.Job.String())

@@ -2,8 +2,8 @@ package wire
 
 import "time"
 
-// Level is the distance between an attempt and its data; lower is nearer. 0: the data has
-// no location, or it is unknown.
+// Level is the distance between an attempt and its data; lower is nearer. 0: the location of the
+// data is unknown, or it has none.
 type Level uint8
 
 const (
@@ -26,13 +26,13 @@ func (l Level) String() string {
 	return "unknown"
 }
 
-// Reading counts the bytes read and the time spent waiting for them.
+// Reading counts bytes that were read, and the time of waiting for them.
 type Reading struct {
 	Bytes int64         `msgpack:"Bytes"`
 	Took  time.Duration `msgpack:"Took"`
 }
 
-// Reads counts an attempt's reads from machines named by the file system, by distance.
+// Reads counts an attempt's reads by distance, if the file system names the machines.
 type Reads struct {
 	Node   Reading `msgpack:"Node"`
 	Rack   Reading `msgpack:"Rack"`

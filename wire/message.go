@@ -2,28 +2,28 @@ package wire
 
 import "time"
 
-// Message is one of the structs below. The set is closed; numbers are append-only.
+// Message is one of the structs below. Their numbers never change.
 type Message interface{ number() byte }
 
 // Between a task tracker and the leading job tracker.
 type (
 	// Hello opens a tracker's stream.
 	Hello struct {
-		Version     int    `msgpack:"Version"` // [Version] of the sender
-		Tracker     string `msgpack:"Tracker"`
-		Process     uint64 `msgpack:"Process"`     // random at process start: tells a restart from a reconnection
-		Incarnation uint64 `msgpack:"Incarnation"` // the last one granted to this process, 0 for none
-		Host        string `msgpack:"Host"`        // as the file system names this machine
-		Addr        string `msgpack:"Addr"`        // host:port of its shuffle service
-		MapSlots    int    `msgpack:"MapSlots"`
-		ReduceSlots int    `msgpack:"ReduceSlots"`
-		Nonce       string `msgpack:"Nonce"`     // from the file named in Staging; empty: not read yet
-		Rack        string `msgpack:"Rack"`      // "/dc1/r7"; empty: unknown
-		DisksLeft   int    `msgpack:"DisksLeft"` // how often this process has stopped using a disk
+		Version        int    `msgpack:"Version"` // [Version] of the sender
+		Tracker        string `msgpack:"Tracker"`
+		Process        uint64 `msgpack:"Process"`     // random number of this process: distinguishes a restart from a reconnection
+		Incarnation    uint64 `msgpack:"Incarnation"` // the last one of this process; 0: none
+		Host           string `msgpack:"Host"`        // name of this machine in the file system
+		Addr           string `msgpack:"Addr"`        // host:port of its shuffle service
+		MapSlots       int    `msgpack:"MapSlots"`
+		ReduceSlots    int    `msgpack:"ReduceSlots"`
+		Nonce          string `msgpack:"Nonce"`     // content of the file named in Staging; empty: not read yet
+		Rack           string `msgpack:"Rack"`      // "/dc1/r7"; empty: unknown
+		DisksAbandoned int    `msgpack:"DisksLeft"` // how many times this process has stopped using a disk
 	}
 
-	// Staging answers a Hello without the right Nonce. The tracker reads the nonce from
-	// File and repeats Hello on the same stream, or answers NoStaging.
+	// Staging answers a Hello that lacks the right Nonce. The tracker reads the nonce from File and
+	// repeats Hello on the same stream, or it answers NoStaging.
 	Staging struct {
 		File string `msgpack:"File"` // URL
 	}
@@ -47,39 +47,39 @@ type (
 		Leader string `msgpack:"Leader"` // host:port of the known leader, if this job tracker is not it
 	}
 
-	// Inventory lists everything a tracker holds, in pages, after every Welcome.
+	// Inventory lists all attempts, homes and jobs of a tracker, in pages. The tracker sends it
+	// after every Welcome.
 	Inventory struct {
-		Attempts []Report     `msgpack:"Attempts"` // running ones, and ended ones of live jobs
+		Attempts []Report     `msgpack:"Attempts"` // running attempts, and ended attempts of jobs that have not ended
 		Homes    []HomeReport `msgpack:"Homes"`
-		Jobs     []JobID      `msgpack:"Jobs"` // other jobs with something here, if only a worker
+		Jobs     []JobID      `msgpack:"Jobs"` // other jobs that have a worker or files on this tracker
 		More     bool         `msgpack:"More"` // another page follows
 	}
 
-	// Heartbeat renews the lease and carries the running attempts' progress.
+	// Heartbeat renews the lease, and has the progress of running attempts.
 	Heartbeat struct {
 		Attempts []Report `msgpack:"Attempts"`
-		Rate     float64  `msgpack:"Rate"` // bytes per second that its homes fetched recently, while there was something to fetch; 0: not measured
+		Rate     float64  `msgpack:"Rate"` // recent fetch rate of its homes in bytes a second, without idle times; 0: not measured
 	}
 
 	// Ack answers a Heartbeat: the sender still leads.
 	Ack struct{}
 
-	// Capacity reports that the tracker's slots changed, for instance because a disk
-	// failed.
+	// Capacity reports that the tracker's slots changed, as when a disk failed.
 	Capacity struct {
-		MapSlots    int    `msgpack:"MapSlots"`
-		ReduceSlots int    `msgpack:"ReduceSlots"`
-		Reason      string `msgpack:"Reason"`
-		DisksLeft   int    `msgpack:"DisksLeft"` // as in Hello
+		MapSlots       int    `msgpack:"MapSlots"`
+		ReduceSlots    int    `msgpack:"ReduceSlots"`
+		Reason         string `msgpack:"Reason"`
+		DisksAbandoned int    `msgpack:"DisksLeft"` // as in Hello
 	}
 
-	// Report reports an attempt's new state immediately.
+	// Report reports a new state of an attempt. The tracker sends it at once.
 	Report struct {
 		Attempt AttemptID    `msgpack:"Attempt"`
 		State   AttemptState `msgpack:"State"`
 		Bytes   Progress     `msgpack:"Bytes"`
-		Digest  uint64       `msgpack:"Digest"` // of a reduce: sum of the MapOutput.Digest of its input; 0: not known
-		Result  *Result      `msgpack:"Result"` // when the state is final
+		Digest  uint64       `msgpack:"Digest"` // of a reduce: sum of MapOutput.Digest over its input; 0: not known
+		Result  *Result      `msgpack:"Result"` // set if the state is final
 	}
 
 	// HomeReport reports how much a home has gathered.
@@ -87,10 +87,10 @@ type (
 		Job        JobID      `msgpack:"Job"`
 		Partition  int        `msgpack:"Partition"`
 		Generation Generation `msgpack:"Generation"`
-		Maps       int        `msgpack:"Maps"`     // map outputs gathered
-		Digest     uint64     `msgpack:"Digest"`   // sum of the digests of those outputs
-		Bytes      int64      `msgpack:"Bytes"`    // gathered, of this partition
-		Complete   bool       `msgpack:"Complete"` // all maps' outputs are gathered
+		Maps       int        `msgpack:"Maps"`     // number of gathered map outputs
+		Digest     uint64     `msgpack:"Digest"`   // sum of the digests of the gathered outputs
+		Bytes      int64      `msgpack:"Bytes"`    // gathered bytes of this partition
+		Complete   bool       `msgpack:"Complete"` // the outputs of all maps are gathered
 	}
 
 	// OutputLost reports that a map's output cannot be read from its tracker.
@@ -98,7 +98,7 @@ type (
 		Job     JobID  `msgpack:"Job"`
 		Map     int    `msgpack:"Map"`
 		Attempt int    `msgpack:"Attempt"` // the AttemptID's N
-		Corrupt bool   `msgpack:"Corrupt"` // it was found, but its checksum is wrong
+		Corrupt bool   `msgpack:"Corrupt"` // the file is there, but its checksum is wrong
 		Reason  string `msgpack:"Reason"`  // the observed error, with the addresses
 	}
 
@@ -108,13 +108,13 @@ type (
 		Attempt    AttemptID     `msgpack:"Attempt"`
 		Staging    string        `msgpack:"Staging"`    // the submission's
 		Index      int           `msgpack:"Index"`      // of the job in the submission's Plan
-		Generation Generation    `msgpack:"Generation"` // of the home a reduce reads
+		Generation Generation    `msgpack:"Generation"` // of the home that a reduce reads
 		Subject    AttemptID     `msgpack:"Subject"`    // the attempt that a fence settles
-		Outcome    State         `msgpack:"Outcome"`    // Failed or Killed, for a cleanup
+		Outcome    State         `msgpack:"Outcome"`    // for a cleanup: Failed or Killed
 		Timeout    time.Duration `msgpack:"Timeout"`
-		Memory     int64         `msgpack:"Memory"`    // resident bytes that the attempt's processes may use, 0: any
-		Processes  int           `msgpack:"Processes"` // most processes of the attempt, 0: any
-		Rack       string        `msgpack:"Rack"`      // of the tracker, as far as the topology is known
+		Memory     int64         `msgpack:"Memory"`    // maximum resident bytes of the attempt's processes; 0: no limit
+		Processes  int           `msgpack:"Processes"` // maximum number of processes of the attempt; 0: no limit
+		Rack       string        `msgpack:"Rack"`      // of the tracker; empty: unknown
 		Token      string        `msgpack:"Token"`     // of the job
 	}
 
@@ -137,36 +137,36 @@ type (
 		Job        JobID      `msgpack:"Job"`
 		Partition  int        `msgpack:"Partition"`
 		Generation Generation `msgpack:"Generation"`
-		Maps       int        `msgpack:"Maps"`  // outputs to gather
+		Maps       int        `msgpack:"Maps"`  // number of outputs to gather
 		Token      string     `msgpack:"Token"` // of the job
 	}
 
-	// Outputs tells the homes of a job on this tracker where map outputs are. A map named a
-	// second time has a new output: the old one must not be used any more.
+	// Outputs tells the homes of a job on this tracker where map outputs are. If a map is listed
+	// again, it has a new output, which replaces the old one.
 	Outputs struct {
 		Epoch   uint64      `msgpack:"Epoch"`
 		Job     JobID       `msgpack:"Job"`
 		Outputs []MapOutput `msgpack:"Outputs"`
 	}
 
-	// Shares orders the jobs that a tracker fetches for. Listed jobs come first, in this
-	// order, each limited to its share while other jobs have something to fetch. Unlisted
-	// jobs come last, equally. Each Shares replaces the previous one.
+	// Shares sets the order in which a tracker fetches for its jobs. Listed jobs come first, in
+	// this order. While others wait, a job gets only its share. Other jobs come last, with equal
+	// rights. Each message replaces the previous one.
 	Shares struct {
 		Epoch  uint64     `msgpack:"Epoch"`
 		Shares []JobShare `msgpack:"Shares"`
 	}
 
-	// Drained tells a draining tracker that no job needs it any more. It then exits.
+	// Drained tells a draining tracker that no job needs it any more. The tracker then ends.
 	Drained struct {
 		Epoch uint64 `msgpack:"Epoch"`
 	}
 
-	// DropJob lets a tracker forget an ended job and remove its data.
+	// DropJob tells a tracker that a job has ended: it forgets the job and removes its data.
 	DropJob struct {
-		Epoch uint64 `msgpack:"Epoch"`
-		Job   JobID  `msgpack:"Job"`
-		Done  string `msgpack:"Done"` // staging directory of its submission, if this was the submission's last job; empty also from a leader that does not know the job any more
+		Epoch        uint64 `msgpack:"Epoch"`
+		Job          JobID  `msgpack:"Job"`
+		EndedStaging string `msgpack:"Done"` // staging directory of the submission, if its last job has ended; empty if not, or if the leader has forgotten the job
 	}
 )
 
@@ -184,21 +184,20 @@ type (
 		Index   int       `msgpack:"Index"`   // of the job in the submission's Plan
 		Dir     string    `msgpack:"Dir"`     // the attempt's own local directory; the tracker creates it
 		Logs    string    `msgpack:"Logs"`    // directory for its stdout and stderr
-		Runs    []Segment `msgpack:"Runs"`    // the partition, for a reduce
+		Runs    []Segment `msgpack:"Runs"`    // for a reduce: its partition
 		Subject AttemptID `msgpack:"Subject"` // the attempt that a fence settles
-		Outcome State     `msgpack:"Outcome"` // Failed or Killed, for a cleanup
-		Host    string    `msgpack:"Host"`    // the tracker's, as the file system names it
+		Outcome State     `msgpack:"Outcome"` // for a cleanup: Failed or Killed
+		Host    string    `msgpack:"Host"`    // name of the tracker's machine in the file system
 		Rack    string    `msgpack:"Rack"`    // as in Launch
 	}
 
 	// WorkerProgress is sent while an attempt runs, about twice a second.
 	WorkerProgress struct {
 		Bytes    Progress `msgpack:"Bytes"`
-		Activity uint64   `msgpack:"Activity"` // grows with every record, status or counter; no growth for long means that the attempt hangs
+		Activity uint64   `msgpack:"Activity"` // grows with every record, status or counter; if it stays the same for long, the attempt hangs
 	}
 
-	// CommitReady asks for the grant: all output is written, closed and in its temporary
-	// place.
+	// CommitReady requests the grant: all output is written to its temporary place, and closed.
 	CommitReady struct{}
 
 	// CommitGranted answers CommitReady.
@@ -216,7 +215,7 @@ type AttemptState uint8
 const (
 	AttemptRunning   AttemptState = iota + 1
 	AttemptReady                  // waits for the grant
-	AttemptSucceeded              // with output: committed
+	AttemptSucceeded              // any output is committed
 	AttemptFailed
 	AttemptKilled
 )
@@ -237,33 +236,33 @@ func (s AttemptState) String() string {
 	return "unknown"
 }
 
-// Final says whether an attempt in this state has ended.
+// Final reports whether an attempt in this state has ended.
 func (s AttemptState) Final() bool { return s >= AttemptSucceeded }
 
 // Result is the outcome of an attempt.
 type Result struct {
 	Error string `msgpack:"Error"` // empty: it succeeded
-	Fatal bool   `msgpack:"Fatal"` // a retry would fail too: missing input, existing output
-	Log   string `msgpack:"Log"`   // last lines of its stderr, when it failed
+	Fatal bool   `msgpack:"Fatal"` // a retry would fail too, as with missing input
+	Log   string `msgpack:"Log"`   // if it failed: last lines of its stderr
 
 	Counters  Counters      `msgpack:"Counters"`
-	Bytes     int64         `msgpack:"Bytes"`     // read, by a map or a reduce
+	Bytes     int64         `msgpack:"Bytes"`     // bytes that a map or reduce has read
 	Took      time.Duration `msgpack:"Took"`      // from launch to end, measured by the tracker
 	Output    *MapOutput    `msgpack:"Output"`    // of a map; nil if the job has no reduces
 	Splits    *SplitsDone   `msgpack:"Splits"`    // of a setup
 	Committed bool          `msgpack:"Committed"` // of a fence: its subject has committed
-	Lost      []OutputLost  `msgpack:"Lost"`      // segments that a reduce could not read, through no fault of its own
-	Reads     Reads         `msgpack:"Reads"`     // of input, as far as the file system says where it came from
+	Lost      []OutputLost  `msgpack:"Lost"`      // segments that a reduce could not read, so that the reduce itself is not at fault
+	Reads     Reads         `msgpack:"Reads"`     // of input, if the file system names the machines
 }
 
 // MapOutput is the segment file of a map attempt, with all partitions.
 type MapOutput struct {
 	Map     int    `msgpack:"Map"`
 	Attempt int    `msgpack:"Attempt"` // the AttemptID's N
-	Tracker string `msgpack:"Tracker"` // that has the file
+	Tracker string `msgpack:"Tracker"` // tracker that has the file
 	Addr    string `msgpack:"Addr"`    // host:port of that tracker's shuffle service
-	Bytes   int64  `msgpack:"Bytes"`   // of its partitions, which homes gather
-	Digest  uint64 `msgpack:"Digest"`  // over the partitions' digests: equal digests mean equal records
+	Bytes   int64  `msgpack:"Bytes"`   // total of its partitions
+	Digest  uint64 `msgpack:"Digest"`  // of all partitions: equal digests mean equal records
 }
 
 // SplitsDone is the result of a setup attempt.
@@ -275,10 +274,10 @@ type SplitsDone struct {
 // Segment is a sorted run that a reduce reads: one partition of one map output,
 // or several merged.
 type Segment struct {
-	Map     int    `msgpack:"Map"`     // -1: merged from several
+	Map     int    `msgpack:"Map"`     // -1: merged from several maps
 	Attempt int    `msgpack:"Attempt"` // the AttemptID's N
 	File    string `msgpack:"File"`
-	URL     string `msgpack:"URL"` // where to stream it from when File is empty
+	URL     string `msgpack:"URL"` // if File is empty: URL from which to stream it
 	Offset  int64  `msgpack:"Offset"`
 	Length  int64  `msgpack:"Length"`
 }
@@ -289,7 +288,7 @@ type JobShare struct {
 	Share float64 `msgpack:"Share"` // from 0 to 1
 }
 
-// Generation numbers a partition's homes; the highest is in force.
+// Generation numbers the homes of a partition. The home with the highest generation is in use.
 type Generation struct {
 	Epoch uint64 `msgpack:"Epoch"`
 	N     int    `msgpack:"N"`
@@ -332,8 +331,8 @@ func (*Capacity) number() byte       { return 26 }
 func (*Shares) number() byte         { return 27 }
 func (*Drained) number() byte        { return 28 }
 
-// blank makes the empty message of a number, nil for an unknown one.
-func blank(number byte) Message {
+// newMessage makes an empty message with this number, or nil if the number is unknown.
+func newMessage(number byte) Message {
 	switch number {
 	case 1:
 		return new(Hello)

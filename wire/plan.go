@@ -9,9 +9,9 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// Plan describes the jobs of a program, without its code. The client stages it, the job
-// tracker schedules by it, and every worker's own Plan must equal it. A single job is a
-// Plan with one job and an empty Flow.
+// Plan describes the jobs of a program, without the code. The client stages it, the job tracker
+// schedules the jobs, and the plan that every worker makes must equal it. For a single job, the
+// Plan has one job and an empty Flow.
 type Plan struct {
 	Flow string    `msgpack:"Flow"` // the flow's name
 	Jobs []JobPlan `msgpack:"Jobs"`
@@ -22,34 +22,33 @@ type JobPlan struct {
 	Name       string      `msgpack:"Name"`
 	Inputs     []InputPlan `msgpack:"Inputs"`
 	Reduces    int         `msgpack:"Reduces"`    // 0: map-only
-	Combine    bool        `msgpack:"Combine"`    // a combiner shrinks map output
+	Combine    bool        `msgpack:"Combine"`    // maps run a combiner
 	TotalOrder bool        `msgpack:"TotalOrder"` // partitions are key ranges, sampled by the setup attempt
 
-	// Types as in the author's source, for the description check and for messages.
-	Key      string `msgpack:"Key"`      // what maps emit
-	Value    string `msgpack:"Value"`    // likewise
-	OutKey   string `msgpack:"OutKey"`   // what the job writes
-	OutValue string `msgpack:"OutValue"` // likewise
+	// Names of Go types as in the program's source: to compare plans, and for messages.
+	Key      string `msgpack:"Key"`      // of map output
+	Value    string `msgpack:"Value"`    // of map output
+	OutKey   string `msgpack:"OutKey"`   // of the job's output
+	OutValue string `msgpack:"OutValue"` // of the job's output
 
-	Format  string   `msgpack:"Format"`  // of the output: "text", "raw", "binary" or the author's own
-	Output  string   `msgpack:"Output"`  // URL of the output directory; empty: temporary, read by a later job
+	Format  string   `msgpack:"Format"`  // of the output: "text", "raw", "binary" or a name from the program
+	Output  string   `msgpack:"Output"`  // URL of the output directory; empty: temporary output for a later job of the flow
 	Outputs []string `msgpack:"Outputs"` // named outputs beside the main one
 
-	Properties map[string]string `msgpack:"Properties"` // resolved: -D over Job.Properties over defaults
+	Properties map[string]string `msgpack:"Properties"` // effective values: from -D, else Job.Properties, else the default
 	Files      map[string]string `msgpack:"Files"`      // side files: name to URL
 }
 
 // InputPlan describes one input of a job: paths, or an earlier job of the flow.
 type InputPlan struct {
-	Format     string   `msgpack:"Format"`     // a format of package runtime, or the author's own
+	Format     string   `msgpack:"Format"`     // a format of package runtime, or a name from the program
 	RecordSize int      `msgpack:"RecordSize"` // bytes, for "records"
 	Paths      []string `msgpack:"Paths"`      // URLs: files, directories, globs
-	From       int      `msgpack:"From"`       // 1 + index in Plan.Jobs of the job that writes it; 0: read Paths
+	From       int      `msgpack:"From"`       // 1 + index in Plan.Jobs of the job that writes this input; 0: read Paths
 }
 
-// After lists the indexes in Plan.Jobs of the jobs that write j's input, each once,
-// ascending.
-func (j *JobPlan) After() []int {
+// InputJobs lists the jobs that write j's input, as indexes in Plan.Jobs: sorted, and each once.
+func (j *JobPlan) InputJobs() []int {
 	var after []int
 	for _, in := range j.Inputs {
 		if in.From > 0 {
@@ -73,8 +72,8 @@ func insertOnce(sorted []int, n int) []int {
 	return sorted
 }
 
-// Submission is a client's request: a Plan, and how to run its program. The same key always
-// gets the same answer, so a client that is unsure may submit again.
+// Submission is a client's request: a Plan, and how to run its program. The same key always gets
+// the same answer. So a client may submit again if an answer was lost.
 type Submission struct {
 	Key      string   `msgpack:"Key"` // random, chosen by the client
 	Owner    string   `msgpack:"Owner"`
@@ -83,10 +82,10 @@ type Submission struct {
 	Program  Program  `msgpack:"Program"`
 	Settings Settings `msgpack:"Terms"`
 
-	// When the deadline ends, in Unix milliseconds by the leader's clock. 0: Settings.Deadline
-	// counts from when the leader accepts the submission. In the log, Settings has the
-	// deadline.
-	Due int64 `msgpack:"Due,omitempty"`
+	// DeadlineAt is the time of the deadline, in Unix milliseconds on the leader's clock. 0:
+	// Settings.Deadline counts from the time at which the leader accepts the submission. The log
+	// does not have it: there, Settings has the deadline.
+	DeadlineAt int64 `msgpack:"Due,omitempty"`
 }
 
 // Program says how to start the job's binary.
@@ -94,21 +93,21 @@ type Program struct {
 	Path  string            `msgpack:"Path"`  // URL of the executable
 	Hash  string            `msgpack:"Hash"`  // its SHA-256 in hex; empty: run Path in place, without a copy
 	Args  []string          `msgpack:"Args"`  // the job's own arguments, as the user typed them
-	Flags map[string]string `msgpack:"Flags"` // every flag's value as the client saw it, defaults too
+	Flags map[string]string `msgpack:"Flags"` // values of all flags in the client's process, also of defaults
 	Dir   string            `msgpack:"Dir"`   // the client's working directory, the base of the plan's relative paths
 }
 
 // Directories beside the submissions in a cluster's staging directory.
 const (
-	StagingClusters = "clusters" // clusters/<cluster id>: the nonce that proves the directory is shared
+	StagingClusters = "clusters" // clusters/<cluster id>: the nonce, which proves that trackers share the directory
 	StagingPrograms = "programs" // programs/<yyyymmdd>/<sha-256>: executables by the UTC day of their upload
 	StagingHistory  = "history"  // history/yyyy/mm/dd/<job id>
 )
 
-// Staged file names, below Submission.Staging; the per-job ones below its <job id>/.
+// Names of staged files below Submission.Staging. Files of one job are in its directory <job id>/.
 const (
-	StagedSubmission = "submission" // the Submission, a frame
-	StagedStopped    = "stopped"    // the submission, renamed once one of its jobs is cleaned up: no job of it is set up any more
+	StagedSubmission = "submission" // the Submission, as a frame
+	StagedStopped    = "stopped"    // StagedSubmission, renamed by the first cleanup of a job: then no other job of it is set up
 	StagedSplits     = "splits"     // written by the setup attempt
 	StagedCuts       = "cuts"       // partition boundaries of a total order, written by the setup attempt
 	StagedFiles      = "files"      // the files of each side file, with sizes and times, written by the setup attempt
@@ -118,7 +117,7 @@ const (
 type State uint8
 
 const (
-	Waiting    State = iota + 1 // for jobs that write its input
+	Waiting    State = iota + 1 // waits for jobs that write its input
 	Preparing                   // its setup attempt computes the splits
 	Running                     // its tasks run
 	Committing                  // its outputs move into place; kill is refused
@@ -150,7 +149,7 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// Ended says whether a job in this state has ended for good.
+// Ended reports whether a job in this state has ended for good.
 func (s State) Ended() bool { return s >= Succeeded }
 
 // Progress counts bytes of a phase.
@@ -171,7 +170,7 @@ type JobStatus struct {
 	Reduced    Progress      `msgpack:"Reduced"`  // bytes of partitions read by reduces
 	Counters   Counters      `msgpack:"Counters"`
 	Error      string        `msgpack:"Error"` // why the job failed or was killed
-	WaitReason string        `msgpack:"Waits"` // "for …": the cause of waiting, if it waits
+	WaitReason string        `msgpack:"Waits"` // why it waits: "for …"; empty: it does not wait
 	Settings   Settings      `msgpack:"Terms"`
 	Suspended  bool          `msgpack:"Held"`           // suspended: no task is launched
 	Troubles   []string      `msgpack:"Troubles"`       // failed attempts, lost outputs, lost trackers; see [MaxTroubles]
@@ -179,15 +178,14 @@ type JobStatus struct {
 	Ends       time.Duration `msgpack:"Ends,omitempty"` // predicted time from submission to end; 0: not known
 	Owner      string        `msgpack:"Owner"`          // the user that submitted it; empty: not known any more
 	Flow       FlowID        `msgpack:"Flow"`           // its flow; zero: none
-	StoppedBy  JobID         `msgpack:"With"`           // the job of its flow that failed or was killed and so stopped this one; zero: none
+	StoppedBy  JobID         `msgpack:"With"`           // the job of its flow that failed or was killed, which stopped this one; zero: none
 }
 
-// MaxTroubles bounds the reported losses of trackers of a job, and separately its other
-// troubles. The first ones are kept.
+// MaxTroubles limits the troubles of a job. The first MaxTroubles about lost trackers are kept, and
+// the first MaxTroubles others.
 const MaxTroubles = 20
 
-// MaxTrouble bounds the text of a trouble, and of an attempt's cause in status and history, in
-// bytes.
+// MaxTrouble is the maximum bytes of a trouble, and of an attempt's error in status and history.
 const MaxTrouble = 500
 
 // TaskCounts counts a phase's tasks.
@@ -220,11 +218,11 @@ func (c Counters) Merge(other Counters) {
 	}
 }
 
-// Get returns a counter's value, 0 if it was never counted.
+// Get returns a counter's value, or 0 if there is no such counter.
 func (c Counters) Get(group, name string) int64 { return c[group][name] }
 
-// EncodeMsgpack writes the counters sorted, so that equal counters give equal bytes: the
-// encoder sorts only map types that it knows.
+// EncodeMsgpack writes the counters in sorted order, so that equal counters give equal bytes. The
+// encoder itself sorts only some map types.
 func (c Counters) EncodeMsgpack(enc *msgpack.Encoder) error {
 	if c == nil {
 		return enc.EncodeNil()

@@ -5,21 +5,21 @@ import (
 	"sync"
 )
 
-// Queue passes elements from a loop that must not block to another goroutine, such as the
-// writer of a [Conn]. Several goroutines may put; one takes.
+// Queue passes elements from a loop that must not block to another goroutine, such as the writer of
+// a [Conn]. Several goroutines may call Put, but only one All.
 type Queue[T any] struct {
 	limit int
 
-	mu    sync.Mutex
-	more  sync.Cond
-	list  []T
-	ended bool
+	mu      sync.Mutex
+	changed sync.Cond
+	list    []T
+	closed  bool
 }
 
-// NewQueue makes a queue that holds at most limit elements, or, with limit 0, any number.
+// NewQueue makes a queue for at most limit elements; 0: any number.
 func NewQueue[T any](limit int) *Queue[T] {
 	q := &Queue[T]{limit: limit}
-	q.more.L = &q.mu
+	q.changed.L = &q.mu
 	return q
 }
 
@@ -27,16 +27,16 @@ func NewQueue[T any](limit int) *Queue[T] {
 func (q *Queue[T]) Put(v T) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.ended || q.limit > 0 && len(q.list) >= q.limit {
+	if q.closed || q.limit > 0 && len(q.list) >= q.limit {
 		return false
 	}
 	q.list = append(q.list, v)
-	q.more.Signal()
+	q.changed.Signal()
 	return true
 }
 
-// All yields elements as they arrive, until the queue is closed and empty. A loop that ends
-// early may lose elements.
+// All yields elements as they arrive, until the queue is closed and empty. If the loop ends early,
+// elements may be lost.
 func (q *Queue[T]) All() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for batch := q.take(); batch != nil; batch = q.take() {
@@ -53,25 +53,25 @@ func (q *Queue[T]) All() iter.Seq[T] {
 func (q *Queue[T]) take() []T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.list) == 0 && !q.ended {
-		q.more.Wait()
+	for len(q.list) == 0 && !q.closed {
+		q.changed.Wait()
 	}
 	list := q.list
 	q.list = nil
 	return list
 }
 
-// Close refuses further elements. The taker still gets the remaining ones.
+// Close makes Put refuse elements. All still yields the remaining ones.
 func (q *Queue[T]) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.ended = true
-	q.more.Signal()
+	q.closed = true
+	q.changed.Signal()
 }
 
-// Closed says whether the queue was closed.
+// Closed reports whether the queue was closed.
 func (q *Queue[T]) Closed() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.ended
+	return q.closed
 }

@@ -19,11 +19,11 @@ func TestQueue(t *testing.T) {
 		t.Errorf("after close: got %v, want [0 1]", got)
 	}
 	if slices.Collect(q.All()) != nil || q.Put(3) || !q.Closed() {
-		t.Error("the queue gives or takes elements after close")
+		t.Error("the queue yields or accepts elements after Close")
 	}
 }
 
-// TestQueueKeepsOrder passes elements between two goroutines, then closes the queue.
+// TestQueueKeepsOrder passes elements to another goroutine, and then closes the queue.
 func TestQueueKeepsOrder(t *testing.T) {
 	q := wire.NewQueue[int](0)
 	go func() {

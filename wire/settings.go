@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// Terms are the job settings of a submission: of its one job, or of all jobs of its flow
-// together. They can change while it runs. Times count from the submission, so that only
-// the leader's clock matters.
+// Settings are the job settings of a submission: for its single job, or for all jobs of its flow.
+// They can change while jobs run. Times count from the submission, so that only the leader's clock
+// matters.
 type Settings struct {
 	Priority Priority      `msgpack:"Priority"`
-	Weight   float64       `msgpack:"Weight"`   // of its cost, in weighted metrics; 0: 1
+	Weight   float64       `msgpack:"Weight"`   // in weighted metrics; 0 means 1
 	Deadline time.Duration `msgpack:"Deadline"` // may be in the past; 0: none
-	SLA      []SLAStep     `msgpack:"SLA"`      // by time
-	Batch    string        `msgpack:"Batch"`    // jobs of one batch are planned together; empty: alone
+	SLA      []SLAStep     `msgpack:"SLA"`      // sorted by time
+	Batch    string        `msgpack:"Batch"`    // name of a batch, which is planned together; empty: none
 	Pool     string        `msgpack:"Pool"`     // empty: "default"
 }
 
-// SLAStep is the total cost of ending after a time.
+// SLAStep is the total cost if the job ends later than After.
 type SLAStep struct {
 	After time.Duration `msgpack:"After"`
 	Cost  float64       `msgpack:"Cost"`
 }
 
-// DefaultPool is the pool of jobs that name none.
+// DefaultPool is the pool of jobs that do not name a pool.
 const DefaultPool = "default"
 
-// Priority is a Hadoop priority. It orders jobs under fifo, and multiplies the weight under
-// all other schedulers.
+// Priority is one of Hadoop's priorities. It orders jobs under fifo, and multiplies the weight
+// under other schedulers.
 type Priority int8
 
 // Hadoop's priorities.
@@ -60,8 +60,8 @@ func (p Priority) Factor() float64 {
 	}
 }
 
-// ParsePriority parses the text of String in any case, and Hadoop's other forms: 1 to 5 for
-// lowest to highest, DEFAULT and UNDEFINED_PRIORITY for NORMAL.
+// ParsePriority parses the text of String in upper or lower case. It also accepts Hadoop's other
+// forms: 1 to 5 for lowest to highest, DEFAULT and UNDEFINED_PRIORITY for NORMAL.
 func ParsePriority(text string) (Priority, error) {
 	for i, name := range priorityNames {
 		if strings.EqualFold(text, name) || text == strconv.Itoa(i+1) {
@@ -74,16 +74,16 @@ func ParsePriority(text string) (Priority, error) {
 	return 0, fmt.Errorf("priority %q: want one of %s", text, strings.Join(priorityNames, ", "))
 }
 
-// Scheduling is how a cluster shares its slots, in the words of the command line. As a
-// change, an empty field keeps the current value.
+// Scheduling is how a cluster shares its slots, in the words of the command line. In a change, an
+// empty field keeps the current value.
 type Scheduling struct {
 	Scheduler string `msgpack:"Scheduler"` // "fifo", "flex", …
 	Metric    string `msgpack:"Metric"`    // "sum-response", …
 	Delay     string `msgpack:"Delay"`     // "none", "fixed=3s", "paper", "dynamic"
 }
 
-// Over returns s with its empty fields taken from base.
-func (s Scheduling) Over(base Scheduling) Scheduling {
+// WithDefaults returns s with its empty fields taken from base.
+func (s Scheduling) WithDefaults(base Scheduling) Scheduling {
 	for _, field := range []struct {
 		own  *string
 		base string
@@ -95,21 +95,21 @@ func (s Scheduling) Over(base Scheduling) Scheduling {
 	return s
 }
 
-// Change is a change of job settings; nil keeps a setting.
+// Change is a change of job settings. nil keeps a setting.
 type Change struct {
 	Priority  *Priority
 	Weight    *float64
-	Deadline  *time.Duration // from now; 0: remove it
-	SLA       *[]SLAStep     // from the submission
+	Deadline  *time.Duration // time from now; 0: remove the deadline
+	SLA       *[]SLAStep     // times from the submission
 	Batch     *string
 	Pool      *string
 	Suspended *bool
 }
 
-// Late says whether a job has missed its deadline, given the time since its submission.
+// Late reports whether a job has missed its deadline. elapsed is the time since its submission.
 func (t *Settings) Late(elapsed time.Duration) bool {
 	return t.Deadline != 0 && elapsed > t.Deadline
 }
 
-// Empty says whether a change is empty.
+// Empty reports whether a change is empty.
 func (c *Change) Empty() bool { return *c == Change{} }

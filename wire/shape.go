@@ -6,17 +6,17 @@ import (
 	"fmt"
 )
 
-// ErrMalformed reports bytes that are not a message body: cut short, nested too deeply, or
-// with lengths beyond the data.
+// ErrMalformed reports bytes that are not a message body: truncated, nested too deeply, or with
+// lengths beyond the data.
 var ErrMalformed = errors.New("malformed message")
 
-// maxDepth bounds the nesting of values, because a reader skips unknown fields by
-// recursion. Quern's messages nest 6 deep.
+// maxDepth limits the nesting of values, because a reader skips unknown fields recursively. Quern's
+// messages are nested 6 deep.
 const maxDepth = 64
 
-// checkShape walks one msgpack value without decoding it. The decoder trusts lengths and
-// allocates for them at once. So this checks first that every element has at least one byte
-// of data, and that nothing follows the value.
+// checkShape reads one msgpack value without decoding it. The decoder trusts lengths, and allocates
+// memory for them at once. So checkShape first checks that every element has at least one byte of
+// data, and that nothing follows the value.
 func checkShape(data []byte) error {
 	var stack [maxDepth]int // values still expected on each level
 	depth, at := 0, 0
@@ -47,9 +47,9 @@ func checkShape(data []byte) error {
 	}
 }
 
-// measure returns the sizes of the first value of data: bytes of its head, bytes of its
-// payload, values within it. It fails if the head is cut off, and for extension types,
-// which no message uses.
+// measure returns the sizes of the first value of data: bytes of its head, bytes of its payload,
+// and number of values within it. It fails if the head is truncated, and for extension types, which
+// no message uses.
 func measure(data []byte) (head, payload, values int, ok bool) {
 	if len(data) == 0 {
 		return 0, 0, 0, false

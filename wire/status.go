@@ -7,23 +7,23 @@ type AttemptStatus struct {
 	Addr    string       `msgpack:"Addr"` // host:port at which the tracker serves its logs
 	State   AttemptState `msgpack:"State"`
 	Bytes   Progress     `msgpack:"Bytes"`
-	Began   int64        `msgpack:"Began"` // Unix milliseconds, by the leader's clock
-	Took    int64        `msgpack:"Took"`  // milliseconds, when the state is final
+	Began   int64        `msgpack:"Began"` // Unix milliseconds on the leader's clock
+	Took    int64        `msgpack:"Took"`  // milliseconds, if the state is final
 	Error   string       `msgpack:"Error"` // why it failed or was killed
 	Level   Level        `msgpack:"Level"` // of a map: the distance to its input at launch
-	Reads   Reads        `msgpack:"Reads"` // as in Result, when the state is final
+	Reads   Reads        `msgpack:"Reads"` // as in Result, if the state is final
 
-	// Launched is when the attempt got its slot, like Began; it holds the slot until
-	// Began+Took. 0: an earlier leader launched it. Then this leader derives Began from its
-	// first report: Took before the end, or the report's own time.
+	// Launched is the time at which the attempt got its slot, in the form of Began. It has the slot
+	// until Began+Took. 0: an earlier leader launched it. Then this leader estimates Began from the
+	// first report: Took before the end, or the time of the report.
 	Launched int64 `msgpack:"Launched"`
 }
 
-// JobAttempts is a job's attempts, and what is needed to read their logs.
+// JobAttempts has a job's attempts, and the token to read their logs.
 type JobAttempts struct {
 	Attempts []AttemptStatus // by task and number
 	Owner    string          // of the job
-	Token    string          // of the job; empty: the caller may not have it, or the job is older than tokens
+	Token    string          // of the job; empty: the caller may not read its logs, or an older version ran it
 }
 
 // TrackerStatus is the part of a task tracker's state that users see.
@@ -34,65 +34,64 @@ type TrackerStatus struct {
 	Incarnation uint64
 	MapSlots    int
 	ReduceSlots int
-	Maps        int    // running
-	Reduces     int    // running
-	Connected   bool   // it has a stream and its inventory is in
+	Maps        int    // running attempts
+	Reduces     int    // running attempts
+	Connected   bool   // it has a stream, and its inventory is complete
 	Silent      int64  // milliseconds since its last message
 	Excluded    string // why it gets no tasks for a time; empty: it gets tasks
 	Trouble     string // a problem that it reports, or an inconsistent rack
-	Rack        string // by the file system's topology, else from the tracker's flag
+	Rack        string // from the file system's topology, or else the tracker's flag
 }
 
-// ClusterStatus is the part of a cluster's state that users see. Only the leader knows the
-// trackers.
+// ClusterStatus is a cluster's state as users see it. Only the leader knows the trackers.
 type ClusterStatus struct {
 	Cluster  string // id
-	Start    int64  // Unix milliseconds of its bootstrap, part of every job's id
+	Start    int64  // Unix milliseconds of its bootstrap; part of every job's id
 	Staging  string // URL
 	Epoch    uint64
 	Leader   string // id of the latest leader
 	Addr     string // host:port of its API
 	IsLeader bool   // the job tracker that answers is the leader
-	Jobs     int    // not ended
+	Jobs     int    // number of jobs that have not ended
 
 	Scheduling Scheduling // in force, on the leader
 	NoPlan     string     // why the last attempt to plan failed, on the leader
-	Pools      string     // where the pool table came from, and errors in a newer one
+	Pools      string     // URL of the pool table's file, and errors in a newer version of the file
 	InPools    []PoolStatus
 	PoolNotes  []string // settings in the pool table's file that Quern ignores
 	Trackers   []TrackerStatus
-	Lost       []LostTracker // by name: lost trackers that have not returned
+	Lost       []LostTracker // by name: lost trackers that have not registered again
 	Drains     []DrainStatus // by name
 }
 
-// LostTracker is a task tracker that was silent for a lease, with what it held.
+// LostTracker is a task tracker that was silent for a lease, and what was lost with it.
 type LostTracker struct {
 	Tracker string
 	Host    string
 	Addr    string
 	Rack    string
 	Since   int64 // Unix milliseconds
-	Maps    int   // attempts that ran
-	Reduces int   // likewise
+	Maps    int   // attempts that ran there
+	Reduces int   // attempts that ran there
 	Outputs int   // map outputs of jobs that had not ended
 }
 
 // DrainStatus is the state of a draining task tracker.
 type DrainStatus struct {
-	Tracker string
-	Drained bool   // no job needs it any more
-	Here    bool   // it is registered, perhaps again after draining
-	Needs   string // what jobs still need of it; empty: nothing, or not known
+	Tracker    string
+	Drained    bool   // no job needs it any more
+	Registered bool   // it is registered, perhaps again after the drain
+	Needs      string // what jobs still need of it; empty: nothing, or it is not known
 }
 
-// PoolStatus is the leader's view of a pool. Arrays are by phase: maps, reduces.
+// PoolStatus is the state of a pool. Pairs are for maps, then for reduces.
 type PoolStatus struct {
 	Name    string
 	Min     [2]int
-	Max     [2]int // -1: any number
+	Max     [2]int // -1: no limit
 	Weight  float64
-	MaxJobs int // most jobs with slots at a time; -1: any number
-	Jobs    int // not ended
+	MaxJobs int // maximum number of jobs with slots at a time; -1: no limit
+	Jobs    int // number of jobs that have not ended
 	Running [2]int
-	Gone    bool // removed from the pool table
+	Removed bool // removed from the pool table
 }

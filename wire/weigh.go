@@ -8,32 +8,32 @@ import (
 	"sync"
 )
 
-// ErrInflated reports a message that would take far more memory than it has bytes.
+// ErrInflated reports a message that would take far more memory than its size.
 var ErrInflated = errors.New("message decodes to too much memory")
 
-// A message of n bytes may decode to freeMemory + n·memoryPerByte. Quern's messages need at
-// most 6 bytes per byte, because field names are sent too. One byte can encode an empty
-// list element that decodes to a whole struct: without this bound, a 4 MiB frame takes over
-// a gigabyte.
+// A message of n bytes may decode to freeMemory + n·memoryPerByte bytes. Quern's messages decode to
+// at most 6 bytes per byte, because they have field names. In an attack, one byte can be an empty
+// list element that decodes to a whole struct: without this limit, a 4 MiB frame would take over a
+// gigabyte.
 const (
 	freeMemory    = 4 << 20
 	memoryPerByte = 16
 )
 
-// heaviestByte exceeds the memory that one byte can decode to: the largest struct, as a
-// list element. Messages up to 4 KiB, which nearly all are, thus stay below freeMemory and
-// skip the weighing, which takes as long as decoding.
-const heaviestByte = 1 << 10
+// maxMemoryOfByte is above the memory to which one byte can decode: the largest struct, as a list
+// element. So messages up to 4 KiB stay below freeMemory. Nearly all messages do, and need no
+// check, which takes as long as decoding.
+const maxMemoryOfByte = 1 << 10
 
-// checkWeight returns an error if decoding a body into a t would take too much memory. The
-// body's shape must have been checked.
+// checkWeight returns an error if decoding a body into a t would take too much memory. checkShape
+// must have accepted the body.
 func checkWeight(body []byte, t reflect.Type) error {
-	if len(body)*heaviestByte <= freeMemory {
+	if len(body)*maxMemoryOfByte <= freeMemory {
 		return nil
 	}
-	w := weigher{data: body, left: freeMemory + memoryPerByte*len(body)}
+	w := weigher{data: body, remaining: freeMemory + memoryPerByte*len(body)}
 	w.value(t)
-	if w.left < 0 {
+	if w.remaining < 0 {
 		return fmt.Errorf("%w: %d bytes of a %v, at most %d of memory for each", ErrInflated, len(body), t, memoryPerByte)
 	}
 	return nil
@@ -41,11 +41,12 @@ func checkWeight(body []byte, t reflect.Type) error {
 
 // weigher adds up the memory that decoding a body into a type would take.
 type weigher struct {
-	data []byte
-	left int // memory still allowed; the walk ends below 0
+	data      []byte
+	remaining int // memory that is still allowed; below 0 the weigher stops
 }
 
-// value weighs the next value, to be decoded into a t; a nil t means that it is skipped.
+// value subtracts the memory of the next value if it is decoded into a t. If t is nil, the decoder
+// skips the value.
 func (w *weigher) value(t reflect.Type) {
 	c := w.data[0]
 	head, payload, values, _ := measure(w.data)
@@ -53,60 +54,60 @@ func (w *weigher) value(t reflect.Type) {
 	w.data = w.data[head+payload:]
 	if t != nil && t.Kind() == reflect.Pointer && c != 0xc0 {
 		t = t.Elem()
-		w.left -= int(t.Size())
+		w.remaining -= int(t.Size())
 	}
 	isMap := c&0xf0 == 0x80 || c == 0xde || c == 0xdf
 	switch {
 	case t == nil:
-		w.each(values, nil)
+		w.values(values, nil)
 	case t.Kind() == reflect.String || t.Kind() == reflect.Slice && values == 0:
-		w.left -= len(content)
+		w.remaining -= len(content)
 	case t.Kind() == reflect.Slice:
-		w.left -= 2 * values * int(t.Elem().Size()) // it is made, then appended
-		w.each(values, t.Elem())
+		w.remaining -= 2 * values * int(t.Elem().Size()) // the decoder makes the list and then appends to it
+		w.values(values, t.Elem())
 	case t.Kind() == reflect.Map && isMap:
-		w.left -= mapWeight(values/2, int(t.Key().Size()+t.Elem().Size()))
+		w.remaining -= mapWeight(values/2, int(t.Key().Size()+t.Elem().Size()))
 		for range values / 2 {
-			w.each(1, t.Key())
-			w.each(1, t.Elem())
+			w.values(1, t.Key())
+			w.values(1, t.Elem())
 		}
 	case t.Kind() == reflect.Struct && isMap:
 		fields := fieldsOf(t)
 		for range values / 2 {
-			if w.left < 0 {
+			if w.remaining < 0 {
 				return
 			}
 			head, payload, _, _ := measure(w.data)
 			field := fields.named[string(w.data[head:head+payload])]
-			w.each(1, nil)
-			w.each(1, field)
+			w.values(1, nil)
+			w.values(1, field)
 		}
-	case t.Kind() == reflect.Struct: // the decoder also takes a list of the fields
+	case t.Kind() == reflect.Struct: // the decoder also accepts a list of the fields
 		fields := fieldsOf(t)
 		for i := range values {
 			if i < len(fields.all) {
-				w.each(1, fields.all[i])
+				w.values(1, fields.all[i])
 			} else {
-				w.each(1, nil)
+				w.values(1, nil)
 			}
 		}
 	default:
-		w.each(values, nil)
+		w.values(values, nil)
 	}
 }
 
-// each weighs n values.
-func (w *weigher) each(n int, t reflect.Type) {
+// values calls value for n values.
+func (w *weigher) values(n int, t reflect.Type) {
 	for range n {
-		if w.left < 0 {
+		if w.remaining < 0 {
 			return
 		}
 		w.value(t)
 	}
 }
 
-// mapWeight estimates the memory of decoding a map with n entries of this size, garbage
-// included: tables are half empty, and the smallest has room for 8.
+// mapWeight estimates the memory, with garbage, of decoding a map with n entries of a size. Tables
+// are half empty, and the smallest has room for 8 entries.
 func mapWeight(n, entry int) int { return 64 + max(n, 8)*entry*2 + n*entry }
 
 // structFields has the types of a struct's encoded fields.

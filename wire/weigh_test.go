@@ -10,20 +10,20 @@ import (
 	"testing"
 )
 
-// list makes a body that is one list of n one-byte elements.
-func list(field string, n int, element byte) []byte {
+// listBody makes a body with one field, a list of n one-byte elements.
+func listBody(field string, n int, element byte) []byte {
 	body := append([]byte{0x81, 0xa0 | byte(len(field))}, field...)
 	body = binary.BigEndian.AppendUint32(append(body, 0xdd), uint32(n))
 	return append(body, bytes.Repeat([]byte{element}, n)...)
 }
 
-// nested makes a body with one field, which is another body.
-func nested(field string, body []byte) []byte {
+// nestedBody makes a body with one field, which is another body.
+func nestedBody(field string, body []byte) []byte {
 	return append(append([]byte{0x81, 0xa0 | byte(len(field))}, field...), body...)
 }
 
-// taken measures the memory that f allocates, including garbage.
-func taken(f func()) uint64 {
+// allocated returns how many bytes of memory f allocates, including garbage.
+func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	f()
@@ -31,8 +31,8 @@ func taken(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestInflated reads frames with one-byte elements. Without the bound, those of 200 KB take
-// 20 to 80 MB, and the largest 1.6 GB.
+// TestInflated reads frames with one-byte elements. Without the limit, frames of 200 KB would take
+// 20 to 80 MB, and the largest frame 1.6 GB.
 func TestInflated(t *testing.T) {
 	counters := append([]byte{0x81, 0xa8}, "Counters"...)
 	counters = append(counters, 0xde, 0xff, 0xff)
@@ -45,23 +45,23 @@ func TestInflated(t *testing.T) {
 		number byte
 		body   []byte
 	}{
-		{"a frame of jobs", 21, nested("Plan", list("Jobs", MaxFrame-100, 0xc0))},
-		{"jobs", 21, nested("Plan", list("Jobs", n, 0xc0))},
-		{"empty jobs", 21, nested("Plan", list("Jobs", n, 0x80))},
-		{"jobs as lists", 21, nested("Plan", append([]byte{0x92, 0xa0}, list("Jobs", n, 0x90)[6:]...))},
-		{"reports", 4, list("Attempts", n, 0xc0)},
-		{"homes", 4, list("Homes", n, 0xc0)},
-		{"outputs", 13, list("Outputs", n, 0x80)},
-		{"lost outputs", 20, nested("Result", list("Lost", n, 0xc0))},
-		{"counters", 20, nested("Result", counters)},
+		{"a frame of jobs", 21, nestedBody("Plan", listBody("Jobs", MaxFrame-100, 0xc0))},
+		{"jobs", 21, nestedBody("Plan", listBody("Jobs", n, 0xc0))},
+		{"empty jobs", 21, nestedBody("Plan", listBody("Jobs", n, 0x80))},
+		{"jobs as lists", 21, nestedBody("Plan", append([]byte{0x92, 0xa0}, listBody("Jobs", n, 0x90)[6:]...))},
+		{"reports", 4, listBody("Attempts", n, 0xc0)},
+		{"homes", 4, listBody("Homes", n, 0xc0)},
+		{"outputs", 13, listBody("Outputs", n, 0x80)},
+		{"lost outputs", 20, nestedBody("Result", listBody("Lost", n, 0xc0))},
+		{"counters", 20, nestedBody("Result", counters)},
 	} {
 		sent := frame(c.number, c.body...)
 		var err error
-		took := taken(func() { _, err = Read(bytes.NewReader(sent)) })
+		took := allocated(func() { _, err = Read(bytes.NewReader(sent)) })
 		if !errors.Is(err, ErrInflated) {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if most := 10*uint64(len(sent)) + 1<<20; took > most { // mostly for reading the frame
+		if limit := 10*uint64(len(sent)) + 1<<20; took > limit { // mostly for reading the frame
 			t.Errorf("%s: refusal took %d bytes of memory for %d", c.name, took, len(sent))
 		}
 	}
@@ -87,8 +87,8 @@ func TestFullFrames(t *testing.T) {
 	outputs := &Outputs{Outputs: make([]MapOutput, 50_000)}
 	shares := &Shares{Shares: make([]JobShare, 100_000)}
 	done := &WorkerDone{Result: Result{Counters: make(Counters)}}
-	for i := range CountersMax.Most {
-		done.Result.Counters.Add(fmt.Sprint(i%CounterGroupsMax.Most), fmt.Sprint(i), 1)
+	for i := range CountersMax.Max {
+		done.Result.Counters.Add(fmt.Sprint(i%CounterGroupsMax.Max), fmt.Sprint(i), 1)
 	}
 	for _, m := range []Message{sub, paths, inventory, beat, outputs, shares, done} {
 		sent, err := Append(nil, m)
@@ -101,29 +101,29 @@ func TestFullFrames(t *testing.T) {
 	}
 }
 
-// TestWeighedTypes checks that all messages use only types that the weigher knows.
+// TestWeighedTypes checks that messages use only types that the weigher handles.
 func TestWeighedTypes(t *testing.T) {
-	var look func(path string, typ reflect.Type)
-	look = func(path string, typ reflect.Type) {
+	var visit func(path string, typ reflect.Type)
+	visit = func(path string, typ reflect.Type) {
 		switch typ.Kind() {
 		case reflect.Struct:
-			if 2*typ.Size() > heaviestByte {
-				t.Errorf("%s takes %d bytes: see heaviestByte", path, typ.Size())
+			if 2*typ.Size() > maxMemoryOfByte {
+				t.Errorf("%s takes %d bytes: see maxMemoryOfByte", path, typ.Size())
 			}
 			for i := range typ.NumField() {
 				f := typ.Field(i)
 				if f.Anonymous || !f.IsExported() {
 					t.Errorf("%s.%s: the weigher knows no such field", path, f.Name)
 				}
-				look(path+"."+f.Name, f.Type)
+				visit(path+"."+f.Name, f.Type)
 			}
 		case reflect.Slice, reflect.Pointer:
-			look(path, typ.Elem())
+			visit(path, typ.Elem())
 		case reflect.Map:
-			if mapWeight(1, int(typ.Key().Size()+typ.Elem().Size())) > heaviestByte {
-				t.Errorf("%s: see heaviestByte", path)
+			if mapWeight(1, int(typ.Key().Size()+typ.Elem().Size())) > maxMemoryOfByte {
+				t.Errorf("%s: see maxMemoryOfByte", path)
 			}
-			look(path, typ.Elem())
+			visit(path, typ.Elem())
 		case reflect.Interface, reflect.Array:
 			t.Errorf("%s: the weigher knows no %v", path, typ.Kind())
 		}
@@ -137,8 +137,8 @@ func TestWeighedTypes(t *testing.T) {
 		}
 	}
 	for n := byte(1); n <= lastNumber; n++ {
-		typ := reflect.TypeOf(blank(n)).Elem()
-		look(typ.Name(), typ)
+		typ := reflect.TypeOf(newMessage(n)).Elem()
+		visit(typ.Name(), typ)
 	}
 }
 

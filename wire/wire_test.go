@@ -16,38 +16,38 @@ import (
 // lastNumber is the highest message number in use.
 const lastNumber = 28
 
-// draw fills a value of any message type at random. Empty slices and maps are
-// left nil: nil and empty mean the same everywhere.
-func draw(t *rapid.T, v reflect.Value, name string) {
+// fillRandom fills a value of any message type at random. It leaves empty slices and maps nil,
+// since nil and empty mean the same.
+func fillRandom(t *rapid.T, v reflect.Value, name string) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
-			draw(t, v.Field(i), name+"."+v.Type().Field(i).Name)
+			fillRandom(t, v.Field(i), name+"."+v.Type().Field(i).Name)
 		}
 	case reflect.Pointer:
 		if rapid.Bool().Draw(t, name) {
 			v.Set(reflect.New(v.Type().Elem()))
-			draw(t, v.Elem(), name)
+			fillRandom(t, v.Elem(), name)
 		}
 	case reflect.Slice:
 		if n := rapid.IntRange(0, 3).Draw(t, name); n > 0 {
 			v.Set(reflect.MakeSlice(v.Type(), n, n))
 			for i := range n {
-				draw(t, v.Index(i), fmt.Sprint(name, i))
+				fillRandom(t, v.Index(i), fmt.Sprint(name, i))
 			}
 		}
 	case reflect.Map:
-		least := 0
+		minEntries := 0
 		if v.Type() == reflect.TypeFor[map[string]int64]() {
-			least = 1 // a group of counters is never empty
+			minEntries = 1 // a group of counters is never empty
 		}
-		n := rapid.IntRange(least, 3).Draw(t, name)
+		n := rapid.IntRange(minEntries, 3).Draw(t, name)
 		if n > 0 {
 			v.Set(reflect.MakeMap(v.Type()))
 		}
 		for i := range n {
 			value := reflect.New(v.Type().Elem()).Elem()
-			draw(t, value, fmt.Sprint(name, i))
+			fillRandom(t, value, fmt.Sprint(name, i))
 			v.SetMapIndex(reflect.ValueOf(rapid.String().Draw(t, name)), value)
 		}
 	case reflect.String:
@@ -69,9 +69,9 @@ func draw(t *rapid.T, v reflect.Value, name string) {
 	}
 }
 
-func drawMessage(t *rapid.T) Message {
-	m := blank(byte(rapid.IntRange(1, lastNumber).Draw(t, "number")))
-	draw(t, reflect.ValueOf(m).Elem(), reflect.TypeOf(m).Elem().Name())
+func randomMessage(t *rapid.T) Message {
+	m := newMessage(byte(rapid.IntRange(1, lastNumber).Draw(t, "number")))
+	fillRandom(t, reflect.ValueOf(m).Elem(), reflect.TypeOf(m).Elem().Name())
 	return m
 }
 
@@ -81,19 +81,19 @@ func TestNumbers(t *testing.T) {
 		SetHome Outputs DropJob WorkerHello Run WorkerProgress CommitReady CommitGranted WorkerDone Submission Plan
 		Ack Staging NoStaging Capacity Shares Drained`)
 	for i, name := range names {
-		m := blank(byte(i + 1))
+		m := newMessage(byte(i + 1))
 		if m.number() != byte(i+1) || reflect.TypeOf(m).Elem().Name() != name {
 			t.Errorf("number %d is %T with number %d, want %s", i+1, m, m.number(), name)
 		}
 	}
-	if len(names) != lastNumber || blank(lastNumber+1) != nil || blank(0) != nil {
+	if len(names) != lastNumber || newMessage(lastNumber+1) != nil || newMessage(0) != nil {
 		t.Error("the test does not list every message")
 	}
 }
 
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		sent := rapid.SliceOfN(rapid.Custom(drawMessage), 1, 3).Draw(t, "messages")
+		sent := rapid.SliceOfN(rapid.Custom(randomMessage), 1, 3).Draw(t, "messages")
 		var stream []byte
 		for _, m := range sent {
 			var err error
@@ -199,20 +199,20 @@ func TestReadAs(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	for n := byte(1); n <= lastNumber; n++ {
-		seed, err := Append(nil, blank(n))
+		seed, err := Append(nil, newMessage(n))
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(seed)
 	}
 	f.Add(frame(4, append([]byte{0x81, 0xa8}, "Attempts\xdd\xff\xff\xff\xff"...)...))
-	f.Add(frame(21, nested("Plan", list("Jobs", 10_000, 0xc0))...))
-	f.Add(frame(20, nested("Result", list("Lost", 1_000, 0x80))...))
+	f.Add(frame(21, nestedBody("Plan", listBody("Jobs", 10_000, 0xc0))...))
+	f.Add(frame(20, nestedBody("Result", listBody("Lost", 1_000, 0x80))...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var m Message
 		var err error
-		took := taken(func() { m, err = Read(bytes.NewReader(data)) })
-		if most := uint64(2 * (freeMemory + memoryPerByte*len(data))); took > most {
+		took := allocated(func() { m, err = Read(bytes.NewReader(data)) })
+		if limit := uint64(2 * (freeMemory + memoryPerByte*len(data))); took > limit {
 			t.Fatalf("reading %d bytes took %d of memory", len(data), took)
 		}
 		if err != nil {

@@ -120,7 +120,7 @@ func (r *results) cost(col string, m scheduler.Metric) float64 {
 		for k, j := range r.batches[i].jobs {
 			costs[k] = m.Cost(j.goal(), j.alone, 0)
 		}
-		total += m.Aggregate.Of(costs, o.ends)
+		total += m.Aggregate.Combine(costs, o.ends)
 	}
 	return total
 }

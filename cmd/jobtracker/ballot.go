@@ -11,21 +11,21 @@ import (
 	"github.com/quernmr/quern/jobtracker/replica"
 )
 
-// How job trackers create a cluster. With -bootstrap-expect N, each publishes its ballot by
-// gossip: a digest of the ids and addresses of the N job trackers that it sees. When all N
-// have the same ballot, each bootstraps its log with these voters. Two sets of voters with a
-// common member never both bootstrap: that member would need two ballots, and a ballot changes
-// only after a member of it is gone.
+// How job trackers create a cluster. With -bootstrap-expect N, each publishes its ballot by gossip:
+// a digest of the ids and addresses of the N job trackers that it sees. When all N have the same
+// ballot, each bootstraps its log with these voters. Two different sets of voters with a common
+// member cannot both bootstrap. The common member would need two ballots, and it changes its ballot
+// only after a member of the ballot has left.
 
-// step is what a job tracker without state does next.
+// step is the next action of a job tracker without state.
 type step int
 
 const (
 	waitForOthers  step = iota
-	publishBallot       // tell others by gossip
-	bootstrap           // the log, with the voters
+	publishBallot       // tell the others by gossip
+	bootstrap           // bootstrap the log with the voters
 	join                // ask an existing cluster to add this job tracker
-	waitForCluster      // until other job trackers create one
+	waitForCluster      // wait until other job trackers create one
 )
 
 // decision is a step and its arguments.
@@ -35,7 +35,7 @@ type decision struct {
 	ballot string
 }
 
-// decide chooses the next step. Self is among the members and its log has no state.
+// decide chooses the next step of self. self is among the members, and its log has no state.
 func decide(self gossip.Member, members []gossip.Member) (decision, error) {
 	var candidates []gossip.Member
 	clusterExists, ballotWon := false, false
@@ -45,7 +45,7 @@ func decide(self gossip.Member, members []gossip.Member) (decision, error) {
 		case m.ID != self.ID && (m.Cluster != "" || m.Voter):
 			clusterExists = true
 			if self.Ballot != "" && m.Ballot == self.Ballot {
-				ballotWon = true // a member of this ballot has bootstrapped already
+				ballotWon = true // a job tracker with this ballot has bootstrapped already
 				candidates = append(candidates, m)
 			}
 		case m.Expect > 0 && m.Raft != "":
@@ -66,7 +66,7 @@ func decide(self gossip.Member, members []gossip.Member) (decision, error) {
 	return agree(self, candidates)
 }
 
-// agree compares the ballots of the job trackers that create a cluster.
+// agree compares the ballots of the job trackers that want to create a cluster.
 func agree(self gossip.Member, candidates []gossip.Member) (decision, error) {
 	voters := votersOf(candidates)
 	ballot := ballotOf(voters)
@@ -82,8 +82,8 @@ func agree(self gossip.Member, candidates []gossip.Member) (decision, error) {
 		return decision{step: waitForOthers}, nil
 	case len(candidates) > self.Expect && self.Ballot == "":
 		return decision{}, fmt.Errorf("%d job trackers try to create a cluster of %d: %s; start as many as -bootstrap-expect, and the others later without that flag",
-			len(candidates), self.Expect, names(candidates))
-	case len(candidates) > self.Expect: // one came after this ballot
+			len(candidates), self.Expect, memberNames(candidates))
+	case len(candidates) > self.Expect: // a job tracker came after this ballot
 		return sameBallot(self, candidates), nil
 	case agreed:
 		return decision{bootstrap, voters, ballot}, nil
@@ -121,7 +121,7 @@ func ballotOf(voters []replica.Voter) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-func names(members []gossip.Member) string {
+func memberNames(members []gossip.Member) string {
 	var all []string
 	for _, m := range members {
 		all = append(all, fmt.Sprintf("%s (%s)", m.ID, m.Raft))

@@ -33,7 +33,7 @@ func TestDecide(t *testing.T) {
 	tracker := gossip.Member{ID: "tt1", Role: gossip.TaskTracker}
 	for _, c := range []struct {
 		name    string
-		members []gossip.Member // the first one decides
+		members []gossip.Member // decide is called for the first one
 		want    step
 		err     string
 	}{
@@ -67,14 +67,14 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestVotersAgree: job trackers that bootstrap do so with the same voters or with disjoint
-// ones, whatever they see of each other.
+// TestVotersAgree: any two job trackers that bootstrap have the same voters or no common voter, in
+// whatever order they observe each other.
 func TestVotersAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "job trackers")
 		expect := rapid.IntRange(1, 4).Draw(t, "expected")
-		published := make([]gossip.Member, n)    // by each about itself
-		seen := make([]map[int]gossip.Member, n) // by each about the others
+		published := make([]gossip.Member, n)    // by index: the job tracker's own state
+		seen := make([]map[int]gossip.Member, n) // by index: its latest observations of the others
 		voters := make(map[int][]replica.Voter)
 		refused := make(map[int]bool)
 		for i := range n {

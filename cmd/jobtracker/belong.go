@@ -16,8 +16,8 @@ import (
 	"github.com/quernmr/quern/jobtracker/web"
 )
 
-// These files are beside the log. The log tells its cluster only once a majority of voters is
-// reachable. That is too late to keep it away from another cluster's job trackers.
+// These files are in -data, beside the log. With them, a job tracker knows its cluster before it
+// contacts others. The log shows the cluster's id only later, with a majority of voters.
 const (
 	clusterFile   = "cluster"
 	candidateFile = "candidate"
@@ -31,8 +31,8 @@ func readCluster(data string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// joinWait bounds the wait for gossip before a job tracker opens its log. The wait is short
-// if the addresses of -join answer, or refuse the connection.
+// joinWait limits how long a job tracker waits for gossip before it opens its log. The wait is
+// short if the addresses of -join answer or refuse the connection.
 const joinWait = 5 * time.Second
 
 // awaitJoin waits until gossip has tried the addresses of -join.
@@ -40,13 +40,13 @@ func (j *jobTracker) awaitJoin(ctx context.Context) {
 	timer := time.NewTimer(joinWait)
 	defer timer.Stop()
 	select {
-	case <-j.gossip.Tried():
+	case <-j.gossip.JoinTried():
 	case <-timer.C:
 	case <-ctx.Done():
 	}
 }
 
-// checkCluster refuses a directory of one cluster among job trackers of another.
+// checkCluster fails if -data belongs to one cluster and gossip finds only job trackers of another.
 func (j *jobTracker) checkCluster() error {
 	if j.cluster == "" {
 		return nil
@@ -63,8 +63,8 @@ func (j *jobTracker) checkCluster() error {
 	return nil
 }
 
-// checkState refuses to start a voter without the state that it voted with. It runs before
-// the log listens, since the leader would fill an empty log.
+// checkState refuses to start a voter that has lost its state. It runs before the log listens,
+// since the leader would send its entries to an empty log.
 func (j *jobTracker) checkState(ctx context.Context) error {
 	entries, err := os.ReadDir(daemon.LogDir(j.data))
 	switch {
@@ -73,7 +73,7 @@ func (j *jobTracker) checkState(ctx context.Context) error {
 	case len(entries) > 0:
 		return j.checkRemoved(ctx)
 	case j.cluster != "":
-		return fmt.Errorf("directory %s is of cluster %s, but its log is gone: %w", j.data, j.cluster, j.lostState())
+		return fmt.Errorf("directory %s is of cluster %s, but its log is gone: %w", j.data, j.cluster, j.lostStateError())
 	case hasFile(j.data, candidateFile):
 		return nil
 	}
@@ -86,16 +86,15 @@ func (j *jobTracker) checkState(ctx context.Context) error {
 	return nil
 }
 
-// removedWait bounds how long checkRemoved looks for a leader. There may be none until this
-// job tracker starts.
+// removedWait limits how long checkRemoved looks for a leader. There may be none until this job
+// tracker starts.
 const removedWait = 500 * time.Millisecond
 
-// checkRemoved refuses to start if the cluster has removed this job tracker, or was recovered
-// without it.
+// checkRemoved refuses to start if this job tracker is no longer a voter of its cluster.
 func (j *jobTracker) checkRemoved(ctx context.Context) error {
 	client, err := j.client()
 	if err != nil || j.cluster == "" {
-		return nil // no other job tracker to ask, or no cluster yet
+		return nil // no other job tracker is known, or -data has no cluster yet
 	}
 	defer client.Close()
 	client.Patience = removedWait

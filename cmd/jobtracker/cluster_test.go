@@ -20,10 +20,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// deadline is generous: after it, an expected event counts as missing.
+// deadline limits every wait for an event.
 const deadline = 60 * time.Second
 
-// output collects output and announces more of it.
+// output collects output. It closes more at each write.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -50,7 +50,7 @@ func (s *output) String() string {
 // await waits for a text.
 func (s *output) await(t *testing.T, text string) {
 	t.Helper()
-	late := time.After(deadline)
+	timeout := time.After(deadline)
 	for {
 		s.mu.Lock()
 		more, ok := s.more, strings.Contains(s.text.String(), text)
@@ -60,26 +60,26 @@ func (s *output) await(t *testing.T, text string) {
 		}
 		select {
 		case <-more:
-		case <-late:
+		case <-timeout:
 			t.Fatalf("no output %q in\n%s", text, s)
 		}
 	}
 }
 
-// running is a job tracker in this process.
-type running struct {
+// testJobTracker is a job tracker in this process.
+type testJobTracker struct {
 	id, data           string
 	http, raft, gossip string
 	log                *output
 	cancel             context.CancelFunc
 	ended              chan struct{}
-	err                error // once ended is closed
+	err                error // of run; set before ended is closed
 }
 
 // launch starts a job tracker on free ports and waits until it is ready or has ended.
-func launch(t *testing.T, id, data string, flags ...string) *running {
+func launch(t *testing.T, id, data string, flags ...string) *testJobTracker {
 	t.Helper()
-	r := &running{id: id, data: data, log: newOutput(), ended: make(chan struct{})}
+	r := &testJobTracker{id: id, data: data, log: newOutput(), ended: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	out := newOutput()
@@ -109,14 +109,14 @@ func launch(t *testing.T, id, data string, flags ...string) *running {
 	return r
 }
 
-func (r *running) stop() error {
+func (r *testJobTracker) stop() error {
 	r.cancel()
 	<-r.ended
 	return r.err
 }
 
-// refused waits for the end and checks the error.
-func (r *running) refused(t *testing.T, want ...string) {
+// wantRefused waits until the job tracker ends, and checks its error.
+func (r *testJobTracker) wantRefused(t *testing.T, want ...string) {
 	t.Helper()
 	select {
 	case <-r.ended:
@@ -136,8 +136,8 @@ func (r *running) refused(t *testing.T, want ...string) {
 	}
 }
 
-// cluster asks a job tracker until holds is true for its answer.
-func (r *running) cluster(t *testing.T, what string, holds func(web.Cluster) bool) web.Cluster {
+// awaitStatus requests the cluster's status until condition is true for it.
+func (r *testJobTracker) awaitStatus(t *testing.T, what string, condition func(web.Cluster) bool) web.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
@@ -152,7 +152,7 @@ func (r *running) cluster(t *testing.T, what string, holds func(web.Cluster) boo
 		if answer, err := http.DefaultClient.Do(request); err == nil {
 			err = json.NewDecoder(answer.Body).Decode(&c)
 			answer.Body.Close()
-			if err == nil && holds(c) {
+			if err == nil && condition(c) {
 				return c
 			}
 		}
@@ -166,10 +166,10 @@ func (r *running) cluster(t *testing.T, what string, holds func(web.Cluster) boo
 	}
 }
 
-// led waits until there is a leader and the voters have these ids.
-func (r *running) led(t *testing.T, ids ...string) web.Cluster {
+// awaitVoters waits until there is a leader and the voters have these ids.
+func (r *testJobTracker) awaitVoters(t *testing.T, ids ...string) web.Cluster {
 	t.Helper()
-	return r.cluster(t, "led, voters "+strings.Join(ids, " "), func(c web.Cluster) bool {
+	return r.awaitStatus(t, "led, voters "+strings.Join(ids, " "), func(c web.Cluster) bool {
 		var got []string
 		for _, v := range c.Voters {
 			got = append(got, v.ID)
@@ -178,8 +178,8 @@ func (r *running) led(t *testing.T, ids ...string) web.Cluster {
 	})
 }
 
-// knowsCluster waits until the job tracker has stored the id of its cluster.
-func (r *running) knowsCluster(t *testing.T) { r.log.await(t, "belongs to a cluster") }
+// awaitClusterID waits until the job tracker has stored the id of its cluster.
+func (r *testJobTracker) awaitClusterID(t *testing.T) { r.log.await(t, "belongs to a cluster") }
 
 // testDir has the directories of a test's job trackers.
 type testDir struct{ dir string }
@@ -190,18 +190,18 @@ func (p testDir) staging() []string {
 	return []string{"-staging", "file://" + filepath.Join(p.dir, "staging")}
 }
 
-// unused is a gossip address at which no process listens.
-const unused = "127.0.0.1:1"
+// unusedAddr is a gossip address at which no process listens.
+const unusedAddr = "127.0.0.1:1"
 
-func (p testDir) three(t *testing.T) []*running {
+func (p testDir) startThree(t *testing.T) []*testJobTracker {
 	t.Helper()
-	all := []*running{launch(t, "jt1", p.data("jt1"), append(p.staging(), "-bootstrap-expect", "3", "-join", unused)...)}
+	all := []*testJobTracker{launch(t, "jt1", p.data("jt1"), append(p.staging(), "-bootstrap-expect", "3", "-join", unusedAddr)...)}
 	for _, id := range []string{"jt2", "jt3"} {
 		all = append(all, launch(t, id, p.data(id), append(p.staging(), "-bootstrap-expect", "3", "-join", all[0].gossip)...))
 	}
 	for _, r := range all {
-		r.led(t, "jt1", "jt2", "jt3")
-		r.knowsCluster(t)
+		r.awaitVoters(t, "jt1", "jt2", "jt3")
+		r.awaitClusterID(t)
 	}
 	return all
 }
@@ -210,35 +210,35 @@ func TestAlone(t *testing.T) {
 	t.Parallel()
 	p := testDir{t.TempDir()}
 	r := launch(t, "jt1", p.data("jt1"))
-	first := r.cluster(t, "leads", func(c web.Cluster) bool { return c.IsLeader })
+	first := r.awaitStatus(t, "leads", func(c web.Cluster) bool { return c.IsLeader })
 	if want := "file://" + p.data("jt1") + "/staging"; first.Staging != want || !first.IsLeader {
 		t.Errorf("staging %s of a leader (%v), not %s", first.Staging, first.IsLeader, want)
 	}
-	launch(t, "jt1", p.data("jt1")).refused(t, p.data("jt1"), "in use")
-	r.knowsCluster(t)
+	launch(t, "jt1", p.data("jt1")).wantRefused(t, p.data("jt1"), "in use")
+	r.awaitClusterID(t)
 	if err := r.stop(); err != nil {
 		t.Errorf("stop: %v", err)
 	}
 	r = launch(t, "jt1", p.data("jt1"))
-	again := r.cluster(t, "leads again", func(c web.Cluster) bool { return c.IsLeader && c.Epoch > first.Epoch })
+	again := r.awaitStatus(t, "leads again", func(c web.Cluster) bool { return c.IsLeader && c.Epoch > first.Epoch })
 	if again.ID != first.ID {
 		t.Errorf("after a restart: %+v\nbefore: %+v", again, first)
 	}
 	r.stop()
-	launch(t, "jt1", p.data("jt1"), "-staging", "file:///elsewhere").refused(t, "staging")
+	launch(t, "jt1", p.data("jt1"), "-staging", "file:///elsewhere").wantRefused(t, "staging")
 	if err := os.RemoveAll(daemon.LogDir(p.data("jt1"))); err != nil {
 		t.Fatal(err)
 	}
-	launch(t, "jt1", p.data("jt1")).refused(t, p.data("jt1"), "log is gone")
+	launch(t, "jt1", p.data("jt1")).wantRefused(t, p.data("jt1"), "log is gone")
 }
 
-// TestThree: three create a cluster, restart on other ports, add a fourth, and refuse a
-// removed job tracker and one that has lost its state.
+// TestThree: three job trackers create a cluster, restart on other ports, and add a fourth. A
+// removed job tracker, and one that has lost its state, are refused.
 func TestThree(t *testing.T) {
 	t.Parallel()
 	p := testDir{t.TempDir()}
-	all := p.three(t)
-	cluster := all[0].led(t, "jt1", "jt2", "jt3").ID
+	all := p.startThree(t)
+	cluster := all[0].awaitVoters(t, "jt1", "jt2", "jt3").ID
 	for _, r := range all {
 		if err := r.stop(); err != nil {
 			t.Errorf("%s: %v", r.id, err)
@@ -247,21 +247,21 @@ func TestThree(t *testing.T) {
 			t.Errorf("%s did not remove the file %s", r.id, candidateFile)
 		}
 	}
-	join := unused
+	join := unusedAddr
 	for i, r := range all {
 		all[i] = launch(t, r.id, r.data, append(p.staging(), "-bootstrap-expect", "3", "-join", join)...)
 		join = all[0].gossip
 	}
 	for _, r := range all {
-		if got := r.led(t, "jt1", "jt2", "jt3").ID; got != cluster {
+		if got := r.awaitVoters(t, "jt1", "jt2", "jt3").ID; got != cluster {
 			t.Errorf("%s is of cluster %s, not %s", r.id, got, cluster)
 		}
 	}
 
 	fourth := launch(t, "jt4", p.data("jt4"), append(p.staging(), "-join", all[2].gossip)...)
-	fourth.led(t, "jt1", "jt2", "jt3", "jt4")
-	fourth.knowsCluster(t)
-	all[0].led(t, "jt1", "jt2", "jt3", "jt4")
+	fourth.awaitVoters(t, "jt1", "jt2", "jt3", "jt4")
+	fourth.awaitClusterID(t)
+	all[0].awaitVoters(t, "jt1", "jt2", "jt3", "jt4")
 
 	remover := web.NewClient([]string{all[0].http})
 	defer remover.Close()
@@ -272,16 +272,16 @@ func TestThree(t *testing.T) {
 	if err := remover.RemoveVoter(t.Context(), "jt4"); !errors.Is(err, web.ErrNotVoter) {
 		t.Errorf("removing jt4 twice: %v", err)
 	}
-	all[0].led(t, "jt1", "jt2", "jt3")
-	launch(t, "jt4", fourth.data, append(p.staging(), "-join", all[2].gossip)...).refused(t, "job tracker jt4 is no longer in cluster", fourth.data)
+	all[0].awaitVoters(t, "jt1", "jt2", "jt3")
+	launch(t, "jt4", fourth.data, append(p.staging(), "-join", all[2].gossip)...).wantRefused(t, "job tracker jt4 is no longer in cluster", fourth.data)
 
 	all[1].stop()
 	if err := os.RemoveAll(all[1].data); err != nil {
 		t.Fatal(err)
 	}
-	// The leader keeps dialing its old port.
+	// Start jt2 at its old port, which the leader still dials.
 	launch(t, "jt2", all[1].data, append(p.staging(), "-raft", all[1].raft, "-bootstrap-expect", "3", "-join", all[0].gossip)...).
-		refused(t, "jt2", all[1].data, "mrsubmit cluster remove jt2")
+		wantRefused(t, "jt2", all[1].data, "mrsubmit cluster remove jt2")
 }
 
 func TestAnotherClustersDirectory(t *testing.T) {
@@ -289,27 +289,27 @@ func TestAnotherClustersDirectory(t *testing.T) {
 	one, other := testDir{t.TempDir()}, testDir{t.TempDir()}
 	a := launch(t, "jt1", one.data("jt1"), one.staging()...)
 	b := launch(t, "jt2", other.data("jt2"), other.staging()...)
-	a.knowsCluster(t)
-	b.knowsCluster(t)
+	a.awaitClusterID(t)
+	b.awaitClusterID(t)
 	b.stop()
 	launch(t, "jt2", b.data, append(other.staging(), "-join", a.gossip)...).
-		refused(t, b.data, a.led(t, "jt1").ID, "jt1")
+		wantRefused(t, b.data, a.awaitVoters(t, "jt1").ID, "jt1")
 }
 
 func TestDisagreeingJobTrackers(t *testing.T) {
 	t.Parallel()
 	p := testDir{t.TempDir()}
-	a := launch(t, "jt1", p.data("jt1"), append(p.staging(), "-bootstrap-expect", "3", "-join", unused)...)
+	a := launch(t, "jt1", p.data("jt1"), append(p.staging(), "-bootstrap-expect", "3", "-join", unusedAddr)...)
 	b := launch(t, "jt2", p.data("jt2"), append(p.staging(), "-bootstrap-expect", "5", "-join", a.gossip)...)
-	b.refused(t, "jt1", "-bootstrap-expect 3", "5")
+	b.wantRefused(t, "jt1", "-bootstrap-expect 3", "5")
 }
 
 func TestNewcomerWaitsForCluster(t *testing.T) {
 	t.Parallel()
 	p := testDir{t.TempDir()}
-	a := launch(t, "jt2", p.data("jt2"), append(p.staging(), "-join", unused)...)
+	a := launch(t, "jt2", p.data("jt2"), append(p.staging(), "-join", unusedAddr)...)
 	a.log.await(t, "waits for a cluster to join")
-	// It removes its nonce, which would look like another cluster.
+	// At its end it removes its nonce, which would look like another cluster.
 	nonces := filepath.Join(p.dir, "staging", wire.StagingClusters)
 	if files, err := os.ReadDir(nonces); err != nil || len(files) != 1 {
 		t.Errorf("nonces while it waits: %v, %v", files, err)
@@ -318,27 +318,27 @@ func TestNewcomerWaitsForCluster(t *testing.T) {
 	if files, err := os.ReadDir(nonces); err != nil || len(files) != 0 {
 		t.Errorf("nonces after it has stopped: %v, %v", files, err)
 	}
-	a = launch(t, "jt2", a.data, append(p.staging(), "-join", unused)...)
+	a = launch(t, "jt2", a.data, append(p.staging(), "-join", unusedAddr)...)
 	b := launch(t, "jt1", p.data("jt1"), append(p.staging(), "-bootstrap-expect", "1", "-join", a.gossip)...)
-	b.led(t, "jt1", "jt2")
-	a.led(t, "jt1", "jt2")
+	b.awaitVoters(t, "jt1", "jt2")
+	a.awaitVoters(t, "jt1", "jt2")
 }
 
-// TestHarmfulNewcomer: a newcomer with another staging directory, or at the address of a
+// TestHarmfulNewcomer: a new job tracker with another staging directory, or with the address of a
 // stopped job tracker, is refused before it is a voter.
 func TestHarmfulNewcomer(t *testing.T) {
 	t.Parallel()
 	p := testDir{t.TempDir()}
-	all := p.three(t)
+	all := p.startThree(t)
 	launch(t, "jt4", p.data("jt4"), "-staging", "file:///elsewhere", "-join", all[0].gossip).
-		refused(t, "staging directory differs", "file:///elsewhere")
+		wantRefused(t, "staging directory differs", "file:///elsewhere")
 	all[2].stop()
 	launch(t, "jt5", p.data("jt5"), append(p.staging(), "-raft", all[2].raft, "-join", all[0].gossip)...).
-		refused(t, "jt3", all[2].raft, "mrsubmit cluster remove jt3")
-	all[0].led(t, "jt1", "jt2", "jt3")
+		wantRefused(t, "jt3", all[2].raft, "mrsubmit cluster remove jt3")
+	all[0].awaitVoters(t, "jt1", "jt2", "jt3")
 	if hasFile(p.data("jt4"), candidateFile) {
-		t.Error("jt4 has asked to be added")
+		t.Error("jt4 has requested to join")
 	}
 	launch(t, "jt4", p.data("jt4"), append(p.staging(), "-join", all[0].gossip)...)
-	all[0].led(t, "jt1", "jt2", "jt3", "jt4")
+	all[0].awaitVoters(t, "jt1", "jt2", "jt3", "jt4")
 }

@@ -27,8 +27,8 @@ func (j *jobTracker) enterCluster(ctx context.Context) error {
 	logged := false
 	for ctx.Err() == nil {
 		changed := j.gossip.Changed()
-		if j.replica.HasState() { // from a leader
-			return j.entered()
+		if j.replica.HasState() { // a leader has sent it
+			return j.endCandidacy()
 		}
 		d, err := decide(j.gossip.Self(), j.gossip.Members())
 		if err != nil {
@@ -62,7 +62,8 @@ func (j *jobTracker) enterCluster(ctx context.Context) error {
 	return nil
 }
 
-// publish updates what gossip tells about this job tracker: the address of its log, and more.
+// publish updates the entry of this job tracker in gossip: it sets the address of the log, and
+// calls more.
 func (j *jobTracker) publish(more func(*gossip.Member)) error {
 	return j.gossip.Update(func(m gossip.Member) gossip.Member {
 		m.Raft = j.raftAddr
@@ -78,15 +79,15 @@ func (j *jobTracker) bootstrap(voters []replica.Voter) error {
 		return err
 	}
 	err := j.replica.Bootstrap(voters)
-	if err != nil && !errors.Is(err, replica.ErrHasState) { // from a member that was faster
+	if err != nil && !errors.Is(err, replica.ErrHasState) { // otherwise a faster member has sent the state
 		return err
 	}
 	j.log.Info("creates a cluster", "voters", voters)
-	return j.entered()
+	return j.endCandidacy()
 }
 
-// entered ends the candidacy once the log has state.
-func (j *jobTracker) entered() error {
+// endCandidacy removes the candidate file once the log has state, and tells gossip.
+func (j *jobTracker) endCandidacy() error {
 	err := os.Remove(filepath.Join(j.data, candidateFile))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -97,19 +98,19 @@ func (j *jobTracker) entered() error {
 // joinPause is the time between requests to join.
 const joinPause = 500 * time.Millisecond
 
-// requestJoin asks the leader of an existing cluster until this job tracker is a voter.
+// requestJoin repeats joinOnce until this job tracker is a voter.
 func (j *jobTracker) requestJoin(ctx context.Context) error {
 	logged := ""
 	for ctx.Err() == nil {
 		joined, err := j.joinOnce(ctx)
 		switch {
-		case errors.Is(err, errLostState), errors.Is(err, errMisplaced):
+		case errors.Is(err, errLostState), errors.Is(err, errCannotAdd):
 			return err
 		case err != nil && err.Error() != logged && ctx.Err() == nil:
 			logged = err.Error()
 			j.log.Warn("the cluster has not added this job tracker yet", "error", err)
 		case joined:
-			return j.entered()
+			return j.endCandidacy()
 		}
 		pause := time.NewTimer(joinPause)
 		select {
@@ -121,7 +122,7 @@ func (j *jobTracker) requestJoin(ctx context.Context) error {
 	return nil
 }
 
-// joinOnce asks the leader to add this job tracker, and reports whether its log has state.
+// joinOnce reports whether the log has state. If not, it asks the leader to add this job tracker.
 func (j *jobTracker) joinOnce(ctx context.Context) (joined bool, err error) {
 	if j.replica.HasState() {
 		return true, nil
@@ -142,8 +143,8 @@ func (j *jobTracker) joinOnce(ctx context.Context) (joined bool, err error) {
 	return false, client.AddVoter(ctx, self)
 }
 
-// askVoters asks the cluster for its voters. It fails with errLostState if this job tracker is
-// a voter without state.
+// askVoters returns the cluster's voters. It fails with errLostState if this job tracker is a voter
+// but has no state.
 func (j *jobTracker) askVoters(ctx context.Context) ([]web.Voter, error) {
 	client, err := j.client()
 	if err != nil {
@@ -157,20 +158,20 @@ func (j *jobTracker) askVoters(ctx context.Context) ([]web.Voter, error) {
 	isVoter := slices.ContainsFunc(cluster.Voters, func(v web.Voter) bool { return v.ID == j.id })
 	if isVoter && !hasFile(j.data, candidateFile) {
 		return nil, fmt.Errorf("cluster %s has a job tracker %s, but directory %s has no state of it: %w",
-			cluster.ID, j.id, j.data, j.lostState())
+			cluster.ID, j.id, j.data, j.lostStateError())
 	}
-	return cluster.Voters, j.misplaced(cluster)
+	return cluster.Voters, j.checkJoin(cluster)
 }
 
-// errMisplaced refuses a job tracker that would do harm as a voter.
-var errMisplaced = errors.New("the cluster cannot add this job tracker")
+// errCannotAdd refuses a job tracker that would harm the cluster as a voter.
+var errCannotAdd = errors.New("the cluster cannot add this job tracker")
 
-// misplaced says why the cluster must not add this job tracker. With another staging directory
-// it would stop once it knew, but be a voter by then. At the address of another voter it would
-// be taken for it, and vote without that voter's state.
-func (j *jobTracker) misplaced(cluster *web.Cluster) error {
+// checkJoin fails if this job tracker must not become a voter. With another staging directory it
+// would halt after joining, as a dead voter. With another voter's address it would vote in that
+// voter's place, without its state.
+func (j *jobTracker) checkJoin(cluster *web.Cluster) error {
 	if cluster.Staging != "" && cluster.Staging != j.staging {
-		return fmt.Errorf("%w: staging directory differs from the cluster's: %s, not %s", errMisplaced, cluster.Staging, j.staging)
+		return fmt.Errorf("%w: staging directory differs from the cluster's: %s, not %s", errCannotAdd, cluster.Staging, j.staging)
 	}
 	addr := j.raftAddr
 	if addr == "" { // the log does not listen yet
@@ -182,7 +183,7 @@ func (j *jobTracker) misplaced(cluster *web.Cluster) error {
 	for _, v := range cluster.Voters {
 		if v.ID != j.id && v.Addr == addr {
 			return fmt.Errorf("%w: job tracker %s has the same -raft address %s; choose another -raft or, if %s is gone, remove it first with \"mrsubmit cluster remove %s\"",
-				errMisplaced, v.ID, addr, v.ID, v.ID)
+				errCannotAdd, v.ID, addr, v.ID, v.ID)
 		}
 	}
 	return nil
@@ -200,14 +201,14 @@ func (j *jobTracker) client() (*web.Client, error) {
 		return nil, errors.New("gossip has found no other job tracker")
 	}
 	client := web.NewClient(addrs)
-	client.Secure(j.self.Dialer(identity.JobTracker))
+	client.Secure(j.identity.Dialer(identity.JobTracker))
 	client.Patience = 5 * time.Second
 	return client, nil
 }
 
-// errLostState refuses a voter that has lost its earlier votes: it might vote otherwise.
+// errLostState refuses a voter that has lost its state: it could vote twice in one term.
 var errLostState = errors.New("the state that this job tracker voted with is lost")
 
-func (j *jobTracker) lostState() error {
+func (j *jobTracker) lostStateError() error {
 	return fmt.Errorf("%w; if it ran with another -data before, use that; else remove it with \"mrsubmit cluster remove %s\", empty the directory and start it without -bootstrap-expect", errLostState, j.id)
 }

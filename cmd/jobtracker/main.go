@@ -1,6 +1,6 @@
-// Command jobtracker is a job tracker: it accepts jobs and assigns their tasks to task
-// trackers. One job tracker of a cluster is the leader. All have the same log, and the
-// cluster works as long as a majority runs.
+// Command jobtracker is a job tracker: it accepts jobs and assigns their tasks to task trackers.
+// One job tracker of a cluster is the leader. All have the same log. The cluster works while a
+// majority of them runs.
 //
 // Start and stop, in this order:
 //
@@ -58,7 +58,7 @@ each, with its own -id and addresses:
       -bootstrap-expect 3 -join 10.0.0.1:7402,10.0.0.2:7402,10.0.0.3:7402
 `
 
-// options are the flags, checked.
+// options has the checked flags.
 type options struct {
 	id                                        string
 	listen, raft, gossip                      string
@@ -112,20 +112,20 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.join, o.keep = daemon.List(join), time.Duration(keep)*24*time.Hour
-	o.admins = daemon.List(admins)
+	o.join, o.keep = daemon.SplitList(join), time.Duration(keep)*24*time.Hour
+	o.admins = daemon.SplitList(admins)
 	given := false
 	set.Visit(func(f *flag.Flag) { given = given || f.Name == "admins" })
 	if given && o.security.TLSDir == "" {
-		return nil, daemon.Wrong("-admins needs -tls-dir: without certificates, users are not identified and may do everything")
+		return nil, daemon.Usagef("-admins needs -tls-dir: without certificates, users are not identified and may do everything")
 	}
 	for _, name := range o.admins {
 		if err := identity.CheckName(name); err != nil {
-			return nil, daemon.Wrong("-admins: %v", err)
+			return nil, daemon.Usagef("-admins: %v", err)
 		}
 	}
 	if err := admission.CheckScheduling(o.scheduling); err != nil {
-		return nil, daemon.Wrong("-%s", strings.TrimPrefix(err.Error(), admission.ErrBadScheduling.Error()+": "))
+		return nil, daemon.Usagef("-%s", strings.TrimPrefix(err.Error(), admission.ErrBadScheduling.Error()+": "))
 	}
 	return o, o.check(keep)
 }
@@ -139,26 +139,26 @@ func (o *options) check(keep int) (err error) {
 	}
 	switch {
 	case o.data == "":
-		return daemon.Wrong("-data is missing: give a directory for the log")
+		return daemon.Usagef("-data is missing: give a directory for the log")
 	case o.period <= 0:
-		return daemon.Wrong("-period must be positive, got %v", o.period)
+		return daemon.Usagef("-period must be positive, got %v", o.period)
 	case o.lease < 100*time.Millisecond:
-		return daemon.Wrong("-lease must be at least 100ms, got %v", o.lease)
+		return daemon.Usagef("-lease must be at least 100ms, got %v", o.lease)
 	case o.raftTimeout < 50*time.Millisecond:
-		return daemon.Wrong("-raft-timeout must be at least 50ms, got %v", o.raftTimeout)
+		return daemon.Usagef("-raft-timeout must be at least 50ms, got %v", o.raftTimeout)
 	case keep < 1 || o.keepBytes < 1:
-		return daemon.Wrong("-keep and -keep-bytes must be at least 1, got %d and %d", keep, o.keepBytes)
+		return daemon.Usagef("-keep and -keep-bytes must be at least 1, got %d and %d", keep, o.keepBytes)
 	case o.expect < 0 || o.expect > maxVoters:
-		return daemon.Wrong("-bootstrap-expect must be from 1 to %d, got %d", maxVoters, o.expect)
+		return daemon.Usagef("-bootstrap-expect must be from 1 to %d, got %d", maxVoters, o.expect)
 	case o.expect > 1 && len(o.join) == 0:
-		return daemon.Wrong("-bootstrap-expect %d needs -join: give the gossip addresses of the other job trackers", o.expect)
+		return daemon.Usagef("-bootstrap-expect %d needs -join: give the gossip addresses of the other job trackers", o.expect)
 	}
 	if o.data, err = local.Path(o.data); err != nil {
-		return daemon.Wrong("-data: %v", err)
+		return daemon.Usagef("-data: %v", err)
 	}
 	if o.pools != "" {
 		if o.pools, err = builtin.FileSystems().Clean(o.pools); err != nil {
-			return daemon.Wrong("-pools: %v", err)
+			return daemon.Usagef("-pools: %v", err)
 		}
 	}
 	if len(o.join) == 0 && o.expect == 0 {
@@ -170,14 +170,15 @@ func (o *options) check(keep int) (err error) {
 // ownStaging is the staging directory below -data.
 const ownStaging = "staging"
 
-// maxVoters bounds -bootstrap-expect: more voters only slow a cluster down.
+// maxVoters limits -bootstrap-expect. More voters would only slow a cluster down.
 const maxVoters = 9
 
-// chooseStaging takes a directory below -data only if no other machine has to see it.
+// chooseStaging checks -staging. The default is below -data, but only for a single job tracker on
+// loopback: other machines must be able to read the directory.
 func (o *options) chooseStaging() (err error) {
 	if o.staging == "" {
 		if len(o.join) > 0 || o.expect != 1 || !o.onLoopback() {
-			return daemon.Wrong("-staging is missing: only a single job tracker on loopback has a default")
+			return daemon.Usagef("-staging is missing: only a single job tracker on loopback has a default")
 		}
 		o.staging = "file://" + filepath.ToSlash(filepath.Join(o.data, ownStaging))
 		return nil

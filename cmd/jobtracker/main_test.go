@@ -19,7 +19,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/replica"
 )
 
-// asDaemon makes this test binary the command itself.
+// asDaemon is an environment variable that makes this test binary run as the command.
 const asDaemon = "QUERN_TEST_DAEMON"
 
 func TestMain(m *testing.M) {
@@ -128,7 +128,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestProcess: exit codes, the ready line, and SIGTERM.
+// TestProcess checks exit codes, the ready line, and SIGTERM.
 func TestProcess(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -170,7 +170,7 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// TestForeignData: a directory with other files is refused and not changed.
+// TestForeignData: a -data directory with other files is refused, and nothing in it changes.
 func TestForeignData(t *testing.T) {
 	thesis := filepath.Join(t.TempDir(), "thesis.tex")
 	if err := os.WriteFile(thesis, nil, 0o600); err != nil {
@@ -202,7 +202,7 @@ func TestFlagsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestWithCommand: the error of an unreadable log ends with the whole command that recovers it.
+// TestWithCommand: the error of an unreadable log ends with the complete command that recovers it.
 func TestWithCommand(t *testing.T) {
 	err := withCommand(fmt.Errorf("jt2's log: %w: use: mrsubmit cluster recover", replica.ErrUnreadable), "/var/lib/quern", "jt2", "10.0.0.2:7401")
 	if !errors.Is(err, replica.ErrUnreadable) || !strings.HasSuffix(err.Error(), "mrsubmit cluster recover -data /var/lib/quern -id jt2 -raft 10.0.0.2:7401") {

@@ -26,7 +26,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// layout lists the entries that a job tracker makes below -data.
+// layout lists the files and directories that a job tracker makes in -data.
 var layout = datadir.Layout{
 	Daemon: "job tracker", Marker: "quern-jobtracker",
 	Dirs:  []string{filepath.Base(daemon.LogDir("")), ownStaging},
@@ -36,14 +36,14 @@ var layout = datadir.Layout{
 // jobTracker is a running job tracker.
 type jobTracker struct {
 	*options
-	log      *slog.Logger
-	files    dfs.FS
-	addr     string // advertised address of the API
-	raftAddr string // advertised address of the log
-	cluster  string // id of the cluster of -data at the start; empty: none
-	newID    string // id of the cluster that it may create; empty: none
+	log        *slog.Logger
+	files      dfs.FS
+	addr       string // advertised address of the API
+	raftAddr   string // advertised address of the log
+	cluster    string // id of the cluster in -data at the start; empty: none
+	newCluster string // id of the cluster that it creates if it is the first leader; empty: -data has a cluster
 
-	self      *identity.Identity // nil: not protected
+	identity  *identity.Identity // nil: no TLS
 	gossipKey []byte
 	gossip    *gossip.Gossip
 	replica   *replica.Replica
@@ -61,7 +61,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		files:   builtin.FileSystems(),
 	}
 	var err error
-	if j.self, j.gossipKey, err = o.security.Load(identity.JobTracker, o.id, j.log); err != nil {
+	if j.identity, j.gossipKey, err = o.security.Load(identity.JobTracker, o.id, j.log); err != nil {
 		return err
 	}
 	dir, err := datadir.Open(o.data, layout)
@@ -69,7 +69,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		return err
 	}
 	defer dir.Close()
-	daemon.WarnOpen(j.log, o.data)
+	daemon.WarnIfReadable(j.log, o.data)
 	if j.cluster, err = readCluster(o.data); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (j *jobTracker) openLog() error {
 	j.replica, err = replica.Open(replica.Config{
 		ID: j.id, Dir: daemon.LogDir(j.data), Listen: j.raft, Advertise: raftAddr,
 		Timeout: j.raftTimeout, Resolve: j.resolve, Logger: j.log,
-		Serve: j.self.Server(identity.JobTracker), Dial: j.self.Dialer(identity.JobTracker),
+		Serve: j.identity.Server(identity.JobTracker), Dial: j.identity.Dialer(identity.JobTracker),
 	})
 	if err != nil {
 		return withCommand(daemon.WithHint("-raft", err), j.data, j.id, raftAddr)
@@ -153,13 +153,13 @@ func (j *jobTracker) openLog() error {
 		if cfg.Cluster, cfg.Nonce, err = jobtracker.NewCluster(j.files, j.staging); err != nil {
 			return errors.Join(err, j.replica.Close())
 		}
-		j.newID = cfg.Cluster
+		j.newCluster = cfg.Cluster
 	}
 	j.server = jobtracker.New(cfg)
 	return nil
 }
 
-// withCommand completes the command in the error of an unreadable log, which recovers it.
+// withCommand adds the flags to the recovery command in the error of an unreadable log.
 func withCommand(err error, data, id, raftAddr string) error {
 	if errors.Is(err, replica.ErrUnreadable) {
 		return fmt.Errorf("%w -data %s -id %s -raft %s", err, data, id, raftAddr)
@@ -167,20 +167,20 @@ func withCommand(err error, data, id, raftAddr string) error {
 	return err
 }
 
-// resolve returns the current address of a job tracker's log.
+// resolve returns the current address of a job tracker's log from gossip.
 func (j *jobTracker) resolve(id string) string {
 	m, _ := j.gossip.Find(gossip.JobTracker, id)
 	return m.Raft
 }
 
-// run serves until the end and closes the log.
+// run serves until ctx ends or a part fails, and closes the log.
 func (j *jobTracker) run(parent context.Context, listener net.Listener, ready func()) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	j.cancel = cancel
-	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Identified: j.self != nil, Admins: j.admins}), j.log)
-	if j.self != nil {
-		listener = tls.NewListener(listener, j.self.Server(identity.JobTracker, identity.TaskTracker, identity.Client))
+	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Identified: j.identity != nil, Admins: j.admins}), j.log)
+	if j.identity != nil {
+		listener = tls.NewListener(listener, j.identity.Server(identity.JobTracker, identity.TaskTracker, identity.Client))
 	}
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -188,13 +188,13 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 			cancel(fmt.Errorf("serve the API: %w", err))
 		}
 	})
-	j.loop(func() error { return j.enterCluster(ctx) })
-	j.loop(func() error { return j.recordCluster(ctx) })
-	j.loop(func() error { return j.watchSameID(ctx) })
+	j.runLoop(func() error { return j.enterCluster(ctx) })
+	j.runLoop(func() error { return j.recordCluster(ctx) })
+	j.runLoop(func() error { return j.watchSameID(ctx) })
 	ready()
 	err := j.server.Run(ctx) // closes the log
 	cancel(nil)
-	api.Close() // streams have ended, and answers end soon
+	api.Close() // streams have ended already
 	serving.Wait()
 	j.loops.Wait()
 	j.removeNonce()
@@ -208,20 +208,21 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	return nil
 }
 
-// removeNonce removes the nonce of a cluster that was not created: this log has no entry. With
-// a second nonce in the staging directory, the cluster would remove nothing from it.
+// removeNonce removes the nonce of a cluster that was never created: the log has no entry. While
+// the staging directory has a second nonce, the cluster does not clean it.
 func (j *jobTracker) removeNonce() {
-	if entries, _ := j.replica.Stored(); j.newID == "" || entries > 0 {
+	if entries, _ := j.replica.Stored(); j.newCluster == "" || entries > 0 {
 		return
 	}
-	name := dfs.Join(j.staging, wire.StagingClusters, j.newID)
+	name := dfs.Join(j.staging, wire.StagingClusters, j.newCluster)
 	if err := j.files.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		j.log.Warn("cannot remove the nonce of a cluster that was not created", "file", name, "error", err)
 	}
 }
 
-// loop runs a function beside the server. Its error stops the server.
-func (j *jobTracker) loop(run func() error) {
+// runLoop runs a function in a goroutine until the job tracker stops. An error of the function
+// stops the job tracker.
+func (j *jobTracker) runLoop(run func() error) {
 	j.loops.Go(func() {
 		if err := run(); err != nil && !errors.Is(err, context.Canceled) {
 			j.cancel(err)
@@ -238,20 +239,20 @@ func (j *jobTracker) watchSameID(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			if twin, ok := j.gossip.Duplicate(); ok {
-				j.log.Error("another job tracker has this one's -id: stop one of them", "its address", twin.HTTP)
+			if other, ok := j.gossip.Duplicate(); ok {
+				j.log.Error("another job tracker has this one's -id: stop one of them", "its address", other.HTTP)
 			}
 		}
 	}
 }
 
-// voters lets the API add and remove voters.
+// voters implements web.Voters.
 type voters struct{ *replica.Replica }
 
 func (v voters) Voters() []web.Voter {
 	var all []web.Voter
-	for _, one := range v.Replica.Voters() {
-		all = append(all, web.Voter(one))
+	for _, voter := range v.Replica.Voters() {
+		all = append(all, web.Voter(voter))
 	}
 	return all
 }
@@ -264,7 +265,7 @@ func (v voters) RemoveVoter(ctx context.Context, id string) error {
 	return apiError(v.Replica.RemoveVoter(ctx, id))
 }
 
-// apiError translates errors of the log for the API.
+// apiError converts errors of the log to errors that the API knows.
 func apiError(err error) error {
 	switch {
 	case errors.Is(err, replica.ErrNotLeader):

@@ -34,9 +34,9 @@ func (t *tool) certs(_ context.Context, args []string) int {
 	switch {
 	case err != nil:
 	case len(rest) != 1:
-		err = wrong("name one directory")
+		err = usagef("name one directory")
 	case *days < 1:
-		err = wrong("-days must be at least 1, got %d", *days)
+		err = usagef("-days must be at least 1, got %d", *days)
 	default:
 		var dir string
 		if dir, err = local.Path(rest[0]); err != nil {
@@ -49,7 +49,7 @@ func (t *tool) certs(_ context.Context, args []string) int {
 	return t.exitCode("cluster certs", set, err)
 }
 
-// makeCerts makes DIR/authority, unless it exists, and DIR/<role>-<name> for each name.
+// makeCerts makes DIR/authority if it does not exist, and DIR/<role>-<name> for each name.
 func (t *tool) makeCerts(dir string, now time.Time, valid time.Duration, names map[identity.Role]string) error {
 	var peers []identity.Peer
 	for _, role := range []identity.Role{identity.JobTracker, identity.TaskTracker, identity.Client} {
@@ -58,13 +58,13 @@ func (t *tool) makeCerts(dir string, now time.Time, valid time.Duration, names m
 				continue
 			}
 			if err := identity.CheckName(name); err != nil {
-				return wrong("-%s: %v", role, err)
+				return usagef("-%s: %v", role, err)
 			}
 			peers = append(peers, identity.Peer{Role: role, Name: name})
 		}
 	}
 	if len(peers) == 0 {
-		return wrong("give at least one of -jobtracker, -tasktracker and -client")
+		return usagef("give at least one of -jobtracker, -tasktracker and -client")
 	}
 	authority, err := identity.OpenAuthority(filepath.Join(dir, "authority"), now)
 	if err != nil {

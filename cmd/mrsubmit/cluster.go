@@ -21,10 +21,10 @@ import (
 func clusterCommands() []command {
 	return []command{
 		{"cluster scheduler", "[-metric METRIC] [-delay RULE] [-json] [NAME]", "show how jobs share slots, or change it", schedulerHelp,
-			asking("cluster scheduler", 0, 1, (*query).scheduler, schedulingFlags)},
-		{"cluster drain", "[-wait] [-json] TRACKER", "take a task tracker out of service without loss", drainHelp, asking("cluster drain", 1, 1, (*query).drain, drainFlags)},
-		{"cluster undrain", "TRACKER", "give work to a drained task tracker again", undrainHelp, asking("cluster undrain", 1, 1, (*query).undrain)},
-		{"cluster remove", "ID", "remove the vote of a job tracker that will not come back", "", asking("cluster remove", 1, 1, (*query).removeVoter)},
+			queryCommand("cluster scheduler", 0, 1, (*query).scheduler, schedulingFlags)},
+		{"cluster drain", "[-wait] [-json] TRACKER", "take a task tracker out of service without loss", drainHelp, queryCommand("cluster drain", 1, 1, (*query).drain, drainFlags)},
+		{"cluster undrain", "TRACKER", "give work to a drained task tracker again", undrainHelp, queryCommand("cluster undrain", 1, 1, (*query).undrain)},
+		{"cluster remove", "ID", "remove the vote of a job tracker that will not come back", "", queryCommand("cluster remove", 1, 1, (*query).removeVoter)},
 		{"cluster certs", "[-jobtracker ID,…] [-tasktracker ID,…] [-client NAME,…] [-days 365] DIR", "make or renew the certificates of a cluster", certsHelp, (*tool).certs},
 		{"cluster recover", "-data DIR -id ID -raft HOST:PORT", "make a stopped job tracker the only voter, after most are lost", recoverHelp, (*tool).recover},
 	}
@@ -70,7 +70,7 @@ func (t *tool) clusterCommand(ctx context.Context, args []string) int {
 			}
 		}
 	}
-	return asking("cluster", 0, 0, (*query).showCluster)(t, ctx, args)
+	return queryCommand("cluster", 0, 0, (*query).showCluster)(t, ctx, args)
 }
 
 func (q *query) showCluster(ctx context.Context) error {
@@ -96,7 +96,7 @@ func (q *query) showCluster(ctx context.Context) error {
 	for _, v := range c.Voters {
 		rows = append(rows, []string{v.ID, v.Addr})
 	}
-	if err := q.table(rows); err != nil {
+	if err := q.printTable(rows); err != nil {
 		return err
 	}
 	fmt.Fprintln(q.stdout)
@@ -112,11 +112,11 @@ func (q *query) showCluster(ctx context.Context) error {
 		rows = append(rows, []string{t.ID, t.Host, t.Rack, t.Addr, "-", "-", lostState(t, c.Wall)})
 	}
 	for i := range c.Drains {
-		if d := &c.Drains[i]; !d.Here {
+		if d := &c.Drains[i]; !d.Registered {
 			rows = append(rows, []string{d.Tracker, "-", "-", "-", "-", "-", drainState(d)})
 		}
 	}
-	return q.table(rows)
+	return q.printTable(rows)
 }
 
 // leaderText names the leader or, without one, the last leader.
@@ -124,14 +124,14 @@ func leaderText(c *web.Cluster) string {
 	leader := fmt.Sprintf("%s at %s", client.OneLine(c.Leader), client.OneLine(c.Addr))
 	switch {
 	case c.IsLeader:
-		return fmt.Sprintf("leader %s, epoch %d, %s", leader, c.Epoch, counted(c.Jobs, "unfinished job"))
+		return fmt.Sprintf("leader %s, epoch %d, %s", leader, c.Epoch, countText(c.Jobs, "unfinished job"))
 	case c.Leader == "":
 		return "no leader; the job tracker that answered has never had one"
 	}
 	return fmt.Sprintf("no leader; the last leader was %s in epoch %d", leader, c.Epoch)
 }
 
-// minSkew is the smallest difference of clocks that is shown.
+// minSkew is the smallest difference of clocks that mrsubmit prints.
 const minSkew = 5 * time.Second
 
 func trackerState(t *web.Tracker, d *web.Drain) string {
@@ -154,30 +154,30 @@ func trackerState(t *web.Tracker, d *web.Drain) string {
 	return strings.Join(parts, "; ")
 }
 
-// lostState says since when a tracker is lost, and its attempts and map outputs at that time.
+// lostState describes since when a tracker is lost, and which attempts and map outputs it had.
 func lostState(t *web.LostTracker, now time.Time) string {
 	var ran, parts []string
 	if t.Maps > 0 {
-		ran = append(ran, counted(t.Maps, "map"))
+		ran = append(ran, countText(t.Maps, "map"))
 	}
 	if t.Reduces > 0 {
-		ran = append(ran, counted(t.Reduces, "reduce"))
+		ran = append(ran, countText(t.Reduces, "reduce"))
 	}
 	if len(ran) > 0 {
 		parts = append(parts, "ran "+strings.Join(ran, " and "))
 	}
 	if t.Outputs > 0 {
-		parts = append(parts, "had "+counted(t.Outputs, "map output"))
+		parts = append(parts, "had "+countText(t.Outputs, "map output"))
 	}
-	text := fmt.Sprintf("lost since %s (%s)", timeText(t.Since), untilText(t.Since, now))
+	text := fmt.Sprintf("lost since %s (%s)", timeText(t.Since), relativeTime(t.Since, now))
 	if len(parts) > 0 {
 		text += ": " + strings.Join(parts, ", ")
 	}
 	return text
 }
 
-// counted prints a number and its noun, which is given in the singular.
-func counted(n int, noun string) string {
+// countText formats a number with a noun, which is given in the singular.
+func countText(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
@@ -188,7 +188,7 @@ func (q *query) removeVoter(ctx context.Context) error {
 	return q.cluster.RemoveVoter(ctx, q.args[0])
 }
 
-// recover makes a stopped job tracker's state the only voter.
+// recover makes a stopped job tracker the only voter.
 func (t *tool) recover(_ context.Context, args []string) int {
 	set := newFlags("cluster recover")
 	data := set.String("data", "", "-data `directory` of the job tracker")
@@ -198,12 +198,12 @@ func (t *tool) recover(_ context.Context, args []string) int {
 	switch {
 	case err != nil:
 	case len(rest) > 0:
-		err = wrong("unexpected argument %q", rest[0])
+		err = usagef("unexpected argument %q", rest[0])
 	case *data == "" || *id == "" || *addr == "":
-		err = wrong("-data, -id and -raft are needed")
+		err = usagef("-data, -id and -raft are needed")
 	default:
 		if _, _, bad := net.SplitHostPort(*addr); bad != nil {
-			err = wrong("-raft: %v", bad)
+			err = usagef("-raft: %v", bad)
 		} else if err = replica.Recover(daemon.LogDir(*data), *id, *addr); err == nil {
 			fmt.Fprintf(t.stderr, "%s is now the only voter: start it\n", *id)
 		}
@@ -211,8 +211,7 @@ func (t *tool) recover(_ context.Context, args []string) int {
 	return t.exitCode("cluster recover", set, err)
 }
 
-// checkShared refuses local paths if trackers are on several machines and the user has not
-// declared them shared.
+// checkShared refuses local paths without -shared-local if task trackers are on several machines.
 func checkShared(plan *wire.Plan, c *web.Cluster, shared bool) error {
 	machines := make(map[string]bool)
 	for i := range c.Trackers {
@@ -271,8 +270,8 @@ func (t *tool) openCluster(ctx context.Context, addrs []string, self *identity.I
 	return c, status, nil
 }
 
-// checkStaging refuses a cluster if this machine does not see its staging directory: the
-// trackers would not find the submission.
+// checkStaging fails if this machine cannot read the cluster's staging directory. Then the trackers
+// would not find what it stages there.
 func checkStaging(status *web.Cluster) error {
 	if status.Staging == "" {
 		return errors.New("the cluster has no staging directory yet")

@@ -26,36 +26,36 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// fakeJobTracker leads a cluster in which nothing happens by itself.
+// fakeJobTracker is the leader of a cluster with fixed jobs and trackers.
 type fakeJobTracker struct {
 	recorder
-	staging  string
-	addr     string // of its API and of its only task tracker
-	jobs     []wire.JobStatus
-	killed   []string
-	changed  []string // changes of settings
-	sched    wire.Scheduling
-	drains   []wire.DrainStatus
-	asked    int // requests for the cluster since the last drain
-	trackers []wire.TrackerStatus
-	voters   []web.Voter
+	staging      string
+	addr         string // address of its API, and of the logs of task trackers
+	jobs         []wire.JobStatus
+	killed       []string
+	changed      []string // changes of settings
+	sched        wire.Scheduling
+	drains       []wire.DrainStatus
+	clusterCalls int // calls of Cluster since the last drain
+	trackers     []wire.TrackerStatus
+	voters       []web.Voter
 }
 
-// Drain begins a drain, which Cluster ends at its fourth call.
+// Drain begins a drain. The fourth call of Cluster ends it.
 func (f *fakeJobTracker) Drain(_ context.Context, tracker string, undo bool) error {
 	if tracker == "t9" {
 		return fmt.Errorf("drain: %w %q", core.ErrUnknownTracker, tracker)
 	}
-	f.asked, f.drains = 0, nil
+	f.clusterCalls, f.drains = 0, nil
 	if !undo {
-		f.drains = []wire.DrainStatus{{Tracker: tracker, Here: true, Needs: "2 attempts"}}
+		f.drains = []wire.DrainStatus{{Tracker: tracker, Registered: true, Needs: "2 attempts"}}
 	}
 	return nil
 }
 
 func (f *fakeJobTracker) Cluster(context.Context) (wire.ClusterStatus, error) {
-	if f.asked++; f.asked > 3 && len(f.drains) > 0 {
-		f.drains = []wire.DrainStatus{{Tracker: "t1", Drained: true, Here: true}, {Tracker: "t7", Drained: true}}
+	if f.clusterCalls++; f.clusterCalls > 3 && len(f.drains) > 0 {
+		f.drains = []wire.DrainStatus{{Tracker: "t1", Drained: true, Registered: true}, {Tracker: "t7", Drained: true}}
 	}
 	return wire.ClusterStatus{
 		Drains: f.drains, Lost: []wire.LostTracker{{Tracker: "t3", Host: "h3", Addr: "h3:1", Since: 60_000, Maps: 2, Outputs: 9}}, Cluster: "c1", Start: 7, Staging: f.staging, Epoch: 3, Leader: "jt1", Addr: f.addr, IsLeader: true, Jobs: 1, Trackers: f.trackers,
@@ -63,7 +63,7 @@ func (f *fakeJobTracker) Cluster(context.Context) (wire.ClusterStatus, error) {
 		InPools: []wire.PoolStatus{
 			{Name: "default", Max: [2]int{-1, -1}, Weight: 1, MaxJobs: -1},
 			{Name: "etl", Min: [2]int{2, 0}, Max: [2]int{9, 4}, Weight: 2.5, MaxJobs: 3, Jobs: 1, Running: [2]int{5, 1}},
-			{Name: "old", Min: [2]int{1, 0}, Max: [2]int{-1, -1}, Weight: 1, MaxJobs: -1, Gone: true},
+			{Name: "old", Min: [2]int{1, 0}, Max: [2]int{-1, -1}, Weight: 1, MaxJobs: -1, Removed: true},
 		},
 		PoolNotes: []string{"f.xml:3: user is not known to Quern and has no effect"},
 	}, nil
@@ -79,11 +79,11 @@ func (f *fakeJobTracker) Explain(_ context.Context, id wire.JobID) (wire.Explana
 	default:
 		x.Scheduling = wire.Scheduling{Scheduler: "flex", Metric: "sum-response", Delay: "dynamic"}
 		x.Phases = []wire.PhaseExplanation{
-			{Phase: wire.Map, Tasks: 4, Done: 1, Running: 2, Waiting: 1, Place: 1, Of: 2, Target: 3, Min: 1, Max: 4, TaskSeconds: 1.5, Left: 4, Source: "measured", End: 8000, Wait: 2500 * time.Millisecond},
-			{Phase: wire.Reduce, Tasks: 2, TaskSeconds: 1, Left: 2, Source: "default"},
+			{Phase: wire.Map, Tasks: 4, Done: 1, Running: 2, Waiting: 1, Place: 1, Of: 2, Target: 3, Min: 1, Max: 4, TaskSeconds: 1.5, RemainingSeconds: 4, Source: "measured", End: 8000, Wait: 2500 * time.Millisecond},
+			{Phase: wire.Reduce, Tasks: 2, TaskSeconds: 1, RemainingSeconds: 2, Source: "default"},
 		}
-		x.Shuffle = &wire.ShuffleExplanation{Ready: 1 << 20, Left: 2 << 20, Whole: 3 << 20, Share: 0.5, Place: 1, Of: 1}
-		x.Holds = []wire.Hold{{What: "1 map waits for a slot near its input", Until: 7000}}
+		x.Shuffle = &wire.ShuffleExplanation{Ready: 1 << 20, Remaining: 2 << 20, Total: 3 << 20, Share: 0.5, Place: 1, Of: 1}
+		x.Holds = []wire.Hold{{Reason: "1 map waits for a slot near its input", Until: 7000}}
 		x.End, x.Deadline = 9000, 8500
 	}
 	return x, err
@@ -140,11 +140,11 @@ func (f *fakeJobTracker) Change(_ context.Context, _ core.Caller, id wire.JobID,
 }
 
 func (f *fakeJobTracker) Schedule(_ context.Context, s wire.Scheduling) error {
-	f.sched = s.Over(f.sched)
+	f.sched = s.WithDefaults(f.sched)
 	return nil
 }
 
-// Watch shows each job as it is and then as it has succeeded.
+// Watch yields each job in its state, and then as succeeded.
 func (f *fakeJobTracker) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
 	if f.recorder.state != 0 {
 		return f.recorder.Watch(ctx, ids)
@@ -206,7 +206,7 @@ func (f *fakeJobTracker) RemoveVoter(_ context.Context, id string) error {
 	return nil
 }
 
-// newFake serves a fake and, at the same address, logs of trackers.
+// newFake serves a fakeJobTracker. The same address serves logs of attempts.
 func newFake(t *testing.T) *fakeJobTracker {
 	t.Helper()
 	f := &fakeJobTracker{staging: "file://" + t.TempDir(), voters: []web.Voter{{ID: "jt1", Addr: "h:1"}, {ID: "jt2", Addr: "h:2"}}}
@@ -244,8 +244,8 @@ func newFake(t *testing.T) *fakeJobTracker {
 	past := &history.Record{
 		Job:   wire.JobStatus{ID: wire.JobID{Start: 6, N: 9}, Name: "old", State: wire.Failed, Error: "long ago", Elapsed: time.Minute},
 		Owner: "me", Token: tokenOf("job_6_0009"), Plan: wire.JobPlan{Output: "file:///out"}, Submitted: 1, Ended: 60_001, Attempts: f.attempts(wire.JobID{Start: 6, N: 9}),
-		Plans: []history.Planned{{At: 1, Phase: wire.Map, Scheduling: wire.Scheduling{Scheduler: "flex"}, Target: 3, Place: 1, Of: 2,
-			Queues: []history.Queued{{Tracker: "t1", After: 2, Tasks: 5}}, Share: 0.25, Turn: 2}}, Unkept: 7, PlansSince: 1, PlansLack: "they were an earlier leader's",
+		Plans: []history.Planned{{At: 1, Phase: wire.Map, Scheduling: wire.Scheduling{Scheduler: "flex"}, Target: 3, Place: 1, Places: 2,
+			Queues: []history.Queued{{Tracker: "t1", After: 2, Tasks: 5}}, Share: 0.25, ShareRank: 2}}, Omitted: 7, PlansSince: 1, PlansSinceReason: "they were an earlier leader's",
 	}
 	if err := history.Write(files(), history.Name(f.staging, time.UnixMilli(past.Ended), past.Job.ID), past); err != nil {
 		t.Fatal(err)
@@ -253,8 +253,8 @@ func newFake(t *testing.T) *fakeJobTracker {
 	return f
 }
 
-// ask runs a command against a fake.
-func (f *fakeJobTracker) ask(t *testing.T, args ...string) (code int, stdout, stderr string) {
+// run runs a mrsubmit command with f as the job tracker.
+func (f *fakeJobTracker) run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, messages bytes.Buffer
 	tool := &tool{stdout: &out, stderr: &messages, getenv: func(name string) string {
@@ -264,7 +264,7 @@ func (f *fakeJobTracker) ask(t *testing.T, args ...string) (code int, stdout, st
 	return code, out.String(), messages.String()
 }
 
-func TestAsking(t *testing.T) {
+func TestQueries(t *testing.T) {
 	f := newFake(t)
 	for _, c := range []struct {
 		args   string
@@ -362,7 +362,7 @@ func TestAsking(t *testing.T) {
 		{"cluster remove", 2, "", "too few arguments"},
 		{"cluster mend", 2, "", `unexpected argument "mend"; see mrsubmit cluster -h`},
 	} {
-		code, stdout, stderr := f.ask(t, strings.Fields(c.args)...)
+		code, stdout, stderr := f.run(t, strings.Fields(c.args)...)
 		if code != c.code || !inOrder(stdout, c.stdout) || !inOrder(stderr, c.stderr) || c.stderr == "" && stderr != "" {
 			t.Errorf("%s: exit code %d, want %d\nstdout %s\nwant   %s\nstderr %s\nwant   %s", c.args, code, c.code, stdout, c.stdout, stderr, c.stderr)
 		}
@@ -386,7 +386,7 @@ func TestAsking(t *testing.T) {
 	}
 }
 
-// inOrder reports whether text has the pieces of want, which "…" separates, in this order.
+// inOrder reports whether text has the pieces of want in this order. "…" separates the pieces.
 func inOrder(text, want string) bool {
 	for piece := range strings.SplitSeq(want, "…") {
 		_, after, ok := strings.Cut(text, piece)
@@ -403,15 +403,15 @@ type roundTrip func(r *http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestLogsOfSilentTracker: a tracker that does not answer is asked for one log only.
+// TestLogsOfSilentTracker: if a tracker does not answer, mrsubmit sends it only one request.
 func TestLogsOfSilentTracker(t *testing.T) {
 	var out, messages bytes.Buffer
-	asked := make(map[string]int)
+	requests := make(map[string]int)
 	r := &logReader{
 		query:       &query{tool: &tool{stdout: &out, stderr: &messages}},
 		unreachable: make(map[string]error),
 		http: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-			asked[r.URL.Host]++
+			requests[r.URL.Host]++
 			if r.URL.Host == "gone:1" {
 				return nil, errors.New("no route")
 			}
@@ -420,19 +420,19 @@ func TestLogsOfSilentTracker(t *testing.T) {
 	}
 	for i, addr := range []string{"gone:1", "here:1", "gone:1"} {
 		id := wire.AttemptID{Task: wire.TaskID{Job: wire.JobID{Start: 7, N: 1}, Kind: wire.Map, N: i}, N: 1000}
-		if err := r.print(t.Context(), &web.Attempt{ID: id.String(), Tracker: "t-" + addr, Addr: addr}); err != nil {
+		if err := r.printLogs(t.Context(), &web.Attempt{ID: id.String(), Tracker: "t-" + addr, Addr: addr}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if asked["gone:1"] != 1 || asked["here:1"] != 2 || r.read != 2 || r.failed != 4 {
-		t.Errorf("asked %v; %d logs were read, %d were not", asked, r.read, r.failed)
+	if requests["gone:1"] != 1 || requests["here:1"] != 2 || r.read != 2 || r.failed != 4 {
+		t.Errorf("requests %v; %d logs were read, %d were not", requests, r.read, r.failed)
 	}
 	if n := strings.Count(messages.String(), "tracker t-gone:1 does not answer: "); n != 4 {
 		t.Errorf("named the silent tracker %d times:\n%s", n, &messages)
 	}
 }
 
-// TestRunOnCluster: run uploads the program under its hash and follows the job.
+// TestRunOnCluster: run uploads the program with its hash as name, and waits until the job ends.
 func TestRunOnCluster(t *testing.T) {
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	exe, err := os.Executable()
@@ -442,14 +442,14 @@ func TestRunOnCluster(t *testing.T) {
 	f := newFake(t)
 	f.recorder.state = wire.Succeeded
 	args := []string{"run", exe, "-input", exe, "-output", t.TempDir() + "/out"}
-	if code, _, stderr := f.ask(t, args...); code != 1 || !strings.Contains(stderr, "staging directory "+f.staging+" is not shared with this machine") {
+	if code, _, stderr := f.run(t, args...); code != 1 || !strings.Contains(stderr, "staging directory "+f.staging+" is not shared with this machine") {
 		t.Errorf("staging elsewhere: exit code %d: %s", code, stderr)
 	}
 	proof := filepath.Join(strings.TrimPrefix(f.staging, "file://"), "clusters", "c1")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(proof), 0o755), os.WriteFile(proof, nil, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	code, stdout, stderr := f.ask(t, args...)
+	code, stdout, stderr := f.run(t, args...)
 	if code != 0 || stdout != "" || !strings.Contains(stderr, "job_7_0001 job succeeded") {
 		t.Fatalf("exit code %d: %s%s", code, stdout, stderr)
 	}
@@ -464,7 +464,7 @@ func TestRunOnCluster(t *testing.T) {
 	if err != nil || len(uploaded) != 1 || filepath.Base(uploaded[0]) != hash {
 		t.Fatalf("uploaded %q, %v, want %s", uploaded, err, hash)
 	}
-	got := f.recorder.got.Program
+	got := f.recorder.submission.Program
 	if got.Hash != hash || got.Path != "file://"+uploaded[0] {
 		t.Errorf("submitted %+v", got)
 	}
@@ -472,15 +472,15 @@ func TestRunOnCluster(t *testing.T) {
 	if err != nil || !bytes.Equal(copied, program) {
 		t.Errorf("the upload differs: %v", err)
 	}
-	if code, _, stderr := f.ask(t, args...); code != 0 {
+	if code, _, stderr := f.run(t, args...); code != 0 {
 		t.Errorf("once more: exit code %d: %s", code, stderr)
 	}
 	f.trackers[0].Addr = "10.0.0.1:1"
-	if code, _, stderr := f.ask(t, args...); code != 1 || !strings.Contains(stderr, exe+" is a local file on a cluster of several machines") {
+	if code, _, stderr := f.run(t, args...); code != 1 || !strings.Contains(stderr, exe+" is a local file on a cluster of several machines") {
 		t.Errorf("local input on two machines: exit code %d: %s", code, stderr)
 	}
 	args = append([]string{"run", "-shared-local"}, args[1:]...)
-	if code, _, stderr := f.ask(t, args...); code != 0 {
+	if code, _, stderr := f.run(t, args...); code != 0 {
 		t.Errorf("-shared-local: exit code %d: %s", code, stderr)
 	}
 }

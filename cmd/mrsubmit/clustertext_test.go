@@ -27,7 +27,7 @@ func TestLostState(t *testing.T) {
 	since := time.UnixMilli(60_000)
 	for _, c := range []struct {
 		maps, reduces, outputs int
-		want                   string // after the time
+		want                   string // text after the time
 	}{
 		{0, 0, 0, ""},
 		{1, 0, 0, ": ran 1 map"},

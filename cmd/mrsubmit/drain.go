@@ -14,7 +14,7 @@ func drainFlags(q *query) {
 	q.flags.BoolVar(&q.untilDrained, "wait", false, "wait until the task tracker is drained")
 }
 
-// drainPoll is how often mrsubmit asks about a draining tracker.
+// drainPoll is the time between requests for the state of a drain.
 const drainPoll = 500 * time.Millisecond
 
 // drain takes a task tracker out of service.
@@ -46,7 +46,7 @@ func (q *query) drain(ctx context.Context) error {
 	return nil
 }
 
-// awaitDrained waits until a tracker is drained, and prints each reason to wait.
+// awaitDrained waits until a tracker is drained, and prints each new reason for the wait.
 func (q *query) awaitDrained(ctx context.Context, c *web.Cluster) (*web.Cluster, error) {
 	name, printed := q.args[0], ""
 	for {
@@ -56,7 +56,7 @@ func (q *query) awaitDrained(ctx context.Context, c *web.Cluster) (*web.Cluster,
 			return nil, fmt.Errorf("%s no longer drains: it was undrained meanwhile", name)
 		case c.IsLeader && d.Drained:
 			return c, nil
-		case c.IsLeader && !d.Here:
+		case c.IsLeader && !d.Registered:
 			return nil, fmt.Errorf("%s is not registered: it was lost before it was drained, or never registered", name)
 		case c.IsLeader && d.Needs != printed:
 			printed = d.Needs
@@ -86,11 +86,11 @@ func (q *query) undrain(ctx context.Context) error {
 // drainState describes the state of a drain.
 func drainState(d *web.Drain) string {
 	switch {
-	case d.Drained && d.Here:
+	case d.Drained && d.Registered:
 		return "drained, gets no work"
 	case d.Drained:
 		return "drained, has ended"
-	case !d.Here:
+	case !d.Registered:
 		return "draining, not registered"
 	case d.Needs == "":
 		return "draining"

@@ -47,11 +47,12 @@ func (q *query) explain(ctx context.Context) error {
 	return nil
 }
 
-// explanation asks the cluster about a job, or makes an explanation from its history.
+// explanation returns the cluster's explanation of a job. For a job that the cluster has forgotten,
+// it makes one from the history.
 func (q *query) explanation(ctx context.Context, id wire.JobID) (*web.Explanation, error) {
 	x, err := q.cluster.Explain(ctx, id)
 	if err != nil {
-		r, err := q.past(ctx, id, err)
+		r, err := q.fromHistory(ctx, id, err)
 		if err != nil {
 			return nil, err
 		}
@@ -88,14 +89,14 @@ func (q *query) explainAll(ctx context.Context) error {
 		}
 		shuffle, waits := "-", "-"
 		if x.Shuffle != nil {
-			shuffle = fmt.Sprintf("%s left", client.Size(x.Shuffle.Left))
+			shuffle = fmt.Sprintf("%s left", client.Size(x.Shuffle.Remaining))
 		}
 		if len(x.Holds) > 0 {
-			waits = x.Holds[0].What
+			waits = x.Holds[0].Reason
 		}
-		rows = append(rows, append(row, shuffle, untilText(x.End, x.Now), untilText(x.Deadline, x.Now), waits, x.Name))
+		rows = append(rows, append(row, shuffle, relativeTime(x.End, x.Now), relativeTime(x.Deadline, x.Now), waits, x.Name))
 	}
-	return q.table(rows)
+	return q.printTable(rows)
 }
 
 func placeText(place, of int) string {
@@ -105,8 +106,8 @@ func placeText(place, of int) string {
 	return fmt.Sprintf("%d of %d", place, of)
 }
 
-// untilText prints a time relative to now: "in 12s", "4s ago".
-func untilText(at, now time.Time) string {
+// relativeTime formats a time relative to now: "in 12s", "4s ago".
+func relativeTime(at, now time.Time) string {
 	if at.IsZero() {
 		return "-"
 	}
@@ -133,19 +134,19 @@ func printExplanation(w io.Writer, x *web.Explanation) error {
 		p.phase(&x.Phases[i], now)
 	}
 	if s := x.Shuffle; s != nil {
-		p.printf("  shuffle    %s of %s left, %s of it ready", client.Size(s.Left), client.Size(s.Whole), client.Size(s.Ready))
+		p.printf("  shuffle    %s of %s left, %s of it ready", client.Size(s.Remaining), client.Size(s.Total), client.Size(s.Ready))
 		if s.Place > 0 {
 			p.printf(", place %d of %d, share %.0f %%", s.Place, s.Of, 100*s.Share)
 		}
 		p.printf("\n")
 	}
 	for _, h := range x.Holds {
-		p.printf("  held       %s", client.OneLine(h.What))
+		p.printf("  held       %s", client.OneLine(h.Reason))
 		if !h.Until.IsZero() {
-			p.printf(", %s at the latest", untilText(h.Until, now))
+			p.printf(", %s at the latest", relativeTime(h.Until, now))
 		}
-		if !h.Due.IsZero() {
-			p.printf(", expected %s", untilText(h.Due, now))
+		if !h.Expected.IsZero() {
+			p.printf(", expected %s", relativeTime(h.Expected, now))
 		}
 		p.printf("\n")
 	}
@@ -153,7 +154,7 @@ func printExplanation(w io.Writer, x *web.Explanation) error {
 	return p.err
 }
 
-// printer keeps the first error and prints nothing after it.
+// printer prints until the first error, which it keeps.
 type printer struct {
 	w   io.Writer
 	err error
@@ -172,7 +173,7 @@ func (p *printer) phase(x *web.Phase, now time.Time) {
 		p.printf("\n")
 		return
 	case x.Place > 0:
-		p.printf("; place %d of %d in the plan, with %s", x.Place, x.Of, counted(x.Target, "slot"))
+		p.printf("; place %d of %d in the plan, with %s", x.Place, x.Of, countText(x.Target, "slot"))
 	default:
 		p.printf("; not in the current plan")
 	}
@@ -182,9 +183,9 @@ func (p *printer) phase(x *web.Phase, now time.Time) {
 	if x.PoolMin > 0 {
 		p.printf(", %d guaranteed to its pool", x.PoolMin)
 	}
-	p.printf("\n             a task takes %s (%s), %s of one slot left", secondsText(x.TaskSeconds), client.OneLine(x.Source), secondsText(x.LeftSeconds))
+	p.printf("\n             a task takes %s (%s), %s of one slot left", secondsText(x.TaskSeconds), client.OneLine(x.Source), secondsText(x.RemainingSeconds))
 	if !x.End.IsZero() {
-		p.printf("; should end %s", untilText(x.End, now))
+		p.printf("; should end %s", relativeTime(x.End, now))
 	}
 	p.printf("\n")
 	if x.Adopted > 0 {
@@ -206,12 +207,12 @@ func (p *printer) ends(x *web.Explanation, now time.Time) {
 	case x.End.IsZero():
 		p.printf("  ends       not known yet")
 	case len(x.Phases) == 0:
-		p.printf("  ended      %s", untilText(x.End, now))
+		p.printf("  ended      %s", relativeTime(x.End, now))
 	default:
-		p.printf("  ends       %s, %s after it was submitted", untilText(x.End, now), elapsedText(x.End.Sub(x.Submitted).Milliseconds()))
+		p.printf("  ends       %s, %s after it was submitted", relativeTime(x.End, now), elapsedText(x.End.Sub(x.Submitted).Milliseconds()))
 	}
 	if !x.Deadline.IsZero() {
-		p.printf("; deadline %s", untilText(x.Deadline, now))
+		p.printf("; deadline %s", relativeTime(x.Deadline, now))
 		if late := x.End.Sub(x.Deadline); !x.End.IsZero() && late > 0 {
 			p.printf(": %s late", elapsedText(late.Milliseconds()))
 		} else if !x.End.IsZero() {

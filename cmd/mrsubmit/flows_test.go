@@ -12,8 +12,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestFlows: commands that print take a flow's id for all its jobs; commands that change send
-// the change for one job that can be changed.
+// TestFlows: with the id of a flow, commands that print show all its jobs. Commands that change
+// send one request, for a job that can still be changed.
 func TestFlows(t *testing.T) {
 	f := newFake(t)
 	flow := wire.FlowID{Start: 7, N: 5}
@@ -26,8 +26,8 @@ func TestFlows(t *testing.T) {
 		f.jobs = append(f.jobs, j)
 	}
 	f.jobs[len(f.jobs)-3].Counters = wire.Counters{"G": {"RECORDS": 5}}
-	// Flow 6_0010 lacks the history of its second job, and flow 6_0020 has a damaged one. In
-	// the flow that the cluster knows, the first job has a history already.
+	// Flow 6_0010 lacks the history of its second job. Flow 6_0020 has a damaged history. In flow
+	// 7_0005, which the cluster knows, the first job has a history already.
 	for _, j := range []wire.JobStatus{
 		{ID: wire.JobID{Start: 6, N: 10}, Name: "old a", State: wire.Succeeded, Flow: wire.FlowID{Start: 6, N: 10}},
 		{ID: wire.JobID{Start: 6, N: 12}, Name: "old c", State: wire.Failed, Flow: wire.FlowID{Start: 6, N: 10}},
@@ -42,19 +42,19 @@ func TestFlows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, id := range []wire.JobID{{Start: 6, N: 21}, {Start: 6, N: 24}} { // the second one belongs to no flow of this test
+	for _, id := range []wire.JobID{{Start: 6, N: 21}, {Start: 6, N: 24}} { // job 6_0024 belongs to no flow of this test
 		damaged := strings.TrimPrefix(history.Name(f.staging, time.UnixMilli(60_001), id), "file://")
 		if err := os.WriteFile(damaged, []byte("torn"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// Flow 6_0030's second history cannot be opened.
+	// The second history of flow 6_0030 cannot be opened.
 	unreadable := strings.TrimPrefix(history.Name(f.staging, time.UnixMilli(60_001), wire.JobID{Start: 6, N: 31}), "file://")
 	if err := os.Symlink(unreadable, unreadable); err != nil {
 		t.Fatal(err)
 	}
-	const far = "read history: open …/job_6_0031: too many levels of symbolic links\n"
-	const torn = "job_6_0021, which may belong to flow_6_0020: read history …/job_6_0021: not a job's history"
+	const symlinkError = "read history: open …/job_6_0031: too many levels of symbolic links\n"
+	const damagedError = "job_6_0021, which may belong to flow_6_0020: read history …/job_6_0021: not a job's history"
 	for _, c := range []struct {
 		args   string
 		code   int
@@ -77,29 +77,29 @@ func TestFlows(t *testing.T) {
 		{"history flow_6_0010", 0, "job_6_0010 old a  succeeded…owner me…job_6_0012 old c  failed…owner me", ""},
 		{"history -json flow_6_0010", 0, `[…"id": "job_6_0010"…"id": "job_6_0012"…]`, ""},
 		{"history -jobtracker  -staging STAGING flow_6_0010", 0, "job_6_0010 old a…job_6_0012 old c", ""},
-		{"history flow_6_0020", 1, "job_6_0020 torn a…job_6_0022 torn c", "mrsubmit history: " + torn},
-		{"history -json flow_6_0020", 1, `[…"id": "job_6_0020"…"id": "job_6_0022"…]`, torn},
+		{"history flow_6_0020", 1, "job_6_0020 torn a…job_6_0022 torn c", "mrsubmit history: " + damagedError},
+		{"history -json flow_6_0020", 1, `[…"id": "job_6_0020"…"id": "job_6_0022"…]`, damagedError},
 		{"history flow_6_0011", 1, "", "flow_6_0011: unknown job: no job of this flow is known"},
 		{"kill flow_6_0010", 1, "", "job_6_0012: the job has ended"},
 		{"counters flow_7_0005", 0, "job_7_0005 orders\nGROUP…RECORDS  5\njob_7_0006 sold\nGROUP…job_7_0007 answer\n", ""},
 		{"counters -json flow_7_0005", 0, `"job_7_0005": {…"RECORDS": 5…"job_7_0006": {}`, ""},
 		{"counters flow_6_0010", 0, "job_6_0010 old a\nGROUP…job_6_0012 old c\n", ""},
-		{"counters flow_6_0020", 1, "job_6_0020 torn a\nGROUP…job_6_0022 torn c\nGROUP", "mrsubmit counters: " + torn},
-		{"counters -json flow_6_0020", 1, `"job_6_0020": {…"job_6_0022": {`, torn},
-		{"status flow_6_0020", 1, "job_6_0020 torn a…job_6_0022 torn c", "mrsubmit status: " + torn},
-		{"kill flow_6_0020", 1, "", torn + "…job_6_0022: the job has ended"},
+		{"counters flow_6_0020", 1, "job_6_0020 torn a\nGROUP…job_6_0022 torn c\nGROUP", "mrsubmit counters: " + damagedError},
+		{"counters -json flow_6_0020", 1, `"job_6_0020": {…"job_6_0022": {`, damagedError},
+		{"status flow_6_0020", 1, "job_6_0020 torn a…job_6_0022 torn c", "mrsubmit status: " + damagedError},
+		{"kill flow_6_0020", 1, "", damagedError + "…job_6_0022: the job has ended"},
 		{"history flow_6_0021", 1, "", "mrsubmit history: job_6_0021, which may belong to flow_6_0021…flow_6_0021: unknown job"},
-		{"history flow_6_0030", 1, "", "mrsubmit history: " + far},
-		{"history -json flow_6_0030", 1, "", "mrsubmit history: " + far},
-		{"counters flow_6_0030", 1, "", "mrsubmit counters: " + far},
-		{"status flow_6_0030", 1, "", "mrsubmit status: " + far},
-		{"kill flow_6_0030", 1, "", "mrsubmit kill: " + far},
-		{"history job_6_0031", 1, "", "mrsubmit history: history of job_6_0031: " + far},
-		{"status job_6_0031", 1, "", "mrsubmit status: job_6_0031: unknown job; " + far},
+		{"history flow_6_0030", 1, "", "mrsubmit history: " + symlinkError},
+		{"history -json flow_6_0030", 1, "", "mrsubmit history: " + symlinkError},
+		{"counters flow_6_0030", 1, "", "mrsubmit counters: " + symlinkError},
+		{"status flow_6_0030", 1, "", "mrsubmit status: " + symlinkError},
+		{"kill flow_6_0030", 1, "", "mrsubmit kill: " + symlinkError},
+		{"history job_6_0031", 1, "", "mrsubmit history: history of job_6_0031: " + symlinkError},
+		{"status job_6_0031", 1, "", "mrsubmit status: job_6_0031: unknown job; " + symlinkError},
 		{"status job_6_0021", 1, "", "mrsubmit status: job_6_0021: unknown job; read history …/job_6_0021: not a job's history"},
 		{"history -jobtracker= -staging STAGING/nowhere flow_6_0010", 1, "", "mrsubmit history: this machine cannot read staging directory STAGING/nowhere: stat "},
 		{"history -jobtracker= -staging STAGING/nowhere job_6_0010", 1, "", "mrsubmit history: this machine cannot read staging directory STAGING/nowhere: stat "},
-		{"history", 0, "job_6_0030…far a…job_6_0023…other…job_6_0022…torn c", "mrsubmit history: " + far + "…mrsubmit history: read history …/job_6_0024: not a job's history…/job_6_0021"},
+		{"history", 0, "job_6_0030…far a…job_6_0023…other…job_6_0022…torn c", "mrsubmit history: " + symlinkError + "…mrsubmit history: read history …/job_6_0024: not a job's history…/job_6_0021"},
 		{"explain flow_7_0005", 0, "job_7_0005 orders: succeeded…job_7_0006 sold: committing…job_7_0007 answer: waiting", ""},
 		{"explain -json flow_7_0005", 0, `[…"job": "job_7_0005"…"job": "job_7_0007"…]`, ""},
 		{"logs flow_7_0005", 0, "==> attempt_7_0005_…==> attempt_7_0006_…==> attempt_7_0007_", ""},
@@ -108,7 +108,7 @@ func TestFlows(t *testing.T) {
 		{"logs -json flow_7_0005", 0, `"id": "attempt_7_0005_…"id": "attempt_7_0006_…"id": "attempt_7_0007_`, ""},
 	} {
 		args := strings.Split(strings.ReplaceAll(c.args, "STAGING", f.staging), " ")
-		code, stdout, stderr := f.ask(t, args...)
+		code, stdout, stderr := f.run(t, args...)
 		if code != c.code || !inOrder(stdout, c.stdout) || !inOrder(strings.ReplaceAll(stderr, f.staging, "STAGING"), c.stderr) || c.stderr == "" && stderr != "" {
 			t.Errorf("%s: exit code %d, want %d\nstdout %s\nwant   %s\nstderr %s\nwant   %s", c.args, code, c.code, stdout, c.stdout, stderr, c.stderr)
 		}
@@ -121,7 +121,7 @@ func TestFlows(t *testing.T) {
 	}
 }
 
-// TestClosedOutput: a command ends without a message if the reader of its output was closed.
+// TestClosedOutput: if the reader of its output is closed, a command ends without a message.
 func TestClosedOutput(t *testing.T) {
 	f := newFake(t)
 	f.jobs[0].Flow = wire.FlowID{Start: 7, N: 1}
@@ -134,7 +134,7 @@ func TestClosedOutput(t *testing.T) {
 	for args, want := range map[string]int{
 		"wait -json job_7_0003": exitFailed, "kill -json job_7_0002 job_7_0001": exitFailed, "set -json job_7_0002 weight=2": exitBrokenPipe,
 	} {
-		if code, _ := f.unread(t, args, w); code != want {
+		if code, _ := f.runClosed(t, args, w); code != want {
 			t.Errorf("%s: exit code %d, want %d: the result of the jobs counts", args, code, want)
 		}
 	}
@@ -142,22 +142,22 @@ func TestClosedOutput(t *testing.T) {
 		"list", "list -json", "status job_7_0001", "counters job_7_0001", "counters flow_7_0001", "explain job_7_0002", "explain", "logs job_7_0002",
 		"logs -json job_7_0002", "history", "history job_6_0009", "cluster", "cluster -json", "wait -json job_7_0001", "kill -json job_7_0002",
 	} {
-		if code, said := f.unread(t, args, w); code != exitBrokenPipe || strings.Contains(said, "mrsubmit") {
-			t.Errorf("%s: exit code %d, want %d; stderr %q", args, code, exitBrokenPipe, said)
+		if code, stderr := f.runClosed(t, args, w); code != exitBrokenPipe || strings.Contains(stderr, "mrsubmit") {
+			t.Errorf("%s: exit code %d, want %d; stderr %q", args, code, exitBrokenPipe, stderr)
 		}
 	}
 }
 
-// unread runs a command that writes its results to a file.
-func (f *fakeJobTracker) unread(t *testing.T, args string, to *os.File) (code int, said string) {
+// runClosed runs a command with a closed pipe as its standard output.
+func (f *fakeJobTracker) runClosed(t *testing.T, args string, to *os.File) (code int, stderr string) {
 	var messages bytes.Buffer
-	tool := &tool{stdout: results{to}, stderr: &messages, getenv: func(name string) string { return map[string]string{"QUERN_JOBTRACKER": f.addr}[name] }}
+	tool := &tool{stdout: resultWriter{to}, stderr: &messages, getenv: func(name string) string { return map[string]string{"QUERN_JOBTRACKER": f.addr}[name] }}
 	code = tool.main(t.Context(), strings.Fields(args))
 	return code, messages.String()
 }
 
-// TestChangeLastJob: a change to a flow goes to its last job, since earlier ones may end
-// before the request arrives.
+// TestChangeLastJob: a change of a flow is sent for its last job, since earlier jobs may end before
+// the request arrives.
 func TestChangeLastJob(t *testing.T) {
 	f := newFake(t)
 	flow := wire.FlowID{Start: 7, N: 5}
@@ -165,7 +165,7 @@ func TestChangeLastJob(t *testing.T) {
 		f.jobs = append(f.jobs, wire.JobStatus{ID: wire.JobID{Start: 7, N: 5 + i}, Flow: flow, Name: "j", State: state})
 	}
 	for _, args := range []string{"kill -reason why flow_7_0005", "suspend flow_7_0005", "set flow_7_0005 weight=2"} {
-		if code, _, stderr := f.ask(t, strings.Fields(args)...); code != 0 {
+		if code, _, stderr := f.run(t, strings.Fields(args)...); code != 0 {
 			t.Errorf("%s: exit code %d\n%s", args, code, stderr)
 		}
 	}

@@ -14,14 +14,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// jobIDs parses the arguments as ids of jobs and flows; a flow gives the ids of its jobs.
+// jobIDs parses the arguments as ids of jobs and flows. For a flow it returns the ids of its jobs.
 func (q *query) jobIDs(ctx context.Context) ([]wire.JobID, error) {
 	return q.resolve(ctx, q.args, func(jobs []wire.JobStatus) []wire.JobStatus { return jobs })
 }
 
-// targetIDs is jobIDs for changes, which the cluster applies to whole flows. It returns one
-// job per flow: the one that can be changed longest. Of equal jobs that is the last, since a
-// flow's jobs end in their order.
+// targetIDs is jobIDs for changes, which the cluster applies to whole flows. It returns one job per
+// flow, which can probably be changed for the longest time. Among equal jobs it takes the last,
+// since the jobs of a flow end in order.
 func (q *query) targetIDs(ctx context.Context, args []string) ([]wire.JobID, error) {
 	return q.resolve(ctx, args, func(jobs []wire.JobStatus) []wire.JobStatus {
 		best := slices.MinFunc(jobs, func(a, b wire.JobStatus) int {
@@ -31,7 +31,7 @@ func (q *query) targetIDs(ctx context.Context, args []string) ([]wire.JobID, err
 	})
 }
 
-// changeRank orders states: 0 can be changed, 1 is committing, 2 has ended.
+// changeRank orders states: 0 if a job can be changed, 1 if it commits, 2 if it has ended.
 func changeRank(s wire.State) int {
 	switch {
 	case s.Ended():
@@ -49,14 +49,15 @@ func (q *query) firstIDs(ctx context.Context) (ids []wire.JobID, flow bool, err 
 	return ids, bad == nil, err
 }
 
-// resolve parses ids, without duplicates, jobs first. Choose selects among the jobs of a flow.
+// resolve parses ids, and returns the ids of jobs without duplicates. choose selects jobs of a
+// flow.
 func (q *query) resolve(ctx context.Context, args []string, choose func([]wire.JobStatus) []wire.JobStatus) ([]wire.JobID, error) {
 	ids, flows, err := parseIDs(args)
 	if err != nil || len(flows) == 0 {
 		return distinct(ids), err
 	}
 	var all []web.Job
-	if q.staging == "" { // else there may be no job tracker
+	if q.staging == "" { // with -staging there may be no job tracker
 		if all, err = q.cluster.Jobs(ctx); err != nil {
 			return nil, err
 		}
@@ -64,7 +65,7 @@ func (q *query) resolve(ctx context.Context, args []string, choose func([]wire.J
 	for _, flow := range flows {
 		jobs, err := jobsOf(flow, all)
 		if err == nil && len(jobs) == 0 {
-			jobs, err = q.pastFlow(ctx, flow)
+			jobs, err = q.flowFromHistories(ctx, flow)
 		}
 		if err == nil && len(jobs) == 0 {
 			err = fmt.Errorf("%v: %w: no job of this flow is known", flow, admission.ErrUnknownJob)
@@ -88,7 +89,7 @@ func parseIDs(args []string) (jobs []wire.JobID, flows []wire.FlowID, err error)
 		}
 		job, err := wire.ParseJobID(text)
 		if err != nil {
-			return nil, nil, wrong("%v, nor of a flow", err)
+			return nil, nil, usagef("%v, nor of a flow", err)
 		}
 		jobs = append(jobs, job)
 	}
@@ -97,13 +98,13 @@ func parseIDs(args []string) (jobs []wire.JobID, flows []wire.FlowID, err error)
 
 // distinct drops duplicates.
 func distinct(ids []wire.JobID) []wire.JobID {
-	var kept []wire.JobID
+	var unique []wire.JobID
 	for _, id := range ids {
-		if !slices.Contains(kept, id) {
-			kept = append(kept, id)
+		if !slices.Contains(unique, id) {
+			unique = append(unique, id)
 		}
 	}
-	return kept
+	return unique
 }
 
 // jobsOf returns the jobs of a flow among those that the cluster knows.
@@ -122,10 +123,10 @@ func jobsOf(flow wire.FlowID, known []web.Job) ([]wire.JobStatus, error) {
 	return jobs, nil
 }
 
-// pastFlow lists the jobs of a flow that have a history. Their numbers are consecutive, from
-// the flow's number on. So an unreadable history may belong to this flow until a job of
-// another flow follows.
-func (q *query) pastFlow(ctx context.Context, flow wire.FlowID) ([]wire.JobStatus, error) {
+// flowFromHistories lists the jobs of a flow that have a history. Jobs of a flow have consecutive
+// numbers, which begin with the flow's number. So an unreadable history may belong to this flow,
+// unless a history of another flow comes before it.
+func (q *query) flowFromHistories(ctx context.Context, flow wire.FlowID) ([]wire.JobStatus, error) {
 	staging, err := q.stagingURL(ctx)
 	if err != nil {
 		return nil, err
@@ -141,9 +142,9 @@ func (q *query) pastFlow(ctx context.Context, flow wire.FlowID) ([]wire.JobStatu
 		r, err := history.Read(files(), e.Name)
 		if err != nil {
 			if !errors.Is(err, history.ErrNotHistory) && !errors.Is(err, fs.ErrNotExist) {
-				return nil, err // the file system fails, not one file
+				return nil, err // the file system fails, not only this file
 			}
-			q.leaveOut(fmt.Errorf("%v, which may belong to %v: %w", e.Job, flow, err))
+			q.reportSkipped(fmt.Errorf("%v, which may belong to %v: %w", e.Job, flow, err))
 			continue
 		}
 		if r.Job.Flow != flow {

@@ -39,7 +39,7 @@ func (q *query) list(ctx context.Context) error {
 			j.ID, state, j.Settings.Pool, j.Settings.Priority, cmp.Or(deadline, "-"), tasksText(j.Maps), tasksText(j.Reduces), elapsedText(j.ElapsedMillis), cmp.Or(ends, "-"), cmp.Or(j.Owner, "-"), cmp.Or(j.Flow, "-"), j.Name,
 		})
 	}
-	return q.table(rows)
+	return q.printTable(rows)
 }
 
 func tasksText(t web.Tasks) string { return fmt.Sprintf("%d/%d", t.Done, t.Total) }
@@ -126,7 +126,7 @@ func (q *query) wait(ctx context.Context) error {
 		failed = failed || code != 0
 	}
 	if q.json {
-		if err := q.printEnds(ctx, ids, ended); err != nil && !(failed && onlyUnread(err)) {
+		if err := q.printEnds(ctx, ids, ended); err != nil && !(failed && isOutputClosed(err)) {
 			return err
 		}
 	}
@@ -136,7 +136,7 @@ func (q *query) wait(ctx context.Context) error {
 	return nil
 }
 
-// printEnds prints jobs after the wait. Ended has those that had ended before it.
+// printEnds prints jobs after the wait. ended has the jobs that had ended before the wait.
 func (q *query) printEnds(ctx context.Context, ids []wire.JobID, ended map[wire.JobID]wire.JobStatus) error {
 	jobs := make([]web.Job, 0, len(ids))
 	for _, id := range ids {
@@ -162,7 +162,7 @@ func noteTo(notes chan<- string) func(string) {
 	}
 }
 
-// kill kills jobs; it does not wait until they end.
+// kill kills jobs, and does not wait until they end.
 func (q *query) kill(ctx context.Context) error {
 	ids, err := q.targetIDs(ctx, q.args)
 	if err != nil {
@@ -174,7 +174,7 @@ func (q *query) kill(ctx context.Context) error {
 	for _, id := range ids {
 		err := q.cluster.Kill(ctx, id, reason)
 		if errors.Is(err, admission.ErrUnknownJob) {
-			if _, past := q.past(ctx, id, err); past == nil {
+			if _, past := q.fromHistory(ctx, id, err); past == nil {
 				err = fmt.Errorf("%v: %w", id, admission.ErrJobEnded)
 			}
 		}
@@ -234,5 +234,5 @@ func (q *query) printCounters(job *wire.JobStatus) error {
 			rows = append(rows, []string{group, name, strconv.FormatInt(job.Counters[group][name], 10)})
 		}
 	}
-	return q.table(rows)
+	return q.printTable(rows)
 }

@@ -24,7 +24,7 @@ import (
 // defaultTail is the default of -tail.
 const defaultTail = 64 << 10
 
-// logWait bounds the wait for a tracker: to connect, and to begin its answer.
+// logWait limits the time to connect to a tracker, and the time until its answer begins.
 const logWait = 10 * time.Second
 
 const logsHelp = `TASK is the id of a task or of one attempt. Without TASK: the logs of failed attempts or,
@@ -36,7 +36,7 @@ func (q *query) logs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wanted, err := q.wantedAttempts(ids)
+	filter, err := q.attemptFilter(ids)
 	if err != nil {
 		return err
 	}
@@ -46,16 +46,16 @@ func (q *query) logs(ctx context.Context) error {
 		if all[i], err = q.attempts(ctx, id); err != nil {
 			return err
 		}
-		all[i].Attempts = wanted(all[i].Attempts)
+		all[i].Attempts = filter(all[i].Attempts)
 		attempts += len(all[i].Attempts)
 		list = append(list, q.logList(all[i].Attempts, all[i].Token)...)
 	}
 	if q.json {
 		return q.printJSON(list)
 	}
-	for i, of := range all {
-		if of.Token == "" {
-			return q.noToken(ids[i], of.Owner)
+	for i, job := range all {
+		if job.Token == "" {
+			return q.missingTokenError(ids[i], job.Owner)
 		}
 	}
 	if attempts == 0 {
@@ -63,13 +63,13 @@ func (q *query) logs(ctx context.Context) error {
 	}
 	r := &logReader{query: q, unreachable: make(map[string]error), http: &http.Client{Transport: &http.Transport{
 		DialContext: (&net.Dialer{Timeout: logWait}).DialContext, ResponseHeaderTimeout: logWait,
-		TLSClientConfig: q.self.Dialer(identity.TaskTracker),
+		TLSClientConfig: q.identity.Dialer(identity.TaskTracker),
 	}}}
 	defer r.http.CloseIdleConnections()
-	for _, of := range all {
-		r.token = of.Token
-		for i := range of.Attempts {
-			if err := r.print(ctx, &of.Attempts[i]); err != nil {
+	for _, job := range all {
+		r.token = job.Token
+		for i := range job.Attempts {
+			if err := r.printLogs(ctx, &job.Attempts[i]); err != nil {
 				return err
 			}
 		}
@@ -86,17 +86,18 @@ func (q *query) logs(ctx context.Context) error {
 	return nil
 }
 
-// noToken is the error for a job if the cluster did not send its token.
-func (q *query) noToken(id wire.JobID, owner string) error {
-	if q.self != nil && q.self.Self().Name != owner {
-		return fmt.Errorf("%w: the logs of %v are for its owner, %s, and for administrators; %s is neither", admission.ErrNotAllowed, id, cmp.Or(owner, "now unknown"), q.self.Self().Name)
+// missingTokenError returns the error for a job without a token: the user may not read its logs, or
+// an older version ran it.
+func (q *query) missingTokenError(id wire.JobID, owner string) error {
+	if q.identity != nil && q.identity.Peer().Name != owner {
+		return fmt.Errorf("%w: the logs of %v are for its owner, %s, and for administrators; %s is neither", admission.ErrNotAllowed, id, cmp.Or(owner, "now unknown"), q.identity.Peer().Name)
 	}
 	return fmt.Errorf("%v has no token, which its logs require: an older version ran it", id)
 }
 
 // logScheme returns the scheme of trackers' URLs.
 func (q *query) logScheme() string {
-	if q.self != nil {
+	if q.identity != nil {
 		return "https"
 	}
 	return "http"
@@ -108,10 +109,10 @@ func (q *query) attempts(ctx context.Context, id wire.JobID) (*web.Attempts, err
 	switch {
 	case err == nil:
 		return attempts, nil
-	case errors.Is(err, fs.ErrNotExist): // the cluster has looked for the history
+	case errors.Is(err, fs.ErrNotExist): // the cluster has already looked for the history
 		err = fmt.Errorf("%v has no history: %w", id, err)
 	case errors.Is(err, admission.ErrUnknownJob):
-		r, err := q.past(ctx, id, err)
+		r, err := q.fromHistory(ctx, id, err)
 		if err != nil {
 			return nil, err
 		}
@@ -120,8 +121,8 @@ func (q *query) attempts(ctx context.Context, id wire.JobID) (*web.Attempts, err
 	return nil, err
 }
 
-// wantedAttempts returns a filter for the second argument, TASK.
-func (q *query) wantedAttempts(jobs []wire.JobID) (func([]web.Attempt) []web.Attempt, error) {
+// attemptFilter returns a filter for the argument TASK.
+func (q *query) attemptFilter(jobs []wire.JobID) (func([]web.Attempt) []web.Attempt, error) {
 	if len(q.args) == 1 {
 		return failedOrAll, nil
 	}
@@ -129,12 +130,12 @@ func (q *query) wantedAttempts(jobs []wire.JobID) (func([]web.Attempt) []web.Att
 	attempt, errAttempt := wire.ParseAttemptID(q.args[1])
 	switch {
 	case errTask != nil && errAttempt != nil:
-		return nil, wrong("%q is not the id of a task or attempt", q.args[1])
+		return nil, usagef("%q is not the id of a task or attempt", q.args[1])
 	case errTask != nil:
 		task = attempt.Task
 	}
 	if !slices.Contains(jobs, task.Job) {
-		return nil, wrong("%s does not belong to %s", q.args[1], q.args[0])
+		return nil, usagef("%s does not belong to %s", q.args[1], q.args[0])
 	}
 	return func(all []web.Attempt) []web.Attempt {
 		return slices.DeleteFunc(all, func(a web.Attempt) bool {
@@ -183,19 +184,19 @@ func (q *query) logURL(a *web.Attempt, stream string, tail int64) string {
 	return u.String()
 }
 
-// logReader prints logs, and counts those that were read and those that failed.
+// logReader reads and prints logs. It counts the logs that it could read, and the others.
 type logReader struct {
 	*query
 	http         *http.Client
-	token        string           // of the current job
-	unreachable  map[string]error // by address of a tracker, which is asked once
+	token        string           // token of the current job
+	unreachable  map[string]error // by address of a tracker: why it gets no more requests
 	read, failed int
 	printed      bool
 }
 
-// print prints both logs of an attempt, or why they cannot be read. It returns errors of
-// our own output, and interrupts.
-func (r *logReader) print(ctx context.Context, a *web.Attempt) error {
+// printLogs prints both logs of an attempt, or the errors of reading them. It returns only errors
+// of our own output, and interrupts.
+func (r *logReader) printLogs(ctx context.Context, a *web.Attempt) error {
 	for _, stream := range []string{"stdout", "stderr"} {
 		body, err := r.open(ctx, a, stream)
 		if ctx.Err() != nil {
@@ -207,7 +208,7 @@ func (r *logReader) print(ctx context.Context, a *web.Attempt) error {
 			continue
 		}
 		r.read++
-		err = r.copy(a, stream, body)
+		err = r.copyLog(a, stream, body)
 		body.Close()
 		if err != nil {
 			return err
@@ -241,8 +242,8 @@ func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string) (io
 	return resp.Body, nil
 }
 
-// copy prints a log below a line that names it, and nothing for an empty log.
-func (r *logReader) copy(a *web.Attempt, stream string, body io.Reader) error {
+// copyLog prints a log after a line that names it. For an empty log it prints nothing.
+func (r *logReader) copyLog(a *web.Attempt, stream string, body io.Reader) error {
 	w := &lineEnder{to: r.stdout}
 	head := fmt.Sprintf("==> %s %s on %s, %s <==\n", a.ID, stream, client.OneLine(a.Tracker), a.State)
 	buf := make([]byte, 32<<10)
@@ -267,7 +268,7 @@ func (r *logReader) copy(a *web.Attempt, stream string, body io.Reader) error {
 	}
 }
 
-// lineEnder can end the last line that was written to it.
+// lineEnder is a writer that can complete the last line.
 type lineEnder struct {
 	to   io.Writer
 	last byte

@@ -1,5 +1,5 @@
-// Command mrsubmit is Quern's command line: it runs jobs and asks about them.
-// This file lists the subcommands; each has its own file.
+// Command mrsubmit is Quern's command line: it runs jobs, and shows and changes jobs and the
+// cluster. This file has the table of subcommands.
 //
 // Results go to standard output; progress and messages to standard error. Exit codes:
 //
@@ -30,13 +30,13 @@ const (
 	exitFailed = 1
 	exitUsage  = 2
 
-	exitBrokenPipe = 128 + int(syscall.SIGPIPE) // a shell's code for a process that SIGPIPE ended
+	exitBrokenPipe = 128 + int(syscall.SIGPIPE) // shells use it for a process that SIGPIPE has ended
 )
 
 func main() {
 	ctx, signals, stop := client.Interrupts(context.Background())
 	t := &tool{
-		stdout:   results{os.Stdout},
+		stdout:   resultWriter{os.Stdout},
 		stderr:   os.Stderr,
 		getenv:   os.Getenv,
 		width:    client.Terminal(os.Stderr),
@@ -48,7 +48,7 @@ func main() {
 	os.Exit(code)
 }
 
-// tool has the inputs and outputs of a command; tests make their own.
+// tool has the inputs and outputs of a command, which tests replace.
 type tool struct {
 	stdout, stderr io.Writer
 	getenv         func(name string) string
@@ -57,24 +57,24 @@ type tool struct {
 	embedded       startCluster
 }
 
-// errUnread reports that the reader of standard output was closed, as in "mrsubmit logs JOB | head".
-var errUnread = errors.New("standard output is closed")
+// errOutputClosed reports that the reader of standard output has ended, as in "… | head".
+var errOutputClosed = errors.New("standard output is closed")
 
-// onlyUnread reports whether err is errUnread and nothing else.
-func onlyUnread(err error) bool {
+// isOutputClosed reports whether err is errOutputClosed, and not joined with other errors.
+func isOutputClosed(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 1 {
 		return false
 	}
-	return errors.Is(err, errUnread)
+	return errors.Is(err, errOutputClosed)
 }
 
-// results writes to standard output and returns errUnread for a broken pipe.
-type results struct{ to io.Writer }
+// resultWriter writes to standard output, and returns errOutputClosed for a broken pipe.
+type resultWriter struct{ to io.Writer }
 
-func (r results) Write(p []byte) (int, error) {
+func (r resultWriter) Write(p []byte) (int, error) {
 	n, err := r.to.Write(p)
 	if errors.Is(err, syscall.EPIPE) {
-		err = errUnread
+		err = errOutputClosed
 	}
 	return n, err
 }
@@ -91,23 +91,23 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"run", runSynopsis, "run a job and wait until it ends", runHelp, (*tool).run},
-		{"list", "[-json]", "list the jobs that the cluster knows", "", asking("list", 0, 0, (*query).list)},
-		{"status", "[-json] JOB|FLOW", "print the state and progress of a job, or of each job of a flow", "", asking("status", 1, 1, (*query).status)},
-		{"wait", "[-json] JOB|FLOW…", "wait until jobs end; exit code 0 if all succeed", "", asking("wait", 1, 1000, (*query).wait)},
-		{"kill", "[-reason TEXT] [-json] JOB|FLOW…", "kill jobs, and all jobs of their flows", "", asking("kill", 1, 1000, (*query).kill, func(q *query) {
+		{"list", "[-json]", "list the jobs that the cluster knows", "", queryCommand("list", 0, 0, (*query).list)},
+		{"status", "[-json] JOB|FLOW", "print the state and progress of a job, or of each job of a flow", "", queryCommand("status", 1, 1, (*query).status)},
+		{"wait", "[-json] JOB|FLOW…", "wait until jobs end; exit code 0 if all succeed", "", queryCommand("wait", 1, 1000, (*query).wait)},
+		{"kill", "[-reason TEXT] [-json] JOB|FLOW…", "kill jobs, and all jobs of their flows", "", queryCommand("kill", 1, 1000, (*query).kill, func(q *query) {
 			q.flags.StringVar(&q.reason, "reason", "", "`text` that the job's status will show")
 		})},
-		{"suspend", "[-json] JOB|FLOW…", "give jobs no more slots; running attempts go on", suspendHelp, asking("suspend", 1, 1000, hold(true))},
-		{"resume", "[-json] JOB|FLOW…", "end a suspension", "", asking("resume", 1, 1000, hold(false))},
-		{"set", "[-json] JOB|FLOW NAME=VALUE…", "change settings of a running job", setHelp, asking("set", 2, 100, (*query).set)},
-		{"counters", "[-json] JOB|FLOW", "print the counters of a job, or of each job of a flow", "", asking("counters", 1, 1, (*query).counters)},
-		{"explain", "[-json] [JOB|FLOW]", "show why jobs have the slots they have, and their predicted ends", explainHelp, asking("explain", 0, 1, (*query).explain)},
+		{"suspend", "[-json] JOB|FLOW…", "give jobs no more slots; running attempts go on", suspendHelp, queryCommand("suspend", 1, 1000, suspendCommand(true))},
+		{"resume", "[-json] JOB|FLOW…", "end a suspension", "", queryCommand("resume", 1, 1000, suspendCommand(false))},
+		{"set", "[-json] JOB|FLOW NAME=VALUE…", "change settings of a running job", setHelp, queryCommand("set", 2, 100, (*query).set)},
+		{"counters", "[-json] JOB|FLOW", "print the counters of a job, or of each job of a flow", "", queryCommand("counters", 1, 1, (*query).counters)},
+		{"explain", "[-json] [JOB|FLOW]", "show why jobs have the slots they have, and their predicted ends", explainHelp, queryCommand("explain", 0, 1, (*query).explain)},
 		{"logs", "[-tail BYTES] [-json] JOB|FLOW [TASK]", "print what attempts wrote to standard output and standard error", logsHelp,
-			asking("logs", 1, 2, (*query).logs, func(q *query) {
+			queryCommand("logs", 1, 2, (*query).logs, func(q *query) {
 				q.flags.Int64Var(&q.tail, "tail", defaultTail, "print the last `bytes` of each log; 0: all")
 			})},
 		{"history", "[-n LINES] [-staging URL] [-json] [JOB|FLOW]", "list ended jobs, newest first, or print all about a job or about each job of a flow", "",
-			asking("history", 0, 1, (*query).history, func(q *query) {
+			queryCommand("history", 0, 1, (*query).history, func(q *query) {
 				q.flags.IntVar(&q.limit, "n", 20, "list this many `jobs`; 0: all")
 				q.flags.StringVar(&q.staging, "staging", "", "read histories in this staging `directory`, without a job tracker")
 			})},

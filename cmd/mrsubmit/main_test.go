@@ -22,10 +22,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// jobMarker makes this test binary a job file.
+// jobMarker marks this test binary as a job file.
 const jobMarker = "quern-job-protocol:1\n"
 
-// TestMain makes this test binary a job: in plan mode it follows its flags.
+// TestMain makes this test binary a job program, which its flags control in plan mode.
 func TestMain(m *testing.M) {
 	if os.Getenv("QUERN_MODE") == "plan" {
 		os.Exit(plan(os.Args[1:]))
@@ -63,14 +63,14 @@ func plan(args []string) int {
 	return 0
 }
 
-// recorder is a cluster on which every job ends at once, in a given state.
+// recorder is a cluster on which every job ends at once with a given state.
 type recorder struct {
-	state wire.State
-	got   wire.Submission
+	state      wire.State
+	submission wire.Submission
 }
 
 func (r *recorder) Submit(_ context.Context, sub wire.Submission) ([]wire.JobID, error) {
-	r.got = sub
+	r.submission = sub
 	return []wire.JobID{{Start: 7, N: 1}}, nil
 }
 
@@ -84,8 +84,8 @@ func (r *recorder) Watch(_ context.Context, ids []wire.JobID) iter.Seq2[[]wire.J
 
 var _ client.Cluster = (*recorder)(nil)
 
-// session is one call of mrsubmit.
-type session struct {
+// invocation is one call of mrsubmit, and its results.
+type invocation struct {
 	code           int
 	stdout, stderr string
 	cluster        recorder
@@ -93,9 +93,9 @@ type session struct {
 	closed         bool
 }
 
-func submit(t *testing.T, env map[string]string, state wire.State, args ...string) *session {
+func submit(t *testing.T, env map[string]string, state wire.State, args ...string) *invocation {
 	t.Helper()
-	s := &session{cluster: recorder{state: state}}
+	s := &invocation{cluster: recorder{state: state}}
 	staging := t.TempDir()
 	var stdout, stderr bytes.Buffer
 	tool := &tool{
@@ -120,7 +120,7 @@ func submit(t *testing.T, env map[string]string, state wire.State, args ...strin
 }
 
 func TestCommandLine(t *testing.T) {
-	t.Setenv("GORACE", "atexit_sleep_ms=0") // or every process lasts a second longer
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every process waits a second at its end
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"help"}, 0, 0, "mrsubmit run [-jobtracker", ""},
 		{[]string{"-h"}, 0, 0, "Commands:", ""},
 		{[]string{"-version"}, 0, 0, "job protocol 1\n", ""},
-		{[]string{"help", "help"}, 0, 0, "mrsubmit run [-jobtracker", ""}, // recursed forever once
+		{[]string{"help", "help"}, 0, 0, "mrsubmit run [-jobtracker", ""}, // an earlier build recursed forever
 		{[]string{"-h", "-h"}, 0, 0, "mrsubmit run [-jobtracker", ""},
 		{[]string{"help", "run"}, 0, 0, "JOB is an executable", ""},
 		{[]string{"run", "-h"}, 0, 0, "-D NAME=VALUE", ""},
@@ -200,12 +200,12 @@ func TestCommandLine(t *testing.T) {
 	if _, err := os.Stat(ran); err == nil {
 		t.Error("a refused file was executed")
 	}
-	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+	if leftover, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(leftover) > 0 {
+		t.Errorf("left behind: %v, %v", leftover, err)
 	}
 }
 
-// TestSubmission: the submission has the arguments, the program and cleaned paths.
+// TestSubmission: the submission has the arguments, the program and clean paths.
 func TestSubmission(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -216,7 +216,7 @@ func TestSubmission(t *testing.T) {
 	if s.code != 0 {
 		t.Fatalf("exit code %d: %s", s.code, s.stderr)
 	}
-	got := s.cluster.got
+	got := s.cluster.submission
 	if want := "[-D a=1 -D b=x=y -input " + exe + " -output " + dir + "/out -D a=2]"; fmt.Sprint(got.Program.Args) != want {
 		t.Errorf("arguments %v\nwant %s", got.Program.Args, want)
 	}
@@ -248,8 +248,8 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-// TestSettings: flags override a job's properties. A deadline becomes a time, which building
-// and uploading do not postpone.
+// TestSettings: flags override a job's properties. A deadline counts from the start of mrsubmit:
+// building and uploading do not postpone it.
 func TestSettings(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -273,13 +273,13 @@ func TestSettings(t *testing.T) {
 		args := append([]string{"run"}, strings.Fields(c.flags)...)
 		before := time.Now()
 		s := submit(t, nil, wire.Succeeded, append(args, exe, "-input", exe, "-output", t.TempDir()+"/out")...)
-		got := s.cluster.got.Settings
-		least, most := before.Add(c.want.Deadline).UnixMilli(), time.Now().Add(c.want.Deadline).UnixMilli()
-		switch due := s.cluster.got.Due; {
-		case c.want.Deadline == 0 && due != 0, c.want.Deadline == -1 && due != time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli():
-			t.Errorf("%s: due at %d", c.flags, due)
-		case c.want.Deadline != 0 && c.want.Deadline != -1 && (due < least || due > most):
-			t.Errorf("%s: due at %d, want %d to %d", c.flags, due, least, most)
+		got := s.cluster.submission.Settings
+		earliest, latest := before.Add(c.want.Deadline).UnixMilli(), time.Now().Add(c.want.Deadline).UnixMilli()
+		switch deadline := s.cluster.submission.DeadlineAt; {
+		case c.want.Deadline == 0 && deadline != 0, c.want.Deadline == -1 && deadline != time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli():
+			t.Errorf("%s: due at %d", c.flags, deadline)
+		case c.want.Deadline != 0 && c.want.Deadline != -1 && (deadline < earliest || deadline > latest):
+			t.Errorf("%s: due at %d, want %d to %d", c.flags, deadline, earliest, latest)
 		}
 		if c.want.Deadline == -1 && got.Deadline < -time.Hour {
 			got.Deadline = -1
@@ -303,8 +303,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestPackageDirectory: run builds packages, and refuses programs that are not jobs, such as
-// mrsubmit itself.
+// TestPackageDirectory: run builds a package directory, and refuses programs that are not jobs,
+// such as mrsubmit itself.
 func TestPackageDirectory(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	t.Setenv("GOWORK", "off")
@@ -344,8 +344,8 @@ func TestPackageDirectory(t *testing.T) {
 	if _, err := os.Stat(ran); err == nil {
 		t.Error("a program that is no job was executed")
 	}
-	if left, err := filepath.Glob(os.Getenv("TMPDIR") + "/mrsubmit-*"); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+	if leftover, err := filepath.Glob(os.Getenv("TMPDIR") + "/mrsubmit-*"); err != nil || len(leftover) > 0 {
+		t.Errorf("left behind: %v, %v", leftover, err)
 	}
 }
 

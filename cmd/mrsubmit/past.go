@@ -17,19 +17,19 @@ import (
 // pastJob is a job's history in JSON.
 type pastJob struct {
 	web.Job
-	Owner     string        `json:"owner"`
-	Submitted time.Time     `json:"submitted,omitzero"`
-	Ended     time.Time     `json:"ended,omitzero"`
-	Output    string        `json:"output,omitempty"`
-	Attempts  []web.Attempt `json:"attempts,omitempty"`
-	Unkept    int           `json:"unkeptAttempts,omitempty"` // number of attempts that Attempts lacks
+	Owner            string        `json:"owner"`
+	Submitted        time.Time     `json:"submitted,omitzero"`
+	Ended            time.Time     `json:"ended,omitzero"`
+	Output           string        `json:"output,omitempty"`
+	Attempts         []web.Attempt `json:"attempts,omitempty"`
+	UnlistedAttempts int           `json:"unkeptAttempts,omitempty"` // number of attempts that are not in Attempts
 
 	Plans      []pastPlan `json:"plans,omitempty"`
 	PlansSince time.Time  `json:"plansSince,omitzero"` // earlier plans are not known
-	PlansLack  string     `json:"plansLack,omitempty"` // why they are not
+	PlansLack  string     `json:"plansLack,omitempty"` // why earlier plans are not known
 }
 
-// pastPlan is the part of a plan for one phase of the job, in effect from At on.
+// pastPlan is the part of a plan for one phase of the job. It is in force from At.
 type pastPlan struct {
 	At        time.Time    `json:"at"`
 	Phase     string       `json:"phase"`
@@ -37,12 +37,12 @@ type pastPlan struct {
 	Metric    string       `json:"metric"`
 	Delay     string       `json:"delay"`
 	Slots     int          `json:"slots"`
-	Place     int          `json:"place"` // in the order of precedence, from 1; 0: the plan did not name it
+	Place     int          `json:"place"` // rank in the plan, from 1; 0: the plan does not have the job
 	Of        int          `json:"of"`
 	End       time.Time    `json:"end,omitzero"`     // predicted
 	Queues    []pastQueued `json:"queues,omitempty"` // tasks planned on trackers
-	Share     float64      `json:"share,omitempty"`  // of the fetching of homes
-	Turn      int          `json:"turn,omitempty"`   // in the order of those shares, from 1
+	Share     float64      `json:"share,omitempty"`  // of the homes' fetches
+	Turn      int          `json:"turn,omitempty"`   // rank of the share among all jobs, from 1
 }
 
 // pastQueued has the tasks of the job in the queue of a tracker.
@@ -55,7 +55,7 @@ type pastQueued struct {
 func pastOf(r *history.Record) pastJob {
 	p := pastJob{
 		Job: web.JobOf(&r.Job), Owner: r.Owner, Submitted: unixMilli(r.Submitted), Ended: unixMilli(r.Ended), Output: r.Plan.Output,
-		Unkept: r.Unkept, PlansSince: unixMilli(r.PlansSince), PlansLack: r.PlansLack,
+		UnlistedAttempts: r.Omitted, PlansSince: unixMilli(r.PlansSince), PlansLack: r.PlansSinceReason,
 	}
 	for i := range r.Attempts {
 		p.Attempts = append(p.Attempts, web.AttemptOf(&r.Attempts[i]))
@@ -67,7 +67,7 @@ func pastOf(r *history.Record) pastJob {
 		}
 		p.Plans = append(p.Plans, pastPlan{
 			At: unixMilli(x.At), Phase: x.Phase.String(), Scheduler: x.Scheduling.Scheduler, Metric: x.Scheduling.Metric, Delay: x.Scheduling.Delay,
-			Slots: x.Target, Place: x.Place, Of: x.Of, End: unixMilli(x.End), Queues: queues, Share: x.Share, Turn: x.Turn,
+			Slots: x.Target, Place: x.Place, Of: x.Places, End: unixMilli(x.End), Queues: queues, Share: x.Share, Turn: x.ShareRank,
 		})
 	}
 	return p
@@ -80,16 +80,16 @@ func unixMilli(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// history lists ended jobs, newest first, or prints all about one.
+// history lists ended jobs, newest first, or prints the histories of a job or flow.
 func (q *query) history(ctx context.Context) error {
 	staging, err := q.stagingURL(ctx)
 	if err != nil {
 		return err
 	}
 	if q.limit < 0 {
-		return wrong("-n must be a number of jobs or 0 for all, got %d", q.limit)
+		return usagef("-n must be a number of jobs or 0 for all, got %d", q.limit)
 	}
-	if _, err := files().Stat(staging); err != nil { // List takes a missing directory for an empty history
+	if _, err := files().Stat(staging); err != nil { // List returns nothing for a missing directory
 		return fmt.Errorf("this machine cannot read staging directory %s: %w", staging, err)
 	}
 	if len(q.args) > 0 {
@@ -123,7 +123,7 @@ func (q *query) history(ctx context.Context) error {
 		p := &past[i]
 		rows = append(rows, []string{p.ID, p.State, timeText(p.Ended), elapsedText(p.ElapsedMillis), p.Owner, p.Name})
 	}
-	return q.table(rows)
+	return q.printTable(rows)
 }
 
 func timeText(t time.Time) string {
@@ -133,7 +133,7 @@ func timeText(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05")
 }
 
-// historyOf prints all about a job, or about the ended jobs of a flow.
+// historyOf prints the history of a job, or of the ended jobs of a flow.
 func (q *query) historyOf(ctx context.Context, staging string) error {
 	ids, flow, err := q.firstIDs(ctx)
 	if err != nil {
@@ -152,7 +152,7 @@ func (q *query) historyOf(ctx context.Context, staging string) error {
 		case err == nil:
 			records = append(records, r)
 		case flow:
-			q.leaveOut(err)
+			q.reportSkipped(err)
 		default:
 			return err
 		}
@@ -187,10 +187,10 @@ func (q *query) printHistory(r *history.Record) error {
 	if p.PlansLack != "" {
 		fmt.Fprintf(q.stdout, "plans before %s are not known: %s\n", timeText(p.PlansSince), client.OneLine(p.PlansLack))
 	}
-	if p.Unkept > 0 {
-		fmt.Fprintf(q.stdout, "%s not listed\n", counted(p.Unkept, "attempt"))
+	if p.UnlistedAttempts > 0 {
+		fmt.Fprintf(q.stdout, "%s not listed\n", countText(p.UnlistedAttempts, "attempt"))
 	}
-	if err := q.table(attemptRows(p.Attempts)); err != nil {
+	if err := q.printTable(attemptRows(p.Attempts)); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(p.Attempts, func(a web.Attempt) bool { return isApproximate(&a) }) {
@@ -203,16 +203,16 @@ func attemptRows(attempts []web.Attempt) [][]string {
 	rows := [][]string{{"ATTEMPT", "STATE", "TRACKER", "LEVEL", "BEGAN", "TOOK", "ERROR"}}
 	for i := range attempts {
 		a := &attempts[i]
-		rows = append(rows, []string{a.ID, a.State, a.Tracker, a.Level, begunText(a), elapsedText(a.TookMillis), firstLine(a.Error)})
+		rows = append(rows, []string{a.ID, a.State, a.Tracker, a.Level, beganText(a), elapsedText(a.TookMillis), firstLine(a.Error)})
 	}
 	return rows
 }
 
-// isApproximate reports whether the begin of an attempt is known, but not exactly.
+// isApproximate reports whether the time at which an attempt began is known only approximately.
 func isApproximate(a *web.Attempt) bool { return a.Launched.IsZero() && !a.Began.IsZero() }
 
-// begunText prints when an attempt began, after "~" if that is approximate.
-func begunText(a *web.Attempt) string {
+// beganText formats the time at which an attempt began, with "~" in front if it is approximate.
+func beganText(a *web.Attempt) string {
 	if isApproximate(a) {
 		return "~" + timeText(a.Began)
 	}

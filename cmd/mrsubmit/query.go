@@ -37,34 +37,34 @@ type usageError struct{ text string }
 
 func (e usageError) Error() string { return e.text }
 
-// wrong makes a usageError.
-func wrong(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
+// usagef returns a usageError.
+func usagef(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
 
-// query is a command that asks a running cluster.
+// query is a command that needs a running cluster.
 type query struct {
 	*tool
 	flags     *flag.FlagSet
 	addresses string
 	json      bool
-	args      []string // without flags
+	args      []string // arguments that are not flags
 	cluster   *web.Client
 	staging   string // URL; empty: ask the cluster for it
 	tlsDir    string
-	self      *identity.Identity // nil: the cluster is not protected
+	identity  *identity.Identity // nil: the cluster is not protected
 
-	partial bool // leaveOut has reported a job
+	partial bool // reportSkipped has reported an error
 
 	// Values of flags.
-	reason       string // of a kill
-	untilDrained bool
-	wanted       wire.Scheduling
-	limit        int   // jobs to list; 0: all
-	tail         int64 // bytes of each log; 0: all
+	reason        string // of a kill
+	untilDrained  bool
+	newScheduling wire.Scheduling
+	limit         int   // jobs to list; 0: all
+	tail          int64 // bytes of each log; 0: all
 }
 
-// asking makes the run function of a command that asks a cluster. It takes flags and from
-// least to most arguments, in any order.
-func asking(name string, least, most int, do func(q *query, ctx context.Context) error, define ...func(q *query)) func(t *tool, ctx context.Context, args []string) int {
+// queryCommand makes the run function of a command that needs a cluster. The command takes flags,
+// and between minArgs and maxArgs other arguments, in any order.
+func queryCommand(name string, minArgs, maxArgs int, do func(q *query, ctx context.Context) error, define ...func(q *query)) func(t *tool, ctx context.Context, args []string) int {
 	return func(t *tool, ctx context.Context, args []string) int {
 		q := &query{tool: t, flags: newFlags(name)}
 		q.flags.StringVar(&q.addresses, "jobtracker", t.getenv("QUERN_JOBTRACKER"), addressesUsage)
@@ -73,7 +73,7 @@ func asking(name string, least, most int, do func(q *query, ctx context.Context)
 		for _, d := range define {
 			d(q)
 		}
-		err := q.parse(args, least, most)
+		err := q.parse(args, minArgs, maxArgs)
 		if err == nil {
 			err = q.connect()
 		}
@@ -88,9 +88,9 @@ func asking(name string, least, most int, do func(q *query, ctx context.Context)
 	}
 }
 
-// leaveOut reports the error of one job of a flow. The command prints the other jobs, then
+// reportSkipped prints an error of one job of a flow. The command prints the others, and then
 // fails.
-func (q *query) leaveOut(why error) {
+func (q *query) reportSkipped(why error) {
 	q.partial = true
 	fmt.Fprintf(q.stderr, "mrsubmit %s: %v\n", q.flags.Name(), why)
 }
@@ -101,25 +101,25 @@ func newFlags(name string) *flag.FlagSet {
 	return set
 }
 
-func (q *query) parse(args []string, least, most int) (err error) {
+func (q *query) parse(args []string, minArgs, maxArgs int) (err error) {
 	if q.args, err = parseMixed(q.flags, args); err != nil {
 		return err
 	}
-	if n := len(q.args); n < least {
-		return wrong("too few arguments")
-	} else if n > most {
-		return wrong("unexpected argument %q", q.args[most])
+	if n := len(q.args); n < minArgs {
+		return usagef("too few arguments")
+	} else if n > maxArgs {
+		return usagef("unexpected argument %q", q.args[maxArgs])
 	}
 	return nil
 }
 
-// parseMixed parses flags between arguments and returns the arguments.
+// parseMixed parses flags, which may be between other arguments, and returns the other arguments.
 func parseMixed(set *flag.FlagSet, args []string) (rest []string, err error) {
 	for {
 		if err := set.Parse(args); errors.Is(err, flag.ErrHelp) {
 			return nil, err
 		} else if err != nil {
-			return nil, wrong("%v", err)
+			return nil, usagef("%v", err)
 		}
 		if set.NArg() == 0 {
 			return rest, nil
@@ -135,19 +135,19 @@ func (q *query) connect() error {
 		return err
 	}
 	if len(addrs) == 0 && q.staging == "" {
-		return wrong("name the job trackers with -jobtracker or QUERN_JOBTRACKER")
+		return usagef("name the job trackers with -jobtracker or QUERN_JOBTRACKER")
 	}
-	if q.self, err = identityOf(q.tlsDir); err != nil {
+	if q.identity, err = identityOf(q.tlsDir); err != nil {
 		return err
 	}
 	q.cluster = web.NewClient(addrs)
-	q.cluster.Secure(q.self.Dialer(identity.JobTracker))
+	q.cluster.Secure(q.identity.Dialer(identity.JobTracker))
 	q.cluster.Patience = queryPatience
 	q.cluster.Note = func(line string) { fmt.Fprintln(q.stderr, line) }
 	return nil
 }
 
-// addresses splits a list of host:port.
+// addresses splits a comma-separated list of host:port.
 func addresses(list string) ([]string, error) {
 	var addrs []string
 	for a := range strings.SplitSeq(list, ",") {
@@ -156,7 +156,7 @@ func addresses(list string) ([]string, error) {
 			continue
 		}
 		if host, port, err := net.SplitHostPort(a); err != nil || host == "" || port == "" {
-			return nil, wrong("address %q of a job tracker: want host:port", a)
+			return nil, usagef("address %q of a job tracker: want host:port", a)
 		}
 		addrs = append(addrs, a)
 	}
@@ -174,7 +174,7 @@ func (t *tool) exitCode(name string, set *flag.FlagSet, err error) int {
 		return exitDone
 	case errors.Is(err, errReported):
 		return exitFailed
-	case onlyUnread(err):
+	case isOutputClosed(err):
 		return exitBrokenPipe
 	case errors.Is(err, errHungUp):
 		return client.ExitHungUp
@@ -211,9 +211,9 @@ func (q *query) stagingURL(ctx context.Context) (string, error) {
 	return c.Staging, nil
 }
 
-// past reads the history of a job that the cluster has forgotten. Unknown is the cluster's
-// answer: past returns it if there is no history, or if it is another error.
-func (q *query) past(ctx context.Context, id wire.JobID, unknown error) (*history.Record, error) {
+// fromHistory reads the history of a job that the cluster has forgotten. unknown is the error from
+// the cluster: fromHistory returns it if it is not ErrUnknownJob, or if there is no history.
+func (q *query) fromHistory(ctx context.Context, id wire.JobID, unknown error) (*history.Record, error) {
 	if !errors.Is(unknown, admission.ErrUnknownJob) {
 		return nil, unknown
 	}
@@ -237,7 +237,7 @@ func (q *query) job(ctx context.Context, id wire.JobID) (wire.JobStatus, error) 
 	if err == nil {
 		return j.Status()
 	}
-	r, err := q.past(ctx, id, err)
+	r, err := q.fromHistory(ctx, id, err)
 	if err != nil {
 		return wire.JobStatus{}, err
 	}
@@ -245,8 +245,8 @@ func (q *query) job(ctx context.Context, id wire.JobID) (wire.JobStatus, error) 
 	return r.Job, nil
 }
 
-// user returns the name of the user who asks.
-func (q *query) user() string { return userName(q.self, q.getenv) }
+// user returns the name of the user of this command.
+func (q *query) user() string { return userName(q.identity, q.getenv) }
 
 // printJSON prints a value as indented JSON.
 func (t *tool) printJSON(v any) error {
@@ -258,8 +258,8 @@ func (t *tool) printJSON(v any) error {
 	return err
 }
 
-// table prints rows in columns, without control characters.
-func (t *tool) table(rows [][]string) error {
+// printTable prints rows in columns, without control characters.
+func (t *tool) printTable(rows [][]string) error {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
@@ -268,7 +268,7 @@ func (t *tool) table(rows [][]string) error {
 		}
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
-	w.Flush() // a buffer takes everything
+	w.Flush() // writes to a buffer never fail
 	_, err := t.stdout.Write(b.Bytes())
 	return err
 }

@@ -32,15 +32,15 @@ on a cluster of its own. For example:
 Files are local, or in HDFS: hdfs://NAMENODE:PORT/…, hdfs://NAMESERVICE/… and hdfs:///….
 HADOOP_CONF_DIR names the directory of HDFS's configuration, HADOOP_USER_NAME the user.`
 
-// runFlags are the flags before JOB, JOB itself and its arguments.
+// runFlags has the flags before JOB, JOB, and its arguments.
 type runFlags struct {
 	jobtrackers []string
 	tlsDir      string
-	self        *identity.Identity // nil: the cluster asks for none, or the run is embedded
-	shared      bool               // local files are the same on all machines
+	identity    *identity.Identity // nil: the cluster has no TLS, or the run is embedded
+	sharedLocal bool               // all machines share the local files
 	properties  []string           // NAME=VALUE, in order
 	settings    *[][2]string
-	began       time.Time     // relative deadlines count from here
+	began       time.Time     // deadlines count from this time
 	clockAhead  time.Duration // the cluster's clock minus ours
 	job         string
 	args        []string
@@ -66,7 +66,7 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 	f := &runFlags{began: time.Now()}
 	list := set.String("jobtracker", t.getenv("QUERN_JOBTRACKER"), addressesUsage)
 	set.StringVar(&f.tlsDir, "tls-dir", t.getenv("QUERN_TLS_DIR"), tlsUsage)
-	set.BoolVar(&f.shared, "shared-local", false, "all machines of the cluster share the local files")
+	set.BoolVar(&f.sharedLocal, "shared-local", false, "all machines of the cluster share the local files")
 	set.Func("D", "set a job property, `NAME=VALUE`; may be repeated. In a flow, JOB:NAME=VALUE sets it for one job and wins", func(p string) error {
 		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
 			return errors.New("want NAME=VALUE")
@@ -79,9 +79,9 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 	case errors.Is(err, flag.ErrHelp):
 		return nil, err
 	case err != nil:
-		return nil, wrong("%v", err)
+		return nil, usagef("%v", err)
 	case set.NArg() == 0:
-		return nil, wrong("no job is named")
+		return nil, usagef("no job is named")
 	}
 	f.job, f.args = set.Arg(0), set.Args()[1:]
 	var err error
@@ -95,8 +95,8 @@ var (
 	errHungUp   = errors.New("the terminal was closed, and the jobs go on")
 )
 
-// reported returns the error for an exit code of the client, which has printed the cause.
-func reported(code int) error {
+// exitError returns the error for an exit code of client.Run, which has printed the cause.
+func exitError(code int) error {
 	switch code {
 	case exitDone:
 		return nil
@@ -109,11 +109,11 @@ func reported(code int) error {
 func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	var cluster *web.Client
 	var status *web.Cluster
-	if len(f.jobtrackers) > 0 { // before the build, which would be in vain without it
-		if f.self, err = identityOf(f.tlsDir); err != nil {
+	if len(f.jobtrackers) > 0 { // check the cluster before the build takes its time
+		if f.identity, err = identityOf(f.tlsDir); err != nil {
 			return err
 		}
-		if cluster, status, err = t.openCluster(ctx, f.jobtrackers, f.self); err != nil {
+		if cluster, status, err = t.openCluster(ctx, f.jobtrackers, f.identity); err != nil {
 			return err
 		}
 		defer cluster.Close()
@@ -134,7 +134,7 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	if cluster == nil {
 		return t.runEmbedded(ctx, cfg, sub)
 	}
-	if err := checkShared(&sub.Plan, status, f.shared); err != nil {
+	if err := checkShared(&sub.Plan, status, f.sharedLocal); err != nil {
 		return err
 	}
 	t.warnIgnored(*f.settings, status.Scheduling)
@@ -142,10 +142,10 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	cluster.Note = noteTo(notes)
 	cfg.Cluster, cfg.FS, cfg.Staging, cfg.Notes = cluster, files(), status.Staging, notes
 	cfg.Program, cfg.Today, cfg.HangUp = exe, status.Wall, t.signals.HangUp
-	return reported(client.Run(ctx, cfg, sub))
+	return exitError(client.Run(ctx, cfg, sub))
 }
 
-// plan runs the job in plan mode and fills in the submission.
+// plan runs the job in plan mode, and completes the submission.
 func (t *tool) plan(ctx context.Context, f *runFlags, exe string) (*wire.Submission, error) {
 	var args []string
 	for _, p := range f.properties {
@@ -158,13 +158,13 @@ func (t *tool) plan(ctx context.Context, f *runFlags, exe string) (*wire.Submiss
 	if sub.Program.Path, err = dfs.Clean(exe); err != nil {
 		return nil, err
 	}
-	sub.Owner = userName(f.self, t.getenv)
+	sub.Owner = userName(f.identity, t.getenv)
 	began := f.began.Add(f.clockAhead)
 	if sub.Settings, err = submitSettings(sub.Plan.Jobs[0].Properties, *f.settings, began); err != nil {
-		return nil, wrong("%v", err)
+		return nil, usagef("%v", err)
 	}
-	if d := sub.Settings.Deadline; d != 0 { // a time, so that building and uploading do not postpone it
-		sub.Due = began.Add(d).UnixMilli()
+	if d := sub.Settings.Deadline; d != 0 { // an absolute time, which building and uploading do not postpone
+		sub.DeadlineAt = began.Add(d).UnixMilli()
 	}
 	if sub.Settings.Late(0) {
 		fmt.Fprintln(t.stderr, "warning: the deadline has passed: the job is late")
@@ -172,7 +172,7 @@ func (t *tool) plan(ctx context.Context, f *runFlags, exe string) (*wire.Submiss
 	return sub, nil
 }
 
-// runEmbedded runs a job on a cluster that lives as long as the job.
+// runEmbedded runs a job on an embedded cluster, and ends the cluster after it.
 func (t *tool) runEmbedded(ctx context.Context, cfg client.Config, sub *wire.Submission) error {
 	cluster, err := t.embedded(ctx, sub)
 	if err != nil {
@@ -183,11 +183,11 @@ func (t *tool) runEmbedded(ctx context.Context, cfg client.Config, sub *wire.Sub
 	if err := cluster.close(); err != nil {
 		return fmt.Errorf("stop embedded cluster: %w", err)
 	}
-	return reported(code)
+	return exitError(code)
 }
 
-// executable returns the absolute path of the job's program: JOB itself, or the result of
-// building a package directory. Call remove at the end.
+// executable returns the absolute path of the job's program. If JOB is a package directory, it
+// builds the program. Call remove at the end.
 func (t *tool) executable(ctx context.Context, job string) (exe string, remove func(), err error) {
 	remove = func() {}
 	if exe, err = filepath.Abs(job); err != nil {
@@ -218,11 +218,11 @@ func (t *tool) executable(ctx context.Context, job string) (exe string, remove f
 	return exe, remove, nil
 }
 
-// userName is the owner of submitted jobs: the name in the certificate, as the job trackers
-// take it, or else the user of this process.
+// userName returns the owner of submitted jobs: the name in the certificate, which job trackers
+// use, or else the user of this process.
 func userName(self *identity.Identity, getenv func(string) string) string {
 	if self != nil {
-		return self.Self().Name
+		return self.Peer().Name
 	}
 	if u, err := user.Current(); err == nil {
 		return u.Username

@@ -15,20 +15,20 @@ import (
 
 // schedulingFlags defines the flags of mrsubmit cluster scheduler.
 func schedulingFlags(q *query) {
-	q.flags.StringVar(&q.wanted.Metric, "metric", "", "`metric` that flex and flowflex minimize, such as sum-response")
-	q.flags.StringVar(&q.wanted.Delay, "delay", "", "`rule` for how long maps wait for a local slot, such as dynamic")
+	q.flags.StringVar(&q.newScheduling.Metric, "metric", "", "`metric` that flex and flowflex minimize, such as sum-response")
+	q.flags.StringVar(&q.newScheduling.Delay, "delay", "", "`rule` for how long maps wait for a local slot, such as dynamic")
 }
 
-// scheduler prints how jobs share slots, after changing it if asked to.
+// scheduler changes how jobs share slots, if NAME or flags are given, and prints it.
 func (q *query) scheduler(ctx context.Context) error {
 	if len(q.args) > 0 {
-		q.wanted.Scheduler = q.args[0]
+		q.newScheduling.Scheduler = q.args[0]
 	}
-	if q.wanted != (wire.Scheduling{}) {
-		if err := admission.CheckScheduling(q.wanted); err != nil {
-			return wrong("%v", err)
+	if q.newScheduling != (wire.Scheduling{}) {
+		if err := admission.CheckScheduling(q.newScheduling); err != nil {
+			return usagef("%v", err)
 		}
-		if err := q.cluster.Schedule(ctx, q.wanted); err != nil {
+		if err := q.cluster.Schedule(ctx, q.newScheduling); err != nil {
 			return err
 		}
 	}
@@ -43,7 +43,7 @@ func (q *query) scheduler(ctx context.Context) error {
 		return q.printJSON(c.Scheduling)
 	}
 	fmt.Fprintf(q.stdout, "scheduler %s\nmetric %s\ndelay %s\n", c.Scheduling.Scheduler, c.Scheduling.Metric, c.Scheduling.Delay)
-	if q.wanted == (wire.Scheduling{}) {
+	if q.newScheduling == (wire.Scheduling{}) {
 		fmt.Fprintf(q.stdout, "\nschedulers: %s\n", strings.Join(menu.Names(), " "))
 	}
 	return nil
@@ -72,7 +72,7 @@ func (q *query) showScheduling(c *web.Cluster) error {
 	rows := [][]string{{"POOL", "WEIGHT", "JOBS", "MAPS", "REDUCES"}}
 	for _, p := range c.Pools.Pools {
 		name := p.Name
-		if p.Gone {
+		if p.Removed {
 			name += " (removed)"
 		}
 		rows = append(rows, []string{
@@ -80,18 +80,18 @@ func (q *query) showScheduling(c *web.Cluster) error {
 			boundText(p.Running[0], p.Min[0], p.Max[0]), boundText(p.Running[1], p.Min[1], p.Max[1]),
 		})
 	}
-	return q.table(rows)
+	return q.printTable(rows)
 }
 
-// boundText prints a number and its bounds.
-func boundText(n, least, most int) string {
+// boundText formats a number and its limits.
+func boundText(n, lower, upper int) string {
 	switch {
-	case most < 0 && least == 0:
+	case upper < 0 && lower == 0:
 		return strconv.Itoa(n)
-	case most < 0:
-		return fmt.Sprintf("%d of at least %d", n, least)
-	case least == 0:
-		return fmt.Sprintf("%d of at most %d", n, most)
+	case upper < 0:
+		return fmt.Sprintf("%d of at least %d", n, lower)
+	case lower == 0:
+		return fmt.Sprintf("%d of at most %d", n, upper)
 	}
-	return fmt.Sprintf("%d of %d to %d", n, least, most)
+	return fmt.Sprintf("%d of %d to %d", n, lower, upper)
 }

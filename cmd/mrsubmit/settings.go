@@ -21,7 +21,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// setting is a job setting: a flag of run, and a name in set.
+// setting is a job setting: a flag of mrsubmit run, and a name for mrsubmit set.
 type setting struct {
 	name, usage string
 	read        func(c *wire.Change, text string, now time.Time) error
@@ -109,8 +109,8 @@ func readSLA(c *wire.Change, text string, _ time.Time) error {
 	return nil
 }
 
-// settingFlags defines a flag for each setting. It only checks the values: changeOf reads
-// them once the cluster's time is known.
+// settingFlags defines a flag for each setting. It only checks the values, because deadlines need
+// the cluster's clock; changeOf reads them later.
 func settingFlags(set *flag.FlagSet) *[][2]string {
 	given := new([][2]string)
 	for _, s := range settings() {
@@ -123,7 +123,7 @@ func settingFlags(set *flag.FlagSet) *[][2]string {
 	return given
 }
 
-// changeOf reads settings by their names; the last of a name wins.
+// changeOf parses settings. If a name is given twice, the last value counts.
 func changeOf(given [][2]string, now time.Time) (c wire.Change, err error) {
 next:
 	for _, pair := range given {
@@ -140,8 +140,8 @@ next:
 	return c, nil
 }
 
-// submitSettings returns the settings of a submission: from the job's properties, as in
-// Hadoop, overridden by flags.
+// submitSettings returns the settings of a submission. Flags override the job's properties, which
+// have Hadoop's names.
 func submitSettings(properties map[string]string, given [][2]string, now time.Time) (t wire.Settings, err error) {
 	if t, err = client.Settings(properties); err != nil {
 		return t, err
@@ -200,13 +200,13 @@ func (q *query) set(ctx context.Context) error {
 	for _, arg := range q.args[1:] {
 		name, value, ok := strings.Cut(arg, "=")
 		if !ok {
-			return wrong("%q: want NAME=VALUE, such as priority=HIGH", arg)
+			return usagef("%q: want NAME=VALUE, such as priority=HIGH", arg)
 		}
 		given = append(given, [2]string{name, value})
 	}
 	change, err := changeOf(given, time.Now())
 	if err != nil {
-		return wrong("%v", err)
+		return usagef("%v", err)
 	}
 	ids, err := q.targetIDs(ctx, q.args[:1])
 	if err != nil {
@@ -216,7 +216,7 @@ func (q *query) set(ctx context.Context) error {
 	if err := q.change(ctx, id, change); err != nil {
 		return err
 	}
-	if c, err := q.cluster.Cluster(ctx); err == nil { // an error only costs the warning
+	if c, err := q.cluster.Cluster(ctx); err == nil { // without it, there is only no warning
 		q.warnIgnored(given, c.Scheduling)
 	}
 	job, err := q.job(ctx, id)
@@ -230,19 +230,19 @@ func (q *query) set(ctx context.Context) error {
 	return err
 }
 
-// change sends a change; a job that has only a history has ended.
+// change sends a change. For a job that has only a history, it fails with ErrJobEnded.
 func (q *query) change(ctx context.Context, id wire.JobID, change wire.Change) error {
 	err := q.cluster.Change(ctx, id, change)
 	if errors.Is(err, admission.ErrUnknownJob) {
-		if _, past := q.past(ctx, id, err); past == nil {
+		if _, past := q.fromHistory(ctx, id, err); past == nil {
 			err = fmt.Errorf("%v: %w", id, admission.ErrJobEnded)
 		}
 	}
 	return err
 }
 
-// hold makes the commands that suspend jobs and resume them.
-func hold(suspended bool) func(q *query, ctx context.Context) error {
+// suspendCommand makes the commands that suspend jobs or resume them.
+func suspendCommand(suspended bool) func(q *query, ctx context.Context) error {
 	return func(q *query, ctx context.Context) error {
 		ids, err := q.targetIDs(ctx, q.args)
 		if err != nil {

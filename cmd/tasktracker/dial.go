@@ -12,25 +12,25 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// members is a gossip.Gossip, which knows the addresses of job trackers.
+// members has the methods of gossip.Gossip that find the addresses of job trackers.
 type members interface {
 	Members() []gossip.Member
 	Changed() <-chan struct{}
 }
 
-// finder dials job trackers, first the supposed leader. An address that does not answer does
-// not delay the others for long: it dials them in parallel.
+// finder opens a stream to a job tracker, first to the supposed leader. If an address does not
+// answer soon, it also dials the next one.
 type finder struct {
 	static []string // addresses from -jobtracker
 	gossip members  // nil: static has all addresses
 	open   func(ctx context.Context, addr string) (*wire.Conn, error)
 
-	mu   sync.Mutex
-	next int // rotates addresses of equal rank
+	mu       sync.Mutex
+	rotation int // counts calls of order, to rotate addresses of equal rank
 }
 
-// Time before the next address is dialed too. The supposed leader gets more, since the others
-// would only name it again.
+// Time after which the next address is dialed, too. The supposed leader gets more time, since the
+// others would only name it again.
 const (
 	leaderWait = time.Second
 	otherWait  = 300 * time.Millisecond
@@ -45,7 +45,7 @@ func (f *finder) dial(ctx context.Context, leader string) (*wire.Conn, error) {
 	return f.race(ctx, addrs, leader)
 }
 
-// addresses lists addresses to dial, best first. It waits until there is one.
+// addresses lists addresses to dial, best first. It waits until there is at least one.
 func (f *finder) addresses(ctx context.Context, leader string) ([]string, error) {
 	for {
 		var changed <-chan struct{}
@@ -65,7 +65,7 @@ func (f *finder) addresses(ctx context.Context, leader string) ([]string, error)
 	}
 }
 
-// order lists the leader, then the others in rotation, then suspected ones.
+// order lists the leader, then the others in rotation, then job trackers that gossip suspects.
 func (f *finder) order(leader string, found []gossip.Member) []string {
 	alive, suspected := slices.Clone(f.static), []string(nil)
 	for _, m := range found {
@@ -79,13 +79,13 @@ func (f *finder) order(leader string, found []gossip.Member) []string {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.next++
+	f.rotation++
 	var addrs []string
 	if leader != "" {
 		addrs = append(addrs, leader)
 	}
 	for i := range alive {
-		addrs = append(addrs, alive[(i+f.next)%len(alive)])
+		addrs = append(addrs, alive[(i+f.rotation)%len(alive)])
 	}
 	addrs = append(addrs, suspected...)
 	seen := make(map[string]bool)
@@ -103,8 +103,8 @@ type result struct {
 	err  error
 }
 
-// race dials the addresses in order, the next one after a failure or a wait, and returns the
-// first stream that opens.
+// race returns the first stream that opens. It dials the addresses in order, and goes on to the
+// next after a failure or a wait.
 func (f *finder) race(ctx context.Context, addrs []string, leader string) (*wire.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	results := make(chan result, len(addrs))
@@ -112,7 +112,7 @@ func (f *finder) race(ctx context.Context, addrs []string, leader string) (*wire
 	defer func() { go discard(results, running, cancel) }()
 	var errs []error
 	for {
-		var late <-chan time.Time
+		var timeout <-chan time.Time
 		if next < len(addrs) {
 			addr := addrs[next]
 			next, running = next+1, running+1
@@ -126,7 +126,7 @@ func (f *finder) race(ctx context.Context, addrs []string, leader string) (*wire
 			}
 			timer := time.NewTimer(wait)
 			defer timer.Stop()
-			late = timer.C
+			timeout = timer.C
 		}
 		if running == 0 {
 			return nil, errors.Join(errs...)
@@ -138,7 +138,7 @@ func (f *finder) race(ctx context.Context, addrs []string, leader string) (*wire
 				return r.conn, nil
 			}
 			errs = append(errs, fmt.Errorf("%s: %w", r.addr, r.err))
-		case <-late:
+		case <-timeout:
 		case <-ctx.Done():
 			return nil, errors.Join(append(errs, ctx.Err())...)
 		}

@@ -43,21 +43,21 @@ func (n *fakeGossip) set(list ...gossip.Member) {
 	n.changed = make(chan struct{})
 }
 
-// answer is how an address answers: after a time, with an error, or never.
+// answer says how an address answers: after a delay, with an error, or never.
 type answer struct {
 	after   time.Duration
 	err     error
 	stopped bool
 }
 
-type network struct {
+type fakeNetwork struct {
 	mu     sync.Mutex
 	answer map[string]answer
 	dialed []string
 	open   map[string]int // streams that were opened and not closed
 }
 
-func (n *network) dial(ctx context.Context, addr string) (*wire.Conn, error) {
+func (n *fakeNetwork) dial(ctx context.Context, addr string) (*wire.Conn, error) {
 	n.mu.Lock()
 	a := n.answer[addr]
 	n.dialed = append(n.dialed, addr)
@@ -83,7 +83,7 @@ func (n *network) dial(ctx context.Context, addr string) (*wire.Conn, error) {
 	}), nil
 }
 
-func (n *network) count(addr string, by int) {
+func (n *fakeNetwork) count(addr string, by int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.open == nil {
@@ -92,8 +92,8 @@ func (n *network) count(addr string, by int) {
 	n.open[addr] += by
 }
 
-// opened names the address of the only stream that is open.
-func (n *network) opened(t *testing.T) string {
+// openAddr returns the address of the only open stream.
+func (n *fakeNetwork) openAddr(t *testing.T) string {
 	t.Helper()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -140,7 +140,7 @@ func TestDial(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := &network{answer: c.answers}
+				n := &fakeNetwork{answer: c.answers}
 				g := &fakeGossip{}
 				g.set(jobTrackers("a", "b", "c")...)
 				f := &finder{gossip: g, open: n.dial}
@@ -158,11 +158,11 @@ func TestDial(t *testing.T) {
 					}
 					return
 				}
-				if got := n.opened(t); !slices.Contains(strings.Fields(c.want), got) {
+				if got := n.openAddr(t); !slices.Contains(strings.Fields(c.want), got) {
 					t.Errorf("the stream is from %s", got)
 				}
 				conn.Close()
-				if got := n.opened(t); got != "" {
+				if got := n.openAddr(t); got != "" {
 					t.Errorf("%s's stream stays open", got)
 				}
 			})
@@ -170,10 +170,10 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// TestDialWaitsForGossip: a tracker that has just started dials once gossip finds a job tracker.
+// TestDialWaitsForGossip: dial waits until gossip has found a job tracker.
 func TestDialWaitsForGossip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, g := &network{}, &fakeGossip{}
+		n, g := &fakeNetwork{}, &fakeGossip{}
 		g.set(jobTrackers()...)
 		f := &finder{gossip: g, open: n.dial}
 		time.AfterFunc(time.Second, func() { g.set(jobTrackers("a")...) })

@@ -42,7 +42,7 @@ const about = `A task tracker needs a directory and a gossip address of its clus
       -listen 10.0.0.4:7410 -gossip 10.0.0.4:7412 -insecure
 `
 
-// options are the flags, checked.
+// options has the checked flags.
 type options struct {
 	id, host, rack          string
 	listen, advertise       string
@@ -90,7 +90,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.join, o.jobTrackers = daemon.List(join), daemon.List(jobTrackers)
+	o.join, o.jobTrackers = daemon.SplitList(join), daemon.SplitList(jobTrackers)
 	o.keep = time.Duration(keep) * 24 * time.Hour
 	if o.disks, err = disks(data); err != nil {
 		return nil, err
@@ -109,19 +109,19 @@ func (o *options) check(keep int) (err error) {
 		return err
 	}
 	if err := locality.CheckRack(o.rack); err != nil {
-		return daemon.Wrong("-rack: %v", err)
+		return daemon.Usagef("-rack: %v", err)
 	}
 	switch {
 	case len(o.join) == 0 && len(o.jobTrackers) == 0:
-		return daemon.Wrong("-join is missing: give gossip addresses of the cluster")
+		return daemon.Usagef("-join is missing: give gossip addresses of the cluster")
 	case o.mapSlots < 0 || o.reduceSlots < 0 || o.mapSlots+o.reduceSlots == 0:
-		return daemon.Wrong("-map-slots %d, -reduce-slots %d: there must be at least one slot", o.mapSlots, o.reduceSlots)
+		return daemon.Usagef("-map-slots %d, -reduce-slots %d: there must be at least one slot", o.mapSlots, o.reduceSlots)
 	case o.shuffleRate != 0 && o.shuffleRate < tasktracker.MinShuffleRate:
-		return daemon.Wrong("-shuffle-rate must be at least %d bytes a second, got %d", tasktracker.MinShuffleRate, o.shuffleRate)
+		return daemon.Usagef("-shuffle-rate must be at least %d bytes a second, got %d", tasktracker.MinShuffleRate, o.shuffleRate)
 	case o.attemptLogs < tasktracker.MinAttemptLogs:
-		return daemon.Wrong("-attempt-log-bytes must be at least %d, got %d", tasktracker.MinAttemptLogs, o.attemptLogs)
+		return daemon.Usagef("-attempt-log-bytes must be at least %d, got %d", tasktracker.MinAttemptLogs, o.attemptLogs)
 	case keep < 1 || o.keepBytes < 1:
-		return daemon.Wrong("-keep and -keep-bytes must be at least 1, got %d and %d", keep, o.keepBytes)
+		return daemon.Usagef("-keep and -keep-bytes must be at least 1, got %d and %d", keep, o.keepBytes)
 	}
 	if o.staging, err = daemon.CheckStaging(o.staging); err != nil {
 		return err
@@ -141,40 +141,41 @@ func (o *options) checkAdvertised() error {
 	return err
 }
 
-// disks makes the directories of -data absolute. The first one also has the tracker's own files.
+// disks parses -data and makes the directories absolute. The tracker's own files are in the first
+// one.
 func disks(data string) ([]string, error) {
 	var all []string
-	for _, dir := range daemon.List(data) {
+	for _, dir := range daemon.SplitList(data) {
 		abs, err := local.Path(dir)
 		if err != nil {
-			return nil, daemon.Wrong("-data: %v", err)
+			return nil, daemon.Usagef("-data: %v", err)
 		}
 		all = append(all, abs)
 	}
 	if len(all) == 0 {
-		return nil, daemon.Wrong("-data is missing: give a directory for files")
+		return nil, daemon.Usagef("-data is missing: give a directory for files")
 	}
 	for i, dir := range all {
 		for _, other := range all[:i] {
 			switch {
 			case dir == other:
-				return nil, daemon.Wrong("-data: %s is given twice", dir)
-			case within(dir, other):
-				return nil, daemon.Wrong("-data: %s is inside %s; directories must be separate", dir, other)
-			case within(other, dir):
-				return nil, daemon.Wrong("-data: %s is inside %s; directories must be separate", other, dir)
+				return nil, daemon.Usagef("-data: %s is given twice", dir)
+			case isBelow(dir, other):
+				return nil, daemon.Usagef("-data: %s is inside %s; directories must be separate", dir, other)
+			case isBelow(other, dir):
+				return nil, daemon.Usagef("-data: %s is inside %s; directories must be separate", other, dir)
 			}
 		}
 	}
 	return all, nil
 }
 
-// within reports whether a directory is below another; both paths are clean.
-func within(dir, parent string) bool {
+// isBelow reports whether a directory is below another. Both paths must be clean.
+func isBelow(dir, parent string) bool {
 	return strings.HasPrefix(dir, strings.TrimSuffix(parent, "/")+"/")
 }
 
-// advertised is the address for others. It is empty if the port is not known before the
+// advertised returns the address that others dial, or "" if its port is known only after the
 // tracker listens.
 func (o *options) advertised() string {
 	if o.advertise == "" {

@@ -18,10 +18,10 @@ import (
 	"github.com/quernmr/quern/internal/docs"
 )
 
-// deadline is generous: after it, an expected event counts as missing.
+// deadline limits every wait for an event.
 const deadline = 60 * time.Second
 
-// asDaemon makes this test binary the command itself.
+// asDaemon is an environment variable that makes this test binary run as the command.
 const asDaemon = "QUERN_TEST_DAEMON"
 
 func TestMain(m *testing.M) {
@@ -94,7 +94,7 @@ func TestRefusedFlags(t *testing.T) {
 	}
 }
 
-// TestProcess: exit codes, the ready line, and SIGTERM, without a job tracker.
+// TestProcess checks exit codes, the ready line, and SIGTERM, without a job tracker.
 func TestProcess(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {
@@ -141,7 +141,7 @@ func start(t *testing.T, args []string) {
 	}
 }
 
-// TestForeignData: a directory with other files is refused and not changed.
+// TestForeignData: a -data directory with other files is refused, and nothing in it changes.
 func TestForeignData(t *testing.T) {
 	thesis := filepath.Join(t.TempDir(), "thesis.tex")
 	if err := os.WriteFile(thesis, nil, 0o600); err != nil {
@@ -157,7 +157,7 @@ func TestForeignData(t *testing.T) {
 	}
 }
 
-// TestPortInUse: the error of a gossip port in use names the flag.
+// TestPortInUse: if the gossip port is in use, the error names the flag.
 func TestPortInUse(t *testing.T) {
 	taken, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {

@@ -24,11 +24,11 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		return err
 	}
 	for _, dir := range o.disks {
-		daemon.WarnOpen(log, dir)
+		daemon.WarnIfReadable(log, dir)
 	}
-	toLeader := self.Dialer(identity.JobTracker)
+	config := self.Dialer(identity.JobTracker)
 	find := &finder{static: o.jobTrackers, open: func(ctx context.Context, addr string) (*wire.Conn, error) {
-		return web.DialStream(ctx, addr, toLeader)
+		return web.DialStream(ctx, addr, config)
 	}}
 	var g *gossip.Gossip
 	if len(o.join) > 0 {

@@ -1,5 +1,5 @@
-// Package builtin has the file systems of every Quern process: file:// of this machine, and
-// hdfs:// as in Hadoop's configuration.
+// Package builtin has the file systems of every Quern process: file:// for this machine, and
+// hdfs:// as Hadoop's configuration says.
 //
 // Making the table costs nothing: the first use of an hdfs:// URL reads the configuration
 // and connects to a NameNode.

@@ -1,5 +1,5 @@
-// Package dfstest is the conformance test of file systems. A file system that passes gives
-// the guarantees of package dfs that the commit of a job's output relies on.
+// Package dfstest is the conformance test of file systems. It tests the guarantees of
+// package dfs that the commit of a job's output relies on.
 package dfstest
 
 import (
@@ -23,7 +23,7 @@ func Run(t *testing.T, newFS func(t *testing.T) (dfs.FS, string)) {
 		test func(*tree)
 	}{
 		{"files", (*tree).files}, {"reading", (*tree).reading}, {"directories", (*tree).directories},
-		{"missing", (*tree).missing}, {"taken", (*tree).taken}, {"abort", (*tree).abort},
+		{"missing", (*tree).missing}, {"taken", (*tree).existing}, {"abort", (*tree).abort},
 		{"rename file", (*tree).renameFile}, {"rename directory", (*tree).renameDir},
 		{"removal", (*tree).removal}, {"one winner", (*tree).oneWinner},
 	}
@@ -41,28 +41,28 @@ type tree struct {
 	root string
 }
 
-func (t *tree) at(name string) string {
+func (t *tree) url(name string) string {
 	if name == "" {
 		return t.root
 	}
 	return dfs.Join(t.root, strings.Split(name, "/")...)
 }
 
-// ok fails the test on an error.
-func (t *tree) ok(err error) {
+// must fails the test on an error.
+func (t *tree) must(err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// refused checks that an error matches the sentinel and names the path exactly once.
-func (t *tree) refused(err, sentinel error, name string) {
+// checkError checks that an error matches the sentinel and names the path exactly once.
+func (t *tree) checkError(err, sentinel error, name string) {
 	t.Helper()
 	if sentinel == nil && err == nil || sentinel != nil && !errors.Is(err, sentinel) {
 		t.Fatalf("%s: got error %v, want %v", name, err, sentinel)
 	}
-	_, path, _ := strings.Cut(t.at(name), "://")
+	_, path, _ := strings.Cut(t.url(name), "://")
 	text := err.Error() + " "
 	if n := strings.Count(text, path+" ") + strings.Count(text, path+":"); n != 1 {
 		t.Errorf("error %q names %s %d times", err, path, n)
@@ -71,33 +71,33 @@ func (t *tree) refused(err, sentinel error, name string) {
 
 func (t *tree) write(name, content string) {
 	t.Helper()
-	w, err := t.fs.Create(t.at(name))
-	t.ok(err)
+	w, err := t.fs.Create(t.url(name))
+	t.must(err)
 	_, err = io.WriteString(w, content)
-	t.ok(err)
-	t.ok(w.Close())
+	t.must(err)
+	t.must(w.Close())
 }
 
-func (t *tree) holds(name, content string) {
+func (t *tree) checkContent(name, content string) {
 	t.Helper()
-	f, err := t.fs.Open(t.at(name))
-	t.ok(err)
+	f, err := t.fs.Open(t.url(name))
+	t.must(err)
 	defer f.Close()
 	got, err := io.ReadAll(f)
-	t.ok(err)
+	t.must(err)
 	if string(got) != content {
 		t.Fatalf("%s holds %q, want %q", name, got, content)
 	}
 }
 
-func (t *tree) lists(name, want string) {
+func (t *tree) checkList(name, want string) {
 	t.Helper()
-	infos, err := t.fs.List(t.at(name))
-	t.ok(err)
+	infos, err := t.fs.List(t.url(name))
+	t.must(err)
 	var got []string
 	for _, info := range infos {
-		if dfs.Dir(info.Name) != t.at(name) {
-			t.Errorf("List of %s gave %s", t.at(name), info.Name)
+		if dfs.Dir(info.Name) != t.url(name) {
+			t.Errorf("List of %s gave %s", t.url(name), info.Name)
 		}
 		line := fmt.Sprint(dfs.Base(info.Name), ":", info.Size)
 		if info.Dir {
@@ -112,30 +112,30 @@ func (t *tree) lists(name, want string) {
 
 func (t *tree) files() {
 	t.write("a", "one")
-	t.holds("a", "one")
+	t.checkContent("a", "one")
 	t.write("b", "")
-	t.holds("b", "")
-	info, err := t.fs.Stat(t.at("a"))
-	t.ok(err)
-	if info.Name != t.at("a") || info.Size != 3 || info.Dir || info.BlockSize <= 0 || info.Modified.IsZero() {
+	t.checkContent("b", "")
+	info, err := t.fs.Stat(t.url("a"))
+	t.must(err)
+	if info.Name != t.url("a") || info.Size != 3 || info.Dir || info.BlockSize <= 0 || info.Modified.IsZero() {
 		t.Errorf("Stat gave %+v", info)
 	}
-	w, err := t.fs.Create(t.at("c"))
-	t.ok(err)
+	w, err := t.fs.Create(t.url("c"))
+	t.must(err)
 	for range 100 {
 		_, err := w.Write(bytes.Repeat([]byte("x"), 1000))
-		t.ok(err)
+		t.must(err)
 	}
-	t.ok(w.Close())
-	t.lists("", "a:3 b:0 c:100000")
+	t.must(w.Close())
+	t.checkList("", "a:3 b:0 c:100000")
 }
 
 func (t *tree) reading() {
 	t.write("a", "0123456789")
-	f, err := t.fs.Open(t.at("a"))
-	t.ok(err)
+	f, err := t.fs.Open(t.url("a"))
+	t.must(err)
 	defer f.Close()
-	if info := f.Info(); info.Name != t.at("a") || info.Size != 10 || info.BlockSize <= 0 {
+	if info := f.Info(); info.Name != t.url("a") || info.Size != 10 || info.BlockSize <= 0 {
 		t.Errorf("Info gave %+v", info)
 	}
 	var buf [4]byte
@@ -148,7 +148,7 @@ func (t *tree) reading() {
 	if n, err := f.ReadAt(buf[:], 99); n != 0 || err != io.EOF {
 		t.Errorf("ReadAt(99) gave %d %v", n, err)
 	}
-	rest, err := io.ReadAll(f) // not moved by ReadAt
+	rest, err := io.ReadAll(f) // ReadAt must not change the offset of Read
 	if err != nil || string(rest) != "0123456789" {
 		t.Errorf("reading gave %q %v", rest, err)
 	}
@@ -165,142 +165,142 @@ func (t *tree) reading() {
 }
 
 func (t *tree) directories() {
-	t.ok(t.fs.Mkdir(t.at("d")))
-	t.ok(t.fs.MkdirAll(t.at("d/x/y")))
-	t.ok(t.fs.MkdirAll(t.at("d/x/y")))
+	t.must(t.fs.Mkdir(t.url("d")))
+	t.must(t.fs.MkdirAll(t.url("d/x/y")))
+	t.must(t.fs.MkdirAll(t.url("d/x/y")))
 	t.write("d/f", "12")
 	t.write("d/B", "1")
-	t.lists("d", "B:1 f:2 x/")
-	t.lists("d/x/y", "")
-	t.ok(t.fs.SyncDir(t.at("d")))
-	info, err := t.fs.Stat(t.at("d"))
-	t.ok(err)
+	t.checkList("d", "B:1 f:2 x/")
+	t.checkList("d/x/y", "")
+	t.must(t.fs.SyncDir(t.url("d")))
+	info, err := t.fs.Stat(t.url("d"))
+	t.must(err)
 	if !info.Dir || info.Size != 0 {
 		t.Errorf("Stat gave %+v", info)
 	}
-	_, err = t.fs.Open(t.at("d"))
-	t.refused(err, nil, "d")
+	_, err = t.fs.Open(t.url("d"))
+	t.checkError(err, nil, "d")
 }
 
 func (t *tree) missing() {
-	gone := func(err error, name string) { t.Helper(); t.refused(err, fs.ErrNotExist, name) }
-	_, err := t.fs.Open(t.at("no"))
-	gone(err, "no")
-	_, err = t.fs.Stat(t.at("no"))
-	gone(err, "no")
-	_, err = t.fs.List(t.at("no"))
-	gone(err, "no")
-	_, err = t.fs.Create(t.at("no/f"))
-	gone(err, "no/f")
-	gone(t.fs.Mkdir(t.at("no/d")), "no/d")
-	gone(t.fs.Remove(t.at("no")), "no")
-	gone(t.fs.RenameFile(t.at("no"), t.at("x")), "no")
-	gone(t.fs.RenameDir(t.at("no"), t.at("x")), "no")
-	t.ok(t.fs.RemoveAll(t.at("no")))
-	t.ok(t.fs.RemoveAll(t.at("no/no")))
-	t.lists("", "")
+	notExist := func(err error, name string) { t.Helper(); t.checkError(err, fs.ErrNotExist, name) }
+	_, err := t.fs.Open(t.url("no"))
+	notExist(err, "no")
+	_, err = t.fs.Stat(t.url("no"))
+	notExist(err, "no")
+	_, err = t.fs.List(t.url("no"))
+	notExist(err, "no")
+	_, err = t.fs.Create(t.url("no/f"))
+	notExist(err, "no/f")
+	notExist(t.fs.Mkdir(t.url("no/d")), "no/d")
+	notExist(t.fs.Remove(t.url("no")), "no")
+	notExist(t.fs.RenameFile(t.url("no"), t.url("x")), "no")
+	notExist(t.fs.RenameDir(t.url("no"), t.url("x")), "no")
+	t.must(t.fs.RemoveAll(t.url("no")))
+	t.must(t.fs.RemoveAll(t.url("no/no")))
+	t.checkList("", "")
 }
 
-func (t *tree) taken() {
+func (t *tree) existing() {
 	t.write("f", "1")
-	t.ok(t.fs.Mkdir(t.at("d")))
+	t.must(t.fs.Mkdir(t.url("d")))
 	for _, name := range []string{"f", "d"} {
-		_, err := t.fs.Create(t.at(name))
-		t.refused(err, fs.ErrExist, name)
-		t.refused(t.fs.Mkdir(t.at(name)), fs.ErrExist, name)
+		_, err := t.fs.Create(t.url(name))
+		t.checkError(err, fs.ErrExist, name)
+		t.checkError(t.fs.Mkdir(t.url(name)), fs.ErrExist, name)
 	}
-	if t.fs.MkdirAll(t.at("f")) == nil || t.fs.MkdirAll(t.at("f/x")) == nil {
+	if t.fs.MkdirAll(t.url("f")) == nil || t.fs.MkdirAll(t.url("f/x")) == nil {
 		t.Error("MkdirAll accepted a file as a directory")
 	}
-	t.holds("f", "1")
+	t.checkContent("f", "1")
 }
 
 func (t *tree) abort() {
-	w, err := t.fs.Create(t.at("f"))
-	t.ok(err)
+	w, err := t.fs.Create(t.url("f"))
+	t.must(err)
 	_, err = io.WriteString(w, "part")
-	t.ok(err)
-	t.ok(w.Abort())
-	if err := t.fs.Remove(t.at("f")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	t.must(err)
+	t.must(w.Abort())
+	if err := t.fs.Remove(t.url("f")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
 	t.write("f", "whole")
-	t.holds("f", "whole")
+	t.checkContent("f", "whole")
 }
 
 func (t *tree) renameFile() {
 	t.write("a", "A")
 	t.write("b", "B")
-	t.ok(t.fs.Mkdir(t.at("d")))
-	t.refused(t.fs.RenameFile(t.at("a"), t.at("b")), fs.ErrExist, "b")
-	t.refused(t.fs.RenameFile(t.at("a"), t.at("d")), fs.ErrExist, "d")
-	t.lists("d", "")
-	t.holds("a", "A")
-	t.holds("b", "B")
-	t.refused(t.fs.RenameFile(t.at("a"), t.at("no/a")), fs.ErrNotExist, "no/a")
-	t.ok(t.fs.RenameFile(t.at("a"), t.at("d/a")))
-	t.holds("d/a", "A")
-	t.refused(t.fs.RenameFile(t.at("a"), t.at("d/a")), fs.ErrNotExist, "a") // done by the call before
-	t.lists("", "b:1 d/")
+	t.must(t.fs.Mkdir(t.url("d")))
+	t.checkError(t.fs.RenameFile(t.url("a"), t.url("b")), fs.ErrExist, "b")
+	t.checkError(t.fs.RenameFile(t.url("a"), t.url("d")), fs.ErrExist, "d")
+	t.checkList("d", "")
+	t.checkContent("a", "A")
+	t.checkContent("b", "B")
+	t.checkError(t.fs.RenameFile(t.url("a"), t.url("no/a")), fs.ErrNotExist, "no/a")
+	t.must(t.fs.RenameFile(t.url("a"), t.url("d/a")))
+	t.checkContent("d/a", "A")
+	t.checkError(t.fs.RenameFile(t.url("a"), t.url("d/a")), fs.ErrNotExist, "a") // the previous call renamed it
+	t.checkList("", "b:1 d/")
 }
 
 func (t *tree) renameDir() {
-	t.ok(t.fs.MkdirAll(t.at("a/s")))
+	t.must(t.fs.MkdirAll(t.url("a/s")))
 	t.write("a/f", "A")
-	t.ok(t.fs.Mkdir(t.at("b")))
+	t.must(t.fs.Mkdir(t.url("b")))
 	t.write("b/f", "B")
 	t.write("f", "F")
-	t.refused(t.fs.RenameDir(t.at("a"), t.at("b")), fs.ErrExist, "b")
-	if t.fs.RenameDir(t.at("a"), t.at("f")) == nil {
+	t.checkError(t.fs.RenameDir(t.url("a"), t.url("b")), fs.ErrExist, "b")
+	if t.fs.RenameDir(t.url("a"), t.url("f")) == nil {
 		t.Error("a directory replaced a file")
 	}
-	t.refused(t.fs.RenameDir(t.at("a"), t.at("no/a")), fs.ErrNotExist, "no/a")
-	if t.fs.RenameDir(t.at("a"), t.at("a/s/a")) == nil {
+	t.checkError(t.fs.RenameDir(t.url("a"), t.url("no/a")), fs.ErrNotExist, "no/a")
+	if t.fs.RenameDir(t.url("a"), t.url("a/s/a")) == nil {
 		t.Error("a directory moved below itself")
 	}
-	t.holds("a/f", "A")
-	t.holds("b/f", "B")
-	t.holds("f", "F")
-	t.ok(t.fs.RenameDir(t.at("a"), t.at("c")))
-	t.lists("c", "f:1 s/")
-	t.refused(t.fs.RenameDir(t.at("a"), t.at("c")), fs.ErrNotExist, "a")
-	t.lists("c", "f:1 s/")
-	t.lists("", "b/ c/ f:1")
+	t.checkContent("a/f", "A")
+	t.checkContent("b/f", "B")
+	t.checkContent("f", "F")
+	t.must(t.fs.RenameDir(t.url("a"), t.url("c")))
+	t.checkList("c", "f:1 s/")
+	t.checkError(t.fs.RenameDir(t.url("a"), t.url("c")), fs.ErrNotExist, "a")
+	t.checkList("c", "f:1 s/")
+	t.checkList("", "b/ c/ f:1")
 }
 
 func (t *tree) removal() {
-	t.ok(t.fs.MkdirAll(t.at("a/b")))
+	t.must(t.fs.MkdirAll(t.url("a/b")))
 	t.write("a/f", "1")
 	t.write("a/b/f", "1")
-	if t.fs.Remove(t.at("a")) == nil {
+	if t.fs.Remove(t.url("a")) == nil {
 		t.Error("Remove removed a tree")
 	}
-	t.ok(t.fs.Remove(t.at("a/f")))
-	t.ok(t.fs.RemoveAll(t.at("a/b")))
-	t.lists("a", "")
-	t.ok(t.fs.Remove(t.at("a")))
-	t.lists("", "")
+	t.must(t.fs.Remove(t.url("a/f")))
+	t.must(t.fs.RemoveAll(t.url("a/b")))
+	t.checkList("a", "")
+	t.must(t.fs.Remove(t.url("a")))
+	t.checkList("", "")
 }
 
-// oneWinner races several creates or renames of one name: exactly one must succeed.
+// oneWinner runs several creates or renames of one name at once: exactly one must succeed.
 func (t *tree) oneWinner() {
 	const racers = 8
 	for i := range racers {
-		t.ok(t.fs.Mkdir(t.at(fmt.Sprint("d", i))))
+		t.must(t.fs.Mkdir(t.url(fmt.Sprint("d", i))))
 		t.write(fmt.Sprint("d", i, "/id"), fmt.Sprint(i))
 		t.write(fmt.Sprint("f", i), fmt.Sprint(i))
 	}
 	races := map[string]func(i int) error{
 		"create": func(int) error {
-			w, err := t.fs.Create(t.at("made"))
+			w, err := t.fs.Create(t.url("made"))
 			if err == nil {
 				err = w.Close()
 			}
 			return err
 		},
-		"mkdir":       func(int) error { return t.fs.Mkdir(t.at("dir")) },
-		"rename file": func(i int) error { return t.fs.RenameFile(t.at(fmt.Sprint("f", i)), t.at("file")) },
-		"rename dir":  func(i int) error { return t.fs.RenameDir(t.at(fmt.Sprint("d", i)), t.at("task")) },
+		"mkdir":       func(int) error { return t.fs.Mkdir(t.url("dir")) },
+		"rename file": func(i int) error { return t.fs.RenameFile(t.url(fmt.Sprint("f", i)), t.url("file")) },
+		"rename dir":  func(i int) error { return t.fs.RenameDir(t.url(fmt.Sprint("d", i)), t.url("task")) },
 	}
 	for name, race := range races {
 		errs := make([]error, racers)

@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// Conf is Hadoop's configuration: the properties of core-site.xml, overridden by those of
-// hdfs-site.xml.
+// Conf is Hadoop's configuration. Properties in hdfs-site.xml override properties in
+// core-site.xml.
 type Conf map[string]string
 
-// ReadConf reads a directory's configuration. A missing file has no properties.
+// ReadConf reads the configuration files in a directory. Each of them may be missing.
 func ReadConf(dir string) (Conf, error) {
 	conf := Conf{}
 	for _, name := range []string{"core-site.xml", "hdfs-site.xml"} {
@@ -73,11 +73,11 @@ func (c Conf) get(name string) string {
 			break
 		}
 		inner := value[at[0]+2 : at[1]-1]
-		replacement, known := c[inner]
+		replacement, found := c[inner]
 		if env, ok := strings.CutPrefix(inner, "env."); ok {
-			replacement, known = os.LookupEnv(env)
+			replacement, found = os.LookupEnv(env)
 		}
-		if !known {
+		if !found {
 			break
 		}
 		value = value[:at[0]] + replacement + value[at[1]:]
@@ -96,8 +96,9 @@ const defaultPort = "8020"
 // errNameservice reports an authority that is not a NameNode.
 var errNameservice = errors.New("neither a nameservice of Hadoop's configuration nor a host")
 
-// nameNodes returns the addresses of an authority: a nameservice with one or several
-// NameNodes, or a host with or without a port. The empty authority is that of fs.defaultFS.
+// nameNodes returns the NameNodes' addresses for an authority: a nameservice with one or
+// several NameNodes, or a host with or without a port. If the authority is empty, it uses
+// the one in fs.defaultFS.
 func (c Conf) nameNodes(authority string) ([]string, error) {
 	if authority == "" {
 		rest, ok := strings.CutPrefix(c.get("fs.defaultFS"), "hdfs://")
@@ -149,8 +150,8 @@ func (c Conf) size(name string) int64 {
 	return n << shift
 }
 
-// localAddr returns the address to connect from, by dfs.client.local.interfaces. It uses
-// the first entry, an address or the name of an interface. nil: any.
+// localAddr returns the address to connect from, or nil for any. It uses the first entry of
+// dfs.client.local.interfaces: an address or the name of an interface.
 func (c Conf) localAddr() (net.Addr, error) {
 	const property = "dfs.client.local.interfaces"
 	names := c.list(property)

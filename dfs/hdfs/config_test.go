@@ -32,7 +32,7 @@ func conf(t *testing.T, core, site string) Conf {
 	return c
 }
 
-// TestNameNodesOfAuthorities checks that each authority has its own NameNodes.
+// TestNameNodesOfAuthorities checks the NameNodes' addresses for kinds of authorities.
 func TestNameNodesOfAuthorities(t *testing.T) {
 	t.Setenv("QUERN_TEST_HOST", "h9")
 	c := conf(t, `
@@ -86,8 +86,8 @@ func TestConf(t *testing.T) {
 	}
 }
 
-// TestSecurityIsRefusedByName checks that errors name missing parts of Kerberos, and
-// delegation tokens.
+// TestSecurityIsRefusedByName checks that errors name the missing parts of a Kerberos
+// configuration. Delegation tokens are refused by name.
 func TestSecurityIsRefusedByName(t *testing.T) {
 	t.Setenv("KRB5_CONFIG", filepath.Join(t.TempDir(), "none"))
 	kerberos := Conf{"hadoop.security.authentication": "kerberos", "dfs.namenode.kerberos.principal": "nn/_HOST@R"}

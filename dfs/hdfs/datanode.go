@@ -18,29 +18,29 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// dataConn is a connection to a DataNode with deadlines. It passes on only whole packets
-// with correct checksums, and removes these. The library checks them too, but returns the
-// data before the check.
+// dataConn is a connection to a DataNode with deadlines. When a block is read, it returns
+// only whole packets with correct checksums, and removes the checksums. The library checks
+// them too, but returns the data before the check.
 //
-// After the DataNode's response, a packet of a block that is read is
+// The DataNode sends a response and then packets:
 //
-//	4  n+4, n the length of checksums and data
-//	2  length of the header
-//	   header, in protobuf
-//	   checksums, 4 bytes for each chunk of the data
-//	   data
+//	4 bytes  4 + length of checksums and data
+//	2 bytes  length of the header
+//	         header, in protobuf
+//	         checksums, 4 bytes for each chunk of the data
+//	         data
 //
-// On an authenticated connection, bytes pass unchanged, and the library checks them.
-// Readers must then request less than a chunk at a time.
+// On an authenticated connection, dataConn returns all bytes unchanged, and the library
+// checks them. Callers must then read less than a chunk at a time.
 type dataConn struct {
 	net.Conn
 	addr string
 
 	timeout time.Duration
 
-	in   *bufio.Reader
-	next func() error // reads the next bytes into ready; nil: all bytes pass unchanged
-	now  time.Time    // when the read deadline was last set
+	in          *bufio.Reader
+	next        func() error // reads the next bytes into ready; nil: Read returns all bytes unchanged
+	deadlineSet time.Time    // when the read deadline was last set
 
 	ready    []byte // verified bytes not yet returned, in the buffer of in
 	buffered int    // bytes to discard from the buffer once ready is empty
@@ -48,8 +48,8 @@ type dataConn struct {
 	sums  *crc32.Table // nil: no checksums
 	chunk int
 
-	wrapped  bool
-	firstBad string // in a response to a writer: the unreachable DataNode
+	wrapped  bool   // the connection is authenticated
+	firstBad string // the DataNode that a response to a writer reports as unreachable
 }
 
 const (
@@ -72,13 +72,14 @@ func newDataConn(raw net.Conn, addr string, timeout time.Duration) *dataConn {
 // SetDeadline ignores the library's deadline; each read and write has its own.
 func (c *dataConn) SetDeadline(time.Time) error { return nil }
 
-// extend moves the read deadline, at most every second or so, because small reads are many.
+// extend moves the read deadline. It does so about once a second, because there are many
+// small reads.
 func (c *dataConn) extend() error {
 	now := time.Now()
-	if now.Sub(c.now) < min(time.Second, c.timeout/4) {
+	if now.Sub(c.deadlineSet) < min(time.Second, c.timeout/4) {
 		return nil
 	}
-	c.now = now
+	c.deadlineSet = now
 	return c.Conn.SetReadDeadline(now.Add(c.timeout))
 }
 
@@ -90,7 +91,7 @@ var (
 
 func (c *dataConn) Write(p []byte) (int, error) {
 	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
-		return 0, c.named(err)
+		return 0, c.withAddr(err)
 	}
 	if c.next == nil && !c.wrapped {
 		switch {
@@ -103,10 +104,10 @@ func (c *dataConn) Write(p []byte) (int, error) {
 		}
 	}
 	n, err := c.Conn.Write(p)
-	return n, c.named(err)
+	return n, c.withAddr(err)
 }
 
-func (c *dataConn) named(err error) error {
+func (c *dataConn) withAddr(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -116,18 +117,18 @@ func (c *dataConn) named(err error) error {
 func (c *dataConn) Read(p []byte) (int, error) {
 	for len(c.ready) == 0 {
 		if _, err := c.in.Discard(c.buffered); err != nil {
-			return 0, c.named(err)
+			return 0, c.withAddr(err)
 		}
 		c.buffered = 0
 		if err := c.extend(); err != nil {
-			return 0, c.named(err)
+			return 0, c.withAddr(err)
 		}
 		if c.next == nil {
 			n, err := c.in.Read(p)
-			return n, c.named(err)
+			return n, c.withAddr(err)
 		}
 		if err := c.next(); err != nil {
-			return 0, c.named(err)
+			return 0, c.withAddr(err)
 		}
 	}
 	n := copy(p, c.ready)
@@ -151,7 +152,7 @@ func (c *dataConn) peek(n int) ([]byte, error) {
 func (c *dataConn) setReady(b []byte) { c.ready, c.buffered = b, len(b) }
 
 // response reads the DataNode's response to a request: its length as a varint, then that
-// many bytes. After a successful one, then reads the following bytes.
+// many bytes. If it reports success, the function then reads what follows.
 func (c *dataConn) response(then func() error) error {
 	head := 0
 	for head < 4 {
@@ -199,8 +200,8 @@ func (c *dataConn) response(then func() error) error {
 	return nil
 }
 
-// withoutSums makes ready a response that announces no checksums, so that the library does
-// not check them again.
+// withoutSums changes the response to announce no checksums, so that the library does not
+// expect any, and makes it ready.
 func (c *dataConn) withoutSums(answer, sum proto.Message, buffered int) error {
 	fd := sum.ProtoReflect().Descriptor().Fields().ByName("type")
 	sum.ProtoReflect().Set(fd, value(protoreflect.EnumNumber(0)))
@@ -257,7 +258,7 @@ func (c *dataConn) check(sums, data []byte) bool {
 	return true
 }
 
-// dataLength returns field 4 of a packet's header.
+// dataLength returns the length of the data, field 4 of a packet's header.
 func dataLength(header []byte) (int, bool) {
 	for len(header) > 0 {
 		number, kind, n := protowire.ConsumeTag(header)
@@ -277,14 +278,14 @@ func dataLength(header []byte) (int, bool) {
 	return 0, false
 }
 
-// link is the only connection of an open file to a DataNode.
+// link has an open file's connection to a DataNode. A file has at most one at a time.
 type link struct {
 	cluster *cluster
 
 	mu     sync.Mutex
 	conn   *dataConn
 	addr   string  // of the last dial
-	failed []error // errors of dialling since the last call of failures
+	failed []error // dial errors since the last call of failures
 }
 
 func (l *link) dial(ctx context.Context, _, addr string) (net.Conn, error) {
@@ -302,7 +303,8 @@ func (l *link) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	return l.conn, nil
 }
 
-// current returns the DataNode of the last dial, and whether its connection is wrapped.
+// current returns the DataNode that was last dialled, and whether that connection is
+// authenticated.
 func (l *link) current() (addr string, wrapped bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -319,7 +321,7 @@ func (l *link) failedNode() string {
 	return ""
 }
 
-// failures returns the errors of dialling since the last call.
+// failures returns the dial errors since the last call.
 func (l *link) failures() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

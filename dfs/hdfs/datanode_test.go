@@ -42,24 +42,25 @@ func packet(t testing.TB, data []byte, chunk int, table *crc32.Table) []byte {
 	return bytes.Join([][]byte{p, header, sums, data}, nil)
 }
 
-// pass sends bytes through a connection that reads a block.
-func pass(sent []byte) ([]byte, error) {
-	here, there := net.Pipe()
+// readThrough sends bytes to a dataConn that reads a block, and returns the bytes that its
+// reader gets.
+func readThrough(sent []byte) ([]byte, error) {
+	client, server := net.Pipe()
 	go func() {
-		io.ReadFull(there, make([]byte, 3))
-		there.Write(sent)
-		there.Close()
+		io.ReadFull(server, make([]byte, 3))
+		server.Write(sent)
+		server.Close()
 	}()
-	defer here.Close()
-	c := newDataConn(here, "dn:1", time.Minute)
+	defer client.Close()
+	c := newDataConn(client, "dn:1", time.Minute)
 	if _, err := c.Write(readOp); err != nil {
 		return nil, err
 	}
 	return io.ReadAll(c)
 }
 
-// TestPacketsAreVerified checks that whole packets pass without their checksums, and that
-// nothing of a damaged packet passes.
+// TestPacketsAreVerified checks that readers get whole packets without their checksums, and
+// no part of a damaged packet.
 func TestPacketsAreVerified(t *testing.T) {
 	data := bytes.Repeat([]byte("quern"), 30_000)
 	castagnoli := crc32.MakeTable(crc32.Castagnoli)
@@ -69,11 +70,11 @@ func TestPacketsAreVerified(t *testing.T) {
 		all = append(all, packet(t, nil, 512, table)...)
 		first := append(response(t, 0, 512), packet(t, data[:65_536], 512, nil)...)
 		plain := append(append(bytes.Clone(first), packet(t, data, 512, nil)...), packet(t, nil, 512, nil)...)
-		got, err := pass(all)
+		got, err := readThrough(all)
 		if !bytes.Equal(got, plain) || !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Fatalf("checksum %d: %d of %d bytes, %v", kind, len(got), len(plain), err)
 		}
-		if got, _ := pass(all[:len(good)+1000]); !bytes.Equal(got, first) {
+		if got, _ := readThrough(all[:len(good)+1000]); !bytes.Equal(got, first) {
 			t.Errorf("checksum %d: a part of a packet passed: %d bytes, want %d", kind, len(got), len(first))
 		}
 		if table == nil {
@@ -82,7 +83,7 @@ func TestPacketsAreVerified(t *testing.T) {
 		for _, flip := range []int{len(good) + 40, len(good) + 100_000, len(all) - 1000} {
 			bad := bytes.Clone(all)
 			bad[flip] ^= 1
-			if got, err := pass(bad); !bytes.Equal(got, first) || !errors.Is(err, errChecksum) {
+			if got, err := readThrough(bad); !bytes.Equal(got, first) || !errors.Is(err, errChecksum) {
 				t.Errorf("checksum %d: with a bit flipped at %d: %d bytes, %v", kind, flip, len(got), err)
 			}
 		}
@@ -96,13 +97,14 @@ func FuzzPackets(f *testing.F) {
 	f.Add(good[:20])
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, sent []byte) {
-		if got, err := pass(sent); len(got) > len(sent)+maxResponse || err == nil {
+		if got, err := readThrough(sent); len(got) > len(sent)+maxResponse || err == nil {
 			t.Fatalf("%d bytes became %d, %v", len(sent), len(got), err)
 		}
 	})
 }
 
-// TestComplaint finds the reason in a NameNode's response that rejects the connection.
+// TestComplaint checks that the error has the reason for which a NameNode rejects the
+// connection.
 func TestComplaint(t *testing.T) {
 	header := protowire.AppendTag(nil, 4, protowire.BytesType)
 	header = protowire.AppendString(header, "org.apache.hadoop.security.AccessControlException")

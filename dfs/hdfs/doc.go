@@ -1,13 +1,12 @@
-// Package hdfs is the file system of hdfs:// URLs. It uses the client library
+// Package hdfs is the file system for hdfs:// URLs. It uses the client library
 // github.com/colinmarc/hdfs/v2, which no other package imports.
 //
 // # Authorities
 //
 // hdfs://HOST:PORT and hdfs://HOST name a NameNode. hdfs://NAME is a nameservice of
 // Hadoop's configuration, with one or several NameNodes. hdfs:/// is the value of
-// fs.defaultFS. Each authority is a cluster with its own few connections, which all files
-// share. They close after five idle seconds, so an idle process holds no connection and
-// sends nothing.
+// fs.defaultFS. Each authority has a few connections, which all files share. They close
+// after five idle seconds, so an idle process holds no connection and sends nothing.
 //
 // # Differences from the library
 //
@@ -28,8 +27,8 @@
 //     to log in; the tests compare with it.
 //   - A block's checksums are verified before the library sees the data: the library
 //     would return the data of a packet before checking it.
-//   - A DataNode that failed a reader is tried again after a minute. One that failed
-//     a writer gets no blocks from this process for ten minutes.
+//   - If a read from a DataNode fails, readers use it again after a minute. If a write
+//     to it fails, it gets no blocks from this process for ten minutes.
 //   - If a block's DataNodes fail during the write, the block is abandoned and
 //     written to others, if at most 32 MiB of it were written. Otherwise the writer
 //     fails and the attempt must be retried.
@@ -38,10 +37,10 @@
 //
 // It refuses with ErrUnsupported: erasure-coded and encrypted files, and delegation tokens.
 // Kerberos works with a ticket cache or a keytab. If DataNodes require authentication too
-// (dfs.data.transfer.protection), reading is slower and a writer fails with its DataNode.
+// (dfs.data.transfer.protection), reading is slower, and a write fails if one DataNode fails.
 //
 // # Concurrency
 //
-// An FS is safe for concurrent use. Locks are taken in the order file, FS, cluster, conn,
-// nameConn. Only a file's lock is held while waiting for a server.
+// An FS is safe for concurrent use. Locks are taken in the order file, FS, cluster,
+// pooledConn, nameConn. Only a file's lock is held while waiting for a server.
 package hdfs

@@ -15,30 +15,30 @@ import (
 type callResult int
 
 const (
-	final       callResult = iota // the NameNode's definite answer
+	final       callResult = iota // the NameNode has responded: retrying does not help
 	retryLater                    // retry: standby, safe mode, overload
-	noResponse                    // no response: the call may have had its effect
-	unreachable                   // no NameNode can be reached; no retry
+	noResponse                    // retry: no response, so the call may have had its effect
+	unreachable                   // no NameNode can be reached: retrying does not help
 )
 
 // nameNodeError is an error response of a NameNode.
 type nameNodeError struct {
 	exception string
 	text      string // first line
-	is        error  // the matching io/fs or syscall error, or nil
+	sentinel  error  // the matching io/fs or syscall error, or nil
 }
 
 func (r *nameNodeError) Error() string {
-	if r.is != nil && r.is != syscall.ENOSPC && r.is != fs.ErrPermission && r.is != errSafeMode {
-		return r.is.Error()
+	if r.sentinel != nil && r.sentinel != syscall.ENOSPC && r.sentinel != fs.ErrPermission && r.sentinel != errSafeMode {
+		return r.sentinel.Error()
 	}
-	if r.is != nil {
-		return r.is.Error() + ": " + strings.TrimPrefix(r.text, "Permission denied: ")
+	if r.sentinel != nil {
+		return r.sentinel.Error() + ": " + strings.TrimPrefix(r.text, "Permission denied: ")
 	}
 	return r.text + " (" + r.exception[strings.LastIndexByte(r.exception, '.')+1:] + ")"
 }
 
-func (r *nameNodeError) Unwrap() error { return r.is }
+func (r *nameNodeError) Unwrap() error { return r.sentinel }
 
 var errSafeMode = errors.New("the NameNode is in safe mode")
 
@@ -59,8 +59,8 @@ var sentinels = map[string]error{
 	"UnknownCryptoProtocolVersionException": fmt.Errorf("encrypted files: %w", ErrUnsupported),
 }
 
-// classify classifies an error of the library and converts it to this package's form. seen is
-// the connection's last error, which the library reduces to text.
+// classify classifies an error of the library and converts it to this package's form.
+// connErr is the connection's last error, because the library keeps only its text.
 func classify(err, connErr error) (callResult, error) {
 	if answer, ok := remoteError(err); ok {
 		return classifyResponse(answer)
@@ -96,19 +96,19 @@ func classifyResponse(answer client.Error) (callResult, error) {
 	text, _, _ := strings.Cut(answer.Message(), "\n")
 	r := &nameNodeError{exception: answer.Exception(), text: strings.TrimSpace(text)}
 	name := r.exception[strings.LastIndexAny(r.exception, ".$")+1:]
-	r.is = sentinels[name]
+	r.sentinel = sentinels[name]
 	switch {
 	case name == "RetriableException" && strings.Contains(text, "SafeModeException"):
-		r.is = errSafeMode
+		r.sentinel = errSafeMode
 		return retryLater, r
 	case name == "SafeModeException", name == "RetriableException", name == "StandbyException":
 		return retryLater, r
 	case name == "IOException" && strings.Contains(text, "could only be written to"):
-		r.is = syscall.ENOSPC
+		r.sentinel = syscall.ENOSPC
 	case name == "IOException" && strings.Contains(text, "must both be"): // a rename to a target of another kind
-		r.is = fs.ErrExist
-	case name == "AccessControlException" && strings.HasSuffix(text, "(is not a directory)"): // for all users but the superuser
-		r.is = syscall.ENOTDIR
+		r.sentinel = fs.ErrExist
+	case name == "AccessControlException" && strings.HasSuffix(text, "(is not a directory)"): // for all users except the superuser
+		r.sentinel = syscall.ENOTDIR
 	case name == "NotReplicatedYetException":
 		return retryLater, r
 	}

@@ -26,25 +26,25 @@ type Options struct {
 	Conf Conf   // nil: empty; then every URL needs a host and port
 	User string // default: HADOOP_USER_NAME, else the user of this process
 
-	// RetryFor is how long calls are retried while a NameNode does not respond, is standby
-	// or in safe mode. FirstRetryFor applies until its first response. Defaults: 60 and 15
-	// seconds.
+	// RetryFor limits the retries of a call if the NameNode does not respond, is standby or
+	// in safe mode. FirstRetryFor replaces it until the NameNode's first response. Defaults:
+	// 60 and 15 seconds.
 	RetryFor, FirstRetryFor time.Duration
 
-	// ReadRetryFor is how long reading a block is retried if no DataNode serves it. Default
+	// ReadRetryFor limits the retries of reading a block if no DataNode serves it. Default:
 	// 10 s.
 	ReadRetryFor time.Duration
 
-	// Timeout bounds connecting, a NameNode's response, and each read or write on a
-	// DataNode's connection. Default 20 s; connecting takes at most 5.
+	// Timeout limits connecting, a NameNode's response, and each read or write on a
+	// DataNode's connection. Default: 20 s. Connecting takes at most 5 s.
 	Timeout time.Duration
 
-	// RetryNodeAfter is the time until a DataNode that failed a reader is tried again. Default one
-	// minute.
+	// RetryNodeAfter is the time after which a failed DataNode is read from again. Default:
+	// one minute.
 	RetryNodeAfter time.Duration
 
 	// Dial dials NameNodes and DataNodes. The default is a net.Dialer, from the address of
-	// dfs.client.local.interfaces in Conf, if set. HDFS takes the source address as the
+	// dfs.client.local.interfaces in Conf, if set: HDFS uses the source address as the
 	// reader's location.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
@@ -76,9 +76,9 @@ func New(o Options) *FS {
 		conf: func() (Conf, error) { return o.Conf, nil }}
 }
 
-func orDefault[N int64 | time.Duration](n, otherwise N) N {
+func orDefault[N int64 | time.Duration](n, byDefault N) N {
 	if n == 0 {
-		return otherwise
+		return byDefault
 	}
 	return n
 }
@@ -99,9 +99,9 @@ func (f *FS) Close() error {
 	defer f.mu.Unlock()
 	for _, c := range f.clusters {
 		c.mu.Lock()
-		for _, one := range c.clients {
-			one.retired = true
-			one.close()
+		for _, conn := range c.clients {
+			conn.retired = true
+			conn.close()
 		}
 		c.clients = nil
 		c.mu.Unlock()
@@ -109,8 +109,8 @@ func (f *FS) Close() error {
 	return nil
 }
 
-// at returns the cluster and path of a URL, and the URL's cleaned form.
-func (f *FS) at(op, name string) (*cluster, string, string, error) {
+// resolve returns the cluster and path of a URL, and the cleaned URL.
+func (f *FS) resolve(op, name string) (*cluster, string, string, error) {
 	clean, err := dfs.Clean(name)
 	if err != nil {
 		return nil, "", "", err
@@ -171,17 +171,16 @@ func (f *FS) connectTo(authority string) (*cluster, error) {
 	}
 	c := &cluster{fs: f, conf: conf, connectFrom: dial, authority: authority, name: "quern_" + rand.Text(), byName: options.UseDatanodeHostname,
 		protected: options.DataTransferProtection != "", options: options,
-		creating: make(map[string]bool), bad: make(map[string]badNode)}
-	c.made.L = &c.mu
+		creating: make(map[string]bool), badNodes: make(map[string]badNode)}
+	c.connected.L = &c.mu
 	return c, nil
 }
 
 // call sends an idempotent request to a NameNode, with retries.
 func (c *cluster) call(method string, req, resp proto.Message) error {
-	return c.try(func(one *conn, _ earlierTries) error { return one.remote.Execute(method, req, resp) })
+	return c.retry(func(conn *pooledConn, _ retryState) error { return conn.remote.Execute(method, req, resp) })
 }
 
-// status returns the status of a path.
 func (c *cluster) status(path string) (*client.FileStatus, error) {
 	resp := message("GetFileInfoResponse")
 	if err := c.call("getFileInfo", message("GetFileInfoRequest", "src", path), resp); err != nil {
@@ -203,7 +202,7 @@ func describe(name string, s *client.FileStatus) dfs.Info {
 }
 
 func (f *FS) Stat(name string) (dfs.Info, error) {
-	c, path, name, err := f.at("stat", name)
+	c, path, name, err := f.resolve("stat", name)
 	if err != nil {
 		return dfs.Info{}, err
 	}
@@ -237,11 +236,11 @@ func (c *cluster) listing(path string, locations bool) (all []*client.FileStatus
 	}
 }
 
-// isFile says whether a listing is that of a file.
+// isFile reports whether the listed path is a file.
 func isFile(all []*client.FileStatus) bool { return len(all) == 1 && len(all[0].GetPath()) == 0 }
 
 func (f *FS) List(name string) ([]dfs.Info, error) {
-	c, path, name, err := f.at("list", name)
+	c, path, name, err := f.resolve("list", name)
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +288,7 @@ func (c *cluster) makeDir(path string, parents bool, m modes) error {
 func (f *FS) MkdirAll(name string) error { return f.mkdirAll(name, openModes) }
 
 func (f *FS) mkdirAll(name string, m modes) error {
-	c, path, name, err := f.at("mkdir", name)
+	c, path, name, err := f.resolve("mkdir", name)
 	if err != nil {
 		return err
 	}
@@ -300,12 +299,12 @@ func (f *FS) mkdirAll(name string, m modes) error {
 	return failure("mkdir", name, err)
 }
 
-// Mkdir makes a temporary directory and renames it, because all of several concurrent
-// mkdirs calls would succeed.
+// Mkdir makes a temporary directory and renames it: of several concurrent mkdirs calls for
+// one name, all would succeed.
 func (f *FS) Mkdir(name string) error { return f.mkdir(name, openModes) }
 
 func (f *FS) mkdir(name string, m modes) error {
-	c, path, name, err := f.at("mkdir", name)
+	c, path, name, err := f.resolve("mkdir", name)
 	if err != nil {
 		return err
 	}
@@ -319,7 +318,7 @@ func (f *FS) mkdir(name string, m modes) error {
 	}
 	err = c.rename(temporary, path)
 	if errors.Is(err, fs.ErrNotExist) {
-		// The temporary name is unique: an earlier try succeeded, or the parent is missing.
+		// The temporary name is unique: an earlier call succeeded, or the parent is missing.
 		if _, statErr := c.status(path); statErr == nil {
 			return nil
 		}
@@ -335,8 +334,8 @@ func (f *FS) mkdir(name string, m modes) error {
 // SyncDir does nothing: the NameNode logs every change before its response.
 func (f *FS) SyncDir(string) error { return nil }
 
-// rename calls the NameNode's rename2 without the flag to overwrite, which the library
-// always sets. So it fails if the target exists.
+// rename calls the NameNode's rename2 without the overwrite flag, which the library always
+// sets. So it fails if the target exists.
 func (c *cluster) rename(from, to string) error {
 	return c.call("rename2", message("Rename2Request", "src", from, "dst", to, "overwriteDest", false), message("Rename2Response"))
 }
@@ -345,11 +344,11 @@ func (f *FS) RenameFile(from, to string) error { return f.rename(from, to) }
 func (f *FS) RenameDir(from, to string) error  { return f.rename(from, to) }
 
 func (f *FS) rename(from, to string) error {
-	c, source, from, err := f.at("rename", from)
+	c, source, from, err := f.resolve("rename", from)
 	if err != nil {
 		return err
 	}
-	other, target, to, err := f.at("rename", to)
+	other, target, to, err := f.resolve("rename", to)
 	if err != nil {
 		return err
 	}
@@ -359,21 +358,21 @@ func (f *FS) rename(from, to string) error {
 	return failure("rename", from, c.rename(source, target), to)
 }
 
-// remove says whether the path existed.
+// remove removes a path and reports whether it existed.
 func (c *cluster) remove(path string, tree bool) (existed bool, err error) {
-	err = c.try(func(one *conn, before earlierTries) error {
+	err = c.retry(func(conn *pooledConn, earlier retryState) error {
 		resp := message("DeleteResponse")
-		if err := one.remote.Execute("delete", message("DeleteRequest", "src", path, "recursive", tree), resp); err != nil {
+		if err := conn.remote.Execute("delete", message("DeleteRequest", "src", path, "recursive", tree), resp); err != nil {
 			return err
 		}
-		existed = field(resp, "result").Bool() || before.unclear
+		existed = field(resp, "result").Bool() || earlier.mayHaveApplied
 		return nil
 	})
 	return existed, err
 }
 
 func (f *FS) Remove(name string) error {
-	c, path, name, err := f.at("remove", name)
+	c, path, name, err := f.resolve("remove", name)
 	if err != nil {
 		return err
 	}
@@ -385,7 +384,7 @@ func (f *FS) Remove(name string) error {
 }
 
 func (f *FS) RemoveAll(name string) error {
-	c, path, name, err := f.at("remove", name)
+	c, path, name, err := f.resolve("remove", name)
 	if err != nil {
 		return err
 	}

@@ -42,13 +42,13 @@ func prepareClient(c *client.Client, name string) remote {
 // withDialer returns a client on the same connection to NameNodes that dials DataNodes with dial.
 // Concurrent use of the copies changes no shared state.
 func withDialer(c *client.Client, dial dialFunc) *client.Client {
-	own := *c
-	private(&own, "options").Interface().(*client.ClientOptions).DatanodeDialFunc = dial
-	return &own
+	clientCopy := *c
+	private(&clientCopy, "options").Interface().(*client.ClientOptions).DatanodeDialFunc = dial
+	return &clientCopy
 }
 
-// readByID makes an open file request its blocks by the file's number at its first read,
-// because the name may belong to another file by then.
+// readByID makes a reader request its blocks by the file's number, because at its first
+// read the name may belong to another file.
 func readByID(r *client.FileReader, id uint64) {
 	private(r, "name").Elem().SetString(fmt.Sprintf("/.reserved/.inodes/%d", id))
 }
@@ -75,8 +75,8 @@ func newBlockWriter(name string, block proto.Message, size int64, byName bool, d
 	return w.Interface().(blockWriter)
 }
 
-// failedReplica returns the index of the replica that a block writer's error is about, -1
-// if unknown.
+// failedReplica returns the index of the replica that failed with a block writer's error.
+// It returns -1 if the index is not known.
 func failedReplica(err error) int {
 	v := reflect.ValueOf(err)
 	if v.Kind() == reflect.Struct {
@@ -96,7 +96,7 @@ var datanodeFailures map[string]time.Time
 //go:linkname datanodeFailuresLock github.com/colinmarc/hdfs/v2/internal/transfer.datanodeFailuresLock
 var datanodeFailuresLock sync.Mutex
 
-// forgetFailures removes the failures of DataNodes before a time.
+// forgetFailures removes the DataNodes that failed before a time from the library's memory.
 func forgetFailures(before time.Time) {
 	datanodeFailuresLock.Lock()
 	defer datanodeFailuresLock.Unlock()
@@ -107,8 +107,8 @@ func forgetFailures(before time.Time) {
 	}
 }
 
-// message makes one of the library's messages: its name without Proto, then pairs of field
-// and value. It panics on an unknown field.
+// message makes one of the library's messages, given its name without Proto and pairs of
+// field name and value. It panics on an unknown field.
 func message(name string, fields ...any) proto.Message {
 	full := protoreflect.FullName("hadoop.hdfs." + name + "Proto")
 	kind, err := protoregistry.GlobalTypes.FindMessageByName(full)
@@ -143,7 +143,7 @@ func field(m proto.Message, name string) protoreflect.Value {
 	return r.Get(r.Descriptor().Fields().ByName(protoreflect.Name(name)))
 }
 
-// has says whether a field is set.
+// has reports whether a field is set.
 func has(m proto.Message, name string) bool {
 	r := m.ProtoReflect()
 	return r.Has(r.Descriptor().Fields().ByName(protoreflect.Name(name)))

@@ -9,8 +9,8 @@ import (
 
 // TestInside checks the unexported parts of the library that this package uses.
 func TestInside(t *testing.T) {
-	own := &client.Client{}
-	conn := private(own, "namenode").Elem()
+	original := &client.Client{}
+	conn := private(original, "namenode").Elem()
 	if _, ok := conn.Interface().(remote); !ok {
 		t.Errorf("%s is not a connection to NameNodes", conn.Type())
 	}
@@ -19,10 +19,10 @@ func TestInside(t *testing.T) {
 			t.Errorf("%s has no %s", conn.Type(), name)
 		}
 	}
-	if v := withDialer(own, (&link{}).dial); v == own || private(v, "options").Interface().(*client.ClientOptions).DatanodeDialFunc == nil {
+	if v := withDialer(original, (&link{}).dial); v == original || private(v, "options").Interface().(*client.ClientOptions).DatanodeDialFunc == nil {
 		t.Error("withDialer sets no DatanodeDialFunc of its own")
 	}
-	if private(own, "options").Interface().(*client.ClientOptions).DatanodeDialFunc != nil {
+	if private(original, "options").Interface().(*client.ClientOptions).DatanodeDialFunc != nil {
 		t.Error("withDialer changed its argument's DatanodeDialFunc")
 	}
 	r := &client.FileReader{}
@@ -36,7 +36,7 @@ func TestInside(t *testing.T) {
 	}
 }
 
-// TestForgetFailures checks that failures are forgotten after their time, not before.
+// TestForgetFailures checks that only older failures are forgotten.
 func TestForgetFailures(t *testing.T) {
 	now := time.Now()
 	record := func(addr string, at time.Time) {
@@ -52,7 +52,7 @@ func TestForgetFailures(t *testing.T) {
 	if _, old := datanodeFailures["old:1"]; old {
 		t.Error("an old failure was kept")
 	}
-	if _, fresh := datanodeFailures["new:1"]; !fresh {
+	if _, kept := datanodeFailures["new:1"]; !kept {
 		t.Error("a new failure was removed")
 	}
 	delete(datanodeFailures, "new:1")

@@ -16,8 +16,8 @@ import (
 // ErrUnsupported reports a feature of HDFS that this package does not have.
 var ErrUnsupported = errors.New("not supported")
 
-// secure sets the options for a cluster with Kerberos. The library supports tickets: from
-// the credential cache of kinit, or by a keytab.
+// secure sets the options for a cluster with Kerberos. Tickets come from kinit's credential
+// cache or from a keytab.
 func secure(options *client.ClientOptions, conf Conf) error {
 	protection := strings.ToLower(conf.get("dfs.data.transfer.protection"))
 	for _, level := range []string{"authentication", "integrity", "privacy"} { // the last match wins

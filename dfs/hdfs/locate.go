@@ -13,7 +13,7 @@ import (
 // Locate requests a listing with locations. A page has several hundred files, with any
 // number of blocks.
 func (f *FS) Locate(name string) ([]dfs.Located, error) {
-	c, path, name, err := f.at("locate", name)
+	c, path, name, err := f.resolve("locate", name)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (c *cluster) blocks(s *client.FileStatus) []dfs.Block {
 	for i, b := range list {
 		blocks[i] = dfs.Block{Offset: int64(b.GetOffset()), Length: int64(b.GetB().GetNumBytes())}
 		if b.GetCorrupt() {
-			continue // all replicas are
+			continue // all its replicas are corrupt
 		}
 		for _, at := range b.GetLocs() {
 			id := at.GetId()

@@ -29,33 +29,33 @@ type cluster struct {
 
 	name      string // client name for writing files
 	byName    bool   // DataNodes are dialled by host name
-	protected bool   // connections to DataNodes are wrapped
+	protected bool   // connections to DataNodes are authenticated
 
-	mu       sync.Mutex
-	options  client.ClientOptions
-	clients  []*conn         // usable ones
-	making   int             // number being created
-	made     sync.Cond       // signalled when a creation ends
-	answered bool            // a NameNode has responded
-	active   string          // address of that NameNode
-	reaper   *time.Timer     // set while clients is not empty
-	writers  int             // open ones
-	renewal  *time.Timer     // set while there are writers
-	creating map[string]bool // paths that this process is writing
-	bad      map[string]badNode
+	mu         sync.Mutex
+	options    client.ClientOptions
+	clients    []*pooledConn   // without the broken ones
+	connecting int             // number being created
+	connected  sync.Cond       // signalled when a creation ends
+	responded  bool            // a NameNode has responded
+	activeAddr string          // address of that NameNode
+	reaper     *time.Timer     // set while clients is not empty
+	writers    int             // number of open files being written
+	renewal    *time.Timer     // set while there are writers
+	creating   map[string]bool // paths that this process is writing
+	badNodes   map[string]badNode
 }
 
-// conn is a client of the library, with one connection, for one call at a time.
-type conn struct {
+// pooledConn is a client of the library, with one connection, for one call at a time.
+type pooledConn struct {
 	client  *client.Client
 	remote  remote
 	users   int       // guarded by the cluster's lock
 	retired bool      // closed after its last use
-	idle    time.Time // since when
+	idle    time.Time // since when users is 0
 
-	mu      sync.Mutex
-	last    *nameConn
-	lastErr error // last error of dialling
+	mu       sync.Mutex
+	nameConn *nameConn
+	lastErr  error // last dial error
 }
 
 // dial dials NameNodes and DataNodes.
@@ -65,36 +65,36 @@ func (c *cluster) dial(ctx context.Context, addr string) (net.Conn, error) {
 	return c.connectFrom(ctx, "tcp", addr)
 }
 
-func (c *cluster) dialer(own *conn) dialFunc {
+func (c *cluster) dialer(conn *pooledConn) dialFunc {
 	return func(ctx context.Context, _, addr string) (net.Conn, error) {
 		raw, err := c.dial(ctx, addr)
-		own.mu.Lock()
-		defer own.mu.Unlock()
+		conn.mu.Lock()
+		defer conn.mu.Unlock()
 		if err != nil {
 			var unknown *net.DNSError
 			if errors.As(err, &unknown) && unknown.IsNotFound {
 				err = fmt.Errorf("%s: %w (HADOOP_CONF_DIR)", addr, errNameservice)
 			}
-			own.lastErr = fmt.Errorf("NameNode: %w", err)
-			return nil, own.lastErr
+			conn.lastErr = fmt.Errorf("NameNode: %w", err)
+			return nil, conn.lastErr
 		}
-		own.last, own.lastErr = &nameConn{Conn: raw, addr: addr, timeout: c.fs.options.Timeout}, nil
-		return own.last, nil
+		conn.nameConn, conn.lastErr = &nameConn{Conn: raw, addr: addr, timeout: c.fs.options.Timeout}, nil
+		return conn.nameConn, nil
 	}
 }
 
-// acquire returns the least used client, or a new one.
-func (c *cluster) acquire() (*conn, error) {
+// acquire returns the client with the fewest users, or a new one.
+func (c *cluster) acquire() (*pooledConn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
-		var best *conn
-		for _, one := range c.clients {
-			if best == nil || one.users < best.users {
-				best = one
+		var best *pooledConn
+		for _, conn := range c.clients {
+			if best == nil || conn.users < best.users {
+				best = conn
 			}
 		}
-		full := len(c.clients)+c.making >= maxClients
+		full := len(c.clients)+c.connecting >= maxClients
 		if best != nil && (best.users == 0 || full) {
 			best.users++
 			return best, nil
@@ -102,65 +102,65 @@ func (c *cluster) acquire() (*conn, error) {
 		if !full {
 			break
 		}
-		c.made.Wait()
+		c.connected.Wait()
 	}
-	c.making++
+	c.connecting++
 	options := c.options
-	if i := slices.Index(options.Addresses, c.active); i > 0 { // try the last active one first
+	if i := slices.Index(options.Addresses, c.activeAddr); i > 0 { // try the last active one first
 		options.Addresses = slices.Concat(options.Addresses[i:], options.Addresses[:i])
 	}
 	c.mu.Unlock()
-	one, err := c.connect(options)
+	conn, err := c.connect(options)
 	c.mu.Lock()
-	c.making--
-	c.made.Broadcast()
+	c.connecting--
+	c.connected.Broadcast()
 	if err != nil {
 		return nil, err
 	}
-	c.answered, c.active = true, one.last.addr
-	c.clients = append(c.clients, one)
+	c.responded, c.activeAddr = true, conn.nameConn.addr
+	c.clients = append(c.clients, conn)
 	if c.reaper == nil {
 		c.reaper = time.AfterFunc(idleTime/4, c.reap)
 	}
-	return one, nil
+	return conn, nil
 }
 
 // connect makes a client with one user.
-func (c *cluster) connect(options client.ClientOptions) (*conn, error) {
-	one := &conn{users: 1}
-	options.NamenodeDialFunc = c.dialer(one)
-	made, err := client.NewClient(options)
+func (c *cluster) connect(options client.ClientOptions) (*pooledConn, error) {
+	conn := &pooledConn{users: 1}
+	options.NamenodeDialFunc = c.dialer(conn)
+	created, err := client.NewClient(options)
 	if err != nil {
-		_, err = classify(err, one.lastError())
+		_, err = classify(err, conn.lastError())
 		return nil, err
 	}
-	one.client, one.remote = made, prepareClient(made, c.name)
+	conn.client, conn.remote = created, prepareClient(created, c.name)
 	// Request these defaults now: copies by withDialer share the response only if it is already there.
-	if _, err = made.ServerDefaults(); err == nil {
-		return one, nil
+	if _, err = created.ServerDefaults(); err == nil {
+		return conn, nil
 	}
-	why := one.lastError()
-	one.close()
+	connErr := conn.lastError()
+	conn.close()
 	if answer, ok := remoteError(err); ok {
 		_, err = classifyResponse(answer)
-	} else if why != nil {
-		err = why
+	} else if connErr != nil {
+		err = connErr
 	}
 	return nil, err
 }
 
-// release ends a use. A broken client is not used again.
-func (c *cluster) release(one *conn, isBroken bool) {
+// release ends one use of a client. A broken client is not used again.
+func (c *cluster) release(conn *pooledConn, isBroken bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	one.users--
-	one.idle = time.Now()
+	conn.users--
+	conn.idle = time.Now()
 	if isBroken {
-		one.retired = true
-		c.clients = slices.DeleteFunc(c.clients, func(o *conn) bool { return o == one })
+		conn.retired = true
+		c.clients = slices.DeleteFunc(c.clients, func(o *pooledConn) bool { return o == conn })
 	}
-	if one.retired && one.users == 0 {
-		one.close()
+	if conn.retired && conn.users == 0 {
+		conn.close()
 	}
 }
 
@@ -168,10 +168,10 @@ func (c *cluster) release(one *conn, isBroken bool) {
 func (c *cluster) reap() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.clients = slices.DeleteFunc(c.clients, func(one *conn) bool {
-		old := one.users == 0 && time.Since(one.idle) >= idleTime
+	c.clients = slices.DeleteFunc(c.clients, func(conn *pooledConn) bool {
+		old := conn.users == 0 && time.Since(conn.idle) >= idleTime
 		if old {
-			one.close()
+			conn.close()
 		}
 		return old
 	})
@@ -181,41 +181,41 @@ func (c *cluster) reap() {
 	}
 }
 
-// lastError returns the last error of the connection, or of dialling.
-func (c *conn) lastError() error {
+// lastError returns the last error of the connection, or the last dial error.
+func (c *pooledConn) lastError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.lastErr != nil || c.last == nil {
+	if c.lastErr != nil || c.nameConn == nil {
 		return c.lastErr
 	}
-	return c.last.lastError()
+	return c.nameConn.lastError()
 }
 
-func (c *conn) close() {
+func (c *pooledConn) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.last != nil {
-		c.last.Close()
+	if c.nameConn != nil {
+		c.nameConn.Close()
 	}
 }
 
-// earlierTries describes the tries before a call.
-type earlierTries struct {
-	unclear bool // an earlier try may have had its effect although it failed
+// retryState describes the earlier calls of a request that is retried.
+type retryState struct {
+	mayHaveApplied bool // an earlier call may have had its effect although it failed
 }
 
-// try retries a call until there is an answer or the time is over. The time is shorter
-// before the first response of a NameNode: the address may be wrong.
-func (c *cluster) try(op func(one *conn, before earlierTries) error) error {
-	var before earlierTries
+// retry repeats a call until there is a response or the time is over. The time is shorter
+// before the first response of a NameNode, because the address may be wrong.
+func (c *cluster) retry(op func(conn *pooledConn, earlier retryState) error) error {
+	var earlier retryState
 	began := time.Now()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		what, err := c.tryOnce(op, before)
-		if what == final || what == unreachable {
+		result, err := c.callOnce(op, earlier)
+		if result == final || result == unreachable {
 			return err
 		}
-		if what == noResponse {
-			before.unclear = true
+		if result == noResponse {
+			earlier.mayHaveApplied = true
 		}
 		if time.Since(began)+pause > c.retryTime() {
 			return err
@@ -227,34 +227,34 @@ func (c *cluster) try(op func(one *conn, before earlierTries) error) error {
 	}
 }
 
-func (c *cluster) tryOnce(op func(*conn, earlierTries) error, before earlierTries) (callResult, error) {
-	one, err := c.acquire()
+func (c *cluster) callOnce(op func(*pooledConn, retryState) error, earlier retryState) (callResult, error) {
+	conn, err := c.acquire()
 	if err != nil {
 		var answer *nameNodeError
-		if errors.As(err, &answer) && (answer.is == nil || answer.is == errSafeMode) {
+		if errors.As(err, &answer) && (answer.sentinel == nil || answer.sentinel == errSafeMode) {
 			return retryLater, err
 		}
-		what, err := classify(err, err)
-		if what == noResponse {
-			what = retryLater // no request was sent yet
+		result, err := classify(err, err)
+		if result == noResponse {
+			result = retryLater // no request was sent yet
 		}
-		return what, err
+		return result, err
 	}
-	err = op(one, before)
+	err = op(conn, earlier)
 	if err == nil {
-		c.release(one, false)
+		c.release(conn, false)
 		return final, nil
 	}
 	if _, ok := errors.AsType[*permanentError](err); ok {
-		c.release(one, false)
+		c.release(conn, false)
 		return final, err
 	}
-	what, err := classify(err, one.lastError())
-	c.release(one, what != final)
-	return what, err
+	result, err := classify(err, conn.lastError())
+	c.release(conn, result != final)
+	return result, err
 }
 
-// permanentError is an error of this package, not of a NameNode, that needs no retry.
+// permanentError is an error of this package, not of a NameNode. Retrying does not help.
 type permanentError struct{ error }
 
 func (s *permanentError) Unwrap() error { return s.error }
@@ -262,7 +262,7 @@ func (s *permanentError) Unwrap() error { return s.error }
 func (c *cluster) retryTime() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.answered {
+	if c.responded {
 		return c.fs.options.RetryFor
 	}
 	return c.fs.options.FirstRetryFor
@@ -280,8 +280,8 @@ func (f *FS) wait(d time.Duration) error {
 	}
 }
 
-// writing counts writers. While there are any, their lease is renewed.
-func (c *cluster) writing(change int) {
+// addWriters changes the number of writers. While there are any, their lease is renewed.
+func (c *cluster) addWriters(change int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.writers += change
@@ -299,8 +299,8 @@ func (c *cluster) renew() {
 		return
 	}
 	// Writers notice a failure themselves; the lease lasts for over a minute.
-	_ = c.try(func(one *conn, _ earlierTries) error {
-		return one.remote.Execute("renewLease", message("RenewLeaseRequest", "clientName", c.name), message("RenewLeaseResponse"))
+	_ = c.retry(func(conn *pooledConn, _ retryState) error {
+		return conn.remote.Execute("renewLease", message("RenewLeaseRequest", "clientName", c.name), message("RenewLeaseResponse"))
 	})
-	c.writing(0)
+	c.addWriters(0)
 }

@@ -11,79 +11,79 @@ import (
 )
 
 // protectedWriter writes to DataNodes that require authentication, which only the library's
-// own writer supports. It fails with its DataNode.
+// own writer supports. It fails if its DataNode fails.
 type protectedWriter struct {
-	own    *writer
-	conn   *conn
+	base   *writer
+	conn   *pooledConn
 	out    *client.FileWriter
 	closed bool
 }
 
-func (w *writer) byLibrary() (dfs.Writer, error) {
-	p := &protectedWriter{own: w}
-	err := w.cluster.try(func(one *conn, _ earlierTries) (err error) {
-		if p.out, err = w.createByLibrary(one); err == nil {
+func (w *writer) newProtectedWriter() (dfs.Writer, error) {
+	p := &protectedWriter{base: w}
+	err := w.cluster.retry(func(conn *pooledConn, _ retryState) (err error) {
+		if p.out, err = w.createByLibrary(conn); err == nil {
 			w.cluster.mu.Lock()
-			one.users++
+			conn.users++
 			w.cluster.mu.Unlock()
-			p.conn = one
+			p.conn = conn
 		}
 		return err
 	})
 	if err != nil {
-		w.forget()
+		w.unregister()
 		return nil, failure("create", w.name, err)
 	}
 	return p, nil
 }
 
-func (w *writer) createByLibrary(one *conn) (*client.FileWriter, error) {
+func (w *writer) createByLibrary(conn *pooledConn) (*client.FileWriter, error) {
 	if w.mode == openModes.file { // the library's default mode
-		return withDialer(one.client, w.link.dial).Create(w.path)
+		return withDialer(conn.client, w.link.dial).Create(w.path)
 	}
-	defaults, err := one.client.ServerDefaults()
+	defaults, err := conn.client.ServerDefaults()
 	if err != nil {
 		return nil, err
 	}
-	return withDialer(one.client, w.link.dial).CreateFile(w.path, defaults.Replication, defaults.BlockSize, fs.FileMode(w.mode))
+	return withDialer(conn.client, w.link.dial).CreateFile(w.path, defaults.Replication, defaults.BlockSize, fs.FileMode(w.mode))
 }
 
 func (p *protectedWriter) Write(b []byte) (int, error) {
 	if p.closed {
-		return 0, failure("write", p.own.name, fs.ErrClosed)
+		return 0, failure("write", p.base.name, fs.ErrClosed)
 	}
 	n, err := p.out.Write(b)
-	return n, failure("write", p.own.name, err)
+	return n, failure("write", p.base.name, err)
 }
 
 func (p *protectedWriter) end() {
 	p.closed = true
-	p.own.cluster.release(p.conn, false)
-	p.own.forget()
+	p.base.cluster.release(p.conn, false)
+	p.base.unregister()
 }
 
 func (p *protectedWriter) Close() error {
 	if p.closed {
-		return failure("close", p.own.name, fs.ErrClosed)
+		return failure("close", p.base.name, fs.ErrClosed)
 	}
 	defer p.end()
 	err := p.out.Close()
 	began := time.Now()
-	for client.IsErrReplicating(err) && time.Since(began) < p.own.cluster.fs.options.RetryFor {
-		if e := p.own.cluster.fs.wait(100 * time.Millisecond); e != nil {
-			return failure("close", p.own.name, errors.Join(err, e))
+	for client.IsErrReplicating(err) && time.Since(began) < p.base.cluster.fs.options.RetryFor {
+		if e := p.base.cluster.fs.wait(100 * time.Millisecond); e != nil {
+			return failure("close", p.base.name, errors.Join(err, e))
 		}
 		err = p.out.Close()
 	}
-	return failure("close", p.own.name, err)
+	return failure("close", p.base.name, err)
 }
 
 func (p *protectedWriter) Abort() error {
 	if p.closed {
-		return failure("abort", p.own.name, fs.ErrClosed)
+		return failure("abort", p.base.name, fs.ErrClosed)
 	}
 	defer p.end()
-	p.own.link.close()
+	p.base.link.close()
 	_ = p.out.Close() // the connection is closed; this ends its goroutines
-	return failure("abort", p.own.name, p.own.discard())
+	return failure("abort", p.base.name, p.base.discard())
 }

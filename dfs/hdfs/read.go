@@ -22,7 +22,7 @@ const (
 )
 
 // file reads a file. It keeps one stream open and continues in it while offsets are
-// consecutive. For another offset it reconnects.
+// consecutive. For any other offset it reconnects.
 type file struct {
 	cluster *cluster
 	path    string
@@ -30,7 +30,7 @@ type file struct {
 	id      uint64 // of the file, independent of its name
 
 	mu     sync.Mutex
-	conn   *conn
+	conn   *pooledConn
 	link   *link
 	reader *client.FileReader // nil: must be opened again
 	at     int64              // offset of reader
@@ -42,7 +42,7 @@ type file struct {
 var _ dfs.Metered = (*file)(nil)
 
 func (f *FS) Open(name string) (dfs.File, error) {
-	c, path, name, err := f.at("open", name)
+	c, path, name, err := f.resolve("open", name)
 	if err != nil {
 		return nil, err
 	}
@@ -54,11 +54,10 @@ func (f *FS) Open(name string) (dfs.File, error) {
 	return r, nil
 }
 
-// open opens the file. After a failure it opens it again and checks that it is the same
-// file.
+// open opens the file. If it was open before, open checks that it is the same file.
 func (r *file) open() error {
-	return r.cluster.try(func(one *conn, _ earlierTries) error {
-		reader, err := withDialer(one.client, r.link.dial).Open(r.path)
+	return r.cluster.retry(func(conn *pooledConn, _ retryState) error {
+		reader, err := withDialer(conn.client, r.link.dial).Open(r.path)
 		if err != nil {
 			return err
 		}
@@ -81,21 +80,20 @@ func (r *file) open() error {
 		}
 		r.info, r.id, r.reader, r.at = info, status.GetFileId(), reader, 0
 		readByID(reader, r.id)
-		r.keepOpen(one)
+		r.keepOpen(conn)
 		return nil
 	})
 }
 
-// keepOpen keeps a client from being closed as idle, because the library requests block
-// locations only at the first read.
-func (r *file) keepOpen(one *conn) {
+// keepOpen prevents that the client is closed as idle: the library requests block locations
+// only at the first read.
+func (r *file) keepOpen(conn *pooledConn) {
 	r.cluster.mu.Lock()
-	one.users++
+	conn.users++
 	r.cluster.mu.Unlock()
-	r.conn = one
+	r.conn = conn
 }
 
-// closeReader closes the reader and its connections.
 func (r *file) closeReader(isBroken bool) {
 	if r.reader != nil {
 		r.reader.Close()
@@ -139,7 +137,7 @@ func (r *file) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// readSome reads at least one byte at an offset, from any DataNode that has it.
+// readSome reads at least one byte at an offset, from any DataNode that stores it.
 func (r *file) readSome(p []byte, off int64) (int, error) {
 	if r.closed {
 		return 0, fs.ErrClosed
@@ -152,7 +150,7 @@ func (r *file) readSome(p []byte, off int64) (int, error) {
 	}
 	began := time.Now()
 	for pause := 100 * time.Millisecond; ; pause *= 2 {
-		n, err := r.tryRead(p, off)
+		n, err := r.readOnce(p, off)
 		if n > 0 {
 			return n, nil
 		}
@@ -171,7 +169,7 @@ func (r *file) readSome(p []byte, off int64) (int, error) {
 
 // tryRead reads once. After a failure it opens the file again, because its blocks may
 // have moved.
-func (r *file) tryRead(p []byte, off int64) (int, error) {
+func (r *file) readOnce(p []byte, off int64) (int, error) {
 	if r.reader == nil {
 		if err := r.open(); err != nil {
 			return 0, err
@@ -194,24 +192,24 @@ func (r *file) tryRead(p []byte, off int64) (int, error) {
 }
 
 func (r *file) failed(err error) error {
-	tried := r.link.failures()
+	dialErrs := r.link.failures()
 	_, answered := remoteError(err)
-	why := r.conn.lastError()
+	connErr := r.conn.lastError()
 	if answered {
 		_, err = classify(err, nil)
-	} else if why != nil {
-		err = errors.Join(err, why)
+	} else if connErr != nil {
+		err = errors.Join(err, connErr)
 	}
-	r.closeReader(why != nil)
+	r.closeReader(connErr != nil)
 	if errors.Is(err, fs.ErrNotExist) {
-		if e := r.open(); e != nil { // finds out whether another file has its name
+		if e := r.open(); e != nil { // checks whether another file has the name now
 			return e
 		}
 	}
-	if tried == nil || errors.Is(tried, err) {
+	if dialErrs == nil || errors.Is(dialErrs, err) {
 		return err
 	}
-	return errors.Join(tried, err)
+	return errors.Join(dialErrs, err)
 }
 
 // read reads at r.at and counts the bytes and time per DataNode.
@@ -223,7 +221,7 @@ func (r *file) read(p []byte) (int, error) {
 	n, err := r.reader.Read(p)
 	r.at += int64(n)
 	addr, _ := r.link.current()
-	i := slices.IndexFunc(r.reads, func(one dfs.Read) bool { return one.Addr == addr })
+	i := slices.IndexFunc(r.reads, func(r dfs.Read) bool { return r.Addr == addr })
 	if i < 0 {
 		i = len(r.reads)
 		r.reads = append(r.reads, dfs.Read{Addr: addr})
@@ -233,8 +231,9 @@ func (r *file) read(p []byte) (int, error) {
 	return n, err
 }
 
-// seek moves to an offset. The library reconnects even for the current offset. After its
-// own short skips, it continues at a wrong offset if a DataNode fails.
+// seek moves to an offset. It skips short gaps itself: after the library's own skips, the
+// library continues at a wrong offset if a DataNode fails. It does nothing for the current
+// offset, because the library would reconnect.
 func (r *file) seek(off int64) error {
 	if gap := off - r.at; gap > 0 && gap <= maxSkip && r.at > 0 {
 		skipped := make([]byte, gap)
@@ -259,7 +258,7 @@ func (r *file) seek(off int64) error {
 	return nil
 }
 
-// blockError adds the block that cannot be read to an error.
+// blockError adds the unreadable block's number to an error.
 func (r *file) blockError(off int64, cause error) error {
 	resp := message("GetBlockLocationsResponse")
 	req := message("GetBlockLocationsRequest", "src", r.path, "offset", uint64(off), "length", uint64(1))

@@ -19,11 +19,11 @@ const (
 	maxKept         = 32 << 20         // bytes kept of a block, for writing it to other DataNodes
 	keptPiece       = 256 << 10        // size of the pieces that are kept; a growing buffer would be copied repeatedly
 	maxRewritePause = 4 * time.Second  // longest pause before writing a block again
-	badNodeTime     = 10 * time.Minute // a DataNode that failed a writer gets no blocks for this time
+	badNodeTime     = 10 * time.Minute // after a failed write, a DataNode gets no blocks for this time
 	flagReplicate   = 0x80             // flag: replicated, not erasure-coded, independent of the directory's policy
 )
 
-// badNode is a DataNode that failed a writer.
+// badNode is a DataNode with a failed write.
 type badNode struct {
 	node proto.Message
 	at   time.Time
@@ -46,41 +46,41 @@ type writer struct {
 	written  int64         // bytes of the block
 	kept     int64         // bytes of the block in pieces; less than written if the block exceeds maxKept
 	pieces   [][]byte
-	err      error // the first, final
+	err      error // the first one
 	closed   bool
 }
 
 func (f *FS) Create(name string) (dfs.Writer, error) { return f.create(name, openModes) }
 
 func (f *FS) create(name string, m modes) (dfs.Writer, error) {
-	c, path, name, err := f.at("create", name)
+	c, path, name, err := f.resolve("create", name)
 	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
-	taken := c.creating[path]
+	alreadyOpen := c.creating[path]
 	c.creating[path] = true
 	c.mu.Unlock()
-	if taken {
+	if alreadyOpen {
 		return nil, failure("create", name, fs.ErrExist)
 	}
 	w := &writer{cluster: c, name: name, path: path, mode: m.file, link: &link{cluster: c}}
-	c.writing(1)
+	c.addWriters(1)
 	if c.protected {
-		return w.byLibrary()
+		return w.newProtectedWriter()
 	}
-	if err := c.try(w.create); err != nil {
-		w.forget()
+	if err := c.retry(w.create); err != nil {
+		w.unregister()
 		return nil, failure("create", name, err)
 	}
 	return w, nil
 }
 
-// create makes the file. If an earlier try got no response and the file is open under this
-// client's name, the file is this writer's: no other writer here has this path. It is
-// replaced.
-func (w *writer) create(one *conn, before earlierTries) error {
-	defaults, err := one.client.ServerDefaults() // the response is already there, see connect
+// create makes the file. If an earlier call got no response, it may have made the file,
+// which this client then has open. No other writer of this process has the path, so create
+// replaces the file.
+func (w *writer) create(conn *pooledConn, earlier retryState) error {
+	defaults, err := conn.client.ServerDefaults() // the response is already there, see connect
 	if err != nil {
 		return err
 	}
@@ -92,11 +92,11 @@ func (w *writer) create(one *conn, before earlierTries) error {
 	req := message("CreateRequest", "src", w.path, "masked", permission(w.mode), "clientName", w.cluster.name,
 		"createFlag", uint32(1|flagReplicate), "createParent", false, "replication", uint32(replication), "blockSize", uint64(w.blockSize))
 	resp := message("CreateResponse")
-	err = one.remote.Execute("create", req, resp)
-	if answer, ok := remoteError(err); ok && before.unclear && strings.Contains(answer.Message(), w.cluster.name) {
+	err = conn.remote.Execute("create", req, resp)
+	if answer, ok := remoteError(err); ok && earlier.mayHaveApplied && strings.Contains(answer.Message(), w.cluster.name) {
 		drop := message("DeleteRequest", "src", w.path, "recursive", false)
-		if err = one.remote.Execute("delete", drop, message("DeleteResponse")); err == nil {
-			err = one.remote.Execute("create", req, resp)
+		if err = conn.remote.Execute("delete", drop, message("DeleteResponse")); err == nil {
+			err = conn.remote.Execute("create", req, resp)
 		}
 	}
 	if err != nil {
@@ -110,12 +110,12 @@ func (w *writer) create(one *conn, before earlierTries) error {
 }
 
 // forget removes a writer from the cluster's state.
-func (w *writer) forget() {
+func (w *writer) unregister() {
 	w.link.close()
 	w.cluster.mu.Lock()
 	delete(w.cluster.creating, w.path)
 	w.cluster.mu.Unlock()
-	w.cluster.writing(-1)
+	w.cluster.addWriters(-1)
 }
 
 func (w *writer) Write(p []byte) (n int, err error) {
@@ -169,12 +169,12 @@ func (w *writer) keep(p []byte) {
 
 // writeKept writes the kept bytes.
 func (w *writer) writeKept() error {
-	for left, i := w.kept, 0; left > 0; i++ {
-		piece := w.pieces[i][:min(left, keptPiece)]
+	for remaining, i := w.kept, 0; remaining > 0; i++ {
+		piece := w.pieces[i][:min(remaining, keptPiece)]
 		if _, err := w.out.Write(piece); err != nil {
 			return err
 		}
-		left -= int64(len(piece))
+		remaining -= int64(len(piece))
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ func (w *writer) finish() error {
 
 // begin requests a block, preferably on DataNodes that have not failed.
 func (w *writer) begin() error {
-	ask := func(exclude []proto.Message) (proto.Message, error) {
+	request := func(exclude []proto.Message) (proto.Message, error) {
 		resp := message("AddBlockResponse")
 		var previous any
 		if w.previous != nil {
@@ -212,9 +212,9 @@ func (w *writer) begin() error {
 		return part(resp, "block"), nil
 	}
 	exclude := w.cluster.excluded()
-	block, err := ask(exclude)
+	block, err := request(exclude)
 	if err != nil && len(exclude) > 0 {
-		block, err = ask(nil)
+		block, err = request(nil)
 	}
 	if err != nil {
 		return err
@@ -261,8 +261,8 @@ func (w *writer) abandon() error {
 		"holder", w.cluster.name, "fileId", w.id), message("AbandonBlockResponse"))
 }
 
-// markBad marks the DataNode of a failure as bad. If it is unknown, that is the first one, to
-// which the connection is.
+// markBad marks the failed DataNode as bad. If the error does not tell which one failed, it
+// is the first one: the writer's connection goes there.
 func (w *writer) markBad(cause error) {
 	nodes := parts(w.block, "locs")
 	if len(nodes) == 0 {
@@ -270,16 +270,16 @@ func (w *writer) markBad(cause error) {
 	}
 	which := max(failedReplica(cause), 0)
 	if failed := w.link.failedNode(); failed != "" {
-		which = max(slices.IndexFunc(nodes, func(n proto.Message) bool { return w.cluster.addr(n) == failed }), 0)
+		which = max(slices.IndexFunc(nodes, func(n proto.Message) bool { return w.cluster.nodeAddr(n) == failed }), 0)
 	}
 	node := nodes[min(which, len(nodes)-1)]
 	w.cluster.mu.Lock()
 	defer w.cluster.mu.Unlock()
-	w.cluster.bad[w.cluster.addr(node)] = badNode{node, time.Now()}
+	w.cluster.badNodes[w.cluster.nodeAddr(node)] = badNode{node, time.Now()}
 }
 
-// addr returns a DataNode's address as other DataNodes name it.
-func (c *cluster) addr(node proto.Message) string {
+// nodeAddr returns a DataNode's address as it appears in responses of other DataNodes.
+func (c *cluster) nodeAddr(node proto.Message) string {
 	id := part(node, "id")
 	return fmt.Sprintf("%s:%d", field(id, "ipAddr").String(), field(id, "xferPort").Uint())
 }
@@ -287,9 +287,9 @@ func (c *cluster) addr(node proto.Message) string {
 func (c *cluster) excluded() (nodes []proto.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for addr, bad := range c.bad {
+	for addr, bad := range c.badNodes {
 		if time.Since(bad.at) > badNodeTime {
-			delete(c.bad, addr)
+			delete(c.badNodes, addr)
 			continue
 		}
 		nodes = append(nodes, bad.node)
@@ -297,14 +297,13 @@ func (c *cluster) excluded() (nodes []proto.Message) {
 	return nodes
 }
 
-// Close returns when the file is complete, that is, every block has the replicas that HDFS
-// requires.
+// Close returns when the file is complete: every block has the replicas that HDFS requires.
 func (w *writer) Close() error {
 	if w.closed {
 		return failure("close", w.name, fs.ErrClosed)
 	}
 	w.closed = true
-	defer w.forget()
+	defer w.unregister()
 	if w.err == nil {
 		w.err = w.finish()
 	}
@@ -355,6 +354,6 @@ func (w *writer) Abort() error {
 		return failure("abort", w.name, fs.ErrClosed)
 	}
 	w.closed = true
-	defer w.forget()
+	defer w.unregister()
 	return failure("abort", w.name, w.discard())
 }

@@ -10,11 +10,12 @@
 //
 // # Renames
 //
-// If the kernel has a rename that refuses an existing target, that is used. Otherwise a
-// file is linked to its new name, which also refuses an existing target, and then its old
-// name is removed. If RenameFile finds both names on one file, it completes an interrupted
-// rename. A directory is then renamed normally: the kernel refuses a target that is not
-// empty.
+// If the kernel has a rename that refuses an existing target, the FS uses it. Otherwise:
+//
+//   - RenameFile links the file to its new name, which also refuses an existing target,
+//     and then removes the old name. If both names are links to one file, it completes an
+//     interrupted rename.
+//   - RenameDir renames normally: the kernel refuses a target that is not empty.
 //
 // An FS has no state and is safe for concurrent use.
 package local
@@ -31,9 +32,9 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// BlockSize is the [dfs.Info.BlockSize] of every file. The output of a map of this size
-// fits into its default sort memory, and a file of 100 MB keeps two cores busy. Smaller
-// blocks made combining maps slower.
+// BlockSize is the [dfs.Info.BlockSize] of every file. The output of a map that reads one
+// block fits into the default sort memory, and a file of 100 MB keeps two cores busy.
+// Smaller blocks made maps with a combiner slower.
 const BlockSize = 64 << 20
 
 // FS is the local file system. The zero value is a volatile one.
@@ -59,7 +60,7 @@ func (f FS) Volatile() dfs.FS {
 	return f
 }
 
-// fileMode and dirMode are for open(2) and mkdir(2), which apply the umask.
+// fileMode and dirMode are modes for open(2) and mkdir(2), which apply the umask.
 func (f FS) fileMode() fs.FileMode {
 	if f.private {
 		return 0o600
@@ -277,7 +278,7 @@ func (FS) RenameFile(from, to string) error {
 	return rename(from, to, func(from, to string) error {
 		err := renameNoReplace(from, to)
 		if errors.Is(err, errors.ErrUnsupported) {
-			err = linkAway(from, to)
+			err = renameByLink(from, to)
 		}
 		return err
 	})
@@ -320,8 +321,8 @@ func rename(from, to string, op func(from, to string) error) error {
 	return &os.LinkError{Op: "rename", Old: source, New: target, Err: err}
 }
 
-// linkAway renames a file where the kernel's rename always replaces.
-func linkAway(from, to string) error {
+// renameByLink renames a file if the kernel's rename would replace a target.
+func renameByLink(from, to string) error {
 	err := os.Link(from, to)
 	if errors.Is(err, fs.ErrExist) && sameFile(from, to) {
 		err = nil

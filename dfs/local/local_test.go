@@ -16,8 +16,8 @@ func TestConformance(t *testing.T) {
 	dfstest.Run(t, func(t *testing.T) (dfs.FS, string) { return New(), "file://" + t.TempDir() })
 }
 
-// TestLinkAway renames by links, as on a kernel without RENAME_NOREPLACE.
-func TestLinkAway(t *testing.T) {
+// TestRenameByLink renames by links, as on a kernel without RENAME_NOREPLACE.
+func TestRenameByLink(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	write := func(path, content string) {
@@ -27,7 +27,7 @@ func TestLinkAway(t *testing.T) {
 	}
 	write(a, "A")
 	write(b, "B")
-	if err := linkAway(a, b); !errors.Is(err, fs.ErrExist) {
+	if err := renameByLink(a, b); !errors.Is(err, fs.ErrExist) {
 		t.Fatalf("onto another file: %v", err)
 	}
 	if err := os.Remove(b); err != nil {
@@ -37,13 +37,13 @@ func TestLinkAway(t *testing.T) {
 	if err := os.Link(a, b); err != nil {
 		t.Fatal(err)
 	}
-	if err := linkAway(a, b); err != nil {
+	if err := renameByLink(a, b); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(a); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("source after the rename: %v", err)
 	}
-	if err := linkAway(a, b); !errors.Is(err, fs.ErrNotExist) {
+	if err := renameByLink(a, b); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a second time: %v", err)
 	}
 	if got, _ := os.ReadFile(b); string(got) != "A" {

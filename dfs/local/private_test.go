@@ -8,7 +8,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// TestPrivate checks that private files and directories are only for their user, in any
+// TestPrivate checks that only the user can access private files and directories, in any
 // directory.
 func TestPrivate(t *testing.T) {
 	top := t.TempDir()

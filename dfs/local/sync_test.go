@@ -12,7 +12,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// TestSync checks what is synced and in which order, and that Volatile syncs nothing.
+// TestSync checks the order of synced files and directories. Volatile syncs nothing.
 func TestSync(t *testing.T) {
 	top := t.TempDir()
 	var synced []string

@@ -16,8 +16,8 @@ var ErrFault = errors.New("injected fault")
 // fault is one line of a specification, with counters.
 type fault struct {
 	op, pattern string
-	after       int // remaining calls that pass first
-	left        int // remaining calls that fail; negative: all
+	after       int // remaining calls that succeed before it
+	remaining   int // remaining calls that fail; negative: all
 	effect      effect
 }
 
@@ -30,7 +30,8 @@ type effect struct {
 
 const operations = " open read create write close mkdir mkdirall syncdir stat list renamefile renamedir remove removeall rename any "
 
-// SetFaults replaces all faults by those of a specification; empty: none.
+// SetFaults replaces all faults by the faults of a specification. An empty specification
+// removes all faults.
 func (f *FS) SetFaults(spec string) error {
 	var faults []*fault
 	for i, line := range strings.Split(spec, "\n") {
@@ -39,11 +40,11 @@ func (f *FS) SetFaults(spec string) error {
 		if len(words) == 0 {
 			continue
 		}
-		one, err := parseFault(words)
+		fault, err := parseFault(words)
 		if err != nil {
 			return fmt.Errorf("fault in line %d: %w", i+1, err)
 		}
-		faults = append(faults, one)
+		faults = append(faults, fault)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -55,19 +56,19 @@ func parseFault(words []string) (*fault, error) {
 	if len(words) < 2 {
 		return nil, errors.New("want an operation and a pattern")
 	}
-	one := &fault{op: words[0], pattern: words[1], left: -1, effect: effect{err: wrapped(syscall.EIO)}}
-	if !strings.Contains(operations, " "+one.op+" ") {
-		return nil, fmt.Errorf("unknown operation %q", one.op)
+	fault := &fault{op: words[0], pattern: words[1], remaining: -1, effect: effect{err: wrapped(syscall.EIO)}}
+	if !strings.Contains(operations, " "+fault.op+" ") {
+		return nil, fmt.Errorf("unknown operation %q", fault.op)
 	}
-	if _, err := path.Match(one.pattern, ""); err != nil {
-		return nil, fmt.Errorf("pattern %q: %w", one.pattern, err)
+	if _, err := path.Match(fault.pattern, ""); err != nil {
+		return nil, fmt.Errorf("pattern %q: %w", fault.pattern, err)
 	}
 	for _, word := range words[2:] {
-		if err := one.set(word); err != nil {
+		if err := fault.set(word); err != nil {
 			return nil, fmt.Errorf("option %q: %w", word, err)
 		}
 	}
-	return one, nil
+	return fault, nil
 }
 
 func (t *fault) set(option string) (err error) {
@@ -78,7 +79,7 @@ func (t *fault) set(option string) (err error) {
 	case "after":
 		t.after, err = strconv.Atoi(value)
 	case "times":
-		t.left, err = strconv.Atoi(value)
+		t.remaining, err = strconv.Atoi(value)
 	case "torn":
 		t.effect.torn, err = strconv.Atoi(value)
 	case "error":
@@ -118,11 +119,11 @@ func (f *FS) faultFor(op string, names []string) *effect {
 			t.after--
 			continue
 		}
-		if t.left == 0 || first != nil {
+		if t.remaining == 0 || first != nil {
 			continue
 		}
-		if t.left > 0 {
-			t.left--
+		if t.remaining > 0 {
+			t.remaining--
 		}
 		first = &t.effect
 	}

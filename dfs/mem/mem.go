@@ -1,9 +1,10 @@
 // Package mem is a file system in memory for tests, for mem:// URLs. It gives only the
-// guarantees of package dfs, so that tests find code that relies on more, and it fails
-// where a test says so.
+// guarantees of package dfs, so that tests find code that relies on more. Tests can inject
+// faults.
 //
-// Where package dfs leaves a choice, it does the worst: a rename of a directory replaces an
-// empty one, a file is visible from its creation, and Abort leaves a partial file.
+// If package dfs allows several behaviours, it has the worst: a rename of a directory
+// replaces an empty one, a file is visible from its creation, and Abort leaves a partial
+// file.
 //
 // # Faults
 //
@@ -12,7 +13,7 @@
 //	OPERATION PATTERN [error=NAME] [after=N] [times=N] [torn=BYTES] [done]
 //
 //	create     /out/*   error=enospc after=3    the fourth and all later ones fail
-//	renamedir  /out/**  done times=1            one has its effect, but reports an error
+//	renamedir  /out/**  done times=1            one rename has its effect, but reports an error
 //	write      /out/*   torn=10                 10 bytes of the write are stored, then it fails
 //	any        **       after=17                from the 18th call on all calls fail
 //
@@ -20,11 +21,11 @@
 // renamefile, renamedir, remove, removeall, rename for both renames, or any.
 // PATTERN is matched against the path without scheme and authority, as by path.Match; X/**
 // is X and all below it, ** is everything. A rename matches by either of its paths. NAME is
-// eio (the default), enospc, erofs, eacces or timeout. Every line that matches a call
-// counts it. The first one that is due decides.
+// eio (the default), enospc, erofs, eacces or timeout. A call counts in every line that it
+// matches; the first line with a fault for it decides.
 //
-// To simulate the death of a process, let all calls fail from some call on. A power cut
-// loses more: see [FS.PowerCut].
+// To simulate the death of a process, use after=N without times. A power cut loses more:
+// see [FS.PowerCut].
 //
 // An FS is safe for concurrent use; one lock guards it.
 package mem
@@ -117,7 +118,7 @@ func (f *FS) find(name string) (*node, error) {
 	return n, nil
 }
 
-// parent finds the directory of a name, which may be missing in it.
+// parent finds the directory of a name. The name itself need not exist.
 func (f *FS) parent(name string) (dir *node, base string, err error) {
 	elements := split(name)
 	if len(elements) == 0 {
@@ -178,12 +179,12 @@ func (f *FS) Open(name string) (dfs.File, error) {
 }
 
 func (f *FS) Create(name string) (dfs.Writer, error) {
-	made := &node{data: []byte{}}
-	err := f.call("create", name, func() error { return f.add(name, made) })
+	created := &node{data: []byte{}}
+	err := f.call("create", name, func() error { return f.add(name, created) })
 	if err != nil {
 		return nil, err
 	}
-	return &writer{fs: f, name: name, node: made, durable: true}, nil
+	return &writer{fs: f, name: name, node: created, durable: true}, nil
 }
 
 func (f *FS) Mkdir(name string) error {
@@ -289,7 +290,7 @@ func (f *FS) RenameDir(from, to string) error {
 	}, to)
 }
 
-// move renames if check, given the nodes of both names, returns no error.
+// move renames unless check returns an error. target is nil if the name does not exist.
 func (f *FS) move(from, to string, check func(source, target *node) error) error {
 	source, err := f.find(from)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// change is the entries changed by one call. They become durable together.
+// change has the entries that one call changed. They become durable together.
 type change []entry
 
 // entry is a name in a directory and its new node.
@@ -39,30 +39,31 @@ func (n *node) settle() {
 	}
 }
 
-// PowerCut simulates a power cut. Durable changes stay. Of the others:
+// PowerCut simulates a power cut. Durable changes stay. Of the other changes, at random:
 //
-//   - some changes of directories stay, at random; those of one name stay in order
-//   - of each file's data, a prefix of random length stays
+//   - Some changes of directories stay. A change of a name stays only with all earlier
+//     changes of that name.
+//   - Each file keeps a prefix of its data.
 //
 // Open files must not be used afterwards.
-func (f *FS) PowerCut(chance *rand.Rand) {
+func (f *FS) PowerCut(rnd *rand.Rand) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	luck := chance.Float64()
-	f.makeDurable(func(change) bool { return chance.Float64() < luck })
-	f.root.loseUnsynced(chance)
+	probability := rnd.Float64()
+	f.makeDurable(func(change) bool { return rnd.Float64() < probability })
+	f.root.loseUnsynced(rnd)
 	f.settle()
 }
 
-func (n *node) loseUnsynced(chance *rand.Rand) {
-	n.data = n.data[:n.durableSize+chance.IntN(len(n.data)-n.durableSize+1)]
+func (n *node) loseUnsynced(rnd *rand.Rand) {
+	n.data = n.data[:n.durableSize+rnd.IntN(len(n.data)-n.durableSize+1)]
 	if n.entries == nil {
 		return
 	}
 	n.entries = make(map[string]*node, len(n.durable))
 	for _, name := range slices.Sorted(maps.Keys(n.durable)) { // sorted, so that a seed gives one result
 		n.entries[name] = n.durable[name]
-		n.durable[name].loseUnsynced(chance)
+		n.durable[name].loseUnsynced(rnd)
 	}
 }
 
@@ -105,23 +106,23 @@ func (f *FS) trackTree(dir *node, name string) {
 	f.track(entry{dir, name, nil})
 }
 
-// makeDurable makes the wanted changes durable, with all earlier changes of the same names.
-func (f *FS) makeDurable(wanted func(change) bool) {
-	var kept, left []change
+// makeDurable makes the chosen changes durable, and all earlier changes of the same names.
+func (f *FS) makeDurable(chosen func(change) bool) {
+	var durable, pending []change
 	names := make(map[entry]bool) // directories and names; node is nil
 	for _, c := range slices.Backward(f.changes) {
-		if !wanted(c) && !slices.ContainsFunc(c, func(e entry) bool { return names[entry{e.dir, e.name, nil}] }) {
-			left = append(left, c)
+		if !chosen(c) && !slices.ContainsFunc(c, func(e entry) bool { return names[entry{e.dir, e.name, nil}] }) {
+			pending = append(pending, c)
 			continue
 		}
 		for _, e := range c {
 			names[entry{e.dir, e.name, nil}] = true
 		}
-		kept = append(kept, c)
+		durable = append(durable, c)
 	}
-	slices.Reverse(left)
-	f.changes = left
-	for _, c := range slices.Backward(kept) {
+	slices.Reverse(pending)
+	f.changes = pending
+	for _, c := range slices.Backward(durable) {
 		for _, e := range c {
 			e.makeDurable()
 		}

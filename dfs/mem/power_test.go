@@ -53,14 +53,14 @@ func TestPowerCut(t *testing.T) {
 		}
 		f.PowerCut(rand.New(rand.NewPCG(seed, 0)))
 
-		must := func(what string, holds bool) {
+		must := func(property string, holds bool) {
 			t.Helper()
 			if !holds {
-				t.Fatalf("seed %d: %s", seed, what)
+				t.Fatalf("seed %d: %s", seed, property)
 			}
-			seen[what] = true
+			seen[property] = true
 		}
-		may := func(what string, holds bool) { seen[what] = seen[what] || holds }
+		may := func(property string, holds bool) { seen[property] = seen[property] || holds }
 		must("directories that MkdirAll made", size("deep/deeper") == 0)
 		must("a synced file in a synced directory", size("a/synced") == 6)
 		must("a rename is in both directories or neither", (size("a/old") < 0) != (size("b/old") < 0))
@@ -74,9 +74,9 @@ func TestPowerCut(t *testing.T) {
 		may("unsynced content is cut short", size("b/short") >= 0 && size("b/short") < 8)
 		may("unsynced content survives", size("b/short") == 8)
 	}
-	for what, was := range seen {
+	for property, was := range seen {
 		if !was {
-			t.Errorf("never: %s", what)
+			t.Errorf("never: %s", property)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func TestPowerCut(t *testing.T) {
 // TestPowerCutOfRemoval checks that a tree is removed name by name, and that a synced
 // removal is permanent.
 func TestPowerCutOfRemoval(t *testing.T) {
-	var left []int
+	var remaining []int
 	for seed := range uint64(200) {
 		f := New(1)
 		if err := errors.Join(f.MkdirAll("mem://t/a/b"), create(f, "mem://t/a/b/c", "c"), create(f, "mem://t/a/d", "d")); err != nil {
@@ -104,11 +104,11 @@ func TestPowerCutOfRemoval(t *testing.T) {
 		if there := err == nil; there && seed%2 == 0 {
 			t.Fatalf("seed %d: the tree is back", seed)
 		} else if there {
-			left = append(left, len(infos))
+			remaining = append(remaining, len(infos))
 		}
 	}
-	slices.Sort(left)
-	if left = slices.Compact(left); len(left) != 3 {
-		t.Errorf("directories with %v entries were left, want 0, 1 and 2", left)
+	slices.Sort(remaining)
+	if remaining = slices.Compact(remaining); len(remaining) != 3 {
+		t.Errorf("directories with %v entries were left, want 0, 1 and 2", remaining)
 	}
 }

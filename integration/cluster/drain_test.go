@@ -57,7 +57,7 @@ func TestDrained(t *testing.T) {
 	if err := idle.Start(); err != nil {
 		t.Fatal(err)
 	}
-	c.await("drained tracker", func() bool { x := c.drainOf(idle); return x != nil && x.Drained && x.Here })
+	c.await("drained tracker", func() bool { x := c.drainOf(idle); return x != nil && x.Drained && x.Registered })
 	j = c.paced(4, "-gate")
 	j.AwaitBegan("m", 2)
 	if n := c.mapsOn(idle); n != 0 {
@@ -73,7 +73,7 @@ func TestDrained(t *testing.T) {
 	j.OpenGate()
 	j.checkSuccess()
 	j.CheckOnce("m")
-	if x := c.drainOf(busy); x == nil || !x.Drained || x.Here {
+	if x := c.drainOf(busy); x == nil || !x.Drained || x.Registered {
 		t.Errorf("%s has exited, but its status is %+v", busy.ID, x)
 	}
 }

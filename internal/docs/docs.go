@@ -2,8 +2,9 @@
 //
 //	go test ./internal/docs -rewrite
 //
-// Without -rewrite the test fails where a page is out of date. The package also compares
-// docs/reference.md, which is written by hand, with the programs' help. The programs' tests call it.
+// Without -rewrite the test fails if a page is out of date. The package also compares
+// docs/reference.md, which is written by hand, with the programs' help, for the programs'
+// tests.
 package docs
 
 import (
@@ -20,41 +21,38 @@ import (
 func Properties() string {
 	var b strings.Builder
 	b.WriteString("# Job properties\n\n" +
-		"Set a property with `-D name=value` or in `Job.Properties`. In a flow (several jobs submitted together),\n" +
-		"`-D JOB:name=value` sets it for one job. `-D JOB:` wins over `-D`, and `-D` wins over `Job.Properties`.\n\n" +
-		"| Name | Treatment |\n|---|---|\n" +
-		"| a name in the table below, or its old name in Hadoop | used |\n" +
-		"| another name of Hadoop | [refused or ignored](#hadoops-other-properties) |\n" +
-		"| an unknown name that begins with `quern.` | refused |\n" +
-		"| any other name | the job's own property: `Task.Property` reads it |\n\n" +
-		"| Property | Default | Meaning |\n|---|---|---|\n")
+		"Set a property with `-D name=value` or in `Job.Properties`; `-D` wins. In a flow, `-D JOB:name=value` sets it for one\n" +
+		"job, and wins over both. If Hadoop has the property, it has Hadoop's name; old names work too. An unknown `quern.*`\n" +
+		"name is refused. Hadoop's other names are refused or have no effect: see [the tables below](#hadoops-other-properties).\n" +
+		"Any other name is the job's own: `Task.Property` reads it.\n\n" +
+		"| property | default | |\n|---|---|---|\n")
 	old := oldNames()
 	for _, p := range mapreduce.Properties() {
 		also := ""
 		if names := old[p.Name]; names != "" {
-			also = "; old name: " + names
+			also = "; formerly " + names
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s%s |\n", p.Name, code(p.Default), p.Doc, also)
 	}
 	b.WriteString("\n## Hadoop's other properties\n\n" +
-		"Quern refuses these properties, because in Hadoop they change records or output. It accepts a value that asks for\n" +
-		"Quern's own behaviour. Old names are treated the same:\n\n" +
-		"| Refused property | Accepted value | Reason, and what to do |\n|---|---|---|\n")
+		"Quern refuses a property of Hadoop that would change records or output, under its old name too. It accepts a value\n" +
+		"that requests Quern's own behaviour:\n\n" +
+		"| refused | accepted value | why, and what to do |\n|---|---|---|\n")
 	rules(&b, true)
-	b.WriteString("\nThese properties have no effect. The program warns once of each one that is set. It also warns of a `mapreduce.*` or\n" +
-		"`mapred.*` name that is in no table:\n\n" +
-		"| Ignored property | Value without a warning | Reason |\n|---|---|---|\n")
+	b.WriteString("\nThese properties have no effect in Quern. Names `mapreduce.*` and `mapred.*` that are in no table have none either.\n" +
+		"The program warns once for each of them that is set:\n\n" +
+		"| without effect | no warning for | why |\n|---|---|---|\n")
 	rules(&b, false)
 	b.WriteString("\nGenerated from the code by `go test ./internal/docs -rewrite`.\n")
 	return b.String()
 }
 
-// oldNames returns the old names of properties by the current one.
+// oldNames returns the old names of properties, by current name.
 func oldNames() map[string]string {
 	all := make(map[string]string)
 	for _, old := range slices.Sorted(maps.Keys(hadoop.Renamed())) {
-		now := hadoop.Renamed()[old]
-		all[now] = strings.TrimPrefix(all[now]+", `"+old+"`", ", ")
+		current := hadoop.Renamed()[old]
+		all[current] = strings.TrimPrefix(all[current]+", `"+old+"`", ", ")
 	}
 	return all
 }
@@ -67,8 +65,8 @@ func rules(b *strings.Builder, refused bool) {
 		if r.Refused != refused {
 			continue
 		}
-		same := strings.Join(r.Same, ", ")
-		row := fmt.Sprintf("%s | %s", code(same), r.Reason)
+		accepted := strings.Join(r.Accepted, ", ")
+		row := fmt.Sprintf("%s | %s", code(accepted), r.Reason)
 		if names[row] == "" {
 			rows = append(rows, row)
 		}

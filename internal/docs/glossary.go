@@ -2,7 +2,8 @@ package docs
 
 import "strings"
 
-// Avoided gives the words and phrases of the glossary's column "Not", each with the words to use instead.
+// Avoided returns the words and phrases of the glossary's column "Not", each with the word
+// to use instead.
 func Avoided(glossary string) map[string]string {
 	instead := make(map[string]string)
 	for line := range strings.Lines(glossary) {

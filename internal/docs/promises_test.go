@@ -36,7 +36,7 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// TestNamedTests: gating tests that other pages name exist.
+// TestNamedTests: the tests that CONTRIBUTING.md and docs/compat.md name exist.
 func TestNamedTests(t *testing.T) {
 	for _, page := range []string{"../../CONTRIBUTING.md", "../../docs/compat.md"} {
 		text, err := os.ReadFile(page)
@@ -55,7 +55,7 @@ func TestNamedTests(t *testing.T) {
 	}
 }
 
-// exists finds package.TestName or a file.
+// exists reports whether package.TestName or a .txt file exists.
 func exists(t *testing.T, name string) bool {
 	t.Helper()
 	if strings.HasSuffix(name, ".txt") {

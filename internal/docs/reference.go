@@ -35,9 +35,9 @@ func Flags(section string) map[string]string {
 	return rows
 }
 
-// FlagsDiffer compares the flags of a program's help, as package flag prints it, with those
-// of a section. It returns a line for each flag that only one of them has, and for each
-// default that a row does not name.
+// FlagsDiffer compares the flags in a program's help, as package flag prints it, with the
+// flags of a section. It returns a line for each flag that only one of them has, and for
+// each default that the flag's row does not name.
 func FlagsDiffer(section, help string) (differences []string) {
 	rows := Flags(section)
 	name := ""
@@ -49,7 +49,7 @@ func FlagsDiffer(section, help string) (differences []string) {
 			}
 		}
 		value := defaultOfFlag.FindStringSubmatch(line)
-		if value == nil || rows[name] == "" || strings.Contains(rows[name], "one per core") { // which differs by machine
+		if value == nil || rows[name] == "" || strings.Contains(rows[name], "one per core") { // depends on the machine
 			continue
 		}
 		if text := value[1] + value[2]; !strings.Contains(rows[name], "`"+text+"`") {

@@ -24,7 +24,7 @@ func TestFlagsDiffer(t *testing.T) {
 	}
 }
 
-// TestMessages: each message that a table of a page explains is in the code.
+// TestMessages: the code has each message that a page explains in a table.
 func TestMessages(t *testing.T) {
 	var code strings.Builder
 	if err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
@@ -36,7 +36,7 @@ func TestMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	quoted := regexp.MustCompile("`([^`]+)`")
-	elsewhere := []string{ // from the system or HDFS, or composed of several texts
+	notInCode := []string{ // from the system or HDFS, or composed of several texts
 		"connection refused", "permission denied: user=ann, access=WRITE",
 		"task tracker registered", "task tracker restarted", "OTHER_LOCAL_MAPS",
 	}
@@ -53,8 +53,8 @@ func TestMessages(t *testing.T) {
 				first, _, _ := strings.Cut(line[2:], " | ")
 				for _, message := range quoted.FindAllStringSubmatch(first, -1) {
 					found++
-					if !slices.Contains(elsewhere, message[1]) && !strings.Contains(code.String(), message[1]) {
-						t.Errorf("%s explains %q, which no code says", page, message[1])
+					if !slices.Contains(notInCode, message[1]) && !strings.Contains(code.String(), message[1]) {
+						t.Errorf("%s explains the message %q, which no code prints", page, message[1])
 					}
 				}
 			}
@@ -65,7 +65,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestCommands: commands in the text and examples of pages exist, and their flags.
+// TestCommands: commands and flags in the text and examples of pages exist.
 func TestCommands(t *testing.T) {
 	reference := text(t, "../../docs/reference.md")
 	section := Section(reference, "## mrsubmit")
@@ -100,7 +100,7 @@ func TestCommands(t *testing.T) {
 			}
 			for i, arg := range args {
 				if arg == "#" || program == "mrsubmit" && name == "run" && i > 0 && strings.Contains(arg, "/") {
-					break // a comment, or the job, which owns the rest
+					break // a comment, or the job: what follows are its own flags
 				}
 				if flag, ok := strings.CutPrefix(arg, "-"); ok && !flags[program][flag] {
 					t.Errorf("%s: %s %s: -%s is not in reference.md", page, program, match[2], flag)

@@ -13,11 +13,11 @@ import (
 
 // dumper prints a line for each value of a msgpack encoding.
 type dumper struct {
-	data []byte
-	in   *bytes.Reader
-	dec  *msgpack.Decoder
-	at   int // number of bytes printed so far
-	out  strings.Builder
+	data    []byte
+	in      *bytes.Reader
+	dec     *msgpack.Decoder
+	printed int // number of bytes printed so far
+	out     strings.Builder
 }
 
 // dump prints every byte of data; head bytes precede the msgpack.
@@ -43,8 +43,8 @@ func dump(data []byte, head int) (string, error) {
 // line prints the bytes read since the last line.
 func (d *dumper) line(path, value string) {
 	at := len(d.data) - d.in.Len()
-	fmt.Fprintf(&d.out, "%-36s %-12s | %x\n", path, value, d.data[d.at:at])
-	d.at = at
+	fmt.Fprintf(&d.out, "%-36s %-12s | %x\n", path, value, d.data[d.printed:at])
+	d.printed = at
 }
 
 func (d *dumper) value(path string) error {

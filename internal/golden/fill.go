@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// filler sets values derived from their paths, in encoded names. So adding or renaming a
-// field changes no other field's value.
+// filler sets each field to a value that it derives from the field's path of encoded names.
+// So adding or renaming a field changes no other field's value.
 type filler struct {
 	form    Form
 	omitted []string // paths of fields with omitempty
@@ -63,13 +63,12 @@ func (f *filler) fill(v reflect.Value, path string) error {
 	return nil
 }
 
-// fields sets the fields of a struct.
 func (f *filler) fields(v reflect.Value, path string) error {
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
 		name, options, _ := strings.Cut(field.Tag.Get(string(f.form)), ",")
 		switch {
-		case f.form == ByPlaces:
+		case f.form == ByPosition:
 			name = fmt.Sprint(i)
 		case name == "-":
 			continue

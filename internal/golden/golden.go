@@ -1,15 +1,15 @@
 // Package golden pins the encoded bytes of values in texts below testdata/golden. Only
 // tests import it.
 //
-// One build reads the messages, entries of the log, snapshots, staged files and histories
-// that another one has written. A reader finds fields by name, and leaves a field that it does
-// not find at zero, without an error. So struct tags have the names, and [Run] compares the
-// encoding of a value of each type with a golden text:
+// A build reads messages, log entries, snapshots, staged files and histories that other
+// builds have written. Decoders find fields by name: a field with another name silently
+// stays zero. So struct tags fix the names, and [Run] compares the encoding of a value of
+// each type with a golden text:
 //
 //	record NAME, and a description
 //	----
 //	path of a field   value | hex of its name and value
-//	omitempty: fields that are omitted if they are zero
+//	omitempty: paths of fields that are omitted if they are zero
 //
 // The hex digits of all lines together are the encoding. JSON is shown as text, and
 // encodings without names as plain hex.
@@ -31,19 +31,19 @@ type Record struct {
 	Value  any // pointer to its zero value
 	Form   Form
 	Head   int                             // bytes before the msgpack
-	Adjust func(value any)                 // replaces values of Run that are invalid; may be nil
+	Adjust func(value any)                 // replaces the values that Run sets if they are invalid; may be nil
 	Encode func(value any) ([]byte, error) // value is the pointer
 	Decode func(data []byte, value any) error
 }
 
-// Form is how the encoding identifies fields: by the names in struct tags with this key, or
-// by position.
+// Form says how the encoding identifies fields: by the names in struct tags with this key,
+// or by position.
 type Form string
 
 const (
-	Msgpack  Form = "msgpack"
-	JSON     Form = "json"
-	ByPlaces Form = ""
+	Msgpack    Form = "msgpack"
+	JSON       Form = "json"
+	ByPosition Form = ""
 )
 
 // OfJSON returns the Record of a type that is encoded as JSON.
@@ -52,8 +52,8 @@ func OfJSON(value any) Record {
 	return Record{Value: value, Form: JSON, Encode: indent, Decode: json.Unmarshal}
 }
 
-// Run sets every field of each record, encodes it, compares the bytes with the text in
-// file, and decodes them again. The file must have all records.
+// Run sets every field of each record, encodes the record, compares the bytes with the text
+// in file, and decodes them. The file must have all records.
 func Run(t *testing.T, file string, records map[string]Record) {
 	t.Helper()
 	found := make(map[string]bool)
@@ -83,7 +83,7 @@ func Run(t *testing.T, file string, records map[string]Record) {
 func (r *Record) text() (string, error) {
 	blank := func() reflect.Value { return reflect.New(reflect.TypeOf(r.Value).Elem()) }
 	f := &filler{form: r.Form}
-	value, again := blank(), blank()
+	value, decoded := blank(), blank()
 	if err := f.fill(value.Elem(), ""); err != nil {
 		return "", err
 	}
@@ -94,11 +94,11 @@ func (r *Record) text() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := r.Decode(slices.Clone(data), again.Interface()); err != nil {
+	if err := r.Decode(slices.Clone(data), decoded.Interface()); err != nil {
 		return "", err
 	}
-	if !reflect.DeepEqual(value.Interface(), again.Interface()) {
-		return "", fmt.Errorf("%+v decodes to %+v", value, again)
+	if !reflect.DeepEqual(value.Interface(), decoded.Interface()) {
+		return "", fmt.Errorf("%+v decodes to %+v", value, decoded)
 	}
 	text := string(data) + "\n"
 	switch r.Form {
@@ -106,7 +106,7 @@ func (r *Record) text() (string, error) {
 		if text, err = dump(data, r.Head); err != nil {
 			return "", err
 		}
-	case ByPlaces:
+	case ByPosition:
 		text = ""
 		for line := range slices.Chunk(data, 32) {
 			text += fmt.Sprintf("%x\n", line)

@@ -42,8 +42,7 @@ omitempty: p[0].m
 	}
 }
 
-// TestRefused checks that fields that are not pinned, or lost in decoding, are reported by
-// name.
+// TestRefused checks that errors name fields without a tag, and values that decoding loses.
 func TestRefused(t *testing.T) {
 	type hidden struct{ n int }
 	type untagged struct{ N int }
@@ -52,13 +51,13 @@ func TestRefused(t *testing.T) {
 	}
 	_ = hidden{n: 1}
 	forgets := func([]byte, any) error { return nil }
-	for want, try := range map[string]func() (string, error){
+	for want, encode := range map[string]func() (string, error){
 		"golden.hidden.n: only exported":                func() (string, error) { return textOf[hidden](msgpack.Unmarshal) },
 		"golden.untagged.N needs a tag `msgpack:\"N\"`": func() (string, error) { return textOf[[]untagged](msgpack.Unmarshal) },
 		"decodes to &{N:0}":                             func() (string, error) { return textOf[lost](forgets) },
 		"filler does not support the type interface":    func() (string, error) { return textOf[any](msgpack.Unmarshal) },
 	} {
-		if text, err := try(); err == nil || !strings.Contains(err.Error(), want) {
+		if text, err := encode(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q\n%s", err, want, text)
 		}
 	}

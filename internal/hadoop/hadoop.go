@@ -1,10 +1,8 @@
-// Package hadoop knows the names of Hadoop's properties that Quern does not obey:
-// which ones would change records or output and are refused, and which ones have no
-// meaning here. It knows the old names of Hadoop's properties too. Both tables are
-// files beside this one, and rules.txt says what its fields mean; package mapreduce
-// holds properties against them, and docs/properties.md shows them.
+// Package hadoop has two tables of Hadoop's properties: rules.txt lists the properties that
+// Quern refuses or ignores, and renamed.txt the old names of properties. Package mapreduce
+// applies them, and docs/properties.md shows them.
 //
-// A property that Quern obeys has no rule: package mapreduce looks there first.
+// A property that Quern implements has no rule.
 package hadoop
 
 import (
@@ -20,28 +18,28 @@ var rulesFile string
 //go:embed renamed.txt
 var renamedFile string
 
-// Rule is what becomes of a property that Quern does not obey.
+// Rule says what Quern does with a property that it does not implement.
 type Rule struct {
-	Name    string   // of Hadoop's; with * at its end, of all that begin so
-	Refused bool     // it would change records or output; else it has no meaning
-	Same    []string // values that say what Quern does anyway
-	Reason  string
+	Name     string   // Hadoop's name; a prefix if it ends in *
+	Refused  bool     // the property would change records or output; false: it has no effect
+	Accepted []string // values that request Quern's own behaviour
+	Reason   string
 }
 
 // Rules lists the rules in the order of the file.
 var Rules = sync.OnceValue(func() (rules []Rule) {
 	for _, f := range fields(rulesFile) {
-		name, same, _ := strings.Cut(f[1], "=")
+		name, accepted, _ := strings.Cut(f[1], "=")
 		rule := Rule{Name: name, Refused: f[0] == "refused", Reason: f[2]}
-		if same != "" {
-			rule.Same = strings.Split(same, "|")
+		if accepted != "" {
+			rule.Accepted = strings.Split(accepted, "|")
 		}
 		rules = append(rules, rule)
 	}
 	return rules
 })
 
-// Renamed gives the present name of every old one.
+// Renamed returns the current name of each old name.
 var Renamed = sync.OnceValue(func() map[string]string {
 	names := make(map[string]string)
 	for _, f := range fields(renamedFile) {
@@ -50,22 +48,24 @@ var Renamed = sync.OnceValue(func() map[string]string {
 	return names
 })
 
-// Find gives the rule for a property, by its present name: its own, or that of the
-// longest beginning.
+// Find returns the rule for a property's current name: a rule with this name, else the rule
+// with the longest matching prefix.
 func Find(name string) (found Rule, ok bool) {
 	for _, rule := range Rules() {
 		if rule.Name == name {
 			return rule, true
 		}
-		if begin, prefix := strings.CutSuffix(rule.Name, "*"); prefix && strings.HasPrefix(name, begin) && len(rule.Name) > len(found.Name) {
+		if prefix, isPrefix := strings.CutSuffix(rule.Name, "*"); isPrefix && strings.HasPrefix(name, prefix) && len(rule.Name) > len(found.Name) {
 			found, ok = rule, true
 		}
 	}
 	return found, ok
 }
 
-// Allows says whether a value asks for what Quern does anyway.
-func (r *Rule) Allows(value string) bool { return slices.Contains(r.Same, strings.TrimSpace(value)) }
+// Allows reports whether a value requests Quern's own behaviour.
+func (r *Rule) Allows(value string) bool {
+	return slices.Contains(r.Accepted, strings.TrimSpace(value))
+}
 
 func fields(file string) (all [][]string) {
 	for line := range strings.Lines(file) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestFiles: the tables are as their comments say.
+// TestFiles: the tables have the form that their comments describe.
 func TestFiles(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, f := range fields(rulesFile) {
@@ -18,16 +18,16 @@ func TestFiles(t *testing.T) {
 			t.Errorf("two rules for %s", name)
 		}
 		seen[name] = true
-		if now := Renamed()[name]; now != "" {
-			t.Errorf("a rule for %s, which is %s now", name, now)
+		if current := Renamed()[name]; current != "" {
+			t.Errorf("a rule for %s, which is %s now", name, current)
 		}
 	}
 	for _, f := range fields(renamedFile) {
 		if len(f) != 2 {
 			t.Fatalf("renamed %q", f)
 		}
-		if again := Renamed()[f[1]]; again != "" {
-			t.Errorf("%s is %s, which is %s", f[0], f[1], again)
+		if newest := Renamed()[f[1]]; newest != "" {
+			t.Errorf("%s is %s, which is %s", f[0], f[1], newest)
 		}
 	}
 	if len(Rules()) < 100 || len(Renamed()) < 150 {
@@ -35,7 +35,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestFind: the longest name that fits counts.
+// TestFind: of several matching rules, the one with the longest name counts.
 func TestFind(t *testing.T) {
 	for name, want := range map[string]string{
 		"mapreduce.output.fileoutputformat.compress":       "mapreduce.output.fileoutputformat.compress",

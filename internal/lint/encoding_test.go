@@ -7,18 +7,18 @@ import (
 	"testing"
 )
 
-// TestEncodedIsPinned: a package that encodes or decodes has golden bytes, which package
-// internal/golden compares.
+// TestEncodedIsPinned: if a package encodes or decodes, its tests compare golden bytes with
+// package internal/golden.
 func TestEncodedIsPinned(t *testing.T) {
-	allowed := map[string]string{ // reason for no golden bytes, by package; "": must have them
-		"cmd/internal/daemon": "an answer of two fields, whose names its tests have",
-		"cmd/mrsubmit":        "prints for scripts, and its tests have the names",
-		"jobtracker/replica":  "reads a file of raft's",
-		"sim":                 "sums of commands, which are compared and never decoded",
+	allowed := map[string]string{ // by package: why it has no golden bytes
+		"cmd/internal/daemon": "a response of two fields; its tests check their names",
+		"cmd/mrsubmit":        "output for scripts; its tests check the names",
+		"jobtracker/replica":  "reads a file of raft",
+		"sim":                 "hashes commands and decodes nothing",
 		"sim/papers":          "prints rows for other programs",
-		"tasktracker":         "an answer of two fields, as in cmd/internal/daemon",
+		"tasktracker":         "a response of two fields, as in cmd/internal/daemon",
 	}
-	trees := []string{"bench", "examples", "integration"} // read no files of other builds
+	trees := []string{"bench", "examples", "integration"} // they read no files of other builds
 	encoders := []string{
 		module + "/wire.Marshal", module + "/wire.Unmarshal", module + "/wire.UnmarshalKnown",
 		"encoding/json.Marshal", "encoding/json.MarshalIndent", "encoding/json.NewEncoder",
@@ -34,16 +34,17 @@ func TestEncodedIsPinned(t *testing.T) {
 			uses = append(uses, parse(t, p, file).uses(encoders...)...)
 		}
 		pinned := slices.Contains(slices.Concat(p.TestImports, p.XTestImports), module+"/internal/golden")
-		switch why := allowed[p.path()]; {
-		case len(uses) > 0 && !pinned && why == "" && !within(p.path(), "internal"):
-			t.Errorf("%v, and no test of %s has golden bytes: see internal/golden", uses, p.path())
-		case why != "" && (len(uses) == 0 || pinned):
-			t.Errorf("%s needs no allowance any more", p.path())
+		switch reason := allowed[p.path()]; {
+		case len(uses) > 0 && !pinned && reason == "" && !within(p.path(), "internal"):
+			t.Errorf("%v, but no test of %s has golden bytes: see internal/golden", uses, p.path())
+		case reason != "" && (len(uses) == 0 || pinned):
+			t.Errorf("%s needs no exception any more: remove it from allowed", p.path())
 		}
 	}
 }
 
-// TestTagsAreWhole: a struct with an encoded name for one field has one for all fields.
+// TestTagsAreWhole: if one field of a struct has a msgpack or json tag, all exported fields
+// have one.
 func TestTagsAreWhole(t *testing.T) {
 	encoding := regexp.MustCompile(`\b(msgpack|json):"`)
 	tagged := func(f *ast.Field) bool { return f.Tag != nil && encoding.MatchString(f.Tag.Value) }

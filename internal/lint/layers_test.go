@@ -17,7 +17,7 @@ const module = "github.com/quernmr/quern"
 
 // layers is the order of packages, from the top down, by their paths in the
 // module. X/... is X and all packages below it. A package may import packages of lower
-// layers and, in its own layer, of its own tree.
+// layers and, in its own layer, packages of the same tree.
 func layers() [][]string {
 	return [][]string{
 		{"integration/...", "bench/...", "internal/docs", "internal/lint"},
@@ -90,7 +90,8 @@ func listed(t *testing.T) []*pkg {
 	return all
 }
 
-// layerOf returns the layer of the most precise entry for a package, from the bottom.
+// layerOf returns the layer of the longest entry that matches a package, counted from the
+// bottom.
 func layerOf(p string) (layer int, ok bool) {
 	table, best := layers(), -1
 	for i, entries := range table {
@@ -129,8 +130,8 @@ func TestImportsPointDownwards(t *testing.T) {
 	}
 }
 
-// TestOnlyImporters confines each big dependency to the package that wraps it.
-// Benchmarks may measure us against them.
+// TestOnlyImporters allows each big dependency only in the package that wraps it. Packages
+// in bench may use them for comparisons.
 func TestOnlyImporters(t *testing.T) {
 	only := map[string]string{
 		"github.com/hashicorp/raft":       "jobtracker/replica",
@@ -142,7 +143,7 @@ func TestOnlyImporters(t *testing.T) {
 		for dependency, owner := range only {
 			for _, imported := range p.Imports {
 				if within(imported, dependency) && !within(p.path(), owner) && !within(p.path(), "bench") {
-					t.Errorf("%s imports %s, which is for %s alone", p.path(), imported, owner)
+					t.Errorf("%s imports %s, which only %s may import", p.path(), imported, owner)
 				}
 			}
 		}
@@ -154,23 +155,23 @@ func within(importPath, tree string) bool {
 	return importPath == tree || strings.HasPrefix(importPath, tree+"/")
 }
 
-// TestDependencies refuses certain packages, direct or indirect, in whole trees.
+// TestDependencies refuses direct and indirect dependencies of packages on certain trees.
 func TestDependencies(t *testing.T) {
 	cluster := []string{
 		"github.com/hashicorp/raft", "github.com/hashicorp/memberlist", "go.etcd.io/bbolt", "github.com/prometheus",
 	}
-	typed := append([]string{module + "/mapreduce"}, cluster...)
+	clusterAndTypes := append([]string{module + "/mapreduce"}, cluster...)
 	for name, never := range map[string][]string{
 		"mapreduce":        cluster,
 		"mapreduce/mrtest": cluster,
-		"embedded":         typed,
-		"client":           typed,
-		"runtime":          typed,
-		"tasktracker":      typed,
-		"tasktracker/core": typed,
-		"jobtracker/core":  typed,
-		"jobtracker":       typed,
-		"shuffle":          typed,
+		"embedded":         clusterAndTypes,
+		"client":           clusterAndTypes,
+		"runtime":          clusterAndTypes,
+		"tasktracker":      clusterAndTypes,
+		"tasktracker/core": clusterAndTypes,
+		"jobtracker/core":  clusterAndTypes,
+		"jobtracker":       clusterAndTypes,
+		"shuffle":          clusterAndTypes,
 		"cmd/mrsubmit":     {module + "/mapreduce"},
 	} {
 		all := listed(t)
@@ -188,16 +189,16 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// TestNames refuses package names without meaning, such as util.
+// TestNames refuses names of packages and files without meaning, such as util.
 func TestNames(t *testing.T) {
-	drawers := []string{"util", "utils", "common", "helper", "helpers", "types", "misc", "base", "shared"}
+	meaningless := []string{"util", "utils", "common", "helper", "helpers", "types", "misc", "base", "shared"}
 	for _, p := range listed(t) {
-		if slices.Contains(drawers, p.Name) || slices.Contains(drawers, path.Base(p.path())) {
-			t.Errorf("package %s is named for nothing", p.path())
+		if slices.Contains(meaningless, p.Name) || slices.Contains(meaningless, path.Base(p.path())) {
+			t.Errorf("package %s: the name does not tell its purpose", p.path())
 		}
 		for _, file := range p.GoFiles {
-			if slices.Contains(drawers, strings.TrimSuffix(file, ".go")) {
-				t.Errorf("%s/%s is named for nothing", p.path(), file)
+			if slices.Contains(meaningless, strings.TrimSuffix(file, ".go")) {
+				t.Errorf("%s/%s: the name does not tell its purpose", p.path(), file)
 			}
 		}
 	}

@@ -15,11 +15,10 @@ import (
 
 // prose is text for readers: a comment, a message or a page.
 type prose struct {
-	owner string // package or page that the table of ceilings counts it for
-	file  string // path within the module
-	line  int    // where text begins
-	text  string // with as many lines as in the file
-	page  bool
+	file string // path within the module
+	line int    // line of the file where text begins
+	text string // with the same number of lines as in the file
+	page bool
 }
 
 // proseOf collects the comments and messages of all packages, the comments of their test data,
@@ -28,10 +27,10 @@ func proseOf(t *testing.T) (all []prose) {
 	t.Helper()
 	for _, p := range listed(t) {
 		for _, file := range slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles) {
-			all = append(all, parse(t, p, file).prose(p.path(), strings.HasSuffix(file, "_test.go"))...)
+			all = append(all, parse(t, p, file).prose(strings.HasSuffix(file, "_test.go"))...)
 		}
 	}
-	generated := regexp.MustCompile(`^docs/(papers/|properties\.md$)`) // from texts that are linted themselves
+	generated := regexp.MustCompile(`^docs/(papers/|properties\.md$)`) // the texts that they are generated from are linted
 	if err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -40,16 +39,16 @@ func proseOf(t *testing.T) (all []prose) {
 			return fs.SkipDir
 		}
 		name := strings.TrimPrefix(path, "../../")
-		owner, _, data := strings.Cut(name, "/testdata/")
+		data := strings.Contains(name, "/testdata/")
 		page := strings.HasSuffix(name, ".md") || strings.HasSuffix(name, ".md.tmpl")
 		if d.IsDir() || generated.MatchString(name) || page == data || data && !strings.HasSuffix(name, ".txt") {
 			return nil
 		}
 		text, err := os.ReadFile(path)
 		if data {
-			all = append(all, prose{owner, name, 1, scenarioComments(string(text)), false})
+			all = append(all, prose{name, 1, scenarioComments(string(text)), false})
 		} else {
-			all = append(all, prose{name, name, 1, string(text), true})
+			all = append(all, prose{name, 1, string(text), true})
 		}
 		return err
 	}); err != nil {
@@ -70,14 +69,14 @@ func scenarioComments(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// prose collects a file's comments. If the file is no test, it also collects literals of
+// prose collects a file's comments. If the file is not a test, it also collects literals of
 // more than one word: errors, help, log lines. Literals of tests are mostly data.
-func (s *source) prose(owner string, test bool) (all []prose) {
+func (s *source) prose(test bool) (all []prose) {
 	if ast.IsGenerated(s.file) {
 		return nil
 	}
 	add := func(at token.Pos, text string) {
-		all = append(all, prose{owner, s.name, s.set.Position(at).Line, text, false})
+		all = append(all, prose{s.name, s.set.Position(at).Line, text, false})
 	}
 	names := make(map[string]bool)
 	ast.Inspect(s.file, func(n ast.Node) bool {
@@ -87,7 +86,7 @@ func (s *source) prose(owner string, test bool) (all []prose) {
 		case *ast.Ident:
 			names[n.Name] = true
 		case *ast.Field:
-			n.Tag = nil // which is no text
+			n.Tag = nil // tags are not text
 		case *ast.BasicLit:
 			if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil && !test && strings.Contains(strings.TrimSpace(text), " ") {
 				if n.Value[0] != '`' {
@@ -123,14 +122,14 @@ func (s *source) prose(owner string, test bool) (all []prose) {
 }
 
 var (
-	code   = regexp.MustCompile("(?ms)^\\s*```.*?^\\s*```|`[^`]*`|\\{\\{.*?\\}\\}|[a-z]+://\\S+|<!--.*?-->")
-	target = regexp.MustCompile(`\]\([^)\n]*\)`) // of a link
-	quoted = regexp.MustCompile(`"[^"]{1,80}"|“[^”]{1,80}”`)
-	end    = regexp.MustCompile(`(?m)([.!?])[)"*_]*(?:\s|$)|^\s*$|^#+ .*$|^\s*(?:[-*>•]|\d+\.)\s|\||\z`) // of a sentence
-	inName = regexp.MustCompile(`[._/-]\x00|\x00([_/(-]|\.\w)|\[\x00\]`)                                 // a word, here a zero byte, is a part of a name in code
+	code       = regexp.MustCompile("(?ms)^\\s*```.*?^\\s*```|`[^`]*`|\\{\\{.*?\\}\\}|[a-z]+://\\S+|<!--.*?-->")
+	target     = regexp.MustCompile(`\]\([^)\n]*\)`) // of a link
+	quoted     = regexp.MustCompile(`"[^"]{1,80}"|“[^”]{1,80}”`)
+	end        = regexp.MustCompile(`(?m)([.!?])[)"*_]*(?:\s|$)|^\s*$|^#+ .*$|^\s*(?:[-*>•]|\d+\.)\s|\||\z`) // of a sentence
+	besideName = regexp.MustCompile(`[._/-]\x00|\x00([_/(-]|\.\w)|\[\x00\]`)                                 // the word at the zero byte is part of a name in code
 )
 
-// blank replaces what expr finds by a word of no meaning, and keeps the lines.
+// blank replaces matches of expr by the word _ and keeps the line breaks.
 func blank(expr *regexp.Regexp, text string) string {
 	return expr.ReplaceAllStringFunc(text, func(found string) string { return "_" + strings.Repeat("\n", strings.Count(found, "\n")) })
 }

@@ -49,7 +49,7 @@ func parse(t *testing.T, p *pkg, file string) *source {
 	return s
 }
 
-// uses lists the places where a file names members of standard packages, such as time.Now.
+// uses lists where a file uses members of packages, such as time.Now.
 func (s *source) uses(members ...string) []string {
 	var found []string
 	ast.Inspect(s.file, func(n ast.Node) bool {
@@ -91,8 +91,8 @@ func TestPurePackages(t *testing.T) {
 	}
 }
 
-// goroutines lists the places where a file starts a goroutine: with a go statement, or
-// with a method such as Go of sync.WaitGroup or Parallel of testing.T.
+// goroutines lists where a file starts a goroutine: with a go statement, or with a method
+// such as Go of sync.WaitGroup or Parallel of testing.T.
 func (s *source) goroutines() []string {
 	var found []string
 	ast.Inspect(s.file, func(n ast.Node) bool {
@@ -135,19 +135,19 @@ func TestOneGoroutine(t *testing.T) {
 			}
 		}
 	}
-	for tree, there := range trees {
-		if !there {
-			t.Errorf("tools/norace lists %s, which is no package", tree)
+	for tree, exists := range trees {
+		if !exists {
+			t.Errorf("tools/norace lists %s, which has no package", tree)
 		}
 	}
 }
 
-// TestTestsDoNotSleep: tests wait for events, with a deadline.
+// TestTestsDoNotSleep: tests wait for events, not for a fixed time.
 func TestTestsDoNotSleep(t *testing.T) {
 	for _, p := range listed(t) {
 		for _, file := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
 			for _, use := range parse(t, p, file).uses("time.Sleep") {
-				t.Errorf("%s: a test waits for the event", use)
+				t.Errorf("%s: wait for an event instead", use)
 			}
 		}
 	}
@@ -160,7 +160,7 @@ func TestScenariosAreGlobbed(t *testing.T) {
 	for _, p := range listed(t) {
 		for _, file := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
 			if s := parse(t, p, file); bytes.Contains(s.text, walk) {
-				t.Errorf("%s walks testdata: glob testdata/*.txt", s.name)
+				t.Errorf("%s walks testdata: use the glob testdata/*.txt", s.name)
 			}
 		}
 	}
@@ -203,11 +203,11 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
-// TestNoShell: no shell reads names from users. Only three packages start processes, and
-// pass arguments unchanged.
+// TestNoShell: no code starts a shell, which would interpret names from users. Only three
+// packages start processes, and they pass arguments unchanged.
 func TestNoShell(t *testing.T) {
 	tools := []string{"bench", "examples", "integration", "tools"} // no daemon or command imports them
-	may := []string{"client", "jobfile", "tasktracker/process"}
+	allowed := []string{"client", "jobfile", "tasktracker/process"}
 	shell := regexp.MustCompile(`"(/usr)?(/bin/)?(sh|bash|dash|ksh|zsh|env|cmd|cmd\.exe|powershell)"`)
 	found := make(map[string]bool)
 	for _, p := range listed(t) {
@@ -220,14 +220,14 @@ func TestNoShell(t *testing.T) {
 				t.Errorf("%s names the shell %s", s.name, word)
 			}
 			uses := s.uses("os/exec.Command", "os/exec.CommandContext", "os.StartProcess", "syscall.ForkExec", "syscall.StartProcess", "syscall.Exec", "golang.org/x/sys/unix.Exec")
-			if found[p.path()] = found[p.path()] || len(uses) > 0; len(uses) > 0 && !slices.Contains(may, p.path()) {
-				t.Errorf("%v: only %v start processes", uses, may)
+			if found[p.path()] = found[p.path()] || len(uses) > 0; len(uses) > 0 && !slices.Contains(allowed, p.path()) {
+				t.Errorf("%v: only %v may start processes", uses, allowed)
 			}
 		}
 	}
-	for _, path := range may {
+	for _, path := range allowed {
 		if !found[path] {
-			t.Errorf("%s starts no process: is what is looked for still what is used?", path)
+			t.Errorf("%s starts no process: remove it from allowed, or complete the list of functions", path)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package lint
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -14,86 +13,71 @@ import (
 	"github.com/quernmr/quern/internal/docs"
 )
 
-var rewrite = flag.Bool("rewrite", false, "lower the ceilings to what there is now")
-
-// finding is a word or a shape that readers stumble over.
+// finding is a word or a shape that is hard to read.
 type finding struct {
-	line    int
-	found   string
-	certain bool // refused; otherwise it also has plain uses, and is only counted
-	instead string
+	line   int
+	found  string
+	advice string
 }
 
-func (f finding) String() string {
-	return fmt.Sprintf("%d: %s %q", f.line, map[bool]string{true: "refused", false: "counted"}[f.certain], f.found)
-}
+func (f finding) String() string { return fmt.Sprintf("%d: %q", f.line, f.found) }
 
 const maxWords = 35 // of a sentence on a page
 
-// phrase is what readers stumble over, with what to say instead, or one that is plain
-// though a part of it is not: then instead is empty.
-type phrase struct {
-	instead string
-	certain bool
-}
-
-// linter finds phrases, by a regular expression of all of them.
+// linter finds phrases with one regular expression.
 type linter struct {
-	phrases map[string]phrase
-	expr    *regexp.Regexp
+	advice map[string]string // by phrase; empty: the phrase is plain, although a shorter one in it is not
+	expr   *regexp.Regexp
 }
 
-// newLinter has the phrases of the glossary's column "Not", and the style's.
+// newLinter returns a linter for the glossary's column "Not" and the phrases listed here.
 func newLinter(t *testing.T) *linter {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/glossary.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := make(map[string]phrase)
+	all := make(map[string]string)
 	for words, instead := range docs.Avoided(string(page)) {
-		all[words] = phrase{"say " + instead, true}
+		all[words] = "say " + instead
 	}
-	// These also have plain uses, which no program tells apart.
+	// These also have plain uses, which a program cannot distinguish.
 	for _, words := range []string{"try", "run of it", "who may", "somebody", "fresh", "giving", "refuses", "terms", "near"} {
 		if _, ok := all[words]; !ok {
 			t.Errorf("the glossary does not avoid %q any more", words)
 		}
 		delete(all, words)
 	}
-	for _, rule := range []struct {
-		words, instead string
-		certain        bool
-	}{
-		{"anew", "say again, retry or restart", true},
-		{"whereof,thereof,thereby,whereby,whither,whence,wherein,therein,hereof,wherefore,hitherto,of which a", "use which, where or why, or a sentence of its own", true},
-		{"lies at,lie at,lay at", "say is on, or is in", true},
-		{"what stands,what of it,what of them,is whose,crew,crews", "name the thing", true},
-		{"whoever,whomever", "say a client that, or the job that", true},
-		{"makes again,making again,make again", "say rerun, relaunch or recompute", true},
-		{"foresees,foreseen", "say predict or estimate", true},
-		{"nobody,somebody,anybody,everybody,whom,whose", "a program, job or file is it or which: no client, a tracker that", false},
-		{"of which", "use which, or a sentence of its own", false},
-		{"in turn", "say then, or one after the other", false},
-		{"stands", "say is", false},
-		{"wish", "say request, or job settings", false},
-		{"let go,lets go", "say decommission, release or close", false},
-		{"stands for,lie at least,lies at least,each of which,all of which,half of which,some of which,none of which", "", false},
+	for _, rule := range []struct{ words, instead string }{
+		{"anew", "say again, retry or restart"},
+		{"whereof,thereof,thereby,whereby,whither,whence,wherein,therein,hereof,wherefore,hitherto,of which a", "use which, where or why, or a sentence of its own"},
+		{"lies at,lie at,lay at", "say is on, or is in"},
+		{"what stands,what of it,what of them,is whose,crew,crews", "name the thing"},
+		{"whoever,whomever", "say a client that, or the job that"},
+		{"makes again,making again,make again", "say rerun, relaunch or recompute"},
+		{"foresees,foreseen", "say predict or estimate"},
+		{"nobody,somebody,anybody,everybody,whom,whose", "a program, job or file is it or which: no client, a tracker that"},
+		{"of which", "use which, or a sentence of its own"},
+		{"in turn", "say then, or one after the other"},
+		{"stands", "say is"},
+		{"wish", "say request, or job settings"},
+		{"let go,lets go", "say decommission, release or close"},
+		{"stands for,lie at least,lies at least,each of which,all of which,half of which,some of which,none of which", ""},
 	} {
 		for words := range strings.SplitSeq(rule.words, ",") {
-			all[words] = phrase{rule.instead, rule.certain}
+			all[words] = rule.instead
 		}
 	}
 	words := slices.Sorted(maps.Keys(all))
-	slices.Reverse(words) // of two that begin alike the longer one is tried first
+	slices.Reverse(words) // the expression must try a longer phrase before its beginning
 	return &linter{all, regexp.MustCompile(`(?i)\b(` + strings.ReplaceAll(strings.Join(words, "|"), " ", `\s{1,4}`) + `)\b`)}
 }
 
-// lint lists what is found in a text.
+// lint lists the findings in a text.
 func (l *linter) lint(p prose) (all []finding) {
 	text := target.ReplaceAllString(blank(code, p.text), "")
-	add := func(at int, found, instead string, certain bool) {
-		all = append(all, finding{p.line + strings.Count(text[:at], "\n"), found, certain, instead})
+	add := func(at int, found, advice string) {
+		all = append(all, finding{p.line + strings.Count(text[:at], "\n"), found, advice})
 	}
 	from := 0
 	for _, stop := range end.FindAllStringSubmatchIndex(text, -1) {
@@ -102,125 +86,60 @@ func (l *linter) lint(p prose) (all []finding) {
 		words := strings.Fields(s)
 		start := strings.Join(words[:min(5, len(words))], " ") + " …"
 		if n := len(words); p.page && n > maxWords {
-			add(at, start, fmt.Sprintf("%d words, at most %d: split the sentence", n, maxWords), true)
+			add(at, start, fmt.Sprintf("%d words, at most %d: split the sentence", n, maxWords))
 		}
 		if len(words) > 0 && (words[0] == "What" || words[0] == "Who") && strings.HasSuffix(s, ".") {
-			add(at, start, "name the thing: a clause as subject is hard to read", false)
+			add(at, start, "name the thing: a clause as subject is hard to read")
 		}
 		from = stop[1]
 	}
 	text = blank(quoted, text)
 	for _, at := range l.expr.FindAllStringIndex(text, -1) {
 		found := strings.Join(strings.Fields(text[at[0]:at[1]]), " ")
-		if known := l.phrases[strings.ToLower(found)]; known.instead != "" && !inName.MatchString(text[max(0, at[0]-1):at[0]]+"\x00"+text[at[1]:min(len(text), at[1]+2)]) {
-			add(at[0], found, known.instead, known.certain)
+		if advice := l.advice[strings.ToLower(found)]; advice != "" && !besideName.MatchString(text[max(0, at[0]-1):at[0]]+"\x00"+text[at[1]:min(len(text), at[1]+2)]) {
+			add(at[0], found, advice)
 		}
 	}
 	return all
 }
 
-// ceilings is how many refused and counted findings each package or page may have.
-type ceilings map[string][2]int
-
-const table = "testdata/ceilings.txt"
-
-func readCeilings(t *testing.T) ceilings {
-	t.Helper()
-	text, err := os.ReadFile(table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := make(ceilings)
-	for line := range strings.Lines(string(text)) {
-		var owner string
-		var may [2]int
-		if _, err := fmt.Sscan(line, &may[0], &may[1], &owner); err != nil {
-			t.Fatalf("%s: %q: %v", table, line, err)
-		}
-		all[owner] = may
-	}
-	return all
-}
-
-// lower writes the table with ceilings that are no higher than what there is now.
-func (c ceilings) lower(t *testing.T, now ceilings) {
-	t.Helper()
-	var text []byte
-	for _, owner := range slices.Sorted(maps.Keys(c)) {
-		c[owner] = [2]int{min(c[owner][0], now[owner][0]), min(c[owner][1], now[owner][1])}
-		if c[owner] != [2]int{} {
-			text = fmt.Appendf(text, "%3d %3d %s\n", c[owner][0], c[owner][1], owner)
-		}
-	}
-	if err := os.WriteFile(table, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestEnglish holds comments, messages and pages to the words and shapes that readers
-// understand at once. Each package or page may have as many findings as the table says:
-// refused ones, and counted ones. Lower its ceilings with -rewrite; raise one by hand, and
-// tell why. With -v all findings are listed.
+// TestEnglish refuses words and shapes in comments, messages and pages that are hard to read.
 func TestEnglish(t *testing.T) {
 	allowed := map[[2]string]string{ // file and words, the reason
 		{"docs/glossary.md", ""}: "it lists the words",
 	}
 	l, used := newLinter(t), make(map[[2]string]bool)
-	now, lists := make(ceilings), []map[string]string{{}, {}} // both by owner
 	for _, p := range proseOf(t) {
 		for _, f := range l.lint(p) {
 			file, phrase := [2]string{p.file}, [2]string{p.file, f.found}
-			if used[file], used[phrase] = true, true; allowed[file]+allowed[phrase] != "" {
-				continue
+			if used[file], used[phrase] = true, true; allowed[file]+allowed[phrase] == "" {
+				t.Errorf("%s:%v: %s", p.file, f, f.advice)
 			}
-			n, kind := now[p.owner], 1
-			if f.certain {
-				kind = 0
-			}
-			n[kind]++
-			now[p.owner] = n
-			lists[kind][p.owner] += fmt.Sprintf("\n%s:%v: %s", p.file, f, f.instead)
 		}
 	}
 	for a := range allowed {
 		if !used[a] {
-			t.Errorf("the allowance %q is needed no more", a)
-		}
-	}
-	may := readCeilings(t)
-	if *rewrite {
-		may.lower(t, now)
-	}
-	for _, owner := range slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Collect(maps.Keys(may)), maps.Keys(now))))) {
-		if testing.Verbose() {
-			t.Log(owner + lists[0][owner] + lists[1][owner])
-		}
-		for i, kind := range []string{"refused", "counted"} {
-			if n, ceiling := now[owner][i], may[owner][i]; n > ceiling {
-				t.Errorf("%s has %d %s findings, and may have %d:%s", owner, n, kind, ceiling, lists[i][owner])
-			} else if n < ceiling {
-				t.Errorf("%s has %d %s findings, and may have %d: lower that by go test ./internal/lint -run TestEnglish -rewrite", owner, n, kind, ceiling)
-			}
+			t.Errorf("the exception %q is not needed any more", a)
 		}
 	}
 }
 
-// TestFindings: what is refused, what is counted, and what is plain.
+// TestFindings: the linter refuses these words, and accepts plain ones.
 func TestFindings(t *testing.T) {
 	l := newLinter(t)
 	long := strings.Repeat("word ", maxWords)
 	for text, want := range map[string][]string{
-		"The map is run anew.":                              {`1: refused "run anew"`},
-		"It begins\nAnew, the gift is\nwhat  stands\nthere": {`2: refused "Anew"`, `2: refused "gift"`, `3: refused "what stands"`},
-		"A party takes\n office.":                           {`1: refused "party"`, `1: refused "takes office"`},
-		"Nobody reads what stands":                          {`1: counted "Nobody"`, `1: refused "what stands"`},
-		"A job whose input it is, one of which ends":        {`1: counted "whose"`, `1: counted "of which"`},
-		"It ends. What\nit had is lost. Now":                {`1: counted "What it had is lost. …"`},
-		"It stands in turn":                                 {`1: counted "stands"`, `1: counted "in turn"`},
-		"```\nanew\n```\nleavings":                          {`4: refused "leavings"`},
-		"[leavings](anew.md) {{.anew whose}} <!-- anew -->": {`1: refused "leavings"`},
-		"- " + long + "\n- `one two` " + long:               {`2: refused "_ word word word word …"`},
-		"Short. " + long + "more.":                          {`1: refused "word word word word word …"`},
+		"The map is run anew.":                              {`1: "run anew"`},
+		"It begins\nAnew, the gift is\nwhat  stands\nthere": {`2: "Anew"`, `2: "gift"`, `3: "what stands"`},
+		"A party takes\n office.":                           {`1: "party"`, `1: "takes office"`},
+		"Nobody reads what stands":                          {`1: "Nobody"`, `1: "what stands"`},
+		"A job whose input it is, one of which ends":        {`1: "whose"`, `1: "of which"`},
+		"It ends. What\nit had is lost. Now":                {`1: "What it had is lost. …"`},
+		"It stands in turn":                                 {`1: "stands"`, `1: "in turn"`},
+		"```\nanew\n```\nleavings":                          {`4: "leavings"`},
+		"[leavings](anew.md) {{.anew whose}} <!-- anew -->": {`1: "leavings"`},
+		"- " + long + "\n- `one two` " + long:               {`2: "_ word word word word …"`},
+		"Short. " + long + "more.":                          {`1: "word word word word word …"`},
 
 		"# " + long + "more\n\n" + long:                                                       nil,
 		"| " + long + "| " + long + "|":                                                       nil,
@@ -236,7 +155,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// TestProseOfSource: comments and messages are read, and code is not.
+// TestProseOfSource: the linter reads comments and messages, not code.
 func TestProseOfSource(t *testing.T) {
 	const text = `// Package x runs
 // leavings.
@@ -266,11 +185,11 @@ var anew, z = "anew", ` + "`Usage:\n  nobody`" + `
 	}
 	l, s := newLinter(t), parse(t, &pkg{Dir: filepath.Dir(file)}, "x.go")
 	for test, want := range map[bool]string{
-		true:  `[2: refused "leavings" 6: refused "office" 11: refused "gift" 13: refused "anew" 19: refused "whence"]`,
-		false: `[2: refused "leavings" 6: refused "office" 11: refused "gift" 13: refused "anew" 14: refused "gift" 14: refused "anew" 19: refused "whence" 22: counted "nobody"]`,
+		true:  `[2: "leavings" 6: "office" 11: "gift" 13: "anew" 19: "whence"]`,
+		false: `[2: "leavings" 6: "office" 11: "gift" 13: "anew" 14: "gift" 14: "anew" 19: "whence" 22: "nobody"]`,
 	} {
 		var got []finding
-		for _, p := range s.prose("x", test) {
+		for _, p := range s.prose(test) {
 			got = append(got, l.lint(p)...)
 		}
 		slices.SortStableFunc(got, func(a, b finding) int { return a.line - b.line })

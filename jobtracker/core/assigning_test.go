@@ -116,7 +116,7 @@ func checkHolds(c *Core, fail func(string, ...any)) {
 		checkAvoids(c, j, fail)
 		for _, h := range holds {
 			if h.Until != 0 && h.Until < l.wall() {
-				fail("%v is held until %d ms ago: %s", j.id, l.wall()-h.Until, h.What)
+				fail("%v is held until %d ms ago: %s", j.id, l.wall()-h.Until, h.Reason)
 			}
 		}
 	}

@@ -46,14 +46,14 @@ func (s *scenario) runCluster(d *datadriven.TestData) bool {
 	case "capacity":
 		maps, reduces, _ := strings.Cut(value(d, "slots", ""), ",")
 		s.step(FromTracker{Stream: s.streams[first], Message: &wire.Capacity{
-			MapSlots: int(num(maps)), ReduceSlots: int(num(reduces)), Reason: value(d, "reason", ""), DisksLeft: int(num(value(d, "left", "0"))),
+			MapSlots: int(num(maps)), ReduceSlots: int(num(reduces)), Reason: value(d, "reason", ""), DisksAbandoned: int(num(value(d, "left", "0"))),
 		}})
 	case "history-written":
 		s.step(HistoryWritten{Epoch: s.core.Epoch(), Job: parseJob(first), Err: givenError(d)})
 	case "holds":
 		l := s.core.leader
 		for _, h := range l.holds(l.job(parseJob(first))) {
-			s.printf("%s%s", h.What, showUntil(h.Until))
+			s.printf("%s%s", h.Reason, showUntil(h.Until))
 		}
 	case "tidied":
 		s.step(Tidied{Epoch: s.core.Epoch()})
@@ -189,7 +189,7 @@ func (s *scenario) showDrains() {
 		if d.Drained {
 			state = "drained"
 		}
-		if !d.Here {
+		if !d.Registered {
 			state += ", not registered"
 		}
 		s.printf("%s %s", d.Tracker, strings.TrimSuffix(state+": "+d.Needs, ": "))

@@ -210,7 +210,7 @@ func (l *leader) drainStatuses() []wire.DrainStatus {
 	for _, name := range l.facts.AllDraining() {
 		d, _ := l.facts.Draining(name)
 		t := l.fleet.trackers[name]
-		s := wire.DrainStatus{Tracker: name, Drained: d.Process != 0, Here: t != nil && !t.contact.lossProposed}
+		s := wire.DrainStatus{Tracker: name, Drained: d.Process != 0, Registered: t != nil && !t.contact.lossProposed}
 		if t != nil && !s.Drained {
 			s.Needs = l.neededText(t)
 		}

@@ -40,9 +40,9 @@ func (l *leader) writeHistory(j *job) {
 	now := l.wall()
 	r := &history.Record{
 		Plan: *j.spec.plan, Owner: sub.Owner(), Submitted: sub.At(), Ended: now, Attempts: l.allAttempts(j), PlanLog: j.planned.plans.Bytes(),
-		Token: j.spec.token, Unkept: j.ended.Omitted(),
+		Token: j.spec.token, Omitted: j.ended.Omitted(),
 	}
-	r.PlansSince, r.PlansLack = l.plansMissing(j)
+	r.PlansSince, r.PlansSinceReason = l.plansMissing(j)
 	for i := range r.Attempts {
 		// After a late report of another attempt, an attempt may still run. It ends with the job.
 		if a := &r.Attempts[i]; !a.State.Final() {
@@ -78,7 +78,7 @@ func (l *leader) historyWritten(r HistoryWritten) {
 
 func (l *leader) endFactOf(j *job, outcome wire.State, text string) *facts.Ended {
 	x := &facts.Ended{
-		Job: j.facts.N(), Outcome: outcome, Error: wire.Bounded(text, 2*faults.MaxReason),
+		Job: j.facts.N(), Outcome: outcome, Error: wire.Truncate(text, 2*faults.MaxReason),
 		Troubles: j.faults.Troubles(),
 		Elapsed:  (l.now - j.spec.arrived).Milliseconds(), Read: j.tally.read, Shuffled: j.outputs.bytes,
 		Maps: j.mapsDone(),
@@ -117,7 +117,7 @@ func (l *leader) jobEnded(j *job) {
 	for _, list := range []*[]*job{&l.order, &l.todo.noHomeFound} {
 		*list = slices.DeleteFunc(*list, func(x *job) bool { return x == j })
 	}
-	drop := &wire.DropJob{Epoch: l.epoch, Job: j.id, Done: l.facts.StagingIfEnded(j.facts.Submission())}
+	drop := &wire.DropJob{Epoch: l.epoch, Job: j.id, EndedStaging: l.facts.StagingIfEnded(j.facts.Submission())}
 	for _, t := range l.fleet.byIndex {
 		if t != nil {
 			l.send(t, drop)

@@ -49,7 +49,7 @@ func (f *fleet) failThreeMaps(t *tracker) {
 
 // reportDroppedDisks makes a tracker report how many disks it has stopped using.
 func (f *fleet) reportDroppedDisks(t *tracker, disks int) {
-	f.step(FromTracker{Stream: t.contact.stream, Message: &wire.Capacity{MapSlots: fleetSlots, ReduceSlots: 2, DisksLeft: disks}})
+	f.step(FromTracker{Stream: t.contact.stream, Message: &wire.Capacity{MapSlots: fleetSlots, ReduceSlots: 2, DisksAbandoned: disks}})
 	f.now += time.Millisecond
 }
 
@@ -57,7 +57,7 @@ func (f *fleet) reportDroppedDisks(t *tracker, disks int) {
 func (f *fleet) reconnect(t *tracker, disks int) {
 	f.step(FromTracker{Stream: 1000, Message: &wire.Hello{
 		Version: wire.Version, Tracker: t.Name, Process: t.Process, Incarnation: t.Incarnation, Host: t.Host, Addr: t.Addr,
-		MapSlots: fleetSlots, ReduceSlots: 2, DisksLeft: disks,
+		MapSlots: fleetSlots, ReduceSlots: 2, DisksAbandoned: disks,
 	}})
 }
 

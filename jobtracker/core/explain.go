@@ -75,7 +75,7 @@ func (l *leader) explain(x *wire.Explanation, now time.Duration, number int, all
 	x.Shuffle = l.explainShuffle(j)
 	x.Holds = append(l.flowHolds(j, all), l.holds(j)...)
 	if reason := l.waitReason(j, now); reason != "" && len(x.Holds) == 0 {
-		x.Holds = append(x.Holds, wire.Hold{What: "it waits " + reason})
+		x.Holds = append(x.Holds, wire.Hold{Reason: "it waits " + reason})
 	}
 }
 
@@ -87,8 +87,8 @@ func (l *leader) flowHolds(j *job, all forecast.Forecast) (list []wire.Hold) {
 	for _, f := range l.facts.After(j.facts) {
 		if estimate := all.Of(f.N()); estimate != nil {
 			list = append(list, wire.Hold{
-				What: fmt.Sprintf("it waits for its input, the output of %v (%s)", l.facts.ID(f.N()), f.Name()),
-				Due:  l.wallOf(estimate.End),
+				Reason:   fmt.Sprintf("it waits for its input, the output of %v (%s)", l.facts.ID(f.N()), f.Name()),
+				Expected: l.wallOf(estimate.End),
 			})
 		}
 	}
@@ -100,7 +100,7 @@ func (l *leader) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExp
 	target, inPlan := l.assign.PlanShare(p.index, &j.assign)
 	x := wire.PhaseExplanation{
 		Phase: p.kind, Tasks: j.totalTasks(i), Done: j.totalTasks(i) - j.tasksLeft(i), Running: j.assign.UsedSlots(i), Waiting: l.toLaunch(j, i),
-		Target: target.Slots, TaskSeconds: o.Tasks[i].Time.Seconds(), Left: o.Work[i], Source: o.Tasks[i].Source,
+		Target: target.Slots, TaskSeconds: o.Tasks[i].Time.Seconds(), RemainingSeconds: o.Work[i], Source: o.Tasks[i].Source,
 	}
 	if inPlan {
 		x.Place, x.Of = target.Rank+1, len(p.plan.Targets)
@@ -144,11 +144,11 @@ func (l *leader) explainShuffle(j *job) *wire.ShuffleExplanation {
 		return nil
 	}
 	s := j.shuffle()
-	x := &wire.ShuffleExplanation{Ready: s.Produced - s.Gathered, Left: s.BytesLeft(), Whole: s.Total}
+	x := &wire.ShuffleExplanation{Ready: s.Produced - s.Gathered, Remaining: s.BytesLeft(), Total: s.Total}
 	if j.outputs.input > 0 {
 		x.PerByte = float64(s.Produced) / float64(j.outputs.input)
 	}
-	portions := l.phases[mapPhase].plan.Portions
+	portions := l.phases[mapPhase].plan.ShuffleShares
 	for i := range portions {
 		if portions[i].Job == j.id {
 			x.Share, x.Place, x.Of = portions[i].Share, i+1, len(portions)

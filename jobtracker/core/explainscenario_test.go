@@ -70,7 +70,7 @@ func (s *scenario) showExplanation(x *wire.Explanation) {
 		x.Scheduling.Scheduler, sinceStart(x.Submitted), sinceStart(x.End), sinceStart(x.Deadline))
 	for _, p := range x.Phases {
 		s.printf("  %v: %d of %d done, %d running, %d waiting; place %d of %d, target %d (min %d, max %d); %.3gs a task (%s), %.3gs of work left, end %s", p.Phase,
-			p.Done, p.Tasks, p.Running, p.Waiting, p.Place, p.Of, p.Target, p.Min, p.Max, p.TaskSeconds, p.Source, p.Left, sinceStart(p.End))
+			p.Done, p.Tasks, p.Running, p.Waiting, p.Place, p.Of, p.Target, p.Min, p.Max, p.TaskSeconds, p.Source, p.RemainingSeconds, sinceStart(p.End))
 		if p.Adopted > 0 {
 			s.printf("    %d adopted from an earlier leader", p.Adopted)
 		}
@@ -82,17 +82,17 @@ func (s *scenario) showExplanation(x *wire.Explanation) {
 		}
 	}
 	if f := x.Shuffle; f != nil {
-		s.printf("  shuffle: %d ready, %d left of %d; place %d of %d, share %.2g", f.Ready, f.Left, f.Whole, f.Place, f.Of, f.Share)
+		s.printf("  shuffle: %d ready, %d left of %d; place %d of %d, share %.2g", f.Ready, f.Remaining, f.Total, f.Place, f.Of, f.Share)
 		if f.PerByte > 0 {
 			s.printf("    %.3g bytes of output for one of input", f.PerByte)
 		}
 	}
 	for _, h := range x.Holds {
 		due := ""
-		if h.Due != 0 {
-			due = ", due " + sinceStart(h.Due)
+		if h.Expected != 0 {
+			due = ", due " + sinceStart(h.Expected)
 		}
-		s.printf("  held: %s%s%s", h.What, showUntil(h.Until), due)
+		s.printf("  held: %s%s%s", h.Reason, showUntil(h.Until), due)
 	}
 }
 
@@ -105,19 +105,19 @@ func (s *scenario) showPlanLog() {
 		for _, q := range p.Queues {
 			more += fmt.Sprintf(", %d queued on %s behind %d", q.Tasks, q.Tracker, q.After)
 		}
-		if p.Turn > 0 {
-			more += fmt.Sprintf(", share %.3g in turn %d", p.Share, p.Turn)
+		if p.ShareRank > 0 {
+			more += fmt.Sprintf(", share %.3g in turn %d", p.Share, p.ShareRank)
 		}
-		s.printf("%v %v %s: %d slots, place %d of %d, end %s%s", sinceStart(p.At), p.Phase, p.Scheduling.Scheduler, p.Target, p.Place, p.Of, sinceStart(p.End), more)
+		s.printf("%v %v %s: %d slots, place %d of %d, end %s%s", sinceStart(p.At), p.Phase, p.Scheduling.Scheduler, p.Target, p.Place, p.Places, sinceStart(p.End), more)
 	}
 	if r := s.record; r.PlansSince > 0 {
-		s.printf("unknown before %s: %s", sinceStart(r.PlansSince), r.PlansLack)
+		s.printf("unknown before %s: %s", sinceStart(r.PlansSince), r.PlansSinceReason)
 	}
 }
 
 func (s *scenario) showSnapshot(phase string) {
 	snapshot := s.core.leader.snapshot(map[string]int{"map": mapPhase, "reduce": reducePhase}[phase])
-	s.printf("%d slots, bandwidth %.3g, usual %.3g", snapshot.Slots, snapshot.Bandwidth, snapshot.Usual)
+	s.printf("%d slots, bandwidth %.3g, usual %.3g", snapshot.Slots, snapshot.Bandwidth, snapshot.TaskSeconds)
 	for _, j := range snapshot.Jobs {
 		s.printf("%s running=%d max=%d work=%.3g alone=%.3g flow=%d%s", showJob(j.ID), j.Running, j.Max, j.Work, j.Alone, j.Flow, showGoal(j.Goal))
 	}

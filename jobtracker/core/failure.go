@@ -78,5 +78,5 @@ func (l *leader) stopJob(j *job, outcome wire.State, reason string) {
 	j.finish.stopProposed = true
 	l.updateLines(j)
 	text := fmt.Sprintf("%v (%s) %v: %s", j.id, j.facts.Name(), outcome, reason)
-	l.propose(&facts.Stopped{Job: j.facts.N(), Outcome: outcome, Reason: wire.Bounded(text, faults.MaxReason)})
+	l.propose(&facts.Stopped{Job: j.facts.N(), Outcome: outcome, Reason: wire.Truncate(text, faults.MaxReason)})
 }

@@ -37,7 +37,7 @@ func (l *leader) forecast(now time.Duration) forecast.Forecast {
 		jobs[i] = l.forecastJob(j)
 		jobs[i].Phases = [2]forecast.Phase{maps.forecastPhase(j), reduces.forecastPhase(j)}
 	}
-	portions := l.phases[mapPhase].plan.Portions
+	portions := l.phases[mapPhase].plan.ShuffleShares
 	turns := make(map[int]int, len(portions))
 	for i := range portions {
 		turns[portions[i].Job.N] = i + 1

@@ -31,7 +31,7 @@ type holdList struct {
 
 // add adds a hold. If until is 0 or never, its end is unknown.
 func (h *holdList) add(until time.Duration, format string, args ...any) {
-	x := wire.Hold{What: fmt.Sprintf(format, args...)}
+	x := wire.Hold{Reason: fmt.Sprintf(format, args...)}
 	if until > 0 && until != never {
 		x.Until = h.wallAtZero + until.Milliseconds()
 	}

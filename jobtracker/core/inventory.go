@@ -94,7 +94,7 @@ func (l *leader) dropUnknown(t *tracker, id wire.JobID, dropped map[wire.JobID]b
 	dropped[id] = true
 	drop := &wire.DropJob{Epoch: l.epoch, Job: id}
 	if f != nil {
-		drop.Done = l.facts.StagingIfEnded(f.Submission())
+		drop.EndedStaging = l.facts.StagingIfEnded(f.Submission())
 	}
 	l.send(t, drop)
 }

@@ -207,7 +207,7 @@ func (l *leader) stopTasks(f *facts.Job) {
 	l.touch(j)
 	l.clearTasks(j)
 	for _, a := range sortedAttempts(j.attempts.all()) {
-		l.killAttempt(a, wire.Bounded(f.Stop().Reason, 200))
+		l.killAttempt(a, wire.Truncate(f.Stop().Reason, 200))
 	}
 }
 

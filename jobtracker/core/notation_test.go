@@ -66,7 +66,7 @@ func showMessage(m wire.Message) string {
 		}
 		return text
 	case *wire.DropJob:
-		if m.Done == "" {
+		if m.EndedStaging == "" {
 			return "drop " + showJob(m.Job) + ", keep its submission"
 		}
 		return "drop " + showJob(m.Job)

@@ -48,10 +48,10 @@ func (l *leader) recordShare(j *job) {
 func (l *leader) plannedFor(j *job, p *phase) history.Planned {
 	planned := history.Planned{At: l.wall(), Phase: p.kind, Scheduling: l.sharing.Requested}
 	if x, ok := l.assign.PlanShare(p.index, &j.assign); ok {
-		planned.Target, planned.Place, planned.Of = x.Slots, x.Rank+1, len(p.plan.Targets)
+		planned.Target, planned.Place, planned.Places = x.Slots, x.Rank+1, len(p.plan.Targets)
 	}
 	if p.index == mapPhase {
-		planned.Share, planned.Turn = j.planned.shuffleShare, j.planned.shuffleTurn
+		planned.Share, planned.ShareRank = j.planned.shuffleShare, j.planned.shuffleTurn
 	}
 	return planned
 }
@@ -60,7 +60,7 @@ func (l *leader) plannedFor(j *job, p *phase) history.Planned {
 // in the log is old.
 func (l *leader) recordPlanned(j *job, planned history.Planned) {
 	last := j.planned.plans.Last(planned.Phase)
-	switch inPlan := planned.Place > 0 || planned.Turn > 0; {
+	switch inPlan := planned.Place > 0 || planned.ShareRank > 0; {
 	case last.At == 0 && !inPlan:
 		return // the job has not been in a plan yet
 	case planned.Same(last):
@@ -95,8 +95,8 @@ func queuesOf(queues []scheduler.Queue) map[int][]history.Queued {
 // are missing; 0: none are.
 func (l *leader) plansMissing(j *job) (since int64, reason string) {
 	switch {
-	case j.planned.plans.Lost > 0:
-		return j.planned.plans.Lost, "there were too many, and the older ones are not kept"
+	case j.planned.plans.LostBefore > 0:
+		return j.planned.plans.LostBefore, "there were too many, and the older ones are not kept"
 	case j.planned.plansSince > 0:
 		return j.planned.plansSince, "an earlier leader made them"
 	}

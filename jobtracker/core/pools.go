@@ -73,7 +73,7 @@ func (l *leader) poolsInUse() []wire.PoolStatus {
 		if !ok {
 			p, inTable := table.Find(name)
 			all = slices.Insert(all, i, wire.PoolStatus{
-				Name: name, Min: p.Min, Max: p.Max, Weight: cmp.Or(p.Weight, 1), MaxJobs: p.MaxRunning, Gone: !inTable,
+				Name: name, Min: p.Min, Max: p.Max, Weight: cmp.Or(p.Weight, 1), MaxJobs: p.MaxRunning, Removed: !inTable,
 			})
 		}
 		return &all[i]
@@ -118,5 +118,5 @@ func (l *leader) applyPools(s scheduler.Snapshot) scheduler.Snapshot {
 		}
 	}
 	_, table := l.facts.Pools()
-	return table.Shape(s, l.poolOf, menu.NeedsOf(l.sharing.Policy).Pools)
+	return table.Apply(s, l.poolOf, menu.NeedsOf(l.sharing.Policy).Pools)
 }

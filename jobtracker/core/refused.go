@@ -38,7 +38,7 @@ func (l *leader) endRefused(x *facts.Ended, reason error) {
 	}
 	shorter := *j.finish.endFact
 	shorter.Counters = nil
-	shorter.Troubles = []string{wire.Bounded(fmt.Sprintf("its counters are not kept: %v", reason), wire.MaxTrouble)}
+	shorter.Troubles = []string{wire.Truncate(fmt.Sprintf("its counters are not kept: %v", reason), wire.MaxTrouble)}
 	j.finish.endFact = &shorter
 	l.propose(j.finish.endFact)
 }

@@ -42,7 +42,7 @@ func newReplay(t *testing.T, records []*history.Record) *replay {
 	r := &replay{t: t, jobs: make(map[wire.JobID]*history.Record)}
 	for _, x := range records {
 		r.jobs[x.Job.ID] = x
-		if x.PlansSince != 0 || x.Unkept != 0 {
+		if x.PlansSince != 0 || x.Omitted != 0 {
 			t.Fatalf("%v has no complete history", x.Job.ID)
 		}
 		for _, a := range x.Attempts {
@@ -120,8 +120,8 @@ func (r *replay) checkPlans(slots [2]int) {
 				}
 				seen++
 				total += p.Target
-				if other, taken := places[p.Place]; taken || p.Place > p.Of {
-					r.t.Fatalf("%v is in place %d of %d at %d, and so is %v", id, p.Place, p.Of, at, other)
+				if other, taken := places[p.Place]; taken || p.Place > p.Places {
+					r.t.Fatalf("%v is in place %d of %d at %d, and so is %v", id, p.Place, p.Places, at, other)
 				}
 				places[p.Place] = id
 			}

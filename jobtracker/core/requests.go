@@ -76,7 +76,7 @@ func (l *leader) factOf(r request) facts.Fact {
 		return admission.ChangeFact(l.facts.Find(r.Job).Submission(), r.Change, l.wall())
 	case Schedule:
 		current := l.facts.Scheduled()
-		return &facts.SchedulingChanged{N: current.N + 1, Scheduling: r.Scheduling.Over(current.Scheduling)}
+		return &facts.SchedulingChanged{N: current.N + 1, Scheduling: r.Scheduling.WithDefaults(current.Scheduling)}
 	case Drain:
 		return &facts.Drain{N: l.facts.Drains() + 1, Tracker: r.Tracker, Undo: r.Undo}
 	}
@@ -88,7 +88,7 @@ func (l *leader) factOf(r request) facts.Fact {
 func (w *waitingRequest) matches(x facts.Fact) bool {
 	if r, ok := w.request.(Schedule); ok {
 		applied := x.(*facts.SchedulingChanged).Scheduling
-		return applied == r.Scheduling.Over(applied)
+		return applied == r.Scheduling.WithDefaults(applied)
 	}
 	return reflect.DeepEqual(x, w.proposed)
 }
@@ -133,7 +133,7 @@ func (l *leader) killJob(r Kill) {
 	if j := l.jobs[f.N()]; !j.finish.stopProposed {
 		j.finish.stopProposed = true
 		l.updateLines(j)
-		l.propose(&facts.Stopped{Job: f.N(), Outcome: wire.Killed, Reason: wire.Bounded(reason, faults.MaxReason)})
+		l.propose(&facts.Stopped{Job: f.N(), Outcome: wire.Killed, Reason: wire.Truncate(reason, faults.MaxReason)})
 	}
 }
 

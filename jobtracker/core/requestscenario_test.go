@@ -169,7 +169,7 @@ func (s *scenario) clusterStatus() {
 	}
 	s.printf("pools %s", c.Pools)
 	for _, p := range c.InPools {
-		s.printf("%s min=%v max=%v weight=%v jobs=%d/%d running=%v gone=%v", p.Name, p.Min, p.Max, p.Weight, p.Jobs, p.MaxJobs, p.Running, p.Gone)
+		s.printf("%s min=%v max=%v weight=%v jobs=%d/%d running=%v gone=%v", p.Name, p.Min, p.Max, p.Weight, p.Jobs, p.MaxJobs, p.Running, p.Removed)
 	}
 	for _, note := range c.PoolNotes {
 		s.printf("note: %s", note)

@@ -317,7 +317,7 @@ func (s *scenario) plan(d *datadriven.TestData) {
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			ev.Plan.Portions = append(ev.Plan.Portions, scheduler.Portion{Job: parseJob(a.Key), Share: share})
+			ev.Plan.ShuffleShares = append(ev.Plan.ShuffleShares, scheduler.ShuffleShare{Job: parseJob(a.Key), Share: share})
 			continue
 		}
 		slots, best, ranked := strings.Cut(a.Vals[0], "@")
@@ -419,7 +419,7 @@ func caller(d *datadriven.TestData) Caller {
 
 func submission(d *datadriven.TestData) *wire.Submission {
 	sub := &wire.Submission{Key: value(d, "key", "k"), Staging: "mem://s/staging/" + value(d, "key", "k"), Settings: submittedSettings(d)}
-	sub.Owner, sub.Due = value(d, "owner", ""), due(d)
+	sub.Owner, sub.DeadlineAt = value(d, "owner", ""), due(d)
 	for i := range int(num(value(d, "jobs", "1"))) {
 		j := wire.JobPlan{Name: fmt.Sprintf("n%d", i+1), Reduces: int(num(value(d, "reduces", "0"))), Properties: make(map[string]string)}
 		for _, from := range inputJobs(d, i) {

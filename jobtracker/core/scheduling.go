@@ -19,7 +19,7 @@ type sharing struct {
 // useScheduling uses the scheduling in Facts, by default Config.Scheduling. It drops the plans of
 // the earlier scheduling.
 func (l *leader) useScheduling() {
-	l.sharing.Scheduling = admission.LookUp(l.facts.Scheduled().Scheduling.Over(l.c.cfg.Scheduling))
+	l.sharing.Scheduling = admission.LookUp(l.facts.Scheduled().Scheduling.WithDefaults(l.c.cfg.Scheduling))
 	for i := range l.phases {
 		p := &l.phases[i]
 		l.dropPlan(p)

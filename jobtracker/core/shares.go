@@ -32,7 +32,7 @@ func (l *leader) sendShares() {
 func (l *leader) updateShares() {
 	announced := &l.shares.announced
 	list, before := make([]wire.JobShare, 0, shares.MaxJobs), announced.List()
-	for _, p := range l.phases[mapPhase].plan.Portions {
+	for _, p := range l.phases[mapPhase].plan.ShuffleShares {
 		if j := l.job(p.Job); j != nil && j.facts.Running() && len(list) < shares.MaxJobs {
 			list = append(list, wire.JobShare{Job: p.Job, Share: p.Share})
 		}

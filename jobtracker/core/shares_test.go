@@ -28,13 +28,13 @@ func (w *world) checkShares(commands []Command) {
 }
 
 // drawPortions draws shuffle shares, as of a policy that plans the shuffle.
-func (w *world) drawPortions(s scheduler.Snapshot) (list []scheduler.Portion) {
+func (w *world) drawPortions(s scheduler.Snapshot) (list []scheduler.ShuffleShare) {
 	if s.Phase != wire.Map || w.chance(0.3) {
 		return nil
 	}
 	for _, j := range s.Jobs {
 		if w.chance(0.7) {
-			list = append(list, scheduler.Portion{Job: j.ID, Share: float64(w.rnd.IntN(2)) / float64(len(s.Jobs))})
+			list = append(list, scheduler.ShuffleShare{Job: j.ID, Share: float64(w.rnd.IntN(2)) / float64(len(s.Jobs))})
 		}
 	}
 	return list

@@ -23,7 +23,7 @@ func (l *leader) snapshot(i int) scheduler.Snapshot {
 		Jobs: l.jobsToPlan(v, needs.Early),
 	}
 	if v.usual.HasJobs() {
-		s.Usual = v.usual.Task().Time.Seconds()
+		s.TaskSeconds = v.usual.Task().Time.Seconds()
 	}
 	if needs.Transfers && i == mapPhase {
 		b := l.bandwidth()
@@ -168,12 +168,12 @@ func measuredOn(id wire.JobID, list []forecast.OnTracker) []scheduler.Measured {
 }
 
 // laterPhases lists the phases that will have tasks, but cannot use the snapshot's slots yet.
-func (l *leader) laterPhases(s *scheduler.Snapshot) []scheduler.Later {
+func (l *leader) laterPhases(s *scheduler.Snapshot) []scheduler.LaterPhase {
 	inSnapshot := make(map[int]bool, len(s.Jobs))
 	for _, j := range s.Jobs {
 		inSnapshot[j.ID.N] = true
 	}
-	var later []scheduler.Later
+	var later []scheduler.LaterPhase
 	for _, j := range l.order {
 		if j.recovering || j.finish.stopProposed || j.facts.Stopping() || j.facts.Submission().Suspended() {
 			continue
@@ -191,8 +191,8 @@ func (l *leader) laterPhases(s *scheduler.Snapshot) []scheduler.Later {
 }
 
 // waitingPhase describes a phase that waits for others.
-func (l *leader) waitingPhase(j *job, phase int) scheduler.Later {
-	x := scheduler.Later{
+func (l *leader) waitingPhase(j *job, phase int) scheduler.LaterPhase {
+	x := scheduler.LaterPhase{
 		ID: j.id, Phase: l.phases[phase].kind, Flow: j.flowOf(), Max: j.tasksLeft(phase),
 		Goal: admission.Goal(j.facts.Submission().Settings(), j.spec.arrived),
 	}

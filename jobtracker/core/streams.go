@@ -106,7 +106,7 @@ func (l *leader) welcome(id Stream, t *tracker, h *wire.Hello) {
 	l.fleet.byStream[id] = t
 	t.contact.stream, t.contact.lastHeard = id, l.now
 	l.setCapacity(t, [2]int{h.MapSlots, h.ReduceSlots}, "")
-	l.diskDropped(t, h.DisksLeft)
+	l.diskDropped(t, h.DisksAbandoned)
 	l.send(t, &wire.Welcome{
 		Epoch: l.epoch, Incarnation: t.Incarnation, Lease: l.c.cfg.Lease, Cluster: l.facts.Boot().Cluster,
 	})

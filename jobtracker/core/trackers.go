@@ -122,7 +122,7 @@ func (l *leader) refresh(t *tracker) {
 // setCapacity records a tracker's slots. Attempts in removed slots continue, unless the tracker
 // ends them. A tracker without reduce slots loses its homes.
 func (l *leader) setCapacity(t *tracker, slots [2]int, trouble string) {
-	t.contact.trouble = wire.Bounded(trouble, wire.MaxTrouble)
+	t.contact.trouble = wire.Truncate(trouble, wire.MaxTrouble)
 	if slots == t.slots {
 		return
 	}
@@ -170,7 +170,7 @@ func (l *leader) fromTracker(id Stream, m wire.Message) {
 		l.send(t, &wire.Ack{})
 	case *wire.Capacity:
 		l.setCapacity(t, [2]int{m.MapSlots, m.ReduceSlots}, m.Reason)
-		l.diskDropped(t, m.DisksLeft)
+		l.diskDropped(t, m.DisksAbandoned)
 	case *wire.Report:
 		l.attemptReport(t, m)
 	case *wire.HomeReport:

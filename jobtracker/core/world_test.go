@@ -283,7 +283,7 @@ func (w *world) answerEffect(c Command) {
 		if verr := plan.Validate(c.Snapshot); verr != nil {
 			w.fail("policy: %v", verr)
 		}
-		plan.Portions = w.drawPortions(c.Snapshot)
+		plan.ShuffleShares = w.drawPortions(c.Snapshot)
 		ev = Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase, Plan: plan, Err: err}
 	default:
 		w.fail("unknown command %T", c)

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// requestWait bounds how long a clean stop waits until the job tracker takes the
-	// request for a snapshot. It may have stopped before.
+	// requestWait limits how long a clean stop waits until the job tracker takes the request for a
+	// snapshot. The job tracker may have stopped already.
 	requestWait = 500 * time.Millisecond
-	// lastSnapshotWait bounds how long it then waits for the snapshot.
+	// lastSnapshotWait limits how long it then waits for the snapshot.
 	lastSnapshotWait = 5 * time.Second
 )
 
-// Close closes the replica, within a bound: a leader hands over, the replica takes a snapshot if
-// the job tracker still takes events, and raft stops.
+// Close closes the replica within a time limit. A leader hands over, the replica takes a last
+// snapshot if the job tracker still takes events, and raft stops.
 func (r *Replica) Close() error {
 	r.close.Do(func() { r.closeErr = r.shutDown() })
 	return r.closeErr
@@ -34,17 +34,17 @@ func (r *Replica) shutDown() error {
 	close(r.done)
 	r.events.close()
 	if inst != nil {
-		r.end(inst)
+		r.endInstance(inst)
 	}
-	if !r.idle() {
+	if !r.waitIdle() {
 		return fmt.Errorf("job tracker %s's log: raft did not stop within %v; its files stay open", r.cfg.ID, r.cfg.stopWait)
 	}
 	r.release()
 	return nil
 }
 
-// idle waits until the files are no longer in use; false: raft may still use them.
-func (r *Replica) idle() bool {
+// waitIdle waits until the files are no longer in use. It returns false if raft may still use them.
+func (r *Replica) waitIdle() bool {
 	ended := make(chan struct{})
 	go func() {
 		r.loops.Wait()
@@ -60,8 +60,8 @@ func (r *Replica) idle() bool {
 	return !r.hangs
 }
 
-// end stops an instance, and records if it does not stop.
-func (r *Replica) end(inst *instance) bool {
+// endInstance stops an instance, and sets hangs if it does not stop in time.
+func (r *Replica) endInstance(inst *instance) bool {
 	if inst.end(r.cfg.stopWait) {
 		return true
 	}
@@ -89,23 +89,23 @@ func (r *Replica) handOver(inst *instance) {
 
 // lastSnapshot takes a snapshot if there are new entries, so that the next start replays few.
 func (r *Replica) lastSnapshot(inst *instance) {
-	if !r.grown(1, 1) {
+	if !r.hasGrown(1, 1) {
 		return
 	}
-	wanted := make(chan struct{})
-	r.fsm.wanted.Store(&wanted)
+	begun := make(chan struct{})
+	r.fsm.snapshotBegun.Store(&begun)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		r.snapshot(inst)
 	}()
-	taken := time.NewTimer(requestWait)
-	defer taken.Stop()
+	timer := time.NewTimer(requestWait)
+	defer timer.Stop()
 	select {
 	case <-done:
 		return
-	case <-wanted:
-	case <-taken.C:
+	case <-begun:
+	case <-timer.C:
 		return
 	}
 	select {

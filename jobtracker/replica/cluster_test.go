@@ -19,7 +19,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core"
 )
 
-// patience bounds every wait of these tests.
+// patience limits every wait of these tests.
 const patience = 2 * time.Minute
 
 // testTimeout is raft's timeout in these tests, long enough for a busy machine.
@@ -36,8 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// node is a replica with a list of committed entries instead of a job tracker. The list is its
-// facts.
+// node is a replica with a fake job tracker. Its facts are the list of committed entries.
 type node struct {
 	t   *testing.T
 	cfg Config
@@ -47,7 +46,7 @@ type node struct {
 	changed   chan struct{} // closed and replaced at each change of the fields below
 	applied   []string
 	index     uint64
-	term      uint64 // in which it leads; 0: it does not
+	term      uint64 // in which it leads; 0: it does not lead
 	undecided map[string]int
 	refused   []core.Refused
 	restores  int
@@ -57,14 +56,14 @@ type node struct {
 	stopped   chan struct{}
 }
 
-// loopback is an address that only this process uses, with any port. So a restart finds its port
-// free.
+// loopback returns an address with port 0 that only this process uses, so that a restarted replica
+// finds its port free.
 var loopback = sync.OnceValue(func() string {
 	pid := os.Getpid()
 	own := fmt.Sprintf("127.%d.%d.%d:0", 1+pid>>16&0x7f, pid>>8&0xff, pid&0xff)
 	l, err := net.Listen("tcp", own)
 	if err != nil {
-		return "127.0.0.1:0" // other systems than Linux have only this one
+		return "127.0.0.1:0" // other systems have only this address
 	}
 	l.Close()
 	return own
@@ -161,16 +160,16 @@ func toBytes(list []string) [][]byte {
 	return out
 }
 
-// close stops the replica cleanly, and then reading its events.
+// close stops the replica cleanly, and then the goroutine that reads its events.
 func (n *node) close() {
 	n.t.Helper()
 	if err := n.Close(); err != nil {
 		n.t.Errorf("close %s: %v", n.cfg.ID, err)
 	}
-	n.silence()
+	n.stopReading()
 }
 
-func (n *node) silence() {
+func (n *node) stopReading() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	select {
@@ -196,7 +195,7 @@ func (n *node) crash() {
 		n.loops.Wait()
 		n.release()
 	})
-	n.silence()
+	n.stopReading()
 }
 
 // reopen starts the replica again at its address, with its files.
@@ -206,11 +205,11 @@ func (n *node) reopen() *node {
 	return open(n.t, n.cfg)
 }
 
-// await waits until ok returns true. It calls ok with the node locked.
+// await waits until ok returns true. It calls ok while it holds the node's lock.
 func (n *node) await(what string, ok func() bool) {
 	n.t.Helper()
 	deadline := time.After(patience)
-	for tick := time.NewTicker(20 * time.Millisecond); ; { // for changes without an event
+	for tick := time.NewTicker(20 * time.Millisecond); ; { // some changes have no event
 		n.mu.Lock()
 		done, changed := ok(), n.changed
 		n.mu.Unlock()
@@ -227,6 +226,8 @@ func (n *node) await(what string, ok func() bool) {
 		}
 	}
 }
+
+func (n *node) leads() bool { return n.term > 0 }
 
 func (n *node) has(entry string) bool { return slices.Contains(n.applied, entry) }
 
@@ -274,7 +275,7 @@ func (g *group) leader(among ...*node) *node {
 	for tick := time.NewTicker(5 * time.Millisecond); ; {
 		for _, n := range among {
 			n.mu.Lock()
-			leads := n.term > 0 && n.failure == nil
+			leads := n.leads() && n.failure == nil
 			n.mu.Unlock()
 			if leads {
 				return n
@@ -306,7 +307,7 @@ func (g *group) commit(entry string, among ...*node) *node {
 		done := false
 		n.await("an answer for "+entry, func() bool {
 			done = n.has(entry)
-			return done || n.undecided[entry] > before || n.term == 0 || n.failure != nil
+			return done || n.undecided[entry] > before || !n.leads() || n.failure != nil
 		})
 		if done {
 			return n
@@ -341,7 +342,7 @@ func (n *node) list() []string {
 	return slices.Clone(n.applied)
 }
 
-func within(t *testing.T) context.Context {
+func testContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx

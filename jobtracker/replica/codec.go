@@ -15,10 +15,10 @@ import (
 // checkedCodec encodes an entry in raft-wal's form, with a checksum.
 type checkedCodec struct {
 	wal.BinaryCodec
-	limit int // most bytes of a written entry; 0: no limit
+	limit int // maximum bytes of an entry to write; 0: no limit
 }
 
-// codecID is in the header of each segment. Another format needs another number.
+// codecID is in the header of each segment. A new format needs a new number.
 const codecID = wal.FirstExternalCodecID + 1
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
@@ -51,7 +51,7 @@ func (c checkedCodec) Decode(data []byte, l *raft.Log) error {
 	return c.BinaryCodec.Decode(body, l)
 }
 
-// checkedBody returns data without the checksum at its end, which it checks.
+// checkedBody checks the checksum at the end of data, and returns data without it.
 func checkedBody(data []byte) ([]byte, error) {
 	n := len(data) - crc32.Size
 	if n < 0 || crc32.Checksum(data[:n], crcTable) != binary.LittleEndian.Uint32(data[n:]) {

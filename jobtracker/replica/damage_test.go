@@ -13,15 +13,14 @@ import (
 	"github.com/hashicorp/raft-wal/segment"
 )
 
-// written is the state of a killed replica: a snapshot, and entries after it in several
-// segments.
-type written struct {
+// savedState has the files of a killed replica: a snapshot, and segments with later entries.
+type savedState struct {
 	cfg     Config
 	entries []string
 	files   map[string][]byte // by path below cfg.Dir
 }
 
-func writeState(t *testing.T) *written {
+func writeState(t *testing.T) *savedState {
 	t.Helper()
 	n := open(t, Config{ID: "jt1", Dir: t.TempDir(), segmentSize: 2048, TrailingEntries: 10})
 	if err := n.Bootstrap([]Voter{{"jt1", n.Addr()}}); err != nil {
@@ -35,7 +34,7 @@ func writeState(t *testing.T) *written {
 		}
 	}
 	n.crash()
-	w := &written{cfg: n.cfg, entries: n.list(), files: make(map[string][]byte)}
+	w := &savedState{cfg: n.cfg, entries: n.list(), files: make(map[string][]byte)}
 	if err := filepath.WalkDir(n.cfg.Dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -51,7 +50,7 @@ func writeState(t *testing.T) *written {
 }
 
 // restore writes a copy of the state to a new directory.
-func (w *written) restore(t *testing.T) Config {
+func (w *savedState) restore(t *testing.T) Config {
 	t.Helper()
 	cfg := w.cfg
 	cfg.Dir = t.TempDir()
@@ -67,7 +66,7 @@ func (w *written) restore(t *testing.T) Config {
 	return cfg
 }
 
-func (w *written) names(match string) []string {
+func (w *savedState) names(match string) []string {
 	var names []string
 	for name := range w.files {
 		if ok, _ := filepath.Match(match, name); ok {
@@ -78,47 +77,46 @@ func (w *written) names(match string) []string {
 	return names
 }
 
-// tail is the segment that was written last.
-func (w *written) tail() string {
+// lastSegment returns the name of the segment that was written last.
+func (w *savedState) lastSegment() string {
 	segments := w.names("*.wal")
 	return segments[len(segments)-1]
 }
 
-// end returns the end of the writes in a segment.
-func end(data []byte) int { return lastWord(data, 0) }
+// writtenEnd returns the offset after the last write in a segment.
+func writtenEnd(data []byte) int { return lastWord(data, 0) }
 
-// TestDamage: damaged state is refused, with the file. A torn write is dropped. Row 8 of the
-// promise table.
+// TestDamage: Open refuses damaged state, and the error names the file. Row 8 of docs/promises.md.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	w := writeState(t)
 	snapshot := w.names("snapshots/*/state.bin")[0]
 	sealed := w.names("*.wal")[0]
-	if sealed == w.tail() {
-		t.Fatal("there is but one segment")
+	if sealed == w.lastSegment() {
+		t.Fatal("there is only one segment")
 	}
 	flip := func(name string, at int) func([]byte) []byte {
 		return func(data []byte) []byte { data[at] ^= 0x10; return data }
 	}
 	half := func(data []byte) []byte { return data[:len(data)/2] }
-	gone := func([]byte) []byte { return nil }
+	removed := func([]byte) []byte { return nil }
 	for name, c := range map[string]struct {
 		file   string
 		change func([]byte) []byte
 	}{
 		"flipped bit in a full segment":     {sealed, flip(sealed, 1000)},
 		"full segment cut off":              {sealed, half},
-		"full segment gone":                 {sealed, gone},
-		"flipped bit in the last segment":   {w.tail(), flip(w.tail(), segmentHeader+20)},
-		"last segment cut off":              {w.tail(), func(data []byte) []byte { return data[:end(data)/2] }},
+		"full segment gone":                 {sealed, removed},
+		"flipped bit in the last segment":   {w.lastSegment(), flip(w.lastSegment(), segmentHeader+20)},
+		"last segment cut off":              {w.lastSegment(), func(data []byte) []byte { return data[:writtenEnd(data)/2] }},
 		"flipped bit in a snapshot":         {snapshot, flip(snapshot, 30)},
 		"snapshot cut off":                  {snapshot, half},
-		"snapshot gone":                     {snapshot, gone},
+		"snapshot gone":                     {snapshot, removed},
 		"snapshot's description cut off":    {filepath.Dir(snapshot) + "/meta.json", half},
-		"list of segments gone":             {"wal-meta.db", gone},
+		"list of segments gone":             {"wal-meta.db", removed},
 		"list of segments cut off":          {"wal-meta.db", func(data []byte) []byte { return data[:5000] }},
 		"list of segments filled with ones": {"wal-meta.db", func(data []byte) []byte { return bytes.Repeat([]byte{0xff}, len(data)) }},
-		"zeros in the midst of a segment":   {w.tail(), func(data []byte) []byte { clear(data[300:600]); return data }},
+		"zeros in the middle of a segment":  {w.lastSegment(), func(data []byte) []byte { clear(data[300:600]); return data }},
 		"snapshot of another version":       {snapshot, func(data []byte) []byte { data[3]++; return data }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,27 +136,27 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestTornTail: the entries before a torn write remain.
+// TestTornTail: Open drops a torn write, and keeps the entries before it.
 func TestTornTail(t *testing.T) {
 	t.Parallel()
 	w := writeState(t)
-	tail := w.files[w.tail()]
+	tail := w.files[w.lastSegment()]
 	last := w.entries[len(w.entries)-1]
 	begin := bytes.LastIndex(tail, []byte(last)) - 2*frameHeader
 	for name, c := range map[string]struct {
 		change func(data []byte)
 		lost   int
 	}{
-		"nothing":                      {func([]byte) {}, 0},
-		"the beginning of another":     {func(data []byte) { copy(data[end(data):], "\x01\x00\x00\x00\x40\x00\x00\x00some") }, 0},
-		"the last without its end":     {func(data []byte) { clear(data[begin+40:]) }, 1},
-		"the last but for its first 8": {func(data []byte) { clear(data[begin+8:]) }, 1},
+		"nothing":                        {func([]byte) {}, 0},
+		"the beginning of another entry": {func(data []byte) { copy(data[writtenEnd(data):], "\x01\x00\x00\x00\x40\x00\x00\x00some") }, 0},
+		"the last entry without its end": {func(data []byte) { clear(data[begin+40:]) }, 1},
+		"the last entry's first 8 bytes": {func(data []byte) { clear(data[begin+8:]) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := w.restore(t)
 			data := bytes.Clone(tail)
 			c.change(data)
-			if err := os.WriteFile(filepath.Join(cfg.Dir, w.tail()), data, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(cfg.Dir, w.lastSegment()), data, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			n := open(t, cfg)
@@ -175,7 +173,7 @@ func TestTornTail(t *testing.T) {
 	}
 }
 
-// TestEachFlippedBit: with any flipped bit in a segment or a snapshot, the state is refused or has
+// TestEachFlippedBit: if any bit of a segment or a snapshot is flipped, the state is refused or has
 // the same entries.
 func TestEachFlippedBit(t *testing.T) {
 	t.Parallel()
@@ -192,7 +190,7 @@ func TestEachFlippedBit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for at := range end(data) {
+		for at := range writtenEnd(data) {
 			for _, bit := range []int{at % 8, (at + 3) % 8} {
 				data[at] ^= 1 << bit
 				after, err := scanSegment(name, data, info)

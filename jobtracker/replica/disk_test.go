@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestDiskFails: a full or broken disk ends the replica with an error that names the file. Only
-// synced entries are acknowledged, the other replicas go on, and it takes part again after a
-// restart with a working disk. Row 9 of the promise table.
+// TestDiskFails: a replica with a full or broken disk fails with an error that names the file. The
+// other replicas continue, and it takes part again after a restart with a working disk. Row 9 of
+// docs/promises.md.
 func TestDiskFails(t *testing.T) {
 	t.Parallel()
 	fault := func(op, name string, err error) error { return &fs.PathError{Op: op, Path: name, Err: err} }
@@ -60,7 +60,7 @@ func failDisk(t *testing.T, set func(*disk), leads bool) {
 	g.check("after")
 }
 
-// TestTermCannotBeStored: a replica that cannot store a term or vote fails without a panic.
+// TestTermCannotBeStored: a replica that cannot store its term or vote fails without a panic.
 func TestTermCannotBeStored(t *testing.T) {
 	t.Parallel()
 	broken := make(chan struct{})
@@ -80,7 +80,7 @@ func TestTermCannotBeStored(t *testing.T) {
 	g.commit("before")
 	n := g.nodes[1]
 	close(broken)
-	for i := 0; ; i++ { // elections until it must store a term or vote
+	for i := 0; ; i++ { // elections, until the replica must store a term or vote
 		leader := g.leader()
 		n.mu.Lock()
 		failure := n.failure
@@ -96,14 +96,14 @@ func TestTermCannotBeStored(t *testing.T) {
 	g.commit("after", g.others(n)...)
 }
 
-// TestDiskHangs: if the disk does not answer, proposals are answered although Apply does not
-// return, the replica ends, and Close is bounded.
+// TestDiskHangs: if the leader's disk does not answer, its proposals become undecided and it fails.
+// The others elect a leader, and Close returns in time.
 func TestDiskHangs(t *testing.T) {
 	t.Parallel()
 	disks := make(map[string]*disk)
 	g := newGroup(t, 3, func(c *Config) {
 		disks[c.ID] = newDisk()
-		c.vfs, c.stall, c.stopWait = disks[c.ID], 10*testTimeout, 10*testTimeout
+		c.vfs, c.writeLimit, c.stopWait = disks[c.ID], 10*testTimeout, 10*testTimeout
 	})
 	leader := g.commit("before")
 	hang := make(chan struct{})
@@ -124,11 +124,12 @@ func TestDiskHangs(t *testing.T) {
 	close(hang)
 }
 
-// TestLeaderStuck: a leader owner raft refuses all proposals is restarted (hashicorp/raft#696).
+// TestLeaderStuck: the replica restarts a raft that leads but refuses all proposals
+// (hashicorp/raft#696).
 func TestLeaderStuck(t *testing.T) {
 	t.Parallel()
 	refusing := make(chan struct{})
-	n := open(t, Config{ID: "jt1", Dir: t.TempDir(), stuck: 2 * testTimeout, refuse: func() error {
+	n := open(t, Config{ID: "jt1", Dir: t.TempDir(), stuckLimit: 2 * testTimeout, refuse: func() error {
 		select {
 		case <-refusing:
 			return nil
@@ -141,12 +142,12 @@ func TestLeaderStuck(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.leader()
-	for restarted := false; !restarted; { // as the core does
+	for restarted := false; !restarted; { // propose again, as the core does
 		before := 0
 		n.await("the lock", func() bool { before = n.undecided["entry"]; return true })
 		n.Propose("entry", []byte("entry"))
 		n.await("an answer", func() bool {
-			restarted = n.term == 0
+			restarted = !n.leads()
 			return restarted || n.undecided["entry"] > before
 		})
 	}

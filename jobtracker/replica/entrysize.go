@@ -10,19 +10,19 @@ import (
 	"github.com/quernmr/quern/jobtracker/core"
 )
 
-// MaxEntry bounds the bytes of a proposal. Facts are far smaller, by the bounds of submissions
-// and counters, and raft-wal reads far longer entries.
+// MaxEntry is the maximum size of a proposal in bytes. The limits of submissions and counters keep
+// facts far below it, and raft-wal can read far longer entries.
 const MaxEntry = 16 << 20
 
-// maxReadable bounds the encoded entries that raft-wal 0.4.0 can read. It writes longer ones.
+// maxReadable is the longest encoded entry that raft-wal 0.4.0 can read. It also writes longer
+// ones.
 const maxReadable = segment.MaxEntrySize
 
-// ErrUnreadable reports an entry that is too long to be read back. Earlier builds could write
-// one.
+// ErrUnreadable reports an entry that an earlier build has written, and that is too long to read.
 var ErrUnreadable = errors.New("an entry of the log is too long to be read back")
 
-// tooLong refuses a proposal above the bound.
-func (r *Replica) tooLong(key string, data []byte) bool {
+// rejectLong refuses a proposal that is too long, and reports whether it did.
+func (r *Replica) rejectLong(key string, data []byte) bool {
 	if len(data) <= r.cfg.maxEntry {
 		return false
 	}
@@ -32,12 +32,12 @@ func (r *Replica) tooLong(key string, data []byte) bool {
 	return true
 }
 
-// checkReadable fails if an entry of a segment cannot be read back.
-func checkReadable(name string, data []byte, frames []int, base uint64, most int) error {
+// checkReadable fails if an entry of a segment has more than limit bytes.
+func checkReadable(name string, data []byte, frames []int, base uint64, limit int) error {
 	for i, frame := range frames {
-		if n := len(payload(data, frame)); n > most {
+		if n := len(payload(data, frame)); n > limit {
 			return fmt.Errorf("%w: entry %d in %s has %d bytes, at most %d; stop the cluster's job trackers, then make this "+
-				"one the only voter, which keeps its whole log: mrsubmit cluster recover", ErrUnreadable, base+uint64(i), name, n, most)
+				"one the only voter, which keeps its whole log: mrsubmit cluster recover", ErrUnreadable, base+uint64(i), name, n, limit)
 		}
 	}
 	return nil

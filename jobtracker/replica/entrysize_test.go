@@ -17,7 +17,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestLongProposals: entries that could not be read back are refused, and the log goes on.
+// TestLongProposals: proposals that are too long are refused, and later ones are committed.
 func TestLongProposals(t *testing.T) {
 	t.Parallel()
 	if MaxEntry > maxReadable/2 {
@@ -36,8 +36,8 @@ func TestLongProposals(t *testing.T) {
 	}
 }
 
-// TestUnwrittenEntries: the codec refuses entries that raft-wal could not read, which the leader
-// of an earlier build could send.
+// TestUnwrittenEntries: the codec refuses entries that raft-wal could not read back. A leader of an
+// earlier build may send such entries.
 func TestUnwrittenEntries(t *testing.T) {
 	codec, entry := checkedCodec{limit: 100}, &raft.Log{Index: 7}
 	var short strings.Builder
@@ -54,14 +54,14 @@ func TestUnwrittenEntries(t *testing.T) {
 	}
 }
 
-// writeLong writes the log of a voter of an earlier build, with two submissions: one with the key
-// before, one with a long argument.
+// writeLong writes a log as an earlier build would. It has two submissions: a short one with the
+// key before, and one with a long argument.
 func writeLong(t *testing.T, cfg Config, segmentSize int, before, argument string) {
 	t.Helper()
 	if err := cfg.complete(); err != nil {
 		t.Fatal(err)
 	}
-	cfg.segmentSize, cfg.readable = segmentSize, math.MaxInt
+	cfg.segmentSize, cfg.readLimit = segmentSize, math.MaxInt
 	s, snaps, err := openState(&cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -115,9 +115,9 @@ func freeAddress(t *testing.T) string {
 // in the error recovers the whole log.
 func TestUnreadable(t *testing.T) {
 	for name, c := range map[string]struct {
-		argument int // bytes of it
+		argument int // bytes
 		segment  int
-		readable int // 0: raft-wal's own bound
+		readable int // 0: raft-wal's own limit
 	}{
 		"in a full segment":     {10_000, 8192, 9000},
 		"in the last segment":   {10_000, 1 << 20, 9000},
@@ -128,20 +128,20 @@ func TestUnreadable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := Config{ID: "jt1", Dir: t.TempDir(), Listen: freeAddress(t)}
 			writeLong(t, cfg, c.segment, "before", strings.Repeat("x", c.argument))
-			cfg.readable = c.readable
+			cfg.readLimit = c.readable
 			_, err := Open(cfg)
 			if !errors.Is(err, ErrUnreadable) {
 				t.Fatalf("opened: %v", err)
 			}
-			said := err.Error()
-			file := said[strings.Index(said, cfg.Dir):]
+			text := err.Error()
+			file := text[strings.Index(text, cfg.Dir):]
 			file, _, _ = strings.Cut(file, " ")
 			if _, err := os.Stat(file); err != nil || filepath.Ext(file) != ".wal" {
-				t.Errorf("the error names no file: %s", said)
+				t.Errorf("the error names no file: %s", text)
 			}
 			for _, want := range []string{"entry ", fmt.Sprintf("has %d", c.argument/10_000), "mrsubmit cluster recover"} {
-				if !strings.Contains(said, want) {
-					t.Errorf("%q lacks %q", said, want)
+				if !strings.Contains(text, want) {
+					t.Errorf("%q lacks %q", text, want)
 				}
 			}
 
@@ -149,7 +149,7 @@ func TestUnreadable(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.readable == 0 {
-				return // a log of 64 MiB costs enough; the others go on as it would
+				return // save time: the smaller cases check the rest
 			}
 			files := mem.New(1 << 20)
 			alone := serve(t, cfg, files)

@@ -6,27 +6,27 @@ import (
 	"github.com/quernmr/quern/jobtracker"
 )
 
-// maxEvents bounds the entries that wait for Take: reading a long log from disk could fill the
-// memory.
+// maxEvents limits the entries that wait for Take. Without it, reading a long log from disk could
+// fill the memory.
 const maxEvents = 1 << 14
 
-// events has the events of the log that were not taken yet, in order.
+// events is the queue of the log's events for Take.
 type events struct {
 	ready chan struct{} // has a value when list is not empty
 
-	mu     sync.Mutex
-	room   sync.Cond // list was taken, or closed
-	list   []jobtracker.LogEvent
-	closed bool
+	mu      sync.Mutex
+	hasRoom sync.Cond // signals that list was taken or closed
+	list    []jobtracker.LogEvent
+	closed  bool
 }
 
 func newEvents() *events {
 	e := &events{ready: make(chan struct{}, 1)}
-	e.room.L = &e.mu
+	e.hasRoom.L = &e.mu
 	return e
 }
 
-// put adds events, without a bound.
+// put adds events, even if maxEvents wait already.
 func (e *events) put(evs ...jobtracker.LogEvent) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -38,7 +38,7 @@ func (e *events) putWhenRoom(evs []jobtracker.LogEvent) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for len(e.list) >= maxEvents && !e.closed {
-		e.room.Wait()
+		e.hasRoom.Wait()
 	}
 	e.add(evs)
 }
@@ -59,14 +59,14 @@ func (e *events) take() []jobtracker.LogEvent {
 	defer e.mu.Unlock()
 	list := e.list
 	e.list = nil
-	e.room.Broadcast()
+	e.hasRoom.Broadcast()
 	return list
 }
 
-// close ends all waits. Later events are dropped.
+// close makes waiting calls of putWhenRoom return. Later events are dropped.
 func (e *events) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = true
-	e.room.Broadcast()
+	e.hasRoom.Broadcast()
 }

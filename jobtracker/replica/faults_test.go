@@ -11,17 +11,17 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// links is the network between replicas, which know the id of each dialer.
+// links is a network of replicas that can cut connections by replica id.
 type links struct {
 	mu    sync.Mutex
 	addrs map[string]string // id by address
-	cut   map[string]bool   // by id: it neither dials nor is dialed
+	cut   map[string]bool   // by id: the replica neither dials nor is dialed
 	conns map[*link]bool
 }
 
 type link struct {
 	net.Conn
-	of       *links
+	links    *links
 	from, to string
 }
 
@@ -31,7 +31,7 @@ func newLinks() *links {
 	return &links{addrs: make(map[string]string), cut: make(map[string]bool), conns: make(map[*link]bool)}
 }
 
-// join lets a replica dial over l.
+// join makes a replica dial over l.
 func (l *links) join(cfg *Config) {
 	from := cfg.ID
 	cfg.dial = func(addr string, d time.Duration) (net.Conn, error) {
@@ -46,7 +46,7 @@ func (l *links) join(cfg *Config) {
 		if err != nil {
 			return nil, err
 		}
-		c := &link{Conn: conn, of: l, from: from, to: to}
+		c := &link{Conn: conn, links: l, from: from, to: to}
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.conns[c] = true
@@ -54,8 +54,8 @@ func (l *links) join(cfg *Config) {
 	}
 }
 
-// know records the addresses of nodes.
-func (l *links) know(nodes ...*node) {
+// setAddrs records the addresses of nodes.
+func (l *links) setAddrs(nodes ...*node) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, n := range nodes {
@@ -63,7 +63,7 @@ func (l *links) know(nodes ...*node) {
 	}
 }
 
-// isolate cuts a replica off, or reconnects it.
+// isolate cuts a replica off, or lets it connect again.
 func (l *links) isolate(id string, cut bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,9 +76,9 @@ func (l *links) isolate(id string, cut bool) {
 }
 
 func (c *link) Close() error {
-	c.of.mu.Lock()
-	delete(c.of.conns, c)
-	c.of.mu.Unlock()
+	c.links.mu.Lock()
+	delete(c.links.conns, c)
+	c.links.mu.Unlock()
 	return c.Conn.Close()
 }
 
@@ -93,7 +93,7 @@ type disk struct {
 
 func newDisk() *disk { return &disk{VFS: walfs.New()} }
 
-// set changes the faults.
+// set replaces all faults by those that change sets.
 func (d *disk) set(change func(d *disk)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -123,14 +123,14 @@ func (d *disk) OpenWriter(dir, name string) (types.WritableFile, error) {
 
 type faultyFile struct {
 	types.WritableFile
-	of   *disk
+	disk *disk
 	name string
 }
 
 func (f *faultyFile) WriteAt(p []byte, at int64) (int, error) {
-	f.of.mu.Lock()
-	write := f.of.write
-	f.of.mu.Unlock()
+	f.disk.mu.Lock()
+	write := f.disk.write
+	f.disk.mu.Unlock()
 	if write == nil {
 		return f.WritableFile.WriteAt(p, at)
 	}
@@ -142,9 +142,9 @@ func (f *faultyFile) WriteAt(p []byte, at int64) (int, error) {
 }
 
 func (f *faultyFile) Sync() error {
-	f.of.mu.Lock()
-	sync := f.of.sync
-	f.of.mu.Unlock()
+	f.disk.mu.Lock()
+	sync := f.disk.sync
+	f.disk.mu.Unlock()
 	if sync != nil {
 		if err := sync(f.name); err != nil {
 			return err

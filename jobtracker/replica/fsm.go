@@ -15,14 +15,14 @@ import (
 	"github.com/quernmr/quern/jobtracker/core"
 )
 
-// fsm passes committed entries to the job tracker, and its requests for snapshots in order with
-// them. It has no facts.
+// fsm passes committed entries and raft's requests for snapshots to the job tracker, in order. It
+// has no facts.
 type fsm struct {
 	r         *Replica
-	delivered uint64        // index of the last entry or snapshot; owned by raft's FSM goroutine, or its start
-	applied   atomic.Uint64 // the same, for others
+	delivered uint64        // index of the last entry or snapshot; only raft's FSM goroutine uses it, after the start
+	applied   atomic.Uint64 // the same, for other goroutines
 
-	wanted atomic.Pointer[chan struct{}] // closed when the job tracker begins a snapshot
+	snapshotBegun atomic.Pointer[chan struct{}] // closed when the job tracker begins a snapshot
 }
 
 var _ raft.BatchingFSM = (*fsm)(nil)
@@ -47,7 +47,7 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 		}
 		f.r.receivedSum(l.Extensions)
 		evs = append(evs, jobtracker.LogEvent{Event: core.Entry{Index: l.Index, Term: l.Term, Data: l.Data}})
-		if due(last, l.Index, f.r.cfg.checkEvery) {
+		if checkDue(last, l.Index, f.r.cfg.checkEvery) {
 			evs = append(evs, f.r.checksum(l.Index))
 		}
 	}
@@ -62,17 +62,16 @@ const (
 	snapshotHeader = len(snapshotMagic) + 8
 )
 
-// snapshotWait bounds how long the job tracker may take to encode its facts.
+// snapshotWait limits how long the job tracker may take to encode its facts.
 const snapshotWait = 30 * time.Second
 
-// Snapshot implements raft.FSM. It must not wait, since the job tracker may wait for raft's FSM
-// goroutine.
+// Snapshot implements raft.FSM. It must not wait: the job tracker may wait for this goroutine.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	s := &snapshot{r: f.r, index: f.delivered, facts: make(chan facts, 1)}
 	f.r.events.put(jobtracker.LogEvent{Snapshot: func(data []byte, err error) {
 		s.facts <- facts{data, err}
-		if wanted := f.wanted.Swap(nil); wanted != nil {
-			close(*wanted)
+		if begun := f.snapshotBegun.Swap(nil); begun != nil {
+			close(*begun)
 		}
 	}})
 	return s, nil
@@ -113,21 +112,21 @@ type snapshot struct {
 
 // Persist implements raft.FSMSnapshot.
 func (s *snapshot) Persist(to raft.SnapshotSink) error {
-	var got facts
+	var encoded facts
 	select {
-	case got = <-s.facts:
+	case encoded = <-s.facts:
 	case <-s.r.done:
 		return ErrClosed
 	case <-time.After(snapshotWait):
 		return errors.New("the job tracker did not encode its facts in time")
 	}
-	if got.err != nil {
-		return got.err
+	if encoded.err != nil {
+		return encoded.err
 	}
 	if _, err := to.Write(encodeSnapshotHeader(s.index)); err != nil {
 		return err
 	}
-	_, err := to.Write(got.data)
+	_, err := to.Write(encoded.data)
 	return err
 }
 

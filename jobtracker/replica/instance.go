@@ -17,11 +17,11 @@ import (
 
 // instance is a running raft with the replica's files.
 type instance struct {
-	raft      *raft.Raft
-	trans     *raft.NetworkTransport
-	leads     chan bool     // raft waits until each change is received
-	ended     chan struct{} // closed when it is replaced or closed
-	addresses addresses
+	raft       *raft.Raft
+	trans      *raft.NetworkTransport
+	leadership chan bool     // raft sends each change, and waits until it is received
+	ended      chan struct{} // closed when the instance is replaced or closed
+	addresses  addresses
 
 	stopping sync.Once
 	stopped  chan struct{} // closed when all of raft's goroutines have ended
@@ -29,15 +29,15 @@ type instance struct {
 
 // start starts a new instance, which restores the newest snapshot through fsm.
 func (r *Replica) start() (*instance, error) {
-	l := r.first
-	r.first = nil
+	l := r.firstListener
+	r.firstListener = nil
 	if l == nil {
 		var err error
 		if l, err = r.cfg.listen(r.listen); err != nil {
 			return nil, err
 		}
 	}
-	inst := &instance{leads: make(chan bool), ended: make(chan struct{}), stopped: make(chan struct{})}
+	inst := &instance{leadership: make(chan bool), ended: make(chan struct{}), stopped: make(chan struct{})}
 	inst.addresses.r = r
 	log := newLogger(r.cfg.Logger)
 	inst.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
@@ -52,7 +52,7 @@ func (r *Replica) start() (*instance, error) {
 		MaxRPCsInFlight: 1,
 	})
 	cfg := r.raftConfig()
-	cfg.NotifyCh = inst.leads
+	cfg.NotifyCh = inst.leadership
 	if err := withoutPanic("start raft", func() (err error) {
 		inst.raft, err = raft.NewRaft(cfg, r.fsm, r.store, r.store, r.snaps, inst.trans)
 		inst.addresses.raft.Store(inst.raft)
@@ -74,7 +74,7 @@ func (r *Replica) raftConfig() *raft.Config {
 	cfg.HeartbeatTimeout = r.cfg.Timeout
 	cfg.ElectionTimeout = r.cfg.Timeout
 	cfg.LeaderLeaseTimeout = r.cfg.Timeout / 2
-	cfg.CommitTimeout = r.cfg.Timeout // followers may learn late about commits, since they serve no requests
+	cfg.CommitTimeout = r.cfg.Timeout // how late a follower may hear of a commit; followers serve no requests
 	cfg.MaxAppendEntries = 256
 	cfg.BatchApplyCh = true
 	cfg.ShutdownOnRemove = false
@@ -86,7 +86,7 @@ func (r *Replica) raftConfig() *raft.Config {
 	return cfg
 }
 
-// withoutPanic turns a panic into an error: raft and bbolt panic at data that they cannot read.
+// withoutPanic returns a panic of do as an error: raft and bbolt panic at unreadable data.
 func withoutPanic(what string, do func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -96,13 +96,13 @@ func withoutPanic(what string, do func() error) (err error) {
 	return do()
 }
 
-// followLeadership reports the elections of an instance until it ends. Raft waits until each
-// change is received, so none is missed.
+// followLeadership reports elections of this replica until the instance ends. It misses none,
+// because raft waits until each change is received.
 func (r *Replica) followLeadership(inst *instance) {
 	leads := false
 	for {
 		select {
-		case now := <-inst.leads:
+		case now := <-inst.leadership:
 			switch {
 			case now && !leads:
 				leads = r.elected(inst)
@@ -119,9 +119,9 @@ func (r *Replica) followLeadership(inst *instance) {
 	}
 }
 
-// elected reports the term in which inst leads. Terms only rise, and the state changes before
-// the term: a leader between two equal readings of the term leads in that term. If it no longer
-// leads, the next change says so.
+// elected reports the term in which inst leads. Raft changes its state before its term: if it is
+// leader between two equal readings of the term, it leads in that term. Otherwise elected returns
+// false, and another change follows.
 func (r *Replica) elected(inst *instance) bool {
 	term := inst.raft.CurrentTerm()
 	if inst.raft.State() != raft.Leader || inst.raft.CurrentTerm() != term {
@@ -138,7 +138,7 @@ func (r *Replica) deposed() {
 }
 
 // stop stops raft and closes its connections. It returns a channel that is closed when raft has
-// ended, because only the first call of Shutdown can be awaited.
+// ended: only the first call of Shutdown can be awaited.
 func (inst *instance) stop() <-chan struct{} {
 	inst.stopping.Do(func() {
 		future := inst.raft.Shutdown()
@@ -151,8 +151,7 @@ func (inst *instance) stop() <-chan struct{} {
 	return inst.stopped
 }
 
-// end stops an instance. It returns false if raft does not stop in time and may still use the
-// files.
+// end stops an instance. It returns false if raft does not stop in time.
 func (inst *instance) end(wait time.Duration) bool {
 	defer close(inst.ended)
 	select {
@@ -163,10 +162,10 @@ func (inst *instance) end(wait time.Duration) bool {
 	}
 }
 
-// addresses gives raft the address of a job tracker at each dial.
+// addresses tells raft at each dial the current address of a job tracker.
 type addresses struct {
 	r    *Replica
-	raft atomic.Pointer[raft.Raft] // nil while it starts
+	raft atomic.Pointer[raft.Raft] // nil until raft has started
 }
 
 var errUnknownServer = errors.New("not in the configuration")

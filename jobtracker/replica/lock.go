@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// lockDirectory excludes other processes and replicas from a directory until the file is closed.
+// lockDirectory locks a directory against other replicas until the returned file is closed.
 func lockDirectory(dir string) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// logger sends raft's messages to a slog.Logger, at a lower level: raft reports errors that it
-// retries.
+// logger sends raft's messages to a slog.Logger at a lower level, because raft retries most of the
+// errors that it reports.
 type logger struct {
-	hclog.Logger // for methods that are not used
+	hclog.Logger // for methods that raft does not call
 	to           *slog.Logger
 }
 

@@ -20,13 +20,14 @@ import (
 
 var record = flag.String("record", "", "have TestOlderLog write a log of this build into a file")
 
-// TestOlderLog: this build reads the log of an older one: its snapshot and the entries after it.
-// Files of testdata/older do not change. Once this build writes another form, record it too:
+// TestOlderLog: this build reads a log that an older build has written, a snapshot and entries
+// after it. Never change files of testdata/older. If the format of the log changes, record another
+// file:
 //
 //	go test ./jobtracker/replica -run TestOlderLog -record testdata/older/NAME.txt
 //
-// Such a file has a line for each job, then for each file its size and each run of 32 bytes that
-// is not zero.
+// A recording has a line for each job. Then, for each file, it has a line with the size, and lines
+// of 32 bytes that are not all zero.
 func TestOlderLog(t *testing.T) {
 	t.Parallel()
 	if *record != "" {
@@ -52,7 +53,7 @@ func TestOlderLog(t *testing.T) {
 	}
 }
 
-// recordLog writes a log with a job in its snapshot and one in the entries after it.
+// recordLog records a log with one job in its snapshot and another job in the entries after it.
 func recordLog(t *testing.T, name string) {
 	files := mem.New(1 << 20)
 	s := serve(t, Config{ID: "jt1", Dir: t.TempDir(), segmentSize: 4096, TrailingEntries: 1}, files)
@@ -61,7 +62,7 @@ func recordLog(t *testing.T, name string) {
 	}
 	var out bytes.Buffer
 	fmt.Fprintln(&out, "job first", submit(t, []*server{s}, "first"))
-	s.end(t) // with a snapshot
+	s.end(t) // takes a snapshot
 	s = serve(t, s.cfg, files)
 	fmt.Fprintln(&out, "job second", submit(t, []*server{s}, "second"))
 	err := fs.WalkDir(os.DirFS(s.cfg.Dir), ".", func(path string, d fs.DirEntry, err error) error {
@@ -82,7 +83,7 @@ func recordLog(t *testing.T, name string) {
 	}
 }
 
-// restoreLog writes the files of a recorded log, and returns its jobs by their keys.
+// restoreLog writes the files of a recorded log to dir, and returns the ids of its jobs by key.
 func restoreLog(t *testing.T, name, dir string) map[string]string {
 	t.Helper()
 	in, err := os.Open(name)
@@ -125,8 +126,8 @@ func restoreLog(t *testing.T, name, dir string) map[string]string {
 	return jobs
 }
 
-// TestOtherFormat: complete files of another format are refused by name. They are taken neither
-// for damage nor for torn writes.
+// TestOtherFormat: Open refuses complete files of another format and names them. It does not report
+// damage or drop them as torn writes.
 func TestOtherFormat(t *testing.T) {
 	t.Parallel()
 	w := writeState(t)
@@ -139,7 +140,7 @@ func TestOtherFormat(t *testing.T) {
 			}
 			state.Segments[0].Codec = 9
 			data := bytes.Clone(w.files[segment])
-			binary.LittleEndian.PutUint64(data[24:], 9) // of the header
+			binary.LittleEndian.PutUint64(data[24:], 9) // the codec in the header
 			if err := os.WriteFile(filepath.Join(dir, segment), data, 0o600); err != nil {
 				return err
 			}

@@ -17,15 +17,15 @@ type proposal struct {
 	data []byte
 }
 
-// proposals has the proposals for raft, and the time since when all have failed.
+// proposals is the queue of proposals for raft. It also knows how long all proposals have failed.
 type proposals struct {
 	ready chan struct{} // has a value when queue is not empty
 
 	mu    sync.Mutex
 	queue []proposal
 
-	// Times of the first and last failed proposal since the last commit, with less than
-	// patience between failures.
+	// Times of the first and last failed proposal since the last commit. After a pause of more than
+	// patience, first begins again.
 	first, last time.Time
 	patience    time.Duration
 }
@@ -79,7 +79,7 @@ func (p *proposals) stuck() bool {
 
 // Propose implements [jobtracker.Log].
 func (r *Replica) Propose(key string, data []byte) {
-	if !r.tooLong(key, data) {
+	if !r.rejectLong(key, data) {
 		r.proposals.put(proposal{key, data})
 	}
 }
@@ -96,8 +96,8 @@ func (r *Replica) proposeLoop() {
 	}
 }
 
-// propose passes a batch to raft; another goroutine waits for the results. The batch has one
-// deadline, since raft may take none of it.
+// propose passes a batch to raft; another goroutine waits for the results. The whole batch has one
+// deadline, since raft may not take any of it.
 func (r *Replica) propose(batch []proposal) {
 	inst := r.instance()
 	limit := 4 * r.cfg.Timeout
@@ -116,7 +116,7 @@ func (r *Replica) propose(batch []proposal) {
 	}()
 }
 
-// refused is the future of a proposal that raft did not get.
+// refused is the future of a proposal that was not passed to raft.
 type refused struct{ err error }
 
 func (f refused) Error() error { return f.err }
@@ -138,15 +138,15 @@ func (r *Replica) apply(inst *instance, p proposal, wait time.Duration) raft.Fut
 	return inst.raft.ApplyLog(raft.Log{Data: p.data, Extensions: r.unsentSum()}, wait)
 }
 
-// waiting is a batch at raft. Each proposal is settled once, or undecided at the deadline, since
-// raft's futures may never return.
+// waiting is a batch that raft has. Each proposal is settled by its future, or undecided at the
+// deadline, because raft's futures may never return.
 type waiting struct {
 	r     *Replica
 	batch []proposal
 	timer *time.Timer
 
 	mu      sync.Mutex
-	settled int // number of settled proposals, from the first
+	settled int // number of settled proposals, in order
 	expired bool
 }
 
@@ -166,8 +166,8 @@ func (w *waiting) expire() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.expired = true
-	if open := w.batch[w.settled:]; len(open) > 0 {
-		w.r.undecided(open, errors.New("no answer in time"))
+	if unsettled := w.batch[w.settled:]; len(unsettled) > 0 {
+		w.r.undecided(unsettled, errors.New("no answer in time"))
 	}
 }
 

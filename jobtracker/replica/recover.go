@@ -13,15 +13,15 @@ import (
 	"github.com/quernmr/quern/jobtracker/core"
 )
 
-// Recover makes the job tracker with the state in dir the only voter, after a cluster has lost
-// its majority for good. All entries of its log count from then on, also uncommitted ones. No
-// other job tracker of the old cluster may start with its old state.
+// Recover makes the job tracker with the state in dir the only voter, after a cluster has lost its
+// majority for good. All entries of its log count as committed from then on. No other job tracker
+// of the old cluster may start with its old state.
 func Recover(dir, id, addr string) error {
 	cfg := Config{ID: id, Dir: dir, Listen: addr}
 	if err := cfg.complete(); err != nil {
 		return err
 	}
-	cfg.readable = math.MaxInt // long entries of an earlier build become a snapshot, which may have any size
+	cfg.readLimit = math.MaxInt // Recover replaces the entries by a snapshot, which may have any size
 	if err := recoverState(&cfg); err != nil {
 		return fmt.Errorf("recover the job tracker in %s: %w", dir, err)
 	}
@@ -57,11 +57,11 @@ func recoverState(cfg *Config) error {
 	raftCfg := raft.DefaultConfig()
 	raftCfg.LocalID = raft.ServerID(cfg.ID)
 	raftCfg.Logger = newLogger(slog.New(slog.DiscardHandler))
-	before, err := raft.GetConfiguration(raftCfg, &coreFSM{core: core.New(core.Config{})}, store, store, snaps, trans)
+	old, err := raft.GetConfiguration(raftCfg, &coreFSM{core: core.New(core.Config{})}, store, store, snaps, trans)
 	if err != nil {
 		return err
 	}
-	if err := checkVoter(before, cfg.ID); err != nil {
+	if err := checkVoter(old, cfg.ID); err != nil {
 		return err
 	}
 	voters := raft.Configuration{Servers: []raft.Server{
@@ -70,10 +70,10 @@ func recoverState(cfg *Config) error {
 	return raft.RecoverCluster(raftCfg, &coreFSM{core: core.New(core.Config{})}, store, store, snaps, trans, voters)
 }
 
-// checkVoter refuses an id that was not a voter: with it the cluster would never have a leader.
-func checkVoter(before raft.Configuration, id string) error {
+// checkVoter fails if id is not among the servers of the log: raft could never elect it.
+func checkVoter(old raft.Configuration, id string) error {
 	var ids []string
-	for _, s := range before.Servers {
+	for _, s := range old.Servers {
 		if s.ID == raft.ServerID(id) {
 			return nil
 		}
@@ -82,7 +82,7 @@ func checkVoter(before raft.Configuration, id string) error {
 	return fmt.Errorf("its log has the job trackers %s, but not %s", strings.Join(ids, ", "), id)
 }
 
-// coreFSM applies entries to its own core.
+// coreFSM applies entries to its own core, without a job tracker.
 type coreFSM struct {
 	core  *core.Core
 	index uint64

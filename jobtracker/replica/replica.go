@@ -1,6 +1,6 @@
-// Package replica is a [jobtracker.Log] that several job trackers replicate by raft, with
-// entries in synced files. It is the only package that imports raft. It does not read the
-// entries, except in [Recover], which uses the core.
+// Package replica is a [jobtracker.Log] that several job trackers replicate with raft. Entries are
+// in synced files. It is the only package that imports raft. It does not decode entries, except in
+// [Recover], which uses the core.
 //
 // # Promises
 //
@@ -19,14 +19,14 @@
 //
 // # Guards
 //
-// Raft 1.8 has bugs and limits, which this package handles:
+// This package works around bugs and limits of raft 1.8:
 //
 //   - A future of Apply may never return: each proposal has its own deadline.
-//   - After a leadership transfer a leader may refuse all proposals for ever: the replica
-//     restarts raft in a leader that commits nothing. Only Close transfers leadership.
+//   - After a leadership transfer a leader may refuse all proposals forever: the replica
+//     restarts raft if it leads but commits nothing. Only Close transfers leadership.
 //   - If a follower installs a snapshot that is older than the end of its log, no entry of the
 //     leader fits any more: the replica restarts raft, which reads the end of the log again.
-//   - A leader whose disk does not answer still renews its lease: a write that takes too long
+//   - If its disk does not answer, a leader still renews its lease: a write that takes too long
 //     ends the replica.
 //   - Raft panics if it cannot store a term or read an entry: the goroutine ends instead, and
 //     the replica fails with the reason.
@@ -83,18 +83,18 @@ import (
 )
 
 var (
-	// ErrHasState refuses to bootstrap a replica that has been part of a cluster.
+	// ErrHasState is the error of a bootstrap of a replica that has been part of a cluster.
 	ErrHasState = errors.New("the directory has state of a cluster")
-	// ErrNotLeader refuses a change of voters at a follower. After a leader was deposed
-	// meanwhile, it is not known whether the change was made.
+	// ErrNotLeader is the error of a change of voters at a follower. If a leader was deposed during
+	// the change, the change may have been made.
 	ErrNotLeader = errors.New("this replica does not lead")
-	// ErrNotVoter refuses to remove a job tracker that has no vote.
+	// ErrNotVoter is the error of the removal of a job tracker that is not a voter.
 	ErrNotVoter = errors.New("it is not a voter")
-	// ErrInUse refuses a directory that another process uses.
+	// ErrInUse reports that another process uses the directory.
 	ErrInUse = errors.New("the directory is in use")
-	// ErrNoState refuses to recover a directory without state.
+	// ErrNoState is the error of Recover for a directory without state.
 	ErrNoState = errors.New("the directory has no state of a cluster")
-	// ErrDamaged refuses state that differs from what was written.
+	// ErrDamaged reports files that have changed since they were written, or are missing.
 	ErrDamaged = errors.New("the state is damaged")
 	// ErrClosed is the error of calls to a closed or failed Replica.
 	ErrClosed = errors.New("the replica is closed")
@@ -105,7 +105,7 @@ type Config struct {
 	ID        string
 	Dir       string // created if it is missing
 	Listen    string // host:port; port 0: any
-	Advertise string // address that others dial, may have a host name; default: the listening address
+	Advertise string // host:port that other job trackers dial; default: the listening address
 
 	// Timeout is how long a follower waits for its leader before it starts an election. A
 	// leader's lease is half of it. Default 500 ms.
@@ -116,9 +116,9 @@ type Config struct {
 	Resolve func(id string) (addr string)
 
 	SnapshotEntries  uint64        // take a snapshot after this many entries; default 8192
-	SnapshotBytes    int64         // or this many bytes; default 16 MiB
-	SnapshotInterval time.Duration // or after this time, if there is an entry; default 10 minutes
-	TrailingEntries  uint64        // kept in the log before a snapshot; default 2048
+	SnapshotBytes    int64         // take one after this many bytes; default 16 MiB
+	SnapshotInterval time.Duration // take one after this time if there are new entries; default 10 minutes
+	TrailingEntries  uint64        // entries to keep in the log after a snapshot has them; default 2048
 
 	// Serve and Dial, if not nil, protect connections between job trackers.
 	Serve, Dial *tls.Config
@@ -127,15 +127,15 @@ type Config struct {
 
 	segmentSize int           // default 8 MiB
 	maxEntry    int           // default MaxEntry
-	readable    int           // bytes of an encoded entry; default maxReadable
+	readLimit   int           // maximum bytes of an encoded entry to read; default maxReadable
 	vfs         types.VFS     // nil: the machine's file system
-	stall       time.Duration // duration of a write that ends the replica; default 10 s or 20 × Timeout
-	stuck       time.Duration // time without progress after which raft is restarted; default 5 s or 10 × Timeout
+	writeLimit  time.Duration // duration of a write after which the replica fails; default 10 s or 20 × Timeout
+	stuckLimit  time.Duration // time without progress after which raft is restarted; default 5 s or 10 × Timeout
 	stopWait    time.Duration // for raft to stop; default 5 s
 	checkEvery  uint64        // entries between comparisons of the facts; default 4096
 	metaFault   func() error  // in tests: fails a write of term or vote
 
-	refuse func() error                                         // in tests: answers proposals instead of raft
+	refuse func() error                                         // in tests: fails a proposal before raft gets it
 	dial   func(addr string, d time.Duration) (net.Conn, error) // in tests: instead of net.DialTimeout
 }
 
@@ -150,9 +150,9 @@ func (c *Config) complete() error {
 	defaults(&c.TrailingEntries, 2048)
 	defaults(&c.segmentSize, 8<<20)
 	defaults(&c.maxEntry, MaxEntry)
-	defaults(&c.readable, maxReadable)
-	defaults(&c.stall, max(10*time.Second, 20*c.Timeout))
-	defaults(&c.stuck, max(5*time.Second, 10*c.Timeout))
+	defaults(&c.readLimit, maxReadable)
+	defaults(&c.writeLimit, max(10*time.Second, 20*c.Timeout))
+	defaults(&c.stuckLimit, max(5*time.Second, 10*c.Timeout))
 	defaults(&c.stopWait, 5*time.Second)
 	defaults(&c.checkEvery, 4096)
 	if c.dial == nil {
@@ -164,8 +164,8 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// newcomerWait bounds how long a new voter may take to answer.
-const newcomerWait = 10 * time.Second
+// newVoterWait limits how long a new voter may take to answer.
+const newVoterWait = 10 * time.Second
 
 // dialer dials other job trackers, with TLS if configured.
 func (c *Config) dialer() func(addr string, d time.Duration) (net.Conn, error) {
@@ -194,15 +194,15 @@ type Voter struct{ ID, Addr string }
 
 // Replica is one job tracker's copy of the log.
 type Replica struct {
-	cfg    Config
-	lock   *os.File
-	store  *store
-	snaps  *raft.FileSnapshotStore
-	first  net.Listener // for the first instance, which takes it
-	listen string       // listening address
-	addr   string       // address that others dial
-	fsm    *fsm
-	events *events
+	cfg           Config
+	lock          *os.File
+	store         *store
+	snaps         *raft.FileSnapshotStore
+	firstListener net.Listener // for the first instance; later instances listen again
+	listen        string       // listening address
+	addr          string       // address that others dial
+	fsm           *fsm
+	events        *events
 
 	agreement    agreement
 	growth       growth
@@ -225,8 +225,8 @@ type Replica struct {
 
 var _ jobtracker.Log = (*Replica)(nil)
 
-// Open reads the directory, listens and takes part. A replica without state waits until it is
-// bootstrapped, or added by a leader.
+// Open reads the directory, listens, and takes part in the cluster. A replica without state waits
+// until Bootstrap is called or a leader adds it.
 func Open(cfg Config) (*Replica, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -234,7 +234,7 @@ func Open(cfg Config) (*Replica, error) {
 	r := &Replica{
 		cfg:       cfg,
 		events:    newEvents(),
-		proposals: newProposals(cfg.stuck),
+		proposals: newProposals(cfg.stuckLimit),
 		wake:      make(chan struct{}, 1),
 		done:      make(chan struct{}),
 	}
@@ -258,7 +258,7 @@ func (r *Replica) open() error {
 	if r.store, r.snaps, err = openState(&r.cfg); err != nil {
 		return err
 	}
-	r.store.failed, r.store.emptied = r.fail, r.logEmptied
+	r.store.onFailure, r.store.onEmptied = r.fail, r.logEmptied
 	if err := r.chooseAddresses(); err != nil {
 		return err
 	}
@@ -269,17 +269,17 @@ func (r *Replica) open() error {
 	r.store.opened.Store(true)
 	r.growth.snapshot.Store(r.fsm.applied.Load())
 	r.growth.bytes.Store(-r.store.found.bytes)
-	r.growth.at.Store(time.Now().UnixNano())
+	r.growth.attempted.Store(time.Now().UnixNano())
 	return nil
 }
 
-// chooseAddresses chooses the port once, so that restarts listen on the same.
+// chooseAddresses chooses the port once, so that restarts of raft listen on the same port.
 func (r *Replica) chooseAddresses() error {
 	var err error
-	if r.first, err = r.cfg.listen(r.cfg.Listen); err != nil {
+	if r.firstListener, err = r.cfg.listen(r.cfg.Listen); err != nil {
 		return err
 	}
-	r.listen = r.first.Addr().String()
+	r.listen = r.firstListener.Addr().String()
 	r.addr = r.cfg.Advertise
 	if r.addr == "" {
 		r.addr = r.listen
@@ -300,8 +300,8 @@ func (r *Replica) chooseAddresses() error {
 
 // release closes the files and the listener.
 func (r *Replica) release() {
-	if r.first != nil {
-		r.first.Close()
+	if r.firstListener != nil {
+		r.firstListener.Close()
 	}
 	if r.store != nil {
 		r.store.close()
@@ -311,7 +311,7 @@ func (r *Replica) release() {
 	}
 }
 
-// fail ends the replica: raft stops, and Take returns the reason.
+// fail stops raft, and makes Take return the reason.
 func (r *Replica) fail(err error) {
 	if !r.failed.CompareAndSwap(nil, &err) {
 		return
@@ -328,7 +328,7 @@ func (r *Replica) fail(err error) {
 func (r *Replica) hasFailed() bool { return r.failed.Load() != nil }
 
 // logEmptied is called when raft has removed the whole log to install a snapshot. Raft still
-// takes last for the end of its log. If last is after the snapshot, no entry of the leader
+// believes that its log ends with last. If the snapshot is older than last, no entry of the leader
 // fits, and the leader sends the snapshot again and again.
 func (r *Replica) logEmptied(last uint64) {
 	if last > r.fsm.applied.Load() {
@@ -338,7 +338,7 @@ func (r *Replica) logEmptied(last uint64) {
 	}
 }
 
-// instance is the running raft, or nil.
+// instance returns the running raft, or nil.
 func (r *Replica) instance() *instance {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -351,7 +351,7 @@ func (r *Replica) Ready() <-chan struct{} { return r.events.ready }
 // Take implements [jobtracker.Log].
 func (r *Replica) Take() []jobtracker.LogEvent { return r.events.take() }
 
-// Addr is the address that other job trackers dial.
+// Addr returns the address that other job trackers dial.
 func (r *Replica) Addr() string { return r.addr }
 
 // Stored counts the entries written since Open, and the bytes of their Data and Extensions.
@@ -359,15 +359,15 @@ func (r *Replica) Stored() (entries, bytes int64) {
 	return r.store.entries.Load(), r.store.bytes.Load()
 }
 
-// HasState reports whether this replica has been part of a cluster, or has heard from one.
-// Unreadable state counts.
+// HasState reports whether this replica has been part of a cluster, or has received messages of
+// one. It is true if the state cannot be read.
 func (r *Replica) HasState() bool {
 	has, err := raft.HasExistingState(r.store, r.store, r.snaps)
 	return has || err != nil
 }
 
-// Bootstrap creates a cluster of these voters, with this replica among them. All of them may
-// call it with the same voters; late ones get [ErrHasState], which is harmless.
+// Bootstrap creates a cluster of these voters, which must include this replica. Each voter may call
+// it with the same list. [ErrHasState] is harmless: the cluster exists already.
 func (r *Replica) Bootstrap(voters []Voter) error {
 	inst := r.instance()
 	if inst == nil {
@@ -415,11 +415,10 @@ func (r *Replica) Leader() (id string, ok bool) {
 	return string(leader), leader != ""
 }
 
-// AddVoter makes a job tracker a voter, or changes its address. Only the leader does it, one
-// change at a time. The job tracker must answer at its address: a voter that does not could cost
-// the cluster its majority.
+// AddVoter makes a job tracker a voter, or changes its address. Only the leader can do it. The job
+// tracker must answer at its address: otherwise the cluster could lose its majority.
 func (r *Replica) AddVoter(ctx context.Context, v Voter) error {
-	conn, err := dialTo(r.cfg.dial, v.ID, v.Addr, newcomerWait)
+	conn, err := dialTo(r.cfg.dial, v.ID, v.Addr, newVoterWait)
 	if err != nil {
 		return fmt.Errorf("add job tracker %s: %w", v.ID, err)
 	}
@@ -432,8 +431,7 @@ func (r *Replica) AddVoter(ctx context.Context, v Voter) error {
 	return nil
 }
 
-// RemoveVoter removes a job tracker's vote. A leader may remove itself. The last voter cannot
-// be removed.
+// RemoveVoter makes a job tracker a non-voter, even the leader. The last voter cannot be removed.
 func (r *Replica) RemoveVoter(ctx context.Context, id string) error {
 	voters := r.Voters()
 	if !slices.ContainsFunc(voters, func(v Voter) bool { return v.ID == id }) {
@@ -450,8 +448,8 @@ func (r *Replica) RemoveVoter(ctx context.Context, id string) error {
 	return nil
 }
 
-// change changes the voters and waits for raft until ctx ends.
-func (r *Replica) change(ctx context.Context, ask func(*instance, time.Duration) raft.Future) error {
+// change calls request to change the voters, and waits for the result until ctx ends.
+func (r *Replica) change(ctx context.Context, request func(*instance, time.Duration) raft.Future) error {
 	inst := r.instance()
 	if inst == nil {
 		return ErrClosed
@@ -461,7 +459,7 @@ func (r *Replica) change(ctx context.Context, ask func(*instance, time.Duration)
 		timeout = max(time.Until(deadline), time.Millisecond)
 	}
 	result := make(chan error, 1)
-	go func() { result <- ask(inst, timeout).Error() }()
+	go func() { result <- request(inst, timeout).Error() }()
 	select {
 	case err := <-result:
 		if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipLost) {
@@ -475,5 +473,5 @@ func (r *Replica) change(ctx context.Context, ask func(*instance, time.Duration)
 	}
 }
 
-// jitter adds up to a tenth to d.
+// jitter adds a random duration, up to a tenth of d, so that replicas do not act at the same time.
 func jitter(d time.Duration) time.Duration { return d + rand.N(d/10+1) }

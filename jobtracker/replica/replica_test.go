@@ -41,7 +41,7 @@ func TestThreeVoters(t *testing.T) {
 	g.check("after the crash")
 }
 
-// TestStored: without proposals no byte is stored, and an entry costs its content.
+// TestStored: without proposals, replicas store no byte. An entry adds only its own bytes.
 func TestStored(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 3, nil)
@@ -57,7 +57,7 @@ func TestStored(t *testing.T) {
 	}
 	for _, n := range g.nodes {
 		if _, bytes := n.Stored(); bytes != before[n] {
-			t.Errorf("%s stored %d bytes for nothing", n.cfg.ID, bytes-before[n])
+			t.Errorf("%s stored %d bytes without a proposal", n.cfg.ID, bytes-before[n])
 		}
 	}
 	g.check(g.commitOnce("second"))
@@ -82,7 +82,7 @@ func waitFor(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// TestFactsDiffer: a replica whose facts differ from its leader's ends, and the others go on.
+// TestFactsDiffer: a replica with other facts than its leader fails, and the others continue.
 func TestFactsDiffer(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 3, func(c *Config) {
@@ -91,24 +91,23 @@ func TestFactsDiffer(t *testing.T) {
 			c.Timeout = patience // so that it never leads
 		}
 	})
-	odd := g.nodes[2]
+	differing := g.nodes[2]
 	g.check(g.commitOnce("before"))
-	odd.mu.Lock()
-	odd.applied[0] = "something else"
-	odd.mu.Unlock()
+	differing.mu.Lock()
+	differing.applied[0] = "something else"
+	differing.mu.Unlock()
 	for i := range 20 {
-		g.commit(fmt.Sprint("entry ", i), g.others(odd)...)
+		g.commit(fmt.Sprint("entry ", i), g.others(differing)...)
 	}
-	odd.await("the failure", func() bool { return odd.failure != nil })
-	if !strings.Contains(odd.failure.Error(), "checksum") {
-		t.Errorf("failed with %v", odd.failure)
+	differing.await("the failure", func() bool { return differing.failure != nil })
+	if !strings.Contains(differing.failure.Error(), "checksum") {
+		t.Errorf("failed with %v", differing.failure)
 	}
-	for _, n := range g.others(odd) {
-		n.mu.Lock()
-		if n.failure != nil || n.snapshots == 0 {
-			t.Errorf("%s: failure %v, asked %d times for its facts", n.cfg.ID, n.failure, n.snapshots)
+	for _, n := range g.others(differing) {
+		n.await("a request for its facts", func() bool { return n.failure != nil || n.snapshots > 0 })
+		if n.failure != nil {
+			t.Errorf("%s failed: %v", n.cfg.ID, n.failure)
 		}
-		n.mu.Unlock()
 	}
 }
 
@@ -118,9 +117,9 @@ func (g *group) commitOnce(entry string) string {
 	return entry
 }
 
-// TestLeaderKilledAtAnyEntry: the leader is killed after each of some entries, before or after
-// its answer. Acknowledged entries stay, and all replicas have the same; an entry that was
-// proposed again may be there twice. Row 1 of the promise table, for the log.
+// TestLeaderKilledAtAnyEntry kills leaders before or after they answer a proposal. Acknowledged
+// entries stay, and all replicas have the same entries. An entry that was proposed again may be
+// there twice. Row 1 of docs/promises.md, for the log.
 func TestLeaderKilledAtAnyEntry(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 3, func(c *Config) { c.segmentSize, c.SnapshotEntries, c.TrailingEntries = 512, 6, 2 })
@@ -145,7 +144,7 @@ func TestLeaderKilledAtAnyEntry(t *testing.T) {
 	}
 }
 
-// atLeader calls do with the leader, and again if the leader has changed meanwhile.
+// atLeader calls do with the leader. If the leader has changed meanwhile, it calls do again.
 func (g *group) atLeader(do func(n *node) error) {
 	g.t.Helper()
 	for {
@@ -157,12 +156,12 @@ func (g *group) atLeader(do func(n *node) error) {
 		if !errors.Is(err, ErrNotLeader) {
 			g.t.Fatal(err)
 		}
-		n.await("another leader", func() bool { return n.term == 0 })
+		n.await("another leader", func() bool { return !n.leads() })
 	}
 }
 
-// TestVoters: a new voter catches up; one that does not answer is not added; a removed one, even
-// the leader, has no vote.
+// TestVoters: a new voter catches up. A job tracker that does not answer is not added. After a
+// voter is removed, even the leader, the others commit without it.
 func TestVoters(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 1, func(c *Config) { c.segmentSize, c.SnapshotEntries, c.TrailingEntries = 256, 4, 1 })
@@ -174,24 +173,24 @@ func TestVoters(t *testing.T) {
 		if n.HasState() {
 			t.Errorf("%s has state before it was added", id)
 		}
-		if err := n.AddVoter(within(t), Voter{id, n.Addr()}); !errors.Is(err, ErrNotLeader) {
+		if err := n.AddVoter(testContext(t), Voter{id, n.Addr()}); !errors.Is(err, ErrNotLeader) {
 			t.Errorf("%s adds itself: %v", id, err)
 		}
-		g.atLeader(func(l *node) error { return l.AddVoter(within(t), Voter{id, n.Addr()}) })
+		g.atLeader(func(l *node) error { return l.AddVoter(testContext(t), Voter{id, n.Addr()}) })
 		g.nodes = append(g.nodes, n)
 		g.check(g.commitOnce(id + " is here"))
 	}
 	leader := g.leader()
-	if err := leader.AddVoter(within(t), Voter{"jt4", "127.0.0.1:1"}); err == nil || len(leader.Voters()) != 3 {
-		t.Errorf("added one that does not answer; voters %v", leader.Voters())
+	if err := leader.AddVoter(testContext(t), Voter{"jt4", "127.0.0.1:1"}); err == nil || len(leader.Voters()) != 3 {
+		t.Errorf("added a job tracker that does not answer; voters %v", leader.Voters())
 	}
-	if err := leader.RemoveVoter(within(t), "jt9"); !errors.Is(err, ErrNotVoter) {
-		t.Errorf("removal of one that is none: %v", err)
+	if err := leader.RemoveVoter(testContext(t), "jt9"); !errors.Is(err, ErrNotVoter) {
+		t.Errorf("removal of a job tracker that is not a voter: %v", err)
 	}
 	remove := func(n *node) {
 		g.atLeader(func(l *node) error {
-			err := l.RemoveVoter(within(t), n.cfg.ID)
-			if errors.Is(err, ErrNotVoter) { // removed by a leader that did not get the answer
+			err := l.RemoveVoter(testContext(t), n.cfg.ID)
+			if errors.Is(err, ErrNotVoter) { // an earlier leader has removed it, but did not get the answer
 				return nil
 			}
 			return err
@@ -208,22 +207,22 @@ func TestVoters(t *testing.T) {
 	remove(g.others(next)[0])
 	g.nodes = []*node{next}
 	g.commit("alone")
-	if err := next.RemoveVoter(within(t), next.cfg.ID); err == nil {
+	if err := next.RemoveVoter(testContext(t), next.cfg.ID); err == nil {
 		t.Error("removed the last voter")
 	}
 }
 
-// TestResolve: a job tracker that restarts at another address is found, since each dial resolves
-// its address.
+// TestResolve: the others find a job tracker that restarts at another address, because each dial
+// resolves the address.
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	moved := make(map[string]string)
+	newAddrs := make(map[string]string)
 	g := newGroup(t, 3, func(c *Config) {
 		c.Resolve = func(id string) string {
 			mu.Lock()
 			defer mu.Unlock()
-			return moved[id]
+			return newAddrs[id]
 		}
 	})
 	g.commit("before")
@@ -233,7 +232,7 @@ func TestResolve(t *testing.T) {
 	cfg.Listen = "127.0.0.1:0"
 	again := open(t, cfg)
 	mu.Lock()
-	moved[cfg.ID] = again.Addr()
+	newAddrs[cfg.ID] = again.Addr()
 	mu.Unlock()
 	g.nodes[slices.Index(g.nodes, n)] = again
 	g.check(g.commitOnce("after"))
@@ -255,7 +254,7 @@ func TestRefusals(t *testing.T) {
 	if _, err := tryOpen(t, Config{ID: "jt2", Dir: t.TempDir(), Listen: n.Addr()}); err == nil {
 		t.Error("an address that is in use was taken")
 	}
-	for i := range 20 { // bytes of another protocol must not end it
+	for i := range 20 { // bytes of another protocol must do no harm
 		conn, err := net.Dial("tcp", n.Addr())
 		if err != nil {
 			t.Fatal(err)

@@ -9,10 +9,10 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// The format of raft-wal's segment files. Numbers are little-endian. Frames begin at multiples
-// of 8 and are padded with zeros. A write is a batch: entries, in a full segment an index of all
-// entries, and a commit with the crc32c of the batch. The first batch begins with the header.
-// The rest of the file is zero.
+// The format of raft-wal's segment files. Numbers are little-endian. Frames begin at multiples of 8
+// and are padded with zeros. Each write is a batch of frames: entries, then a commit with the
+// crc32c of the batch. If the segment is full, an index of all entries comes before the commit. The
+// first batch begins with the header. The rest of the file is zero.
 //
 //	header  +-----------+-----+------+----------+--------+-----------+
 //	        | magic u32 | 0 0 0 | v 0 | base u64 | id u64 | codec u64 |
@@ -67,11 +67,11 @@ func payload(data []byte, at int) []byte {
 type batch struct {
 	entries  []int
 	index    int // 0: none
-	end      int // or, if it is incomplete, where reading stopped
+	end      int // if incomplete: where reading stopped
 	complete bool
 }
 
-// batchAt reads a batch. Its checksum begins at start, its frames at at.
+// batchAt reads a batch. Its checksum counts the bytes from start; its frames begin at offset at.
 func batchAt(data []byte, start, at int) batch {
 	var b batch
 	for {
@@ -97,12 +97,12 @@ func batchAt(data []byte, start, at int) batch {
 type scan struct {
 	entries  []int // offsets of the frames
 	index    int   // offset of the index of a full segment; 0: not full
-	end      int   // of the last complete batch
-	leftover int   // end of the bytes of a torn write after it; equal to end: none
+	end      int   // end of the last complete batch
+	leftover int   // end of a torn write after it; equal to end: there is none
 }
 
-// scanSegment reads a segment. It fails if a batch was complete and is damaged now. A torn last
-// batch differs from damage: no batch follows, its end is missing, or a sector is unwritten.
+// scanSegment reads a segment. It fails if a batch was complete once and is damaged now. It
+// recognizes a torn last write: no batch follows, and its end or a sector is unwritten.
 func scanSegment(name string, data []byte, info types.SegmentInfo) (scan, error) {
 	var s scan
 	start, at := 0, segmentHeader
@@ -153,7 +153,7 @@ func checkEntry(data []byte, index uint64) error {
 	return nil
 }
 
-// lastWord returns the end of the last word of 8 bytes after start that is not zero.
+// lastWord returns the end of the last 8-byte word after start that is not zero.
 func lastWord(data []byte, start int) int {
 	for end := len(data); end > start; end-- {
 		if data[end-1] != 0 {
@@ -163,24 +163,25 @@ func lastWord(data []byte, start int) int {
 	return start
 }
 
-// maxTries bounds the checks of bytes that look like commits. A torn write has fewer.
-const maxTries = 1000
+// maxCommitChecks limits the checks of bytes that look like commit frames. A torn write has fewer.
+const maxCommitChecks = 1000
 
-// damaged reports whether an incomplete batch is damaged, and not torn. Reading stopped at bad.
+// damaged reports whether an incomplete batch was complete once, and was not torn by a crash. bad
+// is the offset at which reading stopped.
 func damaged(data []byte, start, bad int) bool {
 	if bad+frameHeader <= len(data) && bad > start &&
 		crc32.Checksum(data[start:bad], crcTable) == binary.LittleEndian.Uint32(data[bad+4:]) {
 		return true // complete, except for the kind of the commit frame
 	}
 	end := lastWord(data, start)
-	last, tries := false, 0
+	last, checks := false, 0
 	for at := start; at+frameHeader <= end; at += frameHeader {
 		last = binary.LittleEndian.Uint32(data[at:]) == frameCommit
 		if !last {
 			continue
 		}
 		next := at + frameHeader
-		if tries++; tries > maxTries || batchAt(data, next, next).complete {
+		if checks++; checks > maxCommitChecks || batchAt(data, next, next).complete {
 			return true // a later batch is complete, so this one was acknowledged
 		}
 	}
@@ -220,13 +221,13 @@ func firstBad(data []byte, b batch) int {
 
 // damage is the error of a damaged file.
 type damage struct {
-	file   string
-	offset int
-	what   string
+	file    string
+	offset  int
+	problem string
 }
 
 func (d *damage) Error() string {
-	return fmt.Sprintf("%v: %s at offset %d: %s", ErrDamaged, d.file, d.offset, d.what)
+	return fmt.Sprintf("%v: %s at offset %d: %s", ErrDamaged, d.file, d.offset, d.problem)
 }
 
 func (d *damage) Is(target error) bool { return target == ErrDamaged }

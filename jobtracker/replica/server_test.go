@@ -32,7 +32,7 @@ func serve(t *testing.T, cfg Config, files dfs.FS) *server {
 	defaults(&cfg.Listen, loopback())
 	defaults(&cfg.Timeout, testTimeout)
 	defaults(&cfg.segmentSize, 1<<20)
-	defaults(&cfg.checkEvery, 2) // the facts of real job trackers are the same
+	defaults(&cfg.checkEvery, 2) // real job trackers must have equal facts
 	if os.Getenv("QUERN_TEST_LOG") != "" {
 		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", cfg.ID)
 	}
@@ -53,7 +53,7 @@ func serve(t *testing.T, cfg Config, files dfs.FS) *server {
 	return s
 }
 
-// end stops a job tracker as its command would.
+// end stops a job tracker as the command jobtracker does.
 func (s *server) end(t *testing.T) {
 	t.Helper()
 	s.cancel()
@@ -62,7 +62,7 @@ func (s *server) end(t *testing.T) {
 		if open {
 			close(s.ran)
 		}
-		if err != nil { // the facts of real job trackers are the same, too
+		if err != nil { // also if facts differ
 			t.Errorf("%s: %v", s.cfg.ID, err)
 		}
 	case <-time.After(patience):
@@ -95,8 +95,8 @@ func submit(t *testing.T, servers []*server, key string) wire.JobID {
 	return wire.JobID{}
 }
 
-// TestServers: the next leader knows an acknowledged submission under the same id, also after a
-// restart of all three job trackers.
+// TestServers: the next leader knows an acknowledged submission by the same id, also after all job
+// trackers were restarted.
 func TestServers(t *testing.T) {
 	t.Parallel()
 	files, dir := mem.New(1<<20), t.TempDir()
@@ -139,7 +139,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// TestRecover: after the loss of the majority, one of three goes on alone with its whole log.
+// TestRecover: after the loss of the majority, one job tracker continues alone with its whole log.
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	files, dir := mem.New(1<<20), t.TempDir()
@@ -154,9 +154,9 @@ func TestRecover(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := submit(t, servers, "first")
-	one, has := servers[1].cfg, servers[1].replica.fsm
+	one, fsm := servers[1].cfg, servers[1].replica.fsm
 	waitFor(t, "jt2 to have it", func() bool {
-		return has.applied.Load() == leading(t, servers).replica.fsm.applied.Load()
+		return fsm.applied.Load() == leading(t, servers).replica.fsm.applied.Load()
 	})
 	if err := Recover(one.Dir, one.ID, one.Listen); !errors.Is(err, ErrInUse) {
 		t.Errorf("recovered while it runs: %v", err)
@@ -184,8 +184,8 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// TestAmbiguous: leaders are cut off while clients submit. An undecided submission that is
-// repeated is one job, on all job trackers. Row 7 of the promise table.
+// TestAmbiguous cuts off leaders while clients submit. A client repeats an undecided submission,
+// and gets one job, with the same id from all leaders. Row 7 of docs/promises.md.
 func TestAmbiguous(t *testing.T) {
 	t.Parallel()
 	files, dir, net := mem.New(1<<20), t.TempDir(), newLinks()

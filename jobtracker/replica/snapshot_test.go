@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// A leader is cut off with own entries after the snapshot that the others take meanwhile, and
-// returns. Raft alone would send it that snapshot again and again (hashicorp/raft#697).
+// TestSnapshotOverConflict: a leader is cut off and appends entries. Meanwhile the others take a
+// snapshot, which is older than these entries. When the old leader returns, it must install the
+// snapshot. Raft alone would send it again and again (hashicorp/raft#697).
 func TestSnapshotOverConflict(t *testing.T) {
 	t.Parallel()
 	net := newLinks()
@@ -15,13 +16,13 @@ func TestSnapshotOverConflict(t *testing.T) {
 		net.join(c)
 		c.SnapshotEntries, c.TrailingEntries, c.segmentSize = 8, 1, 512
 	})
-	net.know(g.nodes...)
+	net.setAddrs(g.nodes...)
 	old := g.commit("before")
 	net.isolate(old.cfg.ID, true)
 	for i := range 60 {
 		old.Propose(fmt.Sprint("lost ", i), []byte(fmt.Sprint("lost ", i)))
 	}
-	old.await("deposition", func() bool { return old.term == 0 })
+	old.await("deposition", func() bool { return !old.leads() })
 	rest := g.others(old)
 	for i := range 20 {
 		g.commit(fmt.Sprint("kept ", i), rest...)
@@ -35,8 +36,8 @@ func TestSnapshotOverConflict(t *testing.T) {
 	old.await("a snapshot to be installed", func() bool { return old.restores > 0 })
 }
 
-// The replica takes a snapshot after entries, bytes, a time, and at a clean stop. The next start
-// begins with it.
+// TestSnapshots: the replica takes a snapshot after a number of entries or bytes, after a time, and
+// at a clean stop. The next start restores it.
 func TestSnapshots(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Config){
@@ -75,7 +76,7 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// TestNoSnapshot: a job tracker that refuses a snapshot, or stops before the log, delays nothing.
+// TestNoSnapshot: Close returns even if the job tracker has stopped and encodes no snapshot.
 func TestNoSnapshot(t *testing.T) {
 	t.Parallel()
 	n := open(t, Config{ID: "jt1", Dir: t.TempDir()})
@@ -83,7 +84,7 @@ func TestNoSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	(&group{t: t, nodes: []*node{n}}).commit("entry")
-	n.silence()
+	n.stopReading()
 	<-n.stopped
 	if err := n.Close(); err != nil {
 		t.Error(err)

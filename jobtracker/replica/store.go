@@ -14,21 +14,21 @@ import (
 	"github.com/hashicorp/raft-wal/metadb"
 )
 
-// store is raft's log, term and vote on disk. It makes no write after a failed one: raft-wal's
-// state in memory then differs from the disk, in an unknown way.
+// store is raft's log, term and vote on disk. After a failed write it refuses all writes:
+// raft-wal's state in memory may then differ from the disk.
 type store struct {
-	dir    string
-	wal    *wal.WAL
-	meta   *metaStore
-	filer  *filer
-	stall  time.Duration
-	failed func(error) // called with the failure
-	found  found       // at the start
+	dir        string
+	wal        *wal.WAL
+	meta       *metaStore
+	filer      *filer
+	writeLimit time.Duration
+	onFailure  func(error) // called with the first failure
+	found      diskState   // content of the disk at the start
 
 	// emptied is called after raft has removed all entries, up to last.
-	emptied func(last uint64)
+	onEmptied func(last uint64)
 
-	opened  atomic.Bool           // raft runs, and would panic at some errors
+	opened  atomic.Bool           // raft has started, and would panic at some errors
 	closed  atomic.Bool           // later errors are not failures
 	err     atomic.Pointer[error] // the first failure
 	writing atomic.Pointer[time.Time]
@@ -44,7 +44,7 @@ var (
 
 // openState checks all files, and opens the log and the snapshots.
 func openState(cfg *Config) (*store, *raft.FileSnapshotStore, error) {
-	found, err := verifyState(cfg.Dir, cfg.readable)
+	found, err := verifyState(cfg.Dir, cfg.readLimit)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,8 +52,8 @@ func openState(cfg *Config) (*store, *raft.FileSnapshotStore, error) {
 	if vfs == nil {
 		vfs = walfs.New()
 	}
-	s := &store{dir: cfg.Dir, filer: newFiler(cfg.Dir, vfs), stall: cfg.stall, failed: func(error) {}}
-	s.filer.long = cfg.readable > maxReadable
+	s := &store{dir: cfg.Dir, filer: newFiler(cfg.Dir, vfs), writeLimit: cfg.writeLimit, onFailure: func(error) {}}
+	s.filer.long = cfg.readLimit > maxReadable
 	s.meta = &metaStore{fault: cfg.metaFault, rotated: s.filer.rotated}
 	s.found = found
 	err = withoutPanic("read the log in "+cfg.Dir, func() (err error) {
@@ -62,7 +62,7 @@ func openState(cfg *Config) (*store, *raft.FileSnapshotStore, error) {
 			wal.WithMetaStore(s.meta),
 			wal.WithSegmentFiler(s.filer),
 			wal.WithSegmentSize(cfg.segmentSize),
-			wal.WithCodec(checkedCodec{limit: cfg.readable}),
+			wal.WithCodec(checkedCodec{limit: cfg.readLimit}),
 			wal.WithLogger(newLogger(cfg.Logger)))
 		return err
 	})
@@ -88,19 +88,19 @@ func (s *store) close() {
 	s.meta.Close()
 }
 
-// fail keeps the first failure and returns it.
+// fail records the first failure, and returns it.
 func (s *store) fail(err error) error {
 	if s.closed.Load() {
 		return err
 	}
 	if s.err.CompareAndSwap(nil, &err) {
-		s.failed(err)
+		s.onFailure(err)
 	}
 	return *s.err.Load()
 }
 
-// abandon is fail for errors at which raft would panic: it ends the goroutine, which is one of
-// raft's own, since the replica shuts down anyway.
+// abandon is fail for errors at which raft would panic. If raft runs, it ends the calling
+// goroutine, which is raft's; the replica shuts down anyway.
 func (s *store) abandon(err error) error {
 	err = s.fail(err)
 	if s.opened.Load() && !s.closed.Load() {
@@ -109,8 +109,8 @@ func (s *store) abandon(err error) error {
 	return err
 }
 
-// broken returns the first failure, or nil.
-func (s *store) broken() error {
+// failure returns the first failure, or nil.
+func (s *store) failure() error {
 	if err := s.err.Load(); err != nil {
 		return *err
 	}
@@ -154,7 +154,7 @@ func (s *store) GetLog(index uint64, l *raft.Log) error {
 
 // segmentOf returns the file that should have an entry.
 func (s *store) segmentOf(index uint64) string {
-	names, _ := filepath.Glob(filepath.Join(s.dir, "*.wal")) // sorted, and base indexes have equal length
+	names, _ := filepath.Glob(filepath.Join(s.dir, "*.wal")) // sorted; all base indexes have the same number of digits
 	file := s.dir
 	for _, name := range names {
 		var base, id uint64
@@ -170,7 +170,7 @@ func (s *store) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l})
 
 // StoreLogs implements raft.LogStore.
 func (s *store) StoreLogs(logs []*raft.Log) error {
-	if err := s.broken(); err != nil {
+	if err := s.failure(); err != nil {
 		return err
 	}
 	if len(logs) == 0 {
@@ -184,7 +184,7 @@ func (s *store) StoreLogs(logs []*raft.Log) error {
 		if err := s.wal.StoreLogs(logs); err != nil {
 			return err
 		}
-		return s.filer.awaitRotation(s.stall)
+		return s.filer.awaitRotation(s.writeLimit)
 	}); err != nil {
 		first, last := logs[0].Index, logs[len(logs)-1].Index
 		return s.fail(fmt.Errorf("store entries %d to %d in %s: %w", first, last, s.dir, err))
@@ -194,14 +194,14 @@ func (s *store) StoreLogs(logs []*raft.Log) error {
 
 // DeleteRange implements raft.LogStore.
 func (s *store) DeleteRange(from, to uint64) error {
-	if err := s.broken(); err != nil {
+	if err := s.failure(); err != nil {
 		return err
 	}
 	if err := s.write(func() error { return s.wal.DeleteRange(from, to) }); err != nil {
 		return s.fail(fmt.Errorf("delete entries %d to %d in %s: %w", from, to, s.dir, err))
 	}
 	if last, err := s.wal.LastIndex(); err == nil && last == 0 && s.opened.Load() {
-		s.emptied(to)
+		s.onEmptied(to)
 	}
 	return nil
 }
@@ -217,7 +217,7 @@ func (s *store) SetUint64(key []byte, value uint64) error {
 }
 
 func (s *store) set(key []byte, do func() error) error {
-	err := s.broken()
+	err := s.failure()
 	if err == nil {
 		err = s.write(do)
 	}

@@ -15,7 +15,7 @@ func segmentInfo(base uint64) types.SegmentInfo {
 	return types.SegmentInfo{ID: 1, BaseIndex: base, MinIndex: base, Codec: codecID}
 }
 
-// The store does what a map does, also when it is opened again at any time.
+// TestStoreLikeAMap compares the store with a map, and opens it again at random times.
 func TestStoreLikeAMap(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -42,7 +42,7 @@ func TestStoreLikeAMap(t *testing.T) {
 	})
 }
 
-// storeModel is what a store should hold: entries first to last, 0: none.
+// storeModel is the expected content of a store: entries first to last, or none if they are 0.
 type storeModel struct {
 	entries     map[uint64]string
 	first, last uint64

@@ -9,11 +9,11 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// growth records the last snapshot, to measure the log since then.
+// growth measures how much the log has grown since the last snapshot.
 type growth struct {
-	snapshot atomic.Uint64 // index of the last one
-	bytes    atomic.Int64  // stored before it; negative: found at the start
-	at       atomic.Int64  // time of the last attempt, in Unix nanoseconds
+	snapshot  atomic.Uint64 // index of the last one
+	bytes     atomic.Int64  // store.bytes at that time; at the start: minus the bytes that the log had
+	attempted atomic.Int64  // when a snapshot was last attempted, in Unix nanoseconds
 }
 
 // wakeSupervisor wakes the supervisor after a change.
@@ -45,10 +45,10 @@ func (r *Replica) supervise() {
 	}
 }
 
-// checkDisk ends the replica if a write takes too long. A leader in that state still renews its
-// lease, so no other would be elected.
+// checkDisk makes the replica fail if a write takes too long. Otherwise such a leader would renew
+// its lease, and the others would elect no new one.
 func (r *Replica) checkDisk() {
-	if since, writes := r.store.writingSince(); writes && time.Since(since) > r.cfg.stall {
+	if since, writes := r.store.writingSince(); writes && time.Since(since) > r.cfg.writeLimit {
 		r.store.fail(fmt.Errorf("the disk of %s does not answer: a write has taken %v", r.cfg.Dir, time.Since(since).Round(time.Second)))
 	}
 }
@@ -61,8 +61,7 @@ type progress struct {
 
 const maxRestarts = 3
 
-// checkRaft restarts raft on request, or if it leads and commits nothing although the disk
-// answers.
+// checkRaft restarts raft on request, or if it leads but commits nothing and the disk answers.
 func (r *Replica) checkRaft(p *progress) {
 	if index := r.fsm.applied.Load(); index != p.index {
 		*p = progress{index: index}
@@ -96,7 +95,7 @@ func (r *Replica) restartRaft(why string) {
 	}
 	r.inst = nil
 	r.mu.Unlock()
-	if !r.end(inst) {
+	if !r.endInstance(inst) {
 		r.fail(fmt.Errorf("raft does not stop for a restart: %s", why))
 		return
 	}
@@ -112,18 +111,18 @@ func (r *Replica) restartRaft(why string) {
 	}
 	r.mu.Unlock()
 	if closing {
-		r.end(next)
+		r.endInstance(next)
 	}
 }
 
 // checkGrowth takes a snapshot if the log has grown enough.
 func (r *Replica) checkGrowth() {
-	due := r.grown(r.cfg.SnapshotEntries, r.cfg.SnapshotBytes)
-	if age := time.Since(time.Unix(0, r.growth.at.Load())); !due && age >= r.cfg.SnapshotInterval {
-		due = r.grown(1, 1)
+	enough := r.hasGrown(r.cfg.SnapshotEntries, r.cfg.SnapshotBytes)
+	if age := time.Since(time.Unix(0, r.growth.attempted.Load())); !enough && age >= r.cfg.SnapshotInterval {
+		enough = r.hasGrown(1, 1)
 	}
 	inst := r.instance()
-	if !due || inst == nil || !r.snapshotting.CompareAndSwap(false, true) {
+	if !enough || inst == nil || !r.snapshotting.CompareAndSwap(false, true) {
 		return
 	}
 	r.loops.Go(func() {
@@ -132,8 +131,8 @@ func (r *Replica) checkGrowth() {
 	})
 }
 
-// grown reports whether this many entries or bytes have come since the last snapshot.
-func (r *Replica) grown(entries uint64, bytes int64) bool {
+// hasGrown reports whether the log has this many entries or bytes since the last snapshot.
+func (r *Replica) hasGrown(entries uint64, bytes int64) bool {
 	n := r.fsm.applied.Load() - r.growth.snapshot.Load()
 	return n >= entries || n > 0 && r.store.bytes.Load()-r.growth.bytes.Load() >= bytes
 }
@@ -145,7 +144,7 @@ const snapshotRetry = 5 * time.Second
 func (r *Replica) snapshot(inst *instance) {
 	index, bytes := r.fsm.applied.Load(), r.store.bytes.Load()
 	err := inst.raft.Snapshot().Error()
-	r.growth.at.Store(time.Now().UnixNano())
+	r.growth.attempted.Store(time.Now().UnixNano())
 	switch {
 	case err == nil:
 		r.growth.snapshot.Store(index)

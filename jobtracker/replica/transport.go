@@ -14,11 +14,11 @@ import (
 	"github.com/quernmr/quern/identity"
 )
 
-// network is the network of raft. It looks names up at each dial. Close closes all connections:
-// raft leaves them open, and a leader that hangs would renew its lease over them.
+// network is raft's network. Close closes all connections: raft would leave them open, and a leader
+// that hangs would renew its lease over them.
 type network struct {
 	net.Listener
-	addr string // that others dial
+	addr string // address that others dial
 	dial func(addr string, d time.Duration) (net.Conn, error)
 
 	mu     sync.Mutex
@@ -59,11 +59,10 @@ func named(id raft.ServerID, addr string) raft.ServerAddress {
 	return raft.ServerAddress(string(id) + "@" + addr)
 }
 
-// errOther reports a job tracker with the certificate of another one.
-var errOther = errors.New("another job tracker answers")
+// errOtherJobTracker reports that a job tracker with another id answers at an address.
+var errOtherJobTracker = errors.New("another job tracker answers")
 
-// dialTo dials a job tracker and checks its id, if not empty, against its certificate. Without
-// TLS it does not check.
+// dialTo dials a job tracker. With TLS, the certificate must be for id; an empty id matches all.
 func dialTo(dial func(addr string, d time.Duration) (net.Conn, error), id, addr string, d time.Duration) (net.Conn, error) {
 	conn, err := dial(addr, d)
 	if err != nil {
@@ -73,13 +72,13 @@ func dialTo(dial func(addr string, d time.Duration) (net.Conn, error), id, addr 
 		state := secure.ConnectionState()
 		if peer, _ := identity.PeerOf(&state); peer.Name != id {
 			conn.Close()
-			return nil, fmt.Errorf("%w at %s: %v, not %s", errOther, addr, peer, id)
+			return nil, fmt.Errorf("%w at %s: %v, not %s", errOtherJobTracker, addr, peer, id)
 		}
 	}
 	return conn, nil
 }
 
-// Addr implements net.Listener: the address that others dial, which may have a host name.
+// Addr implements net.Listener. It returns the address that others dial.
 func (n *network) Addr() net.Addr { return address(n.addr) }
 
 type address string
@@ -104,7 +103,7 @@ func (n *network) track(conn net.Conn) (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 	n.conns[conn] = true
-	return &tracked{Conn: conn, of: n}, nil
+	return &tracked{Conn: conn, network: n}, nil
 }
 
 // Close implements net.Listener.
@@ -123,12 +122,12 @@ func (n *network) Close() error {
 // tracked is a connection that its network closes.
 type tracked struct {
 	net.Conn
-	of *network
+	network *network
 }
 
 func (c *tracked) Close() error {
-	c.of.mu.Lock()
-	delete(c.of.conns, c.Conn)
-	c.of.mu.Unlock()
+	c.network.mu.Lock()
+	delete(c.network.conns, c.Conn)
+	c.network.mu.Unlock()
 	return c.Conn.Close()
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/quernmr/quern/identity"
 )
 
-// TestNamesAreProved: a job tracker with the certificate of another one is refused, both as a
-// peer and as a voter.
+// TestNamesAreProved: a job tracker that answers with the certificate of another one is refused,
+// both when it is dialed and as a voter.
 func TestNamesAreProved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -33,7 +33,7 @@ func TestNamesAreProved(t *testing.T) {
 	}
 	one, two := open(t, protected("jt1")), open(t, protected("jt2"))
 	dial := one.cfg.dialer()
-	for id, want := range map[string]error{"jt2": nil, "": nil, "jt3": errOther} {
+	for id, want := range map[string]error{"jt2": nil, "": nil, "jt3": errOtherJobTracker} {
 		conn, err := dialTo(dial, id, two.Addr(), patience)
 		if !errors.Is(err, want) || (err == nil) != (conn != nil) {
 			t.Errorf("dialed as %q: %v", id, err)
@@ -47,10 +47,10 @@ func TestNamesAreProved(t *testing.T) {
 	}
 	g := &group{t: t, nodes: []*node{one}}
 	g.commit("before")
-	if err := one.AddVoter(within(t), Voter{"jt3", two.Addr()}); !errors.Is(err, errOther) {
-		t.Errorf("the vote of one for another: %v", err)
+	if err := one.AddVoter(testContext(t), Voter{"jt3", two.Addr()}); !errors.Is(err, errOtherJobTracker) {
+		t.Errorf("jt2 was added as jt3: %v", err)
 	}
-	if err := one.AddVoter(within(t), Voter{"jt2", two.Addr()}); err != nil {
+	if err := one.AddVoter(testContext(t), Voter{"jt2", two.Addr()}); err != nil {
 		t.Error(err)
 	}
 	g.nodes = append(g.nodes, two)

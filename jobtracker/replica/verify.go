@@ -20,19 +20,19 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// Raft-wal takes unreadable data for the end of the log, and deletes segments that its list does
-// not have. Raft takes an older snapshot if it cannot read the newest. Each would silently lose
-// acknowledged entries. So this file checks everything before they read it.
+// Raft-wal treats unreadable data as the end of the log, and deletes segments that are not in its
+// list. Raft restores an older snapshot if it cannot read the newest. Each would silently lose
+// acknowledged entries. So this file checks everything first.
 
-// found is the content of the disk.
-type found struct {
+// diskState is the content of the disk.
+type diskState struct {
 	snapshot uint64 // index of the newest one
 	first    uint64 // index of the first entry; 0: none
 	last     uint64
-	bytes    int64 // of entries after the snapshot
+	bytes    int64 // of the entries after the snapshot
 }
 
-// errFormat reports a segment or snapshot of another build that this one cannot read.
+// errFormat reports a segment or snapshot that another build has written and this one cannot read.
 var errFormat = errors.New("this build does not read its format, so start the build that wrote it")
 
 // holdsState reports whether a replica has written state to dir.
@@ -44,10 +44,10 @@ func holdsState(dir string) (bool, error) {
 	return err == nil, err
 }
 
-// verifyState reads everything, and removes torn writes, which were never acknowledged. It
-// refuses entries of more than readable bytes.
-func verifyState(dir string, readable int) (found, error) {
-	var f found
+// verifyState reads and checks all files. It removes torn writes, which were never acknowledged,
+// and refuses entries of more than readable bytes.
+func verifyState(dir string, readable int) (diskState, error) {
+	var f diskState
 	snapshots, err := listSnapshots(dir)
 	if err != nil {
 		return f, err
@@ -81,7 +81,7 @@ func verifyState(dir string, readable int) (found, error) {
 	return f, nil
 }
 
-func (f *found) verifyLog(dir string, readable int) error {
+func (f *diskState) verifyLog(dir string, readable int) error {
 	state, err := loadMeta(dir)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (f *found) verifyLog(dir string, readable int) error {
 		case !tail:
 			last = info.MaxIndex
 		case s.leftover > s.end:
-			err = wipe(name, s.end, s.leftover)
+			err = zeroTorn(name, s.end, s.leftover)
 		case s.index > 0:
 			err = rotate(dir, state, i, last, s.index)
 		}
@@ -130,8 +130,8 @@ func (f *found) verifyLog(dir string, readable int) error {
 	return nil
 }
 
-// rotate marks the last segment as full in the list. A crash may come between the two writes,
-// and raft-wal 0.4.0 can then neither write to the segment nor repair the list.
+// rotate marks the last segment as full in the list. It repairs the state after a crash between the
+// end of the segment and the update of the list, which raft-wal 0.4.0 cannot do.
 func rotate(dir string, state types.PersistentState, i int, last uint64, index int) error {
 	full := &state.Segments[i]
 	next := types.SegmentInfo{
@@ -145,7 +145,7 @@ func rotate(dir string, state types.PersistentState, i int, last uint64, index i
 }
 
 // add counts the entries of a segment.
-func (f *found) add(name string, data []byte, s scan, first, last, base uint64) error {
+func (f *diskState) add(name string, data []byte, s scan, first, last, base uint64) error {
 	if last < first {
 		return nil
 	}
@@ -161,8 +161,8 @@ func (f *found) add(name string, data []byte, s scan, first, last, base uint64) 
 	return nil
 }
 
-// wipe overwrites the rest of a torn write with zeros, or it would look like damage later.
-func wipe(name string, from, to int) error {
+// zeroTorn overwrites a torn write with zeros. Otherwise it would look like damage later.
+func zeroTorn(name string, from, to int) error {
 	file, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func loadMeta(dir string) (state types.PersistentState, err error) {
 	return state, err
 }
 
-// withMeta opens the list, calls do and closes it.
+// withMeta opens raft-wal's list of segments, calls do, and closes it.
 func withMeta(dir string, do func(*metaStore) error) error {
 	name := filepath.Join(dir, metadb.FileName)
 	var db metaStore
@@ -204,8 +204,8 @@ type snapshotDir struct {
 	term, index, when uint64
 }
 
-// listSnapshots lists complete snapshots, the newest last, and removes incomplete ones of a
-// crash.
+// listSnapshots lists complete snapshots, the newest last. It removes incomplete ones, which a
+// crash has left.
 func listSnapshots(dir string) ([]snapshotDir, error) {
 	root := filepath.Join(dir, "snapshots")
 	entries, err := os.ReadDir(root)

@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// The types in this file are between raft-wal 0.4.0 and its files. They work around defects:
+// The types in this file wrap raft-wal 0.4.0's access to its files. They work around its defects:
 //
 //   - For a new segment raft-wal records its own codec's number instead of the configured one,
 //     and refuses to open it later: metaStore and filer write our number.
@@ -28,7 +28,7 @@ import (
 type metaStore struct {
 	metadb.BoltMetaDB
 	fault   func() error // in tests
-	rotated chan<- error // gets failures
+	rotated chan<- error // receives failures of a rotation
 }
 
 // SetStable implements types.MetaStore.
@@ -48,13 +48,13 @@ func (m *metaStore) CommitState(state types.PersistentState) error {
 	}
 	err := m.BoltMetaDB.CommitState(state)
 	if err != nil && m.rotated != nil {
-		offer(m.rotated, err)
+		trySend(m.rotated, err)
 	}
 	return err
 }
 
-// offer sends a value to a channel, unless the channel is full.
-func offer(to chan<- error, err error) {
+// trySend sends an error, unless the channel is full.
+func trySend(to chan<- error, err error) {
 	select {
 	case to <- err:
 	default:
@@ -65,9 +65,9 @@ func offer(to chan<- error, err error) {
 type filer struct {
 	*segment.Filer
 	dir     string
-	long    bool        // entries may be longer than raft-wal can read
+	long    bool        // read entries that are longer than raft-wal can read
 	full    atomic.Bool // the last segment is full, and the next one is being created
-	rotated chan error  // has a value when the next one was created, or could not be
+	rotated chan error  // the result of creating the next one
 }
 
 func newFiler(dir string, vfs types.VFS) *filer {
@@ -79,7 +79,7 @@ func (f *filer) Create(info types.SegmentInfo) (types.SegmentWriter, error) {
 	info.Codec = codecID
 	w, err := f.Filer.Create(info)
 	f.full.Store(false)
-	offer(f.rotated, err)
+	trySend(f.rotated, err)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (f *filer) RecoverTail(info types.SegmentInfo) (types.SegmentWriter, error)
 type segmentWriter struct {
 	types.SegmentWriter
 	f   *filer
-	old *segmentReader // for entries from before the start; nil: not needed
+	old *segmentReader // reads entries from before the start; nil: SegmentWriter reads them
 }
 
 // GetLog implements types.SegmentReader.
@@ -122,7 +122,7 @@ func (w *segmentWriter) Sealed() (bool, uint64, error) {
 	sealed, index, err := w.SegmentWriter.Sealed()
 	if sealed && err == nil {
 		select {
-		case <-w.f.rotated: // from an earlier rotation
+		case <-w.f.rotated: // result of an earlier rotation
 		default:
 		}
 		w.f.full.Store(true)

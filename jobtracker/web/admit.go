@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/admission"
 )
 
-// handle registers a route, for its roles only.
+// handle registers a route. If callers have certificates, it refuses other roles than the route's.
 func (h *handler) handle(mux *http.ServeMux, x route) {
 	if !h.Identified {
 		mux.HandleFunc(x.pattern, x.serve)
@@ -31,8 +31,8 @@ func forbidden(format string, args ...any) error {
 	return &Error{Code: codeForbidden, Text: fmt.Sprintf(format, args...), Untouched: true}
 }
 
-// caller returns the user of a request for the core. A daemon gets a name with a blank, which no
-// user has, so it owns no job.
+// caller returns the user of a request. A daemon gets a name with a blank: no user has such a name,
+// so a daemon owns no job.
 func (h *handler) caller(r *http.Request) core.Caller {
 	if !h.Identified {
 		return core.Caller{}
@@ -44,15 +44,15 @@ func (h *handler) caller(r *http.Request) core.Caller {
 	return core.Caller{Name: peer.Name, Admin: slices.Contains(h.Admins, peer.Name)}
 }
 
-// administers refuses users who are not administrators.
-func (h *handler) administers(r *http.Request, do string) error {
-	if by := h.caller(r); by.Known() && !by.Admin {
-		return forbidden("%v: %s may not %s: only administrators (%s) may", admission.ErrNotAllowed, by.Name, do, strings.Join(h.Admins, ", "))
+// requireAdmin fails if the user of a request is known and no administrator.
+func (h *handler) requireAdmin(r *http.Request, do string) error {
+	if caller := h.caller(r); caller.Known() && !caller.Admin {
+		return forbidden("%v: %s may not %s: only administrators (%s) may", admission.ErrNotAllowed, caller.Name, do, strings.Join(h.Admins, ", "))
 	}
 	return nil
 }
 
-// logRefusal logs a request without the right to it.
+// logRefusal logs a request that its peer may not make.
 func (h *handler) logRefusal(r *http.Request, err error) {
 	peer, _ := identity.PeerOf(r.TLS)
 	h.Logger.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "method", r.Method, "path", r.URL.Path, "reason", err)

@@ -17,8 +17,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// from is the TLS state of a peer with a certificate.
-func from(role identity.Role, name string) *tls.ConnectionState {
+// peerState returns the TLS state of a peer with a certificate for role and name.
+func peerState(role identity.Role, name string) *tls.ConnectionState {
 	uri := &url.URL{Scheme: "quern", Host: string(role), Path: "/" + name}
 	return &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{URIs: []*url.URL{uri}}}}
 }
@@ -27,22 +27,22 @@ func from(role identity.Role, name string) *tls.ConnectionState {
 func TestErrorsOnlyForOwners(t *testing.T) {
 	status := &wire.JobStatus{Owner: "ann", State: wire.Failed, Error: "m3 failed\nsecret of ann", Troubles: []string{"m2 failed\nsecret of ann"}}
 	for _, c := range []struct {
-		by   core.Caller
-		told bool
+		by      core.Caller
+		visible bool
 	}{
 		{core.Caller{}, true}, {core.Caller{Name: "ann"}, true}, {core.Caller{Name: "root", Admin: true}, true},
 		{core.Caller{Name: "bob"}, false}, {core.Caller{Name: "daemon jobtracker jt1"}, false},
 	} {
 		job := jobFor(c.by, status)
-		if told := strings.Contains(job.Error+strings.Join(job.Troubles, ""), "secret"); told != c.told || !strings.HasPrefix(job.Error, "m3 failed") {
+		if visible := strings.Contains(job.Error+strings.Join(job.Troubles, ""), "secret"); visible != c.visible || !strings.HasPrefix(job.Error, "m3 failed") {
 			t.Errorf("%+v gets %q, %q", c.by, job.Error, job.Troubles)
 		}
 	}
 }
 
-// TestWhoAsks: the core gets the caller, only administrators change the cluster, and refusals say
-// what is needed and are logged.
-func TestWhoAsks(t *testing.T) {
+// TestCallers: the core gets the caller of a request. Only administrators change the cluster.
+// Refusals name the administrators and are logged.
+func TestCallers(t *testing.T) {
 	frame, err := wire.Append(nil, &wire.Submission{Key: "k2", Owner: "root", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 1)}})
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestWhoAsks(t *testing.T) {
 	routes := map[string]struct {
 		method, path, body string
 		core               bool // the core decides
-		admins             bool // only administrators, except for
+		admins             bool // only for administrators, and for the job tracker self
 		self               string
 	}{
 		"submit":   {"POST", "/v1/submissions", string(frame), true, false, ""},
@@ -69,15 +69,15 @@ func TestWhoAsks(t *testing.T) {
 	}
 	for what, q := range routes {
 		for _, p := range peers {
-			f, c := one(t)
+			f, c := startOne(t)
 			if _, err := c.Submit(t.Context(), submission("k1")); err != nil {
 				t.Fatal(err)
 			}
-			f.voter, f.asked = []Voter{{ID: "jt9"}}, nil
+			f.voter, f.callers = []Voter{{ID: "jt9"}}, nil
 			var logged bytes.Buffer
 			h := New(Config{Server: f, Voters: f, Identified: true, Admins: []string{"admin", "root"}, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 			r := httptest.NewRequest(q.method, q.path, strings.NewReader(q.body))
-			r.TLS = from(p.Role, p.Name)
+			r.TLS = peerState(p.Role, p.Name)
 			if what == "submit" {
 				r.Header.Set("Content-Type", frameType)
 			}
@@ -91,11 +91,11 @@ func TestWhoAsks(t *testing.T) {
 			if w.Code != want {
 				t.Errorf("%s by %v: %d %s, want %d", what, p, w.Code, w.Body, want)
 			}
-			if want == http.StatusOK && q.core && !slices.Equal(f.asked, []core.Caller{{Name: p.Name, Admin: admin}}) {
-				t.Errorf("%s by %v: the core got caller %+v", what, p, f.asked)
+			if want == http.StatusOK && q.core && !slices.Equal(f.callers, []core.Caller{{Name: p.Name, Admin: admin}}) {
+				t.Errorf("%s by %v: the core got caller %+v", what, p, f.callers)
 			}
-			if want == http.StatusForbidden && (len(f.asked) > 0 || !strings.Contains(logged.String(), p.String())) {
-				t.Errorf("%s by %v: the core got caller %+v; log: %s", what, p, f.asked, &logged)
+			if want == http.StatusForbidden && (len(f.callers) > 0 || !strings.Contains(logged.String(), p.String())) {
+				t.Errorf("%s by %v: the core got caller %+v; log: %s", what, p, f.callers, &logged)
 			}
 			if p.Role == identity.Client && q.admins && !admin {
 				for _, part := range []string{"ann may not", "administrators (admin, root)", codeForbidden} {
@@ -110,14 +110,14 @@ func TestWhoAsks(t *testing.T) {
 
 // TestNotIdentified: without certificates all requests are allowed.
 func TestNotIdentified(t *testing.T) {
-	f, c := one(t)
+	f, c := startOne(t)
 	if _, err := c.Submit(t.Context(), submission("k1")); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Schedule(t.Context(), wire.Scheduling{Scheduler: "fifo"}); err != nil {
 		t.Error(err)
 	}
-	if !slices.Equal(f.asked, []core.Caller{{}}) || f.asked[0].Known() {
-		t.Errorf("the core got caller %+v", f.asked)
+	if !slices.Equal(f.callers, []core.Caller{{}}) || f.callers[0].Known() {
+		t.Errorf("the core got caller %+v", f.callers)
 	}
 }

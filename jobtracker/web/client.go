@@ -17,16 +17,15 @@ import (
 	"github.com/quernmr/quern/jobtracker/web/seek"
 )
 
-// Client sends requests to a cluster's job trackers over HTTP. It knows some of their
-// addresses, and finds the leader, also after a change. It is a client.Cluster. Set its fields
-// before its use.
+// Client sends requests to the leader of a cluster over HTTP. It knows addresses of some job
+// trackers, and finds the leader again after a change. Set its fields before the first call.
 type Client struct {
 	// Patience is how long a request looks for a leader; default 30 s.
 	Patience time.Duration
 	// WatchPatience is how long a watch that has lost its leader looks for one; default 5 min.
 	WatchPatience time.Duration
-	// Note, if not nil, gets a line when a watch has found another leader, and when the
-	// search for one takes long.
+	// Note, if not nil, gets a line when a watch has found another leader, and when the search for
+	// a leader takes long.
 	Note func(line string)
 
 	known  *seek.Known
@@ -36,11 +35,11 @@ type Client struct {
 
 var _ client.Cluster = (*Client)(nil)
 
-// maxAnswer bounds an answer, and a line of a watch.
+// maxAnswer limits the bytes of an answer, and of a line of a watch.
 const maxAnswer = 64 << 20
 
-// NewClient makes a client of the job trackers at the host:port addresses. It connects at the
-// first request.
+// NewClient makes a client of the cluster with job trackers at these host:port addresses. It
+// connects at the first request.
 func NewClient(addrs []string) *Client {
 	dialer := net.Dialer{Timeout: dialWait}
 	return &Client{
@@ -80,43 +79,44 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // request is a request to the leader.
 type request struct {
-	method string
-	path   string
-	kind   string // content type of the body
-	body   []byte
+	method      string
+	path        string
+	contentType string
+	body        []byte
 }
 
-func asJSON(method, path string, v any) request {
+func jsonRequest(method, path string, v any) request {
 	body, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("web: a request cannot be encoded: %v", err)) // a defect of our types
+		panic(fmt.Sprintf("web: a request cannot be encoded: %v", err)) // our types can always be encoded
 	}
-	return request{method: method, path: path, kind: "application/json", body: body}
+	return request{method: method, path: path, contentType: "application/json", body: body}
 }
 
-// ask finds the leader and sends it the request. Maybe: the leader, or an earlier one, may have
-// executed the request although no answer came.
-func (c *Client) ask(ctx context.Context, q request, answer any) (maybe bool, err error) {
+// send finds the leader, sends it the request, and decodes the answer. It returns uncertain if a
+// leader may have executed the request although no answer came.
+func (c *Client) send(ctx context.Context, q request, answer any) (uncertain bool, err error) {
 	s := c.known.Search(c.Patience)
 	for {
 		addr, limit, err := s.Next(ctx)
 		if err != nil {
-			return maybe, err
+			return uncertain, err
 		}
-		err = c.try(ctx, addr, limit, q, answer)
+		err = c.sendTo(ctx, addr, limit, q, answer)
 		if err == nil {
-			c.known.Leads(addr)
-			return maybe, nil
+			c.known.SetLeader(addr)
+			return uncertain, nil
 		}
-		maybe = maybe || !untouched(err)
+		uncertain = uncertain || !hadNoEffect(err)
 		if !retryable(err) {
-			return maybe, err
+			return uncertain, err
 		}
 		c.failed(s, addr, err)
 	}
 }
 
-// failed records that a job tracker is not the leader, and notes once that a search takes long.
+// failed records that a job tracker did not serve a request. Once per search, it notes that the
+// search takes long.
 func (c *Client) failed(s *seek.Search, addr string, err error) {
 	var e *Error
 	if errors.As(err, &e) {
@@ -129,13 +129,13 @@ func (c *Client) failed(s *seek.Search, addr string, err error) {
 	}
 }
 
-// untouched reports whether a failed request had certainly no effect.
-func untouched(err error) bool {
+// hadNoEffect reports whether a failed request certainly had no effect.
+func hadNoEffect(err error) bool {
 	var e *Error
 	var op *net.OpError
 	switch {
 	case errors.As(err, &e):
-		// All other codes are refusals by the leader.
+		// Other codes are refusals by the leader.
 		return e.Untouched || e.Code != codeInternal && !retryable(e)
 	case errors.As(err, &op):
 		return op.Op == "dial"
@@ -146,23 +146,23 @@ func untouched(err error) bool {
 // errForeign reports an answer that is not from a job tracker.
 var errForeign = errors.New("not a job tracker of this version")
 
-func (c *Client) try(ctx context.Context, addr string, limit time.Duration, q request, answer any) error {
+func (c *Client) sendTo(ctx context.Context, addr string, limit time.Duration, q request, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, q.method, c.scheme+addr+q.path, bytes.NewReader(q.body))
 	if err != nil {
 		return fmt.Errorf("%w: %w", errForeign, err)
 	}
-	if q.kind != "" {
-		r.Header.Set("Content-Type", q.kind)
+	if q.contentType != "" {
+		r.Header.Set("Content-Type", q.contentType)
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {
-		return brief(addr, err)
+		return shortError(addr, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return failure(addr, resp)
+		return answerError(addr, resp)
 	}
 	body, err := readAll(resp.Body)
 	if err != nil {
@@ -174,8 +174,8 @@ func (c *Client) try(ctx context.Context, addr string, limit time.Duration, q re
 	return nil
 }
 
-// brief removes the method and the URL from an error of net/http, since callers add the address.
-func brief(addr string, err error) error {
+// shortError replaces the method and the URL in an error of net/http by the address.
+func shortError(addr string, err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
@@ -190,9 +190,9 @@ func brief(addr string, err error) error {
 	return fmt.Errorf("%s: %w", addr, err)
 }
 
-// failure reads the error in an answer other than 200.
-func failure(addr string, resp *http.Response) error {
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxSmall))
+// answerError decodes the error in an answer with another status than 200.
+func answerError(addr string, resp *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	e := new(Error)
 	if err != nil || json.Unmarshal(body, e) != nil || e.Code == "" {
 		return fmt.Errorf("%s answered %q: %w", addr, resp.Status, errForeign)
@@ -208,14 +208,14 @@ func readAll(r io.Reader) ([]byte, error) {
 	return body, err
 }
 
-// errMaybe reports a change that may have been made. It is safe to repeat.
-var errMaybe = errors.New("it is not known whether the change was made")
+// errUncertain reports a change that may have been made. It is safe to repeat.
+var errUncertain = errors.New("it is not known whether the change was made")
 
-// change requests a change that is safe to repeat.
+// change sends a change that is safe to repeat.
 func (c *Client) change(ctx context.Context, path string, body any) error {
-	maybe, err := c.ask(ctx, asJSON(http.MethodPost, path, body), &struct{}{})
-	if err != nil && maybe {
-		return fmt.Errorf("%w: %w", errMaybe, err)
+	uncertain, err := c.send(ctx, jsonRequest(http.MethodPost, path, body), &struct{}{})
+	if err != nil && uncertain {
+		return fmt.Errorf("%w: %w", errUncertain, err)
 	}
 	return err
 }

@@ -26,22 +26,23 @@ import (
 var job1 = wire.JobID{Start: 7, N: 1}
 
 // three starts a cluster of three job trackers; the first one leads.
-func three(t *testing.T) (l *fakeLog, all []*fake, stops []func()) {
+func startThree(t *testing.T) (l *fakeLog, all []*fake, stops []func()) {
 	t.Helper()
 	l = newFakeLog()
 	for i := range 3 {
 		f, stop := l.start(t, fmt.Sprintf("jt%d", i+1))
 		all, stops = append(all, f), append(stops, stop)
 	}
-	l.lead(all[0])
+	l.setLeader(all[0])
 	return l, all, stops
 }
 
-// TestRemoveVoterAgain: removing a voter succeeds if it worked before, but the answer was lost.
+// TestRemoveVoterAgain: a repeated removal of a voter succeeds if the first one worked, but its
+// answer was lost.
 func TestRemoveVoterAgain(t *testing.T) {
 	t.Parallel()
-	_, all, _ := three(t)
-	all[0].voter, all[0].removed = []Voter{{"jt1", "h:1"}, {"jt4", "h:4"}}, context.DeadlineExceeded
+	_, all, _ := startThree(t)
+	all[0].voter, all[0].removeErr = []Voter{{"jt1", "h:1"}, {"jt4", "h:4"}}, context.DeadlineExceeded
 	c := testClient(t, all[0].addr)
 	if err := c.RemoveVoter(t.Context(), "jt4"); err != nil || len(all[0].voter) != 1 {
 		t.Errorf("%v, %v", all[0].voter, err)
@@ -53,7 +54,7 @@ func TestRemoveVoterAgain(t *testing.T) {
 
 func TestAnyAddressFindsLeader(t *testing.T) {
 	t.Parallel()
-	_, all, _ := three(t)
+	_, all, _ := startThree(t)
 	c := testClient(t, closedAddr(t), all[2].addr) // a follower names the leader
 	ids, err := c.Submit(t.Context(), submission("k"))
 	if err != nil || len(ids) != 1 || ids[0] != job1 {
@@ -103,21 +104,21 @@ func TestAnyAddressFindsLeader(t *testing.T) {
 func TestSubmitAgain(t *testing.T) {
 	for name, lose := range map[string]func(l *fakeLog, f, next *fake, stop func()) error{
 		"deposed": func(l *fakeLog, _, next *fake, _ func()) error {
-			l.lead(next)
+			l.setLeader(next)
 			return core.ErrNotLeader
 		},
 		"stopped": func(l *fakeLog, _, next *fake, _ func()) error {
-			l.lead(next)
+			l.setLeader(next)
 			return jobtracker.ErrStopped
 		},
 		"killed": func(l *fakeLog, _, next *fake, stop func()) error {
 			go stop()
-			l.lead(next)
+			l.setLeader(next)
 			return errors.New("not sent")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, all, stops := three(t)
+			l, all, stops := startThree(t)
 			once := sync.OnceValue(func() error { return lose(l, all[0], all[1], stops[0]) })
 			killed := name == "killed"
 			all[0].after = func(wire.Submission) error {
@@ -137,10 +138,10 @@ func TestSubmitAgain(t *testing.T) {
 	}
 }
 
-// TestKillAgain: a kill succeeds if it worked before, but the answer was lost.
+// TestKillAgain: a repeated kill succeeds if the first one worked, but its answer was lost.
 func TestKillAgain(t *testing.T) {
 	t.Parallel()
-	l, all, _ := three(t)
+	l, all, _ := startThree(t)
 	c := testClient(t, all[0].addr)
 	if _, err := c.Submit(t.Context(), submission("k")); err != nil {
 		t.Fatal(err)
@@ -159,7 +160,7 @@ func TestKillAgain(t *testing.T) {
 	addr := strings.TrimPrefix(front.URL, "http://")
 	c = testClient(t, addr, all[0].addr)
 	go l.change(func() { all[0].hint = "" })
-	c.known.Leads(addr)
+	c.known.SetLeader(addr)
 	if err := c.Kill(t.Context(), job1, "enough"); err != nil {
 		t.Error(err)
 	}
@@ -171,7 +172,7 @@ func TestChanges(t *testing.T) {
 	l := newFakeLog()
 	follower, _ := l.start(t, "jt1")
 	leader, _ := l.start(t, "jt2")
-	l.lead(leader)
+	l.setLeader(leader)
 	c := testClient(t, follower.addr)
 	if _, err := c.Submit(t.Context(), submission("k1")); err != nil {
 		t.Fatal(err)
@@ -217,12 +218,12 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestGiveUp: without a leader, the error lists the addresses, and says whether the submission
-// may have been accepted.
+// TestGiveUp: if no leader is found, the error lists the addresses, and is client.ErrUndecided if
+// the submission may have been accepted.
 func TestGiveUp(t *testing.T) {
 	t.Parallel()
-	l, all, _ := three(t)
-	l.lead(nil)
+	l, all, _ := startThree(t)
+	l.setLeader(nil)
 	dead := closedAddr(t)
 	foreign := httptest.NewServer(http.NotFoundHandler())
 	defer foreign.Close()
@@ -235,11 +236,11 @@ func TestGiveUp(t *testing.T) {
 	cut.Config.ErrorLog = nil
 	defer cut.Close()
 	for _, g := range []struct {
-		name  string
-		addrs []string
-		is    error
-		text  string
-		maybe bool
+		name      string
+		addrs     []string
+		sentinel  error
+		text      string
+		undecided bool
 	}{
 		{"dead", []string{dead}, seek.ErrUnreachable, "job tracker unreachable: tried " + dead, false},
 		{"no address", nil, seek.ErrUnreachable, "no address is known", false},
@@ -252,7 +253,7 @@ func TestGiveUp(t *testing.T) {
 		c := testClient(t, g.addrs...)
 		c.Patience = 100 * time.Millisecond
 		_, err := c.Submit(t.Context(), submission("k"))
-		if !errors.Is(err, g.is) || !strings.Contains(err.Error(), g.text) || errors.Is(err, client.ErrUndecided) != g.maybe {
+		if !errors.Is(err, g.sentinel) || !strings.Contains(err.Error(), g.text) || errors.Is(err, client.ErrUndecided) != g.undecided {
 			t.Errorf("%s: %v", g.name, err)
 		}
 	}
@@ -268,10 +269,10 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-// TestStuckLeader: the client leaves a stopped leader for a new one.
+// TestStuckLeader: if the leader does not answer, the client finds the new leader.
 func TestStuckLeader(t *testing.T) {
 	t.Parallel()
-	l, all, _ := three(t)
+	l, all, _ := startThree(t)
 	c := testClient(t, all[0].addr, all[1].addr)
 	if _, err := c.Cluster(t.Context()); err != nil {
 		t.Fatal(err)
@@ -279,22 +280,22 @@ func TestStuckLeader(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
 	all[0].hang = hang
-	l.lead(all[1])
+	l.setLeader(all[1])
 	if _, err := c.Submit(t.Context(), submission("k")); err != nil || l.submits != 1 {
 		t.Errorf("%v, submitted %d times", err, l.submits)
 	}
 }
 
-// watching watches jobs and sends statuses and notes to channels.
-type watching struct {
+// watchResults has the states, notes and result of a watch.
+type watchResults struct {
 	states chan string
 	notes  chan string
 	end    chan error
 }
 
-func watchJob(t *testing.T, c *Client) *watching {
+func watchJob(t *testing.T, c *Client) *watchResults {
 	t.Helper()
-	w := &watching{states: make(chan string, 100), notes: make(chan string, 100), end: make(chan error, 1)}
+	w := &watchResults{states: make(chan string, 100), notes: make(chan string, 100), end: make(chan error, 1)}
 	c.Note = func(line string) { w.notes <- line }
 	go func() {
 		var last error
@@ -319,11 +320,11 @@ func await[T any](t *testing.T, what string, from <-chan T) T {
 	}
 }
 
-// TestWatchFollowsLeader: a watch continues after a change and a crash of the leader, until the
-// job ends.
+// TestWatchFollowsLeader: a watch continues after a change of the leader and after its crash, until
+// the job ends.
 func TestWatchFollowsLeader(t *testing.T) {
 	t.Parallel()
-	l, all, stops := three(t)
+	l, all, stops := startThree(t)
 	c := testClient(t, all[2].addr, all[1].addr, all[0].addr)
 	if _, err := c.Submit(t.Context(), submission("k")); err != nil {
 		t.Fatal(err)
@@ -332,7 +333,7 @@ func TestWatchFollowsLeader(t *testing.T) {
 	if s := await(t, "state", w.states); s != "running" {
 		t.Errorf("first %s", s)
 	}
-	l.lead(all[1])
+	l.setLeader(all[1])
 	if s := await(t, "state of the second leader", w.states); s != "running" {
 		t.Errorf("then %s", s)
 	}
@@ -340,12 +341,12 @@ func TestWatchFollowsLeader(t *testing.T) {
 		t.Errorf("note %q", note)
 	}
 	stops[1]()
-	l.lead(all[2])
+	l.setLeader(all[2])
 	if s := await(t, "state of the third leader", w.states); s != "running" {
 		t.Errorf("then %s", s)
 	}
 	await(t, "note", w.notes)
-	l.set(job1, wire.Succeeded)
+	l.setState(job1, wire.Succeeded)
 	if s := await(t, "end", w.states); s != "succeeded" {
 		t.Errorf("last %s", s)
 	}
@@ -354,10 +355,11 @@ func TestWatchFollowsLeader(t *testing.T) {
 	}
 }
 
-// TestWatchLeavesSilentLeader: a watch leaves a stopped leader whose connections stay open.
+// TestWatchLeavesSilentLeader: a watch looks for another leader if it gets no lines, even if the
+// connection stays open.
 func TestWatchLeavesSilentLeader(t *testing.T) {
 	t.Parallel()
-	l, all, _ := three(t)
+	l, all, _ := startThree(t)
 	stuck, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -376,7 +378,7 @@ func TestWatchLeavesSilentLeader(t *testing.T) {
 	}()
 	c := testClient(t, stuck.Addr().String(), all[0].addr)
 	l.jobs = []wire.JobStatus{{ID: job1, State: wire.Succeeded}}
-	c.known.Leads(stuck.Addr().String())
+	c.known.SetLeader(stuck.Addr().String())
 	w := watchJob(t, c)
 	if s := await(t, "state", w.states); s != "succeeded" {
 		t.Error(s)
@@ -396,7 +398,7 @@ func TestWatchLeavesSilentLeader(t *testing.T) {
 // TestWatchCutOff: an incomplete line is dropped, and a malformed one ends the watch.
 func TestWatchCutOff(t *testing.T) {
 	t.Parallel()
-	l, all, _ := three(t)
+	l, all, _ := startThree(t)
 	l.jobs = []wire.JobStatus{{ID: job1, State: wire.Succeeded}}
 	for _, c := range []struct {
 		text string
@@ -416,7 +418,7 @@ func TestWatchCutOff(t *testing.T) {
 		}))
 		addr := strings.TrimPrefix(server.URL, "http://")
 		client := testClient(t, addr, all[0].addr)
-		client.known.Leads(addr)
+		client.known.SetLeader(addr)
 		w := watchJob(t, client)
 		err := await(t, "end", w.end)
 		if c.want == "" && (err != nil || await(t, "state", w.states) != "succeeded") || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -426,20 +428,21 @@ func TestWatchCutOff(t *testing.T) {
 	}
 }
 
-// TestWatchRefusesEarlierEpoch: a leader of an earlier epoch does not know that it was replaced.
+// TestWatchRefusesEarlierEpoch: a watch refuses a leader of an earlier epoch, which may not know
+// yet that it was replaced.
 func TestWatchRefusesEarlierEpoch(t *testing.T) {
-	f := &following{c: NewClient(nil), leader: "jt2", epoch: 5, lastLine: time.Now()}
-	if err := f.found("h:1", &watchLine{Leader: "jt1", Epoch: 4}); !errors.Is(err, core.ErrNotLeader) || f.leader != "jt2" {
+	f := &clientWatch{c: NewClient(nil), leader: "jt2", epoch: 5, lastLine: time.Now()}
+	if err := f.foundLeader("h:1", &watchLine{Leader: "jt1", Epoch: 4}); !errors.Is(err, core.ErrNotLeader) || f.leader != "jt2" {
 		t.Errorf("%v, follows %s", err, f.leader)
 	}
-	if err := f.found("h:1", &watchLine{Leader: "jt1", Epoch: 6}); err != nil || f.leader != "jt1" {
+	if err := f.foundLeader("h:1", &watchLine{Leader: "jt1", Epoch: 6}); err != nil || f.leader != "jt1" {
 		t.Errorf("%v, follows %s", err, f.leader)
 	}
 }
 
 func TestWatchEnds(t *testing.T) {
 	t.Parallel()
-	_, all, stops := three(t)
+	_, all, stops := startThree(t)
 	c := testClient(t, all[0].addr)
 	for _, err := range c.Watch(t.Context(), []wire.JobID{job1}) {
 		if !errors.Is(err, admission.ErrUnknownJob) {

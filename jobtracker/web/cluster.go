@@ -13,7 +13,7 @@ type (
 	// Cluster describes a cluster.
 	Cluster struct {
 		ID       string    `json:"id"`
-		Start    time.Time `json:"start,omitzero"` // of its bootstrap, part of every job's id
+		Start    time.Time `json:"start,omitzero"` // when it was bootstrapped; part of every job's id
 		Staging  string    `json:"staging"`
 		Epoch    uint64    `json:"epoch"`
 		Leader   string    `json:"leader"`
@@ -33,14 +33,14 @@ type (
 		Log      Log           `json:"log"`
 	}
 
-	// LostTracker is a lost task tracker that has not registered again, with its losses.
+	// LostTracker is a lost task tracker that has not registered again, and what was lost with it.
 	LostTracker struct {
 		ID      string    `json:"id"`
 		Host    string    `json:"host"`
 		Addr    string    `json:"addr"`
 		Rack    string    `json:"rack,omitempty"`
 		Since   time.Time `json:"since"`
-		Maps    int       `json:"maps"` // running attempts
+		Maps    int       `json:"maps"` // attempts that ran there
 		Reduces int       `json:"reduces"`
 		Outputs int       `json:"outputs"` // map outputs of jobs that had not ended
 	}
@@ -59,7 +59,7 @@ type (
 		Incarnation  uint64 `json:"incarnation"`
 		MapSlots     int    `json:"mapSlots"`
 		ReduceSlots  int    `json:"reduceSlots"`
-		Maps         int    `json:"maps"` // running
+		Maps         int    `json:"maps"` // running attempts
 		Reduces      int    `json:"reduces"`
 		Connected    bool   `json:"connected"`
 		SilentMillis int64  `json:"silentMillis"`
@@ -109,7 +109,7 @@ func (h *handler) cluster(ctx context.Context, _ *http.Request) (any, error) {
 	return answer, nil
 }
 
-// health answers health checks: an answer means that this job tracker's loop works.
+// health answers health checks. An answer shows that the goroutine of Server.Run works.
 func (h *handler) health(ctx context.Context, _ *http.Request) (any, error) {
 	c, err := h.Server.Cluster(ctx)
 	if err != nil {
@@ -121,8 +121,8 @@ func (h *handler) health(ctx context.Context, _ *http.Request) (any, error) {
 	}{h.ID, c.Leader != ""}, nil
 }
 
-// Cluster describes the cluster, as its leader knows it or, without a leader, as a follower
-// does.
+// Cluster describes the cluster as its leader knows it, or as a follower does if it finds no
+// leader.
 func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 	s := c.known.Search(c.Patience)
 	var follower *Cluster
@@ -135,10 +135,10 @@ func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 			return nil, fmt.Errorf("describe cluster: %w", err)
 		}
 		answer := new(Cluster)
-		err = c.try(ctx, addr, limit, request{method: http.MethodGet, path: "/v1/cluster"}, answer)
+		err = c.sendTo(ctx, addr, limit, request{method: http.MethodGet, path: "/v1/cluster"}, answer)
 		switch {
 		case err == nil && answer.IsLeader:
-			c.known.Leads(addr)
+			c.known.SetLeader(addr)
 			return answer, nil
 		case err == nil:
 			follower = answer

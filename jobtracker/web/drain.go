@@ -9,10 +9,10 @@ import (
 
 // Drain is the state of a drain.
 type Drain struct {
-	Tracker string `json:"tracker"`
-	Drained bool   `json:"drained"`         // no job needs the task tracker
-	Here    bool   `json:"here"`            // the task tracker is registered, perhaps again after the drain
-	Needs   string `json:"needs,omitempty"` // what jobs still need
+	Tracker    string `json:"tracker"`
+	Drained    bool   `json:"drained"`         // no job needs the task tracker
+	Registered bool   `json:"here"`            // the task tracker is registered, perhaps again after the drain
+	Needs      string `json:"needs,omitempty"` // what jobs still need of it
 }
 
 func drainsOf(list []wire.DrainStatus) []Drain {
@@ -23,7 +23,7 @@ func drainsOf(list []wire.DrainStatus) []Drain {
 	return all
 }
 
-// Drain returns a task tracker's drain; nil: there is none.
+// Drain returns the drain of a task tracker, or nil if there is none.
 func (c *Cluster) Drain(tracker string) *Drain {
 	for i := range c.Drains {
 		if c.Drains[i].Tracker == tracker {
@@ -46,10 +46,10 @@ func (h *handler) drain(ctx context.Context, r *http.Request) (any, error) {
 	if body.Tracker == "" {
 		return nil, badRequest("the request names no tracker")
 	}
-	if err := h.administers(r, "drain task trackers"); err != nil {
+	if err := h.requireAdmin(r, "drain task trackers"); err != nil {
 		return nil, err
 	}
-	if _, err := h.leads(ctx); err != nil {
+	if _, err := h.requireLeader(ctx); err != nil {
 		return nil, err
 	}
 	h.Logger.Info("drain", "tracker", body.Tracker, "undo", body.Undo, "asked by", r.RemoteAddr)

@@ -10,21 +10,21 @@ import (
 )
 
 type (
-	// Explanation says why a job has its slots, what it waits for, and its predicted end.
-	// Unknown times are left out.
+	// Explanation says why a job has its slots, what it waits for, and when it will end. Unknown
+	// times are left out.
 	Explanation struct {
 		Job       string    `json:"job"`
 		Name      string    `json:"name"`
 		Pool      string    `json:"pool"`
 		State     string    `json:"state"`
 		Suspended bool      `json:"suspended,omitempty"`
-		Scheduler string    `json:"scheduler,omitempty"` // in force
+		Scheduler string    `json:"scheduler,omitempty"` // currently
 		Metric    string    `json:"metric,omitempty"`
 		Delay     string    `json:"delay,omitempty"`
 		Phases    []Phase   `json:"phases,omitempty"`
 		Shuffle   *Shuffle  `json:"shuffle,omitempty"`
 		Holds     []Hold    `json:"holds,omitempty"`
-		Now       time.Time `json:"now"` // by the clock of the other times
+		Now       time.Time `json:"now"` // on the clock of the other times
 		Submitted time.Time `json:"submitted,omitzero"`
 		End       time.Time `json:"end,omitzero"` // predicted
 		Deadline  time.Time `json:"deadline,omitzero"`
@@ -32,24 +32,24 @@ type (
 
 	// Phase is a job's maps or its reduces.
 	Phase struct {
-		Phase       string    `json:"phase"` // "map" or "reduce"
-		Tasks       int       `json:"tasks"`
-		Done        int       `json:"done"`
-		Running     int       `json:"running"`
-		Waiting     int       `json:"waiting"`           // ready for a slot
-		Adopted     int       `json:"adopted,omitempty"` // running attempts of an earlier leader, which began at an unknown time
-		Place       int       `json:"place,omitempty"`   // in the order of the current plan, from 1
-		Of          int       `json:"of,omitempty"`      // number of jobs in the plan
-		Target      int       `json:"target"`            // slots in the plan
-		Min         int       `json:"min"`               // guaranteed slots
-		Max         int       `json:"max"`               // slots that it can use
-		PoolMin     int       `json:"poolMin,omitempty"` // guaranteed slots of its pool
-		TaskSeconds float64   `json:"taskSeconds"`       // of one task
-		LeftSeconds float64   `json:"leftSeconds"`       // time on one slot for all remaining tasks
-		Source      string    `json:"source,omitempty"`  // of TaskSeconds
-		End         time.Time `json:"end,omitzero"`
-		WaitSeconds float64   `json:"waitSeconds,omitempty"` // how long a map waits for a local slot at most
-		Speeds      []Speed   `json:"speeds,omitempty"`      // by tracker; not in a list of jobs
+		Phase            string    `json:"phase"` // "map" or "reduce"
+		Tasks            int       `json:"tasks"`
+		Done             int       `json:"done"`
+		Running          int       `json:"running"`
+		Waiting          int       `json:"waiting"`           // ready for a slot
+		Adopted          int       `json:"adopted,omitempty"` // running attempts that an earlier leader launched, at an unknown time
+		Place            int       `json:"place,omitempty"`   // in the order of the current plan, from 1
+		Of               int       `json:"of,omitempty"`      // number of jobs in the plan
+		Target           int       `json:"target"`            // slots in the plan
+		Min              int       `json:"min"`               // guaranteed slots
+		Max              int       `json:"max"`               // slots that it can use
+		PoolMin          int       `json:"poolMin,omitempty"` // guaranteed slots of its pool
+		TaskSeconds      float64   `json:"taskSeconds"`       // of one task
+		RemainingSeconds float64   `json:"leftSeconds"`       // time on one slot for all remaining tasks
+		Source           string    `json:"source,omitempty"`  // of TaskSeconds
+		End              time.Time `json:"end,omitzero"`
+		WaitSeconds      float64   `json:"waitSeconds,omitempty"` // maximum time that a map waits for a local slot
+		Speeds           []Speed   `json:"speeds,omitempty"`      // by tracker; not in a list of jobs
 	}
 
 	// Speed is how fast the job's tasks were on a tracker.
@@ -61,21 +61,21 @@ type (
 
 	// Shuffle is a job's part of the shuffle, in bytes.
 	Shuffle struct {
-		Ready int64   `json:"ready"` // made by maps, not yet gathered
-		Left  int64   `json:"left"`  // with the estimated output of maps
-		Whole int64   `json:"whole"`
-		Share float64 `json:"share,omitempty"` // of the fetching of homes, in the current plan
-		Place int     `json:"place,omitempty"`
-		Of    int     `json:"of,omitempty"`
+		Ready     int64   `json:"ready"`           // output of ended maps, not yet gathered
+		Remaining int64   `json:"left"`            // not yet gathered, with the estimated output of maps to come
+		Total     int64   `json:"whole"`           // gathered and not
+		Share     float64 `json:"share,omitempty"` // of the homes' fetches, in the current plan
+		Place     int     `json:"place,omitempty"`
+		Of        int     `json:"of,omitempty"`
 
 		PerByte float64 `json:"perByte,omitempty"` // output bytes per input byte so far
 	}
 
 	// Hold is a reason why tasks of the job do not get free slots.
 	Hold struct {
-		What  string    `json:"what"`
-		Until time.Time `json:"until,omitzero"` // latest end
-		Due   time.Time `json:"due,omitzero"`   // estimated end
+		Reason   string    `json:"what"`
+		Until    time.Time `json:"until,omitzero"` // latest end
+		Expected time.Time `json:"due,omitzero"`   // estimated end
 	}
 )
 
@@ -102,7 +102,7 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 		e.Phases = append(e.Phases, Phase{
 			Phase: p.Phase.String(), Tasks: p.Tasks, Done: p.Done, Running: p.Running, Waiting: p.Waiting, Adopted: p.Adopted,
 			Place: p.Place, Of: p.Of, Target: p.Target, Min: p.Min, Max: p.Max, PoolMin: p.PoolMin,
-			TaskSeconds: p.TaskSeconds, LeftSeconds: p.Left, Source: p.Source, End: timeOf(p.End), WaitSeconds: p.Wait.Seconds(), Speeds: speeds,
+			TaskSeconds: p.TaskSeconds, RemainingSeconds: p.RemainingSeconds, Source: p.Source, End: timeOf(p.End), WaitSeconds: p.Wait.Seconds(), Speeds: speeds,
 		})
 	}
 	if x.Shuffle != nil {
@@ -110,7 +110,7 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 		e.Shuffle = &s
 	}
 	for _, h := range x.Holds {
-		e.Holds = append(e.Holds, Hold{What: h.What, Until: timeOf(h.Until), Due: timeOf(h.Due)})
+		e.Holds = append(e.Holds, Hold{Reason: h.Reason, Until: timeOf(h.Until), Expected: timeOf(h.Expected)})
 	}
 	return e
 }
@@ -132,7 +132,7 @@ type explanationList struct {
 }
 
 func (h *handler) explainAll(ctx context.Context, _ *http.Request) (any, error) {
-	if _, err := h.leads(ctx); err != nil {
+	if _, err := h.requireLeader(ctx); err != nil {
 		return nil, err
 	}
 	all, err := h.Server.Explanations(ctx)
@@ -150,14 +150,14 @@ func (h *handler) explainAll(ctx context.Context, _ *http.Request) (any, error) 
 // job, or no longer.
 func (c *Client) Explain(ctx context.Context, id wire.JobID) (*Explanation, error) {
 	x := new(Explanation)
-	_, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + id.String() + "/explain"}, x)
+	_, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + id.String() + "/explain"}, x)
 	return x, err
 }
 
 // Explanations explains all jobs that have not ended.
 func (c *Client) Explanations(ctx context.Context) ([]Explanation, error) {
 	var answer explanationList
-	if _, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/explain"}, &answer); err != nil {
+	if _, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/explain"}, &answer); err != nil {
 		return nil, fmt.Errorf("explain jobs: %w", err)
 	}
 	return answer.Jobs, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// fakeLog is the common state of the fake job trackers of a cluster.
+// fakeLog is the state that the fake job trackers of a cluster share.
 type fakeLog struct {
 	mu      sync.Mutex
 	epoch   uint64
@@ -45,15 +45,15 @@ func (l *fakeLog) change(do func()) {
 	l.changed = make(chan struct{})
 }
 
-// lead makes f the leader of a new epoch; nil: no leader.
-func (l *fakeLog) lead(f *fake) {
+// setLeader begins an epoch with f as leader, or without a leader if f is nil.
+func (l *fakeLog) setLeader(f *fake) {
 	l.change(func() {
 		l.leader = f
 		l.epoch++
 	})
 }
 
-func (l *fakeLog) set(id wire.JobID, state wire.State) {
+func (l *fakeLog) setState(id wire.JobID, state wire.State) {
 	l.change(func() {
 		for i := range l.jobs {
 			if l.jobs[i].ID == id {
@@ -68,15 +68,15 @@ type fake struct {
 	log     *fakeLog
 	id      string
 	addr    string
-	hint    string                          // "": the leader's address
-	after   func(sub wire.Submission) error // result of an answer to a submission
+	hint    string                          // address to name as the leader's; "": its own
+	after   func(sub wire.Submission) error // called after a submission; its error is the answer
 	serve   func(conn *wire.Conn) error
 	hang    chan struct{} // not nil: no answers until it is closed
 	voter   []Voter
-	changes []string // of settings and of scheduling, in order
-	asked   []core.Caller
+	changes []string // JSON of changes of settings, in order
+	callers []core.Caller
 
-	removed error // result of the answer to the removal of a voter
+	removeErr error // answer to the removal of a voter
 }
 
 func (f *fake) Cluster(ctx context.Context) (wire.ClusterStatus, error) {
@@ -104,19 +104,19 @@ func (f *fake) Cluster(ctx context.Context) (wire.ClusterStatus, error) {
 	return c, nil
 }
 
-func (f *fake) leading() error {
+func (f *fake) checkLeads() error {
 	if f.log.leader != f {
 		return core.ErrNotLeader
 	}
 	return nil
 }
 
-func (f *fake) Submit(ctx context.Context, by core.Caller, sub wire.Submission) ([]wire.JobID, error) {
+func (f *fake) Submit(ctx context.Context, caller core.Caller, sub wire.Submission) ([]wire.JobID, error) {
 	var ids []wire.JobID
 	var err error
 	f.log.change(func() {
-		f.asked = append(f.asked, by)
-		if err = f.leading(); err != nil {
+		f.callers = append(f.callers, caller)
+		if err = f.checkLeads(); err != nil {
 			return
 		}
 		if sub.Key == "" {
@@ -148,10 +148,10 @@ func (f *fake) status(id wire.JobID) (wire.JobStatus, error) {
 	return f.log.jobs[i], nil
 }
 
-func (f *fake) Kill(_ context.Context, by core.Caller, id wire.JobID, reason string) error {
+func (f *fake) Kill(_ context.Context, caller core.Caller, id wire.JobID, reason string) error {
 	var err error
 	f.log.change(func() {
-		f.asked = append(f.asked, by)
+		f.callers = append(f.callers, caller)
 		var s wire.JobStatus
 		if s, err = f.status(id); err != nil {
 			return
@@ -168,10 +168,10 @@ func (f *fake) Kill(_ context.Context, by core.Caller, id wire.JobID, reason str
 	return err
 }
 
-func (f *fake) Change(_ context.Context, by core.Caller, id wire.JobID, c wire.Change) error {
+func (f *fake) Change(_ context.Context, caller core.Caller, id wire.JobID, c wire.Change) error {
 	var err error
 	f.log.change(func() {
-		f.asked = append(f.asked, by)
+		f.callers = append(f.callers, caller)
 		var s wire.JobStatus
 		if s, err = f.status(id); err != nil {
 			return
@@ -197,10 +197,10 @@ func (f *fake) Schedule(_ context.Context, s wire.Scheduling) error {
 	err := admission.CheckScheduling(s)
 	f.log.change(func() {
 		if err == nil {
-			err = f.leading()
+			err = f.checkLeads()
 		}
 		if err == nil {
-			f.log.scheduling = s.Over(f.log.scheduling)
+			f.log.scheduling = s.WithDefaults(f.log.scheduling)
 		}
 	})
 	return err
@@ -209,7 +209,7 @@ func (f *fake) Schedule(_ context.Context, s wire.Scheduling) error {
 func (f *fake) Drain(_ context.Context, tracker string, undo bool) error {
 	var err error
 	f.log.change(func() {
-		if err = f.leading(); err != nil {
+		if err = f.checkLeads(); err != nil {
 			return
 		}
 		i := slices.IndexFunc(f.log.drains, func(d wire.DrainStatus) bool { return d.Tracker == tracker })
@@ -219,7 +219,7 @@ func (f *fake) Drain(_ context.Context, tracker string, undo bool) error {
 		case undo && i >= 0:
 			f.log.drains = slices.Delete(f.log.drains, i, i+1)
 		case !undo && i < 0:
-			f.log.drains = append(f.log.drains, wire.DrainStatus{Tracker: tracker, Here: true, Needs: "1 attempt"})
+			f.log.drains = append(f.log.drains, wire.DrainStatus{Tracker: tracker, Registered: true, Needs: "1 attempt"})
 		}
 	})
 	return err
@@ -231,10 +231,10 @@ func (f *fake) Jobs(context.Context) ([]wire.JobStatus, error) {
 	return slices.Clone(f.log.jobs), nil
 }
 
-func (f *fake) Attempts(_ context.Context, by core.Caller, id wire.JobID) (wire.JobAttempts, error) {
+func (f *fake) Attempts(_ context.Context, caller core.Caller, id wire.JobID) (wire.JobAttempts, error) {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
-	f.asked = append(f.asked, by)
+	f.callers = append(f.callers, caller)
 	if _, err := f.status(id); err != nil {
 		return wire.JobAttempts{}, err
 	}
@@ -256,10 +256,10 @@ func (f *fake) Explain(_ context.Context, id wire.JobID) (wire.Explanation, erro
 		Job: id, Name: s.Name, Pool: "default", State: s.State, Scheduling: wire.Scheduling{Scheduler: "flex", Metric: "sum-response", Delay: "none"},
 		Phases: []wire.PhaseExplanation{{
 			Phase: wire.Map, Tasks: 4, Done: 1, Running: 2, Waiting: 1, Place: 1, Of: 2, Target: 3, Min: 1, Max: 4,
-			TaskSeconds: 1.5, Left: 4, Source: "measured", End: 9000,
+			TaskSeconds: 1.5, RemainingSeconds: 4, Source: "measured", End: 9000,
 		}},
-		Shuffle: &wire.ShuffleExplanation{Ready: 1, Left: 2, Whole: 3, Share: 0.5, Place: 1, Of: 1},
-		Holds:   []wire.Hold{{What: "a map waits", Until: 8000}}, Submitted: 1000, End: 9000,
+		Shuffle: &wire.ShuffleExplanation{Ready: 1, Remaining: 2, Total: 3, Share: 0.5, Place: 1, Of: 1},
+		Holds:   []wire.Hold{{Reason: "a map waits", Until: 8000}}, Submitted: 1000, End: 9000,
 	}, nil
 }
 
@@ -285,7 +285,7 @@ func (f *fake) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[[]wire.Job
 			f.log.mu.Lock()
 			var all []wire.JobStatus
 			ended := true
-			err := f.leading()
+			err := f.checkLeads()
 			for _, id := range ids {
 				s, unknown := f.status(id)
 				err = errors.Join(err, unknown)
@@ -339,7 +339,7 @@ func (f *fake) RemoveVoter(_ context.Context, id string) error {
 	if len(f.voter) == before {
 		return ErrNotVoter
 	}
-	return f.removed
+	return f.removeErr
 }
 
 // start serves a fake on loopback until the test or stop ends it.
@@ -351,7 +351,7 @@ func (l *fakeLog) start(t *testing.T, id string) (f *fake, stop func()) {
 	}
 	f = &fake{log: l, id: id, addr: listener.Addr().String()}
 	server := NewServer(New(Config{
-		ID: id, Server: f, Voters: f, now: func() time.Time { return time.UnixMilli(99) }, hello: 200 * time.Millisecond,
+		ID: id, Server: f, Voters: f, now: func() time.Time { return time.UnixMilli(99) }, helloLimit: 200 * time.Millisecond,
 	}), nil)
 	server.ReadTimeout = 200 * time.Millisecond
 	done := make(chan struct{})
@@ -369,12 +369,12 @@ func (l *fakeLog) start(t *testing.T, id string) (f *fake, stop func()) {
 	return f, stop
 }
 
-// one starts a cluster of one job tracker, which leads.
-func one(t *testing.T) (*fake, *Client) {
+// startOne starts a cluster of one job tracker, which leads.
+func startOne(t *testing.T) (*fake, *Client) {
 	t.Helper()
 	l := newFakeLog()
 	f, _ := l.start(t, "jt1")
-	l.lead(f)
+	l.setLeader(f)
 	return f, testClient(t, f.addr)
 }
 

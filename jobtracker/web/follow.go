@@ -28,27 +28,27 @@ var (
 // Watch implements client.Cluster. After the loss of a leader it continues with the next one.
 func (c *Client) Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
 	return func(yield func([]wire.JobStatus, error) bool) {
-		f := &following{c: c, ids: jobs, yield: yield, lastLine: time.Now()}
+		f := &clientWatch{c: c, ids: jobs, yield: yield, lastLine: time.Now()}
 		if err := f.run(ctx); err != nil && !f.stopped {
 			yield(nil, fmt.Errorf("watch: %w", err))
 		}
 	}
 }
 
-// following is a watch across leaders.
-type following struct {
-	c        *Client
-	ids      []wire.JobID
-	yield    func([]wire.JobStatus, error) bool
-	stopped  bool   // by the caller
-	leader   string // id of the last one; empty before the first
-	epoch    uint64 // of the last leader
-	lastLine time.Time
-	noted    bool // that the search for a leader takes long
+// clientWatch is a watch that continues with the next leader.
+type clientWatch struct {
+	c         *Client
+	ids       []wire.JobID
+	yield     func([]wire.JobStatus, error) bool
+	stopped   bool   // the caller wants no more states
+	leader    string // id of the last one; empty before the first
+	epoch     uint64 // of the last leader
+	lastLine  time.Time
+	slowNoted bool // a note was given that the search takes long
 }
 
-// run follows the jobs, and returns nil when all have ended.
-func (f *following) run(ctx context.Context) error {
+// run yields the jobs' states, and returns nil when all jobs have ended.
+func (f *clientWatch) run(ctx context.Context) error {
 	s := f.c.known.Search(f.c.Patience)
 	for {
 		addr, limit, err := s.Next(ctx)
@@ -66,20 +66,20 @@ func (f *following) run(ctx context.Context) error {
 		if !retryable(err) || errors.Is(err, errMalformed) {
 			return err
 		}
-		if f.lastLine.After(began) { // it led
-			// Leaders that are lost at once do not renew the patience, or run might never end.
+		if f.lastLine.After(began) { // it has sent a line as leader
+			// A leader that is lost at once does not renew the patience, or run might never end.
 			if f.lastLine.Sub(began) >= beat {
 				s = f.c.known.Search(f.c.WatchPatience)
 			}
 			s.Lost(addr, f.c.WatchPatience)
 		}
 		f.c.failed(s, addr, err)
-		f.noted = f.noted || s.Reported()
+		f.slowNoted = f.slowNoted || s.SlowReported()
 	}
 }
 
-// listen follows the jobs at one job tracker. Ended: all have ended.
-func (f *following) listen(ctx context.Context, addr string, limit time.Duration) (ended bool, err error) {
+// listen yields the states that one job tracker sends. It returns ended if all jobs have ended.
+func (f *clientWatch) listen(ctx context.Context, addr string, limit time.Duration) (ended bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence := time.AfterFunc(limit, func() { cancel(errSilent) })
@@ -97,11 +97,11 @@ func (f *following) listen(ctx context.Context, addr string, limit time.Duration
 		if context.Cause(ctx) == errSilent {
 			err = errSilent
 		}
-		return false, brief(addr, err)
+		return false, shortError(addr, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return false, failure(addr, resp)
+		return false, answerError(addr, resp)
 	}
 	in := bufio.NewScanner(resp.Body)
 	in.Buffer(nil, maxAnswer)
@@ -112,7 +112,7 @@ func (f *following) listen(ctx context.Context, addr string, limit time.Duration
 		if err := json.Unmarshal(in.Bytes(), line); err != nil {
 			return false, fmt.Errorf("%s: %w: %w", addr, errMalformed, err)
 		}
-		if ended, err := f.take(addr, line); ended || err != nil || f.stopped {
+		if ended, err := f.handleLine(addr, line); ended || err != nil || f.stopped {
 			return ended, err
 		}
 	}
@@ -133,12 +133,12 @@ func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) 
 	return 0, nil, nil
 }
 
-func (f *following) take(addr string, line *watchLine) (ended bool, err error) {
+func (f *clientWatch) handleLine(addr string, line *watchLine) (ended bool, err error) {
 	switch {
 	case line.Error != nil:
 		return false, line.Error
 	case line.Leader != "":
-		return false, f.found(addr, line)
+		return false, f.foundLeader(addr, line)
 	case line.End:
 		return true, nil
 	case line.Jobs != nil:
@@ -156,21 +156,21 @@ func (f *following) take(addr string, line *watchLine) (ended bool, err error) {
 	return false, nil
 }
 
-// found records the leader of a watch. It refuses one of an earlier epoch, which does not know
-// yet that it was replaced.
-func (f *following) found(addr string, line *watchLine) error {
+// foundLeader records the leader of a watch. It refuses a leader of an earlier epoch, which may not
+// know yet that it was replaced.
+func (f *clientWatch) foundLeader(addr string, line *watchLine) error {
 	if line.Epoch < f.epoch {
 		return &Error{Code: codeNotLeader, Text: fmt.Sprintf("%s leads epoch %d, but epoch %d has begun: %v", addr, line.Epoch, f.epoch, core.ErrNotLeader)}
 	}
-	f.c.known.Leads(addr)
+	f.c.known.SetLeader(addr)
 	silent := time.Since(f.lastLine).Round(100 * time.Millisecond)
 	switch {
 	case f.leader == "":
 	case f.leader != line.Leader:
 		f.c.note("leader changed: %s at %s leads now, before it %s; no answer for %v", line.Leader, addr, f.leader, silent)
-	case f.noted || f.epoch != line.Epoch:
+	case f.slowNoted || f.epoch != line.Epoch:
 		f.c.note("job tracker %s at %s leads again; no answer for %v", line.Leader, addr, silent)
 	}
-	f.leader, f.epoch, f.noted, f.lastLine = line.Leader, line.Epoch, false, time.Now()
+	f.leader, f.epoch, f.slowNoted, f.lastLine = line.Leader, line.Epoch, false, time.Now()
 	return nil
 }

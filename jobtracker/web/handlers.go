@@ -14,18 +14,18 @@ import (
 
 type handler struct{ Config }
 
-// short makes the handler of a route that answers once: with a value as JSON, or an error.
-func (h *handler) short(serve func(ctx context.Context, r *http.Request) (any, error)) http.HandlerFunc {
+// jsonHandler makes the handler of a route that answers with one JSON value or an error.
+func (h *handler) jsonHandler(serve func(ctx context.Context, r *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), requestWait)
 		defer cancel()
-		// A writer without deadlines, as in tests, returns an error that does not matter.
+		// Ignore the error: only writers in tests have no deadlines.
 		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(2 * requestWait))
-		if err := refusePage(r); err != nil {
+		if err := rejectBrowser(r); err != nil {
 			h.fail(w, r, err)
 			return
 		}
-		limit := int64(maxSmall)
+		limit := int64(maxBody)
 		if r.URL.Path == "/v1/submissions" {
 			limit = wire.MaxFrame + 16
 		}
@@ -39,9 +39,9 @@ func (h *handler) short(serve func(ctx context.Context, r *http.Request) (any, e
 	}
 }
 
-// refusePage refuses a change that a web page requests: browsers send the origin with every
-// request other than GET and HEAD.
-func refusePage(r *http.Request) error {
+// rejectBrowser refuses a change that a web page requests: browsers send the header Origin with
+// every request except GET and HEAD.
+func rejectBrowser(r *http.Request) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Header.Get("Origin") == "" {
 		return nil
 	}
@@ -51,7 +51,7 @@ func refusePage(r *http.Request) error {
 func reply(w http.ResponseWriter, status int, answer any) {
 	body, err := json.Marshal(answer)
 	if err != nil {
-		panic(fmt.Sprintf("web: an answer cannot be encoded: %v", err)) // a defect of our types
+		panic(fmt.Sprintf("web: an answer cannot be encoded: %v", err)) // our types can always be encoded
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -72,7 +72,7 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	reply(w, status, p)
 }
 
-// problem translates an error for the network. A follower adds the leader.
+// problem converts an error to an answer and its HTTP status. A follower adds the leader.
 func (h *handler) problem(ctx context.Context, err error) (*Error, int) {
 	p, status := problem(err)
 	if p.Code != codeNotLeader || p.Addr != "" {
@@ -87,8 +87,8 @@ func (h *handler) problem(ctx context.Context, err error) (*Error, int) {
 	return &named, status
 }
 
-// leads refuses a request unless this job tracker leads.
-func (h *handler) leads(ctx context.Context) (wire.ClusterStatus, error) {
+// requireLeader fails if this job tracker does not lead.
+func (h *handler) requireLeader(ctx context.Context) (wire.ClusterStatus, error) {
 	c, err := h.Server.Cluster(ctx)
 	if err != nil {
 		return c, err

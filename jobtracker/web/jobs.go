@@ -27,11 +27,11 @@ type (
 		Read          Bytes                       `json:"read"`
 		Shuffled      Bytes                       `json:"shuffled"`
 		Reduced       Bytes                       `json:"reduced"`
-		Suspended     bool                        `json:"suspended,omitempty"` // suspended
+		Suspended     bool                        `json:"suspended,omitempty"`
 		Settings      Settings                    `json:"settings"`
 		Counters      map[string]map[string]int64 `json:"counters,omitempty"`
 		Error         string                      `json:"error,omitempty"`
-		WaitReason    string                      `json:"waitReason,omitempty"` // "for …"
+		WaitReason    string                      `json:"waitReason,omitempty"` // begins with "for"
 		Troubles      []string                    `json:"troubles,omitempty"`
 		ElapsedMillis int64                       `json:"elapsedMillis"`
 		EndsMillis    int64                       `json:"endsMillis,omitempty"` // predicted time from submission to end
@@ -58,15 +58,15 @@ type (
 		Addr       string    `json:"addr"` // host:port for its logs
 		State      string    `json:"state"`
 		Bytes      Bytes     `json:"bytes"`
-		Launched   time.Time `json:"launched,omitzero"` // left out: by an earlier leader, and began is approximate
+		Launched   time.Time `json:"launched,omitzero"` // left out: an earlier leader launched it, and began is approximate
 		Began      time.Time `json:"began,omitzero"`
 		TookMillis int64     `json:"tookMillis"`
 		Error      string    `json:"error,omitempty"`
 		Level      string    `json:"level,omitempty"` // locality of a map: distance to its input
-		Reads      Reads     `json:"reads,omitzero"`  // of its input, if the file system counts them
+		Reads      Reads     `json:"reads,omitzero"`  // reads of its input, if the file system counts them
 	}
 
-	// Reads counts bytes read by distance, and the time spent on them.
+	// Reads counts the bytes read from each distance, and the time of reading them.
 	Reads struct {
 		NodeBytes    int64 `json:"nodeBytes"`
 		NodeMillis   int64 `json:"nodeMillis"`
@@ -105,12 +105,12 @@ func (j *Job) Status() (wire.JobStatus, error) {
 		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
 	}
 	var flow wire.FlowID
-	var with wire.JobID
+	var stoppedBy wire.JobID
 	if j.Flow != "" {
 		flow, err = wire.ParseFlowID(j.Flow)
 	}
 	if j.StoppedBy != "" && err == nil {
-		with, err = wire.ParseJobID(j.StoppedBy)
+		stoppedBy, err = wire.ParseJobID(j.StoppedBy)
 	}
 	if err != nil {
 		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
@@ -120,7 +120,7 @@ func (j *Job) Status() (wire.JobStatus, error) {
 		return wire.JobStatus{}, fmt.Errorf("%v: %w", id, err)
 	}
 	return wire.JobStatus{
-		ID: id, Name: j.Name, Flow: flow, StoppedBy: with, Owner: j.Owner, State: state, Suspended: j.Suspended, Settings: settings, Maps: wire.TaskCounts(j.Maps), Reduces: wire.TaskCounts(j.Reduces),
+		ID: id, Name: j.Name, Flow: flow, StoppedBy: stoppedBy, Owner: j.Owner, State: state, Suspended: j.Suspended, Settings: settings, Maps: wire.TaskCounts(j.Maps), Reduces: wire.TaskCounts(j.Reduces),
 		Read: wire.Progress(j.Read), Shuffled: wire.Progress(j.Shuffled), Reduced: wire.Progress(j.Reduced),
 		Counters: j.Counters, Error: j.Error, WaitReason: j.WaitReason, Troubles: j.Troubles,
 		Elapsed: time.Duration(j.ElapsedMillis) * time.Millisecond, Ends: time.Duration(j.EndsMillis) * time.Millisecond,
@@ -153,7 +153,7 @@ func (a *Attempt) Status() (wire.AttemptStatus, error) {
 	}
 	s := wire.AttemptStatus{
 		Attempt: id, Tracker: a.Tracker, Addr: a.Addr, Bytes: wire.Progress(a.Bytes), Took: a.TookMillis, Error: a.Error,
-		Reads: a.Reads.reads(),
+		Reads: a.Reads.toWire(),
 	}
 	for state := wire.AttemptRunning; state <= wire.AttemptKilled; state++ {
 		if state.String() == a.State {
@@ -186,7 +186,7 @@ func readsOf(r *wire.Reads) Reads {
 }
 
 // reads is the inverse of [readsOf], to the millisecond.
-func (r *Reads) reads() wire.Reads {
+func (r *Reads) toWire() wire.Reads {
 	return wire.Reads{
 		Node:   wire.Reading{Bytes: r.NodeBytes, Took: time.Duration(r.NodeMillis) * time.Millisecond},
 		Rack:   wire.Reading{Bytes: r.RackBytes, Took: time.Duration(r.RackMillis) * time.Millisecond},
@@ -199,7 +199,7 @@ type jobList struct {
 }
 
 func (h *handler) jobs(ctx context.Context, r *http.Request) (any, error) {
-	if _, err := h.leads(ctx); err != nil {
+	if _, err := h.requireLeader(ctx); err != nil {
 		return nil, err
 	}
 	statuses, err := h.Server.Jobs(ctx)
@@ -218,7 +218,7 @@ func (h *handler) jobs(ctx context.Context, r *http.Request) (any, error) {
 // Jobs lists all jobs that the cluster knows, oldest first, without counters and troubles.
 func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
 	var answer jobList
-	if _, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/jobs"}, &answer); err != nil {
+	if _, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/jobs"}, &answer); err != nil {
 		return nil, fmt.Errorf("list jobs: %w", err)
 	}
 	return answer.Jobs, nil
@@ -232,11 +232,11 @@ func pathJob(r *http.Request) (wire.JobID, error) {
 	return id, nil
 }
 
-// jobAtLeader is pathJob if this job tracker leads.
+// jobAtLeader returns the job in the path. It fails if this job tracker does not lead.
 func (h *handler) jobAtLeader(ctx context.Context, r *http.Request) (wire.JobID, error) {
 	id, err := pathJob(r)
 	if err == nil {
-		_, err = h.leads(ctx)
+		_, err = h.requireLeader(ctx)
 	}
 	return id, err
 }
@@ -255,11 +255,11 @@ func (h *handler) job(ctx context.Context, r *http.Request) (any, error) {
 	return nil, fmt.Errorf("%v: %w", id, admission.ErrUnknownJob)
 }
 
-// Job returns the status of a job. admission.ErrUnknownJob: the cluster does not know it, or no
-// longer.
+// Job returns the status of a job. It fails with admission.ErrUnknownJob if the cluster does not
+// know the job any more.
 func (c *Client) Job(ctx context.Context, id wire.JobID) (*Job, error) {
 	job := new(Job)
-	_, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + id.String()}, job)
+	_, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + id.String()}, job)
 	return job, err
 }
 
@@ -276,7 +276,7 @@ func (h *handler) kill(ctx context.Context, r *http.Request) (any, error) {
 	if err := readJSON(r.Body, &body); err != nil {
 		return nil, err
 	}
-	if _, err := h.leads(ctx); err != nil {
+	if _, err := h.requireLeader(ctx); err != nil {
 		return nil, err
 	}
 	return struct{}{}, h.Server.Kill(ctx, h.caller(r), id, body.Reason)
@@ -284,9 +284,9 @@ func (h *handler) kill(ctx context.Context, r *http.Request) (any, error) {
 
 // Kill implements client.Cluster.
 func (c *Client) Kill(ctx context.Context, job wire.JobID, reason string) error {
-	maybe, err := c.ask(ctx, asJSON(http.MethodPost, "/v1/jobs/"+job.String()+"/kill", killRequest{reason}), &struct{}{})
-	if maybe && errors.Is(err, admission.ErrJobEnded) {
-		// Perhaps this kill worked, and its first answer was lost.
+	uncertain, err := c.send(ctx, jsonRequest(http.MethodPost, "/v1/jobs/"+job.String()+"/kill", killRequest{reason}), &struct{}{})
+	if uncertain && errors.Is(err, admission.ErrJobEnded) {
+		// Perhaps this kill has ended the job, and the first answer was lost.
 		if j, jobErr := c.Job(ctx, job); jobErr == nil && j.State == wire.Killed.String() {
 			return nil
 		}
@@ -298,7 +298,7 @@ func (c *Client) Kill(ctx context.Context, job wire.JobID, reason string) error 
 type Attempts struct {
 	Attempts []Attempt `json:"attempts"`
 	Owner    string    `json:"owner,omitempty"`
-	Token    string    `json:"token,omitempty"` // see package wire; only for the owner and administrators
+	Token    string    `json:"token,omitempty"` // only for the owner and administrators; see package wire
 }
 
 // AttemptsOf converts a job's attempts to JSON.
@@ -325,15 +325,15 @@ func (h *handler) attempts(ctx context.Context, r *http.Request) (any, error) {
 // Attempts lists a job's attempts.
 func (c *Client) Attempts(ctx context.Context, id wire.JobID) (*Attempts, error) {
 	answer := new(Attempts)
-	_, err := c.ask(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + id.String() + "/attempts"}, answer)
+	_, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + id.String() + "/attempts"}, answer)
 	return answer, err
 }
 
-// jobFor converts a job's status for a caller: only users who may read the logs get the output
-// of failed attempts.
-func jobFor(by core.Caller, s *wire.JobStatus) Job {
+// jobFor converts a job's status for a caller. Only users who may read the job's logs get the
+// output of failed attempts.
+func jobFor(caller core.Caller, s *wire.JobStatus) Job {
 	job := JobOf(s)
-	if !by.MayRead(s.Owner) {
+	if !caller.MayRead(s.Owner) {
 		job.Error, _, _ = strings.Cut(job.Error, "\n")
 		job.Troubles = nil
 	}

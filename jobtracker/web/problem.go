@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/admission"
 )
 
-// Error is an error that is sent over the network. errors.Is finds the sentinel of its code.
+// Error is an error in an answer. errors.Is finds the sentinel of its code.
 type Error struct {
 	Code   string `json:"code"`
 	Text   string `json:"error"`
@@ -23,9 +23,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Text }
 
-// Is reports whether target is the sentinel of the error at the job tracker.
+// Is reports whether target is the sentinel of the error's code.
 func (e *Error) Is(target error) bool {
-	for _, k := range kinds() {
+	for _, k := range errorKinds() {
 		if k.code == e.Code && k.sentinel != nil {
 			return target == k.sentinel
 		}
@@ -50,15 +50,15 @@ func badRequest(text string) *Error {
 	return &Error{Code: codeBadRequest, Text: text, Untouched: true}
 }
 
-// kind is a code with its HTTP status and sentinel.
-type kind struct {
+// errorKind is a code with its HTTP status and sentinel.
+type errorKind struct {
 	code     string
 	status   int
 	sentinel error
 }
 
-func kinds() []kind {
-	return []kind{
+func errorKinds() []errorKind {
+	return []errorKind{
 		{codeNotLeader, http.StatusMisdirectedRequest, core.ErrNotLeader},
 		{"unknown-job", http.StatusNotFound, admission.ErrUnknownJob},
 		{"job-ended", http.StatusConflict, admission.ErrJobEnded},
@@ -81,32 +81,32 @@ func kinds() []kind {
 	}
 }
 
-// problem translates an error for the network, with its HTTP status.
+// problem converts an error to an answer and its HTTP status.
 func problem(err error) (*Error, int) {
-	var known *Error
+	var answer *Error
 	var follows *core.NotLeaderError
 	var large *http.MaxBytesError
 	switch {
-	case errors.As(err, &known):
+	case errors.As(err, &answer):
 	case errors.As(err, &follows):
-		known = &Error{Code: codeNotLeader, Text: err.Error(), Leader: follows.Leader, Addr: follows.Addr}
+		answer = &Error{Code: codeNotLeader, Text: err.Error(), Leader: follows.Leader, Addr: follows.Addr}
 	case errors.As(err, &large):
-		known = &Error{Code: codeTooLarge, Text: err.Error()}
+		answer = &Error{Code: codeTooLarge, Text: err.Error()}
 	default:
-		known = &Error{Code: codeInternal, Text: err.Error()}
-		for _, k := range kinds() {
+		answer = &Error{Code: codeInternal, Text: err.Error()}
+		for _, k := range errorKinds() {
 			if k.sentinel != nil && errors.Is(err, k.sentinel) {
-				known.Code = k.code
+				answer.Code = k.code
 				break
 			}
 		}
 	}
-	for _, k := range kinds() {
-		if k.code == known.Code {
-			return known, k.status
+	for _, k := range errorKinds() {
+		if k.code == answer.Code {
+			return answer, k.status
 		}
 	}
-	return known, http.StatusInternalServerError
+	return answer, http.StatusInternalServerError
 }
 
 // retryable reports whether another job tracker, or the same one later, may serve the request.

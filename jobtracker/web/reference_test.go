@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestReference: docs/reference.md has exactly the routes, with their roles, and the codes of errors.
+// TestReference: docs/reference.md has exactly the routes of the handler, with their roles, and the
+// codes of errors.
 func TestReference(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference.md")
 	if err != nil {
@@ -26,10 +27,10 @@ func TestReference(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z]+ /[^`]*)` \\| ([^|]*) \\|").FindAllStringSubmatch(string(page), -1) {
 		documented = append(documented, row[1]+" for "+row[2])
 	}
-	differ(t, "route", documented, routes)
+	compareDocs(t, "route", documented, routes)
 
 	var codes, explained []string
-	for _, k := range kinds() {
+	for _, k := range errorKinds() {
 		codes = append(codes, fmt.Sprintf("%d %s", k.status, k.code))
 	}
 	for _, row := range regexp.MustCompile(`(?m)^\| (\d{3}) \| (.*) \|$`).FindAllStringSubmatch(string(page), -1) {
@@ -37,10 +38,10 @@ func TestReference(t *testing.T) {
 			explained = append(explained, row[1]+" "+code[1])
 		}
 	}
-	differ(t, "code", explained, codes)
+	compareDocs(t, "code", explained, codes)
 }
 
-func differ(t *testing.T, what string, documented, want []string) {
+func compareDocs(t *testing.T, what string, documented, want []string) {
 	t.Helper()
 	for _, x := range want {
 		if !slices.Contains(documented, x) {

@@ -24,18 +24,18 @@ type (
 		Batch          string    `json:"batch,omitempty"`
 	}
 
-	// SLAStep is the total cost of an end later than a time since the submission.
+	// SLAStep is the total cost if the job ends later than a time since its submission.
 	SLAStep struct {
 		AfterMillis int64   `json:"afterMillis"`
 		Cost        float64 `json:"cost"`
 	}
 
-	// Change changes settings; those that are left out stay.
+	// Change changes settings. Settings that are left out stay.
 	Change struct {
 		Pool           *string    `json:"pool,omitempty"`
 		Priority       *string    `json:"priority,omitempty"`
 		Weight         *float64   `json:"weight,omitempty"`
-		DeadlineMillis *int64     `json:"deadlineMillis,omitempty"` // from now; 0: remove it
+		DeadlineMillis *int64     `json:"deadlineMillis,omitempty"` // time from now; 0: remove the deadline
 		SLA            *[]SLAStep `json:"sla,omitempty"`
 		Batch          *string    `json:"batch,omitempty"`
 		Suspended      *bool      `json:"suspended,omitempty"`
@@ -50,12 +50,12 @@ type (
 
 	// Pools is the current pool table.
 	Pools struct {
-		Status string   `json:"status"` // its file, and the error of a newer version
+		Status string   `json:"status"` // URL of its file, and the error of a newer version of the file
 		Pools  []Pool   `json:"pools"`
-		Notes  []string `json:"notes,omitempty"` // lines of its file that have no effect
+		Notes  []string `json:"notes,omitempty"` // warnings about lines that have no effect
 	}
 
-	// Pool is the state of a pool. Slots are for maps, then for reduces; -1: no limit.
+	// Pool is the state of a pool. Pairs are for maps, then for reduces; -1: no limit.
 	Pool struct {
 		Name    string  `json:"name"`
 		Min     [2]int  `json:"min"`
@@ -64,7 +64,7 @@ type (
 		MaxJobs int     `json:"maxJobs"`
 		Jobs    int     `json:"jobs"` // number of jobs that have not ended
 		Running [2]int  `json:"running"`
-		Gone    bool    `json:"gone,omitempty"`
+		Removed bool    `json:"gone,omitempty"`
 	}
 )
 
@@ -75,7 +75,7 @@ func settingsOf(t *wire.Settings, elapsed time.Duration) Settings {
 	}
 }
 
-// millis rounds away from 0, since 0 means something else.
+// millis rounds away from 0, since 0 milliseconds mean no deadline.
 func millis(d time.Duration) int64 {
 	if d < 0 {
 		return min(d.Milliseconds(), -1)
@@ -133,8 +133,8 @@ func ChangeOf(c *wire.Change) Change {
 	return w
 }
 
-// change is the inverse of [ChangeOf], to the millisecond.
-func (c *Change) change() (wire.Change, error) {
+// toWire is the inverse of [ChangeOf], to the millisecond.
+func (c *Change) toWire() (wire.Change, error) {
 	w := wire.Change{Weight: c.Weight, Batch: c.Batch, Pool: c.Pool, Suspended: c.Suspended}
 	if c.Priority != nil {
 		p, err := wire.ParsePriority(*c.Priority)
@@ -156,8 +156,8 @@ func (c *Change) change() (wire.Change, error) {
 
 func poolsOf(s *wire.ClusterStatus) Pools {
 	p := Pools{Status: s.Pools, Pools: make([]Pool, 0, len(s.InPools)), Notes: s.PoolNotes}
-	for _, one := range s.InPools {
-		p.Pools = append(p.Pools, Pool(one))
+	for _, pool := range s.InPools {
+		p.Pools = append(p.Pools, Pool(pool))
 	}
 	return p
 }
@@ -171,14 +171,14 @@ func (h *handler) change(ctx context.Context, r *http.Request) (any, error) {
 	if err := readJSON(r.Body, &body); err != nil {
 		return nil, err
 	}
-	change, err := body.change()
+	change, err := body.toWire()
 	switch {
 	case err != nil:
 		return nil, err
 	case change.Empty():
 		return nil, badRequest("the change changes nothing")
 	}
-	if _, err := h.leads(ctx); err != nil {
+	if _, err := h.requireLeader(ctx); err != nil {
 		return nil, err
 	}
 	return struct{}{}, h.Server.Change(ctx, h.caller(r), id, change)
@@ -192,10 +192,10 @@ func (h *handler) schedule(ctx context.Context, r *http.Request) (any, error) {
 	if body == (Scheduling{}) {
 		return nil, badRequest("the change changes nothing")
 	}
-	if err := h.administers(r, "change the scheduler"); err != nil {
+	if err := h.requireAdmin(r, "change the scheduler"); err != nil {
 		return nil, err
 	}
-	if _, err := h.leads(ctx); err != nil {
+	if _, err := h.requireLeader(ctx); err != nil {
 		return nil, err
 	}
 	h.Logger.Info("scheduling", "scheduler", body.Scheduler, "metric", body.Metric, "delay", body.Delay, "asked by", r.RemoteAddr)
@@ -207,7 +207,7 @@ func (c *Client) Change(ctx context.Context, job wire.JobID, change wire.Change)
 	return c.change(ctx, "/v1/jobs/"+job.String()+"/settings", ChangeOf(&change))
 }
 
-// Schedule changes the scheduler, metric or delay rule; empty parts stay.
+// Schedule changes the scheduler, metric or delay rule. Empty parts stay.
 func (c *Client) Schedule(ctx context.Context, s wire.Scheduling) error {
 	return c.change(ctx, "/v1/cluster/scheduling", Scheduling(s))
 }

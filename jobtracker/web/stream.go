@@ -30,7 +30,7 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, fmt.Errorf("upgrade: %w", err))
 		return
 	}
-	conn.SetDeadline(time.Now().Add(h.hello)) // the first use returns its error too
+	conn.SetDeadline(time.Now().Add(h.helloLimit)) // ignore the error: the next read or write returns it too
 	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+streamProtocol+"\r\n\r\n"); err != nil {
 		conn.Close()
 		return
@@ -54,12 +54,12 @@ func (p *deadlineUntilRead) Read(b []byte) (int, error) {
 	n, err := p.in.Read(b)
 	if n > 0 && !p.read {
 		p.read = true
-		p.conn.SetReadDeadline(time.Time{}) // the next read returns its error too
+		p.conn.SetReadDeadline(time.Time{}) // ignore the error: the next read returns it too
 	}
 	return n, err
 }
 
-// dialWait bounds the time to connect, streamWait that to connect and upgrade.
+// dialWait limits the time to connect, streamWait the time to connect and upgrade.
 const (
 	dialWait   = 2 * time.Second
 	streamWait = 5 * time.Second
@@ -78,7 +78,7 @@ func DialStream(ctx context.Context, addr string, config *tls.Config) (*wire.Con
 	if config != nil {
 		conn = tls.Client(conn, config) // the first write does the handshake
 	}
-	// Closing ends reads and writes when ctx ends.
+	// If ctx ends, close the connection to interrupt reads and writes.
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	in, err := upgrade(conn, addr)
 	if !stop() {
@@ -101,7 +101,7 @@ func upgrade(conn net.Conn, addr string) (*bufio.Reader, error) {
 	if err := r.Write(conn); err != nil {
 		return nil, err
 	}
-	head := &capped{in: conn, left: maxHeader}
+	head := &capped{in: conn, remaining: maxHeader}
 	in := bufio.NewReader(head)
 	answer, err := http.ReadResponse(in, r)
 	if err != nil {
@@ -114,21 +114,21 @@ func upgrade(conn net.Conn, addr string) (*bufio.Reader, error) {
 	return in, nil
 }
 
-// capped bounds the bytes to read until the cap is lifted.
+// capped limits the bytes to read until lifted is set.
 type capped struct {
-	in     io.Reader
-	left   int
-	lifted bool
+	in        io.Reader
+	remaining int
+	lifted    bool
 }
 
 func (c *capped) Read(p []byte) (int, error) {
 	if c.lifted {
 		return c.in.Read(p)
 	}
-	if c.left == 0 {
+	if c.remaining == 0 {
 		return 0, fmt.Errorf("the answer is longer than %d bytes", maxHeader)
 	}
-	n, err := c.in.Read(p[:min(len(p), c.left)])
-	c.left -= n
+	n, err := c.in.Read(p[:min(len(p), c.remaining)])
+	c.remaining -= n
 	return n, err
 }

@@ -20,7 +20,7 @@ func (h *handler) submit(ctx context.Context, r *http.Request) (any, error) {
 	if t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t != frameType {
 		return nil, badRequest("a submission must have the content type " + frameType)
 	}
-	if _, err := h.leads(ctx); err != nil {
+	if _, err := h.requireLeader(ctx); err != nil {
 		return nil, err
 	}
 	sub, err := readSubmission(r.Body)
@@ -42,7 +42,7 @@ type submitted struct {
 	Jobs []string `json:"jobs"`
 }
 
-// readSubmission reads a body with exactly one frame, a submission.
+// readSubmission reads a body that is one frame of a submission.
 func readSubmission(body io.Reader) (*wire.Submission, error) {
 	sub, err := wire.ReadAs[*wire.Submission](body)
 	if err == nil {
@@ -62,19 +62,19 @@ func readSubmission(body io.Reader) (*wire.Submission, error) {
 }
 
 // Submit implements client.Cluster. An error matches client.ErrUndecided if the cluster may have
-// accepted the submission; submitting again under the same key tells.
+// accepted the submission. To find out, submit again with the same key.
 func (c *Client) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error) {
 	frame, err := wire.Append(nil, &sub)
 	if err != nil {
 		return nil, fmt.Errorf("submit: %w", err)
 	}
 	var answer submitted
-	maybe, err := c.ask(ctx, request{http.MethodPost, "/v1/submissions", frameType, frame}, &answer)
+	uncertain, err := c.send(ctx, request{http.MethodPost, "/v1/submissions", frameType, frame}, &answer)
 	switch {
 	case err == nil:
 	case errors.Is(err, admission.ErrBadSubmission):
 		return nil, err // an earlier leader would have refused it too
-	case maybe:
+	case uncertain:
 		return nil, fmt.Errorf("submit: %w: %w", client.ErrUndecided, err)
 	default:
 		return nil, fmt.Errorf("submit: %w", err)

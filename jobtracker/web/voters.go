@@ -17,17 +17,17 @@ type Voter struct {
 	Addr string `json:"addr"` // host:port of its log
 }
 
-// Voters are the members of the replicated log. Only the leader changes them.
+// Voters lists and changes the voters of the replicated log. Only the leader changes them.
 type Voters interface {
 	Voters() []Voter
 	AddVoter(ctx context.Context, v Voter) error
-	RemoveVoter(ctx context.Context, id string) error // ErrNotVoter: it has no vote
+	RemoveVoter(ctx context.Context, id string) error // ErrNotVoter: it is not a voter
 }
 
-// errNoVoters refuses to change voters of a log that has none.
+// errNoVoters is the error of a change of voters if the job tracker's log is not replicated.
 var errNoVoters = errors.New("this job tracker's log has no voters")
 
-// ErrNotVoter refuses to remove a job tracker that has no vote.
+// ErrNotVoter is the error of the removal of a job tracker that is not a voter.
 var ErrNotVoter = errors.New("it is not a voter")
 
 func (h *handler) addVoter(ctx context.Context, r *http.Request) (any, error) {
@@ -56,11 +56,11 @@ func (h *handler) mayAdd(r *http.Request, id string) error {
 		}
 		return nil
 	}
-	return h.administers(r, "add voters")
+	return h.requireAdmin(r, "add voters")
 }
 
 func (h *handler) removeVoter(ctx context.Context, r *http.Request) (any, error) {
-	if err := h.administers(r, "remove voters"); err != nil {
+	if err := h.requireAdmin(r, "remove voters"); err != nil {
 		return nil, err
 	}
 	if err := h.mayChangeVoters(ctx); err != nil {
@@ -75,24 +75,24 @@ func (h *handler) mayChangeVoters(ctx context.Context) error {
 	if h.Voters == nil {
 		return errNoVoters
 	}
-	_, err := h.leads(ctx)
+	_, err := h.requireLeader(ctx)
 	return err
 }
 
 // AddVoter makes a job tracker a voter. It is safe to repeat.
 func (c *Client) AddVoter(ctx context.Context, v Voter) error {
-	if _, err := c.ask(ctx, asJSON(http.MethodPost, "/v1/cluster/voters", v), &struct{}{}); err != nil {
+	if _, err := c.send(ctx, jsonRequest(http.MethodPost, "/v1/cluster/voters", v), &struct{}{}); err != nil {
 		return fmt.Errorf("add voter %s: %w", v.ID, err)
 	}
 	return nil
 }
 
-// RemoveVoter removes a job tracker's vote. ErrNotVoter: it has none.
+// RemoveVoter makes a job tracker a non-voter. It fails with ErrNotVoter if it is none already.
 func (c *Client) RemoveVoter(ctx context.Context, id string) error {
 	q := request{method: http.MethodDelete, path: "/v1/cluster/voters/" + url.PathEscape(id)}
-	maybe, err := c.ask(ctx, q, &struct{}{})
+	uncertain, err := c.send(ctx, q, &struct{}{})
 	switch {
-	case err == nil, maybe && errors.Is(err, ErrNotVoter): // removed by this call, whose first answer was lost
+	case err == nil, uncertain && errors.Is(err, ErrNotVoter): // uncertain: this call has removed it, and the answer was lost
 		return nil
 	}
 	return fmt.Errorf("remove voter %s: %w", id, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// watchLine is a line of a watch; one part is set.
+// watchLine is a line of a watch. Exactly one part is set; Leader and Epoch are one part.
 type watchLine struct {
 	Leader string `json:"leader,omitempty"`
 	Epoch  uint64 `json:"epoch,omitempty"`
@@ -21,29 +21,29 @@ type watchLine struct {
 	Error  *Error `json:"error,omitempty"`
 }
 
-// watch sends the jobs' states until all have ended.
+// watch sends the states of jobs until all have ended.
 func (h *handler) watch(w http.ResponseWriter, r *http.Request) {
-	ids, err := watched(r)
+	ids, err := watchedJobs(r)
 	if err != nil {
 		h.fail(w, r, err)
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c, err := h.leads(ctx)
+	c, err := h.requireLeader(ctx)
 	if err != nil {
 		h.fail(w, r, err)
 		return
 	}
-	out := &lines{w: w, control: http.NewResponseController(w)}
-	// The read deadline of the request would end the watch.
+	out := &lineWriter{w: w, control: http.NewResponseController(w)}
+	// Without this, the read deadline of the request would end the watch.
 	out.control.SetReadDeadline(time.Time{})
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if out.write(&watchLine{Leader: c.Leader, Epoch: c.Epoch}) != nil {
 		return
 	}
-	if err := h.sendNews(ctx, out, h.caller(r), ids, c.Epoch); err != nil {
+	if err := h.sendChanges(ctx, out, h.caller(r), ids, c.Epoch); err != nil {
 		p, _ := h.problem(ctx, err)
 		out.write(&watchLine{Error: p}) // an error means that the client has closed the connection
 		return
@@ -51,7 +51,7 @@ func (h *handler) watch(w http.ResponseWriter, r *http.Request) {
 	out.write(&watchLine{End: true})
 }
 
-func watched(r *http.Request) ([]wire.JobID, error) {
+func watchedJobs(r *http.Request) ([]wire.JobID, error) {
 	texts := r.URL.Query()["job"]
 	if len(texts) == 0 {
 		return nil, badRequest("watch: the request names no job")
@@ -67,22 +67,22 @@ func watched(r *http.Request) ([]wire.JobID, error) {
 	return ids, nil
 }
 
-type watchNews struct {
+type watchUpdate struct {
 	statuses []wire.JobStatus
 	err      error
 }
 
-// sendNews writes a line for each change of the jobs, and beats between. It returns nil after
-// the last one.
-func (h *handler) sendNews(ctx context.Context, out *lines, by core.Caller, ids []wire.JobID, epoch uint64) error {
+// sendChanges writes a line for each change of the jobs, and beats in between. It returns nil when
+// all jobs have ended.
+func (h *handler) sendChanges(ctx context.Context, out *lineWriter, caller core.Caller, ids []wire.JobID, epoch uint64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	news := make(chan watchNews)
+	updates := make(chan watchUpdate)
 	go func() {
-		defer close(news)
+		defer close(updates)
 		for statuses, err := range h.Server.Watch(ctx, ids) {
 			select {
-			case news <- watchNews{statuses, err}:
+			case updates <- watchUpdate{statuses, err}:
 			case <-ctx.Done():
 				return
 			}
@@ -92,13 +92,13 @@ func (h *handler) sendNews(ctx context.Context, out *lines, by core.Caller, ids 
 	defer ticker.Stop()
 	for {
 		select {
-		case n, ok := <-news:
+		case n, ok := <-updates:
 			if !ok || n.err != nil {
 				return n.err
 			}
 			line := watchLine{Jobs: make([]Job, 0, len(n.statuses))}
 			for i := range n.statuses {
-				line.Jobs = append(line.Jobs, jobFor(by, &n.statuses[i]))
+				line.Jobs = append(line.Jobs, jobFor(caller, &n.statuses[i]))
 			}
 			if err := out.write(&line); err != nil {
 				return err
@@ -114,27 +114,27 @@ func (h *handler) sendNews(ctx context.Context, out *lines, by core.Caller, ids 
 	}
 }
 
-// stillLeads ends a watch when the term in which it began is over.
+// stillLeads fails if the epoch in which a watch began is over.
 func (h *handler) stillLeads(ctx context.Context, epoch uint64) error {
-	c, err := h.leads(ctx)
+	c, err := h.requireLeader(ctx)
 	if err == nil && c.Epoch != epoch {
 		err = fmt.Errorf("watch of epoch %d in epoch %d: %w", epoch, c.Epoch, core.ErrNotLeader)
 	}
 	return err
 }
 
-// lines writes JSON objects and flushes each, with a bound in time.
-type lines struct {
+// lineWriter writes JSON objects, one a line. It flushes each line, within lineWait.
+type lineWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 }
 
-func (l *lines) write(line *watchLine) error {
+func (l *lineWriter) write(line *watchLine) error {
 	text, err := json.Marshal(line)
 	if err != nil {
 		return err
 	}
-	l.control.SetWriteDeadline(time.Now().Add(lineWait)) // only writers of tests have none
+	l.control.SetWriteDeadline(time.Now().Add(lineWait)) // ignore the error: only writers in tests have no deadlines
 	if _, err := l.w.Write(append(text, '\n')); err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
-// Package web is a job tracker's HTTP interface and its client: for requests of mrsubmit and
-// other programs, and the streams of task trackers. A handler passes requests to a
-// [JobTracker] and has no state. [Client] finds the leader.
+// Package web is a job tracker's HTTP interface and its client. It serves requests of mrsubmit and
+// other programs, and the streams of task trackers. A handler passes requests to a [JobTracker] and
+// has no state. [Client] finds the leader.
 //
 // # Routes
 //
@@ -9,7 +9,7 @@
 //	GET    /v1/jobs                  {"jobs": [Job, …]}, oldest first, without counters and troubles
 //	GET    /v1/jobs/ID               Job
 //	POST   /v1/jobs/ID/kill          body: {"reason": text}
-//	POST   /v1/jobs/ID/settings         body: Change, for the whole submission of the job
+//	POST   /v1/jobs/ID/settings      body: Change, for the whole submission of the job
 //	GET    /v1/jobs/ID/attempts      Attempts; with the job's token if the caller may have it
 //	GET    /v1/jobs/ID/explain       Explanation
 //	GET    /v1/explain               {"jobs": [Explanation, …]}, for jobs that have not ended, by id
@@ -23,27 +23,27 @@
 //
 // # Access
 //
-// If peers have certificates, each route serves some roles: the stream serves task trackers,
-// changes are for users, all else is for users and job trackers. A job tracker may add itself
-// as a voter. For users:
+// If peers have certificates, each route serves only some roles. The stream serves task trackers,
+// changes serve users, and all other routes serve users and job trackers. Besides, a job tracker
+// may add itself as a voter, and task trackers may call /healthz. For users:
 //
-//	submissions         the user becomes the owner, whatever the submission has
+//	submissions         the user becomes the owner, even if the submission names another one
 //	kill, settings      owner and administrators; the core decides
 //	attempts            all users; the token: owner and administrators
 //	POST and DELETE     below /v1/cluster: administrators
 //
-// The answer to other users is 403 with the code forbidden, admission.ErrNotAllowed, and the
-// job tracker logs it.
+// Other users get 403 with the code forbidden (admission.ErrNotAllowed), and the job tracker logs
+// the request.
 //
 // # Forms
 //
-// Bodies are JSON, except for a submission: it is the frame that is also staged. In this JSON,
-// and in that of mrsubmit -json, ids and states are strings, times are RFC 3339, and durations
-// are milliseconds.
+// Bodies are JSON, except for a submission, which is a wire frame like the staged one. In this
+// JSON, and in the output of mrsubmit -json, ids and states are strings, times are RFC 3339, and
+// durations are milliseconds.
 //
-// Every failure is an [Error] with a code. Only the leader serves requests, except for
-// /v1/cluster, /healthz and /v1/stream: others answer 421 and the leader, if they know it. On
-// /v1/stream the core refuses the tracker.
+// Every failure is an [Error] with a code. All job trackers serve /v1/cluster, /healthz and
+// /v1/stream, where a follower's core refuses the task tracker. Only the leader serves other
+// requests: followers answer 421 and name the leader, if they know it.
 //
 // # Watching
 //
@@ -60,7 +60,7 @@
 //
 // # Invariants
 //
-//	W1  Every read has a bound in bytes, every write one in time.
+//	W1  Every read is limited in bytes, every write in time.
 //	W2  A sentinel of the core is the same sentinel at the client (errors.Is).
 //	W3  A change that a web page requests is refused, so that pages cannot use a browser
 //	    which can reach the job tracker.
@@ -69,14 +69,14 @@
 //
 // # Files
 //
-// There is a file per topic, with its JSON types, handlers and methods of Client: submit, jobs,
-// explain, settings, cluster, drain, voters, watch (and follow, its client). Common parts are in
-// handlers (limits and answers), admit (access), problem (errors) and client, which finds the
-// leader by package seek. A route is a handler and a method in such a file, a line in
-// handler.routes, in the table above and in docs/reference.md. CONTRIBUTING.md lists the other
-// places, from the core to mrsubmit.
+// Each topic has a file with its JSON types, handlers and methods of Client: submit, jobs, explain,
+// settings, cluster, drain, voters, and watch (follow has its client). Common parts are in handlers
+// (answers), admit (access), problem (errors), and client, which finds the leader with package
+// seek. To add a route, write a handler and a method in such a file, and a line each in
+// handler.routes, the table above and docs/reference.md. CONTRIBUTING.md lists the other places,
+// from the core to mrsubmit.
 //
-// A handler and a Client may be used by many goroutines.
+// Many goroutines may use a handler or a Client at once.
 package web
 
 import (
@@ -91,16 +91,16 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// JobTracker is a jobtracker.Server.
+// JobTracker has the methods of jobtracker.Server that a handler calls.
 type JobTracker interface {
-	Submit(ctx context.Context, by core.Caller, sub wire.Submission) ([]wire.JobID, error)
-	Kill(ctx context.Context, by core.Caller, job wire.JobID, reason string) error
-	Change(ctx context.Context, by core.Caller, job wire.JobID, change wire.Change) error
+	Submit(ctx context.Context, caller core.Caller, sub wire.Submission) ([]wire.JobID, error)
+	Kill(ctx context.Context, caller core.Caller, job wire.JobID, reason string) error
+	Change(ctx context.Context, caller core.Caller, job wire.JobID, change wire.Change) error
 	Schedule(ctx context.Context, scheduling wire.Scheduling) error
 	Drain(ctx context.Context, tracker string, undo bool) error
 	Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error]
 	Jobs(ctx context.Context) ([]wire.JobStatus, error)
-	Attempts(ctx context.Context, by core.Caller, job wire.JobID) (wire.JobAttempts, error)
+	Attempts(ctx context.Context, caller core.Caller, job wire.JobID) (wire.JobAttempts, error)
 	Explain(ctx context.Context, job wire.JobID) (wire.Explanation, error)
 	Explanations(ctx context.Context) ([]wire.Explanation, error)
 	Cluster(ctx context.Context) (wire.ClusterStatus, error) // answers on followers too
@@ -127,14 +127,14 @@ type Config struct {
 	// Admins are the administrators, if Identified.
 	Admins []string
 
-	now   func() time.Time // nil: time.Now
-	hello time.Duration    // 0: helloWait
+	now        func() time.Time // default: time.Now
+	helloLimit time.Duration    // limit until a stream's first byte; default helloWait
 }
 
-// Bounds of bytes from the network and of time.
+// Limits of bytes from the network, and of times.
 const (
 	maxHeader   = 64 << 10 // bytes, with the URL of a watch
-	maxSmall    = 64 << 10 // bytes of a JSON body
+	maxBody     = 64 << 10 // bytes of a JSON body
 	headerWait  = 10 * time.Second
 	requestWait = 30 * time.Second // to serve a request, and again to send its answer
 	idleWait    = 2 * time.Minute
@@ -153,15 +153,15 @@ func New(cfg Config) http.Handler {
 	if cfg.now == nil {
 		cfg.now = time.Now
 	}
-	if cfg.hello == 0 {
-		cfg.hello = helloWait
+	if cfg.helloLimit == 0 {
+		cfg.helloLimit = helloWait
 	}
 	h := &handler{cfg}
 	mux := http.NewServeMux()
 	for _, r := range h.routes() {
 		h.handle(mux, r)
 	}
-	mux.HandleFunc("/", h.short(func(_ context.Context, r *http.Request) (any, error) {
+	mux.HandleFunc("/", h.jsonHandler(func(_ context.Context, r *http.Request) (any, error) {
 		return nil, &Error{Code: codeNotFound, Text: "no such route: " + r.Method + " " + r.URL.Path}
 	}))
 	return mux
@@ -183,20 +183,20 @@ func (h *handler) routes() []route {
 	return []route{
 		{"GET /v1/stream", trackers, h.stream},
 		{"GET /v1/watch", readers, h.watch},
-		{"POST /v1/submissions", clients, h.short(h.submit)},
-		{"GET /v1/jobs", readers, h.short(h.jobs)},
-		{"GET /v1/jobs/{id}", readers, h.short(h.job)},
-		{"POST /v1/jobs/{id}/kill", clients, h.short(h.kill)},
-		{"POST /v1/jobs/{id}/settings", clients, h.short(h.change)},
-		{"GET /v1/jobs/{id}/attempts", readers, h.short(h.attempts)},
-		{"GET /v1/jobs/{id}/explain", readers, h.short(h.explain)},
-		{"GET /v1/explain", readers, h.short(h.explainAll)},
-		{"GET /v1/cluster", readers, h.short(h.cluster)},
-		{"GET /healthz", all, h.short(h.health)},
-		{"POST /v1/cluster/scheduling", clients, h.short(h.schedule)},
-		{"POST /v1/cluster/drains", clients, h.short(h.drain)},
-		{"POST /v1/cluster/voters", voters, h.short(h.addVoter)},
-		{"DELETE /v1/cluster/voters/{id}", clients, h.short(h.removeVoter)},
+		{"POST /v1/submissions", clients, h.jsonHandler(h.submit)},
+		{"GET /v1/jobs", readers, h.jsonHandler(h.jobs)},
+		{"GET /v1/jobs/{id}", readers, h.jsonHandler(h.job)},
+		{"POST /v1/jobs/{id}/kill", clients, h.jsonHandler(h.kill)},
+		{"POST /v1/jobs/{id}/settings", clients, h.jsonHandler(h.change)},
+		{"GET /v1/jobs/{id}/attempts", readers, h.jsonHandler(h.attempts)},
+		{"GET /v1/jobs/{id}/explain", readers, h.jsonHandler(h.explain)},
+		{"GET /v1/explain", readers, h.jsonHandler(h.explainAll)},
+		{"GET /v1/cluster", readers, h.jsonHandler(h.cluster)},
+		{"GET /healthz", all, h.jsonHandler(h.health)},
+		{"POST /v1/cluster/scheduling", clients, h.jsonHandler(h.schedule)},
+		{"POST /v1/cluster/drains", clients, h.jsonHandler(h.drain)},
+		{"POST /v1/cluster/voters", voters, h.jsonHandler(h.addVoter)},
+		{"DELETE /v1/cluster/voters/{id}", clients, h.jsonHandler(h.removeVoter)},
 	}
 }
 

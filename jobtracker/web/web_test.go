@@ -25,7 +25,7 @@ import (
 
 // TestRoutes sends a request to each route and checks the text of the answer.
 func TestRoutes(t *testing.T) {
-	f, c := one(t)
+	f, c := startOne(t)
 	if _, err := c.Submit(t.Context(), submission("k1")); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/v1/jobs/job_7_0002/kill", jsonType, `{}`, 409, `{"code":"job-ended","error":"job_7_0002: the job has ended"}`},
 		{"POST", "/v1/jobs/job_7_0002/kill", jsonType, `{"reasons":1}`, 400, "unknown field"},
 		{"POST", "/v1/jobs/job_7_0002/kill", jsonType, "", 400, "EOF"},
-		{"POST", "/v1/jobs/job_7_0002/kill", jsonType, `{"reason":"` + strings.Repeat("x", maxSmall) + `"}`, 413, "too large"},
+		{"POST", "/v1/jobs/job_7_0002/kill", jsonType, `{"reason":"` + strings.Repeat("x", maxBody) + `"}`, 413, "too large"},
 		{"GET", "/v1/jobs/job_7_0002", "", "", 200, `"state":"killed"`},
 		{"GET", "/v1/jobs/job_7_0001", "", "", 200, `"settings":{"pool":"default","priority":"NORMAL"}`},
 		{"POST", "/v1/jobs/job_7_0001/settings", jsonType, `{"priority":"very_high","weight":2,"deadlineMillis":-5,"sla":[],"pool":"p","batch":""}`, 200, "{}"},
@@ -136,7 +136,7 @@ func TestRoutesAreDocumented(t *testing.T) {
 
 // TestPagesAreRefused: changes with the origin of a web page are refused.
 func TestPagesAreRefused(t *testing.T) {
-	f, c := one(t)
+	f, c := startOne(t)
 	if _, err := c.Submit(t.Context(), submission("k1")); err != nil {
 		t.Fatal(err)
 	}
@@ -159,9 +159,9 @@ func TestPagesAreRefused(t *testing.T) {
 	}
 }
 
-// TestSentinels: sentinels are the same at both ends.
+// TestSentinels: an error has the same sentinel at the client as at the job tracker.
 func TestSentinels(t *testing.T) {
-	for _, k := range kinds() {
+	for _, k := range errorKinds() {
 		if k.sentinel == nil {
 			continue
 		}
@@ -177,7 +177,7 @@ func TestSentinels(t *testing.T) {
 		if p.Code != k.code || status != k.status || !errors.Is(there, k.sentinel) || there.Error() != "around: "+k.sentinel.Error() {
 			t.Errorf("%v is sent as %s %d", k.sentinel, text, status)
 		}
-		for _, other := range kinds() {
+		for _, other := range errorKinds() {
 			if other.code != k.code && other.sentinel != nil && errors.Is(there, other.sentinel) {
 				t.Errorf("%v is also %v", k.sentinel, other.sentinel)
 			}
@@ -188,7 +188,7 @@ func TestSentinels(t *testing.T) {
 	}
 }
 
-// TestForms: statuses survive a conversion to JSON and back.
+// TestForms: a status is the same after a conversion to JSON and back.
 func TestForms(t *testing.T) {
 	status := wire.JobStatus{
 		ID: wire.JobID{Start: 7, N: 3}, Flow: wire.FlowID{Start: 7, N: 2}, StoppedBy: wire.JobID{Start: 7, N: 2}, Name: "näme\n", Owner: "ann", State: wire.Committing,
@@ -236,7 +236,7 @@ func TestForms(t *testing.T) {
 }
 
 func TestStream(t *testing.T) {
-	f, _ := one(t)
+	f, _ := startOne(t)
 	conn, err := DialStream(t.Context(), f.addr, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -253,10 +253,10 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestSilentStream: a stream without a first byte is closed; after the first byte it may be
-// silent for longer.
+// TestSilentStream: the server closes a stream that sends no first byte. After the first byte a
+// stream may be silent for longer.
 func TestSilentStream(t *testing.T) {
-	f, _ := one(t)
+	f, _ := startOne(t)
 	ends := make(chan error, 1)
 	f.serve = func(conn *wire.Conn) error {
 		_, err := conn.Receive()
@@ -271,10 +271,10 @@ func TestSilentStream(t *testing.T) {
 	if err := await(t, "end of the stream", ends); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the stream ended: %v", err)
 	}
-	speaking := make(chan *wire.Conn, 1)
+	received := make(chan *wire.Conn, 1)
 	f.serve = func(conn *wire.Conn) error {
 		_, first := conn.Receive()
-		speaking <- conn
+		received <- conn
 		_, err := conn.Receive()
 		ends <- errors.Join(first, err)
 		return err
@@ -286,17 +286,17 @@ func TestSilentStream(t *testing.T) {
 	if err := conn.Send(&wire.Ack{}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "first message", speaking)
+	await(t, "first message", received)
 	select {
 	case err := <-ends:
 		t.Errorf("the stream ended: %v", err)
-	case <-time.After(600 * time.Millisecond): // three times the limit of a silent stream
+	case <-time.After(600 * time.Millisecond): // three times the limit for the first byte
 	}
 }
 
-// TestLongWatch: a watch outlives the time limit of a request's header.
+// TestLongWatch: a watch may take longer than ReadTimeout, which limits other requests.
 func TestLongWatch(t *testing.T) {
-	f, c := one(t)
+	f, c := startOne(t)
 	if _, err := c.Submit(t.Context(), submission("k")); err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +309,7 @@ func TestLongWatch(t *testing.T) {
 	for in := bufio.NewScanner(resp.Body); in.Scan(); {
 		if last = in.Text(); last == `{"beat":true}` {
 			if beats++; beats == 2 {
-				f.log.set(job1, wire.Succeeded)
+				f.log.setState(job1, wire.Succeeded)
 			}
 		}
 	}
@@ -361,13 +361,13 @@ func TestStreamRefusals(t *testing.T) {
 	}
 }
 
-// nilJobs returns the frame of a submission with n jobs of a byte each.
+// nilJobs returns the frame of a submission with n jobs, which are nil and take a byte each.
 func nilJobs(n int) string {
 	body := "\x15\x81\xa4Plan\x81\xa4Jobs\xdd" + string(binary.BigEndian.AppendUint32(nil, uint32(n))) + strings.Repeat("\xc0", n)
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(body)))) + body
 }
 
-// FuzzRequest: routes with a body answer any bytes.
+// FuzzRequest: routes with a body answer any bytes with a code, and never with a server error.
 func FuzzRequest(f *testing.F) {
 	good := submission("k")
 	frame, err := wire.Append(nil, &good)

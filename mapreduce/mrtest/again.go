@@ -25,7 +25,7 @@ import (
 //
 //   - Values outside build: package variables, values that main computes, and variables
 //     that build captures are the same for all attempts here, but not in workers.
-//   - The worker's environment and directory: attempts have those of the test.
+//   - The worker's environment and directory: attempts run in the test's.
 //   - Values that are the same in both compared runs, such as today's date, and code
 //     that this input does not run.
 //   - Data races between attempts: attempts run one after the other.

@@ -89,7 +89,8 @@ func first(_ *mr.Task, k string, vals iter.Seq[int64], emit func(string, int64))
 	return nil
 }
 
-// TestDifference: the first record in which two outputs differ, in any order.
+// TestDifference: difference finds the first record, in sorted order, in which two
+// outputs differ.
 func TestDifference(t *testing.T) {
 	output := func(records ...string) *mapOutput {
 		o := &mapOutput{text: func(key, value []byte) string { return string(key) + "=" + string(value) }}

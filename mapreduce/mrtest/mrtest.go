@@ -22,8 +22,8 @@
 //
 // The outputs must hold the same records, in any order. They are compared as lines of
 // text; a job with another [mapreduce.Format] runs with Text for the comparison.
-// All runs but the first two overwrite the arguments of combiners and reduces as soon as
-// they are no longer valid. This detects code that keeps them.
+// All runs except the first two overwrite the arguments of combiners and reduces as soon
+// as they are no longer valid. This detects code that keeps them.
 //
 // Attempts run one after the other in the test's process. So, unlike on a cluster, they
 // share package variables, and relative file names are relative to the test.
@@ -100,13 +100,13 @@ func report(t testing.TB, k *runner, files map[string]string, reverse bool) *Out
 }
 
 // Print runs a job as [Run] does and prints its main output, for Example functions. It
-// panics where Run fails the test.
+// panics if Run would fail the test.
 func Print(job Runnable, input string) {
 	fmt.Print(mustRun(job, map[string]string{inputName: input}, true).Text())
 }
 
 // PrintFiles runs a job or flow as [RunFiles] does and prints every file of its
-// output after the file's name. It panics where RunFiles fails the test.
+// output after the file's name. It panics if RunFiles would fail the test.
 func PrintFiles(job Runnable, files map[string]string) {
 	out := mustRun(job, files, false)
 	for _, name := range slices.Sorted(maps.Keys(out.Files)) {

@@ -28,7 +28,8 @@ func linePairs() *mr.Pairs[string, struct{}] {
 	})
 }
 
-// TestWrongJobs: jobs that would go wrong on a cluster. Each is right in one run.
+// TestWrongJobs: mrtest detects jobs that are correct when run alone, but wrong on a
+// cluster.
 func TestWrongJobs(t *testing.T) {
 	seen := make(map[string]bool)
 	lines := 0
@@ -36,14 +37,14 @@ func TestWrongJobs(t *testing.T) {
 		job Runnable
 		how string // the run that detects it
 	}{
-		"state of the package in a map": {mr.MapOnly(mr.Map(mr.KeyValues(), func(_ *mr.Task, kv mr.Pair[string, string], emit func(string, struct{})) error {
+		"package variable in a map": {mr.MapOnly(mr.Map(mr.KeyValues(), func(_ *mr.Task, kv mr.Pair[string, string], emit func(string, struct{})) error {
 			if !seen[kv.A] {
 				seen[kv.A] = true
 				emit(kv.A, struct{}{})
 			}
 			return nil
 		})).Job("distinct"), "split by record"},
-		"state of the package between map and reduce": {mr.Reduce(mr.Map(mr.Lines(), func(_ *mr.Task, line string, emit func(string, int64)) error {
+		"package variable between map and reduce": {mr.Reduce(mr.Map(mr.Lines(), func(_ *mr.Task, line string, emit func(string, int64)) error {
 			lines++
 			emit("share", 1)
 			return nil
@@ -173,14 +174,14 @@ func TestCorrect(t *testing.T) {
 		"secondary sort": {mr.ReduceSorted(mr.Map(mr.KeyValues(), func(_ *mr.Task, kv mr.Pair[string, string], emit func(mr.Pair[string, string], []byte)) error {
 			emit(mr.PairOf(kv.A, kv.B), []byte(kv.B))
 			return nil
-		}), func(_ *mr.Task, who string, vals iter.Seq2[string, []byte], emit func(string, string)) error {
+		}), func(_ *mr.Task, user string, vals iter.Seq2[string, []byte], emit func(string, string)) error {
 			all := ""
 			for k, v := range vals {
 				if string(v) == k {
 					all += k
 				}
 			}
-			emit(who, all)
+			emit(user, all)
 			return nil
 		}).Job("j"), "ann\t1249\nbob\t15\ncid\t4\n"},
 		"join": {mr.Join(scorePairs(), linePairs().Combine(func(a, _ struct{}) struct{} { return a }),
@@ -294,7 +295,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestNamedOutput: the outputs of a job with two, by name.
+// TestNamedOutput: the main and the named output of a job are returned by name.
 func TestNamedOutput(t *testing.T) {
 	job := mr.MapOnly(mr.Map(mr.Lines(), func(t *mr.Task, line string, emit func(string, struct{})) error {
 		if strings.HasPrefix(line, "bob") {
@@ -337,22 +338,22 @@ func TestMisuse(t *testing.T) {
 		"values of an earlier group": {func(attempt func()) *mr.Job {
 			return mr.ReduceAll(scorePairs(), func(_ *mr.Task, groups iter.Seq2[string, iter.Seq[int64]], _ func(string, int64)) error {
 				attempt()
-				var kept []iter.Seq[int64]
+				var saved []iter.Seq[int64]
 				for _, vals := range groups {
-					kept = append(kept, vals)
+					saved = append(saved, vals)
 				}
-				read(kept[0])
+				read(saved[0])
 				return nil
 			}).Job("j")
 		}, "after the group"},
 		"values of an earlier group in a combiner": {func(attempt func()) *mr.Job {
-			var kept []iter.Seq[int64]
-			return mr.Reduce(scorePairs().CombineGroup(func(_ *mr.Task, who string, vals iter.Seq[int64], _ func(int64)) error {
-				if kept = append(kept, vals); who == "ann" {
+			var saved []iter.Seq[int64]
+			return mr.Reduce(scorePairs().CombineGroup(func(_ *mr.Task, user string, vals iter.Seq[int64], _ func(int64)) error {
+				if saved = append(saved, vals); user == "ann" {
 					attempt()
-					kept = kept[len(kept)-1:]
+					saved = saved[len(saved)-1:]
 				}
-				read(kept[0])
+				read(saved[0])
 				return nil
 			}), ignore).Job("j")
 		}, "after the group"},
@@ -426,7 +427,7 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// writing makes a job whose map calls write.
+// writing makes a job with a map that calls write.
 func writing(write func(*mr.Task)) func(func()) *mr.Job {
 	return func(attempt func()) *mr.Job {
 		job := mr.MapOnly(mr.MapSplit(mr.Lines(), func(t *mr.Task, _ iter.Seq[string], _ func(string, int64)) error {

@@ -40,8 +40,8 @@ var variants = []variant{
 	{name: "on three reduces", combine: true, defaults: map[string]string{"mapreduce.job.reduces": "3"}},
 }
 
-// runAll returns the output of the unchanged job. An error with an output describes
-// different outputs of other runs.
+// runAll returns the output of the unchanged job. If it returns both an output and an
+// error, other runs had different outputs.
 func (k *runner) runAll(files map[string]string, reverse bool) (*Output, error) {
 	first, second := &emitted{maps: make(map[mapTask]*mapOutput)}, &emitted{maps: make(map[mapTask]*mapOutput)}
 	asItIs := variant{combine: true, emitted: first}

@@ -2,12 +2,12 @@ package flex
 
 import "math"
 
-// apparent is the order of apparent tardiness costs (ATC, Vepsalainen and Morton): on one
-// machine with all slots, next is always the job with the greatest weight per time, discounted
-// by the time to its deadline in units of scale times the mean time. For sums of tardiness it
-// lies between its extremes EDD and WSPT. O(J²); above maxApparent jobs it takes several jobs
-// at a time.
-func apparent(p *Problem, scale float64) []int {
+// apparentOrder returns the order of apparent tardiness costs (ATC, Vepsalainen and Morton) on
+// one machine with all slots. Next is always the job with the greatest weight per time,
+// discounted by its slack before the deadline in units of scale times the mean time. For sums of
+// tardiness the order lies between EDD and WSPT. O(J²); above maxApparent jobs it takes several
+// jobs at a time.
+func apparentOrder(p *Problem, scale float64) []int {
 	n := len(p.Jobs)
 	time := p.keys(func(j *Job) float64 { return j.Work / float64(min(p.Slots, j.Max)) })
 	total := 0.0
@@ -22,7 +22,7 @@ func apparent(p *Problem, scale float64) []int {
 	for now := 0.0; len(left) > 0; {
 		for _, j := range left {
 			job := &p.Jobs[j]
-			wait := max(0, due(&job.Cost)-time[j]-now)
+			wait := max(0, firstDeadline(&job.Cost)-time[j]-now)
 			keys[j] = wait/mean - math.Log(job.Cost.Weight/max(time[j], 1e-300))
 		}
 		if take == 1 {

@@ -7,14 +7,13 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// byDue finds orderings for minimax metrics by bisection on the value L: jobs go by the latest
-// ends that cost at most L. For unweighted tardiness and lateness that is EDD for any L, for
-// weighted ones Lawler's rule. It feeds every new ordering, which returns its value under MPS.
-// O(J log J) per step.
-func (p *Problem) byDue(feed func(order []int) float64) {
+// tryDueOrders tries orderings for minimax metrics. It bisects the value L: jobs go by the latest
+// ends that cost at most L. Without weights, tardiness and lateness give EDD for any L; with
+// weights, Lawler's rule. try packs a new ordering and returns its value. O(J log J) per step.
+func (p *Problem) tryDueOrders(try func(order []int) float64) {
 	low := p.lowerBound()
 	order := p.dueOrder(low)
-	value := feed(order)
+	value := try(order)
 	high := value
 	last := slices.Clone(order)
 	for range bisections {
@@ -24,7 +23,7 @@ func (p *Problem) byDue(feed func(order []int) float64) {
 		limit := low + (high-low)/2
 		sortBy(order, p.keys(func(j *Job) float64 { return j.Cost.Latest(limit) }))
 		if !slices.Equal(order, last) {
-			value = feed(order)
+			value = try(order)
 			copy(last, order)
 		}
 		if value <= limit {
@@ -37,7 +36,8 @@ func (p *Problem) byDue(feed func(order []int) float64) {
 
 const bisections = 40
 
-// lowerBound is a lower bound of the maximum: that of each job with all the slots it can use.
+// lowerBound returns a lower bound of the maximum: the largest cost of a job that has all the
+// slots it can use.
 func (p *Problem) lowerBound() float64 {
 	bound := math.Inf(-1)
 	for j := range p.Jobs {
@@ -47,7 +47,8 @@ func (p *Problem) lowerBound() float64 {
 	return bound
 }
 
-// dueOrder sorts by the latest ends that cost at most limit, ties by the longest time alone.
+// dueOrder returns the order by the latest ends that cost at most limit. Ties go to the job with
+// the longest time alone.
 func (p *Problem) dueOrder(limit float64) []int {
 	order := sorted(p.keys(func(j *Job) float64 { return -j.Work / float64(min(j.Max, p.Slots)) }))
 	due := p.keys(func(j *Job) float64 { return j.Cost.Latest(limit) })
@@ -55,9 +56,10 @@ func (p *Problem) dueOrder(limit float64) []int {
 	return order
 }
 
-// paced is a schedule for deadlines that no ordering can keep because jobs have maxima below
-// the slots (see Lemma 1 in the package comment). Between ends of jobs the live jobs have the
-// rates of [Problem.pace]. It returns the ends; r may be nil. O(J²).
+// paced schedules jobs for deadlines that no ordering may keep, because jobs have maxima below
+// the slots (see Lemma 1 in the package comment). From one end to the next, live jobs have the
+// rates of [Problem.pace]. It returns the ends, and records allocations in r, which may be nil.
+// O(J²).
 func paced(p *Problem, due []float64, r *recorder) []float64 {
 	live := sorted(due)
 	left := p.keys(func(j *Job) float64 { return j.Work })
@@ -86,9 +88,9 @@ func paced(p *Problem, due []float64, r *recorder) []float64 {
 	return ends
 }
 
-// pace sets the rates of the live jobs, given by deadline. Each has its minimum; then in that
-// order each rises to the rate that ends it in time, and the rest raises them to their maxima.
-// Slots are divisible.
+// pace sets the rates of the live jobs, which are sorted by deadline. Each gets its minimum. Then,
+// in order, each gets the rate that ends it in time. Slots left raise jobs to their maxima, in
+// the same order. Slots are divisible.
 func (p *Problem) pace(rates []float64, live []int, left, due []float64, now float64) {
 	spare := float64(p.Slots)
 	for _, j := range live {
@@ -112,15 +114,15 @@ func (p *Problem) pace(rates []float64, live []int, left, due []float64, now flo
 	}
 }
 
-// maxPaced bounds the work on paced schedules, in jobs².
-const maxPaced = 300_000
+// maxPacedWork limits the work on paced schedules; each takes J² for J jobs.
+const maxPacedWork = 300_000
 
-// byPace looks for a paced schedule better than value: for minimax by bisection below the value
-// of from, else with the ends of from and of the best ordering as deadlines. A better value for
-// the same from never finds a worse schedule. It returns the best deadlines, nil if none is
-// better.
-func (p *Problem) byPace(from start, value float64, ends []float64) (best []float64) {
-	tries := min(30, maxPaced/(len(p.Jobs)*len(p.Jobs)))
+// findPaced looks for a paced schedule that is better than value. For minimax it bisects costs
+// below the value of start, with the latest ends of each cost as deadlines. For sums, deadlines
+// are the ends of start, or ends. A smaller value with the same start never leads to a worse
+// schedule. It returns the best deadlines, or nil if none is better.
+func (p *Problem) findPaced(start pacedStart, value float64, ends []float64) (best []float64) {
+	tries := min(30, maxPacedWork/(len(p.Jobs)*len(p.Jobs)))
 	try := func(due []float64) float64 {
 		v := p.Value(paced(p, due, nil))
 		if better(v, value) {
@@ -130,12 +132,12 @@ func (p *Problem) byPace(from start, value float64, ends []float64) (best []floa
 	}
 	if p.Aggregate == scheduler.Sum {
 		if tries > 0 {
-			try(from.ends)
+			try(start.ends)
 			try(ends)
 		}
 		return best
 	}
-	low, high := p.lowerBound(), from.value
+	low, high := p.lowerBound(), start.value
 	for range tries {
 		limit := low + (high-low)/2
 		if v := try(p.keys(func(j *Job) float64 { return j.Cost.Latest(limit) })); v <= limit {

@@ -4,9 +4,9 @@
 // [Solve] packs orderings of the jobs with the Malleable Packing Scheme (MPS, section 3.1) and
 // keeps the best: the generic ordering from the moldable allocation problem (section 3.2),
 // orderings specific to the metric, which the paper omits, and improvements by local search.
-// [Policy] is Solve as a scheduler.Policy: its Plan is the first interval of the schedule. The
-// paper's variant beside FAIR takes FLEX's allocations as minima (section 1.1). That leaves
-// FAIR no slack to share, so it is not needed.
+// [Policy] is Solve as a scheduler.Policy: its Plan is the first interval of the schedule. In the
+// paper's add-on mode FAIR takes FLEX's allocations as minima (section 1.1). FAIR then has no
+// slack to share, so the results would be the same.
 //
 // Invariants
 //
@@ -14,22 +14,21 @@
 //	    maximum, and no more slots are used than there are.
 //	F2  Solve is a function of its Problem: its random numbers are fixed, ties go to the
 //	    lower index and to the ordering tried first.
-//	F3  Solve's value is at most that of every ordering it packed and, if a job's maximum
-//	    is below the slots, at most that of FAIR.
+//	F3  No ordering that Solve packed has a smaller value than its result. If a job's
+//	    maximum is below the slots, FAIR has no smaller value either.
 //
-// Lemma 1, that some ordering is optimal, is false if maxima are below the slots: with 10 slots
-// and three jobs of work 10, minimum 1 and maximum 6, every ordering ends at 3.33, and equal
-// shares at 3.0. In that case Solve also evaluates FAIR and, for up to 500 jobs, deadline-paced
-// allocations.
+// Lemma 1 says that some ordering is optimal. It is false if maxima are below the slots. Example:
+// 10 slots and three jobs of work 10, minimum 1 and maximum 6. Every ordering ends at 3.33, but
+// equal shares end at 3.0. So Solve then also evaluates FAIR and, for up to about 500 jobs,
+// deadline-paced allocations.
 //
 // Complexity, for J jobs and S slots: packing an ordering takes O(J log J). For response,
-// stretch and all maxima the orderings take O(J² log J + J log² S) up to 500 jobs, and at most
-// 500 J log J beyond, because jobs are ranked less often (see shortest). A fixed number of
-// packed jobs bounds the local search. For tardy count, tardiness and SLA see stepwise and
-// targets; the same bounds hold.
+// stretch and all maxima the orderings take O(J² log J + J log² S) for up to 500 jobs. For more
+// jobs they take at most 500 J log J, because jobs are ranked less often (see shortestOrder).
+// The local search packs a fixed number of jobs. For tardy count, tardiness and SLA see
+// solveByDP and targets; the same bounds hold.
 //
-// All of it is functions of values. Callers are the job tracker's policy goroutine and
-// simulations.
+// There is no I/O and no clock. Callers are the job tracker's policy goroutine and simulations.
 package flex
 
 import (
@@ -40,11 +39,11 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// Policy is FLEX as a replacement of FAIR, for the Snapshot's Metric.
+// Policy is FLEX for the Snapshot's Metric, as a replacement of FAIR.
 type Policy struct{}
 
-// Plan implements [scheduler.Policy]: the first interval of the best schedule or, for a
-// maximum, of a nearly as good and steadier one (see steady). Ends are the schedule's.
+// Plan implements [scheduler.Policy]. It returns the first interval of the best schedule. For a
+// maximum it may use a schedule that is nearly as good and steadier (see steady).
 func (Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 	s, err := s.Normal()
 	if err != nil {
@@ -63,7 +62,7 @@ func (Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 		return scheduler.Plan{}, fmt.Errorf("flex: %w", err)
 	}
 	best = p.steady(best)
-	slots := whole(best.first(), p)
+	slots := roundSlots(best.firstSlots(), p)
 	for _, j := range best.Order {
 		plan.Targets = append(plan.Targets, scheduler.Target{Job: s.Jobs[j].ID, Slots: slots[j], End: best.Ends[j]})
 	}
@@ -80,20 +79,20 @@ func FromSnapshot(s scheduler.Snapshot) *Problem {
 	return p
 }
 
-// whole rounds allocations down to whole slots, then rounds up the largest remainders as far as
-// slots and maxima allow.
-func whole(slots []float64, p *Problem) []int {
+// roundSlots rounds allocations down to whole slots. Then it rounds up the largest remainders as
+// far as slots and maxima allow.
+func roundSlots(slots []float64, p *Problem) []int {
 	rounded, left := make([]int, len(slots)), p.Slots
-	rest := make([]float64, len(slots))
+	remainder := make([]float64, len(slots))
 	for j, s := range slots {
 		rounded[j] = min(p.Jobs[j].Max, int(s+1e-9))
-		rest[j] = s - float64(rounded[j])
+		remainder[j] = s - float64(rounded[j])
 		left -= rounded[j]
 	}
 	order := sorted(make([]float64, len(slots)))
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rest[b], rest[a]) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(remainder[b], remainder[a]) })
 	for _, j := range order {
-		if left <= 0 || rest[j] < 1e-6 {
+		if left <= 0 || remainder[j] < 1e-6 {
 			break
 		}
 		if rounded[j] < p.Jobs[j].Max {

@@ -12,9 +12,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// crowd is a snapshot of many jobs, four in five of them small. Their minima are a quarter of
-// the slots together, their deadlines around the end of all work.
-func crowd(jobs, slots int, m scheduler.Metric) scheduler.Snapshot {
+// manyJobs returns a snapshot of many jobs, four in five of them small. Their minima sum up to a
+// quarter of the slots. Deadlines and SLA steps are spread over the time of all work.
+func manyJobs(jobs, slots int, m scheduler.Metric) scheduler.Snapshot {
 	r := rand.New(rand.NewPCG(1, uint64(jobs)))
 	s := scheduler.Snapshot{Phase: wire.Map, Slots: slots, Metric: m}
 	total := 0.0
@@ -51,7 +51,7 @@ func BenchmarkPlan(b *testing.B) {
 		for _, jobs := range []int{10, 100, 1000, 10000} {
 			slots := 10 * jobs
 			b.Run(fmt.Sprintf("%v/jobs=%d", m, jobs), func(b *testing.B) {
-				s := crowd(jobs, slots, m)
+				s := manyJobs(jobs, slots, m)
 				for b.Loop() {
 					if _, err := (flex.Policy{}).Plan(s); err != nil {
 						b.Fatal(err)
@@ -62,13 +62,13 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// BenchmarkNarrow measures one allocation for jobs of a few tasks each, half of which can run
-// at a time: thousands are at their maxima.
+// BenchmarkNarrow measures one allocation for jobs of at most 40 tasks. Half of the tasks have
+// slots, so thousands of jobs are at their maxima.
 func BenchmarkNarrow(b *testing.B) {
 	for _, m := range scheduler.Metrics() {
 		for _, jobs := range []int{100, 1000, 10000} {
 			b.Run(fmt.Sprintf("%v/jobs=%d", m, jobs), func(b *testing.B) {
-				s := crowd(jobs, 10*jobs, m)
+				s := manyJobs(jobs, 10*jobs, m)
 				for i := range s.Jobs {
 					j := &s.Jobs[i]
 					j.Max = 1 + i%40
@@ -96,11 +96,11 @@ func processorTime(b *testing.B) float64 {
 	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
 }
 
-// BenchmarkPack measures one ordering: MPS in O(J log J).
+// BenchmarkPack measures packing one ordering.
 func BenchmarkPack(b *testing.B) {
 	for _, jobs := range []int{10, 100, 1000, 10000} {
 		b.Run(fmt.Sprintf("jobs=%d", jobs), func(b *testing.B) {
-			s, err := crowd(jobs, 10*jobs, scheduler.Metric{}).Normal()
+			s, err := manyJobs(jobs, 10*jobs, scheduler.Metric{}).Normal()
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -117,7 +117,7 @@ func BenchmarkPack(b *testing.B) {
 func BenchmarkFair(b *testing.B) {
 	for _, jobs := range []int{100, 1000, 10000} {
 		b.Run(fmt.Sprintf("jobs=%d", jobs), func(b *testing.B) {
-			s := crowd(jobs, 10*jobs, scheduler.Metric{})
+			s := manyJobs(jobs, 10*jobs, scheduler.Metric{})
 			for b.Loop() {
 				if _, err := (scheduler.Fair{}).Plan(s); err != nil {
 					b.Fatal(err)

@@ -13,9 +13,9 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// problems draws a problem of any metric. Works and dues are whole, so that many jobs end
-// together; with alike every job can use all slots.
-func problems(t *rapid.T, most int, alike bool) *Problem {
+// drawProblem draws up to most jobs and any metric. Work and due times are whole numbers, so that
+// many jobs end together. With fullMax every job can use all slots.
+func drawProblem(t *rapid.T, most int, fullMax bool) *Problem {
 	m := rapid.SampledFrom(scheduler.Metrics()).Draw(t, "metric")
 	p := &Problem{Slots: rapid.IntRange(1, 12).Draw(t, "slots"), Aggregate: m.Aggregate}
 	left := p.Slots
@@ -24,7 +24,7 @@ func problems(t *rapid.T, most int, alike bool) *Problem {
 			Work: float64(rapid.IntRange(0, 30).Draw(t, "work")), Max: p.Slots,
 			Min: rapid.IntRange(0, min(3, left)).Draw(t, "min"),
 		}
-		if !alike {
+		if !fullMax {
 			j.Max = rapid.IntRange(max(1, j.Min), p.Slots+2).Draw(t, "max")
 		}
 		left -= j.Min
@@ -47,8 +47,8 @@ func problems(t *rapid.T, most int, alike bool) *Problem {
 	return p
 }
 
-// byFig3 is a literal Fig. 3: O(J²), allocations computed again for each interval.
-func byFig3(p *Problem, order []int) []float64 {
+// endsByFig3 follows Fig. 3 literally: it computes all allocations for each interval, in O(J²).
+func endsByFig3(p *Problem, order []int) []float64 {
 	left, ends := p.keys(func(j *Job) float64 { return j.Work }), make([]float64, len(order))
 	live, now := slices.Clone(order), 0.0
 	for len(live) > 0 {
@@ -81,9 +81,9 @@ func byFig3(p *Problem, order []int) []float64 {
 	return ends
 }
 
-// obeys checks F1: at every time each job is within its minimum and maximum and all within the
-// slots, and the work is done by the end.
-func obeys(t *rapid.T, p *Problem, s *Schedule) {
+// checkFeasible checks F1: at every time each job has between its minimum and its maximum, all
+// jobs together fit the slots, and each job's work is done at its end.
+func checkFeasible(t *rapid.T, p *Problem, s *Schedule) {
 	t.Helper()
 	var times []float64
 	done := make([]float64, len(p.Jobs))
@@ -118,9 +118,9 @@ func obeys(t *rapid.T, p *Problem, s *Schedule) {
 	}
 }
 
-// byRanks is the definition of shortest: at each end all live jobs are ranked again and slots
-// assigned from nothing.
-func byRanks(p *Problem) []int {
+// shortestByDefinition is the definition of shortestOrder: at each end it ranks all live jobs and
+// assigns all slots again.
+func shortestByDefinition(p *Problem) []int {
 	left, ended := p.keys(func(j *Job) float64 { return j.Work }), make([]int, 0, len(p.Jobs))
 	live := sorted(left)
 	slices.Sort(live)
@@ -153,24 +153,24 @@ func byRanks(p *Problem) []int {
 	return ended
 }
 
-// TestShortestAgainstRanks compares shortest with its definition, for works without ties.
+// TestShortestAgainstRanks compares shortestOrder with its definition, for jobs without ties.
 func TestShortestAgainstRanks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := problems(t, 12, rapid.Bool().Draw(t, "alike"))
+		p := drawProblem(t, 12, rapid.Bool().Draw(t, "full max"))
 		r := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "works")))
 		for j := range p.Jobs {
 			p.Jobs[j].Work = 0.1 + 30*r.Float64()
 		}
-		if got, want := shortest(p), byRanks(p); !slices.Equal(got, want) {
+		if got, want := shortestOrder(p), shortestByDefinition(p); !slices.Equal(got, want) {
 			t.Fatalf("%v, want %v", got, want)
 		}
 	})
 }
 
-// TestWithoutContention: with slots for all jobs Solve does not search.
+// TestWithoutContention: if all jobs can have their maxima, Solve does not search.
 func TestWithoutContention(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := problems(t, 6, false)
+		p := drawProblem(t, 6, false)
 		p.Slots = 0
 		for _, j := range p.Jobs {
 			p.Slots += j.Max
@@ -184,45 +184,46 @@ func TestWithoutContention(t *testing.T) {
 				t.Fatalf("job %d of %+v ends at %v", j, p, s.Ends[j])
 			}
 		}
-		if strings.Contains(s.By, "improved") {
-			t.Fatalf("by %s", s.By)
+		if strings.Contains(s.Method, "improved") {
+			t.Fatalf("by %s", s.Method)
 		}
 	})
 }
 
-func near(a, b []float64) bool {
+func nearlyEqual(a, b []float64) bool {
 	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Abs(x-y) < 1e-9*max(1, x) })
 }
 
 func TestPackAgainstFig3(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := problems(t, 9, false)
+		p := drawProblem(t, 9, false)
 		order := rapid.Permutation(sorted(make([]float64, len(p.Jobs)))).Draw(t, "order")
 		s := newPacker(p).schedule(order)
-		if want := byFig3(p, order); !near(s.Ends, want) {
+		if want := endsByFig3(p, order); !nearlyEqual(s.Ends, want) {
 			t.Fatalf("ends %v, want %v", s.Ends, want)
 		}
-		obeys(t, p, s)
+		checkFeasible(t, p, s)
 	})
 }
 
-// TestFairAgainstSteps compares FAIR with a version that fills up again at every end.
+// TestFairAgainstSteps compares packFair with a version that assigns all slots again at every end.
 func TestFairAgainstSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := problems(t, 9, false)
+		p := drawProblem(t, 9, false)
 		for j := range p.Jobs {
-			p.Jobs[j].Work++ // a job without work would have slots for no time
+			p.Jobs[j].Work++ // fairBySteps needs work in every job
 		}
 		r := newRecorder(len(p.Jobs))
-		ends := fairly(p, r)
-		if want := bySteps(p); !near(ends, want) {
+		ends := packFair(p, r)
+		if want := fairBySteps(p); !nearlyEqual(ends, want) {
 			t.Fatalf("ends %v, want %v", ends, want)
 		}
-		obeys(t, p, r.schedule(sorted(ends), ends))
+		checkFeasible(t, p, r.schedule(sorted(ends), ends))
 	})
 }
 
-func bySteps(p *Problem) []float64 {
+// fairBySteps returns the ends under FAIR. At every end it searches for the water level.
+func fairBySteps(p *Problem) []float64 {
 	left, ends := p.keys(func(j *Job) float64 { return j.Work }), make([]float64, len(p.Jobs))
 	for now := 0.0; ; {
 		rate := func(level float64) (rates []float64, total float64) {
@@ -261,17 +262,17 @@ func bySteps(p *Problem) []float64 {
 	}
 }
 
-// TestMoldable compares solutions of small allocation problems with trying everything.
+// TestMoldable compares solutions of small allocation problems with an exhaustive search.
 func TestMoldable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := problems(t, 4, false)
+		p := drawProblem(t, 4, false)
 		value := func(slots []int) float64 {
 			total := math.Inf(-1)
 			if p.Aggregate == scheduler.Sum {
 				total = 0
 			}
 			for j, s := range slots {
-				if cost := p.Jobs[j].at(s); p.Aggregate == scheduler.Sum {
+				if cost := p.Jobs[j].costWith(s); p.Aggregate == scheduler.Sum {
 					total += cost
 				} else {
 					total = max(total, cost)
@@ -306,7 +307,8 @@ func TestMoldable(t *testing.T) {
 	})
 }
 
-// TestConvexAgainstGreedy compares with Fox's method, one slot at a time, with many ties.
+// TestConvexAgainstGreedy compares solveConvex with Fox's method, which assigns one slot at a time.
+// There are many ties.
 func TestConvexAgainstGreedy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 12).Draw(t, "jobs")
@@ -333,59 +335,59 @@ func TestConvexAgainstGreedy(t *testing.T) {
 			}
 			want[first]++
 		}
-		got := p.convex(func(j, s int) float64 { return gains[j][s] })
+		got := p.solveConvex(func(j, s int) float64 { return gains[j][s] })
 		if !slices.Equal(got, want) {
 			t.Fatalf("%v, want %v", got, want)
 		}
 	})
 }
 
-// TestTardinessIsConvexInSlots: the paper says that tardiness needs dynamic programming.
+// TestTardinessIsConvexInSlots: tardiness needs no dynamic programming, although the paper says so.
 func TestTardinessIsConvexInSlots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := Job{Work: rapid.Float64Range(0, 100).Draw(t, "work")}
 		j.Cost = scheduler.Cost{Penalty: scheduler.Tardiness, Weight: 1, Due: rapid.Float64Range(-5, 20).Draw(t, "due")}
 		for s := 1; s < 50; s++ {
-			if j.at(s)-j.at(s+1) < j.at(s+1)-j.at(s+2)-1e-9 {
-				t.Fatalf("costs %v %v %v with %d slots and one and two more", j.at(s), j.at(s+1), j.at(s+2), s)
+			if j.costWith(s)-j.costWith(s+1) < j.costWith(s+1)-j.costWith(s+2)-1e-9 {
+				t.Fatalf("costs %v %v %v from %d slots on", j.costWith(s), j.costWith(s+1), j.costWith(s+2), s)
 			}
 		}
 	})
 }
 
-// TestSolutionsObey checks F1 for the results of Solve, including FAIR and paced ones.
+// TestSolutionsObey checks F1 for the results of Solve and for paced schedules.
 func TestSolutionsObey(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := problems(t, 6, false)
+		p := drawProblem(t, 6, false)
 		s, err := Solve(p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		obeys(t, p, s.Schedule)
+		checkFeasible(t, p, s.Schedule)
 		due := p.keys(func(j *Job) float64 { return j.Cost.Due })
 		r := newRecorder(len(due))
 		ends := paced(p, due, r)
-		obeys(t, p, r.schedule(sorted(due), ends))
+		checkFeasible(t, p, r.schedule(sorted(due), ends))
 	})
 }
 
-// TestSteady: the steady schedule for a maximum is nearly as good as the best, and ends jobs no
-// later on average. If jobs can use all slots and have no minima, Smith's order is the best of
-// all that keep the limit.
+// TestSteady: the steady schedule for a maximum is within maxLoss of the best, and its sum of ends
+// is no larger. If jobs can use all slots and have no minima, no order within the limit has a
+// smaller sum than Smith's.
 func TestSteady(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := problems(t, 6, false)
+		p := drawProblem(t, 6, false)
 		best, err := Solve(p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		limit := best.Value + leeway*math.Abs(best.Value) + 1e-9
+		limit := best.Value + maxLoss*math.Abs(best.Value) + 1e-9
 		s := p.steady(best)
 		if s.Value != p.Value(s.Ends) || s != best && (s.Value > limit || sum(s.Ends) >= sum(best.Ends)) {
 			t.Fatalf("%+v instead of %+v", s, best)
 		}
-		obeys(t, p, s.Schedule)
-		if p.Aggregate != scheduler.Max || len(p.Jobs) < 2 || s.By == "fair" || s.By == "paced" {
+		checkFeasible(t, p, s.Schedule)
+		if p.Aggregate != scheduler.Max || len(p.Jobs) < 2 || s.Method == "fair" || s.Method == "paced" {
 			return
 		}
 		for j := range p.Jobs {
@@ -394,9 +396,9 @@ func TestSteady(t *testing.T) {
 		if best, err = Solve(p); err != nil {
 			t.Fatal(err)
 		}
-		limit = best.Value + leeway*math.Abs(best.Value)
+		limit = best.Value + maxLoss*math.Abs(best.Value)
 		k := newPacker(p)
-		if v := k.value(p.smith(limit)); v > limit+1e-9*max(1, math.Abs(limit)) {
+		if v := k.value(p.smithOrder(limit)); v > limit+1e-9*max(1, math.Abs(limit)) {
 			t.Fatalf("Smith's order costs %v, the limit is %v", v, limit)
 		}
 		total := k.total()

@@ -9,7 +9,7 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// Problem is jobs that are all present now, with their costs. Jobs are named by their index.
+// Problem has jobs that are all present now, with their costs. Other types name jobs by index.
 type Problem struct {
 	Slots     int
 	Aggregate scheduler.Aggregate
@@ -23,9 +23,9 @@ type Job struct {
 	Cost     scheduler.Cost
 }
 
-// Check reports the job and field that break the solvers' assumptions: finite work that is not
-// negative, 0 <= Min <= Max, a Max of at least 1, minima that fit the slots together, weights
-// above 0, levels of cost that do not fall.
+// Check reports the first job and field that break the solvers' assumptions: work is finite and
+// not negative, 0 <= Min <= Max, Max is at least 1, all minima fit the slots, weights are above
+// 0, and levels of cost do not fall.
 func (p *Problem) Check() error {
 	if p.Slots < 1 && len(p.Jobs) > 0 {
 		return fmt.Errorf("field Slots is %d", p.Slots)
@@ -57,7 +57,7 @@ func (p *Problem) Check() error {
 	return nil
 }
 
-// Value is the metric for given ends.
+// Value returns the metric's value if job i ends at ends[i], in seconds from now.
 func (p *Problem) Value(ends []float64) float64 {
 	total := 0.0
 	if p.Aggregate == scheduler.Max {
@@ -74,14 +74,14 @@ func (p *Problem) Value(ends []float64) float64 {
 	return total
 }
 
-// limited reports whether some job's Max is below the slots. Only then can an allocation beat
-// every ordering: Lemma 1 does not hold.
-func (p *Problem) limited() bool {
+// hasCappedJob reports whether some job's Max is below the slots. Only then can an allocation
+// beat every ordering, because Lemma 1 does not hold.
+func (p *Problem) hasCappedJob() bool {
 	return slices.ContainsFunc(p.Jobs, func(j Job) bool { return j.Max < p.Slots })
 }
 
-// contended reports whether the slots are fewer than the sum of maxima. Otherwise all orderings
-// end alike.
+// contended reports whether the slots are fewer than the sum of maxima. Otherwise jobs have the
+// same ends under all orderings.
 func (p *Problem) contended() bool {
 	useful := 0
 	for _, j := range p.Jobs {
@@ -131,7 +131,7 @@ func sortBy(order []int, keys []float64) {
 	}
 }
 
-// ranked is a job with its key in a sort; place breaks ties.
+// ranked is a job with its key in a sort; place settles ties.
 type ranked struct {
 	key        float64
 	place, job int
@@ -158,8 +158,8 @@ func sortNearly(r []ranked) {
 	}
 }
 
-// steps lists the due times of a step cost with the cost of missing each.
-func steps(c *scheduler.Cost) []scheduler.Level {
+// costSteps lists the due times of a step cost, each with the cost of missing it.
+func costSteps(c *scheduler.Cost) []scheduler.Level {
 	switch c.Penalty {
 	case scheduler.Tardy:
 		return []scheduler.Level{{Due: c.Due, Cost: c.Weight}}
@@ -173,10 +173,10 @@ func steps(c *scheduler.Cost) []scheduler.Level {
 	return nil
 }
 
-// due returns a cost's first deadline; 0 if it counts from now.
-func due(c *scheduler.Cost) float64 {
-	if breaks := c.Breaks(); len(breaks) > 0 {
-		return breaks[0]
+// firstDeadline returns a cost's first breakpoint in seconds from now, or 0 without any.
+func firstDeadline(c *scheduler.Cost) float64 {
+	if times := c.Breakpoints(); len(times) > 0 {
+		return times[0]
 	}
 	return 0
 }

@@ -10,23 +10,23 @@ import (
 // The generic scheme (section 3.2): choose each job's constant number of slots
 // s_j, Σ s_j <= S, m_j <= s_j <= M_j, so that the sum or the maximum of
 // F_j(s_j) = cost of ending at W_j/s_j is least. This separable resource allocation
-// problem (RAP) has two solvers, [convex] and [stepwise].
+// problem (RAP) has two solvers, solveConvex and solveByDP.
 //
 // The paper calls tardiness not convex. As a function of the slots it is: W/s - d is convex in
 // s, and so is its maximum with 0. Only tardy count and SLA, which the paper leaves out, need
 // dynamic programming.
 
-// at is F_j(s). Zero slots count as half a slot: the job gets more later.
-func (j *Job) at(slots int) float64 {
+// costWith returns F_j(slots). Zero slots count as half a slot, because the job gets more later.
+func (j *Job) costWith(slots int) float64 {
 	return j.Cost.At(j.Work / max(0.5, float64(slots)))
 }
 
-// Moldable solves the RAP of the problem and returns the slots and the metric's value. For step
-// costs, units is the largest number of units that the slack is divided into: 0 means Solve's
-// choice, the number of slots is exact. The problem must pass Check.
+// Moldable solves the RAP and returns the slots by job and the metric's value. For a sum, units
+// above 0 divides the slack into at most that many units, for dynamic programming. As many units
+// as slots are exact; 0 leaves the choice to Solve. The problem must pass Check.
 func Moldable(p *Problem, units int) (slots []int, value float64) {
 	if p.Aggregate == scheduler.Sum && units > 0 {
-		slots = p.units(units)
+		slots = p.solveInUnits(units)
 	} else {
 		slots = p.moldable()
 	}
@@ -37,21 +37,21 @@ func Moldable(p *Problem, units int) (slots []int, value float64) {
 	return slots, p.Value(ends)
 }
 
-// moldable solves the RAP of the problem's metric and returns the slots.
+// moldable solves the RAP and returns the slots by job.
 func (p *Problem) moldable() []int {
 	switch {
 	case p.Aggregate == scheduler.Max:
 		// Minimax becomes a convex minisum through G_j(s) = -Σ_{i<s} F_j(i): the gain of one
 		// more slot is the cost without it. The paper's sum lacks the sign.
-		return p.convex(func(j, s int) float64 { return p.Jobs[j].at(s) })
-	case slices.ContainsFunc(p.Jobs, func(j Job) bool { return j.Cost.Steps() }):
-		return p.stepwise()
+		return p.solveConvex(func(j, s int) float64 { return p.Jobs[j].costWith(s) })
+	case slices.ContainsFunc(p.Jobs, func(j Job) bool { return j.Cost.IsStep() }):
+		return p.solveByDP()
 	default:
-		return p.convex(func(j, s int) float64 { return p.Jobs[j].at(s) - p.Jobs[j].at(s+1) })
+		return p.solveConvex(func(j, s int) float64 { return p.Jobs[j].costWith(s) - p.Jobs[j].costWith(s+1) })
 	}
 }
 
-// moldableOrder is the generic ordering: by end in the RAP.
+// moldableOrder returns the generic ordering: by the ends in a solution of the RAP.
 func (p *Problem) moldableOrder(slots []int) []int {
 	keys := make([]float64, len(slots))
 	for j, s := range slots {
@@ -60,11 +60,11 @@ func (p *Problem) moldableOrder(slots []int) []int {
 	return sorted(keys)
 }
 
-// convex assigns the slack one slot at a time to the job that gains most. gain(j, s) is job j's
+// solveConvex gives each slot of the slack to the job that gains most. gain(j, s) is job j's
 // gain from slot s+1 and does not grow with s; ties go to the lower index. It selects as Galil
-// and Megiddo do: the weighted median of the middle gains of all open ranges is a threshold
-// that settles at least a quarter of them. O(log S) rounds of O(J log J + J log S) each.
-func (p *Problem) convex(gain func(j, s int) float64) []int {
+// and Megiddo do, in O(log S) rounds of O(J log J + J log S): the weighted median of the gains in
+// the middle of all open ranges is a threshold that settles at least a quarter of the open slots.
+func (p *Problem) solveConvex(gain func(j, s int) float64) []int {
 	c := selection{gain: gain, given: make([]int, len(p.Jobs)), most: make([]int, len(p.Jobs)), left: p.slack()}
 	for j, job := range p.Jobs {
 		c.given[j] = job.Min
@@ -75,19 +75,20 @@ func (p *Problem) convex(gain func(j, s int) float64) []int {
 	return c.given
 }
 
-// selection has, for each job, the slots assigned for certain and the most that it may still
-// get.
+// selection has, for each job, the slots that it gets for certain (given) and the most that it
+// may get. The slots between are its open range.
 type selection struct {
 	gain        func(j, s int) float64
 	given, most []int
-	left        int // slots to give
+	left        int // slots not yet given
 
-	middles []middle
-	scratch []middle
-	above   []int // by job: slots of the open range that gain more than the threshold
-	atLeast []int // by job: slots that gain at least the threshold
+	middles []middle // of open ranges
+	scratch []middle // buffer of median
+	above   []int    // by job: slots of the open range that gain more than the threshold
+	atLeast []int    // by job: slots that gain at least the threshold
 }
 
+// middle is the gain in the middle of job j's open range, with the size of that range.
 type middle struct {
 	gain float64
 	j    int
@@ -143,7 +144,7 @@ func (c *selection) halve() bool {
 	return true
 }
 
-// median is the middle gain of half of the open slots, by quickselect.
+// median returns the median of the middles' gains, weighted by size, by quickselect.
 func (c *selection) median(total int) float64 {
 	open := append(c.scratch[:0], c.middles...)
 	c.scratch = open
@@ -178,7 +179,7 @@ func (c *selection) median(total int) float64 {
 
 // count returns how many first slots of job j's open range gain enough.
 func (c *selection) count(j int, enough func(g float64) bool) int {
-	low, high := c.given[j], c.most[j] // enough below low, not from high on
+	low, high := c.given[j], c.most[j] // enough holds below low, and fails from high on
 	for low < high {
 		if middle := (low + high) / 2; enough(c.gain(j, middle)) {
 			low = middle + 1
@@ -189,34 +190,34 @@ func (c *selection) count(j int, enough func(g float64) bool) int {
 	return low - c.given[j]
 }
 
-// maxUnits and maxCells bound the units of slots and the table of the dynamic programme.
+// maxUnits and maxCells limit the units of slots, and the table, of the dynamic programme.
 const (
 	maxUnits = 10_000
 	maxCells = 10_000_000
 )
 
-// stepwise solves the RAP for costs that are not convex, by dynamic programming over units of
-// slots. A job with a step cost gets only numbers of units that reach a step, so J jobs with L
-// steps take O(J·L·U). Others may get any number, O(J·U²), the paper's O(J·S²). Table size and
-// time limit the units to between 100 and maxUnits.
-func (p *Problem) stepwise() []int {
-	convex := 0
+// solveByDP solves the RAP for costs that are not convex, by dynamic programming over U units of
+// slots. For a job with a step cost it tries only the fewest units for each step: O(J·L·U) for J
+// jobs with L steps. For other costs it tries all numbers: O(J·U²), the paper's O(J·S²). U is at
+// most maxUnits; maxCells may reduce it to 100, so a unit may be several slots.
+func (p *Problem) solveByDP() []int {
+	withoutSteps := 0
 	for j := range p.Jobs {
-		if !p.Jobs[j].Cost.Steps() {
-			convex++
+		if !p.Jobs[j].Cost.IsStep() {
+			withoutSteps++
 		}
 	}
 	units := min(maxUnits, maxCells/max(1, len(p.Jobs)))
-	for units > 100 && convex*units*units/2 > maxCells {
+	for units > 100 && withoutSteps*units*units/2 > maxCells {
 		units--
 	}
-	return p.units(max(100, units))
+	return p.solveInUnits(max(100, units))
 }
 
-// units solves the RAP by dynamic programming with at most that many units.
-func (p *Problem) units(most int) []int {
+// solveInUnits solves the RAP by dynamic programming with at most limit units of slots.
+func (p *Problem) solveInUnits(limit int) []int {
 	slack := p.slack()
-	unit := max(1, (slack+most-1)/most)
+	unit := max(1, (slack+limit-1)/limit) // slots of a unit
 	n := slack / unit
 	best := make([]float64, n+1) // the least cost of the jobs so far with u units
 	next := make([]float64, n+1)
@@ -252,12 +253,12 @@ type option struct {
 	cost  float64
 }
 
-// options lists the fewest units for each possible cost of the job.
+// options lists the fewest units for each possible cost of the job, for units of unit slots.
 func (j *Job) options(units, unit int) []option {
 	units = min(units, (j.Max-j.Min+unit-1)/unit)
-	cost := func(u int) float64 { return j.at(min(j.Max, j.Min+u*unit)) }
+	cost := func(u int) float64 { return j.costWith(min(j.Max, j.Min+u*unit)) }
 	options := []option{{0, cost(0)}}
-	if !j.Cost.Steps() {
+	if !j.Cost.IsStep() {
 		for u := 1; u <= units; u++ {
 			options = append(options, option{u, cost(u)})
 		}

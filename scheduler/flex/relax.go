@@ -7,14 +7,14 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// targets is Moore and Hodgson's rule for tardy jobs, generalised to SLA steps. MPS tests
-// whether deadlines can be kept; the classical test is off by up to 5 times, because minima
-// advance dropped jobs too. Every job aims at its first step. While a job misses its target,
-// one of the jobs served before it falls back to its next step.
+// targets applies Moore and Hodgson's rule for tardy jobs, generalised to SLA steps. Every job's
+// first target is its first step. While a job misses its target, that job or a job served before
+// it drops its target and takes its next step. MPS tests whether targets can be kept; the
+// classical test is wrong by up to 5 times, because minima advance dropped jobs too.
 type targets struct {
 	p      *Problem
-	k      *packer
-	steps  [][]scheduler.Level // by job: the cost of missing each due time
+	packer *packer
+	steps  [][]scheduler.Level // by job: due times, each with the cost of missing it
 	target []int               // by job: index of its target step; len(steps[j]): none
 	due    []float64           // by job: the due time of its target
 	order  []int
@@ -22,17 +22,17 @@ type targets struct {
 
 func newTargets(p *Problem, k *packer) *targets {
 	t := &targets{
-		p: p, k: k, steps: make([][]scheduler.Level, len(p.Jobs)), target: make([]int, len(p.Jobs)),
+		p: p, packer: k, steps: make([][]scheduler.Level, len(p.Jobs)), target: make([]int, len(p.Jobs)),
 		due: make([]float64, len(p.Jobs)), order: sorted(p.keys(func(j *Job) float64 { return j.Work })),
 	}
 	for j := range p.Jobs {
-		t.steps[j] = steps(&p.Jobs[j].Cost)
+		t.steps[j] = costSteps(&p.Jobs[j].Cost)
 	}
 	return t
 }
 
-// miss is the rise of job j's cost if it drops its target.
-func (t *targets) miss(j int) float64 {
+// missCost returns how much job j's cost rises if it drops its target.
+func (t *targets) missCost(j int) float64 {
 	before := 0.0
 	if t.target[j] > 0 {
 		before = t.steps[j][t.target[j]-1].Cost
@@ -48,10 +48,10 @@ func (t *targets) setTarget(j, step int) {
 	}
 }
 
-// late is the first index in the order of a job that misses its target, -1 if none does.
-func (t *targets) late() int {
+// firstLate returns the first index in the order of a job that misses its target, or -1.
+func (t *targets) firstLate() int {
 	sortBy(t.order, t.due)
-	ends := t.k.pack(t.order, nil)
+	ends := t.packer.pack(t.order, nil)
 	for i, j := range t.order {
 		if due := t.due[j]; ends[j] > due+1e-9*max(1, math.Abs(due)) {
 			return i
@@ -60,33 +60,33 @@ func (t *targets) late() int {
 	return -1
 }
 
-// rule is the price of taking slots from a job: the cheapest job drops its target first.
-type rule func(t *targets, j int) float64
+// dropRule returns the price of dropping job j's target. The job with the lowest price drops first.
+type dropRule func(t *targets, j int) float64
 
-// rules are tried one after the other.
-var rules = []rule{
+// dropRules lists the rules that Solve tries.
+var dropRules = []dropRule{
 	func(t *targets, j int) float64 { return -t.p.Jobs[j].Work },
-	func(t *targets, j int) float64 { return t.miss(j) / max(t.slack(j), 1e-9) },
-	func(t *targets, j int) float64 { return t.miss(j) },
+	func(t *targets, j int) float64 { return t.missCost(j) / max(t.slack(j), 1e-9) },
+	func(t *targets, j int) float64 { return t.missCost(j) },
 	func(t *targets, j int) float64 { return -t.slack(j) },
 }
 
-// slack is the work beyond its minimum that job j needs to be in time.
+// slack returns the work that job j needs, beyond its minimum slots, to end in time.
 func (t *targets) slack(j int) float64 {
 	job := &t.p.Jobs[j]
 	return job.Work - float64(job.Min)*max(0, t.due[j])
 }
 
-// relax drops targets by the rule until the rest can be kept, then restores those dropped
-// without need, the dearest first. Of many jobs several drop at a time, so that a step packs
-// about relaxRounds orderings.
-func (t *targets) relax(r rule, budget *int) {
+// dropTargets drops targets by the rule until the others can be kept. Then it restores targets
+// that need not be dropped, the most expensive first. Of many jobs it drops several at a time,
+// so that dropping a step of all jobs packs about dropRounds orderings.
+func (t *targets) dropTargets(r dropRule, budget *int) {
 	for j := range t.target {
 		t.setTarget(j, 0)
 	}
-	batch := 1 + len(t.target)/relaxRounds
-	for t.k.cost(); *budget > 0; *budget -= t.k.cost() {
-		at := t.late()
+	batch := 1 + len(t.target)/dropRounds
+	for t.packer.takeEffort(); *budget > 0; *budget -= t.packer.takeEffort() {
+		at := t.firstLate()
 		if at < 0 {
 			break
 		}
@@ -103,32 +103,32 @@ func (t *targets) relax(r rule, budget *int) {
 	t.restore(*budget / 8)
 }
 
-const relaxRounds = 100
+const dropRounds = 100
 
-// restore moves jobs to earlier steps if no other target is missed by that.
+// restore moves jobs to earlier steps if all targets can still be kept.
 func (t *targets) restore(budget int) {
-	given := make([]float64, len(t.target))
-	var back []int
+	keys := make([]float64, len(t.target))
+	var dropped []int
 	for j, step := range t.target {
 		if step > 0 {
-			back = append(back, j)
-			given[j] = -t.steps[j][step-1].Cost
+			dropped = append(dropped, j)
+			keys[j] = -t.steps[j][step-1].Cost
 		}
 	}
-	sortBy(back, given)
-	for _, j := range back {
+	sortBy(dropped, keys)
+	for _, j := range dropped {
 		for step := range t.target[j] {
-			was := t.target[j]
+			before := t.target[j]
 			if budget <= 0 {
 				return
 			}
 			t.setTarget(j, step)
-			late := t.late()
-			budget -= t.k.cost()
+			late := t.firstLate()
+			budget -= t.packer.takeEffort()
 			if late < 0 {
 				break
 			}
-			t.setTarget(j, was)
+			t.setTarget(j, before)
 		}
 	}
 	sortBy(t.order, t.due)

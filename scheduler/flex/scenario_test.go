@@ -21,11 +21,11 @@ import (
 //
 //	mps slots=N order=(1,2,…) metric=M   the schedule of an ordering
 //	solve slots=N metric=M               the best schedule and how it was found
-//	orderings slots=N metric=M           the same without local search
-//	moldable slots=N metric=M            the slots of the moldable problem and their value
-//	fair slots=N metric=M                FAIR's schedule, slots divided
-//	plan slots=N metric=M                the policy's plan, job N being the Nth line
-//	check slots=N                        the error of the problem
+//	orderings slots=N metric=M           the best schedule without local search
+//	moldable slots=N metric=M            the slots and the value of the moldable problem
+//	fair slots=N metric=M                FAIR's schedule with divisible slots
+//	plan slots=N metric=M                the policy's plan; job N is the Nth line
+//	check slots=N                        the result of Problem.Check
 //
 // A schedule is printed as the metric's value, then one interval a line with every job's slots.
 func TestScenarios(t *testing.T) {
@@ -43,7 +43,7 @@ func TestScenarios(t *testing.T) {
 func scenario(t *testing.T, d *datadriven.TestData) string {
 	p, order := readProblem(t, d)
 	if d.Cmd == "plan" {
-		return planned(t, d, p)
+		return planDirective(t, d, p)
 	}
 	err := p.Check()
 	if d.Cmd == "check" || err != nil {
@@ -56,7 +56,7 @@ func scenario(t *testing.T, d *datadriven.TestData) string {
 		show(&out, p, s, p.Value(s.Ends))
 	case "fair":
 		r := newRecorder(len(p.Jobs))
-		ends := fairly(p, r)
+		ends := packFair(p, r)
 		show(&out, p, r.schedule(order, ends), p.Value(ends))
 	case "solve", "orderings":
 		find := map[string]func(*Problem) (*Solution, error){"solve": Solve, "orderings": Orderings}[d.Cmd]
@@ -64,7 +64,7 @@ func scenario(t *testing.T, d *datadriven.TestData) string {
 		if err != nil {
 			return err.Error()
 		}
-		fmt.Fprintf(&out, "by %s: ", s.By)
+		fmt.Fprintf(&out, "by %s: ", s.Method)
 		show(&out, p, s.Schedule, s.Value)
 	case "moldable":
 		slots := p.moldable()
@@ -79,7 +79,7 @@ func scenario(t *testing.T, d *datadriven.TestData) string {
 	return out.String()
 }
 
-func planned(t *testing.T, d *datadriven.TestData, p *Problem) string {
+func planDirective(t *testing.T, d *datadriven.TestData, p *Problem) string {
 	var name string
 	d.ScanArgs(t, "metric", &name)
 	m, err := scheduler.ParseMetric(name)
@@ -108,6 +108,7 @@ func planned(t *testing.T, d *datadriven.TestData, p *Problem) string {
 	return out.String()
 }
 
+// names converts indexes of jobs to their numbers in a scenario.
 func names(order []int) []int {
 	named := slices.Clone(order)
 	for i := range named {

@@ -8,29 +8,29 @@ import (
 // Piece is a job's constant allocation for an interval.
 type Piece struct {
 	Job      int
-	Slots    float64 // whole except in FAIR and deadline-paced schedules
+	Slots    float64 // a whole number except in FAIR and deadline-paced schedules
 	From, To float64 // seconds
 }
 
-// Schedule lists the allocations until every job is done. A FAIR schedule of more than 200 jobs
-// keeps only the first interval.
+// Schedule lists the allocations until every job has ended. A FAIR or deadline-paced schedule of
+// more than 200 jobs has only the first interval.
 type Schedule struct {
 	Pieces []Piece   // by job, then by time; none without slots
 	Ends   []float64 // seconds, by job
-	Order  []int     // of precedence
+	Order  []int     // jobs by precedence
 }
 
 // recorder collects changes of allocations. The nil recorder ignores them.
 type recorder struct {
-	pieces []Piece
-	open   []Piece // by job
-	first  bool    // only the first interval
-	closed bool    // the first interval is over
+	pieces    []Piece
+	open      []Piece // by job
+	firstOnly bool    // record only the first interval
+	closed    bool    // the first interval is over
 }
 
-// maxWhole is the number of jobs up to which schedules are kept whole if all allocations
-// change at every end: O(J²) pieces.
-const maxWhole = 200
+// maxFullJobs is the largest number of jobs for which a schedule with divisible slots is complete.
+// All its allocations change at every end, so it has O(J²) pieces.
+const maxFullJobs = 200
 
 func newRecorder(jobs int) *recorder {
 	r := &recorder{open: make([]Piece, jobs)}
@@ -40,28 +40,29 @@ func newRecorder(jobs int) *recorder {
 	return r
 }
 
-// newFluid returns a recorder for schedules with divisible slots.
-func newFluid(jobs int) *recorder {
+// newFluidRecorder returns a recorder for schedules with divisible slots.
+func newFluidRecorder(jobs int) *recorder {
 	r := newRecorder(jobs)
-	r.first = jobs > maxWhole
+	r.firstOnly = jobs > maxFullJobs
 	return r
 }
 
-// over reports that nothing more will be recorded.
-func (r *recorder) over() bool { return r == nil || r.closed }
+// isClosed reports whether the recorder ignores further changes.
+func (r *recorder) isClosed() bool { return r == nil || r.closed }
 
-// set begins another allocation of job j. It is inlined for searches, which record nothing.
+// set changes the allocation of job j from now on. The compiler inlines it: searches, which
+// record nothing, call it often.
 func (r *recorder) set(j int, slots, now float64) {
 	if r != nil {
-		r.begin(j, slots, now)
+		r.change(j, slots, now)
 	}
 }
 
-func (r *recorder) begin(j int, slots, now float64) {
+func (r *recorder) change(j int, slots, now float64) {
 	if r.closed || r.open[j].Slots == slots {
 		return
 	}
-	if r.first && now > 0 {
+	if r.firstOnly && now > 0 {
 		r.closed = true
 		for _, piece := range r.open {
 			if piece.To = now; piece.Slots > 0 {
@@ -84,8 +85,8 @@ func (r *recorder) schedule(order []int, ends []float64) *Schedule {
 	return &Schedule{Pieces: r.pieces, Ends: slices.Clone(ends), Order: slices.Clone(order)}
 }
 
-// first returns each job's allocation in the schedule's first interval.
-func (s *Schedule) first() []float64 {
+// firstSlots returns each job's slots in the schedule's first interval.
+func (s *Schedule) firstSlots() []float64 {
 	slots := make([]float64, len(s.Ends))
 	for _, piece := range s.Pieces {
 		if piece.From == 0 {
@@ -95,7 +96,7 @@ func (s *Schedule) first() []float64 {
 	return slots
 }
 
-// event is a job and a time.
+// event is a time at which something happens to a job.
 type event struct {
 	at  float64
 	job int

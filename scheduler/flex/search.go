@@ -4,18 +4,18 @@ import "slices"
 
 // search improves orderings by moving one job or exchanging two: an iterated local search. It
 // accepts moves of equal cost, because step costs have plateaus. After a while without
-// improvement it restarts from the best ordering with a few random moves, or from another
-// start. The budget bounds its packings; the random numbers are fixed.
+// improvement it restarts from the best ordering or from another start, with a few random moves.
+// The budget limits the jobs packed. The random numbers are the same in every run.
 type search struct {
-	k      *packer
-	random uint64
+	packer   *packer
+	rngState uint64
 
 	best  []int
 	value float64
 	total float64 // sum of the best ordering's ends
 }
 
-// kicks is the number of random moves of a new start.
+// kicks is the number of random moves at a restart.
 const kicks = 3
 
 func (s *search) run(starts [][]int, budget int) {
@@ -27,7 +27,7 @@ func (s *search) run(starts [][]int, budget int) {
 	current := slices.Clone(s.best)
 	value, stale, round := s.value, 0, 0
 	trial := make([]int, n)
-	for s.k.cost(); budget > 0; budget -= s.k.cost() {
+	for s.packer.takeEffort(); budget > 0; budget -= s.packer.takeEffort() {
 		if stale > patience {
 			round++
 			stale = 0
@@ -39,12 +39,12 @@ func (s *search) run(starts [][]int, budget int) {
 			for range kicks {
 				s.move(current)
 			}
-			value = s.k.value(current)
+			value = s.packer.value(current)
 			continue
 		}
 		copy(trial, current)
 		s.move(trial)
-		v := s.k.value(trial)
+		v := s.packer.value(trial)
 		if v > value {
 			stale++
 			continue
@@ -55,20 +55,20 @@ func (s *search) run(starts [][]int, budget int) {
 			stale++
 		}
 		current, trial = trial, current
-		if value = v; v < s.value || v == s.value && s.k.total() < s.total {
-			s.value, s.total = v, s.k.total()
+		if value = v; v < s.value || v == s.value && s.packer.total() < s.total {
+			s.value, s.total = v, s.packer.total()
 			copy(s.best, current)
 		}
 	}
 }
 
-// move moves a job or exchanges two.
+// move moves a random job to a random place, or exchanges two random jobs.
 func (s *search) move(order []int) {
-	a, b := s.below(len(order)), s.below(len(order)-1)
+	a, b := s.randomBelow(len(order)), s.randomBelow(len(order)-1)
 	if b >= a {
 		b++
 	}
-	if s.below(2) == 0 {
+	if s.randomBelow(2) == 0 {
 		order[a], order[b] = order[b], order[a]
 		return
 	}
@@ -81,10 +81,10 @@ func (s *search) move(order []int) {
 	order[b] = j
 }
 
-// below returns a random number from 0 to n-1, by splitmix64.
-func (s *search) below(n int) int {
-	s.random += 0x9e3779b97f4a7c15
-	z := s.random
+// randomBelow returns a random number from 0 to n-1, by splitmix64.
+func (s *search) randomBelow(n int) int {
+	s.rngState += 0x9e3779b97f4a7c15
+	z := s.rngState
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	z ^= z >> 31

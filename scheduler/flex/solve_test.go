@@ -16,9 +16,9 @@ import (
 
 func seconds(x float64) time.Duration { return time.Duration(math.Round(x * float64(time.Second))) }
 
-// snapshots draws a snapshot under any metric. Some deadlines are past, some work is
+// drawSnapshot draws up to most jobs and any metric. Some deadlines are past, some work is
 // unmeasured, and some minima exceed the slots.
-func snapshots(t *rapid.T, most int) scheduler.Snapshot {
+func drawSnapshot(t *rapid.T, most int) scheduler.Snapshot {
 	s := scheduler.Snapshot{
 		Phase: wire.Map, Slots: rapid.IntRange(0, 20).Draw(t, "slots"), Now: seconds(5),
 		Metric: rapid.SampledFrom(scheduler.Metrics()).Draw(t, "metric"),
@@ -46,14 +46,14 @@ func snapshots(t *rapid.T, most int) scheduler.Snapshot {
 // depend on the order of the jobs, and do not change the snapshot.
 func TestPolicy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := snapshots(t, 8)
+		s := drawSnapshot(t, 8)
 		before := slices.Clone(s.Jobs)
 		plan, err := flex.Policy{}.Plan(s)
 		if err == nil {
 			err = plan.Validate(s)
 		}
 		if err == nil {
-			err = plan.KeepsMinima(s)
+			err = plan.CheckMinima(s)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func TestPolicy(t *testing.T) {
 		}
 		slices.Reverse(s.Jobs)
 		if again, err := (flex.Policy{}).Plan(s); err != nil || !reflect.DeepEqual(again, plan) {
-			t.Fatalf("%+v, and the other way round %+v (%v)", plan, again, err)
+			t.Fatalf("plan %+v, but with reversed jobs %+v (%v)", plan, again, err)
 		}
 	})
 }
@@ -87,12 +87,12 @@ func TestRefused(t *testing.T) {
 		{Slots: 1, Jobs: []flex.Job{{Work: 1, Min: 2, Max: 1, Cost: scheduler.Cost{Weight: 1}}}},
 	} {
 		if s, err := flex.Solve(p); err == nil {
-			t.Errorf("%+v is solved: %+v", p, s)
+			t.Errorf("Solve accepts %+v: %+v", p, s)
 		}
 	}
 	s := scheduler.Snapshot{Slots: 1, Jobs: []scheduler.Job{{ID: wire.JobID{N: 7}, Work: -1}}}
 	if plan, err := (flex.Policy{}).Plan(s); err == nil {
-		t.Errorf("a plan is %+v", plan)
+		t.Errorf("Plan accepts negative work: %+v", plan)
 	}
 }
 
@@ -103,13 +103,13 @@ func TestLarge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := crowd(1000, 10000, m)
+		s := manyJobs(1000, 10000, m)
 		plan, err := flex.Policy{}.Plan(s)
 		if err == nil {
 			err = plan.Validate(s)
 		}
 		if err == nil {
-			err = plan.KeepsMinima(s)
+			err = plan.CheckMinima(s)
 		}
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

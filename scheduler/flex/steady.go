@@ -7,23 +7,22 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// leeway is the fraction of its value by which a schedule for a maximum may be worse than the
-// best one, to end jobs sooner on average.
-const leeway = 0.02
+// maxLoss limits how much worse than the best schedule for a maximum a steadier one may be, as a
+// fraction of the value.
+const maxLoss = 0.02
 
-// steady is a schedule for inexact estimates and indivisible slots. The best schedule for a
-// maximum may let every job end as late as the maximum allows, so that any overrun raises it.
-// Of the nearly as good schedules, steady takes the one that ends jobs soonest, by Smith's
-// rule: from the last place to the first, the longest of the jobs that may end that late. O(J
-// log J).
+// steady returns a schedule that tolerates inexact estimates and indivisible slots. The best
+// schedule for a maximum may let every job end as late as the maximum allows, so that any delay
+// raises it. Of the schedules within maxLoss, steady takes the one with the least sum of ends,
+// from shortestOrder or Smith's rule. O(J log J), and shortestOrder.
 func (p *Problem) steady(best *Solution) *Solution {
 	if p.Aggregate != scheduler.Max || len(p.Jobs) < 2 {
 		return best
 	}
 	k := newPacker(p)
-	limit := best.Value + leeway*math.Abs(best.Value) + 1e-9
+	limit := best.Value + maxLoss*math.Abs(best.Value) + 1e-9
 	total := sum(best.Ends)
-	for _, order := range [][]int{shortest(p), p.smith(limit)} {
+	for _, order := range [][]int{shortestOrder(p), p.smithOrder(limit)} {
 		if v := k.value(order); v <= limit && k.total() < total {
 			total = k.total()
 			best = &Solution{k.schedule(order), v, "steady"}
@@ -32,25 +31,26 @@ func (p *Problem) steady(best *Solution) *Solution {
 	return best
 }
 
-// smith is the order of Smith's rule for the latest ends that cost at most limit.
-func (p *Problem) smith(limit float64) []int {
+// smithOrder returns the order of Smith's rule, with the latest ends that cost at most limit as
+// deadlines: from the last place to the first, it takes the longest job that may end that late.
+func (p *Problem) smithOrder(limit float64) []int {
 	due := p.keys(func(j *Job) float64 { return j.Cost.Latest(limit) })
 	waiting := sorted(due) // by latest end; the latest are taken from the back
-	var may events         // jobs that may end at this place, the longest first
-	end := 0.0
+	var eligible events    // jobs that may end at this place, the longest first
+	work := 0.0            // of all jobs up to this place
 	for j := range p.Jobs {
-		end += p.Jobs[j].Work
+		work += p.Jobs[j].Work
 	}
 	order := make([]int, 0, len(p.Jobs))
 	for range p.Jobs {
-		for len(waiting) > 0 && (due[waiting[len(waiting)-1]]*float64(p.Slots) >= end-1e-9*end || len(may) == 0) {
+		for len(waiting) > 0 && (due[waiting[len(waiting)-1]]*float64(p.Slots) >= work-1e-9*work || len(eligible) == 0) {
 			j := waiting[len(waiting)-1]
 			waiting = waiting[:len(waiting)-1]
-			may.push(event{-p.Jobs[j].Work, j})
+			eligible.push(event{-p.Jobs[j].Work, j})
 		}
-		j := may.pop().job
+		j := eligible.pop().job
 		order = append(order, j)
-		end -= p.Jobs[j].Work
+		work -= p.Jobs[j].Work
 	}
 	slices.Reverse(order)
 	return order

@@ -9,9 +9,9 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// cluster draws flows of 20 jobs each as in the paper's section 5.1, with deadlines that many
-// of them can meet.
-func cluster(flows, slots int, m scheduler.Metric) Problem {
+// drawCluster draws flows of 20 jobs each as in section 5.1, with deadlines that many of the flows
+// can meet.
+func drawCluster(flows, slots int, m scheduler.Metric) Problem {
 	random := rand.New(rand.NewPCG(1, uint64(flows)))
 	p := Problem{Slots: slots}
 	for i := range flows {
@@ -36,7 +36,7 @@ func cluster(flows, slots int, m scheduler.Metric) Problem {
 			l := scheduler.Level{Due: path + span*(float64(k)+random.Float64())/5, Cost: float64(k + 1)}
 			f.Cost.Levels = append(f.Cost.Levels, l)
 		}
-		f.Cost = expected(f.Cost)
+		f.Cost = expectedCost(f.Cost)
 		p.Flows = append(p.Flows, f)
 	}
 	return p
@@ -53,8 +53,8 @@ func processorTime(b *testing.B) float64 {
 	return seconds(used.Utime) + seconds(used.Stime)
 }
 
-// BenchmarkSolve measures one allocation: flows of 20 jobs each on a cluster of 25 slots, the
-// paper's, or of 1,000.
+// BenchmarkSolve measures one allocation: flows of 20 jobs each on 25 slots, as in the paper, and
+// on 1,000 slots.
 func BenchmarkSolve(b *testing.B) {
 	for _, name := range []string{"sum-response", "sum-tardy", "sum-tardiness", "sum-sla", "max-response", "max-tardiness"} {
 		m, err := scheduler.ParseMetric(name + "-weighted")
@@ -64,7 +64,7 @@ func BenchmarkSolve(b *testing.B) {
 		for _, slots := range []int{25, 1000} {
 			for _, flows := range []int{25, 50, 100} {
 				b.Run(fmt.Sprintf("%s/slots=%d/flows=%d", name, slots, flows), func(b *testing.B) {
-					p := cluster(flows, slots, m)
+					p := drawCluster(flows, slots, m)
 					before := processorTime(b)
 					for b.Loop() {
 						if _, err := Solve(p, Options{Aggregate: m.Aggregate}); err != nil {
@@ -87,7 +87,7 @@ func BenchmarkManyFlows(b *testing.B) {
 		}
 		for _, flows := range []int{100, 1000, 10000} {
 			b.Run(fmt.Sprintf("%s/flows=%d", name, flows), func(b *testing.B) {
-				p := cluster(flows, flows, m)
+				p := drawCluster(flows, flows, m)
 				for i := range p.Flows {
 					p.Flows[i].Jobs = p.Flows[i].Jobs[:1]
 				}

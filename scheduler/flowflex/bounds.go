@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// maxClosure is the number of jobs in a flow up to which tightenBounds stores their ancestors.
-const maxClosure = 512
+// maxClosureJobs is the largest number of jobs for which tightenBounds stores all ancestors.
+const maxClosureJobs = 512
 
-// jobSet is a set of positions in a flow.
+// jobSet is a set of jobs of a flow, as bits by index.
 type jobSet []uint64
 
 func (s jobSet) add(i int32) { s[i/64] |= 1 << (i % 64) }
@@ -29,15 +29,16 @@ func (s jobSet) each(yield func(i int32) bool) {
 	}
 }
 
-// tightenBounds raises heads and tails above the critical path: between the start of a job and
-// the end of another, all work between them must be done too, at most by all slots. A job's
-// head is the earliest start, its tail the least time from its start to the end of the flow. A
-// flow takes at least head plus tail of each of its jobs; the paper's Q counts only the whole
-// work and the path. O(N³/64) for N jobs; flows of more than maxClosure keep to the critical
-// path.
+// tightenBounds computes the flow's lowerBound and the jobs' tails. A job's head is its earliest
+// start; its tail is the least time from its start to the end of the flow. The flow takes at
+// least the head plus the tail of each job.
+//
+// Both count more than the critical path: between the start of a job and the end of another, the
+// slots must also do the work of all jobs between them. The paper's Q counts only the critical
+// path and the whole work. O(N³/64) for N jobs. Flows of more than maxClosureJobs keep Q.
 func (f *flow) tightenBounds(sorted []int32, slots int) {
 	n := len(f.jobs)
-	if f.lowerBound = f.q; n > maxClosure {
+	if f.lowerBound = f.q; n > maxClosureJobs {
 		return
 	}
 	heads := make([]float64, n)
@@ -50,7 +51,7 @@ func (f *flow) tightenBounds(sorted []int32, slots int) {
 		}
 		return work / float64(slots)
 	}
-	inner := func(from, to int32) float64 {
+	areaBetween := func(from, to int32) float64 {
 		for w := range between {
 			between[w] = after[from][w] & before[to][w]
 		}
@@ -59,20 +60,20 @@ func (f *flow) tightenBounds(sorted []int32, slots int) {
 	for _, i := range sorted {
 		heads[i] = area(before[i])
 		for j := range before[i].each {
-			heads[i] = max(heads[i], heads[j]+f.jobs[j].duration()+inner(j, i))
+			heads[i] = max(heads[i], heads[j]+f.jobs[j].duration()+areaBetween(j, i))
 		}
 	}
 	for _, i := range slices.Backward(sorted) {
 		rest := area(after[i])
 		for j := range after[i].each {
-			rest = max(rest, inner(i, j)+f.jobs[j].tail)
+			rest = max(rest, areaBetween(i, j)+f.jobs[j].tail)
 		}
 		f.jobs[i].tail = f.jobs[i].duration() + rest
 		f.lowerBound = max(f.lowerBound, heads[i]+f.jobs[i].tail)
 	}
 }
 
-// closure returns all ancestors and descendants of each job.
+// closure returns each job's ancestors (before) and descendants (after).
 func (f *flow) closure(sorted []int32) (before, after []jobSet) {
 	n := len(f.jobs)
 	words := (n + 63) / 64

@@ -5,26 +5,26 @@ import (
 	"slices"
 )
 
-// chain is a flow of pseudo-jobs in a line, made from another flow.
+// chain is a line of pseudo-jobs, made from the flow source.
 type chain struct {
 	flow
-	of     *flow
-	within []within // by job of that flow
+	source *flow
+	ranges []jobRange // by job of source
 }
 
-// within is the range of pseudo-jobs, first to before end, that a job is part of.
-type within struct{ first, end int32 }
+// jobRange is the pseudo-jobs that a job is part of, from first to before end.
+type jobRange struct{ first, end int32 }
 
-// part is a job's allocation in a pseudo-job that runs at its maximum.
-type part struct {
+// allocation is a job's slots in a pseudo-job that runs at its maximum.
+type allocation struct {
 	job   int32
 	slots int64
 }
 
-// chain is stage 1 (section 4.1): with unlimited slots every job would start as early as it may
-// and have all the slots it can use. Each longest interval in which the same jobs run is a
-// pseudo-job, which may be able to use more slots than exist. The chain has the volume and the
-// critical path of the flow. O(N log N + E).
+// chain returns the flow's chain (stage 1, section 4.1). With unlimited slots every job would
+// start once its predecessors end, and have all the slots it can use. Each longest interval in
+// which the same jobs run is a pseudo-job. Its maximum may exceed the slots. The chain has the
+// volume and the critical path of the flow. O(N log N + E).
 func (f *flow) chain(sorted []int32) chain {
 	type edge struct {
 		at    float64
@@ -46,20 +46,20 @@ func (f *flow) chain(sorted []int32) chain {
 	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
 	c := chain{
 		flow:   flow{cost: f.cost, volume: f.volume, path: f.path, q: f.q},
-		of:     f,
-		within: make([]within, len(f.jobs)),
+		source: f,
+		ranges: make([]jobRange, len(f.jobs)),
 	}
 	last, slots := 0.0, 0.0
 	for _, e := range edges {
 		if e.at-last > rounding*e.at {
-			c.link(slots, e.at-last)
+			c.appendPseudoJob(slots, e.at-last)
 			last = e.at
 		}
 		if e.start {
-			c.within[e.job].first = int32(len(c.jobs))
+			c.ranges[e.job].first = int32(len(c.jobs))
 			slots += f.jobs[e.job].max
 		} else {
-			c.within[e.job].end = int32(len(c.jobs))
+			c.ranges[e.job].end = int32(len(c.jobs))
 			slots -= f.jobs[e.job].max
 		}
 	}
@@ -71,8 +71,8 @@ func (f *flow) chain(sorted []int32) chain {
 	return c
 }
 
-// link appends a pseudo-job that takes the given seconds at its maximum.
-func (c *chain) link(slots, seconds float64) {
+// appendPseudoJob appends a pseudo-job that takes the given seconds at its maximum, slots.
+func (c *chain) appendPseudoJob(slots, seconds float64) {
 	k := len(c.jobs)
 	made := job{work: slots * seconds, max: slots}
 	if k > 0 {
@@ -82,14 +82,14 @@ func (c *chain) link(slots, seconds float64) {
 	c.jobs = append(c.jobs, made)
 }
 
-// parts lists the jobs of a pseudo-job. O(N): it does not store them, because together they may
-// be as many as the square of the jobs.
-func (c *chain) parts(k int32) []part {
-	var parts []part
-	for i, w := range c.within {
-		if w.first <= k && k < w.end {
-			parts = append(parts, part{int32(i), int64(c.of.jobs[i].max)})
+// allocations lists the jobs of pseudo-job k in O(N). It computes the list each time, because all
+// lists together may have N² entries.
+func (c *chain) allocations(k int32) []allocation {
+	var list []allocation
+	for i, r := range c.ranges {
+		if r.first <= k && k < r.end {
+			list = append(list, allocation{int32(i), int64(c.source.jobs[i].max)})
 		}
 	}
-	return parts
+	return list
 }

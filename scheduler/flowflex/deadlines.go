@@ -4,31 +4,31 @@ import (
 	"slices"
 )
 
-// adjustRounds bounds the adjustments of deadlines, by either rule.
-const adjustRounds = 30
+// maxAdjustments limits the adjustments of deadlines for each pack rule.
+const maxAdjustments = 30
 
-// adjustDeadlines packs by deadline again and again: a flow later than its aim gets an earlier
-// deadline, an earlier flow a later one. For maxima the aim is the latest time at a cost
-// between the best and the lower bound, for sums the latest time at the flow's least cost.
+// adjustDeadlines packs by deadline repeatedly: a flow that ends after its target gets an earlier
+// deadline, other flows a later one. The target is the latest time at a limit of cost: for sums
+// the flow's least cost, for maxima the middle between the best schedule and the lower bound.
 func (s *search) adjustDeadlines(rounds int) {
 	if s.graphPacker == nil {
 		return
 	}
-	aims := s.due()
-	if s.max {
-		for i := range aims {
-			aims[i] = s.flows[i].cost.Latest(s.bound + (s.best.cost-s.bound)/2)
+	targets := s.latestAtLeastCost()
+	if s.minimax {
+		for i := range targets {
+			targets[i] = s.flows[i].cost.Latest(s.lowerBound + (s.best.cost-s.lowerBound)/2)
 		}
 	}
-	for _, by := range []rule{byStart, byEnd} {
-		deadlines := slices.Clone(aims)
+	for _, by := range []packRule{byStart, byEnd} {
+		deadlines := slices.Clone(targets)
 		for range rounds {
-			if !s.improvable() {
+			if !s.canImprove() {
 				return
 			}
-			done := s.packJobs(deadlines, by)
+			completion := s.packJobs(deadlines, by)
 			for i := range deadlines {
-				deadlines[i] -= (done[i] - aims[i]) / 2
+				deadlines[i] -= (completion[i] - targets[i]) / 2
 			}
 		}
 	}

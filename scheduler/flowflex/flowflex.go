@@ -1,6 +1,6 @@
 // Package flowflex schedules flows: a flow is a directed acyclic graph of jobs with one cost
-// function on its completion time. It minimises the sum of the flows' costs or the largest of
-// them. It implements
+// function on its completion time. It minimises the sum or the maximum of the flows' costs. It
+// implements
 //
 //	V. Nagarajan, J. Wolf, A. Balmin, K. Hildrum: FlowFlex: Malleable Scheduling
 //	for Flows of MapReduce Jobs, Middleware 2013
@@ -14,15 +14,15 @@
 // Files:
 //
 //	chain.go     stage 1: a flow becomes a chain of pseudo-jobs
-//	pack.go      stage 2a: flows, or chains, in an order, each as fast as it can
-//	jobqueue.go  jobs in the order in which they must start or end, whatever their flow
-//	orders.go    cheap orders, and local search on a surrogate
-//	solve.go     the search for an order, for sums; maxima are in minimax.go
-//	deadlines.go deadlines adjusted by how late or early flows were
+//	pack.go      stage 2a: packs flows, or chains, in an order, each with all slots it can use
+//	jobqueue.go  packs jobs by the latest time of their start or end, whatever their flow
+//	orders.go    classical orders, and local search on a surrogate cost
+//	solve.go     the search for an order, for sums; minimax.go has it for maxima
+//	deadlines.go adjusts deadlines by how late or early flows were
 //	shares.go    from pseudo-jobs back to jobs: proportional shares instead of stage 3
-//	bounds.go    lower bounds of the starts of jobs and ends of flows
-//	late.go      step costs of flows that may end later than predicted
-//	policy.go    the policy of a running system: a Snapshot in, a Plan out
+//	bounds.go    lower bounds for starts of jobs and ends of flows
+//	late.go      expected step costs of flows that may end later than predicted
+//	policy.go    the policy of a running system: from a Snapshot to a Plan
 //
 // A running system omits the relaxation of stage 2b, as the paper's does. The relaxation, the
 // bounds, and the paper's exact algorithm are in sim/papers/flowflex.
@@ -30,14 +30,14 @@
 // Invariants
 //
 //	F1  A Schedule obeys precedence, the jobs' Max and the number of slots at every
-//	    instant, does each job's work exactly, and has the Cost that it states.
+//	    instant. It does each job's work exactly, and its Cost is correct.
 //	F2  No schedule ends a flow before its Q ([Measure]).
 //	F3  Results depend on the arguments alone. Ties go to the first flow, then to the
-//	    first job: order them by id.
+//	    first job. So callers order both by id.
 //
-// Complexity: packing one order takes O(N A), for N jobs in all and A jobs with slots at a
-// time. The search packs some tens of orders, at most 60 rounds of adjusted deadlines, and
-// Options.Effort orders more.
+// Complexity, for N jobs, A of them with slots at a time: packing one order takes O(N·A). The
+// search packs some tens of orders, at most 60 rounds of adjusted deadlines, and at most
+// Options.Effort more orders.
 package flowflex
 
 import (
@@ -47,14 +47,14 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// sameInstant is the relative distance up to which times are equal. They are sums of many
-// terms, and a rounding error must not miss a deadline.
+// sameInstant is the relative difference up to which times count as equal. They are sums of many
+// terms, and a rounding error must not make a flow miss its deadline.
 const sameInstant = 1e-9
 
-// rounding is the relative distance of sums of the same terms in different orders.
+// rounding bounds the relative difference of sums of the same terms in different orders.
 const rounding = 1e-12
 
-// Problem is the flows to be scheduled from now on.
+// Problem has the flows to schedule from now on.
 type Problem struct {
 	Slots int
 	Flows []Flow
@@ -72,7 +72,7 @@ type Job struct {
 	ID    string  // for errors
 	Work  float64 // slot-seconds left; 0: complete once its predecessors are
 	Max   int     // useful slots; capped at the number of slots
-	After []int   // positions of its predecessors in the flow
+	After []int   // indexes of its predecessors in Flow.Jobs
 }
 
 // maxSlots keeps products of slots, maxima and jobs within 64 bits.
@@ -85,7 +85,7 @@ type flow struct {
 	volume     float64 // V: slot-seconds
 	path       float64 // critical path, seconds
 	q          float64 // Q: a lower bound of its completion (equation 2)
-	lowerBound float64 // a lower bound at least Q; see tightenBounds
+	lowerBound float64 // a better lower bound, at least Q; see tightenBounds
 }
 
 type job struct {
@@ -96,15 +96,15 @@ type job struct {
 	tail         float64 // least seconds from its start to the end of the flow; see tightenBounds
 }
 
-// problem is a validated Problem, with both its forms.
+// problem is a validated Problem: its flows as graphs and as chains.
 type problem struct {
 	slots  int
 	flows  []flow
 	chains []chain
 }
 
-// prepare validates p and computes whatever does not depend on a schedule: O(N log N + E) for N
-// jobs and E arcs, and tightenBounds.
+// prepare validates p, makes chains and computes lower bounds. O(N log N + E) for N jobs and E
+// arcs, plus tightenBounds.
 func prepare(p Problem) (*problem, error) {
 	if p.Slots < 1 || p.Slots > maxSlots {
 		return nil, fmt.Errorf("%d slots: from 1 to %d are possible", p.Slots, maxSlots)
@@ -177,8 +177,8 @@ func checkJobs(f Flow, slots int) (made flow, sorted []int32, err error) {
 	return made, sorted, nil
 }
 
-// topological sorts the jobs after their predecessors, or returns the position of a job on a
-// cycle. O(N + E), without recursion: a flow may be a line of many thousand jobs.
+// topological sorts the jobs after their predecessors. If that is impossible, it returns a job on a
+// cycle, else -1. O(N + E), without recursion: a flow may be a line of many thousand jobs.
 func (f *flow) topological() (sorted []int32, onCycle int) {
 	waits := make([]int32, len(f.jobs))
 	sorted = make([]int32, 0, len(f.jobs))
@@ -200,8 +200,8 @@ func (f *flow) topological() (sorted []int32, onCycle int) {
 	return nil, f.cycle(waits)
 }
 
-// cycle walks backwards among the unsorted jobs, each of which has an unsorted predecessor,
-// until it meets a job again.
+// cycle returns a job on a cycle. It walks backwards among the unsorted jobs: each has an unsorted
+// predecessor, so after as many steps as there are jobs the walk is on a cycle.
 func (f *flow) cycle(waits []int32) int {
 	from := make([]int, len(f.jobs))
 	for i := range f.jobs {
@@ -235,7 +235,7 @@ func (f *flow) measure(sorted []int32, slots int) {
 	f.q = max(f.path, f.volume/float64(slots))
 }
 
-// duration is the job's seconds with all the slots it can use.
+// duration returns the job's seconds with all the slots it can use.
 func (j *job) duration() float64 {
 	if j.work == 0 {
 		return 0

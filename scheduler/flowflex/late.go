@@ -7,29 +7,28 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// lateness lists equally likely factors by which flows end later than a schedule with divisible
-// slots: tasks are whole, and slots are freed one by one. They were found by trial on flows
-// like those of bench/schedulers; wider and narrower spreads gain less. docs/benchmarks.md has
-// the gain.
-var lateness = [...]float64{1, 1.1, 1.25, 1.6}
+// lateFactors lists equally likely factors by which flows end later than in a schedule with
+// divisible slots, because tasks are not divisible and slots become free one by one. Trials with
+// the kind of flows in bench/schedulers gave them; docs/benchmarks.md has the gain.
+var lateFactors = [...]float64{1, 1.1, 1.25, 1.6}
 
-// expected is a flow's mean cost over these factors, for step costs. Without it a schedule that
-// meets a step with nothing to spare is as good as one with slack.
-func expected(c scheduler.Cost) scheduler.Cost {
+// expectedCost returns a step cost's mean over these factors; other costs stay. With the mean, a
+// schedule that meets a step with slack is better than a schedule that just meets it.
+func expectedCost(c scheduler.Cost) scheduler.Cost {
 	if c.Penalty == scheduler.Tardy {
 		c.Penalty, c.Levels = scheduler.SLA, []scheduler.Level{{Due: c.Due, Cost: 1}}
 	}
 	if c.Penalty != scheduler.SLA {
 		return c
 	}
-	levels, before := make([]scheduler.Level, 0, len(c.Levels)*len(lateness)), 0.0
+	levels, before := make([]scheduler.Level, 0, len(c.Levels)*len(lateFactors)), 0.0
 	for _, l := range c.Levels {
-		for _, factor := range lateness {
+		for _, factor := range lateFactors {
 			due := l.Due
 			if due > 0 {
 				due /= factor
 			}
-			levels = append(levels, scheduler.Level{Due: due, Cost: (l.Cost - before) / float64(len(lateness))})
+			levels = append(levels, scheduler.Level{Due: due, Cost: (l.Cost - before) / float64(len(lateFactors))})
 		}
 		before = l.Cost
 	}

@@ -9,8 +9,7 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// TestExpected: the steps are the mean cost at each of the later ends, and a cost without steps
-// does not change.
+// TestExpected: a step cost becomes its mean over lateFactors, and other costs do not change.
 func TestExpected(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string, least, most int) float64 {
@@ -26,16 +25,16 @@ func TestExpected(t *testing.T) {
 			c.Levels = append(c.Levels, scheduler.Level{Due: due, Cost: cost})
 			due += draw("gap", 0, 240)
 		}
-		made, at := expected(c), draw("at", 0, 1600)
+		made, at := expectedCost(c), draw("at", 0, 1600)
 		if err := checkCost(made); err != nil {
 			t.Fatal(err)
 		}
 		want := 0.0
-		for _, factor := range lateness {
-			if !c.Steps() {
+		for _, factor := range lateFactors {
+			if !c.IsStep() {
 				factor = 1
 			}
-			want += c.At(at*factor) / float64(len(lateness))
+			want += c.At(at*factor) / float64(len(lateFactors))
 		}
 		if got := made.At(at); math.Abs(got-want) > 1e-9*(1+want) {
 			t.Fatalf("%+v at %v: %v, want %v", c, at, got, want)

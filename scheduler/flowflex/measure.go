@@ -1,14 +1,14 @@
 package flowflex
 
-// Measure has the lower bounds of a flow that is alone.
+// Measure has the lower bounds of a flow that has all slots.
 type Measure struct {
 	Volume     float64   // V: slot-seconds
 	Q          float64   // a lower bound of its seconds (equation 2)
-	LowerBound float64   // a lower bound of its seconds at least Q; see tightenBounds
+	LowerBound float64   // a better lower bound of its seconds, at least Q; see tightenBounds
 	Tails      []float64 // by job: least seconds from its start to the end of the flow
 }
 
-// Measures checks the problem and measures its flows.
+// Measures returns the measures of the problem's flows. The error names an invalid field.
 func Measures(p Problem) ([]Measure, error) {
 	made, err := prepare(p)
 	if err != nil {

@@ -2,16 +2,18 @@ package flowflex
 
 import "math"
 
-// minimax brackets the largest cost between the bound and the best schedule of the cheap
-// orders, and bisects (Figure 8). A cost L sets each flow's deadline: the latest time that
-// costs at most L. Flows go by deadline.
+// solveMinimax brackets the largest cost between a lower bound and the best of the classical
+// orders, and bisects (Figure 8). A cost L sets each flow's deadline: the latest time that costs
+// at most L. Flows go by deadline.
 //
-// Differences to the figure: L succeeds if every flow meets its deadline at the real speed, not
-// at twice that, which only the proof needs. Every schedule that costs less than the best is
-// kept, even if it misses deadlines. Jobs are also packed by the latest time of their start or
-// end, whatever their flow. The first lastsuccess is the cost of a schedule; the figure may end
-// without one.
-func (s *search) minimax() {
+// Differences to the figure:
+//
+//   - L succeeds if every flow meets its deadline at the real speed. The figure doubles the
+//     speed, which only the proof needs.
+//   - Every schedule that costs less than the best is kept, even if it misses deadlines.
+//   - Jobs are also packed by the latest time of their start or end, whatever their flow.
+//   - The first lastsuccess is the cost of a schedule; the figure may end without a schedule.
+func (s *search) solveMinimax() {
 	fail := math.Inf(-1)
 	for i := range s.flows {
 		fail = max(fail, s.flows[i].cost.At(s.flows[i].lowerBound))
@@ -19,23 +21,23 @@ func (s *search) minimax() {
 	if len(s.flows) <= maxQuadratic {
 		var order []int32
 		order, fail = s.lawler()
-		s.try(order)
+		s.tryOrder(order)
 	}
-	for _, order := range s.cheap() {
-		s.try(order)
+	for _, order := range s.classicalOrders() {
+		s.tryOrder(order)
 	}
-	s.bound = fail
+	s.lowerBound = fail
 	deadlines := make([]float64, len(s.flows))
-	for range bisections {
+	for range maxBisections {
 		success := s.best.cost
-		if !s.affordable() || success-fail <= sameInstant*math.Abs(success) {
+		if !s.withinLimit() || success-fail <= sameInstant*math.Abs(success) {
 			return
 		}
 		l := fail + (success-fail)/2
 		for i := range s.flows {
 			deadlines[i] = s.flows[i].cost.Latest(l)
 		}
-		s.try(s.byDeadline(deadlines))
+		s.tryOrder(s.byDeadline(deadlines))
 		s.packJobs(deadlines, byStart)
 		s.packJobs(deadlines, byEnd)
 		if s.best.cost > l {
@@ -44,12 +46,12 @@ func (s *search) minimax() {
 	}
 }
 
-// bisections bounds the halvings of the bracket.
-const bisections = 30
+// maxBisections limits the halvings of the bracket.
+const maxBisections = 30
 
-// lawler returns the order with the least largest cost of the surrogate, and that cost, a lower
-// bound of every schedule's. Lawler's rule: the flow that costs least at the end goes last.
-// O(m²).
+// lawler returns the order with the smallest maximum cost under the surrogate (see descend), and
+// that cost, which is a lower bound for every schedule. Lawler's rule: the flow that costs least
+// at the end goes last. O(m²) for m flows.
 func (p *problem) lawler() (order []int32, most float64) {
 	left := positions(len(p.flows))
 	order = make([]int32, len(left))
@@ -64,7 +66,7 @@ func (p *problem) lawler() (order []int32, most float64) {
 		best, least := 0, math.Inf(1)
 		for at, i := range left {
 			f := &p.flows[i]
-			// Ties put the later flow last, and before it the longer.
+			// Of equal costs the flow with the smaller Q goes last, then the later flow.
 			cost := f.cost.At(max(f.lowerBound, area/float64(p.slots)))
 			if cost < least || cost == least && f.q <= p.flows[left[best]].q {
 				best, least = at, cost

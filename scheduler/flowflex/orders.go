@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// sorted orders flows by a key, least first; ties by the longest Q, which has the least slack.
-func (p *problem) sorted(key func(i int32) float64) []int32 {
+// sortedBy returns the flows by ascending key. Ties go to the largest lower bound, which leaves the
+// least slack.
+func (p *problem) sortedBy(key func(i int32) float64) []int32 {
 	order := positions(len(p.flows))
 	keys := make([]float64, len(order))
 	for _, i := range order {
@@ -20,13 +21,13 @@ func (p *problem) sorted(key func(i int32) float64) []int32 {
 }
 
 func (p *problem) byDeadline(deadlines []float64) []int32 {
-	return p.sorted(func(i int32) float64 { return deadlines[i] })
+	return p.sortedBy(func(i int32) float64 { return deadlines[i] })
 }
 
-// lift moves every deadline to the latest time of the same cost. Where a cost is flat, a
-// deadline from the relaxation or a schedule is arbitrary within the flat part; the paper does
-// not say so, and loses half of its loss there.
-func (p *problem) lift(deadlines []float64) []float64 {
+// latestAtSameCost moves every deadline to the latest time of the same cost: the lift in
+// docs/papers/flowflex.md. Where a cost is flat, a deadline from the relaxation or a schedule is
+// arbitrary within the flat part. The paper does not do this, and loses half of its loss there.
+func (p *problem) latestAtSameCost(deadlines []float64) []float64 {
 	lifted := make([]float64, len(deadlines))
 	for i, d := range deadlines {
 		c := p.flows[i].cost
@@ -35,22 +36,22 @@ func (p *problem) lift(deadlines []float64) []float64 {
 	return lifted
 }
 
-// due lists the latest times at which flows cost no more than at their Q.
-func (p *problem) due() []float64 {
+// latestAtLeastCost returns, by flow, the latest completion that costs no more than the earliest.
+func (p *problem) latestAtLeastCost() []float64 {
 	least := make([]float64, len(p.flows))
 	for i := range least {
 		least[i] = p.flows[i].lowerBound
 	}
-	return p.lift(least)
+	return p.latestAtSameCost(least)
 }
 
-// maxQuadratic is the number of flows up to which O(m²) rules are used.
+// maxQuadratic is the largest number of flows m for which rules of O(m²) are used.
 const maxQuadratic = 2000
 
-// cheap lists the classical orders, each good for one kind of cost: Smith's rule, due dates, Q,
-// volume, weighted Q, as given, and Moore and Hodgson's rule. O(m²) for the last, else O(m log
-// m).
-func (p *problem) cheap() [][]int32 {
+// classicalOrders lists orders of m flows that are each good for one kind of cost: Smith's rule,
+// due dates, lower bound, volume, weighted lower bound, as given, and Moore and Hodgson's rule.
+// O(m²) for the last, else O(m log m).
+func (p *problem) classicalOrders() [][]int32 {
 	horizon := 0.0
 	for i := range p.flows {
 		horizon += p.flows[i].lowerBound
@@ -62,11 +63,11 @@ func (p *problem) cheap() [][]int32 {
 	}
 	smith := func(i int32) float64 { return p.flows[i].volume / rates[i] }
 	orders := [][]int32{
-		p.sorted(smith),
-		p.byDeadline(p.due()),
-		p.sorted(func(i int32) float64 { return p.flows[i].lowerBound }),
-		p.sorted(func(i int32) float64 { return p.flows[i].volume }),
-		p.sorted(func(i int32) float64 { return p.flows[i].lowerBound / rates[i] }),
+		p.sortedBy(smith),
+		p.byDeadline(p.latestAtLeastCost()),
+		p.sortedBy(func(i int32) float64 { return p.flows[i].lowerBound }),
+		p.sortedBy(func(i int32) float64 { return p.flows[i].volume }),
+		p.sortedBy(func(i int32) float64 { return p.flows[i].lowerBound / rates[i] }),
 		positions(len(p.flows)),
 	}
 	if len(p.flows) <= maxQuadratic {
@@ -75,10 +76,10 @@ func (p *problem) cheap() [][]int32 {
 	return orders
 }
 
-// mooreHodgson goes by due dates. When the surrogate misses one, the flow so far with the most
-// volume for its rate goes to the end.
+// mooreHodgson adds flows by due date. If the surrogate (see descend) predicts a miss, the added
+// flow with the most volume for its rate moves to the end.
 func (p *problem) mooreHodgson(rates []float64) []int32 {
-	due := p.due()
+	due := p.latestAtLeastCost()
 	var kept, late []int32
 	area := 0.0
 	for _, i := range p.byDeadline(due) {
@@ -103,17 +104,17 @@ func (p *problem) mooreHodgson(rates []float64) []int32 {
 	return append(kept, late...)
 }
 
-// passes bounds descend's passes over all flows.
-const passes = 50
+// maxPasses limits descend's passes over all flows.
+const maxPasses = 50
 
-// descend is local search on the surrogate: the sum of costs if each flow completed when all
-// slots had done the work of the flows up to it, but not before its Q. Each flow moves to its
-// best place in order, until none moves or the budget of evaluations is used up. O(m²) a pass.
-// It changes order.
+// descend improves order in place by local search on the surrogate. That is the sum of costs if
+// each flow completed when all slots have done its work and the work of the flows before it, but
+// not before its lower bound. Each flow moves to its best place, until none moves or the budget
+// of evaluations is used up. O(m²) for each pass over m flows.
 func (p *problem) descend(order []int32, budget *int) {
 	m := len(order)
 	rest, after := make([]int32, m), make([]float64, m+1)
-	for range passes {
+	for range maxPasses {
 		moved := false
 		for i := range int32(m) {
 			if *budget -= 2 * m; *budget < 0 {
@@ -134,8 +135,8 @@ func (p *problem) descend(order []int32, budget *int) {
 	}
 }
 
-// bestPlace returns flow i's best place among the others, and the saving against its present
-// place. after is a buffer of one more number than flows.
+// bestPlace returns flow i's best place among the other flows, rest, and how much it saves against
+// the present place, from. after is a buffer with an entry more than flows.
 func (p *problem) bestPlace(rest []int32, i int32, from int, after []float64) (to int, gain float64) {
 	mine, slots := &p.flows[i], float64(p.slots)
 	area := mine.volume
@@ -149,12 +150,12 @@ func (p *problem) bestPlace(rest []int32, i int32, from int, after []float64) (t
 		after[k] = after[k+1] + f.cost.At(max(f.lowerBound, area/slots))
 		area -= f.volume
 	}
-	before, best, here := 0.0, math.Inf(1), 0.0
+	before, best, present := 0.0, math.Inf(1), 0.0
 	for k := 0; ; k++ {
 		// area is the volume of flow i and of the flows before place k.
 		cost := before + mine.cost.At(max(mine.lowerBound, area/slots)) + after[k]
 		if k == from {
-			here = cost
+			present = cost
 		}
 		if cost < best {
 			to, best = k, cost
@@ -166,7 +167,7 @@ func (p *problem) bestPlace(rest []int32, i int32, from int, after []float64) (t
 		before += f.cost.At(max(f.lowerBound, (area-mine.volume+f.volume)/slots))
 		area += f.volume
 	}
-	if gain = here - best; gain <= sameInstant*math.Abs(here) {
+	if gain = present - best; gain <= sameInstant*math.Abs(present) {
 		return from, 0
 	}
 	return to, gain

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// run is a job with slots at the moment.
+// run is a job with its present slots.
 type run struct {
 	flow  int32
 	job   int32 // number over all flows; packer.local converts it
@@ -19,7 +19,7 @@ type span struct {
 	runs     []run
 }
 
-// packer simulates flows from one completion to the next. One packer serves many orders of its
+// packer simulates flows from one end of a job to the next. One packer serves many orders of its
 // flows. Jobs are numbered over all flows, so that the data of each step is contiguous.
 type packer struct {
 	slots float64
@@ -27,25 +27,25 @@ type packer struct {
 	first []int32 // by flow: its first job
 
 	max        []float64 // by job: its Max
-	negligible []float64 // with at most this work left it is complete
-	successors [][]int32 // successors, local to the flow
-	ranks      []int32   // its rank among ready jobs, longest tail first
+	negligible []float64 // by job: at most this work left counts as none
+	successors [][]int32 // by job: indexes in its flow
+	ranks      []int32   // by job: its rank among ready jobs, longest tail first
 
 	left       []float64 // by job: slot-seconds
-	waits      []int32   // by job: number of unfinished predecessors
+	waitsFor   []int32   // by job: number of unfinished predecessors
 	ready      [][]int32 // by flow, by rank
-	live       []int32   // flows with work left, in order
+	live       []int32   // flows with jobs left, in order
 	unfinished []int32   // by flow: number of unfinished jobs
-	done       []float64 // by flow
+	completion []float64 // by flow
 	runs       []run
-	stack      []int32
+	released   []int32
 	steps      int // runs advanced, over all orders
 
-	share  func(p *packer) // fills runs
+	assign func(p *packer) // fills runs
 	record func(span)      // nil: not recorded
 
 	deadlines []float64 // by flow; nil outside packJobs
-	by        rule
+	by        packRule
 	queue     []queued // ready jobs, earliest first
 }
 
@@ -56,8 +56,8 @@ func newPacker(slots int, flows []*flow) *packer {
 		first:      make([]int32, len(flows)),
 		ready:      make([][]int32, len(flows)),
 		unfinished: make([]int32, len(flows)),
-		done:       make([]float64, len(flows)),
-		share:      (*packer).inOrder,
+		completion: make([]float64, len(flows)),
+		assign:     (*packer).assignInOrder,
 	}
 	for i, f := range flows {
 		p.first[i] = int32(len(p.max))
@@ -69,11 +69,11 @@ func newPacker(slots int, flows []*flow) *packer {
 		}
 		p.ranks = append(p.ranks, f.rank()...)
 	}
-	p.left, p.waits = make([]float64, len(p.max)), make([]int32, len(p.max))
+	p.left, p.waitsFor = make([]float64, len(p.max)), make([]int32, len(p.max))
 	return p
 }
 
-// rank returns every job's rank by tail, longest first.
+// rank returns each job's rank by tail, longest first.
 func (f *flow) rank() []int32 {
 	byTail := positions(len(f.jobs))
 	slices.SortStableFunc(byTail, func(a, b int32) int { return cmp.Compare(f.jobs[b].tail, f.jobs[a].tail) })
@@ -84,31 +84,33 @@ func (f *flow) rank() []int32 {
 	return ranks
 }
 
-// local is a run's job number in its flow.
+// local returns the index of a run's job in its flow.
 func (p *packer) local(r run) int32 { return r.job - p.first[r.flow] }
 
-// pack gives slots in the order of flows at each instant: every ready job of the first flow
-// gets as many as it can use, longest tail first, then the second flow's with the rest, and so
-// on. For chains this is the greedy scheme of Figure 5: a later chain never takes slots from an
-// earlier one, so going chain by chain or instant by instant gives the same. It returns
-// completion times by flow, valid until the next call. O(N A).
+// pack gives slots in the order of flows at each instant. Every ready job of the first flow gets
+// as many as it can use, longest tail first. The second flow gets from the rest, and so on. It
+// returns completion times by flow, valid until the next call. O(N·A) for N jobs, A of them with
+// slots at a time.
+//
+// For chains this is the greedy scheme of Figure 5, which goes chain by chain. The result is the
+// same, because a later chain never takes slots from an earlier one.
 func (p *packer) pack(order []int32) []float64 {
 	p.reset(order)
 	for now := 0.0; len(p.live) > 0; {
 		p.runs = p.runs[:0]
-		p.share(p)
-		step := p.untilNext()
+		p.assign(p)
+		step := p.timeToNextEnd()
 		if p.record != nil {
 			p.record(span{now, now + step, p.runs})
 		}
 		now += step
 		p.advance(step, now)
 	}
-	return p.done
+	return p.completion
 }
 
-// untilNext is the time to the next completion. It divides once.
-func (p *packer) untilNext() float64 {
+// timeToNextEnd returns the time to the next end of a job. It compares products, to divide once.
+func (p *packer) timeToNextEnd() float64 {
 	left, slots := math.Inf(1), 1.0
 	for _, r := range p.runs {
 		if l := p.left[r.job]; l*slots < left*r.slots {
@@ -118,15 +120,16 @@ func (p *packer) untilNext() float64 {
 	return left / slots
 }
 
+// reset brings all flows back to their start.
 func (p *packer) reset(order []int32) {
 	p.live, p.queue = p.live[:0], p.queue[:0]
 	for _, i := range order {
 		f, first := p.flows[i], p.first[i]
 		p.ready[i] = p.ready[i][:0]
 		p.unfinished[i] = int32(len(f.jobs))
-		p.done[i] = 0
+		p.completion[i] = 0
 		for k := range f.jobs {
-			p.left[first+int32(k)], p.waits[first+int32(k)] = f.jobs[k].work, f.jobs[k].predecessors
+			p.left[first+int32(k)], p.waitsFor[first+int32(k)] = f.jobs[k].work, f.jobs[k].predecessors
 		}
 		for k := range f.jobs {
 			if f.jobs[k].predecessors == 0 {
@@ -139,44 +142,43 @@ func (p *packer) reset(order []int32) {
 	}
 }
 
-// release makes a job ready. Jobs without work complete at once, and may release their
-// successors.
+// release makes job k of flow i ready, or releases its successors if it has no work left.
 func (p *packer) release(i, k int32) {
 	if p.left[k] > 0 {
-		p.ready[i] = slices.Insert(p.ready[i], p.place(i, k), k)
-		p.enter(i, k)
+		p.ready[i] = slices.Insert(p.ready[i], p.readyIndex(i, k), k)
+		p.enqueue(i, k)
 		return
 	}
-	p.stack = append(p.stack[:0], k)
-	for len(p.stack) > 0 {
-		k := p.stack[len(p.stack)-1]
-		p.stack = p.stack[:len(p.stack)-1]
+	p.released = append(p.released[:0], k)
+	for len(p.released) > 0 {
+		k := p.released[len(p.released)-1]
+		p.released = p.released[:len(p.released)-1]
 		p.unfinished[i]--
 		for _, next := range p.successors[k] {
 			next += p.first[i]
-			if p.waits[next]--; p.waits[next] > 0 {
+			if p.waitsFor[next]--; p.waitsFor[next] > 0 {
 				continue
 			}
 			if p.left[next] == 0 {
-				p.stack = append(p.stack, next)
+				p.released = append(p.released, next)
 				continue
 			}
-			p.ready[i] = slices.Insert(p.ready[i], p.place(i, next), next)
-			p.enter(i, next)
+			p.ready[i] = slices.Insert(p.ready[i], p.readyIndex(i, next), next)
+			p.enqueue(i, next)
 		}
 	}
 }
 
-// place is the index of a job, or its insertion point, among its flow's ready jobs.
-func (p *packer) place(i, k int32) int {
+// readyIndex returns the index of a job among its flow's ready jobs, or its insertion point.
+func (p *packer) readyIndex(i, k int32) int {
 	at, _ := slices.BinarySearchFunc(p.ready[i], p.ranks[k], func(other, rank int32) int {
 		return cmp.Compare(p.ranks[other], rank)
 	})
 	return at
 }
 
-// inOrder is pack's rule for sharing.
-func (p *packer) inOrder() {
+// assignInOrder is pack's rule for sharing slots.
+func (p *packer) assignInOrder() {
 	free := p.slots
 	for _, i := range p.live {
 		for _, k := range p.ready[i] {
@@ -199,12 +201,12 @@ func (p *packer) advance(step, now float64) {
 			continue
 		}
 		p.left[r.job] = 0
-		at := p.place(r.flow, r.job)
+		at := p.readyIndex(r.flow, r.job)
 		p.ready[r.flow] = slices.Delete(p.ready[r.flow], at, at+1)
-		p.leave(r.flow, r.job)
+		p.dequeue(r.flow, r.job)
 		p.release(r.flow, r.job)
 		if p.unfinished[r.flow] == 0 {
-			p.done[r.flow], ended = now, true
+			p.completion[r.flow], ended = now, true
 		}
 	}
 	if ended {
@@ -221,7 +223,8 @@ func positions(n int) []int32 {
 	return order
 }
 
-func (p *problem) dags() []*flow {
+// graphFlows returns the flows as graphs.
+func (p *problem) graphFlows() []*flow {
 	flows := make([]*flow, len(p.flows))
 	for i := range p.flows {
 		flows[i] = &p.flows[i]
@@ -229,7 +232,8 @@ func (p *problem) dags() []*flow {
 	return flows
 }
 
-func (p *problem) lines() []*flow {
+// chainFlows returns the flows as chains.
+func (p *problem) chainFlows() []*flow {
 	flows := make([]*flow, len(p.chains))
 	for i := range p.chains {
 		flows[i] = &p.chains[i].flow

@@ -16,7 +16,7 @@ import (
 //
 //	job N [arrived=D] [min=N] max=N [work=W] [flow=N] [deadline=D] [weight=W]
 //	later N phase=reduce max=N [work=W] [flow=N] [lag=T] [after=N.map,N.reduce…] …
-//	whole N alone=T                  a whole flow's seconds, or a job's outside flows
+//	whole N alone=T                  Flow.Alone of flow N, or of job N outside flows
 func planScenario(t *testing.T, d *datadriven.TestData) string {
 	s := scheduler.Snapshot{Phase: wire.Map}
 	d.ScanArgs(t, "slots", &s.Slots)
@@ -42,7 +42,7 @@ func planScenario(t *testing.T, d *datadriven.TestData) string {
 	for _, target := range plan.Targets {
 		fmt.Fprintf(&out, "job%d %d, ends in %.6g\n", target.Job.N, target.Slots, target.End)
 	}
-	for _, err := range []error{plan.Validate(s), plan.KeepsMinima(s)} {
+	for _, err := range []error{plan.Validate(s), plan.CheckMinima(s)} {
 		if err != nil {
 			fmt.Fprintln(&out, err)
 		}
@@ -55,7 +55,7 @@ func readPhase(t *testing.T, d *datadriven.TestData, s *scheduler.Snapshot, line
 	var n int
 	fmt.Sscan(fields[1], &n)
 	j := scheduler.Job{ID: wire.JobID{Start: 1, N: n}}
-	l := scheduler.Later{ID: j.ID}
+	l := scheduler.LaterPhase{ID: j.ID}
 	whole := scheduler.Flow{First: n}
 	for _, field := range fields[2:] {
 		name, value, _ := strings.Cut(field, "=")

@@ -12,23 +12,23 @@ import (
 // Policy is FlowFlex in a running system (section 5.2): each allocation period it schedules the
 // present flows to their end, and the start of that schedule is the Plan.
 //
-// A node is a phase of a job. Jobs outside flows are flows of one job, with their reduces after
-// their maps. Phases that cannot use slots yet count with their tasks and, if not measured, the
-// mean task of the measured phases. A reduce phase is among the Jobs once a configured part of
-// its maps has ended. Assignment gives slots that it cannot use yet to other jobs.
+// A node is a phase of a job. A job outside flows is a flow of one job, with its reduces after
+// its maps. Phases that cannot use slots yet have the work of their tasks; a task of an unmeasured
+// phase counts as the mean task of the measured phases. A reduce phase is among the Jobs once a
+// configured part of its maps has ended. Until it can use its slots, other jobs get them.
 //
-// Phases of the other kind run in other slots. They get one slot for at least as long as they
-// take: the critical path is right and adds little to the area. So does the time between jobs
-// of a flow, while one commits and the next is set up.
+// Phases of the other kind run in other slots. Here they are nodes of one slot that take as long
+// as all their tasks side by side. So the critical path is right, and their area is small. The
+// time between jobs of a flow, for commit and setup, is such a node too.
 //
-// Stretch is the time to the end, divided by the whole flow's time alone including ended
-// phases, from the Snapshot's Flows. Without Flows the divisor is the slot-seconds left. A
-// schedule that meets a step of a deadline or SLA with little slack pays part of the step; see
-// expected.
+// Stretch is the time to the end, divided by the seconds of the whole flow alone, ended phases
+// included, from the Snapshot's Flows. Without Flows the divisor is the slot-seconds left. A
+// schedule that meets a deadline or an SLA step with little slack pays part of its cost; see
+// expectedCost.
 //
-// Pieces of the wrap-around rule would be too short to follow, so pseudo-jobs share their slots
-// in proportion. Minima, which FlowFlex lacks, come first. The rest follows the schedule, and
-// then, so that no slot idles, its order. O(J log J) besides Solve, for J phases.
+// Pseudo-jobs share their slots in proportion, because pieces of the wrap-around rule would be too
+// short. Minima, which FlowFlex does not have, come first. Slots go by the schedule, and slots
+// left go by its order. O(J log J) for J phases, plus Solve.
 type Policy struct{}
 
 // Plan implements [scheduler.Policy].
@@ -38,7 +38,7 @@ func (Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 		return scheduler.Plan{}, err
 	}
 	if normal.Slots == 0 || len(normal.Jobs) == 0 {
-		return fill(normal, nil, nil), nil
+		return makePlan(normal, nil, nil), nil
 	}
 	g, err := graph(normal)
 	if err != nil {
@@ -48,12 +48,12 @@ func (Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 	if err != nil {
 		return scheduler.Plan{}, fmt.Errorf("flowflex: %w", err)
 	}
-	return fill(normal, g, schedule), nil
+	return makePlan(normal, g, schedule), nil
 }
 
-// fill assigns minima, then the schedule's shares, then the rest. Without a schedule it assigns
-// minima only.
-func fill(s scheduler.Snapshot, g *graphOf, schedule *Schedule) scheduler.Plan {
+// makePlan assigns minima, then the schedule's shares, then the other slots. Without a schedule,
+// because there are no slots or no jobs, targets have no slots.
+func makePlan(s scheduler.Snapshot, g *snapshotGraph, schedule *Schedule) scheduler.Plan {
 	plan := scheduler.Plan{Targets: make([]scheduler.Target, 0, len(s.Jobs))}
 	if schedule == nil {
 		for _, j := range s.Jobs {
@@ -67,14 +67,14 @@ func fill(s scheduler.Snapshot, g *graphOf, schedule *Schedule) scheduler.Plan {
 		left -= j.Min
 	}
 	for _, share := range schedule.Now {
-		if at := g.places[share.Flow][share.Job]; at >= 0 {
+		if at := g.jobIndex[share.Flow][share.Job]; at >= 0 {
 			more := max(0, min(left, share.Slots-slots[at]))
 			slots[at] += more
 			left -= more
 		}
 	}
 	for _, i := range schedule.Order {
-		for k, at := range g.places[i] {
+		for k, at := range g.jobIndex[i] {
 			if at < 0 {
 				continue
 			}
@@ -87,11 +87,11 @@ func fill(s scheduler.Snapshot, g *graphOf, schedule *Schedule) scheduler.Plan {
 	return plan
 }
 
-// graphOf is a snapshot as flows.
-type graphOf struct {
-	flows  []Flow
-	places [][]int         // by flow and job: its index in Snapshot.Jobs, -1 if it waits
-	alone  map[int]float64 // by the number of a flow's first job
+// snapshotGraph is a snapshot as flows.
+type snapshotGraph struct {
+	flows    []Flow
+	jobIndex [][]int         // by flow and job: its index in Snapshot.Jobs, -1 if it is not there
+	alone    map[int]float64 // Flow.Alone by Flow.First
 }
 
 // node is a phase that becomes a Job.
@@ -102,14 +102,14 @@ type node struct {
 	job     Job
 	alone   float64
 	goal    scheduler.Goal
-	place   int
+	index   int
 	after   []scheduler.PhaseID
 	lag     float64
 }
 
-// graph makes flows of a normal snapshot, in order of arrival. A flow arrives with its first
-// job, and has the goal of its first job by id.
-func graph(s scheduler.Snapshot) (*graphOf, error) {
+// graph returns the flows of a snapshot in normal form, in order of arrival. A flow arrives with
+// the first of its present jobs, and has the goal of its first job by id.
+func graph(s scheduler.Snapshot) (*snapshotGraph, error) {
 	nodes, err := nodesOf(s)
 	if err != nil {
 		return nil, err
@@ -129,12 +129,12 @@ func graph(s scheduler.Snapshot) (*graphOf, error) {
 	slices.SortStableFunc(groups, func(a, b []node) int {
 		return cmp.Or(cmp.Compare(firstArrived(a), firstArrived(b)), a[0].id.Job.Compare(b[0].id.Job))
 	})
-	g := &graphOf{alone: make(map[int]float64, len(s.Flows))}
+	g := &snapshotGraph{alone: make(map[int]float64, len(s.Flows))}
 	for _, f := range s.Flows {
 		g.alone[f.First] = f.Alone
 	}
 	for _, group := range groups {
-		g.add(group, s)
+		g.addFlow(group, s)
 	}
 	return g, nil
 }
@@ -142,7 +142,7 @@ func graph(s scheduler.Snapshot) (*graphOf, error) {
 func firstArrived(group []node) time.Duration {
 	first := time.Duration(1<<63 - 1)
 	for _, n := range group {
-		if n.place >= 0 {
+		if n.index >= 0 {
 			first = min(first, n.arrived)
 		}
 	}
@@ -162,7 +162,7 @@ func nodesOf(s scheduler.Snapshot) ([]node, error) {
 			job:     Job{ID: j.ID.String(), Work: j.Work, Max: j.Max},
 			alone:   j.Alone,
 			goal:    j.Goal,
-			place:   i,
+			index:   i,
 		})
 	}
 	perTask := work / float64(tasks)
@@ -172,7 +172,7 @@ func nodesOf(s scheduler.Snapshot) ([]node, error) {
 	}
 	for _, l := range s.Later {
 		id := scheduler.PhaseID{Job: l.ID, Phase: l.Phase}
-		n := node{id: id, flow: l.Flow, job: Job{ID: l.ID.String(), Work: l.Work, Max: l.Max}, goal: l.Goal, place: -1, after: l.After, lag: l.Lag}
+		n := node{id: id, flow: l.Flow, job: Job{ID: l.ID.String(), Work: l.Work, Max: l.Max}, goal: l.Goal, index: -1, after: l.After, lag: l.Lag}
 		switch {
 		case seen[id]:
 			return nil, fmt.Errorf("%v: its phase %v is given twice", l.ID, l.Phase)
@@ -197,8 +197,8 @@ func nodesOf(s scheduler.Snapshot) ([]node, error) {
 	return nodes, nil
 }
 
-// add makes a flow of its nodes.
-func (g *graphOf) add(group []node, s scheduler.Snapshot) {
+// addFlow adds a flow of the given nodes.
+func (g *snapshotGraph) addFlow(group []node, s scheduler.Snapshot) {
 	at := make(map[scheduler.PhaseID]int, len(group))
 	for i, n := range group {
 		at[n.id] = i
@@ -216,10 +216,10 @@ func (g *graphOf) add(group []node, s scheduler.Snapshot) {
 		}
 		f.Jobs = append(f.Jobs, n.job)
 		alone += n.alone
-		places[i] = n.place
+		places[i] = n.index
 	}
 	for i, n := range group {
-		if n.lag != 0 { // add a node for the time between
+		if n.lag != 0 { // add a node before it for the time
 			f.Jobs = append(f.Jobs, Job{ID: n.job.ID, Work: n.lag, Max: 1, After: f.Jobs[i].After})
 			f.Jobs[i].After, places = []int{len(f.Jobs) - 1}, append(places, -1)
 		}
@@ -227,7 +227,7 @@ func (g *graphOf) add(group []node, s scheduler.Snapshot) {
 	if whole := g.alone[first]; whole > 0 {
 		alone = whole
 	}
-	f.Cost = expected(s.Metric.Cost(group[0].goal, alone, s.Now))
+	f.Cost = expectedCost(s.Metric.Cost(group[0].goal, alone, s.Now))
 	g.flows = append(g.flows, f)
-	g.places = append(g.places, places)
+	g.jobIndex = append(g.jobIndex, places)
 }

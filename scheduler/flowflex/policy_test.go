@@ -13,8 +13,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// drawSnapshot draws jobs outside flows and flows. Some jobs of flows have ended and some wait
-// for others.
+// drawSnapshot draws flows and jobs outside flows. Some jobs have ended, and some wait.
 func drawSnapshot(t *rapid.T) scheduler.Snapshot {
 	s := scheduler.Snapshot{
 		Phase:  rapid.SampledFrom([]wire.Kind{wire.Map, wire.Reduce}).Draw(t, "phase"),
@@ -58,7 +57,7 @@ func drawReady(t *rapid.T, s *scheduler.Snapshot, id wire.JobID, flow int, goal 
 	if !rapid.Bool().Draw(t, "other") {
 		return
 	}
-	l := scheduler.Later{ID: id, Phase: wire.Map, Flow: flow, Max: j.Max, Work: j.Work, Goal: goal}
+	l := scheduler.LaterPhase{ID: id, Phase: wire.Map, Flow: flow, Max: j.Max, Work: j.Work, Goal: goal}
 	if s.Phase == wire.Map {
 		l.Phase, l.After = wire.Reduce, []scheduler.PhaseID{{Job: id, Phase: wire.Map}}
 	}
@@ -68,7 +67,7 @@ func drawReady(t *rapid.T, s *scheduler.Snapshot, id wire.JobID, flow int, goal 
 // drawWaiting draws a job that comes after some earlier jobs of its flow, some time after their
 // end.
 func drawWaiting(t *rapid.T, s *scheduler.Snapshot, id wire.JobID, flow int, goal scheduler.Goal) {
-	maps := scheduler.Later{
+	maps := scheduler.LaterPhase{
 		ID: id, Phase: wire.Map, Flow: flow, Goal: goal,
 		Max:  rapid.IntRange(0, 9).Draw(t, "max"),
 		Work: float64(rapid.IntRange(0, 30).Draw(t, "work")),
@@ -79,7 +78,7 @@ func drawWaiting(t *rapid.T, s *scheduler.Snapshot, id wire.JobID, flow int, goa
 			maps.After = append(maps.After, scheduler.PhaseID{Job: wire.JobID{Start: 1, N: n}, Phase: wire.Reduce})
 		}
 	}
-	reduces := scheduler.Later{
+	reduces := scheduler.LaterPhase{
 		ID: id, Phase: wire.Reduce, Flow: flow, Max: 1, Goal: goal, After: []scheduler.PhaseID{{Job: id, Phase: wire.Map}},
 	}
 	s.Later = append(s.Later, maps, reduces)
@@ -104,7 +103,7 @@ func TestPolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, err := range []error{plan.Validate(s), plan.KeepsMinima(s)} {
+		for _, err := range []error{plan.Validate(s), plan.CheckMinima(s)} {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/quernmr/quern/scheduler"
 )
 
-// drawProblem draws a small one; jobs are in topological order.
+// drawProblem draws a problem of up to flows flows with up to jobs jobs each, in topological order.
 func drawProblem(t *rapid.T, flows, jobs int) Problem {
 	p := Problem{Slots: rapid.IntRange(1, 6).Draw(t, "slots")}
 	for i := range rapid.IntRange(1, flows).Draw(t, "flows") {
@@ -58,7 +58,7 @@ func aggregate(t *rapid.T) scheduler.Aggregate {
 	return rapid.SampledFrom([]scheduler.Aggregate{scheduler.Sum, scheduler.Max}).Draw(t, "aggregate")
 }
 
-// TestScheduleIsFeasible checks F1 for every way to solve.
+// TestScheduleIsFeasible checks F1 for random options, and that Solve is repeatable.
 func TestScheduleIsFeasible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t, 5, 6)
@@ -72,7 +72,7 @@ func TestScheduleIsFeasible(t *testing.T) {
 				o.Deadlines[k] = append(o.Deadlines[k], float64(rapid.IntRange(0, 20).Draw(t, "deadline")))
 			}
 		}
-		s, slots, err := solved(p, o)
+		s, slots, err := solveWithIntervals(p, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,8 +81,8 @@ func TestScheduleIsFeasible(t *testing.T) {
 		for i, f := range p.Flows {
 			costs[i] = f.Cost
 		}
-		if want := o.Aggregate.Of(costs, s.Completion); !near(s.Cost, want) {
-			t.Fatalf("cost %v, but the completions cost %v", s.Cost, want)
+		if want := o.Aggregate.Combine(costs, s.Completion); !near(s.Cost, want) {
+			t.Fatalf("cost %v, but the completion times cost %v", s.Cost, want)
 		}
 		if again, err := Solve(p, o); err != nil || !reflect.DeepEqual(again, s) {
 			t.Fatalf("solved again: %+v (%v), first %+v", again, err, s)
@@ -92,8 +92,8 @@ func TestScheduleIsFeasible(t *testing.T) {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-7*max(1, math.Abs(a), math.Abs(b)) }
 
-// checkSchedule checks the schedule at each instant.
-func checkSchedule(t *rapid.T, p Problem, s *Schedule, slots []assigned) {
+// checkSchedule checks slots, work, precedence and completion times.
+func checkSchedule(t *rapid.T, p Problem, s *Schedule, slots []interval) {
 	begin, end, work := jobTimes(p), jobTimes(p), jobTimes(p)
 	times := []float64{0}
 	for _, a := range slots {
@@ -101,8 +101,8 @@ func checkSchedule(t *rapid.T, p Problem, s *Schedule, slots []assigned) {
 			t.Fatalf("%+v", a)
 		}
 		begin[a.Flow][a.Job] = min(begin[a.Flow][a.Job], a.From)
-		end[a.Flow][a.Job] = max(a.To, at0(end[a.Flow][a.Job]))
-		work[a.Flow][a.Job] = at0(work[a.Flow][a.Job]) + float64(a.Slots)*(a.To-a.From)
+		end[a.Flow][a.Job] = max(a.To, orZero(end[a.Flow][a.Job]))
+		work[a.Flow][a.Job] = orZero(work[a.Flow][a.Job]) + float64(a.Slots)*(a.To-a.From)
 		times = append(times, a.From, a.To)
 	}
 	slices.Sort(times)
@@ -112,17 +112,17 @@ func checkSchedule(t *rapid.T, p Problem, s *Schedule, slots []assigned) {
 	for i, f := range p.Flows {
 		last := 0.0
 		for k, j := range f.Jobs {
-			last = max(last, at0(end[i][k]))
-			if !near(at0(work[i][k]), j.Work) {
-				t.Fatalf("%s.%s has done %v of %v", f.ID, j.ID, at0(work[i][k]), j.Work)
+			last = max(last, orZero(end[i][k]))
+			if !near(orZero(work[i][k]), j.Work) {
+				t.Fatalf("%s.%s has done %v of %v", f.ID, j.ID, orZero(work[i][k]), j.Work)
 			}
-			// The wrap-around may end a job before its pseudo-job does.
-			if s.Ends[i][k] < at0(end[i][k])-1e-7 {
+			// Ends are of pseudo-jobs; the wrap-around may end a job sooner.
+			if s.Ends[i][k] < orZero(end[i][k])-1e-7 {
 				t.Fatalf("%s.%s ends at %v, not %v", f.ID, j.ID, end[i][k], s.Ends[i][k])
 			}
 			for _, before := range j.After {
-				if at0(end[i][before]) > begin[i][k]+1e-7 {
-					t.Fatalf("%s.%s begins at %v, but what is before it ends at %v", f.ID, j.ID, begin[i][k], end[i][before])
+				if orZero(end[i][before]) > begin[i][k]+1e-7 {
+					t.Fatalf("%s.%s begins at %v, but its predecessor ends at %v", f.ID, j.ID, begin[i][k], end[i][before])
 				}
 			}
 		}
@@ -132,7 +132,7 @@ func checkSchedule(t *rapid.T, p Problem, s *Schedule, slots []assigned) {
 	}
 }
 
-// jobTimes is infinity for every job.
+// jobTimes returns infinity for every job.
 func jobTimes(p Problem) [][]float64 {
 	times := make([][]float64, len(p.Flows))
 	for i, f := range p.Flows {
@@ -143,14 +143,15 @@ func jobTimes(p Problem) [][]float64 {
 	return times
 }
 
-func at0(x float64) float64 {
+// orZero returns x, or 0 for infinity: a job without slots.
+func orZero(x float64) float64 {
 	if math.IsInf(x, 1) {
 		return 0
 	}
 	return x
 }
 
-func checkInstant(t *rapid.T, p Problem, slots []assigned, at float64) {
+func checkInstant(t *rapid.T, p Problem, slots []interval, at float64) {
 	total, has := 0, make(map[[2]int]int)
 	for _, a := range slots {
 		if a.From < at && at < a.To {
@@ -168,12 +169,12 @@ func checkInstant(t *rapid.T, p Problem, slots []assigned, at float64) {
 	}
 }
 
-// TestNowIsTheStart: the shares of a live system fit the slots and the jobs' maxima, and are as
-// many as the schedule has at its start.
+// TestNowIsTheStart: Schedule.Now gives jobs at most their maxima, and as many slots as the
+// schedule uses at its start.
 func TestNowIsTheStart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t, 5, 6)
-		s, slots, err := solved(p, Options{Aggregate: aggregate(t), ChainsOnly: rapid.Bool().Draw(t, "chains")})
+		s, slots, err := solveWithIntervals(p, Options{Aggregate: aggregate(t), ChainsOnly: rapid.Bool().Draw(t, "chains")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +196,8 @@ func TestNowIsTheStart(t *testing.T) {
 	})
 }
 
-// TestChainKeepsTheBounds: stage 1 keeps squashed area, critical path, and each job's work.
+// TestChainKeepsTheBounds: stage 1 keeps the flow's squashed area and critical path, and each
+// job's work.
 func TestChainKeepsTheBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t, 2, 10)
@@ -210,7 +212,7 @@ func TestChainKeepsTheBounds(t *testing.T) {
 			for k := range c.jobs {
 				area += c.jobs[k].work
 				path += c.jobs[k].duration()
-				for _, part := range c.parts(int32(k)) {
+				for _, part := range c.allocations(int32(k)) {
 					work[part.job] += float64(part.slots) * c.jobs[k].duration()
 				}
 			}
@@ -226,7 +228,7 @@ func TestChainKeepsTheBounds(t *testing.T) {
 	})
 }
 
-// TestDeadlinesForEveryFlow: Solve refuses deadlines for another number of flows.
+// TestDeadlinesForEveryFlow: Solve rejects deadlines that are not one for each flow.
 func TestDeadlinesForEveryFlow(t *testing.T) {
 	p := Problem{Slots: 1, Flows: []Flow{{ID: "f", Cost: scheduler.Cost{Penalty: scheduler.Response, Weight: 1}}}}
 	_, err := Solve(p, Options{Deadlines: [][]float64{{1}, {}}})
@@ -235,8 +237,8 @@ func TestDeadlinesForEveryFlow(t *testing.T) {
 	}
 }
 
-// TestLowerBoundHolds: no order of its own jobs ends a flow before its lower bound, which is at
-// least Q. Flows too large for job sets keep Q.
+// TestLowerBoundHolds: whatever the ranks of its jobs, a flow does not end before its lower bound,
+// which is at least Q.
 func TestLowerBoundHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t, 1, 9)
@@ -246,13 +248,13 @@ func TestLowerBoundHolds(t *testing.T) {
 		}
 		f := &made.flows[0]
 		if f.lowerBound < f.q || f.q < f.path {
-			t.Fatalf("path %v, Q %v, raised %v", f.path, f.q, f.lowerBound)
+			t.Fatalf("path %v, Q %v, lower bound %v: want ascending", f.path, f.q, f.lowerBound)
 		}
-		packer := newPacker(made.slots, made.dags())
+		packer := newPacker(made.slots, made.graphFlows())
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "ranks"), 0))
 		for range 5 {
 			if done := packer.pack([]int32{0})[0]; done < f.lowerBound*(1-1e-9) {
-				t.Fatalf("ends at %v, raised Q is %v", done, f.lowerBound)
+				t.Fatalf("ends at %v, before the lower bound %v", done, f.lowerBound)
 			}
 			random.Shuffle(len(packer.ranks), func(i, j int) {
 				packer.ranks[i], packer.ranks[j] = packer.ranks[j], packer.ranks[i]
@@ -261,8 +263,7 @@ func TestLowerBoundHolds(t *testing.T) {
 	})
 }
 
-// TestPackIsFigure5 compares packing instant by instant with packing chain by chain over a
-// record of used slots.
+// TestPackIsFigure5 compares packing instant by instant with figure5.
 func TestPackIsFigure5(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		made, err := prepare(drawProblem(t, 6, 6))
@@ -274,7 +275,7 @@ func TestPackIsFigure5(t *testing.T) {
 			order[i], order[j] = order[j], order[i]
 		})
 		want := figure5(made, order)
-		for i, done := range newPacker(made.slots, made.lines()).pack(order) {
+		for i, done := range newPacker(made.slots, made.chainFlows()).pack(order) {
 			if !near(done, want[i]) {
 				t.Fatalf("flow %d ends at %v, by Figure 5 at %v", i, done, want[i])
 			}
@@ -282,9 +283,10 @@ func TestPackIsFigure5(t *testing.T) {
 	})
 }
 
-// used is the number of slots in use until a time, from the end of the previous entry.
+// used is the number of slots in use from the end of the previous entry until a time.
 type used struct{ until, slots float64 }
 
+// figure5 returns completion times of chains packed one after the other into free slots.
 func figure5(p *problem, order []int32) []float64 {
 	done, use := make([]float64, len(order)), []used{{math.Inf(1), 0}}
 	for _, i := range order {
@@ -294,7 +296,7 @@ func figure5(p *problem, order []int32) []float64 {
 			for left > 0 {
 				at := slices.IndexFunc(use, func(u used) bool { return u.until > now })
 				give := min(float64(p.slots)-use[at].slots, j.max)
-				until := min(use[at].until, now+left/give) // give 0: never
+				until := min(use[at].until, now+left/give) // +Inf without slots
 				if left -= give * (until - now); left < 1e-12 {
 					left = 0
 				}
@@ -309,7 +311,7 @@ func figure5(p *problem, order []int32) []float64 {
 	return done
 }
 
-// TestLineOfManyJobs: long lines cost neither stack nor much time.
+// TestLineOfManyJobs: a flow may be a line of many jobs. A long cycle is an error.
 func TestLineOfManyJobs(t *testing.T) {
 	const jobs = 10_000
 	f := Flow{ID: "line", Cost: scheduler.Cost{Penalty: scheduler.Response, Weight: 1}}
@@ -325,33 +327,34 @@ func TestLineOfManyJobs(t *testing.T) {
 	}
 	f.Jobs[0].After = []int{jobs - 1}
 	if _, err := Solve(Problem{Slots: 3, Flows: []Flow{f}}, Options{}); err == nil {
-		t.Fatal("a circle is accepted")
+		t.Fatal("Solve accepts a cycle")
 	}
 }
 
-// TestCostsBelowZero: moving every due date by the same time moves every schedule's cost by the
-// same. So the search finds as good a schedule with negative costs, and packs as many orders.
+// TestCostsBelowZero: moving all due dates by the same time changes the cost of all schedules by
+// the same amount. So the search packs as many orders and finds an equally good schedule if
+// costs are negative.
 func TestCostsBelowZero(t *testing.T) {
 	search := func(flows int, due float64) (cost float64, orders int) {
-		p, moved := cluster(flows, 25, scheduler.Metric{Penalty: scheduler.Lateness}), 0.0
+		p, offset := drawCluster(flows, 25, scheduler.Metric{Penalty: scheduler.Lateness}), 0.0
 		for i := range p.Flows {
 			p.Flows[i].Cost.Due = due
-			moved += p.Flows[i].Cost.Weight * due
+			offset += p.Flows[i].Cost.Weight * due
 		}
 		made, err := prepare(p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := newSearch(made, Options{})
-		s.minisum(nil)
-		s.polish(DefaultEffort)
-		return s.best.cost + moved, len(s.seen)
+		s.solveMinisum(nil)
+		s.improveSchedule(DefaultEffort)
+		return s.best.cost + offset, len(s.packed)
 	}
 	for flows := 4; flows <= 16; flows++ {
-		late, packed := search(flows, 0)
-		early, also := search(flows, 1e4)
-		if also != packed || early > late*(1+1e-3) {
-			t.Errorf("%d flows: %d orders and %v at best where costs are negative, else %d and %v", flows, also, early, packed, late)
+		want, wantOrders := search(flows, 0)
+		got, orders := search(flows, 1e4)
+		if orders != wantOrders || got > want*(1+1e-3) {
+			t.Errorf("%d flows, negative costs: cost %v with %d orders, want %v with %d", flows, got, orders, want, wantOrders)
 		}
 	}
 }

@@ -20,11 +20,11 @@ import (
 //
 // and the directives are
 //
-//	chain slots=N                    stage 1: each flow's pseudo-jobs, volume, critical path, Q
+//	chain slots=N                      stage 1: each flow's pseudo-jobs, volume, critical path, Q
 //	pack slots=N order=(F,F…) [chains] stage 2a: intervals with the slots of each job
-//	pack slots=N urgent [end]        the same, jobs by the latest time of their start, or end
-//	refuse slots=N                   the error of the problem
-//	shift slots=N order=(F,F…)         stage 3: the chains' schedule as jobs' slots
+//	pack slots=N by=start|end          the same with jobs by the latest time of their start or end
+//	reject slots=N                     the error of the problem
+//	shift slots=N order=(F,F…)         stage 3: the chains' schedule as slots of jobs
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -101,7 +101,7 @@ func readProblem(t *testing.T, d *datadriven.TestData) (p Problem) {
 				j.Max = int(number(value))
 			case "after":
 				for before := range strings.SplitSeq(value, ",") {
-					j.After = append(j.After, named(f.Jobs, before))
+					j.After = append(j.After, jobNumber(f.Jobs, before))
 				}
 			}
 		}
@@ -110,8 +110,8 @@ func readProblem(t *testing.T, d *datadriven.TestData) (p Problem) {
 	return p
 }
 
-// named is the position of a job, or a number itself.
-func named(jobs []Job, id string) int {
+// jobNumber returns the index of the job with this id, or the number in id if there is none.
+func jobNumber(jobs []Job, id string) int {
 	if i := slices.IndexFunc(jobs, func(j Job) bool { return j.ID == id }); i >= 0 {
 		return i
 	}
@@ -128,7 +128,7 @@ func writeChains(out *strings.Builder, p Problem, made *problem) {
 		fmt.Fprintf(out, "%s: volume %.6g, critical path %.6g, Q %.6g\n", p.Flows[i].ID, c.volume, c.path, c.q)
 		for k, j := range c.jobs {
 			fmt.Fprintf(out, "  %d: work %.6g max %g:", k+1, j.work, j.max)
-			for _, part := range c.parts(int32(k)) {
+			for _, part := range c.allocations(int32(k)) {
 				fmt.Fprintf(out, " %s×%d", p.Flows[i].Jobs[part.job].ID, part.slots)
 			}
 			fmt.Fprintln(out)
@@ -145,9 +145,9 @@ func writePacked(t *testing.T, d *datadriven.TestData, out *strings.Builder, p P
 	if slices.Contains(order, -1) {
 		d.Fatalf(t, "order names no flow")
 	}
-	packer, chains := newPacker(p.Slots, made.dags()), d.HasArg("chains") || d.Cmd == "shift"
+	packer, chains := newPacker(p.Slots, made.graphFlows()), d.HasArg("chains") || d.Cmd == "shift"
 	if chains {
-		packer = newPacker(p.Slots, made.lines())
+		packer = newPacker(p.Slots, made.chainFlows())
 	}
 	packer.record = func(at span) {
 		fmt.Fprintf(out, "%.6g to %.6g:", at.from, at.to)
@@ -166,29 +166,28 @@ func writePacked(t *testing.T, d *datadriven.TestData, out *strings.Builder, p P
 			}
 			r.job = packer.local(r)
 			c := &made.chains[r.flow]
-			for _, a := range c.shift(nil, c.parts(r.job), at, r) {
+			for _, a := range c.shift(nil, c.allocations(r.job), at, r) {
 				fmt.Fprintf(out, "  %s.%s×%d from %.6g to %.6g\n", p.Flows[r.flow].ID, p.Flows[r.flow].Jobs[a.Job].ID, a.Slots, a.From, a.To)
 			}
 			fmt.Fprintf(out, "  in proportion:")
-			for _, s := range c.proportional(nil, c.parts(r.job), r) {
+			for _, s := range c.proportional(nil, c.allocations(r.job), r) {
 				fmt.Fprintf(out, " %s.%s×%d", p.Flows[r.flow].ID, p.Flows[r.flow].Jobs[s.Job].ID, s.Slots)
 			}
 			fmt.Fprintln(out)
 		}
 	}
-	done := packer.pack
-	if d.HasArg("urgent") {
+	pack := packer.pack
+	if d.HasArg("by") {
 		deadlines := make([]float64, len(p.Flows))
 		for i, f := range p.Flows {
 			deadlines[i] = f.Cost.Due
 		}
-		by := byStart
-		if d.HasArg("end") {
-			by = byEnd
-		}
-		done = func([]int32) []float64 { return packer.packJobs(deadlines, by) }
+		var name string
+		d.ScanArgs(t, "by", &name)
+		by := map[string]packRule{"start": byStart, "end": byEnd}[name]
+		pack = func([]int32) []float64 { return packer.packJobs(deadlines, by) }
 	}
-	for i, done := range done(order) {
-		fmt.Fprintf(out, "%s ends at %.6g\n", p.Flows[i].ID, done)
+	for i, end := range pack(order) {
+		fmt.Fprintf(out, "%s ends at %.6g\n", p.Flows[i].ID, end)
 	}
 }

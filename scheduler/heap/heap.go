@@ -1,14 +1,14 @@
-// Package heap is a generic heap for dispatching tasks one by one, and for simulated time. The
-// standard one costs an interface call per comparison, most of the time of dispatching.
+// Package heap is a generic binary heap, for dispatching tasks and for simulated time. With
+// container/heap, the interface call for each comparison took most of the time of dispatching.
 package heap
 
-// Heap has its least item first.
+// Heap has its least item at Items[0].
 type Heap[T any] struct {
 	Items []T
 	less  func(a, b T) bool
 }
 
-// New orders the items in place.
+// New returns a heap of the items, which it orders in place in O(n).
 func New[T any](items []T, less func(a, b T) bool) Heap[T] {
 	h := Heap[T]{items, less}
 	for i := len(items)/2 - 1; i >= 0; i-- {
@@ -17,7 +17,7 @@ func New[T any](items []T, less func(a, b T) bool) Heap[T] {
 	return h
 }
 
-// Sift moves item i down to its place.
+// Sift moves item i down to its place, after it has grown. O(log n).
 func (h *Heap[T]) Sift(i int) {
 	items := h.Items
 	for {
@@ -36,7 +36,7 @@ func (h *Heap[T]) Sift(i int) {
 	}
 }
 
-// Push adds an item.
+// Push adds an item. O(log n).
 func (h *Heap[T]) Push(item T) {
 	h.Items = append(h.Items, item)
 	for i := len(h.Items) - 1; i > 0; {
@@ -49,7 +49,7 @@ func (h *Heap[T]) Push(item T) {
 	}
 }
 
-// Pop removes the least item.
+// Pop removes the least item. O(log n).
 func (h *Heap[T]) Pop() {
 	last := len(h.Items) - 1
 	h.Items[0] = h.Items[last]

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHeap compares pushes, pops and changes of the front with a sorted list.
+// TestHeap compares pushes, pops and changes of the first item with a sorted list.
 func TestHeap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.SliceOf(rapid.IntRange(0, 9)).Draw(t, "items")

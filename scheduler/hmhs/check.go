@@ -5,12 +5,12 @@ import "fmt"
 // maxTime bounds times and factors, so that no sum of them is infinite.
 const maxTime = 1e15
 
-// maxTasks bounds a batch's tasks, because each is dispatched by itself.
+// maxTasks limits a batch's tasks, because each is dispatched by itself.
 const maxTasks = 100_000_000
 
-// Check reports the job or machine with an invalid field: tasks below 0 or without machines;
-// times or factors that are not above 0 and at most 1e15; another number of factors than of
-// machines; a machine without slots, or with an invalid Free time. Stages without tasks are not
+// Check reports the first job or machine with an invalid field. Tasks must not be negative, and
+// need machines. Times and factors must be above 0 and at most 1e15, with one factor for each
+// machine. A machine needs slots, with Free times from 0 to 1e15. Stages without tasks are not
 // checked. O(J·M).
 func (b *Batch) Check() error {
 	for _, kind := range []struct {

@@ -8,19 +8,19 @@ import (
 	"github.com/quernmr/quern/scheduler/heap"
 )
 
-// MinMin dispatches a stage by Algorithm 1. It returns each machine's tasks in order and raises
-// the jobs' ends. If everything has arrived at 0 it is Min-Min (section 3.2): again and again,
-// of all tasks and machines, the pair that completes first.
+// MinMin dispatches a stage by Algorithm 1. arrived and ends are by job, in seconds from now.
+// It returns each machine's tasks in order, and raises ends to the end of each job's last task.
+// If all jobs arrive at 0, this is Min-Min (section 3.2): the task and machine that complete
+// first go first, again and again.
 //
-// Tasks of a job are alike, so a job is a count, and each machine a heap of jobs by task time:
-// the first with tasks left completes first there. Only a job taken because none had arrived
-// (line 9) can arrive after some machine is free, and then it is the only ready job. So the
-// first of the heap is right for it too, and keys of machines rise except when a job becomes
-// ready.
+// Tasks of a job are alike, so a count stands for them. Each machine has a heap of the ready
+// jobs by task time: the first one with tasks left completes first on that machine. This also
+// holds for a job that is taken before its arrival (line 9), because it is the only ready job.
+// A machine's key, its next completion, falls only when a job becomes ready.
 func MinMin(machines []Machine, stages []Stage, arrived, ends []float64) [][]Run {
 	d := newDispatch(machines, stages, arrived)
 	runs := make([][]Run, len(machines))
-	for d.left > 0 {
+	for d.tasksLeft > 0 {
 		d.admit()
 		m := d.first()
 		job := m.ready.Items[0].job
@@ -33,18 +33,18 @@ func MinMin(machines []Machine, stages []Stage, arrived, ends []float64) [][]Run
 
 // dispatch is the state of dispatching a stage.
 type dispatch struct {
-	stages  []Stage // Tasks counts down
-	left    int     // tasks
-	arrived []float64
-	waiting []int // jobs that have not arrived (U), by arrival
-	ready   int   // number of ready jobs with tasks left (Jw)
+	stages    []Stage // Tasks counts the tasks left
+	tasksLeft int     // tasks
+	arrived   []float64
+	waiting   []int // the paper's U: jobs that are not ready, by arrival
+	ready     int   // size of the paper's Jw: ready jobs with tasks left
 
 	machines []*machine // by number
 	order    heap.Heap[*machine]
 	earliest *machine // the machine that is free first; nil: unknown
 }
 
-// machine is a machine's state in a dispatch. Machines sort by key, then as in H2.
+// machine is a machine's state in a dispatch. Machines sort by key; H2 settles ties.
 type machine struct {
 	number int
 	free   heap.Heap[float64]
@@ -52,16 +52,17 @@ type machine struct {
 	key    float64           // the completion time of its first choice
 }
 
+// choice is a job with the time of its tasks on a machine.
 type choice struct {
-	takes float64
-	job   int
+	seconds float64
+	job     int
 }
 
 func (a choice) before(b choice) bool {
-	return a.takes < b.takes || a.takes == b.takes && a.job < b.job
+	return a.seconds < b.seconds || a.seconds == b.seconds && a.job < b.job
 }
 
-func before(a, b *machine) bool {
+func machineBefore(a, b *machine) bool {
 	if a.key != b.key || a.key == math.Inf(1) {
 		return a.key < b.key
 	}
@@ -73,7 +74,7 @@ func newDispatch(machines []Machine, stages []Stage, arrived []float64) *dispatc
 	d := &dispatch{stages: slices.Clone(stages), arrived: arrived}
 	for i, s := range stages {
 		if s.Tasks > 0 {
-			d.left += s.Tasks
+			d.tasksLeft += s.Tasks
 			d.waiting = append(d.waiting, i)
 		}
 	}
@@ -88,11 +89,12 @@ func newDispatch(machines []Machine, stages []Stage, arrived []float64) *dispatc
 			key:    math.Inf(1),
 		})
 	}
-	d.order = heap.New(slices.Clone(d.machines), before)
+	d.order = heap.New(slices.Clone(d.machines), machineBefore)
 	return d
 }
 
-// admit is lines 2 to 10 of Algorithm 1.
+// admit makes jobs ready that have arrived when the first machine is free. If no job is ready, it
+// admits the next one (lines 2 to 10 of Algorithm 1).
 func (d *dispatch) admit() {
 	if len(d.waiting) == 0 {
 		return
@@ -112,7 +114,7 @@ func (d *dispatch) admit() {
 	}
 	for _, job := range d.waiting[:n] {
 		for _, m := range d.machines {
-			m.ready.Push(choice{d.stages[job].On(m.number), job})
+			m.ready.Push(choice{d.stages[job].Seconds(m.number), job})
 		}
 	}
 	d.ready += n
@@ -120,10 +122,10 @@ func (d *dispatch) admit() {
 	for _, m := range d.machines {
 		d.rekey(m)
 	}
-	d.order = heap.New(d.order.Items, before)
+	d.order = heap.New(d.order.Items, machineBefore)
 }
 
-// rekey drops jobs without tasks left from the front of a machine's choices.
+// rekey drops jobs without tasks left from the front of a machine's choices, and updates its key.
 func (d *dispatch) rekey(m *machine) {
 	for len(m.ready.Items) > 0 && d.stages[m.ready.Items[0].job].Tasks == 0 {
 		m.ready.Pop()
@@ -131,12 +133,12 @@ func (d *dispatch) rekey(m *machine) {
 	m.key = math.Inf(1)
 	if len(m.ready.Items) > 0 {
 		c := m.ready.Items[0]
-		m.key = max(m.free.Items[0], d.arrived[c.job]) + c.takes
+		m.key = max(m.free.Items[0], d.arrived[c.job]) + c.seconds
 	}
 }
 
-// first is line 16: the machine with the least completion time. The key of a machine may be too
-// small, since its first job may have run out of tasks, but never too large.
+// first returns the machine with the earliest completion (line 16). A key may be too small,
+// because the machine's first job may have no tasks left, but it is never too large.
 func (d *dispatch) first() *machine {
 	for {
 		m := d.order.Items[0]
@@ -148,14 +150,14 @@ func (d *dispatch) first() *machine {
 	}
 }
 
-// assign is lines 17 to 21; m is the first machine.
+// assign gives m, the first machine, a task of the job (lines 17 to 21).
 func (d *dispatch) assign(m *machine, job int) {
 	m.free.Items[0] = m.key
 	m.free.Sift(0)
 	if m == d.earliest {
 		d.earliest = nil
 	}
-	d.left--
+	d.tasksLeft--
 	if d.stages[job].Tasks--; d.stages[job].Tasks == 0 {
 		d.ready--
 	}
@@ -163,17 +165,18 @@ func (d *dispatch) assign(m *machine, job int) {
 	d.order.Sift(0)
 }
 
-// Play runs a machine's tasks in order, each in the slot that is free first but not before its
-// job has arrived, and raises the jobs' ends. Without arrived all jobs are present.
-func Play(machine Machine, m int, runs []Run, stages []Stage, arrived, ends []float64) {
+// Simulate runs the tasks of machine number m in order. Each seconds the slot that is free first,
+// but not before its job arrives. It raises ends as MinMin does. With a nil arrived all jobs
+// are present.
+func Simulate(machine Machine, m int, runs []Run, stages []Stage, arrived, ends []float64) {
 	slots := heap.New(slices.Clone(machine.Free), earlier)
 	for _, r := range runs {
-		takes, from := stages[r.Job].On(m), 0.0
+		seconds, from := stages[r.Job].Seconds(m), 0.0
 		if arrived != nil {
 			from = arrived[r.Job]
 		}
 		for range r.Tasks {
-			slots.Items[0] = max(slots.Items[0], from) + takes
+			slots.Items[0] = max(slots.Items[0], from) + seconds
 			ends[r.Job] = max(ends[r.Job], slots.Items[0])
 			slots.Sift(0)
 		}

@@ -5,14 +5,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Speeds estimates the seconds of a job's task on a tracker: its normal time, the mean over
-// trackers that are equally fast for it, times a factor of the pair.
+// Speeds estimates the seconds of a job's task on a tracker: the job's normal time, times a
+// factor of the job and the tracker. The factors of all trackers are 1 on average.
 type Speeds struct {
 	jobs     map[wire.JobID]int
 	trackers map[string]int
 	times    []float64 // by job: seconds of a task where the factor is 1
 	factors  []float64 // by tracker: its mean over jobs
-	own      []sample  // by job and tracker
+	pairs    []sample  // the measurements by job and tracker
 }
 
 // sample is the measurements of a job on a tracker.
@@ -22,19 +22,19 @@ type sample struct {
 }
 
 const (
-	// priorTasks weighs a tracker's mean over all jobs as that many tasks of a pair: the
-	// variance of tasks of one pair over that of pairs. With affinities one task of a pair says
-	// more than the tracker's other jobs do; without, trusting it costs little.
+	// priorTasks is the weight of a tracker's mean over all jobs, in tasks of a pair: variance
+	// within a pair divided by variance between pairs. If jobs differ by tracker, a task of the
+	// pair says more than other jobs' tasks; if not, trusting it costs little.
 	priorTasks = 0.5
-	// fitRounds of the alternating fit reach a few per cent, less than the differences among
-	// tasks of one job.
+	// fitRounds is the number of rounds of the fit. They reach a few per cent, which is less
+	// than the differences among tasks of one job.
 	fitRounds = 20
 )
 
 // Estimate fits times of jobs and factors of trackers alternately. A job's time is its mean
 // task divided by the factors of its trackers; a tracker's factor is the mean of its tasks
-// divided by their jobs' times, 1 on average. The residual is the pair's own factor. It takes a
-// normal Snapshot's Measured. O(J·M) for J jobs and M trackers.
+// divided by their jobs' times, 1 on average. The residual is the pair's own factor. measured
+// comes from a Snapshot in normal form. O(J·M) for J jobs and M trackers.
 func Estimate(measured []scheduler.Measured) *Speeds {
 	s := &Speeds{jobs: make(map[wire.JobID]int), trackers: make(map[string]int)}
 	samples := make([]sample, len(measured))
@@ -55,9 +55,9 @@ func Estimate(measured []scheduler.Measured) *Speeds {
 	}
 	s.times = make([]float64, len(s.jobs))
 	s.fit(samples)
-	s.own = make([]sample, len(s.times)*len(s.factors))
+	s.pairs = make([]sample, len(s.times)*len(s.factors))
 	for _, m := range samples {
-		s.own[m.job*len(s.factors)+m.tracker] = m
+		s.pairs[m.job*len(s.factors)+m.tracker] = m
 	}
 	return s
 }
@@ -92,7 +92,7 @@ func (s *Speeds) fitTimes(samples []sample, tasks []float64) {
 	}
 }
 
-// Time returns the seconds of a job's task at factor 1; not ok if none has ended.
+// Time returns the seconds of a job's task at factor 1. ok is false if none has ended.
 func (s *Speeds) Time(job wire.JobID) (seconds float64, ok bool) {
 	i, ok := s.jobs[job]
 	if !ok {
@@ -112,6 +112,6 @@ func (s *Speeds) Factor(job wire.JobID, tracker string) float64 {
 	if !ok {
 		return s.factors[t]
 	}
-	own := s.own[i*len(s.factors)+t]
-	return (own.seconds/s.times[i] + priorTasks*s.factors[t]) / (own.tasks + priorTasks)
+	pair := s.pairs[i*len(s.factors)+t]
+	return (pair.seconds/s.times[i] + priorTasks*s.factors[t]) / (pair.tasks + priorTasks)
 }

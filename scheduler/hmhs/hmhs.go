@@ -2,7 +2,7 @@
 // Chen, Guo, NPC 2013). Sections, equations and algorithms in this package are that paper's.
 //
 // HMHS dispatches all map tasks by Min-Min ([MinMin]), orders each machine's tasks by Pri, the
-// modified Johnson rule ([Priority], [InOrder]), and dispatches the reduces by Dynamic-Min-Min
+// modified Johnson rule ([Priority], [SortRuns]), and dispatches the reduces by Dynamic-Min-Min
 // (Algorithm 1, [MinMin] again) as their jobs' maps end. [Policy] does so in a running system,
 // for the present tasks. [Estimate] measures the speed of trackers for jobs. sim/papers/hmhs
 // has whole batches and the heuristics that the paper compares.
@@ -18,12 +18,11 @@
 //	H2  Everything is a function of its arguments. Ties go to the shorter task, then to the
 //	    lower job, then to the lower machine.
 //
-// Complexity, for J jobs, M machines and T tasks: dispatching takes
-// O(J·M·log J + T·log M) and, for reduces, O(J·M) more as jobs arrive and O(T·M) at
-// worst as the earliest free machine moves.
+// Complexity, for J jobs, M machines and T tasks: dispatching takes O(J·M·log J + T·log M).
+// Reduces take O(J·M) more, because their jobs arrive one by one, and up to O(T·M) to find the
+// machine that is free first.
 //
-// All of it is functions of values. Callers are the job tracker's policy goroutine and
-// simulations.
+// There is no I/O and no clock. Callers are the job tracker's policy goroutine and simulations.
 package hmhs
 
 import "slices"
@@ -31,10 +30,10 @@ import "slices"
 // Batch is jobs and machines. Times are seconds from now.
 type Batch struct {
 	Jobs          []Job
-	Maps, Reduces []Machine // those with map slots and those with reduce slots
+	Maps, Reduces []Machine // machines with map slots, and machines with reduce slots
 }
 
-// Machine has one entry for each of its slots: the time at which the slot is free.
+// Machine has one entry for each of its slots: the time at which the slot becomes free.
 type Machine struct{ Free []float64 }
 
 // Job has maps and then reduces; either may be absent.
@@ -43,7 +42,7 @@ type Job struct {
 	Map, Reduce Stage
 }
 
-// Stage is tasks that are all alike.
+// Stage is the maps or the reduces of a job. They are all alike.
 type Stage struct {
 	Tasks  int
 	Time   float64   // seconds of a task where the factor is 1
@@ -53,8 +52,9 @@ type Stage struct {
 // Run is consecutive tasks of one job.
 type Run struct{ Job, Tasks int }
 
-// InOrder sorts a machine's tasks by the places of their jobs, one Run for each job.
-func InOrder(runs []Run, place []int) []Run {
+// SortRuns sorts a machine's tasks in place and returns one Run for each job. place[job] is the
+// job's position in the order.
+func SortRuns(runs []Run, place []int) []Run {
 	slices.SortFunc(runs, func(a, b Run) int { return place[a.Job] - place[b.Job] })
 	out := runs[:0]
 	for _, r := range runs {
@@ -69,8 +69,8 @@ func InOrder(runs []Run, place []int) []Run {
 
 func earlier(a, b float64) bool { return a < b }
 
-// On returns the seconds of a task on a machine.
-func (s *Stage) On(machine int) float64 { return s.Time * s.Factor[machine] }
+// Seconds returns the seconds of a task on the machine with this index.
+func (s *Stage) Seconds(machine int) float64 { return s.Time * s.Factor[machine] }
 
 func mapOf(j *Job) *Stage    { return &j.Map }
 func reduceOf(j *Job) *Stage { return &j.Reduce }
@@ -98,8 +98,8 @@ func Add(runs []Run, job int) []Run {
 	return append(runs, Run{job, 1})
 }
 
-// Priority is Pri (equation 4) for the total slot-seconds of a job's maps and reduces; least
-// goes first. A job without reduces is last, one without maps first.
+// Priority returns Pri (equation 4) for the total slot-seconds of a job's maps and reduces. The
+// job with the least Pri goes first. A job without reduces goes last, a job without maps first.
 func Priority(mapWork, reduceWork float64) float64 {
 	sign := -1.0
 	if mapWork > reduceWork {

@@ -11,35 +11,35 @@ import (
 	"github.com/quernmr/quern/scheduler/hmhs/hmhstest"
 )
 
-// least is the pair of task and machine that completes first, with the ties of H2.
-func least(s *hmhstest.Slow, tasks []int, stages []hmhs.Stage, machines int, arrived []float64) (task, machine int, end float64) {
-	end, takes := math.Inf(1), 0.0
+// firstPair returns the task and machine that complete first, with ties as in H2.
+func firstPair(s *hmhstest.Reference, tasks []int, stages []hmhs.Stage, machines int, arrived []float64) (task, machine int, end float64) {
+	end, seconds := math.Inf(1), 0.0
 	for at, job := range tasks {
 		for m := range machines {
-			e := stages[job].On(m)
-			c := max(s.Available(m), arrived[job]) + e
-			if c < end || c == end && e < takes {
-				task, machine, end, takes = at, m, c, e
+			taskSeconds := stages[job].Seconds(m)
+			completion := max(s.Available(m), arrived[job]) + taskSeconds
+			if completion < end || completion == end && taskSeconds < seconds {
+				task, machine, end, seconds = at, m, completion, taskSeconds
 			}
 		}
 	}
 	return task, machine, end
 }
 
-// slowMinMin is section 3.2's Min-Min.
-func slowMinMin(machines []hmhs.Machine, stages []hmhs.Stage) *hmhstest.Slow {
-	s := hmhstest.NewSlow(machines, len(stages))
+// slowMinMin dispatches by Min-Min as section 3.2 describes it.
+func slowMinMin(machines []hmhs.Machine, stages []hmhs.Stage) *hmhstest.Reference {
+	s := hmhstest.NewReference(machines, len(stages))
 	for tasks := hmhstest.Tasks(stages); len(tasks) > 0; {
-		at, m, end := least(s, tasks, stages, len(machines), make([]float64, len(stages)))
-		s.Give(m, tasks[at], end)
+		at, m, end := firstPair(s, tasks, stages, len(machines), make([]float64, len(stages)))
+		s.Assign(m, tasks[at], end)
 		tasks = slices.Delete(tasks, at, at+1)
 	}
 	return s
 }
 
-// slowDynamic is Algorithm 1 line by line.
-func slowDynamic(machines []hmhs.Machine, stages []hmhs.Stage, arrived []float64) *hmhstest.Slow {
-	s := hmhstest.NewSlow(machines, len(stages))
+// slowDynamic dispatches by Algorithm 1, line by line. Numbers in comments are its lines.
+func slowDynamic(machines []hmhs.Machine, stages []hmhs.Stage, arrived []float64) *hmhstest.Reference {
+	s := hmhstest.NewReference(machines, len(stages))
 	var u, jw []int
 	left := make([]int, len(stages))
 	for i, stage := range stages {
@@ -66,34 +66,34 @@ func slowDynamic(machines []hmhs.Machine, stages []hmhs.Stage, arrived []float64
 			u = slices.DeleteFunc(u, func(j int) bool { return j == first })
 		}
 		slices.Sort(jw)
-		at, m, end := least(s, jw, stages, len(machines), arrived) // 11 to 16
-		s.Give(m, jw[at], end)                                     // 17, 18
-		if left[jw[at]]--; left[jw[at]] == 0 {                     // 19 to 21
+		at, m, end := firstPair(s, jw, stages, len(machines), arrived) // 11 to 16
+		s.Assign(m, jw[at], end)                                       // 17, 18
+		if left[jw[at]]--; left[jw[at]] == 0 {                         // 19 to 21
 			jw = slices.Delete(jw, at, at+1)
 		}
 	}
 	return s
 }
 
-func same(t *rapid.T, what string, runs, want [][]hmhs.Run, ends, wantEnds []float64) {
+func checkSame(t *rapid.T, name string, runs, want [][]hmhs.Run, ends, wantEnds []float64) {
 	if !slices.EqualFunc(runs, want, slices.Equal) || !slices.Equal(ends, wantEnds) {
-		t.Fatalf("%s: %v ends %v, task by task %v ends %v", what, runs, ends, want, wantEnds)
+		t.Fatalf("%s: got %v with ends %v, want %v with ends %v", name, runs, ends, want, wantEnds)
 	}
 }
 
-// TestDispatchers compares the fast dispatchers with the task by task ones.
+// TestDispatchers compares MinMin with dispatchers that assign task by task.
 func TestDispatchers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := hmhstest.Draw(t, 5, 6, rapid.Bool().Draw(t, "whole"))
 		stages, n := b.MapStages(), len(b.Jobs)
 		ends, want := make([]float64, n), slowMinMin(b.Maps, stages)
-		same(t, "Min-Min", hmhs.MinMin(b.Maps, stages, make([]float64, n), ends), want.Runs, ends, want.Ends)
+		checkSame(t, "Min-Min", hmhs.MinMin(b.Maps, stages, make([]float64, n), ends), want.Runs, ends, want.Ends)
 
 		arrived := make([]float64, n)
 		for i := range arrived {
 			arrived[i] = float64(rapid.IntRange(0, 20).Draw(t, "arrived"))
 		}
 		ends, want = make([]float64, n), slowDynamic(b.Maps, stages, arrived)
-		same(t, "Dynamic-Min-Min", hmhs.MinMin(b.Maps, stages, arrived, ends), want.Runs, ends, want.Ends)
+		checkSame(t, "Dynamic-Min-Min", hmhs.MinMin(b.Maps, stages, arrived, ends), want.Runs, ends, want.Ends)
 	})
 }

@@ -10,28 +10,29 @@ import (
 )
 
 // Policy is HMHS in a running system: the Plan's Queues order each tracker's tasks, and each
-// Target's Trackers are those on which the job's tasks end soonest.
+// Target's Trackers list the trackers on which the job's tasks end soonest.
 //
-// It dispatches tasks that have not started to the slots as they become free: maps by Min-Min
-// and then by Pri on each tracker; reduces, of jobs without maps left, by Dynamic-Min-Min. A
-// job's normal time and factors are those of [Estimate]. Before any of its tasks has ended they
-// are Work divided by Tasks, which comes from history, and the trackers' means. Pri takes the
-// reduces' work from Later; if unknown, each takes a mean task.
+// It dispatches tasks that have not started to the slots as they become free. Maps go by
+// Min-Min, then by Pri on each tracker. Reduces of jobs without maps left go by
+// Dynamic-Min-Min. [Estimate] gives a job's normal time and factors. Before any of its tasks has
+// ended, Work divided by Tasks, which comes from history, replaces the time, and the trackers'
+// means replace the factors. Pri takes the reduces' work from Later; if that is unknown, each
+// reduce counts as a mean task.
 //
-// Targets are the first tasks of the slots, after the minima, which HMHS lacks. If there are
-// fewer tasks than slots, the rest stays free. Without Trackers all slots are alike and there
-// are no Queues. The Metric is ignored: it is makespan.
+// Targets count the tasks that are first for some slot. Minima, which HMHS does not have, come
+// before them. If there are fewer tasks than slots, the other slots stay free. Without Trackers
+// all slots are alike and there are no Queues. The Metric is ignored: it is makespan.
 //
-// With few pairs measured, fixed queues lose to FIFO (docs/papers/hmhs.md, "With measured
-// factors"). That needs no other order here: a running system plans again as tasks end. A batch
-// without any measurement ends no later than under FIFO (TestUnequalTrackers of jobtracker/core:
-// 0 to 8 % sooner, 18 to 38 % with known pairs). An order that ignores machines until enough
-// pairs are measured is worse.
+// With few measured pairs of job and tracker, fixed queues lose to FIFO (docs/papers/hmhs.md,
+// "With measured factors"). A running system needs no other order for that, because it plans
+// again as tasks end. A batch without any measurement ends no later than under FIFO
+// (TestUnequalTrackers of jobtracker/core: 0 to 8 % sooner, 18 to 38 % with known pairs). An
+// order that ignores machines until enough pairs are measured is worse.
 //
 // O(J·M·log J + T·log M) for T tasks on M trackers.
 type Policy struct{}
 
-// maxPreferred bounds the trackers in a Target.
+// maxPreferred limits the trackers in a Target.
 const maxPreferred = 32
 
 // Times and factors outside these bounds are clamped: such measurements mislead, and sums must
@@ -69,12 +70,12 @@ func (Policy) Plan(s scheduler.Snapshot) (scheduler.Plan, error) {
 	return plan, nil
 }
 
-// schedule is a snapshot as a batch of maps only, or of reduces, and its dispatch.
+// schedule is a snapshot as a batch, and how its tasks are dispatched.
 type schedule struct {
-	batch *Batch // its Maps and Map stages are the snapshot's phase
-	order []int  // of precedence
-	runs  [][]Run
-	ends  []float64
+	batch *Batch    // its Maps and Map stages stand for the snapshot's phase, also for reduces
+	order []int     // jobs by precedence
+	runs  [][]Run   // by tracker
+	ends  []float64 // by job, seconds from now
 }
 
 func newSchedule(s scheduler.Snapshot) *schedule {
@@ -119,8 +120,8 @@ func (o *schedule) solve(s scheduler.Snapshot) {
 	}
 	clear(o.ends)
 	for m, runs := range o.runs {
-		o.runs[m] = InOrder(runs, place)
-		Play(o.batch.Maps[m], m, o.runs[m], stages, nil, o.ends)
+		o.runs[m] = SortRuns(runs, place)
+		Simulate(o.batch.Maps[m], m, o.runs[m], stages, nil, o.ends)
 	}
 }
 
@@ -147,7 +148,7 @@ func priorities(s scheduler.Snapshot) []float64 {
 	return pri
 }
 
-// targets assigns the minima, and then each tracker's slots to their first tasks.
+// targets assigns the minima, then each tracker's slots to its first tasks.
 func targets(s scheduler.Snapshot, o *schedule) scheduler.Plan {
 	slots, left := make([]int, len(s.Jobs)), s.Slots
 	for i, j := range s.Jobs {
@@ -156,10 +157,10 @@ func targets(s scheduler.Snapshot, o *schedule) scheduler.Plan {
 	}
 	wanted := make([]int, len(s.Jobs))
 	for m, runs := range o.runs {
-		heads := len(o.batch.Maps[m].Free)
+		free := len(o.batch.Maps[m].Free)
 		for _, r := range runs {
-			wanted[r.Job] += min(heads, r.Tasks)
-			heads -= min(heads, r.Tasks)
+			wanted[r.Job] += min(free, r.Tasks)
+			free -= min(free, r.Tasks)
 		}
 	}
 	plan := scheduler.Plan{Targets: make([]scheduler.Target, 0, len(s.Jobs))}
@@ -173,7 +174,7 @@ func targets(s scheduler.Snapshot, o *schedule) scheduler.Plan {
 	return plan
 }
 
-// preferred lists the trackers on which a job's started tasks end soonest, ties by id.
+// preferred lists the trackers on which a job's tasks end soonest once they start, ties by id.
 func preferred(s scheduler.Snapshot, o *schedule, job int) []string {
 	if len(s.Trackers) == 0 || o.batch == nil {
 		return nil

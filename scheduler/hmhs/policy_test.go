@@ -78,7 +78,7 @@ func snapshot(t *testing.T, d *datadriven.TestData) scheduler.Snapshot {
 				ID: id(int(number(words[1]))), Max: int(fields["max"]), Running: int(fields["running"]), Min: int(fields["min"]), Work: fields["work"],
 			})
 		case "later":
-			s.Later = append(s.Later, scheduler.Later{ID: id(int(number(words[1]))), Phase: wire.Reduce, Max: int(fields["max"]), Work: fields["work"]})
+			s.Later = append(s.Later, scheduler.LaterPhase{ID: id(int(number(words[1]))), Phase: wire.Reduce, Max: int(fields["max"]), Work: fields["work"]})
 		case "measured":
 			s.Measured = append(s.Measured, scheduler.Measured{
 				Job: id(int(number(words[1]))), Tracker: words[2], Tasks: int(number(words[3])), Seconds: number(words[4]),
@@ -123,7 +123,7 @@ func TestPlanProperties(t *testing.T) {
 			j.Running = rapid.IntRange(0, j.Max).Draw(t, "running")
 			j.Work = float64(rapid.IntRange(0, 100).Draw(t, "work"))
 			s.Jobs = append(s.Jobs, j)
-			s.Later = append(s.Later, scheduler.Later{ID: j.ID, Phase: wire.Reduce, Max: rapid.IntRange(0, 3).Draw(t, "reduces")})
+			s.Later = append(s.Later, scheduler.LaterPhase{ID: j.ID, Phase: wire.Reduce, Max: rapid.IntRange(0, 3).Draw(t, "reduces")})
 			for _, tr := range s.Trackers {
 				s.Measured = append(s.Measured, scheduler.Measured{
 					Job: j.ID, Tracker: tr.ID, Tasks: rapid.IntRange(0, 3).Draw(t, "ended"), Seconds: rapid.Float64Range(0, 100).Draw(t, "seconds"),
@@ -137,7 +137,7 @@ func TestPlanProperties(t *testing.T) {
 		if err := plan.Validate(s); err != nil {
 			t.Fatal(err)
 		}
-		if err := plan.KeepsMinima(s); err != nil {
+		if err := plan.CheckMinima(s); err != nil {
 			t.Fatal(err)
 		}
 		if s.Slots == 0 {
@@ -157,8 +157,8 @@ func TestPlanProperties(t *testing.T) {
 	})
 }
 
-// TestEstimate finds factors that are a product of job and tracker. A pair's own factor shows
-// with enough tasks; without tasks the tracker's mean applies.
+// TestEstimate: Estimate finds times that are a product of job and tracker. With enough tasks it
+// finds a pair's own factor; without tasks the tracker's mean applies.
 func TestEstimate(t *testing.T) {
 	factors := map[string]float64{"a": 0.5, "b": 1, "c": 1.5}
 	var measured []scheduler.Measured
@@ -169,9 +169,9 @@ func TestEstimate(t *testing.T) {
 	}
 	measured = append(measured, scheduler.Measured{Job: id(3), Tracker: "b", Tasks: 4, Seconds: 28})
 	s := hmhs.Estimate(measured)
-	near := func(what string, got, want float64) {
+	near := func(name string, got, want float64) {
 		if math.Abs(got/want-1) > 0.01 {
-			t.Errorf("%s is %v, want %v", what, got, want)
+			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}
 	for n, want := range []float64{1, 40, 7} {
@@ -227,8 +227,9 @@ func TestAnyMeasurement(t *testing.T) {
 	})
 }
 
-// crowd is a map phase of a hybrid batch with affinities measured.
-func crowd(jobs, trackers int) scheduler.Snapshot {
+// manyJobs returns the map phase of the paper's hybrid batch. Every pair of job and tracker is
+// measured, with a factor of its own.
+func manyJobs(jobs, trackers int) scheduler.Snapshot {
 	r := rand.New(rand.NewPCG(1, 1))
 	s := scheduler.Snapshot{Phase: wire.Map, Slots: trackers}
 	for i := range trackers {
@@ -252,7 +253,7 @@ func crowd(jobs, trackers int) scheduler.Snapshot {
 func BenchmarkPlan(b *testing.B) {
 	for _, jobs := range []int{100, 500} {
 		b.Run(fmt.Sprintf("jobs=%d", jobs), func(b *testing.B) {
-			s := crowd(jobs, 100)
+			s := manyJobs(jobs, 100)
 			for b.Loop() {
 				if _, err := (hmhs.Policy{}).Plan(s); err != nil {
 					b.Fatal(err)

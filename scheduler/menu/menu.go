@@ -43,19 +43,19 @@ type Needs struct {
 	Trackers  bool // and Measured
 	Later     bool // and Flows
 	Transfers bool // and Bandwidth
-	Pools     bool // with their bounds; otherwise each job gets its part of the pool's bounds
-	Early     bool // reduces are in Jobs once the configured part of their maps has ended
+	Pools     bool // bounds of pools; without it Min and Max of a job have its part of them
+	Early     bool // a reduce phase is in Jobs once the configured part of its maps has ended
 }
 
 // Uses says which job settings a policy uses.
 type Uses struct{ Priority, Weight, Deadline, SLA bool }
 
 // always is for policies that use the same settings under every metric.
-func always(h Uses) func(scheduler.Metric) Uses {
-	return func(scheduler.Metric) Uses { return h }
+func always(uses Uses) func(scheduler.Metric) Uses {
+	return func(scheduler.Metric) Uses { return uses }
 }
 
-// ofMetric is for policies that use the settings that the metric is computed from.
+// ofMetric is for policies that use only the settings from which the metric is computed.
 func ofMetric(m scheduler.Metric) Uses {
 	return Uses{
 		Priority: m.Weighted, Weight: m.Weighted, SLA: m.Penalty == scheduler.SLA,

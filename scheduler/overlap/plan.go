@@ -15,15 +15,15 @@ func (p MaxSRPT) Plan(s scheduler.Snapshot) (scheduler.Plan, error) { return pla
 // Plan implements [scheduler.Policy].
 func (p SRPT) Plan(s scheduler.Snapshot) (scheduler.Plan, error) { return plan(p.Lanes, s) }
 
-// Plan implements [scheduler.Policy]. Map slots are partitioned as section 4.3 has it.
+// Plan implements [scheduler.Policy]. It partitions the map slots as in section 4.3.
 func (p SplitSRPT) Plan(s scheduler.Snapshot) (scheduler.Plan, error) { return plan(p.Lanes, s) }
 
 // plan rounds the lanes' map rates to whole slots, and computes shares of the shuffle from
-// those slots. Minima come first and count to the part of their lane. A job cannot use more
-// than its Max, so several jobs have slots where the model serves one. The order of precedence
-// alternates between the lanes.
+// those slots. Minima come first, and count as part of their lane's slots. The model serves one
+// job at a time; here several jobs get slots, because none may exceed its Max. The order of
+// precedence alternates between the lanes.
 //
-// A snapshot of reduces has no shuffle left: its slots go by work left.
+// For reduces the shuffle does not count: their slots go by work left.
 func plan(lanes func([]Job) []Lane, s scheduler.Snapshot) (scheduler.Plan, error) {
 	s, err := s.Normal()
 	if err != nil {
@@ -32,44 +32,44 @@ func plan(lanes func([]Job) []Lane, s scheduler.Snapshot) (scheduler.Plan, error
 	if s.Phase != wire.Map {
 		s.Transfers = nil
 	}
-	present := fromSnapshot(s)
-	chosen := lanes(present.jobs)
-	slots := present.slots(chosen, s.Slots)
+	active := fromSnapshot(s)
+	chosen := lanes(active.jobs)
+	slots := active.slots(chosen, s.Slots)
 	maps := make([]float64, len(slots))
 	for i := range slots {
 		maps[i] = float64(slots[i]) / float64(max(1, s.Slots))
 	}
 	shares := make([]float64, len(slots))
-	ServeShuffles(chosen, present.jobs, maps, shares)
+	ServeShuffles(chosen, active.jobs, maps, shares)
 
 	plan := scheduler.Plan{Targets: make([]scheduler.Target, 0, len(s.Jobs))}
 	for i := range alternate(chosen, func(l *Lane) []int { return l.Maps }) {
-		if present.max[i] > 0 {
-			plan.Targets = append(plan.Targets, scheduler.Target{Job: present.ids[i], Slots: slots[i]})
+		if active.max[i] > 0 {
+			plan.Targets = append(plan.Targets, scheduler.Target{Job: active.ids[i], Slots: slots[i]})
 		}
 	}
 	for i := range alternate(chosen, func(l *Lane) []int { return l.Shuffles }) {
-		if present.shuffles[i] {
-			plan.Portions = append(plan.Portions, scheduler.Portion{Job: present.ids[i], Share: min(1, shares[i])})
+		if active.shuffles[i] {
+			plan.ShuffleShares = append(plan.ShuffleShares, scheduler.ShuffleShare{Job: active.ids[i], Share: min(1, shares[i])})
 		}
 	}
 	return plan, nil
 }
 
-// present holds the jobs of a snapshot with maps or shuffle left, by id.
-type present struct {
+// activeJobs has the jobs of a snapshot with maps or shuffle left, by id.
+type activeJobs struct {
 	ids      []wire.JobID
 	jobs     []Job
 	min, max []int  // slots
-	shuffles []bool // whether shuffle is left
+	shuffles []bool // whether the job has shuffle left
 }
 
-// fromSnapshot measures sizes in seconds of the whole station. A job's Ratio comes from the
-// work left, as measured now, not from its original sizes.
-func fromSnapshot(s scheduler.Snapshot) *present {
-	p, bandwidth := &present{}, bandwidth(s)
+// fromSnapshot converts sizes to seconds of a whole station. A job's Ratio comes from the work
+// left now, not from the original sizes.
+func fromSnapshot(s scheduler.Snapshot) *activeJobs {
+	p, bandwidth := &activeJobs{}, bandwidth(s)
 	slots := float64(max(1, s.Slots))
-	for i, k := 0, 0; i < len(s.Jobs) || k < len(s.Transfers); {
+	for i, k := 0, 0; i < len(s.Jobs) || k < len(s.Transfers); { // merge both lists by id
 		var j scheduler.Job
 		var t scheduler.Transfer
 		order := -1
@@ -89,11 +89,12 @@ func fromSnapshot(s scheduler.Snapshot) *present {
 		}
 		job := Job{
 			Map: cmp.Or(t.Maps, j.Alone) / slots, Shuffle: t.Whole / bandwidth,
-			Left: j.Work / slots, Ready: t.Left / bandwidth,
+			MapLeft: j.Work / slots, Ready: t.Left / bandwidth,
 		}
-		// If map work is negligible beside the shuffle, count all as ready: Ratio stays finite.
-		if coming := (t.Left - t.Ready) / bandwidth; job.Left > coming*1e-12 {
-			job.Ready, job.Ratio = t.Ready/bandwidth, coming/job.Left
+		// If little map work is left for much shuffle, all shuffle counts as ready, so that
+		// Ratio stays finite.
+		if notReady := (t.Left - t.Ready) / bandwidth; job.MapLeft > notReady*1e-12 {
+			job.Ready, job.Ratio = t.Ready/bandwidth, notReady/job.MapLeft
 		}
 		p.ids = append(p.ids, cmp.Or(j.ID, t.ID))
 		p.jobs = append(p.jobs, job)
@@ -103,8 +104,8 @@ func fromSnapshot(s scheduler.Snapshot) *present {
 	return p
 }
 
-// bandwidth returns the snapshot's, at least one byte a second. If unmeasured, all shuffles are
-// assumed to take as long as all maps.
+// bandwidth returns the snapshot's bandwidth, but at least one byte per second. If unmeasured, it
+// returns the bandwidth at which all shuffles take as long as all maps.
 func bandwidth(s scheduler.Snapshot) float64 {
 	if s.Bandwidth > 0 {
 		return max(1, s.Bandwidth)
@@ -122,9 +123,9 @@ func bandwidth(s scheduler.Snapshot) float64 {
 	return max(1, bytes*float64(max(1, s.Slots))/work)
 }
 
-// slots fills the lanes: first the minima, then each lane up to its part, then any job that can
-// use more.
-func (p *present) slots(lanes []Lane, slots int) []int {
+// slots returns the slots of each job: first its minimum, then each lane's part of the slots by
+// precedence. Slots that a lane cannot use go to any job that can.
+func (p *activeJobs) slots(lanes []Lane, slots int) []int {
 	given, left := slices.Clone(p.min), slots
 	for _, least := range p.min {
 		left -= least
@@ -137,13 +138,13 @@ func (p *present) slots(lanes []Lane, slots int) []int {
 			left -= give
 		}
 	}
-	whole := slots
+	unassigned := slots
 	for k := range lanes {
-		part := whole
+		part := unassigned
 		if k < len(lanes)-1 {
 			part = int(math.Round(lanes[k].MapShare * float64(slots)))
 		}
-		whole -= part
+		unassigned -= part
 		for _, i := range lanes[k].Maps {
 			part -= p.min[i]
 		}

@@ -47,7 +47,7 @@ func checkPlan(s scheduler.Snapshot, plan scheduler.Plan) error {
 	if err := plan.Validate(s); err != nil {
 		return err
 	}
-	if err := plan.KeepsMinima(s); err != nil {
+	if err := plan.CheckMinima(s); err != nil {
 		return err
 	}
 	slots, useful := 0, 0
@@ -61,14 +61,14 @@ func checkPlan(s scheduler.Snapshot, plan scheduler.Plan) error {
 		return fmt.Errorf("%d slots of %d are planned, %d could be used", slots, s.Slots, useful)
 	}
 	share, ready := 0.0, false
-	for _, portion := range plan.Portions {
-		share += portion.Share
+	for _, shuffle := range plan.ShuffleShares {
+		share += shuffle.Share
 	}
 	for _, transfer := range s.Transfers {
 		ready = ready || transfer.Ready > 0
 	}
 	if s.Phase == wire.Map && ready && math.Abs(share-1) > 1e-9 {
-		return fmt.Errorf("%v of the shuffle is planned, and there is work", share)
+		return fmt.Errorf("the plan uses %v of the shuffle capacity, want 1", share)
 	}
 	return nil
 }

@@ -84,8 +84,8 @@ func planDirective(t *testing.T, d *datadriven.TestData) string {
 	for _, target := range plan.Targets {
 		fmt.Fprintf(&out, "job%d %d\n", target.Job.N, target.Slots)
 	}
-	for _, portion := range plan.Portions {
-		fmt.Fprintf(&out, "shuffle%d %.4g\n", portion.Job.N, portion.Share)
+	for _, shuffle := range plan.ShuffleShares {
+		fmt.Fprintf(&out, "shuffle%d %.4g\n", shuffle.Job.N, shuffle.Share)
 	}
 	if err := plan.Validate(s); err != nil {
 		fmt.Fprintln(&out, err)

@@ -1,7 +1,7 @@
 package overlap
 
-// ServeShuffles sets the shuffle rates for given map rates: first each lane uses its part, then
-// all lanes share the rest in order.
+// ServeShuffles sets the jobs' shuffle rates, shuffles, for given map rates, maps: first each lane
+// uses its part, then all lanes share the rest in order. Rates are parts of a whole station.
 func ServeShuffles(lanes []Lane, jobs []Job, maps, shuffles []float64) {
 	left := 1.0
 	for _, l := range lanes {
@@ -13,7 +13,7 @@ func ServeShuffles(lanes []Lane, jobs []Job, maps, shuffles []float64) {
 }
 
 // ServeShuffle adds the lane's shuffle rates within a capacity and returns the capacity used. A
-// job with work ready takes all that is left; another takes the rate at which its maps produce.
+// job with work ready takes all the rest. Any other job takes the rate at which its maps produce.
 func (l *Lane) ServeShuffle(jobs []Job, capacity float64, maps, shuffles []float64) (used float64) {
 	for _, i := range l.Shuffles {
 		if jobs[i].Ready > 0 {

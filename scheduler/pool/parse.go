@@ -23,8 +23,8 @@ const (
 	maxAmount   = 1 << 30
 )
 
-// SlotMemory is the MiB of a queue's resources that count as a slot: the default of Hadoop's
-// containers, with one vcore.
+// SlotMemory is how many MiB of a queue's resources count as a slot, with one vcore: Hadoop's
+// default for a container.
 const SlotMemory = 1024
 
 // Parse reads a Hadoop fair scheduler's allocation file, of either generation:
@@ -41,10 +41,10 @@ const SlotMemory = 1024
 //	  <poolMaxJobsDefault>9</poolMaxJobsDefault>  </queue>
 //	</allocations>                              … <queueMaxAppsDefault>, <queueMaxResourcesDefault>
 //
-// Resources are slots of each phase, of 1 vcore and [SlotMemory], whichever gives fewer; a 0
-// beside a number above 0 does not count. A queue in a queue is a pool "a.b"; names omit root.
-// Everything else, other resources included, has no effect and gets a warning with its name and
-// line. Errors and warnings begin with from, the name of the file, and the line.
+// Resources become slots of each phase: one for each vcore and each [SlotMemory], whichever gives
+// fewer. A resource of 0 does not count if the other is above 0. A queue in a queue becomes a
+// pool such as "a.b"; names omit root. Everything else, other resources included, has no effect
+// and gets a warning. Errors and warnings begin with the file's name, from, and the line.
 func Parse(from string, data []byte) (Table, error) {
 	r := &reader{Decoder: xml.NewDecoder(bytes.NewReader(data)), from: from, table: Table{From: from}, jobsDefault: Unlimited, maxDefault: Unlimited}
 	if err := r.file(); err != nil {
@@ -60,13 +60,13 @@ type reader struct {
 	from  string
 	table Table
 
-	lines       map[string]int // of pools, by name
-	jobsDefault int
-	maxDefault  int
-	explicit    map[string]settings // settings of pools that override defaults
+	lines       map[string]int      // where each pool begins, by name
+	jobsDefault int                 // default MaxRunning
+	maxDefault  int                 // default Max, in slots of each phase
+	explicit    map[string]settings // by pool
 }
 
-// settings marks the settings of a pool that have a default.
+// settings marks the settings that a pool overrides, among those with a default in the file.
 type settings struct{ jobs, resources bool }
 
 func (r *reader) fail(format string, args ...any) error {
@@ -93,9 +93,9 @@ func (r *reader) file() error {
 	case root == nil:
 		return r.fail("it is empty; an allocation file begins with <allocations>")
 	case root.Name.Local != "allocations":
-		return r.fail("it begins with <%s>; an allocation file does with <allocations>", root.Name.Local)
+		return r.fail("it begins with <%s>; an allocation file begins with <allocations>", root.Name.Local)
 	}
-	if err := r.children(func(e *xml.StartElement) error { return r.top(e) }); err != nil {
+	if err := r.children(func(e *xml.StartElement) error { return r.topLevel(e) }); err != nil {
 		return err
 	}
 	if more, err := r.child(); err != nil {
@@ -145,14 +145,14 @@ func (r *reader) children(read func(*xml.StartElement) error) error {
 	}
 }
 
-// top reads an element of the whole file, or of its root queue.
-func (r *reader) top(e *xml.StartElement) (err error) {
+// topLevel reads an element directly within <allocations>.
+func (r *reader) topLevel(e *xml.StartElement) (err error) {
 	switch e.Name.Local {
 	case "pool":
 		return r.pool(e, "")
 	case "queue":
 		if name, _ := nameOf(e); strings.TrimSpace(name) == "root" {
-			return r.children(func(e *xml.StartElement) error { return r.root(e) })
+			return r.children(func(e *xml.StartElement) error { return r.inRoot(e) })
 		}
 		return r.pool(e, "")
 	case "poolMaxJobsDefault", "queueMaxAppsDefault":
@@ -165,8 +165,8 @@ func (r *reader) top(e *xml.StartElement) (err error) {
 	return r.unknown(e, "")
 }
 
-// root reads an element of the queue root; only the queues in it count.
-func (r *reader) root(e *xml.StartElement) error {
+// inRoot reads an element within the queue root; only queues in it count.
+func (r *reader) inRoot(e *xml.StartElement) error {
 	switch e.Name.Local {
 	case "pool", "queue":
 		return r.pool(e, "")
@@ -176,8 +176,8 @@ func (r *reader) root(e *xml.StartElement) error {
 	return r.unknown(e, " of root")
 }
 
-func (r *reader) unknown(e *xml.StartElement, of string) error {
-	r.warn("%s%s is not known to Quern and has no effect", e.Name.Local, of)
+func (r *reader) unknown(e *xml.StartElement, where string) error {
+	r.warn("%s%s is not known to Quern and has no effect", e.Name.Local, where)
 	return r.skip()
 }
 
@@ -201,22 +201,22 @@ func nameOf(e *xml.StartElement) (string, bool) {
 	return "", false
 }
 
-// pool reads a pool and the pools in it.
-func (r *reader) pool(e *xml.StartElement, within string) error {
+// pool reads a pool and the pools in it. prefix is the name of the pool around it and a dot.
+func (r *reader) pool(e *xml.StartElement, prefix string) error {
 	line, _ := r.InputPos()
 	name, ok := nameOf(e)
-	if name = strings.TrimSpace(name); within == "" {
+	if name = strings.TrimSpace(name); prefix == "" {
 		name = Name(name)
 	}
 	if !ok || name == "" {
 		return r.fail("a <%s> without a name", e.Name.Local)
 	}
-	name = within + name
+	name = prefix + name
 	if len(name) > maxName || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
-		return r.fail("%.60q is no name of a pool: no spaces, at most %d bytes", name, maxName)
+		return r.fail("%.60q is not a pool name: want no spaces and at most %d bytes", name, maxName)
 	}
-	if at, twice := r.lines[name]; twice {
-		return r.fail("pool %s is already in line %d", name, at)
+	if first, exists := r.lines[name]; exists {
+		return r.fail("pool %s is already in line %d", name, first)
 	}
 	if len(r.lines) == maxPools {
 		return r.fail("more than %d pools", maxPools)
@@ -236,13 +236,13 @@ func (r *reader) pool(e *xml.StartElement, within string) error {
 	}
 	if !leaf {
 		if !isPlain(&p) {
-			r.warn("what is set for pool %s does not bind the pools in it, which have their own settings", name)
+			r.warn("the settings of pool %s do not bind the pools in it, which have their own", name)
 		}
 		return nil
 	}
-	for i, what := range []string{"maps", "reduces"} {
+	for i, tasks := range []string{"maps", "reduces"} {
 		if p.Max[i] != Unlimited && p.Min[i] > p.Max[i] {
-			return r.fail("pool %s: at least %d %s and at most %d", name, p.Min[i], what, p.Max[i])
+			return r.fail("pool %s: the minimum of %d %s exceeds the maximum of %d", name, p.Min[i], tasks, p.Max[i])
 		}
 	}
 	r.table.Pools = append(r.table.Pools, p)
@@ -257,7 +257,7 @@ func isPlain(p *Pool) bool {
 
 // setting reads one setting of a pool.
 func (r *reader) setting(p *Pool, e *xml.StartElement) (err error) {
-	own := r.explicit[p.Name]
+	explicit := r.explicit[p.Name]
 	var n int
 	switch e.Name.Local {
 	case "minMaps":
@@ -274,10 +274,10 @@ func (r *reader) setting(p *Pool, e *xml.StartElement) (err error) {
 		}
 	case "maxResources":
 		n, err = r.slots(e)
-		p.Max, own.resources = [2]int{n, n}, true
+		p.Max, explicit.resources = [2]int{n, n}, true
 	case "maxRunningJobs", "maxRunningApps":
 		p.MaxRunning, err = r.number(e)
-		own.jobs = true
+		explicit.jobs = true
 	case "weight":
 		p.Weight, err = r.weight(e)
 	case "aclSubmitApps":
@@ -285,22 +285,22 @@ func (r *reader) setting(p *Pool, e *xml.StartElement) (err error) {
 	default:
 		return r.unknown(e, " of pool "+p.Name)
 	}
-	r.explicit[p.Name] = own
+	r.explicit[p.Name] = explicit
 	return err
 }
 
-// defaults sets the defaults of pools without the setting.
+// defaults applies the file's defaults to pools that do not override them.
 func (r *reader) defaults() error {
 	if _, ok := r.lines[wire.DefaultPool]; !ok && (r.jobsDefault != Unlimited || r.maxDefault != Unlimited) {
 		r.table.Pools = append(r.table.Pools, unlimited(wire.DefaultPool))
 	}
 	for i := range r.table.Pools {
 		p := &r.table.Pools[i]
-		own := r.explicit[p.Name]
-		if !own.jobs {
+		explicit := r.explicit[p.Name]
+		if !explicit.jobs {
 			p.MaxRunning = r.jobsDefault
 		}
-		if r.maxDefault == Unlimited || own.resources {
+		if r.maxDefault == Unlimited || explicit.resources {
 			continue
 		}
 		for phase := range p.Max {
@@ -312,7 +312,7 @@ func (r *reader) defaults() error {
 	return nil
 }
 
-// text reads the content of an element that holds text alone.
+// text reads the content of an element that has only text.
 func (r *reader) text() (string, error) {
 	var b strings.Builder
 	for {
@@ -362,7 +362,7 @@ func (r *reader) weight(e *xml.StartElement) (float64, error) {
 // minWeight keeps weights above rounding errors.
 const minWeight = 1e-6
 
-// slots converts resources to slots; Unlimited if they do not bound slots.
+// slots reads resources as slots. It returns Unlimited if they do not limit slots.
 func (r *reader) slots(e *xml.StartElement) (int, error) {
 	text, err := r.text()
 	if err != nil {
@@ -378,7 +378,7 @@ func (r *reader) slots(e *xml.StartElement) (int, error) {
 	case memory < 0 && cores < 0 && len(others) > 0:
 		return Unlimited, nil
 	case memory < 0 && cores < 0:
-		r.warn("%s is %q: parts of a cluster are not known to Quern and have no effect", e.Name.Local, strings.TrimSpace(text))
+		r.warn("%s is %q: percentages of a cluster are not known to Quern and have no effect", e.Name.Local, strings.TrimSpace(text))
 		return Unlimited, nil
 	case memory <= 0 && cores <= 0:
 		return 0, nil
@@ -435,7 +435,7 @@ func isResource(text string) bool {
 	return text != "" && len(text) <= maxName && !strings.ContainsFunc(text, strange)
 }
 
-// submitters reads Hadoop's list of users and, after a space, of groups.
+// submitters reads Hadoop's list of users and, after a space, groups. nil means all users.
 func (r *reader) submitters(pool string) ([]string, error) {
 	text, err := r.text()
 	if err != nil || strings.TrimSpace(text) == "*" {
@@ -452,7 +452,7 @@ func (r *reader) submitters(pool string) ([]string, error) {
 		}
 	}
 	if all == nil {
-		all = []string{""} // no user
+		all = []string{""} // matches no user
 	}
 	return all, nil
 }

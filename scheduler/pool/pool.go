@@ -1,8 +1,8 @@
-// Package pool is the table of pools: groups of jobs with guaranteed slots, maximum slots and
-// weights. [Parse] reads a table from a Hadoop fair scheduler's allocation file; [Table.Shape]
+// Package pool has the table of pools: groups of jobs with guaranteed slots, maximum slots and
+// weights. [Parse] reads a table from a Hadoop fair scheduler's allocation file; [Table.Apply]
 // applies it to the jobs of a snapshot.
 //
-// All of it is functions of values.
+// Results depend on the arguments alone; there is no I/O.
 package pool
 
 import (
@@ -26,7 +26,7 @@ type Pool struct {
 	Min        [2]int   `msgpack:"Min"`        // guaranteed
 	Max        [2]int   `msgpack:"Max"`        // at most; Unlimited
 	Weight     float64  `msgpack:"Weight"`     // 0: 1
-	MaxRunning int      `msgpack:"MaxRunning"` // jobs with slots at a time; Unlimited
+	MaxRunning int      `msgpack:"MaxRunning"` // jobs that may have slots at a time; Unlimited
 	Submitters []string `msgpack:"Submitters"` // users who may submit; none: all users
 }
 
@@ -51,13 +51,13 @@ func (t *Table) Find(name string) (Pool, bool) {
 	return unlimited(name), len(t.Pools) == 0 || name == wire.DefaultPool
 }
 
-// Admits reports whether a user may submit to the pool. The empty name is admitted only where
-// all users are.
+// Admits reports whether a user may submit to the pool. A user without a name may submit only to
+// a pool that admits all users.
 func (p *Pool) Admits(owner string) bool {
 	return len(p.Submitters) == 0 || owner != "" && slices.Contains(p.Submitters, owner)
 }
 
-// Name normalizes the name of a pool as users of Hadoop may write it: it drops the root queue.
+// Name normalizes a pool name in Hadoop's notation: it drops the root queue.
 func Name(text string) string {
 	return strings.TrimPrefix(strings.TrimSpace(text), "root.")
 }

@@ -22,11 +22,11 @@ import (
 
 // TestScenarios runs testdata/*.txt. Directives:
 //
-//	parse              the table of the file below, or its error
-//	shape slots=N [reduce]   the jobs below as shaped by the last table, one a line as
-//	                   in "job1 pool=a max=4 weight=2 priority=1 arrived=2s work=4",
-//	                   and FAIR's slots for them
-//	shape slots=N by=POLICY  another policy's slots within the bounds of their pools
+//	parse              the table in the given file, or its error
+//	shape slots=N [reduce]   the given jobs after Table.Apply of the last table, and FAIR's
+//	                   slots for them; jobs are one a line as in
+//	                   "job1 pool=a max=4 weight=2 priority=1 arrived=2s work=4"
+//	shape slots=N by=POLICY  another policy's slots, and the bounds of the jobs' pools
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -106,7 +106,7 @@ func shape(t *testing.T, d *datadriven.TestData, table *pool.Table) string {
 	if d.HasArg("by") {
 		d.ScanArgs(t, "by", &by)
 	}
-	shaped := table.Shape(s, func(id wire.JobID) string { return pools[id] }, menu.NeedsOf(by).Pools)
+	shaped := table.Apply(s, func(id wire.JobID) string { return pools[id] }, menu.NeedsOf(by).Pools)
 	policy, err := menu.Policy(by)
 	if err != nil {
 		return err.Error()
@@ -119,7 +119,7 @@ func shape(t *testing.T, d *datadriven.TestData, table *pool.Table) string {
 		return err.Error()
 	}
 	if by != "fair" {
-		return within(&shaped, plan)
+		return showPlan(&shaped, plan)
 	}
 	given := make(map[wire.JobID]int)
 	for _, target := range plan.Targets {
@@ -132,8 +132,8 @@ func shape(t *testing.T, d *datadriven.TestData, table *pool.Table) string {
 	return b.String()
 }
 
-// within prints a plan with the bounds of its jobs' pools.
-func within(s *scheduler.Snapshot, plan scheduler.Plan) string {
+// showPlan prints a plan with the bounds of its jobs' pools.
+func showPlan(s *scheduler.Snapshot, plan scheduler.Plan) string {
 	var b strings.Builder
 	for _, target := range plan.Targets {
 		fmt.Fprintf(&b, "job%d %d", target.Job.N, target.Slots)
@@ -147,14 +147,13 @@ func within(s *scheduler.Snapshot, plan scheduler.Plan) string {
 	return b.String()
 }
 
-// TestShape: for random tables and jobs FAIR's plan of the shaped snapshot keeps the pools'
-// bounds, leaves no usable slot, and gives pools their water level within one slot for each
-// job.
-func TestShape(t *testing.T) {
+// TestApply: for random tables and jobs FAIR's plan keeps the pools' bounds and leaves no usable
+// slot. Each pool's slots differ from its water level by at most one slot for each job.
+func TestApply(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := drawTable(t)
 		s := scheduler.Snapshot{Phase: rapid.SampledFrom([]wire.Kind{wire.Map, wire.Reduce}).Draw(t, "phase"), Slots: rapid.IntRange(0, 40).Draw(t, "slots")}
-		phase := pool.PhaseOf(s.Phase)
+		phase := pool.PhaseIndex(s.Phase)
 		pools, use, members := make(map[wire.JobID]string), make(map[string]int), make(map[string]int)
 		for n := range rapid.IntRange(0, 10).Draw(t, "jobs") {
 			j := scheduler.Job{
@@ -171,7 +170,7 @@ func TestShape(t *testing.T) {
 			s.Jobs = append(s.Jobs, j)
 		}
 		before := slices.Clone(s.Jobs)
-		shaped := table.Shape(s, func(id wire.JobID) string { return pools[id] }, false)
+		shaped := table.Apply(s, func(id wire.JobID) string { return pools[id] }, false)
 		if !slices.EqualFunc(before, s.Jobs, func(a, b scheduler.Job) bool { return a.Max == b.Max && a.Share == b.Share }) {
 			t.Fatal("the snapshot has changed")
 		}
@@ -216,16 +215,16 @@ func TestShape(t *testing.T) {
 	})
 }
 
-// pour gives slots in drops to the pool that is lowest for its weight.
+// pour gives the slots in small parts, each to the pool with the fewest slots for its weight.
 func pour(table *pool.Table, phase int, use map[string]int, slots int) map[string]float64 {
-	const drop = 1.0 / 64
+	const part = 1.0 / 64
 	held, left := make(map[string]float64), float64(slots)
 	for name := range use {
 		p, _ := table.Find(name)
 		held[name] = float64(min(p.Min[phase], use[name]))
 		left -= held[name]
 	}
-	for ; left > 0; left -= drop {
+	for ; left > 0; left -= part {
 		lowest, level := "", math.Inf(1)
 		for name := range use {
 			p, _ := table.Find(name)
@@ -240,7 +239,7 @@ func pour(table *pool.Table, phase int, use map[string]int, slots int) map[strin
 		if lowest == "" {
 			break
 		}
-		held[lowest] += drop
+		held[lowest] += part
 	}
 	return held
 }

@@ -10,14 +10,15 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Shape applies the pools to the jobs of a snapshot. Share is each job's part of all slots if
-// weights fill the pools like water, and the goals' weights then divide a pool among its jobs:
-// slots that a job cannot use go to its pool first. Policies that share evenly use it. They get
-// parts of the pool's minimum and maximum as Min and Max; with whole, policies get the pools'
-// bounds in the snapshot's Pools and divide them themselves.
+// Apply applies the pools to the jobs of a snapshot; poolOf returns the name of a job's pool. It
+// sets each job's Share: the weights of pools divide the slots like water, then the weights of
+// goals divide each pool among its jobs. Slots that a job cannot use go to its pool first.
 //
-// Shape ignores MaxRunning: the snapshot has only jobs that may run. O(J log J).
-func (t *Table) Shape(s scheduler.Snapshot, poolOf func(wire.JobID) string, whole bool) scheduler.Snapshot {
+// With keepPools the snapshot gets the pools' bounds in Pools, and the policy divides them.
+// Otherwise each job's Min and Max become its parts of the pool's minimum and maximum.
+//
+// Apply ignores MaxRunning: the snapshot has only jobs that may run. O(J log J) for J jobs.
+func (t *Table) Apply(s scheduler.Snapshot, poolOf func(wire.JobID) string, keepPools bool) scheduler.Snapshot {
 	s.Jobs = slices.Clone(s.Jobs)
 	members := make(map[string][]*scheduler.Job)
 	for i := range s.Jobs {
@@ -29,14 +30,14 @@ func (t *Table) Shape(s scheduler.Snapshot, poolOf func(wire.JobID) string, whol
 	for i, name := range names {
 		p, _ := t.Find(name)
 		slices.SortFunc(members[name], precedence)
-		shares[i] = p.bound(PhaseOf(s.Phase), members[name])
+		shares[i] = p.bounds(PhaseIndex(s.Phase), members[name])
 	}
-	fitting := scaled(shares, s.Slots)
-	level := scheduler.WaterLevel(fitting, s.Slots)
+	scaled := scaleMinima(shares, s.Slots)
+	level := scheduler.WaterLevel(scaled, s.Slots)
 	for i, name := range names {
-		divide(members[name], shares[i], shares[i].At(level), whole)
-		if p, _ := t.Find(name); whole && p.bounds(PhaseOf(s.Phase)) {
-			s.Pools = append(s.Pools, scheduler.Pool{Min: fitting[i].Min, Max: shares[i].Max})
+		divide(members[name], shares[i], shares[i].At(level), keepPools)
+		if p, _ := t.Find(name); keepPools && p.isBounded(PhaseIndex(s.Phase)) {
+			s.Pools = append(s.Pools, scheduler.Pool{Min: scaled[i].Min, Max: shares[i].Max})
 			for _, j := range members[name] {
 				j.Pool = len(s.Pools)
 			}
@@ -45,11 +46,11 @@ func (t *Table) Shape(s scheduler.Snapshot, poolOf func(wire.JobID) string, whol
 	return s
 }
 
-// bounds reports whether a pool bounds its jobs' slots.
-func (p *Pool) bounds(phase int) bool { return p.Min[phase] > 0 || p.Max[phase] != Unlimited }
+// isBounded reports whether a pool bounds its jobs' slots.
+func (p *Pool) isBounded(phase int) bool { return p.Min[phase] > 0 || p.Max[phase] != Unlimited }
 
-// PhaseOf returns a phase's index in Min and Max.
-func PhaseOf(k wire.Kind) int {
+// PhaseIndex returns a phase's index in Min and Max.
+func PhaseIndex(k wire.Kind) int {
 	if k == wire.Reduce {
 		return 1
 	}
@@ -61,21 +62,21 @@ func precedence(a, b *scheduler.Job) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Arrived, b.Arrived), a.ID.Compare(b.ID))
 }
 
-// bound is a pool's bounds for its jobs: at most their maxima together, and its guarantee up to
-// that.
-func (p *Pool) bound(phase int, jobs []*scheduler.Job) scheduler.Share {
-	use := 0
+// bounds returns the pool's bounds for its present jobs: neither its maximum nor its minimum
+// exceeds the sum of their maxima.
+func (p *Pool) bounds(phase int, jobs []*scheduler.Job) scheduler.Share {
+	usable := 0
 	for _, j := range jobs {
-		use += j.Max
+		usable += j.Max
 	}
 	if p.Max[phase] != Unlimited {
-		use = min(use, p.Max[phase])
+		usable = min(usable, p.Max[phase])
 	}
-	return scheduler.Share{Min: min(p.Min[phase], use), Max: use, Weight: p.Weight}
+	return scheduler.Share{Min: min(p.Min[phase], usable), Max: usable, Weight: p.Weight}
 }
 
-// scaled reduces minima that together exceed the slots.
-func scaled(shares []scheduler.Share, slots int) []scheduler.Share {
+// scaleMinima reduces minima that together exceed the slots.
+func scaleMinima(shares []scheduler.Share, slots int) []scheduler.Share {
 	total := 0
 	for _, s := range shares {
 		total += s.Min
@@ -90,29 +91,30 @@ func scaled(shares []scheduler.Share, slots int) []scheduler.Share {
 	return shares
 }
 
-// divide gives the jobs of a pool their parts of its slots and, unless whole, of its bounds.
-func divide(jobs []*scheduler.Job, bound scheduler.Share, slots float64, whole bool) {
+// divide sets the Share of a pool's jobs to their parts of its slots. Without keepPools it also
+// sets their Min and Max to parts of the pool's bounds.
+func divide(jobs []*scheduler.Job, bounds scheduler.Share, slots float64, keepPools bool) {
 	shares := make([]scheduler.Share, len(jobs))
 	for i, j := range jobs {
 		shares[i] = scheduler.Share{Max: j.Max, Weight: j.Goal.Weight}
 	}
-	for i, most := range scheduler.Waterline(shares, bound.Max) {
+	for i, most := range scheduler.Waterline(shares, bounds.Max) {
 		shares[i].Max = most
-		if !whole {
+		if !keepPools {
 			jobs[i].Max = most
 		}
 	}
-	for i, least := range scheduler.Waterline(shares, bound.Min) {
-		if !whole {
+	for i, least := range scheduler.Waterline(shares, bounds.Min) {
+		if !keepPools {
 			jobs[i].Min = least
 		}
 	}
-	// In thousandths of a slot: pools without slots still have proportions.
+	// Thousandths of a slot keep the proportions in a pool with fewer slots than jobs.
 	const fine = 1000
 	for i := range shares {
 		shares[i].Max *= fine
 	}
-	if slots >= float64(len(shares)) { // a share below one slot keeps no job waiting
+	if slots >= float64(len(shares)) { // enough for every job: none gets less than a slot
 		for i := range shares {
 			shares[i].Min = min(fine, shares[i].Max)
 		}

@@ -220,7 +220,7 @@ func (c *Core) sendCapacity() {
 		}
 	}
 	slots := c.slots()
-	c.send(&wire.Capacity{MapSlots: slots[0], ReduceSlots: slots[1], Reason: strings.Join(reasons, "; "), DisksLeft: c.diskFailures})
+	c.send(&wire.Capacity{MapSlots: slots[0], ReduceSlots: slots[1], Reason: strings.Join(reasons, "; "), DisksAbandoned: c.diskFailures})
 }
 
 // hasBadDisk reports whether the leader must get a Capacity message after the hello.

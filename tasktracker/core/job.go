@@ -54,8 +54,8 @@ func (c *Core) dropJob(m *wire.DropJob) {
 		c.dropHome(j.homes[0])
 	}
 	switch {
-	case m.Done != "":
-		c.releaseSubmission(m.Done)
+	case m.EndedStaging != "":
+		c.releaseSubmission(m.EndedStaging)
 	case j.staging != "":
 		c.linger(j.staging)
 	}

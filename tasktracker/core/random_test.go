@@ -233,7 +233,7 @@ func (w *world) dropJob(j wire.JobID) {
 	w.dropped[j] = true
 	m := &wire.DropJob{Epoch: w.epoch, Job: j}
 	if rapid.Bool().Draw(w.t, "last") {
-		m.Done = stagingOf(j)
+		m.EndedStaging = stagingOf(j)
 	}
 	w.fromLeader(m)
 }

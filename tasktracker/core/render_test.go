@@ -90,12 +90,12 @@ func renderMessage(m wire.Message) string {
 		if m.Nonce != "" {
 			s += " nonce=" + m.Nonce
 		}
-		if m.DisksLeft > 0 {
-			s += fmt.Sprintf(" disk-failures=%d", m.DisksLeft)
+		if m.DisksAbandoned > 0 {
+			s += fmt.Sprintf(" disk-failures=%d", m.DisksAbandoned)
 		}
 		return s
 	case *wire.Capacity:
-		return fmt.Sprintf("capacity %d+%d, disk failures %d: %s", m.MapSlots, m.ReduceSlots, m.DisksLeft, m.Reason)
+		return fmt.Sprintf("capacity %d+%d, disk failures %d: %s", m.MapSlots, m.ReduceSlots, m.DisksAbandoned, m.Reason)
 	case *wire.NoStaging:
 		return "no staging: " + m.Reason
 	case *wire.Inventory:

@@ -187,7 +187,7 @@ func (s *scenario) message(a args) wire.Message {
 	case "drained":
 		return &wire.Drained{Epoch: epoch}
 	case "drop":
-		return &wire.DropJob{Epoch: epoch, Job: job, Done: a.text("done")}
+		return &wire.DropJob{Epoch: epoch, Job: job, EndedStaging: a.text("done")}
 	}
 	a.t.Fatalf("%s: unknown directive %s", a.d.Pos, a.d.Cmd)
 	return nil

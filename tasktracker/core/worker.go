@@ -136,7 +136,7 @@ const noSpace = "no space left on device"
 // workerDone handles the result of an attempt. A worker is used again only after a success
 // that left no processes.
 func (c *Core) workerDone(w *worker, a *attempt, result *wire.Result, noLeftovers bool) {
-	result.Bound()
+	result.Truncate()
 	if size := resultBytes(result); size > maxResult {
 		result = &wire.Result{Error: fmt.Sprintf("its result of %d bytes is too long to report: too many counters?", size), Fatal: true}
 	}

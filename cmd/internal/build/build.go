@@ -1,6 +1,6 @@
-// Package build tells from which source a command was built, for its -version.
+// Package build returns the version and revision of a command's source, for -version.
 //
-// Go writes the version of a module or checkout into the program. Where it cannot, as with
+// Go writes the version of a module or checkout into the program. If it cannot, as with
 // -buildvcs=false, give the revision to the linker:
 //
 //	go build -ldflags "-X github.com/quernmr/quern/cmd/internal/build.revision=$(git rev-parse HEAD)"
@@ -14,8 +14,8 @@ import (
 // Set by the linker, or empty.
 var version, revision string
 
-// Version returns the version and revision of the source, as far as they are known:
-// "v0.3.0 (5f2660f8e5c1)".
+// Version returns the version and revision of the source, if they are known: "v0.3.0
+// (5f2660f8e5c1)".
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

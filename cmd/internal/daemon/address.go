@@ -24,52 +24,52 @@ func (s *Security) Flags(set *flag.FlagSet) {
 	set.BoolVar(&s.Insecure, "insecure", false, "listen without protection where other machines can connect")
 }
 
-// Load loads the daemon's certificate and gossip key; nil without -tls-dir. The certificate
-// must have its -id.
+// Load loads the daemon's certificate and gossip key. It returns nil without -tls-dir. The
+// certificate must be for id.
 func (s Security) Load(role identity.Role, id string, log *slog.Logger) (*identity.Identity, []byte, error) {
 	if s.TLSDir == "" {
 		return nil, nil, nil
 	}
 	self, err := identity.Load(s.TLSDir, role, log)
 	if err != nil {
-		return nil, nil, Wrong("-tls-dir: %v", err)
+		return nil, nil, Usagef("-tls-dir: %v", err)
 	}
-	if name := self.Self().Name; name != id {
-		return nil, nil, Wrong("-id %s: the certificate in %s is for %s", id, s.TLSDir, name)
+	if name := self.Peer().Name; name != id {
+		return nil, nil, Usagef("-id %s: the certificate in %s is for %s", id, s.TLSDir, name)
 	}
 	key, err := self.GossipKey()
 	if err != nil {
-		return nil, nil, Wrong("-tls-dir: %v", err)
+		return nil, nil, Usagef("-tls-dir: %v", err)
 	}
 	return self, key, nil
 }
 
-// Check refuses to listen where other machines can connect, unless TLS protects that or
-// -insecure allows it. Listens are the addresses of flags.
-func (s Security) Check(flags []string, listens []string) error {
+// Check refuses listening addresses to which other machines can connect, unless there is TLS or
+// -insecure. Each address is the value of the flag with the same index.
+func (s Security) Check(flags []string, addrs []string) error {
 	if s.TLSDir != "" && s.Insecure {
-		return Wrong("-tls-dir and -insecure: one or the other")
+		return Usagef("-tls-dir and -insecure: one or the other")
 	}
-	for i, listen := range listens {
+	for i, listen := range addrs {
 		host, port, err := net.SplitHostPort(listen)
 		if err != nil {
-			return Wrong("%s: %v", flags[i], err)
+			return Usagef("%s: %v", flags[i], err)
 		}
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return Wrong("%s %s: port %q is not a number up to 65535", flags[i], listen, port)
+			return Usagef("%s %s: port %q is not a number up to 65535", flags[i], listen, port)
 		}
 		ok, err := loopback(host)
 		switch {
 		case err != nil:
-			return Wrong("%s: %v", flags[i], err)
+			return Usagef("%s: %v", flags[i], err)
 		case !ok && !s.Insecure && s.TLSDir == "":
-			return Wrong("%s %s can be reached from other machines, without access control or encryption; add certificates with -tls-dir, or allow it with -insecure", flags[i], listen)
+			return Usagef("%s %s can be reached from other machines, without access control or encryption; add certificates with -tls-dir, or allow it with -insecure", flags[i], listen)
 		}
 	}
 	return nil
 }
 
-// loopback reports whether only this machine can connect to a host.
+// loopback reports whether only this machine can connect to the addresses of a host.
 func loopback(host string) (bool, error) {
 	if host == "" {
 		return false, nil // all addresses
@@ -86,8 +86,8 @@ func loopback(host string) (bool, error) {
 	return true, nil
 }
 
-// Advertised returns the host:port that others dial. Advertise is HOST, HOST:PORT or empty; the
-// listening address has the rest.
+// Advertised returns the host:port that others dial. advertise is HOST, HOST:PORT or empty; missing
+// parts come from the listening address.
 func Advertised(flag, advertise, listening string) (string, error) {
 	host, port, err := net.SplitHostPort(listening)
 	if err != nil {
@@ -99,7 +99,7 @@ func Advertised(flag, advertise, listening string) (string, error) {
 			h, p = advertise, port
 		}
 		if _, err := strconv.ParseUint(p, 10, 16); err != nil || h == "" {
-			return "", Wrong("%s %s: want HOST or HOST:PORT", flag, advertise)
+			return "", Usagef("%s %s: want HOST or HOST:PORT", flag, advertise)
 		}
 		host = h
 		if p != "0" {
@@ -107,18 +107,18 @@ func Advertised(flag, advertise, listening string) (string, error) {
 		}
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		return "", Wrong("%s: others cannot dial %s; give the address at which they reach this machine", flag, net.JoinHostPort(host, port))
+		return "", Usagef("%s: others cannot dial %s; give the address at which they reach this machine", flag, net.JoinHostPort(host, port))
 	}
 	return net.JoinHostPort(host, port), nil
 }
 
-// WithHint adds a remedy to an error of listening, with the flag of the address. It returns
-// other errors unchanged.
+// WithHint adds a remedy, which names the flag, to an error of listening. Other errors stay
+// unchanged.
 func WithHint(flag string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if _, ok := errors.AsType[*net.OpError](err); !ok && flag != "-gossip" { // the gossip library wraps no errors
+	if _, ok := errors.AsType[*net.OpError](err); !ok && flag != "-gossip" { // errors of the gossip library wrap no net.OpError
 		return err
 	}
 	hint := ""
@@ -135,7 +135,7 @@ func WithHint(flag string, err error) error {
 	return fmt.Errorf("%w: %s", err, hint)
 }
 
-// advertiseFlag returns the flag of the advertised address for a flag of a listening address.
+// advertiseFlag returns the flag that sets the advertised address for a listening flag.
 func advertiseFlag(flag string) string {
 	if flag == "-listen" {
 		return "-advertise"
@@ -156,10 +156,10 @@ func CheckAddresses(flag string, addrs []string) error {
 	for _, addr := range addrs {
 		host, port, err := net.SplitHostPort(addr)
 		if err != nil {
-			return Wrong("%s: %v", flag, err)
+			return Usagef("%s: %v", flag, err)
 		}
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" {
-			return Wrong("%s %s: want HOST:PORT", flag, addr)
+			return Usagef("%s %s: want HOST:PORT", flag, addr)
 		}
 	}
 	return nil

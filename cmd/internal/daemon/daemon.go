@@ -4,11 +4,12 @@
 // When a daemon serves, it prints a line to standard output: "ready" and its addresses. It
 // logs to standard error. Exit codes:
 //
-//	0  after SIGTERM or SIGINT; a second signal ends it at once
+// 0  after SIGTERM or SIGINT; a second signal ends it at once
+//
 //	1  it failed
 //	2  bad usage
 //
-// SIGHUP has no effect: a daemon survives its terminal, and it reads changed files again by
+// SIGHUP has no effect: a daemon continues without its terminal, and it reads changed files by
 // itself.
 //
 // The same program checks the health of a running daemon:
@@ -40,23 +41,23 @@ import (
 
 // Exit codes.
 const (
-	Done   = 0
-	Failed = 1
-	Usage  = 2
+	ExitDone   = 0
+	ExitFailed = 1
+	ExitUsage  = 2
 )
 
 // ErrUsage reports a wrong command line.
 var ErrUsage = errors.New("bad usage")
 
-// usageError is an ErrUsage with a text of its own.
+// usageError is an ErrUsage with another text.
 type usageError struct{ text string }
 
 func (e usageError) Error() string { return e.text }
 
 func (e usageError) Is(target error) bool { return target == ErrUsage }
 
-// Wrong makes an ErrUsage.
-func Wrong(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
+// Usagef returns an ErrUsage with a text.
+func Usagef(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
 
 // Output has the outputs of a daemon.
 type Output struct {
@@ -70,34 +71,34 @@ type Run func(ctx context.Context, args []string, out Output) error
 func Main(name string, run Run) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second signal ends the process
-	// Workers would inherit an ignored signal, but not a caught one.
+	context.AfterFunc(ctx, stop) // so that a second signal ends the process
+	// Catch SIGHUP instead of ignoring it: workers would inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	out := Output{Stdout: os.Stdout, Stderr: os.Stderr}
 	args := os.Args[1:]
 	if len(args) == 1 && (args[0] == "-version" || args[0] == "--version") {
 		fmt.Fprintf(out.Stdout, "%s %s, %s %s/%s, tracker protocol %d\n",
 			name, build.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, wire.Version)
-		return Done
+		return ExitDone
 	}
 	if len(args) > 0 && args[0] == healthCommand {
 		args = args[1:]
-		run = func(ctx context.Context, args []string, out Output) error { return askHealth(ctx, name, args, out) }
+		run = func(ctx context.Context, args []string, out Output) error { return checkHealth(ctx, name, args, out) }
 	}
 	switch err := run(ctx, args, out); {
 	case err == nil, errors.Is(err, flag.ErrHelp):
-		return Done
+		return ExitDone
 	case errors.Is(err, ErrUsage):
 		fmt.Fprintf(out.Stderr, "%s: %v; see %s -h\n", name, err, name)
-		return Usage
+		return ExitUsage
 	default:
 		fmt.Fprintf(out.Stderr, "%s: %v\n", name, err)
-		return Failed
+		return ExitFailed
 	}
 }
 
-// Parse parses flags and refuses arguments. For -h it prints about and the flags, and returns
-// flag.ErrHelp.
+// Parse parses flags, and refuses other arguments. For -h it prints about and the flags, and
+// returns flag.ErrHelp.
 func Parse(set *flag.FlagSet, args []string, out Output, about string) error {
 	set.SetOutput(io.Discard)
 	switch err := set.Parse(args); {
@@ -107,15 +108,15 @@ func Parse(set *flag.FlagSet, args []string, out Output, about string) error {
 		set.PrintDefaults()
 		return err
 	case err != nil:
-		return Wrong("%v", err)
+		return Usagef("%v", err)
 	case set.NArg() > 0:
-		return Wrong("unexpected argument %q", set.Arg(0))
+		return Usagef("unexpected argument %q", set.Arg(0))
 	}
 	return nil
 }
 
-// List splits a comma-separated list and drops empty items.
-func List(text string) []string {
+// SplitList splits a comma-separated list and drops empty items.
+func SplitList(text string) []string {
 	var list []string
 	for item := range strings.SplitSeq(text, ",") {
 		if item = strings.TrimSpace(item); item != "" {
@@ -125,7 +126,7 @@ func List(text string) []string {
 	return list
 }
 
-// ID checks a daemon's name; the default is the machine's.
+// ID checks a daemon's name. The default is the name of the machine.
 func ID(id string) (string, error) {
 	if id == "" {
 		host, err := os.Hostname()
@@ -136,11 +137,11 @@ func ID(id string) (string, error) {
 	}
 	for _, r := range id {
 		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.') {
-			return "", Wrong("-id %s: use letters, digits, dots, dashes and underscores only", id)
+			return "", Usagef("-id %s: use letters, digits, dots, dashes and underscores only", id)
 		}
 	}
 	if len(id) > 64 {
-		return "", Wrong("-id %s: use at most 64 characters", id)
+		return "", Usagef("-id %s: use at most 64 characters", id)
 	}
 	return id, nil
 }
@@ -154,24 +155,24 @@ func Logger(w io.Writer, verbose bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
-// CheckStaging cleans the URL of a staging directory, which may be empty.
+// CheckStaging checks and cleans the URL of a staging directory, which may be empty.
 func CheckStaging(url string) (string, error) {
 	if url == "" {
 		return "", nil
 	}
 	if scheme, _, err := dfs.Scheme(url); err == nil && scheme == "" {
-		return "", Wrong("-staging %s: want a URL, such as file:///shared/quern", url)
+		return "", Usagef("-staging %s: want a URL, such as file:///shared/quern", url)
 	}
 	clean, err := builtin.FileSystems().Clean(url)
 	if err != nil {
-		return "", Wrong("-staging: %v", err)
+		return "", Usagef("-staging: %v", err)
 	}
 	return clean, nil
 }
 
-// WarnOpen warns if other users can read a daemon's directory, which has data and tokens of
-// jobs.
-func WarnOpen(log *slog.Logger, dir string) {
+// WarnIfReadable logs a warning if other users can read a daemon's directory, which has data and
+// tokens of jobs.
+func WarnIfReadable(log *slog.Logger, dir string) {
 	info, err := os.Stat(dir)
 	if err == nil && info.Mode().Perm()&0o077 != 0 {
 		log.Warn("the data directory is open to other users of this machine: chmod 700 it", "directory", dir, "mode", info.Mode().Perm())

@@ -71,35 +71,35 @@ func TestSecurity(t *testing.T) {
 	}
 }
 
-// TestWarnOpen: a directory that others can read is reported.
-func TestWarnOpen(t *testing.T) {
+// TestWarnIfReadable: a directory that other users can read is logged.
+func TestWarnIfReadable(t *testing.T) {
 	dir := t.TempDir()
 	for mode, warned := range map[os.FileMode]bool{0o700: false, 0o750: true, 0o711: true, 0o755: true} {
 		if err := os.Chmod(dir, mode); err != nil {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
-		WarnOpen(slog.New(slog.NewTextHandler(&log, nil)), dir)
+		WarnIfReadable(slog.New(slog.NewTextHandler(&log, nil)), dir)
 		if got := strings.Contains(log.String(), dir) && strings.Contains(log.String(), "chmod 700"); got != warned {
 			t.Errorf("%v: it logged %q", mode, &log)
 		}
 	}
 	var log bytes.Buffer
-	if WarnOpen(slog.New(slog.NewTextHandler(&log, nil)), filepath.Join(dir, "none")); log.Len() > 0 {
+	if WarnIfReadable(slog.New(slog.NewTextHandler(&log, nil)), filepath.Join(dir, "none")); log.Len() > 0 {
 		t.Errorf("for a missing directory it logged %q", &log)
 	}
 }
 
-func TestList(t *testing.T) {
-	if got := List(" a:1, b:2,,c:3 ,"); !slices.Equal(got, []string{"a:1", "b:2", "c:3"}) {
+func TestSplitList(t *testing.T) {
+	if got := SplitList(" a:1, b:2,,c:3 ,"); !slices.Equal(got, []string{"a:1", "b:2", "c:3"}) {
 		t.Errorf("%q", got)
 	}
-	if got := List(""); got != nil {
+	if got := SplitList(""); got != nil {
 		t.Errorf("%q", got)
 	}
 }
 
-// TestWithHint: errors of listening get a remedy with the flag; others stay unchanged.
+// TestWithHint: errors of listening get a remedy with the flag. Other errors stay unchanged.
 func TestWithHint(t *testing.T) {
 	listen := func(err syscall.Errno) error {
 		return fmt.Errorf("start: %w", &net.OpError{Op: "listen", Net: "tcp", Err: os.NewSyscallError("bind", err)})

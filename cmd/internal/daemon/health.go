@@ -14,11 +14,11 @@ import (
 	"github.com/quernmr/quern/identity"
 )
 
-// Health is a daemon's answer to GET /healthz, as JSON. Any answer means that the daemon
-// works. A daemon without a leader is healthy: ending it would end its attempts too.
+// Health is a daemon's answer to GET /healthz, as JSON. Any answer means that the daemon works. A
+// daemon without a leader is healthy, because a restart would only end its attempts.
 type Health struct {
-	ID  string `json:"id"`
-	Led bool   `json:"led"` // it knows a leader; for a task tracker: it is registered with one
+	ID        string `json:"id"`
+	HasLeader bool   `json:"led"` // a job tracker knows a leader; a task tracker is registered with it
 }
 
 const (
@@ -26,14 +26,14 @@ const (
 	healthSynopsis = healthCommand + " [-tls-dir DIR] HOST:PORT"
 )
 
-// healthWait bounds the time of a health check, maxHealth the bytes of the answer.
+// healthWait limits the time of a health check, maxHealth the bytes of the answer.
 const (
 	healthWait = 5 * time.Second
 	maxHealth  = 64 << 10
 )
 
-// askHealth asks a daemon of the same kind for its health, with the daemon's own certificate.
-func askHealth(ctx context.Context, name string, args []string, out Output) error {
+// checkHealth requests the health of a daemon of the same kind, with the daemon's own certificate.
+func checkHealth(ctx context.Context, name string, args []string, out Output) error {
 	set := flag.NewFlagSet(name+" "+healthCommand, flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	dir := set.String("tls-dir", "", "the daemon's own -tls-dir")
@@ -42,9 +42,9 @@ func askHealth(ctx context.Context, name string, args []string, out Output) erro
 		fmt.Fprintf(out.Stdout, "usage: %s %s\n\nChecks whether a running %s works: exit code 0 if it does. With -tls-dir, uses the daemon's\nown certificate.\n", name, healthSynopsis, name)
 		return err
 	case err != nil:
-		return Wrong("%v", err)
+		return Usagef("%v", err)
 	case set.NArg() != 1:
-		return Wrong("%s needs one address: the daemon's -listen", healthCommand)
+		return Usagef("%s needs one address: the daemon's -listen", healthCommand)
 	}
 	addr := set.Arg(0)
 	if err := CheckAddresses(healthCommand, []string{addr}); err != nil {
@@ -55,7 +55,7 @@ func askHealth(ctx context.Context, name string, args []string, out Output) erro
 		role := identity.Role(name)
 		self, err := identity.Load(*dir, role, nil)
 		if err != nil {
-			return Wrong("-tls-dir: %v", err)
+			return Usagef("-tls-dir: %v", err)
 		}
 		transport.TLSClientConfig, scheme = self.Dialer(role), "https"
 	}
@@ -66,7 +66,7 @@ func askHealth(ctx context.Context, name string, args []string, out Output) erro
 		return fmt.Errorf("health of %s at %s: %w", name, addr, err)
 	}
 	led := "without a leader"
-	if health.Led {
+	if health.HasLeader {
 		led = "with a leader"
 	}
 	fmt.Fprintf(out.Stdout, "ok %s %s, %s\n", name, health.ID, led)

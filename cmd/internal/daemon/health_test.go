@@ -32,12 +32,12 @@ func TestHealth(t *testing.T) {
 			}
 			fmt.Fprint(w, answers[path])
 		}))
-		var said strings.Builder
-		err := askHealth(t.Context(), "tasktracker", []string{server.Listener.Addr().String()}, Output{&said, &said})
+		var output strings.Builder
+		err := checkHealth(t.Context(), "tasktracker", []string{server.Listener.Addr().String()}, Output{&output, &output})
 		server.Close()
 		switch healthy := strings.HasPrefix(want, "ok"); {
-		case healthy && (err != nil || said.String() != want):
-			t.Errorf("%s: %v, %q", path, err, said.String())
+		case healthy && (err != nil || output.String() != want):
+			t.Errorf("%s: %v, %q", path, err, output.String())
 		case !healthy && (err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, ErrUsage)):
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
@@ -49,7 +49,7 @@ func TestHealthRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone := listener.Addr().String()
+	closed := listener.Addr().String()
 	listener.Close()
 	for _, c := range []struct {
 		args []string
@@ -58,13 +58,13 @@ func TestHealthRefused(t *testing.T) {
 		{nil, ErrUsage},
 		{[]string{"one:1", "two:2"}, ErrUsage},
 		{[]string{"nowhere"}, ErrUsage},
-		{[]string{"-tls-dir", t.TempDir(), gone}, ErrUsage},
-		{[]string{"-unknown", gone}, ErrUsage},
+		{[]string{"-tls-dir", t.TempDir(), closed}, ErrUsage},
+		{[]string{"-unknown", closed}, ErrUsage},
 		{[]string{"-h"}, flag.ErrHelp},
-		{[]string{gone}, nil},
+		{[]string{closed}, nil},
 	} {
-		var said strings.Builder
-		err := askHealth(t.Context(), "jobtracker", c.args, Output{&said, &said})
+		var output strings.Builder
+		err := checkHealth(t.Context(), "jobtracker", c.args, Output{&output, &output})
 		if err == nil || c.want != nil && !errors.Is(err, c.want) || c.want == nil && errors.Is(err, ErrUsage) {
 			t.Errorf("%q: %v, want %v", c.args, err, c.want)
 		}

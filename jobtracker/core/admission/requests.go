@@ -23,9 +23,9 @@ func Submit(f *facts.Facts, s *wire.Submission, by Caller, wall int64) (accepted
 	if by.Known() {
 		accepted.Owner = by.Name // the submission's own Owner is not trusted
 	}
-	if accepted.Due != 0 {
-		accepted.Settings.Deadline = nonzeroDeadline(time.UnixMilli(accepted.Due).Sub(time.UnixMilli(wall)))
-		accepted.Due = 0
+	if accepted.DeadlineAt != 0 {
+		accepted.Settings.Deadline = nonzeroDeadline(time.UnixMilli(accepted.DeadlineAt).Sub(time.UnixMilli(wall)))
+		accepted.DeadlineAt = 0
 	}
 	if err = checkSettings(accepted.Settings); err == nil {
 		if err = checkStagingUnused(f, &accepted); err == nil {
@@ -39,7 +39,7 @@ func Submit(f *facts.Facts, s *wire.Submission, by Caller, wall int64) (accepted
 func checkNew(s *wire.Submission, staging string) error {
 	err := facts.CheckSubmission(s)
 	if err == nil {
-		err = s.Bound()
+		err = s.CheckLimits()
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrBadSubmission, err)

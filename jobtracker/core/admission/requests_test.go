@@ -118,9 +118,9 @@ func TestSubmit(t *testing.T) {
 	ann, bob := Caller{Name: "ann"}, Caller{Name: "bob"}
 	f := cluster(t, submitted("known", "ann"))
 	s := submission("k")
-	s.Owner, s.Due = "bob", time.UnixMilli(5000).UnixMilli()
+	s.Owner, s.DeadlineAt = "bob", time.UnixMilli(5000).UnixMilli()
 	got, known, err := Submit(f, s, ann, 2000)
-	if err != nil || known != nil || got.Owner != "ann" || got.Due != 0 || got.Settings.Deadline != 3*time.Second {
+	if err != nil || known != nil || got.Owner != "ann" || got.DeadlineAt != 0 || got.Settings.Deadline != 3*time.Second {
 		t.Errorf("a new submission: %+v, %v, %v", got, known, err)
 	}
 	if got, _, _ := Submit(f, s, Caller{}, 5000); got.Owner != "bob" || got.Settings.Deadline != -1 {

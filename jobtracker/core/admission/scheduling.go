@@ -23,14 +23,14 @@ type Scheduling struct {
 
 // CheckScheduling returns an error if a name in s is unknown. Empty fields are valid.
 func CheckScheduling(s wire.Scheduling) error {
-	_, err := parse(s.Over(defaultScheduling))
+	_, err := parse(s.WithDefaults(defaultScheduling))
 	return err
 }
 
 // LookUp finds the scheduling in force when s was requested. The log may have names that only
 // a later build knows: then it is the default.
 func LookUp(s wire.Scheduling) Scheduling {
-	requested := s.Over(defaultScheduling)
+	requested := s.WithDefaults(defaultScheduling)
 	found, err := parse(requested)
 	if err != nil {
 		found, _ = parse(defaultScheduling)

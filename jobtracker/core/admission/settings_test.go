@@ -120,7 +120,7 @@ func TestScheduling(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", c.requested, err, c.bad)
 		}
 		found := LookUp(c.requested)
-		if found.Policy != c.want || found.Requested != c.requested.Over(defaultScheduling) || (found.Unknown == "") != (err == nil) || found.Metric == (scheduler.Metric{}) {
+		if found.Policy != c.want || found.Requested != c.requested.WithDefaults(defaultScheduling) || (found.Unknown == "") != (err == nil) || found.Metric == (scheduler.Metric{}) {
 			t.Errorf("%+v: in force is %+v", c.requested, found)
 		}
 	}

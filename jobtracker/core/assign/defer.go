@@ -53,7 +53,7 @@ func (a *Assigner) relax(j *Job, m int) {
 // deferUntil defers a job until a time.
 func (a *Assigner) deferUntil(j *Job, until time.Duration) {
 	now := a.cluster.Now()
-	j.wait.Refuse(now)
+	j.wait.Defer(now)
 	j.deferred, j.deferredRound, j.deferredAt, j.deferredUntil = true, a.round, now, until
 	a.deferred = append(a.deferred, j)
 	a.MarkChanged(j)

@@ -88,7 +88,7 @@ func (a *Assigner) AddMapTime(j *Job, level wire.Level, took time.Duration, read
 
 // AddEarlierReads adds reads of maps under an earlier leader, if nothing was measured yet.
 func (a *Assigner) AddEarlierReads(reads wire.Reads) {
-	if a.meter.Remotes == 0 {
+	if a.meter.RemoteReads == 0 {
 		a.measure(reads)
 	}
 }

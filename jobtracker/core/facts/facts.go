@@ -181,7 +181,7 @@ func (f *Facts) After(j *Job) []*Job {
 		return nil
 	}
 	var after []*Job
-	for _, i := range j.sub.body.Plan.Jobs[j.index].After() {
+	for _, i := range j.sub.body.Plan.Jobs[j.index].InputJobs() {
 		after = append(after, f.jobs[j.sub.first+i])
 	}
 	return after

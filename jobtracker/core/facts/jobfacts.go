@@ -157,7 +157,7 @@ func (x *Stopped) stopOther(f *Facts, other *Job) *Stopped {
 	}
 	return &Stopped{
 		Job: other.n, Outcome: x.Outcome, With: x.Job,
-		Reason: fmt.Sprintf("%v (%s) %v with its flow: %s", f.ID(other.n), other.name, x.Outcome, wire.Bounded(cause, maxCause)),
+		Reason: fmt.Sprintf("%v (%s) %v with its flow: %s", f.ID(other.n), other.name, x.Outcome, wire.Truncate(cause, maxCause)),
 	}
 }
 

@@ -30,7 +30,7 @@ func CheckSubmission(s *wire.Submission) error {
 				return fmt.Errorf("job %q reads job number %d", j.Name, in.From)
 			}
 		}
-		for _, after := range j.After() {
+		for _, after := range j.InputJobs() {
 			if after >= i {
 				return fmt.Errorf("job %q reads job number %d, which is not before it", j.Name, after+1)
 			}

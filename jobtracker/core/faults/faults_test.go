@@ -241,7 +241,7 @@ func TestTroubles(t *testing.T) {
 	var x Faults
 	long := strings.Repeat("x", 10*wire.MaxTrouble)
 	x.AddLossTrouble(long)
-	want := []string{wire.Bounded(long, wire.MaxTrouble)}
+	want := []string{wire.Truncate(long, wire.MaxTrouble)}
 	for i := range wire.MaxTroubles + 5 {
 		x.AddTrouble(fmt.Sprint("trouble ", i))
 		if i < wire.MaxTroubles {

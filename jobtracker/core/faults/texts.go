@@ -22,7 +22,7 @@ type Failure struct {
 // NewFailure makes a Failure of at most MaxReason. It bounds the cause separately, so that a long
 // cause leaves room for the log.
 func NewFailure(tracker string, id wire.AttemptID, r *wire.Result) *Failure {
-	f := &Failure{attempt: id, tracker: tracker, cause: wire.Bounded(r.Error, MaxReason*3/8), log: wire.Bounded(r.Log, MaxReason/2)}
+	f := &Failure{attempt: id, tracker: tracker, cause: wire.Truncate(r.Error, MaxReason*3/8), log: wire.Truncate(r.Log, MaxReason/2)}
 	if f.cause == "" {
 		f.cause = "failed without saying why"
 	}
@@ -58,7 +58,7 @@ func (x *Faults) AttemptsUsedUp(t Task, id wire.TaskID, maxAttempts int) (reason
 // AddTrouble notes a problem that does not end the job.
 func (x *Faults) AddTrouble(text string) {
 	if len(x.troubles)-x.losses < wire.MaxTroubles {
-		x.troubles = append(x.troubles, wire.Bounded(text, wire.MaxTrouble))
+		x.troubles = append(x.troubles, wire.Truncate(text, wire.MaxTrouble))
 	}
 }
 
@@ -66,7 +66,7 @@ func (x *Faults) AddTrouble(text string) {
 func (x *Faults) AddLossTrouble(text string) {
 	if x.losses < wire.MaxTroubles {
 		x.losses++
-		x.troubles = append(x.troubles, wire.Bounded(text, wire.MaxTrouble))
+		x.troubles = append(x.troubles, wire.Truncate(text, wire.MaxTrouble))
 	}
 }
 

@@ -115,7 +115,7 @@ func (x *Attempts) Add(chain *Chain, a Attempt, cause string) {
 		return
 	}
 	if cause != "" {
-		x.causes = append(x.causes, wire.Bounded(cause, wire.MaxTrouble))
+		x.causes = append(x.causes, wire.Truncate(cause, wire.MaxTrouble))
 		a.cause = int32(len(x.causes))
 	}
 	x.stored[at-1] = a

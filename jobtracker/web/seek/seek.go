@@ -1,12 +1,12 @@
-// Package seek finds the leader: it says which address to try next, for how long, and when to
+// Package seek finds the leader: it decides which address to try next, for how long, and when to
 // give up. Callers connect, and report the results.
 //
-// A search has rounds, with pauses between. A round tries every known address once: the last
-// leader first, the others in random order, so that many clients do not ask the same job
-// tracker. An address that a job tracker names as the leader's comes next. The time limit of a
-// try grows with each round. There is at least one try, even without patience.
+// A search has rounds, with pauses between. A round tries every known address once: the last leader
+// first, the others in random order, so that many clients do not ask the same job tracker. If a job
+// tracker names the leader, that address comes next. The time limit of a request grows with each
+// round. There is at least one request, even without patience.
 //
-// A [Known] may be used by many goroutines, a [Search] by one.
+// Many goroutines may use a [Known], one a [Search].
 package seek
 
 import (
@@ -23,26 +23,26 @@ import (
 )
 
 var (
-	// ErrUnreachable reports that no job tracker has answered within a client's patience.
+	// ErrUnreachable reports that no job tracker answered within the patience of a search.
 	ErrUnreachable = errors.New("job tracker unreachable")
-	// ErrNoLeader reports that job trackers answer, but none leads within a client's
-	// patience: too few of them reach each other.
+	// ErrNoLeader reports that job trackers answered, but none led within the patience of a search:
+	// perhaps too few of them reach each other.
 	ErrNoLeader = fmt.Errorf("no leader among the job trackers: %w", core.ErrNotLeader)
 )
 
 // Pauses between rounds.
 const (
-	firstPause = 50 * time.Millisecond
-	lastPause  = 300 * time.Millisecond
+	minPause = 50 * time.Millisecond
+	maxPause = 300 * time.Millisecond
 )
 
-// Time limits of a try, which grow with each round: all job trackers may be slow.
+// Time limits of a request. They grow with each round, since all job trackers may be slow.
 const (
-	firstTry = 2 * time.Second
-	lastTry  = 16 * time.Second
+	minTimeout = 2 * time.Second
+	maxTimeout = 16 * time.Second
 )
 
-// slowAfter is how long a search takes before Slow reports it.
+// slowAfter is the duration after which Slow reports a search.
 const slowAfter = 5 * time.Second
 
 // Known has the addresses of job trackers that a client knows. Make one with [New].
@@ -51,21 +51,21 @@ type Known struct {
 
 	mu     sync.Mutex
 	leader string   // address of the last leader; empty: not known
-	hinted []string // addresses of leaders that are not among addrs
+	hinted []string // other addresses that job trackers have named as leaders
 }
 
 // New makes a Known with the host:port addresses of some job trackers.
 func New(addrs []string) *Known { return &Known{addrs: addrs} }
 
-// Leads records that addr leads.
-func (k *Known) Leads(addr string) {
+// SetLeader records that addr leads.
+func (k *Known) SetLeader(addr string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.leader = addr
 }
 
-// lost forgets that addr leads.
-func (k *Known) lost(addr string) {
+// unsetLeader records that addr no longer leads.
+func (k *Known) unsetLeader(addr string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.leader == addr {
@@ -73,8 +73,8 @@ func (k *Known) lost(addr string) {
 	}
 }
 
-// learn adds an address that a job tracker has named as the leader's.
-func (k *Known) learn(addr string) {
+// addHint adds an address that a job tracker has named as the leader's.
+func (k *Known) addHint(addr string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	const limit = 16
@@ -104,20 +104,20 @@ func (k *Known) round(avoid string) []string {
 
 // Search tries addresses until the leader is found.
 type Search struct {
-	known    *Known
-	patience time.Duration
-	began    time.Time
-	avoid    string   // address of the leader that was lost
-	queue    []string // of this round
-	tried    []string // in this round
-	rounds   int      // begun
-	last     error    // of the last try
-	reported bool     // by Slow
-	answered bool     // a job tracker has answered in this round
-	before   bool     // and in the round before
+	known          *Known
+	patience       time.Duration
+	began          time.Time
+	avoid          string   // address of the leader that was lost
+	queue          []string // addresses still to try in this round
+	tried          []string // addresses tried in this round
+	rounds         int      // number of rounds begun
+	last           error    // error of the last request
+	reported       bool     // Slow has reported it
+	answered       bool     // a job tracker has answered in this round
+	answeredBefore bool     // a job tracker answered in the round before
 }
 
-// Search begins a search, which ends after the patience.
+// Search begins a search that may take as long as patience.
 func (k *Known) Search(patience time.Duration) *Search {
 	return &Search{known: k, patience: patience, began: time.Now()}
 }
@@ -128,16 +128,16 @@ func (s *Search) Next(ctx context.Context) (addr string, limit time.Duration, er
 	if err := ctx.Err(); err != nil {
 		return "", 0, context.Cause(ctx)
 	}
-	left := s.patience - time.Since(s.began)
-	if s.rounds > 0 && left <= 0 {
-		return "", 0, s.failure()
+	remaining := s.patience - time.Since(s.began)
+	if s.rounds > 0 && remaining <= 0 {
+		return "", 0, s.searchError()
 	}
 	if len(s.queue) == 0 {
-		if err := s.pause(ctx, left); err != nil {
+		if err := s.pause(ctx, remaining); err != nil {
 			return "", 0, err
 		}
 		s.queue, s.tried = s.known.round(s.avoid), nil
-		s.answered, s.before = false, s.answered
+		s.answered, s.answeredBefore = false, s.answered
 		s.rounds++
 	}
 	if len(s.queue) == 0 {
@@ -145,17 +145,17 @@ func (s *Search) Next(ctx context.Context) (addr string, limit time.Duration, er
 	}
 	addr, s.queue = s.queue[0], s.queue[1:]
 	s.tried = append(s.tried, addr)
-	return addr, min(firstTry<<min(max(s.rounds-1, 0), 8), lastTry), nil
+	return addr, min(minTimeout<<min(max(s.rounds-1, 0), 8), maxTimeout), nil
 }
 
-// pause waits before every round but the first.
-func (s *Search) pause(ctx context.Context, left time.Duration) error {
+// pause waits before every round except the first.
+func (s *Search) pause(ctx context.Context, remaining time.Duration) error {
 	if s.rounds == 0 {
 		return nil
 	}
-	pause := min(firstPause<<min(s.rounds-1, 8), lastPause)
+	pause := min(minPause<<min(s.rounds-1, 8), maxPause)
 	pause = pause/2 + rand.N(pause/2+1)
-	timer := time.NewTimer(min(pause, max(left, 0)))
+	timer := time.NewTimer(min(pause, max(remaining, 0)))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -171,24 +171,24 @@ func (s *Search) Lost(addr string, patience time.Duration) { s.avoid, s.patience
 // Failed records that addr gave no answer.
 func (s *Search) Failed(addr string, err error) {
 	s.last = err
-	s.known.lost(addr)
+	s.known.unsetLeader(addr)
 }
 
-// Answered records that addr answered but does not lead. Hint is the leader's address; empty: none.
+// Answered records that addr answered but does not lead. hint is the leader's address, if known.
 func (s *Search) Answered(addr string, err error, hint string) {
 	s.Failed(addr, err)
 	s.answered = true
 	if hint == "" || hint == addr {
 		return
 	}
-	s.known.learn(hint)
+	s.known.addHint(hint)
 	if !slices.Contains(s.tried, hint) {
 		s.queue = slices.DeleteFunc(s.queue, func(a string) bool { return a == hint })
 		s.queue = slices.Insert(s.queue, 0, hint)
 	}
 }
 
-// Slow reports, once, that the search takes long, and its duration so far.
+// Slow returns the duration of the search so far. It reports once that the search is slow.
 func (s *Search) Slow() (since time.Duration, slow bool) {
 	since = time.Since(s.began)
 	if s.reported || since < slowAfter {
@@ -198,13 +198,13 @@ func (s *Search) Slow() (since time.Duration, slow bool) {
 	return since, true
 }
 
-// Reported says whether Slow has reported it.
-func (s *Search) Reported() bool { return s.reported }
+// SlowReported reports whether Slow has reported a slow search.
+func (s *Search) SlowReported() bool { return s.reported }
 
-// failure returns the error of a search that has found no leader.
-func (s *Search) failure() error {
+// searchError returns the error of a search that has found no leader.
+func (s *Search) searchError() error {
 	tried := slices.Sorted(slices.Values(s.known.round("")))
-	if s.answered || s.before {
+	if s.answered || s.answeredBefore {
 		return fmt.Errorf("%w: tried %s for %v: %w", ErrNoLeader, strings.Join(tried, ", "), s.patience, s.last)
 	}
 	return fmt.Errorf("%w: tried %s for %v: %w", ErrUnreachable, strings.Join(tried, ", "), s.patience, s.last)

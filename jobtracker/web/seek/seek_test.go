@@ -14,7 +14,7 @@ import (
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		known := New([]string{"a", "b", "c"})
-		known.Leads("b")
+		known.SetLeader("b")
 		s := known.Search(time.Minute)
 		s.Lost("a", time.Minute)
 		next := func() string {
@@ -58,8 +58,8 @@ func TestFailure(t *testing.T) {
 					}
 					break
 				}
-				if limit < firstTry || limit > lastTry {
-					t.Errorf("a try of %v", limit)
+				if limit < minTimeout || limit > maxTimeout {
+					t.Errorf("a time limit of %v", limit)
 				}
 				if c.answers {
 					s.Answered(addr, why, "")
@@ -70,7 +70,7 @@ func TestFailure(t *testing.T) {
 					slow++
 				}
 			}
-			if slow != 1 || !s.Reported() {
+			if slow != 1 || !s.SlowReported() {
 				t.Errorf("reported %d times that it takes long", slow)
 			}
 		})

@@ -14,11 +14,11 @@ import (
 // Java differs from that algorithm in these points:
 //
 //   - Next to a power of two, it uses the smaller of the two distances for both.
-//   - A midpoint between neighbours does not count as near, except from above in the
-//     widest arithmetic.
+//   - A remainder of exactly m does not end the digits, except at the upper side with
+//     more than 64 bits.
 //   - It prints at least two digits if the estimated exponent is outside -3 to 7.
-//   - It computes in 32, 64 or more bits, as an estimate of the operands says; the
-//     narrower ones may overflow.
+//   - It estimates the operands to choose 32, 64 or more bits. 32 and 64 bits may
+//     overflow.
 func javaDigits(dst []byte, f binaryFloat) (digits []byte, exponent int) {
 	tail := bits.TrailingZeros64(f.fraction)
 	width := 53 - tail // bits of the fraction without its trailing zeros
@@ -28,7 +28,7 @@ func javaDigits(dst []byte, f binaryFloat) (digits []byte, exponent int) {
 	decimal := estimateExponent(f)
 	b5, s5 := max(0, -decimal), max(0, decimal)
 	b2, s2 := b5+tiny+f.exponent, s5+tiny
-	m5, m2 := b5, b2-f.significant
+	m5, m2 := b5, b2-f.precision
 	b2 -= width - 1
 	common := min(b2, s2)
 	b2, s2, m2 = b2-common, s2-common, m2-common
@@ -85,7 +85,6 @@ func scaled(n uint64, fives, twos int) *big.Int {
 	return v.Lsh(v, uint(twos))
 }
 
-// digitBuffer collects the digits.
 type digitBuffer struct {
 	dst      []byte
 	exponent int
@@ -102,10 +101,11 @@ func (g *digitBuffer) first(q byte) (mayEnd bool) {
 	return g.exponent >= -3 && g.exponent < 8
 }
 
-// last rounds the last digit; left compares twice the remainder with one unit of it.
-func (g *digitBuffer) last(low, high bool, left int) {
+// last rounds the last digit. half is the remainder compared with half a unit of the
+// digit: negative, 0 or positive.
+func (g *digitBuffer) last(low, high bool, half int) {
 	odd := g.dst[len(g.dst)-1]&1 != 0
-	if high && (!low || left > 0 || left == 0 && odd) {
+	if high && (!low || half > 0 || half == 0 && odd) {
 		g.roundUp()
 	}
 }
@@ -136,16 +136,16 @@ func generateDigits[T int32 | int64](g *digitBuffer, b, s, m T) {
 		q = b / s
 		b, m = 10*(b%s), m*10
 		low, high = true, true
-		if m > 0 { // else m has overflowed and is larger than all
+		if m > 0 { // otherwise m has overflowed: it counts as larger than b and tens
 			low, high = b < m, b+m > tens
 		}
 		g.dst = append(g.dst, '0'+byte(q))
 	}
-	left := b<<1 - tens
+	difference := b<<1 - tens
 	switch {
-	case left < 0:
+	case difference < 0:
 		g.last(low, high, -1)
-	case left > 0:
+	case difference > 0:
 		g.last(low, high, 1)
 	default:
 		g.last(low, high, 0)

@@ -9,12 +9,13 @@ import (
 	"strconv"
 )
 
-// AppendFloat prints v as Double.toString does, or Float.toString for 32 bits, in Java 8
-// to 18, which Hadoop uses. Numbers from 0.001 to below 10,000,000 are plain, others
-// like 1.0E10, always with a digit on both sides of the point.
+// AppendFloat prints v as Double.toString does in Java 8 to 18, the versions that Hadoop
+// uses. If size is 32, it prints as Float.toString. Numbers from 0.001 to below
+// 10,000,000 are plain, others like 1.0E10. There is always a digit on both sides of the
+// point.
 //
-// Plain numbers have the shortest digits that parse back to v, as in strconv. For
-// others Java has its own algorithms: see appendWhole and javaDigits.
+// Plain numbers have the shortest digits that parse back to v, as in strconv. For other
+// numbers Java has its own algorithms: see appendWhole and javaDigits.
 func AppendFloat(dst []byte, v float64, size int) []byte {
 	abs := math.Abs(v)
 	switch {
@@ -37,15 +38,15 @@ func AppendFloat(dst []byte, v float64, size int) []byte {
 	}
 	b := decompose(abs, size)
 	if b.exponent <= 62 && abs == math.Trunc(abs) {
-		return appendWhole(dst, uint64(abs), b.exponent-b.significant-1)
+		return appendWhole(dst, uint64(abs), b.exponent-b.precision-1)
 	}
 	var buf [32]byte
 	digits, exponent := javaDigits(buf[:0], b)
 	return appendDigits(dst, digits, exponent)
 }
 
-// appendWhole prints a whole number with spare bits more than its type's mantissa plus
-// one. Java rounds away as many decimal digits as those bits hold.
+// appendWhole prints a whole number in scientific form. The number has spare bits more
+// than its type's mantissa plus one. Java rounds away the decimal digits that these hold.
 func appendWhole(dst []byte, n uint64, spare int) []byte {
 	drop := 0
 	if spare > 1 {
@@ -83,9 +84,9 @@ func appendDigits(dst, digits []byte, exponent int) []byte {
 
 // binaryFloat is a decomposed positive floating-point number.
 type binaryFloat struct {
-	fraction    uint64 // 53 bits, the highest of them set
-	exponent    int    // of that highest bit
-	significant int    // bits that the number's type has for a fraction of its size
+	fraction  uint64 // 53 bits, the highest of them set
+	exponent  int    // of that highest bit
+	precision int    // bits that the number's type has for a fraction of its size
 }
 
 func decompose(abs float64, size int) binaryFloat {

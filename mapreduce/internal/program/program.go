@@ -1,7 +1,7 @@
 // Package program runs a job's program in one of three modes: it writes its plan for a
 // client, it serves a task tracker as a worker, or it is an embedded run. It parses the
-// flags and records the client's values for the workers. It knows of jobs only that they
-// compile, see package bridge.
+// flags and records the client's values for the workers. It uses jobs only through
+// package bridge, which compiles them.
 package program
 
 import (
@@ -29,9 +29,9 @@ const (
 	workerMode   = "worker" // serve a tracker on descriptors 3 (reading) and 4 (writing)
 )
 
-// protocolMarker tells package jobfile that a program is a job, and its protocol, which
-// is wire.WorkerProtocol. Only programs that call mapreduce.Main contain it, because
-// only Main leads to the code that prints it.
+// protocolMarker shows package jobfile that a program file is a job, and its protocol,
+// wire.WorkerProtocol. Only programs that call mapreduce.Main contain the marker,
+// because only Main leads to the code that prints it.
 const protocolMarker = "quern-job-protocol:1\n"
 
 // Run runs the program with the job that build returns, and returns the exit code.
@@ -103,7 +103,7 @@ func (p *program) submission(args []string) (*wire.Submission, error) {
 }
 
 func (p *program) compile(dir string) (*bridge.Compiled, error) {
-	made, err := p.build()
+	job, err := p.build()
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (p *program) compile(dir string) (*bridge.Compiled, error) {
 	if err != nil {
 		return nil, bridge.Usagef("-input %q: %w", p.flags.input, err)
 	}
-	compiled, err := made.Compile(bridge.Settings{
+	compiled, err := job.Compile(bridge.Settings{
 		Inputs:     inputs,
 		Output:     p.flags.output,
 		Properties: p.flags.properties,

@@ -14,10 +14,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// job compiles to a plan with these jobs, which shows the settings too.
+// job compiles to a plan with jobs of these names, which have the settings' values.
 type job struct {
-	names []string
-	given bool
+	names      []string
+	readsInput bool
 }
 
 func (j job) Compile(s bridge.Settings) (*bridge.Compiled, error) {
@@ -25,7 +25,7 @@ func (j job) Compile(s bridge.Settings) (*bridge.Compiled, error) {
 	for _, name := range j.names {
 		plan.Jobs = append(plan.Jobs, wire.JobPlan{Name: name, Inputs: []wire.InputPlan{{Paths: s.Inputs}}, Output: s.Output, Properties: s.Properties})
 	}
-	return &bridge.Compiled{Program: &mrruntime.Program{Plan: plan}, ReadsInput: j.given}, nil
+	return &bridge.Compiled{Program: &mrruntime.Program{Plan: plan}, ReadsInput: j.readsInput}, nil
 }
 
 // listFlag appends every value.
@@ -34,9 +34,9 @@ type listFlag []string
 func (l *listFlag) String() string     { return strings.Join(*l, "+") }
 func (l *listFlag) Set(s string) error { *l = append(*l, s); return nil }
 
-// TestFlagsTravel: a worker has the client's flags, defaults too, even if it restores
-// them several times.
-func TestFlagsTravel(t *testing.T) {
+// TestWorkerRestoresFlags: a worker gets the values of all the client's flags, including
+// defaults, even if it restores them several times.
+func TestWorkerRestoresFlags(t *testing.T) {
 	declare := func(now string) (*program, *string, *listFlag) {
 		set := flag.NewFlagSet("job", flag.ExitOnError)
 		set.SetOutput(io.Discard)
@@ -47,7 +47,7 @@ func TestFlagsTravel(t *testing.T) {
 			t.Fatal(err)
 		}
 		return &program{flags: flags, build: func() (bridge.Compiler, error) {
-			return job{names: []string{"j-" + *since + "-" + list.String()}, given: true}, nil
+			return job{names: []string{"j-" + *since + "-" + list.String()}, readsInput: true}, nil
 		}}, since, list
 	}
 	client, _, _ := declare("monday")
@@ -64,12 +64,12 @@ func TestFlagsTravel(t *testing.T) {
 	}
 	worker, since, list := declare("tuesday")
 	for range 3 {
-		made, err := worker.load(sub)
+		loaded, err := worker.load(sub)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(made.Plan, sub.Plan) {
-			t.Fatalf("plan %+v\nsubmitted %+v", made.Plan, sub.Plan)
+		if !reflect.DeepEqual(loaded.Plan, sub.Plan) {
+			t.Fatalf("plan %+v\nsubmitted %+v", loaded.Plan, sub.Plan)
 		}
 		if *since != "monday" || !slices.Equal(*list, []string{"a", "b"}) {
 			t.Errorf("since %s, also %s", *since, list)
@@ -115,7 +115,7 @@ func TestInputList(t *testing.T) {
 	}
 }
 
-// TestInputIgnored: -input is refused if no job, and no job of a flow, reads it.
+// TestInputIgnored: -input is refused if no job reads it.
 func TestInputIgnored(t *testing.T) {
 	for name, c := range map[string]struct {
 		job   job
@@ -123,8 +123,8 @@ func TestInputIgnored(t *testing.T) {
 	}{
 		"own":         {job{names: []string{"own"}}, "-input a,b would be ignored: job own names its own input; leave -input out"},
 		"flow":        {job{names: []string{"own", "other"}}, "-input a,b would be ignored: each job of the flow"},
-		"given":       {job{names: []string{"given"}, given: true}, ""},
-		"one of them": {job{names: []string{"own", "given"}, given: true}, ""},
+		"given":       {job{names: []string{"given"}, readsInput: true}, ""},
+		"one of them": {job{names: []string{"own", "given"}, readsInput: true}, ""},
 	} {
 		p := &program{build: func() (bridge.Compiler, error) { return c.job, nil }, flags: &jobFlags{input: "a,b", output: "/out"}}
 		_, err := p.compile("/")

@@ -12,8 +12,8 @@ import (
 
 // CurrentName returns Hadoop's current name of a property.
 func CurrentName(name string) string {
-	if now, old := hadoop.Renamed()[name]; old {
-		return now
+	if current, old := hadoop.Renamed()[name]; old {
+		return current
 	}
 	return name
 }
@@ -24,7 +24,7 @@ func IsFlowWide(name string) bool {
 		name == "quern.task.inprocess" || strings.HasPrefix(name, "quern.embedded.")
 }
 
-// Table is the settings by name.
+// Table has the properties by name.
 type Table map[string]*Property
 
 // NewTable returns the table of All.
@@ -38,16 +38,16 @@ func NewTable() Table {
 
 // Normalize replaces old names of properties by current ones and checks the values. It
 // returns a warning for each property without effect.
-func (t Table) Normalize(given map[string]string) (settled map[string]string, warnings []string, err error) {
-	settled, by := make(map[string]string), make(map[string]string)
+func (t Table) Normalize(given map[string]string) (normalized map[string]string, warnings []string, err error) {
+	normalized, givenName := make(map[string]string), make(map[string]string)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		now, value := CurrentName(name), given[name]
-		if other, twice := by[now]; twice && settled[now] != value {
-			return nil, nil, fmt.Errorf("properties %s=%s and %s=%s are two names of one property: %s", other, settled[now], name, value, now)
+		current, value := CurrentName(name), given[name]
+		if other, twice := givenName[current]; twice && normalized[current] != value {
+			return nil, nil, fmt.Errorf("properties %s=%s and %s=%s are two names of one property: %s", other, normalized[current], name, value, current)
 		}
-		settled[now], by[now] = value, name
-		warning, err := t.check(now, value)
-		if err != nil && now != name {
+		normalized[current], givenName[current] = value, name
+		warning, err := t.check(current, value)
+		if err != nil && current != name {
 			err = fmt.Errorf("%s: %w", name, err)
 		}
 		if err != nil {
@@ -57,7 +57,7 @@ func (t Table) Normalize(given map[string]string) (settled map[string]string, wa
 			warnings = append(warnings, warning)
 		}
 	}
-	return settled, warnings, nil
+	return normalized, warnings, nil
 }
 
 // check returns an error for a wrong property, or a warning for one without effect.

@@ -18,8 +18,8 @@ type Property struct {
 	Doc     string
 
 	kind propertyKind
-	low  int64 // least integer, or least length of a text
-	high int64
+	low  int64 // minimum of an integer, or minimum length of a text
+	high int64 // maximum of an integer
 }
 
 type propertyKind uint8
@@ -93,7 +93,7 @@ func number(name string, byDefault, low, high int64, doc string) Property {
 }
 
 func counterLimit(p wire.CounterProperty, doc string) Property {
-	return number(p.Name, int64(p.Default), 0, int64(p.Most), doc)
+	return number(p.Name, int64(p.Default), 0, int64(p.Max), doc)
 }
 
 func fraction(name string, byDefault float64, doc string) Property {
@@ -104,8 +104,8 @@ func boolean(name string, byDefault bool, doc string) Property {
 	return Property{Name: name, Default: strconv.FormatBool(byDefault), Doc: doc, kind: boolProperty}
 }
 
-func text(name, byDefault string, least int64, doc string) Property {
-	return Property{Name: name, Default: byDefault, Doc: doc, kind: textProperty, low: least}
+func text(name, byDefault string, minLength int64, doc string) Property {
+	return Property{Name: name, Default: byDefault, Doc: doc, kind: textProperty, low: minLength}
 }
 
 func priority(name, doc string) Property {

@@ -1,5 +1,5 @@
-// Package hmhstest draws batches for tests of dispatchers, and has a simple reference
-// dispatcher.
+// Package hmhstest has random batches and a simple reference dispatcher for tests of
+// dispatchers.
 package hmhstest
 
 import (
@@ -10,7 +10,8 @@ import (
 	"github.com/quernmr/quern/scheduler/hmhs"
 )
 
-// Draw returns a small batch; whole times make ties frequent.
+// Draw returns a random batch of up to jobs jobs, with up to tasks maps and reduces each. With
+// whole, times are whole numbers, so that ties are frequent.
 func Draw(t *rapid.T, jobs, tasks int, whole bool) *hmhs.Batch {
 	number := func(label string) float64 {
 		if whole {
@@ -41,16 +42,16 @@ func Draw(t *rapid.T, jobs, tasks int, whole bool) *hmhs.Batch {
 	return b
 }
 
-// Slow is a reference dispatcher, task by task: no heaps, no counts.
-type Slow struct {
+// Reference is a slow dispatcher without heaps and counts: it assigns task by task.
+type Reference struct {
 	free [][]float64 // by machine and slot
 	Runs [][]hmhs.Run
 	Ends []float64
 }
 
-// NewSlow returns a dispatcher without tasks.
-func NewSlow(machines []hmhs.Machine, jobs int) *Slow {
-	s := &Slow{Runs: make([][]hmhs.Run, len(machines)), Ends: make([]float64, jobs)}
+// NewReference returns a dispatcher without tasks.
+func NewReference(machines []hmhs.Machine, jobs int) *Reference {
+	s := &Reference{Runs: make([][]hmhs.Run, len(machines)), Ends: make([]float64, jobs)}
 	for _, m := range machines {
 		s.free = append(s.free, slices.Clone(m.Free))
 	}
@@ -58,16 +59,16 @@ func NewSlow(machines []hmhs.Machine, jobs int) *Slow {
 }
 
 // Available returns the time at which a machine has a free slot.
-func (s *Slow) Available(m int) float64 { return slices.Min(s.free[m]) }
+func (s *Reference) Available(m int) float64 { return slices.Min(s.free[m]) }
 
-// Give adds a task to a machine; it ends at that time.
-func (s *Slow) Give(m, job int, end float64) {
+// Assign adds a task of the job to a machine. The task ends at end.
+func (s *Reference) Assign(m, job int, end float64) {
 	s.free[m][slices.Index(s.free[m], s.Available(m))] = end
 	s.Runs[m] = hmhs.Add(s.Runs[m], job)
 	s.Ends[job] = max(s.Ends[job], end)
 }
 
-// Tasks lists a stage's tasks, each by its job.
+// Tasks lists the tasks of stages, each by the index of its job.
 func Tasks(stages []hmhs.Stage) []int {
 	var tasks []int
 	for i, s := range stages {

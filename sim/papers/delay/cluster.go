@@ -191,7 +191,7 @@ func (c *cluster) round() {
 	for _, j := range c.jobs {
 		switch {
 		case j.deferredInRound:
-			j.wait.Refuse(c.now)
+			j.wait.Defer(c.now)
 		case j.launchedInRound && !c.policy.asPrinted:
 			j.wait.Settle(c.now)
 		}

@@ -155,7 +155,7 @@ func (p *page) counterexamples() error {
 	printed := asPrinted(two)
 	fmt.Fprint(p, "| example | as printed | corrected |\n|---|---|---|\n")
 	fmt.Fprintf(p, "| Lemma 1: makespan of three jobs (W = 10, m = 1, M = 6) on 10 slots | %.2f, any ordering | %.2f, by %s |\n",
-		flex.Pack(lemma, []int{0, 1, 2}).Value, found.Value, found.By)
+		flex.Pack(lemma, []int{0, 1, 2}).Value, found.Value, found.Method)
 	fmt.Fprintf(p, "| Minimax transformation: makespan of two moldable jobs (W = 10, 30) on 10 slots | %.2f with slots %v | %.2f with slots %v |\n\n",
 		max(10/float64(printed[0]), 30/float64(printed[1])), printed, value, corrected)
 	return nil

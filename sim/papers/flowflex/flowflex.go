@@ -222,7 +222,7 @@ func (in *instance) cost(a scheduler.Aggregate, ends []float64) float64 {
 	for i := range in.flows {
 		costs[i] = *in.flows[i].cost
 	}
-	return a.Of(costs, ends)
+	return a.Combine(costs, ends)
 }
 
 // boundsOf returns the bounds of the metric, the flow bound only with all.

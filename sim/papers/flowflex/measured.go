@@ -67,7 +67,7 @@ func positions(n int) []int {
 
 // justAfter returns the least cost of completing later than t: the limit from the right.
 func justAfter(c *scheduler.Cost, t float64) float64 {
-	if c.Steps() {
+	if c.IsStep() {
 		return c.At(t + 3*sameInstant*max(1, t)) // beyond At's tolerance for the same instant
 	}
 	return c.At(t)

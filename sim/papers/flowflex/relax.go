@@ -91,7 +91,7 @@ func (in *instance) grid(n int) []float64 {
 	for i := range in.flows {
 		f := &in.flows[i]
 		points = append(points, f.Q)
-		points = append(points, f.cost.Breaks()...)
+		points = append(points, f.cost.Breakpoints()...)
 		volume += f.Volume
 		horizon = max(horizon, f.Q)
 	}

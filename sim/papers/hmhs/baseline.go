@@ -32,7 +32,7 @@ func fifo(machines []hmhs.Machine, stages []hmhs.Stage, order []int, arrived, en
 			if arrived != nil {
 				s.free = max(s.free, arrived[job])
 			}
-			s.free += stages[job].On(s.machine)
+			s.free += stages[job].Seconds(s.machine)
 			ends[job] = max(ends[job], s.free)
 			runs[s.machine] = hmhs.Add(runs[s.machine], job)
 			slots.Sift(0)
@@ -57,7 +57,7 @@ func sufferage(machines []hmhs.Machine, stages []hmhs.Stage) [][]hmhs.Run {
 	find := func(s *hmhs.Stage) best {
 		b, least, next := best{-1, -1, 0}, math.Inf(1), math.Inf(1)
 		for m := range machines {
-			switch c := free[m].Items[0] + s.On(m); {
+			switch c := free[m].Items[0] + s.Seconds(m); {
 			case c < least:
 				b.second, next = b.first, least
 				b.first, least = m, c
@@ -85,7 +85,7 @@ func sufferage(machines []hmhs.Machine, stages []hmhs.Stage) [][]hmhs.Run {
 			return runs
 		}
 		m := bests[job].first
-		free[m].Items[0] += stages[job].On(m)
+		free[m].Items[0] += stages[job].Seconds(m)
 		free[m].Sift(0)
 		runs[m] = hmhs.Add(runs[m], job)
 		left[job]--

@@ -11,8 +11,8 @@ import (
 )
 
 // slowFIFO searches all slots for the first free slot, for each task.
-func slowFIFO(machines []hmhs.Machine, stages []hmhs.Stage, order []int, arrived []float64) *hmhstest.Slow {
-	s := hmhstest.NewSlow(machines, len(stages))
+func slowFIFO(machines []hmhs.Machine, stages []hmhs.Stage, order []int, arrived []float64) *hmhstest.Reference {
+	s := hmhstest.NewReference(machines, len(stages))
 	for _, job := range order {
 		for range stages[job].Tasks {
 			m := 0
@@ -21,7 +21,7 @@ func slowFIFO(machines []hmhs.Machine, stages []hmhs.Stage, order []int, arrived
 					m = k
 				}
 			}
-			s.Give(m, job, max(s.Available(m), arrived[job])+stages[job].On(m))
+			s.Assign(m, job, max(s.Available(m), arrived[job])+stages[job].Seconds(m))
 		}
 	}
 	return s

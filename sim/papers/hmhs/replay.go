@@ -21,11 +21,11 @@ func replay(b *hmhs.Batch, s *schedule) (*schedule, error) {
 	r := &schedule{Order: s.Order, Maps: s.Maps, Reduces: s.Reduces, Mapped: make([]float64, len(b.Jobs))}
 	maps, reduces := b.MapStages(), b.ReduceStages()
 	for m, runs := range r.Maps {
-		hmhs.Play(b.Maps[m], m, runs, maps, nil, r.Mapped)
+		hmhs.Simulate(b.Maps[m], m, runs, maps, nil, r.Mapped)
 	}
 	r.Ends = slices.Clone(r.Mapped)
 	for m, runs := range r.Reduces {
-		hmhs.Play(b.Reduces[m], m, runs, reduces, r.Mapped, r.Ends)
+		hmhs.Simulate(b.Reduces[m], m, runs, reduces, r.Mapped, r.Ends)
 	}
 	for _, end := range r.Ends {
 		r.Makespan = max(r.Makespan, end)

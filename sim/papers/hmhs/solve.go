@@ -70,7 +70,7 @@ func (s *schedule) dispatchMaps(b *hmhs.Batch, h heuristic) {
 		place[job] = at
 	}
 	for m, runs := range s.Maps {
-		s.Maps[m] = hmhs.InOrder(runs, place)
-		hmhs.Play(b.Maps[m], m, s.Maps[m], stages, nil, s.Mapped)
+		s.Maps[m] = hmhs.SortRuns(runs, place)
+		hmhs.Simulate(b.Maps[m], m, s.Maps[m], stages, nil, s.Mapped)
 	}
 }

@@ -58,7 +58,7 @@ func checkReduces(t *rapid.T, h heuristic, b *hmhs.Batch, s *schedule) {
 		for _, r := range runs {
 			for range r.Tasks {
 				k := slices.Index(free, slices.Min(free))
-				free[k] = max(free[k], s.Mapped[r.Job]) + b.Jobs[r.Job].Reduce.On(m)
+				free[k] = max(free[k], s.Mapped[r.Job]) + b.Jobs[r.Job].Reduce.Seconds(m)
 				ends[r.Job] = max(ends[r.Job], free[k])
 			}
 		}
@@ -81,13 +81,13 @@ func TestSufferage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := hmhstest.Draw(t, 5, 5, rapid.Bool().Draw(t, "whole"))
 		stages := b.MapStages()
-		s, tasks := hmhstest.NewSlow(b.Maps, len(stages)), hmhstest.Tasks(stages)
+		s, tasks := hmhstest.NewReference(b.Maps, len(stages)), hmhstest.Tasks(stages)
 		for len(tasks) > 0 {
 			task, machine, largest, done := 0, 0, -1.0, 0.0
 			for at, job := range tasks {
 				first, least, next := 0, math.Inf(1), math.Inf(1)
 				for m := range b.Maps {
-					c := s.Available(m) + stages[job].On(m)
+					c := s.Available(m) + stages[job].Seconds(m)
 					if c < least {
 						first, least, next = m, c, least
 					} else {
@@ -98,7 +98,7 @@ func TestSufferage(t *testing.T) {
 					task, machine, largest, done = at, first, next-least, least
 				}
 			}
-			s.Give(machine, tasks[task], done)
+			s.Assign(machine, tasks[task], done)
 			tasks = slices.Delete(tasks, task, task+1)
 		}
 		if got := sufferage(b.Maps, stages); !slices.EqualFunc(got, s.Runs, slices.Equal) {

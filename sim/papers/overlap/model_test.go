@@ -44,7 +44,7 @@ func strictRates(jobs []overlap.Job, maps, shuffles []float64) {
 // job with map work takes all of it.
 func serveMap(l overlap.Lane, jobs []overlap.Job, capacity float64, maps []float64) (used float64) {
 	for _, i := range l.Maps {
-		if jobs[i].Left > 0 {
+		if jobs[i].MapLeft > 0 {
 			maps[i] += capacity
 			return capacity
 		}
@@ -79,7 +79,7 @@ func modelLPS(k int) ratesOf {
 	return func(jobs []overlap.Job, maps, shuffles []float64) {
 		var mapped []int
 		for i := range jobs {
-			if jobs[i].Left > 0 && len(mapped) < k {
+			if jobs[i].MapLeft > 0 && len(mapped) < k {
 				mapped = append(mapped, i)
 			}
 		}
@@ -121,11 +121,11 @@ func newJob(x, y float64) overlap.Job {
 	if x <= y*1e-12 {
 		return overlap.Job{Shuffle: y, Ready: y}
 	}
-	return overlap.Job{Map: x, Shuffle: y, Left: x, Ratio: y / x}
+	return overlap.Job{Map: x, Shuffle: y, MapLeft: x, Ratio: y / x}
 }
 
 // isDone reports whether no work is left: without map work, all remaining shuffle work is ready.
-func isDone(j *overlap.Job) bool { return j.Left == 0 && j.Ready == 0 }
+func isDone(j *overlap.Job) bool { return j.MapLeft == 0 && j.Ready == 0 }
 
 // check refuses invalid sizes.
 func check(x, y float64) error {
@@ -238,7 +238,7 @@ func (s *modelSpan) net(i int) float64 {
 func (s *modelSpan) jobEvent(i int) float64 {
 	j, wait := &s.Jobs[i], math.Inf(1)
 	if s.Maps[i] > 0 {
-		wait = j.Left / s.Maps[i]
+		wait = j.MapLeft / s.Maps[i]
 	}
 	if net := s.net(i); net < 0 && j.Ready > 0 {
 		wait = min(wait, -j.Ready/net)
@@ -269,15 +269,15 @@ func (r *model) advance(wait float64) {
 	kept := 0
 	for i := range s.Jobs {
 		j := s.Jobs[i]
-		mapped := s.Maps[i] > 0 && j.Left/s.Maps[i] <= wait
+		mapped := s.Maps[i] > 0 && j.MapLeft/s.Maps[i] <= wait
 		net := s.net(i)
 		drained := net < 0 && j.Ready > 0 && -j.Ready/net <= wait
-		j.Left = max(0, j.Left-float64(s.Maps[i]*wait))
+		j.MapLeft = max(0, j.MapLeft-float64(s.Maps[i]*wait))
 		if net != 0 {
 			j.Ready = max(0, j.Ready+float64(net*wait))
 		}
 		if mapped {
-			j.Left = 0
+			j.MapLeft = 0
 		}
 		if drained {
 			j.Ready = 0

@@ -81,7 +81,7 @@ func TestModelConserves(t *testing.T) {
 					}
 					left, leftShuffle := 0.0, 0.0
 					for i := range s.Jobs {
-						left, leftShuffle = left+s.Jobs[i].Left, leftShuffle+s.Jobs[i].ShuffleLeft()
+						left, leftShuffle = left+s.Jobs[i].MapLeft, leftShuffle+s.Jobs[i].ShuffleLeft()
 						maps, shuffles = maps+s.Maps[i]*(s.To-s.From), shuffles+s.Shuffles[i]*(s.To-s.From)
 					}
 					doneBefore := maps - sum(s.Maps)*(s.To-s.From)
@@ -108,16 +108,16 @@ func sum(rates []float64) (all float64) {
 func checkSpan(t *rapid.T, s *modelSpan, mayIdle bool) {
 	toMap, ready := false, false
 	for i, j := range s.Jobs {
-		toMap, ready = toMap || j.Left > 0, ready || j.Ready > 0
+		toMap, ready = toMap || j.MapLeft > 0, ready || j.Ready > 0
 		switch inflow := s.Maps[i] * j.Ratio; {
 		case s.Maps[i] < 0 || s.Shuffles[i] < 0:
 			t.Fatalf("job %d is served at (%v, %v)", j.Number, s.Maps[i], s.Shuffles[i])
-		case j.Left == 0 && s.Maps[i] > 0:
+		case j.MapLeft == 0 && s.Maps[i] > 0:
 			t.Fatalf("job %d is mapped and has no map work", j.Number)
 		case j.Ready == 0 && s.Shuffles[i] > inflow+1e-12:
 			t.Fatalf("job %d is shuffled at %v and makes %v", j.Number, s.Shuffles[i], inflow)
-		case j.Ready < 0 || j.Left < 0:
-			t.Fatalf("job %d has (%v, %v) left", j.Number, j.Left, j.Ready)
+		case j.Ready < 0 || j.MapLeft < 0:
+			t.Fatalf("job %d has (%v, %v) left", j.Number, j.MapLeft, j.Ready)
 		}
 	}
 	mapped, shuffled := sum(s.Maps), sum(s.Shuffles)

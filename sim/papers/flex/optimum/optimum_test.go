@@ -87,14 +87,14 @@ func TestFLEX(t *testing.T) {
 			}
 			rounding := 1e-7 * max(1, math.Abs(best))
 			if s.Value > best+rounding || allSlots && s.Value < best-rounding {
-				t.Fatalf("%+v: %v by %s, the optimum is %v", p, s.Value, s.By, best)
+				t.Fatalf("%+v: %v by %s, the optimum is %v", p, s.Value, s.Method, best)
 			}
 			if v := p.Value(s.Ends); math.Abs(v-s.Value) > rounding {
 				t.Fatalf("the schedule costs %v, but its Value is %v", v, s.Value)
 			}
 			without, err := flex.Orderings(p)
 			if err != nil || without.Value < s.Value-rounding {
-				t.Fatalf("without search %v by %s: %v; with it %v by %s", without.Value, without.By, err, s.Value, s.By)
+				t.Fatalf("without search %v by %s: %v; with it %v by %s", without.Value, without.Method, err, s.Value, s.Method)
 			}
 		})
 	}
