@@ -387,7 +387,7 @@ func TestCleanStaging(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)
-	// A day that cannot be listed stays: programs in it may be in use.
+	// A day's directory that cannot be listed is kept: programs in it may be in use.
 	if err := f.SetFaults("list /staging/programs/20260301"); err != nil {
 		t.Fatal(err)
 	}

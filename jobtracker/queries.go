@@ -122,7 +122,7 @@ func (s *Server) query(ctx context.Context, read func()) error {
 
 // answerQueries answers all queries, unless this job tracker is elected but does not lead yet.
 func (s *Server) answerQueries() {
-	err := s.core.Following()
+	err := s.core.CheckLeading()
 	if err == nil && !s.core.IsLeader() {
 		return
 	}

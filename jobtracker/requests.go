@@ -147,7 +147,7 @@ func (s *Server) answerWatch(w *watch) bool {
 	}
 	var a watchAnswer
 	if !s.core.IsLeader() && !s.ended(w.jobs) {
-		if a.err = s.core.Following(); a.err == nil {
+		if a.err = s.core.CheckLeading(); a.err == nil {
 			return false // elected, but does not lead yet
 		}
 		w.answer <- a

@@ -60,8 +60,9 @@ type nodeBytes struct {
 	bytes int64
 }
 
-// findNodes finds the nodes of a split in the blocks of its files. A node is preferred if it
-// stores at least half as much as the first.
+// findNodes finds the nodes of a split in the blocks of its files. It
+// sorts them by the split's bytes that they store. A node is preferred if it stores at least half
+// as many as the node with most.
 func (e *splitEntry) findNodes(blocks map[string][]dfs.Block) {
 	var shares []nodeBytes
 	index := make(map[node]int)

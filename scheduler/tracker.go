@@ -78,7 +78,7 @@ func (s *Snapshot) normalTrackers() error {
 }
 
 // validateQueues is [Plan.Validate] for the queues: each tracker is known and named once, and
-// no job has more tasks in queues than in all.
+// no job has more tasks in queues than tasks not yet done.
 func (p Plan) validateQueues(s Snapshot) error {
 	if len(p.Queues) == 0 {
 		return nil

@@ -25,8 +25,8 @@ const (
 // check, which takes as long as decoding.
 const maxMemoryOfByte = 1 << 10
 
-// checkWeight returns an error if decoding a body into a t would take too much memory. checkShape
-// must have accepted the body.
+// checkWeight returns an error if decoding body into a value of type t would take too much
+// memory. checkShape must have accepted the body.
 func checkWeight(body []byte, t reflect.Type) error {
 	if len(body)*maxMemoryOfByte <= freeMemory {
 		return nil

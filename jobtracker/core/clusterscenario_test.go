@@ -227,7 +227,7 @@ func TestLeaderHints(t *testing.T) {
 	}
 	follower.Step(0, entry)
 	want := NotLeaderError{Leader: "a", Addr: "a:1"}
-	if got, ok := follower.Following().(*NotLeaderError); !ok || *got != want {
+	if got, ok := follower.CheckLeading().(*NotLeaderError); !ok || *got != want {
 		t.Errorf("the follower names the leader %v", got)
 	}
 	var refusal *wire.Refuse
@@ -245,11 +245,11 @@ func TestLeaderHints(t *testing.T) {
 		}
 	}
 	leader.Step(0, entry)
-	if err := leader.Following(); err != nil {
+	if err := leader.CheckLeading(); err != nil {
 		t.Errorf("the leader is a follower: %v", err)
 	}
 	leader.Step(0, Deposed{})
-	if got, ok := leader.Following().(*NotLeaderError); !ok || *got != (NotLeaderError{}) {
+	if got, ok := leader.CheckLeading().(*NotLeaderError); !ok || *got != (NotLeaderError{}) {
 		t.Errorf("the deposed leader names %v as leader", got)
 	}
 	data, err := follower.Snapshot()

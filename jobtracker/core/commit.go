@@ -16,7 +16,8 @@ type tally struct {
 	reduced  int64                // bytes that counted reduces have read
 }
 
-// attemptReady handles a request for a grant. If the attempt has the grant, it is sent again.
+// attemptReady handles a request for a grant. If the attempt already has the grant,
+// the leader sends it again.
 func (l *leader) attemptReady(a *attempt) {
 	j := a.job
 	n := a.id.Task.N

@@ -154,8 +154,9 @@ type Config struct {
 	Lease      time.Duration // silence after which a tracker is lost; default 5 s
 	PlanPeriod time.Duration // maximum time between two requests for a plan; default 500 ms
 
-	// After DrainServeTime without attempts, the map outputs that a draining tracker serves are
-	// recomputed elsewhere; default 2 min. After DrainMaxTime it is given up; default 10 min.
+	// Both times begin when a draining tracker's last attempt ends. After DrainServeTime (default
+	// 2 min) other trackers recompute the map outputs that it still serves. After DrainMaxTime
+	// (default 10 min) its homes and outputs are given up, as if it were lost.
 	DrainServeTime, DrainMaxTime time.Duration
 
 	Scheduling wire.Scheduling // default scheduling; default fifo, sum-response, none

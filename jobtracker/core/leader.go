@@ -30,8 +30,9 @@ func (e *NotLeaderError) Unwrap() error { return ErrNotLeader }
 // IsLeader reports whether this job tracker is the leader.
 func (c *Core) IsLeader() bool { return c.leader != nil }
 
-// Following returns a [NotLeaderError] on a follower, and nil on a leader or elected leader.
-func (c *Core) Following() error {
+// CheckLeading returns a [NotLeaderError] on a follower, and nil on a leader, also if
+// it is elected but does not lead yet.
+func (c *Core) CheckLeading() error {
 	if c.term != 0 {
 		return nil
 	}

@@ -26,8 +26,8 @@ var record = flag.String("record", "", "have TestOlderLog write a log of this bu
 //
 //	go test ./jobtracker/replica -run TestOlderLog -record testdata/older/NAME.txt
 //
-// A recording has a line for each job. Then, for each file, it has a line with the size, and lines
-// of 32 bytes that are not all zero.
+// A recording has a line for each job. For each file it has a line "file PATH SIZE". Then it has
+// a line "OFFSET HEX" for each 32 bytes of the file, except where all are zero.
 func TestOlderLog(t *testing.T) {
 	t.Parallel()
 	if *record != "" {

@@ -44,8 +44,8 @@ func holdsState(dir string) (bool, error) {
 	return err == nil, err
 }
 
-// verifyState reads and checks all files. It removes torn writes, which were never acknowledged,
-// and refuses entries of more than readable bytes.
+// verifyState reads and checks all files. It removes torn writes, which were never acknowledged.
+// It fails if an entry is longer than readable, the maximum in bytes that this build can read.
 func verifyState(dir string, readable int) (diskState, error) {
 	var f diskState
 	snapshots, err := listSnapshots(dir)

@@ -14,8 +14,8 @@ type Solution struct {
 	Method string  // how its ordering was found
 }
 
-// The local search packs at most this many jobs: effortEasy for metrics with good orderings of
-// their own, effortHard for the others.
+// These limit the local search: the number of orderings that it tries, times the jobs in each.
+// effortEasy is for metrics with good orderings of their own, effortHard for the others.
 const (
 	effortEasy = 40_000
 	effortHard = 1_500_000

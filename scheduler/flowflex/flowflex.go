@@ -24,7 +24,7 @@
 //	late.go      expected step costs of flows that may end later than predicted
 //	policy.go    the policy of a running system: from a Snapshot to a Plan
 //
-// A running system omits the relaxation of stage 2b, as the paper's does. The relaxation, the
+// Policy omits the relaxation of stage 2b, like the paper's live system. The relaxation, the
 // bounds, and the paper's exact algorithm are in sim/papers/flowflex.
 //
 // Invariants

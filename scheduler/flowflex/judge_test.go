@@ -205,8 +205,8 @@ func (s *exhaustiveSearch) share(now float64, ready [][2]int, given []float64, a
 }
 
 // TestAgainstExhaustiveSearch: for small problems of every metric Solve finds the best schedule
-// at least half of the time, and costs at most 20 % more on average. With so few slots, serving
-// one flow after the other costs much. The worst metric finds the best in 15 of 20 problems.
+// at least half of the time, and costs at most 20 % more on average. The
+// worst metric finds the best in 15 of 20 problems.
 func TestAgainstExhaustiveSearch(t *testing.T) {
 	const tries = 20
 	for n, m := range scheduler.Metrics() {

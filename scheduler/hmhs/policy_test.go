@@ -189,7 +189,7 @@ func TestEstimate(t *testing.T) {
 		t.Error("a job that has not been measured has a time")
 	}
 
-	// Job 3 has an affinity to tracker a that the mean of a does not show.
+	// Job 3 is faster on tracker a than the tracker's mean shows.
 	s = hmhs.Estimate(append(measured, scheduler.Measured{Job: id(3), Tracker: "a", Tasks: 100, Seconds: 70}))
 	if got := s.Factor(id(3), "a") / s.Factor(id(3), "b"); got > 0.15 {
 		t.Errorf("ten times as fast on a is estimated as %v", got)

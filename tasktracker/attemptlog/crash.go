@@ -56,8 +56,8 @@ func beginsTrace(line string) bool {
 // maxPrelude limits the lines from the first line of a crash to its trace.
 const maxPrelude = 40
 
-// findCrash returns the last crash in a log. A job may print such lines too, so only lines
-// with a stack trace are a crash.
+// findCrash returns the last crash in a log. A job may print a line like a crash's first
+// line, so only lines with a stack trace are a crash.
 func findCrash(log io.Reader) (last crash) {
 	var lines []string                                  // of a possible crash, up to its trace
 	var frames []string                                 // of the first goroutine

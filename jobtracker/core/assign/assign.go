@@ -111,8 +111,8 @@ type Cluster interface {
 	// Launch starts an attempt at map m in a free slot of a tracker.
 	Launch(j *Job, m int, t *Tracker)
 	// LaunchReduce starts a reduce in a free slot of a tracker that is its partition's home.
-	// If gather is set, it may use the slot to gather a partition instead. It returns whether
-	// there was a partition.
+	// If no reduce is ready there and gather is set, it gathers a partition in the slot. It
+	// returns whether there was a partition.
 	LaunchReduce(j *Job, t *Tracker, gather bool) bool
 
 	// Runnable reports whether the job's tasks may be launched, apart from pool limits.

@@ -88,7 +88,7 @@ type Phase struct {
 	TasksLeft int // tasks that have not succeeded, runnable or not
 	Running   int // running ones of these
 
-	// Ages has how long each running task has run, without the start of its process, unordered.
+	// Ages has the run times of all running tasks, without process start, in any order.
 	// It is nil if there are too many running tasks.
 	Ages []time.Duration
 }

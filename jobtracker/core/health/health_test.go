@@ -117,7 +117,8 @@ func TestRemaining(t *testing.T) {
 	}
 }
 
-// TestStreakOfEndedJobs checks that a streak forgets ended jobs even if the tracker must remain.
+// TestStreakOfEndedJobs: Comparison.Jobs removes ended jobs from the streak, even of a tracker
+// that may not be excluded.
 func TestStreakOfEndedJobs(t *testing.T) {
 	r := New(false)
 	var c *Comparison

@@ -2,7 +2,7 @@ package overlap
 
 // bound computes the lower bound of section 5.1: each station runs SRPT and does not wait for
 // the other. Between two times at which both are idle, the larger of their sums of response
-// times counts. O(log n) for n jobs present.
+// times counts. An event takes O(log n) for n jobs present.
 type bound struct {
 	clock
 	maps, shuffles station

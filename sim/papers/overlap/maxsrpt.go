@@ -4,7 +4,7 @@ import "slices"
 
 // maxSRPT simulates MaxSRPT. The list is in order of precedence, the head last. Only the keys of
 // served jobs change, and they fall. No job overtakes the head, because its key falls at rate
-// 1. So the order is restored only at events. O(n) for n jobs present, by a scan of the list;
+// 1. So the order is restored only at events. An event takes O(n) for n jobs present, by a scan of the list;
 // few jobs are ahead of a small job.
 type maxSRPT struct {
 	clock

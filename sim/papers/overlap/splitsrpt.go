@@ -8,7 +8,7 @@ import (
 // splitSRPT simulates SplitSRPT. In each list the next job to be served is last. A map-heavy job
 // changes lists when it is mapped. Mapped jobs are drained before the other map-heavy jobs, the
 // one with the least left first. Shuffle-heavy jobs are all in one list by y(t), in which
-// served jobs move up. O(n) for n jobs present.
+// served jobs move up. An event takes O(n) for n jobs present.
 type splitSRPT struct {
 	clock
 	strict   bool    // no lending

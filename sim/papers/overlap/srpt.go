@@ -2,7 +2,7 @@ package overlap
 
 // srpt simulates SRPT at each station. One list has the jobs with map work, by map work left.
 // Another has the jobs with shuffle work ready, by all shuffle work left. In both the next job
-// to be served is last. A job in both lists has one record. O(n) for n jobs present.
+// to be served is last. A job in both lists has one record. An event takes O(n) for n jobs present.
 type srpt struct {
 	clock
 	pool  []srptJob
