@@ -129,7 +129,7 @@ func (r *Record) blamed(now time.Duration) int {
 // than against the others, and returns the reason. last is the task of the latest failure.
 func (r *Record) MuchWorse(others Others, last wire.TaskID, now time.Duration) (reason string, worse bool) {
 	blame := r.blamed(now)
-	if r.excluded || !others.enoughRemain() || blame*others.usable <= 2*others.blame {
+	if r.excluded || !others.EnoughRemain() || blame*others.usable <= 2*others.blame {
 		return "", false
 	}
 	return fmt.Sprintf("%d attempts failed there within %v and their tasks then succeeded on other trackers; the last one was of %v",
@@ -215,6 +215,6 @@ func (o *Others) Add(r *Record, idle, usable bool, now time.Duration) {
 	}
 }
 
-// enoughRemain reports whether enough trackers remain without the compared one: at least half of
+// EnoughRemain reports whether enough trackers remain without the compared one: at least half of
 // all, and one that is usable.
-func (o *Others) enoughRemain() bool { return o.usable > 0 && 2*(o.idle+1) <= o.all+1 }
+func (o *Others) EnoughRemain() bool { return o.usable > 0 && 2*(o.idle+1) <= o.all+1 }
