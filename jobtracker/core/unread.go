@@ -19,7 +19,7 @@ func (l *leader) unreadable(r *wire.OutputLost) *job {
 }
 
 // outputLost handles a map output that tracker t could not read. The map reruns if the output is
-// damaged, or if its tracker is at fault. Otherwise t is at fault, and its homes move.
+// damaged, or if t is not clearly at fault. Otherwise the job's homes on t move.
 func (l *leader) outputLost(t *tracker, r *wire.OutputLost) {
 	j := l.unreadable(r)
 	if j == nil {
@@ -39,7 +39,7 @@ func (l *leader) outputLost(t *tracker, r *wire.OutputLost) {
 	case at == health.FaultServer:
 		l.blameFetches(l.fleet.trackers[server], reason)
 		l.rerunLost(j, r)
-	case at == health.FaultShared || !l.moveHomes(j, t):
+	case at != health.FaultHome || !l.moveHomes(j, t):
 		l.rerunLost(j, r)
 	}
 }

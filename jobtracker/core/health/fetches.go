@@ -21,8 +21,8 @@ type fetch struct{ by, from string }
 type Fault uint8
 
 const (
-	FaultUnclear Fault = iota // only this tracker failed to fetch from that one
-	FaultShared               // several trackers failed to fetch from that one
+	FaultOutput  Fault = iota // unclear: the output counts as lost
+	FaultHome                 // it fails to fetch from more trackers than fail to fetch from that one
 	FaultFetcher              // it failed to fetch from more than half of all trackers
 	FaultServer               // more than half of all trackers failed to fetch from it
 )
@@ -52,10 +52,16 @@ func (f *Fetches) Fail(by, from string, all int, now time.Duration) (at Fault, r
 		return FaultFetcher, fmt.Sprintf("it could not fetch map outputs from %d of the %d other task trackers", servers, all-1)
 	case 2*fetchers > all:
 		return FaultServer, fmt.Sprintf("%d of the %d other task trackers could not fetch map outputs from it", fetchers, all-1)
-	case fetchers > 1:
-		return FaultShared, ""
+	case all == 2 && f.both(by, from):
+		// Each of the only two trackers cannot fetch from the other, and can run all jobs alone.
+		if by > from {
+			return FaultFetcher, "it and the only other task tracker could not fetch map outputs from each other"
+		}
+		return FaultServer, "it and the only other task tracker could not fetch map outputs from each other"
+	case servers > fetchers:
+		return FaultHome, ""
 	}
-	return FaultUnclear, ""
+	return FaultOutput, ""
 }
 
 // Forget drops what is known about a tracker that is lost or excluded.
@@ -65,4 +71,11 @@ func (f *Fetches) Forget(tracker string) {
 			delete(f.failed, x)
 		}
 	}
+}
+
+// both reports whether each of two trackers could not fetch from the other.
+func (f *Fetches) both(a, b string) bool {
+	_, there := f.failed[fetch{a, b}]
+	_, back := f.failed[fetch{b, a}]
+	return there && back
 }
