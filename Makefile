@@ -3,8 +3,9 @@
 FUZZTIME ?= 10s
 BENCHFLAGS ?=
 SCALE ?= 0.01
+ONLY ?=
 
-.PHONY: test quick compat unit lint integration cluster cluster-down cluster-test fuzz soak bench bench-cluster bench-hdfs bench-schedulers bench-mix bench-pair tpch papers
+.PHONY: test quick compat unit lint integration cluster cluster-down cluster-test fuzz soak bench bench-cluster bench-hdfs bench-schedulers bench-mix bench-pair mutants tpch papers
 
 # Runs all gating tests, with a summary at the end.
 test:
@@ -78,6 +79,10 @@ bench-mix:
 # Compares the working tree with a revision: REV=main BENCHFLAGS="-dir /dev/shm/pair -only sort"
 bench-pair:
 	go run ./bench pair -rev '$(REV)' $(BENCHFLAGS)
+
+# Plants faults in the code and prints which test notices each: an hour, or ONLY=REGEXP.
+mutants:
+	@go run ./internal/mutants -only '$(ONLY)'
 
 # Runs TPC-H's queries and compares with DuckDB's answers: SCALE=1 BENCHFLAGS="-spark -runs 1"
 tpch:

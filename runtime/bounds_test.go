@@ -1,11 +1,14 @@
 package runtime
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -110,5 +113,71 @@ func TestLongTexts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestEndlessLine checks that a line beyond the limit is refused before all of it is read: it
+// may be longer than the memory.
+func TestEndlessLine(t *testing.T) {
+	const limit, block = 10_000, 1000
+	f := mem.New(1 << 20)
+	putFile(f, "mem://t/in", make([]byte, 100*limit))
+	s := splitSettings(math.MaxInt64)
+	s.recordMax = limit
+	splits := reader(t, f, wire.InputPlan{Format: formatLines, Paths: []string{"mem://t/in"}}, s, block)
+	if err := firstError(splits); !errors.Is(err, ErrRecordTooLarge) {
+		t.Errorf("got %v", err)
+	}
+	if n := splits[0].rawBytes.Load(); n > limit+3*block {
+		t.Errorf("%d bytes were read, the limit is %d", n, limit)
+	}
+}
+
+// TestChangedInput checks that no split reads a file that differs from the one that was cut into
+// splits, or that ends early.
+func TestChangedInput(t *testing.T) {
+	content := []byte("one\ntwo\nthree\n")
+	for name, c := range map[string]struct {
+		change func(c *Chunk)
+		want   error // nil: success
+	}{
+		"same":                 {func(*Chunk) {}, nil},
+		"longer":               {func(c *Chunk) { c.Size-- }, ErrChanged},
+		"shorter":              {func(c *Chunk) { c.Size++ }, ErrChanged},
+		"another time":         {func(c *Chunk) { c.Modified++ }, ErrChanged},
+		"time not known":       {func(c *Chunk) { c.Modified = 0 }, nil},
+		"shorter, not known":   {func(c *Chunk) { c.Modified, c.Size, c.Length = 0, c.Size+5, c.Length+5 }, ErrTruncated},
+		"shorter, second half": {func(c *Chunk) { c.Modified, c.Offset = 0, 5 }, ErrTruncated},
+	} {
+		f := mem.New(1 << 20)
+		putFile(f, "mem://t/in", content)
+		for _, in := range []wire.InputPlan{{Format: formatLines}, {Format: formatRecords, RecordSize: 1}} {
+			in.Paths = []string{"mem://t/in"}
+			splits := reader(t, f, in, splitSettings(math.MaxInt64), blockSize)
+			c.change(&splits[0].chunks[0])
+			if err := firstError(splits); !errors.Is(err, c.want) || c.want == ErrChanged && !isFatal(err) {
+				t.Errorf("%s, as %s: %v, want %v", name, in.Format, err, c.want)
+			}
+		}
+	}
+}
+
+// TestDamagedCuts checks that cuts with a changed byte, or without their end, are refused.
+func TestDamagedCuts(t *testing.T) {
+	good, err := encodeHashed(&cutsFile{[][]byte{[]byte("be"), []byte("rose")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cuts, err := decodeCuts(good); err != nil || len(cuts) != 2 {
+		t.Errorf("%q, %v", cuts, err)
+	}
+	for i := range good {
+		bad := bytes.Clone(good)
+		bad[i] ^= 1
+		for _, data := range [][]byte{bad, good[:i]} {
+			if _, err := decodeCuts(data); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("%x: %v, want ErrCorrupt", data, err)
+			}
+		}
 	}
 }

@@ -135,6 +135,9 @@ func TestReduceFailures(t *testing.T) {
 	if r := b.run(wire.Reduce, 0, runs); !strings.Contains(r.Error, "no space") {
 		t.Errorf("full disk: %+v", r)
 	}
+	if left := listing(b.fs, "mem://t/data"); strings.Contains(left, "/attempt_") { // at once: the disk is full
+		t.Errorf("the failed attempt left files: %s", left)
+	}
 	must(0, b.fs.SetFaults("renamedir /data/** times=1"))
 	if r := b.run(wire.Reduce, 0, runs); r.Error == "" {
 		t.Error("a failed commit was reported as committed")

@@ -313,6 +313,21 @@ func TestRecordLargerThanMemory(t *testing.T) {
 	}
 }
 
+// TestFanIn checks that the last merge reads at most fanIn runs, among them the one in memory:
+// with one run more, two are merged first.
+func TestFanIn(t *testing.T) {
+	for spills, want := range map[int]int64{fanIn - 1: 2 * (fanIn - 1), fanIn: 2*fanIn + 2} {
+		recs := make([]rec, spills)
+		for i := range recs {
+			recs[i] = rec{0, "key", strings.Repeat("larger than the memory", 10)} // a run of its own
+		}
+		_, out := collect(t, Config{Partitions: 1, Memory: 64}, recs)
+		if out.Stats.Spills != spills || out.Stats.Spilled != want {
+			t.Errorf("%d runs: %+v, want %d records written", spills, out.Stats, want)
+		}
+	}
+}
+
 func TestRefusedRecords(t *testing.T) {
 	dir := t.TempDir()
 	for _, tc := range []struct {

@@ -84,6 +84,26 @@ func TestStored(t *testing.T) {
 	})
 }
 
+// TestStoredCuts checks cuts exactly at the beginnings and ends of blocks, and beside them.
+func TestStoredCuts(t *testing.T) {
+	value := string(make([]byte, 2*blockTarget/3))
+	want := []rec{{0, "a", value}, {0, "b", value}, {0, "c", ""}, {0, "d", value + value}, {0, "e", value}}
+	file := store(t, want)
+	index, err := decodeIndex(bytes.NewReader(file), int64(len(file)), tailGuess, true)
+	if err != nil || len(index.Partitions) < 4 {
+		t.Fatalf("%+v: %v", index, err)
+	}
+	for _, p := range index.Partitions {
+		for _, cut := range []int64{p.Offset - 1, p.Offset, p.Offset + 1, p.Offset + p.Length - 1, p.Offset + p.Length} {
+			before, errBefore := stored(file, 0, cut, 0)
+			after, errAfter := stored(file, cut, int64(len(file)), 0)
+			if got := slices.Concat(before, after); errBefore != nil || errAfter != nil || !slices.Equal(got, want) {
+				t.Errorf("cut at %d: %d and %d records, want %d in all: %v, %v", cut, len(before), len(after), len(want), errBefore, errAfter)
+			}
+		}
+	}
+}
+
 // TestManyStored reads an index that is longer than the first read.
 func TestManyStored(t *testing.T) {
 	value := string(make([]byte, blockTarget+1))

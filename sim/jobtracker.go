@@ -83,7 +83,7 @@ func (n *jobTracker) sortedLinks() []*link {
 
 func (n *jobTracker) step(ev core.Event) {
 	w := n.w
-	w.stepped()
+	w.stepped(n.name, ev)
 	for _, c := range n.core.Step(n.clock(), ev) {
 		w.digest.add(w, n.name, c)
 		n.carryOut(c)

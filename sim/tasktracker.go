@@ -163,10 +163,18 @@ func (t *taskTracker) received(l *link, m wire.Message) {
 	t.step(core.FromLeader{Message: m})
 }
 
-func (t *taskTracker) tick() { t.step(core.Tick{}) }
+func (t *taskTracker) tick() {
+	t.step(core.Tick{})
+	if t.core == nil {
+		return
+	}
+	if at, ok := t.core.Wake(); ok && at <= t.clock() {
+		t.w.fail("the core of %s asks to be woken at %v, but it is %v", t.name, at, t.clock())
+	}
+}
 
 func (t *taskTracker) step(ev core.Event) {
-	t.w.stepped()
+	t.w.stepped(t.name, ev)
 	for _, c := range t.core.Step(t.clock(), ev) {
 		t.w.digest.add(t.w, t.name, c)
 		t.carryOut(c)

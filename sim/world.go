@@ -3,8 +3,10 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quernmr/quern/dfs/mem"
@@ -21,6 +23,7 @@ type world struct {
 	seq           int
 	events        heap.Heap[event]
 	steps         int
+	instant       instant
 	calm          bool // the storm is over
 	lasting       bool // faults last, and the workload is undisturbed by its users
 	harmless      bool // no fault of the run can fail an attempt for good
@@ -48,6 +51,13 @@ type world struct {
 	heals   []func() // each ends a fault
 	clients []*client
 	book    book
+}
+
+// instant is the events at one time.
+type instant struct {
+	at     time.Duration
+	steps  int
+	events map[string]int // by node and type
 }
 
 // node is a machine with one process of the cluster.
@@ -110,9 +120,26 @@ func (w *world) run(until func() bool, end time.Duration) bool {
 // maxSteps is more than any run needs. It catches cores that keep each other busy forever.
 const maxSteps = 400_000
 
-func (w *world) stepped() {
+// maxStepsAtOnce is above the needs of every instant of a run. Cores that exceed it answer each
+// other, or themselves, and time does not pass.
+const maxStepsAtOnce = 5_000
+
+// stepped counts an event of a node's core, and bounds the events of a run and of an instant.
+func (w *world) stepped(name string, ev any) {
 	if w.steps++; w.steps > maxSteps {
 		w.fail("the cores have been given %d events and have not come to an end", w.steps)
+	}
+	if w.now != w.instant.at {
+		w.instant.at, w.instant.steps = w.now, 0
+		clear(w.instant.events)
+	}
+	w.instant.events[fmt.Sprintf("%s %T", name, ev)]++
+	if w.instant.steps++; w.instant.steps > maxStepsAtOnce {
+		var most []string
+		for _, event := range slices.Sorted(maps.Keys(w.instant.events)) {
+			most = append(most, fmt.Sprintf("%d times %s", w.instant.events[event], event))
+		}
+		w.fail("no time passes: the cores have been given %d events at %v: %s", w.instant.steps, w.now, strings.Join(most, ", "))
 	}
 }
 
@@ -151,7 +178,7 @@ func newWorld(r *Result) *world {
 	seed := r.Options.Seed
 	w := &world{
 		rnd: rand.New(rand.NewPCG(seed, 3)), events: heap.New(nil, earlier), sabotage: r.Options.sabotage, fs: newFiles(),
-		nodes: make(map[string]node), blocked: make(map[nodePair]int),
+		nodes: make(map[string]node), blocked: make(map[nodePair]int), instant: instant{events: make(map[string]int)},
 	}
 	if r.Options.Digest {
 		w.digest = newDecisions()

@@ -90,6 +90,16 @@ func TestPacketsAreVerified(t *testing.T) {
 	}
 }
 
+// TestLongPacket checks that the length of a packet is refused before its bytes are awaited.
+func TestLongPacket(t *testing.T) {
+	for size, want := range map[uint32]error{maxPacket: io.ErrUnexpectedEOF, maxPacket + 1: errMalformed, 1 << 31: errMalformed} {
+		sent := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(response(t, 2, 512), 4+size), 25)
+		if _, err := readThrough(sent); !errors.Is(err, want) {
+			t.Errorf("a packet of %d bytes: %v, want %v", size, err, want)
+		}
+	}
+}
+
 // FuzzPackets checks that reading any bytes of a DataNode takes bounded memory and ends.
 func FuzzPackets(f *testing.F) {
 	good := append(response(f, 2, 512), packet(f, []byte("some data"), 512, crc32.MakeTable(crc32.Castagnoli))...)

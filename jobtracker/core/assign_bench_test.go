@@ -245,6 +245,7 @@ func (f *fleet) endNext() bool {
 		}
 		f.now = max(f.now, at)
 		f.step(Tick{})
+		checkWake(f.core, f.now, f.tb.Fatalf)
 	}
 	f.now = max(f.now, e.at)
 	f.output = wire.MapOutput{Digest: 1, Bytes: 1 << 20}

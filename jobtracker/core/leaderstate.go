@@ -285,9 +285,17 @@ func (l *leader) finishStep() {
 	l.todo.reusable, l.todo.justEnded = append(l.todo.reusable, l.todo.justEnded...), l.todo.justEnded[:0]
 }
 
+// maxRounds bounds the rounds of advanceTouched. Jobs need few. A job that is touched in all of
+// them will always be: a leader that hangs in a Step would stop the cluster and not say why.
+const maxRounds = 10_000
+
 // advanceTouched advances the touched jobs, by number, until no job is touched.
 func (l *leader) advanceTouched() {
-	for len(l.todo.touched) > 0 {
+	for round := 1; len(l.todo.touched) > 0; round++ {
+		if round > maxRounds {
+			j := l.todo.touched[0]
+			panic(fmt.Sprintf("core: a Step without end: %v, %v, was advanced %d times and is touched again", j.id, l.facts.State(j.facts), maxRounds))
+		}
 		touched := l.todo.touched
 		l.todo.touched = l.todo.spareList
 		slices.SortFunc(touched, func(a, b *job) int { return cmp.Compare(a.facts.N(), b.facts.N()) })

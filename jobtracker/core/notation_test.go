@@ -116,6 +116,11 @@ func parseReport(args []datadriven.CmdArg) *wire.Report {
 		}
 	}
 	if !r.State.Final() {
+		for _, a := range args[2:] {
+			if a.Key == "digest" {
+				r.Digest = num(a.Vals[0])
+			}
+		}
 		return r
 	}
 	r.Result = &wire.Result{}

@@ -113,6 +113,7 @@ func (p *paced) runUntil(done func() bool) {
 		if wakes && at <= p.todo[0].at {
 			p.now = max(p.now, at)
 			p.step(Tick{})
+			checkWake(p.core, p.now, p.t.Fatalf)
 			continue
 		}
 		m := heap.Pop(&p.todo).(moment)

@@ -246,6 +246,7 @@ func (s *scenario) tick(by time.Duration) {
 		}
 		s.now = max(s.now, at)
 		s.step(Tick{})
+		checkWake(s.core, s.now, s.t.Fatalf)
 	}
 	s.now = end
 	s.step(Tick{})

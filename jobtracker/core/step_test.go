@@ -8,6 +8,14 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// checkWake fails if a core asks to be woken at a time that has come: its owner would pass it
+// Ticks without end, and time would not pass.
+func checkWake(c *Core, now time.Duration, fail func(string, ...any)) {
+	if at, ok := c.Wake(); ok && at <= now {
+		fail("the core asks to be woken at %v, which is not after %v", at, now)
+	}
+}
+
 // feeder returns a function that feeds events to a core. The log commits and splits are read at
 // once. All other commands go to then.
 func feeder(c *Core, now *time.Duration, then func(Command)) func(Event) {

@@ -157,9 +157,7 @@ func (w *world) run(until func() bool, end time.Duration) bool {
 			}
 			w.now = max(w.now, at)
 			w.step(Tick{})
-			if at, wakes := w.core.Wake(); wakes && at <= w.now {
-				w.fail("the core asks to be woken at %v, which is not after %v", at, w.now)
-			}
+			checkWake(w.core, w.now, w.fail)
 		default:
 			return until()
 		}

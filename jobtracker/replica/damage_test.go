@@ -136,6 +136,18 @@ func TestDamage(t *testing.T) {
 	}
 }
 
+// TestSnapshotsGone: Open refuses a log without the entries that only a snapshot had.
+func TestSnapshotsGone(t *testing.T) {
+	t.Parallel()
+	cfg := writeState(t).restore(t)
+	if err := os.RemoveAll(filepath.Join(cfg.Dir, "snapshots")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tryOpen(t, cfg); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "no snapshot has them") {
+		t.Errorf("opened with %v", err)
+	}
+}
+
 // TestTornTail: Open drops a torn write, and keeps the entries before it.
 func TestTornTail(t *testing.T) {
 	t.Parallel()

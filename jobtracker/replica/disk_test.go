@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -156,5 +157,37 @@ func TestLeaderStuck(t *testing.T) {
 	g.commit("another")
 	if n.restores > 0 || len(n.list()) < 2 {
 		t.Errorf("after the restart: %d snapshots, %q", n.restores, n.list())
+	}
+}
+
+// TestAcknowledgedIsSynced checks that all writes to the log are synced when an entry is
+// acknowledged.
+func TestAcknowledgedIsSynced(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	unsynced := make(map[string]int) // bytes by file
+	log := newDisk()
+	log.set(func(d *disk) {
+		d.write = func(name string, p []byte) (int, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			unsynced[name] += len(p)
+			return len(p), nil
+		}
+		d.sync = func(name string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			delete(unsynced, name)
+			return nil
+		}
+	})
+	g := newGroup(t, 1, func(c *Config) { c.vfs = log })
+	for i := range 10 {
+		g.commit(fmt.Sprint("entry ", i))
+		mu.Lock()
+		if len(unsynced) > 0 {
+			t.Errorf("entry %d is acknowledged, and these bytes are not synced: %v", i, unsynced)
+		}
+		mu.Unlock()
 	}
 }

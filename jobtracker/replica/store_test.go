@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -111,4 +112,39 @@ func tempDir(t *rapid.T) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
+}
+
+// TestEntryAtAnotherPlace checks that an entry is refused at the place of another one.
+func TestEntryAtAnotherPlace(t *testing.T) {
+	var data bytes.Buffer
+	if err := (checkedCodec{}).Encode(&raft.Log{Index: 5, Term: 1, Data: []byte("entry")}, &data); err != nil {
+		t.Fatal(err)
+	}
+	for index := range uint64(10) {
+		if err := checkEntry(data.Bytes(), index); (err == nil) != (index == 5) {
+			t.Errorf("entry 5 at the place of %d: %v", index, err)
+		}
+	}
+}
+
+// TestNothingAfterFailure checks that a store takes no entries after a failure: the disk may have
+// lost some before them.
+func TestNothingAfterFailure(t *testing.T) {
+	cfg := Config{ID: "jt1", Dir: t.TempDir(), Listen: "127.0.0.1:0"}
+	if err := cfg.complete(); err != nil {
+		t.Fatal(err)
+	}
+	s, _, err := openState(&cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	failure := errors.New("sync: input/output error")
+	s.fail(failure)
+	if err := s.StoreLog(&raft.Log{Index: 1, Term: 1}); !errors.Is(err, failure) {
+		t.Errorf("got %v, want %v", err, failure)
+	}
+	if last, err := s.LastIndex(); err != nil || last != 0 {
+		t.Errorf("the last entry is %d: %v", last, err)
+	}
 }
