@@ -19,7 +19,8 @@ type taskTracker struct {
 	dialing    bool
 	lastDialed int    // index of the job tracker that it dialled last
 	leaderHint string // address of the leader, from the last refusal
-	sickness   Kind   // fault that fails its attempts; empty: none
+	machine    machine
+	sickness   Kind // fault that fails its attempts; empty: none
 
 	disk      *disk
 	workers   map[int]*worker
@@ -244,7 +245,7 @@ func (t *taskTracker) send(m wire.Message) {
 func (t *taskTracker) readNonce(c core.ReadNonce) {
 	t.later(t.w.upTo(10*time.Millisecond), func() {
 		ev := core.NonceRead{Stream: c.Stream}
-		if t.w.fault(t.w.rates.files) {
+		if t.machine.refusesCalls || t.w.fault(t.w.rates.files) {
 			ev.Error = errFault.Error()
 		} else {
 			ev.Nonce = t.w.read(c.File)

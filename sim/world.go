@@ -25,6 +25,7 @@ type world struct {
 	steps         int
 	instant       instant
 	calm          bool // the storm is over
+	lasting       bool // faults last, and the workload is undisturbed by its users
 	harmless      bool // no fault of the run can fail an attempt for good
 	trace         []string
 	rates         rates
@@ -187,15 +188,25 @@ func newWorld(r *Result) *world {
 	w.shuffles = rand.New(rand.NewPCG(seed, 6))
 	w.scheduling = drawScheduling(seed, changes)
 	w.drawPools(changes)
-	w.changeScheduling(changes, changes.IntN(3))
+	w.lasting = r.lasting != nil
+	trackers := 2 + plan.IntN(taskTrackers-1)
+	if w.lasting {
+		trackers = r.lasting.trackers
+	} else {
+		w.changeScheduling(changes, changes.IntN(3))
+	}
 	for i := range jobTrackers {
 		n := newJobTracker(w, jobTrackerName(i))
 		w.jts = append(w.jts, n)
 		w.nodes[n.name] = n
 	}
 	w.raft = newRaft(w)
-	for i := range 2 + plan.IntN(taskTrackers-1) {
+	for i := range trackers {
 		t := newTaskTracker(w, taskTrackerName(i))
+		if w.lasting && r.lasting.absent && slices.Contains(r.lasting.sick, t.name) {
+			t.crash(lastingTime)
+			continue
+		}
 		w.tts = append(w.tts, t)
 		w.nodes[t.name] = t
 	}
@@ -236,6 +247,10 @@ func play(r *Result) {
 			}
 		}
 	}()
+	if w.lasting {
+		w.playLasting(r)
+		return
+	}
 	w.harmless = true
 	for _, i := range r.Kept {
 		w.schedule(r.Faults[i])
