@@ -230,6 +230,7 @@ func (d *Display) report(b *bytes.Buffer, job *wire.JobStatus) {
 		return
 	}
 	PrintCounters(b, job.Counters)
+	writeGivenUp(b, job)
 	if output := d.outputs[job.ID]; output != "" {
 		fmt.Fprintf(b, "output: %s\n", output)
 	}
@@ -258,6 +259,7 @@ func PrintStatus(w io.Writer, job *wire.JobStatus) error {
 		first, _, _ := strings.Cut(trouble, "\n")
 		fmt.Fprintf(&b, "  trouble: %s\n", OneLine(first))
 	}
+	writeGivenUp(&b, job)
 	if job.Error != "" && job.State != wire.Succeeded {
 		writeError(&b, job.Error)
 	}
@@ -270,6 +272,21 @@ func phaseLine(p phase) string {
 	parts := []string{fmt.Sprintf("  %-7s %3d%%", p.name, p.percent), bytesText(p), tasksText(p.tasks)}
 	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 	return strings.Join(parts, "  ")
+}
+
+// writeGivenUp writes which tasks were given up, and why.
+func writeGivenUp(w io.Writer, job *wire.JobStatus) {
+	if job.GivenUpTasks == "" {
+		return
+	}
+	fmt.Fprintf(w, "  given up, so their records are missing in the output: %s\n", OneLine(job.GivenUpTasks))
+	for _, cause := range job.GivenUp {
+		first, _, _ := strings.Cut(cause, "\n")
+		fmt.Fprintf(w, "    %s\n", OneLine(first))
+	}
+	if n := job.Maps.GivenUp + job.Reduces.GivenUp - len(job.GivenUp); n > 0 {
+		fmt.Fprintf(w, "    and %d more\n", n)
+	}
 }
 
 // writeError writes an error's lines, indented.

@@ -25,7 +25,7 @@ func phases(job *wire.JobStatus) []phase {
 		return []phase{mapped}
 	}
 	// While maps run, the totals of later phases are estimates.
-	estimated := job.Maps.Done < job.Maps.Total
+	estimated := !job.Maps.Ended()
 	shuffled := phase{name: "shuffle", bytes: job.Shuffled, estimated: estimated}
 	gathered := wire.TaskCounts{Total: 1}
 	if !estimated && job.Shuffled.Done >= job.Shuffled.Total {
@@ -45,7 +45,7 @@ func percent(bytes wire.Progress, tasks wire.TaskCounts, state wire.State) int {
 		done, total = int64(tasks.Done), int64(tasks.Total)
 	}
 	switch {
-	case state == wire.Succeeded, state == wire.Committing, state == wire.Running && tasks.Done >= tasks.Total:
+	case state == wire.Succeeded, state == wire.Committing, state == wire.Running && tasks.Ended():
 		return 100
 	case total <= 0:
 		return 0
@@ -86,7 +86,7 @@ func plainLine(job *wire.JobStatus) string {
 		parts = append(parts, fmt.Sprintf("%s %d%%", p.name, p.percent))
 	}
 	line := strings.Join(parts, " ")
-	return line + failedText(job.Maps.FailedAttempts+job.Reduces.FailedAttempts)
+	return line + failedText(job.Maps.FailedAttempts+job.Reduces.FailedAttempts) + givenUpText(job.Maps.GivenUp+job.Reduces.GivenUp)
 }
 
 // failedText returns the part of a line about failed attempts.
@@ -100,6 +100,17 @@ func failedText(attempts int) string {
 	return fmt.Sprintf(", %d attempts failed", attempts)
 }
 
+// givenUpText returns the part of a line about tasks that were given up.
+func givenUpText(tasks int) string {
+	switch tasks {
+	case 0:
+		return ""
+	case 1:
+		return ", 1 task given up"
+	}
+	return fmt.Sprintf(", %d tasks given up", tasks)
+}
+
 func tasksText(t wire.TaskCounts) string {
 	if t.Total == 0 {
 		return ""
@@ -108,7 +119,7 @@ func tasksText(t wire.TaskCounts) string {
 	if t.Running > 0 {
 		text += fmt.Sprintf(", %d running", t.Running)
 	}
-	return text + failedText(t.FailedAttempts)
+	return text + failedText(t.FailedAttempts) + givenUpText(t.GivenUp)
 }
 
 func bytesText(p phase) string {

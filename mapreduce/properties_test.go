@@ -61,8 +61,6 @@ func TestHadoopProperties(t *testing.T) {
 		"map.output.key.field.separator=.":                                         "order",
 		"mapreduce.map.skip.maxrecords=1":                                          "no record is skipped",
 		"mapred.skip.on=true":                                                      "no record is skipped",
-		"mapreduce.map.failures.maxpercent=5":                                      "no output",
-		"mapred.max.reduce.failures.percent=5":                                     "no output",
 		"mapred.input.dir=/x":                                                      "-input",
 		"mapreduce.output.fileoutputformat.outputdir=/x":                           "-output",
 		"mapreduce.input.pathFilter.class=x":                                       "globs",
@@ -76,7 +74,6 @@ func TestHadoopProperties(t *testing.T) {
 		// a value that Quern has anyway
 		"mapreduce.output.fileoutputformat.compress=false":           accepted,
 		"mapred.output.compress= false ":                             accepted,
-		"mapreduce.map.failures.maxpercent=0":                        accepted,
 		"mapreduce.fileoutputcommitter.marksuccessfuljobs=true":      accepted,
 		"mapreduce.output.basename=part":                             accepted,
 		"mapreduce.map.speculative=false":                            accepted,
@@ -89,6 +86,8 @@ func TestHadoopProperties(t *testing.T) {
 		"mapreduce.job.reduces=3": honoured, "mapred.reduce.tasks=3": honoured, "io.sort.mb=7": honoured,
 		"key.value.separator.in.input.line=;": honoured, "mapred.textoutputformat.separator=;": honoured,
 		"mapred.min.split.size=9": honoured, "mapred.task.timeout=9": honoured, "mapred.job.queue.name=etl": honoured,
+		"mapreduce.map.failures.maxpercent=5": honoured, "mapred.max.reduce.failures.percent=100": honoured,
+		"mapreduce.reduce.failures.maxpercent=101": "0 to 100",
 		"my.own=1": honoured, "user.name=bob": honoured,
 	} {
 		for how, compile := range map[string]func() (*compilation, error){

@@ -184,7 +184,7 @@ const maxStatus = 1 << 10
 func (a *attempt) failed(err error) wire.Result {
 	cause := wire.Truncate(err.Error(), wire.MaxText)
 	r := wire.Result{Error: cause, Bytes: a.progress().Done,
-		Fatal: isFatal(err) || errors.Is(err, shuffle.ErrRecordTooLarge)}
+		Fatal: isFatal(err) || errors.Is(err, shuffle.ErrRecordTooLarge), BadInput: isBadInput(err)}
 	if status := a.task.lastStatus(); status != "" {
 		r.Error += "\n(its status: " + wire.Truncate(status, maxStatus) + ")"
 	}
@@ -211,9 +211,12 @@ func (a *attempt) commit() error {
 		}
 		kind, n = wire.Map, len(splits)
 	}
-	tasks := make([]wire.TaskID, n)
-	for i := range tasks {
-		tasks[i] = wire.TaskID{Job: a.id().Task.Job, Kind: kind, N: i}
+	tasks := make([]wire.TaskID, 0, n)
+	for i := range n {
+		if w := i / 64; w < len(a.cmd.GivenUp) && a.cmd.GivenUp[w]&(1<<(i%64)) != 0 {
+			continue
+		}
+		tasks = append(tasks, wire.TaskID{Job: a.id().Task.Job, Kind: kind, N: i})
 	}
 	return a.tree.commitJob(tasks, a.alive)
 }

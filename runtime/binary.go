@@ -65,7 +65,7 @@ func (s *Split) binaryRecords(c Chunk, in *stream) (*shuffle.Reader, error) {
 // count as a lost map output, which a rerun can recompute.
 func binaryError(c Chunk, limit int, err error) error {
 	if large, ok := errors.AsType[*shuffle.TooLargeError](err); ok {
-		return Fatal(fmt.Errorf("read %s: %w: %d bytes at offset %d, with %s=%d", c.Path, ErrRecordTooLarge, large.Size, large.Offset, RecordMaxBytes, limit))
+		return fatalInput(fmt.Errorf("read %s: %w: %d bytes at offset %d, with %s=%d", c.Path, ErrRecordTooLarge, large.Size, large.Offset, RecordMaxBytes, limit))
 	}
 	if damaged, ok := errors.AsType[*shuffle.CorruptError](err); ok {
 		return fmt.Errorf("%w at offset %d: %s", ErrCorrupt, damaged.Offset, damaged.Reason)

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -34,16 +35,29 @@ func Fatal(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &fatalError{err}
+	return &fatalError{error: err}
 }
 
-type fatalError struct{ error }
+// fatalInput marks an error that would fail every attempt of this task because of its own
+// input, as a truncated file. Other tasks may succeed.
+func fatalInput(err error) error { return &fatalError{error: err, inputOnly: true} }
+
+type fatalError struct {
+	error
+	inputOnly bool // see fatalInput
+}
 
 func (e *fatalError) Unwrap() error { return e.error }
 
 func isFatal(err error) bool {
 	_, ok := errors.AsType[*fatalError](err)
 	return ok
+}
+
+// isBadInput reports whether the outermost mark of an error is fatalInput's.
+func isBadInput(err error) bool {
+	fatal, ok := errors.AsType[*fatalError](err)
+	return ok && fatal.inputOnly || !ok && errors.Is(err, shuffle.ErrRecordTooLarge)
 }
 
 // protect runs f and turns its panic into an error with the stack.

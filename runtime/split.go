@@ -161,9 +161,9 @@ func (s *Split) fail(c Chunk, err error) {
 	switch kind := compressed(c.Path); {
 	case kind == "":
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		err = Fatal(fmt.Errorf("%w: it ends within its %s", ErrTruncated, kind))
+		err = fatalInput(fmt.Errorf("%w: it ends within its %s", ErrTruncated, kind))
 	case errors.Is(err, gzip.ErrHeader), errors.Is(err, zstd.ErrMagicMismatch):
-		err = Fatal(fmt.Errorf("%w: not all of its content is %s, as its name says; remove the rest (padding?) or rename the file", ErrInput, kind))
+		err = fatalInput(fmt.Errorf("%w: not all of its content is %s, as its name says; remove the rest (padding?) or rename the file", ErrInput, kind))
 	}
 	if _, local, _ := strings.Cut(c.Path, "://"); !strings.Contains(err.Error(), local) { // errors of local files have names without scheme
 		err = fmt.Errorf("read %s: %w", c.Path, err)
@@ -353,7 +353,7 @@ func (s *Split) recordsOf(c Chunk, in *stream, at int64, size int, block []byte,
 			}
 		}
 		if whole < n {
-			return false, Fatal(fmt.Errorf("%w: the last record has %d of %d bytes", ErrTruncated, n-whole, size))
+			return false, fatalInput(fmt.Errorf("%w: the last record has %d of %d bytes", ErrTruncated, n-whole, size))
 		}
 		if end {
 			break
@@ -405,5 +405,5 @@ func (s *Split) contentOf(c Chunk, in *stream, content []byte) ([]byte, error) {
 }
 
 func tooLarge(path string, offset int64, limit int) error {
-	return Fatal(fmt.Errorf("read %s: %w: the record at offset %d is longer than %s=%d", path, ErrRecordTooLarge, offset, RecordMaxBytes, limit))
+	return fatalInput(fmt.Errorf("read %s: %w: the record at offset %d is longer than %s=%d", path, ErrRecordTooLarge, offset, RecordMaxBytes, limit))
 }

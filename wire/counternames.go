@@ -46,7 +46,9 @@ const (
 	BytesWritten = "BYTES_WRITTEN"
 
 	// In QuernCounters.
-	HeapObjects = "HEAP_OBJECTS_ALLOCATED"
+	HeapObjects    = "HEAP_OBJECTS_ALLOCATED"
+	GivenUpMaps    = "GIVEN_UP_MAPS"
+	GivenUpReduces = "GIVEN_UP_REDUCES"
 )
 
 // CounterGroup is a group of counters for which Hadoop has a title, in Hadoop's order.

@@ -112,10 +112,11 @@ type (
 		Subject    AttemptID     `msgpack:"Subject"`    // the attempt that a fence settles
 		Outcome    State         `msgpack:"Outcome"`    // for a cleanup: Failed or Killed
 		Timeout    time.Duration `msgpack:"Timeout"`
-		Memory     int64         `msgpack:"Memory"`    // maximum resident bytes of the attempt's processes; 0: no limit
-		Processes  int           `msgpack:"Processes"` // maximum number of processes of the attempt; 0: no limit
-		Rack       string        `msgpack:"Rack"`      // of the tracker; empty: unknown
-		Token      string        `msgpack:"Token"`     // of the job
+		Memory     int64         `msgpack:"Memory"`            // maximum resident bytes of the attempt's processes; 0: no limit
+		Processes  int           `msgpack:"Processes"`         // maximum number of processes of the attempt; 0: no limit
+		Rack       string        `msgpack:"Rack"`              // of the tracker; empty: unknown
+		Token      string        `msgpack:"Token"`             // of the job
+		GivenUp    []uint64      `msgpack:"GivenUp,omitempty"` // for a commit: tasks without output, one bit each
 	}
 
 	// Kill ends an attempt.
@@ -180,15 +181,16 @@ type (
 	// Run tells a worker to run an attempt. A worker runs one attempt at a time.
 	Run struct {
 		Attempt AttemptID `msgpack:"Attempt"`
-		Staging string    `msgpack:"Staging"` // the submission's
-		Index   int       `msgpack:"Index"`   // of the job in the submission's Plan
-		Dir     string    `msgpack:"Dir"`     // the attempt's own local directory; the tracker creates it
-		Logs    string    `msgpack:"Logs"`    // directory for its stdout and stderr
-		Runs    []Segment `msgpack:"Runs"`    // for a reduce: its partition
-		Subject AttemptID `msgpack:"Subject"` // the attempt that a fence settles
-		Outcome State     `msgpack:"Outcome"` // for a cleanup: Failed or Killed
-		Host    string    `msgpack:"Host"`    // name of the tracker's machine in the file system
-		Rack    string    `msgpack:"Rack"`    // as in Launch
+		Staging string    `msgpack:"Staging"`           // the submission's
+		Index   int       `msgpack:"Index"`             // of the job in the submission's Plan
+		Dir     string    `msgpack:"Dir"`               // the attempt's own local directory; the tracker creates it
+		Logs    string    `msgpack:"Logs"`              // directory for its stdout and stderr
+		Runs    []Segment `msgpack:"Runs"`              // for a reduce: its partition
+		Subject AttemptID `msgpack:"Subject"`           // the attempt that a fence settles
+		Outcome State     `msgpack:"Outcome"`           // for a cleanup: Failed or Killed
+		Host    string    `msgpack:"Host"`              // name of the tracker's machine in the file system
+		Rack    string    `msgpack:"Rack"`              // as in Launch
+		GivenUp []uint64  `msgpack:"GivenUp,omitempty"` // as in Launch
 	}
 
 	// WorkerProgress is sent while an attempt runs, about twice a second.
@@ -245,6 +247,10 @@ type Result struct {
 	Fatal bool   `msgpack:"Fatal"` // a retry would fail too, as with missing input
 	Log   string `msgpack:"Log"`   // if it failed: last lines of its stderr
 
+	// BadInput says that the input of this task alone is the cause of Fatal, such as a truncated
+	// file: other tasks may succeed.
+	BadInput bool `msgpack:"BadInput,omitempty"`
+
 	Counters  Counters      `msgpack:"Counters"`
 	Bytes     int64         `msgpack:"Bytes"`     // bytes that a map or reduce has read
 	Took      time.Duration `msgpack:"Took"`      // from launch to end, measured by the tracker
@@ -258,12 +264,17 @@ type Result struct {
 // MapOutput is the segment file of a map attempt, with all partitions.
 type MapOutput struct {
 	Map     int    `msgpack:"Map"`
-	Attempt int    `msgpack:"Attempt"` // the AttemptID's N
-	Tracker string `msgpack:"Tracker"` // tracker that has the file
-	Addr    string `msgpack:"Addr"`    // host:port of that tracker's shuffle service
-	Bytes   int64  `msgpack:"Bytes"`   // total of its partitions
-	Digest  uint64 `msgpack:"Digest"`  // of all partitions: equal digests mean equal records
+	Attempt int    `msgpack:"Attempt"`           // the AttemptID's N
+	Tracker string `msgpack:"Tracker"`           // tracker that has the file
+	Addr    string `msgpack:"Addr"`              // host:port of that tracker's shuffle service
+	Bytes   int64  `msgpack:"Bytes"`             // total of its partitions
+	Digest  uint64 `msgpack:"Digest"`            // of all partitions: equal digests mean equal records
+	GivenUp bool   `msgpack:"GivenUp,omitempty"` // the map was given up: no tracker has an output, and Digest is GivenUpDigest
 }
+
+// GivenUpDigest is the digest of a map that was given up. It differs from that of a map without
+// records, so that a reduce commits only if it knows which maps were given up.
+const GivenUpDigest = 0x67697665_6e207570
 
 // SplitsDone is the result of a setup attempt.
 type SplitsDone struct {

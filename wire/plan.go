@@ -179,6 +179,9 @@ type JobStatus struct {
 	Owner      string        `msgpack:"Owner"`          // the user that submitted it; empty: not known any more
 	Flow       FlowID        `msgpack:"Flow"`           // its flow; zero: none
 	StoppedBy  JobID         `msgpack:"With"`           // the job of its flow that failed or was killed, which stopped this one; zero: none
+
+	GivenUpTasks string   `msgpack:"GivenUpTasks,omitempty"` // tasks that failed for good, and without which the job goes on: "maps 3, 7-9; reduce 0"
+	GivenUp      []string `msgpack:"GivenUp,omitempty"`      // why, for the first of them; at most MaxTroubles
 }
 
 // MaxTroubles limits the troubles of a job. The first MaxTroubles about lost trackers are kept, and
@@ -194,7 +197,11 @@ type TaskCounts struct {
 	Running        int `msgpack:"Running"`
 	Done           int `msgpack:"Done"`
 	FailedAttempts int `msgpack:"FailedAttempts"`
+	GivenUp        int `msgpack:"GivenUp,omitempty"` // tasks that failed for good, and without which the job goes on
 }
+
+// Ended reports whether no task is left to run.
+func (t *TaskCounts) Ended() bool { return t.Done+t.GivenUp >= t.Total }
 
 // Counters are sums over a job's successful attempts, by Hadoop's groups and names.
 type Counters map[string]map[string]int64

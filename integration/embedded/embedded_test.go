@@ -43,6 +43,7 @@ func buildAndRun(m *testing.M) int {
 		"github.com/quernmr/quern/examples/sort",
 		"github.com/quernmr/quern/examples/grep",
 		"github.com/quernmr/quern/integration/embedded/faulty",
+		"github.com/quernmr/quern/"+trial.Bad,
 		"github.com/quernmr/quern/"+trial.Paced)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

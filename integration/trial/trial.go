@@ -19,6 +19,9 @@ import (
 // Paced is the package of the program paced.
 const Paced = "integration/trial/paced"
 
+// Bad is the package of the program bad, a word count with bad records.
+const Bad = "integration/trial/bad"
+
 // Job is a run of the program paced. Its attempts write trace files into a directory.
 type Job struct {
 	*Run

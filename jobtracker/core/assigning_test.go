@@ -81,7 +81,7 @@ func checkReduces(c *Core, fail func(string, ...any)) {
 		}
 		for m := range j.maps {
 			if t := &j.maps[m]; j.outputs.recomputing && !t.output.atHand() && !t.runs() && !t.expected && !j.assign.IsPending(m) &&
-				!j.assign.IsAside(m) && j.faults.RetryAt(t.key()) == 0 {
+				!j.assign.IsAside(m) && j.faults.RetryAt(t.key()) == 0 && !j.bad.holds(t.key()) {
 				fail("output %d of %v must be recomputed, and no map of it runs or waits", m, j.id)
 			}
 		}
@@ -135,10 +135,16 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 		retryAt, elsewhere := j.faults.RetryAt(tk.key()), j.faults.AvoidUntil(tk.key())
 		needed := !tk.runs() && !j.maps[m].expected && (!j.maps[m].output.atHand() || j.maps[m].recompute) && j.needsOutput(&j.maps[m])
 		if _, grant := j.facts.Grant(m); j.facts.Reduces() == 0 {
-			needed = !tk.runs() && !grant && !j.facts.Committed(m)
+			needed = !tk.runs() && !grant && !j.facts.Settled(m)
 		}
 		if j.maps[m].expected && j.assign.IsPending(m) {
 			continue // the tracker with its output drained and restarted
+		}
+		if j.bad.holds(tk.key()) {
+			if j.assign.IsPending(m) || j.assign.IsAside(m) {
+				fail("%v waits for the log, and is to be launched", j.idOf(tk))
+			}
+			continue
 		}
 		waits := retryAt > 0 || j.assign.IsAside(m)
 		if needed && !waits && !j.assign.IsPending(m) || j.assign.IsPending(m) && (waits || !needed) || j.assign.IsAside(m) && !needed {

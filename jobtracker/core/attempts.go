@@ -103,6 +103,8 @@ func (l *leader) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	switch tk.kind {
 	case wire.Reduce:
 		m.Generation = j.partitions.homes[tk.n].generation
+	case wire.Commit:
+		m.GivenUp = j.facts.GivenUpTasks(j.facts.Kind()).Words()
 	case wire.Cleanup:
 		m.Outcome = j.facts.Stop().Outcome
 	}
@@ -180,12 +182,15 @@ func (t *tracker) remove(a *attempt) {
 }
 
 // updateTaskOf updates whether the task of an attempt can be launched.
-func (l *leader) updateTaskOf(a *attempt) {
-	switch a.id.Task.Kind {
+func (l *leader) updateTaskOf(a *attempt) { l.updateTask(a.job, a.task) }
+
+// updateTask updates whether a map or reduce can be launched.
+func (l *leader) updateTask(j *job, tk *task) {
+	switch tk.kind {
 	case wire.Map:
-		l.updateMap(a.job, a.id.Task.N)
+		l.updateMap(j, int(tk.n))
 	case wire.Reduce:
-		l.updateReduce(a.job, a.id.Task.N)
+		l.updateReduce(j, int(tk.n))
 	}
 }
 

@@ -38,10 +38,10 @@ func (l *leader) grantReady(j *job) {
 	}
 	j.service.awaitingGrant = slices.DeleteFunc(j.service.awaitingGrant, func(a *attempt) bool {
 		n := a.id.Task.N
-		if j.attempt(a.id) != a || a.killed || j.facts.Committed(n) {
+		if j.attempt(a.id) != a || a.killed || j.facts.Settled(n) {
 			return true
 		}
-		if _, taken := j.facts.Grant(n); taken {
+		if _, taken := j.facts.Grant(n); taken || j.bad.holds(a.task.key()) {
 			return false
 		}
 		if j.facts.Reduces() > 0 && a.digest != 0 && a.digest != j.outputs.digestSum {
@@ -118,6 +118,7 @@ func (l *leader) updateCommitting(j *job, n int) {
 func (l *leader) revoked(j *job, x *facts.Revoked) {
 	delete(j.service.fences, x.Task)
 	l.updateCommitting(j, x.Task)
+	l.proposeGivenUp(j, j.committingTask(x.Task))
 	l.touch(j)
 }
 
@@ -141,13 +142,14 @@ func (l *leader) commitProposed(j *job, n, attempt int) bool {
 func (l *leader) committed(j *job, x *facts.Committed) {
 	delete(j.service.fences, x.Task)
 	tk := j.committingTask(x.Task)
+	delete(j.bad.doomed, tk.key())
 	for a := range tk.all() {
 		if a.id.N != x.Attempt {
 			l.killAttempt(a, "another attempt of the task has committed")
 		}
 	}
 	if j.facts.Kind() == wire.Reduce {
-		l.clearCommitted(j, x.Task)
+		l.clearSettled(j, x.Task)
 	}
 	l.updateCommitting(j, x.Task)
 	l.phases[phaseOf(j.facts.Kind())].planSoon(l.now)

@@ -84,7 +84,7 @@ func (l *leader) endFactOf(j *job, outcome wire.State, text string) *facts.Ended
 		Maps: j.mapsDone(),
 	}
 	if outcome == wire.Succeeded {
-		x.Maps = len(j.maps)
+		x.Maps = len(j.maps) - j.facts.GivenUpTasks(wire.Map).Len()
 	}
 	if stop := j.facts.Stop(); j.facts.Stopping() {
 		x.With = stop.With

@@ -30,9 +30,9 @@ func (l *leader) attemptFailed(j *job, t *tracker, tk *task, id wire.AttemptID, 
 	switch {
 	case !j.needsTask(tk):
 	case r.Fatal:
-		l.giveUpTask(j, tk, failure.String())
+		l.giveUpTask(j, tk, failure.String(), r.BadInput)
 	case usedUp:
-		l.giveUpTask(j, tk, reason)
+		l.giveUpTask(j, tk, reason, true)
 	case !tk.kind.Slotted():
 		tk.delayRetry(l, j)
 	default:
@@ -51,16 +51,6 @@ func (l *leader) flowStopping(j *job) bool {
 		}
 	}
 	return false
-}
-
-// giveUpTask stops the job of a task that cannot succeed. If the task is the cleanup, the job
-// ends without it.
-func (l *leader) giveUpTask(j *job, tk *task, text string) {
-	if tk.kind == wire.Cleanup {
-		j.finish.cleanupError = text
-		return
-	}
-	l.stopJob(j, wire.Failed, text)
 }
 
 // needsTask reports whether the job cannot succeed without a task. It does not need a rerun map

@@ -197,7 +197,7 @@ func (j *job) totalTasks(phase int) int {
 func (j *job) tasksLeft(phase int) int {
 	switch {
 	case j.facts.Kind() == kindOf(phase):
-		return j.totalTasks(phase) - j.facts.CommittedTasks()
+		return j.totalTasks(phase) - j.facts.SettledTasks()
 	case phase == reducePhase:
 		return 0 // a job without reduces
 	case j.outputs.digestsKnown == len(j.maps) && j.partitions.ungathered == 0 && !j.outputs.recomputing:

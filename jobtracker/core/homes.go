@@ -93,7 +93,7 @@ func (l *leader) clearHome(j *job, p int) {
 	if t == nil {
 		return
 	}
-	if !j.facts.Committed(p) {
+	if !j.facts.Settled(p) {
 		l.setComplete(j, p, false)
 	}
 	l.releaseHome(j, p)
@@ -109,8 +109,8 @@ func (l *leader) clearHome(j *job, p int) {
 	}
 }
 
-// clearCommitted removes the home of a committed partition.
-func (l *leader) clearCommitted(j *job, p int) {
+// clearSettled removes the home of a partition after its reduce has committed or was given up.
+func (l *leader) clearSettled(j *job, p int) {
 	if h := &j.partitions.homes[p]; !h.complete {
 		h.complete = true
 		l.partitionGathered(j)
@@ -199,7 +199,7 @@ func (l *leader) resendHomes(j *job, t *tracker, listed map[homeKey]bool) {
 // homeReport handles a home's progress report.
 func (l *leader) homeReport(t *tracker, r *wire.HomeReport) {
 	j := l.job(r.Job)
-	if j == nil || !j.facts.Running() || r.Partition < 0 || r.Partition >= len(j.partitions.homes) || j.facts.Committed(r.Partition) {
+	if j == nil || !j.facts.Running() || r.Partition < 0 || r.Partition >= len(j.partitions.homes) || j.facts.Settled(r.Partition) {
 		return
 	}
 	h := &j.partitions.homes[r.Partition]
@@ -222,7 +222,7 @@ func (l *leader) homeReport(t *tracker, r *wire.HomeReport) {
 func (l *leader) checkHomes(j *job) {
 	j.partitions.mismatched = taskset.Set{}
 	for p := range j.partitions.homes {
-		if j.partitions.homes[p].tracker != nil && !j.facts.Committed(p) {
+		if j.partitions.homes[p].tracker != nil && !j.facts.Settled(p) {
 			l.checkHome(j, p)
 		}
 	}
@@ -311,8 +311,8 @@ func (l *leader) rerunMissing(j *job) {
 // canReduce reports whether the reduce of a partition may be launched at its home.
 func (l *leader) canReduce(j *job, p int) bool {
 	_, grant := j.facts.Grant(p)
-	return j.partitions.homes[p].complete && !j.reduces[p].runs() && !grant && !j.facts.Committed(p) && j.facts.Running() &&
-		j.faults.RetryAt(j.reduces[p].key()) == 0
+	return j.partitions.homes[p].complete && !j.reduces[p].runs() && !grant && !j.facts.Settled(p) && j.facts.Running() &&
+		j.faults.RetryAt(j.reduces[p].key()) == 0 && !j.bad.holds(j.reduces[p].key())
 }
 
 // updateReduce updates whether the reduce of a partition can be launched: in hosting.ready or,
@@ -349,7 +349,7 @@ func (l *leader) updateReduce(j *job, p int) {
 // reduceLost handles map outputs that a reduce could not read: the maps rerun, and a new home
 // gathers the partition from the start.
 func (l *leader) reduceLost(j *job, p int, lost []wire.OutputLost) {
-	if !j.facts.Running() || j.facts.Committed(p) {
+	if !j.facts.Running() || j.facts.Settled(p) {
 		return
 	}
 	l.rehome(j, p)
@@ -426,6 +426,9 @@ func (l *leader) newOutputs(j *job) []wire.MapOutput {
 // outputOf returns the chosen output of a map.
 func (l *leader) outputOf(j *job, m int) wire.MapOutput {
 	mt := &j.maps[m]
+	if mt.output.givenUp {
+		return wire.MapOutput{Map: m, Digest: mt.digest, GivenUp: true}
+	}
 	t := l.fleet.byNumber[mt.output.tracker-1]
 	return wire.MapOutput{
 		Map: m, Attempt: mt.output.attempt, Tracker: t.Name, Addr: t.Addr, Bytes: mt.output.bytes, Digest: mt.digest,

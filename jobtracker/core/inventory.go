@@ -219,7 +219,7 @@ func (l *leader) adoptable(j *job, tk *task, id wire.AttemptID, hasOutput, atHom
 			}
 			return nil
 		}
-		if j.facts.Committed(id.Task.N) {
+		if j.facts.Settled(id.Task.N) {
 			return nil
 		}
 	}

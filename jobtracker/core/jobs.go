@@ -40,6 +40,7 @@ type job struct {
 	profile    *history.Profile // profile of the last job with the same name; nil: none, or not loaded yet
 	planned    planRecord
 	finish     finishing
+	bad        badTasks
 }
 
 // jobSpec is what was submitted, and when.
@@ -91,7 +92,12 @@ func (l *leader) makeTasks(j *job) {
 		j.reduces[i].kind, j.reduces[i].n = wire.Reduce, int32(i)
 	}
 	j.ended.Expect(len(j.maps) + len(j.reduces))
-	j.partitions.makeHomes(len(j.reduces), j.facts.Committed)
+	j.partitions.makeHomes(len(j.reduces), j.facts.Settled)
+	if len(j.reduces) > 0 {
+		for m := range j.facts.GivenUpTasks(wire.Map).All() {
+			l.giveUpOutput(j, m)
+		}
+	}
 	for i := range j.maps {
 		l.updateMap(j, i)
 	}
@@ -124,19 +130,19 @@ func (j *job) committingTask(n int) *task {
 func (j *job) taskDone(id wire.TaskID) bool {
 	switch {
 	case id.Kind == j.facts.Kind():
-		return j.facts.Committed(id.N)
+		return j.facts.Settled(id.N)
 	case id.Kind == wire.Map:
 		return j.maps[id.N].output.atHand() && !j.maps[id.N].recompute
 	}
 	return j.service.done[id.Kind]
 }
 
-// mapsDone counts the maps that have committed, or have map output at hand.
+// mapsDone counts the maps that have committed, or have map output at hand, without those given up.
 func (j *job) mapsDone() int {
 	if j.facts.Reduces() == 0 {
 		return j.facts.CommittedTasks()
 	}
-	return j.outputs.chosen
+	return j.outputs.chosen - j.facts.GivenUpTasks(wire.Map).Len()
 }
 
 // runnable reports whether the leader may launch the job's tasks.
@@ -174,7 +180,7 @@ func (l *leader) advanceRunning(j *job) {
 		l.runService(j, &f.task, f.subject)
 	}
 	l.grantReady(j)
-	if j.facts.CommittedTasks() == j.facts.Commits() {
+	if j.facts.SettledTasks() == j.facts.Commits() {
 		l.propose(&facts.Committing{Job: j.facts.N()})
 	}
 }
@@ -217,6 +223,7 @@ func (l *leader) clearTasks(j *job) {
 	j.service.forget()
 	j.outputs.forget()
 	j.faults.ClearReminders()
+	j.bad = badTasks{}
 	l.clearHomes(j)
 }
 

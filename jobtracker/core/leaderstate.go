@@ -196,6 +196,8 @@ func (l *leader) applied(x facts.Fact, changed bool) {
 		l.stopped(x, changed)
 	case *facts.Granted:
 		l.granted(l.jobs[x.Job], x, changed)
+	case *facts.GivenUp:
+		l.givenUp(x, changed)
 	case *facts.SettingsChanged:
 		l.changeApplied(x, changed)
 	case *facts.SchedulingChanged:

@@ -48,10 +48,11 @@ type output struct {
 	tracker     int32  // 1 + the tracker's number; 0: no output is at hand
 	digestKnown bool
 	expected    bool // the restarted tracker may still have it, see expectation
+	givenUp     bool // the map was given up: its output is empty and on no tracker
 	recompute   bool // the tracker drains, so another one recomputes the output
 }
 
-func (o *output) atHand() bool { return o.tracker != 0 }
+func (o *output) atHand() bool { return o.tracker != 0 || o.givenUp }
 
 // outputRef names a chosen map output that is or was on a tracker.
 type outputRef struct{ job, m int32 }
@@ -59,10 +60,10 @@ type outputRef struct{ job, m int32 }
 // updateMap updates whether map m can be launched.
 func (l *leader) updateMap(j *job, m int) {
 	t := &j.maps[m]
-	wanted := !t.runs() && j.facts.Running() && j.faults.RetryAt(t.key()) == 0
+	wanted := !t.runs() && j.facts.Running() && j.faults.RetryAt(t.key()) == 0 && !j.bad.holds(t.key())
 	if j.facts.Reduces() == 0 {
 		_, grant := j.facts.Grant(m)
-		wanted = wanted && !grant && !j.facts.Committed(m)
+		wanted = wanted && !grant && !j.facts.Settled(m)
 	} else {
 		wanted = wanted && (!t.output.atHand() || t.recompute) && j.needsOutput(t) && !t.expected
 	}
@@ -99,7 +100,7 @@ func (l *leader) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *w
 // the output that it has, except in the cases below.
 func (l *leader) chooseOutput(j *job, t *tracker, out *wire.MapOutput) bool {
 	m := &j.maps[out.Map]
-	if j.faults.OutputRejected(m.key(), out.Attempt) {
+	if m.output.givenUp || j.bad.holds(m.key()) || j.faults.OutputRejected(m.key(), out.Attempt) {
 		return false
 	}
 	if m.output.atHand() {
@@ -114,14 +115,21 @@ func (l *leader) chooseOutput(j *job, t *tracker, out *wire.MapOutput) bool {
 	if m.digestKnown && m.digest != out.Digest && !j.recovering && !l.outputChanged(j, out) {
 		return false
 	}
+	m.output.tracker, m.output.attempt = t.number+1, out.Attempt
+	l.recordOutput(t, outputRef{int32(j.facts.N()), int32(out.Map)})
+	l.setOutput(j, m, out)
+	return true
+}
+
+// setOutput records the size and digest of the chosen output of a map, and queues it for homes.
+func (l *leader) setOutput(j *job, m *mapTask, out *wire.MapOutput) {
 	if m.digestKnown {
 		j.outputs.digestSum -= m.digest
 	} else {
 		j.outputs.digestsKnown++
 	}
 	j.outputs.hash = 0
-	m.output.tracker, m.output.attempt, m.output.bytes = t.number+1, out.Attempt, out.Bytes
-	m.digest, m.digestKnown = out.Digest, true
+	m.output.bytes, m.digest, m.digestKnown = out.Bytes, out.Digest, true
 	j.outputs.digestSum += out.Digest
 	j.outputs.chosen++
 	if j.outputs.chosen == len(j.maps) {
@@ -133,14 +141,12 @@ func (l *leader) chooseOutput(j *job, t *tracker, out *wire.MapOutput) bool {
 	}
 	j.outputs.bytes += out.Bytes
 	j.outputs.input += m.input
-	l.recordOutput(t, outputRef{int32(j.facts.N()), int32(out.Map)})
-	j.outputs.justChosen = append(j.outputs.justChosen, int32(out.Map))
+	j.outputs.justChosen = append(j.outputs.justChosen, m.n)
 	l.queueOutputs(j)
 	if j.outputs.digestsKnown == len(j.maps) {
 		l.checkHomes(j)
 		l.touch(j)
 	}
-	return true
 }
 
 // outputChanged handles a map that produced other records than before. Reduces that have read
@@ -153,14 +159,19 @@ func (l *leader) outputChanged(j *job, out *wire.MapOutput) bool {
 			id, wire.AttemptID{Task: id, N: out.Attempt}))
 		return false
 	}
+	l.restartReduces(j, fmt.Sprintf("%v is not deterministic and ran again", id))
+	return true
+}
+
+// restartReduces ends all reduces, since the map output that they read has changed.
+func (l *leader) restartReduces(j *job, reason string) {
 	for p := range j.reduces {
 		l.setComplete(j, p, false)
 		for a := range j.reduces[p].all() {
-			l.killAttempt(a, fmt.Sprintf("%v is not deterministic and ran again", id))
+			l.killAttempt(a, reason)
 		}
 	}
 	j.service.awaitingGrant = nil
-	return true
 }
 
 // dropOutput removes the chosen output of a map.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -43,6 +44,9 @@ func showMessage(m wire.Message) string {
 		if !m.Subject.IsZero() {
 			text += " against " + showAttempt(m.Subject)
 		}
+		if givenUp := taskset.Of(m.GivenUp); givenUp.Len() > 0 {
+			text += " without " + givenUp.Ranges(100)
+		}
 		if m.Outcome != 0 {
 			text += " after " + m.Outcome.String()
 		}
@@ -56,6 +60,10 @@ func showMessage(m wire.Message) string {
 	case *wire.Outputs:
 		var list []string
 		for _, o := range m.Outputs {
+			if o.GivenUp {
+				list = append(list, fmt.Sprintf("m%d-given-up", o.Map))
+				continue
+			}
 			list = append(list, fmt.Sprintf("m%d/%d@%s", o.Map, o.Attempt, o.Tracker))
 		}
 		return fmt.Sprintf("outputs %s %s", showJob(m.Job), strings.Join(list, " "))
@@ -141,6 +149,8 @@ func parseResult(r *wire.Report, a datadriven.CmdArg) {
 		r.Result.Log = a.Vals[0]
 	case "fatal":
 		r.Result.Fatal = true
+	case "bad-input":
+		r.Result.Fatal, r.Result.BadInput = true, true
 	case "splits":
 		r.Result.Splits = &wire.SplitsDone{Maps: int(num(a.Vals[0])), Hash: 5}
 	case "digest":
@@ -185,7 +195,13 @@ func parseHome(args []datadriven.CmdArg) *wire.HomeReport {
 		case "maps":
 			r.Maps = int(num(a.Vals[0]))
 		case "digest":
-			r.Digest = num(a.Vals[0])
+			for part := range strings.SplitSeq(a.Vals[0], "+") { // digest=7+given-up
+				if part == "given-up" {
+					r.Digest += wire.GivenUpDigest
+				} else {
+					r.Digest += num(part)
+				}
+			}
 		case "bytes":
 			r.Bytes = int64(num(a.Vals[0]))
 		case "complete":

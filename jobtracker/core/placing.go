@@ -142,7 +142,7 @@ func (j *job) partitionsToGather() int {
 
 // slowstarted reports whether enough maps have ended for reduces to start.
 func (j *job) slowstarted() bool {
-	return float64(j.mapsDone()) >= j.spec.Slowstart*float64(len(j.maps))
+	return float64(j.outputs.chosen) >= j.spec.Slowstart*float64(len(j.maps))
 }
 
 // nextToGather returns the lowest waiting partition that tracker t may gather, or -1.

@@ -33,6 +33,11 @@ func (t *simTracker) fetchNew(m *wire.Outputs) {
 				delete(h.outputs, o.Map)
 				t.sendHomeReport(name)
 			}
+			if o.GivenUp {
+				h.outputs[o.Map] = o
+				t.sendHomeReport(name)
+				continue
+			}
 			t.fetch(name, h, o, 0)
 		}
 	}
@@ -41,7 +46,7 @@ func (t *simTracker) fetchNew(m *wire.Outputs) {
 func (t *simTracker) fetch(name homeName, h *simHome, o wire.MapOutput, retries int) {
 	w := t.w
 	w.after(w.randomTime(200*time.Millisecond), func() {
-		if t.down || t.homes[name] != h {
+		if t.down || t.homes[name] != h || h.outputs[o.Map].GivenUp {
 			return
 		}
 		id := wire.AttemptID{Task: wire.TaskID{Job: name.job, Kind: wire.Map, N: o.Map}, N: o.Attempt}

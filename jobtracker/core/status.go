@@ -43,6 +43,7 @@ func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 	} else {
 		s.Reduces.Done = f.CommittedTasks()
 	}
+	setGivenUp(f, &s)
 	stoppedBy := 0
 	switch {
 	case f.Ended():
@@ -60,6 +61,29 @@ func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 	}
 	return s
 }
+
+// setGivenUp adds the tasks that were given up.
+func setGivenUp(f *facts.Job, s *wire.JobStatus) {
+	var lists []string
+	for i, counts := range []*wire.TaskCounts{&s.Maps, &s.Reduces} {
+		set := f.GivenUpTasks(kindOf(i))
+		if counts.GivenUp = set.Len(); counts.GivenUp == 0 {
+			continue
+		}
+		name := phaseNames[i]
+		if counts.GivenUp > 1 {
+			name += "s"
+		}
+		lists = append(lists, name+" "+set.Ranges(maxGivenUpText))
+	}
+	s.GivenUpTasks = strings.Join(lists, "; ")
+	for _, c := range f.GivenUpCauses() {
+		s.GivenUp = append(s.GivenUp, wire.Truncate(c.Cause, wire.MaxTrouble))
+	}
+}
+
+// maxGivenUpText is the maximum bytes of a list of tasks in a status.
+const maxGivenUpText = 1000
 
 // endedStatus fills in the part of a status that the log has of an ended job.
 func endedStatus(x facts.Ended, s *wire.JobStatus) {
@@ -127,6 +151,11 @@ func (l *leader) totals(j *job) wire.Counters {
 	for i, name := range []string{wire.FailedMaps, wire.FailedReduces} {
 		if n := j.faults.FailuresOfKind(kindOf(i)); n > 0 {
 			total.Add(wire.JobCounters, name, int64(n))
+		}
+	}
+	for i, name := range []string{wire.GivenUpMaps, wire.GivenUpReduces} {
+		if n := j.facts.GivenUpTasks(kindOf(i)).Len(); n > 0 {
+			total.Add(wire.QuernCounters, name, int64(n))
 		}
 	}
 	for level, name := range []string{wire.OtherLocalMaps, wire.DataLocalMaps, wire.RackLocalMaps, wire.OtherLocalMaps} {

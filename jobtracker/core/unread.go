@@ -32,13 +32,13 @@ func (l *leader) outputLost(t *tracker, r *wire.OutputLost) {
 	}
 }
 
-// jobOfOutput returns the running job that has chosen a map output, or nil.
+// jobOfOutput returns the running job that has chosen a map output of a tracker, or nil.
 func (l *leader) jobOfOutput(r *wire.OutputLost) *job {
 	j := l.job(r.Job)
 	if j == nil || !j.facts.Running() || r.Map < 0 || r.Map >= len(j.maps) || j.facts.Reduces() == 0 {
 		return nil
 	}
-	if m := &j.maps[r.Map]; !m.output.atHand() || m.output.attempt != r.Attempt {
+	if m := &j.maps[r.Map]; m.output.tracker == 0 || m.output.attempt != r.Attempt {
 		return nil
 	}
 	return j

@@ -40,6 +40,7 @@ type world struct {
 	splits         map[wire.JobID][]Split
 	scheduling     wire.Scheduling
 	schedulingRand *rand.Rand
+	badTaskRand    *rand.Rand
 	submissions    []*simSubmission
 	answers        map[Token]func(Reply)
 	lastToken      Token
@@ -230,7 +231,7 @@ func (w *world) drawScheduling(seed uint64) {
 		Scheduler: names[rnd.IntN(len(names))],
 		Delay:     []string{"none", "fixed=" + worldDelay.String(), "paper", "dynamic"}[rnd.IntN(4)],
 	}
-	w.schedulingRand = rnd
+	w.schedulingRand, w.badTaskRand = rnd, rand.New(rand.NewPCG(seed, 9))
 }
 
 // worldPools draws a table with limits for the default pool.
@@ -404,8 +405,8 @@ func (w *world) checkSend(c Send) {
 		w.fail("%v is launched for a job that has ended", m.Attempt)
 	case f.Stopping() && kind != wire.Cleanup:
 		w.fail("%v is launched for a job that stops", m.Attempt)
-	case kind == f.Kind() && f.Committed(m.Attempt.Task.N):
-		w.fail("%v is launched for a committed task", m.Attempt)
+	case kind == f.Kind() && f.Committed(m.Attempt.Task.N), kind.Slotted() && f.GivenUp(kind, m.Attempt.Task.N):
+		w.fail("%v is launched for a task that has committed or was given up", m.Attempt)
 	case kind.Slotted() && w.core.leader.fleet.byStream[c.Stream].Excluded != "":
 		w.fail("%v is launched on an excluded tracker", m.Attempt)
 	case kind == wire.Map:
@@ -477,8 +478,8 @@ func (w *world) checkFacts() {
 			}
 			w.loggedCommits[task] = true
 		}
-		if f.Ended() && f.End().Outcome == wire.Succeeded && f.CommittedTasks() != f.Commits() {
-			w.fail("%v succeeded with %d of %d tasks committed", id, f.CommittedTasks(), f.Commits())
+		if f.Ended() && f.End().Outcome == wire.Succeeded && f.SettledTasks() != f.Commits() {
+			w.fail("%v succeeded with %d of %d tasks committed or given up", id, f.SettledTasks(), f.Commits())
 		}
 	}
 	for task := range w.loggedCommits {

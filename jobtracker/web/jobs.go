@@ -34,7 +34,9 @@ type (
 		WaitReason    string                      `json:"waitReason,omitempty"` // begins with "for"
 		Troubles      []string                    `json:"troubles,omitempty"`
 		ElapsedMillis int64                       `json:"elapsedMillis"`
-		EndsMillis    int64                       `json:"endsMillis,omitempty"` // predicted time from submission to end
+		EndsMillis    int64                       `json:"endsMillis,omitempty"`   // predicted time from submission to end
+		GivenUpTasks  string                      `json:"givenUpTasks,omitempty"` // "maps 3, 7-9; reduce 0"
+		GivenUp       []string                    `json:"givenUp,omitempty"`      // why, for the first of them
 	}
 
 	// Tasks counts a phase's tasks.
@@ -43,6 +45,7 @@ type (
 		Running        int `json:"running"`
 		Done           int `json:"done"`
 		FailedAttempts int `json:"failedAttempts"`
+		GivenUp        int `json:"givenUp,omitempty"` // tasks that failed for good, and without which the job goes on
 	}
 
 	// Bytes is a phase's progress.
@@ -83,7 +86,7 @@ func JobOf(s *wire.JobStatus) Job {
 		ID: s.ID.String(), Name: s.Name, Owner: s.Owner, State: s.State.String(), Suspended: s.Suspended, Settings: settingsOf(&s.Settings, s.Elapsed), Maps: Tasks(s.Maps), Reduces: Tasks(s.Reduces),
 		Read: Bytes(s.Read), Shuffled: Bytes(s.Shuffled), Reduced: Bytes(s.Reduced), Counters: s.Counters,
 		Error: s.Error, WaitReason: s.WaitReason, Troubles: s.Troubles, ElapsedMillis: s.Elapsed.Milliseconds(),
-		EndsMillis: s.Ends.Milliseconds(),
+		EndsMillis: s.Ends.Milliseconds(), GivenUpTasks: s.GivenUpTasks, GivenUp: s.GivenUp,
 	}
 	if !s.Flow.IsZero() {
 		j.Flow = s.Flow.String()
@@ -124,6 +127,7 @@ func (j *Job) Status() (wire.JobStatus, error) {
 		Read: wire.Progress(j.Read), Shuffled: wire.Progress(j.Shuffled), Reduced: wire.Progress(j.Reduced),
 		Counters: j.Counters, Error: j.Error, WaitReason: j.WaitReason, Troubles: j.Troubles,
 		Elapsed: time.Duration(j.ElapsedMillis) * time.Millisecond, Ends: time.Duration(j.EndsMillis) * time.Millisecond,
+		GivenUpTasks: j.GivenUpTasks, GivenUp: j.GivenUp,
 	}, nil
 }
 

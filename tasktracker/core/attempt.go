@@ -214,7 +214,7 @@ func (c *Core) run(a *attempt) {
 		Attempt: a.id, Staging: a.launch.Staging, Index: a.launch.Index,
 		Dir: a.dir(), Logs: c.attemptLogs(a.id),
 		Subject: a.launch.Subject, Outcome: a.launch.Outcome,
-		Host: c.cfg.Host, Rack: a.launch.Rack,
+		Host: c.cfg.Host, Rack: a.launch.Rack, GivenUp: a.launch.GivenUp,
 	}
 	for _, r := range a.runs {
 		m.Runs = append(m.Runs, r.segment)

@@ -63,6 +63,8 @@ func (c *Core) requestOutput(e *entry) {
 	switch {
 	case !known:
 		e.state = unnamed
+	case o.GivenUp:
+		c.hold(e, o, 0) // the map was given up: it has no records
 	case o.Tracker == c.cfg.Tracker:
 		c.lookUp(e, o)
 	default:

@@ -247,18 +247,25 @@ func (c *Core) releaseInPlace(a *attempt) {
 func (c *Core) addFetched(e *entry, f *fetch, segment wire.Segment, records int64) {
 	h := e.home
 	h.disk.strikes = 0
-	e.state, e.fetch, e.tries, e.lostReason = held, nil, 0, ""
-	e.attempt, e.digest, e.bytes, e.run = f.output.Attempt, f.output.Digest, segment.Length, nil
-	h.heldCount++
-	h.digest += e.digest
-	h.bytes += e.bytes
-	c.markChanged(h)
+	e.fetch = nil
+	c.hold(e, f.output, segment.Length)
 	if records == 0 {
 		c.discardFetched(f)
 		return
 	}
 	segment.Map, segment.Attempt = e.mapN, e.attempt
 	c.addRun(h, &run{id: next(&c.last.run), maps: []int{e.mapN}, segment: segment, source: f.source})
+}
+
+// hold records an output in its home. The caller adds its run, if it has records.
+func (c *Core) hold(e *entry, o wire.MapOutput, bytes int64) {
+	h := e.home
+	e.state, e.tries, e.lostReason = held, 0, ""
+	e.attempt, e.digest, e.bytes, e.run = o.Attempt, o.Digest, bytes, nil
+	h.heldCount++
+	h.digest += e.digest
+	h.bytes += e.bytes
+	c.markChanged(h)
 }
 
 // inPlace reports whether the entry uses a map output of this tracker in place.

@@ -75,6 +75,8 @@ func blankFact(number byte) Fact {
 		return new(Submitted)
 	case 23:
 		return new(DrainIdle)
+	case 24:
+		return new(GivenUp)
 	}
 	return nil
 }

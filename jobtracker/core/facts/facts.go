@@ -100,8 +100,10 @@ type Job struct {
 	digests     bool // the chosen map outputs' digests are known
 	digestsHash uint64
 
-	done       taskset.Set // tasks with committed output
-	grants     map[int]int // attempt that may commit each task; none once it has committed
+	done       taskset.Set    // tasks with committed output
+	grants     map[int]int    // attempt that may commit each task; none once it has committed
+	givenUp    [2]taskset.Set // maps and reduces, see GivenUp
+	causes     []GivenUpCause
 	stop       *Stopped
 	committing bool
 	end        *Ended

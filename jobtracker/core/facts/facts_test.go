@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/quernmr/quern/wire"
@@ -58,6 +59,12 @@ func TestFactsThatDoNotApply(t *testing.T) {
 		&Granted{Job: 2, Task: 0, Attempt: 1000},
 		&Revoked{Job: 1, Task: 1, Attempt: 1001},
 		&Committed{Job: 1, Task: 0, Attempt: 1000},
+		&GivenUp{Job: 1, Kind: wire.Reduce, Task: 1}, // it has a grant
+		&GivenUp{Job: 1, Kind: wire.Reduce, Task: 2},
+		&GivenUp{Job: 1, Kind: wire.Reduce, Task: -1},
+		&GivenUp{Job: 1, Kind: wire.Map, Task: 0}, // the reduce with the grant has read its output
+		&GivenUp{Job: 1, Kind: wire.Setup, Task: 0},
+		&GivenUp{Job: 2, Kind: wire.Map, Task: 0},
 		&Committing{Job: 1},
 		&Ended{Job: 1, Outcome: wire.Succeeded},
 		&Ended{Job: 1, Outcome: wire.Failed},
@@ -73,6 +80,43 @@ func TestFactsThatDoNotApply(t *testing.T) {
 		}
 		l.index--
 	}
+}
+
+// TestGivenUp: a task is given up once, gets no grant afterwards, and its job commits without it. The
+// first causes are kept, also in snapshots.
+func TestGivenUp(t *testing.T) {
+	l := begin(t)
+	fits := func(want bool, x Fact) {
+		t.Helper()
+		if got := l.add(x); got != want {
+			t.Errorf("%s fits: %v, want %v", x.Name(), got, want)
+		}
+	}
+	fits(true, &Revoked{Job: 1, Task: 1, Attempt: 1000})
+	fits(true, &GivenUp{Job: 1, Kind: wire.Map, Task: 2, Cause: "boom"})
+	fits(false, &GivenUp{Job: 1, Kind: wire.Map, Task: 2, Cause: "again"})
+	fits(false, &GivenUp{Job: 1, Kind: wire.Map, Task: 3})
+	fits(true, &GivenUp{Job: 1, Kind: wire.Reduce, Task: 1, Cause: strings.Repeat("x", 2*wire.MaxTrouble)})
+	fits(false, &Granted{Job: 1, Task: 1, Attempt: 1001})
+	fits(false, &Committing{Job: 1})
+	fits(true, &Granted{Job: 1, Task: 0, Attempt: 1000})
+	fits(true, &Committed{Job: 1, Task: 0, Attempt: 1000})
+	fits(false, &GivenUp{Job: 1, Kind: wire.Reduce, Task: 0})
+	data, err := l.facts.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.facts, err = Restore(data); err != nil {
+		t.Fatal(err)
+	}
+	j := l.facts.Job(1)
+	if !j.GivenUp(wire.Map, 2) || j.GivenUp(wire.Map, 1) || !j.Settled(0) || !j.Settled(1) || j.SettledTasks() != 2 {
+		t.Errorf("given up: maps %s, reduces %s; %d settled", j.GivenUpTasks(wire.Map).Ranges(99), j.GivenUpTasks(wire.Reduce).Ranges(99), j.SettledTasks())
+	}
+	if c := j.GivenUpCauses(); len(c) != 2 || c[0] != (GivenUpCause{wire.Map, 2, "boom"}) || len(c[1].Cause) > wire.MaxTrouble+len("…") {
+		t.Errorf("causes %v", c)
+	}
+	fits(true, &Committing{Job: 1})
 }
 
 // TestLogBytes bounds the log bytes per committed task.

@@ -60,7 +60,7 @@ func (x *Granted) Name() string {
 }
 func (x *Granted) Fits(f *Facts) bool {
 	j := f.jobs[x.Job]
-	if !j.Running() || x.Task < 0 || x.Task >= j.Commits() || j.done.Has(x.Task) {
+	if !j.Running() || x.Task < 0 || x.Task >= j.Commits() || j.Settled(x.Task) {
 		return false
 	}
 	_, taken := j.grants[x.Task]
@@ -161,7 +161,7 @@ func (x *Stopped) stopOther(f *Facts, other *Job) *Stopped {
 	}
 }
 
-// Committing says that all tasks are committed and the job's outputs move into place.
+// Committing says that all tasks are committed or given up, and the job's outputs move into place.
 type Committing struct {
 	Job int `msgpack:"j"`
 }
@@ -170,7 +170,7 @@ func (*Committing) number() byte   { return 12 }
 func (x *Committing) Name() string { return fmt.Sprintf("committing %d", x.Job) }
 func (x *Committing) Fits(f *Facts) bool {
 	j := f.jobs[x.Job]
-	return j.Running() && j.done.Len() == j.Commits()
+	return j.Running() && j.SettledTasks() == j.Commits()
 }
 func (x *Committing) apply(f *Facts, _ uint64) { f.jobs[x.Job].committing = true }
 

@@ -73,6 +73,11 @@ type jobSnapshot struct {
 	Stop        *Stopped `msgpack:"Stop"`
 	Committing  bool     `msgpack:"Committing"`
 	End         *Ended   `msgpack:"End"`
+
+	// Only of jobs with such tasks, so that the bytes of others stay the same.
+	GivenUpMaps    []uint64       `msgpack:"GivenUpMaps,omitempty"`
+	GivenUpReduces []uint64       `msgpack:"GivenUpReduces,omitempty"`
+	GivenUpCauses  []GivenUpCause `msgpack:"GivenUpCauses,omitempty"`
 }
 
 // Snapshot encodes Facts. Equal Facts give equal bytes.
@@ -110,6 +115,7 @@ func (j *Job) snapshot() jobSnapshot {
 		N: j.n, Key: j.sub.key, Index: j.index, Name: j.name, Reduces: j.reduces, Maps: j.maps,
 		SplitsHash: j.splitsHash, Digests: j.digests, DigestsHash: j.digestsHash,
 		Done: j.done.Words(), Stop: j.stop, Committing: j.committing, End: j.end,
+		GivenUpMaps: j.givenUp[0].Words(), GivenUpReduces: j.givenUp[1].Words(), GivenUpCauses: j.causes,
 	}
 	for _, task := range slices.Sorted(maps.Keys(j.grants)) {
 		s.Grants = append(s.Grants, [2]int{task, j.grants[task]})
@@ -162,6 +168,7 @@ func Restore(data []byte) (*Facts, error) {
 			n: x.N, sub: f.submissions[x.Key], index: x.Index, name: x.Name, reduces: x.Reduces, maps: x.Maps,
 			splitsHash: x.SplitsHash, digests: x.Digests, digestsHash: x.DigestsHash,
 			done: taskset.Of(x.Done), stop: x.Stop, committing: x.Committing, end: x.End,
+			givenUp: [2]taskset.Set{taskset.Of(x.GivenUpMaps), taskset.Of(x.GivenUpReduces)}, causes: x.GivenUpCauses,
 		}
 		if j.sub == nil {
 			return nil, fmt.Errorf("snapshot of facts: job %d belongs to no submission", j.n)

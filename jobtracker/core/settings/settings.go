@@ -29,8 +29,9 @@ type Settings struct {
 
 // TaskSettings holds for all tasks of one kind in a job.
 type TaskSettings struct {
-	MaxAttempts int   // failed attempts of a task after which the job fails
+	MaxAttempts int   // failed attempts of a task after which it has failed for good
 	MaxMemory   int64 // bytes for all processes of an attempt; 0: no limit
+	MaxGivenUp  int   // percentage of the tasks that may fail for good while the job succeeds
 }
 
 // ServiceAttempts is MaxAttempts of tasks without a slot, such as setup and cleanup. No property
@@ -43,8 +44,8 @@ func Of(plan *wire.JobPlan) Settings {
 	return Settings{
 		Timeout:       time.Duration(p.number("mapreduce.task.timeout", 600_000, 0, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond,
 		MaxProcesses:  int(p.number("quern.task.processes", 0, 0, math.MaxInt32)),
-		Maps:          TaskSettings{MaxAttempts: p.attempts("mapreduce.map.maxattempts"), MaxMemory: p.mebibytes("mapreduce.map.memory.mb")},
-		Reduces:       TaskSettings{MaxAttempts: p.attempts("mapreduce.reduce.maxattempts"), MaxMemory: p.mebibytes("mapreduce.reduce.memory.mb")},
+		Maps:          p.tasks("map"),
+		Reduces:       p.tasks("reduce"),
 		CounterLimits: wire.CounterLimitsOf(plan.Properties),
 		Classical:     !p.flag("quern.shuffle.split", true),
 		Slowstart:     p.fraction("mapreduce.job.reduce.slowstart.completedmaps", 0.05),
@@ -75,6 +76,15 @@ func (p properties) number(name string, fallback, lowest, highest int64) int64 {
 
 func (p properties) mebibytes(name string) int64 {
 	return p.number(name, 0, 0, math.MaxInt64>>20) << 20
+}
+
+// tasks reads the settings of a kind of tasks.
+func (p properties) tasks(kind string) TaskSettings {
+	return TaskSettings{
+		MaxAttempts: p.attempts("mapreduce." + kind + ".maxattempts"),
+		MaxMemory:   p.mebibytes("mapreduce." + kind + ".memory.mb"),
+		MaxGivenUp:  int(p.number("mapreduce."+kind+".failures.maxpercent", 0, 0, 100)),
+	}
 }
 
 // attempts reads MaxAttempts. One leader can number at most EpochAttempts attempts of a task.

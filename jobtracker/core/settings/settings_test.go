@@ -40,6 +40,10 @@ func TestOf(t *testing.T) {
 		{"mapreduce.map.maxattempts", "9223372036854775808", nil},
 		{"mapreduce.reduce.maxattempts", "7", func(s *Settings) { s.Reduces.MaxAttempts = 7 }},
 		{"mapreduce.reduce.maxattempts", "some", nil},
+		{"mapreduce.map.failures.maxpercent", "100", func(s *Settings) { s.Maps.MaxGivenUp = 100 }},
+		{"mapreduce.map.failures.maxpercent", "101", nil},
+		{"mapreduce.reduce.failures.maxpercent", "1", func(s *Settings) { s.Reduces.MaxGivenUp = 1 }},
+		{"mapreduce.reduce.failures.maxpercent", "0.5", nil},
 		{"mapreduce.job.counters.max", "7", func(s *Settings) { s.CounterLimits.Counters = 7 }},
 		{"quern.shuffle.split", "false", func(s *Settings) { s.Classical = true }},
 		{"quern.shuffle.split", "true", nil},
@@ -61,9 +65,9 @@ func TestOf(t *testing.T) {
 }
 
 func TestTasks(t *testing.T) {
-	s := Settings{Maps: TaskSettings{2, 20}, Reduces: TaskSettings{3, 30}}
+	s := Settings{Maps: TaskSettings{2, 20, 5}, Reduces: TaskSettings{3, 30, 6}}
 	for kind, want := range map[wire.Kind]TaskSettings{
-		wire.Map: {2, 20}, wire.Reduce: {3, 30},
+		wire.Map: {2, 20, 5}, wire.Reduce: {3, 30, 6},
 		wire.Setup: {MaxAttempts: 4}, wire.Commit: {MaxAttempts: 4}, wire.Cleanup: {MaxAttempts: 4}, wire.Fence: {MaxAttempts: 4},
 	} {
 		if got := s.ForKind(kind); got != want {

@@ -8,6 +8,7 @@ package taskset
 import (
 	"iter"
 	"math/bits"
+	"strconv"
 )
 
 // Set is a set of small numbers, one bit each. The words below low and from high on are empty,
@@ -91,6 +92,30 @@ func (s *Set) All() iter.Seq[int] {
 			}
 		}
 	}
+}
+
+// Ranges returns the members as text: "3, 7-9". It ends with "…" if it would be longer than maxBytes.
+func (s *Set) Ranges(maxBytes int) string {
+	var text []byte
+	for first := s.Next(0); first >= 0; {
+		last, next := first, s.Next(first+1)
+		for next == last+1 {
+			last, next = next, s.Next(next+1)
+		}
+		before := len(text)
+		if before > 0 {
+			text = append(text, ", "...)
+		}
+		text = strconv.AppendInt(text, int64(first), 10)
+		if last > first {
+			text = strconv.AppendInt(append(text, '-'), int64(last), 10)
+		}
+		if len(text) > maxBytes {
+			return string(text[:before]) + "…"
+		}
+		first = next
+	}
+	return string(text)
 }
 
 // Words returns the set's memory: 64 numbers a word, the lowest in the lowest bit.

@@ -9,6 +9,26 @@ import (
 )
 
 // TestTaskSet checks Set against a map.
+// TestRanges checks the text of sets, and that it is cut between members.
+func TestRanges(t *testing.T) {
+	for _, c := range []struct {
+		members []int
+		bytes   int
+		want    string
+	}{
+		{nil, 100, ""}, {[]int{0}, 100, "0"}, {[]int{3, 7, 8, 9, 64}, 100, "3, 7-9, 64"}, {[]int{62, 63, 64, 65}, 100, "62-65"},
+		{[]int{3, 7, 8, 9, 64}, 6, "3, 7-9…"}, {[]int{3, 7, 8, 9, 64}, 5, "3…"},
+	} {
+		var s Set
+		for _, i := range c.members {
+			s.Add(i)
+		}
+		if got := s.Ranges(c.bytes); got != c.want {
+			t.Errorf("%v: %q, want %q", c.members, got, c.want)
+		}
+	}
+}
+
 func TestTaskSet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s Set
