@@ -75,6 +75,10 @@ func blankFact(number byte) Fact {
 		return new(Submitted)
 	case 23:
 		return new(DrainIdle)
+	case 26:
+		return new(OperatorExcluded)
+	case 27:
+		return new(OperatorReadmitted)
 	}
 	return nil
 }
