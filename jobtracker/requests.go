@@ -226,6 +226,17 @@ func (s *Server) Schedule(ctx context.Context, scheduling wire.Scheduling) error
 	return err
 }
 
+// Exclude keeps a task tracker from new work, or readmits it; it sets Token and Wall of the request.
+// It returns once the log has the change, and fails with core.ErrUnknownTracker or
+// core.ErrNotLeader.
+func (s *Server) Exclude(ctx context.Context, x core.Exclude) error {
+	_, err := s.request(ctx, func(token core.Token) core.Event {
+		x.Token, x.Wall = token, time.Now().UnixMilli()
+		return x
+	})
+	return err
+}
+
 // Drain takes a task tracker out of service once no job needs its outputs; undo puts it back into
 // service. It returns once the log has the change, and fails with core.ErrUnknownTracker or
 // core.ErrNotLeader.

@@ -60,8 +60,9 @@ type ClusterStatus struct {
 	InPools    []PoolStatus
 	PoolNotes  []string // settings in the pool table's file that Quern ignores
 	Trackers   []TrackerStatus
-	Lost       []LostTracker // by name: lost trackers that have not registered again
-	Drains     []DrainStatus // by name
+	Lost       []LostTracker     // by name: lost trackers that have not registered again
+	Drains     []DrainStatus     // by name
+	Exclusions []ExclusionStatus // by tracker
 }
 
 // LostTracker is a task tracker that was silent for a lease, and what was lost with it.
@@ -82,6 +83,18 @@ type DrainStatus struct {
 	Drained    bool   // no job needs it any more
 	Registered bool   // it is registered, perhaps again after the drain
 	Needs      string // what jobs still need of it; empty: nothing, or it is not known
+}
+
+// ExclusionStatus is an exclusion of a task tracker, which gets no new work. Operators and the leader
+// may exclude the same one.
+type ExclusionStatus struct {
+	Tracker    string
+	Operator   bool   // an operator excludes it, else the leader
+	By         string // the operator
+	Reason     string // may be empty if an operator excludes it
+	Since      int64  // Unix milliseconds; 0: unknown
+	Until      int64  // Unix milliseconds; 0: until an operator readmits it
+	Registered bool   // the tracker is registered
 }
 
 // PoolStatus is the state of a pool. Pairs are for maps, then for reduces.

@@ -24,6 +24,8 @@ func clusterCommands() []command {
 			queryCommand("cluster scheduler", 0, 1, (*query).scheduler, schedulingFlags)},
 		{"cluster drain", "[-wait] [-json] TRACKER", "take a task tracker out of service without loss", drainHelp, queryCommand("cluster drain", 1, 1, (*query).drain, drainFlags)},
 		{"cluster undrain", "TRACKER", "give work to a drained task tracker again", undrainHelp, queryCommand("cluster undrain", 1, 1, (*query).undrain)},
+		{"cluster exclude", "[-reason TEXT] [-for DURATION] [-json] TRACKER", "give a task tracker no new work", excludeHelp, queryCommand("cluster exclude", 1, 1, (*query).exclude, excludeFlags)},
+		{"cluster readmit", "TRACKER", "end the exclusion of a task tracker", readmitHelp, queryCommand("cluster readmit", 1, 1, (*query).readmit)},
 		{"cluster remove", "ID", "remove the vote of a job tracker that will not come back", "", queryCommand("cluster remove", 1, 1, (*query).removeVoter)},
 		{"cluster certs", "[-jobtracker ID,…] [-tasktracker ID,…] [-client NAME,…] [-days 365] DIR", "make or renew the certificates of a cluster", certsHelp, (*tool).certs},
 		{"cluster recover", "-data DIR -id ID -raft HOST:PORT", "make a stopped job tracker the only voter, after most are lost", recoverHelp, (*tool).recover},
@@ -52,6 +54,14 @@ cluster only administrators may drain. Like kubectl drain, and decommissioning i
 
 const undrainHelp = `The task tracker may be draining or drained. If its daemon has ended, start it again.
 Like kubectl uncordon, and recommissioning in YARN.`
+
+const excludeHelp = `The task tracker gets no new attempts until mrsubmit cluster readmit, or until the time of
+-for is over. Its running attempts continue, and it serves its map outputs. Unlike a
+drained task tracker it stays. mrsubmit cluster shows who excluded it, when and why. On a
+protected cluster only administrators may exclude.`
+
+const readmitHelp = `Ends an exclusion by an operator, and one by the leader, which excludes task trackers where
+too many attempts fail. The task tracker gets work at once.`
 
 const certsHelp = `Makes the cluster's authority in DIR/authority, once, and a directory for the -tls-dir of
 each daemon and user, such as DIR/tasktracker-tt1 and DIR/client-alice. Later runs renew
@@ -105,7 +115,7 @@ func (q *query) showCluster(ctx context.Context) error {
 	for i := range c.Trackers {
 		t := &c.Trackers[i]
 		rows = append(rows, []string{
-			t.ID, t.Host, t.Rack, t.Addr, fmt.Sprintf("%d/%d", t.Maps, t.MapSlots), fmt.Sprintf("%d/%d", t.Reduces, t.ReduceSlots), trackerState(t, c.Drain(t.ID)),
+			t.ID, t.Host, t.Rack, t.Addr, fmt.Sprintf("%d/%d", t.Maps, t.MapSlots), fmt.Sprintf("%d/%d", t.Reduces, t.ReduceSlots), trackerState(c, t),
 		})
 	}
 	for i := range c.Lost {
@@ -115,6 +125,11 @@ func (q *query) showCluster(ctx context.Context) error {
 	for i := range c.Drains {
 		if d := &c.Drains[i]; !d.Registered {
 			rows = append(rows, []string{d.Tracker, "-", "-", "-", "-", "-", drainState(d)})
+		}
+	}
+	for i := range c.Exclusions {
+		if x := &c.Exclusions[i]; !x.Registered {
+			rows = append(rows, []string{x.Tracker, "-", "-", "-", "-", "-", exclusionState(x, c.Wall) + ", not registered"})
 		}
 	}
 	return q.printTable(rows)
@@ -135,16 +150,19 @@ func leaderText(c *web.Cluster) string {
 // minSkew is the smallest difference of clocks that mrsubmit prints.
 const minSkew = 5 * time.Second
 
-func trackerState(t *web.Tracker, d *web.Drain) string {
+func trackerState(c *web.Cluster, t *web.Tracker) string {
 	var parts []string
 	if !t.Connected {
 		parts = append(parts, "not connected, silent for "+elapsedText(t.SilentMillis))
 	}
-	if d != nil {
+	if d := c.Drain(t.ID); d != nil {
 		parts = append(parts, drainState(d))
 	}
-	if t.Excluded != "" {
-		parts = append(parts, "excluded: "+t.Excluded)
+	if x := c.OperatorExclusion(t.ID); x != nil {
+		parts = append(parts, exclusionState(x, c.Wall))
+	}
+	if x := c.LeaderExclusion(t.ID); x != nil {
+		parts = append(parts, exclusionState(x, c.Wall))
 	}
 	if t.Trouble != "" {
 		parts = append(parts, t.Trouble)

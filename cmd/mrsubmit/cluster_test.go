@@ -36,21 +36,10 @@ type fakeJobTracker struct {
 	changed      []string // changes of settings
 	sched        wire.Scheduling
 	drains       []wire.DrainStatus
+	exclusions   []wire.ExclusionStatus
 	clusterCalls int // calls of Cluster since the last drain
 	trackers     []wire.TrackerStatus
 	voters       []web.Voter
-}
-
-// Drain begins a drain. The fourth call of Cluster ends it.
-func (f *fakeJobTracker) Drain(_ context.Context, tracker string, undo bool) error {
-	if tracker == "t9" {
-		return fmt.Errorf("drain: %w %q", core.ErrUnknownTracker, tracker)
-	}
-	f.clusterCalls, f.drains = 0, nil
-	if !undo {
-		f.drains = []wire.DrainStatus{{Tracker: tracker, Registered: true, Needs: "2 attempts"}}
-	}
-	return nil
 }
 
 func (f *fakeJobTracker) Cluster(context.Context) (wire.ClusterStatus, error) {
@@ -58,7 +47,8 @@ func (f *fakeJobTracker) Cluster(context.Context) (wire.ClusterStatus, error) {
 		f.drains = []wire.DrainStatus{{Tracker: "t1", Drained: true, Registered: true}, {Tracker: "t7", Drained: true}}
 	}
 	return wire.ClusterStatus{
-		Drains: f.drains, Lost: []wire.LostTracker{{Tracker: "t3", Host: "h3", Addr: "h3:1", Since: 60_000, Maps: 2, Outputs: 9}}, Cluster: "c1", Start: 7, Staging: f.staging, Epoch: 3, Leader: "jt1", Addr: f.addr, IsLeader: true, Jobs: 1, Trackers: f.trackers,
+		Exclusions: append([]wire.ExclusionStatus{{Tracker: "t2", Reason: "3 attempts failed", Until: 120_000, Registered: true}}, f.exclusions...),
+		Drains:     f.drains, Lost: []wire.LostTracker{{Tracker: "t3", Host: "h3", Addr: "h3:1", Since: 60_000, Maps: 2, Outputs: 9}}, Cluster: "c1", Start: 7, Staging: f.staging, Epoch: 3, Leader: "jt1", Addr: f.addr, IsLeader: true, Jobs: 1, Trackers: f.trackers,
 		Scheduling: f.sched, NoPlan: "the policy panicked: boom\nstack", Pools: "f.xml: the last valid version is in force: f.xml:7: weight is \"heavy\"",
 		InPools: []wire.PoolStatus{
 			{Name: "default", Max: [2]int{-1, -1}, Weight: 1, MaxJobs: -1},
@@ -348,7 +338,7 @@ func TestQueries(t *testing.T) {
 		{"history -jobtracker= -staging " + f.staging + "/nowhere", 1, "", "this machine cannot read staging directory " + f.staging + "/nowhere: "},
 		{"history -n -1", 2, "", "-n must be a number of jobs or 0 for all, got -1"},
 		{"history -jobtracker= -staging " + f.staging, 0, "job_6_0009", ""},
-		{"cluster", 0, "cluster c1…leader jt1 at " + f.addr + ", epoch 3, 1 unfinished job\n…scheduler fair, metric max-stretch, delay dynamic\nno new plan, the previous one stays: the policy panicked: boom\n\npools of f.xml: the last valid version is in force: f.xml:7: weight is \"heavy\"\n  f.xml:3: user is not known…POOL…WEIGHT…JOBS…default        1…etl            2.5     1 of at most 3  5 of 2 to 9      1 of at most 4\nold (removed)…0 of at least 1…VOTER…jt1    h:1\njt2    h:2\n…TRACKER…t1…h1…1/2…0/1…good\nt2…not connected, silent for 1.2s; excluded: 3 attempts failed; disk /d is full\nt3…h3:1…lost since 1970-01-01…d…ago): ran 2 maps, had 9 map outputs\n", ""},
+		{"cluster", 0, "cluster c1…leader jt1 at " + f.addr + ", epoch 3, 1 unfinished job\n…scheduler fair, metric max-stretch, delay dynamic\nno new plan, the previous one stays: the policy panicked: boom\n\npools of f.xml: the last valid version is in force: f.xml:7: weight is \"heavy\"\n  f.xml:3: user is not known…POOL…WEIGHT…JOBS…default        1…etl            2.5     1 of at most 3  5 of 2 to 9      1 of at most 4\nold (removed)…0 of at least 1…VOTER…jt1    h:1\njt2    h:2\n…TRACKER…t1…h1…1/2…0/1…good\nt2…not connected, silent for 1.2s; excluded until 1970-01-01…ago): 3 attempts failed; disk /d is full\nt3…h3:1…lost since 1970-01-01…d…ago): ran 2 maps, had 9 map outputs\n", ""},
 		{"cluster -json", 0, `"leader": "jt1"…"trackers": […"lost": […"since": "1970-01-01T00:01:00Z"…"outputs": 9`, ""},
 		{"cluster drain t9", 1, "", `mrsubmit cluster drain: drain: unknown task tracker "t9"`},
 		{"cluster drain", 2, "", "too few arguments"},
@@ -358,6 +348,19 @@ func TestQueries(t *testing.T) {
 		{"cluster", 0, "TRACKER…t1…drained, gets no work\nt2…excluded…t7…-…drained, has ended", ""},
 		{"cluster drain -json t1", 0, `"needs": "2 attempts"`, ""},
 		{"cluster undrain t1", 0, "", ""},
+		{"cluster exclude t9", 1, "", `mrsubmit cluster exclude: unknown task tracker "t9"`},
+		{"cluster exclude", 2, "", "too few arguments"},
+		{"cluster exclude -for -3s t1", 2, "", "-for must be positive, got -3s"},
+		{"cluster exclude -for 3us t1", 2, "", "-for must be at least 1ms, got 3µs"},
+		{"cluster exclude -for 3 t1", 2, "", "invalid value \"3\" for flag -for"},
+		{"cluster exclude -reason noisy t1", 0, "t1 excluded by …at 1970-01-01 …until readmitted: noisy\n", "t1 was the last task tracker in service: jobs wait until"},
+		{"cluster exclude t1 -for 1m -json", 0, `"tracker": "t1"…"operator": true…"since": "1970-01-01T00:01:00Z"…"until": "1970-01-01T00:02:00Z"`, "last task tracker"},
+		{"cluster", 0, "TRACKER…t1…excluded by …until 1970…\nt2…excluded until 1970…3 attempts failed", ""},
+		{"cluster readmit t1", 0, "", ""},
+		{"cluster exclude t7", 0, "t7 excluded by ", ""},
+		{"cluster", 0, "t1…good\nt2…t7…excluded by …until readmitted, not registered", ""},
+		{"cluster readmit t7", 0, "", ""},
+		{"cluster readmit t9", 1, "", `unknown task tracker "t9"`},
 		{"cluster remove jt2", 0, "", ""},
 		{"cluster remove", 2, "", "too few arguments"},
 		{"cluster mend", 2, "", `unexpected argument "mend"; see mrsubmit cluster -h`},

@@ -55,7 +55,8 @@ type query struct {
 	partial bool // reportSkipped has reported an error
 
 	// Values of flags.
-	reason        string // of a kill
+	reason        string        // of a kill or exclusion
+	excludeFor    time.Duration // 0: until it is readmitted
 	untilDrained  bool
 	newScheduling wire.Scheduling
 	limit         int   // jobs to list; 0: all

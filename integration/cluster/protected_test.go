@@ -88,6 +88,7 @@ func TestAdmission(t *testing.T) {
 		{jt, "GET", "/healthz", "", append(trackers, both...), false},
 		{jt, "POST", "/v1/cluster/scheduling", `{"delay":"none"}`, clients, true},
 		{jt, "POST", "/v1/cluster/drains", `{"tracker":"none"}`, clients, true},
+		{jt, "POST", "/v1/cluster/exclusions", `{"tracker":"none"}`, clients, true},
 		{jt, "POST", "/v1/cluster/voters", `{"id":"stranger","addr":"127.0.0.1:1"}`, both, true},
 		{jt, "DELETE", "/v1/cluster/voters/none", "", clients, true},
 		{tt, "GET", "/shuffle/" + id + "/0/1/0", "", trackers, false},

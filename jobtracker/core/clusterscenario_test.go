@@ -22,6 +22,7 @@ import (
 //	tidied                               Tidy has ended
 //	heartbeats t1 t2 5m                  time passes while these trackers renew their leases
 //	drain t1 | undrain t1                an administrator drains it, or undoes that
+//	exclude t1 by=ann [reason=…] [for=5m] | readmit t1      an operator excludes it, or readmits it
 //	log-failed error=…                   the log fails for good
 //	trackers                             all trackers, as in Cluster
 //	troubles job1                        the troubles in its status
@@ -62,6 +63,12 @@ func (s *scenario) runCluster(d *datadriven.TestData) bool {
 	case "drain", "undrain":
 		s.token++
 		s.step(Drain{Token: s.token, Tracker: first, Undo: d.Cmd == "undrain"})
+	case "exclude", "readmit":
+		s.token++
+		s.step(Exclude{
+			Token: s.token, Tracker: first, Wall: scenarioStart + s.now.Milliseconds(), By: value(d, "by", ""),
+			Reason: value(d, "reason", ""), For: duration(value(d, "for", "0s")), Undo: d.Cmd == "readmit",
+		})
 	case "log-failed":
 		s.step(LogFailed{Err: givenError(d)})
 	case "trackers":
@@ -160,6 +167,7 @@ func (s *scenario) trackers() {
 		}
 	}
 	s.showDrains()
+	s.showExclusions()
 }
 
 // heartbeats lets time pass, and prints the commands except acknowledgements.
@@ -193,6 +201,15 @@ func (s *scenario) showDrains() {
 			state += ", not registered"
 		}
 		s.printf("%s %s", d.Tracker, strings.TrimSuffix(state+": "+d.Needs, ": "))
+	}
+}
+
+// showExclusions shows operators' exclusions.
+func (s *scenario) showExclusions() {
+	for _, x := range s.core.Cluster(s.now).Exclusions {
+		if x.Operator {
+			s.printf("%s excluded by %s at %v%s: %s, registered=%v", x.Tracker, x.By, sinceStart(x.Since), showUntil(x.Until), x.Reason, x.Registered)
+		}
 	}
 }
 

@@ -52,7 +52,7 @@
 //	jobs               jobs.go ending.go; service.go servicequeue.go setup, commit, cleanup, fences
 //	tasks, attempts    tasks.go attempts.go maps.go commit.go; failure.go retry.go badtasks.go; past.go
 //	homes              homes.go placing.go moving.go
-//	trackers           trackers.go streams.go losses.go exclude.go drain.go
+//	trackers           trackers.go streams.go losses.go exclude.go operators.go drain.go
 //	free slots         assigning.go implements the interface that package assign needs
 //	plans              allocate.go snapshot.go scheduling.go pools.go shares.go; planlog.go
 //	estimates          forecast.go profile.go
@@ -107,7 +107,8 @@
 //	I5  No decision depends on Go's map order. Ties go to the lower id.
 //	I6  With Config.History, a job's history exists before the log records the job's end, and
 //	    has the same outcome. If it cannot be written, the job reports a trouble instead.
-//	I7  An excluded tracker gets no task with a slot. It is never the last usable one.
+//	I7  An excluded tracker gets no task with a slot. It is never the last usable one, unless an
+//	    operator excludes it. Then it gets no attempt at all.
 //	I8  No runnable task waits while a slot is free, except for one of these reasons: delay
 //	    scheduling, the queues of a plan, pool limits, a ready partition's home, a drain,
 //	    a suspension, inventories after a change of leader, the outputs of a restarted tracker,

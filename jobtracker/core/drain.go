@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,7 +31,7 @@ type drainProgress struct {
 }
 
 // outOfService reports whether a tracker is excluded or drains. It then gets no tasks with slots.
-func (t *tracker) outOfService() bool { return t.health.Excluded() || t.drain.n != 0 }
+func (t *tracker) outOfService() bool { return t.health.Excluded() || t.withdrawn() }
 
 // drainTracker handles a request to drain a tracker or to end its drain.
 func (l *leader) drainTracker(r Drain) {
@@ -62,12 +61,7 @@ func (l *leader) drainChanged(t *tracker) {
 	if t.drain.n == 0 {
 		l.cancelRecompute(t)
 	}
-	l.refresh(t)
-	for p := range l.phases {
-		l.phases[p].planSoon(l.now)
-	}
-	l.keepOneTracker()
-	l.touchAll()
+	l.serviceChanged(t)
 }
 
 // checkDrains advances the drains of all draining trackers.
@@ -242,18 +236,5 @@ func (l *leader) neededText(t *tracker) string {
 }
 
 func (l *leader) drainingNames(match func(*tracker) bool) string {
-	var names []string
-	for i := range l.fleet.draining.All() {
-		if t := l.fleet.byIndex[i]; match(t) {
-			names = append(names, t.Name)
-		}
-	}
-	slices.SortFunc(names, cmp.Compare)
-	return strings.Join(names, ", ")
-}
-
-func (l *leader) allDraining() bool {
-	return l.fleet.draining.Len() > 0 && !slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
-		return t != nil && t.usable() && t.drain.n == 0
-	})
+	return l.trackerNames(func(t *tracker) bool { return t.drain.n != 0 && match(t) })
 }

@@ -107,6 +107,17 @@ type (
 		Undo    bool
 	}
 
+	// Exclude excludes a task tracker from new work; with Undo it readmits the tracker.
+	Exclude struct {
+		Token   Token
+		Tracker string
+		Wall    int64         // Unix milliseconds
+		By      string        // the operator
+		Reason  string        // may be empty
+		For     time.Duration // 0: until it is readmitted
+		Undo    bool
+	}
+
 	// Kill stops a job. The Reply comes when the stop is in the log.
 	Kill struct {
 		Token  Token
@@ -129,6 +140,7 @@ func (r Submit) token() Token   { return r.Token }
 func (r Change) token() Token   { return r.Token }
 func (r Schedule) token() Token { return r.Token }
 func (r Drain) token() Token    { return r.Token }
+func (r Exclude) token() Token  { return r.Token }
 func (r Kill) token() Token     { return r.Token }
 
 // PoolsRead is the content of the allocation file, or why it cannot be used. It has no answer.
@@ -204,6 +216,7 @@ func (Kill) event()           {}
 func (Change) event()         {}
 func (Schedule) event()       {}
 func (Drain) event()          {}
+func (Exclude) event()        {}
 func (PoolsRead) event()      {}
 func (SplitsLoaded) event()   {}
 func (StagingRemoved) event() {}

@@ -97,16 +97,11 @@ func (l *leader) exclusionChanged(name string, incarnation uint64, changed bool)
 	}
 	t.Tracker, _ = l.facts.Tracker(name)
 	readmit := t.health.ExclusionChanged(t.Excluded != "", l.now)
-	l.refresh(t)
-	for p := range l.phases {
-		l.phases[p].planSoon(l.now)
-	}
 	l.timers.readmits = l.now
 	if readmit {
 		l.readmit(t)
 	}
-	l.keepOneTracker()
-	l.touchAll()
+	l.serviceChanged(t)
 }
 
 // diskDropped may end the exclusion of a tracker that has stopped using a bad disk: times is how
@@ -123,6 +118,7 @@ func (l *leader) checkExclusions() {
 		return
 	}
 	l.timers.readmits = never
+	l.checkOperatorExclusions()
 	for _, t := range l.fleet.byIndex {
 		if t == nil || t.Excluded == "" {
 			continue

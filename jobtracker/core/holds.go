@@ -86,12 +86,15 @@ func (h *holdList) addPool(l *leader, j *job) {
 	}
 }
 
-// addDrains adds slots that stay empty because their trackers drain.
+// addDrains adds slots that stay empty because operators drain or exclude their trackers.
 func (h *holdList) addDrains(l *leader, j *job) {
 	for i, kind := range phaseNames {
 		empty := func(t *tracker) bool { return t.usable() && t.assign.Free(i) > 0 }
 		if names := l.drainingNames(empty); names != "" && l.toLaunch(j, i) > 0 {
 			h.add(0, "%s slots stay empty on draining trackers: %s, until the drain is undone", kind, names)
+		}
+		if names := l.operatorsExclude(empty); names != "" && l.toLaunch(j, i) > 0 {
+			h.add(0, "%s slots stay empty on trackers that operators exclude: %s, until they are readmitted", kind, names)
 		}
 	}
 }

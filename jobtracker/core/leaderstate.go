@@ -154,6 +154,8 @@ func (l *leader) handle(ev Event) {
 		l.schedule(ev)
 	case Drain:
 		l.drainTracker(ev)
+	case Exclude:
+		l.excludeTracker(ev)
 	case PoolsRead:
 		l.poolsRead(ev)
 	case SplitsLoaded:
@@ -206,6 +208,10 @@ func (l *leader) applied(x facts.Fact, changed bool) {
 		l.poolsApplied(changed)
 	case *facts.Drain:
 		l.drainApplied(x, changed)
+	case *facts.OperatorExcluded:
+		l.operatorChanged(x, x.Exclusion.Tracker, changed)
+	case *facts.OperatorReadmitted:
+		l.operatorChanged(x, x.Tracker, changed)
 	default:
 		if changed {
 			l.jobFact(x)

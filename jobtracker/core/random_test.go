@@ -28,6 +28,7 @@ func TestRandom(t *testing.T) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			w := newWorld(t, seed)
 			w.drainTrackers(seed)
+			w.excludeTrackers(seed)
 			w.play()
 			for _, s := range w.submissions {
 				for _, id := range s.ids {

@@ -11,7 +11,7 @@ import (
 )
 
 // requests are the requests of clients that wait for a log entry, oldest first. The keys are
-// "submit KEY", "kill N", "change KEY", "schedule" and "drain". Submits with the same key get the
+// "submit KEY", "kill N", "change KEY", "schedule", "drain" and "exclude". Submits with the same key get the
 // same answer, and so do kills of one job. Others are proposed one by one, see proposeInOrder.
 type requests map[string][]waitingRequest
 
@@ -79,6 +79,8 @@ func (l *leader) factOf(r request) facts.Fact {
 		return &facts.SchedulingChanged{N: current.N + 1, Scheduling: r.Scheduling.WithDefaults(current.Scheduling)}
 	case Drain:
 		return &facts.Drain{N: l.facts.Drains() + 1, Tracker: r.Tracker, Undo: r.Undo}
+	case Exclude:
+		return l.exclusionFactOf(r)
 	}
 	panic(fmt.Sprintf("core: unexpected request %T", r))
 }

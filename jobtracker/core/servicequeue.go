@@ -56,7 +56,7 @@ func (t *tracker) maxServiceAttempts() int {
 
 // refreshServiceRoom updates whether a tracker has room, and whether it is preferred.
 func (l *leader) refreshServiceRoom(t *tracker) {
-	l.services.room.Set(t.assign.Index(), t.usable() && t.drain.n == 0 && t.services.running < t.maxServiceAttempts())
+	l.services.room.Set(t.assign.Index(), t.usable() && !t.withdrawn() && t.services.running < t.maxServiceAttempts())
 	if preferred := t.takesWork() && t.slots != [2]int{}; preferred != t.services.preferred {
 		t.services.preferred = preferred
 		if preferred {

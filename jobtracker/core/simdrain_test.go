@@ -45,13 +45,35 @@ func (w *world) requestDrain(name string, undo bool) {
 	})
 }
 
+// excludeTrackers lets an operator exclude trackers, and readmit some of them before their time.
+func (w *world) excludeTrackers(seed uint64) {
+	rnd := rand.New(rand.NewPCG(seed, 11))
+	for range rnd.IntN(3) {
+		name := w.trackers[rnd.IntN(len(w.trackers))].name
+		at, lasts := time.Duration(rnd.Int64N(int64(faultTime))), time.Duration(1+rnd.Int64N(int64(20*time.Second)))
+		w.after(at, func() { w.requestExclusion(Exclude{Tracker: name, By: "ann", For: lasts}) })
+		if rnd.IntN(2) == 0 {
+			w.after(at+lasts/2, func() { w.requestExclusion(Exclude{Tracker: name, Undo: true}) })
+		}
+	}
+}
+
+func (w *world) requestExclusion(x Exclude) {
+	w.request(func(token Token) Event { x.Token, x.Wall = token, scenarioStart+w.now.Milliseconds(); return x }, func(r Reply) {
+		w.note("exclusion of %s, undo %v: %v", x.Tracker, x.Undo, r.Err)
+		if r.Err != nil && !errors.Is(r.Err, ErrUnknownTracker) {
+			w.fail("exclusion of %s, undo %v: %v", x.Tracker, x.Undo, r.Err)
+		}
+	})
+}
+
 // assignedHome is a home with the tracker that it was set on.
 type assignedHome struct {
 	tracker string
 	home    homeKey
 }
 
-// checkDrained checks messages to draining trackers.
+// checkDrained checks messages to trackers that drain or that an operator excludes.
 func (w *world) checkDrained(c Send) {
 	if w.core.leader == nil {
 		return
@@ -60,15 +82,19 @@ func (w *world) checkDrained(c Send) {
 	if t == nil {
 		return
 	}
+	_, withdrawn := w.core.facts.OperatorExclusion(t.Name)
+	if _, drains := w.core.facts.Draining(t.Name); drains {
+		withdrawn = true
+	}
 	switch m := c.Message.(type) {
 	case *wire.Launch:
-		if _, drains := w.core.facts.Draining(t.Name); drains {
-			w.fail("%v is launched on %s, which drains", m.Attempt, t.Name)
+		if withdrawn {
+			w.fail("%v is launched on %s, which drains or is excluded", m.Attempt, t.Name)
 		}
 	case *wire.SetHome:
 		home := assignedHome{t.Name, homeKey{m.Job, m.Partition, m.Generation}}
-		if _, drains := w.core.facts.Draining(t.Name); !w.assignedHomes[home] && drains {
-			w.fail("partition %d of %v gets a home on %s, which drains", m.Partition, m.Job, t.Name)
+		if !w.assignedHomes[home] && withdrawn {
+			w.fail("partition %d of %v gets a home on %s, which drains or is excluded", m.Partition, m.Job, t.Name)
 		}
 		w.assignedHomes[home] = true
 	case *wire.Drained:

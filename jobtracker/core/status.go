@@ -170,6 +170,7 @@ func (l *leader) totals(j *job) wire.Counters {
 func (l *leader) waitReason(j *job, now time.Duration) string {
 	state := l.facts.State(j.facts)
 	until, deferred := j.assign.Deferred()
+	reason, withdrawn := l.allWithdrawn()
 	switch {
 	case state == wire.Waiting:
 		for _, f := range l.facts.After(j.facts) {
@@ -185,10 +186,10 @@ func (l *leader) waitReason(j *job, now time.Duration) string {
 		return fmt.Sprintf("for a free map slot on a node with its input, elsewhere in %v", max(until-now, 0).Round(time.Millisecond))
 	case j.attempts.Len() > 0:
 		return ""
-	case l.allDraining():
-		return "for a task tracker; all connected ones drain: " + l.drainingNames((*tracker).usable)
 	case !slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool { return t != nil && t.usable() }):
 		return "for a task tracker"
+	case withdrawn:
+		return "for a task tracker; " + reason
 	case state == wire.Running:
 		return j.taskWaitReason()
 	}

@@ -41,14 +41,15 @@ type tracker struct {
 	contact       contact
 	health        health.Record
 	drain         drainProgress
-	number        int32       // number of its name, see numberOf
-	slots         [2]int      // slots by phase that the tracker reported last
-	attempts      []*attempt  // running attempts, in no order
-	outputs       []outputRef // chosen map outputs that are or were here
-	rack          string      // see locality.Topology
-	host          string      // see locality.HostKey
-	countedSlots  [2]int      // its part of trackerFleet.slots
-	sharesVersion int         // version of leader.shares that was sent to it last
+	operator      facts.OperatorExclusion // by an operator; its N is 0 if there is none
+	number        int32                   // number of its name, see numberOf
+	slots         [2]int                  // slots by phase that the tracker reported last
+	attempts      []*attempt              // running attempts, in no order
+	outputs       []outputRef             // chosen map outputs that are or were here
+	rack          string                  // see locality.Topology
+	host          string                  // see locality.HostKey
+	countedSlots  [2]int                  // its part of trackerFleet.slots
+	sharesVersion int                     // version of leader.shares that was sent to it last
 	services      serviceLoad
 	hosting       hosting
 
@@ -78,6 +79,7 @@ func (l *leader) addTracker(f facts.Tracker) *tracker {
 	l.fleet.trackers[f.Name] = t
 	d, _ := l.facts.Draining(f.Name)
 	t.drain.n = d.N
+	t.operator, _ = l.facts.OperatorExclusion(f.Name)
 	l.fleet.draining.Set(t.assign.Index(), t.drain.n != 0)
 	l.setRack(t)
 	l.timers.leases = min(l.timers.leases, t.contact.lastHeard+l.c.cfg.Lease)
@@ -117,6 +119,16 @@ func (l *leader) refresh(t *tracker) {
 	l.assign.SetTakesWork(&t.assign, t.takesWork(), t.slots[mapPhase] > 0)
 	l.refreshServiceRoom(t)
 	l.fleet.outOfService.Set(t.assign.Index(), !t.contact.lossProposed && t.outOfService())
+}
+
+// serviceChanged acts on a tracker that has left service or is back.
+func (l *leader) serviceChanged(t *tracker) {
+	l.refresh(t)
+	for p := range l.phases {
+		l.phases[p].planSoon(l.now)
+	}
+	l.keepOneTracker()
+	l.touchAll()
 }
 
 // setCapacity records a tracker's slots. Attempts in removed slots continue, unless the tracker

@@ -59,6 +59,7 @@ func TestCallers(t *testing.T) {
 		"settings": {"POST", "/v1/jobs/job_7_0001/settings", `{"weight": 2}`, true, false, ""},
 		"schedule": {"POST", "/v1/cluster/scheduling", `{"scheduler": "fifo"}`, false, true, ""},
 		"drain":    {"POST", "/v1/cluster/drains", `{"tracker": "t1"}`, false, true, ""},
+		"exclude":  {"POST", "/v1/cluster/exclusions", `{"tracker": "t1"}`, false, true, ""},
 		"vote":     {"POST", "/v1/cluster/voters", voter, false, true, "jt9"},
 		"no vote":  {"DELETE", "/v1/cluster/voters/jt9", "", false, true, ""},
 	}

@@ -26,11 +26,12 @@ type (
 		NoPlan     string     `json:"noPlan,omitempty"` // why there is no new plan
 		Pools      Pools      `json:"pools"`            // from the leader
 
-		Trackers []Tracker     `json:"trackers"`
-		Lost     []LostTracker `json:"lost,omitempty"`   // by tracker, from the leader
-		Drains   []Drain       `json:"drains,omitempty"` // by tracker, from the leader
-		Voters   []Voter       `json:"voters"`
-		Log      Log           `json:"log"`
+		Trackers   []Tracker     `json:"trackers"`
+		Lost       []LostTracker `json:"lost,omitempty"`       // by tracker, from the leader
+		Drains     []Drain       `json:"drains,omitempty"`     // by tracker, from the leader
+		Exclusions []Exclusion   `json:"exclusions,omitempty"` // by tracker, from the leader
+		Voters     []Voter       `json:"voters"`
+		Log        Log           `json:"log"`
 	}
 
 	// LostTracker is a lost task tracker that has not registered again, and what was lost with it.
@@ -73,7 +74,7 @@ func clusterOf(s *wire.ClusterStatus, wall time.Time, voters []Voter) Cluster {
 	c := Cluster{
 		ID: s.Cluster, Start: timeOf(s.Start), Staging: s.Staging, Epoch: s.Epoch, Leader: s.Leader, Addr: s.Addr, IsLeader: s.IsLeader,
 		Jobs: s.Jobs, Wall: wall.UTC(), Trackers: make([]Tracker, 0, len(s.Trackers)), Voters: voters,
-		Scheduling: Scheduling(s.Scheduling), NoPlan: s.NoPlan, Pools: poolsOf(s), Drains: drainsOf(s.Drains),
+		Scheduling: Scheduling(s.Scheduling), NoPlan: s.NoPlan, Pools: poolsOf(s), Drains: drainsOf(s.Drains), Exclusions: exclusionsOf(s.Exclusions),
 	}
 	for i := range s.Trackers {
 		t := &s.Trackers[i]

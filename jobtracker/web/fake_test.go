@@ -29,6 +29,7 @@ type fakeLog struct {
 
 	scheduling wire.Scheduling
 	drains     []wire.DrainStatus
+	exclusions []wire.ExclusionStatus
 	changed    chan struct{}
 }
 
@@ -98,6 +99,7 @@ func (f *fake) Cluster(ctx context.Context) (wire.ClusterStatus, error) {
 	}
 	if c.IsLeader {
 		c.Jobs, c.Scheduling, c.Drains = len(f.log.jobs), f.log.scheduling, slices.Clone(f.log.drains)
+		c.Exclusions = slices.Clone(f.log.exclusions)
 		c.Pools, c.InPools = "f.xml", []wire.PoolStatus{{Name: "etl", Min: [2]int{1, 0}, Max: [2]int{-1, 2}, Weight: 2, MaxJobs: -1, Jobs: 1, Running: [2]int{3, 0}}}
 		c.Trackers = []wire.TrackerStatus{{Tracker: "t1", Host: "h1", Addr: "h1:1", Incarnation: 3, MapSlots: 2, Maps: 1, Connected: true, Silent: 12, Excluded: "bad"}}
 	}
@@ -220,6 +222,24 @@ func (f *fake) Drain(_ context.Context, tracker string, undo bool) error {
 			f.log.drains = slices.Delete(f.log.drains, i, i+1)
 		case !undo && i < 0:
 			f.log.drains = append(f.log.drains, wire.DrainStatus{Tracker: tracker, Registered: true, Needs: "1 attempt"})
+		}
+	})
+	return err
+}
+
+func (f *fake) Exclude(_ context.Context, x core.Exclude) error {
+	var err error
+	f.log.change(func() {
+		switch err = f.checkLeads(); {
+		case err != nil:
+		case x.Tracker == "unknown":
+			err = fmt.Errorf("%w %q", core.ErrUnknownTracker, x.Tracker)
+		case x.Undo:
+			f.log.exclusions = nil
+		default:
+			f.log.exclusions = []wire.ExclusionStatus{{
+				Tracker: x.Tracker, Operator: true, By: x.By, Reason: x.Reason, Since: 1000, Until: x.For.Milliseconds(), Registered: true,
+			}}
 		}
 	})
 	return err

@@ -18,5 +18,6 @@ func TestGolden(t *testing.T) {
 		"kill":         golden.OfJSON(new(killRequest)),
 		"change":       golden.OfJSON(new(Change)),
 		"drain":        golden.OfJSON(new(drainRequest)),
+		"exclude":      golden.OfJSON(new(ExclusionRequest)),
 	})
 }

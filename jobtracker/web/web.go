@@ -18,6 +18,7 @@
 //	GET    /healthz                  {"id": its own, "led": it knows a leader}; from a follower too
 //	POST   /v1/cluster/scheduling    body: Scheduling
 //	POST   /v1/cluster/drains        body: {"tracker": id, "undo": false}
+//	POST   /v1/cluster/exclusions    body: ExclusionRequest
 //	POST   /v1/cluster/voters        body: Voter
 //	DELETE /v1/cluster/voters/ID
 //
@@ -70,7 +71,7 @@
 // # Files
 //
 // Each topic has a file with its JSON types, handlers and methods of Client: submit, jobs, explain,
-// settings, cluster, drain, voters, and watch (follow has its client). Common parts are in handlers
+// settings, cluster, drain, exclusions, voters, and watch (follow has its client). Common parts are in handlers
 // (answers), admit (access), problem (errors), and client, which finds the leader with package
 // seek. To add a route, write a handler and a method in such a file, and a line each in
 // handler.routes, the table above and docs/reference.md. CONTRIBUTING.md lists the other places,
@@ -98,6 +99,7 @@ type JobTracker interface {
 	Change(ctx context.Context, caller core.Caller, job wire.JobID, change wire.Change) error
 	Schedule(ctx context.Context, scheduling wire.Scheduling) error
 	Drain(ctx context.Context, tracker string, undo bool) error
+	Exclude(ctx context.Context, x core.Exclude) error // sets Token and Wall
 	Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error]
 	Jobs(ctx context.Context) ([]wire.JobStatus, error)
 	Attempts(ctx context.Context, caller core.Caller, job wire.JobID) (wire.JobAttempts, error)
@@ -195,6 +197,7 @@ func (h *handler) routes() []route {
 		{"GET /healthz", all, h.jsonHandler(h.health)},
 		{"POST /v1/cluster/scheduling", clients, h.jsonHandler(h.schedule)},
 		{"POST /v1/cluster/drains", clients, h.jsonHandler(h.drain)},
+		{"POST /v1/cluster/exclusions", clients, h.jsonHandler(h.exclude)},
 		{"POST /v1/cluster/voters", voters, h.jsonHandler(h.addVoter)},
 		{"DELETE /v1/cluster/voters/{id}", clients, h.jsonHandler(h.removeVoter)},
 	}

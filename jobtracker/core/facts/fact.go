@@ -77,6 +77,10 @@ func blankFact(number byte) Fact {
 		return new(DrainIdle)
 	case 24:
 		return new(GivenUp)
+	case 26:
+		return new(OperatorExcluded)
+	case 27:
+		return new(OperatorReadmitted)
 	}
 	return nil
 }

@@ -48,6 +48,9 @@ type Facts struct {
 	pools        PoolsChanged      // the last applied
 	drains       int               // Drains so far
 
+	operatorChanges    int                           // see OperatorChanges
+	operatorExclusions map[string]*OperatorExclusion // by tracker, registered or not
+
 	trackers    map[string]*Tracker
 	draining    map[string]*Draining // by tracker, registered or not
 	submissions map[string]*Submission
@@ -121,6 +124,8 @@ func New() *Facts {
 		draining:     make(map[string]*Draining),
 		submissions:  make(map[string]*Submission),
 		jobs:         make(map[int]*Job),
+
+		operatorExclusions: make(map[string]*OperatorExclusion),
 	}
 }
 

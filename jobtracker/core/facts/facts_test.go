@@ -71,6 +71,10 @@ func TestFactsThatDoNotApply(t *testing.T) {
 		&Swept{Key: "k"},
 		&TrackerExcluded{Tracker: "t1", Incarnation: 9, Reason: "of an earlier one"},
 		&TrackerReadmitted{Tracker: "t1", Incarnation: 1}, // it is not excluded
+		&OperatorExcluded{Exclusion: OperatorExclusion{N: 2, Tracker: "t1"}},
+		&OperatorExcluded{Exclusion: OperatorExclusion{N: 1}},
+		&OperatorReadmitted{N: 2, Tracker: "t1"},
+		&OperatorReadmitted{N: 1, Tracker: "t1", Expired: true}, // no operator excludes it
 	} {
 		before, _ := l.facts.Snapshot()
 		fitted := l.add(x)
@@ -117,6 +121,47 @@ func TestGivenUp(t *testing.T) {
 		t.Errorf("causes %v", c)
 	}
 	fits(true, &Committing{Job: 1})
+}
+
+// TestOperatorExclusions checks that an operator's exclusion outlives a tracker's incarnation, and
+// that only a readmission by an operator also ends the leader's exclusion.
+func TestOperatorExclusions(t *testing.T) {
+	l := begin(t)
+	add := func(x Fact) {
+		t.Helper()
+		if !l.add(x) {
+			t.Fatalf("%s does not fit", x.Name())
+		}
+	}
+	excluded := func(operator, leader bool) {
+		t.Helper()
+		data, err := l.facts.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		restored, err := Restore(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []*Facts{l.facts, restored} {
+			_, byOperator := f.OperatorExclusion("t1")
+			if tracker, _ := f.Tracker("t1"); byOperator != operator || (tracker.Excluded != "") != leader {
+				t.Errorf("excluded by an operator: %v, by the leader: %q", byOperator, tracker.Excluded)
+			}
+		}
+	}
+	add(&TrackerExcluded{Tracker: "t1", Incarnation: 1, Reason: "failures"})
+	add(&OperatorExcluded{Exclusion: OperatorExclusion{N: 1, Tracker: "t1", Until: 5}})
+	excluded(true, true)
+	add(&OperatorReadmitted{N: 2, Tracker: "t1", Expired: true})
+	excluded(false, true)
+	add(&OperatorReadmitted{N: 3, Tracker: "t1"})
+	excluded(false, false)
+	add(&OperatorExcluded{Exclusion: OperatorExclusion{N: 4, Tracker: "t1"}})
+	add(&TrackerLost{Tracker: "t1", Incarnation: 1})
+	excluded(true, false)
+	add(&TrackerRegistered{Tracker: Tracker{Name: "t1", Process: 5}})
+	excluded(true, false)
 }
 
 // TestLogBytes bounds the log bytes per committed task.

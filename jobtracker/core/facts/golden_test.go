@@ -33,7 +33,10 @@ func TestGolden(t *testing.T) {
 			return err
 		},
 	}}
-	for n := byte(1); blankFact(n) != nil; n++ {
+	for n := byte(1); n != 0; n++ {
+		if blankFact(n) == nil {
+			continue
+		}
 		records[fmt.Sprintf("entry-%d", n)] = golden.Record{
 			Value: blankFact(n), Form: golden.Msgpack, Head: 2,
 			Adjust: func(x any) {

@@ -31,6 +31,10 @@ type factsSnapshot struct {
 	Pooled       PoolsChanged         `msgpack:"Pooled"`
 	Drains       int                  `msgpack:"Drains"`
 	Draining     []drainSnapshot      `msgpack:"Draining"`
+
+	// Only after operators have excluded trackers, so that the bytes of others stay the same.
+	OperatorChanges    int                 `msgpack:"OperatorChanges,omitempty"`
+	OperatorExclusions []OperatorExclusion `msgpack:"OperatorExclusions,omitempty"`
 }
 
 type drainSnapshot struct {
@@ -85,7 +89,7 @@ func (f *Facts) Snapshot() ([]byte, error) {
 	s := factsSnapshot{
 		Index: f.index, Epoch: f.epoch, Leader: f.leader, Boot: f.boot, Incarnations: f.incarnations,
 		LastJob: f.lastJob, Ended: f.ended, Scheduled: f.scheduling, Pooled: f.pools,
-		Drains: f.drains,
+		Drains: f.drains, OperatorChanges: f.operatorChanges, OperatorExclusions: f.OperatorExclusions(),
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.trackers)) {
 		s.Trackers = append(s.Trackers, *f.trackers[name])
@@ -156,6 +160,10 @@ func Restore(data []byte) (*Facts, error) {
 	f.drains = s.Drains
 	for _, d := range s.Draining {
 		f.draining[d.Tracker] = &Draining{N: d.N, Process: d.Process, IdleSteps: d.Rested}
+	}
+	f.operatorChanges = s.OperatorChanges
+	for _, x := range s.OperatorExclusions {
+		f.operatorExclusions[x.Tracker] = &x
 	}
 	for _, x := range s.Submissions {
 		f.submissions[x.Key] = &Submission{

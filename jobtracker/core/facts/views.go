@@ -65,6 +65,27 @@ func (f *Facts) Draining(name string) (Draining, bool) {
 // AllDraining lists the names of draining trackers, registered or not, sorted.
 func (f *Facts) AllDraining() []string { return slices.Sorted(maps.Keys(f.draining)) }
 
+// OperatorChanges is how many exclusions by operators began and ended.
+func (f *Facts) OperatorChanges() int { return f.operatorChanges }
+
+// OperatorExclusion finds an operator's exclusion of a tracker.
+func (f *Facts) OperatorExclusion(tracker string) (OperatorExclusion, bool) {
+	x := f.operatorExclusions[tracker]
+	if x == nil {
+		return OperatorExclusion{}, false
+	}
+	return *x, true
+}
+
+// OperatorExclusions lists the exclusions by operators, by tracker.
+func (f *Facts) OperatorExclusions() []OperatorExclusion {
+	var all []OperatorExclusion
+	for x := range sorted(f.operatorExclusions) {
+		all = append(all, *x)
+	}
+	return all
+}
+
 // Submission finds a submission by its key.
 func (f *Facts) Submission(key string) *Submission { return f.submissions[key] }
 

@@ -22,6 +22,7 @@ func TestViewsAreCopies(t *testing.T) {
 	kept := []Fact{
 		&SettingsChanged{Key: "k", N: 1, Settings: settings()},
 		&Drain{N: 1, Tracker: "t1"},
+		&OperatorExcluded{Exclusion: OperatorExclusion{N: 1, Tracker: "t1", By: "ann"}},
 		&SchedulingChanged{N: 1},
 		&PoolsChanged{N: 1, Table: pool.Table{Pools: []pool.Pool{{Name: "p", Submitters: []string{"u"}}}}},
 		&Submitted{Submission: wire.Submission{

@@ -1,0 +1,74 @@
+package cluster_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/integration/trial"
+	"github.com/quernmr/quern/jobtracker/web"
+)
+
+// Row 24. An operator excludes a task tracker that runs maps. They end, no other attempt runs there,
+// also under the next leader and after a restart, until the operator readmits it.
+func TestExcludedByOperator(t *testing.T) {
+	c := start(t)
+	c.mrsubmit("cluster", "exclude", "tt9").Fail(1, `unknown task tracker "tt9"`)
+	c.mrsubmit("cluster", "exclude", "-for", "-5m", "tt1").Fail(2, "-for must be positive, got -5m0s")
+	first := c.paced(6, "-gate")
+	first.AwaitBegan("m", 6)
+	out := c.TaskTrackers[0]
+	if printed := c.mrsubmit("cluster", "exclude", "-reason", "the fan is loud", out.ID).Succeed(); !trial.ContainsAll(printed, []string{out.ID + " excluded by ", "until readmitted: the fan is loud"}) {
+		t.Errorf("mrsubmit cluster exclude prints\n%s", printed)
+	}
+	first.OpenGate()
+	first.checkSuccess()
+	first.CheckOnce("m") // its running maps continued
+
+	old := c.leader()
+	if err := errors.Join(old.Kill(), out.Terminate(), out.Start(), old.Start(), out.Ready(c.ctx), old.Ready(c.ctx)); err != nil {
+		t.Fatal(err)
+	}
+	c.awaitTrackers(3)
+	excluded := func(status *web.Cluster) bool {
+		x := status.OperatorExclusion(out.ID)
+		return x != nil && x.Registered && x.Reason == "the fan is loud" && !x.Since.IsZero()
+	}
+	c.await("the exclusion under another leader", func() bool {
+		status, err := c.client.Cluster(c.ctx)
+		return err == nil && excluded(status)
+	})
+	second := c.paced(6, "-gate")
+	second.AwaitBegan("m", 4)
+	if n := c.mapsOn(out); n != 0 {
+		t.Errorf("%d maps run on an excluded tracker", n)
+	}
+	ids := jobID.FindAllString(c.mrsubmit("list").Succeed(), -1)
+	if printed := c.mrsubmit("explain", ids[len(ids)-1]).Succeed(); !strings.Contains(printed, "map slots stay empty on trackers that operators exclude: "+out.ID) {
+		t.Errorf("mrsubmit explain prints\n%s", printed)
+	}
+	c.mrsubmit("cluster", "readmit", out.ID).Succeed()
+	second.AwaitBegan("m", 6)
+	c.await("maps on the readmitted tracker", func() bool { return c.mapsOn(out) == 2 })
+	second.OpenGate()
+	second.checkSuccess()
+	second.CheckOnce("m")
+}
+
+// Row 24. An operator may exclude the last task tracker, and the command says that jobs wait then.
+// An exclusion with a time ends by itself.
+func TestLastExcludedByOperator(t *testing.T) {
+	c := start(t, func(cfg *processes.Config) { cfg.TaskTrackers = 1 })
+	only := c.TaskTrackers[0].ID
+	c.mrsubmit("cluster", "exclude", only).Fail(0, only+" was the last task tracker in service")
+	j := c.paced(3)
+	c.await("a job that waits", func() bool {
+		return strings.Contains(c.mrsubmit("list", "-json").Succeed(), "operators exclude or drain all connected ones: "+only)
+	})
+	c.mrsubmit("cluster", "exclude", only, "-for", "1s").Succeed() // instead of the first exclusion
+	j.checkSuccess()
+	if status, err := c.client.Cluster(c.ctx); err != nil || status.OperatorExclusion(only) != nil {
+		t.Errorf("the exclusion is not over: %+v, %v", status, err)
+	}
+}
