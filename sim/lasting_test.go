@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	lastingSeeds = flag.Int("lasting", 0, "number of seeds for TestLasting; 0: 40, or fewer with the race detector")
+	lastingSeeds = flag.Int("lasting", 0, "number of seeds for TestLasting; 0: 60, or fewer with the race detector")
 	unanswered   = flag.Bool("unanswered", false, "TestLasting: run faults that Quern does not answer yet, too")
 )
 
@@ -26,7 +26,7 @@ func TestLasting(t *testing.T) {
 	case raceEnabled:
 		left = 15
 	default:
-		left = 40
+		left = 60
 	}
 	missing := make(map[Kind]bool)
 	for _, k := range lastingKinds() {

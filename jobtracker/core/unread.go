@@ -5,22 +5,22 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// outputLost handles a map output that tracker t could not read. The map reruns if the output is
-// damaged, or if t is not clearly at fault. Otherwise the job's homes on t move.
+// outputLost handles a map output that tracker t could not read. The map reruns, unless t could
+// not reach the server and is at fault itself. Then the job's homes on t move.
 func (l *leader) outputLost(t *tracker, r *wire.OutputLost) {
 	j := l.jobOfOutput(r)
 	if j == nil {
 		return
 	}
 	server := l.fleet.trackers[l.outputOf(j, r.Map).Tracker]
-	if r.Corrupt || server == t {
+	if !r.Unreachable || server == t {
 		l.rerunLost(j, r)
 		return
 	}
 	if t.hosting.homes[j] == nil {
 		return // its homes have moved
 	}
-	at, reason := l.fetches.Fail(t.Name, server.Name, l.usableTrackers(), l.now)
+	at, reason := l.fetches.Fail(t.Name, server.Name, r.Reached, l.usableTrackers(), l.now)
 	switch {
 	case at == health.FaultFetcher && l.excludeFetching(t, reason):
 	case (at == health.FaultFetcher || at == health.FaultHome) && l.moveHomes(j, t):

@@ -11,8 +11,8 @@ const fetchMemory = 2 * time.Minute
 // Fetches decides whether the tracker that fetches or the tracker that serves is at fault if
 // fetches fail. The zero Fetches knows of no failure.
 //
-// Invariant: if at most half of the trackers are at fault, Fail excludes no other tracker. A good
-// tracker fails to fetch only from bad ones, and only bad ones fail to fetch from it.
+// Invariant: if at most half of the trackers are at fault, votes alone exclude no other tracker. A
+// good tracker fails to fetch only from bad ones, and only bad ones fail to fetch from it.
 type Fetches struct {
 	by, from peers // the same failures, by the tracker that fetches and by the one that serves
 }
@@ -25,14 +25,15 @@ type Fault uint8
 
 const (
 	FaultUnclear Fault = iota
-	FaultHome          // the fetcher, for now: it fails at more trackers than fail at the server
-	FaultFetcher       // the fetcher: it failed at more than half of all trackers
-	FaultServer        // the server: more than half of all trackers failed at it
+	FaultHome          // the fetcher, for now: it fails at more trackers than it reaches, and than fail at the server
+	FaultFetcher       // the fetcher: it fails at more than half of all trackers
+	FaultServer        // the server: more than half of all trackers fail at it, or the fetcher reaches enough others
 )
 
-// Fail records that one tracker could not fetch from another, and judges them. all is the number
-// of trackers. FaultFetcher and FaultServer come with a reason to exclude the tracker.
-func (f *Fetches) Fail(by, from string, all int, now time.Duration) (at Fault, reason string) {
+// Fail records that one tracker could not fetch from another, and judges them. While these fetches
+// failed, the tracker reached others: their number. all is the number of trackers. FaultFetcher and
+// FaultServer come with a reason to exclude the tracker.
+func (f *Fetches) Fail(by, from string, reached, all int, now time.Duration) (at Fault, reason string) {
 	f.by, f.from = f.by.add(by, from, now), f.from.add(from, by, now)
 	servers, fetchers := f.by.count(by, now), f.from.count(from, now)
 	switch {
@@ -40,6 +41,8 @@ func (f *Fetches) Fail(by, from string, all int, now time.Duration) (at Fault, r
 		return FaultFetcher, fmt.Sprintf("it could not fetch map outputs from %d of the %d other task trackers", servers, all-1)
 	case 2*fetchers > all:
 		return FaultServer, fmt.Sprintf("%d of the %d other task trackers could not fetch map outputs from it", fetchers, all-1)
+	case reached > 0 && reached+1 >= servers: // with those that it reaches the fetcher is not outnumbered
+		return FaultServer, fmt.Sprintf("task tracker %s could not fetch map outputs from it, but from %d others", by, reached)
 	case servers > fetchers:
 		return FaultHome, ""
 	}

@@ -12,7 +12,7 @@ import (
 func TestFetches(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		fails  []string // "fetcher server", a second after each other; "forget tracker"; "wait"
+		fails  []string // "fetcher server [reached]", a second after each other; "forget tracker"; "wait"
 		all    int
 		at     Fault
 		reason string
@@ -24,6 +24,10 @@ func TestFetches(t *testing.T) {
 		{"a fetcher that fails at most", []string{"a b", "a c", "a d"}, 4, FaultFetcher, "it could not fetch map outputs from 3 of the 3 other task trackers"},
 		{"two of four fail at one", []string{"a d", "b d"}, 4, FaultUnclear, ""},
 		{"a server at which most fail", []string{"a d", "b d", "c d"}, 4, FaultServer, "3 of the 3 other task trackers could not fetch map outputs from it"},
+		{"a fetcher that reaches others", []string{"a d 1"}, 4, FaultServer, "task tracker a could not fetch map outputs from it, but from 1 others"},
+		{"a fetcher that reaches as many as not, with itself", []string{"a b", "a c 1"}, 4, FaultServer, "task tracker a could not fetch map outputs from it, but from 1 others"},
+		{"a fetcher that reaches less", []string{"a b", "a c", "a d 1"}, 7, FaultHome, ""},
+		{"a fetcher that reaches others and fails at most", []string{"a b", "a c", "a d 3"}, 5, FaultFetcher, "it could not fetch map outputs from 3 of the 4 other task trackers"},
 		{"both fail more often", []string{"b c", "a d", "a c"}, 5, FaultUnclear, ""},
 		{"other servers are forgotten", []string{"a b", "a c", "forget b", "forget c", "a d"}, 4, FaultUnclear, ""},
 		{"the fetcher is forgotten", []string{"a b", "a c", "forget a", "a d"}, 4, FaultUnclear, ""},
@@ -36,13 +40,14 @@ func TestFetches(t *testing.T) {
 		for _, text := range c.fails {
 			now += time.Second
 			var x, y string
-			switch fmt.Sscan(text, &x, &y); x {
+			reached := 0
+			switch fmt.Sscan(text, &x, &y, &reached); x {
 			case "forget":
 				f.Forget(y)
 			case "wait":
 				now += fetchMemory
 			default:
-				at, reason = f.Fail(x, y, c.all, now)
+				at, reason = f.Fail(x, y, reached, c.all, now)
 			}
 		}
 		if at != c.at || reason != c.reason {
@@ -88,20 +93,22 @@ func TestFetchesModel(t *testing.T) {
 					fetchers[x.by] = true
 				}
 			}
-			want := FaultUnclear
+			want, reached := FaultUnclear, rapid.IntRange(0, 2).Draw(t, "reached")
 			switch {
 			case len(servers) > all/2:
 				want = FaultFetcher
 			case len(fetchers) > all/2:
 				want = FaultServer
+			case reached > 0 && len(servers) <= reached+1:
+				want = FaultServer
 			case len(servers) > len(fetchers):
 				want = FaultHome
 			}
-			at, reason := f.Fail(name(by), name(from), all, now)
+			at, reason := f.Fail(name(by), name(from), reached, all, now)
 			if at != want || (reason != "") != (at == FaultFetcher || at == FaultServer) {
 				t.Fatalf("%s cannot fetch from %s: fault %v, reason %q, want %v", name(by), name(from), at, reason, want)
 			}
-			if 2*bad <= all && (at == FaultFetcher && by >= bad || at == FaultServer && from >= bad) {
+			if 2*bad <= all && reached == 0 && (at == FaultFetcher && by >= bad || at == FaultServer && from >= bad) {
 				t.Fatalf("%s cannot fetch from %s, the first %d of %d trackers are bad: fault %v", name(by), name(from), bad, all, at)
 			}
 		}
