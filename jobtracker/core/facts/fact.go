@@ -77,6 +77,8 @@ func blankFact(number byte) Fact {
 		return new(DrainIdle)
 	case 24:
 		return new(GivenUp)
+	case 25:
+		return new(Skipped)
 	}
 	return nil
 }
