@@ -19,10 +19,37 @@ type groups struct {
 	inGroup bool // the current group may have more records
 	n       int64
 	err     error
+
+	skipper groupSkipper                   // nil: no group is skipped
+	text    func(key, value []byte) string // of a skipped record
+	skipped int64                          // groups
 }
 
-// nextGroup skips the rest of the current group and goes to the next one.
+// groupSkipper is records of a job that skips bad groups.
+type groupSkipper interface {
+	BeginGroup() (skip bool)
+	SkipRecord(text string)
+	EndGroups()
+}
+
+// nextGroup skips the rest of the current group and goes to the next one that is not skipped.
 func (g *groups) nextGroup() bool {
+	for g.enterNext() {
+		if g.skipper == nil || !g.skipper.BeginGroup() {
+			return true
+		}
+		g.skipped++
+		for g.next() {
+			g.skipper.SkipRecord(g.text(g.in.Key(), g.in.Value()))
+		}
+	}
+	if g.skipper != nil {
+		g.skipper.EndGroups()
+	}
+	return false
+}
+
+func (g *groups) enterNext() bool {
 	for g.next() {
 	}
 	if !g.started {

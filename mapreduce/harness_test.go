@@ -332,10 +332,12 @@ func (s *fakeSplit) Open(mrruntime.Chunk) (mrruntime.ReadAtCloser, error) {
 	return fakeFile{strings.NewReader(s.text)}, nil
 }
 
-func (s *fakeSplit) CountRecord() bool {
+func (s *fakeSplit) CountRecord() (more, skip bool) {
 	s.records++
-	return true
+	return true, false
 }
+
+func (s *fakeSplit) EndRecords() {}
 
 func (s *fakeSplit) Where() string { return "" }
 func (s *fakeSplit) Err() error    { return s.err }

@@ -173,6 +173,7 @@ func NewInput[R any](name string, read func(Split, io.ReaderAt) iter.Seq2[R, err
 						return
 					}
 				}
+				in.EndRecords()
 			}
 		},
 	}
@@ -216,7 +217,8 @@ func customRecords[R any](t *Task, in splitReader, records iter.Seq2[R, error], 
 			t.fail(fmt.Errorf("read %s: %w", path, err))
 			return false
 		}
-		if !in.CountRecord() || !yield(rec) {
+		more, skip := in.CountRecord()
+		if !more || !skip && !yield(rec) {
 			return false
 		}
 	}

@@ -67,6 +67,16 @@ func (s sides[K, A, B]) texts() []func(key, value []byte) string {
 	return append(s.left.texts(), s.right.texts()...)
 }
 
+func (s sides[K, A, B]) recordText() func(key, value []byte) string {
+	left, right := s.left.recordText(), s.right.recordText()
+	return func(key, value []byte) string {
+		if len(key) > 0 && key[len(key)-1] == rightSide {
+			return right(key, value)
+		}
+		return left(key, value)
+	}
+}
+
 func (s sides[K, A, B]) combiner(job *jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc {
 	return joinCombiner(s.left.combiner(job), s.right.combiner(job))
 }

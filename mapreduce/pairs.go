@@ -232,10 +232,10 @@ func (p shaped[K, V]) maps(job *jobSpec) []mapFunc {
 	return maps
 }
 
-// texts returns, for each map function, a function that prints an emitted record.
-func (p shaped[K, V]) texts() []func(key, value []byte) string {
+// recordText returns a function that prints an emitted record.
+func (p shaped[K, V]) recordText() func(key, value []byte) string {
 	k, v := p.shape.key(), must(p.value)
-	text := func(key, value []byte) string {
+	return func(key, value []byte) string {
 		a, errA := read(k, &decoder{}, key)
 		b, errB := read(v, &decoder{}, value)
 		if err := errors.Join(errA, errB); err != nil {
@@ -243,7 +243,10 @@ func (p shaped[K, V]) texts() []func(key, value []byte) string {
 		}
 		return string(v.text(append(k.text(nil, a), '\t'), b))
 	}
-	return slices.Repeat([]func(key, value []byte) string{text}, len(p.sources))
+}
+
+func (p shaped[K, V]) texts() []func(key, value []byte) string {
+	return slices.Repeat([]func(key, value []byte) string{p.recordText()}, len(p.sources))
 }
 
 func (p *Pairs[K, V]) mapFolding(t *Task, src source[K, V], in splitReader, c *collect[K, V]) error {

@@ -59,8 +59,7 @@ func TestHadoopProperties(t *testing.T) {
 		"mapred.output.value.groupfn.class=x":                                      "order",
 		"mapred.text.key.partitioner.options=-k1,2":                                "Pairs.Partition",
 		"map.output.key.field.separator=.":                                         "order",
-		"mapreduce.map.skip.maxrecords=1":                                          "no record is skipped",
-		"mapred.skip.on=true":                                                      "no record is skipped",
+		"mapred.skip.on=true":                                                      "skip.maxrecords",
 		"mapred.input.dir=/x":                                                      "-input",
 		"mapreduce.output.fileoutputformat.outputdir=/x":                           "-output",
 		"mapreduce.input.pathFilter.class=x":                                       "globs",
@@ -87,6 +86,8 @@ func TestHadoopProperties(t *testing.T) {
 		"key.value.separator.in.input.line=;": honoured, "mapred.textoutputformat.separator=;": honoured,
 		"mapred.min.split.size=9": honoured, "mapred.task.timeout=9": honoured, "mapred.job.queue.name=etl": honoured,
 		"mapreduce.map.failures.maxpercent=5": honoured, "mapred.max.reduce.failures.percent=100": honoured,
+		"mapred.skip.map.max.skip.records=1": honoured, "mapreduce.reduce.skip.maxgroups=9223372036854775807": honoured,
+		"mapred.skip.attempts.to.start.skipping=3": honoured, "mapred.skip.out.dir=none": honoured, "mapred.skip.map.auto.incr.proc.count=false": warned,
 		"mapreduce.reduce.failures.maxpercent=101": "0 to 100",
 		"my.own=1": honoured, "user.name=bob": honoured,
 	} {

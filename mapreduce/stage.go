@@ -25,6 +25,7 @@ type emitted interface {
 	ordered() bool // across partitions
 	maps(*jobSpec) []mapFunc
 	texts() []func(key, value []byte) string                       // for each map function: prints a record that it emits; nil: map-only
+	recordText() func(key, value []byte) string                    // prints a record of the reduces' input; nil: map-only
 	combiner(*jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc // nil: none
 	withoutReduces() stage                                         // for mapreduce.job.reduces=0; nil: a join, which needs reduces
 }
@@ -65,6 +66,9 @@ func (s *reduced[KO, VO]) reduces() bool { return true }
 func (s *reduced[KO, VO]) reduce(job *jobSpec) mrruntime.ReduceFunc {
 	return func(rt *mrruntime.Task, in mrruntime.Records) (err error) {
 		x := &reduction[KO, VO]{t: newTask(rt, job), g: &groups{in: in}, key: must(s.result.key), value: must(s.result.value)}
+		if skipper, ok := in.(groupSkipper); ok {
+			x.g.skipper, x.g.text = skipper, s.recordText()
+		}
 		defer x.t.replacePanic(&err)
 		if s.prefix != nil {
 			x.g.prefix = s.prefix()
@@ -73,7 +77,7 @@ func (s *reduced[KO, VO]) reduce(job *jobSpec) mrruntime.ReduceFunc {
 			return err
 		}
 		err = x.t.end(x.g.readErr, s.run(x))
-		x.t.Counter(wire.TaskCounters, wire.ReduceInputGroups).Add(x.g.n)
+		x.t.Counter(wire.TaskCounters, wire.ReduceInputGroups).Add(x.g.n - x.g.skipped)
 		return err
 	}
 }
@@ -97,6 +101,7 @@ func (s *mapped[K, V]) resultTypes() (string, string)                           
 func (s *mapped[K, V]) combines() bool                                                { return false }
 func (s *mapped[K, V]) ordered() bool                                                 { return false }
 func (s *mapped[K, V]) texts() []func(key, value []byte) string                       { return nil }
+func (s *mapped[K, V]) recordText() func(key, value []byte) string                    { return nil }
 func (s *mapped[K, V]) combiner(*jobSpec) func(*mrruntime.Task) mrruntime.CombineFunc { return nil }
 func (s *mapped[K, V]) reduces() bool                                                 { return false }
 func (s *mapped[K, V]) reduce(*jobSpec) mrruntime.ReduceFunc                          { return nil }

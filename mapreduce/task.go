@@ -61,7 +61,8 @@ type recordWriter interface{ Write(record []byte) error }
 // splitReader is the input of one map; see mrruntime.Split.
 type splitReader interface {
 	recordSource
-	CountRecord() bool
+	CountRecord() (more, skip bool)
+	EndRecords()
 	Chunks() []mrruntime.Chunk
 	Open(c mrruntime.Chunk) (mrruntime.ReadAtCloser, error)
 	Where() string

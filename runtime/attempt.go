@@ -31,6 +31,8 @@ type attempt struct {
 	counters   wire.Counters // in addition to the task's
 	startUsage usage         // of the process before the attempt, if the process runs only this attempt
 	result     wire.Result
+	skip       *skipping // nil: the job skips no records
+	inCode     bool      // see failedInCode
 
 	// The progress goroutine reads the following fields too.
 	bytesTotal  atomic.Int64 // bytes to read
@@ -185,6 +187,9 @@ func (a *attempt) failed(err error) wire.Result {
 	cause := wire.Truncate(err.Error(), wire.MaxText)
 	r := wire.Result{Error: cause, Bytes: a.progress().Done,
 		Fatal: isFatal(err) || errors.Is(err, shuffle.ErrRecordTooLarge), BadInput: isBadInput(err)}
+	if a.inCode && !r.Fatal {
+		r.Died = a.skip.died()
+	}
 	if status := a.task.lastStatus(); status != "" {
 		r.Error += "\n(its status: " + wire.Truncate(status, maxStatus) + ")"
 	}
@@ -218,7 +223,7 @@ func (a *attempt) commit() error {
 		}
 		tasks = append(tasks, wire.TaskID{Job: a.id().Task.Job, Kind: kind, N: i})
 	}
-	return a.tree.commitJob(tasks, a.alive)
+	return a.tree.commitJob(tasks, a.publishSkipped, a.alive)
 }
 
 func (a *attempt) fence() error {

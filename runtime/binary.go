@@ -28,6 +28,10 @@ func (s *Split) Binary() iter.Seq2[[]byte, []byte] {
 				return false, binaryError(c, s.recordMax, err)
 			}
 			for records.Next() {
+				if s.skip != nil && s.skip.begin() {
+					s.skipRecord(fmt.Sprintf("%q\t%q", records.Key(), records.Value()))
+					continue
+				}
 				s.records++
 				s.pulse.beat()
 				if !yield(records.Key(), records.Value()) {

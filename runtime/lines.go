@@ -94,6 +94,10 @@ func (l *lineReader) run(yield func(string) bool) (bool, error) {
 		}
 		s.recordAt = l.base + int64(l.next)
 		l.next, l.scanned = after, 0
+		if s.skip != nil && s.skip.begin() {
+			s.skipRecord(string(line))
+			continue
+		}
 		s.records++
 		s.pulse.beat()
 		if !yield(unsafe.String(unsafe.SliceData(line), len(line))) {

@@ -21,14 +21,23 @@ func (a *attempt) runMap() error {
 		return err
 	}
 	defer split.close()
+	if err := a.startSkipping(); err != nil {
+		return err
+	}
+	defer a.skip.close()
+	split.skip = a.skip
 	a.bytesTotal.Store(split.length())
 	a.split.Store(split)
 	code := a.job.Maps[split.Input]
 	if a.plan().Reduces == 0 {
 		err = a.writeOutputs(wire.MapOutputRecords, func() error {
 			err := a.runCode(func() error { return code(a.task, split, nil) })
+			a.failedInCode(err, split.err, a.task.outputs.err())
 			a.countInput(split)
-			return cmp.Or(split.err, err)
+			if err = cmp.Or(split.err, err); err != nil {
+				return err
+			}
+			return a.keepSkipped()
 		})
 	} else {
 		err = a.collect(split, code)
@@ -55,19 +64,25 @@ func (a *attempt) collect(split *Split, code MapFunc) error {
 		return err
 	}
 	defer collector.Discard() // keeps the file of a successful Close
-	err = a.runCode(func() error { return code(a.task, split, collector) })
+	var out Collector = collector
+	watched := &watchedCollector{Collector: collector}
+	if a.skip != nil {
+		out = watched
+	}
+	err = a.runCode(func() error { return code(a.task, split, out) })
+	a.failedInCode(err, split.err, watched.err)
 	// An input error comes first: the code's own error or panic may follow from it.
 	if err := cmp.Or(split.err, err); err != nil {
 		return err
 	}
-	out, err := collector.Close()
+	written, err := collector.Close()
 	if err != nil {
 		return fmt.Errorf("map output: %w", err)
 	}
-	a.countOutput(out)
-	a.result.Output = &wire.MapOutput{Map: a.id().Task.N, Attempt: a.id().N, Bytes: out.Partitions, Digest: out.Digest}
+	a.countOutput(written)
+	a.result.Output = &wire.MapOutput{Map: a.id().Task.N, Attempt: a.id().N, Bytes: written.Partitions, Digest: written.Digest}
 	a.countInput(split)
-	return nil
+	return a.keepSkipped()
 }
 
 func (a *attempt) countInput(split *Split) {
@@ -111,10 +126,22 @@ func (a *attempt) runReduce() error {
 			return fmt.Errorf("open the partition's runs: %w", err)
 		}
 		defer merger.Close()
-		in := &countedRecords{Merger: merger, attempt: a}
+		if err := a.startSkipping(); err != nil {
+			return err
+		}
+		defer a.skip.close()
+		counted := &countedRecords{Merger: merger, attempt: a}
+		var in Records = counted
+		if a.skip != nil {
+			in = &groupRecords{counted, a.skip}
+		}
 		err = a.runCode(func() error { return a.job.Reduce(a.task, in) })
-		a.counters.Add(wire.TaskCounters, wire.ReduceInputRecords, in.records)
-		return cmp.Or(merger.Err(), err)
+		a.failedInCode(err, merger.Err(), a.task.outputs.err())
+		a.counters.Add(wire.TaskCounters, wire.ReduceInputRecords, counted.records)
+		if err = cmp.Or(merger.Err(), err); err != nil {
+			return err
+		}
+		return a.keepSkipped()
 	})
 }
 

@@ -110,6 +110,15 @@ type outputs struct {
 	files  map[string]*Output
 }
 
+// err returns the errors of all files so far.
+func (o *outputs) err() error {
+	var errs []error
+	for _, f := range o.files {
+		errs = append(errs, f.err)
+	}
+	return errors.Join(errs...)
+}
+
 func (o *outputs) open(name string) (*Output, error) {
 	if name == "" {
 		name = mainOutput

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -19,6 +20,7 @@ const (
 	RecordMaxBytes = "quern.record.max.bytes"
 	OutputSync     = "quern.output.sync" // empty: true, except in an embedded run
 	MapOutputCodec = "quern.mapoutput.codec"
+	SkipOutdir     = "mapreduce.job.skip.outdir" // empty: <output>/_logs/skip
 )
 
 // settings are the parsed properties of one job.
@@ -43,6 +45,9 @@ func readSettings(properties map[string]string) (settings, error) {
 	}
 	if codec, names := properties[MapOutputCodec], shuffle.CodecNames(); !slices.Contains(names, codec) {
 		p.fail("property %s=%q: want one of %q", MapOutputCodec, codec, names)
+	}
+	if _, err := skipOutdir(properties, ""); err != nil {
+		p.err = cmp.Or(p.err, err)
 	}
 	return s, p.err
 }

@@ -49,6 +49,7 @@ type Split struct {
 	path        string // file of the current record, "" after the last record
 	recordAt    int64  // offset of the current record, in the content if compressed; -1: not known
 	err         error
+	skip        *skipping // nil: nothing is skipped
 
 	slab   []byte // unused rest of the last small block
 	rawBuf *bufio.Reader
@@ -90,12 +91,17 @@ func (s *Split) Open(c Chunk) (ReadAtCloser, error) {
 	return &openChunk{File: f, split: s}, nil
 }
 
-// CountRecord counts one record of an author's own format. It returns false if the sample
-// is complete: the caller must then not yield the record. The iterators count by themselves.
-func (s *Split) CountRecord() bool {
+// CountRecord counts one record of an author's own format. more is false if the sample is
+// complete. The caller yields the record only if more is true and skip is false. The iterators
+// count by themselves.
+func (s *Split) CountRecord() (more, skip bool) {
+	if s.skip != nil && s.skip.begin() {
+		s.skipRecord("")
+		return true, true
+	}
 	s.records++
 	s.pulse.beat()
-	return !s.stopAtSample || s.rawBytes.Load() < s.sample
+	return !s.stopAtSample || s.rawBytes.Load() < s.sample, false
 }
 
 // open opens a chunk's file. It fails if the file has changed since the splits were
@@ -289,6 +295,7 @@ func (s *Split) each(from func(Chunk) int64, read func(c Chunk, in *stream, from
 		}
 	}
 	s.path = ""
+	s.skip.end()
 }
 
 func atOffset(c Chunk) int64 { return c.Offset }
@@ -344,9 +351,13 @@ func (s *Split) recordsOf(c Chunk, in *stream, at int64, size int, block []byte,
 		}
 		whole := n / size * size
 		for i := 0; i < whole; i += size {
-			s.records++
 			s.recordAt = at + int64(i)
 			s.recordBytes += int64(size)
+			if s.skip != nil && s.skip.begin() {
+				s.skipRecord(string(want[i : i+size]))
+				continue
+			}
+			s.records++
 			s.pulse.beat()
 			if !yield(want[i : i+size : i+size]) {
 				return false, nil
@@ -372,8 +383,12 @@ func (s *Split) Files() iter.Seq2[string, []byte] {
 			if content, err = s.contentOf(c, in, content[:0]); err != nil {
 				return false, err
 			}
-			s.records++
 			s.recordBytes += int64(len(content))
+			if s.skip != nil && s.skip.begin() {
+				s.skipRecord(string(content))
+				return true, nil
+			}
+			s.records++
 			s.pulse.beat()
 			return yield(c.Path, content), nil
 		})

@@ -15,6 +15,7 @@ import (
 //	OUT/_temporary/OWNER             the job's id and its submission's key
 //	OUT/_temporary/<job>/a/<attempt> an attempt's files, .attempt written last
 //	OUT/_temporary/<job>/t/<task>    a committed task: its attempt's directory, renamed
+//	OUT/_temporary/<job>/s/<task>.N  records that its attempts skip after N changes; made when needed
 //	OUT/part-r-00000                 moved here by the job's commit
 //	OUT/_SUCCESS                     empty, written when all files are in place
 //
@@ -302,7 +303,8 @@ func (t *tree) fence(id wire.AttemptID) (*manifest, error) {
 
 // commitJob moves the committed files of tasks into place and removes the temporary
 // directories. It calls beforeStep before each step, and stops if that returns an error.
-func (t *tree) commitJob(tasks []wire.TaskID, beforeStep func() error) error {
+// publishMore publishes more files, once or again, before _SUCCESS is written.
+func (t *tree) commitJob(tasks []wire.TaskID, publishMore, beforeStep func() error) error {
 	owner, err := t.readOwner()
 	if err != nil {
 		return fmt.Errorf("commit job: %w", err)
@@ -318,6 +320,11 @@ func (t *tree) commitJob(tasks []wire.TaskID, beforeStep func() error) error {
 	for _, task := range tasks {
 		if err := t.moveTask(task, done, beforeStep); err != nil {
 			return fmt.Errorf("commit job: %s: %w", task, err)
+		}
+	}
+	if !done {
+		if err := publishMore(); err != nil {
+			return err
 		}
 	}
 	if err := t.fs.SyncDir(t.out); err != nil {
@@ -442,6 +449,13 @@ func (t *tree) cleanup() error {
 	if state == ours {
 		if err := t.undoMoves(); err != nil {
 			return fmt.Errorf("clean up: %w", err)
+		}
+		if done, err := t.exists(t.success()); err != nil {
+			return fmt.Errorf("clean up: %w", err)
+		} else if !done { // a commit that failed may have made it
+			if err := t.fs.RemoveAll(dfs.Join(t.out, skipLogs)); err != nil {
+				return fmt.Errorf("clean up: %w", err)
+			}
 		}
 		// A lost cleanup attempt may still run and rename it first.
 		if err := t.fs.RenameDir(t.temporary(), old); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -13,6 +13,9 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
+// noMore is for commits without skipped records.
+func noMore() error { return nil }
+
 var testJob = wire.JobID{Start: 1700000000000, N: 1}
 
 func testTask(kind wire.Kind, n int) wire.TaskID { return wire.TaskID{Job: testJob, Kind: kind, N: n} }
@@ -107,7 +110,7 @@ func runJob(t *testing.T, f *mem.FS, retry func(step string, do func(n int) erro
 			return nil
 		})
 	}
-	retry("commit", func(int) error { return tr.commitJob(tasks, func() error { return nil }) })
+	retry("commit", func(int) error { return tr.commitJob(tasks, noMore, func() error { return nil }) })
 }
 
 // TestLifeWithFaults fails each call of the file system, with or without its effect. After
@@ -250,10 +253,10 @@ func TestTwoJobsOneOutput(t *testing.T) {
 	if got := listing(f, "mem://t/data"); got != made {
 		t.Fatalf("second job changed the first one's output: %s", got)
 	}
-	if err := second.commitJob(nil, func() error { return nil }); !isFatal(err) {
+	if err := second.commitJob(nil, noMore, func() error { return nil }); !isFatal(err) {
 		t.Fatalf("second job committed: %v", err)
 	}
-	if err := first.commitJob(nil, func() error { return nil }); err != nil {
+	if err := first.commitJob(nil, noMore, func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := second.cleanup(); err != nil {
@@ -286,7 +289,7 @@ func TestTwoSetups(t *testing.T) {
 		if err := errors.Join(writeAttempt(tr, id, "x"), tr.commitTask(id)); err != nil {
 			t.Fatalf("second setup before call %d: %v", stop, err)
 		}
-		if err := tr.commitJob([]wire.TaskID{id.Task}, func() error { return nil }); err != nil {
+		if err := tr.commitJob([]wire.TaskID{id.Task}, noMore, func() error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if got := listing(f, "mem://t/data"); got != "/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=x" {
@@ -330,7 +333,7 @@ func TestOutputExists(t *testing.T) {
 		if err := tr.cleanup(); err != nil {
 			t.Error(err)
 		}
-		if err := tr.commitJob(nil, func() error { return nil }); !isFatal(err) {
+		if err := tr.commitJob(nil, noMore, func() error { return nil }); !isFatal(err) {
 			t.Errorf("%q: committed: %v", made, err)
 		}
 		if got := listing(f, "mem://t/data"); got != before {
@@ -347,7 +350,7 @@ func TestCommitOverwritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	putFile(f, testOut+"/part-r-00000", []byte("mine!"))
-	err := tr.commitJob([]wire.TaskID{id.Task}, func() error { return nil })
+	err := tr.commitJob([]wire.TaskID{id.Task}, noMore, func() error { return nil })
 	if !errors.Is(err, ErrOutputExists) || !strings.Contains(err.Error(), "part-r-00000") {
 		t.Errorf("commit: %v", err)
 	}
@@ -408,7 +411,7 @@ func TestCommitWithSuccessThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tr.commitJob([]wire.TaskID{movedAttempt.Task, unmovedAttempt.Task}, func() error { return nil }); err != nil {
+	if err := tr.commitJob([]wire.TaskID{movedAttempt.Task, unmovedAttempt.Task}, noMore, func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if got := listing(f, "mem://t/data"); got != "/data/out/ /data/out/_SUCCESS= /data/out/part-r-00001=y" {
@@ -429,7 +432,7 @@ func commitHalf(t *testing.T, f dfs.FS) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tr.commitJob([]wire.TaskID{first.Task, second.Task}, func() error { return nil }); !errors.Is(err, ErrOutputExists) {
+	if err := tr.commitJob([]wire.TaskID{first.Task, second.Task}, noMore, func() error { return nil }); !errors.Is(err, ErrOutputExists) {
 		t.Fatal(err)
 	}
 }

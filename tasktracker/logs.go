@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/tasktracker/attemptlog"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/process"
@@ -81,6 +82,9 @@ func (l *loop) sweepLogs(now time.Time) {
 // worker crashed, the crash message.
 func readLog(c core.ReadLog) core.LogRead {
 	ev := core.LogRead{Attempt: c.Attempt, Text: attemptlog.LastLines(c.Files)}
+	if c.Position != "" {
+		ev.Record = runtime.ReadPosition(c.Position)
+	}
 	if !c.Crashed {
 		return ev
 	}

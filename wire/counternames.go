@@ -19,6 +19,7 @@ const (
 const (
 	// In TaskCounters.
 	MapInputRecords      = "MAP_INPUT_RECORDS"
+	MapSkippedRecords    = "MAP_SKIPPED_RECORDS"
 	MapOutputRecords     = "MAP_OUTPUT_RECORDS"
 	MapOutputBytes       = "MAP_OUTPUT_BYTES"
 	MapOutputFileBytes   = "MAP_OUTPUT_MATERIALIZED_BYTES"
@@ -28,6 +29,8 @@ const (
 	ReduceShuffleBytes   = "REDUCE_SHUFFLE_BYTES"
 	ReduceInputGroups    = "REDUCE_INPUT_GROUPS"
 	ReduceInputRecords   = "REDUCE_INPUT_RECORDS"
+	ReduceSkippedGroups  = "REDUCE_SKIPPED_GROUPS"
+	ReduceSkippedRecords = "REDUCE_SKIPPED_RECORDS"
 	ReduceOutputRecords  = "REDUCE_OUTPUT_RECORDS"
 	CPUMilliseconds      = "CPU_MILLISECONDS"
 	GCMilliseconds       = "GC_TIME_MILLIS"
@@ -91,7 +94,7 @@ func HadoopCounters(group string) CounterGroup {
 		return CounterGroup{"Map-Reduce Framework", []CounterTitle{
 			{MapInputRecords, "Map input records"},
 			{MapOutputRecords, "Map output records"},
-			{"MAP_SKIPPED_RECORDS", "Map skipped records"},
+			{MapSkippedRecords, "Map skipped records"},
 			{MapOutputBytes, "Map output bytes"},
 			{MapOutputFileBytes, "Map output materialized bytes"},
 			{"SPLIT_RAW_BYTES", "Input split bytes"},
@@ -101,6 +104,8 @@ func HadoopCounters(group string) CounterGroup {
 			{ReduceShuffleBytes, "Reduce shuffle bytes"},
 			{ReduceInputRecords, "Reduce input records"},
 			{ReduceOutputRecords, "Reduce output records"},
+			{ReduceSkippedGroups, "Reduce skipped groups"},
+			{ReduceSkippedRecords, "Reduce skipped records"},
 			{SpilledRecords, "Spilled Records"},
 			{"SHUFFLED_MAPS", "Shuffled Maps"},
 			{"FAILED_SHUFFLE", "Failed Shuffles"},

@@ -1,6 +1,9 @@
 package wire
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Message is one of the structs below. Their numbers never change.
 type Message interface{ number() byte }
@@ -80,6 +83,8 @@ type (
 		Bytes   Progress     `msgpack:"Bytes"`
 		Digest  uint64       `msgpack:"Digest"` // of a reduce: sum of MapOutput.Digest over its input; 0: not known
 		Result  *Result      `msgpack:"Result"` // set if the state is final
+
+		SkipChanges int `msgpack:"SkipChanges,omitempty"` // as in Skip
 	}
 
 	// HomeReport reports how much a home has gathered.
@@ -120,6 +125,7 @@ type (
 		Rack       string        `msgpack:"Rack"`              // of the tracker; empty: unknown
 		Token      string        `msgpack:"Token"`             // of the job
 		GivenUp    []uint64      `msgpack:"GivenUp,omitempty"` // for a commit: tasks without output, one bit each
+		Skip       *Skip         `msgpack:"Skip,omitempty"`    // for a map or reduce; nil: the job skips no records
 	}
 
 	// Kill ends an attempt.
@@ -194,6 +200,7 @@ type (
 		Host    string    `msgpack:"Host"`              // name of the tracker's machine in the file system
 		Rack    string    `msgpack:"Rack"`              // as in Launch
 		GivenUp []uint64  `msgpack:"GivenUp,omitempty"` // as in Launch
+		Skip    *Skip     `msgpack:"Skip,omitempty"`    // as in Launch
 	}
 
 	// WorkerProgress is sent while an attempt runs, about twice a second.
@@ -255,13 +262,42 @@ type Result struct {
 	BadInput bool `msgpack:"BadInput,omitempty"`
 
 	Counters  Counters      `msgpack:"Counters"`
-	Bytes     int64         `msgpack:"Bytes"`     // bytes that a map or reduce has read
-	Took      time.Duration `msgpack:"Took"`      // from launch to end, measured by the tracker
-	Output    *MapOutput    `msgpack:"Output"`    // of a map; nil if the job has no reduces
-	Splits    *SplitsDone   `msgpack:"Splits"`    // of a setup
-	Committed bool          `msgpack:"Committed"` // of a fence: its subject has committed
-	Lost      []OutputLost  `msgpack:"Lost"`      // segments that a reduce could not read, so that the reduce itself is not at fault
-	Reads     Reads         `msgpack:"Reads"`     // of input, if the file system names the machines
+	Bytes     int64         `msgpack:"Bytes"`          // bytes that a map or reduce has read
+	Took      time.Duration `msgpack:"Took"`           // from launch to end, measured by the tracker
+	Output    *MapOutput    `msgpack:"Output"`         // of a map; nil if the job has no reduces
+	Splits    *SplitsDone   `msgpack:"Splits"`         // of a setup
+	Committed bool          `msgpack:"Committed"`      // of a fence: its subject has committed
+	Lost      []OutputLost  `msgpack:"Lost"`           // segments that a reduce could not read, so that the reduce itself is not at fault
+	Reads     Reads         `msgpack:"Reads"`          // of input, if the file system names the machines
+	Died      *Position     `msgpack:"Died,omitempty"` // where it failed, if it has Launch.Skip and its code or process failed within a record
+}
+
+// Skip is what an attempt skips of its input.
+type Skip struct {
+	Changes int           `msgpack:"Changes"` // how often the log has changed what the task skips
+	Ranges  []RecordRange `msgpack:"Ranges"`  // in no order; they may overlap
+}
+
+// RecordRange is a range of the records of a map's split, or of the groups of a partition, counted
+// from 0.
+type RecordRange struct {
+	From int64 `msgpack:"From"`
+	To   int64 `msgpack:"To"` // exclusive
+}
+
+// Text names the range: "record 7", "records 7-9".
+func (r RecordRange) Text(what string) string {
+	if r.To == r.From+1 {
+		return fmt.Sprintf("%s %d", what, r.From)
+	}
+	return fmt.Sprintf("%ss %d-%d", what, r.From, r.To-1)
+}
+
+// Position is a record or group, and what the attempt that counted it read.
+type Position struct {
+	Record  int64  `msgpack:"Record"`
+	Changes int    `msgpack:"Changes"` // as in Skip
+	Digest  uint64 `msgpack:"Digest"`  // as in Report, of a reduce's input; 0 for a map
 }
 
 // MapOutput is the segment file of a map attempt, with all partitions.

@@ -98,7 +98,7 @@ func (l *leader) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 		Epoch: l.epoch, Attempt: id, Staging: j.facts.Submission().Staging(), Index: j.facts.Index(),
 		Subject: subject, Timeout: j.spec.Timeout,
 		Memory: j.spec.ForKind(tk.kind).MaxMemory, Processes: j.spec.MaxProcesses, Rack: t.rack,
-		Token: j.spec.token,
+		Token: j.spec.token, Skip: j.skipMode(tk),
 	}
 	switch tk.kind {
 	case wire.Reduce:
@@ -226,11 +226,20 @@ func (l *leader) attemptReport(t *tracker, r *wire.Report) {
 		l.attemptProgress(a, r.State)
 		return
 	}
-	result := r.Result
-	if result == nil {
-		result = &wire.Result{Error: "the tracker sent no result"}
+	state, result := finalResult(j, r)
+	l.attemptFinished(j, t, a, state, result)
+}
+
+// finalResult returns how an attempt has ended. If a map's output has other records than the log
+// says, the attempt counts as killed.
+func finalResult(j *job, r *wire.Report) (wire.AttemptState, *wire.Result) {
+	switch {
+	case r.Result == nil:
+		return r.State, &wire.Result{Error: "the tracker sent no result"}
+	case r.State == wire.AttemptSucceeded && r.Attempt.Task.Kind != j.facts.Kind() && j.skipsOthers(r):
+		return wire.AttemptKilled, &wire.Result{Error: "later attempts of the task skip more", Took: r.Result.Took, Bytes: r.Result.Bytes, Reads: r.Result.Reads}
 	}
-	l.attemptFinished(j, t, a, r.State, result)
+	return r.State, r.Result
 }
 
 // attemptProgress handles the report of a running attempt. If the report is part of an inventory,
@@ -313,7 +322,8 @@ func (l *leader) lateResult(t *tracker, j *job, r *wire.Report) {
 		return
 	}
 	l.recordLate(t, j, tk, r)
-	switch r.State {
+	state, _ := finalResult(j, r)
+	switch state {
 	case wire.AttemptSucceeded:
 		if r.Attempt.Task.Kind.Slotted() && r.Result.Took > 0 {
 			l.recordTime(j, tk, t, r.Result.Took, r.Result.Reads, true)

@@ -15,13 +15,14 @@ import (
 // badTasks is what the leader has proposed about failed tasks, until the log has it. None of these
 // tasks is launched meanwhile.
 type badTasks struct {
-	doomed map[faults.Task]string // tasks to be given up, and why
+	doomed   map[faults.Task]string // tasks to be given up, and why
+	skipping map[faults.Task]bool   // tasks that will skip more records
 }
 
 // holds reports whether a task waits for the log.
 func (b *badTasks) holds(t faults.Task) bool {
 	_, doomed := b.doomed[t]
-	return doomed
+	return doomed || b.skipping[t]
 }
 
 // doomedTasks counts the tasks of a kind that will be given up.

@@ -50,7 +50,7 @@
 //	events, commands   event.go command.go; core.go takes them, leaderstate.go does a Step's work
 //	the leader         leader.go; inventory.go and restart.go read inventories
 //	jobs               jobs.go ending.go; service.go servicequeue.go setup, commit, cleanup, fences
-//	tasks, attempts    tasks.go attempts.go maps.go commit.go; failure.go retry.go badtasks.go; past.go
+//	tasks, attempts    tasks.go attempts.go maps.go commit.go; failure.go retry.go; badtasks.go skipping.go; past.go
 //	homes              homes.go placing.go moving.go
 //	trackers           trackers.go streams.go losses.go exclude.go operators.go drain.go
 //	free slots         assigning.go implements the interface that package assign needs

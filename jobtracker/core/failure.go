@@ -36,6 +36,7 @@ func (l *leader) attemptFailed(j *job, t *tracker, tk *task, id wire.AttemptID, 
 	case !tk.kind.Slotted():
 		tk.delayRetry(l, j)
 	default:
+		l.skipRecord(j, tk, r.Died)
 		l.delayTask(j, tk)
 	}
 	return !r.Fatal

@@ -176,7 +176,7 @@ func (l *leader) adopt(t *tracker, j *job, r *wire.Report) *attempt {
 		l.send(t, &wire.Kill{Epoch: l.epoch, Attempt: r.Attempt, Reason: "no longer wanted"})
 		return nil
 	}
-	wanted := !t.contact.newInTerm && l.adoptableTask(t, j, r.Attempt) != nil
+	wanted := !t.contact.newInTerm && l.adoptableTask(t, j, r.Attempt) != nil && !j.skipsOthers(r)
 	a := l.addAttempt(j, tk, t, r.Attempt)
 	if !wanted {
 		l.killAttempt(a, "no longer wanted")

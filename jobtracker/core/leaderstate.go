@@ -200,6 +200,8 @@ func (l *leader) applied(x facts.Fact, changed bool) {
 		l.granted(l.jobs[x.Job], x, changed)
 	case *facts.GivenUp:
 		l.givenUp(x, changed)
+	case *facts.Skipped:
+		l.skipped(x, changed)
 	case *facts.SettingsChanged:
 		l.changeApplied(x, changed)
 	case *facts.SchedulingChanged:

@@ -44,6 +44,12 @@ func showMessage(m wire.Message) string {
 		if !m.Subject.IsZero() {
 			text += " against " + showAttempt(m.Subject)
 		}
+		if m.Skip != nil && len(m.Skip.Ranges) > 0 {
+			text += " skipping"
+			for _, r := range m.Skip.Ranges {
+				text += fmt.Sprintf(" %d-%d", r.From, r.To)
+			}
+		}
 		if givenUp := taskset.Of(m.GivenUp); givenUp.Len() > 0 {
 			text += " without " + givenUp.Ranges(100)
 		}
@@ -125,8 +131,11 @@ func parseReport(args []datadriven.CmdArg) *wire.Report {
 	}
 	if !r.State.Final() {
 		for _, a := range args[2:] {
-			if a.Key == "digest" {
+			switch a.Key {
+			case "digest":
 				r.Digest = num(a.Vals[0])
+			case "skips":
+				r.SkipChanges = int(num(a.Vals[0]))
 			}
 		}
 		return r
@@ -137,6 +146,12 @@ func parseReport(args []datadriven.CmdArg) *wire.Report {
 	}
 	for _, a := range args[2:] {
 		parseResult(r, a)
+		if a.Key == "skips" {
+			r.SkipChanges = int(num(a.Vals[0]))
+		}
+	}
+	if at := r.Result.Died; at != nil {
+		at.Changes = r.SkipChanges
 	}
 	return r
 }
@@ -149,6 +164,12 @@ func parseResult(r *wire.Report, a datadriven.CmdArg) {
 		r.Result.Log = a.Vals[0]
 	case "fatal":
 		r.Result.Fatal = true
+	case "at": // at=7, at=7@3: in a record, of input with a digest
+		at, digest, found := strings.Cut(a.Vals[0], "@")
+		r.Result.Died = &wire.Position{Record: int64(num(at))}
+		if found {
+			r.Result.Died.Digest = num(digest)
+		}
 	case "bad-input":
 		r.Result.Fatal, r.Result.BadInput = true, true
 	case "splits":

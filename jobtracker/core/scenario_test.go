@@ -34,7 +34,7 @@ import (
 //	         [reads=-/1/1/2+3]           or the listed jobs
 //	         [by=ann] [by=root,admin] [secret=…]
 //	splits job1 10 20@t1/r1@t2           the splits file is read: bytes, hosts, their racks
-//	report t1 job1/m0/1000 STATE [error=… log=… fatal bad-input splits=2 digest=7 bytes=5 reads=1/2/3 read=1s/0s/2s took=3s committed lost=job1/m0/1000 count=3]
+//	report t1 job1/m0/1000 STATE [error=… log=… fatal bad-input at=5@9 skips=1 splits=2 digest=7 bytes=5 reads=1/2/3 read=1s/0s/2s took=3s committed lost=job1/m0/1000 count=3]
 //	home t1 job1/p0 [gen=1.1] [digest=15] [maps=2] [complete]
 //	lost-output t1 job1/m0/1000 [reached=2] [missing=yes]  t1 does not reach its tracker, but 2 others; or it has no such output
 //	staging-removed key [error=…]        RemoveStaging has ended

@@ -45,6 +45,8 @@ type attempt struct {
 	result *wire.Result      // set with state
 
 	deadWorkerDir string // removed after its log is read
+	failedItself  bool   // its worker has reported its failure
+	skipChanges   int    // as in wire.Skip
 	inPlaceUses   int    // runs and lookups that use its map output in place
 	stale         bool   // its map output was replaced or lost
 }
@@ -56,7 +58,7 @@ func (a *attempt) hasOutput() bool {
 // report returns the leader's view of the attempt. For the leader, it is running in all
 // phases except ready, committing and final.
 func (a *attempt) report() *wire.Report {
-	r := &wire.Report{Attempt: a.id, State: wire.AttemptRunning, Bytes: a.bytes, Digest: a.digest}
+	r := &wire.Report{Attempt: a.id, State: wire.AttemptRunning, Bytes: a.bytes, Digest: a.digest, SkipChanges: a.skipChanges}
 	switch a.phase {
 	case ready, committing:
 		r.State = wire.AttemptReady
@@ -94,6 +96,9 @@ func (c *Core) launch(m *wire.Launch) {
 	}
 	j.busy++
 	a := &attempt{id: m.Attempt, job: j, launch: m, launchedAt: c.now, progressAt: c.now}
+	if m.Skip != nil {
+		a.skipChanges = m.Skip.Changes
+	}
 	j.attempts = append(j.attempts, a)
 	c.attempts[a.id] = a
 	c.active = append(c.active, a)
@@ -214,7 +219,7 @@ func (c *Core) run(a *attempt) {
 		Attempt: a.id, Staging: a.launch.Staging, Index: a.launch.Index,
 		Dir: a.dir(), Logs: c.attemptLogs(a.id),
 		Subject: a.launch.Subject, Outcome: a.launch.Outcome,
-		Host: c.cfg.Host, Rack: a.launch.Rack, GivenUp: a.launch.GivenUp,
+		Host: c.cfg.Host, Rack: a.launch.Rack, GivenUp: a.launch.GivenUp, Skip: a.launch.Skip,
 	}
 	for _, r := range a.runs {
 		m.Runs = append(m.Runs, r.segment)
@@ -302,8 +307,8 @@ func (c *Core) checkTimeouts() {
 func (c *Core) workerDied(a *attempt, w *worker, reason string) {
 	a.worker = nil
 	c.releaseRuns(a)
-	crashed := false
-	if a.phase < ending {
+	crashed, alive := false, a.phase < ending
+	if alive {
 		problem := "its worker ended before it did: "
 		if a.phase == starting {
 			problem = "its worker did not start: "
@@ -317,8 +322,12 @@ func (c *Core) workerDied(a *attempt, w *worker, reason string) {
 		return
 	}
 	a.phase, a.deadWorkerDir = reading, w.dir
+	position := ""
+	if a.launch.Skip != nil && !a.failedItself && (!alive || endedItself(reason)) {
+		position = path.Join(a.dir(), PositionFile)
+	}
 	c.do(ReadLog{
-		Attempt: a.id, Files: []string{stderrIn(w.dir), stderrIn(c.attemptLogs(a.id))}, Crashed: crashed,
+		Attempt: a.id, Position: position, Files: []string{stderrIn(w.dir), stderrIn(c.attemptLogs(a.id))}, Crashed: crashed,
 		Limit: Limit{Worker: w.id, Kind: a.id.Task.Kind, Memory: a.launch.Memory, Processes: a.launch.Processes},
 	})
 }
@@ -329,6 +338,9 @@ func (c *Core) logRead(ev LogRead) {
 		return
 	}
 	a.result.Log = ev.Text
+	if ev.Record > 0 {
+		a.result.Died = &wire.Position{Record: ev.Record - 1}
+	}
 	a.result.Error = crashError(a.result.Error, ev.Cause, ev.Limits)
 	c.do(Remove{a.deadWorkerDir})
 	c.finish(a, a.state, a.result)
@@ -343,7 +355,7 @@ func (c *Core) succeeded(a *attempt, result *wire.Result) {
 		if c.cfg.Record && !a.job.dropped {
 			result.Took = c.now - a.launchedAt
 			a.phase, a.state, a.result = recording, wire.AttemptSucceeded, result
-			report := &wire.Report{Attempt: a.id, State: a.state, Bytes: a.bytes, Result: result}
+			report := &wire.Report{Attempt: a.id, State: a.state, Bytes: a.bytes, Result: result, SkipChanges: a.skipChanges}
 			c.do(Record{File: path.Join(a.dir(), ReportFile), Report: report})
 			return
 		}
@@ -367,6 +379,9 @@ func (c *Core) finish(a *attempt, state wire.AttemptState, result *wire.Result) 
 	began := a.phase != waiting
 	a.phase, a.state, a.result = final, state, result
 	result.Took = c.now - a.launchedAt
+	if result.Died != nil {
+		result.Died.Changes, result.Died.Digest = a.skipChanges, a.digest
+	}
 	c.active = slices.DeleteFunc(c.active, func(x *attempt) bool { return x == a })
 	c.releaseRuns(a)
 	switch {

@@ -16,6 +16,11 @@ func mayHaveCrashed(reason string) bool {
 	return reason == crashStatus || strings.HasPrefix(reason, crashStatus+" ") || strings.HasPrefix(reason, signalled)
 }
 
+// endedItself reports whether a worker's process has ended, as opposed to a failure of the tracker.
+func endedItself(reason string) bool {
+	return strings.HasPrefix(reason, "exit status ") || strings.HasPrefix(reason, signalled)
+}
+
 // crashError puts the cause of a crash before the exit reason. It appends the limits in
 // force if memory or threads were exhausted, or if SIGKILL may have been sent for that.
 func crashError(exit, cause, limits string) string {

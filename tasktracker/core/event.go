@@ -47,6 +47,7 @@ type (
 		Text    string
 		Cause   string
 		Limits  string
+		Record  int64 // 1 + the number in [ReadLog].Position; 0: none
 	}
 
 	// FetchDone answers a [Fetch], once, even if it was cancelled. After an error the file
@@ -181,6 +182,8 @@ type (
 		Files   []string
 		Crashed bool  // the worker ended like a crashed Go program
 		Limit   Limit // of the worker
+
+		Position string // file with the record that the attempt was in, see runtime.ReadPosition; empty: none
 	}
 
 	// Fetch fetches one partition of a map output into File, from the tracker that has the

@@ -8,10 +8,12 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Files in the directory of a map attempt: its output, and the report of that output.
+// Files in the directory of an attempt: a map's output, the report of that output, and the record
+// that the attempt is in, see runtime.ReadPosition.
 const (
-	OutputFile = "output"
-	ReportFile = "report"
+	OutputFile   = "output"
+	ReportFile   = "report"
+	PositionFile = "position"
 )
 
 // JobsDir, LogsDir and RunDir are the subdirectories of a tracker's directory.

@@ -10,7 +10,7 @@ func (c *Core) restored(ev Restored) {
 		return
 	}
 	j := c.job(id.Task.Job)
-	a := &attempt{id: id, job: j, disk: d, phase: final, state: wire.AttemptSucceeded, bytes: ev.Report.Bytes, result: result}
+	a := &attempt{id: id, job: j, disk: d, phase: final, state: wire.AttemptSucceeded, bytes: ev.Report.Bytes, result: result, skipChanges: ev.Report.SkipChanges}
 	if j.dropped || d.bad != "" {
 		c.do(Remove{a.dir()})
 		return

@@ -147,6 +147,7 @@ func (c *Core) workerDone(w *worker, a *attempt, result *wire.Result, noLeftover
 		if strings.Contains(result.Error, noSpace) && !strings.Contains(result.Error, a.disk.path) {
 			result.Error += fmt.Sprintf(" (its own disk is %s of tracker %s)", a.disk.path, c.cfg.Tracker)
 		}
+		a.failedItself = true
 		c.end(a, wire.AttemptFailed, result)
 		return
 	}

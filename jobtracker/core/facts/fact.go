@@ -77,6 +77,8 @@ func blankFact(number byte) Fact {
 		return new(DrainIdle)
 	case 24:
 		return new(GivenUp)
+	case 25:
+		return new(Skipped)
 	case 26:
 		return new(OperatorExcluded)
 	case 27:

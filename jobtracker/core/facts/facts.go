@@ -107,6 +107,7 @@ type Job struct {
 	grants     map[int]int    // attempt that may commit each task; none once it has committed
 	givenUp    [2]taskset.Set // maps and reduces, see GivenUp
 	causes     []GivenUpCause
+	skips      map[taskKey]*skips // see Skipped; none once it has ended
 	stop       *Stopped
 	committing bool
 	end        *Ended

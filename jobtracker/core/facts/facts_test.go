@@ -65,6 +65,12 @@ func TestFactsThatDoNotApply(t *testing.T) {
 		&GivenUp{Job: 1, Kind: wire.Map, Task: 0}, // the reduce with the grant has read its output
 		&GivenUp{Job: 1, Kind: wire.Setup, Task: 0},
 		&GivenUp{Job: 2, Kind: wire.Map, Task: 0},
+		&Skipped{Job: 1, Kind: wire.Reduce, Task: 1, From: 2, To: 3}, // it has a grant
+		&Skipped{Job: 1, Kind: wire.Reduce, Task: 0, From: 3, To: 3},
+		&Skipped{Job: 1, Kind: wire.Reduce, Task: 0, From: -1, To: 3},
+		&Skipped{Job: 1, Kind: wire.Reduce, Task: 2, From: 2, To: 3},
+		&Skipped{Job: 1, Kind: wire.Map, Task: 0, From: 2, To: 3}, // the reduce with the grant has read its output
+		&Skipped{Job: 2, Kind: wire.Map, Task: 0, From: 2, To: 3},
 		&Committing{Job: 1},
 		&Ended{Job: 1, Outcome: wire.Succeeded},
 		&Ended{Job: 1, Outcome: wire.Failed},
@@ -121,6 +127,52 @@ func TestGivenUp(t *testing.T) {
 		t.Errorf("causes %v", c)
 	}
 	fits(true, &Committing{Job: 1})
+}
+
+// TestSkipped: what a task skips only grows, is the same after a snapshot, and is forgotten if the
+// input of a reduce changes. It is bounded.
+func TestSkipped(t *testing.T) {
+	l := begin(t)
+	l.add(&Revoked{Job: 1, Task: 1, Attempt: 1000})
+	check := func(k wire.Kind, task int, digest uint64, want string) {
+		t.Helper()
+		n, ranges := l.facts.Job(1).Skips(k, task, digest)
+		if got := fmt.Sprint(n, ranges); got != want {
+			t.Errorf("%v %d skips %s, want %s", k, task, got, want)
+		}
+	}
+	skip := func(want bool, k wire.Kind, task int, from, to int64, digest uint64) {
+		t.Helper()
+		if x := (&Skipped{Job: 1, Kind: k, Task: task, From: from, To: to, Digest: digest}); l.add(x) != want {
+			t.Errorf("%s fits: %v", x.Name(), !want)
+		}
+	}
+	check(wire.Map, 2, 0, "0 []")
+	skip(true, wire.Map, 2, 7, 8, 0)
+	skip(false, wire.Map, 2, 7, 8, 0)
+	skip(true, wire.Map, 2, 9, 10, 0)
+	skip(true, wire.Map, 2, 8, 11, 0) // covers the last
+	skip(true, wire.Reduce, 1, 4, 5, 70)
+	data, err := l.facts.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.facts, err = Restore(data); err != nil {
+		t.Fatal(err)
+	}
+	check(wire.Map, 2, 0, "3 [{7 8} {8 11}]")
+	check(wire.Reduce, 1, 70, "1 [{4 5}]")
+	check(wire.Reduce, 1, 71, "1 []")
+	skip(true, wire.Reduce, 1, 6, 7, 71)
+	check(wire.Reduce, 1, 71, "2 [{6 7}]")
+	check(wire.Reduce, 1, 70, "2 []")
+	for n := range int64(maxSkips - 2) {
+		skip(true, wire.Reduce, 1, 2*n+10, 2*n+11, 71)
+	}
+	skip(false, wire.Reduce, 1, 5000, 5001, 71)
+	l.add(&Stopped{Job: 1, Outcome: wire.Killed})
+	l.add(&Ended{Job: 1, Outcome: wire.Killed})
+	check(wire.Map, 2, 0, "0 []")
 }
 
 // TestOperatorExclusions checks that an operator's exclusion outlives a tracker's incarnation, and

@@ -217,7 +217,7 @@ func (x *Ended) copied() *Ended {
 
 func (x *Ended) apply(f *Facts, _ uint64) {
 	j := f.jobs[x.Job]
-	j.end, j.grants, j.stop = x.copied(), nil, nil
+	j.end, j.grants, j.stop, j.skips = x.copied(), nil, nil, nil
 	f.ended = append(f.ended, x.Job)
 	for i := range j.sub.jobs {
 		if f.jobs[j.sub.first+i].end == nil {

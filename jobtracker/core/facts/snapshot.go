@@ -82,6 +82,7 @@ type jobSnapshot struct {
 	GivenUpMaps    []uint64       `msgpack:"GivenUpMaps,omitempty"`
 	GivenUpReduces []uint64       `msgpack:"GivenUpReduces,omitempty"`
 	GivenUpCauses  []GivenUpCause `msgpack:"GivenUpCauses,omitempty"`
+	Skips          []skipSnapshot `msgpack:"Skips,omitempty"`
 }
 
 // Snapshot encodes Facts. Equal Facts give equal bytes.
@@ -120,6 +121,7 @@ func (j *Job) snapshot() jobSnapshot {
 		SplitsHash: j.splitsHash, Digests: j.digests, DigestsHash: j.digestsHash,
 		Done: j.done.Words(), Stop: j.stop, Committing: j.committing, End: j.end,
 		GivenUpMaps: j.givenUp[0].Words(), GivenUpReduces: j.givenUp[1].Words(), GivenUpCauses: j.causes,
+		Skips: j.skipSnapshots(),
 	}
 	for _, task := range slices.Sorted(maps.Keys(j.grants)) {
 		s.Grants = append(s.Grants, [2]int{task, j.grants[task]})
@@ -177,6 +179,7 @@ func Restore(data []byte) (*Facts, error) {
 			splitsHash: x.SplitsHash, digests: x.Digests, digestsHash: x.DigestsHash,
 			done: taskset.Of(x.Done), stop: x.Stop, committing: x.Committing, end: x.End,
 			givenUp: [2]taskset.Set{taskset.Of(x.GivenUpMaps), taskset.Of(x.GivenUpReduces)}, causes: x.GivenUpCauses,
+			skips: restoreSkips(x.Skips),
 		}
 		if j.sub == nil {
 			return nil, fmt.Errorf("snapshot of facts: job %d belongs to no submission", j.n)

@@ -19,6 +19,7 @@ type Settings struct {
 	Timeout       time.Duration // longest time without progress of an attempt; 0: no limit
 	MaxProcesses  int           // most processes of an attempt at a time; 0: no limit
 	Maps, Reduces TaskSettings
+	SkipStart     int // failed attempts of a task after which it skips records
 	CounterLimits wire.CounterLimits
 
 	// Classical is Hadoop's way: a reduce holds a slot while it gathers its partition. It
@@ -32,6 +33,7 @@ type TaskSettings struct {
 	MaxAttempts int   // failed attempts of a task after which it has failed for good
 	MaxMemory   int64 // bytes for all processes of an attempt; 0: no limit
 	MaxGivenUp  int   // percentage of the tasks that may fail for good while the job succeeds
+	MaxSkip     int64 // records or groups that may be skipped around a bad one; 0: none is skipped
 }
 
 // ServiceAttempts is MaxAttempts of tasks without a slot, such as setup and cleanup. No property
@@ -44,8 +46,9 @@ func Of(plan *wire.JobPlan) Settings {
 	return Settings{
 		Timeout:       time.Duration(p.number("mapreduce.task.timeout", 600_000, 0, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond,
 		MaxProcesses:  int(p.number("quern.task.processes", 0, 0, math.MaxInt32)),
-		Maps:          p.tasks("map"),
-		Reduces:       p.tasks("reduce"),
+		Maps:          p.tasks("map", "maxrecords"),
+		Reduces:       p.tasks("reduce", "maxgroups"),
+		SkipStart:     int(p.number("mapreduce.task.skip.start.attempts", 2, 1, math.MaxInt32)),
 		CounterLimits: wire.CounterLimitsOf(plan.Properties),
 		Classical:     !p.flag("quern.shuffle.split", true),
 		Slowstart:     p.fraction("mapreduce.job.reduce.slowstart.completedmaps", 0.05),
@@ -78,12 +81,13 @@ func (p properties) mebibytes(name string) int64 {
 	return p.number(name, 0, 0, math.MaxInt64>>20) << 20
 }
 
-// tasks reads the settings of a kind of tasks.
-func (p properties) tasks(kind string) TaskSettings {
+// tasks reads the settings of a kind of tasks. skipped is what they skip, as in a property.
+func (p properties) tasks(kind, skipped string) TaskSettings {
 	return TaskSettings{
 		MaxAttempts: p.attempts("mapreduce." + kind + ".maxattempts"),
 		MaxMemory:   p.mebibytes("mapreduce." + kind + ".memory.mb"),
 		MaxGivenUp:  int(p.number("mapreduce."+kind+".failures.maxpercent", 0, 0, 100)),
+		MaxSkip:     p.number("mapreduce."+kind+".skip."+skipped, 0, 0, math.MaxInt64),
 	}
 }
 

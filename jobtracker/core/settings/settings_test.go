@@ -12,7 +12,7 @@ import (
 func TestOf(t *testing.T) {
 	defaults := Settings{
 		Timeout: 10 * time.Minute, Maps: TaskSettings{MaxAttempts: 4}, Reduces: TaskSettings{MaxAttempts: 4},
-		CounterLimits: wire.CounterLimitsOf(nil), Slowstart: 0.05,
+		CounterLimits: wire.CounterLimitsOf(nil), Slowstart: 0.05, SkipStart: 2,
 	}
 	if got := Of(new(wire.JobPlan)); got != defaults {
 		t.Fatalf("without properties: %+v, want %+v", got, defaults)
@@ -44,6 +44,11 @@ func TestOf(t *testing.T) {
 		{"mapreduce.map.failures.maxpercent", "101", nil},
 		{"mapreduce.reduce.failures.maxpercent", "1", func(s *Settings) { s.Reduces.MaxGivenUp = 1 }},
 		{"mapreduce.reduce.failures.maxpercent", "0.5", nil},
+		{"mapreduce.task.skip.start.attempts", "1", func(s *Settings) { s.SkipStart = 1 }},
+		{"mapreduce.task.skip.start.attempts", "0", nil},
+		{"mapreduce.map.skip.maxrecords", "9223372036854775807", func(s *Settings) { s.Maps.MaxSkip = math.MaxInt64 }},
+		{"mapreduce.map.skip.maxrecords", "-1", nil},
+		{"mapreduce.reduce.skip.maxgroups", "3", func(s *Settings) { s.Reduces.MaxSkip = 3 }},
 		{"mapreduce.job.counters.max", "7", func(s *Settings) { s.CounterLimits.Counters = 7 }},
 		{"quern.shuffle.split", "false", func(s *Settings) { s.Classical = true }},
 		{"quern.shuffle.split", "true", nil},
@@ -65,9 +70,9 @@ func TestOf(t *testing.T) {
 }
 
 func TestTasks(t *testing.T) {
-	s := Settings{Maps: TaskSettings{2, 20, 5}, Reduces: TaskSettings{3, 30, 6}}
+	s := Settings{Maps: TaskSettings{2, 20, 5, 7}, Reduces: TaskSettings{3, 30, 6, 8}}
 	for kind, want := range map[wire.Kind]TaskSettings{
-		wire.Map: {2, 20, 5}, wire.Reduce: {3, 30, 6},
+		wire.Map: {2, 20, 5, 7}, wire.Reduce: {3, 30, 6, 8},
 		wire.Setup: {MaxAttempts: 4}, wire.Commit: {MaxAttempts: 4}, wire.Cleanup: {MaxAttempts: 4}, wire.Fence: {MaxAttempts: 4},
 	} {
 		if got := s.ForKind(kind); got != want {

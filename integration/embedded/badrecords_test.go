@@ -1,0 +1,135 @@
+package embedded_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/runtime"
+)
+
+// badLines has two bad lines, and goodLines the others.
+var (
+	badLines  = strings.Repeat("a b a\n", 500) + "c BADLINE c\n" + strings.Repeat("b c\n", 500) + "BADLINE d\n" + strings.Repeat("e\n", 500)
+	goodLines = strings.ReplaceAll(strings.ReplaceAll(badLines, "c BADLINE c\n", ""), "BADLINE d\n", "")
+)
+
+// readSkipped reads the skipped records of a job, by task.
+func readSkipped(t *testing.T, dir string) (all []runtime.SkippedRecord) {
+	t.Helper()
+	files, _ := filepath.Glob(dir + "/task_*")
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			var r runtime.SkippedRecord
+			if err := json.Unmarshal([]byte(line), &r); err != nil {
+				t.Fatalf("%s: %q: %v", file, line, err)
+			}
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// TestSkippedLines: each line that ends every attempt is skipped, written aside and counted, however
+// it ends them. The other lines are all counted.
+func TestSkippedLines(t *testing.T) {
+	for _, how := range []string{"error", "panic", "exit", "kill", "hang", "memory"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			in := write(t, dir+"/in", badLines)
+			args := []string{"-input", in, "-output", dir + "/out", "-how", how, "-D", "mapreduce.map.skip.maxrecords=1", "-D", "mapreduce.map.maxattempts=5"}
+			switch how {
+			case "hang":
+				args = append(args, "-D", "mapreduce.task.timeout=3000")
+			case "memory":
+				args = append(args, "-D", "mapreduce.map.memory.mb=200")
+			}
+			o := succeed(t, "bad", args...)
+			checkEqual(t, "counts", readParts(t, dir+"/out"), countWords(goodLines))
+			checkSkippedLines(t, readSkipped(t, dir+"/out/_logs/skip"), in)
+			for _, want := range []string{"Map skipped records=2", "Map input records=1500", "_m_000000 skips record 500 from now on", "_m_000000 skips record 1001 from now on"} {
+				if !strings.Contains(o.stderr, want) {
+					t.Errorf("message lacks %q:\n%s", want, o.stderr)
+				}
+			}
+			checkNoLeftovers(t)
+		})
+	}
+}
+
+func checkSkippedLines(t *testing.T, got []runtime.SkippedRecord, in string) {
+	t.Helper()
+	var text []string
+	for _, r := range got {
+		if r.Offset == nil || r.File != "file://"+in {
+			t.Fatalf("skipped %+v", r)
+		}
+		text = append(text, fmt.Sprintf("%d at %d: %s", r.Number, *r.Offset, r.Text))
+	}
+	want := fmt.Sprintf("[500 at %d: c BADLINE c 1001 at %d: BADLINE d]", strings.Index(badLines, "c BADLINE"), strings.Index(badLines, "BADLINE d"))
+	if fmt.Sprint(text) != want {
+		t.Errorf("skipped %v, want %s", text, want)
+	}
+}
+
+// TestSkippedGroups: the group of a word that ends every attempt of its reduce is skipped.
+func TestSkippedGroups(t *testing.T) {
+	for _, how := range []string{"error", "panic", "exit", "hang"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			in := write(t, dir+"/in", "a BADWORD b\nc BADWORD a\nd\n")
+			o := succeed(t, "bad", "-input", in, "-output", dir+"/out", "-how", how, "-D", "mapreduce.reduce.skip.maxgroups=1",
+				"-D", "mapreduce.task.timeout=3000", "-D", "mapreduce.job.skip.outdir="+dir+"/skipped")
+			checkEqual(t, "counts", readParts(t, dir+"/out"), "a\t2\nb\t1\nc\t1\nd\t1\n")
+			got := readSkipped(t, dir+"/skipped")
+			if fmt.Sprint(got) != "[{0  <nil> BADWORD\t1 [] 0 0} {0  <nil> BADWORD\t1 [] 0 0}]" {
+				t.Errorf("skipped %+v", got)
+			}
+			for _, want := range []string{"Reduce skipped groups=1", "Reduce skipped records=2", "Reduce input groups=4", "Reduce input records=5", "_r_000000 skips group 0 from now on"} {
+				if !strings.Contains(o.stderr, want) {
+					t.Errorf("message lacks %q:\n%s", want, o.stderr)
+				}
+			}
+			if _, err := os.Stat(dir + "/out/_logs"); err == nil {
+				t.Error("the output has _logs")
+			}
+			checkNoLeftovers(t)
+		})
+	}
+}
+
+// TestSkippedWithoutProcesses: skipping works in the process of the run too, and in a job without
+// reduces. The job keeps no skipped records if it asks for none.
+func TestSkippedWithoutProcesses(t *testing.T) {
+	for _, how := range []string{"error", "panic"} {
+		dir := t.TempDir()
+		in := write(t, dir+"/in", badLines)
+		succeed(t, "bad", "-input", in, "-output", dir+"/out", "-how", how, "-map-only", "-D", "quern.task.inprocess=true",
+			"-D", "mapreduce.map.skip.maxrecords=1", "-D", "mapreduce.map.maxattempts=5", "-D", "mapreduce.job.skip.outdir=none")
+		checkEqual(t, "lines", readParts(t, dir+"/out"), goodLines)
+		if files, err := os.ReadDir(dir + "/out"); err != nil || len(files) != 2 {
+			t.Errorf("files %v, %v", files, err)
+		}
+	}
+}
+
+// TestNotSkipped: without the property, or with too few attempts, a bad record fails its job.
+func TestNotSkipped(t *testing.T) {
+	dir := t.TempDir()
+	in := write(t, dir+"/in", badLines)
+	for _, args := range [][]string{nil, {"-D", "mapreduce.reduce.skip.maxgroups=1"}, {"-D", "mapreduce.map.skip.maxrecords=1", "-D", "mapreduce.task.skip.start.attempts=4"},
+		{"-D", "mapreduce.map.skip.maxrecords=1", "-D", "mapreduce.map.maxattempts=3"}} {
+		checkRefused(t, 1, dir+"/out", []string{"deliberate error"}, "bad", append([]string{"-input", in, "-output", dir + "/out"}, args...)...)
+	}
+	checkRefused(t, 1, dir+"/out", []string{`mapreduce.job.skip.outdir="skipped": want a URL, an absolute path, or none`}, "bad",
+		"-input", in, "-output", dir+"/out", "-D", "mapreduce.job.skip.outdir=skipped")
+}
