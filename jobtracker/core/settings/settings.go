@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/health"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -20,6 +21,7 @@ type Settings struct {
 	MaxProcesses  int           // most processes of an attempt at a time; 0: no limit
 	Maps, Reduces TaskSettings
 	CounterLimits wire.CounterLimits
+	TrackerLimits health.JobLimits // on its failures by tracker
 
 	// Classical is Hadoop's way: a reduce holds a slot while it gathers its partition. It
 	// starts when the fraction Slowstart of the maps has ended.
@@ -46,8 +48,12 @@ func Of(plan *wire.JobPlan) Settings {
 		Maps:          TaskSettings{MaxAttempts: p.attempts("mapreduce.map.maxattempts"), MaxMemory: p.mebibytes("mapreduce.map.memory.mb")},
 		Reduces:       TaskSettings{MaxAttempts: p.attempts("mapreduce.reduce.maxattempts"), MaxMemory: p.mebibytes("mapreduce.reduce.memory.mb")},
 		CounterLimits: wire.CounterLimitsOf(plan.Properties),
-		Classical:     !p.flag("quern.shuffle.split", true),
-		Slowstart:     p.fraction("mapreduce.job.reduce.slowstart.completedmaps", 0.05),
+		TrackerLimits: health.JobLimits{
+			MaxFailures: int(p.number("mapreduce.job.maxtaskfailures.per.tracker", 3, 1, math.MaxInt32)),
+			MaxPercent:  int(p.number("yarn.app.mapreduce.am.job.node-blacklisting.ignore-threshold-node-percent", 33, -1, 100)),
+		},
+		Classical: !p.flag("quern.shuffle.split", true),
+		Slowstart: p.fraction("mapreduce.job.reduce.slowstart.completedmaps", 0.05),
 	}
 }
 
