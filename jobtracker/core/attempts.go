@@ -129,6 +129,7 @@ func (l *leader) addAttempt(j *job, tk *task, t *tracker, id wire.AttemptID) *at
 		j.tally.launched[p]++
 		l.countLevel(a)
 		l.updateTaskOf(a)
+		l.updateProbation(j, t)
 	}
 	a.coldStart = j.measures.AttemptBegan(t.number)
 	return a
@@ -161,6 +162,7 @@ func (l *leader) removeAttempt(j *job, t *tracker, a *attempt) {
 	} else {
 		p := phaseOf(kind)
 		l.assign.Vacate(&j.assign, &t.assign, p)
+		l.updateProbation(j, t)
 		l.phases[p].planSoon(l.now)
 		if p == mapPhase && l.phases[reducePhase].nextPlanAt == never && menu.NeedsOf(l.sharing.Policy).Early {
 			l.phases[reducePhase].planSoon(l.now) // the scheduler may plan reduces now
@@ -277,7 +279,7 @@ func (l *leader) attemptFinished(j *job, t *tracker, a *attempt, state wire.Atte
 	switch state {
 	case wire.AttemptSucceeded:
 		if a.id.Task.Kind.Slotted() {
-			t.health.Succeeded(phaseOf(a.id.Task.Kind), launched)
+			l.succeededOn(a, launched)
 			l.recordTime(j, a.task, t, cmp.Or(r.Took, ran), r.Reads, a.coldStart)
 		}
 		switch a.id.Task.Kind {

@@ -50,7 +50,7 @@
 //	events, commands   event.go command.go; core.go takes them, leaderstate.go does a Step's work
 //	the leader         leader.go; inventory.go and restart.go read inventories
 //	jobs               jobs.go ending.go; service.go servicequeue.go setup, commit, cleanup, fences
-//	tasks, attempts    tasks.go attempts.go maps.go commit.go; failure.go retry.go; badtasks.go skipping.go; past.go
+//	tasks, attempts    tasks.go attempts.go maps.go commit.go; failure.go retry.go usage.go; badtasks.go skipping.go; past.go
 //	homes              homes.go placing.go moving.go
 //	trackers           trackers.go streams.go losses.go exclude.go operators.go drain.go
 //	free slots         assigning.go implements the interface that package assign needs
@@ -108,7 +108,8 @@
 //	I6  With Config.History, a job's history exists before the log records the job's end, and
 //	    has the same outcome. If it cannot be written, the job reports a trouble instead.
 //	I7  An excluded tracker gets no task with a slot. It is never the last usable one, unless an
-//	    operator excludes it. Then it gets no attempt at all.
+//	    operator excludes it. Then it gets no attempt at all. A job launches no task on a tracker
+//	    that it does not use (usage.go).
 //	I8  No runnable task waits while a slot is free, except for one of these reasons: delay
 //	    scheduling, the queues of a plan, pool limits, a ready partition's home, a drain,
 //	    a suspension, inventories after a change of leader, the outputs of a restarted tracker,

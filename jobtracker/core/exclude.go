@@ -15,6 +15,10 @@ import (
 // attempts fail there more than elsewhere.
 func (l *leader) suspectTracker(a *attempt, took time.Duration) {
 	t, phase := a.tracker, phaseOf(a.id.Task.Kind)
+	l.countForJob(a.job, t)
+	if l.failedOnProbation(a, l.now-took) {
+		return
+	}
 	c := t.health.Failed(phase, health.Failure{Task: a.id.Task, Began: a.began, Took: took}, t.slots[phase], l.now)
 	if c == nil {
 		return
@@ -93,10 +97,12 @@ func (l *leader) exclusionChanged(name string, incarnation uint64, changed bool)
 		return
 	case !changed:
 		t.health.ExclusionDropped()
+		l.updateHeld(t)
 		return
 	}
 	t.Tracker, _ = l.facts.Tracker(name)
 	readmit := t.health.ExclusionChanged(t.Excluded != "", l.now)
+	l.updateHeld(t)
 	l.timers.readmits = l.now
 	if readmit {
 		l.readmit(t)
@@ -104,12 +110,16 @@ func (l *leader) exclusionChanged(name string, incarnation uint64, changed bool)
 	l.serviceChanged(t)
 }
 
-// diskDropped may end the exclusion of a tracker that has stopped using a bad disk: times is how
+// diskDropped may end the exclusions of a tracker that has stopped using a bad disk: times is how
 // often it has done so.
 func (l *leader) diskDropped(t *tracker, times int) {
-	if t.health.DisksDropped(times, l.now) && t.health.Pardon(l.c.pending.has(l.exclusionFact(t, "")), l.now) {
+	if !t.health.DisksDropped(times, l.now) {
+		return
+	}
+	if t.health.Pardon(l.c.pending.has(l.exclusionFact(t, "")), l.now) {
 		l.readmit(t)
 	}
+	l.forgetTracker(t)
 }
 
 // checkExclusions proposes the end of exclusions that are due.
@@ -125,6 +135,7 @@ func (l *leader) checkExclusions() {
 		}
 		remaining := health.Remaining(t.Until, l.wall())
 		if remaining <= 0 {
+			t.health.Expire()
 			l.readmit(t)
 			continue
 		}
@@ -138,6 +149,7 @@ func (l *leader) readmit(t *tracker) {
 
 // keepOneTracker readmits all excluded trackers if no tracker with slots is in service.
 func (l *leader) keepOneTracker() {
+	l.keepPhases()
 	if slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
 		return t != nil && !t.contact.lossProposed && !t.outOfService() && t.slots != [2]int{}
 	}) {

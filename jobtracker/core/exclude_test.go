@@ -63,6 +63,9 @@ func (f *fleet) reconnect(t *tracker, disks int) {
 
 func smallFleet(t *testing.T) (*fleet, *leader, *tracker) {
 	f := newFleet(t, fleetSize{trackers: 4, jobs: 1, maps: 1000, inputRacks: 1}, nil)
+	for _, j := range f.core.leader.order {
+		j.spec.TrackerLimits.MaxFailures = 1000 // only exclusions from all jobs are tested
+	}
 	return f, f.core.leader, f.core.leader.fleet.trackers[f.hosts[0]]
 }
 

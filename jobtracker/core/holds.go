@@ -58,6 +58,12 @@ func (h *holdList) addFailures(j *job) {
 		e := j.outputs.expected[name]
 		h.add(e.until, "%s waiting for the outputs of tracker %s, which restarted", plural(e.maps.Len(), "map"), name)
 	}
+	for _, name := range j.trackers.Excluded() {
+		h.add(j.trackers.ExcludedUntil(name), "it does not use tracker %s: %s", name, j.trackers.Why(name, j.spec.TrackerLimits))
+	}
+	for _, name := range j.trackers.Probation() {
+		h.add(0, "it uses tracker %s for one attempt at a time, until one succeeds there", name)
+	}
 	for phase, kind := range phaseNames {
 		if n, until := j.waitingRetries(phase, j.faults.RetryAt); n > 0 {
 			h.add(until, "%s waiting for a relaunch after a failure", plural(n, kind))

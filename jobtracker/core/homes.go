@@ -158,10 +158,19 @@ func (l *leader) moveOutOfService(j *job) {
 		if homes == nil || !slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool { return t != nil && t.usable() && t.canBeHome() }) {
 			continue
 		}
-		for p := range homes.All() {
-			if _, grant := j.facts.Grant(p); !grant && !j.reduces[p].runs() {
-				l.rehome(j, p)
-			}
+		l.moveIdleHomes(j, t)
+	}
+}
+
+// moveIdleHomes moves a job's partitions away from a tracker, except if their reduces run.
+func (l *leader) moveIdleHomes(j *job, t *tracker) {
+	homes := t.hosting.homes[j]
+	if homes == nil {
+		return
+	}
+	for p := range homes.All() {
+		if _, grant := j.facts.Grant(p); !grant && !j.reduces[p].runs() {
+			l.rehome(j, p)
 		}
 	}
 }

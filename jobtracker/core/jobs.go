@@ -11,6 +11,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/faults"
 	"github.com/quernmr/quern/jobtracker/core/forecast"
+	"github.com/quernmr/quern/jobtracker/core/health"
 	"github.com/quernmr/quern/jobtracker/core/past"
 	"github.com/quernmr/quern/jobtracker/core/settings"
 	"github.com/quernmr/quern/wire"
@@ -33,6 +34,7 @@ type job struct {
 	attempts   attempts // running attempts
 	ended      past.Attempts
 	faults     faults.Faults
+	trackers   health.OfJob // where its attempts fail
 	outputs    mapOutputs
 	partitions partitions
 	tally      tally
@@ -173,6 +175,7 @@ func (l *leader) advanceRunning(j *job) {
 	l.assign.Recall(&j.assign)
 	l.retryDelayed(j)
 	l.moveOutOfService(j)
+	l.reviewTrackers(j)
 	l.moveFailed(j)
 	l.placeHomes(j)
 	for _, task := range sortedFences(j.service.fences) {

@@ -51,6 +51,9 @@ func (l *leader) operatorChanged(x facts.Fact, tracker string, changed bool) {
 		if excludedBefore && t.Excluded == "" {
 			t.health.ExclusionChanged(false, l.now)
 		}
+		if x, readmitted := x.(*facts.OperatorReadmitted); readmitted && !x.Expired {
+			l.forgetTracker(t)
+		}
 		t.operator, _ = l.facts.OperatorExclusion(tracker)
 		l.serviceChanged(t)
 	}

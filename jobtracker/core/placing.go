@@ -86,7 +86,7 @@ func (l *leader) homeSites(j *job, bytes float64) *placement.Sites {
 		ranks[l.fleet.trackers[name]] = i
 	}
 	for i, t := range l.fleet.byIndex {
-		if t == nil || !t.usable() || !t.canBeHome() {
+		if t == nil || !t.usable() || !t.canBeHome() || !j.uses(t) {
 			continue
 		}
 		jobLoad, load := l.slotLoad(j, t, bytes)
@@ -193,7 +193,7 @@ func (l *leader) launchGathered() {
 		case l.jobs[x.job.facts.N()] != x.job || !h.reserved || !l.canReduce(x.job, x.p):
 			h.queued = false
 			return true
-		case !x.job.runnable() || !h.tracker.takesWork():
+		case !x.job.runnable() || !h.tracker.takesWork() || h.tracker.assign.Held():
 			return false
 		}
 		h.queued = false

@@ -47,21 +47,27 @@ func (l *leader) retryDelayed(j *job) {
 	l.alarmRetries(j)
 }
 
-// mustAvoid reports whether a task must not run on t now, because it waits for another tracker.
+// mustAvoid reports whether a task must not run on t now: its job does not use t, or it waits for
+// another tracker.
 func (j *job) mustAvoid(tk *task, t *tracker) bool {
-	return j.avoids(tk, t) && j.faults.AvoidUntil(tk.key()) != 0
+	return !j.uses(t) || j.avoids(tk, t) && j.faults.AvoidUntil(tk.key()) != 0
 }
 
 // hasAlternative reports whether a usable tracker exists on which the task has not failed.
 func (l *leader) hasAlternative(j *job, tk *task) bool {
 	if tk.kind == wire.Reduce {
 		return slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
-			return t != nil && t.usable() && t.canBeHome() && !j.avoids(tk, t)
+			return t != nil && t.usable() && t.canBeHome() && j.uses(t) && !j.avoids(tk, t)
 		})
 	}
 	avoided := 0
 	for _, name := range j.faults.Avoided(tk.key()) {
 		if t := l.fleet.trackers[name]; t != nil && t.assign.TakesMaps() {
+			avoided++
+		}
+	}
+	for _, name := range j.trackers.Excluded() {
+		if t := l.fleet.trackers[name]; t != nil && t.assign.TakesMaps() && !j.avoids(tk, t) {
 			avoided++
 		}
 	}

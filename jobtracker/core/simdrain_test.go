@@ -170,3 +170,14 @@ func (t *simTracker) exitDrained() {
 	t.w.note("%s has drained", t.name)
 	t.crash()
 }
+
+// checkRetry checks that a failed map waits for other trackers before it returns to a tracker.
+func (w *world) checkRetry(id wire.TaskID, t *tracker) {
+	j := w.core.leader.job(id.Job)
+	if j.trackers.ExcludedUntil(t.Name) != 0 {
+		w.fail("%v is launched on %s, which its job does not use", id, t.Name)
+	}
+	if tk := j.task(id); j.avoids(tk, t) && j.faults.AvoidUntil(tk.key()) != 0 {
+		w.fail("%v still waits for another tracker, and is relaunched on %s, where it failed", id, t.Name)
+	}
+}

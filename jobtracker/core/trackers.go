@@ -63,8 +63,11 @@ func (t *tracker) usable() bool { return t.contact.inventoried && !t.contact.los
 // takesWork reports whether the tracker gets new attempts in slots.
 func (t *tracker) takesWork() bool { return t.usable() && !t.outOfService() }
 
-// canBeHome reports whether the tracker may be the home of partitions.
-func (t *tracker) canBeHome() bool { return !t.outOfService() && t.slots[reducePhase] > 0 }
+// canBeHome reports whether the tracker may be the home of partitions. One on probation is tried with
+// maps, if it has slots for them.
+func (t *tracker) canBeHome() bool {
+	return !t.outOfService() && t.slots[reducePhase] > 0 && !(t.health.OnProbation() && t.slots[mapPhase] > 0)
+}
 
 func (l *leader) addTracker(f facts.Tracker) *tracker {
 	t := &tracker{
@@ -84,6 +87,9 @@ func (l *leader) addTracker(f facts.Tracker) *tracker {
 	l.setRack(t)
 	l.timers.leases = min(l.timers.leases, t.contact.lastHeard+l.c.cfg.Lease)
 	l.countSlots(t)
+	for _, j := range l.order {
+		l.updateUse(j, t)
+	}
 	return t
 }
 

@@ -414,14 +414,6 @@ func (w *world) checkSend(c Send) {
 	}
 }
 
-// checkRetry checks that a failed map waits for other trackers before it returns to a tracker.
-func (w *world) checkRetry(id wire.TaskID, t *tracker) {
-	j := w.core.leader.job(id.Job)
-	if tk := j.task(id); j.avoids(tk, t) && j.faults.AvoidUntil(tk.key()) != 0 {
-		w.fail("%v still waits for another tracker, and is relaunched on %s, where it failed", id, t.Name)
-	}
-}
-
 // writeHistory checks a job's history, and that it agrees with earlier ones.
 func (w *world) writeHistory(c WriteHistory) {
 	if before, ok := w.outcomes[c.Job]; ok && before != c.Record.Job.State {

@@ -2,15 +2,16 @@ package assign
 
 import "slices"
 
-// A map that has failed on all trackers with free slots is set aside until another tracker has a
-// free slot. No search for slots includes it meanwhile.
+// A map that has failed on all trackers with free slots, or may not run there, is set aside until
+// another tracker has a free slot. No search for slots includes it meanwhile.
 
-// setAside sets the relaxed maps of a job aside. The caller has checked that they have failed on all
-// trackers with free slots. A map that has failed on every tracker is not set aside and may run
+// setAside sets the relaxed maps of a job aside. The caller has checked that they may run on none of
+// the trackers with free slots. A map that has failed on every tracker is not set aside and may run
 // anywhere; setAside returns whether there is one.
 func (a *Assigner) setAside(j *Job) (mayRun bool) {
+	banned := a.bannedFromFree(j)
 	for m := range j.relaxed.All() {
-		if a.cluster.StopAvoiding(j, m) {
+		if !banned && a.cluster.StopAvoiding(j, m) {
 			mayRun = true
 			continue
 		}
@@ -33,11 +34,14 @@ func (a *Assigner) bringBack() {
 		t := a.trackers[i]
 		for _, j := range a.jobsWithAside {
 			n := t.free[Map]
+			if j.Banned(t) {
+				continue
+			}
 			for m := range j.aside.All() {
 				if n <= 0 {
 					break
 				}
-				if a.cluster.MayRetry(j, m, t, true) {
+				if a.mayLaunch(j, m, t, false) {
 					a.BringBack(j, m)
 					n--
 				}

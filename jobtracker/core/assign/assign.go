@@ -5,12 +5,12 @@
 // The caller reports every change to an [Assigner], in about O(1). A round then launches tasks
 // in the free slots:
 //
-//	AddTracker, SetTakesWork,              free slots                    slots.go
+//	AddTracker, SetTakesWork, SetHeld,     free slots                    slots.go, banned.go
 //	Occupy, Vacate
 //	AddJob, SetSplits,                     pending maps, and the nodes   nodes.go, index.go
 //	AddPending, RemovePending              that are local to them
-//	SetPlan, SetPools, SetRule             order of jobs, limits,        line.go, queues.go,
-//	                                       waits for local slots         pools.go, defer.go
+//	SetPlan, SetPools, SetRule,            order of jobs, limits,        line.go, queues.go,
+//	SetBanned                              waits for local slots         pools.go, defer.go
 //	        |
 //	        v   a slot is free
 //	AssignMaps                                                           maps.go
@@ -35,7 +35,7 @@
 // is free, its wait is over, one of its maps becomes relaxed, or the rule changes.
 //
 // A map is relaxed if it waits for no local slot: it has failed, no tracker on a node with its
-// input takes maps, or its wait is over.
+// input takes maps, its job is banned from a tracker, or its wait is over.
 //
 // Invariants
 //
@@ -71,7 +71,7 @@
 //	              begins in                     ends in
 //	not mayTake   updateLines                   updateLines, after MarkChanged
 //	deferred      mayReserve: deferUntil        recall: a local slot, a relaxed map, an alarm
-//	aside         mayReserve: setAside, a map   bringBack, bringAllBack, BringBack
+//	aside         mayReserve: setAside, a map   bringBack, bringAllBack, BringBack, SetBanned
 //	queued        requeue, tasks of a plan      launchQueued, dropQueue, ExpireQueues
 //
 // Another way to wait needs code in positionOf, at the start of AssignMaps, and in Clear and
@@ -216,6 +216,7 @@ type Job struct {
 	relaxed taskset.Set // pending maps that wait for no local slot
 	aside   taskset.Set // maps that have failed on all trackers with free slots, see setAside
 	failed  taskset.Set // maps that have failed somewhere
+	banned  taskset.Set // indexes of trackers that run no map of the job
 	ready   int         // partitions that can be reduced now
 
 	usedSlots   [2]int
@@ -277,6 +278,7 @@ type Tracker struct {
 	index     int32 // in Assigner.trackers
 	takesWork bool  // set by SetTakesWork
 	takesMaps bool  // it takes work and has map slots
+	held      bool  // set by SetHeld
 	free      [2]int
 	ready     int // ready partitions of all jobs there
 }

@@ -154,7 +154,7 @@ func (j *Job) among(which set) *taskset.Set {
 // amortized O(1), except for maps that have failed on t. The waiting bits make it fast for deferred
 // jobs, which have no local map for most free slots.
 func (a *Assigner) pickAt(j *Job, p *places, place int32, which set, t *Tracker, strict bool) int {
-	if !p.mayHaveMaps(place) {
+	if !p.mayHaveMaps(place) || j.Banned(t) {
 		return -1
 	}
 	n := p.find(place)
@@ -185,6 +185,9 @@ func (a *Assigner) pickInRack(j *Job, which set, t *Tracker, strict bool) int {
 
 // pickAny returns the lowest map of a set that may run on t, or -1.
 func (a *Assigner) pickAny(j *Job, which set, t *Tracker, strict bool) int {
+	if j.Banned(t) {
+		return -1
+	}
 	for m := range j.among(which).All() {
 		if a.mayLaunch(j, m, t, strict) {
 			return m
@@ -195,7 +198,7 @@ func (a *Assigner) pickAny(j *Job, which set, t *Tracker, strict bool) int {
 
 // mayLaunch reports whether a map may run on a tracker. If strict, it may not where it has failed.
 func (a *Assigner) mayLaunch(j *Job, m int, t *Tracker, strict bool) bool {
-	return !j.failed.Has(m) || a.cluster.MayRetry(j, m, t, strict)
+	return !j.Banned(t) && (!j.failed.Has(m) || a.cluster.MayRetry(j, m, t, strict))
 }
 
 // SetFailed notes that a map has failed. It then waits for no local slot, and MayRetry decides

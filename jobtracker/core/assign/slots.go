@@ -25,6 +25,11 @@ func (a *Assigner) AddTracker(t *Tracker, owner any, host string, slots [2]int) 
 // DropTracker removes a tracker that takes no work.
 func (a *Assigner) DropTracker(t *Tracker) {
 	a.trackers[t.index] = nil
+	for _, j := range a.jobs {
+		if j != nil {
+			j.banned.Remove(int(t.index))
+		}
+	}
 	t.node.trackers = without(t.node.trackers, t)
 	a.dropNode(t.node)
 }
@@ -87,7 +92,7 @@ func (a *Assigner) AddReady(j *Job, t *Tracker, n int) int {
 
 // refresh updates the sets of trackers that can take tasks of a phase.
 func (a *Assigner) refresh(t *Tracker, phase int) {
-	i, free := int(t.index), t.takesWork && t.free[phase] > 0
+	i, free := int(t.index), t.takesWork && !t.held && t.free[phase] > 0
 	changed := a.phases[phase].free.Set(i, free)
 	switch {
 	case phase == Reduce:

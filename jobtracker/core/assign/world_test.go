@@ -43,12 +43,14 @@ type simJob struct {
 	toGather   int
 	reduces    []*simTracker
 	alarms     []time.Duration
+	bannedFrom map[*simTracker]bool
 }
 
 type simTracker struct {
 	Tracker
 	host, rack string
 	takesWork  bool
+	isHeld     bool
 }
 
 func newWorld(t testing.TB, seed uint64) *world {
@@ -70,8 +72,8 @@ func (w *world) Now() time.Duration { return w.now }
 func (w *world) Launch(job *Job, m int, t *Tracker) {
 	j := simJobOf(job)
 	switch {
-	case t.free[Map] <= 0 || !t.takesWork:
-		w.t.Fatalf("map %d of job %d is launched on tracker %d, which has no free slot", m, j.number, t.index)
+	case t.free[Map] <= 0 || !t.takesWork || t.held || j.bannedFrom[simTrackerOf(t)]:
+		w.t.Fatalf("map %d of job %d is launched on tracker %d, which has no free slot for it", m, j.number, t.index)
 	case j.Job.pool.Full(Map) || j.barred || j.suspended:
 		w.t.Fatalf("map %d is launched, but its job %d may take no slot", m, j.number)
 	case j.runs[m] != nil || j.pending.Has(m) || j.aside.Has(m):
@@ -111,12 +113,12 @@ func (w *world) MayRetry(j *Job, m int, t *Tracker, strict bool) bool {
 }
 
 func (j *simJob) mayRun(m int, t *simTracker, strict bool) bool {
-	return !slices.Contains(j.avoids[m], t) || !strict && j.avoidUntil[m] == 0
+	return !j.bannedFrom[t] && (!slices.Contains(j.avoids[m], t) || !strict && j.avoidUntil[m] == 0)
 }
 
 func (w *world) StopAvoiding(job *Job, m int) bool {
 	j := simJobOf(job)
-	if slices.ContainsFunc(w.trackers, func(t *simTracker) bool { return t.takesMaps && !slices.Contains(j.avoids[m], t) }) {
+	if slices.ContainsFunc(w.trackers, func(t *simTracker) bool { return t.takesMaps && !j.bannedFrom[t] && !slices.Contains(j.avoids[m], t) }) {
 		return false
 	}
 	j.avoidUntil[m] = 0
@@ -163,6 +165,7 @@ func (w *world) dropTracker(t *simTracker) {
 		}
 		w.a.AddReady(&j.Job, &t.Tracker, -j.ready[t])
 		delete(j.ready, t)
+		delete(j.bannedFrom, t)
 		for i := len(j.reduces) - 1; i >= 0; i-- {
 			if j.reduces[i] == t {
 				w.endReduce(j, i)
@@ -314,6 +317,15 @@ func (w *world) act() {
 		w.setPools()
 	case n < 46:
 		w.setRule()
+	case n < 48 && t != nil:
+		if j.bannedFrom == nil {
+			j.bannedFrom = make(map[*simTracker]bool)
+		}
+		j.bannedFrom[t] = !j.bannedFrom[t]
+		w.a.SetBanned(&j.Job, &t.Tracker, j.bannedFrom[t])
+	case n < 49 && t != nil:
+		t.isHeld = !t.isHeld
+		w.a.SetHeld(&t.Tracker, t.isHeld)
 	case n < 52 && t != nil:
 		j.ready[t]++
 		w.a.AddReady(&j.Job, &t.Tracker, 1)

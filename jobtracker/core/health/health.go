@@ -26,6 +26,9 @@
 // An exclusion lasts firstExclusion. The next one lasts twice as long, unless an attempt that was
 // launched after the last one has succeeded on the tracker. A pardon ends an exclusion early.
 //
+// When the time of an exclusion is over, the tracker is on probation: it runs one attempt at a time
+// until one succeeds. A failure excludes it again. [OfJob] has the exclusions from single jobs.
+//
 // A tracker that stops using a disk is pardoned: attempts launched before may have failed because
 // of that disk, so their failures no longer count, and an exclusion ends. At most one pardon is
 // given in blameWindow, since disks that fail again and again are the tracker's fault.
@@ -37,9 +40,10 @@
 //	                                  MayExclude, AddEnded and AddRunning for the attempts of
 //	                                  these jobs, then StandsOut
 //	its task succeeds elsewhere       Blame; if it returns true: MuchWorse
+//	an attempt fails on probation     FailsProbation
 //	a fetch fails                     Fetches.Fail; if one tracker is at fault: Fetches.MayExclude
 //	the tracker stops using a disk    DisksDropped; if it returns true: Pardon
-//	an exclusion is proposed          Length
+//	an exclusion is proposed          Length; its end after its time: Expire
 //	the log applies it, or its end    ExclusionChanged
 //	the proposal is dropped           ExclusionDropped
 //
@@ -81,6 +85,8 @@ type Record struct {
 	streaks          [2]*streak    // by phase
 	pardoned         time.Duration // when it was last pardoned
 	excluded         bool          // according to the log
+	expires          bool          // its exclusion ends because its time is over
+	probation        bool          // it was excluded for its time, and no attempt launched since has succeeded
 	pardonPending    bool          // a proposed exclusion must end at once
 	disksDropped     int           // how often its process stopped using a disk, or unknown
 	blame            []time.Duration
@@ -102,14 +108,35 @@ func (r *Record) Excluded() bool { return r.excluded }
 func (r *Record) Counts(launched time.Duration) bool { return launched > r.pardoned }
 
 // Succeeded ends the streak of a phase. If the attempt was launched since the last exclusion, the
-// next exclusion is short again.
-func (r *Record) Succeeded(phase int, launched time.Duration) {
-	if launched > r.exclusionChanged {
-		r.exclusions = 0
+// next exclusion is short again, and a probation ends. It reports whether one did.
+func (r *Record) Succeeded(phase int, launched time.Duration) (probationEnded bool) {
+	if launched > r.exclusionChanged || r.tried(launched) {
+		r.exclusions, probationEnded, r.probation = 0, r.probation, false
 	}
 	if r.streaks[phase] != nil {
 		r.streaks[phase] = nil
 	}
+	return probationEnded
+}
+
+// Expire says that the exclusion ends because its time is over: the tracker is then on probation.
+func (r *Record) Expire() { r.expires = true }
+
+// OnProbation reports whether the tracker runs one attempt at a time.
+func (r *Record) OnProbation() bool { return r.probation }
+
+// EndProbation lets the tracker run as many attempts as it has slots.
+func (r *Record) EndProbation() { r.probation = false }
+
+// FailsProbation reports whether the failure of an attempt excludes a tracker on probation again.
+func (r *Record) FailsProbation(launched time.Duration, others Others) bool {
+	return r.tried(launched) && others.enoughRemain()
+}
+
+// tried reports whether an attempt was launched on probation, perhaps in the Step that began it. Times
+// of launches are known to the millisecond.
+func (r *Record) tried(launched time.Duration) bool {
+	return r.probation && launched >= r.exclusionChanged-time.Millisecond
 }
 
 // Blame counts a failed attempt if its task has now succeeded on another tracker. It reports
@@ -157,6 +184,7 @@ func (r *Record) ExclusionChanged(excluded bool, now time.Duration) (readmit boo
 	if excluded && !readmit {
 		r.exclusions++
 	}
+	r.probation, r.expires = r.expires && !excluded, false
 	r.excluded, r.pardonPending, r.exclusionChanged = excluded, false, now
 	r.clear()
 	return readmit
@@ -181,7 +209,7 @@ func (r *Record) DisksDropped(n int, now time.Duration) bool {
 // Pardon makes failures of attempts that were launched before now not count. It reports whether
 // the tracker must be readmitted. A proposed exclusion ends as soon as the log applies it.
 func (r *Record) Pardon(proposed bool, now time.Duration) (readmit bool) {
-	r.pardoned = now
+	r.pardoned, r.expires, r.probation = now, false, false
 	r.clear()
 	if r.excluded {
 		r.exclusions = max(0, r.exclusions-1) // a pardoned exclusion does not lengthen the next

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/health"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -21,6 +22,7 @@ type Settings struct {
 	Maps, Reduces TaskSettings
 	SkipStart     int // failed attempts of a task after which it skips records
 	CounterLimits wire.CounterLimits
+	TrackerLimits health.JobLimits // on its failures by tracker
 
 	// Classical is Hadoop's way: a reduce holds a slot while it gathers its partition. It
 	// starts when the fraction Slowstart of the maps has ended.
@@ -50,8 +52,12 @@ func Of(plan *wire.JobPlan) Settings {
 		Reduces:       p.tasks("reduce", "maxgroups"),
 		SkipStart:     int(p.number("mapreduce.task.skip.start.attempts", 2, 1, math.MaxInt32)),
 		CounterLimits: wire.CounterLimitsOf(plan.Properties),
-		Classical:     !p.flag("quern.shuffle.split", true),
-		Slowstart:     p.fraction("mapreduce.job.reduce.slowstart.completedmaps", 0.05),
+		TrackerLimits: health.JobLimits{
+			MaxFailures: int(p.number("mapreduce.job.maxtaskfailures.per.tracker", 3, 1, math.MaxInt32)),
+			MaxPercent:  int(p.number("yarn.app.mapreduce.am.job.node-blacklisting.ignore-threshold-node-percent", 33, -1, 100)),
+		},
+		Classical: !p.flag("quern.shuffle.split", true),
+		Slowstart: p.fraction("mapreduce.job.reduce.slowstart.completedmaps", 0.05),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/health"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -13,6 +14,7 @@ func TestOf(t *testing.T) {
 	defaults := Settings{
 		Timeout: 10 * time.Minute, Maps: TaskSettings{MaxAttempts: 4}, Reduces: TaskSettings{MaxAttempts: 4},
 		CounterLimits: wire.CounterLimitsOf(nil), Slowstart: 0.05, SkipStart: 2,
+		TrackerLimits: health.JobLimits{MaxFailures: 3, MaxPercent: 33},
 	}
 	if got := Of(new(wire.JobPlan)); got != defaults {
 		t.Fatalf("without properties: %+v, want %+v", got, defaults)
@@ -50,6 +52,11 @@ func TestOf(t *testing.T) {
 		{"mapreduce.map.skip.maxrecords", "-1", nil},
 		{"mapreduce.reduce.skip.maxgroups", "3", func(s *Settings) { s.Reduces.MaxSkip = 3 }},
 		{"mapreduce.job.counters.max", "7", func(s *Settings) { s.CounterLimits.Counters = 7 }},
+		{"mapreduce.job.maxtaskfailures.per.tracker", "9", func(s *Settings) { s.TrackerLimits.MaxFailures = 9 }},
+		{"mapreduce.job.maxtaskfailures.per.tracker", "0", nil},
+		{"yarn.app.mapreduce.am.job.node-blacklisting.ignore-threshold-node-percent", "-1", func(s *Settings) { s.TrackerLimits.MaxPercent = -1 }},
+		{"yarn.app.mapreduce.am.job.node-blacklisting.ignore-threshold-node-percent", "50", func(s *Settings) { s.TrackerLimits.MaxPercent = 50 }},
+		{"yarn.app.mapreduce.am.job.node-blacklisting.ignore-threshold-node-percent", "101", nil},
 		{"quern.shuffle.split", "false", func(s *Settings) { s.Classical = true }},
 		{"quern.shuffle.split", "true", nil},
 		{"quern.shuffle.split", "no", nil},

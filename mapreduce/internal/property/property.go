@@ -54,6 +54,9 @@ func All() []Property {
 		counterLimit(wire.CounterGroupMax, "maximum bytes of a counter group's name; a job with a longer name fails"),
 		counterLimit(wire.CounterGroupsMax, "maximum number of counter groups of a job; a job with more groups fails"),
 		counterLimit(wire.CountersMax, "maximum number of counters of a job, without the built-in ones; a job with more counters fails"),
+		number("mapreduce.job.maxtaskfailures.per.tracker", 3, 1, math.MaxInt32,
+			"failed attempts of the job on a task tracker after which the job does not use it for ten minutes, then twice as long; "+
+				"only if they are more than twice as many as on the average of the others"),
 		priority("mapreduce.job.priority", "priority of the job: VERY_LOW, LOW, NORMAL, HIGH or VERY_HIGH; "+
 			"a flow uses the value of its first job; `mrsubmit run -priority` wins"),
 		text("mapreduce.job.queuename", "default", 1, "pool of the job; a flow uses the value of its first job; `mrsubmit run -pool` wins"),
@@ -98,6 +101,8 @@ func All() []Property {
 		boolean("quern.task.inprocess", false, "run the attempts of an embedded run in the process of the run, for a debugger"),
 		number("quern.task.processes", 0, 0, 1<<20,
 			"maximum number of processes of an attempt at the same time; an attempt that exceeds it fails; 0: no limit"),
+		number("yarn.app.mapreduce.am.job.node-blacklisting.ignore-threshold-node-percent", 33, -1, 100,
+			"a job uses all task trackers again if mapreduce.job.maxtaskfailures.per.tracker would take away this percentage of them; -1: no limit"),
 	}
 }
 
