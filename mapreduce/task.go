@@ -13,7 +13,8 @@ import (
 )
 
 // Task is the attempt that runs a function of the job. It is also the attempt's
-// context, which is cancelled when the attempt must stop.
+// context, which is cancelled when the attempt must stop. Its code then has a short time to
+// return; what it emitted is discarded.
 type Task struct {
 	context.Context
 

@@ -303,7 +303,7 @@ func (a *attempt) awaitGrant() error {
 	}
 	select {
 	case <-a.worker.granted:
-		return nil
+		return context.Cause(a.task.Ctx)
 	case <-a.task.Ctx.Done():
 		return fmt.Errorf("wait for the grant to commit: %w", context.Cause(a.task.Ctx))
 	}

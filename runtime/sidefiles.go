@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -126,9 +127,13 @@ func (t *Task) checkSideFiles() error {
 }
 
 // runCode runs the job's code. If a side file has changed, it returns that error: the
-// code's own error may follow from it.
+// code's own error may follow from it. Code that returns after the end of Task.Ctx has failed,
+// because it may have read only a part of its input.
 func (a *attempt) runCode(code func() error) error {
 	err := protect(code)
+	if err == nil {
+		err = context.Cause(a.task.Ctx)
+	}
 	if changed := a.task.checkSideFiles(); err == nil || isFatal(changed) {
 		return changed
 	}

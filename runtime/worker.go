@@ -26,13 +26,13 @@ type Options struct {
 	Progress time.Duration
 }
 
-// endGrace limits the wait of a worker with InProcess for its attempt's code after the
-// stream has ended. A worker process exits without waiting.
+// endGrace limits the wait of a worker with InProcess for its attempt's code.
 const endGrace = 2 * time.Second
 
 // Serve runs attempts, one at a time, for the tracker at the other end of conn. It closes
 // conn. When the tracker closes its end, Serve returns nil at once, even if the job's code
-// still runs: a worker process must then exit.
+// still runs: a worker process must then exit. When ctx ends, Serve waits for that code; the
+// tracker kills a worker process that takes too long.
 func Serve(ctx context.Context, conn *wire.Conn, load Load, fs dfs.FS, opts Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -49,12 +49,17 @@ func Serve(ctx context.Context, conn *wire.Conn, load Load, fs dfs.FS, opts Opti
 		return fmt.Errorf("worker: %w", err)
 	}
 	err := w.loop(ctx)
+	asked := ctx.Err() != nil
 	cancel()
 	conn.Close()
-	if w.running && opts.InProcess {
+	if w.running && (asked || opts.InProcess) {
+		var limit <-chan time.Time
+		if opts.InProcess {
+			limit = time.After(endGrace)
+		}
 		select {
 		case <-w.done:
-		case <-time.After(endGrace):
+		case <-limit:
 		}
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) {

@@ -201,6 +201,10 @@ func (t *taskTracker) carryOut(c core.Command) {
 		if p := t.workers[c.Worker]; p != nil {
 			p.kill()
 		}
+	case core.StopWorker:
+		if p := t.workers[c.Worker]; p != nil {
+			p.kill()
+		}
 	case core.ReadLog:
 		t.later(t.w.upTo(20*time.Millisecond), func() { t.step(core.LogRead{Attempt: c.Attempt, Text: "log"}) })
 	case core.Remove:

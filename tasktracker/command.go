@@ -38,6 +38,8 @@ func (l *loop) do(c core.Command) {
 		l.probe(c)
 	case core.KillWorker:
 		l.workers.Kill(c.Worker)
+	case core.StopWorker:
+		l.workers.End(c.Worker, c.Dump)
 	case core.ReadLog:
 		l.wait.Go(func() { l.event(readLog(c)) })
 	case core.Fetch:

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/quernmr/quern/runtime"
@@ -79,11 +80,17 @@ func (l *loop) sweepLogs(now time.Time) {
 }
 
 // readLog reads the log for the report of a failed attempt: its last lines or, if its
-// worker crashed, the crash message.
+// worker crashed, the crash message. After a timeout it is the goroutine of the job's code.
 func readLog(c core.ReadLog) core.LogRead {
 	ev := core.LogRead{Attempt: c.Attempt, Text: attemptlog.LastLines(c.Files)}
 	if c.Position != "" {
 		ev.Record = runtime.ReadPosition(c.Position)
+	}
+	if c.Dumped {
+		if cause, text := attemptlog.FindCrash(c.Files); strings.HasPrefix(cause, attemptlog.Dump) {
+			ev.Text = text
+		}
+		return ev
 	}
 	if !c.Crashed {
 		return ev

@@ -152,11 +152,15 @@ func TestChildLeftBehind(t *testing.T) {
 }
 
 func TestKillEndsTheGroup(t *testing.T) {
+	for name, do := range map[string]int{"": doHang, "ignores SIGTERM": doIgnoreTERM} {
+		t.Run(name, func(t *testing.T) { testKillEndsTheGroup(t, do) })
+	}
+}
+
+func testKillEndsTheGroup(t *testing.T, do int) {
 	l := startTracker(t, "t1", t.TempDir())
-	id := l.launch(wire.Map, 0, doHang)
-	await(l, func(h *wire.Heartbeat) bool {
-		return slices.ContainsFunc(h.Attempts, func(r wire.Report) bool { return r.Attempt == id && r.Bytes.Done == 2 })
-	})
+	id := l.launch(wire.Map, 0, do)
+	awaitProgress(l, id)
 	text, err := os.ReadFile(l.path(core.JobsDir, job1.String(), id.String(), "work", "child"))
 	if err != nil {
 		t.Fatal(err)
@@ -170,6 +174,29 @@ func TestKillEndsTheGroup(t *testing.T) {
 		t.Errorf("error is %q", r.Error)
 	}
 	mustBeGone(t, child) // before the report
+}
+
+func awaitProgress(l *leader, id wire.AttemptID) {
+	l.t.Helper()
+	await(l, func(h *wire.Heartbeat) bool {
+		return slices.ContainsFunc(h.Attempts, func(r wire.Report) bool { return r.Attempt == id && r.Bytes.Done == 2 })
+	})
+}
+
+// TestStopBySIGTERM: an attempt that is ended gets SIGTERM first, and can still write its log.
+func TestStopBySIGTERM(t *testing.T) {
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), StopGrace: time.Minute})
+	l.connect(1)
+	id := l.launch(wire.Map, 0, doEndOnTERM)
+	awaitProgress(l, id)
+	l.send(&wire.Kill{Epoch: 1, Attempt: id, Reason: "not wanted"})
+	if r := l.final(id, wire.AttemptKilled); r.Error != "not wanted" {
+		t.Errorf("error is %q", r.Error)
+	}
+	log, err := os.ReadFile(filepath.Join(core.LogPath(l.path(), id), "stderr"))
+	if err != nil || string(log) != "asked to end\n" {
+		t.Errorf("log is %q, error %v", log, err)
+	}
 }
 
 // TestTimeout: an attempt without progress is killed with its children.

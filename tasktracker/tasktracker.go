@@ -103,6 +103,7 @@ type Config struct {
 	Temporary   bool    // nothing in Dir is kept for a later process; logs are removed with their job
 	Logs        Logs
 	Workers     workers.Starter         // nil: processes of the job's program
+	StopGrace   time.Duration           // time between SIGTERM and SIGKILL for an ended attempt; 0: [DefaultStopGrace]
 	Check       func(path string) error // checks an executable before each start of a process; nil: no check
 	Ready       func(addr string)       // called when the HTTP server listens; nil: not called
 	Logger      *slog.Logger            // nil: silent
@@ -147,6 +148,12 @@ const (
 	MinAttemptLogs     = 64 << 10
 )
 
+// Time that an ended attempt has for its deferred functions. It keeps its slot so long.
+const (
+	DefaultStopGrace = time.Second
+	MaxStopGrace     = 10 * time.Minute
+)
+
 // MinShuffleRate is the lowest limit for the rate of fetches.
 const MinShuffleRate = 64 << 10
 
@@ -164,6 +171,8 @@ func New(cfg Config) (*Tracker, error) {
 		return nil, fmt.Errorf("task tracker %s: the shuffle rate must be at least %d bytes a second, got %v", cfg.ID, MinShuffleRate, cfg.ShuffleRate)
 	case cfg.Logs.Attempt != 0 && cfg.Logs.Attempt < MinAttemptLogs:
 		return nil, fmt.Errorf("task tracker %s: the limit of an attempt's logs must be at least %d bytes, got %d", cfg.ID, MinAttemptLogs, cfg.Logs.Attempt)
+	case cfg.StopGrace < 0 || cfg.StopGrace > MaxStopGrace:
+		return nil, fmt.Errorf("task tracker %s: the time between SIGTERM and SIGKILL must be from 0 to %v, got %v", cfg.ID, MaxStopGrace, cfg.StopGrace)
 	case cfg.Dir == "" || cfg.FS == nil || cfg.Service.Listen == "":
 		return nil, fmt.Errorf("task tracker %s: it needs a directory, a file system and an address", cfg.ID)
 	}
@@ -186,6 +195,7 @@ func New(cfg Config) (*Tracker, error) {
 			return nil, fmt.Errorf("task tracker %s: staging directory: %w", cfg.ID, err)
 		}
 	}
+	cfg.StopGrace = cmp.Or(cfg.StopGrace, DefaultStopGrace)
 	cfg.Logs.Age = cmp.Or(cfg.Logs.Age, DefaultLogAge)
 	cfg.Logs.Bytes = cmp.Or(cfg.Logs.Bytes, DefaultLogBytes)
 	cfg.Logs.Attempt = cmp.Or(cfg.Logs.Attempt, DefaultAttemptLogs)
@@ -219,7 +229,7 @@ type Dial = func(ctx context.Context, leader string) (*wire.Conn, error)
 // ErrDrained is the result of Run when a drain is complete.
 var ErrDrained = errors.New("drained")
 
-// Run serves until ctx ends, then kills all workers and returns nil. It dials again when a
+// Run serves until ctx ends, then ends all workers and returns nil. It dials again when a
 // stream ends. It returns ErrDrained after a drain, and another error if the directory or
 // the address is unusable, or the HTTP server fails.
 func (t *Tracker) Run(ctx context.Context, dial Dial) error {
@@ -326,7 +336,7 @@ func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.S
 		tokens: tokens,
 	}
 	l.spaceGuard = &disks.SpaceGuard{Disks: dirs, Tracker: cfg.ID, Running: l.running, EndAttempt: l.endAttempt}
-	l.workers = workers.New(workers.Config{Starter: cfg.Workers, OnEvent: l.event, LogDir: cfg.Dir})
+	l.workers = workers.New(workers.Config{Starter: cfg.Workers, OnEvent: l.event, LogDir: cfg.Dir, Grace: cfg.StopGrace})
 	l.gather = gather.New(gather.Config{
 		OnEvent: l.event, Token: tokens.Get, Stall: cfg.hooks.fetchStall, Rate: cfg.ShuffleRate, Dial: cfg.Service.Dial, Log: cfg.Logger,
 	})

@@ -52,6 +52,8 @@ const (
 	doDie             // kills itself
 	doLeaveChild      // starts a child and succeeds
 	doHang            // hangs with a child
+	doIgnoreTERM      // hangs with a child, and both ignore SIGTERM
+	doEndOnTERM       // leaves a file beside its log when it gets SIGTERM
 	doFailWithLongLog // writes 10 MB on stderr, then fails
 	doSendMalformed   // writes a malformed message
 	doUseMemory       // uses more and more memory, half of it in a process outside the group
@@ -131,6 +133,19 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 		os.WriteFile("child", fmt.Append(nil, startChild()), 0o666)
 		conn.Send(&wire.WorkerProgress{Bytes: wire.Progress{Done: 2, Total: 2}, Activity: 2})
 		hang()
+	case doIgnoreTERM:
+		signal.Ignore(syscall.SIGTERM) // the child inherits it
+		os.WriteFile("child", fmt.Append(nil, startChild()), 0o666)
+		conn.Send(&wire.WorkerProgress{Bytes: wire.Progress{Done: 2, Total: 2}, Activity: 2})
+		hang()
+	case doEndOnTERM:
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, syscall.SIGTERM)
+		conn.Send(&wire.WorkerProgress{Bytes: wire.Progress{Done: 2, Total: 2}, Activity: 2})
+		<-asked
+		fmt.Fprintln(os.Stderr, "asked to end")
+		conn.Send(&wire.CommitReady{}) // too late
+		os.Exit(0)
 	case doFailWithLongLog:
 		os.Stderr.Write(bytes.Repeat([]byte("much ado about nothing\n"), 10<<20/23))
 		r.Error = "hoarse"

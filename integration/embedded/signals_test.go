@@ -102,6 +102,50 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// TestAttemptsLearnOfTheirEnd: when an attempt is ended, Done of its Task is closed and its
+// deferred functions run. Its output is not committed, even if its code returns no error.
+func TestAttemptsLearnOfTheirEnd(t *testing.T) {
+	for name, inProcess := range map[string]string{"processes": "false", "in process": "true"} {
+		for _, at := range []string{"map", "reduce"} {
+			t.Run(at+" "+name, func(t *testing.T) {
+				var stderr bytes.Buffer
+				dir := t.TempDir()
+				in, out, ended := write(t, dir+"/in", "a\n"), dir+"/out", dir+"/ended"
+				cmd := start(t, &stderr, "faulty", "-at", at, "-do", "await-end", "-ended", ended,
+					"-D", "quern.task.inprocess="+inProcess, "-input", in, "-output", out)
+				for missing(ended + ".began") {
+					if !running(cmd.Process.Pid) {
+						t.Fatalf("ended early\n%s", wait(t, cmd, &stderr).stderr)
+					}
+				}
+				syscall.Kill(cmd.Process.Pid, syscall.SIGTERM)
+				if o := wait(t, cmd, &stderr); o.exit != 1 || !strings.Contains(o.stderr, "killed") {
+					t.Errorf("exit %d\n%s", o.exit, o.stderr)
+				}
+				if missing(ended) {
+					t.Error("its deferred functions did not run")
+				}
+				if !missing(out) {
+					t.Error("output is left behind")
+				}
+				checkNoLeftovers(t)
+			})
+		}
+	}
+}
+
+// TestTimeoutShowsGoroutines: the log of an attempt without progress has its goroutines, that of
+// the job's code first.
+func TestTimeoutShowsGoroutines(t *testing.T) {
+	var stderr bytes.Buffer
+	dir := t.TempDir()
+	o := wait(t, start(t, &stderr, "faulty", "-at", "map", "-do", "hang", "-D", "mapreduce.task.timeout=1000",
+		"-D", "mapreduce.map.maxattempts=1", "-input", write(t, dir+"/in", "a\n"), "-output", dir+"/out"), &stderr)
+	if o.exit != 1 || !strings.Contains(o.stderr, "no progress for 1s (mapreduce.task.timeout)") || !strings.Contains(o.stderr, "main.misbehave") {
+		t.Errorf("exit %d\n%s", o.exit, o.stderr)
+	}
+}
+
 // TestTerminalClosed: a job continues after its terminal is closed, though writes to it fail. The
 // kernel sends SIGHUP to the program, which is the session leader, and to its process group.
 func TestTerminalClosed(t *testing.T) {

@@ -13,6 +13,9 @@ const (
 	causeBytes = 1000
 )
 
+// Dump begins the goroutines that a Go program writes after SIGQUIT.
+const Dump = "SIGQUIT: "
+
 // crash is the crash message of a Go program on stderr: an unrecovered panic or a fatal
 // error.
 type crash struct {

@@ -44,6 +44,7 @@ type attempt struct {
 	state  wire.AttemptState // final state, set when the end begins
 	result *wire.Result      // set with state
 
+	timedOut      bool   // its worker was to write its goroutines to the log
 	deadWorkerDir string // removed after its log is read
 	failedItself  bool   // its worker has reported its failure
 	skipChanges   int    // as in wire.Skip
@@ -256,7 +257,10 @@ func (c *Core) exceeded(ev Exceeded) {
 			c.do(KillWorker{w.id})
 		}
 	case w.attempt.phase < ending:
-		c.end(w.attempt, wire.AttemptFailed, &wire.Result{Error: ev.Reason})
+		// It takes what others need, so it gets no time to end by itself.
+		a := w.attempt
+		a.phase, a.state, a.result = ending, wire.AttemptFailed, &wire.Result{Error: ev.Reason}
+		c.do(KillWorker{w.id})
 	}
 }
 
@@ -268,7 +272,7 @@ func (c *Core) kill(a *attempt, reason string) {
 	}
 }
 
-// end sets the attempt's result and kills its worker. The attempt is final when the worker
+// end sets the attempt's result and stops its worker. The attempt is final when the worker
 // is dead.
 func (c *Core) end(a *attempt, state wire.AttemptState, result *wire.Result) {
 	if a.phase == waiting {
@@ -276,7 +280,7 @@ func (c *Core) end(a *attempt, state wire.AttemptState, result *wire.Result) {
 		return
 	}
 	a.phase, a.state, a.result = ending, state, result
-	c.do(KillWorker{a.worker.id})
+	c.do(StopWorker{Worker: a.worker.id, Dump: a.timedOut})
 }
 
 // suspendedTime is the delay of a timer after which the core assumes that its own process
@@ -299,6 +303,7 @@ func (c *Core) checkTimeouts() {
 		if a.phase == starting {
 			reason = fmt.Sprintf("its worker did not say hello within %v", c.cfg.StartTimeout)
 		}
+		a.timedOut = true
 		c.end(a, wire.AttemptFailed, &wire.Result{Error: reason})
 	}
 }
@@ -327,7 +332,7 @@ func (c *Core) workerDied(a *attempt, w *worker, reason string) {
 		position = path.Join(a.dir(), PositionFile)
 	}
 	c.do(ReadLog{
-		Attempt: a.id, Position: position, Files: []string{stderrIn(w.dir), stderrIn(c.attemptLogs(a.id))}, Crashed: crashed,
+		Attempt: a.id, Position: position, Files: []string{stderrIn(w.dir), stderrIn(c.attemptLogs(a.id))}, Crashed: crashed, Dumped: a.timedOut,
 		Limit: Limit{Worker: w.id, Kind: a.id.Task.Kind, Memory: a.launch.Memory, Processes: a.launch.Processes},
 	})
 }

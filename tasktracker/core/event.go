@@ -175,12 +175,20 @@ type (
 	// KillWorker kills a worker's process group.
 	KillWorker struct{ Worker int }
 
+	// StopWorker asks a worker to end, and kills its process group some time later. With
+	// Dump, the worker first writes its goroutines to its log.
+	StopWorker struct {
+		Worker int
+		Dump   bool
+	}
+
 	// ReadLog reads the last lines of the last file that is not empty. If Crashed is set,
-	// it looks for a crash message first.
+	// it looks for a crash message first. If Dumped is set, it looks for the goroutines first.
 	ReadLog struct {
 		Attempt wire.AttemptID
 		Files   []string
 		Crashed bool  // the worker ended like a crashed Go program
+		Dumped  bool  // the worker was to write its goroutines
 		Limit   Limit // of the worker
 
 		Position string // file with the record that the attempt was in, see runtime.ReadPosition; empty: none
@@ -248,6 +256,7 @@ func (Limit) command()         {}
 func (Record) command()        {}
 func (Probe) command()         {}
 func (KillWorker) command()    {}
+func (StopWorker) command()    {}
 func (ReadLog) command()       {}
 func (Fetch) command()         {}
 func (Share) command()         {}

@@ -43,6 +43,11 @@ func render(c Command) string {
 		return fmt.Sprintf("probe disk %d: %s", c.Disk, c.Path)
 	case KillWorker:
 		return fmt.Sprintf("kill worker %d", c.Worker)
+	case StopWorker:
+		if c.Dump {
+			return fmt.Sprintf("stop worker %d after a dump", c.Worker)
+		}
+		return fmt.Sprintf("stop worker %d", c.Worker)
 	case ReadLog:
 		kind := "log"
 		if c.Crashed {

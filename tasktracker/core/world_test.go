@@ -102,6 +102,8 @@ func (w *world) do(c Command) {
 		w.toWorker(c)
 	case KillWorker:
 		w.workers[c.Worker].killed = true
+	case StopWorker:
+		w.workers[c.Worker].killed = true
 	case ReadLog:
 		w.logs[c.Attempt] = true
 	case Fetch:

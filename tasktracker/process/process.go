@@ -201,6 +201,19 @@ func (w *process) Kill() {
 	w.group.kill()
 }
 
+// Terminate sends SIGTERM to the process group.
+func (w *process) Terminate() { w.signal(syscall.SIGTERM) }
+
+// Dump makes the worker write its goroutines to its log. Its children may be programs that
+// SIGQUIT would only end.
+func (w *process) Dump() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.reaped {
+		_ = syscall.Kill(w.pid(), syscall.SIGQUIT)
+	}
+}
+
 // signal sends a signal to the process group.
 func (w *process) signal(s syscall.Signal) {
 	w.mu.Lock()

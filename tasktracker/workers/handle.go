@@ -24,9 +24,10 @@ type handle struct {
 	mu         sync.Mutex
 	worker     Worker         // nil: not started yet
 	running    wire.AttemptID // zero: none
-	killed     bool
-	killReason error      // of a kill by fail; nil: none
-	nextLimit  core.Limit // holds from the next Run on
+	killed     bool           // or asked to end
+	ending     *time.Timer    // the next step of end; nil: none
+	killReason error          // of a kill by fail; nil: none
+	nextLimit  core.Limit     // holds from the next Run on
 }
 
 func newHandle(s *Set, id int, prepare func() (*wire.Submission, error)) *handle {
@@ -63,6 +64,34 @@ func (h *handle) killLocked() {
 	}
 }
 
+// end asks the worker to end, see Set.End.
+func (h *handle) end(dump bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w, ok := h.worker.(politeWorker)
+	switch {
+	case !ok || h.set.cfg.Grace <= 0:
+		h.killLocked()
+	case h.killed:
+	case dump:
+		h.killed = true
+		w.Dump()
+		h.ending = time.AfterFunc(h.set.cfg.Grace, func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.terminateLocked(w)
+		})
+	default:
+		h.killed = true
+		h.terminateLocked(w)
+	}
+}
+
+func (h *handle) terminateLocked(w politeWorker) {
+	w.Terminate()
+	h.ending = time.AfterFunc(h.set.cfg.Grace, h.kill)
+}
+
 // fail kills the worker. Its attempt reports the error.
 func (h *handle) fail(err error) {
 	h.mu.Lock()
@@ -91,13 +120,16 @@ func (h *handle) serve(dir string) string {
 	exited := make(chan error, 1)
 	h.set.helpers.Go(func() { exited <- w.Wait() })
 	received := h.listen(w)
-	ended := time.AfterFunc(EndGrace, h.kill)
+	ended := time.AfterFunc(max(EndGrace, h.set.cfg.Grace), h.kill)
 	err = <-exited
 	ended.Stop()
 	w.Conn().Close()
 	h.out.Close()
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.ending != nil {
+		h.ending.Stop()
+	}
 	switch {
 	case h.killReason != nil:
 		return h.killReason.Error()

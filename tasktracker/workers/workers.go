@@ -5,8 +5,9 @@
 //
 // # Optional methods
 //
-// A Worker may have the methods of leftoverChecker, loggedWorker and limitedWorker. A worker
-// without them leaves no processes, writes its attempts' logs itself, and has no limits.
+// A Worker may have the methods of leftoverChecker, loggedWorker, limitedWorker and
+// politeWorker. A worker without them leaves no processes, writes its attempts' logs itself,
+// has no limits, and learns of its end by Kill.
 //
 // # Invariants
 //
@@ -15,7 +16,7 @@
 //	W2  The directories of an attempt exist, and its limits hold, before the worker gets
 //	    its Run.
 //	W3  All output of an attempt is in its logs before the core gets its success.
-//	W4  Start, Send, Limit and Kill never wait for a disk or a worker.
+//	W4  Start, Send, Limit, End and Kill never wait for a disk or a worker.
 //
 // # Concurrency
 //
@@ -75,6 +76,13 @@ type limitedWorker interface {
 	Limit(limit core.Limit, exceeded func(reason string))
 }
 
+// politeWorker is a Worker that can be asked to end. Dump asks it for its goroutines first; it
+// may end then. Both return at once, and do nothing after the end of the worker.
+type politeWorker interface {
+	Terminate()
+	Dump()
+}
+
 // EndGrace is the time in which a worker must end after its pipe is closed, and in which its
 // last messages must arrive after its end.
 const EndGrace = 2 * time.Second
@@ -84,6 +92,7 @@ type Config struct {
 	Starter Starter          // Stop closes it if it is an io.Closer
 	OnEvent func(core.Event) // gets messages and ends of workers
 	LogDir  string           // directory of attempts' logs, for errors
+	Grace   time.Duration    // time between Terminate and Kill; 0: workers are killed at once
 }
 
 // Set has the workers of a tracker, by the core's numbers. Make one with [New].
@@ -140,6 +149,14 @@ func (s *Set) Kill(worker int) {
 	}
 }
 
+// End asks a worker to end, after a dump of its goroutines if dump is set, and kills it if it
+// has not ended after Config.Grace.
+func (s *Set) End(worker int, dump bool) {
+	if h := s.find(worker); h != nil {
+		h.end(dump)
+	}
+}
+
 func (s *Set) find(worker int) *handle {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,13 +169,13 @@ func (s *Set) remove(worker int) {
 	delete(s.handles, worker)
 }
 
-// Stop kills all workers and waits for their end. Start must not be called afterwards.
+// Stop ends all workers and waits for their end. Start must not be called afterwards.
 func (s *Set) Stop() (err error) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.handles))
 	s.mu.Unlock()
 	for _, h := range all {
-		h.kill()
+		h.end(false)
 	}
 	s.running.Wait()
 	close(s.starts)

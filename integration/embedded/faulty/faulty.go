@@ -21,8 +21,9 @@ import (
 
 var (
 	at    = flag.String("at", "", "where the fault is: start, build, map or reduce")
-	do    = flag.String("do", "", "the fault: error, long-error, panic, exit, kill, hang, counters, relative-file, stderr, corrupt, rewrite, orphan, memory or processes")
+	do    = flag.String("do", "", "the fault: error, long-error, panic, exit, kill, hang, counters, relative-file, stderr, corrupt, rewrite, orphan, memory, processes or await-end")
 	times = flag.Int("times", 1000, "number of attempts of a task with the fault")
+	ended = flag.String("ended", "", "file that a deferred function of the fault await-end writes; it makes the file *.began first")
 )
 
 func main() {
@@ -69,6 +70,14 @@ func try(t *mapreduce.Task, where string) error {
 		for i := range 1_200_000 {
 			t.Counter("faulty", fmt.Sprint(i)).Add(1)
 		}
+	}
+	if *do == "await-end" {
+		defer os.WriteFile(*ended, []byte("its deferred functions ran\n"), 0o600)
+		if err := os.WriteFile(*ended+".began", nil, 0o600); err != nil {
+			return err
+		}
+		<-t.Done()
+		return nil // as if everything were read
 	}
 	return misbehave(*do)
 }

@@ -5,7 +5,6 @@
 package program
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -171,13 +170,18 @@ func writePlan(sub *wire.Submission) int {
 	return 0
 }
 
-// work serves a tracker until the pipe from it closes.
+// work serves a tracker until the pipe from it closes, or until SIGTERM.
 func (p *program) work() int {
 	in, out := os.NewFile(3, "pipe from tracker"), os.NewFile(4, "pipe to tracker")
 	syscall.CloseOnExec(3) // programs that the job starts must not hold them open
 	syscall.CloseOnExec(4)
 	conn := wire.NewConn(in, out, func() error { return errors.Join(in.Close(), out.Close()) })
-	if err := mrruntime.Serve(context.Background(), conn, p.load, builtin.FileSystems(), mrruntime.Options{}); err != nil {
+	ctx := workerSignals()
+	err := mrruntime.Serve(ctx, conn, p.load, builtin.FileSystems(), mrruntime.Options{})
+	if ctx.Err() != nil {
+		dieOfSIGTERM()
+	}
+	if err != nil {
 		return fail(err)
 	}
 	return 0

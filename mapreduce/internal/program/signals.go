@@ -1,0 +1,57 @@
+package program
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+)
+
+// workerSignals returns a context that ends with SIGTERM, by which the tracker ends an attempt.
+// On SIGQUIT the process prints its goroutines and goes on, so that SIGTERM can follow.
+func workerSignals() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGQUIT)
+	go func() {
+		for s := range signals {
+			if s == syscall.SIGTERM {
+				cancel()
+				continue
+			}
+			os.Stderr.Write(goroutines())
+		}
+	}()
+	return ctx
+}
+
+// dieOfSIGTERM ends the process as SIGTERM does without a handler, for the parent's error.
+func dieOfSIGTERM() {
+	signal.Reset(syscall.SIGTERM)
+	syscall.Kill(os.Getpid(), syscall.SIGTERM)
+	select {}
+}
+
+// maxDump limits the text of all goroutines, in bytes.
+const maxDump = 4 << 20
+
+// attemptFrame is in the stack of the goroutine that runs the attempt's code.
+const attemptFrame = "runtime.(*worker).run("
+
+// goroutines returns the stacks of all goroutines in the form that the Go runtime prints on
+// SIGQUIT. The attempt's goroutine comes first.
+func goroutines() []byte {
+	text := make([]byte, maxDump)
+	text = text[:runtime.Stack(text, true)]
+	stacks := bytes.Split(text, []byte("\n\n"))
+	for i, stack := range stacks {
+		if bytes.Contains(stack, []byte(attemptFrame)) {
+			copy(stacks[1:i+1], stacks[:i])
+			stacks[0] = stack
+			break
+		}
+	}
+	return append([]byte("SIGQUIT: goroutines of this worker\n\n"), append(bytes.Join(stacks, []byte("\n\n")), '\n')...)
+}
