@@ -66,14 +66,20 @@ func (a *attempt) report() *wire.Report {
 	return r
 }
 
-// deadline returns the time at which the attempt fails for lack of progress. Waiting for a
-// slot or a grant has no limit.
+// diskWait limits the read of a failed attempt's log, and the write of a map output's report: a
+// disk may hang.
+const diskWait = 10 * time.Second
+
+// deadline returns the time at which the attempt fails for lack of progress, or does not wait for
+// a disk any more. Waiting for a slot or a grant has no limit.
 func (a *attempt) deadline(cfg *Config) (time.Duration, bool) {
 	switch a.phase {
 	case starting:
 		return a.progressAt + cfg.StartTimeout, true
 	case running, committing:
 		return a.progressAt + a.launch.Timeout, a.launch.Timeout > 0
+	case reading, recording:
+		return a.progressAt + diskWait, true
 	}
 	return 0, false
 }
@@ -291,8 +297,15 @@ func (c *Core) checkTimeouts() {
 			continue
 		}
 		reason := fmt.Sprintf("no progress for %v (mapreduce.task.timeout)", a.launch.Timeout)
-		if a.phase == starting {
+		switch a.phase {
+		case starting:
 			reason = fmt.Sprintf("its worker did not say hello within %v", c.cfg.StartTimeout)
+		case reading:
+			c.logRead(LogRead{Attempt: a.id, Text: fmt.Sprintf("its log could not be read within %v", diskWait)})
+			continue
+		case recording:
+			c.recorded(Recorded{Attempt: a.id, Error: fmt.Sprintf("no answer within %v", diskWait)})
+			continue
 		}
 		c.end(a, wire.AttemptFailed, &wire.Result{Error: reason})
 	}
@@ -316,7 +329,7 @@ func (c *Core) workerDied(a *attempt, w *worker, reason string) {
 		c.finish(a, a.state, a.result)
 		return
 	}
-	a.phase, a.deadWorkerDir = reading, w.dir
+	a.phase, a.progressAt, a.deadWorkerDir = reading, c.now, w.dir
 	c.do(ReadLog{
 		Attempt: a.id, Files: []string{stderrIn(w.dir), stderrIn(c.attemptLogs(a.id))}, Crashed: crashed,
 		Limit: Limit{Worker: w.id, Kind: a.id.Task.Kind, Memory: a.launch.Memory, Processes: a.launch.Processes},
@@ -342,7 +355,7 @@ func (c *Core) succeeded(a *attempt, result *wire.Result) {
 		out.Tracker, out.Addr = c.cfg.Tracker, c.cfg.Addr
 		if c.cfg.Record && !a.job.dropped {
 			result.Took = c.now - a.launchedAt
-			a.phase, a.state, a.result = recording, wire.AttemptSucceeded, result
+			a.phase, a.progressAt, a.state, a.result = recording, c.now, wire.AttemptSucceeded, result
 			report := &wire.Report{Attempt: a.id, State: a.state, Bytes: a.bytes, Result: result}
 			c.do(Record{File: path.Join(a.dir(), ReportFile), Report: report})
 			return
