@@ -69,14 +69,20 @@ func (a *attempt) report() *wire.Report {
 	return r
 }
 
-// deadline returns the time at which the attempt fails for lack of progress. Waiting for a
-// slot or a grant has no limit.
+// diskWait limits the read of a failed attempt's log, and the write of a map output's report: a
+// disk may hang.
+const diskWait = 10 * time.Second
+
+// deadline returns the time at which the attempt fails for lack of progress, or does not wait for
+// a disk any more. Waiting for a slot or a grant has no limit.
 func (a *attempt) deadline(cfg *Config) (time.Duration, bool) {
 	switch a.phase {
 	case starting:
 		return a.progressAt + cfg.StartTimeout, true
 	case running, committing:
 		return a.progressAt + a.launch.Timeout, a.launch.Timeout > 0
+	case reading, recording:
+		return a.progressAt + diskWait, true
 	}
 	return 0, false
 }
@@ -300,8 +306,15 @@ func (c *Core) checkTimeouts() {
 			continue
 		}
 		reason := fmt.Sprintf("no progress for %v (mapreduce.task.timeout)", a.launch.Timeout)
-		if a.phase == starting {
+		switch a.phase {
+		case starting:
 			reason = fmt.Sprintf("its worker did not say hello within %v", c.cfg.StartTimeout)
+		case reading:
+			c.logRead(LogRead{Attempt: a.id, Text: fmt.Sprintf("its log could not be read within %v", diskWait)})
+			continue
+		case recording:
+			c.recorded(Recorded{Attempt: a.id, Error: fmt.Sprintf("no answer within %v", diskWait)})
+			continue
 		}
 		a.timedOut = true
 		c.end(a, wire.AttemptFailed, &wire.Result{Error: reason})
@@ -326,7 +339,7 @@ func (c *Core) workerDied(a *attempt, w *worker, reason string) {
 		c.finish(a, a.state, a.result)
 		return
 	}
-	a.phase, a.deadWorkerDir = reading, w.dir
+	a.phase, a.progressAt, a.deadWorkerDir = reading, c.now, w.dir
 	position := ""
 	if a.launch.Skip != nil && !a.failedItself && (!alive || endedItself(reason)) {
 		position = path.Join(a.dir(), PositionFile)
@@ -359,7 +372,7 @@ func (c *Core) succeeded(a *attempt, result *wire.Result) {
 		out.Tracker, out.Addr = c.cfg.Tracker, c.cfg.Addr
 		if c.cfg.Record && !a.job.dropped {
 			result.Took = c.now - a.launchedAt
-			a.phase, a.state, a.result = recording, wire.AttemptSucceeded, result
+			a.phase, a.progressAt, a.state, a.result = recording, c.now, wire.AttemptSucceeded, result
 			report := &wire.Report{Attempt: a.id, State: a.state, Bytes: a.bytes, Result: result, SkipChanges: a.skipChanges}
 			c.do(Record{File: path.Join(a.dir(), ReportFile), Report: report})
 			return
