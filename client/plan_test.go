@@ -63,7 +63,7 @@ func planner(args []string) int {
 		if behaviour == "hang after" {
 			pipe.Write(frame)
 		}
-		<-time.After(time.Hour)
+		<-time.After(time.Minute)
 	case "torn":
 		pipe.Write(frame[:100])
 		return 0
