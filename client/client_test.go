@@ -27,6 +27,7 @@ type fakeCluster struct {
 	noSubmit    error
 	noKill      error
 	watchBreaks bool // Watch ends before the jobs do
+	watchEmpty  bool // Watch ends without a status
 	killsHang   bool // killed jobs never end
 	submitted   wire.Submission
 
@@ -60,6 +61,9 @@ func (c *fakeCluster) Kill(_ context.Context, job wire.JobID, reason string) err
 
 func (c *fakeCluster) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {
 	return func(yield func([]wire.JobStatus, error) bool) {
+		if c.watchEmpty {
+			return
+		}
 		jobs := make([]wire.JobStatus, len(ids))
 		for i, id := range ids {
 			jobs[i] = wire.JobStatus{ID: id, Name: c.submitted.Plan.Jobs[i].Name, State: wire.Waiting}
@@ -188,12 +192,16 @@ func TestRun(t *testing.T) {
 			[]string{"error: job wordcount: input: stat mem://t/none: file does not exist"}, 0},
 		{"cluster goes silent", &fakeCluster{jobTime: time.Second, watchBreaks: true}, newSubmission("mem://t/in"), nil, 1, time.Second,
 			[]string{"error: the cluster stopped reporting job_7_0001, which is running\n"}, 1},
+		{"cluster reports nothing", &fakeCluster{watchEmpty: true}, newSubmission("mem://t/in"), nil, 1, 0,
+			[]string{"error: the cluster reported no jobs\n"}, 1},
 		{"interrupt", &fakeCluster{jobTime: time.Hour}, newSubmission("mem://t/in"), []time.Duration{time.Second}, 1, time.Second,
 			[]string{"interrupted: killing", "wordcount killed after", "    interrupted by its user\n"}, 1},
 		{"second interrupt", &fakeCluster{jobTime: time.Hour, killsHang: true}, newSubmission("mem://t/in"), []time.Duration{time.Second, 5 * time.Second}, 1, 5 * time.Second,
 			[]string{"interrupted: killing", "error: gave up waiting: job_7_0001 is running\n"}, 1},
 		{"interrupt while committing", &fakeCluster{jobTime: 2 * time.Second, noKill: errors.New("job_7_0001 is committing")}, newSubmission("mem://t/in"),
 			[]time.Duration{time.Second}, 0, 2 * time.Second, []string{"not killed: job_7_0001 is committing\n", "succeeded"}, 1},
+		{"interrupt of the second job", &fakeCluster{jobTime: 2 * time.Second}, newFlow(), []time.Duration{3 * time.Second}, 1, 3 * time.Second,
+			[]string{"job_7_0001 wordcount succeeded", "job_7_0002 sort killed"}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, out, files, took := run(t, c.cluster, c.sub, c.interrupts...)
@@ -207,6 +215,9 @@ func TestRun(t *testing.T) {
 			}
 			if n := stagingDirs(t, files); n != c.staged {
 				t.Errorf("%d staging directories, want %d", n, c.staged)
+			}
+			if first := (wire.JobID{Start: 7, N: 1}); c.cluster.killed[first] != "" && strings.Contains(out, "wordcount succeeded") {
+				t.Errorf("%v was killed after its end", first)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -62,7 +63,7 @@ func planner(args []string) int {
 		if behaviour == "hang after" {
 			pipe.Write(frame)
 		}
-		<-time.After(time.Hour)
+		<-time.After(time.Minute)
 	case "torn":
 		pipe.Write(frame[:100])
 		return 0
@@ -71,6 +72,16 @@ func planner(args []string) int {
 	case "child": // starts a child that holds its descriptors open
 		child := exec.Command(os.Args[0], "hang")
 		child.ExtraFiles = []*os.File{pipe}
+		if len(args) > 1 { // the child holds the lock of a file until it ends
+			file, err := os.Open(args[1])
+			if err == nil {
+				err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
+			}
+			if err != nil {
+				panic(err)
+			}
+			child.ExtraFiles = append(child.ExtraFiles, file)
+		}
 		if err := child.Start(); err != nil {
 			panic(err)
 		}
@@ -135,6 +146,36 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// TestPlanEndsChildren: when a program has ended, its children end too.
+func TestPlanEndsChildren(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "lock")
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Plan(t.Context(), exe, []string{"child", name}, io.Discard); !errors.Is(err, ErrNoPlan) {
+		t.Fatal(err)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- syscall.Flock(int(file.Fd()), syscall.LOCK_EX) }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the child goes on")
+	}
+}
+
 // TestPlanNoticesPanics: the tracer finds a trace, however it is split into writes.
 func TestPlanNoticesPanics(t *testing.T) {
 	trace := "some output\npanic: " + strings.Repeat("long ", 100) + "\n\ngoroutine 1 [running]:\nmain.main()\n"
@@ -151,6 +192,15 @@ func TestPlanNoticesPanics(t *testing.T) {
 		if !tr.panicked || to.String() != trace {
 			t.Fatalf("in pieces of %d: panicked %v, passed on %q", size, tr.panicked, to.String())
 		}
+	}
+	tr := &tracer{to: io.Discard}
+	for range 10 {
+		if _, err := io.WriteString(tr, strings.Repeat("x", maxLineStart)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(tr.line) != maxLineStart {
+		t.Errorf("it keeps %d bytes of a line, want %d", len(tr.line), maxLineStart)
 	}
 }
 

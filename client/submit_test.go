@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/wire"
 )
@@ -204,11 +206,89 @@ func TestUpload(t *testing.T) {
 	if other, err := upload(""); err != nil || other.Hash == p.Hash || len(uploaded()) != 2 {
 		t.Errorf("another program: %+v, %v, left %v", other, err, uploaded())
 	}
+	for _, size := range []int{0, len("another") - 1, len("another") + 1} { // no client wrote it
+		other, err := upload("")
+		if err == nil {
+			err = errors.Join(memory.Remove(other.Path), writeNew(memory, other.Path, make([]byte, size)))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := upload(""); err == nil || !strings.Contains(err.Error(), other.Path) {
+			t.Errorf("an uploaded file of %d bytes: %v", size, err)
+		}
+		if err := memory.Remove(other.Path); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := os.Remove(exe); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := upload(""); err == nil || !strings.Contains(err.Error(), exe) {
 		t.Errorf("no program: %v", err)
+	}
+}
+
+// meanwhile calls a function when the directory of a file is made.
+type meanwhile struct {
+	dfs.FS
+	do func() error
+}
+
+func (m meanwhile) MkdirAll(name string) error { return errors.Join(m.do(), m.FS.MkdirAll(name)) }
+
+// TestUploadMeanwhile: during an upload, the program may change, and another client may upload it.
+func TestUploadMeanwhile(t *testing.T) {
+	exe := filepath.Join(t.TempDir(), "job")
+	memory := mem.New(1 << 20)
+	for what, c := range map[string]struct {
+		do    func() error
+		want  string // part of the error; empty: none
+		files int
+	}{
+		"changed": {func() error { return os.WriteFile(exe, []byte("changed"), 0o755) }, exe + " changed", 0},
+		"uploaded": {func() error {
+			return Upload(memory, "mem://t/uploaded", time.Unix(0, 0), exe, new(wire.Program))
+		}, "", 1},
+	} {
+		if err := os.WriteFile(exe, []byte("program"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		err := Upload(meanwhile{memory, c.do}, "mem://t/"+what, time.Unix(0, 0), exe, new(wire.Program))
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s meanwhile: %v, want %q", what, err, c.want)
+		}
+		if left, err := memory.List("mem://t/" + what + "/programs/19700101"); err != nil || len(left) != c.files {
+			t.Errorf("%s meanwhile: left %v, %v", what, left, err)
+		}
+	}
+}
+
+// TestStagedIsPrivate: only the user can read or change what a client stages.
+func TestStagedIsPrivate(t *testing.T) {
+	exe, top := filepath.Join(t.TempDir(), "job"), t.TempDir()
+	if err := os.WriteFile(exe, []byte("program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	files, sub := dfs.Mux{"file": local.New()}, newSubmission("mem://t/in")
+	err := errors.Join(Upload(files, "file://"+top+"/a/uploads", time.Now(), exe, &sub.Program), Stage(files, "file://"+top+"/a/staging", sub))
+	if err != nil {
+		t.Fatal(err)
+	}
+	staged := 0
+	err = filepath.WalkDir(filepath.Join(top, "a"), func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v", name, info.Mode())
+		}
+		staged++
+		return err
+	})
+	if err != nil || staged != 8 {
+		t.Errorf("%d files and directories, want 8: %v", staged, err)
 	}
 }
 

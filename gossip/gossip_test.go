@@ -266,6 +266,8 @@ func TestClustersStayApart(t *testing.T) {
 	a.awaitIDs(t, "a")
 	b.awaitIDs(t, "b")
 	a.journal.waitFor(t, "refused a job tracker of another cluster")
+	startProcess(t, jobTracker("new"), a.Addr()).awaitIDs(t, "a", "new")
+	a.awaitIDs(t, "a", "new")
 }
 
 func TestOtherLabelIsIgnored(t *testing.T) {

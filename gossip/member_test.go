@@ -1,10 +1,14 @@
 package gossip
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/hashicorp/memberlist"
 	"pgregory.net/rapid"
 )
 
@@ -96,4 +100,96 @@ func TestFind(t *testing.T) {
 			}
 		}
 	})
+}
+
+// alone returns a process without memberlist.
+func alone(self Member) *Gossip {
+	return &Gossip{
+		log: slog.New(slog.DiscardHandler), self: self, nodes: make(map[string]*node), lostAddrs: make(map[string]bool),
+		foreign: make(map[string]Member), changed: make(chan struct{}), update: make(chan struct{}, 1),
+	}
+}
+
+// TestUpdate: a process may change its description, but not its role, its id and the time of its
+// start.
+func TestUpdate(t *testing.T) {
+	self := Member{ID: "a", Role: JobTracker, Started: 7}
+	for what, c := range map[string]struct {
+		to, want Member
+		ok       bool
+	}{
+		"cluster": {Member{ID: "a", Role: JobTracker, Started: 7, Cluster: "x"}, Member{ID: "a", Role: JobTracker, Started: 7, Cluster: "x"}, true},
+		"start":   {Member{ID: "a", Role: JobTracker, Started: 8, Cluster: "x"}, Member{ID: "a", Role: JobTracker, Started: 7, Cluster: "x"}, true},
+		"id":      {Member{ID: "b", Role: JobTracker, Started: 7}, self, false},
+		"role":    {Member{ID: "a", Role: TaskTracker, Started: 7}, self, false},
+	} {
+		g := alone(self)
+		if err := g.Update(func(Member) Member { return c.to }); (err == nil) != c.ok || g.Self() != c.want {
+			t.Errorf("%s: %+v, %v, want %+v", what, g.Self(), err, c.want)
+		}
+	}
+}
+
+// TestForeignIsBounded: of many job trackers of other clusters, only some are remembered.
+func TestForeignIsBounded(t *testing.T) {
+	g := alone(Member{ID: "a", Role: JobTracker, Cluster: "one"})
+	for i := range 3 * maxForeign {
+		m := Member{ID: fmt.Sprint(i), Role: JobTracker, Cluster: "other"}
+		if err := g.checkCluster(m, fmt.Sprint("h:", i)); !errors.Is(err, errOtherCluster) {
+			t.Errorf("number %d: %v", i, err)
+		}
+	}
+	if n := len(g.Foreign()); n != maxForeign {
+		t.Errorf("%d are remembered, want %d", n, maxForeign)
+	}
+}
+
+// TestDuplicateIsOld: a process counts as a duplicate when it was a member for some time and is not
+// suspected. A change of its description does not change that.
+func TestDuplicateIsOld(t *testing.T) {
+	g := alone(Member{ID: "a", Role: JobTracker})
+	describe := func(cluster string) *node {
+		meta, err := encodeMember(Member{ID: "a", Role: JobTracker, Cluster: cluster})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.addMember(&memberlist.Node{Name: "other", Meta: meta})
+		return g.nodes["other"]
+	}
+	check := func(what string, want bool) {
+		t.Helper()
+		if m, ok := g.Duplicate(); ok != want {
+			t.Errorf("%s: %+v, %v", what, m, ok)
+		}
+	}
+	other := describe("")
+	check("a new member", false)
+	other.since = time.Now().Add(-duplicateAge)
+	check("an old member", true)
+	describe("x")
+	check("after a change", true)
+	g.setSuspect("other", true)
+	check("suspected", false)
+}
+
+// TestAnswersGoOn: a process answers questions for as long as it runs.
+func TestAnswersGoOn(t *testing.T) {
+	a := startProcess(t, jobTracker("a"))
+	b := startProcess(t, taskTracker("b"), a.Addr())
+	a.awaitIDs(t, "a", "b")
+	timeout := time.After(deadline)
+	for n := range uint64(2 * maxAnswers) {
+		result := new(checkResult)
+		b.checks.mu.Lock()
+		b.checks.waiting[n] = result
+		b.checks.mu.Unlock()
+		a.NotifyMsg(encodeCheck(checkMessage{From: b.name, Nonce: n, By: byTCP}))
+		for !b.resultOf(result).answered {
+			select {
+			case <-time.After(time.Millisecond):
+			case <-timeout:
+				t.Fatalf("question %d was not answered", n)
+			}
+		}
+	}
 }

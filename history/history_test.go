@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"syscall"
@@ -15,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/dfs/mem"
 	"github.com/quernmr/quern/wire"
 )
@@ -184,6 +187,37 @@ func TestSweep(t *testing.T) {
 	check("no room", time.Hour, 1, "[0310 10]")
 	if infos, err := f.List(staging + "/history/2026/03"); err != nil || len(infos) != 1 {
 		t.Errorf("days left: %v %v", infos, err)
+	}
+}
+
+// TestSweepFails checks that a day which cannot be removed is reported, and that the other days
+// are removed.
+func TestSweepFails(t *testing.T) {
+	f := mem.New(1 << 20)
+	for i := range 4 {
+		writeRecord(t, f, i+1, firstDay.AddDate(0, 0, i))
+	}
+	if err := f.SetFaults("removeall /staging/history/2026/03/01 error=eacces"); err != nil {
+		t.Fatal(err)
+	}
+	if err := Sweep(f, staging, firstDay.AddDate(0, 1, 0), time.Hour, 0); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("the error is %v", err)
+	}
+	if got := fmt.Sprint(listedJobs(t, f)); got != "[0304 4 0301 1]" {
+		t.Errorf("left are %s", got)
+	}
+}
+
+// TestPrivate checks that only the user can read a history: it has the token for the logs.
+func TestPrivate(t *testing.T) {
+	top := t.TempDir()
+	if err := Write(local.New(), Name("file://"+top+"/staging", firstDay, job(1)), record(1)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"staging", "staging/history/2026/03/01", "staging/history/2026/03/01/" + job(1).String()} {
+		if info, err := os.Stat(filepath.Join(top, name)); err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
 	}
 }
 

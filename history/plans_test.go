@@ -33,17 +33,20 @@ func drawPlanned(t *rapid.T, at int64) Planned {
 	return p
 }
 
-// TestPlanLog checks that decoding gives the added entries.
+// TestPlanLog checks that decoding gives the added entries. An earlier time is raised to that of
+// the entry before.
 func TestPlanLog(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var log PlanLog
 		var want []Planned
-		at := int64(1_700_000_000_000)
+		at, last := int64(1_700_000_000_000), int64(0)
 		for range rapid.IntRange(0, 30).Draw(t, "plans") {
-			at += rapid.Int64Range(0, 1000).Draw(t, "later")
+			at += rapid.Int64Range(-100, 1000).Draw(t, "later")
 			p := drawPlanned(t, at)
-			want = append(want, p)
 			log.Add(p)
+			last = max(last, at)
+			p.At = last
+			want = append(want, p)
 			if got := log.Last(p.Phase); !reflect.DeepEqual(*got, p) {
 				t.Fatalf("the last is %+v, want %+v", *got, p)
 			}
@@ -111,6 +114,9 @@ func TestPlanLogSize(t *testing.T) {
 	log.Add(huge)
 	if len(log.Bytes()) > 0 || log.LostBefore <= huge.At {
 		t.Errorf("after one that is too large %d bytes, lost before %d", len(log.Bytes()), log.LostBefore)
+	}
+	if _, err := ParsePlans(make([]byte, MaxPlanLog+1)); !errors.Is(err, ErrNotHistory) {
+		t.Errorf("a log that is too large: %v", err)
 	}
 	log.Add(plan(n + 1))
 	if got, err := ParsePlans(log.Bytes()); err != nil || !reflect.DeepEqual(got, []Planned{plan(n + 1)}) {

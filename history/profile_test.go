@@ -48,6 +48,28 @@ func TestProfile(t *testing.T) {
 	}
 }
 
+// TestRecent checks that the recent time of a task forgets the first tasks.
+func TestRecent(t *testing.T) {
+	var s Sum
+	for i, c := range []struct {
+		tasks    int
+		took     time.Duration
+		from, to time.Duration // of Recent
+	}{
+		{1, 10 * time.Second, 10 * time.Second, 10 * time.Second},
+		{1, 20 * time.Second, 15 * time.Second, 15 * time.Second},
+		{window, time.Second, time.Second, 15 * time.Second},
+		{10 * window, time.Second, time.Second, 1001 * time.Millisecond},
+	} {
+		for range c.tasks {
+			s.Count(c.took)
+		}
+		if got := s.Recent(); got < c.from || got > c.to {
+			t.Errorf("step %d: %v, want %v to %v", i, got, c.from, c.to)
+		}
+	}
+}
+
 // TestReadProfile checks that the first existing file is read. It must belong to the job
 // and have a known version.
 func TestReadProfile(t *testing.T) {

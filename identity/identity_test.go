@@ -1,12 +1,15 @@
 package identity
 
 import (
+	"bytes"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -177,6 +180,8 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	p := Peer{TaskTracker, "tt1"}
 	dir := issue(t, authority, p, now, now.Add(day))
 	id := load(t, dir, TaskTracker)
+	var logged bytes.Buffer
+	id.log = slog.New(slog.NewTextHandler(&logged, nil))
 	clock := now
 	id.now = func() time.Time { return clock }
 	serial := func() string {
@@ -200,8 +205,14 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 		if err := broken(); err != nil {
 			t.Fatal(err)
 		}
-		if serial() != second {
-			t.Error("a broken certificate is in use")
+		logged.Reset()
+		for range 2 {
+			if serial() != second {
+				t.Error("a broken certificate is in use")
+			}
+		}
+		if n := strings.Count(logged.String(), "cannot be used"); n != 1 {
+			t.Errorf("logged %d times:\n%s", n, &logged)
 		}
 	}
 	if err := a.Issue(dir, p, now, now.Add(3*day)); err != nil {
@@ -264,6 +275,78 @@ func TestAuthorityStays(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(two.dir, GossipFile)); err == nil {
 		t.Error("a client has the gossip key")
+	}
+}
+
+// TestIncompleteAuthority: an authority that could not be made completely is made again, and
+// leaves no temporary file.
+func TestIncompleteAuthority(t *testing.T) {
+	for _, name := range []string{GossipFile, authorityKeyFile, AuthorityFile} {
+		dir, now := t.TempDir(), time.Now()
+		blocked := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Join(blocked, "x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		a := &Authority{dir: dir}
+		if err := a.make(now); err == nil {
+			t.Fatalf("%s is a directory, but the authority was made", name)
+		}
+		if left, err := filepath.Glob(filepath.Join(dir, ".new-*")); err != nil || len(left) > 0 {
+			t.Errorf("%s cannot be written: left %q, %v", name, left, err)
+		}
+		if err := os.RemoveAll(blocked); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenAuthority(dir, now); err != nil {
+			t.Errorf("%s could not be written: %v", name, err)
+		}
+	}
+}
+
+// TestValidity: a certificate is valid no longer than its authority.
+func TestValidity(t *testing.T) {
+	authority, now := t.TempDir(), time.Now()
+	if _, err := OpenAuthority(authority, now); err != nil {
+		t.Fatal(err)
+	}
+	end := now.AddDate(authorityYears, 0, 0).Truncate(time.Second)
+	for until, want := range map[time.Time]time.Time{
+		now.Add(day): now.Add(day).Truncate(time.Second), {}: end, end.Add(day): end,
+	} {
+		id := load(t, issue(t, authority, Peer{TaskTracker, "tt1"}, now, until), TaskTracker)
+		if got := id.pair.Leaf.NotAfter; !got.Equal(want) {
+			t.Errorf("until %v: it is valid until %v, want %v", until, got, want)
+		}
+	}
+}
+
+// TestPeerOf: a certificate has one URI with a role and a name.
+func TestPeerOf(t *testing.T) {
+	for uris, want := range map[string]Peer{
+		"quern://client/ann":                        {Client, "ann"},
+		"https://client/ann quern://jobtracker/jt1": {JobTracker, "jt1"},
+		"":                                      {},
+		"https://client/ann":                    {},
+		"quern://client/ann quern://c/b":        {},
+		"quern://client/ann quern://client/bob": {},
+		"quern://admin/ann":                     {},
+		"quern://client/":                       {},
+		"quern://client/../ann":                 {},
+		"quern://client/ann/bob":                {},
+		"quern://client/..":                     {},
+	} {
+		cert := new(x509.Certificate)
+		for _, text := range strings.Fields(uris) {
+			u, err := url.Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cert.URIs = append(cert.URIs, u)
+		}
+		got, ok := PeerOf(&tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}})
+		if got != want || ok != (want != Peer{}) {
+			t.Errorf("%q: %v, %v, want %v", uris, got, ok, want)
+		}
 	}
 }
 

@@ -3,6 +3,8 @@ package tasktracker
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +12,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +21,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/tasktracker/attemptlog"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/token"
@@ -81,6 +86,33 @@ func ask(t *testing.T, conn net.Conn) *http.Response {
 		t.Fatal(err)
 	}
 	return response
+}
+
+// TestRoles: with TLS, a route serves one role, even to others with the job's token.
+func TestRoles(t *testing.T) {
+	tokens, err := token.Open("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens.Set(job1, "secret")
+	l := newLoop(Config{ID: "t1", Service: Service{Advertise: "here:1", Serve: new(tls.Config)}, Logger: slog.New(slog.DiscardHandler)}, nil, nil, tokens, core.Config{})
+	h := l.guard(identity.TaskTracker, token.ForShuffle, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for role, want := range map[identity.Role]int{
+		identity.TaskTracker: http.StatusOK, identity.Client: http.StatusForbidden, identity.JobTracker: http.StatusForbidden, "": http.StatusForbidden,
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.SetPathValue("job", job1.String())
+		r.Header.Set("Authorization", "Bearer secret")
+		if r.TLS = new(tls.ConnectionState); role != "" {
+			uri := &url.URL{Scheme: "quern", Host: string(role), Path: "/name"}
+			r.TLS.PeerCertificates = []*x509.Certificate{{URIs: []*url.URL{uri}}}
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("a %q gets %d %s, want %d", role, w.Code, w.Body, want)
+		}
+	}
 }
 
 // TestHealthOfHangingLoop: a loop that hangs is not reported as healthy.

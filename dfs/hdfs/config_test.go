@@ -37,7 +37,8 @@ func TestNameNodesOfAuthorities(t *testing.T) {
 	t.Setenv("QUERN_TEST_HOST", "h9")
 	c := conf(t, `
 		fs.defaultFS=hdfs://one/user
-		domain=example.org`, `
+		domain=example.org
+		dfs.namenode.rpc-address.two=overridden:1`, `
 		dfs.nameservices=one, two,three
 		dfs.ha.namenodes.one=a, b
 		dfs.namenode.rpc-address.one.a=h1.${domain}:9000

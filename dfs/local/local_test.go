@@ -46,8 +46,28 @@ func TestRenameByLink(t *testing.T) {
 	if err := renameByLink(a, b); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a second time: %v", err)
 	}
+	if err := renameByLink(b, b); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("onto itself: %v", err)
+	}
 	if got, _ := os.ReadFile(b); string(got) != "A" {
 		t.Errorf("target holds %q", got)
+	}
+}
+
+func TestAbort(t *testing.T) {
+	dir := t.TempDir()
+	w, err := New().Create(filepath.Join(dir, "f"))
+	if err == nil {
+		_, err = w.Write([]byte("part"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
 	}
 }
 

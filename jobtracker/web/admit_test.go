@@ -109,6 +109,62 @@ func TestCallers(t *testing.T) {
 	}
 }
 
+// TestOutputOfOthers: users get no output of other users' failed attempts from any route. The list
+// of jobs has neither counters nor troubles.
+func TestOutputOfOthers(t *testing.T) {
+	l := newFakeLog()
+	f := &fake{log: l, id: "jt1"}
+	l.setLeader(f)
+	l.jobs = []wire.JobStatus{{
+		ID: job1, Name: "j", Owner: "ann", State: wire.Failed, Error: "m3 failed\nsecret", Troubles: []string{"m2 failed\nsecret"},
+		Counters: wire.Counters{"g": {"N": 7}},
+	}}
+	h := New(Config{Server: f, Identified: true, Admins: []string{"root"}})
+	for path, all := range map[string]bool{"/v1/jobs": false, "/v1/jobs/job_7_0001": true, "/v1/watch?job=job_7_0001": true} {
+		for _, user := range []string{"ann", "root", "bob"} {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.TLS = peerState(identity.Client, user)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			body := w.Body.String()
+			if w.Code != http.StatusOK || !strings.Contains(body, "m3 failed") || strings.Contains(body, "secret") != (user != "bob") {
+				t.Errorf("%s by %s: %d %s", path, user, w.Code, body)
+			}
+			if counters, troubles := strings.Contains(body, `"counters"`), strings.Contains(body, `"troubles"`); counters != all || troubles != (all && user != "bob") {
+				t.Errorf("%s by %s: counters %v, troubles %v", path, user, counters, troubles)
+			}
+		}
+	}
+}
+
+// TestStreamHasName: the core gets the name in a task tracker's certificate.
+func TestStreamHasName(t *testing.T) {
+	l := newFakeLog()
+	f := &fake{log: l, id: "jt1"}
+	h := New(Config{Server: f, Identified: true})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.TLS = peerState(identity.TaskTracker, "tt1")
+		h.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	conn, err := DialStream(t.Context(), strings.TrimPrefix(server.URL, "http://"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.Send(&wire.Ack{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Receive(); err != nil {
+		t.Fatal(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.Equal(f.streams, []string{"tt1"}) {
+		t.Errorf("streams of %q", f.streams)
+	}
+}
+
 // TestNotIdentified: without certificates all requests are allowed.
 func TestNotIdentified(t *testing.T) {
 	f, c := startOne(t)

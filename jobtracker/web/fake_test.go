@@ -76,6 +76,7 @@ type fake struct {
 	voter   []Voter
 	changes []string // JSON of changes of settings, in order
 	callers []core.Caller
+	streams []string // names of the task trackers of streams
 
 	removeErr error // answer to the removal of a voter
 }
@@ -330,8 +331,9 @@ func (f *fake) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[[]wire.Job
 	}
 }
 
-func (f *fake) Attach(conn *wire.Conn, _ string) error {
+func (f *fake) Attach(conn *wire.Conn, tracker string) error {
 	defer conn.Close()
+	f.log.change(func() { f.streams = append(f.streams, tracker) })
 	if f.serve != nil {
 		return f.serve(conn)
 	}

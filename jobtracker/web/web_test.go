@@ -82,6 +82,7 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/v1/cluster/drains", jsonType, `{"tracker":"t1"}`, 200, "{}"},
 		{"GET", "/v1/cluster", "", "", 200, `"drains":[{"tracker":"t1","drained":false,"here":true,"needs":"1 attempt"}]`},
 		{"POST", "/v1/cluster/drains", jsonType, `{"tracker":"t1","undo":true}`, 200, "{}"},
+		{"GET", "/v1/cluster", "", "", 200, `"excluded":"bad"}],"voters":[]`},
 		{"POST", "/v1/cluster/drains", jsonType, `{"tracker":"unknown"}`, 404, `{"code":"unknown-tracker","error":"drain: unknown task tracker \"unknown\""}`},
 		{"POST", "/v1/cluster/drains", jsonType, `{"undo":true}`, 400, "the request names no tracker"},
 		{"POST", "/v1/cluster/exclusions", jsonType, `{"tracker":"t1","by":"ann","reason":"noisy","millis":5000}`, 200, "{}"},
@@ -295,11 +296,17 @@ func TestSilentStream(t *testing.T) {
 	if err := conn.Send(&wire.Ack{}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "first message", received)
+	there := await(t, "first message", received)
 	select {
 	case err := <-ends:
 		t.Errorf("the stream ended: %v", err)
 	case <-time.After(600 * time.Millisecond): // three times the limit for the first byte
+	}
+	if err := there.Send(&wire.Ack{}); err != nil {
+		t.Fatalf("an answer after a pause: %v", err)
+	}
+	if _, err := conn.Receive(); err != nil {
+		t.Errorf("an answer after a pause: %v", err)
 	}
 }
 
@@ -324,6 +331,31 @@ func TestLongWatch(t *testing.T) {
 	}
 	if beats < 2 || last != `{"end":true}` {
 		t.Errorf("after %d beats: %s", beats, last)
+	}
+}
+
+// TestWatchOfOldEpoch: a watch ends if its leader leads a later epoch: other ones may have led in
+// between.
+func TestWatchOfOldEpoch(t *testing.T) {
+	f, c := startOne(t)
+	if _, err := c.Submit(t.Context(), submission("k")); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Get("http://" + f.addr + "/v1/watch?job=job_7_0001")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	beats, last := 0, ""
+	for in := bufio.NewScanner(resp.Body); beats < 3 && in.Scan(); {
+		if last = in.Text(); last == `{"beat":true}` {
+			if beats++; beats == 1 {
+				f.log.setLeader(f)
+			}
+		}
+	}
+	if !strings.Contains(last, `"error":{"code":"not-leader","error":"watch of epoch 2 in epoch 3`) {
+		t.Errorf("the last line is %s", last)
 	}
 }
 

@@ -147,6 +147,39 @@ func showPlan(s *scheduler.Snapshot, plan scheduler.Plan) string {
 	return b.String()
 }
 
+// TestAdmits: a pool with a list admits its users alone. A user without a name is on no list.
+func TestAdmits(t *testing.T) {
+	for _, c := range []struct {
+		submitters []string
+		owner      string
+		want       bool
+	}{
+		{nil, "", true}, {nil, "ann", true}, {[]string{"ann", "bob"}, "bob", true}, {[]string{"ann"}, "bob", false},
+		{[]string{"ann"}, "", false}, {[]string{""}, "", false}, {[]string{""}, "ann", false},
+	} {
+		p := pool.Pool{Submitters: c.submitters}
+		if p.Admits(c.owner) != c.want {
+			t.Errorf("%q admits %q: %v", c.submitters, c.owner, !c.want)
+		}
+	}
+}
+
+// TestManyPools: a file has at most 1000 pools.
+func TestManyPools(t *testing.T) {
+	for n, want := range map[int]string{1000: "", 1001: "more than 1000 pools"} {
+		var file strings.Builder
+		file.WriteString("<allocations>")
+		for i := range n {
+			fmt.Fprintf(&file, "<pool name=%q/>", fmt.Sprint("p", i))
+		}
+		file.WriteString("</allocations>")
+		table, err := pool.Parse("f.xml", []byte(file.String()))
+		if want == "" && (err != nil || len(table.Pools) != n) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%d pools: %d, %v", n, len(table.Pools), err)
+		}
+	}
+}
+
 // TestApply: for random tables and jobs FAIR's plan keeps the pools' bounds and leaves no usable
 // slot. Each pool's slots differ from its water level by at most one slot for each job.
 func TestApply(t *testing.T) {

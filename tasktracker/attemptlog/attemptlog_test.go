@@ -155,3 +155,64 @@ func TestLogOnFullDisk(t *testing.T) {
 		t.Errorf("reported %v and %d more", err, len(reported))
 	}
 }
+
+// TestWorkerOutput: the output of a worker outside of attempts has half the limit of an attempt's
+// logs.
+func TestWorkerOutput(t *testing.T) {
+	const limit = 4000
+	from, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	logs, err := new(Captures).Start(from, dir, 2*limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Repeat("much ado about nothing\n", 10_000)
+	if _, err := io.WriteString(to, text); err != nil {
+		t.Fatal(err)
+	}
+	to.Close()
+	logs.End()
+	checkLog(t, readWholeLog(t, filepath.Join(dir, "stderr")), text, limit)
+}
+
+// TestFailedLogs: if a log of an attempt cannot be written, both its logs free their space.
+func TestFailedLogs(t *testing.T) {
+	const limit = 400_000 // of both; a log's first part is a quarter of it
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "stderr+100000"), 0o777); err != nil { // instead of its second part
+		t.Fatal(err)
+	}
+	logs, err := newPipes(filepath.Join(dir, "pipes"))
+	reported := make(chan error, 100)
+	if err == nil {
+		err = logs.switchTo(dir, limit, func(err error) { reported <- err })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all Captures
+	all.add(logs.captures...)
+	defer all.Stop()
+	for name, size := range map[string]int{"stdout": 90_000, "stderr": 200_000} {
+		pipe, err := os.OpenFile(filepath.Join(logs.dir, name), os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pipe.Close()
+		if _, err := io.WriteString(pipe, strings.Repeat("x", size)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	logs.drain()
+	if err := <-reported; !errors.Is(err, syscall.EISDIR) || len(reported) > 0 {
+		t.Errorf("reported %v and %d more", err, len(reported))
+	}
+	for _, name := range streamNames {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() != minLog {
+			t.Errorf("%s has %d bytes, want %d; %v", name, info.Size(), minLog, err)
+		}
+	}
+}

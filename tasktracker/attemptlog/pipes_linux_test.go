@@ -115,3 +115,16 @@ func TestPipesAreReused(t *testing.T) {
 	}
 	w.exchange(nil).release()
 }
+
+// TestPipesAfterEnd: pipes that are made for an attempt of a worker which has just ended do not
+// stay.
+func TestPipesAfterEnd(t *testing.T) {
+	dir := t.TempDir()
+	w := &Streams{dir: dir, limit: 1 << 20, captures: new(Captures), ended: true}
+	if _, err := w.Capture(dir, func(err error) { t.Error(err) }); err != nil {
+		t.Fatal(err)
+	}
+	if remaining := names(t, filepath.Join(dir, "logs")); len(remaining) > 0 || w.pipes != nil {
+		t.Errorf("remaining: %q", remaining)
+	}
+}
