@@ -16,6 +16,7 @@
 //	attemptlog  logs of attempts: written, read, served, expired
 //	gather      fetches, look-ups and merges for this tracker's homes
 //	token       jobs' tokens, for requests and for a later process
+//	healthscript  the operator's script that checks the machine
 //
 // They do not import this package. This package starts them in order. It has the loop, with
 // a call for each command (do), the stream to the job tracker, and the HTTP server. It also
@@ -102,6 +103,7 @@ type Config struct {
 	ShuffleRate float64 // limit of all fetches from other trackers, in bytes a second; 0: none
 	Temporary   bool    // nothing in Dir is kept for a later process; logs are removed with their job
 	Logs        Logs
+	Health      Health
 	Workers     workers.Starter         // nil: processes of the job's program
 	StopGrace   time.Duration           // time between SIGTERM and SIGKILL for an ended attempt; 0: [DefaultStopGrace]
 	Check       func(path string) error // checks an executable before each start of a process; nil: no check
@@ -119,6 +121,14 @@ type Service struct {
 	// Serve and Dial are the TLS configurations of the server and of fetches from other
 	// trackers; nil: no TLS.
 	Serve, Dial *tls.Config
+}
+
+// Health is the operator's script that checks this machine, see package healthscript. While it says
+// that the machine is unhealthy, the tracker gets no new work.
+type Health struct {
+	Script   string        // its path; empty: none
+	Interval time.Duration // from the end of a run to the next one
+	Timeout  time.Duration // of a run
 }
 
 // Logs bounds the logs of attempts.
@@ -173,6 +183,8 @@ func New(cfg Config) (*Tracker, error) {
 		return nil, fmt.Errorf("task tracker %s: the limit of an attempt's logs must be at least %d bytes, got %d", cfg.ID, MinAttemptLogs, cfg.Logs.Attempt)
 	case cfg.StopGrace < 0 || cfg.StopGrace > MaxStopGrace:
 		return nil, fmt.Errorf("task tracker %s: the time between SIGTERM and SIGKILL must be from 0 to %v, got %v", cfg.ID, MaxStopGrace, cfg.StopGrace)
+	case cfg.Health.Script != "" && (cfg.Health.Interval <= 0 || cfg.Health.Timeout <= 0):
+		return nil, fmt.Errorf("task tracker %s: interval and timeout of the health script must be positive, got %v and %v", cfg.ID, cfg.Health.Interval, cfg.Health.Timeout)
 	case cfg.Dir == "" || cfg.FS == nil || cfg.Service.Listen == "":
 		return nil, fmt.Errorf("task tracker %s: it needs a directory, a file system and an address", cfg.ID)
 	}
@@ -273,6 +285,9 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	l.wait.Go(l.runDiskWork)
 	l.wait.Go(func() { l.restore(outputs) })
 	l.wait.Go(l.reportDisks)
+	if t.cfg.Health.Script != "" {
+		l.wait.Go(l.watchHealth)
+	}
 	for i, disk := range t.cfg.Disks {
 		l.detached(func() { l.spaceGuard.Watch(l.ctx, i, disk) })
 	}
@@ -344,6 +359,9 @@ func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.S
 	coreCfg.Rack, coreCfg.FetchRate = cfg.Rack, cfg.ShuffleRate
 	coreCfg.MapSlots, coreCfg.ReduceSlots = cfg.MapSlots, cfg.ReduceSlots
 	coreCfg.Dir, coreCfg.Disks, coreCfg.Embedded = cfg.Dir, cfg.Disks, cfg.Embedded
+	if cfg.Health.Script != "" {
+		coreCfg.Unhealthy = "its health script has not ended yet"
+	}
 	coreCfg.KeepLogs, coreCfg.Record = !cfg.Temporary, !cfg.Temporary
 	l.core = core.New(coreCfg)
 	return l

@@ -74,6 +74,7 @@ type (
 		ReduceSlots    int    `msgpack:"ReduceSlots"`
 		Reason         string `msgpack:"Reason"`
 		DisksAbandoned int    `msgpack:"DisksLeft"` // as in Hello
+		Unhealthy      string `msgpack:"Unhealthy"` // what the health script says; empty: the machine is healthy
 	}
 
 	// Report reports a new state of an attempt. The tracker sends it at once.

@@ -24,6 +24,7 @@ import (
 	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/tasktracker"
+	"github.com/quernmr/quern/tasktracker/healthscript"
 )
 
 func main() { os.Exit(daemon.Main("tasktracker", run)) }
@@ -55,6 +56,7 @@ type options struct {
 	keep                    time.Duration
 	keepBytes, attemptLogs  int64
 	stopGrace               time.Duration
+	health                  tasktracker.Health
 	verbose                 bool
 	security                daemon.Security
 }
@@ -82,6 +84,9 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "most `bytes` of such logs to keep")
 	set.Int64Var(&o.attemptLogs, "attempt-log-bytes", tasktracker.DefaultAttemptLogs, "most `bytes` of logs per attempt, also while it runs: the first and the last part of each log are kept")
 	set.DurationVar(&o.stopGrace, "stop-grace", tasktracker.DefaultStopGrace, "`time` that the processes of an ended attempt have after SIGTERM, until SIGKILL")
+	set.StringVar(&o.health.Script, "health-script", "", "`path` of a script that checks this machine: while it prints a line that begins with ERROR, the machine gets no new work (default none)")
+	set.DurationVar(&o.health.Interval, "health-interval", time.Minute, "`time` between two runs of -health-script")
+	set.DurationVar(&o.health.Timeout, "health-timeout", 30*time.Second, "`time` after which -health-script is killed: the machine then counts as unhealthy")
 	o.security.Flags(set)
 	set.BoolVar(&o.verbose, "v", false, "log more")
 	set.Bool("version", false, "print the version")
@@ -127,10 +132,29 @@ func (o *options) check(keep int) (err error) {
 	case keep < 1 || o.keepBytes < 1:
 		return daemon.Usagef("-keep and -keep-bytes must be at least 1, got %d and %d", keep, o.keepBytes)
 	}
+	if err := o.checkHealth(); err != nil {
+		return err
+	}
 	if o.staging, err = daemon.CheckStaging(o.staging); err != nil {
 		return err
 	}
 	return o.checkAdvertised()
+}
+
+// checkHealth refuses a health script that cannot run.
+func (o *options) checkHealth() error {
+	switch {
+	case o.health.Interval <= 0:
+		return daemon.Usagef("-health-interval must be positive, got %v", o.health.Interval)
+	case o.health.Timeout <= 0:
+		return daemon.Usagef("-health-timeout must be positive, got %v", o.health.Timeout)
+	case o.health.Script == "":
+		return nil
+	}
+	if err := healthscript.Check(o.health.Script); err != nil {
+		return daemon.Usagef("-health-script: %v", err)
+	}
+	return nil
 }
 
 // checkAdvertised refuses addresses that others cannot dial.

@@ -2,6 +2,8 @@ package cluster_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -64,11 +66,72 @@ func TestLastExcludedByOperator(t *testing.T) {
 	c.mrsubmit("cluster", "exclude", only).Fail(0, only+" was the last task tracker in service")
 	j := c.paced(3)
 	c.await("a job that waits", func() bool {
-		return strings.Contains(c.mrsubmit("list", "-json").Succeed(), "operators exclude or drain all connected ones: "+only)
+		return strings.Contains(c.mrsubmit("list", "-json").Succeed(), "all connected ones drain, are excluded by operators, or are unhealthy: "+only)
 	})
 	c.mrsubmit("cluster", "exclude", only, "-for", "1s").Succeed() // instead of the first exclusion
 	j.checkSuccess()
 	if status, err := c.client.Cluster(c.ctx); err != nil || status.OperatorExclusion(only) != nil {
 		t.Errorf("the exclusion is not over: %+v, %v", status, err)
 	}
+}
+
+// Row 24. While a health script finds an error, its task tracker gets no new work, and its running
+// maps end. Afterwards it gets work again.
+func TestHealthScript(t *testing.T) {
+	c := start(t, func(cfg *processes.Config) { cfg.TaskTrackers = 1 })
+	says, script := filepath.Join(c.dir, "says"), filepath.Join(c.dir, "health")
+	say := func(text string) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(says+".new", []byte(text), 0o600), os.Rename(says+".new", says)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("all is well\n")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec cat "+says+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ill, err := c.AddTaskTracker("tt2", "-health-script", script, "-health-interval", "100ms")
+	if err == nil {
+		err = errors.Join(ill.Start(), ill.Ready(c.ctx))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.awaitTrackers(2)
+	trouble := func() string {
+		status, err := c.client.Cluster(c.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range status.Trackers {
+			if s.ID == ill.ID {
+				return s.Trouble
+			}
+		}
+		return "not registered"
+	}
+	c.await("the first run of the script", func() bool { return trouble() == "" })
+	first := c.paced(4, "-gate")
+	first.AwaitBegan("m", 4)
+	say("the fan is checked\nERROR the fan stands still\n")
+	c.await("an unhealthy task tracker", func() bool { return trouble() == "unhealthy: ERROR the fan stands still" })
+	first.OpenGate()
+	first.checkSuccess()
+	first.CheckOnce("m")
+
+	second := c.paced(4, "-gate")
+	second.AwaitBegan("m", 2)
+	if n := c.mapsOn(ill); n != 0 {
+		t.Errorf("%d maps run on an unhealthy task tracker", n)
+	}
+	ids := jobID.FindAllString(c.mrsubmit("list").Succeed(), -1)
+	if printed := c.mrsubmit("explain", ids[len(ids)-1]).Succeed(); !strings.Contains(printed, "map slots stay empty on unhealthy trackers: "+ill.ID) {
+		t.Errorf("mrsubmit explain prints\n%s", printed)
+	}
+	say("")
+	second.AwaitBegan("m", 4)
+	c.await("maps on the healthy tracker", func() bool { return c.mapsOn(ill) == 2 })
+	second.OpenGate()
+	second.checkSuccess()
+	second.CheckOnce("m")
 }

@@ -66,6 +66,9 @@ func (l *leader) trackerStatus(t *tracker, now time.Duration) wire.TrackerStatus
 		Connected: t.usable(), Silent: (now - t.contact.lastHeard).Milliseconds(),
 		Excluded: t.Excluded, Trouble: t.contact.trouble, Rack: t.rack,
 	}
+	if t.contact.unhealthy != "" {
+		s.Trouble = strings.TrimPrefix(s.Trouble+"; unhealthy: "+t.contact.unhealthy, "; ")
+	}
 	if t.health.OnProbation() {
 		s.Trouble = strings.TrimPrefix(s.Trouble+"; it was excluded, and runs one attempt at a time until one succeeds", "; ")
 	}

@@ -30,7 +30,8 @@ type drainProgress struct {
 	recomputing bool          // see recomputeOutputs
 }
 
-// outOfService reports whether a tracker is excluded or drains. It then gets no tasks with slots.
+// outOfService reports whether a tracker is excluded, drains, or is unhealthy. It then gets no tasks
+// with slots.
 func (t *tracker) outOfService() bool { return t.health.Excluded() || t.withdrawn() }
 
 // drainTracker handles a request to drain a tracker or to end its drain.

@@ -99,6 +99,9 @@ func (h *holdList) addDrains(l *leader, j *job) {
 		if names := l.drainingNames(empty); names != "" && l.toLaunch(j, i) > 0 {
 			h.add(0, "%s slots stay empty on draining trackers: %s, until the drain is undone", kind, names)
 		}
+		if names := l.unhealthyNames(empty); names != "" && l.toLaunch(j, i) > 0 {
+			h.add(0, "%s slots stay empty on unhealthy trackers: %s, until their health scripts find no error", kind, names)
+		}
 		if names := l.operatorsExclude(empty); names != "" && l.toLaunch(j, i) > 0 {
 			h.add(0, "%s slots stay empty on trackers that operators exclude: %s, until they are readmitted", kind, names)
 		}

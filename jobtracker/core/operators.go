@@ -15,9 +15,11 @@ import (
 // attempts, and its homes move. Unlike a draining one, it continues to serve its map outputs and
 // stays. The leader never ends such an exclusion early, even if no other tracker is in service.
 
-// withdrawn reports whether operators keep a tracker from work. It then gets no new attempt of any
-// kind.
-func (t *tracker) withdrawn() bool { return t.drain.n != 0 || t.operator.N != 0 }
+// withdrawn reports whether an operator, or the tracker's own health script, keeps it from work. It
+// then gets no new attempt of any kind.
+func (t *tracker) withdrawn() bool {
+	return t.drain.n != 0 || t.operator.N != 0 || t.contact.unhealthy != ""
+}
 
 // excludeTracker handles an operator's request to exclude a tracker or to readmit it.
 func (l *leader) excludeTracker(r Exclude) {
@@ -95,6 +97,11 @@ func (l *leader) exclusionStatuses() []wire.ExclusionStatus {
 	return all
 }
 
+// unhealthyNames names the unhealthy trackers that match.
+func (l *leader) unhealthyNames(match func(*tracker) bool) string {
+	return l.trackerNames(func(t *tracker) bool { return t.contact.unhealthy != "" && match(t) })
+}
+
 // operatorsExclude names the trackers that operators exclude and that match.
 func (l *leader) operatorsExclude(match func(*tracker) bool) string {
 	return l.trackerNames(func(t *tracker) bool { return t.operator.N != 0 && match(t) })
@@ -112,7 +119,7 @@ func (l *leader) trackerNames(match func(*tracker) bool) string {
 	return strings.Join(names, ", ")
 }
 
-// allWithdrawn says why all connected trackers get no work, if operators cause that.
+// allWithdrawn says why all connected trackers get no work, if all are withdrawn.
 func (l *leader) allWithdrawn() (reason string, all bool) {
 	withdrawn, drain := 0, 0
 	for _, t := range l.fleet.byIndex {
@@ -134,5 +141,5 @@ func (l *leader) allWithdrawn() (reason string, all bool) {
 	case drain == withdrawn:
 		return "all connected ones drain: " + names, true
 	}
-	return "operators exclude or drain all connected ones: " + names, true
+	return "all connected ones drain, are excluded by operators, or are unhealthy: " + names, true
 }

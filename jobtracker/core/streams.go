@@ -22,6 +22,7 @@ type contact struct {
 	lossProposed     bool              // facts.TrackerLost is proposed
 	pages            []*wire.Inventory // the pages of the inventory so far
 	trouble          string            // the problem that the tracker reported
+	unhealthy        string            // what its health script says; empty: it is healthy
 }
 
 // hello handles the first message of a stream, or the answer to a Staging.
@@ -106,6 +107,7 @@ func (l *leader) welcome(id Stream, t *tracker, h *wire.Hello) {
 	l.fleet.byStream[id] = t
 	t.contact.stream, t.contact.lastHeard = id, l.now
 	l.setCapacity(t, [2]int{h.MapSlots, h.ReduceSlots}, "")
+	l.setHealth(t, "")
 	l.diskDropped(t, h.DisksAbandoned)
 	l.send(t, &wire.Welcome{
 		Epoch: l.epoch, Incarnation: t.Incarnation, Lease: l.c.cfg.Lease, Cluster: l.facts.Boot().Cluster,

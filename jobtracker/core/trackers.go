@@ -137,6 +137,15 @@ func (l *leader) serviceChanged(t *tracker) {
 	l.touchAll()
 }
 
+// setHealth records what a tracker's health script says. An unhealthy tracker gets no new attempts.
+func (l *leader) setHealth(t *tracker, unhealthy string) {
+	changed := (unhealthy != "") != (t.contact.unhealthy != "")
+	t.contact.unhealthy = wire.Truncate(unhealthy, wire.MaxTrouble)
+	if changed {
+		l.serviceChanged(t)
+	}
+}
+
 // setCapacity records a tracker's slots. Attempts in removed slots continue, unless the tracker
 // ends them. A tracker without reduce slots loses its homes.
 func (l *leader) setCapacity(t *tracker, slots [2]int, trouble string) {
@@ -188,6 +197,7 @@ func (l *leader) fromTracker(id Stream, m wire.Message) {
 		l.send(t, &wire.Ack{})
 	case *wire.Capacity:
 		l.setCapacity(t, [2]int{m.MapSlots, m.ReduceSlots}, m.Reason)
+		l.setHealth(t, m.Unhealthy)
 		l.diskDropped(t, m.DisksAbandoned)
 	case *wire.Report:
 		l.attemptReport(t, m)

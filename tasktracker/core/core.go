@@ -85,6 +85,7 @@ type Config struct {
 	Cluster     string   // id of the cluster that Dir belongs to; empty: none yet
 	Staging     string   // cleaned URL of its staging directory; empty: none yet
 	Embedded    bool     // the leader is in this process: it names no cluster and is trusted
+	Unhealthy   string   // until the first [HealthChecked]; empty: healthy
 
 	IdleWorkers    int           // most idle workers; default: number of slots, plus one
 	StartTimeout   time.Duration // for a worker's hello; default 1 min
@@ -151,6 +152,7 @@ type Core struct {
 	readingNonce   bool          // NonceRead is expected
 	nonce          string
 	cluster        string
+	unhealthy      string        // the last HealthChecked; empty: this machine is healthy
 	staging        string        // submissions elsewhere are refused
 	provingStaging string        // staging directory of the last request for a nonce
 	provedStaging  string        // staging directory that nonce proves
@@ -201,6 +203,7 @@ func New(cfg Config) *Core {
 	c := &Core{
 		cfg:       cfg.withDefaults(),
 		cluster:   cfg.Cluster,
+		unhealthy: cfg.Unhealthy,
 		staging:   cfg.Staging,
 		restoring: cfg.Restore,
 		jobs:      make(map[wire.JobID]*job),
@@ -249,6 +252,8 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 		c.restored(ev)
 	case RestoreEnded:
 		c.restoreEnded()
+	case HealthChecked:
+		c.healthChecked(ev)
 	case DiskProbed:
 		c.diskProbed(ev)
 	}

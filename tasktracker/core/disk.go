@@ -211,7 +211,7 @@ func (c *Core) slots() [2]int {
 	return [2]int{c.cfg.MapSlots, c.cfg.ReduceSlots}
 }
 
-// sendCapacity reports the slots, and the bad disks.
+// sendCapacity reports the slots, the bad disks, and whether the machine is unhealthy.
 func (c *Core) sendCapacity() {
 	var reasons []string
 	for _, d := range c.allDisks {
@@ -220,7 +220,15 @@ func (c *Core) sendCapacity() {
 		}
 	}
 	slots := c.slots()
-	c.send(&wire.Capacity{MapSlots: slots[0], ReduceSlots: slots[1], Reason: strings.Join(reasons, "; "), DisksAbandoned: c.diskFailures})
+	c.send(&wire.Capacity{MapSlots: slots[0], ReduceSlots: slots[1], Reason: strings.Join(reasons, "; "), DisksAbandoned: c.diskFailures, Unhealthy: c.unhealthy})
+}
+
+// healthChecked reports a change of the machine's health. The leader decides: running attempts go on.
+func (c *Core) healthChecked(ev HealthChecked) {
+	if ev.Unhealthy != c.unhealthy {
+		c.unhealthy = ev.Unhealthy
+		c.sendCapacity()
+	}
 }
 
 // hasBadDisk reports whether the leader must get a Capacity message after the hello.

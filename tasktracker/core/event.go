@@ -94,6 +94,11 @@ type (
 	// RestoreEnded reports that no more Restored follows.
 	RestoreEnded struct{}
 
+	// HealthChecked has the last result of the health script.
+	HealthChecked struct {
+		Unhealthy string // why this machine is unhealthy; empty: it is healthy
+	}
+
 	// DiskProbed answers a [Probe], or reports a disk that was bad at start.
 	DiskProbed struct {
 		Disk  int
@@ -101,21 +106,22 @@ type (
 	}
 )
 
-func (Tick) event()         {}
-func (StreamUp) event()     {}
-func (StreamDown) event()   {}
-func (FromLeader) event()   {}
-func (NonceRead) event()    {}
-func (FromWorker) event()   {}
-func (WorkerExited) event() {}
-func (LogRead) event()      {}
-func (FetchDone) event()    {}
-func (MergeDone) event()    {}
-func (Exceeded) event()     {}
-func (Recorded) event()     {}
-func (Restored) event()     {}
-func (RestoreEnded) event() {}
-func (DiskProbed) event()   {}
+func (Tick) event()          {}
+func (StreamUp) event()      {}
+func (StreamDown) event()    {}
+func (FromLeader) event()    {}
+func (NonceRead) event()     {}
+func (FromWorker) event()    {}
+func (WorkerExited) event()  {}
+func (LogRead) event()       {}
+func (FetchDone) event()     {}
+func (MergeDone) event()     {}
+func (Exceeded) event()      {}
+func (Recorded) event()      {}
+func (Restored) event()      {}
+func (RestoreEnded) event()  {}
+func (DiskProbed) event()    {}
+func (HealthChecked) event() {}
 
 // Command is an action for the caller. The set is closed.
 type Command interface{ command() }

@@ -154,7 +154,7 @@ func (c *Core) welcome(w *wire.Welcome) {
 		c.endIncarnation()
 	}
 	c.incarnation, c.lease, c.registered = w.Incarnation, max(w.Lease, minLease), true
-	if c.hasBadDisk() {
+	if c.hasBadDisk() || c.unhealthy != "" {
 		c.sendCapacity()
 	}
 	c.scheduleInventory()

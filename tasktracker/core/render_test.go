@@ -100,7 +100,11 @@ func renderMessage(m wire.Message) string {
 		}
 		return s
 	case *wire.Capacity:
-		return fmt.Sprintf("capacity %d+%d, disk failures %d: %s", m.MapSlots, m.ReduceSlots, m.DisksAbandoned, m.Reason)
+		text := fmt.Sprintf("capacity %d+%d, disk failures %d: %s", m.MapSlots, m.ReduceSlots, m.DisksAbandoned, m.Reason)
+		if m.Unhealthy != "" {
+			text += "; unhealthy: " + m.Unhealthy
+		}
+		return text
 	case *wire.NoStaging:
 		return "no staging: " + m.Reason
 	case *wire.Inventory:

@@ -1,0 +1,31 @@
+package tasktracker
+
+import (
+	"time"
+
+	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/tasktracker/healthscript"
+)
+
+// watchHealth runs the health script again and again, and passes its results to the core.
+func (l *loop) watchHealth() {
+	last := ""
+	for {
+		unhealthy := healthscript.Run(l.ctx, l.cfg.Health.Script, l.cfg.Health.Timeout)
+		if l.ctx.Err() != nil {
+			return
+		}
+		if unhealthy != last {
+			l.cfg.Logger.Warn("health changed", "unhealthy", unhealthy)
+			last = unhealthy
+		}
+		l.event(core.HealthChecked{Unhealthy: unhealthy})
+		pause := time.NewTimer(l.cfg.Health.Interval)
+		select {
+		case <-pause.C:
+		case <-l.ctx.Done():
+			pause.Stop()
+			return
+		}
+	}
+}
