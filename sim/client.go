@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -79,6 +80,9 @@ func (c *client) addJob(plan *rand.Rand, i, k int) {
 	if c.w.shuffles.IntN(4) == 0 {
 		j.Properties[splitProperty] = "false"
 		j.Properties["mapreduce.job.reduce.slowstart.completedmaps"] = []string{"0", "0.5", "1"}[c.w.shuffles.IntN(3)]
+	}
+	if c.w.badRecords {
+		maps.Copy(j.Properties, skipProperties)
 	}
 	name := fmt.Sprintf("mem://c/in/%d", i)
 	if k == 0 {

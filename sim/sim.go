@@ -49,6 +49,7 @@
 //	V16 A job begins when all jobs that it reads from have succeeded, and reads their
 //	    whole output. A failed or killed job stops its flow, except jobs that have ended
 //	    or commit.
+//	V18 An attempt skips the bad record of its task, or nothing.
 //
 // At the end:
 //
@@ -87,7 +88,7 @@
 //	faults that last                      lasting.go
 //	job trackers, their log               jobtracker.go, effects.go; raft.go
 //	task trackers                         tasktracker.go; disk.go: map outputs, homes
-//	workers and their attempts            worker.go
+//	workers and their attempts            worker.go; badrecords.go (V18)
 //	a process that crashes or stops       process.go
 //	network; calls to the file system     link.go; files.go, places.go
 //	checks                                book.go; drain.go (V15), flow.go (V16), changes.go (V12
@@ -116,6 +117,8 @@ type Options struct {
 	Lasting bool
 	// Digest asks for Result.Digest.
 	Digest bool
+	// BadRecords gives every third task a bad record, see badrecords.go.
+	BadRecords bool
 
 	sabotage sabotage
 }
@@ -134,6 +137,7 @@ type Result struct {
 	Steps                 int           // events given to cores
 	Leaders               int           // elections
 	Digest                uint64        // of all commands of all cores, if Options ask for it
+	Skips                 int           // attempts that skipped a bad record
 
 	lasting *lasting // nil: no faults last
 }

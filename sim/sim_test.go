@@ -99,6 +99,22 @@ func TestSickness(t *testing.T) {
 	}
 }
 
+// TestBadRecords: storms in which some tasks have a record that ends each of their attempts. Attempts skip
+// that record only, also under later leaders. Without faults every job succeeds.
+func TestBadRecords(t *testing.T) {
+	skips := 0
+	for seed := range uint64(60) {
+		r := Run(Options{Seed: seed, Calm: seed < 8, BadRecords: true})
+		skips += r.Skips
+		if r.Violation != "" || r.Options.Calm && r.Outcomes[wire.Failed] > 0 {
+			t.Errorf("%s, with bad records: %.500s, outcomes %v", r.Command(), r.Violation, r.Outcomes)
+		}
+	}
+	if skips < 100 {
+		t.Errorf("only %d attempts have skipped a record", skips)
+	}
+}
+
 // TestDeadline: a run with more work left than the bound allows ends later. Endless repetition
 // still fails.
 func TestDeadline(t *testing.T) {

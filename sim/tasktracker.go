@@ -24,7 +24,8 @@ type taskTracker struct {
 
 	disk      *disk
 	workers   map[int]*worker
-	orphans   []*worker // workers of a dead process, not dead yet
+	positions map[string]int64 // files with the records in which attempts ended
+	orphans   []*worker        // workers of a dead process, not dead yet
 	fetches   map[int]*transfer
 	merges    map[int]*transfer
 	open      map[wire.AttemptID]bool // launched in this incarnation, without final report
@@ -54,7 +55,7 @@ func (t *taskTracker) boot() {
 		t.killOrphans()
 	}
 	reports := t.disk.clean()
-	t.workers = make(map[int]*worker)
+	t.workers, t.positions = make(map[int]*worker), make(map[string]int64)
 	t.fetches, t.merges = make(map[int]*transfer), make(map[int]*transfer)
 	t.open, t.inventory = make(map[wire.AttemptID]bool), make(map[wire.AttemptID]bool)
 	t.epoch, t.incarnation = 0, 0
@@ -206,7 +207,9 @@ func (t *taskTracker) carryOut(c core.Command) {
 			p.kill()
 		}
 	case core.ReadLog:
-		t.later(t.w.upTo(20*time.Millisecond), func() { t.step(core.LogRead{Attempt: c.Attempt, Text: "log"}) })
+		t.later(t.w.upTo(20*time.Millisecond), func() {
+			t.step(core.LogRead{Attempt: c.Attempt, Text: "log", Record: t.positions[c.Position]})
+		})
 	case core.Remove:
 		t.remove(c.Path)
 	case core.ReadNonce:

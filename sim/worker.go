@@ -226,6 +226,8 @@ func (p *worker) prepare(run *wire.Run) {
 		case sick:
 			p.report(&wire.WorkerDone{Result: wire.Result{Error: errCode.Error()}}, true)
 			return
+		case p.endsInBadRecord(run):
+			return
 		case kind == wire.Map && w.plan(run).Reduces > 0:
 			p.mapDone(run)
 			return

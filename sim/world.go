@@ -40,6 +40,8 @@ type world struct {
 	allocation    core.PoolsRead  // content of the allocation file
 	policies      []string        // policies that have answered
 	sabotage      sabotage
+	badRecords    bool // Options.BadRecords
+	skips         int  // Result.Skips
 	digest        decisions
 
 	fs      *mem.FS
@@ -177,7 +179,7 @@ const clusterStaging = "mem://c/staging"
 func newWorld(r *Result) *world {
 	seed := r.Options.Seed
 	w := &world{
-		rnd: rand.New(rand.NewPCG(seed, 3)), events: heap.New(nil, earlier), sabotage: r.Options.sabotage, fs: newFiles(),
+		rnd: rand.New(rand.NewPCG(seed, 3)), events: heap.New(nil, earlier), sabotage: r.Options.sabotage, badRecords: r.Options.BadRecords, fs: newFiles(),
 		nodes: make(map[string]node), blocked: make(map[nodePair]int), instant: instant{events: make(map[string]int)},
 	}
 	if r.Options.Digest {
@@ -234,7 +236,7 @@ func play(r *Result) {
 			}
 			r.Violation = string(text)
 		}
-		r.Trace, r.Elapsed, r.Steps, r.Leaders = w.trace, w.now, w.steps, len(w.book.leaders)
+		r.Trace, r.Elapsed, r.Steps, r.Leaders, r.Skips = w.trace, w.now, w.steps, len(w.book.leaders), w.skips
 		r.Digest = w.digest.value()
 		r.Outcomes = make(map[wire.State]int)
 		for _, c := range w.clients {

@@ -53,7 +53,11 @@ func render(c Command) string {
 		if c.Crashed {
 			kind = fmt.Sprintf("log of a crash (%d bytes, %d processes)", c.Limit.Memory, c.Limit.Processes)
 		}
-		return fmt.Sprintf("read %s of %s: %s", kind, shortID(c.Attempt), strings.Join(c.Files, " "))
+		text := fmt.Sprintf("read %s of %s: %s", kind, shortID(c.Attempt), strings.Join(c.Files, " "))
+		if c.Position != "" {
+			text += ", and " + c.Position
+		}
+		return text
 	case Fetch:
 		if c.InPlace {
 			return fmt.Sprintf("look up %d: partition %d in %s", c.Fetch, c.Partition, c.File)
@@ -145,12 +149,18 @@ func renderReports(reports []wire.Report) string {
 		if r.Digest > 0 {
 			fmt.Fprintf(&b, " reads=%d", r.Digest)
 		}
+		if r.SkipChanges > 0 {
+			fmt.Fprintf(&b, " skips=%d", r.SkipChanges)
+		}
 		if r.Result != nil {
 			if o := r.Result.Output; o != nil {
 				fmt.Fprintf(&b, " output=%d@%s", o.Digest, o.Addr)
 			}
 			if r.Result.Error != "" {
 				fmt.Fprintf(&b, " %q", r.Result.Error)
+			}
+			if at := r.Result.Died; at != nil {
+				fmt.Fprintf(&b, " at=%d skips=%d reads=%d", at.Record, at.Changes, at.Digest)
 			}
 			if r.Result.Log != "" {
 				fmt.Fprintf(&b, " log=%q", r.Result.Log)

@@ -98,6 +98,9 @@ func (s *scenario) event(a args) Event {
 			}
 			r.Lost = []wire.OutputLost{lost}
 		}
+		if a.d.HasArg("at") {
+			r.Died = &wire.Position{Record: int64(a.int("at", 0))}
+		}
 		if a.d.HasArg("output") {
 			r.Output = &wire.MapOutput{Digest: uint64(a.int("output", 0)), Bytes: 10}
 		}
@@ -119,7 +122,7 @@ func (s *scenario) event(a args) Event {
 	case "exited":
 		return WorkerExited{Worker: a.int("w", 1), Reason: a.text("reason")}
 	case "log":
-		return LogRead{Attempt: a.attempt(), Text: a.text("text"), Cause: a.text("cause"), Limits: a.text("limits")}
+		return LogRead{Attempt: a.attempt(), Text: a.text("text"), Cause: a.text("cause"), Limits: a.text("limits"), Record: int64(a.int("record", 0))}
 	case "fetched":
 		file := s.core.fetches[a.int("f", 1)]
 		ev := FetchDone{Fetch: a.int("f", 1), Records: int64(a.int("records", 1)), Error: a.text("error"),
@@ -157,8 +160,12 @@ func (s *scenario) message(a args) wire.Message {
 	case "refuse":
 		return &wire.Refuse{Reason: a.text("reason"), Leader: a.text("leader")}
 	case "launch":
-		return &wire.Launch{Epoch: epoch, Attempt: a.attempt(), Staging: a.text("staging"), Timeout: a.duration("timeout"), Generation: a.generation(),
+		m := &wire.Launch{Epoch: epoch, Attempt: a.attempt(), Staging: a.text("staging"), Timeout: a.duration("timeout"), Generation: a.generation(),
 			Memory: int64(a.int("memory", 0)), Processes: a.int("processes", 0)}
+		if a.d.HasArg("skips") {
+			m.Skip = &wire.Skip{Changes: a.int("skips", 0)}
+		}
+		return m
 	case "kill":
 		return &wire.Kill{Epoch: epoch, Attempt: a.attempt(), Reason: "unwanted"}
 	case "grant":
@@ -172,7 +179,9 @@ func (s *scenario) message(a args) wire.Message {
 			if _, err := fmt.Sscan(line, &o.Map, &o.Attempt, &o.Tracker, &o.Digest); err != nil {
 				a.t.Fatalf("%s: output %q: %v", a.d.Pos, line, err)
 			}
-			o.Addr = o.Tracker + ":1"
+			if o.Addr = o.Tracker + ":1"; o.Tracker == "given-up" {
+				o.Tracker, o.Addr, o.GivenUp = "", "", true
+			}
 			m.Outputs = append(m.Outputs, o)
 		}
 		return m
