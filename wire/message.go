@@ -112,10 +112,11 @@ type (
 		Subject    AttemptID     `msgpack:"Subject"`    // the attempt that a fence settles
 		Outcome    State         `msgpack:"Outcome"`    // for a cleanup: Failed or Killed
 		Timeout    time.Duration `msgpack:"Timeout"`
-		Memory     int64         `msgpack:"Memory"`    // maximum resident bytes of the attempt's processes; 0: no limit
-		Processes  int           `msgpack:"Processes"` // maximum number of processes of the attempt; 0: no limit
-		Rack       string        `msgpack:"Rack"`      // of the tracker; empty: unknown
-		Token      string        `msgpack:"Token"`     // of the job
+		Memory     int64         `msgpack:"Memory"`     // maximum resident bytes of the attempt's processes; 0: no limit
+		Processes  int           `msgpack:"Processes"`  // maximum number of processes of the attempt; 0: no limit
+		LocalBytes int64         `msgpack:"LocalBytes"` // maximum bytes in the attempt's working directory; 0: no limit
+		Rack       string        `msgpack:"Rack"`       // of the tracker; empty: unknown
+		Token      string        `msgpack:"Token"`      // of the job
 	}
 
 	// Kill ends an attempt.

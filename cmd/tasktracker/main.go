@@ -54,6 +54,7 @@ type options struct {
 	staging                 string // URL; empty: from the first job tracker
 	keep                    time.Duration
 	keepBytes, attemptLogs  int64
+	attemptDisk             int64
 	stopGrace               time.Duration
 	verbose                 bool
 	security                daemon.Security
@@ -82,6 +83,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "most `bytes` of such logs to keep")
 	set.Int64Var(&o.attemptLogs, "attempt-log-bytes", tasktracker.DefaultAttemptLogs, "most `bytes` of logs per attempt, also while it runs: the first and the last part of each log are kept")
 	set.DurationVar(&o.stopGrace, "stop-grace", tasktracker.DefaultStopGrace, "`time` that the processes of an ended attempt have after SIGTERM, until SIGKILL")
+	set.Int64Var(&o.attemptDisk, "attempt-disk-bytes", 0, "most `bytes` in the working directory of an attempt of any job (default no limit but the job's)")
 	o.security.Flags(set)
 	set.BoolVar(&o.verbose, "v", false, "log more")
 	set.Bool("version", false, "print the version")
@@ -122,6 +124,8 @@ func (o *options) check(keep int) (err error) {
 		return daemon.Usagef("-shuffle-rate must be at least %d bytes a second, got %d", tasktracker.MinShuffleRate, o.shuffleRate)
 	case o.attemptLogs < tasktracker.MinAttemptLogs:
 		return daemon.Usagef("-attempt-log-bytes must be at least %d, got %d", tasktracker.MinAttemptLogs, o.attemptLogs)
+	case o.attemptDisk < 0:
+		return daemon.Usagef("-attempt-disk-bytes must not be negative, got %d", o.attemptDisk)
 	case o.stopGrace <= 0 || o.stopGrace > tasktracker.MaxStopGrace:
 		return daemon.Usagef("-stop-grace must be more than 0 and at most %v, got %v", tasktracker.MaxStopGrace, o.stopGrace)
 	case keep < 1 || o.keepBytes < 1:

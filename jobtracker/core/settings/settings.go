@@ -18,6 +18,7 @@ import (
 type Settings struct {
 	Timeout       time.Duration // longest time without progress of an attempt; 0: no limit
 	MaxProcesses  int           // most processes of an attempt at a time; 0: no limit
+	MaxLocalBytes int64         // most bytes in the working directory of an attempt; 0: no limit
 	Maps, Reduces TaskSettings
 	CounterLimits wire.CounterLimits
 
@@ -43,6 +44,7 @@ func Of(plan *wire.JobPlan) Settings {
 	return Settings{
 		Timeout:       time.Duration(p.number("mapreduce.task.timeout", 600_000, 0, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond,
 		MaxProcesses:  int(p.number("quern.task.processes", 0, 0, math.MaxInt32)),
+		MaxLocalBytes: max(p.number(wire.LocalBytesProperty, -1, -1, math.MaxInt64), 0),
 		Maps:          TaskSettings{MaxAttempts: p.attempts("mapreduce.map.maxattempts"), MaxMemory: p.mebibytes("mapreduce.map.memory.mb")},
 		Reduces:       TaskSettings{MaxAttempts: p.attempts("mapreduce.reduce.maxattempts"), MaxMemory: p.mebibytes("mapreduce.reduce.memory.mb")},
 		CounterLimits: wire.CounterLimitsOf(plan.Properties),

@@ -61,6 +61,8 @@ func All() []Property {
 			"fraction of the maps, from 0 to 1, that must end before the scheduler flowflex plans the reduces; "+
 				"with quern.shuffle.split=false, before reduces take slots"),
 		number(Reduces, 1, 0, 1<<20, "number of reduce tasks; 0: the maps write the output"),
+		number(wire.LocalBytesProperty, -1, -1, math.MaxInt64,
+			"maximum bytes that an attempt may have in its working directory on a local disk, without Quern's own sorted files; an attempt that exceeds it fails; 0 or less: no limit"),
 		number("mapreduce.map.maxattempts", 4, 1, 999, "maximum attempts of a map task; when all have failed, the job fails"),
 		number("mapreduce.map.memory.mb", 0, 0, 1<<30,
 			"maximum resident memory of a map attempt's processes together, in MiB; an attempt that exceeds it fails; 0: no limit"),
