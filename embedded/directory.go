@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -83,7 +84,7 @@ func removeDeadClusters(root string) {
 func removeLeftover(cluster *datadir.Dir) {
 	trackers, _ := filepath.Glob(filepath.Join(cluster.Path(), trackerDir+"*")) // the pattern is well-formed
 	for _, dir := range trackers {
-		if process.KillLeftover(dir) != nil {
+		if process.KillLeftover(dir, slog.New(slog.DiscardHandler)) != nil {
 			cluster.Close() // the next start tries again
 			return
 		}

@@ -26,13 +26,13 @@ const (
 var layout = datadir.Layout{
 	Daemon: "task tracker", Marker: "quern-tasktracker",
 	Dirs:  []string{core.JobsDir, core.LogsDir, core.RunDir, program.Dir, token.Dir, disks.TrashDir},
-	Files: []string{process.RecordFile, clusterName, clusterName + ".new", stagingName, stagingName + ".new", process.GroupFile, disks.ProbeFile},
+	Files: []string{process.RecordFile, process.NewRecordFile, clusterName, clusterName + ".new", stagingName, stagingName + ".new", process.GroupFile, disks.ProbeFile},
 }
 
 // removeLeftovers kills the workers of an earlier process and removes its files, except for
 // files that this process can use. Workers go first, as they may write.
 func removeLeftovers(cfg *Config, dirs *disks.Set) ([]disks.Leftover, error) {
-	if err := process.KillLeftover(cfg.Dir); err != nil {
+	if err := process.KillLeftover(cfg.Dir, cfg.Logger); err != nil {
 		return nil, err
 	}
 	names := []string{core.RunDir, program.Dir}

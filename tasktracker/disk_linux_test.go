@@ -105,6 +105,32 @@ func TestAttemptFillsDisk(t *testing.T) {
 	l.succeed(wire.Map, 2, doSucceed)
 }
 
+// TestAttemptExceedsDiskLimit: an attempt with more files than the job or the tracker allows
+// fails. The error names the limit, the bytes and the directory. Quern's own files do not count.
+func TestAttemptExceedsDiskLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		job, tracker int64
+		want         string
+	}{
+		"job":          {job: 20 << 20, want: "the 20971520 it may have there (" + wire.LocalBytesProperty + ")"},
+		"tracker":      {tracker: 30 << 20, want: "the 31457280 it may have there (-attempt-disk-bytes of tracker t1)"},
+		"lower of two": {job: 20 << 20, tracker: 30 << 20, want: wire.LocalBytesProperty},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), AttemptDisk: c.tracker})
+			l.connect(1)
+			task := wire.TaskID{Job: job1, Kind: wire.Map}
+			within := l.launchAs(task, wire.Launch{Index: doSpill, LocalBytes: c.job})
+			l.final(within, wire.AttemptSucceeded)
+			id := l.launchAs(task, wire.Launch{Index: doFill, LocalBytes: c.job})
+			r := l.final(id, wire.AttemptFailed)
+			if dir := l.path("jobs", job1.String(), id.String(), "work"); !strings.Contains(r.Error, "its files in "+dir+" take at least ") || !strings.Contains(r.Error, c.want) {
+				t.Errorf("error is %q", r.Error)
+			}
+		})
+	}
+}
+
 // TestFullByAttempt: if an attempt fills a disk before the tracker can end it, only
 // attempts that cannot write fail.
 func TestFullByAttempt(t *testing.T) {

@@ -102,6 +102,7 @@ type Config struct {
 	Embedded    bool    // the job tracker is in this process and is trusted, see core.Config
 	ShuffleRate float64 // limit of all fetches from other trackers, in bytes a second; 0: none
 	Temporary   bool    // nothing in Dir is kept for a later process; logs are removed with their job
+	AttemptDisk int64   // limit of the bytes in each attempt's working directory; 0: none
 	Logs        Logs
 	Health      Health
 	Workers     workers.Starter         // nil: processes of the job's program
@@ -181,6 +182,8 @@ func New(cfg Config) (*Tracker, error) {
 		return nil, fmt.Errorf("task tracker %s: the shuffle rate must be at least %d bytes a second, got %v", cfg.ID, MinShuffleRate, cfg.ShuffleRate)
 	case cfg.Logs.Attempt != 0 && cfg.Logs.Attempt < MinAttemptLogs:
 		return nil, fmt.Errorf("task tracker %s: the limit of an attempt's logs must be at least %d bytes, got %d", cfg.ID, MinAttemptLogs, cfg.Logs.Attempt)
+	case cfg.AttemptDisk < 0:
+		return nil, fmt.Errorf("task tracker %s: the limit of an attempt's files must not be negative, got %d", cfg.ID, cfg.AttemptDisk)
 	case cfg.StopGrace < 0 || cfg.StopGrace > MaxStopGrace:
 		return nil, fmt.Errorf("task tracker %s: the time between SIGTERM and SIGKILL must be from 0 to %v, got %v", cfg.ID, MaxStopGrace, cfg.StopGrace)
 	case cfg.Health.Script != "" && (cfg.Health.Interval <= 0 || cfg.Health.Timeout <= 0):
@@ -290,6 +293,7 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	}
 	for i, disk := range t.cfg.Disks {
 		l.detached(func() { l.spaceGuard.Watch(l.ctx, i, disk) })
+		l.detached(func() { l.spaceGuard.WatchAttempts(l.ctx, i) })
 	}
 	if !t.cfg.Temporary {
 		l.wait.Go(l.expireLogs)
@@ -350,7 +354,7 @@ func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.S
 		diskWork: wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded),
 		tokens: tokens,
 	}
-	l.spaceGuard = &disks.SpaceGuard{Disks: dirs, Tracker: cfg.ID, Running: l.running, EndAttempt: l.endAttempt}
+	l.spaceGuard = &disks.SpaceGuard{Disks: dirs, Tracker: cfg.ID, Running: l.running, EndAttempt: l.endAttempt, LocalBytes: cfg.AttemptDisk}
 	l.workers = workers.New(workers.Config{Starter: cfg.Workers, OnEvent: l.event, LogDir: cfg.Dir, Grace: cfg.StopGrace})
 	l.gather = gather.New(gather.Config{
 		OnEvent: l.event, Token: tokens.Get, Stall: cfg.hooks.fetchStall, Rate: cfg.ShuffleRate, Dial: cfg.Service.Dial, Log: cfg.Logger,

@@ -123,6 +123,7 @@ type (
 		Timeout    time.Duration `msgpack:"Timeout"`
 		Memory     int64         `msgpack:"Memory"`            // maximum resident bytes of the attempt's processes; 0: no limit
 		Processes  int           `msgpack:"Processes"`         // maximum number of processes of the attempt; 0: no limit
+		LocalBytes int64         `msgpack:"LocalBytes"`        // maximum bytes in the attempt's working directory; 0: no limit
 		Rack       string        `msgpack:"Rack"`              // of the tracker; empty: unknown
 		Token      string        `msgpack:"Token"`             // of the job
 		GivenUp    []uint64      `msgpack:"GivenUp,omitempty"` // for a commit: tasks without output, one bit each

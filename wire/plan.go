@@ -97,6 +97,10 @@ type Program struct {
 	Dir   string            `msgpack:"Dir"`   // the client's working directory, the base of the plan's relative paths
 }
 
+// LocalBytesProperty limits the bytes in the working directory of an attempt. It has Hadoop's
+// name.
+const LocalBytesProperty = "mapreduce.job.local-fs.single-disk-limit.bytes"
+
 // Directories beside the submissions in a cluster's staging directory.
 const (
 	StagingClusters = "clusters" // clusters/<cluster id>: the nonce, which proves that trackers share the directory

@@ -55,6 +55,7 @@ type options struct {
 	staging                 string // URL; empty: from the first job tracker
 	keep                    time.Duration
 	keepBytes, attemptLogs  int64
+	attemptDisk             int64
 	stopGrace               time.Duration
 	health                  tasktracker.Health
 	verbose                 bool
@@ -84,6 +85,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "most `bytes` of such logs to keep")
 	set.Int64Var(&o.attemptLogs, "attempt-log-bytes", tasktracker.DefaultAttemptLogs, "most `bytes` of logs per attempt, also while it runs: the first and the last part of each log are kept")
 	set.DurationVar(&o.stopGrace, "stop-grace", tasktracker.DefaultStopGrace, "`time` that the processes of an ended attempt have after SIGTERM, until SIGKILL")
+	set.Int64Var(&o.attemptDisk, "attempt-disk-bytes", 0, "most `bytes` in the working directory of an attempt of any job (default no limit but the job's)")
 	set.StringVar(&o.health.Script, "health-script", "", "`path` of a script that checks this machine: while it prints a line that begins with ERROR, the machine gets no new work (default none)")
 	set.DurationVar(&o.health.Interval, "health-interval", time.Minute, "`time` between two runs of -health-script")
 	set.DurationVar(&o.health.Timeout, "health-timeout", 30*time.Second, "`time` after which -health-script is killed: the machine then counts as unhealthy")
@@ -127,6 +129,8 @@ func (o *options) check(keep int) (err error) {
 		return daemon.Usagef("-shuffle-rate must be at least %d bytes a second, got %d", tasktracker.MinShuffleRate, o.shuffleRate)
 	case o.attemptLogs < tasktracker.MinAttemptLogs:
 		return daemon.Usagef("-attempt-log-bytes must be at least %d, got %d", tasktracker.MinAttemptLogs, o.attemptLogs)
+	case o.attemptDisk < 0:
+		return daemon.Usagef("-attempt-disk-bytes must not be negative, got %d", o.attemptDisk)
 	case o.stopGrace <= 0 || o.stopGrace > tasktracker.MaxStopGrace:
 		return daemon.Usagef("-stop-grace must be more than 0 and at most %v, got %v", tasktracker.MaxStopGrace, o.stopGrace)
 	case keep < 1 || o.keepBytes < 1:

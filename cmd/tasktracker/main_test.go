@@ -78,6 +78,7 @@ func TestRefusedFlags(t *testing.T) {
 		{"-join a:1 -keep 0", "-keep"},
 		{"-join a:1 -attempt-log-bytes 0", "-attempt-log-bytes must be at least"},
 		{"-join a:1 -attempt-log-bytes 65536", ""},
+		{"-join a:1 -attempt-disk-bytes -1", "-attempt-disk-bytes must not be negative, got -1"},
 		{"-join a:1 -stop-grace 0s", "-stop-grace must be more than 0 and at most 10m0s, got 0s"},
 		{"-join a:1 -stop-grace 11m", "-stop-grace must be more than 0 and at most 10m0s, got 11m0s"},
 		{"-join a:1 -stop-grace 250ms", ""},

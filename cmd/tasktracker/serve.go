@@ -46,7 +46,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		},
 		MapSlots: o.mapSlots, ReduceSlots: o.reduceSlots, Dir: o.disks[0], Disks: o.disks, Staging: o.staging,
 		FS: builtin.FileSystems(), Logs: tasktracker.Logs{Age: o.keep, Bytes: o.keepBytes, Attempt: o.attemptLogs},
-		ShuffleRate: float64(o.shuffleRate), StopGrace: o.stopGrace, Health: o.health,
+		ShuffleRate: float64(o.shuffleRate), StopGrace: o.stopGrace, AttemptDisk: o.attemptDisk, Health: o.health,
 		Check: func(path string) error {
 			_, err := jobfile.Check(path)
 			return err

@@ -97,7 +97,7 @@ func (l *leader) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	m := &wire.Launch{
 		Epoch: l.epoch, Attempt: id, Staging: j.facts.Submission().Staging(), Index: j.facts.Index(),
 		Subject: subject, Timeout: j.spec.Timeout,
-		Memory: j.spec.ForKind(tk.kind).MaxMemory, Processes: j.spec.MaxProcesses, Rack: t.rack,
+		Memory: j.spec.ForKind(tk.kind).MaxMemory, Processes: j.spec.MaxProcesses, LocalBytes: j.spec.MaxLocalBytes, Rack: t.rack,
 		Token: j.spec.token, Skip: j.skipMode(tk),
 	}
 	switch tk.kind {

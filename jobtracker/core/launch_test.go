@@ -29,9 +29,9 @@ func TestLaunchHasLimits(t *testing.T) {
 	feed(FromTracker{Stream: 1, Message: &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1, MapSlots: 1}})
 	feed(FromTracker{Stream: 1, Message: &wire.Inventory{}})
 	feed(Submit{Submission: &wire.Submission{Key: "k", Staging: "mem://s", Plan: wire.Plan{Jobs: []wire.JobPlan{{
-		Properties: map[string]string{"mapreduce.map.memory.mb": "2", "quern.task.processes": "4"},
+		Properties: map[string]string{"mapreduce.map.memory.mb": "2", "quern.task.processes": "4", wire.LocalBytesProperty: "5"},
 	}}}}})
-	if launch == nil || launch.Attempt.Task.Kind != wire.Map || launch.Memory != 2<<20 || launch.Processes != 4 {
+	if launch == nil || launch.Attempt.Task.Kind != wire.Map || launch.Memory != 2<<20 || launch.Processes != 4 || launch.LocalBytes != 5 {
 		t.Errorf("launched %+v", launch)
 	}
 }

@@ -188,16 +188,17 @@ func (c *Core) endWithoutDisk(reason string) {
 
 // Running is an attempt that may be writing to a disk.
 type Running struct {
-	Worker  int
-	Attempt wire.AttemptID
-	Dir     string
+	Worker     int
+	Attempt    wire.AttemptID
+	Dir        string
+	LocalBytes int64 // limit of its working directory; 0: none
 }
 
 // Running lists the attempts that may be writing to a disk.
 func (c *Core) Running(disk int) (list []Running) {
 	for _, a := range c.active {
 		if a.worker != nil && a.phase < ending && a.disk.index == disk {
-			list = append(list, Running{a.worker.id, a.id, a.dir()})
+			list = append(list, Running{a.worker.id, a.id, a.dir(), a.launch.LocalBytes})
 		}
 	}
 	return list

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/wire"
 )
 
 // A disk is good if probeBytes can be written and read, and minFree bytes are free.
@@ -46,6 +48,7 @@ type SpaceGuard struct {
 	Tracker    string                                              // its id
 	Running    func(disk int) []core.Running                       // returns the attempts on a disk
 	EndAttempt func(disk int, attempt core.Running, reason string) // ends an attempt, if it still runs
+	LocalBytes int64                                               // limit of each attempt's working directory; 0: none
 
 	mu sync.Mutex // held by freeSpace
 }
@@ -61,6 +64,47 @@ func (r *SpaceGuard) Probe(ctx context.Context, disk int, path string) error {
 		err = r.Disks.probe(path)
 	}
 	return err
+}
+
+// WatchAttempts ends attempts that exceed the limit of their working directory, until ctx
+// ends. It spends a tenth of its time on measurements, so that large trees do no harm.
+func (r *SpaceGuard) WatchAttempts(ctx context.Context, disk int) {
+	pause := time.NewTimer(watchPeriod)
+	defer pause.Stop()
+	for {
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return
+		}
+		began := time.Now()
+		for _, attempt := range r.Running(disk) {
+			if ctx.Err() != nil {
+				return
+			}
+			if reason := r.tooLarge(attempt); reason != "" {
+				r.EndAttempt(disk, attempt, reason)
+			}
+		}
+		pause.Reset(max(watchPeriod, 9*time.Since(began)))
+	}
+}
+
+// tooLarge returns an error text if the working directory of an attempt exceeds the limit.
+func (r *SpaceGuard) tooLarge(attempt core.Running) string {
+	limit, name := attempt.LocalBytes, wire.LocalBytesProperty
+	if r.LocalBytes > 0 && (limit == 0 || r.LocalBytes < limit) {
+		limit, name = r.LocalBytes, "-attempt-disk-bytes of tracker "+r.Tracker
+	}
+	if limit <= 0 {
+		return ""
+	}
+	dir := core.WorkDir(attempt.Dir)
+	size := treeBytes(dir, limit)
+	if size <= limit {
+		return ""
+	}
+	return fmt.Sprintf("its files in %s take at least %d bytes, more than the %d it may have there (%s)", dir, size, limit, name)
 }
 
 // Watch ends attempts that fill a disk, until ctx ends.
@@ -91,7 +135,7 @@ func (r *SpaceGuard) freeSpace(ctx context.Context, disk int, path string) bool 
 	var largest core.Running
 	size := int64(0)
 	for _, attempt := range r.Running(disk) {
-		if n := treeBytes(attempt.Dir); n > size {
+		if n := treeBytes(attempt.Dir, math.MaxInt64); n > size {
 			largest, size = attempt, n
 		}
 	}
@@ -109,19 +153,40 @@ func (r *SpaceGuard) freeSpace(ctx context.Context, disk int, path string) bool 
 	return false
 }
 
-// treeBytes returns the disk space of a tree, without files that cannot be read.
-func treeBytes(dir string) (sum int64) {
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+// Limits of a measurement: files of a tree, and entries of a directory that are read at once.
+const (
+	maxMeasured = 1 << 20
+	dirBatch    = 1 << 10
+)
+
+// treeBytes returns the disk space of a tree, without files that cannot be read. It stops when
+// the sum exceeds enough, or after maxMeasured files.
+func treeBytes(dir string, enough int64) (sum int64) {
+	dirs, measured := []string{dir}, 0
+	for len(dirs) > 0 && sum <= enough && measured < maxMeasured {
+		name := dirs[len(dirs)-1]
+		dirs = dirs[:len(dirs)-1]
+		f, err := os.Open(name)
 		if err != nil {
-			return nil // the file was just removed
+			continue // it was just removed
 		}
-		if info, err := d.Info(); err == nil {
-			if st, ok := info.Sys().(*syscall.Stat_t); ok {
-				sum += st.Blocks * 512
+		for err == nil && sum <= enough && measured < maxMeasured {
+			var entries []os.DirEntry
+			entries, err = f.ReadDir(dirBatch)
+			for _, e := range entries {
+				measured++
+				if e.IsDir() {
+					dirs = append(dirs, filepath.Join(name, e.Name()))
+				}
+				if info, err := e.Info(); err == nil {
+					if st, ok := info.Sys().(*syscall.Stat_t); ok {
+						sum += st.Blocks * 512
+					}
+				}
 			}
 		}
-		return nil
-	})
+		f.Close()
+	}
 	return sum
 }
 

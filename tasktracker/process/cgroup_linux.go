@@ -134,7 +134,7 @@ func (g *cgroups) close() error {
 	if g.dir == "" {
 		return nil
 	}
-	return errors.Join(removeCgroup(g.dir), os.Remove(filepath.Join(g.stateDir, GroupFile)))
+	return errors.Join(removeCgroup(g.dir, time.Now().Add(groupWait)), os.Remove(filepath.Join(g.stateDir, GroupFile)))
 }
 
 // delegatedCgroup returns the parent of the tracker's group.
@@ -259,13 +259,13 @@ func (c *cgroup) kill() {
 // removes it when it ends or starts again.
 func (c *cgroup) remove() {
 	if c != nil {
-		_ = removeCgroup(c.dir)
+		_ = removeCgroup(c.dir, time.Now().Add(groupWait))
 	}
 }
 
 // removeCgroup kills the processes of a group and removes it with all groups below. Killed
-// processes need some time to disappear.
-func removeCgroup(dir string) error {
+// processes need some time to disappear; it waits for them until end.
+func removeCgroup(dir string, end time.Time) error {
 	_ = setCgroup(dir, "cgroup.kill", "1")
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -273,10 +273,10 @@ func removeCgroup(dir string) error {
 	}
 	for _, e := range entries {
 		if e.IsDir() {
-			err = errors.Join(err, removeCgroup(filepath.Join(dir, e.Name())))
+			err = errors.Join(err, removeCgroup(filepath.Join(dir, e.Name()), end))
 		}
 	}
-	for end := time.Now().Add(groupWait); ; time.Sleep(time.Millisecond) {
+	for ; ; time.Sleep(time.Millisecond) {
 		removeErr := os.Remove(dir)
 		if removeErr == nil || errors.Is(removeErr, fs.ErrNotExist) || time.Now().After(end) {
 			return errors.Join(err, removeErr)
@@ -296,7 +296,7 @@ func killCgroup(stateDir string) error {
 	group := strings.TrimSpace(string(text))
 	// The prefix of its name protects groups that no tracker made.
 	if _, err := os.Stat(filepath.Join(group, "cgroup.procs")); err == nil && strings.HasPrefix(filepath.Base(group), cgroupPrefix) {
-		if err := removeCgroup(group); err != nil {
+		if err := removeCgroup(group, time.Now().Add(groupWait)); err != nil {
 			return err
 		}
 	}

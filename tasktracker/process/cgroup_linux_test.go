@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,7 +33,7 @@ func TestControlGroupOfDeadTracker(t *testing.T) {
 		cmd.Wait()
 		t.Skip("no control group can be made here")
 	}
-	if err := KillLeftover(dir); err != nil {
+	if err := KillLeftover(dir, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {

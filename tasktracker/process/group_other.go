@@ -3,6 +3,7 @@
 package process
 
 import (
+	"log/slog"
 	"os/exec"
 	"syscall"
 
@@ -27,10 +28,15 @@ func (w *process) reap() error {
 // otherMembers returns one process: there may be some.
 func otherMembers(int) []int { return []int{0} }
 
-func appendRecord(string, int) error { return nil }
-func killRecorded(string) error      { return nil }
-func newRecord(string) error         { return nil }
-func killCgroup(string) error        { return nil }
+// recordFile records nothing on this system.
+type recordFile struct{ name string }
+
+func (*recordFile) add(int) error { return nil }
+
+func groupMembers() map[int][]int                                   { return nil }
+func killRecorded(string, func() map[int][]int, *slog.Logger) error { return nil }
+func newRecord(string) error                                        { return nil }
+func killCgroup(string) error                                       { return nil }
 
 // cgroups exist only on Linux.
 type cgroups struct{ stateDir string }

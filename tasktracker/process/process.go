@@ -14,7 +14,8 @@
 //	cgroup   the directory of the tracker's control group, if it has one
 //
 // The start time shows whether another process has got the same number. KillLeftover does
-// not kill such a process.
+// not kill such a process. A running tracker removes lines of dead workers from time to time,
+// and KillLeftover reads only the last 16 MiB, so old or damaged files cost little.
 //
 // # Invariants
 //
@@ -36,6 +37,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,13 +73,14 @@ type Starter struct {
 	meter    meter
 	groups   cgroups
 	captures attemptlog.Captures
+	record   recordFile
 }
 
 var _ workers.Starter = (*Starter)(nil)
 
 // New returns a starter. Before the first Start, call [StartRecord] for its directory.
 func New(cfg Config) *Starter {
-	p := &Starter{cfg: cfg}
+	p := &Starter{cfg: cfg, record: recordFile{name: filepath.Join(cfg.Dir, RecordFile)}}
 	if cfg.Groups {
 		p.groups.stateDir = cfg.Dir
 	}
@@ -86,8 +89,11 @@ func New(cfg Config) *Starter {
 
 // Files of a tracker's directory.
 const (
-	RecordFile = "workers"
-	GroupFile  = "cgroup"
+	RecordFile    = "workers"
+	NewRecordFile = RecordFile + newSuffix // while RecordFile is written again
+	GroupFile     = "cgroup"
+
+	newSuffix = ".new"
 )
 
 // StartRecord starts a new record of workers in a tracker's directory.
@@ -95,8 +101,8 @@ func StartRecord(dir string) error { return newRecord(filepath.Join(dir, RecordF
 
 // KillLeftover kills the processes of a dead tracker. No running tracker may use the
 // directory, except for one that is starting.
-func KillLeftover(dir string) error {
-	return errors.Join(killRecorded(filepath.Join(dir, RecordFile)), killCgroup(dir))
+func KillLeftover(dir string, log *slog.Logger) error {
+	return errors.Join(killRecorded(filepath.Join(dir, RecordFile), groupMembers, log), killCgroup(dir))
 }
 
 // Start implements workers.Starter.
@@ -145,7 +151,7 @@ func (p *Starter) Start(sub *wire.Submission, dir string) (workers.Worker, error
 	if w.cmd, w.group, err = p.groups.start(command); err != nil {
 		return nil, errors.Join(err, w.conn.Close())
 	}
-	if err := appendRecord(filepath.Join(p.cfg.Dir, RecordFile), w.pid()); err != nil {
+	if err := p.record.add(w.pid()); err != nil {
 		w.Kill()
 		return nil, errors.Join(fmt.Errorf("record worker: %w", err), w.Wait(), w.conn.Close())
 	}

@@ -1,11 +1,14 @@
 package process
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -110,6 +113,7 @@ func TestKillLeftover(t *testing.T) {
 	if err := StartRecord(dir); err != nil {
 		t.Fatal(err)
 	}
+	records := recordFile{name: filepath.Join(dir, RecordFile)}
 	start := func(script string) *exec.Cmd {
 		cmd := exec.Command("sh", "-c", script)
 		cmd.Env = workerEnvironment(os.Environ())
@@ -117,7 +121,7 @@ func TestKillLeftover(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if err := appendRecord(filepath.Join(dir, RecordFile), cmd.Process.Pid); err != nil {
+		if err := records.add(cmd.Process.Pid); err != nil {
 			t.Fatal(err)
 		}
 		return cmd
@@ -149,7 +153,7 @@ func TestKillLeftover(t *testing.T) {
 	}
 	fmt.Fprintf(record, "%d 1\nnonsense\n%d", unrelated.Process.Pid, unrelated.Process.Pid)
 	record.Close()
-	if err := KillLeftover(dir); err != nil {
+	if err := KillLeftover(dir, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	if p, err := readProcess(orphan); err == nil && p.alive() {
@@ -160,5 +164,101 @@ func TestKillLeftover(t *testing.T) {
 	}
 	if p, err := readProcess(unrelated.Process.Pid); err != nil || !p.alive() {
 		t.Errorf("another process was killed: %v", err)
+	}
+}
+
+// TestLongRecord: however many workers an earlier process recorded, a start scans the machine's
+// processes a few times, uses little memory, and kills what is recorded last.
+func TestLongRecord(t *testing.T) {
+	dir := t.TempDir()
+	if err := StartRecord(dir); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, RecordFile)
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const hole = 4 << 30 // of a damaged file
+	if err := f.Truncate(hole); err != nil {
+		t.Skipf("no large files here: %v", err)
+	}
+	text := []byte("\n")
+	for n := range 50_000 {
+		text = fmt.Appendf(text, "%d %d\n", 1<<23+n, n) // beyond the kernel's numbers
+	}
+	if _, err := f.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	var leftovers []*exec.Cmd
+	records := recordFile{name: file}
+	for range 20 {
+		cmd := exec.Command("sleep", "1000")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := records.add(cmd.Process.Pid); err != nil {
+			t.Fatal(err)
+		}
+		leftovers = append(leftovers, cmd)
+	}
+	scans := 0
+	var log bytes.Buffer
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err = killRecorded(file, func() map[int][]int { scans++; return groupMembers() }, slog.New(slog.NewTextHandler(&log, nil)))
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if scans > 1+killRounds {
+		t.Errorf("%d scans of the machine's processes", scans)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > 4*maxRecordBytes {
+		t.Errorf("it allocated %d bytes", n)
+	}
+	if !strings.Contains(log.String(), "the file of workers is too long") || !strings.Contains(log.String(), "processes=20") {
+		t.Errorf("log:\n%s", &log)
+	}
+	for _, cmd := range leftovers {
+		if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
+			t.Errorf("a leftover ended: %v", err)
+		}
+	}
+}
+
+// TestRecordStaysShort: the file of a running tracker loses the lines of dead workers.
+func TestRecordStaysShort(t *testing.T) {
+	dir := t.TempDir()
+	if err := StartRecord(dir); err != nil {
+		t.Fatal(err)
+	}
+	records := recordFile{name: filepath.Join(dir, RecordFile)}
+	f, err := os.OpenFile(records.name, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(f, "%d 1\n", os.Getpid()) // this number, but not this process
+	f.Close()
+	if err := records.add(os.Getpid()); err != nil {
+		t.Fatal(err)
+	}
+	records.written = rewriteBytes + 1
+	if err := records.add(os.Getppid()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(records.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := readProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	if len(lines) != 4 || lines[1] != fmt.Sprintf("%d %d", os.Getpid(), self.start) || !strings.HasPrefix(lines[2], fmt.Sprintf("%d ", os.Getppid())) {
+		t.Errorf("it has\n%s", text)
 	}
 }

@@ -19,6 +19,7 @@ import (
 type Settings struct {
 	Timeout       time.Duration // longest time without progress of an attempt; 0: no limit
 	MaxProcesses  int           // most processes of an attempt at a time; 0: no limit
+	MaxLocalBytes int64         // most bytes in the working directory of an attempt; 0: no limit
 	Maps, Reduces TaskSettings
 	SkipStart     int // failed attempts of a task after which it skips records
 	CounterLimits wire.CounterLimits
@@ -48,6 +49,7 @@ func Of(plan *wire.JobPlan) Settings {
 	return Settings{
 		Timeout:       time.Duration(p.number("mapreduce.task.timeout", 600_000, 0, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond,
 		MaxProcesses:  int(p.number("quern.task.processes", 0, 0, math.MaxInt32)),
+		MaxLocalBytes: max(p.number(wire.LocalBytesProperty, -1, -1, math.MaxInt64), 0),
 		Maps:          p.tasks("map", "maxrecords"),
 		Reduces:       p.tasks("reduce", "maxgroups"),
 		SkipStart:     int(p.number("mapreduce.task.skip.start.attempts", 2, 1, math.MaxInt32)),

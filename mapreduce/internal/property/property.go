@@ -64,6 +64,8 @@ func All() []Property {
 			"fraction of the maps, from 0 to 1, that must end before the scheduler flowflex plans the reduces; "+
 				"with quern.shuffle.split=false, before reduces take slots"),
 		number(Reduces, 1, 0, 1<<20, "number of reduce tasks; 0: the maps write the output"),
+		number(wire.LocalBytesProperty, -1, -1, math.MaxInt64,
+			"maximum bytes that an attempt may have in its working directory on a local disk, without Quern's own sorted files; an attempt that exceeds it fails; 0 or less: no limit"),
 		text("mapreduce.job.skip.outdir", "", 0, "directory for the records that the job has skipped: a URL or an absolute path; "+
 			"empty: _logs/skip in the output directory; none: they are not written"),
 		number("mapreduce.map.failures.maxpercent", 0, 0, 100,
