@@ -115,7 +115,7 @@ func TestPlanLogSize(t *testing.T) {
 	if len(log.Bytes()) > 0 || log.LostBefore <= huge.At {
 		t.Errorf("after one that is too large %d bytes, lost before %d", len(log.Bytes()), log.LostBefore)
 	}
-	if _, err := ParsePlans(make([]byte, MaxPlanLog+1)); !errors.Is(err, ErrNotHistory) {
+	if _, err := ParsePlans(make([]byte, MaxPlanLog+2)); !errors.Is(err, ErrNotHistory) {
 		t.Errorf("a log that is too large: %v", err)
 	}
 	log.Add(plan(n + 1))

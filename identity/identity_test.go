@@ -278,8 +278,8 @@ func TestAuthorityStays(t *testing.T) {
 	}
 }
 
-// TestIncompleteAuthority: an authority that could not be made completely is made again, and
-// leaves no temporary file.
+// TestIncompleteAuthority: if an authority could not be made completely, the next call makes it.
+// No temporary file stays.
 func TestIncompleteAuthority(t *testing.T) {
 	for _, name := range []string{GossipFile, authorityKeyFile, AuthorityFile} {
 		dir, now := t.TempDir(), time.Now()

@@ -58,6 +58,42 @@ func TestJoinInPieces(t *testing.T) {
 	}
 }
 
+// TestJoinInOrder: if one side of a join has a total order, both sides get the same partitions, and
+// the part files together are sorted.
+func TestJoinInOrder(t *testing.T) {
+	var lines, want strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&lines, "%03d\tx\n", i*37%200)
+		fmt.Fprintf(&want, "%03d\t[x] [x]\n", i)
+	}
+	for _, left := range []bool{true, false} {
+		side := func(path string, ordered bool) *Pairs[string, string] {
+			pairs := Map(KeyValues(path), func(_ *Task, kv Pair[string, string], emit func(string, string)) error {
+				emit(kv.A, kv.B)
+				return nil
+			})
+			if ordered {
+				pairs.TotalOrder()
+			}
+			return pairs
+		}
+		b := &jobRunner{
+			files: map[string]string{"a": lines.String(), "b": lines.String()}, splitLines: 50,
+			properties: map[string]string{"mapreduce.job.reduces": "3"},
+		}
+		out, err := b.run(Join(side("a", left), side("b", !left), func(_ *Task, k string, as, bs iter.Seq[string], emit func(string, string)) error {
+			emit(k, fmt.Sprint(collectSeq(as, 9), collectSeq(bs, 9)))
+			return nil
+		}).Job("j"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := mainText(out, "j"); got != want.String() {
+			t.Errorf("left side in order: %v: got %.100q, want %.100q", left, got, want.String())
+		}
+	}
+}
+
 // collectSeq takes up to n elements.
 func collectSeq(s iter.Seq[string], n int) (all []string) {
 	for v := range s {

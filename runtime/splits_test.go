@@ -148,6 +148,13 @@ func TestSplitsFile(t *testing.T) {
 		if _, _, err := decodeSplits(data); err == nil {
 			t.Fatalf("damage at %d was not found", at)
 		}
+		f = mem.New(1)
+		putFile(f, "mem://t/splits", data)
+		for i, want := range splits {
+			if got, err := readEntry(f, "mem://t/splits", i); err == nil && fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Fatalf("damage at %d: entry %d is %v; want %v", at, i, got, want)
+			}
+		}
 	})
 }
 

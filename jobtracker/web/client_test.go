@@ -257,12 +257,6 @@ func TestGiveUp(t *testing.T) {
 			t.Errorf("%s: %v", g.name, err)
 		}
 	}
-	l.setLeader(all[0])
-	all[0].after = func(wire.Submission) error { return errors.New("odd") }
-	if _, err := testClient(t, all[0].addr).Submit(t.Context(), submission("k")); !errors.Is(err, client.ErrUndecided) {
-		t.Errorf("an error within the leader: %v", err)
-	}
-	l.setLeader(nil)
 	c := testClient(t, all[1].addr)
 	c.Patience = 50 * time.Millisecond
 	if cluster, err := c.Cluster(t.Context()); err != nil || cluster.IsLeader || cluster.ID != "c1" {

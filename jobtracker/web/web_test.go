@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -195,6 +196,16 @@ func TestSentinels(t *testing.T) {
 	}
 	if p, status := problem(errors.New("odd")); p.Code != codeInternal || status != 500 {
 		t.Errorf("%+v %d", p, status)
+	}
+}
+
+// TestErrorWithinLeader: after an unexpected error of the leader, it is not known whether it
+// accepted a submission.
+func TestErrorWithinLeader(t *testing.T) {
+	f, c := startOne(t)
+	f.after = func(wire.Submission) error { return errors.New("odd") }
+	if _, err := c.Submit(t.Context(), submission("k")); !errors.Is(err, client.ErrUndecided) || !strings.Contains(err.Error(), "odd") {
+		t.Error(err)
 	}
 }
 
