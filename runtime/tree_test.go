@@ -449,3 +449,30 @@ func TestCleanupAfterCommit(t *testing.T) {
 		t.Fatal(got)
 	}
 }
+
+// TestMoveFile: a file counts as moved only if its source is missing and the target has its size.
+func TestMoveFile(t *testing.T) {
+	for what, c := range map[string]struct {
+		from, to string // content; empty: missing
+		want     error
+		fatal    bool
+	}{
+		"to move":      {"abc", "", nil, false},
+		"moved":        {"", "abc", nil, false},
+		"cut off":      {"", "ab", ErrCorrupt, true},
+		"longer":       {"", "abcd", ErrCorrupt, true},
+		"of another":   {"abc", "abc", ErrOutputExists, true},
+		"both missing": {"", "", fs.ErrNotExist, false},
+	} {
+		f := mem.New(64)
+		for name, content := range map[string]string{"mem://t/from": c.from, "mem://t/to": c.to} {
+			if content != "" {
+				putFile(f, name, []byte(content))
+			}
+		}
+		err := (&tree{fs: f}).moveFile("mem://t/from", "mem://t/to", 3)
+		if !errors.Is(err, c.want) || isFatal(err) != c.fatal {
+			t.Errorf("%s: %v, want %v", what, err, c.want)
+		}
+	}
+}

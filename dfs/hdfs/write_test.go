@@ -26,23 +26,22 @@ func pattern(n int) []byte {
 func TestWrite(t *testing.T) {
 	const block = 600 << 10
 	for what, c := range map[string]struct {
-		hdfs     fakeHDFS
+		hdfs     *fakeHDFS
 		bad      []string // DataNodes that have failed before
 		excluded []string // for the last block
 		abandons int
 	}{
-		"no failure":           {hdfs: fakeHDFS{nodes: 3}},
-		"first node fails":     {hdfs: fakeHDFS{nodes: 4, fails: nodeAt(1), room: 400 << 10, from: 2}, excluded: []string{nodeAt(1)}, abandons: 1},
-		"second node fails":    {hdfs: fakeHDFS{nodes: 4, fails: nodeAt(2), room: 400 << 10}, excluded: []string{nodeAt(2)}, abandons: 1},
-		"fails at the end":     {hdfs: fakeHDFS{nodes: 4, fails: nodeAt(2), from: 2}, excluded: []string{nodeAt(2)}, abandons: 1},
-		"cannot be reached":    {hdfs: fakeHDFS{nodes: 4, refuses: nodeAt(2)}, excluded: []string{nodeAt(2)}, abandons: 1},
-		"all failed before":    {hdfs: fakeHDFS{nodes: 2}, bad: []string{nodeAt(1), nodeAt(2)}},
-		"another fails":        {hdfs: fakeHDFS{nodes: 4, fails: nodeAt(2), room: 1}, bad: []string{nodeAt(1)}, excluded: []string{nodeAt(1), nodeAt(2)}, abandons: 1},
-		"confirmed late":       {hdfs: fakeHDFS{nodes: 3, answers: map[string][]bool{"complete": {false, false}}}},
-		"first answer is late": {hdfs: fakeHDFS{nodes: 3, answers: map[string][]bool{"complete": {false}}}},
+		"no failure":        {hdfs: &fakeHDFS{nodes: 3}},
+		"first node fails":  {hdfs: &fakeHDFS{nodes: 4, fails: nodeAt(1), room: 400 << 10, from: 2}, excluded: []string{nodeAt(1)}, abandons: 1},
+		"second node fails": {hdfs: &fakeHDFS{nodes: 4, fails: nodeAt(2), room: 400 << 10}, excluded: []string{nodeAt(2)}, abandons: 1},
+		"fails at the end":  {hdfs: &fakeHDFS{nodes: 4, fails: nodeAt(2), from: 2}, excluded: []string{nodeAt(2)}, abandons: 1},
+		"cannot be reached": {hdfs: &fakeHDFS{nodes: 4, refuses: nodeAt(2)}, excluded: []string{nodeAt(2)}, abandons: 1},
+		"all failed before": {hdfs: &fakeHDFS{nodes: 2}, bad: []string{nodeAt(1), nodeAt(2)}},
+		"another fails":     {hdfs: &fakeHDFS{nodes: 4, fails: nodeAt(2), room: 1}, bad: []string{nodeAt(1)}, excluded: []string{nodeAt(1), nodeAt(2)}, abandons: 1},
+		"confirmed late":    {hdfs: &fakeHDFS{nodes: 3, answers: map[string][]bool{"complete": {false, false}}}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			h := &c.hdfs
+			h := c.hdfs
 			late := len(h.answers["complete"])
 			f, cluster := newFakeHDFS(t, h, Conf{"dfs.blocksize": "600k"})
 			for i := range h.nodes {
