@@ -162,3 +162,26 @@ func TestSizesAndTimes(t *testing.T) {
 		t.Errorf("a deadline long ago: %s", got)
 	}
 }
+
+// TestGivenUp: status and report name the tasks that were given up, and the first causes.
+func TestGivenUp(t *testing.T) {
+	job := wire.JobStatus{ID: wire.JobID{Start: 1, N: 2}, Name: "j", State: wire.Succeeded, GivenUpTasks: "maps 3, 7-8; reduce 0",
+		Maps: wire.TaskCounts{Total: 9, Done: 6, GivenUp: 3}, Reduces: wire.TaskCounts{Total: 2, Done: 1, GivenUp: 1}, GivenUp: []string{"bad\x1b line\nlog", "worse"}}
+	var status, report bytes.Buffer
+	if err := PrintStatus(&status, &job); err != nil {
+		t.Fatal(err)
+	}
+	NewDisplay(&report, nil, nil, time.Time{}).Update(time.Time{}, []wire.JobStatus{job})
+	want := "  given up, so their records are missing in the output: maps 3, 7-8; reduce 0\n    bad? line\n    worse\n    and 2 more\n"
+	for _, text := range []string{status.String(), report.String()} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q lacks %q", text, want)
+		}
+	}
+	if want := "6 of 9 tasks, 3 tasks given up"; !strings.Contains(status.String(), want) {
+		t.Errorf("%q lacks %q", status.String(), want)
+	}
+	if want := "map 100% shuffle 100% reduce 100%, 4 tasks given up"; !strings.Contains(report.String(), want) {
+		t.Errorf("%q lacks %q", report.String(), want)
+	}
+}

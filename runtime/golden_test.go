@@ -31,6 +31,7 @@ func TestGolden(t *testing.T) {
 				return err
 			},
 		},
-		"side-files": {Value: new(sideFiles), Form: golden.Msgpack, Encode: encodeHashed, Decode: decodeHashed},
+		"skipped-record": golden.OfJSON(new(SkippedRecord)),
+		"side-files":     {Value: new(sideFiles), Form: golden.Msgpack, Encode: encodeHashed, Decode: decodeHashed},
 	})
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
@@ -185,11 +186,13 @@ func (w *asideWriter) add(r SkippedRecord, record string) {
 }
 
 func (w *asideWriter) append(r SkippedRecord) {
-	line, err := json.Marshal(r)
-	if err != nil {
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(r); err != nil {
 		panic(fmt.Sprintf("a skipped record cannot be encoded: %v", err)) // strings and numbers can
 	}
-	w.lines = append(append(w.lines, line...), '\n')
+	w.lines = append(w.lines, line.Bytes()...)
 }
 
 // content returns the lines of the file.

@@ -61,7 +61,7 @@ func TestPosition(t *testing.T) {
 // are counted.
 func TestSkipInFormats(t *testing.T) {
 	fs := mem.New(blockSize)
-	putFile(fs, "mem://t/in/a", []byte("r0\nr1\nr2\nr3\n"))
+	putFile(fs, "mem://t/in/a", []byte("r0\nr<\nr2\nr3\n"))
 	putFile(fs, "mem://t/in/b", []byte("\xff\xfe\n"))
 	for _, c := range []struct {
 		format string
@@ -75,7 +75,7 @@ func TestSkipInFormats(t *testing.T) {
 			}
 			return text
 		}, "r0 r3 ", []string{
-			`{"number":1,"file":"mem://t/in/a","offset":3,"text":"r1"}`, `{"number":2,"file":"mem://t/in/a","offset":6,"text":"r2"}`,
+			`{"number":1,"file":"mem://t/in/a","offset":3,"text":"r<"}`, `{"number":2,"file":"mem://t/in/a","offset":6,"text":"r2"}`,
 			`{"number":4,"file":"mem://t/in/b","offset":0,"bytes":"//4="}`,
 		}},
 		{formatRecords, func(s *Split) (text string) {
@@ -84,7 +84,7 @@ func TestSkipInFormats(t *testing.T) {
 			}
 			return text
 		}, "r0 r3 ", []string{
-			`{"number":1,"file":"mem://t/in/a","offset":3,"text":"r1\n"}`, `{"number":2,"file":"mem://t/in/a","offset":6,"text":"r2\n"}`,
+			`{"number":1,"file":"mem://t/in/a","offset":3,"text":"r<\n"}`, `{"number":2,"file":"mem://t/in/a","offset":6,"text":"r2\n"}`,
 			`{"number":4,"file":"mem://t/in/b","offset":0,"bytes":"//4K"}`,
 		}},
 		{formatFiles, func(s *Split) (text string) {
