@@ -239,3 +239,34 @@ func (f *steppedFS) RemoveAll(name string) error {
 	}
 	return err
 }
+
+// TestReturnAfterEnd: code that returns without an error after its attempt was ended has failed,
+// because it may have read only a part of its input. Nothing of its output stays.
+func TestReturnAfterEnd(t *testing.T) {
+	plan := linesPlan()
+	plan.Reduces, plan.Combine = 0, false
+	began := make(chan struct{})
+	job := Job{Maps: []MapFunc{func(t *Task, _ *Split, _ Collector) error {
+		out, err := t.Output("")
+		if err != nil {
+			return err
+		}
+		if err := out.Write([]byte("a part")); err != nil {
+			return err
+		}
+		close(began)
+		<-t.Ctx.Done()
+		return nil
+	}}}
+	b := newTrackerSim(t, plan, job)
+	b.mustRun(wire.Setup, 0, nil)
+	run := &wire.Run{Attempt: testAttempt(wire.Map, 0, 9), Staging: testStaging, Dir: t.TempDir()}
+	if err := b.conn.Send(run); err != nil {
+		t.Fatal(err)
+	}
+	<-began
+	b.stop()
+	if left := listing(b.fs, "mem://t/data"); strings.Contains(left, "attempt") || strings.Contains(left, "a part") {
+		t.Errorf("it left %q", left)
+	}
+}

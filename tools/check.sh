@@ -78,7 +78,7 @@ step_soak() {
 	go test -count=1 -timeout 2h ./sim -run TestStorms -seeds 5000 || failed=1
 	go test -count=1 -timeout 2h ./sim -run TestLasting -lasting 2000 || failed=1
 	go test -count=1 -timeout 2h ./integration/hdfs -run TestJobs -megabytes 200 || failed=1
-	go test -count=1 -timeout 2h ./integration/cluster -run TestChaos -chaos 20m -chaos-seed $RANDOM || failed=1
+	go test -count=1 -timeout 2h ./integration/cluster -run TestChaos -chaos 30m -chaos-seed $RANDOM -chaos-report "$PWD/docs/chaos.md" || failed=1
 	return $failed
 }
 

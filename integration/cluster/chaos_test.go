@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
@@ -14,21 +15,26 @@ import (
 var (
 	chaosTime = flag.Duration("chaos", 2*time.Minute, "how long TestChaos kills and stops daemons")
 	chaosSeed = flag.Uint64("chaos-seed", 1, "seed of TestChaos's faults")
+
+	chaosReportFile = flag.String("chaos-report", "", "file for the report of TestChaos, in Markdown")
 )
 
-// TestChaos kills and stops daemons at random while jobs are submitted. Every
-// acknowledged job ends with the right output.
+// TestChaos kills and stops daemons at random while jobs are submitted, and keeps up to half of
+// the task trackers sick, see sickness. Every acknowledged job ends with the output of a word count
+// in one process.
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	c := startWithLimit(t, *chaosTime+2*trial.Deadline, shortLease)
+	c := startWithLimit(t, *chaosTime+2*trial.Deadline, shortLease, func(cfg *processes.Config) {
+		cfg.TaskTrackers, cfg.Proxied = 6, true
+	})
 	t.Logf("seed %d: repeat with -chaos=%v -chaos-seed=%d", *chaosSeed, *chaosTime, *chaosSeed)
 	r := rand.New(rand.NewPCG(*chaosSeed, 0))
 	end := time.NewTimer(*chaosTime)
 	defer end.Stop()
 	step := time.NewTicker(500 * time.Millisecond)
 	defer step.Stop()
+	s := &sickness{c: c, r: r, sick: make(map[*processes.Daemon]*ailment), report: newChaosReport(*chaosSeed)}
 	var running []*job
-	ended, faults := 0, 0
 	for over := false; !over; {
 		select {
 		case <-end.C:
@@ -43,56 +49,30 @@ func TestChaos(t *testing.T) {
 			select {
 			case <-j.Ended:
 				j.checkSuccess()
-				ended++
+				s.report.ended(j)
 			default:
 				unfinished = append(unfinished, j)
 			}
 		}
 		running = unfinished
-		if !over && c.disturb(r) {
-			faults++
+		if !over {
+			s.step()
+			s.report.watch(c)
 		}
 	}
+	s.healAll()
 	c.repairAll()
 	for _, j := range running {
 		j.checkSuccess()
-		ended++
+		s.report.ended(j)
 	}
-	t.Logf("%d jobs, %d faults", ended, faults)
-}
-
-// disturb kills, stops or repairs one daemon. A majority of the job trackers and one task tracker
-// always run. It reports whether it injected a fault.
-func (c *cluster) disturb(r *rand.Rand) bool {
-	c.t.Helper()
-	group, minimum := c.JobTrackers, len(c.JobTrackers)/2+1
-	if r.IntN(2) == 0 {
-		group, minimum = c.TaskTrackers, 1
-	}
-	d := group[r.IntN(len(group))]
-	if !d.Healthy() {
-		c.repair(d)
-		return false
-	}
-	healthy := 0
-	for _, other := range group {
-		if other.Healthy() {
-			healthy++
+	text := s.report.text(*chaosTime)
+	t.Log("\n" + text)
+	if *chaosReportFile != "" {
+		if err := os.WriteFile(*chaosReportFile, []byte(text), 0o666); err != nil {
+			t.Error(err)
 		}
 	}
-	if healthy <= minimum {
-		return false
-	}
-	var err error
-	if r.IntN(2) == 0 {
-		err = d.Stop()
-	} else {
-		err = d.Kill()
-	}
-	if err != nil {
-		c.t.Error(err)
-	}
-	return true
 }
 
 // repair starts or continues a daemon.

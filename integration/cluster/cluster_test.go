@@ -180,6 +180,8 @@ type job struct {
 	*trial.Job
 	t    *testing.T
 	text []byte // of the input
+
+	began time.Time
 }
 
 var jobCount atomic.Int64 // for the jobs' names
@@ -190,7 +192,7 @@ func (c *cluster) paced(splits int, flags ...string) *job {
 	c.t.Helper()
 	dir := filepath.Join(c.dir, fmt.Sprintf("job%d", jobCount.Add(1)))
 	traces, in, out := dir+"/traces", dir+"/in", dir+"/out"
-	j := &job{t: c.t, text: trial.Lines(splits)}
+	j := &job{t: c.t, text: trial.Lines(splits), began: time.Now()}
 	if err := errors.Join(os.MkdirAll(traces, 0o777), os.WriteFile(in, j.text, 0o666)); err != nil {
 		c.t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ type Config struct {
 	Staging          string   // URL; default: a directory below Dir
 	TLS              bool     // every daemon and command has certificates
 
-	Proxied bool // a [Proxy] forwards connections to job trackers, and all gossip
+	Proxied bool // a [Proxy] forwards connections to daemons, and all gossip
 }
 
 // Cluster is a running cluster.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -204,8 +205,8 @@ func socketInode(local, remote int) string {
 	return ""
 }
 
-// proxy starts proxies for a daemon's gossip and for a job tracker's raft and HTTP addresses. The
-// daemon advertises the proxies' addresses.
+// proxy starts proxies for a daemon's gossip and HTTP addresses, and for a job tracker's raft
+// address. The daemon advertises the proxies' addresses.
 func (c *Cluster) proxy(d *Daemon) (err error) {
 	if !c.cfg.Proxied {
 		return nil
@@ -215,6 +216,10 @@ func (c *Cluster) proxy(d *Daemon) (err error) {
 	}
 	d.args = append(d.args, "-gossip-advertise", d.gossipProxy.Addr)
 	if d.Raft == "" {
+		if d.httpProxy, err = newProxy(d.Addr, c.taskTrackerPids); err != nil {
+			return err
+		}
+		d.args = append(d.args, "-advertise", d.httpProxy.Addr)
 		return nil
 	}
 	if d.raftProxy, err = newProxy(d.Raft, c.jobTrackerPids); err != nil {
@@ -228,8 +233,13 @@ func (c *Cluster) proxy(d *Daemon) (err error) {
 }
 
 // jobTrackerPids lists the job trackers' processes.
-func (c *Cluster) jobTrackerPids() (pids []int) {
-	for _, d := range c.JobTrackers {
+func (c *Cluster) jobTrackerPids() []int { return pidsOf(c.JobTrackers) }
+
+// taskTrackerPids lists the task trackers' processes.
+func (c *Cluster) taskTrackerPids() []int { return pidsOf(c.TaskTrackers) }
+
+func pidsOf(daemons []*Daemon) (pids []int) {
+	for _, d := range daemons {
 		if pid := d.pid.Load(); pid != 0 {
 			pids = append(pids, int(pid))
 		}
@@ -274,6 +284,16 @@ func (c *Cluster) Isolate(d *Daemon) {
 			continue
 		}
 		other.raftProxy.Cut(func(pid int) bool { return pid == self })
+	}
+}
+
+// IsolateTaskTrackers cuts the fetches between these task trackers and all others, in both
+// directions. They still reach the job trackers. It heals those that are not named.
+func (c *Cluster) IsolateTaskTrackers(isolated ...*Daemon) {
+	pids := pidsOf(isolated)
+	for _, d := range c.TaskTrackers {
+		all := slices.Contains(isolated, d)
+		d.httpProxy.Cut(func(opener int) bool { return all || slices.Contains(pids, opener) })
 	}
 }
 

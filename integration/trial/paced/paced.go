@@ -3,11 +3,13 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"iter"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +25,12 @@ var (
 	varying    = flag.Bool("varying", false, "each attempt of a map emits another word")
 	mapOnly    = flag.Bool("map-only", false, "write the lines unchanged, without reduces")
 	pauseEarly = flag.Bool("pause-early", false, "a map waits after its first line, not after its last")
+)
+
+// These variables of a task tracker make all attempts there fail, or take so many times as long.
+const (
+	failVariable = "PACED_FAILS"
+	slowVariable = "PACED_SLOW"
 )
 
 func main() {
@@ -82,6 +90,12 @@ func count(t *mapreduce.Task, groups iter.Seq2[string, iter.Seq[int64]], emit fu
 func pace(t *mapreduce.Task, duration time.Duration) error {
 	if err := mark(t, "began"); err != nil {
 		return err
+	}
+	if os.Getenv(failVariable) != "" {
+		return errors.New("every attempt fails on this machine")
+	}
+	if times, err := strconv.Atoi(os.Getenv(slowVariable)); err == nil {
+		duration *= time.Duration(times)
 	}
 	for left := duration; left > 0 || gateClosed(t); left -= 50 * time.Millisecond {
 		time.Sleep(50 * time.Millisecond)
