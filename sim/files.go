@@ -68,6 +68,8 @@ func (p *worker) call(c *fileCall) {
 		}
 		var err error
 		switch {
+		case w.refuses(p.run, c):
+			err = fmt.Errorf("%s: %w", c.op, errFault)
 		case w.fault(w.rates.files):
 			err = fmt.Errorf("%s: %w", c.op, errFault)
 			if w.chance(0.5) { // the call is carried out, but reported as failed
