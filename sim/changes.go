@@ -237,7 +237,7 @@ func (w *world) checkLaunch(n *jobTracker, id wire.AttemptID) {
 	if c, i := w.job(id.Task.Job); id.Task.Kind == wire.Reduce && c.sub.Plan.Jobs[i].Properties[splitProperty] == "false" {
 		return // it has had its slot since it gathers, perhaps since before the limit
 	}
-	if !w.administered {
+	if !w.shape.administered {
 		return
 	}
 	name := s.Settings.Pool
@@ -308,9 +308,9 @@ func (w *world) allocate(c core.Allocate) (scheduler.Plan, time.Duration) {
 	w.must(err)
 	jobs := len(c.Snapshot.Jobs)
 	u := Use{Tracker: "job", Kind: "plan of " + c.Policy, Sizes: [5]int{1, jobs, jobs * jobs, len(c.Snapshot.Transfers), len(w.tts)}}
-	begin := w.meter.begin()
+	begin := w.stepping.meter.begin()
 	plan, err := policy.Plan(c.Snapshot)
-	w.meter.report(u, w.meter.since(begin))
+	w.stepping.meter.report(u, w.stepping.meter.since(begin))
 	if err == nil {
 		err = plan.Validate(c.Snapshot)
 	}

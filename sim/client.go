@@ -38,7 +38,13 @@ func (w *world) addClient(plan, changes, shapes *rand.Rand, i int) {
 	c.connect(shapes)
 	w.clients = append(w.clients, c)
 	at := time.Duration(plan.Int64N(int64(stormTime / 2)))
+	if w.lasting {
+		at /= 4 // jobs compete for the trackers
+	}
 	w.after(at, c.stageAndSubmit)
+	if w.lasting {
+		return
+	}
 	c.requestChanges(drawChanges(changes, at))
 	if plan.IntN(8) == 0 { // submit again, as a client that got no answer
 		w.after(at+time.Duration(plan.Int64N(int64(5*time.Second))), c.submit)
@@ -81,11 +87,15 @@ func (c *client) addJob(plan *rand.Rand, i, k int) {
 	}
 	name := fmt.Sprintf("mem://c/in/%d", i)
 	if k == 0 {
-		c.w.must(writeFile(c.w, name, make([]byte, 40*plan.IntN(12))))
+		splits := plan.IntN(12)
+		if c.w.lasting {
+			splits *= 4 // for all of lastingTrackers
+		}
+		c.w.must(writeFile(c.w, name, make([]byte, inputBlock*splits)))
 	}
 	j.Inputs = []wire.InputPlan{{Format: "lines", Paths: []string{name}}}
 	c.sub.Plan.Jobs = append(c.sub.Plan.Jobs, j)
-	c.erratic = append(c.erratic, plan.IntN(10) == 0 || c.w.sabotage == hideDigests)
+	c.erratic = append(c.erratic, plan.IntN(10) == 0 && !c.w.lasting || c.w.sabotage == hideDigests)
 }
 
 // must ends the run if a call that cannot fail has failed.

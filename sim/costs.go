@@ -94,8 +94,8 @@ const maxSteps = 400_000
 func (p *process) spend(u *Use, commands int, carryOut func()) {
 	w := p.w
 	p.load.events[u.Kind]++
-	if w.steps++; w.steps > w.maxSteps {
-		w.fail("no end in sight: the cores have been given %d events, most of them %s", w.steps, w.busiest())
+	if w.stepping.steps++; w.stepping.steps > w.stepping.max {
+		w.fail("no end in sight: the cores have been given %d events, most of them %s", w.stepping.steps, w.busiest())
 	}
 	if commands == 0 {
 		carryOut = nil
@@ -107,7 +107,7 @@ func (p *process) spend(u *Use, commands int, carryOut func()) {
 
 // slowed returns how long this process takes for something that takes a time by the rates.
 func (p *process) slowed(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * max(p.load.slowness, 1))
+	return slowed(d, p.load.slowness)
 }
 
 // busiest names the most frequent events of a run.

@@ -96,7 +96,7 @@ func (t *taskTracker) restore(reports []string) {
 func (t *taskTracker) record(c core.Record) {
 	t.later(t.w.upTo(10*time.Millisecond), func() {
 		ev := core.Recorded{Attempt: c.Report.Attempt}
-		if !t.disk.works(c.File) || t.w.fault(t.w.rates.disks) {
+		if !t.disk.works(c.File) || !t.hasSpace(c.File) || t.w.fault(t.w.rates.disks) {
 			ev.Error = errFault.Error()
 		} else if t.disk.files[path.Join(path.Dir(c.File), core.OutputFile)] != nil {
 			t.disk.files[c.File] = &file{report: c.Report}
@@ -182,7 +182,7 @@ func (t *taskTracker) gather(c core.Command) {
 			t.work.lookUps.run(t.upTo(5*time.Millisecond), func() { t.do(func() { t.fetched(x, c) }) })
 			return
 		}
-		t.later(t.fetchTime(), func() { t.fetched(x, c) })
+		t.later(t.fetchTime(c), func() { t.fetched(x, c) })
 	case core.CancelFetch:
 		if x := t.fetches[c.Fetch]; x != nil {
 			t.later(t.w.upTo(5*time.Millisecond), func() {
@@ -197,7 +197,7 @@ func (t *taskTracker) gather(c core.Command) {
 				t.w.fail("V8: %s merges %s, which was removed", t.name, r.File)
 			}
 		}
-		t.later(t.w.upTo(100*time.Millisecond), func() { t.merged(x, c) })
+		t.later(slowed(t.w.upTo(100*time.Millisecond), max(t.machine.disk, t.machine.processor)), func() { t.merged(x, c) })
 	case core.CancelMerge:
 		if x := t.merges[c.Merge]; x != nil {
 			t.later(t.w.upTo(5*time.Millisecond), func() {
@@ -209,27 +209,37 @@ func (t *taskTracker) gather(c core.Command) {
 	}
 }
 
-func (t *taskTracker) fetchTime() time.Duration {
+func (t *taskTracker) fetchTime(c core.Fetch) time.Duration {
 	if t.w.fault(t.w.rates.slowNet) {
 		return t.w.upTo(10 * time.Second)
 	}
-	return t.w.upTo(100 * time.Millisecond)
+	d := t.w.upTo(100 * time.Millisecond)
+	if from := t.w.trackerOf(c); from != nil {
+		d = slowed(d, max(t.machine.network, from.machine.network, t.machine.disk, from.machine.disk))
+	}
+	return d
+}
+
+// trackerOf returns the tracker from which a fetch reads; nil: it does not run.
+func (w *world) trackerOf(c core.Fetch) *taskTracker {
+	t, _ := w.nodes[c.Output.Tracker].(*taskTracker)
+	return t
 }
 
 // fetched ends a fetch, successfully if the other tracker is reachable and has the output.
 func (t *taskTracker) fetched(x *transfer, c core.Fetch) {
 	w := t.w
-	from, ok := w.nodes[c.Output.Tracker].(*taskTracker)
-	if !ok {
-		from = t
-	}
+	from := cmp.Or(w.trackerOf(c), t)
 	switch {
 	case x.done:
 		return
 	case !from.up || !w.connected(t.name, from.name) || !c.InPlace && w.fault(w.rates.fetches):
 		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "no answer from " + from.name})
 		return
-	case from.stops > 0:
+	case from.machine.refusesFetches && !c.InPlace:
+		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "status 503 from " + from.name})
+		return
+	case from.stops > 0, from.machine.stallsFetches && !c.InPlace:
 		t.later(3*time.Second, func() {
 			t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "no progress from " + from.name, Stalled: true})
 		})
@@ -239,6 +249,9 @@ func (t *taskTracker) fetched(x *transfer, c core.Fetch) {
 	switch {
 	case f != nil && !from.disk.works(name):
 		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "input/output error at " + from.name, DiskFailed: c.InPlace})
+		return
+	case !c.InPlace && !t.hasSpace(c.File):
+		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "no space left on device", DiskFailed: true})
 		return
 	case !c.InPlace && !t.disk.works(c.File):
 		t.fetchDone(x, core.FetchDone{Fetch: c.Fetch, Error: "input/output error", DiskFailed: true})
@@ -309,6 +322,9 @@ func (t *taskTracker) merged(x *transfer, c core.Merge) {
 		default:
 			out.pieces = append(out.pieces, f.read()...)
 		}
+	}
+	if ev.Error == "" && !t.hasSpace(c.File) {
+		ev = core.MergeDone{Merge: c.Merge, Error: "no space left on device", DiskFailed: true}
 	}
 	if ev.Error == "" && t.w.fault(t.w.rates.merges) {
 		ev = core.MergeDone{Merge: c.Merge, Error: "disk full", DiskFailed: t.w.chance(0.5)}

@@ -19,6 +19,9 @@ type Fault struct {
 	At   time.Duration
 	For  time.Duration
 	Rate float64
+
+	Job    int     // of SickJob
+	Factor float64 // how many times slower
 }
 
 // Kind is the kind of a fault.
@@ -86,7 +89,15 @@ func (f Fault) String() string {
 	if f.Disk != "" {
 		text += ": " + f.Disk
 	}
-	if f.For > 0 {
+	if f.Job > 0 {
+		text += fmt.Sprintf(", job %d", f.Job)
+	}
+	if f.Factor > 0 {
+		text += fmt.Sprintf(" by %v", f.Factor)
+	}
+	if f.For == lastingTime {
+		text += " for good"
+	} else if f.For > 0 {
 		text += fmt.Sprintf(" for %.1fs", f.For.Seconds())
 	}
 	return text
@@ -286,7 +297,7 @@ func (w *world) strike(f Fault) {
 		}
 	case Transfer:
 		w.raft.elect(w.raft.leader)
-	case Isolate, CutPeers, Partition, OneWay:
+	case Isolate, CutPeers, CutTrackers, Partition, OneWay:
 		w.separate(f)
 	}
 	if !isTask {
@@ -306,19 +317,22 @@ func (w *world) strike(f Fault) {
 	case Sick, SickMaps, SickReduces:
 		t.sickness = f.Kind
 		w.after(f.For, func() { t.sickness = "" })
+	default:
+		t.strikeMachine(f)
 	}
 }
 
-// sickFor reports whether attempts at tasks of a kind fail on the tracker now.
-func (t *taskTracker) sickFor(k wire.Kind) bool {
-	return !t.w.calm && (t.sickness == Sick || t.sickness == SickMaps && k == wire.Map || t.sickness == SickReduces && k == wire.Reduce)
+// sickFor reports whether attempts at a task fail on the tracker now.
+func (t *taskTracker) sickFor(id wire.TaskID) bool {
+	return !t.w.calm && (t.sickness == Sick || t.sickness == SickMaps && id.Kind == wire.Map || t.sickness == SickReduces && id.Kind == wire.Reduce ||
+		t.machine.sickJob == id.Job.N)
 }
 
 // separate cuts the network as a fault says, for its duration.
 func (w *world) separate(f Fault) {
 	for _, name := range sortedKeys(w.nodes) {
 		_, isJob := w.nodes[name].(*jobTracker)
-		if name == f.Node || f.Peer != "" && name != f.Peer || f.Kind == CutPeers && !isJob {
+		if name == f.Node || f.Peer != "" && name != f.Peer || f.Kind == CutPeers && !isJob || f.Kind == CutTrackers && isJob {
 			continue
 		}
 		heals := []func(){w.block(f.Node, name)}
@@ -377,6 +391,9 @@ func (w *world) endStorm() {
 	w.calm = true
 	for _, heal := range w.heals {
 		heal()
+	}
+	for _, t := range w.tts {
+		t.machine = machine{}
 	}
 	for _, name := range sortedKeys(w.nodes) {
 		w.nodes[name].revive()

@@ -54,7 +54,7 @@ func (f *processFS) call(op, name, to string, do func() error) error {
 // call carries out a worker's call after a while, and lets the worker go on.
 func (p *worker) call(c *fileCall) {
 	w := p.w
-	d := w.upTo(w.callTime)
+	d := slowed(w.upTo(w.callTime), p.tt.machine.calls)
 	if w.fault(w.rates.slowFiles) {
 		d += w.upTo(3 * time.Second)
 	}
@@ -68,7 +68,7 @@ func (p *worker) call(c *fileCall) {
 		}
 		var err error
 		switch {
-		case w.refuses(p.run, c):
+		case w.refuses(p.run, c), p.tt.machine.refusesCalls:
 			err = fmt.Errorf("%s: %w", c.op, errFault)
 		case w.fault(w.rates.files):
 			err = fmt.Errorf("%s: %w", c.op, errFault)

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core"
@@ -35,9 +36,9 @@ func RunFleet(f Fleet) *Result {
 	defer w.finish(r)
 	w.scheduling = wire.Scheduling{Scheduler: f.Scheduler}.WithDefaults(wire.Scheduling{Scheduler: "fifo", Metric: "sum-response", Delay: "none"})
 	w.allocation = core.PoolsRead{Err: errPools}
-	w.calm, w.maxSteps, w.meter = true, maxFleetSteps, f.Meter
+	w.calm, w.stepping.max, w.stepping.meter = true, maxFleetSteps, f.Meter
 	w.attemptTime, w.callTime, w.verifyTime = max(f.AttemptTime, time.Millisecond), 5*time.Millisecond, time.Second
-	w.slots = f.Slots
+	w.shape.slots = f.Slots
 	w.addNodes(f.Trackers)
 	for _, n := range w.jts {
 		n.load.slowness = f.Slowness
@@ -96,7 +97,7 @@ func emptyWorld(r *Result) *world {
 	seed := r.Options.Seed
 	w := &world{
 		rnd: rand.New(rand.NewPCG(seed, 3)), events: heap.New(nil, earlier), sabotage: r.Options.sabotage, fs: newFiles(),
-		nodes: make(map[string]node), blocked: make(map[nodePair]int), refused: make(map[Kind]bool), maxSteps: maxSteps,
+		nodes: make(map[string]node), blocked: make(map[nodePair]int), refused: make(map[Kind]bool), stepping: stepping{max: maxSteps},
 	}
 	if r.Options.Digest {
 		w.digest = newDecisions()
@@ -105,8 +106,8 @@ func emptyWorld(r *Result) *world {
 	return w
 }
 
-// addNodes adds the job trackers, their log, and task trackers.
-func (w *world) addNodes(taskTrackers int) {
+// addNodes adds the job trackers, their log, and task trackers. The absent ones never start.
+func (w *world) addNodes(taskTrackers int, absent ...string) {
 	for i := range jobTrackers {
 		n := newJobTracker(w, jobTrackerName(i))
 		w.jts = append(w.jts, n)
@@ -115,6 +116,10 @@ func (w *world) addNodes(taskTrackers int) {
 	w.raft = newRaft(w)
 	for i := range taskTrackers {
 		t := newTaskTracker(w, taskTrackerName(i))
+		if slices.Contains(absent, t.name) {
+			t.crash(lastingTime)
+			continue
+		}
 		w.tts = append(w.tts, t)
 		w.nodes[t.name] = t
 	}

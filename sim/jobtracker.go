@@ -88,13 +88,13 @@ func (n *jobTracker) sortedLinks() []*link {
 func (n *jobTracker) step(ev core.Event) {
 	w := n.w
 	u := n.use(ev)
-	begin := w.meter.begin()
+	begin := w.stepping.meter.begin()
 	commands := n.core.Step(n.clock(), ev)
-	took := w.meter.since(begin)
+	took := w.stepping.meter.since(begin)
 	for _, c := range commands {
 		u.addCommand(c)
 	}
-	w.meter.report(u, took)
+	w.stepping.meter.report(u, took)
 	n.spend(&u, len(commands), func() {
 		for _, c := range commands {
 			w.digest.add(w, n.name, c)

@@ -96,7 +96,7 @@ func TestGate(t *testing.T) {
 // TestEndless: cores that keep each other busy fail, with words that say what they do.
 func TestEndless(t *testing.T) {
 	w := emptyWorld(&Result{})
-	w.maxSteps = 1000
+	w.stepping.max = 1000
 	n := &jobTracker{}
 	n.process = *newFakeProcess(w)
 	n.name = "j1"

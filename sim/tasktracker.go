@@ -20,8 +20,9 @@ type taskTracker struct {
 	dialing    bool
 	lastDialed int    // index of the job tracker that it dialled last
 	leaderHint string // address of the leader, from the last refusal
-	sickness   Kind   // fault that fails its attempts; empty: none
-	unreadable bool   // reads of logs of attempts are not answered
+	machine    machine
+	sickness   Kind // fault that fails its attempts; empty: none
+	unreadable bool // reads of logs of attempts are not answered
 
 	disk      *disk
 	workers   map[int]*worker
@@ -58,8 +59,8 @@ type transfer struct{ done bool }
 
 func newTaskTracker(w *world, name string) *taskTracker {
 	t := &taskTracker{slots: [2]int{1 + w.rnd.IntN(2), 1 + w.rnd.IntN(2)}, disk: newDisk()}
-	if w.slots != [2]int{} {
-		t.slots = w.slots
+	if w.shape.slots != [2]int{} {
+		t.slots = w.shape.slots
 	}
 	t.process = process{w: w, name: name, owner: t}
 	t.lastDialed = w.rnd.IntN(len(w.jts))
@@ -86,7 +87,7 @@ func (t *taskTracker) boot() {
 		Tracker: t.name, Process: t.w.rnd.Uint64() | 1, Host: t.name, Addr: t.addr(), Rack: rackOf(t.name),
 		MapSlots: t.slots[0], ReduceSlots: t.slots[1], Dir: "D", Cluster: t.cluster, Staging: t.staging,
 		Disks: disks(), KeepLogs: t.w.keepLogs, Record: true, Restore: true, ProbeAgain: 5 * time.Second,
-		StartTimeout: 10 * time.Second, MergeFactor: t.w.mergeFactor, RetryMax: 3 * time.Second,
+		StartTimeout: 10 * time.Second, MergeFactor: t.w.shape.mergeFactor, RetryMax: 3 * time.Second,
 	})
 	t.dialing = false
 	t.restore(reports)
@@ -192,13 +193,13 @@ func (t *taskTracker) tick(time.Duration) { t.step(core.Tick{}) }
 func (t *taskTracker) step(ev core.Event) {
 	w := t.w
 	u := t.use(ev)
-	begin := w.meter.begin()
+	begin := w.stepping.meter.begin()
 	commands := t.core.Step(t.clock(), ev)
-	took := w.meter.since(begin)
+	took := w.stepping.meter.since(begin)
 	for _, c := range commands {
 		u.Sizes[2] += itemsOfTask(c)
 	}
-	w.meter.report(u, took)
+	w.stepping.meter.report(u, took)
 	t.spend(&u, len(commands), func() {
 		for _, c := range commands {
 			w.digest.add(w, t.name, c)
@@ -301,7 +302,7 @@ func (t *taskTracker) readNonce() {
 	t.later(t.w.upTo(10*time.Millisecond), func() {
 		x.reading = false
 		ev := core.NonceRead{Stream: c.Stream}
-		if t.w.fault(t.w.rates.files) {
+		if t.machine.refusesCalls || t.w.fault(t.w.rates.files) {
 			ev.Error = errFault.Error()
 		} else {
 			ev.Nonce = t.w.read(c.File)

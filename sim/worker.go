@@ -219,7 +219,10 @@ func (p *worker) prepare(run *wire.Run) {
 		return
 	}
 	p.sendHeartbeats(run)
-	duration, sick := w.upTo(w.attemptTime), p.tt.sickFor(kind)
+	duration, sick := w.upTo(w.attemptTime), p.tt.sickFor(run.Attempt.Task)
+	if w.lasting {
+		duration = slowed(w.fixedTime(run.Attempt.Task), p.tt.machine.processor)
+	}
 	if sick {
 		duration = 100 * time.Millisecond
 	}
@@ -264,7 +267,7 @@ func (p *worker) sendHeartbeats(run *wire.Run) {
 func (p *worker) mapDone(run *wire.Run) {
 	w, id := p.w, run.Attempt
 	switch {
-	case p.behaviour.fail, w.fault(w.rates.disks), !p.tt.disk.works(run.Dir):
+	case p.behaviour.fail, w.fault(w.rates.disks), !p.tt.disk.works(run.Dir), !p.tt.hasSpace(run.Dir):
 		p.report(&wire.WorkerDone{Result: wire.Result{Error: errCode.Error(), Fatal: p.behaviour.fatal}}, !p.behaviour.leaveProcesses)
 		return
 	}

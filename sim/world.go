@@ -19,14 +19,11 @@ type world struct {
 	now           time.Duration
 	seq           int
 	events        heap.Heap[event]
-	steps         int  // events given to cores
-	maxSteps      int  // more than the run needs
-	administered  bool // trackers are drained, and pools change
-	mergeFactor   int  // of trackers; 0: the default
-	meter         *Meter
-	slots         [2]int // of each tracker; 0: drawn
-	calm          bool   // the storm is over
-	harmless      bool   // no fault of the run can fail an attempt for good
+	stepping      stepping
+	shape         shape
+	calm          bool // the storm is over
+	lasting       bool // faults last, and the workload is undisturbed by its users
+	harmless      bool // no fault of the run can fail an attempt for good
 	trace         []string
 	rates         rates
 	refused       map[Kind]bool   // effects that fail for good
@@ -52,6 +49,19 @@ type world struct {
 	heals   []func() // each ends a fault
 	clients []*client
 	book    book
+}
+
+// stepping counts and measures the events given to cores.
+type stepping struct {
+	steps, max int    // max is more than the run needs
+	meter      *Meter // nil: nothing is measured
+}
+
+// shape is how a cluster is made.
+type shape struct {
+	slots        [2]int // of each tracker; 0: drawn
+	mergeFactor  int    // of trackers; 0: the default
+	administered bool   // trackers are drained, and pools change
 }
 
 // node is a machine with one process of the cluster.
@@ -148,10 +158,20 @@ func newWorld(r *Result) *world {
 	plan, changes, shapes := rand.New(rand.NewPCG(seed, 2)), rand.New(rand.NewPCG(seed, 4)), rand.New(rand.NewPCG(seed, 5))
 	w.shuffles = rand.New(rand.NewPCG(seed, 6))
 	w.scheduling = drawScheduling(seed, changes)
-	w.administered, w.mergeFactor = true, 2
+	w.shape.administered, w.shape.mergeFactor = true, 2
 	w.drawPools(changes)
-	w.changeScheduling(changes, changes.IntN(3))
-	w.addNodes(2 + plan.IntN(taskTrackers-1))
+	w.lasting = r.lasting != nil
+	trackers := 2 + plan.IntN(taskTrackers-1)
+	var absent []string
+	if w.lasting {
+		trackers = r.lasting.trackers
+		if r.lasting.absent {
+			absent = r.lasting.sick
+		}
+	} else {
+		w.changeScheduling(changes, changes.IntN(3))
+	}
+	w.addNodes(trackers, absent...)
 	w.callTime = time.Millisecond + time.Duration(plan.Int64N(int64(20*time.Millisecond)))
 	w.verifyTime = 10*time.Millisecond + time.Duration(plan.Int64N(int64(2*time.Second)))
 	w.keepLogs = plan.IntN(2) == 0
@@ -166,6 +186,10 @@ func newWorld(r *Result) *world {
 func play(r *Result) {
 	w := newWorld(r)
 	defer w.finish(r)
+	if w.lasting {
+		w.playLasting(r)
+		return
+	}
 	w.harmless = true
 	for _, i := range r.Kept {
 		w.schedule(r.Faults[i])
@@ -197,7 +221,7 @@ func (w *world) finish(r *Result) {
 	for _, t := range w.tts {
 		t.killProcesses()
 	}
-	r.Trace, r.Elapsed, r.Steps, r.Leaders = w.trace, w.now, w.steps, len(w.book.leaders)
+	r.Trace, r.Elapsed, r.Steps, r.Leaders = w.trace, w.now, w.stepping.steps, len(w.book.leaders)
 	r.Digest = w.digest.value()
 	r.Lost = w.book.losses
 	r.Silences = w.book.silences

@@ -354,8 +354,8 @@ func (l *leader) reduceLost(j *job, p int, lost []wire.OutputLost) {
 	}
 	l.rehome(j, p)
 	for i := range lost {
-		if lost[i].Job == j.id {
-			l.outputLost(&lost[i])
+		if l.jobOfOutput(&lost[i]) == j {
+			l.rerunLost(j, &lost[i])
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/forecast"
+	"github.com/quernmr/quern/jobtracker/core/health"
 	"github.com/quernmr/quern/jobtracker/core/profiles"
 	"github.com/quernmr/quern/wire"
 )
@@ -53,6 +54,7 @@ type leader struct {
 	roundRobin   int // 1 + index of the tracker that got the last home or service attempt
 	shares       shuffleShares
 	requests     requests
+	fetches      health.Fetches
 	sharing      sharing
 	profiles     *profiles.Store
 	overheads    forecast.Overheads

@@ -214,16 +214,9 @@ func (l *leader) dropOutputs(j *job, outputs []int) {
 	}
 }
 
-// outputLost reruns a map if its chosen output cannot be read.
-func (l *leader) outputLost(r *wire.OutputLost) {
-	j := l.job(r.Job)
-	if j == nil || !j.facts.Running() || r.Map < 0 || r.Map >= len(j.maps) || j.facts.Reduces() == 0 {
-		return
-	}
+// rerunLost reruns a map if its chosen output cannot be read.
+func (l *leader) rerunLost(j *job, r *wire.OutputLost) {
 	m := &j.maps[r.Map]
-	if !m.output.atHand() || m.output.attempt != r.Attempt {
-		return
-	}
 	rejected := j.faults.RejectOutput(m.key(), r.Attempt)
 	j.faults.AddTrouble(fmt.Sprintf("%v runs again, its output is lost: %s", j.idOf(&m.task), r.Reason))
 	j.avoid(&m.task, l.outputOf(j, r.Map).Tracker)

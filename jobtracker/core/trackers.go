@@ -176,7 +176,7 @@ func (l *leader) fromTracker(id Stream, m wire.Message) {
 	case *wire.HomeReport:
 		l.homeReport(t, m)
 	case *wire.OutputLost:
-		l.outputLost(m)
+		l.outputLost(t, m)
 	default:
 		l.refuse(id, fmt.Sprintf("a tracker does not send a %T", m))
 	}

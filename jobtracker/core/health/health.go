@@ -5,7 +5,7 @@
 //
 // # Exclusion
 //
-// A tracker is excluded for one of two reasons:
+// A tracker is excluded for one of three reasons:
 //
 //   - Blame. A failure counts against a tracker when its task then succeeds on another tracker.
 //     maxBlame such failures within blameWindow exclude the tracker, if they are more than
@@ -18,6 +18,8 @@
 //     if enough of these succeeded or ran much longer than the failed ones, and at most one in
 //     successesPerFailure failed. If more than one tracker in maxSuspectPart is suspect, the
 //     jobs are the likely cause, and none is excluded.
+//   - Fetches. It could not fetch map outputs from more than half of the trackers, or more than
+//     half of them could not fetch from it ([Fetches]).
 //
 // # Readmission
 //
@@ -35,6 +37,7 @@
 //	                                  MayExclude, AddEnded and AddRunning for the attempts of
 //	                                  these jobs, then StandsOut
 //	its task succeeds elsewhere       Blame; if it returns true: MuchWorse
+//	a fetch fails                     Fetches.Fail; if one tracker is at fault: Fetches.MayExclude
 //	the tracker stops using a disk    DisksDropped; if it returns true: Pardon
 //	an exclusion is proposed          Length
 //	the log applies it, or its end    ExclusionChanged

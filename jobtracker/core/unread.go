@@ -1,0 +1,88 @@
+package core
+
+import (
+	"github.com/quernmr/quern/jobtracker/core/health"
+	"github.com/quernmr/quern/wire"
+)
+
+// outputLost handles a map output that tracker t could not read. The map reruns, unless t could
+// not reach the server and is at fault itself. Then the job's homes on t move.
+func (l *leader) outputLost(t *tracker, r *wire.OutputLost) {
+	j := l.jobOfOutput(r)
+	if j == nil {
+		return
+	}
+	server := l.fleet.trackers[l.outputOf(j, r.Map).Tracker]
+	if !r.Unreachable || server == t {
+		l.rerunLost(j, r)
+		return
+	}
+	if t.hosting.homes[j] == nil {
+		return // its homes have moved
+	}
+	at, reason := l.fetches.Fail(t.Name, server.Name, r.Reached, l.usableTrackers(), l.now)
+	switch {
+	case at == health.FaultFetcher && l.excludeFetching(t, reason):
+	case (at == health.FaultFetcher || at == health.FaultHome) && l.moveHomes(j, t):
+	default:
+		if at == health.FaultServer {
+			l.excludeFetching(server, reason)
+		}
+		l.rerunLost(j, r)
+	}
+}
+
+// jobOfOutput returns the running job that has chosen a map output, or nil.
+func (l *leader) jobOfOutput(r *wire.OutputLost) *job {
+	j := l.job(r.Job)
+	if j == nil || !j.facts.Running() || r.Map < 0 || r.Map >= len(j.maps) || j.facts.Reduces() == 0 {
+		return nil
+	}
+	if m := &j.maps[r.Map]; !m.output.atHand() || m.output.attempt != r.Attempt {
+		return nil
+	}
+	return j
+}
+
+// usableTrackers counts the trackers that have a connection. It includes those out of service,
+// which still serve map outputs.
+func (l *leader) usableTrackers() (n int) {
+	for _, t := range l.fleet.byIndex {
+		if t != nil && t.usable() {
+			n++
+		}
+	}
+	return n
+}
+
+// excludeFetching excludes a tracker that is at fault for failed fetches, if enough others
+// remain. It reports whether the tracker is excluded or will be: its homes then move.
+func (l *leader) excludeFetching(t *tracker, reason string) bool {
+	if t.Excluded == "" {
+		if !l.fetches.MayExclude(l.otherTrackers(t)) {
+			return false
+		}
+		l.fetches.Forget(t.Name)
+		l.exclude(t, reason)
+	}
+	return true
+}
+
+// moveHomes moves a job's incomplete homes away from a tracker. It reports whether each of them
+// could move.
+func (l *leader) moveHomes(j *job, t *tracker) bool {
+	moved := true
+	for p := range t.hosting.homes[j].All() {
+		h := &j.partitions.homes[p]
+		if _, grant := j.facts.Grant(p); h.complete || grant || j.reduces[p].runs() {
+			continue
+		}
+		j.avoid(&j.reduces[p], t.Name)
+		if !l.hasAlternative(j, &j.reduces[p]) {
+			moved = false
+			continue
+		}
+		l.rehome(j, p)
+	}
+	return moved
+}
