@@ -5,7 +5,7 @@ BENCHFLAGS ?=
 SCALE ?= 0.01
 ONLY ?=
 
-.PHONY: test quick compat unit lint integration cluster cluster-down cluster-test fuzz soak bench bench-cluster bench-hdfs bench-schedulers bench-mix bench-pair mutants tpch papers
+.PHONY: test quick compat unit lint integration cluster cluster-down cluster-test fuzz soak bench bench-cluster bench-hdfs bench-schedulers bench-mix bench-pair bench-steps mutants tpch papers
 
 # Runs all gating tests, with a summary at the end.
 test:
@@ -79,6 +79,11 @@ bench-mix:
 # Compares the working tree with a revision: REV=main BENCHFLAGS="-dir /dev/shm/pair -only sort"
 bench-pair:
 	go run ./bench pair -rev '$(REV)' $(BENCHFLAGS)
+
+# Measures Steps of both cores in simulated fleets, beside the simulation's model of their cost:
+# BENCHFLAGS=-fit prints new rates
+bench-steps:
+	go run ./bench steps $(BENCHFLAGS)
 
 # Plants faults in the code and prints which test notices each: an hour, or ONLY=REGEXP.
 mutants:

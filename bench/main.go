@@ -23,13 +23,14 @@ import (
 	"github.com/quernmr/quern/bench/mix"
 	"github.com/quernmr/quern/bench/pair"
 	"github.com/quernmr/quern/bench/schedulers"
+	"github.com/quernmr/quern/bench/steps"
 	"github.com/quernmr/quern/bench/testbed"
 	"github.com/quernmr/quern/bench/tpch"
 )
 
 func sections() []testbed.Section {
 	return []testbed.Section{
-		machine.Section(), cluster.Section(), hdfs.Section(), schedulers.Section(), mix.Section(), tpch.Section(), pair.Section(),
+		machine.Section(), cluster.Section(), hdfs.Section(), schedulers.Section(), mix.Section(), tpch.Section(), pair.Section(), steps.Section(),
 	}
 }
 

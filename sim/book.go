@@ -14,18 +14,24 @@ type clientJob struct {
 	index  int
 }
 
+// taskNumber is a task that commits: a job has only one kind of them.
+type taskNumber struct{ job, task int }
+
 // book records the events of a run and checks each new one against them.
 type book struct {
 	leaders           map[uint64]string // job tracker by epoch
 	launched          map[wire.AttemptID]string
 	ran               map[wire.AttemptID]string
 	holders           map[wire.TaskID]*worker // workers that may rename a task's output into place
-	renames           map[wire.TaskID]string  // worker that renamed it
+	renames           map[taskNumber]string   // attempt that renamed its output into place
 	commits           map[string]int          // "job/task" to attempt, by the log
 	facts             map[int]uint64          // hash of the facts by index
 	killAnswered      map[wire.JobID]bool     // jobs with an answered kill
 	lostFiles         map[string]bool         // removed by faults, not by trackers
 	jobs              []clientJob             // by number, from 1, as in the log
+	silences          int                     // streams that trackers have ended because they heard nothing
+	losses            int                     // of trackers, by the log
+	liveJobs          int                     // that have not ended
 	jobStates         map[int]*jobState       // by number
 	keys              map[string]bool         // of submissions in the log
 	failedRemovals    map[string]int          // failed removals of staging directories
@@ -37,7 +43,7 @@ type book struct {
 func newBook(r *Result) book {
 	return book{
 		leaders: make(map[uint64]string), launched: make(map[wire.AttemptID]string), ran: make(map[wire.AttemptID]string),
-		holders: make(map[wire.TaskID]*worker), renames: make(map[wire.TaskID]string), commits: make(map[string]int),
+		holders: make(map[wire.TaskID]*worker), renames: make(map[taskNumber]string), commits: make(map[string]int),
 		facts: make(map[int]uint64), killAnswered: make(map[wire.JobID]bool), lostFiles: make(map[string]bool),
 		jobStates: make(map[int]*jobState), keys: make(map[string]bool), failedRemovals: make(map[string]int), homes: make(map[string]bool),
 		launchedSinceCalm: make(map[wire.TaskID]bool), lateDirs: make(map[string]bool),
@@ -73,6 +79,8 @@ func (b *book) checkEntry(w *world, x logged) {
 	switch kind {
 	case "submitted":
 		b.numberJobs(w, rest)
+	case "lost":
+		b.losses++
 	case "committing", "stopped", "ended":
 		job, outcome, err := parseJobEntry(rest)
 		w.must(err)
@@ -106,6 +114,7 @@ func (b *book) numberJobs(w *world, key string) {
 		for i := range c.sub.Plan.Jobs {
 			if c.sub.Key == key && !b.keys[key] {
 				b.jobs = append(b.jobs, clientJob{c, i})
+				b.liveJobs++
 				b.jobStates[len(b.jobs)] = &jobState{}
 			}
 		}
@@ -127,12 +136,7 @@ func (b *book) checkRevoked(w *world, job, task, attempt int) {
 }
 
 func (b *book) hasRenamed(job, task, attempt int) bool {
-	for id, by := range b.renames {
-		if id.Job.N == job && id.N == task {
-			return strings.HasSuffix(by, fmt.Sprintf("_%d", attempt))
-		}
-	}
-	return false
+	return strings.HasSuffix(b.renames[taskNumber{job, task}], fmt.Sprintf("_%d", attempt))
 }
 
 // checkFacts compares the facts of the job trackers after some entries.
@@ -323,8 +327,9 @@ func (b *book) checkRename(p *worker, from, to string) {
 	if !p.granted {
 		w.fail("V3: %s renames its output to %s without a grant", by, to)
 	}
-	if before := b.renames[task]; before != "" {
+	number := taskNumber{task.Job.N, task.N}
+	if before := b.renames[number]; before != "" {
 		w.fail("V3: %s renames its output to %s, as %s has before", by, to, before)
 	}
-	b.renames[task] = by
+	b.renames[number] = by
 }

@@ -237,6 +237,9 @@ func (w *world) checkLaunch(n *jobTracker, id wire.AttemptID) {
 	if c, i := w.job(id.Task.Job); id.Task.Kind == wire.Reduce && c.sub.Plan.Jobs[i].Properties[splitProperty] == "false" {
 		return // it has had its slot since it gathers, perhaps since before the limit
 	}
+	if !w.shape.administered {
+		return
+	}
 	name := s.Settings.Pool
 	if name == "" {
 		name = wire.DefaultPool
@@ -299,11 +302,15 @@ func (w *world) checkJobSettings(id wire.JobID, got, want wire.Settings) {
 	}
 }
 
-// allocate runs a policy and checks its plan.
-func (w *world) allocate(c core.Allocate) scheduler.Plan {
+// allocate runs a policy and checks its plan. It returns the time that this takes.
+func (w *world) allocate(c core.Allocate) (scheduler.Plan, time.Duration) {
 	policy, err := menu.Policy(c.Policy)
 	w.must(err)
+	jobs := len(c.Snapshot.Jobs)
+	u := Use{Tracker: "job", Kind: "plan of " + c.Policy, Sizes: [5]int{1, jobs, jobs * jobs, len(c.Snapshot.Transfers), len(w.tts)}}
+	begin := w.stepping.meter.begin()
 	plan, err := policy.Plan(c.Snapshot)
+	w.stepping.meter.report(u, w.stepping.meter.since(begin))
 	if err == nil {
 		err = plan.Validate(c.Snapshot)
 	}
@@ -317,5 +324,5 @@ func (w *world) allocate(c core.Allocate) scheduler.Plan {
 		w.policies = append(w.policies, c.Policy)
 		w.note("policy %s has answered", c.Policy)
 	}
-	return plan
+	return plan, u.Cost()
 }

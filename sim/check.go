@@ -61,12 +61,20 @@ func (w *world) leftovers() string {
 			break
 		}
 	}
+	var uncleaned []wire.JobID
 	for _, c := range w.clients {
 		for i, id := range c.ids {
-			if s, _ := w.status(id); s.State == wire.Succeeded || w.failedAfterCommit(c, i, s) || cleanupFailed(s) {
+			s, _ := w.status(id)
+			if s.State == wire.Succeeded || w.failedAfterCommit(c, i, s) || cleanupFailed(s) {
 				expected[outputOf(c.sub, i)] = true
 			}
+			if cleanupFailed(s) {
+				uncleaned = append(uncleaned, id)
+			}
 		}
+	}
+	ofUncleaned := func(name string) bool {
+		return slices.ContainsFunc(uncleaned, func(id wire.JobID) bool { return strings.Contains(name, id.String()) })
 	}
 	for name, failures := range w.book.failedRemovals {
 		expected[name] = failures >= 4 // the job tracker gives up
@@ -75,7 +83,7 @@ func (w *world) leftovers() string {
 		infos, err := w.fs.List(dir)
 		w.must(err)
 		for _, info := range infos {
-			if !expected[info.Name] && !w.madeTooLate(info.Name) {
+			if !expected[info.Name] && !w.madeTooLate(info.Name) && !ofUncleaned(info.Name) {
 				text += "\nleft: " + info.Name
 			}
 		}

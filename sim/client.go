@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -40,13 +42,7 @@ func (w *world) addClient(plan, changes, shapes *rand.Rand, i int) {
 	if w.lasting {
 		at /= 4 // jobs compete for the trackers
 	}
-	w.after(at, func() {
-		w.must(w.fs.Mkdir(c.sub.Staging))
-		frame, err := wire.Append(nil, c.sub)
-		w.must(err)
-		w.must(writeFile(w, c.sub.Staging+"/"+wire.StagedSubmission, frame))
-		c.submit()
-	})
+	w.after(at, c.stageAndSubmit)
 	if w.lasting {
 		return
 	}
@@ -57,6 +53,15 @@ func (w *world) addClient(plan, changes, shapes *rand.Rand, i int) {
 	if plan.IntN(6) == 0 {
 		w.after(at+time.Duration(plan.Int64N(int64(15*time.Second))), func() { c.kill(plan.IntN(9)) })
 	}
+}
+
+func (c *client) stageAndSubmit() {
+	w := c.w
+	w.must(w.fs.Mkdir(c.sub.Staging))
+	frame, err := wire.Append(nil, c.sub)
+	w.must(err)
+	w.must(writeFile(w, c.sub.Staging+"/"+wire.StagedSubmission, frame))
+	c.submit()
 }
 
 // splitProperty says whether a job's reduces wait for a slot until their partitions are
@@ -122,10 +127,13 @@ func (c *client) request(event func(core.Token) core.Event, answered func(core.R
 	n.later(w.upTo(5*time.Millisecond), func() {
 		n.request(event, func(r core.Reply) {
 			life := n.life
+			// A job tracker that went on after a stop, and does not know yet that it no longer
+			// leads, refuses requests about jobs that came later.
+			stale := n != w.raft.leader || n.term != w.raft.term
 			w.after(w.upTo(5*time.Millisecond), func() {
 				switch {
 				case done || n.life != life:
-				case isNotLeader(r.Err):
+				case isNotLeader(r.Err), stale && errors.Is(r.Err, admission.ErrUnknownJob):
 					retry()
 				default:
 					done = true

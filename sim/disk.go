@@ -105,14 +105,16 @@ func (t *taskTracker) record(c core.Record) {
 	})
 }
 
-// probe checks a disk; a fault keeps it bad.
+// probe checks a disk after earlier removals; a fault keeps it bad.
 func (t *taskTracker) probe(c core.Probe) {
-	t.later(t.w.upTo(20*time.Millisecond), func() {
-		ev := core.DiskProbed{Disk: c.Disk}
-		if !t.disk.works(c.Path) {
-			ev.Error = "input/output error"
-		}
-		t.step(ev)
+	t.work.disk.run(t.upTo(0), func() {
+		t.later(t.w.upTo(20*time.Millisecond), func() {
+			ev := core.DiskProbed{Disk: c.Disk}
+			if !t.disk.works(c.Path) {
+				ev.Error = "input/output error"
+			}
+			t.step(ev)
+		})
 	})
 }
 
@@ -135,6 +137,10 @@ func within(name, dir string) bool {
 }
 
 func (d *disk) remove(dir string) {
+	if d.files[dir] != nil {
+		delete(d.files, dir)
+		return
+	}
 	for name := range d.files {
 		if within(name, dir) {
 			delete(d.files, name)
@@ -172,6 +178,10 @@ func (t *taskTracker) gather(c core.Command) {
 	case core.Fetch:
 		x := &transfer{}
 		t.fetches[c.Fetch] = x
+		if c.InPlace {
+			t.work.lookUps.run(t.upTo(5*time.Millisecond), func() { t.do(func() { t.fetched(x, c) }) })
+			return
+		}
 		t.later(t.fetchTime(c), func() { t.fetched(x, c) })
 	case core.CancelFetch:
 		if x := t.fetches[c.Fetch]; x != nil {
@@ -200,9 +210,6 @@ func (t *taskTracker) gather(c core.Command) {
 }
 
 func (t *taskTracker) fetchTime(c core.Fetch) time.Duration {
-	if c.InPlace {
-		return t.w.upTo(5 * time.Millisecond)
-	}
 	if t.w.fault(t.w.rates.slowNet) {
 		return t.w.upTo(10 * time.Second)
 	}
@@ -215,12 +222,8 @@ func (t *taskTracker) fetchTime(c core.Fetch) time.Duration {
 
 // trackerOf returns the tracker from which a fetch reads; nil: it does not run.
 func (w *world) trackerOf(c core.Fetch) *taskTracker {
-	for _, t := range w.tts {
-		if t.name == c.Output.Tracker {
-			return t
-		}
-	}
-	return nil
+	t, _ := w.nodes[c.Output.Tracker].(*taskTracker)
+	return t
 }
 
 // fetched ends a fetch, successfully if the other tracker is reachable and has the output.

@@ -61,6 +61,9 @@ func (t *taskTracker) leave() {
 // checkDrain checks that a leader gives no work to a tracker that drains, as far as the leader
 // knows.
 func (b *book) checkDrain(w *world, n *jobTracker, l *link, m wire.Message) {
+	if !w.shape.administered {
+		return
+	}
 	var given string
 	switch m := m.(type) {
 	case *wire.Launch:

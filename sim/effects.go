@@ -8,15 +8,23 @@ import (
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core"
 	mrruntime "github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/scheduler"
 )
 
-// effect carries out a command that results in an event, some time later. Like a real effect
-// it continues after its job tracker has lost leadership.
+// maxFileEffects and policyDeadline are as in real job trackers.
+const (
+	maxFileEffects = 16
+	policyDeadline = 2 * time.Second
+)
+
+var errPolicyDeadline = errors.New("the policy did not answer in time")
+
+// effect carries out a command that results in an event, some time later.
 func (n *jobTracker) effect(c core.Command) {
 	w := n.w
 	switch c := c.(type) {
 	case core.LoadSplits:
-		n.runEffect(c.Delay, func(err error) core.Event {
+		n.runOnFiles(c.Epoch, c.Delay, func(err error) core.Event {
 			r := core.SplitsLoaded{Epoch: c.Epoch, Job: c.Job, Err: err}
 			if err == nil {
 				r.Splits, r.Err = loadSplits(w, c)
@@ -24,7 +32,10 @@ func (n *jobTracker) effect(c core.Command) {
 			return r
 		})
 	case core.RemoveStaging:
-		n.runEffect(c.Delay, func(err error) core.Event {
+		n.runOnFiles(c.Epoch, c.Delay, func(err error) core.Event {
+			if w.refused[StagingRemovals] {
+				err = errFault
+			}
 			if err == nil && w.sabotage != keepStaging {
 				err = w.fs.RemoveAll(c.URL)
 			}
@@ -34,14 +45,17 @@ func (n *jobTracker) effect(c core.Command) {
 			return core.StagingRemoved{Epoch: c.Epoch, Key: c.Key, Err: err}
 		})
 	case core.WriteHistory:
-		n.runEffect(c.Delay, func(err error) core.Event {
+		n.runOnFiles(c.Epoch, c.Delay, func(err error) core.Event {
+			if w.refused[Histories] || w.refused[StagingWrites] {
+				err = errFault
+			}
 			if err == nil {
 				err = history.Write(w.fs, c.URL, c.Record)
 			}
 			return core.HistoryWritten{Epoch: c.Epoch, Job: c.Job, Err: err}
 		})
 	case core.LoadHistory:
-		n.runEffect(0, func(err error) core.Event {
+		n.runOnFiles(c.Epoch, 0, func(err error) core.Event {
 			r := core.HistoryLoaded{Epoch: c.Epoch, JobName: c.JobName, Err: err}
 			if err == nil {
 				r.Profile, r.Err = history.ReadProfile(w.fs, c.URLs, c.Job)
@@ -49,44 +63,88 @@ func (n *jobTracker) effect(c core.Command) {
 			return r
 		})
 	case core.Tidy: // no file of a run gets old enough
-		n.runEffect(0, func(err error) core.Event { return core.Tidied{Epoch: c.Epoch, Err: err} })
-	case core.RemoveNonce:
-		_ = w.fs.Remove(c.URL) // an earlier process may have written it
+		n.runOnFiles(c.Epoch, 0, func(err error) core.Event { return core.Tidied{Epoch: c.Epoch, Err: err} })
+	case core.RemoveNonce: // an earlier process may have written it
+		n.beside(n.fileTime(), func() { _ = w.fs.Remove(c.URL) })
 	case core.Allocate:
-		n.runEffect(0, func(err error) core.Event {
-			r := core.Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase, Err: err}
-			if err == nil {
-				r.Plan = w.allocate(c)
-			}
-			return r
-		})
+		n.runPolicy(c)
 	default:
 		w.fail("%s has a command %T that the simulation does not know", n.name, c)
 	}
 }
 
-// runEffect carries out an effect after a while. A call to the file system may complete while the
-// calling process is stopped.
-func (n *jobTracker) runEffect(after time.Duration, effect func(err error) core.Event) {
-	w, life := n.w, n.life
-	after += w.upTo(20 * time.Millisecond)
-	if w.fault(w.rates.slowFiles) {
-		after += w.upTo(5 * time.Second)
+// fileTime draws the time of an effect on files.
+func (n *jobTracker) fileTime() time.Duration {
+	d := n.w.upTo(20 * time.Millisecond)
+	if n.w.fault(n.w.rates.slowFiles) {
+		d += n.w.upTo(5 * time.Second)
 	}
+	return d
+}
+
+func (n *jobTracker) effectError() error {
+	if n.w.fault(n.w.rates.effects) {
+		return errFault
+	}
+	return nil
+}
+
+// runOnFiles carries out an effect on files after a delay, at most maxFileEffects at once. It
+// skips an effect of an earlier epoch that has not begun. A call to the file system may complete
+// while its process is stopped.
+func (n *jobTracker) runOnFiles(epoch uint64, delay time.Duration, effect func(err error) core.Event) {
+	var ev core.Event
 	var err error
-	if w.fault(w.rates.effects) {
-		err = errFault
-	}
-	w.after(after, func() {
-		switch {
-		case n.life != life:
-		case w.fault(w.rates.lateCalls):
-			ev := effect(err)
-			n.do(func() { n.step(ev) })
-		default:
-			n.do(func() { n.step(effect(err)) })
+	start := func() (time.Duration, bool) {
+		if !n.core.IsLeader() || n.core.Epoch() != epoch {
+			return 0, false
 		}
-	})
+		d, life := n.fileTime(), n.life
+		err = n.effectError()
+		if n.w.fault(n.w.rates.lateCalls) {
+			n.w.after(d, func() {
+				if n.life == life {
+					ev = effect(err)
+				}
+			})
+		}
+		return d, true
+	}
+	end := func() {
+		if ev == nil {
+			ev = effect(err)
+		}
+		n.do(func() { n.step(ev) })
+	}
+	if delay == 0 {
+		n.files.run(start, end)
+		return
+	}
+	n.beside(delay, func() { n.files.run(start, end) })
+}
+
+// runPolicy runs a policy, one call of each at once, and answers by the deadline.
+func (n *jobTracker) runPolicy(c core.Allocate) {
+	answered := false
+	answer := func(plan scheduler.Plan, err error) {
+		if answered || !n.core.IsLeader() || n.core.Epoch() != c.Epoch {
+			return
+		}
+		answered = true
+		n.do(func() { n.step(core.Allocated{Epoch: c.Epoch, Seq: c.Seq, Phase: c.Phase, Plan: plan, Err: err}) })
+	}
+	slot := n.policies[c.Policy]
+	if slot == nil {
+		slot = &gate{p: &n.process, limit: 1}
+		n.policies[c.Policy] = slot
+	}
+	var plan scheduler.Plan
+	slot.run(func() (time.Duration, bool) {
+		var d time.Duration
+		plan, d = n.w.allocate(c)
+		return n.fileTime() + n.slowed(d), true
+	}, func() { answer(plan, n.effectError()) })
+	n.beside(policyDeadline, func() { answer(scheduler.Plan{}, errPolicyDeadline) })
 }
 
 func loadSplits(w *world, c core.LoadSplits) ([]core.Split, error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quernmr/quern/wire"
@@ -72,8 +73,11 @@ const (
 )
 
 func (f Fault) String() string {
-	if f.Rate > 0 {
+	switch {
+	case f.Rate > 0:
 		return fmt.Sprintf("%s, %.0f%%", f.Kind, 100*f.Rate)
+	case slices.Contains(refusals(), f.Kind):
+		return strings.TrimSpace(fmt.Sprintf("%s %s", f.Kind, f.Node))
 	}
 	text := fmt.Sprintf("at %.1fs %s", f.At.Seconds(), f.Kind)
 	if f.Node != "" {
@@ -103,7 +107,7 @@ func (f Fault) String() string {
 // their input.
 func (f Fault) canFailAttempts() bool {
 	switch f.Kind {
-	case Sick, SickMaps, SickReduces, Files, Effects, Attempts, Hangs, AtCommits, OverMemory, BadDisk, Deaths, Starts, Disks, KillWorker, Damage, Lose, Fetches:
+	case Sick, SickMaps, SickReduces, Files, Effects, Attempts, Hangs, AtCommits, OverMemory, BadDisk, Deaths, Starts, Disks, KillWorker, Damage, Lose, Fetches, Cleanups, StagingWrites:
 		return true
 	}
 	return false
@@ -182,9 +186,10 @@ const (
 func jobTrackerName(i int) string  { return fmt.Sprintf("j%d", i+1) }
 func taskTrackerName(i int) string { return fmt.Sprintf("t%d", i+1) }
 
-// drawFaults draws the faults of a seed: a storm, and sometimes a sick tracker.
+// drawFaults draws the faults of a seed: a storm, and sometimes an effect that fails for good or a
+// sick tracker.
 func drawFaults(seed uint64) []Fault {
-	faults, rnd := drawStorm(seed), rand.New(rand.NewPCG(seed, 7))
+	faults, rnd := append(drawStorm(seed), drawRefusals(seed)...), rand.New(rand.NewPCG(seed, 7))
 	if rnd.IntN(4) == 0 {
 		faults = append(faults, Fault{
 			Kind: sicknesses()[rnd.IntN(len(sicknesses()))], Node: taskTrackerName(rnd.IntN(taskTrackers)),
@@ -265,6 +270,10 @@ func (w *world) schedule(f Fault) {
 	if rate := w.rates.of(f.Kind); rate != nil {
 		*rate = f.Rate
 		w.note("fault: %v", f)
+		return
+	}
+	if slices.Contains(refusals(), f.Kind) {
+		w.refuse(f)
 		return
 	}
 	w.after(f.At, func() { w.strike(f) })

@@ -68,7 +68,7 @@ func (p *worker) call(c *fileCall) {
 		}
 		var err error
 		switch {
-		case p.tt.machine.refusesCalls:
+		case w.refuses(p.run, c), p.tt.machine.refusesCalls:
 			err = fmt.Errorf("%s: %w", c.op, errFault)
 		case w.fault(w.rates.files):
 			err = fmt.Errorf("%s: %w", c.op, errFault)

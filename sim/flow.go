@@ -57,6 +57,7 @@ func (b *book) advanceJob(w *world, kind string, job int, outcome string) {
 		w.note("job %d is %s and stops %d others of its flow", job, outcome, others)
 	case kind == "ended" && (x.stopped == outcome || x.stopped == "" && x.committing && outcome == wire.Succeeded.String()):
 		x.ended = outcome
+		b.liveJobs--
 	}
 }
 

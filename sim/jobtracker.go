@@ -21,6 +21,9 @@ type jobTracker struct {
 	saved   []byte // snapshot on its disk
 	savedAt int    // entries in it
 
+	files    gate             // for effects on files
+	policies map[string]*gate // by name: one call at once
+
 	links      map[core.Stream]*link
 	lastStream core.Stream
 	answers    map[core.Token]func(core.Reply)
@@ -29,7 +32,7 @@ type jobTracker struct {
 
 func newJobTracker(w *world, name string) *jobTracker {
 	n := &jobTracker{skew: w.upTo(2*time.Hour) - time.Hour}
-	n.process = process{w: w, name: name, owner: n}
+	n.process = process{w: w, name: name, owner: n, timer: timer{posts: true}}
 	w.must(writeFile(w, nonceFile(clusterOf(name)), []byte(nonceOf(name))))
 	n.boot()
 	return n
@@ -44,6 +47,7 @@ func (n *jobTracker) boot() {
 		Scheduling: n.w.scheduling,
 	})
 	n.term, n.applied, n.queued = 0, 0, 0
+	n.files, n.policies = gate{p: &n.process, limit: maxFileEffects}, make(map[string]*gate)
 	n.links = make(map[core.Stream]*link)
 	n.answers = make(map[core.Token]func(core.Reply))
 	if n.saved != nil {
@@ -83,24 +87,28 @@ func (n *jobTracker) sortedLinks() []*link {
 
 func (n *jobTracker) step(ev core.Event) {
 	w := n.w
-	w.stepped(n.name, ev)
-	for _, c := range n.core.Step(n.clock(), ev) {
-		w.digest.add(w, n.name, c)
-		n.carryOut(c)
-		if n.core == nil {
-			return
-		}
+	u := n.use(ev)
+	begin := w.stepping.meter.begin()
+	commands := n.core.Step(n.clock(), ev)
+	took := w.stepping.meter.since(begin)
+	for _, c := range commands {
+		u.addCommand(c)
 	}
+	w.stepping.meter.report(u, took)
+	n.spend(&u, len(commands), func() {
+		for _, c := range commands {
+			w.digest.add(w, n.name, c)
+			n.carryOut(c)
+			if n.core == nil {
+				return
+			}
+		}
+	})
 	n.checkState()
 	n.wake(n.core.Wake())
 }
 
-func (n *jobTracker) tick() {
-	n.step(core.Tick{})
-	if at, ok := n.core.Wake(); ok && at <= n.clock() {
-		n.w.fail("the core of %s asks to be woken at %v, but it is %v", n.name, at, n.clock())
-	}
-}
+func (n *jobTracker) tick(readUntil time.Duration) { n.step(core.Tick{ReadUntil: readUntil}) }
 
 // checkState checks the visible state of the core.
 func (n *jobTracker) checkState() {
@@ -194,9 +202,9 @@ func (n *jobTracker) accept(l *link) {
 	n.links[l.stream] = l
 }
 
-func (n *jobTracker) received(l *link, m wire.Message) {
+func (n *jobTracker) received(l *link, m wire.Message, read time.Duration) {
 	if n.links[l.stream] == l {
-		n.step(core.FromTracker{Stream: l.stream, Message: m, ReadAt: n.clock()})
+		n.step(core.FromTracker{Stream: l.stream, Message: m, ReadAt: read})
 	}
 }
 

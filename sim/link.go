@@ -18,6 +18,7 @@ type link struct {
 	jtLife   int // life of the job tracker when the stream opened
 	ttLife   int // the same of the task tracker
 	up, down direction
+	socket   reader
 	broken   bool // messages that have not arrived are lost
 }
 
@@ -28,6 +29,19 @@ type direction struct {
 	blockedSince time.Duration // time of the first failed delivery, if isBlocked
 	isBlocked    bool
 	closed       bool // its sender has closed it
+}
+
+// reader is the job tracker's goroutine that reads a stream, and what it has not read yet. It
+// reads the next message when the last one has entered the inbox.
+type reader struct {
+	unread  queue[unread]
+	waiting bool // for the inbox
+}
+
+// unread is a message, or the end, of a stream that has arrived.
+type unread struct {
+	do    func(read time.Duration)
+	since time.Duration
 }
 
 // tcpTimeout is the time without delivery after which a stream breaks.
@@ -72,18 +86,37 @@ func (l *link) pump(d *direction, from, to string) {
 }
 
 func (l *link) toLeader(m wire.Message) {
-	l.push(&l.up, l.tt.name, l.jt.name, func() { l.atLeader(func() { l.jt.received(l, m) }) })
+	l.push(&l.up, l.tt.name, l.jt.name, func() { l.atLeader(func(read time.Duration) { l.jt.received(l, m, read) }) })
 }
 
 func (l *link) toTracker(m wire.Message) {
 	l.push(&l.down, l.jt.name, l.tt.name, func() { l.atTracker(func() { l.tt.received(l, m) }) })
 }
 
-func (l *link) atLeader(action func()) {
+// atLeader has the job tracker read something.
+func (l *link) atLeader(action func(read time.Duration)) {
 	if l.jt.life == l.jtLife {
-		l.jt.do(action)
+		l.jt.aside(func() {
+			l.socket.unread.put(unread{action, l.w.now})
+			l.read()
+		})
 	}
 }
+
+// read reads until the inbox is full.
+func (l *link) read() {
+	x := &l.socket
+	for !x.waiting && x.unread.len() > 0 {
+		m, at := x.unread.take(), l.jt.clock()
+		x.waiting = true
+		l.jt.post(waiting{do: func() { m.do(at) }, since: m.since, entered: func() {
+			x.waiting = false
+			l.read()
+		}})
+	}
+}
+
+func (l *link) endAtLeader() { l.atLeader(func(time.Duration) { l.jt.closed(l) }) }
 
 func (l *link) atTracker(action func()) {
 	if l.tt.life == l.ttLife {
@@ -99,7 +132,7 @@ func (l *link) finish(other node) {
 		l.down.closed = true
 		return
 	}
-	l.push(&l.up, l.tt.name, l.jt.name, func() { l.atLeader(func() { l.jt.closed(l) }) })
+	l.push(&l.up, l.tt.name, l.jt.name, l.endAtLeader)
 	l.up.closed = true
 }
 
@@ -111,7 +144,7 @@ func (l *link) reset(side node) {
 	}
 	l.broken = true
 	if side == nil || side == node(l.jt) {
-		l.notify(l.tt.name, l.jt.name, func() { l.atLeader(func() { l.jt.closed(l) }) })
+		l.notify(l.tt.name, l.jt.name, l.endAtLeader)
 	}
 	if side == nil || side == node(l.tt) {
 		l.notify(l.jt.name, l.tt.name, func() { l.atTracker(func() { l.tt.closed(l) }) })

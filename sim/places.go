@@ -22,12 +22,12 @@ func (f *processFS) Locate(name string) (located []dfs.Located, err error) {
 		return err
 	})
 	for i := range located {
-		located[i].Blocks = blocksOf(&located[i].Info)
+		located[i].Blocks = blocksOf(&located[i].Info, max(taskTrackers, len(f.p.w.tts)))
 	}
 	return located, err
 }
 
-func blocksOf(file *dfs.Info) (blocks []dfs.Block) {
+func blocksOf(file *dfs.Info, trackers int) (blocks []dfs.Block) {
 	at := int(file.Name[len(file.Name)-1])
 	if !strings.HasPrefix(file.Name, "mem://c/in/") || at%4 == 0 {
 		return nil
@@ -35,7 +35,7 @@ func blocksOf(file *dfs.Info) (blocks []dfs.Block) {
 	for from := int64(0); from < file.Size; from += inputBlock {
 		b := dfs.Block{Offset: from, Length: min(inputBlock, file.Size-from)}
 		for k := range 2 {
-			host := taskTrackerName((at + k + int(from)/inputBlock) % (taskTrackers + 1))
+			host := taskTrackerName((at + k + int(from)/inputBlock) % (trackers + 1))
 			rack := rackOf(host)
 			if at%3 == 0 {
 				rack = "/elsewhere"

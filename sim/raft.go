@@ -88,7 +88,7 @@ func (r *raft) checkLeader() {
 }
 
 // depose tells a job tracker, once it runs, that it no longer leads.
-func (r *raft) depose(n *jobTracker) { n.do(n.lostLeadership) }
+func (r *raft) depose(n *jobTracker) { n.fromLog(n.lostLeadership) }
 
 // elect makes a job tracker with a quorum the leader, but not the given one.
 func (r *raft) elect(except *jobTracker) {
@@ -121,7 +121,7 @@ func (r *raft) elect(except *jobTracker) {
 	late := min(w.rnd.IntN(3), len(r.log)-n.applied)
 	r.catchUpTo(n, len(r.log)-max(late, 0))
 	term := r.term
-	n.do(func() { n.elected(term) })
+	n.fromLog(func() { n.elected(term) })
 	r.catchUp(n)
 }
 
@@ -141,13 +141,13 @@ func (r *raft) settle() {
 func (r *raft) propose(n *jobTracker, key string, data []byte) {
 	w := r.w
 	if n != r.leader || n.term != r.term {
-		n.later(lateUndecided, func() { n.step(core.Undecided{Key: key}) })
+		n.undecided(lateUndecided, key)
 		return
 	}
 	if w.fault(w.rates.undecided / 2) { // it never reaches the log
 		w.note("undecided and lost: %s", key)
 		if w.sabotage != loseProposals {
-			n.later(w.upTo(lateUndecided), func() { n.step(core.Undecided{Key: key}) })
+			n.undecided(w.upTo(lateUndecided), key)
 		}
 		return
 	}
@@ -160,11 +160,21 @@ func (r *raft) propose(n *jobTracker, key string, data []byte) {
 	if w.sabotage == applyEarly {
 		n.queued++
 		x := logged{key, core.Entry{Index: uint64(n.queued), Term: r.term, Data: data}}
-		n.later(0, func() { n.apply(x) })
+		n.fromLog(func() { n.apply(x) })
 	}
 	if w.fault(w.rates.undecided / 2) {
-		n.later(w.upTo(commitTime), func() { n.step(core.Undecided{Key: key}) })
+		n.undecided(w.upTo(commitTime), key)
 	}
+}
+
+// undecided tells a job tracker after a while that it will not learn the outcome of a proposal.
+func (n *jobTracker) undecided(after time.Duration, key string) {
+	life := n.life
+	n.w.after(after, func() {
+		if n.life == life {
+			n.fromLog(func() { n.step(core.Undecided{Key: key}) })
+		}
+	})
 }
 
 // decide commits the proposals up to p, if the leader still can.
@@ -218,7 +228,7 @@ func (r *raft) catchUpTo(n *jobTracker, to int) {
 		return
 	}
 	if n != r.leader && r.w.chance(0.5) {
-		n.do(n.lostLeadership) // the news of a later term comes before the entries of that term
+		n.fromLog(n.lostLeadership) // the news of a later term comes before the entries of that term
 	}
 	if source := r.leader; to-n.queued > 40 && source != nil && source != n && source.alive() && source.applied > n.queued && r.w.chance(0.5) {
 		data, at := source.snapshot(), source.applied
@@ -226,7 +236,7 @@ func (r *raft) catchUpTo(n *jobTracker, to int) {
 			data = source.saved
 		}
 		n.queued = at
-		n.do(func() { n.restore(data, at) })
+		n.fromLog(func() { n.restore(data, at) })
 	}
 	for n.queued < to {
 		if r.w.sabotage == swapEntries && n != r.leader && n.queued+1 < to {
@@ -234,11 +244,12 @@ func (r *raft) catchUpTo(n *jobTracker, to int) {
 			x, y := r.log[n.queued], r.log[n.queued+1]
 			x.entry.Data, y.entry.Data = y.entry.Data, x.entry.Data
 			n.queued += 2
-			n.do(func() { n.apply(x); n.apply(y) })
+			n.fromLog(func() { n.apply(x) })
+			n.fromLog(func() { n.apply(y) })
 			continue
 		}
 		x := r.log[n.queued]
 		n.queued++
-		n.do(func() { n.apply(x) })
+		n.fromLog(func() { n.apply(x) })
 	}
 }

@@ -25,6 +25,27 @@
 //
 // Clocks of job trackers are up to an hour apart: only durations may matter.
 //
+// An effect may fail for good, also after the storm: histories are not written, staging directories
+// are not writable or not removed, cleanups remove nothing, or a task tracker's disk does not answer
+// reads of logs.
+//
+// # Costs
+//
+// Steps and effects take time. Each process has a loop as in the real daemons: it takes one event
+// after the other, and carries out the commands of a Step at the Step's end. The time of a Step is
+// linear in the sizes of its event, commands and cluster, with rates for each kind of event
+// (rates.go). Messages that have not been read when the inbox is full wait in the connection. A job
+// tracker takes events of its log, of its inbox and its timer at random, like the select of its
+// loop. At most as many effects run at once as in real daemons: 16 on files and one call of each
+// policy in a job tracker; one removal, look-up, start of a worker and read of a nonce in a task
+// tracker. The cores limit fetches and merges.
+//
+// Not in the model: answers to clients that watch jobs, logging, encoding of messages, and effects
+// that compete for a disk or processor.
+//
+// [RunFleet] plays a cluster of any size without faults, with job trackers as slow as one likes.
+// Its Result says how long events waited, and how often trackers gave up a silent leader.
+//
 // # Checks
 //
 // At every step where it is visible:
@@ -89,7 +110,10 @@
 //	job trackers, their log               jobtracker.go, effects.go; raft.go
 //	task trackers                         tasktracker.go; disk.go: map outputs, homes
 //	workers and their attempts            worker.go; badrecords.go (V18)
-//	a process that crashes or stops       process.go
+//	a process that crashes or stops, its  process.go; costs.go and rates.go: the time of Steps;
+//	loop                                  gate.go: effects that wait for each other
+//	effects that fail for good            refused.go
+//	fleets                                fleet.go
 //	network; calls to the file system     link.go; files.go, places.go
 //	checks                                book.go; drain.go (V15), flow.go (V16), changes.go (V12
 //	                                      to V14), history.go (V17); at the end check.go
@@ -136,6 +160,10 @@ type Result struct {
 	Recovered             time.Duration // from the end of the faults to the end of all jobs
 	Steps                 int           // events given to cores
 	Leaders               int           // elections
+	Lost                  int           // losses of trackers in the log
+	Silences              int           // streams that a tracker has ended because it heard nothing
+	Waited                time.Duration // the longest that an event has waited for a job tracker's loop
+	Busy                  time.Duration // time of all Steps of the busiest job tracker
 	Digest                uint64        // of all commands of all cores, if Options ask for it
 	Skips                 int           // attempts that skipped a bad record
 

@@ -192,6 +192,9 @@ func expected() missing {
 	for _, k := range append(timedFaults(), sicknesses()...) {
 		r["fault: "+string(k)] = "s " + string(k)
 	}
+	for _, k := range refusals() {
+		r["fault: "+string(k)] = "fault: " + string(k)
+	}
 	return r
 }
 

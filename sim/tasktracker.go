@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/quernmr/quern/tasktracker/core"
@@ -21,11 +22,13 @@ type taskTracker struct {
 	leaderHint string // address of the leader, from the last refusal
 	machine    machine
 	sickness   Kind // fault that fails its attempts; empty: none
+	unreadable bool // reads of logs of attempts are not answered
 
 	disk      *disk
 	workers   map[int]*worker
 	positions map[string]int64 // files with the records in which attempts ended
 	orphans   []*worker        // workers of a dead process, not dead yet
+	work      localWork
 	fetches   map[int]*transfer
 	merges    map[int]*transfer
 	open      map[wire.AttemptID]bool // launched in this incarnation, without final report
@@ -34,11 +37,32 @@ type taskTracker struct {
 	epoch, incarnation uint64 // of the last welcome
 }
 
+// localWork has effects that run one after the other, or wait for each other, as in real task
+// trackers.
+type localWork struct {
+	disk     gate                     // removals
+	lookUps  gate                     // in map outputs of this tracker
+	starts   gate                     // of workers
+	programs map[string]time.Duration // by submission: when its program is copied
+	nonce    struct {
+		reading bool
+		next    *core.ReadNonce // to read after it; nil: none
+	}
+}
+
+func newLocalWork(p *process) localWork {
+	one := gate{p: p, limit: 1}
+	return localWork{disk: one, lookUps: one, starts: one, programs: make(map[string]time.Duration)}
+}
+
 // transfer is a fetch or a merge under way.
 type transfer struct{ done bool }
 
 func newTaskTracker(w *world, name string) *taskTracker {
 	t := &taskTracker{slots: [2]int{1 + w.rnd.IntN(2), 1 + w.rnd.IntN(2)}, disk: newDisk()}
+	if w.shape.slots != [2]int{} {
+		t.slots = w.shape.slots
+	}
 	t.process = process{w: w, name: name, owner: t}
 	t.lastDialed = w.rnd.IntN(len(w.jts))
 	t.boot()
@@ -56,6 +80,7 @@ func (t *taskTracker) boot() {
 	}
 	reports := t.disk.clean()
 	t.workers, t.positions = make(map[int]*worker), make(map[string]int64)
+	t.work = newLocalWork(&t.process)
 	t.fetches, t.merges = make(map[int]*transfer), make(map[int]*transfer)
 	t.open, t.inventory = make(map[wire.AttemptID]bool), make(map[wire.AttemptID]bool)
 	t.epoch, t.incarnation = 0, 0
@@ -63,7 +88,7 @@ func (t *taskTracker) boot() {
 		Tracker: t.name, Process: t.w.rnd.Uint64() | 1, Host: t.name, Addr: t.addr(), Rack: rackOf(t.name),
 		MapSlots: t.slots[0], ReduceSlots: t.slots[1], Dir: "D", Cluster: t.cluster, Staging: t.staging,
 		Disks: disks(), KeepLogs: t.w.keepLogs, Record: true, Restore: true, ProbeAgain: 5 * time.Second,
-		StartTimeout: 10 * time.Second, MergeFactor: 2, RetryMax: 3 * time.Second,
+		StartTimeout: 10 * time.Second, MergeFactor: t.w.shape.mergeFactor, RetryMax: 3 * time.Second,
 	})
 	t.dialing = false
 	t.restore(reports)
@@ -164,25 +189,27 @@ func (t *taskTracker) received(l *link, m wire.Message) {
 	t.step(core.FromLeader{Message: m})
 }
 
-func (t *taskTracker) tick() {
-	t.step(core.Tick{})
-	if t.core == nil {
-		return
-	}
-	if at, ok := t.core.Wake(); ok && at <= t.clock() {
-		t.w.fail("the core of %s asks to be woken at %v, but it is %v", t.name, at, t.clock())
-	}
-}
+func (t *taskTracker) tick(time.Duration) { t.step(core.Tick{}) }
 
 func (t *taskTracker) step(ev core.Event) {
-	t.w.stepped(t.name, ev)
-	for _, c := range t.core.Step(t.clock(), ev) {
-		t.w.digest.add(t.w, t.name, c)
-		t.carryOut(c)
-		if t.core == nil {
-			return
-		}
+	w := t.w
+	u := t.use(ev)
+	begin := w.stepping.meter.begin()
+	commands := t.core.Step(t.clock(), ev)
+	took := w.stepping.meter.since(begin)
+	for _, c := range commands {
+		u.Sizes[2] += itemsOfTask(c)
 	}
+	w.stepping.meter.report(u, took)
+	t.spend(&u, len(commands), func() {
+		for _, c := range commands {
+			w.digest.add(w, t.name, c)
+			t.carryOut(c)
+			if t.core == nil {
+				return
+			}
+		}
+	})
 	t.wake(t.core.Wake())
 }
 
@@ -207,13 +234,17 @@ func (t *taskTracker) carryOut(c core.Command) {
 			p.kill()
 		}
 	case core.ReadLog:
+		if t.unreadable {
+			return // the read waits for a bad disk
+		}
 		t.later(t.w.upTo(20*time.Millisecond), func() {
 			t.step(core.LogRead{Attempt: c.Attempt, Text: "log", Record: t.positions[c.Position]})
 		})
 	case core.Remove:
-		t.remove(c.Path)
+		t.work.disk.run(t.upTo(5*time.Millisecond), func() { t.remove(c.Path) })
 	case core.ReadNonce:
-		t.readNonce(c)
+		t.work.nonce.next = &c
+		t.readNonce()
 	case core.Probe:
 		t.probe(c)
 	case core.Record:
@@ -223,14 +254,16 @@ func (t *taskTracker) carryOut(c core.Command) {
 			p.limited = c.Memory > 0 || c.Processes > 0
 		}
 	case core.StoreCluster:
-		t.cluster = c.Cluster
+		t.store(&t.cluster, c.Cluster)
 	case core.StoreStaging:
-		t.staging = c.Staging
+		t.store(&t.staging, c.Staging)
 	case core.Leave:
 		t.leave()
 	case core.Quit:
 		t.w.fail("%s quits: %s", t.name, c.Reason)
-	case core.RemoveProgram, core.Share:
+	case core.RemoveProgram:
+		delete(t.work.programs, c.Staging)
+	case core.Share:
 	default:
 		t.gather(c)
 	}
@@ -248,9 +281,33 @@ func (t *taskTracker) send(m wire.Message) {
 	t.link.toLeader(m)
 }
 
-// readNonce reads the proof that the staging directory is shared.
-func (t *taskTracker) readNonce(c core.ReadNonce) {
+// upTo draws the time of an effect when it begins.
+func (t *taskTracker) upTo(d time.Duration) func() (time.Duration, bool) {
+	return func() (time.Duration, bool) { return t.w.upTo(d), true }
+}
+
+// store stores a line in the tracker's directory. If that fails, the process ends.
+func (t *taskTracker) store(line *string, text string) {
+	t.beside(t.w.upTo(10*time.Millisecond), func() {
+		if t.w.fault(t.w.rates.disks) {
+			t.w.note("%s cannot store %s", t.name, text)
+			t.crash(t.w.upTo(5 * time.Second))
+			return
+		}
+		*line = text
+	})
+}
+
+// readNonce reads the proof that the staging directory is shared, one at a time.
+func (t *taskTracker) readNonce() {
+	x := &t.work.nonce
+	if x.next == nil || x.reading {
+		return
+	}
+	c := *x.next
+	x.next, x.reading = nil, true
 	t.later(t.w.upTo(10*time.Millisecond), func() {
+		x.reading = false
 		ev := core.NonceRead{Stream: c.Stream}
 		if t.machine.refusesCalls || t.w.fault(t.w.rates.files) {
 			ev.Error = errFault.Error()
@@ -258,6 +315,7 @@ func (t *taskTracker) readNonce(c core.ReadNonce) {
 			ev.Nonce = t.w.read(c.File)
 		}
 		t.step(ev)
+		t.readNonce()
 	})
 }
 
@@ -267,6 +325,9 @@ func (t *taskTracker) hangup(c core.Hangup) {
 		return
 	}
 	t.w.note("%s hangs up: %s", t.name, c.Reason)
+	if strings.HasPrefix(c.Reason, "nothing was heard") {
+		t.w.book.silences++
+	}
 	t.link = nil
 	l.finish(l.jt)
 	t.dial(50*time.Millisecond + t.w.upTo(200*time.Millisecond))

@@ -60,13 +60,21 @@ func (t *taskTracker) startWorker(c core.StartWorker) {
 	p := &worker{w: t.w, tt: t, life: t.life, id: c.Worker, staging: c.Staging}
 	t.workers[c.Worker] = p
 	t.disk.files[c.Dir+"/stderr"] = &file{}
-	p.later(t.w.upTo(100*time.Millisecond), func() {
-		switch {
-		case t.w.fault(t.w.rates.starts):
-			p.exit("fork: resource temporarily unavailable")
-		case !t.w.fault(t.w.rates.starts): // otherwise it never sends its hello
-			p.begin()
-		}
+	copied, known := t.work.programs[c.Staging]
+	if !known {
+		copied = t.w.now + t.w.upTo(10*t.w.callTime)
+		t.work.programs[c.Staging] = copied
+	}
+	t.beside(max(copied-t.w.now, 0), func() {
+		t.work.starts.run(t.upTo(20*time.Millisecond), func() {
+			switch {
+			case p.dead.Load():
+			case t.w.fault(t.w.rates.starts):
+				p.exit("fork: resource temporarily unavailable")
+			case !t.w.fault(t.w.rates.starts): // otherwise it never sends its hello
+				p.later(t.w.upTo(80*time.Millisecond), p.begin)
+			}
+		})
 	})
 }
 

@@ -3,10 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/quernmr/quern/dfs/mem"
@@ -22,13 +19,14 @@ type world struct {
 	now           time.Duration
 	seq           int
 	events        heap.Heap[event]
-	steps         int
-	instant       instant
+	stepping      stepping
+	shape         shape
 	calm          bool // the storm is over
 	lasting       bool // faults last, and the workload is undisturbed by its users
 	harmless      bool // no fault of the run can fail an attempt for good
 	trace         []string
 	rates         rates
+	refused       map[Kind]bool   // effects that fail for good
 	attemptTime   time.Duration   // longest duration of an undisturbed attempt
 	callTime      time.Duration   // longest duration of an undisturbed call to the file system
 	verifyTime    time.Duration   // longest time to verify a map output
@@ -55,11 +53,17 @@ type world struct {
 	book    book
 }
 
-// instant is the events at one time.
-type instant struct {
-	at     time.Duration
-	steps  int
-	events map[string]int // by node and type
+// stepping counts and measures the events given to cores.
+type stepping struct {
+	steps, max int    // max is more than the run needs
+	meter      *Meter // nil: nothing is measured
+}
+
+// shape is how a cluster is made.
+type shape struct {
+	slots        [2]int // of each tracker; 0: drawn
+	mergeFactor  int    // of trackers; 0: the default
+	administered bool   // trackers are drained, and pools change
 }
 
 // node is a machine with one process of the cluster.
@@ -119,32 +123,6 @@ func (w *world) run(until func() bool, end time.Duration) bool {
 	return true
 }
 
-// maxSteps is more than any run needs. It catches cores that keep each other busy forever.
-const maxSteps = 400_000
-
-// maxStepsAtOnce is above the needs of every instant of a run. Cores that exceed it answer each
-// other, or themselves, and time does not pass.
-const maxStepsAtOnce = 5_000
-
-// stepped counts an event of a node's core, and bounds the events of a run and of an instant.
-func (w *world) stepped(name string, ev any) {
-	if w.steps++; w.steps > maxSteps {
-		w.fail("the cores have been given %d events and have not come to an end", w.steps)
-	}
-	if w.now != w.instant.at {
-		w.instant.at, w.instant.steps = w.now, 0
-		clear(w.instant.events)
-	}
-	w.instant.events[fmt.Sprintf("%s %T", name, ev)]++
-	if w.instant.steps++; w.instant.steps > maxStepsAtOnce {
-		var most []string
-		for _, event := range slices.Sorted(maps.Keys(w.instant.events)) {
-			most = append(most, fmt.Sprintf("%d times %s", w.instant.events[event], event))
-		}
-		w.fail("no time passes: the cores have been given %d events at %v: %s", w.instant.steps, w.now, strings.Join(most, ", "))
-	}
-}
-
 var errFault = errors.New("simulated fault")
 
 // block cuts a direction until heal is called.
@@ -178,40 +156,24 @@ const clusterStaging = "mem://c/staging"
 // newWorld draws a cluster and its workload from a seed.
 func newWorld(r *Result) *world {
 	seed := r.Options.Seed
-	w := &world{
-		rnd: rand.New(rand.NewPCG(seed, 3)), events: heap.New(nil, earlier), sabotage: r.Options.sabotage, badRecords: r.Options.BadRecords, fs: newFiles(),
-		nodes: make(map[string]node), blocked: make(map[nodePair]int), instant: instant{events: make(map[string]int)},
-	}
-	if r.Options.Digest {
-		w.digest = newDecisions()
-	}
-	w.book = newBook(r)
+	w := emptyWorld(r)
 	plan, changes, shapes := rand.New(rand.NewPCG(seed, 2)), rand.New(rand.NewPCG(seed, 4)), rand.New(rand.NewPCG(seed, 5))
 	w.shuffles = rand.New(rand.NewPCG(seed, 6))
 	w.scheduling = drawScheduling(seed, changes)
+	w.shape.administered, w.shape.mergeFactor = true, 2
 	w.drawPools(changes)
 	w.lasting = r.lasting != nil
 	trackers := 2 + plan.IntN(taskTrackers-1)
+	var absent []string
 	if w.lasting {
 		trackers = r.lasting.trackers
+		if r.lasting.absent {
+			absent = r.lasting.sick
+		}
 	} else {
 		w.changeScheduling(changes, changes.IntN(3))
 	}
-	for i := range jobTrackers {
-		n := newJobTracker(w, jobTrackerName(i))
-		w.jts = append(w.jts, n)
-		w.nodes[n.name] = n
-	}
-	w.raft = newRaft(w)
-	for i := range trackers {
-		t := newTaskTracker(w, taskTrackerName(i))
-		if w.lasting && r.lasting.absent && slices.Contains(r.lasting.sick, t.name) {
-			t.crash(lastingTime)
-			continue
-		}
-		w.tts = append(w.tts, t)
-		w.nodes[t.name] = t
-	}
+	w.addNodes(trackers, absent...)
 	w.callTime = time.Millisecond + time.Duration(plan.Int64N(int64(20*time.Millisecond)))
 	w.verifyTime = 10*time.Millisecond + time.Duration(plan.Int64N(int64(2*time.Second)))
 	w.keepLogs = plan.IntN(2) == 0
@@ -225,30 +187,7 @@ func newWorld(r *Result) *world {
 // play plays a run and stores the outcome in r.
 func play(r *Result) {
 	w := newWorld(r)
-	defer func() {
-		for _, t := range w.tts {
-			t.killProcesses()
-		}
-		if v := recover(); v != nil {
-			text, ok := v.(violation)
-			if !ok {
-				text = violation(fmt.Sprintf("panic: %v\n%s", v, stack()))
-			}
-			r.Violation = string(text)
-		}
-		r.Trace, r.Elapsed, r.Steps, r.Leaders, r.Skips = w.trace, w.now, w.steps, len(w.book.leaders), w.skips
-		r.Digest = w.digest.value()
-		r.Outcomes = make(map[wire.State]int)
-		for _, c := range w.clients {
-			for _, id := range c.ids {
-				if s, ok := w.status(id); ok {
-					r.Outcomes[s.State]++
-					r.LocalMaps += s.Counters.Get(wire.JobCounters, wire.DataLocalMaps)
-					r.RemoteMaps += s.Counters.Get(wire.JobCounters, wire.RackLocalMaps) + s.Counters.Get(wire.JobCounters, wire.OtherLocalMaps)
-				}
-			}
-		}
-	}()
+	defer w.finish(r)
 	if w.lasting {
 		w.playLasting(r)
 		return
@@ -269,6 +208,38 @@ func play(r *Result) {
 	w.run(func() bool { return false }, w.now+5*time.Second)
 	w.checkEnd()
 	w.checkSettings()
+}
+
+// finish ends all processes and stores the outcome of a run. It is deferred: a violation is a
+// panic.
+func (w *world) finish(r *Result) {
+	if v := recover(); v != nil {
+		text, ok := v.(violation)
+		if !ok {
+			text = violation(fmt.Sprintf("panic: %v\n%s", v, stack()))
+		}
+		r.Violation = string(text)
+	}
+	for _, t := range w.tts {
+		t.killProcesses()
+	}
+	r.Trace, r.Elapsed, r.Steps, r.Leaders, r.Skips = w.trace, w.now, w.stepping.steps, len(w.book.leaders), w.skips
+	r.Digest = w.digest.value()
+	r.Lost = w.book.losses
+	r.Silences = w.book.silences
+	for _, n := range w.jts {
+		r.Waited, r.Busy = max(r.Waited, n.load.waited), max(r.Busy, n.load.busy)
+	}
+	r.Outcomes = make(map[wire.State]int)
+	for _, c := range w.clients {
+		for _, id := range c.ids {
+			if s, ok := w.status(id); ok {
+				r.Outcomes[s.State]++
+				r.LocalMaps += s.Counters.Get(wire.JobCounters, wire.DataLocalMaps)
+				r.RemoteMaps += s.Counters.Get(wire.JobCounters, wire.RackLocalMaps) + s.Counters.Get(wire.JobCounters, wire.OtherLocalMaps)
+			}
+		}
+	}
 }
 
 // runToEnd waits for the end of all jobs. It reports whether that is before the deadline, which

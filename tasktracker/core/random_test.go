@@ -337,9 +337,12 @@ func (w *world) recordEnds() {
 	r := w.records[id]
 	delete(w.records, id)
 	ev := Recorded{Attempt: id}
-	if w.percent(10) {
+	switch {
+	case w.percent(10):
 		ev.Error = "read-only"
-	} else {
+	case !w.files[filepath.Join(filepath.Dir(r.File), OutputFile)]:
+		ev.Error = "no such directory" // the core has waited for long and has removed it
+	default:
 		w.files[r.File] = true
 	}
 	w.step(ev)

@@ -1,0 +1,126 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/scheduler/heap"
+	"github.com/quernmr/quern/wire"
+)
+
+// Fleet is a cluster of any size and its workload, without faults.
+type Fleet struct {
+	Seed          uint64
+	Trackers      int
+	Slots         [2]int // of each tracker, for maps and for reduces
+	Jobs          int
+	Every         time.Duration // between two submissions
+	Maps, Reduces int           // of each job
+	AttemptTime   time.Duration // the longest of an attempt
+	Scheduler     string        // default: fifo
+	Slowness      float64       // how many times longer Steps of job trackers take than by the rates; 0: 1
+	End           time.Duration // the run ends then, or when all jobs have ended; 0: an hour
+	Meter         *Meter        // nil: Steps are not measured
+}
+
+// maxFleetSteps is more than any run of a fleet needs.
+const maxFleetSteps = 100_000_000
+
+// RunFleet runs a fleet. If it has no End, all jobs must succeed.
+func RunFleet(f Fleet) *Result {
+	r := &Result{Options: Options{Seed: f.Seed}}
+	w := emptyWorld(r)
+	defer w.finish(r)
+	w.scheduling = wire.Scheduling{Scheduler: f.Scheduler}.WithDefaults(wire.Scheduling{Scheduler: "fifo", Metric: "sum-response", Delay: "none"})
+	w.allocation = core.PoolsRead{Err: errPools}
+	w.calm, w.stepping.max, w.stepping.meter = true, maxFleetSteps, f.Meter
+	w.attemptTime, w.callTime, w.verifyTime = max(f.AttemptTime, time.Millisecond), 5*time.Millisecond, time.Second
+	w.shape.slots = f.Slots
+	w.addNodes(f.Trackers)
+	for _, n := range w.jts {
+		n.load.slowness = f.Slowness
+	}
+	for i := range f.Jobs {
+		w.addFleetJob(&f, i)
+	}
+	end := f.End
+	if end == 0 {
+		end = time.Hour
+	}
+	for w.now < end && !w.allEnded() {
+		w.run(func() bool { return false }, min(w.now+time.Second, end))
+	}
+	if f.End == 0 {
+		w.checkFleet()
+	}
+	return r
+}
+
+func (w *world) addFleetJob(f *Fleet, i int) {
+	name := fmt.Sprintf("mem://c/in/%d", i)
+	w.must(writeFile(w, name, make([]byte, inputBlock*f.Maps)))
+	c := &client{w: w, erratic: make([]bool, 1), sub: &wire.Submission{
+		Key: fmt.Sprintf("key%d", i), Staging: fmt.Sprintf("%s/s%d", clusterStaging, i), Owner: "sim",
+		Program: wire.Program{Path: "sim"},
+		Plan: wire.Plan{Jobs: []wire.JobPlan{{
+			Name: fmt.Sprintf("job%d", i), Reduces: f.Reduces, Format: "text", Output: fmt.Sprintf("mem://c/out/%d", i),
+			Inputs:     []wire.InputPlan{{Format: "lines", Paths: []string{name}}},
+			Properties: map[string]string{"mapreduce.input.fileinputformat.split.minsize": fmt.Sprint(inputBlock)},
+		}}},
+	}}
+	w.clients = append(w.clients, c)
+	w.after(fleetStart+time.Duration(i)*f.Every, c.stageAndSubmit)
+}
+
+// fleetStart is when the first job is submitted: trackers have registered by then.
+const fleetStart = 5 * time.Second
+
+// checkFleet checks that all jobs have succeeded.
+func (w *world) checkFleet() {
+	for _, c := range w.clients {
+		for _, id := range c.ids {
+			if s, ok := w.status(id); !ok || s.State != wire.Succeeded {
+				w.fail("%v of a fleet without faults is %v: %s", id, s.State, s.Error)
+			}
+		}
+	}
+	if !w.allEnded() {
+		w.fail("after %v not all jobs of the fleet have ended:%s", w.now, w.unfinished())
+	}
+}
+
+// emptyWorld makes a world without nodes and jobs.
+func emptyWorld(r *Result) *world {
+	seed := r.Options.Seed
+	w := &world{
+		rnd: rand.New(rand.NewPCG(seed, 3)), events: heap.New(nil, earlier), sabotage: r.Options.sabotage, badRecords: r.Options.BadRecords, fs: newFiles(),
+		nodes: make(map[string]node), blocked: make(map[nodePair]int), refused: make(map[Kind]bool), stepping: stepping{max: maxSteps},
+	}
+	if r.Options.Digest {
+		w.digest = newDecisions()
+	}
+	w.book = newBook(r)
+	return w
+}
+
+// addNodes adds the job trackers, their log, and task trackers. The absent ones never start.
+func (w *world) addNodes(taskTrackers int, absent ...string) {
+	for i := range jobTrackers {
+		n := newJobTracker(w, jobTrackerName(i))
+		w.jts = append(w.jts, n)
+		w.nodes[n.name] = n
+	}
+	w.raft = newRaft(w)
+	for i := range taskTrackers {
+		t := newTaskTracker(w, taskTrackerName(i))
+		if slices.Contains(absent, t.name) {
+			t.crash(lastingTime)
+			continue
+		}
+		w.tts = append(w.tts, t)
+		w.nodes[t.name] = t
+	}
+}
