@@ -14,6 +14,7 @@ import (
 const (
 	SickJob       Kind = "fail every attempt at one job of"
 	CutTrackers   Kind = "cut from the other task trackers"
+	SplitTrackers Kind = "split from the rest" // reaches only task trackers with the same fault
 	RefuseFetches Kind = "answer no fetch from"
 	StallFetches  Kind = "stall every fetch from"
 	SlowProcessor Kind = "slow the processor of"
@@ -28,7 +29,7 @@ const (
 // lastingKinds lists the kinds of faults that may last.
 func lastingKinds() []Kind {
 	return []Kind{
-		Sick, SickMaps, SickReduces, SickJob, CutTrackers, RefuseFetches, StallFetches,
+		Sick, SickMaps, SickReduces, SickJob, CutTrackers, SplitTrackers, RefuseFetches, StallFetches,
 		SlowProcessor, SlowDisk, SlowNetwork, FullDisk, FullDisks, BadDisk, RefusedCalls, SlowCalls,
 	}
 }
@@ -72,7 +73,9 @@ func drawLasting(seed uint64) (trackers int, faults []Fault) {
 			f.Job = 1 + rnd.IntN(3)
 		case FullDisk, BadDisk:
 			f.Disk = disks()[rnd.IntN(len(disks()))]
-		case SlowProcessor, SlowDisk, SlowNetwork, SlowCalls:
+		case SlowNetwork:
+			f.Factor = []float64{10, 100, 500}[rnd.IntN(3)] // of 1 Gbit/s; the last is 2 Mbit/s
+		case SlowProcessor, SlowDisk, SlowCalls:
 			f.Factor = []float64{10, 100}[rnd.IntN(2)]
 		}
 		faults = append(faults, f)
@@ -164,8 +167,10 @@ func (w *world) playLasting(r *Result) {
 		}
 		return
 	}
+	w.split = make(map[string]bool)
 	for _, i := range r.Kept {
 		w.schedule(r.Faults[i])
+		w.split[r.Faults[i].Node] = r.Faults[i].Kind == SplitTrackers
 	}
 	w.harmless = true
 	if end := lastingBound(x.healthy); !w.run(w.allEnded, end) {

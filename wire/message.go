@@ -107,8 +107,8 @@ type (
 		Corrupt bool   `msgpack:"Corrupt"` // the file is there, but its checksum is wrong
 		Reason  string `msgpack:"Reason"`  // the observed error, with the addresses
 
-		Unreachable bool `msgpack:"Unreachable"` // all fetches from its tracker fail
-		Reached     int  `msgpack:"Reached"`     // number of other trackers with a successful fetch since then
+		Unreachable bool     `msgpack:"Unreachable"` // all fetches from its tracker fail
+		Reached     []string `msgpack:"Reached"`     // other trackers with a successful fetch since then, at most MaxReached
 	}
 
 	// Launch starts an attempt.

@@ -188,6 +188,9 @@ type JobStatus struct {
 	GivenUp      []string `msgpack:"GivenUp,omitempty"`      // why, for the first of them; at most MaxTroubles
 }
 
+// MaxReached limits the list of reached trackers in an [OutputLost].
+const MaxReached = 100
+
 // MaxTroubles limits the troubles of a job. The first MaxTroubles about lost trackers are kept, and
 // the first MaxTroubles others.
 const MaxTroubles = 20

@@ -364,7 +364,7 @@ func (l *leader) reduceLost(j *job, p int, lost []wire.OutputLost) {
 	l.rehome(j, p)
 	for i := range lost {
 		if l.jobOfOutput(&lost[i]) == j {
-			l.rerunLost(j, &lost[i])
+			l.rerunLost(j, &lost[i], nil)
 		}
 	}
 }

@@ -14,21 +14,22 @@ func (l *leader) outputLost(t *tracker, r *wire.OutputLost) {
 	}
 	server := l.fleet.trackers[l.outputOf(j, r.Map).Tracker]
 	if !r.Unreachable || server == t {
-		l.rerunLost(j, r)
+		l.rerunLost(j, r, nil)
 		return
 	}
 	if t.hosting.homes[j] == nil {
 		return // its homes have moved
 	}
-	at, reason := l.fetches.Fail(t.Name, server.Name, r.Reached, l.usableTrackers(), l.now)
+	at, reason := l.fetches.Fail(t.Name, server.Name, l.inService(r.Reached), l.usableTrackers(), l.now)
 	switch {
 	case at == health.FaultFetcher && l.excludeFetching(t, reason):
 	case (at == health.FaultFetcher || at == health.FaultHome) && l.moveHomes(j, t):
 	default:
+		unreached := l.fetches.Unreached(t.Name)
 		if at == health.FaultServer {
 			l.excludeFetching(server, reason)
 		}
-		l.rerunLost(j, r)
+		l.rerunLost(j, r, unreached)
 	}
 }
 
@@ -42,6 +43,33 @@ func (l *leader) jobOfOutput(r *wire.OutputLost) *job {
 		return nil
 	}
 	return j
+}
+
+// avoidUnreached makes a map wait for a tracker that a home reaches. If the map avoids all trackers,
+// it avoids only the unreached ones: another home may have failed to reach the others.
+func (l *leader) avoidUnreached(j *job, tk *task, unreached []string) {
+	if len(unreached) == 0 {
+		return
+	}
+	for _, name := range unreached {
+		j.avoid(tk, name)
+	}
+	if !l.hasAlternative(j, tk) {
+		j.faults.AvoidOnly(tk.key(), unreached)
+	}
+	if l.hasAlternative(j, tk) && j.faults.AvoidLonger(tk.key(), l.now) {
+		l.alarmRetries(j)
+	}
+}
+
+// inService counts the trackers that are not out of service and will not be.
+func (l *leader) inService(names []string) (n int) {
+	for _, name := range names {
+		if t := l.fleet.trackers[name]; t != nil && !t.outOfService() && !l.c.pending.has(l.exclusionFact(t, "")) {
+			n++
+		}
+	}
+	return n
 }
 
 // usableTrackers counts the trackers that have a connection. It includes those out of service,

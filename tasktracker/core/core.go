@@ -184,7 +184,7 @@ type Core struct {
 
 	// Fetches and merges.
 	hosts        []*host                  // with queued or running fetches, by address
-	lastFetched  map[string]time.Duration // time of the last successful fetch, by address of the host
+	lastFetched  map[string]time.Duration // time of the last successful fetch, by tracker
 	queued       []*job                   // with queues at hosts, by id
 	endedQueues  []*queue                 // perhaps empty; see removeUnused
 	shares       shares

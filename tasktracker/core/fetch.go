@@ -158,7 +158,7 @@ func (c *Core) fetchDone(ev FetchDone) {
 	case f.entry != nil && ev.Error == "":
 		if f.queue != nil {
 			f.queue.host.failures, f.queue.host.pausedUntil = 0, 0
-			c.lastFetched[f.queue.host.addr] = c.now
+			c.lastFetched[f.output.Tracker] = c.now
 			c.fetchMeter.bytes += float64(ev.Segment.Length)
 		}
 		c.addFetched(f.entry, f, ev.Segment, ev.Records)
@@ -265,23 +265,25 @@ func (c *Core) hostFailed(f *fetch, ev FetchDone) {
 // each Welcome.
 func (c *Core) reportLost(e *entry, attempt int, reason string, why loss) {
 	e.lostReason, e.loss, e.attempt = reason, why, attempt
+	o := e.home.job.outputs[e.mapN]
 	lost := wire.OutputLost{
 		Job: e.home.job.id, Map: e.mapN, Attempt: attempt, Corrupt: why == lossCorrupt, Reason: reason, Unreachable: why == lossUnreachable,
 	}
 	if lost.Unreachable {
-		lost.Reached = c.reachedSince(c.host(e.home.job.outputs[e.mapN].Addr).failingSince)
+		lost.Reached = c.reachedSince(c.host(o.Addr).failingSince, o.Tracker)
 	}
 	c.send(&lost)
 }
 
-// reachedSince counts the hosts with a successful fetch since a time.
-func (c *Core) reachedSince(t time.Duration) (n int) {
-	for _, last := range c.lastFetched {
-		if last >= t {
-			n++
+// reachedSince lists the trackers, except one, with a successful fetch since a time.
+func (c *Core) reachedSince(t time.Duration, except string) (names []string) {
+	for name, last := range c.lastFetched {
+		if last >= t && name != except {
+			names = append(names, name)
 		}
 	}
-	return n
+	slices.Sort(names)
+	return names[:min(len(names), wire.MaxReached)]
 }
 
 func (c *Core) resendLost() {

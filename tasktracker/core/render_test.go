@@ -126,7 +126,7 @@ func renderMessage(m wire.Message) string {
 	case *wire.OutputLost:
 		text := fmt.Sprintf("output lost: map %d attempt %d corrupt=%v: %s", m.Map, m.Attempt, m.Corrupt, m.Reason)
 		if m.Unreachable {
-			text += fmt.Sprintf(", unreachable, reached %d others since", m.Reached)
+			text += fmt.Sprintf(", unreachable, reached %v since", m.Reached)
 		}
 		return text
 	case *wire.Run:

@@ -2,6 +2,8 @@ package health
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -11,8 +13,10 @@ const fetchMemory = 2 * time.Minute
 // Fetches decides whether the tracker that fetches or the tracker that serves is at fault if
 // fetches fail. The zero Fetches knows of no failure.
 //
-// Invariant: if at most half of the trackers are at fault, votes alone exclude no other tracker. A
-// good tracker fails to fetch only from bad ones, and only bad ones fail to fetch from it.
+// Invariant: if less than half of the trackers are at fault, and these do not reach half of all, no
+// other tracker is excluded. A good tracker fails to fetch only from bad ones, and only bad ones fail
+// to fetch from it. If the network splits the trackers into halves, each half blames the other. Then
+// the first exclusion decides, since the excluded one's half does not reach half of all in service.
 type Fetches struct {
 	by, from peers // the same failures, by the tracker that fetches and by the one that serves
 }
@@ -27,11 +31,11 @@ const (
 	FaultUnclear Fault = iota
 	FaultHome          // the fetcher, for now: it fails at more trackers than it reaches, and than fail at the server
 	FaultFetcher       // the fetcher: it fails at more than half of all trackers
-	FaultServer        // the server: more than half of all trackers fail at it, or the fetcher reaches enough others
+	FaultServer        // the server: more than half of all trackers fail at it, or the fetcher reaches half of them
 )
 
-// Fail records that one tracker could not fetch from another, and judges them. While these fetches
-// failed, the tracker reached others: their number. all is the number of trackers. FaultFetcher and
+// Fail records that one tracker could not fetch from another, and judges them. Meanwhile the tracker
+// reached others: the number of those in service. all is the number of trackers. FaultFetcher and
 // FaultServer come with a reason to exclude the tracker.
 func (f *Fetches) Fail(by, from string, reached, all int, now time.Duration) (at Fault, reason string) {
 	f.by, f.from = f.by.add(by, from, now), f.from.add(from, by, now)
@@ -41,13 +45,16 @@ func (f *Fetches) Fail(by, from string, reached, all int, now time.Duration) (at
 		return FaultFetcher, fmt.Sprintf("it could not fetch map outputs from %d of the %d other task trackers", servers, all-1)
 	case 2*fetchers > all:
 		return FaultServer, fmt.Sprintf("%d of the %d other task trackers could not fetch map outputs from it", fetchers, all-1)
-	case reached > 0 && reached+1 >= servers: // with those that it reaches the fetcher is not outnumbered
+	case reached > 0 && 2*(reached+1) >= all:
 		return FaultServer, fmt.Sprintf("task tracker %s could not fetch map outputs from it, but from %d others", by, reached)
-	case servers > fetchers:
+	case servers > fetchers && servers > reached+1:
 		return FaultHome, ""
 	}
 	return FaultUnclear, ""
 }
+
+// Unreached lists the trackers from which one could not fetch lately.
+func (f *Fetches) Unreached(by string) []string { return slices.Sorted(maps.Keys(f.by[by])) }
 
 // MayExclude reports whether enough trackers remain without the one that is at fault.
 func (f *Fetches) MayExclude(others Others) bool { return others.enoughRemain() }

@@ -24,10 +24,12 @@ func TestFetches(t *testing.T) {
 		{"a fetcher that fails at most", []string{"a b", "a c", "a d"}, 4, FaultFetcher, "it could not fetch map outputs from 3 of the 3 other task trackers"},
 		{"two of four fail at one", []string{"a d", "b d"}, 4, FaultUnclear, ""},
 		{"a server at which most fail", []string{"a d", "b d", "c d"}, 4, FaultServer, "3 of the 3 other task trackers could not fetch map outputs from it"},
-		{"a fetcher that reaches others", []string{"a d 1"}, 4, FaultServer, "task tracker a could not fetch map outputs from it, but from 1 others"},
-		{"a fetcher that reaches as many as not, with itself", []string{"a b", "a c 1"}, 4, FaultServer, "task tracker a could not fetch map outputs from it, but from 1 others"},
-		{"a fetcher that reaches less", []string{"a b", "a c", "a d 1"}, 7, FaultHome, ""},
-		{"a fetcher that reaches others and fails at most", []string{"a b", "a c", "a d 3"}, 5, FaultFetcher, "it could not fetch map outputs from 3 of the 4 other task trackers"},
+		{"a fetcher that reaches half of all, with itself", []string{"a d 1"}, 4, FaultServer, "task tracker a could not fetch map outputs from it, but from 1 others"},
+		{"a fetcher that reaches less", []string{"a d 1"}, 5, FaultUnclear, ""},
+		{"a fetcher alone", []string{"a b 0"}, 2, FaultUnclear, ""},
+		{"a fetcher that fails as often as it succeeds, with itself", []string{"a b", "a c 1"}, 5, FaultUnclear, ""},
+		{"a fetcher that fails more often than it succeeds", []string{"a b", "a c", "a d 1"}, 7, FaultHome, ""},
+		{"a fetcher that reaches half and fails at most", []string{"a b", "a c", "a d 3"}, 5, FaultFetcher, "it could not fetch map outputs from 3 of the 4 other task trackers"},
 		{"both fail more often", []string{"b c", "a d", "a c"}, 5, FaultUnclear, ""},
 		{"other servers are forgotten", []string{"a b", "a c", "forget b", "forget c", "a d"}, 4, FaultUnclear, ""},
 		{"the fetcher is forgotten", []string{"a b", "a c", "forget a", "a d"}, 4, FaultUnclear, ""},
@@ -93,22 +95,25 @@ func TestFetchesModel(t *testing.T) {
 					fetchers[x.by] = true
 				}
 			}
-			want, reached := FaultUnclear, rapid.IntRange(0, 2).Draw(t, "reached")
+			want, reached := FaultUnclear, rapid.IntRange(0, all-2).Draw(t, "reached")
+			if by < bad {
+				reached = min(reached, bad-1)
+			}
 			switch {
 			case len(servers) > all/2:
 				want = FaultFetcher
 			case len(fetchers) > all/2:
 				want = FaultServer
-			case reached > 0 && len(servers) <= reached+1:
+			case reached > 0 && reached+1 >= all-all/2:
 				want = FaultServer
-			case len(servers) > len(fetchers):
+			case len(servers) > max(len(fetchers), reached+1):
 				want = FaultHome
 			}
 			at, reason := f.Fail(name(by), name(from), reached, all, now)
 			if at != want || (reason != "") != (at == FaultFetcher || at == FaultServer) {
 				t.Fatalf("%s cannot fetch from %s: fault %v, reason %q, want %v", name(by), name(from), at, reason, want)
 			}
-			if 2*bad <= all && reached == 0 && (at == FaultFetcher && by >= bad || at == FaultServer && from >= bad) {
+			if 2*bad < all && (at == FaultFetcher && by >= bad || at == FaultServer && from >= bad) {
 				t.Fatalf("%s cannot fetch from %s, the first %d of %d trackers are bad: fault %v", name(by), name(from), bad, all, at)
 			}
 		}

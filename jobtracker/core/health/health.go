@@ -18,8 +18,8 @@
 //     if enough of these succeeded or ran much longer than the failed ones, and at most one in
 //     successesPerFailure failed. If more than one tracker in maxSuspectPart is suspect, the
 //     jobs are the likely cause, and none is excluded.
-//   - Fetches. It could not fetch map outputs from more than half of the trackers, or more than
-//     half of them could not fetch from it ([Fetches]).
+//   - Fetches. It could not fetch map outputs from more than half of the trackers. Or more than
+//     half of them could not fetch from it, or one that reaches half of all ([Fetches]).
 //
 // # Readmission
 //
