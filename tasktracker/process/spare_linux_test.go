@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -115,7 +116,7 @@ func TestOthersAreSpared(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, RecordFile), []byte(record), 0o666); err != nil {
 				t.Fatal(err)
 			}
-			if err := KillLeftover(dir); err != nil {
+			if err := KillLeftover(dir, slog.New(slog.DiscardHandler)); err != nil {
 				t.Fatal(err)
 			}
 			if e.lives() != c.lives {
@@ -149,7 +150,7 @@ func TestOtherControlGroup(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := KillLeftover(dir); err != nil {
+	if err := KillLeftover(dir, slog.New(slog.DiscardHandler)); err != nil {
 		t.Error(err)
 	}
 	if files, err := os.ReadDir(group); err != nil || len(files) != 1 {
