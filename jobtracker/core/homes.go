@@ -30,7 +30,7 @@ type partitions struct {
 	ungathered      int           // partitions that are neither committed nor completely gathered
 	noHomeFound     bool          // the job is in todo.noHomeFound
 	failedAtHome    taskset.Set   // partitions with a reduce that failed at home
-	homeless        taskset.Set   // uncommitted partitions without a home
+	homeless        taskset.Set   // uncommitted partitions without a home and without a running reduce
 	mismatched      taskset.Set   // partitions with homes that gathered other outputs than the chosen ones
 	hosts           taskset.Set   // indexes of trackers with homes
 	generations     int           // last home generation of this epoch
@@ -142,11 +142,11 @@ func (l *leader) clearHomes(j *job) {
 	}
 }
 
-// rehome makes a partition homeless. It gets another home later, which gathers it again.
+// rehome makes a partition homeless. It gets another home later, which gathers it again. A running
+// reduce may read what its tracker has gathered: before it ends, the partition gets no home.
 func (l *leader) rehome(j *job, p int) {
 	l.clearHome(j, p)
-	j.partitions.homeless.Add(p)
-	l.touch(j)
+	l.updateReduce(j, p)
 }
 
 // moveOutOfService moves homes away from trackers that are out of service, if others exist. A
@@ -311,16 +311,20 @@ func (l *leader) rerunMissing(j *job) {
 // canReduce reports whether the reduce of a partition may be launched at its home.
 func (l *leader) canReduce(j *job, p int) bool {
 	_, grant := j.facts.Grant(p)
-	return j.partitions.homes[p].complete && !j.reduces[p].runs() && !grant && !j.facts.Committed(p) && j.facts.Running() &&
+	return j.partitions.homes[p].complete && j.mayRunReduce(p) && !grant && !j.facts.Committed(p) && j.facts.Running() &&
 		j.faults.RetryAt(j.reduces[p].key()) == 0
 }
 
 // updateReduce updates whether the reduce of a partition can be launched: in hosting.ready or,
-// with a reserved slot, in todo.gathered.
+// with a reserved slot, in todo.gathered. Without a home, it updates whether the partition gets one.
 func (l *leader) updateReduce(j *job, p int) {
 	h := &j.partitions.homes[p]
 	t := h.tracker
 	if t == nil {
+		wanted := j.facts.Running() && !j.facts.Committed(p) && !j.reduces[p].runs()
+		if j.partitions.homeless.Set(p, wanted) && wanted {
+			l.touch(j)
+		}
 		return
 	}
 	ready := l.canReduce(j, p)

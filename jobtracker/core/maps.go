@@ -88,9 +88,7 @@ func (l *leader) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *w
 	out.Map, out.Attempt = m, id.N
 	if l.chooseOutput(j, t, &out) {
 		l.addCounters(j, &j.maps[m].task, r)
-		for other := range j.maps[m].all() {
-			l.killAttempt(other, "another attempt of the map has succeeded")
-		}
+		l.killOthers(&j.maps[m].task, id.N, "another attempt of the map has succeeded")
 	}
 	l.updateMap(j, m)
 }

@@ -120,6 +120,7 @@ func (l *leader) launchService(x queuedTask) bool {
 		x.job.service.setupLaunched = l.now
 	}
 	l.launch(x.job, x.tk, t, x.subject)
+	l.alarm(x.job, l.now+l.serviceLimit(x.tk.kind))
 	return true
 }
 
@@ -133,14 +134,15 @@ func (l *leader) serviceTracker(j *job, tk *task) *tracker {
 			i = l.services.room.Next(0)
 		}
 		t := l.fleet.byIndex[i]
-		if t.services.preferred && !j.avoids(tk, t) {
-			l.roundRobin = i + 1
+		i++
+		switch {
+		case tk.runsOn(t):
+		case t.services.preferred && !j.avoids(tk, t):
+			l.roundRobin = i
 			return t
-		}
-		if fallback == nil {
+		case fallback == nil:
 			fallback = t
 		}
-		i++
 	}
 	better := l.services.preferred // preferred trackers that the task does not avoid; they have no room
 	for _, name := range j.faults.Avoided(tk.key()) {

@@ -49,6 +49,7 @@ type world struct {
 	loggedCommits  map[wire.TaskID]bool           // tasks that the log has as committed
 	outcomes       map[wire.JobID]wire.State      // in histories
 	assignedHomes  map[assignedHome]bool          // all homes set so far
+	seconds        int                            // attempts launched beside another one
 	trace          []string
 }
 
@@ -107,6 +108,9 @@ func newWorld(t testing.TB, seed uint64) *world {
 	w.core = New(w.config())
 	for i := range 2 + w.rnd.IntN(3) {
 		w.trackers = append(w.trackers, newSimTracker(w, fmt.Sprintf("t%d", i+1)))
+	}
+	if seed%3 == 0 {
+		w.trackers[0].slow = 20
 	}
 	return w
 }
@@ -398,6 +402,7 @@ func (w *world) checkSend(c Send) {
 	if !ok {
 		return
 	}
+	w.checkSecond(m.Attempt)
 	f := w.core.facts.Find(m.Attempt.Task.Job)
 	switch kind := m.Attempt.Task.Kind; {
 	case f == nil || f.Ended():
@@ -410,6 +415,22 @@ func (w *world) checkSend(c Send) {
 		w.fail("%v is launched on an excluded tracker", m.Attempt)
 	case kind == wire.Map:
 		w.checkRetry(m.Attempt.Task, w.core.leader.fleet.byStream[c.Stream])
+	}
+}
+
+// checkSecond checks that a second attempt of a task may be launched, and that none is a third one.
+func (w *world) checkSecond(id wire.AttemptID) {
+	l := w.core.leader
+	j := l.job(id.Task.Job)
+	a := j.attempt(id)
+	if first := a.task.attempts; first.next == a {
+		w.seconds++
+		suspended := j.facts.Submission().Suspended()
+		if !j.spec.ForKind(id.Task.Kind).Speculative || suspended || first.tracker == a.tracker || !a.second {
+			w.fail("%v is launched beside %v, which runs on %s; suspended: %v", id, first.id, first.tracker.Name, suspended)
+		}
+	} else if first != a {
+		w.fail("%v is a third attempt", id)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/speculation"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -25,12 +26,15 @@ type Settings struct {
 	// starts when the fraction Slowstart of the maps has ended.
 	Classical bool
 	Slowstart float64 // from 0 to 1
+
+	Speculation speculation.Rules // for tasks with TaskSettings.Speculative
 }
 
 // TaskSettings holds for all tasks of one kind in a job.
 type TaskSettings struct {
 	MaxAttempts int   // failed attempts of a task after which the job fails
 	MaxMemory   int64 // bytes for all processes of an attempt; 0: no limit
+	Speculative bool  // slow tasks get a second attempt
 }
 
 // ServiceAttempts is MaxAttempts of tasks without a slot, such as setup and cleanup. No property
@@ -43,11 +47,17 @@ func Of(plan *wire.JobPlan) Settings {
 	return Settings{
 		Timeout:       time.Duration(p.number("mapreduce.task.timeout", 600_000, 0, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond,
 		MaxProcesses:  int(p.number("quern.task.processes", 0, 0, math.MaxInt32)),
-		Maps:          TaskSettings{MaxAttempts: p.attempts("mapreduce.map.maxattempts"), MaxMemory: p.mebibytes("mapreduce.map.memory.mb")},
-		Reduces:       TaskSettings{MaxAttempts: p.attempts("mapreduce.reduce.maxattempts"), MaxMemory: p.mebibytes("mapreduce.reduce.memory.mb")},
+		Maps:          p.tasks("mapreduce.map."),
+		Reduces:       p.tasks("mapreduce.reduce."),
 		CounterLimits: wire.CounterLimitsOf(plan.Properties),
 		Classical:     !p.flag("quern.shuffle.split", true),
 		Slowstart:     p.fraction("mapreduce.job.reduce.slowstart.completedmaps", 0.05),
+		Speculation: speculation.Rules{
+			Threshold:    p.real("mapreduce.job.speculative.slowtaskthreshold", speculation.DefaultRules.Threshold),
+			RunningShare: p.fraction("mapreduce.job.speculative.speculative-cap-running-tasks", speculation.DefaultRules.RunningShare),
+			TotalShare:   p.fraction("mapreduce.job.speculative.speculative-cap-total-tasks", speculation.DefaultRules.TotalShare),
+			AtLeast:      int(p.number("mapreduce.job.speculative.minimum-allowed-tasks", int64(speculation.DefaultRules.AtLeast), 0, math.MaxInt32)),
+		},
 	}
 }
 
@@ -59,10 +69,18 @@ func (s *Settings) ForKind(k wire.Kind) TaskSettings {
 	case wire.Reduce:
 		return s.Reduces
 	}
-	return TaskSettings{MaxAttempts: ServiceAttempts}
+	return TaskSettings{MaxAttempts: ServiceAttempts, Speculative: s.Maps.Speculative || s.Reduces.Speculative}
 }
 
 type properties map[string]string
+
+// tasks reads the settings of maps or reduces.
+func (p properties) tasks(prefix string) TaskSettings {
+	return TaskSettings{
+		MaxAttempts: p.attempts(prefix + "maxattempts"), MaxMemory: p.mebibytes(prefix + "memory.mb"),
+		Speculative: p.flag(prefix+"speculative", true),
+	}
+}
 
 // number reads an integer from lowest to highest.
 func (p properties) number(name string, fallback, lowest, highest int64) int64 {
@@ -90,11 +108,19 @@ func (p properties) flag(name string, fallback bool) bool {
 	return value
 }
 
-// fraction reads a number from 0 to 1.
-func (p properties) fraction(name string, fallback float64) float64 {
+// real reads a number that is not negative.
+func (p properties) real(name string, fallback float64) float64 {
 	x, err := strconv.ParseFloat(p[name], 64)
-	if err != nil || !(x >= 0 && x <= 1) {
+	if err != nil || !(x >= 0 && x <= math.MaxInt32) {
 		return fallback
 	}
 	return x
+}
+
+// fraction reads a number from 0 to 1.
+func (p properties) fraction(name string, fallback float64) float64 {
+	if x := p.real(name, fallback); x <= 1 {
+		return x
+	}
+	return fallback
 }
