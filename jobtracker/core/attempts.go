@@ -198,11 +198,12 @@ func (l *leader) killAttempt(a *attempt, reason string) {
 	}
 }
 
-// killOthers kills the running attempts of a task, except one.
+// killOthers kills the running attempts of a task except one, which has won.
 func (l *leader) killOthers(tk *task, except int, reason string) {
 	for a := range tk.all() {
 		if a.id.N != except {
 			l.killAttempt(a, reason)
+			a.tracker.services.outran = l.now
 		}
 	}
 }

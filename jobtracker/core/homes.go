@@ -37,6 +37,7 @@ type partitions struct {
 	reservedSlots   int           // slots reserved while homes gather
 	nextMoveCheck   time.Duration // when to check again which ready partitions move
 	rankingUntil    time.Duration // when homes stop waiting for a plan, see awaitsRanking
+	nextSlowCheck   time.Duration // when to look for slow homes again
 	freeAtMoveCheck int           // trackers with free reduce slots at the last check
 }
 
@@ -64,6 +65,8 @@ type home struct {
 	queued        bool            // it is in todo.gathered
 	waitingSince  time.Duration   // 1 + the time since which it waits for a slot while other trackers have free ones; 0: it does not
 	moves         int             // moves to free slots so far
+	slowMoves     int             // times that it moved since a home was slow
+	since         time.Duration   // when the tracker became its home, or was found to be
 	moving        bool            // it is counted in hosting.incoming
 }
 
@@ -78,7 +81,11 @@ const (
 func (l *leader) recordHome(j *job, p int, t *tracker, gen wire.Generation) {
 	l.clearHome(j, p)
 	j.outputs.fetched -= j.partitions.homes[p].report.Bytes
-	j.partitions.homes[p] = home{tracker: t, generation: gen, mismatches: j.partitions.homes[p].mismatches, moves: j.partitions.homes[p].moves, bytes: l.partitionBytes(j)}
+	earlier := &j.partitions.homes[p]
+	j.partitions.homes[p] = home{
+		tracker: t, generation: gen, since: l.now, bytes: l.partitionBytes(j),
+		mismatches: earlier.mismatches, moves: earlier.moves, slowMoves: earlier.slowMoves,
+	}
 	t.hosting.load += j.partitions.homes[p].bytes
 	setOf(t.hosting.homes, j).Add(p)
 	j.partitions.hosts.Add(t.assign.Index())

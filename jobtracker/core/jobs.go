@@ -169,6 +169,7 @@ func (l *leader) advanceRunning(j *job) {
 	l.retryDelayed(j)
 	l.moveOutOfService(j)
 	l.moveFailed(j)
+	l.moveSlowHomes(j)
 	l.placeHomes(j)
 	for _, task := range sortedFences(j.service.fences) {
 		f := j.service.fences[task]

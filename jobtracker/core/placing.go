@@ -26,7 +26,10 @@ func (l *leader) placeHomes(j *job) {
 			}
 			return
 		}
-		i := sites.Best(func(tracker int) bool { return j.avoids(&j.reduces[p], l.fleet.byIndex[tracker]) })
+		i := sites.Best(func(tracker int) bool {
+			t := l.fleet.byIndex[tracker]
+			return j.avoids(&j.reduces[p], t) || l.outranLately(t)
+		})
 		t := l.fleet.byIndex[sites.Tracker(i)]
 		l.roundRobin = t.assign.Index() + 1
 		l.assignHome(j, p, t)

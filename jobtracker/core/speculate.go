@@ -1,9 +1,11 @@
 package core
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core/forecast"
 	"github.com/quernmr/quern/jobtracker/core/speculation"
 	"github.com/quernmr/quern/wire"
@@ -43,7 +45,7 @@ func (l *leader) lookForStragglers(j *job) {
 // mayStraggle reports whether all tasks of a phase have been launched, and some run.
 func (l *leader) mayStraggle(j *job, phase int) bool {
 	return j.workingTasks(phase) > 0 && j.spec.ForKind(kindOf(phase)).Speculative &&
-		j.measures.Phases[phase].All.Tasks > 0 && l.toLaunch(j, phase) == 0
+		l.usualTime(j, phase) > 0 && l.toLaunch(j, phase) == 0
 }
 
 // speculate launches second attempts of slow tasks. Before other tasks get slots it is called with
@@ -80,10 +82,16 @@ func (l *leader) missesDeadline(j *job) bool {
 	return o != nil && o.End > j.spec.arrived+deadline
 }
 
+// usualTime is the mean time of the tasks of a phase that have ended; before, that of the last job
+// with the same name, else of all jobs; 0: unknown.
+func (l *leader) usualTime(j *job, phase int) time.Duration {
+	return cmp.Or(j.measures.Phases[phase].All.Mean(), l.taskTime(j, phase).Time, l.overheads.Tasks[phase])
+}
+
 // nextLook sets the time of the next look at a phase. The times of all jobs are multiples of
 // lookGrid, so that few Steps look at many jobs.
 func (l *leader) nextLook(j *job, phase int) {
-	gap := speculation.LookAfter(j.measures.Phases[phase].All.Mean())
+	gap := speculation.LookAfter(l.usualTime(j, phase))
 	at := (l.now + gap).Truncate(lookGrid) + lookGrid
 	j.speculating.nextLook[phase] = at
 	l.alarm(j, at)
@@ -126,6 +134,9 @@ func (l *leader) launchBeside(j *job, a *attempt, t *tracker) {
 func (l *leader) stragglers(j *job, phase int) (p speculation.Phase, list []speculation.Attempt, attempts []*attempt) {
 	all := &j.measures.Phases[phase].All
 	p = speculation.Phase{Tasks: j.totalTasks(phase), Ended: *all, Deviation: all.Deviation()}
+	if all.Tasks == 0 {
+		p.Ended, p.Others = history.Sum{Tasks: 1, Took: l.usualTime(j, phase)}, true
+	}
 	if phase == reducePhase {
 		b := l.bandwidth()
 		p.Before = minMoveTime + forecast.GatherTime(int64(l.partitionBytes(j)), b.Mean())
@@ -157,7 +168,11 @@ func (l *leader) stragglers(j *job, phase int) (p speculation.Phase, list []spec
 // hasSecond reports whether the task of an attempt has a second one, or will get one at the home
 // of its partition.
 func (j *job) hasSecond(a *attempt) bool {
-	return a.next != nil || a.id.Task.Kind == wire.Reduce && j.partitions.homes[a.id.Task.N].tracker != a.tracker
+	if a.next != nil || a.id.Task.Kind != wire.Reduce {
+		return a.next != nil
+	}
+	home := j.partitions.homes[a.id.Task.N].tracker
+	return home != nil && home != a.tracker
 }
 
 // spareSites lists the trackers with free slots that may run second attempts of a job.

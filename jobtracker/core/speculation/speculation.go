@@ -18,6 +18,10 @@
 //
 // Progress is not believed for ever: an attempt may read its input ahead of its work.
 //
+// If no task of the phase has ended, tasks of other jobs give the usual time (Phase.Others). They
+// may differ much: the limit is then othersLimit usual times and at least leastOthers, and
+// progress counts beyond it only.
+//
 // # Invariants
 //
 //	S1  An attempt is chosen at most once, and only on a site where it may run.
@@ -56,6 +60,7 @@ type Phase struct {
 	Ended     history.Sum // tasks that succeeded
 	Deviation float64     // standard deviation of their times, as a fraction of the mean
 
+	Others bool          // none has ended: Ended is about tasks of other jobs
 	Before time.Duration // from the choice of a second attempt to its begin
 }
 
@@ -82,6 +87,8 @@ const (
 	minGain       = 500 * time.Millisecond // a process start costs about as much
 	fewEnded      = 4                      // with fewer ended tasks, Deviation is at least fewDeviation
 	fewDeviation  = 0.5
+	othersLimit   = 10
+	leastOthers   = 10 * time.Second
 	leastEnded    = 0.05 // share of the tasks that must have ended, as in Hadoop
 )
 
@@ -104,7 +111,7 @@ func (p *Phase) Limit(r Rules) int {
 
 // Comparable reports whether enough tasks have ended to compare the others with them.
 func (p *Phase) Comparable() bool {
-	return p.Ended.Tasks > 0 && float64(p.Ended.Tasks) >= leastEnded*float64(p.Tasks)
+	return p.Ended.Tasks > 0 && (p.Others || float64(p.Ended.Tasks) >= leastEnded*float64(p.Tasks))
 }
 
 // Remaining estimates how long an attempt still runs.
@@ -112,12 +119,17 @@ func (p *Phase) Remaining(r Rules, a *Attempt) time.Duration {
 	elsewhere := history.Sum{Tasks: p.Ended.Tasks - a.There.Tasks, Took: p.Ended.Took - a.There.Took}
 	usual := cmp.Or(elsewhere.Mean(), p.Ended.Mean())
 	limit := scaled(usual, max(leastSlow, 1+(r.Threshold+2)*p.deviation()))
+	trusted := a.Age >= usual/2 && a.Age < trustedLimits*limit
+	if p.Others {
+		limit = max(othersLimit*usual, leastOthers)
+		trusted = a.Age > limit && a.Age < trustedLimits*limit
+	}
 	there := a.There.Mean()
 	if there < limit {
 		there = usual
 	}
 	switch {
-	case a.Done > 0 && a.Done < 1 && a.Age >= usual/2 && a.Age < trustedLimits*limit:
+	case a.Done > 0 && a.Done < 1 && trusted:
 		return scaled(a.Age, 1/a.Done-1)
 	case a.Age > limit && a.Age > there:
 		return a.Age

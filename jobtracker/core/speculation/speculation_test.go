@@ -18,6 +18,9 @@ func usualPhase() Phase {
 	return Phase{Tasks: 100, Running: 10, Ended: sum(90, 900*sec)}
 }
 
+// otherJobs makes a phase without ended tasks: tasks of other jobs take 10 s.
+func otherJobs(p *Phase) { p.Ended, p.Others = sum(1, 10*sec), true }
+
 func TestRemaining(t *testing.T) {
 	for name, c := range map[string]struct {
 		p    func(*Phase)
@@ -37,6 +40,11 @@ func TestRemaining(t *testing.T) {
 			a: Attempt{Age: sec, There: sum(2, 200*sec)}, want: 99 * sec,
 		},
 		"only its own tracker":      {p: func(p *Phase) { p.Ended = sum(2, 20*sec) }, a: Attempt{Age: sec, There: sum(2, 20*sec)}, want: 9 * sec},
+		"other jobs: not slow":      {p: otherJobs, a: Attempt{Age: 90 * sec}, want: -80 * sec},
+		"other jobs: slow":          {p: otherJobs, a: Attempt{Age: 110 * sec}, want: 110 * sec},
+		"other jobs: progress":      {p: otherJobs, a: Attempt{Age: 110 * sec, Done: 0.5}, want: 110 * sec},
+		"other jobs: much progress": {p: otherJobs, a: Attempt{Age: 120 * sec, Done: 0.8}, want: 30 * sec},
+		"other jobs: too early":     {p: otherJobs, a: Attempt{Age: 60 * sec, Done: 0.1}, want: -50 * sec},
 		"progress":                  {a: Attempt{Age: 10 * sec, Done: 0.1}, want: 90 * sec},
 		"progress on a slow one":    {a: Attempt{Age: 10 * sec, Done: 0.5, There: sum(2, 200*sec)}, want: 10 * sec},
 		"progress too early":        {a: Attempt{Age: 4 * sec, Done: 0.01}, want: 6 * sec},
@@ -76,6 +84,7 @@ func TestChoose(t *testing.T) {
 		"the site is slow itself":    {attempts: []Attempt{slow}, sites: []Site{{Free: 1, There: sum(1, 25*sec)}}},
 		"it begins too late":         {phase: func(p *Phase) { p.Before = 20 * sec }, attempts: []Attempt{slow}, sites: []Site{{Free: 1}}},
 		"too few have ended":         {phase: func(p *Phase) { p.Ended = sum(4, 40*sec) }, attempts: []Attempt{slow}, sites: []Site{fast}},
+		"only those of other jobs":   {phase: otherJobs, attempts: []Attempt{{Age: 110 * sec}}, sites: []Site{{Free: 1}}, want: []Choice{{0, 0}}},
 		"none has ended":             {phase: func(p *Phase) { p.Tasks, p.Ended = 1, history.Sum{} }, attempts: []Attempt{slow}, sites: []Site{fast}},
 		"short tasks":                {phase: func(p *Phase) { p.Ended = sum(90, 9*sec) }, attempts: []Attempt{{Age: 400 * time.Millisecond}}, sites: []Site{{Free: 1}}},
 		"the cap of all tasks":       {rules: func(r *Rules) { r.AtLeast = 0 }, attempts: []Attempt{slow, slower}, sites: []Site{{Free: 2}}, want: []Choice{{1, 0}}},
