@@ -108,10 +108,13 @@ func (p properties) flag(name string, fallback bool) bool {
 	return value
 }
 
+// maxReal is the largest number that real reads.
+const maxReal = 1000
+
 // real reads a number that is not negative.
 func (p properties) real(name string, fallback float64) float64 {
 	x, err := strconv.ParseFloat(p[name], 64)
-	if err != nil || !(x >= 0 && x <= math.MaxInt32) {
+	if err != nil || !(x >= 0 && x <= maxReal) {
 		return fallback
 	}
 	return x
