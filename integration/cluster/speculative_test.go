@@ -6,7 +6,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Row 55. One of three trackers is slower by ten: its last tasks get second attempts elsewhere, which
+// Row 49. One of three trackers is slower by ten: its last tasks get second attempts elsewhere, which
 // win. The output is right.
 func TestSpeculative(t *testing.T) {
 	c := start(t)

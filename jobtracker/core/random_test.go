@@ -271,3 +271,12 @@ func (w *world) checkOutput(id wire.JobID) {
 		w.fail("reduces of %v have read %d, want %d", id, content, want)
 	}
 }
+
+func sortedNumbers[V any](m map[int]V) []int {
+	var ns []int
+	for n := range m {
+		ns = append(ns, n)
+	}
+	slices.Sort(ns)
+	return ns
+}

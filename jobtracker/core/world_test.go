@@ -418,22 +418,6 @@ func (w *world) checkSend(c Send) {
 	}
 }
 
-// checkSecond checks that a second attempt of a task may be launched, and that none is a third one.
-func (w *world) checkSecond(id wire.AttemptID) {
-	l := w.core.leader
-	j := l.job(id.Task.Job)
-	a := j.attempt(id)
-	if first := a.task.attempts; first.next == a {
-		w.seconds++
-		suspended := j.facts.Submission().Suspended()
-		if !j.spec.ForKind(id.Task.Kind).Speculative || suspended || first.tracker == a.tracker || !a.second {
-			w.fail("%v is launched beside %v, which runs on %s; suspended: %v", id, first.id, first.tracker.Name, suspended)
-		}
-	} else if first != a {
-		w.fail("%v is a third attempt", id)
-	}
-}
-
 // checkRetry checks that a failed map waits for other trackers before it returns to a tracker.
 func (w *world) checkRetry(id wire.TaskID, t *tracker) {
 	j := w.core.leader.job(id.Job)
@@ -507,13 +491,4 @@ func (w *world) checkFacts() {
 			w.fail("%v is no longer committed", task)
 		}
 	}
-}
-
-func sortedNumbers[V any](m map[int]V) []int {
-	var ns []int
-	for n := range m {
-		ns = append(ns, n)
-	}
-	slices.Sort(ns)
-	return ns
 }
