@@ -1,6 +1,11 @@
 package core
 
-import "github.com/quernmr/quern/wire"
+import (
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
 
 // checkSecond checks that a second attempt of a task may be launched, and that none is a third one.
 func (w *world) checkSecond(id wire.AttemptID) {
@@ -16,4 +21,30 @@ func (w *world) checkSecond(id wire.AttemptID) {
 	} else if first != a {
 		w.fail("%v is a third attempt", id)
 	}
+}
+
+// TestStraggler runs twelve waves of maps on ten trackers, also with one that is slower by ten.
+// The slow one costs at most three tenths of the time.
+func TestStraggler(t *testing.T) {
+	var took [2]time.Duration
+	for i, slowness := range []float64{0, 10} {
+		p := newPaced(t, 1, wire.Scheduling{}, 10, 1, 1)
+		p.trackers[0].slowness["job"] = slowness
+		p.submit(&pacedJob{name: "job", maps: 120, reduces: 1, taskTime: taskTimes(2*time.Second, 0), spread: 0.05})
+		p.run(1)
+		took[i] = p.records[0].Job.Elapsed
+		second := 0
+		for _, a := range p.records[0].Attempts {
+			if a.Speculative {
+				second++
+			}
+		}
+		if healthy := slowness == 0; second > 1 && healthy || second == 0 && !healthy {
+			t.Errorf("slower by %v: %d speculative attempts", slowness, second)
+		}
+	}
+	if 10*took[1] > 13*took[0] {
+		t.Errorf("the job takes %v, and %v with a slow tracker", took[0], took[1])
+	}
+	t.Log(took)
 }

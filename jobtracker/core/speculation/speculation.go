@@ -10,13 +10,14 @@
 // least half as much again. The first line that applies gives the time that an attempt takes in
 // all:
 //
-//	it reports progress, has run for half of the      its age divided by its progress
+//	its tracker's mean is beyond the limit and its age this mean
+//	it reports progress, has run for half of the       its age divided by its progress
 //	usual time, and not for trustedLimits limits
-//	older than the limit, and than its tracker's mean twice its age: nothing tells when it ends
-//	its tracker's mean is beyond the limit            this mean
-//	otherwise                                         the usual time
+//	older than the limit                               twice its age: nothing tells when it ends
+//	otherwise                                          the usual time
 //
-// Progress is not believed for ever: an attempt may read its input ahead of its work.
+// Measured times come before progress, which is not believed for ever: an attempt may read its
+// input ahead of its work.
 //
 // If no task of the phase has ended, tasks of other jobs give the usual time (Phase.Others). They
 // may differ much: the limit is then othersLimit usual times and at least leastOthers, and
@@ -125,16 +126,15 @@ func (p *Phase) Remaining(r Rules, a *Attempt) time.Duration {
 		trusted = a.Age > limit && a.Age < trustedLimits*limit
 	}
 	there := a.There.Mean()
-	if there < limit {
-		there = usual
-	}
 	switch {
+	case there > limit && there > a.Age:
+		return there - a.Age
 	case a.Done > 0 && a.Done < 1 && trusted:
 		return scaled(a.Age, 1/a.Done-1)
-	case a.Age > limit && a.Age > there:
+	case a.Age > limit:
 		return a.Age
 	}
-	return there - a.Age
+	return usual - a.Age
 }
 
 // deviation is Deviation if it was measured, and a large one before.

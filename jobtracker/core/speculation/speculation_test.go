@@ -46,7 +46,7 @@ func TestRemaining(t *testing.T) {
 		"other jobs: much progress": {p: otherJobs, a: Attempt{Age: 120 * sec, Done: 0.8}, want: 30 * sec},
 		"other jobs: too early":     {p: otherJobs, a: Attempt{Age: 60 * sec, Done: 0.1}, want: -50 * sec},
 		"progress":                  {a: Attempt{Age: 10 * sec, Done: 0.1}, want: 90 * sec},
-		"progress on a slow one":    {a: Attempt{Age: 10 * sec, Done: 0.5, There: sum(2, 200*sec)}, want: 10 * sec},
+		"progress on a slow one":    {a: Attempt{Age: 10 * sec, Done: 0.5, There: sum(2, 200*sec)}, want: 90 * sec},
 		"progress too early":        {a: Attempt{Age: 4 * sec, Done: 0.01}, want: 6 * sec},
 		"progress without an end":   {a: Attempt{Age: 40 * sec, Done: 0.99}, want: 40 * sec},
 		"all of its input is read":  {a: Attempt{Age: 20 * sec, Done: 1}, want: 20 * sec},
