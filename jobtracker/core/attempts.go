@@ -203,7 +203,9 @@ func (l *leader) killOthers(tk *task, except int, reason string) {
 	for a := range tk.all() {
 		if a.id.N != except {
 			l.killAttempt(a, reason)
-			a.tracker.services.outran = l.now
+			if !a.second {
+				a.tracker.services.outran = l.now
+			}
 		}
 	}
 }

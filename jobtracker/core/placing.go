@@ -26,10 +26,7 @@ func (l *leader) placeHomes(j *job) {
 			}
 			return
 		}
-		i := sites.Best(func(tracker int) bool {
-			t := l.fleet.byIndex[tracker]
-			return j.avoids(&j.reduces[p], t) || l.outranLately(t)
-		})
+		i := sites.Best(func(tracker int) bool { return j.avoids(&j.reduces[p], l.fleet.byIndex[tracker]) })
 		t := l.fleet.byIndex[sites.Tracker(i)]
 		l.roundRobin = t.assign.Index() + 1
 		l.assignHome(j, p, t)
