@@ -44,8 +44,8 @@ func (l *leader) lookForStragglers(j *job) {
 
 // mayStraggle reports whether all tasks of a phase have been launched, and some run.
 func (l *leader) mayStraggle(j *job, phase int) bool {
-	return j.workingTasks(phase) > 0 && j.spec.ForKind(kindOf(phase)).Speculative &&
-		l.usualTime(j, phase) > 0 && l.toLaunch(j, phase) == 0
+	return j.workingTasks(phase) > 0 && l.toLaunch(j, phase) == 0 && // cheap, and mostly false
+		j.spec.ForKind(kindOf(phase)).Speculative && l.usualTime(j, phase) > 0
 }
 
 // speculate launches second attempts of slow tasks. Before other tasks get slots it is called with
