@@ -37,7 +37,7 @@ func (w *world) addClient(plan, changes, shapes *rand.Rand, i int) {
 	w.clients = append(w.clients, c)
 	at := time.Duration(plan.Int64N(int64(stormTime / 2)))
 	if w.lasting {
-		at /= 4
+		at /= 4 // jobs compete for the trackers
 	}
 	w.after(at, func() {
 		w.must(w.fs.Mkdir(c.sub.Staging))
@@ -84,7 +84,7 @@ func (c *client) addJob(plan *rand.Rand, i, k int) {
 	if k == 0 {
 		splits := plan.IntN(12)
 		if c.w.lasting {
-			splits *= 4
+			splits *= 4 // for all of lastingTrackers
 		}
 		c.w.must(writeFile(c.w, name, make([]byte, inputBlock*splits)))
 	}

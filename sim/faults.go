@@ -288,7 +288,7 @@ func (w *world) strike(f Fault) {
 		}
 	case Transfer:
 		w.raft.elect(w.raft.leader)
-	case Isolate, CutPeers, CutTrackers, Partition, OneWay:
+	case Isolate, CutPeers, CutTrackers, SplitTrackers, Partition, OneWay:
 		w.separate(f)
 	}
 	if !isTask {
@@ -323,7 +323,10 @@ func (t *taskTracker) sickFor(id wire.TaskID) bool {
 func (w *world) separate(f Fault) {
 	for _, name := range sortedKeys(w.nodes) {
 		_, isJob := w.nodes[name].(*jobTracker)
-		if name == f.Node || f.Peer != "" && name != f.Peer || f.Kind == CutPeers && !isJob || f.Kind == CutTrackers && isJob {
+		switch {
+		case name == f.Node, f.Peer != "" && name != f.Peer:
+			continue
+		case f.Kind == CutPeers && !isJob, f.Kind == CutTrackers && isJob, f.Kind == SplitTrackers && (isJob || w.split[name]):
 			continue
 		}
 		heals := []func(){w.block(f.Node, name)}

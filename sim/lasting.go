@@ -4,16 +4,17 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/quernmr/quern/wire"
 )
 
-// Faults that last hold to the end of a run, on at most half of its task trackers.
+// Faults that last are on at most half of the task trackers. They end when all jobs have ended.
+// Sick, SickMaps, SickReduces and BadDisk may last, too.
 const (
 	SickJob       Kind = "fail every attempt at one job of"
 	CutTrackers   Kind = "cut from the other task trackers"
+	SplitTrackers Kind = "split from the rest" // reaches only task trackers with the same fault
 	RefuseFetches Kind = "answer no fetch from"
 	StallFetches  Kind = "stall every fetch from"
 	SlowProcessor Kind = "slow the processor of"
@@ -25,17 +26,17 @@ const (
 	SlowCalls     Kind = "slow calls to the file system from"
 )
 
-// lastingKinds lists the kinds of faults that last.
+// lastingKinds lists the kinds of faults that may last.
 func lastingKinds() []Kind {
 	return []Kind{
-		Sick, SickMaps, SickReduces, SickJob, CutTrackers, RefuseFetches, StallFetches,
+		Sick, SickMaps, SickReduces, SickJob, CutTrackers, SplitTrackers, RefuseFetches, StallFetches,
 		SlowProcessor, SlowDisk, SlowNetwork, FullDisk, FullDisks, BadDisk, RefusedCalls, SlowCalls,
 	}
 }
 
 const (
 	lastingTime     = 1000 * time.Hour // longer than any run
-	lastingTrackers = 10               // at most
+	lastingTrackers = 10               // at most, in a run with such faults
 )
 
 // machine describes the lasting faults of a task tracker's machine.
@@ -72,7 +73,9 @@ func drawLasting(seed uint64) (trackers int, faults []Fault) {
 			f.Job = 1 + rnd.IntN(3)
 		case FullDisk, BadDisk:
 			f.Disk = disks()[rnd.IntN(len(disks()))]
-		case SlowProcessor, SlowDisk, SlowNetwork, SlowCalls:
+		case SlowNetwork:
+			f.Factor = []float64{10, 100, 500}[rnd.IntN(3)] // of 1 Gbit/s; the last is 2 Mbit/s
+		case SlowProcessor, SlowDisk, SlowCalls:
 			f.Factor = []float64{10, 100}[rnd.IntN(2)]
 		}
 		faults = append(faults, f)
@@ -124,60 +127,54 @@ func (w *world) fixedTime(id wire.TaskID) time.Duration {
 // longestBackOff is the longest time for which a failed task waits before its next attempt.
 const longestBackOff = 10 * time.Second
 
-// lastingBound is the time from the first submission by which all jobs must have succeeded, if
-// healthy trackers alone take a given time.
+// lastingBound is the time by which all jobs must have ended, if the healthy trackers alone take
+// the given time.
 func lastingBound(healthy time.Duration) time.Duration { return 2*healthy + 3*lease + longestBackOff }
-
-// RunLasting compares two runs of a seed's workload: on the healthy task trackers alone, and
-// with the others, which have lasting faults. It returns the second run.
-func RunLasting(o Options) *Result {
-	trackers, faults := drawLasting(o.Seed)
-	r := &Result{Options: o, Faults: faults, lasting: &lasting{trackers: trackers}}
-	for i, f := range faults {
-		if o.Keep == nil || slices.Contains(o.Keep, i) {
-			r.Kept = append(r.Kept, i)
-			r.lasting.sick = append(r.lasting.sick, f.Node)
-		}
-	}
-	alone := &Result{Options: o, lasting: &lasting{trackers: trackers, sick: r.lasting.sick, absent: true}}
-	play(alone)
-	if alone.Violation != "" {
-		alone.Violation = "on the healthy trackers alone: " + alone.Violation
-		return alone
-	}
-	r.lasting.healthy = alone.lasting.took
-	play(r)
-	return r
-}
 
 // lasting is the part of a run that only comparisons with lasting faults have.
 type lasting struct {
 	trackers int
 	sick     []string      // task trackers with lasting faults
-	absent   bool          // these never start
-	healthy  time.Duration // how long the healthy trackers alone take; 0: this is that run
-	took     time.Duration // from the first submission to the end of the last job
+	absent   bool          // these never start: this is the run to compare with
+	healthy  time.Duration // how long the run with the healthy trackers alone takes
 }
 
-// playLasting plays a run with lasting faults to the end of all jobs.
+// runLasting compares two runs of a seed's workload: with the healthy task trackers alone, and
+// with all of them. It returns the second run.
+func runLasting(o Options) *Result {
+	trackers, faults := drawLasting(o.Seed)
+	r := newResult(o, faults)
+	r.lasting = &lasting{trackers: trackers}
+	for _, i := range r.Kept {
+		r.lasting.sick = append(r.lasting.sick, faults[i].Node)
+	}
+	alone := newResult(o, faults)
+	alone.lasting = &lasting{trackers: trackers, sick: r.lasting.sick, absent: true}
+	if play(alone); alone.Violation != "" {
+		return alone
+	}
+	r.lasting.healthy = alone.Elapsed
+	play(r)
+	return r
+}
+
+// playLasting plays one run of such a comparison. Both play until all jobs have ended.
 func (w *world) playLasting(r *Result) {
 	x := r.lasting
-	for _, i := range r.Kept {
-		if !x.absent {
-			w.schedule(r.Faults[i])
+	if x.absent {
+		if end := 1000 * w.attemptTime * time.Duration(len(w.clients)); !w.run(w.allEnded, end) {
+			w.fail("L1: the healthy task trackers alone have not ended all jobs after %v:%s", end, w.unfinished())
 		}
+		return
+	}
+	w.split = make(map[string]bool)
+	for _, i := range r.Kept {
+		w.schedule(r.Faults[i])
+		w.split[r.Faults[i].Node] = r.Faults[i].Kind == SplitTrackers
 	}
 	w.harmless = true
-	end := 1000 * w.attemptTime * time.Duration(len(w.clients))
-	if !x.absent {
-		end = lastingBound(x.healthy)
-	}
-	if !w.run(w.allEnded, end) {
-		w.fail("L1: the healthy task trackers alone take %v; with the others, not all jobs have ended after %v:%s", x.healthy, end, w.unfinished())
-	}
-	x.took = w.now
-	if x.absent {
-		return
+	if end := lastingBound(x.healthy); !w.run(w.allEnded, end) {
+		w.fail("L1: the healthy task trackers alone end all jobs in %v; with the others, not all have ended after %v:%s", x.healthy, end, w.unfinished())
 	}
 	w.endStorm()
 	w.run(w.tidy, w.now+tidyTime)

@@ -18,6 +18,11 @@
 // Then no faults remain, and every job must end within a minute plus the time of the remaining
 // tasks in one slot.
 //
+// With Options.Lasting there is no storm. Up to half of the task trackers have a fault that lasts:
+// they fail attempts, have lost the network to the others, serve no map outputs, are 10 or 100
+// times slower, have full or broken disks, or cannot use the file system. Clients request no
+// changes. Two runs are compared: one without these trackers, and one with them.
+//
 // Clocks of job trackers are up to an hour apart: only durations may matter.
 //
 // # Checks
@@ -60,6 +65,11 @@
 //	    reason. According to the histories no leader assigned more slots than a tracker
 //	    has, and no plan is older than its history.
 //
+// With faults that last:
+//
+//	L1  Every job ends in time: in the time that the healthy trackers alone take, twice, plus
+//	    three leases plus the longest wait before an attempt. V9 then says that it succeeds.
+//
 // A violation ends the run. [Run] reports it with the trace; [Shrink] drops the faults that the
 // violation does not need.
 //
@@ -74,6 +84,7 @@
 //	virtual time, the play of a seed      world.go
 //	the workload of a seed                client.go and flow.go: jobs; faults.go; changes.go:
 //	                                      priorities, pools, scheduling
+//	faults that last                      lasting.go
 //	job trackers, their log               jobtracker.go, effects.go; raft.go
 //	task trackers                         tasktracker.go; disk.go: map outputs, homes
 //	workers and their attempts            worker.go
@@ -101,6 +112,8 @@ type Options struct {
 	Keep []int
 	// Calm runs the seed's workload without faults.
 	Calm bool
+	// Lasting runs another workload of the seed, with faults that last.
+	Lasting bool
 	// Digest asks for Result.Digest.
 	Digest bool
 
@@ -122,12 +135,15 @@ type Result struct {
 	Leaders               int           // elections
 	Digest                uint64        // of all commands of all cores, if Options ask for it
 
-	lasting *lasting // nil: no lasting faults
+	lasting *lasting // nil: no faults last
 }
 
 // Command returns the command that repeats this run.
 func (r *Result) Command() string {
 	text := fmt.Sprintf("go run ./cmd/mrsim cluster -seed %d", r.Options.Seed)
+	if r.Options.Lasting {
+		text += " -lasting"
+	}
 	switch {
 	case r.Options.Calm:
 		text += " -calm"
@@ -143,14 +159,22 @@ func (r *Result) Command() string {
 
 // Run runs one seed.
 func Run(o Options) *Result {
-	faults := drawFaults(o.Seed)
+	if o.Lasting {
+		return runLasting(o)
+	}
+	r := newResult(o, drawFaults(o.Seed))
+	play(r)
+	return r
+}
+
+// newResult makes the Result of a run that is not played yet.
+func newResult(o Options, faults []Fault) *Result {
 	r := &Result{Options: o, Faults: faults}
 	for i := range faults {
 		if !o.Calm && (o.Keep == nil || slices.Contains(o.Keep, i)) {
 			r.Kept = append(r.Kept, i)
 		}
 	}
-	play(r)
 	return r
 }
 

@@ -24,9 +24,10 @@ type world struct {
 	events        heap.Heap[event]
 	steps         int
 	instant       instant
-	calm          bool // the storm is over
-	lasting       bool // faults last, and the workload is undisturbed by its users
-	harmless      bool // no fault of the run can fail an attempt for good
+	calm          bool            // the storm is over
+	lasting       bool            // faults last, and the workload is undisturbed by its users
+	split         map[string]bool // task trackers with the fault SplitTrackers
+	harmless      bool            // no fault of the run can fail an attempt for good
 	trace         []string
 	rates         rates
 	attemptTime   time.Duration   // longest duration of an undisturbed attempt

@@ -76,6 +76,7 @@ step_soak() {
 	CGO_ENABLED=1 go test -race -count=1 -timeout 2h $(packages; packages -v) || failed=1
 	go test -count=1 -timeout 2h ./jobtracker/core -run TestRandom -seeds 10000 || failed=1
 	go test -count=1 -timeout 2h ./sim -run TestStorms -seeds 5000 || failed=1
+	go test -count=1 -timeout 2h ./sim -run TestLasting -lasting 2000 || failed=1
 	go test -count=1 -timeout 2h ./integration/hdfs -run TestJobs -megabytes 200 || failed=1
 	go test -count=1 -timeout 2h ./integration/cluster -run TestChaos -chaos 20m -chaos-seed $RANDOM || failed=1
 	return $failed

@@ -100,6 +100,9 @@ type (
 		Attempt int    `msgpack:"Attempt"` // the AttemptID's N
 		Corrupt bool   `msgpack:"Corrupt"` // the file is there, but its checksum is wrong
 		Reason  string `msgpack:"Reason"`  // the observed error, with the addresses
+
+		Unreachable bool     `msgpack:"Unreachable"` // all fetches from its tracker fail
+		Reached     []string `msgpack:"Reached"`     // other trackers with a successful fetch since then, at most MaxReached
 	}
 
 	// Launch starts an attempt.

@@ -181,6 +181,9 @@ type JobStatus struct {
 	StoppedBy  JobID         `msgpack:"With"`           // the job of its flow that failed or was killed, which stopped this one; zero: none
 }
 
+// MaxReached limits the list of reached trackers in an [OutputLost].
+const MaxReached = 100
+
 // MaxTroubles limits the troubles of a job. The first MaxTroubles about lost trackers are kept, and
 // the first MaxTroubles others.
 const MaxTroubles = 20

@@ -13,7 +13,7 @@ import (
 	"github.com/quernmr/quern/sim"
 )
 
-const clusterSynopsis = "[-seed N] [-seeds N] [-keep N,N…] [-calm] [-digest] [-v]"
+const clusterSynopsis = "[-seed N] [-seeds N] [-keep N,N…] [-calm] [-lasting] [-digest] [-v]"
 
 const clusterHelp = `Runs clusters of three job trackers and some task trackers in virtual time, with
 random faults from the seed, and checks the results. It shrinks a failing run by
@@ -27,6 +27,7 @@ type clusterFlags struct {
 	seeds   int
 	keep    string
 	calm    bool
+	lasting bool
 	shrink  int
 	digest  bool
 	verbose bool
@@ -40,6 +41,7 @@ func (t *tool) cluster(ctx context.Context, args []string) int {
 	set.IntVar(&f.seeds, "seeds", 1, "number of seeds")
 	set.StringVar(&f.keep, "keep", "all", "comma-separated `numbers` of the faults to keep, or all, or none")
 	set.BoolVar(&f.calm, "calm", false, "run without faults")
+	set.BoolVar(&f.lasting, "lasting", false, "faults last, on up to half of the task trackers; all jobs must end nearly as soon as without these")
 	set.IntVar(&f.shrink, "shrink", 200, "largest number of runs for shrinking a failing one")
 	set.BoolVar(&f.digest, "digest", false, "print a digest of all decisions of the cores; equal digests mean equal decisions")
 	set.BoolVar(&f.verbose, "v", false, "print the faults and all events")
@@ -87,7 +89,7 @@ func faultNumbers(text string) ([]int, error) {
 func (t *tool) playClusters(ctx context.Context, f clusterFlags, keep []int) int {
 	failed, played, steps, digests := 0, 0, 0, fnv.New64a()
 	for ; played < f.seeds && ctx.Err() == nil; played++ {
-		r := sim.Run(sim.Options{Seed: f.first + uint64(played), Keep: keep, Calm: f.calm, Digest: f.digest})
+		r := sim.Run(sim.Options{Seed: f.first + uint64(played), Keep: keep, Calm: f.calm, Lasting: f.lasting, Digest: f.digest})
 		steps += r.Steps
 		fmt.Fprintln(digests, r.Digest)
 		if r.Violation != "" {

@@ -38,6 +38,7 @@ func TestCluster(t *testing.T) {
 		{"cluster -seed 3 -seeds 2", exitDone, "2 runs"},
 		{"cluster -seed 3 -keep none -v", exitDone, "leads in epoch 1"},
 		{"cluster -calm", exitDone, "1 runs"},
+		{"cluster -lasting -v", exitDone, " for good"},
 		{"cluster -digest", exitDone, "digest "},
 		{"cluster -h", exitDone, "usage: mrsim cluster"},
 		{"help", exitDone, "mrsim cluster"},

@@ -365,8 +365,8 @@ func (l *leader) reduceLost(j *job, p int, lost []wire.OutputLost) {
 	}
 	l.rehome(j, p)
 	for i := range lost {
-		if l.unreadable(&lost[i]) == j {
-			l.rerunLost(j, &lost[i])
+		if l.jobOfOutput(&lost[i]) == j {
+			l.rerunLost(j, &lost[i], nil)
 		}
 	}
 }

@@ -70,6 +70,7 @@ func (l *leader) detach(t *tracker) {
 	}
 	t.contact.lossProposed = true
 	delete(l.fleet.trackers, t.Name)
+	l.fetches.Forget(t.Name)
 	l.fleet.byIndex[t.assign.Index()] = nil
 	for p := range t.slots {
 		l.assign.AddFree(&t.assign, p, -t.assign.Free(p))

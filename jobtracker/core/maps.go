@@ -216,12 +216,14 @@ func (l *leader) dropOutputs(j *job, outputs []int) {
 	}
 }
 
-// rerunLost reruns a map if its chosen output cannot be read.
-func (l *leader) rerunLost(j *job, r *wire.OutputLost) {
+// rerunLost reruns a map if its chosen output cannot be read. unreached are the trackers that the
+// home does not reach; nil: that is not the cause.
+func (l *leader) rerunLost(j *job, r *wire.OutputLost, unreached []string) {
 	m := &j.maps[r.Map]
 	rejected := j.faults.RejectOutput(m.key(), r.Attempt)
 	j.faults.AddTrouble(fmt.Sprintf("%v runs again, its output is lost: %s", j.idOf(&m.task), r.Reason))
 	j.avoid(&m.task, l.outputOf(j, r.Map).Tracker)
+	l.avoidUnreached(j, &m.task, unreached)
 	l.dropOutput(j, r.Map)
 	l.updateMap(j, r.Map)
 	l.touch(j)

@@ -36,7 +36,7 @@ import (
 //	splits job1 10 20@t1/r1@t2           the splits file is read: bytes, hosts, their racks
 //	report t1 job1/m0/1000 STATE [error=… log=… fatal splits=2 digest=7 bytes=5 reads=1/2/3 read=1s/0s/2s took=3s committed lost=job1/m0/1000 count=3]
 //	home t1 job1/p0 [gen=1.1] [digest=15] [maps=2] [complete]
-//	lost-output t1 job1/m0/1000          t1 cannot fetch it
+//	lost-output t1 job1/m0/1000 [reached=t3+t4] [missing=yes]  t1 does not reach its tracker, but two others; or it has no such output
 //	staging-removed key [error=…]        RemoveStaging has ended
 //	kill job1 [reason] [by=bob]
 //	tick 5s                              time passes
@@ -382,7 +382,9 @@ func (s *scenario) runOther(d *datadriven.TestData) {
 		s.step(FromTracker{Stream: s.streams[first], Message: r})
 	case "lost-output":
 		id := parseAttempt(d.CmdArgs[1].Key)
-		s.step(FromTracker{Stream: s.streams[first], Message: &wire.OutputLost{Job: id.Task.Job, Map: id.Task.N, Attempt: id.N, Reason: "connection refused"}})
+		lost := &wire.OutputLost{Job: id.Task.Job, Map: id.Task.N, Attempt: id.N, Reason: "connection refused", Unreachable: value(d, "missing", "") == ""}
+		lost.Reached = strings.FieldsFunc(value(d, "reached", ""), func(r rune) bool { return r == '+' })
+		s.step(FromTracker{Stream: s.streams[first], Message: lost})
 	case "inventory":
 		s.step(FromTracker{Stream: s.streams[first], Message: parseInventory(s.t, d.Input)})
 	default:

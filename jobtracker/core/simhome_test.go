@@ -56,7 +56,7 @@ func (t *simTracker) fetch(name homeName, h *simHome, o wire.MapOutput, retries 
 			t.fetch(name, h, o, retries+1)
 			return
 		}
-		t.send(&wire.OutputLost{Job: name.job, Map: o.Map, Attempt: o.Attempt, Reason: "no answer"})
+		t.send(&wire.OutputLost{Job: name.job, Map: o.Map, Attempt: o.Attempt, Reason: "no answer", Unreachable: true})
 	})
 }
 

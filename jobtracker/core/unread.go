@@ -5,9 +5,36 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// unreadable returns the job with a chosen map output that a tracker could not read; nil if the
-// output is not chosen any more.
-func (l *leader) unreadable(r *wire.OutputLost) *job {
+// outputLost handles a map output that tracker t could not read. The map reruns, unless t could
+// not reach the server and is at fault itself. Then the job's homes on t move.
+func (l *leader) outputLost(t *tracker, r *wire.OutputLost) {
+	j := l.jobOfOutput(r)
+	if j == nil {
+		return
+	}
+	server := l.fleet.trackers[l.outputOf(j, r.Map).Tracker]
+	if !r.Unreachable || server == t {
+		l.rerunLost(j, r, nil)
+		return
+	}
+	if t.hosting.homes[j] == nil {
+		return // its homes have moved
+	}
+	at, reason := l.fetches.Fail(t.Name, server.Name, l.inService(r.Reached), l.usableTrackers(), l.now)
+	switch {
+	case at == health.FaultFetcher && l.excludeFetching(t, reason):
+	case (at == health.FaultFetcher || at == health.FaultHome) && l.moveHomes(j, t):
+	default:
+		unreached := l.fetches.Unreached(t.Name)
+		if at == health.FaultServer {
+			l.excludeFetching(server, reason)
+		}
+		l.rerunLost(j, r, unreached)
+	}
+}
+
+// jobOfOutput returns the running job that has chosen a map output, or nil.
+func (l *leader) jobOfOutput(r *wire.OutputLost) *job {
 	j := l.job(r.Job)
 	if j == nil || !j.facts.Running() || r.Map < 0 || r.Map >= len(j.maps) || j.facts.Reduces() == 0 {
 		return nil
@@ -18,33 +45,35 @@ func (l *leader) unreadable(r *wire.OutputLost) *job {
 	return j
 }
 
-// outputLost handles a map output that tracker t could not read. The map reruns if the output is
-// damaged, or if t is not clearly at fault. Otherwise the job's homes on t move.
-func (l *leader) outputLost(t *tracker, r *wire.OutputLost) {
-	j := l.unreadable(r)
-	if j == nil {
+// avoidUnreached makes a map wait for a tracker that a home reaches. If the map avoids all trackers,
+// it avoids only the unreached ones: another home may have failed to reach the others.
+func (l *leader) avoidUnreached(j *job, tk *task, unreached []string) {
+	if len(unreached) == 0 {
 		return
 	}
-	server := l.outputOf(j, r.Map).Tracker
-	if r.Corrupt || server == t.Name {
-		l.rerunLost(j, r)
-		return
+	for _, name := range unreached {
+		j.avoid(tk, name)
 	}
-	if t.hosting.homes[j] == nil {
-		return // its homes have moved
+	if !l.hasAlternative(j, tk) {
+		j.faults.AvoidOnly(tk.key(), unreached)
 	}
-	at, reason := l.fetches.Fail(t.Name, server, l.usableTrackers(), l.now)
-	switch {
-	case at == health.FaultFetcher && l.blameFetches(t, reason):
-	case at == health.FaultServer:
-		l.blameFetches(l.fleet.trackers[server], reason)
-		l.rerunLost(j, r)
-	case at != health.FaultHome || !l.moveHomes(j, t):
-		l.rerunLost(j, r)
+	if l.hasAlternative(j, tk) && j.faults.AvoidLonger(tk.key(), l.now) {
+		l.alarmRetries(j)
 	}
 }
 
-// usableTrackers counts the trackers that can run tasks.
+// inService counts the trackers that are not out of service and will not be.
+func (l *leader) inService(names []string) (n int) {
+	for _, name := range names {
+		if t := l.fleet.trackers[name]; t != nil && !t.outOfService() && !l.c.pending.has(l.exclusionFact(t, "")) {
+			n++
+		}
+	}
+	return n
+}
+
+// usableTrackers counts the trackers that have a connection. It includes those out of service,
+// which still serve map outputs.
 func (l *leader) usableTrackers() (n int) {
 	for _, t := range l.fleet.byIndex {
 		if t != nil && t.usable() {
@@ -54,17 +83,16 @@ func (l *leader) usableTrackers() (n int) {
 	return n
 }
 
-// blameFetches excludes a tracker, if enough others remain. It reports whether the tracker is
-// excluded or will be.
-func (l *leader) blameFetches(t *tracker, reason string) bool {
-	if t.Excluded != "" {
-		return true
+// excludeFetching excludes a tracker that is at fault for failed fetches, if enough others
+// remain. It reports whether the tracker is excluded or will be: its homes then move.
+func (l *leader) excludeFetching(t *tracker, reason string) bool {
+	if t.Excluded == "" {
+		if !l.fetches.MayExclude(l.otherTrackers(t)) {
+			return false
+		}
+		l.fetches.Forget(t.Name)
+		l.exclude(t, reason)
 	}
-	if others := l.otherTrackers(t); !others.EnoughRemain() {
-		return false
-	}
-	l.fetches.Forget(t.Name)
-	l.exclude(t, reason)
 	return true
 }
 

@@ -181,9 +181,10 @@ type Core struct {
 	lingering []lingering // by until
 
 	// Fetches and merges.
-	hosts        []*host  // with queued or running fetches, by address
-	queued       []*job   // with queues at hosts, by id
-	endedQueues  []*queue // perhaps empty; see removeUnused
+	hosts        []*host                  // with queued or running fetches, by address
+	lastFetched  map[string]time.Duration // time of the last successful fetch, by tracker
+	queued       []*job                   // with queues at hosts, by id
+	endedQueues  []*queue                 // perhaps empty; see removeUnused
 	shares       shares
 	fetchMeter   rateMeter
 	fetches      map[int]*fetch
@@ -206,7 +207,9 @@ func New(cfg Config) *Core {
 		attempts:  make(map[wire.AttemptID]*attempt),
 		workers:   make(map[int]*worker),
 		fetches:   make(map[int]*fetch),
-		merges:    make(map[int]*merge),
+
+		lastFetched: make(map[string]time.Duration),
+		merges:      make(map[int]*merge),
 	}
 	c.makeDisks()
 	return c

@@ -17,9 +17,10 @@ type host struct {
 	active int
 	queues []*queue // by job
 
-	failures    int           // consecutive failures; concurrent failures count once
-	lastFailure time.Duration // time of the last counted failure
-	pausedUntil time.Duration // no fetch starts before this time
+	failures     int           // consecutive failures; concurrent failures count once
+	failingSince time.Duration // time of the first of them, or when the host was added
+	lastFailure  time.Duration // time of the last counted failure
+	pausedUntil  time.Duration // no fetch starts before this time
 }
 
 // queue has a job's waiting fetches from a host, and counts its running fetches.
@@ -29,6 +30,22 @@ type queue struct {
 	active  int
 	waiting []queuePos
 	removed bool // removed from its job and its host
+}
+
+// loss is why an output is reported lost.
+type loss uint8
+
+const (
+	lossMissing loss = iota
+	lossCorrupt
+	lossUnreachable // all fetches from its host fail
+)
+
+func lossOf(ev FetchDone) loss {
+	if ev.Corrupt {
+		return lossCorrupt
+	}
+	return lossMissing
 }
 
 // stallWeight is the number of failures that a stalled fetch counts as.
@@ -79,7 +96,7 @@ func (c *Core) enqueue(h *host, e *entry) {
 func (c *Core) host(addr string) *host {
 	i, ok := slices.BinarySearchFunc(c.hosts, addr, func(h *host, a string) int { return cmp.Compare(h.addr, a) })
 	if !ok {
-		c.hosts = slices.Insert(c.hosts, i, &host{addr: addr})
+		c.hosts = slices.Insert(c.hosts, i, &host{addr: addr, failingSince: c.now})
 	}
 	return c.hosts[i]
 }
@@ -89,7 +106,7 @@ func (c *Core) lookUp(e *entry, o wire.MapOutput) {
 	source := c.attempts[mapAttempt(e.home.job.id, o)]
 	if source == nil || !source.hasOutput() {
 		e.state = missing
-		c.reportLost(e, o.Attempt, fmt.Sprintf("tracker %s has no such output", c.cfg.Tracker), false)
+		c.reportLost(e, o.Attempt, fmt.Sprintf("tracker %s has no such output", c.cfg.Tracker), lossMissing)
 		return
 	}
 	source.inPlaceUses++
@@ -139,6 +156,7 @@ func (c *Core) fetchDone(ev FetchDone) {
 	case f.entry != nil && ev.Error == "":
 		if f.queue != nil {
 			f.queue.host.failures, f.queue.host.pausedUntil = 0, 0
+			c.lastFetched[f.output.Tracker] = c.now
 			c.fetchMeter.bytes += float64(ev.Segment.Length)
 		}
 		c.addFetched(f.entry, f, ev.Segment, ev.Records)
@@ -183,12 +201,12 @@ func (c *Core) fetchFailed(f *fetch, ev FetchDone) {
 			c.suspect(f.source.disk)
 		}
 		e.state = missing
-		c.reportLost(e, f.output.Attempt, ev.Error, ev.Corrupt)
+		c.reportLost(e, f.output.Attempt, ev.Error, lossOf(ev))
 	case ev.DiskFailed:
 		c.retryLater(e, c.cfg.RetryBase)
 		c.strike(e.home.disk, ev.Error)
 	case ev.Missing, ev.Corrupt && e.tries > 0:
-		c.reportAndRetry(e, ev.Error, ev.Corrupt)
+		c.reportAndRetry(e, ev.Error, lossOf(ev))
 	case ev.Corrupt:
 		e.tries++
 		c.retryLater(e, c.cfg.RetryBase)
@@ -205,8 +223,8 @@ func (c *Core) retryLater(e *entry, wait time.Duration) {
 }
 
 // reportAndRetry reports an output lost, and retries it after Config.RetryMax.
-func (c *Core) reportAndRetry(e *entry, reason string, corrupt bool) {
-	c.reportLost(e, e.home.job.outputs[e.mapN].Attempt, reason, corrupt)
+func (c *Core) reportAndRetry(e *entry, reason string, why loss) {
+	c.reportLost(e, e.home.job.outputs[e.mapN].Attempt, reason, why)
 	c.retryLater(e, c.cfg.RetryMax)
 }
 
@@ -216,6 +234,9 @@ func (c *Core) hostFailed(f *fetch, ev FetchDone) {
 	h := f.queue.host
 	if h.failures > 0 && f.startedAt <= h.lastFailure {
 		return
+	}
+	if h.failures == 0 {
+		h.failingSince = c.now
 	}
 	h.failures++
 	if ev.Stalled {
@@ -232,7 +253,7 @@ func (c *Core) hostFailed(f *fetch, ev FetchDone) {
 		c.endedQueues = append(c.endedQueues, q)
 		for _, p := range positions {
 			if !p.void() {
-				c.reportAndRetry(p.entry, ev.Error, false)
+				c.reportAndRetry(p.entry, ev.Error, lossUnreachable)
 			}
 		}
 	}
@@ -240,9 +261,27 @@ func (c *Core) hostFailed(f *fetch, ev FetchDone) {
 
 // reportLost reports that an output cannot be fetched. The tracker repeats the report after
 // each Welcome.
-func (c *Core) reportLost(e *entry, attempt int, reason string, corrupt bool) {
-	e.lostReason, e.corrupt, e.attempt = reason, corrupt, attempt
-	c.send(&wire.OutputLost{Job: e.home.job.id, Map: e.mapN, Attempt: attempt, Corrupt: corrupt, Reason: reason})
+func (c *Core) reportLost(e *entry, attempt int, reason string, why loss) {
+	e.lostReason, e.loss, e.attempt = reason, why, attempt
+	o := e.home.job.outputs[e.mapN]
+	lost := wire.OutputLost{
+		Job: e.home.job.id, Map: e.mapN, Attempt: attempt, Corrupt: why == lossCorrupt, Reason: reason, Unreachable: why == lossUnreachable,
+	}
+	if lost.Unreachable {
+		lost.Reached = c.reachedSince(c.host(o.Addr).failingSince, o.Tracker)
+	}
+	c.send(&lost)
+}
+
+// reachedSince lists the trackers, except one, with a successful fetch since a time.
+func (c *Core) reachedSince(t time.Duration, except string) (names []string) {
+	for name, last := range c.lastFetched {
+		if last >= t && name != except {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names[:min(len(names), wire.MaxReached)]
 }
 
 func (c *Core) resendLost() {
@@ -250,7 +289,7 @@ func (c *Core) resendLost() {
 		for _, h := range j.homes {
 			for i := range h.entries {
 				if e := &h.entries[i]; e.lostReason != "" {
-					c.reportLost(e, e.attempt, e.lostReason, e.corrupt)
+					c.reportLost(e, e.attempt, e.lostReason, e.loss)
 				}
 			}
 		}

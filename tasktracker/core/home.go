@@ -41,7 +41,7 @@ type entry struct {
 	tries      int    // failed attempts to fetch
 	fetch      *fetch // in state fetching
 	lostReason string // reason in the last wire.OutputLost; empty: not lost
-	corrupt    bool   // as in that report
+	loss       loss   // as in that report
 
 	// In state held. A lost output has its attempt too.
 	attempt int

@@ -205,5 +205,5 @@ func (c *Core) corruptRun(m *merge, ev MergeDone) {
 	c.removeRun(m.home, r)
 	c.forgetHeld(e)
 	e.state = missing
-	c.reportLost(e, e.attempt, ev.Error, true)
+	c.reportLost(e, e.attempt, ev.Error, lossCorrupt)
 }

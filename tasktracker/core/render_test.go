@@ -111,7 +111,11 @@ func renderMessage(m wire.Message) string {
 	case *wire.HomeReport:
 		return "home" + renderHomes([]wire.HomeReport{*m})
 	case *wire.OutputLost:
-		return fmt.Sprintf("output lost: map %d attempt %d corrupt=%v: %s", m.Map, m.Attempt, m.Corrupt, m.Reason)
+		text := fmt.Sprintf("output lost: map %d attempt %d corrupt=%v: %s", m.Map, m.Attempt, m.Corrupt, m.Reason)
+		if m.Unreachable {
+			text += fmt.Sprintf(", unreachable, reached %v since", m.Reached)
+		}
+		return text
 	case *wire.Run:
 		s := fmt.Sprintf("run %s in %s", shortID(m.Attempt), m.Dir)
 		if len(m.Runs) > 0 {

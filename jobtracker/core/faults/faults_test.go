@@ -80,6 +80,22 @@ func TestAvoid(t *testing.T) {
 	}
 }
 
+// TestAvoidOnly checks that a task avoids other trackers than before, and waits for a slot elsewhere.
+func TestAvoidOnly(t *testing.T) {
+	var x Faults
+	x.Avoid(mapTask, "t1")
+	x.AvoidOnly(mapTask, []string{"t2", "t3"})
+	if x.Avoids(mapTask, "t1") || !x.Avoids(mapTask, "t2") || !x.Avoids(mapTask, "t3") {
+		t.Errorf("it avoids %v", x.Avoided(mapTask))
+	}
+	if !x.AvoidLonger(mapTask, time.Hour) || x.AvoidUntil(mapTask) != time.Hour+avoidPerFailure || x.RetryAt(mapTask) != 0 {
+		t.Errorf("it waits until %v, and for a retry until %v", x.AvoidUntil(mapTask), x.RetryAt(mapTask))
+	}
+	if at, ok := x.NextReminder(); !ok || at != time.Hour+avoidPerFailure {
+		t.Errorf("reminder %v, %v", at, ok)
+	}
+}
+
 // TestReject checks that unreadable map outputs are counted, and recorded by attempt.
 func TestReject(t *testing.T) {
 	var x Faults

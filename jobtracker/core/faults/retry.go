@@ -61,6 +61,14 @@ func (x *Faults) DelayRetry(t Task, now time.Duration, hasAlternative bool) (isN
 	return isNext
 }
 
+// AvoidLonger makes a task that has not failed wait for a slot on a tracker that it does not avoid.
+// It reports the same as DelayRetry.
+func (x *Faults) AvoidLonger(t Task, now time.Duration) (isNext bool) {
+	m := x.getOrMake(t)
+	m.avoidUntil = max(m.avoidUntil, now+avoidPerFailure)
+	return x.addReminder(t, m.avoidUntil)
+}
+
 func (x *Faults) addReminder(t Task, at time.Duration) (isNext bool) {
 	heap.Push(&x.reminders, Reminder{at, t})
 	return at == x.reminders[0].At

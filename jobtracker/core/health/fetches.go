@@ -2,6 +2,8 @@ package health
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -11,71 +13,83 @@ const fetchMemory = 2 * time.Minute
 // Fetches decides whether the tracker that fetches or the tracker that serves is at fault if
 // fetches fail. The zero Fetches knows of no failure.
 //
-// Invariant: if at most half of the trackers are at fault, no other tracker is blamed. A good
-// tracker fails to fetch only from bad ones, and only bad ones fail to fetch from it.
-type Fetches struct{ failed map[fetch]time.Duration } // time of the last failure
+// Invariant: if less than half of the trackers are at fault, and these do not reach half of all, no
+// other tracker is excluded. A good tracker fails to fetch only from bad ones, and only bad ones fail
+// to fetch from it. If the network splits the trackers into halves, each half blames the other. Then
+// the first exclusion decides, since the excluded one's half does not reach half of all in service.
+type Fetches struct {
+	by, from peers // the same failures, by the tracker that fetches and by the one that serves
+}
 
-type fetch struct{ by, from string }
+// peers has the times of the last failures between a tracker and others.
+type peers map[string]map[string]time.Duration
 
 // Fault says which tracker is at fault if fetches between two fail.
 type Fault uint8
 
 const (
-	FaultOutput  Fault = iota // unclear: the output counts as lost
-	FaultHome                 // it fails to fetch from more trackers than fail to fetch from that one
-	FaultFetcher              // it failed to fetch from more than half of all trackers
-	FaultServer               // more than half of all trackers failed to fetch from it
+	FaultUnclear Fault = iota
+	FaultHome          // the fetcher, for now: it fails at more trackers than it reaches, and than fail at the server
+	FaultFetcher       // the fetcher: it fails at more than half of all trackers
+	FaultServer        // the server: more than half of all trackers fail at it, or the fetcher reaches half of them
 )
 
-// Fail records that one tracker could not fetch from another, and judges them. all is the number
-// of trackers. The reason of FaultFetcher and FaultServer is for operators. O(failed fetches).
-func (f *Fetches) Fail(by, from string, all int, now time.Duration) (at Fault, reason string) {
-	if f.failed == nil {
-		f.failed = make(map[fetch]time.Duration)
-	}
-	f.failed[fetch{by, from}] = now
-	servers, fetchers := 0, 0
-	for x, last := range f.failed {
-		switch {
-		case now-last > fetchMemory:
-			delete(f.failed, x)
-			continue
-		case x.by == by:
-			servers++
-		case x.from == from:
-			fetchers++
-		}
-	}
-	fetchers++ // by itself
+// Fail records that one tracker could not fetch from another, and judges them. Meanwhile the tracker
+// reached others: the number of those in service. all is the number of trackers. FaultFetcher and
+// FaultServer come with a reason to exclude the tracker.
+func (f *Fetches) Fail(by, from string, reached, all int, now time.Duration) (at Fault, reason string) {
+	f.by, f.from = f.by.add(by, from, now), f.from.add(from, by, now)
+	servers, fetchers := f.by.count(by, now), f.from.count(from, now)
 	switch {
 	case 2*servers > all:
 		return FaultFetcher, fmt.Sprintf("it could not fetch map outputs from %d of the %d other task trackers", servers, all-1)
 	case 2*fetchers > all:
 		return FaultServer, fmt.Sprintf("%d of the %d other task trackers could not fetch map outputs from it", fetchers, all-1)
-	case all == 2 && f.both(by, from):
-		// Each of the only two trackers cannot fetch from the other, and can run all jobs alone.
-		if by > from {
-			return FaultFetcher, "it and the only other task tracker could not fetch map outputs from each other"
-		}
-		return FaultServer, "it and the only other task tracker could not fetch map outputs from each other"
-	case servers > fetchers:
+	case reached > 0 && 2*(reached+1) >= all:
+		return FaultServer, fmt.Sprintf("task tracker %s could not fetch map outputs from it, but from %d others", by, reached)
+	case servers > fetchers && servers > reached+1:
 		return FaultHome, ""
 	}
-	return FaultOutput, ""
+	return FaultUnclear, ""
 }
+
+// Unreached lists the trackers from which one could not fetch lately.
+func (f *Fetches) Unreached(by string) []string { return slices.Sorted(maps.Keys(f.by[by])) }
+
+// MayExclude reports whether enough trackers remain without the one that is at fault.
+func (f *Fetches) MayExclude(others Others) bool { return others.enoughRemain() }
 
 // Forget drops what is known about a tracker that is lost or excluded.
 func (f *Fetches) Forget(tracker string) {
-	for x := range f.failed {
-		if x.by == tracker || x.from == tracker {
-			delete(f.failed, x)
-		}
-	}
+	f.by.remove(tracker, f.from)
+	f.from.remove(tracker, f.by)
 }
 
-// both reports whether each of two trackers could not fetch from the other.
-func (f *Fetches) both(a, b string) bool {
-	_, there := f.failed[fetch{a, b}]
-	_, back := f.failed[fetch{b, a}]
-	return there && back
+func (p peers) add(tracker, peer string, now time.Duration) peers {
+	if p == nil {
+		p = make(peers)
+	}
+	if p[tracker] == nil {
+		p[tracker] = make(map[string]time.Duration)
+	}
+	p[tracker][peer] = now
+	return p
+}
+
+// count counts the peers of a tracker, and drops those that no longer count.
+func (p peers) count(tracker string, now time.Duration) int {
+	for peer, last := range p[tracker] {
+		if now-last > fetchMemory {
+			delete(p[tracker], peer)
+		}
+	}
+	return len(p[tracker])
+}
+
+// remove removes a tracker, here and among the peers of others.
+func (p peers) remove(tracker string, others peers) {
+	for peer := range p[tracker] {
+		delete(others[peer], tracker)
+	}
+	delete(p, tracker)
 }

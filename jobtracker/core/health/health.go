@@ -5,7 +5,7 @@
 //
 // # Exclusion
 //
-// A tracker is excluded for one of two reasons:
+// A tracker is excluded for one of three reasons:
 //
 //   - Blame. A failure counts against a tracker when its task then succeeds on another tracker.
 //     maxBlame such failures within blameWindow exclude the tracker, if they are more than
@@ -18,6 +18,8 @@
 //     if enough of these succeeded or ran much longer than the failed ones, and at most one in
 //     successesPerFailure failed. If more than one tracker in maxSuspectPart is suspect, the
 //     jobs are the likely cause, and none is excluded.
+//   - Fetches. It could not fetch map outputs from more than half of the trackers. Or more than
+//     half of them could not fetch from it, or one that reaches half of all ([Fetches]).
 //
 // # Readmission
 //
@@ -35,6 +37,7 @@
 //	                                  MayExclude, AddEnded and AddRunning for the attempts of
 //	                                  these jobs, then StandsOut
 //	its task succeeds elsewhere       Blame; if it returns true: MuchWorse
+//	a fetch fails                     Fetches.Fail; if one tracker is at fault: Fetches.MayExclude
 //	the tracker stops using a disk    DisksDropped; if it returns true: Pardon
 //	an exclusion is proposed          Length
 //	the log applies it, or its end    ExclusionChanged
@@ -129,7 +132,7 @@ func (r *Record) blamed(now time.Duration) int {
 // than against the others, and returns the reason. last is the task of the latest failure.
 func (r *Record) MuchWorse(others Others, last wire.TaskID, now time.Duration) (reason string, worse bool) {
 	blame := r.blamed(now)
-	if r.excluded || !others.EnoughRemain() || blame*others.usable <= 2*others.blame {
+	if r.excluded || !others.enoughRemain() || blame*others.usable <= 2*others.blame {
 		return "", false
 	}
 	return fmt.Sprintf("%d attempts failed there within %v and their tasks then succeeded on other trackers; the last one was of %v",
@@ -215,6 +218,6 @@ func (o *Others) Add(r *Record, idle, usable bool, now time.Duration) {
 	}
 }
 
-// EnoughRemain reports whether enough trackers remain without the compared one: at least half of
+// enoughRemain reports whether enough trackers remain without the compared one: at least half of
 // all, and one that is usable.
-func (o *Others) EnoughRemain() bool { return o.usable > 0 && 2*(o.idle+1) <= o.all+1 }
+func (o *Others) enoughRemain() bool { return o.usable > 0 && 2*(o.idle+1) <= o.all+1 }

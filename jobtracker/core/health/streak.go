@@ -85,7 +85,7 @@ func (c *Comparison) Jobs(running func(job int) bool) iter.Seq[int] {
 // too many are suspect, the caller need not compare attempts.
 func (c *Comparison) MayExclude(others Others) bool {
 	c.usable = others.usable
-	return others.EnoughRemain() && others.suspects[c.phase]+1 <= max(1, (others.usable+1)/maxSuspectPart)
+	return others.enoughRemain() && others.suspects[c.phase]+1 <= max(1, (others.usable+1)/maxSuspectPart)
 }
 
 // Since is the launch time, in Unix milliseconds, from which attempts are compared.
