@@ -75,13 +75,16 @@ func TestHadoopProperties(t *testing.T) {
 		"mapred.output.compress= false ":                             accepted,
 		"mapreduce.fileoutputcommitter.marksuccessfuljobs=true":      accepted,
 		"mapreduce.output.basename=part":                             accepted,
-		"mapreduce.map.speculative=false":                            accepted,
+		"mapreduce.job.ubertask.enable=false":                        accepted,
 		"mapreduce.input.linerecordreader.line.maxlength=2147483647": accepted,
 		// without effect, with a warning
-		"mapreduce.job.maps=7": warned, "mapred.map.tasks=7": warned, "mapreduce.map.speculative=true": warned,
+		"mapreduce.job.maps=7": warned, "mapred.map.tasks=7": warned, "mapreduce.job.speculative.retry-after-speculate=1": warned,
 		"mapred.output.compression.codec=x": warned, "io.sort.factor=10": warned, "mapred.child.java.opts=-Xmx1g": warned,
 		"yarn.app.mapreduce.am.resource.mb=1": warned, "mapreduce.jobhistory.address=x:1": warned, "mapreduce.odd=1": warned,
 		// in effect
+		"mapreduce.map.speculative=false": honoured, "mapred.reduce.tasks.speculative.execution=false": honoured,
+		"mapred.map.tasks.speculative.execution=true": honoured, "mapred.speculative.execution.slowTaskThreshold=1.5": honoured,
+		"mapred.speculative.execution.speculativeCap=0.2": honoured, "mapreduce.job.speculative.minimum-allowed-tasks=3": honoured,
 		"mapreduce.job.reduces=3": honoured, "mapred.reduce.tasks=3": honoured, "io.sort.mb=7": honoured,
 		"key.value.separator.in.input.line=;": honoured, "mapred.textoutputformat.separator=;": honoured,
 		"mapred.min.split.size=9": honoured, "mapred.task.timeout=9": honoured, "mapred.job.queue.name=etl": honoured,

@@ -11,9 +11,10 @@ var (
 	unanswered   = flag.Bool("unanswered", false, "TestLasting: run faults that Quern does not answer yet, too")
 )
 
-// unansweredKinds lists the lasting faults that need speculative execution.
+// unansweredKinds lists the lasting faults that still delay jobs beyond the bound: a slow home or a
+// slow reduce is noticed too late for short jobs.
 func unansweredKinds() []Kind {
-	return []Kind{SlowProcessor, SlowDisk, SlowNetwork, SlowCalls, StallFetches}
+	return []Kind{SlowProcessor, SlowDisk, SlowNetwork}
 }
 
 // firstLasting is the first seed. Seed 70 still fails: a good home moves and gathers everything

@@ -40,6 +40,8 @@ const (
 	LaunchedReduces = "TOTAL_LAUNCHED_REDUCES"
 	FailedMaps      = "NUM_FAILED_MAPS"
 	FailedReduces   = "NUM_FAILED_REDUCES"
+	KilledMaps      = "NUM_KILLED_MAPS"
+	KilledReduces   = "NUM_KILLED_REDUCES"
 	DataLocalMaps   = "DATA_LOCAL_MAPS"
 	RackLocalMaps   = "RACK_LOCAL_MAPS"
 	OtherLocalMaps  = "OTHER_LOCAL_MAPS"
@@ -78,8 +80,8 @@ func HadoopCounters(group string) CounterGroup {
 		return CounterGroup{"Job Counters", []CounterTitle{
 			{FailedMaps, "Failed map tasks"},
 			{FailedReduces, "Failed reduce tasks"},
-			{"NUM_KILLED_MAPS", "Killed map tasks"},
-			{"NUM_KILLED_REDUCES", "Killed reduce tasks"},
+			{KilledMaps, "Killed map tasks"},
+			{KilledReduces, "Killed reduce tasks"},
 			{LaunchedMaps, "Launched map tasks"},
 			{LaunchedReduces, "Launched reduce tasks"},
 			{OtherLocalMaps, "Other local map tasks"},

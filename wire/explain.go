@@ -27,6 +27,7 @@ type PhaseExplanation struct {
 	Tasks, Done, Running          int
 	Waiting                       int // ready to be launched
 	Adopted                       int // running attempts that an earlier leader launched, at an unknown time
+	Speculative                   int // running attempts beside another one of their task
 	Place, Of                     int // rank in the order of the plan in force, from 1, and number of jobs in it; 0: not in the plan
 	Target                        int // slots in that plan
 	Min, Max                      int // guaranteed slots, and slots that the phase can use

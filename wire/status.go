@@ -17,6 +17,8 @@ type AttemptStatus struct {
 	// until Began+Took. 0: an earlier leader launched it. Then this leader estimates Began from the
 	// first report: Took before the end, or the time of the report.
 	Launched int64 `msgpack:"Launched"`
+
+	Speculative bool `msgpack:"Speculative,omitempty"` // launched while another attempt of the task ran
 }
 
 // JobAttempts has a job's attempts, and the token to read their logs.

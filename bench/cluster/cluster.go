@@ -34,6 +34,7 @@ func Section() testbed.Section {
 			{Name: "word count of 1 KB on a warm cluster", Measure: b.onCluster(b.smallJob)},
 			{Name: "bytes in the log", Measure: b.onCluster(b.log)},
 			{Name: "a tracker joins", Measure: b.onCluster(b.join)},
+			{Name: "a straggler among ten trackers", Measure: b.straggler},
 			{Name: "TLS: a sort, a small job and a fetch with and without", Measure: b.tls},
 		},
 	}

@@ -188,6 +188,9 @@ func (p *printer) phase(x *web.Phase, now time.Time) {
 		p.printf("; should end %s", relativeTime(x.End, now))
 	}
 	p.printf("\n")
+	if x.Speculative > 0 {
+		p.printf("             %d running attempts are speculative: beside a slow one of the same task\n", x.Speculative)
+	}
 	if x.Adopted > 0 {
 		p.printf("             %d running attempts began under an earlier leader; their times count from this leader's start\n", x.Adopted)
 	}

@@ -203,7 +203,11 @@ func attemptRows(attempts []web.Attempt) [][]string {
 	rows := [][]string{{"ATTEMPT", "STATE", "TRACKER", "LEVEL", "BEGAN", "TOOK", "ERROR"}}
 	for i := range attempts {
 		a := &attempts[i]
-		rows = append(rows, []string{a.ID, a.State, a.Tracker, a.Level, beganText(a), elapsedText(a.TookMillis), firstLine(a.Error)})
+		state := a.State
+		if a.Speculative {
+			state += ", speculative"
+		}
+		rows = append(rows, []string{a.ID, state, a.Tracker, a.Level, beganText(a), elapsedText(a.TookMillis), firstLine(a.Error)})
 	}
 	return rows
 }

@@ -11,12 +11,14 @@ import (
 const queuesLast = 4
 
 func (l *leader) fillSlots() {
+	l.speculate(true)
 	l.assign.AssignMaps()
 	l.launchGathered()
 	l.assign.AssignReduces()
 	l.moveReady()
+	l.speculate(false)
 	if l.assign.MapsWait() {
-		l.assign.AssignMaps() // recomputeLost has added maps
+		l.assign.AssignMaps() // recomputeLost or speculate has added maps
 	}
 }
 

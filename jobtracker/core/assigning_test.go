@@ -177,7 +177,7 @@ func (w *world) checkMatching(commands []Command) {
 		if !ok || launch.Attempt.Task.Kind != wire.Map {
 			continue
 		}
-		if j := l.job(launch.Attempt.Task.Job); j != nil && j.attempt(launch.Attempt) != nil && j.attempt(launch.Attempt).level > wire.NodeLocal {
+		if j := l.job(launch.Attempt.Task.Job); j != nil && j.attempt(launch.Attempt) != nil && !j.attempt(launch.Attempt).second && j.attempt(launch.Attempt).level > wire.NodeLocal {
 			notLocal = append(notLocal, j.attempt(launch.Attempt))
 		}
 	}

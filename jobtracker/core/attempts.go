@@ -23,6 +23,7 @@ type attempt struct {
 	began     int64             // time of launch or adoption, in Unix milliseconds
 	reason    string            // reason in the Kill that was sent
 	killed    bool              // a Kill was sent
+	second    bool              // speculative: launched beside another attempt of the task
 	state     wire.AttemptState // it only increases
 	level     wire.Level        // locality of a map
 	coldStart bool              // it started a new process
@@ -93,7 +94,8 @@ func (l *leader) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 	}
 	id := wire.AttemptID{Task: j.idOf(tk), N: int(l.epoch)*wire.EpochAttempts + int(tk.launched)}
 	tk.launched++
-	l.addAttempt(j, tk, t, id)
+	second := tk.runs()
+	l.addAttempt(j, tk, t, id).second = second
 	m := &wire.Launch{
 		Epoch: l.epoch, Attempt: id, Staging: j.facts.Submission().Staging(), Index: j.facts.Index(),
 		Subject: subject, Timeout: j.spec.Timeout,
@@ -200,6 +202,18 @@ func (l *leader) killAttempt(a *attempt, reason string) {
 	if !a.killed {
 		a.killed, a.reason = true, reason
 		l.send(a.tracker, &wire.Kill{Epoch: l.epoch, Attempt: a.id, Reason: reason})
+	}
+}
+
+// killOthers kills the running attempts of a task except one, which has won.
+func (l *leader) killOthers(tk *task, except int, reason string) {
+	for a := range tk.all() {
+		if a.id.N != except {
+			l.killAttempt(a, reason)
+			if !a.second {
+				a.tracker.services.outran = l.now
+			}
+		}
 	}
 }
 
@@ -349,7 +363,7 @@ func (l *leader) attemptSucceeded(j *job, t *tracker, tk *task, id wire.AttemptI
 	case kind == wire.Map:
 		l.mapSucceeded(j, t, n, id, r)
 	case kind == wire.Fence:
-		l.fenceSucceeded(j, tk, r)
+		l.fenceSucceeded(j, tk, id, r)
 	default:
 		l.serviceSucceeded(j, t, tk, id, r)
 	}

@@ -223,6 +223,9 @@ func (s *scenario) attempts(id wire.JobID) {
 		if a.Reads != (wire.Reads{}) {
 			level += fmt.Sprintf(" reads=%d/%d/%d", a.Reads.Node.Bytes, a.Reads.Rack.Bytes, a.Reads.Remote.Bytes)
 		}
+		if a.Speculative {
+			level += " speculative"
+		}
 		estimated := ""
 		if a.Launched == 0 {
 			estimated = "about "

@@ -10,6 +10,7 @@ import (
 // tally counts what a job's attempts did.
 type tally struct {
 	launched [2]int               // launched attempts by phase
+	killed   [2]int               // killed and lost attempts by phase
 	levels   [wire.Remote + 1]int // launched maps by locality
 	counters wire.Counters        // of tasks with task.counted
 	read     int64                // bytes that counted maps have read
@@ -143,11 +144,7 @@ func (l *leader) committed(j *job, x *facts.Committed) {
 	delete(j.service.fences, x.Task)
 	tk := j.committingTask(x.Task)
 	delete(j.bad.doomed, tk.key())
-	for a := range tk.all() {
-		if a.id.N != x.Attempt {
-			l.killAttempt(a, "another attempt of the task has committed")
-		}
-	}
+	l.killOthers(tk, x.Attempt, "another attempt of the task has committed")
 	if j.facts.Kind() == wire.Reduce {
 		l.clearSettled(j, x.Task)
 	}

@@ -37,6 +37,7 @@
 //	placement  which tracker is a partition's home, and how long a ready partition waits there
 //	forecast   how long tasks take and when jobs end
 //	shares     the shuffle shares that trackers were sent
+//	speculation which slow tasks get a second attempt, and where
 //	health     when a tracker is excluded, and readmitted
 //	profiles   profiles of the last job of each name
 //	past       the attempts of a job that have ended
@@ -51,7 +52,8 @@
 //	the leader         leader.go; inventory.go and restart.go read inventories
 //	jobs               jobs.go ending.go; service.go servicequeue.go setup, commit, cleanup, fences
 //	tasks, attempts    tasks.go attempts.go maps.go commit.go; failure.go retry.go usage.go; badtasks.go skipping.go; past.go
-//	homes              homes.go placing.go moving.go
+//	slow tasks         speculate.go: second attempts
+//	homes              homes.go placing.go moving.go slowhomes.go
 //	trackers           trackers.go streams.go losses.go exclude.go operators.go drain.go
 //	free slots         assigning.go implements the interface that package assign needs
 //	plans              allocate.go snapshot.go scheduling.go pools.go shares.go; planlog.go
@@ -72,9 +74,10 @@
 //	                                            happened that the job may have waited for
 //	            checkDrains, advanceTouched     drained trackers touch jobs again
 //	            launchQueuedServices            launches queued setups, commits, cleanups, fences
-//	            fillSlots                       launches maps; reduces in slots reserved for them;
+//	            fillSlots                       launches second attempts for deadlines; maps; reduces in slots reserved for them;
 //	                                            other reduces. Then ready partitions move, and
-//	                                            the maps are launched that such moves need
+//	                                            the maps are launched that such moves need;
+//	                                            second attempts get slots that are still free
 //	            dismissDrained, tidy            drained trackers leave, old files are removed
 //	            flushOutputs                    tells homes which map outputs are new
 //	            sendShares                      tells trackers how jobs share the shuffle
@@ -119,6 +122,11 @@
 //	    and its homes and outputs are not needed or can be recomputed.
 //	I10 A job is killed or changed only by its owner, by administrators, and by callers
 //	    without a user ([Caller]). Its token depends only on the log.
+//	I11 Beside a running attempt, the leader launches at most one other of the same task, on
+//	    another tracker. It does so only if the job's properties allow speculation and the job
+//	    is not suspended. A new leader keeps one of the two attempts, and kills the other.
+//	I12 A partition has one home. A reduce may run on a tracker that was the home before. While
+//	    it runs and no tracker is the home, none becomes it.
 //
 // # Flows
 //

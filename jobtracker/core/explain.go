@@ -115,6 +115,9 @@ func (l *leader) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExp
 		if l.adopted(a) {
 			x.Adopted++
 		}
+		if a.second {
+			x.Speculative++
+		}
 	}
 	if i == mapPhase && j.assign.HasSplits() {
 		x.Wait = l.assign.MaxLocalWait(&j.assign)

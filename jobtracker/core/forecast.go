@@ -222,6 +222,7 @@ func (l *leader) recordTime(j *job, tk *task, t *tracker, took time.Duration, re
 	phase := phaseOf(tk.kind)
 	j.measures.Reads.Add(reads)
 	j.measures.CountTask(phase, t.number, took, cold)
+	l.overheads.AddTask(phase, took)
 	if !cold {
 		l.overheads.UpdateWarmUp(&j.measures.Phases[phase])
 	}

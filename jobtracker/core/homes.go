@@ -30,13 +30,14 @@ type partitions struct {
 	ungathered      int           // partitions that are neither committed nor completely gathered
 	noHomeFound     bool          // the job is in todo.noHomeFound
 	failedAtHome    taskset.Set   // partitions with a reduce that failed at home
-	homeless        taskset.Set   // uncommitted partitions without a home
+	homeless        taskset.Set   // uncommitted partitions without a home and without a running reduce
 	mismatched      taskset.Set   // partitions with homes that gathered other outputs than the chosen ones
 	hosts           taskset.Set   // indexes of trackers with homes
 	generations     int           // last home generation of this epoch
 	reservedSlots   int           // slots reserved while homes gather
 	nextMoveCheck   time.Duration // when to check again which ready partitions move
 	rankingUntil    time.Duration // when homes stop waiting for a plan, see awaitsRanking
+	nextSlowCheck   time.Duration // when to look for slow homes again
 	freeAtMoveCheck int           // trackers with free reduce slots at the last check
 }
 
@@ -64,6 +65,8 @@ type home struct {
 	queued        bool            // it is in todo.gathered
 	waitingSince  time.Duration   // 1 + the time since which it waits for a slot while other trackers have free ones; 0: it does not
 	moves         int             // moves to free slots so far
+	slowMoves     int             // times that it moved since a home was slow
+	since         time.Duration   // when the tracker became its home, or was found to be
 	moving        bool            // it is counted in hosting.incoming
 }
 
@@ -78,7 +81,11 @@ const (
 func (l *leader) recordHome(j *job, p int, t *tracker, gen wire.Generation) {
 	l.clearHome(j, p)
 	j.outputs.fetched -= j.partitions.homes[p].report.Bytes
-	j.partitions.homes[p] = home{tracker: t, generation: gen, mismatches: j.partitions.homes[p].mismatches, moves: j.partitions.homes[p].moves, bytes: l.partitionBytes(j)}
+	earlier := &j.partitions.homes[p]
+	j.partitions.homes[p] = home{
+		tracker: t, generation: gen, since: l.now, bytes: l.partitionBytes(j),
+		mismatches: earlier.mismatches, moves: earlier.moves, slowMoves: earlier.slowMoves,
+	}
 	t.hosting.load += j.partitions.homes[p].bytes
 	setOf(t.hosting.homes, j).Add(p)
 	j.partitions.hosts.Add(t.assign.Index())
@@ -142,11 +149,11 @@ func (l *leader) clearHomes(j *job) {
 	}
 }
 
-// rehome makes a partition homeless. It gets another home later, which gathers it again.
+// rehome makes a partition homeless. It gets another home later, which gathers it again. A running
+// reduce may read what its tracker has gathered: before it ends, the partition gets no home.
 func (l *leader) rehome(j *job, p int) {
 	l.clearHome(j, p)
-	j.partitions.homeless.Add(p)
-	l.touch(j)
+	l.updateReduce(j, p)
 }
 
 // moveOutOfService moves homes away from trackers that are out of service, if others exist. A
@@ -320,16 +327,20 @@ func (l *leader) rerunMissing(j *job) {
 // canReduce reports whether the reduce of a partition may be launched at its home.
 func (l *leader) canReduce(j *job, p int) bool {
 	_, grant := j.facts.Grant(p)
-	return j.partitions.homes[p].complete && !j.reduces[p].runs() && !grant && !j.facts.Settled(p) && j.facts.Running() &&
+	return j.partitions.homes[p].complete && j.mayRunReduce(p) && !grant && !j.facts.Settled(p) && j.facts.Running() &&
 		j.faults.RetryAt(j.reduces[p].key()) == 0 && !j.bad.holds(j.reduces[p].key())
 }
 
 // updateReduce updates whether the reduce of a partition can be launched: in hosting.ready or,
-// with a reserved slot, in todo.gathered.
+// with a reserved slot, in todo.gathered. Without a home, it updates whether the partition gets one.
 func (l *leader) updateReduce(j *job, p int) {
 	h := &j.partitions.homes[p]
 	t := h.tracker
 	if t == nil {
+		wanted := j.facts.Running() && !j.facts.Settled(p) && !j.reduces[p].runs()
+		if j.partitions.homeless.Set(p, wanted) && wanted {
+			l.touch(j)
+		}
 		return
 	}
 	ready := l.canReduce(j, p)

@@ -21,28 +21,29 @@ import (
 // partitions (homes.go, placing.go, moving.go, retry.go, inventory.go) and outputs (maps.go,
 // homes.go, moving.go, restart.go, commit.go).
 type job struct {
-	facts      *facts.Job
-	id         wire.JobID
-	spec       jobSpec
-	recovering bool // it waits for the trackers' inventories after a change of leader
-	touched    bool // it is in todo.touched
-	service    serviceTasks
-	splits     splitsRead
-	maps       []mapTask
-	reduces    []task
-	assign     assign.Job
-	attempts   attempts // running attempts
-	ended      past.Attempts
-	faults     faults.Faults
-	trackers   health.OfJob // where its attempts fail
-	outputs    mapOutputs
-	partitions partitions
-	tally      tally
-	measures   forecast.Measures
-	profile    *history.Profile // profile of the last job with the same name; nil: none, or not loaded yet
-	planned    planRecord
-	finish     finishing
-	bad        badTasks
+	facts       *facts.Job
+	id          wire.JobID
+	spec        jobSpec
+	recovering  bool // it waits for the trackers' inventories after a change of leader
+	touched     bool // it is in todo.touched
+	service     serviceTasks
+	splits      splitsRead
+	maps        []mapTask
+	reduces     []task
+	assign      assign.Job
+	attempts    attempts // running attempts
+	ended       past.Attempts
+	faults      faults.Faults
+	trackers    health.OfJob // where its attempts fail
+	outputs     mapOutputs
+	partitions  partitions
+	tally       tally
+	measures    forecast.Measures
+	profile     *history.Profile // profile of the last job with the same name; nil: none, or not loaded yet
+	planned     planRecord
+	speculating speculating
+	finish      finishing
+	bad         badTasks
 }
 
 // jobSpec is what was submitted, and when.
@@ -160,7 +161,7 @@ func (l *leader) advance(j *job) {
 	case wire.Running:
 		l.advanceRunning(j)
 	case wire.Committing:
-		l.runService(j, &j.service.commit, wire.AttemptID{})
+		l.runLast(j, &j.service.commit)
 	case wire.Stopping:
 		l.advanceStopping(j)
 	}
@@ -177,12 +178,14 @@ func (l *leader) advanceRunning(j *job) {
 	l.moveOutOfService(j)
 	l.reviewTrackers(j)
 	l.moveFailed(j)
+	l.moveSlowHomes(j)
 	l.placeHomes(j)
 	for _, task := range sortedFences(j.service.fences) {
 		f := j.service.fences[task]
 		l.runService(j, &f.task, f.subject)
 	}
 	l.grantReady(j)
+	l.lookForStragglers(j)
 	if j.facts.SettledTasks() == j.facts.Commits() {
 		l.propose(&facts.Committing{Job: j.facts.N()})
 	}
@@ -247,8 +250,16 @@ func (l *leader) advanceStopping(j *job) {
 		l.endJob(j, j.facts.Stop().Outcome, j.facts.Stop().Reason+"\ncleaning up: "+j.finish.cleanupError)
 	case j.facts.Maps() < 0 && l.facts.Waiting(j.facts):
 		l.endJob(j, j.facts.Stop().Outcome, j.facts.Stop().Reason)
-	case j.attempts.Len() == 0:
-		l.runService(j, &j.service.cleanup, wire.AttemptID{})
+	default:
+		l.runLast(j, &j.service.cleanup)
+	}
+}
+
+// runLast runs a commit or cleanup when all other attempts have ended: a killed one may still
+// write.
+func (l *leader) runLast(j *job, tk *task) {
+	if tk.runs() || j.attempts.Len() == 0 {
+		l.runService(j, tk, wire.AttemptID{})
 	}
 }
 

@@ -17,13 +17,14 @@ import (
 
 // stepWork is work that finishStep does at the end of a Step.
 type stepWork struct {
-	touched       []*job      // jobs to advance
-	spareList     []*job      // an empty list, kept for its memory
-	justEnded     []*attempt  // attempts that ended in this Step
-	reusable      []*attempt  // memory of attempts that ended in earlier Steps, see newAttempt
-	gathered      []partition // partitions to be reduced in slots that are reserved for them
-	noHomeFound   []*job      // jobs with partitions for which no tracker can be the home
-	outputsQueued []*job      // jobs with outputs for flushOutputs
+	touched       []*job       // jobs to advance
+	spareList     []*job       // an empty list, kept for its memory
+	justEnded     []*attempt   // attempts that ended in this Step
+	reusable      []*attempt   // memory of attempts that ended in earlier Steps, see newAttempt
+	gathered      []partition  // partitions to be reduced in slots that are reserved for them
+	noHomeFound   []*job       // jobs with partitions for which no tracker can be the home
+	outputsQueued []*job       // jobs with outputs for flushOutputs
+	stragglers    []straggling // phases that speculate looks at
 }
 
 // timers has the times at which the leader must act without an event.

@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/faults"
 	"github.com/quernmr/quern/jobtracker/core/taskset"
@@ -12,18 +13,19 @@ import (
 // mapOutputs sums up the chosen outputs of a job's maps, and has the updates for homes. If a map
 // has succeeded more than once, homes gather the chosen output.
 type mapOutputs struct {
-	digestsKnown int                     // number of maps with a known digest
-	digestSum    uint64                  // sum of the known digests
-	chosen       int                     // number of maps with a chosen output at hand
-	bytes        int64                   // size of the chosen outputs
-	input        int64                   // input bytes of the maps with chosen outputs
-	fetched      int64                   // bytes that homes have gathered
-	recomputing  bool                    // see recomputeLost
-	hash         uint64                  // hash of all digests when all are known; 0: not computed
-	expected     map[string]*expectation // by name of a restarted tracker
-	fullUpdate   taskset.Set             // indexes of trackers that get all outputs at the end of the Step
-	justChosen   []int32                 // maps with outputs chosen in this Step
-	queued       bool                    // the job is in todo.outputsQueued
+	digestsKnown  int                     // number of maps with a known digest
+	digestSum     uint64                  // sum of the known digests
+	chosen        int                     // number of maps with a chosen output at hand
+	bytes         int64                   // size of the chosen outputs
+	input         int64                   // input bytes of the maps with chosen outputs
+	fetched       int64                   // bytes that homes have gathered
+	completeSince time.Duration           // when all outputs were at hand; valid if chosen has all maps
+	recomputing   bool                    // see recomputeLost
+	hash          uint64                  // hash of all digests when all are known; 0: not computed
+	expected      map[string]*expectation // by name of a restarted tracker
+	fullUpdate    taskset.Set             // indexes of trackers that get all outputs at the end of the Step
+	justChosen    []int32                 // maps with outputs chosen in this Step
+	queued        bool                    // the job is in todo.outputsQueued
 }
 
 // forget drops all updates of a job that has ended or stops.
@@ -89,9 +91,7 @@ func (l *leader) mapSucceeded(j *job, t *tracker, m int, id wire.AttemptID, r *w
 	out.Map, out.Attempt = m, id.N
 	if l.chooseOutput(j, t, &out) {
 		l.addCounters(j, &j.maps[m].task, r)
-		for other := range j.maps[m].all() {
-			l.killAttempt(other, "another attempt of the map has succeeded")
-		}
+		l.killOthers(&j.maps[m].task, id.N, "another attempt of the map has succeeded")
 	}
 	l.updateMap(j, m)
 }
@@ -133,6 +133,8 @@ func (l *leader) setOutput(j *job, m *mapTask, out *wire.MapOutput) {
 	j.outputs.digestSum += out.Digest
 	j.outputs.chosen++
 	if j.outputs.chosen == len(j.maps) {
+		j.outputs.completeSince = l.now
+		l.touch(j)
 		j.partitions.checkMovesNow()
 		l.recomputeEnded(j)
 	}

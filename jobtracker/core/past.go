@@ -31,7 +31,10 @@ func (l *leader) recordLost(a *attempt) {
 
 // recordRun records an attempt that ended now. p has its state, bytes and reads.
 func (l *leader) recordRun(a *attempt, p past.Attempt, took time.Duration, cause string) {
-	p.Number, p.Tracker, p.Level = a.id.N, a.tracker.number, a.level
+	p.Number, p.Tracker, p.Level, p.Second = a.id.N, a.tracker.number, a.level, a.second
+	if kind := a.id.Task.Kind; p.State == wire.AttemptKilled && kind.Slotted() {
+		a.job.tally.killed[phaseOf(kind)]++
+	}
 	p.SetTimes(a.began, l.wall(), took, !l.adopted(a))
 	a.job.addEnded(a.task, &p, cause)
 }
@@ -79,7 +82,7 @@ func (l *leader) allAttempts(j *job) []wire.AttemptStatus {
 	for a := range j.attempts.all() {
 		s := wire.AttemptStatus{
 			Attempt: a.id, Tracker: a.tracker.Name, Addr: a.tracker.Addr, State: a.state, Bytes: a.bytes, Began: a.began,
-			Level: a.level,
+			Level: a.level, Speculative: a.second,
 		}
 		if !l.adopted(a) {
 			s.Launched = a.began

@@ -22,7 +22,7 @@ var (
 // end, without leftovers. To repeat a failing seed:
 // -run 'TestRandom/seed=N$' -seed N -seeds 1
 func TestRandom(t *testing.T) {
-	outcomes := make(map[wire.State]int)
+	outcomes, seconds := make(map[wire.State]int), 0
 	for i := range *seeds {
 		seed := *firstSeed + uint64(i)
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -30,6 +30,7 @@ func TestRandom(t *testing.T) {
 			w.drainTrackers(seed)
 			w.excludeTrackers(seed)
 			w.play()
+			seconds += w.seconds
 			for _, s := range w.submissions {
 				for _, id := range s.ids {
 					outcomes[w.core.facts.State(w.core.facts.Find(id))]++
@@ -37,7 +38,10 @@ func TestRandom(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("succeeded %d, failed %d, killed %d", outcomes[wire.Succeeded], outcomes[wire.Failed], outcomes[wire.Killed])
+	t.Logf("succeeded %d, failed %d, killed %d; %d speculative attempts", outcomes[wire.Succeeded], outcomes[wire.Failed], outcomes[wire.Killed], seconds)
+	if *seeds >= 100 && seconds == 0 {
+		t.Error("no attempt is speculative")
+	}
 	if *seeds >= 100 && (outcomes[wire.Succeeded] == 0 || outcomes[wire.Failed] == 0 || outcomes[wire.Killed] == 0) {
 		t.Error("one of the outcomes never occurs")
 	}
@@ -84,6 +88,7 @@ func (w *world) submission(i int) *wire.Submission {
 			"quern.shuffle.split": fmt.Sprint(w.schedulingRand.IntN(4) > 0),
 			"mapreduce.job.reduce.slowstart.completedmaps": fmt.Sprint(float64(w.schedulingRand.IntN(3)) / 2),
 			"sim.nondeterministic":                         fmt.Sprint(w.rnd.IntN(10) / 9),
+			"mapreduce.map.speculative":                    fmt.Sprint(i%3 > 0),
 			"mapreduce.map.maxattempts":                    fmt.Sprint(2 + w.rnd.IntN(4)),
 			"mapreduce.reduce.maxattempts":                 fmt.Sprint(2 + w.rnd.IntN(4)),
 			"mapreduce.map.failures.maxpercent":            fmt.Sprint(50 * w.badTaskRand.IntN(3)),
@@ -277,4 +282,13 @@ func (w *world) checkOutput(id wire.JobID) {
 			w.fail("reduces of %v have read different records: %d and %d, want %d", id, out.content, first.content, want)
 		}
 	}
+}
+
+func sortedNumbers[V any](m map[int]V) []int {
+	var ns []int
+	for n := range m {
+		ns = append(ns, n)
+	}
+	slices.Sort(ns)
+	return ns
 }

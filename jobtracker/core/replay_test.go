@@ -53,7 +53,7 @@ func newReplay(t *testing.T, records []*history.Record) *replay {
 				t.Fatalf("%v was launched at %d and began at %d", a.Attempt, a.Launched, a.Began)
 			}
 			r.attempts = append(r.attempts, a)
-			if a.Attempt.Task.Kind == wire.Map {
+			if a.Attempt.Task.Kind == wire.Map && !a.Speculative {
 				r.launches = append(r.launches, a)
 			}
 		}
@@ -140,7 +140,9 @@ func (r *replay) mapsAt(x *history.Record, at int64) (running, waiting int) {
 	waiting = x.Job.Maps.Total
 	for _, a := range x.Attempts {
 		if a.Attempt.Task.Kind == wire.Map && a.Launched <= at {
-			waiting--
+			if !a.Speculative {
+				waiting--
+			}
 			if a.Began+a.Took > at {
 				running++
 			}

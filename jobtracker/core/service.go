@@ -69,6 +69,10 @@ func (tk *task) delayRetry(l *leader, j *job) {
 
 // runService launches or queues a service task, unless it runs, is done or must wait.
 func (l *leader) runService(j *job, tk *task, subject wire.AttemptID) {
+	if tk.runs() {
+		l.speculateService(j, tk, subject)
+		return
+	}
 	if tk.queued || !l.mayRunService(j, tk) {
 		return
 	}
@@ -114,7 +118,13 @@ func (l *leader) serviceSucceeded(j *job, t *tracker, tk *task, id wire.AttemptI
 		j.service.done[wire.Cleanup] = true
 		l.endJob(j, j.facts.Stop().Outcome, strings.TrimRight(j.facts.Stop().Reason, "\n"))
 	}
+	if j.service.done[tk.kind] {
+		l.killOthers(tk, id.N, otherServed)
+	}
 }
+
+// otherServed is the reason to kill the other attempt of a service task.
+const otherServed = "another attempt of the task has succeeded"
 
 // addFence adds a fence for the attempt with a task's grant. Before the result of the fence, the
 // task gets no other attempt.
@@ -132,7 +142,8 @@ func (l *leader) addFence(j *job, n int) {
 }
 
 // fenceSucceeded acts on the result of a fence. It ignores fences of earlier leaders.
-func (l *leader) fenceSucceeded(j *job, tk *task, r *wire.Result) {
+func (l *leader) fenceSucceeded(j *job, tk *task, id wire.AttemptID, r *wire.Result) {
+	l.killOthers(tk, id.N, otherServed)
 	for _, taskN := range sortedFences(j.service.fences) {
 		f := j.service.fences[taskN]
 		if &f.task != tk {

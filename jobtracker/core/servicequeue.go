@@ -1,6 +1,9 @@
 package core
 
 import (
+	"cmp"
+	"time"
+
 	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/wire"
 )
@@ -11,8 +14,9 @@ import (
 
 // serviceLoad is the service attempts of a tracker.
 type serviceLoad struct {
-	running   int  // running service attempts
-	preferred bool // service attempts prefer the tracker: it takes work and has slots
+	running   int           // running service attempts
+	outran    time.Duration // when another tracker ended a task sooner than its attempt here; 0: never
+	preferred bool          // service attempts prefer the tracker: it takes work and has slots
 }
 
 // serviceQueues holds the service tasks that wait for a tracker with room.
@@ -120,27 +124,39 @@ func (l *leader) launchService(x queuedTask) bool {
 		x.job.service.setupLaunched = l.now
 	}
 	l.launch(x.job, x.tk, t, x.subject)
+	l.alarm(x.job, l.now+l.serviceLimit(x.tk.kind))
 	return true
 }
 
+// slowFor is how long service tasks prefer other trackers than one that was outran.
+const slowFor = time.Minute
+
 // serviceTracker returns a tracker with room, round robin, or nil. While a preferred tracker that
-// the task does not avoid exists, with or without room, it returns no other one.
+// the task does not avoid exists, with or without room, it returns no other one. Trackers that were
+// outran lately come last.
 func (l *leader) serviceTracker(j *job, tk *task) *tracker {
-	var fallback *tracker
+	var fallback, slow *tracker
 	i := l.roundRobin
 	for range l.services.room.Len() {
 		if i = l.services.room.Next(i); i < 0 {
 			i = l.services.room.Next(0)
 		}
 		t := l.fleet.byIndex[i]
-		if t.services.preferred && !j.avoids(tk, t) {
-			l.roundRobin = i + 1
-			return t
-		}
-		if fallback == nil {
+		i++
+		switch {
+		case tk.runsOn(t):
+		case t.services.preferred && !j.avoids(tk, t):
+			if !l.outranLately(t) {
+				l.roundRobin = i
+				return t
+			}
+			slow = cmp.Or(slow, t)
+		case fallback == nil:
 			fallback = t
 		}
-		i++
+	}
+	if slow != nil {
+		return slow
 	}
 	better := l.services.preferred // preferred trackers that the task does not avoid; they have no room
 	for _, name := range j.faults.Avoided(tk.key()) {

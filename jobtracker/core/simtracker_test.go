@@ -81,6 +81,7 @@ type simTracker struct {
 	attempts    map[wire.AttemptID]*simAttempt
 	outputs     map[wire.AttemptID]uint64 // digests of map outputs on its disk
 	homes       map[homeName]*simHome
+	slow        int // its attempts take so many times longer; 0: not
 }
 
 type simAttempt struct {
@@ -326,7 +327,7 @@ func (t *simTracker) launch(m *wire.Launch) {
 			t.w.fail("%s runs %d %ss in %d slots", t.name, busy, kind, t.slots[phaseOf(kind)])
 		}
 	}
-	t.after(a, 400*time.Millisecond, func() { t.work(a) })
+	t.after(a, time.Duration(max(t.slow, 1))*400*time.Millisecond, func() { t.work(a) })
 }
 
 // work simulates the task of an attempt.

@@ -121,7 +121,7 @@ func (l *leader) status(j *job, s *wire.JobStatus, now time.Duration) {
 	s.Reduced.Done = j.tally.reduced
 	for a := range j.attempts.all() {
 		switch {
-		case a.task.counted:
+		case a.task.counted, a.second:
 		case a.id.Task.Kind == wire.Map:
 			s.Read.Done += a.bytes.Done
 		case a.id.Task.Kind == wire.Reduce:
@@ -156,6 +156,11 @@ func (l *leader) totals(j *job) wire.Counters {
 	for i, name := range []string{wire.GivenUpMaps, wire.GivenUpReduces} {
 		if n := j.facts.GivenUpTasks(kindOf(i)).Len(); n > 0 {
 			total.Add(wire.QuernCounters, name, int64(n))
+		}
+	}
+	for i, name := range []string{wire.KilledMaps, wire.KilledReduces} {
+		if n := j.tally.killed[i]; n > 0 {
+			total.Add(wire.JobCounters, name, int64(n))
 		}
 	}
 	for level, name := range []string{wire.OtherLocalMaps, wire.DataLocalMaps, wire.RackLocalMaps, wire.OtherLocalMaps} {

@@ -50,6 +50,7 @@ type world struct {
 	loggedCommits  map[wire.TaskID]bool           // tasks that the log has as committed
 	outcomes       map[wire.JobID]wire.State      // in histories
 	assignedHomes  map[assignedHome]bool          // all homes set so far
+	seconds        int                            // attempts launched beside another one
 	trace          []string
 }
 
@@ -108,6 +109,9 @@ func newWorld(t testing.TB, seed uint64) *world {
 	w.core = New(w.config())
 	for i := range 2 + w.rnd.IntN(3) {
 		w.trackers = append(w.trackers, newSimTracker(w, fmt.Sprintf("t%d", i+1)))
+	}
+	if seed%3 == 0 {
+		w.trackers[0].slow = 20
 	}
 	return w
 }
@@ -399,6 +403,7 @@ func (w *world) checkSend(c Send) {
 	if !ok {
 		return
 	}
+	w.checkSecond(m.Attempt)
 	f := w.core.facts.Find(m.Attempt.Task.Job)
 	switch kind := m.Attempt.Task.Kind; {
 	case f == nil || f.Ended():
@@ -479,13 +484,4 @@ func (w *world) checkFacts() {
 			w.fail("%v is no longer committed", task)
 		}
 	}
-}
-
-func sortedNumbers[V any](m map[int]V) []int {
-	var ns []int
-	for n := range m {
-		ns = append(ns, n)
-	}
-	slices.Sort(ns)
-	return ns
 }

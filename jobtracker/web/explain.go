@@ -36,17 +36,18 @@ type (
 		Tasks            int       `json:"tasks"`
 		Done             int       `json:"done"`
 		Running          int       `json:"running"`
-		Waiting          int       `json:"waiting"`           // ready for a slot
-		Adopted          int       `json:"adopted,omitempty"` // running attempts that an earlier leader launched, at an unknown time
-		Place            int       `json:"place,omitempty"`   // in the order of the current plan, from 1
-		Of               int       `json:"of,omitempty"`      // number of jobs in the plan
-		Target           int       `json:"target"`            // slots in the plan
-		Min              int       `json:"min"`               // guaranteed slots
-		Max              int       `json:"max"`               // slots that it can use
-		PoolMin          int       `json:"poolMin,omitempty"` // guaranteed slots of its pool
-		TaskSeconds      float64   `json:"taskSeconds"`       // of one task
-		RemainingSeconds float64   `json:"leftSeconds"`       // time on one slot for all remaining tasks
-		Source           string    `json:"source,omitempty"`  // of TaskSeconds
+		Waiting          int       `json:"waiting"`               // ready for a slot
+		Adopted          int       `json:"adopted,omitempty"`     // running attempts that an earlier leader launched, at an unknown time
+		Speculative      int       `json:"speculative,omitempty"` // running attempts beside another one of their task
+		Place            int       `json:"place,omitempty"`       // in the order of the current plan, from 1
+		Of               int       `json:"of,omitempty"`          // number of jobs in the plan
+		Target           int       `json:"target"`                // slots in the plan
+		Min              int       `json:"min"`                   // guaranteed slots
+		Max              int       `json:"max"`                   // slots that it can use
+		PoolMin          int       `json:"poolMin,omitempty"`     // guaranteed slots of its pool
+		TaskSeconds      float64   `json:"taskSeconds"`           // of one task
+		RemainingSeconds float64   `json:"leftSeconds"`           // time on one slot for all remaining tasks
+		Source           string    `json:"source,omitempty"`      // of TaskSeconds
 		End              time.Time `json:"end,omitzero"`
 		WaitSeconds      float64   `json:"waitSeconds,omitempty"` // maximum time that a map waits for a local slot
 		Speeds           []Speed   `json:"speeds,omitempty"`      // by tracker; not in a list of jobs
@@ -100,7 +101,7 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 			speeds = append(speeds, Speed(s))
 		}
 		e.Phases = append(e.Phases, Phase{
-			Phase: p.Phase.String(), Tasks: p.Tasks, Done: p.Done, Running: p.Running, Waiting: p.Waiting, Adopted: p.Adopted,
+			Phase: p.Phase.String(), Tasks: p.Tasks, Done: p.Done, Running: p.Running, Waiting: p.Waiting, Adopted: p.Adopted, Speculative: p.Speculative,
 			Place: p.Place, Of: p.Of, Target: p.Target, Min: p.Min, Max: p.Max, PoolMin: p.PoolMin,
 			TaskSeconds: p.TaskSeconds, RemainingSeconds: p.RemainingSeconds, Source: p.Source, End: timeOf(p.End), WaitSeconds: p.Wait.Seconds(), Speeds: speeds,
 		})

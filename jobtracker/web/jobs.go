@@ -67,6 +67,8 @@ type (
 		Error      string    `json:"error,omitempty"`
 		Level      string    `json:"level,omitempty"` // locality of a map: distance to its input
 		Reads      Reads     `json:"reads,omitzero"`  // reads of its input, if the file system counts them
+
+		Speculative bool `json:"speculative,omitempty"` // launched while another attempt of the task ran
 	}
 
 	// Reads counts the bytes read from each distance, and the time of reading them.
@@ -145,7 +147,7 @@ func AttemptOf(s *wire.AttemptStatus) Attempt {
 	return Attempt{
 		ID: s.Attempt.String(), Tracker: s.Tracker, Addr: s.Addr, State: s.State.String(),
 		Bytes: Bytes(s.Bytes), TookMillis: s.Took, Error: s.Error,
-		Level: s.Level.String(), Reads: readsOf(&s.Reads), Began: timeOf(s.Began), Launched: timeOf(s.Launched),
+		Level: s.Level.String(), Reads: readsOf(&s.Reads), Began: timeOf(s.Began), Launched: timeOf(s.Launched), Speculative: s.Speculative,
 	}
 }
 
@@ -157,7 +159,7 @@ func (a *Attempt) Status() (wire.AttemptStatus, error) {
 	}
 	s := wire.AttemptStatus{
 		Attempt: id, Tracker: a.Tracker, Addr: a.Addr, Bytes: wire.Progress(a.Bytes), Took: a.TookMillis, Error: a.Error,
-		Reads: a.Reads.toWire(),
+		Reads: a.Reads.toWire(), Speculative: a.Speculative,
 	}
 	for state := wire.AttemptRunning; state <= wire.AttemptKilled; state++ {
 		if state.String() == a.State {

@@ -122,6 +122,15 @@ func (a *Assigner) first(phase, skip int) *Job {
 	return a.jobs[order[skip]]
 }
 
+// Spare reports whether a phase has a free slot that a job may take although none of its tasks
+// waits. If not urgent, no task of another job may wait either.
+func (a *Assigner) Spare(j *Job, phase int, urgent bool) bool {
+	a.updateLines()
+	p := &a.phases[phase]
+	waits := len(p.line.order)+len(p.line.deferred) > 0 || p.hasQueues
+	return p.free.Len() > 0 && a.mayTake(j, phase) && (urgent || !waits)
+}
+
 // InLine lists the jobs in line for slots of a phase.
 func (a *Assigner) InLine(phase int) []*Job { return a.jobsOf(a.phases[phase].line.order) }
 

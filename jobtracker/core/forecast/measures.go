@@ -111,11 +111,17 @@ func (m *Measures) TasksOn(tracker int32, phase int) history.Sum {
 	return history.Sum{Tasks: int(o.tasks[phase]), Took: o.took[phase]}
 }
 
-// Overheads are recent averages of the time that jobs and tasks take besides their work.
+// Overheads are recent averages over all jobs.
 type Overheads struct {
-	Close  time.Duration // from a job's last task to its end
-	SetUp  time.Duration // from a job's begin to its first possible launch of a map
-	WarmUp time.Duration // additional time of a task that starts a worker process
+	Close  time.Duration    // besides the work of the tasks: from a job's last task to its end
+	SetUp  time.Duration    // from a job's begin to its first possible launch of a map
+	Tasks  [2]time.Duration // of a task of any job, by phase
+	WarmUp time.Duration    // additional time of a task that starts a worker process
+}
+
+// AddTask adds the time of a task.
+func (o *Overheads) AddTask(phase int, took time.Duration) {
+	o.Tasks[phase] = smoothed(o.Tasks[phase], max(took, minTaskTime))
 }
 
 // AddClose adds a job's time from its last task to its end.

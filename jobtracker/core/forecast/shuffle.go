@@ -74,11 +74,14 @@ func (b *Bandwidth) Add(rate float64) {
 
 // Rate is the sum in bytes a second; 0: unknown. Trackers without a known rate count with the
 // mean of the others.
-func (b *Bandwidth) Rate() float64 {
+func (b *Bandwidth) Rate() float64 { return b.Mean() * float64(b.Homes) }
+
+// Mean is the mean of the known rates; 0: none is known.
+func (b *Bandwidth) Mean() float64 {
 	if b.measured == 0 {
 		return 0
 	}
-	return b.sum / float64(b.measured) * float64(b.Homes)
+	return b.sum / float64(b.measured)
 }
 
 // defaultRate is the assumed fetch rate of a tracker in bytes a second, before it is measured.

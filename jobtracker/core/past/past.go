@@ -57,6 +57,7 @@ type Attempt struct {
 	State       wire.AttemptState
 	Level       wire.Level
 	Lost        bool // its tracker was lost, and has not reported its end
+	Second      bool // it was launched beside another attempt of the task
 }
 
 // Chain links the stored attempts of one task: it is 1 + the index of the last one, 0 if there
@@ -150,7 +151,7 @@ func (x *Attempts) Latest() iter.Seq[*Attempt] {
 func (x *Attempts) Status(a *Attempt) wire.AttemptStatus {
 	s := wire.AttemptStatus{
 		Attempt: wire.AttemptID{Task: wire.TaskID{Kind: a.Kind, N: int(a.Task)}, N: a.Number}, State: a.State,
-		Bytes: wire.Progress{Done: a.Bytes, Total: a.Bytes}, Began: a.Began, Took: a.Took, Level: a.Level, Reads: a.Reads,
+		Bytes: wire.Progress{Done: a.Bytes, Total: a.Bytes}, Began: a.Began, Took: a.Took, Level: a.Level, Reads: a.Reads, Speculative: a.Second,
 	}
 	if a.launchDelay != unknownLaunch {
 		s.Launched = a.Began - int64(a.launchDelay)

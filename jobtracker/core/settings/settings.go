@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/health"
+	"github.com/quernmr/quern/jobtracker/core/speculation"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -29,6 +30,8 @@ type Settings struct {
 	// starts when the fraction Slowstart of the maps has ended.
 	Classical bool
 	Slowstart float64 // from 0 to 1
+
+	Speculation speculation.Rules // for tasks with TaskSettings.Speculative
 }
 
 // TaskSettings holds for all tasks of one kind in a job.
@@ -37,6 +40,7 @@ type TaskSettings struct {
 	MaxMemory   int64 // bytes for all processes of an attempt; 0: no limit
 	MaxGivenUp  int   // percentage of the tasks that may fail for good while the job succeeds
 	MaxSkip     int64 // records or groups that may be skipped around a bad one; 0: none is skipped
+	Speculative bool  // slow tasks get a second attempt
 }
 
 // ServiceAttempts is MaxAttempts of tasks without a slot, such as setup and cleanup. No property
@@ -60,6 +64,12 @@ func Of(plan *wire.JobPlan) Settings {
 		},
 		Classical: !p.flag("quern.shuffle.split", true),
 		Slowstart: p.fraction("mapreduce.job.reduce.slowstart.completedmaps", 0.05),
+		Speculation: speculation.Rules{
+			Threshold:    p.real("mapreduce.job.speculative.slowtaskthreshold", speculation.DefaultRules.Threshold),
+			RunningShare: p.fraction("mapreduce.job.speculative.speculative-cap-running-tasks", speculation.DefaultRules.RunningShare),
+			TotalShare:   p.fraction("mapreduce.job.speculative.speculative-cap-total-tasks", speculation.DefaultRules.TotalShare),
+			AtLeast:      int(p.number("mapreduce.job.speculative.minimum-allowed-tasks", int64(speculation.DefaultRules.AtLeast), 0, math.MaxInt32)),
+		},
 	}
 }
 
@@ -71,7 +81,7 @@ func (s *Settings) ForKind(k wire.Kind) TaskSettings {
 	case wire.Reduce:
 		return s.Reduces
 	}
-	return TaskSettings{MaxAttempts: ServiceAttempts}
+	return TaskSettings{MaxAttempts: ServiceAttempts, Speculative: s.Maps.Speculative || s.Reduces.Speculative}
 }
 
 type properties map[string]string
@@ -96,6 +106,7 @@ func (p properties) tasks(kind, skipped string) TaskSettings {
 		MaxMemory:   p.mebibytes("mapreduce." + kind + ".memory.mb"),
 		MaxGivenUp:  int(p.number("mapreduce."+kind+".failures.maxpercent", 0, 0, 100)),
 		MaxSkip:     p.number("mapreduce."+kind+".skip."+skipped, 0, 0, math.MaxInt64),
+		Speculative: p.flag("mapreduce."+kind+".speculative", true),
 	}
 }
 
@@ -112,11 +123,22 @@ func (p properties) flag(name string, fallback bool) bool {
 	return value
 }
 
-// fraction reads a number from 0 to 1.
-func (p properties) fraction(name string, fallback float64) float64 {
+// maxReal is the largest number that real reads.
+const maxReal = 1000
+
+// real reads a number that is not negative.
+func (p properties) real(name string, fallback float64) float64 {
 	x, err := strconv.ParseFloat(p[name], 64)
-	if err != nil || !(x >= 0 && x <= 1) {
+	if err != nil || !(x >= 0 && x <= maxReal) {
 		return fallback
 	}
 	return x
+}
+
+// fraction reads a number from 0 to 1.
+func (p properties) fraction(name string, fallback float64) float64 {
+	if x := p.real(name, fallback); x <= 1 {
+		return x
+	}
+	return fallback
 }

@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/health"
+	"github.com/quernmr/quern/jobtracker/core/speculation"
 	"github.com/quernmr/quern/wire"
 )
 
 // TestOf checks that each property changes only its field, and that invalid values are ignored.
 func TestOf(t *testing.T) {
 	defaults := Settings{
-		Timeout: 10 * time.Minute, Maps: TaskSettings{MaxAttempts: 4}, Reduces: TaskSettings{MaxAttempts: 4},
-		CounterLimits: wire.CounterLimitsOf(nil), Slowstart: 0.05, SkipStart: 2,
+		Timeout: 10 * time.Minute, Maps: TaskSettings{MaxAttempts: 4, Speculative: true}, Reduces: TaskSettings{MaxAttempts: 4, Speculative: true},
+		CounterLimits: wire.CounterLimitsOf(nil), Slowstart: 0.05, SkipStart: 2, Speculation: speculation.DefaultRules,
 		TrackerLimits: health.JobLimits{MaxFailures: 3, MaxPercent: 33},
 	}
 	if got := Of(new(wire.JobPlan)); got != defaults {
@@ -67,6 +68,17 @@ func TestOf(t *testing.T) {
 		{"mapreduce.job.reduce.slowstart.completedmaps", "0", func(s *Settings) { s.Slowstart = 0 }},
 		{"mapreduce.job.reduce.slowstart.completedmaps", "1.5", nil},
 		{"mapreduce.job.reduce.slowstart.completedmaps", "NaN", nil},
+		{"mapreduce.map.speculative", "false", func(s *Settings) { s.Maps.Speculative = false }},
+		{"mapreduce.map.speculative", "no", nil},
+		{"mapreduce.reduce.speculative", "false", func(s *Settings) { s.Reduces.Speculative = false }},
+		{"mapreduce.job.speculative.slowtaskthreshold", "2.5", func(s *Settings) { s.Speculation.Threshold = 2.5 }},
+		{"mapreduce.job.speculative.slowtaskthreshold", "-1", nil},
+		{"mapreduce.job.speculative.speculative-cap-running-tasks", "0.5", func(s *Settings) { s.Speculation.RunningShare = 0.5 }},
+		{"mapreduce.job.speculative.speculative-cap-running-tasks", "1.5", nil},
+		{"mapreduce.job.speculative.speculative-cap-total-tasks", "0", func(s *Settings) { s.Speculation.TotalShare = 0 }},
+		{"mapreduce.job.speculative.speculative-cap-total-tasks", "NaN", nil},
+		{"mapreduce.job.speculative.minimum-allowed-tasks", "3", func(s *Settings) { s.Speculation.AtLeast = 3 }},
+		{"mapreduce.job.speculative.minimum-allowed-tasks", "-3", nil},
 		{"my.own", "1", nil},
 	} {
 		want := defaults
@@ -80,13 +92,18 @@ func TestOf(t *testing.T) {
 }
 
 func TestTasks(t *testing.T) {
-	s := Settings{Maps: TaskSettings{2, 20, 5, 7}, Reduces: TaskSettings{3, 30, 6, 8}}
+	s := Settings{Maps: TaskSettings{2, 20, 5, 7, false}, Reduces: TaskSettings{3, 30, 6, 8, true}}
+	service := TaskSettings{MaxAttempts: 4, Speculative: true}
 	for kind, want := range map[wire.Kind]TaskSettings{
-		wire.Map: {2, 20, 5, 7}, wire.Reduce: {3, 30, 6, 8},
-		wire.Setup: {MaxAttempts: 4}, wire.Commit: {MaxAttempts: 4}, wire.Cleanup: {MaxAttempts: 4}, wire.Fence: {MaxAttempts: 4},
+		wire.Map: {2, 20, 5, 7, false}, wire.Reduce: {3, 30, 6, 8, true},
+		wire.Setup: service, wire.Commit: service, wire.Cleanup: service, wire.Fence: service,
 	} {
 		if got := s.ForKind(kind); got != want {
 			t.Errorf("%v: %+v, want %+v", kind, got, want)
 		}
+	}
+	s.Reduces.Speculative = false
+	if s.ForKind(wire.Setup).Speculative {
+		t.Error("setups may be speculative although no task may")
 	}
 }

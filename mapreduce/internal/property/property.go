@@ -19,14 +19,14 @@ type Property struct {
 
 	kind propertyKind
 	low  int64 // minimum of an integer, or minimum length of a text
-	high int64 // maximum of an integer
+	high int64 // maximum of a number
 }
 
 type propertyKind uint8
 
 const (
 	integerProperty propertyKind = iota
-	fractionProperty
+	realProperty
 	boolProperty
 	textProperty
 	priorityProperty
@@ -63,6 +63,14 @@ func All() []Property {
 		fraction("mapreduce.job.reduce.slowstart.completedmaps", 0.05,
 			"fraction of the maps, from 0 to 1, that must end before the scheduler flowflex plans the reduces; "+
 				"with quern.shuffle.split=false, before reduces take slots"),
+		number("mapreduce.job.speculative.minimum-allowed-tasks", 10, 0, math.MaxInt32,
+			"how many maps, and how many reduces, of a job may have a speculative attempt at a time; the other two limits may allow more"),
+		{Name: "mapreduce.job.speculative.slowtaskthreshold", Default: "1", kind: realProperty, high: 1000,
+			Doc: "a task without progress is slow when it has run for this number, plus 2, of standard deviations longer than the mean"},
+		fraction("mapreduce.job.speculative.speculative-cap-running-tasks", 0.1,
+			"which fraction of the running maps, and of the running reduces, may have a speculative attempt at a time"),
+		fraction("mapreduce.job.speculative.speculative-cap-total-tasks", 0.01,
+			"which fraction of all maps, and of all reduces, of a job may have a speculative attempt at a time"),
 		number(Reduces, 1, 0, 1<<20, "number of reduce tasks; 0: the maps write the output"),
 		number(wire.LocalBytesProperty, -1, -1, math.MaxInt64,
 			"maximum bytes that an attempt may have in its working directory on a local disk, without Quern's own sorted files; an attempt that exceeds it fails; 0 or less: no limit"),
@@ -75,6 +83,8 @@ func All() []Property {
 			"maximum resident memory of a map attempt's processes together, in MiB; an attempt that exceeds it fails; 0: no limit"),
 		number("mapreduce.map.skip.maxrecords", 0, 0, math.MaxInt64,
 			"maximum records that a map may skip around a bad record, with which its attempts end; 0: it skips none, and fails"),
+		boolean("mapreduce.map.speculative", true,
+			"a map that runs much longer than others gets a second attempt on another tracker, if a slot is free; the first output counts"),
 		text(TextSeparator, "\t", 0, "separator between key and value in a line of the output format Text"),
 		number("mapreduce.reduce.failures.maxpercent", 0, 0, 100,
 			"percentage of the reduce tasks that may fail for good while the job succeeds; their part files are missing"),
@@ -84,6 +94,8 @@ func All() []Property {
 			"maximum resident memory of a reduce attempt's processes together, in MiB; an attempt that exceeds it fails; 0: no limit"),
 		number("mapreduce.reduce.skip.maxgroups", 0, 0, math.MaxInt64,
 			"maximum groups that a reduce may skip around a bad group, with which its attempts end; 0: it skips none, and fails"),
+		boolean("mapreduce.reduce.speculative", true,
+			"a reduce that runs much longer than others gets a second attempt on another tracker, if a slot is free; one of them commits"),
 		number("mapreduce.task.io.sort.mb", 100, 1, 2047, "memory for a map's output, in MiB; when it is full, the map sorts it and writes it to disk"),
 		number("mapreduce.task.skip.start.attempts", 2, 1, math.MaxInt32,
 			"failed attempts of a task after which the next attempts skip bad records; see mapreduce.map.skip.maxrecords"),
@@ -117,7 +129,7 @@ func counterLimit(p wire.CounterProperty, doc string) Property {
 }
 
 func fraction(name string, byDefault float64, doc string) Property {
-	return Property{Name: name, Default: strconv.FormatFloat(byDefault, 'g', -1, 64), Doc: doc, kind: fractionProperty}
+	return Property{Name: name, Default: strconv.FormatFloat(byDefault, 'g', -1, 64), Doc: doc, kind: realProperty, high: 1}
 }
 
 func boolean(name string, byDefault bool, doc string) Property {
@@ -140,9 +152,9 @@ func (p *Property) check(value string) error {
 		if err != nil || n < p.low || n > p.high {
 			return fmt.Errorf("property %s=%q: must be a whole number from %d to %d", p.Name, value, p.low, p.high)
 		}
-	case fractionProperty:
-		if n, err := strconv.ParseFloat(value, 64); err != nil || !(n >= 0 && n <= 1) {
-			return fmt.Errorf("property %s=%q: must be a number from 0 to 1", p.Name, value)
+	case realProperty:
+		if n, err := strconv.ParseFloat(value, 64); err != nil || !(n >= 0 && n <= float64(p.high)) {
+			return fmt.Errorf("property %s=%q: must be a number from 0 to %d", p.Name, value, p.high)
 		}
 	case textProperty:
 		if int64(len(value)) < p.low {

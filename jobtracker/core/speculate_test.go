@@ -1,0 +1,50 @@
+package core
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// checkSecond checks that a second attempt of a task may be launched, and that none is a third one.
+func (w *world) checkSecond(id wire.AttemptID) {
+	l := w.core.leader
+	j := l.job(id.Task.Job)
+	a := j.attempt(id)
+	if first := a.task.attempts; first.next == a {
+		w.seconds++
+		suspended := j.facts.Submission().Suspended()
+		if !j.spec.ForKind(id.Task.Kind).Speculative || suspended || first.tracker == a.tracker || !a.second {
+			w.fail("%v is launched beside %v, which runs on %s; suspended: %v", id, first.id, first.tracker.Name, suspended)
+		}
+	} else if first != a {
+		w.fail("%v is a third attempt", id)
+	}
+}
+
+// TestStraggler runs twelve waves of maps on ten trackers, also with one that is slower by ten.
+// The slow one costs at most three tenths of the time.
+func TestStraggler(t *testing.T) {
+	var took [2]time.Duration
+	for i, slowness := range []float64{0, 10} {
+		p := newPaced(t, 1, wire.Scheduling{}, 10, 1, 1)
+		p.trackers[0].slowness["job"] = slowness
+		p.submit(&pacedJob{name: "job", maps: 120, reduces: 1, taskTime: taskTimes(2*time.Second, 0), spread: 0.05})
+		p.run(1)
+		took[i] = p.records[0].Job.Elapsed
+		second := 0
+		for _, a := range p.records[0].Attempts {
+			if a.Speculative {
+				second++
+			}
+		}
+		if healthy := slowness == 0; second > 1 && healthy || second == 0 && !healthy {
+			t.Errorf("slower by %v: %d speculative attempts", slowness, second)
+		}
+	}
+	if 10*took[1] > 13*took[0] {
+		t.Errorf("the job takes %v, and %v with a slow tracker", took[0], took[1])
+	}
+	t.Log(took)
+}
