@@ -34,7 +34,7 @@ func (l *leader) moveSlowHomes(j *job) {
 		if others := all - here.Len(); others > 0 && 2*(complete-j.completeOn(t)) < others {
 			continue // they gather as long
 		}
-		limit := l.gatherLimit(t)
+		limit := l.gatherLimit(j, t)
 		for p := range here.All() {
 			h := &s.homes[p]
 			since := max(h.since, j.outputs.completeSince)
@@ -79,11 +79,17 @@ func (j *job) completeOn(t *tracker) (n int) {
 	return n
 }
 
-// gatherLimit returns how long after the last map a home on a tracker becomes slow: the usual time
-// is that of all partitions there at the mean rate of all trackers.
-func (l *leader) gatherLimit(t *tracker) time.Duration {
+// gatherLimit returns how long after the last map a home of a job on a tracker becomes slow: the
+// usual time is that of all partitions there at the mean rate of all trackers. A partition that
+// turns out to be larger than expected has more time.
+func (l *leader) gatherLimit(j *job, t *tracker) time.Duration {
+	bytes := t.hosting.load
+	for p := range t.hosting.homes[j].All() {
+		h := &j.partitions.homes[p]
+		bytes += max(0, float64(h.report.Bytes)-h.bytes)
+	}
 	b := l.bandwidth()
-	return slowHome + slowHomes*forecast.GatherTime(int64(t.hosting.load), b.Mean())
+	return slowHome + slowHomes*forecast.GatherTime(int64(bytes), b.Mean())
 }
 
 // outranLately reports whether another tracker ended a task of this one sooner a short time ago.
