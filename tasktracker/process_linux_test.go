@@ -203,14 +203,27 @@ func TestStopBySIGTERM(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	task := wire.TaskID{Job: job1, Kind: wire.Map}
-	r := l.final(l.launchAs(task, wire.Launch{Index: doFork, Timeout: time.Second}), wire.AttemptFailed)
-	if r.Error != "no progress for 1s (mapreduce.task.timeout)" {
+	id := l.launchAs(task, wire.Launch{Index: doFork, Timeout: time.Second})
+	if r := l.final(id, wire.AttemptFailed); r.Error != "no progress for 1s (mapreduce.task.timeout)" {
 		t.Errorf("error is %q", r.Error)
 	}
-	for child := range strings.FieldsSeq(r.Log) {
-		if pid, err := strconv.Atoi(child); err == nil && len(controlGroup(l)) > 0 {
+	log, err := os.ReadFile(filepath.Join(core.LogPath(l.path(), id), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	children := 0
+	for line := range strings.Lines(string(log)) {
+		pid, err := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil {
+			break // the goroutines follow
+		}
+		children++
+		if len(controlGroup(l)) > 0 {
 			mustBeGone(t, pid)
 		}
+	}
+	if children == 0 {
+		t.Errorf("the log has no process ids: %q", log)
 	}
 	l.succeed(wire.Map, 0, doSucceed)
 }
