@@ -135,6 +135,7 @@ func (l *leader) forgetTracker(t *tracker) {
 		j.trackers.Forget(t.Name)
 		l.updateUse(j, t)
 	}
+	l.touchAll()
 }
 
 // failedOnProbation excludes a tracker on probation, after a failure there. The failure does not count
