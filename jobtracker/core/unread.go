@@ -102,7 +102,7 @@ func (l *leader) moveHomes(j *job, t *tracker) bool {
 	moved := true
 	for p := range t.hosting.homes[j].All() {
 		h := &j.partitions.homes[p]
-		if _, grant := j.facts.Grant(p); h.complete || grant || j.reduces[p].runs() {
+		if _, grant := j.facts.Grant(p); h.complete || grant || j.reduces[p].runsOn(t) {
 			continue
 		}
 		j.avoid(&j.reduces[p], t.Name)
