@@ -65,7 +65,7 @@ func (l *leader) avoidUnreached(j *job, tk *task, unreached []string) {
 // inService counts the trackers that are not out of service and will not be.
 func (l *leader) inService(names []string) (n int) {
 	for _, name := range names {
-		if t := l.fleet.trackers[name]; t != nil && !t.outOfService() && !l.c.pending.has(l.exclusionFact(t, "")) {
+		if t := l.fleet.trackers[name]; t != nil && !t.outOfService() && !l.exclusionProposed(t) {
 			n++
 		}
 	}
