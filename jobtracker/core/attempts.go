@@ -304,6 +304,9 @@ func (l *leader) attemptFinished(j *job, t *tracker, a *attempt, state wire.Atte
 		}
 		l.attemptSucceeded(j, t, a.task, a.id, r)
 	case wire.AttemptFailed:
+		if a.killed {
+			break // its failure and the Kill have crossed: whether it counts must not depend on that
+		}
 		if l.attemptFailed(j, t, a.task, a.id, r, launched) && a.id.Task.Kind.Slotted() && !l.adopted(a) && t.health.Counts(launched) {
 			l.suspectTracker(a, ran)
 		}
