@@ -4,6 +4,7 @@ import (
 	"errors"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,6 +59,32 @@ func TestLateSetups(t *testing.T) {
 	}
 	if built < 500 || refused < 500 {
 		t.Errorf("%d setups built the output, %d were refused", built, refused)
+	}
+}
+
+// TestSetupsAtOnce runs two setup attempts of a job at once. One of them makes the output, and neither
+// takes it for another job's, which would fail the job.
+func TestSetupsAtOnce(t *testing.T) {
+	for seed := range uint64(1_000) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		f := newData()
+		running := []*process{
+			startProcess(f, false, func(f dfs.FS) error { return setUp(f, 0) }),
+			startProcess(f, false, func(f dfs.FS) error { return setUp(f, 1) }),
+		}
+		for len(running) > 0 {
+			at := rnd.IntN(len(running))
+			if running[at].step(succeeds) {
+				continue
+			}
+			if err := running[at].err; isFatal(err) {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			running = slices.Delete(running, at, at+1)
+		}
+		if state, err := newTree(f).checkOwner(); state != ours {
+			t.Fatalf("seed %d: the output is not the job's: %v", seed, err)
+		}
 	}
 }
 

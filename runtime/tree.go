@@ -114,9 +114,16 @@ func (t *tree) exists(name string) (bool, error) {
 	return err == nil, nil
 }
 
-// checkOwner returns the owner of OUT and, if it is foreign, an error.
+// checkOwner returns the owner of OUT and, if it is foreign, an error. Another setup attempt may put
+// OUT into place meanwhile.
 func (t *tree) checkOwner() (ownership, error) {
 	owner, err := t.readOwner()
+	found := false
+	if err == nil && owner == "" {
+		if found, err = t.exists(t.out); found {
+			owner, err = t.readOwner()
+		}
+	}
 	switch {
 	case err != nil:
 		return foreign, err
@@ -125,11 +132,6 @@ func (t *tree) checkOwner() (ownership, error) {
 	case owner != "":
 		job, _, _ := strings.Cut(owner, " ")
 		return foreign, Fatal(fmt.Errorf("%w: %s is being written by %s", ErrOutputExists, t.out, job))
-	}
-	found, err := t.exists(t.out)
-	switch {
-	case err != nil:
-		return foreign, err
 	case found:
 		return foreign, Fatal(fmt.Errorf("%w: %s", ErrOutputExists, t.out))
 	}
