@@ -278,6 +278,9 @@ func (l *leader) attemptProgress(a *attempt, state wire.AttemptState) {
 // attemptFinished ends an attempt and acts on its result.
 func (l *leader) attemptFinished(j *job, t *tracker, a *attempt, state wire.AttemptState, r *wire.Result) {
 	l.removeAttempt(j, t, a)
+	if a.killed && state == wire.AttemptFailed {
+		state = wire.AttemptKilled // the failure and the Kill have crossed
+	}
 	if state != wire.AttemptSucceeded {
 		j.measures.WorkerEnded(t.number)
 	}
@@ -304,9 +307,6 @@ func (l *leader) attemptFinished(j *job, t *tracker, a *attempt, state wire.Atte
 		}
 		l.attemptSucceeded(j, t, a.task, a.id, r)
 	case wire.AttemptFailed:
-		if a.killed {
-			break // its failure and the Kill have crossed: whether it counts must not depend on that
-		}
 		if l.attemptFailed(j, t, a.task, a.id, r, launched) && a.id.Task.Kind.Slotted() && !l.adopted(a) && t.health.Counts(launched) {
 			l.suspectTracker(a, ran)
 		}
