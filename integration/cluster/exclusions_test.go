@@ -79,7 +79,11 @@ func TestLastExcludedByOperator(t *testing.T) {
 // maps end. Afterwards it gets work again.
 func TestHealthScript(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.TaskTrackers = 1 })
-	says, script := filepath.Join(c.dir, "says"), filepath.Join(c.dir, "health")
+	scripts := filepath.Join(c.dir, "scripts")
+	if err := os.Mkdir(scripts, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	says, script := filepath.Join(scripts, "says"), filepath.Join(scripts, "health")
 	say := func(text string) {
 		t.Helper()
 		if err := errors.Join(os.WriteFile(says+".new", []byte(text), 0o600), os.Rename(says+".new", says)); err != nil {
