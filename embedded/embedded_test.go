@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -275,6 +276,46 @@ func TestDeadClusters(t *testing.T) {
 }
 
 // TestRelativeDirectory: the property quern.embedded.dir may be a relative path.
+// TestLinkProcess runs a copy of the test's executable, which removes itself and then starts
+// itself by the link.
+func TestLinkProcess(t *testing.T) {
+	switch link := os.Getenv("EMBEDDED_TEST_LINK"); link {
+	case "":
+	case "follow":
+		fmt.Println("started by the link")
+		return
+	default:
+		self := os.Args[0]
+		if err := errors.Join(linkProcess(self, link), os.Remove(self)); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(link, "-test.run=^TestLinkProcess$")
+		cmd.Env = append(os.Environ(), "EMBEDDED_TEST_LINK=follow")
+		printed, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, printed)
+		}
+		os.Stdout.Write(printed)
+		return
+	}
+	if _, err := os.Stat("/proc/self/exe"); err != nil {
+		t.Skip("processes have no link to their executable here:", err)
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "program")
+	if err := copyProgram(os.Args[0], program); err != nil {
+		t.Fatal(err)
+	}
+	if err := linkProcess(program, filepath.Join(dir, "other")); err == nil {
+		t.Error("linked to this process, which runs another file")
+	}
+	cmd := exec.Command(program, "-test.run=^TestLinkProcess$")
+	cmd.Env = append(os.Environ(), "EMBEDDED_TEST_LINK="+filepath.Join(dir, "link"))
+	if printed, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(printed), "started by the link") {
+		t.Errorf("%v: %s", err, printed)
+	}
+}
+
 func TestRelativeDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	c := start(t, Config{Dir: "here and there"}, wordCount(splitWords, func(int) {}))
