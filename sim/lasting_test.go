@@ -11,15 +11,11 @@ var (
 	unanswered   = flag.Bool("unanswered", false, "TestLasting: run faults that Quern does not answer yet, too")
 )
 
-// unansweredKinds lists the lasting faults that still delay jobs beyond the bound: a slow home or a
-// slow reduce is noticed too late for short jobs.
+// unansweredKinds lists the lasting faults that still delay jobs of one seed in a hundred beyond the
+// bound: a slow home, map or reduce of a short job is noticed too late.
 func unansweredKinds() []Kind {
 	return []Kind{SlowProcessor, SlowDisk, SlowNetwork}
 }
-
-// firstLasting is the first seed. Seed 70 still fails: a good home moves and gathers everything
-// again, because it fails at three sick trackers when it has fetched all other outputs.
-const firstLasting = uint64(71)
 
 // TestLasting: lasting faults of up to half of the task trackers fail no job, and all jobs end in
 // time.
@@ -37,7 +33,7 @@ func TestLasting(t *testing.T) {
 	for _, k := range lastingKinds() {
 		missing[k] = *unanswered || !slices.Contains(unansweredKinds(), k)
 	}
-	for seed := firstLasting; left > 0; seed++ {
+	for seed := uint64(1); left > 0; seed++ {
 		_, faults := drawLasting(seed)
 		if !*unanswered && slices.ContainsFunc(faults, func(f Fault) bool { return slices.Contains(unansweredKinds(), f.Kind) }) {
 			continue

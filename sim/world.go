@@ -162,8 +162,8 @@ func newWorld(r *Result) *world {
 	w.shuffles = rand.New(rand.NewPCG(seed, 6))
 	w.scheduling = drawScheduling(seed, changes)
 	w.shape.administered, w.shape.mergeFactor = true, 2
-	w.drawPools(changes)
 	w.lasting = r.lasting != nil
+	w.drawPools(changes)
 	trackers := 2 + plan.IntN(taskTrackers-1)
 	var absent []string
 	if w.lasting {

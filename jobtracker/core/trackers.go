@@ -190,7 +190,9 @@ func (l *leader) fromTracker(id Stream, m wire.Message) {
 	case *wire.Heartbeat:
 		if m.Rate > 0 && m.Rate <= maxFetchRate {
 			t.hosting.fetchRate = m.Rate
+			t.hosting.bestRate = max(t.hosting.bestRate, m.Rate)
 		}
+		t.hosting.awaited = m.Awaited
 		for i := range m.Attempts {
 			l.attemptReport(t, &m.Attempts[i])
 		}
