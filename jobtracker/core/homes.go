@@ -69,6 +69,7 @@ type home struct {
 	moves         int             // moves to free slots so far
 	slowMoves     int             // times that it moved since a home was slow
 	since         time.Duration   // when the tracker became its home, or was found to be
+	recomputed    bool            // maps ran again for it, once: then it may be slow itself
 	moving        bool            // it is counted in hosting.incoming
 }
 

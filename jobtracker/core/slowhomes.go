@@ -43,7 +43,11 @@ func (l *leader) moveSlowHomes(j *job) {
 			if h.complete {
 				continue
 			}
-			if l.recomputeAwaited(j, t, l.now-since) || !outrun || l.now < since+limit<<min(h.slowMoves, 8) {
+			if !h.recomputed && l.recomputeAwaited(j, t, l.now-since) {
+				h.recomputed = true
+				continue
+			}
+			if !outrun || l.now < since+limit<<min(h.slowMoves, 8) {
 				continue
 			}
 			j.avoid(&j.reduces[p], t.Name)
@@ -60,7 +64,7 @@ func (l *leader) moveSlowHomes(j *job) {
 }
 
 // recomputeAwaited reruns maps of a job whose outputs a tracker has not fetched so long after the last
-// map, if it has fetched those of at least half of the servers: then the others are slow. They
+// map, if it has fetched those of most servers: then the others are slow. They
 // serve until another tracker has the outputs. It reports whether maps rerun.
 func (l *leader) recomputeAwaited(j *job, t *tracker, after time.Duration) bool {
 	if len(t.hosting.awaited) == 0 || after < slowHome {
@@ -84,7 +88,7 @@ func (l *leader) recomputeAwaited(j *job, t *tracker, after time.Duration) bool 
 		}
 		slow = append(slow, s)
 	}
-	if 2*len(slow) > len(on) {
+	if 2*len(slow) >= len(on) {
 		return false
 	}
 	reruns := 0
