@@ -63,9 +63,9 @@ func (l *leader) moveSlowHomes(j *job) {
 	}
 }
 
-// recomputeAwaited reruns maps of a job whose outputs a tracker has not fetched so long after the last
-// map, if it has fetched those of most servers: then the others are slow. They
-// serve until another tracker has the outputs. It reports whether maps rerun.
+// recomputeAwaited reruns maps of a job if a tracker still has to fetch their outputs so long after the
+// last map, and has fetched those of most servers: then the others are slow. They serve until
+// another tracker has the outputs. It reports whether maps rerun.
 func (l *leader) recomputeAwaited(j *job, t *tracker, after time.Duration) bool {
 	if len(t.hosting.awaited) == 0 || after < slowHome {
 		return false
