@@ -22,3 +22,5 @@ func (p positionMemory) store(n int64) {
 }
 
 func (p positionMemory) close() error { return p.file.Close() }
+
+func openPosition(file string) (*os.File, error) { return os.Open(file) }

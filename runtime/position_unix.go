@@ -24,3 +24,8 @@ func (p positionMemory) store(n int64) {
 }
 
 func (p positionMemory) close() error { return os.NewSyscallError("munmap", unix.Munmap(p.mem)) }
+
+// openPosition opens a file for reading, without waiting for a pipe or following a link.
+func openPosition(file string) (*os.File, error) {
+	return os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+}

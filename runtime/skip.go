@@ -3,10 +3,12 @@ package runtime
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"os"
@@ -30,18 +32,27 @@ const (
 )
 
 // ReadPosition reads the file with an attempt's position: 1 + the number of the record or group that
-// its code was in. It returns 0 if there is none.
+// its code was in. It returns 0 if there is none, or if the job's code has replaced the file.
 func ReadPosition(file string) int64 {
-	data, err := os.ReadFile(file)
-	if err != nil || len(data) != positionSize {
+	f, err := openPosition(file)
+	if err != nil {
 		return 0
 	}
-	return int64(binary.NativeEndian.Uint64(data))
+	defer f.Close()
+	var number [positionSize]byte
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() != positionSize {
+		return 0
+	}
+	if _, err := io.ReadFull(f, number[:]); err != nil {
+		return 0
+	}
+	return int64(binary.NativeEndian.Uint64(number[:]))
 }
 
 // skipping counts the records or groups of an attempt and skips some. Only the goroutine of the
 // attempt's code uses it. A nil *skipping skips nothing.
 type skipping struct {
+	ctx    context.Context    // of the attempt
 	ranges []wire.RecordRange // sorted; those before next are removed
 	next   int64              // number of the next record or group
 	in     int64              // 1 + the number of the one that the code is in; 0: none
@@ -56,7 +67,7 @@ func (a *attempt) startSkipping() error {
 	if a.cmd.Skip == nil {
 		return nil
 	}
-	s := &skipping{ranges: slices.Clone(a.cmd.Skip.Ranges)}
+	s := &skipping{ctx: a.task.Ctx, ranges: slices.Clone(a.cmd.Skip.Ranges)}
 	slices.SortFunc(s.ranges, func(x, y wire.RecordRange) int { return cmp.Compare(x.From, y.From) })
 	a.skip = s
 	if a.cmd.Dir == "" {
@@ -101,7 +112,12 @@ func (s *skipping) end() {
 	}
 }
 
+// note notes the position. After the end of the attempt it stays where the attempt has ended: the code
+// may leave a record that hangs, and go on with others.
 func (s *skipping) note(in int64) {
+	if s.ctx.Err() != nil {
+		return
+	}
 	s.in = in
 	if s.memory != nil {
 		s.memory.store(in)

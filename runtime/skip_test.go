@@ -17,7 +17,12 @@ import (
 // newSkipping starts an attempt that skips ranges, in a directory.
 func newSkipping(t *testing.T, dir string, bounds ...int64) *skipping {
 	t.Helper()
-	a := &attempt{cmd: &wire.Run{Dir: dir, Skip: &wire.Skip{}}}
+	return newSkippingIn(t, t.Context(), dir, bounds...)
+}
+
+func newSkippingIn(t *testing.T, ctx context.Context, dir string, bounds ...int64) *skipping {
+	t.Helper()
+	a := &attempt{cmd: &wire.Run{Dir: dir, Skip: &wire.Skip{}}, task: &Task{Ctx: ctx}}
 	for i := 0; i < len(bounds); i += 2 {
 		a.cmd.Skip.Ranges = append(a.cmd.Skip.Ranges, wire.RecordRange{From: bounds[i], To: bounds[i+1]})
 	}
@@ -54,6 +59,25 @@ func TestPosition(t *testing.T) {
 	}
 	if n := ReadPosition(dir + "/missing"); n != 0 {
 		t.Errorf("a missing file has position %d", n)
+	}
+}
+
+// TestPositionAtTheEnd: code that goes on after the end of its attempt does not move the position. So
+// a record that waits for the end is the one that the attempt ended in.
+func TestPositionAtTheEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	dir := t.TempDir()
+	s := newSkippingIn(t, ctx, dir)
+	s.begin()
+	s.begin()
+	cancel()
+	s.begin()
+	if n := ReadPosition(filepath.Join(dir, positionName)); n != 2 {
+		t.Errorf("in the next record: position %d, want 2", n)
+	}
+	s.end()
+	if n := ReadPosition(filepath.Join(dir, positionName)); n != 2 {
+		t.Errorf("after all records: position %d, want 2", n)
 	}
 }
 

@@ -15,10 +15,14 @@ func (l *loop) watchHealth() {
 		if l.ctx.Err() != nil {
 			return
 		}
-		if unhealthy != last {
-			l.cfg.Logger.Warn("health changed", "unhealthy", unhealthy)
-			last = unhealthy
+		switch {
+		case unhealthy == last:
+		case unhealthy == "":
+			l.cfg.Logger.Info("this machine is healthy again")
+		default:
+			l.cfg.Logger.Warn("this machine is unhealthy", "reason", unhealthy)
 		}
+		last = unhealthy
 		l.event(core.HealthChecked{Unhealthy: unhealthy})
 		pause := time.NewTimer(l.cfg.Health.Interval)
 		select {

@@ -3,15 +3,12 @@ package cluster_test
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/quernmr/quern/integration/trial"
-	"github.com/quernmr/quern/runtime"
 )
 
 // Row 25. A job has lines and a word that kill each worker process, and a truncated file. The leader is
@@ -42,19 +39,8 @@ func TestBadRecords(t *testing.T) {
 		t.Errorf("report:\n%s", run.Stderr.String())
 	}
 	var skipped []string
-	files, _ := filepath.Glob(dir + "/out/_logs/skip/task_*")
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(data)) {
-			var r runtime.SkippedRecord
-			if err := json.Unmarshal([]byte(line), &r); err != nil {
-				t.Fatalf("%s: %q: %v", file, line, err)
-			}
-			skipped = append(skipped, r.Text)
-		}
+	for _, r := range trial.ReadSkipped(t, dir+"/out/_logs/skip") {
+		skipped = append(skipped, r.Text)
 	}
 	if got, want := strings.Join(skipped, "; "), "x BADLINE y; BADLINE z; BADWORD\t1"; got != want {
 		t.Errorf("skipped %q, want %q", got, want)

@@ -42,7 +42,7 @@ func TestChaos(t *testing.T) {
 		case <-step.C:
 		}
 		for len(running) < 3 && !over {
-			running = append(running, c.paced(4+r.IntN(12), "-map-time", "150ms", "-reduce-time", "150ms", "-D", "mapreduce.job.reduces=2"))
+			running = append(running, c.paced(4+r.IntN(12), trial.Speculate, "-map-time", "150ms", "-reduce-time", "150ms", "-D", "mapreduce.job.reduces=2"))
 		}
 		unfinished := running[:0]
 		for _, j := range running {

@@ -63,10 +63,7 @@ func TestDrained(t *testing.T) {
 	if n := c.mapsOn(idle); n != 0 {
 		t.Errorf("%d maps run on a drained tracker", n)
 	}
-	ids := jobID.FindAllString(c.mrsubmit("list").Succeed(), -1)
-	if printed := c.mrsubmit("explain", ids[len(ids)-1]).Succeed(); !strings.Contains(printed, "map slots stay empty on draining trackers: "+idle.ID) {
-		t.Errorf("mrsubmit explain prints\n%s", printed)
-	}
+	c.checkExplain("map slots stay empty on draining trackers: " + idle.ID)
 	c.mrsubmit("cluster", "undrain", idle.ID).Succeed()
 	j.AwaitBegan("m", 4)
 	c.await("maps on the recommissioned tracker", func() bool { return c.mapsOn(idle) > 0 })

@@ -46,10 +46,7 @@ func TestExcludedByOperator(t *testing.T) {
 	if n := c.mapsOn(out); n != 0 {
 		t.Errorf("%d maps run on an excluded tracker", n)
 	}
-	ids := jobID.FindAllString(c.mrsubmit("list").Succeed(), -1)
-	if printed := c.mrsubmit("explain", ids[len(ids)-1]).Succeed(); !strings.Contains(printed, "map slots stay empty on trackers that operators exclude: "+out.ID) {
-		t.Errorf("mrsubmit explain prints\n%s", printed)
-	}
+	c.checkExplain("map slots stay empty on trackers that operators exclude: " + out.ID)
 	c.mrsubmit("cluster", "readmit", out.ID).Succeed()
 	second.AwaitBegan("m", 6)
 	c.await("maps on the readmitted tracker", func() bool { return c.mapsOn(out) == 2 })
@@ -79,7 +76,11 @@ func TestLastExcludedByOperator(t *testing.T) {
 // maps end. Afterwards it gets work again.
 func TestHealthScript(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.TaskTrackers = 1 })
-	says, script := filepath.Join(c.dir, "says"), filepath.Join(c.dir, "health")
+	scripts := filepath.Join(c.dir, "scripts")
+	if err := os.Mkdir(scripts, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	says, script := filepath.Join(scripts, "says"), filepath.Join(scripts, "health")
 	say := func(text string) {
 		t.Helper()
 		if err := errors.Join(os.WriteFile(says+".new", []byte(text), 0o600), os.Rename(says+".new", says)); err != nil {
@@ -124,14 +125,20 @@ func TestHealthScript(t *testing.T) {
 	if n := c.mapsOn(ill); n != 0 {
 		t.Errorf("%d maps run on an unhealthy task tracker", n)
 	}
-	ids := jobID.FindAllString(c.mrsubmit("list").Succeed(), -1)
-	if printed := c.mrsubmit("explain", ids[len(ids)-1]).Succeed(); !strings.Contains(printed, "map slots stay empty on unhealthy trackers: "+ill.ID) {
-		t.Errorf("mrsubmit explain prints\n%s", printed)
-	}
+	c.checkExplain("map slots stay empty on unhealthy trackers: " + ill.ID)
 	say("")
 	second.AwaitBegan("m", 4)
 	c.await("maps on the healthy tracker", func() bool { return c.mapsOn(ill) == 2 })
 	second.OpenGate()
 	second.checkSuccess()
 	second.CheckOnce("m")
+}
+
+// checkExplain checks what mrsubmit explain prints for the job that was submitted last.
+func (c *cluster) checkExplain(want string) {
+	c.t.Helper()
+	ids := jobID.FindAllString(c.mrsubmit("list").Succeed(), -1)
+	if printed := c.mrsubmit("explain", ids[len(ids)-1]).Succeed(); !strings.Contains(printed, want) {
+		c.t.Errorf("mrsubmit explain prints\n%s", printed)
+	}
 }

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"testing"
 
+	"github.com/quernmr/quern/integration/trial"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -11,7 +12,7 @@ import (
 func TestSpeculative(t *testing.T) {
 	c := start(t)
 	slow := c.TaskTrackers[0]
-	j := c.paced(24, "-map-time", "1s", "-reduce-time", "1s", "-slow-dir", slow.Data(), "-D", "mapreduce.job.reduces=6")
+	j := c.paced(24, trial.Speculate, "-map-time", "1s", "-reduce-time", "1s", "-slow-dir", slow.Data(), "-D", "mapreduce.job.reduces=6")
 	j.checkSuccess()
 	jobs, err := c.client.Jobs(c.ctx)
 	if err != nil || len(jobs) != 1 {

@@ -1,13 +1,12 @@
 package embedded_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/integration/trial"
 	"github.com/quernmr/quern/runtime"
 )
 
@@ -16,26 +15,6 @@ var (
 	badLines  = strings.Repeat("a b a\n", 500) + "c BADLINE c\n" + strings.Repeat("b c\n", 500) + "BADLINE d\n" + strings.Repeat("e\n", 500)
 	goodLines = strings.ReplaceAll(strings.ReplaceAll(badLines, "c BADLINE c\n", ""), "BADLINE d\n", "")
 )
-
-// readSkipped reads the skipped records of a job, by task.
-func readSkipped(t *testing.T, dir string) (all []runtime.SkippedRecord) {
-	t.Helper()
-	files, _ := filepath.Glob(dir + "/task_*")
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(data)) {
-			var r runtime.SkippedRecord
-			if err := json.Unmarshal([]byte(line), &r); err != nil {
-				t.Fatalf("%s: %q: %v", file, line, err)
-			}
-			all = append(all, r)
-		}
-	}
-	return all
-}
 
 // TestSkippedLines: each line that ends every attempt is skipped, written aside and counted, however
 // it ends them. The other lines are all counted.
@@ -53,7 +32,7 @@ func TestSkippedLines(t *testing.T) {
 				args = append(args, "-D", "mapreduce.map.memory.mb=200")
 			}
 			o := succeed(t, "bad", args...)
-			checkSkippedLines(t, readSkipped(t, dir+"/out/_logs/skip"), in)
+			checkSkippedLines(t, trial.ReadSkipped(t, dir+"/out/_logs/skip"), in)
 			if err := os.RemoveAll(dir + "/out/_logs"); err != nil { // readParts wants nothing else
 				t.Error(err)
 			}
@@ -93,7 +72,7 @@ func TestSkippedGroups(t *testing.T) {
 			o := succeed(t, "bad", "-input", in, "-output", dir+"/out", "-how", how, "-D", "mapreduce.reduce.skip.maxgroups=1",
 				"-D", "mapreduce.task.timeout=3000", "-D", "mapreduce.job.skip.outdir="+dir+"/skipped")
 			checkEqual(t, "counts", readParts(t, dir+"/out"), "a\t2\nb\t1\nc\t1\nd\t1\n")
-			got := readSkipped(t, dir+"/skipped")
+			got := trial.ReadSkipped(t, dir+"/skipped")
 			if fmt.Sprint(got) != "[{0  <nil> BADWORD\t1 [] 0 0} {0  <nil> BADWORD\t1 [] 0 0}]" {
 				t.Errorf("skipped %+v", got)
 			}

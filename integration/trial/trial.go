@@ -35,13 +35,24 @@ const gateName = "gate"
 // "-gate" in more, the maps wait for OpenGate.
 func Flags(in, out, traces string, more ...string) []string {
 	flags := []string{"-input", in, "-output", out, "-trace", traces}
+	if !slices.Contains(more, Speculate) {
+		flags = append(flags, "-D", "mapreduce.map.speculative=false", "-D", "mapreduce.reduce.speculative=false")
+	}
 	for _, flag := range more {
-		if flags = append(flags, flag); flag == "-gate" {
-			flags = append(flags, filepath.Join(traces, gateName))
+		switch flag {
+		case Speculate:
+		case "-gate":
+			flags = append(flags, flag, filepath.Join(traces, gateName))
+		default:
+			flags = append(flags, flag)
 		}
 	}
 	return flags
 }
+
+// Speculate is a flag for Flags: slow tasks get second attempts. Most tests count attempts, and their
+// gates make maps slow.
+const Speculate = "-speculate"
 
 // NewJob returns the Job of a run with such flags. dir is the traces' directory as this process
 // sees it.

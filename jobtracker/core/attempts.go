@@ -278,6 +278,9 @@ func (l *leader) attemptProgress(a *attempt, state wire.AttemptState) {
 // attemptFinished ends an attempt and acts on its result.
 func (l *leader) attemptFinished(j *job, t *tracker, a *attempt, state wire.AttemptState, r *wire.Result) {
 	l.removeAttempt(j, t, a)
+	if a.killed && state == wire.AttemptFailed {
+		state = wire.AttemptKilled // the failure and the Kill have crossed
+	}
 	if state != wire.AttemptSucceeded {
 		j.measures.WorkerEnded(t.number)
 	}

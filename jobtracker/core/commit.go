@@ -140,6 +140,16 @@ func (l *leader) commitProposed(j *job, n, attempt int) bool {
 	return l.c.pending.has(&facts.Committed{Job: j.facts.N(), Task: n, Attempt: attempt})
 }
 
+// hasCommitted reports whether a commit of a task is proposed: then failures of its other attempts do
+// not count.
+func (l *leader) hasCommitted(j *job, id wire.TaskID) bool {
+	if id.Kind != j.facts.Kind() {
+		return false
+	}
+	attempt, granted := j.facts.Grant(id.N)
+	return granted && l.commitProposed(j, id.N, attempt)
+}
+
 func (l *leader) committed(j *job, x *facts.Committed) {
 	delete(j.service.fences, x.Task)
 	tk := j.committingTask(x.Task)

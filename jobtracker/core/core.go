@@ -30,20 +30,20 @@
 //
 // Each package below this one is a part that can be read by itself:
 //
-//	facts      the replicated state
-//	admission  which requests of clients are accepted
-//	handshake  answers on a tracker's stream until the tracker is welcomed
-//	assign     which task runs in which free slot
-//	placement  which tracker is a partition's home, and how long a ready partition waits there
-//	forecast   how long tasks take and when jobs end
-//	shares     the shuffle shares that trackers were sent
+//	facts       the replicated state
+//	admission   which requests of clients are accepted
+//	handshake   answers on a tracker's stream until the tracker is welcomed
+//	assign      which task runs in which free slot
+//	placement   which tracker is a partition's home, and how long a ready partition waits there
+//	forecast    how long tasks take and when jobs end
+//	shares      the shuffle shares that trackers were sent
 //	speculation which slow tasks get a second attempt, and where
-//	health     when a tracker is excluded, and readmitted
-//	profiles   profiles of the last job of each name
-//	past       the attempts of a job that have ended
-//	settings   the job's properties that the job tracker uses
-//	faults     failures of a job's tasks
-//	taskset    sets of small numbers
+//	health      when a tracker is excluded, and readmitted
+//	profiles    profiles of the last job of each name
+//	past        the attempts of a job that have ended
+//	settings    the job's properties that the job tracker uses
+//	faults      failures of a job's tasks
+//	taskset     sets of small numbers
 //
 // This package connects them. The structs job, tracker and leader are composed of smaller
 // ones. By file:
@@ -74,10 +74,11 @@
 //	                                            happened that the job may have waited for
 //	            checkDrains, advanceTouched     drained trackers touch jobs again
 //	            launchQueuedServices            launches queued setups, commits, cleanups, fences
-//	            fillSlots                       launches second attempts for deadlines; maps; reduces in slots reserved for them;
-//	                                            other reduces. Then ready partitions move, and
-//	                                            the maps are launched that such moves need;
-//	                                            second attempts get slots that are still free
+//	            fillSlots                       launches second attempts for deadlines, maps,
+//	                                            reduces in slots reserved for them, and other
+//	                                            reduces. Then ready partitions move, and second
+//	                                            attempts get slots that are still free. At last
+//	                                            it launches the maps that such moves need
 //	            dismissDrained, tidy            drained trackers leave, old files are removed
 //	            flushOutputs                    tells homes which map outputs are new
 //	            sendShares                      tells trackers how jobs share the shuffle
@@ -115,7 +116,8 @@
 //	    that it does not use (usage.go).
 //	I8  No runnable task waits while a slot is free, except for one of these reasons: delay
 //	    scheduling, the queues of a plan, pool limits, a ready partition's home, a drain,
-//	    a suspension, inventories after a change of leader, the outputs of a restarted tracker,
+//	    an operator's exclusion, an unhealthy tracker, a probation, a tracker that the job does
+//	    not use, a suspension, inventories after a change of leader, the outputs of a restarted tracker,
 //	    the retry delay of a failed task, and its wait for a tracker where it has not failed.
 //	    leader.holds lists the reasons, and the end of each if it is known.
 //	I9  A draining tracker gets no attempts and no new homes. It leaves when it runs nothing,

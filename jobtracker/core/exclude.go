@@ -68,7 +68,7 @@ func (l *leader) blameTrackers(j *job, tk *task, t *tracker) {
 func (l *leader) otherTrackers(t *tracker) (others health.Others) {
 	for _, o := range l.fleet.byIndex {
 		if o != nil && o != t {
-			out := o.outOfService() || l.c.pending.has(l.exclusionFact(o, ""))
+			out := o.outOfService() || l.exclusionProposed(o)
 			others.Add(&o.health, out, o.usable() && o.slots != [2]int{}, l.now)
 		}
 	}
@@ -78,14 +78,15 @@ func (l *leader) otherTrackers(t *tracker) (others health.Others) {
 // exclude proposes to exclude a tracker, unless its loss is proposed.
 func (l *leader) exclude(t *tracker, reason string) {
 	if !t.contact.lossProposed {
-		l.propose(l.exclusionFact(t, reason))
+		l.propose(&facts.TrackerExcluded{
+			Tracker: t.Name, Incarnation: t.Incarnation, Reason: reason, Until: l.wall() + t.health.Length().Milliseconds(),
+		})
 	}
 }
 
-func (l *leader) exclusionFact(t *tracker, reason string) *facts.TrackerExcluded {
-	return &facts.TrackerExcluded{
-		Tracker: t.Name, Incarnation: t.Incarnation, Reason: reason, Until: l.wall() + t.health.Length().Milliseconds(),
-	}
+// exclusionProposed reports whether the log will exclude a tracker.
+func (l *leader) exclusionProposed(t *tracker) bool {
+	return l.c.pending.has(&facts.TrackerExcluded{Tracker: t.Name, Incarnation: t.Incarnation})
 }
 
 // exclusionChanged acts on an exclusion or readmission. changed is false if the fact changed
@@ -116,7 +117,7 @@ func (l *leader) diskDropped(t *tracker, times int) {
 	if !t.health.DisksDropped(times, l.now) {
 		return
 	}
-	if t.health.Pardon(l.c.pending.has(l.exclusionFact(t, "")), l.now) {
+	if t.health.Pardon(l.exclusionProposed(t), l.now) {
 		l.readmit(t)
 	}
 	l.forgetTracker(t)

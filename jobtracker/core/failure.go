@@ -13,7 +13,7 @@ import (
 // used up or the failure is fatal. If a reduce could not read map output, the failure does not
 // count. It reports whether the tracker may be the cause.
 func (l *leader) attemptFailed(j *job, t *tracker, tk *task, id wire.AttemptID, r *wire.Result, launched time.Duration) bool {
-	if j.faults.HasFailure(tk.key(), id.N) || j.taskDone(id.Task) {
+	if j.faults.HasFailure(tk.key(), id.N) || j.taskDone(id.Task) || l.hasCommitted(j, id.Task) {
 		return false
 	}
 	failure := faults.NewFailure(t.Name, id, r)

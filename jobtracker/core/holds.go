@@ -46,7 +46,10 @@ func (h *holdList) addJob(l *leader, j *job) {
 	if j.facts.Submission().Suspended() {
 		h.add(0, "it is suspended, until it is resumed")
 	}
-	if kind, ok := j.queuedService(); ok {
+	kind, queued := j.queuedService()
+	if why, all := l.allWithdrawn(); queued && all {
+		h.add(0, "its %v waits for a task tracker; %s", kind, why)
+	} else if queued {
 		h.add(0, "its %v waits for a task tracker with room: each runs as many setups, commits, cleanups and fences as it has slots, and at least %d; %d wait, setups last",
 			kind, minServiceAttempts, len(l.services.queues[endQueue])+len(l.services.queues[setupQueue]))
 	}
@@ -92,10 +95,12 @@ func (h *holdList) addPool(l *leader, j *job) {
 	}
 }
 
-// addDrains adds slots that stay empty because operators drain or exclude their trackers.
+// addDrains adds slots that stay empty because operators drain or exclude their trackers. If no
+// tracker takes work, that holds for slots in use too.
 func (h *holdList) addDrains(l *leader, j *job) {
+	_, all := l.allWithdrawn()
 	for i, kind := range phaseNames {
-		empty := func(t *tracker) bool { return t.usable() && t.assign.Free(i) > 0 }
+		empty := func(t *tracker) bool { return t.usable() && (all || t.assign.Free(i) > 0) }
 		if names := l.drainingNames(empty); names != "" && l.toLaunch(j, i) > 0 {
 			h.add(0, "%s slots stay empty on draining trackers: %s, until the drain is undone", kind, names)
 		}

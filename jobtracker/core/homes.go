@@ -160,7 +160,7 @@ func (l *leader) rehome(j *job, p int) {
 }
 
 // moveOutOfService moves homes away from trackers that are out of service, if others exist. A
-// partition stays while its reduce runs.
+// partition stays while its reduce runs there.
 func (l *leader) moveOutOfService(j *job) {
 	for i := range l.fleet.outOfService.All() {
 		t := l.fleet.byIndex[i]
@@ -172,14 +172,14 @@ func (l *leader) moveOutOfService(j *job) {
 	}
 }
 
-// moveIdleHomes moves a job's partitions away from a tracker, except if their reduces run.
+// moveIdleHomes moves a job's partitions away from a tracker, except if their reduces run there.
 func (l *leader) moveIdleHomes(j *job, t *tracker) {
 	homes := t.hosting.homes[j]
 	if homes == nil {
 		return
 	}
 	for p := range homes.All() {
-		if _, grant := j.facts.Grant(p); !grant && !j.reduces[p].runs() {
+		if _, grant := j.facts.Grant(p); !grant && !j.reduces[p].runsOn(t) {
 			l.rehome(j, p)
 		}
 	}

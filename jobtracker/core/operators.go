@@ -63,18 +63,22 @@ func (l *leader) operatorChanged(x facts.Fact, tracker string, changed bool) {
 	l.appliedInOrder(excludeKey, x, changed)
 }
 
-// checkOperatorExclusions proposes the end of operators' exclusions that are due.
+// checkOperatorExclusions proposes the end of an operator's exclusion that is due. Each change is
+// numbered: the next end is proposed when the log has this one.
 func (l *leader) checkOperatorExclusions() {
+	ends := false
 	for _, x := range l.facts.OperatorExclusions() {
 		if x.Until == 0 {
 			continue
 		}
 		remaining := time.Duration(x.Until-l.wall()) * time.Millisecond
-		if remaining <= 0 {
+		switch {
+		case remaining > 0:
+			l.timers.readmits = min(l.timers.readmits, l.now+remaining)
+		case !ends:
+			ends = true
 			l.propose(&facts.OperatorReadmitted{N: l.facts.OperatorChanges() + 1, Tracker: x.Tracker, Expired: true})
-			continue
 		}
-		l.timers.readmits = min(l.timers.readmits, l.now+remaining)
 	}
 }
 

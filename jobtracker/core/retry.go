@@ -78,11 +78,12 @@ func (l *leader) hasAlternative(j *job, tk *task) bool {
 // be homes.
 func (l *leader) moveFailed(j *job) {
 	for p := range j.partitions.failedAtHome.All() {
-		if _, grant := j.facts.Grant(p); grant || j.reduces[p].runs() {
+		t := j.partitions.homes[p].tracker
+		if _, grant := j.facts.Grant(p); grant || t != nil && j.reduces[p].runsOn(t) {
 			continue
 		}
 		j.partitions.failedAtHome.Remove(p)
-		if t := j.partitions.homes[p].tracker; t != nil && j.avoids(&j.reduces[p], t) && l.hasAlternative(j, &j.reduces[p]) {
+		if t != nil && j.avoids(&j.reduces[p], t) && l.hasAlternative(j, &j.reduces[p]) {
 			l.rehome(j, p)
 		}
 	}

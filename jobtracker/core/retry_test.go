@@ -36,8 +36,8 @@ func TestRetryAlarms(t *testing.T) {
 	}
 }
 
-// TestAdoptedFences tests that failures of earlier leaders' fences do not add up, although each
-// leader numbers its fences from 0.
+// TestAdoptedFences tests that failures of earlier leaders' fences, which are killed, do not count, although
+// each leader numbers its fences from 0.
 func TestAdoptedFences(t *testing.T) {
 	f, l, host := smallFleet(t)
 	j := l.jobs[1]
@@ -47,7 +47,23 @@ func TestAdoptedFences(t *testing.T) {
 			f.step(FromTracker{Stream: host.contact.stream, Message: &wire.Report{Attempt: id, State: state, Result: new(wire.Result)}})
 		}
 	}
-	if got := len(j.faults.Troubles()); got != settings.ServiceAttempts || !j.facts.Running() {
-		t.Errorf("%d fences have failed, want %d; the job runs: %v", got, settings.ServiceAttempts, j.facts.Running())
+	if got := len(j.faults.Troubles()); got != 0 || !j.facts.Running() {
+		t.Errorf("%d fences have failed, want 0; the job runs: %v", got, j.facts.Running())
+	}
+}
+
+// TestSlowServiceAlarms tests that a slow service task that can run nowhere else sets few alarms, however
+// often its job advances.
+func TestSlowServiceAlarms(t *testing.T) {
+	f := newFleet(t, fleetSize{trackers: 1, jobs: 0, maps: 1, inputRacks: 1}, nil)
+	f.step(Submit{Submission: &wire.Submission{Key: "slow", Staging: "mem://s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "slow"}}}}})
+	l := f.core.leader
+	for range 1000 {
+		f.now += 10 * time.Millisecond
+		l.touch(l.jobs[1])
+		f.step(Tick{})
+	}
+	if n := len(l.timers.alarms); n > 3 || !l.jobs[1].service.setup.runs() {
+		t.Errorf("%d alarms are set, want at most 3; the setup runs: %v", n, l.jobs[1].service.setup.runs())
 	}
 }

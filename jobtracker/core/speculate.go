@@ -243,5 +243,5 @@ func (l *leader) speculateService(j *job, tk *task, subject wire.AttemptID) {
 		l.launch(j, tk, t, subject)
 		return
 	}
-	l.alarm(j, l.now+slowService)
+	l.alarm(j, l.now.Truncate(slowService)+slowService) // the same for all advances until then
 }

@@ -19,7 +19,7 @@ type trackerFleet struct {
 	trackers     map[string]*tracker // by name
 	byIndex      []*tracker          // by tracker.assign.Index; nil where an index is free
 	slots        [2]int              // slots by phase, without trackers that are out of service
-	outOfService taskset.Set         // indexes of trackers that are excluded or drain
+	outOfService taskset.Set         // indexes of trackers, see tracker.outOfService
 	draining     taskset.Set         // indexes of draining trackers
 	numbers      map[string]int32    // see numberOf
 	byNumber     []trackerName       // the last tracker with each number

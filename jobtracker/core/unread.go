@@ -65,7 +65,7 @@ func (l *leader) avoidUnreached(j *job, tk *task, unreached []string) {
 // inService counts the trackers that are not out of service and will not be.
 func (l *leader) inService(names []string) (n int) {
 	for _, name := range names {
-		if t := l.fleet.trackers[name]; t != nil && !t.outOfService() && !l.c.pending.has(l.exclusionFact(t, "")) {
+		if t := l.fleet.trackers[name]; t != nil && !t.outOfService() && !l.exclusionProposed(t) {
 			n++
 		}
 	}
@@ -102,7 +102,7 @@ func (l *leader) moveHomes(j *job, t *tracker) bool {
 	moved := true
 	for p := range t.hosting.homes[j].All() {
 		h := &j.partitions.homes[p]
-		if _, grant := j.facts.Grant(p); h.complete || grant || j.reduces[p].runs() {
+		if _, grant := j.facts.Grant(p); h.complete || grant || j.reduces[p].runsOn(t) {
 			continue
 		}
 		j.avoid(&j.reduces[p], t.Name)

@@ -14,7 +14,7 @@ import (
 // countForJob counts a failed attempt against its tracker, for its job alone.
 func (l *leader) countForJob(j *job, t *tracker) {
 	limits := j.spec.TrackerLimits
-	if !j.trackers.FailedOn(t.Name, limits, l.othersForJob(j, t)) {
+	if !j.trackers.FailedOn(t.Name, limits, func() health.JobOthers { return l.othersForJob(j, t) }) {
 		return
 	}
 	until := j.trackers.Exclude(t.Name, l.now)
@@ -88,7 +88,7 @@ func (l *leader) reviewTrackers(j *job) {
 	if len(names) == 0 {
 		return
 	}
-	if !l.enoughForJob(j) {
+	if !l.enoughForJob(j, names) {
 		l.logJob(j.facts, "job uses all task trackers again", "trackers", names)
 		for _, name := range names {
 			j.trackers.Forget(name)
@@ -105,26 +105,31 @@ func (l *leader) reviewTrackers(j *job) {
 	}
 }
 
-// enoughForJob reports whether enough trackers remain for a job, for each phase.
-func (l *leader) enoughForJob(j *job) bool {
-	usable, excluded := 0, 0
-	var left, lacks [2]bool
-	for _, t := range l.fleet.byIndex {
-		if t == nil || !t.takesWork() || t.slots == [2]int{} {
-			continue
-		}
-		usable++
-		out := j.trackers.ExcludedUntil(t.Name) != 0
-		if out {
+// enoughForJob reports whether enough trackers remain for a job without the named ones, for each phase.
+// The cost must not depend on the number of trackers: advance calls it.
+func (l *leader) enoughForJob(j *job, without []string) bool {
+	excluded := 0
+	var lacks [2]bool
+	for _, name := range without {
+		if t := l.fleet.trackers[name]; t != nil && t.services.preferred {
 			excluded++
-		}
-		for phase := range left {
-			if t.slots[phase] > 0 {
-				left[phase], lacks[phase] = left[phase] || !out, lacks[phase] || out
+			for phase := range lacks {
+				lacks[phase] = lacks[phase] || t.slots[phase] > 0
 			}
 		}
 	}
-	return excluded == 0 || j.spec.TrackerLimits.Allow(excluded, usable) && (left[mapPhase] || !lacks[mapPhase]) && (left[reducePhase] || !lacks[reducePhase])
+	if excluded > 0 && !j.spec.TrackerLimits.Allow(excluded, l.services.preferred) {
+		return false
+	}
+	for phase := range lacks {
+		others := func(t *tracker) bool {
+			return t != nil && t.services.preferred && t.slots[phase] > 0 && j.trackers.ExcludedUntil(t.Name) == 0
+		}
+		if lacks[phase] && !slices.ContainsFunc(l.fleet.byIndex, others) { // the first ones are usually such
+			return false
+		}
+	}
+	return true
 }
 
 // forgetTracker makes all jobs use a tracker again, which was repaired.
@@ -135,6 +140,7 @@ func (l *leader) forgetTracker(t *tracker) {
 		j.trackers.Forget(t.Name)
 		l.updateUse(j, t)
 	}
+	l.touchAll()
 }
 
 // failedOnProbation excludes a tracker on probation, after a failure there. The failure does not count
@@ -142,7 +148,7 @@ func (l *leader) forgetTracker(t *tracker) {
 func (l *leader) failedOnProbation(a *attempt, launched time.Duration) bool {
 	t := a.tracker
 	elsewhere := func(name string) bool { return name != t.Name }
-	if !t.health.FailsProbation(launched, l.otherTrackers(t)) || slices.ContainsFunc(a.job.faults.Avoided(a.task.key()), elsewhere) {
+	if !t.health.OnProbation() || !t.health.FailsProbation(launched, l.otherTrackers(t)) || slices.ContainsFunc(a.job.faults.Avoided(a.task.key()), elsewhere) {
 		return false
 	}
 	l.exclude(t, "after an exclusion it was tried again, and "+a.id.Task.String()+" failed there")

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Text is a log as one text, as it was when it was opened. Lines say where bytes are missing.
@@ -91,8 +92,9 @@ func piecesOf(name string) ([]int64, error) {
 	return begins, nil
 }
 
+// add adds a file. A job may have replaced it by a pipe, or by a link to another file.
 func (t *Text) add(name string) error {
-	f, err := os.Open(name)
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
 	}
@@ -100,6 +102,9 @@ func (t *Text) add(name string) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file", name)
 	}
 	t.parts = append(t.parts, part{f, info.Size()})
 	t.size += info.Size()

@@ -166,9 +166,10 @@ func treeBytes(dir string, enough int64) (sum int64) {
 	for len(dirs) > 0 && sum <= enough && measured < maxMeasured {
 		name := dirs[len(dirs)-1]
 		dirs = dirs[:len(dirs)-1]
-		f, err := os.Open(name)
+		// The job may have replaced the directory by a pipe, or by a link to another one.
+		f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 		if err != nil {
-			continue // it was just removed
+			continue // it was just removed, or replaced
 		}
 		for err == nil && sum <= enough && measured < maxMeasured {
 			var entries []os.DirEntry

@@ -1,10 +1,12 @@
 package disks
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -32,5 +34,23 @@ func TestTreeBytes(t *testing.T) {
 	}
 	if n := treeBytes(filepath.Join(root, "missing"), math.MaxInt64); n != 0 {
 		t.Errorf("a missing tree has %d bytes", n)
+	}
+}
+
+// TestReplacedTree: a job may replace its directory while it is measured. The measurement does not
+// wait for a pipe, and does not follow a link.
+func TestReplacedTree(t *testing.T) {
+	other := t.TempDir()
+	if err := os.WriteFile(filepath.Join(other, "f"), make([]byte, 1<<16), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	link, pipe := filepath.Join(t.TempDir(), "link"), filepath.Join(t.TempDir(), "pipe")
+	if err := errors.Join(os.Symlink(other, link), syscall.Mkfifo(pipe, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{link, pipe} {
+		if n := treeBytes(dir, math.MaxInt64); n != 0 {
+			t.Errorf("%s has %d bytes, want 0", dir, n)
+		}
 	}
 }

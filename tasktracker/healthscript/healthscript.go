@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,7 +32,7 @@ const pipeWait = time.Second
 // mark begins a line about a fault.
 const mark = "ERROR"
 
-// Check refuses a path that is no script, or that other users could change.
+// Check refuses a path that is no script, or that other users could change or replace.
 func Check(path string) error {
 	if !filepath.IsAbs(path) {
 		return fmt.Errorf("%s is not an absolute path", path)
@@ -44,10 +45,36 @@ func Check(path string) error {
 		return fmt.Errorf("%s is not a regular file", path)
 	case info.Mode()&0o111 == 0:
 		return fmt.Errorf("%s is not executable: chmod +x it", path)
-	case info.Mode()&0o022 != 0:
-		return fmt.Errorf("group or others may write %s: chmod go-w it", path)
 	}
-	return nil
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	if err := checkUsers(path); err != nil || target == path {
+		return err
+	}
+	return checkUsers(target)
+}
+
+// checkUsers refuses a path if other users may write the file or a directory above it. In a sticky
+// directory they cannot replace files of this user.
+func checkUsers(path string) error {
+	for at := path; ; at = filepath.Dir(at) {
+		info, err := os.Lstat(at)
+		if err != nil {
+			return err
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Uid != 0 && int(st.Uid) != os.Geteuid() {
+			return fmt.Errorf("%s belongs to user %d, who could change the script: only root and user %d may own it and the directories above", at, st.Uid, os.Geteuid())
+		}
+		mode := info.Mode()
+		if mode.Type() != fs.ModeSymlink && mode&0o022 != 0 && !(mode.IsDir() && mode&fs.ModeSticky != 0) {
+			return fmt.Errorf("group or others may write %s: chmod go-w it", at)
+		}
+		if at == filepath.Dir(at) {
+			return nil
+		}
+	}
 }
 
 // Run runs the script once, and returns why the machine is unhealthy; empty: it is healthy, or ctx has

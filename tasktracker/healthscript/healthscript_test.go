@@ -11,10 +11,20 @@ import (
 	"time"
 )
 
+// private returns a directory that other users cannot write, under every umask.
+func private(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // script writes an executable script.
 func script(t *testing.T, text string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "health")
+	path := filepath.Join(private(t), "health")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -111,6 +121,51 @@ func TestCheck(t *testing.T) {
 		}
 		if got := Run(t.Context(), path, long); (got == "") != (want == "") {
 			t.Errorf("running %s: %q", path, got)
+		}
+	}
+}
+
+// TestCheckDirectories: no other user may be able to replace the script.
+func TestCheckDirectories(t *testing.T) {
+	path := script(t, "")
+	dir := filepath.Dir(path)
+	link := filepath.Join(private(t), "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		perm os.FileMode
+		want string
+	}{{0o755, ""}, {0o777 | os.ModeSticky, ""}, {0o757, "may write " + dir}, {0o775, "may write " + dir}} {
+		if err := os.Chmod(dir, c.perm); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{path, link} {
+			err := Check(path)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%s in a directory with %v: %v, want %q", path, c.perm, err, c.want)
+			}
+		}
+	}
+}
+
+// TestCheckOwner: the owner of a script may write it.
+func TestCheckOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	const other = 65534
+	path := script(t, "")
+	dir := filepath.Dir(path)
+	for _, owned := range []string{path, dir} {
+		if err := os.Chown(owned, other, -1); err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(path); err == nil || !strings.Contains(err.Error(), owned+" belongs to user 65534") {
+			t.Errorf("user %d owns %s: %v", other, owned, err)
+		}
+		if err := os.Chown(owned, 0, -1); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -151,7 +151,11 @@ func TestSkipped(t *testing.T) {
 	skip(true, wire.Map, 2, 7, 8, 0)
 	skip(false, wire.Map, 2, 7, 8, 0)
 	skip(true, wire.Map, 2, 9, 10, 0)
-	skip(true, wire.Map, 2, 8, 11, 0) // covers the last
+	_, launched := l.facts.Job(1).Skips(wire.Map, 2, 0) // as in a Launch that is not sent yet
+	skip(true, wire.Map, 2, 8, 11, 0)                   // covers the last
+	if got := fmt.Sprint(launched); got != "[{7 8} {9 10}]" {
+		t.Errorf("the ranges of a launched attempt have become %s", got)
+	}
 	skip(true, wire.Reduce, 1, 4, 5, 70)
 	data, err := l.facts.Snapshot()
 	if err != nil {

@@ -76,7 +76,7 @@ func (x *Skipped) apply(f *Facts, _ uint64) {
 	}
 	s.n++
 	if last := len(s.ranges) - 1; last >= 0 && x.From <= s.ranges[last].From && s.ranges[last].To <= x.To {
-		s.ranges = s.ranges[:last]
+		s.ranges = slices.Clone(s.ranges[:last]) // a Launch may have the old ones
 	}
 	s.ranges = append(s.ranges, wire.RecordRange{From: x.From, To: x.To})
 }

@@ -49,7 +49,8 @@
 //
 // # Invariants
 //
-//	H1  At least half of the trackers remain, and one of them is usable ([Others]).
+//	H1  Each exclusion leaves at least half of the trackers, and one of them usable ([Others]).
+//	    Those that drain, are unhealthy, or that operators exclude count as excluded.
 //	H2  An attempt that was launched before a pardon never counts against a tracker. Blame
 //	    checks this itself; the caller calls Counts before Failed.
 //	H3  An exclusion or its end clears the record: earlier failures no longer count.

@@ -2,7 +2,6 @@ package health
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 )
@@ -16,6 +15,7 @@ import (
 // The zero value has no failures. It is not replicated: a new leader counts from zero.
 type OfJob struct {
 	trackers map[string]*use
+	excluded int // trackers that are excluded; mostly 0: a job looks at them whenever it advances
 }
 
 // use is what a job knows of a tracker where attempts failed.
@@ -45,8 +45,8 @@ type JobOthers struct {
 }
 
 // FailedOn counts a failed attempt of the job. It reports whether the tracker must be excluded from
-// the job.
-func (o *OfJob) FailedOn(tracker string, limits JobLimits, others JobOthers) (exclude bool) {
+// the job. It calls summarize, which is expensive, only if the tracker may be.
+func (o *OfJob) FailedOn(tracker string, limits JobLimits, summarize func() JobOthers) (exclude bool) {
 	if o.trackers == nil {
 		o.trackers = make(map[string]*use)
 	}
@@ -56,8 +56,12 @@ func (o *OfJob) FailedOn(tracker string, limits JobLimits, others JobOthers) (ex
 		o.trackers[tracker] = u
 	}
 	u.failures++
-	return u.until == 0 && limits.Allow(others.Excluded+1, others.Excluded+1+others.Usable) &&
-		(u.probation || u.failures >= limits.MaxFailures && u.failures*others.Usable > 2*others.Failures)
+	if u.until != 0 || !u.probation && u.failures < limits.MaxFailures {
+		return false
+	}
+	others := summarize()
+	return limits.Allow(others.Excluded+1, others.Excluded+1+others.Usable) &&
+		(u.probation || u.failures*others.Usable > 2*others.Failures)
 }
 
 // Failures counts the failures on a tracker since its last exclusion from the job.
@@ -78,6 +82,9 @@ func (o *OfJob) SucceededOn(tracker string) {
 // Exclude excludes a tracker from the job, and returns the end of the exclusion.
 func (o *OfJob) Exclude(tracker string, now time.Duration) time.Duration {
 	u := o.trackers[tracker]
+	if u.until == 0 {
+		o.excluded++
+	}
 	u.until = now + min(firstExclusion<<min(u.exclusions, 8), longestExclusion)
 	u.exclusions++
 	u.probation, u.failures = false, 0
@@ -86,9 +93,10 @@ func (o *OfJob) Exclude(tracker string, now time.Duration) time.Duration {
 
 // EndDue ends the exclusions that are over, and returns the trackers. They are on probation now.
 func (o *OfJob) EndDue(now time.Duration) (ended []string) {
-	for _, name := range slices.Sorted(maps.Keys(o.trackers)) {
-		if u := o.trackers[name]; u.until != 0 && u.until <= now {
+	for _, name := range o.Excluded() {
+		if u := o.trackers[name]; u.until <= now {
 			u.until, u.probation = 0, true
+			o.excluded--
 			ended = append(ended, name)
 		}
 	}
@@ -96,7 +104,12 @@ func (o *OfJob) EndDue(now time.Duration) (ended []string) {
 }
 
 // Forget forgets the failures on a tracker, and ends its exclusion.
-func (o *OfJob) Forget(tracker string) { delete(o.trackers, tracker) }
+func (o *OfJob) Forget(tracker string) {
+	if u := o.trackers[tracker]; u != nil && u.until != 0 {
+		o.excluded--
+	}
+	delete(o.trackers, tracker)
+}
 
 // ExcludedUntil returns the end of a tracker's exclusion from the job; 0: it is not excluded.
 func (o *OfJob) ExcludedUntil(tracker string) time.Duration {
@@ -113,7 +126,12 @@ func (o *OfJob) OnProbation(tracker string) bool {
 }
 
 // Excluded lists the trackers that are excluded from the job, by name.
-func (o *OfJob) Excluded() []string { return o.list(func(u *use) bool { return u.until != 0 }) }
+func (o *OfJob) Excluded() []string {
+	if o.excluded == 0 {
+		return nil
+	}
+	return o.list(func(u *use) bool { return u.until != 0 })
+}
 
 // Probation lists the trackers that are on probation, by name.
 func (o *OfJob) Probation() []string { return o.list(func(u *use) bool { return u.probation }) }

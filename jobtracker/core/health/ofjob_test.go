@@ -32,9 +32,9 @@ func TestFailedOn(t *testing.T) {
 	} {
 		var o OfJob
 		for range c.failures - 1 {
-			o.FailedOn("t1", c.limits, JobOthers{})
+			o.FailedOn("t1", c.limits, func() JobOthers { return JobOthers{} })
 		}
-		if got := o.FailedOn("t1", c.limits, c.others); got != c.want {
+		if got := o.FailedOn("t1", c.limits, func() JobOthers { return c.others }); got != c.want {
 			t.Errorf("%d failures, %+v, others %+v: excluded %v", c.failures, c.limits, c.others, got)
 		}
 	}
@@ -43,7 +43,7 @@ func TestFailedOn(t *testing.T) {
 // TestJobProbation checks that exclusions from a job grow until an attempt succeeds on probation.
 func TestJobProbation(t *testing.T) {
 	var o OfJob
-	limits, others := JobLimits{1, 33}, JobOthers{Usable: 9}
+	limits, others := JobLimits{1, 33}, func() JobOthers { return JobOthers{Usable: 9} }
 	now := time.Hour
 	for i, minutes := range []time.Duration{10, 20, 40, 80, 80} {
 		if !o.FailedOn("t1", limits, others) {
@@ -68,7 +68,7 @@ func TestJobProbation(t *testing.T) {
 	if o.FailedOn("t1", limits, others); o.Exclude("t1", now) != now+firstExclusion {
 		t.Error("after a success the next exclusion is not short")
 	}
-	if o.Forget("t1"); o.ExcludedUntil("t1") != 0 || o.OnProbation("t1") {
+	if o.Forget("t1"); o.ExcludedUntil("t1") != 0 || o.OnProbation("t1") || len(o.EndDue(2*now)) > 0 {
 		t.Error("the exclusion is not forgotten")
 	}
 }
