@@ -179,7 +179,7 @@ func (w *world) drawPools(rnd *rand.Rand) {
 	w.allocation = core.PoolsRead{Err: errPools}
 	for range rnd.IntN(4) {
 		p := core.PoolsRead{Table: drawTable(rnd)}
-		if w.lasting { // slow tasks that fill a pool leave no slot for second attempts
+		if w.uncapped {
 			for i := range p.Table.Pools {
 				p.Table.Pools[i].Max = [2]int{pool.Unlimited, pool.Unlimited}
 			}

@@ -103,8 +103,7 @@ func (l *leader) chooseOutput(j *job, t *tracker, out *wire.MapOutput) bool {
 	if m.output.givenUp || j.bad.holds(m.key()) || j.faults.OutputRejected(m.key(), out.Attempt) {
 		return false
 	}
-	replaced, since := m.output.atHand(), j.outputs.completeSince
-	if replaced {
+	if m.output.atHand() {
 		// A draining tracker's output is replaced. In inventories, the latest attempt replaces others
 		// with different records: homes have gathered its output.
 		replaces := m.recompute && m.output.tracker != t.number+1
@@ -119,9 +118,6 @@ func (l *leader) chooseOutput(j *job, t *tracker, out *wire.MapOutput) bool {
 	m.output.tracker, m.output.attempt = t.number+1, out.Attempt
 	l.recordOutput(t, outputRef{int32(j.facts.N()), int32(out.Map)})
 	l.setOutput(j, m, out)
-	if replaced {
-		j.outputs.completeSince = since
-	}
 	return true
 }
 

@@ -8,16 +8,17 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/forecast"
 )
 
-// A partition moves away from a home that still gathers long after the last map, while most homes
-// on other trackers have finished. So a tracker with a slow disk, network or processor, or one that
+// A partition moves away from a home that still gathers long after the last map. So a tracker with a slow disk, network or processor, or one that
 // cannot read from the others, holds no job back. If the home waits for few servers only, these are
 // slow: other trackers recompute their map outputs.
 
 // A home is slow slowHome + slowHomes times the usual time after the last map; for each such move
-// of the partition before, twice as long.
+// of the partition before, twice as long. If most homes on other trackers gather as long, it is slow
+// only after slowTogether times that.
 const (
 	slowHome      = 5 * time.Second
 	slowHomes     = 3
+	slowTogether  = 4
 	slowHomeCheck = time.Second
 )
 
@@ -28,76 +29,126 @@ func (l *leader) moveSlowHomes(j *job) {
 	if s.ungathered == 0 || j.outputs.chosen < len(j.maps) || l.now < s.nextSlowCheck {
 		return
 	}
-	s.nextSlowCheck = (l.now + slowHomeCheck).Truncate(lookGrid)
+	first := j.outputs.completeSince + slowHome // no home is slow before
+	s.nextSlowCheck = max(l.now+slowHomeCheck, first+lookGrid).Truncate(lookGrid)
 	l.alarm(j, s.nextSlowCheck)
+	if l.now < first {
+		return
+	}
 	complete, all := j.countHomes()
+	var servers servers
 	for i := range s.hosts.All() {
 		t := l.fleet.byIndex[i]
 		here := t.hosting.homes[j]
-		others := all - here.Len()
-		outrun := others == 0 || 2*(complete-j.completeOn(t)) >= others // else others gather as long
+		completeHere := j.completeOn(t)
+		if completeHere == here.Len() {
+			continue
+		}
 		limit := l.gatherLimit(j, t)
+		if others := all - here.Len(); 2*(complete-completeHere) < others && !l.outranLately(t) {
+			limit *= slowTogether
+		}
 		for p := range here.All() {
 			h := &s.homes[p]
 			since := max(h.since, j.outputs.completeSince)
-			if h.complete {
-				continue
-			}
-			if !h.recomputed && l.recomputeAwaited(j, t, l.now-since) {
+			switch {
+			case h.complete:
+			case h.recomputed && j.recomputes():
+			case !h.recomputed && l.recomputeAwaited(j, t, l.now-since, &servers):
 				h.recomputed = true
-				continue
+			case l.now >= since+limit<<min(h.slowMoves, 8):
+				l.moveSlowHome(j, p, l.now-since)
 			}
-			if !outrun || l.now < since+limit<<min(h.slowMoves, 8) {
-				continue
-			}
-			j.avoid(&j.reduces[p], t.Name)
-			if !l.hasAlternative(j, &j.reduces[p]) {
-				continue
-			}
-			h.slowMoves++
-			t.services.outran = l.now
-			j.faults.AddTrouble(fmt.Sprintf("partition %d is gathered again: its home on tracker %s has not ended %v after the last map, while others have",
-				p, t.Name, (l.now - since).Round(time.Millisecond)))
-			l.rehome(j, p)
+		}
+	}
+}
+
+// moveSlowHome moves a partition away from its home that has gathered for a time since the last map.
+func (l *leader) moveSlowHome(j *job, p int, gathered time.Duration) {
+	h, tk := &j.partitions.homes[p], &j.reduces[p]
+	t := h.tracker
+	j.avoid(tk, t.Name)
+	if !l.hasAlternative(j, tk) {
+		return
+	}
+	l.waitForOthers(j, tk)
+	h.slowMoves++
+	t.services.outran = l.now
+	j.faults.AddTrouble(fmt.Sprintf("partition %d is gathered again: its home on tracker %s has not ended %v after the last map",
+		p, t.Name, gathered.Round(time.Millisecond)))
+	l.rehome(j, p)
+}
+
+// waitForOthers makes a task wait for a slot on a tracker that it does not avoid.
+func (l *leader) waitForOthers(j *job, tk *task) {
+	if j.faults.AvoidLonger(tk.key(), l.now) {
+		l.alarmRetries(j)
+	}
+}
+
+// recomputes reports whether maps of a job rerun, though their outputs are at hand.
+func (j *job) recomputes() bool {
+	for m := range j.maps {
+		if x := &j.maps[m]; x.recompute && (x.runs() || j.assign.IsPending(m)) {
+			return true
+		}
+	}
+	return false
+}
+
+// servers are the trackers with chosen outputs of a job, by output.tracker.
+type servers struct {
+	outputs map[int32][]int
+	bytes   map[int32]int64
+}
+
+func (x *servers) read(j *job) {
+	if x.outputs != nil {
+		return
+	}
+	x.outputs, x.bytes = make(map[int32][]int), make(map[int32]int64)
+	for m := range j.maps {
+		if o := &j.maps[m].output; o.tracker > 0 {
+			x.outputs[o.tracker] = append(x.outputs[o.tracker], m)
+			x.bytes[o.tracker] += o.bytes
 		}
 	}
 }
 
 // recomputeAwaited reruns maps of a job if a tracker still has to fetch their outputs so long after the
-// last map, and has fetched those of most servers: then the others are slow. They serve until
+// last map, and has those of at least half of the trackers: then the others are slow. They serve until
 // another tracker has the outputs. It reports whether maps rerun.
-func (l *leader) recomputeAwaited(j *job, t *tracker, after time.Duration) bool {
+func (l *leader) recomputeAwaited(j *job, t *tracker, after time.Duration, x *servers) bool {
 	if len(t.hosting.awaited) == 0 || after < slowHome {
 		return false
 	}
-	on, bytes := make(map[int32][]int), make(map[int32]int64) // by output.tracker
-	for m := range j.maps {
-		if o := &j.maps[m].output; o.tracker > 0 {
-			on[o.tracker] = append(on[o.tracker], m)
-			bytes[o.tracker] += o.bytes
-		}
-	}
+	x.read(j)
 	var slow []*tracker
 	for _, name := range t.hosting.awaited {
 		s := l.fleet.trackers[name]
-		if s == nil || s == t || on[s.number+1] == nil {
+		if s == nil || s == t || x.outputs[s.number+1] == nil {
 			continue
 		}
-		if after < l.slowAfter(t, bytes[s.number+1]) {
+		if after < l.slowAfter(x.bytes[s.number+1]) {
 			return false
 		}
 		slow = append(slow, s)
 	}
-	if 2*len(slow) >= len(on) {
+	all := len(x.outputs)
+	if x.outputs[t.number+1] == nil {
+		all++
+	}
+	if 2*len(slow) > all {
 		return false
 	}
 	reruns := 0
 	for _, s := range slow {
 		before := reruns
-		for _, n := range on[s.number+1] {
+		for _, n := range x.outputs[s.number+1] {
 			m := &j.maps[n]
 			j.avoid(&m.task, s.Name)
 			if !m.recompute && l.hasAlternative(j, &m.task) {
+				l.waitForOthers(j, &m.task)
 				m.recompute = true
 				reruns++
 				l.updateMap(j, n)
@@ -137,31 +188,48 @@ func (j *job) completeOn(t *tracker) (n int) {
 }
 
 // gatherLimit returns how long after the last map a home of a job on a tracker becomes slow: the
-// usual time is that of all partitions there at the mean rate of all trackers. A partition that
-// turns out to be larger than expected has more time.
+// usual time is that of all incomplete partitions there at the usual rate. A partition that turns out
+// to be larger than the others has more time.
 func (l *leader) gatherLimit(j *job, t *tracker) time.Duration {
-	bytes := t.hosting.load
+	bytes, mean := int64(0), j.outputs.bytes/int64(len(j.partitions.homes))
 	for p := range t.hosting.homes[j].All() {
-		h := &j.partitions.homes[p]
-		bytes += max(0, float64(h.report.Bytes)-h.bytes)
+		if h := &j.partitions.homes[p]; !h.complete {
+			bytes += max(mean, h.report.Bytes)
+		}
 	}
-	return l.slowAfter(t, int64(bytes))
+	return l.slowAfter(bytes)
 }
 
 // slowAfter returns how long after the last map a tracker has gathered so many bytes, if it is not slow.
-// The usual rate is the median of other trackers: one that is slow itself does not count.
-func (l *leader) slowAfter(t *tracker, bytes int64) time.Duration {
+func (l *leader) slowAfter(bytes int64) time.Duration {
+	return slowHome + slowHomes*forecast.GatherTime(bytes, l.usualRate())
+}
+
+// measuredRate is a fetch rate in bytes a second, as measured at a time.
+type measuredRate struct {
+	at    time.Duration
+	known bool
+	rate  float64 // 0: not measured
+}
+
+// usualRate is the best rate of the slowest tracker of the fastest quarter: those that are slow, or fetch
+// from slow ones, do not count. It is computed once in a Step.
+func (l *leader) usualRate() float64 {
+	u := &l.fleet.usualRate
+	if u.at == l.now && u.known {
+		return u.rate
+	}
 	var rates []float64
-	for _, x := range l.fleet.byIndex {
-		if x != nil && x != t && x.usable() && x.hosting.bestRate > 0 {
-			rates = append(rates, x.hosting.bestRate)
+	for _, t := range l.fleet.byIndex {
+		if t != nil && t.usable() && t.hosting.bestRate > 0 {
+			rates = append(rates, t.hosting.bestRate)
 		}
 	}
-	usual := 0.0
+	u.at, u.known, u.rate = l.now, true, 0
 	if slices.Sort(rates); len(rates) > 0 {
-		usual = rates[len(rates)/2]
+		u.rate = rates[3*len(rates)/4]
 	}
-	return slowHome + slowHomes*forecast.GatherTime(bytes, usual)
+	return u.rate
 }
 
 // outranLately reports whether another tracker ended a task of this one sooner a short time ago.

@@ -25,6 +25,7 @@ type trackerFleet struct {
 	byNumber     []trackerName       // the last tracker with each number
 	losses       health.Losses       // recent losses of trackers
 	topo         locality.Topology   // racks from configuration and from the splits read so far
+	usualRate    measuredRate        // see usualRate
 }
 
 func newTrackerFleet() trackerFleet {

@@ -57,8 +57,8 @@ func (l *leader) avoidUnreached(j *job, tk *task, unreached []string) {
 	if !l.hasAlternative(j, tk) {
 		j.faults.AvoidOnly(tk.key(), unreached)
 	}
-	if l.hasAlternative(j, tk) && j.faults.AvoidLonger(tk.key(), l.now) {
-		l.alarmRetries(j)
+	if l.hasAlternative(j, tk) {
+		l.waitForOthers(j, tk)
 	}
 }
 
