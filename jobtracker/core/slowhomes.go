@@ -16,11 +16,23 @@ import (
 // of the partition before, twice as long. If most homes on other trackers gather as long, it is slow
 // only after slowTogether times that.
 const (
-	slowHome      = 5 * time.Second
-	slowHomes     = 3
-	slowTogether  = 4
-	slowHomeCheck = time.Second
+	slowHome     = 5 * time.Second
+	slowHomes    = 3
+	slowTogether = 4
 )
+
+// Homes are checked every slowHomeCheck, later less often: each time after another slowHomeChecks-th of
+// the shortest time for which one of them has gathered.
+const (
+	slowHomeCheck  = time.Second
+	slowHomeChecks = 8
+)
+
+// gathering sums up the homes of a job on a tracker.
+type gathering struct {
+	homes, complete int
+	bytes           int64 // expected in incomplete homes; a large partition has gathered more already
+}
 
 // moveSlowHomes moves partitions of a job away from slow homes, if other trackers can be homes. If a
 // home waits for a few slow servers only, their maps rerun instead.
@@ -29,38 +41,68 @@ func (l *leader) moveSlowHomes(j *job) {
 	if s.ungathered == 0 || j.outputs.chosen < len(j.maps) || l.now < s.nextSlowCheck {
 		return
 	}
-	first := j.outputs.completeSince + slowHome // no home is slow before
-	s.nextSlowCheck = max(l.now+slowHomeCheck, first+lookGrid).Truncate(lookGrid)
-	l.alarm(j, s.nextSlowCheck)
-	if l.now < first {
+	after := l.now - j.outputs.completeSince
+	if after < slowHome {
+		l.checkSlowHomes(j, slowHome-after+lookGrid)
 		return
 	}
-	complete, all := j.countHomes()
+	on, complete, all := l.gathering(j)
 	var servers servers
-	for i := range s.hosts.All() {
-		t := l.fleet.byIndex[i]
-		here := t.hosting.homes[j]
-		completeHere := j.completeOn(t)
-		if completeHere == here.Len() {
+	for p := range s.homes {
+		h := &s.homes[p]
+		if h.complete || h.tracker == nil {
 			continue
 		}
-		limit := l.gatherLimit(j, t)
-		if others := all - here.Len(); 2*(complete-completeHere) < others && !l.outranLately(t) {
+		t := h.tracker
+		here := &on[t.assign.Index()]
+		limit := l.slowAfter(here.bytes)
+		if 2*(complete-here.complete) < all-here.homes && !l.outranLately(t) {
 			limit *= slowTogether
 		}
-		for p := range here.All() {
-			h := &s.homes[p]
-			since := max(h.since, j.outputs.completeSince)
-			switch {
-			case h.complete:
-			case h.recomputed && j.recomputes():
-			case !h.recomputed && l.recomputeAwaited(j, t, l.now-since, &servers):
-				h.recomputed = true
-			case l.now >= since+limit<<min(h.slowMoves, 8):
-				l.moveSlowHome(j, p, l.now-since)
-			}
+		gathered := l.now - max(h.since, j.outputs.completeSince)
+		after = min(after, gathered)
+		switch {
+		case h.recomputed && j.recomputes():
+		case !h.recomputed && l.recomputeAwaited(j, t, gathered, &servers):
+			h.recomputed = true
+		case gathered >= limit<<min(h.slowMoves, 8):
+			l.moveSlowHome(j, p, gathered)
 		}
 	}
+	l.checkSlowHomes(j, max(slowHomeCheck, after/slowHomeChecks))
+}
+
+// checkSlowHomes lets moveSlowHomes look at a job after a time.
+func (l *leader) checkSlowHomes(j *job, after time.Duration) {
+	j.partitions.nextSlowCheck = (l.now + after).Truncate(lookGrid)
+	l.alarm(j, j.partitions.nextSlowCheck)
+}
+
+// gathering sums up the homes of a job by the index of their tracker, and counts them. Committed
+// partitions count as complete ones.
+func (l *leader) gathering(j *job) (on []gathering, complete, all int) {
+	on = make([]gathering, len(l.fleet.byIndex))
+	mean := j.outputs.bytes / int64(len(j.partitions.homes))
+	for p := range j.partitions.homes {
+		h := &j.partitions.homes[p]
+		if h.complete {
+			complete++
+		} else if h.tracker == nil {
+			continue
+		}
+		all++
+		if h.tracker == nil {
+			continue
+		}
+		here := &on[h.tracker.assign.Index()]
+		here.homes++
+		if h.complete {
+			here.complete++
+		} else {
+			here.bytes += max(mean, h.report.Bytes)
+		}
+	}
+	return on, complete, all
 }
 
 // moveSlowHome moves a partition away from its home that has gathered for a time since the last map.
@@ -160,44 +202,6 @@ func (l *leader) recomputeAwaited(j *job, t *tracker, after time.Duration, x *se
 		}
 	}
 	return reruns > 0
-}
-
-// countHomes counts the partitions of a job with a home, and the complete ones. Committed partitions
-// count, too.
-func (j *job) countHomes() (complete, all int) {
-	for p := range j.partitions.homes {
-		h := &j.partitions.homes[p]
-		if h.complete {
-			complete++
-		}
-		if h.complete || h.tracker != nil {
-			all++
-		}
-	}
-	return complete, all
-}
-
-// completeOn counts the complete partitions of a job at home on a tracker.
-func (j *job) completeOn(t *tracker) (n int) {
-	for p := range t.hosting.homes[j].All() {
-		if j.partitions.homes[p].complete {
-			n++
-		}
-	}
-	return n
-}
-
-// gatherLimit returns how long after the last map a home of a job on a tracker becomes slow: the
-// usual time is that of all incomplete partitions there at the usual rate. A partition that turns out
-// to be larger than the others has more time.
-func (l *leader) gatherLimit(j *job, t *tracker) time.Duration {
-	bytes, mean := int64(0), j.outputs.bytes/int64(len(j.partitions.homes))
-	for p := range t.hosting.homes[j].All() {
-		if h := &j.partitions.homes[p]; !h.complete {
-			bytes += max(mean, h.report.Bytes)
-		}
-	}
-	return l.slowAfter(bytes)
 }
 
 // slowAfter returns how long after the last map a tracker has gathered so many bytes, if it is not slow.
