@@ -8,9 +8,9 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/forecast"
 )
 
-// A partition moves away from a home that still gathers long after the last map. So a tracker with a slow disk, network or processor, or one that
-// cannot read from the others, holds no job back. If the home waits for few servers only, these are
-// slow: other trackers recompute their map outputs.
+// A partition moves away from a home that still gathers long after the last map. So a tracker with a
+// slow disk, network or processor, or one that cannot read from the others, holds no job back. If the
+// home waits for at most half of the trackers, these are slow: others recompute their map outputs.
 
 // A home is slow slowHome + slowHomes times the usual time after the last map; for each such move
 // of the partition before, twice as long. If most homes on other trackers gather as long, it is slow
@@ -35,7 +35,7 @@ type gathering struct {
 }
 
 // moveSlowHomes moves partitions of a job away from slow homes, if other trackers can be homes. If a
-// home waits for a few slow servers only, their maps rerun instead.
+// home waits for slow servers, their maps rerun first.
 func (l *leader) moveSlowHomes(j *job) {
 	s := &j.partitions
 	if s.ungathered == 0 || j.outputs.chosen < len(j.maps) || l.now < s.nextSlowCheck {
@@ -62,7 +62,7 @@ func (l *leader) moveSlowHomes(j *job) {
 		gathered := l.now - max(h.since, j.outputs.completeSince)
 		after = min(after, gathered)
 		switch {
-		case h.recomputed && j.recomputes():
+		case h.recomputed && servers.read(j).rerun:
 		case !h.recomputed && l.recomputeAwaited(j, t, gathered, &servers):
 			h.recomputed = true
 		case gathered >= limit<<min(h.slowMoves, 8):
@@ -111,6 +111,9 @@ func (l *leader) moveSlowHome(j *job, p int, gathered time.Duration) {
 	t := h.tracker
 	j.avoid(tk, t.Name)
 	if !l.hasAlternative(j, tk) {
+		j.faults.AvoidOnly(tk.key(), []string{t.Name}) // the others have more time now
+	}
+	if !l.hasAlternative(j, tk) {
 		return
 	}
 	l.waitForOthers(j, tk)
@@ -128,38 +131,33 @@ func (l *leader) waitForOthers(j *job, tk *task) {
 	}
 }
 
-// recomputes reports whether maps of a job rerun, though their outputs are at hand.
-func (j *job) recomputes() bool {
-	for m := range j.maps {
-		if x := &j.maps[m]; x.recompute && (x.runs() || j.assign.IsPending(m)) {
-			return true
-		}
-	}
-	return false
-}
-
 // servers are the trackers with chosen outputs of a job, by output.tracker.
 type servers struct {
 	outputs map[int32][]int
 	bytes   map[int32]int64
+	rerun   bool // maps rerun, though their outputs are at hand
 }
 
-func (x *servers) read(j *job) {
+// read reads the outputs of a job, once.
+func (x *servers) read(j *job) *servers {
 	if x.outputs != nil {
-		return
+		return x
 	}
 	x.outputs, x.bytes = make(map[int32][]int), make(map[int32]int64)
-	for m := range j.maps {
-		if o := &j.maps[m].output; o.tracker > 0 {
-			x.outputs[o.tracker] = append(x.outputs[o.tracker], m)
+	for n := range j.maps {
+		m := &j.maps[n]
+		if o := &m.output; o.tracker > 0 {
+			x.outputs[o.tracker] = append(x.outputs[o.tracker], n)
 			x.bytes[o.tracker] += o.bytes
 		}
+		x.rerun = x.rerun || m.recompute && (m.runs() || j.assign.IsPending(n))
 	}
+	return x
 }
 
 // recomputeAwaited reruns maps of a job if a tracker still has to fetch their outputs so long after the
 // last map, and has those of at least half of the trackers: then the others are slow. They serve until
-// another tracker has the outputs. It reports whether maps rerun.
+// another tracker has the outputs. It reports whether maps rerun for it.
 func (l *leader) recomputeAwaited(j *job, t *tracker, after time.Duration, x *servers) bool {
 	if len(t.hosting.awaited) == 0 || after < slowHome {
 		return false
@@ -183,25 +181,28 @@ func (l *leader) recomputeAwaited(j *job, t *tracker, after time.Duration, x *se
 	if 2*len(slow) > all {
 		return false
 	}
-	reruns := 0
+	rerun := false
 	for _, s := range slow {
-		before := reruns
+		added := false
 		for _, n := range x.outputs[s.number+1] {
 			m := &j.maps[n]
-			j.avoid(&m.task, s.Name)
-			if !m.recompute && l.hasAlternative(j, &m.task) {
+			if !m.recompute {
+				j.avoid(&m.task, s.Name)
+				if !l.hasAlternative(j, &m.task) {
+					continue
+				}
 				l.waitForOthers(j, &m.task)
-				m.recompute = true
-				reruns++
+				m.recompute, added = true, true
 				l.updateMap(j, n)
 			}
+			rerun = true
 		}
-		if reruns > before {
+		if added {
 			s.services.outran = l.now
 			j.faults.AddTrouble(fmt.Sprintf("maps of tracker %s run again: %v after the last map, tracker %s still waits for their outputs", s.Name, after.Round(time.Millisecond), t.Name))
 		}
 	}
-	return reruns > 0
+	return rerun
 }
 
 // slowAfter returns how long after the last map a tracker has gathered so many bytes, if it is not slow.

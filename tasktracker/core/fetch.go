@@ -299,9 +299,7 @@ func (c *Core) awaited() (names []string) {
 		if len(names) == wire.MaxAwaited || h.failures > 0 {
 			return nil
 		}
-		if !slices.Contains(names, h.tracker) { // it may have two addresses after a restart
-			names = append(names, h.tracker)
-		}
+		names = append(names, h.tracker)
 	}
 	return names
 }
