@@ -12,12 +12,14 @@ import (
 // slow disk, network or processor, or one that cannot read from the others, holds no job back. If the
 // home waits for at most half of the trackers, these are slow: others recompute their map outputs.
 
-// A home is slow slowHome + slowHomes times the usual time after the last map; for each such move
-// of the partition before, twice as long. If most homes on other trackers gather as long, it is slow
-// only after slowTogether times that.
+// A home on a tracker that was slow lately is slow slowHome + slowHomes times the usual time after the
+// last map; for each such move of the partition before, twice as long. On another tracker it is slow
+// after slowAlone times that: first, failed fetches tell which tracker is at fault. If most homes on
+// other trackers gather as long, it is slow after slowTogether times that.
 const (
 	slowHome     = 5 * time.Second
 	slowHomes    = 3
+	slowAlone    = 2
 	slowTogether = 4
 )
 
@@ -56,8 +58,12 @@ func (l *leader) moveSlowHomes(j *job) {
 		t := h.tracker
 		here := &on[t.assign.Index()]
 		limit := l.slowAfter(here.bytes)
-		if 2*(complete-here.complete) < all-here.homes && !l.outranLately(t) {
+		switch {
+		case l.outranLately(t):
+		case 2*(complete-here.complete) < all-here.homes:
 			limit *= slowTogether
+		default:
+			limit *= slowAlone
 		}
 		gathered := l.now - max(h.since, j.outputs.completeSince)
 		after = min(after, gathered)
@@ -107,28 +113,15 @@ func (l *leader) gathering(j *job) (on []gathering, complete, all int) {
 
 // moveSlowHome moves a partition away from its home that has gathered for a time since the last map.
 func (l *leader) moveSlowHome(j *job, p int, gathered time.Duration) {
-	h, tk := &j.partitions.homes[p], &j.reduces[p]
-	t := h.tracker
-	j.avoid(tk, t.Name)
-	if !l.hasAlternative(j, tk) {
-		j.faults.AvoidOnly(tk.key(), []string{t.Name}) // the others have more time now
-	}
-	if !l.hasAlternative(j, tk) {
+	t := j.partitions.homes[p].tracker
+	if !l.leave(j, &j.reduces[p], t.Name) {
 		return
 	}
-	l.waitForOthers(j, tk)
-	h.slowMoves++
+	j.partitions.homes[p].slowMoves++
 	t.services.outran = l.now
 	j.faults.AddTrouble(fmt.Sprintf("partition %d is gathered again: its home on tracker %s has not ended %v after the last map",
 		p, t.Name, gathered.Round(time.Millisecond)))
 	l.rehome(j, p)
-}
-
-// waitForOthers makes a task wait for a slot on a tracker that it does not avoid.
-func (l *leader) waitForOthers(j *job, tk *task) {
-	if j.faults.AvoidLonger(tk.key(), l.now) {
-		l.alarmRetries(j)
-	}
 }
 
 // servers are the trackers with chosen outputs of a job, by output.tracker.
@@ -158,7 +151,7 @@ func (x *servers) read(j *job) *servers {
 // recomputeAwaited reruns maps of a job if a tracker still has to fetch their outputs so long after the
 // last map, and has those of at least half of the trackers: then the others are slow. They serve until
 // another tracker has the outputs. It reports whether maps rerun for it.
-func (l *leader) recomputeAwaited(j *job, t *tracker, after time.Duration, x *servers) bool {
+func (l *leader) recomputeAwaited(j *job, t *tracker, after time.Duration, x *servers) (rerun bool) {
 	if len(t.hosting.awaited) == 0 || after < slowHome {
 		return false
 	}
@@ -181,26 +174,23 @@ func (l *leader) recomputeAwaited(j *job, t *tracker, after time.Duration, x *se
 	if 2*len(slow) > all {
 		return false
 	}
-	rerun := false
 	for _, s := range slow {
 		added := false
 		for _, n := range x.outputs[s.number+1] {
 			m := &j.maps[n]
-			if !m.recompute {
-				j.avoid(&m.task, s.Name)
-				if !l.hasAlternative(j, &m.task) {
-					continue
-				}
-				l.waitForOthers(j, &m.task)
+			if !m.recompute && l.leave(j, &m.task, s.Name) {
 				m.recompute, added = true, true
 				l.updateMap(j, n)
 			}
-			rerun = true
+			rerun = rerun || m.recompute
 		}
-		if added {
+		if !added {
+			continue
+		}
+		if 2*len(slow) < all { // else the home may be slow
 			s.services.outran = l.now
-			j.faults.AddTrouble(fmt.Sprintf("maps of tracker %s run again: %v after the last map, tracker %s still waits for their outputs", s.Name, after.Round(time.Millisecond), t.Name))
 		}
+		j.faults.AddTrouble(fmt.Sprintf("maps of tracker %s run again: %v after the last map, tracker %s still waits for their outputs", s.Name, after.Round(time.Millisecond), t.Name))
 	}
 	return rerun
 }
@@ -218,7 +208,8 @@ type measuredRate struct {
 }
 
 // usualRate is the best rate of the slowest tracker of the fastest quarter: those that are slow, or fetch
-// from slow ones, do not count. It is computed once in a Step.
+// from slow ones, do not count. All may have fetched from slow ones only: it is at least the rate that is
+// assumed before any is measured. It is computed once in a Step.
 func (l *leader) usualRate() float64 {
 	u := &l.fleet.usualRate
 	if u.at == l.now && u.known {
@@ -232,7 +223,7 @@ func (l *leader) usualRate() float64 {
 	}
 	u.at, u.known, u.rate = l.now, true, 0
 	if slices.Sort(rates); len(rates) > 0 {
-		u.rate = rates[3*len(rates)/4]
+		u.rate = max(rates[3*len(rates)/4], forecast.DefaultRate)
 	}
 	return u.rate
 }
