@@ -138,8 +138,7 @@ func (l *leader) stragglers(j *job, phase int) (p speculation.Phase, list []spec
 		p.Ended, p.Others = history.Sum{Tasks: 1, Took: l.usualTime(j, phase)}, true
 	}
 	if phase == reducePhase {
-		b := l.bandwidth()
-		p.Before = minMoveTime + forecast.GatherTime(int64(l.partitionBytes(j)), b.Mean())
+		p.Before = minMoveTime + forecast.GatherTime(int64(l.partitionBytes(j)), l.usualRate())
 	}
 	for a := range j.runningAttempts(phase) {
 		switch {
