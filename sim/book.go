@@ -157,6 +157,9 @@ func (b *book) checkFacts(w *world, n *jobTracker) {
 // checkSent checks a leader's message.
 func (b *book) checkSent(w *world, n *jobTracker, l *link, m wire.Message) {
 	b.checkDrain(w, n, l, m)
+	if h, ok := m.(*wire.SetHome); ok {
+		w.note("%s gives partition %d of %v the home %s", n.name, h.Partition, h.Job, l.tt.name)
+	}
 	launch, ok := m.(*wire.Launch)
 	if !ok {
 		return

@@ -179,6 +179,11 @@ func (w *world) drawPools(rnd *rand.Rand) {
 	w.allocation = core.PoolsRead{Err: errPools}
 	for range rnd.IntN(4) {
 		p := core.PoolsRead{Table: drawTable(rnd)}
+		if w.uncapped {
+			for i := range p.Table.Pools {
+				p.Table.Pools[i].Max = [2]int{pool.Unlimited, pool.Unlimited}
+			}
+		}
 		if rnd.IntN(5) == 0 {
 			p = core.PoolsRead{Err: errPools}
 		}

@@ -53,6 +53,13 @@ func slowed(d time.Duration, factor float64) time.Duration {
 	return time.Duration(float64(d) * max(factor, 1))
 }
 
+// slows reports whether tasks of a tracker with the fault take longer, and do not fail. Such runs have no
+// pool with a maximum of slots: slow tasks that have all its slots leave none for second attempts,
+// however many trackers are healthy. A maximum is a rule of users, which speculation keeps.
+func (f Fault) slows() bool {
+	return f.Kind == SlowProcessor || f.Kind == SlowDisk || f.Kind == SlowNetwork
+}
+
 // drawLasting draws the number of task trackers of a run, and the lasting faults of up to half
 // of them. Either all begin with the run, or each some time later.
 func drawLasting(seed uint64) (trackers int, faults []Fault) {

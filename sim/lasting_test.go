@@ -2,57 +2,51 @@ package sim
 
 import (
 	"flag"
-	"slices"
+	"strings"
 	"testing"
 )
 
-var (
-	lastingSeeds = flag.Int("lasting", 0, "number of seeds for TestLasting; 0: 60, or fewer with the race detector")
-	unanswered   = flag.Bool("unanswered", false, "TestLasting: run faults that Quern does not answer yet, too")
-)
+var lastingSeeds = flag.Int("lasting", 0, "number of seeds for TestLasting; 0: 60, or fewer with the race detector")
 
-// unansweredKinds lists the lasting faults that still delay jobs beyond the bound: a slow home or a
-// slow reduce is noticed too late for short jobs.
-func unansweredKinds() []Kind {
-	return []Kind{SlowProcessor, SlowDisk, SlowNetwork}
-}
-
-// firstLasting is the first seed. Seed 70 still fails: a good home moves and gathers everything
-// again, because it fails at three sick trackers when it has fetched all other outputs.
-const firstLasting = uint64(71)
+// One run in lateShare may be late. Of the seeds from 1 to 2000, 809 and 1211 are: several kinds of faults, one
+// after the other, delay each of the short jobs of a flow; or of half of the task trackers one is split
+// from the rest after the other.
+const lateShare = 500
 
 // TestLasting: lasting faults of up to half of the task trackers fail no job, and all jobs end in
 // time.
 func TestLasting(t *testing.T) {
 	t.Parallel()
-	left := *lastingSeeds
+	n := *lastingSeeds
 	switch {
-	case left > 0:
+	case n > 0:
 	case raceEnabled:
-		left = 15
+		n = 16
 	default:
-		left = 60
+		n = 60
+	}
+	seeds := []uint64{70, 2389} // they have failed
+	for seed := range uint64(n) {
+		seeds = append(seeds, seed+1)
 	}
 	missing := make(map[Kind]bool)
 	for _, k := range lastingKinds() {
-		missing[k] = *unanswered || !slices.Contains(unansweredKinds(), k)
+		missing[k] = true
 	}
-	for seed := firstLasting; left > 0; seed++ {
-		_, faults := drawLasting(seed)
-		if !*unanswered && slices.ContainsFunc(faults, func(f Fault) bool { return slices.Contains(unansweredKinds(), f.Kind) }) {
-			continue
+	allowed := n / lateShare
+	for _, seed := range seeds {
+		r := Run(Options{Seed: seed, Lasting: true})
+		for _, f := range r.Faults {
+			delete(missing, f.Kind)
 		}
-		left--
-		for _, f := range faults {
-			missing[f.Kind] = false
-		}
-		if r := Run(Options{Seed: seed, Lasting: true}); r.Violation != "" {
+		if late := strings.HasPrefix(r.Violation, "L1"); late && allowed > 0 {
+			allowed--
+			t.Logf("late: %s", r.Command())
+		} else if r.Violation != "" {
 			t.Errorf("%s", explain(Shrink(r, 20)))
 		}
 	}
-	for k, none := range missing {
-		if none {
-			t.Errorf("no run has the fault: %s", k)
-		}
+	for k := range missing {
+		t.Errorf("no run has the fault: %s", k)
 	}
 }

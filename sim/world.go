@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/quernmr/quern/dfs/mem"
@@ -23,6 +24,7 @@ type world struct {
 	shape         shape
 	calm          bool            // the storm is over
 	lasting       bool            // faults last, and the workload is undisturbed by its users
+	uncapped      bool            // pools have no maximum of slots, see Fault.slows
 	split         map[string]bool // task trackers with the fault SplitTrackers
 	harmless      bool            // no fault of the run can fail an attempt for good
 	trace         []string
@@ -162,8 +164,9 @@ func newWorld(r *Result) *world {
 	w.shuffles = rand.New(rand.NewPCG(seed, 6))
 	w.scheduling = drawScheduling(seed, changes)
 	w.shape.administered, w.shape.mergeFactor = true, 2
-	w.drawPools(changes)
 	w.lasting = r.lasting != nil
+	w.uncapped = w.lasting && slices.ContainsFunc(r.Faults, Fault.slows)
+	w.drawPools(changes)
 	trackers := 2 + plan.IntN(taskTrackers-1)
 	var absent []string
 	if w.lasting {

@@ -63,6 +63,8 @@ type (
 	Heartbeat struct {
 		Attempts []Report `msgpack:"Attempts"`
 		Rate     float64  `msgpack:"Rate"` // recent fetch rate of its homes in bytes a second, without idle times; 0: not measured
+
+		Awaited []string `msgpack:"Awaited,omitempty"` // trackers from which its homes still have to fetch; empty if fetches from one fail, or if they are more than MaxAwaited
 	}
 
 	// Ack answers a Heartbeat: the sender still leads.

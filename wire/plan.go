@@ -191,6 +191,9 @@ type JobStatus struct {
 // MaxReached limits the list of reached trackers in an [OutputLost].
 const MaxReached = 100
 
+// MaxAwaited limits the list of trackers in a [Heartbeat].
+const MaxAwaited = 16
+
 // MaxTroubles limits the troubles of a job. The first MaxTroubles about lost trackers are kept, and
 // the first MaxTroubles others.
 const MaxTroubles = 20

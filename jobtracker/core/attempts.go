@@ -210,7 +210,7 @@ func (l *leader) killOthers(tk *task, except int, reason string) {
 	for a := range tk.all() {
 		if a.id.N != except {
 			l.killAttempt(a, reason)
-			if !a.second {
+			if a.id.N < except {
 				a.tracker.services.outran = l.now
 			}
 		}
@@ -295,6 +295,7 @@ func (l *leader) attemptFinished(j *job, t *tracker, a *attempt, state wire.Atte
 	}
 	switch state {
 	case wire.AttemptSucceeded:
+		t.services.succeeded = l.now
 		if a.id.Task.Kind.Slotted() {
 			l.succeededOn(a, launched)
 			l.recordTime(j, a.task, t, cmp.Or(r.Took, ran), r.Reads, a.coldStart)

@@ -125,8 +125,9 @@
 //	I10 A job is killed or changed only by its owner, by administrators, and by callers
 //	    without a user ([Caller]). Its token depends only on the log.
 //	I11 Beside a running attempt, the leader launches at most one other of the same task, on
-//	    another tracker. It does so only if the job's properties allow speculation and the job
-//	    is not suspended. A new leader keeps one of the two attempts, and kills the other.
+//	    another tracker, and beside one without a slot at most three. It does so only if the
+//	    job's properties allow speculation and the job is not suspended. A new leader keeps one
+//	    of the attempts, and kills the others.
 //	I12 A partition has one home. A reduce may run on a tracker that was the home before. While
 //	    it runs and no tracker is the home, none becomes it.
 //

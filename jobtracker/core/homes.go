@@ -16,6 +16,8 @@ type hosting struct {
 	slowdown  float64               // time of reduces relative to other trackers; 0: not measured
 	incoming  int                   // partitions that move to free slots of the tracker
 	fetchRate float64               // bytes a second that the tracker fetches; 0: not measured
+	bestRate  float64               // the highest fetchRate so far; it stays when fetches wait for slow servers
+	awaited   []string              // see wire.Heartbeat
 	homes     map[*job]*taskset.Set // uncommitted partitions
 	ready     map[*job]*taskset.Set // partitions in homes that can be reduced now
 }
@@ -67,6 +69,7 @@ type home struct {
 	moves         int             // moves to free slots so far
 	slowMoves     int             // times that it moved since a home was slow
 	since         time.Duration   // when the tracker became its home, or was found to be
+	recomputed    bool            // maps ran again for it, once: then it may be slow itself
 	moving        bool            // it is counted in hosting.incoming
 }
 

@@ -234,7 +234,9 @@ func (l *leader) rerunLost(j *job, r *wire.OutputLost, unreached []string) {
 	rejected := j.faults.RejectOutput(m.key(), r.Attempt)
 	j.faults.AddTrouble(fmt.Sprintf("%v runs again, its output is lost: %s", j.idOf(&m.task), r.Reason))
 	j.avoid(&m.task, l.outputOf(j, r.Map).Tracker)
-	l.avoidUnreached(j, &m.task, unreached)
+	if len(unreached) > 0 {
+		l.leave(j, &m.task, unreached...)
+	}
 	l.dropOutput(j, r.Map)
 	l.updateMap(j, r.Map)
 	l.touch(j)

@@ -149,7 +149,7 @@ func (l *leader) moveTarget(j *job, p int, from *tracker) *tracker {
 	free := l.assign.FreeTrackers(reducePhase)
 	suitable := func(t *tracker) bool {
 		return t != nil && t != from && free.Has(t.assign.Index()) && t.canBeHome() && t.assign.Free(reducePhase) > t.hosting.incoming &&
-			!j.mustAvoid(&j.reduces[p], t) && !j.reduces[p].runsOn(t)
+			!j.mustAvoid(&j.reduces[p], t) && !j.reduces[p].runsOn(t) && !l.outranLately(t)
 	}
 	for _, name := range l.ranking(j) {
 		if t := l.fleet.trackers[name]; suitable(t) {

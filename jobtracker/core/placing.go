@@ -111,10 +111,16 @@ func (l *leader) ranking(j *job) []string {
 	return nil
 }
 
+// outranLoad is how many times the load of a tracker counts that was outran lately.
+const outranLoad = 10
+
 // slotLoad returns the load of each reduce slot of a tracker if it gets one more partition of a
 // job: jobLoad in partitions of that job, load in bytes of all jobs. Slow trackers have more.
 func (l *leader) slotLoad(j *job, t *tracker, bytes float64) (jobLoad, load float64) {
 	share, n := l.slowness(j, t)/float64(t.slots[reducePhase]), 1
+	if l.outranLately(t) {
+		share *= outranLoad
+	}
 	if homes := t.hosting.homes[j]; homes != nil {
 		n += homes.Len()
 	}

@@ -16,6 +16,7 @@ import (
 type serviceLoad struct {
 	running   int           // running service attempts
 	outran    time.Duration // when another tracker ended a task sooner than its attempt here; 0: never
+	succeeded time.Duration // when an attempt succeeded last; 0: never
 	preferred bool          // service attempts prefer the tracker: it takes work and has slots
 }
 
@@ -133,9 +134,10 @@ const slowFor = time.Minute
 
 // serviceTracker returns a tracker with room, round robin, or nil. While a preferred tracker that
 // the task does not avoid exists, with or without room, it returns no other one. Trackers that were
-// outran lately come last.
+// outran lately come last. If the task runs on a slow tracker already, the one where an attempt
+// succeeded last comes first.
 func (l *leader) serviceTracker(j *job, tk *task) *tracker {
-	var fallback, slow *tracker
+	var fallback, slow, latest *tracker
 	i := l.roundRobin
 	for range l.services.room.Len() {
 		if i = l.services.room.Next(i); i < 0 {
@@ -146,17 +148,21 @@ func (l *leader) serviceTracker(j *job, tk *task) *tracker {
 		switch {
 		case tk.runsOn(t):
 		case t.services.preferred && !j.avoids(tk, t):
-			if !l.outranLately(t) {
+			switch {
+			case l.outranLately(t):
+				slow = cmp.Or(slow, t)
+			case !tk.runs():
 				l.roundRobin = i
 				return t
+			case latest == nil || t.services.succeeded > latest.services.succeeded:
+				latest = t
 			}
-			slow = cmp.Or(slow, t)
 		case fallback == nil:
 			fallback = t
 		}
 	}
-	if slow != nil {
-		return slow
+	if latest != nil || slow != nil {
+		return cmp.Or(latest, slow)
 	}
 	better := l.services.preferred // preferred trackers that the task does not avoid; they have no room
 	for _, name := range j.faults.Avoided(tk.key()) {

@@ -138,8 +138,7 @@ func (l *leader) stragglers(j *job, phase int) (p speculation.Phase, list []spec
 		p.Ended, p.Others = history.Sum{Tasks: 1, Took: l.usualTime(j, phase)}, true
 	}
 	if phase == reducePhase {
-		b := l.bandwidth()
-		p.Before = minMoveTime + forecast.GatherTime(int64(l.partitionBytes(j)), b.Mean())
+		p.Before = minMoveTime + forecast.GatherTime(int64(l.partitionBytes(j)), l.usualRate())
 	}
 	for a := range j.runningAttempts(phase) {
 		switch {
@@ -176,7 +175,7 @@ func (j *job) hasSecond(a *attempt) bool {
 }
 
 // spareSites lists the trackers with free slots that may run second attempts of a job. Those on
-// probation run other attempts first.
+// probation run other attempts first, and those that were outran lately are slow.
 func (l *leader) spareSites(j *job, phase int) (trackers []*tracker, sites []speculation.Site) {
 	for i := range l.assign.FreeTrackers(phase).All() {
 		t := l.fleet.byIndex[i]
@@ -184,7 +183,7 @@ func (l *leader) spareSites(j *job, phase int) (trackers []*tracker, sites []spe
 		if phase == reducePhase {
 			free -= t.hosting.incoming
 		}
-		if free > 0 && j.uses(t) && !t.health.OnProbation() && (phase == mapPhase || t.canBeHome()) {
+		if free > 0 && j.uses(t) && !t.health.OnProbation() && !l.outranLately(t) && (phase == mapPhase || t.canBeHome()) {
 			trackers = append(trackers, t)
 			sites = append(sites, speculation.Site{Free: free, There: j.measures.TasksOn(t.number, phase)})
 		}
@@ -210,10 +209,12 @@ func (j *job) mayRunReduce(p int) bool {
 }
 
 // A setup, commit, cleanup or fence gets a second attempt after slowService, or after slowServices
-// times the usual time if that is longer.
+// times the usual time if that is longer; and further ones, each after twice as long. The second
+// tracker may be slow, too.
 const (
-	slowService  = 5 * time.Second
-	slowServices = 3
+	slowService     = 5 * time.Second
+	slowServices    = 3
+	serviceAttempts = 4 // of a task at a time
 )
 
 // serviceLimit returns the time after which a service attempt is slow.
@@ -228,19 +229,24 @@ func (l *leader) serviceLimit(k wire.Kind) time.Duration {
 	return max(slowService, slowServices*usual)
 }
 
-// speculateService launches a second attempt of a service task that runs for too long.
+// speculateService launches another attempt of a service task that runs for too long.
 func (l *leader) speculateService(j *job, tk *task, subject wire.AttemptID) {
-	a := tk.attempts
-	if a.next != nil || a.killed || j.recovering || !j.spec.ForKind(tk.kind).Speculative || j.facts.Submission().Suspended() {
+	a, n := tk.attempts, 1
+	for ; a.next != nil; a = a.next {
+		n++
+	}
+	if n == serviceAttempts || a.killed || j.recovering || !j.spec.ForKind(tk.kind).Speculative || j.facts.Submission().Suspended() {
 		return
 	}
-	due := l.now - time.Duration(l.wall()-a.began)*time.Millisecond + l.serviceLimit(tk.kind)
+	limit := l.serviceLimit(tk.kind) << (n - 1)
+	due := l.now - time.Duration(l.wall()-a.began)*time.Millisecond + limit
 	if l.now < due {
 		l.alarm(j, due)
 		return
 	}
 	if t := l.serviceTracker(j, tk); t != nil && !j.avoids(tk, t) {
 		l.launch(j, tk, t, subject)
+		l.alarm(j, l.now+2*limit)
 		return
 	}
 	l.alarm(j, l.now.Truncate(slowService)+slowService) // the same for all advances until then

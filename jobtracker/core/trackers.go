@@ -25,6 +25,7 @@ type trackerFleet struct {
 	byNumber     []trackerName       // the last tracker with each number
 	losses       health.Losses       // recent losses of trackers
 	topo         locality.Topology   // racks from configuration and from the splits read so far
+	usualRate    measuredRate        // see usualRate
 }
 
 func newTrackerFleet() trackerFleet {
@@ -190,7 +191,9 @@ func (l *leader) fromTracker(id Stream, m wire.Message) {
 	case *wire.Heartbeat:
 		if m.Rate > 0 && m.Rate <= maxFetchRate {
 			t.hosting.fetchRate = m.Rate
+			t.hosting.bestRate = max(t.hosting.bestRate, m.Rate)
 		}
+		t.hosting.awaited = m.Awaited
 		for i := range m.Attempts {
 			l.attemptReport(t, &m.Attempts[i])
 		}

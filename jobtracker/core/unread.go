@@ -45,21 +45,22 @@ func (l *leader) jobOfOutput(r *wire.OutputLost) *job {
 	return j
 }
 
-// avoidUnreached makes a map wait for a tracker that a home reaches. If the map avoids all trackers,
-// it avoids only the unreached ones: another home may have failed to reach the others.
-func (l *leader) avoidUnreached(j *job, tk *task, unreached []string) {
-	if len(unreached) == 0 {
-		return
-	}
-	for _, name := range unreached {
+// leave makes a task wait for a slot on another tracker than those that are unreached or slow. If the
+// task avoids all trackers, it avoids only these from now on. It reports whether there are others.
+func (l *leader) leave(j *job, tk *task, trackers ...string) bool {
+	for _, name := range trackers {
 		j.avoid(tk, name)
 	}
 	if !l.hasAlternative(j, tk) {
-		j.faults.AvoidOnly(tk.key(), unreached)
+		j.faults.AvoidOnly(tk.key(), trackers)
 	}
-	if l.hasAlternative(j, tk) && j.faults.AvoidLonger(tk.key(), l.now) {
+	if !l.hasAlternative(j, tk) {
+		return false
+	}
+	if j.faults.AvoidLonger(tk.key(), l.now) {
 		l.alarmRetries(j)
 	}
+	return true
 }
 
 // inService counts the trackers that are not out of service and will not be.

@@ -13,9 +13,10 @@ import (
 
 // host is a shuffle service of another tracker.
 type host struct {
-	addr   string
-	active int
-	queues []*queue // by job
+	addr    string
+	tracker string // its name
+	active  int
+	queues  []*queue // by job
 
 	failures     int           // consecutive failures; concurrent failures count once
 	failingSince time.Duration // time of the first of them, or when the host was added
@@ -85,7 +86,9 @@ func (c *Core) requestOutput(e *entry) {
 	case o.Tracker == c.cfg.Tracker:
 		c.lookUp(e, o)
 	default:
-		c.enqueue(c.host(o.Addr), e)
+		h := c.host(o.Addr)
+		h.tracker = o.Tracker
+		c.enqueue(h, e)
 	}
 }
 
@@ -284,6 +287,21 @@ func (c *Core) reachedSince(t time.Duration, except string) (names []string) {
 	}
 	slices.Sort(names)
 	return names[:min(len(names), wire.MaxReached)]
+}
+
+// awaited lists the trackers from which homes still have to fetch, if they are few and no fetch from
+// them has failed: reports of lost outputs tell which tracker is at fault then.
+func (c *Core) awaited() (names []string) {
+	for _, h := range c.hosts {
+		if h.active == 0 && !h.hasWaiting() {
+			continue
+		}
+		if len(names) == wire.MaxAwaited || h.failures > 0 {
+			return nil
+		}
+		names = append(names, h.tracker)
+	}
+	return names
 }
 
 func (c *Core) resendLost() {

@@ -183,7 +183,7 @@ func (c *Core) sendProgress() {
 		}
 	}
 	c.unreported = nil
-	heartbeat := &wire.Heartbeat{Rate: c.fetchMeter.rate(c.cfg.FetchRate)}
+	heartbeat := &wire.Heartbeat{Rate: c.fetchMeter.rate(c.cfg.FetchRate), Awaited: c.awaited()}
 	for _, a := range c.active {
 		if !a.job.dropped {
 			heartbeat.Attempts = append(heartbeat.Attempts, *a.report())

@@ -118,6 +118,9 @@ func renderMessage(m wire.Message) string {
 		if m.Rate > 0 {
 			text += fmt.Sprintf(" rate=%.0f", m.Rate)
 		}
+		if len(m.Awaited) > 0 {
+			text += fmt.Sprintf(" awaited=%v", m.Awaited)
+		}
 		return text
 	case *wire.Report:
 		return "report" + renderReports([]wire.Report{*m})

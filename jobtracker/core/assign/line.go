@@ -127,7 +127,7 @@ func (a *Assigner) first(phase, skip int) *Job {
 func (a *Assigner) Spare(j *Job, phase int, urgent bool) bool {
 	a.updateLines()
 	p := &a.phases[phase]
-	waits := len(p.line.order)+len(p.line.deferred) > 0 || p.hasQueues
+	waits := len(p.line.order)+len(p.line.deferred) > 0 || a.queuesWait(phase)
 	return p.free.Len() > 0 && a.mayTake(j, phase) && (urgent || !waits)
 }
 

@@ -59,6 +59,14 @@ func (a *Assigner) addQueued(j *Job, phase, tasks int) {
 	a.MarkChanged(j)
 }
 
+// queuesWait reports whether tasks in the queues of trackers wait for slots.
+func (a *Assigner) queuesWait(phase int) bool {
+	p := &a.phases[phase]
+	return p.hasQueues && slices.ContainsFunc(p.queueOf, func(queue []queueEntry) bool {
+		return slices.ContainsFunc(queue, func(q queueEntry) bool { return a.jobs[q.job.index] == q.job && a.ToLaunch(phase, q.job) > 0 })
+	})
+}
+
 func (a *Assigner) dropQueues(phase int) {
 	p := &a.phases[phase]
 	p.hasQueues, p.queuedUntil = false, Never

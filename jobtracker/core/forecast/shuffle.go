@@ -84,14 +84,14 @@ func (b *Bandwidth) Mean() float64 {
 	return b.sum / float64(b.measured)
 }
 
-// defaultRate is the assumed fetch rate of a tracker in bytes a second, before it is measured.
-const defaultRate = 50e6
+// DefaultRate is the assumed fetch rate of a tracker in bytes a second, before it is measured.
+const DefaultRate = 50e6
 
 // GatherTime estimates how long a tracker gathers a partition. rate is its fetch rate in bytes a
 // second; 0: unknown.
 func GatherTime(bytes int64, rate float64) time.Duration {
 	if rate <= 0 {
-		rate = defaultRate
+		rate = DefaultRate
 	}
 	return Duration(float64(bytes) / rate)
 }

@@ -29,8 +29,9 @@
 //	S2  No site gets more attempts than it has free slots, and a phase no more than Limit.
 //	S3  When a second attempt would begin, a chosen one has more than worthwhile times the time
 //	    of a task on the site left, and at least minGain more than it.
-//	S4  Of two attempts, the one with the longer remaining time chooses its site first: the
-//	    fastest one, then the one with more free slots.
+//	S4  Of two attempts, the one with the longer remaining time chooses its site first: one
+//	    where tasks of the phase have ended, then the fastest one, then the one with more
+//	    free slots.
 package speculation
 
 import (
@@ -190,9 +191,10 @@ func (p *Phase) gains(left time.Duration, s *Site) bool {
 	return left > scaled(there, worthwhile) && left > there+minGain
 }
 
-// better compares two sites for the same attempt.
+// better compares two sites for the same attempt. A site where no task has ended may be slow.
 func (p *Phase) better(sites []Site, free []int, a, b int) bool {
-	return cmp.Or(cmp.Compare(p.at(&sites[a]), p.at(&sites[b])), cmp.Compare(free[b], free[a])) < 0
+	unknown := func(s *Site) int { return max(0, 1-s.There.Tasks) }
+	return cmp.Or(cmp.Compare(unknown(&sites[a]), unknown(&sites[b])), cmp.Compare(p.at(&sites[a]), p.at(&sites[b])), cmp.Compare(free[b], free[a])) < 0
 }
 
 func scaled(d time.Duration, by float64) time.Duration { return time.Duration(float64(d) * by) }

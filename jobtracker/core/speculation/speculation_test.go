@@ -79,6 +79,7 @@ func TestChoose(t *testing.T) {
 		"slow":                       {attempts: []Attempt{slow}, sites: []Site{{Free: 1}}, want: []Choice{{0, 0}}},
 		"the slowest first":          {attempts: []Attempt{slow, slower}, sites: []Site{{Free: 1}}, want: []Choice{{1, 0}}},
 		"the fastest site first":     {attempts: []Attempt{slow, slower}, sites: []Site{{Free: 1}, fast}, want: []Choice{{1, 1}, {0, 0}}},
+		"a known site first":         {attempts: []Attempt{slow}, sites: []Site{{Free: 2}, {Free: 1, There: sum(1, 11*sec)}}, want: []Choice{{0, 1}}},
 		"more free slots first":      {attempts: []Attempt{slow}, sites: []Site{{Free: 1}, {Free: 2}}, want: []Choice{{0, 1}}},
 		"not allowed there":          {attempts: []Attempt{slow}, sites: []Site{fast, {Free: 1}}, never: [][2]int{{0, 0}}, want: []Choice{{0, 1}}},
 		"the site is slow itself":    {attempts: []Attempt{slow}, sites: []Site{{Free: 1, There: sum(1, 25*sec)}}},
@@ -117,9 +118,13 @@ func chooseSimply(p Phase, r Rules, attempts []Attempt, sites []Site, allowed fu
 					continue
 				}
 				bestLeft, bestThere := p.Remaining(r, &attempts[best.Attempt])-p.Before, p.at(&sites[best.Site])
+				known, bestKnown := sites[s].There.Tasks > 0, sites[best.Site].There.Tasks > 0
 				switch {
 				case !found, left > bestLeft:
-				case left < bestLeft || a != best.Attempt || there > bestThere:
+				case left < bestLeft || a != best.Attempt || bestKnown && !known:
+					continue
+				case known && !bestKnown:
+				case there > bestThere:
 					continue
 				case there == bestThere && sites[s].Free <= sites[best.Site].Free:
 					continue
