@@ -106,6 +106,10 @@ func (l *leader) speculateOn(j *job, phase int, urgent bool) {
 	chosen := speculation.Choose(&p, j.spec.Speculation, attempts, sites, func(a, s int) bool {
 		return slow[a].tracker != trackers[s] && !j.avoids(slow[a].task, trackers[s])
 	})
+	if phase == reducePhase && len(chosen) > 0 && j.outputs.chosen < len(j.maps) {
+		l.recomputeLost(j) // before any move, see moving.go
+		return
+	}
 	for _, c := range chosen {
 		l.launchBeside(j, slow[c.Attempt], trackers[c.Site])
 		if !l.assign.Spare(&j.assign, phase, urgent) {
@@ -139,7 +143,7 @@ func (l *leader) stragglers(j *job, phase int) (p speculation.Phase, list []spec
 	}
 	if phase == reducePhase {
 		b := l.bandwidth()
-		p.Before = minMoveTime + forecast.GatherTime(int64(l.partitionBytes(j)), b.Mean())
+		p.Before = minMoveTime + l.recomputeTime(j) + forecast.GatherTime(int64(l.partitionBytes(j)), b.Mean())
 	}
 	for a := range j.runningAttempts(phase) {
 		switch {
@@ -205,8 +209,14 @@ func (tk *task) runsOn(t *tracker) bool {
 // mayRunReduce reports whether a reduce may be launched at its home, as to its running attempts:
 // none runs, or only one elsewhere.
 func (j *job) mayRunReduce(p int) bool {
-	a := j.reduces[p].attempts
-	return a == nil || j.spec.Reduces.Speculative && a.next == nil && a.tracker != j.partitions.homes[p].tracker
+	return j.reduces[p].mayRunOn(j.partitions.homes[p].tracker, j.spec.Reduces.Speculative)
+}
+
+// mayRunOn reports whether a task may have an attempt on a tracker, as to its running attempts: none
+// runs, or only one elsewhere if tasks may have second attempts.
+func (tk *task) mayRunOn(t *tracker, speculative bool) bool {
+	a := tk.attempts
+	return a == nil || speculative && a.next == nil && a.tracker != t
 }
 
 // A setup, commit, cleanup or fence gets a second attempt after slowService, or after slowServices
