@@ -147,8 +147,7 @@ func (l *leader) forgetTracker(t *tracker) {
 // if the task has failed elsewhere too.
 func (l *leader) failedOnProbation(a *attempt, launched time.Duration) bool {
 	t := a.tracker
-	elsewhere := func(name string) bool { return name != t.Name }
-	if !t.health.OnProbation() || !t.health.FailsProbation(launched, l.otherTrackers(t)) || slices.ContainsFunc(a.job.faults.Avoided(a.task.key()), elsewhere) {
+	if !t.health.OnProbation() || !t.health.FailsProbation(launched, l.otherTrackers(t)) || a.job.faults.FailedElsewhere(a.task.key(), t.Name) {
 		return false
 	}
 	l.exclude(t, "after an exclusion it was tried again, and "+a.id.Task.String()+" failed there")
