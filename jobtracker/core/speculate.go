@@ -55,8 +55,13 @@ func (l *leader) speculate(urgent bool) {
 	if len(l.todo.stragglers) == 0 {
 		return
 	}
+	looked := 0
 	l.todo.stragglers = slices.DeleteFunc(l.todo.stragglers, func(x straggling) bool {
 		j := x.job
+		if looked > maxLooked {
+			l.alarm(j, l.now.Truncate(lookGrid)+lookGrid) // the same in all Steps until then
+			return false
+		}
 		if urgent && !l.missesDeadline(j) {
 			return false
 		}
@@ -65,6 +70,7 @@ func (l *leader) speculate(urgent bool) {
 			return true
 		}
 		if l.assign.Spare(&j.assign, x.phase, urgent) {
+			looked += j.attempts.Len() + l.assign.FreeTrackers(x.phase).Len()
 			l.speculateOn(j, x.phase, urgent)
 		}
 		l.nextLook(j, x.phase)
@@ -98,6 +104,9 @@ func (l *leader) nextLook(j *job, phase int) {
 }
 
 const lookGrid = 50 * time.Millisecond
+
+// maxLooked is the number of attempts and free trackers after which a Step looks at no other job.
+const maxLooked = 1000
 
 // speculateOn launches second attempts in a phase with slots to spare.
 func (l *leader) speculateOn(j *job, phase int, urgent bool) {
@@ -134,7 +143,7 @@ func (l *leader) launchBeside(j *job, a *attempt, t *tracker) {
 }
 
 // stragglers describes a phase of a job for package speculation, with the attempts of the tasks that
-// may have a second one, by id.
+// may have a second one, in no order.
 func (l *leader) stragglers(j *job, phase int) (p speculation.Phase, list []speculation.Attempt, attempts []*attempt) {
 	all := &j.measures.Phases[phase].All
 	p = speculation.Phase{Tasks: j.totalTasks(phase), Ended: *all, Deviation: all.Deviation()}
@@ -157,7 +166,6 @@ func (l *leader) stragglers(j *job, phase int) (p speculation.Phase, list []spec
 			}
 		}
 	}
-	slices.SortFunc(attempts, func(x, y *attempt) int { return x.id.Compare(y.id) })
 	ages := runningTasks{wall: l.wall(), warmUp: l.overheads.WarmUp}
 	for _, a := range attempts {
 		x := speculation.Attempt{Age: ages.age(a), There: j.measures.TasksOn(a.tracker.number, phase)}

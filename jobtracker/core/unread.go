@@ -111,7 +111,7 @@ func (l *leader) usableTrackers() (n int) {
 // excludeFetching excludes a tracker that is at fault for failed fetches, if enough others
 // remain. It reports whether the tracker is excluded or will be: its homes then move.
 func (l *leader) excludeFetching(t *tracker, reason string) bool {
-	if t.Excluded == "" {
+	if t.Excluded == "" && !l.exclusionProposed(t) {
 		if !l.fetches.MayExclude(l.otherTrackers(t)) {
 			return false
 		}
