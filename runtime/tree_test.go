@@ -450,6 +450,18 @@ func TestCleanupAfterCommit(t *testing.T) {
 	}
 }
 
+// TestCleanupAfterSuccess checks that cleanup takes nothing back once _SUCCESS says that readers may use
+// the output.
+func TestCleanupAfterSuccess(t *testing.T) {
+	f := newData()
+	tr, only := newTree(f), testAttempt(wire.Reduce, 0, 0)
+	err := errors.Join(tr.build(testAttempt(wire.Setup, 0, 0)), writeAttempt(tr, only, "x"), tr.commitTask(only),
+		tr.moveTask(only.Task, false, func() error { return nil }), writeAll(f, tr.success(), nil), tr.cleanup())
+	if got := listing(f, "mem://t/data"); err != nil || got != "/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=x" {
+		t.Fatal(got, err)
+	}
+}
+
 // TestMoveFile: a file counts as moved only if its source is missing and the target has its size.
 func TestMoveFile(t *testing.T) {
 	for what, c := range map[string]struct {

@@ -75,7 +75,7 @@ func checkReduces(c *Core, fail func(string, ...any)) {
 			if free.Has(h.tracker.assign.Index()) {
 				fail("%s has a free reduce slot, and partition %d of %v is ready there", h.tracker.Name, p, j.id)
 			}
-			if free.Len() > 0 && !j.outputs.recomputing && (!wakes || wake > j.partitions.nextMoveCheck || j.partitions.nextMoveCheck == never) {
+			if free.Len() > 0 && !j.outputs.recomputing && !j.outputs.recomputeFailed && (!wakes || wake > j.partitions.nextMoveCheck || j.partitions.nextMoveCheck == never) {
 				fail("partition %d of %v waits for a slot on %s until %v while other trackers have free slots", p, j.id, h.tracker.Name, j.partitions.nextMoveCheck)
 			}
 		}

@@ -15,8 +15,14 @@ import (
 // badTasks is what the leader has proposed about failed tasks, until the log has it. None of these
 // tasks is launched meanwhile.
 type badTasks struct {
-	doomed   map[faults.Task]string // tasks to be given up, and why
-	skipping map[faults.Task]bool   // tasks that will skip more records
+	doomed   map[faults.Task]doom // tasks to be given up; or their job stops, unless a grant is used
+	skipping map[faults.Task]bool // tasks that will skip more records
+}
+
+// doom is why a task cannot succeed.
+type doom struct {
+	text     string
+	onlyTask bool // the cause is only in the task
 }
 
 // holds reports whether a task waits for the log.
@@ -37,12 +43,18 @@ func (b *badTasks) doomedTasks(k wire.Kind) int {
 }
 
 // giveUpTask ends a task that cannot succeed. Its job goes on without it if the cause is only in
-// the task and the job allows it. Else the job stops, or ends without its cleanup.
+// the task and the job allows it. Else the job stops, or ends without its cleanup. While another
+// attempt may commit, nothing is decided.
 func (l *leader) giveUpTask(j *job, tk *task, text string, onlyTask bool) {
-	if tk.kind == wire.Cleanup {
+	switch {
+	case tk.kind == wire.Cleanup:
 		j.finish.cleanupError = text
 		return
+	case j.mayCommit(tk):
+		l.doom(j, tk, doom{text, onlyTask})
+		return
 	}
+	delete(j.bad.doomed, tk.key()) // another attempt may have doomed it
 	percent := j.spec.ForKind(tk.kind).MaxGivenUp
 	if percent == 0 || !onlyTask {
 		l.stopJob(j, wire.Failed, text)
@@ -59,12 +71,33 @@ func (l *leader) giveUpTask(j *job, tk *task, text string, onlyTask bool) {
 		l.stopJob(j, wire.Failed, text+committedFrom)
 		return
 	}
-	if j.bad.doomed == nil {
-		j.bad.doomed = make(map[faults.Task]string)
-	}
-	j.bad.doomed[tk.key()] = text
-	l.updateTask(j, tk)
+	l.doom(j, tk, doom{text, onlyTask})
 	l.proposeGivenUp(j, tk)
+}
+
+// doom keeps a task from further attempts.
+func (l *leader) doom(j *job, tk *task, why doom) {
+	if j.bad.doomed == nil {
+		j.bad.doomed = make(map[faults.Task]doom)
+	}
+	j.bad.doomed[tk.key()] = why
+	l.updateTask(j, tk)
+}
+
+// mayCommit reports whether an attempt of a task has the grant and runs, or is examined by a fence.
+func (j *job) mayCommit(tk *task) bool {
+	if tk.kind != j.facts.Kind() {
+		return false
+	}
+	attempt, granted := j.facts.Grant(int(tk.n))
+	return granted && (tk.attempt(attempt) != nil || j.service.fences[int(tk.n)] != nil)
+}
+
+// giveUpRevoked gives up a doomed task after the revocation of its grant.
+func (l *leader) giveUpRevoked(j *job, tk *task) {
+	if why, doomed := j.bad.doomed[tk.key()]; doomed {
+		l.giveUpTask(j, tk, why.text, why.onlyTask)
+	}
 }
 
 // wasRead reports whether reduces may have committed output from an earlier output of a map.
@@ -75,10 +108,7 @@ const committedFrom = "\nthe job cannot go on without it: reduces have committed
 // proposeGivenUp proposes to give up a doomed task. If an attempt of it has the grant, the fence
 // comes first.
 func (l *leader) proposeGivenUp(j *job, tk *task) {
-	cause, doomed := j.bad.doomed[tk.key()]
-	if !doomed {
-		return
-	}
+	cause := j.bad.doomed[tk.key()].text
 	if tk.kind == j.facts.Kind() {
 		if _, granted := j.facts.Grant(int(tk.n)); granted {
 			return
@@ -98,9 +128,9 @@ func (l *leader) givenUp(x *facts.GivenUp, changed bool) {
 		return
 	}
 	tk := j.task(wire.TaskID{Job: j.id, Kind: x.Kind, N: x.Task})
-	if text, doomed := j.bad.doomed[tk.key()]; !changed {
+	if why, doomed := j.bad.doomed[tk.key()]; !changed {
 		if doomed && j.wasRead(x.Kind) {
-			l.stopJob(j, wire.Failed, text+committedFrom)
+			l.stopJob(j, wire.Failed, why.text+committedFrom)
 		}
 		return
 	}

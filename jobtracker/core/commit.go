@@ -119,7 +119,7 @@ func (l *leader) updateCommitting(j *job, n int) {
 func (l *leader) revoked(j *job, x *facts.Revoked) {
 	delete(j.service.fences, x.Task)
 	l.updateCommitting(j, x.Task)
-	l.proposeGivenUp(j, j.committingTask(x.Task))
+	l.giveUpRevoked(j, j.committingTask(x.Task))
 	l.touch(j)
 }
 

@@ -433,4 +433,4 @@ func (p proposals) repropose(c *Core, key string) {
 
 func (p proposals) drop(key string) { delete(p, key) }
 
-func (p proposals) has(x facts.Fact) bool { return p[x.Name()] != nil }
+func (p proposals) has(x facts.Fact) bool { return len(p) > 0 && p[x.Name()] != nil }

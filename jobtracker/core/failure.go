@@ -29,6 +29,7 @@ func (l *leader) attemptFailed(j *job, t *tracker, tk *task, id wire.AttemptID, 
 	reason, usedUp := j.faults.AttemptsUsedUp(tk.key(), id.Task, j.spec.ForKind(tk.kind).MaxAttempts)
 	switch {
 	case !j.needsTask(tk):
+	case (r.Fatal || usedUp) && l.endOptionalRerun(j, tk):
 	case r.Fatal:
 		l.giveUpTask(j, tk, failure.String(), r.BadInput)
 	case usedUp:
@@ -58,6 +59,26 @@ func (l *leader) flowStopping(j *job) bool {
 // if all homes have gathered the map's output since.
 func (j *job) needsTask(tk *task) bool {
 	return tk.kind != wire.Map || j.facts.Reduces() == 0 || j.facts.Running() && j.needsOutput(&j.maps[tk.n])
+}
+
+// endOptionalRerun ends the rerun of a map that the job does not need: a draining tracker serves its
+// output, or all partitions are gathered and only could move with it. It reports whether that is so.
+func (l *leader) endOptionalRerun(j *job, tk *task) bool {
+	if tk.kind != wire.Map || j.facts.Reduces() == 0 {
+		return false
+	}
+	switch m := &j.maps[tk.n]; {
+	case m.recompute:
+		m.recompute = false
+		l.updateMap(j, int(tk.n))
+	case m.digestKnown && j.partitions.ungathered == 0:
+		j.outputs.recomputeFailed = true
+		l.recomputeEnded(j)
+	default:
+		return false
+	}
+	j.faults.AddTrouble(fmt.Sprintf("%v is not rerun any more: its reruns have failed, and the job can go on without them", j.idOf(tk)))
+	return true
 }
 
 // stopJob proposes to stop the job, unless its end is being recorded: the history may exist

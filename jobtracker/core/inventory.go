@@ -200,18 +200,20 @@ func (l *leader) adoptableTask(t *tracker, j *job, id wire.AttemptID) *task {
 	case state != wire.Running || !id.Task.Kind.Slotted():
 		return nil
 	case id.Task.Kind == wire.Map && n < len(j.maps):
-		return l.adoptable(j, &j.maps[n].task, id, j.maps[n].output.atHand(), true)
+		m := &j.maps[n]
+		return l.adoptable(j, &m.task, id, !m.output.atHand() && m.mayRunOn(t, j.spec.Maps.Speculative))
 	case id.Task.Kind == wire.Reduce && n < len(j.reduces):
-		h := &j.partitions.homes[n]
-		return l.adoptable(j, &j.reduces[n], id, false, h.tracker == t)
+		return l.adoptable(j, &j.reduces[n], id, j.partitions.homes[n].tracker == t && j.mayRunReduce(n))
 	}
 	return nil
 }
 
 // adoptable decides for an attempt with a slot. An attempt with the grant continues, unless a
-// fence examines it. Another attempt continues if the task has neither output nor attempts, and
-// a reduce only at its home.
-func (l *leader) adoptable(j *job, tk *task, id wire.AttemptID, hasOutput, atHome bool) *task {
+// fence examines it. Another attempt continues if it could be launched now: the task has no output,
+// and at most one other attempt, elsewhere; and a reduce only at its home. So of two attempts of a
+// reduce the one that is not at home may end, but not both: an attempt that ends elsewhere does
+// not hinder the other.
+func (l *leader) adoptable(j *job, tk *task, id wire.AttemptID, mayRun bool) *task {
 	if id.Task.Kind == j.facts.Kind() {
 		if grant, ok := j.facts.Grant(id.Task.N); ok {
 			if grant == id.N && j.service.fences[id.Task.N] == nil {
@@ -223,7 +225,7 @@ func (l *leader) adoptable(j *job, tk *task, id wire.AttemptID, hasOutput, atHom
 			return nil
 		}
 	}
-	if hasOutput || !atHome || tk.runs() {
+	if !mayRun {
 		return nil
 	}
 	return tk

@@ -13,19 +13,20 @@ import (
 // mapOutputs sums up the chosen outputs of a job's maps, and has the updates for homes. If a map
 // has succeeded more than once, homes gather the chosen output.
 type mapOutputs struct {
-	digestsKnown  int                     // number of maps with a known digest
-	digestSum     uint64                  // sum of the known digests
-	chosen        int                     // number of maps with a chosen output at hand
-	bytes         int64                   // size of the chosen outputs
-	input         int64                   // input bytes of the maps with chosen outputs
-	fetched       int64                   // bytes that homes have gathered
-	completeSince time.Duration           // when all outputs were at hand; valid if chosen has all maps
-	recomputing   bool                    // see recomputeLost
-	hash          uint64                  // hash of all digests when all are known; 0: not computed
-	expected      map[string]*expectation // by name of a restarted tracker
-	fullUpdate    taskset.Set             // indexes of trackers that get all outputs at the end of the Step
-	justChosen    []int32                 // maps with outputs chosen in this Step
-	queued        bool                    // the job is in todo.outputsQueued
+	digestsKnown    int                     // number of maps with a known digest
+	digestSum       uint64                  // sum of the known digests
+	chosen          int                     // number of maps with a chosen output at hand
+	bytes           int64                   // size of the chosen outputs
+	input           int64                   // input bytes of the maps with chosen outputs
+	fetched         int64                   // bytes that homes have gathered
+	completeSince   time.Duration           // when all outputs were at hand; valid if chosen has all maps
+	recomputing     bool                    // see recomputeLost
+	recomputeFailed bool                    // a map that recomputeLost reran has failed for good
+	hash            uint64                  // hash of all digests when all are known; 0: not computed
+	expected        map[string]*expectation // by name of a restarted tracker
+	fullUpdate      taskset.Set             // indexes of trackers that get all outputs at the end of the Step
+	justChosen      []int32                 // maps with outputs chosen in this Step
+	queued          bool                    // the job is in todo.outputsQueued
 }
 
 // forget drops all updates of a job that has ended or stops.
@@ -231,17 +232,25 @@ func (l *leader) dropOutputs(j *job, outputs []int) {
 // home does not reach; nil: that is not the cause.
 func (l *leader) rerunLost(j *job, r *wire.OutputLost, unreached []string) {
 	m := &j.maps[r.Map]
-	rejected := j.faults.RejectOutput(m.key(), r.Attempt)
 	j.faults.AddTrouble(fmt.Sprintf("%v runs again, its output is lost: %s", j.idOf(&m.task), r.Reason))
 	j.avoid(&m.task, l.outputOf(j, r.Map).Tracker)
 	if len(unreached) > 0 {
 		l.leave(j, &m.task, unreached...)
 	}
-	l.dropOutput(j, r.Map)
-	l.updateMap(j, r.Map)
+	l.rejectOutput(j, r.Map, r.Reason)
+}
+
+// rejectOutput drops the chosen output of a map, which cannot be read. If the map reruns, it avoids
+// the tracker.
+func (l *leader) rejectOutput(j *job, n int, reason string) {
+	m := &j.maps[n]
+	rejected := j.faults.RejectOutput(m.key(), m.output.attempt)
+	j.avoid(&m.task, l.outputOf(j, n).Tracker)
+	l.dropOutput(j, n)
+	l.updateMap(j, n)
 	l.touch(j)
 	if rejected > faults.MaxRejected {
-		l.stopJob(j, wire.Failed, fmt.Sprintf("%v: %d outputs could not be read, the last: %s", j.idOf(&m.task), rejected, r.Reason))
+		l.stopJob(j, wire.Failed, fmt.Sprintf("%v: %d outputs could not be read, the last: %s", j.idOf(&m.task), rejected, reason))
 	}
 }
 

@@ -94,9 +94,9 @@ func (l *leader) maxMoveWait(j *job, t *tracker, h *home) time.Duration {
 }
 
 // recomputeLost reruns maps with lost outputs although all partitions are gathered, since a
-// partition is about to move.
+// partition is about to move. If such a map has failed for good, partitions stay where they are.
 func (l *leader) recomputeLost(j *job) {
-	if !j.outputs.recomputing {
+	if !j.outputs.recomputing && !j.outputs.recomputeFailed {
 		j.outputs.recomputing = true
 		l.rerunMissing(j)
 	}
@@ -110,13 +110,17 @@ func (l *leader) recomputeEnded(j *job) {
 	}
 }
 
+// recomputeTime estimates how long it takes to recompute the lost map outputs of a job; 0: none is lost.
+func (l *leader) recomputeTime(j *job) time.Duration {
+	if j.outputs.chosen == len(j.maps) {
+		return 0
+	}
+	return l.taskTime(j, mapPhase).Time
+}
+
 // moveTime estimates how long it takes to gather a partition again.
 func (l *leader) moveTime(j *job, t *tracker, h *home) time.Duration {
-	recompute := time.Duration(0)
-	if j.outputs.chosen < len(j.maps) {
-		recompute = l.taskTime(j, mapPhase).Time
-	}
-	return minMoveTime + recompute + min(forecast.GatherTime(h.report.Bytes, t.hosting.fetchRate), locality.MaxDelay)
+	return minMoveTime + l.recomputeTime(j) + min(forecast.GatherTime(h.report.Bytes, t.hosting.fetchRate), locality.MaxDelay)
 }
 
 // slotWait estimates how long the last ready partition at a tracker waits for a slot there.

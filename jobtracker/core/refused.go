@@ -5,6 +5,7 @@ import (
 
 	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/faults"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -25,6 +26,10 @@ func (c *Core) refused(r Refused) {
 		c.leader.endRefused(x, r.Err)
 	case *facts.TrackerExcluded:
 		c.leader.exclusionChanged(x.Tracker, x.Incarnation, false)
+	case *facts.GivenUp:
+		c.leader.giveUpRefused(x, r.Err)
+	case *facts.Skipped:
+		c.leader.skipped(x, false)
 	case *facts.PoolsChanged:
 		c.leader.sharing.pendingPools, c.leader.sharing.poolsError = nil, r.Err.Error()
 	}
@@ -41,4 +46,14 @@ func (l *leader) endRefused(x *facts.Ended, reason error) {
 	shorter.Troubles = []string{wire.Truncate(fmt.Sprintf("its counters are not kept: %v", reason), wire.MaxTrouble)}
 	j.finish.endFact = &shorter
 	l.propose(j.finish.endFact)
+}
+
+// giveUpRefused stops the job of a task that cannot succeed and could not be given up.
+func (l *leader) giveUpRefused(x *facts.GivenUp, reason error) {
+	j := l.jobs[x.Job]
+	if j == nil {
+		return
+	}
+	why := j.bad.doomed[faults.Task{Kind: x.Kind, N: int32(x.Task)}]
+	l.stopJob(j, wire.Failed, fmt.Sprintf("%s\nthe job cannot go on without it: %v", why.text, reason))
 }

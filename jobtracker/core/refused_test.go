@@ -120,3 +120,45 @@ func TestRefused(t *testing.T) {
 	}
 	o.feed(Refused{Key: "nothing", Err: large})
 }
+
+// TestRefusedBadTasks tests that no task waits for an entry about it that the log refuses.
+func TestRefusedBadTasks(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		properties map[string]string
+		refused    string // kind of the fact
+		check      func(t *testing.T, o *loggedCore)
+	}{
+		{"given up", map[string]string{"mapreduce.map.failures.maxpercent": "50", "mapreduce.map.maxattempts": "1"}, "given-up", func(t *testing.T, o *loggedCore) {
+			if stop := o.facts.Job(1).Stop(); !strings.Contains(stop.Reason, "oops") || !strings.Contains(stop.Reason, "refused") {
+				t.Errorf("the job stops with %q", stop.Reason)
+			}
+		}},
+		{"skipped", map[string]string{"mapreduce.map.skip.maxrecords": "1", "mapreduce.task.skip.start.attempts": "1"}, "skipped", func(t *testing.T, o *loggedCore) {
+			if !o.leader.jobs[1].assign.IsPending(0) {
+				t.Error("the map is not to be launched again")
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := newLoggedCore(Config{})
+			o.refuse = func(x facts.Fact) error {
+				if strings.Fields(x.Name())[0] == c.refused {
+					return errors.New("refused")
+				}
+				return nil
+			}
+			o.feed(FromTracker{Stream: 1, Message: &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1, MapSlots: 1, ReduceSlots: 1}})
+			o.feed(FromTracker{Stream: 1, Message: &wire.Inventory{}})
+			o.feed(Submit{Token: 1, Submission: submissionOf(1, func(p *wire.JobPlan) { p.Properties, p.Reduces = c.properties, 1 })})
+			id := wire.AttemptID{Task: wire.TaskID{Job: o.leader.jobs[1].id, Kind: wire.Setup}, N: wire.EpochAttempts}
+			o.feed(FromTracker{Stream: 1, Message: &wire.Report{Attempt: id, State: wire.AttemptSucceeded, Result: &wire.Result{Splits: &wire.SplitsDone{Maps: 2}}}})
+			o.feed(SplitsLoaded{Epoch: o.leader.epoch, Job: id.Task.Job, Splits: make([]Split, 2)})
+			id.Task.Kind = wire.Map
+			o.feed(FromTracker{Stream: 1, Message: &wire.Report{
+				Attempt: id, State: wire.AttemptFailed, Result: &wire.Result{Error: "oops", Died: &wire.Position{Record: 5}},
+			}})
+			c.check(t, o)
+		})
+	}
+}

@@ -55,8 +55,13 @@ func (l *leader) speculate(urgent bool) {
 	if len(l.todo.stragglers) == 0 {
 		return
 	}
+	looked := 0
 	l.todo.stragglers = slices.DeleteFunc(l.todo.stragglers, func(x straggling) bool {
 		j := x.job
+		if looked > maxLooked {
+			l.alarm(j, l.now.Truncate(lookGrid)+lookGrid) // the same in all Steps until then
+			return false
+		}
 		if urgent && !l.missesDeadline(j) {
 			return false
 		}
@@ -65,6 +70,7 @@ func (l *leader) speculate(urgent bool) {
 			return true
 		}
 		if l.assign.Spare(&j.assign, x.phase, urgent) {
+			looked += j.attempts.Len() + l.assign.FreeTrackers(x.phase).Len()
 			l.speculateOn(j, x.phase, urgent)
 		}
 		l.nextLook(j, x.phase)
@@ -99,6 +105,9 @@ func (l *leader) nextLook(j *job, phase int) {
 
 const lookGrid = 50 * time.Millisecond
 
+// maxLooked is the number of attempts and free trackers after which a Step looks at no other job.
+const maxLooked = 1000
+
 // speculateOn launches second attempts in a phase with slots to spare.
 func (l *leader) speculateOn(j *job, phase int, urgent bool) {
 	p, attempts, slow := l.stragglers(j, phase)
@@ -106,6 +115,10 @@ func (l *leader) speculateOn(j *job, phase int, urgent bool) {
 	chosen := speculation.Choose(&p, j.spec.Speculation, attempts, sites, func(a, s int) bool {
 		return slow[a].tracker != trackers[s] && !j.avoids(slow[a].task, trackers[s])
 	})
+	if phase == reducePhase && len(chosen) > 0 && j.outputs.chosen < len(j.maps) {
+		l.recomputeLost(j) // before any move, see moving.go
+		return
+	}
 	for _, c := range chosen {
 		l.launchBeside(j, slow[c.Attempt], trackers[c.Site])
 		if !l.assign.Spare(&j.assign, phase, urgent) {
@@ -130,7 +143,7 @@ func (l *leader) launchBeside(j *job, a *attempt, t *tracker) {
 }
 
 // stragglers describes a phase of a job for package speculation, with the attempts of the tasks that
-// may have a second one, by id.
+// may have a second one, in no order.
 func (l *leader) stragglers(j *job, phase int) (p speculation.Phase, list []speculation.Attempt, attempts []*attempt) {
 	all := &j.measures.Phases[phase].All
 	p = speculation.Phase{Tasks: j.totalTasks(phase), Ended: *all, Deviation: all.Deviation()}
@@ -138,7 +151,7 @@ func (l *leader) stragglers(j *job, phase int) (p speculation.Phase, list []spec
 		p.Ended, p.Others = history.Sum{Tasks: 1, Took: l.usualTime(j, phase)}, true
 	}
 	if phase == reducePhase {
-		p.Before = minMoveTime + forecast.GatherTime(int64(l.partitionBytes(j)), l.usualRate())
+		p.Before = minMoveTime + l.recomputeTime(j) + forecast.GatherTime(int64(l.partitionBytes(j)), l.usualRate())
 	}
 	for a := range j.runningAttempts(phase) {
 		switch {
@@ -152,7 +165,6 @@ func (l *leader) stragglers(j *job, phase int) (p speculation.Phase, list []spec
 			}
 		}
 	}
-	slices.SortFunc(attempts, func(x, y *attempt) int { return x.id.Compare(y.id) })
 	ages := runningTasks{wall: l.wall(), warmUp: l.overheads.WarmUp}
 	for _, a := range attempts {
 		x := speculation.Attempt{Age: ages.age(a), There: j.measures.TasksOn(a.tracker.number, phase)}
@@ -204,8 +216,14 @@ func (tk *task) runsOn(t *tracker) bool {
 // mayRunReduce reports whether a reduce may be launched at its home, as to its running attempts:
 // none runs, or only one elsewhere.
 func (j *job) mayRunReduce(p int) bool {
-	a := j.reduces[p].attempts
-	return a == nil || j.spec.Reduces.Speculative && a.next == nil && a.tracker != j.partitions.homes[p].tracker
+	return j.reduces[p].mayRunOn(j.partitions.homes[p].tracker, j.spec.Reduces.Speculative)
+}
+
+// mayRunOn reports whether a task may have an attempt on a tracker, as to its running attempts: none
+// runs, or only one elsewhere if tasks may have second attempts.
+func (tk *task) mayRunOn(t *tracker, speculative bool) bool {
+	a := tk.attempts
+	return a == nil || speculative && a.next == nil && a.tracker != t
 }
 
 // A setup, commit, cleanup or fence gets a second attempt after slowService, or after slowServices

@@ -48,3 +48,24 @@ func TestStraggler(t *testing.T) {
 	}
 	t.Log(took)
 }
+
+// TestLooks checks that one Step looks for slow tasks of few jobs, and later Steps at the others.
+func TestLooks(t *testing.T) {
+	f := newFleet(t, fleetSize{trackers: 200, jobs: 20, maps: 40, inputRacks: 1}, nil)
+	for range 200 {
+		f.endNext()
+	}
+	f.now += time.Second
+	f.step(Tick{})
+	left := len(f.core.leader.todo.stragglers)
+	if left < 10 || left == 20 {
+		t.Errorf("after one Step %d of 20 jobs still wait for a look", left)
+	}
+	for began := f.now; len(f.core.leader.todo.stragglers) > 0; f.step(Tick{}) {
+		at, ok := f.core.Wake()
+		if !ok || at > began+time.Second {
+			t.Fatalf("%d jobs wait for a look, and the core wakes up at %v", len(f.core.leader.todo.stragglers), at)
+		}
+		f.now = at
+	}
+}

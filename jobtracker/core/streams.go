@@ -107,7 +107,7 @@ func (l *leader) welcome(id Stream, t *tracker, h *wire.Hello) {
 	l.fleet.byStream[id] = t
 	t.contact.stream, t.contact.lastHeard = id, l.now
 	l.setCapacity(t, [2]int{h.MapSlots, h.ReduceSlots}, "")
-	l.setHealth(t, "")
+	l.setHealth(t, "") // an unhealthy tracker says so again before its inventory: it gets no work before
 	l.diskDropped(t, h.DisksAbandoned)
 	l.send(t, &wire.Welcome{
 		Epoch: l.epoch, Incarnation: t.Incarnation, Lease: l.c.cfg.Lease, Cluster: l.facts.Boot().Cluster,

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"fmt"
+
 	"github.com/quernmr/quern/jobtracker/core/health"
 	"github.com/quernmr/quern/wire"
 )
@@ -26,10 +28,33 @@ func (l *leader) outputLost(t *tracker, r *wire.OutputLost) {
 	case (at == health.FaultFetcher || at == health.FaultHome) && l.moveHomes(j, t):
 	default:
 		unreached := l.fetches.Unreached(t.Name)
-		if at == health.FaultServer {
-			l.excludeFetching(server, reason)
-		}
+		excluded := (at == health.FaultServer || at == health.FaultUnread) && l.excludeFetching(server, reason)
 		l.rerunLost(j, r, unreached)
+		if excluded && at == health.FaultUnread {
+			l.dropUnread(server, reason)
+		}
+	}
+}
+
+// dropUnread drops all map outputs of a tracker that most others cannot read, and the maps that run
+// there: otherwise each of the others would have to find out for each output. The maps rerun
+// elsewhere if a home needs them.
+func (l *leader) dropUnread(server *tracker, reason string) {
+	outputs := l.outputsOn(server)
+	for _, j := range l.order {
+		maps := outputs[j.facts.N()]
+		if len(maps) == 0 || !j.facts.Running() {
+			continue
+		}
+		for _, m := range maps {
+			l.rejectOutput(j, m, reason)
+		}
+		j.faults.AddTrouble(fmt.Sprintf("%s of tracker %s dropped: %s", plural(len(maps), "map output"), server.Name, reason))
+	}
+	for _, a := range server.attempts {
+		if a.id.Task.Kind == wire.Map && a.job.facts.Reduces() > 0 {
+			l.killAttempt(a, "most task trackers cannot fetch map outputs from this one")
+		}
 	}
 }
 
@@ -87,7 +112,7 @@ func (l *leader) usableTrackers() (n int) {
 // excludeFetching excludes a tracker that is at fault for failed fetches, if enough others
 // remain. It reports whether the tracker is excluded or will be: its homes then move.
 func (l *leader) excludeFetching(t *tracker, reason string) bool {
-	if t.Excluded == "" {
+	if t.Excluded == "" && !l.exclusionProposed(t) {
 		if !l.fetches.MayExclude(l.otherTrackers(t)) {
 			return false
 		}

@@ -56,7 +56,7 @@ func (l *leader) updateProbation(j *job, t *tracker) {
 	if t.health.OnProbation() {
 		l.updateHeld(t)
 	}
-	if j.trackers.OnProbation(t.Name) {
+	if !j.trackers.None() && j.trackers.OnProbation(t.Name) { // mostly none: then its name is not read
 		l.updateUse(j, t)
 	}
 }
@@ -69,7 +69,9 @@ func (l *leader) updateHeld(t *tracker) {
 // succeededOn counts a succeeded attempt for its tracker.
 func (l *leader) succeededOn(a *attempt, launched time.Duration) {
 	t := a.tracker
-	a.job.trackers.SucceededOn(t.Name)
+	if !a.job.trackers.None() {
+		a.job.trackers.SucceededOn(t.Name)
+	}
 	if t.health.Succeeded(phaseOf(a.id.Task.Kind), launched) {
 		l.updateHeld(t)
 		l.serviceChanged(t)
@@ -147,8 +149,7 @@ func (l *leader) forgetTracker(t *tracker) {
 // if the task has failed elsewhere too.
 func (l *leader) failedOnProbation(a *attempt, launched time.Duration) bool {
 	t := a.tracker
-	elsewhere := func(name string) bool { return name != t.Name }
-	if !t.health.OnProbation() || !t.health.FailsProbation(launched, l.otherTrackers(t)) || slices.ContainsFunc(a.job.faults.Avoided(a.task.key()), elsewhere) {
+	if !t.health.OnProbation() || !t.health.FailsProbation(launched, l.otherTrackers(t)) || a.job.faults.FailedElsewhere(a.task.key(), t.Name) {
 		return false
 	}
 	l.exclude(t, "after an exclusion it was tried again, and "+a.id.Task.String()+" failed there")

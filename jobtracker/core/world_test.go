@@ -452,13 +452,23 @@ func (w *world) checkInLine() {
 			waits := may && l.toLaunch(j, i) > 0
 			if i == mapPhase {
 				_, deferred := j.assign.Deferred()
-				waits = waits && !deferred && l.toLaunch(j, i) > j.assign.Queued(i)
+				waits = waits && !deferred && !l.shutOut(j) && l.toLaunch(j, i) > j.assign.Queued(i)
 			}
 			if in := slices.Contains(line, &j.assign); in != waits {
 				w.fail("%v is in line for a %v slot: %v, want %v", j.id, l.phases[i].kind, in, waits)
 			}
 		}
 	}
+}
+
+// shutOut reports whether a job is shut out, and has a cause for that.
+func (l *leader) shutOut(j *job) bool {
+	for i := range l.assign.FreeTrackers(mapPhase).All() {
+		if !j.assign.Banned(&l.fleet.byIndex[i].assign) {
+			return false
+		}
+	}
+	return j.assign.ShutOut()
 }
 
 // checkFacts compares the facts with the file system and with earlier facts.

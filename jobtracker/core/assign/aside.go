@@ -9,9 +9,8 @@ import "slices"
 // the trackers with free slots. A map that has failed on every tracker is not set aside and may run
 // anywhere; setAside returns whether there is one.
 func (a *Assigner) setAside(j *Job) (mayRun bool) {
-	banned := a.bannedFromFree(j)
 	for m := range j.relaxed.All() {
-		if !banned && a.cluster.StopAvoiding(j, m) {
+		if a.cluster.StopAvoiding(j, m) {
 			mayRun = true
 			continue
 		}

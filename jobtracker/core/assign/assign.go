@@ -35,12 +35,13 @@
 // is free, its wait is over, one of its maps becomes relaxed, or the rule changes.
 //
 // A map is relaxed if it waits for no local slot: it has failed, no tracker on a node with its
-// input takes maps, its job is banned from a tracker, or its wait is over.
+// input takes maps of its job, or its wait is over.
 //
 // Invariants
 //
 //	A1  After a round no map slot is free, or no job is in the line of maps. A job
-//	    that waits beside free slots is deferred, has maps set aside, or may take no more.
+//	    that waits beside free slots is deferred or shut out, has maps set aside, or may take no
+//	    more.
 //	A2  A free map slot is either in unchecked, or no job in line and no deferred job has
 //	    a local map for it. It is in unclaimed if it is local to no pending map.
 //	    It becomes unchecked when a tracker gets its first free slot, a map local to it
@@ -71,6 +72,7 @@
 //	              begins in                     ends in
 //	not mayTake   updateLines                   updateLines, after MarkChanged
 //	deferred      mayReserve: deferUntil        recall: a local slot, a relaxed map, an alarm
+//	shut out      mayReserve: shutOut           letIn
 //	aside         mayReserve: setAside, a map   bringBack, bringAllBack, BringBack, SetBanned
 //	queued        requeue, tasks of a plan      launchQueued, dropQueue, ExpireQueues
 //
@@ -168,6 +170,7 @@ type Assigner struct {
 	deferred      []*Job
 	lastLookAhead int             // index in deferred at which lookAhead stopped
 	nodeBuffer    []locality.Node // reused memory
+	jobsShutOut   []*Job          // banned from all trackers with free map slots
 	jobsWithAside []*Job          // all jobs with maps set aside, and maybe others
 
 	meter locality.Meter
@@ -217,6 +220,7 @@ type Job struct {
 	aside   taskset.Set // maps that have failed on all trackers with free slots, see setAside
 	failed  taskset.Set // maps that have failed somewhere
 	banned  taskset.Set // indexes of trackers that run no map of the job
+	shutOut bool        // in Assigner.jobsShutOut
 	ready   int         // partitions that can be reduced now
 
 	usedSlots   [2]int
@@ -264,7 +268,7 @@ func (a *Assigner) DropJob(j *Job) {
 	a.leavePool(j)
 	a.updateLines() // removes it from the lines
 	a.jobs[j.index] = nil
-	a.jobsWithAside = without(a.jobsWithAside, j)
+	a.jobsWithAside, a.jobsShutOut = without(a.jobsWithAside, j), without(a.jobsShutOut, j)
 }
 
 // Tracker is the Assigner's state of a tracker. The owner embeds it. Fields that every end of a

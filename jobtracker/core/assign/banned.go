@@ -1,8 +1,9 @@
 package assign
 
-// A job may be banned from trackers, which then run none of its maps. While it is banned from one,
-// its maps wait for no local slots: the delay rule would count the slots of that tracker. Maps for
-// which only banned trackers have free slots are set aside.
+import "slices"
+
+// A job may be banned from trackers, which then run none of its maps: for the job, they take no
+// maps. While all free slots are on such trackers, the job is shut out: it leaves the line.
 //
 // A held tracker keeps its place, but gets no task until it is released.
 
@@ -11,8 +12,8 @@ func (a *Assigner) SetBanned(j *Job, t *Tracker, banned bool) {
 	if !j.banned.Set(int(t.index), banned) || !j.Indexed() {
 		return
 	}
-	for m := range j.pending.All() {
-		a.relax(j, m)
+	if t.takesMaps && !t.node.takesMapsOf(j, t) {
+		a.setLive(j, t.node, !banned)
 	}
 	for m := range j.aside.All() {
 		a.BringBack(j, m)
@@ -24,17 +25,41 @@ func (a *Assigner) SetBanned(j *Job, t *Tracker, banned bool) {
 // Banned reports whether a job is banned from a tracker.
 func (j *Job) Banned(t *Tracker) bool { return j.banned.Has(int(t.index)) }
 
-// bannedFromFree reports whether a job is banned from all trackers with free map slots.
+// bannedFromFree reports whether map slots are free, and a job is banned from all trackers with them.
 func (a *Assigner) bannedFromFree(j *Job) bool {
-	if j.banned.Len() == 0 {
+	free := &a.phases[Map].free
+	if j.banned.Len() == 0 || free.Len() == 0 {
 		return false
 	}
-	for i := range a.phases[Map].free.All() {
+	for i := range free.All() {
 		if !j.banned.Has(i) {
 			return false
 		}
 	}
 	return true
+}
+
+// shutOut removes a job from the line, since it is banned from all trackers with free map slots.
+func (a *Assigner) shutOut(j *Job) {
+	j.shutOut = true
+	a.jobsShutOut = append(a.jobsShutOut, j)
+	a.MarkChanged(j)
+}
+
+// ShutOut reports whether a job has left the line, since it was banned from all trackers with free map
+// slots.
+func (j *Job) ShutOut() bool { return j.shutOut }
+
+// letIn returns jobs to the line that are no longer banned from all trackers with free map slots.
+func (a *Assigner) letIn() {
+	a.jobsShutOut = slices.DeleteFunc(a.jobsShutOut, func(j *Job) bool {
+		if a.bannedFromFree(j) {
+			return false
+		}
+		j.shutOut = false
+		a.MarkChanged(j)
+		return true
+	})
 }
 
 // Held reports whether a tracker is held.

@@ -63,6 +63,9 @@ func (w *world) checkSlots() {
 		}
 		free, demanded := w.a.FreeTrackers(Map).Has(i), false
 		for _, j := range w.jobs {
+			if free && j.ShutOut() && !j.bannedFrom[t] {
+				w.t.Errorf("job %d is shut out, and tracker %d has a free map slot", j.number, i)
+			}
 			for m := range j.pending.All() {
 				demanded = demanded || j.Indexed() && slices.Contains(j.splits[m].Hosts, t.host)
 			}
@@ -216,7 +219,7 @@ func (w *world) checkIndex(j *simJob) {
 	for m, s := range j.splits {
 		live := make(map[string]bool)
 		for _, t := range w.trackers {
-			if t.takesMaps && slices.Contains(s.Hosts, t.host) {
+			if t.takesMaps && !j.bannedFrom[t] && slices.Contains(s.Hosts, t.host) {
 				live[t.host] = true
 			}
 		}

@@ -29,7 +29,7 @@ func (a *Assigner) SetRule(rule locality.Rule) {
 
 // beginWait relaxes a map that cannot get a local slot. Other maps continue an earlier wait.
 func (a *Assigner) beginWait(j *Job, m int) {
-	if j.failed.Has(m) || j.banned.Len() > 0 || j.in.live[m] == 0 {
+	if j.failed.Has(m) || j.in.live[m] == 0 {
 		a.relax(j, m)
 		return
 	}

@@ -10,7 +10,7 @@ import (
 
 // input is the locality index of one job: the nodes and racks with the input of its maps.
 type input struct {
-	live  []uint16      // by map, the number of nodes with its input and a tracker that takes maps
+	live  []uint16      // by map, the number of nodes with its input and a tracker that takes the job's maps
 	nodes taskset.Lists // by map, the indexes of the nodes with its input
 	racks taskset.Lists // by map, the numbers of the racks with its input
 

@@ -149,7 +149,7 @@ func (a *Assigner) positionOf(phase int, j *Job) position {
 	if phase == Map {
 		reserved, queued = j.reserved, j.queued[Map]
 	}
-	if !j.mayTake[phase] || a.ToLaunch(phase, j) <= reserved+queued {
+	if !j.mayTake[phase] || phase == Map && j.shutOut || a.ToLaunch(phase, j) <= reserved+queued {
 		return position{}
 	}
 	x, _ := a.PlanShare(phase, j)

@@ -5,6 +5,7 @@ import "github.com/quernmr/quern/jobtracker/core/taskset"
 // AssignMaps assigns maps to the free map slots; the package comment lists the steps. A map runs
 // again on a tracker where it failed only after it has waited for another one.
 func (a *Assigner) AssignMaps() {
+	a.letIn()
 	a.updateLines()
 	p := &a.phases[Map]
 	if p.free.Len() == 0 || p.line.Len()+len(a.deferred)+len(a.jobsWithAside) == 0 && !p.hasQueues {
@@ -107,7 +108,7 @@ func (a *Assigner) fillReserved(strict bool) bool {
 		switch t, m := a.findSlot(r, strict); {
 		case t != nil && a.mayTake(r.job, Map):
 			a.launch(r.job, m, t)
-		case t == nil && (strict || r.m >= 0 || r.job.relaxed.Len() == 0): // else its maps are set aside
+		case t == nil && (strict || (r.m >= 0 || r.job.relaxed.Len() == 0) && !a.bannedFromFree(r.job)): // else its maps are set aside, or it is shut out
 			r.job.findings.noSlotIn = a.pass // other jobs took all slots that it could use
 		}
 	}
@@ -141,6 +142,12 @@ func (a *Assigner) launchLocal(j *Job, strict bool) bool {
 // which map; -1: any. It defers a job that must wait.
 func (a *Assigner) mayReserve(j *Job, strict bool) (m int, ok bool) {
 	if j.findings.noSlotIn == a.pass {
+		return -1, false
+	}
+	if a.bannedFromFree(j) {
+		if j.reserved == 0 {
+			a.shutOut(j)
+		}
 		return -1, false
 	}
 	if j.relaxed.Len() > j.reserved {

@@ -1,17 +1,18 @@
 package assign
 
 import (
+	"slices"
+
 	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/locality"
 )
 
 // node is a machine with trackers or input.
 type node struct {
-	host        string
-	trackers    []*Tracker
-	mapTrackers int         // number of trackers with takesMaps
-	jobs        taskset.Set // indexes of jobs with input there
-	index       int32       // in Assigner.byNode and Assigner.demand
+	host     string
+	trackers []*Tracker
+	jobs     taskset.Set // indexes of jobs with input there
+	index    int32       // in Assigner.byNode and Assigner.demand
 }
 
 // demandUnit is the demand of one pending map. Its nodes share it equally, so it is divisible by
@@ -42,32 +43,36 @@ func (a *Assigner) dropNode(n *node) {
 }
 
 // setTakesMaps updates the index after a change of Tracker.takesMaps. It relaxes maps without a
-// node that has their input and a tracker that takes maps.
+// node that has their input and a tracker that takes them.
 func (a *Assigner) setTakesMaps(t *Tracker, takesMaps bool) {
-	n := t.node
-	switch {
-	case takesMaps:
+	if takesMaps {
 		a.mapTrackers++
-		if n.mapTrackers++; n.mapTrackers > 1 {
-			return
-		}
-	default:
+	} else {
 		a.mapTrackers--
 		a.bringAllBack() // maps set aside may have waited for this tracker only
-		if n.mapTrackers--; n.mapTrackers > 0 {
-			return
+	}
+	for index := range t.node.jobs.All() {
+		if j := a.jobs[index]; !j.Banned(t) && !t.node.takesMapsOf(j, t) {
+			a.setLive(j, t.node, takesMaps)
 		}
 	}
-	for index := range n.jobs.All() {
-		j := a.jobs[index]
-		for _, m := range j.in.onNodes.at(n.index) {
-			if takesMaps {
-				j.in.live[m]++
-				continue
-			}
-			if j.in.live[m]--; j.in.live[m] == 0 && j.pending.Has(int(m)) {
-				a.relax(j, int(m))
-			}
+}
+
+// takesMapsOf reports whether a tracker of the node, except one, takes maps of a job.
+func (n *node) takesMapsOf(j *Job, except *Tracker) bool {
+	return slices.ContainsFunc(n.trackers, func(t *Tracker) bool { return t != except && t.takesMaps && !j.Banned(t) })
+}
+
+// setLive updates a job's maps with input on a node that begins or ceases to have a tracker that
+// takes them.
+func (a *Assigner) setLive(j *Job, n *node, live bool) {
+	for _, m := range j.in.onNodes.at(n.index) {
+		if live {
+			j.in.live[m]++
+			continue
+		}
+		if j.in.live[m]--; j.in.live[m] == 0 && j.pending.Has(int(m)) {
+			a.relax(j, int(m))
 		}
 	}
 }
@@ -103,7 +108,7 @@ func (a *Assigner) SetSplits(j *Job, splits []Split) {
 		in.nodes.End()
 		in.racks.End()
 		for _, i := range in.nodes.At(m) {
-			if a.byNode[i].mapTrackers > 0 {
+			if a.byNode[i].takesMapsOf(j, nil) {
 				in.live[m]++
 			}
 		}

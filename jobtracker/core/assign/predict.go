@@ -48,7 +48,7 @@ func (a *Assigner) predict(j *Job, m int, task time.Duration) (time.Duration, bo
 		n, s := a.byNode[i], &a.nodeBuffer[k]
 		s.Releases, s.Ahead, s.Task = s.Releases[:0], float64(a.demand[i])/demandUnit-1, task
 		for _, t := range n.trackers {
-			if t.takesMaps {
+			if t.takesMaps && !j.Banned(t) {
 				s.Releases = a.releases(t, s.Releases)
 			}
 		}

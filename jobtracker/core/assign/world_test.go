@@ -233,7 +233,7 @@ func (w *world) dropJob(j *simJob) {
 	}
 	w.a.DropJob(&j.Job)
 	w.jobs = without(w.jobs, j)
-	for _, list := range [][]*Job{w.a.jobs, w.a.jobsWithAside, w.a.deferred, w.a.InLine(Map), w.a.InLine(Reduce)} {
+	for _, list := range [][]*Job{w.a.jobs, w.a.jobsWithAside, w.a.jobsShutOut, w.a.deferred, w.a.InLine(Map), w.a.InLine(Reduce)} {
 		if slices.Contains(list, &j.Job) {
 			w.t.Fatalf("job %d was dropped, but is in a list", j.number)
 		}

@@ -9,6 +9,7 @@
 //	NewFailure, AddTrouble    make the texts for users
 //	Excuse                    excuses a failure that is not the attempt's fault, up to MaxRejected
 //	Avoid, Fail               count it against its task, and perhaps its tracker
+//	FailedElsewhere           reports whether the task may be the cause, and not the tracker
 //	AttemptsUsedUp            reports whether the job fails
 //	DelayRetry                else sets when the task may be retried, and where
 //	        |
@@ -136,6 +137,11 @@ func (x *Faults) FailuresOfKind(k wire.Kind) int { return x.failures[k] }
 
 // Failures counts the failures of a task, without excused ones.
 func (x *Faults) Failures(t Task) int { return len(x.get(t).failed) }
+
+// FailedElsewhere reports whether a task has failed on another tracker, and not succeeded since.
+func (x *Faults) FailedElsewhere(t Task, tracker string) bool {
+	return slices.ContainsFunc(x.get(t).blames, func(b Blame) bool { return b.Tracker != tracker })
+}
 
 // TakeBlames returns and removes the failures that count against their trackers, when the task has
 // succeeded on another one.

@@ -60,8 +60,14 @@ func TestFail(t *testing.T) {
 	if x.HasFailure(mapTask, 1002) {
 		t.Error("a failure of the reduce counts for the map")
 	}
+	if !x.FailedElsewhere(mapTask, "t1") || x.FailedElsewhere(reduce, "t1") || !x.FailedElsewhere(reduce, "t2") {
+		t.Error("failures on other trackers are not known, or those on the same one count")
+	}
 	if got, want := x.TakeBlames(mapTask), []Blame{{"t1", time.Second}, {"t2", 2 * time.Second}}; !slices.Equal(got, want) {
 		t.Errorf("the map's failures count against %v, want %v", got, want)
+	}
+	if x.FailedElsewhere(mapTask, "t1") || x.FailedElsewhere(Task{wire.Map, 9}, "t1") {
+		t.Error("it has succeeded since it failed elsewhere, or did not fail")
 	}
 	if got := x.TakeBlames(mapTask); got != nil {
 		t.Errorf("they count twice: %v", got)

@@ -31,12 +31,13 @@ const (
 	FaultUnclear Fault = iota
 	FaultHome          // the fetcher, for now: it fails at more trackers than it reaches, and than fail at the server
 	FaultFetcher       // the fetcher: it fails at more than half of all trackers
-	FaultServer        // the server: more than half of all trackers fail at it, or the fetcher reaches half of them
+	FaultServer        // the server: the fetcher reaches half of all trackers
+	FaultUnread        // the server: more than half of all trackers fail at it
 )
 
 // Fail records that one tracker could not fetch from another, and judges them. Meanwhile the tracker
-// reached others: the number of those in service. all is the number of trackers. FaultFetcher and
-// FaultServer come with a reason to exclude the tracker.
+// reached others: the number of those in service. all is the number of trackers. All but
+// FaultUnclear and FaultHome come with a reason to exclude the tracker.
 func (f *Fetches) Fail(by, from string, reached, all int, now time.Duration) (at Fault, reason string) {
 	f.by, f.from = f.by.add(by, from, now), f.from.add(from, by, now)
 	servers, fetchers := f.by.count(by, now), f.from.count(from, now)
@@ -44,7 +45,7 @@ func (f *Fetches) Fail(by, from string, reached, all int, now time.Duration) (at
 	case 2*servers > all:
 		return FaultFetcher, fmt.Sprintf("it could not fetch map outputs from %d of the %d other task trackers", servers, all-1)
 	case 2*fetchers > all:
-		return FaultServer, fmt.Sprintf("%d of the %d other task trackers could not fetch map outputs from it", fetchers, all-1)
+		return FaultUnread, fmt.Sprintf("%d of the %d other task trackers could not fetch map outputs from it", fetchers, all-1)
 	case reached > 0 && 2*(reached+1) >= all:
 		return FaultServer, fmt.Sprintf("task tracker %s could not fetch map outputs from it, but from %d others", by, reached)
 	case servers > fetchers && servers > reached+1:

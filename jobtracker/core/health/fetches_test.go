@@ -23,7 +23,7 @@ func TestFetches(t *testing.T) {
 		{"a fetcher that fails more often", []string{"a b", "a c"}, 4, FaultHome, ""},
 		{"a fetcher that fails at most", []string{"a b", "a c", "a d"}, 4, FaultFetcher, "it could not fetch map outputs from 3 of the 3 other task trackers"},
 		{"two of four fail at one", []string{"a d", "b d"}, 4, FaultUnclear, ""},
-		{"a server at which most fail", []string{"a d", "b d", "c d"}, 4, FaultServer, "3 of the 3 other task trackers could not fetch map outputs from it"},
+		{"a server at which most fail", []string{"a d", "b d", "c d"}, 4, FaultUnread, "3 of the 3 other task trackers could not fetch map outputs from it"},
 		{"a fetcher that reaches half of all, with itself", []string{"a d 1"}, 4, FaultServer, "task tracker a could not fetch map outputs from it, but from 1 others"},
 		{"a fetcher that reaches less", []string{"a d 1"}, 5, FaultUnclear, ""},
 		{"a fetcher alone", []string{"a b 0"}, 2, FaultUnclear, ""},
@@ -103,17 +103,17 @@ func TestFetchesModel(t *testing.T) {
 			case len(servers) > all/2:
 				want = FaultFetcher
 			case len(fetchers) > all/2:
-				want = FaultServer
+				want = FaultUnread
 			case reached > 0 && reached+1 >= all-all/2:
 				want = FaultServer
 			case len(servers) > max(len(fetchers), reached+1):
 				want = FaultHome
 			}
 			at, reason := f.Fail(name(by), name(from), reached, all, now)
-			if at != want || (reason != "") != (at == FaultFetcher || at == FaultServer) {
+			if at != want || (reason != "") != (at == FaultFetcher || at == FaultServer || at == FaultUnread) {
 				t.Fatalf("%s cannot fetch from %s: fault %v, reason %q, want %v", name(by), name(from), at, reason, want)
 			}
-			if 2*bad < all && (at == FaultFetcher && by >= bad || at == FaultServer && from >= bad) {
+			if 2*bad < all && (at == FaultFetcher && by >= bad || at >= FaultServer && from >= bad) {
 				t.Fatalf("%s cannot fetch from %s, the first %d of %d trackers are bad: fault %v", name(by), name(from), bad, all, at)
 			}
 		}

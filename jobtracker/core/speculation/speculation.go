@@ -36,6 +36,7 @@ package speculation
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -152,25 +153,27 @@ func Choose(p *Phase, r Rules, attempts []Attempt, sites []Site, allowed func(at
 	if !p.Comparable() {
 		return nil
 	}
+	free, freeSlots, fastest := make([]int, len(sites)), 0, time.Duration(math.MaxInt64)
+	for s := range sites {
+		free[s] = sites[s].Free
+		freeSlots += free[s]
+		fastest = min(fastest, p.at(&sites[s]))
+	}
 	left := make([]time.Duration, len(attempts))
-	order := make([]int, 0, len(attempts))
+	var order []int // mostly empty: most attempts would end no sooner on the fastest site
 	for i := range attempts {
-		if left[i] = p.Remaining(r, &attempts[i]) - p.Before; left[i] > minGain {
+		if left[i] = p.Remaining(r, &attempts[i]) - p.Before; freeSlots > 0 && gains(left[i], fastest) {
 			order = append(order, i)
 		}
 	}
 	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(left[y], left[x]) })
-	free := make([]int, len(sites))
-	for s := range sites {
-		free[s] = sites[s].Free
-	}
 	for _, i := range order {
-		if len(chosen) >= p.Limit(r) {
+		if len(chosen) >= min(p.Limit(r), freeSlots) {
 			break
 		}
 		best := -1
 		for s := range sites {
-			if free[s] > 0 && p.gains(left[i], &sites[s]) && allowed(i, s) && (best < 0 || p.better(sites, free, s, best)) {
+			if free[s] > 0 && gains(left[i], p.at(&sites[s])) && allowed(i, s) && (best < 0 || p.better(sites, free, s, best)) {
 				best = s
 			}
 		}
@@ -185,9 +188,8 @@ func Choose(p *Phase, r Rules, attempts []Attempt, sites []Site, allowed func(at
 // at is the expected time of a task on a site.
 func (p *Phase) at(s *Site) time.Duration { return cmp.Or(s.There.Mean(), p.Ended.Mean()) }
 
-// gains reports whether a task with so much time left would end much sooner on a site.
-func (p *Phase) gains(left time.Duration, s *Site) bool {
-	there := p.at(s)
+// gains reports whether a task with so much time left would end much sooner where tasks take there.
+func gains(left, there time.Duration) bool {
 	return left > scaled(there, worthwhile) && left > there+minGain
 }
 
