@@ -35,8 +35,8 @@ func newTrackerFleet() trackerFleet {
 	}
 }
 
-// tracker is the leader's state of a registered task tracker. The fields up to health are read at each
-// end of a task. What of them is read fits into four cache lines.
+// tracker is the leader's state of a registered task tracker. Each end of a task reads fields up to
+// health, in four cache lines.
 type tracker struct {
 	assign        assign.Tracker
 	attempts      []*attempt  // running attempts, in no order
