@@ -19,31 +19,32 @@ import (
 
 // job is the leader's state of a job that has not ended. Several files change the largest parts:
 // partitions (homes.go, placing.go, moving.go, retry.go, inventory.go) and outputs (maps.go,
-// homes.go, moving.go, restart.go, commit.go).
+// homes.go, moving.go, restart.go, commit.go). The small fields that each end of a task reads come
+// first, to share cache lines.
 type job struct {
 	facts       *facts.Job
 	id          wire.JobID
-	spec        jobSpec
 	recovering  bool // it waits for the trackers' inventories after a change of leader
 	touched     bool // it is in todo.touched
-	service     serviceTasks
-	splits      splitsRead
+	bad         badTasks
+	trackers    health.OfJob // where its attempts fail
+	speculating speculating
+	finish      finishing
 	maps        []mapTask
 	reduces     []task
-	assign      assign.Job
 	attempts    attempts // running attempts
+	spec        jobSpec
+	service     serviceTasks
+	splits      splitsRead
+	assign      assign.Job
 	ended       past.Attempts
 	faults      faults.Faults
-	trackers    health.OfJob // where its attempts fail
 	outputs     mapOutputs
 	partitions  partitions
 	tally       tally
 	measures    forecast.Measures
 	profile     *history.Profile // profile of the last job with the same name; nil: none, or not loaded yet
 	planned     planRecord
-	speculating speculating
-	finish      finishing
-	bad         badTasks
 }
 
 // jobSpec is what was submitted, and when.

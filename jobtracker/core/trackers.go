@@ -34,24 +34,24 @@ func newTrackerFleet() trackerFleet {
 	}
 }
 
-// tracker is the leader's state of a registered task tracker. The first fields are read at each
-// end of a task, so they share cache lines.
+// tracker is the leader's state of a registered task tracker. Each end of a task reads the fields up to
+// health, in four cache lines.
 type tracker struct {
 	assign        assign.Tracker
+	attempts      []*attempt  // running attempts, in no order
+	outputs       []outputRef // chosen map outputs that are or were here
+	number        int32       // number of its name, see numberOf
+	rack          string      // see locality.Topology
 	contact       contact
 	health        health.Record
 	drain         drainProgress
-	operator      facts.OperatorExclusion // by an operator; its N is 0 if there is none
-	number        int32                   // number of its name, see numberOf
-	slots         [2]int                  // slots by phase that the tracker reported last
-	attempts      []*attempt              // running attempts, in no order
-	outputs       []outputRef             // chosen map outputs that are or were here
-	rack          string                  // see locality.Topology
-	host          string                  // see locality.HostKey
-	countedSlots  [2]int                  // its part of trackerFleet.slots
-	sharesVersion int                     // version of leader.shares that was sent to it last
+	slots         [2]int // slots by phase that the tracker reported last
+	host          string // see locality.HostKey
+	countedSlots  [2]int // its part of trackerFleet.slots
+	sharesVersion int    // version of leader.shares that was sent to it last
 	services      serviceLoad
 	hosting       hosting
+	operator      facts.OperatorExclusion // by an operator; its N is 0 if there is none
 
 	facts.Tracker // copy of its entry in Facts
 }

@@ -56,7 +56,7 @@ func (l *leader) updateProbation(j *job, t *tracker) {
 	if t.health.OnProbation() {
 		l.updateHeld(t)
 	}
-	if j.trackers.OnProbation(t.Name) {
+	if !j.trackers.None() && j.trackers.OnProbation(t.Name) { // mostly none: then its name is not read
 		l.updateUse(j, t)
 	}
 }
@@ -69,7 +69,9 @@ func (l *leader) updateHeld(t *tracker) {
 // succeededOn counts a succeeded attempt for its tracker.
 func (l *leader) succeededOn(a *attempt, launched time.Duration) {
 	t := a.tracker
-	a.job.trackers.SucceededOn(t.Name)
+	if !a.job.trackers.None() {
+		a.job.trackers.SucceededOn(t.Name)
+	}
 	if t.health.Succeeded(phaseOf(a.id.Task.Kind), launched) {
 		l.updateHeld(t)
 		l.serviceChanged(t)

@@ -84,11 +84,11 @@ type Record struct {
 	exclusionChanged time.Duration // when it was last excluded or readmitted
 	exclusions       int           // exclusions since an attempt last succeeded
 	streaks          [2]*streak    // by phase
-	pardoned         time.Duration // when it was last pardoned
 	excluded         bool          // according to the log
 	expires          bool          // its exclusion ends because its time is over
 	probation        bool          // it was excluded for its time, and no attempt launched since has succeeded
 	pardonPending    bool          // a proposed exclusion must end at once
+	pardoned         time.Duration // when it was last pardoned
 	disksDropped     int           // how often its process stopped using a disk, or unknown
 	blame            []time.Duration
 }

@@ -64,6 +64,9 @@ func (o *OfJob) FailedOn(tracker string, limits JobLimits, summarize func() JobO
 		(u.probation || u.failures*others.Usable > 2*others.Failures)
 }
 
+// None reports whether no failure is known.
+func (o *OfJob) None() bool { return len(o.trackers) == 0 }
+
 // Failures counts the failures on a tracker since its last exclusion from the job.
 func (o *OfJob) Failures(tracker string) int {
 	if u := o.trackers[tracker]; u != nil {
