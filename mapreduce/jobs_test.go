@@ -430,16 +430,17 @@ func TestPartition(t *testing.T) {
 }
 
 // TestFoldTableFlushes: the output is correct if there are more keys than the table
-// holds, whether keys repeat or not.
+// holds, whether keys repeat or not, or only close together.
 func TestFoldTableFlushes(t *testing.T) {
 	const n = 400_000
-	for _, distinct := range []int{n, n / 4, 1000} {
+	for _, c := range []struct{ distinct, inRow int }{{n, 1}, {n / 4, 1}, {1000, 1}, {n / 2, 2}} {
+		distinct := c.distinct
 		var b jobRunner
 		b.files = map[string]string{"in": "go\n"}
 		out, err := b.run(Fold(Map(Lines(), func(_ *Task, _ string, emit func(string, int64)) error {
-			pad := strings.Repeat("p", 60)
+			pad := strings.Repeat("p", 60*c.inRow)
 			for i := range n {
-				emit(pad+strconv.Itoa(i%distinct), int64(i))
+				emit(pad+strconv.Itoa(i/c.inRow%distinct), int64(i))
 			}
 			return nil
 		}), Sum).Job("j"))

@@ -35,7 +35,7 @@ func newTrackerFleet() trackerFleet {
 	}
 }
 
-// tracker is the leader's state of a registered task tracker. Each end of a task reads fields up to
+// tracker is the leader's state of a registered task tracker. Each end of a task reads the fields up to
 // health, in four cache lines.
 type tracker struct {
 	assign        assign.Tracker
