@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	lastingSeeds = flag.Int("lasting", 0, "number of seeds for TestLasting; 0: 60, or fewer with the race detector")
+	lastingSeeds = flag.Int("lasting", 60, "number of seeds for TestLasting")
 	unanswered   = flag.Bool("unanswered", false, "TestLasting: run faults that Quern does not answer yet, too")
 )
 
@@ -24,15 +24,9 @@ const firstLasting = uint64(71)
 // TestLasting: lasting faults of up to half of the task trackers fail no job, and all jobs end in
 // time.
 func TestLasting(t *testing.T) {
+	withoutRace(t)
 	t.Parallel()
 	left := *lastingSeeds
-	switch {
-	case left > 0:
-	case raceEnabled:
-		left = 15
-	default:
-		left = 60
-	}
 	missing := make(map[Kind]bool)
 	for _, k := range lastingKinds() {
 		missing[k] = *unanswered || !slices.Contains(unansweredKinds(), k)
