@@ -96,24 +96,30 @@ has_cc() {
 }
 
 # Downloads come first, so that they do not use up the tests' time limits. If one fails, its
-# tests are skipped. integration/hdfs takes longest, so the other packages run at the same
-# time, two at once: they mostly wait for processes.
+# tests are skipped. The tests mostly wait for processes, so several run at the same time. The
+# tests over HDFS run in two halves, each with a cluster of its own. TestChaos has a process of
+# its own: go test would begin it last, although it takes longest.
 step_integration() {
 	[ -d integration ] || { echo "no integration tests here"; return $skipped; }
 	missing=$(go run ./integration/downloads)
-	local all output code=0
-	all=$(go list ./integration/...) || return 1
-	output=$(mktemp) || return 1
+	local others dir code=0 pid pids=()
+	others=$(go list ./integration/... | grep -vE '/integration/hdfs$') || return 1
+	dir=$(mktemp -d) || return 1
 	local flags=(-count=1 -timeout 20m)
-	go test "${flags[@]}" -p 1 $(grep -E "$hdfs" <<<"$all") >"$output" 2>&1 &
-	go test "${flags[@]}" -p 2 -parallel 3 $(grep -vE "$hdfs" <<<"$all") || code=1
-	wait $! || code=1
-	cat "$output"
-	rm -f "$output"
+	go test "${flags[@]}" -run '^Test[A-I]' ./integration/hdfs >"$dir/1" 2>&1 &
+	pids+=($!)
+	go test "${flags[@]}" -skip '^Test[A-I]' ./integration/hdfs >"$dir/2" 2>&1 &
+	pids+=($!)
+	go test "${flags[@]}" -run '^TestChaos$' ./integration/cluster >"$dir/3" 2>&1 &
+	pids+=($!)
+	go test "${flags[@]}" -p 2 -parallel 2 -skip '^TestChaos$' $others || code=1
+	for pid in "${pids[@]}"; do
+		wait "$pid" || code=1
+	done
+	cat "$dir"/*
+	rm -rf "$dir"
 	return $code
 }
-
-hdfs='/integration/hdfs(/|$)'
 
 # Runs the parts of the container test that no other test covers, if a Docker engine is
 # available. The test, go test and engine.sh each have a time limit.
