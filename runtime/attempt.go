@@ -46,6 +46,7 @@ func newAttempt(ctx context.Context, w *worker, run *wire.Run) *attempt {
 	a.task = &Task{ID: run.Attempt, fs: w.fs, work: filepath.Join(run.Dir, "work")}
 	a.task.Ctx, a.task.cancel = context.WithCancelCause(ctx)
 	a.task.pulse.ask()
+	context.AfterFunc(a.task.Ctx, a.task.pulse.end)
 	if !w.opts.InProcess {
 		a.startUsage = measure()
 	}

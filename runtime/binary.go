@@ -33,7 +33,9 @@ func (s *Split) Binary() iter.Seq2[[]byte, []byte] {
 					continue
 				}
 				s.records++
-				s.pulse.beat()
+				if !s.pulse.beat() {
+					return false, s.ctx.Err()
+				}
 				if !yield(records.Key(), records.Value()) {
 					return false, nil
 				}

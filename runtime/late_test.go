@@ -4,11 +4,15 @@ import (
 	"errors"
 	"iter"
 	"math/rand/v2"
+	"path/filepath"
+	goruntime "runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -296,4 +300,55 @@ func TestReturnAfterEnd(t *testing.T) {
 	if left := listing(b.fs, "mem://t/data"); strings.Contains(left, "attempt") || strings.Contains(left, "a part") {
 		t.Errorf("it left %q", left)
 	}
+}
+
+// TestRecordsEnd checks that the code of an attempt that must end gets no more records, although more
+// are in memory. The reduce counts the records of all its groups.
+func TestRecordsEnd(t *testing.T) {
+	end := func(t *Task) {
+		t.cancel(errors.New("unwanted"))
+		for !t.pulse.ended.Load() {
+			goruntime.Gosched()
+		}
+	}
+	ends, read := true, 0
+	job := wordCount()
+	words := job.Maps[0]
+	job.Maps[0] = func(t *Task, in *Split, out Collector) error {
+		if !ends {
+			return words(t, in, out)
+		}
+		for range in.Lines() {
+			if read++; read == 1 {
+				end(t)
+			}
+		}
+		return nil
+	}
+	job.Reduce = func(t *Task, in Records) error {
+		for in.Next() {
+			if read++; read == 1 {
+				end(t)
+			}
+		}
+		return nil
+	}
+	plan := linesPlan()
+	plan.Reduces, plan.Combine, plan.Properties = 1, false, nil
+	b := newTrackerSim(t, plan, job)
+	b.mustRun(wire.Setup, 0, nil)
+	check := func(r wire.Result) {
+		t.Helper()
+		if read != 1 || !strings.Contains(r.Error, "canceled") && !strings.Contains(r.Error, "unwanted") {
+			t.Errorf("it read %d records, and its error is %q", read, r.Error)
+		}
+	}
+	check(b.run(wire.Map, 0, nil))
+	ends, read = false, 0
+	r := b.mustRun(wire.Map, 0, nil)
+	file := filepath.Join(b.dir, strconv.Itoa(b.attempts), mapOutputName)
+	part := must(shuffle.ReadIndex(file)).Partitions[0]
+	check(b.run(wire.Reduce, 0, func(run *wire.Run) {
+		run.Runs = []wire.Segment{{Attempt: r.Output.Attempt, File: file, Offset: part.Offset, Length: part.Length}}
+	}))
 }

@@ -99,7 +99,9 @@ func (l *lineReader) run(yield func(string) bool) (bool, error) {
 			continue
 		}
 		s.records++
-		s.pulse.beat()
+		if !s.pulse.beat() {
+			return false, s.ctx.Err()
+		}
 		if !yield(unsafe.String(unsafe.SliceData(line), len(line))) {
 			return false, nil
 		}

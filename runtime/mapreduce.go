@@ -50,7 +50,7 @@ func (a *attempt) runMap() error {
 func (a *attempt) collect(split *Split, code MapFunc) error {
 	config := shuffle.Config{Partitions: a.plan().Reduces, Memory: a.settings.sortBytes, Dir: a.cmd.Dir,
 		File: filepath.Join(a.cmd.Dir, mapOutputName), MaxRecord: int64(a.settings.recordMax),
-		Codec: a.plan().Properties[MapOutputCodec], OnProgress: a.task.pulse.beat}
+		Codec: a.plan().Properties[MapOutputCodec], OnProgress: func() { a.task.pulse.beat() }}
 	if a.job.Combine != nil {
 		config.Combine = func(in Records, emit func(key, value []byte) error) error {
 			return protect(func() error {
@@ -121,7 +121,7 @@ func (a *attempt) runReduce() error {
 	a.result.Bytes = length
 	return a.writeOutputs(wire.ReduceOutputRecords, func() error {
 		merger, err := shuffle.Merge(a.task.Ctx, a.cmd.Runs, shuffle.MergeOptions{Dir: a.cmd.Dir,
-			Client: a.worker.opts.Client, OnProgress: a.task.pulse.beat})
+			Client: a.worker.opts.Client, OnProgress: func() { a.task.pulse.beat() }})
 		if err != nil {
 			return fmt.Errorf("open the partition's runs: %w", err)
 		}
@@ -154,9 +154,8 @@ type countedRecords struct {
 
 func (m *countedRecords) Next() bool {
 	if m.attempt.task.pulse.requested.Load() {
-		m.attempt.task.pulse.answer()
 		m.attempt.bytesMerged.Store(m.BytesRead())
-		if m.attempt.task.counterError() != nil {
+		if !m.attempt.task.pulse.answer() {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,8 +26,8 @@ import (
 const blockSize = 256 << 10
 
 // Split is the input of one map: pieces of one input's files, in order. Use one of its
-// iterators, once. It ends early when the loop breaks, and on the first error, which
-// [Split.Err] returns. Split also counts the records and bytes read.
+// iterators, once. It ends early when the loop breaks or the attempt must end, and on the first
+// error, which [Split.Err] returns. Split also counts the records and bytes read.
 type Split struct {
 	Input int // index in JobPlan.Inputs
 
@@ -92,7 +93,7 @@ func (s *Split) Open(c Chunk) (ReadAtCloser, error) {
 }
 
 // CountRecord counts one record of an author's own format. more is false if the sample is
-// complete. The caller yields the record only if more is true and skip is false. The iterators
+// complete, or the attempt must end. The caller yields the record only if more is true and skip is false. The iterators
 // count by themselves.
 func (s *Split) CountRecord() (more, skip bool) {
 	if s.skip != nil && s.skip.begin() {
@@ -100,7 +101,10 @@ func (s *Split) CountRecord() (more, skip bool) {
 		return true, true
 	}
 	s.records++
-	s.pulse.beat()
+	if !s.pulse.beat() {
+		s.err = cmp.Or(s.err, s.ctx.Err())
+		return false, false
+	}
 	return !s.stopAtSample || s.rawBytes.Load() < s.sample, false
 }
 
@@ -358,7 +362,9 @@ func (s *Split) recordsOf(c Chunk, in *stream, at int64, size int, block []byte,
 				continue
 			}
 			s.records++
-			s.pulse.beat()
+			if !s.pulse.beat() {
+				return false, s.ctx.Err()
+			}
 			if !yield(want[i : i+size : i+size]) {
 				return false, nil
 			}
@@ -389,7 +395,9 @@ func (s *Split) Files() iter.Seq2[string, []byte] {
 				return true, nil
 			}
 			s.records++
-			s.pulse.beat()
+			if !s.pulse.beat() {
+				return false, s.ctx.Err()
+			}
 			return yield(c.Path, content), nil
 		})
 	}

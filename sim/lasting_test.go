@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-var lastingSeeds = flag.Int("lasting", 0, "number of seeds for TestLasting; 0: 60, or fewer with the race detector")
+var lastingSeeds = flag.Int("lasting", 60, "number of seeds for TestLasting")
 
 // One run in lateShare may be late. Of the seeds from 1 to 2000, 809 and 1211 are: several kinds of faults, one
 // after the other, delay each of the short jobs of a flow; or of half of the task trackers one is split
@@ -16,24 +16,17 @@ const lateShare = 500
 // TestLasting: lasting faults of up to half of the task trackers fail no job, and all jobs end in
 // time.
 func TestLasting(t *testing.T) {
+	withoutRace(t)
 	t.Parallel()
-	n := *lastingSeeds
-	switch {
-	case n > 0:
-	case raceEnabled:
-		n = 16
-	default:
-		n = 60
-	}
 	seeds := []uint64{70, 2389} // they have failed
-	for seed := range uint64(n) {
+	for seed := range uint64(*lastingSeeds) {
 		seeds = append(seeds, seed+1)
 	}
 	missing := make(map[Kind]bool)
 	for _, k := range lastingKinds() {
 		missing[k] = true
 	}
-	allowed := n / lateShare
+	allowed := *lastingSeeds / lateShare
 	for _, seed := range seeds {
 		r := Run(Options{Seed: seed, Lasting: true})
 		for _, f := range r.Faults {

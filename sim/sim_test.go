@@ -21,9 +21,18 @@ var (
 // enoughStorms is the number of storms that must reach every expected event.
 const enoughStorms = 100
 
-// TestStorms runs 500 random clusters, or with the race detector only enoughStorms: then the
-// test of cmd/mrsim runs 500 without it. It shrinks a failing seed and prints the command that
-// repeats it.
+// withoutRace skips a test under the race detector, where it would take seven times as long. The
+// gate also runs this package without it. Goroutines of a simulation take turns: the seeds of
+// TestStorms are enough to find races.
+func withoutRace(t *testing.T) {
+	t.Helper()
+	if raceEnabled {
+		t.Skip("it runs without the race detector")
+	}
+}
+
+// TestStorms runs 500 random clusters, or with the race detector only enoughStorms. It shrinks a
+// failing seed and prints the command that repeats it.
 func TestStorms(t *testing.T) {
 	t.Parallel()
 	n := *seeds
@@ -83,6 +92,7 @@ func TestCalm(t *testing.T) {
 // TestSickness: if one tracker fails all attempts, maps or reduces, no job fails while there are
 // other trackers.
 func TestSickness(t *testing.T) {
+	withoutRace(t)
 	left := map[Kind]int{Sick: 12, SickMaps: 12, SickReduces: 12}
 	for seed := uint64(1); len(left) > 0; seed++ {
 		faults := drawFaults(seed)
@@ -102,6 +112,7 @@ func TestSickness(t *testing.T) {
 // TestBadRecords: storms in which some tasks have a record that ends each of their attempts. Attempts skip
 // that record only, also under later leaders. Without faults every job succeeds.
 func TestBadRecords(t *testing.T) {
+	withoutRace(t)
 	skips := 0
 	for seed := range uint64(60) {
 		r := Run(Options{Seed: seed, Calm: seed < 8, BadRecords: true})
@@ -209,6 +220,7 @@ func (r missing) add(x *Result) {
 
 // TestSabotage: the checks notice each rule that is switched off.
 func TestSabotage(t *testing.T) {
+	withoutRace(t)
 	for _, s := range sabotages() {
 		t.Run(string(s), func(t *testing.T) {
 			t.Parallel()

@@ -41,7 +41,7 @@ func (l *loop) do(c core.Command) {
 	case core.StopWorker:
 		l.workers.End(c.Worker, c.Dump)
 	case core.ReadLog:
-		l.wait.Go(func() { l.event(readLog(c)) })
+		l.wait.Go(func() { l.event(l.readLog(c)) })
 	case core.Fetch:
 		l.gather.Fetch(l.ctx, c)
 	case core.Share:

@@ -88,7 +88,7 @@ func TestAttemptFillsDisk(t *testing.T) {
 	other := l.launch(wire.Map, 0, doCommit)
 	await(l, func(r *wire.Report) bool { return r.Attempt == other && r.State == wire.AttemptReady })
 	r := l.fail(doFill)
-	if !strings.Contains(r.Error, "it has filled disk "+disk+" of tracker t1: its files take ") {
+	if !strings.Contains(r.Error, "it has filled disk "+disk+" of tracker t1: its files in "+filepath.Join(disk, "jobs", job1.String())+"/attempt_") {
 		t.Errorf("error is %q", r.Error)
 	}
 	l.send(&wire.Grant{Epoch: 1, Attempt: other})
@@ -99,6 +99,44 @@ func TestAttemptFillsDisk(t *testing.T) {
 		case *wire.Report:
 			if done = m.Attempt == other && m.State.Final(); done && m.State != wire.AttemptSucceeded {
 				t.Errorf("it is %v: %+v", m.State, m.Result)
+			}
+		}
+	}
+	l.succeed(wire.Map, 2, doSucceed)
+}
+
+// TestOthersFindDiskFull: if an attempt has filled a disk, others that find the disk full end as
+// killed, which does not count against their tasks. The attempt fails, and the disk stays in use.
+func TestOthersFindDiskFull(t *testing.T) {
+	const size = 100 << 20
+	disk := t.TempDir()
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}, hooks: hooks{free: func(dir string) (int64, error) {
+		if dir != disk {
+			return size, nil
+		}
+		return max(size-sizeOf(disk), 0), nil
+	}}})
+	l.connect(1)
+	other := l.launch(wire.Map, 0, doFindFull)
+	await(l, func(r *wire.Report) bool { return r.Attempt == other && r.State == wire.AttemptReady })
+	filler := l.launch(wire.Map, 1, doFill)
+	waitUntil(t, "the full disk", func() bool { return sizeOf(disk) >= 90<<20 })
+	l.send(&wire.Grant{Epoch: 1, Attempt: other})
+	for ended := 0; ended < 2; {
+		switch m := receive(t, l.received, "the attempts' ends").(type) {
+		case *wire.Capacity:
+			t.Errorf("capacity is %+v", m)
+		case *wire.Report:
+			if !m.State.Final() {
+				continue
+			}
+			ended++
+			want, text := wire.AttemptFailed, "it has filled disk "+disk
+			if m.Attempt == other {
+				want, text = wire.AttemptKilled, "no space left on device (its own disk is "+disk+" of tracker t1) ("+filler.String()+" has filled disk "+disk
+			}
+			if m.State != want || !strings.Contains(m.Result.Error, text) {
+				t.Errorf("%v has %v: %s", m.Attempt, m.State, m.Result.Error)
 			}
 		}
 	}
@@ -147,13 +185,18 @@ func TestFullByAttempt(t *testing.T) {
 		if r := l.fail(doGrow); !strings.Contains(r.Error, disk) {
 			t.Errorf("error is %q", r.Error)
 		}
+		waitUntil(t, "the removal of its files", func() bool {
+			var st unix.Statfs_t
+			return unix.Statfs(disk, &st) != nil || st.Bavail*uint64(st.Bsize) > 99<<20
+		})
 	}
 	l.send(&wire.Grant{Epoch: 1, Attempt: other})
 	l.final(other, wire.AttemptSucceeded)
 	l.succeed(wire.Map, 2, doSucceed)
 }
 
-// TestLogsFillDisk: if a log cannot be written, its attempt fails and names the disk.
+// TestLogsFillDisk: logs have a limit of their own. If the disk is too small for them, the attempt
+// ends as killed and names the disk.
 func TestLogsFillDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("none", dir, "tmpfs", 0, "size=20m"); err != nil {
@@ -162,15 +205,15 @@ func TestLogsFillDisk(t *testing.T) {
 	defer unix.Unmount(dir, unix.MNT_DETACH)
 	l := startUnregistered(t, Config{ID: "t1", Dir: dir, Disks: []string{t.TempDir()}, Logs: Logs{Attempt: 100 << 20}})
 	l.connect(1)
-	r := l.fail(doWriteLongLog)
+	r := l.final(l.launch(wire.Map, 0, doWriteLongLog), wire.AttemptKilled)
 	if !strings.Contains(r.Error, "cannot write its log on disk "+dir) || !strings.Contains(r.Error, "no space left") {
 		t.Errorf("error is %q", r.Error)
 	}
 	l.succeed(wire.Map, 1, doSucceed) // the failed attempt's logs were cut
 }
 
-// TestFullDiskUnused: an attempt that finds a disk full fails. The tracker reports the
-// disk, keeps its slots, and uses the other disk.
+// TestFullDiskUnused: an attempt that finds a disk full of other files ends as killed. The
+// tracker reports the disk, keeps its slots, and uses the other disk.
 func TestFullDiskUnused(t *testing.T) {
 	disk := t.TempDir()
 	if err := unix.Mount("none", disk, "tmpfs", 0, "size=40m"); err != nil {
@@ -184,7 +227,7 @@ func TestFullDiskUnused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(disk, "full"), make([]byte, 38<<20), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if r := l.fail(doSpill); !strings.Contains(r.Error, disk) || !strings.Contains(r.Error, "no space left") {
+	if r := l.final(l.launch(wire.Map, 0, doSpill), wire.AttemptKilled); !strings.Contains(r.Error, "no space left on device (disk "+disk+" of tracker t1 is full, and none of its attempts has filled it") {
 		t.Errorf("error is %q", r.Error)
 	}
 	capacity := await[*wire.Capacity](l, nil)
@@ -196,7 +239,8 @@ func TestFullDiskUnused(t *testing.T) {
 	}
 }
 
-// TestDiskIsFull: the only disk is full. The attempt fails, and the tracker has no slots.
+// TestDiskIsFull: other files fill the only disk. The attempt ends as killed, and the tracker has
+// no slots.
 func TestDiskIsFull(t *testing.T) {
 	disk := t.TempDir()
 	if err := unix.Mount("none", disk, "tmpfs", 0, "size=40m"); err != nil {
@@ -209,7 +253,7 @@ func TestDiskIsFull(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(disk, "full"), make([]byte, 30<<20), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	r := l.fail(doSpill)
+	r := l.final(l.launch(wire.Map, 0, doSpill), wire.AttemptKilled)
 	if !strings.Contains(r.Error, "no space left") {
 		t.Errorf("error is %q", r.Error)
 	}

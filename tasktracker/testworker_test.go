@@ -46,6 +46,7 @@ func TestMain(m *testing.M) {
 const (
 	doSucceed         = iota
 	doCommit          // requests the grant
+	doFindFull        // requests the grant, then finds a disk full
 	doMap             // writes a map output of three records for each of two partitions
 	doReduce          // counts the records that it reads
 	doExit            // exits with status 3, after 30 lines on stderr
@@ -110,10 +111,13 @@ func testWorker() {
 func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Result) {
 	r.Counters = wire.Counters{"pid": {"self": int64(os.Getpid())}}
 	switch run.Index {
-	case doCommit:
+	case doCommit, doFindFull:
 		conn.Send(&wire.CommitReady{})
 		if _, err := wire.ReadAs[*wire.CommitGranted](in); err != nil {
 			r.Error = err.Error()
+		}
+		if run.Index == doFindFull {
+			r.Error = "write x: " + syscall.ENOSPC.Error()
 		}
 	case doMap:
 		testMap(run, &r)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# check.sh STEP...: runs the steps one after the other, even after a failure. It prints a
-# summary and exits with 1 if any step has failed. A step is skipped if its tool is
-# unavailable. The summary names skipped steps and missing programs.
+# check.sh STEP...: runs the steps one after the other, even after a failure. A step that ends
+# in & runs beside those after it, and its output comes last. check.sh prints a summary and
+# exits with 1 if any step has failed. A step is skipped if its tool is unavailable. The
+# summary names skipped steps and missing programs.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -42,7 +43,7 @@ step_staticcheck() {
 }
 
 # Packages in tools/norace start no goroutine: there the race detector finds nothing and takes
-# ten times as long.
+# ten times as long. The simulation runs both ways, most of its seeds without the race detector.
 step_unit() {
 	local race=-race failed=0 raced pure
 	raced=$(packages -v) && pure=$(packages) || return 1
@@ -53,7 +54,7 @@ step_unit() {
 	# Gating tests use the same seed every time; make unit RAPID_SEED=0 tries new ones.
 	export RAPID_SEED="${RAPID_SEED:-1}"
 	CGO_ENABLED=${race:+1} go test $race -timeout 10m $raced || failed=1
-	go test -timeout 10m $pure || failed=1
+	go test -timeout 10m $pure ./sim || failed=1
 	return $failed
 }
 
@@ -75,8 +76,7 @@ step_soak() {
 	export RAPID_SEED="${RAPID_SEED:-0}"
 	CGO_ENABLED=1 go test -race -count=1 -timeout 2h $(packages; packages -v) || failed=1
 	go test -count=1 -timeout 2h ./jobtracker/core -run TestRandom -seeds 10000 || failed=1
-	go test -count=1 -timeout 2h ./sim -run TestStorms -seeds 5000 || failed=1
-	go test -count=1 -timeout 2h ./sim -run TestLasting -lasting 2000 || failed=1
+	go test -count=1 -timeout 2h ./sim -seeds 5000 -lasting 2000 || failed=1
 	go test -count=1 -timeout 2h ./integration/hdfs -run TestJobs -megabytes 200 || failed=1
 	go test -count=1 -timeout 2h ./integration/cluster -run TestChaos -chaos 30m -chaos-seed $RANDOM -chaos-report "$PWD/docs/chaos.md" || failed=1
 	return $failed
@@ -96,24 +96,30 @@ has_cc() {
 }
 
 # Downloads come first, so that they do not use up the tests' time limits. If one fails, its
-# tests are skipped. integration/hdfs takes longest, so the other packages run at the same
-# time, two at once: they mostly wait for processes.
+# tests are skipped. The tests mostly wait for processes, so several run at the same time. The
+# tests over HDFS run in two halves, each with a cluster of its own. TestChaos has a process of
+# its own: go test would begin it last, although it takes longest.
 step_integration() {
 	[ -d integration ] || { echo "no integration tests here"; return $skipped; }
 	missing=$(go run ./integration/downloads)
-	local all output code=0
-	all=$(go list ./integration/...) || return 1
-	output=$(mktemp) || return 1
+	local others dir code=0 pid pids=()
+	others=$(go list ./integration/... | grep -vE '/integration/hdfs$') || return 1
+	dir=$(mktemp -d) || return 1
 	local flags=(-count=1 -timeout 20m)
-	go test "${flags[@]}" -p 1 $(grep -E "$hdfs" <<<"$all") >"$output" 2>&1 &
-	go test "${flags[@]}" -p 2 -parallel 3 $(grep -vE "$hdfs" <<<"$all") || code=1
-	wait $! || code=1
-	cat "$output"
-	rm -f "$output"
+	go test "${flags[@]}" -run '^Test[A-I]' ./integration/hdfs >"$dir/1" 2>&1 &
+	pids+=($!)
+	go test "${flags[@]}" -skip '^Test[A-I]' ./integration/hdfs >"$dir/2" 2>&1 &
+	pids+=($!)
+	go test "${flags[@]}" -run '^TestChaos$' ./integration/cluster >"$dir/3" 2>&1 &
+	pids+=($!)
+	go test "${flags[@]}" -p 2 -parallel 2 -skip '^TestChaos$' $others || code=1
+	for pid in "${pids[@]}"; do
+		wait "$pid" || code=1
+	done
+	cat "$dir"/*
+	rm -rf "$dir"
 	return $code
 }
-
-hdfs='/integration/hdfs(/|$)'
 
 # Runs the parts of the container test that no other test covers, if a Docker engine is
 # available. The test, go test and engine.sh each have a time limit.
@@ -158,16 +164,59 @@ step_fuzz() {
 
 failures=0
 summary=
-for name in "$@"; do
-	echo "== $name"
-	began=$SECONDS missing=
-	"step_$name"
-	case $? in
+beside=() # steps that run beside others: process, name and output
+
+# summarize NAME CODE SECONDS
+summarize() {
+	local result
+	case $2 in
 	0) result=ok ;;
 	"$skipped") result=skipped ;;
 	*) result=FAILED failures=$((failures + 1)) ;;
 	esac
-	summary+=$(printf '%-12s %-8s %4ds%s' "$name" "$result" $((SECONDS - began)) "${missing:+  without $missing}")$'\n'
+	summary+=$(printf '%-12s %-8s %4ds%s' "$1" "$result" "$3" "${missing:+  without $missing}")$'\n'
+}
+
+stop_beside() {
+	local step
+	for step in "${beside[@]}"; do
+		kill -TERM -- "-${step%% *}" 2>/dev/null && wait "${step%% *}"
+	done
+}
+trap stop_beside EXIT
+trap 'exit 130' INT TERM
+
+for name in "$@"; do
+	missing=
+	if [[ $name == *'&' ]]; then
+		name=${name%&}
+		ready_race # unit and compose may install programs, which only one can do at a time
+		output=$(mktemp) || exit 1
+		set -m # its own process group, so that an interrupt reaches all of it
+		(
+			SECONDS=0
+			"step_$name" >"$output" 2>&1
+			code=$?
+			echo $SECONDS >"$output.seconds"
+			exit $code
+		) &
+		set +m
+		beside+=("$! $name $output")
+		continue
+	fi
+	echo "== $name"
+	began=$SECONDS
+	"step_$name"
+	summarize "$name" $? $((SECONDS - began))
+done
+for step in "${beside[@]}"; do
+	read -r pid name output <<<"$step"
+	echo "== $name"
+	wait "$pid"
+	code=$? missing=
+	cat "$output"
+	summarize "$name" $code "$(cat "$output.seconds")"
+	rm -f "$output" "$output.seconds"
 done
 printf '\n%s' "$summary"
 if [ "$failures" -gt 0 ]; then

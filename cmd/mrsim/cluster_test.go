@@ -3,31 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
-
-// TestManyClusters runs 500 seeds with a binary built without the race detector. With it they
-// would take a minute.
-func TestManyClusters(t *testing.T) {
-	if testing.Short() {
-		t.Skip("sim.TestStorms runs 500 seeds without the race detector")
-	}
-	bin := filepath.Join(t.TempDir(), "mrsim")
-	build := exec.Command("go", "build", "-o", bin, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	out, err := exec.Command(bin, "cluster", "-seeds", "500", "-shrink", "60").CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-	t.Logf("%s", out)
-}
 
 func TestCluster(t *testing.T) {
 	for _, c := range []struct {

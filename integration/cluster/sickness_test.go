@@ -105,6 +105,7 @@ func (s *sickness) fallSick(d *processes.Daemon) {
 	case isolated:
 		s.isolate()
 	case diskless:
+		s.check(d.Ready(s.c.ctx)) // it may have just been started, and would refuse such a directory
 		jobs := filepath.Join(d.Data(), "jobs")
 		s.check(os.RemoveAll(jobs))
 		if err := os.WriteFile(jobs, nil, 0o444); err != nil { // an attempt has just made the directory

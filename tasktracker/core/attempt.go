@@ -346,7 +346,8 @@ func (c *Core) workerDied(a *attempt, w *worker, reason string) {
 	}
 	c.do(ReadLog{
 		Attempt: a.id, Position: position, Files: []string{stderrIn(w.dir), stderrIn(c.attemptLogs(a.id))}, Crashed: crashed, Dumped: a.timedOut,
-		Limit: Limit{Worker: w.id, Kind: a.id.Task.Kind, Memory: a.launch.Memory, Processes: a.launch.Processes},
+		Limit:   Limit{Worker: w.id, Kind: a.id.Task.Kind, Memory: a.launch.Memory, Processes: a.launch.Processes},
+		NoSpace: c.mayBeFull(a),
 	})
 }
 
@@ -361,6 +362,10 @@ func (c *Core) logRead(ev LogRead) {
 	}
 	a.result.Error = crashError(a.result.Error, ev.Cause, ev.Limits)
 	c.do(Remove{a.deadWorkerDir})
+	if ev.Full != nil {
+		c.failedOnFull(a, ev.Full)
+		return
+	}
 	c.finish(a, a.state, a.result)
 }
 

@@ -186,22 +186,58 @@ func (c *Core) endWithoutDisk(reason string) {
 	}
 }
 
-// Running is an attempt that may be writing to a disk.
+// Running is an attempt with files on a disk, which it may still be writing.
 type Running struct {
-	Worker     int
+	Worker     int // 0: its worker has ended
 	Attempt    wire.AttemptID
 	Dir        string
 	LocalBytes int64 // limit of its working directory; 0: none
 }
 
-// Running lists the attempts that may be writing to a disk.
+// Running lists the attempts with files on a disk, except those that have succeeded.
 func (c *Core) Running(disk int) (list []Running) {
 	for _, a := range c.active {
-		if a.worker != nil && a.phase < ending && a.disk.index == disk {
-			list = append(list, Running{a.worker.id, a.id, a.dir(), a.launch.LocalBytes})
+		if a.disk == nil || a.disk.index != disk || a.phase == recording {
+			continue
 		}
+		r := Running{Attempt: a.id, Dir: a.dir(), LocalBytes: a.launch.LocalBytes}
+		if a.worker != nil {
+			r.Worker = a.worker.id
+		}
+		list = append(list, r)
 	}
 	return list
+}
+
+// noSpace is the system's message for a full disk.
+const noSpace = "no space left on device"
+
+// mayBeFull returns the disks of an attempt if its error says that a disk was full.
+func (c *Core) mayBeFull(a *attempt) (disks []Place) {
+	if !strings.Contains(a.result.Error, noSpace) {
+		return nil
+	}
+	if a.disk != c.state {
+		disks = append(disks, Place{a.disk.index, a.disk.path})
+	}
+	return append(disks, Place{c.state.index, c.state.path}) // of its logs
+}
+
+// failedOnFull makes an attempt final that failed on a full disk. Only the attempt that filled
+// the disk has failed; others end as killed. If no attempt filled it, this counts against the
+// disk, which otherwise would get the same attempts for ever.
+func (c *Core) failedOnFull(a *attempt, full *FullDisk) {
+	a.result.Error += " (" + full.Reason + ")"
+	if full.Filler == a.id {
+		c.finish(a, wire.AttemptFailed, a.result)
+		return
+	}
+	c.finish(a, wire.AttemptKilled, a.result)
+	for _, d := range c.allDisks {
+		if d.index == full.Disk && (full.Filler == wire.AttemptID{}) {
+			c.strike(d, "attempts find it full, and none of them has filled it")
+		}
+	}
 }
 
 // slots returns the map slots and the reduce slots.

@@ -48,6 +48,14 @@ type (
 		Cause   string
 		Limits  string
 		Record  int64 // 1 + the number in [ReadLog].Position; 0: none
+		Full    *FullDisk
+	}
+
+	// FullDisk is a disk of [ReadLog].NoSpace that was full.
+	FullDisk struct {
+		Disk   int
+		Filler wire.AttemptID // the attempt that has filled it; zero: none has
+		Reason string
 	}
 
 	// FetchDone answers a [Fetch], once, even if it was cancelled. After an error the file
@@ -198,6 +206,14 @@ type (
 		Limit   Limit // of the worker
 
 		Position string // file with the record that the attempt was in, see runtime.ReadPosition; empty: none
+
+		NoSpace []Place // disks that may have been full, according to the attempt's error
+	}
+
+	// Place is a disk with its path.
+	Place struct {
+		Disk int
+		Path string
 	}
 
 	// Fetch fetches one partition of a map output into File, from the tracker that has the

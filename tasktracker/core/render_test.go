@@ -57,6 +57,9 @@ func render(c Command) string {
 		if c.Position != "" {
 			text += ", and " + c.Position
 		}
+		for _, d := range c.NoSpace {
+			text += fmt.Sprintf(", is disk %d full: %s", d.Disk, d.Path)
+		}
 		return text
 	case Fetch:
 		if c.InPlace {

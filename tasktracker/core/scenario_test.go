@@ -122,7 +122,15 @@ func (s *scenario) event(a args) Event {
 	case "exited":
 		return WorkerExited{Worker: a.int("w", 1), Reason: a.text("reason")}
 	case "log":
-		return LogRead{Attempt: a.attempt(), Text: a.text("text"), Cause: a.text("cause"), Limits: a.text("limits"), Record: int64(a.int("record", 0))}
+		ev := LogRead{Attempt: a.attempt(), Text: a.text("text"), Cause: a.text("cause"), Limits: a.text("limits"), Record: int64(a.int("record", 0))}
+		if a.d.HasArg("full") {
+			ev.Full = &FullDisk{Disk: a.int("full", 0), Reason: a.text("reason")}
+			if a.d.HasArg("filler") {
+				ev.Full.Filler = ev.Attempt
+				ev.Full.Filler.N = a.int("filler", 0)
+			}
+		}
+		return ev
 	case "fetched":
 		file := s.core.fetches[a.int("f", 1)]
 		ev := FetchDone{Fetch: a.int("f", 1), Records: int64(a.int("records", 1)), Error: a.text("error"),

@@ -130,9 +130,6 @@ func (c *Core) workerProgress(a *attempt, m *wire.WorkerProgress) {
 	}
 }
 
-// noSpace is the system's message for a full disk.
-const noSpace = "no space left on device"
-
 // workerDone handles the result of an attempt. A worker is used again only after a success
 // that left no processes.
 func (c *Core) workerDone(w *worker, a *attempt, result *wire.Result, noLeftovers bool) {

@@ -18,11 +18,13 @@
 //	D3  [Set.RemoveJobs] keeps only map outputs with a report. [Leftover.Verify] checks
 //	    whether they are usable.
 //	D4  At most one goroutine at a time searches for an attempt that filled a disk.
+//	D5  For ten seconds after an attempt filled a disk, other attempts that found the disk
+//	    full are not blamed. They may be read only after the attempt's files are removed.
 //
 // # Concurrency
 //
 // Any goroutine may call any method. Calls block while a disk hangs, without a lock. Only
-// the search of D4 holds a lock while it waits, up to [RemoveWait], for removed files.
+// the search of D4 holds a lock while it measures.
 package disks
 
 import (

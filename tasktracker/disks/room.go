@@ -23,8 +23,9 @@ const (
 	minFree    = 16 << 20
 )
 
-// If less than lowFree is free, SpaceGuard ends the attempt with the largest files on the
-// disk, if they take at least minFillerSize.
+// A disk is full if less than lowFree is free. The attempt that filled it has the largest files
+// of those with at least minFillerSize and their share: the free space when the attempt began,
+// divided by the attempts there. If other files filled the disk, no attempt has so much.
 const (
 	lowFree       = 2 * minFree
 	minFillerSize = 64 << 20
@@ -50,7 +51,23 @@ type SpaceGuard struct {
 	EndAttempt func(disk int, attempt core.Running, reason string) // ends an attempt, if it still runs
 	LocalBytes int64                                               // limit of each attempt's working directory; 0: none
 
-	mu sync.Mutex // held by freeSpace
+	mu     sync.Mutex // held by findFiller
+	spaces map[int]*space
+}
+
+// space is what SpaceGuard has seen of a disk.
+type space struct {
+	free   int64                    // a moment ago
+	began  map[wire.AttemptID]int64 // free bytes when an attempt began
+	filler filler                   // the last one
+	found  time.Time
+}
+
+// filler is an attempt that has filled a disk. Its Dir is empty if there is none.
+type filler struct {
+	core.Running
+	bytes, began int64
+	reason       string
 }
 
 // Probe checks that a disk can be written and read. It claims a disk that could not be
@@ -112,45 +129,120 @@ func (r *SpaceGuard) Watch(ctx context.Context, disk int, path string) {
 	tick := time.NewTicker(watchPeriod)
 	defer tick.Stop()
 	for {
+		if free, err := r.Disks.cfg.Free(path); err == nil && r.Disks.opened(path) != nil {
+			r.note(disk, free)
+			if free < lowFree {
+				r.freeSpace(ctx, disk, path)
+			}
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return
 		}
-		if free, err := r.Disks.cfg.Free(path); err == nil && free < lowFree && r.Disks.opened(path) != nil {
-			r.freeSpace(ctx, disk, path)
-		}
 	}
 }
 
-// freeSpace ends the attempt that filled a disk, and waits until its files are removed. It
-// reports whether another probe may succeed. One goroutine at a time does this.
-func (r *SpaceGuard) freeSpace(ctx context.Context, disk int, path string) bool {
+// note notes how much space is free on a disk, for the attempts that began since the last call.
+// They began with the free space of now or of then.
+func (r *SpaceGuard) note(disk int, free int64) {
+	running := r.Running(disk)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	free, err := r.Disks.cfg.Free(path)
-	if err != nil || free >= lowFree {
-		return err == nil // another goroutine freed space
+	s := r.space(disk)
+	began := make(map[wire.AttemptID]int64, len(running))
+	for _, a := range running {
+		began[a.Attempt] = s.freeAtStart(a.Attempt, free)
 	}
-	var largest core.Running
-	size := int64(0)
-	for _, attempt := range r.Running(disk) {
-		if n := treeBytes(attempt.Dir, math.MaxInt64); n > size {
-			largest, size = attempt, n
+	s.free, s.began = free, began
+}
+
+func (r *SpaceGuard) space(disk int) *space {
+	if r.spaces[disk] == nil {
+		if r.spaces == nil {
+			r.spaces = make(map[int]*space)
+		}
+		r.spaces[disk] = &space{}
+	}
+	return r.spaces[disk]
+}
+
+func (s *space) freeAtStart(attempt wire.AttemptID, now int64) int64 {
+	if free, known := s.began[attempt]; known {
+		return free
+	}
+	return max(s.free, now)
+}
+
+// FullDisk returns the first of the disks that is full or was full a moment ago; nil: none is.
+// It ends the attempt that has filled it.
+func (r *SpaceGuard) FullDisk(disks []core.Place) *core.FullDisk {
+	for _, d := range disks {
+		f, full := r.findFiller(d.Disk, d.Path)
+		switch {
+		case !full:
+		case f.Dir == "":
+			return &core.FullDisk{Disk: d.Disk, Reason: fmt.Sprintf("disk %s of tracker %s is full, and none of its attempts has filled it: remove other files there", d.Path, r.Tracker)}
+		default:
+			return &core.FullDisk{Disk: d.Disk, Filler: f.Attempt, Reason: fmt.Sprintf("%v %s", f.Attempt, f.reason)}
 		}
 	}
-	if size < minFillerSize {
-		return false
+	return nil
+}
+
+// freeSpace ends the attempt that filled a disk, and waits until its files are removed. It
+// reports whether another probe may succeed.
+func (r *SpaceGuard) freeSpace(ctx context.Context, disk int, path string) bool {
+	f, full := r.findFiller(disk, path)
+	if !full || f.Dir == "" {
+		return !full // another attempt ended
 	}
-	reason := fmt.Sprintf("it has filled disk %s of tracker %s: its files take %d MiB there, and %d MiB are free",
-		path, r.Tracker, size>>20, free>>20)
-	r.EndAttempt(disk, largest, reason)
 	for end := time.Now().Add(RemoveWait); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Lstat(largest.Dir); errors.Is(err, fs.ErrNotExist) {
+		if !exists(f.Dir) {
 			return true
 		}
 	}
 	return false
+}
+
+// findFiller reports whether a disk is full, or was full a moment ago. It returns the attempt that
+// filled it, if there is one, and ends it. One goroutine at a time does this.
+func (r *SpaceGuard) findFiller(disk int, path string) (filler, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	free, err := r.Disks.cfg.Free(path)
+	if err != nil {
+		return filler{}, false
+	}
+	s := r.space(disk)
+	if s.filler.Dir != "" && time.Since(s.found) < RemoveWait && (free >= lowFree || exists(s.filler.Dir)) {
+		return s.filler, true
+	}
+	if free >= lowFree {
+		return filler{}, false
+	}
+	attempts := r.Running(disk)
+	var f filler
+	for _, a := range attempts {
+		began := s.freeAtStart(a.Attempt, free)
+		share := max(began/int64(len(attempts)), minFillerSize)
+		if n := treeBytes(a.Dir, math.MaxInt64); n >= share && n > f.bytes {
+			f = filler{Running: a, bytes: n, began: began}
+		}
+	}
+	if f.Dir == "" {
+		return f, true
+	}
+	f.reason = fmt.Sprintf("has filled disk %s of tracker %s: its files in %s take %d MiB of the %d MiB that were free when it began, and %d MiB are free now; it must write less, or needs a larger disk",
+		path, r.Tracker, f.Dir, f.bytes>>20, f.began>>20, free>>20)
+	s.filler, s.found = f, time.Now()
+	r.EndAttempt(disk, f.Running, "it "+f.reason)
+	return f, true
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // Limits of a measurement: files of a tree, and entries of a directory that are read at once.

@@ -6,8 +6,15 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/wire"
 )
 
 // TestTreeBytes: a tree with many files and directories is measured, up to the given sum.
@@ -53,4 +60,102 @@ func TestReplacedTree(t *testing.T) {
 			t.Errorf("%s has %d bytes, want 0", dir, n)
 		}
 	}
+}
+
+// fullDisk is a disk with attempts, for a SpaceGuard.
+type fullDisk struct {
+	t        *testing.T
+	guard    SpaceGuard
+	dir      string
+	free     int64
+	attempts []core.Running
+	ended    []int // numbers of the attempts that the guard has ended
+}
+
+func newFullDisk(t *testing.T) *fullDisk {
+	d := &fullDisk{t: t, dir: t.TempDir()}
+	d.guard = SpaceGuard{Tracker: "t1",
+		Disks:      &Set{cfg: Config{Free: func(string) (int64, error) { return d.free, nil }}},
+		Running:    func(int) []core.Running { return d.attempts },
+		EndAttempt: func(_ int, a core.Running, _ string) { d.ended = append(d.ended, a.Attempt.N) },
+	}
+	return d
+}
+
+// begin begins an attempt while so many MiB are free.
+func (d *fullDisk) begin(n int, free int64) {
+	d.t.Helper()
+	a := core.Running{Worker: n, Attempt: wire.AttemptID{N: n}, Dir: filepath.Join(d.dir, fmt.Sprint(n))}
+	if err := os.Mkdir(a.Dir, 0o777); err != nil {
+		d.t.Fatal(err)
+	}
+	d.free = 0
+	d.guard.note(0, d.free) // nothing was free a moment ago
+	d.attempts, d.free = append(d.attempts, a), free<<20
+	d.guard.note(0, d.free)
+}
+
+// write writes so many MiB into the directory of an attempt.
+func (d *fullDisk) write(n int, size int64) {
+	d.t.Helper()
+	f, err := os.Create(filepath.Join(d.dir, fmt.Sprint(n), "f"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := errors.Join(unix.Fallocate(int(f.Fd()), 0, 0, size<<20), f.Close()); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// remove ends an attempt and removes its files.
+func (d *fullDisk) remove(n int) {
+	d.t.Helper()
+	d.attempts = slices.DeleteFunc(d.attempts, func(a core.Running) bool { return a.Attempt.N == n })
+	if err := os.RemoveAll(filepath.Join(d.dir, fmt.Sprint(n))); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// check compares the attempt that has filled the disk, and all that were ended so far. 0: the disk
+// is full, but no attempt has filled it; -1: it is not full.
+func (d *fullDisk) check(filler int, ended ...int) {
+	d.t.Helper()
+	got := -1
+	if full := d.guard.FullDisk([]core.Place{{Disk: 0, Path: d.dir}}); full != nil {
+		got = full.Filler.N
+		if named := strings.Contains(full.Reason, filepath.Join(d.dir, fmt.Sprint(got))+" take "); !strings.Contains(full.Reason, d.dir) || named != (got > 0) {
+			d.t.Errorf("the reason is %s", full.Reason)
+		}
+	}
+	if got != filler || !slices.Equal(d.ended, ended) {
+		d.t.Errorf("attempt %d has filled the disk, want %d; the guard has ended %v, want %v", got, filler, d.ended, ended)
+	}
+}
+
+// TestFiller: the attempt that filled a disk is the largest of those that wrote their share of what
+// was free when they began.
+func TestFiller(t *testing.T) {
+	d := newFullDisk(t)
+	d.begin(1, 10<<10)
+	d.begin(2, 10<<10)
+	d.write(1, 70)
+	d.check(-1)
+	d.free = 10 << 20
+	d.check(0) // other files have filled it: 70 MiB are no share of 10 GiB
+	d.begin(3, 150)
+	d.write(3, 66)
+	d.check(-1)
+	d.free = 10 << 20
+	d.check(3, 3) // smaller, but beyond its share
+
+	// Others learn of it also after its files are removed, until the disk is full again.
+	d.remove(3)
+	d.free = 1 << 30
+	d.check(3, 3)
+	d.free = 10 << 20
+	d.check(0, 3)
+	d.begin(4, 80)
+	d.write(4, 68)
+	d.free = 0
+	d.check(4, 3, 4)
 }
