@@ -359,10 +359,15 @@ func (t *tree) moveTask(task wire.TaskID, success bool, beforeStep func() error)
 	if err != nil {
 		return err
 	}
-	if m == nil && success {
-		return nil
+	if m == nil && !success { // another attempt may have ended the commit meanwhile
+		if success, err = t.exists(t.success()); err != nil {
+			return err
+		}
 	}
-	if m == nil {
+	switch {
+	case m == nil && success:
+		return nil
+	case m == nil:
 		return Fatal(fmt.Errorf("%w: its output is missing in %s", ErrCorrupt, t.task(task)))
 	}
 	for _, f := range m.Files {

@@ -272,7 +272,7 @@ func TestTwoJobsOneOutput(t *testing.T) {
 // TestTwoSetups runs a second setup attempt at each point of the first, which counts as
 // lost. The output must be there once and complete, and a commit must leave nothing else.
 func TestTwoSetups(t *testing.T) {
-	for stop := range 12 {
+	for stop := range 30 {
 		f := newData()
 		between := &interrupted{FS: f, callsBefore: stop}
 		between.meanwhile = func() {
@@ -298,7 +298,34 @@ func TestTwoSetups(t *testing.T) {
 	}
 }
 
-// interrupted calls a function before one call that changes the tree.
+// TestTwoCommits runs a second job commit at each point of the first, which is slow. Both must succeed,
+// and all output must be in place.
+func TestTwoCommits(t *testing.T) {
+	for stop := range 40 {
+		f := newData()
+		first, second := testAttempt(wire.Reduce, 0, 0), testAttempt(wire.Reduce, 1, 0)
+		tasks := []wire.TaskID{first.Task, second.Task}
+		tr := newTree(f)
+		if err := errors.Join(tr.build(testAttempt(wire.Setup, 0, 0)), writeAttempt(tr, first, "x"), tr.commitTask(first),
+			writeAttempt(tr, second, "y"), tr.commitTask(second)); err != nil {
+			t.Fatal(err)
+		}
+		between := &interrupted{FS: f, callsBefore: stop}
+		between.meanwhile = func() {
+			if err := tr.commitJob(tasks, noMore, func() error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := newTree(between).commitJob(tasks, noMore, func() error { return nil }); err != nil {
+			t.Errorf("second commit before call %d: %v", stop, err)
+		}
+		if got := listing(f, "mem://t/data"); got != "/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=x /data/out/part-r-00001=y" {
+			t.Errorf("second commit before call %d: %s", stop, got)
+		}
+	}
+}
+
+// interrupted calls a function before one call of a file system.
 type interrupted struct {
 	dfs.FS
 	callsBefore int
@@ -315,6 +342,9 @@ func (f *interrupted) Mkdir(name string) error             { f.step(); return f.
 func (f *interrupted) RenameDir(from, to string) error     { f.step(); return f.FS.RenameDir(from, to) }
 func (f *interrupted) RemoveAll(name string) error         { f.step(); return f.FS.RemoveAll(name) }
 func (f *interrupted) Create(n string) (dfs.Writer, error) { f.step(); return f.FS.Create(n) }
+func (f *interrupted) Open(name string) (dfs.File, error)  { f.step(); return f.FS.Open(name) }
+func (f *interrupted) Stat(n string) (dfs.Info, error)     { f.step(); return f.FS.Stat(n) }
+func (f *interrupted) RenameFile(from, to string) error    { f.step(); return f.FS.RenameFile(from, to) }
 
 // TestOutputExists checks that a user's files at OUT are neither used, changed nor removed.
 func TestOutputExists(t *testing.T) {
