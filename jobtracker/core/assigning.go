@@ -122,7 +122,7 @@ func (x assignCluster) LaunchReduce(job *assign.Job, at *assign.Tracker, gather 
 		return false
 	}
 	p := j.nextToGather(t)
-	if p < 0 {
+	if p < 0 || x.l.outranLately(t) && x.l.hasFasterSlot(j, p) {
 		return false
 	}
 	x.l.gatherInSlot(j, p, t)

@@ -164,6 +164,18 @@ func (j *job) nextToGather(t *tracker) int {
 	return -1
 }
 
+// hasFasterSlot reports whether a partition can be gathered in a free slot of a tracker that was not
+// outran lately.
+func (l *leader) hasFasterSlot(j *job, p int) bool {
+	for i := range l.assign.FreeTrackers(reducePhase).All() {
+		t := l.fleet.byIndex[i]
+		if t.canBeHome() && !t.assign.Held() && !l.outranLately(t) && !j.mustAvoid(&j.reduces[p], t) {
+			return true
+		}
+	}
+	return false
+}
+
 // gatherInSlot makes a tracker the home of a classical job's partition and reserves a slot.
 func (l *leader) gatherInSlot(j *job, p int, t *tracker) {
 	l.assignHome(j, p, t)
