@@ -24,8 +24,8 @@ const (
 )
 
 // A disk is full if less than lowFree is free. The attempt that filled it has the largest files
-// of those with at least minFillerSize and their share: the free space when the attempt began,
-// divided by the attempts there. If other files filled the disk, no attempt has so much.
+// of those with at least minFillerSize and their share: the free space when the attempt began
+// without lowFree, divided by the attempts there. If other files filled the disk, no attempt has so much.
 const (
 	lowFree       = 2 * minFree
 	minFillerSize = 64 << 20
@@ -225,7 +225,7 @@ func (r *SpaceGuard) findFiller(disk int, path string) (filler, bool) {
 	var f filler
 	for _, a := range attempts {
 		began := s.freeAtStart(a.Attempt, free)
-		share := max(began/int64(len(attempts)), minFillerSize)
+		share := max((began-lowFree)/int64(len(attempts)), minFillerSize)
 		if n := treeBytes(a.Dir, math.MaxInt64); n >= share && n > f.bytes {
 			f = filler{Running: a, bytes: n, began: began}
 		}

@@ -159,3 +159,12 @@ func TestFiller(t *testing.T) {
 	d.free = 0
 	d.check(4, 3, 4)
 }
+
+// TestFillerAlone: an attempt alone on a small disk has filled it before it has taken all that was free.
+func TestFillerAlone(t *testing.T) {
+	d := newFullDisk(t)
+	d.begin(1, 118)
+	d.write(1, 92)
+	d.free = 26 << 20
+	d.check(1, 1)
+}
