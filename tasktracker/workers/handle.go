@@ -64,6 +64,9 @@ func (h *handle) killLocked() {
 	}
 }
 
+// dumpTime is the time for a dump of goroutines.
+const dumpTime = time.Second
+
 // end asks the worker to end, see Set.End.
 func (h *handle) end(dump bool) {
 	h.mu.Lock()
@@ -76,7 +79,7 @@ func (h *handle) end(dump bool) {
 	case dump:
 		h.killed = true
 		w.Dump()
-		h.ending = time.AfterFunc(h.set.cfg.Grace, func() {
+		h.ending = time.AfterFunc(min(dumpTime, h.set.cfg.Grace), func() {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.terminateLocked(w)

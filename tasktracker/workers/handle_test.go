@@ -1,7 +1,10 @@
 package workers
 
 import (
+	"fmt"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/quernmr/quern/tasktracker/core"
@@ -47,4 +50,45 @@ func TestKillWhileLimited(t *testing.T) {
 	}()
 	receive(t, killed, "the kill")
 	receive(t, applied, "the limit's end")
+}
+
+// polite notes when it was asked to end.
+type polite struct {
+	Worker
+	began time.Time
+	seen  []string
+}
+
+func (p *polite) note(what string) {
+	p.seen = append(p.seen, fmt.Sprint(what, " ", time.Since(p.began)))
+}
+func (p *polite) Dump()      { p.note("dump") }
+func (p *polite) Terminate() { p.note("terminate") }
+func (p *polite) Kill()      { p.note("kill") }
+
+// TestEnd: a long time between Terminate and Kill does not lengthen the time for a dump.
+func TestEnd(t *testing.T) {
+	for _, c := range []struct {
+		grace time.Duration
+		dump  bool
+		want  []string
+	}{
+		{8 * time.Second, true, []string{"dump 0s", "terminate 1s", "kill 9s"}},
+		{100 * time.Millisecond, true, []string{"dump 0s", "terminate 100ms", "kill 200ms"}},
+		{8 * time.Second, false, []string{"terminate 0s", "kill 8s"}},
+		{0, true, []string{"kill 0s"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &polite{began: time.Now()}
+			h := newHandle(New(Config{Grace: c.grace}), 1, nil)
+			h.worker = w
+			h.end(c.dump)
+			<-time.After(time.Minute)
+			synctest.Wait()
+			h.kill() // orders the notes before this goroutine's reads
+			if got := w.seen[:len(w.seen)-1]; !slices.Equal(got, c.want) {
+				t.Errorf("with %v: %v, want %v", c.grace, got, c.want)
+			}
+		})
+	}
 }
