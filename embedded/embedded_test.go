@@ -275,7 +275,6 @@ func TestDeadClusters(t *testing.T) {
 	}
 }
 
-// TestRelativeDirectory: the property quern.embedded.dir may be a relative path.
 // TestLinkProcess runs a copy of the test's executable, which removes itself and then starts
 // itself by the link.
 func TestLinkProcess(t *testing.T) {
@@ -316,6 +315,7 @@ func TestLinkProcess(t *testing.T) {
 	}
 }
 
+// TestRelativeDirectory: the property quern.embedded.dir may be a relative path.
 func TestRelativeDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	c := start(t, Config{Dir: "here and there"}, wordCount(splitWords, func(int) {}))

@@ -93,8 +93,8 @@ func (s *Split) Open(c Chunk) (ReadAtCloser, error) {
 }
 
 // CountRecord counts one record of an author's own format. more is false if the sample is
-// complete, or the attempt must end. The caller yields the record only if more is true and skip is false. The iterators
-// count by themselves.
+// complete, or the attempt must end. The caller yields the record only if more is true and skip
+// is false. The iterators count by themselves.
 func (s *Split) CountRecord() (more, skip bool) {
 	if s.skip != nil && s.skip.begin() {
 		s.skipRecord("")

@@ -243,6 +243,9 @@ func (l *leader) attemptReport(t *tracker, r *wire.Report) {
 		return
 	}
 	state, result := finalResult(j, r)
+	if r.State == wire.AttemptKilled && !a.killed && !j.faults.Excuse(a.task.key(), r.Attempt.N) {
+		state = wire.AttemptFailed // its trackers gave reasons, such as full disks: the task may be the cause
+	}
 	l.attemptFinished(j, t, a, state, result)
 }
 

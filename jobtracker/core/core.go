@@ -126,8 +126,8 @@
 //	    without a user ([Caller]). Its token depends only on the log.
 //	I11 Beside a running attempt, the leader launches at most one other of the same task, on
 //	    another tracker, and beside one without a slot at most three. It does so only if the
-//	    job's properties allow speculation and the job is not suspended. A new leader keeps one
-//	    of the attempts, and kills the others.
+//	    job's properties allow speculation and the job is not suspended. A new leader keeps at most
+//	    two attempts of a map or reduce, and one of another task, and kills the others.
 //	I12 A partition has one home. A reduce may run on a tracker that was the home before. While
 //	    it runs and no tracker is the home, none becomes it.
 //

@@ -61,8 +61,9 @@ func (j *job) needsTask(tk *task) bool {
 	return tk.kind != wire.Map || j.facts.Reduces() == 0 || j.facts.Running() && j.needsOutput(&j.maps[tk.n])
 }
 
-// endOptionalRerun ends the rerun of a map that the job does not need: a draining tracker serves its
-// output, or all partitions are gathered and only could move with it. It reports whether that is so.
+// endOptionalRerun ends the rerun of a map that the job does not need: a draining or slow tracker
+// serves its output, or all partitions are gathered and only could move with it. It reports whether
+// that is so.
 func (l *leader) endOptionalRerun(j *job, tk *task) bool {
 	if tk.kind != wire.Map || j.facts.Reduces() == 0 {
 		return false

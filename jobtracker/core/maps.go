@@ -52,7 +52,7 @@ type output struct {
 	digestKnown bool
 	expected    bool // the restarted tracker may still have it, see expectation
 	givenUp     bool // the map was given up: its output is empty and on no tracker
-	recompute   bool // the tracker drains, so another one recomputes the output
+	recompute   bool // the tracker drains or is slow, so another one recomputes the output
 }
 
 func (o *output) atHand() bool { return o.tracker != 0 || o.givenUp }
@@ -105,9 +105,12 @@ func (l *leader) chooseOutput(j *job, t *tracker, out *wire.MapOutput) bool {
 		return false
 	}
 	if m.output.atHand() {
-		// A draining tracker's output is replaced. In inventories, the latest attempt replaces others
-		// with different records: homes have gathered its output.
+		// A draining or slow tracker's output is replaced. In inventories, the latest attempt replaces
+		// others with different records: homes have gathered its output.
 		replaces := m.recompute && m.output.tracker != t.number+1
+		if !replaces && out.Attempt > m.output.attempt && !m.runs() {
+			m.recompute = false // the map ran on the slow tracker again, which would go on and on
+		}
 		if !replaces && (!j.recovering || out.Attempt <= m.output.attempt || out.Digest == m.digest) {
 			return false
 		}

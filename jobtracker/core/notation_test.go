@@ -258,12 +258,19 @@ func duration(text string) time.Duration {
 }
 
 func value(d *datadriven.TestData, key, fallback string) string {
-	for _, a := range d.CmdArgs {
-		if a.Key == key && len(a.Vals) > 0 {
-			return a.Vals[0]
-		}
+	if all := values(d, key); len(all) > 0 {
+		return all[0]
 	}
 	return fallback
+}
+
+func values(d *datadriven.TestData, key string) []string {
+	for _, a := range d.CmdArgs {
+		if a.Key == key && len(a.Vals) > 0 {
+			return a.Vals
+		}
+	}
+	return nil
 }
 
 func givenError(d *datadriven.TestData) error {

@@ -193,7 +193,10 @@ func (l *leader) fromTracker(id Stream, m wire.Message) {
 			t.hosting.fetchRate = m.Rate
 			t.hosting.bestRate = max(t.hosting.bestRate, m.Rate)
 		}
-		t.hosting.awaited = m.Awaited
+		t.hosting.awaited = nil
+		if len(m.Awaited) <= wire.MaxAwaited {
+			t.hosting.awaited = m.Awaited
+		}
 		for i := range m.Attempts {
 			l.attemptReport(t, &m.Attempts[i])
 		}

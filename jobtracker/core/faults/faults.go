@@ -41,7 +41,8 @@ import (
 )
 
 // MaxRejected is how many outputs of one map may be unreadable before the job fails. It is also how
-// many attempts of one reduce are excused because they could not read map outputs.
+// many attempts of one task are excused: those of a reduce that could not read map outputs, and those
+// that trackers have ended without a Kill.
 const MaxRejected = 10
 
 // Task identifies a task of the job.
@@ -65,7 +66,7 @@ type Faults struct {
 // taskFaults is the faults of a task.
 type taskFaults struct {
 	failed   []int   // numbers of failed attempts that are not excused
-	excused  []int   // numbers of attempts that failed because they could not read map output
+	excused  []int   // numbers of attempts that ended without their fault, see MaxRejected
 	rejected []int   // numbers of a map's attempts with unreadable output
 	blames   []Blame // see TakeBlames
 	first    *Failure
@@ -111,7 +112,7 @@ func (x *Faults) HasFailure(t Task, attempt int) bool {
 	return slices.Contains(m.failed, attempt) || slices.Contains(m.excused, attempt)
 }
 
-// Excuse records a failed attempt that does not count against its task. It returns false, and
+// Excuse records an ended attempt that does not count against its task. It returns false, and
 // records nothing, after MaxRejected attempts of the task.
 func (x *Faults) Excuse(t Task, attempt int) bool {
 	m := x.getOrMake(t)
