@@ -102,6 +102,11 @@ func (l *leader) exclusionChanged(name string, incarnation uint64, changed bool)
 		return
 	}
 	t.Tracker, _ = l.facts.Tracker(name)
+	if t.Excluded != "" {
+		l.warn("task tracker excluded", "tracker", name, "for", health.Remaining(t.Until, l.wall()), "why", t.Excluded)
+	} else {
+		l.log("task tracker readmitted", "tracker", name)
+	}
 	readmit := t.health.ExclusionChanged(t.Excluded != "", l.now)
 	l.updateHeld(t)
 	l.timers.readmits = l.now

@@ -51,6 +51,7 @@ func (l *leader) operatorChanged(x facts.Fact, tracker string, changed bool) {
 		excludedBefore := t.Excluded != ""
 		t.Tracker, _ = l.facts.Tracker(tracker)
 		if excludedBefore && t.Excluded == "" {
+			l.log("task tracker readmitted", "tracker", tracker)
 			t.health.ExclusionChanged(false, l.now)
 		}
 		if x, readmitted := x.(*facts.OperatorReadmitted); readmitted && !x.Expired {
