@@ -367,6 +367,7 @@ func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.S
 		coreCfg.Unhealthy = "its health script has not ended yet"
 	}
 	coreCfg.KeepLogs, coreCfg.Record = !cfg.Temporary, !cfg.Temporary
+	coreCfg.KeepDisks = cfg.Temporary
 	l.core = core.New(coreCfg)
 	return l
 }

@@ -85,6 +85,7 @@ type Config struct {
 	Cluster     string   // id of the cluster that Dir belongs to; empty: none yet
 	Staging     string   // cleaned URL of its staging directory; empty: none yet
 	Embedded    bool     // the leader is in this process: it names no cluster and is trusted
+	KeepDisks   bool     // failed disks stay in use: no other machine could run the tasks, and they must fail
 	Unhealthy   string   // until the first [HealthChecked]; empty: healthy
 
 	IdleWorkers    int           // most idle workers; default: number of slots, plus one

@@ -116,6 +116,9 @@ func (c *Core) probeAgain() {
 // diskFailed stops using a disk: its map outputs are lost, its homes gather again on
 // another disk, and its attempts are killed, which does not count as their failure.
 func (c *Core) diskFailed(d *disk, reason string) {
+	if c.cfg.KeepDisks {
+		return
+	}
 	alreadyBad := d.bad != ""
 	d.bad, d.nextProbe = reason, c.now+c.cfg.ProbeAgain
 	if alreadyBad {

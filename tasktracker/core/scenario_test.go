@@ -45,7 +45,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 			Fetches: a.int("fetches", 0), FetchesPerHost: a.int("per-host", 0), FetchTries: a.int("tries", 0),
 			FetchRate: float64(a.int("rate", 0)), MergeFactor: a.int("factor", 0), Merges: a.int("merges", 0),
 			Record: a.d.HasArg("record"), Restore: a.d.HasArg("restore"), KeepLogs: a.d.HasArg("keep-logs"),
-			Disks: a.list("disks"), Unhealthy: a.text("unhealthy"),
+			Disks: a.list("disks"), KeepDisks: a.d.HasArg("keep-disks"), Unhealthy: a.text("unhealthy"),
 		})
 		s.now = 0
 		return ""
