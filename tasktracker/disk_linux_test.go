@@ -73,18 +73,24 @@ func sizeOf(dir string) (sum int64) {
 	return sum
 }
 
-// TestAttemptFillsDisk: an attempt that fills a disk fails, with that reason. Another
-// attempt there continues, and the disk stays in use.
-func TestAttemptFillsDisk(t *testing.T) {
+// startOnSmallDisk starts a tracker whose attempts have a disk of 100 MiB.
+func startOnSmallDisk(t *testing.T) (l *leader, disk string) {
 	const size = 100 << 20
-	disk := t.TempDir()
-	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}, hooks: hooks{free: func(dir string) (int64, error) {
+	disk = t.TempDir()
+	l = startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}, hooks: hooks{free: func(dir string) (int64, error) {
 		if dir != disk {
 			return size, nil
 		}
 		return max(size-sizeOf(disk), 0), nil
 	}}})
 	l.connect(1)
+	return l, disk
+}
+
+// TestAttemptFillsDisk: an attempt that fills a disk fails, with that reason. Another
+// attempt there continues, and the disk stays in use.
+func TestAttemptFillsDisk(t *testing.T) {
+	l, disk := startOnSmallDisk(t)
 	other := l.launch(wire.Map, 0, doCommit)
 	await(l, func(r *wire.Report) bool { return r.Attempt == other && r.State == wire.AttemptReady })
 	r := l.fail(doFill)
@@ -108,15 +114,7 @@ func TestAttemptFillsDisk(t *testing.T) {
 // TestOthersFindDiskFull: if an attempt has filled a disk, others that find the disk full end as
 // killed, which does not count against their tasks. The attempt fails, and the disk stays in use.
 func TestOthersFindDiskFull(t *testing.T) {
-	const size = 100 << 20
-	disk := t.TempDir()
-	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Disks: []string{disk}, hooks: hooks{free: func(dir string) (int64, error) {
-		if dir != disk {
-			return size, nil
-		}
-		return max(size-sizeOf(disk), 0), nil
-	}}})
-	l.connect(1)
+	l, disk := startOnSmallDisk(t)
 	other := l.launch(wire.Map, 0, doFindFull)
 	await(l, func(r *wire.Report) bool { return r.Attempt == other && r.State == wire.AttemptReady })
 	filler := l.launch(wire.Map, 1, doFill)

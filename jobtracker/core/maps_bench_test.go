@@ -26,13 +26,7 @@ func runMaps(size int) {
 	var now time.Duration
 	var streams []Stream
 	var launched []Send
-	feed := feeder(c, &now, func(cmd Command) {
-		if send, ok := cmd.(Send); ok {
-			if _, ok := send.Message.(*wire.Launch); ok {
-				launched = append(launched, send)
-			}
-		}
-	})
+	feed := feeder(c, &now, collectLaunches(&launched))
 	feed(Elected{Term: 1, Wall: 1})
 	for i := range size / 20 {
 		streams = append(streams, Stream(i+1))

@@ -15,13 +15,7 @@ func BenchmarkSlowHomes(b *testing.B) {
 	var now time.Duration
 	c := New(Config{Lease: 24 * time.Hour})
 	var launched []Send
-	feed := feeder(c, &now, func(cmd Command) {
-		if send, ok := cmd.(Send); ok {
-			if _, ok := send.Message.(*wire.Launch); ok {
-				launched = append(launched, send)
-			}
-		}
-	})
+	feed := feeder(c, &now, collectLaunches(&launched))
 	feed(Elected{Term: 1, Wall: 1})
 	for i := range trackers {
 		feed(FromTracker{Stream: Stream(i + 1), Message: &wire.Hello{Version: wire.Version, Tracker: fmt.Sprint(i), Process: 1, MapSlots: 100, ReduceSlots: 1}})

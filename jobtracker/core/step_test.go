@@ -16,6 +16,17 @@ func checkWake(c *Core, now time.Duration, fail func(string, ...any)) {
 	}
 }
 
+// collectLaunches returns a function for feeder that appends the launches to a list.
+func collectLaunches(to *[]Send) func(Command) {
+	return func(cmd Command) {
+		if send, ok := cmd.(Send); ok {
+			if _, ok := send.Message.(*wire.Launch); ok {
+				*to = append(*to, send)
+			}
+		}
+	}
+}
+
 // feeder returns a function that feeds events to a core. The log commits and splits are read at
 // once. All other commands go to then.
 func feeder(c *Core, now *time.Duration, then func(Command)) func(Event) {
