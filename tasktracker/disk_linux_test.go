@@ -73,7 +73,7 @@ func sizeOf(dir string) (sum int64) {
 	return sum
 }
 
-// startOnSmallDisk starts a tracker whose attempts have a disk of 100 MiB.
+// startOnSmallDisk starts a tracker with a disk of 100 MiB for attempts.
 func startOnSmallDisk(t *testing.T) (l *leader, disk string) {
 	const size = 100 << 20
 	disk = t.TempDir()

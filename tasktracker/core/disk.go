@@ -215,9 +215,10 @@ func (c *Core) Running(disk int) (list []Running) {
 // noSpace is the system's message for a full disk.
 const noSpace = "no space left on device"
 
-// mayBeFull returns the disks of an attempt if its error says that a disk was full.
+// mayBeFull returns the disks of an attempt if its error says that a disk was full. With
+// Config.KeepDisks the attempt just fails.
 func (c *Core) mayBeFull(a *attempt) (disks []Place) {
-	if !strings.Contains(a.result.Error, noSpace) {
+	if c.cfg.KeepDisks || !strings.Contains(a.result.Error, noSpace) {
 		return nil
 	}
 	if a.disk != c.state {
