@@ -9,7 +9,7 @@ ONLY ?=
 
 # Runs all gating tests, with a summary at the end.
 test:
-	@tools/check.sh gofmt vet staticcheck 'compose&' unit integration
+	@tools/check.sh gofmt 'compose&' vet staticcheck 'integration&' unit
 
 # Runs gofmt and every package's own tests without the race detector, for the edit loop: two
 # minutes.

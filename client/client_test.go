@@ -195,7 +195,7 @@ func TestRun(t *testing.T) {
 		{"cluster reports nothing", &fakeCluster{watchEmpty: true}, newSubmission("mem://t/in"), nil, 1, 0,
 			[]string{"error: the cluster reported no jobs\n"}, 1},
 		{"interrupt", &fakeCluster{jobTime: time.Hour}, newSubmission("mem://t/in"), []time.Duration{time.Second}, 1, time.Second,
-			[]string{"interrupted: killing", "wordcount killed after", "    interrupted by its user\n"}, 1},
+			[]string{"interrupted: killing", "wordcount killed after", "    reason: interrupted by its user\n"}, 1},
 		{"second interrupt", &fakeCluster{jobTime: time.Hour, killsHang: true}, newSubmission("mem://t/in"), []time.Duration{time.Second, 5 * time.Second}, 1, 5 * time.Second,
 			[]string{"interrupted: killing", "error: gave up waiting: job_7_0001 is running\n"}, 1},
 		{"interrupt while committing", &fakeCluster{jobTime: 2 * time.Second, noKill: errors.New("job_7_0001 is committing")}, newSubmission("mem://t/in"),

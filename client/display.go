@@ -224,7 +224,7 @@ func (d *Display) report(b *bytes.Buffer, job *wire.JobStatus) {
 	}
 	fmt.Fprintf(b, "%v %s %v after %s\n", job.ID, OneLine(job.Name), job.State, wallTime(job.Elapsed))
 	if job.Error != "" && job.State != wire.Succeeded {
-		writeError(b, job.Error)
+		writeError(b, job)
 	}
 	if job.State != wire.Succeeded {
 		return
@@ -261,7 +261,7 @@ func PrintStatus(w io.Writer, job *wire.JobStatus) error {
 	}
 	writeGivenUp(&b, job)
 	if job.Error != "" && job.State != wire.Succeeded {
-		writeError(&b, job.Error)
+		writeError(&b, job)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -289,8 +289,12 @@ func writeGivenUp(w io.Writer, job *wire.JobStatus) {
 	}
 }
 
-// writeError writes an error's lines, indented.
-func writeError(w io.Writer, text string) {
+// writeError writes the lines of a job's error, or the reason of its kill, indented.
+func writeError(w io.Writer, job *wire.JobStatus) {
+	text := job.Error
+	if job.State == wire.Killed {
+		text = "reason: " + text
+	}
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		fmt.Fprintf(w, "    %s\n", line)
 	}

@@ -73,8 +73,9 @@ func (s *Sum) Recent() time.Duration { return time.Duration(s.recent * float64(t
 func (s *Sum) Count(took time.Duration) {
 	s.Tasks++
 	s.Took += took
-	s.recent += (took.Seconds() - s.recent) / float64(min(s.Tasks, window))
-	s.squares += took.Seconds() * took.Seconds()
+	seconds := took.Seconds()
+	s.recent += (seconds - s.recent) / float64(min(s.Tasks, window))
+	s.squares += seconds * seconds
 }
 
 // Add adds a task that ended on a tracker.

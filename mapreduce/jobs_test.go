@@ -461,3 +461,34 @@ func TestFoldTableFlushes(t *testing.T) {
 		}
 	}
 }
+
+// TestFoldTableDisabled: a full table that has saved fewer than one record in five is not filled again.
+func TestFoldTableDisabled(t *testing.T) {
+	const size = 80
+	number, err := derive[int64]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for records, disabled := range map[int]bool{size: true, size*5/4 - 1: true, size * 5 / 4: false, 2 * size: false} {
+		out := &fakeCollector{parts: make([][]record, 1)}
+		table, err := newFoldTable(&collect[int64, int64]{t: &Task{open: true}, key: number, value: number, out: out, n: 1}, Sum[int64])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer table.close()
+		table.maxValues = size
+		for range records - size {
+			table.emit(0, 1)
+		}
+		for k := range int64(size) {
+			table.emit(k, 1)
+		}
+		if n := len(out.parts[0]); n != size {
+			t.Fatalf("%d records: the full table has emitted %d, want %d", records, n, size)
+		}
+		table.emit(0, 1)
+		if got := len(out.parts[0]) > size; got != disabled {
+			t.Errorf("%d records of %d keys: disabled is %v, want %v", records, size, got, disabled)
+		}
+	}
+}

@@ -33,6 +33,12 @@ func (c *compilation) plan(i int) (*wire.JobPlan, error) {
 	if plan.Reduces, err = c.reduces(i, ofJob, plan.Properties); err != nil {
 		return nil, err
 	}
+	if err := property.CheckSkipping(plan.Properties, plan.Reduces > 0); err != nil {
+		if property.CheckSkipping(c.propertyTable.Resolve(c.Defaults, ofJob), plan.Reduces > 0) == nil {
+			return nil, bridge.Usagef("job %s: %w", j.Name, err) // because of -D
+		}
+		return nil, err
+	}
 	st := c.stages[i]
 	if err := distinctErrors(st.check(c.formats[i])); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package mapreduce
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -162,6 +163,30 @@ func TestHadoopNames(t *testing.T) {
 	}
 }
 
+// TestSuggestions: the message about an unknown property names the one that was probably meant.
+func TestSuggestions(t *testing.T) {
+	for given, want := range map[string]string{
+		"mapreduce.map.skip.maxrecord":     "has no effect (did you mean mapreduce.map.skip.maxrecords?)",
+		"mapreduce.map.skip.maxgroups":     "has no effect (did you mean mapreduce.map.skip.maxrecords?)",
+		"mapreduce.reduce.skip.maxrecords": "has no effect (did you mean mapreduce.reduce.skip.maxgroups?)",
+		"mapred.map.maxattempts":           "has no effect (did you mean mapreduce.map.maxattempts?)",
+		"mapreduce.job.reducers":           "has no effect (did you mean mapreduce.job.reduces?)",
+		"mapreduce.odd":                    "has no effect",
+		"quern.output.sink":                "unknown property quern.output.sink (did you mean quern.output.sync?)",
+		"quern.slots":                      "unknown property quern.slots (did you mean quern.embedded.slots?)",
+		"quern.x":                          "unknown property quern.x",
+	} {
+		c, err := compiledWith([]*Job{someJob("j")}, given+"=1")
+		got := fmt.Sprint(err)
+		if err == nil {
+			got = strings.Join(c.warnings, "; ")
+		}
+		if !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %q, want %q", given, got, want)
+		}
+	}
+}
+
 // TestPropertiesOfOneJob: -D JOB:name=value wins over -D name=value, which wins over
 // the job's own; an unknown job is refused.
 func TestPropertiesOfOneJob(t *testing.T) {
@@ -267,5 +292,49 @@ func TestFixedReduces(t *testing.T) {
 		if _, err := compiledWith(all); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
+	}
+}
+
+// TestSkippingNeverStarts: a job that skips bad records needs an attempt after the failures that start
+// skipping. Otherwise it is refused, wherever the properties come from.
+func TestSkippingNeverStarts(t *testing.T) {
+	mapOnly := func() *Job { return MapOnly(wordPairs()).Job("j") }
+	for _, c := range []struct {
+		job   *Job
+		given string
+		want  string // empty: the job is accepted
+	}{
+		{someJob("j"), "mapreduce.map.skip.maxrecords=1", ""},
+		{someJob("j"), "mapreduce.map.skip.maxrecords=1 mapreduce.map.maxattempts=3", ""},
+		{someJob("j"), "mapreduce.map.skip.maxrecords=1 mapreduce.map.maxattempts=2 mapreduce.task.skip.start.attempts=1", ""},
+		{someJob("j"), "mapreduce.map.skip.maxrecords=1 mapreduce.reduce.maxattempts=1", ""},
+		{someJob("j"), "mapreduce.map.skip.maxrecords=0 mapreduce.map.maxattempts=1", ""},
+		{someJob("j"), "mapreduce.map.skip.maxrecords=00 mapreduce.map.maxattempts=1", ""},
+		{someJob("j"), "mapreduce.map.skip.maxrecords=1 mapreduce.map.maxattempts=2",
+			"mapreduce.map.maxattempts=2: must be more than mapreduce.task.skip.start.attempts=2, or mapreduce.map.skip.maxrecords=1 skips nothing"},
+		{someJob("j"), "mapred.skip.map.max.skip.records=9 mapred.skip.attempts.to.start.skipping=4",
+			"mapreduce.map.maxattempts=4: must be more than mapreduce.task.skip.start.attempts=4, or mapreduce.map.skip.maxrecords=9 skips nothing"},
+		{someJob("j"), "mapreduce.map.skip.maxrecords=1 j:mapreduce.map.maxattempts=1", "mapreduce.map.maxattempts=1"},
+		{someJob("j"), "mapreduce.reduce.skip.maxgroups=1 mapreduce.reduce.maxattempts=2",
+			"mapreduce.reduce.maxattempts=2: must be more than mapreduce.task.skip.start.attempts=2, or mapreduce.reduce.skip.maxgroups=1 skips nothing"},
+		{mapOnly(), "mapreduce.reduce.skip.maxgroups=1 mapreduce.reduce.maxattempts=2", ""},
+		{someJob("j"), "mapreduce.reduce.skip.maxgroups=1 mapreduce.reduce.maxattempts=2 mapreduce.job.reduces=0", ""},
+		{mapOnly(), "mapreduce.map.skip.maxrecords=1 mapreduce.map.maxattempts=1", "mapreduce.map.maxattempts=1"},
+	} {
+		_, err := compiledWith([]*Job{c.job}, strings.Fields(c.given)...)
+		if c.want == "" && err == nil {
+			continue
+		}
+		if c.want == "" || !isUsage(err) || !strings.HasPrefix(err.Error(), "job j: property "+c.want) {
+			t.Errorf("%s: error %v, want %q", c.given, err, c.want)
+		}
+	}
+	j := someJob("j")
+	j.Properties = map[string]string{"mapreduce.map.skip.maxrecords": "1", "mapreduce.map.maxattempts": "2"}
+	if _, err := compiledWith([]*Job{j}); err == nil || isUsage(err) {
+		t.Errorf("Job.Properties alone: error %v, want one that is not bad usage", err)
+	}
+	if _, err := compiledWith([]*Job{j}, "mapreduce.map.maxattempts=3"); err != nil {
+		t.Error(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -136,4 +137,29 @@ func TestLateValues(t *testing.T) {
 		}
 	}()
 	first(saved)
+}
+
+// TestLateValuesOfCombiner: the values of a group cannot be read in a later call of the combiner either.
+func TestLateValuesOfCombiner(t *testing.T) {
+	var saved iter.Seq[int64]
+	var late []int64
+	p := wordPairs().CombineGroup(func(_ *Task, _ string, vals iter.Seq[int64], _ func(int64)) error {
+		if saved == nil {
+			saved = vals
+			return nil
+		}
+		late = slices.AppendSeq(late, saved)
+		return nil
+	})
+	value := must(p.value).append(nil, 1)
+	combine := p.groupCombiner(&Task{}, must(p.key))
+	for _, key := range []string{"a", "b"} {
+		err := combine(nil, &fakeRecords{all: []record{{[]byte(key), value}}}, nil)
+		if want := key == "b"; errors.Is(err, errRangeLate) != want || !want && err != nil {
+			t.Errorf("the group of %s: %v", key, err)
+		}
+	}
+	if len(late) > 0 {
+		t.Errorf("late values %v", late)
+	}
 }

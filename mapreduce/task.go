@@ -14,7 +14,8 @@ import (
 
 // Task is the attempt that runs a function of the job. It is also the attempt's
 // context, which is cancelled when the attempt must stop. Its code then has a short time to
-// return; what it emitted is discarded.
+// return; what it emitted is discarded. So a Task has the methods Done, Err, Deadline and Value
+// of context.Context.
 type Task struct {
 	context.Context
 

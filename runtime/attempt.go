@@ -188,13 +188,16 @@ func (a *attempt) failed(err error) wire.Result {
 	cause := wire.Truncate(err.Error(), wire.MaxText)
 	r := wire.Result{Error: cause, Bytes: a.progress().Done,
 		Fatal: isFatal(err) || errors.Is(err, shuffle.ErrRecordTooLarge), BadInput: isBadInput(err)}
+	s := a.split.Load()
 	if a.inCode && !r.Fatal {
-		r.Died = a.skip.died()
+		if r.Died = a.skip.died(); r.Died != nil && s != nil {
+			r.Died.Where = wire.Truncate(s.Where(), wire.MaxText)
+		}
 	}
 	if status := a.task.lastStatus(); status != "" {
 		r.Error += "\n(its status: " + wire.Truncate(status, maxStatus) + ")"
 	}
-	if s := a.split.Load(); s != nil {
+	if s != nil {
 		r.Reads = s.meter.sum()
 	}
 	lost := wire.OutputLost{Job: a.id().Task.Job, Reason: cause}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/wire"
 )
@@ -28,6 +29,13 @@ func TestFailures(t *testing.T) {
 	}{
 		"panic": {job: boom(func(*Task, *Split, Collector) error { var empty []int; return fmt.Errorf("%d", empty[len(os.Args)]) }),
 			kind: wire.Map, want: []string{"panic", "index out of range", "failure_test.go"}},
+		"panic at a record": {job: boom(func(_ *Task, in *Split, _ Collector) error {
+			for range in.Lines() {
+				panic("odd")
+			}
+			return nil
+		}),
+			kind: wire.Map, want: []string{"mem://t/in/a, offset 0: panic: odd\n\n", "failure_test.go"}},
 		"goexit": {job: boom(func(*Task, *Split, Collector) error { goruntime.Goexit(); return nil }),
 			kind: wire.Map, want: []string{"Goexit"}},
 		"output of a map": {job: boom(func(t *Task, _ *Split, _ Collector) error { _, err := t.Output("x"); return err }),
@@ -154,4 +162,43 @@ func TestReduceFailures(t *testing.T) {
 	}
 	b.mustRun(wire.Commit, 0, nil)
 	b.checkOutput("/data/out/ /data/out/_SUCCESS= /data/out/part-r-00000=a\t3\nbe\t2\nis\t2\nnot\t1\nor\t1\nrose\t3\nto\t2\n")
+}
+
+// TestFirstOutputErrorStays: an output writes nothing after a failed write, so that a part is not missing
+// in the middle of its file.
+func TestFirstOutputErrorStays(t *testing.T) {
+	for _, binary := range []bool{false, true} {
+		w := &failingWriter{}
+		o := &Output{file: &countedFile{Writer: w}, binary: binary, pulse: new(pulse)}
+		record := BinaryRecord(nil, []byte("key"), make([]byte, 1<<20))
+		failed := -1
+		for i := range 10 {
+			if err := o.Write(record); errors.Is(err, errFailingWriter) != (err != nil) || failed >= 0 && err == nil {
+				t.Errorf("binary=%v: write %d: %v", binary, i, err)
+			} else if err != nil && failed < 0 {
+				failed = i
+			}
+		}
+		if err := o.finish(); !errors.Is(err, errFailingWriter) {
+			t.Errorf("binary=%v: finish: %v", binary, err)
+		}
+		if failed < 0 || w.calls != 1 {
+			t.Errorf("binary=%v: write %d has failed first; the file was written %d times, want once", binary, failed, w.calls)
+		}
+	}
+}
+
+var errFailingWriter = errors.New("no space left")
+
+// failingWriter fails the first write.
+type failingWriter struct {
+	dfs.Writer
+	calls int
+}
+
+func (w *failingWriter) Write(p []byte) (int, error) {
+	if w.calls++; w.calls == 1 {
+		return 0, errFailingWriter
+	}
+	return len(p), nil
 }

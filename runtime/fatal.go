@@ -60,11 +60,15 @@ func isBadInput(err error) bool {
 	return ok && fatal.inputOnly || !ok && errors.Is(err, shuffle.ErrRecordTooLarge)
 }
 
-// protect runs f and turns its panic into an error with the stack.
-func protect(f func() error) (err error) {
+// protect runs f and turns its panic into an error with the stack, and with the place that where
+// returns. where may be nil.
+func protect(f func() error, where func() string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %s\n\n%s", ErrPanic, wire.Truncate(fmt.Sprint(p), wire.MaxText/2), panicStack())
+			if where != nil && where() != "" {
+				err = fmt.Errorf("%s: %w", where(), err)
+			}
 		}
 	}()
 	return f()

@@ -195,7 +195,7 @@ func (cut Cut) Splits(in *wire.InputPlan, files []File) (splits [][]Chunk, err e
 	err = protect(func() error {
 		splits, err = cut(files)
 		return err
-	})
+	}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("splits of format %s: %w", in.Format, err)
 	}

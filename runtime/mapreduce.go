@@ -31,7 +31,7 @@ func (a *attempt) runMap() error {
 	code := a.job.Maps[split.Input]
 	if a.plan().Reduces == 0 {
 		err = a.writeOutputs(wire.MapOutputRecords, func() error {
-			err := a.runCode(func() error { return code(a.task, split, nil) })
+			err := a.runCode(func() error { return code(a.task, split, nil) }, split.Where)
 			a.failedInCode(err, split.err, a.task.outputs.err())
 			a.countInput(split)
 			if err = cmp.Or(split.err, err); err != nil {
@@ -56,7 +56,7 @@ func (a *attempt) collect(split *Split, code MapFunc) error {
 			return protect(func() error {
 				a.task.pulse.beat()
 				return a.job.Combine(a.task, in, emit)
-			})
+			}, nil)
 		}
 	}
 	collector, err := shuffle.NewCollector(config)
@@ -69,7 +69,7 @@ func (a *attempt) collect(split *Split, code MapFunc) error {
 	if a.skip != nil {
 		out = watched
 	}
-	err = a.runCode(func() error { return code(a.task, split, out) })
+	err = a.runCode(func() error { return code(a.task, split, out) }, split.Where)
 	a.failedInCode(err, split.err, watched.err)
 	// An input error comes first: the code's own error or panic may follow from it.
 	if err := cmp.Or(split.err, err); err != nil {
@@ -135,7 +135,7 @@ func (a *attempt) runReduce() error {
 		if a.skip != nil {
 			in = &groupRecords{counted, a.skip}
 		}
-		err = a.runCode(func() error { return a.job.Reduce(a.task, in) })
+		err = a.runCode(func() error { return a.job.Reduce(a.task, in) }, nil)
 		a.failedInCode(err, merger.Err(), a.task.outputs.err())
 		a.counters.Add(wire.TaskCounters, wire.ReduceInputRecords, counted.records)
 		if err = cmp.Or(merger.Err(), err); err != nil {

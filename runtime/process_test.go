@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// logsAndEmits emits its lines and writes to stdout and stderr.
+// logsAndEmits emits its lines and writes to stdout and stderr. The second attempt panics.
 func logsAndEmits(t *Task, in *Split, out Collector) error {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -52,6 +52,9 @@ func logsAndEmits(t *Task, in *Split, out Collector) error {
 		return err
 	}
 	for line := range in.Lines() {
+		if t.ID.N == 1001 {
+			panic("oh")
+		}
 		if err := out.Collect(0, []byte(line), nil); err != nil {
 			return err
 		}
@@ -92,24 +95,21 @@ func TestWorkerProcess(t *testing.T) {
 	fromW.Close()
 	toR.Close()
 	conn := wire.NewConn(fromR, toW, func() error { return errors.Join(fromR.Close(), toW.Close()) })
-	run := func(kind wire.Kind, n int) {
-		name := fmt.Sprint(kind)
-		if err := conn.Send(&wire.Run{Attempt: testAttempt(kind, n, 0), Staging: staging,
+	run := func(name string, id wire.AttemptID) (failure string) {
+		if err := conn.Send(&wire.Run{Attempt: id, Staging: staging,
 			Dir: filepath.Join(dir, name), Logs: filepath.Join(dir, "logs", name)}); err != nil {
 			t.Fatal(err)
 		}
 		for {
 			switch m := must(conn.Receive()).(type) {
 			case *wire.WorkerDone:
-				if m.Result.Error != "" {
-					t.Fatal(m.Result.Error)
-				}
-				return
+				return m.Result.Error
 			}
 		}
 	}
-	run(wire.Setup, 0)
-	run(wire.Map, 0)
+	if failure := run("setup", testAttempt(wire.Setup, 0, 0)) + run("map", testAttempt(wire.Map, 0, 0)); failure != "" {
+		t.Fatal(failure)
+	}
 	for fd := 1; fd <= 2; fd++ { // if /proc exists
 		if file, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", cmd.Process.Pid, fd)); err == nil && strings.HasPrefix(file, dir) {
 			t.Errorf("after the attempt, descriptor %d is still %s", fd, file)
@@ -123,6 +123,10 @@ func TestWorkerProcess(t *testing.T) {
 	}
 	logged("stdout", "in "+filepath.Join(dir, "map", "work")+"\n")
 	logged("stderr", "attempt "+testAttempt(wire.Map, 0, 0).String()+"\nchild\n")
+	failure := run("panic", testAttempt(wire.Map, 0, 1))
+	if stack := string(must(os.ReadFile(filepath.Join(dir, "logs", "panic", "stderr")))); !strings.Contains(failure, "panic: oh") || !strings.Contains(stack, failure) {
+		t.Errorf("an attempt that panics fails with %q and logs %q", failure, stack)
+	}
 	if peak := peakMemory(t, cmd.Process.Pid); peak > (sortMB+64)<<20 {
 		t.Errorf("the worker's memory reached %d MiB", peak>>20)
 	}

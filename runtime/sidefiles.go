@@ -128,9 +128,9 @@ func (t *Task) checkSideFiles() error {
 
 // runCode runs the job's code. If a side file has changed, it returns that error: the
 // code's own error may follow from it. Code that returns after the end of Task.Ctx has failed,
-// because it may have read only a part of its input.
-func (a *attempt) runCode(code func() error) error {
-	err := protect(code)
+// because it may have read only a part of its input. where returns the place for a panic, or is nil.
+func (a *attempt) runCode(code func() error, where func() string) error {
+	err := protect(code, where)
 	if err == nil {
 		err = context.Cause(a.task.Ctx)
 	}

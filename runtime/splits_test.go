@@ -158,6 +158,22 @@ func TestSplitsFile(t *testing.T) {
 	})
 }
 
+// TestSplitBehindCount: an entry is not read if the file counts fewer splits, though its bytes are there.
+func TestSplitBehindCount(t *testing.T) {
+	data, _ := encodeSplits(make([]splitEntry, 3))
+	binary.LittleEndian.PutUint32(data[len(splitsMagic):], 2)
+	f := mem.New(1)
+	putFile(f, "mem://t/splits", data)
+	for i, read := range []bool{true, true, false} {
+		if _, err := readEntry(f, "mem://t/splits", i); read != (err == nil) || !read && !errors.Is(err, ErrCorrupt) {
+			t.Errorf("split %d of 2: %v", i, err)
+		}
+	}
+	if _, err := readEntry(f, "mem://t/splits", -1); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("split -1: %v", err)
+	}
+}
+
 func FuzzSplits(f *testing.F) {
 	data, _ := encodeSplits([]splitEntry{{Input: 1, Nodes: []node{{"a", "/r", "1.2.3.4:5"}, {Host: "b"}}, Preferred: 1, Chunks: []Chunk{{"p", 1, 2, 3, 7}, {"q", 4, 5, 6, 8}}}, {}})
 	f.Add(data[:len(data)-8])

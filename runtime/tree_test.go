@@ -415,6 +415,23 @@ func TestCleanupAfterSuccess(t *testing.T) {
 	}
 }
 
+// TestManifestNames: a job does not commit by a manifest with names that are no files of its directory.
+func TestManifestNames(t *testing.T) {
+	for _, name := range []string{"", "/", "sub/part", "../part", "/data/part"} {
+		f := newData()
+		tr, id := newTree(f), testAttempt(wire.Reduce, 0, 0)
+		err := errors.Join(tr.build(testAttempt(wire.Setup, 0, 0)), f.Mkdir(tr.attempt(id)),
+			tr.writeManifest(id, &manifest{Attempt: id.String(), Files: []manifestFile{{Name: name}}}), tr.commitTask(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = tr.commitJob([]wire.TaskID{id.Task}, noMore, func() error { return nil })
+		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), fmt.Sprintf("file name %q", name)) {
+			t.Errorf("commit of a file %q: %v", name, err)
+		}
+	}
+}
+
 // TestMoveFile: a file counts as moved only if its source is missing and the target has its size.
 func TestMoveFile(t *testing.T) {
 	for what, c := range map[string]struct {

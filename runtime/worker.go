@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -152,8 +153,11 @@ func (w *worker) run(ctx context.Context, run *wire.Run) {
 		restoreOutput(w.savedOutput)
 		w.done <- result
 	}()
-	if err := protect(a.run); err != nil {
+	if err := protect(a.run, nil); err != nil {
 		result = a.failed(err)
+		if errors.Is(err, ErrPanic) && !w.opts.InProcess {
+			fmt.Fprintln(os.Stderr, wire.Truncate(err.Error(), wire.MaxText)) // for the log, as Go prints it
+		}
 	} else {
 		result = a.result
 	}

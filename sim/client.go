@@ -39,9 +39,13 @@ func (w *world) addClient(plan, changes, shapes *rand.Rand, i int) {
 	c.connect(shapes)
 	w.clients = append(w.clients, c)
 	at := time.Duration(plan.Int64N(int64(stormTime / 2)))
-	if w.lasting {
+	switch {
+	case w.rotating:
+		at *= rotatingTime / (stormTime / 2)
+	case w.lasting:
 		at /= 4 // jobs compete for the trackers
 	}
+	w.lastSubmitted = max(w.lastSubmitted, at)
 	w.after(at, c.stageAndSubmit)
 	if w.lasting {
 		return
@@ -79,6 +83,10 @@ func (c *client) addJob(plan *rand.Rand, i, k int) {
 			"mapreduce.input.fileinputformat.split.minsize": "40",
 		},
 	}
+	if c.w.rotating { // the defaults
+		delete(j.Properties, "mapreduce.map.maxattempts")
+		delete(j.Properties, "mapreduce.reduce.maxattempts")
+	}
 	if plan.IntN(3) == 0 {
 		j.Properties["mapreduce.map.memory.mb"] = "100"
 	}
@@ -92,7 +100,7 @@ func (c *client) addJob(plan *rand.Rand, i, k int) {
 	name := fmt.Sprintf("mem://c/in/%d", i)
 	if k == 0 {
 		splits := plan.IntN(12)
-		if c.w.lasting {
+		if c.w.lasting && !c.w.rotating {
 			splits *= 4 // for all of lastingTrackers
 		}
 		c.w.must(writeFile(c.w, name, make([]byte, inputBlock*splits)))

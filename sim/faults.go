@@ -319,6 +319,7 @@ func (w *world) strike(f Fault) {
 		w.after(f.For, func() { t.sickness = "" })
 	default:
 		t.strikeMachine(f)
+		w.after(f.For, func() { t.machine = machine{} })
 	}
 }
 

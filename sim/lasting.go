@@ -141,22 +141,29 @@ func lastingBound(healthy time.Duration) time.Duration { return 2*healthy + 3*le
 // lasting is the part of a run that only comparisons with lasting faults have.
 type lasting struct {
 	trackers int
-	sick     []string      // task trackers with lasting faults
+	others   []string      // task trackers that the run to compare with does not have
 	absent   bool          // these never start: this is the run to compare with
 	healthy  time.Duration // how long the run with the healthy trackers alone takes
 }
 
 // runLasting compares two runs of a seed's workload: with the healthy task trackers alone, and
-// with all of them. It returns the second run.
-func runLasting(o Options) *Result {
-	trackers, faults := drawLasting(o.Seed)
+// with all of them. It returns the second run. If faults rotate, half of the task trackers stand for
+// the healthy ones.
+func runLasting(o Options, draw func(seed uint64) (trackers int, faults []Fault)) *Result {
+	trackers, faults := draw(o.Seed)
 	r := newResult(o, faults)
 	r.lasting = &lasting{trackers: trackers}
-	for _, i := range r.Kept {
-		r.lasting.sick = append(r.lasting.sick, faults[i].Node)
+	if o.Rotating {
+		for n := range trackers / 2 {
+			r.lasting.others = append(r.lasting.others, taskTrackerName(n))
+		}
+	} else {
+		for _, i := range r.Kept {
+			r.lasting.others = append(r.lasting.others, faults[i].Node)
+		}
 	}
 	alone := newResult(o, faults)
-	alone.lasting = &lasting{trackers: trackers, sick: r.lasting.sick, absent: true}
+	alone.lasting = &lasting{trackers: trackers, others: r.lasting.others, absent: true}
 	if play(alone); alone.Violation != "" {
 		return alone
 	}
@@ -180,7 +187,11 @@ func (w *world) playLasting(r *Result) {
 		w.split[r.Faults[i].Node] = r.Faults[i].Kind == SplitTrackers
 	}
 	w.harmless = true
-	if end := lastingBound(x.healthy); !w.run(w.allEnded, end) {
+	var from time.Duration
+	if w.rotating {
+		from = w.lastSubmitted
+	}
+	if end := from + lastingBound(x.healthy-from); !w.run(w.allEnded, end) {
 		w.fail("L1: the healthy task trackers alone end all jobs in %v; with the others, not all have ended after %v:%s", x.healthy, end, w.unfinished())
 	}
 	w.endStorm()

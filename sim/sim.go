@@ -23,6 +23,10 @@
 // times slower, have full or broken disks, or cannot use the file system. Clients request no
 // changes. Two runs are compared: one without these trackers, and one with them.
 //
+// With Options.Rotating such faults heal within a minute, and other task trackers get them: at any time
+// at most half have one. Users submit jobs for three minutes. The run to compare with has no faults, and
+// only half of the task trackers.
+//
 // Clocks of job trackers are up to an hour apart: only durations may matter.
 //
 // An effect may fail for good, also after the storm: histories are not written, staging directories
@@ -90,7 +94,8 @@
 // With faults that last:
 //
 //	L1  Every job ends in time: in the time that the healthy trackers alone take, twice, plus
-//	    three leases plus the longest wait before an attempt. V9 then says that it succeeds.
+//	    three leases plus the longest wait before an attempt. V9 then says that it succeeds. If
+//	    faults rotate, the times count from the last submission.
 //
 // A violation ends the run. [Run] reports it with the trace; [Shrink] drops the faults that the
 // violation does not need.
@@ -106,7 +111,7 @@
 //	virtual time, the play of a seed      world.go
 //	the workload of a seed                client.go and flow.go: jobs; faults.go; changes.go:
 //	                                      priorities, pools, scheduling
-//	faults that last                      lasting.go
+//	faults that last, also in turn        lasting.go; rotating.go
 //	job trackers, their log               jobtracker.go, effects.go; raft.go
 //	task trackers                         tasktracker.go; disk.go: map outputs, homes
 //	workers and their attempts            worker.go; badrecords.go (V18)
@@ -139,6 +144,9 @@ type Options struct {
 	Calm bool
 	// Lasting runs another workload of the seed, with faults that last.
 	Lasting bool
+	// Rotating runs a longer workload of the seed, with faults that last for some time on one task
+	// tracker after the other.
+	Rotating bool
 	// Digest asks for Result.Digest.
 	Digest bool
 	// BadRecords gives every third task a bad record, see badrecords.go.
@@ -176,6 +184,9 @@ func (r *Result) Command() string {
 	if r.Options.Lasting {
 		text += " -lasting"
 	}
+	if r.Options.Rotating {
+		text += " -rotating"
+	}
 	switch {
 	case r.Options.Calm:
 		text += " -calm"
@@ -191,8 +202,11 @@ func (r *Result) Command() string {
 
 // Run runs one seed.
 func Run(o Options) *Result {
-	if o.Lasting {
-		return runLasting(o)
+	switch {
+	case o.Lasting:
+		return runLasting(o, drawLasting)
+	case o.Rotating:
+		return runLasting(o, drawRotating)
 	}
 	r := newResult(o, drawFaults(o.Seed))
 	play(r)

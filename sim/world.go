@@ -24,6 +24,8 @@ type world struct {
 	shape         shape
 	calm          bool            // the storm is over
 	lasting       bool            // faults last, and the workload is undisturbed by its users
+	rotating      bool            // the same, and faults rotate
+	lastSubmitted time.Duration   // when the last client submits its jobs
 	uncapped      bool            // pools have no maximum of slots, see Fault.slows
 	split         map[string]bool // task trackers with the fault SplitTrackers
 	harmless      bool            // no fault of the run can fail an attempt for good
@@ -164,7 +166,7 @@ func newWorld(r *Result) *world {
 	w.shuffles = rand.New(rand.NewPCG(seed, 6))
 	w.scheduling = drawScheduling(seed, changes)
 	w.shape.administered, w.shape.mergeFactor = true, 2
-	w.lasting = r.lasting != nil
+	w.lasting, w.rotating = r.lasting != nil, r.Options.Rotating
 	w.uncapped = w.lasting && slices.ContainsFunc(r.Faults, Fault.slows)
 	w.drawPools(changes)
 	trackers := 2 + plan.IntN(taskTrackers-1)
@@ -172,7 +174,7 @@ func newWorld(r *Result) *world {
 	if w.lasting {
 		trackers = r.lasting.trackers
 		if r.lasting.absent {
-			absent = r.lasting.sick
+			absent = r.lasting.others
 		}
 	} else {
 		w.changeScheduling(changes, changes.IntN(3))
@@ -182,7 +184,11 @@ func newWorld(r *Result) *world {
 	w.verifyTime = 10*time.Millisecond + time.Duration(plan.Int64N(int64(2*time.Second)))
 	w.keepLogs = plan.IntN(2) == 0
 	w.attemptTime = 100*time.Millisecond + time.Duration(plan.Int64N(int64(3*time.Second)))
-	for i := range 1 + plan.IntN(5) {
+	clients := 1 + plan.IntN(5)
+	if w.rotating {
+		clients = rotatingClients
+	}
+	for i := range clients {
 		w.addClient(plan, changes, shapes, i)
 	}
 	return w

@@ -23,13 +23,22 @@ func (l *loop) probe(c core.Probe) {
 		if err != nil {
 			ev.Error = err.Error()
 		}
-		l.post(func() {
-			if err != nil {
-				l.cfg.Logger.Error("disk failed", "path", c.Path, "error", err)
-			}
-			l.step(ev)
-		})
+		l.event(ev)
 	})
+}
+
+// logDisks logs the disks that the core has stopped using, or uses again, since the last call.
+func (l *loop) logDisks() {
+	for path, bad := range l.core.Disks() {
+		switch before := l.badDisks[path]; {
+		case bad != "" && before == "":
+			l.cfg.Logger.Error("disk failed", "path", path, "error", bad)
+			l.badDisks[path] = bad
+		case bad == "" && before != "":
+			l.cfg.Logger.Info("disk works again, and is used", "path", path)
+			delete(l.badDisks, path)
+		}
+	}
 }
 
 // running returns the attempts on a disk; nil if the loop has ended.
@@ -44,11 +53,11 @@ func (l *loop) running(disk int) []core.Running {
 	}
 }
 
-// endAttempt ends an attempt that filled a disk, if it still runs there.
+// endAttempt ends an attempt with too large files, if it still runs there.
 func (l *loop) endAttempt(disk int, attempt core.Running, reason string) {
 	l.post(func() {
 		if slices.Contains(l.core.Running(disk), attempt) {
-			l.step(core.Exceeded{Worker: attempt.Worker, Reason: reason})
+			l.step(core.Exceeded{Worker: attempt.Worker, Reason: reason, Space: true})
 		}
 	})
 }
@@ -57,7 +66,6 @@ func (l *loop) endAttempt(disk int, attempt core.Running, reason string) {
 func (l *loop) reportDisks() {
 	bad := l.disks.BadAtStart()
 	for _, i := range slices.Sorted(maps.Keys(bad)) {
-		l.cfg.Logger.Error("disk failed", "path", l.cfg.Disks[i], "error", bad[i])
 		l.event(core.DiskProbed{Disk: i, Error: bad[i].Error()})
 	}
 }

@@ -3,10 +3,12 @@ package tasktracker
 import (
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -56,6 +58,39 @@ func TestDiskFails(t *testing.T) {
 	}
 	if failed != 1 {
 		t.Errorf("%d attempts failed with the disk", failed)
+	}
+}
+
+// TestDiskReturns: the log says that a disk failed, once, and that it is used again.
+func TestDiskReturns(t *testing.T) {
+	logged := make(chan string, 1000)
+	disk := filepath.Join(t.TempDir(), "disk")
+	l := startUnregistered(t, Config{
+		ID: "t1", Dir: t.TempDir(), Disks: []string{disk}, hooks: hooks{probeAgain: 100 * time.Millisecond},
+		Logger: slog.New(slog.NewTextHandler(lineWriter(logged), nil)),
+	})
+	l.connect(1)
+	if err := errors.Join(os.RemoveAll(disk), os.WriteFile(disk, nil, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	l.launch(wire.Map, 0, doSucceed)
+	await(l, func(c *wire.Capacity) bool { return c.MapSlots == 0 })
+	await[*wire.Heartbeat](l, nil) // meanwhile it is probed again
+	if err := errors.Join(os.Remove(disk), os.Mkdir(disk, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	await(l, func(c *wire.Capacity) bool { return c.MapSlots == 2 })
+	if err := l.stop(); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for len(logged) > 0 {
+		if line := <-logged; strings.Contains(line, disk) && strings.Contains(line, "msg=\"disk ") {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) != 2 || !strings.Contains(lines[0], "disk failed") || !strings.Contains(lines[1], "disk works again, and is used") {
+		t.Errorf("it logged %q", lines)
 	}
 }
 
@@ -118,7 +153,12 @@ func TestOthersFindDiskFull(t *testing.T) {
 	other := l.launch(wire.Map, 0, doFindFull)
 	await(l, func(r *wire.Report) bool { return r.Attempt == other && r.State == wire.AttemptReady })
 	filler := l.launch(wire.Map, 1, doFill)
-	waitUntil(t, "the full disk", func() bool { return sizeOf(disk) >= 90<<20 })
+	began := false
+	waitUntil(t, "the full disk", func() bool {
+		_, err := os.Lstat(filepath.Join(disk, "jobs", job1.String(), filler.String()))
+		began = began || err == nil
+		return sizeOf(disk) >= 90<<20 || began && err != nil // or the tracker was faster
+	})
 	l.send(&wire.Grant{Epoch: 1, Attempt: other})
 	for ended := 0; ended < 2; {
 		switch m := receive(t, l.received, "the attempts' ends").(type) {
@@ -168,7 +208,7 @@ func TestAttemptExceedsDiskLimit(t *testing.T) {
 }
 
 // TestFullByAttempt: if an attempt fills a disk before the tracker can end it, only
-// attempts that cannot write fail.
+// attempts that cannot write fail. The next attempt begins when its files are removed.
 func TestFullByAttempt(t *testing.T) {
 	disk := t.TempDir()
 	if err := unix.Mount("none", disk, "tmpfs", 0, "size=100m"); err != nil {
@@ -183,10 +223,6 @@ func TestFullByAttempt(t *testing.T) {
 		if r := l.fail(doGrow); !strings.Contains(r.Error, disk) {
 			t.Errorf("error is %q", r.Error)
 		}
-		waitUntil(t, "the removal of its files", func() bool {
-			var st unix.Statfs_t
-			return unix.Statfs(disk, &st) != nil || st.Bavail*uint64(st.Bsize) > 99<<20
-		})
 	}
 	l.send(&wire.Grant{Epoch: 1, Attempt: other})
 	l.final(other, wire.AttemptSucceeded)

@@ -82,7 +82,7 @@ func (l *loop) sweepLogs(now time.Time) {
 // readLog reads the log for the report of a failed attempt: its last lines or, if its
 // worker crashed, the crash message. After a timeout it is the goroutine of the job's code.
 func (l *loop) readLog(c core.ReadLog) core.LogRead {
-	ev := core.LogRead{Attempt: c.Attempt, Text: attemptlog.LastLines(c.Files), Full: l.spaceGuard.FullDisk(c.NoSpace)}
+	ev := core.LogRead{Attempt: c.Attempt, Text: attemptlog.LastLines(c.Files, c.Reported), Full: l.spaceGuard.FullDisk(c.NoSpace)}
 	if c.Position != "" {
 		ev.Record = runtime.ReadPosition(c.Position)
 	}

@@ -33,6 +33,8 @@ const streamQueue = 1 << 16
 type stream struct {
 	conn  *wire.Conn
 	queue *wire.Queue[wire.Message]
+
+	written chan struct{} // closed when nothing more is written
 }
 
 // link is the state of streams to job trackers. The loop's goroutine owns it.
@@ -56,6 +58,7 @@ func (s *stream) send(m wire.Message) {
 
 // write sends queued messages until the queue is closed and empty.
 func (s *stream) write() {
+	defer close(s.written)
 	for m := range s.queue.All() {
 		if err := s.conn.Send(m); err != nil {
 			s.conn.Close() // this ends the reader
@@ -118,8 +121,11 @@ type streamResult struct {
 
 // serveStream serves a stream until it ends.
 func (l *loop) serveStream(conn *wire.Conn) (end streamResult) {
-	s := &stream{conn: conn, queue: wire.NewQueue[wire.Message](streamQueue)}
-	stop := context.AfterFunc(l.ctx, func() { conn.Close() })
+	s := &stream{conn: conn, queue: wire.NewQueue[wire.Message](streamQueue), written: make(chan struct{})}
+	stop := context.AfterFunc(l.ctx, func() {
+		<-l.done // after the farewell
+		conn.Close()
+	})
 	defer stop()
 	l.wait.Go(s.write)
 	l.post(func() {
@@ -157,6 +163,25 @@ func (l *loop) serveStream(conn *wire.Conn) (end streamResult) {
 		}
 	})
 	return end
+}
+
+// farewellWait limits the time to tell the leader that this tracker stops.
+const farewellWait = time.Second
+
+// farewell logs that the tracker stops and what it waits for, and tells the leader. The loop has
+// ended.
+func (l *loop) farewell() {
+	l.cfg.Logger.Info("stopping: attempts get SIGTERM, and SIGKILL after -stop-grace", "attempts", l.core.Active(), "stop-grace", l.cfg.StopGrace)
+	s := l.stream
+	if s == nil || l.cfg.Embedded {
+		return
+	}
+	l.step(core.Stop{}) // it may close the stream
+	s.queue.Close()
+	select {
+	case <-s.written:
+	case <-time.After(farewellWait):
+	}
 }
 
 func (l *loop) fromLeader(m wire.Message) {

@@ -241,3 +241,40 @@ func (w lineWriter) Write(line []byte) (int, error) {
 	w <- string(line)
 	return len(line), nil
 }
+
+// TestFarewell: a tracker that is told to stop says so to the leader, and logs the
+// attempts that it waits for.
+func TestFarewell(t *testing.T) {
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Staging: "file://" + t.TempDir()})
+	l.connect(1)
+	if err := l.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if m := await[*wire.Capacity](l, nil); !m.Stops || m.MapSlots != 2 {
+		t.Errorf("it sent %+v", m)
+	}
+
+	logged := make(chan string, 100)
+	l = startUnregistered(t, Config{ID: "t2", Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(lineWriter(logged), nil))})
+	l.connect(1)
+	running := l.launch(wire.Map, 0, doCommit)
+	await(l, func(r *wire.Report) bool { return r.Attempt == running && r.State == wire.AttemptReady })
+	if err := l.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for line := ""; !strings.Contains(line, "stopping"); {
+		if line = receive(t, logged, "the line"); strings.Contains(line, "stopping") && !strings.Contains(line, running.String()) {
+			t.Errorf("the line does not name %v: %s", running, line)
+		}
+	}
+}
+
+// TestFarewellUnread: a tracker stops even if the leader reads nothing.
+func TestFarewellUnread(t *testing.T) {
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Staging: "file://" + t.TempDir()})
+	l.conn = receive(t, l.dials, "a stream")
+	l.send(&wire.Welcome{Epoch: 1, Incarnation: 9, Lease: 3 * time.Second, Cluster: "c1"})
+	if err := l.stop(); err != nil {
+		t.Fatal(err)
+	}
+}

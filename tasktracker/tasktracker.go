@@ -143,6 +143,7 @@ type Logs struct {
 type hooks struct {
 	fetchStall    time.Duration                   // see gather.Config; 0: the default
 	noLeaderAfter time.Duration                   // see connect; 0: the default
+	probeAgain    time.Duration                   // see core.Config; 0: the default
 	free          func(dir string) (int64, error) // see disks.Config; nil: ask the system
 }
 
@@ -303,6 +304,9 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 		t.cfg.Ready(listener.Addr().String())
 	}
 	l.loop()
+	if ctx.Err() != nil {
+		l.farewell()
+	}
 	l.stop()
 	if err := context.Cause(l.ctx); ctx.Err() == nil {
 		return err
@@ -334,6 +338,7 @@ type loop struct {
 
 	// Parts that carry out the core's commands.
 	disks      *disks.Set
+	badDisks   map[string]string // by path: why the core does not use it
 	spaceGuard *disks.SpaceGuard
 	programs   *program.Store
 	workers    *workers.Set
@@ -349,7 +354,7 @@ func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.S
 		addr = listener.Addr().String()
 	}
 	l := &loop{
-		cfg: cfg, disks: dirs, inbox: make(chan func(), 64), done: make(chan struct{}), started: time.Now(),
+		cfg: cfg, disks: dirs, badDisks: make(map[string]string), inbox: make(chan func(), 64), done: make(chan struct{}), started: time.Now(),
 		link:     link{hangupReasons: make(map[string]bool)},
 		diskWork: wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded),
 		tokens: tokens,
@@ -367,7 +372,7 @@ func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.S
 		coreCfg.Unhealthy = "its health script has not ended yet"
 	}
 	coreCfg.KeepLogs, coreCfg.Record = !cfg.Temporary, !cfg.Temporary
-	coreCfg.KeepDisks = cfg.Temporary
+	coreCfg.KeepDisks, coreCfg.ProbeAgain = cfg.Temporary, cfg.hooks.probeAgain
 	l.core = core.New(coreCfg)
 	return l
 }
@@ -431,6 +436,7 @@ func (l *loop) step(ev core.Event) {
 	for _, c := range l.core.Step(time.Since(l.started), ev) {
 		l.do(c)
 	}
+	l.logDisks()
 }
 
 // stop ends all work that the loop started, and waits for it.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # check.sh STEP...: runs the steps one after the other, even after a failure. A step that ends
-# in & runs beside those after it, and its output comes last. check.sh prints a summary and
-# exits with 1 if any step has failed. A step is skipped if its tool is unavailable. The
-# summary names skipped steps and missing programs.
+# in & runs beside those after it, and its output comes last: for steps that mostly wait. check.sh
+# prints a summary and exits with 1 if any step has failed. A step is skipped if its tool is
+# unavailable. The summary names skipped steps and missing programs.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -44,8 +44,10 @@ step_staticcheck() {
 
 # Packages in tools/norace start no goroutine: there the race detector finds nothing and takes
 # ten times as long. The simulation runs both ways, most of its seeds without the race detector.
+# One package more than there are processors runs at the same time, since many of the tests wait.
+# go test need not vet: step_vet checks more.
 step_unit() {
-	local race=-race failed=0 raced pure
+	local race=-race failed=0 raced pure at_once
 	raced=$(packages -v) && pure=$(packages) || return 1
 	if ! ready_race; then
 		echo "the race detector needs cgo and a C compiler: the tests run without it"
@@ -53,8 +55,9 @@ step_unit() {
 	fi
 	# Gating tests use the same seed every time; make unit RAPID_SEED=0 tries new ones.
 	export RAPID_SEED="${RAPID_SEED:-1}"
-	CGO_ENABLED=${race:+1} go test $race -timeout 10m $raced || failed=1
-	go test -timeout 10m $pure ./sim || failed=1
+	at_once=$(($(getconf _NPROCESSORS_ONLN) + 1))
+	CGO_ENABLED=${race:+1} go test $race -vet=off -p $at_once -timeout 10m $raced || failed=1
+	go test -vet=off -timeout 10m $pure ./sim || failed=1
 	return $failed
 }
 
@@ -76,7 +79,7 @@ step_soak() {
 	export RAPID_SEED="${RAPID_SEED:-0}"
 	CGO_ENABLED=1 go test -race -count=1 -timeout 2h $(packages; packages -v) || failed=1
 	go test -count=1 -timeout 2h ./jobtracker/core -run TestRandom -seeds 10000 || failed=1
-	go test -count=1 -timeout 2h ./sim -seeds 5000 -lasting 2000 || failed=1
+	go test -count=1 -timeout 2h ./sim -seeds 5000 -lasting 2000 -rotating 500 || failed=1
 	go test -count=1 -timeout 2h ./integration/hdfs -run TestJobs -megabytes 200 || failed=1
 	go test -count=1 -timeout 2h ./integration/cluster -run TestChaos -chaos 30m -chaos-seed $RANDOM -chaos-report "$PWD/docs/chaos.md" || failed=1
 	return $failed
@@ -95,17 +98,25 @@ has_cc() {
 	[ "$cgo" = 1 ] && command -v "$(go env CC | cut -d' ' -f1)" >/dev/null
 }
 
-# Downloads come first, so that they do not use up the tests' time limits. If one fails, its
-# tests are skipped. The tests mostly wait for processes, so several run at the same time. The
-# tests over HDFS run in two halves, each with a cluster of its own. TestChaos has a process of
-# its own: go test would begin it last, although it takes longest.
+# download fills the cache for step_integration, once, so that downloads do not use up the tests' time
+# limits. If one fails, its tests are skipped.
+downloaded= lacking=
+download() {
+	[ -z "$downloaded" ] && [ -d integration ] || return 0
+	downloaded=1 lacking=$(go run ./integration/downloads)
+}
+
+# The tests mostly wait for processes, so several run at the same time. The tests over HDFS run in two
+# halves, each with a cluster of its own. TestChaos has a process of its own: go test would begin it
+# last, although it takes longest.
 step_integration() {
 	[ -d integration ] || { echo "no integration tests here"; return $skipped; }
-	missing=$(go run ./integration/downloads)
+	download
+	missing=$lacking
 	local others dir code=0 pid pids=()
 	others=$(go list ./integration/... | grep -vE '/integration/hdfs$') || return 1
 	dir=$(mktemp -d) || return 1
-	local flags=(-count=1 -timeout 20m)
+	local flags=(-count=1 -vet=off -timeout 20m)
 	go test "${flags[@]}" -run '^Test[A-I]' ./integration/hdfs >"$dir/1" 2>&1 &
 	pids+=($!)
 	go test "${flags[@]}" -skip '^Test[A-I]' ./integration/hdfs >"$dir/2" 2>&1 &
@@ -132,8 +143,8 @@ containers() {
 	[ -d integration/compose ] || { echo "no cluster of containers here"; return $skipped; }
 	local output code
 	output=$(mktemp) || return 1
-	QUERN_COMPOSE=1 COMPOSE_LIMIT=18m integration/compose/engine.sh \
-		go test -count=1 -v -timeout 17m30s "$@" ./integration/compose | tee "$output"
+	QUERN_COMPOSE=1 COMPOSE_LIMIT=51m integration/compose/engine.sh \
+		go test -count=1 -v -timeout 50m "$@" ./integration/compose | tee "$output"
 	code=${PIPESTATUS[0]}
 	! grep -q '^--- SKIP: TestCluster' "$output" || code=$skipped
 	rm -f "$output"
@@ -190,14 +201,15 @@ for name in "$@"; do
 	missing=
 	if [[ $name == *'&' ]]; then
 		name=${name%&}
-		ready_race # unit and compose may install programs, which only one can do at a time
+		ready_race
+		download # both may install programs, as compose does; only one can at a time
 		output=$(mktemp) || exit 1
 		set -m # its own process group, so that an interrupt reaches all of it
 		(
 			SECONDS=0
 			"step_$name" >"$output" 2>&1
 			code=$?
-			echo $SECONDS >"$output.seconds"
+			echo $SECONDS "$missing" >"$output.result"
 			exit $code
 		) &
 		set +m
@@ -213,10 +225,11 @@ for step in "${beside[@]}"; do
 	read -r pid name output <<<"$step"
 	echo "== $name"
 	wait "$pid"
-	code=$? missing=
+	code=$? took=0 missing=
+	read -r took missing <"$output.result"
 	cat "$output"
-	summarize "$name" $code "$(cat "$output.seconds")"
-	rm -f "$output" "$output.seconds"
+	summarize "$name" $code "$took"
+	rm -f "$output" "$output.result"
 done
 printf '\n%s' "$summary"
 if [ "$failures" -gt 0 ]; then

@@ -28,6 +28,9 @@ const MaxLost = 100
 // [MaxText], because an error may include a status, and Lost to [MaxLost].
 func (r *Result) Truncate() {
 	r.Error, r.Log = Truncate(r.Error, 2*MaxText), Truncate(r.Log, 2*MaxText)
+	if r.Died != nil {
+		r.Died.Where = Truncate(r.Died.Where, MaxText)
+	}
 	r.Lost = r.Lost[:min(len(r.Lost), MaxLost)]
 	for i := range r.Lost {
 		r.Lost[i].Reason = Truncate(r.Lost[i].Reason, MaxText)

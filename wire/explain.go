@@ -37,6 +37,15 @@ type PhaseExplanation struct {
 	End                           int64  // predicted
 	Speeds                        []TrackerSpeed
 	Wait                          time.Duration // maximum time that a map waits for a local slot under the delay rule; 0: none, or not known yet
+	Oldest                        *OldestAttempt
+	SpeculationOff                bool // the job's properties allow no speculative attempts
+}
+
+// OldestAttempt is the running attempt of a phase that began first.
+type OldestAttempt struct {
+	Attempt AttemptID
+	Tracker string
+	Age     time.Duration // since its launch
 }
 
 // TrackerSpeed is the speed of a job's tasks of one phase on one tracker.

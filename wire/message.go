@@ -64,19 +64,28 @@ type (
 		Attempts []Report `msgpack:"Attempts"`
 		Rate     float64  `msgpack:"Rate"` // recent fetch rate of its homes in bytes a second, without idle times; 0: not measured
 
-		Awaited []string `msgpack:"Awaited,omitempty"` // trackers from which its homes still have to fetch; empty if fetches from one fail, or if they are more than MaxAwaited
+		Awaited []Awaited `msgpack:"AwaitedBy,omitempty"` // by its homes; at most MaxAwaitedJobs
+	}
+
+	// Awaited lists the trackers from which the homes of a job still have to fetch. A job is left out if
+	// fetches from one of them fail, or if they are more than MaxAwaited.
+	Awaited struct {
+		Job      JobID    `msgpack:"Job"`
+		Trackers []string `msgpack:"Trackers"`
 	}
 
 	// Ack answers a Heartbeat: the sender still leads.
 	Ack struct{}
 
-	// Capacity reports that the tracker's slots changed, as when a disk failed.
+	// Capacity reports that the tracker's slots changed, as when a disk failed, or that it stops.
 	Capacity struct {
 		MapSlots       int    `msgpack:"MapSlots"`
 		ReduceSlots    int    `msgpack:"ReduceSlots"`
 		Reason         string `msgpack:"Reason"`
 		DisksAbandoned int    `msgpack:"DisksLeft"` // as in Hello
 		Unhealthy      string `msgpack:"Unhealthy"` // what the health script says; empty: the machine is healthy
+
+		Stops bool `msgpack:"Stops,omitempty"` // the process ends, as it was told to
 	}
 
 	// Report reports a new state of an attempt. The tracker sends it at once.
@@ -300,8 +309,9 @@ func (r RecordRange) Text(what string) string {
 // Position is a record or group, and what the attempt that counted it read.
 type Position struct {
 	Record  int64  `msgpack:"Record"`
-	Changes int    `msgpack:"Changes"` // as in Skip
-	Digest  uint64 `msgpack:"Digest"`  // as in Report, of a reduce's input; 0 for a map
+	Changes int    `msgpack:"Changes"`         // as in Skip
+	Digest  uint64 `msgpack:"Digest"`          // as in Report, of a reduce's input; 0 for a map
+	Where   string `msgpack:"Where,omitempty"` // file and offset of the record, for messages; empty: not known
 }
 
 // MapOutput is the segment file of a map attempt, with all partitions.

@@ -191,8 +191,12 @@ type JobStatus struct {
 // MaxReached limits the list of reached trackers in an [OutputLost].
 const MaxReached = 100
 
-// MaxAwaited limits the list of trackers in a [Heartbeat].
-const MaxAwaited = 16
+// MaxAwaited limits the list of trackers in an [Awaited], and MaxAwaitedJobs the list of jobs in a
+// [Heartbeat].
+const (
+	MaxAwaited     = 16
+	MaxAwaitedJobs = 8
+)
 
 // MaxTroubles limits the troubles of a job. The first MaxTroubles about lost trackers are kept, and
 // the first MaxTroubles others.

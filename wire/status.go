@@ -77,6 +77,7 @@ type LostTracker struct {
 	Maps    int   // attempts that ran there
 	Reduces int   // attempts that ran there
 	Outputs int   // map outputs of jobs that had not ended
+	Stopped bool  // it had said that it stops
 }
 
 // DrainStatus is the state of a draining task tracker.

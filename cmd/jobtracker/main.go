@@ -125,7 +125,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 		}
 	}
 	if err := admission.CheckScheduling(o.scheduling); err != nil {
-		return nil, daemon.Usagef("-%s", strings.TrimPrefix(err.Error(), admission.ErrBadScheduling.Error()+": "))
+		return nil, daemon.Usagef("-%v", err)
 	}
 	return o, o.check(keep)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/quernmr/quern/sim"
 )
 
-const clusterSynopsis = "[-seed N] [-seeds N] [-keep N,N…] [-calm] [-lasting] [-digest] [-v]"
+const clusterSynopsis = "[-seed N] [-seeds N] [-keep N,N…] [-calm] [-lasting] [-rotating] [-digest] [-v]"
 
 const clusterHelp = `Runs clusters of three job trackers and some task trackers in virtual time, with
 random faults from the seed, and checks the results. It shrinks a failing run by
@@ -23,14 +23,15 @@ dropping faults, and prints the command that repeats it.
 
 // clusterFlags are the flags of mrsim cluster.
 type clusterFlags struct {
-	first   uint64
-	seeds   int
-	keep    string
-	calm    bool
-	lasting bool
-	shrink  int
-	digest  bool
-	verbose bool
+	first    uint64
+	seeds    int
+	keep     string
+	calm     bool
+	lasting  bool
+	rotating bool
+	shrink   int
+	digest   bool
+	verbose  bool
 }
 
 func (t *tool) cluster(ctx context.Context, args []string) int {
@@ -42,10 +43,15 @@ func (t *tool) cluster(ctx context.Context, args []string) int {
 	set.StringVar(&f.keep, "keep", "all", "comma-separated `numbers` of the faults to keep, or all, or none")
 	set.BoolVar(&f.calm, "calm", false, "run without faults")
 	set.BoolVar(&f.lasting, "lasting", false, "faults last, on up to half of the task trackers; all jobs must end nearly as soon as without these")
+	set.BoolVar(&f.rotating, "rotating", false, "faults last for some time, on one task tracker after the other, on at most half of them at once")
 	set.IntVar(&f.shrink, "shrink", 200, "largest number of runs for shrinking a failing one")
 	set.BoolVar(&f.digest, "digest", false, "print a digest of all decisions of the cores; equal digests mean equal decisions")
 	set.BoolVar(&f.verbose, "v", false, "print the faults and all events")
-	switch err := set.Parse(args); {
+	err := set.Parse(args)
+	if err == nil && f.lasting && f.rotating {
+		err = errors.New("-lasting and -rotating exclude each other: give one of them")
+	}
+	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintf(t.stdout, "usage: mrsim cluster %s\n\n%s", clusterSynopsis, clusterHelp)
 		set.SetOutput(t.stdout)
@@ -89,7 +95,7 @@ func faultNumbers(text string) ([]int, error) {
 func (t *tool) playClusters(ctx context.Context, f clusterFlags, keep []int) int {
 	failed, played, steps, digests := 0, 0, 0, fnv.New64a()
 	for ; played < f.seeds && ctx.Err() == nil; played++ {
-		r := sim.Run(sim.Options{Seed: f.first + uint64(played), Keep: keep, Calm: f.calm, Lasting: f.lasting, Digest: f.digest})
+		r := sim.Run(sim.Options{Seed: f.first + uint64(played), Keep: keep, Calm: f.calm, Lasting: f.lasting, Rotating: f.rotating, Digest: f.digest})
 		steps += r.Steps
 		fmt.Fprintln(digests, r.Digest)
 		if r.Violation != "" {

@@ -17,6 +17,8 @@ func TestCluster(t *testing.T) {
 		{"cluster -seed 3 -keep none -v", exitDone, "leads in epoch 1"},
 		{"cluster -calm", exitDone, "1 runs"},
 		{"cluster -lasting -v", exitDone, " for good"},
+		{"cluster -rotating -v", exitDone, " -rotating"},
+		{"cluster -lasting -rotating", exitUsage, "-lasting and -rotating exclude each other"},
 		{"cluster -digest", exitDone, "digest "},
 		{"cluster -h", exitDone, "usage: mrsim cluster"},
 		{"help", exitDone, "mrsim cluster"},

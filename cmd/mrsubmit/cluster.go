@@ -188,7 +188,11 @@ func lostState(t *web.LostTracker, now time.Time) string {
 	if t.Outputs > 0 {
 		parts = append(parts, "had "+countText(t.Outputs, "map output"))
 	}
-	text := fmt.Sprintf("lost since %s (%s)", timeText(t.Since), relativeTime(t.Since, now))
+	text := "lost"
+	if t.Stopped {
+		text = "stopped"
+	}
+	text += fmt.Sprintf(" since %s (%s)", timeText(t.Since), relativeTime(t.Since, now))
 	if len(parts) > 0 {
 		text += ": " + strings.Join(parts, ", ")
 	}

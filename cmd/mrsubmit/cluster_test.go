@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"net/http"
 	"net/http/httptest"
@@ -69,7 +68,8 @@ func (f *fakeJobTracker) Explain(_ context.Context, id wire.JobID) (wire.Explana
 	default:
 		x.Scheduling = wire.Scheduling{Scheduler: "flex", Metric: "sum-response", Delay: "dynamic"}
 		x.Phases = []wire.PhaseExplanation{
-			{Phase: wire.Map, Tasks: 4, Done: 1, Running: 2, Waiting: 1, Place: 1, Of: 2, Target: 3, Min: 1, Max: 4, TaskSeconds: 1.5, RemainingSeconds: 4, Source: "measured", End: 8000, Wait: 2500 * time.Millisecond},
+			{Phase: wire.Map, Tasks: 4, Done: 1, Running: 2, Waiting: 1, Speculative: 1, Adopted: 2, SpeculationOff: true,
+				Oldest: &wire.OldestAttempt{Attempt: wire.AttemptID{Task: wire.TaskID{Job: id, Kind: wire.Map, N: 3}, N: 1000}, Tracker: "t\n1", Age: 12 * time.Second}, Place: 1, Of: 2, Target: 3, Min: 1, Max: 4, TaskSeconds: 1.5, RemainingSeconds: 4, Source: "measured", End: 8000, Wait: 2500 * time.Millisecond},
 			{Phase: wire.Reduce, Tasks: 2, TaskSeconds: 1, RemainingSeconds: 2, Source: "default"},
 		}
 		x.Shuffle = &wire.ShuffleExplanation{Ready: 1 << 20, Remaining: 2 << 20, Total: 3 << 20, Share: 0.5, Place: 1, Of: 1}
@@ -313,8 +313,10 @@ func TestQueries(t *testing.T) {
 		{"counters -json job_7_0001", 0, `"MAP_INPUT_RECORDS": 3`, ""},
 		{"counters -json job_7_0002", 0, "{}\n", ""},
 		{"explain job_7_0002", 0, "job_7_0002 so?rt: running, pool default\n  scheduler  flex, metric sum-response, delay dynamic\n  maps       1 of 4 done, 2 running, 1 waiting; place 1 of 2 in the plan, with 3 slots, 1 guaranteed\n" +
-			"             a task takes 1.5s (measured), 4s of one slot left; should end…\n             a map waits at most 2.5s for a local slot\n  reduces    0 of 2 done…not in the current plan…(default)…" +
-			"  shuffle    2.0 MiB of 3.0 MiB left, 1.0 MiB of it ready, place 1 of 1, share 50 %\n  held       1 map waits for a slot near its input…at the latest\n  ends…8s after it was submitted; deadline…: 500ms late\n", ""},
+			"             a task takes 1.5s (measured), 4s of one slot left; should end…\n             oldest attempt_7_0002_m_000003_1000 on t?1, for 12s; slow ones get no second attempt: mapreduce.map.speculative is false\n" +
+			"             1 running attempt is speculative: beside a slow one of the same task\n" +
+			"             2 running attempts are of an earlier leader: times count from this leader's start\n             a map waits at most 2.5s for a local slot\n  reduces    0 of 2 done…not in the current plan…(default)…" +
+			"  shuffle    2.0 MiB of 3.0 MiB left, 1.0 MiB of it ready, place 1 of 1, share 50 %\n  held       1 map waits for a slot near its input; this ends…at the latest\n  ends…8s after it was submitted; deadline…: 500ms late\n", ""},
 		{"explain job_7_0001", 0, "job_7_0001 words: succeeded, pool default\n  ended…ago\n", ""},
 		{"explain job_6_0009", 0, "job_6_0009 old: failed…ended", ""},
 		{"explain job_1_0001", 1, "", "mrsubmit explain: job_1_0001: unknown job\n"},
@@ -356,10 +358,12 @@ func TestQueries(t *testing.T) {
 		{"cluster exclude -reason noisy t1", 0, "t1 excluded by …at 1970-01-01 …until readmitted: noisy\n", "t1 was the last task tracker in service: jobs wait until"},
 		{"cluster exclude t1 -for 1m -json", 0, `"tracker": "t1"…"operator": true…"since": "1970-01-01T00:01:00Z"…"until": "1970-01-01T00:02:00Z"`, "last task tracker"},
 		{"cluster", 0, "TRACKER…t1…excluded by …until 1970…\nt2…excluded until 1970…3 attempts failed", ""},
-		{"cluster readmit t1", 0, "", ""},
+		{"cluster readmit t1", 0, "t1 readmitted\n", ""},
+		{"cluster readmit t1", 0, "t1 was not excluded; jobs that did not use it may use it again\n", ""},
+		{"cluster readmit t2", 0, "t2 readmitted\n", ""}, // the leader excludes it
 		{"cluster exclude t7", 0, "t7 excluded by ", ""},
 		{"cluster", 0, "t1…good\nt2…t7…excluded by …until readmitted, not registered", ""},
-		{"cluster readmit t7", 0, "", ""},
+		{"cluster readmit t7", 0, "t7 readmitted\n", ""},
 		{"cluster readmit t9", 1, "", `unknown task tracker "t9"`},
 		{"cluster remove jt2", 0, "", ""},
 		{"cluster remove", 2, "", "too few arguments"},
@@ -399,40 +403,6 @@ func inOrder(text, want string) bool {
 		text = after
 	}
 	return true
-}
-
-// roundTrip implements http.RoundTripper.
-type roundTrip func(r *http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// TestLogsOfSilentTracker: if a tracker does not answer, mrsubmit sends it only one request.
-func TestLogsOfSilentTracker(t *testing.T) {
-	var out, messages bytes.Buffer
-	requests := make(map[string]int)
-	r := &logReader{
-		query:       &query{tool: &tool{stdout: &out, stderr: &messages}},
-		unreachable: make(map[string]error),
-		http: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-			requests[r.URL.Host]++
-			if r.URL.Host == "gone:1" {
-				return nil, errors.New("no route")
-			}
-			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("text\n"))}, nil
-		})},
-	}
-	for i, addr := range []string{"gone:1", "here:1", "gone:1"} {
-		id := wire.AttemptID{Task: wire.TaskID{Job: wire.JobID{Start: 7, N: 1}, Kind: wire.Map, N: i}, N: 1000}
-		if err := r.printLogs(t.Context(), &web.Attempt{ID: id.String(), Tracker: "t-" + addr, Addr: addr}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if requests["gone:1"] != 1 || requests["here:1"] != 2 || r.read != 2 || r.failed != 4 {
-		t.Errorf("requests %v; %d logs were read, %d were not", requests, r.read, r.failed)
-	}
-	if n := strings.Count(messages.String(), "tracker t-gone:1 does not answer: "); n != 4 {
-		t.Errorf("named the silent tracker %d times:\n%s", n, &messages)
-	}
 }
 
 // TestRunOnCluster: run uploads the program with its hash as name, and waits until the job ends.

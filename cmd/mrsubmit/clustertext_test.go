@@ -27,16 +27,17 @@ func TestLostState(t *testing.T) {
 	since := time.UnixMilli(60_000)
 	for _, c := range []struct {
 		maps, reduces, outputs int
-		want                   string // text after the time
+		stopped                bool
+		state, counts          string // texts before and after the time
 	}{
-		{0, 0, 0, ""},
-		{1, 0, 0, ": ran 1 map"},
-		{0, 2, 1, ": ran 2 reduces, had 1 map output"},
-		{2, 1, 9, ": ran 2 maps and 1 reduce, had 9 map outputs"},
-		{0, 0, 9, ": had 9 map outputs"},
+		{0, 0, 0, false, "lost", ""},
+		{1, 0, 0, true, "stopped", ": ran 1 map"},
+		{0, 2, 1, false, "lost", ": ran 2 reduces, had 1 map output"},
+		{2, 1, 9, false, "lost", ": ran 2 maps and 1 reduce, had 9 map outputs"},
+		{0, 0, 9, false, "lost", ": had 9 map outputs"},
 	} {
-		lost := web.LostTracker{Since: since, Maps: c.maps, Reduces: c.reduces, Outputs: c.outputs}
-		want := "lost since " + timeText(since) + " (1m0s ago)" + c.want
+		lost := web.LostTracker{Since: since, Maps: c.maps, Reduces: c.reduces, Outputs: c.outputs, Stopped: c.stopped}
+		want := c.state + " since " + timeText(since) + " (1m0s ago)" + c.counts
 		if got := lostState(&lost, since.Add(time.Minute)); got != want {
 			t.Errorf("%+v: %q, not %q", c, got, want)
 		}

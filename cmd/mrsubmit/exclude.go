@@ -50,8 +50,23 @@ func takesWork(c *web.Cluster, t *web.Tracker) bool {
 	return c.Drain(t.ID) == nil && c.OperatorExclusion(t.ID) == nil && t.Excluded == ""
 }
 
+// readmit ends the exclusions of a task tracker. That it is not excluded is no error, since single jobs
+// that do not use it use it again.
 func (q *query) readmit(ctx context.Context) error {
-	return q.cluster.Exclude(ctx, web.ExclusionRequest{Tracker: q.args[0], By: q.user(), Undo: true})
+	name := q.args[0]
+	c, err := q.cluster.Cluster(ctx)
+	if err != nil {
+		return err
+	}
+	if err := q.cluster.Exclude(ctx, web.ExclusionRequest{Tracker: name, By: q.user(), Undo: true}); err != nil {
+		return err
+	}
+	result := "readmitted"
+	if c.IsLeader && c.OperatorExclusion(name) == nil && c.LeaderExclusion(name) == nil {
+		result = "was not excluded; jobs that did not use it may use it again"
+	}
+	_, err = fmt.Fprintf(q.stdout, "%s %s\n", client.OneLine(name), result)
+	return err
 }
 
 // exclusionState describes an exclusion.

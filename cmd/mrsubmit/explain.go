@@ -143,7 +143,7 @@ func printExplanation(w io.Writer, x *web.Explanation) error {
 	for _, h := range x.Holds {
 		p.printf("  held       %s", client.OneLine(h.Reason))
 		if !h.Until.IsZero() {
-			p.printf(", %s at the latest", relativeTime(h.Until, now))
+			p.printf("; this ends %s at the latest", relativeTime(h.Until, now))
 		}
 		if !h.Expected.IsZero() {
 			p.printf(", expected %s", relativeTime(h.Expected, now))
@@ -188,11 +188,18 @@ func (p *printer) phase(x *web.Phase, now time.Time) {
 		p.printf("; should end %s", relativeTime(x.End, now))
 	}
 	p.printf("\n")
+	if o := x.Oldest; o != nil {
+		p.printf("             oldest %s on %s, for %s", o.Attempt, client.OneLine(o.Tracker), secondsText(o.Seconds))
+		if x.SpeculationOff {
+			p.printf("; slow ones get no second attempt: mapreduce.%s.speculative is false", x.Phase)
+		}
+		p.printf("\n")
+	}
 	if x.Speculative > 0 {
-		p.printf("             %d running attempts are speculative: beside a slow one of the same task\n", x.Speculative)
+		p.printf("             %s speculative: beside a slow one of the same task\n", runningAre(x.Speculative))
 	}
 	if x.Adopted > 0 {
-		p.printf("             %d running attempts began under an earlier leader; their times count from this leader's start\n", x.Adopted)
+		p.printf("             %s of an earlier leader: times count from this leader's start\n", runningAre(x.Adopted))
 	}
 	if x.WaitSeconds > 0 {
 		p.printf("             a map waits at most %s for a local slot\n", secondsText(x.WaitSeconds))
@@ -203,6 +210,13 @@ func (p *printer) phase(x *web.Phase, now time.Time) {
 		p.printf("             fastest on %s, %s; slowest on %s, %s\n",
 			client.OneLine(fast.Tracker), secondsText(fast.TaskSeconds), client.OneLine(slow.Tracker), secondsText(slow.TaskSeconds))
 	}
+}
+
+func runningAre(n int) string {
+	if n == 1 {
+		return "1 running attempt is"
+	}
+	return fmt.Sprintf("%d running attempts are", n)
 }
 
 func (p *printer) ends(x *web.Explanation, now time.Time) {

@@ -189,7 +189,7 @@ type logReader struct {
 	*query
 	http         *http.Client
 	token        string           // token of the current job
-	unreachable  map[string]error // by address of a tracker: why it gets no more requests
+	unreachable  map[string]error // by address: why it gets no more requests, without a URL
 	read, failed int
 	printed      bool
 }
@@ -223,7 +223,7 @@ func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string) (io
 	case address == "":
 		return nil, fmt.Errorf("the address of tracker %s is not known", a.Tracker)
 	case r.unreachable[a.Addr] != nil:
-		return nil, r.unreachable[a.Addr]
+		return nil, silentError(a, r.unreachable[a.Addr])
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -232,14 +232,21 @@ func (r *logReader) open(ctx context.Context, a *web.Attempt, stream string) (io
 	req.Header.Set("Authorization", "Bearer "+r.token)
 	resp, err := r.http.Do(req)
 	if err != nil {
-		r.unreachable[a.Addr] = fmt.Errorf("tracker %s does not answer: %w", a.Tracker, err)
-		return nil, r.unreachable[a.Addr]
+		if inURL := (*url.Error)(nil); errors.As(err, &inURL) {
+			err = inURL.Err
+		}
+		r.unreachable[a.Addr] = err
+		return nil, silentError(a, err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		resp.Body.Close()
 		return nil, fmt.Errorf("tracker %s at %s answers %s", a.Tracker, a.Addr, resp.Status)
 	}
 	return resp.Body, nil
+}
+
+func silentError(a *web.Attempt, err error) error {
+	return fmt.Errorf("tracker %s at %s does not answer: %w", a.Tracker, a.Addr, err)
 }
 
 // copyLog prints a log after a line that names it. For an empty log it prints nothing.

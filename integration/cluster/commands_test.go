@@ -145,13 +145,14 @@ func TestOneAddress(t *testing.T) {
 // A client that reaches no job tracker fails and lists the addresses it tried.
 func TestUnreachable(t *testing.T) {
 	c := start(t, func(cfg *processes.Config) { cfg.JobTrackers, cfg.TaskTrackers = 1, 1 })
-	c.mrsubmit("list", "-jobtracker", "127.0.0.1:1").Fail(1, "127.0.0.1:1")
+	list := c.mrsubmit("list", "-jobtracker", "127.0.0.1:1")
 	in := filepath.Join(c.dir, "in")
 	if err := os.WriteFile(in, trial.Lines(1), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	c.mrsubmit("run", "-jobtracker", "127.0.0.1:1", c.Program("wordcount"), "-input", in, "-output", filepath.Join(c.dir, "out")).
-		Fail(1, "127.0.0.1:1")
+	run := c.mrsubmit("run", "-jobtracker", "127.0.0.1:1", c.Program("wordcount"), "-input", in, "-output", filepath.Join(c.dir, "out"))
+	list.Fail(1, "127.0.0.1:1")
+	run.Fail(1, "127.0.0.1:1")
 	if err := c.JobTrackers[0].Kill(); err != nil {
 		t.Fatal(err)
 	}

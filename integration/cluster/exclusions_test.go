@@ -63,7 +63,7 @@ func TestLastExcludedByOperator(t *testing.T) {
 	c.mrsubmit("cluster", "exclude", only).Fail(0, only+" was the last task tracker in service")
 	j := c.paced(3)
 	c.await("a job that waits", func() bool {
-		return strings.Contains(c.mrsubmit("list", "-json").Succeed(), "all connected ones drain, are excluded by operators, or are unhealthy: "+only)
+		return strings.Contains(c.mrsubmit("list", "-json").Succeed(), "no connected one takes work (excluded by operators: "+only+")")
 	})
 	c.mrsubmit("cluster", "exclude", only, "-for", "1s").Succeed() // instead of the first exclusion
 	j.checkSuccess()

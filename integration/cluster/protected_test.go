@@ -42,10 +42,13 @@ func TestProtected(t *testing.T) {
 	}
 	c.mrsubmit("logs", jobID.FindString(c.mrsubmit("list").Succeed())).Succeed()
 	for role, d := range map[identity.Role]*processes.Daemon{identity.JobTracker: leader, identity.TaskTracker: c.TaskTrackers[0]} {
-		certs := c.Certs(role, d.ID)
+		certs, state := c.Certs(role, d.ID), "with a leader"
+		if role == identity.TaskTracker {
+			state = "registered with the leader"
+		}
 		c.await(d.ID+" to have a leader", func() bool {
 			printed := c.command(string(role), "healthz", "-tls-dir", certs, d.Addr).Succeed()
-			return printed == "ok "+string(role)+" "+d.ID+", with a leader\n"
+			return printed == "ok "+string(role)+" "+d.ID+", "+state+"\n"
 		})
 		c.command(string(role), "healthz", d.Addr).Fail(1, d.Addr)
 	}

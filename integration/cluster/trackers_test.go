@@ -224,7 +224,14 @@ func TestBadPrograms(t *testing.T) {
 		t.Run(x.do, func(t *testing.T) {
 			args := append([]string{"run", "-D", "mapreduce.map.maxattempts=2"}, x.flags...)
 			args = append(args, c.Program("faulty"), "-input", in, "-output", filepath.Join(c.dir, "out-"+x.do), "-at", "map", "-do", x.do)
-			trial.Begin(t, c.Command(c.ctx, "mrsubmit", args...)).Fail(1, x.wants...)
+			run := trial.Begin(t, c.Command(c.ctx, "mrsubmit", args...))
+			run.Fail(1, x.wants...)
+			if x.do == "panic" {
+				id, _, _ := strings.Cut(run.Stderr.String(), " ")
+				if logs := c.mrsubmit("logs", id).Succeed(); !trial.ContainsAll(logs, []string{"panic: deliberate panic", "faulty.go"}) {
+					t.Errorf("logs are:\n%s", logs)
+				}
+			}
 		})
 	}
 	c.paced(3).checkSuccess()

@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	// These limits leave time to log errors and remove leftovers.
-	imagesLimit = 6 * time.Minute // includes downloads
-	limit       = 10 * time.Minute
+	// These limits only end what hangs. go test leaves time to log errors and remove leftovers.
+	imagesLimit = 15 * time.Minute // includes downloads
+	limit       = 30 * time.Minute
 
 	network  = "172.30.78"
 	namenode = network + ".10"
@@ -164,6 +164,7 @@ func (c *cluster) up() {
 	c.t.Helper()
 	began := time.Now()
 	if err := c.Up(c.ctx); err != nil {
+		c.logDaemons()
 		c.t.Fatal(err)
 	}
 	started := time.Since(began)
@@ -176,7 +177,7 @@ func (c *cluster) up() {
 
 // stop stops the cluster. No container, network or volume of the project may be left.
 func (c *cluster) stop() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), trial.Deadline)
 	defer cancel()
 	c.files.Close()
 	if err := c.Down(ctx, true); err != nil {

@@ -37,7 +37,11 @@ func TestSkippedLines(t *testing.T) {
 				t.Error(err)
 			}
 			checkEqual(t, "counts", readParts(t, dir+"/out"), countWords(goodLines))
-			for _, want := range []string{"Map skipped records=2", "Map input records=1500", "_m_000000 skips record 500 from now on", "_m_000000 skips record 1001 from now on"} {
+			wants := []string{"Map skipped records=2", "Map input records=1500", "_m_000000 skips record 500 from now on", "_m_000000 skips record 1001 from now on"}
+			if how == "error" || how == "panic" { // the process has told where it was
+				wants = append(wants, fmt.Sprintf("an attempt ended there (file://%s, offset %d)", in, strings.Index(badLines, "c BADLINE")))
+			}
+			for _, want := range wants {
 				if !strings.Contains(o.stderr, want) {
 					t.Errorf("message lacks %q:\n%s", want, o.stderr)
 				}
@@ -93,25 +97,38 @@ func TestSkippedGroups(t *testing.T) {
 // reduces. The job keeps no skipped records if it asks for none.
 func TestSkippedWithoutProcesses(t *testing.T) {
 	for _, how := range []string{"error", "panic"} {
-		dir := t.TempDir()
-		in := write(t, dir+"/in", badLines)
-		succeed(t, "bad", "-input", in, "-output", dir+"/out", "-how", how, "-map-only", "-D", "quern.task.inprocess=true",
-			"-D", "mapreduce.map.skip.maxrecords=1", "-D", "mapreduce.map.maxattempts=5", "-D", "mapreduce.job.skip.outdir=none")
-		checkEqual(t, "lines", readParts(t, dir+"/out"), goodLines)
-		if files, err := os.ReadDir(dir + "/out"); err != nil || len(files) != 2 {
-			t.Errorf("files %v, %v", files, err)
-		}
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			in := write(t, dir+"/in", badLines)
+			succeed(t, "bad", "-input", in, "-output", dir+"/out", "-how", how, "-map-only", "-D", "quern.task.inprocess=true",
+				"-D", "mapreduce.map.skip.maxrecords=1", "-D", "mapreduce.map.maxattempts=5", "-D", "mapreduce.job.skip.outdir=none")
+			checkEqual(t, "lines", readParts(t, dir+"/out"), goodLines)
+			if files, err := os.ReadDir(dir + "/out"); err != nil || len(files) != 2 {
+				t.Errorf("files %v, %v", files, err)
+			}
+		})
 	}
 }
 
 // TestNotSkipped: without the property, or with too few attempts, a bad record fails its job.
 func TestNotSkipped(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	in := write(t, dir+"/in", badLines)
-	for _, args := range [][]string{nil, {"-D", "mapreduce.reduce.skip.maxgroups=1"}, {"-D", "mapreduce.map.skip.maxrecords=1", "-D", "mapreduce.task.skip.start.attempts=4"},
-		{"-D", "mapreduce.map.skip.maxrecords=1", "-D", "mapreduce.map.maxattempts=3"}} {
-		checkRefused(t, 1, dir+"/out", []string{"deliberate error"}, "bad", append([]string{"-input", in, "-output", dir + "/out"}, args...)...)
+	at := func(line string) string {
+		return fmt.Sprintf("file://%s, offset %d: deliberate error", in, strings.Index(badLines, line))
 	}
+	for _, c := range []struct{ wants, args []string }{
+		{[]string{"failed 4 times, first ", at("c BADLINE")}, nil},
+		{[]string{"failed 4 times, first ", at("c BADLINE")}, []string{"-D", "mapreduce.reduce.skip.maxgroups=1"}},
+		{[]string{"failed 3 times (1 record skipped; raise mapreduce.map.maxattempts, which is 3), last ", ": " + at("BADLINE d")},
+			[]string{"-D", "mapreduce.map.skip.maxrecords=1", "-D", "mapreduce.map.maxattempts=3"}},
+	} {
+		checkRefused(t, 1, dir+"/out", c.wants, "bad", append([]string{"-input", in, "-output", dir + "/out"}, c.args...)...)
+	}
+	checkRefused(t, 2, dir+"/out", []string{"mapreduce.map.maxattempts=4", "mapreduce.task.skip.start.attempts=4"}, "bad",
+		"-input", in, "-output", dir+"/out", "-D", "mapreduce.map.skip.maxrecords=1", "-D", "mapreduce.task.skip.start.attempts=4")
 	checkRefused(t, 1, dir+"/out", []string{`mapreduce.job.skip.outdir="skipped": want a URL, an absolute path, or none`}, "bad",
 		"-input", in, "-output", dir+"/out", "-D", "mapreduce.job.skip.outdir=skipped")
 }

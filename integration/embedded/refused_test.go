@@ -144,6 +144,7 @@ func TestFaultsFinal(t *testing.T) {
 			"hang":  {"mapreduce.task.timeout"},
 		} {
 			t.Run(where+" "+how, func(t *testing.T) {
+				t.Parallel()
 				out := t.TempDir() + "/out"
 				wants := append([]string{"attempt_", "_" + where[:1] + "_000000"}, wants...)
 				checkRefused(t, 1, out, wants, "faulty", "-at", where, "-do", how, "-input", in, "-output", out,
@@ -154,6 +155,7 @@ func TestFaultsFinal(t *testing.T) {
 }
 
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	disk := tmpfs(t, "size=2m")
 	dir := t.TempDir()
 	in := write(t, dir+"/in", text(8<<20))
@@ -170,6 +172,7 @@ func TestFullDisk(t *testing.T) {
 // TestRelativeFile: if a program reads a relative file outside its functions, the error
 // explains that workers run in another directory.
 func TestRelativeFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	in := write(t, dir+"/in", text(10))
 	write(t, dir+"/relative.txt", "x")
@@ -203,6 +206,7 @@ func TestInputRewritten(t *testing.T) {
 }
 
 func TestFullOutputDisk(t *testing.T) {
+	t.Parallel()
 	disk := tmpfs(t, "size=1m")
 	dir := t.TempDir()
 	in := write(t, dir+"/in", text(8<<20))
@@ -217,6 +221,7 @@ func TestFullOutputDisk(t *testing.T) {
 }
 
 func TestReadOnlyOutput(t *testing.T) {
+	t.Parallel()
 	disk := tmpfs(t, "ro,size=1m")
 	dir := t.TempDir()
 	in := write(t, dir+"/in", "a\n")

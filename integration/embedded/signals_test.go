@@ -137,6 +137,7 @@ func TestAttemptsLearnOfTheirEnd(t *testing.T) {
 // TestTimeoutShowsGoroutines: the log of an attempt without progress has its goroutines, that of
 // the job's code first.
 func TestTimeoutShowsGoroutines(t *testing.T) {
+	t.Parallel()
 	var stderr bytes.Buffer
 	dir := t.TempDir()
 	o := wait(t, start(t, &stderr, "faulty", "-at", "map", "-do", "hang", "-D", "mapreduce.task.timeout=1000",
@@ -262,6 +263,7 @@ func TestBrokenStderr(t *testing.T) {
 // TestProgramRemoved: workers that start later run the submitted program, though its file is
 // removed.
 func TestProgramRemoved(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	content := text(50_000)
 	in := write(t, dir+"/in", content)

@@ -40,7 +40,8 @@ func TestFind(t *testing.T) {
 	for name, want := range map[string]string{
 		"mapreduce.output.fileoutputformat.compress":       "mapreduce.output.fileoutputformat.compress",
 		"mapreduce.output.fileoutputformat.compress.codec": "mapreduce.output.fileoutputformat.compress.codec",
-		"mapreduce.map.skip.proc-count.auto-incr":          "mapreduce.map.skip.*",
+		"mapreduce.map.skip.proc-count.auto-incr":          "mapreduce.map.skip.proc-count.auto-incr",
+		"mapreduce.map.skip.maxrecord":                     "",
 		"mapreduce.job.ubertask.enable":                    "mapreduce.job.ubertask.enable",
 		"mapreduce.shuffle.port":                           "mapreduce.shuffle*",
 		"mapreduce.shuffle":                                "mapreduce.shuffle*",

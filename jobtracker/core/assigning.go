@@ -121,7 +121,7 @@ func (x assignCluster) LaunchReduce(job *assign.Job, at *assign.Tracker, gather 
 	if !gather {
 		return false
 	}
-	p := j.nextToGather(t)
+	p := x.l.nextToGather(j, t)
 	if p < 0 || x.l.outranLately(t) && x.l.hasFasterSlot(j, p) {
 		return false
 	}
@@ -150,7 +150,7 @@ func (x assignCluster) MayRetry(job *assign.Job, m int, t *assign.Tracker, stric
 func (x assignCluster) StopAvoiding(job *assign.Job, m int) bool {
 	j := jobOf(job)
 	tk := &j.maps[m].task
-	if x.l.hasAlternative(j, tk) {
+	if x.l.seekAlternative(j, tk) {
 		return false
 	}
 	j.faults.StopAvoiding(tk.key())

@@ -86,7 +86,7 @@ func checkReduces(c *Core, fail func(string, ...any)) {
 			}
 		}
 		for i := range free.All() {
-			if p := j.nextToGather(l.fleet.byIndex[i]); p >= 0 && j.assign.MayTake(reducePhase) {
+			if p := l.nextToGather(j, l.fleet.byIndex[i]); p >= 0 && j.assign.MayTake(reducePhase) {
 				fail("partition %d of %v waits to be gathered, and a reduce slot of %s is free", p, j.id, l.fleet.byIndex[i].Name)
 			}
 		}

@@ -11,25 +11,28 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// attempt is a running attempt of a task.
+// attempt is a running attempt of a task. It has two cache lines: a Step may read the first fields of
+// all attempts.
 type attempt struct {
 	id        wire.AttemptID
 	job       *job
-	task      *task
-	next      *attempt // next running attempt of the task
-	tracker   *tracker
-	bytes     wire.Progress
-	digest    uint64            // sum of the digests that a reduce has read; 0: unknown
 	began     int64             // time of launch or adoption, in Unix milliseconds
-	reason    string            // reason in the Kill that was sent
-	killed    bool              // a Kill was sent
 	second    bool              // speculative: launched beside another attempt of the task
 	state     wire.AttemptState // it only increases
 	level     wire.Level        // locality of a map
 	coldStart bool              // it started a new process
+	index     int32             // index in attempts.entries
 
-	index int32 // index in attempts.entries
+	task    *task
+	next    *attempt // next running attempt of the task
+	tracker *tracker
+	bytes   wire.Progress
+	digest  uint64 // sum of the digests that a reduce has read; 0: unknown
+	reason  string // reason in the Kill that was sent; empty: none was sent
 }
+
+// killed reports whether a Kill was sent.
+func (a *attempt) killed() bool { return a.reason != "" }
 
 // attempts holds the running attempts of a job, in no order. Vacant entries are reused, so that
 // removal moves no other attempt.
@@ -199,10 +202,14 @@ func (l *leader) updateTask(j *job, tk *task) {
 }
 
 func (l *leader) killAttempt(a *attempt, reason string) {
-	if !a.killed {
-		a.killed, a.reason = true, reason
-		l.send(a.tracker, &wire.Kill{Epoch: l.epoch, Attempt: a.id, Reason: reason})
+	if !a.killed() {
+		a.reason = reason
+		l.sendKill(a)
 	}
+}
+
+func (l *leader) sendKill(a *attempt) {
+	l.send(a.tracker, &wire.Kill{Epoch: l.epoch, Attempt: a.id, Reason: a.reason})
 }
 
 // killOthers kills the running attempts of a task except one, which has won.
@@ -233,7 +240,7 @@ func (l *leader) attemptReport(t *tracker, r *wire.Report) {
 		l.lateResult(t, j, r)
 		return
 	case a == nil:
-		if a = l.adopt(t, j, r); a == nil || a.killed {
+		if a = l.adopt(t, j, r); a == nil || a.killed() {
 			return
 		}
 	}
@@ -243,7 +250,7 @@ func (l *leader) attemptReport(t *tracker, r *wire.Report) {
 		return
 	}
 	state, result := finalResult(j, r)
-	if r.State == wire.AttemptKilled && !a.killed && !j.faults.Excuse(a.task.key(), r.Attempt.N) {
+	if r.State == wire.AttemptKilled && !a.killed() && !j.faults.Excuse(a.task.key(), r.Attempt.N) {
 		state = wire.AttemptFailed // its trackers gave reasons, such as full disks: the task may be the cause
 	}
 	l.attemptFinished(j, t, a, state, result)
@@ -265,10 +272,9 @@ func finalResult(j *job, r *wire.Report) (wire.AttemptState, *wire.Result) {
 // an earlier Kill or Grant may be lost, and is sent again.
 func (l *leader) attemptProgress(a *attempt, state wire.AttemptState) {
 	inInventory := !a.tracker.contact.inventoried
-	if a.killed {
+	if a.killed() {
 		if inInventory {
-			a.killed = false
-			l.killAttempt(a, a.reason)
+			l.sendKill(a)
 		}
 		return
 	}
@@ -281,7 +287,7 @@ func (l *leader) attemptProgress(a *attempt, state wire.AttemptState) {
 // attemptFinished ends an attempt and acts on its result.
 func (l *leader) attemptFinished(j *job, t *tracker, a *attempt, state wire.AttemptState, r *wire.Result) {
 	l.removeAttempt(j, t, a)
-	if a.killed && state == wire.AttemptFailed {
+	if a.killed() && state == wire.AttemptFailed {
 		state = wire.AttemptKilled // the failure and the Kill have crossed
 	}
 	if state != wire.AttemptSucceeded {

@@ -15,8 +15,8 @@ import (
 // badTasks is what the leader has proposed about failed tasks, until the log has it. None of these
 // tasks is launched meanwhile.
 type badTasks struct {
-	doomed   map[faults.Task]doom // tasks to be given up; or their job stops, unless a grant is used
-	skipping map[faults.Task]bool // tasks that will skip more records
+	doomed   map[faults.Task]doom   // tasks to be given up; or their job stops, unless a grant is used
+	skipping map[faults.Task]string // tasks that will skip more records, with the place of the last one, which may be empty
 }
 
 // doom is why a task cannot succeed.
@@ -27,8 +27,12 @@ type doom struct {
 
 // holds reports whether a task waits for the log.
 func (b *badTasks) holds(t faults.Task) bool {
+	if len(b.doomed)+len(b.skipping) == 0 {
+		return false // the usual case
+	}
 	_, doomed := b.doomed[t]
-	return doomed || b.skipping[t]
+	_, skips := b.skipping[t]
+	return doomed || skips
 }
 
 // doomedTasks counts the tasks of a kind that will be given up.

@@ -17,7 +17,7 @@ import (
 //	config [history] [tidy=1h] [cluster=c nonce=n] [addr=host:1] [delay=3s]      a new job tracker; must be the first verb
 //	hello-again t1 nonce=n               another hello on the same stream
 //	no-staging t1 reason=…
-//	capacity t1 slots=2,1 [reason=…] [left=1] [unhealthy=…]
+//	capacity t1 slots=2,1 [reason=…] [left=1] [unhealthy=…] [stops]
 //	history-written job1 [error=…]       WriteHistory has ended
 //	tidied                               Tidy has ended
 //	heartbeats t1 t2 5m                  time passes while these trackers renew their leases
@@ -48,6 +48,7 @@ func (s *scenario) runCluster(d *datadriven.TestData) bool {
 		maps, reduces, _ := strings.Cut(value(d, "slots", ""), ",")
 		s.step(FromTracker{Stream: s.streams[first], Message: &wire.Capacity{
 			MapSlots: int(num(maps)), ReduceSlots: int(num(reduces)), Reason: value(d, "reason", ""), DisksAbandoned: int(num(value(d, "left", "0"))), Unhealthy: value(d, "unhealthy", ""),
+			Stops: d.HasArg("stops"),
 		}})
 	case "history-written":
 		s.step(HistoryWritten{Epoch: s.core.Epoch(), Job: parseJob(first), Err: givenError(d)})
@@ -153,7 +154,7 @@ func (s *scenario) carryOutCluster(c Command) {
 func (s *scenario) trackers() {
 	cluster := s.core.Cluster(s.now)
 	for _, t := range cluster.Lost {
-		s.printf("%s lost since %s: %d maps, %d reduces, %d outputs", t.Tracker, sinceStart(t.Since), t.Maps, t.Reduces, t.Outputs)
+		s.printf("%s lost%s since %s: %d maps, %d reduces, %d outputs", t.Tracker, map[bool]string{true: " after it stopped"}[t.Stopped], sinceStart(t.Since), t.Maps, t.Reduces, t.Outputs)
 	}
 	for _, t := range cluster.Trackers {
 		rack := strings.TrimSuffix(" rack="+t.Rack, " rack="+locality.DefaultRack)

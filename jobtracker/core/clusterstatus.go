@@ -69,6 +69,9 @@ func (l *leader) trackerStatus(t *tracker, now time.Duration) wire.TrackerStatus
 	if t.contact.unhealthy != "" {
 		s.Trouble = strings.TrimPrefix(s.Trouble+"; unhealthy: "+t.contact.unhealthy, "; ")
 	}
+	if t.contact.stops {
+		s.Trouble = strings.TrimPrefix(s.Trouble+"; it stops", "; ")
+	}
 	if t.health.OnProbation() {
 		s.Trouble = strings.TrimPrefix(s.Trouble+"; it was excluded, and runs one attempt at a time until one succeeds", "; ")
 	}

@@ -23,7 +23,7 @@ func (l *leader) attemptReady(a *attempt) {
 	j := a.job
 	n := a.id.Task.N
 	switch {
-	case a.id.Task.Kind != j.facts.Kind() || a.killed:
+	case a.id.Task.Kind != j.facts.Kind() || a.killed():
 	case j.facts.HasGrant(n, a.id.N):
 		l.send(a.tracker, &wire.Grant{Epoch: l.epoch, Attempt: a.id})
 	case !slices.Contains(j.service.awaitingGrant, a):
@@ -39,7 +39,7 @@ func (l *leader) grantReady(j *job) {
 	}
 	j.service.awaitingGrant = slices.DeleteFunc(j.service.awaitingGrant, func(a *attempt) bool {
 		n := a.id.Task.N
-		if j.attempt(a.id) != a || a.killed || j.facts.Settled(n) {
+		if j.attempt(a.id) != a || a.killed() || j.facts.Settled(n) {
 			return true
 		}
 		if _, taken := j.facts.Grant(n); taken || j.bad.holds(a.task.key()) {
@@ -160,5 +160,15 @@ func (l *leader) committed(j *job, x *facts.Committed) {
 	}
 	l.updateCommitting(j, x.Task)
 	l.phases[phaseOf(j.facts.Kind())].planSoon(l.now)
+	l.touch(j)
+}
+
+// committing ends attempts that no reduce needs any more: maps that rerun for homes. The job's commit waits
+// for all attempts.
+func (l *leader) committing(j *job) {
+	j.service.commitBegan = l.now
+	for _, a := range sortedAttempts(j.attempts.all()) {
+		l.killAttempt(a, "all tasks have committed")
+	}
 	l.touch(j)
 }

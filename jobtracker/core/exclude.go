@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -101,12 +102,7 @@ func (l *leader) exclusionChanged(name string, incarnation uint64, changed bool)
 		l.updateHeld(t)
 		return
 	}
-	t.Tracker, _ = l.facts.Tracker(name)
-	if t.Excluded != "" {
-		l.warn("task tracker excluded", "tracker", name, "for", health.Remaining(t.Until, l.wall()), "why", t.Excluded)
-	} else {
-		l.log("task tracker readmitted", "tracker", name)
-	}
+	l.copyExclusions(t)
 	readmit := t.health.ExclusionChanged(t.Excluded != "", l.now)
 	l.updateHeld(t)
 	l.timers.readmits = l.now
@@ -147,6 +143,35 @@ func (l *leader) checkExclusions() {
 		}
 		l.timers.readmits = min(l.timers.readmits, l.now+remaining)
 	}
+}
+
+// tryExcluded ends an exclusion early for a task that has failed on all trackers in service: of the
+// exclusions of trackers where the task has not failed, the one that would end first. It leaves trackers
+// that operators exclude too. It reports whether an exclusion ends.
+func (l *leader) tryExcluded(j *job, tk *task) bool {
+	var first *tracker
+	for i := range l.fleet.outOfService.All() {
+		t := l.fleet.byIndex[i]
+		switch {
+		case t.Excluded == "" || t.withdrawn() || !t.usable() || t.slots[phaseOf(tk.kind)] == 0 || !j.uses(t) || j.avoids(tk, t):
+		case l.readmissionProposed(t):
+			return true
+		case first == nil || cmp.Or(cmp.Compare(t.Until, first.Until), cmp.Compare(t.Name, first.Name)) < 0:
+			first = t
+		}
+	}
+	if first == nil {
+		return false
+	}
+	l.log("task tracker is tried before its exclusion ends", "tracker", first.Name, "why", j.idOf(tk).String()+" has failed on all task trackers in service")
+	first.health.Expire()
+	l.readmit(first)
+	return true
+}
+
+// readmissionProposed reports whether the log will end the exclusion of a tracker.
+func (l *leader) readmissionProposed(t *tracker) bool {
+	return l.c.pending.has(&facts.TrackerReadmitted{Tracker: t.Name, Incarnation: t.Incarnation})
 }
 
 func (l *leader) readmit(t *tracker) {

@@ -69,7 +69,7 @@ func (l *leader) explain(x *wire.Explanation, now time.Duration, number int, all
 	x.End = l.wallOf(o.End)
 	for i := range l.phases {
 		if i == mapPhase || j.facts.Reduces() > 0 {
-			x.Phases = append(x.Phases, l.explainPhase(j, i, o))
+			x.Phases = append(x.Phases, l.explainPhase(j, i, o, now))
 		}
 	}
 	x.Shuffle = l.explainShuffle(j)
@@ -95,7 +95,7 @@ func (l *leader) flowHolds(j *job, all forecast.Forecast) (list []wire.Hold) {
 	return list
 }
 
-func (l *leader) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExplanation {
+func (l *leader) explainPhase(j *job, i int, o *forecast.Estimate, now time.Duration) wire.PhaseExplanation {
 	p := &l.phases[i]
 	target, inPlan := l.assign.PlanShare(p.index, &j.assign)
 	x := wire.PhaseExplanation{
@@ -111,13 +111,22 @@ func (l *leader) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExp
 			x.PoolMin, x.Max = p.snapshotPools[in-1].Min, min(x.Max, p.snapshotPools[in-1].Max)
 		}
 	}
+	x.SpeculationOff = !j.spec.ForKind(p.kind).Speculative
+	var oldest *attempt
 	for a := range j.runningAttempts(i) {
+		if oldest == nil || a.began < oldest.began || a.began == oldest.began && a.id.Compare(oldest.id) < 0 {
+			oldest = a
+		}
 		if l.adopted(a) {
 			x.Adopted++
 		}
 		if a.second {
 			x.Speculative++
 		}
+	}
+	if oldest != nil {
+		age := time.Duration(l.wallOf(now)-oldest.began) * time.Millisecond
+		x.Oldest = &wire.OldestAttempt{Attempt: oldest.id, Tracker: oldest.tracker.Name, Age: max(age, 0)}
 	}
 	if i == mapPhase && j.assign.HasSplits() {
 		x.Wait = l.assign.MaxLocalWait(&j.assign)
@@ -132,11 +141,13 @@ func (l *leader) explainPhase(j *job, i int, o *forecast.Estimate) wire.PhaseExp
 	return x
 }
 
-// speeds lists how long a job's tasks of a phase took on each tracker.
+// speeds lists how long a job's tasks of a phase took on each registered tracker.
 func (l *leader) speeds(j *job, phase int) (list []wire.TrackerSpeed) {
 	sums := l.trackerTimes(j, phase).Trackers
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
-		list = append(list, wire.TrackerSpeed{Tracker: name, Tasks: sums[name].Tasks, TaskSeconds: sums[name].Mean().Seconds()})
+		if l.fleet.trackers[name] != nil {
+			list = append(list, wire.TrackerSpeed{Tracker: name, Tasks: sums[name].Tasks, TaskSeconds: sums[name].Mean().Seconds()})
+		}
 	}
 	return list
 }

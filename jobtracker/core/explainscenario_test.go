@@ -74,6 +74,9 @@ func (s *scenario) showExplanation(x *wire.Explanation) {
 		if p.Adopted > 0 {
 			s.printf("    %d adopted from an earlier leader", p.Adopted)
 		}
+		if o := p.Oldest; o != nil && s.showNotes {
+			s.printf("    oldest: %s on %s for %v, speculation off: %v", showAttempt(o.Attempt), o.Tracker, o.Age, p.SpeculationOff)
+		}
 		if p.Wait > 0 {
 			s.printf("    a map waits for a local slot for %v at most", p.Wait.Round(time.Millisecond))
 		}

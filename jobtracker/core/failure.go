@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -33,7 +34,7 @@ func (l *leader) attemptFailed(j *job, t *tracker, tk *task, id wire.AttemptID, 
 	case r.Fatal:
 		l.giveUpTask(j, tk, failure.String(), r.BadInput)
 	case usedUp:
-		l.giveUpTask(j, tk, reason, true)
+		l.giveUpTask(j, tk, cmp.Or(j.usedUpSkipping(tk, failure, r.Died != nil), reason), true)
 	case !tk.kind.Slotted():
 		tk.delayRetry(l, j)
 	default:

@@ -149,7 +149,11 @@ func (v *runningTasks) forecastPhase(j *job) forecast.Phase {
 	if v.oneByOne {
 		first := len(v.ages)
 		for a := range j.runningAttempts(v.phase) {
-			v.ages = append(v.ages, v.age(a))
+			age := v.age(a)
+			v.ages = append(v.ages, age)
+			if age > p.Oldest && a.task.attempts == a && a.next == nil && !j.movesFrom(a) {
+				p.Oldest = age
+			}
 		}
 		p.Ages = v.ages[first:len(v.ages):len(v.ages)]
 	}

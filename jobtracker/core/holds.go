@@ -19,6 +19,7 @@ func (l *leader) holds(j *job) []wire.Hold {
 		h.addFailures(j)
 		h.addPool(l, j)
 		h.addDrains(l, j)
+		h.addMissing(l, j)
 		h.addWaits(l, j)
 	}
 	return h.list
@@ -110,6 +111,33 @@ func (h *holdList) addDrains(l *leader, j *job) {
 		if names := l.operatorsExclude(empty); names != "" && l.toLaunch(j, i) > 0 {
 			h.add(0, "%s slots stay empty on trackers that operators exclude: %s, until they are readmitted", kind, names)
 		}
+	}
+}
+
+// addMissing adds trackers without slots: their disks failed, or they are lost.
+func (h *holdList) addMissing(l *leader, j *job) {
+	waits := false
+	for i, kind := range phaseNames {
+		if l.toLaunch(j, i) == 0 {
+			continue
+		}
+		waits = true
+		noDisk := func(t *tracker) bool {
+			return t.usable() && t.contact.trouble != "" && t.slots[i] == 0 && [2]int{t.MapSlots, t.ReduceSlots}[i] > 0
+		}
+		if names := l.trackerNames(noDisk); names != "" {
+			h.add(0, "%s slots are missing on trackers without a usable disk: %s, until a disk works again", kind, names)
+		}
+	}
+	var lost []string
+	for _, x := range l.fleet.losses.Current(l.now) {
+		if x.Stopped {
+			x.Tracker += " (stopped)"
+		}
+		lost = append(lost, x.Tracker)
+	}
+	if waits && len(lost) > 0 {
+		h.add(0, "slots of lost trackers are missing: %s, until they register again", strings.Join(lost, ", "))
 	}
 }
 

@@ -17,7 +17,7 @@ type hosting struct {
 	incoming  int                   // partitions that move to free slots of the tracker
 	fetchRate float64               // bytes a second that the tracker fetches; 0: not measured
 	bestRate  float64               // the highest fetchRate so far; it stays when fetches wait for slow servers
-	awaited   []string              // see wire.Heartbeat
+	awaited   []wire.Awaited        // see wire.Heartbeat
 	homes     map[*job]*taskset.Set // uncommitted partitions
 	ready     map[*job]*taskset.Set // partitions in homes that can be reduced now
 }

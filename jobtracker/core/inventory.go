@@ -210,9 +210,8 @@ func (l *leader) adoptableTask(t *tracker, j *job, id wire.AttemptID) *task {
 
 // adoptable decides for an attempt with a slot. An attempt with the grant continues, unless a
 // fence examines it. Another attempt continues if it could be launched now: the task has no output,
-// and at most one other attempt, elsewhere; and a reduce only at its home. So of two attempts of a
-// reduce the one that is not at home may end, but not both: an attempt that ends elsewhere does
-// not hinder the other.
+// and fewer than maxAttempts, all elsewhere; and a reduce only at its home. So of several attempts of a
+// reduce those that are not at home may end. They do not hinder the one at home.
 func (l *leader) adoptable(j *job, tk *task, id wire.AttemptID, mayRun bool) *task {
 	if id.Task.Kind == j.facts.Kind() {
 		if grant, ok := j.facts.Grant(id.Task.N); ok {

@@ -233,8 +233,7 @@ func (l *leader) jobFact(x facts.Fact) {
 	case *facts.Committed:
 		l.committed(l.jobs[x.Job], x)
 	case *facts.Committing:
-		l.jobs[x.Job].service.commitBegan = l.now
-		l.touch(l.jobs[x.Job])
+		l.committing(l.jobs[x.Job])
 	case *facts.Ended:
 		l.jobEnded(l.jobs[x.Job])
 	}

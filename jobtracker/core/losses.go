@@ -95,7 +95,7 @@ func (l *leader) endIncarnation(t *tracker) {
 		l.dropTracker(t)
 		return
 	}
-	x := wire.LostTracker{Tracker: t.Name, Host: t.Host, Addr: t.Addr, Rack: t.rack, Since: l.wall()}
+	x := wire.LostTracker{Tracker: t.Name, Host: t.Host, Addr: t.Addr, Rack: t.rack, Since: l.wall(), Stopped: t.contact.stops}
 	for _, a := range t.attempts {
 		switch a.id.Task.Kind {
 		case wire.Map:
@@ -110,9 +110,16 @@ func (l *leader) endIncarnation(t *tracker) {
 		}
 	}
 	l.fleet.losses.Add(x, l.now)
-	l.warn("task tracker lost: nothing was heard of it for a lease", "tracker", t.Name, "addr", t.Addr,
-		"silent", (l.now - t.contact.lastHeard).Round(time.Millisecond), "maps", x.Maps, "reduces", x.Reduces, "outputs", x.Outputs)
-	l.reportReruns(t, "lost", func() { l.dropTracker(t) })
+	args := []any{"tracker", t.Name, "addr", t.Addr, "silent", (l.now - t.contact.lastHeard).Round(time.Millisecond),
+		"maps", x.Maps, "reduces", x.Reduces, "outputs", x.Outputs}
+	event := "lost"
+	if x.Stopped {
+		event = "stopped"
+		l.log("task tracker has stopped, and has not returned within a lease", args...)
+	} else {
+		l.warn("task tracker lost: nothing was heard of it for a lease", args...)
+	}
+	l.reportReruns(t, event, func() { l.dropTracker(t) })
 }
 
 // reportReruns calls remove, which removes a lost or restarted tracker. It adds the reruns that

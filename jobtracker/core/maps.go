@@ -21,7 +21,7 @@ type mapOutputs struct {
 	fetched         int64                   // bytes that homes have gathered
 	completeSince   time.Duration           // when all outputs were at hand; valid if chosen has all maps
 	recomputing     bool                    // see recomputeLost
-	recomputeFailed bool                    // a map that recomputeLost reran has failed for good
+	recomputeFailed bool                    // a map that recomputeLost reran has failed for good; until all outputs are at hand
 	hash            uint64                  // hash of all digests when all are known; 0: not computed
 	expected        map[string]*expectation // by name of a restarted tracker
 	fullUpdate      taskset.Set             // indexes of trackers that get all outputs at the end of the Step
@@ -137,7 +137,7 @@ func (l *leader) setOutput(j *job, m *mapTask, out *wire.MapOutput) {
 	j.outputs.digestSum += out.Digest
 	j.outputs.chosen++
 	if j.outputs.chosen == len(j.maps) {
-		j.outputs.completeSince = l.now
+		j.outputs.completeSince, j.outputs.recomputeFailed = l.now, false
 		l.touch(j)
 		j.partitions.checkMovesNow()
 		l.recomputeEnded(j)

@@ -102,7 +102,7 @@ func (l *leader) recomputeLost(j *job) {
 	}
 }
 
-// recomputeEnded ends recomputeLost: all outputs exist, or no partition is ready.
+// recomputeEnded ends recomputeLost: all outputs exist, no partition is ready, or no reduce is slow.
 func (l *leader) recomputeEnded(j *job) {
 	if j.outputs.recomputing {
 		j.outputs.recomputing = false

@@ -170,6 +170,8 @@ func parseResult(r *wire.Report, a datadriven.CmdArg) {
 		if found {
 			r.Result.Died.Digest = num(digest)
 		}
+	case "where": // after at
+		r.Result.Died.Where = strings.Join(a.Vals, ", ")
 	case "bad-input":
 		r.Result.Fatal, r.Result.BadInput = true, true
 	case "splits":
@@ -278,4 +280,13 @@ func givenError(d *datadriven.TestData) error {
 		return errors.New(text)
 	}
 	return nil
+}
+
+// parseAwaited reads lists of a job and the trackers that its homes await.
+func parseAwaited(lists []string) (all []wire.Awaited) {
+	for _, list := range lists {
+		parts := strings.Split(list, "/")
+		all = append(all, wire.Awaited{Job: parseJob(parts[0]), Trackers: parts[1:]})
+	}
+	return all
 }

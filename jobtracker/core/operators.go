@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/health"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -49,19 +50,38 @@ func (l *leader) exclusionFactOf(r Exclude) facts.Fact {
 func (l *leader) operatorChanged(x facts.Fact, tracker string, changed bool) {
 	if t := l.fleet.trackers[tracker]; changed && t != nil {
 		excludedBefore := t.Excluded != ""
-		t.Tracker, _ = l.facts.Tracker(tracker)
+		l.copyExclusions(t)
 		if excludedBefore && t.Excluded == "" {
-			l.log("task tracker readmitted", "tracker", tracker)
 			t.health.ExclusionChanged(false, l.now)
 		}
 		if x, readmitted := x.(*facts.OperatorReadmitted); readmitted && !x.Expired {
 			l.forgetTracker(t)
 		}
-		t.operator, _ = l.facts.OperatorExclusion(tracker)
 		l.serviceChanged(t)
 	}
 	l.timers.readmits = l.now
 	l.appliedInOrder(excludeKey, x, changed)
+}
+
+// copyExclusions copies a tracker's exclusions from Facts, and logs what has changed. A tracker is
+// readmitted when nothing excludes it any more.
+func (l *leader) copyExclusions(t *tracker) {
+	byLeader, byOperator := t.Excluded != "", t.operator.N
+	t.Tracker, _ = l.facts.Tracker(t.Name)
+	t.operator, _ = l.facts.OperatorExclusion(t.Name)
+	switch x := &t.operator; {
+	case x.N != byOperator && x.N != 0:
+		args := []any{"tracker", t.Name, "by", x.By, "why", x.Reason}
+		if x.Until != 0 {
+			args = append(args, "for", time.Duration(x.Until-x.At)*time.Millisecond)
+		}
+		l.log("task tracker excluded by an operator", args...)
+	case t.Excluded != "" && !byLeader:
+		t.excludedSince = l.wall()
+		l.warn("task tracker excluded", "tracker", t.Name, "for", health.Remaining(t.Until, l.wall()), "why", t.Excluded)
+	case t.Excluded == "" && x.N == 0 && (byLeader || byOperator != 0):
+		l.log("task tracker readmitted", "tracker", t.Name)
+	}
 }
 
 // checkOperatorExclusions proposes the end of an operator's exclusion that is due. Each change is
@@ -93,9 +113,9 @@ func (l *leader) exclusionStatuses() []wire.ExclusionStatus {
 			Operator: true, Registered: t != nil && !t.contact.lossProposed,
 		})
 	}
-	for t := range l.facts.Trackers() {
+	for _, t := range l.fleet.trackers {
 		if t.Excluded != "" {
-			all = append(all, wire.ExclusionStatus{Tracker: t.Name, Reason: t.Excluded, Until: t.Until, Registered: true})
+			all = append(all, wire.ExclusionStatus{Tracker: t.Name, Reason: t.Excluded, Since: t.excludedSince, Until: t.Until, Registered: true})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b wire.ExclusionStatus) int { return cmp.Compare(a.Tracker, b.Tracker) })
@@ -126,25 +146,28 @@ func (l *leader) trackerNames(match func(*tracker) bool) string {
 
 // allWithdrawn says why all connected trackers get no work, if all are withdrawn.
 func (l *leader) allWithdrawn() (reason string, all bool) {
-	withdrawn, drain := 0, 0
+	connected := 0
 	for _, t := range l.fleet.byIndex {
 		switch {
 		case t == nil || !t.usable():
 		case !t.withdrawn():
 			return "", false
 		default:
-			withdrawn++
-			if t.drain.n != 0 {
-				drain++
-			}
+			connected++
 		}
 	}
-	names := l.trackerNames((*tracker).usable)
-	switch {
-	case withdrawn == 0:
+	if connected == 0 {
 		return "", false
-	case drain == withdrawn:
-		return "all connected ones drain: " + names, true
 	}
-	return "all connected ones drain, are excluded by operators, or are unhealthy: " + names, true
+	var parts []string
+	for _, x := range []struct{ why, names string }{
+		{"draining", l.drainingNames((*tracker).usable)},
+		{"excluded by operators", l.operatorsExclude((*tracker).usable)},
+		{"unhealthy", l.unhealthyNames((*tracker).usable)},
+	} {
+		if x.names != "" {
+			parts = append(parts, x.why+": "+x.names)
+		}
+	}
+	return "no connected one takes work (" + strings.Join(parts, "; ") + ")", true
 }

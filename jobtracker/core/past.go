@@ -2,6 +2,7 @@ package core
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/past"
@@ -14,7 +15,7 @@ func (l *leader) adopted(a *attempt) bool { return a.id.N/wire.EpochAttempts != 
 // recordEnd records the end of an attempt that was running.
 func (l *leader) recordEnd(a *attempt, state wire.AttemptState, r *wire.Result) {
 	cause := r.Error
-	if state == wire.AttemptKilled && a.reason != "" {
+	if state == wire.AttemptKilled && !strings.HasPrefix(cause, a.reason) { // the tracker may say more about this kill
 		cause = a.reason
 	}
 	l.recordRun(a, past.Attempt{State: state, Bytes: max(r.Bytes, a.bytes.Done), Reads: r.Reads}, r.Took, cause)

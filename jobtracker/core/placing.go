@@ -28,6 +28,12 @@ func (l *leader) placeHomes(j *job) {
 		}
 		i := sites.Best(func(tracker int) bool { return j.avoids(&j.reduces[p], l.fleet.byIndex[tracker]) })
 		t := l.fleet.byIndex[sites.Tracker(i)]
+		if j.mustAvoid(&j.reduces[p], t) && l.seekAlternative(j, &j.reduces[p]) {
+			if tried := l.triedHome(j, &j.reduces[p]); tried != nil { // else it is still excluded
+				l.assignHome(j, p, tried)
+			}
+			continue
+		}
 		l.roundRobin = t.assign.Index() + 1
 		l.assignHome(j, p, t)
 		jobLoad, load := l.slotLoad(j, t, bytes)
@@ -111,7 +117,7 @@ func (l *leader) ranking(j *job) []string {
 	return nil
 }
 
-// outranLoad is how many times the load of a tracker counts that was outran lately.
+// outranLoad is how many times the load of a tracker counts that was outrun lately.
 const outranLoad = 10
 
 // slotLoad returns the load of each reduce slot of a tracker if it gets one more partition of a
@@ -152,12 +158,12 @@ func (j *job) slowstarted() bool {
 }
 
 // nextToGather returns the lowest waiting partition that tracker t may gather, or -1.
-func (j *job) nextToGather(t *tracker) int {
-	if j.partitionsToGather() == 0 || !t.canBeHome() {
-		return -1
+func (l *leader) nextToGather(j *job, t *tracker) int {
+	if j.partitionsToGather() == 0 || !t.canBeHome() && j.faults.FailuresOfKind(wire.Reduce) == 0 {
+		return -1 // usually none is tried, and the job may have many partitions
 	}
 	for p := range j.partitions.homeless.All() {
-		if !j.mustAvoid(&j.reduces[p], t) {
+		if !j.mustAvoid(&j.reduces[p], t) && (t.canBeHome() || l.triedHome(j, &j.reduces[p]) == t) {
 			return p
 		}
 	}
@@ -165,7 +171,7 @@ func (j *job) nextToGather(t *tracker) int {
 }
 
 // hasFasterSlot reports whether a partition can be gathered in a free slot of a tracker that was not
-// outran lately.
+// outrun lately.
 func (l *leader) hasFasterSlot(j *job, p int) bool {
 	for i := range l.assign.FreeTrackers(reducePhase).All() {
 		t := l.fleet.byIndex[i]

@@ -8,11 +8,12 @@ import (
 
 // A failed task is relaunched after faults.RetryDelay, on another tracker if there is one. It
 // waits only for a limited time for a slot on another tracker. If a reduce failed, its partition
-// moves to another home.
+// moves to another home. If the task has failed on all trackers in service, the leader ends an exclusion
+// early: the excluded tracker may have healed, and all of those in service may be sick.
 
 // delayTask delays the next attempt of a failed task with a slot.
 func (l *leader) delayTask(j *job, tk *task) {
-	if j.faults.DelayRetry(tk.key(), l.now, l.hasAlternative(j, tk)) {
+	if j.faults.DelayRetry(tk.key(), l.now, l.seekAlternative(j, tk)) {
 		l.alarmRetries(j)
 	}
 	n := int(tk.n)
@@ -56,9 +57,7 @@ func (j *job) mustAvoid(tk *task, t *tracker) bool {
 // hasAlternative reports whether a usable tracker exists on which the task has not failed.
 func (l *leader) hasAlternative(j *job, tk *task) bool {
 	if tk.kind == wire.Reduce {
-		return slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
-			return t != nil && t.usable() && t.canBeHome() && j.uses(t) && !j.avoids(tk, t)
-		})
+		return l.hasOtherHome(j, tk) || l.triedHome(j, tk) != nil
 	}
 	avoided := 0
 	for _, name := range j.faults.Avoided(tk.key()) {
@@ -74,6 +73,34 @@ func (l *leader) hasAlternative(j *job, tk *task) bool {
 	return avoided < l.assign.MapTrackers()
 }
 
+// hasOtherHome reports whether a usable tracker can be the home of a partition, and its reduce has not
+// failed there.
+func (l *leader) hasOtherHome(j *job, tk *task) bool {
+	return slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
+		return t != nil && t.usable() && t.canBeHome() && j.uses(t) && !j.avoids(tk, t)
+	})
+}
+
+// triedHome returns a home for a reduce that has failed on all trackers that can be homes: the first
+// tracker on probation where it has not failed, or nil.
+func (l *leader) triedHome(j *job, tk *task) *tracker {
+	if j.faults.Failures(tk.key()) == 0 || l.hasOtherHome(j, tk) {
+		return nil
+	}
+	for _, t := range l.fleet.byIndex {
+		if t != nil && t.takesWork() && t.health.OnProbation() && t.slots[reducePhase] > 0 && j.uses(t) && !j.avoids(tk, t) {
+			return t
+		}
+	}
+	return nil
+}
+
+// seekAlternative reports whether a failed task may wait for a tracker where it has not failed. If none
+// is in service, it ends an exclusion early.
+func (l *leader) seekAlternative(j *job, tk *task) bool {
+	return l.hasAlternative(j, tk) || j.faults.Failures(tk.key()) > 0 && l.tryExcluded(j, tk)
+}
+
 // moveFailed moves partitions away from homes where their reduces failed, if other trackers can
 // be homes.
 func (l *leader) moveFailed(j *job) {
@@ -83,7 +110,7 @@ func (l *leader) moveFailed(j *job) {
 			continue
 		}
 		j.partitions.failedAtHome.Remove(p)
-		if t != nil && j.avoids(&j.reduces[p], t) && l.hasAlternative(j, &j.reduces[p]) {
+		if t != nil && j.avoids(&j.reduces[p], t) && l.seekAlternative(j, &j.reduces[p]) {
 			l.rehome(j, p)
 		}
 	}

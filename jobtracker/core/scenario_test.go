@@ -40,7 +40,7 @@ import (
 //	staging-removed key [error=…]        RemoveStaging has ended
 //	kill job1 [reason] [by=bob]
 //	tick 5s                              time passes
-//	heartbeat t1 [rate=1000] [awaited=(t2,t3)] renews its lease; rate: bytes a second that its homes fetch
+//	heartbeat t1 [rate=1000] [awaited=(job1/t2/t3,job2/t2)] renews its lease; rate: bytes a second that its homes fetch
 //	sleep 1m                             time passes, and the core is only woken at its end
 //	log hold | undecided | release
 //	plans automatic                      the scheduler in force answers Allocate; new plans are shown
@@ -367,7 +367,7 @@ func (s *scenario) runOther(d *datadriven.TestData) {
 	case "staging-removed":
 		s.step(StagingRemoved{Epoch: s.core.Epoch(), Key: first, Err: givenError(d)})
 	case "heartbeat":
-		s.step(FromTracker{Stream: s.streams[first], Message: &wire.Heartbeat{Rate: float64(num(value(d, "rate", "0"))), Awaited: values(d, "awaited")}})
+		s.step(FromTracker{Stream: s.streams[first], Message: &wire.Heartbeat{Rate: float64(num(value(d, "rate", "0"))), Awaited: parseAwaited(values(d, "awaited"))}})
 	case "report":
 		r := parseReport(d.CmdArgs[1:])
 		if !s.runsOn(first, r.Attempt) {

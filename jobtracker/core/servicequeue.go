@@ -129,12 +129,12 @@ func (l *leader) launchService(x queuedTask) bool {
 	return true
 }
 
-// slowFor is how long service tasks prefer other trackers than one that was outran.
+// slowFor is how long service tasks prefer other trackers than one that was outrun.
 const slowFor = time.Minute
 
 // serviceTracker returns a tracker with room, round robin, or nil. While a preferred tracker that
 // the task does not avoid exists, with or without room, it returns no other one. Trackers that were
-// outran lately come last. If the task runs on a slow tracker already, the one where an attempt
+// outrun lately come last. If the task runs on a slow tracker already, the one where an attempt
 // succeeded last comes first.
 func (l *leader) serviceTracker(j *job, tk *task) *tracker {
 	var fallback, slow, latest *tracker

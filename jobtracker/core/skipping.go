@@ -1,7 +1,9 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/faults"
@@ -48,9 +50,9 @@ func (l *leader) skipRecord(j *job, tk *task, at *wire.Position) {
 		return
 	}
 	if j.bad.skipping == nil {
-		j.bad.skipping = make(map[faults.Task]bool)
+		j.bad.skipping = make(map[faults.Task]string)
 	}
-	j.bad.skipping[tk.key()] = true
+	j.bad.skipping[tk.key()] = at.Where
 	l.updateTask(j, tk)
 	l.propose(x)
 }
@@ -77,19 +79,57 @@ func (l *leader) skipped(x *facts.Skipped, changed bool) {
 		return
 	}
 	tk := j.task(wire.TaskID{Job: j.id, Kind: x.Kind, N: x.Task})
+	where := j.bad.skipping[tk.key()]
 	delete(j.bad.skipping, tk.key())
 	if changed {
-		what := "record"
-		if x.Kind == wire.Reduce {
-			what = "group"
+		if where != "" {
+			where = " (" + where + ")"
 		}
-		j.faults.AddTrouble(fmt.Sprintf("%v skips %s from now on: an attempt ended there", j.idOf(tk), wire.RecordRange{From: x.From, To: x.To}.Text(what)))
+		j.faults.AddTrouble(fmt.Sprintf("%v skips %s from now on: an attempt ended there%s", j.idOf(tk), wire.RecordRange{From: x.From, To: x.To}.Text(skipUnit(x.Kind)), where))
 		for a := range tk.all() {
 			l.killAttempt(a, "later attempts of the task skip more")
+		}
+		for _, f := range j.faults.TakeBlames(tk.key()) { // the record was at fault
+			j.trackers.Excuse(f.Tracker)
 		}
 	}
 	l.updateTask(j, tk)
 	l.touch(j)
+}
+
+// skipUnit names what tasks of a kind skip.
+func skipUnit(k wire.Kind) string {
+	if k == wire.Reduce {
+		return "group"
+	}
+	return "record"
+}
+
+// usedUpSkipping returns why a task that skips records has no attempt left; empty: it skips none. It
+// tells the last failure: later attempts may have skipped the record of the first one. If that failure
+// is in a record too, more attempts may help.
+func (j *job) usedUpSkipping(tk *task, last *faults.Failure, inRecord bool) string {
+	_, ranges := j.facts.Skips(tk.kind, int(tk.n), j.inputDigest(tk.kind))
+	if len(ranges) == 0 {
+		return ""
+	}
+	hint := ""
+	if inRecord {
+		hint = fmt.Sprintf("; raise mapreduce.%v.maxattempts, which is %d", tk.kind, j.spec.ForKind(tk.kind).MaxAttempts)
+	}
+	return fmt.Sprintf("%v failed %d times (%s skipped%s), last %v",
+		j.idOf(tk), j.faults.Failures(tk.key()), plural(countRecords(ranges), skipUnit(tk.kind)), hint, last)
+}
+
+// countRecords counts the records in ranges, which may overlap.
+func countRecords(ranges []wire.RecordRange) int {
+	sorted := slices.SortedFunc(slices.Values(ranges), func(x, y wire.RecordRange) int { return cmp.Compare(x.From, y.From) })
+	n, end := int64(0), int64(0)
+	for _, r := range sorted {
+		n += max(0, r.To-max(r.From, end))
+		end = max(end, r.To)
+	}
+	return int(n)
 }
 
 // skipsOthers reports whether an attempt of a map or reduce skips other records than the log says.

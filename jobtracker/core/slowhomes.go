@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/forecast"
+	"github.com/quernmr/quern/wire"
 )
 
 // A partition moves away from a home that still gathers long after the last map. So a tracker with a
 // slow disk, network or processor, or one that cannot read from the others, holds no job back. If the
-// home waits for at most half of the trackers, these are slow: others recompute their map outputs.
+// home waits for at most half of the trackers, these are slow: others recompute their map outputs. For
+// slowFor, these maps avoid all slow trackers, and a home that waits only for such trackers is not slow itself.
 
 // A home on a tracker that was slow lately is slow slowHome + slowHomes times the usual time after the
 // last map; for each such move of the partition before, twice as long. On another tracker it is slow
@@ -118,7 +120,9 @@ func (l *leader) moveSlowHome(j *job, p int, gathered time.Duration) {
 		return
 	}
 	j.partitions.homes[p].slowMoves++
-	t.services.outran = l.now
+	if !l.awaitsSlow(j, t) {
+		t.services.outran = l.now
+	}
 	j.faults.AddTrouble(fmt.Sprintf("partition %d is gathered again: its home on tracker %s has not ended %v after the last map",
 		p, t.Name, gathered.Round(time.Millisecond)))
 	l.rehome(j, p)
@@ -152,12 +156,14 @@ func (x *servers) read(j *job) *servers {
 // last map, and has those of at least half of the trackers: then the others are slow. They serve until
 // another tracker has the outputs. It reports whether maps rerun for it.
 func (l *leader) recomputeAwaited(j *job, t *tracker, after time.Duration, x *servers) (rerun bool) {
-	if len(t.hosting.awaited) == 0 || after < slowHome {
+	awaited := t.hosting.awaitedBy(j.id)
+	if len(awaited) == 0 || after < slowHome {
 		return false
 	}
 	x.read(j)
 	var slow []*tracker
-	for _, name := range t.hosting.awaited {
+	var names []string
+	for _, name := range awaited {
 		s := l.fleet.trackers[name]
 		if s == nil || s == t || x.outputs[s.number+1] == nil {
 			continue
@@ -165,7 +171,7 @@ func (l *leader) recomputeAwaited(j *job, t *tracker, after time.Duration, x *se
 		if after < l.slowAfter(x.bytes[s.number+1]) {
 			return false
 		}
-		slow = append(slow, s)
+		slow, names = append(slow, s), append(names, name)
 	}
 	all := len(x.outputs)
 	if x.outputs[t.number+1] == nil {
@@ -174,11 +180,12 @@ func (l *leader) recomputeAwaited(j *job, t *tracker, after time.Duration, x *se
 	if 2*len(slow) > all {
 		return false
 	}
+	avoid := append(l.outranTrackers(), names...)
 	for _, s := range slow {
 		added := false
 		for _, n := range x.outputs[s.number+1] {
 			m := &j.maps[n]
-			if !m.recompute && l.leave(j, &m.task, s.Name) {
+			if !m.recompute && (l.leave(j, &m.task, avoid...) || l.leave(j, &m.task, names...)) {
 				m.recompute, added = true, true
 				l.updateMap(j, n)
 			}
@@ -193,6 +200,15 @@ func (l *leader) recomputeAwaited(j *job, t *tracker, after time.Duration, x *se
 		j.faults.AddTrouble(fmt.Sprintf("maps of tracker %s run again: %v after the last map, tracker %s still waits for their outputs", s.Name, after.Round(time.Millisecond), t.Name))
 	}
 	return rerun
+}
+
+// awaitedBy returns the trackers from which homes of a job still have to fetch, see wire.Awaited.
+func (h *hosting) awaitedBy(job wire.JobID) []string {
+	i := slices.IndexFunc(h.awaited, func(a wire.Awaited) bool { return a.Job == job })
+	if i < 0 || len(h.awaited[i].Trackers) > wire.MaxAwaited {
+		return nil
+	}
+	return h.awaited[i].Trackers
 }
 
 // slowAfter returns how long after the last map a tracker has gathered so many bytes, if it is not slow.
@@ -231,4 +247,23 @@ func (l *leader) usualRate() float64 {
 // outranLately reports whether another tracker ended a task of this one sooner a short time ago.
 func (l *leader) outranLately(t *tracker) bool {
 	return t.services.outran != 0 && l.now < t.services.outran+slowFor
+}
+
+// outranTrackers lists the trackers that were outrun lately.
+func (l *leader) outranTrackers() (names []string) {
+	for _, t := range l.fleet.byIndex {
+		if t != nil && l.outranLately(t) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+// awaitsSlow reports whether homes of a job on a tracker wait only for others that were outrun lately.
+func (l *leader) awaitsSlow(j *job, t *tracker) bool {
+	awaited := t.hosting.awaitedBy(j.id)
+	return len(awaited) > 0 && !slices.ContainsFunc(awaited, func(name string) bool {
+		s := l.fleet.trackers[name]
+		return s != nil && !l.outranLately(s)
+	})
 }

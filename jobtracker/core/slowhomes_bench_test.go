@@ -30,7 +30,11 @@ func BenchmarkSlowHomes(b *testing.B) {
 		feed(FromTracker{Stream: launched[0].Stream, Message: &wire.Report{Attempt: id, State: wire.AttemptSucceeded, Result: result}})
 	}
 	for i := range trackers {
-		feed(FromTracker{Stream: Stream(i + 1), Message: &wire.Heartbeat{Rate: float64(i + 1), Awaited: []string{"1", "2", "3", "4"}}})
+		m := &wire.Heartbeat{Rate: float64(i + 1)}
+		for k := range wire.MaxAwaitedJobs {
+			m.Awaited = append(m.Awaited, wire.Awaited{Job: wire.JobID{Start: 1, N: k + 1}, Trackers: []string{"1", "2", "3", "4"}})
+		}
+		feed(FromTracker{Stream: Stream(i + 1), Message: m})
 	}
 	now += slowHome
 	for b.Loop() {

@@ -75,6 +75,9 @@ func (l *leader) jobsToPlan(v *phaseSurvey, early bool) (list []scheduler.Job) {
 		if !j.plannable() || j.assign.Barred() || useful <= 0 {
 			continue
 		}
+		if list == nil {
+			list = make([]scheduler.Job, 0, len(v.jobs)-i)
+		}
 		settings := j.facts.Submission().Settings()
 		list = append(list, scheduler.Job{
 			ID: j.id, Arrived: j.spec.arrived, Running: j.assign.UsedSlots(v.phase), Max: useful,

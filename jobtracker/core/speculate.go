@@ -12,12 +12,16 @@ import (
 )
 
 // A slow task gets a second attempt on another tracker, which package speculation chooses. The
-// task ends with the first output or commit; the leader then kills the other attempt.
+// task ends with the first output or commit; the leader then kills the other attempts. If the second
+// attempt is slow, too, the task gets a third one, and so on, up to maxAttempts.
 //
 // Only jobs without tasks to launch are looked at, at times of their own. A second map attempt
 // gets a slot at once. A second reduce attempt needs the partition: its home moves to a tracker
 // with a free slot, while the first attempt reads what its own tracker has gathered. The reduce
 // is launched at the home like any other one, when the partition is ready.
+
+// maxAttempts is how many attempts of a task may run at a time.
+const maxAttempts = 4
 
 // speculating is the progress of a job's speculation.
 type speculating struct {
@@ -89,9 +93,9 @@ func (l *leader) missesDeadline(j *job) bool {
 }
 
 // usualTime is the mean time of the tasks of a phase that have ended; before, that of the last job
-// with the same name, else of all jobs; 0: unknown.
+// with the same name, else of all jobs, else of maps; 0: unknown.
 func (l *leader) usualTime(j *job, phase int) time.Duration {
-	return cmp.Or(j.measures.Phases[phase].All.Mean(), l.taskTime(j, phase).Time, l.overheads.Tasks[phase])
+	return cmp.Or(j.measures.Phases[phase].All.Mean(), l.taskTime(j, phase).Time, l.overheads.Tasks[phase], l.overheads.Tasks[mapPhase])
 }
 
 // nextLook sets the time of the next look at a phase. The times of all jobs are multiples of
@@ -113,10 +117,14 @@ func (l *leader) speculateOn(j *job, phase int, urgent bool) {
 	p, attempts, slow := l.stragglers(j, phase)
 	trackers, sites := l.spareSites(j, phase)
 	chosen := speculation.Choose(&p, j.spec.Speculation, attempts, sites, func(a, s int) bool {
-		return slow[a].tracker != trackers[s] && !j.avoids(slow[a].task, trackers[s])
+		return !slow[a].task.runsOn(trackers[s]) && !j.avoids(slow[a].task, trackers[s])
 	})
-	if phase == reducePhase && len(chosen) > 0 && j.outputs.chosen < len(j.maps) {
-		l.recomputeLost(j) // before any move, see moving.go
+	if phase == reducePhase && j.outputs.chosen < len(j.maps) {
+		if len(chosen) > 0 {
+			l.recomputeLost(j) // before any move, see moving.go
+		} else {
+			l.recomputeEnded(j) // the slow reduces have ended
+		}
 		return
 	}
 	for _, c := range chosen {
@@ -154,15 +162,16 @@ func (l *leader) stragglers(j *job, phase int) (p speculation.Phase, list []spec
 		p.Before = minMoveTime + l.recomputeTime(j) + forecast.GatherTime(int64(l.partitionBytes(j)), l.usualRate())
 	}
 	for a := range j.runningAttempts(phase) {
-		switch {
-		case a.task.attempts != a: // a second attempt
-		case j.hasSecond(a):
-			p.Running, p.Speculative = p.Running+1, p.Speculative+1
-		default:
-			p.Running++
-			if !a.killed && a.state == wire.AttemptRunning && !j.taskDone(a.id.Task) && !j.bad.holds(a.task.key()) {
-				attempts = append(attempts, a)
-			}
+		if a.next != nil {
+			continue // the latest attempt of a task counts
+		}
+		running, moves := a.task.running(), j.movesFrom(a)
+		p.Running, p.Speculative = p.Running+1, p.Speculative+running-1
+		if moves {
+			p.Speculative++
+		}
+		if !moves && !a.killed() && a.state == wire.AttemptRunning && !j.taskDone(a.id.Task) && !j.bad.holds(a.task.key()) && running < maxAttempts {
+			attempts = append(attempts, a)
 		}
 	}
 	ages := runningTasks{wall: l.wall(), warmUp: l.overheads.WarmUp}
@@ -176,18 +185,18 @@ func (l *leader) stragglers(j *job, phase int) (p speculation.Phase, list []spec
 	return p, list, attempts
 }
 
-// hasSecond reports whether the task of an attempt has a second one, or will get one at the home
-// of its partition.
-func (j *job) hasSecond(a *attempt) bool {
-	if a.next != nil || a.id.Task.Kind != wire.Reduce {
-		return a.next != nil
+// movesFrom reports whether the partition of a reduce moves from the tracker of its latest attempt: the
+// task gets another attempt at the new home.
+func (j *job) movesFrom(a *attempt) bool {
+	if a.id.Task.Kind != wire.Reduce {
+		return false
 	}
 	home := j.partitions.homes[a.id.Task.N].tracker
 	return home != nil && home != a.tracker
 }
 
 // spareSites lists the trackers with free slots that may run second attempts of a job. Those on
-// probation run other attempts first, and those that were outran lately are slow.
+// probation run other attempts first, and those that were outrun lately are slow.
 func (l *leader) spareSites(j *job, phase int) (trackers []*tracker, sites []speculation.Site) {
 	for i := range l.assign.FreeTrackers(phase).All() {
 		t := l.fleet.byIndex[i]
@@ -213,26 +222,31 @@ func (tk *task) runsOn(t *tracker) bool {
 	return false
 }
 
-// mayRunReduce reports whether a reduce may be launched at its home, as to its running attempts:
-// none runs, or only one elsewhere.
+// mayRunReduce reports whether a reduce may be launched at its home, as to its running attempts, see mayRunOn.
 func (j *job) mayRunReduce(p int) bool {
 	return j.reduces[p].mayRunOn(j.partitions.homes[p].tracker, j.spec.Reduces.Speculative)
 }
 
 // mayRunOn reports whether a task may have an attempt on a tracker, as to its running attempts: none
-// runs, or only one elsewhere if tasks may have second attempts.
+// runs, or fewer than maxAttempts elsewhere if tasks may have second attempts.
 func (tk *task) mayRunOn(t *tracker, speculative bool) bool {
-	a := tk.attempts
-	return a == nil || speculative && a.next == nil && a.tracker != t
+	return !tk.runs() || speculative && tk.running() < maxAttempts && !tk.runsOn(t)
+}
+
+// running counts the running attempts of a task.
+func (tk *task) running() (n int) {
+	for range tk.all() {
+		n++
+	}
+	return n
 }
 
 // A setup, commit, cleanup or fence gets a second attempt after slowService, or after slowServices
 // times the usual time if that is longer; and further ones, each after twice as long. The second
 // tracker may be slow, too.
 const (
-	slowService     = 5 * time.Second
-	slowServices    = 3
-	serviceAttempts = 4 // of a task at a time
+	slowService  = 5 * time.Second
+	slowServices = 3
 )
 
 // serviceLimit returns the time after which a service attempt is slow.
@@ -249,11 +263,11 @@ func (l *leader) serviceLimit(k wire.Kind) time.Duration {
 
 // speculateService launches another attempt of a service task that runs for too long.
 func (l *leader) speculateService(j *job, tk *task, subject wire.AttemptID) {
-	a, n := tk.attempts, 1
-	for ; a.next != nil; a = a.next {
-		n++
+	a, n := tk.attempts, tk.running()
+	for a.next != nil {
+		a = a.next
 	}
-	if n == serviceAttempts || a.killed || j.recovering || !j.spec.ForKind(tk.kind).Speculative || j.facts.Submission().Suspended() {
+	if n == maxAttempts || a.killed() || j.recovering || !j.spec.ForKind(tk.kind).Speculative || j.facts.Submission().Suspended() {
 		return
 	}
 	limit := l.serviceLimit(tk.kind) << (n - 1)

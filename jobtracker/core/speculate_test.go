@@ -7,19 +7,23 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// checkSecond checks that a second attempt of a task may be launched, and that none is a third one.
+// checkSecond checks that a further attempt of a task may be launched beside the others.
 func (w *world) checkSecond(id wire.AttemptID) {
 	l := w.core.leader
 	j := l.job(id.Task.Job)
 	a := j.attempt(id)
-	if first := a.task.attempts; first.next == a {
-		w.seconds++
-		suspended := j.facts.Submission().Suspended()
-		if !j.spec.ForKind(id.Task.Kind).Speculative || suspended || first.tracker == a.tracker || !a.second {
-			w.fail("%v is launched beside %v, which runs on %s; suspended: %v", id, first.id, first.tracker.Name, suspended)
+	if a.task.attempts == a {
+		return
+	}
+	w.seconds++
+	if n := a.task.running(); n > maxAttempts {
+		w.fail("%v is attempt %d of its task at a time", id, n)
+	}
+	suspended := j.facts.Submission().Suspended()
+	for other := range a.task.all() {
+		if other != a && (!j.spec.ForKind(id.Task.Kind).Speculative || suspended || other.tracker == a.tracker || !a.second) {
+			w.fail("%v is launched beside %v, which runs on %s; suspended: %v", id, other.id, other.tracker.Name, suspended)
 		}
-	} else if first != a {
-		w.fail("%v is a third attempt", id)
 	}
 }
 

@@ -20,6 +20,7 @@ type contact struct {
 	readingInventory bool              // inventoryPage handles the inventory now
 	newInTerm        bool              // registered in this term, so without attempts of earlier leaders
 	lossProposed     bool              // facts.TrackerLost is proposed
+	stops            bool              // it has said so, and has opened no stream since
 	pages            []*wire.Inventory // the pages of the inventory so far
 	trouble          string            // the problem that the tracker reported
 	unhealthy        string            // what its health script says; empty: it is healthy
@@ -105,7 +106,7 @@ func (l *leader) welcome(id Stream, t *tracker, h *wire.Hello) {
 	}
 	delete(l.fleet.unwelcomed, id)
 	l.fleet.byStream[id] = t
-	t.contact.stream, t.contact.lastHeard = id, l.now
+	t.contact.stream, t.contact.lastHeard, t.contact.stops = id, l.now, false
 	l.setCapacity(t, [2]int{h.MapSlots, h.ReduceSlots}, "")
 	l.setHealth(t, "") // an unhealthy tracker says so again before its inventory: it gets no work before
 	l.diskDropped(t, h.DisksAbandoned)

@@ -53,6 +53,7 @@ type tracker struct {
 	services      serviceLoad
 	hosting       hosting
 	operator      facts.OperatorExclusion // by an operator; its N is 0 if there is none
+	excludedSince int64                   // Unix milliseconds of the leader's exclusion; 0: by an earlier leader
 
 	facts.Tracker // copy of its entry in Facts
 }
@@ -194,7 +195,7 @@ func (l *leader) fromTracker(id Stream, m wire.Message) {
 			t.hosting.bestRate = max(t.hosting.bestRate, m.Rate)
 		}
 		t.hosting.awaited = nil
-		if len(m.Awaited) <= wire.MaxAwaited {
+		if len(m.Awaited) <= wire.MaxAwaitedJobs {
 			t.hosting.awaited = m.Awaited
 		}
 		for i := range m.Attempts {
@@ -205,6 +206,11 @@ func (l *leader) fromTracker(id Stream, m wire.Message) {
 		l.setCapacity(t, [2]int{m.MapSlots, m.ReduceSlots}, m.Reason)
 		l.setHealth(t, m.Unhealthy)
 		l.diskDropped(t, m.DisksAbandoned)
+		if m.Stops {
+			l.log("task tracker stops", "tracker", t.Name, "addr", t.Addr, "attempts", len(t.attempts))
+			t.contact.stops = true
+			l.closeStream(id) // it gets no more work; if it continues after all, it must register again
+		}
 	case *wire.Report:
 		l.attemptReport(t, m)
 	case *wire.HomeReport:

@@ -82,10 +82,15 @@ func (l *leader) leave(j *job, tk *task, trackers ...string) bool {
 	if !l.hasAlternative(j, tk) {
 		return false
 	}
+	l.awaitAlternative(j, tk)
+	return true
+}
+
+// awaitAlternative makes a task wait for a slot on a tracker that it does not avoid.
+func (l *leader) awaitAlternative(j *job, tk *task) {
 	if j.faults.AvoidLonger(tk.key(), l.now) {
 		l.alarmRetries(j)
 	}
-	return true
 }
 
 // inService counts the trackers that are not out of service and will not be.
@@ -136,6 +141,7 @@ func (l *leader) moveHomes(j *job, t *tracker) bool {
 			moved = false
 			continue
 		}
+		l.awaitAlternative(j, &j.reduces[p])
 		l.rehome(j, p)
 	}
 	return moved

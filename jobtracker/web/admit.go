@@ -19,7 +19,11 @@ func (h *handler) handle(mux *http.ServeMux, x route) {
 	}
 	mux.HandleFunc(x.pattern, func(w http.ResponseWriter, r *http.Request) {
 		peer, ok := identity.PeerOf(r.TLS)
-		if !ok || !slices.Contains(x.roles, peer.Role) {
+		if !ok {
+			h.fail(w, r, forbidden("a peer without a name and role in its certificate may not use this route"))
+			return
+		}
+		if !slices.Contains(x.roles, peer.Role) {
 			h.fail(w, r, forbidden("a %s may not use this route", peer.Role))
 			return
 		}

@@ -178,3 +178,14 @@ func TestNotIdentified(t *testing.T) {
 		t.Errorf("the core got caller %+v", f.callers)
 	}
 }
+
+// TestNoRole: a request without a certificate is refused, and the error says so.
+func TestNoRole(t *testing.T) {
+	t.Parallel()
+	f, _ := startOne(t)
+	w := httptest.NewRecorder()
+	New(Config{Server: f, Identified: true}).ServeHTTP(w, httptest.NewRequest("GET", "/v1/jobs", nil))
+	if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), `"a peer without a name and role in its certificate may not use this route"`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}

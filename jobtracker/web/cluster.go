@@ -43,7 +43,8 @@ type (
 		Since   time.Time `json:"since"`
 		Maps    int       `json:"maps"` // attempts that ran there
 		Reduces int       `json:"reduces"`
-		Outputs int       `json:"outputs"` // map outputs of jobs that had not ended
+		Outputs int       `json:"outputs"`           // map outputs of jobs that had not ended
+		Stopped bool      `json:"stopped,omitempty"` // it had said that it stops
 	}
 
 	// Log counts what the answering job tracker has written to its log since its start.
@@ -88,7 +89,7 @@ func clusterOf(s *wire.ClusterStatus, wall time.Time, voters []Voter) Cluster {
 		t := &s.Lost[i]
 		c.Lost = append(c.Lost, LostTracker{
 			ID: t.Tracker, Host: t.Host, Addr: t.Addr, Rack: t.Rack, Since: time.UnixMilli(t.Since).UTC(),
-			Maps: t.Maps, Reduces: t.Reduces, Outputs: t.Outputs,
+			Maps: t.Maps, Reduces: t.Reduces, Outputs: t.Outputs, Stopped: t.Stopped,
 		})
 	}
 	return c

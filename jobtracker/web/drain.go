@@ -52,7 +52,11 @@ func (h *handler) drain(ctx context.Context, r *http.Request) (any, error) {
 	if _, err := h.requireLeader(ctx); err != nil {
 		return nil, err
 	}
-	h.Logger.Info("drain", "tracker", body.Tracker, "undo", body.Undo, "asked by", r.RemoteAddr)
+	do := "drain"
+	if body.Undo {
+		do = "undrain"
+	}
+	h.Logger.Info(do, "tracker", body.Tracker, "asked by", r.RemoteAddr)
 	return struct{}{}, h.Server.Drain(ctx, body.Tracker, body.Undo)
 }
 

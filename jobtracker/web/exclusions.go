@@ -17,7 +17,7 @@ type Exclusion struct {
 	Operator   bool      `json:"operator"`       // an operator excludes it, else the leader
 	By         string    `json:"by,omitempty"`   // the operator
 	Reason     string    `json:"reason"`         // an operator's may be empty
-	Since      time.Time `json:"since,omitzero"` // only of an operator's
+	Since      time.Time `json:"since,omitzero"` // not set: an earlier leader excludes it
 	Until      time.Time `json:"until,omitzero"` // not set: until an operator readmits it
 	Registered bool      `json:"registered"`
 }
@@ -91,7 +91,11 @@ func (h *handler) exclude(ctx context.Context, r *http.Request) (any, error) {
 		return nil, err
 	}
 	by := cmp.Or(h.caller(r).Name, body.By)
-	h.Logger.Info("exclude", "tracker", body.Tracker, "undo", body.Undo, "reason", body.Reason, "by", by, "asked by", r.RemoteAddr)
+	if body.Undo {
+		h.Logger.Info("readmit", "tracker", body.Tracker, "by", by, "asked by", r.RemoteAddr)
+	} else {
+		h.Logger.Info("exclude", "tracker", body.Tracker, "reason", body.Reason, "by", by, "asked by", r.RemoteAddr)
+	}
 	return struct{}{}, h.Server.Exclude(ctx, core.Exclude{
 		Tracker: body.Tracker, Undo: body.Undo, By: by, Reason: body.Reason, For: time.Duration(body.Millis) * time.Millisecond,
 	})

@@ -1,7 +1,9 @@
 package web
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,6 +23,26 @@ func TestOperatorIsCaller(t *testing.T) {
 	h.ServeHTTP(w, r)
 	if w.Code != http.StatusOK || len(f.log.exclusions) != 1 || f.log.exclusions[0].By != "root" {
 		t.Errorf("%d %s: %+v", w.Code, w.Body, f.log.exclusions)
+	}
+}
+
+// TestOperatorsRequestsAreLogged: the log has the name of the command, not of its opposite.
+func TestOperatorsRequestsAreLogged(t *testing.T) {
+	t.Parallel()
+	f, _ := startOne(t)
+	var logged bytes.Buffer
+	h := New(Config{Server: f, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	for _, c := range []struct{ path, body, want string }{
+		{"exclusions", `{"tracker": "t1", "by": "ann", "reason": "noisy"}`, "msg=exclude tracker=t1 reason=noisy by=ann"},
+		{"exclusions", `{"tracker": "t1", "by": "bob", "undo": true}`, "msg=readmit tracker=t1 by=bob"},
+		{"drains", `{"tracker": "t1"}`, "msg=drain tracker=t1"},
+		{"drains", `{"tracker": "t1", "undo": true}`, "msg=undrain tracker=t1"},
+	} {
+		logged.Reset()
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/v1/cluster/"+c.path, strings.NewReader(c.body)))
+		if !strings.Contains(logged.String(), c.want) {
+			t.Errorf("%s %s: the log lacks %q: %s", c.path, c.body, c.want, &logged)
+		}
 	}
 }
 

@@ -49,8 +49,17 @@ type (
 		RemainingSeconds float64   `json:"leftSeconds"`           // time on one slot for all remaining tasks
 		Source           string    `json:"source,omitempty"`      // of TaskSeconds
 		End              time.Time `json:"end,omitzero"`
-		WaitSeconds      float64   `json:"waitSeconds,omitempty"` // maximum time that a map waits for a local slot
-		Speeds           []Speed   `json:"speeds,omitempty"`      // by tracker; not in a list of jobs
+		WaitSeconds      float64   `json:"waitSeconds,omitempty"`    // maximum time that a map waits for a local slot
+		Speeds           []Speed   `json:"speeds,omitempty"`         // by tracker; not in a list of jobs
+		Oldest           *Oldest   `json:"oldest,omitempty"`         // not set: none runs
+		SpeculationOff   bool      `json:"speculationOff,omitempty"` // the job's properties allow no speculative attempts
+	}
+
+	// Oldest is the running attempt of a phase that began first.
+	Oldest struct {
+		Attempt string  `json:"attempt"`
+		Tracker string  `json:"tracker"`
+		Seconds float64 `json:"seconds"` // since its launch
 	}
 
 	// Speed is how fast the job's tasks were on a tracker.
@@ -100,8 +109,13 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 		for _, s := range p.Speeds {
 			speeds = append(speeds, Speed(s))
 		}
+		var oldest *Oldest
+		if o := p.Oldest; o != nil {
+			oldest = &Oldest{o.Attempt.String(), o.Tracker, o.Age.Seconds()}
+		}
 		e.Phases = append(e.Phases, Phase{
 			Phase: p.Phase.String(), Tasks: p.Tasks, Done: p.Done, Running: p.Running, Waiting: p.Waiting, Adopted: p.Adopted, Speculative: p.Speculative,
+			SpeculationOff: p.SpeculationOff, Oldest: oldest,
 			Place: p.Place, Of: p.Of, Target: p.Target, Min: p.Min, Max: p.Max, PoolMin: p.PoolMin,
 			TaskSeconds: p.TaskSeconds, RemainingSeconds: p.RemainingSeconds, Source: p.Source, End: timeOf(p.End), WaitSeconds: p.Wait.Seconds(), Speeds: speeds,
 		})

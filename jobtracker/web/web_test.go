@@ -77,7 +77,7 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/v1/cluster/scheduling", jsonType, `{"scheduler":"fair","delay":"fixed=3s"}`, 200, "{}"},
 		{"POST", "/v1/cluster/scheduling", jsonType, `{"metric":"max-stretch"}`, 200, "{}"},
 		{"GET", "/v1/cluster", "", "", 200, `"scheduling":{"scheduler":"fair","metric":"max-stretch","delay":"fixed=3s"}`},
-		{"POST", "/v1/cluster/scheduling", jsonType, `{"scheduler":"best"}`, 400, `{"code":"bad-scheduling","error":"bad scheduling: scheduler \"best\": want one of fifo, fair,`},
+		{"POST", "/v1/cluster/scheduling", jsonType, `{"scheduler":"best"}`, 400, `{"code":"bad-scheduling","error":"scheduler \"best\": want one of fifo, fair,`},
 		{"POST", "/v1/cluster/scheduling", jsonType, `{}`, 400, "changes nothing"},
 		{"POST", "/v1/cluster/scheduling", jsonType, `{"policy":"fair"}`, 400, "unknown field"},
 		{"POST", "/v1/cluster/drains", jsonType, `{"tracker":"t1"}`, 200, "{}"},

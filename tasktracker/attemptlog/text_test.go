@@ -28,7 +28,7 @@ func TestReplacedLog(t *testing.T) {
 			if !strings.Contains(err.Error(), log) {
 				t.Errorf("the error does not name %s: %v", log, err)
 			}
-			if text := LastLines([]string{log}); text != "" {
+			if text := LastLines([]string{log}, ""); text != "" {
 				t.Errorf("last lines %q", text)
 			}
 		})

@@ -47,6 +47,7 @@ type attempt struct {
 	timedOut      bool   // its worker was to write its goroutines to the log
 	deadWorkerDir string // removed after its log is read
 	failedItself  bool   // its worker has reported its failure
+	filledDisk    bool   // it was ended because its files take too much space
 	skipChanges   int    // as in wire.Skip
 	inPlaceUses   int    // runs and lookups that use its map output in place
 	stale         bool   // its map output was replaced or lost
@@ -157,7 +158,7 @@ func (c *Core) startAttempts() {
 			c.finish(a, wire.AttemptKilled, &wire.Result{Error: fmt.Sprintf("tracker %s has no good disk left", c.cfg.Tracker)})
 			continue
 		}
-		if slotted && used[slotOf(a)] >= slots[slotOf(a)] {
+		if slotted && (used[slotOf(a)] >= slots[slotOf(a)] || c.allAwaitSpace()) {
 			continue
 		}
 		c.start(a)
@@ -265,6 +266,7 @@ func (c *Core) exceeded(ev Exceeded) {
 	case w.attempt.phase < ending:
 		// It takes what others need, so it gets no time to end by itself.
 		a := w.attempt
+		a.filledDisk = ev.Space
 		a.phase, a.state, a.result = ending, wire.AttemptFailed, &wire.Result{Error: ev.Reason}
 		c.do(KillWorker{w.id})
 	}
@@ -344,8 +346,12 @@ func (c *Core) workerDied(a *attempt, w *worker, reason string) {
 	if a.launch.Skip != nil && !a.failedItself && (!alive || endedItself(reason)) {
 		position = path.Join(a.dir(), PositionFile)
 	}
+	reported := ""
+	if a.failedItself {
+		reported = a.result.Error
+	}
 	c.do(ReadLog{
-		Attempt: a.id, Position: position, Files: []string{stderrIn(w.dir), stderrIn(c.attemptLogs(a.id))}, Crashed: crashed, Dumped: a.timedOut,
+		Attempt: a.id, Reported: reported, Position: position, Files: []string{stderrIn(w.dir), stderrIn(c.attemptLogs(a.id))}, Crashed: crashed, Dumped: a.timedOut,
 		Limit:   Limit{Worker: w.id, Kind: a.id.Task.Kind, Memory: a.launch.Memory, Processes: a.launch.Processes},
 		NoSpace: c.mayBeFull(a),
 	})
@@ -416,6 +422,9 @@ func (c *Core) finish(a *attempt, state wire.AttemptState, result *wire.Result) 
 		c.do(Remove{a.dir()})
 	}
 	if began && state == wire.AttemptFailed && !result.Fatal { // perhaps its disk was full or broken
+		if a.filledDisk {
+			c.awaitSpace(a.disk)
+		}
 		c.suspect(a.disk)
 		c.suspect(c.state)
 	}

@@ -43,7 +43,8 @@
 //
 // The leader divides the fetches among jobs ([wire.Shares]). A job may start fetches up to
 // its share of Config.Fetches even while earlier fetches of other jobs fill that limit. The
-// rest goes to any job, in the order of the shares. Without shares, all jobs are equal.
+// rest goes to any job, in the order of the shares. Without shares, all jobs are equal. Of the hosts of
+// a job, the one with the fewest running fetches comes first, so that slow hosts do not take all fetches.
 //
 // # Local files
 //
@@ -58,7 +59,8 @@
 // Attempts and homes use the disks round robin. A disk is probed after a failure. If the
 // probe fails too, the disk is not used for Config.ProbeAgain: its map outputs are lost, and
 // its homes gather again on other disks. Without a good disk the tracker has no slots and
-// no homes.
+// no homes. If a disk was full, attempts begin there after its probe, which follows the removal of
+// the files that filled it.
 //
 // One goroutine owns a Core.
 package core
@@ -154,6 +156,7 @@ type Core struct {
 	nonce          string
 	cluster        string
 	unhealthy      string        // the last HealthChecked; empty: this machine is healthy
+	stops          bool          // Stop was received
 	staging        string        // submissions elsewhere are refused
 	provingStaging string        // staging directory of the last request for a nonce
 	provedStaging  string        // staging directory that nonce proves
@@ -257,6 +260,9 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 		c.healthChecked(ev)
 	case DiskProbed:
 		c.diskProbed(ev)
+	case Stop:
+		c.stops = true
+		c.sendCapacity()
 	}
 	c.checkTimeouts()
 	c.endLingering()
@@ -269,6 +275,14 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 	c.startFetches()
 	c.sendProgress()
 	return c.out
+}
+
+// Active lists the attempts that have not ended, oldest first.
+func (c *Core) Active() (list []wire.AttemptID) {
+	for _, a := range c.active {
+		list = append(list, a.id)
+	}
+	return list
 }
 
 // Wake returns the latest time for the next [Tick]; false: no Tick is needed.
@@ -307,6 +321,9 @@ func (c *Core) Wake() (time.Duration, bool) {
 	for _, d := range c.allDisks {
 		if d.bad != "" && !d.probing {
 			at(d.nextProbe)
+		}
+		if c.awaitsSpace(d) {
+			at(d.fullUntil)
 		}
 	}
 	return wake, ok

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +18,11 @@ type disk struct {
 	probing   bool
 	nextProbe time.Duration // of a bad disk
 	strikes   int           // failures since the last successful write
+	fullUntil time.Duration // it was full: attempts wait for a probe, which follows the removal of files, at most until then
 }
+
+// fullWait limits the wait of attempts for a probe of a disk that was full: the probe may hang.
+const fullWait = 30 * time.Second
 
 // stateDisk is the index of Config.Dir if it is not in Config.Disks.
 const stateDisk = -1
@@ -37,6 +42,17 @@ func (c *Core) makeDisks() {
 	}
 }
 
+// Disks yields all disks with the reason for not using each; empty: it is good.
+func (c *Core) Disks() iter.Seq2[string, string] {
+	return func(yield func(path, bad string) bool) {
+		for _, d := range c.allDisks {
+			if !yield(d.path, d.bad) {
+				return
+			}
+		}
+	}
+}
+
 // noUsableDisk reports whether no task can run here.
 func (c *Core) noUsableDisk() bool {
 	return c.state.bad != "" || !slices.ContainsFunc(c.disks, func(d *disk) bool { return d.bad == "" })
@@ -52,12 +68,30 @@ func (c *Core) pickDisk() *disk {
 		switch {
 		case d.bad != "":
 		case c.doubtful(d):
-			last = d
+			if last == nil || !c.awaitsSpace(d) {
+				last = d
+			}
 		default:
 			return d
 		}
 	}
 	return last
+}
+
+// awaitSpace lets new attempts wait until the files of ended ones are removed from a disk.
+func (c *Core) awaitSpace(d *disk) {
+	if c.suspect(d); d.probing {
+		d.fullUntil = c.now + fullWait
+	}
+}
+
+// awaitsSpace reports whether attempts must not begin on a disk yet: the files that filled it may
+// not be removed.
+func (c *Core) awaitsSpace(d *disk) bool { return d.probing && c.now < d.fullUntil }
+
+// allAwaitSpace reports whether no attempt can begin on a good disk yet.
+func (c *Core) allAwaitSpace() bool {
+	return !slices.ContainsFunc(c.disks, func(d *disk) bool { return d.bad == "" && !c.awaitsSpace(d) })
 }
 
 // doubtful reports whether an operation failed on a disk that was not probed since. The
@@ -94,7 +128,7 @@ func (c *Core) diskProbed(ev DiskProbed) {
 		return
 	}
 	d := c.allDisks[i]
-	d.probing = false
+	d.probing, d.fullUntil = false, 0
 	switch {
 	case ev.Error != "":
 		c.diskFailed(d, ev.Error)
@@ -232,13 +266,17 @@ func (c *Core) mayBeFull(a *attempt) (disks []Place) {
 // disk, which otherwise would get the same attempts for ever.
 func (c *Core) failedOnFull(a *attempt, full *FullDisk) {
 	a.result.Error += " (" + full.Reason + ")"
+	state := wire.AttemptKilled
 	if full.Filler == a.id {
-		c.finish(a, wire.AttemptFailed, a.result)
-		return
+		state = wire.AttemptFailed
 	}
-	c.finish(a, wire.AttemptKilled, a.result)
+	c.finish(a, state, a.result)
 	for _, d := range c.allDisks {
-		if d.index == full.Disk && (full.Filler == wire.AttemptID{}) {
+		if d.index != full.Disk {
+			continue
+		}
+		c.awaitSpace(d)
+		if (full.Filler == wire.AttemptID{}) {
 			c.strike(d, "attempts find it full, and none of them has filled it")
 		}
 	}
@@ -261,7 +299,10 @@ func (c *Core) sendCapacity() {
 		}
 	}
 	slots := c.slots()
-	c.send(&wire.Capacity{MapSlots: slots[0], ReduceSlots: slots[1], Reason: strings.Join(reasons, "; "), DisksAbandoned: c.diskFailures, Unhealthy: c.unhealthy})
+	c.send(&wire.Capacity{
+		MapSlots: slots[0], ReduceSlots: slots[1], Reason: strings.Join(reasons, "; "), DisksAbandoned: c.diskFailures,
+		Unhealthy: c.unhealthy, Stops: c.stops,
+	})
 }
 
 // healthChecked reports a change of the machine's health. The leader decides: running attempts go on.

@@ -1,6 +1,10 @@
 package core
 
-import "github.com/quernmr/quern/wire"
+import (
+	"time"
+
+	"github.com/quernmr/quern/wire"
+)
 
 // Event is an input of the core. The set is closed.
 type Event interface{ event() }
@@ -38,6 +42,8 @@ type (
 	WorkerExited struct {
 		Worker int
 		Reason string // "exit status 3", "signal: killed", or why it did not start
+
+		Overran time.Duration // it was killed so long after SIGTERM; 0: it ended before
 	}
 
 	// LogRead answers a [ReadLog]. Cause is Go's message for a crash, or empty. Limits
@@ -85,6 +91,7 @@ type (
 	Exceeded struct {
 		Worker int
 		Reason string // names the limit and the use
+		Space  bool   // the limit is one of disk space: files of the attempt must be removed
 	}
 
 	// Recorded answers a [Record].
@@ -106,6 +113,9 @@ type (
 	HealthChecked struct {
 		Unhealthy string // why this machine is unhealthy; empty: it is healthy
 	}
+
+	// Stop says that this process ends. Nothing follows.
+	Stop struct{}
 
 	// DiskProbed answers a [Probe], or reports a disk that was bad at start.
 	DiskProbed struct {
@@ -130,6 +140,7 @@ func (Restored) event()      {}
 func (RestoreEnded) event()  {}
 func (DiskProbed) event()    {}
 func (HealthChecked) event() {}
+func (Stop) event()          {}
 
 // Command is an action for the caller. The set is closed.
 type Command interface{ command() }
@@ -199,11 +210,12 @@ type (
 	// ReadLog reads the last lines of the last file that is not empty. If Crashed is set,
 	// it looks for a crash message first. If Dumped is set, it looks for the goroutines first.
 	ReadLog struct {
-		Attempt wire.AttemptID
-		Files   []string
-		Crashed bool  // the worker ended like a crashed Go program
-		Dumped  bool  // the worker was to write its goroutines
-		Limit   Limit // of the worker
+		Attempt  wire.AttemptID
+		Files    []string
+		Reported string // error that the worker has reported, and perhaps written to its log; empty: none
+		Crashed  bool   // the worker ended like a crashed Go program
+		Dumped   bool   // the worker was to write its goroutines
+		Limit    Limit  // of the worker
 
 		Position string // file with the record that the attempt was in, see runtime.ReadPosition; empty: none
 

@@ -289,17 +289,27 @@ func (c *Core) reachedSince(t time.Duration, except string) (names []string) {
 	return names[:min(len(names), wire.MaxReached)]
 }
 
-// awaited lists the trackers from which homes still have to fetch, if they are few and no fetch from
-// them has failed: reports of lost outputs tell which tracker is at fault then.
-func (c *Core) awaited() (names []string) {
-	for _, h := range c.hosts {
-		if h.active == 0 && !h.hasWaiting() {
+// awaited lists the trackers from which homes still have to fetch, by job.
+func (c *Core) awaited() (all []wire.Awaited) {
+	for _, j := range c.queued {
+		if names := j.awaited(); len(names) > 0 && len(all) < wire.MaxAwaitedJobs {
+			all = append(all, wire.Awaited{Job: j.id, Trackers: names})
+		}
+	}
+	return all
+}
+
+// awaited lists the trackers from which homes of a job still have to fetch, if they are few and no fetch
+// from them has failed: reports of lost outputs tell which tracker is at fault then.
+func (j *job) awaited() (names []string) {
+	for _, q := range j.queues {
+		if q.active == 0 && len(q.waiting) == 0 {
 			continue
 		}
-		if len(names) == wire.MaxAwaited || h.failures > 0 {
+		if len(names) == wire.MaxAwaited || q.host.failures > 0 {
 			return nil
 		}
-		names = append(names, h.tracker)
+		names = append(names, q.host.tracker)
 	}
 	return names
 }

@@ -111,6 +111,9 @@ func renderMessage(m wire.Message) string {
 		if m.Unhealthy != "" {
 			text += "; unhealthy: " + m.Unhealthy
 		}
+		if m.Stops {
+			text += "; it stops"
+		}
 		return text
 	case *wire.NoStaging:
 		return "no staging: " + m.Reason
@@ -121,8 +124,8 @@ func renderMessage(m wire.Message) string {
 		if m.Rate > 0 {
 			text += fmt.Sprintf(" rate=%.0f", m.Rate)
 		}
-		if len(m.Awaited) > 0 {
-			text += fmt.Sprintf(" awaited=%v", m.Awaited)
+		for _, a := range m.Awaited {
+			text += fmt.Sprintf(" job%d awaits %v", a.Job.N, a.Trackers)
 		}
 		return text
 	case *wire.Report:

@@ -106,7 +106,7 @@ func (s *scenario) event(a args) Event {
 		}
 		return FromWorker{Worker: a.int("w", 1), Message: &wire.WorkerDone{Result: r}, NoLeftovers: !a.d.HasArg("left-children")}
 	case "exceeded":
-		return Exceeded{Worker: a.int("w", 1), Reason: a.text("reason")}
+		return Exceeded{Worker: a.int("w", 1), Reason: a.text("reason"), Space: a.d.HasArg("space")}
 	case "recorded":
 		return Recorded{Attempt: a.attempt(), Error: a.text("error")}
 	case "restored":
@@ -115,12 +115,14 @@ func (s *scenario) event(a args) Event {
 		return Restored{Disk: a.int("disk", 0), Report: r}
 	case "restore-ended":
 		return RestoreEnded{}
+	case "stop":
+		return Stop{}
 	case "health":
 		return HealthChecked{Unhealthy: a.text("unhealthy")}
 	case "probed":
 		return DiskProbed{Disk: a.int("disk", 0), Error: a.text("error")}
 	case "exited":
-		return WorkerExited{Worker: a.int("w", 1), Reason: a.text("reason")}
+		return WorkerExited{Worker: a.int("w", 1), Reason: a.text("reason"), Overran: a.duration("overran")}
 	case "log":
 		ev := LogRead{Attempt: a.attempt(), Text: a.text("text"), Cause: a.text("cause"), Limits: a.text("limits"), Record: int64(a.int("record", 0))}
 		if a.d.HasArg("full") {

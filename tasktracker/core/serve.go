@@ -105,7 +105,7 @@ func (c *Core) guaranteed(j *job, others int) int {
 	return int(math.Ceil(fraction*float64(c.cfg.Fetches) - 1e-6))
 }
 
-// nextForJob returns a job's next fetch, from its hosts round robin.
+// nextForJob returns a job's next fetch, from the host with the fewest running ones. Equal hosts take turns.
 func (c *Core) nextForJob(j *job, guaranteed bool) (*queue, *entry) {
 	from, _ := slices.BinarySearchFunc(j.queues, j.lastHost, func(q *queue, addr string) int {
 		if q.host.addr <= addr {
@@ -113,21 +113,23 @@ func (c *Core) nextForJob(j *job, guaranteed bool) (*queue, *entry) {
 		}
 		return 1
 	})
+	var best *queue
 	for i := range j.queues {
 		q := j.queues[(from+i)%len(j.queues)]
-		if !c.mayFetch(q, guaranteed) {
+		if best != nil && q.host.active >= best.host.active || !c.mayFetch(q, guaranteed) || !c.hasNext(q) {
 			continue
 		}
-		e := q.next()
-		if len(q.waiting) == 0 {
-			c.endedQueues = append(c.endedQueues, q)
-		}
-		if e != nil {
-			j.lastHost = q.host.addr
-			return q, e
+		if best = q; q.host.active == 0 {
+			break
 		}
 	}
-	return nil, nil
+	if best == nil {
+		return nil, nil
+	}
+	e := best.waiting[0].entry
+	best.drop()
+	j.lastHost = best.host.addr
+	return best, e
 }
 
 // mayFetch reports whether another fetch from a host may start. A host that failed gets
@@ -143,17 +145,21 @@ func (c *Core) mayFetch(q *queue, guaranteed bool) bool {
 	return h.active < c.cfg.FetchesPerHost
 }
 
-// next removes and returns the first entry with a position that is not void; nil: none.
-func (q *queue) next() *entry {
-	for len(q.waiting) > 0 {
-		p := q.waiting[0]
-		q.waiting[0] = queuePos{}
-		q.waiting = q.waiting[1:]
-		if !p.void() {
-			return p.entry
-		}
+// hasNext drops void positions of a queue, and reports whether others are left.
+func (c *Core) hasNext(q *queue) bool {
+	for len(q.waiting) > 0 && q.waiting[0].void() {
+		q.drop()
 	}
-	return nil
+	if len(q.waiting) == 0 {
+		c.endedQueues = append(c.endedQueues, q)
+	}
+	return len(q.waiting) > 0
+}
+
+// drop drops the first position.
+func (q *queue) drop() {
+	q.waiting[0] = queuePos{}
+	q.waiting = q.waiting[1:]
 }
 
 // queue returns the queue of a job for a host, and adds it if it is new.

@@ -174,6 +174,12 @@ func (c *Core) workerExited(ev WorkerExited) {
 	}
 	if a := w.attempt; a != nil {
 		w.attempt = nil
+		if ev.Overran > 0 && a.result != nil {
+			a.result.Error += fmt.Sprintf("; killed %v after SIGTERM", ev.Overran)
+			if !c.cfg.Embedded { // only a task tracker has the flag
+				a.result.Error += fmt.Sprintf(" (-stop-grace of tracker %s)", c.cfg.Tracker)
+			}
+		}
 		c.workerDied(a, w, ev.Reason)
 		return
 	}

@@ -18,8 +18,8 @@
 //	D3  [Set.RemoveJobs] keeps only map outputs with a report. [Leftover.Verify] checks
 //	    whether they are usable.
 //	D4  At most one goroutine at a time searches for an attempt that filled a disk.
-//	D5  For ten seconds after an attempt filled a disk, other attempts that found the disk
-//	    full are not blamed. They may be read only after the attempt's files are removed.
+//	D5  For ten seconds after a disk was full, other attempts than the one that filled it are
+//	    not blamed. They may be read only after files are removed.
 //
 // # Concurrency
 //

@@ -25,7 +25,8 @@ const (
 
 // A disk is full if less than lowFree is free. The attempt that filled it has the largest files
 // of those with at least minFillerSize and their share: the free space when the attempt began
-// without lowFree, divided by the attempts there. If other files filled the disk, no attempt has so much.
+// without lowFree, divided among the attempts there and all other files, as one more. If other files
+// filled the disk, no attempt has so much.
 const (
 	lowFree       = 2 * minFree
 	minFillerSize = 64 << 20
@@ -51,16 +52,17 @@ type SpaceGuard struct {
 	EndAttempt func(disk int, attempt core.Running, reason string) // ends an attempt, if it still runs
 	LocalBytes int64                                               // limit of each attempt's working directory; 0: none
 
-	mu     sync.Mutex // held by findFiller
+	mu     sync.Mutex // of the map alone: a slow disk must not hold up the others
 	spaces map[int]*space
 }
 
 // space is what SpaceGuard has seen of a disk.
 type space struct {
+	mu     sync.Mutex               // held by findFiller
 	free   int64                    // a moment ago
 	began  map[wire.AttemptID]int64 // free bytes when an attempt began
 	filler filler                   // the last one
-	found  time.Time
+	found  time.Time                // when the disk was last full
 }
 
 // filler is an attempt that has filled a disk. Its Dir is empty if there is none.
@@ -147,9 +149,9 @@ func (r *SpaceGuard) Watch(ctx context.Context, disk int, path string) {
 // They began with the free space of now or of then.
 func (r *SpaceGuard) note(disk int, free int64) {
 	running := r.Running(disk)
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	s := r.space(disk)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	began := make(map[wire.AttemptID]int64, len(running))
 	for _, a := range running {
 		began[a.Attempt] = s.freeAtStart(a.Attempt, free)
@@ -158,6 +160,8 @@ func (r *SpaceGuard) note(disk int, free int64) {
 }
 
 func (r *SpaceGuard) space(disk int) *space {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.spaces[disk] == nil {
 		if r.spaces == nil {
 			r.spaces = make(map[int]*space)
@@ -193,9 +197,10 @@ func (r *SpaceGuard) FullDisk(disks []core.Place) *core.FullDisk {
 // freeSpace ends the attempt that filled a disk, and waits until its files are removed. It
 // reports whether another probe may succeed.
 func (r *SpaceGuard) freeSpace(ctx context.Context, disk int, path string) bool {
-	f, full := r.findFiller(disk, path)
-	if !full || f.Dir == "" {
-		return !full // another attempt ended
+	f, _ := r.findFiller(disk, path)
+	if f.Dir == "" {
+		free, err := r.Disks.cfg.Free(path)
+		return err == nil && free >= lowFree // another attempt ended
 	}
 	for end := time.Now().Add(RemoveWait); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
 		if !exists(f.Dir) {
@@ -206,16 +211,16 @@ func (r *SpaceGuard) freeSpace(ctx context.Context, disk int, path string) bool 
 }
 
 // findFiller reports whether a disk is full, or was full a moment ago. It returns the attempt that
-// filled it, if there is one, and ends it. One goroutine at a time does this.
+// filled it, if there is one, and ends it. One goroutine at a time does this for a disk.
 func (r *SpaceGuard) findFiller(disk int, path string) (filler, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	s := r.space(disk)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	free, err := r.Disks.cfg.Free(path)
 	if err != nil {
 		return filler{}, false
 	}
-	s := r.space(disk)
-	if s.filler.Dir != "" && time.Since(s.found) < RemoveWait && (free >= lowFree || exists(s.filler.Dir)) {
+	if time.Since(s.found) < RemoveWait && (free >= lowFree || s.filler.Dir != "" && exists(s.filler.Dir)) {
 		return s.filler, true
 	}
 	if free >= lowFree {
@@ -224,18 +229,20 @@ func (r *SpaceGuard) findFiller(disk int, path string) (filler, bool) {
 	attempts := r.Running(disk)
 	var f filler
 	for _, a := range attempts {
-		began := s.freeAtStart(a.Attempt, free)
-		share := max((began-lowFree)/int64(len(attempts)), minFillerSize)
-		if n := treeBytes(a.Dir, math.MaxInt64); n >= share && n > f.bytes {
+		n := treeBytes(a.Dir, math.MaxInt64)
+		began := max(s.freeAtStart(a.Attempt, free), n+free) // more, if files were just being removed
+		share := max((began-lowFree)/int64(len(attempts)+1), minFillerSize)
+		if n >= share && n > f.bytes {
 			f = filler{Running: a, bytes: n, began: began}
 		}
 	}
+	s.filler, s.found = f, time.Now()
 	if f.Dir == "" {
 		return f, true
 	}
 	f.reason = fmt.Sprintf("has filled disk %s of tracker %s: its files in %s take %d MiB of the %d MiB that were free when it began, and %d MiB are free now; it must write less, or needs a larger disk",
 		path, r.Tracker, f.Dir, f.bytes>>20, f.began>>20, free>>20)
-	s.filler, s.found = f, time.Now()
+	s.filler = f
 	r.EndAttempt(disk, f.Running, "it "+f.reason)
 	return f, true
 }

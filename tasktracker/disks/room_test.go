@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -56,8 +57,15 @@ func TestReplacedTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{link, pipe} {
-		if n := treeBytes(dir, math.MaxInt64); n != 0 {
-			t.Errorf("%s has %d bytes, want 0", dir, n)
+		measured := make(chan int64, 1)
+		go func() { measured <- treeBytes(dir, math.MaxInt64) }()
+		select {
+		case n := <-measured:
+			if n != 0 {
+				t.Errorf("%s has %d bytes, want 0", dir, n)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("the measurement still waits for %s", dir)
 		}
 	}
 }
@@ -144,7 +152,7 @@ func TestFiller(t *testing.T) {
 	d.check(0) // other files have filled it: 70 MiB are no share of 10 GiB
 	d.begin(3, 150)
 	d.write(3, 66)
-	d.check(-1)
+	d.check(0) // it was full a moment ago
 	d.free = 10 << 20
 	d.check(3, 3) // smaller, but beyond its share
 
@@ -160,11 +168,72 @@ func TestFiller(t *testing.T) {
 	d.check(4, 3, 4)
 }
 
-// TestFillerAlone: an attempt alone on a small disk has filled it before it has taken all that was free.
+// TestFillerAlone: an attempt alone on a small disk has filled it if it has taken more than other
+// files, which may be those of its job.
 func TestFillerAlone(t *testing.T) {
+	for _, c := range []struct{ free, size, left, filler int64 }{
+		{118, 92, 26, 1},
+		{118, 70, 5, 1}, // others have taken 43 MiB
+		{218, 70, 5, 0}, // others have taken 143 MiB
+		{50, 97, 10, 1}, // it began while files were removed
+		{150, 60, 90, -1},
+	} {
+		d := newFullDisk(t)
+		d.begin(1, c.free)
+		d.write(1, c.size)
+		d.free = c.left << 20
+		if c.filler > 0 {
+			d.check(1, 1)
+			continue
+		}
+		d.check(int(c.filler))
+	}
+}
+
+// TestFillerBegan: the free space at the start of an attempt is at least what it has taken.
+func TestFillerBegan(t *testing.T) {
 	d := newFullDisk(t)
-	d.begin(1, 118)
-	d.write(1, 92)
-	d.free = 26 << 20
-	d.check(1, 1)
+	d.begin(1, 50)
+	d.write(1, 97)
+	d.free = 10 << 20
+	full := d.guard.FullDisk([]core.Place{{Disk: 0, Path: d.dir}})
+	if want := "take 97 MiB of the 107 MiB that were free when it began, and 10 MiB are free now"; full == nil || !strings.Contains(full.Reason, want) {
+		t.Errorf("got %+v, want %q", full, want)
+	}
+}
+
+// TestSlowDisk: a disk that does not answer does not keep the guard from another disk.
+func TestSlowDisk(t *testing.T) {
+	d := newFullDisk(t)
+	d.begin(1, 200)
+	d.write(1, 180)
+	d.free = 0
+	slow := t.TempDir()
+	asked, answer := make(chan struct{}), make(chan struct{})
+	d.guard.Disks.cfg.Free = func(path string) (int64, error) {
+		if path == slow {
+			close(asked)
+			<-answer
+			return 0, errors.New("it was too slow")
+		}
+		return d.free, nil
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		d.guard.FullDisk([]core.Place{{Disk: 1, Path: slow}})
+	}()
+	defer func() { close(answer); <-ended }()
+	<-asked
+	checked := make(chan struct{})
+	go func() {
+		defer close(checked)
+		d.guard.note(0, d.free)
+		d.check(1, 1)
+	}()
+	select {
+	case <-checked:
+	case <-time.After(time.Minute):
+		t.Fatal("the guard of a full disk still waits for another disk")
+	}
 }

@@ -26,6 +26,7 @@ type handle struct {
 	running    wire.AttemptID // zero: none
 	killed     bool           // or asked to end
 	ending     *time.Timer    // the next step of end; nil: none
+	overran    time.Duration  // it was killed so long after Terminate; 0: it was not
 	killReason error          // of a kill by fail; nil: none
 	nextLimit  core.Limit     // holds from the next Run on
 }
@@ -92,7 +93,12 @@ func (h *handle) end(dump bool) {
 
 func (h *handle) terminateLocked(w politeWorker) {
 	w.Terminate()
-	h.ending = time.AfterFunc(h.set.cfg.Grace, h.kill)
+	h.ending = time.AfterFunc(h.set.cfg.Grace, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.overran = h.set.cfg.Grace
+		h.killLocked()
+	})
 }
 
 // fail kills the worker. Its attempt reports the error.
@@ -107,7 +113,10 @@ func (h *handle) fail(err error) {
 func (h *handle) run(dir string) {
 	reason := h.serve(dir)
 	h.set.remove(h.id)
-	h.set.cfg.OnEvent(core.WorkerExited{Worker: h.id, Reason: reason})
+	h.mu.Lock()
+	overran := h.overran
+	h.mu.Unlock()
+	h.set.cfg.OnEvent(core.WorkerExited{Worker: h.id, Reason: reason, Overran: overran})
 }
 
 func (h *handle) serve(dir string) string {
@@ -138,6 +147,9 @@ func (h *handle) serve(dir string) string {
 		return h.killReason.Error()
 	case err == nil:
 		err = errors.New("exit status 0")
+	}
+	if err.Error() != "signal: killed" { // its worker has ended, and only its children were slow
+		h.overran = 0
 	}
 	if !received {
 		return fmt.Sprintf("%v before mapreduce.Main (%s)", err, runtime.WorkerEnvironment(sub, dir))

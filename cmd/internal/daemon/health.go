@@ -65,11 +65,11 @@ func checkHealth(ctx context.Context, name string, args []string, out Output) er
 	if err != nil {
 		return fmt.Errorf("health of %s at %s: %w", name, addr, err)
 	}
-	led := "without a leader"
-	if health.HasLeader {
-		led = "with a leader"
+	led := map[bool]string{true: "with a leader", false: "without a leader"}
+	if name == string(identity.TaskTracker) {
+		led = map[bool]string{true: "registered with the leader", false: "not registered with a leader"}
 	}
-	fmt.Fprintf(out.Stdout, "ok %s %s, %s\n", name, health.ID, led)
+	fmt.Fprintf(out.Stdout, "ok %s %s, %s\n", name, health.ID, led[health.HasLeader])
 	return nil
 }
 

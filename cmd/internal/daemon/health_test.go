@@ -19,8 +19,8 @@ func TestHealth(t *testing.T) {
 		"/nameless": `{}`,
 	}
 	for path, want := range map[string]string{
-		"/good":     "ok tasktracker tt1, with a leader\n",
-		"/alone":    "ok tasktracker tt1, without a leader\n",
+		"/good":     "ok tasktracker tt1, registered with the leader\n",
+		"/alone":    "ok tasktracker tt1, not registered with a leader\n",
 		"/other":    "not a daemon's",
 		"/nameless": "not a daemon's",
 		"/broken":   "500",

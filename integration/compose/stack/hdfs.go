@@ -87,7 +87,7 @@ const (
 )
 
 // baseWait limits the time for building the base.
-const baseWait = 6 * time.Minute
+const baseWait = 10 * time.Minute
 
 // Debian returns an image of Debian with Java. The first time, it builds it from packages.
 func (s *Stack) Debian(ctx context.Context) (string, error) {

@@ -47,10 +47,10 @@ type Stack struct {
 	env     []string
 }
 
-// Time limits: for a query; for building, starting or ending everything.
+// Generous time limits: for a query; for building, starting or ending everything.
 const (
-	shortWait = time.Minute
-	longWait  = 5 * time.Minute
+	shortWait = 3 * time.Minute
+	longWait  = 12 * time.Minute
 )
 
 // New finds an engine and compose.
@@ -79,7 +79,7 @@ func New(ctx context.Context, cfg Config) (*Stack, error) {
 		return nil, fmt.Errorf("%w: neither docker compose nor docker-compose: %w", ErrUnavailable, err)
 	}
 	s.env = append([]string{
-		"COMPOSE_PROJECT_NAME=" + cfg.Project, "QUERN_TAG=" + s.cfg.Tag, "QUERN_RUN=" + s.cfg.Dir, "QUERN_USER=" + user(),
+		"COMPOSE_HTTP_TIMEOUT=600", "COMPOSE_PROJECT_NAME=" + cfg.Project, "QUERN_TAG=" + s.cfg.Tag, "QUERN_RUN=" + s.cfg.Dir, "QUERN_USER=" + user(),
 	}, cfg.Env...)
 	if cfg.Net != "" {
 		s.env = append(s.env, "QUERN_NET="+cfg.Net)

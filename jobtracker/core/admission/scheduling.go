@@ -1,8 +1,6 @@
 package admission
 
 import (
-	"fmt"
-
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/menu"
@@ -40,6 +38,11 @@ func LookUp(s wire.Scheduling) Scheduling {
 	return found
 }
 
+// badScheduling is an ErrBadScheduling with the text of its cause, which names the wrong part.
+type badScheduling struct{ error }
+
+func (b badScheduling) Unwrap() []error { return []error{ErrBadScheduling, b.error} }
+
 func parse(s wire.Scheduling) (found Scheduling, err error) {
 	found.Policy = s.Scheduler
 	if _, err = menu.Policy(s.Scheduler); err == nil {
@@ -48,7 +51,7 @@ func parse(s wire.Scheduling) (found Scheduling, err error) {
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("%w: %w", ErrBadScheduling, err)
+		err = badScheduling{err}
 	}
 	return found, err
 }

@@ -180,7 +180,9 @@ func (x *Faults) Avoid(t Task, tracker string) bool {
 }
 
 // AvoidOnly makes a task avoid these trackers, and no others.
-func (x *Faults) AvoidOnly(t Task, trackers []string) { x.getOrMake(t).avoid = trackers }
+func (x *Faults) AvoidOnly(t Task, trackers []string) {
+	x.getOrMake(t).avoid = slices.Clone(trackers)
+}
 
 // Avoids reports whether a task failed on a tracker, or its output was lost there.
 func (x *Faults) Avoids(t Task, tracker string) bool {

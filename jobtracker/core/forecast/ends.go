@@ -133,7 +133,7 @@ func (c *Cluster) predictMaps(jobs []Job, f Forecast) {
 			if j.MapsEnd > 0 {
 				end, whole = max(c.Now, j.MapsEnd), j.WholeTasks
 			}
-			e.MapsEnd = c.phaseEnd(j, e, Map, c.Now, end, whole)
+			e.MapsEnd = max(c.phaseEnd(j, e, Map, c.Now, end, whole), c.Now+j.Phases[Map].overdue(e.Tasks[Map]))
 		}
 	}
 }
@@ -213,6 +213,7 @@ func (c *Cluster) predictReduces(jobs []Job, f Forecast) {
 		default:
 			busy = max(busy, (e.ShuffleEnd-c.Now).Seconds()) + e.Work[Reduce]/float64(slots)
 			end = c.phaseEnd(j, e, Reduce, end, max(end, c.Now+Duration(busy)), false)
+			end = max(end, c.Now+j.Phases[Reduce].overdue(e.Tasks[Reduce]))
 		}
 		e.End = end + c.Overheads.Close
 		if j.Closing {

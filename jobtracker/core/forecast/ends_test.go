@@ -68,6 +68,18 @@ func TestPredict(t *testing.T) {
 		{"a task that runs longer than estimated has a tenth left", nil, []Job{with(job(1, 1, 0), func(j *Job) {
 			j.Phases[Map].Running, j.Phases[Map].Ages = 1, []time.Duration{10 * second}
 		})}, "1 1 2"},
+		{"a map hangs", nil, []Job{with(job(1, 1, 0), func(j *Job) {
+			j.Phases[Map].Running, j.Phases[Map].Ages, j.Phases[Map].Oldest = 1, []time.Duration{70 * second}, 70*second
+		})}, "60 60 61"},
+		{"a map hangs, and others have not begun", nil, []Job{with(job(1, 2, 2), func(j *Job) {
+			j.Phases[Map].Running, j.Phases[Map].Ages, j.Phases[Map].Oldest = 1, []time.Duration{70 * second}, 70*second
+		})}, "60 60 81"},
+		{"a map hangs that has a second attempt", nil, []Job{with(job(1, 2, 0), func(j *Job) {
+			j.Phases[Map].Running, j.Phases[Map].Ages, j.Phases[Map].Oldest = 2, []time.Duration{70 * second, 4 * second}, 0
+		})}, "6 6 7"},
+		{"a reduce hangs", nil, []Job{with(job(1, 0, 1), func(j *Job) {
+			j.Phases[Reduce].Running, j.Phases[Reduce].Ages, j.Phases[Reduce].Oldest = 1, []time.Duration{70 * second}, 70*second
+		})}, "0 0 51"},
 		{"too many running tasks", nil, []Job{with(job(1, 4, 0), func(j *Job) { j.Phases[Map].Running = 4 })}, "10 10 11"},
 		{"no times are known", nil, []Job{{N: 1, Active: true, Workers: 9, Phases: [2]Phase{{TasksLeft: 4}, {TasksLeft: 2}}}}, "5 5 13"},
 		{"no times are known of any job", func(c *Cluster) {

@@ -91,6 +91,8 @@ type Phase struct {
 	// Ages has the run times of all running tasks, without process start, in any order.
 	// It is nil if there are too many running tasks.
 	Ages []time.Duration
+
+	Oldest time.Duration // age of the oldest one that has no second attempt; 0: none, or too many are running
 }
 
 // hasAges reports whether Ages has all running tasks.
@@ -215,6 +217,15 @@ func (p *Phase) lastEnd(t Task) time.Duration {
 	}
 	return last
 }
+
+// overdue is the time by which the oldest task exceeds any usual time. Nothing tells when such a task
+// ends: a forecast expects that it takes this time once more.
+func (p *Phase) overdue(t Task) time.Duration {
+	return max(0, p.Oldest-time.Duration((1+usualDeviations*t.Deviation)*float64(t.Time)))
+}
+
+// usualDeviations is the number of standard deviations by which usual tasks exceed the mean.
+const usualDeviations = 3
 
 // expectedMaximum is the expected maximum of n standard normal values (Blom 1958).
 func expectedMaximum(n int) float64 {

@@ -24,9 +24,11 @@
 // # Readmission
 //
 // An exclusion lasts firstExclusion. The next one lasts twice as long, unless an attempt that was
-// launched after the last one has succeeded on the tracker. A pardon ends an exclusion early.
+// launched after the last one has succeeded on the tracker. A pardon ends an exclusion early. So does
+// package core (Expire) if a task has failed on all trackers in service: they may all be sick, and the
+// excluded one may have healed.
 //
-// When the time of an exclusion is over, the tracker is on probation: it runs one attempt at a time
+// When an exclusion ends without a pardon, the tracker is on probation: it runs one attempt at a time
 // until one succeeds. A failure excludes it again. [OfJob] has the exclusions from single jobs.
 //
 // A tracker that stops using a disk is pardoned: attempts launched before may have failed because
@@ -43,7 +45,7 @@
 //	an attempt fails on probation     FailsProbation
 //	a fetch fails                     Fetches.Fail; if one tracker is at fault: Fetches.MayExclude
 //	the tracker stops using a disk    DisksDropped; if it returns true: Pardon
-//	an exclusion is proposed          Length; its end after its time: Expire
+//	an exclusion is proposed          Length; its end, except by a pardon: Expire
 //	the log applies it, or its end    ExclusionChanged
 //	the proposal is dropped           ExclusionDropped
 //
@@ -85,8 +87,8 @@ type Record struct {
 	exclusions       int           // exclusions since an attempt last succeeded
 	streaks          [2]*streak    // by phase
 	excluded         bool          // according to the log
-	expires          bool          // its exclusion ends because its time is over
-	probation        bool          // it was excluded for its time, and no attempt launched since has succeeded
+	expires          bool          // its exclusion ends, and not by a pardon
+	probation        bool          // it was excluded, and no attempt launched since has succeeded
 	pardonPending    bool          // a proposed exclusion must end at once
 	pardoned         time.Duration // when it was last pardoned
 	disksDropped     int           // how often its process stopped using a disk, or unknown
@@ -120,7 +122,7 @@ func (r *Record) Succeeded(phase int, launched time.Duration) (probationEnded bo
 	return probationEnded
 }
 
-// Expire says that the exclusion ends because its time is over: the tracker is then on probation.
+// Expire says that the exclusion ends, and not by a pardon: the tracker is then on probation.
 func (r *Record) Expire() { r.expires = true }
 
 // OnProbation reports whether the tracker runs one attempt at a time.

@@ -64,6 +64,13 @@ func (o *OfJob) FailedOn(tracker string, limits JobLimits, summarize func() JobO
 		(u.probation || u.failures*others.Usable > 2*others.Failures)
 }
 
+// Excuse takes back a failure on a tracker: the tracker was not at fault. An exclusion stays.
+func (o *OfJob) Excuse(tracker string) {
+	if u := o.trackers[tracker]; u != nil && u.failures > 0 {
+		u.failures--
+	}
+}
+
 // None reports whether no failure is known.
 func (o *OfJob) None() bool { return len(o.trackers) == 0 }
 

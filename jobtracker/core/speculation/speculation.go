@@ -1,7 +1,8 @@
 // Package speculation chooses the running tasks that get a second attempt, on another tracker. It
 // follows LATE ("Improving MapReduce Performance in Heterogeneous Environments", OSDI 2008): the
 // task with the longest remaining time comes first, and only if another tracker would end it much
-// sooner. [Choose] is a function of values: it reads no clock and has no state.
+// sooner. An attempt beside a slow one may be slow, too: only the latest one of each task counts.
+// [Choose] is a function of values: it reads no clock and has no state.
 //
 // # The remaining time of an attempt
 //
@@ -58,7 +59,7 @@ var DefaultRules = Rules{Threshold: 1, RunningShare: 0.1, TotalShare: 0.01, AtLe
 type Phase struct {
 	Tasks       int // of the phase
 	Running     int // running tasks
-	Speculative int // of these, tasks that have a second attempt already
+	Speculative int // attempts beside another one of the same task
 
 	Ended     history.Sum // tasks that succeeded
 	Deviation float64     // standard deviation of their times, as a fraction of the mean
@@ -67,7 +68,7 @@ type Phase struct {
 	Before time.Duration // from the choice of a second attempt to its begin
 }
 
-// Attempt is the only running attempt of a task.
+// Attempt is the latest running attempt of a task.
 type Attempt struct {
 	Age   time.Duration // since its launch, without the start of its process
 	Done  float64       // its progress from 0 to 1; 0 or 1: unknown

@@ -85,15 +85,50 @@ func (t Table) check(name, value string) (warning string, err error) {
 	return "", nil
 }
 
-// suggestion proposes a known property with the same last part of the name.
+// suggestion proposes a known property: one with at most two other bytes, the only one with the same
+// name up to the last part, or one with the same last part.
 func (t Table) suggestion(name string) string {
-	last := name[strings.LastIndexByte(name, '.')+1:]
+	dot := strings.LastIndexByte(name, '.') + 1
+	var similar, siblings, sameLast []string
 	for _, other := range slices.Sorted(maps.Keys(t)) {
-		if strings.HasSuffix(other, "."+last) {
-			return " (did you mean " + other + "?)"
+		if edits(name, other) <= 2 {
+			similar = append(similar, other)
+		}
+		if strings.HasPrefix(other, name[:dot]) {
+			siblings = append(siblings, other)
+		}
+		if strings.HasSuffix(other, "."+name[dot:]) {
+			sameLast = append(sameLast, other)
 		}
 	}
+	if len(siblings) > 1 {
+		siblings = nil
+	}
+	if all := slices.Concat(similar, siblings, sameLast); len(all) > 0 {
+		return " (did you mean " + all[0] + "?)"
+	}
 	return ""
+}
+
+// edits counts the bytes to insert, remove or replace to make b from a.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1) // counts for the beginnings of b, and the bytes of a so far
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 // Resolve merges the properties of a job over the defaults; later maps win.

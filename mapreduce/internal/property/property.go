@@ -98,7 +98,7 @@ func All() []Property {
 			"a reduce that runs much longer than others gets a second attempt on another tracker, if a slot is free; one of them commits"),
 		number("mapreduce.task.io.sort.mb", 100, 1, 2047, "memory for a map's output, in MiB; when it is full, the map sorts it and writes it to disk"),
 		number("mapreduce.task.skip.start.attempts", 2, 1, math.MaxInt32,
-			"failed attempts of a task after which the next attempts skip bad records; see mapreduce.map.skip.maxrecords"),
+			"failed attempts of a task after which the next attempts skip bad records; must be less than the maximum attempts of tasks that skip; see mapreduce.map.skip.maxrecords"),
 		number("mapreduce.task.timeout", 600_000, 0, math.MaxInt32,
 			"milliseconds without progress after which an attempt fails; 0: never"),
 		text("quern.embedded.dir", "", 0, "data directory of an embedded run; empty: the system's temporary directory"),
@@ -170,4 +170,26 @@ func (p *Property) check(value string) error {
 		}
 	}
 	return nil
+}
+
+// CheckSkipping returns an error if a job skips bad records, but no task has an attempt that could: one
+// after the failures that start skipping. The properties are resolved and have valid values.
+func CheckSkipping(properties map[string]string, hasReduces bool) error {
+	number := func(name string) int64 {
+		n, _ := strconv.ParseInt(properties[name], 10, 64)
+		return n
+	}
+	check := func(attempts, skip string) error {
+		const start = "mapreduce.task.skip.start.attempts"
+		if number(skip) == 0 || number(attempts) > number(start) {
+			return nil
+		}
+		return fmt.Errorf("property %s=%s: must be more than %s=%s, or %s=%s skips nothing",
+			attempts, properties[attempts], start, properties[start], skip, properties[skip])
+	}
+	err := check("mapreduce.map.maxattempts", "mapreduce.map.skip.maxrecords")
+	if err == nil && hasReduces {
+		err = check("mapreduce.reduce.maxattempts", "mapreduce.reduce.skip.maxgroups")
+	}
+	return err
 }
