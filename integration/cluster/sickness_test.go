@@ -107,8 +107,11 @@ func (s *sickness) fallSick(d *processes.Daemon) {
 	case diskless:
 		s.check(d.Ready(s.c.ctx)) // it may have just been started, and would refuse such a directory
 		jobs := filepath.Join(d.Data(), "jobs")
-		s.check(os.RemoveAll(jobs))
-		if err := os.WriteFile(jobs, nil, 0o444); err != nil { // an attempt has just made the directory
+		err := os.RemoveAll(jobs)
+		if err == nil {
+			err = os.WriteFile(jobs, nil, 0o444)
+		}
+		if err != nil { // an attempt has just made a file or the directory
 			delete(s.sick, d)
 			s.report.faults[a.kind]--
 		}
