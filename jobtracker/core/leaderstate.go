@@ -276,7 +276,7 @@ func (l *leader) finishStep() {
 		}
 		l.timers.alarms = l.timers.alarms[1:]
 	}
-	l.works.Advance(l.works.budget)
+	l.works.visited = l.works.Advance(l.works.budget)
 	l.advanceTouched()
 	l.checkDrains()
 	l.advanceTouched()
@@ -302,6 +302,7 @@ func (l *leader) advanceTouched() {
 			panic(fmt.Sprintf("core: a Step without end: %v, %v, was advanced %d times and is touched again", j.id, l.facts.State(j.facts), maxRounds))
 		}
 		touched := l.todo.touched
+		l.works.visited += len(touched)
 		l.todo.touched = l.todo.spareList
 		slices.SortFunc(touched, func(a, b *job) int { return cmp.Compare(a.facts.N(), b.facts.N()) })
 		for _, j := range touched {

@@ -14,6 +14,7 @@ const stepBudget = 2048
 type longWorks struct {
 	pieces.List
 	budget   int // entries in each Step
+	visited  int // in this Step: jobs advanced, and entries of works
 	touching jobRound
 }
 
