@@ -24,10 +24,11 @@ type jobTracker struct {
 	files    gate             // for effects on files
 	policies map[string]*gate // by name: one call at once
 
-	links      map[core.Stream]*link
-	lastStream core.Stream
-	answers    map[core.Token]func(core.Reply)
-	lastToken  core.Token
+	links       map[core.Stream]*link
+	lastStream  core.Stream
+	inventories inventories
+	answers     map[core.Token]func(core.Reply)
+	lastToken   core.Token
 }
 
 func newJobTracker(w *world, name string) *jobTracker {
@@ -48,7 +49,7 @@ func (n *jobTracker) boot() {
 	})
 	n.term, n.applied, n.queued = 0, 0, 0
 	n.files, n.policies = gate{p: &n.process, limit: maxFileEffects}, make(map[string]*gate)
-	n.links = make(map[core.Stream]*link)
+	n.links, n.inventories = make(map[core.Stream]*link), inventories{}
 	n.answers = make(map[core.Token]func(core.Reply))
 	if n.saved != nil {
 		n.queued = n.savedAt
@@ -139,6 +140,9 @@ func (n *jobTracker) lostLeadership() {
 func (n *jobTracker) apply(x logged) {
 	n.applied++
 	n.step(x.entry)
+	if n.applied%n.w.stepping.factsEvery != 0 {
+		return
+	}
 	n.w.book.checkFacts(n.w, n)
 	if n.w.chance(0.03) {
 		n.saved, n.savedAt = n.snapshot(), n.applied
@@ -176,7 +180,7 @@ func (n *jobTracker) carryOut(c core.Command) {
 	case core.Reply:
 		if answer := n.answers[c.Token]; answer != nil {
 			delete(n.answers, c.Token)
-			answer(c)
+			n.answer(c, answer)
 		} else {
 			w.fail("%s answers request %d a second time: %+v", n.name, c.Token, c)
 		}
@@ -186,6 +190,21 @@ func (n *jobTracker) carryOut(c core.Command) {
 	default:
 		n.effect(c)
 	}
+}
+
+// answer answers a request. A refusal waits until the log confirms that the job tracker led.
+func (n *jobTracker) answer(r core.Reply, answer func(core.Reply)) {
+	if r.Err == nil || isNotLeader(r.Err) {
+		answer(r)
+		return
+	}
+	epoch := n.core.Epoch()
+	n.w.raft.confirm(n, func(term uint64) {
+		if term != epoch {
+			r.Err = &core.NotLeaderError{}
+		}
+		answer(r)
+	})
 }
 
 // request gives the core a client's request.

@@ -61,6 +61,7 @@ type world struct {
 // stepping counts and measures the events given to cores.
 type stepping struct {
 	steps, max int    // max is more than the run needs
+	factsEvery int    // entries between comparisons of facts, which take long in a large cluster
 	meter      *Meter // nil: nothing is measured
 }
 
@@ -237,6 +238,10 @@ func (w *world) finish(r *Result) {
 	r.Digest = w.digest.value()
 	r.Lost = w.book.losses
 	r.Silences = w.book.silences
+	r.Rejoined = w.book.rejoined
+	for _, t := range w.tts {
+		r.Dials += t.dials
+	}
 	for _, n := range w.jts {
 		r.Waited, r.Busy = max(r.Waited, n.load.waited), max(r.Busy, n.load.busy)
 	}
