@@ -36,6 +36,11 @@ func (l *leader) inventoryPage(t *tracker, page *wire.Inventory) {
 	}
 	reported := make(map[wire.AttemptID]bool)
 	for _, p := range pages {
+		for _, k := range p.Known {
+			if j := l.job(k.Job); j != nil && t.hosting.homes[j] != nil {
+				j.outputs.log.Reader(t.assign.Index()).Knows(k.Sums)
+			}
+		}
 		for i := range p.Attempts {
 			r := &p.Attempts[i]
 			reported[r.Attempt] = true

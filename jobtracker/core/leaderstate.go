@@ -48,6 +48,7 @@ type leader struct {
 	jobs         map[int]*job
 	order        []*job // the jobs, sorted by number
 	todo         stepWork
+	announcing   announcing
 	timers       timers
 	assign       *assign.Assigner // assigns tasks to slots
 	phases       [2]phase
@@ -84,6 +85,7 @@ func phaseOf(k wire.Kind) int {
 // newLeader makes the state of a leader at the start of its term.
 func newLeader(c *Core) *leader {
 	l := &leader{c: c, facts: c.facts, now: c.now, epoch: c.facts.Epoch(), jobs: make(map[int]*job)}
+	l.announcing.refill = never
 	l.fleet, l.recovery, l.requests = newTrackerFleet(), newRecovery(c.now+c.cfg.Lease), make(requests)
 	l.timers = timers{leases: never, readmits: c.now, tidy: never, drains: never, failedRemovals: make(map[string]int)}
 	if c.cfg.TidyPeriod > 0 {
@@ -329,7 +331,7 @@ func compareTimes(a, b time.Duration) int { return int(min(max(a-b, -1), 1)) }
 
 // wake returns when the leader must act next without an event; ok is false if never.
 func (l *leader) wake() (at time.Duration, ok bool) {
-	at = min(l.assign.QueuedUntil(mapPhase), l.assign.QueuedUntil(reducePhase), l.timers.leases, l.recovery.awaitUntil, l.timers.readmits, l.timers.tidy, l.timers.drains)
+	at = min(l.assign.QueuedUntil(mapPhase), l.assign.QueuedUntil(reducePhase), l.timers.leases, l.recovery.awaitUntil, l.timers.readmits, l.timers.tidy, l.timers.drains, l.announcing.wake(l.now))
 	if len(l.timers.alarms) > 0 {
 		at = min(at, l.timers.alarms[0].at)
 	}
