@@ -10,11 +10,13 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// announcing has the trackers with outputs to be announced, see package announce.
+// announcing sends outputs to trackers, see package announce. It is a work: one Step may be too short
+// for all trackers.
 type announcing struct {
+	l       *leader
 	ready   taskset.Set   // indexes of trackers that may have tokens
 	starved taskset.Set   // indexes of trackers that have none in this announce.Tick
-	from    int           // index at which the next Step goes on
+	from    int           // index of the tracker whose turn is next
 	refill  time.Duration // when starved ones get tokens; never: none is starved
 }
 
@@ -52,66 +54,60 @@ func (l *leader) flushOutputs() {
 		}
 	}
 	l.todo.outputsQueued = l.todo.outputsQueued[:0]
-	l.announce()
+	if _, done := l.announcing.Advance(l.works.budget); !done {
+		l.works.Add(&l.announcing)
+	}
 }
 
-// maxAnnounced bounds the work of announce in a Step, in messages. Encoding encodedPerMessage outputs
-// takes about as long as a message.
-const (
-	maxAnnounced      = 1024
-	encodedPerMessage = 8
-)
+// encodedPerEntry outputs are encoded in about the time of an entry of package pieces.
+const encodedPerEntry = 8
 
-// announce sends outputs to trackers with tokens, in turn.
-func (l *leader) announce() {
-	x := &l.announcing
-	if l.now >= x.refill {
+// Advance implements pieces.Work: it sends outputs to trackers with tokens, in turn. Each message is
+// an entry. A message whose outputs must be encoded is more, and may exceed the budget.
+func (x *announcing) Advance(budget int) (spent int, done bool) {
+	if x.l.now >= x.refill {
 		for i := range x.starved.All() {
 			x.ready.Add(i)
 		}
 		x.starved, x.refill = taskset.Set{}, never
 	}
-	for work := 0; work < maxAnnounced && x.ready.Len() > 0; {
+	for spent < budget && x.ready.Len() > 0 {
 		i := x.ready.Next(x.from)
 		if i < 0 {
 			x.from = 0
 			continue
 		}
-		t := l.fleet.byIndex[i]
-		switch {
-		case t == nil:
-			x.ready.Remove(i)
-			continue
-		case !t.usable():
-			t.hosting.line.Clear()
-			x.ready.Remove(i)
-			continue
-		}
-		lists, encoded, ok := t.hosting.line.Take(l.now)
-		if len(lists) > 0 {
-			l.send(t, &wire.Outputs{Epoch: l.epoch, Lists: lists})
-		}
-		work += 1 + encoded/encodedPerMessage
 		x.from = i + 1
-		if !ok {
-			x.starved.Add(i)
-			x.refill = announce.NextTick(l.now)
-		}
-		if !ok || t.hosting.line.Len() == 0 {
-			x.ready.Remove(i)
-		}
+		spent += x.serve(i)
 	}
 	if x.ready.Len() == 0 {
 		x.from = 0
 	}
+	return spent, x.ready.Len() == 0
 }
 
-// wake returns when announce has to be called again.
-func (x *announcing) wake(now time.Duration) time.Duration {
-	if x.ready.Len() > 0 {
-		return now
+// serve sends a tracker a message, if it has a token, and returns the entries spent.
+func (x *announcing) serve(i int) (spent int) {
+	t := x.l.fleet.byIndex[i]
+	if t == nil || !t.usable() {
+		if t != nil {
+			t.hosting.line.Clear()
+		}
+		x.ready.Remove(i)
+		return 1
 	}
-	return x.refill
+	lists, encoded, ok := t.hosting.line.Take(x.l.now)
+	if len(lists) > 0 {
+		x.l.send(t, &wire.Outputs{Epoch: x.l.epoch, Lists: lists})
+	}
+	if !ok {
+		x.starved.Add(i)
+		x.refill = announce.NextTick(x.l.now)
+	}
+	if !ok || t.hosting.line.Len() == 0 {
+		x.ready.Remove(i)
+	}
+	return 1 + encoded/encodedPerEntry
 }
 
 // outputOf returns the chosen output of a map.

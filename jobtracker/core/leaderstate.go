@@ -48,6 +48,7 @@ type leader struct {
 	jobs         map[int]*job
 	order        []*job // the jobs, sorted by number
 	todo         stepWork
+	works        longWorks
 	announcing   announcing
 	timers       timers
 	assign       *assign.Assigner // assigns tasks to slots
@@ -85,7 +86,8 @@ func phaseOf(k wire.Kind) int {
 // newLeader makes the state of a leader at the start of its term.
 func newLeader(c *Core) *leader {
 	l := &leader{c: c, facts: c.facts, now: c.now, epoch: c.facts.Epoch(), jobs: make(map[int]*job)}
-	l.announcing.refill = never
+	l.makeWorks()
+	l.announcing = announcing{l: l, refill: never}
 	l.fleet, l.recovery, l.requests = newTrackerFleet(), newRecovery(c.now+c.cfg.Lease), make(requests)
 	l.timers = timers{leases: never, readmits: c.now, tidy: never, drains: never, failedRemovals: make(map[string]int)}
 	if c.cfg.TidyPeriod > 0 {
@@ -249,14 +251,6 @@ func (l *leader) touch(j *job) {
 	}
 }
 
-// touchAll touches all jobs after a change that any of them may wait for, such as a new
-// tracker.
-func (l *leader) touchAll() {
-	for _, j := range l.order {
-		l.touch(j)
-	}
-}
-
 // alarm sets a time at which the job is touched.
 func (l *leader) alarm(j *job, at time.Duration) {
 	a := alarm{at, j.facts.N()}
@@ -284,6 +278,7 @@ func (l *leader) finishStep() {
 		}
 		l.timers.alarms = l.timers.alarms[1:]
 	}
+	l.works.Advance(l.works.budget)
 	l.advanceTouched()
 	l.checkDrains()
 	l.advanceTouched()
@@ -331,7 +326,10 @@ func compareTimes(a, b time.Duration) int { return int(min(max(a-b, -1), 1)) }
 
 // wake returns when the leader must act next without an event; ok is false if never.
 func (l *leader) wake() (at time.Duration, ok bool) {
-	at = min(l.assign.QueuedUntil(mapPhase), l.assign.QueuedUntil(reducePhase), l.timers.leases, l.recovery.awaitUntil, l.timers.readmits, l.timers.tidy, l.timers.drains, l.announcing.wake(l.now))
+	if l.works.Len() > 0 {
+		return l.now, true
+	}
+	at = min(l.assign.QueuedUntil(mapPhase), l.assign.QueuedUntil(reducePhase), l.timers.leases, l.recovery.awaitUntil, l.timers.readmits, l.timers.tidy, l.timers.drains, l.announcing.refill)
 	if len(l.timers.alarms) > 0 {
 		at = min(at, l.timers.alarms[0].at)
 	}
