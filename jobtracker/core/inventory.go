@@ -51,10 +51,10 @@ func (l *leader) inventoryPage(t *tracker, page *wire.Inventory) {
 	l.endMissing(t, reported)
 	t.contact.inventoried = true
 	l.stopExpectingAll(t.Name)
-	l.inventoryDone(t.Name)
 	for _, j := range sortedJobs(t.hosting.homes) {
 		l.resendHomes(j, t, homes)
 	}
+	l.inventoryDone(t.Name)
 	l.resendShares(t)
 	l.refresh(t)
 	l.retryHomes(t)
