@@ -86,8 +86,12 @@ func (f *fakeTracker) receive(m wire.Message) bool {
 		f.homes[m.Partition] = &fakeHome{set: m, digests: make(map[int]uint64)}
 		return f.reportHome(m.Partition)
 	case *wire.Outputs:
+		outputs, err := m.Lists[0].Block.Outputs()
+		if err != nil {
+			return false
+		}
 		for p, h := range f.homes {
-			for _, o := range m.Outputs {
+			for _, o := range outputs {
 				h.digests[o.Map] = o.Digest
 			}
 			if !f.reportHome(p) {

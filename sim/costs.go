@@ -199,7 +199,7 @@ func (t *taskTracker) use(ev tasktracker.Event) Use {
 		u.Kind = typeName(ev.Message)
 		switch m := ev.Message.(type) {
 		case *wire.Outputs:
-			*items = len(m.Outputs)
+			*items = m.Count()
 		case *wire.Shares:
 			*items = len(m.Shares)
 		case *wire.SetHome:
@@ -239,7 +239,7 @@ func itemsOfJob(c core.Command) int {
 	case core.Send:
 		switch m := c.Message.(type) {
 		case *wire.Outputs:
-			return 1 + len(m.Outputs)
+			return 1 + m.Count()
 		case *wire.Shares:
 			return 1 + len(m.Shares)
 		}

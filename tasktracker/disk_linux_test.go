@@ -24,7 +24,7 @@ func TestDiskFails(t *testing.T) {
 	onBad := l.succeed(wire.Map, 0, doMap).Output // round robin: the first attempt uses the first disk
 	onGood := l.succeed(wire.Map, 1, doMap).Output
 	l.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 2})
-	l.send(&wire.Outputs{Epoch: 1, Job: job1, Outputs: []wire.MapOutput{*onBad, *onGood}})
+	l.send(wire.OutputsOf(1, job1, *onBad, *onGood))
 	await(l, func(h *wire.HomeReport) bool { return h.Complete })
 
 	if err := errors.Join(os.RemoveAll(bad), os.WriteFile(bad, nil, 0o666)); err != nil {
@@ -41,7 +41,7 @@ func TestDiskFails(t *testing.T) {
 		t.Errorf("lost is %+v", lost)
 	}
 	again := l.succeed(wire.Map, 0, doMap).Output
-	l.send(&wire.Outputs{Epoch: 1, Job: job1, Outputs: []wire.MapOutput{*again}})
+	l.send(wire.OutputsOf(1, job1, *again))
 	await(l, func(h *wire.HomeReport) bool { return h.Complete })
 	for range 3 {
 		l.succeed(wire.Map, 4, doSucceed)

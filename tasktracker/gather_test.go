@@ -72,7 +72,7 @@ func TestBadPeers(t *testing.T) {
 			l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), hooks: hooks{fetchStall: 300 * time.Millisecond}})
 			l.connect(1)
 			l.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 2 * each})
-			l.send(&wire.Outputs{Epoch: 1, Job: job1, Outputs: outputs})
+			l.send(wire.OutputsOf(1, job1, outputs...))
 			lost := make(map[int]bool)
 			gathered := 0
 			for len(lost) < each || gathered < each {
@@ -113,7 +113,7 @@ func TestSharedRate(t *testing.T) {
 			}
 		}
 		l.send(&wire.SetHome{Epoch: 1, Job: jobN(job), Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: maps})
-		l.send(&wire.Outputs{Epoch: 1, Job: jobN(job), Outputs: outputs})
+		l.send(wire.OutputsOf(1, jobN(job), outputs...))
 	}
 	begin(1, 10)
 	l.send(&wire.Shares{Epoch: 1, Shares: []wire.JobShare{{Job: jobN(2), Share: 1}}})

@@ -72,16 +72,16 @@ func TestRestart(t *testing.T) {
 	// Other trackers can fetch them.
 	b := startTracker(t, "b", t.TempDir())
 	b.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 1, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 2})
-	outputs := &wire.Outputs{Epoch: 1, Job: job1}
+	var outputs []wire.MapOutput
 	for i, r := range inventory.Attempts {
 		o := *r.Result.Output
 		o.Map = i
-		outputs.Outputs = append(outputs.Outputs, o)
+		outputs = append(outputs, o)
 	}
 	// The URL of an output has its map and attempt numbers.
-	outputs.Outputs[0].Map, outputs.Outputs[1].Map = originals[4].Map, originals[5].Map
+	outputs[0].Map, outputs[1].Map = originals[4].Map, originals[5].Map
 	b.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 2}, Maps: 6})
-	b.send(outputs)
+	b.send(wire.OutputsOf(1, job1, outputs...))
 	await(b, func(h *wire.HomeReport) bool { return h.Partition == 0 && h.Maps == 2 })
 
 	// All other files of the job are removed.

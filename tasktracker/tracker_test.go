@@ -24,7 +24,7 @@ func TestShuffle(t *testing.T) {
 		t.Fatalf("output is %+v", o)
 	}
 	b.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 1, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 3})
-	b.send(&wire.Outputs{Epoch: 1, Job: job1, Outputs: outputs})
+	b.send(wire.OutputsOf(1, job1, outputs...))
 	home := await(b, func(h *wire.HomeReport) bool { return h.Complete })
 	if want := outputs[0].Digest + outputs[1].Digest + outputs[2].Digest; home.Digest != want {
 		t.Errorf("the home's digest is %x, want %x", home.Digest, want)
@@ -72,7 +72,7 @@ func TestDamagedOutput(t *testing.T) {
 	damage(a, remote, 22) // the first partition's records
 	damage(b, local, -20) // the index
 	b.send(&wire.SetHome{Epoch: 1, Job: job1, Partition: 0, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 2})
-	b.send(&wire.Outputs{Epoch: 1, Job: job1, Outputs: []wire.MapOutput{*remote, *local}})
+	b.send(wire.OutputsOf(1, job1, *remote, *local))
 	lost := map[int]bool{}
 	for len(lost) < 2 {
 		m := await[*wire.OutputLost](b, nil)
@@ -82,7 +82,7 @@ func TestDamagedOutput(t *testing.T) {
 		lost[m.Map] = true
 	}
 	again := []wire.MapOutput{*a.succeed(wire.Map, 0, doMap).Output, *b.succeed(wire.Map, 1, doMap).Output}
-	b.send(&wire.Outputs{Epoch: 1, Job: job1, Outputs: again})
+	b.send(wire.OutputsOf(1, job1, again...))
 	await(b, func(h *wire.HomeReport) bool { return h.Complete })
 }
 

@@ -37,8 +37,8 @@ import (
 )
 
 // Version is the version of the protocol between trackers, sent in [Hello]. Version 2 added job
-// tokens, which requests for map outputs need.
-const Version = 2
+// tokens, which requests for map outputs need. Version 3 has map outputs in blocks.
+const Version = 3
 
 // WorkerProtocol is the version of the protocol between a task tracker and a job's program.
 const WorkerProtocol = 1

@@ -10,7 +10,7 @@ import (
 	"github.com/quernmr/quern/internal/golden"
 )
 
-// TestGolden pins the bytes of every message.
+// TestGolden pins the bytes of every message, and of a block of map outputs.
 func TestGolden(t *testing.T) {
 	records := make(map[string]golden.Record)
 	for n := byte(1); n <= lastNumber; n++ {
@@ -26,6 +26,10 @@ func TestGolden(t *testing.T) {
 				return err
 			},
 		}
+	}
+	records["outputs"] = golden.Record{
+		Value: new(outputColumns), Form: golden.Msgpack, Encode: Marshal,
+		Decode: func(data []byte, into any) error { return Unmarshal(data, into) },
 	}
 	golden.Run(t, "testdata/golden/messages.txt", records)
 }

@@ -57,6 +57,16 @@ type (
 		Homes    []HomeReport `msgpack:"Homes"`
 		Jobs     []JobID      `msgpack:"Jobs"` // other jobs that have a worker or files on this tracker
 		More     bool         `msgpack:"More"` // another page follows
+
+		Known []KnownOutputs `msgpack:"Known,omitempty"` // of jobs with homes
+	}
+
+	// KnownOutputs tells which map outputs of a job a tracker knows, so that the leader sends only the
+	// others. Sums[i] is the sum of [MapOutput.Sum] over the maps from i·[OutputsPage] on, without
+	// outputs that the tracker reports lost.
+	KnownOutputs struct {
+		Job  JobID    `msgpack:"Job"`
+		Sums []uint64 `msgpack:"Sums"`
 	}
 
 	// Heartbeat renews the lease, and has the progress of running attempts.
@@ -164,12 +174,18 @@ type (
 		Token      string     `msgpack:"Token"` // of the job
 	}
 
-	// Outputs tells the homes of a job on this tracker where map outputs are. If a map is listed
-	// again, it has a new output, which replaces the old one.
+	// Outputs tells homes on this tracker where map outputs are. If a map is listed again, it has a
+	// new output, which replaces the old one, or the old one must be tried again.
 	Outputs struct {
-		Epoch   uint64      `msgpack:"Epoch"`
-		Job     JobID       `msgpack:"Job"`
-		Outputs []MapOutput `msgpack:"Outputs"`
+		Epoch uint64       `msgpack:"Epoch"`
+		Lists []OutputList `msgpack:"Lists"`
+	}
+
+	// OutputList has outputs of one job.
+	OutputList struct {
+		Job   JobID       `msgpack:"Job"`
+		N     int         `msgpack:"N"`     // number of outputs in Block
+		Block OutputBlock `msgpack:"Block"` // shared by the messages to all homes
 	}
 
 	// Shares sets the order in which a tracker fetches for its jobs. Listed jobs come first, in

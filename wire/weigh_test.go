@@ -51,7 +51,7 @@ func TestInflated(t *testing.T) {
 		{"jobs as lists", 21, nestedBody("Plan", append([]byte{0x92, 0xa0}, listBody("Jobs", n, 0x90)[6:]...))},
 		{"reports", 4, listBody("Attempts", n, 0xc0)},
 		{"homes", 4, listBody("Homes", n, 0xc0)},
-		{"outputs", 13, listBody("Outputs", n, 0x80)},
+		{"outputs", 13, listBody("Lists", n, 0x80)},
 		{"lost outputs", 20, nestedBody("Result", listBody("Lost", n, 0xc0))},
 		{"counters", 20, nestedBody("Result", counters)},
 	} {
@@ -84,7 +84,7 @@ func TestFullFrames(t *testing.T) {
 		inventory.Attempts[i].Result = &Result{Counters: Counters{"g": {"a": 1, "b": 2}}, Output: &MapOutput{}}
 	}
 	beat := &Heartbeat{Attempts: make([]Report, 30_000)}
-	outputs := &Outputs{Outputs: make([]MapOutput, 50_000)}
+	outputs := &Outputs{Lists: make([]OutputList, 50_000)}
 	shares := &Shares{Shares: make([]JobShare, 100_000)}
 	done := &WorkerDone{Result: Result{Counters: make(Counters)}}
 	for i := range CountersMax.Max {

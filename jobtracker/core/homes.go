@@ -1,11 +1,11 @@
 package core
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/announce"
 	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/wire"
 )
@@ -18,6 +18,7 @@ type hosting struct {
 	fetchRate float64               // bytes a second that the tracker fetches; 0: not measured
 	bestRate  float64               // the highest fetchRate so far; it stays when fetches wait for slow servers
 	awaited   []wire.Awaited        // see wire.Heartbeat
+	line      announce.Line         // jobs with outputs to announce to the tracker
 	homes     map[*job]*taskset.Set // uncommitted partitions
 	ready     map[*job]*taskset.Set // partitions in homes that can be reduced now
 }
@@ -92,6 +93,7 @@ func (l *leader) recordHome(j *job, p int, t *tracker, gen wire.Generation) {
 	t.hosting.load += j.partitions.homes[p].bytes
 	setOf(t.hosting.homes, j).Add(p)
 	j.partitions.hosts.Add(t.assign.Index())
+	j.outputs.log.Follow(t.assign.Index())
 	l.queueShares(t)
 }
 
@@ -115,7 +117,7 @@ func (l *leader) clearHome(j *job, p int) {
 		delete(t.hosting.homes, j)
 		delete(t.hosting.ready, j)
 		j.partitions.hosts.Remove(t.assign.Index())
-		j.outputs.fullUpdate.Remove(t.assign.Index())
+		j.outputs.log.Forget(t.assign.Index())
 	}
 }
 
@@ -144,6 +146,9 @@ func (l *leader) clearHomes(j *job) {
 		l.refresh(t)
 	}
 	h.hosts = taskset.Set{}
+	if j.outputs.log != nil {
+		j.outputs.log.ForgetAll()
+	}
 	for p := range h.homes {
 		if at := &h.homes[p]; at.tracker != nil {
 			l.releaseHome(j, p)
@@ -196,8 +201,8 @@ func (l *leader) rehomeAll(j *job, t *tracker) {
 	}
 }
 
-// resendHomes sends a tracker on a new stream all outputs of a job, and the homes that its
-// inventory does not list: messages may be lost with a stream, and homes with a disk.
+// resendHomes sends a tracker on a new stream the outputs of a job that it does not know, and the homes
+// that its inventory does not list: messages may be lost with a stream, and homes with a disk.
 func (l *leader) resendHomes(j *job, t *tracker, listed map[homeKey]bool) {
 	homes := t.hosting.homes[j]
 	if homes == nil {
@@ -212,7 +217,9 @@ func (l *leader) resendHomes(j *job, t *tracker, listed map[homeKey]bool) {
 			l.send(t, l.setHomeMessage(j, p))
 		}
 	}
-	l.queueAllOutputs(j, t.assign.Index())
+	if !j.recovering { // else endRecovery does it
+		l.queueAllOutputs(j, t.assign.Index())
+	}
 }
 
 // homeReport handles a home's progress report.
@@ -380,88 +387,5 @@ func (l *leader) reduceLost(j *job, p int, lost []wire.OutputLost) {
 		if l.jobOfOutput(&lost[i]) == j {
 			l.rerunLost(j, &lost[i], nil)
 		}
-	}
-}
-
-// outputsPerMessage keeps an Outputs message well below the maximum frame size.
-const outputsPerMessage = 5000
-
-// flushOutputs sends the outputs chosen in this Step to trackers with homes of the job. Trackers
-// in fullUpdate get all outputs.
-func (l *leader) flushOutputs() {
-	slices.SortFunc(l.todo.outputsQueued, func(x, y *job) int { return cmp.Compare(x.facts.N(), y.facts.N()) })
-	for _, j := range l.todo.outputsQueued {
-		j.outputs.queued = false
-		if j.recovering {
-			continue // endRecovery queues all outputs
-		}
-		var added []wire.MapOutput // shared by all trackers
-		for i := range j.partitions.hosts.All() {
-			t := l.fleet.byIndex[i]
-			switch {
-			case !t.usable(): // gets all outputs after its inventory
-			case j.outputs.fullUpdate.Has(i):
-				l.sendOutputs(j, t, l.chosenOutputs(j))
-			default:
-				if added == nil {
-					added = l.newOutputs(j)
-				}
-				l.sendOutputs(j, t, added)
-			}
-		}
-		j.outputs.justChosen, j.outputs.fullUpdate = j.outputs.justChosen[:0], taskset.Set{}
-	}
-	l.todo.outputsQueued = l.todo.outputsQueued[:0]
-}
-
-// queueOutputs makes flushOutputs send a job's new outputs.
-func (l *leader) queueOutputs(j *job) {
-	if !j.outputs.queued {
-		j.outputs.queued = true
-		l.todo.outputsQueued = append(l.todo.outputsQueued, j)
-	}
-}
-
-// queueAllOutputs makes flushOutputs send all outputs of a job to a tracker.
-func (l *leader) queueAllOutputs(j *job, tracker int) {
-	j.outputs.fullUpdate.Add(tracker)
-	l.queueOutputs(j)
-}
-
-func (l *leader) chosenOutputs(j *job) []wire.MapOutput {
-	outputs := make([]wire.MapOutput, 0, j.outputs.chosen)
-	for m := range j.maps {
-		if j.maps[m].output.atHand() {
-			outputs = append(outputs, l.outputOf(j, m))
-		}
-	}
-	return outputs
-}
-
-func (l *leader) newOutputs(j *job) []wire.MapOutput {
-	outputs := make([]wire.MapOutput, len(j.outputs.justChosen))
-	for i, m := range j.outputs.justChosen {
-		outputs[i] = l.outputOf(j, int(m))
-	}
-	return outputs
-}
-
-// outputOf returns the chosen output of a map.
-func (l *leader) outputOf(j *job, m int) wire.MapOutput {
-	mt := &j.maps[m]
-	if mt.output.givenUp {
-		return wire.MapOutput{Map: m, Digest: mt.digest, GivenUp: true}
-	}
-	t := l.fleet.byNumber[mt.output.tracker-1]
-	return wire.MapOutput{
-		Map: m, Attempt: mt.output.attempt, Tracker: t.Name, Addr: t.Addr, Bytes: mt.output.bytes, Digest: mt.digest,
-	}
-}
-
-func (l *leader) sendOutputs(j *job, t *tracker, outputs []wire.MapOutput) {
-	for len(outputs) > 0 {
-		n := min(len(outputs), outputsPerMessage)
-		l.send(t, &wire.Outputs{Epoch: l.epoch, Job: j.id, Outputs: outputs[:n:n]})
-		outputs = outputs[n:]
 	}
 }

@@ -36,6 +36,11 @@ func (l *leader) inventoryPage(t *tracker, page *wire.Inventory) {
 	}
 	reported := make(map[wire.AttemptID]bool)
 	for _, p := range pages {
+		for _, k := range p.Known {
+			if j := l.job(k.Job); j != nil && t.hosting.homes[j] != nil {
+				j.outputs.log.Reader(t.assign.Index()).Knows(k.Sums)
+			}
+		}
 		for i := range p.Attempts {
 			r := &p.Attempts[i]
 			reported[r.Attempt] = true
@@ -46,10 +51,10 @@ func (l *leader) inventoryPage(t *tracker, page *wire.Inventory) {
 	l.endMissing(t, reported)
 	t.contact.inventoried = true
 	l.stopExpectingAll(t.Name)
-	l.inventoryDone(t.Name)
 	for _, j := range sortedJobs(t.hosting.homes) {
 		l.resendHomes(j, t, homes)
 	}
+	l.inventoryDone(t.Name)
 	l.resendShares(t)
 	l.refresh(t)
 	l.retryHomes(t)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/history"
+	"github.com/quernmr/quern/jobtracker/core/announce"
 	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/faults"
@@ -98,6 +99,12 @@ func (l *leader) makeTasks(j *job) {
 	j.ended.Expect(len(j.maps) + len(j.reduces))
 	j.partitions.makeHomes(len(j.reduces), j.facts.Settled)
 	if len(j.reduces) > 0 {
+		j.outputs.log = announce.NewLog(j.id, len(j.maps), func(m int) (wire.MapOutput, bool) {
+			if !j.maps[m].output.atHand() {
+				return wire.MapOutput{}, false
+			}
+			return l.outputOf(j, m), true
+		})
 		for m := range j.facts.GivenUpTasks(wire.Map).All() {
 			l.giveUpOutput(j, m)
 		}

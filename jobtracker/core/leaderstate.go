@@ -49,6 +49,7 @@ type leader struct {
 	order        []*job // the jobs, sorted by number
 	todo         stepWork
 	works        longWorks
+	announcing   announcing
 	timers       timers
 	assign       *assign.Assigner // assigns tasks to slots
 	phases       [2]phase
@@ -86,6 +87,7 @@ func phaseOf(k wire.Kind) int {
 func newLeader(c *Core) *leader {
 	l := &leader{c: c, facts: c.facts, now: c.now, epoch: c.facts.Epoch(), jobs: make(map[int]*job)}
 	l.makeWorks()
+	l.announcing = announcing{l: l, refill: never}
 	l.fleet, l.recovery, l.requests = newTrackerFleet(), newRecovery(c.now+c.cfg.Lease), make(requests)
 	l.timers = timers{leases: never, readmits: c.now, tidy: never, drains: never, failedRemovals: make(map[string]int)}
 	if c.cfg.TidyPeriod > 0 {
@@ -328,7 +330,7 @@ func (l *leader) wake() (at time.Duration, ok bool) {
 	if l.works.Len() > 0 {
 		return l.now, true
 	}
-	at = min(l.assign.QueuedUntil(mapPhase), l.assign.QueuedUntil(reducePhase), l.timers.leases, l.recovery.awaitUntil, l.timers.readmits, l.timers.tidy, l.timers.drains)
+	at = min(l.assign.QueuedUntil(mapPhase), l.assign.QueuedUntil(reducePhase), l.timers.leases, l.recovery.awaitUntil, l.timers.readmits, l.timers.tidy, l.timers.drains, l.announcing.refill)
 	if len(l.timers.alarms) > 0 {
 		at = min(at, l.timers.alarms[0].at)
 	}

@@ -5,12 +5,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/announce"
 	"github.com/quernmr/quern/jobtracker/core/faults"
 	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/wire"
 )
 
-// mapOutputs sums up the chosen outputs of a job's maps, and has the updates for homes. If a map
+// mapOutputs sums up the chosen outputs of a job's maps, and announces them to homes. If a map
 // has succeeded more than once, homes gather the chosen output.
 type mapOutputs struct {
 	digestsKnown    int                     // number of maps with a known digest
@@ -24,14 +25,13 @@ type mapOutputs struct {
 	recomputeFailed bool                    // a map that recomputeLost reran has failed for good; until all outputs are at hand
 	hash            uint64                  // hash of all digests when all are known; 0: not computed
 	expected        map[string]*expectation // by name of a restarted tracker
-	fullUpdate      taskset.Set             // indexes of trackers that get all outputs at the end of the Step
-	justChosen      []int32                 // maps with outputs chosen in this Step
+	log             *announce.Log           // announces the outputs; nil before the number of maps is known
 	queued          bool                    // the job is in todo.outputsQueued
 }
 
 // forget drops all updates of a job that has ended or stops.
 func (o *mapOutputs) forget() {
-	o.justChosen, o.fullUpdate, o.recomputing = nil, taskset.Set{}, false
+	o.recomputing = false
 	clear(o.expected)
 }
 
@@ -147,7 +147,7 @@ func (l *leader) setOutput(j *job, m *mapTask, out *wire.MapOutput) {
 	}
 	j.outputs.bytes += out.Bytes
 	j.outputs.input += m.input
-	j.outputs.justChosen = append(j.outputs.justChosen, m.n)
+	j.outputs.log.Add(l.outputOf(j, int(m.n)))
 	l.queueOutputs(j)
 	if j.outputs.digestsKnown == len(j.maps) {
 		l.checkHomes(j)
@@ -183,13 +183,13 @@ func (l *leader) restartReduces(j *job, reason string) {
 // dropOutput removes the chosen output of a map.
 func (l *leader) dropOutput(j *job, n int) {
 	m := &j.maps[n]
+	j.outputs.log.Remove(l.outputOf(j, n))
 	j.outputs.chosen--
 	if j.spec.Classical {
 		l.updateLines(j)
 	}
 	j.outputs.bytes -= m.output.bytes
 	j.outputs.input -= m.input
-	j.outputs.justChosen = slices.DeleteFunc(j.outputs.justChosen, func(m int32) bool { return int(m) == n })
 	m.output.tracker, m.recompute = 0, false
 }
 

@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -64,15 +65,18 @@ func showMessage(m wire.Message) string {
 	case *wire.SetHome:
 		return fmt.Sprintf("home %s/p%d %s maps=%d", showJob(m.Job), m.Partition, showGen(m.Generation), m.Maps)
 	case *wire.Outputs:
-		var list []string
-		for _, o := range m.Outputs {
-			if o.GivenUp {
-				list = append(list, fmt.Sprintf("m%d-given-up", o.Map))
-				continue
+		text := "outputs"
+		for job, outputs := range outputsIn(m) {
+			text += " " + showJob(job)
+			for _, o := range outputs {
+				if o.GivenUp {
+					text += fmt.Sprintf(" m%d-given-up", o.Map)
+					continue
+				}
+				text += fmt.Sprintf(" m%d/%d@%s", o.Map, o.Attempt, o.Tracker)
 			}
-			list = append(list, fmt.Sprintf("m%d/%d@%s", o.Map, o.Attempt, o.Tracker))
 		}
-		return fmt.Sprintf("outputs %s %s", showJob(m.Job), strings.Join(list, " "))
+		return text
 	case *wire.Shares:
 		text := "shares"
 		for _, s := range m.Shares {
@@ -289,4 +293,19 @@ func parseAwaited(lists []string) (all []wire.Awaited) {
 		all = append(all, wire.Awaited{Job: parseJob(parts[0]), Trackers: parts[1:]})
 	}
 	return all
+}
+
+// outputsIn yields the lists of a message.
+func outputsIn(m *wire.Outputs) iter.Seq2[wire.JobID, []wire.MapOutput] {
+	return func(yield func(wire.JobID, []wire.MapOutput) bool) {
+		for _, list := range m.Lists {
+			outputs, err := list.Block.Outputs()
+			if err != nil || len(outputs) != list.N {
+				panic(fmt.Sprintf("%d outputs, want %d: %v", len(outputs), list.N, err))
+			}
+			if !yield(list.Job, outputs) {
+				return
+			}
+		}
+	}
 }

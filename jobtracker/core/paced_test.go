@@ -194,10 +194,12 @@ func (p *paced) send(t *pacedTracker, m wire.Message) {
 	case *wire.SetHome:
 		t.homes[homeName{m.Job, m.Partition}] = &simHome{request: m, outputs: make(map[int]wire.MapOutput)}
 	case *wire.Outputs:
-		for partition := range p.byID[m.Job].reduces { // in order, since a tracker fetches one after the other
-			name := homeName{m.Job, partition}
-			if h := t.homes[name]; h != nil {
-				p.gather(t, name, h, m.Outputs)
+		for job, outputs := range outputsIn(m) {
+			for partition := range p.byID[job].reduces { // in order, since a tracker fetches one after the other
+				name := homeName{job, partition}
+				if h := t.homes[name]; h != nil {
+					p.gather(t, name, h, outputs)
+				}
 			}
 		}
 	}

@@ -18,13 +18,13 @@ func (t *simTracker) setHome(m *wire.SetHome) {
 }
 
 // fetchNew fetches new outputs for every home of the job.
-func (t *simTracker) fetchNew(m *wire.Outputs) {
+func (t *simTracker) fetchNew(job wire.JobID, outputs []wire.MapOutput) {
 	for _, name := range t.homeNames() {
-		if name.job != m.Job {
+		if name.job != job {
 			continue
 		}
 		h := t.homes[name]
-		for _, o := range m.Outputs {
+		for _, o := range outputs {
 			old, ok := h.outputs[o.Map]
 			if ok && old.Digest == o.Digest {
 				continue

@@ -242,7 +242,9 @@ func (t *simTracker) receive(m wire.Message) {
 	case *wire.SetHome:
 		t.setHome(m)
 	case *wire.Outputs:
-		t.fetchNew(m)
+		for job, outputs := range outputsIn(m) {
+			t.fetchNew(job, outputs)
+		}
 	case *wire.DropJob:
 		t.drop(m.Job)
 	case *wire.Drained:

@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/quernmr/quern/wire"
@@ -139,12 +140,17 @@ func (c *Core) dropHome(h *home) {
 
 // outputs records the locations of map outputs. If a map already had an output, that one
 // was replaced, or must be tried again.
-func (c *Core) outputs(m *wire.Outputs) {
+func (c *Core) outputs(m *wire.OutputList) {
+	outputs, err := m.Block.Outputs()
+	if err != nil {
+		c.hangup(fmt.Sprintf("map outputs of %v: %v", m.Job, err))
+		return
+	}
 	j := c.job(m.Job)
 	if j.dropped {
 		return
 	}
-	for _, o := range m.Outputs {
+	for _, o := range outputs {
 		old, known := j.outputs[o.Map]
 		j.outputs[o.Map] = o
 		for _, h := range j.homes {

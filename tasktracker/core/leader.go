@@ -47,7 +47,9 @@ func (c *Core) fromLeader(m wire.Message) {
 		}
 	case *wire.Outputs:
 		if c.acceptsEpoch(m.Epoch) {
-			c.outputs(m)
+			for i := range m.Lists {
+				c.outputs(&m.Lists[i])
+			}
 		}
 	case *wire.Shares:
 		if c.acceptsEpoch(m.Epoch) {

@@ -208,14 +208,14 @@ func (w *world) chooseFor(j wire.JobID, m int) {
 }
 
 func (w *world) sendOutputs(j wire.JobID) {
-	all := &wire.Outputs{Epoch: w.epoch, Job: j}
+	var all []wire.MapOutput
 	for m := range simMaps {
 		if o, ok := w.chosen[j][m]; ok {
-			all.Outputs = append(all.Outputs, o)
+			all = append(all, o)
 		}
 	}
-	if len(all.Outputs) > 0 {
-		w.fromLeader(all)
+	if len(all) > 0 {
+		w.fromLeader(wire.OutputsOf(w.epoch, j, all...))
 	}
 }
 

@@ -183,7 +183,7 @@ func (s *scenario) message(a args) wire.Message {
 	case "set-home":
 		return &wire.SetHome{Epoch: epoch, Job: job, Partition: a.int("p", 0), Generation: a.generation(), Maps: a.int("maps", 1)}
 	case "outputs": // lines: map attempt tracker digest
-		m := &wire.Outputs{Epoch: epoch, Job: job}
+		var outputs []wire.MapOutput
 		for line := range strings.Lines(a.d.Input) {
 			var o wire.MapOutput
 			if _, err := fmt.Sscan(line, &o.Map, &o.Attempt, &o.Tracker, &o.Digest); err != nil {
@@ -192,9 +192,9 @@ func (s *scenario) message(a args) wire.Message {
 			if o.Addr = o.Tracker + ":1"; o.Tracker == "given-up" {
 				o.Tracker, o.Addr, o.GivenUp = "", "", true
 			}
-			m.Outputs = append(m.Outputs, o)
+			outputs = append(outputs, o)
 		}
-		return m
+		return wire.OutputsOf(epoch, job, outputs...)
 	case "shares": // lines: job share
 		m := &wire.Shares{Epoch: epoch}
 		for line := range strings.Lines(a.d.Input) {

@@ -31,7 +31,7 @@ func BenchmarkFetches(b *testing.B) {
 					outputs[m] = wire.MapOutput{Map: m, Attempt: 1000, Tracker: addr, Addr: addr, Digest: 1}
 				}
 				take(c.Step(0, FromLeader{&wire.SetHome{Epoch: 1, Job: id, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: len(outputs)}}))
-				take(c.Step(0, FromLeader{&wire.Outputs{Epoch: 1, Job: id, Outputs: outputs}}))
+				take(c.Step(0, FromLeader{wire.OutputsOf(1, id, outputs...)}))
 			}
 			// They end with an error, so the queues never get empty.
 			now := time.Duration(0)

@@ -1,0 +1,123 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core/announce"
+	"github.com/quernmr/quern/jobtracker/core/taskset"
+	"github.com/quernmr/quern/wire"
+)
+
+// announcing sends outputs to trackers, see package announce. It is a work: one Step may be too short
+// for all trackers.
+type announcing struct {
+	l       *leader
+	ready   taskset.Set   // indexes of trackers that may have tokens
+	starved taskset.Set   // indexes of trackers that have none in this announce.Tick
+	from    int           // index of the tracker whose turn is next
+	refill  time.Duration // when starved ones get tokens; never: none is starved
+}
+
+// queueOutputs makes flushOutputs send a job's new outputs.
+func (l *leader) queueOutputs(j *job) {
+	if !j.outputs.queued {
+		j.outputs.queued = true
+		l.todo.outputsQueued = append(l.todo.outputsQueued, j)
+	}
+}
+
+// queueAllOutputs makes flushOutputs send all outputs of a job to a tracker, except those that it
+// knows by its last inventory.
+func (l *leader) queueAllOutputs(j *job, tracker int) {
+	j.outputs.log.Reader(tracker).All()
+	l.queueOutputs(j)
+}
+
+// flushOutputs lets homes of jobs with new outputs wait for messages, and sends those that are due.
+func (l *leader) flushOutputs() {
+	slices.SortFunc(l.todo.outputsQueued, func(x, y *job) int { return cmp.Compare(x.facts.N(), y.facts.N()) })
+	for _, j := range l.todo.outputsQueued {
+		j.outputs.queued = false
+		if j.recovering {
+			continue // endRecovery queues all outputs
+		}
+		for i := range j.partitions.hosts.All() {
+			r, t := j.outputs.log.Reader(i), l.fleet.byIndex[i]
+			if r.Pending() && t.usable() { // others get all outputs after their inventory
+				t.hosting.line.Add(r)
+				if !l.announcing.starved.Has(i) {
+					l.announcing.ready.Add(i)
+				}
+			}
+		}
+	}
+	l.todo.outputsQueued = l.todo.outputsQueued[:0]
+	if _, done := l.announcing.Advance(l.works.budget); !done {
+		l.works.Add(&l.announcing)
+	}
+}
+
+// encodedPerEntry outputs are encoded in about the time of an entry of package pieces.
+const encodedPerEntry = 8
+
+// Advance implements pieces.Work: it sends outputs to trackers with tokens, in turn. Each message is
+// an entry. A message whose outputs must be encoded is more, and may exceed the budget.
+func (x *announcing) Advance(budget int) (spent int, done bool) {
+	if x.l.now >= x.refill {
+		for i := range x.starved.All() {
+			x.ready.Add(i)
+		}
+		x.starved, x.refill = taskset.Set{}, never
+	}
+	for spent < budget && x.ready.Len() > 0 {
+		i := x.ready.Next(x.from)
+		if i < 0 {
+			x.from = 0
+			continue
+		}
+		x.from = i + 1
+		spent += x.serve(i)
+	}
+	if x.ready.Len() == 0 {
+		x.from = 0
+	}
+	return spent, x.ready.Len() == 0
+}
+
+// serve sends a tracker a message, if it has a token, and returns the entries spent.
+func (x *announcing) serve(i int) (spent int) {
+	t := x.l.fleet.byIndex[i]
+	if t == nil || !t.usable() {
+		if t != nil {
+			t.hosting.line.Clear()
+		}
+		x.ready.Remove(i)
+		return 1
+	}
+	lists, encoded, ok := t.hosting.line.Take(x.l.now)
+	if len(lists) > 0 {
+		x.l.send(t, &wire.Outputs{Epoch: x.l.epoch, Lists: lists})
+	}
+	if !ok {
+		x.starved.Add(i)
+		x.refill = announce.NextTick(x.l.now)
+	}
+	if !ok || t.hosting.line.Len() == 0 {
+		x.ready.Remove(i)
+	}
+	return 1 + encoded/encodedPerEntry
+}
+
+// outputOf returns the chosen output of a map.
+func (l *leader) outputOf(j *job, m int) wire.MapOutput {
+	mt := &j.maps[m]
+	if mt.output.givenUp {
+		return wire.MapOutput{Map: m, Digest: mt.digest, GivenUp: true}
+	}
+	t := l.fleet.byNumber[mt.output.tracker-1]
+	return wire.MapOutput{
+		Map: m, Attempt: mt.output.attempt, Tracker: t.Name, Addr: t.Addr, Bytes: mt.output.bytes, Digest: mt.digest,
+	}
+}

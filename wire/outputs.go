@@ -1,0 +1,113 @@
+package wire
+
+import (
+	"fmt"
+)
+
+// OutputsPage is the number of maps of which [KnownOutputs] has one sum, and the maximum number of
+// outputs in an [OutputBlock].
+const OutputsPage = 1024
+
+// OutputBlock is an encoded list of map outputs. A job tracker encodes it once, and sends it to all
+// homes. It is the [Marshal] of a struct with one list for each field of [MapOutput]:
+// testdata/golden/messages.txt has an example.
+type OutputBlock []byte
+
+// outputColumns is the content of an OutputBlock. Outputs name their trackers by index in Trackers
+// and Addrs: many outputs are on one tracker.
+type outputColumns struct {
+	Trackers []string `msgpack:"Trackers"`
+	Addrs    []string `msgpack:"Addrs"`
+	Maps     []int    `msgpack:"Maps"`
+	Attempts []int    `msgpack:"Attempts"`
+	At       []int    `msgpack:"At"` // index in Trackers; -1: the map was given up
+	Bytes    []int64  `msgpack:"Bytes"`
+	Digests  []uint64 `msgpack:"Digests"`
+}
+
+// NewOutputBlock encodes outputs.
+func NewOutputBlock(outputs []MapOutput) OutputBlock {
+	n := len(outputs)
+	c := outputColumns{Maps: make([]int, n), Attempts: make([]int, n), At: make([]int, n), Bytes: make([]int64, n), Digests: make([]uint64, n)}
+	type place struct{ tracker, addr string }
+	known := make(map[place]int)
+	for i, o := range outputs {
+		c.Maps[i], c.Attempts[i], c.Bytes[i], c.Digests[i], c.At[i] = o.Map, o.Attempt, o.Bytes, o.Digest, -1
+		if o.GivenUp {
+			continue
+		}
+		at, ok := known[place{o.Tracker, o.Addr}]
+		if !ok {
+			at = len(c.Trackers)
+			known[place{o.Tracker, o.Addr}] = at
+			c.Trackers, c.Addrs = append(c.Trackers, o.Tracker), append(c.Addrs, o.Addr)
+		}
+		c.At[i] = at
+	}
+	block, err := Marshal(&c)
+	if err != nil {
+		panic(fmt.Sprintf("wire: %v", err)) // numbers and texts always have an encoding
+	}
+	return block
+}
+
+// Outputs decodes a block. It refuses lists that do not fit together with [ErrMalformed].
+func (b OutputBlock) Outputs() ([]MapOutput, error) {
+	var c outputColumns
+	if err := decode(b, &c, true); err != nil {
+		return nil, err
+	}
+	n := len(c.Maps)
+	if n > OutputsPage || len(c.Addrs) != len(c.Trackers) || len(c.Attempts) != n || len(c.At) != n || len(c.Bytes) != n || len(c.Digests) != n {
+		return nil, fmt.Errorf("%w: a block of map outputs with lists of different lengths, or with more than %d outputs", ErrMalformed, OutputsPage)
+	}
+	outputs := make([]MapOutput, n)
+	for i := range outputs {
+		o := &outputs[i]
+		o.Map, o.Attempt, o.Bytes, o.Digest = c.Maps[i], c.Attempts[i], c.Bytes[i], c.Digests[i]
+		switch at := c.At[i]; {
+		case at == -1:
+			o.GivenUp = true
+		case at < 0 || at >= len(c.Trackers):
+			return nil, fmt.Errorf("%w: the output of map %d is on tracker %d of %d", ErrMalformed, o.Map, at, len(c.Trackers))
+		default:
+			o.Tracker, o.Addr = c.Trackers[at], c.Addrs[at]
+		}
+	}
+	return outputs, nil
+}
+
+// OutputsOf makes the message for outputs of one job, at most [OutputsPage].
+func OutputsOf(epoch uint64, job JobID, outputs ...MapOutput) *Outputs {
+	return &Outputs{Epoch: epoch, Lists: []OutputList{{Job: job, N: len(outputs), Block: NewOutputBlock(outputs)}}}
+}
+
+// Count returns the number of outputs in all lists.
+func (m *Outputs) Count() (n int) {
+	for i := range m.Lists {
+		n += m.Lists[i].N
+	}
+	return n
+}
+
+// Sum is a hash of where an output is. The sum over a page of a job's maps, which does not depend on
+// their order, tells whether a tracker knows the outputs of these maps.
+func (o *MapOutput) Sum() uint64 {
+	hash := uint64(14695981039346656037)
+	mix := func(x uint64) {
+		hash = (hash ^ x) * 1099511628211
+		hash ^= hash >> 29
+	}
+	mix(uint64(o.Map))
+	mix(uint64(o.Attempt))
+	mix(o.Digest)
+	mix(uint64(o.Bytes))
+	for _, text := range []string{o.Tracker, o.Addr} {
+		mix(uint64(len(text)))
+		for i := range len(text) {
+			hash = (hash ^ uint64(text[i])) * 1099511628211
+		}
+	}
+	mix(0)
+	return hash
+}
