@@ -131,6 +131,20 @@ func (t *Table) MaxRunningOf(user string) int {
 	return most
 }
 
+// IsTree reports whether the table has inner pools, preemption, administrators or limits of users.
+func (t *Table) IsTree() bool {
+	return len(t.Users) > 0 || slices.ContainsFunc(t.Pools, func(p Pool) bool {
+		return p.Inner || p.Administrators != nil || p.Preemption != nil
+	})
+}
+
+// Preempts reports whether any pool takes slots from others.
+func (t *Table) Preempts() bool {
+	return slices.ContainsFunc(t.Pools, func(p Pool) bool {
+		return !p.Inner && p.Preemption != nil && (p.Preemption.MinTimeout > 0 || p.Preemption.FairTimeout > 0)
+	})
+}
+
 // Name normalizes a pool name in Hadoop's notation: it drops the root queue.
 func Name(text string) string {
 	return strings.TrimPrefix(strings.TrimSpace(text), Root+".")

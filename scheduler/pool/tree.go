@@ -47,6 +47,10 @@ func (t *Table) tree(s *scheduler.Snapshot, poolOf func(wire.JobID) string) *tre
 	x := &tree{root: nodeOf(Root)}
 	for i := range s.Jobs {
 		n := nodeOf(cmp.Or(poolOf(s.Jobs[i].ID), wire.DefaultPool))
+		if n.pool.Inner { // jobs that were in it when it was not: as in one more pool in it
+			n = nodeOf(n.pool.Name + ".")
+			n.pool.Name = strings.TrimSuffix(n.pool.Name, ".")
+		}
 		if n.jobs == nil {
 			x.leaves = append(x.leaves, n)
 		}
