@@ -46,12 +46,12 @@ func (s Share) At(level float64) float64 {
 // WaterLevel returns the level at which the shares use all slots: each share gets its weight
 // times the level, but at least its Min and at most its Max. It returns 0 if the minima use up
 // all slots, +Inf if slots remain at the maxima. O(J log J) for J shares.
-func WaterLevel(shares []Share, slots int) float64 {
+func WaterLevel(shares []Share, slots float64) float64 {
 	// Below a level a share is at its Min, then on its slope, then at its Max: the total is
 	// piecewise linear in the level, with a bend at each Min and Max.
 	type bend struct{ level, slope float64 }
 	bends := make([]bend, 0, 2*len(shares))
-	left := float64(slots)
+	left := slots
 	for _, s := range shares {
 		left -= float64(s.Min)
 		if w := s.weight(); s.Min < s.Max {
@@ -77,8 +77,8 @@ func WaterLevel(shares []Share, slots int) float64 {
 
 // exactLevel recomputes an approximate level without the rounding errors of the sum, so that
 // equal shares get equal slots.
-func exactLevel(shares []Share, slots int, level float64) float64 {
-	left, weights := float64(slots), 0.0
+func exactLevel(shares []Share, slots, level float64) float64 {
+	left, weights := slots, 0.0
 	for _, s := range shares {
 		w := s.weight()
 		if at := w * level; float64(s.Min) < at && at < float64(s.Max) {
@@ -97,7 +97,7 @@ func exactLevel(shares []Share, slots int, level float64) float64 {
 // go, one each, to the largest remainders, ties to the first share. The minima together must
 // not exceed the slots. O(J log J) for J shares.
 func Waterline(shares []Share, slots int) []int {
-	level := WaterLevel(shares, slots)
+	level := WaterLevel(shares, float64(slots))
 	given, remainders := make([]int, len(shares)), make([]float64, len(shares))
 	var partial []int
 	left := slots

@@ -276,7 +276,7 @@ func TestWaterlineWeighted(t *testing.T) {
 			slots += least
 			most += shares[len(shares)-1].Max
 		}
-		level, total := scheduler.WaterLevel(shares, slots), 0
+		level, total := scheduler.WaterLevel(shares, float64(slots)), 0
 		for i, got := range scheduler.Waterline(shares, slots) {
 			total += got
 			if s := shares[i]; got < s.Min || got > s.Max || math.Abs(float64(got)-s.At(level)) > 1 {

@@ -104,6 +104,7 @@ type Change struct {
 	Batch     *string
 	Pool      *string
 	Suspended *bool
+	TakeBack  bool // kill the running attempts of a job that the change suspends
 }
 
 // Late reports whether a job has missed its deadline. elapsed is the time since its submission.

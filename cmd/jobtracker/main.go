@@ -68,6 +68,7 @@ type options struct {
 	data, staging                             string
 	scheduling                                wire.Scheduling
 	pools                                     string // URL; empty: none
+	preemption                                bool
 	period, lease, raftTimeout                time.Duration
 	keep                                      time.Duration
 	keepBytes                                 int64
@@ -96,6 +97,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.StringVar(&o.scheduling.Metric, "metric", "sum-response", "`metric` that flex and flowflex minimize: sum- or max-, then response, stretch, tardy, tardiness, lateness or sla, then -weighted or nothing")
 	set.StringVar(&o.scheduling.Delay, "delay", "dynamic", "`rule` for how long maps wait for a local slot: none, fixed=3s, paper or dynamic")
 	set.StringVar(&o.pools, "pools", "", "`file` or URL of the pools: an allocation file of Hadoop's fair scheduler. The leader reads it again when it changes")
+	set.BoolVar(&o.preemption, "preemption", false, "let pools that starve take slots from others, by the timeouts in the pools file")
 	set.DurationVar(&o.period, "period", 500*time.Millisecond, "time between plans")
 	set.DurationVar(&o.lease, "lease", 5*time.Second, "silence after which a task tracker counts as lost")
 	set.DurationVar(&o.raftTimeout, "raft-timeout", 500*time.Millisecond, "silence of the leader after which job trackers elect another")

@@ -145,7 +145,7 @@ func (j *jobTracker) openLog() error {
 	}
 	j.raftAddr = j.replica.Addr()
 	cfg := jobtracker.Config{
-		ID: j.id, Addr: j.addr, Staging: j.staging, Log: j.replica, FS: j.files, Scheduling: j.scheduling, Pools: j.pools,
+		ID: j.id, Addr: j.addr, Staging: j.staging, Log: j.replica, FS: j.files, Scheduling: j.scheduling, Pools: j.pools, Preemption: j.preemption,
 		Lease: j.lease, Period: j.period, Logger: j.log, History: true, Keep: j.keep, KeepBytes: j.keepBytes,
 	}
 	if j.cluster == "" {

@@ -97,7 +97,9 @@ func commands() []command {
 		{"kill", "[-reason TEXT] [-json] JOB|FLOW…", "kill jobs, and all jobs of their flows", "", queryCommand("kill", 1, 1000, (*query).kill, func(q *query) {
 			q.flags.StringVar(&q.reason, "reason", "", "`text` that the job's status will show")
 		})},
-		{"suspend", "[-json] JOB|FLOW…", "give jobs no more slots; running attempts go on", suspendHelp, queryCommand("suspend", 1, 1000, suspendCommand(true))},
+		{"suspend", "[-now] [-json] JOB|FLOW…", "give jobs no more slots; running attempts go on", suspendHelp, queryCommand("suspend", 1, 1000, suspendCommand(true), func(q *query) {
+			q.flags.BoolVar(&q.now, "now", false, "kill the running attempts that do not end soon; their tasks rerun when the job is resumed")
+		})},
 		{"resume", "[-json] JOB|FLOW…", "end a suspension", "", queryCommand("resume", 1, 1000, suspendCommand(false))},
 		{"set", "[-json] JOB|FLOW NAME=VALUE…", "change settings of a running job", setHelp, queryCommand("set", 2, 100, (*query).set)},
 		{"counters", "[-json] JOB|FLOW", "print the counters of a job, or of each job of a flow", "", queryCommand("counters", 1, 1, (*query).counters)},

@@ -56,6 +56,7 @@ type query struct {
 
 	// Values of flags.
 	reason        string        // of a kill or exclusion
+	now           bool          // a suspension takes slots back
 	excludeFor    time.Duration // 0: until it is readmitted
 	untilDrained  bool
 	newScheduling wire.Scheduling

@@ -50,7 +50,8 @@ func settings() []setting {
 }
 
 const suspendHelp = `A suspended job, and all jobs of its flow, get no slots until they are resumed.
-Running attempts go on to their end.`
+Running attempts go on to their end. -now kills those that do not end soon; their tasks
+rerun when the job is resumed. No failure counts.`
 
 const setHelp = `The names are those of mrsubmit run's flags. Settings apply to a whole flow:
 
@@ -251,7 +252,7 @@ func suspendCommand(suspended bool) func(q *query, ctx context.Context) error {
 		var all error
 		done := make([]string, 0, len(ids))
 		for _, id := range ids {
-			if err := q.change(ctx, id, wire.Change{Suspended: &suspended}); err != nil {
+			if err := q.change(ctx, id, wire.Change{Suspended: &suspended, TakeBack: q.now}); err != nil {
 				all = errors.Join(all, err)
 				continue
 			}

@@ -33,6 +33,8 @@ type phase struct {
 	plannedAt     time.Duration    // when the plan in force was requested
 
 	plan scheduler.Plan // the plan in force
+
+	starvation starvation
 }
 
 func newPhase(k wire.Kind) phase {
@@ -64,6 +66,7 @@ func (l *leader) allocate() {
 			continue
 		}
 		s := l.snapshot(i)
+		l.preempt(p, &s)
 		if len(s.Jobs) == 0 && len(s.Transfers) == 0 {
 			p.nextPlanAt, p.noPlanReason = never, ""
 			if l.assign.ForgetPlan(p.index) {

@@ -58,6 +58,7 @@
 //	trackers           trackers.go streams.go losses.go exclude.go operators.go drain.go
 //	free slots         assigning.go implements the interface that package assign needs
 //	plans              allocate.go snapshot.go scheduling.go pools.go shares.go; planlog.go
+//	slots taken back   preempting.go: for pools that starve, from suspended jobs
 //	estimates          forecast.go profile.go
 //	clients            requests.go refused.go; status.go explain.go holds.go clusterstatus.go
 //	others             works.go has the works that take many Steps; tidy.go loglines.go
@@ -182,6 +183,7 @@ type Config struct {
 	DrainServeTime, DrainMaxTime time.Duration
 
 	Scheduling wire.Scheduling // default scheduling; default fifo, sum-response, none
+	Preemption bool            // pools that starve take slots from others, see preempting.go
 }
 
 // Core is the state machine of one job tracker.

@@ -123,7 +123,7 @@ func (l *leader) submitted(x *facts.Submitted, changed bool) {
 
 func (l *leader) killJob(r Kill) {
 	f := l.facts.Find(r.Job)
-	if settled, err := admission.Kill(r.Job, f, r.By); settled {
+	if settled, err := admission.Kill(l.facts, r.Job, f, r.By); settled {
 		l.reply(r, err)
 		return
 	}
@@ -161,12 +161,16 @@ func (l *leader) changeApplied(x *facts.SettingsChanged, changed bool) {
 	if s == nil {
 		return
 	}
+	takeBack := changed && l.asksBack(x)
 	for i := range s.Jobs() {
 		if j := l.jobs[s.First()+i]; changed && j != nil {
 			l.touch(j)
 			l.updateLines(j)
 			if s.Suspended() {
 				l.dropReservations(j)
+			}
+			if takeBack {
+				l.takeBack(j)
 			}
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // runRequests plays the verbs of job settings, scheduling and pools:
 //
 //	submit … [owner=ann] [pool=p] [priority=HIGH] [weight=2] [deadline=5m] [due=5m] [sla=5m:1+10m:5] [batch=b]
-//	change job1 [priority=…] [weight=…] [deadline=…] [sla=…|none] [batch=…] [pool=…] [suspended=true] [by=bob]
+//	change job1 [priority=…] [weight=…] [deadline=…] [sla=…|none] [batch=…] [pool=…] [suspended=true] [now=true] [by=bob]
 //	schedule [scheduler=fair] [metric=max-stretch] [delay=fixed=3s]
 //	pools [from=f.xml]                   the allocation file below is read
 //	pools error=…                        the file cannot be read
@@ -110,6 +110,8 @@ func parseChange(t *testing.T, d *datadriven.TestData) wire.Change {
 		case "suspended":
 			c.Suspended = new(bool)
 			*c.Suspended, err = strconv.ParseBool(text)
+		case "now":
+			c.TakeBack, err = strconv.ParseBool(text)
 		}
 		if err != nil {
 			d.Fatalf(t, "%v", err)

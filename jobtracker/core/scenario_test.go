@@ -93,7 +93,7 @@ const scenarioStart = 1_700_000_000_000
 
 func newScenario(t *testing.T) *scenario {
 	return &scenario{
-		t: t, core: New(Config{ID: "jt", Staging: "mem://s/staging"}),
+		t: t, core: New(Config{ID: "jt", Staging: "mem://s/staging", Preemption: true}),
 		streams: make(map[string]Stream), names: make(map[Stream]string),
 		seq: make(map[wire.Kind]uint64), lastPlans: make(map[wire.Kind]string),
 	}

@@ -39,6 +39,7 @@ type (
 		SLA            *[]SLAStep `json:"sla,omitempty"`
 		Batch          *string    `json:"batch,omitempty"`
 		Suspended      *bool      `json:"suspended,omitempty"`
+		TakeBack       bool       `json:"takeBack,omitempty"` // with suspended: kill the running attempts
 	}
 
 	// Scheduling says how jobs share slots. In a change, parts that are left out stay.
@@ -117,7 +118,7 @@ func (t *Settings) toWire() (wire.Settings, error) {
 
 // ChangeOf converts a change to JSON.
 func ChangeOf(c *wire.Change) Change {
-	w := Change{Weight: c.Weight, Batch: c.Batch, Pool: c.Pool, Suspended: c.Suspended}
+	w := Change{Weight: c.Weight, Batch: c.Batch, Pool: c.Pool, Suspended: c.Suspended, TakeBack: c.TakeBack}
 	if c.Priority != nil {
 		text := c.Priority.String()
 		w.Priority = &text
@@ -135,7 +136,7 @@ func ChangeOf(c *wire.Change) Change {
 
 // toWire is the inverse of [ChangeOf], to the millisecond.
 func (c *Change) toWire() (wire.Change, error) {
-	w := wire.Change{Weight: c.Weight, Batch: c.Batch, Pool: c.Pool, Suspended: c.Suspended}
+	w := wire.Change{Weight: c.Weight, Batch: c.Batch, Pool: c.Pool, Suspended: c.Suspended, TakeBack: c.TakeBack}
 	if c.Priority != nil {
 		p, err := wire.ParsePriority(*c.Priority)
 		if err != nil {

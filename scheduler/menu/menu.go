@@ -26,7 +26,7 @@ type entry struct {
 // [forecasting] wrap those that do not.
 var entries = []entry{
 	{"fifo", forecasting(poolLimited(scheduler.FIFO{Minima: true})), Needs{Pools: true}, always(Uses{Priority: true})},
-	{"fair", forecasting(scheduler.Fair{}), Needs{}, always(Uses{Priority: true, Weight: true})},
+	{"fair", forecasting(scheduler.Fair{}), Needs{Shares: true}, always(Uses{Priority: true, Weight: true})},
 	{"flex", poolLimited(flex.Policy{}), Needs{Pools: true}, ofMetric},
 	{"flowflex", poolLimited(flowflex.Policy{}), Needs{Later: true, Pools: true, Early: true}, ofMetric},
 	{"maxsrpt", forecasting(poolLimited(overlap.MaxSRPT{})), Needs{Transfers: true, Pools: true}, always(Uses{})},
@@ -44,6 +44,7 @@ type Needs struct {
 	Later     bool // and Flows
 	Transfers bool // and Bandwidth
 	Pools     bool // bounds of pools; without it Min and Max of a job have its part of them
+	Shares    bool // it divides slots by shares: pools below their fair share get the next slots
 	Early     bool // a reduce phase is in Jobs once the configured part of its maps has ended
 }
 

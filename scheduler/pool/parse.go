@@ -2,17 +2,13 @@ package pool
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
-
-	"github.com/quernmr/quern/wire"
+	"time"
 )
 
 // Limits of a file.
@@ -43,14 +39,18 @@ const SlotMemory = 1024
 //
 // Resources become slots of each phase: one for each vcore and each [SlotMemory], whichever gives
 // fewer. A resource of 0 does not count if the other is above 0. A queue in a queue becomes a
-// pool such as "a.b"; names omit root. Everything else, other resources included, has no effect
-// and gets a warning. Errors and warnings begin with the file's name, from, and the line.
+// pool such as "a.b"; names omit root. Preemption's timeouts, thresholds and allowPreemptionFrom,
+// the lists of users, and the limits of users are described in docs/scheduling.md. Everything
+// else, other resources included, has no effect and gets a warning. Errors and warnings begin with
+// the file's name, from, and the line.
 func Parse(from string, data []byte) (Table, error) {
-	r := &reader{Decoder: xml.NewDecoder(bytes.NewReader(data)), from: from, table: Table{From: from}, jobsDefault: Unlimited, maxDefault: Unlimited}
+	r := &reader{
+		Decoder: xml.NewDecoder(bytes.NewReader(data)), from: from, table: Table{From: from}, jobsDefault: Unlimited, maxDefault: Unlimited,
+		root: given{Pool: unlimited(Root)},
+	}
 	if err := r.file(); err != nil {
 		return Table{}, err
 	}
-	slices.SortFunc(r.table.Pools, func(a, b Pool) int { return cmp.Compare(a.Name, b.Name) })
 	return r.table, nil
 }
 
@@ -60,14 +60,29 @@ type reader struct {
 	from  string
 	table Table
 
-	lines       map[string]int      // where each pool begins, by name
-	jobsDefault int                 // default MaxRunning
-	maxDefault  int                 // default Max, in slots of each phase
-	explicit    map[string]settings // by pool
+	root        given
+	pools       []given
+	lines       map[string]int // where each pool begins, by name
+	jobsDefault int            // default MaxRunning
+	maxDefault  int            // default Max, in slots of each phase
+	preemption  rules          // defaults of the root
 }
 
-// settings marks the settings that a pool overrides, among those with a default in the file.
-type settings struct{ jobs, resources bool }
+// given is a pool as the file has it, before it inherits from others.
+type given struct {
+	Pool
+	line            int
+	jobs, resources bool // the pool overrides defaults of the file
+	rules
+	submit, administer []string // nil: no list
+}
+
+// rules are the rules of preemption that a pool has itself; nil: the pool around it decides.
+type rules struct {
+	minTimeout, fairTimeout *time.Duration
+	threshold               *float64
+	spared                  bool
+}
 
 func (r *reader) fail(format string, args ...any) error {
 	line, _ := r.InputPos()
@@ -76,6 +91,10 @@ func (r *reader) fail(format string, args ...any) error {
 
 func (r *reader) warn(format string, args ...any) {
 	line, _ := r.InputPos()
+	r.warnAt(line, format, args...)
+}
+
+func (r *reader) warnAt(line int, format string, args ...any) {
 	switch n := len(r.table.Warnings); {
 	case n < maxWarnings:
 		r.table.Warnings = append(r.table.Warnings, fmt.Sprintf("%s:%d: %s", r.from, line, fmt.Sprintf(format, args...)))
@@ -85,7 +104,7 @@ func (r *reader) warn(format string, args ...any) {
 }
 
 func (r *reader) file() error {
-	r.lines, r.explicit = make(map[string]int), make(map[string]settings)
+	r.lines = make(map[string]int)
 	root, err := r.child()
 	switch {
 	case err != nil:
@@ -103,7 +122,8 @@ func (r *reader) file() error {
 	} else if more != nil {
 		return r.fail("<%s> after the end of <allocations>", more.Name.Local)
 	}
-	return r.defaults()
+	r.resolve()
+	return nil
 }
 
 // child returns the next element within the open one, or nil.
@@ -148,32 +168,64 @@ func (r *reader) children(read func(*xml.StartElement) error) error {
 // topLevel reads an element directly within <allocations>.
 func (r *reader) topLevel(e *xml.StartElement) (err error) {
 	switch e.Name.Local {
-	case "pool":
-		return r.pool(e, "")
-	case "queue":
-		if name, _ := nameOf(e); strings.TrimSpace(name) == "root" {
+	case "pool", "queue":
+		if name, _ := nameOf(e); strings.TrimSpace(name) == Root {
 			return r.children(func(e *xml.StartElement) error { return r.inRoot(e) })
 		}
 		return r.pool(e, "")
+	case "user":
+		return r.user(e)
 	case "poolMaxJobsDefault", "queueMaxAppsDefault":
 		r.jobsDefault, err = r.number(e)
 		return err
 	case "queueMaxResourcesDefault":
 		r.maxDefault, err = r.slots(e)
 		return err
+	case "userMaxJobsDefault", "userMaxAppsDefault":
+		n, err := r.number(e)
+		r.table.Users = append(r.table.Users, UserLimit{MaxRunning: n})
+		return err
+	case "fairSharePreemptionTimeout", "defaultFairSharePreemptionTimeout":
+		return r.timeout(e, &r.preemption.fairTimeout)
+	case "defaultMinSharePreemptionTimeout":
+		return r.timeout(e, &r.preemption.minTimeout)
+	case "defaultFairSharePreemptionThreshold":
+		return r.threshold(e, &r.preemption)
 	}
 	return r.unknown(e, "")
 }
 
-// inRoot reads an element within the queue root; only queues in it count.
+// inRoot reads an element within the queue root.
 func (r *reader) inRoot(e *xml.StartElement) error {
 	switch e.Name.Local {
 	case "pool", "queue":
 		return r.pool(e, "")
-	case "aclSubmitApps": // only each pool's own list counts
-		return r.skip()
+	case "minMaps", "minReduces", "minResources", "weight": // the root has all slots
+		return r.unknown(e, " of root")
 	}
-	return r.unknown(e, " of root")
+	return r.setting(&r.root, e)
+}
+
+// user reads the limit of a user.
+func (r *reader) user(e *xml.StartElement) error {
+	name, _ := nameOf(e)
+	name = strings.TrimSpace(name)
+	switch {
+	case name == "" || len(name) > maxName:
+		return r.fail("a <user> needs a name of at most %d bytes", maxName)
+	case len(r.table.Users) == maxPools:
+		return r.fail("more than %d users", maxPools)
+	case slices.ContainsFunc(r.table.Users, func(u UserLimit) bool { return u.Name == name }):
+		return r.fail("user %s has two limits", name)
+	}
+	return r.children(func(e *xml.StartElement) error {
+		if e.Name.Local != "maxRunningJobs" && e.Name.Local != "maxRunningApps" {
+			return r.unknown(e, " of user "+name)
+		}
+		n, err := r.number(e)
+		r.table.Users = append(r.table.Users, UserLimit{Name: name, MaxRunning: n})
+		return err
+	})
 }
 
 func (r *reader) unknown(e *xml.StartElement, where string) error {
@@ -212,7 +264,7 @@ func (r *reader) pool(e *xml.StartElement, prefix string) error {
 		return r.fail("a <%s> without a name", e.Name.Local)
 	}
 	name = prefix + name
-	if len(name) > maxName || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
+	if len(name) > maxName || name == Root || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
 		return r.fail("%.60q is not a pool name: want no spaces and at most %d bytes", name, maxName)
 	}
 	if first, exists := r.lines[name]; exists {
@@ -222,11 +274,9 @@ func (r *reader) pool(e *xml.StartElement, prefix string) error {
 		return r.fail("more than %d pools", maxPools)
 	}
 	r.lines[name] = line
-	p := unlimited(name)
-	leaf := true
+	p := given{Pool: unlimited(name), line: line}
 	err := r.children(func(e *xml.StartElement) error {
 		if e.Name.Local == "queue" || e.Name.Local == "pool" {
-			leaf = false
 			return r.pool(e, name+".")
 		}
 		return r.setting(&p, e)
@@ -234,30 +284,20 @@ func (r *reader) pool(e *xml.StartElement, prefix string) error {
 	if err != nil {
 		return err
 	}
-	if !leaf {
-		if !isPlain(&p) {
-			r.warn("the settings of pool %s do not bind the pools in it, which have their own", name)
-		}
-		return nil
-	}
 	for i, tasks := range []string{"maps", "reduces"} {
 		if p.Max[i] != Unlimited && p.Min[i] > p.Max[i] {
 			return r.fail("pool %s: the minimum of %d %s exceeds the maximum of %d", name, p.Min[i], tasks, p.Max[i])
 		}
 	}
-	r.table.Pools = append(r.table.Pools, p)
+	for _, a := range e.Attr {
+		p.Inner = p.Inner || a.Name.Local == "type" && a.Value == "parent"
+	}
+	r.pools = append(r.pools, p)
 	return nil
 }
 
-// isPlain reports whether a pool has no settings.
-func isPlain(p *Pool) bool {
-	none := unlimited(p.Name)
-	return p.Min == none.Min && p.Max == none.Max && p.Weight == 0 && p.MaxRunning == Unlimited && p.Submitters == nil
-}
-
 // setting reads one setting of a pool.
-func (r *reader) setting(p *Pool, e *xml.StartElement) (err error) {
-	explicit := r.explicit[p.Name]
+func (r *reader) setting(p *given, e *xml.StartElement) (err error) {
 	var n int
 	switch e.Name.Local {
 	case "minMaps":
@@ -274,185 +314,40 @@ func (r *reader) setting(p *Pool, e *xml.StartElement) (err error) {
 		}
 	case "maxResources":
 		n, err = r.slots(e)
-		p.Max, explicit.resources = [2]int{n, n}, true
+		p.Max, p.resources = [2]int{n, n}, true
 	case "maxRunningJobs", "maxRunningApps":
 		p.MaxRunning, err = r.number(e)
-		explicit.jobs = true
+		p.jobs = true
 	case "weight":
 		p.Weight, err = r.weight(e)
 	case "aclSubmitApps":
-		p.Submitters, err = r.submitters(p.Name)
+		p.submit, err = r.users(e, p.Name)
+	case "aclAdministerApps":
+		p.administer, err = r.users(e, p.Name)
+	case "minSharePreemptionTimeout":
+		err = r.timeout(e, &p.minTimeout)
+	case "fairSharePreemptionTimeout":
+		err = r.timeout(e, &p.fairTimeout)
+	case "fairSharePreemptionThreshold":
+		err = r.threshold(e, &p.rules)
+	case "allowPreemptionFrom":
+		var allowed bool
+		allowed, err = r.boolean(e)
+		p.spared = !allowed
 	default:
 		return r.unknown(e, " of pool "+p.Name)
 	}
-	r.explicit[p.Name] = explicit
 	return err
 }
 
-// defaults applies the file's defaults to pools that do not override them.
-func (r *reader) defaults() error {
-	if _, ok := r.lines[wire.DefaultPool]; !ok && (r.jobsDefault != Unlimited || r.maxDefault != Unlimited) {
-		r.table.Pools = append(r.table.Pools, unlimited(wire.DefaultPool))
-	}
-	for i := range r.table.Pools {
-		p := &r.table.Pools[i]
-		explicit := r.explicit[p.Name]
-		if !explicit.jobs {
-			p.MaxRunning = r.jobsDefault
-		}
-		if r.maxDefault == Unlimited || explicit.resources {
-			continue
-		}
-		for phase := range p.Max {
-			if p.Max[phase] == Unlimited {
-				p.Max[phase] = max(r.maxDefault, p.Min[phase])
-			}
-		}
-	}
-	return nil
+func (r *reader) timeout(e *xml.StartElement, into **time.Duration) error {
+	d, err := r.seconds(e)
+	*into = &d
+	return err
 }
 
-// text reads the content of an element that has only text.
-func (r *reader) text() (string, error) {
-	var b strings.Builder
-	for {
-		token, err := r.Token()
-		switch t := token.(type) {
-		case xml.CharData:
-			b.Write(t)
-		case xml.StartElement:
-			return "", r.fail("unexpected <%s>", t.Name.Local)
-		case xml.EndElement:
-			return b.String(), nil
-		}
-		var syntax *xml.SyntaxError
-		if errors.As(err, &syntax) {
-			return "", fmt.Errorf("%s:%d: %s", r.from, syntax.Line, syntax.Msg)
-		}
-		if err != nil {
-			return "", r.fail("%v", err)
-		}
-	}
-}
-
-func (r *reader) number(e *xml.StartElement) (int, error) {
-	text, err := r.text()
-	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(text))
-	if err != nil || n < 0 || n > maxAmount {
-		return 0, r.fail("%s is %q: want a whole number from 0 to %d", e.Name.Local, text, maxAmount)
-	}
-	return n, nil
-}
-
-func (r *reader) weight(e *xml.StartElement) (float64, error) {
-	text, err := r.text()
-	if err != nil {
-		return 0, err
-	}
-	w, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	if err != nil || !(w >= minWeight && w <= 1/minWeight) || math.IsNaN(w) {
-		return 0, r.fail("%s is %q: want a number from %v to %v", e.Name.Local, text, minWeight, 1/minWeight)
-	}
-	return w, nil
-}
-
-// minWeight keeps weights above rounding errors.
-const minWeight = 1e-6
-
-// slots reads resources as slots. It returns Unlimited if they do not limit slots.
-func (r *reader) slots(e *xml.StartElement) (int, error) {
-	text, err := r.text()
-	if err != nil {
-		return 0, err
-	}
-	memory, cores, others, err := resources(text)
-	for _, name := range others {
-		r.warn("resource %s of %s is not known to Quern and has no effect", name, e.Name.Local)
-	}
-	switch {
-	case err != nil:
-		return 0, r.fail("%s is %q: want \"X mb, N vcores\" or \"N vcores\"", e.Name.Local, strings.TrimSpace(text))
-	case memory < 0 && cores < 0 && len(others) > 0:
-		return Unlimited, nil
-	case memory < 0 && cores < 0:
-		r.warn("%s is %q: percentages of a cluster are not known to Quern and have no effect", e.Name.Local, strings.TrimSpace(text))
-		return Unlimited, nil
-	case memory <= 0 && cores <= 0:
-		return 0, nil
-	case memory <= 0:
-		return cores, nil
-	case cores <= 0:
-		return memory / SlotMemory, nil
-	}
-	return min(memory/SlotMemory, cores), nil
-}
-
-// resources reads "X mb, N vcores" in any order and without one of them, or "memory-mb=X,
-// vcores=N" with other resources. Missing values and percentages are -1.
-func resources(text string) (memory, cores int, others []string, err error) {
-	memory, cores = -1, -1
-	if strings.Contains(text, "%") {
-		return memory, cores, nil, nil
-	}
-	bad := errors.New("no resources")
-	for part := range strings.SplitSeq(text, ",") {
-		part = strings.TrimSpace(part)
-		unit, number, named := strings.Cut(part, "=")
-		if !named {
-			digits := len(part) - len(strings.TrimLeft(part, "0123456789"))
-			number, unit = part[:digits], part[digits:]
-		}
-		unit = strings.TrimSpace(unit)
-		into := &memory
-		switch strings.ToLower(unit) {
-		case "mb", "memory-mb":
-		case "vcores", "vcore":
-			into = &cores
-		default:
-			if !named || !isResource(unit) {
-				return 0, 0, nil, bad
-			}
-			others = append(others, unit)
-			continue
-		}
-		n, err := strconv.Atoi(strings.TrimSpace(number))
-		if err != nil || n < 0 || n > maxAmount {
-			return 0, 0, nil, bad
-		}
-		*into = n
-	}
-	return memory, cores, others, nil
-}
-
-// isResource reports whether text can be the name of a resource, such as "yarn.io/gpu".
-func isResource(text string) bool {
-	strange := func(c rune) bool {
-		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._-/", c))
-	}
-	return text != "" && len(text) <= maxName && !strings.ContainsFunc(text, strange)
-}
-
-// submitters reads Hadoop's list of users and, after a space, groups. nil means all users.
-func (r *reader) submitters(pool string) ([]string, error) {
-	text, err := r.text()
-	if err != nil || strings.TrimSpace(text) == "*" {
-		return nil, err
-	}
-	users, groups, _ := strings.Cut(text, " ")
-	if groups = strings.TrimSpace(groups); groups != "" {
-		r.warn("groups %q of pool %s are not known to Quern: name the users", groups, pool)
-	}
-	var all []string
-	for user := range strings.SplitSeq(users, ",") {
-		if user = strings.TrimSpace(user); user != "" {
-			all = append(all, user)
-		}
-	}
-	if all == nil {
-		all = []string{""} // matches no user
-	}
-	return all, nil
+func (r *reader) threshold(e *xml.StartElement, into *rules) error {
+	x, err := r.fraction(e)
+	into.threshold = &x
+	return err
 }

@@ -23,6 +23,7 @@ import (
 // TestScenarios runs testdata/*.txt. Directives:
 //
 //	parse              the table in the given file, or its error
+//	standings slots=N [reduce]  the pools of the given jobs, as Table.Standings compares them
 //	shape slots=N [reduce]   the given jobs after Table.Apply of the last table, and FAIR's
 //	                   slots for them; jobs are one a line as in
 //	                   "job1 pool=a max=4 weight=2 priority=1 arrived=2s work=4"
@@ -36,8 +37,11 @@ func TestScenarios(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
 			var table pool.Table
 			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-				if d.Cmd == "shape" {
+				switch d.Cmd {
+				case "shape":
 					return shape(t, d, &table)
+				case "standings":
+					return standings(t, d, &table)
 				}
 				var err error
 				if table, err = pool.Parse("f.xml", []byte(d.Input)); err != nil {
@@ -56,7 +60,22 @@ func show(table *pool.Table) string {
 		if p.Submitters != nil {
 			fmt.Fprintf(&b, " submitters=%q", p.Submitters)
 		}
+		if p.Administrators != nil {
+			fmt.Fprintf(&b, " administrators=%q", p.Administrators)
+		}
+		if p.Inner {
+			b.WriteString(" inner")
+		}
+		if x := p.Preemption; x != nil {
+			fmt.Fprintf(&b, " below min=%v below %v of fair=%v", x.MinTimeout, x.Threshold, x.FairTimeout)
+			if x.Spared {
+				b.WriteString(" spared")
+			}
+		}
 		b.WriteString("\n")
+	}
+	for _, u := range table.Users {
+		fmt.Fprintf(&b, "user %q jobs=%d\n", u.Name, u.MaxRunning)
 	}
 	for _, w := range table.Warnings {
 		fmt.Fprintln(&b, "warning:", w)
@@ -66,7 +85,8 @@ func show(table *pool.Table) string {
 
 func job(n int) wire.JobID { return wire.JobID{Start: 1, N: n} }
 
-func shape(t *testing.T, d *datadriven.TestData, table *pool.Table) string {
+// snapshotOf reads a snapshot and the pools of its jobs.
+func snapshotOf(t *testing.T, d *datadriven.TestData) (scheduler.Snapshot, func(wire.JobID) string) {
 	s := scheduler.Snapshot{Phase: wire.Map}
 	d.ScanArgs(t, "slots", &s.Slots)
 	if d.HasArg("reduce") {
@@ -87,6 +107,8 @@ func shape(t *testing.T, d *datadriven.TestData, table *pool.Table) string {
 				pools[j.ID] = value
 			case "max":
 				j.Max, err = strconv.Atoi(value)
+			case "running":
+				j.Running, err = strconv.Atoi(value)
 			case "work":
 				j.Work, err = strconv.ParseFloat(value, 64)
 			case "weight":
@@ -102,11 +124,25 @@ func shape(t *testing.T, d *datadriven.TestData, table *pool.Table) string {
 		}
 		s.Jobs = append(s.Jobs, j)
 	}
+	return s, func(id wire.JobID) string { return pools[id] }
+}
+
+func standings(t *testing.T, d *datadriven.TestData, table *pool.Table) string {
+	var b strings.Builder
+	s, poolOf := snapshotOf(t, d)
+	for _, x := range table.Standings(&s, poolOf) {
+		fmt.Fprintf(&b, "%s running=%d demand=%d min=%d fair=%.4g share=%.4g\n", x.Pool.Name, x.Running, x.Demand, x.Min, x.Fair, x.Share)
+	}
+	return b.String()
+}
+
+func shape(t *testing.T, d *datadriven.TestData, table *pool.Table) string {
+	s, poolOf := snapshotOf(t, d)
 	by := "fair"
 	if d.HasArg("by") {
 		d.ScanArgs(t, "by", &by)
 	}
-	shaped := table.Apply(s, func(id wire.JobID) string { return pools[id] }, menu.NeedsOf(by).Pools)
+	shaped := table.Apply(s, poolOf, menu.NeedsOf(by).Pools)
 	policy, err := menu.Policy(by)
 	if err != nil {
 		return err.Error()

@@ -2,7 +2,6 @@ package pool
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 
@@ -11,34 +10,29 @@ import (
 )
 
 // Apply applies the pools to the jobs of a snapshot; poolOf returns the name of a job's pool. It
-// sets each job's Share: the weights of pools divide the slots like water, then the weights of
-// goals divide each pool among its jobs. Slots that a job cannot use go to its pool first.
+// sets each job's Share: the weights of pools divide the slots like water, from the root on, then
+// the weights of goals divide each pool among its jobs. Slots that a job cannot use go to its pool
+// first, then to the pools beside it.
 //
 // With keepPools the snapshot gets the pools' bounds in Pools, and the policy divides them.
-// Otherwise each job's Min and Max become its parts of the pool's minimum and maximum.
+// Otherwise each job's Min and Max become its parts of the pool's minimum and maximum. The bounds
+// of an inner pool are always divided among the pools in it, by weight.
 //
 // Apply ignores MaxRunning: the snapshot has only jobs that may run. O(J log J) for J jobs.
 func (t *Table) Apply(s scheduler.Snapshot, poolOf func(wire.JobID) string, keepPools bool) scheduler.Snapshot {
 	s.Jobs = slices.Clone(s.Jobs)
-	members := make(map[string][]*scheduler.Job)
-	for i := range s.Jobs {
-		name := cmp.Or(poolOf(s.Jobs[i].ID), wire.DefaultPool)
-		members[name] = append(members[name], &s.Jobs[i])
+	leaves := t.tree(&s, poolOf).leaves
+	shares := make([]scheduler.Share, len(leaves))
+	for i, n := range leaves {
+		slices.SortFunc(n.jobs, precedence)
+		shares[i] = n.bounds
 	}
-	names := slices.Sorted(maps.Keys(members))
-	shares := make([]scheduler.Share, len(names))
-	for i, name := range names {
-		p, _ := t.Find(name)
-		slices.SortFunc(members[name], precedence)
-		shares[i] = p.bounds(PhaseIndex(s.Phase), members[name])
-	}
-	scaled := scaleMinima(shares, s.Slots)
-	level := scheduler.WaterLevel(scaled, s.Slots)
-	for i, name := range names {
-		divide(members[name], shares[i], shares[i].At(level), keepPools)
-		if p, _ := t.Find(name); keepPools && p.isBounded(PhaseIndex(s.Phase)) {
-			s.Pools = append(s.Pools, scheduler.Pool{Min: scaled[i].Min, Max: shares[i].Max})
-			for _, j := range members[name] {
+	for i, scaled := range scaleMinima(shares, float64(s.Slots)) {
+		n := leaves[i]
+		divide(n.jobs, n.bounds, n.share, keepPools)
+		if keepPools && n.isBounded(PhaseIndex(s.Phase)) {
+			s.Pools = append(s.Pools, scheduler.Pool{Min: scaled.Min, Max: n.bounds.Max})
+			for _, j := range n.jobs {
 				j.Pool = len(s.Pools)
 			}
 		}
@@ -46,8 +40,43 @@ func (t *Table) Apply(s scheduler.Snapshot, poolOf func(wire.JobID) string, keep
 	return s
 }
 
-// isBounded reports whether a pool bounds its jobs' slots.
-func (p *Pool) isBounded(phase int) bool { return p.Min[phase] > 0 || p.Max[phase] != Unlimited }
+// isBounded reports whether a pool, or one around it, bounds its jobs' slots.
+func (n *node) isBounded(phase int) bool {
+	usable := 0
+	for _, j := range n.jobs {
+		usable += j.Max
+	}
+	return n.pool.Min[phase] > 0 || n.pool.Max[phase] != Unlimited || n.bounds.Min > 0 || n.bounds.Max < usable
+}
+
+// Standing compares the slots of a pool with its shares, for preemption.
+type Standing struct {
+	Pool    Pool
+	Running int     // slots of its jobs in the snapshot
+	Demand  int     // slots that these could use
+	Min     int     // guaranteed; at most Demand
+	Fair    float64 // its fair share of the slots among the pools with jobs: Hadoop's instantaneous one
+	Share   float64 // the same, with what other pools cannot use
+}
+
+// Standings returns the standings of the pools with jobs in a snapshot, by name. The snapshot is one
+// before Apply, or one that Apply returned for the same table with keepPools.
+func (t *Table) Standings(s *scheduler.Snapshot, poolOf func(wire.JobID) string) []Standing {
+	leaves := t.tree(s, poolOf).leaves
+	all := make([]Standing, len(leaves))
+	shares := make([]scheduler.Share, len(leaves))
+	for i, n := range leaves {
+		shares[i] = n.bounds
+	}
+	for i, scaled := range scaleMinima(shares, float64(s.Slots)) {
+		n := leaves[i]
+		all[i] = Standing{Pool: n.pool, Demand: n.bounds.Max, Min: scaled.Min, Fair: n.fair, Share: n.share}
+		for _, j := range n.jobs {
+			all[i].Running += j.Running
+		}
+	}
+	return all
+}
 
 // PhaseIndex returns a phase's index in Min and Max.
 func PhaseIndex(k wire.Kind) int {
@@ -60,35 +89,6 @@ func PhaseIndex(k wire.Kind) int {
 // precedence orders the jobs of a pool: the first gets leftover slots.
 func precedence(a, b *scheduler.Job) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Arrived, b.Arrived), a.ID.Compare(b.ID))
-}
-
-// bounds returns the pool's bounds for its present jobs: neither its maximum nor its minimum
-// exceeds the sum of their maxima.
-func (p *Pool) bounds(phase int, jobs []*scheduler.Job) scheduler.Share {
-	usable := 0
-	for _, j := range jobs {
-		usable += j.Max
-	}
-	if p.Max[phase] != Unlimited {
-		usable = min(usable, p.Max[phase])
-	}
-	return scheduler.Share{Min: min(p.Min[phase], usable), Max: usable, Weight: p.Weight}
-}
-
-// scaleMinima reduces minima that together exceed the slots.
-func scaleMinima(shares []scheduler.Share, slots int) []scheduler.Share {
-	total := 0
-	for _, s := range shares {
-		total += s.Min
-	}
-	if total <= slots {
-		return shares
-	}
-	shares = slices.Clone(shares)
-	for i := range shares {
-		shares[i].Min = int(float64(shares[i].Min) * float64(slots) / float64(total))
-	}
-	return shares
 }
 
 // divide sets the Share of a pool's jobs to their parts of its slots. Without keepPools it also
@@ -119,7 +119,7 @@ func divide(jobs []*scheduler.Job, bounds scheduler.Share, slots float64, keepPo
 			shares[i].Min = min(fine, shares[i].Max)
 		}
 	}
-	level := scheduler.WaterLevel(shares, int(math.Round(slots*fine)))
+	level := scheduler.WaterLevel(shares, math.Round(slots*fine))
 	for i, s := range shares {
 		jobs[i].Share = max(s.At(level)/fine, 1.0/fine)
 	}

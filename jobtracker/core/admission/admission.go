@@ -16,9 +16,9 @@
 //
 //	D1  Accepted requests are bounded, for the log. Every policy can compute with accepted
 //	    settings.
-//	D2  If the caller is known ([Caller.Known]), only the job's owner and administrators may
-//	    kill or change a job. A pool with a list of users takes only their jobs, and jobs that
-//	    an administrator puts there.
+//	D2  If the caller is known ([Caller.Known]), only the job's owner, administrators of
+//	    its pool and administrators of the cluster may kill or change a job. A pool with a list
+//	    of users takes only their jobs, and jobs that an administrator puts there.
 //	D3  No two submissions share a staging directory: the job tracker removes it in the end.
 //	D4  A repeated request is accepted again from the same user or an administrator: a
 //	    submission with a known key, a kill of a job that stops. The exception is a submission

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/scheduler/pool"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -75,18 +76,35 @@ func checkPool(f *facts.Facts, name, owner string, by Caller) error {
 	p, ok := table.Find(name)
 	switch {
 	case !ok:
-		names := []string{wire.DefaultPool}
-		for _, p := range table.Pools {
-			if p.Name != wire.DefaultPool {
-				names = append(names, p.Name)
-			}
-		}
-		slices.Sort(names)
-		return fmt.Errorf("%w: pool %q is unknown; there are %v", ErrBadSettings, name, names)
-	case !by.Admin && !p.Admits(owner):
+		return fmt.Errorf("%w: pool %q is unknown; there are %v", ErrBadSettings, name, poolNames(table))
+	case p.Inner:
+		return fmt.Errorf("%w: pool %s takes no jobs: it is for the pools in it; there are %v", ErrBadSettings, name, poolNames(table))
+	case !by.Admin && !p.Admits(owner) && !p.AdministeredBy(by.Name):
 		return fmt.Errorf("%w: pool %s is not open to %q", ErrNotAllowed, p.Name, owner)
 	}
 	return nil
+}
+
+// poolNames lists the pools that take jobs.
+func poolNames(table *pool.Table) []string {
+	names := []string{wire.DefaultPool}
+	for _, p := range table.Pools {
+		if p.Name != wire.DefaultPool && !p.Inner {
+			names = append(names, p.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// authorize returns an error if the caller may not do this to a job: its owner, the administrators
+// of its pool and those of the cluster may.
+func authorize(f *facts.Facts, by Caller, do string, job wire.JobID, s *facts.Submission) error {
+	_, table := f.Pools()
+	if p, _ := table.Find(s.Pool()); by.Known() && p.AdministeredBy(by.Name) {
+		return nil
+	}
+	return by.authorize(do, job, s.Owner())
 }
 
 // Change decides on a change of job settings; wall is the time in Unix milliseconds. It returns
@@ -100,8 +118,11 @@ func Change(f *facts.Facts, id wire.JobID, c wire.Change, by Caller, wall int64)
 	if j.Ended() || !s.Open() {
 		return nil, fmt.Errorf("%v: %w", id, ErrJobEnded)
 	}
-	if err := by.authorize("change", id, s.Owner()); err != nil {
+	if err := authorize(f, by, "change", id, s); err != nil {
 		return nil, err
+	}
+	if c.TakeBack && (c.Suspended == nil || !*c.Suspended) {
+		return nil, fmt.Errorf("%v: %w: only a change that suspends a job can take its slots back", id, ErrBadSettings)
 	}
 	err := checkSettings(ChangeFact(s, c, wall).Settings)
 	if err == nil && c.Pool != nil {
@@ -115,9 +136,9 @@ func Change(f *facts.Facts, id wire.JobID, c wire.Change, by Caller, wall int64)
 
 // Kill decides on a kill of a job; j is nil if the job is unknown. If settled, err is the answer;
 // else the job must stop first.
-func Kill(id wire.JobID, j *facts.Job, by Caller) (settled bool, err error) {
+func Kill(f *facts.Facts, id wire.JobID, j *facts.Job, by Caller) (settled bool, err error) {
 	if j != nil && !j.Ended() {
-		if err := by.authorize("kill", id, j.Submission().Owner()); err != nil {
+		if err := authorize(f, by, "kill", id, j.Submission()); err != nil {
 			return true, err
 		}
 	}

@@ -208,7 +208,7 @@ func TestChangeAndKill(t *testing.T) {
 		if !errors.Is(err, c.change) || err != nil && !strings.Contains(err.Error(), c.job.String()) || err == nil && s != f.Find(c.job).Submission() {
 			t.Errorf("%s changes: %v, %v", c.what, s, err)
 		}
-		settled, err := Kill(c.job, f.Find(c.job), c.by)
+		settled, err := Kill(f, c.job, f.Find(c.job), c.by)
 		if !settled {
 			err = mustStop
 		}

@@ -83,6 +83,8 @@ func blankFact(number byte) Fact {
 		return new(OperatorExcluded)
 	case 27:
 		return new(OperatorReadmitted)
+	case poolTree:
+		return new(PoolsChanged)
 	}
 	return nil
 }

@@ -56,7 +56,16 @@ type PoolsChanged struct {
 	Table pool.Table `msgpack:"t"`
 }
 
-func (*PoolsChanged) number() byte   { return 19 }
+// poolTree is the number of a pool table with inner pools, preemption, administrators or limits of
+// users. A build without them would lose them: it does not know the number, and stops.
+const poolTree = 28
+
+func (x *PoolsChanged) number() byte {
+	if x.Table.IsTree() {
+		return poolTree
+	}
+	return 19
+}
 func (x *PoolsChanged) Name() string { return fmt.Sprintf("pools-changed %d", x.N) }
 func (x *PoolsChanged) Fits(f *Facts) bool {
 	return x.N == f.pools.N+1

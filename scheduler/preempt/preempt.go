@@ -1,0 +1,177 @@
+// Package preempt decides which running attempts are killed, so that pools that starve get slots.
+//
+// A pool starves if it has had fewer slots than its minimum, or than a fraction of its fair share,
+// for longer than its timeouts; what it cannot use does not count. [Watch] keeps since when. A pool
+// that starves wants its minimum, or its whole fair share. [Choose] then takes attempts of pools
+// that have more than their own share:
+//
+//	P1  No pool falls below its share or its minimum, and none that is spared loses an attempt.
+//	P2  Never more attempts than slots are missing. Slots that are free or will be, because their
+//	    attempts are being killed, come first.
+//	P3  The youngest attempts go first, ties by id.
+//	P4  An attempt that nears its end stays, and so does one that cannot be killed any more.
+//
+// As soon as attempts are killed for a pool, its timeouts begin again. So if the slots do not help
+// it, such as slots on task trackers that its jobs do not use, it does not kill again and again.
+//
+// Everything here is a function of values, without clock and I/O.
+package preempt
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/quernmr/quern/scheduler/pool"
+	"github.com/quernmr/quern/wire"
+)
+
+// Standing is what a pool has and may have. Even says whether the scheduler divides slots by fair
+// shares: under others, only minima count.
+type Standing = pool.Standing
+
+// wanted returns how many slots a pool should have, of which it misses some.
+type wants struct{ least, fair int }
+
+// wantsOf returns what a pool wants now, and 0 for what it does not miss.
+func wantsOf(s *Standing, even bool) (w wants) {
+	x := s.Pool.Preemption
+	if x == nil {
+		return w
+	}
+	if least := min(s.Min, s.Demand); x.MinTimeout > 0 && s.Running < least {
+		w.least = least
+	}
+	if x.FairTimeout > 0 && even && float64(s.Running) < min(x.Threshold*s.Fair, float64(s.Demand)) {
+		w.fair = int(min(s.Fair, s.Share, float64(s.Demand)) + rounding)
+	}
+	return w
+}
+
+// rounding bounds the rounding error of shares.
+const rounding = 1e-6
+
+// Watch keeps since when pools have too few slots of a phase. Its zero value has seen nothing.
+type Watch struct{ since map[string]began }
+
+// began has the times at which a pool began to miss slots of its minimum, and of its fair share.
+type began struct{ least, fair time.Duration }
+
+const never = time.Duration(math.MaxInt64)
+
+// Look compares the pools with their shares at a time. It returns how many slots each pool should
+// have that has missed them for its timeout; 0 for the others.
+func (w *Watch) Look(all []Standing, even bool, now time.Duration) []int {
+	since, targets := make(map[string]began), make([]int, len(all))
+	for i := range all {
+		s := &all[i]
+		missing := wantsOf(s, even)
+		if missing == (wants{}) {
+			continue
+		}
+		b, known := w.since[s.Pool.Name]
+		if !known {
+			b = began{never, never}
+		}
+		b.least, b.fair = sinceWhen(missing.least, b.least, now), sinceWhen(missing.fair, b.fair, now)
+		since[s.Pool.Name] = b
+		if missing.least > 0 && now-b.least >= s.Pool.Preemption.MinTimeout {
+			targets[i] = missing.least
+		}
+		if missing.fair > 0 && now-b.fair >= s.Pool.Preemption.FairTimeout {
+			targets[i] = max(targets[i], missing.fair)
+		}
+	}
+	w.since = since
+	return targets
+}
+
+func sinceWhen(missing int, began, now time.Duration) time.Duration {
+	if missing == 0 {
+		return never
+	}
+	return min(began, now)
+}
+
+// Restart begins the timeouts of a pool again, when attempts are killed for it.
+func (w *Watch) Restart(name string) { delete(w.since, name) }
+
+// Pool is a pool when attempts are chosen.
+type Pool struct {
+	Running int  // slots in use, without those of killed attempts
+	Keep    int  // slots that others may not take
+	Target  int  // slots that it should have; 0: it does not starve
+	Spared  bool // nothing is taken from it
+}
+
+// Keep returns how many slots of a pool others may not take: its share, and its minimum.
+func Keep(s *Standing) int {
+	return max(int(math.Ceil(s.Share-rounding)), min(s.Min, s.Demand))
+}
+
+// Attempt is a running attempt that may be killed.
+type Attempt struct {
+	ID   wire.AttemptID
+	Pool int           // index of its pool
+	Age  time.Duration // since its launch
+	Task time.Duration // estimated time of the task; 0: unknown
+}
+
+// soon is how long a slot is worth waiting for.
+const soon = time.Second
+
+// lastPart of a task's time is too little to lose all the rest for it.
+const lastPart = 10
+
+// NearsEnd reports whether an attempt is expected to end soon: within a second, or a tenth of the
+// task's time. A task that takes longer than estimated is expected to take as much time again as
+// it is late, and at least that tenth.
+func (a *Attempt) NearsEnd() bool {
+	if a.Task <= 0 {
+		return false
+	}
+	tenth := a.Task / lastPart
+	rest := a.Task - a.Age
+	if rest < 0 {
+		rest = max(-rest, tenth)
+	}
+	return rest <= max(soon, tenth)
+}
+
+// Choose returns the indexes of the attempts to kill, in order. free counts the slots that are free
+// or will be soon. O(A log A) for A attempts.
+func Choose(pools []Pool, attempts []Attempt, free int) []int {
+	missing := -free
+	spare := make([]int, len(pools))
+	for i, p := range pools {
+		missing += max(0, p.Target-p.Running)
+		if !p.Spared && p.Target == 0 {
+			spare[i] = max(0, p.Running-p.Keep)
+		}
+	}
+	if missing <= 0 {
+		return nil
+	}
+	order := make([]int, 0, len(attempts))
+	for i := range attempts {
+		if a := &attempts[i]; spare[a.Pool] > 0 && !a.NearsEnd() {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(x, y int) int { return younger(&attempts[x], &attempts[y]) })
+	chosen := make([]int, 0, min(missing, len(order)))
+	for _, i := range order {
+		if len(chosen) == missing {
+			break
+		}
+		if p := attempts[i].Pool; spare[p] > 0 {
+			spare[p]--
+			chosen = append(chosen, i)
+		}
+	}
+	return chosen
+}
+
+// younger orders attempts: the youngest first.
+func younger(a, b *Attempt) int { return cmp.Or(cmp.Compare(a.Age, b.Age), a.ID.Compare(b.ID)) }
