@@ -32,6 +32,7 @@
 //
 //	facts       the replicated state
 //	admission   which requests of clients are accepted
+//	quota       how many jobs there are, and which may begin
 //	handshake   answers on a tracker's stream until the tracker is welcomed
 //	assign      which task runs in which free slot
 //	placement   which tracker is a partition's home, and how long a ready partition waits there
@@ -58,7 +59,7 @@
 //	free slots         assigning.go implements the interface that package assign needs
 //	plans              allocate.go snapshot.go scheduling.go pools.go shares.go; planlog.go
 //	estimates          forecast.go profile.go
-//	clients            requests.go refused.go; status.go explain.go holds.go clusterstatus.go
+//	clients            requests.go refused.go limits.go; status.go explain.go holds.go clusterstatus.go
 //	others             tidy.go loglines.go
 //
 // # One Step
@@ -72,7 +73,8 @@
 //	            timers.alarms                   touches jobs if the time of an alarm has come
 //	            advanceTouched                  advances each job that was touched: something
 //	                                            happened that the job may have waited for
-//	            checkDrains, advanceTouched     drained trackers touch jobs again
+//	            checkDrains, beginJobs,         drained trackers touch jobs again, and jobs in line
+//	            advanceTouched                  begin
 //	            launchQueuedServices            launches queued setups, commits, cleanups, fences
 //	            fillSlots                       launches second attempts for deadlines, maps,
 //	                                            reduces in slots reserved for them, and other
@@ -173,6 +175,7 @@ type Config struct {
 	DrainServeTime, DrainMaxTime time.Duration
 
 	Scheduling wire.Scheduling // default scheduling; default fifo, sum-response, none
+	Limits     Limits          // of jobs, requests and what a job may ask
 }
 
 // Core is the state machine of one job tracker.

@@ -12,6 +12,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/forecast"
 	"github.com/quernmr/quern/jobtracker/core/health"
 	"github.com/quernmr/quern/jobtracker/core/profiles"
+	"github.com/quernmr/quern/jobtracker/core/quota"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -55,6 +56,7 @@ type leader struct {
 	roundRobin   int // 1 + index of the tracker that got the last home or service attempt
 	shares       shuffleShares
 	requests     requests
+	limited      limited
 	fetches      health.Fetches
 	sharing      sharing
 	profiles     *profiles.Store
@@ -92,6 +94,7 @@ func newLeader(c *Core) *leader {
 	l.phases = [2]phase{newPhase(wire.Map), newPhase(wire.Reduce)}
 	l.assign = assign.New(assignCluster{l}, queuesLast*c.cfg.PlanPeriod)
 	l.profiles = profiles.New(facts.MaxEndedJobs, maxProfiled)
+	l.limited.quota = quota.New(c.cfg.Limits.Limits)
 	l.setPools()
 	l.useScheduling()
 	for t := range l.facts.Trackers() {
@@ -160,14 +163,19 @@ func (l *leader) handle(ev Event) {
 	case PoolsRead:
 		l.poolsRead(ev)
 	case SplitsLoaded:
+		l.effectEnded(ev.Epoch)
 		l.splitsLoaded(ev)
 	case StagingRemoved:
+		l.effectEnded(ev.Epoch)
 		l.stagingRemoved(ev)
 	case HistoryWritten:
+		l.effectEnded(ev.Epoch)
 		l.historyWritten(ev)
 	case HistoryLoaded:
+		l.effectEnded(ev.Epoch)
 		l.historyLoaded(ev)
 	case Tidied:
+		l.effectEnded(ev.Epoch)
 		l.tidied(ev)
 	case Allocated:
 		l.allocated(ev)
@@ -284,6 +292,7 @@ func (l *leader) finishStep() {
 	}
 	l.advanceTouched()
 	l.checkDrains()
+	l.beginJobs()
 	l.advanceTouched()
 	l.launchQueuedServices()
 	l.fillSlots()

@@ -59,10 +59,7 @@ type Exceeded struct {
 }
 
 func (e *Exceeded) Error() string {
-	if e.Of == "" {
-		return fmt.Sprintf("the cluster has %d unfinished jobs, %d more exceed the limit %s=%d", e.Have, e.More, e.Limit, e.Max)
-	}
-	return fmt.Sprintf("%s has %d unfinished jobs, %d more exceed the limit %s=%d", e.Of, e.Have, e.More, e.Limit, e.Max)
+	return fmt.Sprintf("unfinished jobs of %s: %d, with the submission %d, at most %d (%s)", cmp.Or(e.Of, "the cluster"), e.Have, e.Have+e.More, e.Max, e.Limit)
 }
 
 // Quota has the counts and the waiting jobs. Make one with New.
@@ -295,11 +292,7 @@ func (q *Quota) Why(n int) string {
 			before += i
 		}
 	}
-	of := "the cluster"
-	if x.Of != "" {
-		of = x.Of
-	}
-	return fmt.Sprintf("it waits in line, since %s runs %d jobs and the limit is %s=%d; %d jobs come before it", of, x.Have, name, x.Max, before)
+	return fmt.Sprintf("it waits in line; running jobs of %s: %d, at most %d (%s); waiting jobs before it: %d", cmp.Or(x.Of, "the cluster"), x.Have, x.Max, name, before)
 }
 
 func compareOwners(a, b owner) int {

@@ -200,11 +200,11 @@ func TestTexts(t *testing.T) {
 	}
 	q.Next()
 	for _, c := range []struct{ got, want string }{
-		{q.Why(3), "it waits in line, since the cluster runs 1 jobs and the limit is running=1; 1 jobs come before it"},
+		{q.Why(3), "it waits in line; running jobs of the cluster: 1, at most 1 (running); waiting jobs before it: 1"},
 		{q.Why(1), ""},
-		{fmt.Sprint(q.Reserve("k", ann, 1)), "pool etl has 2 unfinished jobs, 1 more exceed the limit pool-jobs=2"},
-		{fmt.Sprint(q.Reserve("k", Job{User: "ann", Pool: "default"}, 2)), "the cluster has 3 unfinished jobs, 2 more exceed the limit jobs=4"},
-		{fmt.Sprint(q.CheckMove("etl", 1)), "pool etl has 2 unfinished jobs, 1 more exceed the limit pool-jobs=2"},
+		{fmt.Sprint(q.Reserve("k", ann, 1)), "unfinished jobs of pool etl: 2, with the submission 3, at most 2 (pool-jobs)"},
+		{fmt.Sprint(q.Reserve("k", Job{User: "ann", Pool: "default"}, 2)), "unfinished jobs of the cluster: 3, with the submission 5, at most 4 (jobs)"},
+		{fmt.Sprint(q.CheckMove("etl", 1)), "unfinished jobs of pool etl: 2, with the submission 3, at most 2 (pool-jobs)"},
 		{fmt.Sprint(q.CheckMove("default", 1)), "<nil>"},
 	} {
 		if c.got != c.want {
@@ -213,7 +213,7 @@ func TestTexts(t *testing.T) {
 	}
 	err := New(Limits{Jobs: Bound{User: 1}}).Reserve("k", ann, 2)
 	var e *Exceeded
-	if !errors.As(err, &e) || e.Limit != "user-jobs" || !strings.HasPrefix(e.Error(), "user ann has 0") {
+	if !errors.As(err, &e) || e.Limit != "user-jobs" || !strings.HasPrefix(e.Error(), "unfinished jobs of user ann: 0, with") {
 		t.Errorf("%v", err)
 	}
 }
