@@ -97,7 +97,7 @@ func (m *Maximum) Cap(s jobsettings.Settings) jobsettings.Settings {
 	return s
 }
 
-// capped returns the lower of two limits, of which 0 means none.
+// capped returns the lower of two limits; a limit of 0 is none.
 func capped[T int | int64](asked, most T) T {
 	if most > 0 && (asked == 0 || asked > most) {
 		return most

@@ -52,7 +52,7 @@ type Job struct {
 // Exceeded is a limit that a request exceeds.
 type Exceeded struct {
 	Limit string // its name, for example "user-jobs"
-	Of    string // whose limit, for example "user ann"; empty: the cluster's
+	Of    string // what the limit is for, such as "user ann"; empty: the cluster
 	Max   int
 	Have  int // unfinished jobs
 	More  int // requested jobs
@@ -230,7 +230,7 @@ func (q *Quota) Wait(n int) {
 	q.lines[e.owner()] = slices.Insert(line, i, e)
 }
 
-// Stop takes a job that will never begin out of the line.
+// Stop takes a job from the line that will never begin.
 func (q *Quota) Stop(n int) {
 	if e := q.jobs[n]; e != nil {
 		q.leaveLine(e)
