@@ -18,6 +18,7 @@ type client struct {
 	w        *world
 	sub      *wire.Submission
 	ids      []wire.JobID // nil: not answered yet
+	told     bool         // the cluster accepts no job for now; the client gave up
 	killSent bool         // a kill was sent
 	erratic  []bool       // by job: attempts of a map give different records
 
@@ -158,6 +159,11 @@ func (c *client) submit() {
 	c.request(func(t core.Token) core.Event {
 		return core.Submit{Token: t, Wall: wallStart + w.now.Milliseconds(), Submission: c.sub, Secret: []byte(c.sub.Key)}
 	}, func(r core.Reply) {
+		if errors.Is(r.Err, admission.ErrBusy) {
+			c.told = true
+			w.must(w.fs.RemoveAll(c.sub.Staging))
+			return
+		}
 		if r.Err != nil || c.ids != nil && !slices.Equal(c.ids, r.Jobs) {
 			w.fail("V7: submission %s is answered %v %v, but was answered %v", c.sub.Key, r.Jobs, r.Err, c.ids)
 		}
