@@ -43,7 +43,7 @@ func RunFleet(f Fleet) *Result {
 	w.allocation = core.PoolsRead{Err: errPools}
 	w.calm, w.stepping.max, w.stepping.meter = true, maxFleetSteps, f.Meter
 	w.attemptTime, w.callTime, w.verifyTime = max(f.AttemptTime, time.Millisecond), 5*time.Millisecond, time.Second
-	w.shape.slots, w.shape.limits = f.Slots, f.Limits
+	w.shape.slots, w.shape.limits, w.shape.calmFacts = f.Slots, f.Limits, true
 	w.addNodes(f.Trackers)
 	for _, n := range w.jts {
 		n.load.slowness = f.Slowness

@@ -70,6 +70,7 @@ type shape struct {
 	mergeFactor  int    // of trackers; 0: the default
 	administered bool   // trackers are drained, and pools change
 	limits       core.Limits
+	calmFacts    bool // without faults, few entries are checked for equal facts
 }
 
 // node is a machine with one process of the cluster.
