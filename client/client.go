@@ -40,7 +40,8 @@ import (
 type Cluster interface {
 	// Submit returns the ids of the Plan's jobs, in the same order. It retries after a lost answer.
 	// After an error the jobs will not run, except after ErrUndecided or the error of ctx: then
-	// they may run, and it is safe to submit again with the same key.
+	// they may run, and it is safe to submit again with the same key. An error with a method
+	// RetryAfter() (time.Duration, bool) may mean that the cluster accepts no submission for now.
 	Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error)
 	// Kill kills a job. It fails if the job can no longer be killed.
 	Kill(ctx context.Context, job wire.JobID, reason string) error
@@ -61,6 +62,7 @@ type Config struct {
 	HangUp  <-chan struct{}  // closed when the terminal is closed; nil: ignore it, because the jobs need this process
 	Notes   <-chan string    // messages to show from the implementation of Cluster; may be nil
 
+	NoWait  bool      // fail if the cluster accepts no submission for now; otherwise wait until it does
 	Program string    // executable to upload; empty: the submission has its path
 	Today   time.Time // day for the upload, from the cluster's clock
 }
@@ -184,7 +186,7 @@ const submitAgainWait = 5 * time.Second
 func (s *session) submit(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {
-		s.ids, err = s.Cluster.Submit(ctx, *s.sub)
+		err = s.submitOrWait(ctx)
 		if err != nil && ctx.Err() != nil && (errors.Is(err, ErrUndecided) || errors.Is(err, ctx.Err())) {
 			s.ids, err = s.submitAgain(ctx)
 		}

@@ -50,6 +50,7 @@ type Config struct {
 	Pools      string          // URL of the allocation file; empty: the pools stay as the log has them
 	PoolsEvery time.Duration   // how often the file is read; default 3 s
 	Preemption bool            // pools that starve take slots from others
+	Limits     core.Limits     // of jobs, and of what a job may ask
 
 	Lease          time.Duration // silence after which a tracker is lost; default 5 s
 	Period         time.Duration // between plans; default 500 ms
@@ -134,6 +135,7 @@ func New(cfg Config) *Server {
 		core: core.New(core.Config{
 			ID: cfg.ID, Addr: cfg.Addr, Staging: cfg.Staging, Cluster: cfg.Cluster, Nonce: cfg.Nonce,
 			Lease: cfg.Lease, PlanPeriod: cfg.Period, Scheduling: cfg.Scheduling, Preemption: cfg.Preemption, History: cfg.History, TidyPeriod: tidy,
+			Limits: cfg.Limits,
 		}),
 		start: time.Now(),
 		files: gate{limit: maxFileEffects},

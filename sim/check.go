@@ -13,7 +13,7 @@ import (
 
 func (w *world) allEnded() bool {
 	for _, c := range w.clients {
-		if c.ids == nil {
+		if c.ids == nil && !c.told {
 			return false
 		}
 		for _, id := range c.ids {

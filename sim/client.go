@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -16,6 +18,7 @@ type client struct {
 	w        *world
 	sub      *wire.Submission
 	ids      []wire.JobID // nil: not answered yet
+	told     bool         // the cluster accepts no job for now; the client gave up
 	killSent bool         // a kill was sent
 	erratic  []bool       // by job: attempts of a map give different records
 
@@ -153,6 +156,11 @@ func (c *client) submit() {
 	c.request(func(t core.Token) core.Event {
 		return core.Submit{Token: t, Wall: wallStart + w.now.Milliseconds(), Submission: c.sub, Secret: []byte(c.sub.Key)}
 	}, func(r core.Reply) {
+		if errors.Is(r.Err, admission.ErrBusy) {
+			c.told = true
+			w.must(w.fs.RemoveAll(c.sub.Staging))
+			return
+		}
 		if r.Err != nil || c.ids != nil && !slices.Equal(c.ids, r.Jobs) {
 			w.fail("V7: submission %s is answered %v %v, but was answered %v", c.sub.Key, r.Jobs, r.Err, c.ids)
 		}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -23,8 +24,12 @@ type Fleet struct {
 	Scheduler     string        // default: fifo
 	Slowness      float64       // how many times longer Steps of job trackers take than by the rates; 0: 1
 	Failover      time.Duration // the leader dies then, see Result.Rejoined; 0: it does not
+	Properties    map[string]string
+	Limits        core.Limits
 	End           time.Duration // the run ends then, or when all jobs have ended; 0: an hour
 	Meter         *Meter        // nil: Steps are not measured
+
+	every func(*world) // called after each second; nil: none
 }
 
 // maxFleetSteps is more than any run of a fleet needs.
@@ -39,7 +44,7 @@ func RunFleet(f Fleet) *Result {
 	w.allocation = core.PoolsRead{Err: errPools}
 	w.calm, w.stepping = true, stepping{max: maxFleetSteps, factsEvery: 1000, meter: f.Meter}
 	w.attemptTime, w.callTime, w.verifyTime = max(f.AttemptTime, time.Millisecond), 5*time.Millisecond, time.Second
-	w.shape.slots = f.Slots
+	w.shape.slots, w.shape.limits, w.shape.calmFacts = f.Slots, f.Limits, true
 	w.addNodes(f.Trackers)
 	for _, n := range w.jts {
 		n.load.slowness = f.Slowness
@@ -56,6 +61,9 @@ func RunFleet(f Fleet) *Result {
 	}
 	for w.now < end && !w.allEnded() {
 		w.run(func() bool { return false }, min(w.now+time.Second, end))
+		if f.every != nil {
+			f.every(w)
+		}
 	}
 	if f.End == 0 {
 		w.checkFleet()
@@ -75,6 +83,7 @@ func (w *world) addFleetJob(f *Fleet, i int) {
 			Properties: map[string]string{"mapreduce.input.fileinputformat.split.minsize": fmt.Sprint(inputBlock)},
 		}}},
 	}}
+	maps.Copy(c.sub.Plan.Jobs[0].Properties, f.Properties)
 	w.clients = append(w.clients, c)
 	w.after(fleetStart+time.Duration(i)*f.Every, c.stageAndSubmit)
 }

@@ -45,7 +45,7 @@ func (n *jobTracker) boot() {
 		ID: n.name, Addr: n.addr(), Lease: lease, Staging: clusterStaging,
 		Cluster: clusterOf(n.name), Nonce: nonceOf(n.name), History: true, TidyPeriod: 10 * time.Minute,
 		DrainServeTime: drainServes, DrainMaxTime: drainLasts,
-		Scheduling: n.w.scheduling,
+		Scheduling: n.w.scheduling, Limits: n.w.shape.limits,
 	})
 	n.term, n.applied, n.queued = 0, 0, 0
 	n.files, n.policies = gate{p: &n.process, limit: maxFileEffects}, make(map[string]*gate)

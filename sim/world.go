@@ -70,6 +70,8 @@ type shape struct {
 	slots        [2]int // of each tracker; 0: drawn
 	mergeFactor  int    // of trackers; 0: the default
 	administered bool   // trackers are drained, and pools change
+	limits       core.Limits
+	calmFacts    bool // without faults, few entries are checked for equal facts
 }
 
 // node is a machine with one process of the cluster.

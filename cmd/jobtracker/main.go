@@ -73,12 +73,13 @@ type options struct {
 	keep                                      time.Duration
 	keepBytes                                 int64
 	admins                                    []string
+	limits                                    limits
 	verbose                                   bool
 	security                                  daemon.Security
 }
 
 func parse(args []string, out daemon.Output) (*options, error) {
-	o := &options{}
+	o := &options{limits: defaultLimits()}
 	var join, admins string
 	var keep int
 	set := flag.NewFlagSet("jobtracker", flag.ContinueOnError)
@@ -104,6 +105,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.IntVar(&keep, "keep", 7, "`days` to keep histories of ended jobs")
 	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "most `bytes` of histories to keep")
 	set.StringVar(&admins, "admins", "admin", "administrators, a comma-separated list of `users`, who may change any job and the cluster; needs -tls-dir")
+	set.Func("limits", "limits of jobs and requests, `NAME=VALUE,…`: see docs/reference.md; 0 means no limit", o.limits.set)
 	o.security.Flags(set)
 	set.BoolVar(&o.verbose, "v", false, "log more")
 	set.Bool("version", false, "print the version")

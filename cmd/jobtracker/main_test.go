@@ -96,6 +96,12 @@ func TestRefusedFlags(t *testing.T) {
 		{"-raft-timeout 1ms", "-raft-timeout"},
 		{"-keep 0", "-keep"},
 		{"-keep-bytes 0", "-keep-bytes"},
+		{"-limits jobs=5,user-jobs=2,task-memory=4096,job-lifetime=24h,running=0", ""},
+		{"-limits jobs", "\"jobs\": want NAME=VALUE"},
+		{"-limits jobs=5,jbos=5", "\"jbos\" is not a limit"},
+		{"-limits jobs=-1", "jobs is \"-1\": want a whole number"},
+		{"-limits job-lifetime=1", "job-lifetime is \"1\": want a time"},
+		{"-limits task-memory=99999999999999", "task-memory is"},
 	} {
 		var out bytes.Buffer
 		args := append([]string{"-id", "a", "-data", data}, strings.Fields(c.args)...)

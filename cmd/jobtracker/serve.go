@@ -147,6 +147,7 @@ func (j *jobTracker) openLog() error {
 	cfg := jobtracker.Config{
 		ID: j.id, Addr: j.addr, Staging: j.staging, Log: j.replica, FS: j.files, Scheduling: j.scheduling, Pools: j.pools, Preemption: j.preemption,
 		Lease: j.lease, Period: j.period, Logger: j.log, History: true, Keep: j.keep, KeepBytes: j.keepBytes,
+		Limits: j.limits.core,
 	}
 	if j.cluster == "" {
 		// The first leader needs an id and a nonce for the new cluster.
@@ -178,7 +179,7 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	j.cancel = cancel
-	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Identified: j.identity != nil, Admins: j.admins}), j.log)
+	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Identified: j.identity != nil, Admins: j.admins, Limits: j.limits.web}), j.log)
 	if j.identity != nil {
 		listener = tls.NewListener(listener, j.identity.Server(identity.JobTracker, identity.TaskTracker, identity.Client))
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-const runSynopsis = "[-jobtracker HOST:PORT,…] [-shared-local] [-D NAME=VALUE]… [settings] JOB [job flags]"
+const runSynopsis = "[-jobtracker HOST:PORT,…] [-shared-local] [-no-wait] [-D NAME=VALUE]… [settings] JOB [job flags]"
 
 const runHelp = `JOB is an executable that calls mapreduce.Main, or the directory of its Go package,
 which mrsubmit builds first. Arguments after JOB are the job's own flags: see
@@ -38,6 +38,7 @@ type runFlags struct {
 	tlsDir      string
 	identity    *identity.Identity // nil: the cluster has no TLS, or the run is embedded
 	sharedLocal bool               // all machines share the local files
+	noWait      bool               // fail if the cluster accepts no job for now
 	properties  []string           // NAME=VALUE, in order
 	settings    *[][2]string
 	began       time.Time     // deadlines count from this time
@@ -67,6 +68,7 @@ func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 	list := set.String("jobtracker", t.getenv("QUERN_JOBTRACKER"), addressesUsage)
 	set.StringVar(&f.tlsDir, "tls-dir", t.getenv("QUERN_TLS_DIR"), tlsUsage)
 	set.BoolVar(&f.sharedLocal, "shared-local", false, "all machines of the cluster share the local files")
+	set.BoolVar(&f.noWait, "no-wait", false, "fail at once if the cluster has too many jobs, instead of waiting until it accepts this one")
 	set.Func("D", "set a job property, `NAME=VALUE`; may be repeated. In a flow, JOB:NAME=VALUE sets it for one job and wins", func(p string) error {
 		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {
 			return errors.New("want NAME=VALUE")
@@ -142,6 +144,7 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	cluster.Note = noteTo(notes)
 	cfg.Cluster, cfg.FS, cfg.Staging, cfg.Notes = cluster, files(), status.Staging, notes
 	cfg.Program, cfg.Today, cfg.HangUp = exe, status.Wall, t.signals.HangUp
+	cfg.NoWait = f.noWait
 	return exitError(client.Run(ctx, cfg, sub))
 }
 

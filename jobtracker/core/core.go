@@ -32,6 +32,7 @@
 //
 //	facts       the replicated state
 //	admission   which requests of clients are accepted
+//	quota       how many jobs there are, and which may begin
 //	handshake   answers on a tracker's stream until the tracker is welcomed
 //	assign      which task runs in which free slot
 //	placement   which tracker is a partition's home, and how long a ready partition waits there
@@ -60,7 +61,7 @@
 //	plans              allocate.go snapshot.go scheduling.go pools.go shares.go; planlog.go
 //	slots taken back   preempting.go: for pools that starve, from suspended jobs
 //	estimates          forecast.go profile.go
-//	clients            requests.go refused.go; status.go explain.go holds.go clusterstatus.go
+//	clients            requests.go refused.go limits.go; status.go explain.go holds.go clusterstatus.go
 //	others             works.go has the works that take many Steps; tidy.go loglines.go
 //
 // # One Step
@@ -75,7 +76,8 @@
 //	            works.Advance                   does a piece of the works that take many Steps
 //	            advanceTouched                  advances each job that was touched: something
 //	                                            happened that the job may have waited for
-//	            checkDrains, advanceTouched     drained trackers touch jobs again
+//	            checkDrains, beginJobs,         drained trackers touch jobs again, and jobs in line
+//	            advanceTouched                  begin
 //	            launchQueuedServices            launches queued setups, commits, cleanups, fences
 //	            fillSlots                       launches second attempts for deadlines, maps,
 //	                                            reduces in slots reserved for them, and other
@@ -184,6 +186,7 @@ type Config struct {
 
 	Scheduling wire.Scheduling // default scheduling; default fifo, sum-response, none
 	Preemption bool            // pools that starve take slots from others, see preempting.go
+	Limits     Limits          // of jobs, requests and what a job may ask
 }
 
 // Core is the state machine of one job tracker.

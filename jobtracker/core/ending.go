@@ -52,7 +52,7 @@ func (l *leader) writeHistory(j *job) {
 	r.Job = l.c.statusOf(j.facts, l.now)
 	r.Job.State, r.Job.WaitReason = j.finish.endFact.Outcome, ""
 	endedStatus(*j.finish.endFact, &r.Job)
-	l.c.emit(WriteHistory{
+	l.effect(WriteHistory{
 		Epoch: l.epoch, Job: j.id, Record: r, Delay: faults.RetryDelay(j.finish.historyFailures),
 		URL: history.Name(l.facts.Boot().Staging, time.UnixMilli(now), j.id),
 	})
@@ -113,6 +113,7 @@ func (l *leader) jobEnded(j *job) {
 		l.removeAttempt(j, a.tracker, a)
 	}
 	delete(l.jobs, j.facts.N())
+	l.limited.quota.Remove(j.facts.N())
 	l.assign.DropJob(&j.assign)
 	for _, list := range []*[]*job{&l.order, &l.todo.noHomeFound} {
 		*list = slices.DeleteFunc(*list, func(x *job) bool { return x == j })

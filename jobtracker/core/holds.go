@@ -47,9 +47,14 @@ func (h *holdList) addJob(l *leader, j *job) {
 	if j.facts.Submission().Suspended() {
 		h.add(0, "it is suspended, until it is resumed")
 	}
+	if why := l.limited.quota.Why(j.facts.N()); why != "" {
+		h.add(0, "%s", why)
+	}
 	kind, queued := j.queuedService()
 	if why, all := l.allWithdrawn(); queued && all {
 		h.add(0, "its %v waits for a task tracker; %s", kind, why)
+	} else if queued && kind == wire.Setup && !l.mayRunSetup() {
+		h.add(0, "its setup waits: the cluster runs at most %s at a time (setups); %d wait", plural(l.c.cfg.Limits.Setups, "setup"), len(l.services.queues[setupQueue]))
 	} else if queued {
 		h.add(0, "its %v waits for a task tracker with room: each runs as many setups, commits, cleanups and fences as it has slots, and at least %d; %d wait, setups last",
 			kind, minServiceAttempts, len(l.services.queues[endQueue])+len(l.services.queues[setupQueue]))

@@ -66,12 +66,16 @@ func (l *leader) job(id wire.JobID) *job {
 func (l *leader) addJob(f *facts.Job, arrived time.Duration) *job {
 	id := l.facts.ID(f.N())
 	j := &job{facts: f, id: id, ended: past.New()}
-	j.spec = jobSpec{plan: f.Plan(), token: l.facts.Token(f), arrived: arrived, Settings: settings.Of(f.Plan())}
+	j.spec = jobSpec{plan: f.Plan(), token: l.facts.Token(f), arrived: arrived, Settings: l.c.cfg.Limits.Maximum.Cap(settings.Of(f.Plan()))}
 	j.service = newServiceTasks()
 	j.tally.counters = make(wire.Counters)
 	l.loadProfile(j)
 	l.assign.AddJob(&j.assign, f.N(), j)
 	l.jobs[f.N()] = j
+	l.limited.quota.Add(f.N(), quotaJob(f.Submission()))
+	if most := l.c.cfg.Limits.Maximum.Lifetime; most > 0 {
+		l.alarm(j, j.spec.arrived+most)
+	}
 	i, _ := slices.BinarySearchFunc(l.order, f.N(), func(x *job, n int) int { return cmp.Compare(x.facts.N(), n) })
 	l.order = slices.Insert(l.order, i, j)
 	if f.Maps() >= 0 {
@@ -89,6 +93,7 @@ func (l *leader) splitsWritten(j *job) {
 
 // makeTasks makes the maps and reduces, once the number of maps is known.
 func (l *leader) makeTasks(j *job) {
+	l.limited.quota.Begin(j.facts.N())
 	j.maps, j.reduces = make([]mapTask, j.facts.Maps()), make([]task, j.facts.Reduces())
 	for i := range j.maps {
 		j.maps[i].kind, j.maps[i].n = wire.Map, int32(i)
@@ -163,9 +168,14 @@ func (j *job) runnable() bool {
 
 // advance does everything that a job's state allows.
 func (l *leader) advance(j *job) {
+	if l.expireLifetime(j) {
+		return
+	}
 	switch l.facts.State(j.facts) {
 	case wire.Preparing:
-		l.runService(j, &j.service.setup, wire.AttemptID{})
+		if l.mayBegin(j) {
+			l.runService(j, &j.service.setup, wire.AttemptID{})
+		}
 	case wire.Running:
 		l.advanceRunning(j)
 	case wire.Committing:
@@ -233,6 +243,7 @@ func (l *leader) stopTasks(f *facts.Job) {
 
 // clearTasks removes a job from all sets of tasks to launch.
 func (l *leader) clearTasks(j *job) {
+	l.limited.quota.Stop(j.facts.N())
 	l.assign.Clear(&j.assign)
 	j.service.forget()
 	j.outputs.forget()
@@ -277,7 +288,7 @@ func (l *leader) loadSplits(j *job) {
 		return
 	}
 	j.splits.loading = true
-	l.c.emit(LoadSplits{
+	l.effect(LoadSplits{
 		Epoch: l.epoch, Job: j.id, Staging: j.facts.Submission().Staging(),
 		Maps: j.facts.Maps(), Hash: j.facts.SplitsHash(), Delay: faults.RetryDelay(j.splits.failures),
 	})

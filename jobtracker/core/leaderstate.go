@@ -12,6 +12,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/forecast"
 	"github.com/quernmr/quern/jobtracker/core/health"
 	"github.com/quernmr/quern/jobtracker/core/profiles"
+	"github.com/quernmr/quern/jobtracker/core/quota"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -57,6 +58,7 @@ type leader struct {
 	roundRobin   int // 1 + index of the tracker that got the last home or service attempt
 	shares       shuffleShares
 	requests     requests
+	limited      limited
 	fetches      health.Fetches
 	sharing      sharing
 	profiles     *profiles.Store
@@ -96,6 +98,7 @@ func newLeader(c *Core) *leader {
 	l.phases = [2]phase{newPhase(wire.Map), newPhase(wire.Reduce)}
 	l.assign = assign.New(assignCluster{l}, queuesLast*c.cfg.PlanPeriod)
 	l.profiles = profiles.New(facts.MaxEndedJobs, maxProfiled)
+	l.limited.quota = quota.New(c.cfg.Limits.Limits)
 	l.setPools()
 	l.useScheduling()
 	for t := range l.facts.Trackers() {
@@ -164,14 +167,19 @@ func (l *leader) handle(ev Event) {
 	case PoolsRead:
 		l.poolsRead(ev)
 	case SplitsLoaded:
+		l.effectEnded(ev.Epoch)
 		l.splitsLoaded(ev)
 	case StagingRemoved:
+		l.effectEnded(ev.Epoch)
 		l.stagingRemoved(ev)
 	case HistoryWritten:
+		l.effectEnded(ev.Epoch)
 		l.historyWritten(ev)
 	case HistoryLoaded:
+		l.effectEnded(ev.Epoch)
 		l.historyLoaded(ev)
 	case Tidied:
+		l.effectEnded(ev.Epoch)
 		l.tidied(ev)
 	case Allocated:
 		l.allocated(ev)
@@ -281,6 +289,7 @@ func (l *leader) finishStep() {
 	l.works.visited = l.works.Advance(l.works.budget)
 	l.advanceTouched()
 	l.checkDrains()
+	l.beginJobs()
 	l.advanceTouched()
 	l.launchQueuedServices()
 	l.fillSlots()

@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/quernmr/quern/jobtracker/core/forecast"
@@ -16,8 +17,8 @@ func (l *leader) placeHomes(j *job) {
 	if j.spec.Classical || j.partitions.homeless.Len() == 0 || l.awaitsRanking(j) {
 		return
 	}
-	bytes := l.partitionBytes(j)
-	sites := l.homeSites(j, bytes)
+	load := l.newHomeLoad(j)
+	sites := l.homeSites(j, &load)
 	for p := range j.partitions.homeless.All() {
 		if sites.Len() == 0 {
 			if !j.partitions.noHomeFound {
@@ -36,8 +37,8 @@ func (l *leader) placeHomes(j *job) {
 		}
 		l.roundRobin = t.assign.Index() + 1
 		l.assignHome(j, p, t)
-		jobLoad, load := l.slotLoad(j, t, bytes)
-		sites.AddHome(i, jobLoad, load, len(l.fleet.byIndex))
+		jobLoad, total := load.on(t)
+		sites.AddHome(i, jobLoad, total, len(l.fleet.byIndex))
 	}
 }
 
@@ -83,7 +84,7 @@ func (l *leader) setHomeMessage(j *job, p int) *wire.SetHome {
 }
 
 // homeSites lists the trackers that can be the home of the next partition of a job.
-func (l *leader) homeSites(j *job, bytes float64) *placement.Sites {
+func (l *leader) homeSites(j *job, load *homeLoad) *placement.Sites {
 	var sites []placement.Site
 	n := len(l.fleet.byIndex)
 	ranking := l.ranking(j)
@@ -92,15 +93,15 @@ func (l *leader) homeSites(j *job, bytes float64) *placement.Sites {
 		ranks[l.fleet.trackers[name]] = i
 	}
 	for i, t := range l.fleet.byIndex {
-		if t == nil || !t.usable() || !t.canBeHome() || !j.uses(t) {
+		if t == nil || !l.mayGetHomes(j, t) {
 			continue
 		}
-		jobLoad, load := l.slotLoad(j, t, bytes)
+		jobLoad, total := load.on(t)
 		rank, ok := ranks[t]
 		if !ok {
 			rank = len(ranking)
 		}
-		sites = append(sites, placement.Site{Tracker: i, JobLoad: jobLoad, Rank: rank, Load: load, Turn: (i - l.roundRobin%n + n) % n})
+		sites = append(sites, placement.Site{Tracker: i, JobLoad: jobLoad, Rank: rank, Load: total, Turn: (i - l.roundRobin%n + n) % n})
 	}
 	return placement.NewSites(sites)
 }
@@ -117,20 +118,49 @@ func (l *leader) ranking(j *job) []string {
 	return nil
 }
 
+func (l *leader) mayGetHomes(j *job, t *tracker) bool {
+	return t.usable() && t.canBeHome() && j.uses(t)
+}
+
 // outranLoad is how many times the load of a tracker counts that was outrun lately.
 const outranLoad = 10
 
-// slotLoad returns the load of each reduce slot of a tracker if it gets one more partition of a
-// job: jobLoad in partitions of that job, load in bytes of all jobs. Slow trackers have more.
-func (l *leader) slotLoad(j *job, t *tracker, bytes float64) (jobLoad, load float64) {
-	share, n := l.slowness(j, t)/float64(t.slots[reducePhase]), 1
-	if l.outranLately(t) {
-		share *= outranLoad
+// homeLoad computes the load of trackers that get one more partition of a job.
+type homeLoad struct {
+	l     *leader
+	job   *job
+	bytes float64 // of the partition
+	jobs  float64 // the fewest jobs with homes, per reduce slot, of a tracker that was not outrun lately
+}
+
+func (l *leader) newHomeLoad(j *job) homeLoad {
+	x := homeLoad{l: l, job: j, bytes: l.partitionBytes(j), jobs: math.Inf(1)}
+	for _, t := range l.fleet.byIndex {
+		if t != nil && l.mayGetHomes(j, t) && !l.outranLately(t) {
+			x.jobs = min(x.jobs, float64(len(t.hosting.homes))/float64(t.slots[reducePhase]))
+		}
 	}
-	if homes := t.hosting.homes[j]; homes != nil {
+	return x
+}
+
+// on returns the load of each reduce slot of a tracker: ofJob in partitions of the job, total in
+// bytes of all jobs. Slow trackers have more, and so have those that were outrun lately. But ofJob
+// ignores the latter if all other trackers serve many more jobs: else these trackers would get all
+// homes of jobs with few partitions.
+func (x *homeLoad) on(t *tracker) (ofJob, total float64) {
+	slots := float64(t.slots[reducePhase])
+	share, n := x.l.slowness(x.job, t)/slots, 1
+	if homes := t.hosting.homes[x.job]; homes != nil {
 		n += homes.Len()
 	}
-	return float64(n) * share, (t.hosting.load + bytes) * share
+	ofJob, total = float64(n)*share, (t.hosting.load+x.bytes)*share
+	if x.l.outranLately(t) {
+		total *= outranLoad
+		if jobs := float64(len(t.hosting.homes)+1) / slots; jobs*outranLoad > x.jobs {
+			ofJob *= outranLoad
+		}
+	}
+	return ofJob, total
 }
 
 // partitionBytes is the expected size of a partition of a job.

@@ -24,7 +24,7 @@ func (l *leader) loadProfile(j *job) {
 		}
 		l.profiles.BeginLoad(name)
 		id, ended := l.facts.ID(f.N()), time.UnixMilli(f.Submission().At()+f.End().Elapsed)
-		l.c.emit(LoadHistory{Epoch: l.epoch, JobName: name, Job: id, URLs: profiles.HistoryFiles(l.facts.Boot().Staging, id, ended)})
+		l.effect(LoadHistory{Epoch: l.epoch, JobName: name, Job: id, URLs: profiles.HistoryFiles(l.facts.Boot().Staging, id, ended)})
 		return
 	}
 }

@@ -21,6 +21,7 @@ func (c *Core) refused(r Refused) {
 	c.leader.now = c.now
 	switch x := x.(type) {
 	case *facts.Submitted:
+		c.leader.limited.quota.Release(x.Submission.Key)
 		c.leader.replyAll(submitKey(x.Submission.Key), Reply{Err: fmt.Errorf("%w: %w", admission.ErrBadSubmission, r.Err)})
 	case *facts.Ended:
 		c.leader.endRefused(x, r.Err)

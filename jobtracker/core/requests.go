@@ -97,6 +97,11 @@ func (w *waitingRequest) matches(x facts.Fact) bool {
 
 func (l *leader) submit(r Submit) {
 	sub, existing, err := admission.Submit(l.facts, r.Submission, r.By, r.Wall)
+	if err == nil && existing == nil {
+		if err = l.c.cfg.Limits.Maximum.Check(&sub); err == nil {
+			err = l.reserve(&sub)
+		}
+	}
 	switch {
 	case err != nil:
 		l.reply(r, err)
@@ -110,6 +115,7 @@ func (l *leader) submit(r Submit) {
 
 // submitted starts the jobs of a submission and answers its requests.
 func (l *leader) submitted(x *facts.Submitted, changed bool) {
+	l.limited.quota.Release(x.Submission.Key)
 	s := l.facts.Submission(x.Submission.Key)
 	if s == nil {
 		return
@@ -149,6 +155,9 @@ func (l *leader) answerKills(f *facts.Job) {
 // change handles a request to change the settings of a submission, or to suspend or resume it.
 func (l *leader) change(r Change) {
 	s, err := admission.Change(l.facts, r.Job, r.Change, r.By, l.wall())
+	if err == nil {
+		err = l.checkMove(s, &r.Change)
+	}
 	if err != nil {
 		l.reply(r, err)
 		return
@@ -165,6 +174,7 @@ func (l *leader) changeApplied(x *facts.SettingsChanged, changed bool) {
 	for i := range s.Jobs() {
 		if j := l.jobs[s.First()+i]; changed && j != nil {
 			l.touch(j)
+			l.limited.quota.Change(j.facts.N(), quotaJob(s))
 			l.updateLines(j)
 			if s.Suspended() {
 				l.dropReservations(j)

@@ -22,6 +22,8 @@ import (
 //	pools error=…                        the file cannot be read
 //	snapshot-jobs map                    the jobs in the snapshot for the policy
 //	cluster-status                       scheduling, pools and their errors
+//	limits jobs=3 user-jobs=2 pool-jobs=2 running=1 user-running=1 pool-running=1 setups=1 effects=9 memory=1024 processes=9 tasks=5 lifetime=1h
+//	                                     before elect: the limits of Config
 //	settings job1
 //	owner job1
 func (s *scenario) runRequests(d *datadriven.TestData) bool {
@@ -40,6 +42,8 @@ func (s *scenario) runRequests(d *datadriven.TestData) bool {
 			ev.Table, ev.Err = pool.Parse(value(d, "from", "f.xml"), []byte(d.Input))
 		}
 		s.step(ev)
+	case "limits":
+		s.setLimits(d)
 	case "snapshot-jobs":
 		s.showSnapshotJobs(d.CmdArgs[0].Key)
 	case "cluster-status":

@@ -107,6 +107,10 @@ func (l *leader) serviceSucceeded(j *job, t *tracker, tk *task, id wire.AttemptI
 				"let each map read more (mapreduce.input.fileinputformat.split.minsize)", r.Splits.Maps, n, wire.MaxTasks)}, l.now)
 			return
 		}
+		if err := l.c.cfg.Limits.Maximum.CheckTasks(r.Splits.Maps, j.facts.Reduces()); err != nil {
+			l.attemptFailed(j, t, tk, id, &wire.Result{Fatal: true, Error: err.Error()}, l.now)
+			return
+		}
 		j.service.done[wire.Setup] = true
 		l.addCounters(j, tk, r)
 		l.propose(&facts.SplitsWritten{Job: j.facts.N(), Maps: r.Splits.Maps, Hash: r.Splits.Hash})

@@ -117,6 +117,9 @@ func (l *leader) stillNeeded(x queuedTask) bool {
 
 // launchService launches a service task if a tracker has room for it.
 func (l *leader) launchService(x queuedTask) bool {
+	if x.tk.kind == wire.Setup && !l.mayRunSetup() {
+		return false
+	}
 	t := l.serviceTracker(x.job, x.tk)
 	if t == nil {
 		return false

@@ -27,7 +27,7 @@ func (l *leader) tidy() {
 			t.Programs[program] = true
 		}
 	}
-	l.c.emit(t)
+	l.effect(t)
 }
 
 func (l *leader) tidied(r Tidied) {
@@ -39,7 +39,7 @@ func (l *leader) tidied(r Tidied) {
 // removeStaging emits the removal of a submission's staging directory, after all jobs have ended.
 func (l *leader) removeStaging(s *facts.Submission) {
 	if !s.Open() && !s.Swept() {
-		l.c.emit(RemoveStaging{
+		l.effect(RemoveStaging{
 			Epoch: l.epoch, Key: s.Key(), URL: s.Staging(), Delay: faults.RetryDelay(l.timers.failedRemovals[s.Key()]),
 		})
 	}

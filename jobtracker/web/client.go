@@ -108,6 +108,9 @@ func (c *Client) send(ctx context.Context, q request, answer any) (uncertain boo
 			return uncertain, nil
 		}
 		uncertain = uncertain || !hadNoEffect(err)
+		if q.path != submissionsPath && pauseIfBusy(ctx, err) {
+			continue
+		}
 		if !retryable(err) {
 			return uncertain, err
 		}

@@ -63,6 +63,10 @@ func (f *clientWatch) run(ctx context.Context) error {
 		if err == nil {
 			err = io.ErrUnexpectedEOF
 		}
+		if pauseIfBusy(ctx, err) {
+			s = f.c.known.Search(f.c.Patience)
+			continue
+		}
 		if !retryable(err) || errors.Is(err, errMalformed) {
 			return err
 		}

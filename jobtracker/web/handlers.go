@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/wire"
 )
 
-type handler struct{ Config }
+type handler struct {
+	Config
+	counters *counters
+}
 
 // jsonHandler makes the handler of a route that answers with one JSON value or an error.
 func (h *handler) jsonHandler(serve func(ctx context.Context, r *http.Request) (any, error)) http.HandlerFunc {
@@ -65,6 +69,9 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		h.Logger.Warn("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	case http.StatusForbidden:
 		h.logRefusal(r, err)
+	}
+	if wait, busy := p.RetryAfter(); busy {
+		w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)))
 	}
 	if p.Untouched {
 		w.Header().Set("Connection", "close") // do not wait for the rest of the body

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"time"
 
 	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/jobtracker/core"
@@ -19,6 +20,8 @@ type Error struct {
 	Addr   string `json:"addr,omitempty"`   // host:port of its API
 	// Untouched: the request was refused before it could have an effect.
 	Untouched bool `json:"untouched,omitempty"`
+	// RetrySeconds: with the code busy, how long to wait before the request is repeated.
+	RetrySeconds int `json:"retrySeconds,omitempty"`
 }
 
 func (e *Error) Error() string { return e.Text }
@@ -39,6 +42,7 @@ const (
 	codeNotFound   = "not-found"
 	codeForbidden  = "forbidden"
 	codeTooLarge   = "too-large"
+	codeBusy       = "busy"
 	codeNoVoters   = "no-voters"
 	codeStopped    = "stopped"
 	codeTimeout    = "timeout"
@@ -77,6 +81,7 @@ func errorKinds() []errorKind {
 		{codeNotFound, http.StatusNotFound, nil},
 		{codeForbidden, http.StatusForbidden, admission.ErrNotAllowed},
 		{codeTooLarge, http.StatusRequestEntityTooLarge, nil},
+		{codeBusy, http.StatusTooManyRequests, admission.ErrBusy},
 		{codeInternal, http.StatusInternalServerError, nil},
 	}
 }
@@ -100,6 +105,10 @@ func problem(err error) (*Error, int) {
 				break
 			}
 		}
+	}
+	var busy *admission.Busy
+	if errors.As(err, &busy) {
+		answer.RetrySeconds = int(admission.RetryAfter / time.Second)
 	}
 	for _, k := range errorKinds() {
 		if k.code == answer.Code {

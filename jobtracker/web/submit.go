@@ -61,7 +61,10 @@ func readSubmission(body io.Reader) (*wire.Submission, error) {
 	return nil, badRequest(fmt.Sprintf("read submission: %v", err))
 }
 
-// Submit implements client.Cluster. An error matches client.ErrUndecided if the cluster may have
+const submissionsPath = "/v1/submissions"
+
+// Submit implements client.Cluster. An error with a method RetryAfter says that the cluster accepts
+// no submission for now: the caller may wait. An error matches client.ErrUndecided if the cluster may have
 // accepted the submission. To find out, submit again with the same key.
 func (c *Client) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error) {
 	frame, err := wire.Append(nil, &sub)
@@ -69,7 +72,7 @@ func (c *Client) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID,
 		return nil, fmt.Errorf("submit: %w", err)
 	}
 	var answer submitted
-	uncertain, err := c.send(ctx, request{http.MethodPost, "/v1/submissions", frameType, frame}, &answer)
+	uncertain, err := c.send(ctx, request{http.MethodPost, submissionsPath, frameType, frame}, &answer)
 	switch {
 	case err == nil:
 	case errors.Is(err, admission.ErrBadSubmission):

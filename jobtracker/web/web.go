@@ -44,7 +44,8 @@
 //
 // Every failure is an [Error] with a code. All job trackers serve /v1/cluster, /healthz and
 // /v1/stream, where a follower's core refuses the task tracker. Only the leader serves other
-// requests: followers answer 421 and name the leader, if they know it.
+// requests: followers answer 421 and name the leader, if they know it. A request that exceeds a
+// limit for now gets 429 with the code busy and Retry-After.
 //
 // # Watching
 //
@@ -61,7 +62,8 @@
 //
 // # Invariants
 //
-//	W1  Every read is limited in bytes, every write in time.
+//	W1  Every read is limited in bytes, every write in time, and requests in number, see
+//	    [Limits].
 //	W2  A sentinel of the core is the same sentinel at the client (errors.Is).
 //	W3  A change that a web page requests is refused, so that pages cannot use a browser
 //	    which can reach the job tracker.
@@ -72,7 +74,7 @@
 //
 // Each topic has a file with its JSON types, handlers and methods of Client: submit, jobs, explain,
 // settings, cluster, drain, exclusions, voters, and watch (follow has its client). Common parts are in handlers
-// (answers), admit (access), problem (errors), and client, which finds the leader with package
+// (answers), admit (access), limits (too many requests), problem (errors), and client, which finds the leader with package
 // seek. To add a route, write a handler and a method in such a file, and a line each in
 // handler.routes, the table above and docs/reference.md. CONTRIBUTING.md lists the other places,
 // from the core to mrsubmit.
@@ -129,6 +131,8 @@ type Config struct {
 	// Admins are the administrators, if Identified.
 	Admins []string
 
+	Limits Limits // of requests
+
 	now        func() time.Time // default: time.Now
 	helloLimit time.Duration    // limit until a stream's first byte; default helloWait
 }
@@ -158,9 +162,10 @@ func New(cfg Config) http.Handler {
 	if cfg.helloLimit == 0 {
 		cfg.helloLimit = helloWait
 	}
-	h := &handler{cfg}
+	h := &handler{cfg, newCounters(cfg.Limits)}
 	mux := http.NewServeMux()
 	for _, r := range h.routes() {
+		r.serve = h.limit(h.counters.of(r.pattern), r.serve)
 		h.handle(mux, r)
 	}
 	mux.HandleFunc("/", h.jsonHandler(func(_ context.Context, r *http.Request) (any, error) {

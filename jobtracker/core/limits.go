@@ -1,0 +1,141 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core/admission"
+	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/quota"
+	"github.com/quernmr/quern/wire"
+)
+
+// Limits are the administrator's limits.
+type Limits = admission.Limits
+
+// limited is the leader's state for Config.Limits.
+type limited struct {
+	quota   *quota.Quota
+	effects int // effects on files that have no result yet
+	setups  int // setup attempts that run
+}
+
+func quotaJob(s *facts.Submission) quota.Job {
+	return quota.Job{User: s.Owner(), Pool: poolName(s), Priority: s.Priority(), Suspended: s.Suspended()}
+}
+
+// effect emits an effect on files.
+func (l *leader) effect(c Command) {
+	l.limited.effects++
+	l.c.emit(c)
+}
+
+// effectEnded counts the result of an effect, unless it is an earlier leader's.
+func (l *leader) effectEnded(epoch uint64) {
+	if epoch == l.epoch {
+		l.limited.effects--
+	}
+}
+
+// reserve counts the jobs of a new submission, or returns why it is not accepted for now.
+func (l *leader) reserve(s *wire.Submission) error {
+	limits := &l.c.cfg.Limits
+	err := limits.CheckEffects(l.limited.effects)
+	if err == nil {
+		pool := s.Settings.Pool
+		if pool == "" {
+			pool = wire.DefaultPool
+		}
+		err = l.limited.quota.Reserve(s.Key, quota.Job{User: s.Owner, Pool: pool}, len(s.Plan.Jobs))
+	}
+	var e *quota.Exceeded
+	if errors.As(err, &e) {
+		return exceeded(e)
+	}
+	return err
+}
+
+// exceeded makes the answer to a request that exceeds a limit. A submission that can never be
+// accepted is a bad one.
+func exceeded(e *quota.Exceeded) error {
+	if e.More > e.Max {
+		return fmt.Errorf("%w: %w", admission.ErrBadSubmission, e)
+	}
+	return &admission.Busy{Reason: e}
+}
+
+// checkMove returns why the jobs of a submission cannot move to a pool for now.
+func (l *leader) checkMove(s *facts.Submission, c *wire.Change) error {
+	if c.Pool == nil {
+		return nil
+	}
+	pool := *c.Pool
+	if pool == "" {
+		pool = wire.DefaultPool
+	}
+	if pool == poolName(s) {
+		return nil
+	}
+	open := 0
+	for j := range l.facts.Flow(s) {
+		if !j.Ended() {
+			open++
+		}
+	}
+	var e *quota.Exceeded
+	if errors.As(l.limited.quota.CheckMove(pool, open), &e) {
+		return &admission.Busy{Reason: e}
+	}
+	return nil
+}
+
+// mayBegin reports whether a job may be set up. If not, it waits in line.
+func (l *leader) mayBegin(j *job) bool {
+	q, n := l.limited.quota, j.facts.N()
+	switch {
+	case j.recovering: // a setup attempt may run
+		return false
+	case l.c.cfg.Limits.Begun == quota.Bound{}, j.service.setup.runs():
+		q.Begin(n)
+	case !q.Begun(n):
+		q.Wait(n)
+	}
+	return q.Begun(n)
+}
+
+// beginJobs sets up jobs that wait in line, as far as the limits allow.
+func (l *leader) beginJobs() {
+	for {
+		n, ok := l.limited.quota.Next()
+		if !ok {
+			return
+		}
+		if j := l.jobs[n]; j != nil {
+			l.touch(j)
+		}
+	}
+}
+
+// mayRunSetup reports whether another setup attempt may run.
+func (l *leader) mayRunSetup() bool {
+	limit := l.c.cfg.Limits.Setups
+	return limit == 0 || l.limited.setups < limit
+}
+
+// countSetups counts setup attempts that run.
+func (l *leader) countSetups(k wire.Kind, by int) {
+	if k == wire.Setup {
+		l.limited.setups += by
+	}
+}
+
+// expireLifetime stops a job that has reached the longest lifetime. It reports whether it did.
+func (l *leader) expireLifetime(j *job) bool {
+	most := l.c.cfg.Limits.Maximum.Lifetime
+	if most == 0 || j.recovering || j.finish.stopProposed || l.now < j.spec.arrived+most || j.facts.Committing() || j.facts.Stopping() {
+		return false
+	}
+	l.stopJob(j, wire.Failed, fmt.Sprintf("it was submitted %v ago and has not ended: the cluster's administrator allows at most %v (job-lifetime)", (l.now-j.spec.arrived).Round(time.Second), most))
+	return true
+}

@@ -1,0 +1,300 @@
+// Package quota counts the jobs that have not ended, by user and pool. It decides whether a
+// submission exceeds a limit, and which jobs may begin. The others wait, in order.
+//
+//	              Reserve            Release, Add          Wait            Next         Remove
+//	submission ────────────> proposed ──────────> accepted ─────> waiting ──────> begun ──────> ended
+//
+// A job counts for Limits.Jobs from its reservation to its end, and for Limits.Begun from its
+// beginning to its end, except while it is suspended.
+//
+// Invariants
+//
+//	Q1  Reserve accepts no submission that exceeds a limit.
+//	Q2  Next returns the first waiting job, by priority and then by number, of those whose user
+//	    and pool have room. A job that its user's or its pool's limit holds back does not hold
+//	    back others.
+//	Q3  Begin and a resumed job may exceed a limit: they run already. Next then returns no job
+//	    until enough have ended.
+//
+// The package has no clock, no I/O and does not depend on map order. Only the leader uses it: the
+// counts follow from the facts, so a new leader has the same.
+package quota
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// Bound limits a number of jobs; 0 means no limit.
+type Bound struct {
+	All  int
+	User int // of each user
+	Pool int // in each pool
+}
+
+// Limits are the limits on jobs.
+type Limits struct {
+	Jobs  Bound // that have not ended
+	Begun Bound // that have begun and have not ended
+}
+
+// Job describes a job. Jobs of a submission have the same User and Pool.
+type Job struct {
+	User, Pool string
+	Priority   wire.Priority
+	Suspended  bool
+}
+
+// Exceeded is a limit that a request exceeds.
+type Exceeded struct {
+	Limit string // its name, for example "user-jobs"
+	Of    string // what the limit is for, such as "user ann"; empty: the cluster
+	Max   int
+	Have  int // unfinished jobs
+	More  int // requested jobs
+}
+
+func (e *Exceeded) Error() string {
+	return fmt.Sprintf("unfinished jobs of %s: %d, with the submission %d, at most %d (%s)", cmp.Or(e.Of, "the cluster"), e.Have, e.Have+e.More, e.Max, e.Limit)
+}
+
+// Quota has the counts and the waiting jobs. Make one with New.
+type Quota struct {
+	limits   Limits
+	total    counts // unfinished and reserved jobs
+	begun    counts
+	jobs     map[int]*entry
+	reserved map[string]reservation // by submission key
+	lines    map[owner][]*entry     // waiting jobs, first one first; no empty lines
+}
+
+type owner struct{ user, pool string }
+
+type counts struct {
+	all   int
+	users map[string]int
+	pools map[string]int
+}
+
+type reservation struct {
+	owner
+	jobs int
+}
+
+type entry struct {
+	Job
+	n       int
+	begun   bool
+	waiting bool
+}
+
+// New makes an empty Quota.
+func New(limits Limits) *Quota {
+	return &Quota{
+		limits: limits, total: newCounts(), begun: newCounts(),
+		jobs: make(map[int]*entry), reserved: make(map[string]reservation), lines: make(map[owner][]*entry),
+	}
+}
+
+func newCounts() counts { return counts{users: make(map[string]int), pools: make(map[string]int)} }
+
+func (c *counts) add(o owner, by int) {
+	c.all += by
+	for _, x := range []struct {
+		of   map[string]int
+		name string
+	}{{c.users, o.user}, {c.pools, o.pool}} {
+		if x.of[x.name] += by; x.of[x.name] == 0 {
+			delete(x.of, x.name)
+		}
+	}
+}
+
+// exceeded returns the limit that more jobs would exceed, or nil.
+func (c *counts) exceeded(b Bound, o owner, more int) *Exceeded {
+	for _, x := range []Exceeded{
+		{"jobs", "", b.All, c.all, more},
+		{"user-jobs", "user " + o.user, b.User, c.users[o.user], more},
+		{"pool-jobs", "pool " + o.pool, b.Pool, c.pools[o.pool], more},
+	} {
+		if x.Max > 0 && x.Have+more > x.Max {
+			return &x
+		}
+	}
+	return nil
+}
+
+func (j *Job) owner() owner { return owner{j.User, j.Pool} }
+
+// Reserve counts the jobs of a submission that is proposed, or returns an *Exceeded. A second
+// reservation with the same key changes nothing.
+func (q *Quota) Reserve(key string, j Job, jobs int) error {
+	if _, ok := q.reserved[key]; ok {
+		return nil
+	}
+	if e := q.total.exceeded(q.limits.Jobs, j.owner(), jobs); e != nil {
+		return e
+	}
+	q.reserved[key] = reservation{j.owner(), jobs}
+	q.total.add(j.owner(), jobs)
+	return nil
+}
+
+// Release ends a reservation: the submission is in the log, or will never be.
+func (q *Quota) Release(key string) {
+	if r, ok := q.reserved[key]; ok {
+		delete(q.reserved, key)
+		q.total.add(r.owner, -r.jobs)
+	}
+}
+
+// CheckMove returns an *Exceeded if more jobs of a pool exceed its limit.
+func (q *Quota) CheckMove(pool string, jobs int) error {
+	if e := q.total.exceeded(Bound{Pool: q.limits.Jobs.Pool}, owner{pool: pool}, jobs); e != nil {
+		return e
+	}
+	return nil
+}
+
+// Add adds a job of the log.
+func (q *Quota) Add(n int, j Job) {
+	q.jobs[n] = &entry{Job: j, n: n}
+	q.total.add(j.owner(), 1)
+}
+
+// Remove removes a job that has ended.
+func (q *Quota) Remove(n int) {
+	e := q.jobs[n]
+	if e == nil {
+		return
+	}
+	q.leaveLine(e)
+	q.count(e, -1)
+	q.total.add(e.owner(), -1)
+	delete(q.jobs, n)
+}
+
+// Change changes a job's pool, priority and suspension.
+func (q *Quota) Change(n int, j Job) {
+	e := q.jobs[n]
+	if e == nil || e.Job == j {
+		return
+	}
+	waiting := e.waiting
+	q.leaveLine(e)
+	q.count(e, -1)
+	q.total.add(e.owner(), -1)
+	e.Job = j
+	q.total.add(e.owner(), 1)
+	q.count(e, 1)
+	if waiting {
+		q.Wait(n)
+	}
+}
+
+// count adds to the counts of begun jobs, if the job is one.
+func (q *Quota) count(e *entry, by int) {
+	if e.begun && !e.Suspended {
+		q.begun.add(e.owner(), by)
+	}
+}
+
+// Begin counts a job that runs already, whatever the limits are.
+func (q *Quota) Begin(n int) {
+	if e := q.jobs[n]; e != nil && !e.begun {
+		q.leaveLine(e)
+		e.begun = true
+		q.count(e, 1)
+	}
+}
+
+// Begun reports whether a job has begun.
+func (q *Quota) Begun(n int) bool {
+	e := q.jobs[n]
+	return e != nil && e.begun
+}
+
+// Wait puts a job in line, unless it has begun or is suspended.
+func (q *Quota) Wait(n int) {
+	e := q.jobs[n]
+	if e == nil || e.begun || e.waiting || e.Suspended {
+		return
+	}
+	e.waiting = true
+	line := q.lines[e.owner()]
+	i, _ := slices.BinarySearchFunc(line, e, precedence)
+	q.lines[e.owner()] = slices.Insert(line, i, e)
+}
+
+// Stop takes a job from the line that will never begin.
+func (q *Quota) Stop(n int) {
+	if e := q.jobs[n]; e != nil {
+		q.leaveLine(e)
+	}
+}
+
+func (q *Quota) leaveLine(e *entry) {
+	if !e.waiting {
+		return
+	}
+	e.waiting = false
+	line := q.lines[e.owner()]
+	i, _ := slices.BinarySearchFunc(line, e, precedence)
+	if line = slices.Delete(line, i, i+1); len(line) == 0 {
+		delete(q.lines, e.owner())
+	} else {
+		q.lines[e.owner()] = line
+	}
+}
+
+func precedence(a, b *entry) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.n, b.n))
+}
+
+// Next begins the first waiting job that may begin, and returns it; ok is false if none may. It
+// takes time for each user and pool with waiting jobs, not for each job.
+func (q *Quota) Next() (n int, ok bool) {
+	if b := q.limits.Begun; len(q.lines) == 0 || b.All > 0 && q.begun.all >= b.All {
+		return 0, false
+	}
+	var first *entry
+	for o, line := range q.lines { // any order: the minimum is unique
+		if q.begun.exceeded(q.limits.Begun, o, 1) == nil && (first == nil || precedence(line[0], first) < 0) {
+			first = line[0]
+		}
+	}
+	if first == nil {
+		return 0, false
+	}
+	q.Begin(first.n)
+	return first.n, true
+}
+
+// Why says why a waiting job does not begin, or returns the empty string.
+func (q *Quota) Why(n int) string {
+	e := q.jobs[n]
+	if e == nil || !e.waiting {
+		return ""
+	}
+	x := q.begun.exceeded(q.limits.Begun, e.owner(), 1)
+	if x == nil {
+		return ""
+	}
+	name := map[string]string{"jobs": "running", "user-jobs": "user-running", "pool-jobs": "pool-running"}[x.Limit]
+	before := 0
+	for _, o := range slices.SortedFunc(maps.Keys(q.lines), compareOwners) {
+		if x.Limit == "jobs" || x.Limit == "user-jobs" && o.user == e.User || x.Limit == "pool-jobs" && o.pool == e.Pool {
+			i, _ := slices.BinarySearchFunc(q.lines[o], e, precedence)
+			before += i
+		}
+	}
+	return fmt.Sprintf("it waits in line; running jobs of %s: %d, at most %d (%s); waiting jobs before it: %d", cmp.Or(x.Of, "the cluster"), x.Have, x.Max, name, before)
+}
+
+func compareOwners(a, b owner) int {
+	return cmp.Or(cmp.Compare(a.user, b.user), cmp.Compare(a.pool, b.pool))
+}

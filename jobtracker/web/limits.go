@@ -1,0 +1,100 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Limits are how many requests a job tracker serves at a time; 0 means no limit. A request beyond
+// its limit is refused with the code busy before its body is read. Streams of task trackers and
+// /healthz have no limit.
+type Limits struct {
+	Submissions int
+	Watches     int
+	Requests    int // others
+}
+
+// busyWait is how long a client should wait after such a refusal.
+const busyWait = time.Second
+
+// counted limits the requests of one kind.
+type counted struct {
+	name    string // of the limit
+	limit   int
+	serving atomic.Int64
+}
+
+// counters are the limits in use.
+type counters struct{ submissions, watches, requests counted }
+
+func newCounters(l Limits) *counters {
+	c := new(counters)
+	c.submissions.name, c.submissions.limit = "submissions", l.Submissions
+	c.watches.name, c.watches.limit = "watches", l.Watches
+	c.requests.name, c.requests.limit = "requests", l.Requests
+	return c
+}
+
+// of returns the limit of a route; nil: it has none.
+func (c *counters) of(pattern string) *counted {
+	switch _, path, _ := strings.Cut(pattern, " "); path {
+	case "/v1/stream", "/healthz":
+		return nil
+	case "/v1/submissions":
+		return &c.submissions
+	case "/v1/watch":
+		return &c.watches
+	}
+	return &c.requests
+}
+
+// limit makes a handler that refuses requests beyond the limit of a route.
+func (h *handler) limit(c *counted, serve http.HandlerFunc) http.HandlerFunc {
+	if c == nil || c.limit == 0 {
+		return serve
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		defer c.serving.Add(-1)
+		if c.serving.Add(1) > int64(c.limit) {
+			h.fail(w, r, &Error{
+				Code: codeBusy, RetrySeconds: int(busyWait / time.Second), Untouched: true,
+				Text: fmt.Sprintf("requests that the job tracker serves: at most %d at a time (%s)", c.limit, c.name),
+			})
+			return
+		}
+		serve(w, r)
+	}
+}
+
+// RetryAfter returns how long to wait before the request is repeated; ok is false if repeating does
+// not help.
+func (e *Error) RetryAfter() (wait time.Duration, ok bool) {
+	return time.Duration(max(e.RetrySeconds, 1)) * time.Second, e.Code == codeBusy
+}
+
+// pauseIfBusy waits before a request is repeated, if err is a refusal with the code busy. It
+// reports whether it was, and the time is over. Many clients wait different times.
+func pauseIfBusy(ctx context.Context, err error) bool {
+	var e *Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	wait, busy := e.RetryAfter()
+	if !busy {
+		return false
+	}
+	timer := time.NewTimer(wait + rand.N(wait))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
