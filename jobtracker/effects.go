@@ -43,13 +43,15 @@ func (s *Server) fromLog(ev LogEvent) {
 	}
 }
 
-// snapshot answers the log's request. A halted core refuses, since it has missed entries.
+// snapshot answers the log's request from another goroutine, since the facts of a large cluster take
+// long to encode. A halted core refuses, since it has missed entries.
 func (s *Server) snapshot(ev LogEvent) {
 	if s.halted != nil {
 		ev.Snapshot(nil, s.halted)
 		return
 	}
-	ev.Snapshot(s.core.Snapshot())
+	view := s.core.Freeze()
+	s.encodings.add(func() { ev.Snapshot(view.Snapshot()) })
 }
 
 // startEffect executes a command in another goroutine. The result is an event for the core.

@@ -88,12 +88,13 @@ type Server struct {
 
 	refused map[string]time.Duration // by reason: when a refusal was last logged
 
-	epoch    atomic.Uint64 // of this job tracker as leader; 0: it does not lead
-	elected  chan struct{} // has a value after an election
-	policies sync.Map      // see policySlot
-	files    gate          // for effects on files
-	effects  sync.WaitGroup
-	writers  sync.WaitGroup
+	epoch     atomic.Uint64 // of this job tracker as leader; 0: it does not lead
+	elected   chan struct{} // has a value after an election
+	policies  sync.Map      // see policySlot
+	files     gate          // for effects on files
+	encodings gate          // for snapshots of the facts, one after the other
+	effects   sync.WaitGroup
+	writers   sync.WaitGroup
 }
 
 // New makes a Server. It does nothing before Run.
@@ -132,14 +133,15 @@ func New(cfg Config) *Server {
 			ID: cfg.ID, Addr: cfg.Addr, Staging: cfg.Staging, Cluster: cfg.Cluster, Nonce: cfg.Nonce,
 			Lease: cfg.Lease, PlanPeriod: cfg.Period, Scheduling: cfg.Scheduling, History: cfg.History, TidyPeriod: tidy,
 		}),
-		start:   time.Now(),
-		files:   gate{limit: maxFileEffects},
-		inbox:   make(chan func(), 64),
-		done:    make(chan struct{}),
-		streams: make(map[core.Stream]*stream),
-		refused: make(map[string]time.Duration),
-		replies: make(map[core.Token]func(core.Reply)),
-		elected: make(chan struct{}, 1),
+		start:     time.Now(),
+		files:     gate{limit: maxFileEffects},
+		encodings: gate{limit: 1},
+		inbox:     make(chan func(), 64),
+		done:      make(chan struct{}),
+		streams:   make(map[core.Stream]*stream),
+		refused:   make(map[string]time.Duration),
+		replies:   make(map[core.Token]func(core.Reply)),
+		elected:   make(chan struct{}, 1),
 	}
 }
 

@@ -211,6 +211,9 @@ func New(cfg Config) *Core {
 // Applied is the index of the last applied entry.
 func (c *Core) Applied() uint64 { return c.facts.Index() }
 
+// Freeze returns the Facts of this moment. Any goroutine may encode them.
+func (c *Core) Freeze() *facts.View { return c.facts.Freeze() }
+
 // Snapshot encodes Facts.
 func (c *Core) Snapshot() ([]byte, error) { return c.facts.Snapshot() }
 
