@@ -316,7 +316,7 @@ func TestUnusedNonce(t *testing.T) {
 // TestEffectsOfEarlierEpoch: an effect of an earlier epoch does not run.
 func TestEffectsOfEarlierEpoch(t *testing.T) {
 	s := New(Config{Log: newScriptedLog(), FS: mem.New(1 << 20)})
-	s.epoch.Store(2)
+	s.leadership.Store(&core.Leadership{Leads: true, Epoch: 2})
 	s.runOnFiles(1, time.Nanosecond, func() core.Event { t.Error("an effect of epoch 1 in epoch 2"); return core.Tick{} })
 	s.effects.Wait()
 }

@@ -145,7 +145,7 @@ func (s *Server) runEffect(epoch uint64, effect func() core.Event) {
 		return
 	default:
 	}
-	if s.epoch.Load() == epoch {
+	if s.leads(epoch) {
 		ev := effect()
 		s.post(func() { s.step(ev) })
 	}

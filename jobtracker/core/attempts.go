@@ -137,6 +137,7 @@ func (l *leader) addAttempt(j *job, tk *task, t *tracker, id wire.AttemptID) *at
 		l.updateProbation(j, t)
 	}
 	a.coldStart = j.measures.AttemptBegan(t.number)
+	l.c.noteChange(j.id)
 	return a
 }
 
@@ -245,6 +246,9 @@ func (l *leader) attemptReport(t *tracker, r *wire.Report) {
 		}
 	}
 	if !r.State.Final() {
+		if a.bytes != r.Bytes {
+			l.c.noteChange(j.id)
+		}
 		a.bytes, a.digest = r.Bytes, r.Digest
 		l.attemptProgress(a, r.State)
 		return

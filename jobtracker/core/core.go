@@ -58,7 +58,7 @@
 //	free slots         assigning.go implements the interface that package assign needs
 //	plans              allocate.go snapshot.go scheduling.go pools.go shares.go; planlog.go
 //	estimates          forecast.go profile.go
-//	clients            requests.go refused.go; status.go explain.go holds.go clusterstatus.go
+//	clients            requests.go refused.go; status.go explain.go holds.go clusterstatus.go; changed.go
 //	others             tidy.go loglines.go
 //
 // # One Step
@@ -188,6 +188,7 @@ type Core struct {
 	now        time.Duration
 	readUntil  time.Duration // all messages that the owner read before this time have been passed to Step
 	commands   []Command     // commands of this Step
+	changed    []wire.JobID  // see Changed
 	halted     bool
 }
 
@@ -234,7 +235,7 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 		return nil
 	}
 	c.now = max(c.now, now)
-	c.commands = nil
+	c.commands, c.changed = nil, c.changed[:0]
 	switch ev := ev.(type) {
 	case Tick:
 		c.noteRead(ev.ReadUntil)
@@ -324,6 +325,7 @@ func (c *Core) applyEntry(e Entry) {
 		c.stepDown() // another job tracker leads already
 	}
 	changed := c.facts.Apply(e.Index, e.Term, x)
+	c.noteFact(x)
 	if e.Term == c.term { // an entry of an earlier term may have the same key
 		c.pending.drop(x.Name())
 	}

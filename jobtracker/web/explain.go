@@ -131,7 +131,7 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 }
 
 func (h *handler) explain(ctx context.Context, r *http.Request) (any, error) {
-	id, err := h.jobAtLeader(ctx, r)
+	id, err := h.jobAtLeader(r)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ type explanationList struct {
 }
 
 func (h *handler) explainAll(ctx context.Context, _ *http.Request) (any, error) {
-	if _, err := h.requireLeader(ctx); err != nil {
+	if _, err := h.requireLeader(); err != nil {
 		return nil, err
 	}
 	all, err := h.Server.Explanations(ctx)

@@ -107,6 +107,11 @@ func (f *fake) Cluster(ctx context.Context) (wire.ClusterStatus, error) {
 	return c, nil
 }
 
+func (f *fake) Leadership() core.Leadership {
+	c, _ := f.Cluster(context.Background())
+	return core.Leadership{Leader: c.Leader, Addr: c.Addr, Epoch: c.Epoch, Leads: c.IsLeader}
+}
+
 func (f *fake) checkLeads() error {
 	if f.log.leader != f {
 		return core.ErrNotLeader

@@ -205,7 +205,7 @@ type jobList struct {
 }
 
 func (h *handler) jobs(ctx context.Context, r *http.Request) (any, error) {
-	if _, err := h.requireLeader(ctx); err != nil {
+	if _, err := h.requireLeader(); err != nil {
 		return nil, err
 	}
 	statuses, err := h.Server.Jobs(ctx)
@@ -239,16 +239,16 @@ func pathJob(r *http.Request) (wire.JobID, error) {
 }
 
 // jobAtLeader returns the job in the path. It fails if this job tracker does not lead.
-func (h *handler) jobAtLeader(ctx context.Context, r *http.Request) (wire.JobID, error) {
+func (h *handler) jobAtLeader(r *http.Request) (wire.JobID, error) {
 	id, err := pathJob(r)
 	if err == nil {
-		_, err = h.requireLeader(ctx)
+		_, err = h.requireLeader()
 	}
 	return id, err
 }
 
 func (h *handler) job(ctx context.Context, r *http.Request) (any, error) {
-	id, err := h.jobAtLeader(ctx, r)
+	id, err := h.jobAtLeader(r)
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +282,7 @@ func (h *handler) kill(ctx context.Context, r *http.Request) (any, error) {
 	if err := readJSON(r.Body, &body); err != nil {
 		return nil, err
 	}
-	if _, err := h.requireLeader(ctx); err != nil {
+	if _, err := h.requireLeader(); err != nil {
 		return nil, err
 	}
 	return struct{}{}, h.Server.Kill(ctx, h.caller(r), id, body.Reason)
@@ -317,7 +317,7 @@ func AttemptsOf(a *wire.JobAttempts) *Attempts {
 }
 
 func (h *handler) attempts(ctx context.Context, r *http.Request) (any, error) {
-	id, err := h.jobAtLeader(ctx, r)
+	id, err := h.jobAtLeader(r)
 	if err != nil {
 		return nil, err
 	}

@@ -106,6 +106,7 @@ type JobTracker interface {
 	Explain(ctx context.Context, job wire.JobID) (wire.Explanation, error)
 	Explanations(ctx context.Context) ([]wire.Explanation, error)
 	Cluster(ctx context.Context) (wire.ClusterStatus, error) // answers on followers too
+	Leadership() core.Leadership                             // answers at once
 	Attach(conn *wire.Conn, tracker string) error            // tracker is the name in its certificate; empty: any
 }
 
