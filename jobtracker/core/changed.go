@@ -6,8 +6,9 @@ import (
 )
 
 // Changed lists the jobs that may have another status since the last Step began, perhaps
-// repeatedly. It leaves out changes that no event of the job causes: its elapsed time, its predicted
-// end, and its wait for slots that other jobs use. The list is valid until the next Step.
+// repeatedly. It leaves out what no event of the job changes: its elapsed time, its predicted end,
+// and why it waits. It also leaves out jobs that had ended before. The list is valid until the next
+// Step.
 func (c *Core) Changed() []wire.JobID { return c.changed }
 
 // noteChange adds a job to the list of Changed.

@@ -194,6 +194,7 @@ func (l *leader) reserveSlot(j *job, p int) {
 	h.reserved = true
 	j.partitions.reservedSlots++
 	l.assign.Occupy(&j.assign, &h.tracker.assign, reducePhase)
+	l.c.noteChange(j.id)
 }
 
 // releaseSlot ends the reservation for a partition.
@@ -205,6 +206,7 @@ func (l *leader) releaseSlot(j *job, p int) {
 	h.reserved = false
 	j.partitions.reservedSlots--
 	l.assign.Vacate(&j.assign, &h.tracker.assign, reducePhase)
+	l.c.noteChange(j.id)
 	l.phases[reducePhase].planSoon(l.now)
 	l.updateLines(j)
 }

@@ -52,6 +52,7 @@ type world struct {
 	assignedHomes  map[assignedHome]bool          // all homes set so far
 	seconds        int                            // attempts launched beside another one
 	trace          []string
+	statuses       statusCheck
 }
 
 type proposal struct {
@@ -176,6 +177,7 @@ func (w *world) step(ev Event) {
 	w.checkFreeSlots()
 	checkReduces(w.core, w.fail)
 	checkHolds(w.core, w.fail)
+	w.statuses.check(w.core, w.fail)
 	w.checkMatching(commands)
 	w.checkShares(commands)
 	for _, c := range commands {
