@@ -73,7 +73,7 @@ func (s *Server) startEffect(c core.Command) {
 		})
 	case core.WriteHistory:
 		s.runOnFiles(c.Epoch, c.Delay, func() core.Event {
-			err := history.Write(s.cfg.FS, c.URL, c.Record)
+			err := history.Write(s.cfg.FS, c.URL, c.Record())
 			if err != nil {
 				s.cfg.Logger.Warn("cannot write a history", "job", c.Job, "error", err)
 			}

@@ -8,7 +8,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// statusCheck checks that Changed lists each job whose status a Step has changed, except for the parts
+// statusCheck checks that Changed lists each job with a status that a Step has changed, except for the parts
 // that Changed leaves out.
 type statusCheck struct {
 	leader *leader
@@ -21,6 +21,7 @@ func (x *statusCheck) check(c *Core, fail func(format string, args ...any)) {
 		s := c.statusOf(f, c.now)
 		s.Elapsed, s.WaitReason = 0, ""
 		statuses[s.ID] = s
+		checkFetched(c, s.ID, fail)
 	}
 	if x.leader == c.leader && c.leader != nil {
 		for id, s := range statuses {
@@ -30,6 +31,20 @@ func (x *statusCheck) check(c *Core, fail func(format string, args ...any)) {
 		}
 	}
 	x.leader, x.last = c.leader, statuses
+}
+
+// checkFetched compares the bytes that a job's homes have gathered with the sum of their reports.
+func checkFetched(c *Core, id wire.JobID, fail func(format string, args ...any)) {
+	if c.leader == nil || c.leader.job(id) == nil {
+		return
+	}
+	j, sum := c.leader.job(id), int64(0)
+	for i := range j.partitions.homes {
+		sum += j.partitions.homes[i].report.Bytes
+	}
+	if sum != j.outputs.fetched {
+		fail("homes of %v have gathered %d bytes, not %d", id, sum, j.outputs.fetched)
+	}
 }
 
 // TestChangedOfOthers: progress of a job lists that job as changed, and no other. A heartbeat without

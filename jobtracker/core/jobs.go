@@ -95,7 +95,6 @@ func (l *leader) makeTasks(j *job) {
 	for i := range j.reduces {
 		j.reduces[i].kind, j.reduces[i].n = wire.Reduce, int32(i)
 	}
-	j.ended.Expect(len(j.maps) + len(j.reduces))
 	j.partitions.makeHomes(len(j.reduces), j.facts.Settled)
 	if len(j.reduces) > 0 {
 		for m := range j.facts.GivenUpTasks(wire.Map).All() {

@@ -57,7 +57,7 @@ func (f *Facts) Freeze() *View {
 	return v
 }
 
-// change returns a job, the state of which apply may change.
+// change returns a job with a state that apply may change.
 func (f *Facts) change(n int) *Job {
 	j := f.jobs[n]
 	if j.since < f.freezes {
@@ -75,7 +75,7 @@ func (s *jobState) clone() *jobState {
 	return &c
 }
 
-// changeSubmission returns a submission, the state of which apply may change.
+// changeSubmission returns a submission with a state that apply may change.
 func (f *Facts) changeSubmission(key string) *Submission {
 	s := f.submissions[key]
 	if s.since < f.freezes {

@@ -111,6 +111,9 @@ func (f *Facts) JobsAfter(n int) iter.Seq[*Job] {
 	}
 }
 
+// LastJob is the id of the last job submitted; its N is 0 before the first.
+func (f *Facts) LastJob() wire.JobID { return f.ID(f.lastJob) }
+
 // CountJobs counts the kept jobs, and the ended ones among them.
 func (f *Facts) CountJobs() (jobs, ended int) { return len(f.jobs), len(f.ended) }
 
