@@ -117,7 +117,7 @@ func TestHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := finish(t, s, ids)[0]
-	a, err := s.Attempts(testContext(t), core.Caller{}, ids[0])
+	a, err := s.Attempts(testContext(t), core.Caller{}, ids[0], wire.AttemptID{})
 	if err != nil || len(a.Attempts) != 1+5+2+1 || a.Attempts[0].Tracker != "t1" || a.Attempts[0].State != wire.AttemptSucceeded || a.Token == "" {
 		t.Errorf("attempts %+v, %v", a, err)
 	}
@@ -125,13 +125,13 @@ func TestHistory(t *testing.T) {
 	if err != nil || r.Job.State != last.State || r.Job.Counters.Get("g", "MAPS") != 5 || r.Plan.Name != "count" || r.Job.Elapsed != last.Elapsed {
 		t.Errorf("history %+v, %v; the job %+v", r, err, last)
 	}
-	if _, err := s.Attempts(testContext(t), core.Caller{}, wire.JobID{Start: 1, N: 9}); !errors.Is(err, admission.ErrUnknownJob) {
+	if _, err := s.Attempts(testContext(t), core.Caller{}, wire.JobID{Start: 1, N: 9}, wire.AttemptID{}); !errors.Is(err, admission.ErrUnknownJob) {
 		t.Errorf("attempts of an unknown job: %v", err)
 	}
 	if _, err := s.Submit(testContext(t), core.Caller{}, submission("b", 1)); err != nil {
 		t.Fatal(err)
 	}
-	jobs, err := s.Jobs(testContext(t))
+	jobs, _, err := s.Jobs(testContext(t), wire.JobID{})
 	if err != nil || len(jobs) != 2 || jobs[0].ID != ids[0] || jobs[0].State != wire.Succeeded {
 		t.Errorf("jobs %+v, %v", jobs, err)
 	}
@@ -156,7 +156,7 @@ func TestHistoryFails(t *testing.T) {
 	if last := finish(t, s, ids)[0]; last.State != wire.Succeeded || !strings.Contains(strings.Join(last.Troubles, "\n"), "history could not be written") {
 		t.Errorf("ended as %+v", last)
 	}
-	if _, err := s.Attempts(testContext(t), core.Caller{}, ids[0]); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := s.Attempts(testContext(t), core.Caller{}, ids[0], wire.AttemptID{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("attempts: %v", err)
 	}
 }
@@ -240,12 +240,12 @@ func TestFollower(t *testing.T) {
 	})
 	id := wire.JobID{Start: 1_700_000_000_000, N: 1}
 	_, submitErr := s.Submit(testContext(t), core.Caller{}, submission("b", 1))
-	_, jobsErr := s.Jobs(testContext(t))
-	_, attemptsErr := s.Attempts(testContext(t), core.Caller{}, id)
+	_, _, jobsErr := s.Jobs(testContext(t), wire.JobID{})
+	_, attemptsErr := s.Attempts(testContext(t), core.Caller{}, id, wire.AttemptID{})
 	var watchErr error
 	for _, watchErr = range s.Watch(testContext(t), []wire.JobID{id}) {
 	}
-	_, explainErr := s.Explanations(testContext(t))
+	_, _, explainErr := s.Explanations(testContext(t), wire.JobID{})
 	for what, err := range map[string]error{
 		"submit": submitErr, "kill": s.Kill(testContext(t), core.Caller{}, id, ""), "jobs": jobsErr, "attempts": attemptsErr, "watch": watchErr,
 		"explain": explainErr, "change": s.Change(testContext(t), core.Caller{}, id, wire.Change{}),
@@ -272,7 +272,7 @@ func TestDeposed(t *testing.T) {
 	log.play(core.Elected{Term: 1})
 	queried := make(chan error, 1)
 	go func() {
-		_, err := s.Jobs(testContext(t))
+		_, _, err := s.Jobs(testContext(t), wire.JobID{})
 		queried <- err
 	}()
 	log.play(entries...)
@@ -328,7 +328,7 @@ func TestUnusedNonce(t *testing.T) {
 // TestEffectsOfEarlierEpoch: an effect of an earlier epoch does not run.
 func TestEffectsOfEarlierEpoch(t *testing.T) {
 	s := New(Config{Log: newScriptedLog(), FS: mem.New(1 << 20)})
-	s.epoch.Store(2)
+	s.leadership.Store(&core.Leadership{Leads: true, Epoch: 2})
 	s.runOnFiles(1, time.Nanosecond, func() core.Event { t.Error("an effect of epoch 1 in epoch 2"); return core.Tick{} })
 	s.effects.Wait()
 }

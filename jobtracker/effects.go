@@ -43,13 +43,15 @@ func (s *Server) fromLog(ev LogEvent) {
 	}
 }
 
-// snapshot answers the log's request. A halted core refuses, since it has missed entries.
+// snapshot answers the log's request from another goroutine, since the facts of a large cluster take
+// long to encode. A halted core refuses, since it has missed entries.
 func (s *Server) snapshot(ev LogEvent) {
 	if s.halted != nil {
 		ev.Snapshot(nil, s.halted)
 		return
 	}
-	ev.Snapshot(s.core.Snapshot())
+	view := s.core.Freeze()
+	s.encodings.add(func() { ev.Snapshot(view.Snapshot()) })
 }
 
 // startEffect executes a command in another goroutine. The result is an event for the core.
@@ -71,7 +73,7 @@ func (s *Server) startEffect(c core.Command) {
 		})
 	case core.WriteHistory:
 		s.runOnFiles(c.Epoch, c.Delay, func() core.Event {
-			err := history.Write(s.cfg.FS, c.URL, c.Record)
+			err := history.Write(s.cfg.FS, c.URL, c.Record())
 			if err != nil {
 				s.cfg.Logger.Warn("cannot write a history", "job", c.Job, "error", err)
 			}
@@ -143,7 +145,7 @@ func (s *Server) runEffect(epoch uint64, effect func() core.Event) {
 		return
 	default:
 	}
-	if s.epoch.Load() == epoch {
+	if s.leads(epoch) {
 		ev := effect()
 		s.post(func() { s.step(ev) })
 	}

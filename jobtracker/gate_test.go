@@ -16,7 +16,7 @@ import (
 func TestFilesAtOnce(t *testing.T) {
 	const effects = 10 * maxFileEffects
 	s := New(Config{Log: newScriptedLog(), FS: mem.New(1 << 20)})
-	s.epoch.Store(1)
+	s.leadership.Store(&core.Leadership{Leads: true, Epoch: 1})
 	var running, done atomic.Int32
 	started, hang := make(chan bool, effects), make(chan bool)
 	for range maxFileEffects {

@@ -85,19 +85,20 @@ type Server struct {
 	backlog   []core.Event // events that commands have caused
 	replies   map[core.Token]func(core.Reply)
 	lastToken core.Token
-	watches   []*watch
+	watchers  *watchers
 	queries   []*query
 	halted    error
 	ticking   bool // a Tick is in the inbox
 
 	refused map[string]time.Duration // by reason: when a refusal was last logged
 
-	epoch    atomic.Uint64 // of this job tracker as leader; 0: it does not lead
-	elected  chan struct{} // has a value after an election
-	policies sync.Map      // see policySlot
-	files    gate          // for effects on files
-	effects  sync.WaitGroup
-	writers  sync.WaitGroup
+	leadership atomic.Pointer[core.Leadership]
+	elected    chan struct{} // has a value after an election
+	policies   sync.Map      // see policySlot
+	files      gate          // for effects on files
+	encodings  gate          // for snapshots of the facts, one after the other
+	effects    sync.WaitGroup
+	writers    sync.WaitGroup
 }
 
 // New makes a Server. It does nothing before Run.
@@ -130,17 +131,18 @@ func New(cfg Config) *Server {
 	if cfg.ReadSplits == nil {
 		cfg.ReadSplits = readSplits
 	}
-	return &Server{
+	s := &Server{
 		cfg: cfg,
 		core: core.New(core.Config{
 			ID: cfg.ID, Addr: cfg.Addr, Staging: cfg.Staging, Cluster: cfg.Cluster, Nonce: cfg.Nonce,
 			Lease: cfg.Lease, PlanPeriod: cfg.Period, Scheduling: cfg.Scheduling, Preemption: cfg.Preemption, History: cfg.History, TidyPeriod: tidy,
 			Limits: cfg.Limits,
 		}),
-		start: time.Now(),
-		files: gate{limit: maxFileEffects},
-		inbox: make(chan func(), 64),
-		done:  make(chan struct{}),
+		start:     time.Now(),
+		files:     gate{limit: maxFileEffects},
+		encodings: gate{limit: 1},
+		inbox:     make(chan func(), 64),
+		done:      make(chan struct{}),
 
 		inventories: make(chan struct{}, maxInventories),
 		streams:     make(map[core.Stream]*stream),
@@ -148,6 +150,9 @@ func New(cfg Config) *Server {
 		replies:     make(map[core.Token]func(core.Reply)),
 		elected:     make(chan struct{}, 1),
 	}
+	s.leadership.Store(new(core.Leadership))
+	s.watchers = newWatchers(s.core)
+	return s
 }
 
 // Run serves until ctx is done or the job tracker must stop. Then it sends queued messages to the
@@ -170,7 +175,7 @@ func (s *Server) Run(ctx context.Context) error {
 		case <-timer.C:
 			s.tick()
 		}
-		s.answerWatches()
+		s.watchers.publishDue(s.now())
 		s.answerQueries()
 		timer.Reset(s.untilWake())
 	}
@@ -199,10 +204,8 @@ func (s *Server) untilWake() time.Duration {
 	if at, ok := s.core.Wake(); ok && !s.ticking {
 		wait = at - s.now()
 	}
-	for _, w := range s.watches {
-		if w.changed {
-			wait = min(wait, w.notBefore-s.now())
-		}
+	if at, ok := s.watchers.next(); ok {
+		wait = min(wait, at-s.now())
 	}
 	return max(wait, 0)
 }
@@ -232,28 +235,47 @@ func (s *Server) step(ev core.Event) {
 		s.backlog = s.backlog[1:]
 		commands := s.core.Step(s.now(), ev)
 		s.noteLeadership()
+		s.watchers.noteChanges(s.core.Changed(), s.now())
 		for _, c := range commands {
 			s.execute(c)
 		}
 	}
-	for _, w := range s.watches {
-		w.changed = true
-	}
 }
 
-func (s *Server) noteLeadership() {
-	epoch := uint64(0)
-	if s.core.IsLeader() {
-		epoch = s.core.Epoch()
+// Leadership says which job tracker leads, as far as this one knows. It never waits for the goroutine
+// of Run.
+func (s *Server) Leadership() core.Leadership { return *s.leadership.Load() }
+
+// leads reports whether this job tracker leads in an epoch.
+func (s *Server) leads(epoch uint64) bool {
+	l := s.leadership.Load()
+	return l.Leads && l.Epoch == epoch
+}
+
+// leadingEpoch returns the epoch in which this job tracker leads; 0: it does not.
+func (s *Server) leadingEpoch() uint64 {
+	if l := s.leadership.Load(); l.Leads {
+		return l.Epoch
 	}
-	if was := s.epoch.Swap(epoch); was != epoch && epoch != 0 {
+	return 0
+}
+
+// noteLeadership publishes a change of the leader, and tells the watches.
+func (s *Server) noteLeadership() {
+	was, l := s.leadership.Load(), s.core.Leadership()
+	if l == *was {
+		return
+	}
+	s.leadership.Store(&l)
+	s.watchers.leadershipChanged(s.now())
+	if l.Leads {
 		select {
 		case s.elected <- struct{}{}:
 		default:
 		}
-		s.cfg.Logger.Info("became leader", "epoch", epoch)
-	} else if was != epoch {
-		s.cfg.Logger.Info("no longer leader", "epoch", was)
+		s.cfg.Logger.Info("became leader", "epoch", l.Epoch)
+	} else if was.Leads {
+		s.cfg.Logger.Info("no longer leader", "epoch", was.Epoch)
 	}
 }
 

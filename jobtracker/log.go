@@ -32,7 +32,8 @@ type Log interface {
 // LogEvent is an event of a log, or its request for a snapshot.
 type LogEvent struct {
 	Event core.Event
-	// Snapshot, if not nil, is a request: call it with the facts after all earlier entries.
+	// Snapshot, if not nil, is a request: the server calls it with the facts after all earlier
+	// entries, from another goroutine, and in the order of the requests.
 	Snapshot func(data []byte, err error)
 }
 

@@ -30,8 +30,8 @@ func (s *Server) watchPools() {
 	defer tick.Stop()
 	var f poolsFile
 	for {
-		if epoch := s.epoch.Load(); epoch != 0 {
-			s.checkPools(&f, epoch)
+		if l := s.Leadership(); l.Leads {
+			s.checkPools(&f, l.Epoch)
 		}
 		select {
 		case <-tick.C:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core"
@@ -18,35 +19,48 @@ type query struct {
 	answer chan error
 }
 
-// Jobs returns all jobs that the cluster knows, oldest first. It fails with core.ErrNotLeader.
-func (s *Server) Jobs(ctx context.Context) ([]wire.JobStatus, error) {
-	var jobs []wire.JobStatus
-	if err := s.query(ctx, func() { jobs = s.core.Statuses(s.now()) }); err != nil {
-		return nil, err
-	}
-	return jobs, nil
+// Jobs returns a page of the jobs that the cluster knows, oldest first, without counters and troubles.
+// The page begins after a job, or with the first one if after is zero. The next page begins after
+// next; zero: there is none. It fails with core.ErrCursor or core.ErrNotLeader.
+func (s *Server) Jobs(ctx context.Context, after wire.JobID) (jobs []wire.JobStatus, next wire.JobID, err error) {
+	return readPage(ctx, s, after, s.core.Statuses)
 }
 
-// Attempts lists a job's attempts by task and number; for an ended job it reads the history. The
-// token is included if the caller may read the job's logs. It fails with admission.ErrUnknownJob,
-// core.ErrNotLeader, or fs.ErrNotExist if an ended job has no history.
-func (s *Server) Attempts(ctx context.Context, caller core.Caller, job wire.JobID) (wire.JobAttempts, error) {
-	a, err := s.attempts(ctx, job)
+// readPage makes the goroutine of Run read a page of jobs.
+func readPage[T any](ctx context.Context, s *Server, after wire.JobID, read func(time.Duration, wire.JobID) ([]T, wire.JobID, error)) ([]T, wire.JobID, error) {
+	var list []T
+	var next wire.JobID
+	var refused error
+	if err := s.query(ctx, func() { list, next, refused = read(s.now(), after) }); err != nil {
+		return nil, wire.JobID{}, err // do not return list: Run may still write it
+	}
+	return list, next, refused
+}
+
+// Attempts returns a page of a job's attempts, by task and number. The page begins after an attempt, or
+// with the first one if after is zero. For an ended job it reads the history, in one page. The token
+// is included if the caller may read the job's logs. It fails with admission.ErrUnknownJob,
+// core.ErrCursor, core.ErrNotLeader, or fs.ErrNotExist if an ended job has no history.
+func (s *Server) Attempts(ctx context.Context, caller core.Caller, job wire.JobID, after wire.AttemptID) (wire.JobAttempts, error) {
+	a, err := s.attempts(ctx, job, after)
 	if !caller.MayRead(a.Owner) {
 		a.Token = ""
 	}
 	return a, err
 }
 
-func (s *Server) attempts(ctx context.Context, job wire.JobID) (wire.JobAttempts, error) {
+func (s *Server) attempts(ctx context.Context, job wire.JobID, after wire.AttemptID) (wire.JobAttempts, error) {
 	var attempts wire.JobAttempts
 	var running, known bool
+	var refused error
 	err := s.query(ctx, func() {
-		attempts, running = s.core.Attempts(job)
+		attempts, running, refused = s.core.Attempts(job, after)
 		_, known = s.core.State(job)
 	})
 	switch {
 	case err != nil:
+	case refused != nil:
+		err = refused
 	case running:
 		return attempts, nil
 	case !known:
@@ -54,7 +68,8 @@ func (s *Server) attempts(ctx context.Context, job wire.JobID) (wire.JobAttempts
 	default:
 		var r *history.Record
 		if r, err = history.Find(s.cfg.FS, s.cfg.Staging, job); err == nil {
-			return wire.JobAttempts{Attempts: r.Attempts, Owner: r.Owner, Token: r.Token}, nil
+			list := slices.DeleteFunc(r.Attempts, func(a wire.AttemptStatus) bool { return a.Attempt.Compare(after) <= 0 })
+			return wire.JobAttempts{Attempts: list, Owner: r.Owner, Token: r.Token}, nil
 		}
 	}
 	return wire.JobAttempts{}, fmt.Errorf("list attempts: %w", err)
@@ -75,13 +90,9 @@ func (s *Server) Explain(ctx context.Context, job wire.JobID) (wire.Explanation,
 	return x, nil
 }
 
-// Explanations explains all jobs that have not ended, by id.
-func (s *Server) Explanations(ctx context.Context) ([]wire.Explanation, error) {
-	var all []wire.Explanation
-	if err := s.query(ctx, func() { all = s.core.Explanations(s.now()) }); err != nil {
-		return nil, err
-	}
-	return all, nil
+// Explanations explains a page of the jobs that have not ended, by id. Pages are as in Jobs.
+func (s *Server) Explanations(ctx context.Context, after wire.JobID) (list []wire.Explanation, next wire.JobID, err error) {
+	return readPage(ctx, s, after, s.core.Explanations)
 }
 
 // Cluster describes the cluster as this job tracker knows it. Followers answer too, but do not know
@@ -129,7 +140,7 @@ func (s *Server) answerQueries() {
 	}
 	for _, q := range s.queries {
 		if err == nil {
-			q.epoch = s.epoch.Load()
+			q.epoch = s.leadingEpoch()
 			q.read()
 		}
 		q.answer <- err

@@ -50,7 +50,7 @@ func (n *jobTracker) effect(c core.Command) {
 				err = errFault
 			}
 			if err == nil {
-				err = history.Write(w.fs, c.URL, c.Record)
+				err = history.Write(w.fs, c.URL, c.Record())
 			}
 			return core.HistoryWritten{Epoch: c.Epoch, Job: c.Job, Err: err}
 		})

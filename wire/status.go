@@ -21,9 +21,10 @@ type AttemptStatus struct {
 	Speculative bool `msgpack:"Speculative,omitempty"` // launched while another attempt of the task ran
 }
 
-// JobAttempts has a job's attempts, and the token to read their logs.
+// JobAttempts has a page of a job's attempts, and the token to read their logs.
 type JobAttempts struct {
 	Attempts []AttemptStatus // by task and number
+	Next     AttemptID       // the next page begins after it; zero: this is the last page
 	Owner    string          // of the job
 	Token    string          // of the job; empty: the caller may not read its logs, or an older version ran it
 }

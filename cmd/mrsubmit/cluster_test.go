@@ -79,16 +79,32 @@ func (f *fakeJobTracker) Explain(_ context.Context, id wire.JobID) (wire.Explana
 	return x, err
 }
 
-func (f *fakeJobTracker) Explanations(ctx context.Context) (all []wire.Explanation, err error) {
-	for _, j := range f.jobs {
+func (f *fakeJobTracker) Leadership() core.Leadership {
+	return core.Leadership{Leader: "jt1", Addr: f.addr, Epoch: 3, Leads: true}
+}
+
+func (f *fakeJobTracker) Explanations(ctx context.Context, after wire.JobID) (all []wire.Explanation, next wire.JobID, err error) {
+	jobs, next, err := f.Jobs(ctx, after)
+	for _, j := range jobs {
 		if x, err := f.Explain(ctx, j.ID); err == nil && !j.State.Ended() {
 			all = append(all, x)
 		}
 	}
-	return all, nil
+	return all, next, err
 }
 
-func (f *fakeJobTracker) Jobs(context.Context) ([]wire.JobStatus, error) { return f.jobs, nil }
+// Jobs returns pages of one job.
+func (f *fakeJobTracker) Jobs(_ context.Context, after wire.JobID) (page []wire.JobStatus, next wire.JobID, err error) {
+	i := 1 + slices.IndexFunc(f.jobs, func(j wire.JobStatus) bool { return j.ID == after })
+	if i >= len(f.jobs) {
+		return nil, next, nil
+	}
+	page = f.jobs[i : i+1]
+	if i+1 < len(f.jobs) {
+		next = page[0].ID
+	}
+	return page, next, nil
+}
 
 func (f *fakeJobTracker) find(id wire.JobID) (wire.JobStatus, error) {
 	for _, j := range f.jobs {
@@ -171,7 +187,7 @@ func (f *fakeJobTracker) attempts(id wire.JobID) []wire.AttemptStatus {
 	}
 }
 
-func (f *fakeJobTracker) Attempts(_ context.Context, _ core.Caller, id wire.JobID) (wire.JobAttempts, error) {
+func (f *fakeJobTracker) Attempts(_ context.Context, _ core.Caller, id wire.JobID, _ wire.AttemptID) (wire.JobAttempts, error) {
 	if _, err := f.find(id); err != nil {
 		return wire.JobAttempts{}, err
 	}

@@ -138,6 +138,7 @@ func (l *leader) addAttempt(j *job, tk *task, t *tracker, id wire.AttemptID) *at
 		l.updateProbation(j, t)
 	}
 	a.coldStart = j.measures.AttemptBegan(t.number)
+	l.c.noteChange(j.id)
 	return a
 }
 
@@ -247,6 +248,9 @@ func (l *leader) attemptReport(t *tracker, r *wire.Report) {
 		}
 	}
 	if !r.State.Final() {
+		if a.bytes != r.Bytes {
+			l.c.noteChange(j.id)
+		}
 		a.bytes, a.digest = r.Bytes, r.Digest
 		l.attemptProgress(a, r.State)
 		return

@@ -126,7 +126,7 @@ func (s *scenario) config(d *datadriven.TestData) {
 func (s *scenario) carryOutCluster(c Command) {
 	switch c := c.(type) {
 	case WriteHistory:
-		r := c.Record
+		r := c.Record()
 		s.record = r
 		s.printf("write %s%s: %v, %d attempts", c.URL, showAfter(c.Delay), r.Job.State, len(r.Attempts))
 		if r.Job.ID != c.Job || !r.Job.State.Ended() || r.Plan.Name != r.Job.Name || r.Ended < r.Submitted {
@@ -215,8 +215,8 @@ func (s *scenario) showExclusions() {
 }
 
 func (s *scenario) attempts(id wire.JobID) {
-	list, ok := s.core.Attempts(id)
-	if !ok {
+	list, ok, err := s.core.Attempts(id, wire.AttemptID{})
+	if !ok || err != nil || list.Next != (wire.AttemptID{}) {
 		s.printf("none")
 	}
 	for _, a := range list.Attempts {

@@ -9,31 +9,6 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Statuses returns the status of all jobs that Facts have, oldest first, at the time now.
-func (c *Core) Statuses(now time.Duration) []wire.JobStatus {
-	total, _ := c.facts.CountJobs()
-	statuses := make([]wire.JobStatus, 0, total)
-	for f := range c.facts.Jobs() {
-		if s, ok := c.StatusAt(now, c.facts.ID(f.N())); ok {
-			statuses = append(statuses, s)
-		}
-	}
-	return statuses
-}
-
-// Attempts lists the attempts of a job by task and number, and its token. ok is false for an
-// unknown or ended job, and on followers.
-func (c *Core) Attempts(id wire.JobID) (attempts wire.JobAttempts, ok bool) {
-	if c.leader == nil {
-		return wire.JobAttempts{}, false
-	}
-	j := c.leader.job(id)
-	if j == nil {
-		return wire.JobAttempts{}, false
-	}
-	return wire.JobAttempts{Attempts: c.leader.allAttempts(j), Owner: j.facts.Submission().Owner(), Token: j.spec.token}, true
-}
-
 // Cluster returns the status of the cluster at a time. Only the leader knows the trackers.
 func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 	boot := c.facts.Boot()

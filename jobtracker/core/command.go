@@ -64,11 +64,13 @@ type (
 
 	// WriteHistory writes the history of a job that is about to end, unless it exists.
 	WriteHistory struct {
-		Epoch  uint64
-		Job    wire.JobID
-		URL    string
-		Record *history.Record
-		Delay  time.Duration
+		Epoch uint64
+		Job   wire.JobID
+		URL   string
+		Delay time.Duration
+
+		record   *history.Record // without Attempts, see Record
+		attempts *AttemptsView
 	}
 
 	// LoadHistory reads the history of an ended job, for later jobs of the same name.

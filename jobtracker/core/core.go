@@ -61,7 +61,7 @@
 //	plans              allocate.go snapshot.go scheduling.go pools.go shares.go; planlog.go
 //	slots taken back   preempting.go: for pools that starve, from suspended jobs
 //	estimates          forecast.go profile.go
-//	clients            requests.go refused.go limits.go; status.go explain.go holds.go clusterstatus.go
+//	clients            requests.go refused.go limits.go; status.go explain.go holds.go clusterstatus.go; changed.go
 //	others             works.go has the works that take many Steps; tidy.go loglines.go
 //
 // # One Step
@@ -203,6 +203,7 @@ type Core struct {
 	readUntil  time.Duration // all messages that the owner read before this time have been passed to Step
 	lateUntil  time.Duration // leases pause until then, see noteRead
 	commands   []Command     // commands of this Step
+	changed    []wire.JobID  // see Changed
 	halted     bool
 }
 
@@ -226,6 +227,9 @@ func New(cfg Config) *Core {
 // Applied is the index of the last applied entry.
 func (c *Core) Applied() uint64 { return c.facts.Index() }
 
+// Freeze returns the Facts of this moment. Any goroutine may encode them.
+func (c *Core) Freeze() *facts.View { return c.facts.Freeze() }
+
 // Snapshot encodes Facts.
 func (c *Core) Snapshot() ([]byte, error) { return c.facts.Snapshot() }
 
@@ -247,7 +251,7 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 		return nil
 	}
 	c.now = max(c.now, now)
-	c.commands = nil
+	c.commands, c.changed = nil, c.changed[:0]
 	switch ev := ev.(type) {
 	case Tick:
 		c.noteRead(ev.ReadUntil)
@@ -346,6 +350,7 @@ func (c *Core) applyEntry(e Entry) {
 		c.stepDown() // another job tracker leads already
 	}
 	changed := c.facts.Apply(e.Index, e.Term, x)
+	c.noteFact(x)
 	if e.Term == c.term { // an entry of an earlier term may have the same key
 		c.pending.drop(x.Name())
 	}

@@ -39,23 +39,30 @@ func (l *leader) writeHistory(j *job) {
 	sub := j.facts.Submission()
 	now := l.wall()
 	r := &history.Record{
-		Plan: *j.spec.plan, Owner: sub.Owner(), Submitted: sub.At(), Ended: now, Attempts: l.allAttempts(j), PlanLog: j.planned.plans.Bytes(),
+		Plan: *j.spec.plan, Owner: sub.Owner(), Submitted: sub.At(), Ended: now, PlanLog: j.planned.plans.Bytes(),
 		Token: j.spec.token, Omitted: j.ended.Omitted(),
 	}
 	r.PlansSince, r.PlansSinceReason = l.plansMissing(j)
-	for i := range r.Attempts {
-		// After a late report of another attempt, an attempt may still run. It ends with the job.
-		if a := &r.Attempts[i]; !a.State.Final() {
-			a.State, a.Took, a.Error = wire.AttemptKilled, now-a.Began, "the job has ended"
-		}
-	}
 	r.Job = l.c.statusOf(j.facts, l.now)
 	r.Job.State, r.Job.WaitReason = j.finish.endFact.Outcome, ""
 	endedStatus(*j.finish.endFact, &r.Job)
 	l.effect(WriteHistory{
-		Epoch: l.epoch, Job: j.id, Record: r, Delay: faults.RetryDelay(j.finish.historyFailures),
+		Epoch: l.epoch, Job: j.id, record: r, attempts: l.freezeAttempts(j), Delay: faults.RetryDelay(j.finish.historyFailures),
 		URL: history.Name(l.facts.Boot().Staging, time.UnixMilli(now), j.id),
 	})
+}
+
+// Record makes the job's history. Any goroutine may call it: it takes long for a large job.
+func (c *WriteHistory) Record() *history.Record {
+	r := *c.record
+	r.Attempts = c.attempts.Statuses()
+	for i := range r.Attempts {
+		// After a late report of another attempt, an attempt may still run. It ends with the job.
+		if a := &r.Attempts[i]; !a.State.Final() {
+			a.State, a.Took, a.Error = wire.AttemptKilled, r.Ended-a.Began, "the job has ended"
+		}
+	}
+	return &r
 }
 
 // historyWritten proposes the job's end. After ServiceAttempts failures it proposes the end

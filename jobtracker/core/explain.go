@@ -30,23 +30,6 @@ func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok
 	return x, true
 }
 
-// Explanations explains all jobs that have not ended, by id. It has no speeds.
-func (c *Core) Explanations(now time.Duration) []wire.Explanation {
-	l := c.leader
-	if l == nil {
-		return nil
-	}
-	now = max(now, c.now)
-	all := l.recentForecast(now, 0)
-	list := make([]wire.Explanation, 0, len(l.order))
-	for _, j := range l.order {
-		x := explainFacts(c.facts, j.facts)
-		l.explain(&x, now, j.facts.N(), all)
-		list = append(list, x)
-	}
-	return list
-}
-
 // explainFacts makes the part of an Explanation that Facts know.
 func explainFacts(f *facts.Facts, j *facts.Job) wire.Explanation {
 	x := wire.Explanation{

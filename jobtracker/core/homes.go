@@ -241,6 +241,7 @@ func (l *leader) homeReport(t *tracker, r *wire.HomeReport) {
 	}
 	j.outputs.fetched += r.Bytes - h.report.Bytes
 	h.report = *r
+	l.c.noteChange(j.id)
 	l.checkHome(j, r.Partition)
 }
 

@@ -101,7 +101,6 @@ func (l *leader) makeTasks(j *job) {
 	for i := range j.reduces {
 		j.reduces[i].kind, j.reduces[i].n = wire.Reduce, int32(i)
 	}
-	j.ended.Expect(len(j.maps) + len(j.reduces))
 	j.partitions.makeHomes(len(j.reduces), j.facts.Settled)
 	if len(j.reduces) > 0 {
 		j.outputs.log = announce.NewLog(j.id, len(j.maps), func(m int) (wire.MapOutput, bool) {

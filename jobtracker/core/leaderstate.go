@@ -253,6 +253,7 @@ func (l *leader) jobFact(x facts.Fact) {
 
 // touch makes finishStep advance a job.
 func (l *leader) touch(j *job) {
+	l.c.noteChange(j.id)
 	if !j.touched {
 		j.touched = true
 		l.todo.touched = append(l.todo.touched, j)

@@ -28,8 +28,8 @@ func TestLogSize(t *testing.T) {
 			case LoadSplits:
 				feed(SplitsLoaded{Epoch: 1, Job: cmd.Job, Splits: make([]Split, cmd.Maps)})
 			case WriteHistory:
-				if len(cmd.Record.Attempts) != tasks+2 {
-					t.Errorf("the history has %d attempts", len(cmd.Record.Attempts))
+				if n := len(cmd.Record().Attempts); n != tasks+2 {
+					t.Errorf("the history has %d attempts", n)
 				}
 				feed(HistoryWritten{Epoch: 1, Job: cmd.Job})
 			case Send:
@@ -45,7 +45,7 @@ func TestLogSize(t *testing.T) {
 	}
 	before := bytes
 	feed(Submit{Wall: scenarioStart, Submission: &wire.Submission{Key: "k", Staging: "mem://s/k", Plan: wire.Plan{Jobs: []wire.JobPlan{{}}}}})
-	if s := c.Statuses(now + time.Hour); len(s) != 1 || s[0].Elapsed != time.Hour {
+	if s, _, _ := c.Statuses(now+time.Hour, wire.JobID{}); len(s) != 1 || s[0].Elapsed != time.Hour {
 		t.Errorf("after an hour without events the status is %+v", s)
 	}
 	for len(inbox) > 0 {
@@ -63,7 +63,7 @@ func TestLogSize(t *testing.T) {
 		}
 		feed(m)
 	}
-	if s := c.Statuses(0); len(s) != 1 || s[0].State != wire.Succeeded {
+	if s, _, _ := c.Statuses(0, wire.JobID{}); len(s) != 1 || s[0].State != wire.Succeeded {
 		t.Fatalf("the job ended as %+v", s)
 	}
 	perTask := float64(bytes-before) / tasks

@@ -157,10 +157,11 @@ func (p *paced) carryOut(c Command) {
 		}
 		p.after(time.Millisecond, func() { p.step(SplitsLoaded{Epoch: c.Epoch, Job: c.Job, Splits: splits}) })
 	case WriteHistory:
-		if err := c.Record.Unpack(); err != nil {
+		r := c.Record()
+		if err := r.Unpack(); err != nil {
 			p.t.Fatal(err)
 		}
-		p.records = append(p.records, c.Record)
+		p.records = append(p.records, r)
 		p.after(time.Millisecond, func() { p.step(HistoryWritten{Epoch: c.Epoch, Job: c.Job}) })
 	case RemoveStaging:
 		p.after(time.Millisecond, func() { p.step(StagingRemoved{Epoch: c.Epoch, Key: c.Key}) })

@@ -61,35 +61,56 @@ func (j *job) addEnded(tk *task, p *past.Attempt, cause string) {
 
 // setLevels sets the locality of maps that ended before the splits were read.
 func (l *leader) setLevels(j *job) {
-	ended := j.ended.Stored()
-	for i := range ended {
-		p := &ended[i]
+	for i := range j.ended.Stored() {
+		p := j.ended.At(i)
 		if t := l.fleet.trackers[l.fleet.byNumber[p.Tracker].Name]; t != nil && p.Kind == wire.Map && p.Level == 0 {
-			p.Level = j.assign.LevelOf(int(p.Task), &t.assign)
+			j.ended.SetLevel(i, j.assign.LevelOf(int(p.Task), &t.assign))
 		}
 	}
 }
 
-// allAttempts lists a job's ended and running attempts, by task and number.
-func (l *leader) allAttempts(j *job) []wire.AttemptStatus {
-	ended := j.ended.Stored()
-	list := make([]wire.AttemptStatus, 0, len(ended)+j.attempts.Len())
-	for i := range ended {
-		s := j.ended.Status(&ended[i])
-		s.Attempt.Task.Job = j.id
-		s.Tracker, s.Addr = l.fleet.byNumber[ended[i].Tracker].Name, l.fleet.byNumber[ended[i].Tracker].Addr
-		list = append(list, s)
+// runningStatus returns the status of a running attempt.
+func (l *leader) runningStatus(a *attempt) wire.AttemptStatus {
+	s := wire.AttemptStatus{
+		Attempt: a.id, Tracker: a.tracker.Name, Addr: a.tracker.Addr, State: a.state, Bytes: a.bytes, Began: a.began,
+		Level: a.level, Speculative: a.second,
 	}
+	if !l.adopted(a) {
+		s.Launched = a.began
+	}
+	return s
+}
+
+// AttemptsView is all attempts of a job at one moment. It never changes, and any goroutine may read it.
+type AttemptsView struct {
+	job      wire.JobID
+	ended    past.View
+	running  []wire.AttemptStatus
+	trackers []trackerName // by number
+}
+
+// freezeAttempts returns a View of a job's attempts. It copies the running ones only.
+func (l *leader) freezeAttempts(j *job) *AttemptsView {
+	v := &AttemptsView{job: j.id, ended: j.ended.Freeze(), trackers: slices.Clone(l.fleet.byNumber)}
 	for a := range j.attempts.all() {
-		s := wire.AttemptStatus{
-			Attempt: a.id, Tracker: a.tracker.Name, Addr: a.tracker.Addr, State: a.state, Bytes: a.bytes, Began: a.began,
-			Level: a.level, Speculative: a.second,
-		}
-		if !l.adopted(a) {
-			s.Launched = a.began
-		}
-		list = append(list, s)
+		v.running = append(v.running, l.runningStatus(a))
 	}
+	return v
+}
+
+// Statuses lists the attempts by task and number.
+func (v *AttemptsView) Statuses() []wire.AttemptStatus {
+	list := make([]wire.AttemptStatus, 0, v.ended.Len()+len(v.running))
+	for p := range v.ended.All() {
+		list = append(list, v.trackers[p.Tracker].of(v.job, v.ended.Status(p)))
+	}
+	list = append(list, v.running...)
 	slices.SortFunc(list, func(a, b wire.AttemptStatus) int { return a.Attempt.Compare(b.Attempt) })
 	return list
+}
+
+// of completes the status of an ended attempt on the tracker.
+func (t *trackerName) of(job wire.JobID, s wire.AttemptStatus) wire.AttemptStatus {
+	s.Attempt.Task.Job, s.Tracker, s.Addr = job, t.Name, t.Addr
+	return s
 }

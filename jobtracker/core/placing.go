@@ -224,6 +224,7 @@ func (l *leader) reserveSlot(j *job, p int) {
 	h.reserved = true
 	j.partitions.reservedSlots++
 	l.assign.Occupy(&j.assign, &h.tracker.assign, reducePhase)
+	l.c.noteChange(j.id)
 }
 
 // releaseSlot ends the reservation for a partition.
@@ -235,6 +236,7 @@ func (l *leader) releaseSlot(j *job, p int) {
 	h.reserved = false
 	j.partitions.reservedSlots--
 	l.assign.Vacate(&j.assign, &h.tracker.assign, reducePhase)
+	l.c.noteChange(j.id)
 	l.phases[reducePhase].planSoon(l.now)
 	l.updateLines(j)
 }

@@ -129,9 +129,7 @@ func (l *leader) status(j *job, s *wire.JobStatus, now time.Duration) {
 		}
 	}
 	s.Read.Total = max(s.Read.Total, s.Read.Done)
-	for i := range j.partitions.homes {
-		s.Shuffled.Done += j.partitions.homes[i].report.Bytes
-	}
+	s.Shuffled.Done = j.outputs.fetched
 	out := j.knownOutput()
 	s.Shuffled.Total = max(out.TotalByMaps(), s.Shuffled.Done)
 	s.Reduced.Total = max(s.Shuffled.Total, s.Reduced.Done)

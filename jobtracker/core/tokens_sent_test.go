@@ -17,7 +17,7 @@ func TestTokensAreSent(t *testing.T) {
 	feed = feeder(c, new(time.Duration), func(cmd Command) {
 		switch cmd := cmd.(type) {
 		case WriteHistory:
-			inHistory = cmd.Record.Token
+			inHistory = cmd.Record().Token
 			feed(HistoryWritten{Epoch: 1, Job: cmd.Job})
 		case Send:
 			switch m := cmd.Message.(type) {
@@ -46,7 +46,7 @@ func TestTokensAreSent(t *testing.T) {
 	if inHistory != second {
 		t.Errorf("the history has the token %q, the job %q", inHistory, second)
 	}
-	if a, ok := c.Attempts(c.facts.ID(1)); !ok || a.Token != first {
+	if a, ok, _ := c.Attempts(c.facts.ID(1), wire.AttemptID{}); !ok || a.Token != first {
 		t.Errorf("Attempts has the token %q", a.Token)
 	}
 }

@@ -52,6 +52,7 @@ type world struct {
 	assignedHomes  map[assignedHome]bool          // all homes set so far
 	seconds        int                            // attempts launched beside another one
 	trace          []string
+	statuses       statusCheck
 }
 
 type proposal struct {
@@ -176,6 +177,7 @@ func (w *world) step(ev Event) {
 	w.checkFreeSlots()
 	checkReduces(w.core, w.fail)
 	checkHolds(w.core, w.fail)
+	w.statuses.check(w.core, w.fail)
 	w.checkMatching(commands)
 	w.checkShares(commands)
 	for _, c := range commands {
@@ -421,16 +423,17 @@ func (w *world) checkSend(c Send) {
 
 // writeHistory checks a job's history, and that it agrees with earlier ones.
 func (w *world) writeHistory(c WriteHistory) {
-	if before, ok := w.outcomes[c.Job]; ok && before != c.Record.Job.State {
-		w.fail("%v: its first history has the outcome %v, this one %v", c.Job, before, c.Record.Job.State)
+	r := c.Record()
+	if before, ok := w.outcomes[c.Job]; ok && before != r.Job.State {
+		w.fail("%v: its first history has the outcome %v, this one %v", c.Job, before, r.Job.State)
 	}
-	w.outcomes[c.Job] = c.Record.Job.State
-	for i := range c.Record.Attempts {
-		a := &c.Record.Attempts[i]
+	w.outcomes[c.Job] = r.Job.State
+	for i := range r.Attempts {
+		a := &r.Attempts[i]
 		if !a.State.Final() || a.Took < 0 {
 			w.fail("%v: in its history attempt %v is %v after %d ms", c.Job, a.Attempt, a.State, a.Took)
 		}
-		if i > 0 && c.Record.Attempts[i-1].Attempt.Compare(a.Attempt) >= 0 {
+		if i > 0 && r.Attempts[i-1].Attempt.Compare(a.Attempt) >= 0 {
 			w.fail("%v: its history has %v twice or out of order", c.Job, a.Attempt)
 		}
 	}

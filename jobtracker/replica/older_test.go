@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/wire"
 )
 
 var record = flag.String("record", "", "have TestOlderLog write a log of this build into a file")
@@ -46,7 +47,7 @@ func TestOlderLog(t *testing.T) {
 				t.Errorf("%s: %s is known as %v, was %s", name, key, id, want)
 			}
 		}
-		if all, err := s.Jobs(t.Context()); err != nil || len(all) != len(jobs) || all[0].Name != "count" {
+		if all, _, err := s.Jobs(t.Context(), wire.JobID{}); err != nil || len(all) != len(jobs) || all[0].Name != "count" {
 			t.Errorf("%s: jobs are %+v, %v", name, all, err)
 		}
 		s.end(t)

@@ -49,7 +49,7 @@ func (h *handler) drain(ctx context.Context, r *http.Request) (any, error) {
 	if err := h.requireAdmin(r, "drain task trackers"); err != nil {
 		return nil, err
 	}
-	if _, err := h.requireLeader(ctx); err != nil {
+	if _, err := h.requireLeader(); err != nil {
 		return nil, err
 	}
 	do := "drain"

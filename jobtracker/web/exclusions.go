@@ -87,7 +87,7 @@ func (h *handler) exclude(ctx context.Context, r *http.Request) (any, error) {
 	if err := h.requireAdmin(r, "exclude task trackers"); err != nil {
 		return nil, err
 	}
-	if _, err := h.requireLeader(ctx); err != nil {
+	if _, err := h.requireLeader(); err != nil {
 		return nil, err
 	}
 	by := cmp.Or(h.caller(r).Name, body.By)

@@ -131,7 +131,7 @@ func explanationOf(x *wire.Explanation, now time.Time) Explanation {
 }
 
 func (h *handler) explain(ctx context.Context, r *http.Request) (any, error) {
-	id, err := h.jobAtLeader(ctx, r)
+	id, err := h.jobAtLeader(r)
 	if err != nil {
 		return nil, err
 	}
@@ -144,17 +144,19 @@ func (h *handler) explain(ctx context.Context, r *http.Request) (any, error) {
 
 type explanationList struct {
 	Jobs []Explanation `json:"jobs"`
+	Next string        `json:"next,omitempty"` // as in a list of jobs
 }
 
-func (h *handler) explainAll(ctx context.Context, _ *http.Request) (any, error) {
-	if _, err := h.requireLeader(ctx); err != nil {
-		return nil, err
-	}
-	all, err := h.Server.Explanations(ctx)
+func (h *handler) explainAll(ctx context.Context, r *http.Request) (any, error) {
+	after, err := h.afterJob(r)
 	if err != nil {
 		return nil, err
 	}
-	now, answer := h.now(), explanationList{Jobs: make([]Explanation, 0, len(all))}
+	all, next, err := h.Server.Explanations(ctx, after)
+	if err != nil {
+		return nil, err
+	}
+	now, answer := h.now(), explanationList{Jobs: make([]Explanation, 0, len(all)), Next: cursor(next)}
 	for i := range all {
 		answer.Jobs = append(answer.Jobs, explanationOf(&all[i], now))
 	}
@@ -171,9 +173,13 @@ func (c *Client) Explain(ctx context.Context, id wire.JobID) (*Explanation, erro
 
 // Explanations explains all jobs that have not ended.
 func (c *Client) Explanations(ctx context.Context) ([]Explanation, error) {
-	var answer explanationList
-	if _, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/explain"}, &answer); err != nil {
+	all, err := allPages(func(after string) ([]Explanation, string, error) {
+		var answer explanationList
+		_, err := c.send(ctx, pageRequest("/v1/explain", after), &answer)
+		return answer.Jobs, answer.Next, err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("explain jobs: %w", err)
 	}
-	return answer.Jobs, nil
+	return all, nil
 }

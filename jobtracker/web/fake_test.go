@@ -107,6 +107,11 @@ func (f *fake) Cluster(ctx context.Context) (wire.ClusterStatus, error) {
 	return c, nil
 }
 
+func (f *fake) Leadership() core.Leadership {
+	c, _ := f.Cluster(context.Background())
+	return core.Leadership{Leader: c.Leader, Addr: c.Addr, Epoch: c.Epoch, Leads: c.IsLeader}
+}
+
 func (f *fake) checkLeads() error {
 	if f.log.leader != f {
 		return core.ErrNotLeader
@@ -246,13 +251,27 @@ func (f *fake) Exclude(_ context.Context, x core.Exclude) error {
 	return err
 }
 
-func (f *fake) Jobs(context.Context) ([]wire.JobStatus, error) {
+// fakePage is the number of jobs in a page of the fake's lists.
+const fakePage = 2
+
+func (f *fake) Jobs(_ context.Context, after wire.JobID) (page []wire.JobStatus, next wire.JobID, err error) {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
-	return slices.Clone(f.log.jobs), nil
+	if after.N > len(f.log.jobs) {
+		return nil, next, fmt.Errorf("%w: %v", core.ErrCursor, after)
+	}
+	page = slices.Clone(f.log.jobs[after.N:])
+	if len(page) > fakePage {
+		page = page[:fakePage]
+		next = page[fakePage-1].ID
+	}
+	for i := range page {
+		page[i].Counters, page[i].Troubles = nil, nil
+	}
+	return page, next, nil
 }
 
-func (f *fake) Attempts(_ context.Context, caller core.Caller, id wire.JobID) (wire.JobAttempts, error) {
+func (f *fake) Attempts(_ context.Context, caller core.Caller, id wire.JobID, after wire.AttemptID) (wire.JobAttempts, error) {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
 	f.callers = append(f.callers, caller)
@@ -260,6 +279,11 @@ func (f *fake) Attempts(_ context.Context, caller core.Caller, id wire.JobID) (w
 		return wire.JobAttempts{}, err
 	}
 	task := wire.TaskID{Job: id, Kind: wire.Map}
+	if id.N == fakePage { // its first page is empty
+		if after.N == 0 {
+			return wire.JobAttempts{Owner: "ann", Token: "secret", Next: wire.AttemptID{Task: task, N: 5}}, nil
+		}
+	}
 	return wire.JobAttempts{Owner: "ann", Token: "secret", Attempts: []wire.AttemptStatus{{
 		Attempt: wire.AttemptID{Task: task, N: 1000}, Tracker: "t1", Addr: "h1:1", State: wire.AttemptFailed,
 		Bytes: wire.Progress{Done: 1, Total: 2}, Began: 1234, Took: 5, Error: "boom",
@@ -284,20 +308,19 @@ func (f *fake) Explain(_ context.Context, id wire.JobID) (wire.Explanation, erro
 	}, nil
 }
 
-func (f *fake) Explanations(ctx context.Context) ([]wire.Explanation, error) {
-	jobs, err := f.Jobs(ctx)
+func (f *fake) Explanations(ctx context.Context, after wire.JobID) (all []wire.Explanation, next wire.JobID, err error) {
+	jobs, next, err := f.Jobs(ctx, after)
 	if err != nil {
-		return nil, err
+		return nil, next, err
 	}
-	var all []wire.Explanation
 	for _, s := range jobs {
 		x, err := f.Explain(ctx, s.ID)
 		if err != nil {
-			return nil, err
+			return nil, next, err
 		}
 		all = append(all, x)
 	}
-	return all, nil
+	return all, next, nil
 }
 
 func (f *fake) Watch(ctx context.Context, ids []wire.JobID) iter.Seq2[[]wire.JobStatus, error] {

@@ -63,7 +63,7 @@ func reply(w http.ResponseWriter, status int, answer any) {
 }
 
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
-	p, status := h.problem(r.Context(), err)
+	p, status := h.problem(err)
 	switch status {
 	case http.StatusInternalServerError:
 		h.Logger.Warn("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
@@ -80,37 +80,32 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // problem converts an error to an answer and its HTTP status. A follower adds the leader.
-func (h *handler) problem(ctx context.Context, err error) (*Error, int) {
+func (h *handler) problem(err error) (*Error, int) {
 	p, status := problem(err)
 	if p.Code != codeNotLeader || p.Addr != "" {
 		return p, status
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
 	named := *p
-	if c, err := h.Server.Cluster(ctx); err == nil && !c.IsLeader {
-		named.Leader, named.Addr = c.Leader, c.Addr
+	if l := h.Server.Leadership(); !l.Leads {
+		named.Leader, named.Addr = l.Leader, l.Addr
 	}
 	return &named, status
 }
 
 // requireLeader fails if this job tracker does not lead.
-func (h *handler) requireLeader(ctx context.Context) (wire.ClusterStatus, error) {
-	c, err := h.Server.Cluster(ctx)
-	if err != nil {
-		return c, err
+func (h *handler) requireLeader() (core.Leadership, error) {
+	l := h.Server.Leadership()
+	if !l.Leads {
+		return l, &Error{Code: codeNotLeader, Text: notLeading(l), Leader: l.Leader, Addr: l.Addr, Untouched: true}
 	}
-	if !c.IsLeader {
-		return c, &Error{Code: codeNotLeader, Text: notLeading(c), Leader: c.Leader, Addr: c.Addr, Untouched: true}
-	}
-	return c, nil
+	return l, nil
 }
 
-func notLeading(c wire.ClusterStatus) string {
-	if c.Leader == "" {
+func notLeading(l core.Leadership) string {
+	if l.Leader == "" {
 		return fmt.Sprintf("%v, and knows no leader", core.ErrNotLeader)
 	}
-	return fmt.Sprintf("%v: ask %s at %s", core.ErrNotLeader, c.Leader, c.Addr)
+	return fmt.Sprintf("%v: ask %s at %s", core.ErrNotLeader, l.Leader, l.Addr)
 }
 
 func readJSON(body io.Reader, v any) error {

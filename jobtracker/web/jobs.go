@@ -201,33 +201,37 @@ func (r *Reads) toWire() wire.Reads {
 }
 
 type jobList struct {
-	Jobs []Job `json:"jobs"`
+	Jobs []Job  `json:"jobs"`
+	Next string `json:"next,omitempty"` // the next page begins after this job; empty: this is the last page
 }
 
 func (h *handler) jobs(ctx context.Context, r *http.Request) (any, error) {
-	if _, err := h.requireLeader(ctx); err != nil {
-		return nil, err
-	}
-	statuses, err := h.Server.Jobs(ctx)
+	after, err := h.afterJob(r)
 	if err != nil {
 		return nil, err
 	}
-	answer := jobList{Jobs: make([]Job, 0, len(statuses))}
+	statuses, next, err := h.Server.Jobs(ctx, after)
+	if err != nil {
+		return nil, err
+	}
+	answer := jobList{Jobs: make([]Job, 0, len(statuses)), Next: cursor(next)}
 	for i := range statuses {
-		job := jobFor(h.caller(r), &statuses[i])
-		job.Counters, job.Troubles = nil, nil
-		answer.Jobs = append(answer.Jobs, job)
+		answer.Jobs = append(answer.Jobs, jobFor(h.caller(r), &statuses[i]))
 	}
 	return answer, nil
 }
 
 // Jobs lists all jobs that the cluster knows, oldest first, without counters and troubles.
 func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
-	var answer jobList
-	if _, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/jobs"}, &answer); err != nil {
+	jobs, err := allPages(func(after string) ([]Job, string, error) {
+		var answer jobList
+		_, err := c.send(ctx, pageRequest("/v1/jobs", after), &answer)
+		return answer.Jobs, answer.Next, err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("list jobs: %w", err)
 	}
-	return answer.Jobs, nil
+	return jobs, nil
 }
 
 func pathJob(r *http.Request) (wire.JobID, error) {
@@ -239,16 +243,16 @@ func pathJob(r *http.Request) (wire.JobID, error) {
 }
 
 // jobAtLeader returns the job in the path. It fails if this job tracker does not lead.
-func (h *handler) jobAtLeader(ctx context.Context, r *http.Request) (wire.JobID, error) {
+func (h *handler) jobAtLeader(r *http.Request) (wire.JobID, error) {
 	id, err := pathJob(r)
 	if err == nil {
-		_, err = h.requireLeader(ctx)
+		_, err = h.requireLeader()
 	}
 	return id, err
 }
 
 func (h *handler) job(ctx context.Context, r *http.Request) (any, error) {
-	id, err := h.jobAtLeader(ctx, r)
+	id, err := h.jobAtLeader(r)
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +286,7 @@ func (h *handler) kill(ctx context.Context, r *http.Request) (any, error) {
 	if err := readJSON(r.Body, &body); err != nil {
 		return nil, err
 	}
-	if _, err := h.requireLeader(ctx); err != nil {
+	if _, err := h.requireLeader(); err != nil {
 		return nil, err
 	}
 	return struct{}{}, h.Server.Kill(ctx, h.caller(r), id, body.Reason)
@@ -300,16 +304,17 @@ func (c *Client) Kill(ctx context.Context, job wire.JobID, reason string) error 
 	return err
 }
 
-// Attempts has a job's attempts, and the token for their logs.
+// Attempts has a job's attempts, or a page of them, and the token for their logs.
 type Attempts struct {
 	Attempts []Attempt `json:"attempts"`
+	Next     string    `json:"next,omitempty"` // the next page begins after this attempt; empty: this is the last page
 	Owner    string    `json:"owner,omitempty"`
 	Token    string    `json:"token,omitempty"` // only for the owner and administrators; see package wire
 }
 
 // AttemptsOf converts a job's attempts to JSON.
 func AttemptsOf(a *wire.JobAttempts) *Attempts {
-	all := &Attempts{Attempts: make([]Attempt, 0, len(a.Attempts)), Owner: a.Owner, Token: a.Token}
+	all := &Attempts{Attempts: make([]Attempt, 0, len(a.Attempts)), Next: cursor(a.Next), Owner: a.Owner, Token: a.Token}
 	for i := range a.Attempts {
 		all.Attempts = append(all.Attempts, AttemptOf(&a.Attempts[i]))
 	}
@@ -317,11 +322,17 @@ func AttemptsOf(a *wire.JobAttempts) *Attempts {
 }
 
 func (h *handler) attempts(ctx context.Context, r *http.Request) (any, error) {
-	id, err := h.jobAtLeader(ctx, r)
+	id, err := h.jobAtLeader(r)
 	if err != nil {
 		return nil, err
 	}
-	a, err := h.Server.Attempts(ctx, h.caller(r), id)
+	var after wire.AttemptID
+	if text := r.URL.Query().Get("after"); text != "" {
+		if after, err = wire.ParseAttemptID(text); err != nil {
+			return nil, badCursor(err)
+		}
+	}
+	a, err := h.Server.Attempts(ctx, h.caller(r), id, after)
 	if err != nil {
 		return nil, err
 	}
@@ -330,9 +341,14 @@ func (h *handler) attempts(ctx context.Context, r *http.Request) (any, error) {
 
 // Attempts lists a job's attempts.
 func (c *Client) Attempts(ctx context.Context, id wire.JobID) (*Attempts, error) {
-	answer := new(Attempts)
-	_, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/jobs/" + id.String() + "/attempts"}, answer)
-	return answer, err
+	var last Attempts
+	all, err := allPages(func(after string) ([]Attempt, string, error) {
+		last = Attempts{}
+		_, err := c.send(ctx, pageRequest("/v1/jobs/"+id.String()+"/attempts", after), &last)
+		return last.Attempts, last.Next, err
+	})
+	last.Attempts = all
+	return &last, err
 }
 
 // jobFor converts a job's status for a caller. Only users who may read the job's logs get the

@@ -70,6 +70,7 @@ func errorKinds() []errorKind {
 		{"bad-submission", http.StatusBadRequest, admission.ErrBadSubmission},
 		{"bad-settings", http.StatusBadRequest, admission.ErrBadSettings},
 		{"bad-scheduling", http.StatusBadRequest, admission.ErrBadScheduling},
+		{"bad-cursor", http.StatusBadRequest, core.ErrCursor},
 		{"unknown-tracker", http.StatusNotFound, core.ErrUnknownTracker},
 		{"other-staging", http.StatusConflict, core.ErrOtherStaging},
 		{"no-history", http.StatusNotFound, fs.ErrNotExist},

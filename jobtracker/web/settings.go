@@ -179,7 +179,7 @@ func (h *handler) change(ctx context.Context, r *http.Request) (any, error) {
 	case change.Empty():
 		return nil, badRequest("the change changes nothing")
 	}
-	if _, err := h.requireLeader(ctx); err != nil {
+	if _, err := h.requireLeader(); err != nil {
 		return nil, err
 	}
 	return struct{}{}, h.Server.Change(ctx, h.caller(r), id, change)
@@ -196,7 +196,7 @@ func (h *handler) schedule(ctx context.Context, r *http.Request) (any, error) {
 	if err := h.requireAdmin(r, "change the scheduler"); err != nil {
 		return nil, err
 	}
-	if _, err := h.requireLeader(ctx); err != nil {
+	if _, err := h.requireLeader(); err != nil {
 		return nil, err
 	}
 	h.Logger.Info("scheduling", "scheduler", body.Scheduler, "metric", body.Metric, "delay", body.Delay, "asked by", r.RemoteAddr)

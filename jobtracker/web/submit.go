@@ -20,7 +20,7 @@ func (h *handler) submit(ctx context.Context, r *http.Request) (any, error) {
 	if t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t != frameType {
 		return nil, badRequest("a submission must have the content type " + frameType)
 	}
-	if _, err := h.requireLeader(ctx); err != nil {
+	if _, err := h.requireLeader(); err != nil {
 		return nil, err
 	}
 	sub, err := readSubmission(r.Body)

@@ -75,7 +75,7 @@ func (h *handler) mayChangeVoters(ctx context.Context) error {
 	if h.Voters == nil {
 		return errNoVoters
 	}
-	_, err := h.requireLeader(ctx)
+	_, err := h.requireLeader()
 	return err
 }
 

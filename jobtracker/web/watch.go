@@ -30,7 +30,7 @@ func (h *handler) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c, err := h.requireLeader(ctx)
+	c, err := h.requireLeader()
 	if err != nil {
 		h.fail(w, r, err)
 		return
@@ -44,7 +44,7 @@ func (h *handler) watch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := h.sendChanges(ctx, out, h.caller(r), ids, c.Epoch); err != nil {
-		p, _ := h.problem(ctx, err)
+		p, _ := h.problem(err)
 		out.write(&watchLine{Error: p}) // an error means that the client has closed the connection
 		return
 	}
@@ -104,7 +104,7 @@ func (h *handler) sendChanges(ctx context.Context, out *lineWriter, caller core.
 				return err
 			}
 		case <-ticker.C:
-			if err := h.stillLeads(ctx, epoch); err != nil {
+			if err := h.stillLeads(epoch); err != nil {
 				return err
 			}
 			if err := out.write(&watchLine{Beat: true}); err != nil {
@@ -115,8 +115,8 @@ func (h *handler) sendChanges(ctx context.Context, out *lineWriter, caller core.
 }
 
 // stillLeads fails if the epoch in which a watch began is over.
-func (h *handler) stillLeads(ctx context.Context, epoch uint64) error {
-	c, err := h.requireLeader(ctx)
+func (h *handler) stillLeads(epoch uint64) error {
+	c, err := h.requireLeader()
 	if err == nil && c.Epoch != epoch {
 		err = fmt.Errorf("watch of epoch %d in epoch %d: %w", epoch, c.Epoch, core.ErrNotLeader)
 	}

@@ -6,13 +6,13 @@
 //
 //	GET    /v1/stream                Upgrade: quern-stream/1; then wire frames both ways
 //	POST   /v1/submissions           body: one frame of a wire.Submission; answers {"jobs": [id, …]}
-//	GET    /v1/jobs                  {"jobs": [Job, …]}, oldest first, without counters and troubles
+//	GET    /v1/jobs                  {"jobs": [Job, …], "next": id}, oldest first, without counters and troubles
 //	GET    /v1/jobs/ID               Job
 //	POST   /v1/jobs/ID/kill          body: {"reason": text}
 //	POST   /v1/jobs/ID/settings      body: Change, for the whole submission of the job
-//	GET    /v1/jobs/ID/attempts      Attempts; with the job's token if the caller may have it
+//	GET    /v1/jobs/ID/attempts      Attempts, with "next"; with the job's token if the caller may have it
 //	GET    /v1/jobs/ID/explain       Explanation
-//	GET    /v1/explain               {"jobs": [Explanation, …]}, for jobs that have not ended, by id
+//	GET    /v1/explain               {"jobs": [Explanation, …], "next": id}, for jobs that have not ended, by id
 //	GET    /v1/watch?job=ID&job=ID   lines, see below
 //	GET    /v1/cluster               Cluster; from a follower without task trackers
 //	GET    /healthz                  {"id": its own, "led": it knows a leader}; from a follower too
@@ -47,6 +47,13 @@
 // requests: followers answer 421 and name the leader, if they know it. A request that exceeds a
 // limit for now gets 429 with the code busy and Retry-After.
 //
+// # Pages
+//
+// Long lists come in pages: of jobs, attempts and explanations. If an answer has "next", the same
+// request with ?after= and this id gets the next page. A page may be empty although others follow
+// it. An id that no page can have had is refused. Pages of a list are read one after the other: an
+// entry may change in between, but is never missing or listed twice.
+//
 // # Watching
 //
 // A watch is one JSON object a line:
@@ -74,7 +81,7 @@
 //
 // Each topic has a file with its JSON types, handlers and methods of Client: submit, jobs, explain,
 // settings, cluster, drain, exclusions, voters, and watch (follow has its client). Common parts are in handlers
-// (answers), admit (access), limits (too many requests), problem (errors), and client, which finds the leader with package
+// (answers), pages (lists), admit (access), limits (too many requests), problem (errors), and client, which finds the leader with package
 // seek. To add a route, write a handler and a method in such a file, and a line each in
 // handler.routes, the table above and docs/reference.md. CONTRIBUTING.md lists the other places,
 // from the core to mrsubmit.
@@ -103,11 +110,12 @@ type JobTracker interface {
 	Drain(ctx context.Context, tracker string, undo bool) error
 	Exclude(ctx context.Context, x core.Exclude) error // sets Token and Wall
 	Watch(ctx context.Context, jobs []wire.JobID) iter.Seq2[[]wire.JobStatus, error]
-	Jobs(ctx context.Context) ([]wire.JobStatus, error)
-	Attempts(ctx context.Context, caller core.Caller, job wire.JobID) (wire.JobAttempts, error)
+	Jobs(ctx context.Context, after wire.JobID) (page []wire.JobStatus, next wire.JobID, err error)
+	Attempts(ctx context.Context, caller core.Caller, job wire.JobID, after wire.AttemptID) (wire.JobAttempts, error)
 	Explain(ctx context.Context, job wire.JobID) (wire.Explanation, error)
-	Explanations(ctx context.Context) ([]wire.Explanation, error)
+	Explanations(ctx context.Context, after wire.JobID) (page []wire.Explanation, next wire.JobID, err error)
 	Cluster(ctx context.Context) (wire.ClusterStatus, error) // answers on followers too
+	Leadership() core.Leadership                             // answers at once
 	Attach(conn *wire.Conn, tracker string) error            // tracker is the name in its certificate; empty: any
 }
 

@@ -39,7 +39,7 @@ func (x *GivenUp) Fits(f *Facts) bool {
 	return !granted && !j.done.Has(x.Task)
 }
 func (x *GivenUp) apply(f *Facts, _ uint64) {
-	j := f.jobs[x.Job]
+	j := f.change(x.Job)
 	j.givenUp[kindIndex(x.Kind)].Add(x.Task)
 	if len(j.causes) < wire.MaxTroubles && x.Cause != "" {
 		j.causes = append(j.causes, GivenUpCause{x.Kind, x.Task, wire.Truncate(x.Cause, wire.MaxTrouble)})

@@ -87,8 +87,9 @@ func (x *TrackerExcluded) Fits(f *Facts) bool {
 	return t != nil && t.Incarnation == x.Incarnation && t.Excluded == "" && x.Reason != ""
 }
 func (x *TrackerExcluded) apply(f *Facts, _ uint64) {
-	t := f.trackers[x.Tracker]
+	t := *f.trackers[x.Tracker]
 	t.Excluded, t.Until = x.Reason, x.Until
+	f.trackers[x.Tracker] = &t
 }
 
 // TrackerReadmitted ends an exclusion.
@@ -106,8 +107,9 @@ func (x *TrackerReadmitted) Fits(f *Facts) bool {
 	return t != nil && t.Incarnation == x.Incarnation && t.Excluded != ""
 }
 func (x *TrackerReadmitted) apply(f *Facts, _ uint64) {
-	t := f.trackers[x.Tracker]
+	t := *f.trackers[x.Tracker]
 	t.Excluded, t.Until = "", 0
+	f.trackers[x.Tracker] = &t
 }
 
 // Submitted numbers the jobs of a submission.
@@ -134,7 +136,8 @@ func (x *Submitted) Fits(f *Facts) bool {
 func (x *Submitted) apply(f *Facts, _ uint64) {
 	s := &Submission{
 		key: x.Submission.Key, first: f.lastJob + 1, jobs: len(x.Submission.Plan.Jobs),
-		at: x.At, staging: x.Submission.Staging, body: &x.Submission, settings: x.Submission.Settings, secret: x.Secret,
+		at: x.At, staging: x.Submission.Staging, secret: x.Secret,
+		submissionState: &submissionState{since: f.freezes, body: &x.Submission, settings: x.Submission.Settings},
 	}
 	if len(x.Secret) > 0 { // older builds do not keep the owner: without a secret, Facts must be equal
 		s.owner = x.Submission.Owner
@@ -142,7 +145,10 @@ func (x *Submitted) apply(f *Facts, _ uint64) {
 	f.submissions[s.key] = s
 	for i, plan := range x.Submission.Plan.Jobs {
 		f.lastJob++
-		f.jobs[f.lastJob] = &Job{n: f.lastJob, sub: s, index: i, name: plan.Name, reduces: plan.Reduces, maps: -1}
+		f.jobs[f.lastJob] = &Job{
+			n: f.lastJob, sub: s, index: i, name: plan.Name, reduces: plan.Reduces, jobState: &jobState{since: f.freezes, maps: -1},
+		}
+		f.numbers = append(f.numbers, f.lastJob)
 	}
 }
 
@@ -158,6 +164,6 @@ func (x *Swept) Fits(f *Facts) bool {
 	return s != nil && s.body == nil && !s.swept
 }
 func (x *Swept) apply(f *Facts, _ uint64) {
-	f.submissions[x.Key].swept = true
+	f.changeSubmission(x.Key).swept = true
 	f.dropEndedJobs()
 }

@@ -49,7 +49,11 @@ func (x *DrainIdle) Fits(f *Facts) bool {
 	d := f.draining[x.Tracker]
 	return d != nil && d.N == x.N && d.Process == 0 && x.Steps > d.IdleSteps
 }
-func (x *DrainIdle) apply(f *Facts, _ uint64) { f.draining[x.Tracker].IdleSteps = x.Steps }
+func (x *DrainIdle) apply(f *Facts, _ uint64) {
+	d := *f.draining[x.Tracker]
+	d.IdleSteps = x.Steps
+	f.draining[x.Tracker] = &d
+}
 
 // Drained says that an incarnation has no output left that a job needs. A process that starts
 // with the same name later gets no work, but is not told to end.
@@ -66,5 +70,7 @@ func (x *Drained) Fits(f *Facts) bool {
 	return d != nil && d.N == x.N && d.Process == 0 && t != nil && t.Incarnation == x.Incarnation
 }
 func (x *Drained) apply(f *Facts, _ uint64) {
-	f.draining[x.Tracker].Process = f.trackers[x.Tracker].Process
+	d := *f.draining[x.Tracker]
+	d.Process = f.trackers[x.Tracker].Process
+	f.draining[x.Tracker] = &d
 }

@@ -52,6 +52,8 @@ func (x *OperatorReadmitted) apply(f *Facts, _ uint64) {
 	f.operatorChanges = x.N
 	delete(f.operatorExclusions, x.Tracker)
 	if t := f.trackers[x.Tracker]; t != nil && !x.Expired {
-		t.Excluded, t.Until = "", 0
+		readmitted := *t
+		readmitted.Excluded, readmitted.Until = "", 0
+		f.trackers[x.Tracker] = &readmitted
 	}
 }

@@ -5,7 +5,8 @@
 // entry: Facts are equal on every job tracker that has applied the same entries, and
 // [Facts.Snapshot] gives equal bytes for them. Methods that read Facts return copies.
 //
-// Facts is not safe for concurrent use.
+// Facts is not safe for concurrent use, except that any goroutine may read what [Facts.Freeze]
+// returns.
 //
 // # Formats
 //
@@ -55,7 +56,9 @@ type Facts struct {
 	draining    map[string]*Draining // by tracker, registered or not
 	submissions map[string]*Submission
 	jobs        map[int]*Job // by the id's N
+	numbers     []int        // of the kept jobs, ascending
 	ended       []int        // job numbers in order of their end
+	freezes     uint64       // Views made so far, see Facts.Freeze
 }
 
 // Tracker is a registered tracker. Losing it removes it.
@@ -72,17 +75,23 @@ type Tracker struct {
 	Rack        string `msgpack:"k,omitempty"` // as the tracker reports it; empty: unknown
 }
 
-// Submission is a job, or the jobs of a flow, that a client submitted.
+// Submission is a job, or the jobs of a flow, that a client submitted. Only its state changes.
 type Submission struct {
 	key     string
 	first   int // number of its first job
 	jobs    int
 	at      int64 // Unix milliseconds
 	staging string
-	body    *wire.Submission // nil once all its jobs have ended
-	swept   bool             // its staging directory is gone
-	owner   string           // see Owner
-	secret  []byte           // see Facts.Token
+	owner   string // see Owner
+	secret  []byte // see Facts.Token
+	*submissionState
+}
+
+// submissionState is the part of a Submission that changes.
+type submissionState struct {
+	since uint64           // value of Facts.freezes when this state was made
+	body  *wire.Submission // nil once all its jobs have ended
+	swept bool             // its staging directory is gone
 
 	changes   int // number of changes of the fields below
 	settings  wire.Settings
@@ -90,15 +99,20 @@ type Submission struct {
 }
 
 // Job is the replicated state of a job. Only one kind of its tasks commits output: reduces, or
-// maps if it has no reduces.
+// maps if it has no reduces. Only its state changes.
 type Job struct {
 	n       int
 	sub     *Submission
 	index   int // in the submission's Plan
 	name    string
 	reduces int
+	*jobState
+}
 
-	maps        int // -1 before the splits are written
+// jobState is the part of a Job that changes.
+type jobState struct {
+	since       uint64 // value of Facts.freezes when this state was made
+	maps        int    // -1 before the splits are written
 	splitsHash  uint64
 	digests     bool // the chosen map outputs' digests are known
 	digestsHash uint64
@@ -263,6 +277,8 @@ func (f *Facts) dropEndedJobs() {
 		for n := range j.sub.jobs {
 			delete(f.jobs, j.sub.first+n)
 		}
+		at, _ := slices.BinarySearch(f.numbers, j.sub.first)
+		f.numbers = slices.Delete(f.numbers, at, at+j.sub.jobs)
 		delete(f.submissions, j.sub.key)
 		f.ended = slices.DeleteFunc(f.ended, func(n int) bool { return f.jobs[n] == nil })
 	}

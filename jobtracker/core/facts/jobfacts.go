@@ -22,7 +22,7 @@ func (x *SplitsWritten) Fits(f *Facts) bool {
 	return j != nil && x.Maps >= 0 && x.Maps <= wire.MaxTasks && f.State(j) == wire.Preparing
 }
 func (x *SplitsWritten) apply(f *Facts, _ uint64) {
-	j := f.jobs[x.Job]
+	j := f.change(x.Job)
 	j.maps, j.splitsHash = x.Maps, x.Hash
 }
 
@@ -40,7 +40,7 @@ func (x *DigestsKnown) Fits(f *Facts) bool {
 	return j.Running() && !j.MayHaveOutput() && (!j.digests || j.digestsHash != x.Hash)
 }
 func (x *DigestsKnown) apply(f *Facts, _ uint64) {
-	j := f.jobs[x.Job]
+	j := f.change(x.Job)
 	j.digests, j.digestsHash = true, x.Hash
 }
 
@@ -67,7 +67,7 @@ func (x *Granted) Fits(f *Facts) bool {
 	return !taken && (j.reduces == 0 || j.digests)
 }
 func (x *Granted) apply(f *Facts, _ uint64) {
-	j := f.jobs[x.Job]
+	j := f.change(x.Job)
 	if j.grants == nil {
 		j.grants = make(map[int]int)
 	}
@@ -95,7 +95,7 @@ func (x *Revoked) Fits(f *Facts) bool {
 	j := f.jobs[x.Job]
 	return j.Running() && j.HasGrant(x.Task, x.Attempt)
 }
-func (x *Revoked) apply(f *Facts, _ uint64) { delete(f.jobs[x.Job].grants, x.Task) }
+func (x *Revoked) apply(f *Facts, _ uint64) { delete(f.change(x.Job).grants, x.Task) }
 
 // Committed says that the attempt with the grant has moved its output into place.
 type Committed struct {
@@ -113,7 +113,7 @@ func (x *Committed) Fits(f *Facts) bool {
 	return j.Running() && j.HasGrant(x.Task, x.Attempt)
 }
 func (x *Committed) apply(f *Facts, _ uint64) {
-	j := f.jobs[x.Job]
+	j := f.change(x.Job)
 	delete(j.grants, x.Task)
 	j.done.Add(x.Task)
 }
@@ -137,11 +137,11 @@ func (x *Stopped) Fits(f *Facts) bool {
 	return x.Outcome == wire.Failed || x.Outcome == wire.Killed && !j.committing
 }
 func (x *Stopped) apply(f *Facts, _ uint64) {
-	j, stop := f.jobs[x.Job], *x
+	j, stop := f.change(x.Job), *x
 	j.stop = &stop
 	for other := range f.Flow(j.sub) {
 		if other.end == nil && other.stop == nil && !other.committing {
-			other.stop = x.stopOther(f, other)
+			f.change(other.n).stop = x.stopOther(f, other)
 		}
 	}
 }
@@ -172,7 +172,7 @@ func (x *Committing) Fits(f *Facts) bool {
 	j := f.jobs[x.Job]
 	return j.Running() && j.SettledTasks() == j.Commits()
 }
-func (x *Committing) apply(f *Facts, _ uint64) { f.jobs[x.Job].committing = true }
+func (x *Committing) apply(f *Facts, _ uint64) { f.change(x.Job).committing = true }
 
 // Ended says that a job has ended.
 type Ended struct {
@@ -216,7 +216,7 @@ func (x *Ended) copied() *Ended {
 }
 
 func (x *Ended) apply(f *Facts, _ uint64) {
-	j := f.jobs[x.Job]
+	j := f.change(x.Job)
 	j.end, j.grants, j.stop, j.skips = x.copied(), nil, nil, nil
 	f.ended = append(f.ended, x.Job)
 	for i := range j.sub.jobs {
@@ -224,6 +224,6 @@ func (x *Ended) apply(f *Facts, _ uint64) {
 			return
 		}
 	}
-	j.sub.body = nil
+	f.changeSubmission(j.sub.key).body = nil
 	f.dropEndedJobs()
 }

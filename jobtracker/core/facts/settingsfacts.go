@@ -27,7 +27,7 @@ func (x *SettingsChanged) Fits(f *Facts) bool {
 	return s != nil && s.body != nil && x.N == s.changes+1
 }
 func (x *SettingsChanged) apply(f *Facts, _ uint64) {
-	s := f.submissions[x.Key]
+	s := f.changeSubmission(x.Key)
 	s.changes, s.settings, s.suspended = x.N, copied(x.Settings), x.Suspended
 }
 

@@ -62,15 +62,15 @@ func (x *Skipped) Fits(f *Facts) bool {
 		s != nil && s.n < maxSkips && !(s.digest == x.Digest && slices.Contains(s.ranges, wire.RecordRange{From: x.From, To: x.To}))
 }
 func (x *Skipped) apply(f *Facts, _ uint64) {
-	j, key := f.jobs[x.Job], taskKey{x.Kind, x.Task}
+	j, key := f.change(x.Job), taskKey{x.Kind, x.Task}
 	if j.skips == nil {
 		j.skips = make(map[taskKey]*skips)
 	}
-	s := j.skips[key]
-	if s == nil {
-		s = new(skips)
-		j.skips[key] = s
+	s := new(skips) // a View may have the old one
+	if old := j.skips[key]; old != nil {
+		*s = *old
 	}
+	j.skips[key] = s
 	if s.digest != x.Digest {
 		s.digest, s.ranges = x.Digest, nil
 	}
@@ -104,7 +104,7 @@ type skipSnapshot struct {
 	Ranges []wire.RecordRange `msgpack:"Ranges"`
 }
 
-func (j *Job) skipSnapshots() (all []skipSnapshot) {
+func (j *jobState) skipSnapshots() (all []skipSnapshot) {
 	for _, key := range slices.SortedFunc(maps.Keys(j.skips), taskKey.compare) {
 		s := j.skips[key]
 		all = append(all, skipSnapshot{key.kind, key.n, s.n, s.digest, s.ranges})

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -86,27 +87,27 @@ type jobSnapshot struct {
 }
 
 // Snapshot encodes Facts. Equal Facts give equal bytes.
-func (f *Facts) Snapshot() ([]byte, error) {
-	s := factsSnapshot{
-		Index: f.index, Epoch: f.epoch, Leader: f.leader, Boot: f.boot, Incarnations: f.incarnations,
-		LastJob: f.lastJob, Ended: f.ended, Scheduled: f.scheduling, Pooled: f.pools,
-		Drains: f.drains, OperatorChanges: f.operatorChanges, OperatorExclusions: f.OperatorExclusions(),
+func (f *Facts) Snapshot() ([]byte, error) { return f.Freeze().Snapshot() }
+
+// Snapshot encodes the Facts at the time of the Freeze.
+func (v *View) Snapshot() ([]byte, error) {
+	s := v.head
+	for _, t := range v.trackers {
+		s.Trackers = append(s.Trackers, *t)
 	}
-	for _, name := range slices.Sorted(maps.Keys(f.trackers)) {
-		s.Trackers = append(s.Trackers, *f.trackers[name])
-	}
-	for _, name := range slices.Sorted(maps.Keys(f.draining)) {
-		s.Draining = append(s.Draining, drainSnapshot{name, f.draining[name].N, f.draining[name].Process, f.draining[name].IdleSteps})
-	}
-	for _, key := range slices.Sorted(maps.Keys(f.submissions)) {
-		x := f.submissions[key]
+	slices.SortFunc(s.Trackers, func(a, b Tracker) int { return cmp.Compare(a.Name, b.Name) })
+	s.Submissions = make([]submissionSnapshot, 0, len(v.submissions))
+	for i := range v.submissions {
+		x := &v.submissions[i]
 		s.Submissions = append(s.Submissions, submissionSnapshot{
-			Key: key, First: x.first, Jobs: x.jobs, At: x.at, Staging: x.staging, Body: x.body, Swept: x.swept,
+			Key: x.key, First: x.first, Jobs: x.jobs, At: x.at, Staging: x.staging, Body: x.body, Swept: x.swept,
 			Changes: x.changes, Terms: x.settings, Suspended: x.suspended, Owner: x.owner, Secret: x.secret,
 		})
 	}
-	for _, n := range slices.Sorted(maps.Keys(f.jobs)) {
-		s.Jobs = append(s.Jobs, f.jobs[n].snapshot())
+	slices.SortFunc(s.Submissions, func(a, b submissionSnapshot) int { return cmp.Compare(a.Key, b.Key) })
+	s.Jobs = make([]jobSnapshot, 0, len(v.jobs))
+	for i := range v.jobs {
+		s.Jobs = append(s.Jobs, v.jobs[i].snapshot())
 	}
 	body, err := wire.Marshal(&s)
 	if err != nil {
@@ -115,7 +116,7 @@ func (f *Facts) Snapshot() ([]byte, error) {
 	return append([]byte{snapshotVersion}, body...), nil
 }
 
-func (j *Job) snapshot() jobSnapshot {
+func (j *frozenJob) snapshot() jobSnapshot {
 	s := jobSnapshot{
 		N: j.n, Key: j.sub.key, Index: j.index, Name: j.name, Reduces: j.reduces, Maps: j.maps,
 		SplitsHash: j.splitsHash, Digests: j.digests, DigestsHash: j.digestsHash,
@@ -169,14 +170,14 @@ func Restore(data []byte) (*Facts, error) {
 	}
 	for _, x := range s.Submissions {
 		f.submissions[x.Key] = &Submission{
-			key: x.Key, first: x.First, jobs: x.Jobs, at: x.At, staging: x.Staging, body: x.Body, swept: x.Swept,
-			changes: x.Changes, settings: x.Terms, suspended: x.Suspended, owner: x.Owner, secret: x.Secret,
+			key: x.Key, first: x.First, jobs: x.Jobs, at: x.At, staging: x.Staging, owner: x.Owner, secret: x.Secret,
+			submissionState: &submissionState{body: x.Body, swept: x.Swept, changes: x.Changes, settings: x.Terms, suspended: x.Suspended},
 		}
 	}
 	for _, x := range s.Jobs {
-		j := &Job{
-			n: x.N, sub: f.submissions[x.Key], index: x.Index, name: x.Name, reduces: x.Reduces, maps: x.Maps,
-			splitsHash: x.SplitsHash, digests: x.Digests, digestsHash: x.DigestsHash,
+		j := &Job{n: x.N, sub: f.submissions[x.Key], index: x.Index, name: x.Name, reduces: x.Reduces}
+		j.jobState = &jobState{
+			maps: x.Maps, splitsHash: x.SplitsHash, digests: x.Digests, digestsHash: x.DigestsHash,
 			done: taskset.Of(x.Done), stop: x.Stop, committing: x.Committing, end: x.End,
 			givenUp: [2]taskset.Set{taskset.Of(x.GivenUpMaps), taskset.Of(x.GivenUpReduces)}, causes: x.GivenUpCauses,
 			skips: restoreSkips(x.Skips),
@@ -191,6 +192,8 @@ func Restore(data []byte) (*Facts, error) {
 			j.grants[g[0]] = g[1]
 		}
 		f.jobs[j.n] = j
+		f.numbers = append(f.numbers, j.n)
 	}
+	slices.Sort(f.numbers)
 	return f, nil
 }

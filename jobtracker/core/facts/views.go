@@ -96,7 +96,23 @@ func (f *Facts) Submissions() iter.Seq[*Submission] { return sorted(f.submission
 func (f *Facts) Job(n int) *Job { return f.jobs[n] }
 
 // Jobs yields all kept jobs, by number.
-func (f *Facts) Jobs() iter.Seq[*Job] { return sorted(f.jobs) }
+func (f *Facts) Jobs() iter.Seq[*Job] { return f.JobsAfter(0) }
+
+// JobsAfter yields the kept jobs with a higher number than n, by number. Facts must not change
+// meanwhile.
+func (f *Facts) JobsAfter(n int) iter.Seq[*Job] {
+	return func(yield func(*Job) bool) {
+		at, _ := slices.BinarySearch(f.numbers, n+1)
+		for _, n := range f.numbers[at:] {
+			if !yield(f.jobs[n]) {
+				return
+			}
+		}
+	}
+}
+
+// LastJob is the id of the last job submitted; its N is 0 before the first.
+func (f *Facts) LastJob() wire.JobID { return f.ID(f.lastJob) }
 
 // CountJobs counts the kept jobs, and the ended ones among them.
 func (f *Facts) CountJobs() (jobs, ended int) { return len(f.jobs), len(f.ended) }

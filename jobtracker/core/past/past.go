@@ -6,8 +6,8 @@
 // the same task that ended before it. The task has a [Chain], the index of the last one.
 //
 // Package core calls [Attempts.Add] for each end that is reported, in the order of the reports. It
-// reads [Attempts.Stored] for displays and histories, and [Attempts.Latest] to compare trackers.
-// Attempts is not safe for concurrent use.
+// reads [Attempts.OfTask] for displays, and [Attempts.Latest] to compare trackers. A history is
+// written from a [View], by another goroutine. Attempts itself is not safe for concurrent use.
 //
 // Invariants
 //
@@ -20,7 +20,6 @@ package past
 import (
 	"iter"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/quernmr/quern/wire"
@@ -34,7 +33,7 @@ const MaxOverflow = 1000
 
 // Attempts holds the ended attempts of a job.
 type Attempts struct {
-	stored                 []Attempt // in the order of their reports
+	stored                 chunks
 	causes                 []string  // of some stored attempts
 	omitted                int       // number of attempts that are not stored
 	overflow               []Attempt // ring buffer of the last of these
@@ -68,13 +67,29 @@ type Chain int32
 const unknownLaunch = -1
 
 // New returns an empty Attempts.
-func New() Attempts { return Attempts{maxStored: MaxStored, maxOverflow: MaxOverflow} }
+func New() Attempts {
+	return Attempts{stored: chunks{size: chunkSize}, maxStored: MaxStored, maxOverflow: MaxOverflow}
+}
 
-// Expect allocates room for n attempts.
-func (x *Attempts) Expect(n int) { x.stored = slices.Grow(x.stored, min(n, x.maxStored)) }
+// Stored counts the stored attempts.
+func (x *Attempts) Stored() int { return x.stored.n }
 
-// Stored returns the stored attempts, in the order of their reports.
-func (x *Attempts) Stored() []Attempt { return x.stored }
+// At returns stored attempt i, in the order of the reports. It must not be changed.
+func (x *Attempts) At(i int) *Attempt { return x.stored.at(i) }
+
+// SetLevel sets the locality of stored attempt i.
+func (x *Attempts) SetLevel(i int, level wire.Level) { x.stored.change(i).Level = level }
+
+// OfTask yields the stored attempts of a chain, the last reported one first.
+func (x *Attempts) OfTask(chain Chain) iter.Seq[*Attempt] {
+	return func(yield func(*Attempt) bool) {
+		for at := chain; at != 0; at = x.stored.at(int(at) - 1).previous {
+			if !yield(x.stored.at(int(at) - 1)) {
+				return
+			}
+		}
+	}
+}
 
 // Omitted counts the ended attempts that are not stored.
 func (x *Attempts) Omitted() int { return x.omitted }
@@ -99,19 +114,21 @@ func (a *Attempt) SetTimes(since, ended int64, took time.Duration, launched bool
 func (x *Attempts) Add(chain *Chain, a Attempt, cause string) {
 	a.previous = *chain
 	at := *chain
-	for at != 0 && x.stored[at-1].Number != a.Number {
-		at = x.stored[at-1].previous
+	for at != 0 && x.stored.at(int(at)-1).Number != a.Number {
+		at = x.stored.at(int(at) - 1).previous
 	}
+	var to *Attempt
 	switch {
-	case at != 0 && x.stored[at-1].Lost:
-		a.previous = x.stored[at-1].previous
-	case at == 0 && len(x.stored) == x.maxStored:
+	case at != 0 && x.stored.at(int(at)-1).Lost:
+		to = x.stored.change(int(at) - 1)
+		a.previous = to.previous
+	case at == 0 && x.stored.n == x.maxStored:
 		x.addOverflow(a)
 		return
 	case at == 0:
-		x.stored = append(x.stored, Attempt{})
-		at = Chain(len(x.stored))
-		*chain = at
+		x.stored.append(Attempt{})
+		to = x.stored.at(x.stored.n - 1)
+		*chain = Chain(x.stored.n)
 	default:
 		return
 	}
@@ -119,7 +136,7 @@ func (x *Attempts) Add(chain *Chain, a Attempt, cause string) {
 		x.causes = append(x.causes, wire.Truncate(cause, wire.MaxTrouble))
 		a.cause = int32(len(x.causes))
 	}
-	x.stored[at-1] = a
+	*to = a
 }
 
 func (x *Attempts) addOverflow(a Attempt) {
@@ -139,8 +156,8 @@ func (x *Attempts) Latest() iter.Seq[*Attempt] {
 				return
 			}
 		}
-		for i := len(x.stored) - 1; i >= 0; i-- {
-			if !yield(&x.stored[i]) {
+		for i := x.stored.n - 1; i >= 0; i-- {
+			if !yield(x.stored.at(i)) {
 				return
 			}
 		}
@@ -148,7 +165,9 @@ func (x *Attempts) Latest() iter.Seq[*Attempt] {
 }
 
 // Status returns the status of a stored attempt, without job, tracker name and address.
-func (x *Attempts) Status(a *Attempt) wire.AttemptStatus {
+func (x *Attempts) Status(a *Attempt) wire.AttemptStatus { return a.status(x.causes) }
+
+func (a *Attempt) status(causes []string) wire.AttemptStatus {
 	s := wire.AttemptStatus{
 		Attempt: wire.AttemptID{Task: wire.TaskID{Kind: a.Kind, N: int(a.Task)}, N: a.Number}, State: a.State,
 		Bytes: wire.Progress{Done: a.Bytes, Total: a.Bytes}, Began: a.Began, Took: a.Took, Level: a.Level, Reads: a.Reads, Speculative: a.Second,
@@ -157,7 +176,7 @@ func (x *Attempts) Status(a *Attempt) wire.AttemptStatus {
 		s.Launched = a.Began - int64(a.launchDelay)
 	}
 	if a.cause > 0 {
-		s.Error = x.causes[a.cause-1]
+		s.Error = causes[a.cause-1]
 	}
 	return s
 }

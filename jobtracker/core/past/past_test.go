@@ -13,7 +13,7 @@ import (
 
 // small returns an empty Attempts with low limits.
 func small(maxStored, maxOverflow int) *Attempts {
-	return &Attempts{maxStored: maxStored, maxOverflow: maxOverflow}
+	return &Attempts{stored: chunks{size: 2}, maxStored: maxStored, maxOverflow: maxOverflow}
 }
 
 // ended makes an attempt at a map; tests identify it by its bytes.
@@ -36,14 +36,26 @@ func show(a *Attempt) string {
 
 func (x *Attempts) show() (stored, latest string) {
 	var lists [2][]string
-	for i := range x.stored {
-		a := &x.stored[i]
+	for i := range x.Stored() {
+		a := x.At(i)
 		lists[0] = append(lists[0], strings.TrimRight(show(a)+" "+x.Status(a).Error, " "))
 	}
 	for a := range x.Latest() {
 		lists[1] = append(lists[1], show(a))
 	}
 	return strings.Join(lists[0], ", "), strings.Join(lists[1], ", ")
+}
+
+// show renders the attempts, and the level of those that have one.
+func (v *View) show() string {
+	var list []string
+	for a := range v.All() {
+		if a.Level != 0 {
+			list = append(list, "changed")
+		}
+		list = append(list, strings.TrimRight(show(a)+" "+v.Status(a).Error, " "))
+	}
+	return strings.Join(list, ", ")
 }
 
 // TestAdd stores three attempts, and the last two of later ones.
@@ -132,9 +144,10 @@ func TestPlain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		maxStored, maxOverflow := rapid.IntRange(1, 12).Draw(t, "maxStored"), rapid.IntRange(1, 4).Draw(t, "maxOverflow")
 		x := small(maxStored, maxOverflow)
-		x.Expect(rapid.IntRange(0, 20).Draw(t, "expected"))
 		p := &plain{maxStored: maxStored, maxOverflow: maxOverflow, texts: make(map[string]string), lost: make(map[string]bool)}
 		tasks := make([]Chain, 4)
+		var views []View
+		var wantViews []string
 		for i := range rapid.IntRange(0, 40).Draw(t, "ends") {
 			task, number := rapid.Int32Range(0, 3).Draw(t, "task"), rapid.Int32Range(1, 5).Draw(t, "number")
 			a := ended(task, number, int64(i))
@@ -147,6 +160,18 @@ func TestPlain(t *testing.T) {
 			stored, latest := x.show()
 			if wantStored, wantLatest := p.show(); stored != wantStored || latest != wantLatest || x.Omitted() != p.omitted {
 				t.Fatalf("stored %q, latest %q, %d omitted; want %q, %q, %d", stored, latest, x.Omitted(), wantStored, wantLatest, p.omitted)
+			}
+			if rapid.Bool().Draw(t, "freeze") {
+				v := x.Freeze()
+				views, wantViews = append(views, v), append(wantViews, v.show())
+			}
+			if x.Stored() > 0 && rapid.IntRange(0, 9).Draw(t, "level") == 0 {
+				x.SetLevel(rapid.IntRange(0, x.Stored()-1).Draw(t, "at"), wire.NodeLocal)
+			}
+		}
+		for i := range views {
+			if got := views[i].show(); got != wantViews[i] {
+				t.Fatalf("a view has %q, want %q", got, wantViews[i])
 			}
 		}
 	})
@@ -178,7 +203,7 @@ func TestStatus(t *testing.T) {
 			Bytes: wire.Progress{Done: 11, Total: 11}, Began: c.wantBegan, Took: c.wantTook, Launched: c.wantLaunched,
 			Level: wire.RackLocal, Reads: a.Reads, Error: strings.Repeat("x", wire.MaxTrouble) + "…",
 		}
-		if got := x.Status(&x.Stored()[0]); got != want {
+		if got := x.Status(x.At(0)); got != want {
 			t.Errorf("%s:\n%+v, want\n%+v", c.name, got, want)
 		}
 	}

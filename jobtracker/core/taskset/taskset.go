@@ -8,6 +8,7 @@ package taskset
 import (
 	"iter"
 	"math/bits"
+	"slices"
 	"strconv"
 )
 
@@ -120,6 +121,13 @@ func (s *Set) Ranges(maxBytes int) string {
 
 // Words returns the set's memory: 64 numbers a word, the lowest in the lowest bit.
 func (s *Set) Words() []uint64 { return s.words }
+
+// Clone returns a copy of the set.
+func (s *Set) Clone() Set {
+	c := *s
+	c.words = slices.Clone(s.words)
+	return c
+}
 
 // Of makes a set of the given words, which it keeps.
 func Of(words []uint64) Set {

@@ -1,0 +1,79 @@
+package past
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// chunkSize is the number of attempts in a chunk. A View shares chunks with Attempts, and a change of
+// a shared one copies it: 100 KB.
+const chunkSize = 1024
+
+// chunks holds attempts in the order of their reports.
+type chunks struct {
+	size   int         // of each chunk but the last one
+	chunks [][]Attempt // a chunk grows by appends, and then is full
+	shared []bool      // chunks that a View may have
+	n      int
+}
+
+// append adds an attempt. A View does not see it, also if it has the chunk.
+func (x *chunks) append(a Attempt) {
+	last := x.n / x.size
+	if last == len(x.chunks) {
+		x.chunks, x.shared = append(x.chunks, nil), append(x.shared, false)
+	}
+	x.chunks[last] = append(x.chunks[last], a)
+	x.n++
+}
+
+// at returns attempt i, which must not be changed.
+func (x *chunks) at(i int) *Attempt { return &x.chunks[i/x.size][i%x.size] }
+
+// change returns attempt i to change it. It copies a chunk that a View may have.
+func (x *chunks) change(i int) *Attempt {
+	if k := i / x.size; x.shared[k] {
+		x.chunks[k], x.shared[k] = slices.Clone(x.chunks[k]), false
+	}
+	return x.at(i)
+}
+
+// View is the stored attempts of one moment. It never changes, and any goroutine may read it.
+type View struct {
+	chunks [][]Attempt
+	causes []string
+}
+
+// Freeze returns a View of the stored attempts. It copies none of them.
+func (x *Attempts) Freeze() View {
+	for i := range x.stored.shared {
+		x.stored.shared[i] = true
+	}
+	return View{slices.Clone(x.stored.chunks), x.causes}
+}
+
+// Len returns the number of attempts.
+func (v *View) Len() (n int) {
+	for _, chunk := range v.chunks {
+		n += len(chunk)
+	}
+	return n
+}
+
+// All yields the attempts in the order of their reports.
+func (v *View) All() iter.Seq[*Attempt] {
+	return func(yield func(*Attempt) bool) {
+		for _, chunk := range v.chunks {
+			for i := range chunk {
+				if !yield(&chunk[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Status returns the status of one of the attempts, like [Attempts.Status].
+func (v *View) Status(a *Attempt) wire.AttemptStatus { return a.status(v.causes) }
