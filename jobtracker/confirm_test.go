@@ -22,7 +22,7 @@ func TestDeposedWithoutNotice(t *testing.T) {
 		if err := s.Kill(testContext(t), core.Caller{}, unknown, "test"); !errors.Is(err, want) {
 			t.Errorf("a kill of an unknown job: %v, want %v", err, want)
 		}
-		if _, err := s.Attempts(testContext(t), core.Caller{}, unknown); !errors.Is(err, want, wire.AttemptID{}) {
+		if _, err := s.Attempts(testContext(t), core.Caller{}, unknown, wire.AttemptID{}); !errors.Is(err, want) {
 			t.Errorf("attempts of an unknown job: %v, want %v", err, want)
 		}
 		for _, err := range s.Watch(testContext(t), []wire.JobID{unknown}) {
