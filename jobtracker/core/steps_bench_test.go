@@ -25,6 +25,7 @@ type largeCluster struct {
 	running  []Send // launched maps
 	planned  []Allocate
 	trackers int
+	drained  int
 
 	measuring bool
 	steps     []stepCost // of the Steps while measuring
@@ -167,10 +168,11 @@ func (c *largeCluster) measure(do func()) (stepCost, int) {
 	return c.largest()
 }
 
-// endMap ends the map that was launched first.
+// endMap ends the map that was launched last.
 func (c *largeCluster) endMap() {
-	s := c.running[0]
-	c.running = c.running[1:]
+	last := len(c.running) - 1
+	s := c.running[last]
+	c.running = c.running[:last]
 	c.step(FromTracker{Stream: s.Stream, Message: &wire.Report{
 		Attempt: s.Message.(*wire.Launch).Attempt, State: wire.AttemptSucceeded,
 		Result: &wire.Result{Took: time.Second, Output: &wire.MapOutput{Digest: 1, Bytes: 1}},
@@ -205,9 +207,9 @@ var largeEvents = []struct {
 		c.connect(i%largeTrackers, uint64(2+i))
 	}, nil},
 	{"tracker drained", func(c *largeCluster, i int) {
-		c.commit(&facts.Drain{N: 1 + 2*i, Tracker: fmt.Sprintf("t%04d", i%largeTrackers)})
+		c.commit(&facts.Drain{N: c.drains(), Tracker: fmt.Sprintf("t%04d", i%largeTrackers)})
 	}, func(c *largeCluster, i int) {
-		c.commit(&facts.Drain{N: 2 + 2*i, Tracker: fmt.Sprintf("t%04d", i%largeTrackers), Undo: true})
+		c.commit(&facts.Drain{N: c.drains(), Tracker: fmt.Sprintf("t%04d", i%largeTrackers), Undo: true})
 	}},
 	{"tracker excluded", func(c *largeCluster, i int) {
 		t := c.core.leader.fleet.trackers[fmt.Sprintf("t%04d", i%largeTrackers)]
@@ -252,8 +254,13 @@ func largePool(name string, slots int) pool.Pool {
 	return pool.Pool{Name: name, Max: [2]int{slots, slots}, MaxRunning: pool.Unlimited}
 }
 
-// loseOutputs loses the only tracker. Before, without being measured, it gets an output of each map of
-// each job.
+// drains returns the number of the next drain.
+func (c *largeCluster) drains() int {
+	c.drained++
+	return c.drained
+}
+
+// loseOutputs loses a tracker. Before, without being measured, it gets an output of each map of each job.
 func loseOutputs(c *largeCluster, i int) {
 	c.measuring = false
 	l := c.core.leader
@@ -288,7 +295,7 @@ func BenchmarkSteps(b *testing.B) {
 		benchmarkSteps(b, c, func(c *largeCluster, i int) { c.endMap() }, nil)
 	})
 	b.Run("tracker with many outputs lost", func(b *testing.B) {
-		c := newLargeCluster(1, largeJobs, 0)
+		c := newLargeCluster(largeTrackers, largeJobs, 0)
 		benchmarkSteps(b, c, loseOutputs, func(c *largeCluster, i int) { c.connect(0, uint64(2+i)) })
 	})
 	b.Run("new term", func(b *testing.B) {
