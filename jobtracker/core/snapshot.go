@@ -77,9 +77,7 @@ func (v *survey) snapshot() scheduler.Snapshot {
 		v.tasks = slices.DeleteFunc(v.tasks, func(x surveyedJob) bool { return l.jobs[x.job.facts.N()] != x.job })
 		v.list = slices.DeleteFunc(v.list, func(x scheduler.Job) bool { return l.jobs[x.ID.N] == nil })
 	}
-	for p := range l.profiles.All() {
-		v.usual.Add(p.Phases[v.phase].Mean())
-	}
+	l.addProfiles(&v.usual, v.phase)
 	needs := menu.NeedsOf(l.sharing.Policy)
 	s := scheduler.Snapshot{
 		Phase: l.phases[v.phase].kind, Now: v.began, Metric: l.sharing.Metric, Slots: l.fleet.slots[v.phase], Jobs: v.list,
