@@ -15,8 +15,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// largeCluster is a leader with 10,000 jobs of eight maps and a reduce, and 1,000 trackers, all of
-// whose map slots are in use.
+// largeCluster is a leader with 10,000 jobs of eight maps and a reduce, and 1,000 trackers without a
+// free map slot.
 type largeCluster struct {
 	core     *Core
 	index    uint64
@@ -192,7 +192,7 @@ func (c *largeCluster) answerPlans() {
 	}
 }
 
-// largeEvents are events whose Steps must be short, each with what undoes it.
+// largeEvents are events that must have short Steps, each with its reversal.
 var largeEvents = []struct {
 	name     string
 	do, undo func(c *largeCluster, i int)
