@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quernmr/quern/history"
@@ -13,29 +14,36 @@ import (
 
 // lastForecast is the last forecast of all jobs.
 type lastForecast struct {
-	at   time.Duration
-	jobs forecast.Forecast // nil: no forecast yet
+	at    time.Duration
+	jobs  forecast.Forecast // nil: no forecast yet
+	input []forecast.Job    // reused memory: it is large
 }
 
 // recentForecast returns a forecast that is younger than maxAge.
 func (l *leader) recentForecast(now, maxAge time.Duration) forecast.Forecast {
 	if l.lastForecast.jobs == nil || now-l.lastForecast.at >= maxAge {
-		l.lastForecast = lastForecast{now, l.forecast(now)}
+		l.lastForecast.at, l.lastForecast.jobs = now, l.forecast(now)
 	}
 	return l.lastForecast.jobs
 }
 
 // forecast predicts the ends of all jobs that have not ended.
 func (l *leader) forecast(now time.Duration) forecast.Forecast {
-	c := forecast.Cluster{
-		Now: now, Slots: l.fleet.slots, Fallback: [2]forecast.Task{l.usualTask(mapPhase), l.usualTask(reducePhase)},
-		Bandwidth: l.bandwidth(), Overheads: l.overheads,
-	}
-	maps, reduces := l.newRunningTasks(mapPhase, now), l.newRunningTasks(reducePhase, now)
-	jobs := make([]forecast.Job, len(l.order))
+	c := forecast.Cluster{Now: now, Slots: l.fleet.slots, Bandwidth: l.bandwidth(), Overheads: l.overheads}
+	running := [2]runningTasks{l.newRunningTasks(mapPhase, now), l.newRunningTasks(reducePhase, now)}
+	jobs := slices.Grow(l.lastForecast.input[:0], len(l.order))[:len(l.order)]
+	var usual [2]forecast.Mean // as in meanTask, from one look at each job
 	for i, j := range l.order {
-		jobs[i] = l.forecastJob(j)
-		jobs[i].Phases = [2]forecast.Phase{maps.forecastPhase(j), reduces.forecastPhase(j)}
+		l.forecastJob(j, &jobs[i])
+		for phase := range running {
+			p := &jobs[i].Phases[phase]
+			*p = running[phase].forecastPhase(j)
+			usual[phase].Add(p.Task(l.overheads.WarmUp).Time)
+		}
+	}
+	for phase := range usual {
+		l.addProfiles(&usual[phase], phase)
+		c.Fallback[phase] = usual[phase].Task()
 	}
 	portions := l.phases[mapPhase].plan.ShuffleShares
 	turns := make(map[int]int, len(portions))
@@ -45,13 +53,16 @@ func (l *leader) forecast(now time.Duration) forecast.Forecast {
 	for i := range jobs {
 		jobs[i].Shuffle.Turn = turns[jobs[i].N]
 	}
-	return forecast.Predict(&c, jobs)
+	f := forecast.Predict(&c, jobs)
+	clear(jobs) // it has pointers
+	l.lastForecast.input = jobs
+	return f
 }
 
 // forecastJob makes a job's input for a forecast, except Phases and Shuffle.Turn.
-func (l *leader) forecastJob(j *job) forecast.Job {
+func (l *leader) forecastJob(j *job, x *forecast.Job) {
 	f := j.facts
-	x := forecast.Job{
+	*x = forecast.Job{
 		N: f.N(), Workers: j.measures.Workers,
 		Active:  f.Maps() >= 0 && !f.Stopping() && !j.recovering && !f.Submission().Suspended(),
 		Closing: f.Committing(), ClosingSince: j.service.commitBegan,
@@ -70,7 +81,6 @@ func (l *leader) forecastJob(j *job) forecast.Job {
 	if s := j.shuffle(); j.partitions.ungathered > 0 {
 		x.Shuffle.BytesLeft = float64(max(0, s.BytesLeft()))
 	}
-	return x
 }
 
 // upcoming describes a job that has not begun, from the profile of the last job with its name. It
@@ -106,10 +116,15 @@ func (l *leader) meanTask(phase int) (m forecast.Mean) {
 	for _, j := range l.order {
 		m.Add(l.taskTime(j, phase).Time)
 	}
+	l.addProfiles(&m, phase)
+	return m
+}
+
+// addProfiles adds the task times of all profiles.
+func (l *leader) addProfiles(m *forecast.Mean, phase int) {
 	for p := range l.profiles.All() {
 		m.Add(p.Phases[phase].Mean())
 	}
-	return m
 }
 
 // usualTask replaces the task time of jobs without a known one.
@@ -132,10 +147,7 @@ type runningTasks struct {
 }
 
 func (l *leader) newRunningTasks(phase int, now time.Duration) runningTasks {
-	running := 0
-	for _, j := range l.order {
-		running += j.assign.UsedSlots(phase)
-	}
+	running := l.assign.UsedSlots(phase)
 	v := runningTasks{phase: phase, wall: l.c.wallAtZero + now.Milliseconds(), warmUp: l.overheads.WarmUp, oneByOne: running <= maxOneByOne}
 	if v.oneByOne {
 		v.ages = make([]time.Duration, 0, running)

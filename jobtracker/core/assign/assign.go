@@ -184,6 +184,7 @@ type Assigner struct {
 	pooled     int                    // jobs in capped pools
 	groups     map[groupKey]int32     // indexes of groups, see line
 	placed     int                    // see Placed
+	usedSlots  [2]int                 // of all jobs
 }
 
 // phase has the line of jobs for the slots of a phase, and the phase's plan.

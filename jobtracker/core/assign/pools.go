@@ -66,7 +66,7 @@ func (a *Assigner) SetPools(table []pool.Pool) {
 	}
 }
 
-// markJobs calls MarkChanged for jobs whose capped pool is another one now.
+// markJobs calls MarkChanged for the jobs that have another capped pool now.
 func (a *Assigner) markJobs(jobs []*Job) {
 	for _, j := range jobs {
 		if j != nil {
@@ -110,7 +110,7 @@ func (a *Assigner) joinPool(j *Job) {
 		j.pool, j.group, j.usesAnySlot = p, 0, false // free slots may be local to it, see updateLines
 		if p != nil {
 			a.pooled++
-			j.group = a.groupOf(p.key())
+			j.group = a.groupOf(keyOf(j))
 			a.countPoolSlots(p, j.usedSlots, 1)
 			i, _ := slices.BinarySearchFunc(p.jobs, j.number, func(x *Job, n int32) int { return cmp.Compare(x.number, n) })
 			p.jobs = slices.Insert(p.jobs, i, j)
@@ -136,6 +136,7 @@ func (a *Assigner) leavePool(j *Job) {
 // countSlots adds to the used slots of a job and its pool; slots may be negative.
 func (a *Assigner) countSlots(j *Job, phase, slots int) {
 	j.usedSlots[phase] += slots
+	a.usedSlots[phase] += slots
 	if p := j.pool; p != nil {
 		p.usedSlots[phase] += slots
 		a.updateFull(p.key())

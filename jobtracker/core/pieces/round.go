@@ -1,7 +1,7 @@
 package pieces
 
-// Round is where a work is in a changing set of numbered things, all of which it visits after each
-// request. If a request comes during a round, the round goes on to the last number, and then from
+// Round is the position of a work that visits all things of a changing numbered set after each request.
+// If a request comes during a round, the round goes on to the last number, and then from
 // the first one up to where it was at the last request.
 type Round struct {
 	next  int  // lowest number to visit
