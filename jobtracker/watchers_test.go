@@ -41,7 +41,9 @@ func (f *fakeStatuses) State(id wire.JobID) (wire.State, bool) {
 
 func (f *fakeStatuses) IsLeader() bool { return !f.follows && !f.elected }
 
-func (f *fakeStatuses) Leadership() core.Leadership { return core.Leadership{Leads: f.IsLeader(), Epoch: 1} }
+func (f *fakeStatuses) Leadership() core.Leadership {
+	return core.Leadership{Leads: f.IsLeader(), Epoch: 1}
+}
 
 func (f *fakeStatuses) CheckLeading() error {
 	if f.follows {
