@@ -187,6 +187,7 @@ type Core struct {
 	pending    proposals
 	now        time.Duration
 	readUntil  time.Duration // all messages that the owner read before this time have been passed to Step
+	lateUntil  time.Duration // leases pause until then, see noteRead
 	commands   []Command     // commands of this Step
 	halted     bool
 }
@@ -245,9 +246,18 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 	return c.commands
 }
 
-// noteRead updates readUntil after an event that the owner read at a time; 0: now.
+// onTimeParts is how many times shorter than a lease the wait of an event is on time.
+const onTimeParts = 4
+
+// noteRead updates readUntil after an event that the owner read at a time; 0: now. If it is late, the
+// next messages of trackers may still be unread: until all events of a whole lease were on time,
+// silence says nothing about a tracker.
 func (c *Core) noteRead(at time.Duration) {
-	c.readUntil = max(c.readUntil, min(cmp.Or(at, c.now), c.now))
+	at = min(cmp.Or(at, c.now), c.now)
+	c.readUntil = max(c.readUntil, at)
+	if c.now-at > c.cfg.Lease/onTimeParts {
+		c.lateUntil = c.now + c.cfg.Lease
+	}
 }
 
 func (c *Core) emit(cmd Command) {

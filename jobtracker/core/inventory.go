@@ -115,13 +115,18 @@ func (l *leader) inventoryDone(name string) {
 		return
 	}
 	delete(l.recovery.awaiting, name)
+	l.recovery.awaitUntil = max(l.recovery.awaitUntil, l.now+l.c.cfg.Lease) // others wait for their turn
 	l.endRecoveryIfReady()
 }
 
-// checkAwaited ends the wait for inventories when the messages of a whole lease have been
-// handled. A tracker without an inventory is lost by then.
+// checkAwaited ends the wait for inventories when none has come for a whole lease. A tracker
+// without one is lost by then, or sends none.
 func (l *leader) checkAwaited() {
-	if l.c.readUntil >= l.recovery.awaitUntil {
+	switch until := max(l.recovery.awaitUntil, l.c.lateUntil); {
+	case l.c.readUntil < l.recovery.awaitUntil:
+	case l.c.readUntil < until:
+		l.recovery.awaitUntil = until
+	default:
 		clear(l.recovery.awaiting)
 		l.endRecoveryIfReady()
 	}

@@ -142,7 +142,7 @@ func (l *leader) propose(x facts.Fact) { l.c.pending.propose(l.c, x) }
 func (l *leader) handle(ev Event) {
 	switch ev := ev.(type) {
 	case FromTracker:
-		l.fromTracker(ev.Stream, ev.Message)
+		l.fromTracker(ev)
 	case StreamClosed:
 		l.streamClosed(ev.Stream)
 	case Submit:

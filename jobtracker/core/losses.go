@@ -11,11 +11,15 @@ import (
 )
 
 // checkLeases proposes the loss of trackers that were silent for a lease, by the times at which
-// the owner read messages. If this process was stopped for long, messages may be unread, and
-// trackers get half a lease more.
+// the owner read messages. It waits while the leader is late. If this process was stopped for long,
+// messages may be unread, and trackers get half a lease more.
 func (l *leader) checkLeases() {
 	now := l.c.readUntil
 	if now < l.timers.leases {
+		return
+	}
+	if now < l.c.lateUntil {
+		l.timers.leases = l.c.lateUntil
 		return
 	}
 	grace := l.c.cfg.Lease / 2

@@ -15,7 +15,7 @@ import (
 // contact is the state of the connection to a tracker.
 type contact struct {
 	stream           Stream            // 0: none
-	lastHeard        time.Duration     // time of the last message
+	lastHeard        time.Duration     // when the owner read the last message
 	inventoried      bool              // the inventory of this stream is complete
 	readingInventory bool              // inventoryPage handles the inventory now
 	newInTerm        bool              // registered in this term, so without attempts of earlier leaders

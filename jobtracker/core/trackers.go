@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/quernmr/quern/jobtracker/core/assign"
@@ -170,7 +171,8 @@ func (l *leader) setCapacity(t *tracker, slots [2]int, trouble string) {
 	l.touchAll()
 }
 
-func (l *leader) fromTracker(id Stream, m wire.Message) {
+func (l *leader) fromTracker(ev FromTracker) {
+	id, m := ev.Stream, ev.Message
 	t := l.fleet.byStream[id]
 	switch m := m.(type) {
 	case *wire.Hello:
@@ -185,7 +187,7 @@ func (l *leader) fromTracker(id Stream, m wire.Message) {
 	if t == nil || t.contact.lossProposed {
 		return
 	}
-	t.contact.lastHeard = l.now
+	t.contact.lastHeard = max(t.contact.lastHeard, min(cmp.Or(ev.ReadAt, l.now), l.now))
 	switch m := m.(type) {
 	case *wire.Inventory:
 		l.inventoryPage(t, m)

@@ -43,7 +43,7 @@ func (r *Replica) start() (*instance, error) {
 	inst.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream:                  newNetwork(l, r.addr, r.cfg.dial),
 		MaxPool:                 3,
-		Timeout:                 max(4*r.cfg.Timeout, 2*time.Second),
+		Timeout:                 max(4*r.cfg.Timeout, 2*time.Second), // see tracked
 		ServerAddressProvider:   &inst.addresses,
 		Logger:                  log,
 		MsgpackUseNewTimeFormat: true,
@@ -75,7 +75,7 @@ func (r *Replica) raftConfig() *raft.Config {
 	cfg.ElectionTimeout = r.cfg.Timeout
 	cfg.LeaderLeaseTimeout = r.cfg.Timeout / 2
 	cfg.CommitTimeout = r.cfg.Timeout // how late a follower may hear of a commit; followers serve no requests
-	cfg.MaxAppendEntries = 256
+	cfg.MaxAppendEntries = batchEntries
 	cfg.BatchApplyCh = true
 	cfg.ShutdownOnRemove = false
 	cfg.TrailingLogs = r.cfg.TrailingEntries

@@ -119,10 +119,36 @@ func (n *network) Close() error {
 	return err
 }
 
-// tracked is a connection that its network closes.
+// A batch of entries must reach a follower before a deadline, or raft sends it again without end.
+// A batch has at most batchEntries entries, so that the leader needs little memory for a follower
+// that is behind. Its deadline grows with its bytes, for a network with slowestNetwork bytes a second.
+const (
+	batchEntries   = 16
+	slowestNetwork = 1 << 20
+)
+
+// tracked is a connection that its network closes. Only one goroutine at a time writes and sets
+// deadlines, as raft does.
 type tracked struct {
 	net.Conn
-	network *network
+	network  *network
+	deadline time.Time // of the current request; zero: none
+}
+
+// SetDeadline implements net.Conn. Writes move the deadline.
+func (c *tracked) SetDeadline(at time.Time) error {
+	c.deadline = at
+	return c.Conn.SetDeadline(at)
+}
+
+// Write implements net.Conn.
+func (c *tracked) Write(p []byte) (int, error) {
+	if !c.deadline.IsZero() {
+		if err := c.SetDeadline(c.deadline.Add(time.Duration(len(p)) * time.Second / slowestNetwork)); err != nil {
+			return 0, err
+		}
+	}
+	return c.Conn.Write(p)
 }
 
 func (c *tracked) Close() error {
