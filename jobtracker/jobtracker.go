@@ -76,6 +76,8 @@ type Server struct {
 	inbox chan func()
 	done  chan struct{} // closed when inbox is no longer read
 
+	inventories chan struct{} // a value for each page that waits, see pass
+
 	streams   map[core.Stream]*stream
 	lastID    core.Stream
 	backlog   []core.Event // events that commands have caused
@@ -132,14 +134,16 @@ func New(cfg Config) *Server {
 			ID: cfg.ID, Addr: cfg.Addr, Staging: cfg.Staging, Cluster: cfg.Cluster, Nonce: cfg.Nonce,
 			Lease: cfg.Lease, PlanPeriod: cfg.Period, Scheduling: cfg.Scheduling, History: cfg.History, TidyPeriod: tidy,
 		}),
-		start:   time.Now(),
-		files:   gate{limit: maxFileEffects},
-		inbox:   make(chan func(), 64),
-		done:    make(chan struct{}),
-		streams: make(map[core.Stream]*stream),
-		refused: make(map[string]time.Duration),
-		replies: make(map[core.Token]func(core.Reply)),
-		elected: make(chan struct{}, 1),
+		start: time.Now(),
+		files: gate{limit: maxFileEffects},
+		inbox: make(chan func(), 64),
+		done:  make(chan struct{}),
+
+		inventories: make(chan struct{}, maxInventories),
+		streams:     make(map[core.Stream]*stream),
+		refused:     make(map[string]time.Duration),
+		replies:     make(map[core.Token]func(core.Reply)),
+		elected:     make(chan struct{}, 1),
 	}
 }
 

@@ -1,6 +1,7 @@
 package jobtracker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,10 @@ const refusedPause = time.Minute
 
 // maxRefused is the maximum number of refusals that are remembered to find repetitions.
 const maxRefused = 1000
+
+// maxInventories is the maximum number of pages of inventories that wait for the core. After an
+// election all trackers send theirs at once.
+const maxInventories = 4
 
 // closeWait limits how long a closing stream may send queued messages.
 const closeWait = time.Second
@@ -81,8 +86,32 @@ func (s *Server) Attach(conn *wire.Conn, tracker string) error {
 			err := fmt.Errorf("%w: %q, not %q", errOtherTracker, hello.Tracker, tracker)
 			return errors.Join(err, conn.Send(&wire.Refuse{Reason: err.Error()}))
 		}
-		if !s.post(func() { s.received(st, m, read) }) {
+		if !s.pass(st, m, read) {
 			return nil
+		}
+	}
+}
+
+// pass passes a message to the goroutine of Run. It returns false if Run has ended. Of all streams
+// together at most maxInventories pages of inventories are with Run, so that other messages wait
+// behind no more. Acks keep a tracker that waits for its turn.
+func (s *Server) pass(st *stream, m wire.Message, read time.Duration) bool {
+	if _, ok := m.(*wire.Inventory); !ok {
+		return s.post(func() { s.received(st, m, read) })
+	}
+	ack := time.NewTicker(cmp.Or(s.cfg.Lease, 5*time.Second) / 4)
+	defer ack.Stop()
+	for {
+		select {
+		case s.inventories <- struct{}{}:
+			return s.post(func() {
+				defer func() { <-s.inventories }()
+				s.received(st, m, read)
+			})
+		case <-ack.C:
+			st.queue.Put(&wire.Ack{})
+		case <-s.done:
+			return false
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strings"
+	"time"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -31,6 +32,7 @@ type book struct {
 	jobs              []clientJob             // by number, from 1, as in the log
 	silences          int                     // streams that trackers have ended because they heard nothing
 	losses            int                     // of trackers, by the log
+	rejoined          time.Duration           // see Result.Rejoined
 	liveJobs          int                     // that have not ended
 	jobStates         map[int]*jobState       // by number
 	keys              map[string]bool         // of submissions in the log

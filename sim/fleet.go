@@ -22,6 +22,7 @@ type Fleet struct {
 	AttemptTime   time.Duration // the longest of an attempt
 	Scheduler     string        // default: fifo
 	Slowness      float64       // how many times longer Steps of job trackers take than by the rates; 0: 1
+	Failover      time.Duration // the leader dies then, see Result.Rejoined; 0: it does not
 	End           time.Duration // the run ends then, or when all jobs have ended; 0: an hour
 	Meter         *Meter        // nil: Steps are not measured
 }
@@ -50,6 +51,9 @@ func RunFleet(f Fleet) *Result {
 	if end == 0 {
 		end = time.Hour
 	}
+	if f.Failover > 0 {
+		w.failOver(f.Failover, end)
+	}
 	for w.now < end && !w.allEnded() {
 		w.run(func() bool { return false }, min(w.now+time.Second, end))
 	}
@@ -73,6 +77,34 @@ func (w *world) addFleetJob(f *Fleet, i int) {
 	}}
 	w.clients = append(w.clients, c)
 	w.after(fleetStart+time.Duration(i)*f.Every, c.stageAndSubmit)
+}
+
+// failOver kills the leader at a time, and waits until all task trackers take part again.
+func (w *world) failOver(at, end time.Duration) {
+	w.run(func() bool { return false }, at)
+	old := w.raft.leader
+	if old == nil {
+		w.fail("at %v there is no leader that could die", at)
+	}
+	old.crash(end)
+	w.run(func() bool { return w.raft.leader != nil && w.raft.leader != old }, end)
+	elected, leader := w.now, w.raft.leader
+	for w.now < end && !leader.core.IsLeader() || w.connectedTo(leader) < len(w.tts) {
+		if w.run(func() bool { return false }, w.now+20*time.Millisecond); w.now >= end {
+			w.fail("%v after the election %d of %d task trackers take part", w.now-elected, w.connectedTo(leader), len(w.tts))
+		}
+	}
+	w.book.rejoined = w.now - elected
+}
+
+// connectedTo counts the task trackers whose inventories a leader has.
+func (w *world) connectedTo(n *jobTracker) (count int) {
+	for _, t := range n.core.Cluster(n.clock()).Trackers {
+		if t.Connected {
+			count++
+		}
+	}
+	return count
 }
 
 // fleetStart is when the first job is submitted: trackers have registered by then.

@@ -24,10 +24,11 @@ type jobTracker struct {
 	files    gate             // for effects on files
 	policies map[string]*gate // by name: one call at once
 
-	links      map[core.Stream]*link
-	lastStream core.Stream
-	answers    map[core.Token]func(core.Reply)
-	lastToken  core.Token
+	links       map[core.Stream]*link
+	lastStream  core.Stream
+	inventories inventories
+	answers     map[core.Token]func(core.Reply)
+	lastToken   core.Token
 }
 
 func newJobTracker(w *world, name string) *jobTracker {
@@ -48,7 +49,7 @@ func (n *jobTracker) boot() {
 	})
 	n.term, n.applied, n.queued = 0, 0, 0
 	n.files, n.policies = gate{p: &n.process, limit: maxFileEffects}, make(map[string]*gate)
-	n.links = make(map[core.Stream]*link)
+	n.links, n.inventories = make(map[core.Stream]*link), inventories{}
 	n.answers = make(map[core.Token]func(core.Reply))
 	if n.saved != nil {
 		n.queued = n.savedAt

@@ -42,6 +42,7 @@ type reader struct {
 type unread struct {
 	do    func(read time.Duration)
 	since time.Duration
+	bulk  bool // a page of an inventory
 }
 
 // tcpTimeout is the time without delivery after which a stream breaks.
@@ -86,7 +87,8 @@ func (l *link) pump(d *direction, from, to string) {
 }
 
 func (l *link) toLeader(m wire.Message) {
-	l.push(&l.up, l.tt.name, l.jt.name, func() { l.atLeader(func(read time.Duration) { l.jt.received(l, m, read) }) })
+	_, bulk := m.(*wire.Inventory)
+	l.push(&l.up, l.tt.name, l.jt.name, func() { l.atLeader(bulk, func(read time.Duration) { l.jt.received(l, m, read) }) })
 }
 
 func (l *link) toTracker(m wire.Message) {
@@ -94,29 +96,83 @@ func (l *link) toTracker(m wire.Message) {
 }
 
 // atLeader has the job tracker read something.
-func (l *link) atLeader(action func(read time.Duration)) {
+func (l *link) atLeader(bulk bool, action func(read time.Duration)) {
 	if l.jt.life == l.jtLife {
 		l.jt.aside(func() {
-			l.socket.unread.put(unread{action, l.w.now})
+			l.socket.unread.put(unread{action, l.w.now, bulk})
 			l.read()
 		})
 	}
 }
 
-// read reads until the inbox is full.
+// read reads until the inbox is full, or an inventory waits for its turn.
 func (l *link) read() {
 	x := &l.socket
 	for !x.waiting && x.unread.len() > 0 {
 		m, at := x.unread.take(), l.jt.clock()
 		x.waiting = true
-		l.jt.post(waiting{do: func() { m.do(at) }, since: m.since, entered: func() {
-			x.waiting = false
-			l.read()
-		}})
+		if !m.bulk {
+			l.post(m, func() { m.do(at) })
+			continue
+		}
+		l.jt.inventories.run(l, func() {
+			l.post(m, func() {
+				m.do(at)
+				l.jt.inventories.done()
+			})
+		})
 	}
 }
 
-func (l *link) endAtLeader() { l.atLeader(func(time.Duration) { l.jt.closed(l) }) }
+func (l *link) post(m unread, do func()) {
+	l.jt.post(waiting{do: do, since: m.since, entered: func() {
+		l.socket.waiting = false
+		l.read()
+	}})
+}
+
+// inventories limits the pages of inventories in an inbox, as in the real job tracker. Links wait in
+// order for their turn, and acknowledge meanwhile.
+type inventories struct {
+	inside  int
+	waiting queue[func()]
+}
+
+const (
+	maxInventories = 4
+	ackEvery       = lease / 4
+)
+
+func (x *inventories) run(l *link, do func()) {
+	if x.inside < maxInventories {
+		x.inside++
+		do()
+		return
+	}
+	turn := false
+	x.waiting.put(func() {
+		turn = true
+		do()
+	})
+	var ack func()
+	ack = func() {
+		if !turn && l.jt.life == l.jtLife && !l.broken {
+			l.jt.aside(func() { l.toTracker(&wire.Ack{}) })
+			l.w.after(ackEvery, ack)
+		}
+	}
+	l.w.after(ackEvery, ack)
+}
+
+func (x *inventories) done() {
+	if x.waiting.len() > 0 {
+		x.waiting.take()()
+		return
+	}
+	x.inside--
+}
+
+func (l *link) endAtLeader() { l.atLeader(false, func(time.Duration) { l.jt.closed(l) }) }
 
 func (l *link) atTracker(action func()) {
 	if l.tt.life == l.ttLife {

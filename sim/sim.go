@@ -170,6 +170,8 @@ type Result struct {
 	Leaders               int           // elections
 	Lost                  int           // losses of trackers in the log
 	Silences              int           // streams that a tracker has ended because it heard nothing
+	Rejoined              time.Duration // from the election after Fleet.Failover until all trackers take part again
+	Dials                 int           // connections that task trackers opened to job trackers
 	Waited                time.Duration // the longest that an event has waited for a job tracker's loop
 	Busy                  time.Duration // time of all Steps of the busiest job tracker
 	Digest                uint64        // of all commands of all cores, if Options ask for it

@@ -20,6 +20,9 @@ type taskTracker struct {
 	dialing    bool
 	lastDialed int    // index of the job tracker that it dialled last
 	leaderHint string // address of the leader, from the last refusal
+	lastHint   string // the last such address since the last welcome
+	dialPause  time.Duration
+	dials      int
 	machine    machine
 	sickness   Kind // fault that fails its attempts; empty: none
 	unreadable bool // reads of logs of attempts are not answered
@@ -135,14 +138,27 @@ func (t *taskTracker) dial(wait time.Duration) {
 		t.dialing = false
 		to := t.nextToDial()
 		if !to.up || !t.w.connected(t.name, to.name) || t.w.fault(t.w.rates.refused) {
-			t.dial(50*time.Millisecond + t.w.upTo(200*time.Millisecond))
+			t.dialAgain()
 			return
 		}
+		t.dials++
 		t.link = &link{w: t.w, jt: to, tt: t, jtLife: to.life, ttLife: t.life}
 		to.accept(t.link)
 		clear(t.inventory)
 		t.step(core.StreamUp{})
 	})
+}
+
+// Pauses between dials grow, as in the real task tracker.
+const (
+	minDialPause = 50 * time.Millisecond
+	maxDialPause = time.Second
+)
+
+func (t *taskTracker) dialAgain() {
+	pause := max(t.dialPause, minDialPause)
+	t.dialPause = min(2*pause, maxDialPause)
+	t.dial(pause/2 + t.w.upTo(pause/2))
 }
 
 // nextToDial returns the hinted leader, or else each job tracker after the other.
@@ -164,7 +180,7 @@ func (t *taskTracker) closed(l *link) {
 	}
 	t.link = nil
 	t.step(core.StreamDown{})
-	t.dial(50*time.Millisecond + t.w.upTo(200*time.Millisecond))
+	t.dialAgain()
 }
 
 // cut breaks the stream.
@@ -181,6 +197,12 @@ func (t *taskTracker) received(l *link, m wire.Message) {
 	}
 	if refuse, ok := m.(*wire.Refuse); ok {
 		t.leaderHint = refuse.Leader
+		if refuse.Leader != "" && refuse.Leader != t.lastHint {
+			t.lastHint, t.dialPause = refuse.Leader, 0
+		}
+	}
+	if _, ok := m.(*wire.Welcome); ok {
+		t.lastHint, t.dialPause = "", 0
 	}
 	if _, ok := m.(*wire.DropJob); ok && t.w.sabotage == keepJobs {
 		return
@@ -330,7 +352,7 @@ func (t *taskTracker) hangup(c core.Hangup) {
 	}
 	t.link = nil
 	l.finish(l.jt)
-	t.dial(50*time.Millisecond + t.w.upTo(200*time.Millisecond))
+	t.dialAgain()
 }
 
 func (t *taskTracker) remove(path string) {

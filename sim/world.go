@@ -237,6 +237,10 @@ func (w *world) finish(r *Result) {
 	r.Digest = w.digest.value()
 	r.Lost = w.book.losses
 	r.Silences = w.book.silences
+	r.Rejoined = w.book.rejoined
+	for _, t := range w.tts {
+		r.Dials += t.dials
+	}
 	for _, n := range w.jts {
 		r.Waited, r.Busy = max(r.Waited, n.load.waited), max(r.Busy, n.load.busy)
 	}

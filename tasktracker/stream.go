@@ -14,14 +14,32 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Pauses between two dials double each time, with jitter. They are short because no task
-// is assigned until this tracker finds a new leader. After a refusal that only an
-// administrator can fix, needsAdminPause is the limit.
+// Pauses between two dials double each time, with jitter: while there is no leader, each dial of
+// thousands of trackers would cost a job tracker a TLS handshake. They begin again when a job
+// tracker names another leader, or welcomes this tracker.
 const (
-	minDialPause    = 50 * time.Millisecond
-	maxDialPause    = 250 * time.Millisecond
-	needsAdminPause = 2 * time.Second
+	minDialPause = 50 * time.Millisecond
+	maxDialPause = time.Second
 )
+
+// dialPause is the next pause, and the last leader that a job tracker has named since a Welcome.
+type dialPause struct {
+	limit  time.Duration
+	leader string
+}
+
+// after returns the pause after a dial or stream.
+func (p *dialPause) after(end streamResult) time.Duration {
+	if end.registered {
+		*p = dialPause{}
+	}
+	if end.leader != "" && end.leader != p.leader {
+		*p = dialPause{leader: end.leader}
+	}
+	limit := max(p.limit, minDialPause)
+	p.limit = min(2*limit, maxDialPause)
+	return limit/2 + rand.N(limit/2)
+}
 
 // dialWait is the timeout of a dial.
 const dialWait = 2 * time.Second
@@ -76,47 +94,39 @@ const (
 
 // connect keeps a stream open until the context ends.
 func (l *loop) connect(dial Dial) {
-	pauseLimit, leader := minDialPause, ""
+	var pauses dialPause
+	leader := ""
 	last := time.Now() // end of the last stream, or time of the last warning
 	warnAfter := cmp.Or(l.cfg.hooks.noLeaderAfter, noLeaderAfter)
 	for l.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(l.ctx, dialWait)
 		conn, err := dial(ctx, leader)
 		cancel()
-		leader = ""
-		maxPause := maxDialPause
+		var end streamResult
 		if err != nil {
 			if l.ctx.Err() == nil && time.Since(last) >= warnAfter {
 				l.cfg.Logger.Warn("no job tracker is found, still looking", "error", err)
 				last, warnAfter = time.Now(), noLeaderRepeat
 			}
 		} else {
-			end := l.serveStream(conn)
+			end = l.serveStream(conn)
 			last, warnAfter = time.Now(), cmp.Or(l.cfg.hooks.noLeaderAfter, noLeaderAfter)
-			leader = end.leader
-			if end.registered {
-				pauseLimit = minDialPause
-			}
-			if end.nonceRequested && !end.registered {
-				maxPause = needsAdminPause
-			}
 		}
-		pause := time.NewTimer(pauseLimit/2 + rand.N(pauseLimit/2))
+		leader = end.leader
+		pause := time.NewTimer(pauses.after(end))
 		select {
 		case <-pause.C:
 		case <-l.ctx.Done():
 			pause.Stop()
 			return
 		}
-		pauseLimit = min(2*pauseLimit, maxPause)
 	}
 }
 
 // streamResult describes an ended stream.
 type streamResult struct {
-	registered     bool
-	nonceRequested bool   // by the job tracker
-	leader         string // address of the leader, if the job tracker named it
+	registered bool
+	leader     string // address of the leader, if the job tracker named it
 }
 
 // serveStream serves a stream until it ends.
@@ -143,8 +153,6 @@ func (l *loop) serveStream(conn *wire.Conn) (end streamResult) {
 		switch m := m.(type) {
 		case *wire.Welcome:
 			end.registered = true
-		case *wire.Staging:
-			end.nonceRequested = true
 		case *wire.Refuse:
 			end.leader = m.Leader
 		}

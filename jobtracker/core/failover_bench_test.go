@@ -2,7 +2,9 @@ package core
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +18,8 @@ type bigCluster struct {
 	index  uint64
 	term   uint64
 	setups []Send // launches of setups
+
+	longest time.Duration // the longest Step
 }
 
 func newBigCluster(trackers, jobs int) *bigCluster {
@@ -45,7 +49,10 @@ func (c *bigCluster) step(ev Event) {
 	if e, ok := ev.(Entry); ok {
 		c.index = e.Index
 	}
-	for _, cmd := range c.core.Step(0, ev) {
+	begin := time.Now()
+	commands := c.core.Step(0, ev)
+	c.longest = max(c.longest, time.Since(begin))
+	for _, cmd := range commands {
 		switch cmd := cmd.(type) {
 		case Propose:
 			c.step(Entry{Index: c.index + 1, Term: c.term, Data: cmd.Data})
@@ -93,6 +100,64 @@ func BenchmarkInventories(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkFailover measures the processor time of a new leader with 10,000 running jobs, until 5,000
+// task trackers take part again: their hellos, their inventories, and the release of the jobs by the
+// last one. A tracker lists eight running maps, eight outputs and two homes. An op is all of this.
+func BenchmarkFailover(b *testing.B) {
+	const trackers, jobs = 5000, 10_000
+	c := newBigCluster(trackers, jobs)
+	for b.Loop() {
+		b.StopTimer()
+		runtime.GC()
+		b.StartTimer()
+		c.longest = 0
+		used := processorTime()
+		c.elect()
+		b.ReportMetric(float64(c.longest.Microseconds())/1000, "ms/hello-max")
+		c.longest = 0
+		for i := range trackers {
+			c.step(FromTracker{Stream: c.stream(i), Message: fullInventory(i, jobs)})
+			if i == trackers-2 {
+				b.ReportMetric(float64(c.longest.Microseconds())/1000, "ms/inventory-max")
+				c.longest = 0
+			}
+		}
+		b.ReportMetric(float64(c.longest.Microseconds())/1000, "ms/release")
+		b.ReportMetric((processorTime() - used).Seconds(), "processor-s/op")
+		if n := c.core.leader.usableTrackers(); n != trackers {
+			b.Fatalf("%d trackers take part", n)
+		}
+	}
+}
+
+// processorTime is the processor time of this process, with that of the garbage collector.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// fullInventory is the inventory of the i-th tracker, with maps and homes of two jobs.
+func fullInventory(i, jobs int) *wire.Inventory {
+	page := &wire.Inventory{}
+	for k := range 2 {
+		id := wire.JobID{Start: 1, N: 1 + (2*i+k)%jobs}
+		page.Jobs = append(page.Jobs, id)
+		page.Homes = append(page.Homes, wire.HomeReport{Job: id, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: 4})
+		for m := range 8 {
+			r := wire.Report{Attempt: wire.AttemptID{Task: wire.TaskID{Job: id, Kind: wire.Map, N: m}, N: wire.EpochAttempts}, State: wire.AttemptRunning}
+			if m < 4 {
+				r.State = wire.AttemptSucceeded
+				r.Result = &wire.Result{Output: &wire.MapOutput{Map: m, Bytes: 1 << 20, Digest: 7}}
+			}
+			page.Attempts = append(page.Attempts, r)
+		}
+	}
+	return page
 }
 
 // BenchmarkSubmissions measures 10,000 jobs that are submitted at once to a cluster of 100

@@ -87,3 +87,50 @@ func TestInventoriesOfLateLeader(t *testing.T) {
 		t.Error("the job does not go on after the last inventory")
 	}
 }
+
+// TestHeardWhenRead tests that a lease begins when a message is read, not when the leader comes to it.
+// It also tests that leases pause while the leader is late: no tracker is lost before all events of
+// a whole lease were on time.
+func TestHeardWhenRead(t *testing.T) {
+	c := New(Config{ID: "jt", Lease: 4 * time.Second})
+	var index uint64
+	step := func(now time.Duration, ev Event) {
+		for events := []Event{ev}; len(events) > 0; events = events[1:] {
+			for _, cmd := range c.Step(now, events[0]) {
+				if p, ok := cmd.(Propose); ok {
+					index++
+					events = append(events, Entry{Index: index, Term: 1, Data: p.Data})
+				}
+			}
+		}
+	}
+	trackers := func(now time.Duration, want int) {
+		t.Helper()
+		if got := len(slices.Collect(c.facts.Trackers())); got != want {
+			t.Errorf("at %v there are %d trackers, want %d", now, got, want)
+		}
+	}
+	register := func(now time.Duration, stream Stream) {
+		step(now, FromTracker{Stream: stream, Message: &wire.Hello{
+			Version: wire.Version, Tracker: "t1", Process: uint64(stream), Host: "h", Addr: "h:1", MapSlots: 1,
+		}})
+		step(now, FromTracker{Stream: stream, Message: &wire.Inventory{}})
+	}
+	step(0, Elected{Term: 1, Wall: 1})
+	register(0, 1)
+	step(1900*time.Millisecond, FromTracker{Stream: 1, Message: &wire.Heartbeat{}, ReadAt: time.Second})
+	step(4900*time.Millisecond, Tick{})
+	trackers(4900*time.Millisecond, 1)
+	step(5*time.Second, Tick{})
+	trackers(5*time.Second, 0)
+
+	register(10*time.Second, 2)
+	step(13*time.Second, Tick{ReadUntil: 11 * time.Second}) // late by two seconds
+	step(16900*time.Millisecond, Tick{})
+	trackers(16900*time.Millisecond, 1)
+	if at, ok := c.Wake(); !ok || at != 17*time.Second {
+		t.Errorf("the leader wakes at %v, %v", at, ok)
+	}
+	step(17*time.Second, Tick{})
+	trackers(17*time.Second, 0)
+}
