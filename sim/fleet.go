@@ -37,7 +37,7 @@ func RunFleet(f Fleet) *Result {
 	defer w.finish(r)
 	w.scheduling = wire.Scheduling{Scheduler: f.Scheduler}.WithDefaults(wire.Scheduling{Scheduler: "fifo", Metric: "sum-response", Delay: "none"})
 	w.allocation = core.PoolsRead{Err: errPools}
-	w.calm, w.stepping.max, w.stepping.meter = true, maxFleetSteps, f.Meter
+	w.calm, w.stepping = true, stepping{max: maxFleetSteps, factsEvery: 1000, meter: f.Meter}
 	w.attemptTime, w.callTime, w.verifyTime = max(f.AttemptTime, time.Millisecond), 5*time.Millisecond, time.Second
 	w.shape.slots = f.Slots
 	w.addNodes(f.Trackers)
@@ -129,7 +129,7 @@ func emptyWorld(r *Result) *world {
 	seed := r.Options.Seed
 	w := &world{
 		rnd: rand.New(rand.NewPCG(seed, 3)), events: heap.New(nil, earlier), sabotage: r.Options.sabotage, badRecords: r.Options.BadRecords, fs: newFiles(),
-		nodes: make(map[string]node), blocked: make(map[nodePair]int), refused: make(map[Kind]bool), stepping: stepping{max: maxSteps},
+		nodes: make(map[string]node), blocked: make(map[nodePair]int), refused: make(map[Kind]bool), stepping: stepping{max: maxSteps, factsEvery: 1},
 	}
 	if r.Options.Digest {
 		w.digest = newDecisions()

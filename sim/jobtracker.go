@@ -140,6 +140,9 @@ func (n *jobTracker) lostLeadership() {
 func (n *jobTracker) apply(x logged) {
 	n.applied++
 	n.step(x.entry)
+	if n.applied%n.w.stepping.factsEvery != 0 {
+		return
+	}
 	n.w.book.checkFacts(n.w, n)
 	if n.w.chance(0.03) {
 		n.saved, n.savedAt = n.snapshot(), n.applied

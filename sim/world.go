@@ -61,6 +61,7 @@ type world struct {
 // stepping counts and measures the events given to cores.
 type stepping struct {
 	steps, max int    // max is more than the run needs
+	factsEvery int    // entries between comparisons of facts, which take long in a large cluster
 	meter      *Meter // nil: nothing is measured
 }
 
