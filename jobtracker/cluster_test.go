@@ -166,6 +166,7 @@ type scriptedLog struct {
 	ready chan struct{}
 	mu    sync.Mutex
 	queue []LogEvent
+	term  uint64
 }
 
 func newScriptedLog() *scriptedLog { return &scriptedLog{ready: make(chan struct{}, 1)} }
@@ -175,6 +176,12 @@ func (l *scriptedLog) play(events ...core.Event) {
 	defer l.mu.Unlock()
 	for _, ev := range events {
 		l.queue = append(l.queue, LogEvent{Event: ev})
+		switch ev := ev.(type) {
+		case core.Elected:
+			l.term = ev.Term
+		case core.Deposed:
+			l.term = 0
+		}
 	}
 	select {
 	case l.ready <- struct{}{}:
@@ -185,6 +192,11 @@ func (l *scriptedLog) play(events ...core.Event) {
 func (l *scriptedLog) Propose(string, []byte) {}
 func (l *scriptedLog) Ready() <-chan struct{} { return l.ready }
 func (l *scriptedLog) Close() error           { return nil }
+func (l *scriptedLog) Confirm(answer func(term uint64)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	answer(l.term)
+}
 func (l *scriptedLog) Take() []LogEvent {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,6 +20,10 @@ type Log interface {
 	// on followers.
 	Take() []LogEvent
 
+	// Confirm calls answer with the term in which this job tracker leads at a time after the call;
+	// 0: it does not lead, or cannot know. The call comes from any goroutine.
+	Confirm(answer func(term uint64))
+
 	// Close closes the log. It may request a last snapshot: the server calls Ready and
 	// Take until Close returns.
 	Close() error
@@ -76,6 +80,9 @@ func (m *MemoryLog) Take() []LogEvent {
 	m.queue = nil
 	return queue
 }
+
+// Confirm implements [Log].
+func (m *MemoryLog) Confirm(answer func(term uint64)) { answer(1) }
 
 // Close implements [Log].
 func (m *MemoryLog) Close() error { return nil }

@@ -14,6 +14,7 @@ import (
 // query is a function that reads the core while it leads.
 type query struct {
 	read   func()
+	epoch  uint64 // in which it was read
 	answer chan error
 }
 
@@ -109,7 +110,7 @@ func (s *Server) query(ctx context.Context, read func()) error {
 	}
 	select {
 	case err := <-q.answer:
-		return err
+		return s.confirmed(ctx, q.epoch, err)
 	case <-ctx.Done():
 		s.post(func() {
 			s.queries = slices.DeleteFunc(s.queries, func(other *query) bool { return other == q })
@@ -128,6 +129,7 @@ func (s *Server) answerQueries() {
 	}
 	for _, q := range s.queries {
 		if err == nil {
+			q.epoch = s.epoch.Load()
 			q.read()
 		}
 		q.answer <- err

@@ -48,16 +48,22 @@ func (s *Server) Kill(ctx context.Context, caller core.Caller, job wire.JobID, r
 
 // request feeds the core a client's request and waits for its reply.
 func (s *Server) request(ctx context.Context, event func(core.Token) core.Event) (core.Reply, error) {
-	replies := make(chan core.Reply, 1)
+	replies, epoch := make(chan core.Reply, 1), uint64(0)
 	if !s.post(func() {
 		s.lastToken++
-		s.replies[s.lastToken] = func(r core.Reply) { replies <- r }
+		s.replies[s.lastToken] = func(r core.Reply) {
+			epoch = s.epoch.Load()
+			replies <- r
+		}
 		s.step(event(s.lastToken))
 	}) {
 		return core.Reply{}, ErrStopped
 	}
 	select {
 	case r := <-replies:
+		if r.Err != nil {
+			r.Err = s.confirmed(ctx, epoch, r.Err)
+		}
 		return r, r.Err
 	case <-ctx.Done():
 		return core.Reply{}, ctx.Err()
@@ -81,6 +87,7 @@ type watch struct {
 type watchAnswer struct {
 	statuses []wire.JobStatus
 	err      error
+	epoch    uint64 // in which err was found
 }
 
 // Watch yields the jobs' states at once and after changes, but at most every 100 ms. It stops when
@@ -110,6 +117,9 @@ func (s *Server) next(ctx context.Context, w *watch) ([]wire.JobStatus, error) {
 	select {
 	case a := <-request.answer:
 		w.last, w.notBefore = a.statuses, s.now()+watchGap
+		if a.err != nil {
+			a.err = s.confirmed(ctx, a.epoch, a.err)
+		}
 		return a.statuses, a.err
 	case <-ctx.Done():
 		s.post(func() { s.unwatch(request) })
@@ -156,7 +166,7 @@ func (s *Server) answerWatch(w *watch) bool {
 	for _, id := range w.jobs {
 		status, ok := s.core.StatusAt(s.now(), id)
 		if !ok {
-			a = watchAnswer{err: fmt.Errorf("%v: %w", id, admission.ErrUnknownJob)}
+			a = watchAnswer{epoch: s.epoch.Load(), err: fmt.Errorf("%v: %w", id, admission.ErrUnknownJob)}
 			break
 		}
 		a.statuses = append(a.statuses, status)

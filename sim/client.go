@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core"
-	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -135,13 +133,10 @@ func (c *client) request(event func(core.Token) core.Event, answered func(core.R
 	n.later(w.upTo(5*time.Millisecond), func() {
 		n.request(event, func(r core.Reply) {
 			life := n.life
-			// A job tracker that went on after a stop, and does not know yet that it no longer
-			// leads, refuses requests about jobs that came later.
-			stale := n != w.raft.leader || n.term != w.raft.term
 			w.after(w.upTo(5*time.Millisecond), func() {
 				switch {
 				case done || n.life != life:
-				case isNotLeader(r.Err), stale && errors.Is(r.Err, admission.ErrUnknownJob):
+				case isNotLeader(r.Err):
 					retry()
 				default:
 					done = true

@@ -180,7 +180,7 @@ func (n *jobTracker) carryOut(c core.Command) {
 	case core.Reply:
 		if answer := n.answers[c.Token]; answer != nil {
 			delete(n.answers, c.Token)
-			answer(c)
+			n.answer(c, answer)
 		} else {
 			w.fail("%s answers request %d a second time: %+v", n.name, c.Token, c)
 		}
@@ -190,6 +190,21 @@ func (n *jobTracker) carryOut(c core.Command) {
 	default:
 		n.effect(c)
 	}
+}
+
+// answer answers a request. A refusal waits until the log confirms that the job tracker led.
+func (n *jobTracker) answer(r core.Reply, answer func(core.Reply)) {
+	if r.Err == nil || isNotLeader(r.Err) {
+		answer(r)
+		return
+	}
+	epoch := n.core.Epoch()
+	n.w.raft.confirm(n, func(term uint64) {
+		if term != epoch {
+			r.Err = &core.NotLeaderError{}
+		}
+		answer(r)
+	})
 }
 
 // request gives the core a client's request.

@@ -167,6 +167,17 @@ func (r *raft) propose(n *jobTracker, key string, data []byte) {
 	}
 }
 
+// confirm answers with the term in which a job tracker leads; 0: it does not.
+func (r *raft) confirm(n *jobTracker, answer func(term uint64)) {
+	n.later(r.w.upTo(commitTime), func() {
+		if n != r.leader || n.term != r.term || !r.quorum(n) {
+			answer(0)
+			return
+		}
+		answer(n.term)
+	})
+}
+
 // undecided tells a job tracker after a while that it will not learn the outcome of a proposal.
 func (n *jobTracker) undecided(after time.Duration, key string) {
 	life := n.life

@@ -208,14 +208,15 @@ type Replica struct {
 	growth       growth
 	snapshotting atomic.Bool
 
-	proposals *proposals
-	wake      chan struct{} // wakes the supervisor
-	restart   atomic.Pointer[string]
-	done      chan struct{} // closed at the last step of Close
-	loops     sync.WaitGroup
-	close     sync.Once
-	closeErr  error
-	failed    atomic.Pointer[error]
+	proposals     *proposals
+	confirmations confirmations
+	wake          chan struct{} // wakes the supervisor
+	restart       atomic.Pointer[string]
+	done          chan struct{} // closed at the last step of Close
+	loops         sync.WaitGroup
+	close         sync.Once
+	closeErr      error
+	failed        atomic.Pointer[error]
 
 	mu      sync.Mutex
 	inst    *instance // nil: during a restart, or closed
