@@ -152,7 +152,7 @@ func (t *taskTracker) dial(wait time.Duration) {
 // Pauses between dials grow, as in the real task tracker.
 const (
 	minDialPause = 50 * time.Millisecond
-	maxDialPause = time.Second
+	maxDialPause = 4 * time.Second
 )
 
 func (t *taskTracker) dialAgain() {

@@ -19,7 +19,7 @@ import (
 // tracker names another leader, or welcomes this tracker.
 const (
 	minDialPause = 50 * time.Millisecond
-	maxDialPause = time.Second
+	maxDialPause = 4 * time.Second
 )
 
 // dialPause is the next pause, and the last leader that a job tracker has named since a Welcome.
