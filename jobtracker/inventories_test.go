@@ -12,7 +12,7 @@ import (
 // for it. Trackers that wait for their turn hear acknowledgements, and all get their turn. Row 48 of
 // docs/promises.md.
 func TestInventoriesTakeTurns(t *testing.T) {
-	const trackers = 3 * maxInventories
+	const trackers = 12
 	s := start(t, func(c *Config) { c.Lease = 4 * time.Second })
 	var conns []*wire.Conn
 	for i := range trackers {

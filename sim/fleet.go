@@ -97,7 +97,7 @@ func (w *world) failOver(at, end time.Duration) {
 	w.book.rejoined = w.now - elected
 }
 
-// connectedTo counts the task trackers whose inventories a leader has.
+// connectedTo counts the task trackers that take part: the leader has their inventories.
 func (w *world) connectedTo(n *jobTracker) (count int) {
 	for _, t := range n.core.Cluster(n.clock()).Trackers {
 		if t.Connected {

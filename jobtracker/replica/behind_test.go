@@ -96,7 +96,7 @@ func followerBehind(t *testing.T, size int) {
 	begin := time.Now()
 	network.isolate("jt3", false)
 	last.awaitEntry(fmt.Sprint("entry ", entries-1, text))
-	limit := int64(batchEntries*(size+1<<10) + 1<<20)
+	limit := int64(17*(size+1<<10) + 1<<20)
 	t.Logf("%d entries of %d KiB in %v, %d KiB in the largest batch", entries, size>>10, time.Since(begin).Round(time.Millisecond), largest.Load()>>10)
 	if n := largest.Load(); n == 0 || n > limit {
 		t.Errorf("a batch has %d bytes, want at most %d", n, limit)
