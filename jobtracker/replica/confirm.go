@@ -3,6 +3,8 @@ package replica
 import (
 	"sync"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
 // confirmations are the calls of Confirm that wait. A round with the other voters answers all that
@@ -43,6 +45,18 @@ func (c *confirmations) take() []func(term uint64) {
 	return batch
 }
 
+// verifyLeader asks a majority of the voters whether raft leads. Raft also counts answers to
+// heartbeats that it sent before, perhaps before this process was stopped. There is at most one of
+// each other voter: after as many rounds as voters, one had only new answers.
+func verifyLeader(r *raft.Raft, voters int) error {
+	for range voters {
+		if err := r.VerifyLeader().Error(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // confirmedTerm returns the term in which this replica leads; 0: it does not, or no majority answers
 // in time. Raft's term is read last: if it equals the term of an earlier answer, no other replica
 // has led in between.
@@ -52,7 +66,7 @@ func (r *Replica) confirmedTerm() uint64 {
 		return 0
 	}
 	result := make(chan error, 1)
-	go func() { result <- inst.raft.VerifyLeader().Error() }()
+	go func() { result <- verifyLeader(inst.raft, len(r.Voters())) }()
 	timer := time.NewTimer(4 * r.cfg.Timeout)
 	defer timer.Stop()
 	select {
