@@ -51,7 +51,7 @@ func TestInventoriesTakeTurns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range maxInventories {
+	for range min(maxInventories, trackers) {
 		<-acknowledged
 	}
 	connected := make(chan int, 1)
