@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// OutputsPage is the number of maps of which [KnownOutputs] has one sum, and the maximum number of
+// OutputsPage is the number of maps for which [KnownOutputs] has one sum, and the maximum number of
 // outputs in an [OutputBlock].
 const OutputsPage = 1024
 

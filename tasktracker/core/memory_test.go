@@ -9,8 +9,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// largeJob gives a tracker homes of a job whose outputs are all named and not fetched. Half of the
-// homes come before the outputs, as at the start of a job, the others later, as after the loss of a tracker.
+// largeJob gives a tracker homes of a job. All outputs are named, and none is fetched. Half of the homes
+// come before the outputs, as at the start of a job, the others later, as after the loss of a tracker.
 func largeJob(maps, homes, hosts int) *Core {
 	c := New(Config{Tracker: "t", Process: 1, MapSlots: 1, ReduceSlots: 1, Dir: "D", Embedded: true})
 	c.Step(0, StreamUp{})

@@ -18,7 +18,7 @@ func (q *queue) add(h *home, m int) {
 	}
 }
 
-// unqueue withdraws a home's wish. The map stays in its queue, which skips it later.
+// unqueue notes that a home wants a map no more. The map stays in its queue, which skips it later.
 func (h *home) unqueue(m int) {
 	h.wanted.Remove(m)
 	h.job.wants[m]--
