@@ -9,7 +9,7 @@
 //	Occupy, Vacate
 //	AddJob, SetSplits,                     pending maps, and the nodes   nodes.go, index.go
 //	AddPending, RemovePending              that are local to them
-//	SetPlan, SetPools, SetRule,            order of jobs, limits,        line.go, queues.go,
+//	SetPlan, SetPools, SetRule,            order of jobs, limits,        line.go, groups.go, queues.go,
 //	SetBanned                              waits for local slots         pools.go, defer.go
 //	        |
 //	        v   a slot is free
@@ -39,13 +39,14 @@
 //
 // Invariants
 //
-//	A1  After a round no map slot is free, or no job is in the line of maps. A job
-//	    that waits beside free slots is deferred or shut out, has maps set aside, or may take no
-//	    more.
+//	A1  After a round no map slot is free, or no job is in the line of maps, except jobs of full
+//	    groups. A job that waits beside free slots is deferred or shut out, has maps set aside, or
+//	    may take no more.
 //	A2  A free map slot is either in unchecked, or no job in line and no deferred job has
 //	    a local map for it. It is in unclaimed if it is local to no pending map.
 //	    It becomes unchecked when a tracker gets its first free slot, a map local to it
-//	    becomes pending, or jobs with local maps may take slots again (uncheck).
+//	    becomes pending, or jobs with local maps may take slots again (uncheck). Jobs of full groups do
+//	    not count: when a group is no longer full, all free slots are unchecked for it (group.recheck).
 //	A3  A job's positions in the lines depend only on its tasks to launch, its slots, its
 //	    pool and the plan (see positionOf). Code that changes these calls MarkChanged.
 //	A4  A deferred job has pending maps, none of them relaxed, and an alarm no later than
@@ -53,7 +54,8 @@
 //	A5  No launch takes a capped pool above its limit of slots or of running jobs.
 //	A6  Of equally near maps that may run, a round launches the one with the lowest number.
 //
-// A Step costs O(changed jobs · log jobs + slots assigned), however many tasks wait. Finding a
+// A Step costs O(changed jobs · log jobs + slots assigned · groups), however many tasks wait: a pool
+// that becomes full, or no longer is, costs no look at its jobs. Finding a
 // map that is local to a slot takes amortized O(1): each job has one list of maps per node, with
 // a mark below which no map is pending (see places).
 //
@@ -70,7 +72,8 @@
 // end. These are the ways to wait:
 //
 //	              begins in                     ends in
-//	not mayTake   updateLines                   updateLines, after MarkChanged
+//	not mayRun    updateLines                   updateLines, after MarkChanged
+//	group full    updateFull                    updateFull
 //	deferred      mayReserve: deferUntil        recall: a local slot, a relaxed map, an alarm
 //	shut out      mayReserve: shutOut           letIn
 //	aside         mayReserve: setAside, a map   bringBack, bringAllBack, BringBack, SetBanned
@@ -177,7 +180,11 @@ type Assigner struct {
 	pace  locality.Pace // of the maps of all jobs
 
 	pools      map[string]*CappedPool // by name
-	stalePools []*CappedPool          // pools that barExcess must check
+	stalePools []*CappedPool          // pools that updatePools must check
+	pooled     int                    // jobs in capped pools
+	groups     map[groupKey]int32     // indexes of groups, see line
+	placed     int                    // see Placed
+	usedSlots  [2]int                 // of all jobs
 }
 
 // phase has the line of jobs for the slots of a phase, and the phase's plan.
@@ -198,9 +205,11 @@ type phase struct {
 // queueLifetime.
 func New(c Cluster, queueLifetime time.Duration) *Assigner {
 	a := &Assigner{cluster: c, queueLifetime: queueLifetime, nodes: make(map[string]*node), racks: make(map[string]int32)}
+	a.groups = make(map[groupKey]int32)
 	for i := range a.phases {
 		a.phases[i].queuedUntil = Never
 	}
+	a.groupOf(groupKey{})
 	return a
 }
 
@@ -226,10 +235,12 @@ type Job struct {
 	usedSlots   [2]int
 	planShare   [2]PlanShare // in the last plan with this job
 	queued      [2]int       // tasks in trackers' queues
-	mayTake     [2]bool      // as updateLines last computed it
+	mayRun      bool         // as updateLines last computed it
+	group       int32        // see group; as updatePools last computed it
 	usesAnySlot bool         // it may take map slots without a queue, as updateLines last computed it
 	pool        *CappedPool
 	barred      bool // its pool has its maximum of running jobs
+	candidate   candidacy
 
 	reserved int // slots reserved in this pass
 	findings findings

@@ -8,8 +8,9 @@ import (
 // position is a job's sort key in the line of a phase. The zero position means that the job is not
 // in line.
 type position struct {
-	inLine    bool    // it waits for slots, in line.order or line.deferred
+	inLine    bool    // it waits for slots, in group.order or group.deferred
 	deferred  bool    // it waits for local slots
+	group     int32   // see group
 	shortfall float64 // missing fraction of its planned slots
 	rank      int32   // in the plan
 	number    int32   // of the job
@@ -30,15 +31,14 @@ func (s *position) compare(other *position) int {
 	return int(s.number - other.number)
 }
 
-// line holds jobs in the order of their positions. It has indexes and not pointers: moving those
-// would need write barriers.
+// line has the jobs that wait, by group. It has indexes and not pointers: moving those would need
+// write barriers.
 type line struct {
 	positions []position // by job index
-	order     []int32    // indexes of the jobs in line
-	deferred  []int32    // indexes of the deferred jobs, sorted the same way
+	groups    []*group   // by position.group
+	open      int        // jobs in line in the groups that are not full
+	turns     []int      // by group, for first: how many jobs it has left out
 }
-
-func (s *line) Len() int { return len(s.order) }
 
 // of returns a job's position.
 func (s *line) of(j *Job) position {
@@ -60,9 +60,11 @@ func (s *line) place(j *Job, to position) bool {
 		if old != nil {
 			i := s.find(*old, &at)
 			*old = slices.Delete(*old, i, i+1)
+			s.count(at, -1)
 		}
 		if list != nil {
 			*list = slices.Insert(*list, s.find(*list, &to), j.index)
+			s.count(to, 1)
 		}
 	case list != nil:
 		shift(*list, s.find(*list, &at), s.find(*list, &to))
@@ -71,7 +73,14 @@ func (s *line) place(j *Job, to position) bool {
 		s.positions = append(s.positions, make([]position, more)...)
 	}
 	s.positions[j.index] = to
-	return list == &s.order
+	return list != nil && !to.deferred
+}
+
+// count counts a job that joins or leaves a group.
+func (s *line) count(at position, n int) {
+	if !at.deferred && !s.groups[at.group].full {
+		s.open += n
+	}
 }
 
 // shift moves the element at i to before the element at k.
@@ -92,9 +101,9 @@ func (s *line) list(x position) *[]int32 {
 	case !x.inLine:
 		return nil
 	case x.deferred:
-		return &s.deferred
+		return &s.groups[x.group].deferred
 	}
-	return &s.order
+	return &s.groups[x.group].order
 }
 
 // find returns the index of a position in a list, or where to insert it.
@@ -104,22 +113,15 @@ func (s *line) find(list []int32, x *position) int {
 
 // sort gives all jobs new shortfalls and ranks. Each job stays in its list, until place moves it.
 func (s *line) sort(where func(index int32) position) {
-	for _, list := range [][]int32{s.order, s.deferred} {
-		for _, index := range list {
-			at, to := &s.positions[index], where(index)
-			at.shortfall, at.rank = to.shortfall, to.rank
+	for _, g := range s.groups {
+		for _, list := range [][]int32{g.order, g.deferred} {
+			for _, index := range list {
+				at, to := &s.positions[index], where(index)
+				at.shortfall, at.rank = to.shortfall, to.rank
+			}
+			slices.SortFunc(list, func(a, b int32) int { return s.positions[a].compare(&s.positions[b]) })
 		}
-		slices.SortFunc(list, func(a, b int32) int { return s.positions[a].compare(&s.positions[b]) })
 	}
-}
-
-// first returns the first job in line after skip others, or nil.
-func (a *Assigner) first(phase, skip int) *Job {
-	order := a.phases[phase].line.order
-	if skip >= len(order) {
-		return nil
-	}
-	return a.jobs[order[skip]]
 }
 
 // Spare reports whether a phase has a free slot that a job may take although none of its tasks
@@ -127,17 +129,18 @@ func (a *Assigner) first(phase, skip int) *Job {
 func (a *Assigner) Spare(j *Job, phase int, urgent bool) bool {
 	a.updateLines()
 	p := &a.phases[phase]
-	waits := len(p.line.order)+len(p.line.deferred) > 0 || a.queuesWait(phase)
-	return p.free.Len() > 0 && a.mayTake(j, phase) && (urgent || !waits)
+	if p.free.Len() == 0 || !a.mayTake(j, phase) {
+		return false
+	}
+	return urgent || p.line.open == 0 && !p.line.someDeferred() && !a.queuesWait(phase)
 }
 
-// InLine lists the jobs in line for slots of a phase.
-func (a *Assigner) InLine(phase int) []*Job { return a.jobsOf(a.phases[phase].line.order) }
-
-func (a *Assigner) jobsOf(list []int32) []*Job {
-	all := make([]*Job, len(list))
-	for i, index := range list {
-		all[i] = a.jobs[index]
+// InLine lists the jobs in line for slots of a phase, in order.
+func (a *Assigner) InLine(phase int) []*Job {
+	s := &a.phases[phase].line
+	var all []*Job
+	for i := range s.beginTurns() {
+		all = append(all, a.jobs[i])
 	}
 	return all
 }
@@ -149,13 +152,13 @@ func (a *Assigner) positionOf(phase int, j *Job) position {
 	if phase == Map {
 		reserved, queued = j.reserved, j.queued[Map]
 	}
-	if !j.mayTake[phase] || phase == Map && j.shutOut || a.ToLaunch(phase, j) <= reserved+queued {
+	if !j.mayRun || phase == Map && j.shutOut || a.ToLaunch(phase, j) <= reserved+queued {
 		return position{}
 	}
 	x, _ := a.PlanShare(phase, j)
 	missing := max(x.Slots-j.usedSlots[phase]-reserved, 0)
 	return position{
-		inLine: true, deferred: phase == Map && j.deferred,
+		inLine: true, deferred: phase == Map && j.deferred, group: j.group,
 		shortfall: float64(missing) / float64(max(x.Slots, 1)), rank: int32(x.Rank), number: j.number,
 	}
 }
@@ -181,6 +184,9 @@ func (a *Assigner) MarkChanged(j *Job) {
 // Changed counts the marked jobs: the cost of the events so far.
 func (a *Assigner) Changed() int { return len(a.changed) }
 
+// Placed counts how often a job was placed so far: most of the cost of rounds.
+func (a *Assigner) Placed() int { return a.placed }
+
 // updateLines updates the positions of the marked jobs.
 func (a *Assigner) updateLines() {
 	for i := range a.phases {
@@ -189,24 +195,16 @@ func (a *Assigner) updateLines() {
 			a.requeue(i)
 		}
 	}
-	joined := 0
+	a.updatePools()
 	for k := 0; k < len(a.changed); k++ {
-		if k == joined && len(a.pools) > 0 {
-			for ; joined < len(a.changed); joined++ {
-				a.joinPool(a.changed[joined])
-			}
-			a.barExcess() // may mark other jobs
-		}
 		j := a.changed[k]
 		j.changed = false
-		may := a.mayRun(j)
-		for i := range j.mayTake {
-			j.mayTake[i] = may && !j.pool.Full(i)
-		}
-		if !j.mayTake[Map] {
+		a.placed++
+		j.mayRun = a.mayRun(j)
+		if !j.mayRun {
 			a.recall(j) // else it would still get local slots
 		}
-		takesAny := j.mayTake[Map] && j.queued[Map] < max(1, j.pending.Len())
+		takesAny := j.mayRun && j.queued[Map] < max(1, j.pending.Len())
 		if takesAny && !j.usesAnySlot {
 			a.uncheckLocal(j)
 		}

@@ -8,7 +8,7 @@ func (a *Assigner) AssignMaps() {
 	a.letIn()
 	a.updateLines()
 	p := &a.phases[Map]
-	if p.free.Len() == 0 || p.line.Len()+len(a.deferred)+len(a.jobsWithAside) == 0 && !p.hasQueues {
+	if p.free.Len() == 0 || p.line.open+len(a.deferred)+len(a.jobsWithAside) == 0 && !p.hasQueues {
 		return
 	}
 	a.round++
@@ -30,13 +30,16 @@ func (a *Assigner) AssignMaps() {
 	for i := range a.unchecked.All() {
 		a.unchecked.Remove(i)
 	}
+	for _, g := range p.line.groups {
+		g.recheck = false
+	}
 }
 
 // MapsWait updates the lines, and reports whether map slots are free and jobs in line for them.
 func (a *Assigner) MapsWait() bool {
 	a.updateLines()
 	p := &a.phases[Map]
-	return p.free.Len() > 0 && p.line.Len() > 0
+	return p.free.Len() > 0 && p.line.open > 0
 }
 
 // reserved is a free slot that is reserved for map m of a job; -1: for any relaxed map.
@@ -56,18 +59,18 @@ func (a *Assigner) matchMaps(strict bool) (changed bool) {
 	a.recallLocal(strict)
 	a.updateLines()
 	a.reserved = a.reserved[:0]
-	for skip := 0; free.Len() > len(a.reserved); {
-		j := a.first(Map, skip)
-		if j == nil {
+	s := &a.phases[Map].line
+	clear(s.turns)
+	for free.Len() > len(a.reserved) {
+		index := s.first()
+		if index < 0 {
 			break
 		}
-		switch a.takeTurn(j, strict) {
+		switch a.takeTurn(a.jobs[index], strict) {
 		case tookLocal:
 			changed = true
 		case tookNothing:
-			if a.first(Map, skip) == j { // else it was deferred
-				skip++
-			}
+			s.leaveOut(index) // unless it was deferred
 		}
 	}
 	return a.fillReserved(strict) || changed
@@ -93,16 +96,14 @@ func (a *Assigner) takeTurn(j *Job, strict bool) outcome {
 		return tookNothing
 	}
 	a.reserved = append(a.reserved, reserved{j, m})
-	j.reserved++
-	a.MarkChanged(j)
+	a.reserve(j, 1)
 	return tookReserve
 }
 
 // fillReserved launches maps in the reserved slots. It returns whether there were any.
 func (a *Assigner) fillReserved(strict bool) bool {
 	for _, r := range a.reserved {
-		r.job.reserved--
-		a.MarkChanged(r.job)
+		a.reserve(r.job, -1)
 	}
 	for _, r := range a.reserved {
 		switch t, m := a.findSlot(r, strict); {
@@ -114,6 +115,16 @@ func (a *Assigner) fillReserved(strict bool) bool {
 	}
 	a.updateLines()
 	return len(a.reserved) > 0
+}
+
+// reserve counts a reserved slot of a job, which counts as a slot of its pool too.
+func (a *Assigner) reserve(j *Job, slots int) {
+	j.reserved += slots
+	if p := j.pool; p != nil {
+		p.reserved += slots
+		a.updateFull(p.key())
+	}
+	a.MarkChanged(j)
 }
 
 // findings holds the last pass in which each finding was true. It then stays true for the rest of
@@ -129,7 +140,11 @@ func (a *Assigner) launchLocal(j *Job, strict bool) bool {
 	if j.findings.noLocalIn == a.pass || len(j.in.onNodes.all) == 0 {
 		return false
 	}
-	t, m := a.find(&a.unchecked, func(t *Tracker) int { return a.pickLocal(j, t, strict) })
+	among := &a.unchecked
+	if p := &a.phases[Map]; p.line.groups[j.group].recheck {
+		among = &p.free
+	}
+	t, m := a.find(among, func(t *Tracker) int { return a.pickLocal(j, t, strict) })
 	if t == nil {
 		j.findings.noLocalIn = a.pass
 		return false

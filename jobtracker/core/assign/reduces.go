@@ -19,22 +19,29 @@ func (a *Assigner) AssignReduces() {
 // assignReduce fills one slot of a tracker. It returns whether it could.
 func (a *Assigner) assignReduce(t *Tracker) bool {
 	launched := a.reduceQueued(t)
-	for i := 0; !launched; i++ {
-		j := a.first(Reduce, i)
-		if j == nil {
-			return false
+	if !launched {
+		for index := range a.phases[Reduce].line.beginTurns() {
+			if launched = a.cluster.LaunchReduce(a.jobs[index], t, true); launched {
+				break
+			}
 		}
-		launched = a.cluster.LaunchReduce(j, t, true)
 	}
-	a.updateLines()
-	return true
+	if launched {
+		a.updateLines()
+	}
+	return launched
 }
 
 // someGather reports whether a job in line has partitions to gather in slots.
 func (a *Assigner) someGather() bool {
-	for _, index := range a.phases[Reduce].line.order {
-		if a.cluster.ToGather(a.jobs[index]) > 0 {
-			return true
+	for _, g := range a.phases[Reduce].line.groups {
+		for _, index := range g.order {
+			if g.full {
+				break
+			}
+			if a.cluster.ToGather(a.jobs[index]) > 0 {
+				return true
+			}
 		}
 	}
 	return false

@@ -124,11 +124,14 @@ func (a *Assigner) FreeTrackers(phase int) *taskset.Set { return &a.phases[phase
 // UsedSlots counts the slots that a job has.
 func (j *Job) UsedSlots(phase int) int { return j.usedSlots[phase] }
 
+// UsedSlots counts the slots of a phase that all jobs have.
+func (a *Assigner) UsedSlots(phase int) int { return a.usedSlots[phase] }
+
 // Ready counts the ready partitions of a job.
 func (j *Job) Ready() int { return j.ready }
 
 // MayTake reports whether a job may take another slot, as updateLines last computed.
-func (j *Job) MayTake(phase int) bool { return j.mayTake[phase] }
+func (j *Job) MayTake(phase int) bool { return j.mayRun && !j.pool.Full(phase) }
 
 // Maps yields the pending maps, and then the maps set aside. The loop may remove the yielded map.
 func (j *Job) Maps() iter.Seq[int] {
