@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -68,5 +69,37 @@ func BenchmarkHomes(b *testing.B) {
 	for b.Loop() {
 		n := heldBy(func() *Core { return largeJob(10_000, 100, 100) })
 		b.ReportMetric(float64(n)/1e6, "MB")
+	}
+}
+
+// TestKnownOutputs tests what an inventory says about map outputs: the tracker knows those that were
+// named, except those that it has reported lost.
+func TestKnownOutputs(t *testing.T) {
+	c := New(Config{Tracker: "t1", Addr: "t1:1", Process: 1, MapSlots: 1, ReduceSlots: 1, Dir: "D", Embedded: true})
+	var inventories []*wire.Inventory
+	step := func(ev Event) {
+		for _, cmd := range c.Step(0, ev) {
+			if send, ok := cmd.(Send); ok {
+				if m, ok := send.Message.(*wire.Inventory); ok {
+					inventories = append(inventories, m)
+				}
+			}
+		}
+	}
+	connect := func() {
+		step(StreamUp{})
+		step(FromLeader{&wire.Welcome{Epoch: 1, Incarnation: 1, Lease: time.Hour}})
+	}
+	job := wire.JobID{Start: 1, N: 1}
+	other := wire.MapOutput{Map: wire.OutputsPage + 1, Attempt: 1000, Tracker: "t2", Addr: "t2:1", Digest: 7}
+	lost := wire.MapOutput{Map: 0, Attempt: 1000, Tracker: "t1", Addr: "t1:1", Digest: 8}
+	connect()
+	step(FromLeader{&wire.SetHome{Epoch: 1, Job: job, Generation: wire.Generation{Epoch: 1, N: 1}, Maps: wire.OutputsPage + 2}})
+	step(FromLeader{wire.OutputsOf(1, job, other, lost)})
+	step(StreamDown{})
+	connect()
+	known := inventories[len(inventories)-1].Known
+	if len(inventories) != 2 || len(known) != 1 || known[0].Job != job || !slices.Equal(known[0].Sums, []uint64{0, other.Sum()}) {
+		t.Errorf("%d inventories, the last one knows %+v", len(inventories), known)
 	}
 }
