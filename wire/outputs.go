@@ -2,9 +2,10 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 )
 
-// OutputsPage is the number of maps of which [KnownOutputs] has one sum, and the maximum number of
+// OutputsPage is the number of maps for which [KnownOutputs] has one sum, and the maximum number of
 // outputs in an [OutputBlock].
 const OutputsPage = 1024
 
@@ -77,9 +78,13 @@ func (b OutputBlock) Outputs() ([]MapOutput, error) {
 	return outputs, nil
 }
 
-// OutputsOf makes the message for outputs of one job, at most [OutputsPage].
+// OutputsOf makes the message for outputs of one job.
 func OutputsOf(epoch uint64, job JobID, outputs ...MapOutput) *Outputs {
-	return &Outputs{Epoch: epoch, Lists: []OutputList{{Job: job, N: len(outputs), Block: NewOutputBlock(outputs)}}}
+	m := &Outputs{Epoch: epoch}
+	for some := range slices.Chunk(outputs, OutputsPage) {
+		m.Lists = append(m.Lists, OutputList{Job: job, N: len(some), Block: NewOutputBlock(some)})
+	}
+	return m
 }
 
 // Count returns the number of outputs in all lists.

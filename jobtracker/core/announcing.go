@@ -16,7 +16,7 @@ type announcing struct {
 	l       *leader
 	ready   taskset.Set   // indexes of trackers that may have tokens
 	starved taskset.Set   // indexes of trackers that have none in this announce.Tick
-	from    int           // index of the tracker whose turn is next
+	from    int           // index of the tracker that is next
 	refill  time.Duration // when starved ones get tokens; never: none is starved
 }
 
@@ -62,8 +62,8 @@ func (l *leader) flushOutputs() {
 // encodedPerEntry outputs are encoded in about the time of an entry of package pieces.
 const encodedPerEntry = 8
 
-// Advance implements pieces.Work: it sends outputs to trackers with tokens, in turn. Each message is
-// an entry. A message whose outputs must be encoded is more, and may exceed the budget.
+// Advance implements pieces.Work: it sends outputs to trackers with tokens, one after the other. Each
+// message is an entry. It is more, and may exceed the budget, if its outputs must be encoded.
 func (x *announcing) Advance(budget int) (spent int, done bool) {
 	if x.l.now >= x.refill {
 		for i := range x.starved.All() {

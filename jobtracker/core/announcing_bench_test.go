@@ -101,7 +101,7 @@ func (c *bigCluster) announced(ev Event) announced {
 // TestFailoverOutputs tests what a new leader sends to the homes of a large job: each output once to
 // each home that does not know it, in blocks that all homes share.
 func TestFailoverOutputs(t *testing.T) {
-	const trackers, perTracker = 100, 100
+	const trackers, perTracker = 100, 200
 	const maps, pages = trackers * perTracker, (trackers*perTracker + wire.OutputsPage - 1) / wire.OutputsPage
 	a := failOver(trackers, perTracker, false)
 	if a.outputs != trackers*maps || a.messages != trackers*pages || len(a.blocks) != pages {

@@ -37,6 +37,7 @@
 //	assign      which task runs in which free slot
 //	placement   which tracker is a partition's home, and how long a ready partition waits there
 //	forecast    how long tasks take and when jobs end
+//	announce    which map outputs each home is told, and when
 //	shares      the shuffle shares that trackers were sent
 //	speculation which slow tasks get a second attempt, and where
 //	health      when a tracker is excluded, and readmitted
@@ -55,7 +56,7 @@
 //	jobs               jobs.go ending.go; service.go servicequeue.go setup, commit, cleanup, fences
 //	tasks, attempts    tasks.go attempts.go maps.go commit.go; failure.go retry.go usage.go; badtasks.go skipping.go; past.go
 //	slow tasks         speculate.go: second attempts
-//	homes              homes.go placing.go moving.go slowhomes.go
+//	homes              announcing.go homes.go placing.go moving.go slowhomes.go
 //	trackers           trackers.go streams.go losses.go exclude.go operators.go drain.go
 //	free slots         assigning.go implements the interface that package assign needs
 //	plans              allocate.go snapshot.go scheduling.go pools.go shares.go; planlog.go
@@ -85,7 +86,8 @@
 //	                                            attempts get slots that are still free. At last
 //	                                            it launches the maps that such moves need
 //	            dismissDrained, tidy            drained trackers leave, old files are removed
-//	            flushOutputs                    tells homes which map outputs are new
+//	            flushOutputs                    tells homes which map outputs are new; what has
+//	                                            to wait is a work, or waits for announce.Tick
 //	            sendShares                      tells trackers how jobs share the shuffle
 //	            allocate                        asks the scheduler for the plans that are due
 //

@@ -211,7 +211,7 @@ func (c *Core) openHome(a *attempt) string {
 		r := h.reported
 		c.send(&r)
 		return fmt.Sprintf("the home of partition %d has gathered %d of %d map outputs in generation %d.%d, the reduce needs all in %d.%d",
-			p, h.heldCount, h.maps, h.gen.Epoch, h.gen.N, want.Epoch, want.N)
+			p, h.held.Len(), h.maps, h.gen.Epoch, h.gen.N, want.Epoch, want.N)
 	}
 	a.digest, a.runs = h.digest, inMapOrder(h.runs)
 	for _, r := range a.runs {

@@ -299,7 +299,7 @@ func (c *Core) Wake() (time.Duration, bool) {
 		}
 	}
 	if len(c.retries) > 0 {
-		at(c.retries[0].retryAt)
+		at(c.retries[0].at)
 	}
 	if len(c.lingering) > 0 {
 		at(c.lingering[0].until)

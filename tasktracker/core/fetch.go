@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"time"
@@ -29,8 +30,9 @@ type queue struct {
 	job     *job
 	host    *host
 	active  int
-	waiting []queuePos
-	removed bool // removed from its job and its host
+	waiting []int32 // maps with outputs that homes want, oldest first; those that no home wants any more are skipped
+	last    int     // partition of the last fetch: homes take turns
+	removed bool    // removed from its job and its host
 }
 
 // loss is why an output is reported lost.
@@ -52,15 +54,14 @@ func lossOf(ev FetchDone) loss {
 // stallWeight is the number of failures that a stalled fetch counts as.
 const stallWeight = 3
 
-// queuePos is an entry's position in a host's queue or in the retries. It is void if the
-// entry has a newer position.
-type queuePos struct {
-	entry   *entry
-	ticket  int
-	retryAt time.Duration // of a retry
+// retry is when to fetch an entry's output again. It is void if the entry has a newer ticket.
+type retry struct {
+	entry  *entry
+	ticket int
+	at     time.Duration
 }
 
-func (p *queuePos) void() bool { return p.entry.ticket != p.ticket }
+func (r *retry) void() bool { return r.entry.ticket != r.ticket }
 
 // fetch is a running fetch or lookup.
 type fetch struct {
@@ -74,28 +75,24 @@ type fetch struct {
 	file      string
 }
 
-// requestOutput fetches an entry's output, if the leader has named one.
-func (c *Core) requestOutput(e *entry) {
-	o, known := e.home.job.outputs[e.mapN]
-	e.ticket = next(&c.last.ticket)
-	switch {
-	case !known:
-		e.state = unnamed
-	case o.GivenUp:
-		c.hold(e, o, 0) // the map was given up: it has no records
-	case o.Tracker == c.cfg.Tracker:
-		c.lookUp(e, o)
-	default:
-		h := c.host(o.Addr)
-		h.tracker = o.Tracker
-		c.enqueue(h, e)
+// requestOutput fetches an output for a home, if the leader has named one. The home neither holds nor
+// wants it.
+func (c *Core) requestOutput(h *home, m int) {
+	if e := h.entries[m]; e != nil {
+		e.state, e.ticket = idle, next(&c.last.ticket)
 	}
-}
-
-func (c *Core) enqueue(h *host, e *entry) {
-	e.state = queued
-	q := c.queue(h, e.home.job)
-	q.waiting = append(q.waiting, queuePos{entry: e, ticket: e.ticket})
+	o := h.job.outputs[m]
+	switch {
+	case o == nil || !o.named:
+	case o.GivenUp:
+		c.hold(h, o.MapOutput) // the map was given up: it has no records
+	case o.Tracker == c.cfg.Tracker:
+		c.lookUp(h, o.MapOutput)
+	default:
+		from := c.host(o.Addr)
+		from.tracker = o.Tracker
+		c.queue(from, h.job).add(h, m)
+	}
 }
 
 func (c *Core) host(addr string) *host {
@@ -107,8 +104,9 @@ func (c *Core) host(addr string) *host {
 }
 
 // lookUp finds an output of this tracker, to use it in place.
-func (c *Core) lookUp(e *entry, o wire.MapOutput) {
-	source := c.attempts[mapAttempt(e.home.job.id, o)]
+func (c *Core) lookUp(h *home, o wire.MapOutput) {
+	e := h.entry(o.Map)
+	source := c.attempts[mapAttempt(h.job.id, o)]
 	if source == nil || !source.hasOutput() {
 		e.state = missing
 		c.reportLost(e, o.Attempt, fmt.Sprintf("tracker %s has no such output", c.cfg.Tracker), lossMissing)
@@ -118,7 +116,7 @@ func (c *Core) lookUp(e *entry, o wire.MapOutput) {
 	f := c.addFetch(e, o)
 	f.source = source
 	f.file = MapOutputPath(source.disk.path, f.job.id, o.Map, o.Attempt)
-	c.do(Fetch{Fetch: f.id, Output: o, Job: f.job.id, Partition: e.home.partition, InPlace: true, File: f.file})
+	c.do(Fetch{Fetch: f.id, Output: o, Job: f.job.id, Partition: h.partition, InPlace: true, File: f.file})
 }
 
 func (c *Core) addFetch(e *entry, o wire.MapOutput) *fetch {
@@ -129,14 +127,14 @@ func (c *Core) addFetch(e *entry, o wire.MapOutput) *fetch {
 	return f
 }
 
-func (c *Core) startFetch(q *queue, e *entry) {
-	o := e.home.job.outputs[e.mapN]
-	f := c.addFetch(e, o)
+func (c *Core) startFetch(q *queue, h *home, m int) {
+	o := h.job.outputs[m].MapOutput
+	f := c.addFetch(h.entry(m), o)
 	f.queue = q
 	c.countFetch(q, 1)
-	f.file = path.Join(e.home.dir(), fmt.Sprintf("map-%d-%d-%d", o.Map, o.Attempt, f.id))
+	f.file = path.Join(h.dir(), fmt.Sprintf("map-%d-%d-%d", o.Map, o.Attempt, f.id))
 	c.do(Fetch{
-		Fetch: f.id, Output: o, Job: f.job.id, Partition: e.home.partition,
+		Fetch: f.id, Output: o, Job: f.job.id, Partition: h.partition,
 		File: f.file,
 	})
 }
@@ -216,15 +214,17 @@ func (c *Core) fetchFailed(f *fetch, ev FetchDone) {
 		e.tries++
 		c.retryLater(e, c.cfg.RetryBase)
 	default:
-		e.ticket = next(&c.last.ticket)
-		c.enqueue(f.queue.host, e)
+		e.state, e.ticket = idle, next(&c.last.ticket)
+		q := c.queue(f.queue.host, f.job)
+		q.add(e.home, e.mapN)
+		q.toBack(e.mapN)
 		c.hostFailed(f, ev)
 	}
 }
 
 func (c *Core) retryLater(e *entry, wait time.Duration) {
 	e.state, e.ticket = retrying, next(&c.last.ticket)
-	heap.Push(&c.retries, queuePos{entry: e, ticket: e.ticket, retryAt: c.now + wait})
+	heap.Push(&c.retries, retry{e, e.ticket, c.now + wait})
 }
 
 // reportAndRetry reports an output lost, and retries it after Config.RetryMax.
@@ -253,14 +253,10 @@ func (c *Core) hostFailed(f *fetch, ev FetchDone) {
 		return
 	}
 	for _, q := range h.queues {
-		positions := q.waiting
-		q.waiting = nil
-		c.endedQueues = append(c.endedQueues, q)
-		for _, p := range positions {
-			if !p.void() {
-				c.reportAndRetry(p.entry, ev.Error, lossUnreachable)
-			}
+		for _, p := range q.takeAll() {
+			c.reportAndRetry(p.home.entry(p.m), ev.Error, lossUnreachable)
 		}
+		c.endedQueues = append(c.endedQueues, q)
 	}
 }
 
@@ -317,8 +313,8 @@ func (j *job) awaited() (names []string) {
 func (c *Core) resendLost() {
 	for _, j := range c.sortedJobs() {
 		for _, h := range j.homes {
-			for i := range h.entries {
-				if e := &h.entries[i]; e.lostReason != "" {
+			for _, m := range slices.Sorted(maps.Keys(h.entries)) {
+				if e := h.entries[m]; e.lostReason != "" {
 					c.reportLost(e, e.attempt, e.lostReason, e.loss)
 				}
 			}
@@ -327,23 +323,23 @@ func (c *Core) resendLost() {
 }
 
 func (c *Core) retryFetches() {
-	for len(c.retries) > 0 && (c.retries[0].retryAt <= c.now || c.retries[0].void()) {
-		p := heap.Pop(&c.retries).(queuePos)
-		if !p.void() {
-			c.requestOutput(p.entry)
+	for len(c.retries) > 0 && (c.retries[0].at <= c.now || c.retries[0].void()) {
+		r := heap.Pop(&c.retries).(retry)
+		if !r.void() {
+			c.requestOutput(r.entry.home, r.entry.mapN)
 		}
 	}
 }
 
 // retryHeap orders retries by time, then by ticket.
-type retryHeap []queuePos
+type retryHeap []retry
 
 func (h retryHeap) Len() int { return len(h) }
 func (h retryHeap) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(h[i].retryAt, h[j].retryAt), cmp.Compare(h[i].ticket, h[j].ticket)) < 0
+	return cmp.Or(cmp.Compare(h[i].at, h[j].at), cmp.Compare(h[i].ticket, h[j].ticket)) < 0
 }
 func (h retryHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *retryHeap) Push(x any)   { *h = append(*h, x.(queuePos)) }
+func (h *retryHeap) Push(x any)   { *h = append(*h, x.(retry)) }
 func (h *retryHeap) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]

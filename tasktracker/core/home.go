@@ -3,8 +3,10 @@ package core
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
+	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -15,13 +17,15 @@ type home struct {
 	partition int
 	gen       wire.Generation
 	maps      int
-	entries   []entry // by map
 
-	heldCount int // number of entries that are held
-	digest    uint64
-	bytes     int64
-	runs      []*run // runs of the held entries, in order of arrival
-	levels    []int  // number of runs, by run.level
+	held    taskset.Set    // maps with an output that is held
+	wanted  taskset.Set    // maps that are queued
+	entries map[int]*entry // other maps with work or trouble; a queued map may have an entry too
+
+	digest uint64 // sum over the held outputs
+	bytes  int64
+	runs   []*run // of the held outputs, in order of arrival
+	levels []int  // number of runs, by run.level
 
 	merging  *merge
 	failures int // failed merges
@@ -33,34 +37,38 @@ type home struct {
 	dropped     bool
 }
 
-// entry is one map's output in a home.
+// entry is one map's output in a home, while there is more to know of it than a bit. Most outputs wait
+// in a queue or are held: a home has only bits for them.
 type entry struct {
 	home       *home
 	mapN       int // number of the map
 	state      entryState
-	ticket     int    // of its valid queuePos
+	ticket     int    // of its valid retry
 	tries      int    // failed attempts to fetch
 	fetch      *fetch // in state fetching
 	lostReason string // reason in the last wire.OutputLost; empty: not lost
 	loss       loss   // as in that report
-
-	// In state held. A lost output has its attempt too.
-	attempt int
-	digest  uint64
-	bytes   int64
-	run     *run // nil: no records
+	attempt    int    // of the lost output
 }
 
 type entryState uint8
 
 const (
-	unnamed  entryState = iota // the leader has named no output
-	queued                     // in a queue of its host
+	idle     entryState = iota // the leader has named no output, or it is queued
 	retrying                   // in Core.retries
 	fetching                   // or being looked up in place
 	missing                    // it was on this tracker and is lost; the leader must name another output
-	held
 )
+
+// entry returns the entry of a map, and adds it if needed.
+func (h *home) entry(m int) *entry {
+	e := h.entries[m]
+	if e == nil {
+		e = &entry{home: h, mapN: m}
+		h.entries[m] = e
+	}
+	return e
+}
 
 func (j *job) home(partition int) *home {
 	i, ok := j.homeIndex(partition)
@@ -77,14 +85,14 @@ func (j *job) homeIndex(partition int) (int, bool) {
 func (h *home) report() wire.HomeReport {
 	return wire.HomeReport{
 		Job: h.job.id, Partition: h.partition, Generation: h.gen,
-		Maps: h.heldCount, Digest: h.digest, Bytes: h.bytes, Complete: h.reported.Complete,
+		Maps: h.held.Len(), Digest: h.digest, Bytes: h.bytes, Complete: h.reported.Complete,
 	}
 }
 
 // complete reports whether a reduce can read the home. It must have every map's output, in
 // at most maxRuns runs unless merges fail.
 func (c *Core) complete(h *home) bool {
-	return h.heldCount == h.maps && (len(h.runs) <= c.cfg.maxRuns() || h.failures >= maxMergeFailures)
+	return h.held.Len() == h.maps && (len(h.runs) <= c.cfg.maxRuns() || h.failures >= maxMergeFailures)
 }
 
 // setHome creates a home. With a higher generation it replaces an existing home: the
@@ -110,15 +118,13 @@ func (c *Core) setHome(m *wire.SetHome) {
 	}
 }
 
-func (c *Core) beginHome(j *job, d *disk, partition int, gen wire.Generation, maps int) {
-	h := &home{job: j, disk: d, partition: partition, gen: gen, maps: maps, entries: make([]entry, maps)}
+func (c *Core) beginHome(j *job, d *disk, partition int, gen wire.Generation, n int) {
+	h := &home{job: j, disk: d, partition: partition, gen: gen, maps: n, entries: make(map[int]*entry)}
 	h.reported = h.report()
 	i, _ := j.homeIndex(partition)
 	j.homes = slices.Insert(j.homes, i, h)
-	for m := range h.entries {
-		e := &h.entries[m]
-		e.home, e.mapN = h, m
-		c.requestOutput(e)
+	for m := range n {
+		c.requestOutput(h, m)
 	}
 	c.markChanged(h)
 }
@@ -126,10 +132,11 @@ func (c *Core) beginHome(j *job, d *disk, partition int, gen wire.Generation, ma
 // dropHome forgets a home. Its files are removed when they are not in use.
 func (c *Core) dropHome(h *home) {
 	h.dropped = true
-	for i := range h.entries {
-		e := &h.entries[i]
-		c.cancelFetch(e)
-		e.state, e.ticket = unnamed, next(&c.last.ticket)
+	for _, m := range slices.Sorted(maps.Keys(h.entries)) {
+		c.forgetEntry(h, m)
+	}
+	for m := range h.wanted.All() {
+		h.unqueue(m)
 	}
 	for len(h.runs) > 0 {
 		c.removeRun(h, h.runs[len(h.runs)-1])
@@ -151,69 +158,118 @@ func (c *Core) outputs(m *wire.OutputList) {
 		return
 	}
 	for _, o := range outputs {
-		old, known := j.outputs[o.Map]
-		j.outputs[o.Map] = o
-		for _, h := range j.homes {
-			if o.Map >= 0 && o.Map < h.maps {
-				c.outputChanged(&h.entries[o.Map], old, o)
-			}
-		}
-		if known && old.Attempt != o.Attempt {
-			c.dropReplaced(j, old)
+		if o.Map >= 0 && o.Map < wire.MaxTasks {
+			c.output(j, o)
 		}
 	}
 }
 
-// outputChanged adapts an entry to its map's new output. It keeps a copy with the same
-// digest, which has the same records, but no output in place, which may be damaged.
-func (c *Core) outputChanged(e *entry, old, o wire.MapOutput) {
-	switch e.state {
-	case held:
-		if e.digest != o.Digest || e.inPlace() && e.attempt != o.Attempt {
-			c.discard(e)
+func (c *Core) output(j *job, o wire.MapOutput) {
+	old := j.outputs[o.Map]
+	if old == nil {
+		old = new(namedOutput)
+		j.outputs[o.Map] = old
+	}
+	before := *old
+	refetch := c.discardChanged(j, before, o)
+	if before.Addr != o.Addr {
+		j.leaveQueue(o.Map)
+	}
+	*old = namedOutput{MapOutput: o, named: true}
+	for _, h := range j.homes {
+		if o.Map < h.maps && !h.held.Has(o.Map) {
+			c.outputChanged(h, before, o)
 		}
-		return
-	case queued:
+	}
+	for _, r := range refetch {
+		c.requestOutput(r.home, r.m)
+	}
+	if before.named && before.Attempt != o.Attempt {
+		c.dropReplaced(j, before.MapOutput)
+	}
+}
+
+// homeMap is a map's output in a home.
+type homeMap struct {
+	home *home
+	m    int
+}
+
+// discardChanged discards held outputs of a map that the new output replaces. Homes keep a copy with the
+// same digest, which has the same records, but no output in place, which may be damaged. It returns
+// the other outputs that were merged with them, which must be fetched again.
+func (c *Core) discardChanged(j *job, old namedOutput, o wire.MapOutput) (refetch []homeMap) {
+	if old.Digest == o.Digest && old.Attempt == o.Attempt {
+		return nil
+	}
+	for _, h := range j.homes {
+		if h.held.Has(o.Map) && (old.Digest != o.Digest || h.inPlace(o.Map) != nil && h.inPlace(o.Map).id.N != o.Attempt) {
+			for _, m := range c.forgetHeld(h, o.Map) {
+				if m != o.Map {
+					refetch = append(refetch, homeMap{h, m})
+				}
+			}
+		}
+	}
+	return refetch
+}
+
+// outputChanged adapts a home, which does not hold the output of a map, to a new output.
+func (c *Core) outputChanged(h *home, old namedOutput, o wire.MapOutput) {
+	e := h.entries[o.Map]
+	if h.wanted.Has(o.Map) {
 		if old.Tracker == o.Tracker && old.Addr == o.Addr {
 			return
 		}
-	case fetching:
-		if e.fetch.output == o {
-			return
-		}
-		c.cancelFetch(e)
+		h.unqueue(o.Map)
 	}
-	e.tries, e.lostReason = 0, ""
-	c.requestOutput(e)
+	if e != nil && e.state == fetching && e.fetch.output == o {
+		return
+	}
+	c.forgetEntry(h, o.Map)
+	c.requestOutput(h, o.Map)
+}
+
+// forgetEntry ends a home's work on an output, and its tries and troubles.
+func (c *Core) forgetEntry(h *home, m int) {
+	if e := h.entries[m]; e != nil {
+		c.cancelFetch(e)
+		e.ticket = next(&c.last.ticket)
+		delete(h.entries, m)
+	}
 }
 
 // unreadable forgets a map output that a reduce could not read, so that no new home uses
-// it. Entries that use it in place are discarded. Verified copies and merges stay: the
-// leader replaces the home of that reduce.
+// it. Homes that use it in place discard it. Verified copies and merges stay: the leader
+// replaces the home of that reduce.
 func (c *Core) unreadable(lost *wire.OutputLost) {
 	j := c.jobs[lost.Job]
 	if j == nil || j.dropped {
 		return
 	}
-	o, known := j.outputs[lost.Map]
-	if !known || o.Attempt != lost.Attempt {
+	o := j.outputs[lost.Map]
+	if o == nil || !o.named || o.Attempt != lost.Attempt {
 		return
 	}
-	delete(j.outputs, lost.Map)
+	o.named = false
 	for _, h := range j.homes {
 		if lost.Map >= h.maps {
 			continue
 		}
-		e := &h.entries[lost.Map]
-		switch {
-		case e.inPlace() && e.attempt == lost.Attempt:
-			c.discard(e)
-		case e.state != held:
-			c.cancelFetch(e)
-			c.requestOutput(e)
+		switch source := h.inPlace(lost.Map); {
+		case source != nil && source.id.N == lost.Attempt:
+			c.discard(h, lost.Map)
+		case !h.held.Has(lost.Map):
+			if h.wanted.Has(lost.Map) {
+				h.unqueue(lost.Map)
+			}
+			if e := h.entries[lost.Map]; e != nil {
+				c.cancelFetch(e)
+			}
+			c.requestOutput(h, lost.Map)
 		}
 	}
-	c.dropReplaced(j, o)
+	c.dropReplaced(j, o.MapOutput)
 }
 
 // dropReplaced drops a replaced map output of this tracker.
@@ -254,52 +310,70 @@ func (c *Core) addFetched(e *entry, f *fetch, segment wire.Segment, records int6
 	h := e.home
 	h.disk.strikes = 0
 	e.fetch = nil
-	c.hold(e, f.output, segment.Length)
+	c.hold(h, f.output)
 	if records == 0 {
 		c.discardFetched(f)
 		return
 	}
-	segment.Map, segment.Attempt = e.mapN, e.attempt
-	c.addRun(h, &run{id: next(&c.last.run), maps: []int{e.mapN}, segment: segment, source: f.source})
+	segment.Map, segment.Attempt = e.mapN, f.output.Attempt
+	h.bytes += segment.Length
+	c.addRun(h, &run{id: next(&c.last.run), maps: []int32{int32(e.mapN)}, bytes: segment.Length, segment: segment, source: f.source})
 }
 
 // hold records an output in its home. The caller adds its run, if it has records.
-func (c *Core) hold(e *entry, o wire.MapOutput, bytes int64) {
-	h := e.home
-	e.state, e.tries, e.lostReason = held, 0, ""
-	e.attempt, e.digest, e.bytes, e.run = o.Attempt, o.Digest, bytes, nil
-	h.heldCount++
-	h.digest += e.digest
-	h.bytes += e.bytes
+func (c *Core) hold(h *home, o wire.MapOutput) {
+	c.forgetEntry(h, o.Map)
+	h.held.Add(o.Map)
+	h.digest += o.Digest
 	c.markChanged(h)
 }
 
-// inPlace reports whether the entry uses a map output of this tracker in place.
-func (e *entry) inPlace() bool { return e.state == held && e.run != nil && e.run.source != nil }
+// runOf returns the run with a held output, or nil if the output has no records.
+func (h *home) runOf(m int) *run {
+	for _, r := range h.runs {
+		if slices.Contains(r.maps, int32(m)) {
+			return r
+		}
+	}
+	return nil
+}
 
-// discard drops an entry's output and all outputs in the same merged run, and fetches them
-// again.
-func (c *Core) discard(e *entry) {
-	maps := []int{e.mapN}
-	if e.run != nil {
-		maps = e.run.maps
-		c.removeRun(e.home, e.run)
+// inPlace returns the attempt of this tracker that has a held output which is used in place; nil: none.
+func (h *home) inPlace(m int) *attempt {
+	if h.held.Has(m) {
+		for _, r := range h.runs {
+			if r.source != nil && int(r.maps[0]) == m {
+				return r.source
+			}
+		}
 	}
-	for _, m := range maps {
-		c.forgetHeld(&e.home.entries[m])
-	}
-	for _, m := range maps {
-		c.requestOutput(&e.home.entries[m])
+	return nil
+}
+
+// discard drops an output and all outputs in the same merged run, and fetches them again.
+func (c *Core) discard(h *home, m int) {
+	for _, m := range c.forgetHeld(h, m) {
+		c.requestOutput(h, m)
 	}
 }
 
-func (c *Core) forgetHeld(e *entry) {
-	h := e.home
-	e.state, e.run = unnamed, nil
-	h.heldCount--
-	h.digest -= e.digest
-	h.bytes -= e.bytes
+// forgetHeld drops an output and all outputs in the same merged run, and returns their maps.
+func (c *Core) forgetHeld(h *home, m int) []int {
+	forgotten := []int{m}
+	if r := h.runOf(m); r != nil {
+		forgotten = forgotten[:0]
+		for _, m := range r.maps {
+			forgotten = append(forgotten, int(m))
+		}
+		h.bytes -= r.bytes
+		c.removeRun(h, r)
+	}
+	for _, m := range forgotten {
+		h.held.Remove(m)
+		h.digest -= h.job.outputs[m].Digest
+	}
 	c.markChanged(h)
+	return forgotten
 }
 
 func (c *Core) markChanged(h *home) {

@@ -75,6 +75,7 @@ func checkInvariants(t fataler, c *Core) {
 		if j.dropped && len(j.homes) > 0 {
 			t.Fatalf("T7: %v is dropped and has homes", j.id)
 		}
+		checkWants(t, j)
 		for _, h := range j.homes {
 			checkHome(t, c, h)
 		}
@@ -113,37 +114,67 @@ func checkQueues(t fataler, c *Core) {
 	}
 }
 
-// checkHome compares the counts of a home with its entries.
+// checkWants compares a job's queues with what its homes want: each wanted map is in one queue, that of
+// the host with its output.
+func checkWants(t fataler, j *job) {
+	t.Helper()
+	wants, queued := make([]int32, len(j.wants)), make(map[int]string)
+	for _, h := range j.homes {
+		for m := range h.wanted.All() {
+			wants[m]++
+		}
+	}
+	for _, q := range j.queues {
+		for _, m := range q.waiting {
+			if _, twice := queued[int(m)]; twice || !j.inQueue.Has(int(m)) {
+				t.Fatalf("map %d of %v is queued twice, or not noted", m, j.id)
+			}
+			queued[int(m)] = q.host.addr
+		}
+	}
+	for m, n := range wants {
+		if n != j.wants[m] || n > 0 && queued[m] != j.outputs[m].Addr {
+			t.Fatalf("%d homes of %v want map %d, counted %d; it is queued at %q", n, j.id, m, j.wants[m], queued[m])
+		}
+	}
+	if j.inQueue.Len() != len(queued) {
+		t.Fatalf("%d maps of %v are queued, noted %d", len(queued), j.id, j.inQueue.Len())
+	}
+}
+
+// checkHome compares the counts of a home with its outputs.
 func checkHome(t fataler, c *Core, h *home) {
 	t.Helper()
-	var heldCount int
 	var digest uint64
 	var bytes int64
 	levels := make([]int, len(h.levels))
-	for i := range h.entries {
-		e := &h.entries[i]
-		if (e.state == fetching) != (e.fetch != nil) {
-			t.Fatalf("home %d map %d: state %d, fetch %v", h.partition, i, e.state, e.fetch)
+	for m := range h.maps {
+		o, e := h.job.outputs[m], h.entries[m]
+		if e != nil && ((e.state == fetching) != (e.fetch != nil) || e.home != h || e.mapN != m) {
+			t.Fatalf("home %d map %d: state %d, fetch %v", h.partition, m, e.state, e.fetch)
 		}
-		if e.state != held {
-			continue
+		busy := e != nil && e.state != idle
+		named := o != nil && o.named
+		ways := 0
+		for _, way := range []bool{h.held.Has(m), h.wanted.Has(m), busy, !h.held.Has(m) && !named} {
+			if way {
+				ways++
+			}
 		}
-		heldCount++
-		digest += e.digest
-		bytes += e.bytes
-		if want, named := h.job.outputs[i]; named && e.digest != want.Digest {
-			t.Fatalf("T4: home %d holds digest %d of map %d, want %d", h.partition, e.digest, i, want.Digest)
+		if ways != 1 && (ways != 2 || named || !busy) { // an output that is missing here is not named any more
+			t.Fatalf("T4: home %d map %d: held %v, wanted %v, entry %+v, named %v", h.partition, m, h.held.Has(m), h.wanted.Has(m), e, named)
 		}
-		if e.run != nil && !slices.Contains(h.runs, e.run) {
-			t.Fatalf("T4: home %d map %d is in a removed run", h.partition, i)
+		if h.held.Has(m) {
+			digest += o.Digest
 		}
 	}
-	maps := make(map[int]bool)
+	maps := make(map[int32]bool)
 	for _, r := range h.runs {
 		levels[r.level]++
+		bytes += r.bytes
 		for _, m := range r.maps {
-			if maps[m] || h.entries[m].run != r || h.entries[m].state != held {
-				t.Fatalf("T4: map %d is in two runs of home %d, or none", m, h.partition)
+			if maps[m] || !h.held.Has(int(m)) {
+				t.Fatalf("T4: map %d is in two runs of home %d, or is not held", m, h.partition)
 			}
 			maps[m] = true
 		}
@@ -151,9 +182,9 @@ func checkHome(t fataler, c *Core, h *home) {
 			t.Fatalf("run %d of home %d is removed", r.id, h.partition)
 		}
 	}
-	if heldCount != h.heldCount || digest != h.digest || bytes != h.bytes || !slices.Equal(levels, h.levels) {
-		t.Fatalf("home %d counts %d maps, digest %d, %d bytes, levels %v; its entries give %d, %d, %d, %v", h.partition,
-			h.heldCount, h.digest, h.bytes, h.levels, heldCount, digest, bytes, levels)
+	if digest != h.digest || bytes != h.bytes || !slices.Equal(levels, h.levels) {
+		t.Fatalf("home %d counts digest %d, %d bytes, levels %v; its outputs give %d, %d, %v", h.partition,
+			h.digest, h.bytes, h.levels, digest, bytes, levels)
 	}
 	if h.reported.Complete != c.complete(h) {
 		t.Fatalf("home %d: complete is %v, reported %v", h.partition, c.complete(h), h.reported.Complete)

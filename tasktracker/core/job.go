@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -13,23 +14,54 @@ type job struct {
 	id       wire.JobID
 	staging  string // URL of its submission; empty before the first launch here
 	dropped  bool
-	busy     int                    // number of unfinished attempts, fetches and merges
-	attempts []*attempt             // in launch order
-	homes    []*home                // by partition
-	outputs  map[int]wire.MapOutput // by map, as the leader last chose them
-	queues   []*queue               // with waiting or running fetches, by address
-	fetching int                    // running fetches
-	lastHost string                 // address of the last fetch
+	busy     int                  // number of unfinished attempts, fetches and merges
+	attempts []*attempt           // in launch order
+	homes    []*home              // by partition
+	outputs  map[int]*namedOutput // by map
+	wants    []int32              // by map: number of homes with the map in home.wanted
+	inQueue  taskset.Set          // maps in the queue of their host
+	queues   []*queue             // with waiting or running fetches, by address
+	fetching int                  // running fetches
+	lastHost string               // address of the last fetch
+}
+
+// namedOutput is a map output as the leader last chose it. Outputs that homes hold have its digest.
+type namedOutput struct {
+	wire.MapOutput
+	named bool // false: it could not be read, and the leader must choose another one
 }
 
 // job returns the state of a job, and adds the job if it is new.
 func (c *Core) job(id wire.JobID) *job {
 	j := c.jobs[id]
 	if j == nil {
-		j = &job{id: id, outputs: make(map[int]wire.MapOutput)}
+		j = &job{id: id, outputs: make(map[int]*namedOutput)}
 		c.jobs[id] = j
 	}
 	return j
+}
+
+// knownSums returns the sums of the outputs that the leader need not send again, see
+// wire.KnownOutputs. A lost output is left out: when it comes again, it is tried again.
+func (j *job) knownSums() []uint64 {
+	var lost taskset.Set
+	for _, h := range j.homes {
+		for m, e := range h.entries {
+			if e.lostReason != "" {
+				lost.Add(m)
+			}
+		}
+	}
+	var sums []uint64
+	for m, o := range j.outputs {
+		for len(sums) <= m/wire.OutputsPage {
+			sums = append(sums, 0)
+		}
+		if o.named && !lost.Has(m) {
+			sums[m/wire.OutputsPage] += o.Sum()
+		}
+	}
+	return sums
 }
 
 func (c *Core) sortedJobs() []*job {

@@ -117,6 +117,11 @@ func (c *Core) inventory() {
 		if j.dropped {
 			continue
 		}
+		if len(j.homes) > 0 && len(j.outputs) > 0 {
+			sums := j.knownSums()
+			reserve(jobBytes + sumBytes*len(sums))
+			page.Known = append(page.Known, wire.KnownOutputs{Job: j.id, Sums: sums})
+		}
 		for _, h := range j.homes {
 			h.reported = h.report()
 			reserve(homeReportBytes)
@@ -138,6 +143,7 @@ func (c *Core) inventory() {
 const (
 	homeReportBytes = 200
 	jobBytes        = 40
+	sumBytes        = 9
 )
 
 // maxResult limits the size of a worker's result in a report.

@@ -12,8 +12,9 @@ import (
 // run is a sorted run of a home: one map's output, or several merged ones.
 type run struct {
 	id      int
-	level   int   // number of merges of its records
-	maps    []int // it has the outputs of these maps
+	level   int     // number of merges of its records
+	maps    []int32 // it has the outputs of these maps
+	bytes   int64   // of these outputs
 	segment wire.Segment
 	source  *attempt // map attempt with the output that is used in place; nil: a file of the home
 	uses    int      // number of attempts and merges that read it
@@ -34,9 +35,6 @@ type merge struct {
 const maxMergeFailures = 3
 
 func (c *Core) addRun(h *home, r *run) {
-	for _, m := range r.maps {
-		h.entries[m].run = r
-	}
 	h.runs = append(h.runs, r)
 	for len(h.levels) <= r.level {
 		h.levels = append(h.levels, 0)
@@ -83,7 +81,7 @@ func (c *Core) mergeDue(h *home) bool {
 	if h.failures >= maxMergeFailures {
 		return false
 	}
-	if h.heldCount == h.maps {
+	if h.held.Len() == h.maps {
 		return len(h.runs) > c.cfg.maxRuns()
 	}
 	return slices.ContainsFunc(h.levels, func(n int) bool { return n > c.cfg.MergeFactor })
@@ -180,6 +178,7 @@ func (c *Core) merged(m *merge, segment wire.Segment) {
 	for _, r := range m.runs {
 		out.level = max(out.level, r.level+1)
 		out.maps = append(out.maps, r.maps...)
+		out.bytes += r.bytes
 		c.removeRun(m.home, r)
 	}
 	c.addRun(m.home, out)
@@ -197,13 +196,13 @@ func (c *Core) corruptRun(m *merge, ev MergeDone) {
 	}
 	r := m.runs[i]
 	m.home.failures++
-	e := &m.home.entries[r.maps[0]]
+	n := int(r.maps[0])
 	if r.source == nil {
-		c.discard(e)
+		c.discard(m.home, n)
 		return
 	}
-	c.removeRun(m.home, r)
-	c.forgetHeld(e)
+	c.forgetHeld(m.home, n)
+	e := m.home.entry(n)
 	e.state = missing
-	c.reportLost(e, e.attempt, ev.Error, lossCorrupt)
+	c.reportLost(e, r.source.id.N, ev.Error, lossCorrupt)
 }

@@ -435,9 +435,9 @@ func (w *world) chooseLost() {
 		if h == nil {
 			w.t.Fatalf("partition %v has no home", name)
 		}
-		for i := range h.entries {
-			if h.entries[i].lostReason != "" {
-				w.chooseFor(name.job, i)
+		for m := range h.maps {
+			if e := h.entries[m]; e != nil && e.lostReason != "" {
+				w.chooseFor(name.job, m)
 			}
 		}
 	}

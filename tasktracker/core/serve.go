@@ -42,36 +42,38 @@ const shareBurst = 4
 // any job in that order.
 func (c *Core) startFetches() {
 	for len(c.queued) > 0 {
-		q, e := c.nextFetch()
-		if e == nil {
+		q := c.nextFetch()
+		if q == nil {
 			break
 		}
-		c.startFetch(q, e)
+		h, m := q.take()
+		c.startFetch(q, h, m)
 	}
 	c.removeUnused()
 }
 
-func (c *Core) nextFetch() (*queue, *entry) {
+// nextFetch returns the queue with the next fetch, or nil.
+func (c *Core) nextFetch() *queue {
 	if c.fetching >= shareBurst*c.cfg.Fetches {
-		return nil, nil
+		return nil
 	}
 	order, others := c.fetchOrder()
 	for _, j := range order {
 		if j.fetching < c.guaranteed(j, others) {
-			if q, e := c.nextForJob(j, true); e != nil {
-				return q, e
+			if q := c.nextForJob(j, true); q != nil {
+				return q
 			}
 		}
 	}
 	if c.fetching >= c.cfg.Fetches {
-		return nil, nil
+		return nil
 	}
 	for _, j := range order {
-		if q, e := c.nextForJob(j, false); e != nil {
-			return q, e
+		if q := c.nextForJob(j, false); q != nil {
+			return q
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // fetchOrder sorts the jobs with queues by rank. Jobs without a share come last, by their
@@ -106,7 +108,7 @@ func (c *Core) guaranteed(j *job, others int) int {
 }
 
 // nextForJob returns a job's next fetch, from the host with the fewest running ones. Equal hosts take turns.
-func (c *Core) nextForJob(j *job, guaranteed bool) (*queue, *entry) {
+func (c *Core) nextForJob(j *job, guaranteed bool) *queue {
 	from, _ := slices.BinarySearchFunc(j.queues, j.lastHost, func(q *queue, addr string) int {
 		if q.host.addr <= addr {
 			return -1
@@ -123,13 +125,10 @@ func (c *Core) nextForJob(j *job, guaranteed bool) (*queue, *entry) {
 			break
 		}
 	}
-	if best == nil {
-		return nil, nil
+	if best != nil {
+		j.lastHost = best.host.addr
 	}
-	e := best.waiting[0].entry
-	best.drop()
-	j.lastHost = best.host.addr
-	return best, e
+	return best
 }
 
 // mayFetch reports whether another fetch from a host may start. A host that failed gets
@@ -145,21 +144,15 @@ func (c *Core) mayFetch(q *queue, guaranteed bool) bool {
 	return h.active < c.cfg.FetchesPerHost
 }
 
-// hasNext drops void positions of a queue, and reports whether others are left.
+// hasNext skips maps that no home wants any more, and reports whether others are left.
 func (c *Core) hasNext(q *queue) bool {
-	for len(q.waiting) > 0 && q.waiting[0].void() {
-		q.drop()
+	for len(q.waiting) > 0 && q.job.wants[q.waiting[0]] == 0 {
+		q.skip()
 	}
 	if len(q.waiting) == 0 {
 		c.endedQueues = append(c.endedQueues, q)
 	}
 	return len(q.waiting) > 0
-}
-
-// drop drops the first position.
-func (q *queue) drop() {
-	q.waiting[0] = queuePos{}
-	q.waiting = q.waiting[1:]
 }
 
 // queue returns the queue of a job for a host, and adds it if it is new.
@@ -168,7 +161,7 @@ func (c *Core) queue(h *host, j *job) *queue {
 	if known {
 		return j.queues[at]
 	}
-	q := &queue{job: j, host: h}
+	q := &queue{job: j, host: h, last: -1}
 	if len(j.queues) == 0 {
 		i, _ := slices.BinarySearchFunc(c.queued, j.id, func(x *job, id wire.JobID) int { return x.id.Compare(id) })
 		c.queued = slices.Insert(c.queued, i, j)

@@ -203,6 +203,40 @@ func TestAnnounce(t *testing.T) {
 	})
 }
 
+// TestPace tests the limit of messages to a tracker while outputs of many jobs are chosen all the time.
+func TestPace(t *testing.T) {
+	const jobs, maps = 20, 500
+	c := newCluster(t, jobs, maps, 1)
+	for job := range jobs {
+		c.follow(0, job, false)
+	}
+	for m := range maps {
+		for job := range jobs {
+			c.choose(job, m, 1)
+			c.serve()
+		}
+		c.now += 7 * time.Millisecond
+	}
+	c.drain()
+	c.checkPace(58)
+	if n := len(c.sent[0]); n < int(c.now/Tick) {
+		t.Errorf("%d messages in %v", n, c.now)
+	}
+}
+
+// TestLate tests that a tracker gets the outputs that have left the journal before it got them.
+func TestLate(t *testing.T) {
+	c := newCluster(t, 1, 3*wire.OutputsPage, 1)
+	c.follow(0, 0, false)
+	for i := range 5 * minJournal {
+		c.choose(0, i%(3*wire.OutputsPage), i)
+	}
+	for i := range 3 * minJournal { // from here on the other maps do not change
+		c.choose(0, i%100, i)
+	}
+	c.drain()
+}
+
 // TestShared tests the cost of announcing 100,000 maps to 1,000 trackers: blocks are encoded once, and
 // trackers that know all outputs get nothing.
 func TestShared(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// The limit of messages to a tracker: Burst at once, and PerTick more in each Tick. That are at most
-// Burst + (time.Second/Tick + 1) · PerTick = 58 messages in any second.
+// The limit of messages to a tracker: Burst at once, and PerTick more in each Tick. So a tracker
+// gets at most Burst + (time.Second/Tick + 1) · PerTick = 58 messages in any second.
 const (
 	Tick    = 50 * time.Millisecond
 	PerTick = 2
@@ -40,8 +40,8 @@ func (x *Line) Clear() {
 	x.waiting = nil
 }
 
-// Take takes the lists for one message: of the readers in turn, until the message has wire.OutputsPage
-// outputs or more. It is below twice as many. Without a token, ok is false. encoded counts the outputs
+// Take takes the lists for one message, of one reader after the other, until it has wire.OutputsPage
+// outputs or more. It has less than twice as many. Without a token, ok is false. encoded counts the outputs
 // that had to be encoded for it.
 func (x *Line) Take(now time.Duration) (lists []wire.OutputList, encoded int, ok bool) {
 	tick := now / Tick

@@ -7,8 +7,8 @@
 //	journal  the maps with outputs that were chosen lately, in this order
 //
 // A [Reader] is a tracker's position in a log: the pages that it has to get, and the length of the
-// journal that it has got. A tracker whose first partition of a job is placed, or that has a new stream,
-// gets pages; from then on it follows the journal. Pages and pieces of the journal are encoded once, and
+// journal that it has got. A tracker gets pages when a partition is placed there, and on a new stream.
+// From then on it follows the journal. Pages and pieces of the journal are encoded once, and
 // all messages share the bytes. After a change of leader, a tracker says what it knows of each page
 // ([wire.KnownOutputs]), and gets only the pages in which it misses something.
 //
@@ -181,7 +181,7 @@ func (l *Log) piece(from, to int) wire.OutputList {
 type Reader struct {
 	log       *Log
 	pages     taskset.Set // it has to get
-	got       int         // length of the journal that it has got, or of which it has to get the pages
+	got       int         // length of the journal that it has got; pages stand for entries that it has missed
 	known     []uint64    // what the tracker's inventory says; nil: it has not come, or was used
 	waiting   bool        // in its tracker's Line
 	forgotten bool
