@@ -61,10 +61,8 @@ func checkStaging(s *wire.Submission, staging string) error {
 
 // checkStagingUnused refuses a directory that another submission still uses.
 func checkStagingUnused(f *facts.Facts, s *wire.Submission) error {
-	for other := range f.Submissions() {
-		if f.Boot().Staging != "" && !other.Swept() && other.Staging() == s.Staging {
-			return fmt.Errorf("%w: another submission uses the staging directory %q", ErrBadSubmission, s.Staging)
-		}
+	if f.Boot().Staging != "" && f.UsesStaging(s.Staging) {
+		return fmt.Errorf("%w: another submission uses the staging directory %q", ErrBadSubmission, s.Staging)
 	}
 	return nil
 }
