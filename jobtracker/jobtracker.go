@@ -13,6 +13,10 @@
 //	effects, policy ┘     Log ─┘           └─ effects, policy (a goroutine each,
 //	                                          maxFileEffects on files at once)
 //
+// Work that takes long is not done there. Snapshots of the facts and histories are made from views
+// by other goroutines. Lists are pages. Which job tracker leads is an atomic. Clients that wait for
+// jobs share one status of each job, which is made after a change of that job (watchers.go).
+//
 // A stream's queue has a limit. If it is full, the server closes the stream, and the tracker
 // registers again.
 package jobtracker

@@ -62,7 +62,7 @@
 //	plans              allocate.go snapshot.go scheduling.go pools.go shares.go; planlog.go
 //	slots taken back   preempting.go: for pools that starve, from suspended jobs
 //	estimates          forecast.go profile.go
-//	clients            requests.go refused.go limits.go; status.go explain.go holds.go clusterstatus.go; changed.go
+//	clients            requests.go refused.go limits.go; status.go explain.go holds.go clusterstatus.go; pages.go changed.go
 //	others             works.go has the works that take many Steps; tidy.go loglines.go
 //
 // # One Step
@@ -103,7 +103,8 @@
 //
 // # The owner's duties
 //
-//  1. Only one goroutine at a time calls methods of a Core.
+//  1. Only one goroutine at a time calls methods of a Core. Any goroutine may read what Freeze
+//     returns, and may call WriteHistory.Record.
 //  2. The times given to Step never decrease. When the time of [Core.Wake] has come, pass the
 //     messages that are waiting, then a [Tick].
 //  3. Carry out commands in order. Messages to one stream keep their order.
