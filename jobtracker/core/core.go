@@ -57,6 +57,7 @@
 //	trackers           trackers.go streams.go losses.go exclude.go operators.go drain.go
 //	free slots         assigning.go implements the interface that package assign needs
 //	plans              allocate.go snapshot.go scheduling.go pools.go shares.go; planlog.go
+//	limits             limits.go: of users, and of pools with others in them
 //	slots taken back   preempting.go: for pools that starve, from suspended jobs
 //	estimates          forecast.go profile.go
 //	clients            requests.go refused.go; status.go explain.go holds.go clusterstatus.go
@@ -75,6 +76,7 @@
 //	                                            happened that the job may have waited for
 //	            checkDrains, advanceTouched     drained trackers touch jobs again
 //	            launchQueuedServices            launches queued setups, commits, cleanups, fences
+//	            keepLimits                      divides limits of users and outer pools, if a plan is due
 //	            fillSlots                       launches second attempts for deadlines, maps,
 //	                                            reduces in slots reserved for them, and other
 //	                                            reduces. Then ready partitions move, and second

@@ -112,6 +112,7 @@ func (l *leader) jobEnded(j *job) {
 	for _, a := range sortedAttempts(j.attempts.all()) {
 		l.removeAttempt(j, a.tracker, a)
 	}
+	l.placeFreed()
 	delete(l.jobs, j.facts.N())
 	l.assign.DropJob(&j.assign)
 	for _, list := range []*[]*job{&l.order, &l.todo.noHomeFound} {

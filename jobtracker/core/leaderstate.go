@@ -286,6 +286,7 @@ func (l *leader) finishStep() {
 	l.checkDrains()
 	l.advanceTouched()
 	l.launchQueuedServices()
+	l.keepLimits()
 	l.fillSlots()
 	l.dismissDrained()
 	l.tidy()

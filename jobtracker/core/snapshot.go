@@ -62,8 +62,11 @@ func (l *leader) survey(phase int) *phaseSurvey {
 	return v
 }
 
-// plannable reports whether the scheduler plans for a job.
-func (j *job) plannable() bool { return j.runnable() && !j.facts.Submission().Suspended() }
+// plannable reports whether the scheduler plans for a job: its tasks may be launched, apart from the
+// limits of its own pool.
+func (j *job) plannable() bool {
+	return j.runnable() && !j.facts.Submission().Suspended() && j.heldBy == ""
+}
 
 // jobsToPlan lists the jobs with running or runnable tasks of a phase. Unknown work is 0: the
 // scheduler then lets some tasks run to measure it.
