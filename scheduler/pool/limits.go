@@ -20,7 +20,7 @@ func (t *Table) LimitsInner() bool {
 // Parts divides the maxima of inner pools among the pools in them, by weight: it returns the maximum
 // of each pool that takes jobs and is in a limited one. A pool with more than its part takes no slots
 // until it has fewer. The parts of the others leave room for it, so the pools together never exceed
-// the maximum around them, whoever takes slots next. Slots that a pool cannot use go to the pools
+// the maximum around them, whichever takes slots next. Slots that a pool cannot use go to the pools
 // beside it.
 func (t *Table) Parts(phase int, use map[string]Use) map[string]int {
 	parts := make(map[string]int)
