@@ -67,6 +67,7 @@ func drawChanges(rnd *rand.Rand, from time.Duration) []change {
 		if rnd.IntN(3) == 0 {
 			yes, no := true, false
 			x.change.Suspended = &yes
+			x.change.TakeBack = at%2 == 0
 			at = min(at+time.Duration(rnd.Int64N(int64(8*time.Second))), stormTime)
 			all = append(all, x, change{at, wire.Change{Suspended: &no}})
 			continue
@@ -217,7 +218,18 @@ func drawTable(rnd *rand.Rand) pool.Table {
 		}
 	}
 	t.Pools = append(t.Pools, draw("etl"))
+	if rnd.IntN(2) == 0 {
+		for i := range t.Pools {
+			t.Pools[i].Preemption = drawPreemption(rnd)
+		}
+	}
 	return t
+}
+
+// drawPreemption draws short timeouts: attempts take seconds.
+func drawPreemption(rnd *rand.Rand) *pool.Preemption {
+	draw := func() time.Duration { return time.Duration(rnd.IntN(3)) * time.Second }
+	return &pool.Preemption{MinTimeout: draw(), FairTimeout: draw(), Threshold: rnd.Float64(), Spared: rnd.IntN(4) == 0}
 }
 
 // pollPools gives the core the allocation file at every poolsInterval.

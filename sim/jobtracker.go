@@ -42,7 +42,7 @@ func newJobTracker(w *world, name string) *jobTracker {
 func (n *jobTracker) boot() {
 	n.begin()
 	n.core = core.New(core.Config{
-		ID: n.name, Addr: n.addr(), Lease: lease, Staging: clusterStaging,
+		ID: n.name, Addr: n.addr(), Lease: lease, Staging: clusterStaging, Preemption: true,
 		Cluster: clusterOf(n.name), Nonce: nonceOf(n.name), History: true, TidyPeriod: 10 * time.Minute,
 		DrainServeTime: drainServes, DrainMaxTime: drainLasts,
 		Scheduling: n.w.scheduling, Limits: n.w.shape.limits,

@@ -63,12 +63,6 @@ func (l *leader) countLevel(a *attempt) {
 	}
 }
 
-// setPools passes the limits of the pool table to the assigner.
-func (l *leader) setPools() {
-	_, table := l.facts.Pools()
-	l.assign.SetPools(table.Pools)
-}
-
 // expireQueues drops the queues of plans that are too old.
 func (l *leader) expireQueues() {
 	for i := range l.phases {
@@ -131,7 +125,7 @@ func (x assignCluster) LaunchReduce(job *assign.Job, at *assign.Tracker, gather 
 
 func (x assignCluster) Runnable(job *assign.Job) bool {
 	j := jobOf(job)
-	return j.runnable() && !j.facts.Submission().Suspended()
+	return j.plannable()
 }
 
 func (x assignCluster) ToGather(j *assign.Job) int { return jobOf(j).partitionsToGather() }

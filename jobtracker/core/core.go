@@ -60,6 +60,7 @@
 //	trackers           trackers.go streams.go losses.go exclude.go operators.go drain.go
 //	free slots         assigning.go implements the interface that package assign needs
 //	plans              allocate.go snapshot.go scheduling.go pools.go shares.go; planlog.go
+//	limits             poollimits.go: of users, and of pools with others in them
 //	slots taken back   preempting.go: for pools that starve, from suspended jobs
 //	estimates          forecast.go profile.go
 //	clients            requests.go refused.go limits.go; status.go explain.go holds.go clusterstatus.go; pages.go changed.go
@@ -80,6 +81,7 @@
 //	            checkDrains, beginJobs,         drained trackers touch jobs again, and jobs in line
 //	            advanceTouched                  begin
 //	            launchQueuedServices            launches queued setups, commits, cleanups, fences
+//	            keepLimits                      divides limits of users and outer pools, if a plan is due
 //	            fillSlots                       launches second attempts for deadlines, maps,
 //	                                            reduces in slots reserved for them, and other
 //	                                            reduces. Then ready partitions move, and second

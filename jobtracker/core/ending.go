@@ -119,6 +119,7 @@ func (l *leader) jobEnded(j *job) {
 	for _, a := range sortedAttempts(j.attempts.all()) {
 		l.removeAttempt(j, a.tracker, a)
 	}
+	l.placeFreed()
 	delete(l.jobs, j.facts.N())
 	l.limited.quota.Remove(j.facts.N())
 	l.assign.DropJob(&j.assign)

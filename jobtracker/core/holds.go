@@ -87,6 +87,9 @@ var phaseNames = [2]string{mapPhase: "map", reducePhase: "reduce"}
 
 // addPool adds pool limits that a job has reached.
 func (h *holdList) addPool(l *leader, j *job) {
+	if j.heldBy != "" {
+		h.add(0, "%s", j.heldBy)
+	}
 	p := j.assign.Pool()
 	if p == nil {
 		return

@@ -25,8 +25,9 @@ import (
 type job struct {
 	facts       *facts.Job
 	id          wire.JobID
-	recovering  bool // it waits for the trackers' inventories after a change of leader
-	touched     bool // it is in todo.touched
+	recovering  bool   // it waits for the trackers' inventories after a change of leader
+	touched     bool   // it is in todo.touched
+	heldBy      string // why limits of users or of pools around its pool keep it from slots, see poollimits.go
 	bad         badTasks
 	trackers    health.OfJob // where its attempts fail
 	speculating speculating
@@ -69,6 +70,9 @@ func (l *leader) addJob(f *facts.Job, arrived time.Duration) *job {
 	j.spec = jobSpec{plan: f.Plan(), token: l.facts.Token(f), arrived: arrived, Settings: l.c.cfg.Limits.Maximum.Cap(settings.Of(f.Plan()))}
 	j.service = newServiceTasks()
 	j.tally.counters = make(wire.Counters)
+	if l.sharing.limits.running {
+		j.heldBy = notChecked
+	}
 	l.loadProfile(j)
 	l.assign.AddJob(&j.assign, f.N(), j)
 	l.jobs[f.N()] = j
@@ -234,6 +238,7 @@ func (l *leader) stopTasks(f *facts.Job) {
 	l.answerKills(f)
 	j := l.jobs[f.N()]
 	l.touch(j)
+	l.placeFreed()
 	l.clearTasks(j)
 	for _, a := range sortedAttempts(j.attempts.all()) {
 		l.killAttempt(a, wire.Truncate(f.Stop().Reason, 200))

@@ -297,6 +297,7 @@ func (l *leader) finishStep() {
 	l.beginJobs()
 	l.advanceTouched()
 	l.launchQueuedServices()
+	l.keepLimits()
 	l.fillSlots()
 	l.dismissDrained()
 	l.tidy()

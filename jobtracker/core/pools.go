@@ -64,7 +64,8 @@ func (l *leader) poolStatus() string {
 	return file + ": the last valid version is in force: " + l.sharing.poolsError
 }
 
-// poolsInUse lists the pools of the table and the pools of jobs, by name.
+// poolsInUse lists the pools of the table and the pools of jobs, by name. The jobs of a pool are also
+// those of the pools around it.
 func (l *leader) poolsInUse() []wire.PoolStatus {
 	_, table := l.facts.Pools()
 	var all []wire.PoolStatus
@@ -82,10 +83,12 @@ func (l *leader) poolsInUse() []wire.PoolStatus {
 		find(p.Name)
 	}
 	for _, j := range l.order {
-		s := find(poolName(j.facts.Submission()))
-		s.Jobs++
-		for phase := range s.Running {
-			s.Running[phase] += j.assign.UsedSlots(phase)
+		for name := poolName(j.facts.Submission()); name != ""; name = table.Around(name) {
+			s := find(name)
+			s.Jobs++
+			for phase := range s.Running {
+				s.Running[phase] += j.assign.UsedSlots(phase)
+			}
 		}
 	}
 	return all

@@ -17,7 +17,7 @@ import (
 // or the owner of a suspended job asks for it. The attempts end as killed, their tasks wait for
 // slots again, and no failure counts.
 //
-// Pools are looked at when a plan is requested, whose snapshot has their slots: a look costs as much
+// Pools are looked at when a plan is requested: its snapshot has their slots, and a look costs as much
 // as the snapshot. Only if a pool starves for its timeout, the leader visits all running attempts.
 
 // preemptPeriod is the time between two looks at the pools of a phase.

@@ -14,6 +14,7 @@ type sharing struct {
 	admission.Scheduling
 	pendingPools *pool.Table // the last table that was read; nil: it is in force
 	poolsError   string      // why the newest pool table is not in force
+	limits       poolLimits
 }
 
 // useScheduling uses the scheduling in Facts, by default Config.Scheduling. It drops the plans of

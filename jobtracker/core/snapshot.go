@@ -99,8 +99,11 @@ func (v *survey) snapshot() scheduler.Snapshot {
 	return l.applyPools(s)
 }
 
-// plannable reports whether the scheduler plans for a job.
-func (j *job) plannable() bool { return j.runnable() && !j.facts.Submission().Suspended() }
+// plannable reports whether the scheduler plans for a job: its tasks may be launched, apart from the
+// limits of its own pool.
+func (j *job) plannable() bool {
+	return j.runnable() && !j.facts.Submission().Suspended() && j.heldBy == ""
+}
 
 // jobToPlan describes a job with running or runnable tasks of a phase; ok is false for others. Unknown
 // work is 0: the scheduler then lets some tasks run to measure it.

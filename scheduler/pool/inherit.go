@@ -94,7 +94,7 @@ func (x rules) or(outer rules) rules {
 
 func isAll(users []string) bool { return slices.Contains(users, AllUsers) }
 
-// joined joins two lists of users, of which nil is none.
+// joined joins two lists of users; nil is no list.
 func joined(a, b []string) []string {
 	switch {
 	case b == nil:

@@ -4,9 +4,8 @@
 // compares the pools with their shares.
 //
 // Pools form a tree: "a.b" is in "a", and all are in the root. Only pools without others in them
-// take jobs. What a pool inherits is resolved when the file is read: each [Pool] has its users
-// and its rules of preemption. Limits are not: the jobs of an inner pool are those of all pools
-// in it.
+// take jobs. Parse resolves inherited settings: each [Pool] has all its users and its rules of
+// preemption. It does not resolve limits: the jobs of an inner pool are those of all pools in it.
 //
 // Results depend on the arguments alone; there is no I/O.
 package pool

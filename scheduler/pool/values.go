@@ -176,7 +176,7 @@ func (r *reader) users(e *xml.StartElement, pool string) ([]string, error) {
 	}
 	users, groups, _ := strings.Cut(text, " ")
 	if groups = strings.TrimSpace(groups); groups != "" {
-		r.warn("%s of pool %s names the groups %q: Quern knows no groups, so they admit nobody; name the users", e.Name.Local, pool, groups)
+		r.warn("%s of pool %s names the groups %q: Quern knows no groups, so they admit no user; name the users", e.Name.Local, pool, groups)
 	}
 	all := []string{}
 	for user := range strings.SplitSeq(users, ",") {

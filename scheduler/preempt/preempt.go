@@ -27,11 +27,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Standing is what a pool has and may have. Even says whether the scheduler divides slots by fair
-// shares: under others, only minima count.
+// Standing compares the slots of a pool with its shares.
 type Standing = pool.Standing
 
-// wanted returns how many slots a pool should have, of which it misses some.
+// wants has the slots that a pool should have and does not have: its minimum, and its fair share.
 type wants struct{ least, fair int }
 
 // wantsOf returns what a pool wants now, and 0 for what it does not miss.
@@ -61,7 +60,8 @@ type began struct{ least, fair time.Duration }
 const never = time.Duration(math.MaxInt64)
 
 // Look compares the pools with their shares at a time. It returns how many slots each pool should
-// have that has missed them for its timeout; 0 for the others.
+// have that has missed them for its timeout; 0 for the others. If the scheduler does not divide slots
+// by shares, even is false, and only minima count.
 func (w *Watch) Look(all []Standing, even bool, now time.Duration) []int {
 	since, targets := make(map[string]began), make([]int, len(all))
 	for i := range all {

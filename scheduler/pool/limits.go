@@ -1,0 +1,157 @@
+package pool
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/wire"
+)
+
+// Use is how many slots of a phase the jobs of a pool have, and how many they could use.
+type Use struct{ Running, Demand int }
+
+// LimitsInner reports whether pools with others in them have a maximum of slots.
+func (t *Table) LimitsInner() bool {
+	return slices.ContainsFunc(t.Pools, func(p Pool) bool { return p.Inner && p.Max != [2]int{Unlimited, Unlimited} })
+}
+
+// Parts divides the maxima of inner pools among the pools in them, by weight: it returns the maximum
+// of each pool that takes jobs and is in a limited one. A pool with more than its part takes no slots
+// until it has fewer. The parts of the others leave room for it, so the pools together never exceed
+// the maximum around them, whichever takes slots next. Slots that a pool cannot use go to the pools
+// beside it.
+func (t *Table) Parts(phase int, use map[string]Use) map[string]int {
+	parts := make(map[string]int)
+	inner := make(map[string][]*Pool) // by the pool around them
+	for i := range t.Pools {
+		p := &t.Pools[i]
+		if p.Name != Root {
+			outer := t.Around(p.Name)
+			inner[outer] = append(inner[outer], p)
+		}
+	}
+	var total func(p *Pool) Use
+	total = func(p *Pool) Use {
+		u := use[p.Name]
+		for _, x := range inner[p.Name] {
+			y := total(x)
+			u.Running += y.Running
+			u.Demand += y.Demand
+		}
+		u.Demand = max(u.Running, min(u.Demand, p.most(phase)))
+		return u
+	}
+	var divide func(outer string, most int)
+	divide = func(outer string, most int) {
+		uses := make([]Use, len(inner[outer]))
+		for i, p := range inner[outer] {
+			uses[i] = total(p)
+		}
+		slots := parted(inner[outer], uses, most)
+		for i, p := range inner[outer] {
+			part := p.Max[phase]
+			if most != Unlimited {
+				part = slots[i]
+			}
+			if p.Inner {
+				divide(p.Name, part)
+			} else if most != Unlimited {
+				parts[p.Name] = part
+			}
+		}
+	}
+	if i := slices.IndexFunc(t.Pools, func(p Pool) bool { return p.Name == Root }); i >= 0 {
+		divide(Root, t.Pools[i].Max[phase])
+	} else {
+		divide("", Unlimited)
+	}
+	return parts
+}
+
+// parted divides a maximum among pools.
+func parted(pools []*Pool, uses []Use, most int) []int {
+	if most == Unlimited {
+		return nil
+	}
+	shares, running := make([]scheduler.Share, len(pools)), 0
+	for i, p := range pools {
+		shares[i] = scheduler.Share{Max: uses[i].Demand, Weight: p.Weight}
+		running += uses[i].Running
+	}
+	parts := scheduler.Waterline(shares, most)
+	for i, part := range parts {
+		if shares[i].Min = uses[i].Running; shares[i].Min > part {
+			shares[i].Max = shares[i].Min
+		}
+	}
+	for i, slots := range scheduler.Waterline(shares, max(most, running)) {
+		if uses[i].Running <= parts[i] {
+			parts[i] = slots
+		}
+	}
+	return parts
+}
+
+// LimitsRunning reports whether users, or pools with others in them, have a maximum of running jobs.
+func (t *Table) LimitsRunning() bool {
+	return len(t.Users) > 0 || slices.ContainsFunc(t.Pools, func(p Pool) bool { return p.Inner && p.MaxRunning != Unlimited })
+}
+
+// Candidate is a job that has slots or could get some.
+type Candidate struct {
+	Pool, User string
+	Runs       bool // it has slots
+	Priority   wire.Priority
+}
+
+// Hold returns for each job why it may not begin to run, and an empty text if it may. Jobs with slots
+// may always. The others come by priority, then in the given order, while their user, their pool and
+// the pools around it run fewer jobs than they may. A job that is held takes no place from others.
+func (t *Table) Hold(jobs []Candidate) []string {
+	left := make(map[string]int) // by "user NAME" or "pool NAME"
+	limitsOf := func(j *Candidate) (names []string) {
+		if most := t.MaxRunningOf(j.User); most != Unlimited {
+			names = append(names, "user "+j.User)
+			if _, known := left[names[0]]; !known {
+				left[names[0]] = most
+			}
+		}
+		for name := cmp.Or(j.Pool, wire.DefaultPool); name != ""; name = t.Around(name) {
+			if p, _ := t.Find(name); p.MaxRunning != Unlimited {
+				key := "pool " + name
+				if _, known := left[key]; !known {
+					left[key] = p.MaxRunning
+				}
+				names = append(names, key)
+			}
+		}
+		return names
+	}
+	order := make([]int, 0, len(jobs))
+	limits := make([][]string, len(jobs))
+	for i := range jobs {
+		limits[i] = limitsOf(&jobs[i])
+		if !jobs[i].Runs {
+			order = append(order, i)
+			continue
+		}
+		for _, name := range limits[i] {
+			left[name]--
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(jobs[b].Priority, jobs[a].Priority) })
+	held := make([]string, len(jobs))
+	for _, i := range order {
+		full := slices.IndexFunc(limits[i], func(name string) bool { return left[name] <= 0 })
+		if full >= 0 {
+			held[i] = fmt.Sprintf("%s runs as many jobs as it may", limits[i][full])
+			continue
+		}
+		for _, name := range limits[i] {
+			left[name]--
+		}
+	}
+	return held
+}
