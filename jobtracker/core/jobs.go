@@ -70,6 +70,7 @@ func (l *leader) addJob(f *facts.Job, arrived time.Duration) *job {
 	j.tally.counters = make(wire.Counters)
 	l.loadProfile(j)
 	l.assign.AddJob(&j.assign, f.N(), j)
+	l.assign.SetRequests(&j.assign, j.spec.requests())
 	l.jobs[f.N()] = j
 	i, _ := slices.BinarySearchFunc(l.order, f.N(), func(x *job, n int) int { return cmp.Compare(x.facts.N(), n) })
 	l.order = slices.Insert(l.order, i, j)

@@ -36,7 +36,7 @@ func (l *leader) snapshot(i int) scheduler.Snapshot {
 		s.Later = l.laterPhases(&s)
 		s.Flows = l.flows(&s)
 	}
-	return l.applyPools(s)
+	return l.weighByRoom(l.applyPools(s))
 }
 
 // phaseSurvey describes the tasks of a phase in all jobs.
@@ -71,7 +71,7 @@ func (l *leader) jobsToPlan(v *phaseSurvey, early bool) (list []scheduler.Job) {
 	for i := range v.jobs {
 		x := &v.jobs[i]
 		j := x.job
-		useful := l.usefulSlots(j, v.phase, early)
+		useful, tasks := l.limitByRoom(j, v.phase, l.usefulSlots(j, v.phase, early))
 		if !j.plannable() || j.assign.Barred() || useful <= 0 {
 			continue
 		}
@@ -80,7 +80,7 @@ func (l *leader) jobsToPlan(v *phaseSurvey, early bool) (list []scheduler.Job) {
 		}
 		settings := j.facts.Submission().Settings()
 		list = append(list, scheduler.Job{
-			ID: j.id, Arrived: j.spec.arrived, Running: j.assign.UsedSlots(v.phase), Max: useful,
+			ID: j.id, Arrived: j.spec.arrived, Running: j.assign.UsedSlots(v.phase), Max: useful, Tasks: tasks,
 			Work: x.phase.Work(x.task), Alone: forecast.TotalSeconds(j.totalTasks(v.phase), x.task),
 			Goal: admission.Goal(settings, j.spec.arrived), Priority: int(settings.Priority), Batch: settings.Batch, Flow: j.flowOf(),
 		})

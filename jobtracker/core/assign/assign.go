@@ -112,6 +112,8 @@ type Cluster interface {
 
 	// Launch starts an attempt at map m in a free slot of a tracker.
 	Launch(j *Job, m int, t *Tracker)
+	// MayReduce reports whether LaunchReduce would find a partition of a job at a tracker.
+	MayReduce(j *Job, t *Tracker) bool
 	// LaunchReduce starts a reduce in a free slot of a tracker that is its partition's home.
 	// If no reduce is ready there and gather is set, it gathers a partition in the slot. It
 	// returns whether there was a partition.
@@ -176,6 +178,10 @@ type Assigner struct {
 	meter locality.Meter
 	pace  locality.Pace // of the maps of all jobs
 
+	classes []*class   // of requests, by index; nil if unused. The first one requests nothing
+	saved   []*Tracker // trackers that are saved for a class
+	skip    skips      // reused memory
+
 	pools      map[string]*CappedPool // by name
 	stalePools []*CappedPool          // pools that barExcess must check
 }
@@ -197,9 +203,10 @@ type phase struct {
 // New makes an Assigner without jobs and trackers. Without another plan, it drops queues after
 // queueLifetime.
 func New(c Cluster, queueLifetime time.Duration) *Assigner {
-	a := &Assigner{cluster: c, queueLifetime: queueLifetime, nodes: make(map[string]*node), racks: make(map[string]int32)}
+	a := &Assigner{cluster: c, queueLifetime: queueLifetime, nodes: make(map[string]*node), racks: make(map[string]int32), classes: []*class{new(class)}}
 	for i := range a.phases {
 		a.phases[i].queuedUntil = Never
+		a.phases[i].line.byKey = make(map[groupKey]int32)
 	}
 	return a
 }
@@ -231,6 +238,10 @@ type Job struct {
 	pool        *CappedPool
 	barred      bool // its pool has its maximum of running jobs
 
+	class      [2]*class
+	waits      [2]bool          // it was first of its class in line, and has got no slot since waitsSince
+	waitsSince [2]time.Duration // see longWaiting
+
 	reserved int // slots reserved in this pass
 	findings findings
 
@@ -251,6 +262,7 @@ type Job struct {
 func (a *Assigner) AddJob(j *Job, number int, owner any) {
 	j.Owner, j.number = owner, int32(number)
 	j.waitingSince, j.average = make(map[int32]time.Duration), locality.Average(locality.Start)
+	j.class = [2]*class{a.classOf(Room{}), a.classOf(Room{})}
 	j.index = int32(insert(&a.jobs, j))
 }
 
@@ -267,6 +279,9 @@ func (a *Assigner) DropJob(j *Job) {
 	j.dropped = true
 	a.leavePool(j)
 	a.updateLines() // removes it from the lines
+	for phase := range j.class {
+		a.dropClass(j.class[phase])
+	}
 	a.jobs[j.index] = nil
 	a.jobsWithAside, a.jobsShutOut = without(a.jobsWithAside, j), without(a.jobsShutOut, j)
 }
@@ -285,6 +300,12 @@ type Tracker struct {
 	held      bool  // set by SetHeld
 	free      [2]int
 	ready     int // ready partitions of all jobs there
+
+	offer, used Room
+	counted     [2]int // slots that count for Fits
+	savedFor    *class // only tasks of this class and of savedPhase begin here; nil: all tasks
+	savedPhase  int
+	savedJob    *Job
 }
 
 // insert puts x at the first nil of a list, or at its end.

@@ -103,7 +103,7 @@ func (a *Assigner) recallLocal(strict bool) {
 			continue
 		}
 		for _, index := range p.line.deferred {
-			if j := a.jobs[index]; j.deferred && a.pickLocal(j, t, strict) >= 0 {
+			if j := a.jobs[index]; j.deferred && j.FreeFor(Map).Has(i) && a.pickLocal(j, t, strict) >= 0 {
 				a.recall(j)
 				break
 			}

@@ -13,6 +13,7 @@ type position struct {
 	shortfall float64 // missing fraction of its planned slots
 	rank      int32   // in the plan
 	number    int32   // of the job
+	group     int32   // index of its group, which compare ignores
 }
 
 // compare puts the job with the largest missing fraction of its target first (FLEX, section 1). By
@@ -31,14 +32,56 @@ func (s *position) compare(other *position) int {
 }
 
 // line holds jobs in the order of their positions. It has indexes and not pointers: moving those
-// would need write barriers.
+// would need write barriers. The jobs in line are in groups, so that a search skips all jobs of a
+// group that can use no free slot.
 type line struct {
 	positions []position // by job index
-	order     []int32    // indexes of the jobs in line
-	deferred  []int32    // indexes of the deferred jobs, sorted the same way
+	groups    []*group   // by index; nil if unused
+	byKey     map[groupKey]int32
+	deferred  []int32 // indexes of the deferred jobs, sorted by position
 }
 
-func (s *line) Len() int { return len(s.order) }
+// groupKey has what the jobs of a group have in common. They can use the same free slots.
+type groupKey struct {
+	class *class
+}
+
+// group has the jobs in line with the same key.
+type group struct {
+	groupKey
+	order []int32 // their indexes, sorted by position
+}
+
+// groupOf returns the index of the group with a key.
+func (s *line) groupOf(key groupKey) int32 {
+	i, ok := s.byKey[key]
+	if !ok {
+		i = int32(insert(&s.groups, &group{groupKey: key}))
+		s.byKey[key] = i
+	}
+	return i
+}
+
+// Len counts the jobs in line.
+func (s *line) Len() (n int) {
+	for _, g := range s.groups {
+		if g != nil {
+			n += len(g.order)
+		}
+	}
+	return n
+}
+
+// dropGroups forgets the groups of a class without jobs.
+func (a *Assigner) dropGroups(phase int, c *class) {
+	s := &a.phases[phase].line
+	for i, g := range s.groups {
+		if g != nil && g.class == c {
+			delete(s.byKey, g.groupKey)
+			s.groups[i] = nil
+		}
+	}
+}
 
 // of returns a job's position.
 func (s *line) of(j *Job) position {
@@ -71,7 +114,7 @@ func (s *line) place(j *Job, to position) bool {
 		s.positions = append(s.positions, make([]position, more)...)
 	}
 	s.positions[j.index] = to
-	return list == &s.order
+	return list != nil && list != &s.deferred
 }
 
 // shift moves the element at i to before the element at k.
@@ -94,7 +137,7 @@ func (s *line) list(x position) *[]int32 {
 	case x.deferred:
 		return &s.deferred
 	}
-	return &s.order
+	return &s.groups[x.group].order
 }
 
 // find returns the index of a position in a list, or where to insert it.
@@ -104,22 +147,86 @@ func (s *line) find(list []int32, x *position) int {
 
 // sort gives all jobs new shortfalls and ranks. Each job stays in its list, until place moves it.
 func (s *line) sort(where func(index int32) position) {
-	for _, list := range [][]int32{s.order, s.deferred} {
-		for _, index := range list {
-			at, to := &s.positions[index], where(index)
-			at.shortfall, at.rank = to.shortfall, to.rank
+	s.sortList(s.deferred, where)
+	for _, g := range s.groups {
+		if g != nil {
+			s.sortList(g.order, where)
 		}
-		slices.SortFunc(list, func(a, b int32) int { return s.positions[a].compare(&s.positions[b]) })
 	}
 }
 
-// first returns the first job in line after skip others, or nil.
-func (a *Assigner) first(phase, skip int) *Job {
-	order := a.phases[phase].line.order
-	if skip >= len(order) {
+func (s *line) sortList(list []int32, where func(index int32) position) {
+	for _, index := range list {
+		at, to := &s.positions[index], where(index)
+		at.shortfall, at.rank = to.shortfall, to.rank
+	}
+	s.sortByPosition(list)
+}
+
+func (s *line) sortByPosition(list []int32) {
+	slices.SortFunc(list, func(a, b int32) int { return s.positions[a].compare(&s.positions[b]) })
+}
+
+// skips counts the jobs that a search passes over at the beginning of each group, by its index.
+type skips []int32
+
+// add passes over one more job of a group.
+func (s *skips) add(group int32) {
+	for len(*s) <= int(group) {
+		*s = append(*s, 0)
+	}
+	(*s)[group]++
+}
+
+// next returns the first job in line that is not skipped, of the groups that can use a free slot: any
+// one, or one of tracker t if t is not nil. It looks at one job of each group.
+func (a *Assigner) next(phase int, skip skips, t *Tracker) *Job {
+	s := &a.phases[phase].line
+	var first *position
+	var job int32
+	for i, g := range s.groups {
+		k := 0
+		if i < len(skip) {
+			k = int(skip[i])
+		}
+		if g == nil || k >= len(g.order) || !g.canUse(phase, t) {
+			continue
+		}
+		if x := &s.positions[g.order[k]]; first == nil || x.compare(first) < 0 {
+			first, job = x, g.order[k]
+		}
+	}
+	if first == nil {
 		return nil
 	}
-	return a.jobs[order[skip]]
+	return a.jobs[job]
+}
+
+// canUse reports whether jobs of a group can use a free slot: any one, or one of tracker t.
+func (g *group) canUse(phase int, t *Tracker) bool {
+	if t == nil {
+		return g.class.free[phase].Len() > 0
+	}
+	return g.class.free[phase].Has(int(t.index))
+}
+
+// firstOf returns the first job of a class in line, or nil.
+func (a *Assigner) firstOf(c *class, phase int) *Job {
+	s := &a.phases[phase].line
+	var first *position
+	var job int32
+	for _, g := range s.groups {
+		if g == nil || g.class != c || len(g.order) == 0 {
+			continue
+		}
+		if x := &s.positions[g.order[0]]; first == nil || x.compare(first) < 0 {
+			first, job = x, g.order[0]
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return a.jobs[job]
 }
 
 // Spare reports whether a phase has a free slot that a job may take although none of its tasks
@@ -127,12 +234,22 @@ func (a *Assigner) first(phase, skip int) *Job {
 func (a *Assigner) Spare(j *Job, phase int, urgent bool) bool {
 	a.updateLines()
 	p := &a.phases[phase]
-	waits := len(p.line.order)+len(p.line.deferred) > 0 || a.queuesWait(phase)
-	return p.free.Len() > 0 && a.mayTake(j, phase) && (urgent || !waits)
+	waits := p.line.Len()+len(p.line.deferred) > 0 || a.queuesWait(phase)
+	return j.FreeFor(phase).Len() > 0 && a.mayTake(j, phase) && (urgent || !waits)
 }
 
 // InLine lists the jobs in line for slots of a phase.
-func (a *Assigner) InLine(phase int) []*Job { return a.jobsOf(a.phases[phase].line.order) }
+func (a *Assigner) InLine(phase int) []*Job {
+	s := &a.phases[phase].line
+	var order []int32
+	for _, g := range s.groups {
+		if g != nil {
+			order = append(order, g.order...)
+		}
+	}
+	s.sortByPosition(order)
+	return a.jobsOf(order)
+}
 
 func (a *Assigner) jobsOf(list []int32) []*Job {
 	all := make([]*Job, len(list))
@@ -157,6 +274,7 @@ func (a *Assigner) positionOf(phase int, j *Job) position {
 	return position{
 		inLine: true, deferred: phase == Map && j.deferred,
 		shortfall: float64(missing) / float64(max(x.Slots, 1)), rank: int32(x.Rank), number: j.number,
+		group: a.phases[phase].line.groupOf(groupKey{j.class[phase]}),
 	}
 }
 
@@ -212,6 +330,9 @@ func (a *Assigner) updateLines() {
 		}
 		j.usesAnySlot = takesAny
 		for i := range a.phases {
+			if !j.mayTake[i] || a.ToLaunch(i, j) == 0 {
+				j.waits[i] = false
+			}
 			if a.phases[i].line.place(j, a.positionOf(i, j)) {
 				a.cluster.PlanSoon(i)
 			}

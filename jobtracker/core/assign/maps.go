@@ -7,6 +7,7 @@ import "github.com/quernmr/quern/jobtracker/core/taskset"
 func (a *Assigner) AssignMaps() {
 	a.letIn()
 	a.updateLines()
+	a.save(Map)
 	p := &a.phases[Map]
 	if p.free.Len() == 0 || p.line.Len()+len(a.deferred)+len(a.jobsWithAside) == 0 && !p.hasQueues {
 		return
@@ -32,11 +33,10 @@ func (a *Assigner) AssignMaps() {
 	}
 }
 
-// MapsWait updates the lines, and reports whether map slots are free and jobs in line for them.
+// MapsWait updates the lines, and reports whether map slots are free that jobs in line can use.
 func (a *Assigner) MapsWait() bool {
 	a.updateLines()
-	p := &a.phases[Map]
-	return p.free.Len() > 0 && p.line.Len() > 0
+	return a.phases[Map].free.Len() > 0 && a.next(Map, nil, nil) != nil
 }
 
 // reserved is a free slot that is reserved for map m of a job; -1: for any relaxed map.
@@ -56,8 +56,9 @@ func (a *Assigner) matchMaps(strict bool) (changed bool) {
 	a.recallLocal(strict)
 	a.updateLines()
 	a.reserved = a.reserved[:0]
-	for skip := 0; free.Len() > len(a.reserved); {
-		j := a.first(Map, skip)
+	a.skip = a.skip[:0]
+	for free.Len() > len(a.reserved) {
+		j := a.next(Map, a.skip, nil)
 		if j == nil {
 			break
 		}
@@ -65,8 +66,8 @@ func (a *Assigner) matchMaps(strict bool) (changed bool) {
 		case tookLocal:
 			changed = true
 		case tookNothing:
-			if a.first(Map, skip) == j { // else it was deferred
-				skip++
+			if a.next(Map, a.skip, nil) == j { // else it was deferred
+				a.skip.add(a.phases[Map].line.of(j).group)
 			}
 		}
 	}
@@ -129,7 +130,7 @@ func (a *Assigner) launchLocal(j *Job, strict bool) bool {
 	if j.findings.noLocalIn == a.pass || len(j.in.onNodes.all) == 0 {
 		return false
 	}
-	t, m := a.find(&a.unchecked, func(t *Tracker) int { return a.pickLocal(j, t, strict) })
+	t, m := a.find(j, &a.unchecked, func(t *Tracker) int { return a.pickLocal(j, t, strict) })
 	if t == nil {
 		j.findings.noLocalIn = a.pass
 		return false
@@ -180,7 +181,7 @@ func (a *Assigner) mayReserve(j *Job, strict bool) (m int, ok bool) {
 
 // findSlot finds the nearest slot for a reservation, and a map for it.
 func (a *Assigner) findSlot(r reserved, strict bool) (*Tracker, int) {
-	j, free := r.job, &a.phases[Map].free
+	j, free := r.job, r.job.FreeFor(Map)
 	which := relaxed
 	if j.findings.anywhereIn == a.pass {
 		which = pending
@@ -189,7 +190,7 @@ func (a *Assigner) findSlot(r reserved, strict bool) (*Tracker, int) {
 		if !j.pending.Has(r.m) {
 			return nil, -1
 		}
-		return a.find(free, func(t *Tracker) int {
+		return a.find(j, free, func(t *Tracker) int {
 			if a.mayLaunch(j, r.m, t, strict) {
 				return r.m
 			}
@@ -197,22 +198,22 @@ func (a *Assigner) findSlot(r reserved, strict bool) (*Tracker, int) {
 		})
 	}
 	if len(j.in.inRacks.all) > 0 {
-		if t, m := a.find(free, func(t *Tracker) int { return a.pickInRack(j, which, t, strict) }); t != nil {
+		if t, m := a.find(j, free, func(t *Tracker) int { return a.pickInRack(j, which, t, strict) }); t != nil {
 			return t, m
 		}
 	}
-	return a.find(free, func(t *Tracker) int { return a.pickAny(j, which, t, strict) })
+	return a.find(j, free, func(t *Tracker) int { return a.pickAny(j, which, t, strict) })
 }
 
-// find returns the first tracker with a free map slot for which pick returns a map. It begins after
-// the tracker of the last launch.
-func (a *Assigner) find(among *taskset.Set, pick func(*Tracker) int) (*Tracker, int) {
+// find returns the first tracker with a free map slot for a job for which pick returns a map. It
+// begins after the tracker of the last launch.
+func (a *Assigner) find(j *Job, among *taskset.Set, pick func(*Tracker) int) (*Tracker, int) {
 	i := a.cursor
 	for range among.Len() {
 		if i = among.Next(i); i < 0 {
 			i = among.Next(0)
 		}
-		if a.phases[Map].free.Has(i) {
+		if j.FreeFor(Map).Has(i) {
 			if m := pick(a.trackers[i]); m >= 0 {
 				return a.trackers[i], m
 			}
