@@ -43,6 +43,7 @@
 //	past        the attempts of a job that have ended
 //	settings    the job's properties that the job tracker uses
 //	faults      failures of a job's tasks
+//	pieces      long work in pieces, so that no Step takes long
 //	taskset     sets of small numbers
 //
 // This package connects them. The structs job, tracker and leader are composed of smaller
@@ -59,7 +60,7 @@
 //	plans              allocate.go snapshot.go scheduling.go pools.go shares.go; planlog.go
 //	estimates          forecast.go profile.go
 //	clients            requests.go refused.go; status.go explain.go holds.go clusterstatus.go
-//	others             tidy.go loglines.go
+//	others             works.go has the works that take many Steps; tidy.go loglines.go
 //
 // # One Step
 //
@@ -70,6 +71,7 @@
 //	            checkLeases, checkAwaited,      act if a time has come, see timers and recovery
 //	            checkExclusions, expireQueues
 //	            timers.alarms                   touches jobs if the time of an alarm has come
+//	            works.Advance                   does a piece of the works that take many Steps
 //	            advanceTouched                  advances each job that was touched: something
 //	                                            happened that the job may have waited for
 //	            checkDrains, advanceTouched     drained trackers touch jobs again
@@ -83,6 +85,13 @@
 //	            flushOutputs                    tells homes which map outputs are new
 //	            sendShares                      tells trackers how jobs share the shuffle
 //	            allocate                        asks the scheduler for the plans that are due
+//
+// A Step must not take long at 10,000 jobs and 1,000 trackers, since the messages of all trackers
+// and clients wait for it. What visits all jobs, or all tasks or outputs of one job or tracker, is
+// a work of package pieces: leader.works has those that are not done. Each Step handles up to
+// stepBudget entries of them. While some are left, [Core.Wake] returns the present: the owner
+// passes the messages that wait, then a Tick. Between two pieces every event can come. touchAll
+// is such a work: a job that waits for something is touched in this Step or in one soon after.
 //
 // Most lists in todo are empty after a Step. todo.noHomeFound keeps jobs with homeless
 // partitions until a tracker becomes usable (retryHomes).
@@ -214,7 +223,8 @@ func (c *Core) Applied() uint64 { return c.facts.Index() }
 // Snapshot encodes Facts.
 func (c *Core) Snapshot() ([]byte, error) { return c.facts.Snapshot() }
 
-// Wake returns when Step needs a Tick; ok is false if it needs none.
+// Wake returns when Step needs a Tick; ok is false if it needs none. While works are left, it is
+// the time of the last Step, see "One Step".
 func (c *Core) Wake() (at time.Duration, ok bool) {
 	if c.leader == nil || c.halted {
 		return 0, false

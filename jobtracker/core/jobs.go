@@ -311,5 +311,7 @@ func (l *leader) splitsLoaded(r SplitsLoaded) {
 		l.countLevel(a) // adopted before the splits were read
 	}
 	l.setLevels(j)
-	l.phases[mapPhase].planNow(l.now)
+	if j.runnable() { // else the end of the recovery requests a plan
+		l.phases[mapPhase].planNow(l.now)
+	}
 }

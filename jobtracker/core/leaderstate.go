@@ -48,6 +48,7 @@ type leader struct {
 	jobs         map[int]*job
 	order        []*job // the jobs, sorted by number
 	todo         stepWork
+	works        longWorks
 	timers       timers
 	assign       *assign.Assigner // assigns tasks to slots
 	phases       [2]phase
@@ -84,6 +85,7 @@ func phaseOf(k wire.Kind) int {
 // newLeader makes the state of a leader at the start of its term.
 func newLeader(c *Core) *leader {
 	l := &leader{c: c, facts: c.facts, now: c.now, epoch: c.facts.Epoch(), jobs: make(map[int]*job)}
+	l.makeWorks()
 	l.fleet, l.recovery, l.requests = newTrackerFleet(), newRecovery(c.now+c.cfg.Lease), make(requests)
 	l.timers = timers{leases: never, readmits: c.now, tidy: never, drains: never, failedRemovals: make(map[string]int)}
 	if c.cfg.TidyPeriod > 0 {
@@ -247,14 +249,6 @@ func (l *leader) touch(j *job) {
 	}
 }
 
-// touchAll touches all jobs after a change that any of them may wait for, such as a new
-// tracker.
-func (l *leader) touchAll() {
-	for _, j := range l.order {
-		l.touch(j)
-	}
-}
-
 // alarm sets a time at which the job is touched.
 func (l *leader) alarm(j *job, at time.Duration) {
 	a := alarm{at, j.facts.N()}
@@ -282,6 +276,7 @@ func (l *leader) finishStep() {
 		}
 		l.timers.alarms = l.timers.alarms[1:]
 	}
+	l.works.visited = l.works.Advance(l.works.budget)
 	l.advanceTouched()
 	l.checkDrains()
 	l.advanceTouched()
@@ -307,6 +302,7 @@ func (l *leader) advanceTouched() {
 			panic(fmt.Sprintf("core: a Step without end: %v, %v, was advanced %d times and is touched again", j.id, l.facts.State(j.facts), maxRounds))
 		}
 		touched := l.todo.touched
+		l.works.visited += len(touched)
 		l.todo.touched = l.todo.spareList
 		slices.SortFunc(touched, func(a, b *job) int { return cmp.Compare(a.facts.N(), b.facts.N()) })
 		for _, j := range touched {
@@ -329,6 +325,9 @@ func compareTimes(a, b time.Duration) int { return int(min(max(a-b, -1), 1)) }
 
 // wake returns when the leader must act next without an event; ok is false if never.
 func (l *leader) wake() (at time.Duration, ok bool) {
+	if l.works.Len() > 0 {
+		return l.now, true
+	}
 	at = min(l.assign.QueuedUntil(mapPhase), l.assign.QueuedUntil(reducePhase), l.timers.leases, l.recovery.awaitUntil, l.timers.readmits, l.timers.tidy, l.timers.drains)
 	if len(l.timers.alarms) > 0 {
 		at = min(at, l.timers.alarms[0].at)

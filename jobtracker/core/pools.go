@@ -108,6 +108,9 @@ func (l *leader) applyPools(s scheduler.Snapshot) scheduler.Snapshot {
 	first := make(map[string]time.Duration)
 	for _, j := range l.order {
 		batch := j.facts.Submission().Settings().Batch
+		if batch == "" {
+			continue
+		}
 		if at, ok := first[batch]; !ok || j.spec.arrived < at {
 			first[batch] = j.spec.arrived
 		}

@@ -5,11 +5,11 @@
 // The caller reports every change to an [Assigner], in about O(1). A round then launches tasks
 // in the free slots:
 //
-//	AddTracker, SetTakesWork, SetHeld,     free slots                    slots.go, banned.go
-//	Occupy, Vacate
+//	AddTracker, SetTakesWork, SetHeld,     free slots, room              slots.go, banned.go,
+//	SetOffer, SetRequests, Occupy, Vacate                                room.go
 //	AddJob, SetSplits,                     pending maps, and the nodes   nodes.go, index.go
 //	AddPending, RemovePending              that are local to them
-//	SetPlan, SetPools, SetRule,            order of jobs, limits,        line.go, queues.go,
+//	SetPlan, SetPools, SetRule,            order of jobs, limits,        line.go, groups.go, queues.go,
 //	SetBanned                              waits for local slots         pools.go, defer.go
 //	        |
 //	        v   a slot is free
@@ -39,21 +39,28 @@
 //
 // Invariants
 //
-//	A1  After a round no map slot is free, or no job is in the line of maps. A job
-//	    that waits beside free slots is deferred or shut out, has maps set aside, or may take no
-//	    more.
+//	A1  After a round no map slot is free, or no job is in the line of maps, except jobs of groups
+//	    that are full or have no room. A job that waits beside free slots is deferred or shut out, has maps set aside, or
+//	    may take no more.
 //	A2  A free map slot is either in unchecked, or no job in line and no deferred job has
 //	    a local map for it. It is in unclaimed if it is local to no pending map.
-//	    It becomes unchecked when a tracker gets its first free slot, a map local to it
-//	    becomes pending, or jobs with local maps may take slots again (uncheck).
+//	    It becomes unchecked when a tracker gets its first free slot or has room for another
+//	    class of requests, a map local to it becomes pending, or jobs with local maps may take slots again (uncheck). Jobs of full groups do
+//	    not count: when a group is no longer full, all free slots are unchecked for it (group.recheck).
 //	A3  A job's positions in the lines depend only on its tasks to launch, its slots, its
 //	    pool and the plan (see positionOf). Code that changes these calls MarkChanged.
 //	A4  A deferred job has pending maps, none of them relaxed, and an alarm no later than
 //	    the end of its wait.
 //	A5  No launch takes a capped pool above its limit of slots or of running jobs.
 //	A6  Of equally near maps that may run, a round launches the one with the lowest number.
+//	A7  No launch takes more memory or cores of a tracker than it offers, or begins on a tracker
+//	    that is saved for other tasks (saved.go).
+//	A8  A job that is first in line gets a slot at last, however much its tasks request, if one
+//	    tracker offers that.
 //
-// A Step costs O(changed jobs · log jobs + slots assigned), however many tasks wait. Finding a
+// A Step costs O(changed jobs · log jobs + slots assigned · groups), however many tasks wait: a pool
+// that becomes full, or no longer is, costs no look at its jobs, nor does a slot that has no room for
+// them. Occupying or freeing a slot costs O(different requests). Finding a
 // map that is local to a slot takes amortized O(1): each job has one list of maps per node, with
 // a mark below which no map is pending (see places).
 //
@@ -70,7 +77,9 @@
 // end. These are the ways to wait:
 //
 //	              begins in                     ends in
-//	not mayTake   updateLines                   updateLines, after MarkChanged
+//	not mayRun    updateLines                   updateLines, after MarkChanged
+//	group full    updateFull                    updateFull
+//	no room       refreshClass                  refreshClass: a free slot has the room
 //	deferred      mayReserve: deferUntil        recall: a local slot, a relaxed map, an alarm
 //	shut out      mayReserve: shutOut           letIn
 //	aside         mayReserve: setAside, a map   bringBack, bringAllBack, BringBack, SetBanned
@@ -180,10 +189,13 @@ type Assigner struct {
 
 	classes []*class   // of requests, by index; nil if unused. The first one requests nothing
 	saved   []*Tracker // trackers that are saved for a class
-	skip    skips      // reused memory
 
-	pools      map[string]*CappedPool // by name
-	stalePools []*CappedPool          // pools that barExcess must check
+	pools        map[string]*CappedPool // by name
+	stalePools   []*CappedPool          // pools that updatePools must check
+	pooled       int                    // jobs in capped pools
+	groups       map[groupKey]int32     // indexes of groups, see line
+	unusedGroups []int32
+	placed       int // see Placed
 }
 
 // phase has the line of jobs for the slots of a phase, and the phase's plan.
@@ -203,11 +215,12 @@ type phase struct {
 // New makes an Assigner without jobs and trackers. Without another plan, it drops queues after
 // queueLifetime.
 func New(c Cluster, queueLifetime time.Duration) *Assigner {
-	a := &Assigner{cluster: c, queueLifetime: queueLifetime, nodes: make(map[string]*node), racks: make(map[string]int32), classes: []*class{new(class)}}
+	a := &Assigner{cluster: c, queueLifetime: queueLifetime, nodes: make(map[string]*node), racks: make(map[string]int32)}
+	a.classes, a.groups = []*class{new(class)}, make(map[groupKey]int32)
 	for i := range a.phases {
 		a.phases[i].queuedUntil = Never
-		a.phases[i].line.byKey = make(map[groupKey]int32)
 	}
+	a.groupOf(groupKey{classes: [2]*class{a.classes[0], a.classes[0]}})
 	return a
 }
 
@@ -233,10 +246,12 @@ type Job struct {
 	usedSlots   [2]int
 	planShare   [2]PlanShare // in the last plan with this job
 	queued      [2]int       // tasks in trackers' queues
-	mayTake     [2]bool      // as updateLines last computed it
+	mayRun      bool         // as updateLines last computed it
+	group       int32        // see group; as updatePools last computed it
 	usesAnySlot bool         // it may take map slots without a queue, as updateLines last computed it
 	pool        *CappedPool
 	barred      bool // its pool has its maximum of running jobs
+	candidate   candidacy
 
 	class      [2]*class
 	waits      [2]bool          // it was first of its class in line, and has got no slot since waitsSince

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/locality"
+	"github.com/quernmr/quern/scheduler/pool"
 )
 
 // TestRandomWorlds makes random changes to jobs, trackers, plans and pools. After each round it
@@ -71,7 +72,7 @@ func (w *world) checkSlots() {
 			for m := range j.pending.All() {
 				demanded = demanded || j.Indexed() && slices.Contains(j.splits[m].Hosts, t.host)
 			}
-			if j.FreeFor(Map).Has(i) && w.a.positionOf(Map, &j.Job).inLine && w.a.pickLocal(&j.Job, &t.Tracker, false) >= 0 {
+			if j.FreeFor(Map).Has(i) && w.a.positionOf(Map, &j.Job).inLine && j.MayTake(Map) && w.a.pickLocal(&j.Job, &t.Tracker, false) >= 0 {
 				w.t.Errorf("tracker %d has a free map slot that is local to job %d", i, j.number)
 			}
 			if j.FreeFor(Reduce).Has(i) && j.MayTake(Reduce) && (j.ready[t] > 0 || j.toGather > 0) {
@@ -94,13 +95,15 @@ func (w *world) checkLines() {
 		var order, deferred []*Job
 		for _, j := range w.jobs {
 			s := w.a.positionOf(phase, &j.Job)
-			if j.mayTake[phase] != w.a.mayTake(&j.Job, phase) {
-				w.t.Errorf("job %d may have slots of phase %d: %v", j.number, phase, j.mayTake[phase])
+			full := w.poolFull(j, phase)
+			if may := !full && !w.barred(j) && w.Runnable(&j.Job); j.MayTake(phase) != may || w.a.mayTake(&j.Job, phase) != may {
+				w.t.Errorf("job %d may have slots of phase %d: %v, want %v", j.number, phase, j.MayTake(phase), may)
 			}
 			switch {
 			case !s.inLine:
 			case line.of(&j.Job) != s:
 				w.t.Errorf("job %d is at %+v in the line of phase %d, not at %+v", j.number, line.of(&j.Job), phase, s)
+			case full:
 			case s.deferred:
 				deferred = append(deferred, &j.Job)
 			default:
@@ -113,11 +116,44 @@ func (w *world) checkLines() {
 		}
 		slices.SortFunc(order, byPosition)
 		slices.SortFunc(deferred, byPosition)
-		if !slices.Equal(w.a.InLine(phase), order) || !slices.Equal(w.a.jobsOf(line.deferred), deferred) {
+		var inLine []*Job
+		for index := range line.deferredInOrder(false) {
+			inLine = append(inLine, w.a.jobs[index])
+		}
+		if !slices.Equal(w.a.InLine(phase), order) || line.open != len(order) || !slices.Equal(inLine, deferred) {
 			w.t.Errorf("the line of phase %d has %d jobs and %d deferred ones, not %d and %d, or in another order",
-				phase, line.Len(), len(line.deferred), len(order), len(deferred))
+				phase, line.open, len(inLine), len(order), len(deferred))
 		}
 	}
+}
+
+// poolFull reports whether the jobs of a job's pool have all slots that it may have.
+func (w *world) poolFull(j *simJob, phase int) bool {
+	limit, used := w.limits[j.pool].Max[phase], 0
+	for _, other := range w.jobs {
+		if other.pool == j.pool {
+			used += other.UsedSlots(phase)
+		}
+	}
+	return w.limits[j.pool].Name != "" && limit != pool.Unlimited && used >= limit
+}
+
+// barred reports whether a job gets no slots since enough others of its pool have some, or come first.
+func (w *world) barred(j *simJob) bool {
+	limit := w.limits[j.pool].MaxRunning
+	if w.limits[j.pool].Name == "" || limit == pool.Unlimited || j.usedSlots != [2]int{} || !w.Runnable(&j.Job) {
+		return false
+	}
+	for _, other := range w.jobs {
+		if other == j || other.pool != j.pool {
+			continue
+		}
+		earlier := other.priority > j.priority || other.priority == j.priority && other.number < j.number
+		if other.usedSlots != [2]int{} || w.Runnable(&other.Job) && earlier {
+			limit--
+		}
+	}
+	return limit <= 0
 }
 
 // checkPools checks the counts of capped pools. Launch checks A5.
@@ -133,7 +169,7 @@ func (w *world) checkPools() {
 				used[phase] += j.UsedSlots(phase)
 			}
 		}
-		if p.usedSlots != used || len(p.jobs) != jobs {
+		if p.usedSlots != used || p.reserved != 0 || len(p.jobs) != jobs {
 			w.t.Errorf("pool %s: %d jobs with %v slots, not %d with %v", name, jobs, used, len(p.jobs), p.usedSlots)
 		}
 	}
@@ -166,7 +202,7 @@ func (w *world) checkJob(j *simJob) {
 			w.t.Errorf("job %d map %d waits since %v, after the total wait %v", j.number, m, j.waitingSince[int32(m)], j.wait.Total(w.now))
 		}
 		for i := range j.FreeFor(Map).All() {
-			if j.aside.Has(m) && j.mayTake[Map] && j.mayRun(m, simTrackerOf(w.a.trackers[i]), false) {
+			if j.aside.Has(m) && j.MayTake(Map) && j.mayRun(m, simTrackerOf(w.a.trackers[i]), false) {
 				w.t.Errorf("job %d map %d is set aside, and may run on tracker %d, which has a free slot", j.number, m, i)
 			}
 		}

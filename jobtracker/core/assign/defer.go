@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/locality"
 )
 
@@ -97,12 +98,22 @@ func (a *Assigner) recallLocal(strict bool) {
 	}
 	a.updateLines()
 	p := &a.phases[Map]
-	for i := range a.unchecked.All() {
+	a.recallLocalTo(&a.unchecked, false, strict)
+	if p.line.recheck() {
+		a.recallLocalTo(&p.free, true, strict)
+	}
+}
+
+// recallLocalTo recalls the first deferred job with a local map for each free tracker in a set; with
+// recheck, only of the groups that are to be looked at again.
+func (a *Assigner) recallLocalTo(trackers *taskset.Set, recheck, strict bool) {
+	p := &a.phases[Map]
+	for i := range trackers.All() {
 		t := a.trackers[i]
 		if !p.free.Has(i) || a.demand[t.nodeIndex] == 0 {
 			continue
 		}
-		for _, index := range p.line.deferred {
+		for index := range p.line.deferredInOrder(recheck) {
 			if j := a.jobs[index]; j.deferred && j.FreeFor(Map).Has(i) && a.pickLocal(j, t, strict) >= 0 {
 				a.recall(j)
 				break

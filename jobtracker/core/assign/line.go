@@ -8,12 +8,12 @@ import (
 // position is a job's sort key in the line of a phase. The zero position means that the job is not
 // in line.
 type position struct {
-	inLine    bool    // it waits for slots, in line.order or line.deferred
+	inLine    bool    // it waits for slots, in group.order or group.deferred
 	deferred  bool    // it waits for local slots
+	group     int32   // see group
 	shortfall float64 // missing fraction of its planned slots
 	rank      int32   // in the plan
 	number    int32   // of the job
-	group     int32   // index of its group, which compare ignores
 }
 
 // compare puts the job with the largest missing fraction of its target first (FLEX, section 1). By
@@ -31,56 +31,13 @@ func (s *position) compare(other *position) int {
 	return int(s.number - other.number)
 }
 
-// line holds jobs in the order of their positions. It has indexes and not pointers: moving those
-// would need write barriers. The jobs in line are in groups, so that a search skips all jobs of a
-// group that can use no free slot.
+// line has the jobs that wait, by group. It has indexes and not pointers: moving those would need
+// write barriers.
 type line struct {
 	positions []position // by job index
-	groups    []*group   // by index; nil if unused
-	byKey     map[groupKey]int32
-	deferred  []int32 // indexes of the deferred jobs, sorted by position
-}
-
-// groupKey has what the jobs of a group have in common. They can use the same free slots.
-type groupKey struct {
-	class *class
-}
-
-// group has the jobs in line with the same key.
-type group struct {
-	groupKey
-	order []int32 // their indexes, sorted by position
-}
-
-// groupOf returns the index of the group with a key.
-func (s *line) groupOf(key groupKey) int32 {
-	i, ok := s.byKey[key]
-	if !ok {
-		i = int32(insert(&s.groups, &group{groupKey: key}))
-		s.byKey[key] = i
-	}
-	return i
-}
-
-// Len counts the jobs in line.
-func (s *line) Len() (n int) {
-	for _, g := range s.groups {
-		if g != nil {
-			n += len(g.order)
-		}
-	}
-	return n
-}
-
-// dropGroups forgets the groups of a class without jobs.
-func (a *Assigner) dropGroups(phase int, c *class) {
-	s := &a.phases[phase].line
-	for i, g := range s.groups {
-		if g != nil && g.class == c {
-			delete(s.byKey, g.groupKey)
-			s.groups[i] = nil
-		}
-	}
+	groups    []*group   // by position.group
+	open      int        // jobs in line in the groups that are not full
+	turns     []int      // by group, for first: how many jobs it has left out
 }
 
 // of returns a job's position.
@@ -103,9 +60,11 @@ func (s *line) place(j *Job, to position) bool {
 		if old != nil {
 			i := s.find(*old, &at)
 			*old = slices.Delete(*old, i, i+1)
+			s.count(at, -1)
 		}
 		if list != nil {
 			*list = slices.Insert(*list, s.find(*list, &to), j.index)
+			s.count(to, 1)
 		}
 	case list != nil:
 		shift(*list, s.find(*list, &at), s.find(*list, &to))
@@ -114,7 +73,14 @@ func (s *line) place(j *Job, to position) bool {
 		s.positions = append(s.positions, make([]position, more)...)
 	}
 	s.positions[j.index] = to
-	return list != nil && list != &s.deferred
+	return list != nil && !to.deferred
+}
+
+// count counts a job that joins or leaves a group.
+func (s *line) count(at position, n int) {
+	if !at.deferred && !s.groups[at.group].full {
+		s.open += n
+	}
 }
 
 // shift moves the element at i to before the element at k.
@@ -135,7 +101,7 @@ func (s *line) list(x position) *[]int32 {
 	case !x.inLine:
 		return nil
 	case x.deferred:
-		return &s.deferred
+		return &s.groups[x.group].deferred
 	}
 	return &s.groups[x.group].order
 }
@@ -147,86 +113,15 @@ func (s *line) find(list []int32, x *position) int {
 
 // sort gives all jobs new shortfalls and ranks. Each job stays in its list, until place moves it.
 func (s *line) sort(where func(index int32) position) {
-	s.sortList(s.deferred, where)
 	for _, g := range s.groups {
-		if g != nil {
-			s.sortList(g.order, where)
+		for _, list := range [][]int32{g.order, g.deferred} {
+			for _, index := range list {
+				at, to := &s.positions[index], where(index)
+				at.shortfall, at.rank = to.shortfall, to.rank
+			}
+			slices.SortFunc(list, func(a, b int32) int { return s.positions[a].compare(&s.positions[b]) })
 		}
 	}
-}
-
-func (s *line) sortList(list []int32, where func(index int32) position) {
-	for _, index := range list {
-		at, to := &s.positions[index], where(index)
-		at.shortfall, at.rank = to.shortfall, to.rank
-	}
-	s.sortByPosition(list)
-}
-
-func (s *line) sortByPosition(list []int32) {
-	slices.SortFunc(list, func(a, b int32) int { return s.positions[a].compare(&s.positions[b]) })
-}
-
-// skips counts the jobs that a search passes over at the beginning of each group, by its index.
-type skips []int32
-
-// add passes over one more job of a group.
-func (s *skips) add(group int32) {
-	for len(*s) <= int(group) {
-		*s = append(*s, 0)
-	}
-	(*s)[group]++
-}
-
-// next returns the first job in line that is not skipped, of the groups that can use a free slot: any
-// one, or one of tracker t if t is not nil. It looks at one job of each group.
-func (a *Assigner) next(phase int, skip skips, t *Tracker) *Job {
-	s := &a.phases[phase].line
-	var first *position
-	var job int32
-	for i, g := range s.groups {
-		k := 0
-		if i < len(skip) {
-			k = int(skip[i])
-		}
-		if g == nil || k >= len(g.order) || !g.canUse(phase, t) {
-			continue
-		}
-		if x := &s.positions[g.order[k]]; first == nil || x.compare(first) < 0 {
-			first, job = x, g.order[k]
-		}
-	}
-	if first == nil {
-		return nil
-	}
-	return a.jobs[job]
-}
-
-// canUse reports whether jobs of a group can use a free slot: any one, or one of tracker t.
-func (g *group) canUse(phase int, t *Tracker) bool {
-	if t == nil {
-		return g.class.free[phase].Len() > 0
-	}
-	return g.class.free[phase].Has(int(t.index))
-}
-
-// firstOf returns the first job of a class in line, or nil.
-func (a *Assigner) firstOf(c *class, phase int) *Job {
-	s := &a.phases[phase].line
-	var first *position
-	var job int32
-	for _, g := range s.groups {
-		if g == nil || g.class != c || len(g.order) == 0 {
-			continue
-		}
-		if x := &s.positions[g.order[0]]; first == nil || x.compare(first) < 0 {
-			first, job = x, g.order[0]
-		}
-	}
-	if first == nil {
-		return nil
-	}
-	return a.jobs[job]
 }
 
 // Spare reports whether a phase has a free slot that a job may take although none of its tasks
@@ -234,26 +129,24 @@ func (a *Assigner) firstOf(c *class, phase int) *Job {
 func (a *Assigner) Spare(j *Job, phase int, urgent bool) bool {
 	a.updateLines()
 	p := &a.phases[phase]
-	waits := p.line.Len()+len(p.line.deferred) > 0 || a.queuesWait(phase)
-	return j.FreeFor(phase).Len() > 0 && a.mayTake(j, phase) && (urgent || !waits)
+	if j.FreeFor(phase).Len() == 0 || !a.mayTake(j, phase) {
+		return false
+	}
+	return urgent || p.line.open == 0 && !p.line.someDeferred() && !a.queuesWait(phase)
 }
 
-// InLine lists the jobs in line for slots of a phase.
+// InLine lists the jobs in line for slots of a phase, in order.
 func (a *Assigner) InLine(phase int) []*Job {
 	s := &a.phases[phase].line
 	var order []int32
 	for _, g := range s.groups {
-		if g != nil {
+		if !g.full {
 			order = append(order, g.order...)
 		}
 	}
-	s.sortByPosition(order)
-	return a.jobsOf(order)
-}
-
-func (a *Assigner) jobsOf(list []int32) []*Job {
-	all := make([]*Job, len(list))
-	for i, index := range list {
+	slices.SortFunc(order, func(x, y int32) int { return s.positions[x].compare(&s.positions[y]) })
+	all := make([]*Job, len(order))
+	for i, index := range order {
 		all[i] = a.jobs[index]
 	}
 	return all
@@ -266,15 +159,14 @@ func (a *Assigner) positionOf(phase int, j *Job) position {
 	if phase == Map {
 		reserved, queued = j.reserved, j.queued[Map]
 	}
-	if !j.mayTake[phase] || phase == Map && j.shutOut || a.ToLaunch(phase, j) <= reserved+queued {
+	if !j.mayRun || phase == Map && j.shutOut || a.ToLaunch(phase, j) <= reserved+queued {
 		return position{}
 	}
 	x, _ := a.PlanShare(phase, j)
 	missing := max(x.Slots-j.usedSlots[phase]-reserved, 0)
 	return position{
-		inLine: true, deferred: phase == Map && j.deferred,
+		inLine: true, deferred: phase == Map && j.deferred, group: j.group,
 		shortfall: float64(missing) / float64(max(x.Slots, 1)), rank: int32(x.Rank), number: j.number,
-		group: a.phases[phase].line.groupOf(groupKey{j.class[phase]}),
 	}
 }
 
@@ -299,6 +191,9 @@ func (a *Assigner) MarkChanged(j *Job) {
 // Changed counts the marked jobs: the cost of the events so far.
 func (a *Assigner) Changed() int { return len(a.changed) }
 
+// Placed counts how often a job was placed so far: most of the cost of rounds.
+func (a *Assigner) Placed() int { return a.placed }
+
 // updateLines updates the positions of the marked jobs.
 func (a *Assigner) updateLines() {
 	for i := range a.phases {
@@ -307,30 +202,22 @@ func (a *Assigner) updateLines() {
 			a.requeue(i)
 		}
 	}
-	joined := 0
+	a.updatePools()
 	for k := 0; k < len(a.changed); k++ {
-		if k == joined && len(a.pools) > 0 {
-			for ; joined < len(a.changed); joined++ {
-				a.joinPool(a.changed[joined])
-			}
-			a.barExcess() // may mark other jobs
-		}
 		j := a.changed[k]
 		j.changed = false
-		may := a.mayRun(j)
-		for i := range j.mayTake {
-			j.mayTake[i] = may && !j.pool.Full(i)
-		}
-		if !j.mayTake[Map] {
+		a.placed++
+		j.mayRun = a.mayRun(j)
+		if !j.mayRun {
 			a.recall(j) // else it would still get local slots
 		}
-		takesAny := j.mayTake[Map] && j.queued[Map] < max(1, j.pending.Len())
+		takesAny := j.mayRun && j.queued[Map] < max(1, j.pending.Len())
 		if takesAny && !j.usesAnySlot {
 			a.uncheckLocal(j)
 		}
 		j.usesAnySlot = takesAny
 		for i := range a.phases {
-			if !j.mayTake[i] || a.ToLaunch(i, j) == 0 {
+			if !j.mayRun || a.ToLaunch(i, j) == 0 {
 				j.waits[i] = false
 			}
 			if a.phases[i].line.place(j, a.positionOf(i, j)) {

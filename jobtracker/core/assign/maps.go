@@ -9,7 +9,7 @@ func (a *Assigner) AssignMaps() {
 	a.updateLines()
 	a.save(Map)
 	p := &a.phases[Map]
-	if p.free.Len() == 0 || p.line.Len()+len(a.deferred)+len(a.jobsWithAside) == 0 && !p.hasQueues {
+	if p.free.Len() == 0 || p.line.open+len(a.deferred)+len(a.jobsWithAside) == 0 && !p.hasQueues {
 		return
 	}
 	a.round++
@@ -31,12 +31,20 @@ func (a *Assigner) AssignMaps() {
 	for i := range a.unchecked.All() {
 		a.unchecked.Remove(i)
 	}
+	for _, g := range p.line.groups {
+		g.recheck = false
+	}
 }
 
 // MapsWait updates the lines, and reports whether map slots are free that jobs in line can use.
 func (a *Assigner) MapsWait() bool {
 	a.updateLines()
-	return a.phases[Map].free.Len() > 0 && a.next(Map, nil, nil) != nil
+	p := &a.phases[Map]
+	if p.free.Len() == 0 {
+		return false
+	}
+	clear(p.line.turns)
+	return p.line.first(-1) >= 0
 }
 
 // reserved is a free slot that is reserved for map m of a job; -1: for any relaxed map.
@@ -56,19 +64,18 @@ func (a *Assigner) matchMaps(strict bool) (changed bool) {
 	a.recallLocal(strict)
 	a.updateLines()
 	a.reserved = a.reserved[:0]
-	a.skip = a.skip[:0]
+	s := &a.phases[Map].line
+	clear(s.turns)
 	for free.Len() > len(a.reserved) {
-		j := a.next(Map, a.skip, nil)
-		if j == nil {
+		index := s.first(-1)
+		if index < 0 {
 			break
 		}
-		switch a.takeTurn(j, strict) {
+		switch a.takeTurn(a.jobs[index], strict) {
 		case tookLocal:
 			changed = true
 		case tookNothing:
-			if a.next(Map, a.skip, nil) == j { // else it was deferred
-				a.skip.add(a.phases[Map].line.of(j).group)
-			}
+			s.leaveOut(index) // unless it was deferred
 		}
 	}
 	return a.fillReserved(strict) || changed
@@ -94,16 +101,14 @@ func (a *Assigner) takeTurn(j *Job, strict bool) outcome {
 		return tookNothing
 	}
 	a.reserved = append(a.reserved, reserved{j, m})
-	j.reserved++
-	a.MarkChanged(j)
+	a.reserve(j, 1)
 	return tookReserve
 }
 
 // fillReserved launches maps in the reserved slots. It returns whether there were any.
 func (a *Assigner) fillReserved(strict bool) bool {
 	for _, r := range a.reserved {
-		r.job.reserved--
-		a.MarkChanged(r.job)
+		a.reserve(r.job, -1)
 	}
 	for _, r := range a.reserved {
 		switch t, m := a.findSlot(r, strict); {
@@ -115,6 +120,18 @@ func (a *Assigner) fillReserved(strict bool) bool {
 	}
 	a.updateLines()
 	return len(a.reserved) > 0
+}
+
+// reserve counts a reserved slot of a job, which counts as a slot of its pool too.
+func (a *Assigner) reserve(j *Job, slots int) {
+	j.reserved += slots
+	if p := j.pool; p != nil {
+		before := p.Full(Map)
+		if p.reserved += slots; p.Full(Map) != before {
+			a.updateFull(p.Name)
+		}
+	}
+	a.MarkChanged(j)
 }
 
 // findings holds the last pass in which each finding was true. It then stays true for the rest of
@@ -130,7 +147,11 @@ func (a *Assigner) launchLocal(j *Job, strict bool) bool {
 	if j.findings.noLocalIn == a.pass || len(j.in.onNodes.all) == 0 {
 		return false
 	}
-	t, m := a.find(j, &a.unchecked, func(t *Tracker) int { return a.pickLocal(j, t, strict) })
+	among := &a.unchecked
+	if p := &a.phases[Map]; p.line.groups[j.group].recheck {
+		among = &p.free
+	}
+	t, m := a.find(j, among, func(t *Tracker) int { return a.pickLocal(j, t, strict) })
 	if t == nil {
 		j.findings.noLocalIn = a.pass
 		return false

@@ -12,27 +12,65 @@ import (
 type CappedPool struct {
 	pool.Pool
 	usedSlots [2]int // slots that its jobs have
+	reserved  int    // map slots that are reserved for its jobs in this pass
 	jobs      []*Job // jobs that have not ended, by number
-	stale     bool   // in Assigner.stalePools
+
+	// A pool with a maximum of running jobs bars others from slots. Jobs with slots are never
+	// barred.
+	running    int    // jobs with slots
+	candidates []*Job // runnable jobs without slots, by priority and number
+	admitted   int    // the first candidates, which are not barred
+	stale      bool   // in Assigner.stalePools
 }
 
 // Full reports whether the pool has all slots of a phase that its limit allows.
 func (p *CappedPool) Full(phase int) bool {
-	return p != nil && p.Max[phase] != pool.Unlimited && p.usedSlots[phase] >= p.Max[phase]
+	if p == nil || p.Max[phase] == pool.Unlimited {
+		return false
+	}
+	used := p.usedSlots[phase]
+	if phase == Map {
+		used += p.reserved
+	}
+	return used >= p.Max[phase]
 }
 
-// SetPools puts the limits of a pool table into force.
+// SetPools puts the limits of a pool table into force. It costs O(jobs) if pools get their first
+// limit or lose the last one; the jobs of other pools are not looked at.
 func (a *Assigner) SetPools(table []pool.Pool) {
-	a.pools, a.stalePools = make(map[string]*CappedPool), nil
+	before := a.pools
+	a.pools = make(map[string]*CappedPool)
+	added := false
 	for _, p := range table {
-		if p.Max != [2]int{pool.Unlimited, pool.Unlimited} || p.MaxRunning != pool.Unlimited {
-			a.pools[p.Name] = &CappedPool{Pool: p}
+		if p.Max == [2]int{pool.Unlimited, pool.Unlimited} && p.MaxRunning == pool.Unlimited {
+			continue
+		}
+		c := before[p.Name]
+		if c == nil {
+			c, added = new(CappedPool), true
+		}
+		c.Pool, a.pools[p.Name] = p, c
+		a.updateFull(c.Name)
+		a.markStale(c)
+	}
+	for name, c := range before { // the order does not matter: MarkChanged only collects jobs
+		if a.pools[name] == nil {
+			a.markJobs(c.jobs)
+			a.updateFull(c.Name)
 		}
 	}
-	for _, j := range a.jobs {
+	if added {
+		a.markJobs(a.jobs)
+	}
+}
+
+// markJobs calls MarkChanged for jobs whose capped pool is another one now.
+func (a *Assigner) markJobs(jobs []*Job) {
+	for _, j := range jobs {
 		if j != nil {
-			j.pool, j.barred = nil, false
-			a.MarkChanged(j)
+			if name, _ := a.cluster.Pool(j); a.pools[name] != j.pool {
+				a.MarkChanged(j)
+			}
 		}
 	}
 }
@@ -43,6 +81,22 @@ func (j *Job) Pool() *CappedPool { return j.pool }
 // Barred reports whether a job gets no slots since its pool has its maximum of running jobs.
 func (j *Job) Barred() bool { return j.barred }
 
+// updatePools updates the pools of the marked jobs, and marks those that are barred now, or are no
+// longer.
+func (a *Assigner) updatePools() {
+	if len(a.pools) == 0 && a.pooled == 0 {
+		return
+	}
+	for _, j := range a.changed {
+		a.joinPool(j)
+	}
+	for _, p := range a.stalePools {
+		p.stale = false
+		a.barExcess(p)
+	}
+	a.stalePools = a.stalePools[:0]
+}
+
 // joinPool adds a job to its pool, if the pool is capped.
 func (a *Assigner) joinPool(j *Job) {
 	if j.dropped {
@@ -51,35 +105,16 @@ func (a *Assigner) joinPool(j *Job) {
 	name, _ := a.cluster.Pool(j)
 	if p := a.pools[name]; p != j.pool {
 		a.leavePool(j)
-		if j.pool = p; p == nil {
-			return
+		j.pool, j.usesAnySlot = p, false // free slots may be local to it, see updateLines
+		j.group = a.groupOf(keyOf(j))
+		if p != nil {
+			a.pooled++
+			a.countPoolSlots(p, j.usedSlots, 1)
+			i, _ := slices.BinarySearchFunc(p.jobs, j.number, func(x *Job, n int32) int { return cmp.Compare(x.number, n) })
+			p.jobs = slices.Insert(p.jobs, i, j)
 		}
-		for i := range p.usedSlots {
-			p.usedSlots[i] += j.usedSlots[i]
-		}
-		i, _ := slices.BinarySearchFunc(p.jobs, j.number, func(x *Job, n int32) int { return cmp.Compare(x.number, n) })
-		p.jobs = slices.Insert(p.jobs, i, j)
-		a.markJobsOf(p)
 	}
-	if j.pool != nil {
-		a.markStale(j.pool)
-	}
-}
-
-// markStale makes barExcess check the jobs of a pool.
-func (a *Assigner) markStale(p *CappedPool) {
-	if !p.stale {
-		p.stale = true
-		a.stalePools = append(a.stalePools, p)
-	}
-}
-
-func (a *Assigner) barExcess() {
-	for _, p := range a.stalePools {
-		p.stale = false
-		a.barExcessOf(p)
-	}
-	a.stalePools = a.stalePools[:0]
+	a.updateCandidate(j)
 }
 
 // leavePool removes a job from its pool.
@@ -88,63 +123,120 @@ func (a *Assigner) leavePool(j *Job) {
 	if p == nil {
 		return
 	}
+	a.setCandidate(j, candidacy{})
+	a.countPoolSlots(p, j.usedSlots, -1)
+	i, _ := slices.BinarySearchFunc(p.jobs, j.number, func(x *Job, n int32) int { return cmp.Compare(x.number, n) })
+	p.jobs = slices.Delete(p.jobs, i, i+1)
 	j.pool, j.barred = nil, false
-	for i := range p.usedSlots {
-		p.usedSlots[i] -= j.usedSlots[i]
-	}
-	p.jobs = without(p.jobs, j)
-	a.markStale(p)
-	a.markJobsOf(p)
+	a.pooled--
 }
 
 // countSlots adds to the used slots of a job and its pool; slots may be negative.
 func (a *Assigner) countSlots(j *Job, phase, slots int) {
 	j.usedSlots[phase] += slots
-	p := j.pool
-	if p == nil {
-		return
-	}
-	before := p.Full(phase)
-	p.usedSlots[phase] += slots
-	if p.Full(phase) != before {
-		a.markJobsOf(p)
+	if p := j.pool; p != nil {
+		before := p.Full(phase)
+		if p.usedSlots[phase] += slots; p.Full(phase) != before {
+			a.updateFull(p.Name)
+		}
 	}
 }
 
-// markJobsOf calls MarkChanged for all jobs of a pool.
-func (a *Assigner) markJobsOf(p *CappedPool) {
-	for _, j := range p.jobs {
+// countPoolSlots adds slots of a job to its pool, sign times.
+func (a *Assigner) countPoolSlots(p *CappedPool, slots [2]int, sign int) {
+	for i := range slots {
+		p.usedSlots[i] += sign * slots[i]
+	}
+	a.updateFull(p.Name)
+}
+
+// markStale makes updatePools check which jobs of a pool are barred.
+func (a *Assigner) markStale(p *CappedPool) {
+	if !p.stale {
+		p.stale = true
+		a.stalePools = append(a.stalePools, p)
+	}
+}
+
+// candidacy is how a job counts for its pool's maximum of running jobs.
+type candidacy struct {
+	runs     bool // it has slots
+	waits    bool // it has none, and is runnable: it is in CappedPool.candidates
+	priority wire.Priority
+}
+
+// updateCandidate updates how a job counts for its pool.
+func (a *Assigner) updateCandidate(j *Job) {
+	if j.pool == nil {
+		return
+	}
+	c := candidacy{runs: j.usedSlots != [2]int{}}
+	c.waits = !c.runs && a.cluster.Runnable(j)
+	if c.waits {
+		_, c.priority = a.cluster.Pool(j)
+	}
+	a.setCandidate(j, c)
+}
+
+func (a *Assigner) setCandidate(j *Job, to candidacy) {
+	if j.candidate == to {
+		return
+	}
+	p := j.pool
+	if j.candidate.waits {
+		i := p.find(j)
+		p.candidates = slices.Delete(p.candidates, i, i+1)
+		if i < p.admitted {
+			p.admitted--
+		}
+	}
+	if j.candidate.runs {
+		p.running--
+	}
+	j.candidate = to
+	barred := false
+	if to.runs {
+		p.running++
+	}
+	if to.waits {
+		i := p.find(j)
+		p.candidates = slices.Insert(p.candidates, i, j)
+		if barred = i >= p.admitted; !barred {
+			p.admitted++
+		}
+	}
+	if j.barred != barred {
+		j.barred = barred
 		a.MarkChanged(j)
 	}
+	a.markStale(p)
 }
 
-// barExcessOf bars the jobs of a pool that exceed its maximum of running jobs. Jobs with slots
-// are never barred; the others come in the order of priority and number.
-func (a *Assigner) barExcessOf(p *CappedPool) {
-	if p.MaxRunning == pool.Unlimited {
-		return
+// find returns the index of a job in candidates, or where to insert it.
+func (p *CappedPool) find(j *Job) int {
+	i, _ := slices.BinarySearchFunc(p.candidates, j, func(x, y *Job) int {
+		return cmp.Or(cmp.Compare(y.candidate.priority, x.candidate.priority), cmp.Compare(x.number, y.number))
+	})
+	return i
+}
+
+// barExcess bars the candidates of a pool that exceed its maximum of running jobs, and no others.
+func (a *Assigner) barExcess(p *CappedPool) {
+	admitted := len(p.candidates)
+	if p.MaxRunning != pool.Unlimited {
+		admitted = min(max(p.MaxRunning-p.running, 0), admitted)
 	}
-	has := func(j *Job) bool { return j.usedSlots != [2]int{} }
-	left := p.MaxRunning
-	for _, j := range p.jobs {
-		if has(j) {
-			left--
-		}
+	for ; p.admitted > admitted; p.admitted-- {
+		a.setBarred(p.candidates[p.admitted-1], true)
 	}
-	for rank := wire.VeryHigh; rank >= wire.VeryLow; rank-- {
-		for _, j := range p.jobs {
-			if _, priority := a.cluster.Pool(j); priority != rank {
-				continue
-			}
-			barred := false
-			if !has(j) && a.cluster.Runnable(j) {
-				barred = left <= 0
-				left--
-			}
-			if j.barred != barred {
-				j.barred = barred
-				a.MarkChanged(j)
-			}
-		}
+	for ; p.admitted < admitted; p.admitted++ {
+		a.setBarred(p.candidates[p.admitted], false)
+	}
+}
+
+func (a *Assigner) setBarred(j *Job, barred bool) {
+	if j.barred != barred {
+		j.barred = barred
+		a.MarkChanged(j)
 	}
 }

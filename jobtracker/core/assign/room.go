@@ -61,6 +61,7 @@ func (a *Assigner) SetRequests(j *Job, requests [2]Room) {
 		j.class[phase] = a.classOf(request)
 		a.dropClass(old)
 	}
+	j.group = a.groupOf(keyOf(j))
 	a.MarkChanged(j)
 }
 
@@ -93,8 +94,8 @@ func (a *Assigner) dropClass(c *class) {
 	}
 	for phase := range c.saved {
 		a.endSaving(c.saved[phase])
-		a.dropGroups(phase, c)
 	}
+	a.dropGroups(c)
 	a.classes[c.index] = nil
 }
 

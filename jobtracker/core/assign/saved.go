@@ -33,7 +33,11 @@ func (a *Assigner) save(phase int) {
 		if c == nil || c.request == (Room{}) {
 			continue
 		}
-		if j := a.firstOf(c, phase); j != nil && a.longWaiting(j, phase) && len(a.saved) < a.maxSaved() && !a.isBehind(j, phase) {
+		index := a.phases[phase].line.firstOf(c, phase)
+		if index < 0 {
+			continue
+		}
+		if j := a.jobs[index]; a.longWaiting(j, phase) && len(a.saved) < a.maxSaved() && !a.isBehind(j, phase) {
 			a.saveFor(j, phase)
 		}
 	}
@@ -50,13 +54,10 @@ func (a *Assigner) longWaiting(j *Job, phase int) bool {
 
 // isBehind reports whether a job before this one in line may use a free slot.
 func (a *Assigner) isBehind(j *Job, phase int) bool {
-	first := a.next(phase, nil, nil)
-	if first == nil {
-		return false
-	}
-	line := &a.phases[phase].line
-	x, y := line.of(first), line.of(j)
-	return x.compare(&y) < 0
+	s := &a.phases[phase].line
+	clear(s.turns)
+	first := s.first(-1)
+	return first >= 0 && s.positions[first].compare(&s.positions[j.index]) < 0
 }
 
 // saveFor saves the tracker for a job where the smallest part of its request is missing, unless the

@@ -149,7 +149,7 @@ func (j *Job) UsedSlots(phase int) int { return j.usedSlots[phase] }
 func (j *Job) Ready() int { return j.ready }
 
 // MayTake reports whether a job may take another slot, as updateLines last computed.
-func (j *Job) MayTake(phase int) bool { return j.mayTake[phase] }
+func (j *Job) MayTake(phase int) bool { return j.mayRun && !j.pool.Full(phase) }
 
 // Maps yields the pending maps, and then the maps set aside. The loop may remove the yielded map.
 func (j *Job) Maps() iter.Seq[int] {

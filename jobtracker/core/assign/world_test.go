@@ -30,6 +30,7 @@ type world struct {
 	aside    int // maps, summed over rounds
 	queued   int // tasks, summed over rounds
 	saved    int // trackers, summed over rounds
+	limits   map[string]pool.Pool
 }
 
 type simJob struct {
@@ -269,10 +270,15 @@ func sorted(runs map[int]*simTracker) []int {
 
 func (w *world) setPools() {
 	limit := func() int { return []int{pool.Unlimited, 0, 1, 2, 4}[w.rnd.IntN(5)] }
-	w.a.SetPools([]pool.Pool{
+	table := []pool.Pool{
 		{Name: "a", Max: [2]int{limit(), limit()}, MaxRunning: limit()},
 		{Name: "b", Max: [2]int{limit(), pool.Unlimited}, MaxRunning: pool.Unlimited},
-	})
+	}[w.rnd.IntN(2):]
+	w.limits = make(map[string]pool.Pool)
+	for _, p := range table {
+		w.limits[p.Name] = p
+	}
+	w.a.SetPools(table)
 }
 
 func (w *world) setRule() {
@@ -322,8 +328,11 @@ func (w *world) act() {
 		w.addJob()
 	case n < 26:
 		w.dropJob(j)
-	case n < 30:
+	case n < 29:
 		j.suspended = !j.suspended
+		w.a.MarkChanged(&j.Job)
+	case n < 30:
+		j.pool, j.priority = []string{"", "a", "b"}[w.rnd.IntN(3)], wire.Priority(int(wire.VeryLow)+w.rnd.IntN(5))
 		w.a.MarkChanged(&j.Job)
 	case n < 36 && !j.HasSplits():
 		w.locate(j)
