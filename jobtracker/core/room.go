@@ -39,8 +39,8 @@ func (l *leader) limitByRoom(j *job, phase, useful int) (slots, tasks int) {
 	return slots, useful
 }
 
-// weighByRoom divides the shares of jobs by their dominant shares: a slot of a job of which half as many
-// tasks fit as there are slots counts as two.
+// weighByRoom divides the shares of jobs by their dominant shares: if only half of the slots fit a job,
+// each of its slots counts as two.
 func (l *leader) weighByRoom(s scheduler.Snapshot) scheduler.Snapshot {
 	phase := phaseOf(s.Phase)
 	for i := range s.Jobs {

@@ -8,8 +8,8 @@ type Room struct {
 	Cores  int
 }
 
-// holds reports whether an offer, of which some room is used, has a request left. What an offer
-// leaves at 0 is not limited.
+// holds reports whether an offer has a request left beside used room. A resource with offer 0 is not
+// limited.
 func (offer Room) holds(used, request Room) bool {
 	return (offer.Memory == 0 || request.Memory == 0 || request.Memory <= offer.Memory-used.Memory) &&
 		(offer.Cores == 0 || request.Cores == 0 || request.Cores <= offer.Cores-used.Cores)
@@ -48,7 +48,7 @@ func (r *Room) add(x Room, n int) {
 type class struct {
 	request Room
 	index   int
-	jobs    int            // jobs whose maps or reduces request this; a job may count twice
+	jobs    int            // jobs with maps or reduces that request this; a job may count twice
 	free    [2]taskset.Set // by phase: trackers with a free slot, the room, and not saved for others
 	fits    [2]int         // by phase: slots that these tasks could have if no other task ran
 	saved   [2]*Tracker    // by phase: the tracker that is saved for the class

@@ -133,8 +133,9 @@ func TestRoomFits(t *testing.T) {
 
 // TestLargeRequestEnds fills all trackers with small maps without end. A job with a large request must
 // still get a slot, as soon as the running maps of one tracker have ended after saveAfter.
-func TestLargeRequestEnds(outer *testing.T) {
-	rapid.Check(outer, func(t *rapid.T) {
+func TestLargeRequestEnds(t *testing.T) {
+	outer := t
+	rapid.Check(t, func(t *rapid.T) {
 		w := &world{t: outer, now: time.Second}
 		w.a = New(w, time.Minute)
 		for range rapid.IntRange(1, 4).Draw(t, "trackers") {
