@@ -23,6 +23,7 @@ type phase struct {
 	kind         wire.Kind
 	seq          uint64
 	planning     bool          // an Allocate is pending
+	surveying    *survey       // it makes the snapshot for the next Allocate; nil: none
 	nextPlanAt   time.Duration // when to request the next plan
 	requestedAt  time.Duration // when the last plan was requested
 	planTime     time.Duration // how long the last answer took
@@ -41,7 +42,7 @@ func newPhase(k wire.Kind) phase {
 
 // dropPlan drops the plan. The answer to a pending Allocate will be ignored.
 func (l *leader) dropPlan(p *phase) {
-	p.planning = false
+	p.planning, p.surveying = false, nil
 	p.seq++
 	l.assign.DropPlan(p.index)
 	p.plan = scheduler.Plan{}
@@ -56,27 +57,35 @@ func (p *phase) planSoon(now time.Duration) {
 	p.nextPlanAt = min(p.nextPlanAt, max(now, p.requestedAt+max(minPlanGap, planTimeFactor*p.planTime)))
 }
 
-// allocate requests the plans that are due.
+// allocate begins to make the snapshots for the plans that are due.
 func (l *leader) allocate() {
 	for i := range l.phases {
 		p := &l.phases[i]
-		if p.planning || l.now < p.nextPlanAt {
+		if p.planning || p.surveying != nil || l.now < p.nextPlanAt {
 			continue
 		}
-		s := l.snapshot(i)
-		if len(s.Jobs) == 0 && len(s.Transfers) == 0 {
-			p.nextPlanAt, p.noPlanReason = never, ""
-			if l.assign.ForgetPlan(p.index) {
-				p.plan = scheduler.Plan{}
-				l.recordPlan(p)
-			}
-			continue
-		}
-		p.seq++
-		p.snapshotJobs, p.snapshotPools = slices.Clone(s.Jobs), s.Pools // the scheduler keeps s.Jobs
-		p.planning, p.requestedAt, p.nextPlanAt = true, l.now, l.now+l.c.cfg.PlanPeriod
-		l.c.emit(Allocate{Epoch: l.epoch, Seq: p.seq, Phase: p.kind, Policy: l.sharing.Policy, Snapshot: s})
+		p.nextPlanAt = never
+		p.surveying = l.newSurvey(i)
+		p.surveying.round.Request()
+		l.works.Add(p.surveying)
 	}
+}
+
+// requestPlan requests a plan for a snapshot.
+func (l *leader) requestPlan(p *phase, s scheduler.Snapshot) {
+	p.surveying = nil
+	if len(s.Jobs) == 0 && len(s.Transfers) == 0 {
+		p.noPlanReason = ""
+		if l.assign.ForgetPlan(p.index) {
+			p.plan = scheduler.Plan{}
+			l.recordPlan(p)
+		}
+		return
+	}
+	p.seq++
+	p.snapshotJobs, p.snapshotPools = slices.Clone(s.Jobs), s.Pools // the scheduler keeps s.Jobs
+	p.planning, p.requestedAt, p.nextPlanAt = true, l.now, min(p.nextPlanAt, l.now+l.c.cfg.PlanPeriod)
+	l.c.emit(Allocate{Epoch: l.epoch, Seq: p.seq, Phase: p.kind, Policy: l.sharing.Policy, Snapshot: s})
 }
 
 // allocated puts a new plan into force. After an error the old plan stays.

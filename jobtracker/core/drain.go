@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -160,11 +161,12 @@ func (l *leader) recomputeOutputs(t *tracker) {
 	}
 	t.drain.recomputing = true
 	outputs := l.outputsOn(t)
-	for _, j := range l.order {
+	for _, n := range slices.Sorted(maps.Keys(outputs)) {
+		j := l.jobs[n]
 		if !j.needsOutputs() {
 			continue
 		}
-		for _, m := range outputs[j.facts.N()] {
+		for _, m := range outputs[n] {
 			j.maps[m].recompute = true
 			l.updateMap(j, m)
 		}
@@ -175,8 +177,9 @@ func (l *leader) recomputeOutputs(t *tracker) {
 // cancelRecompute undoes recomputeOutputs.
 func (l *leader) cancelRecompute(t *tracker) {
 	outputs := l.outputsOn(t)
-	for _, j := range l.order {
-		for _, m := range outputs[j.facts.N()] {
+	for _, n := range slices.Sorted(maps.Keys(outputs)) {
+		j := l.jobs[n]
+		for _, m := range outputs[n] {
 			if !j.maps[m].recompute {
 				continue
 			}
@@ -191,11 +194,13 @@ func (l *leader) cancelRecompute(t *tracker) {
 
 // reassignRest gives up a tracker's homes and outputs, as if the tracker were lost.
 func (l *leader) reassignRest(t *tracker) {
+	for _, j := range sortedJobs(t.hosting.homes) {
+		l.rehomeAll(j, t)
+	}
 	outputs := l.outputsOn(t)
 	t.outputs = nil
-	for _, j := range l.order {
-		l.rehomeAll(j, t)
-		l.dropOutputs(j, outputs[j.facts.N()])
+	for _, n := range slices.Sorted(maps.Keys(outputs)) {
+		l.dropOutputs(l.jobs[n], outputs[n])
 	}
 }
 

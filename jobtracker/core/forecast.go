@@ -132,10 +132,7 @@ type runningTasks struct {
 }
 
 func (l *leader) newRunningTasks(phase int, now time.Duration) runningTasks {
-	running := 0
-	for _, j := range l.order {
-		running += j.assign.UsedSlots(phase)
-	}
+	running := l.assign.UsedSlots(phase)
 	v := runningTasks{phase: phase, wall: l.c.wallAtZero + now.Milliseconds(), warmUp: l.overheads.WarmUp, oneByOne: running <= maxOneByOne}
 	if v.oneByOne {
 		v.ages = make([]time.Duration, 0, running)

@@ -147,7 +147,7 @@ func (h *holdList) addWaits(l *leader, j *job) {
 	if n := min(j.assign.Queued(mapPhase), j.assign.Pending()); n > 0 {
 		h.add(l.assign.QueuedUntil(mapPhase), "%s in queues of trackers, where the plan expects the earliest end", plural(n, "map"))
 	}
-	if until, deferred := j.assign.Deferred(); deferred && j.assign.MayTake(mapPhase) && j.assign.AwaitLocal() > 0 {
+	if until, deferred := j.assign.Deferred(); deferred && j.assign.AwaitLocal() > 0 && j.assign.MayTake(mapPhase) {
 		h.add(until, "%s waiting for a slot on a node with their input", plural(j.assign.AwaitLocal(), "map"))
 	}
 	n := j.waitingReady()

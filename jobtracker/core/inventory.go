@@ -132,15 +132,14 @@ func (l *leader) endRecoveryIfReady() {
 		return
 	}
 	l.recovery.awaitUntil = never
-	for _, j := range l.order {
-		if j.recovering {
-			l.endRecovery(j)
-		}
-	}
+	l.visitJobs(&l.works.recovering)
 }
 
 // endRecovery lets a job continue after a change of leader.
 func (l *leader) endRecovery(j *job) {
+	if !j.recovering {
+		return
+	}
 	j.recovering = false
 	l.touch(j)
 	if !j.facts.Running() {

@@ -105,8 +105,11 @@ func newLeader(c *Core) *leader {
 			age := time.Duration(l.wall()-f.Submission().At()) * time.Millisecond
 			j := l.addJob(f, l.now-max(age, 0))
 			j.recovering, j.planned.plansSince = true, l.wall()
+			j.touched = false
 		}
 	}
+	l.todo.touched = nil
+	l.touchAll() // in pieces: each running job asks for its splits
 	l.endRecoveryIfReady()
 	l.checkExclusions()
 	for s := range l.facts.Submissions() {
@@ -276,7 +279,8 @@ func (l *leader) finishStep() {
 		}
 		l.timers.alarms = l.timers.alarms[1:]
 	}
-	l.works.visited = l.works.Advance(l.works.budget)
+	spent := l.works.Advance(l.works.budget)
+	l.works.visited = spent
 	l.advanceTouched()
 	l.checkDrains()
 	l.advanceTouched()
@@ -287,6 +291,7 @@ func (l *leader) finishStep() {
 	l.flushOutputs()
 	l.sendShares()
 	l.allocate()
+	l.works.visited += l.works.Advance(l.works.budget - spent)
 	l.todo.reusable, l.todo.justEnded = append(l.todo.reusable, l.todo.justEnded...), l.todo.justEnded[:0]
 }
 
@@ -333,7 +338,7 @@ func (l *leader) wake() (at time.Duration, ok bool) {
 		at = min(at, l.timers.alarms[0].at)
 	}
 	for i := range l.phases {
-		if !l.phases[i].planning {
+		if !l.phases[i].planning && l.phases[i].surveying == nil {
 			at = min(at, l.phases[i].nextPlanAt)
 		}
 	}

@@ -1,9 +1,7 @@
 package core
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/facts"
@@ -50,19 +48,6 @@ func (l *leader) trackerLost(x *facts.TrackerLost) {
 	}
 }
 
-// dropTracker removes a lost or drained tracker: first its attempts and homes, then its map
-// outputs. Their maps rerun if a partition needs them, so the homes must be removed before.
-func (l *leader) dropTracker(t *tracker) {
-	l.detach(t)
-	outputs := l.outputsOn(t)
-	for _, j := range l.order {
-		l.dropOutputs(j, outputs[j.facts.N()])
-	}
-	l.stopExpectingAll(t.Name)
-	l.keepOneTracker()
-	l.touchAll()
-}
-
 // detach closes a tracker's stream, and removes the tracker with its attempts and homes.
 func (l *leader) detach(t *tracker) {
 	if t.contact.stream != 0 {
@@ -82,19 +67,18 @@ func (l *leader) detach(t *tracker) {
 	for _, a := range sortedAttempts(slices.Values(t.attempts)) {
 		l.attemptLost(a)
 	}
-	for _, j := range l.order {
-		j.measures.TrackerLost(t.number)
+	for _, j := range sortedJobs(t.hosting.homes) {
 		l.rehomeAll(j, t)
+	}
+	for _, j := range l.order { // a millisecond for 10,000 jobs; later, the tracker may have new workers
+		j.measures.TrackerLost(t.number)
 	}
 }
 
-// endIncarnation handles a tracker's loss in the log. A drained tracker is not reported as lost.
+// endIncarnation handles a tracker's loss in the log. It removes the tracker: first its attempts and
+// homes, then its map outputs, since their maps rerun if a partition needs them. A drained tracker is
+// not reported as lost.
 func (l *leader) endIncarnation(t *tracker) {
-	if l.drained(t) {
-		l.log("task tracker has left, as it is drained", "tracker", t.Name, "addr", t.Addr)
-		l.dropTracker(t)
-		return
-	}
 	x := wire.LostTracker{Tracker: t.Name, Host: t.Host, Addr: t.Addr, Rack: t.rack, Since: l.wall(), Stopped: t.contact.stops}
 	for _, a := range t.attempts {
 		switch a.id.Task.Kind {
@@ -104,56 +88,33 @@ func (l *leader) endIncarnation(t *tracker) {
 			x.Reduces++
 		}
 	}
-	for n, outputs := range l.outputsOn(t) {
-		if l.jobs[n].facts.Running() {
-			x.Outputs += len(outputs)
-		}
-	}
-	l.fleet.losses.Add(x, l.now)
-	args := []any{"tracker", t.Name, "addr", t.Addr, "silent", (l.now - t.contact.lastHeard).Round(time.Millisecond),
-		"maps", x.Maps, "reduces", x.Reduces, "outputs", x.Outputs}
-	event := "lost"
+	silent, drained, event := (l.now - t.contact.lastHeard).Round(time.Millisecond), l.drained(t), "lost"
 	if x.Stopped {
 		event = "stopped"
-		l.log("task tracker has stopped, and has not returned within a lease", args...)
-	} else {
-		l.warn("task tracker lost: nothing was heard of it for a lease", args...)
 	}
-	l.reportReruns(t, event, func() { l.dropTracker(t) })
+	if drained {
+		l.log("task tracker has left, as it is drained", "tracker", t.Name, "addr", t.Addr)
+	}
+	reruns := l.detachCounting(t)
+	if drained {
+		clear(reruns)
+	}
+	l.beginDrop(t, event, reruns, func(dropped int) {
+		if x.Outputs = dropped; !drained {
+			l.fleet.losses.Add(x, l.now)
+			l.logLoss(x, silent)
+		}
+	})
+	l.stopExpectingAll(t.Name)
+	l.keepOneTracker()
+	l.touchAll()
 }
 
-// reportReruns calls remove, which removes a lost or restarted tracker. It adds the reruns that
-// follow to the troubles of each job.
-func (l *leader) reportReruns(t *tracker, event string, remove func()) {
-	before, reduces, homes := make([]int, len(l.order)), make(map[*job]int), make(map[*job]int)
-	for i, j := range l.order {
-		before[i] = j.assign.Pending()
-		if h := t.hosting.homes[j]; h != nil {
-			homes[j] = h.Len()
-		}
+func (l *leader) logLoss(x wire.LostTracker, silent time.Duration) {
+	args := []any{"tracker", x.Tracker, "addr", x.Addr, "silent", silent, "maps", x.Maps, "reduces", x.Reduces, "outputs", x.Outputs}
+	if x.Stopped {
+		l.log("task tracker has stopped, and has not returned within a lease", args...)
+		return
 	}
-	for _, a := range t.attempts {
-		if a.id.Task.Kind == wire.Reduce {
-			reduces[a.job]++
-		}
-	}
-	remove()
-	for i, j := range l.order {
-		var parts []string
-		for _, p := range []struct {
-			n    int
-			what [2]string
-		}{
-			{j.assign.Pending() - before[i], [2]string{"map reruns", "maps rerun"}},
-			{reduces[j], [2]string{"reduce reruns", "reduces rerun"}},
-			{homes[j], [2]string{"partition is gathered again", "partitions are gathered again"}},
-		} {
-			if p.n > 0 {
-				parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what[min(p.n-1, 1)]))
-			}
-		}
-		if len(parts) > 0 && j.facts.Running() {
-			j.faults.AddLossTrouble(fmt.Sprintf("tracker %s %s: %s", t.Name, event, strings.Join(parts, ", ")))
-		}
-	}
+	l.warn("task tracker lost: nothing was heard of it for a lease", args...)
 }

@@ -26,12 +26,24 @@ func (l *leader) recordPlan(p *phase) {
 	if !l.c.cfg.History {
 		return
 	}
-	queues := queuesOf(p.plan.Queues)
-	for _, j := range l.order {
-		planned := l.plannedFor(j, p)
-		planned.Queues = queues[j.facts.N()]
+	r := &l.works.recording[p.index]
+	r.queues = queuesOf(p.plan.Queues)
+	l.visitJobs(&r.jobRound)
+}
+
+// planRecording is the work of recording a plan.
+type planRecording struct {
+	jobRound
+	queues map[int][]history.Queued // in the plan, by job number
+}
+
+func (l *leader) makePlanRecording(phase int) {
+	r := &l.works.recording[phase]
+	r.jobRound = jobRound{l: l, cost: oneEntry, visit: func(j *job) {
+		planned := l.plannedFor(j, &l.phases[phase])
+		planned.Queues = r.queues[j.facts.N()]
 		l.recordPlanned(j, planned)
-	}
+	}}
 }
 
 // recordShare records the new share of a job's shuffle.

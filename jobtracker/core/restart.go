@@ -28,20 +28,17 @@ type expectation struct {
 	until time.Duration
 }
 
+// trackerRestarted is the event of a tracker that has registered again.
+const trackerRestarted = "restarted"
+
 // restarted removes the earlier incarnation of a tracker that has registered again.
 func (l *leader) restarted(t *tracker) {
-	outputs := l.outputsOn(t)
-	for _, j := range l.order {
-		if maps := outputs[j.facts.N()]; len(maps) > 0 && j.facts.Running() {
-			l.expectOutputs(j, t.Name, maps)
-		}
-	}
-	l.detach(t)
+	l.beginDrop(t, trackerRestarted, l.detachCounting(t), func(int) {})
 	l.touchAll()
 }
 
-// expectOutputs makes a job wait for outputs of maps that a restarted tracker may report.
-func (l *leader) expectOutputs(j *job, name string, outputs []int) {
+// expectOutput makes a job wait for the output of a map that a restarted tracker may report.
+func (l *leader) expectOutput(j *job, name string, m int) {
 	e := j.outputs.expected[name]
 	if e == nil {
 		l.recovery.expecting[name] = append(l.recovery.expecting[name], j)
@@ -51,13 +48,13 @@ func (l *leader) expectOutputs(j *job, name string, outputs []int) {
 		}
 		j.outputs.expected[name] = e
 	}
-	e.until = l.now + l.c.cfg.Lease
-	l.alarm(j, e.until)
-	for _, m := range outputs {
-		e.maps.Add(m)
-		j.maps[m].expected = true
-		l.dropOutput(j, m)
+	if until := l.now + l.c.cfg.Lease; e.until != until {
+		e.until = until
+		l.alarm(j, until)
 	}
+	e.maps.Add(m)
+	j.maps[m].expected = true
+	l.dropOutput(j, m)
 }
 
 // stopExpectingAll ends all expectations of a tracker.

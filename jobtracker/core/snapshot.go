@@ -13,24 +13,86 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// snapshot makes the scheduler's input for a phase. Large fields are filled only for schedulers
-// that read them.
-func (l *leader) snapshot(i int) scheduler.Snapshot {
+// survey is the work of making the scheduler's input for a phase. It describes the tasks of the phase in
+// all jobs. Jobs that change during it are as they were when it came to them.
+type survey struct {
+	jobRound
+	runningTasks
+	began    time.Duration
+	pieces   int
+	complete bool // all jobs are visited
+	early    bool // see menu.Needs
+	list     []scheduler.Job
+	tasks    []surveyedJob // in the order of leader.order; all jobs, since suspended ones may run tasks too
+	usual    forecast.Mean // replaces unknown task times
+}
+
+// surveyedJob has the estimated time of a job's tasks.
+type surveyedJob struct {
+	job  *job
+	task time.Duration
+}
+
+func (l *leader) newSurvey(phase int) *survey {
+	v := &survey{
+		runningTasks: l.newRunningTasks(phase, l.now), began: l.now, early: menu.NeedsOf(l.sharing.Policy).Early,
+		tasks: make([]surveyedJob, 0, len(l.order)), list: make([]scheduler.Job, 0, len(l.order)),
+	}
+	v.jobRound = jobRound{l: l, visit: v.add, cost: oneEntry}
+	return v
+}
+
+// Advance implements pieces.Work. If there are many jobs, the end is a piece of its own.
+func (v *survey) Advance(budget int) (spent int, done bool) {
+	p := &v.l.phases[v.phase]
+	if p.surveying != v {
+		return 0, true // the scheduling has changed
+	}
+	v.pieces++
+	if !v.complete {
+		if spent, v.complete = v.jobRound.Advance(budget); !v.complete || v.pieces > 1 {
+			return max(spent, 1), false
+		}
+	}
+	v.l.requestPlan(p, v.snapshot())
+	return max(spent, 1), true
+}
+
+// add adds a job.
+func (v *survey) add(j *job) {
+	p := v.forecastPhase(j)
+	task := p.Task(v.l.overheads.WarmUp)
+	v.usual.Add(task.Time)
+	task = p.Correct(task)
+	v.tasks = append(v.tasks, surveyedJob{j, task.Time})
+	if x, ok := v.l.jobToPlan(j, &p, task.Time, v.phase, v.early); ok {
+		v.list = append(v.list, x)
+	}
+}
+
+// snapshot makes the snapshot. Large fields are filled only for schedulers that read them.
+func (v *survey) snapshot() scheduler.Snapshot {
+	l := v.l
+	if v.pieces > 1 { // jobs may have ended
+		v.tasks = slices.DeleteFunc(v.tasks, func(x surveyedJob) bool { return l.jobs[x.job.facts.N()] != x.job })
+		v.list = slices.DeleteFunc(v.list, func(x scheduler.Job) bool { return l.jobs[x.ID.N] == nil })
+	}
+	for p := range l.profiles.All() {
+		v.usual.Add(p.Phases[v.phase].Mean())
+	}
 	needs := menu.NeedsOf(l.sharing.Policy)
-	v := l.survey(i)
 	s := scheduler.Snapshot{
-		Phase: l.phases[i].kind, Now: l.now, Metric: l.sharing.Metric, Slots: l.fleet.slots[i],
-		Jobs: l.jobsToPlan(v, needs.Early),
+		Phase: l.phases[v.phase].kind, Now: v.began, Metric: l.sharing.Metric, Slots: l.fleet.slots[v.phase], Jobs: v.list,
 	}
 	if v.usual.HasJobs() {
 		s.TaskSeconds = v.usual.Task().Time.Seconds()
 	}
-	if needs.Transfers && i == mapPhase {
+	if needs.Transfers && v.phase == mapPhase {
 		b := l.bandwidth()
 		s.Transfers, s.Bandwidth = l.transfers(v), b.Rate()
 	}
 	if needs.Trackers {
-		s.Trackers, s.Measured = l.freeTrackers(v), l.measuredTimes(i)
+		s.Trackers, s.Measured = l.freeTrackers(v), l.measuredTimes(v.phase)
 	}
 	if needs.Later {
 		s.Later = l.laterPhases(&s)
@@ -39,53 +101,22 @@ func (l *leader) snapshot(i int) scheduler.Snapshot {
 	return l.weighByRoom(l.applyPools(s))
 }
 
-// phaseSurvey describes the tasks of a phase in all jobs.
-type phaseSurvey struct {
-	runningTasks
-	jobs  []surveyedJob // in the order of leader.order; all jobs, since suspended ones may run tasks too
-	usual forecast.Mean // replaces unknown task times
-}
-
-// surveyedJob describes the tasks of a phase in one job.
-type surveyedJob struct {
-	job   *job
-	phase forecast.Phase
-	task  time.Duration // estimated time of a task
-}
-
-func (l *leader) survey(phase int) *phaseSurvey {
-	v := &phaseSurvey{runningTasks: l.newRunningTasks(phase, l.now), jobs: make([]surveyedJob, len(l.order)), usual: l.meanTask(phase)}
-	for i, j := range l.order {
-		p := v.forecastPhase(j)
-		v.jobs[i] = surveyedJob{j, p, p.Correct(p.Task(l.overheads.WarmUp)).Time}
-	}
-	return v
-}
-
 // plannable reports whether the scheduler plans for a job.
 func (j *job) plannable() bool { return j.runnable() && !j.facts.Submission().Suspended() }
 
-// jobsToPlan lists the jobs with running or runnable tasks of a phase. Unknown work is 0: the
-// scheduler then lets some tasks run to measure it.
-func (l *leader) jobsToPlan(v *phaseSurvey, early bool) (list []scheduler.Job) {
-	for i := range v.jobs {
-		x := &v.jobs[i]
-		j := x.job
-		useful, tasks := l.limitByRoom(j, v.phase, l.usefulSlots(j, v.phase, early))
-		if !j.plannable() || j.assign.Barred() || useful <= 0 {
-			continue
-		}
-		if list == nil {
-			list = make([]scheduler.Job, 0, len(v.jobs)-i)
-		}
-		settings := j.facts.Submission().Settings()
-		list = append(list, scheduler.Job{
-			ID: j.id, Arrived: j.spec.arrived, Running: j.assign.UsedSlots(v.phase), Max: useful, Tasks: tasks,
-			Work: x.phase.Work(x.task), Alone: forecast.TotalSeconds(j.totalTasks(v.phase), x.task),
-			Goal: admission.Goal(settings, j.spec.arrived), Priority: int(settings.Priority), Batch: settings.Batch, Flow: j.flowOf(),
-		})
+// jobToPlan describes a job with running or runnable tasks of a phase; ok is false for others. Unknown
+// work is 0: the scheduler then lets some tasks run to measure it.
+func (l *leader) jobToPlan(j *job, p *forecast.Phase, task time.Duration, phase int, early bool) (x scheduler.Job, ok bool) {
+	useful, tasks := l.limitByRoom(j, phase, l.usefulSlots(j, phase, early))
+	if !j.plannable() || j.assign.Barred() || useful <= 0 {
+		return x, false
 	}
-	return list
+	settings := j.facts.Submission().Settings()
+	return scheduler.Job{
+		ID: j.id, Arrived: j.spec.arrived, Running: j.assign.UsedSlots(phase), Max: useful, Tasks: tasks,
+		Work: p.Work(task), Alone: forecast.TotalSeconds(j.totalTasks(phase), task),
+		Goal: admission.Goal(settings, j.spec.arrived), Priority: int(settings.Priority), Batch: settings.Batch, Flow: j.flowOf(),
+	}, true
 }
 
 // usefulSlots is the number of slots of a phase that a job could use now. With early it includes
@@ -99,26 +130,26 @@ func (l *leader) usefulSlots(j *job, phase int, early bool) int {
 }
 
 // transfers lists the unfinished shuffles.
-func (l *leader) transfers(v *phaseSurvey) (list []scheduler.Transfer) {
-	for i := range v.jobs {
-		j := v.jobs[i].job
+func (l *leader) transfers(v *survey) (list []scheduler.Transfer) {
+	for i := range v.tasks {
+		j := v.tasks[i].job
 		s := j.shuffle()
 		if !j.plannable() || s.BytesLeft() <= 0 || j.partitions.ungathered == 0 {
 			continue
 		}
 		list = append(list, scheduler.Transfer{
 			ID: j.id, Ready: float64(s.Produced - s.Gathered), Left: float64(s.BytesLeft()), Whole: float64(s.Total),
-			Maps: forecast.TotalSeconds(j.totalTasks(mapPhase), v.jobs[i].task),
+			Maps: forecast.TotalSeconds(j.totalTasks(mapPhase), v.tasks[i].task),
 		})
 	}
 	return list
 }
 
 // freeTrackers estimates when each slot of each tracker becomes free.
-func (l *leader) freeTrackers(v *phaseSurvey) (list []scheduler.Tracker) {
-	tasks := make(map[*job]time.Duration, len(v.jobs))
-	for i := range v.jobs {
-		tasks[v.jobs[i].job] = v.jobs[i].task
+func (l *leader) freeTrackers(v *survey) (list []scheduler.Tracker) {
+	tasks := make(map[*job]time.Duration, len(v.tasks))
+	for i := range v.tasks {
+		tasks[v.tasks[i].job] = v.tasks[i].task
 	}
 	for _, t := range l.fleet.byIndex {
 		if t != nil && t.countedSlots[v.phase] > 0 {
@@ -129,7 +160,7 @@ func (l *leader) freeTrackers(v *phaseSurvey) (list []scheduler.Tracker) {
 }
 
 // freeAt estimates in how many seconds each slot of a tracker becomes free, soonest first.
-func (v *phaseSurvey) freeAt(t *tracker, tasks map[*job]time.Duration) []float64 {
+func (v *survey) freeAt(t *tracker, tasks map[*job]time.Duration) []float64 {
 	usual := v.usual.Task().Time
 	rests := make([]float64, 0, max(t.slots[v.phase], len(t.attempts)))
 	for _, a := range t.attempts {

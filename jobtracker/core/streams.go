@@ -81,10 +81,11 @@ func (l *leader) streamClosed(id Stream) {
 func (l *leader) registered(x *facts.TrackerRegistered, changed bool) {
 	name := x.Tracker.Name
 	if changed {
+		l.finishDrop(name)
 		how := "registered"
 		if old := l.fleet.trackers[name]; old != nil {
-			how = "restarted"
-			l.reportReruns(old, how, func() { l.restarted(old) })
+			how = trackerRestarted
+			l.restarted(old)
 		}
 		l.fleet.losses.Remove(name)
 		l.log("task tracker "+how, "tracker", name, "addr", x.Tracker.Addr, "maps", x.Tracker.MapSlots, "reduces", x.Tracker.ReduceSlots)

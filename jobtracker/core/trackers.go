@@ -90,7 +90,9 @@ func (l *leader) addTracker(f facts.Tracker) *tracker {
 	l.timers.leases = min(l.timers.leases, t.contact.lastHeard+l.c.cfg.Lease)
 	l.countSlots(t)
 	for _, j := range l.order {
-		l.updateUse(j, t)
+		if !j.trackers.None() {
+			l.updateUse(j, t)
+		}
 	}
 	return t
 }
@@ -164,8 +166,10 @@ func (l *leader) setCapacity(t *tracker, slots [2]int, trouble string) {
 	lostReduceSlots := slots[reducePhase] == 0 && t.slots[reducePhase] > 0
 	t.slots = slots
 	l.refresh(t)
-	for i := 0; lostReduceSlots && i < len(l.order); i++ {
-		l.rehomeAll(l.order[i], t)
+	if lostReduceSlots {
+		for _, j := range sortedJobs(t.hosting.homes) {
+			l.rehomeAll(j, t)
+		}
 	}
 	l.keepOneTracker()
 	l.touchAll()
@@ -187,6 +191,9 @@ func (l *leader) fromTracker(id Stream, m wire.Message) {
 		return
 	}
 	t.contact.lastHeard = l.now
+	if len(l.works.drops) > 0 {
+		l.finishDrop(t.Name) // the message may report outputs
+	}
 	switch m := m.(type) {
 	case *wire.Inventory:
 		l.inventoryPage(t, m)

@@ -2,6 +2,8 @@ package core
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/quernmr/quern/jobtracker/core/health"
 	"github.com/quernmr/quern/wire"
@@ -15,7 +17,7 @@ func (l *leader) outputLost(t *tracker, r *wire.OutputLost) {
 		return
 	}
 	server := l.fleet.trackers[l.outputOf(j, r.Map).Tracker]
-	if !r.Unreachable || server == t {
+	if !r.Unreachable || server == t || server == nil { // nil: it is lost, and its outputs are being dropped
 		l.rerunLost(j, r, nil)
 		return
 	}
@@ -41,9 +43,9 @@ func (l *leader) outputLost(t *tracker, r *wire.OutputLost) {
 // elsewhere if a home needs them.
 func (l *leader) dropUnread(server *tracker, reason string) {
 	outputs := l.outputsOn(server)
-	for _, j := range l.order {
-		maps := outputs[j.facts.N()]
-		if len(maps) == 0 || !j.facts.Running() {
+	for _, n := range slices.Sorted(maps.Keys(outputs)) {
+		j, maps := l.jobs[n], outputs[n]
+		if !j.facts.Running() {
 			continue
 		}
 		for _, m := range maps {

@@ -139,8 +139,10 @@ func (l *leader) forgetTracker(t *tracker) {
 	t.health.EndProbation()
 	l.updateHeld(t)
 	for _, j := range l.order {
-		j.trackers.Forget(t.Name)
-		l.updateUse(j, t)
+		if !j.trackers.None() {
+			j.trackers.Forget(t.Name)
+			l.updateUse(j, t)
+		}
 	}
 	l.touchAll()
 }

@@ -13,21 +13,40 @@ const stepBudget = 2048
 // longWorks has the works that finishStep does in pieces.
 type longWorks struct {
 	pieces.List
-	budget   int // entries in each Step
-	visited  int // in this Step: jobs advanced, and entries of works
-	touching jobRound
+	budget     int // entries in each Step
+	visited    int // in this Step: jobs advanced, and entries of works
+	touching   jobRound
+	recovering jobRound
+	recording  [2]planRecording       // by phase
+	drops      map[string]*outputDrop // by name of the tracker
 }
 
 func (l *leader) makeWorks() {
 	l.works.budget = stepBudget
-	l.works.touching = jobRound{l: l, visit: l.touch}
+	l.works.touching = jobRound{l: l, visit: l.touch, cost: l.advanceCost}
+	l.works.recovering = jobRound{l: l, visit: l.endRecovery, cost: l.recoveryCost}
+	l.works.drops = make(map[string]*outputDrop)
+	for phase := range l.works.recording {
+		l.makePlanRecording(phase)
+	}
 }
 
 // jobRound is the work of visiting all jobs, in pieces.
 type jobRound struct {
 	l     *leader
-	visit func(*job) // must not add or remove jobs
+	visit func(*job)     // must not add or remove jobs
+	cost  func(*job) int // in entries
 	round pieces.Round
+}
+
+func oneEntry(*job) int { return 1 }
+
+// advanceCost is what it costs to advance a job, in entries: it may look for homes among all trackers.
+func (l *leader) advanceCost(j *job) int {
+	if j.partitions.homeless.Len() > 0 && !j.spec.Classical {
+		return 1 + len(l.fleet.byIndex)/16
+	}
+	return 1
 }
 
 // visitJobs makes a round visit all jobs that there are now.
@@ -42,10 +61,11 @@ func (r *jobRound) Advance(budget int) (spent int, done bool) {
 		order := r.l.order
 		i, _ := slices.BinarySearchFunc(order, r.round.Next(), func(j *job, n int) int { return cmp.Compare(j.facts.N(), n) })
 		for ; i < len(order) && r.round.Visits(order[i].facts.N()); i++ {
-			if spent == budget {
+			cost := r.cost(order[i])
+			if spent > 0 && spent+cost > budget {
 				return spent, false
 			}
-			spent++
+			spent += cost
 			r.round.Visited(order[i].facts.N())
 			r.visit(order[i])
 		}
@@ -53,6 +73,14 @@ func (r *jobRound) Advance(budget int) (spent int, done bool) {
 			return spent, true
 		}
 	}
+}
+
+// recoveryCost is what endRecovery costs, in entries, with the advance that follows.
+func (l *leader) recoveryCost(j *job) int {
+	if !j.recovering {
+		return 1
+	}
+	return l.advanceCost(j) + (len(j.maps)+len(j.reduces))/8
 }
 
 // touchAll touches all jobs after a change that any of them may wait for, such as a new

@@ -195,7 +195,8 @@ type Assigner struct {
 	pooled       int                    // jobs in capped pools
 	groups       map[groupKey]int32     // indexes of groups, see line
 	unusedGroups []int32
-	placed       int // see Placed
+	placed       int    // see Placed
+	usedSlots    [2]int // of all jobs
 }
 
 // phase has the line of jobs for the slots of a phase, and the phase's plan.

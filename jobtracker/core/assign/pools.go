@@ -134,6 +134,7 @@ func (a *Assigner) leavePool(j *Job) {
 // countSlots adds to the used slots of a job and its pool; slots may be negative.
 func (a *Assigner) countSlots(j *Job, phase, slots int) {
 	j.usedSlots[phase] += slots
+	a.usedSlots[phase] += slots
 	if p := j.pool; p != nil {
 		before := p.Full(phase)
 		if p.usedSlots[phase] += slots; p.Full(phase) != before {

@@ -145,6 +145,9 @@ func (a *Assigner) FreeTrackers(phase int) *taskset.Set { return &a.phases[phase
 // UsedSlots counts the slots that a job has.
 func (j *Job) UsedSlots(phase int) int { return j.usedSlots[phase] }
 
+// UsedSlots counts the slots of a phase that all jobs have.
+func (a *Assigner) UsedSlots(phase int) int { return a.usedSlots[phase] }
+
 // Ready counts the ready partitions of a job.
 func (j *Job) Ready() int { return j.ready }
 

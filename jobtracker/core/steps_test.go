@@ -1,0 +1,101 @@
+package core
+
+import (
+	"testing"
+
+	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/wire"
+)
+
+// Bounds of a Step with 10,000 jobs and 1,000 trackers. A job that a work touches is visited twice: by
+// the work, and when it is advanced.
+const (
+	maxVisited = 2*stepBudget + 100
+	maxBytes   = 9 << 20
+)
+
+// TestStepsAreBounded tests that no Step visits all jobs or allocates much, whatever happens, and that
+// all works end.
+func TestStepsAreBounded(t *testing.T) {
+	c := newLargeCluster(largeTrackers, largeJobs, largeJobs/2, largePool("p", 100))
+	for i, ev := range largeEvents {
+		placed := c.core.leader.assign.Placed()
+		largest, steps := c.measure(func() { ev.do(c, i) })
+		placed = c.core.leader.assign.Placed() - placed
+		t.Logf("%s: %d Steps, at most %d entries and %d KiB each; %d jobs placed in lines", ev.name, steps, largest.visited, largest.bytes>>10, placed)
+		if largest.visited > maxVisited || largest.bytes > maxBytes {
+			t.Errorf("%s: a Step visits %d entries and allocates %d bytes; want at most %d and %d", ev.name, largest.visited, largest.bytes, maxVisited, maxBytes)
+		}
+		if ev.name == "map ended" && placed > 20 {
+			t.Errorf("after the end of a map in a pool at its maximum, %d jobs are placed in lines", placed)
+		}
+		if ev.undo != nil {
+			ev.undo(c, i)
+			c.settle()
+		}
+	}
+}
+
+// TestPiecesGoOn tests that all jobs are touched, and all outputs of a lost tracker are dropped, if a
+// Step handles few entries. Until then the core asks for a Tick at once.
+func TestPiecesGoOn(t *testing.T) {
+	const jobs, budget = 50, 7
+	c := newLargeCluster(3, jobs, 0)
+	l := c.core.leader
+	l.works.budget = budget
+	lost := l.fleet.trackers["t0000"]
+	for _, j := range l.order {
+		for m := range j.maps {
+			l.chooseOutput(j, lost, &wire.MapOutput{Map: m, Attempt: 1, Digest: 1, Bytes: 1})
+		}
+	}
+	c.settle()
+	c.commit(&facts.TrackerLost{Tracker: lost.Name, Incarnation: lost.Incarnation})
+	ticks := 0
+	for ; l.works.Len() > 0; ticks++ {
+		if at, ok := c.core.Wake(); !ok || at > c.now {
+			t.Fatal("works are left, and the core does not ask for a Tick at once")
+		}
+		c.step(Tick{})
+		if l.works.visited > 2*budget+jobs {
+			t.Fatalf("a Step visits %d entries", l.works.visited)
+		}
+	}
+	if least := jobs * largeMaps / budget; ticks < least {
+		t.Errorf("%d Ticks, want at least %d", ticks, least)
+	}
+	for _, j := range l.order {
+		for m := range j.maps {
+			if x := &j.maps[m]; x.atHand() || !x.runs() && !j.assign.IsPending(m) {
+				t.Errorf("%v map %d: its output is at hand: %v; it runs: %v", j.id, m, x.atHand(), x.runs())
+			}
+		}
+	}
+	if len(l.works.drops) > 0 {
+		t.Errorf("%d trackers are listed whose outputs are dropped", len(l.works.drops))
+	}
+}
+
+// TestReturnFinishesDrop tests that the outputs of a lost tracker are all dropped before a tracker with
+// its name can report outputs.
+func TestReturnFinishesDrop(t *testing.T) {
+	c := newLargeCluster(3, 20, 0)
+	l := c.core.leader
+	l.works.budget = 3
+	lost, j := l.fleet.trackers["t0000"], l.order[19]
+	for m := range j.maps {
+		l.chooseOutput(j, lost, &wire.MapOutput{Map: m, Attempt: 1, Digest: 1, Bytes: 1})
+	}
+	c.settle()
+	c.commit(&facts.TrackerLost{Tracker: lost.Name, Incarnation: lost.Incarnation})
+	c.connect(0, 2)
+	back := l.fleet.trackers["t0000"]
+	l.chooseOutput(j, back, &wire.MapOutput{Map: largeMaps - 1, Attempt: 1, Digest: 1, Bytes: 1})
+	c.settle()
+	if x := &j.maps[largeMaps-1]; !x.atHand() {
+		t.Error("the output that the tracker reported after its return was dropped")
+	}
+	if x := &j.maps[0]; x.atHand() {
+		t.Error("an output of the lost tracker is at hand")
+	}
+}
