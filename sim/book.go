@@ -204,6 +204,7 @@ func (b *book) checkReceived(w *world, t *taskTracker, m wire.Message) {
 		if m.Epoch >= t.epoch {
 			t.open[m.Attempt] = true
 			t.checkOpen(m.Attempt.Task.Kind)
+			t.checkRoom()
 		}
 	}
 }

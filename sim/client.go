@@ -91,6 +91,7 @@ func (c *client) addJob(plan *rand.Rand, i, k int) {
 	if plan.IntN(3) == 0 {
 		j.Properties["mapreduce.map.memory.mb"] = "100"
 	}
+	c.w.drawRequests(&j)
 	if c.w.shuffles.IntN(4) == 0 {
 		j.Properties[splitProperty] = "false"
 		j.Properties["mapreduce.job.reduce.slowstart.completedmaps"] = []string{"0", "0.5", "1"}[c.w.shuffles.IntN(3)]

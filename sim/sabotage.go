@@ -14,6 +14,7 @@ const (
 	skipChecksums   sabotage = "damaged files are read"
 	hideDigests     sabotage = "all outputs of a map report the same digest"
 	announceSlots   sabotage = "trackers announce one slot too many of each kind"
+	announceRoom    sabotage = "trackers announce more memory than they offer"
 	keepJobs        sabotage = "trackers are not told which jobs have ended"
 	applyEarly      sabotage = "a leader treats its proposals as committed"
 	swapEntries     sabotage = "followers get entries in another order"

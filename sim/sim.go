@@ -55,7 +55,8 @@
 // At every step where it is visible:
 //
 //	V1  The workers of a tracker never run more slotted attempts than the tracker has
-//	    slots, and no leader launches more there.
+//	    slots, and no leader launches more there. What these attempts request is never more
+//	    than the memory and cores that the tracker offers.
 //	V2  An attempt is started at most once, anywhere.
 //	V3  At most one attempt of a task may rename its output into place at a time, and the
 //	    rename happens at most once.

@@ -239,6 +239,6 @@ func TestSabotage(t *testing.T) {
 func sabotages() []sabotage {
 	return []sabotage{
 		keepStaging, replaceTargets, skipFences, commitUngranted, ignoreKills, keepOrphans, skipChecksums, hideDigests,
-		announceSlots, keepJobs, applyEarly, swapEntries, oldSnapshots, loseProposals,
+		announceSlots, announceRoom, keepJobs, applyEarly, swapEntries, oldSnapshots, loseProposals,
 	}
 }

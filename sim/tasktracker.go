@@ -14,6 +14,7 @@ type taskTracker struct {
 	process
 	core       *core.Core
 	slots      [2]int // for maps, for reduces
+	offer      room
 	cluster    string // the cluster that its directory belongs to
 	staging    string // the staging directory of that cluster
 	link       *link  // nil: none
@@ -66,6 +67,7 @@ func newTaskTracker(w *world, name string) *taskTracker {
 	if w.shape.slots != [2]int{} {
 		t.slots = w.shape.slots
 	}
+	t.offer = w.drawOffer()
 	t.process = process{w: w, name: name, owner: t}
 	t.lastDialed = w.rnd.IntN(len(w.jts))
 	t.boot()
@@ -89,7 +91,7 @@ func (t *taskTracker) boot() {
 	t.epoch, t.incarnation = 0, 0
 	t.core = core.New(core.Config{
 		Tracker: t.name, Process: t.w.rnd.Uint64() | 1, Host: t.name, Addr: t.addr(), Rack: rackOf(t.name),
-		MapSlots: t.slots[0], ReduceSlots: t.slots[1], Dir: "D", Cluster: t.cluster, Staging: t.staging,
+		MapSlots: t.slots[0], ReduceSlots: t.slots[1], Memory: int64(t.offer.memory) << 20, Cores: t.offer.cores, Dir: "D", Cluster: t.cluster, Staging: t.staging,
 		Disks: disks(), KeepLogs: t.w.keepLogs, Record: true, Restore: true, ProbeAgain: 5 * time.Second,
 		StartTimeout: 10 * time.Second, MergeFactor: t.w.shape.mergeFactor, RetryMax: 3 * time.Second,
 	})
@@ -298,6 +300,9 @@ func (t *taskTracker) send(m wire.Message) {
 	if hello, ok := m.(*wire.Hello); ok && t.w.sabotage == announceSlots {
 		hello.MapSlots++
 		hello.ReduceSlots++
+	}
+	if hello, ok := m.(*wire.Hello); ok && t.w.sabotage == announceRoom && hello.Memory > 0 {
+		hello.Memory += 100 << 20
 	}
 	t.w.book.checkReported(t.w, t, m)
 	t.link.toLeader(m)

@@ -17,6 +17,8 @@ import (
 type world struct {
 	rnd           *rand.Rand
 	shuffles      *rand.Rand // draws the shuffle properties of jobs
+	rooms         *rand.Rand // draws what trackers offer and jobs request
+	offersRoom    bool       // trackers offer memory and cores
 	now           time.Duration
 	seq           int
 	events        heap.Heap[event]
@@ -166,10 +168,11 @@ func newWorld(r *Result) *world {
 	seed := r.Options.Seed
 	w := emptyWorld(r)
 	plan, changes, shapes := rand.New(rand.NewPCG(seed, 2)), rand.New(rand.NewPCG(seed, 4)), rand.New(rand.NewPCG(seed, 5))
-	w.shuffles = rand.New(rand.NewPCG(seed, 6))
+	w.shuffles, w.rooms = rand.New(rand.NewPCG(seed, 6)), rand.New(rand.NewPCG(seed, 7))
 	w.scheduling = drawScheduling(seed, changes)
 	w.shape.administered, w.shape.mergeFactor = true, 2
 	w.lasting, w.rotating = r.lasting != nil, r.Options.Rotating
+	w.offersRoom = !w.lasting && w.rooms.IntN(2) == 0
 	w.uncapped = w.lasting && slices.ContainsFunc(r.Faults, Fault.slows)
 	w.drawPools(changes)
 	trackers := 2 + plan.IntN(taskTrackers-1)

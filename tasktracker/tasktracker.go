@@ -95,6 +95,8 @@ type Config struct {
 	Service     Service
 	MapSlots    int
 	ReduceSlots int
+	Memory      int64    // bytes offered to attempts in slots; 0: slots alone count
+	Cores       int      // offered to them; 0: slots alone count
 	Dir         string   // for local files of this tracker alone
 	Disks       []string // one directory per disk, for jobs' data of this tracker alone; empty: Dir
 	FS          dfs.FS
@@ -367,6 +369,7 @@ func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.S
 	coreCfg.Tracker, coreCfg.Process, coreCfg.Host, coreCfg.Addr = cfg.ID, processNumber(), cfg.Host, addr
 	coreCfg.Rack, coreCfg.FetchRate = cfg.Rack, cfg.ShuffleRate
 	coreCfg.MapSlots, coreCfg.ReduceSlots = cfg.MapSlots, cfg.ReduceSlots
+	coreCfg.Memory, coreCfg.Cores = cfg.Memory, cfg.Cores
 	coreCfg.Dir, coreCfg.Disks, coreCfg.Embedded = cfg.Dir, cfg.Disks, cfg.Embedded
 	if cfg.Health.Script != "" {
 		coreCfg.Unhealthy = "its health script has not ended yet"

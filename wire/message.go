@@ -23,6 +23,9 @@ type (
 		Nonce          string `msgpack:"Nonce"`     // content of the file named in Staging; empty: not read yet
 		Rack           string `msgpack:"Rack"`      // "/dc1/r7"; empty: unknown
 		DisksAbandoned int    `msgpack:"DisksLeft"` // how many times this process has stopped using a disk
+
+		Memory int64 `msgpack:"Memory,omitempty"` // bytes that it offers to attempts in slots; 0: slots alone count
+		Cores  int   `msgpack:"Cores,omitempty"`  // cores that it offers to them; 0: slots alone count
 	}
 
 	// Staging answers a Hello that lacks the right Nonce. The tracker reads the nonce from File and

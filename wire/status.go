@@ -29,6 +29,13 @@ type JobAttempts struct {
 	Token    string          // of the job; empty: the caller may not read its logs, or an older version ran it
 }
 
+// Offer is how much of a resource a task tracker offers to attempts in slots. If it is 0, slots alone
+// count.
+type Offer struct {
+	Total int64
+	Used  int64 // by requests of running attempts
+}
+
 // TrackerStatus is the part of a task tracker's state that users see.
 type TrackerStatus struct {
 	Tracker     string
@@ -37,8 +44,10 @@ type TrackerStatus struct {
 	Incarnation uint64
 	MapSlots    int
 	ReduceSlots int
-	Maps        int    // running attempts
-	Reduces     int    // running attempts
+	Maps        int   // running attempts
+	Reduces     int   // running attempts
+	Memory      Offer // bytes
+	Cores       Offer
 	Connected   bool   // it has a stream, and its inventory is complete
 	Silent      int64  // milliseconds since its last message
 	Excluded    string // why it gets no tasks for a time; empty: it gets tasks

@@ -132,6 +132,32 @@ func (q *query) showCluster(ctx context.Context) error {
 			rows = append(rows, []string{x.Tracker, "-", "-", "-", "-", "-", exclusionState(x, c.Wall) + ", not registered"})
 		}
 	}
+	if err := q.printTable(rows); err != nil {
+		return err
+	}
+	return q.showOffers(c)
+}
+
+// showOffers prints the memory and cores that task trackers offer, if one of them does.
+func (q *query) showOffers(c *web.Cluster) error {
+	rows := [][]string{{"TRACKER", "MEMORY", "CORES"}}
+	for i := range c.Trackers {
+		t := &c.Trackers[i]
+		memory, cores := "-", "-"
+		if t.Memory != nil {
+			memory = client.Size(t.Memory.Used) + "/" + client.Size(t.Memory.Total)
+		}
+		if t.Cores != nil {
+			cores = fmt.Sprintf("%d/%d", t.Cores.Used, t.Cores.Total)
+		}
+		if t.Memory != nil || t.Cores != nil {
+			rows = append(rows, []string{t.ID, memory, cores})
+		}
+	}
+	if len(rows) == 1 {
+		return nil
+	}
+	fmt.Fprintln(q.stdout)
 	return q.printTable(rows)
 }
 

@@ -244,7 +244,7 @@ func newFake(t *testing.T) *fakeJobTracker {
 	t.Cleanup(server.Close)
 	f.addr = server.Listener.Addr().String()
 	f.trackers = []wire.TrackerStatus{
-		{Tracker: "t1", Host: "h1", Addr: "127.0.0.1:1", MapSlots: 2, ReduceSlots: 1, Maps: 1, Connected: true},
+		{Tracker: "t1", Host: "h1", Addr: "127.0.0.1:1", MapSlots: 2, ReduceSlots: 1, Maps: 1, Connected: true, Memory: wire.Offer{Total: 16 << 30, Used: 3 << 29}, Cores: wire.Offer{Total: 8}},
 		{Tracker: "t2", Host: "h2", Addr: "127.0.0.2:1", Silent: 1234, Excluded: "3 attempts failed", Trouble: "disk /d is full"},
 	}
 	past := &history.Record{

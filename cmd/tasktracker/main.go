@@ -50,6 +50,8 @@ type options struct {
 	gossip, gossipAdvertise string
 	join, jobTrackers       []string
 	mapSlots, reduceSlots   int
+	memory                  int64
+	cores                   int
 	shuffleRate             int64
 	disks                   []string
 	staging                 string // URL; empty: from the first job tracker
@@ -77,6 +79,8 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.StringVar(&jobTrackers, "jobtracker", "", "`addresses` of all job trackers, separated by commas, instead of -join")
 	set.IntVar(&o.mapSlots, "map-slots", runtime.NumCPU(), "`maps` that run at the same time")
 	set.IntVar(&o.reduceSlots, "reduce-slots", runtime.NumCPU(), "`reduces` that run at the same time")
+	set.Func("memory", "`size` of the memory that this machine offers to maps and reduces together, such as 16g: jobs request parts of it with mapreduce.map.memory.mb (default: slots alone count)", o.setMemory)
+	set.IntVar(&o.cores, "vcores", 0, "`cores` that this machine offers to maps and reduces together: jobs request some of them with mapreduce.map.cpu.vcores (default: slots alone count)")
 	set.Int64Var(&o.shuffleRate, "shuffle-rate", 0, "limit in `bytes` a second for fetching map outputs from other task trackers, over all jobs (default none)")
 	set.StringVar(&o.rack, "rack", "", "`path` of the machine's rack, such as /dc1/r7, if the file system does not know it (default "+locality.DefaultRack+")")
 	set.StringVar(&data, "data", "", "comma-separated `directories` of this task tracker alone, one per disk; required")
@@ -125,6 +129,8 @@ func (o *options) check(keep int) (err error) {
 		return daemon.Usagef("-join is missing: give gossip addresses of the cluster")
 	case o.mapSlots < 0 || o.reduceSlots < 0 || o.mapSlots+o.reduceSlots == 0:
 		return daemon.Usagef("-map-slots %d, -reduce-slots %d: there must be at least one slot", o.mapSlots, o.reduceSlots)
+	case o.cores < 0:
+		return daemon.Usagef("-vcores must not be negative, got %d", o.cores)
 	case o.shuffleRate != 0 && o.shuffleRate < tasktracker.MinShuffleRate:
 		return daemon.Usagef("-shuffle-rate must be at least %d bytes a second, got %d", tasktracker.MinShuffleRate, o.shuffleRate)
 	case o.attemptLogs < tasktracker.MinAttemptLogs:

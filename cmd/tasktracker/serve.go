@@ -44,7 +44,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 			Listen: o.listen, Advertise: o.advertised(),
 			Serve: self.Server(identity.TaskTracker, identity.Client), Dial: self.Dialer(identity.TaskTracker),
 		},
-		MapSlots: o.mapSlots, ReduceSlots: o.reduceSlots, Dir: o.disks[0], Disks: o.disks, Staging: o.staging,
+		MapSlots: o.mapSlots, ReduceSlots: o.reduceSlots, Memory: o.memory, Cores: o.cores, Dir: o.disks[0], Disks: o.disks, Staging: o.staging,
 		FS: builtin.FileSystems(), Logs: tasktracker.Logs{Age: o.keep, Bytes: o.keepBytes, Attempt: o.attemptLogs},
 		ShuffleRate: float64(o.shuffleRate), StopGrace: o.stopGrace, AttemptDisk: o.attemptDisk, Health: o.health,
 		Check: func(path string) error {

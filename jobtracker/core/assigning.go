@@ -106,6 +106,12 @@ func (x assignCluster) Launch(job *assign.Job, m int, t *assign.Tracker) {
 	x.l.launch(j, &j.maps[m].task, trackerOf(t), wire.AttemptID{})
 }
 
+func (x assignCluster) MayReduce(job *assign.Job, at *assign.Tracker) bool {
+	j, t := jobOf(job), trackerOf(at)
+	ready := t.hosting.ready[j]
+	return ready != nil && ready.Len() > 0 || x.l.nextToGather(j, t) >= 0
+}
+
 func (x assignCluster) LaunchReduce(job *assign.Job, at *assign.Tracker, gather bool) bool {
 	j, t := jobOf(job), trackerOf(at)
 	if ready := t.hosting.ready[j]; ready != nil && ready.Len() > 0 {

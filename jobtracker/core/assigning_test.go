@@ -32,8 +32,10 @@ func (w *world) checkFreeSlots() {
 	if l == nil {
 		return
 	}
-	if line := l.assign.InLine(mapPhase); l.assign.FreeTrackers(mapPhase).Len() > 0 && len(line) > 0 {
-		w.fail("map slots are free, and %v is in line for one", jobOf(line[0]).id)
+	for _, j := range l.assign.InLine(mapPhase) {
+		if j.FreeFor(mapPhase).Len() > 0 {
+			w.fail("map slots are free, and %v is in line for one", jobOf(j).id)
+		}
 	}
 	for _, j := range l.order {
 		w.checkDeferred(j)
@@ -64,9 +66,9 @@ func checkReduces(c *Core, fail func(string, ...any)) {
 	if l == nil {
 		return
 	}
-	free := l.assign.FreeTrackers(reducePhase)
 	wake, wakes := c.Wake()
 	for _, j := range l.order {
+		free := j.assign.FreeFor(reducePhase)
 		for p := range j.partitions.homes {
 			h := &j.partitions.homes[p]
 			if h.tracker == nil || h.reserved || !j.assign.MayTake(reducePhase) || !l.canReduce(j, p) {

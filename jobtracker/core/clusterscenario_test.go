@@ -160,6 +160,9 @@ func (s *scenario) trackers() {
 		rack := strings.TrimSuffix(" rack="+t.Rack, " rack="+locality.DefaultRack)
 		s.printf("%s/%d slots=%d,%d running=%d,%d connected=%v silent=%dms%s", t.Tracker, t.Incarnation,
 			t.MapSlots, t.ReduceSlots, t.Maps, t.Reduces, t.Connected, t.Silent, rack)
+		if t.Memory.Total > 0 || t.Cores.Total > 0 {
+			s.printf("  memory=%d/%d cores=%d/%d", t.Memory.Used>>20, t.Memory.Total>>20, t.Cores.Used, t.Cores.Total)
+		}
 		if t.Excluded != "" {
 			s.printf("  excluded: %s", t.Excluded)
 		}

@@ -38,6 +38,8 @@ func (l *leader) trackerStatus(t *tracker, now time.Duration) wire.TrackerStatus
 		Tracker: t.Name, Host: t.Host, Addr: t.Addr, Incarnation: t.Incarnation,
 		MapSlots: t.slots[mapPhase], ReduceSlots: t.slots[reducePhase],
 		Maps: t.slots[mapPhase] - t.assign.Free(mapPhase), Reduces: t.slots[reducePhase] - t.assign.Free(reducePhase),
+		Memory:    wire.Offer{Total: t.assign.Offer().Memory, Used: t.assign.Used().Memory},
+		Cores:     wire.Offer{Total: int64(t.assign.Offer().Cores), Used: int64(t.assign.Used().Cores)},
 		Connected: t.usable(), Silent: (now - t.contact.lastHeard).Milliseconds(),
 		Excluded: t.Excluded, Trouble: t.contact.trouble, Rack: t.rack,
 	}

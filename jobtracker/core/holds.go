@@ -18,6 +18,7 @@ func (l *leader) holds(j *job) []wire.Hold {
 	if j.runnable() {
 		h.addFailures(j)
 		h.addPool(l, j)
+		h.addRoom(l, j)
 		h.addDrains(l, j)
 		h.addMissing(l, j)
 		h.addWaits(l, j)

@@ -75,6 +75,7 @@ func (l *leader) addJob(f *facts.Job, arrived time.Duration) *job {
 	}
 	l.loadProfile(j)
 	l.assign.AddJob(&j.assign, f.N(), j)
+	l.assign.SetRequests(&j.assign, j.spec.requests())
 	l.jobs[f.N()] = j
 	l.limited.quota.Add(f.N(), quotaJob(f.Submission()))
 	if most := l.c.cfg.Limits.Maximum.Lifetime; most > 0 {

@@ -150,7 +150,7 @@ func (l *leader) slotWait(j *job, t *tracker) (time.Duration, bool) {
 // moveTarget returns a tracker with a free reduce slot to which no other partition moves, or nil.
 // It goes by the plan's ranking, then round robin.
 func (l *leader) moveTarget(j *job, p int, from *tracker) *tracker {
-	free := l.assign.FreeTrackers(reducePhase)
+	free := j.assign.FreeFor(reducePhase)
 	suitable := func(t *tracker) bool {
 		return t != nil && t != from && free.Has(t.assign.Index()) && t.canBeHome() && t.assign.Free(reducePhase) > t.hosting.incoming &&
 			!j.mustAvoid(&j.reduces[p], t) && !j.reduces[p].runsOn(t) && !l.outranLately(t)

@@ -119,7 +119,7 @@ func (l *leader) ranking(j *job) []string {
 }
 
 func (l *leader) mayGetHomes(j *job, t *tracker) bool {
-	return t.usable() && t.canBeHome() && j.uses(t)
+	return t.usable() && l.canHost(j, t) && j.uses(t)
 }
 
 // outranLoad is how many times the load of a tracker counts that was outrun lately.
@@ -203,7 +203,7 @@ func (l *leader) nextToGather(j *job, t *tracker) int {
 // hasFasterSlot reports whether a partition can be gathered in a free slot of a tracker that was not
 // outrun lately.
 func (l *leader) hasFasterSlot(j *job, p int) bool {
-	for i := range l.assign.FreeTrackers(reducePhase).All() {
+	for i := range j.assign.FreeFor(reducePhase).All() {
 		t := l.fleet.byIndex[i]
 		if t.canBeHome() && !t.assign.Held() && !l.outranLately(t) && !j.mustAvoid(&j.reduces[p], t) {
 			return true
@@ -223,7 +223,7 @@ func (l *leader) reserveSlot(j *job, p int) {
 	h := &j.partitions.homes[p]
 	h.reserved = true
 	j.partitions.reservedSlots++
-	l.assign.Occupy(&j.assign, &h.tracker.assign, reducePhase)
+	l.assign.HoldSlot(&j.assign, &h.tracker.assign, reducePhase)
 	l.c.noteChange(j.id)
 }
 
@@ -235,7 +235,7 @@ func (l *leader) releaseSlot(j *job, p int) {
 	}
 	h.reserved = false
 	j.partitions.reservedSlots--
-	l.assign.Vacate(&j.assign, &h.tracker.assign, reducePhase)
+	l.assign.ReleaseSlot(&j.assign, &h.tracker.assign, reducePhase)
 	l.c.noteChange(j.id)
 	l.phases[reducePhase].planSoon(l.now)
 	l.updateLines(j)
@@ -254,7 +254,11 @@ func (l *leader) launchGathered() {
 		}
 		h.queued = false
 		l.dropSurplus(h.tracker)
-		if h.reserved {
+		switch {
+		case !h.reserved:
+		case !h.tracker.assign.HasRoom(&x.job.assign, reducePhase):
+			l.dropReservation(x.job, x.p) // only the slot was reserved: no process runs while a home gathers
+		default:
 			l.launch(x.job, &x.job.reduces[x.p], h.tracker, wire.AttemptID{})
 		}
 		return true

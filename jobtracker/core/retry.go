@@ -77,7 +77,7 @@ func (l *leader) hasAlternative(j *job, tk *task) bool {
 // failed there.
 func (l *leader) hasOtherHome(j *job, tk *task) bool {
 	return slices.ContainsFunc(l.fleet.byIndex, func(t *tracker) bool {
-		return t != nil && t.usable() && t.canBeHome() && j.uses(t) && !j.avoids(tk, t)
+		return t != nil && t.usable() && l.canHost(j, t) && j.uses(t) && !j.avoids(tk, t)
 	})
 }
 

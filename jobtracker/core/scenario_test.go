@@ -26,7 +26,7 @@ import (
 //
 //	elect term=1                         this job tracker is elected
 //	depose
-//	cluster t1=2,1 t2=2,1 [rack=/r1]     trackers with map,reduce slots connect and send empty inventories
+//	cluster t1=2,1 t2=2,1,900,4 [rack=/r1]   trackers with map,reduce slots, MiB and cores connect and send empty inventories
 //	hello t1 [process=2] [slots=2,1] [rack=/r1]   a tracker opens a stream; its old one may still be open
 //	close t1                             its stream ends
 //	inventory t1                         lines below: attempt … as in report, and home …
@@ -269,13 +269,13 @@ func (s *scenario) setLog(mode string) {
 }
 
 func (s *scenario) hello(name string, process uint64, slots string) {
-	maps, reduces, _ := strings.Cut(slots, ",")
+	offer := strings.Split(slots+",0,0", ",")
 	s.lastStream++
 	s.streams[name] = s.lastStream
 	s.names[s.lastStream] = name
 	s.step(FromTracker{Stream: s.lastStream, Message: &wire.Hello{
 		Version: wire.Version, Tracker: name, Process: process, Host: name, Addr: name + ":1",
-		MapSlots: int(num(maps)), ReduceSlots: int(num(reduces)), Nonce: s.nonce, Rack: s.rack,
+		MapSlots: int(num(offer[0])), ReduceSlots: int(num(offer[1])), Nonce: s.nonce, Rack: s.rack, Memory: int64(num(offer[2])) << 20, Cores: int(num(offer[3])),
 	}})
 }
 

@@ -96,7 +96,7 @@ func (v *survey) snapshot() scheduler.Snapshot {
 		s.Later = l.laterPhases(&s)
 		s.Flows = l.flows(&s)
 	}
-	return l.applyPools(s)
+	return l.weighByRoom(l.applyPools(s))
 }
 
 // plannable reports whether the scheduler plans for a job: its tasks may be launched, apart from the
@@ -108,13 +108,13 @@ func (j *job) plannable() bool {
 // jobToPlan describes a job with running or runnable tasks of a phase; ok is false for others. Unknown
 // work is 0: the scheduler then lets some tasks run to measure it.
 func (l *leader) jobToPlan(j *job, p *forecast.Phase, task time.Duration, phase int, early bool) (x scheduler.Job, ok bool) {
-	useful := l.usefulSlots(j, phase, early)
+	useful, tasks := l.limitByRoom(j, phase, l.usefulSlots(j, phase, early))
 	if !j.plannable() || j.assign.Barred() || useful <= 0 {
 		return x, false
 	}
 	settings := j.facts.Submission().Settings()
 	return scheduler.Job{
-		ID: j.id, Arrived: j.spec.arrived, Running: j.assign.UsedSlots(phase), Max: useful,
+		ID: j.id, Arrived: j.spec.arrived, Running: j.assign.UsedSlots(phase), Max: useful, Tasks: tasks,
 		Work: p.Work(task), Alone: forecast.TotalSeconds(j.totalTasks(phase), task),
 		Goal: admission.Goal(settings, j.spec.arrived), Priority: int(settings.Priority), Batch: settings.Batch, Flow: j.flowOf(),
 	}, true

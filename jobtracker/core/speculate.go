@@ -74,7 +74,7 @@ func (l *leader) speculate(urgent bool) {
 			return true
 		}
 		if l.assign.Spare(&j.assign, x.phase, urgent) {
-			looked += j.attempts.Len() + l.assign.FreeTrackers(x.phase).Len()
+			looked += j.attempts.Len() + j.assign.FreeFor(x.phase).Len()
 			l.speculateOn(j, x.phase, urgent)
 		}
 		l.nextLook(j, x.phase)
@@ -128,6 +128,9 @@ func (l *leader) speculateOn(j *job, phase int, urgent bool) {
 		return
 	}
 	for _, c := range chosen {
+		if !j.assign.FreeFor(phase).Has(trackers[c.Site].assign.Index()) {
+			continue // an earlier one took the room
+		}
 		l.launchBeside(j, slow[c.Attempt], trackers[c.Site])
 		if !l.assign.Spare(&j.assign, phase, urgent) {
 			return
@@ -198,7 +201,7 @@ func (j *job) movesFrom(a *attempt) bool {
 // spareSites lists the trackers with free slots that may run second attempts of a job. Those on
 // probation run other attempts first, and those that were outrun lately are slow.
 func (l *leader) spareSites(j *job, phase int) (trackers []*tracker, sites []speculation.Site) {
-	for i := range l.assign.FreeTrackers(phase).All() {
+	for i := range j.assign.FreeFor(phase).All() {
 		t := l.fleet.byIndex[i]
 		free := t.assign.Free(phase)
 		if phase == reducePhase {

@@ -3,6 +3,7 @@ package core
 import (
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/handshake"
 	"github.com/quernmr/quern/wire"
@@ -109,6 +110,7 @@ func (l *leader) welcome(id Stream, t *tracker, h *wire.Hello) {
 	l.fleet.byStream[id] = t
 	t.contact.stream, t.contact.lastHeard, t.contact.stops = id, l.now, false
 	l.setCapacity(t, [2]int{h.MapSlots, h.ReduceSlots}, "")
+	l.assign.SetOffer(&t.assign, assign.Room{Memory: h.Memory, Cores: h.Cores})
 	l.setHealth(t, "") // an unhealthy tracker says so again before its inventory: it gets no work before
 	l.diskDropped(t, h.DisksAbandoned)
 	l.send(t, &wire.Welcome{

@@ -122,6 +122,7 @@ func (l *leader) countSlots(t *tracker) {
 		l.fleet.slots[p] += counted[p] - t.countedSlots[p]
 	}
 	t.countedSlots = counted
+	l.assign.SetCounted(&t.assign, counted)
 }
 
 // refresh updates all state that depends on a tracker's slots and on whether it takes work.

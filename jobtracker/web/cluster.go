@@ -53,6 +53,12 @@ type (
 		Bytes   int64 `json:"bytes"`
 	}
 
+	// Offer is how much of a resource a task tracker offers, and what running attempts use of it.
+	Offer struct {
+		Total int64 `json:"total"`
+		Used  int64 `json:"used"`
+	}
+
 	// Tracker is the state of a task tracker.
 	Tracker struct {
 		ID           string `json:"id"`
@@ -63,6 +69,8 @@ type (
 		ReduceSlots  int    `json:"reduceSlots"`
 		Maps         int    `json:"maps"` // running attempts
 		Reduces      int    `json:"reduces"`
+		Memory       *Offer `json:"memory,omitempty"` // bytes; nil: slots alone count
+		Cores        *Offer `json:"cores,omitempty"`
 		Connected    bool   `json:"connected"`
 		SilentMillis int64  `json:"silentMillis"`
 		Excluded     string `json:"excluded,omitempty"`
@@ -82,6 +90,7 @@ func clusterOf(s *wire.ClusterStatus, wall time.Time, voters []Voter) Cluster {
 		c.Trackers = append(c.Trackers, Tracker{
 			ID: t.Tracker, Host: t.Host, Addr: t.Addr, Incarnation: t.Incarnation, MapSlots: t.MapSlots,
 			ReduceSlots: t.ReduceSlots, Maps: t.Maps, Reduces: t.Reduces, Connected: t.Connected,
+			Memory: offerOf(t.Memory), Cores: offerOf(t.Cores),
 			SilentMillis: t.Silent, Excluded: t.Excluded, Trouble: t.Trouble, Rack: t.Rack,
 		})
 	}
@@ -93,6 +102,13 @@ func clusterOf(s *wire.ClusterStatus, wall time.Time, voters []Voter) Cluster {
 		})
 	}
 	return c
+}
+
+func offerOf(o wire.Offer) *Offer {
+	if o.Total == 0 {
+		return nil
+	}
+	return &Offer{Total: o.Total, Used: o.Used}
 }
 
 func (h *handler) cluster(ctx context.Context, _ *http.Request) (any, error) {

@@ -79,6 +79,8 @@ type Config struct {
 	Rack        string // as in wire.Hello
 	MapSlots    int
 	ReduceSlots int
+	Memory      int64    // bytes offered to attempts in slots; 0: slots alone count
+	Cores       int      // offered to them; 0: slots alone count
 	Dir         string   // for all local files except the data of jobs
 	Disks       []string // for the data of jobs; default Dir
 	KeepLogs    bool     // keep a dropped job's logs; the caller removes them

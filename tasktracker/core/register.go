@@ -25,7 +25,7 @@ func (c *Core) hello() {
 	c.do(Send{&wire.Hello{
 		Version: wire.Version, Tracker: c.cfg.Tracker, Process: c.cfg.Process, Incarnation: c.incarnation,
 		Host: c.cfg.Host, Addr: c.cfg.Addr, MapSlots: c.cfg.MapSlots, ReduceSlots: c.cfg.ReduceSlots, Nonce: c.nonce,
-		Rack: c.cfg.Rack, DisksAbandoned: c.diskFailures,
+		Rack: c.cfg.Rack, DisksAbandoned: c.diskFailures, Memory: c.cfg.Memory, Cores: c.cfg.Cores,
 	}})
 }
 

@@ -33,7 +33,7 @@ func (a *Assigner) bringBack() {
 		t := a.trackers[i]
 		for _, j := range a.jobsWithAside {
 			n := t.free[Map]
-			if j.Banned(t) {
+			if j.Banned(t) || !j.FreeFor(Map).Has(i) {
 				continue
 			}
 			for m := range j.aside.All() {

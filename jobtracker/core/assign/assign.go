@@ -5,8 +5,8 @@
 // The caller reports every change to an [Assigner], in about O(1). A round then launches tasks
 // in the free slots:
 //
-//	AddTracker, SetTakesWork, SetHeld,     free slots                    slots.go, banned.go
-//	Occupy, Vacate
+//	AddTracker, SetTakesWork, SetHeld,     free slots, room              slots.go, banned.go,
+//	SetOffer, SetRequests, Occupy, Vacate                                room.go
 //	AddJob, SetSplits,                     pending maps, and the nodes   nodes.go, index.go
 //	AddPending, RemovePending              that are local to them
 //	SetPlan, SetPools, SetRule,            order of jobs, limits,        line.go, groups.go, queues.go,
@@ -39,13 +39,13 @@
 //
 // Invariants
 //
-//	A1  After a round no map slot is free, or no job is in the line of maps, except jobs of full
-//	    groups. A job that waits beside free slots is deferred or shut out, has maps set aside, or
+//	A1  After a round no map slot is free, or no job is in the line of maps, except jobs of groups
+//	    that are full or have no room. A job that waits beside free slots is deferred or shut out, has maps set aside, or
 //	    may take no more.
 //	A2  A free map slot is either in unchecked, or no job in line and no deferred job has
 //	    a local map for it. It is in unclaimed if it is local to no pending map.
-//	    It becomes unchecked when a tracker gets its first free slot, a map local to it
-//	    becomes pending, or jobs with local maps may take slots again (uncheck). Jobs of full groups do
+//	    It becomes unchecked when a tracker gets its first free slot or has room for another
+//	    class of requests, a map local to it becomes pending, or jobs with local maps may take slots again (uncheck). Jobs of full groups do
 //	    not count: when a group is no longer full, all free slots are unchecked for it (group.recheck).
 //	A3  A job's positions in the lines depend only on its tasks to launch, its slots, its
 //	    pool and the plan (see positionOf). Code that changes these calls MarkChanged.
@@ -53,9 +53,14 @@
 //	    the end of its wait.
 //	A5  No launch takes a capped pool above its limit of slots or of running jobs.
 //	A6  Of equally near maps that may run, a round launches the one with the lowest number.
+//	A7  No launch takes more memory or cores of a tracker than it offers, or begins on a tracker
+//	    that is saved for other tasks (saved.go).
+//	A8  A job that is first in line gets a slot at last, however much its tasks request, if one
+//	    tracker offers that.
 //
 // A Step costs O(changed jobs · log jobs + slots assigned · groups), however many tasks wait: a pool
-// that becomes full, or no longer is, costs no look at its jobs. Finding a
+// that becomes full, or no longer is, costs no look at its jobs, nor does a slot that has no room for
+// them. Occupying or freeing a slot costs O(different requests). Finding a
 // map that is local to a slot takes amortized O(1): each job has one list of maps per node, with
 // a mark below which no map is pending (see places).
 //
@@ -74,6 +79,7 @@
 //	              begins in                     ends in
 //	not mayRun    updateLines                   updateLines, after MarkChanged
 //	group full    updateFull                    updateFull
+//	no room       refreshClass                  refreshClass: a free slot has the room
 //	deferred      mayReserve: deferUntil        recall: a local slot, a relaxed map, an alarm
 //	shut out      mayReserve: shutOut           letIn
 //	aside         mayReserve: setAside, a map   bringBack, bringAllBack, BringBack, SetBanned
@@ -115,6 +121,8 @@ type Cluster interface {
 
 	// Launch starts an attempt at map m in a free slot of a tracker.
 	Launch(j *Job, m int, t *Tracker)
+	// MayReduce reports whether LaunchReduce would find a partition of a job at a tracker.
+	MayReduce(j *Job, t *Tracker) bool
 	// LaunchReduce starts a reduce in a free slot of a tracker that is its partition's home.
 	// If no reduce is ready there and gather is set, it gathers a partition in the slot. It
 	// returns whether there was a partition.
@@ -179,12 +187,16 @@ type Assigner struct {
 	meter locality.Meter
 	pace  locality.Pace // of the maps of all jobs
 
-	pools      map[string]*CappedPool // by name
-	stalePools []*CappedPool          // pools that updatePools must check
-	pooled     int                    // jobs in capped pools
-	groups     map[groupKey]int32     // indexes of groups, see line
-	placed     int                    // see Placed
-	usedSlots  [2]int                 // of all jobs
+	classes []*class   // of requests, by index; nil if unused. The first one requests nothing
+	saved   []*Tracker // trackers that are saved for a class
+
+	pools        map[string]*CappedPool // by name
+	stalePools   []*CappedPool          // pools that updatePools must check
+	pooled       int                    // jobs in capped pools
+	groups       map[groupKey]int32     // indexes of groups, see line
+	unusedGroups []int32
+	placed       int    // see Placed
+	usedSlots    [2]int // of all jobs
 }
 
 // phase has the line of jobs for the slots of a phase, and the phase's plan.
@@ -205,11 +217,11 @@ type phase struct {
 // queueLifetime.
 func New(c Cluster, queueLifetime time.Duration) *Assigner {
 	a := &Assigner{cluster: c, queueLifetime: queueLifetime, nodes: make(map[string]*node), racks: make(map[string]int32)}
-	a.groups = make(map[groupKey]int32)
+	a.classes, a.groups = []*class{new(class)}, make(map[groupKey]int32)
 	for i := range a.phases {
 		a.phases[i].queuedUntil = Never
 	}
-	a.groupOf(groupKey{})
+	a.groupOf(groupKey{classes: [2]*class{a.classes[0], a.classes[0]}})
 	return a
 }
 
@@ -242,6 +254,10 @@ type Job struct {
 	barred      bool // its pool has its maximum of running jobs
 	candidate   candidacy
 
+	class      [2]*class
+	waits      [2]bool          // it was first of its class in line, and has got no slot since waitsSince
+	waitsSince [2]time.Duration // see longWaiting
+
 	reserved int // slots reserved in this pass
 	findings findings
 
@@ -262,6 +278,7 @@ type Job struct {
 func (a *Assigner) AddJob(j *Job, number int, owner any) {
 	j.Owner, j.number = owner, int32(number)
 	j.waitingSince, j.average = make(map[int32]time.Duration), locality.Average(locality.Start)
+	j.class = [2]*class{a.classOf(Room{}), a.classOf(Room{})}
 	j.index = int32(insert(&a.jobs, j))
 }
 
@@ -278,6 +295,9 @@ func (a *Assigner) DropJob(j *Job) {
 	j.dropped = true
 	a.leavePool(j)
 	a.updateLines() // removes it from the lines
+	for phase := range j.class {
+		a.dropClass(j.class[phase])
+	}
 	a.jobs[j.index] = nil
 	a.jobsWithAside, a.jobsShutOut = without(a.jobsWithAside, j), without(a.jobsShutOut, j)
 }
@@ -296,6 +316,12 @@ type Tracker struct {
 	held      bool  // set by SetHeld
 	free      [2]int
 	ready     int // ready partitions of all jobs there
+
+	offer, used Room
+	counted     [2]int // slots that count for Fits
+	savedFor    *class // only tasks of this class and of savedPhase begin here; nil: all tasks
+	savedPhase  int
+	savedJob    *Job
 }
 
 // insert puts x at the first nil of a list, or at its end.

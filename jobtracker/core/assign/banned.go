@@ -25,9 +25,10 @@ func (a *Assigner) SetBanned(j *Job, t *Tracker, banned bool) {
 // Banned reports whether a job is banned from a tracker.
 func (j *Job) Banned(t *Tracker) bool { return j.banned.Has(int(t.index)) }
 
-// bannedFromFree reports whether map slots are free, and a job is banned from all trackers with them.
+// bannedFromFree reports whether map slots are free for a job, and it is banned from all trackers with
+// them.
 func (a *Assigner) bannedFromFree(j *Job) bool {
-	free := &a.phases[Map].free
+	free := j.FreeFor(Map)
 	if j.banned.Len() == 0 || free.Len() == 0 {
 		return false
 	}

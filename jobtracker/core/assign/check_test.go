@@ -12,7 +12,7 @@ import (
 // TestRandomWorlds makes random changes to jobs, trackers, plans and pools. After each round it
 // compares the Assigner's state with a simple computation, and checks the invariants.
 func TestRandomWorlds(t *testing.T) {
-	launched, reduced, deferred, aside, queued := 0, 0, 0, 0, 0
+	launched, reduced, deferred, aside, queued, saved := 0, 0, 0, 0, 0, 0
 	for seed := range uint64(150) {
 		w := newWorld(t, seed)
 		for range 150 {
@@ -24,10 +24,11 @@ func TestRandomWorlds(t *testing.T) {
 			}
 		}
 		launched, reduced, deferred, aside = launched+w.launched, reduced+w.reduced, deferred+w.deferred, aside+w.aside
-		queued += w.queued
+		queued, saved = queued+w.queued, saved+w.saved
 	}
-	t.Logf("%d maps launched, %d reduces, %d times a job was deferred, %d times a map set aside, %d times tasks in a queue", launched, reduced, deferred, aside, queued)
-	if min(launched, reduced, deferred, aside, queued) < 100 {
+	t.Logf("%d maps launched, %d reduces, %d times a job was deferred, %d times a map set aside, %d times tasks in a queue, %d times a tracker saved",
+		launched, reduced, deferred, aside, queued, saved)
+	if min(launched, reduced, deferred, aside, queued, saved) < 100 {
 		t.Error("too few events")
 	}
 }
@@ -36,6 +37,7 @@ func (w *world) check() {
 	w.checkSlots()
 	w.checkLines()
 	w.checkPools()
+	w.checkRooms()
 	for _, j := range w.jobs {
 		w.aside += j.aside.Len()
 		w.checkJob(j)
@@ -64,16 +66,16 @@ func (w *world) checkSlots() {
 		}
 		free, demanded := w.a.FreeTrackers(Map).Has(i), false
 		for _, j := range w.jobs {
-			if free && j.ShutOut() && !j.bannedFrom[t] {
+			if free && j.ShutOut() && !j.bannedFrom[t] && j.FreeFor(Map).Has(i) {
 				w.t.Errorf("job %d is shut out, and tracker %d has a free map slot", j.number, i)
 			}
 			for m := range j.pending.All() {
 				demanded = demanded || j.Indexed() && slices.Contains(j.splits[m].Hosts, t.host)
 			}
-			if free && w.a.positionOf(Map, &j.Job).inLine && j.MayTake(Map) && w.a.pickLocal(&j.Job, &t.Tracker, false) >= 0 {
+			if j.FreeFor(Map).Has(i) && w.a.positionOf(Map, &j.Job).inLine && j.MayTake(Map) && w.a.pickLocal(&j.Job, &t.Tracker, false) >= 0 {
 				w.t.Errorf("tracker %d has a free map slot that is local to job %d", i, j.number)
 			}
-			if w.a.FreeTrackers(Reduce).Has(i) && j.MayTake(Reduce) && (j.ready[t] > 0 || j.toGather > 0) {
+			if j.FreeFor(Reduce).Has(i) && j.MayTake(Reduce) && (j.ready[t] > 0 || j.toGather > 0) {
 				w.t.Errorf("tracker %d has a free reduce slot, and job %d a partition for it", i, j.number)
 			}
 		}
@@ -199,7 +201,7 @@ func (w *world) checkJob(j *simJob) {
 		case j.waitingSince[int32(m)] > j.wait.Total(w.now):
 			w.t.Errorf("job %d map %d waits since %v, after the total wait %v", j.number, m, j.waitingSince[int32(m)], j.wait.Total(w.now))
 		}
-		for i := range w.a.FreeTrackers(Map).All() {
+		for i := range j.FreeFor(Map).All() {
 			if j.aside.Has(m) && j.MayTake(Map) && j.mayRun(m, simTrackerOf(w.a.trackers[i]), false) {
 				w.t.Errorf("job %d map %d is set aside, and may run on tracker %d, which has a free slot", j.number, m, i)
 			}

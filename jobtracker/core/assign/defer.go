@@ -114,7 +114,7 @@ func (a *Assigner) recallLocalTo(trackers *taskset.Set, recheck, strict bool) {
 			continue
 		}
 		for index := range p.line.deferredInOrder(recheck) {
-			if j := a.jobs[index]; j.deferred && a.pickLocal(j, t, strict) >= 0 {
+			if j := a.jobs[index]; j.deferred && j.FreeFor(Map).Has(i) && a.pickLocal(j, t, strict) >= 0 {
 				a.recall(j)
 				break
 			}

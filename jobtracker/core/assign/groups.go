@@ -1,21 +1,29 @@
 package assign
 
-import "iter"
+import (
+	"iter"
+	"slices"
 
-// Jobs that the same limits keep from slots are a group: it is full while one of these limits is
-// reached, and then costs a round one look, however many of its jobs wait. Each phase has all
-// groups. Group 0 has the jobs without limits.
+	"github.com/quernmr/quern/jobtracker/core/taskset"
+)
+
+// Jobs with the same limits and requests are a group: it is full while one of these limits is
+// reached, and it has no room while no free slot has what its tasks request. Then it costs a round one
+// look, however many of its jobs wait. Each phase has all groups. Group 0 has the jobs without limits
+// and requests.
 //
 // A group's key is what decides whether its jobs may take another slot. To add such a thing, add it
 // to groupKey, and to keyOf and isFull; call updateFull for the groups where it has changed.
 
 // groupKey tells groups apart.
 type groupKey struct {
-	pool string // name of the capped pool; empty: none
+	pool    string    // name of the capped pool; empty: none
+	classes [2]*class // of its requests, by phase
 }
 
 // keyOf returns the key of a job's group.
 func keyOf(j *Job) (k groupKey) {
+	k.classes = j.class
 	if j.pool != nil {
 		k.pool = j.pool.Name
 	}
@@ -28,8 +36,9 @@ func (a *Assigner) isFull(k groupKey, phase int) bool { return a.pools[k.pool].F
 // group is the jobs of a group that wait for slots of a phase.
 type group struct {
 	key      groupKey
-	order    []int32 // indexes of the jobs in line, by position
-	deferred []int32 // indexes of the deferred jobs, sorted the same way
+	free     *taskset.Set // trackers with a free slot that has what its tasks request
+	order    []int32      // indexes of the jobs in line, by position
+	deferred []int32      // indexes of the deferred jobs, sorted the same way
 	full     bool
 	recheck  bool // the next round looks for maps of the group that are local to any free slot
 }
@@ -37,25 +46,46 @@ type group struct {
 // groupOf returns the index of the group with a key, and makes it if needed.
 func (a *Assigner) groupOf(k groupKey) int32 {
 	i, ok := a.groups[k]
-	if !ok {
-		i = int32(len(a.groups))
-		a.groups[k] = i
-		for phase := range a.phases {
-			s := &a.phases[phase].line
-			s.groups = append(s.groups, &group{key: k, full: a.isFull(k, phase)})
-			s.turns = append(s.turns, 0)
+	if ok {
+		return i
+	}
+	if n := len(a.unusedGroups); n > 0 {
+		i, a.unusedGroups = a.unusedGroups[n-1], a.unusedGroups[:n-1]
+	} else {
+		i = int32(len(a.phases[Map].line.groups))
+	}
+	a.groups[k] = i
+	for phase := range a.phases {
+		s := &a.phases[phase].line
+		if int(i) == len(s.groups) {
+			s.groups, s.turns = append(s.groups, nil), append(s.turns, 0)
 		}
+		s.groups[i] = &group{key: k, free: &k.classes[phase].free[phase], full: a.isFull(k, phase)}
 	}
 	return i
 }
 
-// updateFull updates whether a group is full, after what decides that has changed. Free slots may
-// then be local to its jobs.
-func (a *Assigner) updateFull(k groupKey) {
-	i, ok := a.groups[k]
-	if !ok {
-		return
+// dropGroups forgets the groups of a class that has no jobs any more.
+func (a *Assigner) dropGroups(c *class) {
+	for i, g := range a.phases[Map].line.groups {
+		if k := g.key; slices.Contains(k.classes[:], c) && a.groups[k] == int32(i) {
+			delete(a.groups, k)
+			a.unusedGroups = append(a.unusedGroups, int32(i))
+		}
 	}
+}
+
+// updateFull updates whether the groups of a pool are full, after what decides that has changed. Free
+// slots may then be local to their jobs.
+func (a *Assigner) updateFull(pool string) {
+	for i, g := range a.phases[Map].line.groups {
+		if g.key.pool == pool {
+			a.updateFullAt(i, g.key)
+		}
+	}
+}
+
+func (a *Assigner) updateFullAt(i int, k groupKey) {
 	for phase := range a.phases {
 		s := &a.phases[phase].line
 		g, full := s.groups[i], a.isFull(k, phase)
@@ -92,18 +122,38 @@ func (s *line) someDeferred() bool {
 	return false
 }
 
-// first returns the index of the first job in line, without those that each group has left out;
-// -1: none.
-func (s *line) first() int32 {
+// first returns the index of the first job in line that can use a slot of a tracker, without those that
+// each group has left out; -1: none. Tracker -1 means any tracker with a free slot.
+func (s *line) first(tracker int32) int32 {
 	best := int32(-1)
 	if s.open == 0 {
 		return best
 	}
 	for i, g := range s.groups {
-		if skip := s.turns[i]; !g.full && skip < len(g.order) {
+		if skip := s.turns[i]; skip < len(g.order) && !g.full && g.hasRoom(tracker) {
 			if index := g.order[skip]; best < 0 || s.positions[index].compare(&s.positions[best]) < 0 {
 				best = index
 			}
+		}
+	}
+	return best
+}
+
+// hasRoom reports whether a free slot of a tracker has what the group's tasks request; -1: of any one.
+func (g *group) hasRoom(tracker int32) bool {
+	if tracker < 0 {
+		return g.free.Len() > 0
+	}
+	return g.free.Has(int(tracker))
+}
+
+// firstOf returns the index of the first job in line of a class, if no limit keeps it from slots; -1:
+// none.
+func (s *line) firstOf(c *class, phase int) int32 {
+	best := int32(-1)
+	for _, g := range s.groups {
+		if g.key.classes[phase] == c && !g.full && len(g.order) > 0 && (best < 0 || s.positions[g.order[0]].compare(&s.positions[best]) < 0) {
+			best = g.order[0]
 		}
 	}
 	return best
@@ -117,13 +167,13 @@ func (s *line) leaveOut(index int32) {
 	}
 }
 
-// beginTurns yields the jobs in line, in order. The loop may change the line: then the next job is
+// beginTurns yields the jobs in line that can use a slot of a tracker, in order; -1: of any one. The loop may change the line: then the next job is
 // the first one that was not yielded, or has moved behind those.
-func (s *line) beginTurns() iter.Seq[int32] {
+func (s *line) beginTurns(tracker int32) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		clear(s.turns)
 		for {
-			index := s.first()
+			index := s.first(tracker)
 			if index < 0 || !yield(index) {
 				return
 			}

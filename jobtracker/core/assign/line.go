@@ -129,7 +129,7 @@ func (s *line) sort(where func(index int32) position) {
 func (a *Assigner) Spare(j *Job, phase int, urgent bool) bool {
 	a.updateLines()
 	p := &a.phases[phase]
-	if p.free.Len() == 0 || !a.mayTake(j, phase) {
+	if j.FreeFor(phase).Len() == 0 || !a.mayTake(j, phase) {
 		return false
 	}
 	return urgent || p.line.open == 0 && !p.line.someDeferred() && !a.queuesWait(phase)
@@ -138,9 +138,16 @@ func (a *Assigner) Spare(j *Job, phase int, urgent bool) bool {
 // InLine lists the jobs in line for slots of a phase, in order.
 func (a *Assigner) InLine(phase int) []*Job {
 	s := &a.phases[phase].line
-	var all []*Job
-	for i := range s.beginTurns() {
-		all = append(all, a.jobs[i])
+	var order []int32
+	for _, g := range s.groups {
+		if !g.full {
+			order = append(order, g.order...)
+		}
+	}
+	slices.SortFunc(order, func(x, y int32) int { return s.positions[x].compare(&s.positions[y]) })
+	all := make([]*Job, len(order))
+	for i, index := range order {
+		all[i] = a.jobs[index]
 	}
 	return all
 }
@@ -210,6 +217,9 @@ func (a *Assigner) updateLines() {
 		}
 		j.usesAnySlot = takesAny
 		for i := range a.phases {
+			if !j.mayRun || a.ToLaunch(i, j) == 0 {
+				j.waits[i] = false
+			}
 			if a.phases[i].line.place(j, a.positionOf(i, j)) {
 				a.cluster.PlanSoon(i)
 			}

@@ -31,7 +31,7 @@ func BenchmarkLocal(b *testing.B) {
 	a.SetSplits(j, splits)
 	launched := 0
 	for b.Loop() {
-		t, m := a.find(&a.unchecked, func(t *Tracker) int { return a.pickLocal(j, t, true) })
+		t, m := a.find(j, &a.unchecked, func(t *Tracker) int { return a.pickLocal(j, t, true) })
 		if t == nil {
 			b.Fatal("no map is local to any node")
 		}

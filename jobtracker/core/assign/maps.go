@@ -7,6 +7,7 @@ import "github.com/quernmr/quern/jobtracker/core/taskset"
 func (a *Assigner) AssignMaps() {
 	a.letIn()
 	a.updateLines()
+	a.save(Map)
 	p := &a.phases[Map]
 	if p.free.Len() == 0 || p.line.open+len(a.deferred)+len(a.jobsWithAside) == 0 && !p.hasQueues {
 		return
@@ -35,11 +36,15 @@ func (a *Assigner) AssignMaps() {
 	}
 }
 
-// MapsWait updates the lines, and reports whether map slots are free and jobs in line for them.
+// MapsWait updates the lines, and reports whether map slots are free that jobs in line can use.
 func (a *Assigner) MapsWait() bool {
 	a.updateLines()
 	p := &a.phases[Map]
-	return p.free.Len() > 0 && p.line.open > 0
+	if p.free.Len() == 0 {
+		return false
+	}
+	clear(p.line.turns)
+	return p.line.first(-1) >= 0
 }
 
 // reserved is a free slot that is reserved for map m of a job; -1: for any relaxed map.
@@ -62,7 +67,7 @@ func (a *Assigner) matchMaps(strict bool) (changed bool) {
 	s := &a.phases[Map].line
 	clear(s.turns)
 	for free.Len() > len(a.reserved) {
-		index := s.first()
+		index := s.first(-1)
 		if index < 0 {
 			break
 		}
@@ -121,8 +126,10 @@ func (a *Assigner) fillReserved(strict bool) bool {
 func (a *Assigner) reserve(j *Job, slots int) {
 	j.reserved += slots
 	if p := j.pool; p != nil {
-		p.reserved += slots
-		a.updateFull(p.key())
+		before := p.Full(Map)
+		if p.reserved += slots; p.Full(Map) != before {
+			a.updateFull(p.Name)
+		}
 	}
 	a.MarkChanged(j)
 }
@@ -144,7 +151,7 @@ func (a *Assigner) launchLocal(j *Job, strict bool) bool {
 	if p := &a.phases[Map]; p.line.groups[j.group].recheck {
 		among = &p.free
 	}
-	t, m := a.find(among, func(t *Tracker) int { return a.pickLocal(j, t, strict) })
+	t, m := a.find(j, among, func(t *Tracker) int { return a.pickLocal(j, t, strict) })
 	if t == nil {
 		j.findings.noLocalIn = a.pass
 		return false
@@ -195,7 +202,7 @@ func (a *Assigner) mayReserve(j *Job, strict bool) (m int, ok bool) {
 
 // findSlot finds the nearest slot for a reservation, and a map for it.
 func (a *Assigner) findSlot(r reserved, strict bool) (*Tracker, int) {
-	j, free := r.job, &a.phases[Map].free
+	j, free := r.job, r.job.FreeFor(Map)
 	which := relaxed
 	if j.findings.anywhereIn == a.pass {
 		which = pending
@@ -204,7 +211,7 @@ func (a *Assigner) findSlot(r reserved, strict bool) (*Tracker, int) {
 		if !j.pending.Has(r.m) {
 			return nil, -1
 		}
-		return a.find(free, func(t *Tracker) int {
+		return a.find(j, free, func(t *Tracker) int {
 			if a.mayLaunch(j, r.m, t, strict) {
 				return r.m
 			}
@@ -212,22 +219,22 @@ func (a *Assigner) findSlot(r reserved, strict bool) (*Tracker, int) {
 		})
 	}
 	if len(j.in.inRacks.all) > 0 {
-		if t, m := a.find(free, func(t *Tracker) int { return a.pickInRack(j, which, t, strict) }); t != nil {
+		if t, m := a.find(j, free, func(t *Tracker) int { return a.pickInRack(j, which, t, strict) }); t != nil {
 			return t, m
 		}
 	}
-	return a.find(free, func(t *Tracker) int { return a.pickAny(j, which, t, strict) })
+	return a.find(j, free, func(t *Tracker) int { return a.pickAny(j, which, t, strict) })
 }
 
-// find returns the first tracker with a free map slot for which pick returns a map. It begins after
-// the tracker of the last launch.
-func (a *Assigner) find(among *taskset.Set, pick func(*Tracker) int) (*Tracker, int) {
+// find returns the first tracker with a free map slot for a job for which pick returns a map. It
+// begins after the tracker of the last launch.
+func (a *Assigner) find(j *Job, among *taskset.Set, pick func(*Tracker) int) (*Tracker, int) {
 	i := a.cursor
 	for range among.Len() {
 		if i = among.Next(i); i < 0 {
 			i = among.Next(0)
 		}
-		if a.phases[Map].free.Has(i) {
+		if j.FreeFor(Map).Has(i) {
 			if m := pick(a.trackers[i]); m >= 0 {
 				return a.trackers[i], m
 			}

@@ -35,8 +35,6 @@ func (p *CappedPool) Full(phase int) bool {
 	return used >= p.Max[phase]
 }
 
-func (p *CappedPool) key() groupKey { return groupKey{pool: p.Name} }
-
 // SetPools puts the limits of a pool table into force. It costs O(jobs) if pools get their first
 // limit or lose the last one; the jobs of other pools are not looked at.
 func (a *Assigner) SetPools(table []pool.Pool) {
@@ -52,13 +50,13 @@ func (a *Assigner) SetPools(table []pool.Pool) {
 			c, added = new(CappedPool), true
 		}
 		c.Pool, a.pools[p.Name] = p, c
-		a.updateFull(c.key())
+		a.updateFull(c.Name)
 		a.markStale(c)
 	}
 	for name, c := range before { // the order does not matter: MarkChanged only collects jobs
 		if a.pools[name] == nil {
 			a.markJobs(c.jobs)
-			a.updateFull(c.key())
+			a.updateFull(c.Name)
 		}
 	}
 	if added {
@@ -107,10 +105,10 @@ func (a *Assigner) joinPool(j *Job) {
 	name, _ := a.cluster.Pool(j)
 	if p := a.pools[name]; p != j.pool {
 		a.leavePool(j)
-		j.pool, j.group, j.usesAnySlot = p, 0, false // free slots may be local to it, see updateLines
+		j.pool, j.usesAnySlot = p, false // free slots may be local to it, see updateLines
+		j.group = a.groupOf(keyOf(j))
 		if p != nil {
 			a.pooled++
-			j.group = a.groupOf(keyOf(j))
 			a.countPoolSlots(p, j.usedSlots, 1)
 			i, _ := slices.BinarySearchFunc(p.jobs, j.number, func(x *Job, n int32) int { return cmp.Compare(x.number, n) })
 			p.jobs = slices.Insert(p.jobs, i, j)
@@ -138,8 +136,10 @@ func (a *Assigner) countSlots(j *Job, phase, slots int) {
 	j.usedSlots[phase] += slots
 	a.usedSlots[phase] += slots
 	if p := j.pool; p != nil {
-		p.usedSlots[phase] += slots
-		a.updateFull(p.key())
+		before := p.Full(phase)
+		if p.usedSlots[phase] += slots; p.Full(phase) != before {
+			a.updateFull(p.Name)
+		}
 	}
 }
 
@@ -148,7 +148,7 @@ func (a *Assigner) countPoolSlots(p *CappedPool, slots [2]int, sign int) {
 	for i := range slots {
 		p.usedSlots[i] += sign * slots[i]
 	}
-	a.updateFull(p.key())
+	a.updateFull(p.Name)
 }
 
 // markStale makes updatePools check which jobs of a pool are barred.

@@ -121,7 +121,7 @@ func (a *Assigner) launchNext(t *Tracker) {
 	for k := 0; k < len(queue) && free.Has(int(t.index)); {
 		q := &queue[k]
 		m := -1
-		if q.tasks > 0 && a.mayTake(q.job, Map) {
+		if q.tasks > 0 && a.mayTake(q.job, Map) && q.job.FreeFor(Map).Has(int(t.index)) {
 			m = a.pickNearest(q.job, t)
 		}
 		if m < 0 {
@@ -167,7 +167,7 @@ func (a *Assigner) reduceQueued(t *Tracker) bool {
 	queue := a.phases[Reduce].queueOf[t.index]
 	for k := range queue {
 		q := &queue[k]
-		if q.tasks > 0 && a.mayTake(q.job, Reduce) && a.cluster.LaunchReduce(q.job, t, false) {
+		if q.tasks > 0 && a.mayTake(q.job, Reduce) && q.job.FreeFor(Reduce).Has(int(t.index)) && a.cluster.LaunchReduce(q.job, t, false) {
 			q.tasks--
 			a.addQueued(q.job, Reduce, -1)
 			return true

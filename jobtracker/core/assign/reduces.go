@@ -4,6 +4,7 @@ package assign
 // iteration. If jobs have partitions to gather, it tries all free slots.
 func (a *Assigner) AssignReduces() {
 	a.updateLines()
+	a.save(Reduce)
 	for launched := true; launched; {
 		launched = false
 		trackers := &a.reducible
@@ -20,7 +21,7 @@ func (a *Assigner) AssignReduces() {
 func (a *Assigner) assignReduce(t *Tracker) bool {
 	launched := a.reduceQueued(t)
 	if !launched {
-		for index := range a.phases[Reduce].line.beginTurns() {
+		for index := range a.phases[Reduce].line.beginTurns(t.index) {
 			if launched = a.cluster.LaunchReduce(a.jobs[index], t, true); launched {
 				break
 			}
@@ -36,7 +37,7 @@ func (a *Assigner) assignReduce(t *Tracker) bool {
 func (a *Assigner) someGather() bool {
 	for _, g := range a.phases[Reduce].line.groups {
 		for _, index := range g.order {
-			if g.full {
+			if g.full || !g.hasRoom(-1) {
 				break
 			}
 			if a.cluster.ToGather(a.jobs[index]) > 0 {

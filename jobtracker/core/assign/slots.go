@@ -11,6 +11,7 @@ import (
 func (a *Assigner) AddTracker(t *Tracker, owner any, host string, slots [2]int) int {
 	t.Owner, t.free = owner, slots
 	t.index = int32(insert(&a.trackers, t))
+	a.SetCounted(t, slots)
 	for i := range a.phases {
 		if p := &a.phases[i]; len(p.queueOf) < len(a.trackers) {
 			p.queueOf = append(p.queueOf, nil)
@@ -24,6 +25,8 @@ func (a *Assigner) AddTracker(t *Tracker, owner any, host string, slots [2]int) 
 
 // DropTracker removes a tracker that takes no work.
 func (a *Assigner) DropTracker(t *Tracker) {
+	a.endSaving(t)
+	a.SetCounted(t, [2]int{})
 	a.trackers[t.index] = nil
 	for _, j := range a.jobs {
 		if j != nil {
@@ -67,16 +70,29 @@ func (a *Assigner) SetTakesWork(t *Tracker, takesWork, mapSlots bool) {
 // AddFree changes the number of a tracker's free slots. The caller then calls SetTakesWork.
 func (a *Assigner) AddFree(t *Tracker, phase, slots int) { t.free[phase] += slots }
 
-// Occupy assigns a slot of a tracker to a job.
+// Occupy assigns a slot of a tracker, and the requested room, to a task of a job.
 func (a *Assigner) Occupy(j *Job, t *Tracker, phase int) {
+	a.HoldSlot(j, t, phase)
+	a.useRoom(t, j.class[phase], 1)
+}
+
+// Vacate undoes Occupy. The caller then calls MarkChanged, unless the job has ended.
+func (a *Assigner) Vacate(j *Job, t *Tracker, phase int) {
+	a.useRoom(t, j.class[phase], -1)
+	a.ReleaseSlot(j, t, phase)
+}
+
+// HoldSlot assigns a slot of a tracker to a job without room: no task runs in it yet.
+func (a *Assigner) HoldSlot(j *Job, t *Tracker, phase int) {
 	t.free[phase]--
 	a.countSlots(j, phase, 1)
 	a.MarkChanged(j)
+	a.gotSlot(j, t, phase)
 	a.refresh(t, phase)
 }
 
-// Vacate frees a slot of a tracker. The caller then calls MarkChanged, unless the job has ended.
-func (a *Assigner) Vacate(j *Job, t *Tracker, phase int) {
+// ReleaseSlot undoes HoldSlot. The caller then calls MarkChanged, unless the job has ended.
+func (a *Assigner) ReleaseSlot(j *Job, t *Tracker, phase int) {
 	t.free[phase]++
 	a.countSlots(j, phase, -1)
 	a.refresh(t, phase)
@@ -94,6 +110,11 @@ func (a *Assigner) AddReady(j *Job, t *Tracker, n int) int {
 func (a *Assigner) refresh(t *Tracker, phase int) {
 	i, free := int(t.index), t.takesWork && !t.held && t.free[phase] > 0
 	changed := a.phases[phase].free.Set(i, free)
+	for _, c := range a.classes {
+		if c != nil && a.refreshClass(t, phase, c) {
+			changed = true
+		}
+	}
 	switch {
 	case phase == Reduce:
 		a.reducible.Set(i, free && t.ready > 0)

@@ -21,6 +21,7 @@ type world struct {
 	now      time.Duration
 	number   int
 	plan     uint64
+	rooms    bool // trackers offer room, and jobs request it
 	jobs     []*simJob
 	trackers []*simTracker
 	launched int // number of maps
@@ -28,6 +29,7 @@ type world struct {
 	deferred int // jobs, summed over rounds
 	aside    int // maps, summed over rounds
 	queued   int // tasks, summed over rounds
+	saved    int // trackers, summed over rounds
 	limits   map[string]pool.Pool
 }
 
@@ -37,6 +39,7 @@ type simJob struct {
 	priority   wire.Priority
 	pool       string
 	suspended  bool
+	requests   [2]Room
 	avoids     map[int][]*simTracker
 	avoidUntil map[int]time.Duration // until when a map avoids these trackers; 0: it does not
 	runs       map[int]*simTracker
@@ -50,13 +53,16 @@ type simJob struct {
 type simTracker struct {
 	Tracker
 	host, rack string
+	offers     Room
 	takesWork  bool
 	isHeld     bool
+	fit        int // used by checkRooms
 }
 
 func newWorld(t testing.TB, seed uint64) *world {
 	w := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), now: time.Second}
 	w.a = New(w, 400*time.Millisecond)
+	w.rooms = seed%2 == 1
 	w.setPools()
 	w.setRule()
 	for range 2 + w.rnd.IntN(4) {
@@ -80,6 +86,7 @@ func (w *world) Launch(job *Job, m int, t *Tracker) {
 	case j.runs[m] != nil || j.pending.Has(m) || j.aside.Has(m):
 		w.t.Fatalf("map %d of job %d is launched twice", m, j.number)
 	}
+	w.checkRoom(j, simTrackerOf(t), Map)
 	j.runs[m] = simTrackerOf(t)
 	w.launched++
 	w.a.Occupy(job, t, Map)
@@ -87,6 +94,10 @@ func (w *world) Launch(job *Job, m int, t *Tracker) {
 
 func (w *world) LaunchReduce(job *Job, at *Tracker, gather bool) bool {
 	j, t := simJobOf(job), simTrackerOf(at)
+	if !w.MayReduce(job, at) {
+		return false
+	}
+	w.checkRoom(j, t, Reduce)
 	switch {
 	case j.ready[t] > 0:
 		j.ready[t]--
@@ -101,6 +112,11 @@ func (w *world) LaunchReduce(job *Job, at *Tracker, gather bool) bool {
 	w.a.Occupy(job, at, Reduce)
 	w.setTakesWork(t)
 	return true
+}
+
+func (w *world) MayReduce(job *Job, at *Tracker) bool {
+	j := simJobOf(job)
+	return j.ready[simTrackerOf(at)] > 0 || j.toGather > 0
 }
 
 func (w *world) Runnable(j *Job) bool { return j.HasSplits() && !simJobOf(j).suspended && !j.dropped }
@@ -148,6 +164,7 @@ func (w *world) addTracker() {
 	t := &simTracker{host: fmt.Sprintf("h%d", i), rack: fmt.Sprintf("/r%d", i%2), takesWork: w.rnd.IntN(8) > 0}
 	w.a.AddTracker(&t.Tracker, t, t.host, [2]int{1 + w.rnd.IntN(3), 1})
 	w.a.SetRack(&t.Tracker, t.rack)
+	w.setOffer(t)
 	w.trackers = append(w.trackers, t)
 	w.setTakesWork(t)
 }
@@ -185,6 +202,7 @@ func (w *world) addJob() {
 		runs: make(map[int]*simTracker), ready: make(map[*simTracker]int),
 	}
 	w.a.AddJob(&j.Job, w.number, j)
+	w.setRequests(j)
 	w.jobs = append(w.jobs, j)
 	j.splits = make([]Split, w.rnd.IntN(12))
 	for m := range j.splits {
@@ -332,6 +350,8 @@ func (w *world) act() {
 		}
 		j.bannedFrom[t] = !j.bannedFrom[t]
 		w.a.SetBanned(&j.Job, &t.Tracker, j.bannedFrom[t])
+	case n == 48 && t != nil && w.rnd.IntN(4) == 0:
+		w.setOffer(t)
 	case n < 49 && t != nil:
 		t.isHeld = !t.isHeld
 		w.a.SetHeld(&t.Tracker, t.isHeld)
@@ -377,6 +397,9 @@ func (w *world) endMap(j *simJob, m int, fails bool) {
 // round advances the time and fills the free slots.
 func (w *world) round() {
 	w.now += time.Duration(w.rnd.IntN(60)) * time.Millisecond
+	if w.rooms && w.rnd.IntN(10) == 0 {
+		w.now += saveAfter / 4
+	}
 	for _, j := range w.jobs {
 		for m, until := range j.avoidUntil {
 			if until > 0 && until <= w.now {

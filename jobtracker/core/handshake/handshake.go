@@ -90,6 +90,9 @@ func judge(h *wire.Hello, p *pending, view LeaderView) Verdict {
 	case h.Tracker == "" || h.Process == 0 || h.MapSlots < 0 || h.ReduceSlots < 0:
 		return refuse("a tracker needs an id, a process number and slots")
 	}
+	if h.Memory < 0 || h.Cores < 0 {
+		return refuse("tracker %s offers %d bytes of memory and %d cores: they must not be negative", h.Tracker, h.Memory, h.Cores)
+	}
 	for _, x := range []struct{ what, name string }{{"id", h.Tracker}, {"host", h.Host}, {"address", h.Addr}, {"rack", h.Rack}} {
 		if len(x.name) > wire.MaxName { // the log keeps these
 			return refuse("a tracker's %s has %d bytes, at most %d", x.what, len(x.name), wire.MaxName)

@@ -37,7 +37,8 @@ type Settings struct {
 // TaskSettings holds for all tasks of one kind in a job.
 type TaskSettings struct {
 	MaxAttempts int   // failed attempts of a task after which it has failed for good
-	MaxMemory   int64 // bytes for all processes of an attempt; 0: no limit
+	MaxMemory   int64 // bytes for all processes of an attempt, and of its tracker's offer; 0: no limit, none
+	Cores       int   // of its tracker's offer
 	MaxGivenUp  int   // percentage of the tasks that may fail for good while the job succeeds
 	MaxSkip     int64 // records or groups that may be skipped around a bad one; 0: none is skipped
 	Speculative bool  // slow tasks get a second attempt
@@ -104,6 +105,7 @@ func (p properties) tasks(kind, skipped string) TaskSettings {
 	return TaskSettings{
 		MaxAttempts: p.attempts("mapreduce." + kind + ".maxattempts"),
 		MaxMemory:   p.mebibytes("mapreduce." + kind + ".memory.mb"),
+		Cores:       int(p.number("mapreduce."+kind+".cpu.vcores", 0, 0, math.MaxInt32)),
 		MaxGivenUp:  int(p.number("mapreduce."+kind+".failures.maxpercent", 0, 0, 100)),
 		MaxSkip:     p.number("mapreduce."+kind+".skip."+skipped, 0, 0, math.MaxInt64),
 		Speculative: p.flag("mapreduce."+kind+".speculative", true),

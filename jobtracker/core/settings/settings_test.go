@@ -40,6 +40,9 @@ func TestOf(t *testing.T) {
 		{"mapreduce.reduce.memory.mb", "3", func(s *Settings) { s.Reduces.MaxMemory = 3 << 20 }},
 		{"mapreduce.reduce.memory.mb", "8796093022207", func(s *Settings) { s.Reduces.MaxMemory = math.MaxInt64 >> 20 << 20 }},
 		{"mapreduce.reduce.memory.mb", "8796093022208", nil},
+		{"mapreduce.map.cpu.vcores", "5", func(s *Settings) { s.Maps.Cores = 5 }},
+		{"mapreduce.map.cpu.vcores", "-1", nil},
+		{"mapreduce.reduce.cpu.vcores", "2", func(s *Settings) { s.Reduces.Cores = 2 }},
 		{"mapreduce.map.maxattempts", "1", func(s *Settings) { s.Maps.MaxAttempts = 1 }},
 		{"mapreduce.map.maxattempts", "0", nil},
 		{"mapreduce.map.maxattempts", "1000000", func(s *Settings) { s.Maps.MaxAttempts = wire.EpochAttempts - 1 }},
@@ -92,10 +95,10 @@ func TestOf(t *testing.T) {
 }
 
 func TestTasks(t *testing.T) {
-	s := Settings{Maps: TaskSettings{2, 20, 5, 7, false}, Reduces: TaskSettings{3, 30, 6, 8, true}}
+	s := Settings{Maps: TaskSettings{2, 20, 1, 5, 7, false}, Reduces: TaskSettings{3, 30, 2, 6, 8, true}}
 	service := TaskSettings{MaxAttempts: 4, Speculative: true}
 	for kind, want := range map[wire.Kind]TaskSettings{
-		wire.Map: {2, 20, 5, 7, false}, wire.Reduce: {3, 30, 6, 8, true},
+		wire.Map: {2, 20, 1, 5, 7, false}, wire.Reduce: {3, 30, 2, 6, 8, true},
 		wire.Setup: service, wire.Commit: service, wire.Cleanup: service, wire.Fence: service,
 	} {
 		if got := s.ForKind(kind); got != want {

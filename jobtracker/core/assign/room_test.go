@@ -1,0 +1,191 @@
+package assign
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// setOffer gives a tracker of a world another offer. Half of the worlds have no room to offer.
+func (w *world) setOffer(t *simTracker) {
+	if w.rooms {
+		t.offers = Room{Memory: []int64{0, 2, 4, 8}[w.rnd.IntN(4)], Cores: []int{0, 0, 2, 4}[w.rnd.IntN(4)]}
+		w.a.SetOffer(&t.Tracker, t.offers)
+	}
+}
+
+func (w *world) setRequests(j *simJob) {
+	if w.rooms {
+		for phase := range j.requests {
+			j.requests[phase] = Room{Memory: []int64{0, 1, 3, 6, 9}[w.rnd.IntN(5)], Cores: []int{0, 0, 1, 3}[w.rnd.IntN(4)]}
+		}
+		w.a.SetRequests(&j.Job, j.requests)
+	}
+}
+
+// used adds up what runs on a tracker, by the lists of the world.
+func (w *world) used(t *simTracker) (sum Room) {
+	for _, j := range w.jobs {
+		for _, on := range j.runs {
+			if on == t {
+				sum.Memory, sum.Cores = sum.Memory+j.requests[Map].Memory, sum.Cores+j.requests[Map].Cores
+			}
+		}
+		for _, on := range j.reduces {
+			if on == t {
+				sum.Memory, sum.Cores = sum.Memory+j.requests[Reduce].Memory, sum.Cores+j.requests[Reduce].Cores
+			}
+		}
+	}
+	return sum
+}
+
+// fitsNow is the simple form of hasRoom: it adds up everything again.
+func (w *world) fitsNow(j *simJob, phase int, t *simTracker) bool {
+	used, request := w.used(t), j.requests[phase]
+	if request.Memory > 0 && t.offers.Memory > 0 && used.Memory+request.Memory > t.offers.Memory {
+		return false
+	}
+	if request.Cores > 0 && t.offers.Cores > 0 && used.Cores+request.Cores > t.offers.Cores {
+		return false
+	}
+	for _, other := range w.jobs {
+		for p := range w.a.phases {
+			if saved := other.SavedFor(p); saved == &t.Tracker && (p != phase || other.requests[p] != request) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// checkRoom checks a launch.
+func (w *world) checkRoom(j *simJob, t *simTracker, phase int) {
+	if !w.fitsNow(j, phase, t) {
+		w.t.Fatalf("a task of phase %d of job %d is launched on tracker %d, which has no room for it", phase, j.number, t.index)
+	}
+}
+
+// checkRooms compares the classes with the lists of the world.
+func (w *world) checkRooms() {
+	w.saved += len(w.a.saved)
+	for _, t := range w.trackers {
+		if used := w.used(t); t.Used() != used {
+			w.t.Errorf("tracker %d uses %v, want %v", t.index, t.Used(), used)
+		}
+		if t.savedFor != nil && !slices.Contains(w.a.saved, &t.Tracker) {
+			w.t.Errorf("tracker %d is saved, but not in the list", t.index)
+		}
+	}
+	for _, j := range w.jobs {
+		for phase := range w.a.phases {
+			fits := 0
+			for _, t := range w.trackers {
+				for used := (Room{}); fits >= 0; {
+					used.add(j.requests[phase], 1)
+					if t.offers.Memory > 0 && j.requests[phase].Memory > 0 && used.Memory > t.offers.Memory ||
+						t.offers.Cores > 0 && j.requests[phase].Cores > 0 && used.Cores > t.offers.Cores ||
+						t.slotsOf(phase) < t.fit+1 {
+						break
+					}
+					t.fit++
+				}
+				fits, t.fit = fits+t.fit, 0
+				free := w.a.FreeTrackers(phase).Has(int(t.index)) && w.fitsNow(j, phase, t)
+				if j.FreeFor(phase).Has(int(t.index)) != free {
+					w.t.Errorf("tracker %d can take a task of phase %d of job %d: %v", t.index, phase, j.number, !free)
+				}
+			}
+			if j.Fits(phase) != fits {
+				w.t.Errorf("job %d fits %d slots of phase %d, want %d", j.number, j.Fits(phase), phase, fits)
+			}
+		}
+	}
+}
+
+func (t *simTracker) slotsOf(phase int) int { return t.counted[phase] }
+
+// TestRoomFits compares holds and times with adding up one task after the other.
+func TestRoomFits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string, most int) Room {
+			return Room{Memory: rapid.Int64Range(0, int64(most)).Draw(t, name), Cores: rapid.IntRange(0, most).Draw(t, name)}
+		}
+		offer, request, limit := draw("offer", 12), draw("request", 6), rapid.IntRange(0, 9).Draw(t, "limit")
+		used, n := Room{}, 0
+		for n < limit && offer.holds(used, request) {
+			used.add(request, 1)
+			n++
+			if offer.Memory > 0 && used.Memory > offer.Memory || offer.Cores > 0 && used.Cores > offer.Cores {
+				t.Fatalf("%d tasks with %v exceed %v", n, request, offer)
+			}
+		}
+		if got := offer.times(request, limit); got != n {
+			t.Fatalf("%v holds %v %d times, want %d", offer, request, got, n)
+		}
+		if lack := offer.lack(used, request); n < limit && !(lack > 0) || offer.holds(used, request) && lack > 0 {
+			t.Fatalf("after %d tasks with %v, %v lacks %v", n, request, offer, lack)
+		}
+	})
+}
+
+// TestLargeRequestEnds fills all trackers with small maps without end. A job with a large request must
+// still get a slot, as soon as the running maps of one tracker have ended after saveAfter.
+func TestLargeRequestEnds(t *testing.T) {
+	outer := t
+	rapid.Check(t, func(t *rapid.T) {
+		w := &world{t: outer, now: time.Second}
+		w.a = New(w, time.Minute)
+		for range rapid.IntRange(1, 4).Draw(t, "trackers") {
+			x := &simTracker{host: "h", rack: "/r", takesWork: true, offers: Room{Memory: rapid.Int64Range(4, 8).Draw(t, "offer")}}
+			w.a.AddTracker(&x.Tracker, x, x.host, [2]int{8, 0})
+			w.a.SetRack(&x.Tracker, x.rack)
+			w.a.SetOffer(&x.Tracker, x.offers)
+			w.trackers = append(w.trackers, x)
+			w.setTakesWork(x)
+		}
+		small := w.addPlain(1, 1000, Room{Memory: 1})
+		w.fill()
+		large := w.addPlain(2, 1, Room{Memory: 4})
+		w.a.SetPlan(Map, 1, []Target{{&large.Job, 1}, {&small.Job, 1000}}, nil)
+		deadline := w.now + saveAfter + 10*time.Second
+		for len(large.runs) == 0 {
+			if w.now += time.Second; w.now > deadline {
+				t.Fatalf("the large map waits for ever")
+			}
+			// Each tracker ends one map per second: there is never room for 4 at once, unless it is saved.
+			for _, x := range w.trackers {
+				for _, m := range sorted(small.runs) {
+					if small.runs[m] == x {
+						w.end(small, m)
+						w.a.MarkChanged(&small.Job)
+						break
+					}
+				}
+			}
+			w.fill()
+		}
+	})
+}
+
+func (w *world) addPlain(number, maps int, request Room) *simJob {
+	j := &simJob{
+		splits: make([]Split, maps), requests: [2]Room{request, {}},
+		avoids: make(map[int][]*simTracker), runs: make(map[int]*simTracker), ready: make(map[*simTracker]int),
+	}
+	w.a.AddJob(&j.Job, number, j)
+	w.a.SetRequests(&j.Job, j.requests)
+	for m := range maps {
+		w.a.AddPending(&j.Job, m)
+	}
+	w.jobs = append(w.jobs, j)
+	w.locate(j)
+	return j
+}
+
+func (w *world) fill() {
+	w.a.AssignMaps()
+	w.checkRooms()
+}

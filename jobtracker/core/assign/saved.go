@@ -1,0 +1,127 @@
+package assign
+
+import "time"
+
+// A large request could wait for ever: tasks with small requests fill each piece of room that
+// another task leaves. So a tracker is saved for it: until a task of its class has begun there, no
+// other task begins there. Running tasks end, and then the tracker has all of its offer left.
+//
+// Saving goes by the line. It begins when all this is true of the first job of a class:
+//   - it waits, and has got no slot for saveAfter
+//   - no job before it in line can use a slot
+//   - it can use no free slot, and a slot is free where only the room is missing
+//
+// It ends with the next slot of the job, or if the job cannot use that tracker any more.
+
+// saveAfter is how long the first job of a class waits for a slot before a tracker is saved for it.
+const saveAfter = 10 * time.Second
+
+// maxSaved returns how many trackers may be saved at a time.
+func (a *Assigner) maxSaved() int { return max(1, len(a.trackers)/10) }
+
+// save begins and ends the saving of trackers for a phase, before a round assigns its slots.
+func (a *Assigner) save(phase int) {
+	if len(a.classes) == 1 {
+		return // no job requests room
+	}
+	for i := len(a.saved) - 1; i >= 0; i-- {
+		if t := a.saved[i]; t.savedPhase == phase && !a.keepSaved(t) {
+			a.endSaving(t)
+		}
+	}
+	for _, c := range a.classes {
+		if c == nil || c.request == (Room{}) {
+			continue
+		}
+		index := a.phases[phase].line.firstOf(c, phase)
+		if index < 0 {
+			continue
+		}
+		if j := a.jobs[index]; a.longWaiting(j, phase) && len(a.saved) < a.maxSaved() && !a.isBehind(j, phase) {
+			a.saveFor(j, phase)
+		}
+	}
+}
+
+// longWaiting reports whether a job that is first of its class has waited for saveAfter.
+func (a *Assigner) longWaiting(j *Job, phase int) bool {
+	now := a.cluster.Now()
+	if !j.waits[phase] {
+		j.waits[phase], j.waitsSince[phase] = true, now
+	}
+	return now >= j.waitsSince[phase]+saveAfter && j.class[phase].saved[phase] == nil
+}
+
+// isBehind reports whether a job before this one in line may use a free slot.
+func (a *Assigner) isBehind(j *Job, phase int) bool {
+	s := &a.phases[phase].line
+	clear(s.turns)
+	first := s.first(-1)
+	return first >= 0 && s.positions[first].compare(&s.positions[j.index]) < 0
+}
+
+// saveFor saves the tracker for a job where the smallest part of its request is missing, unless the
+// job can use a slot at once.
+func (a *Assigner) saveFor(j *Job, phase int) {
+	var best *Tracker
+	least := 0.0
+	for i := range a.phases[phase].free.All() {
+		t := a.trackers[i]
+		if t.savedFor != nil || !t.offer.holds(Room{}, j.Request(phase)) || !a.mayUse(j, phase, t) {
+			continue
+		}
+		if t.HasRoom(j, phase) {
+			return
+		}
+		if lack := t.offer.lack(t.used, j.Request(phase)); best == nil || lack < least {
+			best, least = t, lack
+		}
+	}
+	if best == nil {
+		return
+	}
+	c := j.class[phase]
+	c.saved[phase] = best
+	best.savedFor, best.savedPhase, best.savedJob = c, phase, j
+	a.saved = append(a.saved, best)
+	a.refreshBoth(best)
+}
+
+// mayUse reports whether a task of a job may run on a tracker, if it has a slot and the room.
+func (a *Assigner) mayUse(j *Job, phase int, t *Tracker) bool {
+	if phase == Reduce {
+		return a.cluster.MayReduce(j, t)
+	}
+	return j.Indexed() && a.pickNearest(j, t) >= 0
+}
+
+// keepSaved reports whether a tracker stays saved.
+func (a *Assigner) keepSaved(t *Tracker) bool {
+	j, phase := t.savedJob, t.savedPhase
+	return !j.dropped && j.waits[phase] && a.phases[phase].free.Has(int(t.index)) &&
+		t.offer.holds(Room{}, j.Request(phase)) && a.mayUse(j, phase, t)
+}
+
+// endSaving ends the saving of a tracker; nil: none.
+func (a *Assigner) endSaving(t *Tracker) {
+	if t == nil || t.savedFor == nil {
+		return
+	}
+	t.savedFor.saved[t.savedPhase] = nil
+	t.savedFor, t.savedJob = nil, nil
+	a.saved = without(a.saved, t)
+	a.refreshBoth(t)
+}
+
+// gotSlot ends the wait of a job for a slot of a phase, and the saving of a tracker for it or for
+// its class on the tracker of the slot.
+func (a *Assigner) gotSlot(j *Job, t *Tracker, phase int) {
+	j.waits[phase] = false
+	c := j.class[phase]
+	if s := c.saved[phase]; s != nil && (s == t || s.savedJob == j) {
+		a.endSaving(s)
+	}
+}
+
+// SavedFor returns the tracker that is saved for tasks with a job's request, or nil.
+func (j *Job) SavedFor(phase int) *Tracker { return j.class[phase].saved[phase] }

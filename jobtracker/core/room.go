@@ -1,0 +1,100 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/quernmr/quern/jobtracker/core/assign"
+	"github.com/quernmr/quern/scheduler"
+)
+
+// Trackers may offer memory and cores beside slots, and tasks request parts of that: see package
+// assign. The scheduler plans slots, so it sees slots that fit.
+
+// requests returns what the job's tasks request beside a slot, by phase.
+func (s *jobSpec) requests() [2]assign.Room {
+	return [2]assign.Room{
+		mapPhase:    {Memory: s.Maps.MaxMemory, Cores: s.Maps.Cores},
+		reducePhase: {Memory: s.Reduces.MaxMemory, Cores: s.Reduces.Cores},
+	}
+}
+
+// canHost reports whether a tracker may be the home of a job's partitions. If its offer is too small
+// for the reduces, it is no home, unless that is so of all trackers.
+func (l *leader) canHost(j *job, t *tracker) bool {
+	return t.canBeHome() && (t.assign.CouldHold(&j.assign, reducePhase) || j.assign.Fits(reducePhase) == 0)
+}
+
+// limitByRoom limits the useful slots of a job to those that fit, if not all slots of the cluster do.
+// It returns the tasks for them, or 0 if the job is not limited.
+func (l *leader) limitByRoom(j *job, phase, useful int) (slots, tasks int) {
+	fits := j.assign.Fits(phase)
+	if fits >= l.fleet.slots[phase] {
+		return useful, 0
+	}
+	if slots = max(fits, j.assign.UsedSlots(phase)); slots >= useful {
+		return useful, 0
+	}
+	return slots, useful
+}
+
+// weighByRoom divides the shares of jobs by their dominant shares: if only half of the slots fit a job,
+// each of its slots counts as two.
+func (l *leader) weighByRoom(s scheduler.Snapshot) scheduler.Snapshot {
+	phase := phaseOf(s.Phase)
+	for i := range s.Jobs {
+		x := &s.Jobs[i]
+		if j := l.job(x.ID); j != nil && 0 < j.assign.Fits(phase) && j.assign.Fits(phase) < s.Slots {
+			x.Share = cmp.Or(x.Share, 1) * float64(j.assign.Fits(phase)) / float64(s.Slots)
+		}
+	}
+	return s
+}
+
+// addRoom adds requests that free slots, or all trackers, have no room for.
+func (h *holdList) addRoom(l *leader, j *job) {
+	for i, kind := range phaseNames {
+		request := j.assign.Request(i)
+		switch {
+		case request == assign.Room{} || l.toLaunch(j, i) == 0:
+		case j.assign.Fits(i) == 0:
+			if offer, name := l.largestOffer(i); name != "" {
+				h.add(0, "each %s requests %s, more than any tracker offers: the largest offer is %s, of tracker %s", kind, roomText(request), roomText(offer), name)
+			}
+		case l.assign.FreeTrackers(i).Len() > 0 && j.assign.FreeFor(i).Len() == 0:
+			text := ""
+			if t := j.assign.SavedFor(i); t != nil {
+				text = fmt.Sprintf("; tracker %s is saved for it, until enough of its attempts have ended", trackerOf(t).Name)
+			}
+			h.add(0, "each %s requests %s, more than trackers with a free slot have left%s", kind, roomText(request), text)
+		}
+	}
+}
+
+// largestOffer returns the offer with the most memory of the trackers in service with slots of a phase,
+// and the tracker's name. Among equals it has the most cores.
+func (l *leader) largestOffer(phase int) (largest assign.Room, name string) {
+	for _, t := range l.fleet.byIndex {
+		if t == nil || !t.takesWork() || t.slots[phase] == 0 {
+			continue
+		}
+		x := t.assign.Offer()
+		if c := cmp.Or(cmp.Compare(x.Memory, largest.Memory), cmp.Compare(x.Cores, largest.Cores), cmp.Compare(name, t.Name)); name == "" || c > 0 {
+			largest, name = x, t.Name
+		}
+	}
+	return largest, name
+}
+
+// roomText names memory and cores.
+func roomText(r assign.Room) string {
+	var parts []string
+	if r.Memory > 0 {
+		parts = append(parts, fmt.Sprintf("%d MiB of memory", r.Memory>>20))
+	}
+	if r.Cores > 0 {
+		parts = append(parts, plural(r.Cores, "core"))
+	}
+	return strings.Join(parts, " and ")
+}
