@@ -46,6 +46,9 @@ func TestPagesOfJobs(t *testing.T) {
 			if list[i].ID.N != seen+i+1 {
 				t.Fatalf("%v is on place %d of the list", list[i].ID, seen+i+1)
 			}
+			if list[i].Counters != nil {
+				t.Fatalf("the list has the counters of %v", list[i].ID)
+			}
 		}
 		if next == (wire.JobID{}) {
 			if seen += len(list); seen != jobs {
