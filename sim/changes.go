@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"reflect"
@@ -189,7 +190,9 @@ func (w *world) drawPools(rnd *rand.Rand) {
 			p = core.PoolsRead{Err: errPools}
 		}
 		w.after(time.Duration(rnd.Int64N(int64(stormTime))), func() {
-			w.note("the pools change: %+v", p)
+			table, err := json.Marshal(p.Table)
+			w.must(err)
+			w.note("the pools change: %s %v", table, p.Err)
 			w.allocation = p
 		})
 	}
