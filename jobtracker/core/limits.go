@@ -65,7 +65,8 @@ func exceeded(e *quota.Exceeded) error {
 	return &admission.Busy{Reason: e}
 }
 
-// checkMove returns why the jobs of a submission cannot move to a pool for now.
+// checkMove returns why the jobs of a submission cannot move to a pool. It is no Busy: clients wait
+// in silence after that, and the pool may stay full for long.
 func (l *leader) checkMove(s *facts.Submission, c *wire.Change) error {
 	if c.Pool == nil {
 		return nil
@@ -85,7 +86,7 @@ func (l *leader) checkMove(s *facts.Submission, c *wire.Change) error {
 	}
 	var e *quota.Exceeded
 	if errors.As(l.limited.quota.CheckMove(pool, open), &e) {
-		return &admission.Busy{Reason: e}
+		return fmt.Errorf("%w: %w", admission.ErrBadSettings, e)
 	}
 	return nil
 }
@@ -133,7 +134,7 @@ func (l *leader) countSetups(k wire.Kind, by int) {
 // expireLifetime stops a job that has reached the longest lifetime. It reports whether it did.
 func (l *leader) expireLifetime(j *job) bool {
 	most := l.c.cfg.Limits.Maximum.Lifetime
-	if most == 0 || j.recovering || j.finish.stopProposed || l.now < j.spec.arrived+most || j.facts.Committing() || j.facts.Stopping() {
+	if most == 0 || j.recovering || j.finish.stopProposed || l.now-j.spec.arrived < most || j.facts.Committing() || j.facts.Stopping() {
 		return false
 	}
 	l.stopJob(j, wire.Failed, fmt.Sprintf("it was submitted %v ago and has not ended: the cluster's administrator allows at most %v (job-lifetime)", (l.now-j.spec.arrived).Round(time.Second), most))
