@@ -25,6 +25,21 @@ func quotaJob(s *facts.Submission) quota.Job {
 	return quota.Job{User: s.Owner(), Pool: poolName(s), Priority: s.Priority(), Suspended: s.Suspended()}
 }
 
+// minAhead is how many more jobs than may have slots begin at least, see limitAhead.
+const minAhead = 10
+
+// limitAhead limits how many jobs are set up ahead, while limits of the pool table keep them from
+// slots: twice as many begin as may have slots. Else they would take the places of all other jobs.
+func (l *leader) limitAhead() {
+	_, table := l.facts.Pools()
+	l.limited.quota.SetGroups(func(user, pool string) (groups []quota.Group) {
+		for _, x := range table.RunningLimits(user, pool) {
+			groups = append(groups, quota.Group{Of: x.Of, Max: x.Max + max(x.Max, minAhead)})
+		}
+		return groups
+	})
+}
+
 // effect emits an effect on files.
 func (l *leader) effect(c Command) {
 	l.limited.effects++
