@@ -67,7 +67,8 @@ func (l *leader) job(id wire.JobID) *job {
 func (l *leader) addJob(f *facts.Job, arrived time.Duration) *job {
 	id := l.facts.ID(f.N())
 	j := &job{facts: f, id: id, ended: past.New()}
-	j.spec = jobSpec{plan: f.Plan(), token: l.facts.Token(f), arrived: arrived, Settings: l.c.cfg.Limits.Maximum.Cap(settings.Of(f.Plan()))}
+	asked := settings.Of(f.Plan())
+	j.spec = jobSpec{plan: f.Plan(), token: l.facts.Token(f), arrived: arrived, Settings: l.c.cfg.Limits.Maximum.Cap(asked)}
 	j.service = newServiceTasks()
 	j.tally.counters = make(wire.Counters)
 	if l.sharing.limits.running {
@@ -75,7 +76,7 @@ func (l *leader) addJob(f *facts.Job, arrived time.Duration) *job {
 	}
 	l.loadProfile(j)
 	l.assign.AddJob(&j.assign, f.N(), j)
-	l.assign.SetRequests(&j.assign, j.spec.requests())
+	l.assign.SetRequests(&j.assign, j.spec.requests(asked))
 	l.jobs[f.N()] = j
 	l.limited.quota.Add(f.N(), quotaJob(f.Submission()))
 	if most := l.c.cfg.Limits.Maximum.Lifetime; most > 0 {

@@ -25,6 +25,21 @@ func quotaJob(s *facts.Submission) quota.Job {
 	return quota.Job{User: s.Owner(), Pool: poolName(s), Priority: s.Priority(), Suspended: s.Suspended()}
 }
 
+// minAhead is how many more jobs than may have slots begin at least, see limitAhead.
+const minAhead = 10
+
+// limitAhead limits how many jobs are set up ahead, while limits of the pool table keep them from
+// slots: twice as many begin as may have slots. Else they would take the places of all other jobs.
+func (l *leader) limitAhead() {
+	_, table := l.facts.Pools()
+	l.limited.quota.SetGroups(func(user, pool string) (groups []quota.Group) {
+		for _, x := range table.RunningLimits(user, pool) {
+			groups = append(groups, quota.Group{Of: x.Of, Max: x.Max + max(x.Max, minAhead)})
+		}
+		return groups
+	})
+}
+
 // effect emits an effect on files.
 func (l *leader) effect(c Command) {
 	l.limited.effects++
@@ -65,7 +80,8 @@ func exceeded(e *quota.Exceeded) error {
 	return &admission.Busy{Reason: e}
 }
 
-// checkMove returns why the jobs of a submission cannot move to a pool for now.
+// checkMove returns why the jobs of a submission cannot move to a pool. It is no Busy: clients wait
+// in silence after that, and the pool may stay full for long.
 func (l *leader) checkMove(s *facts.Submission, c *wire.Change) error {
 	if c.Pool == nil {
 		return nil
@@ -85,7 +101,7 @@ func (l *leader) checkMove(s *facts.Submission, c *wire.Change) error {
 	}
 	var e *quota.Exceeded
 	if errors.As(l.limited.quota.CheckMove(pool, open), &e) {
-		return &admission.Busy{Reason: e}
+		return fmt.Errorf("%w: %w", admission.ErrBadSettings, e)
 	}
 	return nil
 }
@@ -133,7 +149,7 @@ func (l *leader) countSetups(k wire.Kind, by int) {
 // expireLifetime stops a job that has reached the longest lifetime. It reports whether it did.
 func (l *leader) expireLifetime(j *job) bool {
 	most := l.c.cfg.Limits.Maximum.Lifetime
-	if most == 0 || j.recovering || j.finish.stopProposed || l.now < j.spec.arrived+most || j.facts.Committing() || j.facts.Stopping() {
+	if most == 0 || j.recovering || j.finish.stopProposed || l.now-j.spec.arrived < most || j.facts.Committing() || j.facts.Stopping() {
 		return false
 	}
 	l.stopJob(j, wire.Failed, fmt.Sprintf("it was submitted %v ago and has not ended: the cluster's administrator allows at most %v (job-lifetime)", (l.now-j.spec.arrived).Round(time.Second), most))

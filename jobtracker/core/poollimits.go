@@ -32,6 +32,7 @@ func (l *leader) setPools() {
 		l.divideSlots(phase)
 	}
 	l.assign.SetPools(l.limitedPools())
+	l.limitAhead()
 	for _, j := range l.order {
 		l.setHeld(j, "")
 	}

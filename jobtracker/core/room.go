@@ -6,17 +6,19 @@ import (
 	"strings"
 
 	"github.com/quernmr/quern/jobtracker/core/assign"
+	"github.com/quernmr/quern/jobtracker/core/settings"
 	"github.com/quernmr/quern/scheduler"
 )
 
 // Trackers may offer memory and cores beside slots, and tasks request parts of that: see package
 // assign. The scheduler plans slots, so it sees slots that fit.
 
-// requests returns what the job's tasks request beside a slot, by phase.
-func (s *jobSpec) requests() [2]assign.Room {
+// requests returns what the job's tasks request beside a slot, by phase. A job that asked for no
+// memory requests none, though the administrator's maximum limits its attempts.
+func (s *jobSpec) requests(asked settings.Settings) [2]assign.Room {
 	return [2]assign.Room{
-		mapPhase:    {Memory: s.Maps.MaxMemory, Cores: s.Maps.Cores},
-		reducePhase: {Memory: s.Reduces.MaxMemory, Cores: s.Reduces.Cores},
+		mapPhase:    {Memory: min(asked.Maps.MaxMemory, s.Maps.MaxMemory), Cores: s.Maps.Cores},
+		reducePhase: {Memory: min(asked.Reduces.MaxMemory, s.Reduces.MaxMemory), Cores: s.Reduces.Cores},
 	}
 }
 

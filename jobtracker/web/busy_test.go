@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -173,4 +174,13 @@ func TestWatchWaits(t *testing.T) {
 			t.Error("it waited although nothing waits for the answer")
 		}
 	})
+}
+
+// TestRetryAfterIsBounded: the answer of another process makes no client wait for ever, or panic.
+func TestRetryAfterIsBounded(t *testing.T) {
+	for _, seconds := range []int{math.MinInt, 0, 1, math.MaxInt64/int(time.Second) + 1, math.MaxInt} {
+		if wait, busy := (&Error{Code: codeBusy, RetrySeconds: seconds}).RetryAfter(); !busy || wait < time.Second || wait > time.Hour {
+			t.Errorf("%d seconds: %v, %v", seconds, wait, busy)
+		}
+	}
 }

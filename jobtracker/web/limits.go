@@ -72,10 +72,13 @@ func (h *handler) limit(c *counted, serve http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
+// maxRetrySeconds bounds what another process may ask.
+const maxRetrySeconds = 3600
+
 // RetryAfter returns how long to wait before the request is repeated; ok is false if repeating does
 // not help.
 func (e *Error) RetryAfter() (wait time.Duration, ok bool) {
-	return time.Duration(max(e.RetrySeconds, 1)) * time.Second, e.Code == codeBusy
+	return time.Duration(min(max(e.RetrySeconds, 1), maxRetrySeconds)) * time.Second, e.Code == codeBusy
 }
 
 // pauseIfBusy waits before a request is repeated, if err is a refusal with the code busy. It

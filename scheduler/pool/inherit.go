@@ -53,7 +53,7 @@ func (r *reader) addDefault() {
 	}
 	root, none := &r.root, given{}
 	if r.jobsDefault != Unlimited || r.maxDefault != Unlimited || root.submit != nil || root.administer != nil ||
-		root.rules != none.rules || r.preemption != none.rules {
+		root.rules != none.rules || r.preemption != none.rules || root.Max != [2]int{Unlimited, Unlimited} {
 		p := given{Pool: unlimited(wire.DefaultPool)}
 		at, _ := slices.BinarySearchFunc(r.pools, p.Name, func(x given, name string) int { return cmp.Compare(x.Name, name) })
 		r.pools = slices.Insert(r.pools, at, p)

@@ -99,6 +99,26 @@ func (t *Table) LimitsRunning() bool {
 	return len(t.Users) > 0 || slices.ContainsFunc(t.Pools, func(p Pool) bool { return p.Inner && p.MaxRunning != Unlimited })
 }
 
+// RunningLimit is a maximum of jobs that may have slots at a time.
+type RunningLimit struct {
+	Of  string // "user NAME" or "pool NAME"
+	Max int
+}
+
+// RunningLimits returns the limits of a user's jobs in a pool: those of the user, the pool and the
+// pools around it.
+func (t *Table) RunningLimits(user, in string) (limits []RunningLimit) {
+	if most := t.MaxRunningOf(user); most != Unlimited {
+		limits = append(limits, RunningLimit{"user " + user, most})
+	}
+	for name := cmp.Or(in, wire.DefaultPool); name != ""; name = t.Around(name) {
+		if p, _ := t.Find(name); p.MaxRunning != Unlimited {
+			limits = append(limits, RunningLimit{"pool " + name, p.MaxRunning})
+		}
+	}
+	return limits
+}
+
 // Candidate is a job that has slots or could get some.
 type Candidate struct {
 	Pool, User string
@@ -112,20 +132,11 @@ type Candidate struct {
 func (t *Table) Hold(jobs []Candidate) []string {
 	left := make(map[string]int) // by "user NAME" or "pool NAME"
 	limitsOf := func(j *Candidate) (names []string) {
-		if most := t.MaxRunningOf(j.User); most != Unlimited {
-			names = append(names, "user "+j.User)
-			if _, known := left[names[0]]; !known {
-				left[names[0]] = most
+		for _, x := range t.RunningLimits(j.User, j.Pool) {
+			if _, known := left[x.Of]; !known {
+				left[x.Of] = x.Max
 			}
-		}
-		for name := cmp.Or(j.Pool, wire.DefaultPool); name != ""; name = t.Around(name) {
-			if p, _ := t.Find(name); p.MaxRunning != Unlimited {
-				key := "pool " + name
-				if _, known := left[key]; !known {
-					left[key] = p.MaxRunning
-				}
-				names = append(names, key)
-			}
+			names = append(names, x.Of)
 		}
 		return names
 	}

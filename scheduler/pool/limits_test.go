@@ -136,3 +136,15 @@ func ExampleTable_Hold() {
 	fmt.Printf("%q\n", table.Hold([]pool.Candidate{{User: "ann"}, {User: "bob"}, {User: "ann", Priority: wire.High}}))
 	// Output: ["user ann runs as many jobs as it may" "" ""]
 }
+
+// TestRootLimitsDefault: the default pool has a part of root's maximum, though the file does not name it.
+func TestRootLimitsDefault(t *testing.T) {
+	table, err := pool.Parse("f.xml", []byte(`<allocations><queue name="root"><maxResources>6 vcores</maxResources><queue name="a"/></queue></allocations>`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := table.Parts(0, map[string]pool.Use{"a": {Demand: 9}, "default": {Demand: 9}})
+	if parts["a"] != 3 || parts["default"] != 3 {
+		t.Errorf("parts: %v", parts)
+	}
+}

@@ -12,7 +12,7 @@
 //	Q1  Reserve accepts no submission that exceeds a limit.
 //	Q2  Next returns the first waiting job, by priority and then by number, of those whose user
 //	    and pool have room. A job that its user's or its pool's limit holds back does not hold
-//	    back others.
+//	    back others. [Group] has limits of certain users and pools.
 //	Q3  Begin and a resumed job may exceed a limit: they run already. Next then returns no job
 //	    until enough have ended.
 //
@@ -49,6 +49,13 @@ type Job struct {
 	Suspended  bool
 }
 
+// Group is a limit of begun jobs that concerns certain users or pools, such as a pool and the pools
+// in it. Groups of equal names are one.
+type Group struct {
+	Of  string // such as "user ann"
+	Max int
+}
+
 // Exceeded is a limit that a request exceeds.
 type Exceeded struct {
 	Limit string // its name, for example "user-jobs"
@@ -70,6 +77,9 @@ type Quota struct {
 	jobs     map[int]*entry
 	reserved map[string]reservation // by submission key
 	lines    map[owner][]*entry     // waiting jobs, first one first; no empty lines
+	groupsOf func(user, pool string) []Group
+	groups   map[owner][]Group // from groupsOf
+	inGroup  map[string]int    // begun jobs of groups
 }
 
 type owner struct{ user, pool string }
@@ -90,6 +100,7 @@ type entry struct {
 	n       int
 	begun   bool
 	waiting bool
+	groups  []Group // of its owner
 }
 
 // New makes an empty Quota.
@@ -97,8 +108,60 @@ func New(limits Limits) *Quota {
 	return &Quota{
 		limits: limits, total: newCounts(), begun: newCounts(),
 		jobs: make(map[int]*entry), reserved: make(map[string]reservation), lines: make(map[owner][]*entry),
+		groupsOf: func(string, string) []Group { return nil }, groups: make(map[owner][]Group), inGroup: make(map[string]int),
 	}
 }
+
+// SetGroups replaces the groups of all users and pools.
+func (q *Quota) SetGroups(of func(user, pool string) []Group) {
+	q.groupsOf = of
+	clear(q.inGroup)
+	clear(q.groups)
+	for _, e := range q.jobs { // any order: it only counts
+		if e.groups = q.groupsFor(e.owner()); e.begun && !e.Suspended {
+			q.countGroups(e, 1)
+		}
+	}
+}
+
+// maxKnown limits the memory for groups.
+const maxKnown = 10_000
+
+func (q *Quota) groupsFor(o owner) []Group {
+	groups, ok := q.groups[o]
+	if !ok {
+		if len(q.groups) >= maxKnown {
+			clear(q.groups)
+		}
+		groups = q.groupsOf(o.user, o.pool)
+		q.groups[o] = groups
+	}
+	return groups
+}
+
+func (q *Quota) countGroups(e *entry, by int) {
+	for _, g := range e.groups {
+		if q.inGroup[g.Of] += by; q.inGroup[g.Of] == 0 {
+			delete(q.inGroup, g.Of)
+		}
+	}
+}
+
+// exceeds returns the limit that the beginning of a job would exceed, or nil.
+func (q *Quota) exceeds(e *entry) *Exceeded {
+	if x := q.begun.exceeded(q.limits.Begun, e.owner(), 1); x != nil {
+		return x
+	}
+	for _, g := range e.groups {
+		if have := q.inGroup[g.Of]; have >= g.Max {
+			return &Exceeded{Limit: inPools, Of: g.Of, Max: g.Max, Have: have, More: 1}
+		}
+	}
+	return nil
+}
+
+// inPools is the name of the limits of groups.
+const inPools = "pools file"
 
 func newCounts() counts { return counts{users: make(map[string]int), pools: make(map[string]int)} }
 
@@ -162,7 +225,7 @@ func (q *Quota) CheckMove(pool string, jobs int) error {
 
 // Add adds a job of the log.
 func (q *Quota) Add(n int, j Job) {
-	q.jobs[n] = &entry{Job: j, n: n}
+	q.jobs[n] = &entry{Job: j, n: n, groups: q.groupsFor(j.owner())}
 	q.total.add(j.owner(), 1)
 }
 
@@ -188,7 +251,7 @@ func (q *Quota) Change(n int, j Job) {
 	q.leaveLine(e)
 	q.count(e, -1)
 	q.total.add(e.owner(), -1)
-	e.Job = j
+	e.Job, e.groups = j, q.groupsFor(j.owner())
 	q.total.add(e.owner(), 1)
 	q.count(e, 1)
 	if waiting {
@@ -200,6 +263,7 @@ func (q *Quota) Change(n int, j Job) {
 func (q *Quota) count(e *entry, by int) {
 	if e.begun && !e.Suspended {
 		q.begun.add(e.owner(), by)
+		q.countGroups(e, by)
 	}
 }
 
@@ -262,8 +326,8 @@ func (q *Quota) Next() (n int, ok bool) {
 		return 0, false
 	}
 	var first *entry
-	for o, line := range q.lines { // any order: the minimum is unique
-		if q.begun.exceeded(q.limits.Begun, o, 1) == nil && (first == nil || precedence(line[0], first) < 0) {
+	for _, line := range q.lines { // any order: the minimum is unique
+		if q.exceeds(line[0]) == nil && (first == nil || precedence(line[0], first) < 0) {
 			first = line[0]
 		}
 	}
@@ -280,14 +344,15 @@ func (q *Quota) Why(n int) string {
 	if e == nil || !e.waiting {
 		return ""
 	}
-	x := q.begun.exceeded(q.limits.Begun, e.owner(), 1)
+	x := q.exceeds(e)
 	if x == nil {
 		return ""
 	}
-	name := map[string]string{"jobs": "running", "user-jobs": "user-running", "pool-jobs": "pool-running"}[x.Limit]
+	name := map[string]string{"jobs": "running", "user-jobs": "user-running", "pool-jobs": "pool-running", inPools: inPools}[x.Limit]
 	before := 0
 	for _, o := range slices.SortedFunc(maps.Keys(q.lines), compareOwners) {
-		if x.Limit == "jobs" || x.Limit == "user-jobs" && o.user == e.User || x.Limit == "pool-jobs" && o.pool == e.Pool {
+		inGroup := x.Limit == inPools && slices.ContainsFunc(q.lines[o][0].groups, func(g Group) bool { return g.Of == x.Of })
+		if inGroup || x.Limit == "jobs" || x.Limit == "user-jobs" && o.user == e.User || x.Limit == "pool-jobs" && o.pool == e.Pool {
 			i, _ := slices.BinarySearchFunc(q.lines[o], e, precedence)
 			before += i
 		}

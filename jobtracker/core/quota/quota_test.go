@@ -217,3 +217,44 @@ func TestTexts(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestGroups: jobs that the limits of their user or pool hold back leave room for others.
+func TestGroups(t *testing.T) {
+	q := New(Limits{Begun: Bound{All: 4}})
+	pools := func(_, pool string) []Group {
+		if pool != "etl" {
+			return nil
+		}
+		return []Group{{Of: "pool etl", Max: 2}}
+	}
+	for n := 1; n <= 4; n++ {
+		q.Add(n, Job{User: "ann", Pool: "etl"})
+		q.Wait(n)
+	}
+	q.SetGroups(pools)
+	q.Add(5, Job{User: "bob", Pool: "default"})
+	q.Wait(5)
+	for _, want := range []int{1, 2, 5, 0} {
+		if n, ok := q.Next(); n != want || ok != (want > 0) {
+			t.Fatalf("Next: %d, %v; want %d", n, ok, want)
+		}
+	}
+	if got, want := q.Why(4), "it waits in line; running jobs of pool etl: 2, at most 2 (pools file); waiting jobs before it: 1"; got != want {
+		t.Errorf("Why: %s", got)
+	}
+	q.Change(2, Job{User: "ann", Pool: "default"}) // leaves the pool
+	if n, _ := q.Next(); n != 3 {
+		t.Errorf("Next after a job has left the pool: %d", n)
+	}
+	q.Remove(5)
+	q.Change(1, Job{User: "ann", Pool: "etl", Suspended: true})
+	if n, _ := q.Next(); n != 4 {
+		t.Errorf("Next after a suspension: %d", n)
+	}
+	q.SetGroups(func(string, string) []Group { return []Group{{Of: "all", Max: 3}} })
+	q.Add(6, Job{})
+	q.Wait(6)
+	if n, ok := q.Next(); ok { // jobs 2, 3 and 4 run
+		t.Errorf("Next with new groups: %d", n)
+	}
+}
