@@ -98,7 +98,7 @@ func (a *Assigner) mayUse(j *Job, phase int, t *Tracker) bool {
 // keepSaved reports whether a tracker stays saved.
 func (a *Assigner) keepSaved(t *Tracker) bool {
 	j, phase := t.savedJob, t.savedPhase
-	return !j.dropped && j.waits[phase] && a.phases[phase].free.Has(int(t.index)) &&
+	return !j.dropped && j.waits[phase] && !j.pool.Full(phase) && a.phases[phase].free.Has(int(t.index)) &&
 		t.offer.holds(Room{}, j.Request(phase)) && a.mayUse(j, phase, t)
 }
 
