@@ -29,12 +29,8 @@ func (a *Assigner) save(phase int) {
 			a.endSaving(t)
 		}
 	}
-	for _, c := range a.classes {
-		if c == nil || c.request == (Room{}) {
-			continue
-		}
-		index := a.phases[phase].line.firstOf(c, phase)
-		if index < 0 {
+	for i, index := range a.phases[phase].line.firstOfEach(len(a.classes), phase) {
+		if index < 0 || a.classes[i].request == (Room{}) {
 			continue
 		}
 		if j := a.jobs[index]; a.longWaiting(j, phase) && len(a.saved) < a.maxSaved() && !a.isBehind(j, phase) {
