@@ -18,7 +18,7 @@ func (l *leader) fillSlots() {
 	l.moveReady()
 	l.speculate(false)
 	if l.assign.MapsWait() {
-		l.assign.AssignMaps() // recomputeLost or speculate has added maps
+		l.assign.AssignMaps() // recomputeLost or speculate has added maps, or a reduce has ended the saving of a tracker
 	}
 }
 

@@ -99,3 +99,36 @@ func TestReturnFinishesDrop(t *testing.T) {
 		t.Error("an output of the lost tracker is at hand")
 	}
 }
+
+// TestLossFinishesDrop tests that a tracker which restarts and is lost at once leaves no work that would drop
+// outputs of its next process.
+func TestLossFinishesDrop(t *testing.T) {
+	c := newLargeCluster(3, 20, 0)
+	l := c.core.leader
+	l.works.budget = 3
+	old, j := l.fleet.trackers["t0000"], l.order[19]
+	for _, j := range l.order {
+		for m := range j.maps {
+			l.chooseOutput(j, old, &wire.MapOutput{Map: m, Attempt: 1, Digest: 1, Bytes: 1})
+		}
+	}
+	c.settle()
+	again := old.Tracker
+	again.Process++
+	c.commit(&facts.TrackerRegistered{Tracker: again})
+	restarted := l.fleet.trackers["t0000"]
+	if restarted == old || len(l.works.drops) != 1 {
+		t.Fatal("the tracker has not restarted, or its outputs are dropped already")
+	}
+	c.commit(&facts.TrackerLost{Tracker: restarted.Name, Incarnation: restarted.Incarnation})
+	c.connect(0, again.Process+1)
+	for _, m := range []int{0, largeMaps - 1} {
+		l.chooseOutput(j, l.fleet.trackers["t0000"], &wire.MapOutput{Map: m, Attempt: 2, Digest: 1, Bytes: 1})
+	}
+	c.settle()
+	for _, m := range []int{0, largeMaps - 1} {
+		if !j.maps[m].atHand() {
+			t.Errorf("the output of map %d, which the tracker reported after its return, was dropped", m)
+		}
+	}
+}

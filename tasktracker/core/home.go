@@ -173,7 +173,7 @@ func (c *Core) output(j *job, o wire.MapOutput) {
 	before := *old
 	refetch := c.discardChanged(j, before, o)
 	if before.Addr != o.Addr {
-		j.leaveQueue(o.Map)
+		j.leaveQueue(o.Map, before.Addr)
 	}
 	*old = namedOutput{MapOutput: o, named: true}
 	for _, h := range j.homes {

@@ -71,12 +71,15 @@ func (q *queue) takeAll() (all []homeMap) {
 	return all
 }
 
-// leaveQueue removes a map from its queue: its output is on another host now.
-func (j *job) leaveQueue(m int) {
+// leaveQueue removes a map from the queue of the host where its output was: it is on another host now. An
+// empty address means any host: after the loss of this tracker no output is named, and some may be queued.
+func (j *job) leaveQueue(m int, addr string) {
 	if !j.inQueue.Remove(m) {
 		return
 	}
 	for _, q := range j.queues {
-		q.waiting = slices.DeleteFunc(q.waiting, func(x int32) bool { return int(x) == m })
+		if addr == "" || q.host.addr == addr { // the others may be long
+			q.waiting = slices.DeleteFunc(q.waiting, func(x int32) bool { return int(x) == m })
+		}
 	}
 }

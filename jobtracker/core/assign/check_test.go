@@ -13,7 +13,10 @@ import (
 // compares the Assigner's state with a simple computation, and checks the invariants.
 func TestRandomWorlds(t *testing.T) {
 	launched, reduced, deferred, aside, queued, saved := 0, 0, 0, 0, 0, 0
-	for seed := range uint64(150) {
+	for seed := range uint64(151) {
+		if seed == 150 {
+			seed = 3345 // a reduce ends a saving, and then a job that was shut out has a free slot
+		}
 		w := newWorld(t, seed)
 		for range 150 {
 			w.act()

@@ -147,16 +147,23 @@ func (g *group) hasRoom(tracker int32) bool {
 	return g.free.Has(int(tracker))
 }
 
-// firstOf returns the index of the first job in line of a class, if no limit keeps it from slots; -1:
-// none.
-func (s *line) firstOf(c *class, phase int) int32 {
-	best := int32(-1)
+// firstOfEach returns, by class, the index of the first job in line that no limit keeps from slots; -1:
+// none. The list is valid until the next call. It looks at each group once: there may be a group for each job.
+func (s *line) firstOfEach(classes, phase int) []int32 {
+	s.firsts = slices.Grow(s.firsts[:0], classes)[:classes]
+	for i := range s.firsts {
+		s.firsts[i] = -1
+	}
 	for _, g := range s.groups {
-		if g.key.classes[phase] == c && !g.full && len(g.order) > 0 && (best < 0 || s.positions[g.order[0]].compare(&s.positions[best]) < 0) {
-			best = g.order[0]
+		if g.full || len(g.order) == 0 {
+			continue
+		}
+		best, index := &s.firsts[g.key.classes[phase].index], g.order[0]
+		if *best < 0 || s.positions[index].compare(&s.positions[*best]) < 0 {
+			*best = index
 		}
 	}
-	return best
+	return s.firsts
 }
 
 // leaveOut leaves out the job that first has returned, if it is still there.

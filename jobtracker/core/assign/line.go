@@ -38,6 +38,7 @@ type line struct {
 	groups    []*group   // by position.group
 	open      int        // jobs in line in the groups that are not full
 	turns     []int      // by group, for first: how many jobs it has left out
+	firsts    []int32    // memory of firstOfEach
 }
 
 // of returns a job's position.

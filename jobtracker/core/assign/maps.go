@@ -38,6 +38,7 @@ func (a *Assigner) AssignMaps() {
 
 // MapsWait updates the lines, and reports whether map slots are free that jobs in line can use.
 func (a *Assigner) MapsWait() bool {
+	a.letIn() // a reduce may have ended the saving of a tracker
 	a.updateLines()
 	p := &a.phases[Map]
 	if p.free.Len() == 0 {

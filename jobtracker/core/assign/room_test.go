@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/scheduler/pool"
 	"pgregory.net/rapid"
 )
 
@@ -188,4 +189,41 @@ func (w *world) addPlain(number, maps int, request Room) *simJob {
 func (w *world) fill() {
 	w.a.AssignMaps()
 	w.checkRooms()
+}
+
+// TestFullPoolSavesNothing tests that a tracker stays saved for a job only while the job's pool may take
+// slots: else slots would be free for nothing.
+func TestFullPoolSavesNothing(t *testing.T) {
+	w := &world{t: t, now: time.Second}
+	w.a = New(w, time.Minute)
+	limit := func(most int) {
+		w.a.SetPools([]pool.Pool{{Name: "p", Max: [2]int{most, pool.Unlimited}, MaxRunning: pool.Unlimited}})
+	}
+	limit(1)
+	x := &simTracker{host: "h", rack: "/r", takesWork: true, offers: Room{Memory: 8}}
+	w.a.AddTracker(&x.Tracker, x, x.host, [2]int{8, 0})
+	w.a.SetRack(&x.Tracker, x.rack)
+	w.a.SetOffer(&x.Tracker, x.offers)
+	w.trackers = append(w.trackers, x)
+	w.setTakesWork(x)
+	small := w.addPlain(1, 4, Room{Memory: 2})
+	w.fill()
+	large := w.addPlain(2, 1, Room{Memory: 8})
+	large.pool = "p"
+	w.a.MarkChanged(&large.Job)
+	w.a.SetPlan(Map, 1, []Target{{&large.Job, 1}, {&small.Job, 4}}, nil)
+	w.fill()
+	w.now += saveAfter
+	w.fill()
+	if large.SavedFor(Map) != &x.Tracker {
+		t.Fatal("the tracker is not saved for the large map")
+	}
+	limit(0)
+	late := w.addPlain(3, 1, Room{Memory: 2})
+	w.end(small, sorted(small.runs)[0])
+	w.a.MarkChanged(&small.Job)
+	w.fill()
+	if large.SavedFor(Map) != nil || len(late.runs)+len(small.runs) != 4 {
+		t.Error("the tracker is saved for a job of a full pool, while a map of another job waits")
+	}
 }

@@ -29,12 +29,8 @@ func (a *Assigner) save(phase int) {
 			a.endSaving(t)
 		}
 	}
-	for _, c := range a.classes {
-		if c == nil || c.request == (Room{}) {
-			continue
-		}
-		index := a.phases[phase].line.firstOf(c, phase)
-		if index < 0 {
+	for i, index := range a.phases[phase].line.firstOfEach(len(a.classes), phase) {
+		if index < 0 || a.classes[i].request == (Room{}) {
 			continue
 		}
 		if j := a.jobs[index]; a.longWaiting(j, phase) && len(a.saved) < a.maxSaved() && !a.isBehind(j, phase) {
@@ -98,7 +94,7 @@ func (a *Assigner) mayUse(j *Job, phase int, t *Tracker) bool {
 // keepSaved reports whether a tracker stays saved.
 func (a *Assigner) keepSaved(t *Tracker) bool {
 	j, phase := t.savedJob, t.savedPhase
-	return !j.dropped && j.waits[phase] && a.phases[phase].free.Has(int(t.index)) &&
+	return !j.dropped && j.waits[phase] && !j.pool.Full(phase) && a.phases[phase].free.Has(int(t.index)) &&
 		t.offer.holds(Room{}, j.Request(phase)) && a.mayUse(j, phase, t)
 }
 
