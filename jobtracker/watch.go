@@ -90,6 +90,8 @@ type unconfirmed struct {
 	error
 }
 
+func (u *unconfirmed) Unwrap() error { return u.error }
+
 // statusesAt returns states as statuses at a time: a job that has not ended has grown older.
 func statusesAt(states []*jobState, now time.Duration) []wire.JobStatus {
 	statuses := make([]wire.JobStatus, len(states))
