@@ -373,7 +373,7 @@ func TestPools(t *testing.T) {
 	if c := status(); len(c.InPools) != 1 || c.InPools[0].Min[0] != 3 {
 		t.Errorf("%+v", c.InPools)
 	}
-	writePools(t, files, `<allocations><pool name="adhoc"/><user name="x"/></allocations>`)
+	writePools(t, files, `<allocations><pool name="adhoc"/><queueMaxAMShareDefault>0.5</queueMaxAMShareDefault></allocations>`)
 	waitFor(t, "other pools", func() bool { return status().InPools[0].Name == "adhoc" })
 	if c := status(); c.Pools != poolsURL || len(c.PoolNotes) != 1 {
 		t.Errorf("%q %q", c.Pools, c.PoolNotes)
