@@ -188,8 +188,12 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 // tick sends the core a Tick, after the messages that wait in the inbox: these may renew leases
-// that would expire.
+// that would expire. At most one Tick waits: the timer also wakes Run for watches, at once while
+// more of them are due than a pass serves.
 func (s *Server) tick() {
+	if s.ticking {
+		return
+	}
 	if len(s.inbox) == 0 {
 		s.step(core.Tick{})
 		return

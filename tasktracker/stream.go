@@ -22,22 +22,28 @@ const (
 	maxDialPause = 4 * time.Second
 )
 
-// dialPause is the next pause, and the last leader that a job tracker has named since a Welcome.
+// dialPause is the next pause, the last leader that a job tracker has named since a Welcome, and the
+// lease of the last Welcome.
 type dialPause struct {
 	limit  time.Duration
 	leader string
+	lease  time.Duration
 }
 
-// after returns the pause after a dial or stream.
+// after returns the pause after a dial or stream. It is shorter than half a lease: a new leader treats
+// a tracker as lost that does not register within a lease.
 func (p *dialPause) after(end streamResult) time.Duration {
 	if end.registered {
-		*p = dialPause{}
+		*p = dialPause{lease: end.lease}
 	}
 	if end.leader != "" && end.leader != p.leader {
-		*p = dialPause{leader: end.leader}
+		p.limit, p.leader = 0, end.leader
 	}
 	limit := max(p.limit, minDialPause)
 	p.limit = min(2*limit, maxDialPause)
+	if p.lease > 0 {
+		p.limit = min(p.limit, p.lease/2)
+	}
 	return limit/2 + rand.N(limit/2)
 }
 
@@ -126,7 +132,8 @@ func (l *loop) connect(dial Dial) {
 // streamResult describes an ended stream.
 type streamResult struct {
 	registered bool
-	leader     string // address of the leader, if the job tracker named it
+	lease      time.Duration // of the Welcome
+	leader     string        // address of the leader, if the job tracker named it
 }
 
 // serveStream serves a stream until it ends.
@@ -152,7 +159,7 @@ func (l *loop) serveStream(conn *wire.Conn) (end streamResult) {
 		}
 		switch m := m.(type) {
 		case *wire.Welcome:
-			end.registered = true
+			end.registered, end.lease = true, m.Lease
 		case *wire.Refuse:
 			end.leader = m.Leader
 		}

@@ -206,7 +206,8 @@ type Core struct {
 	pending    proposals
 	now        time.Duration
 	readUntil  time.Duration // all messages that the owner read before this time have been passed to Step
-	lateUntil  time.Duration // leases pause until then, see noteRead
+	lateUntil  time.Duration // leases are longer until then, see noteRead
+	latest     time.Duration // the longest wait of an event since leases became longer
 	commands   []Command     // commands of this Step
 	changed    []wire.JobID  // see Changed
 	halted     bool
@@ -275,12 +276,15 @@ const onTimeParts = 4
 
 // noteRead updates readUntil after an event that the owner read at a time; 0: now. If it is late, the
 // next messages of trackers may still be unread: until all events of a whole lease were on time,
-// silence says nothing about a tracker.
+// a short silence says nothing about a tracker.
 func (c *Core) noteRead(at time.Duration) {
 	at = min(cmp.Or(at, c.now), c.now)
 	c.readUntil = max(c.readUntil, at)
-	if c.now-at > c.cfg.Lease/onTimeParts {
-		c.lateUntil = c.now + c.cfg.Lease
+	if late := c.now - at; late > c.cfg.Lease/onTimeParts {
+		if c.now >= c.lateUntil {
+			c.latest = 0
+		}
+		c.lateUntil, c.latest = c.now+c.cfg.Lease, max(c.latest, late)
 	}
 }
 

@@ -89,8 +89,8 @@ func TestInventoriesOfLateLeader(t *testing.T) {
 }
 
 // TestHeardWhenRead tests that a lease begins when a message is read, not when the leader comes to it.
-// It also tests that leases pause while the leader is late: no tracker is lost before all events of
-// a whole lease were on time.
+// It also tests that leases are longer while the leader is late, until all events of a whole lease
+// were on time.
 func TestHeardWhenRead(t *testing.T) {
 	c := New(Config{ID: "jt", Lease: 4 * time.Second})
 	var index uint64
@@ -133,4 +133,37 @@ func TestHeardWhenRead(t *testing.T) {
 	}
 	step(17*time.Second, Tick{})
 	trackers(17*time.Second, 0)
+}
+
+// TestLeasesOfAlwaysLateLeader: a leader that is late all the time still loses a tracker that is dead,
+// and keeps the others.
+func TestLeasesOfAlwaysLateLeader(t *testing.T) {
+	const lease, late, every = 4 * time.Second, 2 * time.Second, 500 * time.Millisecond
+	c := New(Config{ID: "jt", Lease: lease})
+	var index uint64
+	step := func(now time.Duration, ev Event) {
+		for events := []Event{ev}; len(events) > 0; events = events[1:] {
+			for _, cmd := range c.Step(now, events[0]) {
+				if p, ok := cmd.(Propose); ok {
+					index++
+					events = append(events, Entry{Index: index, Term: 1, Data: p.Data})
+				}
+			}
+		}
+	}
+	step(0, Elected{Term: 1, Wall: 1})
+	for i, name := range []string{"alive", "dead"} {
+		step(0, FromTracker{Stream: Stream(i + 1), Message: &wire.Hello{
+			Version: wire.Version, Tracker: name, Process: 1, Host: name, Addr: name + ":1", MapSlots: 1,
+		}})
+		step(0, FromTracker{Stream: Stream(i + 1), Message: &wire.Inventory{}})
+	}
+	for read := every; read < 10*lease; read += every {
+		step(read+late, FromTracker{Stream: 1, Message: &wire.Heartbeat{}, ReadAt: read})
+		step(read+late, Tick{ReadUntil: read})
+		_, alive := c.facts.Tracker("alive")
+		if _, dead := c.facts.Tracker("dead"); !alive || dead != (read < lease+2*late) {
+			t.Fatalf("messages of %v are handled: the tracker that sends is there: %v, the other one: %v", read, alive, dead)
+		}
+	}
 }

@@ -9,20 +9,21 @@ import (
 )
 
 // checkLeases proposes the loss of trackers that were silent for a lease, by the times at which
-// the owner read messages. It waits while the leader is late. If this process was stopped for long,
-// messages may be unread, and trackers get half a lease more.
+// the owner read messages. While the leader is late, a lease is longer by twice the longest wait of
+// an event: a message waits once, and the next one of its stream is read after that. So a leader that
+// is always late loses dead trackers too. If this process was stopped for long, messages may be
+// unread, and trackers get half a lease more.
 func (l *leader) checkLeases() {
 	now := l.c.readUntil
 	if now < l.timers.leases {
 		return
 	}
-	if now < l.c.lateUntil {
-		l.timers.leases = l.c.lateUntil
-		return
-	}
-	grace := l.c.cfg.Lease / 2
+	lease, grace := l.c.cfg.Lease, l.c.cfg.Lease/2
 	stopped := now-l.timers.leases > grace
 	l.timers.leases = never
+	if now < l.c.lateUntil {
+		lease, stopped, l.timers.leases = lease+2*l.c.latest, false, l.c.lateUntil
+	}
 	for _, t := range l.fleet.byIndex {
 		if t == nil || t.contact.lossProposed {
 			continue
@@ -30,7 +31,7 @@ func (l *leader) checkLeases() {
 		if stopped {
 			t.contact.lastHeard = max(t.contact.lastHeard, now-grace)
 		}
-		expires := t.contact.lastHeard + l.c.cfg.Lease
+		expires := t.contact.lastHeard + lease
 		if now < expires {
 			l.timers.leases = min(l.timers.leases, expires)
 			continue

@@ -45,11 +45,12 @@ func (c *confirmations) take() []func(term uint64) {
 	return batch
 }
 
-// verifyLeader asks a majority of the voters whether raft leads. Raft also counts answers to
-// heartbeats that it sent before, perhaps before this process was stopped. There is at most one of
-// each other voter: after as many rounds as voters, one had only new answers.
+// verifyLeader asks a majority of the voters whether raft leads. Raft also counts answers to messages
+// that it sent before, perhaps before this process was stopped. Of each other voter there are at most
+// two, one to a heartbeat and one to entries or a snapshot: MaxRPCsInFlight is 1. So one round at least
+// has only new answers. There is a round even if the voters are not known during a restart of raft.
 func verifyLeader(r *raft.Raft, voters int) error {
-	for range voters {
+	for range 1 + 2*max(voters-1, 0) {
 		if err := r.VerifyLeader().Error(); err != nil {
 			return err
 		}
