@@ -361,8 +361,16 @@ func (r *Replica) Stored() (entries, bytes int64) {
 }
 
 // HasState reports whether this replica has been part of a cluster, or has received messages of
-// one. It is true if the state cannot be read.
+// one. It is true if the state cannot be read, for example after Close.
 func (r *Replica) HasState() bool {
+	r.mu.Lock()
+	if r.closing {
+		r.mu.Unlock()
+		return true
+	}
+	r.loops.Add(1) // the files stay open until it is done
+	r.mu.Unlock()
+	defer r.loops.Done()
 	has, err := raft.HasExistingState(r.store, r.store, r.snaps)
 	return has || err != nil
 }
