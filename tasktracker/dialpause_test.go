@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestDialPauses: while there is no leader, pauses grow, but stay shorter than half a lease. They begin
-// again when a job tracker names another leader.
+// TestDialPauses: while there is no leader, pauses are short during an election. Then they grow, but
+// stay shorter than half a lease. They begin again when a job tracker names another leader.
 func TestDialPauses(t *testing.T) {
 	const lease = 3 * time.Second
 	longest := func(p *dialPause) (d time.Duration) {
@@ -16,6 +16,11 @@ func TestDialPauses(t *testing.T) {
 		return d
 	}
 	var p dialPause
+	for range electionDials {
+		if d := p.after(streamResult{}); d > electionDialPause {
+			t.Errorf("during an election a pause is %v", d)
+		}
+	}
 	if d := longest(&p); d < maxDialPause/2 || d > maxDialPause {
 		t.Errorf("before the first Welcome the longest pause is %v", d)
 	}

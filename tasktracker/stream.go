@@ -14,17 +14,21 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Pauses between two dials double each time, with jitter: while there is no leader, each dial of
-// thousands of trackers would cost a job tracker a TLS handshake. They begin again when a job
-// tracker names another leader, or welcomes this tracker.
+// Pauses between two dials double, with jitter. They stay at electionDialPause for electionDials
+// dials, the two seconds of an election, since no task is assigned until this tracker finds the new
+// leader. Then they grow: each dial of thousands of trackers costs a job tracker a TLS handshake.
+// They begin again when a job tracker names another leader, or welcomes this tracker.
 const (
-	minDialPause = 50 * time.Millisecond
-	maxDialPause = 4 * time.Second
+	minDialPause      = 50 * time.Millisecond
+	electionDialPause = 250 * time.Millisecond
+	electionDials     = 12
+	maxDialPause      = 4 * time.Second
 )
 
 // dialPause is the next pause, the last leader that a job tracker has named since a Welcome, and the
 // lease of the last Welcome.
 type dialPause struct {
+	dials  int
 	limit  time.Duration
 	leader string
 	lease  time.Duration
@@ -37,10 +41,13 @@ func (p *dialPause) after(end streamResult) time.Duration {
 		*p = dialPause{lease: end.lease}
 	}
 	if end.leader != "" && end.leader != p.leader {
-		p.limit, p.leader = 0, end.leader
+		p.dials, p.limit, p.leader = 0, 0, end.leader
 	}
 	limit := max(p.limit, minDialPause)
 	p.limit = min(2*limit, maxDialPause)
+	if p.dials++; p.dials < electionDials {
+		p.limit = min(p.limit, electionDialPause)
+	}
 	if p.lease > 0 {
 		p.limit = min(p.limit, p.lease/2)
 	}
