@@ -11,7 +11,7 @@ import (
 // goes on before it knows of another leader. Answers after a commit need no confirmation.
 func (s *Server) confirmed(ctx context.Context, epoch uint64, err error) error {
 	if epoch == 0 {
-		return err // a NotLeaderError
+		return err // a follower does not claim to lead
 	}
 	terms := make(chan uint64, 1)
 	s.cfg.Log.Confirm(func(term uint64) { terms <- term })

@@ -106,8 +106,9 @@ func (w *watch) set(jobs []*watchedJob, err error) {
 	w.notify()
 }
 
-// add registers a watch, and makes the statuses of its first jobs; publishDue makes others. Of ended jobs, every job tracker knows the state. Other watches wait while
-// this job tracker is elected but does not lead yet, and fail if another one leads.
+// add registers a watch, and makes the statuses of its first jobs; publishDue makes the others. Every
+// job tracker knows the state of ended jobs. Other watches wait while this job tracker is elected but
+// does not lead yet, and fail if another one leads.
 func (x *watchers) add(w *watch, now time.Duration) {
 	if !x.core.IsLeader() && !x.allEnded(w.ids) {
 		if err := x.core.CheckLeading(); err != nil {

@@ -94,8 +94,8 @@
 //	            allocate                        asks the scheduler for the plans that are due
 //
 // A Step must not take long at 10,000 jobs and 1,000 trackers, since the messages of all trackers
-// and clients wait for it. Each visit of all jobs, or of all tasks or outputs of one job or tracker,
-// is a work of package pieces: leader.works has those that are not done. Each Step handles up to
+// and clients wait for it. A long visit of jobs, tasks or outputs is a work of package pieces, apart
+// from forecasts, drains and the start of a term: leader.works has those not done. Each Step handles up to
 // stepBudget entries of them. While some are left, [Core.Wake] returns the present: the owner
 // passes the messages that wait, then a Tick. Between two pieces every event can come. touchAll
 // is such a work: a job that waits for something is touched in this Step or in one soon after.

@@ -88,13 +88,10 @@ func TestInventoriesOfLateLeader(t *testing.T) {
 	}
 }
 
-// TestHeardWhenRead tests that a lease begins when a message is read, not when the leader comes to it.
-// It also tests that leases are longer while the leader is late, until all events of a whole lease
-// were on time.
-func TestHeardWhenRead(t *testing.T) {
-	c := New(Config{ID: "jt", Lease: 4 * time.Second})
+// stepper returns a function that passes an event to a core, and then the entries that it proposes.
+func stepper(c *Core) func(now time.Duration, ev Event) {
 	var index uint64
-	step := func(now time.Duration, ev Event) {
+	return func(now time.Duration, ev Event) {
 		for events := []Event{ev}; len(events) > 0; events = events[1:] {
 			for _, cmd := range c.Step(now, events[0]) {
 				if p, ok := cmd.(Propose); ok {
@@ -104,6 +101,14 @@ func TestHeardWhenRead(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestHeardWhenRead tests that a lease begins when a message is read, not when the leader comes to it.
+// It also tests that leases are longer while the leader is late, until all events of a whole lease
+// were on time.
+func TestHeardWhenRead(t *testing.T) {
+	c := New(Config{ID: "jt", Lease: 4 * time.Second})
+	step := stepper(c)
 	trackers := func(now time.Duration, want int) {
 		t.Helper()
 		if got := len(slices.Collect(c.facts.Trackers())); got != want {
@@ -140,17 +145,7 @@ func TestHeardWhenRead(t *testing.T) {
 func TestLeasesOfAlwaysLateLeader(t *testing.T) {
 	const lease, late, every = 4 * time.Second, 2 * time.Second, 500 * time.Millisecond
 	c := New(Config{ID: "jt", Lease: lease})
-	var index uint64
-	step := func(now time.Duration, ev Event) {
-		for events := []Event{ev}; len(events) > 0; events = events[1:] {
-			for _, cmd := range c.Step(now, events[0]) {
-				if p, ok := cmd.(Propose); ok {
-					index++
-					events = append(events, Entry{Index: index, Term: 1, Data: p.Data})
-				}
-			}
-		}
-	}
+	step := stepper(c)
 	step(0, Elected{Term: 1, Wall: 1})
 	for i, name := range []string{"alive", "dead"} {
 		step(0, FromTracker{Stream: Stream(i + 1), Message: &wire.Hello{

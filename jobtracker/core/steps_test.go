@@ -72,7 +72,7 @@ func TestPiecesGoOn(t *testing.T) {
 		}
 	}
 	if len(l.works.drops) > 0 {
-		t.Errorf("%d trackers are listed whose outputs are dropped", len(l.works.drops))
+		t.Errorf("outputs of %d trackers are still being dropped, want none", len(l.works.drops))
 	}
 }
 

@@ -10,9 +10,9 @@
 // Invariants
 //
 //	Q1  Reserve accepts no submission that exceeds a limit.
-//	Q2  Next returns the first waiting job, by priority and then by number, of those whose user
-//	    and pool have room. A job that its user's or its pool's limit holds back does not hold
-//	    back others. [Group] has limits of certain users and pools.
+//	Q2  Next considers the waiting jobs of users and pools that have room. It returns the first
+//	    of them, by priority and then by number. So a job that waits for the limit of its user or
+//	    pool does not hold back others. [Group] has limits of certain users and pools.
 //	Q3  Begin and a resumed job may exceed a limit: they run already. Next then returns no job
 //	    until enough have ended.
 //
