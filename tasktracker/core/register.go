@@ -69,8 +69,8 @@ func (c *Core) nonceRead(ev NonceRead) {
 }
 
 func (c *Core) refused(m *wire.Refuse) {
-	if !c.registered && m.Leader == "" {
-		c.nonce, c.provedStaging = "", "" // it may be of another staging directory
+	if c.nonceRequested && m.Leader == "" {
+		c.nonce, c.provedStaging = "", "" // this leader rejects what was read for it
 	}
 	c.connected, c.registered = false, false
 	c.do(Hangup{Reason: "refused: " + m.Reason, NeedsAdmin: c.nonceRequested})
