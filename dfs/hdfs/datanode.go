@@ -30,17 +30,19 @@ import (
 //	         checksums, 4 bytes for each chunk of the data
 //	         data
 //
-// On an authenticated connection, dataConn returns all bytes unchanged, and the library
-// checks them. Callers must then read less than a chunk at a time.
+// Where DataNodes require authentication, the first request has the block's token for it: the
+// request waits until secure has returned a connection on which all that is true.
 type dataConn struct {
 	net.Conn
 	addr string
 
 	timeout time.Duration
+	secure  secureFunc
 
 	in          *bufio.Reader
 	next        func() error // reads the next bytes into ready; nil: Read returns all bytes unchanged
-	deadlineSet time.Time    // when the read deadline was last set
+	requested   bool
+	deadlineSet time.Time // when the read deadline was last set
 
 	ready    []byte // verified bytes not yet returned, in the buffer of in
 	buffered int    // bytes to discard from the buffer once ready is empty
@@ -48,7 +50,6 @@ type dataConn struct {
 	sums  *crc32.Table // nil: no checksums
 	chunk int
 
-	wrapped  bool   // the connection is authenticated
 	firstBad string // the DataNode that a response to a writer reports as unreachable
 }
 
@@ -63,9 +64,8 @@ var (
 	errMalformed = errors.New("malformed answer")
 )
 
-func newDataConn(raw net.Conn, addr string, timeout time.Duration) *dataConn {
-	c := &dataConn{Conn: raw, addr: addr, timeout: timeout}
-	c.in = bufio.NewReaderSize(raw, dataBuffer)
+func newDataConn(raw net.Conn, addr string, timeout time.Duration, secure secureFunc) *dataConn {
+	c := &dataConn{Conn: raw, addr: addr, timeout: timeout, secure: secure}
 	return c
 }
 
@@ -84,27 +84,44 @@ func (c *dataConn) extend() error {
 }
 
 var (
-	wrapping = []byte{0xde, 0xad, 0xbe, 0xef}
-	readOp   = []byte{0, 28, 0x51}
-	writeOp  = []byte{0, 28, 0x50}
+	readOp  = []byte{0, 28, 0x51}
+	writeOp = []byte{0, 28, 0x50}
 )
 
 func (c *dataConn) Write(p []byte) (int, error) {
+	if !c.requested {
+		if err := c.request(p); err != nil {
+			return 0, c.withAddr(err)
+		}
+	}
 	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
 		return 0, c.withAddr(err)
 	}
-	if c.next == nil && !c.wrapped {
-		switch {
-		case bytes.HasPrefix(p, wrapping):
-			c.wrapped = true
-		case bytes.HasPrefix(p, readOp):
-			c.next = func() error { return c.response(c.packet) }
-		case bytes.HasPrefix(p, writeOp):
-			c.next = func() error { return c.response(nil) }
-		}
-	}
 	n, err := c.Conn.Write(p)
 	return n, c.withAddr(err)
+}
+
+// request authenticates the connection for its first request, and expects the response.
+func (c *dataConn) request(p []byte) error {
+	kind := ""
+	switch {
+	case bytes.HasPrefix(p, readOp):
+		kind, c.next = "OpReadBlock", func() error { return c.response(c.packet) }
+	case bytes.HasPrefix(p, writeOp):
+		kind, c.next = "OpWriteBlock", func() error { return c.response(nil) }
+	default:
+		return fmt.Errorf("the client library sends an unknown request % x", p[:min(len(p), len(readOp))])
+	}
+	token, err := requestToken(kind, p[len(readOp):])
+	if err != nil {
+		return err
+	}
+	secured, err := c.secure(c.Conn, token)
+	if err != nil {
+		return err
+	}
+	c.requested, c.Conn, c.in = true, secured, bufio.NewReaderSize(secured, dataBuffer)
+	return nil
 }
 
 func (c *dataConn) withAddr(err error) error {
@@ -299,16 +316,15 @@ func (l *link) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 		l.failed = append(l.failed, err)
 		return nil, err
 	}
-	l.conn = newDataConn(raw, addr, l.cluster.fs.options.Timeout)
+	l.conn = newDataConn(raw, addr, l.cluster.fs.options.Timeout, l.cluster.secureData)
 	return l.conn, nil
 }
 
-// current returns the DataNode that was last dialled, and whether that connection is
-// authenticated.
-func (l *link) current() (addr string, wrapped bool) {
+// current returns the DataNode that was last dialled.
+func (l *link) current() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.addr, l.conn != nil && l.conn.wrapped
+	return l.addr
 }
 
 // failedNode returns the DataNode that a response named as failed.

@@ -47,13 +47,14 @@ func packet(t testing.TB, data []byte, chunk int, table *crc32.Table) []byte {
 func readThrough(sent []byte) ([]byte, error) {
 	client, server := net.Pipe()
 	go func() {
-		io.ReadFull(server, make([]byte, 3))
+		io.ReadFull(server, make([]byte, 4))
 		server.Write(sent)
 		server.Close()
 	}()
 	defer client.Close()
-	c := newDataConn(client, "dn:1", time.Minute)
-	if _, err := c.Write(readOp); err != nil {
+	open := func(raw net.Conn, _ proto.Message) (net.Conn, error) { return raw, nil }
+	c := newDataConn(client, "dn:1", time.Minute, open)
+	if _, err := c.Write(append(bytes.Clone(readOp), 0)); err != nil {
 		return nil, err
 	}
 	return io.ReadAll(c)

@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	client "github.com/colinmarc/hdfs/v2"
+
+	"github.com/quernmr/quern/dfs/hdfs/sasl"
 )
 
 // callResult classifies a failed call to a NameNode.
@@ -73,7 +75,8 @@ func classify(err, connErr error) (callResult, error) {
 	if connErr != nil {
 		err = connErr
 	}
-	if errors.Is(err, errNameservice) || errors.Is(err, errNotNameNode) || errors.Is(err, ErrUnsupported) {
+	if errors.Is(err, errNameservice) || errors.Is(err, errNotNameNode) || errors.Is(err, ErrUnsupported) ||
+		errors.Is(err, errNoLogin) || errors.Is(err, sasl.ErrWeaker) {
 		return unreachable, err
 	}
 	if errors.Is(err, fs.ErrPermission) {

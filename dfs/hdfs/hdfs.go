@@ -53,6 +53,7 @@ type Options struct {
 type FS struct {
 	options Options
 	conf    func() (Conf, error)
+	login   func() (login, error) // with Kerberos
 	closed  chan struct{}
 	once    sync.Once
 
@@ -72,7 +73,7 @@ func New(o Options) *FS {
 	o.ReadRetryFor = orDefault(o.ReadRetryFor, 10*time.Second)
 	o.Timeout = orDefault(o.Timeout, 20*time.Second)
 	o.RetryNodeAfter = orDefault(o.RetryNodeAfter, time.Minute)
-	return &FS{options: o, closed: make(chan struct{}), clusters: make(map[string]*cluster),
+	return &FS{options: o, closed: make(chan struct{}), clusters: make(map[string]*cluster), login: kerberos,
 		conf: func() (Conf, error) { return o.Conf, nil }}
 }
 
@@ -166,11 +167,15 @@ func (f *FS) connectTo(authority string) (*cluster, error) {
 		dial = (&net.Dialer{LocalAddr: local}).DialContext
 	}
 	options := client.ClientOptions{Addresses: addrs, User: userName, UseDatanodeHostname: conf.flag("dfs.client.use.datanode.hostname")}
-	if err := secure(&options, conf); err != nil {
+	security, err := conf.security(f.login)
+	if err != nil {
 		return nil, err
 	}
+	if security.login != nil {
+		options.User = security.login.name()
+	}
 	c := &cluster{fs: f, conf: conf, connectFrom: dial, authority: authority, name: "quern_" + rand.Text(), byName: options.UseDatanodeHostname,
-		protected: options.DataTransferProtection != "", options: options,
+		security: security, options: options,
 		creating: make(map[string]bool), badNodes: make(map[string]badNode)}
 	c.connected.L = &c.mu
 	return c, nil

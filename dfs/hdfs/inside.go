@@ -3,6 +3,7 @@ package hdfs
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 	"time"
 	"unsafe"
@@ -45,6 +46,15 @@ func withDialer(c *client.Client, dial dialFunc) *client.Client {
 	clientCopy := *c
 	private(&clientCopy, "options").Interface().(*client.ClientOptions).DatanodeDialFunc = dial
 	return &clientCopy
+}
+
+// takeEncryption reports whether the NameNode says that DataNodes encrypt, and hides that from the
+// library, which would encrypt by itself.
+func takeEncryption(c *client.Client) bool {
+	field := private(c, "defaults").Elem().Elem().FieldByName("EncryptDataTransfer")
+	encrypts := !field.IsNil() && field.Elem().Bool()
+	field.SetZero()
+	return encrypts
 }
 
 // readByID makes a reader request its blocks by the file's number, because at its first
@@ -108,9 +118,13 @@ func forgetFailures(before time.Time) {
 }
 
 // message makes one of the library's messages, given its name without Proto and pairs of
-// field name and value. It panics on an unknown field.
+// field name and value. Names in other packages than HDFS's begin with common. It panics on an
+// unknown field.
 func message(name string, fields ...any) proto.Message {
-	full := protoreflect.FullName("hadoop.hdfs." + name + "Proto")
+	if !strings.HasPrefix(name, "common.") {
+		name = "hdfs." + name
+	}
+	full := protoreflect.FullName("hadoop." + name + "Proto")
 	kind, err := protoregistry.GlobalTypes.FindMessageByName(full)
 	if err != nil {
 		panic(fmt.Sprintf("hdfs: message %s: %v", full, err))

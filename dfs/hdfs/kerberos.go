@@ -1,49 +1,70 @@
 package hdfs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 
-	client "github.com/colinmarc/hdfs/v2"
 	krb "github.com/jcmturner/gokrb5/v8/client"
 	"github.com/jcmturner/gokrb5/v8/config"
 	"github.com/jcmturner/gokrb5/v8/credentials"
 	"github.com/jcmturner/gokrb5/v8/keytab"
+
+	"github.com/quernmr/quern/dfs/hdfs/sasl"
 )
 
 // ErrUnsupported reports a feature of HDFS that this package does not have.
 var ErrUnsupported = errors.New("not supported")
 
-// secure sets the options for a cluster with Kerberos. Tickets come from kinit's credential
-// cache or from a keytab.
-func secure(options *client.ClientOptions, conf Conf) error {
-	protection := strings.ToLower(conf.get("dfs.data.transfer.protection"))
-	for _, level := range []string{"authentication", "integrity", "privacy"} { // the last match wins
-		if strings.Contains(protection, level) {
-			options.DataTransferProtection = level
+// security is how a cluster's connections are authenticated and protected.
+type security struct {
+	login     login // nil: users are believed
+	principal string
+	rpc       sasl.Demand
+	data      sasl.Demand // without levels: DataNodes take connections without a handshake
+	encrypt   bool        // DataNodes encrypt
+}
+
+// security returns what the configuration demands. Without Kerberos no connection can be
+// protected: a configuration that demands it is refused.
+func (c Conf) security(login func() (login, error)) (s security, err error) {
+	s.encrypt = c.flag(encryptProperty)
+	if s.rpc, err = sasl.ParseDemand("hadoop.rpc.protection", cmp.Or(c.get("hadoop.rpc.protection"), "authentication")); err != nil {
+		return s, err
+	}
+	if text := c.get(dataProperty); text != "" {
+		if s.data, err = sasl.ParseDemand(dataProperty, text); err != nil {
+			return s, err
 		}
 	}
-	if conf.flag("dfs.encrypt.data.transfer") {
-		options.DataTransferProtection = "privacy"
-	}
-	if !strings.EqualFold(conf.get("hadoop.security.authentication"), "kerberos") {
-		return nil
-	}
-	principal, _, _ := strings.Cut(conf.get("dfs.namenode.kerberos.principal"), "@")
-	if principal == "" {
-		return errors.New("kerberos: Hadoop's configuration has no dfs.namenode.kerberos.principal")
-	}
-	options.KerberosServicePrincipleName = principal
-	var err error
-	if options.KerberosClient, err = ticket(); err != nil {
-		if os.Getenv("HADOOP_TOKEN_FILE_LOCATION") != "" {
-			return fmt.Errorf("delegation tokens (HADOOP_TOKEN_FILE_LOCATION): %w; without them: %w", ErrUnsupported, err)
+	if !strings.EqualFold(c.get("hadoop.security.authentication"), "kerberos") {
+		for _, d := range []sasl.Demand{s.rpc, s.data} {
+			if len(d.Levels) > 0 && d.Least() > sasl.Authentication {
+				return s, fmt.Errorf("%s demands %s, which needs hadoop.security.authentication=kerberos", d.Property, d.Least())
+			}
 		}
-		return err
+		s.data.Levels = nil
+		return s, nil
 	}
-	return nil
+	s.principal, _, _ = strings.Cut(c.get("dfs.namenode.kerberos.principal"), "@")
+	if s.principal == "" {
+		return s, errors.New("kerberos: Hadoop's configuration has no dfs.namenode.kerberos.principal")
+	}
+	if s.login, err = login(); err != nil && os.Getenv("HADOOP_TOKEN_FILE_LOCATION") != "" {
+		err = fmt.Errorf("delegation tokens (HADOOP_TOKEN_FILE_LOCATION): %w; without them: %w", ErrUnsupported, err)
+	}
+	return s, err
+}
+
+// kerberos logs in as the environment says: with a credential cache of kinit, or with a keytab.
+func kerberos() (login, error) {
+	k, err := ticket()
+	if err != nil {
+		return nil, err
+	}
+	return kerberosLogin{k, k.Credentials.CName(), k.Credentials.Domain()}, nil
 }
 
 func ticket() (*krb.Client, error) {

@@ -8,9 +8,11 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	client "github.com/colinmarc/hdfs/v2"
+	"google.golang.org/protobuf/proto"
 )
 
 const (
@@ -27,9 +29,11 @@ type cluster struct {
 
 	connectFrom func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	name      string // client name for writing files
-	byName    bool   // DataNodes are dialled by host name
-	protected bool   // connections to DataNodes are authenticated
+	name     string // client name for writing files
+	byName   bool   // DataNodes are dialled by host name
+	security security
+
+	serverEncrypts atomic.Bool // the NameNode says that DataNodes encrypt
 
 	mu         sync.Mutex
 	options    client.ClientOptions
@@ -43,6 +47,7 @@ type cluster struct {
 	renewal    *time.Timer     // set while there are writers
 	creating   map[string]bool // paths that this process is writing
 	badNodes   map[string]badNode
+	dataKey    proto.Message // with which DataNodes encrypt; nil: not asked for
 }
 
 // pooledConn is a client of the library, with one connection, for one call at a time.
@@ -68,6 +73,13 @@ func (c *cluster) dial(ctx context.Context, addr string) (net.Conn, error) {
 func (c *cluster) dialer(conn *pooledConn) dialFunc {
 	return func(ctx context.Context, _, addr string) (net.Conn, error) {
 		raw, err := c.dial(ctx, addr)
+		var secured net.Conn
+		if err == nil {
+			if secured, err = c.secureName(raw, addr); err != nil {
+				raw.Close()
+				err = fmt.Errorf("%s: %w", addr, err)
+			}
+		}
 		conn.mu.Lock()
 		defer conn.mu.Unlock()
 		if err != nil {
@@ -78,7 +90,7 @@ func (c *cluster) dialer(conn *pooledConn) dialFunc {
 			conn.lastErr = fmt.Errorf("NameNode: %w", err)
 			return nil, conn.lastErr
 		}
-		conn.nameConn, conn.lastErr = &nameConn{Conn: raw, addr: addr, timeout: c.fs.options.Timeout}, nil
+		conn.nameConn, conn.lastErr = &nameConn{Conn: secured, addr: addr, timeout: c.fs.options.Timeout}, nil
 		return conn.nameConn, nil
 	}
 }
@@ -137,6 +149,7 @@ func (c *cluster) connect(options client.ClientOptions) (*pooledConn, error) {
 	conn.client, conn.remote = created, prepareClient(created, c.name)
 	// Request these defaults now: copies by withDialer share the response only if it is already there.
 	if _, err = created.ServerDefaults(); err == nil {
+		c.serverEncrypts.Store(takeEncryption(created))
 		return conn, nil
 	}
 	connErr := conn.lastError()

@@ -14,12 +14,10 @@ import (
 	client "github.com/colinmarc/hdfs/v2"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/hdfs/sasl"
 )
 
-const (
-	maxSkip    = 64 << 10 // skip up to this many bytes by reading instead of reconnecting
-	belowChunk = 511      // bytes: less than HDFS's smallest checksum chunk
-)
+const maxSkip = 64 << 10 // skip up to this many bytes by reading instead of reconnecting
 
 // file reads a file. It keeps one stream open and continues in it while offsets are
 // consecutive. For any other offset it reconnects.
@@ -154,7 +152,7 @@ func (r *file) readSome(p []byte, off int64) (int, error) {
 		if n > 0 {
 			return n, nil
 		}
-		if errors.Is(err, dfs.ErrChanged) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrUnsupported) {
+		if errors.Is(err, dfs.ErrChanged) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrUnsupported) || errors.Is(err, sasl.ErrWeaker) {
 			return 0, err
 		}
 		if time.Since(began)+pause > r.cluster.fs.options.ReadRetryFor {
@@ -214,13 +212,10 @@ func (r *file) failed(err error) error {
 
 // read reads at r.at and counts the bytes and time per DataNode.
 func (r *file) read(p []byte) (int, error) {
-	if _, wrapped := r.link.current(); wrapped || r.cluster.protected {
-		p = p[:min(len(p), belowChunk)]
-	}
 	began := time.Now()
 	n, err := r.reader.Read(p)
 	r.at += int64(n)
-	addr, _ := r.link.current()
+	addr := r.link.current()
 	i := slices.IndexFunc(r.reads, func(r dfs.Read) bool { return r.Addr == addr })
 	if i < 0 {
 		i = len(r.reads)

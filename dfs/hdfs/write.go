@@ -13,6 +13,7 @@ import (
 	client "github.com/colinmarc/hdfs/v2"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/hdfs/sasl"
 )
 
 const (
@@ -66,9 +67,6 @@ func (f *FS) create(name string, m modes) (dfs.Writer, error) {
 	}
 	w := &writer{cluster: c, name: name, path: path, mode: m.file, link: &link{cluster: c}}
 	c.addWriters(1)
-	if c.protected {
-		return w.newProtectedWriter()
-	}
 	if err := c.retry(w.create); err != nil {
 		w.unregister()
 		return nil, failure("create", name, err)
@@ -83,9 +81,6 @@ func (w *writer) create(conn *pooledConn, earlier retryState) error {
 	defaults, err := conn.client.ServerDefaults() // the response is already there, see connect
 	if err != nil {
 		return err
-	}
-	if defaults.EncryptDataTransfer {
-		return &permanentError{fmt.Errorf("the NameNode requires encryption, but dfs.encrypt.data.transfer is not set here: %w", ErrUnsupported)}
 	}
 	w.blockSize = orDefault(w.cluster.conf.size("dfs.blocksize"), defaults.BlockSize)
 	replication := orDefault(w.cluster.conf.size("dfs.replication"), int64(defaults.Replication))
@@ -227,6 +222,9 @@ func (w *writer) begin() error {
 // rewriteBlock abandons the block and writes its kept bytes to other DataNodes. If whole is set,
 // it also completes the block.
 func (w *writer) rewriteBlock(cause error, whole bool) error {
+	if errors.Is(cause, sasl.ErrWeaker) || errors.Is(cause, ErrUnsupported) {
+		return cause // other DataNodes have the same configuration
+	}
 	for pause := 50 * time.Millisecond; pause < maxRewritePause; pause *= 2 {
 		if err := w.cluster.fs.wait(pause); err != nil {
 			return errors.Join(cause, err)
