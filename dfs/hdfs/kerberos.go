@@ -16,7 +16,7 @@ import (
 )
 
 // ErrUnsupported reports a feature of HDFS that this package does not have.
-var ErrUnsupported = errors.New("not supported")
+var ErrUnsupported = sasl.ErrUnsupported
 
 // security is how a cluster's connections are authenticated and protected.
 type security struct {

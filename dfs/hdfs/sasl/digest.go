@@ -26,9 +26,6 @@ type Digest struct {
 	realm, nonce string // of the server
 }
 
-// ErrCipher reports a server without a cipher of this package.
-var ErrCipher = errors.New("no common cipher")
-
 // levelQops has the name of each level in challenges and responses.
 var levelQops = []string{"auth", "auth-int", "auth-conf"}
 
@@ -73,7 +70,7 @@ func (d *Digest) Respond(challenge []byte) ([]byte, error) {
 			}
 		}
 		if d.cipher == "" {
-			return nil, fmt.Errorf("%w: the server offers %q (dfs.encrypt.data.transfer.algorithm), want rc4", ErrCipher, fields["cipher"])
+			return nil, fmt.Errorf("ciphers %q (dfs.encrypt.data.transfer.algorithm) without rc4: %w", fields["cipher"], ErrUnsupported)
 		}
 		response += ",cipher=" + d.cipher
 	}

@@ -23,6 +23,9 @@ func (l Level) String() string { return levelNames[l] }
 // ErrWeaker reports a server that offers less protection than the configuration demands.
 var ErrWeaker = errors.New("weaker protection than configured")
 
+// ErrUnsupported reports a feature of HDFS that Quern does not have.
+var ErrUnsupported = errors.New("not supported")
+
 // Demand is the value of a property that has the protection of connections.
 type Demand struct {
 	Property string

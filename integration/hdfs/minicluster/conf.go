@@ -32,6 +32,11 @@ func (c *Cluster) writeConf() error {
 		"ipc.client.connect.max.retries":          "10",
 		"ipc.client.connect.retry.interval":       "200",
 	}
+	for name, value := range c.cfg.Properties {
+		if strings.HasPrefix(name, "hadoop.") { // a client reads these before hdfs-site.xml
+			core[name] = value
+		}
+	}
 	return errors.Join(
 		writeXML(filepath.Join(c.Conf(), "core-site.xml"), core),
 		writeXML(filepath.Join(c.Conf(), "hdfs-site.xml"), c.site()),

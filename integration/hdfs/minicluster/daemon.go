@@ -83,6 +83,9 @@ func (c *Cluster) java(d *Daemon) []string {
 	if d != nil {
 		args = append(args, "-Dquern.bind="+d.IP)
 	}
+	if c.cfg.Kerberos != "" {
+		args = append(args, "-Djava.security.krb5.conf="+c.cfg.Kerberos)
+	}
 	return append(args, "-cp", c.Conf()+":"+c.cfg.Jars.classpath())
 }
 

@@ -1,0 +1,370 @@
+package hdfs
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jcmturner/gokrb5/v8/iana/etypeID"
+	"github.com/jcmturner/gokrb5/v8/keytab"
+	"github.com/jcmturner/gokrb5/v8/messages"
+	"github.com/jcmturner/gokrb5/v8/types"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/quernmr/quern/dfs/hdfs/sasl"
+)
+
+// securedHDFS is a fake HDFS whose servers do the handshakes of a secured one: a NameNode at
+// nn:8020 with Kerberos, and DataNodes with DIGEST-MD5.
+type securedHDFS struct {
+	*fakeHDFS
+	t        testing.TB
+	keys     *keytab.Keytab
+	rpc      byte   // levels that the NameNode offers, a bit for each
+	unsigned string // qop in the NameNode's first message, which nobody signs
+	qop      string // that DataNodes offer
+	cipher   string
+	aes      bool
+	encrypts bool // DataNodes take the encryption key instead of tokens
+	oldKey   bool // the NameNode's first encryption key is unknown to DataNodes
+	breaks   bool // the next DataNode closes its connection in the middle of a read
+
+	mu      sync.Mutex
+	overRPC []byte // received by the NameNode after the handshake
+	overTCP []byte // received by DataNodes after the handshake
+	users   map[string]bool
+	keyCall int
+}
+
+const testRealm = "R.TEST"
+
+// begin makes a FS with a user's forged tickets.
+func (h *securedHDFS) begin(t *testing.T, conf Conf) *FS {
+	t.Helper()
+	h.t, h.keys, h.fakeHDFS = t, keytab.New(), &fakeHDFS{nodes: 2}
+	if err := h.keys.AddEntry("nn/nn", testRealm, "secret", time.Unix(1, 0), 1, etypeID.AES256_CTS_HMAC_SHA1_96); err != nil {
+		t.Fatal(err)
+	}
+	h.lengths, h.data, h.existing, h.users = make(map[uint64]uint64), make(map[uint64][]byte), make(map[string]bool), make(map[string]bool)
+	all := Conf{"hadoop.security.authentication": "kerberos", "dfs.namenode.kerberos.principal": "nn/_HOST@" + testRealm, "dfs.blocksize": "600k"}
+	maps.Copy(all, conf)
+	f := New(Options{Conf: all, Dial: h.dial, RetryFor: 5 * time.Second})
+	f.login = func() (login, error) {
+		return kerberosLogin{h, types.NewPrincipalName(1, "ann"), testRealm}, nil
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// GetServiceTicket implements tickets.
+func (h *securedHDFS) GetServiceTicket(service string) (messages.Ticket, types.EncryptionKey, error) {
+	if service != "nn/nn" {
+		return messages.Ticket{}, types.EncryptionKey{}, fmt.Errorf("no such service: %s", service)
+	}
+	now := time.Now()
+	return messages.NewTicket(types.NewPrincipalName(1, "ann"), testRealm, types.NewPrincipalName(2, service), testRealm, types.NewKrbFlags(),
+		h.keys, etypeID.AES256_CTS_HMAC_SHA1_96, 1, now, now, now.Add(time.Hour), now.Add(time.Hour))
+}
+
+func (h *securedHDFS) dial(_ context.Context, _, addr string) (net.Conn, error) {
+	client, server := net.Pipe()
+	go func() {
+		defer server.Close()
+		if addr == "nn:8020" {
+			h.serveNames(server)
+			return
+		}
+		if secured, err := h.acceptData(server); err == nil {
+			h.serveData(addr, secured)
+		}
+	}()
+	return client, nil
+}
+
+// rpcFrame frames messages for the NameNode's protocol.
+func rpcFrame(ms ...proto.Message) []byte {
+	frame := make([]byte, 4)
+	for _, m := range ms {
+		text, err := proto.Marshal(complete(m))
+		if err != nil {
+			panic(err)
+		}
+		frame = protowire.AppendBytes(frame, text)
+	}
+	binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
+	return frame
+}
+
+// readRPC reads a frame's messages.
+func readRPC(in io.Reader) (ms [][]byte, err error) {
+	var length [4]byte
+	if _, err := io.ReadFull(in, length[:]); err != nil {
+		return nil, err
+	}
+	frame := make([]byte, binary.BigEndian.Uint32(length[:]))
+	if _, err := io.ReadFull(in, frame); err != nil {
+		return nil, err
+	}
+	for len(frame) > 0 {
+		m, n := protowire.ConsumeBytes(frame)
+		if n < 0 {
+			return nil, errMalformed
+		}
+		ms, frame = append(ms, m), frame[n:]
+	}
+	return ms, nil
+}
+
+// complete sets missing required fields to zero.
+func complete(m proto.Message) proto.Message {
+	r := m.ProtoReflect()
+	for i := range r.Descriptor().Fields().Len() {
+		fd := r.Descriptor().Fields().Get(i)
+		switch {
+		case fd.Cardinality() == protoreflect.Required && !r.Has(fd) && fd.Message() == nil:
+			r.Set(fd, fd.Default())
+			if fd.Kind() == protoreflect.BytesKind {
+				r.Set(fd, protoreflect.ValueOfBytes([]byte{}))
+			}
+		case fd.Cardinality() == protoreflect.Required && !r.Has(fd), fd.Message() != nil && !fd.IsList() && r.Has(fd):
+			complete(r.Mutable(fd).Message().Interface())
+		case fd.IsList() && fd.Message() != nil && r.Has(fd):
+			for _, part := range parts(m, string(fd.Name())) {
+				complete(part)
+			}
+		}
+	}
+	return m
+}
+
+func saslAnswer(state protoreflect.EnumNumber, fields ...any) []byte {
+	return rpcFrame(message("common.RpcResponseHeader", "callId", uint32(1<<32+saslCallID), "status", protoreflect.EnumNumber(0)),
+		message("common.RpcSasl", append([]any{"state", state}, fields...)...))
+}
+
+// serveNames is a NameNode's side of a connection.
+func (h *securedHDFS) serveNames(conn net.Conn) {
+	in := bufio.NewReader(conn)
+	context, level, err := h.acceptName(in, conn)
+	if err != nil {
+		return
+	}
+	plain, write := io.Reader(in), func(b []byte) error { _, err := conn.Write(b); return err }
+	if level > sasl.Authentication {
+		r, w := io.Pipe()
+		go func() {
+			for {
+				ms, err := readRPC(in)
+				if err == nil && len(ms) != 2 {
+					err = errMalformed
+				}
+				wrapped, text := message("common.RpcSasl"), []byte(nil)
+				if err == nil {
+					err = proto.Unmarshal(ms[1], wrapped)
+				}
+				if err == nil {
+					h.mu.Lock()
+					h.overRPC = append(h.overRPC, ms[1]...)
+					h.mu.Unlock()
+					text, err = context.Unwrap(field(wrapped, "token").Bytes(), level)
+				}
+				if err != nil {
+					w.CloseWithError(err)
+					return
+				}
+				w.Write(text)
+			}
+		}()
+		plain, write = r, func(b []byte) error {
+			token, err := context.Wrap(b, level)
+			if err == nil {
+				_, err = conn.Write(saslAnswer(saslWrap, "token", token))
+			}
+			return err
+		}
+	}
+	first, err := readRPC(plain)
+	if err != nil || len(first) != 2 {
+		return
+	}
+	about := message("common.IpcConnectionContext")
+	if proto.Unmarshal(first[1], about) != nil {
+		return
+	}
+	h.mu.Lock()
+	h.users[field(part(about, "userInfo"), "effectiveUser").String()] = true
+	h.mu.Unlock()
+	for {
+		call, err := readRPC(plain)
+		if err != nil || len(call) != 3 {
+			return
+		}
+		header, request := message("common.RpcRequestHeader"), message("common.RequestHeader")
+		if proto.Unmarshal(call[0], header) != nil || proto.Unmarshal(call[1], request) != nil {
+			return
+		}
+		method := field(request, "methodName").String()
+		name := strings.ToUpper(method[:1]) + method[1:]
+		req, resp := message(name+"Request"), message(name+"Response")
+		if proto.Unmarshal(call[2], req) != nil {
+			return
+		}
+		answer := message("common.RpcResponseHeader", "callId", uint32(field(header, "callId").Int()), "status", protoreflect.EnumNumber(0))
+		reply := []proto.Message{answer, resp}
+		if err := h.answer(method, req, resp); err != nil {
+			reply = []proto.Message{message("common.RpcResponseHeader", "callId", uint32(field(header, "callId").Int()),
+				"status", protoreflect.EnumNumber(1), "exceptionClassName", "java.io.IOException", "errorMsg", err.Error())}
+		}
+		if write(rpcFrame(reply...)) != nil {
+			return
+		}
+	}
+}
+
+// acceptName does the NameNode's side of the Kerberos handshake.
+func (h *securedHDFS) acceptName(in *bufio.Reader, conn net.Conn) (*sasl.GSS, sasl.Level, error) {
+	receive := func(state protoreflect.EnumNumber) (proto.Message, error) {
+		ms, err := readRPC(in)
+		if err != nil || len(ms) != 2 {
+			return nil, errors.Join(errMalformed, err)
+		}
+		m := message("common.RpcSasl")
+		if err := proto.Unmarshal(ms[1], m); err != nil || field(m, "state").Enum() != state {
+			return nil, errors.Join(errMalformed, err)
+		}
+		return m, nil
+	}
+	head := make([]byte, len(saslHeader))
+	if _, err := io.ReadFull(in, head); err != nil || !bytes.Equal(head, saslHeader) {
+		return nil, 0, errors.Join(errMalformed, err)
+	}
+	if _, err := receive(saslNegotiate); err != nil {
+		return nil, 0, err
+	}
+	negotiation := message("common.RpcSasl").ProtoReflect()
+	auths := negotiation.Mutable(negotiation.Descriptor().Fields().ByName("auths")).List()
+	for _, values := range [][]string{{"TOKEN", "DIGEST-MD5", "", "default", `nonce="x",qop="` + h.unsigned + `"`}, {"KERBEROS", "GSSAPI", "nn", "nn"}} {
+		auth := auths.AppendMutable().Message()
+		for i, v := range values {
+			fd := auth.Descriptor().Fields().Get(i)
+			if fd.Kind() == protoreflect.BytesKind {
+				auth.Set(fd, value([]byte(v)))
+			} else {
+				auth.Set(fd, value(v))
+			}
+		}
+	}
+	conn.Write(saslAnswer(saslNegotiate, "auths", parts(negotiation.Interface(), "auths")))
+	initial, err := receive(saslInitiate)
+	if err != nil {
+		return nil, 0, err
+	}
+	text := field(initial, "token").Bytes()
+	at := bytes.Index(text, []byte{0x12, 0x01, 0x02, 0x02, 1, 0}) // the end of Kerberos's OID, and the kind of the token
+	if at < 0 {
+		return nil, 0, errMalformed
+	}
+	var request messages.APReq
+	if err := request.Unmarshal(text[at+6:]); err != nil {
+		return nil, 0, err
+	}
+	if err := request.Ticket.DecryptEncPart(h.keys, nil); err != nil {
+		return nil, 0, err
+	}
+	if err := request.DecryptAuthenticator(request.Ticket.DecryptedEncPart.Key); err != nil {
+		return nil, 0, err
+	}
+	context, err := sasl.NewGSS(request.Authenticator.SubKey, uint64(request.Authenticator.SeqNumber), true)
+	if err != nil {
+		return nil, 0, err
+	}
+	offer, err := context.Wrap([]byte{h.rpc, 0, 1, 0}, sasl.Integrity) // messages of 256 bytes
+	if err != nil {
+		return nil, 0, err
+	}
+	conn.Write(saslAnswer(saslChallenge, "token", offer))
+	response, err := receive(saslResponse)
+	if err != nil {
+		return nil, 0, err
+	}
+	choice, err := context.Unwrap(field(response, "token").Bytes(), sasl.Integrity)
+	if err != nil || len(choice) != 4 || h.rpc&choice[0] == 0 {
+		return nil, 0, errors.Join(errMalformed, err)
+	}
+	conn.Write(saslAnswer(saslSuccess))
+	return context, map[byte]sasl.Level{1: sasl.Authentication, 2: sasl.Integrity, 4: sasl.Privacy}[choice[0]], nil
+}
+
+// answer answers a call.
+func (h *securedHDFS) answer(method string, req, resp proto.Message) error {
+	switch method {
+	case "getServerDefaults":
+		proto.Merge(resp, complete(message("GetServerDefaultsResponse", "serverDefaults", message("FsServerDefaults", "blockSize", uint64(1<<20),
+			"replication", uint32(2), "encryptDataTransfer", h.encrypts))))
+	case "getFileInfo":
+		proto.Merge(resp, complete(message("GetFileInfoResponse", "fs", h.status())))
+	case "getBlockLocations":
+		proto.Merge(resp, complete(message("GetBlockLocationsResponse", "locations", h.locations())))
+	case "getDataEncryptionKey":
+		h.mu.Lock()
+		h.keyCall++
+		id := uint32(7)
+		if h.oldKey && h.keyCall == 1 {
+			id = 6
+		}
+		h.mu.Unlock()
+		if h.encrypts {
+			proto.Merge(resp, message("GetDataEncryptionKeyResponse", "dataEncryptionKey", message("DataEncryptionKey", "keyId", id, "blockPoolId", "bp",
+				"nonce", []byte("nonce"), "encryptionKey", []byte("password"), "expiryDate", uint64(time.Now().Add(time.Hour).UnixMilli()))))
+		}
+	default:
+		err := h.Execute(method, req, resp)
+		if method == "addBlock" && err == nil {
+			block := part(resp, "block").ProtoReflect()
+			block.Set(block.Descriptor().Fields().ByName("blockToken"), protoreflect.ValueOfMessage(blockToken().ProtoReflect()))
+		}
+		return err
+	}
+	return nil
+}
+
+func blockToken() proto.Message {
+	return message("common.Token", "identifier", []byte("block"), "password", []byte("password"), "kind", "HDFS_BLOCK_TOKEN", "service", "")
+}
+
+// status describes the only file.
+func (h *securedHDFS) status() proto.Message {
+	size := uint64(0)
+	h.fakeHDFS.mu.Lock()
+	defer h.fakeHDFS.mu.Unlock()
+	for _, id := range h.blocks {
+		size += uint64(len(h.data[id]))
+	}
+	return message("HdfsFileStatus", "fileType", protoreflect.EnumNumber(2), "path", []byte{}, "fileId", uint64(7), "length", size, "blocksize", uint64(600<<10))
+}
+
+func (h *securedHDFS) locations() proto.Message {
+	h.fakeHDFS.mu.Lock()
+	defer h.fakeHDFS.mu.Unlock()
+	var blocks []proto.Message
+	at := uint64(0)
+	for _, id := range h.blocks {
+		n := uint64(len(h.data[id]))
+		blocks = append(blocks, message("LocatedBlock", "b", message("ExtendedBlock", "poolId", "p", "blockId", id, "generationStamp", uint64(1), "numBytes", n),
+			"offset", at, "corrupt", false, "locs", []proto.Message{h.node(1), h.node(2)}, "blockToken", blockToken()))
+		at += n
+	}
+	return message("LocatedBlocks", "fileLength", at, "blocks", blocks)
+}

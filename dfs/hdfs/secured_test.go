@@ -1,0 +1,159 @@
+package hdfs
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestSecured: at each level of protection a file that was written reads back, by reads of all
+// lengths. What passes the network is readable below privacy only.
+func TestSecured(t *testing.T) {
+	want := bytes.Repeat([]byte("a line of the file;"), 38_000)
+	for what, c := range map[string]struct {
+		demand   string // levels of both properties
+		hdfs     *securedHDFS
+		rpc, tcp bool // sealed messages are readable on the network
+	}{
+		"authentication":             {demand: "authentication", hdfs: &securedHDFS{qop: "auth", rpc: 1}},
+		"integrity":                  {demand: "integrity", hdfs: &securedHDFS{qop: "auth-int", rpc: 2}, rpc: true, tcp: true},
+		"privacy":                    {demand: "privacy", hdfs: &securedHDFS{qop: "auth-conf", rpc: 4}},
+		"privacy, AES":               {demand: "privacy", hdfs: &securedHDFS{qop: "auth-conf", rpc: 4, aes: true}},
+		"integrity of all":           {demand: "integrity", hdfs: &securedHDFS{qop: "auth,auth-conf,auth-int", rpc: 7}, rpc: true, tcp: true},
+		"privacy of all":             {demand: "privacy,integrity", hdfs: &securedHDFS{qop: "auth,auth-int,auth-conf", rpc: 7, aes: true}},
+		"more than demanded":         {demand: "authentication", hdfs: &securedHDFS{qop: "auth-conf", rpc: 4}},
+		"encryption key":             {demand: "authentication", hdfs: &securedHDFS{qop: "auth-conf", rpc: 2, encrypts: true}, rpc: true},
+		"encryption key, AES, old":   {demand: "privacy", hdfs: &securedHDFS{qop: "auth-conf", rpc: 4, encrypts: true, aes: true, oldKey: true}},
+		"DataNode breaks off":        {demand: "integrity", hdfs: &securedHDFS{qop: "auth-int", rpc: 2, breaks: true}, rpc: true, tcp: true},
+		"another level is announced": {demand: "privacy", hdfs: &securedHDFS{qop: "auth-conf", rpc: 4, unsigned: "auth"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			h := c.hdfs
+			f := h.begin(t, Conf{"hadoop.rpc.protection": c.demand, "dfs.data.transfer.protection": c.demand})
+			writeFile(t, f, want)
+			if got := h.content(t); !bytes.Equal(got, want) {
+				t.Errorf("DataNodes have %d of %d bytes", len(got), len(want))
+			}
+			for _, size := range []int{77, 4096, 1 << 20} {
+				r, err := f.Open("hdfs://nn/f")
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := io.ReadAll(shortReader{r, size})
+				if err != nil || !bytes.Equal(got, want) {
+					t.Errorf("reads of %d bytes: %d of %d bytes, %v", size, len(got), len(want), err)
+				}
+				some := make([]byte, 400_001)
+				if _, err := r.ReadAt(some, 300_007); err != nil || !bytes.Equal(some, want[300_007:][:len(some)]) {
+					t.Errorf("read at an offset: %v", err)
+				}
+				r.Close()
+			}
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if !h.users["ann@"+testRealm] || len(h.users) != 1 {
+				t.Errorf("users %v", h.users)
+			}
+			if bytes.Contains(h.overRPC, []byte("getFileInfo")) != c.rpc || bytes.Contains(h.overTCP, want[:100]) != c.tcp {
+				t.Errorf("readable on the network: %t to the NameNode, %t to DataNodes", !c.rpc, !c.tcp)
+			}
+			if sealed := c.demand != "authentication" || h.qop != "auth"; sealed != (len(h.overTCP) > len(want)) {
+				t.Errorf("%d sealed bytes", len(h.overTCP))
+			}
+		})
+	}
+}
+
+func writeFile(t *testing.T, f *FS, content []byte) {
+	t.Helper()
+	w, err := f.Create("hdfs://nn/f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for piece := range slices.Chunk(content, 100_003) {
+		if _, err := w.Write(piece); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shortReader reads at most so many bytes at a time.
+type shortReader struct {
+	r    io.Reader
+	size int
+}
+
+func (r shortReader) Read(p []byte) (int, error) { return r.r.Read(p[:min(len(p), r.size)]) }
+
+// TestWeakerServer: a server that offers less than the configuration demands gets no request;
+// the error names both, and comes at once.
+func TestWeakerServer(t *testing.T) {
+	for what, c := range map[string]struct {
+		hdfs *securedHDFS
+		conf Conf
+		want string
+	}{
+		"NameNode": {&securedHDFS{qop: "auth-conf", rpc: 1}, Conf{"hadoop.rpc.protection": "integrity"},
+			"NameNode: nn:8020: authenticate: weaker protection than configured: it offers authentication, hadoop.rpc.protection demands integrity"},
+		"NameNode, unsigned": {&securedHDFS{qop: "auth-conf", rpc: 3, unsigned: "auth-conf"}, Conf{"hadoop.rpc.protection": "privacy"},
+			"it offers authentication, integrity, hadoop.rpc.protection demands privacy"},
+		"DataNode": {&securedHDFS{qop: "auth,auth-int", rpc: 1}, Conf{"dfs.data.transfer.protection": "privacy"},
+			"DataNode 10.0.0.1:9866: authenticate: weaker protection than configured: it offers authentication, integrity, dfs.data.transfer.protection demands privacy"},
+		"encrypting NameNode": {&securedHDFS{qop: "auth-int", rpc: 1, encrypts: true}, Conf{},
+			"it offers integrity, dfs.encrypt.data.transfer demands privacy"},
+		"cipher": {&securedHDFS{qop: "auth-conf", rpc: 1, cipher: "3des"}, Conf{"dfs.data.transfer.protection": "privacy"},
+			`ciphers "3des" (dfs.encrypt.data.transfer.algorithm) without rc4: not supported`},
+	} {
+		t.Run(what, func(t *testing.T) {
+			h := c.hdfs
+			f := h.begin(t, c.conf)
+			w, err := f.Create("hdfs://nn/f")
+			if err == nil {
+				_, err = w.Write(make([]byte, 1<<20))
+				w.Abort()
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+			h.fakeHDFS.mu.Lock()
+			h.blocks, h.data[1] = []uint64{1}, make([]byte, 1000)
+			h.fakeHDFS.mu.Unlock()
+			r, err := f.Open("hdfs://nn/f")
+			if err == nil {
+				_, err = r.Read(make([]byte, 10))
+				r.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+			if n := h.count("addBlock"); n > 1 {
+				t.Errorf("%d blocks were asked for", n)
+			}
+		})
+	}
+}
+
+// TestDemands: a configuration that cannot be met is refused.
+func TestDemands(t *testing.T) {
+	for _, c := range []struct {
+		conf Conf
+		want string
+	}{
+		{Conf{"hadoop.rpc.protection": "authentication"}, ""},
+		{Conf{"hadoop.rpc.protection": "authentication,privacy"}, ""},
+		{Conf{"hadoop.rpc.protection": "privacy"}, "hadoop.rpc.protection demands privacy, which needs hadoop.security.authentication=kerberos"},
+		{Conf{"dfs.data.transfer.protection": "integrity"}, "dfs.data.transfer.protection demands integrity, which needs hadoop.security.authentication=kerberos"},
+		{Conf{"hadoop.rpc.protection": "secret"}, `hadoop.rpc.protection: "secret" is not one of authentication, integrity, privacy`},
+		{Conf{"hadoop.security.authentication": "kerberos"}, "no dfs.namenode.kerberos.principal"},
+	} {
+		_, err := c.conf.security(nil)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %s", c.conf, err, c.want)
+		}
+	}
+}
