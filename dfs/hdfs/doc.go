@@ -29,15 +29,18 @@
 //     would return the data of a packet before checking it.
 //   - If a read from a DataNode fails, readers use it again after a minute. If a write
 //     to it fails, it gets no blocks from this process for ten minutes.
+//   - Handshakes and protection of secured servers lie below the library, which knows nothing of
+//     them: namesasl.go, datasasl.go and package sasl. The library's own read wrong counts of
+//     bytes, sent requests without protection, and believed unsigned messages.
 //   - If a block's DataNodes fail during the write, the block is abandoned and
 //     written to others, if at most 32 MiB of it were written. Otherwise the writer
 //     fails and the attempt must be retried.
 //
 // # Limits
 //
-// It refuses with ErrUnsupported: erasure-coded and encrypted files, and delegation tokens.
-// Kerberos works with a ticket cache or a keytab. If DataNodes require authentication too
-// (dfs.data.transfer.protection), reading is slower, and a write fails if one DataNode fails.
+// It refuses with ErrUnsupported: erasure-coded and encrypted files, delegation tokens, and what
+// package sasl does not have. Kerberos works with a ticket cache or a keytab. A process acts as
+// the principal that has logged in: the library knows no proxy users.
 //
 // # Concurrency
 //

@@ -149,8 +149,8 @@ func (h *securedHDFS) acceptData(conn net.Conn) (io.ReadWriter, error) {
 	return server, nil
 }
 
-// sealedServer is a DataNode's side of a sealed connection. It cuts what it sends into small
-// frames, whose ends are not those of packets.
+// sealedServer is a DataNode's side of a sealed connection. It sends small frames, with other
+// ends than packets.
 type sealedServer struct {
 	net.Conn
 	h                *securedHDFS

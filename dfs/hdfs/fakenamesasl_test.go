@@ -26,14 +26,14 @@ import (
 	"github.com/quernmr/quern/dfs/hdfs/sasl"
 )
 
-// securedHDFS is a fake HDFS whose servers do the handshakes of a secured one: a NameNode at
-// nn:8020 with Kerberos, and DataNodes with DIGEST-MD5.
+// securedHDFS is a fake HDFS with the handshakes of a secured one: a NameNode at nn:8020 with
+// Kerberos, and DataNodes with DIGEST-MD5.
 type securedHDFS struct {
 	*fakeHDFS
 	t        testing.TB
 	keys     *keytab.Keytab
 	rpc      byte   // levels that the NameNode offers, a bit for each
-	unsigned string // qop in the NameNode's first message, which nobody signs
+	unsigned string // qop in the NameNode's first message, which is not signed
 	qop      string // that DataNodes offer
 	cipher   string
 	aes      bool

@@ -67,8 +67,12 @@ func (c *cluster) secureName(raw net.Conn, addr string) (net.Conn, error) {
 		return nil, err
 	}
 	s := &nameSASL{Conn: raw, in: bufio.NewReader(raw)}
-	host, _, _ := net.SplitHostPort(addr)
-	if err := s.handshake(c.security.login, strings.Replace(c.security.principal, "/_HOST", "/"+strings.ToLower(host), 1), c.security.rpc); err != nil {
+	service := c.security.principal
+	if name, ok := strings.CutSuffix(service, "/_HOST"); ok {
+		host, _, _ := net.SplitHostPort(addr)
+		service = name + "/" + strings.ToLower(host)
+	}
+	if err := s.handshake(c.security.login, service, c.security.rpc); err != nil {
 		return nil, fmt.Errorf("authenticate: %w", err)
 	}
 	return s, raw.SetDeadline(time.Time{})

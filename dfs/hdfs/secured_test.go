@@ -9,7 +9,7 @@ import (
 )
 
 // TestSecured: at each level of protection a file that was written reads back, by reads of all
-// lengths. What passes the network is readable below privacy only.
+// lengths. Its bytes are readable on the network below privacy only.
 func TestSecured(t *testing.T) {
 	want := bytes.Repeat([]byte("a line of the file;"), 38_000)
 	for what, c := range map[string]struct {

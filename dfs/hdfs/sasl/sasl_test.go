@@ -94,7 +94,7 @@ func TestChallenges(t *testing.T) {
 }
 
 // frames returns the frames of both sides of a connection.
-func frames(t *testing.T, level Level) (client, server *Frames) {
+func frames(t testing.TB, level Level) (client, server *Frames) {
 	t.Helper()
 	d := &Digest{User: "u", Password: "p", Nonce: "c", nonce: "n", Level: level, cipher: "rc4"}
 	client, err := d.Frames()
@@ -287,3 +287,43 @@ func TestGSSOracle(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+// BenchmarkConn writes and reads megabytes, on one goroutine.
+func BenchmarkConn(b *testing.B) {
+	keys := AES{InKey: make([]byte, 16), InIV: make([]byte, 16), OutKey: make([]byte, 16), OutIV: make([]byte, 16)}
+	for name, connect := range map[string]func(raw net.Conn, server bool) net.Conn{
+		"integrity":    func(raw net.Conn, server bool) net.Conn { return side(b, Integrity, server).Conn(raw) },
+		"privacy, RC4": func(raw net.Conn, server bool) net.Conn { return side(b, Privacy, server).Conn(raw) },
+		"privacy, AES": func(raw net.Conn, _ bool) net.Conn { c, _ := keys.Conn(raw); return c },
+	} {
+		b.Run(name, func(b *testing.B) {
+			wire := &buffered{}
+			w, r := connect(wire, true), connect(wire, false)
+			data := make([]byte, 1<<20)
+			b.SetBytes(int64(len(data)))
+			for b.Loop() {
+				w.Write(data)
+				if _, err := io.ReadFull(r, data); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func side(t testing.TB, level Level, server bool) *Frames {
+	client, other := frames(t, level)
+	if server {
+		return other
+	}
+	return client
+}
+
+// buffered is a connection to itself.
+type buffered struct {
+	net.Conn
+	bytes.Buffer
+}
+
+func (b *buffered) Read(p []byte) (int, error)  { return b.Buffer.Read(p) }
+func (b *buffered) Write(p []byte) (int, error) { return b.Buffer.Write(p) }

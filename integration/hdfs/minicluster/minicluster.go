@@ -42,7 +42,7 @@ type Config struct {
 	Replication int               // default 2
 	BlockSize   int64             // default 16 MiB
 	Properties  map[string]string // of hdfs-site.xml, in addition to the necessary ones
-	Kerberos    string            // path of krb5.conf, for a cluster whose Properties demand Kerberos
+	Kerberos    string            // path of krb5.conf, if Properties demand Kerberos
 	Proxied     bool              // DataNodes listen on [Daemon.ListenAddr]; the caller's proxies listen on Addr
 }
 
