@@ -53,12 +53,15 @@ const testRealm = "R.TEST"
 // begin makes a FS with a user's forged tickets.
 func (h *securedHDFS) begin(t *testing.T, conf Conf) *FS {
 	t.Helper()
-	h.t, h.keys, h.fakeHDFS = t, keytab.New(), &fakeHDFS{nodes: 2}
+	h.t, h.keys = t, keytab.New()
+	if h.fakeHDFS == nil {
+		h.fakeHDFS = &fakeHDFS{nodes: 2}
+	}
 	if err := h.keys.AddEntry("nn/nn", testRealm, "secret", time.Unix(1, 0), 1, etypeID.AES256_CTS_HMAC_SHA1_96); err != nil {
 		t.Fatal(err)
 	}
 	h.lengths, h.data, h.existing, h.users = make(map[uint64]uint64), make(map[uint64][]byte), make(map[string]bool), make(map[string]bool)
-	all := Conf{"hadoop.security.authentication": "kerberos", "dfs.namenode.kerberos.principal": "nn/_HOST@" + testRealm, "dfs.blocksize": "600k"}
+	all := Conf{"hadoop.security.authentication": "kerberos", "dfs.namenode.kerberos.principal": "nn/_HOST@" + testRealm, "dfs.blocksize": "300k"}
 	maps.Copy(all, conf)
 	f := New(Options{Conf: all, Dial: h.dial, RetryFor: 5 * time.Second})
 	f.login = func() (login, error) {
@@ -352,7 +355,7 @@ func (h *securedHDFS) status() proto.Message {
 	for _, id := range h.blocks {
 		size += uint64(len(h.data[id]))
 	}
-	return message("HdfsFileStatus", "fileType", protoreflect.EnumNumber(2), "path", []byte{}, "fileId", uint64(7), "length", size, "blocksize", uint64(600<<10))
+	return message("HdfsFileStatus", "fileType", protoreflect.EnumNumber(2), "path", []byte{}, "fileId", uint64(7), "length", size, "blocksize", uint64(300<<10))
 }
 
 func (h *securedHDFS) locations() proto.Message {

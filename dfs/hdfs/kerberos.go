@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
+	"time"
 
 	krb "github.com/jcmturner/gokrb5/v8/client"
 	"github.com/jcmturner/gokrb5/v8/config"
@@ -58,20 +60,9 @@ func (c Conf) security(login func() (login, error)) (s security, err error) {
 	return s, err
 }
 
-// kerberos logs in as the environment says: with a credential cache of kinit, or with a keytab.
+// kerberos logs in as the environment says: with a keytab, or with a credential cache of kinit.
 func kerberos() (login, error) {
-	k, err := ticket()
-	if err != nil {
-		return nil, err
-	}
-	return kerberosLogin{k, k.Credentials.CName(), k.Credentials.Domain()}, nil
-}
-
-func ticket() (*krb.Client, error) {
-	path := os.Getenv("KRB5_CONFIG")
-	if path == "" {
-		path = "/etc/krb5.conf"
-	}
+	path := cmp.Or(os.Getenv("KRB5_CONFIG"), "/etc/krb5.conf")
 	cfg, err := config.Load(path)
 	if err != nil {
 		return nil, fmt.Errorf("kerberos: %s: %w", path, err)
@@ -79,16 +70,72 @@ func ticket() (*krb.Client, error) {
 	if file := os.Getenv("KRB5_CLIENT_KTNAME"); file != "" {
 		return byKeytab(cfg, strings.TrimPrefix(file, "FILE:"))
 	}
-	cache := os.Getenv("KRB5CCNAME")
-	if cache == "" {
-		cache = fmt.Sprintf("/tmp/krb5cc_%d", os.Getuid())
-	}
+	cache := cmp.Or(os.Getenv("KRB5CCNAME"), fmt.Sprintf("/tmp/krb5cc_%d", os.Getuid()))
 	if kind, file, ok := strings.Cut(cache, ":"); ok {
 		if kind != "FILE" {
 			return nil, fmt.Errorf("kerberos: KRB5CCNAME=%s: caches other than files: %w", cache, ErrUnsupported)
 		}
 		cache = file
 	}
+	return newCacheLogin(cache, func(file string) (login, error) { return byCache(cfg, file) })
+}
+
+// cacheLogin is a login by a credential cache. It reads the file again after each change, so that
+// another program can renew the tickets.
+type cacheLogin struct {
+	file string
+	load func(file string) (login, error)
+
+	mu      sync.Mutex
+	current login
+	read    time.Time // the file's time when current was read
+}
+
+func newCacheLogin(file string, load func(file string) (login, error)) (*cacheLogin, error) {
+	c := &cacheLogin{file: file, load: load}
+	if info, err := os.Stat(file); err == nil { // before it is read: a later change has another time
+		c.read = info.ModTime()
+	}
+	var err error
+	c.current, err = load(file)
+	return c, err
+}
+
+func (c *cacheLogin) name() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.current.name()
+}
+
+func (c *cacheLogin) begin(service string) ([]byte, *sasl.GSS, error) {
+	current, err := c.renew()
+	if err != nil {
+		return nil, nil, err
+	}
+	return current.begin(service)
+}
+
+// renew returns the login of the file's tickets. While the file cannot be read, as in the middle
+// of a change, it returns the last one.
+func (c *cacheLogin) renew() (login, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	info, err := os.Stat(c.file)
+	if err != nil || info.ModTime().Equal(c.read) {
+		return c.current, nil
+	}
+	next, err := c.load(c.file)
+	if err != nil {
+		return c.current, nil
+	}
+	if was, is := c.current.name(), next.name(); was != is {
+		return nil, fmt.Errorf("kerberos: the tickets in %s are now those of %s, no longer of %s: restart this process", c.file, is, was)
+	}
+	c.current, c.read = next, info.ModTime()
+	return next, nil
+}
+
+func byCache(cfg *config.Config, cache string) (login, error) {
 	tickets, err := credentials.LoadCCache(cache)
 	if err != nil {
 		return nil, fmt.Errorf("kerberos: no tickets in %s (run kinit): %w", cache, err)
@@ -97,11 +144,15 @@ func ticket() (*krb.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kerberos: tickets in %s: %w", cache, err)
 	}
-	return c, nil
+	return loginOf(c), nil
+}
+
+func loginOf(c *krb.Client) login {
+	return kerberosLogin{c, c.Credentials.CName(), c.Credentials.Domain()}
 }
 
 // byKeytab logs in as KRB5_CLIENT_PRINCIPAL, or as the keytab's first principal.
-func byKeytab(cfg *config.Config, file string) (*krb.Client, error) {
+func byKeytab(cfg *config.Config, file string) (login, error) {
 	keys, err := keytab.Load(file)
 	if err != nil {
 		return nil, fmt.Errorf("kerberos: keytab %s: %w", file, err)
@@ -122,5 +173,5 @@ func byKeytab(cfg *config.Config, file string) (*krb.Client, error) {
 	if err := c.Login(); err != nil {
 		return nil, fmt.Errorf("kerberos: log in as %s@%s: %w", name, realm, err)
 	}
-	return c, nil
+	return loginOf(c), nil
 }

@@ -2,16 +2,22 @@ package hdfs
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/quernmr/quern/dfs/hdfs/sasl"
 )
 
 // TestSecured: at each level of protection a file that was written reads back, by reads of all
 // lengths. Its bytes are readable on the network below privacy only.
 func TestSecured(t *testing.T) {
-	want := bytes.Repeat([]byte("a line of the file;"), 38_000)
+	want := bytes.Repeat([]byte("a line of the file;"), 19_000)
 	for what, c := range map[string]struct {
 		demand   string // levels of both properties
 		hdfs     *securedHDFS
@@ -27,6 +33,7 @@ func TestSecured(t *testing.T) {
 		"encryption key":             {demand: "authentication", hdfs: &securedHDFS{qop: "auth-conf", rpc: 2, encrypts: true}, rpc: true},
 		"encryption key, AES, old":   {demand: "privacy", hdfs: &securedHDFS{qop: "auth-conf", rpc: 4, encrypts: true, aes: true, oldKey: true}},
 		"DataNode breaks off":        {demand: "integrity", hdfs: &securedHDFS{qop: "auth-int", rpc: 2, breaks: true}, rpc: true, tcp: true},
+		"DataNode fails":             {demand: "privacy", hdfs: &securedHDFS{qop: "auth-conf", rpc: 4, fakeHDFS: &fakeHDFS{nodes: 4, fails: nodeAt(1), room: 100_000}}},
 		"another level is announced": {demand: "privacy", hdfs: &securedHDFS{qop: "auth-conf", rpc: 4, unsigned: "auth"}},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -45,8 +52,8 @@ func TestSecured(t *testing.T) {
 				if err != nil || !bytes.Equal(got, want) {
 					t.Errorf("reads of %d bytes: %d of %d bytes, %v", size, len(got), len(want), err)
 				}
-				some := make([]byte, 400_001)
-				if _, err := r.ReadAt(some, 300_007); err != nil || !bytes.Equal(some, want[300_007:][:len(some)]) {
+				some := make([]byte, 150_001)
+				if _, err := r.ReadAt(some, 200_007); err != nil || !bytes.Equal(some, want[200_007:][:len(some)]) {
 					t.Errorf("read at an offset: %v", err)
 				}
 				r.Close()
@@ -155,5 +162,60 @@ func TestDemands(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %s", c.conf, err, c.want)
 		}
+	}
+}
+
+// namedLogin is a login that counts its uses.
+type namedLogin struct {
+	user string
+	used *int
+}
+
+func (l namedLogin) name() string { return l.user }
+
+func (l namedLogin) begin(string) ([]byte, *sasl.GSS, error) {
+	*l.used++
+	return nil, nil, nil
+}
+
+// TestRenewedTickets: a credential cache is read again after a change, and only then. A damaged one
+// leaves the tickets as they are, another user's is refused.
+func TestRenewedTickets(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cache")
+	var loads, uses int
+	content := "ann"
+	load := func(string) (login, error) {
+		if loads++; content == "" {
+			return nil, errMalformed
+		}
+		return namedLogin{content, &uses}, nil
+	}
+	change := func(to string, at int64) {
+		content = to
+		if err := errors.Join(os.WriteFile(file, []byte(to), 0o600), os.Chtimes(file, time.Unix(at, 0), time.Unix(at, 0))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change("ann", 1)
+	l, err := newCacheLogin(file, load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		content     string
+		at          int64
+		loads, uses int // afterwards
+	}{{"ann", 1, 1, 1}, {"ann", 2, 2, 2}, {"", 3, 3, 3}, {"ann", 4, 4, 4}, {"ann", 4, 4, 5}, {"bob", 5, 5, 5}, {"ann", 6, 6, 6}} {
+		change(c.content, c.at)
+		_, _, err := l.begin("nn")
+		if loads != c.loads || uses != c.uses || (err != nil) != (c.content == "bob") || l.name() != "ann" {
+			t.Errorf("%d: %d loads, %d uses, %s, %v", i, loads, uses, l.name(), err)
+		}
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := l.begin("nn"); err != nil {
+		t.Errorf("without a file: %v", err)
 	}
 }
