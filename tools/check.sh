@@ -176,6 +176,7 @@ step_fuzz() {
 
 failures=0
 summary=
+outputs=$(mktemp -d) || exit 1 # of the steps that have failed, by name
 beside=() # steps that run beside others: process, name and output
 
 # summarize NAME CODE SECONDS
@@ -186,6 +187,7 @@ summarize() {
 	"$skipped") result=skipped ;;
 	*) result=FAILED failures=$((failures + 1)) ;;
 	esac
+	[ $result = FAILED ] || rm -f "$outputs/$1"
 	summary+=$(printf '%-12s %-8s %4ds%s' "$1" "$result" "$3" "${missing:+  without $missing}")$'\n'
 }
 
@@ -195,7 +197,7 @@ stop_beside() {
 		kill -TERM -- "-${step%% *}" 2>/dev/null && wait "${step%% *}"
 	done
 }
-trap stop_beside EXIT
+trap 'stop_beside; rm -rf "$outputs"' EXIT
 trap 'exit 130' INT TERM
 
 for name in "$@"; do
@@ -204,7 +206,7 @@ for name in "$@"; do
 		name=${name%&}
 		ready_race
 		download # both may install programs, as compose does; only one can at a time
-		output=$(mktemp) || exit 1
+		output=$outputs/$name
 		set -m # its own process group, so that an interrupt reaches all of it
 		(
 			SECONDS=0
@@ -219,8 +221,13 @@ for name in "$@"; do
 	fi
 	echo "== $name"
 	began=$SECONDS
-	"step_$name"
-	summarize "$name" $? $((SECONDS - began))
+	exec 3> >(tee "$outputs/$name")
+	pid=$!
+	"step_$name" >&3 2>&1 3>&-
+	code=$?
+	exec 3>&-
+	wait "$pid"
+	summarize "$name" "$code" $((SECONDS - began))
 done
 for step in "${beside[@]}"; do
 	read -r pid name output <<<"$step"
@@ -229,12 +236,15 @@ for step in "${beside[@]}"; do
 	code=$? took=0 missing=
 	read -r took missing <"$output.result"
 	cat "$output"
+	rm -f "$output.result"
 	summarize "$name" $code "$took"
-	rm -f "$output" "$output.result"
 done
-printf '\n%s' "$summary"
 if [ "$failures" -gt 0 ]; then
-	echo "$failures failed"
+	# Last, since of a long log often only the end is kept.
+	printf '\n'
+	go run ./internal/failures "$outputs"/*
+	printf '\n%s%d failed\n' "$summary" "$failures"
 	exit 1
 fi
+printf '\n%s' "$summary"
 echo "all passed"

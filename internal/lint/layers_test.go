@@ -20,7 +20,7 @@ const module = "github.com/quernmr/quern"
 // layers and, in its own layer, packages of the same tree.
 func layers() [][]string {
 	return [][]string{
-		{"integration/...", "bench/...", "internal/docs", "internal/lint", "internal/mutants"},
+		{"integration/...", "bench/...", "internal/docs", "internal/failures", "internal/lint", "internal/mutants"},
 		{"examples/...", "integration/processes", "integration/trial", "integration/hdfs/minicluster", "integration/tpch/peers", "integration/cache"},
 		{"mapreduce/...", "cmd/..."},
 		{"embedded", "gossip", "sim/..."},
