@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"time"
 
 	"github.com/quernmr/quern/dfs"
@@ -25,8 +26,8 @@ const (
 	maxDialPause      = 4 * time.Second
 )
 
-// dialPause is the next pause, the last leader that a job tracker has named since a Welcome, and the
-// lease of the last Welcome.
+// dialPause is the next pause, the leader of the last Welcome, or of a later Refuse that named one, and
+// the lease of the last Welcome.
 type dialPause struct {
 	dials  int
 	limit  time.Duration
@@ -38,7 +39,7 @@ type dialPause struct {
 // a tracker as lost that does not register within a lease.
 func (p *dialPause) after(end streamResult) time.Duration {
 	if end.registered {
-		*p = dialPause{lease: end.lease}
+		*p = dialPause{lease: end.lease, leader: end.leader}
 	}
 	if end.leader != "" && end.leader != p.leader {
 		p.dials, p.limit, p.leader = 0, 0, end.leader
@@ -122,10 +123,13 @@ func (l *loop) connect(dial Dial) {
 				last, warnAfter = time.Now(), noLeaderRepeat
 			}
 		} else {
-			end = l.serveStream(conn)
+			end = l.serveStream(conn, pauses.leader)
 			last, warnAfter = time.Now(), cmp.Or(l.cfg.hooks.noLeaderAfter, noLeaderAfter)
 		}
 		leader = end.leader
+		if end.silent {
+			leader = ""
+		}
 		pause := time.NewTimer(pauses.after(end))
 		select {
 		case <-pause.C:
@@ -141,10 +145,11 @@ type streamResult struct {
 	registered bool
 	lease      time.Duration // of the Welcome
 	leader     string        // address of the leader, if the job tracker named it
+	silent     bool          // this tracker has closed the stream to a leader
 }
 
-// serveStream serves a stream until it ends.
-func (l *loop) serveStream(conn *wire.Conn) (end streamResult) {
+// serveStream serves a stream until it ends. The last named leader is lost, unless conn leads to it.
+func (l *loop) serveStream(conn *wire.Conn, lostLeader string) (end streamResult) {
 	s := &stream{conn: conn, queue: wire.NewQueue[wire.Message](streamQueue), written: make(chan struct{})}
 	stop := context.AfterFunc(l.ctx, func() {
 		<-l.done // after the farewell
@@ -154,11 +159,12 @@ func (l *loop) serveStream(conn *wire.Conn) (end streamResult) {
 	l.wait.Go(s.write)
 	l.post(func() {
 		l.stream = s
-		l.step(core.StreamUp{})
+		l.step(core.StreamUp{LostLeader: lostLeader})
 	})
 	for {
 		m, err := conn.Receive()
 		if err != nil {
+			end.silent = end.registered && errors.Is(err, net.ErrClosed)
 			if !errors.Is(err, io.EOF) && l.ctx.Err() == nil {
 				l.cfg.Logger.Info("stream to the job tracker ended", "error", err)
 			}
@@ -166,7 +172,7 @@ func (l *loop) serveStream(conn *wire.Conn) (end streamResult) {
 		}
 		switch m := m.(type) {
 		case *wire.Welcome:
-			end.registered, end.lease = true, m.Lease
+			end.registered, end.lease, end.leader = true, m.Lease, m.Leader
 		case *wire.Refuse:
 			end.leader = m.Leader
 		}

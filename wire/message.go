@@ -26,6 +26,8 @@ type (
 
 		Memory int64 `msgpack:"Memory,omitempty"` // bytes that it offers to attempts in slots; 0: slots alone count
 		Cores  int   `msgpack:"Cores,omitempty"`  // cores that it offers to them; 0: slots alone count
+
+		LostLeader string `msgpack:"LostLeader,omitempty"` // Leader of the last Welcome or Refuse, if it was not reached since
 	}
 
 	// Staging answers a Hello that lacks the right Nonce. The tracker reads the nonce from File and
@@ -43,8 +45,9 @@ type (
 	Welcome struct {
 		Epoch       uint64        `msgpack:"Epoch"`
 		Incarnation uint64        `msgpack:"Incarnation"`
-		Lease       time.Duration `msgpack:"Lease"`   // silence after which each side treats the other as lost
-		Cluster     string        `msgpack:"Cluster"` // id of the cluster
+		Lease       time.Duration `msgpack:"Lease"`            // silence after which each side treats the other as lost
+		Cluster     string        `msgpack:"Cluster"`          // id of the cluster
+		Leader      string        `msgpack:"Leader,omitempty"` // host:port of the sender, as others name it in Refuse
 	}
 
 	// Refuse answers Hello or ends a stream, with the reason.

@@ -203,6 +203,7 @@ type Core struct {
 	wallAtZero int64   // Unix milliseconds when now was 0
 	term       uint64  // the term for which this job tracker is elected; 0: none
 	early      []Event // the Elected event, and events for the leader until its term starts
+	waiting    waitingHellos
 	pending    proposals
 	now        time.Duration
 	readUntil  time.Duration // all messages that the owner read before this time have been passed to Step
@@ -242,8 +243,11 @@ func (c *Core) Snapshot() ([]byte, error) { return c.facts.Snapshot() }
 // Wake returns when Step needs a Tick; ok is false if it needs none. While works are left, it is
 // the time of the last Step, see "One Step".
 func (c *Core) Wake() (at time.Duration, ok bool) {
-	if c.leader == nil || c.halted {
+	switch {
+	case c.halted:
 		return 0, false
+	case c.leader == nil:
+		return c.waiting.next()
 	}
 	return c.leader.wake()
 }
@@ -265,6 +269,7 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 		c.noteRead(ev.ReadAt)
 	}
 	c.handle(ev)
+	c.refuseWaiting(c.now)
 	if c.leader != nil {
 		c.leader.finishStep()
 	}
@@ -338,11 +343,14 @@ func (c *Core) refuse(ev Event) {
 	case request:
 		c.emit(Reply{Token: ev.token(), Err: c.notLeader()})
 	case FromTracker:
-		if _, ok := ev.Message.(*wire.Hello); ok {
-			hint := c.notLeader()
-			c.emit(Send{Stream: ev.Stream, Message: &wire.Refuse{Reason: hint.Error(), Leader: hint.Addr}})
-			c.emit(CloseStream{Stream: ev.Stream})
+		switch h, ok := ev.Message.(*wire.Hello); {
+		case ok && c.holdsHello(h):
+			c.hold(ev.Stream, h)
+		case ok:
+			c.refuseHello(ev.Stream)
 		}
+	case StreamClosed:
+		c.waiting.close(ev.Stream)
 	}
 }
 
@@ -358,7 +366,11 @@ func (c *Core) applyEntry(e Entry) {
 	if c.term != 0 && e.Term > c.term {
 		c.stepDown() // another job tracker leads already
 	}
+	epoch := c.facts.Epoch()
 	changed := c.facts.Apply(e.Index, e.Term, x)
+	if c.facts.Epoch() != epoch {
+		c.refuseWaiting(forever)
+	}
 	c.noteFact(x)
 	if e.Term == c.term { // an entry of an earlier term may have the same key
 		c.pending.drop(x.Name())
@@ -401,6 +413,7 @@ func (c *Core) restore(r Restored) {
 	}
 	c.stepDown()
 	c.facts = f
+	c.refuseWaiting(forever)
 	c.checkStaging()
 }
 
@@ -410,6 +423,9 @@ func (c *Core) elected(e Elected) {
 	c.wallAtZero = e.Wall - c.now.Milliseconds()
 	c.pending = make(proposals)
 	c.early = []Event{e}
+	for _, ev := range c.waiting.take(forever) {
+		c.early = append(c.early, ev)
+	}
 	c.pending.propose(c, &facts.LeaderElected{Leader: c.cfg.ID, Addr: c.cfg.Addr})
 }
 

@@ -114,7 +114,7 @@ func (l *leader) welcome(id Stream, t *tracker, h *wire.Hello) {
 	l.setHealth(t, "") // an unhealthy tracker says so again before its inventory: it gets no work before
 	l.diskDropped(t, h.DisksAbandoned)
 	l.send(t, &wire.Welcome{
-		Epoch: l.epoch, Incarnation: t.Incarnation, Lease: l.c.cfg.Lease, Cluster: l.facts.Boot().Cluster,
+		Epoch: l.epoch, Incarnation: t.Incarnation, Lease: l.c.cfg.Lease, Cluster: l.facts.Boot().Cluster, Leader: l.c.cfg.Addr,
 	})
 }
 

@@ -22,6 +22,7 @@ type instance struct {
 	leadership chan bool     // raft sends each change, and waits until it is received
 	ended      chan struct{} // closed when the instance is replaced or closed
 	addresses  addresses
+	untold     atomic.Bool // the term has begun, and followers may not know its leader
 
 	stopping sync.Once
 	stopped  chan struct{} // closed when all of raft's goroutines have ended
@@ -128,8 +129,17 @@ func (r *Replica) elected(inst *instance) bool {
 		return false
 	}
 	r.proposals.progressed()
+	inst.untold.Store(true)
 	r.events.put(jobtracker.LogEvent{Event: core.Elected{Term: term}})
 	return true
+}
+
+// tellFollowers makes followers apply the first entry of a term, which names the leader. Otherwise
+// raft tells them only CommitTimeout later that it is committed, and task trackers wait for it.
+func (inst *instance) tellFollowers() {
+	if inst.untold.Swap(false) {
+		inst.raft.Barrier(0) // ignore its error: it is only a message to followers
+	}
 }
 
 func (r *Replica) deposed() {

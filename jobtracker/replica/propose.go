@@ -110,7 +110,11 @@ func (r *Replica) propose(batch []proposal) {
 	}
 	go func() {
 		for i, f := range futures {
-			w.settle(i, f.Error())
+			err := f.Error()
+			w.settle(i, err)
+			if err == nil {
+				inst.tellFollowers()
+			}
 		}
 		w.timer.Stop()
 	}()

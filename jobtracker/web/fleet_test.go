@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -163,6 +164,7 @@ type fleetTracker struct {
 	name        string
 	process     uint64
 	incarnation uint64 // of the last Welcome
+	leader      string // of the last Welcome or Refuse
 	dials, lost *atomic.Int64
 }
 
@@ -197,6 +199,7 @@ func (f *fleetTracker) serve(ctx context.Context, conn *wire.Conn) (welcomed boo
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	if conn.Send(&wire.Hello{
 		Version: wire.Version, Tracker: f.name, Process: f.process, Host: f.name, Addr: f.name + ":1", MapSlots: 2, ReduceSlots: 1,
+		LostLeader: f.leader,
 	}) != nil {
 		return false, ""
 	}
@@ -205,12 +208,14 @@ func (f *fleetTracker) serve(ctx context.Context, conn *wire.Conn) (welcomed boo
 	for {
 		m, err := conn.Receive()
 		if err != nil {
-			return welcomed, ""
+			return welcomed, f.leader
 		}
 		switch m := m.(type) {
 		case *wire.Refuse:
+			f.leader = cmp.Or(m.Leader, f.leader)
 			return welcomed, m.Leader
 		case *wire.Welcome:
+			f.leader = m.Leader
 			if f.incarnation != 0 && f.incarnation != m.Incarnation {
 				f.lost.Add(1)
 			}

@@ -233,7 +233,7 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 	switch ev := ev.(type) {
 	case Tick:
 	case StreamUp:
-		c.streamUp()
+		c.streamUp(ev)
 	case StreamDown:
 		c.connected, c.registered = false, false
 	case FromLeader:

@@ -14,7 +14,9 @@ type (
 	Tick struct{}
 
 	// StreamUp reports a new stream to a job tracker.
-	StreamUp struct{}
+	StreamUp struct {
+		LostLeader string // see wire.Hello
+	}
 
 	// StreamDown reports that the stream ended. Messages sent on it may be lost.
 	StreamDown struct{}

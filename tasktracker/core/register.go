@@ -13,19 +13,20 @@ const helloWait = 5 * time.Second
 // minLease prevents heartbeats without a pause, if a leader sends a lease of almost 0.
 const minLease = 100 * time.Millisecond
 
-func (c *Core) streamUp() {
+func (c *Core) streamUp(ev StreamUp) {
 	c.connected, c.registered = true, false
 	c.streams++
 	c.nonceRequested, c.readingNonce = false, false
-	c.hello()
+	c.hello(ev.LostLeader)
 }
 
-func (c *Core) hello() {
+func (c *Core) hello(lostLeader string) {
 	c.requestedAt = c.now
 	c.do(Send{&wire.Hello{
 		Version: wire.Version, Tracker: c.cfg.Tracker, Process: c.cfg.Process, Incarnation: c.incarnation,
 		Host: c.cfg.Host, Addr: c.cfg.Addr, MapSlots: c.cfg.MapSlots, ReduceSlots: c.cfg.ReduceSlots, Nonce: c.nonce,
 		Rack: c.cfg.Rack, DisksAbandoned: c.diskFailures, Memory: c.cfg.Memory, Cores: c.cfg.Cores,
+		LostLeader: lostLeader,
 	}})
 }
 
@@ -65,7 +66,7 @@ func (c *Core) nonceRead(ev NonceRead) {
 		return
 	}
 	c.nonce, c.provedStaging = ev.Nonce, c.provingStaging
-	c.hello()
+	c.hello("")
 }
 
 func (c *Core) refused(m *wire.Refuse) {

@@ -76,7 +76,7 @@ func (s *scenario) event(a args) Event {
 	case "tick":
 		return Tick{}
 	case "up":
-		return StreamUp{}
+		return StreamUp{LostLeader: a.text("lost-leader")}
 	case "down":
 		return StreamDown{}
 	case "nonce":
