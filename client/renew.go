@@ -21,7 +21,7 @@ type renewer struct {
 	next time.Time
 }
 
-// wall returns a time without its monotonic part, which stands still while a machine sleeps.
+// wall returns a time without its monotonic part, which does not advance while a machine sleeps.
 func wall(t time.Time) time.Time { return t.Round(0) }
 
 // renewIfDue fails if the files are gone: then the job could not run.

@@ -142,7 +142,7 @@ func (h *handler) health(ctx context.Context, _ *http.Request) (any, error) {
 // Cluster describes the cluster as its leader knows it, or as a follower does if it finds no
 // leader.
 func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
-	s := c.known.Search(c.Patience)
+	s, busy := c.known.Search(c.Patience), busyWaiter{c: c, patience: c.Patience}
 	var follower *Cluster
 	for {
 		addr, limit, err := s.Next(ctx)
@@ -154,7 +154,13 @@ func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 		}
 		answer := new(Cluster)
 		err = c.sendTo(ctx, addr, limit, request{method: http.MethodGet, path: "/v1/cluster"}, answer)
+		again, failed := busy.again(ctx, err)
 		switch {
+		case failed != nil:
+			return nil, fmt.Errorf("describe cluster: %w", failed)
+		case again:
+			s = c.known.Search(c.Patience)
+			continue
 		case err == nil && answer.IsLeader:
 			c.known.SetLeader(addr)
 			return answer, nil

@@ -81,23 +81,51 @@ func (e *Error) RetryAfter() (wait time.Duration, ok bool) {
 	return time.Duration(min(max(e.RetrySeconds, 1), maxRetrySeconds)) * time.Second, e.Code == codeBusy
 }
 
-// pauseIfBusy waits before a request is repeated, if err is a refusal with the code busy. It
-// reports whether it was, and the time is over. Many clients wait different times.
-func pauseIfBusy(ctx context.Context, err error) bool {
+// busyNoteEvery is the time between two notes of a client that waits.
+const busyNoteEvery = time.Minute
+
+// busyWaiter repeats a request that job trackers refuse with the code busy.
+type busyWaiter struct {
+	c        *Client
+	patience time.Duration // 0: without limit
+	began    time.Time     // of the first refusal
+}
+
+// again reports whether err is such a refusal, after a pause. Many clients wait different times. It
+// fails if the patience is over, or ctx has ended.
+func (b *busyWaiter) again(ctx context.Context, err error) (bool, error) {
 	var e *Error
 	if !errors.As(err, &e) {
-		return false
+		return false, nil
 	}
 	wait, busy := e.RetryAfter()
 	if !busy {
-		return false
+		return false, nil
 	}
+	if b.began.IsZero() {
+		b.began = time.Now()
+	}
+	waited := time.Since(b.began)
+	if b.patience > 0 && waited >= b.patience {
+		return false, fmt.Errorf("refused for %v: %w", waited.Round(time.Second), err)
+	}
+	b.c.noteBusy(err)
 	timer := time.NewTimer(wait + rand.N(wait))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
+		return true, nil
 	case <-ctx.Done():
-		return false
+		return false, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+}
+
+// noteBusy notes that a request waits, once a minute for all requests of the client.
+func (c *Client) noteBusy(err error) {
+	c.busy.mu.Lock()
+	defer c.busy.mu.Unlock()
+	if now := time.Now(); c.busy.noted.IsZero() || now.Sub(c.busy.noted) >= busyNoteEvery {
+		c.busy.noted = now
+		c.note("waiting until the cluster accepts the request: %v", err)
 	}
 }
