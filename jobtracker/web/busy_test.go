@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"net"
 	"net/http"
@@ -39,7 +40,7 @@ func (b *busyFake) Submit(ctx context.Context, caller core.Caller, sub wire.Subm
 	}
 	if b.refusals > 0 {
 		b.refusals--
-		return nil, &admission.Busy{Reason: errors.New("too many jobs of ann")}
+		return nil, &admission.Busy{Reason: errors.New("too many jobs of ann"), Limit: "user-jobs", Max: 3}
 	}
 	return b.fake.Submit(ctx, caller, sub)
 }
@@ -277,4 +278,47 @@ func TestRetryAfterIsBounded(t *testing.T) {
 			t.Errorf("%d seconds: %v, %v", seconds, wait, busy)
 		}
 	}
+}
+
+// TestRefusalsAreLogged: the log has one line when refusals for a limit begin and one when they have
+// ended, however many requests are refused.
+func TestRefusalsAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		f := &fake{log: l, id: "jt1"}
+		l.setLeader(f)
+		var text bytes.Buffer
+		logger := slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		b := &busyFake{fake: f, refusals: 100}
+		h := New(Config{Server: b, Logger: logger, Limits: Limits{Requests: 7}})
+		frame, err := wire.Append(nil, &wire.Submission{Key: "k", Staging: "mem://s", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 1)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			for range 50 {
+				r := httptest.NewRequest("POST", "/v1/submissions", bytes.NewReader(frame))
+				r.Header.Set("Content-Type", frameType)
+				h.ServeHTTP(httptest.NewRecorder(), r)
+				<-time.After(10 * time.Second)
+			}
+			<-time.After(time.Minute)
+		}
+		want := strings.Repeat(`level=WARN msg="requests are refused for now" limit=user-jobs value=3 first="too many jobs of ann"
+level=INFO msg="requests are no longer refused" limit=user-jobs refused=50 for=8m10s
+`, 2)
+		if text.String() != want {
+			t.Errorf("log\n%s, want\n%s", text.String(), want)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "/v1/cluster", nil))
+		if want := `"limits":[{"name":"jobs","used":4,"max":9},{"name":"requests","used":1,"max":7}]`; !strings.Contains(w.Body.String(), want) {
+			t.Errorf("GET /v1/cluster: %s, want %s", w.Body, want)
+		}
+	})
 }

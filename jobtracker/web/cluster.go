@@ -32,6 +32,16 @@ type (
 		Exclusions []Exclusion   `json:"exclusions,omitempty"` // by tracker, from the leader
 		Voters     []Voter       `json:"voters"`
 		Log        Log           `json:"log"`
+		Limits     []Limit       `json:"limits,omitempty"` // from the leader
+	}
+
+	// Limit says how much of an administrator's limit is used. For a limit of each user, pool or
+	// task tracker, it is about the one that uses most.
+	Limit struct {
+		Name string `json:"name"`
+		Of   string `json:"of,omitempty"` // such as "user ann"; empty: the cluster
+		Used int    `json:"used"`
+		Max  int    `json:"max"`
 	}
 
 	// LostTracker is a lost task tracker that has not registered again, and what was lost with it.
@@ -101,6 +111,9 @@ func clusterOf(s *wire.ClusterStatus, wall time.Time, voters []Voter) Cluster {
 			Maps: t.Maps, Reduces: t.Reduces, Outputs: t.Outputs, Stopped: t.Stopped,
 		})
 	}
+	for _, x := range s.Limits {
+		c.Limits = append(c.Limits, Limit(x))
+	}
 	return c
 }
 
@@ -121,6 +134,9 @@ func (h *handler) cluster(ctx context.Context, _ *http.Request) (any, error) {
 		voters = append(voters, h.Voters.Voters()...)
 	}
 	answer := clusterOf(&c, h.now(), voters)
+	if c.IsLeader {
+		answer.Limits = append(answer.Limits, h.counters.inUse()...)
+	}
 	if h.Log != nil {
 		answer.Log.Entries, answer.Log.Bytes = h.Log.Stored()
 	}

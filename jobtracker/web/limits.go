@@ -54,6 +54,16 @@ func (c *counters) of(pattern string) *counted {
 	return &c.requests
 }
 
+// inUse lists the limits and how much of them is used.
+func (c *counters) inUse() (all []Limit) {
+	for _, x := range []*counted{&c.submissions, &c.watches, &c.requests} {
+		if x.limit > 0 {
+			all = append(all, Limit{Name: x.name, Used: min(int(x.serving.Load()), x.limit), Max: x.limit})
+		}
+	}
+	return all
+}
+
 // limit makes a handler that refuses requests beyond the limit of a route.
 func (h *handler) limit(c *counted, serve http.HandlerFunc) http.HandlerFunc {
 	if c == nil || c.limit == 0 {
@@ -62,10 +72,12 @@ func (h *handler) limit(c *counted, serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		defer c.serving.Add(-1)
 		if c.serving.Add(1) > int64(c.limit) {
-			h.fail(w, r, &Error{
+			err := &Error{
 				Code: codeBusy, RetrySeconds: int(busyWait / time.Second), Untouched: true,
 				Text: fmt.Sprintf("requests that the job tracker serves: at most %d at a time (%s)", c.limit, c.name),
-			})
+			}
+			h.refusals.add(c.name, c.limit, err)
+			h.fail(w, r, err)
 			return
 		}
 		serve(w, r)
