@@ -33,8 +33,8 @@ var (
 )
 
 // Row 34. Many more jobs are submitted to four task trackers than they can run. All that are
-// accepted succeed; the clients of the others are told. A client whose user has a job already waits,
-// says so, and is accepted later. The leader's memory is bounded. In a long run at most 5 % of the map slots are unused in samples while
+// accepted succeed; the clients of the others are told. A client of a user that has a job already
+// waits, says so, and is accepted later. The leader's memory is bounded. In a long run at most 5 % of the map slots are unused in samples while
 // there are as many unfinished jobs as may run. There are no second attempts, so every used slot
 // does useful work.
 func TestTooManyJobs(t *testing.T) {

@@ -156,9 +156,11 @@ func (l *leader) limitsInUse() []wire.LimitStatus {
 				fullest = t
 			}
 		}
-		if fullest != nil {
-			all = append(all, wire.LimitStatus{Name: "tracker-setups", Of: "task tracker " + fullest.Name, Used: fullest.services.setups, Max: limits.TrackerSetups})
+		x := wire.LimitStatus{Name: "tracker-setups", Max: limits.TrackerSetups}
+		if fullest != nil && fullest.services.setups > 0 {
+			x.Of, x.Used = "task tracker "+fullest.Name, fullest.services.setups
 		}
+		all = append(all, x)
 	}
 	if limits.Effects > 0 {
 		all = append(all, wire.LimitStatus{Name: "effects", Used: l.limited.effects, Max: limits.Effects})
