@@ -19,6 +19,7 @@ var errNotAccepted = errors.New("the cluster has not accepted the job")
 // with the same key. It ends with ctx.
 func (s *session) submitOrWait(ctx context.Context) (err error) {
 	var began, noted time.Time
+	files := renewer{session: s, next: wall(s.Now()).Add(renewEvery)}
 	undecided := false // an earlier request may have been accepted
 	for {
 		s.ids, err = s.Cluster.Submit(ctx, *s.sub)
@@ -46,6 +47,10 @@ func (s *session) submitOrWait(ctx context.Context) (err error) {
 				return fmt.Errorf("%w: %w", ErrUndecided, ctx.Err())
 			}
 			return errNotAccepted
+		}
+		// If the job runs already, the cluster may have removed the files at its end.
+		if err := files.renewIfDue(); err != nil && !undecided {
+			return err
 		}
 	}
 }

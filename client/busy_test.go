@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -93,5 +95,90 @@ func TestBusy(t *testing.T) {
 				t.Errorf("%d staging directories, want %d", n, c.staged)
 			}
 		})
+	}
+}
+
+// TestBusyForDays: a client that waits renews its staged files, so that the cluster does not remove
+// them. If they are gone, it says so.
+func TestBusyForDays(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		program bool
+		remove  string // below the staging directory, after a day
+		code    int
+		want    string
+	}{
+		{name: "renewed", want: "accepted after 60h"},
+		{name: "renewed with the program", program: true, want: "accepted after 60h"},
+		{name: "submission gone", remove: "KEY", code: 1, want: "while the job waited, its staged files were removed: submit it again: "},
+		{name: "program gone", program: true, remove: "programs/20260301", code: 1, want: "while the job waited, its staged files were removed: submit it again: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			files := newFiles(t)
+			const staging = "mem://t/staging"
+			cluster := &dayCluster{t: t, files: files, fakeCluster: fakeCluster{jobTime: time.Minute}}
+			var text bytes.Buffer
+			synctest.Test(t, func(t *testing.T) {
+				cluster.began = time.Now()
+				cluster.visit = func(sub *wire.Submission, since time.Duration) {
+					cluster.checkRenewed(staging + "/" + sub.Key)
+					if c.program {
+						cluster.checkRenewed(staging + "/programs/20260301")
+					}
+					if c.remove != "" && since > 24*time.Hour {
+						if err := files.RemoveAll(staging + "/" + strings.Replace(c.remove, "KEY", sub.Key, 1)); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				cfg := Config{Cluster: cluster, FS: files, Staging: staging, Out: &text, Today: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}
+				if c.program {
+					cfg.Program = os.Args[0]
+				}
+				if code := Run(t.Context(), cfg, newSubmission("mem://t/in")); code != c.code {
+					t.Errorf("exit code %d, want %d", code, c.code)
+				}
+			})
+			if !strings.Contains(text.String(), c.want) {
+				t.Errorf("output %q, want %q", text.String(), c.want)
+			}
+		})
+	}
+}
+
+// dayCluster is busy for days, and asks clients to come again in ten minutes.
+type dayCluster struct {
+	fakeCluster
+	t     *testing.T
+	files dfs.FS
+	began time.Time
+	visit func(sub *wire.Submission, since time.Duration) // at each submission
+	seen  map[string]change                               // the last change of directories
+}
+
+type change struct{ modified, at time.Time }
+
+func (d *dayCluster) Submit(ctx context.Context, sub wire.Submission) ([]wire.JobID, error) {
+	since := time.Since(d.began)
+	d.visit(&sub, since)
+	if since < 60*time.Hour {
+		return nil, &busyError{wait: 10 * time.Minute}
+	}
+	return d.fakeCluster.Submit(ctx, sub)
+}
+
+// checkRenewed checks that a directory has changed within two hours.
+func (d *dayCluster) checkRenewed(dir string) {
+	info, err := d.files.Stat(dir)
+	if err != nil {
+		return // removed
+	}
+	if d.seen == nil {
+		d.seen = make(map[string]change)
+	}
+	if c, ok := d.seen[dir]; !ok || !info.Modified.Equal(c.modified) {
+		d.seen[dir] = change{info.Modified, time.Now()}
+	} else if time.Since(c.at) > 2*time.Hour {
+		d.t.Fatalf("%s has not changed for %v", dir, time.Since(c.at))
 	}
 }

@@ -18,6 +18,7 @@
 //  5. Data made durable by [Writer.Close], [FS.SyncDir] and [FS.MkdirAll] survives a
 //     power cut. A rename is in both of its directories or in neither. Everything
 //     else may be lost, and also everything written through [Volatile].
+//  6. A new or removed entry sets the [Info] Modified of its directory to the present.
 //
 // In HDFS the NameNode's log makes every change of a directory durable. A file's content
 // counts as durable when several DataNodes have it. They sync it to disk only if

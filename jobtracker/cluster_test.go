@@ -364,7 +364,8 @@ func TestStreamWithoutTracker(t *testing.T) {
 	})
 }
 
-// TestCleanStaging: old unused files are removed; files that Quern did not make stay.
+// TestCleanStaging: old unused files are removed; files that Quern did not make stay, and those of
+// clients that wait.
 func TestCleanStaging(t *testing.T) {
 	const key, unused, hash = "AAAAAAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBBBBBB", "5aff"
 	f := mem.New(1 << 20)
@@ -372,7 +373,7 @@ func TestCleanStaging(t *testing.T) {
 	for _, name := range []string{
 		key + "/submission", unused + "/submission", "of the user/file", "cccccccccccccccccccccccccc/file",
 		"programs/20260301/" + hash, "programs/20260301/other", "programs/20260302/other", "programs/20260305/new", "programs/mine/file",
-		"clusters/c", "history/2025/01/01/job_1_0001", "history/2026/03/05/job_1_0002",
+		"programs/19691220/waits", "clusters/c", "history/2025/01/01/job_1_0001", "history/2026/03/05/job_1_0002",
 	} {
 		name = dfs.Join(staging, name)
 		if err := f.MkdirAll(dfs.Dir(name)); err != nil {
@@ -395,9 +396,14 @@ func TestCleanStaging(t *testing.T) {
 	}
 	const remaining = "/AAAAAAAAAAAAAAAAAAAAAAAAAA/submission /cccccccccccccccccccccccccc/file /clusters/c /history/2026/03/05/job_1_0002 " +
 		"/of the user/file /programs/20260301/5aff /programs/20260305/new /programs/mine/file"
-	// The file system's clock begins in 1970: no submission is old yet.
+	// The file system's clock begins in 1970: nothing is old yet.
 	if err := s.cleanStaging(tidy, time.Unix(100, 0)); err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range []string{unused, "programs/19691220/waits"} {
+		if _, err := f.Stat(dfs.Join(staging, name)); err != nil {
+			t.Errorf("a client that waits has just changed this directory: %v", err)
+		}
 	}
 	now := time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)
 	// A day's directory that cannot be listed is kept: programs in it may be in use.

@@ -53,8 +53,10 @@ type Config struct {
 	Scheduling wire.Scheduling // until a client changes it; default fifo, sum-response, none
 	Pools      string          // URL of the allocation file; empty: the pools stay as the log has them
 	PoolsEvery time.Duration   // how often the file is read; default 3 s
-	Preemption bool            // pools that starve take slots from others
-	Limits     core.Limits     // of jobs, and of what a job may ask
+	// PoolsIgnore lists elements of the file that may have no effect, see pool.Parse.
+	PoolsIgnore []string
+	Preemption  bool        // pools that starve take slots from others
+	Limits      core.Limits // of jobs, and of what a job may ask
 
 	Lease          time.Duration // silence after which a tracker is lost; default 5 s
 	Period         time.Duration // between plans; default 500 ms

@@ -364,6 +364,8 @@ func TestPools(t *testing.T) {
 	}
 	writePools(t, files, "<allocations>\n<pool name=\"adhoc\"><minMaps>few</minMaps></pool></allocations>")
 	shows(poolsURL + ": the last valid version is in force: " + poolsURL + `:2: minMaps is "few"`)
+	writePools(t, files, "<allocations>\n<queue name=\"adhoc\"><maxChildResources>4 vcores</maxChildResources></queue></allocations>")
+	shows("in force: " + poolsURL + ":2: maxChildResources of pool adhoc is not supported")
 	writePools(t, files, strings.Repeat(" ", maxPoolsFile)+good)
 	shows("in force: " + poolsURL + ": longer than")
 	if err := files.Remove(poolsURL); err != nil {
@@ -373,7 +375,7 @@ func TestPools(t *testing.T) {
 	if c := status(); len(c.InPools) != 1 || c.InPools[0].Min[0] != 3 {
 		t.Errorf("%+v", c.InPools)
 	}
-	writePools(t, files, `<allocations><pool name="adhoc"/><queuePlacementPolicy/></allocations>`)
+	writePools(t, files, `<allocations><pool name="adhoc"/><defaultPoolSchedulingMode>fifo</defaultPoolSchedulingMode></allocations>`)
 	waitFor(t, "other pools", func() bool { return status().InPools[0].Name == "adhoc" })
 	if c := status(); c.Pools != poolsURL || len(c.PoolNotes) != 1 {
 		t.Errorf("%q %q", c.Pools, c.PoolNotes)

@@ -55,7 +55,7 @@ func (s *Server) checkPools(f *poolsFile, epoch uint64) {
 	}
 	var table pool.Table
 	if err == nil {
-		table, err = pool.Parse(strings.TrimPrefix(s.cfg.Pools, "file://"), data)
+		table, err = pool.Parse(strings.TrimPrefix(s.cfg.Pools, "file://"), data, s.cfg.PoolsIgnore...)
 	}
 	newEpoch := f.epoch != epoch
 	f.epoch, f.hash = epoch, hash
@@ -75,6 +75,16 @@ func (s *Server) checkPools(f *poolsFile, epoch uint64) {
 	}
 	f.table, f.errText = table, ""
 	s.post(func() { s.step(core.PoolsRead{Table: table}) })
+}
+
+// CheckPools fails if an allocation file can be read but is not valid.
+func CheckPools(f dfs.FS, name string, ignore []string) error {
+	data, err := readPools(f, name)
+	if err != nil {
+		return nil // it may come later
+	}
+	_, err = pool.Parse(strings.TrimPrefix(name, "file://"), data, ignore...)
+	return err
 }
 
 func readPools(f dfs.FS, name string) ([]byte, error) {

@@ -38,11 +38,11 @@ func NewCluster(f dfs.FS, staging string) (cluster, nonce string, err error) {
 	return cluster, nonce, nil
 }
 
-// Staged files that no job needs are removed at this age. Newer files stay, because a client may
-// still submit them.
+// Directories of staged files that no job needs are removed when they have not changed for this
+// time. A client may still submit newer ones: while it waits, it changes them once an hour.
 const (
 	unusedAge  = 24 * time.Hour
-	programAge = 48 * time.Hour // after the day of the upload
+	programAge = 48 * time.Hour // also after the day of the upload
 )
 
 // cleanStaging removes histories beyond their limits, and old programs and submissions that no job
@@ -82,7 +82,7 @@ func removePrograms(f dfs.FS, staging string, now time.Time, used map[string]boo
 	var errs []error
 	for _, day := range days {
 		date, err := time.Parse("20060102", dfs.Base(day.Name))
-		if err != nil || now.Sub(date.AddDate(0, 0, 1)) <= programAge {
+		if err != nil || now.Sub(date.AddDate(0, 0, 1)) <= programAge || now.Sub(day.Modified) <= programAge {
 			continue
 		}
 		files, err := list(f, day.Name)

@@ -75,6 +75,16 @@ type ClusterStatus struct {
 	Lost       []LostTracker     // by name: lost trackers that have not registered again
 	Drains     []DrainStatus     // by name
 	Exclusions []ExclusionStatus // by tracker
+	Limits     []LimitStatus
+}
+
+// LimitStatus says how much of an administrator's limit is used. For a limit of each user, pool or
+// tracker, it is about the one that uses most.
+type LimitStatus struct {
+	Name string // such as "user-jobs"
+	Of   string // such as "user ann"; empty: the cluster
+	Used int
+	Max  int
 }
 
 // LostTracker is a task tracker that was silent for a lease, and what was lost with it.

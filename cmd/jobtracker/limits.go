@@ -29,7 +29,7 @@ func (l *limits) numbers() map[string]*int {
 	return map[string]*int{
 		"jobs": &l.core.Jobs.All, "user-jobs": &l.core.Jobs.User, "pool-jobs": &l.core.Jobs.Pool,
 		"running": &l.core.Begun.All, "user-running": &l.core.Begun.User, "pool-running": &l.core.Begun.Pool,
-		"setups": &l.core.Setups, "effects": &l.core.Effects,
+		"setups": &l.core.Setups, "tracker-setups": &l.core.TrackerSetups, "effects": &l.core.Effects,
 		"submissions": &l.web.Submissions, "watches": &l.web.Watches, "requests": &l.web.Requests,
 		"task-processes": &l.core.Maximum.Processes, "job-tasks": &l.core.Maximum.Tasks,
 	}

@@ -68,6 +68,7 @@ type options struct {
 	data, staging                             string
 	scheduling                                wire.Scheduling
 	pools                                     string // URL; empty: none
+	poolsIgnore                               []string
 	preemption                                bool
 	period, lease, raftTimeout                time.Duration
 	keep                                      time.Duration
@@ -80,7 +81,7 @@ type options struct {
 
 func parse(args []string, out daemon.Output) (*options, error) {
 	o := &options{limits: defaultLimits()}
-	var join, admins string
+	var join, admins, ignore string
 	var keep int
 	set := flag.NewFlagSet("jobtracker", flag.ContinueOnError)
 	set.StringVar(&o.id, "id", "", "permanent `name` of this job tracker in its cluster (default the machine's name)")
@@ -98,6 +99,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.StringVar(&o.scheduling.Metric, "metric", "sum-response", "`metric` that flex and flowflex minimize: sum- or max-, then response, stretch, tardy, tardiness, lateness or sla, then -weighted or nothing")
 	set.StringVar(&o.scheduling.Delay, "delay", "dynamic", "`rule` for how long maps wait for a local slot: none, fixed=3s, paper or dynamic")
 	set.StringVar(&o.pools, "pools", "", "`file` or URL of the pools: an allocation file of Hadoop's fair scheduler. The leader reads it again when it changes")
+	set.StringVar(&ignore, "pools-ignore", "", "comma-separated `elements` of the pools file that may have no effect, although they may limit or protect something")
 	set.BoolVar(&o.preemption, "preemption", false, "let pools that starve take slots from others, by the timeouts in the pools file")
 	set.DurationVar(&o.period, "period", 500*time.Millisecond, "time between plans")
 	set.DurationVar(&o.lease, "lease", 5*time.Second, "silence after which a task tracker counts as lost")
@@ -117,7 +119,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 		return nil, err
 	}
 	o.join, o.keep = daemon.SplitList(join), time.Duration(keep)*24*time.Hour
-	o.admins = daemon.SplitList(admins)
+	o.admins, o.poolsIgnore = daemon.SplitList(admins), daemon.SplitList(ignore)
 	given := false
 	set.Visit(func(f *flag.Flag) { given = given || f.Name == "admins" })
 	if given && o.security.TLSDir == "" {

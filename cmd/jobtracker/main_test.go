@@ -87,7 +87,7 @@ func TestRefusedFlags(t *testing.T) {
 		{"-delay fixed", "delay \"fixed\": want none"},
 		{"-delay fixed=-1s", "delay \"fixed=-1s\""},
 		{"-delay fixed=3s", ""},
-		{"-pools pools.xml", ""},
+		{"-pools pools.xml -pools-ignore maxAMShare,percentages", ""},
 		{"-pools hdfs://nn:8020/pools.xml", ""},
 		{"-pools ://x", "-pools"},
 		{"-pools s3a://bucket/pools.xml", "-pools: s3a://bucket/pools.xml: unknown file system"},
@@ -189,6 +189,20 @@ func TestForeignData(t *testing.T) {
 	}
 	if all, err := os.ReadDir(filepath.Dir(thesis)); err != nil || len(all) != 1 {
 		t.Errorf("there are %v, %v", all, err)
+	}
+}
+
+// TestNewClusterWithBadPools: a new cluster does not begin without the limits of its pools file.
+func TestNewClusterWithBadPools(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "pools.xml")
+	if err := os.WriteFile(name, []byte("<allocations><queue name=\"etl\"><maxChildResources>2 vcores</maxChildResources></queue></allocations>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t, "-data", filepath.Join(dir, "data"), "-listen", "127.0.0.1:0", "-raft", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-pools", name)
+	out, _ := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "-pools: "+name+":1: maxChildResources of pool etl is not supported") {
+		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
 	}
 }
 

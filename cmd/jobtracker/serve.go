@@ -145,11 +145,16 @@ func (j *jobTracker) openLog() error {
 	}
 	j.raftAddr = j.replica.Addr()
 	cfg := jobtracker.Config{
-		ID: j.id, Addr: j.addr, Staging: j.staging, Log: j.replica, FS: j.files, Scheduling: j.scheduling, Pools: j.pools, Preemption: j.preemption,
+		ID: j.id, Addr: j.addr, Staging: j.staging, Log: j.replica, FS: j.files, Scheduling: j.scheduling, Pools: j.pools, PoolsIgnore: j.poolsIgnore, Preemption: j.preemption,
 		Lease: j.lease, Period: j.period, Logger: j.log, History: true, Keep: j.keep, KeepBytes: j.keepBytes,
 		Limits: j.limits.core,
 	}
 	if j.cluster == "" {
+		if j.pools != "" { // later, the pools in the log stay in force; a new cluster would run without limits
+			if err := jobtracker.CheckPools(j.files, j.pools, j.poolsIgnore); err != nil {
+				return errors.Join(fmt.Errorf("-pools: %w", err), j.replica.Close())
+			}
+		}
 		// The first leader needs an id and a nonce for the new cluster.
 		if cfg.Cluster, cfg.Nonce, err = jobtracker.NewCluster(j.files, j.staging); err != nil {
 			return errors.Join(err, j.replica.Close())

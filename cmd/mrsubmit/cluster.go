@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func clusterCommands() []command {
 // clusterHelp is the help of mrsubmit cluster.
 func clusterHelp() string {
 	var b strings.Builder
-	b.WriteString("Without a subcommand: shows the leader, the voters, the scheduler, the pools and the task\ntrackers.\n")
+	b.WriteString("Without a subcommand: shows the leader, the voters, the scheduler, the pools, the task\ntrackers and the limits.\n")
 	for _, c := range clusterCommands() {
 		fmt.Fprintf(&b, "\n  mrsubmit %s %s\n        %s", c.name, c.synopsis, c.summary)
 	}
@@ -135,7 +136,23 @@ func (q *query) showCluster(ctx context.Context) error {
 	if err := q.printTable(rows); err != nil {
 		return err
 	}
-	return q.showOffers(c)
+	if err := q.showOffers(c); err != nil {
+		return err
+	}
+	return q.showLimits(c)
+}
+
+// showLimits prints the administrator's limits.
+func (q *query) showLimits(c *web.Cluster) error {
+	if len(c.Limits) == 0 {
+		return nil
+	}
+	rows := [][]string{{"LIMIT", "USED", "MOST USED BY"}}
+	for _, x := range c.Limits {
+		rows = append(rows, []string{x.Name, boundText(x.Used, 0, x.Max), cmp.Or(x.Of, "-")})
+	}
+	fmt.Fprintln(q.stdout)
+	return q.printTable(rows)
 }
 
 // showOffers prints the memory and cores that task trackers offer, if one of them does.

@@ -180,6 +180,24 @@ func (t *tree) directories() {
 	}
 	_, err = t.fs.Open(t.url("d"))
 	t.checkError(err, nil, "d")
+	t.checkModified("d")
+}
+
+// checkModified checks that new and removed entries change a directory's time. Clocks may be
+// coarse, so it repeats the change.
+func (t *tree) checkModified(dir string) {
+	before, err := t.fs.Stat(t.url(dir))
+	t.must(err)
+	for range 10_000 {
+		t.write(dir+"/marker", "")
+		t.must(t.fs.Remove(t.url(dir + "/marker")))
+		now, err := t.fs.Stat(t.url(dir))
+		t.must(err)
+		if now.Modified.After(before.Modified) {
+			return
+		}
+	}
+	t.Errorf("%s is of %v after its entries have changed", dir, before.Modified)
 }
 
 func (t *tree) missing() {

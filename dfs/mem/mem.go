@@ -201,6 +201,7 @@ func (f *FS) add(name string, n *node) error {
 	}
 	dir.entries[base] = n
 	f.changed(n)
+	f.changed(dir)
 	f.track(entry{dir, base, n})
 	return nil
 }
@@ -219,6 +220,7 @@ func (f *FS) mkdirAll(name string, durable bool) error {
 				next = &node{entries: map[string]*node{}}
 				n.entries[e] = next
 				f.changed(next)
+				f.changed(n)
 				f.track(entry{n, e, next})
 				if durable {
 					f.sync(n)
@@ -314,6 +316,8 @@ func (f *FS) move(from, to string, check func(source, target *node) error) error
 	delete(old.entries, oldBase)
 	dir.entries[base] = source
 	f.changed(source)
+	f.changed(old)
+	f.changed(dir)
 	f.track(entry{old, oldBase, nil}, entry{dir, base, source})
 	return nil
 }
@@ -332,6 +336,7 @@ func (f *FS) Remove(name string) error {
 			return syscall.ENOTEMPTY
 		}
 		delete(dir.entries, base)
+		f.changed(dir)
 		f.track(entry{dir, base, nil})
 		return nil
 	})
@@ -343,9 +348,10 @@ func (f *FS) RemoveAll(name string) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		if err == nil {
+		if err == nil && dir.entries[base] != nil {
 			f.trackTree(dir, base)
 			delete(dir.entries, base)
+			f.changed(dir)
 		}
 		return err
 	})

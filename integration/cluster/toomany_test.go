@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -32,25 +33,32 @@ var (
 )
 
 // Row 34. Many more jobs are submitted to four task trackers than they can run. All that are
-// accepted succeed; the clients of the others are told. A client that waits is accepted later. The
-// leader's memory is bounded. In a long run at most 5 % of the map slots are unused in samples while
+// accepted succeed; the clients of the others are told. A client of a user that has a job already
+// waits, says so, and is accepted later. The leader's memory is bounded. In a long run at most 5 % of the map slots are unused in samples while
 // there are as many unfinished jobs as may run. There are no second attempts, so every used slot
 // does useful work.
 func TestTooManyJobs(t *testing.T) {
 	const limit, running = 40, 12
 	c := startWithLimit(t, *tooManyTime+10*trial.Deadline, func(cfg *processes.Config) {
 		cfg.JobTrackers, cfg.TaskTrackers, cfg.ReduceSlots = 1, 4, 1
-		cfg.JobTrackerFlags = []string{"-limits", fmt.Sprintf("jobs=%d,running=%d", limit, running)}
+		cfg.JobTrackerFlags = []string{"-limits", fmt.Sprintf("jobs=%d,running=%d,user-jobs=1", limit, running)}
 	})
 	o := &overloaded{cluster: c, text: trial.Lines(4)}
 	o.plan()
+	held := o.submitHeld()
+	waits := c.mrsubmit("run", "-jobtracker", c.Addrs(), c.Program("wordcount"), "-input", filepath.Join(c.dir, "in"), "-output", filepath.Join(c.dir, "waits"))
+	waits.Await("mrsubmit says that it waits", func() bool {
+		return trial.ContainsAll(waits.Stderr.String(), []string{"waiting until the cluster accepts the job: ", "(user-jobs)\n"})
+	})
 	done, sampled := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(sampled)
 		o.sample(running, done)
 	}()
 	o.submitAll()
-	waits := c.mrsubmit("run", "-jobtracker", c.Addrs(), c.Program("wordcount"), "-input", filepath.Join(c.dir, "in"), "-output", filepath.Join(c.dir, "waits"))
+	if err := c.client.Kill(c.ctx, held, "its user's next job waits for it"); err != nil {
+		t.Fatal(err)
+	}
 	failed, why := 0, ""
 	for statuses, err := range c.client.Watch(c.ctx, o.accepted) {
 		if err != nil {
@@ -65,11 +73,14 @@ func TestTooManyJobs(t *testing.T) {
 		}
 	}
 	waits.Succeed()
+	if text := waits.Stderr.String(); !strings.Contains(text, "\naccepted after ") {
+		t.Errorf("mrsubmit does not say when its job was accepted:\n%s", text)
+	}
 	close(done)
 	<-sampled
 	t.Logf("%d accepted, %d told; %d of %d map slots are used in samples; peak of the leader's memory %d MiB",
 		len(o.accepted), o.told.Load(), o.used, o.slots, o.peakMemory())
-	if failed > 0 || len(o.accepted)+int(o.told.Load()) != *tooMany || len(o.accepted) < min(limit, *tooMany) || o.most > limit {
+	if failed > 0 || len(o.accepted)+int(o.told.Load()) != *tooMany || len(o.accepted) < min(limit-1, *tooMany) || o.most > limit {
 		t.Errorf("%d of %d accepted jobs did not succeed; %d of %d were told; at most %d unfinished jobs, want %d: %s",
 			failed, len(o.accepted), o.told.Load(), *tooMany, o.most, limit, why)
 	}
@@ -110,7 +121,6 @@ func (o *overloaded) plan() {
 		o.template, err = client.Plan(o.ctx, o.Program("paced"), slices.Concat(trial.LinePerSplit(), flags), io.Discard)
 	}
 	if err == nil {
-		o.template.Owner = processes.User
 		err = errors.Join(client.Prepare(o.ctx, local.New(), &o.template.Plan),
 			client.Upload(local.New(), o.Staging(), time.Now(), o.Program("paced"), &o.template.Program))
 	}
@@ -124,6 +134,7 @@ func (o *overloaded) submission(i int) (sub wire.Submission, out string) {
 	name := fmt.Sprintf("out%d", i)
 	rename := func(text string) string { return strings.ReplaceAll(text, templateOut, name) }
 	sub = *o.template
+	sub.Owner = fmt.Sprintf("user%d", i)
 	sub.Program.Args, sub.Program.Flags = slices.Clone(sub.Program.Args), maps.Clone(sub.Program.Flags)
 	for k := range sub.Program.Args {
 		sub.Program.Args[k] = rename(sub.Program.Args[k])
@@ -134,6 +145,29 @@ func (o *overloaded) submission(i int) (sub wire.Submission, out string) {
 	sub.Plan.Jobs = slices.Clone(sub.Plan.Jobs)
 	sub.Plan.Jobs[0].Output = rename(sub.Plan.Jobs[0].Output)
 	return sub, filepath.Join(o.dir, name)
+}
+
+// submitHeld submits and suspends a job of the user of mrsubmit.
+func (o *overloaded) submitHeld() wire.JobID {
+	o.t.Helper()
+	sub, _ := o.submission(-1)
+	suspended := true
+	u, err := user.Current()
+	if err == nil {
+		sub.Owner = u.Username
+		err = client.Stage(local.New(), o.Staging(), &sub)
+	}
+	var ids []wire.JobID
+	if err == nil {
+		ids, err = o.client.Submit(o.ctx, sub)
+	}
+	if err == nil {
+		err = o.client.Change(o.ctx, ids[0], wire.Change{Suspended: &suspended})
+	}
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return ids[0]
 }
 
 // submitAll submits the jobs at equal intervals, several at a time.

@@ -124,8 +124,7 @@ func (l *leader) addAttempt(j *job, tk *task, t *tracker, id wire.AttemptID) *at
 	j.attempts.add(a)
 	t.attempts = append(t.attempts, a)
 	if !id.Task.Kind.Slotted() {
-		l.countService(t, 1)
-		l.countSetups(id.Task.Kind, 1)
+		l.countService(t, id.Task.Kind, 1)
 	} else {
 		p := phaseOf(id.Task.Kind)
 		if p == reducePhase && j.partitions.homes[id.Task.N].tracker == t {
@@ -165,8 +164,7 @@ func (l *leader) removeAttempt(j *job, t *tracker, a *attempt) {
 	j.service.awaitingGrant = slices.DeleteFunc(j.service.awaitingGrant, func(x *attempt) bool { return x == a })
 	l.todo.justEnded = append(l.todo.justEnded, a)
 	if kind := a.id.Task.Kind; !kind.Slotted() {
-		l.countService(t, -1)
-		l.countSetups(kind, -1)
+		l.countService(t, kind, -1)
 	} else {
 		p := phaseOf(kind)
 		l.assign.Vacate(&j.assign, &t.assign, p)

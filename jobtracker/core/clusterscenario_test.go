@@ -57,6 +57,10 @@ func (s *scenario) runCluster(d *datadriven.TestData) bool {
 		for _, h := range l.holds(l.job(parseJob(first))) {
 			s.printf("%s%s", h.Reason, showUntil(h.Until))
 		}
+	case "used": // how much of the limits is used
+		for _, x := range s.core.Cluster(s.now).Limits {
+			s.printf("%s", strings.TrimSpace(fmt.Sprintf("%s %d of %d %s", x.Name, x.Used, x.Max, x.Of)))
+		}
 	case "tidied":
 		s.step(Tidied{Epoch: s.core.Epoch()})
 	case "heartbeats":

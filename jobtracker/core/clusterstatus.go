@@ -24,6 +24,7 @@ func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
 	}
 	s.Scheduling, s.NoPlan, s.Pools = c.leader.sharing.Requested, c.leader.noPlanReason(), c.leader.poolStatus()
 	s.InPools, s.PoolNotes = c.leader.poolsInUse(), slices.Clone(pools.Warnings)
+	s.Limits = c.leader.limitsInUse()
 	s.Drains, s.Exclusions = c.leader.drainStatuses(), c.leader.exclusionStatuses()
 	for _, t := range c.leader.fleet.trackers {
 		s.Trackers = append(s.Trackers, c.leader.trackerStatus(t, max(now, c.now)))

@@ -77,7 +77,7 @@ func exceeded(e *quota.Exceeded) error {
 	if e.More > e.Max {
 		return fmt.Errorf("%w: %w", admission.ErrBadSubmission, e)
 	}
-	return &admission.Busy{Reason: e}
+	return &admission.Busy{Reason: e, Limit: e.Limit, Max: e.Max}
 }
 
 // checkMove returns why the jobs of a submission cannot move to a pool. It is no Busy: clients wait
@@ -139,11 +139,33 @@ func (l *leader) mayRunSetup() bool {
 	return limit == 0 || l.limited.setups < limit
 }
 
-// countSetups counts setup attempts that run.
-func (l *leader) countSetups(k wire.Kind, by int) {
-	if k == wire.Setup {
-		l.limited.setups += by
+// limitsInUse lists the limits on numbers of jobs, setups and effects.
+func (l *leader) limitsInUse() []wire.LimitStatus {
+	var all []wire.LimitStatus
+	for _, u := range l.limited.quota.Uses() {
+		all = append(all, wire.LimitStatus{Name: u.Limit, Of: u.Of, Used: u.Have, Max: u.Max})
 	}
+	limits := &l.c.cfg.Limits
+	if limits.Setups > 0 {
+		all = append(all, wire.LimitStatus{Name: "setups", Used: l.limited.setups, Max: limits.Setups})
+	}
+	if limits.TrackerSetups > 0 {
+		var fullest *tracker
+		for _, t := range l.fleet.trackers { // any order: the maximum by name is unique
+			if n := t.services.setups; fullest == nil || n > fullest.services.setups || n == fullest.services.setups && t.Name < fullest.Name {
+				fullest = t
+			}
+		}
+		x := wire.LimitStatus{Name: "tracker-setups", Max: limits.TrackerSetups}
+		if fullest != nil && fullest.services.setups > 0 {
+			x.Of, x.Used = "task tracker "+fullest.Name, fullest.services.setups
+		}
+		all = append(all, x)
+	}
+	if limits.Effects > 0 {
+		all = append(all, wire.LimitStatus{Name: "effects", Used: l.limited.effects, Max: limits.Effects})
+	}
+	return all
 }
 
 // expireLifetime stops a job that has reached the longest lifetime. It reports whether it did.

@@ -24,7 +24,7 @@ func (s *scenario) setLimits(d *datadriven.TestData) {
 	}
 	x.Jobs.All, x.Jobs.User, x.Jobs.Pool = number("jobs"), number("user-jobs"), number("pool-jobs")
 	x.Begun.All, x.Begun.User, x.Begun.Pool = number("running"), number("user-running"), number("pool-running")
-	x.Setups, x.Effects = number("setups"), number("effects")
+	x.Setups, x.TrackerSetups, x.Effects = number("setups"), number("tracker-setups"), number("effects")
 	x.Maximum.Memory, x.Maximum.Processes, x.Maximum.Tasks = int64(number("memory"))<<20, number("processes"), number("tasks")
 	if text := value(d, "lifetime", ""); text != "" {
 		x.Maximum.Lifetime = duration(text)

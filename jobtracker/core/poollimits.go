@@ -39,11 +39,15 @@ func (l *leader) setPools() {
 	l.holdJobs()
 }
 
-// limitedPools lists the pools that take jobs, with their parts of the maxima around them.
+// limitedPools lists the pools with jobs, with their parts of the maxima around them. An inner pool
+// takes no jobs, but may have jobs of an earlier table: only their part limits them.
 func (l *leader) limitedPools() []pool.Pool {
 	_, table := l.facts.Pools()
-	pools := slices.DeleteFunc(slices.Clone(table.Pools), func(p pool.Pool) bool { return p.Inner })
+	pools := slices.Clone(table.Pools)
 	for i := range pools {
+		if pools[i].Inner {
+			pools[i] = pool.Pool{Name: pools[i].Name, Max: [2]int{pool.Unlimited, pool.Unlimited}, MaxRunning: pool.Unlimited}
+		}
 		for phase := range l.phases {
 			if part, ok := l.sharing.limits.parts[partKey(pools[i].Name, phase)]; ok {
 				pools[i].Max[phase] = part

@@ -15,6 +15,7 @@ import (
 // serviceLoad is the service attempts of a tracker.
 type serviceLoad struct {
 	running   int           // running service attempts
+	setups    int           // of these, setup attempts
 	outran    time.Duration // when another tracker ended a task sooner than its attempt here; 0: never
 	succeeded time.Duration // when an attempt succeeded last; 0: never
 	preferred bool          // service attempts prefer the tracker: it takes work and has slots
@@ -23,7 +24,7 @@ type serviceLoad struct {
 // serviceQueues holds the service tasks that wait for a tracker with room.
 type serviceQueues struct {
 	queues    [2][]queuedTask // see queueOf
-	room      taskset.Set     // indexes of trackers with room
+	room      [2]taskset.Set  // indexes of trackers with room for tasks of each queue
 	preferred int             // preferred trackers, with or without room
 }
 
@@ -61,7 +62,10 @@ func (t *tracker) maxServiceAttempts() int {
 
 // refreshServiceRoom updates whether a tracker has room, and whether it is preferred.
 func (l *leader) refreshServiceRoom(t *tracker) {
-	l.services.room.Set(t.assign.Index(), t.usable() && !t.withdrawn() && t.services.running < t.maxServiceAttempts())
+	room := t.usable() && !t.withdrawn() && t.services.running < t.maxServiceAttempts()
+	l.services.room[endQueue].Set(t.assign.Index(), room)
+	most := l.c.cfg.Limits.TrackerSetups
+	l.services.room[setupQueue].Set(t.assign.Index(), room && (most == 0 || t.services.setups < most))
 	if preferred := t.takesWork() && t.slots != [2]int{}; preferred != t.services.preferred {
 		t.services.preferred = preferred
 		if preferred {
@@ -72,8 +76,12 @@ func (l *leader) refreshServiceRoom(t *tracker) {
 	}
 }
 
-func (l *leader) countService(t *tracker, by int) {
+func (l *leader) countService(t *tracker, k wire.Kind, by int) {
 	t.services.running += by
+	if k == wire.Setup {
+		t.services.setups += by
+		l.limited.setups += by
+	}
 	l.refreshServiceRoom(t)
 }
 
@@ -81,7 +89,7 @@ func (l *leader) countService(t *tracker, by int) {
 func (l *leader) launchQueuedServices() {
 	for q := range l.services.queues {
 		queue := l.services.queues[q]
-		for i := 0; i < len(queue) && i < maxServiceChecks && l.services.room.Len() > 0; {
+		for i := 0; i < len(queue) && i < maxServiceChecks && l.services.room[q].Len() > 0; {
 			x := queue[i]
 			if l.stillNeeded(x) && !l.launchService(x) {
 				i++
@@ -141,10 +149,10 @@ const slowFor = time.Minute
 // succeeded last comes first.
 func (l *leader) serviceTracker(j *job, tk *task) *tracker {
 	var fallback, slow, latest *tracker
-	i := l.roundRobin
-	for range l.services.room.Len() {
-		if i = l.services.room.Next(i); i < 0 {
-			i = l.services.room.Next(0)
+	i, room := l.roundRobin, &l.services.room[queueOf(tk.kind)]
+	for range room.Len() {
+		if i = room.Next(i); i < 0 {
+			i = room.Next(0)
 		}
 		t := l.fleet.byIndex[i]
 		i++

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"net"
 	"net/http"
@@ -38,7 +40,7 @@ func (b *busyFake) Submit(ctx context.Context, caller core.Caller, sub wire.Subm
 	}
 	if b.refusals > 0 {
 		b.refusals--
-		return nil, &admission.Busy{Reason: errors.New("too many jobs of ann")}
+		return nil, &admission.Busy{Reason: errors.New("too many jobs of ann"), Limit: "user-jobs", Max: 3}
 	}
 	return b.fake.Submit(ctx, caller, sub)
 }
@@ -56,19 +58,7 @@ func TestBusyCluster(t *testing.T) {
 			return nil
 		}}
 		l.setLeader(f)
-		p := &pipes{conns: make(chan net.Conn), ended: make(chan struct{})}
-		server, served := NewServer(New(Config{Server: &busyFake{fake: f, refusals: 3}}), nil), make(chan error)
-		go func() { served <- server.Serve(p) }()
-		c := NewClient([]string{"jt1:1"})
-		c.http.Transport.(*http.Transport).DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			near, far := net.Pipe()
-			select {
-			case p.conns <- far:
-				return near, nil
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		}
+		c := pipeClient(t, New(Config{Server: &busyFake{fake: f, refusals: 3}}))
 		var text bytes.Buffer
 		start := time.Now()
 		sub := &wire.Submission{Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "wc", Inputs: []wire.InputPlan{{Paths: []string{"mem://t/in"}}}, Output: "mem://t/out"}}}}
@@ -78,11 +68,6 @@ func TestBusyCluster(t *testing.T) {
 		}
 		if want := "waiting until the cluster accepts the job: submit: not accepted for now: too many jobs of ann\naccepted after "; !strings.Contains(text.String(), want) {
 			t.Errorf("output %q, want %q", text.String(), want)
-		}
-		c.Close()
-		server.Close()
-		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-			t.Error(err)
 		}
 	})
 }
@@ -157,23 +142,133 @@ func TestKindsOfRequests(t *testing.T) {
 	}
 }
 
-// TestWatchWaits: a watch that is refused for now is tried again.
-func TestWatchWaits(t *testing.T) {
+// TestBusyWaiter: a client pauses after a refusal for now, until its patience is over.
+func TestBusyWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		busy := &Error{Code: codeBusy, RetrySeconds: 2}
-		start := time.Now()
-		if !pauseIfBusy(t.Context(), busy) || time.Since(start) < 2*time.Second || time.Since(start) > 4*time.Second {
-			t.Errorf("it waited for %v", time.Since(start))
+		var notes []string
+		c := &Client{Note: func(line string) { notes = append(notes, line) }}
+		busy := &Error{Code: codeBusy, RetrySeconds: 2, Text: "too many requests"}
+		start, w := time.Now(), busyWaiter{c: c, patience: 10 * time.Second}
+		if again, err := w.again(t.Context(), busy); !again || err != nil || time.Since(start) < 2*time.Second || time.Since(start) > 4*time.Second {
+			t.Errorf("%v, %v after %v", again, err, time.Since(start))
 		}
-		if pauseIfBusy(t.Context(), &Error{Code: codeTimeout}) || pauseIfBusy(t.Context(), io.EOF) {
-			t.Error("it waits after another error")
+		for _, other := range []error{nil, &Error{Code: codeTimeout}, io.EOF} {
+			if again, err := w.again(t.Context(), other); again || err != nil {
+				t.Errorf("after %v: %v, %v", other, again, err)
+			}
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if pauseIfBusy(ctx, busy) {
-			t.Error("it waited although nothing waits for the answer")
+		for again := true; again; {
+			var err error
+			if again, err = w.again(t.Context(), busy); !again && (!errors.Is(err, admission.ErrBusy) || !strings.HasPrefix(err.Error(), "refused for 1")) {
+				t.Errorf("its patience is over: %v", err)
+			}
+		}
+		if took := time.Since(start); took < 10*time.Second || took > 14*time.Second || len(notes) != 1 {
+			t.Errorf("it waited for %v, with the notes %q", took, notes)
+		}
+		for w := (busyWaiter{c: c}); time.Since(start) < 30*time.Minute; {
+			if again, err := w.again(t.Context(), busy); !again || err != nil {
+				t.Fatal(again, err)
+			}
+		}
+		if len(notes) < 29 || len(notes) > 31 || notes[0] != "waiting until the cluster accepts the request: too many requests" {
+			t.Errorf("%d notes in half an hour, the first one is %q", len(notes), notes[0])
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errors.New("got signal interrupt"))
+		if again, err := w.again(ctx, busy); again || err == nil {
+			t.Errorf("it waited although nothing waits for the answer: %v", err)
 		}
 	})
+}
+
+// TestBusyQueries: every request of a client waits for a busy cluster, once with a note. A request
+// ends with a clear error.
+func TestBusyQueries(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, c *Client) error{
+		"cluster": func(ctx context.Context, c *Client) error { _, err := c.Cluster(ctx); return err },
+		"status":  func(ctx context.Context, c *Client) error { _, err := c.Job(ctx, job1); return err },
+		"kill":    func(ctx context.Context, c *Client) error { return c.Kill(ctx, job1, "no longer needed") },
+		"wait": func(ctx context.Context, c *Client) (last error) {
+			for _, err := range c.Watch(ctx, []wire.JobID{job1}) {
+				last = err
+			}
+			return last
+		},
+	} {
+		for _, refusals := range []int{3, math.MaxInt} {
+			t.Run(fmt.Sprint(name, refusals), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { busyQuery(t, call, refusals, name == "wait") })
+			})
+		}
+	}
+}
+
+func busyQuery(t *testing.T, call func(ctx context.Context, c *Client) error, refusals int, endless bool) {
+	l := newFakeLog()
+	f := &fake{log: l, id: "jt1"}
+	l.setLeader(f)
+	if _, err := f.Submit(t.Context(), core.Caller{}, submission("k")); err != nil {
+		t.Fatal(err)
+	}
+	l.setState(job1, wire.Succeeded)
+	h, refused := New(Config{Server: f}), 0
+	c := pipeClient(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if refused < refusals {
+			refused++
+			reply(w, http.StatusTooManyRequests, &Error{Code: codeBusy, RetrySeconds: 1, Text: "too many requests"})
+			return
+		}
+		h.ServeHTTP(w, r)
+	}))
+	var notes []string
+	c.Note = func(line string) { notes = append(notes, line) }
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Minute, errors.New("the user has stopped waiting"))
+	defer cancel()
+	start := time.Now()
+	err := call(ctx, c)
+	took := time.Since(start)
+	switch {
+	case refusals == 3:
+		if err != nil && !errors.Is(err, admission.ErrJobEnded) || took < 3*time.Second || took > 7*time.Second { // it has ended
+			t.Errorf("%v after %v", err, took)
+		}
+	case endless:
+		if err == nil || !strings.Contains(err.Error(), "the user has stopped waiting") || took < 20*time.Minute {
+			t.Errorf("%v after %v", err, took)
+		}
+		notes = notes[:1] // one a minute
+	case !errors.Is(err, admission.ErrBusy) || !strings.Contains(err.Error(), "refused for 3") || took < c.Patience:
+		t.Errorf("%v after %v", err, took)
+	}
+	if len(notes) != 1 || !strings.Contains(notes[0], "waiting until the cluster accepts the request: too many requests") {
+		t.Errorf("notes %q", notes)
+	}
+}
+
+// pipeClient makes a client of a server with in-memory connections.
+func pipeClient(t *testing.T, h http.Handler) *Client {
+	p := &pipes{conns: make(chan net.Conn), ended: make(chan struct{})}
+	server, served := NewServer(h, nil), make(chan error)
+	go func() { served <- server.Serve(p) }()
+	c := NewClient([]string{"jt1:1"})
+	c.http.Transport.(*http.Transport).DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		near, far := net.Pipe()
+		select {
+		case p.conns <- far:
+			return near, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	t.Cleanup(func() {
+		c.Close()
+		server.Close()
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	return c
 }
 
 // TestRetryAfterIsBounded: the answer of another process makes no client wait for ever, or panic.
@@ -183,4 +278,47 @@ func TestRetryAfterIsBounded(t *testing.T) {
 			t.Errorf("%d seconds: %v, %v", seconds, wait, busy)
 		}
 	}
+}
+
+// TestRefusalsAreLogged: the log has one line when refusals for a limit begin and one when they have
+// ended, however many requests are refused.
+func TestRefusalsAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		f := &fake{log: l, id: "jt1"}
+		l.setLeader(f)
+		var text bytes.Buffer
+		logger := slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		b := &busyFake{fake: f, refusals: 100}
+		h := New(Config{Server: b, Logger: logger, Limits: Limits{Requests: 7}})
+		frame, err := wire.Append(nil, &wire.Submission{Key: "k", Staging: "mem://s", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 1)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			for range 50 {
+				r := httptest.NewRequest("POST", "/v1/submissions", bytes.NewReader(frame))
+				r.Header.Set("Content-Type", frameType)
+				h.ServeHTTP(httptest.NewRecorder(), r)
+				<-time.After(10 * time.Second)
+			}
+			<-time.After(time.Minute)
+		}
+		want := strings.Repeat(`level=WARN msg="requests are refused for now" limit=user-jobs value=3 first="too many jobs of ann"
+level=INFO msg="requests are no longer refused" limit=user-jobs refused=50 for=8m10s
+`, 2)
+		if text.String() != want {
+			t.Errorf("log\n%s, want\n%s", text.String(), want)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "/v1/cluster", nil))
+		if want := `"limits":[{"name":"jobs","used":4,"max":9},{"name":"requests","used":1,"max":7}]`; !strings.Contains(w.Body.String(), want) {
+			t.Errorf("GET /v1/cluster: %s, want %s", w.Body, want)
+		}
+	})
 }

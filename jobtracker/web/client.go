@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/quernmr/quern/client"
@@ -20,17 +21,23 @@ import (
 // Client sends requests to the leader of a cluster over HTTP. It knows addresses of some job
 // trackers, and finds the leader again after a change. Set its fields before the first call.
 type Client struct {
-	// Patience is how long a request looks for a leader; default 30 s.
+	// Patience is how long a request looks for a leader, and how long it is repeated while the
+	// cluster is busy; default 30 s. A busy cluster does not end a watch.
 	Patience time.Duration
 	// WatchPatience is how long a watch that has lost its leader looks for one; default 5 min.
 	WatchPatience time.Duration
-	// Note, if not nil, gets a line when a watch has found another leader, and when the search for
-	// a leader takes long.
+	// Note, if not nil, gets a line when a watch has found another leader, when the search for a
+	// leader takes long, and when a request waits for a busy cluster.
 	Note func(line string)
 
 	known  *seek.Known
 	http   *http.Client
 	scheme string // of the job trackers' URLs
+
+	busy struct {
+		mu    sync.Mutex
+		noted time.Time // the last note that a request waits
+	}
 }
 
 var _ client.Cluster = (*Client)(nil)
@@ -96,7 +103,7 @@ func jsonRequest(method, path string, v any) request {
 // send finds the leader, sends it the request, and decodes the answer. It returns uncertain if a
 // leader may have executed the request although no answer came.
 func (c *Client) send(ctx context.Context, q request, answer any) (uncertain bool, err error) {
-	s := c.known.Search(c.Patience)
+	s, busy := c.known.Search(c.Patience), busyWaiter{c: c, patience: c.Patience}
 	for {
 		addr, limit, err := s.Next(ctx)
 		if err != nil {
@@ -108,8 +115,13 @@ func (c *Client) send(ctx context.Context, q request, answer any) (uncertain boo
 			return uncertain, nil
 		}
 		uncertain = uncertain || !hadNoEffect(err)
-		if q.path != submissionsPath && pauseIfBusy(ctx, err) {
-			continue
+		if q.path != submissionsPath {
+			if again, failed := busy.again(ctx, err); failed != nil {
+				return uncertain, failed
+			} else if again {
+				s = c.known.Search(c.Patience)
+				continue
+			}
 		}
 		if !retryable(err) {
 			return uncertain, err

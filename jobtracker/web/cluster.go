@@ -32,6 +32,16 @@ type (
 		Exclusions []Exclusion   `json:"exclusions,omitempty"` // by tracker, from the leader
 		Voters     []Voter       `json:"voters"`
 		Log        Log           `json:"log"`
+		Limits     []Limit       `json:"limits,omitempty"` // from the leader
+	}
+
+	// Limit says how much of an administrator's limit is used. For a limit of each user, pool or
+	// task tracker, it is about the one that uses most.
+	Limit struct {
+		Name string `json:"name"`
+		Of   string `json:"of,omitempty"` // such as "user ann"; empty: the cluster
+		Used int    `json:"used"`
+		Max  int    `json:"max"`
 	}
 
 	// LostTracker is a lost task tracker that has not registered again, and what was lost with it.
@@ -101,6 +111,9 @@ func clusterOf(s *wire.ClusterStatus, wall time.Time, voters []Voter) Cluster {
 			Maps: t.Maps, Reduces: t.Reduces, Outputs: t.Outputs, Stopped: t.Stopped,
 		})
 	}
+	for _, x := range s.Limits {
+		c.Limits = append(c.Limits, Limit(x))
+	}
 	return c
 }
 
@@ -121,6 +134,9 @@ func (h *handler) cluster(ctx context.Context, _ *http.Request) (any, error) {
 		voters = append(voters, h.Voters.Voters()...)
 	}
 	answer := clusterOf(&c, h.now(), voters)
+	if c.IsLeader {
+		answer.Limits = append(answer.Limits, h.counters.inUse()...)
+	}
 	if h.Log != nil {
 		answer.Log.Entries, answer.Log.Bytes = h.Log.Stored()
 	}
@@ -142,7 +158,7 @@ func (h *handler) health(ctx context.Context, _ *http.Request) (any, error) {
 // Cluster describes the cluster as its leader knows it, or as a follower does if it finds no
 // leader.
 func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
-	s := c.known.Search(c.Patience)
+	s, busy := c.known.Search(c.Patience), busyWaiter{c: c, patience: c.Patience}
 	var follower *Cluster
 	for {
 		addr, limit, err := s.Next(ctx)
@@ -154,7 +170,13 @@ func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 		}
 		answer := new(Cluster)
 		err = c.sendTo(ctx, addr, limit, request{method: http.MethodGet, path: "/v1/cluster"}, answer)
+		again, failed := busy.again(ctx, err)
 		switch {
+		case failed != nil:
+			return nil, fmt.Errorf("describe cluster: %w", failed)
+		case again:
+			s = c.known.Search(c.Patience)
+			continue
 		case err == nil && answer.IsLeader:
 			c.known.SetLeader(addr)
 			return answer, nil

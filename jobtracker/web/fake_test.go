@@ -100,7 +100,7 @@ func (f *fake) Cluster(ctx context.Context) (wire.ClusterStatus, error) {
 	}
 	if c.IsLeader {
 		c.Jobs, c.Scheduling, c.Drains = len(f.log.jobs), f.log.scheduling, slices.Clone(f.log.drains)
-		c.Exclusions = slices.Clone(f.log.exclusions)
+		c.Exclusions, c.Limits = slices.Clone(f.log.exclusions), []wire.LimitStatus{{Name: "jobs", Used: 4, Max: 9}}
 		c.Pools, c.InPools = "f.xml", []wire.PoolStatus{{Name: "etl", Min: [2]int{1, 0}, Max: [2]int{-1, 2}, Weight: 2, MaxJobs: -1, Jobs: 1, Running: [2]int{3, 0}}}
 		c.Trackers = []wire.TrackerStatus{{Tracker: "t1", Host: "h1", Addr: "h1:1", Incarnation: 3, MapSlots: 2, Maps: 1, Connected: true, Silent: 12, Excluded: "bad", Memory: wire.Offer{Total: 4096, Used: 1024}}}
 	}

@@ -49,7 +49,7 @@ type clientWatch struct {
 
 // run yields the jobs' states, and returns nil when all jobs have ended.
 func (f *clientWatch) run(ctx context.Context) error {
-	s := f.c.known.Search(f.c.Patience)
+	s, busy := f.c.known.Search(f.c.Patience), busyWaiter{c: f.c}
 	for {
 		addr, limit, err := s.Next(ctx)
 		if err != nil {
@@ -63,7 +63,9 @@ func (f *clientWatch) run(ctx context.Context) error {
 		if err == nil {
 			err = io.ErrUnexpectedEOF
 		}
-		if pauseIfBusy(ctx, err) {
+		if again, failed := busy.again(ctx, err); failed != nil {
+			return failed
+		} else if again {
 			s = f.c.known.Search(f.c.Patience)
 			continue
 		}

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,12 +11,14 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
 
 type handler struct {
 	Config
 	counters *counters
+	refusals *refusals
 }
 
 // jsonHandler makes the handler of a route that answers with one JSON value or an error.
@@ -69,6 +72,9 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		h.Logger.Warn("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	case http.StatusForbidden:
 		h.logRefusal(r, err)
+	}
+	if x := new(admission.Busy); errors.As(err, &x) {
+		h.refusals.add(x.Limit, x.Max, x.Reason)
 	}
 	if wait, busy := p.RetryAfter(); busy {
 		w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)))

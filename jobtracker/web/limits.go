@@ -54,6 +54,16 @@ func (c *counters) of(pattern string) *counted {
 	return &c.requests
 }
 
+// inUse lists the limits and how much of them is used.
+func (c *counters) inUse() (all []Limit) {
+	for _, x := range []*counted{&c.submissions, &c.watches, &c.requests} {
+		if x.limit > 0 {
+			all = append(all, Limit{Name: x.name, Used: min(int(x.serving.Load()), x.limit), Max: x.limit})
+		}
+	}
+	return all
+}
+
 // limit makes a handler that refuses requests beyond the limit of a route.
 func (h *handler) limit(c *counted, serve http.HandlerFunc) http.HandlerFunc {
 	if c == nil || c.limit == 0 {
@@ -62,10 +72,12 @@ func (h *handler) limit(c *counted, serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		defer c.serving.Add(-1)
 		if c.serving.Add(1) > int64(c.limit) {
-			h.fail(w, r, &Error{
+			err := &Error{
 				Code: codeBusy, RetrySeconds: int(busyWait / time.Second), Untouched: true,
 				Text: fmt.Sprintf("requests that the job tracker serves: at most %d at a time (%s)", c.limit, c.name),
-			})
+			}
+			h.refusals.add(c.name, c.limit, err)
+			h.fail(w, r, err)
 			return
 		}
 		serve(w, r)
@@ -81,23 +93,51 @@ func (e *Error) RetryAfter() (wait time.Duration, ok bool) {
 	return time.Duration(min(max(e.RetrySeconds, 1), maxRetrySeconds)) * time.Second, e.Code == codeBusy
 }
 
-// pauseIfBusy waits before a request is repeated, if err is a refusal with the code busy. It
-// reports whether it was, and the time is over. Many clients wait different times.
-func pauseIfBusy(ctx context.Context, err error) bool {
+// busyNoteEvery is the time between two notes of a client that waits.
+const busyNoteEvery = time.Minute
+
+// busyWaiter repeats a request that job trackers refuse with the code busy.
+type busyWaiter struct {
+	c        *Client
+	patience time.Duration // 0: without limit
+	began    time.Time     // of the first refusal
+}
+
+// again reports whether err is such a refusal, after a pause. Many clients wait different times. It
+// fails if the patience is over, or ctx has ended.
+func (b *busyWaiter) again(ctx context.Context, err error) (bool, error) {
 	var e *Error
 	if !errors.As(err, &e) {
-		return false
+		return false, nil
 	}
 	wait, busy := e.RetryAfter()
 	if !busy {
-		return false
+		return false, nil
 	}
+	if b.began.IsZero() {
+		b.began = time.Now()
+	}
+	waited := time.Since(b.began)
+	if b.patience > 0 && waited >= b.patience {
+		return false, fmt.Errorf("refused for %v: %w", waited.Round(time.Second), err)
+	}
+	b.c.noteBusy(err)
 	timer := time.NewTimer(wait + rand.N(wait))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
+		return true, nil
 	case <-ctx.Done():
-		return false
+		return false, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+}
+
+// noteBusy notes that a request waits, once a minute for all requests of the client.
+func (c *Client) noteBusy(err error) {
+	c.busy.mu.Lock()
+	defer c.busy.mu.Unlock()
+	if now := time.Now(); c.busy.noted.IsZero() || now.Sub(c.busy.noted) >= busyNoteEvery {
+		c.busy.noted = now
+		c.note("waiting until the cluster accepts the request: %v", err)
 	}
 }

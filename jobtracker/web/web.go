@@ -81,7 +81,7 @@
 //
 // Each topic has a file with its JSON types, handlers and methods of Client: submit, jobs, explain,
 // settings, cluster, drain, exclusions, voters, and watch (follow has its client). Common parts are in handlers
-// (answers), pages (lists), admit (access), limits (too many requests), problem (errors), and client, which finds the leader with package
+// (answers), pages (lists), admit (access), limits (too many requests), refusals (their log lines), problem (errors), and client, which finds the leader with package
 // seek. To add a route, write a handler and a method in such a file, and a line each in
 // handler.routes, the table above and docs/reference.md. CONTRIBUTING.md lists the other places,
 // from the core to mrsubmit.
@@ -170,7 +170,7 @@ func New(cfg Config) http.Handler {
 	if cfg.helloLimit == 0 {
 		cfg.helloLimit = helloWait
 	}
-	h := &handler{cfg, newCounters(cfg.Limits)}
+	h := &handler{cfg, newCounters(cfg.Limits), &refusals{logger: cfg.Logger}}
 	mux := http.NewServeMux()
 	for _, r := range h.routes() {
 		r.serve = h.limit(h.counters.of(r.pattern), r.serve)

@@ -21,7 +21,8 @@ func (t *Table) LimitsInner() bool {
 // of each pool that takes jobs and is in a limited one. A pool with more than its part takes no slots
 // until it has fewer. The parts of the others leave room for it, so the pools together never exceed
 // the maximum around them, whichever takes slots next. Slots that a pool cannot use go to the pools
-// beside it.
+// beside it. Jobs of an inner pool, which were in it when it was not, are as in one more pool of
+// weight 1 in it; their part has its name.
 func (t *Table) Parts(phase int, use map[string]Use) map[string]int {
 	parts := make(map[string]int)
 	inner := make(map[string][]*Pool) // by the pool around them
@@ -31,10 +32,19 @@ func (t *Table) Parts(phase int, use map[string]Use) map[string]int {
 			outer := t.Around(p.Name)
 			inner[outer] = append(inner[outer], p)
 		}
+		if _, ok := use[p.Name]; ok && p.Inner {
+			own := unlimited(p.Name)
+			inner[p.Name] = append(inner[p.Name], &own)
+		}
 	}
 	var total func(p *Pool) Use
 	total = func(p *Pool) Use {
-		u := use[p.Name]
+		if !p.Inner {
+			u := use[p.Name]
+			u.Demand = max(u.Running, min(u.Demand, p.most(phase)))
+			return u
+		}
+		var u Use
 		for _, x := range inner[p.Name] {
 			y := total(x)
 			u.Running += y.Running

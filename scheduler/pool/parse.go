@@ -40,13 +40,14 @@ const SlotMemory = 1024
 // Resources become slots of each phase: one for each vcore and each [SlotMemory], whichever gives
 // fewer. A resource of 0 does not count if the other is above 0. A queue in a queue becomes a
 // pool such as "a.b"; names omit root. Preemption's timeouts, thresholds and allowPreemptionFrom,
-// the lists of users, and the limits of users are described in docs/scheduling.md. Everything
-// else, other resources included, has no effect and gets a warning. Errors and warnings begin with
-// the file's name, from, and the line.
-func Parse(from string, data []byte) (Table, error) {
+// the lists of users, and the limits of users are described in docs/scheduling.md. Elements that
+// limit and protect nothing, and other resources, have no effect and get a warning. Everything else
+// is refused, unless ignore has its name; see [Percentages] too. Errors and warnings begin with the
+// file's name, from, and the line.
+func Parse(from string, data []byte, ignore ...string) (Table, error) {
 	r := &reader{
 		Decoder: xml.NewDecoder(bytes.NewReader(data)), from: from, table: Table{From: from}, jobsDefault: Unlimited, maxDefault: Unlimited,
-		root: given{Pool: unlimited(Root)},
+		root: given{Pool: unlimited(Root)}, ignore: ignore,
 	}
 	if err := r.file(); err != nil {
 		return Table{}, err
@@ -57,8 +58,9 @@ func Parse(from string, data []byte) (Table, error) {
 // reader reads one file.
 type reader struct {
 	*xml.Decoder
-	from  string
-	table Table
+	from   string
+	ignore []string // elements that may have no effect
+	table  Table
 
 	root        given
 	pools       []given
@@ -179,7 +181,7 @@ func (r *reader) topLevel(e *xml.StartElement) (err error) {
 		r.jobsDefault, err = r.number(e)
 		return err
 	case "queueMaxResourcesDefault":
-		r.maxDefault, err = r.slots(e)
+		r.maxDefault, err = r.slots(e, "")
 		return err
 	case "userMaxJobsDefault", "userMaxAppsDefault":
 		n, err := r.number(e)
@@ -201,7 +203,7 @@ func (r *reader) inRoot(e *xml.StartElement) error {
 	case "pool", "queue":
 		return r.pool(e, "")
 	case "minMaps", "minReduces", "minResources", "weight": // the root has all slots
-		return r.unknown(e, " of root")
+		return r.without(e.Name.Local, " of root")
 	}
 	return r.setting(&r.root, e)
 }
@@ -226,11 +228,6 @@ func (r *reader) user(e *xml.StartElement) error {
 		r.table.Users = append(r.table.Users, UserLimit{Name: name, MaxRunning: n})
 		return err
 	})
-}
-
-func (r *reader) unknown(e *xml.StartElement, where string) error {
-	r.warn("%s%s is not known to Quern and has no effect", e.Name.Local, where)
-	return r.skip()
 }
 
 func (r *reader) skip() error {
@@ -309,11 +306,11 @@ func (r *reader) setting(p *given, e *xml.StartElement) (err error) {
 	case "maxReduces":
 		p.Max[1], err = r.number(e)
 	case "minResources":
-		if n, err = r.slots(e); n != Unlimited {
+		if n, err = r.slots(e, " of pool "+p.Name); n != Unlimited {
 			p.Min = [2]int{n, n}
 		}
 	case "maxResources":
-		n, err = r.slots(e)
+		n, err = r.slots(e, " of pool "+p.Name)
 		p.Max, p.resources = [2]int{n, n}, true
 	case "maxRunningJobs", "maxRunningApps":
 		p.MaxRunning, err = r.number(e)

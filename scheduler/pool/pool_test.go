@@ -22,7 +22,7 @@ import (
 
 // TestScenarios runs testdata/*.txt. Directives:
 //
-//	parse              the table in the given file, or its error
+//	parse [ignore=(ELEMENT,…)]  the table in the given file, or its error
 //	standings slots=N [reduce]  the pools of the given jobs, as Table.Standings compares them
 //	shape slots=N [reduce]   the given jobs after Table.Apply of the last table, and FAIR's
 //	                   slots for them; jobs are one a line as in
@@ -44,7 +44,11 @@ func TestScenarios(t *testing.T) {
 					return standings(t, d, &table)
 				}
 				var err error
-				if table, err = pool.Parse("f.xml", []byte(d.Input)); err != nil {
+				var ignore []string
+				if a, ok := d.Arg("ignore"); ok {
+					ignore = a.Vals
+				}
+				if table, err = pool.Parse("f.xml", []byte(d.Input), ignore...); err != nil {
 					return err.Error()
 				}
 				return show(&table)

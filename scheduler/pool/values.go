@@ -60,8 +60,9 @@ func (r *reader) weight(e *xml.StartElement) (float64, error) {
 // minWeight keeps weights above rounding errors.
 const minWeight = 1e-6
 
-// slots reads resources as slots. It returns Unlimited if they do not limit slots.
-func (r *reader) slots(e *xml.StartElement) (int, error) {
+// slots reads resources as slots. It returns Unlimited if they do not limit slots. where completes
+// the name of the element, such as " of pool a".
+func (r *reader) slots(e *xml.StartElement, where string) (int, error) {
 	text, err := r.text()
 	if err != nil {
 		return 0, err
@@ -76,8 +77,7 @@ func (r *reader) slots(e *xml.StartElement) (int, error) {
 	case memory < 0 && cores < 0 && len(others) > 0:
 		return Unlimited, nil
 	case memory < 0 && cores < 0:
-		r.warn("%s is %q: percentages of a cluster are not known to Quern and have no effect", e.Name.Local, strings.TrimSpace(text))
-		return Unlimited, nil
+		return Unlimited, r.ignored(Percentages, fmt.Sprintf("%s%s in percent", e.Name.Local, where))
 	case memory <= 0 && cores <= 0:
 		return 0, nil
 	case memory <= 0:

@@ -14,9 +14,10 @@ import (
 // those of the leader hold.
 type Limits struct {
 	quota.Limits
-	Setups  int // setup attempts that run at a time
-	Effects int // file operations under way, see the core's commands; then submissions are refused
-	Maximum Maximum
+	Setups        int // setup attempts that run at a time
+	TrackerSetups int // of these, on each task tracker
+	Effects       int // file operations under way, see the core's commands; then submissions are refused
+	Maximum       Maximum
 }
 
 // Maximum is the most that a job may ask; 0 means no limit. A job that asks for no limit of its own
@@ -35,7 +36,11 @@ const RetryAfter = 5 * time.Second
 var ErrBusy = errors.New("too many requests")
 
 // Busy refuses a request that exceeds a limit for now. The same request may succeed later.
-type Busy struct{ Reason error }
+type Busy struct {
+	Reason error
+	Limit  string // its name, such as "user-jobs"
+	Max    int
+}
 
 func (b *Busy) Error() string { return fmt.Sprintf("not accepted for now: %v", b.Reason) }
 
@@ -45,7 +50,8 @@ func (b *Busy) Unwrap() []error { return []error{ErrBusy, b.Reason} }
 // CheckEffects returns a *Busy if file operations under way reach the limit.
 func (l *Limits) CheckEffects(underWay int) error {
 	if l.Effects > 0 && underWay >= l.Effects {
-		return &Busy{fmt.Errorf("file operations of the job tracker under way: %d, at most %d (effects)", underWay, l.Effects)}
+		reason := fmt.Errorf("file operations of the job tracker under way: %d, at most %d (effects)", underWay, l.Effects)
+		return &Busy{Reason: reason, Limit: "effects", Max: l.Effects}
 	}
 	return nil
 }

@@ -338,6 +338,46 @@ func (q *Quota) Next() (n int, ok bool) {
 	return first.n, true
 }
 
+// Use is how much of a limit is used.
+type Use struct {
+	Limit string // its name, for example "user-jobs"
+	Of    string // the user or pool that uses most, such as "user ann"; empty: the cluster
+	Have  int
+	Max   int
+}
+
+// Uses lists the limits and their uses.
+func (q *Quota) Uses() (all []Use) {
+	for _, x := range []struct {
+		names [3]string
+		*counts
+		Bound
+	}{
+		{[3]string{"jobs", "user-jobs", "pool-jobs"}, &q.total, q.limits.Jobs},
+		{[3]string{"running", "user-running", "pool-running"}, &q.begun, q.limits.Begun},
+	} {
+		user, ofUser := most("user ", x.users)
+		pool, inPool := most("pool ", x.pools)
+		for _, u := range []Use{{x.names[0], "", x.all, x.All}, {x.names[1], user, ofUser, x.User}, {x.names[2], pool, inPool, x.Pool}} {
+			if u.Max > 0 {
+				all = append(all, u)
+			}
+		}
+	}
+	return all
+}
+
+// most returns the name with the highest count, after a prefix; empty: there is none.
+func most(prefix string, counts map[string]int) (of string, n int) {
+	first := ""
+	for name, have := range counts { // any order: the maximum by name is unique
+		if of == "" || have > n || have == n && name < first {
+			of, first, n = prefix+name, name, have
+		}
+	}
+	return of, n
+}
+
 // Why says why a waiting job does not begin, or returns the empty string.
 func (q *Quota) Why(n int) string {
 	e := q.jobs[n]

@@ -177,6 +177,22 @@ func TestLikeModel(t *testing.T) {
 				if q.total.all != all || q.begun.all != begun || q.begun.users["ann"] != user || q.begun.pools["etl"] != pool {
 					t.Fatalf("it counts %+v and %+v, want %d and %d, %d of ann, %d in etl", q.total, q.begun, all, begun, user, pool)
 				}
+				for _, u := range q.Uses() {
+					var want, most int
+					for _, user := range []string{"ann", "bob", ""} {
+						for _, pool := range []string{"default", "etl"} {
+							all, ofUser, inPool := m.have(user, pool, strings.HasSuffix(u.Limit, "running"))
+							have := map[string]int{"jobs": all, "running": all, "user-jobs": ofUser, "user-running": ofUser, "pool-jobs": inPool, "pool-running": inPool}[u.Limit]
+							most = max(most, have)
+							if u.Of == "" || u.Of == "user "+user || u.Of == "pool "+pool {
+								want = have
+							}
+						}
+					}
+					if u.Have != most || u.Have != want || u.Max == 0 {
+						t.Fatalf("%+v, want %d, and %d at most", u, want, most)
+					}
+				}
 				for _, e := range m.jobs {
 					held := e.waiting && !m.fits(m.limits.Begun, e.Job, 1, true)
 					if (q.Why(e.n) != "") != held || q.Begun(e.n) != e.begun {
