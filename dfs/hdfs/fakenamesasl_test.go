@@ -34,7 +34,8 @@ type securedHDFS struct {
 	keys     *keytab.Keytab
 	rpc      byte   // levels that the NameNode offers, a bit for each
 	unsigned string // qop in the NameNode's first message, which is not signed
-	qop      string // that DataNodes offer
+	qop      string // that DataNodes offer; empty: they do no handshake
+	port     int    // of DataNodes; 0: their connections have none
 	cipher   string
 	aes      bool
 	encrypts bool // DataNodes take the encryption key instead of tokens
@@ -81,8 +82,19 @@ func (h *securedHDFS) GetServiceTicket(service string) (messages.Ticket, types.E
 		h.keys, etypeID.AES256_CTS_HMAC_SHA1_96, 1, now, now, now.Add(time.Hour), now.Add(time.Hour))
 }
 
+// portConn is a connection to a port.
+type portConn struct {
+	net.Conn
+	port int
+}
+
+func (c portConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: c.port} }
+
 func (h *securedHDFS) dial(_ context.Context, _, addr string) (net.Conn, error) {
 	client, server := net.Pipe()
+	if h.port > 0 && addr != "nn:8020" {
+		client = portConn{client, h.port}
+	}
 	go func() {
 		defer server.Close()
 		if addr == "nn:8020" {

@@ -175,8 +175,11 @@ func (s *nameSASL) receive(state protoreflect.EnumNumber) (proto.Message, error)
 	if _, err := io.ReadFull(s.in, length[:]); err != nil {
 		return nil, err
 	}
-	n := binary.BigEndian.Uint32(length[:])
-	if n > maxNameNodeResponse {
+	n, limit := binary.BigEndian.Uint32(length[:]), uint32(maxResponse)
+	if s.gss != nil {
+		limit = maxNameNodeResponse
+	}
+	if n > limit {
 		return nil, fmt.Errorf("%w: it answers %q", errNotNameNode, length)
 	}
 	frame := make([]byte, n)

@@ -33,6 +33,7 @@ func TestSecured(t *testing.T) {
 		"encryption key":             {demand: "authentication", hdfs: &securedHDFS{qop: "auth-conf", rpc: 2, encrypts: true}, rpc: true},
 		"encryption key, AES, old":   {demand: "privacy", hdfs: &securedHDFS{qop: "auth-conf", rpc: 4, encrypts: true, aes: true, oldKey: true}},
 		"DataNode breaks off":        {demand: "integrity", hdfs: &securedHDFS{qop: "auth-int", rpc: 2, breaks: true}, rpc: true, tcp: true},
+		"privileged port":            {demand: "authentication", hdfs: &securedHDFS{rpc: 1, port: 1004}},
 		"DataNode fails":             {demand: "privacy", hdfs: &securedHDFS{qop: "auth-conf", rpc: 4, fakeHDFS: &fakeHDFS{nodes: 4, fails: nodeAt(1), room: 100_000}}},
 		"another level is announced": {demand: "privacy", hdfs: &securedHDFS{qop: "auth-conf", rpc: 4, unsigned: "auth"}},
 	} {
@@ -66,7 +67,7 @@ func TestSecured(t *testing.T) {
 			if bytes.Contains(h.overRPC, []byte("getFileInfo")) != c.rpc || bytes.Contains(h.overTCP, want[:100]) != c.tcp {
 				t.Errorf("readable on the network: %t to the NameNode, %t to DataNodes", !c.rpc, !c.tcp)
 			}
-			if sealed := c.demand != "authentication" || h.qop != "auth"; sealed != (len(h.overTCP) > len(want)) {
+			if sealed := strings.HasPrefix(h.qop, "auth-") || c.demand != "authentication"; sealed != (len(h.overTCP) > len(want)) {
 				t.Errorf("%d sealed bytes", len(h.overTCP))
 			}
 		})
@@ -111,6 +112,8 @@ func TestWeakerServer(t *testing.T) {
 			"it offers authentication, integrity, hadoop.rpc.protection demands privacy"},
 		"DataNode": {&securedHDFS{qop: "auth,auth-int", rpc: 1}, Conf{"dfs.data.transfer.protection": "privacy"},
 			"DataNode 10.0.0.1:9866: authenticate: weaker protection than configured: it offers authentication, integrity, dfs.data.transfer.protection demands privacy"},
+		"privileged port": {&securedHDFS{rpc: 2, port: 1004}, Conf{"dfs.data.transfer.protection": "privacy,integrity"},
+			"it offers authentication, dfs.data.transfer.protection demands privacy, integrity"},
 		"encrypting NameNode": {&securedHDFS{qop: "auth-int", rpc: 1, encrypts: true}, Conf{},
 			"it offers integrity, dfs.encrypt.data.transfer demands privacy"},
 		"cipher": {&securedHDFS{qop: "auth-conf", rpc: 1, cipher: "3des"}, Conf{"dfs.data.transfer.protection": "privacy"},

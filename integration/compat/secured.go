@@ -39,6 +39,7 @@ type service struct {
 type demand struct {
 	conf    map[string]string
 	refused string // text of the error; empty: reads and writes succeed
+	cache   bool   // log in by the credential cache instead of the keytab
 }
 
 func protected(level string) map[string]string {
@@ -50,14 +51,14 @@ var services = []service{
 		{conf: protected("authentication")}, {conf: protected("integrity")}, {conf: protected("privacy")},
 	}},
 	{"privacy by AES", with(protected("privacy"), aesSuite, "AES/CTR/NoPadding"), []demand{
-		{conf: map[string]string{dataProtection: "authentication"}}, {conf: protected("privacy")},
+		{conf: map[string]string{dataProtection: "authentication"}}, {conf: protected("privacy"), cache: true},
 	}},
 	{"authentication alone", protected("authentication"), []demand{
 		{conf: protected("authentication")},
-		{map[string]string{rpcProtection: "integrity"}, "offers authentication, " + rpcProtection + " demands integrity"},
-		{map[string]string{rpcProtection: "privacy"}, "offers authentication, " + rpcProtection + " demands privacy"},
-		{map[string]string{dataProtection: "integrity"}, "offers authentication, " + dataProtection + " demands integrity"},
-		{map[string]string{dataProtection: "privacy"}, "offers authentication, " + dataProtection + " demands privacy"},
+		{conf: map[string]string{rpcProtection: "integrity"}, refused: "offers authentication, " + rpcProtection + " demands integrity"},
+		{conf: map[string]string{rpcProtection: "privacy"}, refused: "offers authentication, " + rpcProtection + " demands privacy"},
+		{conf: map[string]string{dataProtection: "integrity"}, refused: "offers authentication, " + dataProtection + " demands integrity"},
+		{conf: map[string]string{dataProtection: "privacy"}, refused: "offers authentication, " + dataProtection + " demands privacy"},
 	}},
 	{"encrypting DataNodes", map[string]string{encryptData: "true", rpcProtection: "integrity"}, []demand{
 		{conf: map[string]string{}}, {conf: map[string]string{encryptData: "true", rpcProtection: "integrity"}},
@@ -133,6 +134,13 @@ func (s secured) serve(ctx context.Context, jars *minicluster.Jars, server *kdc,
 	}
 	for i, demand := range service.demands {
 		began := time.Now()
+		keytab := server.keytab()
+		if demand.cache {
+			keytab = ""
+		}
+		if err := os.Setenv("KRB5_CLIENT_KTNAME", keytab); err != nil {
+			return err
+		}
 		err := s.ask(cluster, site, demand.conf, fmt.Sprint("/ours", i), content)
 		got := ""
 		if err != nil {
@@ -176,11 +184,11 @@ func (s secured) ask(cluster *minicluster.Cluster, site, demand map[string]strin
 		return err
 	}
 	if !bytes.Equal(got, content) {
-		return fmt.Errorf("Quern reads %d bytes that differ, want %d", len(got), len(content))
+		return fmt.Errorf("read %d bytes, other ones than the %d that Hadoop wrote", len(got), len(content))
 	}
 	some := make([]byte, 70_001)
 	if _, err := r.ReadAt(some, 3_000_001); err != nil || !bytes.Equal(some, content[3_000_001:][:len(some)]) {
-		return fmt.Errorf("Quern reads other bytes at an offset: %w", err)
+		return fmt.Errorf("read other bytes at an offset than Hadoop wrote: %w", err)
 	}
 	w, err := f.Create(cluster.URL() + name)
 	if err != nil {

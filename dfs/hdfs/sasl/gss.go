@@ -44,7 +44,7 @@ func NewGSS(subkey types.EncryptionKey, sequence uint64, acceptor bool) (*GSS, e
 	switch subkey.KeyType {
 	case etypeID.AES128_CTS_HMAC_SHA1_96, etypeID.AES256_CTS_HMAC_SHA1_96, etypeID.AES128_CTS_HMAC_SHA256_128, etypeID.AES256_CTS_HMAC_SHA384_192:
 	default:
-		return nil, fmt.Errorf("Kerberos keys of type %d, which is not AES: %w", subkey.KeyType, ErrUnsupported)
+		return nil, fmt.Errorf("keys of Kerberos type %d, which is not AES: %w", subkey.KeyType, ErrUnsupported)
 	}
 	e, err := crypto.GetEtype(subkey.KeyType)
 	return &GSS{key: subkey.KeyValue, etype: e, acceptor: acceptor, sent: sequence, received: sequence}, err

@@ -183,7 +183,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-func contexts(t *testing.T, kind int32, size int) (client, server *GSS) {
+func contexts(t testing.TB, kind int32, size int) (client, server *GSS) {
 	t.Helper()
 	key := types.EncryptionKey{KeyType: kind, KeyValue: bytes.Repeat([]byte{7}, size)}
 	client, err := NewGSS(key, 41, false)
@@ -327,3 +327,32 @@ type buffered struct {
 
 func (b *buffered) Read(p []byte) (int, error)  { return b.Buffer.Read(p) }
 func (b *buffered) Write(p []byte) (int, error) { return b.Buffer.Write(p) }
+
+// FuzzServer checks that no challenge, frame or token of a server ends the process.
+func FuzzServer(f *testing.F) {
+	f.Add([]byte(`realm="r",nonce="n",qop="auth-conf",algorithm=md5-sess,cipher="rc4"`))
+	client, server := contexts(f, etypeID.AES128_CTS_HMAC_SHA1_96, 16)
+	for _, level := range []Level{Integrity, Privacy} {
+		token, err := server.Wrap([]byte("message"), level)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(token)
+	}
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		d := &Digest{Nonce: "c", Demand: Demand{"p", []Level{Privacy}}}
+		if response, err := d.Respond(sent); len(response) > 3*len(sent)+1000 {
+			t.Errorf("%d bytes became %d, %v", len(sent), len(response), err)
+		}
+		mine, _ := frames(t, Privacy)
+		if got, err := mine.Open(bytes.Clone(sent)); err == nil {
+			t.Errorf("a forged frame: %q", got)
+		}
+		for _, level := range []Level{Integrity, Privacy} {
+			context := *client
+			if got, err := context.Unwrap(sent, level); err == nil && string(got) != "message" {
+				t.Errorf("a forged token: %q", got)
+			}
+		}
+	})
+}
