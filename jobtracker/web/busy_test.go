@@ -157,7 +157,7 @@ func TestBusyWaiter(t *testing.T) {
 				t.Errorf("after %v: %v, %v", other, again, err)
 			}
 		}
-		for again := true; again; {
+		for again := true; again && time.Since(start) < time.Hour; {
 			var err error
 			if again, err = w.again(t.Context(), busy); !again && (!errors.Is(err, admission.ErrBusy) || !strings.HasPrefix(err.Error(), "refused for 1")) {
 				t.Errorf("its patience is over: %v", err)
