@@ -122,7 +122,7 @@ func (f *finder) race(ctx context.Context, addrs []string, leader string) (*wire
 			addr, wait, ctx := addrs[0], otherWait, ctx
 			addrs, running = addrs[1:], running+1
 			if addr == leader {
-				wait, ctx = leaderWait, whenConnected(ctx, func() { reached <- struct{}{} })
+				wait, ctx = leaderWait, whenConnected(ctx, reached)
 			}
 			go func() {
 				conn, err := f.open(ctx, addr)
@@ -145,12 +145,16 @@ func (f *finder) race(ctx context.Context, addrs []string, leader string) (*wire
 	return nil, errors.Join(errs...)
 }
 
-// whenConnected returns a context with which dialing calls do when a TCP connection is open, before its TLS
-// handshake.
-func whenConnected(ctx context.Context, do func()) context.Context {
+// whenConnected returns a context for a dial that sends to reached when its TCP connection is open,
+// before the TLS handshake.
+func whenConnected(ctx context.Context, reached chan<- struct{}) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{ConnectDone: func(_, _ string, err error) {
-		if err == nil {
-			do()
+		if err != nil {
+			return
+		}
+		select {
+		case reached <- struct{}{}:
+		default: // a name with two addresses
 		}
 	}})
 }
