@@ -24,6 +24,7 @@ type jobTracker struct {
 	files    gate             // for effects on files
 	policies map[string]*gate // by name: one call at once
 
+	handshakes  time.Duration // when those under way are done
 	links       map[core.Stream]*link
 	lastStream  core.Stream
 	inventories inventories
@@ -212,6 +213,12 @@ func (n *jobTracker) request(event func(core.Token) core.Event, answer func(core
 	n.lastToken++
 	n.answers[n.lastToken] = answer
 	n.step(event(n.lastToken))
+}
+
+// shakeHands returns the time until the handshake of a new connection is done.
+func (n *jobTracker) shakeHands() time.Duration {
+	n.handshakes = max(n.handshakes, n.w.now) + handshakeTime
+	return n.handshakes - n.w.now
 }
 
 // accept registers a stream that a task tracker has opened.

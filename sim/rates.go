@@ -1,5 +1,11 @@
 package sim
 
+import "time"
+
+// handshakeTime is half of BenchmarkHandshake of package identity: the job tracker's side. A job tracker
+// uses one processor for handshakes, beside that of its core.
+const handshakeTime = 400 * time.Microsecond
+
 // The rates were fitted by "make bench-steps BENCHFLAGS=-fit" on two cores of an AMD EPYC. Package
 // bench/steps says how. "make bench-steps" prints measured and modelled Steps.
 

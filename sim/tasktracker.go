@@ -20,9 +20,10 @@ type taskTracker struct {
 	link       *link  // nil: none
 	dialing    bool
 	lastDialed int    // index of the job tracker that it dialled last
-	leaderHint string // address of the leader, from the last refusal
-	lastHint   string // the last such address since the last welcome
+	leaderHint string // address of the leader, from the last refusal or welcome
+	lastHint   string // the last such address that was not empty
 	dialPause  time.Duration
+	pauses     int // since dialPause was minDialPause
 	dials      int
 	machine    machine
 	sickness   Kind // fault that fails its attempts; empty: none
@@ -144,22 +145,40 @@ func (t *taskTracker) dial(wait time.Duration) {
 			return
 		}
 		t.dials++
-		t.link = &link{w: t.w, jt: to, tt: t, jtLife: to.life, ttLife: t.life}
-		to.accept(t.link)
-		clear(t.inventory)
-		t.step(core.StreamUp{})
+		t.dialing = true
+		life := to.life
+		t.later(to.shakeHands(), func() {
+			t.dialing = false
+			if !to.up || to.life != life {
+				t.dialAgain()
+				return
+			}
+			t.openStream(to)
+		})
 	})
 }
 
-// Pauses between dials grow, as in the real task tracker.
+func (t *taskTracker) openStream(to *jobTracker) {
+	t.link = &link{w: t.w, jt: to, tt: t, jtLife: to.life, ttLife: t.life}
+	to.accept(t.link)
+	clear(t.inventory)
+	t.step(core.StreamUp{LostLeader: t.lastHint})
+}
+
+// Pauses between dials stay short during an election and grow then, as in the real task tracker.
 const (
-	minDialPause = 50 * time.Millisecond
-	maxDialPause = 4 * time.Second
+	minDialPause      = 50 * time.Millisecond
+	electionDialPause = 250 * time.Millisecond
+	electionDials     = 12
+	maxDialPause      = 4 * time.Second
 )
 
 func (t *taskTracker) dialAgain() {
 	pause := max(t.dialPause, minDialPause)
-	t.dialPause = min(2*pause, maxDialPause)
+	t.dialPause = min(2*pause, maxDialPause, lease/2)
+	if t.pauses++; t.pauses < electionDials {
+		t.dialPause = min(t.dialPause, electionDialPause)
+	}
 	t.dial(pause/2 + t.w.upTo(pause/2))
 }
 
@@ -200,11 +219,11 @@ func (t *taskTracker) received(l *link, m wire.Message) {
 	if refuse, ok := m.(*wire.Refuse); ok {
 		t.leaderHint = refuse.Leader
 		if refuse.Leader != "" && refuse.Leader != t.lastHint {
-			t.lastHint, t.dialPause = refuse.Leader, 0
+			t.lastHint, t.dialPause, t.pauses = refuse.Leader, 0, 0
 		}
 	}
-	if _, ok := m.(*wire.Welcome); ok {
-		t.lastHint, t.dialPause = "", 0
+	if w, ok := m.(*wire.Welcome); ok {
+		t.leaderHint, t.lastHint, t.dialPause, t.pauses = w.Leader, w.Leader, 0, 0
 	}
 	if _, ok := m.(*wire.DropJob); ok && t.w.sabotage == keepJobs {
 		return
@@ -354,6 +373,7 @@ func (t *taskTracker) hangup(c core.Hangup) {
 	t.w.note("%s hangs up: %s", t.name, c.Reason)
 	if strings.HasPrefix(c.Reason, "nothing was heard") {
 		t.w.book.silences++
+		t.leaderHint = ""
 	}
 	t.link = nil
 	l.finish(l.jt)

@@ -55,8 +55,9 @@ func (p *dialPause) after(end streamResult) time.Duration {
 	return limit/2 + rand.N(limit/2)
 }
 
-// dialWait is the timeout of a dial.
-const dialWait = 2 * time.Second
+// dialWait is the timeout of a dial. It is long: a job tracker that works on the handshakes of all
+// task trackers would work in vain for those that give up.
+const dialWait = 10 * time.Second
 
 // streamQueue bounds the messages that wait to be sent to the job tracker.
 const streamQueue = 1 << 16

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -186,7 +185,7 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	j.cancel = cancel
 	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Identified: j.identity != nil, Admins: j.admins, Limits: j.limits.web}), j.log)
 	if j.identity != nil {
-		listener = tls.NewListener(listener, j.identity.Server(identity.JobTracker, identity.TaskTracker, identity.Client))
+		listener = identity.Listen(listener, j.identity.Server(identity.JobTracker, identity.TaskTracker, identity.Client))
 	}
 	var serving sync.WaitGroup
 	serving.Go(func() {

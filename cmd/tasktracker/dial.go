@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httptrace"
 	"slices"
 	"sync"
 	"time"
@@ -30,10 +31,11 @@ type finder struct {
 }
 
 // Time after which the next address is dialed, too. The supposed leader gets more time, since the
-// others would only name it again.
+// others would only name it again. If it is reached, the handshakes of other trackers delay ours.
 const (
-	leaderWait = time.Second
-	otherWait  = 300 * time.Millisecond
+	leaderWait    = time.Second
+	handshakeWait = 4 * time.Second
+	otherWait     = 300 * time.Millisecond
 )
 
 // dial implements tasktracker.Dial.
@@ -107,42 +109,54 @@ type result struct {
 // next after a failure or a wait.
 func (f *finder) race(ctx context.Context, addrs []string, leader string) (*wire.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	results := make(chan result, len(addrs))
-	next, running := 0, 0
+	results, reached := make(chan result, len(addrs)), make(chan struct{}, 1)
+	running := 0
 	defer func() { go discard(results, running, cancel) }()
 	var errs []error
-	for {
-		var timeout <-chan time.Time
-		if next < len(addrs) {
-			addr := addrs[next]
-			next, running = next+1, running+1
+	for timer := time.NewTimer(0); running > 0 || len(addrs) > 0; {
+		select {
+		case <-timer.C:
+			if len(addrs) == 0 {
+				continue
+			}
+			addr, wait, ctx := addrs[0], otherWait, ctx
+			addrs, running = addrs[1:], running+1
+			if addr == leader {
+				wait, ctx = leaderWait, whenConnected(ctx, reached)
+			}
 			go func() {
 				conn, err := f.open(ctx, addr)
 				results <- result{addr, conn, err}
 			}()
-			wait := otherWait
-			if addr == leader {
-				wait = leaderWait
-			}
-			timer := time.NewTimer(wait)
-			defer timer.Stop()
-			timeout = timer.C
-		}
-		if running == 0 {
-			return nil, errors.Join(errs...)
-		}
-		select {
+			timer.Reset(wait)
+		case <-reached:
+			timer.Reset(handshakeWait)
 		case r := <-results:
 			running--
 			if r.err == nil {
 				return r.conn, nil
 			}
 			errs = append(errs, fmt.Errorf("%s: %w", r.addr, r.err))
-		case <-timeout:
+			timer.Reset(0)
 		case <-ctx.Done():
 			return nil, errors.Join(append(errs, ctx.Err())...)
 		}
 	}
+	return nil, errors.Join(errs...)
+}
+
+// whenConnected returns a context for a dial that sends to reached when its TCP connection is open,
+// before the TLS handshake.
+func whenConnected(ctx context.Context, reached chan<- struct{}) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{ConnectDone: func(_, _ string, err error) {
+		if err != nil {
+			return
+		}
+		select {
+		case reached <- struct{}{}:
+		default: // a name with two addresses
+		}
+	}})
 }
 
 // discard cancels the other dials and closes their streams.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http/httptrace"
 	"slices"
 	"strings"
 	"sync"
@@ -51,17 +52,22 @@ type answer struct {
 }
 
 type fakeNetwork struct {
-	mu     sync.Mutex
-	answer map[string]answer
-	dialed []string
-	open   map[string]int // streams that were opened and not closed
+	connects bool // all addresses accept TCP connections at once
+	mu       sync.Mutex
+	answer   map[string]answer
+	dialed   []string
+	open     map[string]int // streams that were opened and not closed
 }
 
 func (n *fakeNetwork) dial(ctx context.Context, addr string) (*wire.Conn, error) {
 	n.mu.Lock()
 	a := n.answer[addr]
 	n.dialed = append(n.dialed, addr)
+	connects := n.connects
 	n.mu.Unlock()
+	if trace := httptrace.ContextClientTrace(ctx); connects && trace != nil {
+		trace.ConnectDone("tcp", addr, nil)
+	}
 	if a.stopped {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -166,6 +172,33 @@ func TestDial(t *testing.T) {
 					t.Errorf("%s's stream stays open", got)
 				}
 			})
+		})
+	}
+}
+
+// TestDialWaitsForHandshake: a leader that accepts the connection has time for the handshakes of other
+// task trackers. Meanwhile no other job tracker is dialed. A stopped process accepts too, so the
+// wait ends.
+func TestDialWaitsForHandshake(t *testing.T) {
+	for _, c := range []struct {
+		leader answer
+		want   string // the addresses dialed
+	}{
+		{answer{after: 3 * time.Second}, "b"},
+		{answer{stopped: true}, "b c"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := &fakeNetwork{connects: true, answer: map[string]answer{"b": c.leader}}
+			f := &finder{static: []string{"a", "b", "c"}, open: n.dial}
+			conn, err := f.dial(t.Context(), "b")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			synctest.Wait()
+			if got := strings.Join(n.dialed, " "); got != c.want {
+				t.Errorf("leader %+v: dialed %s, want %s", c.leader, got, c.want)
+			}
 		})
 	}
 }

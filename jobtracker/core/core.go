@@ -57,7 +57,7 @@
 //	tasks, attempts    tasks.go attempts.go maps.go commit.go; failure.go retry.go usage.go; badtasks.go skipping.go; past.go
 //	slow tasks         speculate.go: second attempts
 //	homes              announcing.go homes.go placing.go moving.go slowhomes.go
-//	trackers           trackers.go streams.go losses.go exclude.go operators.go drain.go
+//	trackers           trackers.go streams.go waiting.go losses.go exclude.go operators.go drain.go
 //	free slots         assigning.go implements the interface that package assign needs
 //	plans              allocate.go snapshot.go scheduling.go pools.go shares.go; planlog.go
 //	limits             poollimits.go: of users, and of pools with others in them

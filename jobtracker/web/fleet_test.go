@@ -111,7 +111,7 @@ func startMembers(t *testing.T, issue func(identity.Role, string) *identity.Iden
 				t.Error(err)
 			}
 		})
-		running.Go(func() { _ = api.Serve(tls.NewListener(listener, id.Server(identity.JobTracker, identity.TaskTracker))) })
+		running.Go(func() { _ = api.Serve(identity.Listen(listener, id.Server(identity.JobTracker, identity.TaskTracker))) })
 		m.stop = sync.OnceFunc(func() {
 			cancel()
 			api.Close()

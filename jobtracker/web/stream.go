@@ -62,10 +62,10 @@ func (p *deadlineUntilRead) Read(b []byte) (int, error) {
 // dialWait limits the time to connect, streamWait the time to connect and upgrade.
 const (
 	dialWait   = 2 * time.Second
-	streamWait = 5 * time.Second
+	streamWait = 10 * time.Second
 )
 
-// DialStream opens a task tracker's stream to the job tracker at host:port addr within 5 s. With
+// DialStream opens a task tracker's stream to the job tracker at host:port addr within 10 s: many others may dial too. With
 // config it uses mutual TLS.
 func DialStream(ctx context.Context, addr string, config *tls.Config) (*wire.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, streamWait)
