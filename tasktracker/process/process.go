@@ -2,7 +2,8 @@
 // group, its own control group if possible, limits, and pipes for messages and logs. The
 // package kills a worker with all its children, and the workers of a dead tracker.
 //
-// A worker reads messages from descriptor 3 and writes to descriptor 4. Its environment is
+// A worker reads messages from descriptor 3 and writes to descriptor 4. If the tracker has an open
+// copy of the program, it is executed from descriptor 5. Its environment is
 // the tracker's without variables that begin with QUERN_, and with QUERN_MODE=worker.
 //
 // # Files
@@ -40,6 +41,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -58,12 +60,15 @@ const (
 	workerMode   = modeVariable + "=worker"
 )
 
+// executablePath is the path of an open executable in the new process, whose descriptors 0 to 4 are
+// in use. A worker of ours closes it for the programs that it starts.
+const executablePath = "/proc/self/fd/5"
+
 // Config configures a Starter.
 type Config struct {
-	Dir    string                  // the tracker's directory
-	Check  func(path string) error // checks an executable before each start of a process; nil: no check
-	Logs   int64                   // limit of the logs of an attempt, in bytes
-	Groups bool                    // make control groups, if possible
+	Dir    string // the tracker's directory
+	Logs   int64  // limit of the logs of an attempt, in bytes
+	Groups bool   // make control groups, if possible
 }
 
 // Starter starts workers as processes of the job's program, each in its own process group.
@@ -106,13 +111,11 @@ func KillLeftover(dir string, log *slog.Logger) error {
 }
 
 // Start implements workers.Starter.
-func (p *Starter) Start(sub *wire.Submission, dir string) (workers.Worker, error) {
-	path, err := localPath(sub.Program.Path)
-	if err != nil {
-		return nil, err
-	}
-	if p.cfg.Check != nil {
-		if err := p.cfg.Check(path); err != nil {
+func (p *Starter) Start(sub *wire.Submission, exe *os.File, dir string) (workers.Worker, error) {
+	executable := executablePath
+	if exe == nil {
+		var err error
+		if executable, err = localPath(sub.Program.Path); err != nil {
 			return nil, err
 		}
 	}
@@ -137,11 +140,15 @@ func (p *Starter) Start(sub *wire.Submission, dir string) (workers.Worker, error
 	defer workerOut.Close()
 
 	command := func() *exec.Cmd {
-		cmd := exec.Command(path, sub.Program.Args...)
+		cmd := exec.Command(executable, sub.Program.Args...)
 		cmd.Dir = dir
 		cmd.Env = workerEnvironment(os.Environ())
 		cmd.Stdout, cmd.Stderr = stderr, stderr
 		cmd.ExtraFiles = []*os.File{workerIn, workerOut}
+		if exe != nil {
+			cmd.ExtraFiles = append(cmd.ExtraFiles, exe)
+			cmd.Args[0] = path.Base(sub.Program.Path)
+		}
 		cmd.SysProcAttr = processAttributes()
 		return cmd
 	}
