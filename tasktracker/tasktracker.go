@@ -110,6 +110,7 @@ type Config struct {
 	Workers     workers.Starter                     // nil: processes of the job's program
 	StopGrace   time.Duration                       // time between SIGTERM and SIGKILL for an ended attempt; 0: [DefaultStopGrace]
 	Check       func(f *os.File, name string) error // checks the copy of an executable, before it is run; nil: no check
+	Variables   []string                            // of the environment that workers get too, see process.Config
 	Ready       func(addr string)                   // called when the HTTP server listens; nil: not called
 	Logger      *slog.Logger                        // nil: silent
 
@@ -227,7 +228,7 @@ func New(cfg Config) (*Tracker, error) {
 	}
 	cfg.Logger = cfg.Logger.With("tracker", cfg.ID)
 	if cfg.Workers == nil {
-		cfg.Workers = process.New(process.Config{Dir: dir, Logs: cfg.Logs.Attempt, Groups: !cfg.Temporary})
+		cfg.Workers = process.New(process.Config{Dir: dir, Logs: cfg.Logs.Attempt, Groups: !cfg.Temporary, Contain: !cfg.Embedded, Variables: cfg.Variables})
 	}
 	return &Tracker{cfg}, nil
 }

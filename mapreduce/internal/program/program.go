@@ -176,6 +176,7 @@ func (p *program) work() int {
 	syscall.CloseOnExec(3) // programs that the job starts must not hold them open
 	syscall.CloseOnExec(4)
 	closeExecutable()
+	adoptOrphans()
 	conn := wire.NewConn(in, out, func() error { return errors.Join(in.Close(), out.Close()) })
 	ctx := workerSignals()
 	err := mrruntime.Serve(ctx, conn, p.load, builtin.FileSystems(), mrruntime.Options{})
