@@ -19,7 +19,7 @@ func startContained(t *testing.T, cfg Config) *leader {
 	return l
 }
 
-// TestEscapedProcess: a job starts a process in a session of its own, whose parent ends, so that it
+// TestEscapedProcess: a job starts a process in a session of its own, and its parent ends, so that it
 // is in none of the worker's groups and no child of the worker. It ends with the attempt, whether the
 // worker adopts orphans or not.
 func TestEscapedProcess(t *testing.T) {

@@ -141,7 +141,7 @@ func TestChangedSubmission(t *testing.T) {
 	}
 }
 
-// TestLaunchWithoutDigest: a tracker of a cluster starts nothing of which it does not know the digest.
+// TestLaunchWithoutDigest: a tracker of a cluster starts nothing without a digest.
 func TestLaunchWithoutDigest(t *testing.T) {
 	staging, _, _ := stageHashed(t)
 	root := filepath.Dir(strings.TrimPrefix(staging, "file://"))

@@ -65,7 +65,7 @@ const (
 	doGrow            // writes 200 MiB into its output file, in small pieces
 	doCrash           // runs out of memory, with many goroutines, after lines that look like a panic
 	doWriteLongLog    // writes 64 MB on stderr, then succeeds
-	doEscape          // leaves a process in a session of its own, whose parent has ended; map 1 adopts it, others do not
+	doEscape          // leaves a process in a session of its own, and its parent has ended; map 1 adopts it, others do not
 	doReport          // counts the environment, limits and flags of its process
 	doWriteBothLogs   // writes floodLines to both logs, half of it by a child, then requests the grant
 )

@@ -87,7 +87,7 @@ type Submission struct {
 	// does not have it: there, Settings has the deadline.
 	DeadlineAt int64 `msgpack:"Due,omitempty"`
 
-	// Digest is the SHA-256 of StagedSubmission, which is this submission without it. Whoever reads
+	// Digest is the SHA-256 of StagedSubmission, which is this submission without it. Each reader of
 	// the file checks it. Only embedded runs have none.
 	Digest []byte `msgpack:"Digest,omitempty"`
 }

@@ -10,7 +10,7 @@
 // # Processes that leave the group
 //
 // A program can move its processes out of the process group. A worker is a subreaper: the system
-// makes it the parent of its descendants whose own parent has ended. So it has children as long as
+// makes it the parent of its descendants after the end of their own parent. So it has children as long as
 // there are descendants, and is not used again. With Config.Contain the tracker is a subreaper too.
 // When a worker ends, its descendants become children of the tracker, which it has not started: it
 // kills them. They are not found if the tracker itself is killed meanwhile.
@@ -69,7 +69,7 @@ const (
 	workerMode   = modeVariable + "=worker"
 )
 
-// executablePath is the path of an open executable in the new process, whose descriptors 0 to 4 are
+// executablePath is the path of an open executable in the new process, where descriptors 0 to 4 are
 // in use. A worker of ours closes it for the programs that it starts.
 const executablePath = "/proc/self/fd/5"
 

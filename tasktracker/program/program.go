@@ -3,8 +3,8 @@
 //
 // # Copies
 //
-// On Linux a copy has no name that another process could open or replace. It is a sealed memfd, of
-// which neither the content nor the length can change. All memfds of a tracker together have
+// On Linux a copy has no name that another process could open or replace. It is a sealed memfd:
+// its content and length cannot change. All memfds of a tracker together have
 // maxMemory bytes at most. Beyond that, and where the system forbids to execute a memfd
 // (vm.memfd_noexec), a copy is a file that is removed before it is used.
 //
@@ -185,7 +185,7 @@ func readSubmission(files dfs.FS, staging string, digest []byte) (*wire.Submissi
 	return sub, nil
 }
 
-// get returns a submission whose program is the local copy. It makes the copy, or waits for another
+// get returns a submission and the local copy of its program. It makes the copy, or waits for another
 // goroutine to make it.
 func (p *Store) get(s *Submission, staged *wire.Submission) (*wire.Submission, *os.File, error) {
 	from := &staged.Program
