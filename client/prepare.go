@@ -68,7 +68,7 @@ func prepareJob(files dfs.FS, job *wire.JobPlan) (err error) {
 // run as the same user.
 func Stage(files dfs.FS, root string, sub *wire.Submission) error {
 	sub.Key = rand.Text()
-	sub.Staging = dfs.Join(root, sub.Key)
+	sub.Staging, sub.Digest = dfs.Join(root, sub.Key), nil
 	frame, err := wire.Append(nil, sub)
 	if errors.Is(err, wire.ErrFrameTooLarge) {
 		err = fmt.Errorf("%w: %w", wire.ErrTooLarge, err)
@@ -76,6 +76,7 @@ func Stage(files dfs.FS, root string, sub *wire.Submission) error {
 	if err != nil {
 		return fmt.Errorf("stage: %w", err)
 	}
+	sub.Digest = wire.StagedDigest(frame)
 	files = dfs.Private(files)
 	if err := files.MkdirAll(root); err != nil {
 		return fmt.Errorf("stage: %w", err)

@@ -76,6 +76,11 @@ func Read(path string) (*Info, error) {
 		return nil, fmt.Errorf("read job file: %w", err)
 	}
 	defer f.Close()
+	return read(f, path)
+}
+
+// read describes an open file; the path is for messages.
+func read(f *os.File, path string) (*Info, error) {
 	stat, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("read job file: %w", err)
@@ -150,7 +155,17 @@ func (info *Info) Check(goos, goarch string, protocol int) error {
 // Check reads a file and returns an error if it cannot run here as a job. In addition to
 // [Info.Check] it checks that the dynamic loader exists: [ErrInterpreter].
 func Check(path string) (*Info, error) {
-	info, err := Read(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read job file: %w", err)
+	}
+	defer f.Close()
+	return CheckFile(f, path)
+}
+
+// CheckFile is Check for an open file; the name is for its errors.
+func CheckFile(f *os.File, name string) (*Info, error) {
+	info, err := read(f, name)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +176,7 @@ func Check(path string) (*Info, error) {
 		return info, nil
 	}
 	if _, err := os.Stat(info.Interpreter); err != nil {
-		return nil, fmt.Errorf("%s %w: %s; build the job with CGO_ENABLED=0", path, ErrInterpreter, info.Interpreter)
+		return nil, fmt.Errorf("%s %w: %s; build the job with CGO_ENABLED=0", name, ErrInterpreter, info.Interpreter)
 	}
 	return info, nil
 }

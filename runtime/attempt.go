@@ -64,7 +64,7 @@ func (a *attempt) run() error {
 		return err
 	}
 	var err error
-	if a.sub, err = a.worker.submission(a.cmd.Staging, a.id().Task.Kind); err != nil {
+	if a.sub, err = a.worker.submission(a.cmd.Staging, a.cmd.Digest, a.id().Task.Kind); err != nil {
 		return err
 	}
 	if a.cmd.Index < 0 || a.cmd.Index >= len(a.sub.Plan.Jobs) {

@@ -192,10 +192,10 @@ func (a *attempt) startReporting() (stop func()) {
 	}
 }
 
-// submission reads the staged submission for an attempt of this kind, and caches it: a
-// worker serves only one submission. Only cleanup and commit attempts may read a stopped
+// submission reads the staged submission with a digest for an attempt of this kind, and caches
+// it: a worker serves only one submission. Only cleanup and commit attempts may read a stopped
 // submission.
-func (w *worker) submission(staging string, kind wire.Kind) (*wire.Submission, error) {
+func (w *worker) submission(staging string, digest []byte, kind wire.Kind) (*wire.Submission, error) {
 	if w.staged != nil && w.staged.Staging == staging {
 		return w.staged, nil
 	}
@@ -207,9 +207,12 @@ func (w *worker) submission(staging string, kind wire.Kind) (*wire.Submission, e
 		return nil, fmt.Errorf("read submission: %w", err)
 	}
 	defer f.Close()
-	sub, err := wire.ReadAs[*wire.Submission](f)
+	sub, err := wire.ReadStaged(f, f.Info().Name, digest)
+	if _, changed := errors.AsType[*wire.DigestError](err); changed {
+		return nil, Fatal(err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("read submission %s: %w", f.Info().Name, err)
+		return nil, err
 	}
 	sub.Staging = staging
 	w.staged = sub

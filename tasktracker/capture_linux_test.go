@@ -2,6 +2,7 @@ package tasktracker
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -23,8 +24,8 @@ type failingWorker struct {
 	onError func(error)
 }
 
-func (s *failingLogs) Start(sub *wire.Submission, dir string) (workers.Worker, error) {
-	w, err := s.Starter.Start(sub, dir)
+func (s *failingLogs) Start(sub *wire.Submission, exe *os.File, dir string) (workers.Worker, error) {
+	w, err := s.Starter.Start(sub, exe, dir)
 	if err != nil {
 		return nil, err
 	}

@@ -2,8 +2,10 @@ package tasktracker
 
 import (
 	"errors"
+	"os"
 
 	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/wire"
 )
 
 // do carries out a command of the core, or starts it. It runs on the loop's goroutine and
@@ -27,7 +29,8 @@ func (l *loop) do(c core.Command) {
 	case core.Quit:
 		l.cancel(errors.New(c.Reason))
 	case core.StartWorker:
-		l.workers.Start(c.Worker, c.Dir, l.programs.Submission(c.Staging, c.Root).Prepare)
+		sub := l.programs.Submission(c.Staging, c.Root)
+		l.workers.Start(c.Worker, c.Dir, func() (*wire.Submission, *os.File, error) { return sub.Prepare(c.Digest) })
 	case core.SendWorker:
 		l.workers.Send(c.Worker, c.Message)
 	case core.Limit:

@@ -5,13 +5,14 @@ import (
 
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/healthscript"
+	"github.com/quernmr/quern/tasktracker/process"
 )
 
 // watchHealth runs the health script again and again, and passes its results to the core.
 func (l *loop) watchHealth() {
 	last := ""
 	for {
-		unhealthy := healthscript.Run(l.ctx, l.cfg.Health.Script, l.cfg.Health.Timeout)
+		unhealthy := healthscript.Run(l.ctx, l.cfg.Health.Script, l.cfg.Health.Timeout, process.StartChild)
 		if l.ctx.Err() != nil {
 			return
 		}

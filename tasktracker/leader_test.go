@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -131,6 +132,15 @@ func stageProgramAs(t *testing.T, program wire.Program) string {
 	return "file://" + dir
 }
 
+// digestOf returns the digest of the submission at a staging URL; nil: there is none.
+func digestOf(staging string) []byte {
+	content, err := os.ReadFile(filepath.Join(strings.TrimPrefix(staging, "file://"), wire.StagedSubmission))
+	if err != nil {
+		return nil
+	}
+	return wire.StagedDigest(content)
+}
+
 // receive waits for a value, with a deadline.
 func receive[T any](t *testing.T, from <-chan T, what string) T {
 	t.Helper()
@@ -232,6 +242,9 @@ func (l *leader) launchAs(task wire.TaskID, m wire.Launch) wire.AttemptID {
 	m.Epoch, m.Attempt, m.Staging = 1, wire.AttemptID{Task: task, N: 1000 + l.lastAttempt}, l.staging
 	m.Generation = wire.Generation{Epoch: 1, N: 1}
 	m.Timeout = cmp.Or(m.Timeout, time.Minute)
+	if m.Digest == nil {
+		m.Digest = digestOf(l.staging)
+	}
 	l.send(&m)
 	return m.Attempt
 }

@@ -42,6 +42,28 @@ func mustEnd(t *testing.T, pid int) {
 	}
 }
 
+// TestProgramIsSealed: a job cannot change the program of the workers that are still to start, nor
+// reach the tracker's copy.
+func TestProgramIsSealed(t *testing.T) {
+	l := startTracker(t, "t1", t.TempDir())
+	l.staging, _, _ = stageHashed(t)
+	pid := l.succeed(wire.Map, 0, doSucceed).Counters.Get("pid", "self")
+	exe := fmt.Sprintf("/proc/%d/exe", pid)
+	if target, err := os.Readlink(exe); err != nil || !strings.HasPrefix(target, "/memfd:quern-") {
+		t.Fatalf("the worker runs %s, %v", target, err)
+	}
+	for _, name := range []string{exe, fmt.Sprintf("/proc/%d/fd/5", pid)} {
+		f, err := os.OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		if _, err := f.WriteAt([]byte("x"), 0); err == nil {
+			t.Errorf("%s can be written", name)
+		}
+		f.Close()
+	}
+}
+
 func mustBeGone(t *testing.T, pid int) {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -248,7 +270,7 @@ func TestLeftoverWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	starter := process.New(process.Config{Dir: dir, Logs: DefaultAttemptLogs, Groups: true})
-	leftover, err := starter.Start(&wire.Submission{Program: wire.Program{Path: self}}, workerDir)
+	leftover, err := starter.Start(&wire.Submission{Program: wire.Program{Path: self}}, nil, workerDir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,11 +107,12 @@ type Config struct {
 	AttemptDisk int64   // limit of the bytes in each attempt's working directory; 0: none
 	Logs        Logs
 	Health      Health
-	Workers     workers.Starter         // nil: processes of the job's program
-	StopGrace   time.Duration           // time between SIGTERM and SIGKILL for an ended attempt; 0: [DefaultStopGrace]
-	Check       func(path string) error // checks an executable before each start of a process; nil: no check
-	Ready       func(addr string)       // called when the HTTP server listens; nil: not called
-	Logger      *slog.Logger            // nil: silent
+	Workers     workers.Starter                     // nil: processes of the job's program
+	StopGrace   time.Duration                       // time between SIGTERM and SIGKILL for an ended attempt; 0: [DefaultStopGrace]
+	Check       func(f *os.File, name string) error // checks the copy of an executable, before it is run; nil: no check
+	Variables   []string                            // of the environment that workers get too, see process.Config
+	Ready       func(addr string)                   // called when the HTTP server listens; nil: not called
+	Logger      *slog.Logger                        // nil: silent
 
 	hooks hooks
 }
@@ -227,7 +228,7 @@ func New(cfg Config) (*Tracker, error) {
 	}
 	cfg.Logger = cfg.Logger.With("tracker", cfg.ID)
 	if cfg.Workers == nil {
-		cfg.Workers = process.New(process.Config{Dir: dir, Check: cfg.Check, Logs: cfg.Logs.Attempt, Groups: !cfg.Temporary})
+		cfg.Workers = process.New(process.Config{Dir: dir, Logs: cfg.Logs.Attempt, Groups: !cfg.Temporary, Contain: !cfg.Embedded, Variables: cfg.Variables})
 	}
 	return &Tracker{cfg}, nil
 }
@@ -358,7 +359,7 @@ func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.S
 	l := &loop{
 		cfg: cfg, disks: dirs, badDisks: make(map[string]string), inbox: make(chan func(), 64), done: make(chan struct{}), started: time.Now(),
 		link:     link{hangupReasons: make(map[string]bool)},
-		diskWork: wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded),
+		diskWork: wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded, cfg.Check),
 		tokens: tokens,
 	}
 	l.spaceGuard = &disks.SpaceGuard{Disks: dirs, Tracker: cfg.ID, Running: l.running, EndAttempt: l.endAttempt, LocalBytes: cfg.AttemptDisk}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -64,6 +65,8 @@ const (
 	doGrow            // writes 200 MiB into its output file, in small pieces
 	doCrash           // runs out of memory, with many goroutines, after lines that look like a panic
 	doWriteLongLog    // writes 64 MB on stderr, then succeeds
+	doEscape          // leaves a process in a session of its own, and its parent has ended; map 1 adopts it, others do not
+	doReport          // counts the environment, limits and flags of its process
 	doWriteBothLogs   // writes floodLines to both logs, half of it by a child, then requests the grant
 )
 
@@ -131,6 +134,27 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 	case doDie:
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		hang()
+	case doEscape:
+		if run.Attempt.Task.N == 1 {
+			unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+		}
+		out, err := exec.Command("sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & echo $!").Output()
+		pid, convErr := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+		if err := errors.Join(err, convErr); err != nil {
+			r.Error = err.Error()
+		}
+		r.Counters.Add("pid", "escaped", pid)
+	case doReport:
+		for _, v := range os.Environ() {
+			r.Counters.Add("env", v, 1)
+		}
+		status, _ := os.ReadFile("/proc/self/status")
+		for line := range strings.Lines(string(status)) {
+			r.Counters.Add("status", strings.Join(strings.Fields(line), " "), 1)
+		}
+		var core unix.Rlimit
+		unix.Getrlimit(unix.RLIMIT_CORE, &core)
+		r.Counters.Add("limits", "core", int64(core.Max))
 	case doLeaveChild:
 		r.Counters.Add("pid", "child", startChild())
 	case doHang:

@@ -37,11 +37,13 @@ import (
 )
 
 // Version is the version of the protocol between trackers, sent in [Hello]. Version 2 added job
-// tokens, which requests for map outputs need. Version 3 has map outputs in blocks.
-const Version = 3
+// tokens, which requests for map outputs need. Version 3 has map outputs in blocks. Version 4 has
+// digests of submissions, without which nothing is launched.
+const Version = 4
 
 // WorkerProtocol is the version of the protocol between a task tracker and a job's program.
-const WorkerProtocol = 1
+// Version 2 has digests of submissions.
+const WorkerProtocol = 2
 
 // MaxFrame is the maximum of a frame's length field.
 const MaxFrame = 4 << 20

@@ -155,6 +155,7 @@ type (
 		Token      string        `msgpack:"Token"`             // of the job
 		GivenUp    []uint64      `msgpack:"GivenUp,omitempty"` // for a commit: tasks without output, one bit each
 		Skip       *Skip         `msgpack:"Skip,omitempty"`    // for a map or reduce; nil: the job skips no records
+		Digest     []byte        `msgpack:"Digest,omitempty"`  // the submission's
 	}
 
 	// Kill ends an attempt.
@@ -236,6 +237,7 @@ type (
 		Rack    string    `msgpack:"Rack"`              // as in Launch
 		GivenUp []uint64  `msgpack:"GivenUp,omitempty"` // as in Launch
 		Skip    *Skip     `msgpack:"Skip,omitempty"`    // as in Launch
+		Digest  []byte    `msgpack:"Digest,omitempty"`  // as in Launch
 	}
 
 	// WorkerProgress is sent while an attempt runs, about twice a second.

@@ -86,6 +86,10 @@ type Submission struct {
 	// Settings.Deadline counts from the time at which the leader accepts the submission. The log
 	// does not have it: there, Settings has the deadline.
 	DeadlineAt int64 `msgpack:"Due,omitempty"`
+
+	// Digest is the SHA-256 of StagedSubmission, which is this submission without it. Each reader of
+	// the file checks it. Only embedded runs have none.
+	Digest []byte `msgpack:"Digest,omitempty"`
 }
 
 // Program says how to start the job's binary.

@@ -60,7 +60,9 @@ func (b *bench) hmhs() error {
 	for _, alike := range []bool{false, true} {
 		var fifo, hmhs float64
 		var mu sync.Mutex // guards fifo and hmhs
-		err := inLanes(b, testbed.Shape{Trackers: hmhsTrackers, Maps: 10, Reduces: 4}, seeds, func(c *testbed.Cluster, seed uint64) error {
+		err := inLanes(b, testbed.Shape{
+			Trackers: hmhsTrackers, Maps: 10, Reduces: 4, TaskTrackerFlags: []string{"-pass-env", tasktimes.TrackerVariable},
+		}, seeds, func(c *testbed.Cluster, seed uint64) error {
 			a, err := b.makespan(c, "fifo", drawHeterogeneous(seed, alike))
 			if err != nil {
 				return err

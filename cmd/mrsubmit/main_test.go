@@ -23,7 +23,7 @@ import (
 )
 
 // jobMarker marks this test binary as a job file.
-const jobMarker = "quern-job-protocol:1\n"
+const jobMarker = "quern-job-protocol:2\n"
 
 // TestMain makes this test binary a job program, which its flags control in plan mode.
 func TestMain(m *testing.M) {

@@ -17,6 +17,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,6 +60,7 @@ type options struct {
 	keepBytes, attemptLogs  int64
 	attemptDisk             int64
 	stopGrace               time.Duration
+	passEnv                 []string
 	health                  tasktracker.Health
 	verbose                 bool
 	security                daemon.Security
@@ -66,7 +68,7 @@ type options struct {
 
 func parse(args []string, out daemon.Output) (*options, error) {
 	o := &options{}
-	var join, jobTrackers, data string
+	var join, jobTrackers, data, passEnv string
 	var keep int
 	set := flag.NewFlagSet("tasktracker", flag.ContinueOnError)
 	set.StringVar(&o.id, "id", "", "`name` of this task tracker in its cluster (default the machine's name)")
@@ -90,6 +92,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.Int64Var(&o.attemptLogs, "attempt-log-bytes", tasktracker.DefaultAttemptLogs, "most `bytes` of logs per attempt, also while it runs: the first and the last part of each log are kept")
 	set.DurationVar(&o.stopGrace, "stop-grace", tasktracker.DefaultStopGrace, "`time` that the processes of an ended attempt have after SIGTERM, until SIGKILL")
 	set.Int64Var(&o.attemptDisk, "attempt-disk-bytes", 0, "most `bytes` in the working directory of an attempt of any job (default no limit but the job's)")
+	set.StringVar(&passEnv, "pass-env", "", "`names` of environment variables that jobs get beside the usual ones, separated by commas; a * at the end means all that begin so (default none)")
 	set.StringVar(&o.health.Script, "health-script", "", "`path` of a script that checks this machine: while it prints a line that begins with ERROR, the machine gets no new work (default none)")
 	set.DurationVar(&o.health.Interval, "health-interval", time.Minute, "`time` between two runs of -health-script")
 	set.DurationVar(&o.health.Timeout, "health-timeout", 30*time.Second, "`time` after which -health-script is killed: the machine then counts as unhealthy")
@@ -105,6 +108,9 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	}
 	o.join, o.jobTrackers = daemon.SplitList(join), daemon.SplitList(jobTrackers)
 	o.keep = time.Duration(keep) * 24 * time.Hour
+	if o.passEnv = daemon.SplitList(passEnv); slices.ContainsFunc(o.passEnv, func(name string) bool { return strings.HasPrefix(name, "QUERN_") || name == "*" }) {
+		return nil, daemon.Usagef("-pass-env %s: jobs never get variables that begin with QUERN_", passEnv)
+	}
 	if o.disks, err = disks(data); err != nil {
 		return nil, err
 	}

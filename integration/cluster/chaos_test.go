@@ -26,6 +26,7 @@ func TestChaos(t *testing.T) {
 	t.Parallel()
 	c := startWithLimit(t, *chaosTime+2*trial.Deadline, shortLease, func(cfg *processes.Config) {
 		cfg.TaskTrackers, cfg.Proxied = 6, true
+		cfg.TaskTrackerFlags = append(cfg.TaskTrackerFlags, "-pass-env", "PACED_*")
 	})
 	t.Logf("seed %d: repeat with -chaos=%v -chaos-seed=%d", *chaosSeed, *chaosTime, *chaosSeed)
 	r := rand.New(rand.NewPCG(*chaosSeed, 0))

@@ -253,7 +253,7 @@ func TestNotAJob(t *testing.T) {
 		arch = "amd64"
 	}
 	write(t, dir+"/tiny/go.mod", "module example.com/tiny\n\ngo 1.26.0\n")
-	write(t, dir+"/tiny/main.go", "package main\n\nfunc main() { print(\"quern-job-protocol:1\\n\") }\n")
+	write(t, dir+"/tiny/main.go", "package main\n\nfunc main() { print(\"quern-job-protocol:2\\n\") }\n")
 	build := exec.Command("go", "build", "-o", other)
 	build.Dir = dir + "/tiny"
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOARCH="+arch)

@@ -103,7 +103,7 @@ func (l *leader) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 		Epoch: l.epoch, Attempt: id, Staging: j.facts.Submission().Staging(), Index: j.facts.Index(),
 		Subject: subject, Timeout: j.spec.Timeout,
 		Memory: j.spec.ForKind(tk.kind).MaxMemory, Processes: j.spec.MaxProcesses, LocalBytes: j.spec.MaxLocalBytes, Rack: t.rack,
-		Token: j.spec.token, Skip: j.skipMode(tk),
+		Token: j.spec.token, Skip: j.skipMode(tk), Digest: j.facts.Submission().Digest(),
 	}
 	switch tk.kind {
 	case wire.Reduce:

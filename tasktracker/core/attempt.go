@@ -193,7 +193,7 @@ func (c *Core) start(a *attempt) {
 		c.run(a)
 		return
 	}
-	c.assign(c.startWorker(a.job.staging), a)
+	c.assign(c.startWorker(a.job.staging, a.launch.Digest), a)
 	a.phase = starting
 }
 
@@ -228,6 +228,7 @@ func (c *Core) run(a *attempt) {
 		Dir: a.dir(), Logs: c.attemptLogs(a.id),
 		Subject: a.launch.Subject, Outcome: a.launch.Outcome,
 		Host: c.cfg.Host, Rack: a.launch.Rack, GivenUp: a.launch.GivenUp, Skip: a.launch.Skip,
+		Digest: a.launch.Digest,
 	}
 	for _, r := range a.runs {
 		m.Runs = append(m.Runs, r.segment)
@@ -324,7 +325,7 @@ func (c *Core) checkTimeouts() {
 }
 
 // workerDied continues with an attempt after its worker's death.
-func (c *Core) workerDied(a *attempt, w *worker, reason string) {
+func (c *Core) workerDied(a *attempt, w *worker, ev WorkerExited) {
 	a.worker = nil
 	c.releaseRuns(a)
 	crashed, alive := false, a.phase < ending
@@ -333,8 +334,8 @@ func (c *Core) workerDied(a *attempt, w *worker, reason string) {
 		if a.phase == starting {
 			problem = "its worker did not start: "
 		}
-		a.state, a.result = wire.AttemptFailed, &wire.Result{Error: problem + reason}
-		crashed = mayHaveCrashed(reason)
+		a.state, a.result = wire.AttemptFailed, &wire.Result{Error: problem + ev.Reason, Fatal: ev.Fatal}
+		crashed = mayHaveCrashed(ev.Reason)
 	}
 	if a.state != wire.AttemptFailed || a.result.Log != "" || a.job.dropped {
 		c.do(Remove{w.dir})
@@ -343,7 +344,7 @@ func (c *Core) workerDied(a *attempt, w *worker, reason string) {
 	}
 	a.phase, a.progressAt, a.deadWorkerDir = reading, c.now, w.dir
 	position := ""
-	if a.launch.Skip != nil && !a.failedItself && (!alive || endedItself(reason)) {
+	if a.launch.Skip != nil && !a.failedItself && (!alive || endedItself(ev.Reason)) {
 		position = path.Join(a.dir(), PositionFile)
 	}
 	reported := ""

@@ -46,6 +46,7 @@ type (
 		Reason string // "exit status 3", "signal: killed", or why it did not start
 
 		Overran time.Duration // it was killed so long after SIGTERM; 0: it ended before
+		Fatal   bool          // it can start nowhere: a staged file was changed
 	}
 
 	// LogRead answers a [ReadLog]. Cause is Go's message for a crash, or empty. Limits
@@ -179,6 +180,7 @@ type (
 	StartWorker struct {
 		Worker  int
 		Staging string
+		Digest  []byte // of the submission; nil: not known
 		Root    string // the staging directory, which must have the program; empty: any directory
 		Dir     string
 	}

@@ -90,7 +90,7 @@ func (s *scenario) event(a args) Event {
 	case "ready":
 		return FromWorker{Worker: a.int("w", 1), Message: &wire.CommitReady{}}
 	case "done":
-		r := wire.Result{Error: a.text("error"), Log: a.text("log"), Fatal: a.d.HasArg("fatal")}
+		r := wire.Result{Error: a.text("error"), Log: a.text("log")}
 		if a.d.HasArg("lost") {
 			lost := wire.OutputLost{Job: wire.JobID{Start: 1, N: 1}, Corrupt: true}
 			if _, err := fmt.Sscanf(a.text("lost"), "%d.%d", &lost.Map, &lost.Attempt); err != nil {

@@ -19,11 +19,11 @@ type worker struct {
 	remove  []string // files to remove after its death
 }
 
-func (c *Core) startWorker(staging string) *worker {
+func (c *Core) startWorker(staging string, digest []byte) *worker {
 	w := &worker{id: next(&c.last.worker), staging: staging}
 	w.dir = c.workerDir(w.id)
 	c.workers[w.id] = w
-	c.do(StartWorker{Worker: w.id, Staging: staging, Root: c.staging, Dir: w.dir})
+	c.do(StartWorker{Worker: w.id, Staging: staging, Digest: digest, Root: c.staging, Dir: w.dir})
 	return w
 }
 
@@ -180,7 +180,7 @@ func (c *Core) workerExited(ev WorkerExited) {
 				a.result.Error += fmt.Sprintf(" (-stop-grace of tracker %s)", c.cfg.Tracker)
 			}
 		}
-		c.workerDied(a, w, ev.Reason)
+		c.workerDied(a, w, ev)
 		return
 	}
 	c.do(Remove{w.dir})

@@ -77,9 +77,12 @@ func checkUsers(path string) error {
 	}
 }
 
+// Start starts a process, and returns a function to call after its Wait.
+type Start = func(*exec.Cmd) (ended func(), err error)
+
 // Run runs the script once, and returns why the machine is unhealthy; empty: it is healthy, or ctx has
 // ended.
-func Run(ctx context.Context, path string, timeout time.Duration) string {
+func Run(ctx context.Context, path string, timeout time.Duration, start Start) string {
 	if err := Check(path); err != nil {
 		return fmt.Sprintf("its health script cannot be used: %v", err)
 	}
@@ -91,7 +94,11 @@ func Run(ctx context.Context, path string, timeout time.Duration) string {
 	script.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	kill := func() error { return syscall.Kill(-script.Process.Pid, syscall.SIGKILL) }
 	script.Cancel, script.WaitDelay = kill, pipeWait
-	err := script.Run()
+	ended, err := start(script)
+	if err == nil {
+		err = script.Wait()
+		ended()
+	}
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:

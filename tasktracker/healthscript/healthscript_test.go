@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -33,6 +34,9 @@ func script(t *testing.T, text string) string {
 
 const long = time.Minute
 
+// start starts a script as exec.Cmd does.
+func start(cmd *exec.Cmd) (ended func(), err error) { return func() {}, cmd.Start() }
+
 func TestRun(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", ""},
@@ -45,14 +49,14 @@ func TestRun(t *testing.T) {
 		{"printf 'ERROR \\377'", "ERROR ?"},
 		{"[ $# = 0 ] && read line || echo ERROR no input, no arguments", "ERROR no input, no arguments"},
 	} {
-		if got := Run(t.Context(), script(t, c.text), long); got != c.want {
+		if got := Run(t.Context(), script(t, c.text), long, start); got != c.want {
 			t.Errorf("%s: %q, want %q", c.text, got, c.want)
 		}
 	}
-	if got := Run(t.Context(), script(t, "yes | head -c 10000000; echo ERROR late"), long); got != "" {
+	if got := Run(t.Context(), script(t, "yes | head -c 10000000; echo ERROR late"), long, start); got != "" {
 		t.Errorf("after ten megabytes: %q", got)
 	}
-	if got := Run(t.Context(), script(t, "yes ERROR | head -c 60000"), long); len(got) > 10_000 || !strings.HasPrefix(got, "ERROR; ERROR") {
+	if got := Run(t.Context(), script(t, "yes ERROR | head -c 60000"), long, start); len(got) > 10_000 || !strings.HasPrefix(got, "ERROR; ERROR") {
 		t.Errorf("%d bytes are reported", len(got))
 	}
 }
@@ -75,7 +79,7 @@ func TestTimeout(t *testing.T) {
 	}
 	path := script(t, "exec 3>"+pipe+"; touch "+started+"; sleep 1000 & wait")
 	for wait, begun := time.Second, false; !begun; wait *= 2 { // on a slow machine the script may not begin in time
-		if got := Run(t.Context(), path, wait); !strings.Contains(got, "did not end within "+wait.String()) {
+		if got := Run(t.Context(), path, wait, start); !strings.Contains(got, "did not end within "+wait.String()) {
 			t.Fatalf("a script that hangs: %q", got)
 		}
 		_, err := os.Stat(started)
@@ -89,7 +93,7 @@ func TestTimeout(t *testing.T) {
 
 // TestLeftover: a process that the script leaves behind does not hold Run up.
 func TestLeftover(t *testing.T) {
-	if got := Run(t.Context(), script(t, "sleep 1000 & echo ERROR bad"), long); got != "ERROR bad" {
+	if got := Run(t.Context(), script(t, "sleep 1000 & echo ERROR bad"), long, start); got != "ERROR bad" {
 		t.Errorf("%q", got)
 	}
 }
@@ -97,7 +101,7 @@ func TestLeftover(t *testing.T) {
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := Run(ctx, script(t, "echo ERROR bad"), long); got != "" {
+	if got := Run(ctx, script(t, "echo ERROR bad"), long, start); got != "" {
 		t.Errorf("after the end of ctx: %q", got)
 	}
 }
@@ -119,7 +123,7 @@ func TestCheck(t *testing.T) {
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
-		if got := Run(t.Context(), path, long); (got == "") != (want == "") {
+		if got := Run(t.Context(), path, long, start); (got == "") != (want == "") {
 			t.Errorf("running %s: %q", path, got)
 		}
 	}

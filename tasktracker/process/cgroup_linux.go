@@ -41,19 +41,20 @@ type cgroups struct {
 const cgroupPrefix = "quern-"
 
 // start starts a process in a new group or, if that fails, without a group.
-func (g *cgroups) start(command func() *exec.Cmd) (*exec.Cmd, *cgroup, error) {
+func (g *cgroups) start(command func() *exec.Cmd) (cmd *exec.Cmd, group *cgroup, ended func(), err error) {
 	if c := g.add(); c != nil {
-		cmd := command()
+		cmd = command()
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(c.handle.Fd())
-		err := cmd.Start()
+		ended, err = StartChild(cmd)
 		c.handle.Close()
 		if err == nil {
-			return cmd, c, nil
+			return cmd, c, ended, nil
 		}
 		c.remove() // try again without the group
 	}
-	cmd := command()
-	return cmd, nil, cmd.Start()
+	cmd = command()
+	ended, err = StartChild(cmd)
+	return cmd, nil, ended, err
 }
 
 // add makes a worker's group. The first call makes the tracker's group too. It returns nil

@@ -20,7 +20,7 @@ import (
 func TestControlGroupOfDeadTracker(t *testing.T) {
 	dir := t.TempDir()
 	groups := &cgroups{stateDir: dir}
-	cmd, group, err := groups.start(func() *exec.Cmd {
+	cmd, group, ended, err := groups.start(func() *exec.Cmd {
 		cmd := exec.Command("sleep", "1000")
 		cmd.SysProcAttr = processAttributes()
 		return cmd
@@ -28,6 +28,7 @@ func TestControlGroupOfDeadTracker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer ended()
 	if group == nil {
 		cmd.Process.Kill()
 		cmd.Wait()

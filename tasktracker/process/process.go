@@ -2,8 +2,18 @@
 // group, its own control group if possible, limits, and pipes for messages and logs. The
 // package kills a worker with all its children, and the workers of a dead tracker.
 //
-// A worker reads messages from descriptor 3 and writes to descriptor 4. Its environment is
-// the tracker's without variables that begin with QUERN_, and with QUERN_MODE=worker.
+// A worker reads messages from descriptor 3 and writes to descriptor 4. If the tracker has an open
+// copy of the program, it is executed from descriptor 5. Its environment is
+// the tracker's without variables that begin with QUERN_, and with QUERN_MODE=worker. With
+// Config.Contain only the variables of PassedVariables and Config.Variables are left.
+//
+// # Processes that leave the group
+//
+// A program can move its processes out of the process group. A worker is a subreaper: the system
+// makes it the parent of its descendants after the end of their own parent. So it has children as long as
+// there are descendants, and is not used again. With Config.Contain the tracker is a subreaper too.
+// When a worker ends, its descendants become children of the tracker, which it has not started: it
+// kills them. They are not found if the tracker itself is killed meanwhile.
 //
 // # Files
 //
@@ -19,8 +29,8 @@
 //
 // # Invariants
 //
-//	C1  When Wait returns, all processes in the worker's groups have ended, or have
-//	    not died within 2 s after a kill.
+//	C1  When Wait returns, all processes in the worker's groups and, with Config.Contain, all its
+//	    descendants have ended, or have not died within 2 s after a kill.
 //	C2  A signal is sent only while the number cannot belong to another process.
 //	C3  A worker that exceeds its limit is reported once, and then killed.
 //
@@ -40,6 +50,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -58,12 +69,20 @@ const (
 	workerMode   = modeVariable + "=worker"
 )
 
+// executablePath is the path of an open executable in the new process, where descriptors 0 to 4 are
+// in use. A worker of ours closes it for the programs that it starts.
+const executablePath = "/proc/self/fd/5"
+
 // Config configures a Starter.
 type Config struct {
-	Dir    string                  // the tracker's directory
-	Check  func(path string) error // checks an executable before each start of a process; nil: no check
-	Logs   int64                   // limit of the logs of an attempt, in bytes
-	Groups bool                    // make control groups, if possible
+	Dir    string // the tracker's directory
+	Logs   int64  // limit of the logs of an attempt, in bytes
+	Groups bool   // make control groups, if possible
+
+	// Contain is for a tracker that runs jobs of others: workers get only some variables of the
+	// tracker's environment, no new privileges and no core dumps, and no process outlives them.
+	Contain   bool
+	Variables []string // more variables for them; a * at the end means all that begin so
 }
 
 // Starter starts workers as processes of the job's program, each in its own process group.
@@ -74,13 +93,15 @@ type Starter struct {
 	groups   cgroups
 	captures attemptlog.Captures
 	record   recordFile
+
+	contained func() error // see contain; once
 }
 
 var _ workers.Starter = (*Starter)(nil)
 
 // New returns a starter. Before the first Start, call [StartRecord] for its directory.
 func New(cfg Config) *Starter {
-	p := &Starter{cfg: cfg, record: recordFile{name: filepath.Join(cfg.Dir, RecordFile)}}
+	p := &Starter{cfg: cfg, record: recordFile{name: filepath.Join(cfg.Dir, RecordFile)}, contained: sync.OnceValue(contain)}
 	if cfg.Groups {
 		p.groups.stateDir = cfg.Dir
 	}
@@ -106,13 +127,16 @@ func KillLeftover(dir string, log *slog.Logger) error {
 }
 
 // Start implements workers.Starter.
-func (p *Starter) Start(sub *wire.Submission, dir string) (workers.Worker, error) {
-	path, err := localPath(sub.Program.Path)
-	if err != nil {
-		return nil, err
+func (p *Starter) Start(sub *wire.Submission, exe *os.File, dir string) (workers.Worker, error) {
+	if p.cfg.Contain {
+		if err := p.contained(); err != nil {
+			return nil, fmt.Errorf("start worker: %w", err)
+		}
 	}
-	if p.cfg.Check != nil {
-		if err := p.cfg.Check(path); err != nil {
+	executable := executablePath
+	if exe == nil {
+		var err error
+		if executable, err = localPath(sub.Program.Path); err != nil {
 			return nil, err
 		}
 	}
@@ -137,18 +161,22 @@ func (p *Starter) Start(sub *wire.Submission, dir string) (workers.Worker, error
 	defer workerOut.Close()
 
 	command := func() *exec.Cmd {
-		cmd := exec.Command(path, sub.Program.Args...)
+		cmd := exec.Command(executable, sub.Program.Args...)
 		cmd.Dir = dir
-		cmd.Env = workerEnvironment(os.Environ())
+		cmd.Env = p.cfg.workerEnvironment(os.Environ())
 		cmd.Stdout, cmd.Stderr = stderr, stderr
 		cmd.ExtraFiles = []*os.File{workerIn, workerOut}
+		if exe != nil {
+			cmd.ExtraFiles = append(cmd.ExtraFiles, exe)
+			cmd.Args[0] = path.Base(sub.Program.Path)
+		}
 		cmd.SysProcAttr = processAttributes()
 		return cmd
 	}
-	w := &process{meter: &p.meter, logs: logs, in: trackerIn, conn: wire.NewConn(trackerIn, trackerOut, func() error {
+	w := &process{contained: p.cfg.Contain, meter: &p.meter, logs: logs, in: trackerIn, conn: wire.NewConn(trackerIn, trackerOut, func() error {
 		return errors.Join(trackerIn.Close(), trackerOut.Close())
 	})}
-	if w.cmd, w.group, err = p.groups.start(command); err != nil {
+	if w.cmd, w.group, w.forget, err = p.groups.start(command); err != nil {
 		return nil, errors.Join(err, w.conn.Close())
 	}
 	if err := p.record.add(w.pid()); err != nil {
@@ -173,25 +201,16 @@ func localPath(program string) (string, error) {
 	return rest, nil
 }
 
-// workerEnvironment returns the environment of a worker, see the package comment.
-func workerEnvironment(trackerEnv []string) []string {
-	env := make([]string, 0, len(trackerEnv)+1)
-	for _, v := range trackerEnv {
-		if !strings.HasPrefix(v, "QUERN_") {
-			env = append(env, v)
-		}
-	}
-	return append(env, workerMode)
-}
-
 // process is a worker process.
 type process struct {
-	meter *meter
-	cmd   *exec.Cmd
-	group *cgroup // nil: none
-	conn  *wire.Conn
-	in    *os.File // conn reads from it
-	logs  *attemptlog.Streams
+	contained bool // see Config.Contain
+	meter     *meter
+	cmd       *exec.Cmd
+	forget    func()  // call it when the process has been reaped, see StartChild
+	group     *cgroup // nil: none
+	conn      *wire.Conn
+	in        *os.File // conn reads from it
+	logs      *attemptlog.Streams
 
 	mu     sync.Mutex
 	reaped bool       // another process or group may have its number
@@ -240,6 +259,10 @@ func (w *process) ended() bool {
 // Wait waits for the process, and kills the rest of its group.
 func (w *process) Wait() error {
 	err := w.reap()
+	w.forget()
+	if w.contained {
+		killStrangers()
+	}
 	w.logs.End()
 	w.meter.forget(w)
 	w.mu.Lock()
@@ -266,9 +289,13 @@ func (w *process) Limit(limit core.Limit, exceeded func(reason string)) {
 	w.meter.forget(w)
 }
 
-// NoLeftovers reports whether the groups of the process have no other member.
+// NoLeftovers reports whether the groups of the process have no other member, and it has no
+// children. It kills orphans that the process did not adopt.
 func (w *process) NoLeftovers() bool {
-	return len(otherMembers(w.pid())) == 0 && len(w.group.members()) <= 1
+	if w.contained {
+		killStrangers()
+	}
+	return len(otherMembers(w.pid())) == 0 && len(w.group.members()) <= 1 && len(children(w.pid())) == 0
 }
 
 // Capture prepares the pipes for the next attempt's logs, and returns the directory of the

@@ -49,7 +49,7 @@ func TestLimitAfterEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &process{meter: new(meter), cmd: exec.Command("true"), in: trackerEnd, logs: logs}
+	w := &process{meter: new(meter), cmd: exec.Command("true"), in: trackerEnd, logs: logs, forget: func() {}}
 	w.cmd.SysProcAttr = processAttributes()
 	if err := w.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestLogDiskHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer trackerEnd.Close()
-	w := &process{meter: new(meter), cmd: exec.Command("true"), in: trackerEnd, logs: logs}
+	w := &process{meter: new(meter), cmd: exec.Command("true"), in: trackerEnd, logs: logs, forget: func() {}}
 	w.cmd.SysProcAttr = processAttributes()
 	if err := w.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestKillLeftover(t *testing.T) {
 	records := recordFile{name: filepath.Join(dir, RecordFile)}
 	start := func(script string) *exec.Cmd {
 		cmd := exec.Command("sh", "-c", script)
-		cmd.Env = workerEnvironment(os.Environ())
+		cmd.Env = (&Config{}).workerEnvironment(os.Environ())
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

@@ -1,21 +1,27 @@
 // Package program copies the executables of submissions to this machine: it reads the staged
 // submissions and copies their executables, each once, by hash. It starts nothing.
 //
-// # Files
+// # Copies
 //
-// Below [Dir] in the tracker's directory:
+// On Linux a copy has no name that another process could open or replace. It is a sealed memfd:
+// its content and length cannot change. All memfds of a tracker together have
+// maxMemory bytes at most. Beyond that, and where the system forbids to execute a memfd
+// (vm.memfd_noexec), a copy is a file that is removed before it is used.
 //
-//	<sha-256>/<name>       a complete copy; mode 0700
-//	<sha-256>/<name>.part  a copy in progress
+// Files below [Dir] in the tracker's directory:
+//
+//	<sha-256>.part  a copy in progress
+//	<sha-256>       a complete copy, only on systems other than Linux
 //
 // The tracker removes copies of an earlier process before it makes a Store.
 //
 // # Invariants
 //
-//	P1  The executable that Prepare returns has the SHA-256 that the submission names. It
-//	    exists until Forget of the last submission with this hash.
+//	P1  The submission that Prepare returns has the digest that was launched, and its executable
+//	    has the SHA-256 that the submission names. Both were computed from the bytes that are used.
+//	    The executable exists until Forget of the last submission with this hash.
 //	P2  Except in embedded runs, only programs in the staging directory are copied, and
-//	    only programs with a hash are run.
+//	    only programs with a hash, of submissions with a digest, are run.
 //	P3  At most one goroutine makes or removes the copy for a hash; others wait for it.
 //
 // # Concurrency
@@ -25,6 +31,7 @@
 package program
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -44,13 +51,18 @@ import (
 // Dir is the directory of executables, in a tracker's directory.
 const Dir = "programs"
 
+// maxMemory limits the bytes of all memfds of a tracker.
+const maxMemory = 512 << 20
+
 // Store has staged submissions, and copies of their executables. Make one with [New].
 type Store struct {
 	dir      string
 	fs       dfs.FS
 	embedded bool // programs may be anywhere; without a hash they run in place
+	check    func(f *os.File, name string) error
 
 	mu          sync.Mutex
+	memory      int64                  // bytes of all memfds
 	submissions map[string]*Submission // by staging URL
 	byHash      map[string]*program
 }
@@ -64,23 +76,26 @@ type Submission struct {
 	// Guarded by store.mu.
 	forgotten bool // Forget was called
 	staged    *wire.Submission
+	digest    []byte   // of staged
 	program   *program // nil: it runs in place
 }
 
 // program is a copy of an executable.
 type program struct {
 	hash    string
-	file    string
+	copy    executable
 	users   map[*Submission]bool
 	ready   chan struct{} // closed when it is copied, or err is set
 	err     error
+	memory  int64         // bytes that count in Store.memory
 	removed chan struct{} // not nil: it is being removed; closed when it is removed
 }
 
-// New returns a store in a tracker's directory.
-func New(dir string, files dfs.FS, embedded bool) *Store {
+// New returns a store in a tracker's directory. Unless check is nil, it checks each copy; the name
+// is for its errors.
+func New(dir string, files dfs.FS, embedded bool, check func(f *os.File, name string) error) *Store {
 	return &Store{
-		dir: filepath.Join(dir, Dir), fs: files, embedded: embedded,
+		dir: filepath.Join(dir, Dir), fs: files, embedded: embedded, check: check,
 		submissions: make(map[string]*Submission), byHash: make(map[string]*program),
 	}
 }
@@ -114,45 +129,46 @@ func (p *Store) Forget(staging string) (remove func()) {
 
 var errForgotten = errors.New("its submission has no jobs here any more")
 
-// Prepare returns a staged submission with the path of a local copy of its executable. On
-// the first call it reads the submission and makes the copy.
-func (s *Submission) Prepare() (*wire.Submission, error) {
+// Prepare returns the staged submission with a digest, and an open local copy of its executable,
+// which the caller closes. The file is nil if the program is to be run from Program.Path. The first
+// call reads the submission and makes the copy. If a file has another digest, the error is a
+// [*wire.DigestError].
+func (s *Submission) Prepare(digest []byte) (*wire.Submission, *os.File, error) {
 	p := s.store
 	p.mu.Lock()
 	staged := s.staged
+	known := staged != nil && bytes.Equal(s.digest, digest)
 	p.mu.Unlock()
-	if staged == nil {
+	if !p.embedded && len(digest) != sha256.Size {
+		return nil, nil, fmt.Errorf("submission %s comes without its SHA-256, from a job tracker or client of an older version: submit it again", s.staging)
+	}
+	if !known {
 		var err error
-		if staged, err = readSubmission(p.fs, s.staging); err != nil {
-			return nil, err
+		if staged, err = readSubmission(p.fs, s.staging, digest); err != nil {
+			return nil, nil, err
 		}
 	}
 	switch {
 	case p.embedded:
 	case staged.Program.Hash == "":
-		return nil, fmt.Errorf("submission %s names program %q without its SHA-256, which only embedded runs may do", s.staging, staged.Program.Path)
+		return nil, nil, fmt.Errorf("submission %s names program %q without its SHA-256, which only embedded runs may do", s.staging, staged.Program.Path)
 	case !core.Within(s.root, staged.Program.Path):
-		return nil, fmt.Errorf("submission %s names program %q, which is not in the staging directory %s", s.staging, staged.Program.Path, s.root)
+		return nil, nil, fmt.Errorf("submission %s names program %q, which is not in the staging directory %s", s.staging, staged.Program.Path, s.root)
 	}
-	if staged.Program.Hash == "" {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		s.staged = staged
-		return staged, nil
+	local, exe := staged, (*os.File)(nil)
+	if staged.Program.Hash != "" {
+		var err error
+		if local, exe, err = p.get(s, staged); err != nil {
+			return nil, nil, fmt.Errorf("copy program: %w", err)
+		}
 	}
-	file, err := p.get(s, &staged.Program)
-	if err != nil {
-		return nil, fmt.Errorf("copy program: %w", err)
-	}
-	local := *staged
-	local.Program.Path = file
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.staged = staged
-	return &local, nil
+	s.staged, s.digest = staged, digest
+	return local, exe, nil
 }
 
-func readSubmission(files dfs.FS, staging string) (*wire.Submission, error) {
+func readSubmission(files dfs.FS, staging string, digest []byte) (*wire.Submission, error) {
 	f, err := files.Open(dfs.Join(staging, wire.StagedSubmission))
 	if errors.Is(err, fs.ErrNotExist) {
 		f, err = files.Open(dfs.Join(staging, wire.StagedStopped))
@@ -161,54 +177,69 @@ func readSubmission(files dfs.FS, staging string) (*wire.Submission, error) {
 		return nil, fmt.Errorf("read submission: %w", err)
 	}
 	defer f.Close()
-	sub, err := wire.ReadAs[*wire.Submission](f)
+	sub, err := wire.ReadStaged(f, f.Info().Name, digest)
 	if err != nil {
-		return nil, fmt.Errorf("read submission %s: %w", f.Info().Name, err)
+		return nil, err
 	}
 	sub.Staging = staging
 	return sub, nil
 }
 
-// get returns the path of the copy of a submission's executable. It makes the copy, or
-// waits for another goroutine to make it.
-func (p *Store) get(s *Submission, from *wire.Program) (string, error) {
+// get returns a submission and the local copy of its program. It makes the copy, or waits for another
+// goroutine to make it.
+func (p *Store) get(s *Submission, staged *wire.Submission) (*wire.Submission, *os.File, error) {
+	from := &staged.Program
 	sum, err := hex.DecodeString(from.Hash)
 	if err != nil || len(sum) != sha256.Size || hex.EncodeToString(sum) != from.Hash {
-		return "", fmt.Errorf("%q is not a SHA-256", from.Hash)
+		return nil, nil, fmt.Errorf("%q is not a SHA-256", from.Hash)
 	}
-	name := path.Base(from.Path)
-	if name == "." || name == ".." || name == "/" {
-		return "", fmt.Errorf("%q has no file name at its end", from.Path)
+	if name := path.Base(from.Path); name == "." || name == ".." || name == "/" {
+		return nil, nil, fmt.Errorf("%q has no file name at its end", from.Path)
 	}
 	for {
 		p.mu.Lock()
 		if s.forgotten {
 			p.mu.Unlock()
-			return "", errForgotten
+			return nil, nil, errForgotten
 		}
 		prog := p.byHash[from.Hash]
-		switch {
-		case prog == nil:
-			prog = &program{
-				hash: from.Hash, file: filepath.Join(p.dir, from.Hash, name),
-				users: map[*Submission]bool{s: true}, ready: make(chan struct{}),
-			}
-			p.byHash[from.Hash] = prog
-			s.program = prog
-			p.mu.Unlock()
-			p.makeCopy(prog, from.Path)
-			return prog.file, prog.err
-		case prog.removed != nil:
+		if prog != nil && prog.removed != nil {
 			p.mu.Unlock()
 			<-prog.removed
-		default:
-			prog.users[s] = true
-			s.program = prog
-			p.mu.Unlock()
-			<-prog.ready
-			return prog.file, prog.err
+			continue
 		}
+		isNew := prog == nil
+		if isNew {
+			prog = &program{hash: from.Hash, users: make(map[*Submission]bool), ready: make(chan struct{})}
+			p.byHash[from.Hash] = prog
+		}
+		prog.users[s] = true
+		s.program = prog
+		p.mu.Unlock()
+		if isNew {
+			p.makeCopy(prog, from.Path)
+		}
+		<-prog.ready
+		return p.open(s, prog, staged)
 	}
+}
+
+// open opens a copy again, so that it can be used until the caller closes it.
+func (p *Store) open(s *Submission, prog *program, staged *wire.Submission) (*wire.Submission, *os.File, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case prog.err != nil:
+		return nil, nil, prog.err
+	case s.forgotten:
+		return nil, nil, errForgotten
+	}
+	local := *staged
+	exe, name, err := prog.copy.open()
+	if name != "" {
+		local.Program.Path = name
+	}
+	return &local, exe, err
 }
 
 // makeCopy makes the copy. After a failure it forgets the program, so that the next worker
@@ -223,6 +254,7 @@ func (p *Store) makeCopy(prog *program, from string) {
 			s.program = nil
 		}
 		delete(p.byHash, prog.hash)
+		p.memory -= prog.memory
 		p.mu.Unlock()
 	case len(prog.users) == 0:
 		p.remove(prog)
@@ -231,38 +263,49 @@ func (p *Store) makeCopy(prog *program, from string) {
 	}
 }
 
-// copy copies an executable and checks its hash.
+// copy copies an executable, and checks its hash while it does so.
 func (p *Store) copy(prog *program, from string) (err error) {
 	in, err := p.fs.Open(from)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	if err := os.MkdirAll(filepath.Dir(prog.file), 0o700); err != nil {
-		return err
+	size := in.Info().Size
+	p.mu.Lock()
+	inMemory := p.memory+size <= maxMemory
+	if inMemory {
+		p.memory += size
+		prog.memory = size
 	}
-	part := prog.file + ".part"
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(filepath.Dir(prog.file)))
-		}
-	}()
-	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	out, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
+	p.mu.Unlock()
+	out, err := newCopy(p.dir, prog.hash, inMemory)
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, out.remove())
+		}
+	}()
 	hash := sha256.New()
-	_, err = io.Copy(io.MultiWriter(out, hash), in)
-	if err := errors.Join(err, out.Close()); err != nil {
+	// A longer file has another hash, and takes no more memory than was counted.
+	if _, err = io.Copy(io.MultiWriter(out.file, hash), io.LimitReader(in, size+1)); err != nil {
 		return fmt.Errorf("copy %s: %w", from, err)
 	}
-	if got := hex.EncodeToString(hash.Sum(nil)); got != prog.hash {
-		return fmt.Errorf("%s has SHA-256 %s, want %s", from, got, prog.hash)
+	if got := hash.Sum(nil); hex.EncodeToString(got) != prog.hash {
+		want, _ := hex.DecodeString(prog.hash) // get has checked it
+		return &wire.DigestError{File: from, Got: got, Want: want}
 	}
-	return os.Rename(part, prog.file)
+	if err = out.seal(); err != nil {
+		return fmt.Errorf("copy %s: %w", from, err)
+	}
+	if p.check != nil {
+		if err = p.check(out.file, from); err != nil {
+			return err
+		}
+	}
+	prog.copy = out
+	return nil
 }
 
 // release ends a submission's use of its executable. The last submission removes the copy,
@@ -294,8 +337,9 @@ func (p *Store) remove(prog *program) {
 	prog.removed = make(chan struct{})
 	p.mu.Unlock()
 	// The next start removes remaining files.
-	_ = os.RemoveAll(filepath.Dir(prog.file))
+	_ = prog.copy.remove()
 	p.mu.Lock()
+	p.memory -= prog.memory
 	delete(p.byHash, prog.hash)
 	close(prog.removed)
 	p.mu.Unlock()

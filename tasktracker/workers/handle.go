@@ -18,7 +18,7 @@ import (
 type handle struct {
 	set     *Set
 	id      int
-	prepare func() (*wire.Submission, error) // returns the submission that it runs
+	prepare Prepare
 	out     *wire.Queue[wire.Message]
 
 	mu         sync.Mutex
@@ -31,7 +31,7 @@ type handle struct {
 	nextLimit  core.Limit     // holds from the next Run on
 }
 
-func newHandle(s *Set, id int, prepare func() (*wire.Submission, error)) *handle {
+func newHandle(s *Set, id int, prepare Prepare) *handle {
 	return &handle{set: s, id: id, prepare: prepare, out: wire.NewQueue[wire.Message](0)}
 }
 
@@ -111,29 +111,27 @@ func (h *handle) fail(err error) {
 
 // run starts the worker, receives its messages until it ends, and reports its end.
 func (h *handle) run(dir string) {
-	reason := h.serve(dir)
+	exited := core.WorkerExited{Worker: h.id}
+	if sub, w, err := h.start(dir); err != nil {
+		_, exited.Fatal = errors.AsType[*wire.DigestError](err) // every tracker would find the same
+		exited.Reason = err.Error()
+	} else {
+		exited.Reason = h.serve(sub, w, dir)
+	}
 	h.set.remove(h.id)
 	h.mu.Lock()
-	overran := h.overran
+	exited.Overran = h.overran
 	h.mu.Unlock()
-	h.set.cfg.OnEvent(core.WorkerExited{Worker: h.id, Reason: reason, Overran: overran})
+	h.set.cfg.OnEvent(exited)
 }
 
-func (h *handle) serve(dir string) string {
-	sub, err := h.prepare()
-	if err != nil {
-		return err.Error()
-	}
-	w, err := h.start(sub, dir)
-	if err != nil {
-		return err.Error()
-	}
+func (h *handle) serve(sub *wire.Submission, w Worker, dir string) string {
 	h.set.helpers.Go(func() { h.write(w.Conn()) })
 	exited := make(chan error, 1)
 	h.set.helpers.Go(func() { exited <- w.Wait() })
 	received := h.listen(w)
 	ended := time.AfterFunc(max(EndGrace, h.set.cfg.Grace), h.kill)
-	err = <-exited
+	err := <-exited
 	ended.Stop()
 	w.Conn().Close()
 	h.out.Close()
@@ -157,26 +155,32 @@ func (h *handle) serve(dir string) string {
 	return err.Error()
 }
 
-func (h *handle) start(sub *wire.Submission, dir string) (Worker, error) {
+func (h *handle) start(dir string) (*wire.Submission, Worker, error) {
+	sub, exe, err := h.prepare()
+	if err != nil {
+		return nil, nil, err
+	}
+	if exe != nil {
+		defer exe.Close()
+	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, fmt.Errorf("make worker's directory: %w", err)
+		return nil, nil, fmt.Errorf("make worker's directory: %w", err)
 	}
 	h.mu.Lock()
 	killed := h.killed
 	h.mu.Unlock()
 	if killed {
-		return nil, errors.New("killed before it started")
+		return nil, nil, errors.New("killed before it started")
 	}
 	var w Worker
-	var err error
 	started := make(chan struct{})
 	h.set.starts <- func() {
-		w, err = h.set.cfg.Starter.Start(sub, dir)
+		w, err = h.set.cfg.Starter.Start(sub, exe, dir)
 		close(started)
 	}
 	<-started
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -184,7 +188,7 @@ func (h *handle) start(sub *wire.Submission, dir string) (Worker, error) {
 	if h.killed {
 		w.Kill()
 	}
-	return w, nil
+	return sub, w, nil
 }
 
 // write sends messages to the worker. It makes the directories of an attempt before its

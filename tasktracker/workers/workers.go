@@ -28,6 +28,7 @@ package workers
 import (
 	"io"
 	"maps"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -39,10 +40,11 @@ import (
 
 // Starter starts workers: processes or goroutines.
 type Starter interface {
-	// Start starts a worker of a submission's program. The worker has the directory for
+	// Start starts a worker of a submission's program, from an open executable or, if that is nil,
+	// from Program.Path. It does not close the executable. The worker has the directory for
 	// itself: outside of attempts, its stderr goes to the file stderr there. Calls come one
 	// at a time and should be quick.
-	Start(sub *wire.Submission, dir string) (Worker, error)
+	Start(sub *wire.Submission, exe *os.File, dir string) (Worker, error)
 }
 
 // Worker is a started worker.
@@ -119,8 +121,11 @@ func (s *Set) Run() {
 	}
 }
 
+// Prepare returns a submission with an open executable, see [Starter]; nil: none.
+type Prepare = func() (*wire.Submission, *os.File, error)
+
 // Start starts a worker in a directory, for the submission that prepare returns.
-func (s *Set) Start(worker int, dir string, prepare func() (*wire.Submission, error)) {
+func (s *Set) Start(worker int, dir string, prepare Prepare) {
 	h := newHandle(s, worker, prepare)
 	s.mu.Lock()
 	s.handles[worker] = h

@@ -85,6 +85,7 @@ func Main(name string, run Run) int {
 		args = args[1:]
 		run = func(ctx context.Context, args []string, out Output) error { return checkHealth(ctx, name, args, out) }
 	}
+	hideMemory()
 	switch err := run(ctx, args, out); {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return ExitDone

@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,6 +43,9 @@ func checkNew(s *wire.Submission, staging string) error {
 	err := facts.CheckSubmission(s)
 	if err == nil {
 		err = s.CheckLimits()
+	}
+	if err == nil && s.Program.Hash != "" && len(s.Digest) != sha256.Size { // embedded runs have no hash
+		err = errors.New("it has no SHA-256 of its staged file: use mrsubmit of this version")
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrBadSubmission, err)

@@ -123,7 +123,14 @@ type Submitted struct {
 // lose the secret: it does not know the number, and stops.
 const submittedSecret = 22
 
+// submittedDigest is the number of a submission with a digest, without which task trackers
+// launch nothing.
+const submittedDigest = 29
+
 func (x *Submitted) number() byte {
+	if len(x.Submission.Digest) > 0 {
+		return submittedDigest
+	}
 	if len(x.Secret) > 0 {
 		return submittedSecret
 	}

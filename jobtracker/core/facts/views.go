@@ -193,6 +193,14 @@ func (s *Submission) Program() string {
 	return s.body.Program.Hash
 }
 
+// Digest is the digest of the staged file of a submission that is open; nil: not known.
+func (s *Submission) Digest() []byte {
+	if s.body == nil {
+		return nil
+	}
+	return s.body.Digest
+}
+
 // N is the number of its id.
 func (j *Job) N() int { return j.n }
 

@@ -31,7 +31,7 @@ const (
 // protocolMarker shows package jobfile that a program file is a job, and its protocol,
 // wire.WorkerProtocol. Only programs that call mapreduce.Main contain the marker,
 // because only Main leads to the code that prints it.
-const protocolMarker = "quern-job-protocol:1\n"
+const protocolMarker = "quern-job-protocol:2\n"
 
 // Run runs the program with the job that build returns, and returns the exit code.
 func Run(build func() (bridge.Compiler, error)) int {
@@ -175,6 +175,8 @@ func (p *program) work() int {
 	in, out := os.NewFile(3, "pipe from tracker"), os.NewFile(4, "pipe to tracker")
 	syscall.CloseOnExec(3) // programs that the job starts must not hold them open
 	syscall.CloseOnExec(4)
+	closeExecutable()
+	adoptOrphans()
 	conn := wire.NewConn(in, out, func() error { return errors.Join(in.Close(), out.Close()) })
 	ctx := workerSignals()
 	err := mrruntime.Serve(ctx, conn, p.load, builtin.FileSystems(), mrruntime.Options{})

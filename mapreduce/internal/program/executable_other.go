@@ -1,0 +1,7 @@
+//go:build !linux
+
+package program
+
+func closeExecutable() {}
+
+func adoptOrphans() {}

@@ -1,0 +1,86 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// executable is a copy of an executable: a sealed memfd, or a file without a name.
+type executable struct {
+	file  *os.File
+	name  string // of the file until seal; empty: it is a memfd
+	memfd bool
+}
+
+// newCopy returns an empty copy. If the system permits no memfds that can be executed, it is a file.
+func newCopy(dir, hash string, inMemory bool) (executable, error) {
+	if inMemory {
+		fd, err := createMemfd("quern-" + hash[:16])
+		if err == nil {
+			return executable{file: os.NewFile(uintptr(fd), "memfd of program "+hash), memfd: true}, nil
+		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return executable{}, err
+	}
+	name := filepath.Join(dir, hash+".part")
+	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return executable{}, err
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o500)
+	return executable{file: f, name: name}, err
+}
+
+func createMemfd(name string) (int, error) {
+	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+	fd, err := unix.MemfdCreate(name, flags|unix.MFD_EXEC)
+	if errors.Is(err, unix.EINVAL) { // before Linux 6.3 all memfds can be executed
+		fd, err = unix.MemfdCreate(name, flags)
+	}
+	return fd, err
+}
+
+// seal ends the writing. From here on the copy cannot change, and is open for reading.
+func (e *executable) seal() error {
+	name := e.name
+	if e.memfd {
+		const seals = unix.F_SEAL_WRITE | unix.F_SEAL_GROW | unix.F_SEAL_SHRINK | unix.F_SEAL_SEAL
+		if _, err := unix.FcntlInt(e.file.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+			return fmt.Errorf("seal the memfd: %w", err)
+		}
+		name = fmt.Sprintf("/proc/self/fd/%d", e.file.Fd())
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	err = e.file.Close()
+	e.file = f
+	if e.memfd {
+		return err
+	}
+	e.name = ""
+	return errors.Join(err, os.Remove(name))
+}
+
+// open returns another descriptor of the copy, for one worker. The name is empty.
+func (e *executable) open() (f *os.File, name string, err error) {
+	fd, err := unix.FcntlInt(e.file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, "", err
+	}
+	return os.NewFile(uintptr(fd), e.file.Name()), "", nil
+}
+
+// remove gives up the copy.
+func (e *executable) remove() error {
+	err := e.file.Close()
+	if e.name != "" {
+		err = errors.Join(err, os.Remove(e.name))
+	}
+	return err
+}
