@@ -67,14 +67,15 @@ step_unit() {
 
 # in_memory sets the environment of tests with their files in memory, if there is enough of it.
 # Thousands of syncs, and raft's elections, then do not wait for a disk. Builds stay on the disk.
-memory=() memory_dir=
+# The directory's name is fixed, as go test would otherwise not use cached results.
+memory=()
 in_memory() {
-	local free
+	local free dir=/dev/shm/quern-$UID
 	free=$(df --output=avail -BG /dev/shm 2>/dev/null | tail -n 1 | tr -dc 0-9)
-	[ "${free:-0}" -ge 8 ] && memory_dir=$(mktemp -d /dev/shm/quern-XXXXXX) || return 0
-	printf '#!/bin/sh\n' >"$memory_dir/program" && chmod +x "$memory_dir/program" && chmod 1777 "$memory_dir"
-	[ -x "$memory_dir/program" ] || return 0 # mounted with noexec
-	memory=(TMPDIR="$memory_dir" GOTMPDIR="${GOTMPDIR:-${TMPDIR:-/tmp}}")
+	[ "${free:-0}" -ge 8 ] && mkdir -p "$dir" && [ -O "$dir" ] && chmod 1777 "$dir" || return 0
+	printf '#!/bin/sh\n' >"$dir/program" && chmod +x "$dir/program"
+	[ -x "$dir/program" ] || return 0 # mounted with noexec
+	memory=(TMPDIR="$dir" GOTMPDIR="${GOTMPDIR:-${TMPDIR:-/tmp}}")
 }
 
 # For the edit loop: uses the results that go test has cached, without the race detector.
@@ -213,7 +214,7 @@ stop_beside() {
 		kill -TERM -- "-${step%% *}" 2>/dev/null && wait "${step%% *}"
 	done
 }
-trap 'stop_beside; rm -rf "$outputs" ${memory_dir:+"$memory_dir"}' EXIT
+trap 'stop_beside; rm -rf "$outputs"' EXIT
 trap 'exit 130' INT TERM
 
 for name in "$@"; do
