@@ -317,9 +317,12 @@ func TestSplitHeals(t *testing.T) {
 func TestBlockedUDPIsLogged(t *testing.T) {
 	var udp, tcp atomic.Bool
 	udp.Store(true)
-	a := startProcess(t, jobTracker("a"))
-	b := startProcessWith(t, Config{Self: taskTracker("b"), Join: []string{a.Addr()},
-		tune: func(c *memberlist.Config) { c.Transport = newDropTransport(t, c, &udp, &tcp) }})
+	patient := func(c *memberlist.Config) { c.ProbeInterval = time.Second } // TCP may be slow on a busy machine
+	a := startProcessWith(t, Config{Self: jobTracker("a"), tune: patient})
+	b := startProcessWith(t, Config{Self: taskTracker("b"), Join: []string{a.Addr()}, tune: func(c *memberlist.Config) {
+		patient(c)
+		c.Transport = newDropTransport(t, c, &udp, &tcp)
+	}})
 	a.awaitIDs(t, "a", "b")
 	b.awaitIDs(t, "a", "b")
 	b.journal.waitFor(t, "UDP packets do not reach that member")

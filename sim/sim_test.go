@@ -18,8 +18,9 @@ var (
 	firstSeed = flag.Uint64("seed", 1, "first seed of TestStorms")
 )
 
-// enoughStorms is the number of storms that must reach every expected event.
-const enoughStorms = 100
+// enoughStorms is the number of storms that must reach every expected event, and racedStorms the
+// number under the race detector.
+const enoughStorms, racedStorms = 500, 60
 
 // withoutRace skips a test under the race detector, where it would take seven times as long. The
 // gate also runs this package without it. Goroutines of a simulation take turns: the seeds of
@@ -31,7 +32,7 @@ func withoutRace(t *testing.T) {
 	}
 }
 
-// TestStorms runs 500 random clusters, or with the race detector only enoughStorms. It shrinks a
+// TestStorms runs enoughStorms random clusters, or with the race detector racedStorms. It shrinks a
 // failing seed and prints the command that repeats it.
 func TestStorms(t *testing.T) {
 	t.Parallel()
@@ -39,9 +40,9 @@ func TestStorms(t *testing.T) {
 	switch {
 	case n > 0:
 	case raceEnabled:
-		n = enoughStorms
+		n = racedStorms
 	default:
-		n = 500
+		n = enoughStorms
 	}
 	outcomes, missing := make(map[wire.State]int), expected()
 	var local, remote int64

@@ -30,7 +30,8 @@ step_gofmt() {
 	return 1
 }
 
-step_vet() { go vet ./...; }
+# Builds and staticcheck collect garbage less often, for a sixth less processor time.
+step_vet() { GOGC=400 go vet ./...; }
 
 # Its own module pins staticcheck, so that users of Quern do not download it.
 step_staticcheck() {
@@ -39,7 +40,7 @@ step_staticcheck() {
 		echo "staticcheck cannot be downloaded or built: skipped"
 		return $skipped
 	fi
-	"$tool" ./...
+	GOGC=400 "$tool" ./...
 }
 
 # Packages in tools/norace start no goroutine: there the race detector finds nothing and takes
@@ -55,10 +56,26 @@ step_unit() {
 	fi
 	# Gating tests use the same seed every time; make unit RAPID_SEED=0 tries new ones.
 	export RAPID_SEED="${RAPID_SEED:-1}"
+	# The race detector waits at the end of each process for late races: one second, if not told less.
+	export GORACE="${GORACE:-atexit_sleep_ms=100}"
 	at_once=$(($(getconf _NPROCESSORS_ONLN) + 1))
-	CGO_ENABLED=${race:+1} go test $race -vet=off -p $at_once -timeout 10m $raced || failed=1
-	go test -vet=off -timeout 10m $pure ./sim || failed=1
+	in_memory
+	CGO_ENABLED=${race:+1} env "${memory[@]}" go test $race -vet=off -p $at_once -timeout 10m $raced || failed=1
+	env "${memory[@]}" go test -vet=off -timeout 10m $pure ./sim || failed=1
 	return $failed
+}
+
+# in_memory sets the environment of tests with their files in memory, if there is enough of it.
+# Thousands of syncs, and raft's elections, then do not wait for a disk. Builds stay on the disk.
+# The directory's name is fixed, as go test would otherwise not use cached results.
+memory=()
+in_memory() {
+	local free dir=/dev/shm/quern-$UID
+	free=$(df --output=avail -BG /dev/shm 2>/dev/null | tail -n 1 | tr -dc 0-9)
+	[ "${free:-0}" -ge 8 ] && mkdir -p "$dir" && [ -O "$dir" ] && chmod 1777 "$dir" || return 0
+	printf '#!/bin/sh\n' >"$dir/program" && chmod +x "$dir/program"
+	[ -x "$dir/program" ] || return 0 # mounted with noexec
+	memory=(TMPDIR="$dir" GOTMPDIR="${GOTMPDIR:-${TMPDIR:-/tmp}}")
 }
 
 # For the edit loop: uses the results that go test has cached, without the race detector.

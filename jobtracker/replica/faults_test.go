@@ -22,7 +22,7 @@ type links struct {
 type link struct {
 	net.Conn
 	links    *links
-	from, to string
+	from, to string // an id and an address
 }
 
 var errCut = errors.New("the link is cut")
@@ -35,20 +35,16 @@ func newLinks() *links {
 func (l *links) join(cfg *Config) {
 	from := cfg.ID
 	cfg.dial = func(addr string, d time.Duration) (net.Conn, error) {
-		l.mu.Lock()
-		to := l.addrs[addr]
-		refused := l.cut[from] || l.cut[to]
-		l.mu.Unlock()
-		if refused {
-			return nil, errCut
-		}
 		conn, err := net.DialTimeout("tcp", addr, d)
 		if err != nil {
 			return nil, err
 		}
-		c := &link{Conn: conn, links: l, from: from, to: to}
+		c := &link{Conn: conn, links: l, from: from, to: addr}
 		l.mu.Lock()
 		defer l.mu.Unlock()
+		if l.cut[from] || l.cut[l.addrs[addr]] { // perhaps while it was dialing
+			return nil, errors.Join(errCut, conn.Close())
+		}
 		l.conns[c] = true
 		return c, nil
 	}
@@ -63,13 +59,13 @@ func (l *links) setAddrs(nodes ...*node) {
 	}
 }
 
-// isolate cuts a replica off, or lets it connect again.
+// isolate cuts a replica off, or lets it connect again. Replicas may have connected before setAddrs.
 func (l *links) isolate(id string, cut bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut[id] = cut
 	for c := range l.conns {
-		if cut && (c.from == id || c.to == id) {
+		if cut && (c.from == id || l.addrs[c.to] == id) {
 			c.Conn.Close()
 		}
 	}
