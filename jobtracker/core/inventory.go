@@ -146,18 +146,22 @@ func (l *leader) inventoryDone(name string) {
 		return
 	}
 	delete(l.recovery.awaiting, name)
-	l.recovery.awaitUntil = max(l.recovery.awaitUntil, l.now+l.c.cfg.Lease) // others wait for their turn
+	l.recovery.awaitSince = l.now // others wait for their turn
+	l.recovery.awaitUntil = max(l.recovery.awaitUntil, l.now+l.c.cfg.Lease)
 	l.endRecoveryIfReady()
 }
 
 // checkAwaited ends the wait for inventories when none has come for a whole lease. A tracker
-// without one is lost by then, or sends none.
+// without one is lost by then, or sends none. While the leader is late, the lease is longer as in
+// checkLeases: heartbeats alone do not keep the jobs waiting.
 func (l *leader) checkAwaited() {
-	switch until := max(l.recovery.awaitUntil, l.c.lateUntil); {
-	case l.c.readUntil < l.recovery.awaitUntil:
-	case l.c.readUntil < until:
-		l.recovery.awaitUntil = until
-	default:
+	if l.c.readUntil < l.recovery.awaitUntil {
+		return
+	}
+	if l.c.readUntil < l.c.lateUntil {
+		l.recovery.awaitUntil = l.recovery.awaitSince + l.c.cfg.Lease + 2*l.c.latest
+	}
+	if l.c.readUntil >= l.recovery.awaitUntil {
 		clear(l.recovery.awaiting)
 		l.endRecoveryIfReady()
 	}
