@@ -3,6 +3,7 @@ package pool
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/quernmr/quern/scheduler"
@@ -21,7 +22,7 @@ func (t *Table) LimitsInner() bool {
 // of each pool that takes jobs and is in a limited one. A pool with more than its part takes no slots
 // until it has fewer. The parts of the others leave room for it, so the pools together never exceed
 // the maximum around them, whichever takes slots next. Slots that a pool cannot use go to the pools
-// beside it.
+// beside it. Jobs in pools that have left the table, or have become inner ones, get parts too.
 func (t *Table) Parts(phase int, use map[string]Use) map[string]int {
 	parts := make(map[string]int)
 	inner := make(map[string][]*Pool) // by the pool around them
@@ -32,9 +33,20 @@ func (t *Table) Parts(phase int, use map[string]Use) map[string]int {
 			inner[outer] = append(inner[outer], p)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(use)) {
+		if outer, left := t.leftIn(name); left {
+			p := unlimited(name)
+			inner[outer] = append(inner[outer], &p)
+		}
+	}
 	var total func(p *Pool) Use
 	total = func(p *Pool) Use {
-		u := use[p.Name]
+		if !p.Inner {
+			u := use[p.Name]
+			u.Demand = max(u.Running, min(u.Demand, p.most(phase)))
+			return u
+		}
+		var u Use
 		for _, x := range inner[p.Name] {
 			y := total(x)
 			u.Running += y.Running
@@ -68,6 +80,16 @@ func (t *Table) Parts(phase int, use map[string]Use) map[string]int {
 		divide("", Unlimited)
 	}
 	return parts
+}
+
+// leftIn returns the pool around jobs whose pool takes no jobs any more: it has left the table, or has
+// become an inner one.
+func (t *Table) leftIn(name string) (outer string, left bool) {
+	i := slices.IndexFunc(t.Pools, func(p Pool) bool { return p.Name == name })
+	if i < 0 {
+		return t.Around(name), true
+	}
+	return name, t.Pools[i].Inner
 }
 
 // parted divides a maximum among pools.
