@@ -82,8 +82,8 @@ func (t *Table) Parts(phase int, use map[string]Use) map[string]int {
 	return parts
 }
 
-// leftIn returns the pool around jobs whose pool takes no jobs any more: it has left the table, or has
-// become an inner one.
+// leftIn returns the pool around the jobs of a pool that takes no jobs any more: it has left the table, or
+// has become an inner one.
 func (t *Table) leftIn(name string) (outer string, left bool) {
 	i := slices.IndexFunc(t.Pools, func(p Pool) bool { return p.Name == name })
 	if i < 0 {

@@ -137,8 +137,8 @@ func ExampleTable_Hold() {
 	// Output: ["user ann runs as many jobs as it may" "" ""]
 }
 
-// TestPartsOfLeftPools tests that jobs whose pool has left the table, or has become an inner one, count for
-// the maximum around them.
+// TestPartsOfLeftPools tests that the jobs of a pool that has left the table, or has become an inner one,
+// count for the maximum around them.
 func TestPartsOfLeftPools(t *testing.T) {
 	table, err := pool.Parse("f.xml", []byte(`<allocations><queue name="a"><maxResources>6 vcores</maxResources>
 		<queue name="x"/><queue name="y"><queue name="z"/></queue></queue></allocations>`))
