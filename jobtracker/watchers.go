@@ -106,19 +106,31 @@ func (w *watch) set(jobs []*watchedJob, err error) {
 	w.notify()
 }
 
-// add registers a watch, and makes the statuses of its first jobs; publishDue makes the others. Every
-// job tracker knows the state of ended jobs. Other watches wait while this job tracker is elected but
-// does not lead yet, and fail if another one leads.
-func (x *watchers) add(w *watch, now time.Duration) {
+// add registers a watch, and makes the statuses of its first jobs; publishDue makes the others.
+func (x *watchers) add(w *watch, now time.Duration) { x.addAll([]*watch{w}, now) }
+
+// addAll registers watches, and makes at most maxPublished statuses. It returns how many it made.
+func (x *watchers) addAll(all []*watch, now time.Duration) (made int) {
+	for _, w := range all {
+		made += x.register(w, now, maxPublished-made)
+	}
+	return made
+}
+
+// register registers a watch, and makes at most a number of statuses. Every job tracker knows the
+// state of ended jobs. Other watches wait while this job tracker is elected but does not lead yet,
+// and fail if another one leads.
+func (x *watchers) register(w *watch, now time.Duration, most int) (made int) {
 	if !x.core.IsLeader() && !x.allEnded(w.ids) {
 		if err := x.core.CheckLeading(); err != nil {
 			w.set(nil, err)
-			return
+			return 0
 		}
 		x.waiting = append(x.waiting, w)
-		return
+		return 0
 	}
 	jobs := make([]*watchedJob, len(w.ids))
+	before := x.made
 	for i, id := range w.ids {
 		j := x.jobs[id]
 		if j == nil {
@@ -129,7 +141,7 @@ func (x *watchers) add(w *watch, now time.Duration) {
 		j.watches[w] = struct{}{}
 		switch fresh := j.published.Load() != nil && !j.changed && now-j.at < watchGap; {
 		case fresh:
-		case i < maxPublished:
+		case x.made-before < most:
 			x.publish(j, now)
 		default:
 			x.noteChange(j, now)
@@ -137,6 +149,7 @@ func (x *watchers) add(w *watch, now time.Duration) {
 		jobs[i] = j
 	}
 	w.set(jobs, nil)
+	return x.made - before
 }
 
 // remove forgets a watch.
@@ -154,21 +167,19 @@ func (x *watchers) remove(w *watch) {
 
 // leadershipChanged ends all watches, or makes them wait if this job tracker is elected again.
 func (x *watchers) leadershipChanged(now time.Duration) {
-	all := x.waiting
+	all, seen := x.waiting, make(map[*watch]bool)
 	x.waiting = nil
 	for _, j := range x.jobs {
 		for w := range j.watches {
-			all = append(all, w)
+			if !seen[w] {
+				seen[w] = true
+				all = append(all, w)
+			}
 		}
 	}
 	clear(x.jobs)
 	x.visits.Items = x.visits.Items[:0]
-	for _, w := range all {
-		if s := w.state.Load(); s == nil || s.err == nil {
-			x.remove(w) // it may be registered already, for another of its jobs
-			x.add(w, now)
-		}
-	}
+	x.addAll(all, now)
 }
 
 // noteChanges takes the jobs that a Step has changed. It publishes the last status of a job at once,
@@ -200,14 +211,13 @@ func (x *watchers) noteChange(j *watchedJob, now time.Duration) {
 // publishDue looks at jobs that are due, at most maxPublished. It also registers waiting
 // watches if they need not wait any more.
 func (x *watchers) publishDue(now time.Duration) {
+	n := 0
 	if len(x.waiting) > 0 && (x.core.IsLeader() || x.core.CheckLeading() != nil) {
 		all := x.waiting
 		x.waiting = nil
-		for _, w := range all {
-			x.add(w, now)
-		}
+		n = x.addAll(all, now)
 	}
-	for n := 0; n < maxPublished && len(x.visits.Items) > 0 && x.visits.Items[0].at <= now; {
+	for n < maxPublished && len(x.visits.Items) > 0 && x.visits.Items[0].at <= now {
 		v := x.visits.Items[0]
 		x.visits.Pop()
 		j := v.job

@@ -14,6 +14,7 @@ import (
 type fakeStatuses struct {
 	jobs    map[wire.JobID]wire.JobStatus
 	made    int
+	asked   int // calls of CheckLeading
 	follows bool
 	elected bool // it does not lead yet
 }
@@ -46,6 +47,7 @@ func (f *fakeStatuses) Leadership() core.Leadership {
 }
 
 func (f *fakeStatuses) CheckLeading() error {
+	f.asked++
 	if f.follows {
 		return core.ErrNotLeader
 	}
@@ -226,5 +228,46 @@ func TestWatchesOfLeaders(t *testing.T) {
 	x.add(ended, 0)
 	if states, _, err := ended.states(nil); err != nil || !allEnded(states) {
 		t.Errorf("an ended job at a follower: %v", err)
+	}
+}
+
+// TestManyWatchesAfterElection: clients that watch many jobs each are registered once after an election,
+// and each pass of the loop makes few statuses.
+func TestManyWatchesAfterElection(t *testing.T) {
+	const clients, jobs = 20, 500
+	f := newFakeStatuses(clients * jobs)
+	x := newWatchers(f)
+	var watches []*watch
+	for i := range clients {
+		var ids []wire.JobID
+		for n := range jobs {
+			ids = append(ids, jobN(i*jobs+n))
+		}
+		watches = append(watches, newWatch(ids))
+		x.add(watches[i], 0)
+	}
+	f.elected, f.asked = true, 0
+	x.leadershipChanged(time.Second)
+	if len(x.waiting) != clients || f.asked != clients {
+		t.Errorf("%d watches wait for the leader after %d were added, want %d", len(x.waiting), f.asked, clients)
+	}
+	f.elected = false
+	passes := 0
+	for now := time.Second; ; passes++ {
+		before := f.made
+		x.publishDue(now)
+		if n := f.made - before; n > maxPublished {
+			t.Fatalf("a pass makes %d statuses, want at most %d", n, maxPublished)
+		} else if n == 0 {
+			break
+		}
+	}
+	if most := clients*jobs/maxPublished + 1; passes > most {
+		t.Errorf("%d passes, want at most %d", passes, most)
+	}
+	for i, w := range watches {
+		if states, _, err := w.states(nil); err != nil || len(states) != jobs {
+			t.Errorf("watch %d has %d states: %v", i, len(states), err)
+		}
 	}
 }

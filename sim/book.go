@@ -40,6 +40,7 @@ type book struct {
 	homes             map[string]bool         // assigned by leaders
 	launchedSinceCalm map[wire.TaskID]bool    // tasks launched since the calm
 	lateDirs          map[string]bool         // made for processes that had died
+	limits            limitBook
 }
 
 func newBook(r *Result) book {
@@ -49,6 +50,7 @@ func newBook(r *Result) book {
 		facts: make(map[int]uint64), killAnswered: make(map[wire.JobID]bool), lostFiles: make(map[string]bool),
 		jobStates: make(map[int]*jobState), keys: make(map[string]bool), failedRemovals: make(map[string]int), homes: make(map[string]bool),
 		launchedSinceCalm: make(map[wire.TaskID]bool), lateDirs: make(map[string]bool),
+		limits: limitBook{most: make(map[string]ceiling)},
 	}
 }
 
@@ -77,6 +79,7 @@ func (b *book) checkLeader(w *world, n *jobTracker) {
 
 // checkEntry checks a new entry of the log.
 func (b *book) checkEntry(w *world, x logged) {
+	b.limits.note(w, x)
 	kind, rest, _ := strings.Cut(x.key, " ")
 	switch kind {
 	case "submitted":

@@ -82,7 +82,7 @@ func drawChanges(rnd *rand.Rand, from time.Duration) []change {
 		case 2:
 			x.change.SLA, x.change.Batch = &s.SLA, &s.Batch
 		case 3:
-			pools := []string{"etl", "adhoc", "default"}
+			pools := append([]string{"etl", "adhoc", "default"}, nestedPools...)
 			x.change.Pool = &pools[rnd.IntN(len(pools))]
 		}
 		all = append(all, x)
@@ -176,11 +176,15 @@ const poolsInterval = 3 * time.Second
 
 var errPools = errors.New("pools.xml:7: simulated")
 
-// drawPools draws versions of the allocation file, and when each replaces the previous one.
-func (w *world) drawPools(rnd *rand.Rand) {
+// drawPools draws versions of the allocation file, and when each replaces the previous one. trees draws
+// pools in pools, and limits of users.
+func (w *world) drawPools(rnd, trees *rand.Rand) {
 	w.allocation = core.PoolsRead{Err: errPools}
 	for range rnd.IntN(4) {
 		p := core.PoolsRead{Table: drawTable(rnd)}
+		if !w.lasting && trees.IntN(2) == 0 {
+			drawTree(trees, &p.Table, func(name string) pool.Pool { return drawPool(trees, name) })
+		}
 		if w.uncapped {
 			for i := range p.Table.Pools {
 				p.Table.Pools[i].Max = [2]int{pool.Unlimited, pool.Unlimited}
@@ -198,22 +202,24 @@ func (w *world) drawPools(rnd *rand.Rand) {
 	}
 }
 
-func drawTable(rnd *rand.Rand) pool.Table {
-	draw := func(name string) pool.Pool {
-		p := pool.Pool{Name: name, Max: [2]int{pool.Unlimited, pool.Unlimited}, MaxRunning: pool.Unlimited, Weight: float64(rnd.IntN(3))}
-		for i := range p.Max {
-			if rnd.IntN(2) == 0 {
-				p.Max[i] = 1 + rnd.IntN(3)
-			}
-			if rnd.IntN(2) == 0 {
-				p.Min[i] = 1
-			}
+func drawPool(rnd *rand.Rand, name string) pool.Pool {
+	p := pool.Pool{Name: name, Max: [2]int{pool.Unlimited, pool.Unlimited}, MaxRunning: pool.Unlimited, Weight: float64(rnd.IntN(3))}
+	for i := range p.Max {
+		if rnd.IntN(2) == 0 {
+			p.Max[i] = 1 + rnd.IntN(3)
 		}
-		if rnd.IntN(3) == 0 {
-			p.MaxRunning = 1 + rnd.IntN(2)
+		if rnd.IntN(2) == 0 {
+			p.Min[i] = 1
 		}
-		return p
 	}
+	if rnd.IntN(3) == 0 {
+		p.MaxRunning = 1 + rnd.IntN(2)
+	}
+	return p
+}
+
+func drawTable(rnd *rand.Rand) pool.Table {
+	draw := func(name string) pool.Pool { return drawPool(rnd, name) }
 	t := pool.Table{From: "pools.xml"}
 	for _, name := range []string{"adhoc", "default"} {
 		if rnd.IntN(2) == 0 {
@@ -260,6 +266,7 @@ func (w *world) checkLaunch(n *jobTracker, id wire.AttemptID) {
 	if !w.shape.administered {
 		return
 	}
+	w.book.limits.checkLaunch(w, n, id)
 	name := s.Settings.Pool
 	if name == "" {
 		name = wire.DefaultPool

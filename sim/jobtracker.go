@@ -18,6 +18,8 @@ type jobTracker struct {
 	queued  int           // entries given to its core or on their way to it
 	epoch   uint64        // of its last term as leader
 
+	listings int // pages of inventories given to its core
+
 	saved   []byte // snapshot on its disk
 	savedAt int    // entries in it
 
@@ -89,6 +91,11 @@ func (n *jobTracker) sortedLinks() []*link {
 
 func (n *jobTracker) step(ev core.Event) {
 	w := n.w
+	if x, ok := ev.(core.FromTracker); ok {
+		if _, ok := x.Message.(*wire.Inventory); ok {
+			n.listings++
+		}
+	}
 	u := n.use(ev)
 	begin := w.stepping.meter.begin()
 	commands := n.core.Step(n.clock(), ev)

@@ -68,7 +68,8 @@
 //	V7  Every later leader knows an answered submission, with the same jobs. The same
 //	    key gets the same answer.
 //	V8  Nothing reads a local file that was removed.
-//	V13 No task of a suspended job is launched, and none beyond its pool's limit.
+//	V13 No task of a suspended job is launched, and none beyond the limits of its pool, of the
+//	    pools around it and of its user.
 //	V14 Every policy answers every snapshot with a valid plan.
 //	V15 A tracker that drains gets no attempts and no homes from a leader that knows it,
 //	    and has drained only when it runs nothing.
@@ -111,7 +112,7 @@
 //
 //	virtual time, the play of a seed      world.go
 //	the workload of a seed                client.go and flow.go: jobs; faults.go; changes.go:
-//	                                      priorities, pools, scheduling
+//	                                      priorities, pools, scheduling; pools.go: pools in pools
 //	faults that last, also in turn        lasting.go; rotating.go
 //	job trackers, their log               jobtracker.go, effects.go; raft.go
 //	task trackers                         tasktracker.go; disk.go: map outputs, homes

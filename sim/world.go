@@ -174,7 +174,7 @@ func newWorld(r *Result) *world {
 	w.lasting, w.rotating = r.lasting != nil, r.Options.Rotating
 	w.offersRoom = !w.lasting && w.rooms.IntN(2) == 0
 	w.uncapped = w.lasting && slices.ContainsFunc(r.Faults, Fault.slows)
-	w.drawPools(changes)
+	w.drawPools(changes, rand.New(rand.NewPCG(seed, 10)))
 	trackers := 2 + plan.IntN(taskTrackers-1)
 	var absent []string
 	if w.lasting {

@@ -57,7 +57,8 @@ type (
 	}
 
 	// Inventory lists all attempts, homes and jobs of a tracker, in pages. The tracker sends it
-	// after every Welcome.
+	// after every Welcome. The homes of a job come before what it knows of the job, and before the job's
+	// attempts: on an earlier page, or on the same one.
 	Inventory struct {
 		Attempts []Report     `msgpack:"Attempts"` // running attempts, and ended attempts of jobs that have not ended
 		Homes    []HomeReport `msgpack:"Homes"`

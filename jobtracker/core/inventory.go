@@ -7,57 +7,83 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// inventoryPage collects the pages of a tracker's inventory, and handles the complete inventory.
+// listed has the homes and attempts of the leader that the pages of an inventory have listed so far, and
+// nothing else: a tracker may send any number of pages.
+type listed struct {
+	homes    map[homeKey]bool
+	attempts map[wire.AttemptID]bool
+}
+
+// inventoryPage handles a page of a tracker's inventory when it comes, and what the last one completes.
 // The cost must not depend on the number of jobs: after a failover all inventories come at once.
 func (l *leader) inventoryPage(t *tracker, page *wire.Inventory) {
 	if t.contact.inventoried {
 		return // only one inventory comes on a stream
 	}
-	t.contact.pages = append(t.contact.pages, page)
-	if page.More {
-		return
+	if t.contact.listed.homes == nil {
+		t.contact.listed = listed{make(map[homeKey]bool), make(map[wire.AttemptID]bool)}
 	}
-	pages := t.contact.pages
-	t.contact.pages = nil
 	t.contact.readingInventory = true
-	defer func() { t.contact.readingInventory = false }()
-	homes := make(map[homeKey]bool)
-	dropped := make(map[wire.JobID]bool)
-	for _, p := range pages {
-		for i := range p.Homes {
-			h := &p.Homes[i]
-			homes[homeKey{h.Job, h.Partition, h.Generation}] = true
-			l.dropUnknown(t, h.Job, dropped)
-			l.homeReport(t, h)
-		}
-		for _, id := range p.Jobs {
-			l.dropUnknown(t, id, dropped)
+	l.readPage(t, page)
+	if !page.More {
+		l.inventoryRead(t)
+	}
+	t.contact.readingInventory = false
+}
+
+// readPage handles the homes before the attempts: a reduce is adopted only at its home.
+func (l *leader) readPage(t *tracker, page *wire.Inventory) {
+	x, dropped := t.contact.listed, make(map[wire.JobID]bool)
+	for i := range page.Homes {
+		h := &page.Homes[i]
+		l.dropUnknown(t, h.Job, dropped)
+		l.homeReport(t, h)
+		if l.isHome(t, h) {
+			x.homes[homeKey{h.Job, h.Partition, h.Generation}] = true
 		}
 	}
-	reported := make(map[wire.AttemptID]bool)
-	for _, p := range pages {
-		for _, k := range p.Known {
-			if j := l.job(k.Job); j != nil && t.hosting.homes[j] != nil {
-				j.outputs.log.Reader(t.assign.Index()).Knows(k.Sums)
-			}
-		}
-		for i := range p.Attempts {
-			r := &p.Attempts[i]
-			reported[r.Attempt] = true
-			l.dropUnknown(t, r.Attempt.Task.Job, dropped)
-			l.attemptReport(t, r)
+	for _, id := range page.Jobs {
+		l.dropUnknown(t, id, dropped)
+	}
+	for _, k := range page.Known {
+		if j := l.job(k.Job); j != nil && t.hosting.homes[j] != nil {
+			j.outputs.log.Reader(t.assign.Index()).Knows(k.Sums)
 		}
 	}
-	l.endMissing(t, reported)
+	for i := range page.Attempts {
+		r := &page.Attempts[i]
+		l.dropUnknown(t, r.Attempt.Task.Job, dropped)
+		l.attemptReport(t, r)
+		if j := l.job(r.Attempt.Task.Job); j != nil && j.attempt(r.Attempt) != nil {
+			x.attempts[r.Attempt] = true
+		}
+	}
+}
+
+// inventoryRead acts on the end of a tracker's inventory.
+func (l *leader) inventoryRead(t *tracker) {
+	x := t.contact.listed
+	t.contact.listed = listed{}
+	l.endMissing(t, x.attempts)
 	t.contact.inventoried = true
 	l.stopExpectingAll(t.Name)
 	for _, j := range sortedJobs(t.hosting.homes) {
-		l.resendHomes(j, t, homes)
+		l.resendHomes(j, t, x.homes)
 	}
 	l.inventoryDone(t.Name)
 	l.resendShares(t)
 	l.refresh(t)
 	l.retryHomes(t)
+}
+
+// isHome reports whether a tracker is the home that it reports.
+func (l *leader) isHome(t *tracker, r *wire.HomeReport) bool {
+	j := l.job(r.Job)
+	if j == nil || r.Partition < 0 || r.Partition >= len(j.partitions.homes) {
+		return false
+	}
+	h := &j.partitions.homes[r.Partition]
+	return h.tracker == t && h.generation == r.Generation
 }
 
 // retryHomes touches the jobs that may place homes on a tracker, which has become usable.
@@ -120,18 +146,22 @@ func (l *leader) inventoryDone(name string) {
 		return
 	}
 	delete(l.recovery.awaiting, name)
-	l.recovery.awaitUntil = max(l.recovery.awaitUntil, l.now+l.c.cfg.Lease) // others wait for their turn
+	l.recovery.awaitSince = l.now // others wait for their turn
+	l.recovery.awaitUntil = max(l.recovery.awaitUntil, l.now+l.c.cfg.Lease)
 	l.endRecoveryIfReady()
 }
 
 // checkAwaited ends the wait for inventories when none has come for a whole lease. A tracker
-// without one is lost by then, or sends none.
+// without one is lost by then, or sends none. While the leader is late, the lease is longer as in
+// checkLeases: heartbeats alone do not keep the jobs waiting.
 func (l *leader) checkAwaited() {
-	switch until := max(l.recovery.awaitUntil, l.c.lateUntil); {
-	case l.c.readUntil < l.recovery.awaitUntil:
-	case l.c.readUntil < until:
-		l.recovery.awaitUntil = until
-	default:
+	if l.c.readUntil < l.recovery.awaitUntil {
+		return
+	}
+	if l.c.readUntil < l.c.lateUntil {
+		l.recovery.awaitUntil = l.recovery.awaitSince + l.c.cfg.Lease + 2*l.c.latest
+	}
+	if l.c.readUntil >= l.recovery.awaitUntil {
 		clear(l.recovery.awaiting)
 		l.endRecoveryIfReady()
 	}

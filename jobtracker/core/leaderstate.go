@@ -90,7 +90,7 @@ func newLeader(c *Core) *leader {
 	l := &leader{c: c, facts: c.facts, now: c.now, epoch: c.facts.Epoch(), jobs: make(map[int]*job)}
 	l.makeWorks()
 	l.announcing = announcing{l: l, refill: never}
-	l.fleet, l.recovery, l.requests = newTrackerFleet(), newRecovery(c.now+c.cfg.Lease), make(requests)
+	l.fleet, l.recovery, l.requests = newTrackerFleet(), newRecovery(c.now, c.now+c.cfg.Lease), make(requests)
 	l.timers = timers{leases: never, readmits: c.now, tidy: never, drains: never, failedRemovals: make(map[string]int)}
 	if c.cfg.TidyPeriod > 0 {
 		l.timers.tidy = c.now + min(c.cfg.TidyPeriod, firstTidy)

@@ -96,7 +96,7 @@ func stepper(c *Core) func(now time.Duration, ev Event) {
 			for _, cmd := range c.Step(now, events[0]) {
 				if p, ok := cmd.(Propose); ok {
 					index++
-					events = append(events, Entry{Index: index, Term: 1, Data: p.Data})
+					events = append(events, Entry{Index: index, Term: c.term, Data: p.Data})
 				}
 			}
 		}
@@ -159,6 +159,35 @@ func TestLeasesOfAlwaysLateLeader(t *testing.T) {
 		_, alive := c.facts.Tracker("alive")
 		if _, dead := c.facts.Tracker("dead"); !alive || dead != (read < lease+2*late) {
 			t.Fatalf("messages of %v are handled: the tracker that sends is there: %v, the other one: %v", read, alive, dead)
+		}
+	}
+}
+
+// TestMuteTrackerOfAlwaysLateLeader: jobs of a new leader that is late all the time go on, although a tracker
+// sends heartbeats and never its inventory.
+func TestMuteTrackerOfAlwaysLateLeader(t *testing.T) {
+	const lease, late, every = 4 * time.Second, 2 * time.Second, 500 * time.Millisecond
+	c := New(Config{ID: "jt", Lease: lease})
+	step := stepper(c)
+	hello := func(now time.Duration, stream Stream) {
+		step(now, FromTracker{Stream: stream, Message: &wire.Hello{
+			Version: wire.Version, Tracker: "mute", Process: 1, Host: "h", Addr: "h:1", MapSlots: 1,
+		}})
+	}
+	step(0, Elected{Term: 1, Wall: 1})
+	hello(0, 1)
+	step(0, Submit{Submission: &wire.Submission{Key: "k", Staging: "mem://s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "n"}}}}})
+	const elected = 10 * time.Second
+	step(elected, Elected{Term: 2, Wall: 1})
+	hello(elected, 2)
+	for read := elected + every; read < elected+10*lease; read += every {
+		step(read+late, FromTracker{Stream: 2, Message: &wire.Heartbeat{}, ReadAt: read})
+		step(read+late, Tick{ReadUntil: read})
+		if j := c.leader.order[0]; j.recovering != (read < elected+lease+2*late) {
+			t.Fatalf("messages of %v after the election are handled, and the job waits for inventories: %v", read-elected, j.recovering)
+		}
+		if at, ok := c.Wake(); !ok || at < read {
+			t.Fatalf("the leader wakes at %v, %v; messages of %v are handled", at, ok, read)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -80,17 +81,12 @@ func exceeded(e *quota.Exceeded) error {
 	return &admission.Busy{Reason: e, Limit: e.Limit, Max: e.Max}
 }
 
-// checkMove returns why the jobs of a submission cannot move to a pool. It is no Busy: clients wait
-// in silence after that, and the pool may stay full for long.
-func (l *leader) checkMove(s *facts.Submission, c *wire.Change) error {
-	if c.Pool == nil {
-		return nil
-	}
-	pool := *c.Pool
-	if pool == "" {
-		pool = wire.DefaultPool
-	}
-	if pool == poolName(s) {
+// reserveMove counts the jobs of a submission in the pool to which a change moves them, until the change
+// is applied, or returns why they cannot move. That is no Busy: clients wait in silence after that, and
+// the pool may stay full for long.
+func (l *leader) reserveMove(r Change) error {
+	s := l.facts.Find(r.Job).Submission()
+	if r.Pool == nil || cmp.Or(*r.Pool, wire.DefaultPool) == poolName(s) {
 		return nil
 	}
 	open := 0
@@ -100,7 +96,7 @@ func (l *leader) checkMove(s *facts.Submission, c *wire.Change) error {
 		}
 	}
 	var e *quota.Exceeded
-	if errors.As(l.limited.quota.CheckMove(pool, open), &e) {
+	if errors.As(l.limited.quota.ReserveMove(s.Key(), cmp.Or(*r.Pool, wire.DefaultPool), open), &e) {
 		return fmt.Errorf("%w: %w", admission.ErrBadSettings, e)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/quernmr/quern/scheduler/pool"
@@ -13,9 +14,10 @@ import (
 
 // poolLimits is the state of limits that concern several pools.
 type poolLimits struct {
-	running bool           // there are limits of running jobs: jobs need heldBy to be empty
-	slots   bool           // there are limits of slots
-	parts   map[string]int // by pool and phase, see partKey
+	running bool            // there are limits of running jobs: jobs need heldBy to be empty
+	slots   bool            // there are limits of slots
+	parts   map[string]int  // by pool and phase, see partKey
+	parted  map[string]bool // names of pools with parts
 }
 
 // notChecked is why a new job is held until the next plan.
@@ -27,7 +29,7 @@ func partKey(name string, phase int) string { return name + "/" + phaseNames[pha
 // setPools passes the limits of the pool table to the assigner.
 func (l *leader) setPools() {
 	_, table := l.facts.Pools()
-	l.sharing.limits = poolLimits{running: table.LimitsRunning(), slots: table.LimitsInner(), parts: make(map[string]int)}
+	l.sharing.limits = poolLimits{running: table.LimitsRunning(), slots: table.LimitsInner(), parts: make(map[string]int), parted: make(map[string]bool)}
 	for phase := range l.phases {
 		l.divideSlots(phase)
 	}
@@ -39,15 +41,16 @@ func (l *leader) setPools() {
 	l.holdJobs()
 }
 
-// limitedPools lists the pools with jobs, with their parts of the maxima around them. An inner pool
-// takes no jobs, but may have jobs of an earlier table: only their part limits them.
+// limitedPools lists the pools that have or take jobs, with their parts of the maxima around them.
 func (l *leader) limitedPools() []pool.Pool {
 	_, table := l.facts.Pools()
-	pools := slices.Clone(table.Pools)
-	for i := range pools {
-		if pools[i].Inner {
-			pools[i] = pool.Pool{Name: pools[i].Name, Max: [2]int{pool.Unlimited, pool.Unlimited}, MaxRunning: pool.Unlimited}
+	pools := slices.DeleteFunc(slices.Clone(table.Pools), func(p pool.Pool) bool { return p.Inner })
+	for _, name := range slices.Sorted(maps.Keys(l.sharing.limits.parted)) { // others may have left the table
+		if !slices.ContainsFunc(pools, func(p pool.Pool) bool { return p.Name == name }) {
+			pools = append(pools, pool.Pool{Name: name, Max: [2]int{pool.Unlimited, pool.Unlimited}, MaxRunning: pool.Unlimited})
 		}
+	}
+	for i := range pools {
 		for phase := range l.phases {
 			if part, ok := l.sharing.limits.parts[partKey(pools[i].Name, phase)]; ok {
 				pools[i].Max[phase] = part
@@ -98,7 +101,7 @@ func (l *leader) divideSlots(phase int) (changed bool) {
 	for name, part := range table.Parts(phase, use) {
 		key := partKey(name, phase)
 		if old, ok := l.sharing.limits.parts[key]; !ok || old != part {
-			l.sharing.limits.parts[key], changed = part, true
+			l.sharing.limits.parts[key], l.sharing.limits.parted[name], changed = part, true, true
 		}
 	}
 	return changed

@@ -2,9 +2,11 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/menu"
@@ -60,11 +62,12 @@ func (l *leader) preempt(p *phase, s *scheduler.Snapshot) {
 	}
 	v := l.victims(p.index, standings, targets)
 	chosen := preempt.Choose(v.pools, v.attempts, v.free)
-	for _, i := range chosen {
-		l.killAttempt(v.running[i], "preempted for pool "+strings.Join(starving, ", "))
+	takers := v.takers(standings, len(chosen))
+	for k, i := range chosen {
+		l.killAttempt(v.running[i], "preempted for pool "+takers[k])
 	}
 	if len(chosen) > 0 {
-		l.log("pools take slots back", "pools", strings.Join(starving, ", "), "of", p.kind.String(), "attempts", len(chosen))
+		l.log("pools take slots back", "pools", strings.Join(slices.Compact(takers), ", "), "of", p.kind.String(), "attempts", len(chosen))
 		for _, name := range starving {
 			w.watch.Restart(name)
 		}
@@ -79,8 +82,34 @@ type victims struct {
 	free     int
 }
 
-// victims lists the attempts of a phase that may be killed. Unlike the snapshot it counts the slots of
-// all jobs of the pools, such as suspended ones: their attempts stay.
+// takers names the pools for which a number of attempts is killed: each as often as it misses slots.
+func (v *victims) takers(standings []pool.Standing, attempts int) (names []string) {
+	for i := range v.pools {
+		for n := v.pools[i].Target - v.pools[i].Running; n > 0 && len(names) < attempts; n-- {
+			names = append(names, standings[i].Pool.Name)
+		}
+	}
+	return names
+}
+
+// wanted lists what the tasks that wait in starving pools request, by the pools' indexes.
+func (l *leader) wanted(phase int, index map[string]int, targets []int) (requests []assign.Room) {
+	for _, j := range l.order {
+		at, known := index[poolName(j.facts.Submission())]
+		if request := j.assign.Request(phase); known && targets[at] > 0 && j.plannable() && l.toLaunch(j, phase) > 0 && !slices.Contains(requests, request) {
+			requests = append(requests, request)
+		}
+	}
+	return requests
+}
+
+// freesSlot reports whether a slot of a tracker helps a request, when an attempt there has ended.
+func (t *tracker) freesSlot(phase int, requests []assign.Room) bool {
+	return t.takesWork() && t.assign.Free(phase) >= 0 && slices.ContainsFunc(requests, t.assign.Offer().Holds)
+}
+
+// victims lists the attempts of a phase that may be killed, on trackers where their slots help. Unlike the
+// snapshot it counts the slots of all jobs of the pools, such as suspended ones: their attempts stay.
 func (l *leader) victims(phase int, standings []pool.Standing, targets []int) (v victims) {
 	index := make(map[string]int, len(standings))
 	for i := range standings {
@@ -88,8 +117,13 @@ func (l *leader) victims(phase int, standings []pool.Standing, targets []int) (v
 		index[s.Pool.Name] = i
 		v.pools = append(v.pools, preempt.Pool{Keep: preempt.Keep(s), Target: targets[i], Spared: s.Pool.Preemption != nil && s.Pool.Preemption.Spared})
 	}
+	requests := l.wanted(phase, index, targets)
 	for i := range l.assign.FreeTrackers(phase).All() {
-		v.free += l.fleet.byIndex[i].assign.Free(phase)
+		n := 0
+		for _, request := range requests {
+			n = max(n, l.fleet.byIndex[i].assign.FreeWith(phase, request))
+		}
+		v.free += n
 	}
 	ages := l.newRunningTasks(phase, l.now)
 	for _, j := range l.order {
@@ -104,11 +138,13 @@ func (l *leader) victims(phase int, standings []pool.Standing, targets []int) (v
 		for a := range j.runningAttempts(phase) {
 			switch {
 			case a.killed():
-				v.free++
+				if a.tracker.freesSlot(phase, requests) {
+					v.free++
+				}
 				if known {
 					v.pools[at].Running--
 				}
-			case known && j.plannable() && l.mayTakeBack(a):
+			case known && j.plannable() && l.mayTakeBack(a) && a.tracker.freesSlot(phase, requests):
 				v.attempts = append(v.attempts, preempt.Attempt{ID: a.id, Pool: at, Age: ages.age(a), Task: task})
 				v.running = append(v.running, a)
 			}

@@ -54,18 +54,32 @@ func (l *leader) proposeInOrder(key string, r request) {
 // proposes the first request again.
 func (l *leader) appliedInOrder(key string, x facts.Fact, changed bool) {
 	if list := l.requests[key]; len(list) > 0 && changed && list[0].matches(x) {
-		l.reply(list[0], nil)
-		if l.requests[key] = list[1:]; len(list) == 1 {
-			delete(l.requests, key)
-		}
+		l.answerFirst(key, nil)
 	}
 	l.proposeFirst(key)
 }
 
+func (l *leader) answerFirst(key string, err error) {
+	list := l.requests[key]
+	l.reply(list[0], err)
+	if l.requests[key] = list[1:]; len(list) == 1 {
+		delete(l.requests, key)
+	}
+}
+
+// proposeFirst proposes the fact for the first request that does not exceed a limit by now.
 func (l *leader) proposeFirst(key string) {
-	if list := l.requests[key]; len(list) > 0 {
-		list[0].proposed = l.factOf(list[0].request)
-		l.propose(list[0].proposed)
+	for len(l.requests[key]) > 0 {
+		first := &l.requests[key][0]
+		if r, ok := first.request.(Change); ok {
+			if err := l.reserveMove(r); err != nil {
+				l.answerFirst(key, err)
+				continue
+			}
+		}
+		first.proposed = l.factOf(first.request)
+		l.propose(first.proposed)
+		return
 	}
 }
 
@@ -155,9 +169,6 @@ func (l *leader) answerKills(f *facts.Job) {
 // change handles a request to change the settings of a submission, or to suspend or resume it.
 func (l *leader) change(r Change) {
 	s, err := admission.Change(l.facts, r.Job, r.Change, r.By, l.wall())
-	if err == nil {
-		err = l.checkMove(s, &r.Change)
-	}
 	if err != nil {
 		l.reply(r, err)
 		return
@@ -171,6 +182,7 @@ func (l *leader) changeApplied(x *facts.SettingsChanged, changed bool) {
 		return
 	}
 	takeBack := changed && l.asksBack(x)
+	l.limited.quota.ReleaseMove(x.Key)
 	for i := range s.Jobs() {
 		if j := l.jobs[s.First()+i]; changed && j != nil {
 			l.touch(j)
@@ -202,4 +214,5 @@ func (l *leader) dropChanges(s *facts.Submission) {
 		l.reply(w, fmt.Errorf("%v: %w", w.request.(Change).Job, admission.ErrJobEnded))
 	}
 	delete(l.requests, key)
+	l.limited.quota.ReleaseMove(s.Key())
 }

@@ -11,13 +11,14 @@ import (
 // recovery has the inventories for which jobs wait after a change of leader, or after the restart
 // of a tracker.
 type recovery struct {
+	awaitSince time.Duration     // when the last awaited inventory came, or the term began
 	awaitUntil time.Duration     // when the wait after a change of leader ends
 	expecting  map[string][]*job // jobs with expectations, by name of the restarted tracker
 	awaiting   map[string]bool   // trackers that have not sent their inventories to the new leader
 }
 
-func newRecovery(until time.Duration) recovery {
-	return recovery{awaiting: make(map[string]bool), awaitUntil: until, expecting: make(map[string][]*job)}
+func newRecovery(since, until time.Duration) recovery {
+	return recovery{awaiting: make(map[string]bool), awaitSince: since, awaitUntil: until, expecting: make(map[string][]*job)}
 }
 
 // expectation is the maps of a job that had chosen outputs on a restarted tracker. The outputs

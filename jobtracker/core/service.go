@@ -76,10 +76,12 @@ func (l *leader) runService(j *job, tk *task, subject wire.AttemptID) {
 	if tk.queued || !l.mayRunService(j, tk) {
 		return
 	}
-	x, q := queuedTask{j, tk, subject}, queueOf(tk.kind)
-	if len(l.services.queues[endQueue])+len(l.services.queues[q]) > 0 || !l.launchService(x) {
-		tk.queued = true
-		l.services.queues[q] = append(l.services.queues[q], x)
+	x, ahead := queuedTask{j, tk, subject}, 0
+	for q := range queueOf(tk.kind) + 1 {
+		ahead += len(l.services.queues[q])
+	}
+	if ahead > 0 || !l.launchService(x) {
+		l.queueService(x, queueOf(tk.kind))
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 
 // Service tasks are setups, commits, cleanups and fences. They need no slots, but each attempt is
 // a process. So a tracker has room for as many of them as it has slots, and at least
-// minServiceAttempts. More wait in two queues, setups behind the tasks that end work.
+// minServiceAttempts. More wait in queues, setups behind the tasks that end work. Second attempts
+// wait in a queue only for the limit of setups.
 
 // serviceLoad is the service attempts of a tracker.
 type serviceLoad struct {
@@ -23,8 +24,8 @@ type serviceLoad struct {
 
 // serviceQueues holds the service tasks that wait for a tracker with room.
 type serviceQueues struct {
-	queues    [2][]queuedTask // see queueOf
-	room      [2]taskset.Set  // indexes of trackers with room for tasks of each queue
+	queues    [3][]queuedTask // see queueOf
+	room      [3]taskset.Set  // indexes of trackers with room for tasks of each queue
 	preferred int             // preferred trackers, with or without room
 }
 
@@ -34,8 +35,9 @@ const minServiceAttempts = 4
 
 // The indexes of serviceQueues.queues.
 const (
-	endQueue   = iota // fences, commits, cleanups
-	setupQueue        // setups
+	endQueue       = iota // fences, commits, cleanups
+	slowSetupQueue        // setups that run, for second attempts
+	setupQueue            // setups
 )
 
 // A Step checks at most maxServiceChecks tasks of a queue that avoid all trackers with room.
@@ -65,7 +67,9 @@ func (l *leader) refreshServiceRoom(t *tracker) {
 	room := t.usable() && !t.withdrawn() && t.services.running < t.maxServiceAttempts()
 	l.services.room[endQueue].Set(t.assign.Index(), room)
 	most := l.c.cfg.Limits.TrackerSetups
-	l.services.room[setupQueue].Set(t.assign.Index(), room && (most == 0 || t.services.setups < most))
+	setups := room && (most == 0 || t.services.setups < most)
+	l.services.room[slowSetupQueue].Set(t.assign.Index(), setups)
+	l.services.room[setupQueue].Set(t.assign.Index(), setups)
 	if preferred := t.takesWork() && t.slots != [2]int{}; preferred != t.services.preferred {
 		t.services.preferred = preferred
 		if preferred {
@@ -85,13 +89,26 @@ func (l *leader) countService(t *tracker, k wire.Kind, by int) {
 	l.refreshServiceRoom(t)
 }
 
+// waiting counts the queued tasks.
+func (s *serviceQueues) waiting() (n int) {
+	for q := range s.queues {
+		n += len(s.queues[q])
+	}
+	return n
+}
+
+func (l *leader) queueService(x queuedTask, q int) {
+	x.tk.queued = true
+	l.services.queues[q] = append(l.services.queues[q], x)
+}
+
 // launchQueuedServices launches queued service tasks while trackers have room.
 func (l *leader) launchQueuedServices() {
 	for q := range l.services.queues {
 		queue := l.services.queues[q]
 		for i := 0; i < len(queue) && i < maxServiceChecks && l.services.room[q].Len() > 0; {
 			x := queue[i]
-			if l.stillNeeded(x) && !l.launchService(x) {
+			if l.stillNeeded(x, q) && !l.launchService(x) {
 				i++
 				continue
 			}
@@ -104,10 +121,10 @@ func (l *leader) launchQueuedServices() {
 	}
 }
 
-// stillNeeded reports whether a queued task still has to run.
-func (l *leader) stillNeeded(x queuedTask) bool {
+// stillNeeded reports whether a task in a queue still has to run.
+func (l *leader) stillNeeded(x queuedTask, q int) bool {
 	j := x.job
-	if l.jobs[j.facts.N()] != j || !l.mayRunService(j, x.tk) {
+	if l.jobs[j.facts.N()] != j || !l.mayRunService(j, x.tk) && !(q == slowSetupQueue && l.mayRunBeside(j, x.tk)) {
 		return false
 	}
 	state := l.facts.State(j.facts)
@@ -129,14 +146,14 @@ func (l *leader) launchService(x queuedTask) bool {
 		return false
 	}
 	t := l.serviceTracker(x.job, x.tk)
-	if t == nil {
+	if t == nil || x.tk.runs() && x.job.avoids(x.tk, t) {
 		return false
 	}
-	if x.tk.kind == wire.Setup {
+	if x.tk.kind == wire.Setup && !x.tk.runs() {
 		x.job.service.setupLaunched = l.now
 	}
+	l.alarm(x.job, l.now+l.serviceLimit(x.tk.kind)<<x.tk.running())
 	l.launch(x.job, x.tk, t, x.subject)
-	l.alarm(x.job, l.now+l.serviceLimit(x.tk.kind))
 	return true
 }
 
@@ -190,7 +207,7 @@ func (l *leader) serviceTracker(j *job, tk *task) *tracker {
 // queuedService returns the kind of a queued service task of the job, if there is one.
 func (j *job) queuedService() (k wire.Kind, ok bool) {
 	for _, tk := range []*task{&j.service.setup, &j.service.commit, &j.service.cleanup} {
-		if tk.queued {
+		if tk.queued && !tk.runs() {
 			return tk.kind, true
 		}
 	}

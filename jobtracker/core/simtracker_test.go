@@ -254,6 +254,14 @@ func (t *simTracker) receive(m wire.Message) {
 
 func (t *simTracker) inventory() {
 	page := &wire.Inventory{}
+	for _, name := range t.homeNames() {
+		page.Homes = append(page.Homes, *t.homeReport(name))
+		if len(page.Homes) == 3 {
+			page.More = true
+			t.send(page)
+			page = &wire.Inventory{}
+		}
+	}
 	for _, a := range t.sorted() {
 		page.Attempts = append(page.Attempts, a.report)
 		if len(page.Attempts) == 3 {
@@ -261,9 +269,6 @@ func (t *simTracker) inventory() {
 			t.send(page)
 			page = &wire.Inventory{}
 		}
-	}
-	for _, name := range t.homeNames() {
-		page.Homes = append(page.Homes, *t.homeReport(name))
 	}
 	t.send(page)
 }

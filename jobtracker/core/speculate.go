@@ -264,25 +264,35 @@ func (l *leader) serviceLimit(k wire.Kind) time.Duration {
 	return max(slowService, slowServices*usual)
 }
 
-// speculateService launches another attempt of a service task that runs for too long.
-func (l *leader) speculateService(j *job, tk *task, subject wire.AttemptID) {
-	a, n := tk.attempts, tk.running()
+// latest returns the attempt of a running task that was launched last.
+func (tk *task) latest() *attempt {
+	a := tk.attempts
 	for a.next != nil {
 		a = a.next
 	}
-	if n == maxAttempts || a.killed() || j.recovering || !j.spec.ForKind(tk.kind).Speculative || j.facts.Submission().Suspended() {
+	return a
+}
+
+// mayRunBeside reports whether a service task that runs may get another attempt, when it is slow.
+func (l *leader) mayRunBeside(j *job, tk *task) bool {
+	return tk.runs() && tk.running() < maxAttempts && !tk.latest().killed() && !j.recovering &&
+		j.spec.ForKind(tk.kind).Speculative && !j.facts.Submission().Suspended()
+}
+
+// speculateService launches another attempt of a service task that runs for too long.
+func (l *leader) speculateService(j *job, tk *task, subject wire.AttemptID) {
+	if tk.queued || !l.mayRunBeside(j, tk) {
 		return
 	}
-	limit := l.serviceLimit(tk.kind) << (n - 1)
-	due := l.now - time.Duration(l.wall()-a.began)*time.Millisecond + limit
-	if l.now < due {
+	limit := l.serviceLimit(tk.kind) << (tk.running() - 1)
+	due := l.now - time.Duration(l.wall()-tk.latest().began)*time.Millisecond + limit
+	x := queuedTask{j, tk, subject}
+	switch {
+	case l.now < due:
 		l.alarm(j, due)
-		return
+	case tk.kind == wire.Setup && !l.mayRunSetup():
+		l.queueService(x, slowSetupQueue)
+	case !l.launchService(x):
+		l.alarm(j, l.now.Truncate(slowService)+slowService) // the same for all advances until then
 	}
-	if t := l.serviceTracker(j, tk); t != nil && !j.avoids(tk, t) {
-		l.launch(j, tk, t, subject)
-		l.alarm(j, l.now+2*limit)
-		return
-	}
-	l.alarm(j, l.now.Truncate(slowService)+slowService) // the same for all advances until then
 }

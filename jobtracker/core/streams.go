@@ -15,16 +15,16 @@ import (
 
 // contact is the state of the connection to a tracker.
 type contact struct {
-	stream           Stream            // 0: none
-	lastHeard        time.Duration     // when the owner read the last message
-	inventoried      bool              // the inventory of this stream is complete
-	readingInventory bool              // inventoryPage handles the inventory now
-	newInTerm        bool              // registered in this term, so without attempts of earlier leaders
-	lossProposed     bool              // facts.TrackerLost is proposed
-	stops            bool              // it has said so, and has opened no stream since
-	pages            []*wire.Inventory // the pages of the inventory so far
-	trouble          string            // the problem that the tracker reported
-	unhealthy        string            // what its health script says; empty: it is healthy
+	stream           Stream        // 0: none
+	lastHeard        time.Duration // when the owner read the last message
+	inventoried      bool          // the inventory of this stream is complete
+	readingInventory bool          // inventoryPage handles a page now
+	newInTerm        bool          // registered in this term, so without attempts of earlier leaders
+	lossProposed     bool          // facts.TrackerLost is proposed
+	stops            bool          // it has said so, and has opened no stream since
+	listed           listed        // by the pages of the inventory so far
+	trouble          string        // the problem that the tracker reported
+	unhealthy        string        // what its health script says; empty: it is healthy
 }
 
 // hello handles the first message of a stream, or the answer to a Staging.
@@ -71,7 +71,7 @@ func (l *leader) streamClosed(id Stream) {
 	delete(l.fleet.unwelcomed, id)
 	delete(l.fleet.byStream, id)
 	if t != nil && t.contact.stream == id {
-		t.contact.stream, t.contact.inventoried, t.contact.pages = 0, false, nil
+		t.contact.stream, t.contact.inventoried, t.contact.listed = 0, false, listed{}
 		l.refresh(t)
 	}
 }

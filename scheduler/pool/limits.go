@@ -3,6 +3,7 @@ package pool
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/quernmr/quern/scheduler"
@@ -21,8 +22,7 @@ func (t *Table) LimitsInner() bool {
 // of each pool that takes jobs and is in a limited one. A pool with more than its part takes no slots
 // until it has fewer. The parts of the others leave room for it, so the pools together never exceed
 // the maximum around them, whichever takes slots next. Slots that a pool cannot use go to the pools
-// beside it. Jobs of an inner pool, which were in it when it was not, are as in one more pool of
-// weight 1 in it; their part has its name.
+// beside it. Jobs in pools that have left the table, or have become inner ones, get parts too.
 func (t *Table) Parts(phase int, use map[string]Use) map[string]int {
 	parts := make(map[string]int)
 	inner := make(map[string][]*Pool) // by the pool around them
@@ -32,9 +32,11 @@ func (t *Table) Parts(phase int, use map[string]Use) map[string]int {
 			outer := t.Around(p.Name)
 			inner[outer] = append(inner[outer], p)
 		}
-		if _, ok := use[p.Name]; ok && p.Inner {
-			own := unlimited(p.Name)
-			inner[p.Name] = append(inner[p.Name], &own)
+	}
+	for _, name := range slices.Sorted(maps.Keys(use)) {
+		if outer, left := t.leftIn(name); left {
+			p := unlimited(name)
+			inner[outer] = append(inner[outer], &p)
 		}
 	}
 	var total func(p *Pool) Use
@@ -78,6 +80,16 @@ func (t *Table) Parts(phase int, use map[string]Use) map[string]int {
 		divide("", Unlimited)
 	}
 	return parts
+}
+
+// leftIn returns the pool around the jobs of a pool that takes no jobs any more: it has left the table, or
+// has become an inner one.
+func (t *Table) leftIn(name string) (outer string, left bool) {
+	i := slices.IndexFunc(t.Pools, func(p Pool) bool { return p.Name == name })
+	if i < 0 {
+		return t.Around(name), true
+	}
+	return name, t.Pools[i].Inner
 }
 
 // parted divides a maximum among pools.

@@ -138,6 +138,20 @@ func ExampleTable_Hold() {
 	// Output: ["user ann runs as many jobs as it may" "" ""]
 }
 
+// TestPartsOfLeftPools tests that the jobs of a pool that has left the table, or has become an inner one,
+// count for the maximum around them.
+func TestPartsOfLeftPools(t *testing.T) {
+	table, err := pool.Parse("f.xml", []byte(`<allocations><queue name="a"><maxResources>6 vcores</maxResources>
+		<queue name="x"/><queue name="y"><queue name="z"/></queue></queue></allocations>`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := table.Parts(0, map[string]pool.Use{"a.x": {Demand: 9}, "a.gone": {Demand: 9}, "a.y": {Running: 1, Demand: 9}, "a.y.z": {Demand: 9}})
+	if got := parts["a.x"] + parts["a.gone"] + parts["a.y"] + parts["a.y.z"]; got != 6 || parts["a.x"] != 2 || parts["a.gone"] != 2 || parts["a.y"] == 0 {
+		t.Errorf("parts: %v", parts)
+	}
+}
+
 // TestRootLimitsDefault: the default pool has a part of root's maximum, though the file does not name it.
 func TestRootLimitsDefault(t *testing.T) {
 	table, err := pool.Parse("f.xml", []byte(`<allocations><queue name="root"><maxResources>6 vcores</maxResources><queue name="a"/></queue></allocations>`))

@@ -117,15 +117,15 @@ func (c *Core) inventory() {
 		if j.dropped {
 			continue
 		}
-		if len(j.homes) > 0 && len(j.outputs) > 0 {
-			sums := j.knownSums()
-			reserve(jobBytes + sumBytes*len(sums))
-			page.Known = append(page.Known, wire.KnownOutputs{Job: j.id, Sums: sums})
-		}
 		for _, h := range j.homes {
 			h.reported = h.report()
 			reserve(homeReportBytes)
 			page.Homes = append(page.Homes, h.reported)
+		}
+		if len(j.homes) > 0 && len(j.outputs) > 0 {
+			sums := j.knownSums()
+			reserve(jobBytes + sumBytes*len(sums))
+			page.Known = append(page.Known, wire.KnownOutputs{Job: j.id, Sums: sums})
 		}
 		for _, a := range j.attempts {
 			r := a.report()

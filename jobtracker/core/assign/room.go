@@ -15,6 +15,9 @@ func (offer Room) holds(used, request Room) bool {
 		(offer.Cores == 0 || request.Cores == 0 || request.Cores <= offer.Cores-used.Cores)
 }
 
+// Holds reports whether an offer is enough for a request, if nothing of it is used.
+func (offer Room) Holds(request Room) bool { return offer.holds(Room{}, request) }
+
 // times returns how often an offer holds a request, at most limit.
 func (offer Room) times(request Room, limit int) int {
 	if offer.Memory > 0 && request.Memory > 0 {
@@ -170,7 +173,23 @@ func (j *Job) FreeFor(phase int) *taskset.Set { return &j.class[phase].free[phas
 func (t *Tracker) HasRoom(j *Job, phase int) bool { return t.hasRoom(j.class[phase], phase) }
 
 // CouldHold reports whether a tracker offers enough for a task of a job, if no other runs there.
-func (t *Tracker) CouldHold(j *Job, phase int) bool { return t.offer.holds(Room{}, j.Request(phase)) }
+func (t *Tracker) CouldHold(j *Job, phase int) bool { return t.offer.Holds(j.Request(phase)) }
+
+// FreeWith counts the free slots of a phase with room for a request. Those of a tracker that is saved for
+// other requests, or takes no work, do not count.
+func (t *Tracker) FreeWith(phase int, request Room) int {
+	if !t.takesWork || t.held || t.savedFor != nil && (t.savedFor.request != request || t.savedPhase != phase) {
+		return 0
+	}
+	n := max(t.free[phase], 0)
+	if t.offer.Memory > 0 && request.Memory > 0 {
+		n = int(min(int64(n), max(t.offer.Memory-t.used.Memory, 0)/request.Memory))
+	}
+	if t.offer.Cores > 0 && request.Cores > 0 {
+		n = min(n, max(t.offer.Cores-t.used.Cores, 0)/request.Cores)
+	}
+	return n
+}
 
 // Offer returns what a tracker offers, and Used what its tasks use of that.
 func (t *Tracker) Offer() Room { return t.offer }

@@ -108,6 +108,24 @@ func (w *world) checkRooms() {
 
 func (t *simTracker) slotsOf(phase int) int { return t.counted[phase] }
 
+// TestFreeWith compares FreeWith with requests that are added one by one, as long as there is room.
+func TestFreeWith(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		room := rapid.Custom(func(t *rapid.T) Room {
+			return Room{Memory: int64(rapid.IntRange(0, 6).Draw(t, "memory")), Cores: rapid.IntRange(0, 6).Draw(t, "cores")}
+		})
+		x := Tracker{takesWork: true, offer: room.Draw(t, "offer"), used: room.Draw(t, "used")}
+		x.free[Map] = rapid.IntRange(-1, 4).Draw(t, "free")
+		request, want, used := room.Draw(t, "request"), 0, x.used
+		for ; want < x.free[Map] && x.offer.holds(used, request); want++ {
+			used.add(request, 1)
+		}
+		if got := x.FreeWith(Map, request); got != want {
+			t.Fatalf("%+v has %d slots with room for %+v, want %d", x.offer, got, request, want)
+		}
+	})
+}
+
 // TestRoomFits compares holds and times with adding up one task after the other.
 func TestRoomFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

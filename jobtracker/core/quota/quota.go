@@ -76,6 +76,7 @@ type Quota struct {
 	begun    counts
 	jobs     map[int]*entry
 	reserved map[string]reservation // by submission key
+	moves    map[string]reservation // jobs that move to pools, by key
 	lines    map[owner][]*entry     // waiting jobs, first one first; no empty lines
 	groupsOf func(user, pool string) []Group
 	groups   map[owner][]Group // from groupsOf
@@ -107,7 +108,7 @@ type entry struct {
 func New(limits Limits) *Quota {
 	return &Quota{
 		limits: limits, total: newCounts(), begun: newCounts(),
-		jobs: make(map[int]*entry), reserved: make(map[string]reservation), lines: make(map[owner][]*entry),
+		jobs: make(map[int]*entry), reserved: make(map[string]reservation), moves: make(map[string]reservation), lines: make(map[owner][]*entry),
 		groupsOf: func(string, string) []Group { return nil }, groups: make(map[owner][]Group), inGroup: make(map[string]int),
 	}
 }
@@ -167,13 +168,15 @@ func newCounts() counts { return counts{users: make(map[string]int), pools: make
 
 func (c *counts) add(o owner, by int) {
 	c.all += by
-	for _, x := range []struct {
-		of   map[string]int
-		name string
-	}{{c.users, o.user}, {c.pools, o.pool}} {
-		if x.of[x.name] += by; x.of[x.name] == 0 {
-			delete(x.of, x.name)
-		}
+	addTo(c.users, o.user, by)
+	c.addToPool(o.pool, by)
+}
+
+func (c *counts) addToPool(pool string, by int) { addTo(c.pools, pool, by) }
+
+func addTo(counts map[string]int, name string, by int) {
+	if counts[name] += by; counts[name] == 0 {
+		delete(counts, name)
 	}
 }
 
@@ -215,12 +218,24 @@ func (q *Quota) Release(key string) {
 	}
 }
 
-// CheckMove returns an *Exceeded if more jobs of a pool exceed its limit.
-func (q *Quota) CheckMove(pool string, jobs int) error {
+// ReserveMove counts jobs in a pool, to which they are proposed to move, until ReleaseMove. It returns an
+// *Exceeded if they exceed the pool's limit. It replaces an earlier reservation with the same key.
+func (q *Quota) ReserveMove(key, pool string, jobs int) error {
+	q.ReleaseMove(key)
 	if e := q.total.exceeded(Bound{Pool: q.limits.Jobs.Pool}, owner{pool: pool}, jobs); e != nil {
 		return e
 	}
+	q.moves[key] = reservation{owner{pool: pool}, jobs}
+	q.total.addToPool(pool, jobs)
 	return nil
+}
+
+// ReleaseMove ends a reservation: the move is in the log, or will never be.
+func (q *Quota) ReleaseMove(key string) {
+	if r, ok := q.moves[key]; ok {
+		delete(q.moves, key)
+		q.total.addToPool(r.owner.pool, -r.jobs)
+	}
 }
 
 // Add adds a job of the log.

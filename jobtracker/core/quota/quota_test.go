@@ -16,12 +16,23 @@ type model struct {
 	limits   Limits
 	jobs     []entry
 	reserved []reserved
+	moves    []reserved
 }
 
 type reserved struct {
 	key string
 	job Job
 	n   int
+}
+
+// movesTo counts jobs with reservations to move to a pool.
+func (m *model) movesTo(pool string) (n int) {
+	for _, r := range m.moves {
+		if r.job.Pool == pool {
+			n += r.n
+		}
+	}
+	return n
 }
 
 func (m *model) find(n int) *entry {
@@ -53,6 +64,9 @@ func (m *model) have(user, pool string, begun bool) (all, ofUser, inPool int) {
 		if !begun {
 			add(r.job, r.n)
 		}
+	}
+	if !begun {
+		inPool += m.movesTo(pool)
 	}
 	return all, ofUser, inPool
 }
@@ -124,6 +138,22 @@ func TestLikeModel(t *testing.T) {
 					q.Add(last, r.job)
 					m.jobs = append(m.jobs, entry{Job: r.job, n: last})
 				}
+			},
+			"move": func(t *rapid.T) {
+				key, j, n := fmt.Sprintf("key%d", rapid.IntRange(0, 2).Draw(t, "key")), drawJob(t), rapid.IntRange(1, 3).Draw(t, "jobs")
+				m.moves = slices.DeleteFunc(m.moves, func(r reserved) bool { return r.key == key })
+				want := m.fits(Bound{Pool: m.limits.Jobs.Pool}, j, n, false)
+				if err := q.ReserveMove(key, j.Pool, n); (err == nil) != want {
+					t.Fatalf("%d jobs to pool %s: %v, want them to fit: %v", n, j.Pool, err, want)
+				}
+				if want {
+					m.moves = append(m.moves, reserved{key, j, n})
+				}
+			},
+			"moved": func(t *rapid.T) {
+				key := fmt.Sprintf("key%d", rapid.IntRange(0, 2).Draw(t, "key"))
+				q.ReleaseMove(key)
+				m.moves = slices.DeleteFunc(m.moves, func(r reserved) bool { return r.key == key })
 			},
 			"refuse": func(t *rapid.T) { release(fmt.Sprintf("key%d", last)) },
 			"wait": func(t *rapid.T) {
@@ -220,8 +250,8 @@ func TestTexts(t *testing.T) {
 		{q.Why(1), ""},
 		{fmt.Sprint(q.Reserve("k", ann, 1)), "unfinished jobs of pool etl: 2, with the submission 3, at most 2 (pool-jobs)"},
 		{fmt.Sprint(q.Reserve("k", Job{User: "ann", Pool: "default"}, 2)), "unfinished jobs of the cluster: 3, with the submission 5, at most 4 (jobs)"},
-		{fmt.Sprint(q.CheckMove("etl", 1)), "unfinished jobs of pool etl: 2, with the submission 3, at most 2 (pool-jobs)"},
-		{fmt.Sprint(q.CheckMove("default", 1)), "<nil>"},
+		{fmt.Sprint(q.ReserveMove("k", "etl", 1)), "unfinished jobs of pool etl: 2, with the submission 3, at most 2 (pool-jobs)"},
+		{fmt.Sprint(q.ReserveMove("k", "default", 1)), "<nil>"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)
