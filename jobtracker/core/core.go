@@ -200,9 +200,10 @@ type Core struct {
 	facts  *facts.Facts
 	leader *leader // nil: this job tracker does not lead
 
-	wallAtZero int64   // Unix milliseconds when now was 0
-	term       uint64  // the term for which this job tracker is elected; 0: none
-	early      []Event // the Elected event, and events for the leader until its term starts
+	wallAtZero int64      // Unix milliseconds when now was 0
+	term       uint64     // the term for which this job tracker is elected; 0: none
+	early      []Event    // the Elected event, and events for the leader that came before it was made
+	starting   *termStart // the leader in the making; nil: none
 	pending    proposals
 	now        time.Duration
 	readUntil  time.Duration // all messages that the owner read before this time have been passed to Step
@@ -242,7 +243,12 @@ func (c *Core) Snapshot() ([]byte, error) { return c.facts.Snapshot() }
 // Wake returns when Step needs a Tick; ok is false if it needs none. While works are left, it is
 // the time of the last Step, see "One Step".
 func (c *Core) Wake() (at time.Duration, ok bool) {
-	if c.leader == nil || c.halted {
+	switch {
+	case c.halted:
+		return 0, false
+	case c.starting != nil, c.leader != nil && len(c.early) > 0:
+		return c.now, true
+	case c.leader == nil:
 		return 0, false
 	}
 	return c.leader.wake()
@@ -265,8 +271,9 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 		c.noteRead(ev.ReadAt)
 	}
 	c.handle(ev)
+	spent := c.advanceStart(stepBudget)
 	if c.leader != nil {
-		c.leader.finishStep()
+		c.leader.finishStep(spent)
 	}
 	return c.commands
 }
@@ -318,15 +325,15 @@ func (c *Core) handle(ev Event) {
 	}
 }
 
-// handleForLeader handles an event that only a leader can handle. During an election the event
-// waits.
+// handleForLeader handles an event that only a leader can handle. Until the leader is made, and has
+// handled the events before it, the event waits.
 func (c *Core) handleForLeader(ev Event) {
 	switch {
+	case c.term != 0 && (c.leader == nil || len(c.early) > 0):
+		c.early = append(c.early, ev)
 	case c.leader != nil:
 		c.leader.now = c.now
 		c.leader.handle(ev)
-	case c.term != 0:
-		c.early = append(c.early, ev)
 	default:
 		c.refuse(ev)
 	}
@@ -358,6 +365,7 @@ func (c *Core) applyEntry(e Entry) {
 	if c.term != 0 && e.Term > c.term {
 		c.stepDown() // another job tracker leads already
 	}
+	c.finishStart()
 	changed := c.facts.Apply(e.Index, e.Term, x)
 	c.noteFact(x)
 	if e.Term == c.term { // an entry of an earlier term may have the same key
@@ -413,8 +421,8 @@ func (c *Core) elected(e Elected) {
 	c.pending.propose(c, &facts.LeaderElected{Leader: c.cfg.ID, Addr: c.cfg.Addr})
 }
 
-// startTerm makes this job tracker the leader, after it has bootstrapped the cluster if needed.
-// It is called when our first entry of the term is in the log, then handles the early events.
+// startTerm begins to make this job tracker the leader, after it has bootstrapped the cluster if
+// needed. It is called when our first entry of the term is in the log.
 func (c *Core) startTerm() {
 	election := c.early[0].(Elected) // see elected
 	if c.facts.Boot().Start == 0 {
@@ -423,20 +431,15 @@ func (c *Core) startTerm() {
 		})
 		return
 	}
-	c.leader = newLeader(c)
-	waiting := c.early[1:]
-	c.early = nil
-	for _, ev := range waiting {
-		c.leader.handle(ev)
-	}
+	c.starting, c.early = c.newTermStart(), c.early[1:]
 }
 
 // stepDown ends leadership or candidacy: it closes all streams and answers all requests.
 func (c *Core) stepDown() {
-	if c.leader != nil {
-		c.leader.endTerm()
-	}
 	closed := make(map[Stream]bool)
+	if c.leader != nil {
+		c.leader.endTerm(closed)
+	}
 	for _, ev := range c.early {
 		m, ok := ev.(FromTracker)
 		switch {
@@ -447,7 +450,7 @@ func (c *Core) stepDown() {
 			c.emit(CloseStream{Stream: m.Stream})
 		}
 	}
-	c.leader, c.term, c.early, c.pending = nil, 0, nil, nil
+	c.leader, c.starting, c.term, c.early, c.pending = nil, nil, 0, nil, nil
 }
 
 // proposals maps keys to encoded facts that are proposed and not yet in the log.

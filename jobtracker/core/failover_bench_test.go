@@ -68,6 +68,9 @@ func (c *bigCluster) step(ev Event) {
 func (c *bigCluster) elect() {
 	c.term++
 	c.step(Elected{Term: c.term, Wall: 1})
+	for c.core.starting != nil {
+		c.step(Tick{})
+	}
 	for i, t := range c.core.leader.fleet.byIndex {
 		c.step(FromTracker{Stream: c.stream(i), Message: &wire.Hello{
 			Version: wire.Version, Tracker: t.Name, Process: 1, Host: t.Host, Addr: t.Addr, MapSlots: 8, ReduceSlots: 4,

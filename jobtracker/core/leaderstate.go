@@ -85,7 +85,7 @@ func phaseOf(k wire.Kind) int {
 	return mapPhase
 }
 
-// newLeader makes the state of a leader at the start of its term.
+// newLeader makes the state of a leader without trackers and jobs, see termStart.
 func newLeader(c *Core) *leader {
 	l := &leader{c: c, facts: c.facts, now: c.now, epoch: c.facts.Epoch(), jobs: make(map[int]*job)}
 	l.makeWorks()
@@ -101,34 +101,16 @@ func newLeader(c *Core) *leader {
 	l.limited.quota = quota.New(c.cfg.Limits.Limits)
 	l.setPools()
 	l.useScheduling()
-	for t := range l.facts.Trackers() {
-		l.addTracker(t)
-		l.recovery.awaiting[t.Name] = true
-	}
-	for f := range l.facts.Jobs() {
-		if !f.Ended() {
-			age := time.Duration(l.wall()-f.Submission().At()) * time.Millisecond
-			j := l.addJob(f, l.now-max(age, 0))
-			j.recovering, j.planned.plansSince = true, l.wall()
-			j.touched = false
-		}
-	}
-	l.todo.touched = nil
-	l.touchAll() // in pieces: each running job asks for its splits
-	l.endRecoveryIfReady()
-	l.checkExclusions()
-	for s := range l.facts.Submissions() {
-		l.removeStaging(s)
-	}
 	return l
 }
 
-// endTerm closes all streams and answers open requests.
-func (l *leader) endTerm() {
+// endTerm closes all streams, adds them to closed, and answers open requests.
+func (l *leader) endTerm(closed map[Stream]bool) {
 	streams := slices.AppendSeq(slices.Collect(maps.Keys(l.fleet.unwelcomed)), maps.Keys(l.fleet.byStream))
 	slices.Sort(streams)
 	for _, id := range streams {
 		l.c.emit(CloseStream{Stream: id})
+		closed[id] = true
 	}
 	var tokens []Token
 	for _, list := range l.requests {
@@ -277,11 +259,14 @@ func (l *leader) alarm(j *job, at time.Duration) {
 	}
 }
 
-// finishStep does everything that follows from an event. See the package comment.
-func (l *leader) finishStep() {
+// finishStep does everything that follows from an event, of which so many entries of works are spent
+// already. See the package comment.
+func (l *leader) finishStep(spent int) {
 	l.now = l.c.now
-	l.checkLeases()
-	l.checkAwaited()
+	if len(l.c.early) == 0 { // they may be what is awaited
+		l.checkLeases()
+		l.checkAwaited()
+	}
 	l.checkExclusions()
 	l.expireQueues()
 	for len(l.timers.alarms) > 0 && l.timers.alarms[0].at <= l.now {
@@ -290,7 +275,7 @@ func (l *leader) finishStep() {
 		}
 		l.timers.alarms = l.timers.alarms[1:]
 	}
-	spent := l.works.Advance(l.works.budget)
+	spent += l.works.Advance(l.works.budget - spent)
 	l.works.visited = spent
 	l.advanceTouched()
 	l.checkDrains()

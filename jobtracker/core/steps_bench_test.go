@@ -82,6 +82,9 @@ func (c *largeCluster) elect() {
 	c.term++
 	c.running, c.planned = nil, nil
 	c.step(Elected{Term: c.term, Wall: 1})
+	for c.core.starting != nil {
+		c.step(Tick{})
+	}
 	for i := range c.trackers {
 		c.connect(i, 1)
 	}
@@ -273,6 +276,7 @@ func loseOutputs(c *largeCluster, i int) {
 			}
 		}
 	}
+	c.step(Tick{}) // jobs are touched
 	c.settle()
 	c.measuring = true
 	c.commit(&facts.TrackerLost{Tracker: t.Name, Incarnation: t.Incarnation})

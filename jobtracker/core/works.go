@@ -44,7 +44,7 @@ func oneEntry(*job) int { return 1 }
 // advanceCost is what it costs to advance a job, in entries: it may look for homes among all trackers.
 func (l *leader) advanceCost(j *job) int {
 	if j.partitions.homeless.Len() > 0 && !j.spec.Classical {
-		return 1 + len(l.fleet.byIndex)/16
+		return 1 + len(l.fleet.byIndex)/8
 	}
 	return 1
 }
