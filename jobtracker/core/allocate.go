@@ -76,7 +76,6 @@ func (l *leader) allocate() {
 // requestPlan requests a plan for a snapshot.
 func (l *leader) requestPlan(p *phase, s scheduler.Snapshot) {
 	p.surveying = nil
-	l.preempt(p, &s)
 	if len(s.Jobs) == 0 && len(s.Transfers) == 0 {
 		p.noPlanReason = ""
 		if l.assign.ForgetPlan(p.index) {
@@ -116,4 +115,7 @@ func (l *leader) allocated(r Allocated) {
 	}
 	l.assign.SetPlan(p.index, r.Seq, targets, l.queuesFor(p))
 	l.recordPlan(p)
+	if l.hasManyJobs() {
+		l.recentForecast(l.now, statusForecastAge) // the next status should not get an old one
+	}
 }

@@ -40,30 +40,30 @@ type timers struct {
 
 // leader is the state that only the leader has. It is lost when the job tracker no longer leads.
 type leader struct {
-	c            *Core
-	facts        *facts.Facts
-	now          time.Duration
-	epoch        uint64
-	fleet        trackerFleet
-	recovery     recovery
-	jobs         map[int]*job
-	order        []*job // the jobs, sorted by number
-	todo         stepWork
-	works        longWorks
-	announcing   announcing
-	timers       timers
-	assign       *assign.Assigner // assigns tasks to slots
-	phases       [2]phase
-	services     serviceQueues
-	roundRobin   int // 1 + index of the tracker that got the last home or service attempt
-	shares       shuffleShares
-	requests     requests
-	limited      limited
-	fetches      health.Fetches
-	sharing      sharing
-	profiles     *profiles.Store
-	overheads    forecast.Overheads
-	lastForecast lastForecast
+	c          *Core
+	facts      *facts.Facts
+	now        time.Duration
+	epoch      uint64
+	fleet      trackerFleet
+	recovery   recovery
+	jobs       map[int]*job
+	order      []*job // the jobs, sorted by number
+	todo       stepWork
+	works      longWorks
+	announcing announcing
+	timers     timers
+	assign     *assign.Assigner // assigns tasks to slots
+	phases     [2]phase
+	services   serviceQueues
+	roundRobin int // 1 + index of the tracker that got the last home or service attempt
+	shares     shuffleShares
+	requests   requests
+	limited    limited
+	fetches    health.Fetches
+	sharing    sharing
+	profiles   *profiles.Store
+	overheads  forecast.Overheads
+	forecasts  forecasting
 }
 
 // alarm is a time at which to advance a job.

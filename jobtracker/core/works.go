@@ -26,6 +26,7 @@ func (l *leader) makeWorks() {
 	l.works.touching = jobRound{l: l, visit: l.touch, cost: l.advanceCost}
 	l.works.recovering = jobRound{l: l, visit: l.endRecovery, cost: l.recoveryCost}
 	l.works.drops = make(map[string]*outputDrop)
+	l.makeForecasting()
 	for phase := range l.works.recording {
 		l.makePlanRecording(phase)
 	}
