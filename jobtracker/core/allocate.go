@@ -103,6 +103,7 @@ func (l *leader) allocated(r Allocated) {
 		return
 	}
 	p.plan, p.plannedAt = r.Plan, p.requestedAt
+	l.charge(len(r.Plan.Targets) / 4)
 	targets := make([]assign.Target, len(r.Plan.Targets))
 	for i, t := range r.Plan.Targets {
 		targets[i].Slots = t.Slots

@@ -9,13 +9,15 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// outputDrop is the work of dropping the chosen map outputs of a lost, drained or restarted tracker,
-// which may be very many. Its maps rerun; those of a restarted tracker wait for its inventory first.
+// outputDrop is the work of dropping the workers and the chosen map outputs of a lost, drained or restarted
+// tracker, which may be very many. Its maps rerun; those of a restarted tracker wait for its inventory
+// first.
 type outputDrop struct {
 	l       *leader
 	tracker string
 	number  int32 // 1 + the tracker's number
 	event   string
+	workers jobRound    // the jobs have none there any more
 	refs    []outputRef // that are left
 	awaited bool        // the tracker has restarted, and may report the outputs
 	dropped int
@@ -33,13 +35,15 @@ func (l *leader) beginDrop(t *tracker, event string, reruns map[int]*reruns, end
 		l: l, tracker: t.Name, number: t.number + 1, event: event, refs: t.outputs, reruns: reruns, end: end,
 		awaited: event == trackerRestarted,
 	}
+	w.workers = jobRound{l: l, cost: oneEntry, visit: func(j *job) { j.measures.TrackerLost(t.number) }}
+	w.workers.round.Request()
 	t.outputs = nil
 	l.works.drops[t.Name] = w
 	l.works.Add(w)
 }
 
 // finishDrop drops the rest of the outputs of a tracker at once. Events of a tracker with the same name
-// need that: it may report outputs.
+// need that: it may report outputs, and have new workers.
 func (l *leader) finishDrop(tracker string) {
 	if w := l.works.drops[tracker]; w != nil {
 		l.works.Finish(w)
@@ -48,6 +52,9 @@ func (l *leader) finishDrop(tracker string) {
 
 // Advance implements pieces.Work.
 func (w *outputDrop) Advance(budget int) (spent int, done bool) {
+	if spent, done = w.workers.Advance(budget); !done {
+		return spent, false
+	}
 	for ; spent < budget && len(w.refs) > 0; spent++ {
 		w.drop(w.refs[0])
 		w.refs = w.refs[1:]

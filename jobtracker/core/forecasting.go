@@ -64,8 +64,11 @@ func (f *forecasting) Advance(budget int) (spent int, done bool) {
 			return spent, false
 		}
 		f.complete()
+		if spent > budget/2 {
+			return spent, false
+		}
 	}
-	n, done := f.prediction.Advance(max(1, budget-spent))
+	n, done := f.prediction.Advance(budget - spent)
 	if done {
 		f.last, f.at = f.prediction.Result(), f.cluster.Now
 		clear(f.input) // it has pointers

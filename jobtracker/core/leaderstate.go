@@ -275,6 +275,8 @@ func (l *leader) finishStep(spent int) {
 		}
 		l.timers.alarms = l.timers.alarms[1:]
 	}
+	spent += l.works.charged
+	l.works.charged = 0
 	spent += l.works.Advance(l.works.budget - spent)
 	l.works.visited = spent
 	l.advanceTouched()

@@ -67,17 +67,17 @@ func (v *survey) Advance(budget int) (spent int, done bool) {
 	if spent, done = v.jobRound.Advance(budget); !done {
 		return spent, false
 	}
-	for len(v.stages) > 0 {
-		if spent >= budget {
-			return spent, false
-		}
-		if v.needs.Later && len(v.stages) == 1 && v.nextFlow < len(v.tasks) {
+	for cost := 1 + len(v.tasks)/stageParts; len(v.stages) > 0; {
+		switch flows := v.needs.Later && len(v.stages) == 1 && v.nextFlow < len(v.tasks); {
+		case flows && spent < budget:
 			spent += v.addFlows(budget - spent)
-			continue
+		case flows || spent > 0 && spent+cost > budget:
+			return spent, false
+		default:
+			v.stages[0]()
+			v.stages = v.stages[1:]
+			spent += cost
 		}
-		v.stages[0]()
-		v.stages = v.stages[1:]
-		spent += 1 + len(v.tasks)/stageParts
 	}
 	return spent, true
 }

@@ -105,15 +105,18 @@ func NewPrediction(c *Cluster, jobs []Job) *Prediction {
 // stageParts is how many jobs a stage handles in the time of an entry.
 const stageParts = 8
 
-// Advance handles entries, at least one. After the estimates of all jobs, a stage is a piece.
+// Advance handles entries, at least one. After the estimates of all jobs, a stage is a piece, which may
+// exceed the budget if nothing else is done.
 func (p *Prediction) Advance(budget int) (spent int, done bool) {
 	for ; spent < budget && len(p.f) < len(p.jobs); spent++ {
 		p.f = append(p.f, p.c.estimate(&p.jobs[len(p.f)]))
 	}
-	for spent < budget && len(p.stages) > 0 {
+	for cost := 1 + len(p.jobs)/stageParts; len(p.f) == len(p.jobs) && len(p.stages) > 0; spent += cost {
+		if spent > 0 && spent+cost > budget {
+			return spent, false
+		}
 		p.stages[0](p.c, p.jobs, p.f)
 		p.stages = p.stages[1:]
-		spent += 1 + len(p.jobs)/stageParts
 	}
 	return spent, len(p.stages) == 0
 }
