@@ -1,7 +1,6 @@
 package core
 
 import (
-	"slices"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/assign"
@@ -24,6 +23,7 @@ type phase struct {
 	seq          uint64
 	planning     bool          // an Allocate is pending
 	surveying    *survey       // it makes the snapshot for the next Allocate; nil: none
+	surveyMemory surveyMemory  // of the last survey
 	nextPlanAt   time.Duration // when to request the next plan
 	requestedAt  time.Duration // when the last plan was requested
 	planTime     time.Duration // how long the last answer took
@@ -85,7 +85,7 @@ func (l *leader) requestPlan(p *phase, s scheduler.Snapshot) {
 		return
 	}
 	p.seq++
-	p.snapshotJobs, p.snapshotPools = slices.Clone(s.Jobs), s.Pools // the scheduler keeps s.Jobs
+	p.snapshotJobs, p.snapshotPools = append(p.snapshotJobs[:0], s.Jobs...), s.Pools // the scheduler keeps s.Jobs
 	p.planning, p.requestedAt, p.nextPlanAt = true, l.now, min(p.nextPlanAt, l.now+l.c.cfg.PlanPeriod)
 	l.c.emit(Allocate{Epoch: l.epoch, Seq: p.seq, Phase: p.kind, Policy: l.sharing.Policy, Snapshot: s})
 }

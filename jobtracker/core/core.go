@@ -52,17 +52,17 @@
 // ones. By file:
 //
 //	events, commands   event.go command.go; core.go takes them, leaderstate.go does a Step's work
-//	the leader         leader.go; inventory.go and restart.go read inventories
+//	the leader         leader.go starting.go; inventory.go and restart.go read inventories
 //	jobs               jobs.go ending.go; service.go servicequeue.go setup, commit, cleanup, fences
 //	tasks, attempts    tasks.go attempts.go maps.go commit.go; failure.go retry.go usage.go; badtasks.go skipping.go; past.go
 //	slow tasks         speculate.go: second attempts
 //	homes              announcing.go homes.go placing.go moving.go slowhomes.go
 //	trackers           trackers.go streams.go losses.go exclude.go operators.go drain.go
 //	free slots         assigning.go implements the interface that package assign needs
-//	plans              allocate.go snapshot.go scheduling.go pools.go shares.go; planlog.go
+//	plans              allocate.go survey.go snapshot.go scheduling.go pools.go shares.go; planlog.go
 //	limits             poollimits.go: of users, and of pools with others in them
 //	slots taken back   preempting.go: for pools that starve, from suspended jobs
-//	estimates          forecast.go profile.go
+//	estimates          forecast.go forecasting.go profile.go
 //	clients            requests.go refused.go limits.go; status.go explain.go holds.go clusterstatus.go; pages.go changed.go
 //	others             works.go has the works that take many Steps; tidy.go loglines.go
 //
@@ -94,11 +94,25 @@
 //	            allocate                        asks the scheduler for the plans that are due
 //
 // A Step must not take long at 10,000 jobs and 1,000 trackers, since the messages of all trackers
-// and clients wait for it. A long visit of jobs, tasks or outputs is a work of package pieces, apart
-// from forecasts, drains and the start of a term: leader.works has those not done. Each Step handles up to
-// stepBudget entries of them. While some are left, [Core.Wake] returns the present: the owner
-// passes the messages that wait, then a Tick. Between two pieces every event can come. touchAll
-// is such a work: a job that waits for something is touched in this Step or in one soon after.
+// and clients wait for it. A long visit of jobs, tasks or outputs is a work of package pieces:
+// leader.works has those not done. Each Step handles up to stepBudget entries of them. While some are
+// left, [Core.Wake] returns the present: the owner passes the messages that wait, then a Tick. Between
+// two pieces every event can come. In pieces are:
+//
+//	touchAll           a job that waits for something is touched in this Step or in one soon after
+//	endRecovery        jobs go on after a change of leader
+//	survey             the scheduler's input, for each phase. Each of its last stages is one piece
+//	forecasting        a forecast of many jobs comes later than it is asked for. Statuses use the last
+//	                   one. Each stage of forecast.Predict after the estimates is one piece
+//	planRecording      the plan logs of jobs, after the forecast that considers the plan
+//	outputDrop         workers and map outputs of a lost or restarted tracker
+//	announcing         messages to homes
+//
+// A new leader is made in pieces too, see termStart: until then, its events wait.
+//
+// At once are, with an entry for several jobs (leader.charge): a new plan, and a new pool table. At once are also
+// the drop of a draining tracker's outputs, the division of outer limits, and the choice of victims when
+// pools starve.
 //
 // Most lists in todo are empty after a Step. todo.noHomeFound keeps jobs with homeless
 // partitions until a tracker becomes usable (retryHomes).

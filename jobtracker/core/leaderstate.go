@@ -259,8 +259,8 @@ func (l *leader) alarm(j *job, at time.Duration) {
 	}
 }
 
-// finishStep does everything that follows from an event, of which so many entries of works are spent
-// already. See the package comment.
+// finishStep does everything that follows from an event. The Step has spent some entries of works already.
+// See the package comment.
 func (l *leader) finishStep(spent int) {
 	l.now = l.c.now
 	if len(l.c.early) == 0 { // they may be what is awaited

@@ -18,6 +18,9 @@ func (c *bigCluster) ready() *bigCluster {
 	for i := range c.core.leader.fleet.byIndex {
 		c.step(FromTracker{Stream: c.stream(i), Message: &wire.Inventory{}})
 	}
+	for c.core.leader.works.Len() > 0 {
+		c.step(Tick{})
+	}
 	return c
 }
 

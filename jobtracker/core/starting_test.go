@@ -64,7 +64,7 @@ func TestEntryEndsStart(t *testing.T) {
 	}
 }
 
-// TestDeposedWhileStarting tests that streams whose events wait are closed once if the term ends.
+// TestDeposedWhileStarting tests that streams with waiting events are closed once if the term ends.
 func TestDeposedWhileStarting(t *testing.T) {
 	c := beginTerm(t, 2000)
 	c.step(c.hello(1))

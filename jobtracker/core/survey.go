@@ -16,11 +16,9 @@ import (
 type survey struct {
 	jobRound
 	runningTasks
-	needs    menu.Needs
-	stages   []func()      // that are left
-	tasks    []surveyedJob // in the order of leader.order; all jobs, since suspended ones may run tasks too
-	list     []scheduler.Job
-	fits     []int32                  // the slots that fit each job of list
+	needs  menu.Needs
+	stages []func() // that are left
+	surveyMemory
 	batches  map[string]time.Duration // when the first job of each batch arrived, with tasks left or not
 	usual    [2]forecast.Mean         // replaces unknown task times, by phase; of the other phase only for flows
 	later    []scheduler.LaterPhase
@@ -28,6 +26,20 @@ type survey struct {
 	profiles map[*history.Profile]bool // of the jobs in measured
 	nextFlow int                       // index in tasks
 	snapshot scheduler.Snapshot
+}
+
+// surveyMemory is the part of a survey that is large, and that the next one may overwrite.
+type surveyMemory struct {
+	tasks []surveyedJob // in the order of leader.order; all jobs, since suspended ones may run tasks too
+	list  []scheduler.Job
+	fits  []int32 // the slots that fit each job of list
+}
+
+// take returns empty lists with the memory.
+func (m *surveyMemory) take() surveyMemory {
+	x := surveyMemory{m.tasks[:0], m.list[:0], m.fits[:0]}
+	*m = surveyMemory{}
+	return x
 }
 
 // surveyedJob has the estimated time of a job's tasks.
@@ -41,8 +53,8 @@ type surveyedJob struct {
 func (l *leader) newSurvey(phase int) *survey {
 	v := &survey{
 		runningTasks: l.newRunningTasks(phase, l.now), needs: menu.NeedsOf(l.sharing.Policy),
-		tasks: make([]surveyedJob, 0, len(l.order)), list: make([]scheduler.Job, 0, len(l.order)), fits: make([]int32, 0, len(l.order)),
-		batches: make(map[string]time.Duration), profiles: make(map[*history.Profile]bool),
+		surveyMemory: l.phases[phase].surveyMemory.take(),
+		batches:      make(map[string]time.Duration), profiles: make(map[*history.Profile]bool),
 		snapshot: scheduler.Snapshot{Phase: l.phases[phase].kind, Now: l.now, Metric: l.sharing.Metric},
 	}
 	v.jobRound = jobRound{l: l, visit: v.add, cost: oneEntry}
@@ -175,7 +187,13 @@ func (v *survey) applyPools() {
 func (v *survey) preempt() { v.l.preempt(&v.l.phases[v.phase], &v.snapshot) }
 
 // request requests the plan.
-func (v *survey) request() { v.l.requestPlan(&v.l.phases[v.phase], v.snapshot) }
+func (v *survey) request() {
+	p := &v.l.phases[v.phase]
+	clear(v.tasks) // they have pointers
+	clear(v.list)
+	p.surveyMemory = v.surveyMemory
+	v.l.requestPlan(p, v.snapshot)
+}
 
 // addMeasured adds how long tasks of a job took on each tracker, and in its profile.
 func (v *survey) addMeasured(j *job) {
