@@ -78,6 +78,13 @@ func (c *bigCluster) elect() {
 	}
 }
 
+// settle passes Ticks until no works are left.
+func (c *bigCluster) settle() {
+	for c.core.leader.works.Len() > 0 {
+		c.step(Tick{})
+	}
+}
+
 func (c *bigCluster) stream(i int) Stream { return Stream(int(c.term)<<20 + i) }
 
 // BenchmarkInventories measures how a new leader with 10,000 running jobs handles inventories of

@@ -18,9 +18,7 @@ func (c *bigCluster) ready() *bigCluster {
 	for i := range c.core.leader.fleet.byIndex {
 		c.step(FromTracker{Stream: c.stream(i), Message: &wire.Inventory{}})
 	}
-	for c.core.leader.works.Len() > 0 {
-		c.step(Tick{})
-	}
+	c.settle()
 	return c
 }
 
