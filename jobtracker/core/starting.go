@@ -20,6 +20,7 @@ type termStart struct {
 	jobCost     int          // in entries, without the job's tasks
 	listed      bool         // submissions are listed
 	submissions []*facts.Submission
+	commands    []Command // that the owner gets with the leader: it skips effects of a job tracker that does not lead
 }
 
 // usualJobCost is what it costs to make the state of a job without tasks, in entries.
@@ -82,10 +83,14 @@ func (s *termStart) advance(budget int) (spent int, done bool) {
 // advanceStart makes a piece of the leader's state, and then handles events that wait for it. It returns
 // how many entries it spent.
 func (c *Core) advanceStart(budget int) (spent int) {
-	if c.starting != nil {
+	if s := c.starting; s != nil {
 		var done bool
-		if spent, done = c.starting.advance(budget); done {
-			c.leader, c.starting = c.starting.l, nil
+		before := c.commands
+		c.commands = s.commands
+		spent, done = s.advance(budget)
+		s.commands, c.commands = c.commands, before
+		if done {
+			c.leader, c.starting, c.commands = s.l, nil, append(c.commands, s.commands...)
 		}
 	}
 	if c.leader == nil || len(c.early) == 0 {

@@ -77,3 +77,26 @@ func TestDeposedWhileStarting(t *testing.T) {
 		t.Error("a deposed job tracker goes on to make its leader")
 	}
 }
+
+// TestStartHoldsEffects tests that no effect begins before the leader is made: the owner of a job tracker that
+// does not lead skips effects.
+func TestStartHoldsEffects(t *testing.T) {
+	const jobs = 2000
+	c := newBigCluster(2, jobs)
+	c.core.cfg.History = true
+	c.commit(
+		&facts.Submitted{Submission: wire.Submission{Key: "ended", Staging: "s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "n"}}}}},
+		&facts.SplitsWritten{Job: jobs + 1, Maps: 0},
+		&facts.Committing{Job: jobs + 1},
+		&facts.Ended{Job: jobs + 1, Outcome: wire.Succeeded},
+	)
+	c.term++
+	c.step(Elected{Term: c.term, Wall: 1})
+	for c.core.starting != nil {
+		commands := c.core.Step(0, Tick{})
+		i := slices.IndexFunc(commands, func(x Command) bool { _, ok := x.(LoadHistory); return ok })
+		if leads := c.core.IsLeader(); leads != (i >= 0) {
+			t.Fatalf("leads: %v; it reads the profile of an ended job: %v", leads, i >= 0)
+		}
+	}
+}
