@@ -1,7 +1,6 @@
 package core
 
 import (
-	"slices"
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/assign"
@@ -24,6 +23,7 @@ type phase struct {
 	seq          uint64
 	planning     bool          // an Allocate is pending
 	surveying    *survey       // it makes the snapshot for the next Allocate; nil: none
+	surveyMemory surveyMemory  // of the last survey
 	nextPlanAt   time.Duration // when to request the next plan
 	requestedAt  time.Duration // when the last plan was requested
 	planTime     time.Duration // how long the last answer took
@@ -76,7 +76,6 @@ func (l *leader) allocate() {
 // requestPlan requests a plan for a snapshot.
 func (l *leader) requestPlan(p *phase, s scheduler.Snapshot) {
 	p.surveying = nil
-	l.preempt(p, &s)
 	if len(s.Jobs) == 0 && len(s.Transfers) == 0 {
 		p.noPlanReason = ""
 		if l.assign.ForgetPlan(p.index) {
@@ -86,7 +85,7 @@ func (l *leader) requestPlan(p *phase, s scheduler.Snapshot) {
 		return
 	}
 	p.seq++
-	p.snapshotJobs, p.snapshotPools = slices.Clone(s.Jobs), s.Pools // the scheduler keeps s.Jobs
+	p.snapshotJobs, p.snapshotPools = append(p.snapshotJobs[:0], s.Jobs...), s.Pools // the scheduler keeps s.Jobs
 	p.planning, p.requestedAt, p.nextPlanAt = true, l.now, min(p.nextPlanAt, l.now+l.c.cfg.PlanPeriod)
 	l.c.emit(Allocate{Epoch: l.epoch, Seq: p.seq, Phase: p.kind, Policy: l.sharing.Policy, Snapshot: s})
 }
@@ -104,6 +103,7 @@ func (l *leader) allocated(r Allocated) {
 		return
 	}
 	p.plan, p.plannedAt = r.Plan, p.requestedAt
+	l.charge(len(r.Plan.Targets) / 4)
 	targets := make([]assign.Target, len(r.Plan.Targets))
 	for i, t := range r.Plan.Targets {
 		targets[i].Slots = t.Slots
@@ -116,4 +116,7 @@ func (l *leader) allocated(r Allocated) {
 	}
 	l.assign.SetPlan(p.index, r.Seq, targets, l.queuesFor(p))
 	l.recordPlan(p)
+	if l.hasManyJobs() {
+		l.recentForecast(l.now, statusForecastAge) // the next status should not get an old one
+	}
 }

@@ -59,11 +59,14 @@ func (l *leader) flushOutputs() {
 	}
 }
 
-// encodedPerEntry outputs are encoded in about the time of an entry of package pieces.
-const encodedPerEntry = 8
+// The cost of messages in entries of package pieces: in the time of one, encodedPerEntry outputs are encoded.
+const (
+	encodedPerEntry = 8
+	costOfList      = 4
+)
 
 // Advance implements pieces.Work: it sends outputs to trackers with tokens, one after the other. Each
-// message is an entry. It is more, and may exceed the budget, if its outputs must be encoded.
+// message is an entry. It is more, and may exceed the budget, by its lists and the outputs to encode.
 func (x *announcing) Advance(budget int) (spent int, done bool) {
 	if x.l.now >= x.refill {
 		for i := range x.starved.All() {
@@ -107,7 +110,7 @@ func (x *announcing) serve(i int) (spent int) {
 	if !ok || t.hosting.line.Len() == 0 {
 		x.ready.Remove(i)
 	}
-	return 1 + encoded/encodedPerEntry
+	return 1 + costOfList*len(lists) + encoded/encodedPerEntry
 }
 
 // outputOf returns the chosen output of a map.

@@ -63,6 +63,7 @@ func TestChangedOfOthers(t *testing.T) {
 	for i := range trackers {
 		c.step(FromTracker{Stream: c.stream(i), Message: &wire.Inventory{Attempts: running(0)[:1-min(i, 1)]}})
 	}
+	c.settle()
 	for i := range 100 {
 		for done, want := range [][]wire.JobID{{id}, nil} {
 			c.core.Step(0, FromTracker{Stream: c.stream(0), Message: &wire.Heartbeat{Attempts: running(i + 1)}})

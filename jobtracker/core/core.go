@@ -52,17 +52,17 @@
 // ones. By file:
 //
 //	events, commands   event.go command.go; core.go takes them, leaderstate.go does a Step's work
-//	the leader         leader.go; inventory.go and restart.go read inventories
+//	the leader         leader.go starting.go; inventory.go and restart.go read inventories
 //	jobs               jobs.go ending.go; service.go servicequeue.go setup, commit, cleanup, fences
 //	tasks, attempts    tasks.go attempts.go maps.go commit.go; failure.go retry.go usage.go; badtasks.go skipping.go; past.go
 //	slow tasks         speculate.go: second attempts
 //	homes              announcing.go homes.go placing.go moving.go slowhomes.go
 //	trackers           trackers.go streams.go waiting.go losses.go exclude.go operators.go drain.go
 //	free slots         assigning.go implements the interface that package assign needs
-//	plans              allocate.go snapshot.go scheduling.go pools.go shares.go; planlog.go
+//	plans              allocate.go survey.go snapshot.go scheduling.go pools.go shares.go; planlog.go
 //	limits             poollimits.go: of users, and of pools with others in them
 //	slots taken back   preempting.go: for pools that starve, from suspended jobs
-//	estimates          forecast.go profile.go
+//	estimates          forecast.go forecasting.go profile.go
 //	clients            requests.go refused.go limits.go; status.go explain.go holds.go clusterstatus.go; pages.go changed.go
 //	others             works.go has the works that take many Steps; tidy.go loglines.go
 //
@@ -94,11 +94,25 @@
 //	            allocate                        asks the scheduler for the plans that are due
 //
 // A Step must not take long at 10,000 jobs and 1,000 trackers, since the messages of all trackers
-// and clients wait for it. A long visit of jobs, tasks or outputs is a work of package pieces, apart
-// from forecasts, drains and the start of a term: leader.works has those not done. Each Step handles up to
-// stepBudget entries of them. While some are left, [Core.Wake] returns the present: the owner
-// passes the messages that wait, then a Tick. Between two pieces every event can come. touchAll
-// is such a work: a job that waits for something is touched in this Step or in one soon after.
+// and clients wait for it. A long visit of jobs, tasks or outputs is a work of package pieces:
+// leader.works has those not done. Each Step handles up to stepBudget entries of them. While some are
+// left, [Core.Wake] returns the present: the owner passes the messages that wait, then a Tick. Between
+// two pieces every event can come. In pieces are:
+//
+//	touchAll           a job that waits for something is touched in this Step or in one soon after
+//	endRecovery        jobs go on after a change of leader
+//	survey             the scheduler's input, for each phase. Each of its last stages is one piece
+//	forecasting        a forecast of many jobs comes later than it is asked for. Statuses use the last
+//	                   one. Each stage of forecast.Predict after the estimates is one piece
+//	planRecording      the plan logs of jobs, after the forecast that considers the plan
+//	outputDrop         workers and map outputs of a lost or restarted tracker
+//	announcing         messages to homes
+//
+// A new leader is made in pieces too, see termStart: until then, its events wait.
+//
+// At once are, with an entry for several jobs (leader.charge): a new plan, and a new pool table. At once are also
+// the drop of a draining tracker's outputs, the division of outer limits, and the choice of victims when
+// pools starve.
 //
 // Most lists in todo are empty after a Step. todo.noHomeFound keeps jobs with homeless
 // partitions until a tracker becomes usable (retryHomes).
@@ -200,9 +214,10 @@ type Core struct {
 	facts  *facts.Facts
 	leader *leader // nil: this job tracker does not lead
 
-	wallAtZero int64   // Unix milliseconds when now was 0
-	term       uint64  // the term for which this job tracker is elected; 0: none
-	early      []Event // the Elected event, and events for the leader until its term starts
+	wallAtZero int64      // Unix milliseconds when now was 0
+	term       uint64     // the term for which this job tracker is elected; 0: none
+	early      []Event    // the Elected event, and events for the leader that came before it was made
+	starting   *termStart // the leader in the making; nil: none
 	waiting    waitingHellos
 	pending    proposals
 	now        time.Duration
@@ -246,6 +261,8 @@ func (c *Core) Wake() (at time.Duration, ok bool) {
 	switch {
 	case c.halted:
 		return 0, false
+	case c.starting != nil, c.leader != nil && len(c.early) > 0:
+		return c.now, true
 	case c.leader == nil:
 		return c.waiting.next()
 	}
@@ -270,8 +287,9 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 	}
 	c.handle(ev)
 	c.refuseWaiting(c.now)
+	spent := c.advanceStart(stepBudget)
 	if c.leader != nil {
-		c.leader.finishStep()
+		c.leader.finishStep(spent)
 	}
 	return c.commands
 }
@@ -323,15 +341,15 @@ func (c *Core) handle(ev Event) {
 	}
 }
 
-// handleForLeader handles an event that only a leader can handle. During an election the event
-// waits.
+// handleForLeader handles an event that only a leader can handle. Until the leader is made, and has
+// handled the events before it, the event waits.
 func (c *Core) handleForLeader(ev Event) {
 	switch {
+	case c.term != 0 && (c.leader == nil || len(c.early) > 0):
+		c.early = append(c.early, ev)
 	case c.leader != nil:
 		c.leader.now = c.now
 		c.leader.handle(ev)
-	case c.term != 0:
-		c.early = append(c.early, ev)
 	default:
 		c.refuse(ev)
 	}
@@ -366,6 +384,7 @@ func (c *Core) applyEntry(e Entry) {
 	if c.term != 0 && e.Term > c.term {
 		c.stepDown() // another job tracker leads already
 	}
+	c.finishStart()
 	epoch := c.facts.Epoch()
 	changed := c.facts.Apply(e.Index, e.Term, x)
 	if c.facts.Epoch() != epoch {
@@ -429,8 +448,8 @@ func (c *Core) elected(e Elected) {
 	c.pending.propose(c, &facts.LeaderElected{Leader: c.cfg.ID, Addr: c.cfg.Addr})
 }
 
-// startTerm makes this job tracker the leader, after it has bootstrapped the cluster if needed.
-// It is called when our first entry of the term is in the log, then handles the early events.
+// startTerm begins to make this job tracker the leader, after it has bootstrapped the cluster if
+// needed. It is called when our first entry of the term is in the log.
 func (c *Core) startTerm() {
 	election := c.early[0].(Elected) // see elected
 	if c.facts.Boot().Start == 0 {
@@ -439,20 +458,15 @@ func (c *Core) startTerm() {
 		})
 		return
 	}
-	c.leader = newLeader(c)
-	waiting := c.early[1:]
-	c.early = nil
-	for _, ev := range waiting {
-		c.leader.handle(ev)
-	}
+	c.starting, c.early = c.newTermStart(), c.early[1:]
 }
 
 // stepDown ends leadership or candidacy: it closes all streams and answers all requests.
 func (c *Core) stepDown() {
-	if c.leader != nil {
-		c.leader.endTerm()
-	}
 	closed := make(map[Stream]bool)
+	if c.leader != nil {
+		c.leader.endTerm(closed)
+	}
 	for _, ev := range c.early {
 		m, ok := ev.(FromTracker)
 		switch {
@@ -463,7 +477,7 @@ func (c *Core) stepDown() {
 			c.emit(CloseStream{Stream: m.Stream})
 		}
 	}
-	c.leader, c.term, c.early, c.pending = nil, 0, nil, nil
+	c.leader, c.starting, c.term, c.early, c.pending = nil, nil, 0, nil, nil
 }
 
 // proposals maps keys to encoded facts that are proposed and not yet in the log.

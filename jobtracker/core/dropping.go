@@ -9,17 +9,20 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// outputDrop is the work of dropping the chosen map outputs of a lost, drained or restarted tracker,
-// which may be very many. Its maps rerun; those of a restarted tracker wait for its inventory first.
+// outputDrop is the work of dropping the workers and the chosen map outputs of a lost, drained or restarted
+// tracker, which may be very many. Its maps rerun; those of a restarted tracker wait for its inventory
+// first.
 type outputDrop struct {
 	l       *leader
 	tracker string
 	number  int32 // 1 + the tracker's number
 	event   string
+	workers jobRound    // the jobs have none there any more
 	refs    []outputRef // that are left
 	awaited bool        // the tracker has restarted, and may report the outputs
 	dropped int
 	reruns  map[int]*reruns // by job
+	told    []int           // numbers of the jobs in reruns that are left to be told, after the last output; nil: not yet
 	end     func(dropped int)
 }
 
@@ -33,13 +36,15 @@ func (l *leader) beginDrop(t *tracker, event string, reruns map[int]*reruns, end
 		l: l, tracker: t.Name, number: t.number + 1, event: event, refs: t.outputs, reruns: reruns, end: end,
 		awaited: event == trackerRestarted,
 	}
+	w.workers = jobRound{l: l, cost: oneEntry, visit: func(j *job) { j.measures.TrackerLost(t.number) }}
+	w.workers.round.Request()
 	t.outputs = nil
 	l.works.drops[t.Name] = w
 	l.works.Add(w)
 }
 
 // finishDrop drops the rest of the outputs of a tracker at once. Events of a tracker with the same name
-// need that: it may report outputs.
+// need that: it may report outputs, and have new workers.
 func (l *leader) finishDrop(tracker string) {
 	if w := l.works.drops[tracker]; w != nil {
 		l.works.Finish(w)
@@ -48,6 +53,9 @@ func (l *leader) finishDrop(tracker string) {
 
 // Advance implements pieces.Work.
 func (w *outputDrop) Advance(budget int) (spent int, done bool) {
+	if spent, done = w.workers.Advance(budget); !done {
+		return spent, false
+	}
 	for ; spent < budget && len(w.refs) > 0; spent++ {
 		w.drop(w.refs[0])
 		w.refs = w.refs[1:]
@@ -55,8 +63,19 @@ func (w *outputDrop) Advance(budget int) (spent int, done bool) {
 	if len(w.refs) > 0 {
 		return spent, false
 	}
+	if w.told == nil {
+		w.told = slices.AppendSeq(make([]int, 0, len(w.reruns)), maps.Keys(w.reruns))
+		slices.Sort(w.told)
+		spent += len(w.told) / 8
+	}
+	for ; spent < budget && len(w.told) > 0; spent += 2 {
+		w.reportReruns(w.told[0])
+		w.told = w.told[1:]
+	}
+	if len(w.told) > 0 {
+		return max(spent, 1), false
+	}
 	delete(w.l.works.drops, w.tracker)
-	w.reportReruns()
 	w.end(w.dropped)
 	return spent, true
 }
@@ -113,28 +132,26 @@ func (l *leader) detachCounting(t *tracker) map[int]*reruns {
 	return all
 }
 
-// reportReruns adds what runs again to the troubles of each job.
-func (w *outputDrop) reportReruns() {
-	for _, n := range slices.Sorted(maps.Keys(w.reruns)) {
-		j, r := w.l.jobs[n], w.reruns[n]
-		if j == nil || !j.facts.Running() {
-			continue
+// reportReruns adds what runs again in a job to its troubles.
+func (w *outputDrop) reportReruns(job int) {
+	j, r := w.l.jobs[job], w.reruns[job]
+	if j == nil || !j.facts.Running() {
+		return
+	}
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		what [2]string
+	}{
+		{r.maps, [2]string{"map reruns", "maps rerun"}},
+		{r.reduces, [2]string{"reduce reruns", "reduces rerun"}},
+		{r.homes, [2]string{"partition is gathered again", "partitions are gathered again"}},
+	} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what[min(p.n-1, 1)]))
 		}
-		var parts []string
-		for _, p := range []struct {
-			n    int
-			what [2]string
-		}{
-			{r.maps, [2]string{"map reruns", "maps rerun"}},
-			{r.reduces, [2]string{"reduce reruns", "reduces rerun"}},
-			{r.homes, [2]string{"partition is gathered again", "partitions are gathered again"}},
-		} {
-			if p.n > 0 {
-				parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what[min(p.n-1, 1)]))
-			}
-		}
-		if len(parts) > 0 {
-			j.faults.AddLossTrouble(fmt.Sprintf("tracker %s %s: %s", w.tracker, w.event, strings.Join(parts, ", ")))
-		}
+	}
+	if len(parts) > 0 {
+		j.faults.AddLossTrouble(fmt.Sprintf("tracker %s %s: %s", w.tracker, w.event, strings.Join(parts, ", ")))
 	}
 }

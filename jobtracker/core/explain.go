@@ -47,7 +47,7 @@ func explainFacts(f *facts.Facts, j *facts.Job) wire.Explanation {
 
 // explain adds the part that only the leader knows.
 func (l *leader) explain(x *wire.Explanation, now time.Duration, number int, all forecast.Forecast) {
-	o, j := all.Of(number), l.jobs[number]
+	o, j := estimateOf(all, number), l.jobs[number]
 	x.Scheduling = l.sharing.Requested
 	x.End = l.wallOf(o.End)
 	for i := range l.phases {

@@ -68,10 +68,20 @@ func (c *bigCluster) step(ev Event) {
 func (c *bigCluster) elect() {
 	c.term++
 	c.step(Elected{Term: c.term, Wall: 1})
+	for c.core.starting != nil {
+		c.step(Tick{})
+	}
 	for i, t := range c.core.leader.fleet.byIndex {
 		c.step(FromTracker{Stream: c.stream(i), Message: &wire.Hello{
 			Version: wire.Version, Tracker: t.Name, Process: 1, Host: t.Host, Addr: t.Addr, MapSlots: 8, ReduceSlots: 4,
 		}})
+	}
+}
+
+// settle passes Ticks until no works are left.
+func (c *bigCluster) settle() {
+	for c.core.leader.works.Len() > 0 {
+		c.step(Tick{})
 	}
 }
 

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"slices"
 	"time"
 
 	"github.com/quernmr/quern/history"
@@ -10,54 +9,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// This file makes the input of package forecast, and keeps the last forecast.
-
-// lastForecast is the last forecast of all jobs.
-type lastForecast struct {
-	at    time.Duration
-	jobs  forecast.Forecast // nil: no forecast yet
-	input []forecast.Job    // reused memory: it is large
-}
-
-// recentForecast returns a forecast that is younger than maxAge.
-func (l *leader) recentForecast(now, maxAge time.Duration) forecast.Forecast {
-	if l.lastForecast.jobs == nil || now-l.lastForecast.at >= maxAge {
-		l.lastForecast.at, l.lastForecast.jobs = now, l.forecast(now)
-	}
-	return l.lastForecast.jobs
-}
-
-// forecast predicts the ends of all jobs that have not ended.
-func (l *leader) forecast(now time.Duration) forecast.Forecast {
-	c := forecast.Cluster{Now: now, Slots: l.fleet.slots, Bandwidth: l.bandwidth(), Overheads: l.overheads}
-	running := [2]runningTasks{l.newRunningTasks(mapPhase, now), l.newRunningTasks(reducePhase, now)}
-	jobs := slices.Grow(l.lastForecast.input[:0], len(l.order))[:len(l.order)]
-	var usual [2]forecast.Mean // as in meanTask, from one look at each job
-	for i, j := range l.order {
-		l.forecastJob(j, &jobs[i])
-		for phase := range running {
-			p := &jobs[i].Phases[phase]
-			*p = running[phase].forecastPhase(j)
-			usual[phase].Add(p.Task(l.overheads.WarmUp).Time)
-		}
-	}
-	for phase := range usual {
-		l.addProfiles(&usual[phase], phase)
-		c.Fallback[phase] = usual[phase].Task()
-	}
-	portions := l.phases[mapPhase].plan.ShuffleShares
-	turns := make(map[int]int, len(portions))
-	for i := range portions {
-		turns[portions[i].Job.N] = i + 1
-	}
-	for i := range jobs {
-		jobs[i].Shuffle.Turn = turns[jobs[i].N]
-	}
-	f := forecast.Predict(&c, jobs)
-	clear(jobs) // it has pointers
-	l.lastForecast.input = jobs
-	return f
-}
+// This file makes the input of package forecast. forecasting.go runs it.
 
 // forecastJob makes a job's input for a forecast, except Phases and Shuffle.Turn.
 func (l *leader) forecastJob(j *job, x *forecast.Job) {
@@ -111,26 +63,11 @@ func (l *leader) taskTime(j *job, phase int) forecast.Task {
 	return k.Task(l.overheads.WarmUp)
 }
 
-// meanTask is the mean task time over all jobs and profiles.
-func (l *leader) meanTask(phase int) (m forecast.Mean) {
-	for _, j := range l.order {
-		m.Add(l.taskTime(j, phase).Time)
-	}
-	l.addProfiles(&m, phase)
-	return m
-}
-
 // addProfiles adds the task times of all profiles.
 func (l *leader) addProfiles(m *forecast.Mean, phase int) {
 	for p := range l.profiles.All() {
 		m.Add(p.Phases[phase].Mean())
 	}
-}
-
-// usualTask replaces the task time of jobs without a known one.
-func (l *leader) usualTask(phase int) forecast.Task {
-	m := l.meanTask(phase)
-	return m.Task()
 }
 
 // Up to maxOneByOne running tasks of a phase, a forecast uses the age of each. Beyond, it uses

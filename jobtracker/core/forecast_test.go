@@ -147,9 +147,9 @@ func TestHistoryHasNoForecast(t *testing.T) {
 	p.submit(&pacedJob{name: "j", maps: 2, taskTime: [2]time.Duration{time.Second}})
 	p.run(1)
 	l := p.core.leader
-	l.lastForecast.jobs = nil
+	l.forecasts.last = nil
 	l.writeHistory(l.order[0])
-	if l.lastForecast.jobs != nil {
+	if l.forecasts.last != nil {
 		t.Error("writing a history predicts the ends of all jobs")
 	}
 }

@@ -40,30 +40,30 @@ type timers struct {
 
 // leader is the state that only the leader has. It is lost when the job tracker no longer leads.
 type leader struct {
-	c            *Core
-	facts        *facts.Facts
-	now          time.Duration
-	epoch        uint64
-	fleet        trackerFleet
-	recovery     recovery
-	jobs         map[int]*job
-	order        []*job // the jobs, sorted by number
-	todo         stepWork
-	works        longWorks
-	announcing   announcing
-	timers       timers
-	assign       *assign.Assigner // assigns tasks to slots
-	phases       [2]phase
-	services     serviceQueues
-	roundRobin   int // 1 + index of the tracker that got the last home or service attempt
-	shares       shuffleShares
-	requests     requests
-	limited      limited
-	fetches      health.Fetches
-	sharing      sharing
-	profiles     *profiles.Store
-	overheads    forecast.Overheads
-	lastForecast lastForecast
+	c          *Core
+	facts      *facts.Facts
+	now        time.Duration
+	epoch      uint64
+	fleet      trackerFleet
+	recovery   recovery
+	jobs       map[int]*job
+	order      []*job // the jobs, sorted by number
+	todo       stepWork
+	works      longWorks
+	announcing announcing
+	timers     timers
+	assign     *assign.Assigner // assigns tasks to slots
+	phases     [2]phase
+	services   serviceQueues
+	roundRobin int // 1 + index of the tracker that got the last home or service attempt
+	shares     shuffleShares
+	requests   requests
+	limited    limited
+	fetches    health.Fetches
+	sharing    sharing
+	profiles   *profiles.Store
+	overheads  forecast.Overheads
+	forecasts  forecasting
 }
 
 // alarm is a time at which to advance a job.
@@ -85,7 +85,7 @@ func phaseOf(k wire.Kind) int {
 	return mapPhase
 }
 
-// newLeader makes the state of a leader at the start of its term.
+// newLeader makes the state of a leader without trackers and jobs, see termStart.
 func newLeader(c *Core) *leader {
 	l := &leader{c: c, facts: c.facts, now: c.now, epoch: c.facts.Epoch(), jobs: make(map[int]*job)}
 	l.makeWorks()
@@ -101,34 +101,16 @@ func newLeader(c *Core) *leader {
 	l.limited.quota = quota.New(c.cfg.Limits.Limits)
 	l.setPools()
 	l.useScheduling()
-	for t := range l.facts.Trackers() {
-		l.addTracker(t)
-		l.recovery.awaiting[t.Name] = true
-	}
-	for f := range l.facts.Jobs() {
-		if !f.Ended() {
-			age := time.Duration(l.wall()-f.Submission().At()) * time.Millisecond
-			j := l.addJob(f, l.now-max(age, 0))
-			j.recovering, j.planned.plansSince = true, l.wall()
-			j.touched = false
-		}
-	}
-	l.todo.touched = nil
-	l.touchAll() // in pieces: each running job asks for its splits
-	l.endRecoveryIfReady()
-	l.checkExclusions()
-	for s := range l.facts.Submissions() {
-		l.removeStaging(s)
-	}
 	return l
 }
 
-// endTerm closes all streams and answers open requests.
-func (l *leader) endTerm() {
+// endTerm closes all streams, adds them to closed, and answers open requests.
+func (l *leader) endTerm(closed map[Stream]bool) {
 	streams := slices.AppendSeq(slices.Collect(maps.Keys(l.fleet.unwelcomed)), maps.Keys(l.fleet.byStream))
 	slices.Sort(streams)
 	for _, id := range streams {
 		l.c.emit(CloseStream{Stream: id})
+		closed[id] = true
 	}
 	var tokens []Token
 	for _, list := range l.requests {
@@ -277,11 +259,14 @@ func (l *leader) alarm(j *job, at time.Duration) {
 	}
 }
 
-// finishStep does everything that follows from an event. See the package comment.
-func (l *leader) finishStep() {
+// finishStep does everything that follows from an event. The Step has spent some entries of works already.
+// See the package comment.
+func (l *leader) finishStep(spent int) {
 	l.now = l.c.now
-	l.checkLeases()
-	l.checkAwaited()
+	if len(l.c.early) == 0 { // they may be what is awaited
+		l.checkLeases()
+		l.checkAwaited()
+	}
 	l.checkExclusions()
 	l.expireQueues()
 	for len(l.timers.alarms) > 0 && l.timers.alarms[0].at <= l.now {
@@ -290,7 +275,9 @@ func (l *leader) finishStep() {
 		}
 		l.timers.alarms = l.timers.alarms[1:]
 	}
-	spent := l.works.Advance(l.works.budget)
+	spent += l.works.charged
+	l.works.charged = 0
+	spent += l.works.Advance(l.works.budget - spent)
 	l.works.visited = spent
 	l.advanceTouched()
 	l.checkDrains()

@@ -75,9 +75,6 @@ func (l *leader) detach(t *tracker) {
 	for _, j := range sortedJobs(t.hosting.homes) {
 		l.rehomeAll(j, t)
 	}
-	for _, j := range l.order { // a millisecond for 10,000 jobs; later, the tracker may have new workers
-		j.measures.TrackerLost(t.number)
-	}
 }
 
 // endIncarnation handles a tracker's loss in the log. It removes the tracker: first its attempts and

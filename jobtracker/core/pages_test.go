@@ -18,6 +18,7 @@ func (c *bigCluster) ready() *bigCluster {
 	for i := range c.core.leader.fleet.byIndex {
 		c.step(FromTracker{Stream: c.stream(i), Message: &wire.Inventory{}})
 	}
+	c.settle()
 	return c
 }
 

@@ -28,13 +28,25 @@ func (l *leader) recordPlan(p *phase) {
 	}
 	r := &l.works.recording[p.index]
 	r.queues = queuesOf(p.plan.Queues)
-	l.visitJobs(&r.jobRound)
+	if l.hasManyJobs() {
+		l.recentForecast(l.now, historyForecastAge)
+	}
+	r.round.Request()
+	l.works.Add(r)
 }
 
 // planRecording is the work of recording a plan.
 type planRecording struct {
 	jobRound
 	queues map[int][]history.Queued // in the plan, by job number
+}
+
+// Advance implements pieces.Work. It waits for the forecast that considers the plan.
+func (r *planRecording) Advance(budget int) (spent int, done bool) {
+	if r.l.forecasts.making {
+		return 1, false
+	}
+	return r.jobRound.Advance(budget)
 }
 
 func (l *leader) makePlanRecording(phase int) {
@@ -81,7 +93,11 @@ func (l *leader) recordPlanned(j *job, planned history.Planned) {
 			return
 		}
 	}
-	if o := l.recentForecast(l.now, historyForecastAge).Of(j.facts.N()); o != nil {
+	all := l.forecasts.last // recordPlan has asked for it
+	if !l.hasManyJobs() {
+		all = l.recentForecast(l.now, historyForecastAge)
+	}
+	if o := all.Of(j.facts.N()); o != nil {
 		planned.End = l.wallOf(o.End)
 	}
 	j.planned.plans.Add(planned)

@@ -35,6 +35,7 @@ func (l *leader) setPools() {
 	}
 	l.assign.SetPools(l.limitedPools())
 	l.limitAhead()
+	l.charge(len(l.order) / 8)
 	for _, j := range l.order {
 		l.setHeld(j, "")
 	}

@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/quernmr/quern/jobtracker/core/facts"
-	"github.com/quernmr/quern/scheduler"
-	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -103,26 +100,4 @@ func (l *leader) poolOf(id wire.JobID) string {
 		return poolName(f.Submission())
 	}
 	return wire.DefaultPool
-}
-
-// applyPools adds batches and pools to a snapshot. All jobs of a batch get the arrival time of
-// its first job that has not ended, even if that job has no tasks left.
-func (l *leader) applyPools(s scheduler.Snapshot) scheduler.Snapshot {
-	first := make(map[string]time.Duration)
-	for _, j := range l.order {
-		batch := j.facts.Submission().Settings().Batch
-		if batch == "" {
-			continue
-		}
-		if at, ok := first[batch]; !ok || j.spec.arrived < at {
-			first[batch] = j.spec.arrived
-		}
-	}
-	for i := range s.Jobs {
-		if batch := s.Jobs[i].Batch; batch != "" {
-			s.Jobs[i].Arrived = first[batch]
-		}
-	}
-	_, table := l.facts.Pools()
-	return table.Apply(s, l.poolOf, menu.NeedsOf(l.sharing.Policy).Pools)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/jobtracker/core/settings"
-	"github.com/quernmr/quern/scheduler"
 )
 
 // Trackers may offer memory and cores beside slots, and tasks request parts of that: see package
@@ -39,19 +38,6 @@ func (l *leader) limitByRoom(j *job, phase, useful int) (slots, tasks int) {
 		return useful, 0
 	}
 	return slots, useful
-}
-
-// weighByRoom divides the shares of jobs by their dominant shares: if only half of the slots fit a job,
-// each of its slots counts as two.
-func (l *leader) weighByRoom(s scheduler.Snapshot) scheduler.Snapshot {
-	phase := phaseOf(s.Phase)
-	for i := range s.Jobs {
-		x := &s.Jobs[i]
-		if j := l.job(x.ID); j != nil && 0 < j.assign.Fits(phase) && j.assign.Fits(phase) < s.Slots {
-			x.Share = cmp.Or(x.Share, 1) * float64(j.assign.Fits(phase)) / float64(s.Slots)
-		}
-	}
-	return s
 }
 
 // addRoom adds requests that free slots, or all trackers, have no room for.

@@ -11,5 +11,11 @@ func (l *leader) snapshot(phase int) scheduler.Snapshot {
 	v := l.newSurvey(phase)
 	v.round.Request()
 	v.jobRound.Advance(math.MaxInt)
-	return v.snapshot()
+	for _, stage := range v.stages[:3] {
+		stage()
+	}
+	if v.needs.Later {
+		v.addFlows(math.MaxInt)
+	}
+	return v.snapshot
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// Bounds of a Step with 10,000 jobs and 1,000 trackers. A job that a work touches is visited twice: by
-// the work, and when it is advanced.
+// Bounds of a Step with 10,000 jobs and 1,000 trackers. An event touches few jobs, apart from works. A work may
+// exceed the budget if it cannot stop: by a quarter of the jobs.
 const (
-	maxVisited = 2*stepBudget + 100
+	maxVisited = stepBudget + largeJobs/4
 	maxBytes   = 9 << 20
 )
 

@@ -14,6 +14,7 @@ const stepBudget = 2048
 type longWorks struct {
 	pieces.List
 	budget     int // entries in each Step
+	charged    int // entries that the event of this Step has cost, see charge
 	visited    int // in this Step: jobs advanced, and entries of works
 	touching   jobRound
 	recovering jobRound
@@ -26,6 +27,7 @@ func (l *leader) makeWorks() {
 	l.works.touching = jobRound{l: l, visit: l.touch, cost: l.advanceCost}
 	l.works.recovering = jobRound{l: l, visit: l.endRecovery, cost: l.recoveryCost}
 	l.works.drops = make(map[string]*outputDrop)
+	l.makeForecasting()
 	for phase := range l.works.recording {
 		l.makePlanRecording(phase)
 	}
@@ -41,13 +43,17 @@ type jobRound struct {
 
 func oneEntry(*job) int { return 1 }
 
-// advanceCost is what it costs to advance a job, in entries: it may look for homes among all trackers.
+// advanceCost is what it costs to touch and advance a job, in entries: it may look for homes among all
+// trackers.
 func (l *leader) advanceCost(j *job) int {
 	if j.partitions.homeless.Len() > 0 && !j.spec.Classical {
-		return 1 + len(l.fleet.byIndex)/16
+		return 2 + len(l.fleet.byIndex)/8
 	}
-	return 1
+	return 2
 }
+
+// charge makes the works of this Step smaller: its event has visited so many entries at once.
+func (l *leader) charge(entries int) { l.works.charged += entries }
 
 // visitJobs makes a round visit all jobs that there are now.
 func (l *leader) visitJobs(r *jobRound) {

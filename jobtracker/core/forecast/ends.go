@@ -80,16 +80,49 @@ func (f Forecast) Of(n int) *Estimate {
 // the last tasks do not end together. Homes gather while maps run, so the shuffle ends with the
 // maps or later. Reduces follow the shuffle, in slots that other jobs leave free.
 func Predict(c *Cluster, jobs []Job) Forecast {
-	f := make(Forecast, len(jobs))
-	for i := range jobs {
-		f[i] = c.estimate(&jobs[i])
+	p := NewPrediction(c, jobs)
+	for done := false; !done; {
+		_, done = p.Advance(len(jobs) + 1)
 	}
-	c.predictMaps(jobs, f)
-	c.predictShuffles(jobs, f)
-	c.predictReduces(jobs, f)
-	c.predictUpcoming(jobs, f)
-	return f
+	return p.Result()
 }
+
+// Prediction is a Predict in pieces, see package pieces. Its arguments must not change meanwhile.
+type Prediction struct {
+	c      *Cluster
+	jobs   []Job
+	f      Forecast
+	stages []func(c *Cluster, jobs []Job, f Forecast) // those that are left
+}
+
+// NewPrediction begins a prediction.
+func NewPrediction(c *Cluster, jobs []Job) *Prediction {
+	return &Prediction{c: c, jobs: jobs, f: make(Forecast, 0, len(jobs)), stages: []func(c *Cluster, jobs []Job, f Forecast){
+		(*Cluster).predictMaps, (*Cluster).predictShuffles, (*Cluster).predictReduces, (*Cluster).predictUpcoming,
+	}}
+}
+
+// stageParts is how many jobs a stage handles in the time of an entry.
+const stageParts = 8
+
+// Advance handles entries, at least one. After the estimates of all jobs, a stage is a piece, which may
+// exceed the budget if nothing else is done.
+func (p *Prediction) Advance(budget int) (spent int, done bool) {
+	for ; spent < budget && len(p.f) < len(p.jobs); spent++ {
+		p.f = append(p.f, p.c.estimate(&p.jobs[len(p.f)]))
+	}
+	for cost := 1 + len(p.jobs)/stageParts; len(p.f) == len(p.jobs) && len(p.stages) > 0; spent += cost {
+		if spent > 0 && spent+cost > budget {
+			return spent, false
+		}
+		p.stages[0](p.c, p.jobs, p.f)
+		p.stages = p.stages[1:]
+	}
+	return spent, len(p.stages) == 0
+}
+
+// Result is the forecast, after the last piece.
+func (p *Prediction) Result() Forecast { return p.f }
 
 // estimate computes a job's estimate without its ends.
 func (c *Cluster) estimate(j *Job) Estimate {
@@ -115,7 +148,9 @@ func inOrder(jobs []Job, phase int) []int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(jobs[a].Rank[phase], jobs[b].Rank[phase]) })
+	slices.SortFunc(order, func(a, b int) int { // faster than a stable one
+		return cmp.Or(cmp.Compare(jobs[a].Rank[phase], jobs[b].Rank[phase]), cmp.Compare(a, b))
+	})
 	return order
 }
 
@@ -177,9 +212,9 @@ func (c *Cluster) predictShuffles(jobs []Job, f Forecast) {
 	if rate == 0 {
 		return
 	}
-	slices.SortStableFunc(shuffles, func(a, b int) int {
+	slices.SortFunc(shuffles, func(a, b int) int {
 		x, y := &jobs[a].Shuffle, &jobs[b].Shuffle
-		return cmp.Or(cmp.Compare(uint(x.Turn-1), uint(y.Turn-1)), cmp.Compare(x.BytesLeft, y.BytesLeft)) // 0 is last
+		return cmp.Or(cmp.Compare(uint(x.Turn-1), uint(y.Turn-1)), cmp.Compare(x.BytesLeft, y.BytesLeft), cmp.Compare(a, b)) // 0 is last
 	})
 	total := 0.0 // bytes of the shuffles so far
 	for k, i := range shuffles {
@@ -199,8 +234,15 @@ func (c *Cluster) predictShuffles(jobs []Job, f Forecast) {
 
 // predictReduces sets the ends of jobs. Jobs get reduce slots in the order of their shuffles' ends.
 func (c *Cluster) predictReduces(jobs []Job, f Forecast) {
-	order := slices.DeleteFunc(inOrder(jobs, Reduce), func(i int) bool { return f[i].ShuffleEnd == Never })
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(f[a].ShuffleEnd, f[b].ShuffleEnd) })
+	order := make([]int, 0, len(jobs))
+	for i := range f {
+		if f[i].ShuffleEnd != Never {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(f[a].ShuffleEnd, f[b].ShuffleEnd), cmp.Compare(jobs[a].Rank[Reduce], jobs[b].Rank[Reduce]), cmp.Compare(a, b))
+	})
 	slots := c.Slots[Reduce]
 	busy := 0.0 // seconds until the slots have done the work of the jobs so far
 	for _, i := range order {

@@ -1,0 +1,62 @@
+package core
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/jobtracker/core/forecast"
+	"github.com/quernmr/quern/wire"
+)
+
+// TestForecastInPieces tests that a forecast in pieces is the one that is made at once, and that the last one
+// is used until then.
+func TestForecastInPieces(t *testing.T) {
+	const jobs, budget = 60, 7
+	c := newLargeCluster(3, jobs, 0)
+	l := c.core.leader
+	at := func(now time.Duration) forecast.Forecast {
+		c.now = now
+		return l.recentForecast(now, 0)
+	}
+	want := at(time.Second)
+	l.works.budget = budget
+	l.forecasts.last = nil
+	if f := at(time.Second); f != nil {
+		t.Fatal("a forecast of many jobs is made at once")
+	}
+	ticks := 0
+	for ; l.forecasts.making; ticks++ {
+		c.step(Tick{})
+		if n := len(l.forecasts.input); n > (ticks+1)*budget {
+			t.Fatalf("%d Ticks take %d jobs", ticks+1, n)
+		}
+	}
+	if least := 2 * jobs / budget; ticks < least {
+		t.Errorf("a forecast takes %d Ticks, want at least %d", ticks, least)
+	}
+	if f := l.recentForecast(c.now, time.Hour); !reflect.DeepEqual(f, want) {
+		t.Error("a forecast in pieces differs from one that is made at once")
+	}
+	before := &l.forecasts.last[0]
+	if f := at(2 * time.Second); &f[0] != before || !l.forecasts.making {
+		t.Error("until a forecast is made, the last one is not used")
+	}
+}
+
+// TestForecastLacksJob tests that a job which was submitted after the last forecast has an explanation.
+func TestForecastLacksJob(t *testing.T) {
+	c := newLargeCluster(3, 4, 0)
+	if _, _, err := c.core.Explanations(c.now, wire.JobID{}); err != nil {
+		t.Fatal(err)
+	}
+	c.commit(&facts.Submitted{Submission: wire.Submission{Key: "new", Staging: "s", Plan: wire.Plan{Jobs: []wire.JobPlan{{Name: "n", Reduces: 1}}}}})
+	list, _, err := c.core.Explanations(c.now, wire.JobID{})
+	if err != nil || len(list) != 5 {
+		t.Fatalf("%d explanations, %v", len(list), err)
+	}
+	if x := list[4]; x.End != 0 || len(x.Phases) != 2 {
+		t.Errorf("the new job ends at %d and has %d phases; want no end and two phases", x.End, len(x.Phases))
+	}
+}
