@@ -16,7 +16,7 @@ const handshakeWait = 10 * time.Second
 // once as half of the processors, in order, and the others are left for the leader and its log. A
 // handshake that waits for its peer has no turn, so a slow or silent peer delays no other.
 //
-// Accept also returns connections whose handshake failed: their first read returns the error.
+// If a handshake failed, Accept returns its connection too: the first read returns the error.
 func Listen(l net.Listener, config *tls.Config) net.Listener {
 	t := &turnListener{
 		Listener: l, config: config, turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
@@ -92,8 +92,7 @@ func (t *turnListener) Close() error {
 	return t.Listener.Close()
 }
 
-// turnConn is a connection whose handshake has a turn except while it reads and writes. After the
-// handshake it only reads and writes.
+// turnConn is a connection. During the handshake it has a turn, except while it reads or writes.
 type turnConn struct {
 	net.Conn
 	turns chan struct{}

@@ -36,8 +36,8 @@ type Fleet struct {
 const maxFleetSteps = 100_000_000
 
 // RunFleet runs a fleet. If it has no End, all jobs must succeed.
-func RunFleet(f Fleet) *Result {
-	r := &Result{Options: Options{Seed: f.Seed}}
+func RunFleet(f Fleet) (r *Result) {
+	r = &Result{Options: Options{Seed: f.Seed}} // named: finish recovers from a violation
 	w := emptyWorld(r)
 	defer w.finish(r)
 	w.scheduling = wire.Scheduling{Scheduler: f.Scheduler}.WithDefaults(wire.Scheduling{Scheduler: "fifo", Metric: "sum-response", Delay: "none"})

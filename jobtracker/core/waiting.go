@@ -18,7 +18,7 @@ const maxHold = 2 * time.Second
 // forever is later than every hold.
 const forever = time.Duration(math.MaxInt64)
 
-// waitingHellos are the streams whose Hello waits for a leader.
+// waitingHellos are the Hellos that wait for a leader, by stream.
 type waitingHellos struct {
 	hellos map[Stream]*wire.Hello
 	queue  []hold // the longest wait first, also of closed streams
