@@ -13,9 +13,9 @@ import (
 // both versions.
 func TestTrackersOfOtherVersions(t *testing.T) {
 	for version, want := range map[int]string{
-		0:                "tracker t speaks protocol version 0, this job tracker 3: one of them is of another build",
-		wire.Version - 1: "tracker t speaks protocol version 2, this job tracker 3",
-		wire.Version + 1: "tracker t speaks protocol version 4, this job tracker 3",
+		0:                "tracker t speaks protocol version 0, this job tracker 4: one of them is of another build",
+		wire.Version - 1: "tracker t speaks protocol version 3, this job tracker 4",
+		wire.Version + 1: "tracker t speaks protocol version 5, this job tracker 4",
 		wire.Version:     "",
 	} {
 		o, reason := newLoggedCore(Config{}), ""

@@ -102,6 +102,9 @@ func TestOthersAreSpared(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel() // KillLeftover waits for the end of a group
 			e := startEcho(t, c.leaderEnds, c.env)
+			if !e.lives() { // a process that has not executed cat yet has no environment at times
+				t.Fatal("it does not echo")
+			}
 			p, err := readProcess(e.pid)
 			if err != nil {
 				t.Fatal(err)
