@@ -102,23 +102,27 @@ func (c *client) requestChanges(changes []change) {
 			c.requestChanges(changes)
 			return
 		}
-		c.requestChange(changes[0].change, c.ids, func() { c.requestChanges(changes[1:]) })
+		c.requestChange(changes[0].change, c.ids, 0, func() { c.requestChanges(changes[1:]) })
 	})
 }
 
-// requestChange requests a change of the first job that has not ended.
-func (c *client) requestChange(x wire.Change, jobs []wire.JobID, done func()) {
+// requestChange requests a change of the first job that has not ended. An earlier request for it may have
+// had no answer.
+func (c *client) requestChange(x wire.Change, jobs []wire.JobID, requests int, done func()) {
 	w := c.w
 	c.changePending = true
-	c.request(func(t core.Token) core.Event { return core.Change{Token: t, Job: jobs[0], Change: x} }, func(r core.Reply) {
+	c.request(func(t core.Token) core.Event {
+		requests++
+		return core.Change{Token: t, Job: jobs[0], Change: x}
+	}, func(r core.Reply) {
 		w.note("the change of %v is answered %v", jobs[0], r.Err)
 		switch {
 		case r.Err == nil:
 			c.recordChange(x)
 		case errors.Is(r.Err, admission.ErrJobEnded) && len(jobs) > 1:
-			c.requestChange(x, jobs[1:], done)
+			c.requestChange(x, jobs[1:], requests, done)
 			return
-		case errors.Is(r.Err, admission.ErrJobEnded):
+		case errors.Is(r.Err, admission.ErrJobEnded), errors.Is(r.Err, admission.ErrBadSettings) && requests > 1:
 			return // the change may have been made without an answer
 		case errors.Is(r.Err, admission.ErrBadSettings) && x.Pool != nil:
 		default:
