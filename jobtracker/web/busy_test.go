@@ -308,6 +308,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 				<-time.After(10 * time.Second)
 			}
 			<-time.After(time.Minute)
+			synctest.Wait()
 		}
 		want := strings.Repeat(`level=WARN msg="requests are refused for now" limit=user-jobs value=3 first="too many jobs of ann"
 level=INFO msg="requests are no longer refused" limit=user-jobs refused=50 for=8m10s
