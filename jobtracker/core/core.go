@@ -355,23 +355,6 @@ func (c *Core) handleForLeader(ev Event) {
 	}
 }
 
-// refuse answers an event for the leader on a job tracker that does not lead.
-func (c *Core) refuse(ev Event) {
-	switch ev := ev.(type) {
-	case request:
-		c.emit(Reply{Token: ev.token(), Err: c.notLeader()})
-	case FromTracker:
-		switch h, ok := ev.Message.(*wire.Hello); {
-		case ok && c.holdsHello(h):
-			c.hold(ev.Stream, h)
-		case ok:
-			c.refuseHello(ev.Stream)
-		}
-	case StreamClosed:
-		c.waiting.close(ev.Stream)
-	}
-}
-
 func (c *Core) applyEntry(e Entry) {
 	if e.Index <= c.facts.Index() {
 		return

@@ -78,6 +78,23 @@ func (w *waitingHellos) next() (time.Duration, bool) {
 	return w.queue[0].until, true
 }
 
+// refuse answers an event for the leader on a job tracker that does not lead.
+func (c *Core) refuse(ev Event) {
+	switch ev := ev.(type) {
+	case request:
+		c.emit(Reply{Token: ev.token(), Err: c.notLeader()})
+	case FromTracker:
+		switch h, ok := ev.Message.(*wire.Hello); {
+		case ok && c.holdsHello(h):
+			c.hold(ev.Stream, h)
+		case ok:
+			c.refuseHello(ev.Stream)
+		}
+	case StreamClosed:
+		c.waiting.close(ev.Stream)
+	}
+}
+
 // refuseHello names the last known leader to a tracker.
 func (c *Core) refuseHello(id Stream) {
 	hint := c.notLeader()
