@@ -46,12 +46,12 @@ func writeFile(t *testing.T, path, content string, mode os.FileMode) string {
 
 func TestBuiltPrograms(t *testing.T) {
 	mark := string(marker())
-	job := compile(t, program(mark+"1\n"))
+	job := compile(t, program(mark+"2\n"))
 	info, err := Check(job)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.Protocol != 1 || info.GOARCH != runtime.GOARCH || info.Package != "example.com/tiny" || info.Interpreter != "" {
+	if info.Protocol != 2 || info.GOARCH != runtime.GOARCH || info.Package != "example.com/tiny" || info.Interpreter != "" {
 		t.Errorf("job described as %+v", info)
 	}
 
@@ -65,8 +65,8 @@ func TestBuiltPrograms(t *testing.T) {
 		text string
 	}{
 		{compile(t, program("no marker")), ErrNotJob, "never calls mapreduce.Main"},
-		{compile(t, program(mark+"7\n")), ErrProtocol, "7, this version of Quern speaks 1"},
-		{compile(t, program(mark+"1\n"), "GOARCH="+other), ErrPlatform, runtime.GOOS + "/" + other},
+		{compile(t, program(mark+"7\n")), ErrProtocol, "7, this version of Quern speaks 2"},
+		{compile(t, program(mark+"2\n"), "GOARCH="+other), ErrPlatform, runtime.GOOS + "/" + other},
 	} {
 		wantError(t, c.path, c.want, c.text)
 	}
@@ -184,7 +184,7 @@ func TestBuild(t *testing.T) {
 		want     error
 		messages string
 	}{
-		{pkg("job", program(mark+"1\n")), nil, ""},
+		{pkg("job", program(mark+"2\n")), nil, ""},
 		{pkg("library", "package library\n"), ErrNoMain, ""},
 		{pkg("docs", ""), ErrNoMain, ""},
 		{pkg("wrong", "package main\n\nfunc main() { undefined() }\n"), ErrBuild, "undefined: undefined"},
