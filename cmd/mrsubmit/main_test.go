@@ -148,7 +148,7 @@ func TestCommandLine(t *testing.T) {
 		{nil, 0, 2, "", "mrsubmit run [-jobtracker"},
 		{[]string{"help"}, 0, 0, "mrsubmit run [-jobtracker", ""},
 		{[]string{"-h"}, 0, 0, "Commands:", ""},
-		{[]string{"-version"}, 0, 0, "job protocol 1\n", ""},
+		{[]string{"-version"}, 0, 0, "job protocol 2\n", ""},
 		{[]string{"help", "help"}, 0, 0, "mrsubmit run [-jobtracker", ""}, // an earlier build recursed forever
 		{[]string{"-h", "-h"}, 0, 0, "mrsubmit run [-jobtracker", ""},
 		{[]string{"help", "run"}, 0, 0, "JOB is an executable", ""},
