@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -218,15 +219,15 @@ func (c *cluster) submission() *wire.Submission {
 	if err != nil || len(files) != 1 {
 		c.t.Fatalf("submissions: %v, %v", files, err)
 	}
-	f, err := os.Open(files[0])
+	content, err := os.ReadFile(files[0])
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	defer f.Close()
-	sub, err := wire.ReadAs[*wire.Submission](f)
+	sub, err := wire.ReadAs[*wire.Submission](bytes.NewReader(content))
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	sub.Digest = wire.StagedDigest(content)
 	return sub
 }
 
