@@ -161,12 +161,16 @@ func ContainsAll(text string, wants []string) bool {
 	return !slices.ContainsFunc(wants, func(want string) bool { return !strings.Contains(text, want) })
 }
 
-// Processes lists the numbers of processes with programs in a directory.
+// Processes lists the numbers of processes with programs in a directory, and of those with programs that
+// have no name and working directories in it. These are workers.
 func Processes(dir string) (pids []string) {
-	exes, _ := filepath.Glob("/proc/[0-9]*/exe") // the pattern is well-formed
-	for _, exe := range exes {
-		if to, err := os.Readlink(exe); err == nil && strings.HasPrefix(to, dir) {
-			pids = append(pids, filepath.Base(filepath.Dir(exe)))
+	all, _ := filepath.Glob("/proc/[0-9]*") // the pattern is well-formed
+	for _, process := range all {
+		exe, _ := os.Readlink(filepath.Join(process, "exe")) // empty: it has ended
+		cwd, _ := os.Readlink(filepath.Join(process, "cwd"))
+		nameless := strings.HasPrefix(exe, "/memfd:") || strings.HasSuffix(exe, " (deleted)")
+		if strings.HasPrefix(exe, dir) || nameless && strings.HasPrefix(cwd, dir) {
+			pids = append(pids, filepath.Base(process))
 		}
 	}
 	return pids
