@@ -105,11 +105,13 @@ func TestBusyForDays(t *testing.T) {
 		name    string
 		program bool
 		remove  string // below the staging directory, after a day
+		repeats bool   // the file system repeats requests
 		code    int
 		want    string
 	}{
 		{name: "renewed", want: "accepted after 60h"},
 		{name: "renewed with the program", program: true, want: "accepted after 60h"},
+		{name: "renewed although requests are repeated", repeats: true, want: "accepted after 60h"},
 		{name: "submission gone", remove: "KEY", code: 1, want: "while the job waited, its staged files were removed: submit it again: "},
 		{name: "program gone", program: true, remove: "programs/20260301", code: 1, want: "while the job waited, its staged files were removed: submit it again: "},
 	} {
@@ -135,6 +137,9 @@ func TestBusyForDays(t *testing.T) {
 				if c.program {
 					cfg.Program = os.Args[0]
 				}
+				if c.repeats {
+					cfg.FS = repeatingFS{files}
+				}
 				if code := Run(t.Context(), cfg, newSubmission("mem://t/in")); code != c.code {
 					t.Errorf("exit code %d, want %d", code, c.code)
 				}
@@ -144,6 +149,17 @@ func TestBusyForDays(t *testing.T) {
 			}
 		})
 	}
+}
+
+// repeatingFS is a file system that loses the answers to Remove. As in HDFS, it repeats the request, and
+// then finds no file.
+type repeatingFS struct{ dfs.FS }
+
+func (f repeatingFS) Remove(name string) error {
+	if err := f.FS.Remove(name); err != nil {
+		return err
+	}
+	return f.FS.Remove(name)
 }
 
 // dayCluster is busy for days, and asks clients to come again in ten minutes.

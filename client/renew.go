@@ -50,18 +50,22 @@ func (r *renewer) renewIfDue() error {
 	return nil
 }
 
-// renew changes the directory of a file, so that its time of modification is the present.
+// renew changes the directory of a file, so that its time of modification is the present. It returns
+// fs.ErrNotExist if the file is gone.
 func renew(files dfs.FS, name string) error {
 	files = dfs.Private(files)
 	marker := dfs.Join(dfs.Dir(name), ".waiting-"+rand.Text())
 	w, err := files.Create(marker)
+	if err == nil {
+		err = w.Close()
+		if failed := files.Remove(marker); !errors.Is(failed, fs.ErrNotExist) { // a repeated request finds it removed
+			err = errors.Join(err, failed)
+		}
+	}
+	if err == nil {
+		_, err = files.Stat(name)
+	}
 	if err != nil {
-		return fmt.Errorf("renew staged files: %w", err)
-	}
-	if err := errors.Join(w.Close(), files.Remove(marker)); err != nil {
-		return fmt.Errorf("renew staged files: %w", err)
-	}
-	if _, err := files.Stat(name); err != nil {
 		return fmt.Errorf("renew staged files: %w", err)
 	}
 	return nil

@@ -1,14 +1,18 @@
 package identity
 
 import (
+	"cmp"
+	"context"
 	"crypto/tls"
 	"net"
+	"os"
 	"runtime"
 	"sync"
 	"time"
 )
 
-// handshakeWait limits a handshake, with the wait for turns.
+// handshakeWait limits a handshake, with the wait for turns. So no more handshakes wait than begin in
+// this time, also if peers dial faster than the job tracker works.
 const handshakeWait = 10 * time.Second
 
 // Listen accepts connections of a listener over TLS. Handshakes cost much processor time, and
@@ -65,7 +69,9 @@ func (t *turnListener) pass(a accepted) bool {
 }
 
 func (t *turnListener) handshake(raw net.Conn) {
-	turn := &turnConn{Conn: raw, turns: t.turns}
+	late, cancel := context.WithTimeout(context.Background(), handshakeWait)
+	defer cancel()
+	turn := &turnConn{Conn: raw, turns: t.turns, late: late.Done()}
 	conn := tls.Server(turn, t.config)
 	conn.SetDeadline(time.Now().Add(handshakeWait)) // ignore the errors of both: the next read or write returns them too
 	_ = conn.Handshake()
@@ -96,8 +102,9 @@ func (t *turnListener) Close() error {
 type turnConn struct {
 	net.Conn
 	turns chan struct{}
-	has   bool // owned by the goroutine of the handshake
-	ended bool // set before other goroutines use the connection
+	late  <-chan struct{} // closed at the end of handshakeWait
+	has   bool            // owned by the goroutine of the handshake
+	ended bool            // set before other goroutines use the connection
 }
 
 func (c *turnConn) release() {
@@ -107,10 +114,13 @@ func (c *turnConn) release() {
 	}
 }
 
-func (c *turnConn) take() {
-	if !c.ended {
-		c.turns <- struct{}{}
+func (c *turnConn) take() error {
+	select {
+	case c.turns <- struct{}{}:
 		c.has = true
+		return nil
+	case <-c.late:
+		return os.ErrDeadlineExceeded
 	}
 }
 
@@ -124,8 +134,8 @@ func (c *turnConn) Read(b []byte) (int, error) {
 		return c.Conn.Read(b)
 	}
 	c.release()
-	defer c.take()
-	return c.Conn.Read(b)
+	n, err := c.Conn.Read(b)
+	return n, cmp.Or(err, c.take())
 }
 
 func (c *turnConn) Write(b []byte) (int, error) {
@@ -133,6 +143,6 @@ func (c *turnConn) Write(b []byte) (int, error) {
 		return c.Conn.Write(b)
 	}
 	c.release()
-	defer c.take()
-	return c.Conn.Write(b)
+	n, err := c.Conn.Write(b)
+	return n, cmp.Or(err, c.take())
 }

@@ -2,10 +2,13 @@ package identity
 
 import (
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -73,6 +76,52 @@ func TestListen(t *testing.T) {
 		t.Error("a closed listener accepts")
 	}
 }
+
+// TestListenLimitsWaits: a handshake that gets no turn in time fails, so that it does not wait for ever
+// behind others.
+func TestListenLimitsWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		raw := pipeListener{make(chan net.Conn, 1)}
+		l := Listen(raw, new(tls.Config)).(*turnListener)
+		for range cap(l.turns) {
+			l.turns <- struct{}{} // of other handshakes
+		}
+		near, far := net.Pipe()
+		defer near.Close()
+		raw.conns <- far
+		go tls.Client(near, &tls.Config{InsecureSkipVerify: true}).Handshake()
+		begin := time.Now()
+		accepted, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took != handshakeWait {
+			t.Errorf("the handshake ended after %v, want %v", took, handshakeWait)
+		}
+		if _, err := accepted.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("read: %v", err)
+		}
+		accepted.Close()
+		l.Close()
+	})
+}
+
+// pipeListener accepts connections in memory.
+type pipeListener struct{ conns chan net.Conn }
+
+func (p pipeListener) Accept() (net.Conn, error) {
+	if conn, ok := <-p.conns; ok {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipeListener) Close() error {
+	close(p.conns)
+	return nil
+}
+
+func (p pipeListener) Addr() net.Addr { return nil }
 
 // writesOnce is a connection that sends a first message and reads nothing.
 type writesOnce struct{ net.Conn }

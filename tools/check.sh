@@ -72,7 +72,7 @@ memory=()
 in_memory() {
 	local free dir=/dev/shm/quern-$UID
 	free=$(df --output=avail -BG /dev/shm 2>/dev/null | tail -n 1 | tr -dc 0-9)
-	[ "${free:-0}" -ge 8 ] && mkdir -p "$dir" && [ -O "$dir" ] && chmod 1777 "$dir" || return 0
+	[ "${free:-0}" -ge 8 ] && mkdir -p "$dir" && [ ! -L "$dir" ] && [ -O "$dir" ] && chmod 1777 "$dir" || return 0
 	printf '#!/bin/sh\n' >"$dir/program" && chmod +x "$dir/program"
 	[ -x "$dir/program" ] || return 0 # mounted with noexec
 	memory=(TMPDIR="$dir" GOTMPDIR="${GOTMPDIR:-${TMPDIR:-/tmp}}")
@@ -96,6 +96,7 @@ step_soak() {
 	export RAPID_SEED="${RAPID_SEED:-0}"
 	CGO_ENABLED=1 go test -race -count=1 -timeout 2h $(packages; packages -v) || failed=1
 	go test -count=1 -timeout 2h ./jobtracker/core -run TestRandom -seeds 10000 || failed=1
+	CGO_ENABLED=1 go test -race -count=1 -timeout 2h ./sim -run TestStorms -seeds 100 || failed=1
 	go test -count=1 -timeout 2h ./sim -seeds 5000 -lasting 2000 -rotating 500 || failed=1
 	go test -count=1 -timeout 2h ./integration/hdfs -run TestJobs -megabytes 200 || failed=1
 	go test -count=1 -timeout 2h ./integration/cluster -run TestTooManyJobs -too-many 10000 -too-many-time 1m || failed=1

@@ -77,13 +77,18 @@ func (j *jobTracker) checkState(ctx context.Context) error {
 	case hasFile(j.data, candidateFile):
 		return nil
 	}
-	for _, m := range j.gossip.Members() {
-		if m.Role == gossip.JobTracker && m.ID != j.id && (m.Cluster != "" || m.Voter) {
-			_, err := j.askVoters(ctx)
-			return err
-		}
+	if j.knowsCluster() {
+		_, err := j.askVoters(ctx)
+		return err
 	}
 	return nil
+}
+
+// knowsCluster reports whether gossip has found a job tracker of a cluster, which this one would join.
+func (j *jobTracker) knowsCluster() bool {
+	return slices.ContainsFunc(j.gossip.Members(), func(m gossip.Member) bool {
+		return m.Role == gossip.JobTracker && m.ID != j.id && (m.Cluster != "" || m.Voter)
+	})
 }
 
 // removedWait limits how long checkRemoved looks for a leader. There may be none until this job

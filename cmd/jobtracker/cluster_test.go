@@ -324,6 +324,21 @@ func TestNewcomerWaitsForCluster(t *testing.T) {
 	a.awaitVoters(t, "jt1", "jt2")
 }
 
+// TestNewcomerWithBadPools: a job tracker joins a cluster although its pools file is broken. The log has the
+// cluster's pools.
+func TestNewcomerWithBadPools(t *testing.T) {
+	t.Parallel()
+	p := testDir{t.TempDir()}
+	a := launch(t, "jt1", p.data("jt1"), append(p.staging(), "-bootstrap-expect", "1", "-join", unusedAddr)...)
+	a.awaitClusterID(t)
+	pools := filepath.Join(p.dir, "pools.xml")
+	if err := os.WriteFile(pools, []byte("<allocations>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	launch(t, "jt2", p.data("jt2"), append(p.staging(), "-join", a.gossip, "-pools", pools)...)
+	a.awaitVoters(t, "jt1", "jt2")
+}
+
 // TestHarmfulNewcomer: a new job tracker with another staging directory, or with the address of a
 // stopped job tracker, is refused before it is a voter.
 func TestHarmfulNewcomer(t *testing.T) {

@@ -149,7 +149,7 @@ func (j *jobTracker) openLog() error {
 		Limits: j.limits.core,
 	}
 	if j.cluster == "" {
-		if j.pools != "" { // later, the pools in the log stay in force; a new cluster would run without limits
+		if j.pools != "" && !j.knowsCluster() { // the pools in the log stay in force; a new cluster would run without limits
 			if err := jobtracker.CheckPools(j.files, j.pools, j.poolsIgnore); err != nil {
 				return errors.Join(fmt.Errorf("-pools: %w", err), j.replica.Close())
 			}
