@@ -59,23 +59,9 @@ step_unit() {
 	# The race detector waits at the end of each process for late races: one second, if not told less.
 	export GORACE="${GORACE:-atexit_sleep_ms=100}"
 	at_once=$(($(getconf _NPROCESSORS_ONLN) + 1))
-	in_memory
-	CGO_ENABLED=${race:+1} env "${memory[@]}" go test $race -vet=off -p $at_once -timeout 10m $raced || failed=1
-	env "${memory[@]}" go test -vet=off -timeout 10m $pure ./sim || failed=1
+	CGO_ENABLED=${race:+1} go test $race -vet=off -p $at_once -timeout 10m $raced || failed=1
+	go test -vet=off -timeout 10m $pure ./sim || failed=1
 	return $failed
-}
-
-# in_memory sets the environment of tests with their files in memory, if there is enough of it.
-# Thousands of syncs, and raft's elections, then do not wait for a disk. Builds stay on the disk.
-# The directory's name is fixed, as go test would otherwise not use cached results.
-memory=()
-in_memory() {
-	local free dir=/dev/shm/quern-$UID
-	free=$(df --output=avail -BG /dev/shm 2>/dev/null | tail -n 1 | tr -dc 0-9)
-	[ "${free:-0}" -ge 8 ] && mkdir -p "$dir" && [ ! -L "$dir" ] && [ -O "$dir" ] && chmod 1777 "$dir" || return 0
-	printf '#!/bin/sh\n' >"$dir/program" && chmod +x "$dir/program"
-	[ -x "$dir/program" ] || return 0 # mounted with noexec
-	memory=(TMPDIR="$dir" GOTMPDIR="${GOTMPDIR:-${TMPDIR:-/tmp}}")
 }
 
 # For the edit loop: uses the results that go test has cached, without the race detector.
