@@ -45,6 +45,34 @@ func TestForecastInPieces(t *testing.T) {
 	}
 }
 
+// TestPlansPaced tests that tasks which end during a survey do not request the next plan earlier than tasks
+// that end after it.
+func TestPlansPaced(t *testing.T) {
+	const took = 50 * time.Millisecond
+	c := newLargeCluster(3, 60, 0)
+	l, p := c.core.leader, &c.core.leader.phases[mapPhase]
+	l.works.budget = 7
+	answer := func() {
+		c.now += took
+		c.answerPlans()
+		c.settle()
+	}
+	for p.planning {
+		answer()
+	}
+	c.now += time.Second
+	c.step(Tick{})
+	if p.surveying == nil {
+		t.Fatal("the survey of many jobs is made at once")
+	}
+	c.endMap()
+	c.settle()
+	answer()
+	if want := p.requestedAt + planTimeFactor*took; p.nextPlanAt != want {
+		t.Errorf("the next plan is due at %v, want %v", p.nextPlanAt, want)
+	}
+}
+
 // TestForecastLacksJob tests that a job which was submitted after the last forecast has an explanation.
 func TestForecastLacksJob(t *testing.T) {
 	c := newLargeCluster(3, 4, 0)

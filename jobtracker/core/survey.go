@@ -193,6 +193,9 @@ func (v *survey) request() {
 	clear(v.list)
 	p.surveyMemory = v.surveyMemory
 	v.l.requestPlan(p, v.snapshot)
+	if p.planAgain {
+		p.planSoon(v.l.now)
+	}
 }
 
 // addMeasured adds how long tasks of a job took on each tracker, and in its profile.
