@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/forecast"
 	"github.com/quernmr/quern/wire"
@@ -86,5 +87,29 @@ func TestForecastLacksJob(t *testing.T) {
 	}
 	if x := list[4]; x.End != 0 || len(x.Phases) != 2 {
 		t.Errorf("the new job ends at %d and has %d phases; want no end and two phases", x.End, len(x.Phases))
+	}
+}
+
+// TestMeasuredOnce tests that a job which ends during a survey has its measured times there once, though it
+// has left a profile.
+func TestMeasuredOnce(t *testing.T) {
+	c := newLargeCluster(3, 4, 0)
+	c.commit(&facts.SchedulingChanged{N: 1, Scheduling: wire.Scheduling{Scheduler: "hmhs", Metric: "sum-response", Delay: "none"}})
+	l := c.core.leader
+	c.endMap()
+	v := l.newSurvey(mapPhase)
+	v.round.Request()
+	v.jobRound.Advance(100)
+	if len(v.measured) == 0 {
+		t.Fatal("no times are measured")
+	}
+	ended := l.job(v.measured[0].Job)
+	c.commit(&facts.Stopped{Job: ended.facts.N(), Outcome: wire.Killed}, &facts.Ended{Job: ended.facts.N(), Outcome: wire.Killed})
+	l.profiles.Put("n", &history.Profile{Job: ended.id, Phases: [2]history.Sums{l.trackerTimes(ended, mapPhase)}})
+	for _, stage := range v.stages[:2] {
+		stage()
+	}
+	if _, err := v.snapshot.Normal(); err != nil {
+		t.Error(err)
 	}
 }
