@@ -197,7 +197,8 @@ func (p *process) takeInbox() {
 	}
 }
 
-// takeTick wakes the core, or posts that behind the events that wait.
+// takeTick wakes the core, or posts that behind the events that wait. A core may ask for the next Tick at
+// once, see works in package core, if this one has taken time. It may never ask for one in the past.
 func (p *process) takeTick() {
 	if p.timer.posts && p.loop.inbox.len() > 0 {
 		p.timer.posted = true
@@ -209,7 +210,7 @@ func (p *process) takeTick() {
 		return
 	}
 	p.owner.tick(0)
-	if p.timer.on && p.timer.at <= p.clock() {
+	if now := p.clock(); p.timer.on && (p.timer.at < now || p.timer.at == now && p.loop.busyUntil <= p.w.now) {
 		p.w.fail("the core of %s asks to be woken at %v, but it is %v", p.name, p.timer.at, p.clock())
 	}
 }

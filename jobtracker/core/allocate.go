@@ -24,6 +24,7 @@ type phase struct {
 	planning     bool          // an Allocate is pending
 	surveying    *survey       // it makes the snapshot for the next Allocate; nil: none
 	surveyMemory surveyMemory  // of the last survey
+	planAgain    bool          // planSoon was called during the survey
 	nextPlanAt   time.Duration // when to request the next plan
 	requestedAt  time.Duration // when the last plan was requested
 	planTime     time.Duration // how long the last answer took
@@ -54,8 +55,13 @@ func (l *leader) dropPlan(p *phase) {
 // the phase.
 func (p *phase) planNow(now time.Duration) { p.nextPlanAt = min(p.nextPlanAt, now) }
 
-// planSoon requests a plan soon: a slot is free, or a job needs fewer.
+// planSoon requests a plan soon: a slot is free, or a job needs fewer. During a survey the time of the
+// last request is old, so the next one waits until this one is made.
 func (p *phase) planSoon(now time.Duration) {
+	if p.surveying != nil {
+		p.planAgain = true
+		return
+	}
 	p.nextPlanAt = min(p.nextPlanAt, max(now, p.requestedAt+max(minPlanGap, planTimeFactor*p.planTime)))
 }
 
@@ -66,7 +72,7 @@ func (l *leader) allocate() {
 		if p.planning || p.surveying != nil || l.now < p.nextPlanAt {
 			continue
 		}
-		p.nextPlanAt = never
+		p.nextPlanAt, p.planAgain = never, false
 		p.surveying = l.newSurvey(i)
 		p.surveying.round.Request()
 		l.works.Add(p.surveying)

@@ -173,7 +173,10 @@ func (x assignCluster) Alarm(j *assign.Job, at time.Duration) { x.l.alarm(jobOf(
 func (x assignCluster) PlanNow(phase int) { x.l.phases[phase].planNow(x.l.now) }
 
 func (x assignCluster) PlanSoon(phase int) {
-	if p := &x.l.phases[phase]; p.nextPlanAt == never {
+	switch p := &x.l.phases[phase]; {
+	case p.surveying != nil:
+		p.planAgain = true
+	case p.nextPlanAt == never:
 		p.planNow(x.l.now)
 	}
 }

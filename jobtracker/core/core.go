@@ -213,6 +213,7 @@ type Core struct {
 	cfg    Config
 	facts  *facts.Facts
 	leader *leader // nil: this job tracker does not lead
+	budget int     // entries of long works in each Step; tests have other ones than stepBudget
 
 	wallAtZero int64      // Unix milliseconds when now was 0
 	term       uint64     // the term for which this job tracker is elected; 0: none
@@ -243,7 +244,7 @@ func New(cfg Config) *Core {
 	if cfg.DrainMaxTime <= 0 {
 		cfg.DrainMaxTime = 10 * time.Minute
 	}
-	return &Core{cfg: cfg, facts: facts.New()}
+	return &Core{cfg: cfg, facts: facts.New(), budget: stepBudget}
 }
 
 // Applied is the index of the last applied entry.
@@ -287,7 +288,7 @@ func (c *Core) Step(now time.Duration, ev Event) []Command {
 	}
 	c.handle(ev)
 	c.refuseWaiting(c.now)
-	spent := c.advanceStart(stepBudget)
+	spent := c.advanceStart(c.budget)
 	if c.leader != nil {
 		c.leader.finishStep(spent)
 	}

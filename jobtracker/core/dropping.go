@@ -152,6 +152,7 @@ func (w *outputDrop) reportReruns(job int) {
 		}
 	}
 	if len(parts) > 0 {
+		w.l.c.noteChange(j.id)
 		j.faults.AddLossTrouble(fmt.Sprintf("tracker %s %s: %s", w.tracker, w.event, strings.Join(parts, ", ")))
 	}
 }

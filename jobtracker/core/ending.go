@@ -79,6 +79,7 @@ func (l *leader) historyWritten(r HistoryWritten) {
 		}
 		j.faults.AddTrouble(fmt.Sprintf("its history could not be written: %v", r.Err))
 		j.finish.endFact.Troubles = j.faults.Troubles()
+		l.c.noteChange(j.id)
 	}
 	l.propose(j.finish.endFact)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/forecast"
 	"github.com/quernmr/quern/wire"
@@ -45,6 +46,34 @@ func TestForecastInPieces(t *testing.T) {
 	}
 }
 
+// TestPlansPaced tests that tasks which end during a survey do not request the next plan earlier than tasks
+// that end after it.
+func TestPlansPaced(t *testing.T) {
+	const took = 50 * time.Millisecond
+	c := newLargeCluster(3, 60, 0)
+	l, p := c.core.leader, &c.core.leader.phases[mapPhase]
+	l.works.budget = 7
+	answer := func() {
+		c.now += took
+		c.answerPlans()
+		c.settle()
+	}
+	for p.planning {
+		answer()
+	}
+	c.now += time.Second
+	c.step(Tick{})
+	if p.surveying == nil {
+		t.Fatal("the survey of many jobs is made at once")
+	}
+	c.endMap()
+	c.settle()
+	answer()
+	if want := p.requestedAt + planTimeFactor*took; p.nextPlanAt != want {
+		t.Errorf("the next plan is due at %v, want %v", p.nextPlanAt, want)
+	}
+}
+
 // TestForecastLacksJob tests that a job which was submitted after the last forecast has an explanation.
 func TestForecastLacksJob(t *testing.T) {
 	c := newLargeCluster(3, 4, 0)
@@ -58,5 +87,29 @@ func TestForecastLacksJob(t *testing.T) {
 	}
 	if x := list[4]; x.End != 0 || len(x.Phases) != 2 {
 		t.Errorf("the new job ends at %d and has %d phases; want no end and two phases", x.End, len(x.Phases))
+	}
+}
+
+// TestMeasuredOnce tests that a job which ends during a survey has its measured times there once, though it
+// has left a profile.
+func TestMeasuredOnce(t *testing.T) {
+	c := newLargeCluster(3, 4, 0)
+	c.commit(&facts.SchedulingChanged{N: 1, Scheduling: wire.Scheduling{Scheduler: "hmhs", Metric: "sum-response", Delay: "none"}})
+	l := c.core.leader
+	c.endMap()
+	v := l.newSurvey(mapPhase)
+	v.round.Request()
+	v.jobRound.Advance(100)
+	if len(v.measured) == 0 {
+		t.Fatal("no times are measured")
+	}
+	ended := l.job(v.measured[0].Job)
+	c.commit(&facts.Stopped{Job: ended.facts.N(), Outcome: wire.Killed}, &facts.Ended{Job: ended.facts.N(), Outcome: wire.Killed})
+	l.profiles.Put("n", &history.Profile{Job: ended.id, Phases: [2]history.Sums{l.trackerTimes(ended, mapPhase)}})
+	for _, stage := range v.stages[:2] {
+		stage()
+	}
+	if _, err := v.snapshot.Normal(); err != nil {
+		t.Error(err)
 	}
 }

@@ -183,6 +183,7 @@ func (l *leader) restartReduces(j *job, reason string) {
 // dropOutput removes the chosen output of a map.
 func (l *leader) dropOutput(j *job, n int) {
 	m := &j.maps[n]
+	l.c.noteChange(j.id)
 	j.outputs.log.Remove(l.outputOf(j, n))
 	j.outputs.chosen--
 	if j.spec.Classical {

@@ -94,7 +94,7 @@ func (l *leader) poolsInUse() []wire.PoolStatus {
 // poolName returns the pool of a submission.
 func poolName(s *facts.Submission) string { return cmp.Or(s.Pool(), wire.DefaultPool) }
 
-// poolOf returns the pool of a job, which may have left the table. It then has no limits.
+// poolOf returns the pool of a job, which may have left the table. It then has no limits of its own.
 func (l *leader) poolOf(id wire.JobID) string {
 	if f := l.facts.Find(id); f != nil {
 		return poolName(f.Submission())

@@ -2,12 +2,14 @@ package core
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/jobtracker/core/forecast"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/menu"
+	"github.com/quernmr/quern/wire"
 )
 
 // survey is the work of making the scheduler's input for a phase. It visits all jobs; stages follow, each
@@ -193,6 +195,9 @@ func (v *survey) request() {
 	clear(v.list)
 	p.surveyMemory = v.surveyMemory
 	v.l.requestPlan(p, v.snapshot)
+	if p.planAgain {
+		p.planSoon(v.l.now)
+	}
 }
 
 // addMeasured adds how long tasks of a job took on each tracker, and in its profile.
@@ -209,10 +214,13 @@ func (v *survey) addMeasured(j *job) {
 const maxPastJobs = 16
 
 // measuredTimes lists how long tasks took on each tracker: in jobs that have not ended and in their
-// profiles, and in the last ended jobs with other names.
+// profiles, and in the last ended jobs with other names. Jobs that have ended since they were added have
+// new profiles: they are listed once.
 func (v *survey) measuredTimes() []scheduler.Measured {
+	added := v.measured // by number
 	for _, x := range v.l.profiles.Latest(maxPastJobs) {
-		if !v.profiles[x] {
+		_, again := slices.BinarySearchFunc(added, x.Job, func(m scheduler.Measured, id wire.JobID) int { return m.Job.Compare(id) })
+		if !again && !v.profiles[x] {
 			v.measured = append(v.measured, measuredOn(x.Job, forecast.ByTracker(x.Phases[v.phase].Trackers))...)
 		}
 	}

@@ -23,7 +23,7 @@ type longWorks struct {
 }
 
 func (l *leader) makeWorks() {
-	l.works.budget = stepBudget
+	l.works.budget = l.c.budget
 	l.works.touching = jobRound{l: l, visit: l.touch, cost: l.advanceCost}
 	l.works.recovering = jobRound{l: l, visit: l.endRecovery, cost: l.recoveryCost}
 	l.works.drops = make(map[string]*outputDrop)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"container/heap"
 	"errors"
 	"fmt"
@@ -52,6 +53,7 @@ type world struct {
 	assignedHomes  map[assignedHome]bool          // all homes set so far
 	seconds        int                            // attempts launched beside another one
 	trace          []string
+	budget         int // see Core.budget
 	statuses       statusCheck
 }
 
@@ -107,7 +109,7 @@ func newWorld(t testing.TB, seed uint64) *world {
 		grants: make(map[wire.TaskID]wire.AttemptID), loggedCommits: make(map[wire.TaskID]bool), outcomes: make(map[wire.JobID]wire.State), assignedHomes: make(map[assignedHome]bool),
 	}
 	w.drawScheduling(seed)
-	w.core = New(w.config())
+	w.core = w.newCore()
 	for i := range 2 + w.rnd.IntN(3) {
 		w.trackers = append(w.trackers, newSimTracker(w, fmt.Sprintf("t%d", i+1)))
 	}
@@ -145,10 +147,16 @@ func (w *world) fail(format string, args ...any) {
 	w.t.Fatalf(format, args...)
 }
 
+// pieceTime is the time between two pieces of long works, if these take many Steps.
+const pieceTime = 100 * time.Microsecond
+
 // run lets time pass until a condition holds, or until end. It wakes the core in time.
 func (w *world) run(until func() bool, end time.Duration) bool {
 	for !until() {
 		at, wakes := w.core.Wake()
+		if at <= w.now && w.budget != stepBudget {
+			at = w.now + pieceTime // other events come between two pieces
+		}
 		switch {
 		case len(w.todo) > 0 && (!wakes || w.todo[0].at <= at):
 			if w.todo[0].at > end {
@@ -222,6 +230,13 @@ var worldConfig = Config{ID: "jt", Staging: "mem://s", Cluster: "c", Nonce: "non
 
 var errSim = errors.New("simulated fault")
 
+// newCore makes a job tracker. In half of the worlds its long works take many Steps.
+func (w *world) newCore() *Core {
+	c := New(w.config())
+	c.budget = w.budget
+	return c
+}
+
 // config returns worldConfig with the world's scheduling.
 func (w *world) config() Config {
 	cfg := worldConfig
@@ -238,6 +253,7 @@ func (w *world) drawScheduling(seed uint64) {
 		Delay:     []string{"none", "fixed=" + worldDelay.String(), "paper", "dynamic"}[rnd.IntN(4)],
 	}
 	w.schedulingRand, w.badTaskRand = rnd, rand.New(rand.NewPCG(seed, 9))
+	w.budget = cmp.Or(w.budget, []int{stepBudget, 1 + rand.New(rand.NewPCG(seed, 10)).IntN(30)}[seed%2])
 }
 
 // worldPools draws a table with limits for the default pool.
@@ -341,7 +357,7 @@ func (w *world) elect() {
 		if err != nil {
 			w.fail("snapshot: %v", err)
 		}
-		w.core = New(w.config())
+		w.core = w.newCore()
 		w.step(Restored{Snapshot: data})
 	}
 	w.after(w.randomTime(2*time.Second), func() {

@@ -65,7 +65,7 @@ func (t *Table) Parts(phase int, use map[string]Use) map[string]int {
 		for i, p := range inner[outer] {
 			part := p.Max[phase]
 			if most != Unlimited {
-				part = slots[i]
+				part = min(slots[i], p.most(phase)) // it may have more slots than its maximum, which was higher
 			}
 			if p.Inner {
 				divide(p.Name, part)

@@ -152,6 +152,20 @@ func TestPartsOfLeftPools(t *testing.T) {
 	}
 }
 
+// TestPartsWithinMaxima tests that a pool with more slots than its own maximum gets no larger part than that:
+// else it would take slots again when it has one less.
+func TestPartsWithinMaxima(t *testing.T) {
+	table, err := pool.Parse("f.xml", []byte(`<allocations><queue name="a"><maxResources>9 vcores</maxResources>
+		<queue name="x"><maxResources>2 vcores</maxResources></queue><queue name="y"><maxResources>2 vcores</maxResources><queue name="z"/></queue></queue></allocations>`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := table.Parts(0, map[string]pool.Use{"a.x": {Running: 3, Demand: 9}, "a.y.z": {Running: 3, Demand: 9}})
+	if parts["a.x"] != 2 || parts["a.y.z"] != 2 {
+		t.Errorf("parts: %v", parts)
+	}
+}
+
 // TestRootLimitsDefault: the default pool has a part of root's maximum, though the file does not name it.
 func TestRootLimitsDefault(t *testing.T) {
 	table, err := pool.Parse("f.xml", []byte(`<allocations><queue name="root"><maxResources>6 vcores</maxResources><queue name="a"/></queue></allocations>`))
