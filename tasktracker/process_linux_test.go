@@ -52,6 +52,15 @@ func TestProgramIsSealed(t *testing.T) {
 	if target, err := os.Readlink(exe); err != nil || !strings.HasPrefix(target, "/memfd:quern-") {
 		t.Fatalf("the worker runs %s, %v", target, err)
 	}
+	copied, err := os.Open(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer copied.Close()
+	const sealed = unix.F_SEAL_WRITE | unix.F_SEAL_GROW | unix.F_SEAL_SHRINK | unix.F_SEAL_SEAL
+	if seals, err := unix.FcntlInt(copied.Fd(), unix.F_GET_SEALS, 0); err != nil || seals&sealed != sealed {
+		t.Errorf("seals %#x, %v, want %#x", seals, err, sealed) // it must not change while nothing executes it
+	}
 	for _, name := range []string{exe, fmt.Sprintf("/proc/%d/fd/5", pid)} {
 		f, err := os.OpenFile(name, os.O_RDWR, 0)
 		if err != nil {
