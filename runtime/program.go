@@ -17,7 +17,7 @@ type Program struct {
 // WorkerEnvironment describes a worker's environment, for errors that occur in a worker
 // but did not occur in the client.
 func WorkerEnvironment(sub *wire.Submission, dir string) string {
-	return fmt.Sprintf("a worker runs in %s, not in %s, and with the environment of its task tracker: hand files over by Job.Files, values by flags",
+	return fmt.Sprintf("a worker runs in %s, not in %s, and with variables from the environment of its task tracker: hand files over by Job.Files, values by flags",
 		dir, sub.Program.Dir)
 }
 

@@ -5,8 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/quernmr/quern/wire"
 )
+
+// adoptOrphans makes this process the parent of orphans, as a worker of ours.
+func adoptOrphans() { unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // startContained starts a tracker as on a cluster.
 func startContained(t *testing.T, cfg Config) *leader {

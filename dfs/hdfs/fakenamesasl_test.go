@@ -41,6 +41,7 @@ type securedHDFS struct {
 	encrypts bool // DataNodes take the encryption key instead of tokens
 	oldKey   bool // the NameNode's first encryption key is unknown to DataNodes
 	breaks   bool // the next DataNode closes its connection in the middle of a read
+	forged   int  // when an error is put into the NameNode's first connection: inHandshake, afterHandshake
 
 	mu      sync.Mutex
 	overRPC []byte // received by the NameNode after the handshake
@@ -49,7 +50,25 @@ type securedHDFS struct {
 	keyCall int
 }
 
-const testRealm = "R.TEST"
+const (
+	testRealm = "R.TEST"
+
+	inHandshake    = 1
+	afterHandshake = 2
+)
+
+// forge sends an error that is not signed, once, and reports whether it did.
+func (h *securedHDFS) forge(conn net.Conn, when int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.forged != when {
+		return false
+	}
+	h.forged = 0
+	conn.Write(rpcFrame(message("common.RpcResponseHeader", "callId", uint32(1<<32+saslCallID), "status", protoreflect.EnumNumber(1),
+		"exceptionClassName", "java.io.FileNotFoundException", "errorMsg", "forged")))
+	return true
+}
 
 // begin makes a FS with a user's forged tickets.
 func (h *securedHDFS) begin(t *testing.T, conf Conf) *FS {
@@ -231,6 +250,9 @@ func (h *securedHDFS) serveNames(conn net.Conn) {
 			return
 		}
 		method := field(request, "methodName").String()
+		if method == "getFileInfo" && h.forge(conn, afterHandshake) {
+			return
+		}
 		name := strings.ToUpper(method[:1]) + method[1:]
 		req, resp := message(name+"Request"), message(name+"Response")
 		if proto.Unmarshal(call[2], req) != nil {
@@ -267,6 +289,9 @@ func (h *securedHDFS) acceptName(in *bufio.Reader, conn net.Conn) (*sasl.GSS, sa
 	}
 	if _, err := receive(saslNegotiate); err != nil {
 		return nil, 0, err
+	}
+	if h.forge(conn, inHandshake) {
+		return nil, 0, errMalformed
 	}
 	negotiation := message("common.RpcSasl").ProtoReflect()
 	auths := negotiation.Mutable(negotiation.Descriptor().Fields().ByName("auths")).List()

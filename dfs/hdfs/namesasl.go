@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"strings"
 	"time"
@@ -195,8 +196,7 @@ func (s *nameSASL) receive(state protoreflect.EnumNumber) (proto.Message, error)
 		return nil, fmt.Errorf("%w: %w", errMalformed, err)
 	}
 	if field(header, "status").Enum() != 0 {
-		_, err := classifyResponse(rejected{field(header, "exceptionClassName").String(), field(header, "errorMsg").String()})
-		return nil, err
+		return nil, s.refusal(rejected{field(header, "exceptionClassName").String(), field(header, "errorMsg").String()})
 	}
 	if text, size = protowire.ConsumeBytes(frame[size:]); size < 0 {
 		return nil, errMalformed
@@ -212,6 +212,16 @@ func (s *nameSASL) receive(state protoreflect.EnumNumber) (proto.Message, error)
 	default:
 		return nil, fmt.Errorf("%w: a message of state %d instead of %d", errMalformed, got, state)
 	}
+}
+
+// refusal returns an error answer outside of a token. As nothing is signed, it must not pass for the
+// answer to a call, such as that a file does not exist: the connection has failed.
+func (s *nameSASL) refusal(answer rejected) error {
+	_, err := classifyResponse(answer)
+	if r, ok := errors.AsType[*nameNodeError](err); ok && (s.gss != nil || r.sentinel != fs.ErrPermission) {
+		r.sentinel = nil
+	}
+	return err
 }
 
 func (s *nameSASL) Write(p []byte) (n int, err error) {

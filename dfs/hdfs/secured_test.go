@@ -148,6 +148,18 @@ func TestWeakerServer(t *testing.T) {
 	}
 }
 
+// TestForgedErrors: an error that is not signed does not pass for the NameNode's answer. The call is
+// repeated on another connection.
+func TestForgedErrors(t *testing.T) {
+	for _, when := range []int{inHandshake, afterHandshake} {
+		h := &securedHDFS{rpc: 2, qop: "auth-int", forged: when}
+		f := h.begin(t, Conf{"hadoop.rpc.protection": "integrity", "dfs.data.transfer.protection": "integrity"})
+		if _, err := f.Stat("hdfs://nn/f"); err != nil || h.forged != 0 {
+			t.Errorf("%d: %v; is to be forged: %d", when, err, h.forged)
+		}
+	}
+}
+
 // TestDemands: a configuration that cannot be met is refused.
 func TestDemands(t *testing.T) {
 	for _, c := range []struct {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 type worker struct {
 	id      int
 	staging string
+	digest  []byte // of the submission
 	dir     string
 	limited bool     // the last Limit was not zero
 	memory  int64    // highest memory limit of its attempts: it may still hold that much
@@ -20,7 +22,7 @@ type worker struct {
 }
 
 func (c *Core) startWorker(staging string, digest []byte) *worker {
-	w := &worker{id: next(&c.last.worker), staging: staging}
+	w := &worker{id: next(&c.last.worker), staging: staging, digest: digest}
 	w.dir = c.workerDir(w.id)
 	c.workers[w.id] = w
 	c.do(StartWorker{Worker: w.id, Staging: staging, Digest: digest, Root: c.staging, Dir: w.dir})
@@ -28,11 +30,12 @@ func (c *Core) startWorker(staging string, digest []byte) *worker {
 }
 
 // takeIdle returns the last used idle worker of the attempt's submission, or nil. It skips
-// workers that may hold more memory than the attempt's limit.
+// workers that may hold more memory than the attempt's limit. Only one submission has a directory,
+// unless two clients submit with the same one at once: so the digest must be the same too.
 func (c *Core) takeIdle(a *attempt) *worker {
 	for i := len(c.idle) - 1; i >= 0; i-- {
 		w := c.idle[i]
-		if w.staging == a.job.staging && (a.launch.Memory == 0 || w.memory <= a.launch.Memory) {
+		if w.staging == a.job.staging && bytes.Equal(w.digest, a.launch.Digest) && (a.launch.Memory == 0 || w.memory <= a.launch.Memory) {
 			c.idle = slices.Delete(c.idle, i, i+1)
 			return w
 		}

@@ -2,8 +2,10 @@ package process
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,10 +15,13 @@ import (
 // family has the children that this process has started. With Config.Contain it also gets those
 // that were started by its workers and lost their parent: these are strangers.
 var family = struct {
-	mu      sync.Mutex // held while a child is started and entered
-	started map[int]bool
-	killing sync.Mutex // held by killStrangers
-}{started: make(map[int]bool)}
+	mu        sync.Mutex        // held while a child is started and entered
+	started   map[int]*exec.Cmd // by number; nil: the child was there before any worker
+	contained sync.Once
+
+	killing   sync.Mutex   // held by killStrangers
+	surviving map[int]bool // strangers that a kill has not ended, see endAll
+}{started: make(map[int]*exec.Cmd), surviving: make(map[int]bool)}
 
 // StartChild starts a process that is not killed as the child of a worker. Every child of a task
 // tracker must be started here. Call ended after its Wait.
@@ -27,17 +32,32 @@ func StartChild(cmd *exec.Cmd) (ended func(), err error) {
 		return nil, err
 	}
 	pid := cmd.Process.Pid
-	family.started[pid] = true
+	family.started[pid] = cmd
 	return func() {
 		family.mu.Lock()
 		defer family.mu.Unlock()
-		delete(family.started, pid)
+		if family.started[pid] == cmd { // else a new child has the number
+			delete(family.started, pid)
+		}
 	}, nil
+}
+
+// spareEarlier enters the children that this process has before its first worker. A shell script may
+// have started them before it executed this program. Process 1 of a container also gets orphans.
+func spareEarlier() {
+	family.mu.Lock()
+	defer family.mu.Unlock()
+	for _, pid := range children(os.Getpid()) {
+		if _, entered := family.started[pid]; !entered {
+			family.started[pid] = nil
+		}
+	}
 }
 
 // contain takes rights from the workers that this thread will start, and makes this process the
 // parent of their orphans.
 func contain() error {
+	family.contained.Do(spareEarlier)                                        // a later call would find strangers
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil { // holds for this thread and its children
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
@@ -57,7 +77,7 @@ func strangers() (pids []int) {
 	family.mu.Lock()
 	defer family.mu.Unlock()
 	for _, pid := range children(os.Getpid()) {
-		if !family.started[pid] {
+		if _, entered := family.started[pid]; !entered {
 			pids = append(pids, pid)
 		}
 	}
@@ -69,14 +89,32 @@ func strangers() (pids []int) {
 func killStrangers() {
 	family.killing.Lock() // so that no other goroutine reaps them and their numbers stay theirs
 	defer family.killing.Unlock()
-	for end := time.Now().Add(groupWait); ; time.Sleep(100 * time.Microsecond) {
-		all := strangers()
+	endAll(strangers, family.surviving, func(pid int) (reaped bool) {
+		// The only possible errors are that it has ended, or cannot be killed for now.
+		_ = unix.Kill(pid, unix.SIGKILL)
+		got, _ := unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		return got == pid
+	})
+}
+
+// endAll ends the processes of a list until it is empty, for at most groupWait. A process may survive,
+// as it waits for a disk or belongs to another user. It is entered, and no later call waits for it.
+func endAll(list func() []int, surviving map[int]bool, end func(pid int) (reaped bool)) {
+	for until := time.Now().Add(groupWait); ; time.Sleep(100 * time.Microsecond) {
+		all := list()
+		maps.DeleteFunc(surviving, func(pid int, _ bool) bool { return !slices.Contains(all, pid) })
 		for _, pid := range all {
-			// The only possible errors are that it has ended, or cannot be killed for now.
-			_ = unix.Kill(pid, unix.SIGKILL)
-			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+			if end(pid) {
+				delete(surviving, pid) // its children may be in the next list
+			}
 		}
-		if len(all) == 0 || time.Now().After(end) {
+		if len(all) == len(surviving) {
+			return
+		}
+		if time.Now().After(until) {
+			for _, pid := range all {
+				surviving[pid] = true
+			}
 			return
 		}
 	}

@@ -1,6 +1,90 @@
 package process
 
-import "testing"
+import (
+	"os/exec"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestEarlierChildrenAreSpared: a child that was there before the first worker lives on, as one that a
+// shell script started before it executed the tracker.
+func TestEarlierChildrenAreSpared(t *testing.T) {
+	earlier := exec.Command("cat")
+	in, err := earlier.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := earlier.Start(); err != nil {
+		t.Fatal(err)
+	}
+	spareEarlier()
+	killStrangers()
+	in.Close()
+	if err := earlier.Wait(); err != nil {
+		t.Errorf("it ended: %v", err)
+	}
+}
+
+// TestNumberOfEndedChild: a child that got the number of an ended one is no stranger.
+func TestNumberOfEndedChild(t *testing.T) {
+	first := exec.Command("true")
+	ended, err := StartChild(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	second := new(exec.Cmd)
+	family.mu.Lock()
+	family.started[first.Process.Pid] = second
+	family.mu.Unlock()
+	ended()
+	family.mu.Lock()
+	defer family.mu.Unlock()
+	if family.started[first.Process.Pid] != second {
+		t.Error("the second child is a stranger")
+	}
+	delete(family.started, first.Process.Pid)
+}
+
+// TestSurvivor: of a process that cannot be killed, only the first worker's end waits. Others are still
+// ended, with the children that they leave.
+func TestSurvivor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		alive := []int{7}
+		surviving := make(map[int]bool)
+		took := func() time.Duration {
+			began := time.Now()
+			endAll(func() []int { return slices.Clone(alive) }, surviving, func(pid int) bool {
+				i := slices.Index(alive, pid)
+				switch {
+				case pid == 7:
+					return false
+				case pid > 20:
+					alive[i] = pid - 1 // its child
+				default:
+					alive = slices.Delete(alive, i, i+1)
+				}
+				return true
+			})
+			return time.Since(began)
+		}
+		if first, second := took(), took(); first < groupWait || second > 0 {
+			t.Errorf("the first call took %v, the second one %v", first, second)
+		}
+		alive = append(alive, 23)
+		if later := took(); later > groupWait/2 || !slices.Equal(alive, []int{7}) {
+			t.Errorf("a later call took %v, and %v are left", later, alive)
+		}
+		alive = nil
+		if took(); len(surviving) != 0 {
+			t.Errorf("%v are still entered", surviving)
+		}
+	})
+}
 
 // BenchmarkKillStrangers measures the search for strangers where there are none, which each attempt
 // costs.

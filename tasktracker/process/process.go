@@ -13,7 +13,8 @@
 // makes it the parent of its descendants after the end of their own parent. So it has children as long as
 // there are descendants, and is not used again. With Config.Contain the tracker is a subreaper too.
 // When a worker ends, its descendants become children of the tracker, which it has not started: it
-// kills them. They are not found if the tracker itself is killed meanwhile.
+// kills them. They are not found if the tracker itself is killed meanwhile. Children that the tracker
+// had before its first worker are spared.
 //
 // # Files
 //

@@ -12,7 +12,6 @@ import (
 // executable is a copy of an executable: a sealed memfd, or a file without a name.
 type executable struct {
 	file  *os.File
-	name  string // of the file until seal; empty: it is a memfd
 	memfd bool
 }
 
@@ -32,7 +31,13 @@ func newCopy(dir, hash string, inMemory bool) (executable, error) {
 		return executable{}, err
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o500)
-	return executable{file: f, name: name}, err
+	if err != nil {
+		return executable{}, err
+	}
+	if err := os.Remove(name); err != nil { // before a job can open it
+		return executable{}, errors.Join(err, f.Close())
+	}
+	return executable{file: f}, nil
 }
 
 func createMemfd(name string) (int, error) {
@@ -46,25 +51,19 @@ func createMemfd(name string) (int, error) {
 
 // seal ends the writing. From here on the copy cannot change, and is open for reading.
 func (e *executable) seal() error {
-	name := e.name
 	if e.memfd {
 		const seals = unix.F_SEAL_WRITE | unix.F_SEAL_GROW | unix.F_SEAL_SHRINK | unix.F_SEAL_SEAL
 		if _, err := unix.FcntlInt(e.file.Fd(), unix.F_ADD_SEALS, seals); err != nil {
 			return fmt.Errorf("seal the memfd: %w", err)
 		}
-		name = fmt.Sprintf("/proc/self/fd/%d", e.file.Fd())
 	}
-	f, err := os.Open(name)
+	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", e.file.Fd()))
 	if err != nil {
 		return err
 	}
 	err = e.file.Close()
 	e.file = f
-	if e.memfd {
-		return err
-	}
-	e.name = ""
-	return errors.Join(err, os.Remove(name))
+	return err
 }
 
 // open returns another descriptor of the copy, for one worker. The name is empty.
@@ -77,10 +76,4 @@ func (e *executable) open() (f *os.File, name string, err error) {
 }
 
 // remove gives up the copy.
-func (e *executable) remove() error {
-	err := e.file.Close()
-	if e.name != "" {
-		err = errors.Join(err, os.Remove(e.name))
-	}
-	return err
-}
+func (e *executable) remove() error { return e.file.Close() }

@@ -6,11 +6,11 @@
 // On Linux a copy has no name that another process could open or replace. It is a sealed memfd:
 // its content and length cannot change. All memfds of a tracker together have
 // maxMemory bytes at most. Beyond that, and where the system forbids to execute a memfd
-// (vm.memfd_noexec), a copy is a file that is removed before it is used.
+// (vm.memfd_noexec), a copy is a file that is removed before it is written.
 //
 // Files below [Dir] in the tracker's directory:
 //
-//	<sha-256>.part  a copy in progress
+//	<sha-256>.part  a copy in progress; on Linux only until it is open
 //	<sha-256>       a complete copy, only on systems other than Linux
 //
 // The tracker removes copies of an earlier process before it makes a Store.
@@ -207,6 +207,10 @@ func (p *Store) get(s *Submission, staged *wire.Submission) (*wire.Submission, *
 			p.mu.Unlock()
 			<-prog.removed
 			continue
+		}
+		if s.program != nil && s.program.hash != from.Hash {
+			p.mu.Unlock()
+			return nil, nil, fmt.Errorf("submission %s names program %s, but another submission with this directory has %s", s.staging, from.Hash, s.program.hash)
 		}
 		isNew := prog == nil
 		if isNew {

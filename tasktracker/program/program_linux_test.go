@@ -2,6 +2,7 @@ package program
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/wire"
 )
@@ -72,6 +74,77 @@ func TestCopies(t *testing.T) {
 			t.Errorf("run the copy: %v", err)
 		}
 		exe.Close()
+	}
+}
+
+// watched is a file system that calls look before it returns bytes of a program.
+type watched struct {
+	dfs.FS
+	look func()
+}
+
+func (w watched) Open(name string) (dfs.File, error) {
+	f, err := w.FS.Open(name)
+	return watchedFile{f, w.look}, err
+}
+
+type watchedFile struct {
+	dfs.File
+	look func()
+}
+
+func (f watchedFile) Read(p []byte) (int, error) {
+	f.look()
+	return f.File.Read(p)
+}
+
+// TestCopyInProgress: without memory for it, a copy has no name while it is written: a job could open
+// it, and change it after the check of its hash.
+func TestCopyInProgress(t *testing.T) {
+	dir := t.TempDir()
+	var names []string
+	p := New(dir, watched{local.New(), func() {
+		files, _ := filepath.Glob(filepath.Join(dir, Dir, "*"))
+		names = append(names, files...)
+	}}, false, nil)
+	p.memory = maxMemory
+	staging, digest := stage(t)
+	_, exe, err := p.Submission(staging, staging[:strings.LastIndexByte(staging, 0x2f)]).Prepare(digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe.Close()
+	if len(names) > 0 {
+		t.Errorf("the copy has the name %s", names[0])
+	}
+}
+
+// TestSharedDirectory: of two submissions with one staging directory, the second one has another
+// program. The second one is refused, and nothing stays in memory.
+func TestSharedDirectory(t *testing.T) {
+	p := New(t.TempDir(), local.New(), false, nil)
+	staging, digest := stage(t)
+	root := staging[:strings.LastIndexByte(staging, 0x2f)]
+	_, exe, err := p.Submission(staging, root).Prepare(digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe.Close()
+	dir := staging[len("file://"):]
+	content := []byte("another program")
+	frame, err := wire.Append(nil, &wire.Submission{Program: wire.Program{Path: staging + "/other", Hash: fmt.Sprintf("%x", sha256.Sum256(content))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(dir+"/other", content, 0o600), os.WriteFile(filepath.Join(dir, wire.StagedSubmission), frame, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := p.Submission(staging, root).Prepare(wire.StagedDigest(frame)); err == nil || !strings.Contains(err.Error(), "another submission with this directory") {
+		t.Errorf("the second submission: %v", err)
+	}
+	p.Forget(staging)()
+	if p.memory != 0 || len(p.byHash) != 0 {
+		t.Errorf("%d bytes and %d programs stay in memory", p.memory, len(p.byHash))
 	}
 }
 
