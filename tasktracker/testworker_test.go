@@ -138,7 +138,7 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 		if run.Attempt.Task.N == 1 {
 			adoptOrphans()
 		}
-		out, err := exec.Command("sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & echo $!").Output()
+		out, err := exec.Command("setsid", "sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!").Output()
 		pid, convErr := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
 		if err := errors.Join(err, convErr); err != nil {
 			r.Error = err.Error()

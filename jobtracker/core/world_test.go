@@ -80,27 +80,6 @@ type simJob struct {
 	plan             *wire.JobPlan
 }
 
-type timeline []moment
-
-type moment struct {
-	at  time.Duration
-	seq int
-	do  func()
-}
-
-func (q timeline) Len() int { return len(q) }
-func (q timeline) Less(i, j int) bool {
-	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].seq < q[j].seq
-}
-func (q timeline) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *timeline) Push(x any)   { *q = append(*q, x.(moment)) }
-func (q *timeline) Pop() any {
-	old := *q
-	x := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return x
-}
-
 func newWorld(t testing.TB, seed uint64) *world {
 	w := &world{
 		t: t, rnd: rand.New(rand.NewPCG(seed, 1)),
