@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestEarlierChildrenAreSpared: a child that was there before the first worker lives on, as one that a
@@ -24,6 +26,23 @@ func TestEarlierChildrenAreSpared(t *testing.T) {
 	in.Close()
 	if err := earlier.Wait(); err != nil {
 		t.Errorf("it ended: %v", err)
+	}
+}
+
+// TestStrangersEnd: a child that this process did not start through StartChild is killed and reaped.
+func TestStrangersEnd(t *testing.T) {
+	spareEarlier()
+	stranger := exec.Command("cat")
+	if _, err := stranger.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	killStrangers()
+	if err := unix.Kill(stranger.Process.Pid, 0); err != unix.ESRCH {
+		t.Errorf("signal to the stranger: %v, want %v", err, unix.ESRCH)
+		stranger.Process.Kill()
 	}
 }
 
