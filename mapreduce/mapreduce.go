@@ -45,9 +45,9 @@
 //     attempt, so each attempt has its own captured variables. If a worker's job differs
 //     from the submitted one, the worker stops and names the difference.
 //  3. Package variables are per process: pass no data through them. Workers run in
-//     another directory than the client, with the environment of their task tracker. So
-//     os.Open fails for a relative name, even before Main. Pass files through Job.Files
-//     and [Task.File], and values through flags.
+//     another directory than the client, with some variables of their task tracker's
+//     environment. So os.Open fails for a relative name, even before Main. Pass files
+//     through Job.Files and [Task.File], and values through flags.
 //  4. Declare flags before Main, which calls flag.Parse. Main owns the flags -input,
 //     -output, -D and -h. -D wins over Job.Properties. -input is refused if no job reads
 //     it. Code after Main does not run.

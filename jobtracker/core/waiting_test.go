@@ -78,6 +78,6 @@ func TestHelloWaitsForLeader(t *testing.T) {
 		registers = registers || ok && p.Key == (&facts.TrackerRegistered{Tracker: facts.Tracker{Name: "t", Process: 1}}).Name()
 	}
 	if !registers {
-		t.Error("the next leader does not register the tracker whose Hello waited")
+		t.Error("a tracker with a Hello that waited is not registered by the next leader")
 	}
 }
