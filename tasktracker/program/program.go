@@ -19,7 +19,7 @@
 //
 //	P1  The submission that Prepare returns has the digest that was launched, and its executable
 //	    has the SHA-256 that the submission names. Both were computed from the bytes that are used.
-//	    The executable exists until Forget of the last submission with this hash.
+//	    The executable exists at least until Forget of the last submission with this hash.
 //	P2  Except in embedded runs, only programs in the staging directory are copied, and
 //	    only programs with a hash, of submissions with a digest, are run.
 //	P3  At most one goroutine makes or removes the copy for a hash; others wait for it.
@@ -41,6 +41,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/quernmr/quern/dfs"
@@ -54,6 +55,9 @@ const Dir = "programs"
 // maxMemory limits the bytes of all memfds of a tracker.
 const maxMemory = 512 << 20
 
+// maxUnused limits the bytes of the memfds that no submission uses.
+const maxUnused = 128 << 20
+
 // Store has staged submissions, and copies of their executables. Make one with [New].
 type Store struct {
 	dir      string
@@ -65,6 +69,7 @@ type Store struct {
 	memory      int64                  // bytes of all memfds
 	submissions map[string]*Submission // by staging URL
 	byHash      map[string]*program
+	unused      []*program // memfds without a submission, the longest unused first
 }
 
 // Submission is a staged submission with jobs on this tracker.
@@ -212,6 +217,7 @@ func (p *Store) get(s *Submission, staged *wire.Submission) (*wire.Submission, *
 			p.mu.Unlock()
 			return nil, nil, fmt.Errorf("submission %s names program %s, but another submission with this directory has %s", s.staging, from.Hash, s.program.hash)
 		}
+		p.unused = slices.DeleteFunc(p.unused, func(u *program) bool { return u == prog })
 		isNew := prog == nil
 		if isNew {
 			prog = &program{hash: from.Hash, users: make(map[*Submission]bool), ready: make(chan struct{})}
@@ -275,6 +281,7 @@ func (p *Store) copy(prog *program, from string) (err error) {
 	}
 	defer in.Close()
 	size := in.Info().Size
+	p.limitUnused(max(maxMemory-size, 0), maxUnused)
 	p.mu.Lock()
 	inMemory := p.memory+size <= maxMemory
 	if inMemory {
@@ -312,8 +319,8 @@ func (p *Store) copy(prog *program, from string) (err error) {
 	return nil
 }
 
-// release ends a submission's use of its executable. The last submission removes the copy,
-// which may wait for a disk.
+// release ends a submission's use of its executable. The last submission removes the copy, which may
+// wait for a disk, or leaves a memfd unused.
 func (p *Store) release(s *Submission) {
 	p.mu.Lock()
 	prog := s.program
@@ -333,7 +340,32 @@ func (p *Store) release(s *Submission) {
 		p.mu.Unlock()
 		return
 	}
+	if prog.memory > 0 {
+		p.unused = append(p.unused, prog)
+		p.mu.Unlock()
+		p.limitUnused(maxMemory, maxUnused)
+		return
+	}
 	p.remove(prog)
+}
+
+// limitUnused removes unused memfds, until all memfds have at most the first number of bytes, and
+// the unused ones at most the second.
+func (p *Store) limitUnused(all, unused int64) {
+	for {
+		p.mu.Lock()
+		var kept int64
+		for _, prog := range p.unused {
+			kept += prog.memory
+		}
+		if kept == 0 || p.memory <= all && kept <= unused {
+			p.mu.Unlock()
+			return
+		}
+		oldest := p.unused[0]
+		p.unused = p.unused[1:]
+		p.remove(oldest)
+	}
 }
 
 // remove removes a copy. It unlocks mu meanwhile.

@@ -65,6 +65,7 @@ func TestCopies(t *testing.T) {
 			t.Errorf("the copy has a name: %v", files)
 		}
 		p.Forget(staging)()
+		p.limitUnused(used, 0)
 		if p.memory != used {
 			t.Errorf("%d bytes of memory are counted after the end, before there were %d", p.memory, used)
 		}
@@ -119,6 +120,39 @@ func TestCopyInProgress(t *testing.T) {
 	}
 }
 
+// TestUnusedCopy: a submission after the last one with a program does not read the program
+// again. A memfd without a submission is removed above the limit, one with a submission never.
+func TestUnusedCopy(t *testing.T) {
+	reads := 0
+	p := New(t.TempDir(), watched{local.New(), func() { reads++ }}, false, nil)
+	prepare := func(staging string, digest []byte) (read int) {
+		before := reads
+		_, exe, err := p.Submission(staging, staging[:strings.LastIndexByte(staging, 0x2f)]).Prepare(digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		exe.Close()
+		return reads - before
+	}
+	staging, digest := stage(t)
+	first := prepare(staging, digest)
+	p.Forget(staging)()
+	if again := prepare(staging, digest); again >= first {
+		t.Errorf("%d reads for the first submission, %d for the second one", first, again)
+	}
+	p.limitUnused(0, 0)
+	if len(p.byHash) != 1 {
+		t.Error("a copy was removed that a submission uses")
+	}
+	p.Forget(staging)()
+	size := p.memory
+	for _, limit := range []int64{size, size - 1} {
+		if p.limitUnused(maxMemory, limit); (len(p.byHash) == 1) != (limit == size) {
+			t.Errorf("%d programs of %d bytes are left within %d bytes", len(p.byHash), size, limit)
+		}
+	}
+}
+
 // TestSharedDirectory: of two submissions with one staging directory, the second one has another
 // program. The second one is refused, and nothing stays in memory.
 func TestSharedDirectory(t *testing.T) {
@@ -143,6 +177,7 @@ func TestSharedDirectory(t *testing.T) {
 		t.Errorf("the second submission: %v", err)
 	}
 	p.Forget(staging)()
+	p.limitUnused(0, 0)
 	if p.memory != 0 || len(p.byHash) != 0 {
 		t.Errorf("%d bytes and %d programs stay in memory", p.memory, len(p.byHash))
 	}
