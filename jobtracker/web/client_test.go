@@ -42,7 +42,7 @@ func startThree(t *testing.T) (l *fakeLog, all []*fake, stops []func()) {
 func TestRemoveVoterAgain(t *testing.T) {
 	t.Parallel()
 	_, all, _ := startThree(t)
-	all[0].voter, all[0].removeErr = []Voter{{"jt1", "h:1"}, {"jt4", "h:4"}}, context.DeadlineExceeded
+	all[0].voter, all[0].removeErr = []Voter{{ID: "jt1", Addr: "h:1"}, {ID: "jt4", Addr: "h:4"}}, context.DeadlineExceeded
 	c := testClient(t, all[0].addr)
 	if err := c.RemoveVoter(t.Context(), "jt4"); err != nil || len(all[0].voter) != 1 {
 		t.Errorf("%v, %v", all[0].voter, err)
@@ -83,7 +83,7 @@ func TestAnyAddressFindsLeader(t *testing.T) {
 	if _, err := c.Explain(t.Context(), wire.JobID{Start: 7, N: 9}); !errors.Is(err, admission.ErrUnknownJob) {
 		t.Errorf("explain an unknown job: %v", err)
 	}
-	if err := errors.Join(c.AddVoter(t.Context(), Voter{"jt/4", "h:4"}), c.RemoveVoter(t.Context(), "jt/4")); err != nil || len(all[0].voter) != 0 {
+	if err := errors.Join(c.AddVoter(t.Context(), Voter{ID: "jt/4", Addr: "h:4"}), c.RemoveVoter(t.Context(), "jt/4")); err != nil || len(all[0].voter) != 0 {
 		t.Errorf("%v, %v", all[0].voter, err)
 	}
 	if err := c.Kill(t.Context(), job1, "enough"); err != nil {
