@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/internal/membound"
 	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/core/admission"
@@ -487,11 +488,13 @@ func FuzzWatch(f *testing.F) {
 		defer server.Close()
 		c := testClient(t, strings.TrimPrefix(server.URL, "http://"))
 		c.Patience, c.WatchPatience = time.Millisecond, time.Millisecond
-		n := 0
-		for _, err := range c.Watch(t.Context(), []wire.JobID{job1}) {
-			if n++; err != nil || n == 100 {
-				break
+		membound.Bound{Free: 32 << 20, PerByte: 1024}.Check(t, len(text), func() { // of 100 attempts with a connection each
+			n := 0
+			for _, err := range c.Watch(t.Context(), []wire.JobID{job1}) {
+				if n++; err != nil || n == 100 {
+					break
+				}
 			}
-		}
+		})
 	})
 }
