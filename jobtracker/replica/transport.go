@@ -96,7 +96,7 @@ func (n *network) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.track(conn)
+	return n.track(&inbound{Conn: conn})
 }
 
 func (n *network) track(conn net.Conn) (net.Conn, error) {
