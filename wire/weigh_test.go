@@ -59,6 +59,18 @@ func TestInflated(t *testing.T) {
 	}
 }
 
+// TestInflatedFiles decodes files and log entries with one-byte elements, with both functions.
+func TestInflatedFiles(t *testing.T) {
+	body := nestedBody("Plan", listBody("Jobs", 200_000, 0xc0))
+	for name, decode := range map[string]func([]byte, any) error{"Unmarshal": Unmarshal, "UnmarshalKnown": UnmarshalKnown} {
+		membound.Bound{Free: 1 << 20}.Check(t, len(body), func() {
+			if err := decode(body, new(Submission)); !errors.Is(err, ErrInflated) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}
+
 // TestFullFrames reads valid messages that fill a frame.
 func TestFullFrames(t *testing.T) {
 	sub := &Submission{Plan: Plan{Jobs: make([]JobPlan, MaxJobs)}}
