@@ -32,6 +32,9 @@
 // Messages of another version are ignored, and logged once. All packets and streams have the label
 // of Config, so that gossip ignores other programs on the network.
 //
+// Connections are limited, and streams and packets for which memberlist would allocate far more
+// memory than their size are refused.
+//
 // # UDP
 //
 // If UDP is blocked, memberlist still works over TCP, but slowly and with false suspicions. So each
@@ -55,6 +58,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"github.com/quernmr/quern/listen"
 )
 
 // Config describes this process and its addresses.
@@ -67,7 +72,8 @@ type Config struct {
 	Key       []byte   // 32 bytes that encrypt all messages; nil: no encryption
 	Logger    *slog.Logger
 
-	tune func(*memberlist.Config) // for tests
+	limits listen.Limits            // of connections; default perAddress
+	tune   func(*memberlist.Config) // for tests
 }
 
 const defaultLabel = "quern-gossip"
@@ -86,6 +92,7 @@ type Gossip struct {
 	update        chan struct{} // has a value when meta has changed
 	checkRequests chan string   // names of members to check soon
 	checks        checks
+	limits        listen.Limits
 
 	mu        sync.Mutex
 	self      Member
@@ -120,6 +127,7 @@ func start(cfg Config) (*Gossip, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	cfg.limits.PerAddress = cmp.Or(cfg.limits.PerAddress, perAddress)
 	if cfg.Self.Started == 0 {
 		cfg.Self.Started = time.Now().UnixNano()
 	}
@@ -130,7 +138,7 @@ func start(cfg Config) (*Gossip, error) {
 	g := &Gossip{
 		log: cfg.Logger, name: processName(cfg.Self), self: cfg.Self, meta: meta,
 		ready: make(chan struct{}), joinTried: make(chan struct{}), update: make(chan struct{}, 1), checkRequests: make(chan string, 16), nodes: make(map[string]*node),
-		lostAddrs: make(map[string]bool), foreign: make(map[string]Member), changed: make(chan struct{}),
+		limits: cfg.limits, lostAddrs: make(map[string]bool), foreign: make(map[string]Member), changed: make(chan struct{}),
 		checks: checks{waiting: make(map[uint64]*checkResult), failing: make(map[string]bool)},
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())

@@ -342,7 +342,7 @@ func TestBlockedUDPIsLogged(t *testing.T) {
 
 func TestFailedWritesAreLoggedOnce(t *testing.T) {
 	a := startProcess(t, jobTracker("a"))
-	w := a.wrap(failingTransport{})
+	w := &transport{NodeAwareTransport: failingTransport{}, g: a.Gossip, failed: make(map[string]time.Time)}
 	for range 3 {
 		w.WriteTo([]byte("x"), "10.0.0.1:1")
 	}

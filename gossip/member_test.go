@@ -10,6 +10,8 @@ import (
 
 	"github.com/hashicorp/memberlist"
 	"pgregory.net/rapid"
+
+	"github.com/quernmr/quern/internal/membound"
 )
 
 func TestMemberRoundTrip(t *testing.T) {
@@ -45,7 +47,9 @@ func FuzzMember(f *testing.F) {
 	f.Add([]byte{metaVersion})
 	f.Add([]byte{metaVersion + 1, 0x80})
 	f.Fuzz(func(t *testing.T, meta []byte) {
-		m, err := decodeMember(meta)
+		var m Member
+		var err error
+		membound.Bound{Free: 1 << 20, PerByte: 64}.Check(t, len(meta), func() { m, err = decodeMember(meta) })
 		if err != nil {
 			return
 		}
@@ -63,7 +67,9 @@ func FuzzCheck(f *testing.F) {
 	f.Add(encodeCheck(checkMessage{From: "a", Nonce: 1, By: byUDP}))
 	f.Add([]byte{metaVersion, 0xdf, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, msg []byte) {
-		a, ok := decodeCheck(msg)
+		var a checkMessage
+		var ok bool
+		membound.Bound{Free: 1 << 20, PerByte: 64}.Check(t, len(msg), func() { a, ok = decodeCheck(msg) })
 		if !ok {
 			return
 		}

@@ -190,11 +190,12 @@ func decode(from io.Reader) (*Record, error) {
 	if _, err := io.ReadFull(from, head); err != nil || string(head) != magic {
 		return nil, fmt.Errorf("%w: it does not begin with %q", ErrNotHistory, magic)
 	}
-	zip, err := gzip.NewReader(from)
+	file := &counted{in: from}
+	zip, err := gzip.NewReader(file)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotHistory, err)
 	}
-	body, err := io.ReadAll(io.LimitReader(zip, MaxRecord+1))
+	body, err := io.ReadAll(io.LimitReader(&inflated{zip: zip, file: file}, MaxRecord+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrNotHistory, err)

@@ -2,6 +2,7 @@ package history
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,6 +20,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/internal/membound"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -317,6 +319,30 @@ func TestDamaged(t *testing.T) {
 	})
 }
 
+// Memory that a file may take, also one that unpacks to much, and a record without its compression.
+var (
+	decodeBound = membound.Bound{Free: 64 << 20, PerByte: 64 * maxRatio}
+	parseBound  = membound.Bound{Free: 8 << 20, PerByte: 256}
+)
+
+// TestUnpacksToMuch: a small file that unpacks to very much is refused early.
+func TestUnpacksToMuch(t *testing.T) {
+	var file bytes.Buffer
+	file.WriteString(magic)
+	zip := gzip.NewWriter(&file)
+	if _, err := zip.Write(make([]byte, 64<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := zip.Close(); err != nil {
+		t.Fatal(err)
+	}
+	membound.Bound{Free: 128 << 20}.Check(t, file.Len(), func() {
+		if _, err := decode(bytes.NewReader(file.Bytes())); !errors.Is(err, ErrNotHistory) || !strings.Contains(err.Error(), "unpack to more than") {
+			t.Error(err)
+		}
+	})
+}
+
 func FuzzDecode(f *testing.F) {
 	data, err := encode(record(1))
 	if err != nil {
@@ -325,9 +351,11 @@ func FuzzDecode(f *testing.F) {
 	f.Add(data)
 	f.Add([]byte(magic))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if _, err := decode(bytes.NewReader(data)); err != nil && !errors.Is(err, ErrNotHistory) {
-			t.Error(err)
-		}
+		decodeBound.Check(t, len(data), func() {
+			if _, err := decode(bytes.NewReader(data)); err != nil && !errors.Is(err, ErrNotHistory) {
+				t.Error(err)
+			}
+		})
 	})
 }
 
@@ -339,7 +367,9 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add(body)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		r, err := parse(body)
+		var r *Record
+		var err error
+		parseBound.Check(t, len(body), func() { r, err = parse(body) })
 		if err != nil {
 			return
 		}

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/quernmr/quern/internal/membound"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -132,7 +133,9 @@ func FuzzPlans(f *testing.F) {
 	log.Add(Planned{At: 9, Phase: wire.Reduce, Queues: []Queued{{"t1", 0, 3}, {"t2", 4, 1}}, Share: 0.5, ShareRank: 1})
 	f.Add(log.Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		plans, err := ParsePlans(data)
+		var plans []Planned
+		var err error
+		membound.Bound{Free: 1 << 20, PerByte: 512}.Check(t, len(data), func() { plans, err = ParsePlans(data) })
 		if err != nil {
 			if !errors.Is(err, ErrNotHistory) {
 				t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/internal/membound"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -181,7 +182,9 @@ func FuzzSplits(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		// Append the correct hash: the fuzzer would never find it.
 		whole := binary.LittleEndian.AppendUint64(data, xxhash.Sum64(data))
-		infos, _, err := decodeSplits(whole)
+		var infos []SplitInfo
+		var err error
+		membound.Bound{Free: 1 << 20, PerByte: 64}.Check(t, len(whole), func() { infos, _, err = decodeSplits(whole) })
 		if err == nil && len(infos)*8 > len(data) {
 			t.Fatalf("%d entries from %d bytes", len(infos), len(data))
 		}

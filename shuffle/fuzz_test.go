@@ -7,6 +7,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/quernmr/quern/internal/membound"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -17,7 +18,11 @@ func FuzzIndex(f *testing.F) {
 	f.Add(append(make([]byte, 20), appendIndex(nil, &index)...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file := append([]byte(magic), data...)
-		index, err := decodeIndex(bytes.NewReader(file), int64(len(file)), tailGuess, true)
+		var index *Index
+		var err error
+		membound.Bound{Free: 1 << 20, PerByte: 64}.Check(t, len(file), func() {
+			index, err = decodeIndex(bytes.NewReader(file), int64(len(file)), tailGuess, true)
+		})
 		if err != nil {
 			return
 		}
@@ -59,6 +64,11 @@ func FuzzBlocks(f *testing.F) {
 		if wrap && len(data) > 0 { // with a correct checksum, the records are read
 			data = block(data)
 		}
+		membound.Bound{Free: 8 << 20, PerByte: 64}.Check(t, len(data), func() {
+			r := &blockReader{ctx: context.Background(), in: bytesInput{bytes.NewReader(data)}, size: int64(len(data)), seg: wire.Segment{File: "f"}}
+			for m := newMerge([]source{r}); m.Next(); {
+			}
+		})
 		r := &blockReader{ctx: context.Background(), in: bytesInput{bytes.NewReader(data)}, size: int64(len(data)), seg: wire.Segment{File: "f"}}
 		m := newMerge([]source{r})
 		var records []byte

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/quernmr/quern/internal/membound"
 )
 
 // store writes records with a Writer into memory.
@@ -228,7 +230,9 @@ func FuzzStored(f *testing.F) {
 			index.Partitions = append(index.Partitions, Partition{Offset: int64(start), Length: int64(len(file) - start), Records: 1})
 		}
 		file = appendIndex(file, index)
-		got, err := stored(file, 0, int64(len(file)), 1<<20)
+		var got []rec
+		var err error
+		membound.Bound{Free: 8 << 20, PerByte: 64}.Check(t, len(file), func() { got, err = stored(file, 0, int64(len(file)), 1<<20) })
 		if _, corrupt := errors.AsType[*CorruptError](err); err != nil && !corrupt && !errors.Is(err, ErrRecordTooLarge) {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/identity"
+	"github.com/quernmr/quern/listen"
 	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/tasktracker/token"
 	"github.com/quernmr/quern/wire"
@@ -53,7 +54,10 @@ func (l *loop) serve(listener net.Listener) {
 	if l.cfg.Service.Serve != nil {
 		level = slog.LevelWarn // only this log shows peers without a certificate
 	}
-	l.server = newServer(routes, slog.NewLogLogger(l.cfg.Logger.Handler(), level))
+	l.server = newServer(l.cfg.Service.Names.Handler(routes, l.refuseHost), slog.NewLogLogger(l.cfg.Logger.Handler(), level))
+	limits := l.cfg.Service.Limits
+	limits.Logger = l.cfg.Logger
+	listener = listen.Limit(listener, limits)
 	l.wait.Go(func() {
 		if l.cfg.Service.Serve != nil {
 			listener = tls.NewListener(listener, l.cfg.Service.Serve)
@@ -62,6 +66,13 @@ func (l *loop) serve(listener net.Listener) {
 			l.cancel(fmt.Errorf("serve fetches: %w", err))
 		}
 	})
+}
+
+// refuseHost answers a request for another host, see [listen.Names].
+func (l *loop) refuseHost(w http.ResponseWriter, r *http.Request, err error) {
+	peer, _ := identity.PeerOf(r.TLS)
+	l.cfg.Logger.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path, "reason", err)
+	http.Error(w, err.Error(), http.StatusForbidden)
 }
 
 // guard passes on requests with the job's token. With TLS, the peer must also have the

@@ -77,6 +77,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/listen"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/disks"
 	"github.com/quernmr/quern/tasktracker/gather"
@@ -125,6 +126,9 @@ type Service struct {
 	// Serve and Dial are the TLS configurations of the server and of fetches from other
 	// trackers; nil: no TLS.
 	Serve, Dial *tls.Config
+
+	Names  listen.Names  // names of this machine that requests may use, beside addresses and localhost
+	Limits listen.Limits // of connections
 }
 
 // Health is the operator's script that checks this machine, see package healthscript. While it says

@@ -74,16 +74,16 @@ func appendBody(dst []byte, v any) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Unmarshal decodes the output of [Marshal] into a zero value. It refuses malformed data with
-// [ErrMalformed], before it allocates memory for lengths in the data. Use it for data of this
-// process. For data of others, [Read] also limits the decoded size.
-func Unmarshal(data []byte, v any) error { return decode(data, v, false) }
+// Unmarshal decodes the output of [Marshal] into a zero value. Before it allocates memory, it
+// refuses malformed data with [ErrMalformed], and data that would take far more memory than its size
+// with [ErrInflated]. The limit is higher than that of [Read]: files and log entries have short names.
+func Unmarshal(data []byte, v any) error { return decode(data, v, memoryPerStoredByte) }
 
 // UnmarshalKnown is [Unmarshal] for data without unknown fields: it refuses fields that v does not
 // have with [ErrMalformed].
 func UnmarshalKnown(data []byte, v any) error {
-	if err := checkShape(data); err != nil {
-		return fmt.Errorf("decode %T: %w", v, err)
+	if err := check(data, v, memoryPerStoredByte); err != nil {
+		return err
 	}
 	dec := msgpack.GetDecoder()
 	defer msgpack.PutDecoder(dec)
@@ -95,13 +95,21 @@ func UnmarshalKnown(data []byte, v any) error {
 	return nil
 }
 
-func decode(data []byte, v any, weigh bool) error {
+// check refuses data that must not be decoded into v.
+func check(data []byte, v any, perByte int) error {
 	err := checkShape(data)
-	if err == nil && weigh {
-		err = checkWeight(data, reflect.TypeOf(v).Elem())
+	if err == nil {
+		err = checkWeight(data, reflect.TypeOf(v).Elem(), perByte)
 	}
 	if err != nil {
 		return fmt.Errorf("decode %T: %w", v, err)
+	}
+	return nil
+}
+
+func decode(data []byte, v any, perByte int) error {
+	if err := check(data, v, perByte); err != nil {
+		return err
 	}
 	if err := msgpack.Unmarshal(data, v); err != nil {
 		return fmt.Errorf("decode %T: %w: %v", v, ErrMalformed, err)
@@ -160,7 +168,7 @@ func read(r io.Reader, want Message) (Message, error) {
 	if want != nil && m.number() != want.number() {
 		return nil, fmt.Errorf("got a %T where a %T was due", m, want)
 	}
-	return m, decode(body.Bytes(), m, true)
+	return m, decode(body.Bytes(), m, memoryPerByte)
 }
 
 // ReadAs reads one frame that must be a T.

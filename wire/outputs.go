@@ -55,7 +55,7 @@ func NewOutputBlock(outputs []MapOutput) OutputBlock {
 // Outputs decodes a block. It refuses lists that do not fit together with [ErrMalformed].
 func (b OutputBlock) Outputs() ([]MapOutput, error) {
 	var c outputColumns
-	if err := decode(b, &c, true); err != nil {
+	if err := decode(b, &c, memoryPerByte); err != nil {
 		return nil, err
 	}
 	n := len(c.Maps)

@@ -18,6 +18,10 @@ var ErrInflated = errors.New("message decodes to too much memory")
 const (
 	freeMemory    = 4 << 20
 	memoryPerByte = 16
+
+	// memoryPerStoredByte is the same for other data. It may have names of one letter: a job of a
+	// snapshot takes up to 20.
+	memoryPerStoredByte = 64
 )
 
 // maxMemoryOfByte is above the memory to which one byte can decode: the largest struct, as a list
@@ -26,15 +30,15 @@ const (
 const maxMemoryOfByte = 1 << 10
 
 // checkWeight returns an error if decoding body into a value of type t would take too much
-// memory. checkShape must have accepted the body.
-func checkWeight(body []byte, t reflect.Type) error {
+// memory for each byte. checkShape must have accepted the body.
+func checkWeight(body []byte, t reflect.Type, perByte int) error {
 	if len(body)*maxMemoryOfByte <= freeMemory {
 		return nil
 	}
-	w := weigher{data: body, remaining: freeMemory + memoryPerByte*len(body)}
+	w := weigher{data: body, remaining: freeMemory + perByte*len(body)}
 	w.value(t)
 	if w.remaining < 0 {
-		return fmt.Errorf("%w: %d bytes of a %v, at most %d of memory for each", ErrInflated, len(body), t, memoryPerByte)
+		return fmt.Errorf("%w: %d bytes of a %v, at most %d of memory for each", ErrInflated, len(body), t, perByte)
 	}
 	return nil
 }

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"runtime"
 	"testing"
+
+	"github.com/quernmr/quern/internal/membound"
 )
 
 // listBody makes a body with one field, a list of n one-byte elements.
@@ -20,15 +21,6 @@ func listBody(field string, n int, element byte) []byte {
 // nestedBody makes a body with one field, which is another body.
 func nestedBody(field string, body []byte) []byte {
 	return append(append([]byte{0x81, 0xa0 | byte(len(field))}, field...), body...)
-}
-
-// allocated returns how many bytes of memory f allocates, including garbage.
-func allocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
 }
 
 // TestInflated reads frames with one-byte elements. Without the limit, frames of 200 KB would take
@@ -57,13 +49,25 @@ func TestInflated(t *testing.T) {
 	} {
 		sent := frame(c.number, c.body...)
 		var err error
-		took := allocated(func() { _, err = Read(bytes.NewReader(sent)) })
+		took := membound.Allocated(func() { _, err = Read(bytes.NewReader(sent)) })
 		if !errors.Is(err, ErrInflated) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if limit := 10*uint64(len(sent)) + 1<<20; took > limit { // mostly for reading the frame
 			t.Errorf("%s: refusal took %d bytes of memory for %d", c.name, took, len(sent))
 		}
+	}
+}
+
+// TestInflatedFiles decodes files and log entries with one-byte elements, with both functions.
+func TestInflatedFiles(t *testing.T) {
+	body := nestedBody("Plan", listBody("Jobs", 200_000, 0xc0))
+	for name, decode := range map[string]func([]byte, any) error{"Unmarshal": Unmarshal, "UnmarshalKnown": UnmarshalKnown} {
+		membound.Bound{Free: 1 << 20}.Check(t, len(body), func() {
+			if err := decode(body, new(Submission)); !errors.Is(err, ErrInflated) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 }
 

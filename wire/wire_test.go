@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/quernmr/quern/internal/membound"
 )
 
 // lastNumber is the highest message number in use.
@@ -211,10 +213,8 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var m Message
 		var err error
-		took := allocated(func() { m, err = Read(bytes.NewReader(data)) })
-		if limit := uint64(2 * (freeMemory + memoryPerByte*len(data))); took > limit {
-			t.Fatalf("reading %d bytes took %d of memory", len(data), took)
-		}
+		bound := membound.Bound{Free: 2 * freeMemory, PerByte: 2 * memoryPerByte}
+		bound.Check(t, len(data), func() { m, err = Read(bytes.NewReader(data)) })
 		if err != nil {
 			return
 		}

@@ -172,7 +172,9 @@ func (r *testJobTracker) awaitVoters(t *testing.T, ids ...string) web.Cluster {
 	return r.awaitStatus(t, "led, voters "+strings.Join(ids, " "), func(c web.Cluster) bool {
 		var got []string
 		for _, v := range c.Voters {
-			got = append(got, v.ID)
+			if !v.Nonvoter {
+				got = append(got, v.ID)
+			}
 		}
 		return c.Leader != "" && c.ID != "" && slices.Equal(got, ids)
 	})

@@ -98,7 +98,8 @@ func (j *jobTracker) endCandidacy() error {
 // joinPause is the time between requests to join.
 const joinPause = 500 * time.Millisecond
 
-// requestJoin repeats joinOnce until this job tracker is a voter.
+// requestJoin repeats joinOnce until the leader has sent state. It makes this job tracker a voter
+// later, when it has caught up.
 func (j *jobTracker) requestJoin(ctx context.Context) error {
 	logged := ""
 	for ctx.Err() == nil {
@@ -129,7 +130,8 @@ func (j *jobTracker) joinOnce(ctx context.Context) (joined bool, err error) {
 	}
 	voters, err := j.askVoters(ctx)
 	self := web.Voter{ID: j.id, Addr: j.raftAddr}
-	if err != nil || slices.Contains(voters, self) {
+	isSelf := func(v web.Voter) bool { return v.ID == self.ID && v.Addr == self.Addr }
+	if err != nil || slices.ContainsFunc(voters, isSelf) {
 		return false, err // the leader has not sent state yet
 	}
 	if err := writeDurably(j.data, candidateFile, j.id); err != nil {
@@ -143,7 +145,7 @@ func (j *jobTracker) joinOnce(ctx context.Context) (joined bool, err error) {
 	return false, client.AddVoter(ctx, self)
 }
 
-// askVoters returns the cluster's voters. It fails with errLostState if this job tracker is a voter
+// askVoters returns the cluster's voters and nonvoters. It fails with errLostState if this job tracker is a voter
 // but has no state.
 func (j *jobTracker) askVoters(ctx context.Context) ([]web.Voter, error) {
 	client, err := j.client()
@@ -155,7 +157,7 @@ func (j *jobTracker) askVoters(ctx context.Context) ([]web.Voter, error) {
 	if err != nil {
 		return nil, err
 	}
-	isVoter := slices.ContainsFunc(cluster.Voters, func(v web.Voter) bool { return v.ID == j.id })
+	isVoter := slices.ContainsFunc(cluster.Voters, func(v web.Voter) bool { return v.ID == j.id && !v.Nonvoter })
 	if isVoter && !hasFile(j.data, candidateFile) {
 		return nil, fmt.Errorf("cluster %s has a job tracker %s, but directory %s has no state of it: %w",
 			cluster.ID, j.id, j.data, j.lostStateError())

@@ -25,6 +25,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -77,6 +78,7 @@ type options struct {
 	limits                                    limits
 	verbose                                   bool
 	security                                  daemon.Security
+	access                                    daemon.Access
 }
 
 func parse(args []string, out daemon.Output) (*options, error) {
@@ -109,13 +111,14 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.StringVar(&admins, "admins", "admin", "administrators, a comma-separated list of `users`, who may change any job and the cluster; needs -tls-dir")
 	set.Func("limits", "limits of jobs and requests, `NAME=VALUE,…`: see docs/reference.md; 0 means no limit", o.limits.set)
 	o.security.Flags(set)
+	o.access.Flags(set)
 	set.BoolVar(&o.verbose, "v", false, "log more")
 	set.Bool("version", false, "print the version")
 	if err := daemon.Parse(set, args, out, about); err != nil {
 		return nil, err
 	}
 	err := o.security.Check([]string{"-listen", "-raft", "-gossip"}, []string{o.listen, o.raft, o.gossip})
-	if err != nil {
+	if err := errors.Join(err, o.access.Check()); err != nil {
 		return nil, err
 	}
 	o.join, o.keep = daemon.SplitList(join), time.Duration(keep)*24*time.Hour

@@ -22,6 +22,7 @@ import (
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/replica"
 	"github.com/quernmr/quern/jobtracker/web"
+	"github.com/quernmr/quern/listen"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -183,7 +184,8 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	j.cancel = cancel
-	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Identified: j.identity != nil, Admins: j.admins, Limits: j.limits.web}), j.log)
+	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Identified: j.identity != nil, Admins: j.admins, Limits: j.limits.web}), j.access.Names(j.addr, j.listen), j.log)
+	listener = listen.Limit(listener, j.access.Limits(j.log))
 	if j.identity != nil {
 		listener = identity.Listen(listener, j.identity.Server(identity.JobTracker, identity.TaskTracker, identity.Client))
 	}
@@ -257,13 +259,16 @@ type voters struct{ *replica.Replica }
 func (v voters) Voters() []web.Voter {
 	var all []web.Voter
 	for _, voter := range v.Replica.Voters() {
-		all = append(all, web.Voter(voter))
+		all = append(all, web.Voter{ID: voter.ID, Addr: voter.Addr})
+	}
+	for _, n := range v.Replica.Nonvoters() {
+		all = append(all, web.Voter{ID: n.ID, Addr: n.Addr, Nonvoter: true})
 	}
 	return all
 }
 
 func (v voters) AddVoter(ctx context.Context, voter web.Voter) error {
-	return apiError(v.Replica.AddVoter(ctx, replica.Voter(voter)))
+	return apiError(v.Replica.AddVoter(ctx, replica.Voter{ID: voter.ID, Addr: voter.Addr}))
 }
 
 func (v voters) RemoveVoter(ctx context.Context, id string) error {
@@ -277,6 +282,8 @@ func apiError(err error) error {
 		return fmt.Errorf("%w: %w", core.ErrNotLeader, err)
 	case errors.Is(err, replica.ErrNotVoter):
 		return web.ErrNotVoter
+	case errors.Is(err, replica.ErrManyNonvoters):
+		return fmt.Errorf("%w: %w", web.ErrCatchingUp, err)
 	}
 	return err
 }

@@ -106,7 +106,11 @@ func (q *query) showCluster(ctx context.Context) error {
 	fmt.Fprintln(q.stdout)
 	rows := [][]string{{"VOTER", "ADDRESS"}}
 	for _, v := range c.Voters {
-		rows = append(rows, []string{v.ID, v.Addr})
+		addr := v.Addr
+		if v.Nonvoter {
+			addr += " (catching up, does not vote yet)"
+		}
+		rows = append(rows, []string{v.ID, addr})
 	}
 	if err := q.printTable(rows); err != nil {
 		return err

@@ -13,6 +13,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"net"
 	"os"
@@ -64,6 +65,7 @@ type options struct {
 	health                  tasktracker.Health
 	verbose                 bool
 	security                daemon.Security
+	access                  daemon.Access
 }
 
 func parse(args []string, out daemon.Output) (*options, error) {
@@ -97,13 +99,14 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.DurationVar(&o.health.Interval, "health-interval", time.Minute, "`time` between two runs of -health-script")
 	set.DurationVar(&o.health.Timeout, "health-timeout", 30*time.Second, "`time` after which -health-script is killed: the machine then counts as unhealthy")
 	o.security.Flags(set)
+	o.access.Flags(set)
 	set.BoolVar(&o.verbose, "v", false, "log more")
 	set.Bool("version", false, "print the version")
 	if err := daemon.Parse(set, args, out, about); err != nil {
 		return nil, err
 	}
 	err := o.security.Check([]string{"-listen", "-gossip"}, []string{o.listen, o.gossip})
-	if err != nil {
+	if err := errors.Join(err, o.access.Check()); err != nil {
 		return nil, err
 	}
 	o.join, o.jobTrackers = daemon.SplitList(join), daemon.SplitList(jobTrackers)

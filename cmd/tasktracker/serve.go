@@ -44,6 +44,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		Service: tasktracker.Service{
 			Listen: o.listen, Advertise: o.advertised(),
 			Serve: self.Server(identity.TaskTracker, identity.Client), Dial: self.Dialer(identity.TaskTracker),
+			Names: o.access.Names(o.advertise, o.listen), Limits: o.access.Limits(log),
 		},
 		MapSlots: o.mapSlots, ReduceSlots: o.reduceSlots, Memory: o.memory, Cores: o.cores, Dir: o.disks[0], Disks: o.disks, Staging: o.staging,
 		FS: builtin.FileSystems(), Logs: tasktracker.Logs{Age: o.keep, Bytes: o.keepBytes, Attempt: o.attemptLogs},

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/quernmr/quern/internal/membound"
 )
 
 // response makes a DataNode's successful response to a reader.
@@ -108,7 +110,10 @@ func FuzzPackets(f *testing.F) {
 	f.Add(good[:20])
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, sent []byte) {
-		if got, err := readThrough(sent); len(got) > len(sent)+maxResponse || err == nil {
+		var got []byte
+		var err error
+		membound.Bound{Free: 64 << 20, PerByte: 64}.Check(t, len(sent), func() { got, err = readThrough(sent) }) // mostly for the largest packet
+		if len(got) > len(sent)+maxResponse || err == nil {
 			t.Fatalf("%d bytes became %d, %v", len(sent), len(got), err)
 		}
 	})

@@ -22,6 +22,7 @@ type instance struct {
 	leadership chan bool     // raft sends each change, and waits until it is received
 	ended      chan struct{} // closed when the instance is replaced or closed
 	addresses  addresses
+	progress   followers
 	untold     atomic.Bool // the term has begun, and followers may not know its leader
 
 	stopping sync.Once
@@ -55,7 +56,7 @@ func (r *Replica) start() (*instance, error) {
 	cfg := r.raftConfig()
 	cfg.NotifyCh = inst.leadership
 	if err := withoutPanic("start raft", func() (err error) {
-		inst.raft, err = raft.NewRaft(cfg, r.fsm, r.store, r.store, r.snaps, inst.trans)
+		inst.raft, err = raft.NewRaft(cfg, r.fsm, r.store, r.store, r.snaps, measured{inst.trans, &inst.progress})
 		inst.addresses.raft.Store(inst.raft)
 		return err
 	}); err != nil {

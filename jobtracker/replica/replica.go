@@ -15,7 +15,9 @@
 //	    even if raft hangs.
 //	P5  Job trackers with the same entries have the same facts: they compare checksums, and a
 //	    job tracker that differs from its leader ends.
-//	P6  Without proposals, the replica stores no byte ([Replica.Stored]).
+//	P6  A new job tracker votes only after it has caught up with the leader. Until then it
+//	    does not count for the majority.
+//	P7  Without proposals, the replica stores no byte ([Replica.Stored]).
 //
 // # Guards
 //
@@ -61,7 +63,6 @@
 package replica
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -69,8 +70,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -80,6 +79,7 @@ import (
 
 	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/listen"
 )
 
 var (
@@ -90,6 +90,8 @@ var (
 	ErrNotLeader = errors.New("this replica does not lead")
 	// ErrNotVoter is the error of the removal of a job tracker that is not a voter.
 	ErrNotVoter = errors.New("it is not a voter")
+	// ErrManyNonvoters is the error of another voter while too many have not caught up yet.
+	ErrManyNonvoters = errors.New("too many job trackers have not caught up with the log yet; remove those that will not")
 	// ErrInUse reports that another process uses the directory.
 	ErrInUse = errors.New("the directory is in use")
 	// ErrNoState is the error of Recover for a directory without state.
@@ -135,6 +137,8 @@ type Config struct {
 	checkEvery  uint64        // entries between comparisons of the facts; default 4096
 	metaFault   func() error  // in tests: fails a write of term or vote
 
+	limits listen.Limits // of connections from other job trackers; default perJobTracker of each address
+
 	refuse func() error                                         // in tests: fails a proposal before raft gets it
 	dial   func(addr string, d time.Duration) (net.Conn, error) // in tests: instead of net.DialTimeout
 }
@@ -155,6 +159,7 @@ func (c *Config) complete() error {
 	defaults(&c.stuckLimit, max(5*time.Second, 10*c.Timeout))
 	defaults(&c.stopWait, 5*time.Second)
 	defaults(&c.checkEvery, 4096)
+	defaults(&c.limits.PerAddress, perJobTracker)
 	if c.dial == nil {
 		c.dial = c.dialer()
 	}
@@ -164,8 +169,9 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// newVoterWait limits how long a new voter may take to answer.
-const newVoterWait = 10 * time.Second
+// perJobTracker limits the connections of one address. Each takes a buffer of 256 KiB. A job tracker
+// needs about ten, and some may have the same address.
+const perJobTracker = 128
 
 // dialer dials other job trackers, with TLS if configured.
 func (c *Config) dialer() func(addr string, d time.Duration) (net.Conn, error) {
@@ -189,9 +195,6 @@ func defaults[T comparable](v *T, value T) {
 	}
 }
 
-// Voter is a job tracker that votes.
-type Voter struct{ ID, Addr string }
-
 // Replica is one job tracker's copy of the log.
 type Replica struct {
 	cfg           Config
@@ -208,6 +211,7 @@ type Replica struct {
 	growth       growth
 	snapshotting atomic.Bool
 
+	changing      chan struct{} // has a value while the voters are changed
 	proposals     *proposals
 	confirmations confirmations
 	wake          chan struct{} // wakes the supervisor
@@ -235,6 +239,7 @@ func Open(cfg Config) (*Replica, error) {
 	r := &Replica{
 		cfg:       cfg,
 		events:    newEvents(),
+		changing:  make(chan struct{}, 1),
 		proposals: newProposals(cfg.stuckLimit),
 		wake:      make(chan struct{}, 1),
 		done:      make(chan struct{}),
@@ -375,45 +380,6 @@ func (r *Replica) HasState() bool {
 	return has || err != nil
 }
 
-// Bootstrap creates a cluster of these voters, which must include this replica. Each voter may call
-// it with the same list. [ErrHasState] is harmless: the cluster exists already.
-func (r *Replica) Bootstrap(voters []Voter) error {
-	inst := r.instance()
-	if inst == nil {
-		return fmt.Errorf("bootstrap: %w", ErrClosed)
-	}
-	var c raft.Configuration
-	for _, v := range voters {
-		c.Servers = append(c.Servers, raft.Server{ID: raft.ServerID(v.ID), Address: raft.ServerAddress(v.Addr)})
-	}
-	slices.SortFunc(c.Servers, func(a, b raft.Server) int { return strings.Compare(string(a.ID), string(b.ID)) })
-	switch err := inst.raft.BootstrapCluster(c).Error(); {
-	case errors.Is(err, raft.ErrCantBootstrap):
-		return fmt.Errorf("bootstrap: %w", ErrHasState)
-	case errors.Is(err, raft.ErrNotVoter):
-		return fmt.Errorf("bootstrap: %s is not among the voters %v", r.cfg.ID, voters)
-	case err != nil:
-		return fmt.Errorf("bootstrap: %w", err)
-	}
-	return nil
-}
-
-// Voters returns the voters of the latest known configuration, by id.
-func (r *Replica) Voters() []Voter {
-	inst := r.instance()
-	if inst == nil {
-		return nil
-	}
-	var voters []Voter
-	for _, s := range inst.raft.GetConfiguration().Configuration().Servers {
-		if s.Suffrage == raft.Voter {
-			voters = append(voters, Voter{ID: string(s.ID), Addr: string(s.Address)})
-		}
-	}
-	slices.SortFunc(voters, func(a, b Voter) int { return strings.Compare(a.ID, b.ID) })
-	return voters
-}
-
 // Leader returns the leader, if this replica knows it.
 func (r *Replica) Leader() (id string, ok bool) {
 	inst := r.instance()
@@ -422,64 +388,6 @@ func (r *Replica) Leader() (id string, ok bool) {
 	}
 	_, leader := inst.raft.LeaderWithID()
 	return string(leader), leader != ""
-}
-
-// AddVoter makes a job tracker a voter, or changes its address. Only the leader can do it. The job
-// tracker must answer at its address: otherwise the cluster could lose its majority.
-func (r *Replica) AddVoter(ctx context.Context, v Voter) error {
-	conn, err := dialTo(r.cfg.dial, v.ID, v.Addr, newVoterWait)
-	if err != nil {
-		return fmt.Errorf("add job tracker %s: %w", v.ID, err)
-	}
-	conn.Close()
-	if err := r.change(ctx, func(inst *instance, timeout time.Duration) raft.Future {
-		return inst.raft.AddVoter(raft.ServerID(v.ID), raft.ServerAddress(v.Addr), 0, timeout)
-	}); err != nil {
-		return fmt.Errorf("add job tracker %s at %s: %w", v.ID, v.Addr, err)
-	}
-	return nil
-}
-
-// RemoveVoter makes a job tracker a non-voter, even the leader. The last voter cannot be removed.
-func (r *Replica) RemoveVoter(ctx context.Context, id string) error {
-	voters := r.Voters()
-	if !slices.ContainsFunc(voters, func(v Voter) bool { return v.ID == id }) {
-		return fmt.Errorf("remove job tracker %s: %w", id, ErrNotVoter)
-	}
-	if len(voters) == 1 {
-		return fmt.Errorf("remove job tracker %s: it is the last voter", id)
-	}
-	if err := r.change(ctx, func(inst *instance, timeout time.Duration) raft.Future {
-		return inst.raft.RemoveServer(raft.ServerID(id), 0, timeout)
-	}); err != nil {
-		return fmt.Errorf("remove job tracker %s: %w", id, err)
-	}
-	return nil
-}
-
-// change calls request to change the voters, and waits for the result until ctx ends.
-func (r *Replica) change(ctx context.Context, request func(*instance, time.Duration) raft.Future) error {
-	inst := r.instance()
-	if inst == nil {
-		return ErrClosed
-	}
-	timeout := 10 * r.cfg.Timeout
-	if deadline, ok := ctx.Deadline(); ok {
-		timeout = max(time.Until(deadline), time.Millisecond)
-	}
-	result := make(chan error, 1)
-	go func() { result <- request(inst, timeout).Error() }()
-	select {
-	case err := <-result:
-		if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipLost) {
-			return ErrNotLeader
-		}
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-inst.ended:
-		return ErrClosed
-	}
 }
 
 // jitter adds a random duration, up to a tenth of d, so that replicas do not act at the same time.

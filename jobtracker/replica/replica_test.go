@@ -178,6 +178,7 @@ func TestVoters(t *testing.T) {
 		}
 		g.atLeader(func(l *node) error { return l.AddVoter(testContext(t), Voter{id, n.Addr()}) })
 		g.nodes = append(g.nodes, n)
+		n.awaitVote()
 		g.check(g.commitOnce(id + " is here"))
 	}
 	leader := g.leader()

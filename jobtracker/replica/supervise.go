@@ -28,7 +28,7 @@ func (r *Replica) wakeSupervisor() {
 func (r *Replica) supervise() {
 	tick := time.NewTicker(jitter(r.cfg.Timeout / 2))
 	defer tick.Stop()
-	p := progress{index: r.fsm.applied.Load()}
+	p, rounds := progress{index: r.fsm.applied.Load()}, make(rounds)
 	for {
 		select {
 		case <-r.done:
@@ -41,6 +41,7 @@ func (r *Replica) supervise() {
 		}
 		r.checkDisk()
 		r.checkRaft(&p)
+		r.checkNonvoters(rounds)
 		r.checkGrowth()
 	}
 }

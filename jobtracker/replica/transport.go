@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/quernmr/quern/identity"
+	"github.com/quernmr/quern/listen"
 )
 
 // network is raft's network. Close closes all connections: raft would leave them open, and a leader
@@ -31,8 +32,11 @@ func (c *Config) listen(at string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for other job trackers: %w", err)
 	}
+	limits := c.limits
+	limits.Logger = c.Logger
+	l = listen.Limit(l, limits)
 	if c.Serve != nil {
-		l = tls.NewListener(l, c.Serve)
+		l = identity.Listen(l, c.Serve)
 	}
 	return l, nil
 }
@@ -92,7 +96,7 @@ func (n *network) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.track(conn)
+	return n.track(&inbound{Conn: conn})
 }
 
 func (n *network) track(conn net.Conn) (net.Conn, error) {

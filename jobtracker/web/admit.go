@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -54,6 +55,12 @@ func (h *handler) requireAdmin(r *http.Request, do string) error {
 		return forbidden("%v: %s may not %s: only administrators (%s) may", admission.ErrNotAllowed, caller.Name, do, strings.Join(h.Admins, ", "))
 	}
 	return nil
+}
+
+// refuseHost answers requests for another host, see [listen.Names].
+func refuseHost(logger *slog.Logger) func(http.ResponseWriter, *http.Request, error) {
+	h := &handler{Config: Config{Logger: logger}}
+	return func(w http.ResponseWriter, r *http.Request, err error) { h.fail(w, r, forbidden("%v", err)) }
 }
 
 // logRefusal logs a request that its peer may not make.

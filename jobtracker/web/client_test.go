@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/internal/membound"
 	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/core/admission"
@@ -42,7 +43,7 @@ func startThree(t *testing.T) (l *fakeLog, all []*fake, stops []func()) {
 func TestRemoveVoterAgain(t *testing.T) {
 	t.Parallel()
 	_, all, _ := startThree(t)
-	all[0].voter, all[0].removeErr = []Voter{{"jt1", "h:1"}, {"jt4", "h:4"}}, context.DeadlineExceeded
+	all[0].voter, all[0].removeErr = []Voter{{ID: "jt1", Addr: "h:1"}, {ID: "jt4", Addr: "h:4"}}, context.DeadlineExceeded
 	c := testClient(t, all[0].addr)
 	if err := c.RemoveVoter(t.Context(), "jt4"); err != nil || len(all[0].voter) != 1 {
 		t.Errorf("%v, %v", all[0].voter, err)
@@ -83,7 +84,7 @@ func TestAnyAddressFindsLeader(t *testing.T) {
 	if _, err := c.Explain(t.Context(), wire.JobID{Start: 7, N: 9}); !errors.Is(err, admission.ErrUnknownJob) {
 		t.Errorf("explain an unknown job: %v", err)
 	}
-	if err := errors.Join(c.AddVoter(t.Context(), Voter{"jt/4", "h:4"}), c.RemoveVoter(t.Context(), "jt/4")); err != nil || len(all[0].voter) != 0 {
+	if err := errors.Join(c.AddVoter(t.Context(), Voter{ID: "jt/4", Addr: "h:4"}), c.RemoveVoter(t.Context(), "jt/4")); err != nil || len(all[0].voter) != 0 {
 		t.Errorf("%v, %v", all[0].voter, err)
 	}
 	if err := c.Kill(t.Context(), job1, "enough"); err != nil {
@@ -487,11 +488,13 @@ func FuzzWatch(f *testing.F) {
 		defer server.Close()
 		c := testClient(t, strings.TrimPrefix(server.URL, "http://"))
 		c.Patience, c.WatchPatience = time.Millisecond, time.Millisecond
-		n := 0
-		for _, err := range c.Watch(t.Context(), []wire.JobID{job1}) {
-			if n++; err != nil || n == 100 {
-				break
+		membound.Bound{Free: 32 << 20, PerByte: 1024}.Check(t, len(text), func() { // of 100 attempts with a connection each
+			n := 0
+			for _, err := range c.Watch(t.Context(), []wire.JobID{job1}) {
+				if n++; err != nil || n == 100 {
+					break
+				}
 			}
-		}
+		})
 	})
 }

@@ -62,7 +62,7 @@ func TestLimits(t *testing.T) {
 					t.Fatal(err)
 				}
 				p := &pipes{conns: make(chan net.Conn), ended: make(chan struct{})}
-				server, served := NewServer(New(Config{Server: f}), nil), make(chan error)
+				server, served := NewServer(New(Config{Server: f}), nil, nil), make(chan error)
 				go func() { served <- server.Serve(p) }()
 				defer func() {
 					server.Close()

@@ -77,6 +77,7 @@ func errorKinds() []errorKind {
 		{codeStopped, http.StatusServiceUnavailable, jobtracker.ErrStopped},
 		{codeNoVoters, http.StatusConflict, errNoVoters},
 		{"not-voter", http.StatusNotFound, ErrNotVoter},
+		{"catching-up", http.StatusConflict, ErrCatchingUp},
 		{codeTimeout, http.StatusGatewayTimeout, context.DeadlineExceeded},
 		{codeBadRequest, http.StatusBadRequest, nil},
 		{codeNotFound, http.StatusNotFound, nil},

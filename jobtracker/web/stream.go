@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -108,6 +109,9 @@ func upgrade(conn net.Conn, addr string) (*bufio.Reader, error) {
 		return nil, err
 	}
 	if answer.StatusCode != http.StatusSwitchingProtocols || !strings.EqualFold(answer.Header.Get("Upgrade"), streamProtocol) {
+		if p := new(Error); json.NewDecoder(answer.Body).Decode(p) == nil && p.Text != "" { // head limits its bytes
+			return nil, fmt.Errorf("%s: %w", answer.Status, p)
+		}
 		return nil, fmt.Errorf("the server does not upgrade to %s: %s", streamProtocol, answer.Status)
 	}
 	head.lifted = true

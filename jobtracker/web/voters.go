@@ -11,21 +11,25 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/admission"
 )
 
-// Voter is a job tracker that votes in its cluster.
+// Voter is a job tracker that votes in its cluster, or will.
 type Voter struct {
-	ID   string `json:"id"`
-	Addr string `json:"addr"` // host:port of its log
+	ID       string `json:"id"`
+	Addr     string `json:"addr"`               // host:port of its log
+	Nonvoter bool   `json:"nonvoter,omitempty"` // it does not vote yet: it is catching up with the log
 }
 
 // Voters lists and changes the voters of the replicated log. Only the leader changes them.
 type Voters interface {
-	Voters() []Voter
+	Voters() []Voter // and nonvoters
 	AddVoter(ctx context.Context, v Voter) error
 	RemoveVoter(ctx context.Context, id string) error // ErrNotVoter: it is not a voter
 }
 
 // errNoVoters is the error of a change of voters if the job tracker's log is not replicated.
 var errNoVoters = errors.New("this job tracker's log has no voters")
+
+// ErrCatchingUp is the error of another voter while too many job trackers do not vote yet.
+var ErrCatchingUp = errors.New("too many job trackers are catching up")
 
 // ErrNotVoter is the error of the removal of a job tracker that is not a voter.
 var ErrNotVoter = errors.New("it is not a voter")
@@ -79,7 +83,7 @@ func (h *handler) mayChangeVoters(ctx context.Context) error {
 	return err
 }
 
-// AddVoter makes a job tracker a voter. It is safe to repeat.
+// AddVoter makes a job tracker a voter once it has caught up. It is safe to repeat.
 func (c *Client) AddVoter(ctx context.Context, v Voter) error {
 	if _, err := c.send(ctx, jsonRequest(http.MethodPost, "/v1/cluster/voters", v), &struct{}{}); err != nil {
 		return fmt.Errorf("add voter %s: %w", v.ID, err)

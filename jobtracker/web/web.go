@@ -72,8 +72,8 @@
 //	W1  Every read is limited in bytes, every write in time, and requests in number, see
 //	    [Limits].
 //	W2  A sentinel of the core is the same sentinel at the client (errors.Is).
-//	W3  A change that a web page requests is refused, so that pages cannot use a browser
-//	    which can reach the job tracker.
+//	W3  A change that a web page requests is refused, and every request for a host name that
+//	    is not the job tracker's. So pages cannot use a browser which can reach it.
 //	W4  If a client does not know whether the cluster accepted its submission, the error is
 //	    client.ErrUndecided.
 //
@@ -98,6 +98,7 @@ import (
 
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/listen"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -216,14 +217,14 @@ func (h *handler) routes() []route {
 	}
 }
 
-// NewServer makes the HTTP server for a handler of [New], with bounds for sizes and times. The
-// caller listens, serves and closes.
-func NewServer(h http.Handler, logger *slog.Logger) *http.Server {
+// NewServer makes the HTTP server for a handler of [New], with bounds for sizes and times. It serves
+// requests for these names. The caller listens, serves and closes.
+func NewServer(h http.Handler, names listen.Names, logger *slog.Logger) *http.Server {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	return &http.Server{
-		Handler:           h,
+		Handler:           names.Handler(h, refuseHost(logger)),
 		ReadHeaderTimeout: headerWait,
 		ReadTimeout:       requestWait,
 		IdleTimeout:       idleWait,

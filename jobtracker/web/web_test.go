@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/internal/membound"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -441,8 +442,11 @@ func FuzzRequest(f *testing.F) {
 			return
 		}
 		r.Header.Set("Content-Type", frameType)
-		w := httptest.NewRecorder()
-		New(Config{Server: jt, Voters: jt}).ServeHTTP(w, r)
+		var w *httptest.ResponseRecorder
+		membound.Bound{Free: 16 << 20, PerByte: 64}.Check(t, len(body), func() {
+			w, r.Body = httptest.NewRecorder(), io.NopCloser(bytes.NewReader(body))
+			New(Config{Server: jt, Voters: jt}).ServeHTTP(w, r)
+		})
 		if w.Code >= 500 {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}

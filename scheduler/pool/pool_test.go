@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"pgregory.net/rapid"
 
+	"github.com/quernmr/quern/internal/membound"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/scheduler/menu"
 	"github.com/quernmr/quern/scheduler/pool"
@@ -348,7 +349,9 @@ func FuzzParse(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data string) {
-		table, err := pool.Parse("f.xml", []byte(data))
+		var table pool.Table
+		var err error
+		membound.Bound{Free: 1 << 20, PerByte: 512}.Check(t, len(data), func() { table, err = pool.Parse("f.xml", []byte(data)) })
 		if err != nil {
 			var line int
 			if _, scan := fmt.Sscanf(err.Error(), "f.xml:%d:", &line); scan != nil || line < 1 {

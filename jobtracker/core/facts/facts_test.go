@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/internal/membound"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -277,7 +278,9 @@ func FuzzEntry(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		x, err := Decode(data)
+		var x Fact
+		var err error
+		membound.Bound{Free: 8 << 20, PerByte: 128}.Check(t, len(data), func() { x, err = Decode(data) })
 		if err != nil {
 			return
 		}
@@ -307,7 +310,10 @@ func FuzzSnapshot(f *testing.F) {
 	}
 	f.Add(data)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if facts, err := Restore(data); err == nil {
+		var facts *Facts
+		var err error
+		membound.Bound{Free: 8 << 20, PerByte: 256}.Check(t, len(data), func() { facts, err = Restore(data) })
+		if err == nil {
 			if _, err := facts.Snapshot(); err != nil {
 				t.Error(err)
 			}

@@ -2,9 +2,11 @@ package facts
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
+	"github.com/quernmr/quern/internal/membound"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -48,4 +50,36 @@ func TestSnapshotVersions(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+}
+
+// TestManyJobsRestore: a snapshot with the smallest jobs possible stays within the limit of memory for
+// its bytes.
+func TestManyJobsRestore(t *testing.T) {
+	const submissions, jobs = 200, 100
+	f := New()
+	index := uint64(0)
+	apply := func(x Fact) {
+		t.Helper()
+		if index++; !f.Apply(index, 1, x) {
+			t.Fatalf("%s does not fit", x.Name())
+		}
+	}
+	apply(&Bootstrapped{Start: 1})
+	apply(&LeaderElected{Leader: "a"})
+	for i := range submissions {
+		apply(&Submitted{Submission: wire.Submission{Key: fmt.Sprint(i), Staging: fmt.Sprint("mem://s/", i), Plan: wire.Plan{Jobs: make([]wire.JobPlan, jobs)}}})
+	}
+	data, err := f.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again *Facts
+	membound.Bound{Free: 8 << 20, PerByte: 64}.Check(t, len(data), func() { again, err = Restore(data) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(again.jobs) != submissions*jobs {
+		t.Errorf("%d jobs are restored", len(again.jobs))
+	}
+	t.Logf("%d bytes for each job", len(data)/(submissions*jobs))
 }

@@ -1,0 +1,51 @@
+package tasktracker
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/listen"
+	"github.com/quernmr/quern/listen/listentest"
+)
+
+// TestForeignHosts: all routes refuse a request for a host name that is not the tracker's, as a
+// browser sends it after DNS rebinding.
+func TestForeignHosts(t *testing.T) {
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Service: Service{Names: listen.Names{"tt1:7410"}}})
+	l.connect(1)
+	for host, refused := range map[string]bool{"rebound.example": true, "tt1:9": false, "localhost": false, l.addr: false} {
+		for _, path := range []string{"/healthz", "/shuffle/job_1_0001/0/0/0", "/logs/job_1_0001/attempt_1_0001_m_000000_0/stdout", "/none"} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.addr+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = host
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, _ := io.ReadAll(answer.Body)
+			answer.Body.Close()
+			names := strings.Contains(string(text), host) && strings.Contains(string(text), listen.NameFlag)
+			if (answer.StatusCode == http.StatusForbidden && names) != refused {
+				t.Errorf("%s for %s: %s %s", path, host, answer.Status, text)
+			}
+		}
+	}
+}
+
+// TestSilentConnections: connections that send nothing are closed, and the tracker answers others.
+func TestSilentConnections(t *testing.T) {
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Service: Service{Limits: listen.Limits{PerAddress: 50, FirstByte: 100 * time.Millisecond}}})
+	l.connect(1)
+	held := listentest.Hold(t, l.addr, 2000)
+	answer, err := http.Get("http://" + l.addr + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	held.AwaitLeft(t, 0)
+}
