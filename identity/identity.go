@@ -9,7 +9,9 @@
 //	ca.pem       certificate of the cluster's authority
 //	cert.pem     certificate of this daemon or client
 //	key.pem      its private key, which only its user may read
-//	gossip.key   32 bytes in base64, only for daemons; only their user may read it
+//	gossip.key   one or two keys of 32 bytes in base64, only for daemons; only their user may
+//	             read it. The first one encrypts
+//	denied       deny list, may be missing, see [DeniedFile]
 //
 // [Authority] makes such directories for mrsubmit cluster certs. They do not have the authority's
 // own key.
@@ -28,6 +30,9 @@
 //		T2  Changed files are read again. If they are broken, the old ones stay in use,
 //		    and the error is logged.
 //		T3  A private key that other users can read is refused.
+//		T4  T1 holds while a connection lives: it ends within 5 s after its peer's certificate
+//		    has expired, is in the deny list, or has no authority any more. It also ends at
+//		    a maximum age.
 //
 // All goroutines may use an Identity.
 package identity
@@ -35,15 +40,12 @@ package identity
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 )
@@ -79,6 +81,10 @@ type Identity struct {
 	checked     time.Time
 	stamps      [3]stamp // of the files, when they were read
 	loggedError string   // last logged error of reading changed files
+
+	denied       denyList
+	trustChanged time.Time // last change of the authorities or of denied
+	living       living
 }
 
 // stamp shows whether a file has changed.
@@ -98,6 +104,10 @@ func Load(dir string, role Role, log *slog.Logger) (*Identity, error) {
 	}
 	if id.self.Role != role {
 		return nil, fmt.Errorf("%w in %s: its certificate is of %v, want a %s", ErrNoIdentity, dir, id.self, role)
+	}
+	var err error
+	if id.denied, _, err = readDenied(dir, denyList{}); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoIdentity, err)
 	}
 	return id, nil
 }
@@ -136,7 +146,7 @@ func (id *Identity) read() error {
 	if id.self.Role != "" && self != id.self {
 		return fmt.Errorf("%s is of %v now, not of %v", CertFile, self, id.self)
 	}
-	id.pair, id.roots, id.self, id.stamps = pair, roots, self, stamps
+	id.pair, id.roots, id.self, id.stamps, id.trustChanged = pair, roots, self, stamps, time.Now()
 	return nil
 }
 
@@ -194,6 +204,7 @@ func (id *Identity) current() (*tls.Certificate, *x509.CertPool) {
 	if now := id.now(); now.Sub(id.checked) >= checkPeriod {
 		id.checked = now
 		id.refresh()
+		id.refreshDenied()
 	}
 	pair := id.pair
 	return &pair, id.roots
@@ -217,34 +228,4 @@ func (id *Identity) refresh() {
 		id.loggedError = err.Error()
 		id.log.Error("new certificate cannot be used, the old one stays", "directory", id.dir, "error", err)
 	}
-}
-
-// GossipKey reads the gossip key.
-func (id *Identity) GossipKey() ([]byte, error) {
-	name := filepath.Join(id.dir, GossipFile)
-	key, err := readGossipKey(name)
-	if err != nil {
-		return nil, fmt.Errorf("%w: gossip key: %w", ErrNoIdentity, err)
-	}
-	return key, nil
-}
-
-const gossipKeySize = 32
-
-func readGossipKey(name string) ([]byte, error) {
-	if err := checkPrivate(name); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w: copy it from another daemon, all of a cluster have the same", err)
-		}
-		return nil, err
-	}
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
-	if err != nil || len(key) != gossipKeySize {
-		return nil, fmt.Errorf("%s: want %d bytes in base64", name, gossipKeySize)
-	}
-	return key, nil
 }

@@ -90,7 +90,8 @@ func (id *Identity) Server(admitted ...Role) *tls.Config {
 	}
 	c := id.config(admitted)
 	c.ClientAuth = tls.RequireAnyClientCert // VerifyConnection checks the certificate against the current authority
-	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		id.claim(hello.Context(), admitted)
 		pair, _ := id.current()
 		return pair, nil
 	}
@@ -105,7 +106,8 @@ func (id *Identity) Dialer(admitted ...Role) *tls.Config {
 	}
 	c := id.config(admitted)
 	c.InsecureSkipVerify = true // skip host names; VerifyConnection checks authority, time and role
-	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	c.GetClientCertificate = func(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		id.claim(request.Context(), admitted)
 		pair, _ := id.current()
 		return pair, nil
 	}
@@ -146,5 +148,5 @@ func (id *Identity) checkPeer(s tls.ConnectionState, admitted []Role) error {
 	if !slices.Contains(admitted, p.Role) {
 		return fmt.Errorf("%w: %v, want %v", ErrNotAdmitted, p, admitted)
 	}
-	return nil
+	return id.denies(p, cert.SerialNumber)
 }

@@ -2,7 +2,6 @@ package tasktracker
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,7 +55,7 @@ func (l *loop) serve(listener net.Listener) {
 	l.server = newServer(routes, slog.NewLogLogger(l.cfg.Logger.Handler(), level))
 	l.wait.Go(func() {
 		if l.cfg.Service.Serve != nil {
-			listener = tls.NewListener(listener, l.cfg.Service.Serve)
+			listener = identity.Listen(listener, l.cfg.Service.Serve)
 		}
 		if err := l.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			l.cancel(fmt.Errorf("serve fetches: %w", err))

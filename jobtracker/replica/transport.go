@@ -32,7 +32,7 @@ func (c *Config) listen(at string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen for other job trackers: %w", err)
 	}
 	if c.Serve != nil {
-		l = tls.NewListener(l, c.Serve)
+		l = identity.Listen(l, c.Serve)
 	}
 	return l, nil
 }
@@ -47,11 +47,12 @@ func (n *network) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, 
 	if !ok {
 		id, addr = "", string(to)
 	}
-	conn, err := dialTo(n.dial, id, addr, timeout)
+	dial := func() (net.Conn, error) { return dialTo(n.dial, id, addr, timeout) }
+	conn, err := dial()
 	if err != nil {
 		return nil, err
 	}
-	return n.track(conn)
+	return n.track(conn, dial)
 }
 
 // named returns the address ID@HOST:PORT, so that Dial knows which job tracker must answer.
@@ -92,18 +93,25 @@ func (n *network) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.track(conn)
+	return n.track(conn, nil)
 }
 
-func (n *network) track(conn net.Conn) (net.Conn, error) {
+func (n *network) track(conn net.Conn, dial func() (net.Conn, error)) (net.Conn, error) {
+	if err := n.add(conn); err != nil {
+		return nil, err
+	}
+	return &tracked{Conn: conn, network: n, dial: dial}, nil
+}
+
+func (n *network) add(conn net.Conn) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
 		conn.Close()
-		return nil, net.ErrClosed
+		return net.ErrClosed
 	}
 	n.conns[conn] = true
-	return &tracked{Conn: conn, network: n}, nil
+	return nil
 }
 
 // Close implements net.Listener.
@@ -132,11 +140,29 @@ const (
 type tracked struct {
 	net.Conn
 	network  *network
-	deadline time.Time // of the current request; zero: none
+	dial     func() (net.Conn, error) // dials the same job tracker again; nil: it has dialed this one
+	deadline time.Time                // of the current request; zero: none
 }
 
-// SetDeadline implements net.Conn. Writes move the deadline.
+// SetDeadline implements net.Conn. Raft calls it before each request, and writes move the deadline.
+// Raft keeps connections for later requests. If one has ended in between because of its age, it is
+// dialed again, so that the request does not fail.
 func (c *tracked) SetDeadline(at time.Time) error {
+	if c.dial != nil && identity.Ended(c.Conn) {
+		conn, err := c.dial()
+		if err != nil {
+			return err
+		}
+		c.Close()
+		if err := c.network.add(conn); err != nil {
+			return err
+		}
+		c.Conn = conn
+	}
+	return c.setDeadline(at)
+}
+
+func (c *tracked) setDeadline(at time.Time) error {
 	c.deadline = at
 	return c.Conn.SetDeadline(at)
 }
@@ -144,7 +170,7 @@ func (c *tracked) SetDeadline(at time.Time) error {
 // Write implements net.Conn.
 func (c *tracked) Write(p []byte) (int, error) {
 	if !c.deadline.IsZero() {
-		if err := c.SetDeadline(c.deadline.Add(time.Duration(len(p)) * time.Second / slowestNetwork)); err != nil {
+		if err := c.setDeadline(c.deadline.Add(time.Duration(len(p)) * time.Second / slowestNetwork)); err != nil {
 			return 0, err
 		}
 	}
