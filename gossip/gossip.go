@@ -67,7 +67,12 @@ type Config struct {
 	Key       []byte   // 32 bytes that encrypt all messages; nil: no encryption
 	Logger    *slog.Logger
 
-	tune func(*memberlist.Config) // for tests
+	// Keys, if not nil, returns the current keys instead of Key: the first one encrypts, all of
+	// them decrypt. It is called again every few seconds. No keys at the start: no encryption.
+	Keys func() ([][]byte, error)
+
+	tune  func(*memberlist.Config) // for tests
+	rekey time.Duration            // between calls of Keys; default rekeyPeriod
 }
 
 const defaultLabel = "quern-gossip"
@@ -76,8 +81,9 @@ const defaultLabel = "quern-gossip"
 type Gossip struct {
 	log           *slog.Logger
 	list          *memberlist.Memberlist
-	name          string // of this process in memberlist
-	addr          string // advertised
+	ring          *memberlist.Keyring // nil: no encryption
+	name          string              // of this process in memberlist
+	addr          string              // advertised
 	ctx           context.Context
 	cancel        context.CancelFunc
 	goroutines    sync.WaitGroup
@@ -156,6 +162,9 @@ func start(cfg Config) (*Gossip, error) {
 	g.goroutines.Go(g.rejoin)
 	g.goroutines.Go(g.announce)
 	g.goroutines.Go(g.watchUDP)
+	if g.ring != nil && cfg.Keys != nil {
+		g.goroutines.Go(func() { g.watchKeys(cfg.Keys, cmp.Or(cfg.rekey, rekeyPeriod)) })
+	}
 	return g, nil
 }
 
@@ -163,7 +172,10 @@ func (g *Gossip) memberlistConfig(cfg Config) (*memberlist.Config, error) {
 	conf := memberlist.DefaultLANConfig()
 	conf.Name = g.name
 	conf.Label = cmp.Or(cfg.Label, defaultLabel)
-	conf.SecretKey = cfg.Key
+	if err := g.makeKeyring(cfg); err != nil {
+		return nil, err
+	}
+	conf.Keyring = g.ring
 	conf.Logger = g.memberlistLogger()
 	conf.Delegate, conf.Events, conf.Alive, conf.Merge, conf.Ping = g, events{g}, g, g, g
 	conf.EnableCompression = false // messages are small
