@@ -106,10 +106,12 @@ func (w *world) mustConnect(id *Identity) ends {
 	return e
 }
 
-// lifetime waits for the end of a connection and returns its duration from now, and the error that
-// each end read.
-func (e ends) lifetime() (lives time.Duration, dialed, accepted error) {
+// lifetime waits for the end of a connection, up to a limit. It returns its duration from now, and the
+// error that each end read.
+func (e ends) lifetime(limit time.Duration) (lives time.Duration, dialed, accepted error) {
 	begin, first := time.Now(), make(chan error)
+	e.dialed.SetReadDeadline(begin.Add(limit))
+	e.accepted.SetReadDeadline(begin.Add(limit))
 	go func() {
 		_, err := e.dialed.Read(make([]byte, 1))
 		first <- err
@@ -170,7 +172,7 @@ func TestLivingConnections(t *testing.T) {
 				if c.authority != "ours" {
 					w.write(jt1, AuthorityFile, "ours/ca.pem", "theirs/ca.pem")
 					w.write(tt1, AuthorityFile, "ours/ca.pem", "theirs/ca.pem")
-					time.Sleep(checkPeriod) // of the fake clock: jt1 reads the file again
+					<-time.After(checkPeriod) // of the fake clock: jt1 reads the file again
 				}
 				w.issue("ours", Peer{TaskTracker, "tt2"}, 365*day)
 				tt := w.load(tt1)
@@ -178,7 +180,7 @@ func TestLivingConnections(t *testing.T) {
 				if c.change != nil {
 					c.change(w, tt)
 				}
-				lives, dialed, accepted := e.lifetime()
+				lives, dialed, accepted := e.lifetime(c.after + time.Minute)
 				if lives < c.after || lives > c.after+within5s {
 					t.Errorf("it lived for %v, want %v and up to %v", lives, c.after, within5s)
 				}
@@ -227,7 +229,7 @@ func TestConnectionsHaveAnAge(t *testing.T) {
 		makeOlder(w.server, minAge-time.Minute)
 		for _, e := range all {
 			go func() {
-				_, dialed, accepted := e.lifetime()
+				_, dialed, accepted := e.lifetime(maxAge)
 				if !errors.Is(dialed, ErrTooOld) || accepted == nil || errors.Is(accepted, ErrTooOld) || !Ended(e.dialed) {
 					t.Errorf("%v, %v: want that the dialing side ends it", dialed, accepted)
 				}
@@ -272,7 +274,7 @@ func TestAcceptedConnectionsHaveAnAge(t *testing.T) {
 		defer accepted.Close()
 		half := (maxAge - minAge) / 2
 		makeOlder(w.server, minAge+half)
-		if lives, _, err := (ends{conn, accepted}).lifetime(); lives > half+within5s || !errors.Is(err, ErrTooOld) {
+		if lives, _, err := (ends{conn, accepted}).lifetime(maxAge); lives > half+within5s || !errors.Is(err, ErrTooOld) {
 			t.Errorf("it lived for %v: %v", lives, err)
 		}
 	})
