@@ -43,7 +43,7 @@ type peerConn struct {
 	reason atomic.Pointer[error]
 
 	// Set during the handshake, and not changed later.
-	owner    *Identity // whose configuration the handshake used; nil: none of this package
+	owner    *Identity // has the configuration of the handshake; nil: not of this package
 	admitted []Role
 	state    tls.ConnectionState // only the certificate of the peer
 
@@ -165,7 +165,7 @@ func (c *peerConn) end(reason error) {
 	c.Conn.Close()
 }
 
-// living are the connections of an Identity whose handshakes succeeded.
+// living are the connections of an Identity after successful handshakes.
 type living struct {
 	mu    sync.Mutex
 	conns map[*peerConn]bool

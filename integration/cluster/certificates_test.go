@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,7 +104,7 @@ func TestDenied(t *testing.T) {
 }
 
 // The authority and the gossip key of a cluster are replaced while a job runs, in the steps of
-// docs/security.md. The job loses no attempt. In the end the old authority is not trusted.
+// docs/running-a-cluster.md. The job loses no attempt. In the end the old authority is not trusted.
 func TestRollOver(t *testing.T) {
 	c := start(t, withTLS, func(cfg *processes.Config) { cfg.TaskTrackers = 2 })
 	j := c.paced(4, "-gate")
@@ -128,7 +129,8 @@ func TestRollOver(t *testing.T) {
 		if err := authority.Issue(filepath.Join(next, p.Name), p.Peer, time.Now(), time.Now().Add(24*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.CopyFS(filepath.Join(before, p.Name), os.DirFS(c.Certs(p.Role, p.Name))); err != nil {
+		to := filepath.Join(before, p.Name)
+		if err := errors.Join(os.CopyFS(to, os.DirFS(c.Certs(p.Role, p.Name))), os.Chmod(filepath.Join(to, identity.KeyFile), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
