@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,7 +76,7 @@ func (w *world) write(p Peer, name string, from ...string) {
 func (w *world) connect(id *Identity) (ends, error) {
 	w.t.Helper()
 	near, far := net.Pipe()
-	w.raw.conns <- far
+	w.raw.conns <- newBuffered(far)
 	dialed, err := Connect(w.t.Context(), near, id.Dialer(JobTracker))
 	accepted, errAccept := w.l.Accept()
 	if errAccept != nil {
@@ -122,9 +123,49 @@ func (e ends) lifetime(limit time.Duration) (lives time.Duration, dialed, accept
 
 // makeOlder makes the connections of an identity older, which costs less time than to let them live.
 func makeOlder(id *Identity, by time.Duration) {
-	for _, c := range id.living.list() {
+	id.living.mu.Lock()
+	defer id.living.mu.Unlock()
+	for c := range id.living.conns {
 		c.began = c.began.Add(-by)
 	}
+}
+
+// buffered is an end of a pipe that writes without waiting for the other end. Otherwise both ends of a
+// handshake could write at once, and wait for each other.
+type buffered struct {
+	net.Conn
+	out    chan []byte
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newBuffered(conn net.Conn) *buffered {
+	b := &buffered{Conn: conn, out: make(chan []byte, 64), closed: make(chan struct{})}
+	go func() {
+		for {
+			select {
+			case text := <-b.out:
+				conn.Write(text) // an error is seen by the next read
+			case <-b.closed:
+				return
+			}
+		}
+	}()
+	return b
+}
+
+func (b *buffered) Write(text []byte) (int, error) {
+	select {
+	case b.out <- bytes.Clone(text):
+		return len(text), nil
+	case <-b.closed:
+		return 0, net.ErrClosed
+	}
+}
+
+func (b *buffered) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return b.Conn.Close()
 }
 
 // within5s is the time in which changed files must have an effect.
@@ -203,6 +244,7 @@ func TestLivingConnections(t *testing.T) {
 				if _, err := other.accepted.Read(make([]byte, 1)); err != nil {
 					t.Errorf("the connection of another peer: %v", err)
 				}
+				synctest.Wait() // for the writers of the log
 				if !c.byDialer && !strings.Contains(w.logged.String(), "no longer admitted") {
 					t.Errorf("logged:\n%s", w.logged)
 				}

@@ -61,8 +61,11 @@ func TestEndedConnectionsAreDialedAgain(t *testing.T) {
 				}()
 			}
 		}()
-		self := load("jt1")
+		self, errDown, down := load("jt1"), errors.New("it is down"), false
 		n := newNetwork(raw, "jt1", func(string, time.Duration) (net.Conn, error) {
+			if down {
+				return nil, errDown
+			}
 			near, far := net.Pipe()
 			raw <- far
 			conn, err := identity.Connect(t.Context(), near, self.Dialer(identity.JobTracker))
@@ -93,11 +96,13 @@ func TestEndedConnectionsAreDialedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-time.After(5 * time.Second)
+		down = true
 		for range 2 {
-			if err := request(); !errors.Is(err, identity.ErrNotAdmitted) {
-				t.Errorf("a request to a denied job tracker: %v", err)
+			if err := request(); !errors.Is(err, errDown) {
+				t.Errorf("a request to a job tracker that is down: %v", err)
 			}
 		}
+		down = false
 		if err := os.Remove(deny); err != nil {
 			t.Fatal(err)
 		}
