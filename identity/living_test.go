@@ -27,11 +27,29 @@ type world struct {
 	server *Identity
 	raw    pipeListener
 	l      net.Listener
-	logged *bytes.Buffer
+	logged *journal
+}
+
+// journal collects log lines of several goroutines.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(b)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, dir: t.TempDir(), raw: pipeListener{make(chan net.Conn, 1)}, logged: new(bytes.Buffer)}
+	w := &world{t: t, dir: t.TempDir(), raw: pipeListener{make(chan net.Conn, 1)}, logged: new(journal)}
 	w.issue("ours", Peer{JobTracker, "jt1"}, day*365)
 	w.server = w.load(Peer{JobTracker, "jt1"})
 	w.server.log = slog.New(slog.NewTextHandler(w.logged, nil))
@@ -244,7 +262,6 @@ func TestLivingConnections(t *testing.T) {
 				if _, err := other.accepted.Read(make([]byte, 1)); err != nil {
 					t.Errorf("the connection of another peer: %v", err)
 				}
-				synctest.Wait() // for the writers of the log
 				if !c.byDialer && !strings.Contains(w.logged.String(), "no longer admitted") {
 					t.Errorf("logged:\n%s", w.logged)
 				}
