@@ -65,14 +65,12 @@ type Config struct {
 	Join      []string // host:port of other members
 	Label     string   // in all packets; default defaultLabel
 	Key       []byte   // 32 bytes that encrypt all messages; nil: no encryption
+	Keys      Keys     // changing keys; nil: Key
 	Logger    *slog.Logger
 
-	// Keys, if not nil, returns the current keys instead of Key: the first one encrypts, all of
-	// them decrypt. It is called again every few seconds. No keys at the start: no encryption.
-	Keys func() ([][]byte, error)
+	rekey time.Duration // in tests: between calls of Keys
 
-	tune  func(*memberlist.Config) // for tests
-	rekey time.Duration            // between calls of Keys; default rekeyPeriod
+	tune func(*memberlist.Config) // for tests
 }
 
 const defaultLabel = "quern-gossip"
@@ -81,9 +79,9 @@ const defaultLabel = "quern-gossip"
 type Gossip struct {
 	log           *slog.Logger
 	list          *memberlist.Memberlist
-	ring          *memberlist.Keyring // nil: no encryption
-	name          string              // of this process in memberlist
-	addr          string              // advertised
+	keys          keyring
+	name          string // of this process in memberlist
+	addr          string // advertised
 	ctx           context.Context
 	cancel        context.CancelFunc
 	goroutines    sync.WaitGroup
@@ -162,9 +160,7 @@ func start(cfg Config) (*Gossip, error) {
 	g.goroutines.Go(g.rejoin)
 	g.goroutines.Go(g.announce)
 	g.goroutines.Go(g.watchUDP)
-	if g.ring != nil && cfg.Keys != nil {
-		g.goroutines.Go(func() { g.watchKeys(cfg.Keys, cmp.Or(cfg.rekey, rekeyPeriod)) })
-	}
+	g.goroutines.Go(g.watchKeys)
 	return g, nil
 }
 
@@ -172,10 +168,9 @@ func (g *Gossip) memberlistConfig(cfg Config) (*memberlist.Config, error) {
 	conf := memberlist.DefaultLANConfig()
 	conf.Name = g.name
 	conf.Label = cmp.Or(cfg.Label, defaultLabel)
-	if err := g.makeKeyring(cfg); err != nil {
+	if err := g.makeKeyring(conf, cfg); err != nil {
 		return nil, err
 	}
-	conf.Keyring = g.ring
 	conf.Logger = g.memberlistLogger()
 	conf.Delegate, conf.Events, conf.Alive, conf.Merge, conf.Ping = g, events{g}, g, g, g
 	conf.EnableCompression = false // messages are small

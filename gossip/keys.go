@@ -2,16 +2,26 @@ package gossip
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"time"
 
 	"github.com/hashicorp/memberlist"
 )
 
-// rekeyPeriod is the time between two reads of the keys.
-const rekeyPeriod = 2 * time.Second
+// Keys returns the current keys, each of 32 bytes: the first one encrypts, all of them decrypt. It is
+// called every two seconds. If it returns none at the start, nothing is ever encrypted.
+type Keys func() ([][]byte, error)
 
-func (g *Gossip) makeKeyring(cfg Config) (err error) {
+// keyring is the keys in use, and their source.
+type keyring struct {
+	ring   *memberlist.Keyring // nil: no encryption
+	read   Keys                // nil: they never change
+	period time.Duration       // between two reads
+}
+
+func (g *Gossip) makeKeyring(conf *memberlist.Config, cfg Config) (err error) {
+	g.keys = keyring{read: cfg.Keys, period: cmp.Or(cfg.rekey, 2*time.Second)}
 	keys := [][]byte{cfg.Key}
 	if cfg.Keys != nil {
 		if keys, err = cfg.Keys(); err != nil {
@@ -19,14 +29,18 @@ func (g *Gossip) makeKeyring(cfg Config) (err error) {
 		}
 	}
 	if len(keys) > 0 && len(keys[0]) > 0 {
-		g.ring, err = memberlist.NewKeyring(keys, keys[0])
+		g.keys.ring, err = memberlist.NewKeyring(keys, keys[0])
 	}
+	conf.Keyring = g.keys.ring
 	return err
 }
 
 // watchKeys uses changed keys until gossip ends. After an error the old keys stay in use.
-func (g *Gossip) watchKeys(read func() ([][]byte, error), period time.Duration) {
-	tick := time.NewTicker(period)
+func (g *Gossip) watchKeys() {
+	if g.keys.ring == nil || g.keys.read == nil {
+		return
+	}
+	tick := time.NewTicker(g.keys.period)
 	defer tick.Stop()
 	logged := ""
 	for {
@@ -35,10 +49,10 @@ func (g *Gossip) watchKeys(read func() ([][]byte, error), period time.Duration) 
 			return
 		case <-tick.C:
 		}
-		keys, err := read()
+		keys, err := g.keys.read()
 		changed := false
 		if err == nil {
-			changed, err = setKeys(g.ring, keys)
+			changed, err = setKeys(g.keys.ring, keys)
 		}
 		switch {
 		case err != nil && err.Error() != logged:

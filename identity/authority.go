@@ -24,7 +24,7 @@ type Authority struct {
 	dir    string
 	cert   *x509.Certificate
 	key    *ecdsa.PrivateKey
-	gossip [][]byte
+	gossip []byte
 }
 
 // Skew is the time by which certificates are valid before their creation, since clocks differ.
@@ -69,7 +69,7 @@ func (a *Authority) read() error {
 	if a.key, err = x509.ParseECPrivateKey(block); err != nil {
 		return err
 	}
-	a.gossip, err = readGossipKeys(filepath.Join(a.dir, GossipFile))
+	a.gossip, err = readGossipKey(filepath.Join(a.dir, GossipFile))
 	return err
 }
 
@@ -105,11 +105,10 @@ func (a *Authority) make(now time.Time) (err error) {
 	if a.cert, err = x509.ParseCertificate(der); err != nil {
 		return err
 	}
-	key := make([]byte, gossipKeySize)
-	if _, err := rand.Read(key); err != nil {
+	a.gossip = make([]byte, gossipKeySize)
+	if _, err := rand.Read(a.gossip); err != nil {
 		return err
 	}
-	a.gossip = [][]byte{key}
 	// Write the certificate last: if it exists, the authority is complete.
 	if err := a.writeGossip(a.dir); err != nil {
 		return err
@@ -180,11 +179,8 @@ func (a *Authority) issue(dir string, p Peer, now, until time.Time) error {
 }
 
 func (a *Authority) writeGossip(dir string) error {
-	var text []byte
-	for _, key := range a.gossip {
-		text = append(base64.StdEncoding.AppendEncode(text, key), '\n')
-	}
-	return replaceFile(filepath.Join(dir, GossipFile), text, 0o600)
+	text := base64.StdEncoding.EncodeToString(a.gossip) + "\n"
+	return replaceFile(filepath.Join(dir, GossipFile), []byte(text), 0o600)
 }
 
 func writeCert(name string, der []byte) error {

@@ -109,6 +109,14 @@ func (d *denyList) add(words []string) error {
 	return CheckName(p.Name)
 }
 
+// firstDenied reads the deny list at the start.
+func (id *Identity) firstDenied() (err error) {
+	if id.self.Role == "" {
+		id.denied, _, err = readDenied(id.dir, denyList{})
+	}
+	return err
+}
+
 // refreshDenied reads the deny list again if it has changed. If it is broken, the old one stays in
 // use, and the error is logged once. The caller holds mu.
 func (id *Identity) refreshDenied() {

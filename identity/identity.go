@@ -40,12 +40,15 @@ package identity
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
@@ -105,10 +108,6 @@ func Load(dir string, role Role, log *slog.Logger) (*Identity, error) {
 	if id.self.Role != role {
 		return nil, fmt.Errorf("%w in %s: its certificate is of %v, want a %s", ErrNoIdentity, dir, id.self, role)
 	}
-	var err error
-	if id.denied, _, err = readDenied(dir, denyList{}); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNoIdentity, err)
-	}
 	return id, nil
 }
 
@@ -140,13 +139,16 @@ func (id *Identity) read() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", CertFile, err)
 	}
+	if err := id.firstDenied(); err != nil {
+		return err
+	}
 	if err := verify(pair.Leaf, roots, id.now()); err != nil {
 		return fmt.Errorf("%s: %w", CertFile, err)
 	}
 	if id.self.Role != "" && self != id.self {
 		return fmt.Errorf("%s is of %v now, not of %v", CertFile, self, id.self)
 	}
-	id.pair, id.roots, id.self, id.stamps, id.trustChanged = pair, roots, self, stamps, time.Now()
+	id.pair, id.roots, id.self, id.stamps = pair, roots, self, stamps
 	return nil
 }
 
@@ -220,7 +222,7 @@ func (id *Identity) refresh() {
 		err = id.read()
 	}
 	if err == nil {
-		id.loggedError = ""
+		id.loggedError, id.trustChanged = "", time.Now()
 		id.log.Info("new certificate", "directory", id.dir, "until", id.pair.Leaf.NotAfter)
 		return
 	}
@@ -228,4 +230,64 @@ func (id *Identity) refresh() {
 		id.loggedError = err.Error()
 		id.log.Error("new certificate cannot be used, the old one stays", "directory", id.dir, "error", err)
 	}
+}
+
+// GossipKey reads the gossip key that encrypts.
+func (id *Identity) GossipKey() ([]byte, error) {
+	keys, err := id.GossipKeys()
+	if err != nil {
+		return nil, err
+	}
+	return keys[0], nil
+}
+
+// GossipKeys reads the gossip keys. The first one encrypts, all of them decrypt. For a nil Identity
+// there are none.
+func (id *Identity) GossipKeys() ([][]byte, error) {
+	if id == nil {
+		return nil, nil
+	}
+	keys, err := readGossipKeys(filepath.Join(id.dir, GossipFile))
+	if err != nil {
+		return nil, fmt.Errorf("%w: gossip key: %w", ErrNoIdentity, err)
+	}
+	return keys, nil
+}
+
+const (
+	gossipKeySize = 32
+	maxGossipKeys = 2 // an old one and its successor
+)
+
+// readGossipKey returns the first key of a file.
+func readGossipKey(name string) ([]byte, error) {
+	keys, err := readGossipKeys(name)
+	if err != nil {
+		return nil, err
+	}
+	return keys[0], nil
+}
+
+func readGossipKeys(name string) (keys [][]byte, err error) {
+	if err := checkPrivate(name); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w: copy it from another daemon, all of a cluster have the same", err)
+		}
+		return nil, err
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.FieldsSeq(string(text)) {
+		key, err := base64.StdEncoding.DecodeString(line)
+		if err != nil || len(key) != gossipKeySize {
+			return nil, fmt.Errorf("%s: want %d bytes in base64 in each line", name, gossipKeySize)
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 || len(keys) > maxGossipKeys {
+		return nil, fmt.Errorf("%s: %d keys, want 1 to %d, each in its own line", name, len(keys), maxGossipKeys)
+	}
+	return keys, nil
 }

@@ -68,11 +68,26 @@ func withConn(ctx context.Context, c *peerConn) context.Context {
 	return context.WithValue(ctx, peerConnKey{}, c)
 }
 
-// claim makes id the owner of the connection of a handshake. The configurations of id call it.
-func (id *Identity) claim(handshake context.Context, admitted []Role) {
-	if c, ok := handshake.Value(peerConnKey{}).(*peerConn); ok {
-		c.owner, c.admitted = id, admitted
+// claiming makes id the owner of each connection of a handshake with config.
+func (id *Identity) claiming(config *tls.Config, admitted []Role) *tls.Config {
+	claim := func(handshake context.Context) {
+		if c, ok := handshake.Value(peerConnKey{}).(*peerConn); ok {
+			c.owner, c.admitted = id, admitted
+		}
 	}
+	if get := config.GetCertificate; get != nil {
+		config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			claim(hello.Context())
+			return get(hello)
+		}
+	}
+	if get := config.GetClientCertificate; get != nil {
+		config.GetClientCertificate = func(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			claim(request.Context())
+			return get(request)
+		}
+	}
+	return config
 }
 
 // Connect does the handshake of a dialed connection within ctx. If config is the Dialer of an

@@ -90,12 +90,11 @@ func (id *Identity) Server(admitted ...Role) *tls.Config {
 	}
 	c := id.config(admitted)
 	c.ClientAuth = tls.RequireAnyClientCert // VerifyConnection checks the certificate against the current authority
-	c.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		id.claim(hello.Context(), admitted)
+	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		pair, _ := id.current()
 		return pair, nil
 	}
-	return c
+	return id.claiming(c, admitted)
 }
 
 // Dialer returns the TLS configuration to dial peers with these roles. For a nil Identity it is
@@ -106,12 +105,11 @@ func (id *Identity) Dialer(admitted ...Role) *tls.Config {
 	}
 	c := id.config(admitted)
 	c.InsecureSkipVerify = true // skip host names; VerifyConnection checks authority, time and role
-	c.GetClientCertificate = func(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		id.claim(request.Context(), admitted)
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		pair, _ := id.current()
 		return pair, nil
 	}
-	return c
+	return id.claiming(c, admitted)
 }
 
 func (id *Identity) config(admitted []Role) *tls.Config {

@@ -47,12 +47,7 @@ func (n *network) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, 
 	if !ok {
 		id, addr = "", string(to)
 	}
-	dial := func() (net.Conn, error) { return dialTo(n.dial, id, addr, timeout) }
-	conn, err := dial()
-	if err != nil {
-		return nil, err
-	}
-	return n.track(conn, dial)
+	return n.dialAgain(func() (net.Conn, error) { return dialTo(n.dial, id, addr, timeout) })
 }
 
 // named returns the address ID@HOST:PORT, so that Dial knows which job tracker must answer.
@@ -93,25 +88,18 @@ func (n *network) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.track(conn, nil)
+	return n.track(conn)
 }
 
-func (n *network) track(conn net.Conn, dial func() (net.Conn, error)) (net.Conn, error) {
-	if err := n.add(conn); err != nil {
-		return nil, err
-	}
-	return &tracked{Conn: conn, network: n, dial: dial}, nil
-}
-
-func (n *network) add(conn net.Conn) error {
+func (n *network) track(conn net.Conn) (net.Conn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
 		conn.Close()
-		return net.ErrClosed
+		return nil, net.ErrClosed
 	}
 	n.conns[conn] = true
-	return nil
+	return &tracked{Conn: conn, network: n}, nil
 }
 
 // Close implements net.Listener.
@@ -144,20 +132,10 @@ type tracked struct {
 	deadline time.Time                // of the current request; zero: none
 }
 
-// SetDeadline implements net.Conn. Raft calls it before each request, and writes move the deadline.
-// Raft keeps connections for later requests. If one has ended in between because of its age, it is
-// dialed again, so that the request does not fail.
+// SetDeadline implements net.Conn. Raft calls it before each request. Writes move the deadline.
 func (c *tracked) SetDeadline(at time.Time) error {
-	if c.dial != nil && identity.Ended(c.Conn) {
-		conn, err := c.dial()
-		if err != nil {
-			return err
-		}
-		c.Close()
-		if err := c.network.add(conn); err != nil {
-			return err
-		}
-		c.Conn = conn
+	if err := c.redial(); err != nil {
+		return err
 	}
 	return c.setDeadline(at)
 }
