@@ -70,9 +70,11 @@ type Config struct {
 	Join      []string // host:port of other members
 	Label     string   // in all packets; default defaultLabel
 	Key       []byte   // 32 bytes that encrypt all messages; nil: no encryption
+	Keys      Keys     // changing keys; nil: Key
 	Logger    *slog.Logger
 
 	limits listen.Limits            // of connections; default perAddress
+	rekey  time.Duration            // in tests: between calls of Keys
 	tune   func(*memberlist.Config) // for tests
 }
 
@@ -82,6 +84,7 @@ const defaultLabel = "quern-gossip"
 type Gossip struct {
 	log           *slog.Logger
 	list          *memberlist.Memberlist
+	keys          keyring
 	name          string // of this process in memberlist
 	addr          string // advertised
 	ctx           context.Context
@@ -164,6 +167,7 @@ func start(cfg Config) (*Gossip, error) {
 	g.goroutines.Go(g.rejoin)
 	g.goroutines.Go(g.announce)
 	g.goroutines.Go(g.watchUDP)
+	g.goroutines.Go(g.watchKeys)
 	return g, nil
 }
 
@@ -171,7 +175,9 @@ func (g *Gossip) memberlistConfig(cfg Config) (*memberlist.Config, error) {
 	conf := memberlist.DefaultLANConfig()
 	conf.Name = g.name
 	conf.Label = cmp.Or(cfg.Label, defaultLabel)
-	conf.SecretKey = cfg.Key
+	if err := g.makeKeyring(conf, cfg); err != nil {
+		return nil, err
+	}
 	conf.Logger = g.memberlistLogger()
 	conf.Delegate, conf.Events, conf.Alive, conf.Merge, conf.Ping = g, events{g}, g, g, g
 	conf.EnableCompression = false // messages are small

@@ -9,7 +9,9 @@
 //	ca.pem       certificate of the cluster's authority
 //	cert.pem     certificate of this daemon or client
 //	key.pem      its private key, which only its user may read
-//	gossip.key   32 bytes in base64, only for daemons; only their user may read it
+//	gossip.key   one or two keys of 32 bytes in base64, only for daemons; only their user may
+//	             read it. The first one encrypts
+//	denied       deny list, may be missing, see [DeniedFile]
 //
 // [Authority] makes such directories for mrsubmit cluster certs. They do not have the authority's
 // own key.
@@ -28,6 +30,9 @@
 //		T2  Changed files are read again. If they are broken, the old ones stay in use,
 //		    and the error is logged.
 //		T3  A private key that other users can read is refused.
+//		T4  T1 holds while a connection lives: it ends within 5 s after its peer's certificate
+//		    has expired, is in the deny list, or has no authority any more. It also ends at
+//		    a maximum age.
 //
 // All goroutines may use an Identity.
 package identity
@@ -79,6 +84,10 @@ type Identity struct {
 	checked     time.Time
 	stamps      [3]stamp // of the files, when they were read
 	loggedError string   // last logged error of reading changed files
+
+	denied       denyList
+	trustChanged time.Time // last change of the authorities or of denied
+	living       living
 }
 
 // stamp shows whether a file has changed.
@@ -129,6 +138,9 @@ func (id *Identity) read() error {
 	self, err := peerOf(pair.Leaf)
 	if err != nil {
 		return fmt.Errorf("%s: %w", CertFile, err)
+	}
+	if err := id.firstDenied(); err != nil {
+		return err
 	}
 	if err := verify(pair.Leaf, roots, id.now()); err != nil {
 		return fmt.Errorf("%s: %w", CertFile, err)
@@ -194,6 +206,7 @@ func (id *Identity) current() (*tls.Certificate, *x509.CertPool) {
 	if now := id.now(); now.Sub(id.checked) >= checkPeriod {
 		id.checked = now
 		id.refresh()
+		id.refreshDenied()
 	}
 	pair := id.pair
 	return &pair, id.roots
@@ -209,7 +222,7 @@ func (id *Identity) refresh() {
 		err = id.read()
 	}
 	if err == nil {
-		id.loggedError = ""
+		id.loggedError, id.trustChanged = "", time.Now()
 		id.log.Info("new certificate", "directory", id.dir, "until", id.pair.Leaf.NotAfter)
 		return
 	}
@@ -219,19 +232,43 @@ func (id *Identity) refresh() {
 	}
 }
 
-// GossipKey reads the gossip key.
+// GossipKey reads the gossip key that encrypts.
 func (id *Identity) GossipKey() ([]byte, error) {
-	name := filepath.Join(id.dir, GossipFile)
-	key, err := readGossipKey(name)
+	keys, err := id.GossipKeys()
+	if err != nil {
+		return nil, err
+	}
+	return keys[0], nil
+}
+
+// GossipKeys reads the gossip keys. The first one encrypts, all of them decrypt. For a nil Identity
+// there are none.
+func (id *Identity) GossipKeys() ([][]byte, error) {
+	if id == nil {
+		return nil, nil
+	}
+	keys, err := readGossipKeys(filepath.Join(id.dir, GossipFile))
 	if err != nil {
 		return nil, fmt.Errorf("%w: gossip key: %w", ErrNoIdentity, err)
 	}
-	return key, nil
+	return keys, nil
 }
 
-const gossipKeySize = 32
+const (
+	gossipKeySize = 32
+	maxGossipKeys = 2 // an old one and its successor
+)
 
+// readGossipKey returns the first key of a file.
 func readGossipKey(name string) ([]byte, error) {
+	keys, err := readGossipKeys(name)
+	if err != nil {
+		return nil, err
+	}
+	return keys[0], nil
+}
+
+func readGossipKeys(name string) (keys [][]byte, err error) {
 	if err := checkPrivate(name); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%w: copy it from another daemon, all of a cluster have the same", err)
@@ -242,9 +279,15 @@ func readGossipKey(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
-	if err != nil || len(key) != gossipKeySize {
-		return nil, fmt.Errorf("%s: want %d bytes in base64", name, gossipKeySize)
+	for line := range strings.FieldsSeq(string(text)) {
+		key, err := base64.StdEncoding.DecodeString(line)
+		if err != nil || len(key) != gossipKeySize {
+			return nil, fmt.Errorf("%s: want %d bytes in base64 in each line", name, gossipKeySize)
+		}
+		keys = append(keys, key)
 	}
-	return key, nil
+	if len(keys) == 0 || len(keys) > maxGossipKeys {
+		return nil, fmt.Errorf("%s: %d keys, want 1 to %d, each in its own line", name, len(keys), maxGossipKeys)
+	}
+	return keys, nil
 }

@@ -21,6 +21,8 @@ const handshakeWait = 10 * time.Second
 // handshake that waits for its peer has no turn, so a slow or silent peer delays no other.
 //
 // If a handshake failed, Accept returns its connection too: the first read returns the error.
+//
+// If config is of an Identity, a connection ends when its peer is no longer admitted.
 func Listen(l net.Listener, config *tls.Config) net.Listener {
 	t := &turnListener{
 		Listener: l, config: config, turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
@@ -71,11 +73,15 @@ func (t *turnListener) pass(a accepted) bool {
 func (t *turnListener) handshake(raw net.Conn) {
 	late, cancel := context.WithTimeout(context.Background(), handshakeWait)
 	defer cancel()
-	turn := &turnConn{Conn: raw, turns: t.turns, late: late.Done()}
+	living := newPeerConn(raw, false)
+	turn := &turnConn{Conn: living, turns: t.turns, late: late.Done()}
 	conn := tls.Server(turn, t.config)
 	conn.SetDeadline(time.Now().Add(handshakeWait)) // ignore the errors of both: the next read or write returns them too
-	_ = conn.Handshake()
+	err := conn.HandshakeContext(withConn(context.Background(), living))
 	turn.end()
+	if err == nil {
+		living.watch(conn)
+	}
 	conn.SetDeadline(time.Time{})
 	if !t.pass(accepted{conn: conn}) {
 		conn.Close()

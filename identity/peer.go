@@ -94,7 +94,7 @@ func (id *Identity) Server(admitted ...Role) *tls.Config {
 		pair, _ := id.current()
 		return pair, nil
 	}
-	return c
+	return id.claiming(c, admitted)
 }
 
 // Dialer returns the TLS configuration to dial peers with these roles. For a nil Identity it is
@@ -109,7 +109,7 @@ func (id *Identity) Dialer(admitted ...Role) *tls.Config {
 		pair, _ := id.current()
 		return pair, nil
 	}
-	return c
+	return id.claiming(c, admitted)
 }
 
 func (id *Identity) config(admitted []Role) *tls.Config {
@@ -146,5 +146,5 @@ func (id *Identity) checkPeer(s tls.ConnectionState, admitted []Role) error {
 	if !slices.Contains(admitted, p.Role) {
 		return fmt.Errorf("%w: %v, want %v", ErrNotAdmitted, p, admitted)
 	}
-	return nil
+	return id.denies(p, cert.SerialNumber)
 }

@@ -2,7 +2,6 @@ package tasktracker
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,7 +59,7 @@ func (l *loop) serve(listener net.Listener) {
 	listener = listen.Limit(listener, limits)
 	l.wait.Go(func() {
 		if l.cfg.Service.Serve != nil {
-			listener = tls.NewListener(listener, l.cfg.Service.Serve)
+			listener = identity.Listen(listener, l.cfg.Service.Serve)
 		}
 		if err := l.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			l.cancel(fmt.Errorf("serve fetches: %w", err))

@@ -124,7 +124,7 @@ func (j *jobTracker) startGossip() (err error) {
 		Self: gossip.Member{
 			ID: j.id, Role: gossip.JobTracker, HTTP: j.addr, Expect: j.expect, Cluster: j.cluster,
 		},
-		Bind: j.options.gossip, Advertise: j.gossipAdvertise, Join: j.join, Key: j.gossipKey, Logger: j.log,
+		Bind: j.options.gossip, Advertise: j.gossipAdvertise, Join: j.join, Key: j.gossipKey, Keys: j.identity.GossipKeys, Logger: j.log,
 	})
 	return daemon.WithHint("-gossip", err)
 }

@@ -33,7 +33,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	}}
 	var g *gossip.Gossip
 	if len(o.join) > 0 {
-		if g, err = startGossip(o, gossipKey, log); err != nil {
+		if g, err = startGossip(o, self, gossipKey, log); err != nil {
 			return daemon.WithHint("-gossip", err)
 		}
 		defer g.Close()
@@ -71,10 +71,10 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	return nil
 }
 
-func startGossip(o *options, key []byte, log *slog.Logger) (*gossip.Gossip, error) {
+func startGossip(o *options, self *identity.Identity, key []byte, log *slog.Logger) (*gossip.Gossip, error) {
 	return gossip.Start(gossip.Config{
 		Self: gossip.Member{ID: o.id, Role: gossip.TaskTracker},
-		Bind: o.gossip, Advertise: o.gossipAdvertise, Join: o.join, Key: key, Logger: log,
+		Bind: o.gossip, Advertise: o.gossipAdvertise, Join: o.join, Key: key, Keys: self.GossipKeys, Logger: log,
 	})
 }
 

@@ -63,6 +63,7 @@
 package replica
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -77,6 +78,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/hashicorp/raft-wal/types"
 
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/listen"
@@ -180,7 +182,13 @@ func (c *Config) dialer() func(addr string, d time.Duration) (net.Conn, error) {
 		return func(addr string, d time.Duration) (net.Conn, error) { return net.DialTimeout("tcp", addr, d) }
 	}
 	return func(addr string, d time.Duration) (net.Conn, error) {
-		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: d}, "tcp", addr, config)
+		ctx, cancel := context.WithTimeout(context.Background(), d)
+		defer cancel()
+		raw, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return nil, err
+		}
+		conn, err := identity.Connect(ctx, raw, config)
 		if err != nil {
 			return nil, err // not conn: a nil *tls.Conn would make a non-nil net.Conn
 		}

@@ -51,11 +51,7 @@ func (n *network) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, 
 	if !ok {
 		id, addr = "", string(to)
 	}
-	conn, err := dialTo(n.dial, id, addr, timeout)
-	if err != nil {
-		return nil, err
-	}
-	return n.track(conn)
+	return n.dialAgain(func() (net.Conn, error) { return dialTo(n.dial, id, addr, timeout) })
 }
 
 // named returns the address ID@HOST:PORT, so that Dial knows which job tracker must answer.
@@ -136,11 +132,19 @@ const (
 type tracked struct {
 	net.Conn
 	network  *network
-	deadline time.Time // of the current request; zero: none
+	dial     func() (net.Conn, error) // dials the same job tracker again; nil: it has dialed this one
+	deadline time.Time                // of the current request; zero: none
 }
 
-// SetDeadline implements net.Conn. Writes move the deadline.
+// SetDeadline implements net.Conn. Raft calls it before each request. Writes move the deadline.
 func (c *tracked) SetDeadline(at time.Time) error {
+	if err := c.redial(); err != nil {
+		return err
+	}
+	return c.setDeadline(at)
+}
+
+func (c *tracked) setDeadline(at time.Time) error {
 	c.deadline = at
 	return c.Conn.SetDeadline(at)
 }
@@ -148,7 +152,7 @@ func (c *tracked) SetDeadline(at time.Time) error {
 // Write implements net.Conn.
 func (c *tracked) Write(p []byte) (int, error) {
 	if !c.deadline.IsZero() {
-		if err := c.SetDeadline(c.deadline.Add(time.Duration(len(p)) * time.Second / slowestNetwork)); err != nil {
+		if err := c.setDeadline(c.deadline.Add(time.Duration(len(p)) * time.Second / slowestNetwork)); err != nil {
 			return 0, err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/web/seek"
 )
 
@@ -70,7 +71,7 @@ func NewClient(addrs []string) *Client {
 // Secure makes the client use mutual TLS.
 func (c *Client) Secure(config *tls.Config) {
 	if config != nil {
-		c.http.Transport.(*http.Transport).TLSClientConfig = config
+		identity.Secure(c.http.Transport.(*http.Transport), config)
 		c.scheme = "https://"
 	}
 }

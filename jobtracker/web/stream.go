@@ -77,7 +77,9 @@ func DialStream(ctx context.Context, addr string, config *tls.Config) (*wire.Con
 		return nil, fmt.Errorf("stream to job tracker: %w", err)
 	}
 	if config != nil {
-		conn = tls.Client(conn, config) // the first write does the handshake
+		if conn, err = identity.Connect(ctx, conn, config); err != nil {
+			return nil, fmt.Errorf("stream to job tracker %s: %w", addr, err)
+		}
 	}
 	// If ctx ends, close the connection to interrupt reads and writes.
 	stop := context.AfterFunc(ctx, func() { conn.Close() })

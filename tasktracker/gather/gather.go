@@ -34,6 +34,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
@@ -77,11 +78,11 @@ func New(cfg Config) *Gather {
 	transport := &http.Transport{
 		MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
 		DisableCompression: true, // it costs more than it saves within a network
-		TLSClientConfig:    cfg.Dial,
 	}
 	scheme := "http://"
 	if cfg.Dial != nil {
 		scheme = "https://"
+		identity.Secure(transport, cfg.Dial)
 	}
 	g := &Gather{
 		cfg: cfg, scheme: scheme, client: &http.Client{Transport: transport},
