@@ -72,8 +72,9 @@ type Config struct {
 	Key       []byte   // 32 bytes that encrypt all messages; nil: no encryption
 	Logger    *slog.Logger
 
-	limits listen.Limits            // of connections; default perAddress
-	tune   func(*memberlist.Config) // for tests
+	tune func(*memberlist.Config) // for tests
+
+	limits listen.Limits // of connections; default perAddress
 }
 
 const defaultLabel = "quern-gossip"
