@@ -116,7 +116,8 @@ func checkHeader(in *bufio.Reader, at int) error {
 	return fmt.Errorf("%w: its header is longer than %d bytes", errRefusedStream, maxHead)
 }
 
-// hasCompressed reports whether a packet that is not encrypted has a compressed message.
+// hasCompressed reports whether a packet has a compressed message. An encrypted packet begins with a
+// version, which is the type of no compressed message.
 func hasCompressed(packet []byte) bool {
 	packet, _, err := memberlist.RemoveLabelHeaderFromPacket(packet)
 	if err != nil {

@@ -32,7 +32,7 @@ const repeatPause = time.Minute
 // several attempts.
 func (g *Gossip) listen(conf *memberlist.Config) (memberlist.Transport, error) {
 	if conf.Transport != nil { // set by a test
-		return g.wrap(conf.Transport, conf.SecretKey != nil), nil
+		return g.wrap(conf.Transport), nil
 	}
 	attempts := 1
 	if conf.BindPort == 0 {
@@ -48,14 +48,14 @@ func (g *Gossip) listen(conf *memberlist.Config) (memberlist.Transport, error) {
 			if conf.AdvertisePort == 0 {
 				conf.AdvertisePort = own.GetAutoBindPort()
 			}
-			return g.wrap(own, conf.SecretKey != nil), nil
+			return g.wrap(own), nil
 		case attempts == 0 || !strings.Contains(err.Error(), "address already in use"):
 			return nil, err
 		}
 	}
 }
 
-func (g *Gossip) wrap(t memberlist.Transport, encrypted bool) *transport {
+func (g *Gossip) wrap(t memberlist.Transport) *transport {
 	w := &transport{
 		NodeAwareTransport: t.(memberlist.NodeAwareTransport), g: g, failed: make(map[string]time.Time),
 		streams: make(chan net.Conn), packets: make(chan *memberlist.Packet), done: make(chan struct{}),
@@ -73,7 +73,7 @@ func (g *Gossip) wrap(t memberlist.Transport, encrypted bool) *transport {
 	})
 	g.goroutines.Go(func() {
 		forward(t.PacketCh(), w.packets, w.done, func(p *memberlist.Packet) (*memberlist.Packet, bool) {
-			return p, encrypted || !hasCompressed(p.Buf)
+			return p, !hasCompressed(p.Buf)
 		})
 	})
 	return w

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/listen"
 )
 
 // pipes is a listener with in-memory connections, for tests with virtual time.
@@ -62,7 +63,7 @@ func TestLimits(t *testing.T) {
 					t.Fatal(err)
 				}
 				p := &pipes{conns: make(chan net.Conn), ended: make(chan struct{})}
-				server, served := NewServer(New(Config{Server: f}), nil, nil), make(chan error)
+				server, served := NewServer(New(Config{Server: f}), listen.Names{"jt1"}, nil), make(chan error)
 				go func() { served <- server.Serve(p) }()
 				defer func() {
 					server.Close()
