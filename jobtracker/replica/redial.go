@@ -1,10 +1,27 @@
 package replica
 
 import (
+	"context"
+	"crypto/tls"
 	"net"
+	"time"
 
 	"github.com/quernmr/quern/identity"
 )
+
+func dialTLS(addr string, d time.Duration, config *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	raw, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := identity.Connect(ctx, raw, config)
+	if err != nil {
+		return nil, err // not conn: a nil *tls.Conn would make a non-nil net.Conn
+	}
+	return conn, nil
+}
 
 // dialAgain dials a job tracker, and again when the connection has ended.
 func (n *network) dialAgain(dial func() (net.Conn, error)) (net.Conn, error) {

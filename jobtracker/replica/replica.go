@@ -78,7 +78,6 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/hashicorp/raft-wal/types"
 
-	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/listen"
@@ -181,19 +180,7 @@ func (c *Config) dialer() func(addr string, d time.Duration) (net.Conn, error) {
 	if config == nil {
 		return func(addr string, d time.Duration) (net.Conn, error) { return net.DialTimeout("tcp", addr, d) }
 	}
-	return func(addr string, d time.Duration) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), d)
-		defer cancel()
-		raw, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-		if err != nil {
-			return nil, err
-		}
-		conn, err := identity.Connect(ctx, raw, config)
-		if err != nil {
-			return nil, err // not conn: a nil *tls.Conn would make a non-nil net.Conn
-		}
-		return conn, nil
-	}
+	return func(addr string, d time.Duration) (net.Conn, error) { return dialTLS(addr, d, config) }
 }
 
 func defaults[T comparable](v *T, value T) {

@@ -57,7 +57,7 @@ func TestExpiredStream(t *testing.T) {
 		}
 		p := &pipes{conns: make(chan net.Conn), ended: make(chan struct{})}
 		l := identity.Listen(p, load(identity.JobTracker, 24*time.Hour).Server(identity.TaskTracker, identity.Client))
-		server, served := NewServer(New(Config{Server: f, Identified: true}), nil), make(chan error)
+		server, served := &http.Server{Handler: New(Config{Server: f, Identified: true})}, make(chan error)
 		go func() { served <- server.Serve(l) }()
 		defer func() {
 			server.Close()
