@@ -116,7 +116,7 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// TestAuthorityReplaced: if the authority is made again, running processes use the new one.
+// TestAuthorityReplaced: if another authority replaces the old one, running processes use the new one.
 func TestAuthorityReplaced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "authority")
 	server := automatic(t, dir, Peer{JobTracker, "jt1"})

@@ -70,8 +70,8 @@ var (
 	ErrNoIdentity = errors.New("no usable identity")
 	// ErrNotAdmitted reports a peer without a valid certificate of an admitted role.
 	ErrNotAdmitted = errors.New("not admitted")
-	// ErrOtherAuthority reports a peer whose certificate is from an authority that is not trusted.
-	// It is an ErrNotAdmitted.
+	// ErrOtherAuthority reports a peer with a certificate of an authority that is not trusted. It is an
+	// ErrNotAdmitted.
 	ErrOtherAuthority = fmt.Errorf("%w: the certificate is from another authority", ErrNotAdmitted)
 )
 

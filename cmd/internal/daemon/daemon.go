@@ -14,7 +14,7 @@
 //
 // The same program checks the health of a running daemon:
 //
-//	<daemon> healthz [-tls-dir DIR | -insecure] HOST:PORT
+//	<daemon> healthz [-tls-dir DIR] [-insecure] HOST:PORT
 //
 // sends GET /healthz, which a working daemon answers with a [Health].
 package daemon

@@ -24,7 +24,7 @@ type Health struct {
 
 const (
 	healthCommand  = "healthz"
-	healthSynopsis = healthCommand + " [-tls-dir DIR | -insecure] HOST:PORT"
+	healthSynopsis = healthCommand + " [-tls-dir DIR] [-insecure] HOST:PORT"
 )
 
 // healthWait limits the time of a health check, maxHealth the bytes of the answer.
