@@ -308,6 +308,20 @@ func TestIncompleteAuthority(t *testing.T) {
 	}
 }
 
+// TestReplaceFile: if a file cannot be replaced, no other file stays.
+func TestReplaceFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, KeyFile, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := replaceFile(filepath.Join(dir, KeyFile), []byte("key"), 0o600); err == nil {
+		t.Error("a directory was replaced")
+	}
+	if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
+		t.Errorf("left %v, %v", names, err)
+	}
+}
+
 // TestValidity: a certificate is valid no longer than its authority.
 func TestValidity(t *testing.T) {
 	authority, now := t.TempDir(), time.Now()
