@@ -115,12 +115,15 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	if o.id, err = daemon.ID(o.id); err != nil {
 		return nil, err
 	}
+	dirs := daemon.SplitList(data)
 	if data == "" {
-		if data, err = daemon.DefaultData(identity.TaskTracker, o.id); err != nil {
+		dir, err := daemon.DefaultData(identity.TaskTracker, o.id)
+		if err != nil {
 			return nil, err
 		}
+		dirs = []string{dir} // its path may have commas
 	}
-	if o.disks, err = disks(data); err != nil {
+	if o.disks, err = disks(dirs); err != nil {
 		return nil, err
 	}
 	return o, o.check(keep)
@@ -191,11 +194,11 @@ func (o *options) checkAdvertised() error {
 	return err
 }
 
-// disks parses -data and makes the directories absolute. The tracker's own files are in the first
-// one.
-func disks(data string) ([]string, error) {
+// disks checks the directories of -data and makes them absolute. The tracker's own files are in the
+// first one.
+func disks(dirs []string) ([]string, error) {
 	var all []string
-	for _, dir := range daemon.SplitList(data) {
+	for _, dir := range dirs {
 		abs, err := local.Path(dir)
 		if err != nil {
 			return nil, daemon.Usagef("-data: %v", err)
