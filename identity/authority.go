@@ -14,7 +14,9 @@ import (
 	"math/big"
 	"net/url"
 	"os"
+	"os/user"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -86,13 +88,10 @@ func readPEM(name string) ([]byte, error) {
 }
 
 func (a *Authority) make(now time.Time) (err error) {
-	if err := os.MkdirAll(a.dir, 0o700); err != nil {
-		return err
-	}
 	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return err
 	}
-	template, err := newTemplate("Quern cluster authority", now, now.AddDate(authorityYears, 0, 0))
+	template, err := newTemplate(authorityName(), now, now.AddDate(authorityYears, 0, 0))
 	if err != nil {
 		return err
 	}
@@ -109,14 +108,44 @@ func (a *Authority) make(now time.Time) (err error) {
 	if _, err := rand.Read(a.gossip); err != nil {
 		return err
 	}
-	// Write the certificate last: if it exists, the authority is complete.
-	if err := a.writeGossip(a.dir); err != nil {
+	return a.publish()
+}
+
+// publish writes a new authority into its directory by one rename. Another process may be first: a
+// then becomes its authority. On NFS a rename may fail although it was done, so the files decide.
+func (a *Authority) publish() error {
+	parent := filepath.Dir(a.dir)
+	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return err
 	}
-	if err := writeKey(filepath.Join(a.dir, authorityKeyFile), a.key); err != nil {
+	dir, err := os.MkdirTemp(parent, ".authority-*")
+	if err != nil {
 		return err
 	}
-	return writeCert(filepath.Join(a.dir, AuthorityFile), der)
+	defer os.RemoveAll(dir) // if it is not renamed
+	err = errors.Join(
+		a.writeGossip(dir),
+		writeKey(filepath.Join(dir, authorityKeyFile), a.key),
+		writeCert(filepath.Join(dir, AuthorityFile), a.cert.Raw))
+	if err != nil {
+		return err
+	}
+	_ = syscall.Rmdir(a.dir) // only an empty directory goes away; the rename shows whether there is another
+	renamed := os.Rename(dir, a.dir)
+	if err := a.read(); err != nil {
+		return errors.Join(renamed, err)
+	}
+	return nil
+}
+
+// authorityName returns a new name, which errors show: it tells authorities of a user apart.
+func authorityName() string {
+	var random [4]byte
+	rand.Read(random[:])
+	if u, err := user.Current(); err == nil {
+		return fmt.Sprintf("Quern authority of %s, %x", u.Username, random)
+	}
+	return fmt.Sprintf("Quern authority of user %d, %x", os.Geteuid(), random)
 }
 
 func newTemplate(name string, now, until time.Time) (*x509.Certificate, error) {
@@ -139,28 +168,33 @@ func (a *Authority) Issue(dir string, p Peer, now, until time.Time) error {
 	return nil
 }
 
-func (a *Authority) issue(dir string, p Peer, now, until time.Time) error {
+// sign makes a key and a certificate of a peer.
+func (a *Authority) sign(p Peer, now, until time.Time) (key *ecdsa.PrivateKey, der []byte, err error) {
 	if err := CheckName(p.Name); err != nil {
-		return err
+		return nil, nil, err
 	}
 	if !p.Role.known() {
-		return fmt.Errorf("role %q is unknown", p.Role)
+		return nil, nil, fmt.Errorf("role %q is unknown", p.Role)
 	}
 	if until.IsZero() || until.After(a.cert.NotAfter) {
 		until = a.cert.NotAfter
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
+	if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		return nil, nil, err
 	}
 	template, err := newTemplate(p.Name, now, until)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
 	template.URIs = []*url.URL{p.uri()}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	der, err = x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	return key, der, err
+}
+
+func (a *Authority) issue(dir string, p Peer, now, until time.Time) error {
+	key, der, err := a.sign(p, now, until)
 	if err != nil {
 		return err
 	}
@@ -202,7 +236,7 @@ func replaceFile(name string, text []byte, mode fs.FileMode) error {
 		return err
 	}
 	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(mode), f.Close())
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), name)
 	}

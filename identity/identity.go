@@ -16,6 +16,11 @@
 // [Authority] makes such directories for mrsubmit cluster certs. They do not have the authority's
 // own key.
 //
+// # In memory
+//
+// A process that can read the authority's own directory needs no other: [Authority.Identity] signs
+// a certificate that only this process has, and renews it.
+//
 // # Roles and names
 //
 // A certificate's subject alternative name has one URI, quern://<role>/<name>, with role
@@ -48,6 +53,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -69,18 +75,25 @@ var (
 	ErrNoIdentity = errors.New("no usable identity")
 	// ErrNotAdmitted reports a peer without a valid certificate of an admitted role.
 	ErrNotAdmitted = errors.New("not admitted")
+	// ErrOtherAuthority reports a peer with a certificate of an authority that is not trusted. It is an
+	// ErrNotAdmitted.
+	ErrOtherAuthority = fmt.Errorf("%w: the certificate is from another authority", ErrNotAdmitted)
 )
 
 // Identity has the certificate and key of this process.
 type Identity struct {
-	dir  string
-	self Peer
-	log  *slog.Logger
-	now  func() time.Time
+	dir     string
+	files   [3]string // names in dir, read again if one has changed
+	ownPair func() (tls.Certificate, error)
+	renews  bool // ownPair signs a new certificate
+	self    Peer
+	log     *slog.Logger
+	now     func() time.Time
 
 	mu          sync.Mutex
 	pair        tls.Certificate
 	roots       *x509.CertPool
+	trusted     string // names of the authorities in roots
 	checked     time.Time
 	stamps      [3]stamp // of the files, when they were read
 	loggedError string   // last logged error of reading changed files
@@ -98,10 +111,7 @@ type stamp struct {
 
 // Load reads a directory. Its certificate must have this role.
 func Load(dir string, role Role, log *slog.Logger) (*Identity, error) {
-	id := &Identity{dir: dir, log: log, now: time.Now}
-	if log == nil {
-		id.log = slog.New(slog.DiscardHandler)
-	}
+	id := newIdentity(dir, log)
 	if err := id.read(); err != nil {
 		return nil, fmt.Errorf("%w in %s: %w", ErrNoIdentity, dir, err)
 	}
@@ -109,6 +119,15 @@ func Load(dir string, role Role, log *slog.Logger) (*Identity, error) {
 		return nil, fmt.Errorf("%w in %s: its certificate is of %v, want a %s", ErrNoIdentity, dir, id.self, role)
 	}
 	return id, nil
+}
+
+func newIdentity(dir string, log *slog.Logger) *Identity {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	id := &Identity{dir: dir, files: [3]string{AuthorityFile, CertFile, KeyFile}, log: log, now: time.Now}
+	id.ownPair = id.readPair
+	return id
 }
 
 // Peer returns the role and name of this process, as others see it.
@@ -120,18 +139,14 @@ func (id *Identity) read() error {
 	if err != nil {
 		return err
 	}
-	key := filepath.Join(id.dir, KeyFile)
-	if err := checkPrivate(key); err != nil {
-		return err
-	}
-	pair, err := tls.LoadX509KeyPair(filepath.Join(id.dir, CertFile), key)
+	pair, err := id.ownPair()
 	if err != nil {
 		return err
 	}
 	if pair.Leaf, err = x509.ParseCertificate(pair.Certificate[0]); err != nil {
 		return fmt.Errorf("%s: %w", CertFile, err)
 	}
-	roots, err := readAuthority(filepath.Join(id.dir, AuthorityFile))
+	roots, trusted, err := readAuthority(filepath.Join(id.dir, AuthorityFile))
 	if err != nil {
 		return err
 	}
@@ -148,12 +163,21 @@ func (id *Identity) read() error {
 	if id.self.Role != "" && self != id.self {
 		return fmt.Errorf("%s is of %v now, not of %v", CertFile, self, id.self)
 	}
-	id.pair, id.roots, id.self, id.stamps = pair, roots, self, stamps
+	id.pair, id.roots, id.trusted, id.self, id.stamps = pair, roots, trusted, self, stamps
 	return nil
 }
 
+// readPair reads the certificate and its key.
+func (id *Identity) readPair() (tls.Certificate, error) {
+	key := filepath.Join(id.dir, KeyFile)
+	if err := checkPrivate(key); err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.LoadX509KeyPair(filepath.Join(id.dir, CertFile), key)
+}
+
 func (id *Identity) stampFiles() (stamps [3]stamp, err error) {
-	for i, name := range []string{AuthorityFile, CertFile, KeyFile} {
+	for i, name := range id.files {
 		info, err := os.Stat(filepath.Join(id.dir, name))
 		if err != nil {
 			return stamps, err
@@ -175,12 +199,14 @@ func checkPrivate(name string) error {
 	return nil
 }
 
-func readAuthority(name string) (*x509.CertPool, error) {
+// readAuthority returns the authorities in a file, and their names.
+func readAuthority(name string) (roots *x509.CertPool, names string, err error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	roots, found := x509.NewCertPool(), false
+	roots = x509.NewCertPool()
+	var found []string
 	for {
 		var block *pem.Block
 		if block, text = pem.Decode(text); block == nil {
@@ -188,15 +214,15 @@ func readAuthority(name string) (*x509.CertPool, error) {
 		}
 		cert, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, "", fmt.Errorf("%s: %w", name, err)
 		}
 		roots.AddCert(cert)
-		found = true
+		found = append(found, strconv.Quote(cert.Subject.CommonName))
 	}
-	if !found {
-		return nil, fmt.Errorf("%s: no certificate in it", name)
+	if len(found) == 0 {
+		return nil, "", fmt.Errorf("%s: no certificate in it", name)
 	}
-	return roots, nil
+	return roots, strings.Join(found, " or "), nil
 }
 
 // current returns the certificate to present and the authority to trust.
@@ -212,10 +238,11 @@ func (id *Identity) current() (*tls.Certificate, *x509.CertPool) {
 	return &pair, id.roots
 }
 
-// refresh reads the files again if they have changed. It logs the same error only once.
+// refresh reads the files again if they have changed, and renews a certificate in time. It logs the
+// same error only once.
 func (id *Identity) refresh() {
 	stamps, err := id.stampFiles()
-	if err == nil && stamps == id.stamps {
+	if err == nil && stamps == id.stamps && !id.mustRenew() {
 		return
 	}
 	if err == nil {

@@ -73,7 +73,8 @@ func TestAdmission(t *testing.T) {
 	server := load(t, issue(t, ours, Peer{JobTracker, "jt1"}, now, now.Add(day)), JobTracker)
 	at := func(authority string, p Peer, from, until time.Time) *tls.Config {
 		dir := issue(t, authority, p, from, until)
-		id := &Identity{dir: dir, log: slog.New(slog.DiscardHandler), now: func() time.Time { return from }}
+		id := newIdentity(dir, nil)
+		id.now = func() time.Time { return from }
 		if err := id.read(); err != nil {
 			t.Fatal(err)
 		}
@@ -278,11 +279,12 @@ func TestAuthorityStays(t *testing.T) {
 	}
 }
 
-// TestIncompleteAuthority: if an authority could not be made completely, the next call makes it.
-// No temporary file stays.
+// TestIncompleteAuthority: an authority is made whole or not at all, and files in its directory stay.
+// If it could not be made, the next call makes it. No temporary file stays.
 func TestIncompleteAuthority(t *testing.T) {
 	for _, name := range []string{GossipFile, authorityKeyFile, AuthorityFile} {
-		dir, now := t.TempDir(), time.Now()
+		parent, now := t.TempDir(), time.Now()
+		dir := filepath.Join(parent, "authority")
 		blocked := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Join(blocked, "x"), 0o700); err != nil {
 			t.Fatal(err)
@@ -291,8 +293,11 @@ func TestIncompleteAuthority(t *testing.T) {
 		if err := a.make(now); err == nil {
 			t.Fatalf("%s is a directory, but the authority was made", name)
 		}
-		if left, err := filepath.Glob(filepath.Join(dir, ".new-*")); err != nil || len(left) > 0 {
-			t.Errorf("%s cannot be written: left %q, %v", name, left, err)
+		if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
+			t.Errorf("%s is a directory, but beside it there are %v, %v", name, names, err)
+		}
+		if names, err := os.ReadDir(parent); err != nil || len(names) != 1 {
+			t.Errorf("%s is a directory: left %v, %v", name, names, err)
 		}
 		if err := os.RemoveAll(blocked); err != nil {
 			t.Fatal(err)
@@ -300,6 +305,20 @@ func TestIncompleteAuthority(t *testing.T) {
 		if _, err := OpenAuthority(dir, now); err != nil {
 			t.Errorf("%s could not be written: %v", name, err)
 		}
+	}
+}
+
+// TestReplaceFile: if a file cannot be replaced, no other file stays.
+func TestReplaceFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, KeyFile, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := replaceFile(filepath.Join(dir, KeyFile), []byte("key"), 0o600); err == nil {
+		t.Error("a directory was replaced")
+	}
+	if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
+		t.Errorf("left %v, %v", names, err)
 	}
 }
 

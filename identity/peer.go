@@ -3,6 +3,7 @@ package identity
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -105,6 +106,7 @@ func (id *Identity) Dialer(admitted ...Role) *tls.Config {
 	}
 	c := id.config(admitted)
 	c.InsecureSkipVerify = true // skip host names; VerifyConnection checks authority, time and role
+	c.VerifyConnection = func(s tls.ConnectionState) error { return id.withRemedy(id.admit(s, admitted)) }
 	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		pair, _ := id.current()
 		return pair, nil
@@ -136,7 +138,11 @@ func (id *Identity) checkPeer(s tls.ConnectionState, admitted []Role) error {
 	}
 	cert := s.PeerCertificates[0]
 	_, roots := id.current()
-	if err := verify(cert, roots, id.now()); err != nil {
+	err := verify(cert, roots, id.now())
+	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
+		return fmt.Errorf("%w: that of %q is from %q, not from %s in %s: %w", ErrOtherAuthority, cert.Subject.CommonName, cert.Issuer.CommonName, id.authorities(), id.dir, err)
+	}
+	if err != nil {
 		return fmt.Errorf("%w: the certificate of %q: %w", ErrNotAdmitted, cert.Subject.CommonName, err)
 	}
 	p, err := peerOf(cert)

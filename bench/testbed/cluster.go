@@ -35,7 +35,7 @@ type Shape struct {
 	Trackers                          int
 	Maps, Reduces                     int // of each tracker
 	JobTrackerFlags, TaskTrackerFlags []string
-	TLS                               bool
+	TLS                               bool // otherwise -insecure, which builds of any age have
 	HDFS                              *minicluster.Cluster
 	// With HDFS, the first tracker runs beside the first DataNode, and so on.
 }
@@ -57,16 +57,14 @@ func (b *Bench) Cluster(s Shape) (*Cluster, error) {
 		return nil, err
 	}
 	started, err := processes.Start(b.Ctx, processes.Config{
-		Programs: cmp.Or(s.Programs, b.Programs()), Dir: dir, TLS: s.TLS, JobTrackers: max(s.JobTrackers, 1),
+		Programs: cmp.Or(s.Programs, b.Programs()), Dir: dir, TLS: s.TLS, Insecure: !s.TLS, JobTrackers: max(s.JobTrackers, 1),
 		MapSlots: s.Maps, ReduceSlots: s.Reduces, JobTrackerFlags: s.JobTrackerFlags, Env: s.env(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	c := &Cluster{Cluster: started, Dir: dir, MapSlots: s.Trackers * s.Maps, API: web.NewClient(strings.Split(started.Addrs(), ","))}
-	if s.TLS {
-		c.API.Secure(c.Dialer(identity.JobTracker))
-	}
+	c.API.Secure(c.Dialer(identity.JobTracker))
 	for i := range s.Trackers {
 		if err := c.join(b.Ctx, i, s); err != nil {
 			return nil, errors.Join(err, c.Close())

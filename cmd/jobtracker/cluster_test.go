@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
+	"github.com/quernmr/quern/cmd/internal/userstate"
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
 )
@@ -136,20 +139,32 @@ func (r *testJobTracker) wantRefused(t *testing.T, want ...string) {
 	}
 }
 
+// userConfig returns the TLS settings of this user's clients.
+func userConfig(t *testing.T) *tls.Config {
+	t.Helper()
+	user, err := userstate.Identity(os.Getenv, identity.Peer{Role: identity.Client, Name: userstate.User()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return user.Dialer(identity.JobTracker)
+}
+
 // awaitStatus requests the cluster's status until condition is true for it.
 func (r *testJobTracker) awaitStatus(t *testing.T, what string, condition func(web.Cluster) bool) web.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: userConfig(t)}}
+	defer client.CloseIdleConnections()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		var c web.Cluster
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.http+"/v1/cluster", nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.http+"/v1/cluster", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if answer, err := http.DefaultClient.Do(request); err == nil {
+		if answer, err := client.Do(request); err == nil {
 			err = json.NewDecoder(answer.Body).Decode(&c)
 			answer.Body.Close()
 			if err == nil && condition(c) {
@@ -266,6 +281,7 @@ func TestThree(t *testing.T) {
 	all[0].awaitVoters(t, "jt1", "jt2", "jt3", "jt4")
 
 	remover := web.NewClient([]string{all[0].http})
+	remover.Secure(userConfig(t))
 	defer remover.Close()
 	fourth.stop()
 	if err := remover.RemoveVoter(t.Context(), "jt4"); err != nil {

@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, out daemon.Output) error {
 	return serve(ctx, o, out)
 }
 
-const about = `A single job tracker needs only -data. For three, which survive the loss of one, start on
+const about = `A single job tracker on loopback needs no flags. For three, which survive the loss of one, start on
 each, with its own -id and addresses:
 
   jobtracker -id jt1 -listen 10.0.0.1:7400 -raft 10.0.0.1:7401 -gossip 10.0.0.1:7402 -insecure \
@@ -95,7 +95,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.StringVar(&o.gossipAdvertise, "gossip-advertise", "", "`host[:port]` at which others reach -gossip")
 	set.StringVar(&join, "join", "", "gossip `addresses` of other daemons of the cluster, separated by commas")
 	set.IntVar(&o.expect, "bootstrap-expect", 0, "create the cluster once `N` job trackers see each other (default 1 without -join); with -join alone, join an existing cluster")
-	set.StringVar(&o.data, "data", "", "`directory` for the log, of this job tracker alone; required")
+	set.StringVar(&o.data, "data", "", "`directory` for the log, of this job tracker alone (default quern/data/jobtracker-ID in $XDG_STATE_HOME or ~/.local/state)")
 	set.StringVar(&o.staging, "staging", "", "`URL` of a directory that all trackers and clients share (default below -data, for a single job tracker on loopback)")
 	set.StringVar(&o.scheduling.Scheduler, "scheduler", "flex", "`name` of the scheduler, which shares slots among jobs: "+strings.Join(menu.Names(), ", "))
 	set.StringVar(&o.scheduling.Metric, "metric", "sum-response", "`metric` that flex and flowflex minimize: sum- or max-, then response, stretch, tardy, tardiness, lateness or sla, then -weighted or nothing")
@@ -108,7 +108,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.DurationVar(&o.raftTimeout, "raft-timeout", 500*time.Millisecond, "silence of the leader after which job trackers elect another")
 	set.IntVar(&keep, "keep", 7, "`days` to keep histories of ended jobs")
 	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "most `bytes` of histories to keep")
-	set.StringVar(&admins, "admins", "admin", "administrators, a comma-separated list of `users`, who may change any job and the cluster; needs -tls-dir")
+	set.StringVar(&admins, "admins", "admin", "administrators, a comma-separated list of `users`, who may change any job and the cluster; no effect with -insecure. Without -tls-dir, this user is one, too")
 	set.Func("limits", "limits of jobs and requests, `NAME=VALUE,…`: see docs/reference.md; 0 means no limit", o.limits.set)
 	o.security.Flags(set)
 	o.access.Flags(set)
@@ -125,8 +125,8 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	o.admins, o.poolsIgnore = daemon.SplitList(admins), daemon.SplitList(ignore)
 	given := false
 	set.Visit(func(f *flag.Flag) { given = given || f.Name == "admins" })
-	if given && o.security.TLSDir == "" {
-		return nil, daemon.Usagef("-admins needs -tls-dir: without certificates, users are not identified and may do everything")
+	if given && o.security.Insecure {
+		return nil, daemon.Usagef("-admins has no effect with -insecure: without certificates, users are not identified and may do everything")
 	}
 	for _, name := range o.admins {
 		if err := identity.CheckName(name); err != nil {
@@ -147,8 +147,6 @@ func (o *options) check(keep int) (err error) {
 		return err
 	}
 	switch {
-	case o.data == "":
-		return daemon.Usagef("-data is missing: give a directory for the log")
 	case o.period <= 0:
 		return daemon.Usagef("-period must be positive, got %v", o.period)
 	case o.lease < 100*time.Millisecond:
@@ -161,6 +159,11 @@ func (o *options) check(keep int) (err error) {
 		return daemon.Usagef("-bootstrap-expect must be from 1 to %d, got %d", maxVoters, o.expect)
 	case o.expect > 1 && len(o.join) == 0:
 		return daemon.Usagef("-bootstrap-expect %d needs -join: give the gossip addresses of the other job trackers", o.expect)
+	}
+	if o.data == "" {
+		if o.data, err = daemon.DefaultData(identity.JobTracker, o.id); err != nil {
+			return err
+		}
 	}
 	if o.data, err = local.Path(o.data); err != nil {
 		return daemon.Usagef("-data: %v", err)

@@ -26,7 +26,18 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asDaemon) != "" {
 		os.Exit(daemon.Main("jobtracker", run))
 	}
-	os.Exit(m.Run())
+	os.Exit(withState(m))
+}
+
+// withState runs the tests with a state directory of their own, where the daemons make their authority.
+func withState(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "state-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	os.Setenv("XDG_STATE_HOME", dir)
+	return m.Run()
 }
 
 func command(t *testing.T, args ...string) *exec.Cmd {
@@ -46,7 +57,7 @@ func TestRefusedFlags(t *testing.T) {
 		{"-listen [::1]:0", ""},
 		{"-id no/slash", "-id"},
 		{"-id " + strings.Repeat("x", 65), "-id"},
-		{"-data= -id a", "-data is missing"},
+		{"-data= -id a", ""},
 		{"-nonsense", "nonsense"},
 		{"an argument", "unexpected argument"},
 		{"-listen 0.0.0.0:7400", "-insecure"},
@@ -64,7 +75,8 @@ func TestRefusedFlags(t *testing.T) {
 		{"-tls-dir /tls -admins ann,bob", ""},
 		{"-tls-dir /tls -admins=", ""},
 		{"-tls-dir /tls -admins ann/bob", "-admins: name \"ann/bob\""},
-		{"-admins ann", "-admins needs -tls-dir"},
+		{"-admins ann", ""},
+		{"-admins ann -insecure", "-admins has no effect with -insecure"},
 		{"-join 127.0.0.1:1", "-staging"},
 		{"-join 127.0.0.1:1 -staging file:///shared", ""},
 		{"-join 127.0.0.1 -staging file:///shared", "-join"},
@@ -132,6 +144,36 @@ func TestDefaults(t *testing.T) {
 	if o.id != host || o.expect != 1 || o.data != filepath.Join(here, "here") || o.staging != "file://"+o.data+"/staging" {
 		t.Errorf("%+v", o)
 	}
+}
+
+// TestDefaultData: -data is below the state directory, and missing without one.
+func TestDefaultData(t *testing.T) {
+	o, err := parse([]string{"-id", "jt1"}, daemon.Output{})
+	if want := filepath.Join(os.Getenv("XDG_STATE_HOME"), "quern/data/jobtracker-jt1"); err != nil || o.data != want {
+		t.Errorf("%+v, %v, want %s", o, err, want)
+	}
+	t.Setenv("XDG_STATE_HOME", "")
+	t.Setenv("HOME", "")
+	if _, err := parse([]string{"-id", "jt1"}, daemon.Output{}); !errors.Is(err, daemon.ErrUsage) || !strings.Contains(err.Error(), "-data is missing") {
+		t.Error(err)
+	}
+}
+
+// TestNoState: without a safe state directory a job tracker ends, and names the flags. With -insecure
+// it logs that it is not protected.
+func TestNoState(t *testing.T) {
+	at := []string{"-data", t.TempDir(), "-id", "jt1", "-listen", "127.0.0.1:0", "-raft", "127.0.0.1:0", "-gossip", "127.0.0.1:0"}
+	cmd := command(t, at...)
+	cmd.Env = append(cmd.Env, "XDG_STATE_HOME=", "HOME=")
+	out, _ := cmd.CombinedOutput()
+	for _, want := range []string{"no automatic certificate", "neither XDG_STATE_HOME nor HOME", "-tls-dir", "-insecure"} {
+		if cmd.ProcessState.ExitCode() != daemon.ExitUsage || !strings.Contains(string(out), want) {
+			t.Errorf("exit code %d, want %q in\n%s", cmd.ProcessState.ExitCode(), want, out)
+		}
+	}
+	t.Setenv("XDG_STATE_HOME", "")
+	t.Setenv("HOME", "")
+	launch(t, "jt1", t.TempDir(), "-insecure").log.await(t, "connections are not encrypted")
 }
 
 // TestProcess checks exit codes, the ready line, and SIGTERM.

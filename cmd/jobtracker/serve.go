@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
+	"github.com/quernmr/quern/cmd/internal/userstate"
 	"github.com/quernmr/quern/datadir"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/builtin"
@@ -63,6 +64,9 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	var err error
 	if j.identity, j.gossipKey, err = o.security.Load(identity.JobTracker, o.id, j.log); err != nil {
 		return err
+	}
+	if o.security.Automatic() {
+		o.admins = append(o.admins, userstate.User())
 	}
 	dir, err := datadir.Open(o.data, layout)
 	if err != nil {

@@ -2,25 +2,46 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/cmd/internal/userstate"
 	"github.com/quernmr/quern/dfs/local"
 	"github.com/quernmr/quern/identity"
 )
 
-// tlsUsage is the help of -tls-dir.
-const tlsUsage = "`directory` with ca.pem, cert.pem and key.pem of this user, for a protected cluster (default $QUERN_TLS_DIR)"
+// security says how a command protects its connections to the cluster.
+type security struct {
+	tlsDir   string
+	insecure bool
+}
 
-// identityOf loads the user's certificate for a protected cluster; nil without a directory.
-func identityOf(dir string) (*identity.Identity, error) {
-	if dir == "" {
+func (t *tool) securityFlags(set *flag.FlagSet, s *security) {
+	set.StringVar(&s.tlsDir, "tls-dir", t.getenv("QUERN_TLS_DIR"), "`directory` with ca.pem, cert.pem and key.pem of this user (default $QUERN_TLS_DIR, else a certificate of the user's own authority)")
+	set.BoolVar(&s.insecure, "insecure", t.getenv("QUERN_INSECURE") == "1", "connect without TLS to daemons that use -insecure (default true if $QUERN_INSECURE is 1)")
+}
+
+// identityOf loads the user's certificate, or makes one with the user's own authority. It returns nil
+// with -insecure.
+func (t *tool) identityOf(s security) (*identity.Identity, error) {
+	switch env := t.getenv("QUERN_INSECURE"); {
+	case env != "" && env != "1":
+		return nil, usagef("QUERN_INSECURE is %q: want 1, or nothing", env)
+	case s.insecure && s.tlsDir != "":
+		return nil, usagef("-tls-dir (or QUERN_TLS_DIR) and -insecure (or QUERN_INSECURE): one or the other")
+	case s.insecure:
 		return nil, nil
+	case s.tlsDir != "":
+		return identity.Load(s.tlsDir, identity.Client, nil)
 	}
-	return identity.Load(dir, identity.Client, slog.New(slog.DiscardHandler))
+	self, err := userstate.Identity(t.getenv, identity.Peer{Role: identity.Client, Name: userstate.User()}, nil)
+	if err != nil {
+		return nil, usagef("no automatic certificate: %v; name one with -tls-dir, or use no TLS with -insecure", err)
+	}
+	return self, nil
 }
 
 // certs makes the certificates of a cluster.
@@ -33,13 +54,13 @@ func (t *tool) certs(_ context.Context, args []string) int {
 	rest, err := parseMixed(set, args)
 	switch {
 	case err != nil:
-	case len(rest) != 1:
+	case len(rest) > 1:
 		err = usagef("name one directory")
 	case *days < 1:
 		err = usagef("-days must be at least 1, got %d", *days)
 	default:
 		var dir string
-		if dir, err = local.Path(rest[0]); err != nil {
+		if dir, err = t.certsDir(rest); err != nil {
 			break
 		}
 		err = t.makeCerts(dir, time.Now(), time.Duration(*days)*24*time.Hour, map[identity.Role]string{
@@ -47,6 +68,18 @@ func (t *tool) certs(_ context.Context, args []string) int {
 		})
 	}
 	return t.exitCode("cluster certs", set, err)
+}
+
+// certsDir returns the directory of an authority and its certificates: by default that of the user's
+// own one.
+func (t *tool) certsDir(args []string) (string, error) {
+	if len(args) == 1 {
+		return local.Path(args[0])
+	}
+	if _, err := userstate.Authority(t.getenv); err != nil { // it checks the directory
+		return "", usagef("name a directory: %v", err)
+	}
+	return userstate.Dir(t.getenv)
 }
 
 // makeCerts makes DIR/authority if it does not exist, and DIR/<role>-<name> for each name.
@@ -66,7 +99,7 @@ func (t *tool) makeCerts(dir string, now time.Time, valid time.Duration, names m
 	if len(peers) == 0 {
 		return usagef("give at least one of -jobtracker, -tasktracker and -client")
 	}
-	authority, err := identity.OpenAuthority(filepath.Join(dir, "authority"), now)
+	authority, err := identity.OpenAuthority(userstate.AuthorityDir(dir), now)
 	if err != nil {
 		return err
 	}

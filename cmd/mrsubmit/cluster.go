@@ -28,7 +28,7 @@ func clusterCommands() []command {
 		{"cluster exclude", "[-reason TEXT] [-for DURATION] [-json] TRACKER", "give a task tracker no new work", excludeHelp, queryCommand("cluster exclude", 1, 1, (*query).exclude, excludeFlags)},
 		{"cluster readmit", "TRACKER", "end the exclusion of a task tracker", readmitHelp, queryCommand("cluster readmit", 1, 1, (*query).readmit)},
 		{"cluster remove", "ID", "remove the vote of a job tracker that will not come back", "", queryCommand("cluster remove", 1, 1, (*query).removeVoter)},
-		{"cluster certs", "[-jobtracker ID,…] [-tasktracker ID,…] [-client NAME,…] [-days 365] DIR", "make or renew the certificates of a cluster", certsHelp, (*tool).certs},
+		{"cluster certs", "[-jobtracker ID,…] [-tasktracker ID,…] [-client NAME,…] [-days 365] [DIR]", "make or renew the certificates of a cluster", certsHelp, (*tool).certs},
 		{"cluster recover", "-data DIR -id ID -raft HOST:PORT", "make a stopped job tracker the only voter, after most are lost", recoverHelp, (*tool).recover},
 	}
 }
@@ -66,7 +66,9 @@ too many attempts fail. The task tracker gets work at once.`
 
 const certsHelp = `Makes the cluster's authority in DIR/authority, once, and a directory for the -tls-dir of
 each daemon and user, such as DIR/tasktracker-tt1 and DIR/client-alice. Later runs renew
-the certificates. Keep DIR/authority on a machine without daemons.`
+the certificates. Keep DIR/authority on a machine without daemons. The default of DIR is
+the directory of the automatic authority, quern in $XDG_STATE_HOME or ~/.local/state: then
+the certificates are for your daemons without -tls-dir.`
 
 const recoverHelp = `For a cluster that has lost most of its job trackers for good. Choose the job tracker with
 the newest log: docs/running-a-cluster.md says how to find it. It must not run. Give its

@@ -265,7 +265,7 @@ func (f *fakeJobTracker) run(t *testing.T, args ...string) (code int, stdout, st
 	t.Helper()
 	var out, messages bytes.Buffer
 	tool := &tool{stdout: &out, stderr: &messages, getenv: func(name string) string {
-		return map[string]string{"QUERN_JOBTRACKER": f.addr, "USER": "me"}[name]
+		return map[string]string{"QUERN_JOBTRACKER": f.addr, "QUERN_INSECURE": "1", "USER": "me"}[name]
 	}}
 	code = tool.main(t.Context(), args)
 	return code, out.String(), messages.String()

@@ -151,7 +151,9 @@ func TestClosedOutput(t *testing.T) {
 // runClosed runs a command with a closed pipe as its standard output.
 func (f *fakeJobTracker) runClosed(t *testing.T, args string, to *os.File) (code int, stderr string) {
 	var messages bytes.Buffer
-	tool := &tool{stdout: resultWriter{to}, stderr: &messages, getenv: func(name string) string { return map[string]string{"QUERN_JOBTRACKER": f.addr}[name] }}
+	tool := &tool{stdout: resultWriter{to}, stderr: &messages, getenv: func(name string) string {
+		return map[string]string{"QUERN_JOBTRACKER": f.addr, "QUERN_INSECURE": "1"}[name]
+	}}
 	code = tool.main(t.Context(), strings.Fields(args))
 	return code, messages.String()
 }

@@ -49,7 +49,7 @@ type query struct {
 	args      []string // arguments that are not flags
 	cluster   *web.Client
 	staging   string // URL; empty: ask the cluster for it
-	tlsDir    string
+	security  security
 	identity  *identity.Identity // nil: the cluster is not protected
 
 	partial bool // reportSkipped has reported an error
@@ -70,7 +70,7 @@ func queryCommand(name string, minArgs, maxArgs int, do func(q *query, ctx conte
 	return func(t *tool, ctx context.Context, args []string) int {
 		q := &query{tool: t, flags: newFlags(name)}
 		q.flags.StringVar(&q.addresses, "jobtracker", t.getenv("QUERN_JOBTRACKER"), addressesUsage)
-		q.flags.StringVar(&q.tlsDir, "tls-dir", t.getenv("QUERN_TLS_DIR"), tlsUsage)
+		t.securityFlags(q.flags, &q.security)
 		q.flags.BoolVar(&q.json, "json", false, "print JSON")
 		for _, d := range define {
 			d(q)
@@ -139,7 +139,10 @@ func (q *query) connect() error {
 	if len(addrs) == 0 && q.staging == "" {
 		return usagef("name the job trackers with -jobtracker or QUERN_JOBTRACKER")
 	}
-	if q.identity, err = identityOf(q.tlsDir); err != nil {
+	if len(addrs) == 0 && q.security.tlsDir == "" {
+		q.security.insecure = true // it connects to no daemon
+	}
+	if q.identity, err = q.identityOf(q.security); err != nil {
 		return err
 	}
 	q.cluster = web.NewClient(addrs)

@@ -35,7 +35,7 @@ HADOOP_CONF_DIR names the directory of HDFS's configuration, HADOOP_USER_NAME th
 // runFlags has the flags before JOB, JOB, and its arguments.
 type runFlags struct {
 	jobtrackers []string
-	tlsDir      string
+	security    security
 	identity    *identity.Identity // nil: the cluster has no TLS, or the run is embedded
 	sharedLocal bool               // all machines share the local files
 	noWait      bool               // fail if the cluster accepts no job for now
@@ -66,7 +66,7 @@ func (t *tool) run(ctx context.Context, args []string) int {
 func (t *tool) parseRun(set *flag.FlagSet, args []string) (*runFlags, error) {
 	f := &runFlags{began: time.Now()}
 	list := set.String("jobtracker", t.getenv("QUERN_JOBTRACKER"), addressesUsage)
-	set.StringVar(&f.tlsDir, "tls-dir", t.getenv("QUERN_TLS_DIR"), tlsUsage)
+	t.securityFlags(set, &f.security)
 	set.BoolVar(&f.sharedLocal, "shared-local", false, "all machines of the cluster share the local files")
 	set.BoolVar(&f.noWait, "no-wait", false, "fail at once if the cluster has too many jobs, instead of waiting until it accepts this one")
 	set.Func("D", "set a job property, `NAME=VALUE`; may be repeated. In a flow, JOB:NAME=VALUE sets it for one job and wins", func(p string) error {
@@ -112,7 +112,7 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	var cluster *web.Client
 	var status *web.Cluster
 	if len(f.jobtrackers) > 0 { // check the cluster before the build takes its time
-		if f.identity, err = identityOf(f.tlsDir); err != nil {
+		if f.identity, err = t.identityOf(f.security); err != nil {
 			return err
 		}
 		if cluster, status, err = t.openCluster(ctx, f.jobtrackers, f.identity); err != nil {

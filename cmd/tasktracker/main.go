@@ -24,6 +24,7 @@ import (
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/tasktracker"
 	"github.com/quernmr/quern/tasktracker/healthscript"
@@ -39,7 +40,7 @@ func run(ctx context.Context, args []string, out daemon.Output) error {
 	return serve(ctx, o, out)
 }
 
-const about = `A task tracker needs a directory and a gossip address of its cluster:
+const about = `A task tracker needs a gossip address of its cluster. On several machines:
 
   tasktracker -id tt1 -data /disk1/quern,/disk2/quern -join 10.0.0.1:7402 \
       -listen 10.0.0.4:7410 -gossip 10.0.0.4:7412 -insecure
@@ -87,7 +88,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.IntVar(&o.cores, "vcores", 0, "`cores` that this machine offers to maps and reduces together: jobs request some of them with mapreduce.map.cpu.vcores (default: slots alone count)")
 	set.Int64Var(&o.shuffleRate, "shuffle-rate", 0, "limit in `bytes` a second for fetching map outputs from other task trackers, over all jobs (default none)")
 	set.StringVar(&o.rack, "rack", "", "`path` of the machine's rack, such as /dc1/r7, if the file system does not know it (default "+locality.DefaultRack+")")
-	set.StringVar(&data, "data", "", "comma-separated `directories` of this task tracker alone, one per disk; required")
+	set.StringVar(&data, "data", "", "comma-separated `directories` of this task tracker alone, one per disk (default quern/data/tasktracker-ID in $XDG_STATE_HOME or ~/.local/state)")
 	set.StringVar(&o.staging, "staging", "", "`URL` of the cluster's staging directory: job trackers with another one are refused (default the one of the first job tracker)")
 	set.IntVar(&keep, "keep", 7, "`days` to keep logs of ended jobs")
 	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "most `bytes` of such logs to keep")
@@ -114,16 +115,24 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	if o.passEnv = daemon.SplitList(passEnv); slices.ContainsFunc(o.passEnv, func(name string) bool { return strings.HasPrefix(name, "QUERN_") || name == "*" }) {
 		return nil, daemon.Usagef("-pass-env %s: jobs never get variables that begin with QUERN_", passEnv)
 	}
-	if o.disks, err = disks(data); err != nil {
+	if o.id, err = daemon.ID(o.id); err != nil {
+		return nil, err
+	}
+	dirs := daemon.SplitList(data)
+	if data == "" {
+		dir, err := daemon.DefaultData(identity.TaskTracker, o.id)
+		if err != nil {
+			return nil, err
+		}
+		dirs = []string{dir} // its path may have commas
+	}
+	if o.disks, err = disks(dirs); err != nil {
 		return nil, err
 	}
 	return o, o.check(keep)
 }
 
 func (o *options) check(keep int) (err error) {
-	if o.id, err = daemon.ID(o.id); err != nil {
-		return err
-	}
 	if err := daemon.CheckAddresses("-join", o.join); err != nil {
 		return err
 	}
@@ -188,11 +197,11 @@ func (o *options) checkAdvertised() error {
 	return err
 }
 
-// disks parses -data and makes the directories absolute. The tracker's own files are in the first
-// one.
-func disks(data string) ([]string, error) {
+// disks checks the directories of -data and makes them absolute. The tracker's own files are in the
+// first one.
+func disks(dirs []string) ([]string, error) {
 	var all []string
-	for _, dir := range daemon.SplitList(data) {
+	for _, dir := range dirs {
 		abs, err := local.Path(dir)
 		if err != nil {
 			return nil, daemon.Usagef("-data: %v", err)

@@ -28,7 +28,18 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asDaemon) != "" {
 		os.Exit(daemon.Main("tasktracker", run))
 	}
-	os.Exit(m.Run())
+	os.Exit(withState(m))
+}
+
+// withState runs the tests with a state directory of their own, where the daemons make their authority.
+func withState(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "state-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	os.Setenv("XDG_STATE_HOME", dir)
+	return m.Run()
 }
 
 func command(t *testing.T, args ...string) *exec.Cmd {
@@ -58,7 +69,7 @@ func TestRefusedFlags(t *testing.T) {
 		{"-join host", "-join"},
 		{"-jobtracker host", "-jobtracker"},
 		{"-join a:1 -id no/slash", "-id"},
-		{"-join a:1 -data=", "-data is missing"},
+		{"-join a:1 -data=", ""},
 		{"-join a:1 -data /x,/y,/x", "given twice"},
 		{"-join a:1 -data /x,file:/x", "given twice"},
 		{"-join a:1 -data /x,hdfs:/y", "-data: hdfs:/y is not a local path"},
@@ -106,6 +117,20 @@ func TestRefusedFlags(t *testing.T) {
 		case c.want != "" && (!errors.Is(err, daemon.ErrUsage) || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: %v", c.args, err)
 		}
+	}
+}
+
+// TestDefaultData: -data is below the state directory, and missing without one.
+func TestDefaultData(t *testing.T) {
+	args := []string{"-id", "tt1", "-join", "127.0.0.1:1"}
+	o, err := parse(args, daemon.Output{})
+	if want := filepath.Join(os.Getenv("XDG_STATE_HOME"), "quern/data/tasktracker-tt1"); err != nil || len(o.disks) != 1 || o.disks[0] != want {
+		t.Errorf("%+v, %v, want %s", o, err, want)
+	}
+	t.Setenv("XDG_STATE_HOME", "")
+	t.Setenv("HOME", "")
+	if _, err := parse(args, daemon.Output{}); !errors.Is(err, daemon.ErrUsage) || !strings.Contains(err.Error(), "-data is missing") {
+		t.Error(err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/integration/processes"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/wire"
@@ -145,7 +146,8 @@ func TestLeaderIsolated(t *testing.T) {
 // checkMisdirected checks that a job tracker refuses requests because it is not the leader.
 func (c *cluster) checkMisdirected(d *processes.Daemon) {
 	c.t.Helper()
-	resp, err := http.Get("http://" + d.Addr + "/v1/jobs")
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: c.Dialer(identity.JobTracker), DisableKeepAlives: true}}
+	resp, err := client.Get("https://" + d.Addr + "/v1/jobs")
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -18,9 +18,17 @@ import (
 // checkRefused runs a program that must exit with the code and print all wants.
 func checkRefused(t *testing.T, code int, wants []string, program string, args ...string) {
 	t.Helper()
+	checkRefusedFor(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, code, wants, program, args...)
+}
+
+// checkRefusedFor is checkRefused with the user of a cluster, or other environment variables.
+func checkRefusedFor(t *testing.T, env []string, code int, wants []string, program string, args ...string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), trial.Deadline)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, filepath.Join(programs, program), args...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, filepath.Join(programs, program), args...)
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
 	exit, ok := err.(*exec.ExitError)
 	if !ok || exit.ExitCode() != code || !trial.ContainsAll(string(out), wants) {
 		t.Errorf("%s %v: %v, want exit %d and %q\n%s", program, args, err, code, wants, out)
@@ -85,7 +93,7 @@ func TestOtherClustersData(t *testing.T) {
 	if err := tracker.Terminate(); err != nil {
 		t.Fatal(err)
 	}
-	checkRefused(t, 1, []string{"cluster", tracker.Data()}, "tasktracker", "-id", "stranger", "-data", tracker.Data(),
+	checkRefusedFor(t, b.User(), 1, []string{"cluster", tracker.Data()}, "tasktracker", "-id", "stranger", "-data", tracker.Data(),
 		"-listen", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-join", b.JobTrackers[0].Gossip)
 
 	// A job tracker with the state of a and the staging directory of b.

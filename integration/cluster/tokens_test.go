@@ -20,7 +20,8 @@ func TestTokens(t *testing.T) {
 	for _, protected := range []bool{false, true} {
 		t.Run(fmt.Sprintf("tls=%v", protected), func(t *testing.T) {
 			c := start(t, func(cfg *processes.Config) {
-				cfg.JobTrackers, cfg.TaskTrackers, cfg.TLS, cfg.MapSlots = 1, 1, protected, 4
+				cfg.JobTrackers, cfg.TaskTrackers, cfg.MapSlots = 1, 1, 4
+				cfg.TLS, cfg.Insecure = protected, !protected
 			})
 			tt := c.TaskTrackers[0]
 			var ids []wire.JobID

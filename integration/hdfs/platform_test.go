@@ -15,6 +15,7 @@ import (
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/hdfs"
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 	"github.com/quernmr/quern/integration/processes"
 	"github.com/quernmr/quern/integration/trial"
@@ -150,6 +151,7 @@ func (p *platform) start(q daemonShape) {
 	}
 	p.t.Cleanup(p.stop)
 	p.client = web.NewClient(strings.Split(p.daemons.Addrs(), ","))
+	p.client.Secure(p.daemons.Dialer(identity.JobTracker))
 	for _, node := range q.nodes {
 		var flags []string
 		if q.racks {

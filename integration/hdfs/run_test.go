@@ -23,9 +23,9 @@ func (p *platform) submit(program string, args ...string) *trial.Run {
 func (p *platform) command(program string, args ...string) *trial.Run {
 	p.t.Helper()
 	cmd := exec.CommandContext(p.ctx, filepath.Join(programs(p.t), program), args...)
-	cmd.Env = append(append(os.Environ(), p.env...), "TMPDIR="+p.dir)
+	cmd.Env = append(append(os.Environ(), p.env...), "TMPDIR="+p.dir, "XDG_STATE_HOME="+filepath.Join(p.dir, "state"))
 	if p.daemons != nil {
-		cmd.Env = append(cmd.Env, "QUERN_JOBTRACKER="+p.daemons.Addrs())
+		cmd.Env = append(append(cmd.Env, p.daemons.User()...), "QUERN_JOBTRACKER="+p.daemons.Addrs())
 	}
 	return trial.Begin(p.t, cmd)
 }

@@ -238,7 +238,7 @@ func newSandbox(t *testing.T) *sandbox {
 	if err := os.Symlink(root, box.home+"/quern"); err != nil {
 		t.Fatal(err)
 	}
-	box.env = append(os.Environ(), "HOME="+box.home, "TMPDIR="+box.tmp, "GOBIN="+box.bin, "PATH="+box.home+":"+box.bin+":"+os.Getenv("PATH"), "QUERN_JOBTRACKER=",
+	box.env = append(os.Environ(), "HOME="+box.home, "TMPDIR="+box.tmp, "GOBIN="+box.bin, "PATH="+box.home+":"+box.bin+":"+os.Getenv("PATH"), "QUERN_JOBTRACKER=", "XDG_STATE_HOME=",
 		"GONOSUMDB=*") // the repository's go.sum has verified the modules in the cache
 	// These depend on the home directory by default.
 	names := []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOENV", "GOFLAGS"}

@@ -29,6 +29,7 @@ type Daemon struct {
 
 	program  string
 	dir      string
+	user     []string           // environment variables, before Env
 	identity *identity.Identity // of this process, for requests to the daemon; nil: none
 	args     []string
 
@@ -61,7 +62,7 @@ func (d *Daemon) Start() error {
 	defer log.Close()
 	cmd := exec.Command(d.program, d.args...)
 	cmd.Stderr, cmd.Dir = log, d.dir
-	cmd.Env = append(os.Environ(), d.Env...)
+	cmd.Env = append(append(os.Environ(), d.user...), d.Env...)
 	// Its own process group keeps Ctrl-C of the tests from interrupting it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()

@@ -59,7 +59,11 @@ type Config struct {
 	TaskTrackerFlags []string
 	Env              []string // NAME=value, added to the environment of all daemons and commands
 	Staging          string   // URL; default: a directory below Dir
-	TLS              bool     // every daemon and command has certificates
+
+	// Every daemon and command has certificates of an authority below Dir. By default that is the
+	// automatic one.
+	TLS      bool // -tls-dir
+	Insecure bool // -insecure: no TLS
 
 	Proxied bool // a [Proxy] forwards connections to daemons, and all gossip
 }
@@ -67,8 +71,8 @@ type Config struct {
 // Cluster is a running cluster.
 type Cluster struct {
 	cfg          Config
-	authority    *identity.Authority // nil: none
-	identity     *identity.Identity  // of this process; nil: none
+	authority    *identity.Authority // of -tls-dir; nil: none
+	identity     *identity.Identity  // of this process; nil: no TLS
 	JobTrackers  []*Daemon
 	TaskTrackers []*Daemon
 }
@@ -88,10 +92,8 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if err := os.MkdirAll(c.staging(), 0o777); err != nil {
 		return nil, err
 	}
-	if cfg.TLS {
-		if err := c.openAuthority(); err != nil {
-			return nil, err
-		}
+	if err := c.openAuthority(); err != nil {
+		return nil, err
 	}
 	if err := c.plan(); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -166,7 +168,7 @@ func (c *Cluster) AddTaskTracker(id string, flags ...string) (*Daemon, error) {
 }
 
 func (c *Cluster) daemon(program, id string, ports int) (*Daemon, error) {
-	d := &Daemon{ID: id, program: filepath.Join(c.cfg.Programs, program), dir: filepath.Join(c.cfg.Dir, id), Env: c.cfg.Env}
+	d := &Daemon{ID: id, program: filepath.Join(c.cfg.Programs, program), dir: filepath.Join(c.cfg.Dir, id), Env: c.cfg.Env, user: c.User(), identity: c.identity}
 	addrs := []*string{&d.Addr, &d.Gossip, &d.Raft}
 	for i := range ports {
 		var err error
@@ -181,7 +183,9 @@ func (c *Cluster) daemon(program, id string, ports int) (*Daemon, error) {
 			return nil, err
 		}
 		d.args = append(d.args, "-tls-dir", c.Certs(role, id))
-		d.identity = c.identity
+	}
+	if c.cfg.Insecure {
+		d.args = append(d.args, "-insecure")
 	}
 	return d, os.MkdirAll(d.dir, 0o777)
 }
@@ -204,7 +208,10 @@ func (c *Cluster) Addrs() string {
 // has the job trackers' addresses.
 func (c *Cluster) Command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.cfg.Programs, program), args...)
-	cmd.Env = append(append(os.Environ(), c.cfg.Env...), "QUERN_JOBTRACKER="+c.Addrs(), "TMPDIR="+c.cfg.Dir)
+	cmd.Env = append(append(append(os.Environ(), c.User()...), c.cfg.Env...), "QUERN_JOBTRACKER="+c.Addrs(), "TMPDIR="+c.cfg.Dir)
+	if c.cfg.Insecure {
+		cmd.Env = append(cmd.Env, "QUERN_INSECURE=1")
+	}
 	if c.authority != nil {
 		cmd.Env = append(cmd.Env, "QUERN_TLS_DIR="+c.Certs(identity.Client, User))
 	}

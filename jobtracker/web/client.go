@@ -156,7 +156,7 @@ func hadNoEffect(err error) bool {
 	case errors.As(err, &op):
 		return op.Op == "dial"
 	}
-	return errors.Is(err, errForeign)
+	return errors.Is(err, errForeign) || errors.Is(err, seek.ErrProtection) || errors.Is(err, identity.ErrNotAdmitted)
 }
 
 // errForeign reports an answer that is not from a job tracker.
@@ -202,6 +202,8 @@ func shortError(addr string, err error) error {
 		return fmt.Errorf("%s does not answer: %w", addr, err)
 	case errors.As(err, &op) && op.Op == "dial":
 		return err // it has the address
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return fmt.Errorf("%s: %w: it uses none, so it may be another user's process; if the cluster runs with -insecure, give -insecure here, too", addr, seek.ErrProtection)
 	}
 	return fmt.Errorf("%s: %w", addr, err)
 }
@@ -210,6 +212,9 @@ func shortError(addr string, err error) error {
 func answerError(addr string, resp *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	e := new(Error)
+	if bytes.Contains(body, []byte("HTTP request to an HTTPS server")) { // the text of net/http
+		return fmt.Errorf("%s: %w: the cluster does, so leave out -insecure and QUERN_INSECURE", addr, seek.ErrProtection)
+	}
 	if err != nil || json.Unmarshal(body, e) != nil || e.Code == "" {
 		return fmt.Errorf("%s answered %q: %w", addr, resp.Status, errForeign)
 	}

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 
+	"github.com/quernmr/quern/cmd/internal/userstate"
 	"github.com/quernmr/quern/identity"
 )
 
@@ -20,15 +22,22 @@ type Security struct {
 
 // Flags defines the flags of s.
 func (s *Security) Flags(set *flag.FlagSet) {
-	set.StringVar(&s.TLSDir, "tls-dir", "", "`directory` with ca.pem, cert.pem, key.pem and gossip.key, made by mrsubmit cluster certs: all connections use mutual TLS")
-	set.BoolVar(&s.Insecure, "insecure", false, "listen without protection where other machines can connect")
+	set.StringVar(&s.TLSDir, "tls-dir", "", "`directory` with ca.pem, cert.pem, key.pem and gossip.key, made by mrsubmit cluster certs (default on loopback a certificate of the user's own authority)")
+	set.BoolVar(&s.Insecure, "insecure", false, "no TLS: every process that can connect may act as any user or daemon")
 }
 
-// Load loads the daemon's certificate and gossip key. It returns nil without -tls-dir. The
-// certificate must be for id.
+// Automatic reports whether the daemon uses the authority of its user.
+func (s Security) Automatic() bool { return s.TLSDir == "" && !s.Insecure }
+
+// Load loads or makes the daemon's certificate for id, and loads the gossip key. It returns nil with
+// -insecure, which it logs.
 func (s Security) Load(role identity.Role, id string, log *slog.Logger) (*identity.Identity, []byte, error) {
-	if s.TLSDir == "" {
+	if s.Insecure {
+		log.Warn("-insecure: connections are not encrypted, and every process that can connect may act as any user or daemon")
 		return nil, nil, nil
+	}
+	if s.Automatic() {
+		return loadAutomatic(identity.Peer{Role: role, Name: id}, log)
 	}
 	self, err := identity.Load(s.TLSDir, role, log)
 	if err != nil {
@@ -44,11 +53,25 @@ func (s Security) Load(role identity.Role, id string, log *slog.Logger) (*identi
 	return self, key, nil
 }
 
+var errBoth = Usagef("-tls-dir and -insecure: one or the other")
+
+func loadAutomatic(peer identity.Peer, log *slog.Logger) (*identity.Identity, []byte, error) {
+	self, err := userstate.Identity(os.Getenv, peer, log)
+	var key []byte
+	if err == nil {
+		key, err = self.GossipKey()
+	}
+	if err != nil {
+		return nil, nil, Usagef("no automatic certificate: %v; name certificates with -tls-dir, or use no TLS with -insecure", err)
+	}
+	return self, key, nil
+}
+
 // Check refuses listening addresses to which other machines can connect, unless there is TLS or
 // -insecure. Each address is the value of the flag with the same index.
 func (s Security) Check(flags []string, addrs []string) error {
 	if s.TLSDir != "" && s.Insecure {
-		return Usagef("-tls-dir and -insecure: one or the other")
+		return errBoth
 	}
 	for i, listen := range addrs {
 		host, port, err := net.SplitHostPort(listen)
@@ -62,8 +85,8 @@ func (s Security) Check(flags []string, addrs []string) error {
 		switch {
 		case err != nil:
 			return Usagef("%s: %v", flags[i], err)
-		case !ok && !s.Insecure && s.TLSDir == "":
-			return Usagef("%s %s can be reached from other machines, without access control or encryption; add certificates with -tls-dir, or allow it with -insecure", flags[i], listen)
+		case !ok && s.Automatic():
+			return Usagef("%s %s can be reached from other machines; add certificates with -tls-dir, or use no TLS with -insecure", flags[i], listen)
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@
 //
 // The same program checks the health of a running daemon:
 //
-//	<daemon> healthz [-tls-dir DIR] HOST:PORT
+//	<daemon> healthz [-tls-dir DIR] [-insecure] HOST:PORT
 //
 // sends GET /healthz, which a working daemon answers with a [Health].
 package daemon
@@ -34,8 +34,10 @@ import (
 	"syscall"
 
 	"github.com/quernmr/quern/cmd/internal/build"
+	"github.com/quernmr/quern/cmd/internal/userstate"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/builtin"
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -178,6 +180,16 @@ func WarnIfReadable(log *slog.Logger, dir string) {
 	if err == nil && info.Mode().Perm()&0o077 != 0 {
 		log.Warn("the data directory is open to other users of this machine: chmod 700 it", "directory", dir, "mode", info.Mode().Perm())
 	}
+}
+
+// DefaultData returns the -data of a daemon that has no such flag. It is below the user's home, since
+// another user could make a directory below /tmp or /var/tmp first.
+func DefaultData(role identity.Role, id string) (string, error) {
+	dir, err := userstate.DataDir(os.Getenv, role, id)
+	if err != nil {
+		return "", Usagef("-data is missing, and has no default: %v", err)
+	}
+	return dir, nil
 }
 
 // LogDir returns the directory of a job tracker's log, below its -data.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/cmd/internal/userstate"
 	"github.com/quernmr/quern/identity"
 )
 
@@ -23,7 +24,7 @@ type Health struct {
 
 const (
 	healthCommand  = "healthz"
-	healthSynopsis = healthCommand + " [-tls-dir DIR] HOST:PORT"
+	healthSynopsis = healthCommand + " [-tls-dir DIR] [-insecure] HOST:PORT"
 )
 
 // healthWait limits the time of a health check, maxHealth the bytes of the answer.
@@ -32,17 +33,21 @@ const (
 	maxHealth  = 64 << 10
 )
 
-// checkHealth requests the health of a daemon of the same kind, with the daemon's own certificate.
+// checkHealth requests the health of a daemon of the same kind, with the daemon's own certificate or
+// the automatic one of the user.
 func checkHealth(ctx context.Context, name string, args []string, out Output) error {
 	set := flag.NewFlagSet(name+" "+healthCommand, flag.ContinueOnError)
 	set.SetOutput(io.Discard)
-	dir := set.String("tls-dir", "", "the daemon's own -tls-dir")
+	var security Security
+	security.Flags(set)
 	switch err := set.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(out.Stdout, "usage: %s %s\n\nChecks whether a running %s works: exit code 0 if it does. With -tls-dir, uses the daemon's\nown certificate.\n", name, healthSynopsis, name)
+		fmt.Fprintf(out.Stdout, "usage: %s %s\n\nChecks whether a running %s works: exit code 0 if it does. Use the same\n-tls-dir or -insecure as the daemon's, or neither.\n", name, healthSynopsis, name)
 		return err
 	case err != nil:
 		return Usagef("%v", err)
+	case security.TLSDir != "" && security.Insecure:
+		return errBoth
 	case set.NArg() != 1:
 		return Usagef("%s needs one address: the daemon's -listen", healthCommand)
 	}
@@ -51,12 +56,20 @@ func checkHealth(ctx context.Context, name string, args []string, out Output) er
 		return err
 	}
 	transport, scheme := &http.Transport{}, "http"
-	if *dir != "" {
-		role := identity.Role(name)
-		self, err := identity.Load(*dir, role, nil)
-		if err != nil {
+	role := identity.Role(name)
+	var self *identity.Identity
+	var err error
+	switch {
+	case security.TLSDir != "":
+		if self, err = identity.Load(security.TLSDir, role, nil); err != nil {
 			return Usagef("-tls-dir: %v", err)
 		}
+	case security.Automatic():
+		if self, _, err = loadAutomatic(identity.Peer{Role: identity.Client, Name: userstate.User()}, nil); err != nil {
+			return err
+		}
+	}
+	if self != nil {
 		transport.TLSClientConfig, scheme = self.Dialer(role), "https"
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthWait)

@@ -33,7 +33,7 @@ func TestHealth(t *testing.T) {
 			fmt.Fprint(w, answers[path])
 		}))
 		var output strings.Builder
-		err := checkHealth(t.Context(), "tasktracker", []string{server.Listener.Addr().String()}, Output{&output, &output})
+		err := checkHealth(t.Context(), "tasktracker", []string{"-insecure", server.Listener.Addr().String()}, Output{&output, &output})
 		server.Close()
 		switch healthy := strings.HasPrefix(want, "ok"); {
 		case healthy && (err != nil || output.String() != want):
@@ -45,6 +45,7 @@ func TestHealth(t *testing.T) {
 }
 
 func TestHealthRefused(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -60,8 +61,10 @@ func TestHealthRefused(t *testing.T) {
 		{[]string{"nowhere"}, ErrUsage},
 		{[]string{"-tls-dir", t.TempDir(), closed}, ErrUsage},
 		{[]string{"-unknown", closed}, ErrUsage},
+		{[]string{"-insecure", "-tls-dir", "x", closed}, ErrUsage},
 		{[]string{"-h"}, flag.ErrHelp},
 		{[]string{closed}, nil},
+		{[]string{"-insecure", closed}, nil},
 	} {
 		var output strings.Builder
 		err := checkHealth(t.Context(), "jobtracker", c.args, Output{&output, &output})

@@ -4,7 +4,8 @@
 // A search has rounds, with pauses between. A round tries every known address once: the last leader
 // first, the others in random order, so that many clients do not ask the same job tracker. If a job
 // tracker names the leader, that address comes next. The time limit of a request grows with each
-// round. There is at least one request, even without patience.
+// round. There is at least one request, even without patience. If all addresses of a round belong to
+// another authority, or if only one end uses TLS, the search ends: waiting would not help.
 //
 // Many goroutines may use a [Known], one a [Search].
 package seek
@@ -19,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
 )
 
@@ -28,6 +30,8 @@ var (
 	// ErrNoLeader reports that job trackers answered, but none led within the patience of a search:
 	// perhaps too few of them reach each other.
 	ErrNoLeader = fmt.Errorf("no leader among the job trackers: %w", core.ErrNotLeader)
+	// ErrProtection reports an address where only one end uses TLS. Callers wrap it.
+	ErrProtection = errors.New("only one end uses TLS")
 )
 
 // Pauses between rounds.
@@ -115,6 +119,7 @@ type Search struct {
 	reported       bool     // Slow has reported it
 	answered       bool     // a job tracker has answered in this round
 	answeredBefore bool     // a job tracker answered in the round before
+	hopeless       int      // addresses of this round that will never serve this client
 }
 
 // Search begins a search that may take as long as patience.
@@ -133,10 +138,13 @@ func (s *Search) Next(ctx context.Context) (addr string, limit time.Duration, er
 		return "", 0, s.searchError()
 	}
 	if len(s.queue) == 0 {
+		if s.hopeless > 0 && s.hopeless == len(s.tried) {
+			return "", 0, fmt.Errorf("%w: tried %s: %w", ErrUnreachable, strings.Join(s.tried, ", "), s.last)
+		}
 		if err := s.pause(ctx, remaining); err != nil {
 			return "", 0, err
 		}
-		s.queue, s.tried = s.known.round(s.avoid), nil
+		s.queue, s.tried, s.hopeless = s.known.round(s.avoid), nil, 0
 		s.answered, s.answeredBefore = false, s.answered
 		s.rounds++
 	}
@@ -171,6 +179,9 @@ func (s *Search) Lost(addr string, patience time.Duration) { s.avoid, s.patience
 // Failed records that addr gave no answer.
 func (s *Search) Failed(addr string, err error) {
 	s.last = err
+	if errors.Is(err, identity.ErrOtherAuthority) || errors.Is(err, ErrProtection) {
+		s.hopeless++
+	}
 	s.known.unsetLeader(addr)
 }
 

@@ -3,11 +3,14 @@ package seek
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/quernmr/quern/identity"
 )
 
 // TestOrder: the last leader comes first, a hint next, and a lost leader last.
@@ -83,4 +86,29 @@ func TestFailure(t *testing.T) {
 	if _, _, err := New([]string{"a"}).Search(0).Next(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("after its end: %v", err)
 	}
+}
+
+// TestHopeless: a search ends when every address of a round belongs to another authority or protects
+// its connections differently, but not while another address may serve.
+func TestHopeless(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		other := fmt.Errorf("a: %w", identity.ErrOtherAuthority)
+		s := New([]string{"a", "b"}).Search(time.Hour)
+		for _, err := range []error{other, ErrProtection} {
+			addr, _, _ := s.Next(t.Context())
+			s.Failed(addr, err)
+		}
+		began := time.Now()
+		if _, _, err := s.Next(t.Context()); !errors.Is(err, ErrUnreachable) || !errors.Is(err, ErrProtection) || time.Since(began) > 0 {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		s = New([]string{"a", "b"}).Search(time.Hour)
+		for _, err := range []error{other, errors.New("it is down")} {
+			addr, _, _ := s.Next(t.Context())
+			s.Failed(addr, err)
+		}
+		if _, _, err := s.Next(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
