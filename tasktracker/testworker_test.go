@@ -69,6 +69,7 @@ const (
 	doWriteLongLog    // writes 64 MB on stderr, then succeeds
 	doEscape          // leaves a process in a session of its own, and its parent has ended; map 1 adopts it, others do not
 	doReport          // counts the environment, limits and flags of its process
+	doSpy             // tries what the arguments of the program name, and counts what works
 	doWriteBothLogs   // writes floodLines to both logs, half of it by a child, then requests the grant
 )
 
@@ -217,6 +218,8 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 		if err != nil {
 			r.Error = err.Error()
 		}
+	case doSpy:
+		testSpy(&r)
 	case doCrash:
 		for range 100 {
 			go func() { select {} }()
