@@ -1,7 +1,9 @@
 package tasktracker
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/isolation"
+	"github.com/quernmr/quern/tasktracker/workers"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -206,5 +209,29 @@ func TestIsolatedRefused(t *testing.T) {
 		if got := l.fail(doSucceed).Error; !strings.Contains(got, c.want) {
 			t.Errorf("%+v: %s", c.plan, got)
 		}
+	}
+}
+
+// failingIsolation is a Starter on a machine without namespaces.
+type failingIsolation struct{ workers.Starter }
+
+func (failingIsolation) Isolate(isolation.Config) error {
+	return errors.New("proc /proc: operation not permitted")
+}
+
+// TestNotIsolated: where isolation does not work, a tracker reports why. It does not start if isolation was asked for.
+func TestNotIsolated(t *testing.T) {
+	cfg := Config{Workers: failingIsolation{}, Logger: slog.New(slog.DiscardHandler)}
+	level, reason, err := cfg.isolate()
+	if level != isolation.None || reason != "proc /proc: operation not permitted" || err != nil {
+		t.Errorf("%s, %q, %v", level, reason, err)
+	}
+	cfg.Isolation.Level = isolation.Namespace
+	if _, _, err := cfg.isolate(); err == nil || !strings.Contains(err.Error(), "proc /proc: operation not permitted") {
+		t.Errorf("the error is %v", err)
+	}
+	cfg.Isolation.Level = isolation.None
+	if level, reason, err := cfg.isolate(); level != isolation.None || reason != "" || err != nil {
+		t.Errorf("%s, %q, %v", level, reason, err)
 	}
 }
