@@ -21,8 +21,8 @@ type Isolation struct {
 // isolator is a workers.Starter that can isolate its workers.
 type isolator interface{ Isolate(isolation.Config) error }
 
-// isolate isolates workers as configured. It returns the level, and why it is not Namespace if nobody chose
-// another one.
+// isolate isolates workers as configured. It returns the level, and why it is None although the configuration does
+// not say so.
 func (cfg *Config) isolate() (level isolation.Level, reason string, err error) {
 	starter, ok := cfg.Workers.(isolator)
 	if !ok || cfg.Embedded || cfg.Isolation.Level == isolation.None {

@@ -29,7 +29,7 @@ type (
 
 		LostLeader string `msgpack:"LostLeader,omitempty"` // Leader of the last Welcome or Refuse, if it was not reached since
 
-		NotIsolated string `msgpack:"NotIsolated,omitempty"` // why jobs are not isolated although nobody chose so
+		NotIsolated string `msgpack:"NotIsolated,omitempty"` // why jobs are not isolated, unless the configuration says so
 	}
 
 	// Staging answers a Hello that lacks the right Nonce. The tracker reads the nonce from File and

@@ -45,7 +45,7 @@ func (c *Core) takeIdle(a *attempt) *worker {
 	return nil
 }
 
-// firstJob returns the first job of the attempt's submission, whose jobs have consecutive numbers.
+// firstJob returns the first job of the attempt's submission. The jobs of a submission have consecutive numbers.
 func (a *attempt) firstJob() wire.JobID {
 	return wire.JobID{Start: a.id.Task.Job.Start, N: a.id.Task.Job.N - a.launch.Index}
 }

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// skipIfNotPermitted skips the test if the machine permits no namespaces at all, whoever asks and however.
+// skipIfNotPermitted skips the test if the machine permits no namespaces at all.
 func skipIfNotPermitted(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", "-test.run=^$")
@@ -106,7 +106,7 @@ func render(steps []Step, below string) (lines []string) {
 }
 
 // TestPlan: outer directories come before inner ones, hidden ones after what shows them, and the worker's own
-// directories last. Links on the way to a path are made again.
+// directories last. The new root has the links on the way to a path, too.
 func TestPlan(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
