@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"os"
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/runtime"
@@ -18,7 +17,7 @@ type inProcess struct {
 }
 
 // Start implements [workers.Starter].
-func (p *inProcess) Start(*wire.Submission, *os.File, string) (workers.Worker, error) {
+func (p *inProcess) Start(*workers.Program, string) (workers.Worker, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	trackerEnd, workerEnd := wire.Pipe()
 	w := &inProcessWorker{conn: trackerEnd, cancel: cancel, done: make(chan error, 1)}

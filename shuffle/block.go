@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sync/atomic"
 
@@ -287,7 +286,7 @@ func (f *fileInput) close() error {
 
 // openFile opens a segment in a local file.
 func openFile(ctx context.Context, s wire.Segment) (*blockReader, error) {
-	f, err := os.Open(s.File)
+	f, err := OpenFile(s.File)
 	if err != nil {
 		return nil, &UnreadableError{Segment: s, Err: err}
 	}

@@ -3,6 +3,7 @@ package shuffle
 import (
 	"errors"
 	"fmt"
+	"os"
 )
 
 // Config configures a [Collector].
@@ -166,7 +167,7 @@ func (c *Collector) writeRun(w *segmentWriter, run *memoryRun) error {
 
 // write writes a segment file. It calls each to write a partition.
 func (c *Collector) write(name string, each func(w *segmentWriter, partition int) error) (*segmentWriter, error) {
-	w, err := createSegment(name)
+	w, err := createSegment(name, os.Create)
 	if err != nil {
 		return nil, err
 	}

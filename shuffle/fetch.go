@@ -53,7 +53,7 @@ func Fetch(ctx context.Context, from, file string, o FetchOptions) (Fetched, err
 	if want.Records, want.Digest, err = info.summary(); err != nil {
 		return Fetched{}, r.explain(err)
 	}
-	w, err := createSegment(file)
+	w, err := createSegment(file, CreateFile)
 	if err != nil {
 		// Do not wrap it: a missing local directory must not look like a lost map output.
 		return Fetched{}, fmt.Errorf("fetch %s: %v", from, err)

@@ -76,7 +76,7 @@ func refuse(w http.ResponseWriter, err error) {
 // servePartition sends a partition's bytes. It returns an error only before the response
 // begins. After that the client only notices that the body ends early.
 func servePartition(w http.ResponseWriter, r *http.Request, file string, partition int) error {
-	f, err := os.Open(file)
+	f, err := OpenFile(file)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (x *Index) bytes() (n int64) {
 
 // ReadIndex reads the index of a segment file. Damage is a [CorruptError].
 func ReadIndex(file string) (*Index, error) {
-	f, err := os.Open(file)
+	f, err := OpenFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read index: %w", err)
 	}

@@ -135,7 +135,7 @@ func MergeTo(ctx context.Context, segments []wire.Segment, file string, opts Mer
 		return wire.Segment{}, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	w, err := createSegment(file)
+	w, err := createSegment(file, CreateFile)
 	if err != nil {
 		return wire.Segment{}, err
 	}

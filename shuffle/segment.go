@@ -36,9 +36,10 @@ type segmentWriter struct {
 	packed     []byte // buffer for a packed block
 }
 
-// createSegment begins a segment file. It replaces a file of an earlier process.
-func createSegment(name string) (*segmentWriter, error) {
-	f, err := os.Create(name)
+// createSegment begins a segment file. It replaces a file of an earlier process. A worker creates its files by
+// os.Create, a task tracker by [CreateFile].
+func createSegment(name string, create func(string) (*os.File, error)) (*segmentWriter, error) {
+	f, err := create(name)
 	if err != nil {
 		return nil, fmt.Errorf("write segment: %w", err)
 	}

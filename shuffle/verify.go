@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -13,7 +12,7 @@ import (
 // Verify reads a whole segment file, checks all its checksums and returns its index. Damage
 // is a [CorruptError].
 func Verify(ctx context.Context, file string) (*Index, error) {
-	f, err := os.Open(file)
+	f, err := OpenFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("verify segment file: %w", err)
 	}

@@ -2,7 +2,6 @@ package tasktracker
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
@@ -24,8 +23,8 @@ type failingWorker struct {
 	onError func(error)
 }
 
-func (s *failingLogs) Start(sub *wire.Submission, exe *os.File, dir string) (workers.Worker, error) {
-	w, err := s.Starter.Start(sub, exe, dir)
+func (s *failingLogs) Start(p *workers.Program, dir string) (workers.Worker, error) {
+	w, err := s.Starter.Start(p, dir)
 	if err != nil {
 		return nil, err
 	}

@@ -2,10 +2,8 @@ package tasktracker
 
 import (
 	"errors"
-	"os"
 
 	"github.com/quernmr/quern/tasktracker/core"
-	"github.com/quernmr/quern/wire"
 )
 
 // do carries out a command of the core, or starts it. It runs on the loop's goroutine and
@@ -29,8 +27,7 @@ func (l *loop) do(c core.Command) {
 	case core.Quit:
 		l.cancel(errors.New(c.Reason))
 	case core.StartWorker:
-		sub := l.programs.Submission(c.Staging, c.Root)
-		l.workers.Start(c.Worker, c.Dir, func() (*wire.Submission, *os.File, error) { return sub.Prepare(c.Digest) })
+		l.startWorker(c)
 	case core.SendWorker:
 		l.workers.Send(c.Worker, c.Message)
 	case core.Limit:
@@ -61,6 +58,7 @@ func (l *loop) do(c core.Command) {
 		if remove := l.programs.Forget(c.Staging); remove != nil {
 			l.diskWork.Put(remove)
 		}
+		l.removeUnusedJobs(c.Staging)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quernmr/quern/tasktracker/isolation"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -17,7 +18,13 @@ func adoptOrphans() { unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 func startContained(t *testing.T, cfg Config) *leader {
 	t.Helper()
 	staging, _, _ := stageHashed(t)
-	cfg.ID, cfg.Dir, cfg.Staging = "t1", t.TempDir(), "file://"+filepath.Dir(strings.TrimPrefix(staging, "file://"))
+	if cfg.Isolation.Level == "" {
+		cfg.Isolation.Level = isolation.None
+	}
+	cfg.ID, cfg.Dir = "t1", t.TempDir()
+	if cfg.Staging == "" {
+		cfg.Staging = "file://" + filepath.Dir(strings.TrimPrefix(staging, "file://"))
+	}
 	l := startUnregistered(t, cfg)
 	l.connect(1)
 	l.staging = staging

@@ -121,8 +121,13 @@ func stageProgram(t *testing.T, path string, args ...string) string {
 
 func stageProgramAs(t *testing.T, program wire.Program) string {
 	t.Helper()
+	return stageSubmission(t, &wire.Submission{Program: program})
+}
+
+func stageSubmission(t *testing.T, sub *wire.Submission) string {
+	t.Helper()
 	dir := t.TempDir()
-	frame, err := wire.Append(nil, &wire.Submission{Program: program})
+	frame, err := wire.Append(nil, sub)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/process"
+	"github.com/quernmr/quern/tasktracker/workers"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -279,7 +280,7 @@ func TestLeftoverWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	starter := process.New(process.Config{Dir: dir, Logs: DefaultAttemptLogs, Groups: true})
-	leftover, err := starter.Start(&wire.Submission{Program: wire.Program{Path: self}}, nil, workerDir)
+	leftover, err := starter.Start(&workers.Program{Submission: &wire.Submission{Program: wire.Program{Path: self}}}, workerDir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,6 +81,7 @@ import (
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/disks"
 	"github.com/quernmr/quern/tasktracker/gather"
+	"github.com/quernmr/quern/tasktracker/isolation"
 	"github.com/quernmr/quern/tasktracker/process"
 	"github.com/quernmr/quern/tasktracker/program"
 	"github.com/quernmr/quern/tasktracker/token"
@@ -112,8 +113,9 @@ type Config struct {
 	StopGrace   time.Duration                       // time between SIGTERM and SIGKILL for an ended attempt; 0: [DefaultStopGrace]
 	Check       func(f *os.File, name string) error // checks the copy of an executable, before it is run; nil: no check
 	Variables   []string                            // of the environment that workers get too, see process.Config
-	Ready       func(addr string)                   // called when the HTTP server listens; nil: not called
-	Logger      *slog.Logger                        // nil: silent
+	Isolation   Isolation
+	Ready       func(addr string) // called when the HTTP server listens; nil: not called
+	Logger      *slog.Logger      // nil: silent
 
 	hooks hooks
 }
@@ -272,7 +274,11 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	if err != nil {
 		return fmt.Errorf("remove files of an earlier process: %w", err)
 	}
-	coreCfg := core.Config{Restore: len(outputs) > 0}
+	level, notIsolated, err := t.cfg.isolate()
+	if err != nil {
+		return err
+	}
+	coreCfg := core.Config{Restore: len(outputs) > 0, NotIsolated: notIsolated}
 	if coreCfg.Cluster, err = readLine(t.cfg.Dir, clusterName); err != nil {
 		return err
 	}
@@ -288,6 +294,7 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 		return fmt.Errorf("listen for fetches: %w", err)
 	}
 	l := newLoop(t.cfg, listener, dirs, tokens, coreCfg)
+	l.isolation = level
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	defer l.cancel(nil)
 	l.serve(listener)
@@ -353,6 +360,8 @@ type loop struct {
 	tokens     *token.Store
 	server     *http.Server
 	diskWork   *wire.Queue[func()] // see runDiskWork
+	isolation  isolation.Level
+	jobDirs    map[string][]string // by staging: made for isolated workers
 }
 
 func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.Store, coreCfg core.Config) *loop {
@@ -364,7 +373,7 @@ func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.S
 		cfg: cfg, disks: dirs, badDisks: make(map[string]string), inbox: make(chan func(), 64), done: make(chan struct{}), started: time.Now(),
 		link:     link{hangupReasons: make(map[string]bool)},
 		diskWork: wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded, cfg.Check),
-		tokens: tokens,
+		tokens: tokens, jobDirs: make(map[string][]string),
 	}
 	l.spaceGuard = &disks.SpaceGuard{Disks: dirs, Tracker: cfg.ID, Running: l.running, EndAttempt: l.endAttempt, LocalBytes: cfg.AttemptDisk}
 	l.workers = workers.New(workers.Config{Starter: cfg.Workers, OnEvent: l.event, LogDir: cfg.Dir, Grace: cfg.StopGrace})

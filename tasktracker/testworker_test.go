@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quernmr/quern/shuffle"
+	"github.com/quernmr/quern/tasktracker/isolation"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -30,6 +31,7 @@ const modeVariable = "QUERN_MODE"
 // TestMain makes the test binary a job's program too: a small worker that does what
 // wire.Run.Index says.
 func TestMain(m *testing.M) {
+	isolation.Enter()
 	switch os.Getenv(modeVariable) {
 	case "worker":
 		testWorker()
@@ -67,6 +69,7 @@ const (
 	doWriteLongLog    // writes 64 MB on stderr, then succeeds
 	doEscape          // leaves a process in a session of its own, and its parent has ended; map 1 adopts it, others do not
 	doReport          // counts the environment, limits and flags of its process
+	doSpy             // tries what the arguments of the program name, and counts what works
 	doWriteBothLogs   // writes floodLines to both logs, half of it by a child, then requests the grant
 )
 
@@ -215,6 +218,8 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 		if err != nil {
 			r.Error = err.Error()
 		}
+	case doSpy:
+		testSpy(&r)
 	case doCrash:
 		for range 100 {
 			go func() { select {} }()

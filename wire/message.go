@@ -28,6 +28,8 @@ type (
 		Cores  int   `msgpack:"Cores,omitempty"`  // cores that it offers to them; 0: slots alone count
 
 		LostLeader string `msgpack:"LostLeader,omitempty"` // Leader of the last Welcome or Refuse, if it was not reached since
+
+		NotIsolated string `msgpack:"NotIsolated,omitempty"` // why jobs are not isolated, unless the configuration says so
 	}
 
 	// Staging answers a Hello that lacks the right Nonce. The tracker reads the nonce from File and

@@ -28,9 +28,13 @@ import (
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/tasktracker"
 	"github.com/quernmr/quern/tasktracker/healthscript"
+	"github.com/quernmr/quern/tasktracker/isolation"
 )
 
-func main() { os.Exit(daemon.Main("tasktracker", run)) }
+func main() {
+	isolation.Enter()
+	os.Exit(daemon.Main("tasktracker", run))
+}
 
 func run(ctx context.Context, args []string, out daemon.Output) error {
 	o, err := parse(args, out)
@@ -63,6 +67,7 @@ type options struct {
 	attemptDisk             int64
 	stopGrace               time.Duration
 	passEnv                 []string
+	isolation               tasktracker.Isolation
 	health                  tasktracker.Health
 	verbose                 bool
 	security                daemon.Security
@@ -71,7 +76,7 @@ type options struct {
 
 func parse(args []string, out daemon.Output) (*options, error) {
 	o := &options{}
-	var join, jobTrackers, data, passEnv string
+	var join, jobTrackers, data, passEnv, isolationLevel, jobPaths string
 	var keep int
 	set := flag.NewFlagSet("tasktracker", flag.ContinueOnError)
 	set.StringVar(&o.id, "id", "", "`name` of this task tracker in its cluster (default the machine's name)")
@@ -96,6 +101,8 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.DurationVar(&o.stopGrace, "stop-grace", tasktracker.DefaultStopGrace, "`time` that the processes of an ended attempt have after SIGTERM, until SIGKILL")
 	set.Int64Var(&o.attemptDisk, "attempt-disk-bytes", 0, "most `bytes` in the working directory of an attempt of any job (default no limit but the job's)")
 	set.StringVar(&passEnv, "pass-env", "", "`names` of environment variables that jobs get beside the usual ones, separated by commas; a * at the end means all that begin so (default none)")
+	set.StringVar(&isolationLevel, "isolation", "", "`level` that keeps jobs from this daemon and from each other: none, or namespace, which fails to start where it does not work (default namespace where it works)")
+	set.StringVar(&jobPaths, "job-paths", "", "more `paths` that jobs in namespaces can read, separated by commas (default the system's and what the job names)")
 	set.StringVar(&o.health.Script, "health-script", "", "`path` of a script that checks this machine: while it prints a line that begins with ERROR, the machine gets no new work (default none)")
 	set.DurationVar(&o.health.Interval, "health-interval", time.Minute, "`time` between two runs of -health-script")
 	set.DurationVar(&o.health.Timeout, "health-timeout", 30*time.Second, "`time` after which -health-script is killed: the machine then counts as unhealthy")
@@ -127,6 +134,9 @@ func parse(args []string, out daemon.Output) (*options, error) {
 		dirs = []string{dir} // its path may have commas
 	}
 	if o.disks, err = disks(dirs); err != nil {
+		return nil, err
+	}
+	if o.isolation, err = jobIsolation(isolationLevel, jobPaths, o.security.TLSDir); err != nil {
 		return nil, err
 	}
 	return o, o.check(keep)

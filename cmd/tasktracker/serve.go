@@ -48,7 +48,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		},
 		MapSlots: o.mapSlots, ReduceSlots: o.reduceSlots, Memory: o.memory, Cores: o.cores, Dir: o.disks[0], Disks: o.disks, Staging: o.staging,
 		FS: builtin.FileSystems(), Logs: tasktracker.Logs{Age: o.keep, Bytes: o.keepBytes, Attempt: o.attemptLogs},
-		ShuffleRate: float64(o.shuffleRate), StopGrace: o.stopGrace, Variables: o.passEnv, AttemptDisk: o.attemptDisk, Health: o.health,
+		ShuffleRate: float64(o.shuffleRate), StopGrace: o.stopGrace, Variables: o.passEnv, Isolation: o.isolation, AttemptDisk: o.attemptDisk, Health: o.health,
 		Check: func(f *os.File, name string) error {
 			_, err := jobfile.CheckFile(f, name)
 			return err

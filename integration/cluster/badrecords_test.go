@@ -8,13 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/integration/processes"
 	"github.com/quernmr/quern/integration/trial"
 )
 
 // Row 25. A job has lines and a word that kill each worker process, and a truncated file. The leader is
 // killed when it has decided to skip a line. The job succeeds without them, and says so.
 func TestBadRecords(t *testing.T) {
-	c := start(t)
+	// In a namespace the worker is process 1, which cannot kill itself.
+	c := start(t, func(cfg *processes.Config) { cfg.TaskTrackerFlags = []string{"-isolation", "none"} })
 	dir := c.dir + "/bad"
 	good := strings.Repeat("a b a\nb c\n", 1000)
 	lines := good + "x BADLINE y\n" + good + "BADLINE z\n" + good

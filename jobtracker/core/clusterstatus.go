@@ -47,6 +47,9 @@ func (l *leader) trackerStatus(t *tracker, now time.Duration) wire.TrackerStatus
 	if t.contact.unhealthy != "" {
 		s.Trouble = strings.TrimPrefix(s.Trouble+"; unhealthy: "+t.contact.unhealthy, "; ")
 	}
+	if t.contact.notIsolated != "" {
+		s.Trouble = strings.TrimPrefix(s.Trouble+"; jobs are not isolated: "+t.contact.notIsolated, "; ")
+	}
 	if t.contact.stops {
 		s.Trouble = strings.TrimPrefix(s.Trouble+"; it stops", "; ")
 	}

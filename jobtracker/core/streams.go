@@ -25,6 +25,7 @@ type contact struct {
 	listed           listed        // by the pages of the inventory so far
 	trouble          string        // the problem that the tracker reported
 	unhealthy        string        // what its health script says; empty: it is healthy
+	notIsolated      string        // as in wire.Hello
 }
 
 // hello handles the first message of a stream, or the answer to a Staging.
@@ -111,6 +112,7 @@ func (l *leader) welcome(id Stream, t *tracker, h *wire.Hello) {
 	t.contact.stream, t.contact.lastHeard, t.contact.stops = id, l.now, false
 	l.setCapacity(t, [2]int{h.MapSlots, h.ReduceSlots}, "")
 	l.assign.SetOffer(&t.assign, assign.Room{Memory: h.Memory, Cores: h.Cores})
+	t.contact.notIsolated = wire.Truncate(h.NotIsolated, wire.MaxTrouble)
 	l.setHealth(t, "") // an unhealthy tracker says so again before its inventory: it gets no work before
 	l.diskDropped(t, h.DisksAbandoned)
 	l.send(t, &wire.Welcome{

@@ -91,6 +91,7 @@ type Config struct {
 	Embedded    bool     // the leader is in this process: it names no cluster and is trusted
 	KeepDisks   bool     // failed disks stay in use: no other machine could run the tasks, and they must fail
 	Unhealthy   string   // until the first [HealthChecked]; empty: healthy
+	NotIsolated string   // why jobs are not isolated, unless the configuration says so; empty: they are
 
 	IdleWorkers    int           // most idle workers; default: number of slots, plus one
 	StartTimeout   time.Duration // for a worker's hello; default 1 min

@@ -183,6 +183,7 @@ type (
 		Digest  []byte // of the submission; nil: not known
 		Root    string // the staging directory, which must have the program; empty: any directory
 		Dir     string
+		First   wire.JobID // first job of the submission
 	}
 
 	// SendWorker sends a message to a worker. For a wire.Run it first makes the

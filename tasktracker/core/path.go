@@ -29,6 +29,9 @@ func MapOutputPath(disk string, job wire.JobID, m, attempt int) string {
 	return path.Join(disk, JobsDir, job.String(), id.String(), OutputFile)
 }
 
+// JobPath returns the directory of a job on a disk, or in the tracker's directory.
+func JobPath(disk string, id wire.JobID) string { return path.Join(disk, JobsDir, id.String()) }
+
 // LogPath returns the directory of an attempt's logs below a tracker's directory.
 func LogPath(dir string, id wire.AttemptID) string {
 	return path.Join(dir, LogsDir, id.Task.Job.String(), id.String())
@@ -40,7 +43,7 @@ func WorkDir(attempt string) string { return path.Join(attempt, "work") }
 func stderrIn(dir string) string { return path.Join(dir, "stderr") }
 
 func (d *disk) jobDir(id wire.JobID) string {
-	return path.Join(d.path, JobsDir, id.String())
+	return JobPath(d.path, id)
 }
 
 func (c *Core) jobLogs(id wire.JobID) string {

@@ -21,11 +21,13 @@ type worker struct {
 	remove  []string // files to remove after its death
 }
 
-func (c *Core) startWorker(staging string, digest []byte) *worker {
+// startWorker starts a worker for an attempt.
+func (c *Core) startWorker(a *attempt) *worker {
+	staging, digest := a.job.staging, a.launch.Digest
 	w := &worker{id: next(&c.last.worker), staging: staging, digest: digest}
 	w.dir = c.workerDir(w.id)
 	c.workers[w.id] = w
-	c.do(StartWorker{Worker: w.id, Staging: staging, Digest: digest, Root: c.staging, Dir: w.dir})
+	c.do(StartWorker{Worker: w.id, Staging: staging, Digest: digest, Root: c.staging, Dir: w.dir, First: a.firstJob()})
 	return w
 }
 
@@ -41,6 +43,11 @@ func (c *Core) takeIdle(a *attempt) *worker {
 		}
 	}
 	return nil
+}
+
+// firstJob returns the first job of the attempt's submission. The jobs of a submission have consecutive numbers.
+func (a *attempt) firstJob() wire.JobID {
+	return wire.JobID{Start: a.id.Task.Job.Start, N: a.id.Task.Job.N - a.launch.Index}
 }
 
 func (c *Core) assign(w *worker, a *attempt) { w.attempt, a.worker = a, w }

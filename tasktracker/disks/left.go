@@ -154,7 +154,7 @@ func (s *Set) Trash() (dirs []string) {
 
 // Verify reads the report of the output, and checks the output against it.
 func (o *Leftover) Verify(ctx context.Context) (*wire.Report, error) {
-	f, err := os.Open(filepath.Join(o.Dir, core.ReportFile))
+	f, err := shuffle.OpenFile(filepath.Join(o.Dir, core.ReportFile))
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,12 @@ func WriteReport(file string, report *wire.Report) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(file+".new", frame, 0o666); err != nil {
+	f, err := shuffle.CreateFile(file + ".new")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(frame)
+	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(file+".new", file)

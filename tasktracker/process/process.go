@@ -60,6 +60,7 @@ import (
 
 	"github.com/quernmr/quern/tasktracker/attemptlog"
 	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/tasktracker/isolation"
 	"github.com/quernmr/quern/tasktracker/workers"
 	"github.com/quernmr/quern/wire"
 )
@@ -95,7 +96,8 @@ type Starter struct {
 	captures attemptlog.Captures
 	record   recordFile
 
-	contained func() error // see contain; once
+	contained func() error      // see contain; once
+	isolated  *isolation.Config // nil: workers are not isolated
 }
 
 var _ workers.Starter = (*Starter)(nil)
@@ -128,7 +130,8 @@ func KillLeftover(dir string, log *slog.Logger) error {
 }
 
 // Start implements workers.Starter.
-func (p *Starter) Start(sub *wire.Submission, exe *os.File, dir string) (workers.Worker, error) {
+func (p *Starter) Start(program *workers.Program, dir string) (workers.Worker, error) {
+	sub, exe := program.Submission, program.Executable
 	if p.cfg.Contain {
 		if err := p.contained(); err != nil {
 			return nil, fmt.Errorf("start worker: %w", err)
@@ -161,10 +164,17 @@ func (p *Starter) Start(sub *wire.Submission, exe *os.File, dir string) (workers
 	}
 	defer workerOut.Close()
 
+	env, plan, err := p.isolate(program, dir)
+	if err != nil {
+		return nil, errors.Join(err, trackerOut.Close(), trackerIn.Close())
+	}
+	if plan != nil {
+		defer plan.Close()
+	}
 	command := func() *exec.Cmd {
 		cmd := exec.Command(executable, sub.Program.Args...)
 		cmd.Dir = dir
-		cmd.Env = p.cfg.workerEnvironment(os.Environ())
+		cmd.Env = env
 		cmd.Stdout, cmd.Stderr = stderr, stderr
 		cmd.ExtraFiles = []*os.File{workerIn, workerOut}
 		if exe != nil {
@@ -172,6 +182,9 @@ func (p *Starter) Start(sub *wire.Submission, exe *os.File, dir string) (workers
 			cmd.Args[0] = path.Base(sub.Program.Path)
 		}
 		cmd.SysProcAttr = processAttributes()
+		if plan != nil {
+			isolation.Command(cmd, plan)
+		}
 		return cmd
 	}
 	w := &process{contained: p.cfg.Contain, meter: &p.meter, logs: logs, in: trackerIn, conn: wire.NewConn(trackerIn, trackerOut, func() error {

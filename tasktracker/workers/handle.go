@@ -156,12 +156,12 @@ func (h *handle) serve(sub *wire.Submission, w Worker, dir string) string {
 }
 
 func (h *handle) start(dir string) (*wire.Submission, Worker, error) {
-	sub, exe, err := h.prepare()
+	p, err := h.prepare()
 	if err != nil {
 		return nil, nil, err
 	}
-	if exe != nil {
-		defer exe.Close()
+	if p.Executable != nil {
+		defer p.Executable.Close()
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, nil, fmt.Errorf("make worker's directory: %w", err)
@@ -175,7 +175,7 @@ func (h *handle) start(dir string) (*wire.Submission, Worker, error) {
 	var w Worker
 	started := make(chan struct{})
 	h.set.starts <- func() {
-		w, err = h.set.cfg.Starter.Start(sub, exe, dir)
+		w, err = h.set.cfg.Starter.Start(p, dir)
 		close(started)
 	}
 	<-started
@@ -188,7 +188,7 @@ func (h *handle) start(dir string) (*wire.Submission, Worker, error) {
 	if h.killed {
 		w.Kill()
 	}
-	return sub, w, nil
+	return p.Submission, w, nil
 }
 
 // write sends messages to the worker. It makes the directories of an attempt before its

@@ -40,11 +40,17 @@ import (
 
 // Starter starts workers: processes or goroutines.
 type Starter interface {
-	// Start starts a worker of a submission's program, from an open executable or, if that is nil,
-	// from Program.Path. It does not close the executable. The worker has the directory for
-	// itself: outside of attempts, its stderr goes to the file stderr there. Calls come one
-	// at a time and should be quick.
-	Start(sub *wire.Submission, exe *os.File, dir string) (Worker, error)
+	// Start starts a worker of a program. It does not close the executable. The worker has the
+	// directory for itself: outside of attempts, its stderr goes to the file stderr there. Calls
+	// come one at a time and should be quick.
+	Start(p *Program, dir string) (Worker, error)
+}
+
+// Program is what a worker runs.
+type Program struct {
+	Submission *wire.Submission
+	Executable *os.File // open; nil: start it from Submission.Program.Path
+	Jobs       []string // directories of the submission's jobs, on all disks
 }
 
 // Worker is a started worker.
@@ -121,10 +127,10 @@ func (s *Set) Run() {
 	}
 }
 
-// Prepare returns a submission with an open executable, see [Starter]; nil: none.
-type Prepare = func() (*wire.Submission, *os.File, error)
+// Prepare returns a program, with an executable that the caller closes.
+type Prepare = func() (*Program, error)
 
-// Start starts a worker in a directory, for the submission that prepare returns.
+// Start starts a worker in a directory, for the program that prepare returns.
 func (s *Set) Start(worker int, dir string, prepare Prepare) {
 	h := newHandle(s, worker, prepare)
 	s.mu.Lock()

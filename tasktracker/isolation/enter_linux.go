@@ -1,0 +1,348 @@
+package isolation
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// helperName is argument 0 of a helper.
+const helperName = "quern-isolate"
+
+// failed begins the message of a helper that could not execute the program.
+const failed = "cannot isolate the job:"
+
+// entered is set when main has called Enter. Otherwise a helper would run main.
+var entered bool
+
+// Descriptors of a helper.
+const (
+	executable = "/proc/self/fd/5"
+	planFD     = 6
+)
+
+// Pipe returns a pipe with the plan, which the caller closes.
+func (p *Plan) Pipe() (*os.File, error) {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	from, to, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	go func() { // ends when all readers have closed the pipe
+		_, _ = to.Write(text)
+		to.Close()
+	}()
+	return from, nil
+}
+
+// Command changes a command that executes descriptor 5, so that it runs in namespaces. It gets the plan from
+// a pipe.
+func Command(cmd *exec.Cmd, plan *os.File) {
+	if len(cmd.ExtraFiles) != planFD-3 {
+		panic("isolation: the plan has another descriptor")
+	}
+	cmd.ExtraFiles = append(cmd.ExtraFiles, plan)
+	cmd.Path, cmd.Args = "/proc/self/exe", append([]string{helperName}, cmd.Args...)
+	cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC
+	cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP}
+}
+
+// Enter does the work of a helper, if this process is one: it never returns then. Call it first in main.
+func Enter() {
+	entered = true
+	switch {
+	case len(os.Args) == 0:
+		return
+	case os.Args[0] == probeName:
+		os.Exit(probe(os.Args[1:]))
+	case os.Args[0] != helperName:
+		return
+	}
+	runtime.LockOSThread() // capabilities belong to a thread
+	fmt.Fprintln(os.Stderr, failed, enter())
+	os.Exit(1)
+}
+
+func enter() error {
+	plan, err := readPlan()
+	if err != nil {
+		return fmt.Errorf("read the plan: %w", err)
+	}
+	// The system clears it for a thread that is not the first one.
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("end with the task tracker: %w", err)
+	}
+	if err := mapUser(plan); err != nil {
+		return err
+	}
+	if err := build(plan); err != nil {
+		return err
+	}
+	if err := unix.Chdir(plan.Dir); err != nil {
+		return fmt.Errorf("enter %s: %w", plan.Dir, err)
+	}
+	if err := dropCapabilities(); err != nil {
+		return fmt.Errorf("drop capabilities: %w", err)
+	}
+	return fmt.Errorf("execute the program: %w", unix.Exec(executable, os.Args[1:], os.Environ()))
+}
+
+func readPlan() (*Plan, error) {
+	f := os.NewFile(planFD, "plan")
+	defer f.Close()
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	plan := new(Plan)
+	return plan, json.Unmarshal(text, plan)
+}
+
+// mapUser gives this process the user and group of the daemon.
+func mapUser(plan *Plan) error {
+	for _, f := range []struct{ name, text string }{
+		{"setgroups", "deny"},
+		{"uid_map", fmt.Sprintf("%d %d 1", plan.UID, plan.UID)},
+		{"gid_map", fmt.Sprintf("%d %d 1", plan.GID, plan.GID)},
+	} {
+		if err := os.WriteFile("/proc/self/"+f.name, []byte(f.text), 0); err != nil {
+			return fmt.Errorf("map the user: %w", err)
+		}
+	}
+	return nil
+}
+
+// builder mounts the new root.
+type builder struct {
+	root   int   // its descriptor
+	sealed []int // mounts that become read-only at the end
+}
+
+// build carries out the steps, and changes the root.
+func build(plan *Plan) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	// The new root covers the worker's directory, so all trees are opened before.
+	trees := make([]int, len(plan.Steps))
+	for i, s := range plan.Steps {
+		trees[i] = -1
+		if s.Kind != Bind {
+			continue
+		}
+		fd, err := openTree(&s)
+		if err != nil && !s.Optional {
+			return fmt.Errorf("show %s: %w", s.From, err)
+		}
+		if err == nil {
+			trees[i] = fd
+		}
+	}
+	root, err := openPath(unix.AT_FDCWD, plan.Root)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", plan.Root, err)
+	}
+	b := &builder{}
+	if b.root, err = newMount("tmpfs", "mode=0755", "size=4m"); err != nil {
+		return fmt.Errorf("mount a new root: %w", err)
+	}
+	if err := moveMount(b.root, root); err != nil {
+		return fmt.Errorf("mount a new root: %w", err)
+	}
+	for i, s := range plan.Steps {
+		if err := b.do(&s, trees[i]); err != nil {
+			return fmt.Errorf("%s %s: %w", s.Kind, s.At, err)
+		}
+	}
+	for _, fd := range append(b.sealed, b.root) {
+		if err := setAttributes(fd, 0, unix.MOUNT_ATTR_RDONLY); err != nil {
+			return fmt.Errorf("make the root read-only: %w", err)
+		}
+	}
+	return b.pivot()
+}
+
+// pivot changes the root to the new one, and removes the old one.
+func (b *builder) pivot() error {
+	if err := unix.Fchdir(b.root); err != nil {
+		return fmt.Errorf("enter the new root: %w", err)
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("change the root: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("remove the old root: %w", err)
+	}
+	return nil
+}
+
+// do carries out a step. The tree is of a Bind; -1: none.
+func (b *builder) do(s *Step, tree int) (err error) {
+	switch s.Kind {
+	case Link:
+		return b.link(s)
+	case Bind:
+		if tree < 0 {
+			return nil
+		}
+	case Empty:
+		tree, err = newMount("tmpfs", "mode=0755", "size=4m")
+		b.sealed = append(b.sealed, tree)
+	case Shm:
+		tree, err = newMount("tmpfs", "mode=1777", "size=64m")
+	case Proc:
+		tree, err = newMount("proc")
+	default:
+		return fmt.Errorf("unknown kind of step")
+	}
+	if err != nil {
+		return err
+	}
+	var info unix.Stat_t
+	if err := unix.Fstat(tree, &info); err != nil {
+		return err
+	}
+	at, err := b.walk(s.At, info.Mode&unix.S_IFMT == unix.S_IFDIR)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(at)
+	return moveMount(tree, at)
+}
+
+// link makes a symbolic link, unless it is in a shown directory.
+func (b *builder) link(s *Step) error {
+	dir, err := b.walk(filepath.Dir(s.At), true)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	if err := unix.Symlinkat(s.From, dir, filepath.Base(s.At)); err != nil && !errors.Is(err, unix.EEXIST) {
+		return err
+	}
+	return nil
+}
+
+// walk opens a path below the new root. It makes what is missing, and follows no links.
+func (b *builder) walk(path string, isDir bool) (int, error) {
+	fd, err := unix.FcntlInt(uintptr(b.root), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	names := strings.Split(strings.Trim(path, "/"), "/")
+	for i, name := range names {
+		if name == "" {
+			continue
+		}
+		next, err := openPath(fd, name)
+		if errors.Is(err, unix.ENOENT) {
+			if i < len(names)-1 || isDir {
+				err = unix.Mkdirat(fd, name, 0o755)
+			} else {
+				err = unix.Mknodat(fd, name, unix.S_IFREG|0o644, 0)
+			}
+			if err == nil {
+				next, err = openPath(fd, name)
+			}
+		}
+		unix.Close(fd)
+		if err != nil {
+			return -1, fmt.Errorf("make %s: %w", name, err)
+		}
+		fd = next
+	}
+	return fd, nil
+}
+
+// openPath opens a path without symbolic links.
+func openPath(dir int, path string) (int, error) {
+	return unix.Openat2(dir, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_SYMLINKS})
+}
+
+// openTree opens a copy of a mount and all mounts below it.
+func openTree(s *Step) (int, error) {
+	fd, err := openPath(unix.AT_FDCWD, s.From)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(fd)
+	tree, err := unix.OpenTree(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	attributes := uint64(unix.MOUNT_ATTR_NOSUID)
+	if !s.Device {
+		attributes |= unix.MOUNT_ATTR_NODEV
+	}
+	if !s.Write {
+		attributes |= unix.MOUNT_ATTR_RDONLY
+	}
+	if err := setAttributes(tree, unix.AT_RECURSIVE, attributes); err != nil {
+		unix.Close(tree)
+		return -1, err
+	}
+	return tree, nil
+}
+
+func setAttributes(mount int, flags uint, attributes uint64) error {
+	return unix.MountSetattr(mount, "", unix.AT_EMPTY_PATH|flags, &unix.MountAttr{Attr_set: attributes})
+}
+
+// newMount returns a new file system that is mounted nowhere yet.
+func newMount(kind string, options ...string) (int, error) {
+	fs, err := unix.Fsopen(kind, unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(fs)
+	for _, option := range options {
+		name, value, _ := strings.Cut(option, "=")
+		if err := unix.FsconfigSetString(fs, name, value); err != nil {
+			return -1, err
+		}
+	}
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return -1, err
+	}
+	return unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
+}
+
+func moveMount(mount, at int) error {
+	return unix.MoveMount(mount, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}
+
+// securebits: user 0 has no more rights than others, and no capability can be raised again.
+const securebits = 0xef // NOROOT, NO_SETUID_FIXUP, NO_CAP_AMBIENT_RAISE, and all locks
+
+// dropCapabilities takes all capabilities from this thread and from what it executes.
+func dropCapabilities() error {
+	if err := unix.Prctl(unix.PR_SET_SECUREBITS, securebits, 0, 0, 0); err != nil {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil && !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	for c := uintptr(0); ; c++ {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); errors.Is(err, unix.EINVAL) {
+			break // the system knows no more
+		} else if err != nil {
+			return err
+		}
+	}
+	var none [2]unix.CapUserData
+	if err := unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0]); err != nil {
+		return err
+	}
+	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+}

@@ -1,0 +1,70 @@
+// Package isolation runs the programs of jobs in namespaces of their own: user, PID, mount and IPC.
+// It decides what a worker sees of the file system, and starts it there.
+//
+// # What a worker sees
+//
+// The root is an empty file system, on which only these appear:
+//
+//	read-only  the directories of the system (systemDirs), the paths of Config.Shown, the inputs and
+//	           side files that the submission names, the directory of the worker, and files that
+//	           variables of its environment name
+//	writable   the directory around each output, because the output appears there by a rename; the staging
+//	           directory of the submission; the directories of its jobs on all disks; a private /tmp
+//	           and /var/tmp, both in the directory of the worker; /dev/shm
+//	new        /proc, with the processes of the worker alone; /dev, with a few harmless devices
+//
+// Directories of Config.Hidden are covered where one of these contains them. A submission that names
+// a path in them is refused, and so is an output in a directory of the system, or directly in the
+// home directory of the daemon's account.
+//
+// The network is the machine's. Access to files is the daemon's: the user is the same.
+//
+// # How it starts
+//
+//	daemon   Plan: resolves all symbolic links, makes the list of steps
+//	         Command: the same executable, named helperName, in new namespaces
+//	helper   Enter: maps its user, carries out the steps, changes the root, drops all capabilities,
+//	         executes the program from descriptor 5
+//
+// The helper is process 1 of its namespace, and so is the program: when it ends, the system kills
+// all its processes. The helper has CAP_SYS_ADMIN and CAP_SETPCAP in the new user namespace, as
+// ambient capabilities. It maps its user itself, because a daemon that hides its memory cannot do
+// this for a child.
+//
+// Paths of a plan have no symbolic links when it is made. The helper follows none, so that another
+// job cannot replace a directory by a link meanwhile.
+//
+// # Invariants
+//
+//	I1  No step shows a path in Config.Hidden, except for the worker's own directories.
+//	I2  The program has no capability, and cannot get one in the worker's user namespace.
+//	I3  The helper executes nothing but the program, and only after all steps succeeded.
+package isolation
+
+import (
+	"github.com/quernmr/quern/wire"
+)
+
+// Level says how jobs are kept from the daemon and from each other.
+type Level string
+
+// Levels.
+const (
+	None      Level = "none"      // only the operating system user limits a job
+	Namespace Level = "namespace" // see the package comment
+)
+
+// Config configures what all workers of a daemon see.
+type Config struct {
+	Hidden []string // directories and files of daemons: data, keys
+	Shown  []string // more paths that all jobs may read
+	Home   string   // home directory of the daemon's account; empty: unknown
+}
+
+// Worker describes a worker.
+type Worker struct {
+	Submission *wire.Submission
+	Dir        string   // its directory
+	Jobs       []string // directories of the jobs of the submission
+	Env        []string // its environment
+}

@@ -1,0 +1,147 @@
+package isolation
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// probeVariable makes the test binary hide its memory, as a daemon does, and probe in a directory.
+const probeVariable = "QUERN_TEST_PROBE"
+
+func TestMain(m *testing.M) {
+	Enter()
+	if dir := os.Getenv(probeVariable); dir != "" {
+		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+		c := Config{Hidden: []string{dir}}
+		if err := c.Probe(filepath.Join(dir, "run", "probe")); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// skipIfNotPermitted skips the test if the machine permits no namespaces at all.
+func skipIfNotPermitted(t *testing.T) {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe", "-test.run=^$")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS}
+	if err := cmd.Run(); err != nil {
+		t.Skipf("this machine permits no namespaces: %v", err)
+	}
+}
+
+// TestProbe: a daemon that hides its memory isolates programs, also if it is not root's.
+func TestProbe(t *testing.T) {
+	skipIfNotPermitted(t)
+	for _, user := range []uint32{uint32(os.Geteuid()), 2001} {
+		dir, err := os.MkdirTemp("", "probe")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Env = append(os.Environ(), probeVariable+"="+dir)
+		if int(user) != os.Geteuid() {
+			if err := os.Chown(dir, int(user), int(user)); err != nil {
+				t.Skipf("only root can try other users: %v", err)
+			}
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			if strings.Contains(string(out), "mount") || strings.Contains(string(out), "proc /proc") {
+				t.Skipf("this machine does not isolate jobs: %s", out)
+			}
+			t.Errorf("user %d: %v: %s", user, err, out)
+		}
+	}
+}
+
+// TestProbeNamesStep: an error of the helper names the step that failed.
+func TestProbeNamesStep(t *testing.T) {
+	skipIfNotPermitted(t)
+	dir := t.TempDir()
+	plan := &Plan{UID: os.Geteuid(), GID: os.Getegid(), Root: dir, Dir: dir, Steps: []Step{{Kind: Bind, At: "/x", From: dir + "/none"}}}
+	from, err := plan.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	cmd := exec.Command("true")
+	cmd.ExtraFiles = []*os.File{from, from, from}
+	cmd.SysProcAttr = new(syscall.SysProcAttr)
+	Command(cmd, from)
+	out, err := cmd.CombinedOutput()
+	if want := failed + " show " + dir + "/none: no such file or directory\n"; err == nil || string(out) != want {
+		t.Errorf("%v: %q, want %q", err, out, want)
+	}
+}
+
+// render writes steps as text, without those that every plan has.
+func render(steps []Step, below string) (lines []string) {
+	for _, s := range steps {
+		if !strings.HasPrefix(s.At, below) {
+			continue
+		}
+		line := string(s.Kind) + " " + strings.TrimPrefix(s.At, below)
+		if s.Write {
+			line += " write"
+		}
+		if s.From != s.At && s.From != "" {
+			line += " from " + strings.TrimPrefix(s.From, below)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// TestPlan: outer directories come before inner ones, hidden ones after what shows them, and the worker's own
+// directories last. The new root has the links on the way to a path, too.
+func TestPlan(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"data/run/7", "disk/in", "disk/quern", "staging/sub", "staging/other", "home/.ssh", "home/.kube"} {
+		if err := os.MkdirAll(filepath.Join(top, dir), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("disk/in", filepath.Join(top, "books")); err != nil {
+		t.Fatal(err)
+	}
+	url := "file://" + top
+	sub := &wire.Submission{Staging: url + "/staging/sub", Plan: wire.Plan{Jobs: []wire.JobPlan{
+		{Inputs: []wire.InputPlan{{Paths: []string{url + "/books/{a,b}*"}}}, Output: url + "/out/x/job"},
+		{Inputs: []wire.InputPlan{{From: 1}, {Paths: []string{url + "/disk", "hdfs:///elsewhere"}}}, Output: url + "/disk/out"},
+		{Inputs: []wire.InputPlan{{Paths: []string{url + "/missing"}}}},
+	}}}
+	c := Config{Hidden: []string{top + "/data", top + "/disk/quern"}, Home: top + "/home"}
+	plan, err := c.Plan(&Worker{Submission: sub, Dir: top + "/data/run/7", Jobs: []string{top + "/disk/quern/jobs/job_1_1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"link /books from disk/in", "bind /disk write", "bind /disk/in", "bind /out/x write", "empty /disk/quern",
+		"bind /data/run/7", "bind /disk/quern/jobs/job_1_1 write", "bind /staging/sub write", "empty /home",
+	}
+	if got := render(plan.Steps, top); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("the steps are\n%s", strings.Join(got, "\n"))
+	}
+	for _, path := range []string{"/home/.ssh/id", "/data/run/8", "/staging/other", "/staging", "/disk/quern"} {
+		sub.Plan.Jobs = []wire.JobPlan{{Inputs: []wire.InputPlan{{Paths: []string{url + path}}}}}
+		if _, err := c.Plan(&Worker{Submission: sub, Dir: top + "/data/run/7"}); err == nil {
+			t.Errorf("input %s is shown", path)
+		}
+	}
+}

@@ -1,0 +1,23 @@
+//go:build !linux
+
+package isolation
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+)
+
+var errNotLinux = errors.New("only Linux has namespaces")
+
+// Enter does nothing on this system.
+func Enter() {}
+
+// Probe returns an error.
+func (c *Config) Probe(string) error { return errNotLinux }
+
+// Pipe returns an error.
+func (p *Plan) Pipe() (*os.File, error) { return nil, errNotLinux }
+
+// Command is never called, because Probe returns an error.
+func Command(*exec.Cmd, *os.File) {}

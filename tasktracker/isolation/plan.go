@@ -1,0 +1,423 @@
+package isolation
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/local"
+)
+
+// Plan is a list of steps for the helper.
+type Plan struct {
+	UID, GID int
+	Root     string // a directory of the daemon, on which the helper mounts the new root
+	Dir      string // working directory of the program
+	Steps    []Step
+}
+
+// Step makes one path of the new root.
+type Step struct {
+	Kind     Kind
+	At       string // path in the new root
+	From     string // of Bind: path of the machine, without symbolic links; of Link: its target
+	Write    bool   // of Bind
+	Device   bool   // of Bind: a device
+	Optional bool   // of Bind: left out if it cannot be opened
+}
+
+// Kind is a kind of Step.
+type Kind string
+
+// Kinds of steps.
+const (
+	Bind  Kind = "bind"
+	Link  Kind = "link"
+	Empty Kind = "empty" // an empty directory that cannot be written
+	Shm   Kind = "shm"   // an empty directory in memory
+	Proc  Kind = "proc"
+)
+
+// systemDirs are directories with the programs and the configuration of the system. Those that do not
+// exist are left out.
+var systemDirs = []string{
+	"/bin", "/etc", "/gnu", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt", "/sbin", "/sys", "/usr",
+}
+
+// neverWritable are directories in and below which no job may have its output. In /, /home and /var
+// themselves it may not, either.
+var neverWritable = append([]string{"/boot", "/dev", "/proc", "/root", "/run"}, systemDirs...)
+
+// pathVariables are variables with paths that a worker needs. The value may have a prefix such as FILE:.
+var pathVariables = []string{
+	"HADOOP_CONF_DIR", "HADOOP_HOME", "HADOOP_TOKEN_FILE_LOCATION", "JAVA_HOME",
+	"KRB5CCNAME", "KRB5_CLIENT_KTNAME", "KRB5_CONFIG", "SSL_CERT_DIR", "SSL_CERT_FILE", "TZDIR",
+}
+
+// tmpName is the directory in a worker's directory that it has as /tmp.
+const tmpName = "tmp"
+
+// planner collects the steps of a plan.
+type planner struct {
+	hidden []string        // without symbolic links
+	own    string          // the submission's staging directory, may be in hidden; empty: not local
+	links  map[string]Step // by At
+	binds  map[string]Step // by At
+	last   []Step          // after the covers of hidden directories
+}
+
+// Plan returns the steps for a worker. It makes the worker's private directory, and missing directories around
+// outputs.
+func (c *Config) Plan(w *Worker) (*Plan, error) {
+	p := &planner{links: make(map[string]Step), binds: make(map[string]Step)}
+	sub := w.Submission
+	for _, dir := range append(c.allHidden(), dfs.Dir(sub.Staging)) {
+		if path, err := local.Path(dir); err == nil {
+			real, _, err := p.resolve(path)
+			if err != nil {
+				return nil, err
+			}
+			p.hidden = append(p.hidden, real)
+		}
+	}
+	if err := p.system(c); err != nil {
+		return nil, err
+	}
+	if err := p.worker(w); err != nil {
+		return nil, err
+	}
+	for i := range sub.Plan.Jobs {
+		job := &sub.Plan.Jobs[i]
+		for _, in := range job.Inputs {
+			for _, url := range in.Paths {
+				if err := p.input(url); err != nil {
+					return nil, err
+				}
+			}
+		}
+		for _, url := range job.Files {
+			if err := p.input(url); err != nil {
+				return nil, err
+			}
+		}
+		if job.Output == "" {
+			continue // in the staging directory
+		}
+		if err := p.output(job.Output, c.Home); err != nil {
+			return nil, err
+		}
+	}
+	return &Plan{UID: os.Geteuid(), GID: os.Getegid(), Root: w.Dir, Dir: w.Dir, Steps: p.steps(c.Home)}, nil
+}
+
+// secretFiles are files of the system that only root's programs need.
+var secretFiles = []string{"/etc/gshadow", "/etc/krb5.keytab", "/etc/quern", "/etc/shadow", "/etc/ssh", "/etc/ssl/private"}
+
+// allHidden returns what no job may see. In the home directory of the daemon's account all entries that begin
+// with a dot are hidden, because they have keys and scripts.
+func (c *Config) allHidden() []string {
+	hidden := append(slices.Clone(c.Hidden), secretFiles...)
+	if c.Home == "" || c.Home == "/" {
+		return hidden
+	}
+	entries, _ := os.ReadDir(c.Home) // one that cannot be read has nothing to hide
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			hidden = append(hidden, filepath.Join(c.Home, e.Name()))
+		}
+	}
+	return hidden
+}
+
+// system shows what all workers see.
+func (p *planner) system(c *Config) error {
+	for _, dir := range append(slices.Clone(systemDirs), c.Shown...) {
+		if err := p.show(dir, false); err != nil {
+			return err
+		}
+	}
+	// It is often a link into /run, and replaced by a rename.
+	if real, found, err := p.resolve("/etc/resolv.conf"); err == nil && found && !within(real, "/etc") {
+		return p.show(filepath.Dir(real), false)
+	}
+	return nil
+}
+
+// worker shows the worker's own directories.
+func (p *planner) worker(w *Worker) error {
+	tmp := filepath.Join(w.Dir, tmpName)
+	if err := os.MkdirAll(tmp, 0o700); err != nil {
+		return err
+	}
+	tmp, _, err := p.resolve(tmp)
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{"/tmp", "/var/tmp"} {
+		at, _, err := p.resolve(dir)
+		if err != nil {
+			return err
+		}
+		p.binds[at] = Step{Kind: Bind, At: at, From: tmp, Write: true}
+	}
+	if err := p.showOwn(w.Dir, Step{}); err != nil {
+		return err
+	}
+	for _, dir := range w.Jobs {
+		if os.MkdirAll(dir, 0o777) != nil {
+			continue // a bad disk, on which no attempt starts
+		}
+		if err := p.showOwn(dir, Step{Write: true, Optional: true}); err != nil {
+			return err
+		}
+	}
+	if staging, err := local.Path(w.Submission.Staging); err == nil {
+		if err := p.showOwn(staging, Step{Write: true}); err != nil {
+			return err
+		}
+		p.own, _, _ = p.resolve(staging)
+	}
+	for _, v := range w.Env {
+		name, value, _ := strings.Cut(v, "=")
+		if !slices.Contains(pathVariables, name) {
+			continue
+		}
+		for _, path := range strings.Split(value, ":") {
+			if filepath.IsAbs(path) { // else it is a prefix such as FILE
+				if err := p.showOwn(path, Step{Optional: true}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// input shows an input or side file of the submission. A missing one is the job's own error.
+func (p *planner) input(url string) error {
+	path, err := local.Path(url)
+	if err != nil {
+		return nil // of another file system
+	}
+	path = beforeGlob(path)
+	real, _, err := p.resolve(path)
+	if err != nil {
+		return fmt.Errorf("input %s: %w", url, err)
+	}
+	if p.own != "" && within(real, p.own) {
+		return nil
+	}
+	if real == "/" {
+		return fmt.Errorf("input %s is the whole file system, which jobs cannot read (-isolation namespace)", url)
+	}
+	if dir := p.hides(real); dir != "" {
+		return fmt.Errorf("input %s is in %s, which jobs cannot read (-isolation namespace)", url, dir)
+	}
+	return p.show(path, false)
+}
+
+// output makes the directory around an output and lets the worker write there.
+func (p *planner) output(url, home string) error {
+	path, err := local.Path(url)
+	if err != nil {
+		return nil
+	}
+	parent, found, err := p.resolve(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("output %s: %w", url, err)
+	}
+	if dir := p.hides(parent); dir != "" {
+		return fmt.Errorf("output %s is in %s, where jobs cannot write (-isolation namespace)", url, dir)
+	}
+	if forbidden(parent, home) {
+		return fmt.Errorf("output %s: a job would have to write in %s, which is not allowed (-isolation namespace): choose an output directory below another directory", url, parent)
+	}
+	if !found {
+		if err := os.MkdirAll(parent, 0o777); err != nil {
+			return fmt.Errorf("output %s: %w", url, err)
+		}
+	}
+	return p.show(filepath.Dir(path), true)
+}
+
+// forbidden reports whether no job may write in a directory, because programs that are
+// executed or read by other accounts are there.
+func forbidden(dir, home string) bool {
+	if dir == "/" || dir == "/home" || dir == "/var" {
+		return true
+	}
+	if home != "" && home != "/" && within(dir, home) {
+		rest := strings.TrimPrefix(strings.TrimPrefix(dir, home), "/")
+		return rest == "" || strings.HasPrefix(rest, ".")
+	}
+	return slices.ContainsFunc(neverWritable, func(system string) bool { return within(dir, system) })
+}
+
+// show shows a path of the machine, if it exists.
+func (p *planner) show(path string, write bool) error {
+	real, found, err := p.resolve(path)
+	if err != nil || !found {
+		return err
+	}
+	if old, ok := p.binds[real]; ok && old.Write && old.From == real {
+		return nil
+	}
+	p.binds[real] = Step{Kind: Bind, At: real, From: real, Write: write}
+	return nil
+}
+
+// showOwn shows a path that may be in a hidden directory.
+func (p *planner) showOwn(path string, s Step) error {
+	real, found, err := p.resolve(path)
+	if err != nil || !found {
+		return err
+	}
+	s.Kind, s.At, s.From = Bind, real, real
+	p.last = append(p.last, s)
+	return nil
+}
+
+// hides returns the hidden directory that a path is in, or "".
+func (p *planner) hides(real string) string {
+	for _, dir := range p.hidden {
+		if within(real, dir) {
+			return dir
+		}
+	}
+	return ""
+}
+
+// steps returns the steps in order: outer directories before inner ones.
+func (p *planner) steps(home string) []Step {
+	steps := []Step{{Kind: Proc, At: "/proc"}, {Kind: Empty, At: "/dev"}, {Kind: Shm, At: "/dev/shm"}}
+	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
+		steps = append(steps, Step{Kind: Bind, At: "/dev/" + name, From: "/dev/" + name, Write: true, Device: true})
+	}
+	for name, target := range map[string]string{"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"} {
+		p.links["/dev/"+name] = Step{Kind: Link, At: "/dev/" + name, From: "/proc/self/fd" + target}
+	}
+	var shown []Step
+	for _, s := range p.binds {
+		if !p.redundant(s) {
+			shown = append(shown, s)
+		}
+	}
+	for at, s := range p.links {
+		if _, ok := p.binds[at]; !ok {
+			shown = append(shown, s)
+		}
+	}
+	byPath := func(a, b Step) int { return strings.Compare(a.At, b.At) }
+	slices.SortFunc(shown, byPath)
+	steps = append(steps, shown...)
+	for _, dir := range p.hidden {
+		if info, err := os.Lstat(dir); err == nil && p.isShown(dir) {
+			if info.IsDir() {
+				steps = append(steps, Step{Kind: Empty, At: dir})
+			} else {
+				steps = append(steps, Step{Kind: Bind, At: dir, From: "/dev/null", Device: true})
+			}
+		}
+	}
+	slices.SortStableFunc(p.last, byPath)
+	steps = append(steps, p.last...)
+	if home != "" && !p.isShown(home) {
+		steps = append(steps, Step{Kind: Empty, At: filepath.Clean(home)})
+	}
+	return steps
+}
+
+// redundant reports whether a read-only path is in another shown path.
+func (p *planner) redundant(s Step) bool {
+	if s.Write {
+		return false
+	}
+	for _, other := range p.binds {
+		if other.At != s.At && other.From == other.At && !other.Write && within(s.At, other.At) && !p.tmpBetween(s.At, other.At) {
+			return true
+		}
+	}
+	return false
+}
+
+// tmpBetween reports whether the private /tmp covers a path below a shown one.
+func (p *planner) tmpBetween(inner, outer string) bool {
+	for _, b := range p.binds {
+		if b.From != b.At && within(inner, b.At) && within(b.At, outer) {
+			return true
+		}
+	}
+	return false
+}
+
+// isShown reports whether a path of the machine is in a shown one.
+func (p *planner) isShown(path string) bool {
+	for _, b := range p.binds {
+		if b.From == b.At && within(path, b.At) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxLinks limits the symbolic links of a path, as the system does.
+const maxLinks = 40
+
+// resolve returns a path without symbolic links, and whether it exists. The worker gets the links too.
+func (p *planner) resolve(path string) (real string, found bool, err error) {
+	rest := strings.Split(strings.Trim(filepath.Clean(path), "/"), "/")
+	real, found = "/", true
+	for links := 0; len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		if name == "" || name == "." {
+			continue
+		}
+		if name == ".." {
+			real = filepath.Dir(real)
+			continue
+		}
+		next := filepath.Join(real, name)
+		info, err := os.Lstat(next)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+			found = false
+		case err != nil:
+			return "", false, err
+		case info.Mode()&fs.ModeSymlink != 0:
+			target, err := os.Readlink(next)
+			if err != nil {
+				return "", false, err
+			}
+			if links++; links > maxLinks {
+				return "", false, fmt.Errorf("%s has too many symbolic links", path)
+			}
+			p.links[next] = Step{Kind: Link, At: next, From: target}
+			if filepath.IsAbs(target) {
+				real = "/"
+			}
+			rest = append(strings.Split(strings.Trim(target, "/"), "/"), rest...)
+			continue
+		}
+		real = next
+	}
+	return real, found, nil
+}
+
+// beforeGlob returns the part of a path before its first pattern.
+func beforeGlob(path string) string {
+	if i := strings.IndexAny(path, `*?[{\`); i >= 0 {
+		return filepath.Dir(path[:i] + "x")
+	}
+	return path
+}
+
+// within reports whether a path is a directory or in it. Both are clean.
+func within(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+}

@@ -1,0 +1,102 @@
+package isolation
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/quernmr/quern/wire"
+)
+
+// probeName is argument 0 of the program that Probe executes: this executable again.
+const probeName = "quern-isolation-probe"
+
+// Probe isolates a program as a worker, once, and reports what prevents it. Nothing else can tell: kernel
+// settings, filters of system calls and covered files of /proc all matter. It uses a new directory, and removes it.
+func (c *Config) Probe(dir string) (err error) {
+	if !entered {
+		return errors.New("the main function of this program does not call isolation.Enter")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	job := filepath.Join(dir, "job")
+	plan, err := c.Plan(&Worker{Submission: new(wire.Submission), Dir: dir, Jobs: []string{job}})
+	if err != nil {
+		return err
+	}
+	from, err := plan.Pipe()
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	exe, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	defer exe.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	var stderr bytes.Buffer
+	cmd := exec.Command(executable, append([]string{job}, c.Hidden...)...)
+	cmd.Args[0] = probeName
+	cmd.Env = []string{}
+	cmd.Stderr = &stderr
+	cmd.ExtraFiles = []*os.File{null, null, exe}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	Command(cmd, from)
+	if err := cmd.Run(); err != nil {
+		if text := strings.TrimSpace(stderr.String()); text != "" {
+			return errors.New(strings.TrimPrefix(text, failed+" "))
+		}
+		return fmt.Errorf("start a process in new namespaces: %w", err)
+	}
+	return nil
+}
+
+// probe is the isolated program. Its arguments are a directory that it can write, and files that it must
+// not see.
+func probe(args []string) int {
+	if err := errors.Join(checkOwn(args[0]), checkHidden(args[1:])); err != nil {
+		fmt.Fprintln(os.Stderr, failed, err)
+		return 1
+	}
+	return 0
+}
+
+func checkOwn(job string) error {
+	if pid := os.Getpid(); pid != 1 {
+		return fmt.Errorf("the isolated process has number %d, not 1", pid)
+	}
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil || len(processes) != 1 {
+		return fmt.Errorf("the isolated process sees %d processes in /proc, not only itself", len(processes))
+	}
+	for _, name := range []string{filepath.Join(job, "file"), "/tmp/file", "/dev/null"} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			return fmt.Errorf("the isolated process cannot write: %w", err)
+		}
+	}
+	return nil
+}
+
+// checkHidden looks for files of hidden directories. The process sees its own ones there.
+func checkHidden(dirs []string) error {
+	for _, dir := range dirs {
+		for _, name := range []string{"lock", "key.pem", "tokens"} {
+			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+				return fmt.Errorf("the isolated process sees %s", filepath.Join(dir, name))
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package tasktracker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/tasktracker/isolation"
+	"github.com/quernmr/quern/tasktracker/workers"
+	"github.com/quernmr/quern/wire"
+)
+
+// exploits are what a job tries with the arguments of its program.
+var exploits = map[string]func(arg string) bool{
+	"read": func(path string) bool {
+		text, _ := os.ReadFile(path)
+		return len(text) > 0
+	},
+	"list": func(dir string) bool {
+		entries, _ := os.ReadDir(dir)
+		return len(entries) > 0
+	},
+	"write": func(path string) bool { return os.WriteFile(path, []byte("by a job"), 0o666) == nil },
+	"signal": func(text string) bool {
+		pid, _ := strconv.Atoi(text)
+		return syscall.Kill(pid, 0) == nil
+	},
+	"trace": func(text string) bool {
+		pid, _ := strconv.Atoi(text)
+		return unix.PtraceSeize(pid) == nil
+	},
+	"mount": func(at string) bool { return unix.Mount("tmpfs", at, "tmpfs", 0, "") == nil },
+	"remount": func(at string) bool {
+		return unix.Mount("", at, "", unix.MS_REMOUNT|unix.MS_BIND, "") == nil
+	},
+	"unmount": func(at string) bool { return unix.Unmount(at, unix.MNT_DETACH) == nil },
+}
+
+// testSpy tries the arguments KIND=ARGUMENT.
+func testSpy(r *wire.Result) {
+	for _, arg := range os.Args[1:] {
+		kind, what, _ := strings.Cut(arg, "=")
+		if try := exploits[kind]; try != nil && try(what) {
+			r.Counters.Add("worked", arg, 1)
+		}
+	}
+}
+
+// startIsolated starts a tracker that isolates jobs, or skips the test.
+func startIsolated(t *testing.T, cfg Config, sub *wire.Submission) *leader {
+	t.Helper()
+	probe := isolation.Config{}
+	if err := probe.Probe(filepath.Join(t.TempDir(), "probe")); err != nil {
+		t.Skipf("this machine does not isolate jobs: %v", err)
+	}
+	cfg.Isolation.Level = isolation.Namespace
+	return startSubmission(t, cfg, sub)
+}
+
+// startSubmission starts a tracker as on a cluster. Tests use the index of a job as the action of
+// an attempt, so the submission gets enough jobs.
+func startSubmission(t *testing.T, cfg Config, sub *wire.Submission) *leader {
+	t.Helper()
+	root := t.TempDir()
+	cfg.Staging = "file://" + root
+	l := startContained(t, cfg)
+	_, file, hash := stageHashed(t)
+	program := filepath.Join(root, hash)
+	if err := os.Rename(file, program); err != nil {
+		t.Fatal(err)
+	}
+	sub.Program.Path, sub.Program.Hash = "file://"+program, hash
+	for len(sub.Plan.Jobs) <= doWriteBothLogs {
+		sub.Plan.Jobs = append(sub.Plan.Jobs, wire.JobPlan{})
+	}
+	dir := filepath.Join(root, "own")
+	if err := os.Rename(strings.TrimPrefix(stageSubmission(t, sub), "file://"), dir); err != nil {
+		t.Fatal(err)
+	}
+	l.staging = "file://" + dir
+	return l
+}
+
+// TestIsolatedWorker: a worker runs in namespaces of its own, without capabilities, and is used again.
+func TestIsolatedWorker(t *testing.T) {
+	l := startIsolated(t, Config{}, &wire.Submission{})
+	for n := range 2 {
+		got := l.succeed(wire.Map, n, doReport).Counters
+		if pid := got.Get("pid", "self"); pid != 1 {
+			t.Errorf("the worker has number %d in its namespace", pid)
+		}
+		for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
+			if got.Get("status", set+": "+strings.Repeat("0", 16)) != 1 {
+				t.Errorf("the worker has capabilities: %v", got["status"])
+			}
+		}
+	}
+	l.succeed(wire.Map, 2, doMap)
+}
+
+// spySubmission returns a submission with a program that tries everything, the attempts that must not work, and
+// those that must.
+func spySubmission(t *testing.T) (sub *wire.Submission, cfg Config, exploits, allowed []string) {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(name string) string {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("text"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	home, key := filepath.Dir(write("home/.ssh/id")), write("in/tls/key.pem")
+	t.Setenv("HOME", filepath.Dir(home))
+	input, unnamed := write("in/books/a"), write("elsewhere/b")
+	var other wire.JobID
+	other.Start, other.N = 1, 4711
+	cfg = Config{Isolation: Isolation{Hidden: []string{filepath.Dir(key)}}}
+	sub = &wire.Submission{Plan: wire.Plan{Jobs: []wire.JobPlan{{
+		Inputs: []wire.InputPlan{{Paths: []string{"file://" + dir + "/in", "file://" + dir + "/no/such*"}}},
+		Output: "file://" + dir + "/out/new/job",
+	}}}}
+	daemon := strconv.Itoa(os.Getpid())
+	exploits = []string{
+		"read=" + key, "list=" + filepath.Dir(key), "read=" + unnamed, "list=" + home, "read=/etc/shadow",
+		"write=" + input, "write=/etc/by-a-job", "write=/usr/by-a-job", "write=" + dir + "/by-a-job",
+		"signal=" + daemon, "trace=" + daemon, "list=/proc/" + daemon,
+		"mount=/tmp", "remount=/usr", "unmount=" + filepath.Dir(key), "unmount=/proc",
+	}
+	allowed = []string{"read=" + input, "write=" + dir + "/out/new/job", "write=/tmp/private", "write=/dev/shm/private", "list=/usr", "write=/dev/null"}
+	return sub, cfg, exploits, allowed
+}
+
+// TestIsolatedSpy: a job reads no keys and no files of others, and does not reach the daemon's processes. It has
+// its input, output and private directories.
+func TestIsolatedSpy(t *testing.T) {
+	sub, cfg, exploits, allowed := spySubmission(t)
+	sub.Program.Args = slices.Concat(exploits, allowed)
+	l := startIsolated(t, cfg, sub)
+	otherJob := l.path(core.JobsDir, "job_1_4711")
+	if err := os.MkdirAll(otherJob, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(otherJob, "output"), []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := l.succeed(wire.Map, 0, doSpy).Counters["worked"]
+	for _, x := range exploits {
+		if got[x] != 0 {
+			t.Errorf("worked: %s", x)
+		}
+	}
+	for _, x := range allowed {
+		if got[x] != 1 {
+			t.Errorf("did not work: %s", x)
+		}
+	}
+}
+
+// TestSpyWithoutIsolation: without isolation, a job of the same account reads keys and files of others.
+// So the exploits of TestIsolatedSpy are real ones.
+func TestSpyWithoutIsolation(t *testing.T) {
+	sub, cfg, exploits, _ := spySubmission(t)
+	sub.Program.Args = slices.DeleteFunc(slices.Clone(exploits), func(x string) bool {
+		return strings.HasPrefix(x, "write=") || strings.Contains(x, "mount=")
+	})
+	cfg.Isolation.Level = isolation.None
+	l := startSubmission(t, cfg, sub)
+	got := l.succeed(wire.Map, 0, doSpy).Counters["worked"]
+	for _, x := range exploits[:2] {
+		if got[x] != 1 {
+			t.Errorf("did not work: %s", x)
+		}
+	}
+	if x := fmt.Sprintf("signal=%d", os.Getpid()); got[x] != 1 {
+		t.Errorf("did not work: %s", x)
+	}
+}
+
+// TestIsolatedRefused: a submission that names a path of the daemon as input, or a directory of the system for
+// its output, is refused, and the error names the path.
+func TestIsolatedRefused(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		plan wire.JobPlan
+		want string
+	}{
+		{wire.JobPlan{Inputs: []wire.InputPlan{{Paths: []string{"file://" + dir + "/tls/*"}}}}, "which jobs cannot read"},
+		{wire.JobPlan{Files: map[string]string{"x": "file://" + dir + "/tls/key.pem"}}, "which jobs cannot read"},
+		{wire.JobPlan{Output: "file://" + dir + "/tls/out"}, "where jobs cannot write"},
+		{wire.JobPlan{Output: "file:///etc/cron.d/out"}, "would have to write in /etc/cron.d"},
+		{wire.JobPlan{Output: "file:///out"}, "would have to write in /, "},
+	} {
+		cfg := Config{Isolation: Isolation{Hidden: []string{dir + "/tls"}}}
+		l := startIsolated(t, cfg, &wire.Submission{Plan: wire.Plan{Jobs: []wire.JobPlan{c.plan}}})
+		if got := l.fail(doSucceed).Error; !strings.Contains(got, c.want) {
+			t.Errorf("%+v: %s", c.plan, got)
+		}
+	}
+}
+
+// failingIsolation is a Starter on a machine without namespaces.
+type failingIsolation struct{ workers.Starter }
+
+func (failingIsolation) Isolate(isolation.Config) error {
+	return errors.New("proc /proc: operation not permitted")
+}
+
+// TestNotIsolated: where isolation does not work, a tracker reports why. It does not start if isolation was asked for.
+func TestNotIsolated(t *testing.T) {
+	cfg := Config{Workers: failingIsolation{}, Logger: slog.New(slog.DiscardHandler)}
+	level, reason, err := cfg.isolate()
+	if level != isolation.None || reason != "proc /proc: operation not permitted" || err != nil {
+		t.Errorf("%s, %q, %v", level, reason, err)
+	}
+	cfg.Isolation.Level = isolation.Namespace
+	if _, _, err := cfg.isolate(); err == nil || !strings.Contains(err.Error(), "proc /proc: operation not permitted") {
+		t.Errorf("the error is %v", err)
+	}
+	cfg.Isolation.Level = isolation.None
+	if level, reason, err := cfg.isolate(); level != isolation.None || reason != "" || err != nil {
+		t.Errorf("%s, %q, %v", level, reason, err)
+	}
+}
