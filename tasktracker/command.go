@@ -30,7 +30,7 @@ func (l *loop) do(c core.Command) {
 		l.cancel(errors.New(c.Reason))
 	case core.StartWorker:
 		sub := l.programs.Submission(c.Staging, c.Root)
-		l.workers.Start(c.Worker, c.Dir, func() (*wire.Submission, *os.File, error) { return sub.Prepare(c.Digest) })
+		l.workers.Start(c.Worker, c.Dir, func() (*wire.Submission, *os.File, error) { return l.prepare(c, sub) })
 	case core.SendWorker:
 		l.workers.Send(c.Worker, c.Message)
 	case core.Limit:
@@ -61,6 +61,7 @@ func (l *loop) do(c core.Command) {
 		if remove := l.programs.Forget(c.Staging); remove != nil {
 			l.diskWork.Put(remove)
 		}
+		l.forgetCredentials(c.Staging)
 	}
 }
 

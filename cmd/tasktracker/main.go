@@ -26,6 +26,7 @@ import (
 	"github.com/quernmr/quern/locality"
 	"github.com/quernmr/quern/tasktracker"
 	"github.com/quernmr/quern/tasktracker/healthscript"
+	"github.com/quernmr/quern/tasktracker/process"
 )
 
 func main() { os.Exit(daemon.Main("tasktracker", run)) }
@@ -61,6 +62,7 @@ type options struct {
 	attemptDisk             int64
 	stopGrace               time.Duration
 	passEnv                 []string
+	asOwner                 bool // workers use HDFS as the job's owner
 	health                  tasktracker.Health
 	verbose                 bool
 	security                daemon.Security
@@ -93,6 +95,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.DurationVar(&o.stopGrace, "stop-grace", tasktracker.DefaultStopGrace, "`time` that the processes of an ended attempt have after SIGTERM, until SIGKILL")
 	set.Int64Var(&o.attemptDisk, "attempt-disk-bytes", 0, "most `bytes` in the working directory of an attempt of any job (default no limit but the job's)")
 	set.StringVar(&passEnv, "pass-env", "", "`names` of environment variables that jobs get beside the usual ones, separated by commas; a * at the end means all that begin so (default none)")
+	set.BoolVar(&o.asOwner, "hdfs-as-owner", false, "jobs use HDFS as their owner, not as the user of this task tracker: with Kerberos the NameNode must allow it (hadoop.proxyuser.*); needs certificates")
 	set.StringVar(&o.health.Script, "health-script", "", "`path` of a script that checks this machine: while it prints a line that begins with ERROR, the machine gets no new work (default none)")
 	set.DurationVar(&o.health.Interval, "health-interval", time.Minute, "`time` between two runs of -health-script")
 	set.DurationVar(&o.health.Timeout, "health-timeout", 30*time.Second, "`time` after which -health-script is killed: the machine then counts as unhealthy")
@@ -108,8 +111,8 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	}
 	o.join, o.jobTrackers = daemon.SplitList(join), daemon.SplitList(jobTrackers)
 	o.keep = time.Duration(keep) * 24 * time.Hour
-	if o.passEnv = daemon.SplitList(passEnv); slices.ContainsFunc(o.passEnv, func(name string) bool { return strings.HasPrefix(name, "QUERN_") || name == "*" }) {
-		return nil, daemon.Usagef("-pass-env %s: jobs never get variables that begin with QUERN_", passEnv)
+	if o.passEnv = daemon.SplitList(passEnv); slices.ContainsFunc(o.passEnv, func(name string) bool { return process.Withheld(name) || name == "*" }) {
+		return nil, daemon.Usagef("-pass-env %s: jobs never get variables that begin with QUERN_, or that name keytabs and tokens", passEnv)
 	}
 	if o.disks, err = disks(data); err != nil {
 		return nil, err
@@ -153,6 +156,9 @@ func (o *options) check(keep int) (err error) {
 	}
 	if o.staging, err = daemon.CheckStaging(o.staging); err != nil {
 		return err
+	}
+	if o.asOwner && strings.HasPrefix(o.staging, "hdfs:") {
+		return daemon.Usagef("-hdfs-as-owner, -staging %s: %v", o.staging, tasktracker.ErrStagingInHDFS)
 	}
 	return o.checkAdvertised()
 }

@@ -50,6 +50,7 @@ var sentinels = map[string]error{
 	"FileAlreadyExistsException":            fs.ErrExist,
 	"AlreadyBeingCreatedException":          fs.ErrExist,
 	"AccessControlException":                fs.ErrPermission,
+	"AuthorizationException":                fs.ErrPermission, // may not act as another user, or not use the service
 	"PathIsNotEmptyDirectoryException":      syscall.ENOTEMPTY,
 	"ParentNotDirectoryException":           syscall.ENOTDIR,
 	"PathIsDirectoryException":              syscall.EISDIR,
@@ -76,7 +77,7 @@ func classify(err, connErr error) (callResult, error) {
 		err = connErr
 	}
 	if errors.Is(err, errNameservice) || errors.Is(err, errNotNameNode) || errors.Is(err, ErrUnsupported) ||
-		errors.Is(err, errNoLogin) || errors.Is(err, sasl.ErrWeaker) {
+		errors.Is(err, errNoLogin) || errors.Is(err, errNoToken) || errors.Is(err, sasl.ErrWeaker) {
 		return unreachable, err
 	}
 	if errors.Is(err, fs.ErrPermission) {

@@ -193,7 +193,7 @@ func (c *Core) start(a *attempt) {
 		c.run(a)
 		return
 	}
-	c.assign(c.startWorker(a.job.staging, a.launch.Digest), a)
+	c.assign(c.startWorker(a.job.staging, a.launch), a)
 	a.phase = starting
 }
 
