@@ -142,13 +142,8 @@ func (c Conf) named(authority string) (string, error) {
 
 const rpcAddress = "dfs.namenode.rpc-address."
 
-// configured reports whether the configuration names the NameNodes of an authority: as fs.defaultFS,
-// as a nameservice, or by their addresses.
-func (c Conf) configured(authority string) bool {
-	addrs, err := c.nameNodes(authority)
-	if err != nil {
-		return false
-	}
+// configured reports whether the configuration names NameNodes: in fs.defaultFS, or in a nameservice.
+func (c Conf) configured(addrs []string) bool {
 	known, _ := c.nameNodes("")
 	for name := range c {
 		if strings.HasPrefix(name, rpcAddress) {

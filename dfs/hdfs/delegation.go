@@ -44,10 +44,14 @@ func (f *FS) Delegate(user string, names []string) (file []byte, expires time.Ti
 		}
 		return err
 	}
+	served := make(map[string]bool) // NameNodes with a token: they may have several names
 	for _, authority := range authorities {
-		if !conf.configured(authority) {
-			continue // its worker reports that it has no token
+		addrs, err := conf.nameNodes(authority)
+		all := strings.Join(addrs, ",")
+		if err != nil || served[all] || !conf.configured(addrs) {
+			continue // a worker reports that it has no token
 		}
+		served[all] = true
 		t, until, err := f.delegate(as, authority)
 		if err != nil {
 			return nil, time.Time{}, nil, errors.Join(fmt.Errorf("get a delegation token of hdfs://%s: %w", authority, err), cancel())
