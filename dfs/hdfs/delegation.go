@@ -10,9 +10,9 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// As returns an FS with the same configuration and login that acts as another user: the user behind
-// whose name the NameNode sees the login of this process (hadoop.proxyuser.*). Without Kerberos it
-// only takes the name. An empty user is the login's own.
+// As returns an FS with the same configuration and login that acts as another user. With Kerberos the
+// NameNode must allow that to the login's user (hadoop.proxyuser.*); without, it believes the name. An
+// empty user is the login's own.
 func (f *FS) As(user string) *FS {
 	other := New(f.options)
 	other.conf, other.login, other.actsAs = f.conf, f.login, user

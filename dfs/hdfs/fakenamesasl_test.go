@@ -253,7 +253,7 @@ func (h *securedHDFS) serveNames(addr string, conn net.Conn) {
 	h.mu.Lock()
 	h.users[acts] = true
 	h.mu.Unlock()
-	if acts != user && acts != "bob" { // ann may act as bob alone; a token's holder as nobody else
+	if acts != user && acts != "bob" { // ann may act as bob alone; a token's holder as no other user
 		readRPC(plain) // the pipe has no buffer
 		write(rpcFrame(message("common.RpcResponseHeader", "callId", uint32(1<<32-3), "status", protoreflect.EnumNumber(2),
 			"exceptionClassName", "org.apache.hadoop.security.authorize.AuthorizationException", "errorMsg", "User: "+user+" is not allowed to impersonate "+acts)))

@@ -32,7 +32,7 @@ func useTokens(t *testing.T, h *securedHDFS, conf Conf, file []byte) *FS {
 }
 
 // TestDelegation: at each level, the holder of a token reads and writes as the token's user, without
-// a login. A cancelled token is refused, and so is a user as whom the login may not act.
+// a login. A cancelled token is refused, and so is a user that the login may not act as.
 func TestDelegation(t *testing.T) {
 	want := bytes.Repeat([]byte("a line of the file;"), 40_000)
 	for level, h := range map[string]*securedHDFS{

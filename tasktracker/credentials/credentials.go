@@ -226,7 +226,7 @@ func (s *Store) cancelled(k key, cancels []func() error) {
 	}
 }
 
-// Close returns functions that end all submissions, each of which may wait for a file system.
+// Close returns functions that end all submissions. Each may wait for a file system.
 func (s *Store) Close() (ends []func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
