@@ -43,9 +43,9 @@ func (l *loop) credentialsFor(c core.StartWorker, sub *wire.Submission) error {
 	if l.cfg.HDFS.AsOwner {
 		switch user = c.Owner; {
 		case user == "":
-			return errors.New("the job has no owner, and workers use HDFS as the job's owner")
+			return &credentials.RefusedError{Err: errors.New("the job has no owner, and workers use HDFS as the job's owner")}
 		case strings.HasPrefix(c.Staging, "hdfs:"):
-			return ErrStagingInHDFS
+			return &credentials.RefusedError{Err: ErrStagingInHDFS}
 		}
 	}
 	if l.cfg.HDFS.Delegate == nil {

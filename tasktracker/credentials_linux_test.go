@@ -1,13 +1,13 @@
 package tasktracker
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -57,26 +57,26 @@ func TestKeytabStays(t *testing.T) {
 	}
 }
 
-// TestOwnerIsRefused: an attempt fails with the file system's reason if its owner gets no token, and
-// another one of the same submission tries again. A worker of one owner never runs another's attempt.
+// TestOwnerIsRefused: an attempt fails for good with the file system's reason if its owner gets no
+// token; the next one tries again. A worker of one owner never runs another's attempt.
 func TestOwnerIsRefused(t *testing.T) {
 	var refuses atomic.Bool
 	refuses.Store(true)
 	l := startContained(t, Config{HDFS: HDFS{AsOwner: true, Delegate: func(user string, _ []string) ([]byte, time.Time, func() error, error) {
 		if refuses.Load() {
-			return nil, time.Time{}, nil, errors.New("User: quern@R is not allowed to impersonate " + user)
+			return nil, time.Time{}, nil, fmt.Errorf("%w: User: quern@R is not allowed to impersonate %s", dfs.ErrActAs, user)
 		}
 		return []byte(user), time.Now().Add(time.Hour), func() error { return nil }, nil
 	}}})
 	launch := func(n int, owner string) wire.AttemptID {
 		return l.launchAs(wire.TaskID{Job: job1, Kind: wire.Map, N: n}, wire.Launch{Index: doReport, Owner: owner})
 	}
-	if r := l.final(launch(0, "ann"), wire.AttemptFailed); !strings.Contains(r.Error, "is not allowed to impersonate ann") {
-		t.Errorf("the error is %q", r.Error)
+	if r := l.final(launch(0, "ann"), wire.AttemptFailed); !strings.Contains(r.Error, "is not allowed to impersonate ann") || !r.Fatal {
+		t.Errorf("the error is %q, fatal %t", r.Error, r.Fatal)
 	}
 	refuses.Store(false)
-	if r := l.final(launch(1, ""), wire.AttemptFailed); !strings.Contains(r.Error, "no owner") {
-		t.Errorf("the error is %q", r.Error)
+	if r := l.final(launch(1, ""), wire.AttemptFailed); !strings.Contains(r.Error, "no owner") || !r.Fatal {
+		t.Errorf("the error is %q, fatal %t", r.Error, r.Fatal)
 	}
 	for n, owner := range []string{"ann", "bob", "ann"} {
 		if got := l.final(launch(n+2, owner), wire.AttemptSucceeded).Counters; got.Get("tokens", "-rw------- "+owner) != 1 {

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
+
+	"github.com/quernmr/quern/dfs"
 )
 
 // useTokens makes an FS that has only a token file, in the same HDFS.
@@ -78,7 +80,7 @@ func TestDelegation(t *testing.T) {
 				os.Unsetenv(tokenVariable)
 			}
 			_, _, _, err := daemon.Delegate("carl", []string{"hdfs://nn/x"})
-			if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "User: ann@"+testRealm+" is not allowed to impersonate carl") {
+			if !errors.Is(err, dfs.ErrActAs) || !strings.Contains(err.Error(), "permission denied to act as another user: User: ann@"+testRealm+" is not allowed to impersonate carl") {
 				t.Errorf("as carl: %v", err)
 			}
 		})

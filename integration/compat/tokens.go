@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/hdfs"
 	"github.com/quernmr/quern/integration/hdfs/minicluster"
 )
@@ -114,7 +114,7 @@ func (t tokens) issued(ctx context.Context, conf hdfs.Conf, user, level string) 
 	})
 	_, _, _, refusal := daemon.Delegate("bob", []string{t.cluster.URL() + "/x"})
 	t.check(level+", of bob", refused(refusal, "is not allowed to impersonate bob"))
-	if !errors.Is(refusal, fs.ErrPermission) {
+	if !errors.Is(refusal, dfs.ErrActAs) {
 		t.check(level+", of bob", fmt.Errorf("not a refusal of the NameNode: %w", refusal))
 	}
 	return err

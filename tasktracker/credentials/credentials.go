@@ -29,6 +29,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/quernmr/quern/dfs"
 )
 
 const (
@@ -40,8 +42,16 @@ const (
 
 // Issue gets tokens of a user for the file systems of some URLs; an empty user is the tracker's own.
 // It returns the content of a token file (nil: none is needed), the time at which the first token
-// expires, and a function that cancels them.
+// expires, and a function that cancels them. If the tracker may not act as the user, the error is
+// dfs.ErrActAs.
 type Issue = func(user string, names []string) (file []byte, expires time.Time, cancel func() error, err error)
+
+// RefusedError reports that a job gets no tokens. Every tracker would find the same, so that the job
+// fails at once, and no tracker is blamed.
+type RefusedError struct{ Err error }
+
+func (e *RefusedError) Error() string { return e.Err.Error() }
+func (e *RefusedError) Unwrap() error { return e.Err }
 
 // retry limits the time between two attempts to get new tokens.
 const (
@@ -121,6 +131,9 @@ func (s *Store) Prepare(staging, user string, names []string, dir string) error 
 // fill gets the first tokens. After a failure the next worker tries again.
 func (s *Store) fill(k key, g *grant) {
 	file, expires, cancel, err := s.issue(k.user, g.names)
+	if errors.Is(err, dfs.ErrActAs) {
+		err = &RefusedError{err}
+	}
 	s.mu.Lock()
 	if err != nil && s.grants[k] == g {
 		delete(s.grants, k)
