@@ -28,9 +28,14 @@
 package dfs
 
 import (
+	"fmt"
 	"io"
+	"io/fs"
 	"time"
 )
+
+// ErrActAs reports that a process may not act as another user in a file system, from any address.
+var ErrActAs = fmt.Errorf("%w to act as another user", fs.ErrPermission)
 
 // FS is a file system.
 type FS interface {

@@ -59,6 +59,7 @@ func (l *loop) do(c core.Command) {
 			l.diskWork.Put(remove)
 		}
 		l.removeUnusedJobs(c.Staging)
+		l.forgetCredentials(c.Staging)
 	}
 }
 

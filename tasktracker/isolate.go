@@ -47,7 +47,7 @@ func (cfg *Config) isolate() (level isolation.Level, reason string, err error) {
 func (l *loop) startWorker(c core.StartWorker) {
 	sub := l.programs.Submission(c.Staging, c.Root)
 	l.workers.Start(c.Worker, c.Dir, func() (*workers.Program, error) {
-		staged, exe, err := sub.Prepare(c.Digest)
+		staged, exe, err := l.prepare(c, sub)
 		if err != nil {
 			return nil, err
 		}

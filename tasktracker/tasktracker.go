@@ -16,6 +16,7 @@
 //	attemptlog  logs of attempts: written, read, served, expired
 //	gather      fetches, look-ups and merges for this tracker's homes
 //	token       jobs' tokens, for requests and for a later process
+//	credentials workers' tokens for HDFS
 //	healthscript  the operator's script that checks the machine
 //
 // They do not import this package. This package starts them in order. It has the loop, with
@@ -79,6 +80,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/listen"
 	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/tasktracker/credentials"
 	"github.com/quernmr/quern/tasktracker/disks"
 	"github.com/quernmr/quern/tasktracker/gather"
 	"github.com/quernmr/quern/tasktracker/isolation"
@@ -109,6 +111,7 @@ type Config struct {
 	AttemptDisk int64   // limit of the bytes in each attempt's working directory; 0: none
 	Logs        Logs
 	Health      Health
+	HDFS        HDFS
 	Workers     workers.Starter                     // nil: processes of the job's program
 	StopGrace   time.Duration                       // time between SIGTERM and SIGKILL for an ended attempt; 0: [DefaultStopGrace]
 	Check       func(f *os.File, name string) error // checks the copy of an executable, before it is run; nil: no check
@@ -234,7 +237,7 @@ func New(cfg Config) (*Tracker, error) {
 	}
 	cfg.Logger = cfg.Logger.With("tracker", cfg.ID)
 	if cfg.Workers == nil {
-		cfg.Workers = process.New(process.Config{Dir: dir, Logs: cfg.Logs.Attempt, Groups: !cfg.Temporary, Contain: !cfg.Embedded, Variables: cfg.Variables})
+		cfg.Workers = process.New(process.Config{Dir: dir, Logs: cfg.Logs.Attempt, Groups: !cfg.Temporary, Contain: !cfg.Embedded, Variables: cfg.Variables, AsOwner: cfg.HDFS.AsOwner})
 	}
 	return &Tracker{cfg}, nil
 }
@@ -351,17 +354,18 @@ type loop struct {
 	detachedWork sync.WaitGroup // see detached
 
 	// Parts that carry out the core's commands.
-	disks      *disks.Set
-	badDisks   map[string]string // by path: why the core does not use it
-	spaceGuard *disks.SpaceGuard
-	programs   *program.Store
-	workers    *workers.Set
-	gather     *gather.Gather
-	tokens     *token.Store
-	server     *http.Server
-	diskWork   *wire.Queue[func()] // see runDiskWork
-	isolation  isolation.Level
-	jobDirs    map[string][]string // by staging: made for isolated workers
+	disks       *disks.Set
+	badDisks    map[string]string // by path: why the core does not use it
+	spaceGuard  *disks.SpaceGuard
+	programs    *program.Store
+	workers     *workers.Set
+	gather      *gather.Gather
+	tokens      *token.Store
+	credentials *credentials.Store
+	server      *http.Server
+	diskWork    *wire.Queue[func()] // see runDiskWork
+	isolation   isolation.Level
+	jobDirs     map[string][]string // by staging: made for isolated workers
 }
 
 func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.Store, coreCfg core.Config) *loop {
@@ -373,7 +377,7 @@ func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.S
 		cfg: cfg, disks: dirs, badDisks: make(map[string]string), inbox: make(chan func(), 64), done: make(chan struct{}), started: time.Now(),
 		link:     link{hangupReasons: make(map[string]bool)},
 		diskWork: wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded, cfg.Check),
-		tokens: tokens, jobDirs: make(map[string][]string),
+		tokens: tokens, credentials: credentials.New(cfg.HDFS.Delegate, cfg.Logger), jobDirs: make(map[string][]string),
 	}
 	l.spaceGuard = &disks.SpaceGuard{Disks: dirs, Tracker: cfg.ID, Running: l.running, EndAttempt: l.endAttempt, LocalBytes: cfg.AttemptDisk}
 	l.workers = workers.New(workers.Config{Starter: cfg.Workers, OnEvent: l.event, LogDir: cfg.Dir, Grace: cfg.StopGrace})
@@ -462,6 +466,9 @@ func (l *loop) stop() {
 	l.server.Close()
 	if err := l.workers.Stop(); err != nil {
 		l.cfg.Logger.Warn("cannot remove control groups", "error", err)
+	}
+	for _, end := range l.credentials.Close() {
+		l.detached(end)
 	}
 	l.gather.Stop()
 	l.diskWork.Close()

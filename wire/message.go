@@ -159,6 +159,7 @@ type (
 		GivenUp    []uint64      `msgpack:"GivenUp,omitempty"` // for a commit: tasks without output, one bit each
 		Skip       *Skip         `msgpack:"Skip,omitempty"`    // for a map or reduce; nil: the job skips no records
 		Digest     []byte        `msgpack:"Digest,omitempty"`  // the submission's
+		Owner      string        `msgpack:"Owner,omitempty"`   // of the job, as the leader has authenticated it
 	}
 
 	// Kill ends an attempt.

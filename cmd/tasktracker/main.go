@@ -29,6 +29,7 @@ import (
 	"github.com/quernmr/quern/tasktracker"
 	"github.com/quernmr/quern/tasktracker/healthscript"
 	"github.com/quernmr/quern/tasktracker/isolation"
+	"github.com/quernmr/quern/tasktracker/process"
 )
 
 func main() {
@@ -68,6 +69,7 @@ type options struct {
 	stopGrace               time.Duration
 	passEnv                 []string
 	isolation               tasktracker.Isolation
+	asOwner                 bool // workers use HDFS as the job's owner
 	health                  tasktracker.Health
 	verbose                 bool
 	security                daemon.Security
@@ -103,6 +105,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.StringVar(&passEnv, "pass-env", "", "`names` of environment variables that jobs get beside the usual ones, separated by commas; a * at the end means all that begin so (default none)")
 	set.StringVar(&isolationLevel, "isolation", "", "`level` that keeps jobs from this daemon and from each other: none, or namespace, which fails to start where it does not work (default namespace where it works)")
 	set.StringVar(&jobPaths, "job-paths", "", "more `paths` that jobs in namespaces can read, separated by commas (default the system's and what the job names)")
+	set.BoolVar(&o.asOwner, "hdfs-as-owner", false, "jobs use HDFS as their owner, not as the user of this task tracker: with Kerberos the NameNode must allow it (hadoop.proxyuser.*); needs certificates")
 	set.StringVar(&o.health.Script, "health-script", "", "`path` of a script that checks this machine: while it prints a line that begins with ERROR, the machine gets no new work (default none)")
 	set.DurationVar(&o.health.Interval, "health-interval", time.Minute, "`time` between two runs of -health-script")
 	set.DurationVar(&o.health.Timeout, "health-timeout", 30*time.Second, "`time` after which -health-script is killed: the machine then counts as unhealthy")
@@ -119,8 +122,8 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	}
 	o.join, o.jobTrackers = daemon.SplitList(join), daemon.SplitList(jobTrackers)
 	o.keep = time.Duration(keep) * 24 * time.Hour
-	if o.passEnv = daemon.SplitList(passEnv); slices.ContainsFunc(o.passEnv, func(name string) bool { return strings.HasPrefix(name, "QUERN_") || name == "*" }) {
-		return nil, daemon.Usagef("-pass-env %s: jobs never get variables that begin with QUERN_", passEnv)
+	if o.passEnv = daemon.SplitList(passEnv); slices.ContainsFunc(o.passEnv, func(name string) bool { return process.Withheld(name) || name == "*" }) {
+		return nil, daemon.Usagef("-pass-env %s: jobs never get variables that begin with QUERN_, or that name keytabs and tokens", passEnv)
 	}
 	if o.id, err = daemon.ID(o.id); err != nil {
 		return nil, err
@@ -175,6 +178,9 @@ func (o *options) check(keep int) (err error) {
 	}
 	if o.staging, err = daemon.CheckStaging(o.staging); err != nil {
 		return err
+	}
+	if o.asOwner && strings.HasPrefix(o.staging, "hdfs:") {
+		return daemon.Usagef("-hdfs-as-owner, -staging %s: %v", o.staging, tasktracker.ErrStagingInHDFS)
 	}
 	return o.checkAdvertised()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/dfs/builtin"
+	"github.com/quernmr/quern/dfs/hdfs"
 	"github.com/quernmr/quern/gossip"
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobfile"
@@ -23,6 +24,9 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	self, gossipKey, err := o.security.Load(identity.TaskTracker, o.id, log)
 	if err != nil {
 		return err
+	}
+	if o.asOwner && self == nil {
+		return daemon.Usagef("-hdfs-as-owner needs certificates (-tls-dir): without them every client can name any owner")
 	}
 	for _, dir := range o.disks {
 		daemon.WarnIfReadable(log, dir)
@@ -39,6 +43,8 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		defer g.Close()
 		find.gossip = g
 	}
+	files := hdfs.FromEnvironment() // logs in for workers
+	defer files.Close()
 	tracker, err := tasktracker.New(tasktracker.Config{
 		ID: o.id, Host: o.host, Rack: o.rack,
 		Service: tasktracker.Service{
@@ -49,6 +55,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		MapSlots: o.mapSlots, ReduceSlots: o.reduceSlots, Memory: o.memory, Cores: o.cores, Dir: o.disks[0], Disks: o.disks, Staging: o.staging,
 		FS: builtin.FileSystems(), Logs: tasktracker.Logs{Age: o.keep, Bytes: o.keepBytes, Attempt: o.attemptLogs},
 		ShuffleRate: float64(o.shuffleRate), StopGrace: o.stopGrace, Variables: o.passEnv, Isolation: o.isolation, AttemptDisk: o.attemptDisk, Health: o.health,
+		HDFS: tasktracker.HDFS{Delegate: files.Delegate, AsOwner: o.asOwner},
 		Check: func(f *os.File, name string) error {
 			_, err := jobfile.CheckFile(f, name)
 			return err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -100,37 +101,63 @@ var errNameservice = errors.New("neither a nameservice of Hadoop's configuration
 // several NameNodes, or a host with or without a port. If the authority is empty, it uses
 // the one in fs.defaultFS.
 func (c Conf) nameNodes(authority string) ([]string, error) {
-	if authority == "" {
-		rest, ok := strings.CutPrefix(c.get("fs.defaultFS"), "hdfs://")
-		authority, _, _ = strings.Cut(rest, "/")
-		if !ok || authority == "" {
-			return nil, errors.New("hdfs:/// needs an hdfs:// URL as fs.defaultFS in Hadoop's configuration (HADOOP_CONF_DIR)")
-		}
+	authority, err := c.named(authority)
+	if err != nil {
+		return nil, err
 	}
 	if _, _, err := net.SplitHostPort(authority); err == nil {
 		return []string{authority}, nil
 	}
-	const rpc = "dfs.namenode.rpc-address."
 	var addrs []string
 	for _, id := range c.list("dfs.ha.namenodes." + authority) {
-		addr := c.get(rpc + authority + "." + id)
+		addr := c.get(rpcAddress + authority + "." + id)
 		if addr == "" {
-			return nil, fmt.Errorf("configuration of Hadoop has no %s%s.%s", rpc, authority, id)
+			return nil, fmt.Errorf("configuration of Hadoop has no %s%s.%s", rpcAddress, authority, id)
 		}
 		addrs = append(addrs, addr)
 	}
-	if addr := c.get(rpc + authority); addr != "" && len(addrs) == 0 {
+	if addr := c.get(rpcAddress + authority); addr != "" && len(addrs) == 0 {
 		addrs = append(addrs, addr)
 	}
 	for i, addr := range addrs {
-		if _, _, err := net.SplitHostPort(addr); err != nil {
-			addrs[i] = net.JoinHostPort(addr, defaultPort)
-		}
+		addrs[i] = withPort(addr)
 	}
 	if len(addrs) == 0 {
 		addrs = []string{net.JoinHostPort(authority, defaultPort)}
 	}
 	return addrs, nil
+}
+
+// named returns the authority, or the one in fs.defaultFS if it is empty.
+func (c Conf) named(authority string) (string, error) {
+	if authority != "" {
+		return authority, nil
+	}
+	rest, ok := strings.CutPrefix(c.get("fs.defaultFS"), "hdfs://")
+	if authority, _, _ = strings.Cut(rest, "/"); !ok || authority == "" {
+		return "", errors.New("hdfs:/// needs an hdfs:// URL as fs.defaultFS in Hadoop's configuration (HADOOP_CONF_DIR)")
+	}
+	return authority, nil
+}
+
+const rpcAddress = "dfs.namenode.rpc-address."
+
+// configured reports whether the configuration names NameNodes: in fs.defaultFS, or in a nameservice.
+func (c Conf) configured(addrs []string) bool {
+	known, _ := c.nameNodes("")
+	for name := range c {
+		if strings.HasPrefix(name, rpcAddress) {
+			known = append(known, withPort(c.get(name)))
+		}
+	}
+	return !slices.ContainsFunc(addrs, func(addr string) bool { return !slices.Contains(known, addr) })
+}
+
+func withPort(addr string) string {
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return net.JoinHostPort(addr, defaultPort)
+	}
+	return addr
 }
 
 // size returns a property in bytes, which may have the suffix k, m, g or t. It returns 0 if

@@ -1,7 +1,6 @@
 package hdfs
 
 import (
-	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -88,17 +87,13 @@ func TestConf(t *testing.T) {
 }
 
 // TestSecurityIsRefusedByName checks that errors name the missing parts of a Kerberos
-// configuration. Delegation tokens are refused by name.
+// configuration.
 func TestSecurityIsRefusedByName(t *testing.T) {
 	t.Setenv("KRB5_CONFIG", filepath.Join(t.TempDir(), "none"))
 	kerberos := Conf{"hadoop.security.authentication": "kerberos", "dfs.namenode.kerberos.principal": "nn/_HOST@R"}
 	f := New(Options{Conf: kerberos, User: "u"})
 	if _, err := f.Stat("hdfs://nn/x"); err == nil || !strings.Contains(err.Error(), "kerberos") {
 		t.Errorf("without tickets: %v", err)
-	}
-	t.Setenv("HADOOP_TOKEN_FILE_LOCATION", "/tokens")
-	if _, err := f.Stat("hdfs://nn/x"); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "delegation tokens") {
-		t.Errorf("with delegation tokens: %v", err)
 	}
 	delete(kerberos, "dfs.namenode.kerberos.principal")
 	if _, err := f.Stat("hdfs://nn/x"); err == nil || !strings.Contains(err.Error(), "dfs.namenode.kerberos.principal") {

@@ -30,7 +30,7 @@
 //   - If a read from a DataNode fails, readers use it again after a minute. If a write
 //     to it fails, it gets no blocks from this process for ten minutes.
 //   - Handshakes and protection of secured servers lie below the library, which knows nothing of
-//     them: namesasl.go, datasasl.go and package sasl. The library's own read wrong counts of
+//     them: namesasl.go, tokenlogin.go, datasasl.go and package sasl. The library's own read wrong counts of
 //     bytes, sent requests without protection, and believed unsigned messages.
 //   - If a block's DataNodes fail during the write, the block is abandoned and
 //     written to others, if at most 32 MiB of it were written. Otherwise the writer
@@ -38,9 +38,9 @@
 //
 // # Limits
 //
-// It refuses with ErrUnsupported: erasure-coded and encrypted files, delegation tokens, and what
-// package sasl does not have. Kerberos works with a ticket cache or a keytab. A process acts as
-// the principal that has logged in: the library knows no proxy users.
+// It refuses with ErrUnsupported: erasure-coded and encrypted files, and what package sasl does not
+// have. Kerberos works with a ticket cache, a keytab, or delegation tokens: [FS.Delegate] gets them, of
+// another user too, if the NameNode lets this process act as that user.
 //
 // # Concurrency
 //

@@ -10,6 +10,7 @@ import (
 
 	client "github.com/colinmarc/hdfs/v2"
 
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/hdfs/sasl"
 )
 
@@ -31,7 +32,7 @@ type nameNodeError struct {
 }
 
 func (r *nameNodeError) Error() string {
-	if r.sentinel != nil && r.sentinel != syscall.ENOSPC && r.sentinel != fs.ErrPermission && r.sentinel != errSafeMode {
+	if r.sentinel != nil && r.sentinel != syscall.ENOSPC && !errors.Is(r.sentinel, fs.ErrPermission) && r.sentinel != errSafeMode {
 		return r.sentinel.Error()
 	}
 	if r.sentinel != nil {
@@ -50,6 +51,7 @@ var sentinels = map[string]error{
 	"FileAlreadyExistsException":            fs.ErrExist,
 	"AlreadyBeingCreatedException":          fs.ErrExist,
 	"AccessControlException":                fs.ErrPermission,
+	"AuthorizationException":                fs.ErrPermission, // the service, or acting as another user from this address
 	"PathIsNotEmptyDirectoryException":      syscall.ENOTEMPTY,
 	"ParentNotDirectoryException":           syscall.ENOTDIR,
 	"PathIsDirectoryException":              syscall.EISDIR,
@@ -76,7 +78,7 @@ func classify(err, connErr error) (callResult, error) {
 		err = connErr
 	}
 	if errors.Is(err, errNameservice) || errors.Is(err, errNotNameNode) || errors.Is(err, ErrUnsupported) ||
-		errors.Is(err, errNoLogin) || errors.Is(err, sasl.ErrWeaker) {
+		errors.Is(err, errNoLogin) || errors.Is(err, errNoToken) || errors.Is(err, sasl.ErrWeaker) {
 		return unreachable, err
 	}
 	if errors.Is(err, fs.ErrPermission) {
@@ -112,6 +114,8 @@ func classifyResponse(answer client.Error) (callResult, error) {
 		r.sentinel = fs.ErrExist
 	case name == "AccessControlException" && strings.HasSuffix(text, "(is not a directory)"): // for all users except the superuser
 		r.sentinel = syscall.ENOTDIR
+	case name == "AuthorizationException" && strings.Contains(text, "is not allowed to impersonate"): // else the address may not
+		r.sentinel = dfs.ErrActAs
 	case name == "NotReplicatedYetException":
 		return retryLater, r
 	}

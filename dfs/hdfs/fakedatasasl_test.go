@@ -21,6 +21,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/quernmr/quern/dfs/hdfs/sasl"
 )
 
 // serveData is a DataNode's side of a secured connection.
@@ -95,46 +97,19 @@ func (h *securedHDFS) acceptData(conn net.Conn) (io.ReadWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	value := func(name string) string {
-		_, rest, _ := strings.Cut(","+string(field(response, "payload").Bytes()), ","+name+"=")
-		if quoted, ok := strings.CutPrefix(rest, `"`); ok {
-			rest, _, _ = strings.Cut(quoted, `"`)
-			return rest
-		}
-		rest, _, _ = strings.Cut(rest, ",")
-		return rest
-	}
-	user, password, qop := base64.StdEncoding.EncodeToString([]byte("block")), base64.StdEncoding.EncodeToString([]byte("password")), value("qop")
+	d := &digestServer{user: base64.StdEncoding.EncodeToString([]byte("block")), password: base64.StdEncoding.EncodeToString([]byte("password")),
+		realm: "0", uri: "hdfs/0", qops: h.qop}
 	if h.encrypts {
-		user = "7 bp " + base64.StdEncoding.EncodeToString([]byte("nonce"))
+		d.user = "7 bp " + base64.StdEncoding.EncodeToString([]byte("nonce"))
 	}
-	if !strings.Contains(","+h.qop+",", ","+qop+",") || value("username") != user {
-		text, _ := proto.Marshal(message("DataTransferEncryptorMessage", "status", protoreflect.EnumNumber(1), "message", "no such user or level"))
+	server, err := d.accept(string(field(response, "payload").Bytes()))
+	if err != nil {
+		text, _ := proto.Marshal(message("DataTransferEncryptorMessage", "status", protoreflect.EnumNumber(1), "message", err.Error()))
 		conn.Write(protowire.AppendBytes(nil, text))
-		return nil, errMalformed
+		return nil, err
 	}
-	hash := func(parts ...string) string {
-		sum := md5.Sum([]byte(strings.Join(parts, "")))
-		return string(sum[:])
-	}
-	a1 := hash(hash(user, ":0:", password), ":servers:", value("cnonce"))
-	proof := func(prefix string) string {
-		a2 := prefix + ":hdfs/0"
-		if qop != "auth" {
-			a2 += ":00000000000000000000000000000000"
-		}
-		return fmt.Sprintf("%x", hash(fmt.Sprintf("%x", a1), ":servers:00000001:", value("cnonce"), ":", qop, ":", fmt.Sprintf("%x", hash(a2))))
-	}
-	if value("response") != proof("AUTHENTICATE") {
-		return nil, errors.New("wrong password")
-	}
-	server := &sealedServer{Conn: conn, h: h, in: hash(a1, "Digest session key to client-to-server signing key magic constant"),
-		out: hash(a1, "Digest session key to server-to-client signing key magic constant")}
+	server.Conn, server.h = conn, h
 	var options []proto.Message
-	if qop == "auth-conf" {
-		server.decrypt, _ = rc4.NewCipher([]byte(hash(a1, "Digest H(A1) to client-to-server sealing key magic constant")))
-		server.encrypt, _ = rc4.NewCipher([]byte(hash(a1, "Digest H(A1) to server-to-client sealing key magic constant")))
-	}
 	if h.aes && len(parts(response, "cipherOption")) > 0 {
 		in, out, iv := []byte("0123456789abcdef"), []byte("fedcba9876543210"), []byte("an initial count")
 		options = append(options, message("CipherOption", "suite", protoreflect.EnumNumber(2), "inKey", server.seal(in), "inIv", iv, "outKey", server.seal(out), "outIv", iv))
@@ -143,8 +118,56 @@ func (h *securedHDFS) acceptData(conn net.Conn) (io.ReadWriter, error) {
 		block, _ = aes.NewCipher(out)
 		server.aesOut = cipher.NewCTR(block, iv)
 	}
-	if err := sendHandshake(conn, nil, []byte("rspauth="+proof("")), options...); err != nil || qop == "auth" {
+	if err := sendHandshake(conn, nil, []byte(d.rspauth), options...); err != nil || d.qop == "auth" {
 		return conn, err
+	}
+	return server, nil
+}
+
+// digestServer is the server's side of DIGEST-MD5, by RFC 2831.
+type digestServer struct {
+	user, password, realm, uri string
+	qops                       string // that it offers
+
+	qop, rspauth string // after accept
+}
+
+// accept checks a response, and returns the keys for what follows.
+func (d *digestServer) accept(response string) (*sealedServer, error) {
+	value := func(name string) string {
+		_, rest, _ := strings.Cut(","+response, ","+name+"=")
+		if quoted, ok := strings.CutPrefix(rest, `"`); ok {
+			rest, _, _ = strings.Cut(quoted, `"`)
+			return rest
+		}
+		rest, _, _ = strings.Cut(rest, ",")
+		return rest
+	}
+	d.qop = value("qop")
+	if !strings.Contains(","+d.qops+",", ","+d.qop+",") || value("username") != d.user || value("digest-uri") != d.uri {
+		return nil, errors.New("no such user or level")
+	}
+	hash := func(parts ...string) string {
+		sum := md5.Sum([]byte(strings.Join(parts, "")))
+		return string(sum[:])
+	}
+	a1 := hash(hash(d.user, ":", d.realm, ":", d.password), ":servers:", value("cnonce"))
+	proof := func(prefix string) string {
+		a2 := prefix + ":" + d.uri
+		if d.qop != "auth" {
+			a2 += ":00000000000000000000000000000000"
+		}
+		return fmt.Sprintf("%x", hash(fmt.Sprintf("%x", a1), ":servers:00000001:", value("cnonce"), ":", d.qop, ":", fmt.Sprintf("%x", hash(a2))))
+	}
+	if value("response") != proof("AUTHENTICATE") {
+		return nil, errors.New("wrong password")
+	}
+	d.rspauth = "rspauth=" + proof("")
+	server := &sealedServer{in: hash(a1, "Digest session key to client-to-server signing key magic constant"),
+		out: hash(a1, "Digest session key to server-to-client signing key magic constant")}
+	if d.qop == "auth-conf" {
+		server.decrypt, _ = rc4.NewCipher([]byte(hash(a1, "Digest H(A1) to client-to-server sealing key magic constant")))
+		server.encrypt, _ = rc4.NewCipher([]byte(hash(a1, "Digest H(A1) to server-to-client sealing key magic constant")))
 	}
 	return server, nil
 }
@@ -175,6 +198,23 @@ func (s *sealedServer) seal(b []byte) []byte {
 	s.sent++
 	return binary.BigEndian.AppendUint32(append(b, 0, 1), s.sent-1)
 }
+
+func (s *sealedServer) open(b []byte) ([]byte, error) {
+	body := b[:len(b)-6]
+	if s.decrypt != nil {
+		s.decrypt.XORKeyStream(body, body)
+	}
+	message := body[:len(body)-10]
+	if !bytes.Equal(body[len(body)-10:], s.mac(s.in, s.received, message)) {
+		return nil, errors.New("a wrong HMAC")
+	}
+	s.received++
+	return message, nil
+}
+
+// Wrap and Unwrap implement sealer, for a NameNode's side.
+func (s *sealedServer) Wrap(b []byte, _ sasl.Level) ([]byte, error)   { return s.seal(b), nil }
+func (s *sealedServer) Unwrap(b []byte, _ sasl.Level) ([]byte, error) { return s.open(bytes.Clone(b)) }
 
 func (s *sealedServer) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; rest = rest[min(5000, len(rest)):] {
@@ -212,15 +252,10 @@ func (s *sealedServer) Read(p []byte) (int, error) {
 		if len(b) > 64<<10 {
 			return 0, errors.New("a frame of more than 64 KiB")
 		}
-		body := b[:len(b)-6]
-		if s.decrypt != nil {
-			s.decrypt.XORKeyStream(body, body)
+		var err error
+		if s.ready, err = s.open(b); err != nil {
+			return 0, err
 		}
-		s.ready = body[:len(body)-10]
-		if !bytes.Equal(body[len(body)-10:], s.mac(s.in, s.received, s.ready)) {
-			return 0, errors.New("a wrong HMAC")
-		}
-		s.received++
 	}
 	n := copy(p, s.ready)
 	s.ready = s.ready[n:]

@@ -3,13 +3,16 @@ package hdfs
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,10 +41,13 @@ type securedHDFS struct {
 	port     int    // of DataNodes; 0: their connections have none
 	cipher   string
 	aes      bool
-	encrypts bool // DataNodes take the encryption key instead of tokens
-	oldKey   bool // the NameNode's first encryption key is unknown to DataNodes
-	breaks   bool // the next DataNode closes its connection in the middle of a read
-	forged   int  // when an error is put into the NameNode's first connection: inHandshake, afterHandshake
+	encrypts bool              // DataNodes take the encryption key instead of tokens
+	oldKey   bool              // the NameNode's first encryption key is unknown to DataNodes
+	breaks   bool              // the next DataNode closes its connection in the middle of a read
+	forged   int               // when an error is put into the NameNode's first connection: inHandshake, afterHandshake
+	issued   map[string]string // delegation tokens: password by user
+	names    map[string]string // services of NameNodes by address; nil: nn/nn at nn:8020
+	standby  string            // address of a NameNode in standby; empty: none
 
 	mu      sync.Mutex
 	overRPC []byte // received by the NameNode after the handshake
@@ -77,9 +83,15 @@ func (h *securedHDFS) begin(t *testing.T, conf Conf) *FS {
 	if h.fakeHDFS == nil {
 		h.fakeHDFS = &fakeHDFS{nodes: 2}
 	}
-	if err := h.keys.AddEntry("nn/nn", testRealm, "secret", time.Unix(1, 0), 1, etypeID.AES256_CTS_HMAC_SHA1_96); err != nil {
-		t.Fatal(err)
+	if h.names == nil {
+		h.names = map[string]string{"nn:8020": "nn/nn"}
 	}
+	for _, service := range h.names {
+		if err := h.keys.AddEntry(service, testRealm, "secret of "+service, time.Unix(1, 0), 1, etypeID.AES256_CTS_HMAC_SHA1_96); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.issued = make(map[string]string)
 	h.lengths, h.data, h.existing, h.users = make(map[uint64]uint64), make(map[uint64][]byte), make(map[string]bool), make(map[string]bool)
 	all := Conf{"hadoop.security.authentication": "kerberos", "dfs.namenode.kerberos.principal": "nn/_HOST@" + testRealm, "dfs.blocksize": "300k"}
 	maps.Copy(all, conf)
@@ -93,7 +105,7 @@ func (h *securedHDFS) begin(t *testing.T, conf Conf) *FS {
 
 // GetServiceTicket implements tickets.
 func (h *securedHDFS) GetServiceTicket(service string) (messages.Ticket, types.EncryptionKey, error) {
-	if service != "nn/nn" {
+	if !slices.Contains(slices.Collect(maps.Values(h.names)), service) {
 		return messages.Ticket{}, types.EncryptionKey{}, fmt.Errorf("no such service: %s", service)
 	}
 	now := time.Now()
@@ -111,13 +123,13 @@ func (c portConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0
 
 func (h *securedHDFS) dial(_ context.Context, _, addr string) (net.Conn, error) {
 	client, server := net.Pipe()
-	if h.port > 0 && addr != "nn:8020" {
+	if h.port > 0 && h.names[addr] == "" {
 		client = portConn{client, h.port}
 	}
 	go func() {
 		defer server.Close()
-		if addr == "nn:8020" {
-			h.serveNames(server)
+		if h.names[addr] != "" {
+			h.serveNames(addr, server)
 			return
 		}
 		if secured, err := h.acceptData(server); err == nil {
@@ -189,9 +201,9 @@ func saslAnswer(state protoreflect.EnumNumber, fields ...any) []byte {
 }
 
 // serveNames is a NameNode's side of a connection.
-func (h *securedHDFS) serveNames(conn net.Conn) {
+func (h *securedHDFS) serveNames(addr string, conn net.Conn) {
 	in := bufio.NewReader(conn)
-	context, level, err := h.acceptName(in, conn)
+	user, context, level, err := h.acceptName(addr, in, conn)
 	if err != nil {
 		return
 	}
@@ -237,9 +249,16 @@ func (h *securedHDFS) serveNames(conn net.Conn) {
 	if proto.Unmarshal(first[1], about) != nil {
 		return
 	}
+	acts := field(part(about, "userInfo"), "effectiveUser").String()
 	h.mu.Lock()
-	h.users[field(part(about, "userInfo"), "effectiveUser").String()] = true
+	h.users[acts] = true
 	h.mu.Unlock()
+	if acts != user && acts != "bob" { // ann may act as bob alone; a token's holder as no other user
+		readRPC(plain) // the pipe has no buffer
+		write(rpcFrame(message("common.RpcResponseHeader", "callId", uint32(1<<32-3), "status", protoreflect.EnumNumber(2),
+			"exceptionClassName", "org.apache.hadoop.security.authorize.AuthorizationException", "errorMsg", "User: "+user+" is not allowed to impersonate "+acts)))
+		return
+	}
 	for {
 		call, err := readRPC(plain)
 		if err != nil || len(call) != 3 {
@@ -254,13 +273,19 @@ func (h *securedHDFS) serveNames(conn net.Conn) {
 			return
 		}
 		name := strings.ToUpper(method[:1]) + method[1:]
+		if strings.HasSuffix(method, "DelegationToken") {
+			name = "common." + name
+		}
 		req, resp := message(name+"Request"), message(name+"Response")
 		if proto.Unmarshal(call[2], req) != nil {
 			return
 		}
 		answer := message("common.RpcResponseHeader", "callId", uint32(field(header, "callId").Int()), "status", protoreflect.EnumNumber(0))
 		reply := []proto.Message{answer, resp}
-		if err := h.answer(method, req, resp); err != nil {
+		if addr == h.standby {
+			reply = []proto.Message{message("common.RpcResponseHeader", "callId", uint32(field(header, "callId").Int()),
+				"status", protoreflect.EnumNumber(1), "exceptionClassName", "org.apache.hadoop.ipc.StandbyException", "errorMsg", "standby")}
+		} else if err := h.answer(acts, method, req, resp); err != nil {
 			reply = []proto.Message{message("common.RpcResponseHeader", "callId", uint32(field(header, "callId").Int()),
 				"status", protoreflect.EnumNumber(1), "exceptionClassName", "java.io.IOException", "errorMsg", err.Error())}
 		}
@@ -270,8 +295,8 @@ func (h *securedHDFS) serveNames(conn net.Conn) {
 	}
 }
 
-// acceptName does the NameNode's side of the Kerberos handshake.
-func (h *securedHDFS) acceptName(in *bufio.Reader, conn net.Conn) (*sasl.GSS, sasl.Level, error) {
+// acceptName does the NameNode's side of the handshake, and returns the user.
+func (h *securedHDFS) acceptName(addr string, in *bufio.Reader, conn net.Conn) (string, sealer, sasl.Level, error) {
 	receive := func(state protoreflect.EnumNumber) (proto.Message, error) {
 		ms, err := readRPC(in)
 		if err != nil || len(ms) != 2 {
@@ -285,17 +310,17 @@ func (h *securedHDFS) acceptName(in *bufio.Reader, conn net.Conn) (*sasl.GSS, sa
 	}
 	head := make([]byte, len(saslHeader))
 	if _, err := io.ReadFull(in, head); err != nil || !bytes.Equal(head, saslHeader) {
-		return nil, 0, errors.Join(errMalformed, err)
+		return "", nil, 0, errors.Join(errMalformed, err)
 	}
 	if _, err := receive(saslNegotiate); err != nil {
-		return nil, 0, err
+		return "", nil, 0, err
 	}
 	if h.forge(conn, inHandshake) {
-		return nil, 0, errMalformed
+		return "", nil, 0, errMalformed
 	}
 	negotiation := message("common.RpcSasl").ProtoReflect()
 	auths := negotiation.Mutable(negotiation.Descriptor().Fields().ByName("auths")).List()
-	for _, values := range [][]string{{"TOKEN", "DIGEST-MD5", "", "default", `nonce="x",qop="` + h.unsigned + `"`}, {"KERBEROS", "GSSAPI", "nn", "nn"}} {
+	for _, values := range [][]string{{"TOKEN", "DIGEST-MD5", "", "default", fmt.Sprintf(`realm="default",nonce="servers",qop="%s",charset=utf-8,algorithm=md5-sess,cipher="3des,rc4"`, cmp.Or(h.unsigned, h.tokenQops()))}, {"KERBEROS", "GSSAPI", "nn", "nn"}} {
 		auth := auths.AppendMutable().Message()
 		for i, v := range values {
 			fd := auth.Descriptor().Fields().Get(i)
@@ -309,47 +334,105 @@ func (h *securedHDFS) acceptName(in *bufio.Reader, conn net.Conn) (*sasl.GSS, sa
 	conn.Write(saslAnswer(saslNegotiate, "auths", parts(negotiation.Interface(), "auths")))
 	initial, err := receive(saslInitiate)
 	if err != nil {
-		return nil, 0, err
+		return "", nil, 0, err
 	}
 	text := field(initial, "token").Bytes()
+	if auths := parts(initial, "auths"); len(auths) == 1 && field(auths[0], "method").String() == "TOKEN" {
+		return h.acceptToken(string(text), conn)
+	}
 	at := bytes.Index(text, []byte{0x12, 0x01, 0x02, 0x02, 1, 0}) // the end of Kerberos's OID, and the kind of the token
 	if at < 0 {
-		return nil, 0, errMalformed
+		return "", nil, 0, errMalformed
 	}
 	var request messages.APReq
 	if err := request.Unmarshal(text[at+6:]); err != nil {
-		return nil, 0, err
+		return "", nil, 0, err
+	}
+	if service := request.Ticket.SName.PrincipalNameString(); service != h.names[addr] {
+		return "", nil, 0, fmt.Errorf("a ticket for %s", service)
 	}
 	if err := request.Ticket.DecryptEncPart(h.keys, nil); err != nil {
-		return nil, 0, err
+		return "", nil, 0, err
 	}
 	if err := request.DecryptAuthenticator(request.Ticket.DecryptedEncPart.Key); err != nil {
-		return nil, 0, err
+		return "", nil, 0, err
 	}
 	context, err := sasl.NewGSS(request.Authenticator.SubKey, uint64(request.Authenticator.SeqNumber), true)
 	if err != nil {
-		return nil, 0, err
+		return "", nil, 0, err
 	}
 	offer, err := context.Wrap([]byte{h.rpc, 0, 1, 0}, sasl.Integrity) // messages of 256 bytes
 	if err != nil {
-		return nil, 0, err
+		return "", nil, 0, err
 	}
 	conn.Write(saslAnswer(saslChallenge, "token", offer))
 	response, err := receive(saslResponse)
 	if err != nil {
-		return nil, 0, err
+		return "", nil, 0, err
 	}
 	choice, err := context.Unwrap(field(response, "token").Bytes(), sasl.Integrity)
 	if err != nil || len(choice) != 4 || h.rpc&choice[0] == 0 {
-		return nil, 0, errors.Join(errMalformed, err)
+		return "", nil, 0, errors.Join(errMalformed, err)
 	}
 	conn.Write(saslAnswer(saslSuccess))
-	return context, map[byte]sasl.Level{1: sasl.Authentication, 2: sasl.Integrity, 4: sasl.Privacy}[choice[0]], nil
+	return "ann@" + testRealm, context, map[byte]sasl.Level{1: sasl.Authentication, 2: sasl.Integrity, 4: sasl.Privacy}[choice[0]], nil
+}
+
+// tokenQops are the levels that the NameNode offers, as DIGEST-MD5 names them.
+func (h *securedHDFS) tokenQops() string {
+	var names []string
+	for i, name := range []string{"auth", "auth-int", "auth-conf"} {
+		if h.rpc&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// testIdentifier is the identifier of a user's token.
+func testIdentifier(user string) []byte {
+	b := append([]byte{0, byte(len(user))}, user...)
+	return append(b, 3, 'a', 'n', 'n', 0, 1, 2, 3, 4)
+}
+
+// acceptToken does the rest of the handshake with a delegation token.
+func (h *securedHDFS) acceptToken(response string, conn net.Conn) (string, sealer, sasl.Level, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for user, password := range h.issued {
+		d := &digestServer{user: base64.StdEncoding.EncodeToString(testIdentifier(user)), password: base64.StdEncoding.EncodeToString([]byte(password)),
+			realm: "default", uri: "/default", qops: h.tokenQops()}
+		if server, err := d.accept(response); err == nil {
+			conn.Write(saslAnswer(saslSuccess, "token", []byte(d.rspauth)))
+			return user, server, map[string]sasl.Level{"auth": 0, "auth-int": 1, "auth-conf": 2}[d.qop], nil
+		}
+	}
+	conn.Write(rpcFrame(message("common.RpcResponseHeader", "callId", uint32(1<<32+saslCallID), "status", protoreflect.EnumNumber(2),
+		"exceptionClassName", "org.apache.hadoop.security.token.SecretManager$InvalidToken", "errorMsg", "token can't be found in cache")))
+	return "", nil, 0, errMalformed
 }
 
 // answer answers a call.
-func (h *securedHDFS) answer(method string, req, resp proto.Message) error {
+func (h *securedHDFS) answer(user, method string, req, resp proto.Message) error {
 	switch method {
+	case "getDelegationToken":
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.issued[user] = fmt.Sprint("password ", len(h.issued))
+		proto.Merge(resp, message("common.GetDelegationTokenResponse", "token", token{testIdentifier(user), []byte(h.issued[user]), delegationKind, ""}.message()))
+	case "renewDelegationToken", "cancelDelegationToken":
+		t := tokenOf(part(req, "token"))
+		owner, err := t.user()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if err != nil || h.issued[owner] != string(t.password) || user != "ann@"+testRealm {
+			return fmt.Errorf("%s renews or cancels the token of %s: %w", user, owner, err)
+		}
+		if method == "cancelDelegationToken" {
+			delete(h.issued, owner)
+			return nil
+		}
+		proto.Merge(resp, message("common.RenewDelegationTokenResponse", "newExpiryTime", uint64(testExpiry.UnixMilli())))
 	case "getServerDefaults":
 		proto.Merge(resp, complete(message("GetServerDefaultsResponse", "serverDefaults", message("FsServerDefaults", "blockSize", uint64(1<<20),
 			"replication", uint32(2), "encryptDataTransfer", h.encrypts))))
@@ -379,6 +462,8 @@ func (h *securedHDFS) answer(method string, req, resp proto.Message) error {
 	}
 	return nil
 }
+
+var testExpiry = time.Unix(4e9, 0)
 
 func blockToken() proto.Message {
 	return message("common.Token", "identifier", []byte("block"), "password", []byte("password"), "kind", "HDFS_BLOCK_TOKEN", "service", "")

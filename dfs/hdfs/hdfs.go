@@ -1,6 +1,7 @@
 package hdfs
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -54,6 +55,7 @@ type FS struct {
 	options Options
 	conf    func() (Conf, error)
 	login   func() (login, error) // with Kerberos
+	actsAs  string                // see As; empty: the login's user
 	closed  chan struct{}
 	once    sync.Once
 
@@ -73,7 +75,7 @@ func New(o Options) *FS {
 	o.ReadRetryFor = orDefault(o.ReadRetryFor, 10*time.Second)
 	o.Timeout = orDefault(o.Timeout, 20*time.Second)
 	o.RetryNodeAfter = orDefault(o.RetryNodeAfter, time.Minute)
-	return &FS{options: o, closed: make(chan struct{}), clusters: make(map[string]*cluster), login: kerberos,
+	return &FS{options: o, closed: make(chan struct{}), clusters: make(map[string]*cluster), login: sharedLogin(kerberos),
 		conf: func() (Conf, error) { return o.Conf, nil }}
 }
 
@@ -126,16 +128,23 @@ func (f *FS) resolve(op, name string) (*cluster, string, string, error) {
 	default:
 	}
 	authority, path, _ := strings.Cut(rest, "/")
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c := f.clusters[authority]
-	if c == nil {
-		if c, err = f.connectTo(authority); err != nil {
-			return nil, "", "", failure(op, clean, err)
-		}
-		f.clusters[authority] = c
+	c, err := f.cluster(authority)
+	if err != nil {
+		return nil, "", "", failure(op, clean, err)
 	}
 	return c, "/" + path, clean, nil
+}
+
+// cluster returns the cluster of an authority.
+func (f *FS) cluster(authority string) (c *cluster, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c = f.clusters[authority]; c == nil {
+		if c, err = f.connectTo(authority); err == nil {
+			f.clusters[authority] = c
+		}
+	}
+	return c, err
 }
 
 func (f *FS) connectTo(authority string) (*cluster, error) {
@@ -147,7 +156,7 @@ func (f *FS) connectTo(authority string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	userName := f.options.User
+	userName := cmp.Or(f.actsAs, f.options.User)
 	if userName == "" {
 		userName = os.Getenv("HADOOP_USER_NAME")
 	}
@@ -172,13 +181,27 @@ func (f *FS) connectTo(authority string) (*cluster, error) {
 		return nil, err
 	}
 	if security.login != nil {
-		options.User = security.login.name()
+		options.User = cmp.Or(f.actsAs, security.login.name())
 	}
 	c := &cluster{fs: f, conf: conf, connectFrom: dial, authority: authority, name: "quern_" + rand.Text(), byName: options.UseDatanodeHostname,
 		security: security, options: options,
 		creating: make(map[string]bool), badNodes: make(map[string]badNode)}
 	c.connected.L = &c.mu
+	if security.tokens != nil {
+		t, err := c.token()
+		if err != nil {
+			return nil, err
+		}
+		if c.options.User, err = t.user(); err != nil {
+			return nil, fmt.Errorf("delegation token for %s: %w", t.service, err)
+		}
+	}
 	return c, nil
+}
+
+// token returns the delegation token for the cluster's NameNodes.
+func (c *cluster) token() (token, error) {
+	return c.security.tokens.find(c.conf.tokenServices(c.authority, c.options.Addresses))
 }
 
 // call sends an idempotent request to a NameNode, with retries.

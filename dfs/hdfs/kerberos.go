@@ -2,8 +2,8 @@ package hdfs
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -22,11 +22,11 @@ var ErrUnsupported = sasl.ErrUnsupported
 
 // security is how a cluster's connections are authenticated and protected.
 type security struct {
-	login     login // nil: users are believed
-	principal string
-	rpc       sasl.Demand
-	data      sasl.Demand // without levels: DataNodes take connections without a handshake
-	encrypt   bool        // DataNodes encrypt
+	login   login       // nil: users are believed, or it has tokens
+	tokens  *tokenLogin // nil: none
+	rpc     sasl.Demand
+	data    sasl.Demand // without levels: DataNodes take connections without a handshake
+	encrypt bool        // DataNodes encrypt
 }
 
 // security returns what the configuration demands. Without Kerberos no connection can be
@@ -41,7 +41,7 @@ func (c Conf) security(login func() (login, error)) (s security, err error) {
 			return s, err
 		}
 	}
-	if !strings.EqualFold(c.get("hadoop.security.authentication"), "kerberos") {
+	if !c.kerberos() {
 		for _, d := range []sasl.Demand{s.rpc, s.data} {
 			if len(d.Levels) > 0 && d.Least() > sasl.Authentication {
 				return s, fmt.Errorf("%s demands %s, which needs hadoop.security.authentication=kerberos", d.Property, d.Least())
@@ -50,14 +50,48 @@ func (c Conf) security(login func() (login, error)) (s security, err error) {
 		s.data.Levels = nil
 		return s, nil
 	}
-	s.principal, _, _ = strings.Cut(c.get("dfs.namenode.kerberos.principal"), "@")
-	if s.principal == "" {
-		return s, errors.New("kerberos: Hadoop's configuration has no dfs.namenode.kerberos.principal")
+	if file := os.Getenv(tokenVariable); file != "" {
+		s.tokens = &tokenLogin{file: file}
+		return s, nil
 	}
-	if s.login, err = login(); err != nil && os.Getenv("HADOOP_TOKEN_FILE_LOCATION") != "" {
-		err = fmt.Errorf("delegation tokens (HADOOP_TOKEN_FILE_LOCATION): %w; without them: %w", ErrUnsupported, err)
+	if c.get(principalProperty) == "" {
+		return s, fmt.Errorf("kerberos: Hadoop's configuration has no %s", principalProperty)
 	}
+	s.login, err = login()
 	return s, err
+}
+
+const principalProperty = "dfs.namenode.kerberos.principal"
+
+func (c Conf) kerberos() bool {
+	return strings.EqualFold(c.get("hadoop.security.authentication"), "kerberos")
+}
+
+// principalOf returns the service of the NameNode at an address, without a realm. _HOST is the host
+// in the address. NameNodes of a nameservice may have principals of their own, as in their own
+// configuration.
+func (c Conf) principalOf(authority, addr string) (string, error) {
+	value := c.get(principalProperty)
+	if name, err := c.named(authority); err == nil {
+		for _, id := range c.list("dfs.ha.namenodes." + name) {
+			if withPort(c.get(rpcAddress+name+"."+id)) == addr {
+				value = cmp.Or(c.get(principalProperty+"."+name+"."+id), value)
+			}
+		}
+	}
+	principal, _, _ := strings.Cut(value, "@")
+	service, ok := strings.CutSuffix(principal, "/_HOST")
+	if !ok {
+		return principal, nil
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", err
+	}
+	if net.ParseIP(host) != nil {
+		return "", fmt.Errorf("%s=%s needs the NameNode's host name, and its address is %s: write the name into %s or the URL", principalProperty, value, addr, rpcAddress+"…")
+	}
+	return service + "/" + strings.ToLower(host), nil
 }
 
 // kerberos logs in as the environment says: with a keytab, or with a credential cache of kinit.

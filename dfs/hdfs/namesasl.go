@@ -3,13 +3,13 @@ package hdfs
 import (
 	"bufio"
 	"bytes"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net"
-	"strings"
 	"time"
 
 	"github.com/jcmturner/gokrb5/v8/asn1tools"
@@ -24,14 +24,14 @@ import (
 	"github.com/quernmr/quern/dfs/hdfs/sasl"
 )
 
-// nameSASL is a connection to a NameNode after its Kerberos handshake. It wraps the library's
+// nameSASL is a connection to a NameNode after its handshake, with Kerberos or a delegation token. It wraps the library's
 // bytes in messages of RpcSasl, in both directions. The library believes that it connects
 // without authentication: its own handshake believes what the server says before anything is
 // signed, and its requests are never wrapped.
 type nameSASL struct {
 	net.Conn
 	in      *bufio.Reader
-	gss     *sasl.GSS
+	sealer  sealer // nil: what follows the handshake is not sealed
 	level   sasl.Level
 	room    int    // bytes of a message that the server takes
 	started bool   // the library has written its header, which the handshake replaces
@@ -59,43 +59,55 @@ var (
 	errNoLogin = errors.New("the NameNode does not take Kerberos, which hadoop.security.authentication demands")
 )
 
-// secureName does the Kerberos handshake on a new connection to a NameNode.
+// secureName does the handshake on a new connection to a NameNode.
 func (c *cluster) secureName(raw net.Conn, addr string) (net.Conn, error) {
-	if c.security.login == nil {
+	if c.security.login == nil && c.security.tokens == nil {
 		return raw, nil
 	}
 	if err := raw.SetDeadline(time.Now().Add(c.fs.options.Timeout)); err != nil {
 		return nil, err
 	}
 	s := &nameSASL{Conn: raw, in: bufio.NewReader(raw)}
-	service := c.security.principal
-	if name, ok := strings.CutSuffix(service, "/_HOST"); ok {
-		host, _, _ := net.SplitHostPort(addr)
-		service = name + "/" + strings.ToLower(host)
-	}
-	if err := s.handshake(c.security.login, service, c.security.rpc); err != nil {
+	if err := s.handshake(c, addr); err != nil {
 		return nil, fmt.Errorf("authenticate: %w", err)
 	}
 	return s, raw.SetDeadline(time.Time{})
 }
 
-func (s *nameSASL) handshake(login login, service string, demand sasl.Demand) error {
+// namedAuths are the kinds of logins that a NameNode offers.
+type namedAuths map[string]proto.Message
+
+func (s *nameSASL) handshake(c *cluster, addr string) error {
 	if _, err := s.Conn.Write(saslHeader); err != nil {
 		return err
 	}
 	if err := s.send(saslNegotiate, nil); err != nil {
 		return err
 	}
-	offer, err := s.receive(saslNegotiate)
+	answer, err := s.receive(saslNegotiate)
 	if err != nil {
 		return err
 	}
-	var kerberos proto.Message
-	for _, auth := range parts(offer, "auths") {
-		if field(auth, "method").String() == "KERBEROS" {
-			kerberos = auth
-		}
+	offer := make(namedAuths)
+	for _, auth := range parts(answer, "auths") {
+		offer[field(auth, "method").String()] = auth
 	}
+	if c.security.tokens != nil {
+		t, err := c.token()
+		if err != nil {
+			return err
+		}
+		return s.byToken(offer, t, rand.Text(), c.security.rpc)
+	}
+	service, err := c.conf.principalOf(c.authority, addr)
+	if err != nil {
+		return err
+	}
+	return s.byKerberos(offer, c.security.login, service, c.security.rpc)
+}
+
+func (s *nameSASL) byKerberos(offer namedAuths, login login, service string, demand sasl.Demand) error {
+	kerberos := offer["KERBEROS"]
 	if kerberos == nil {
 		return errNoLogin
 	}
@@ -141,9 +153,9 @@ func (s *nameSASL) choose(gss *sasl.GSS, demand sasl.Demand, challenge []byte) (
 	choice := uint32(1) << s.level << 24
 	if s.level > sasl.Authentication {
 		choice |= gssMaxBuffer
-		s.gss = gss
+		s.sealer = gss
 	}
-	if s.room = int(binary.BigEndian.Uint32(offer)&gssMaxBuffer) - gssOverhead; s.room < gssOverhead && s.gss != nil {
+	if s.room = int(binary.BigEndian.Uint32(offer)&gssMaxBuffer) - gssOverhead; s.room < gssOverhead && s.sealer != nil {
 		return nil, errMalformed
 	}
 	return gss.Wrap(binary.BigEndian.AppendUint32(nil, choice), sasl.Integrity)
@@ -177,7 +189,7 @@ func (s *nameSASL) receive(state protoreflect.EnumNumber) (proto.Message, error)
 		return nil, err
 	}
 	n, limit := binary.BigEndian.Uint32(length[:]), uint32(maxResponse)
-	if s.gss != nil {
+	if s.sealer != nil {
 		limit = maxNameNodeResponse
 	}
 	if n > limit {
@@ -218,7 +230,7 @@ func (s *nameSASL) receive(state protoreflect.EnumNumber) (proto.Message, error)
 // answer to a call, such as that a file does not exist: the connection has failed.
 func (s *nameSASL) refusal(answer rejected) error {
 	_, err := classifyResponse(answer)
-	if r, ok := errors.AsType[*nameNodeError](err); ok && (s.gss != nil || r.sentinel != fs.ErrPermission) {
+	if r, ok := errors.AsType[*nameNodeError](err); ok && (s.sealer != nil || r.sentinel != fs.ErrPermission) {
 		r.sentinel = nil
 	}
 	return err
@@ -232,12 +244,12 @@ func (s *nameSASL) Write(p []byte) (n int, err error) {
 		s.started = true
 		return len(p), nil
 	}
-	if s.gss == nil {
+	if s.sealer == nil {
 		return s.Conn.Write(p)
 	}
 	for n < len(p) {
 		piece := p[n:min(len(p), n+s.room)]
-		token, err := s.gss.Wrap(piece, s.level)
+		token, err := s.sealer.Wrap(piece, s.level)
 		if err == nil {
 			err = s.send(saslWrap, token)
 		}
@@ -250,7 +262,7 @@ func (s *nameSASL) Write(p []byte) (n int, err error) {
 }
 
 func (s *nameSASL) Read(p []byte) (int, error) {
-	if s.gss == nil {
+	if s.sealer == nil {
 		return s.in.Read(p)
 	}
 	for len(s.ready) == 0 {
@@ -258,13 +270,19 @@ func (s *nameSASL) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if s.ready, err = s.gss.Unwrap(field(wrapped, "token").Bytes(), s.level); err != nil {
+		if s.ready, err = s.sealer.Unwrap(field(wrapped, "token").Bytes(), s.level); err != nil {
 			return 0, err
 		}
 	}
 	n := copy(p, s.ready)
 	s.ready = s.ready[n:]
 	return n, nil
+}
+
+// sealer seals and opens messages after a handshake. *sasl.GSS implements it.
+type sealer interface {
+	Wrap(message []byte, level sasl.Level) ([]byte, error)
+	Unwrap(token []byte, level sasl.Level) ([]byte, error)
 }
 
 // login is a user with tickets.

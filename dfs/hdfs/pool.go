@@ -244,8 +244,11 @@ func (c *cluster) callOnce(op func(*pooledConn, retryState) error, earlier retry
 	conn, err := c.acquire()
 	if err != nil {
 		var answer *nameNodeError
-		if errors.As(err, &answer) && (answer.sentinel == nil || answer.sentinel == errSafeMode) {
-			return retryLater, err
+		if errors.As(err, &answer) {
+			if answer.sentinel == nil || answer.sentinel == errSafeMode {
+				return retryLater, err
+			}
+			return final, err // with the NameNode's reason
 		}
 		result, err := classify(err, err)
 		if result == noResponse {

@@ -111,7 +111,7 @@ func TestWeakerServer(t *testing.T) {
 		"NameNode, unsigned": {&securedHDFS{qop: "auth-conf", rpc: 3, unsigned: "auth-conf"}, Conf{"hadoop.rpc.protection": "privacy"},
 			"it offers authentication, integrity, hadoop.rpc.protection demands privacy"},
 		"DataNode": {&securedHDFS{qop: "auth,auth-int", rpc: 1}, Conf{"dfs.data.transfer.protection": "privacy"},
-			"DataNode 10.0.0.1:9866: authenticate: weaker protection than configured: it offers authentication, integrity, dfs.data.transfer.protection demands privacy"},
+			":9866: authenticate: weaker protection than configured: it offers authentication, integrity, dfs.data.transfer.protection demands privacy"},
 		"privileged port": {&securedHDFS{rpc: 2, port: 1004}, Conf{"dfs.data.transfer.protection": "privacy,integrity"},
 			"it offers authentication, dfs.data.transfer.protection demands privacy, integrity"},
 		"encrypting NameNode": {&securedHDFS{qop: "auth-int", rpc: 1, encrypts: true}, Conf{},

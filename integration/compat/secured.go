@@ -33,6 +33,7 @@ type service struct {
 	name    string
 	site    map[string]string
 	demands []demand
+	tokens  bool // delegation tokens are compared too
 }
 
 // demand are the properties that a Quern process has.
@@ -49,20 +50,20 @@ func protected(level string) map[string]string {
 var services = []service{
 	{"all levels, privacy by RC4", protected("authentication,integrity,privacy"), []demand{
 		{conf: protected("authentication")}, {conf: protected("integrity")}, {conf: protected("privacy")},
-	}},
+	}, true},
 	{"privacy by AES", with(protected("privacy"), aesSuite, "AES/CTR/NoPadding"), []demand{
 		{conf: map[string]string{dataProtection: "authentication"}}, {conf: protected("privacy"), cache: true},
-	}},
+	}, false},
 	{"authentication alone", protected("authentication"), []demand{
 		{conf: protected("authentication")},
 		{conf: map[string]string{rpcProtection: "integrity"}, refused: "offers authentication, " + rpcProtection + " demands integrity"},
 		{conf: map[string]string{rpcProtection: "privacy"}, refused: "offers authentication, " + rpcProtection + " demands privacy"},
 		{conf: map[string]string{dataProtection: "integrity"}, refused: "offers authentication, " + dataProtection + " demands integrity"},
 		{conf: map[string]string{dataProtection: "privacy"}, refused: "offers authentication, " + dataProtection + " demands privacy"},
-	}},
+	}, false},
 	{"encrypting DataNodes", map[string]string{encryptData: "true", rpcProtection: "integrity"}, []demand{
 		{conf: map[string]string{}}, {conf: map[string]string{encryptData: "true", rpcProtection: "integrity"}},
-	}},
+	}, false},
 }
 
 func with(m map[string]string, name, value string) map[string]string {
@@ -115,6 +116,7 @@ func (s secured) serve(ctx context.Context, jars *minicluster.Jars, server *kdc,
 		"dfs.web.authentication.kerberos.principal": "HTTP/localhost@" + realm, "dfs.web.authentication.kerberos.keytab": server.keytab(),
 	}
 	maps.Copy(site, service.site)
+	maps.Copy(site, proxyUsers())
 	cluster, err := minicluster.Start(ctx, minicluster.Config{Jars: jars, Dir: dir, Racks: []string{"/a"}, Replication: 1, BlockSize: 1 << 20,
 		Properties: site, Kerberos: server.conf()})
 	if err != nil {
@@ -141,7 +143,7 @@ func (s secured) serve(ctx context.Context, jars *minicluster.Jars, server *kdc,
 		if err := os.Setenv("KRB5_CLIENT_KTNAME", keytab); err != nil {
 			return err
 		}
-		err := s.ask(cluster, site, demand.conf, fmt.Sprint("/ours", i), content)
+		err := s.ask(cluster, clientConf(cluster, site, demand.conf), fmt.Sprint("/ours", i), content)
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -162,16 +164,23 @@ func (s secured) serve(ctx context.Context, jars *minicluster.Jars, server *kdc,
 			a.differences = append(a.differences, fmt.Sprintf("%s, %v: Hadoop reads %d of %d bytes, %v", service.name, demand.conf, len(text), len(content), err))
 		}
 	}
-	return nil
+	if !service.tokens {
+		return nil
+	}
+	return tokens{s, cluster, server, site, dir, content, a}.compared(ctx)
 }
 
-// ask reads Hadoop's file and writes one for Hadoop, with a configuration that has only the
-// demands in common with the servers'.
-func (s secured) ask(cluster *minicluster.Cluster, site, demand map[string]string, name string, content []byte) error {
+// clientConf returns a configuration that has only some properties in common with the servers'.
+func clientConf(cluster *minicluster.Cluster, site, own map[string]string) hdfs.Conf {
 	conf := hdfs.Conf{"fs.defaultFS": cluster.URL(), "dfs.blocksize": "1m",
 		"hadoop.security.authentication":  site["hadoop.security.authentication"],
 		"dfs.namenode.kerberos.principal": site["dfs.namenode.kerberos.principal"]}
-	maps.Copy(conf, demand)
+	maps.Copy(conf, own)
+	return conf
+}
+
+// ask reads Hadoop's file and writes one for Hadoop.
+func (s secured) ask(cluster *minicluster.Cluster, conf hdfs.Conf, name string, content []byte) error {
 	f := hdfs.New(hdfs.Options{Conf: conf})
 	defer f.Close()
 	r, err := f.Open(cluster.URL() + "/theirs")

@@ -15,8 +15,8 @@ import (
 // maxImage limits the size of a daemon's image.
 const maxImage = 30 << 20
 
-// images: images are small and have the label of their revision. Daemons do not run as root, and
-// their root file systems are read-only.
+// images: images are small, name a user and have the label of their revision. Nothing runs as root or
+// can get capabilities, and the root file systems of daemons are read-only.
 func images(c *cluster) {
 	for _, target := range stack.Targets() {
 		image := c.Image(target)
@@ -28,16 +28,24 @@ func images(c *cluster) {
 		if target != "client" && size > maxImage {
 			c.t.Errorf("image %s has %d bytes, at most %d", image, size, maxImage)
 		}
+		if user := c.docker("image", "inspect", "-f", "{{.Config.User}}", image); user != "65532:65532" {
+			c.t.Errorf("image %s has the user %q", image, user)
+		}
 		label := c.docker("image", "inspect", "-f", `{{index .Config.Labels "org.opencontainers.image.revision"}}`, image)
 		printed := c.docker("run", "--rm", "--network", "none", image, "-version")
 		if label == "" || !strings.Contains(printed, label[:min(len(label), 12)]) {
 			c.t.Errorf("image %s has the label %q and prints %q", image, label, printed)
 		}
 	}
-	for _, service := range daemons() {
+	for _, service := range append(daemons(), "namenode", "datanode1", "client", "names") {
 		if root := uid(c, c.pid(service)); root == "0" {
 			c.t.Errorf("%s runs as root", service)
 		}
+		if caps := field(c, c.pid(service), "CapBnd:"); caps != "0000000000000000" {
+			c.t.Errorf("%s may get the capabilities %s", service, caps)
+		}
+	}
+	for _, service := range daemons() {
 		if c.inspect(service, "{{.HostConfig.ReadonlyRootfs}}") != "true" {
 			c.t.Errorf("%s can write everywhere", service)
 		}

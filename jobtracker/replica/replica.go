@@ -63,7 +63,6 @@
 package replica
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"

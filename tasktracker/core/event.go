@@ -181,6 +181,7 @@ type (
 		Worker  int
 		Staging string
 		Digest  []byte // of the submission; nil: not known
+		Owner   string // of the job, as the leader has authenticated it; empty: not known
 		Root    string // the staging directory, which must have the program; empty: any directory
 		Dir     string
 		First   wire.JobID // first job of the submission

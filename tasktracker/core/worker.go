@@ -14,6 +14,7 @@ type worker struct {
 	id      int
 	staging string
 	digest  []byte // of the submission
+	owner   string // of its jobs
 	dir     string
 	limited bool     // the last Limit was not zero
 	memory  int64    // highest memory limit of its attempts: it may still hold that much
@@ -23,21 +24,23 @@ type worker struct {
 
 // startWorker starts a worker for an attempt.
 func (c *Core) startWorker(a *attempt) *worker {
-	staging, digest := a.job.staging, a.launch.Digest
-	w := &worker{id: next(&c.last.worker), staging: staging, digest: digest}
+	staging, launch := a.job.staging, a.launch
+	w := &worker{id: next(&c.last.worker), staging: staging, digest: launch.Digest, owner: launch.Owner}
 	w.dir = c.workerDir(w.id)
 	c.workers[w.id] = w
-	c.do(StartWorker{Worker: w.id, Staging: staging, Digest: digest, Root: c.staging, Dir: w.dir, First: a.firstJob()})
+	c.do(StartWorker{
+		Worker: w.id, Staging: staging, Digest: w.digest, Owner: w.owner, Root: c.staging, Dir: w.dir, First: a.firstJob(),
+	})
 	return w
 }
 
 // takeIdle returns the last used idle worker of the attempt's submission, or nil. It skips
 // workers that may hold more memory than the attempt's limit. Only one submission has a directory,
-// unless two clients submit with the same one at once: so the digest must be the same too.
+// unless two clients submit with the same one at once: so digest and owner must be the same too.
 func (c *Core) takeIdle(a *attempt) *worker {
 	for i := len(c.idle) - 1; i >= 0; i-- {
 		w := c.idle[i]
-		if w.staging == a.job.staging && bytes.Equal(w.digest, a.launch.Digest) && (a.launch.Memory == 0 || w.memory <= a.launch.Memory) {
+		if w.staging == a.job.staging && bytes.Equal(w.digest, a.launch.Digest) && w.owner == a.launch.Owner && (a.launch.Memory == 0 || w.memory <= a.launch.Memory) {
 			c.idle = slices.Delete(c.idle, i, i+1)
 			return w
 		}

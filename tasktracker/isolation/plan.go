@@ -56,7 +56,7 @@ var neverWritable = append([]string{"/boot", "/dev", "/proc", "/root", "/run"}, 
 // pathVariables are variables with paths that a worker needs. The value may have a prefix such as FILE:.
 var pathVariables = []string{
 	"HADOOP_CONF_DIR", "HADOOP_HOME", "HADOOP_TOKEN_FILE_LOCATION", "JAVA_HOME",
-	"KRB5CCNAME", "KRB5_CLIENT_KTNAME", "KRB5_CONFIG", "SSL_CERT_DIR", "SSL_CERT_FILE", "TZDIR",
+	"KRB5CCNAME", "KRB5_CONFIG", "SSL_CERT_DIR", "SSL_CERT_FILE", "TZDIR",
 }
 
 // tmpName is the directory in a worker's directory that it has as /tmp.

@@ -24,7 +24,7 @@ func (p *Starter) Isolate(cfg isolation.Config) error {
 
 // isolate returns the environment of a worker, and a pipe with its plan; nil: it is not isolated.
 func (p *Starter) isolate(program *workers.Program, dir string) (env []string, plan *os.File, err error) {
-	env = p.cfg.workerEnvironment(os.Environ())
+	env = p.cfg.workerEnvironment(os.Environ(), program.Submission.Owner, dir)
 	switch {
 	case p.isolated == nil:
 		return env, nil, nil

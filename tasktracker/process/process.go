@@ -5,7 +5,8 @@
 // A worker reads messages from descriptor 3 and writes to descriptor 4. If the tracker has an open
 // copy of the program, it is executed from descriptor 5. Its environment is
 // the tracker's without variables that begin with QUERN_, and with QUERN_MODE=worker. With
-// Config.Contain only the variables of PassedVariables and Config.Variables are left.
+// Config.Contain only the variables of PassedVariables and Config.Variables are left. If package
+// credentials has put a token file into the worker's directory, HADOOP_TOKEN_FILE_LOCATION is its path.
 //
 // # Processes that leave the group
 //
@@ -85,6 +86,9 @@ type Config struct {
 	// tracker's environment, no new privileges and no core dumps, and no process outlives them.
 	Contain   bool
 	Variables []string // more variables for them; a * at the end means all that begin so
+
+	// AsOwner is for workers that use HDFS as the job's owner: HADOOP_USER_NAME is the owner's name.
+	AsOwner bool
 }
 
 // Starter starts workers as processes of the job's program, each in its own process group.

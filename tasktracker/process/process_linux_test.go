@@ -116,7 +116,7 @@ func TestKillLeftover(t *testing.T) {
 	records := recordFile{name: filepath.Join(dir, RecordFile)}
 	start := func(script string) *exec.Cmd {
 		cmd := exec.Command("sh", "-c", script)
-		cmd.Env = (&Config{}).workerEnvironment(os.Environ())
+		cmd.Env = (&Config{}).workerEnvironment(os.Environ(), "", "")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/tasktracker/core"
+	"github.com/quernmr/quern/tasktracker/credentials"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -113,7 +114,9 @@ func (h *handle) fail(err error) {
 func (h *handle) run(dir string) {
 	exited := core.WorkerExited{Worker: h.id}
 	if sub, w, err := h.start(dir); err != nil {
-		_, exited.Fatal = errors.AsType[*wire.DigestError](err) // every tracker would find the same
+		_, changed := errors.AsType[*wire.DigestError](err)
+		_, refused := errors.AsType[*credentials.RefusedError](err)
+		exited.Fatal = changed || refused // every tracker would find the same
 		exited.Reason = err.Error()
 	} else {
 		exited.Reason = h.serve(sub, w, dir)

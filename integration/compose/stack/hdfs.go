@@ -52,7 +52,7 @@ func (s *Stack) buildHDFS(ctx context.Context) (string, error) {
 	sources := filepath.Join(s.dir(), "hdfs")
 	sum := sha256.New()
 	fmt.Fprintln(sum, base, jars.Dir())
-	for _, name := range []string{"Dockerfile", "hdfs"} {
+	for _, name := range []string{"Dockerfile", "hdfs", "passwd"} {
 		text, err := os.ReadFile(filepath.Join(sources, name))
 		if err != nil {
 			return "", err
@@ -68,7 +68,7 @@ func (s *Stack) buildHDFS(ctx context.Context) (string, error) {
 	if err := errors.Join(os.RemoveAll(context), os.MkdirAll(context, 0o755)); err != nil {
 		return "", err
 	}
-	for _, from := range []string{filepath.Join(jars.Dir(), "jars"), filepath.Join(jars.Dir(), "classes"), filepath.Join(sources, "Dockerfile"), filepath.Join(sources, "hdfs")} {
+	for _, from := range []string{filepath.Join(jars.Dir(), "jars"), filepath.Join(jars.Dir(), "classes"), filepath.Join(sources, "Dockerfile"), filepath.Join(sources, "hdfs"), filepath.Join(sources, "passwd")} {
 		if _, err := s.run(ctx, shortWait, "cp", "-R", from, context); err != nil {
 			return "", err
 		}
