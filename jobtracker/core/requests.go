@@ -183,6 +183,7 @@ func (l *leader) changeApplied(x *facts.SettingsChanged, changed bool) {
 	}
 	takeBack := changed && l.asksBack(x)
 	l.limited.quota.ReleaseMove(x.Key)
+	l.waitForPart(poolName(s))
 	for i := range s.Jobs() {
 		if j := l.jobs[s.First()+i]; changed && j != nil {
 			l.touch(j)
