@@ -89,9 +89,6 @@ func (f *Facts) OperatorExclusions() []OperatorExclusion {
 // Submission finds a submission by its key.
 func (f *Facts) Submission(key string) *Submission { return f.submissions[key] }
 
-// Submissions yields all kept submissions, by key.
-func (f *Facts) Submissions() iter.Seq[*Submission] { return sorted(f.submissions) }
-
 // Job finds a job by its number.
 func (f *Facts) Job(n int) *Job { return f.jobs[n] }
 
