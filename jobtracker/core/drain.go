@@ -236,9 +236,9 @@ func (l *leader) neededText(t *tracker) string {
 		parts = append(parts, "home of "+plural(homes, "partition"))
 	}
 	outputs := l.outputsOn(t)
-	for _, j := range l.order {
-		if n := len(outputs[j.facts.N()]); n > 0 && j.needsOutputs() {
-			parts = append(parts, plural(n, "map output")+" of "+j.id.String())
+	for _, job := range slices.Sorted(maps.Keys(outputs)) {
+		if j := l.jobs[job]; j != nil && j.needsOutputs() {
+			parts = append(parts, plural(len(outputs[job]), "map output")+" of "+j.id.String())
 		}
 	}
 	return strings.Join(parts, ", ")

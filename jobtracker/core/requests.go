@@ -188,7 +188,7 @@ func (l *leader) changeApplied(x *facts.SettingsChanged, changed bool) {
 		if j := l.jobs[s.First()+i]; changed && j != nil {
 			l.touch(j)
 			l.limited.quota.Change(j.facts.N(), quotaJob(s))
-			l.updateLines(j)
+			l.assign.PoolChanged(&j.assign)
 			if s.Suspended() {
 				l.dropReservations(j)
 			}
