@@ -35,7 +35,7 @@ type Log struct {
 	encoded int                                // outputs encoded so far
 	pages   []page
 	sums    []uint64 // by map: what Add has added to its page's sum; nil: no output was added yet
-	journal []int32 // maps, beginning with the entry at position begin
+	journal []int32  // maps, beginning with the entry at position begin
 	begin   int
 	changes int // how often an output was added or removed
 	recent  [recentPieces]piece
