@@ -92,15 +92,16 @@ func (v *victims) takers(standings []pool.Standing, attempts int) (names []strin
 	return names
 }
 
-// wanted lists what the tasks that wait in starving pools request, by the pools' indexes.
-func (l *leader) wanted(phase int, index map[string]int, targets []int) (requests []assign.Room) {
+// wanted lists the smallest requests of the tasks that wait in starving pools, by the pools' indexes. Where no
+// smallest one has room, none has.
+func (l *leader) wanted(phase int, index map[string]int, targets []int) []assign.Room {
+	requests := make(map[assign.Room]bool)
 	for _, j := range l.order {
-		at, known := index[poolName(j.facts.Submission())]
-		if request := j.assign.Request(phase); known && targets[at] > 0 && j.plannable() && l.toLaunch(j, phase) > 0 && !slices.Contains(requests, request) {
-			requests = append(requests, request)
+		if at, known := index[poolName(j.facts.Submission())]; known && targets[at] > 0 && j.plannable() && l.toLaunch(j, phase) > 0 {
+			requests[j.assign.Request(phase)] = true
 		}
 	}
-	return requests
+	return smallestRequests(requests)
 }
 
 // freesSlot reports whether a slot of a tracker helps a request, when an attempt there has ended.
