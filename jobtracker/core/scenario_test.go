@@ -106,6 +106,7 @@ func (s *scenario) step(ev Event) {
 	checkReduces(s.core, s.t.Fatalf)
 	checkHolds(s.core, s.t.Fatalf)
 	checkUses(s.core, s.t.Fatalf)
+	checkFree(s.core, s.t.Fatalf)
 	for _, c := range commands {
 		s.carryOut(c)
 	}
