@@ -62,7 +62,8 @@ func (s *termStart) advance(budget int) (spent int, done bool) {
 		j.recovering, j.planned.plansSince = true, l.wall()
 		j.touched = false
 	}
-	l.assign.PlaceChanged()             // else the leader's first Step would place all jobs
+	// The leader's first Step would place all jobs otherwise.
+	l.assign.PlaceChanged()
 	l.todo.touched = l.todo.touched[:0] // touchAll does it, in pieces
 	for ; spent < budget && len(s.submissions) > 0; spent++ {
 		l.removeStaging(s.submissions[0])
