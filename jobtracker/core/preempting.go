@@ -103,7 +103,7 @@ func (l *leader) wanted(phase int, index map[string]int, targets []int) map[assi
 	return requests
 }
 
-// freeForAny counts the free slots of a tracker with room for the smallest requests of which it holds most.
+// freeForAny counts the free slots of a tracker with room for the smallest request that fits most often.
 // Others need not count: a tracker that is saved for one has no room for it yet.
 func (t *tracker) freeForAny(phase int, smallest []assign.Room) (n int) {
 	for _, request := range smallest {

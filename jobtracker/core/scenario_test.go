@@ -105,8 +105,6 @@ func (s *scenario) step(ev Event) {
 	commands := s.core.Step(s.now, ev)
 	checkReduces(s.core, s.t.Fatalf)
 	checkHolds(s.core, s.t.Fatalf)
-	checkUses(s.core, s.t.Fatalf)
-	checkFree(s.core, s.t.Fatalf)
 	for _, c := range commands {
 		s.carryOut(c)
 	}

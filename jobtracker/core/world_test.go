@@ -164,8 +164,6 @@ func (w *world) step(ev Event) {
 	w.checkFreeSlots()
 	checkReduces(w.core, w.fail)
 	checkHolds(w.core, w.fail)
-	checkUses(w.core, w.fail)
-	checkFree(w.core, w.fail)
 	w.statuses.check(w.core, w.fail)
 	w.checkMatching(commands)
 	w.checkShares(commands)
