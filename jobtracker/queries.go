@@ -98,13 +98,13 @@ func (s *Server) Explanations(ctx context.Context, after wire.JobID) (list []wir
 // Cluster describes the cluster as this job tracker knows it. Followers answer too, but do not know
 // the task trackers.
 func (s *Server) Cluster(ctx context.Context) (wire.ClusterStatus, error) {
-	status := make(chan wire.ClusterStatus, 1)
-	if !s.post(func() { status <- s.core.Cluster(s.now()) }) {
+	view := make(chan func() wire.ClusterStatus, 1)
+	if !s.post(func() { view <- s.core.ClusterView(s.now()) }) {
 		return wire.ClusterStatus{}, ErrStopped
 	}
 	select {
-	case c := <-status:
-		return c, nil
+	case status := <-view:
+		return status(), nil
 	case <-ctx.Done():
 		return wire.ClusterStatus{}, ctx.Err()
 	case <-s.done:

@@ -30,7 +30,7 @@ const lease = 5 * time.Second
 
 func (w *world) addClient(plan, changes, shapes *rand.Rand, i int) {
 	c := &client{w: w, sub: &wire.Submission{
-		Key: fmt.Sprintf("key%d", i), Staging: fmt.Sprintf("%s/s%d", clusterStaging, i), Owner: owners[i%len(owners)],
+		Key: fmt.Sprintf("key%d", i), Staging: fmt.Sprintf("%s/key%d", clusterStaging, i), Owner: owners[i%len(owners)],
 		Program: wire.Program{Path: "sim"}, Settings: drawSettings(changes),
 	}}
 	c.settings = c.sub.Settings

@@ -75,7 +75,7 @@ func (w *world) addFleetJob(f *Fleet, i int) {
 	name := fmt.Sprintf("mem://c/in/%d", i)
 	w.must(writeFile(w, name, make([]byte, inputBlock*f.Maps)))
 	c := &client{w: w, erratic: make([]bool, 1), sub: &wire.Submission{
-		Key: fmt.Sprintf("key%d", i), Staging: fmt.Sprintf("%s/s%d", clusterStaging, i), Owner: "sim",
+		Key: fmt.Sprintf("key%d", i), Staging: fmt.Sprintf("%s/key%d", clusterStaging, i), Owner: "sim",
 		Program: wire.Program{Path: "sim"},
 		Plan: wire.Plan{Jobs: []wire.JobPlan{{
 			Name: fmt.Sprintf("job%d", i), Reduces: f.Reduces, Format: "text", Output: fmt.Sprintf("mem://c/out/%d", i),

@@ -51,6 +51,7 @@ func (n *jobTracker) boot() {
 		Scheduling: n.w.scheduling, Limits: n.w.shape.limits,
 	})
 	n.term, n.applied, n.queued = 0, 0, 0
+	n.handshakes = 0
 	n.files, n.policies = gate{p: &n.process, limit: maxFileEffects}, make(map[string]*gate)
 	n.links, n.inventories = make(map[core.Stream]*link), inventories{}
 	n.answers = make(map[core.Token]func(core.Reply))

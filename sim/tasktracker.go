@@ -149,7 +149,7 @@ func (t *taskTracker) dial(wait time.Duration) {
 		life := to.life
 		t.later(to.shakeHands(), func() {
 			t.dialing = false
-			if !to.up || to.life != life {
+			if !to.up || to.life != life || !t.w.connected(t.name, to.name) {
 				t.dialAgain()
 				return
 			}

@@ -10,28 +10,37 @@ import (
 )
 
 // Cluster returns the status of the cluster at a time. Only the leader knows the trackers.
-func (c *Core) Cluster(now time.Duration) wire.ClusterStatus {
+func (c *Core) Cluster(now time.Duration) wire.ClusterStatus { return c.ClusterView(now)() }
+
+// ClusterView copies what the status of the cluster needs, and returns a function that makes the status. Any
+// goroutine may call it, once.
+func (c *Core) ClusterView(now time.Duration) func() wire.ClusterStatus {
 	boot := c.facts.Boot()
 	total, ended := c.facts.CountJobs()
-	_, pools := c.facts.Pools()
 	s := wire.ClusterStatus{
 		Cluster: boot.Cluster, Start: boot.Start, Staging: boot.Staging,
 		Epoch: c.facts.Epoch(), Leader: c.facts.Leader().Leader, Addr: c.facts.Leader().Addr, IsLeader: c.IsLeader(),
 		Jobs: total - ended,
 	}
 	if c.leader == nil {
+		return func() wire.ClusterStatus { return s }
+	}
+	l := c.leader
+	_, inForce := c.facts.Pools()
+	table, uses := *inForce, l.assign.PoolUses()
+	s.Scheduling, s.NoPlan, s.Pools = l.sharing.Requested, l.noPlanReason(), l.poolStatus()
+	s.Limits = l.limitsInUse()
+	s.Drains, s.Exclusions = l.drainStatuses(), l.exclusionStatuses()
+	s.Trackers = slices.Grow(s.Trackers, len(l.fleet.trackers))
+	for _, t := range l.fleet.trackers {
+		s.Trackers = append(s.Trackers, l.trackerStatus(t, max(now, c.now)))
+	}
+	s.Lost = l.fleet.losses.Current(max(now, c.now))
+	return func() wire.ClusterStatus {
+		s.InPools, s.PoolNotes = poolsInUse(&table, uses), slices.Clone(table.Warnings)
+		slices.SortFunc(s.Trackers, func(a, b wire.TrackerStatus) int { return cmp.Compare(a.Tracker, b.Tracker) })
 		return s
 	}
-	s.Scheduling, s.NoPlan, s.Pools = c.leader.sharing.Requested, c.leader.noPlanReason(), c.leader.poolStatus()
-	s.InPools, s.PoolNotes = c.leader.poolsInUse(), slices.Clone(pools.Warnings)
-	s.Limits = c.leader.limitsInUse()
-	s.Drains, s.Exclusions = c.leader.drainStatuses(), c.leader.exclusionStatuses()
-	for _, t := range c.leader.fleet.trackers {
-		s.Trackers = append(s.Trackers, c.leader.trackerStatus(t, max(now, c.now)))
-	}
-	s.Lost = c.leader.fleet.losses.Current(max(now, c.now))
-	slices.SortFunc(s.Trackers, func(a, b wire.TrackerStatus) int { return cmp.Compare(a.Tracker, b.Tracker) })
-	return s
 }
 
 func (l *leader) trackerStatus(t *tracker, now time.Duration) wire.TrackerStatus {

@@ -35,20 +35,23 @@ type drainProgress struct {
 // with slots.
 func (t *tracker) outOfService() bool { return t.health.Excluded() || t.withdrawn() }
 
+// drainKey is the key of all requests to drain and to end a drain.
+const drainKey = "drain"
+
 // drainTracker handles a request to drain a tracker or to end its drain.
 func (l *leader) drainTracker(r Drain) {
 	if _, drains := l.facts.Draining(r.Tracker); l.fleet.trackers[r.Tracker] == nil && !drains {
 		l.reply(r, fmt.Errorf("%w %q", ErrUnknownTracker, r.Tracker))
 		return
 	}
-	l.proposeInOrder("drain", r)
+	l.proposeInOrder(drainKey, r)
 }
 
 func (l *leader) drainApplied(x *facts.Drain, changed bool) {
 	if t := l.fleet.trackers[x.Tracker]; changed && t != nil {
 		l.drainChanged(t)
 	}
-	l.appliedInOrder("drain", x, changed)
+	l.appliedInOrder(drainKey, x, changed)
 }
 
 // drainChanged begins or ends a tracker's drain, as Facts say.
@@ -233,9 +236,9 @@ func (l *leader) neededText(t *tracker) string {
 		parts = append(parts, "home of "+plural(homes, "partition"))
 	}
 	outputs := l.outputsOn(t)
-	for _, j := range l.order {
-		if n := len(outputs[j.facts.N()]); n > 0 && j.needsOutputs() {
-			parts = append(parts, plural(n, "map output")+" of "+j.id.String())
+	for _, job := range slices.Sorted(maps.Keys(outputs)) {
+		if j := l.jobs[job]; j != nil && j.needsOutputs() {
+			parts = append(parts, plural(len(outputs[job]), "map output")+" of "+j.id.String())
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -74,6 +74,7 @@ func (l *leader) addJob(f *facts.Job, arrived time.Duration) *job {
 	if l.sharing.limits.running {
 		j.heldBy = notChecked
 	}
+	l.waitForPart(poolName(f.Submission()))
 	l.loadProfile(j)
 	l.assign.AddJob(&j.assign, f.N(), j)
 	l.assign.SetRequests(&j.assign, j.spec.requests(asked))

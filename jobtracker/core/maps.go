@@ -184,7 +184,7 @@ func (l *leader) restartReduces(j *job, reason string) {
 func (l *leader) dropOutput(j *job, n int) {
 	m := &j.maps[n]
 	l.c.noteChange(j.id)
-	j.outputs.log.Remove(l.outputOf(j, n))
+	j.outputs.log.Remove(n)
 	j.outputs.chosen--
 	if j.spec.Classical {
 		l.updateLines(j)

@@ -61,6 +61,22 @@ func (l *leader) limitedPools() []pool.Pool {
 	return pools
 }
 
+// waitForPart gives a pool no slots until the next division, if jobs come to it that were accepted before it
+// left the table, or became an inner pool, and a maximum around it holds.
+func (l *leader) waitForPart(name string) {
+	if !l.sharing.limits.slots || l.sharing.limits.parted[name] {
+		return
+	}
+	if _, table := l.facts.Pools(); !table.NeedsPart(name) {
+		return
+	}
+	for phase := range l.phases {
+		l.sharing.limits.parts[partKey(name, phase)] = 0
+	}
+	l.sharing.limits.parted[name] = true
+	l.assign.SetPools(l.limitedPools())
+}
+
 // keepLimits divides the limits that concern several pools, if a plan is due.
 func (l *leader) keepLimits() {
 	if !l.sharing.limits.running && !l.sharing.limits.slots {

@@ -2,10 +2,13 @@ package core
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 	"slices"
 
+	"github.com/quernmr/quern/jobtracker/core/assign"
 	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/scheduler/pool"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -61,34 +64,36 @@ func (l *leader) poolStatus() string {
 	return file + ": the last valid version is in force: " + l.sharing.poolsError
 }
 
-// poolsInUse lists the pools of the table and the pools of jobs, by name. The jobs of a pool are also
+// poolsInUse lists the pools of a table and the pools of jobs, by name. The jobs of a pool are also
 // those of the pools around it.
-func (l *leader) poolsInUse() []wire.PoolStatus {
-	_, table := l.facts.Pools()
-	var all []wire.PoolStatus
+func poolsInUse(table *pool.Table, uses map[string]assign.PoolUse) []wire.PoolStatus {
+	all := make(map[string]*wire.PoolStatus)
 	find := func(name string) *wire.PoolStatus {
-		i, ok := slices.BinarySearchFunc(all, name, func(s wire.PoolStatus, name string) int { return cmp.Compare(s.Name, name) })
-		if !ok {
+		s := all[name]
+		if s == nil {
 			p, inTable := table.Find(name)
-			all = slices.Insert(all, i, wire.PoolStatus{
-				Name: name, Min: p.Min, Max: p.Max, Weight: cmp.Or(p.Weight, 1), MaxJobs: p.MaxRunning, Removed: !inTable,
-			})
+			s = &wire.PoolStatus{Name: name, Min: p.Min, Max: p.Max, Weight: cmp.Or(p.Weight, 1), MaxJobs: p.MaxRunning, Removed: !inTable}
+			all[name] = s
 		}
-		return &all[i]
+		return s
 	}
 	for _, p := range table.Pools {
 		find(p.Name)
 	}
-	for _, j := range l.order {
-		for name := poolName(j.facts.Submission()); name != ""; name = table.Around(name) {
+	for of, use := range uses { // any order: it only counts
+		for name := of; name != ""; name = table.Around(name) {
 			s := find(name)
-			s.Jobs++
+			s.Jobs += use.Jobs
 			for phase := range s.Running {
-				s.Running[phase] += j.assign.UsedSlots(phase)
+				s.Running[phase] += use.Slots[phase]
 			}
 		}
 	}
-	return all
+	var list []wire.PoolStatus
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, *all[name])
+	}
+	return list
 }
 
 // poolName returns the pool of a submission.

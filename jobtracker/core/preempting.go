@@ -92,15 +92,24 @@ func (v *victims) takers(standings []pool.Standing, attempts int) (names []strin
 	return names
 }
 
-// wanted lists what the tasks that wait in starving pools request, by the pools' indexes.
-func (l *leader) wanted(phase int, index map[string]int, targets []int) (requests []assign.Room) {
+// wanted returns what the tasks that wait in starving pools request, by the pools' indexes.
+func (l *leader) wanted(phase int, index map[string]int, targets []int) map[assign.Room]bool {
+	requests := make(map[assign.Room]bool)
 	for _, j := range l.order {
-		at, known := index[poolName(j.facts.Submission())]
-		if request := j.assign.Request(phase); known && targets[at] > 0 && j.plannable() && l.toLaunch(j, phase) > 0 && !slices.Contains(requests, request) {
-			requests = append(requests, request)
+		if at, known := index[poolName(j.facts.Submission())]; known && targets[at] > 0 && j.plannable() && l.toLaunch(j, phase) > 0 {
+			requests[j.assign.Request(phase)] = true
 		}
 	}
 	return requests
+}
+
+// freeForAny counts the free slots of a tracker with room for the smallest request that fits most often.
+// Others need not count: a tracker that is saved for one has no room for it yet.
+func (t *tracker) freeForAny(phase int, smallest []assign.Room) (n int) {
+	for _, request := range smallest {
+		n = max(n, t.assign.FreeWith(phase, request))
+	}
+	return n
 }
 
 // freesSlot reports whether a slot of a tracker helps a request, when an attempt there has ended.
@@ -117,13 +126,9 @@ func (l *leader) victims(phase int, standings []pool.Standing, targets []int) (v
 		index[s.Pool.Name] = i
 		v.pools = append(v.pools, preempt.Pool{Keep: preempt.Keep(s), Target: targets[i], Spared: s.Pool.Preemption != nil && s.Pool.Preemption.Spared})
 	}
-	requests := l.wanted(phase, index, targets)
+	requests := smallestRequests(l.wanted(phase, index, targets))
 	for i := range l.assign.FreeTrackers(phase).All() {
-		n := 0
-		for _, request := range requests {
-			n = max(n, l.fleet.byIndex[i].assign.FreeWith(phase, request))
-		}
-		v.free += n
+		v.free += l.fleet.byIndex[i].freeForAny(phase, requests)
 	}
 	ages := l.newRunningTasks(phase, l.now)
 	for _, j := range l.order {

@@ -81,7 +81,7 @@ func (w *world) play() {
 }
 
 func (w *world) submission(i int) *wire.Submission {
-	sub := &wire.Submission{Key: fmt.Sprintf("key%d", i), Staging: fmt.Sprintf("mem://s/%d", i)}
+	sub := &wire.Submission{Key: fmt.Sprintf("key%d", i), Staging: fmt.Sprintf("mem://s/key%d", i)}
 	for k := range 1 + w.rnd.IntN(5)/4 {
 		j := wire.JobPlan{Name: fmt.Sprintf("job%d.%d", i, k), Reduces: w.rnd.IntN(4), Properties: map[string]string{
 			"sim.maps":            fmt.Sprint(w.rnd.IntN(7)),

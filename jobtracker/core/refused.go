@@ -33,7 +33,41 @@ func (c *Core) refused(r Refused) {
 		c.leader.skipped(x, false)
 	case *facts.PoolsChanged:
 		c.leader.sharing.pendingPools, c.leader.sharing.poolsError = nil, r.Err.Error()
+	case *facts.SettingsChanged:
+		c.leader.limited.quota.ReleaseMove(x.Key)
+		c.leader.refusedInOrder(changeKey(x.Key), x, r.Err)
+	case *facts.SchedulingChanged:
+		c.leader.refusedInOrder(scheduleKey, x, r.Err)
+	case *facts.Drain:
+		c.leader.refusedInOrder(drainKey, x, r.Err)
+	case *facts.OperatorExcluded, *facts.OperatorReadmitted:
+		c.leader.refusedInOrder(excludeKey, x, r.Err)
+	case *facts.Stopped:
+		c.leader.killRefused(x, r.Err)
 	}
+}
+
+// errNotLogged answers a request if the log refuses its fact.
+func errNotLogged(reason error) error { return fmt.Errorf("the log refuses the request: %w", reason) }
+
+// refusedInOrder answers the first request with a key if its fact was refused, and proposes the next one.
+func (l *leader) refusedInOrder(key string, x facts.Fact, reason error) {
+	if list := l.requests[key]; len(list) > 0 && list[0].proposed != nil && list[0].proposed.Name() == x.Name() {
+		l.answerFirst(key, errNotLogged(reason))
+		l.proposeFirst(key)
+	}
+}
+
+// killRefused answers the kills of a job. The job can be killed again. A failed job stays as it is: it would
+// fail again at once.
+func (l *leader) killRefused(x *facts.Stopped, reason error) {
+	j := l.jobs[x.Job]
+	if j == nil || x.Outcome != wire.Killed {
+		return
+	}
+	j.finish.stopProposed = false
+	l.touch(j)
+	l.replyAll(killKey(j.facts), Reply{Err: errNotLogged(reason)})
 }
 
 // endRefused proposes a job's end without counters and troubles: only they can be large.

@@ -19,6 +19,15 @@ type loggedCore struct {
 	refuse   func(x facts.Fact) error
 	proposed []string // kinds of all proposed facts
 	others   []Command
+	held     *[]Propose // proposals that wait, see hold; nil: they are committed
+}
+
+// hold returns the proposals of events that do feeds. The log does not commit them.
+func (o *loggedCore) hold(do func()) (held []Propose) {
+	o.held = &held
+	do()
+	o.held = nil
+	return held
 }
 
 func newLoggedCore(cfg Config) *loggedCore {
@@ -39,6 +48,10 @@ func (o *loggedCore) carryOut(commands []Command) {
 		p, ok := cmd.(Propose)
 		if !ok {
 			o.others = append(o.others, cmd)
+			continue
+		}
+		if o.held != nil {
+			*o.held = append(*o.held, p)
 			continue
 		}
 		x, err := facts.Decode(p.Data)

@@ -183,11 +183,12 @@ func (l *leader) changeApplied(x *facts.SettingsChanged, changed bool) {
 	}
 	takeBack := changed && l.asksBack(x)
 	l.limited.quota.ReleaseMove(x.Key)
+	l.waitForPart(poolName(s))
 	for i := range s.Jobs() {
 		if j := l.jobs[s.First()+i]; changed && j != nil {
 			l.touch(j)
 			l.limited.quota.Change(j.facts.N(), quotaJob(s))
-			l.updateLines(j)
+			l.assign.PoolChanged(&j.assign)
 			if s.Suspended() {
 				l.dropReservations(j)
 			}

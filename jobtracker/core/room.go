@@ -3,6 +3,8 @@ package core
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/quernmr/quern/jobtracker/core/assign"
@@ -19,6 +21,20 @@ func (s *jobSpec) requests(asked settings.Settings) [2]assign.Room {
 		mapPhase:    {Memory: min(asked.Maps.MaxMemory, s.Maps.MaxMemory), Cores: s.Maps.Cores},
 		reducePhase: {Memory: min(asked.Reduces.MaxMemory, s.Reduces.MaxMemory), Cores: s.Reduces.Cores},
 	}
+}
+
+// smallestRequests returns the requests that are not as large as another one in both memory and cores, by
+// memory. There are at most as many as different numbers of cores.
+func smallestRequests(requests map[assign.Room]bool) (smallest []assign.Room) {
+	sorted := slices.SortedFunc(maps.Keys(requests), func(a, b assign.Room) int {
+		return cmp.Or(cmp.Compare(a.Memory, b.Memory), cmp.Compare(a.Cores, b.Cores))
+	})
+	for _, r := range sorted {
+		if n := len(smallest); n == 0 || r.Cores < smallest[n-1].Cores {
+			smallest = append(smallest, r)
+		}
+	}
+	return smallest
 }
 
 // canHost reports whether a tracker may be the home of a job's partitions. If its offer is too small

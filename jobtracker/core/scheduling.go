@@ -44,17 +44,20 @@ func (l *leader) noPlanReason() string {
 	return strings.TrimPrefix(strings.Join(texts, "; "), "; ")
 }
 
+// scheduleKey is the key of all requests to change the scheduling.
+const scheduleKey = "schedule"
+
 func (l *leader) schedule(r Schedule) {
 	if err := admission.CheckScheduling(r.Scheduling); err != nil {
 		l.reply(r, err)
 		return
 	}
-	l.proposeInOrder("schedule", r)
+	l.proposeInOrder(scheduleKey, r)
 }
 
 func (l *leader) scheduleApplied(x *facts.SchedulingChanged, changed bool) {
 	if changed {
 		l.useScheduling()
 	}
-	l.appliedInOrder("schedule", x, changed)
+	l.appliedInOrder(scheduleKey, x, changed)
 }

@@ -16,11 +16,10 @@ const earlyCost = 16
 type termStart struct {
 	l           *leader
 	trackers    []facts.Tracker
-	jobs        []*facts.Job // that have not ended
-	jobCost     int          // in entries, without the job's tasks
-	listed      bool         // submissions are listed
-	submissions []*facts.Submission
-	commands    []Command // that the owner gets with the leader: it skips effects of a job tracker that does not lead
+	jobs        []*facts.Job        // that have not ended
+	jobCost     int                 // in entries, without the job's tasks
+	submissions []*facts.Submission // that have ended, and have their staging directories
+	commands    []Command           // that the owner gets with the leader: it skips effects of a job tracker that does not lead
 }
 
 // usualJobCost is what it costs to make the state of a job without tasks, in entries.
@@ -30,8 +29,10 @@ func (c *Core) newTermStart() *termStart {
 	s := &termStart{l: newLeader(c), jobCost: usualJobCost}
 	s.trackers = slices.Collect(c.facts.Trackers())
 	for f := range c.facts.Jobs() {
-		if !f.Ended() {
+		if x := f.Submission(); !f.Ended() {
 			s.jobs = append(s.jobs, f)
+		} else if !x.Open() && !x.Swept() && f.N() == x.First() {
+			s.submissions = append(s.submissions, x)
 		}
 	}
 	if c.cfg.History {
@@ -61,11 +62,9 @@ func (s *termStart) advance(budget int) (spent int, done bool) {
 		j.recovering, j.planned.plansSince = true, l.wall()
 		j.touched = false
 	}
+	// The leader's first Step would place all jobs otherwise.
+	l.assign.PlaceChanged()
 	l.todo.touched = l.todo.touched[:0] // touchAll does it, in pieces
-	if spent < budget && !s.listed {
-		s.submissions, s.listed = slices.Collect(l.facts.Submissions()), true
-		spent += len(s.submissions) / 4
-	}
 	for ; spent < budget && len(s.submissions) > 0; spent++ {
 		l.removeStaging(s.submissions[0])
 		s.submissions = s.submissions[1:]

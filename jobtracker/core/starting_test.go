@@ -33,7 +33,14 @@ func TestTermStartsInPieces(t *testing.T) {
 	c := beginTerm(t, jobs)
 	c.step(c.hello(1))
 	c.step(c.hello(0))
-	left := len(c.core.starting.jobs)
+	left, placed := len(c.core.starting.jobs), 0
+	assigner := c.core.starting.l.assign
+	checkPlaced := func() {
+		if n := assigner.Placed() - placed; n > stepBudget/2 { // see advanceCost
+			t.Fatalf("a Step places %d jobs in lines", n)
+		}
+		placed = assigner.Placed()
+	}
 	for c.core.starting != nil {
 		if at, ok := c.core.Wake(); !ok || at > 0 {
 			t.Fatal("the leader is not made, and the core does not ask for a Tick at once")
@@ -48,6 +55,11 @@ func TestTermStartsInPieces(t *testing.T) {
 			}
 			left = len(s.jobs)
 		}
+		checkPlaced()
+	}
+	for c.core.leader.works.Len() > 0 {
+		c.step(Tick{})
+		checkPlaced()
 	}
 	l := c.core.leader
 	if len(l.order) != jobs || len(l.fleet.byStream) != 2 || len(c.core.early) != 0 {

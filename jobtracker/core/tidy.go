@@ -21,7 +21,11 @@ func (l *leader) tidy() {
 		Epoch: l.epoch, Cluster: l.facts.Boot().Cluster,
 		Submissions: make(map[string]bool), Programs: make(map[string]bool),
 	}
-	for s := range l.facts.Submissions() {
+	for f := range l.facts.Jobs() {
+		s := f.Submission()
+		if f.N() != s.First() {
+			continue
+		}
 		t.Submissions[s.Key()] = true
 		if program := s.Program(); program != "" {
 			t.Programs[program] = true

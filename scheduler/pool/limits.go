@@ -82,6 +82,20 @@ func (t *Table) Parts(phase int, use map[string]Use) map[string]int {
 	return parts
 }
 
+// NeedsPart reports whether jobs of a pool that takes no jobs any more share a maximum of slots around them.
+func (t *Table) NeedsPart(name string) bool {
+	if name = cmp.Or(name, wire.DefaultPool); len(t.Pools) == 0 {
+		return false
+	}
+	outer, left := t.leftIn(name)
+	for ; left && outer != ""; outer = t.Around(outer) {
+		if p, _ := t.Find(outer); p.Max != [2]int{Unlimited, Unlimited} {
+			return true
+		}
+	}
+	return false
+}
+
 // leftIn returns the pool around the jobs of a pool that takes no jobs any more: it has left the table, or
 // has become an inner one.
 func (t *Table) leftIn(name string) (outer string, left bool) {

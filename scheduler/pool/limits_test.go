@@ -177,3 +177,25 @@ func TestRootLimitsDefault(t *testing.T) {
 		t.Errorf("parts: %v", parts)
 	}
 }
+
+// TestNeedsPart tests which pools get a part as soon as jobs come to them: those for which Parts has one only
+// if they have jobs, in a pool with a maximum.
+func TestNeedsPart(t *testing.T) {
+	limited := [2]int{4, pool.Unlimited}
+	none := [2]int{pool.Unlimited, pool.Unlimited}
+	table := pool.Table{Pools: []pool.Pool{
+		{Name: "a", Inner: true, Max: limited}, {Name: "a.b", Inner: true, Max: none}, {Name: "a.b.c", Max: none}, {Name: "d", Inner: true, Max: none}, {Name: "d.e", Max: limited},
+	}}
+	for name, want := range map[string]bool{
+		"a": true, "a.b": true, "a.b.c": false, "a.b.gone": true, "a.gone": true, "d": false, "d.e": false, "d.gone": false, "gone": false, "default": false,
+	} {
+		_, jobless := table.Parts(0, nil)[name]
+		_, part := table.Parts(0, map[string]pool.Use{name: {Demand: 1}})[name]
+		if got := table.NeedsPart(name); got != want || got != (part && !jobless) {
+			t.Errorf("%s: %v, want %v; it has a part with jobs: %v, without: %v", name, got, want, part, jobless)
+		}
+	}
+	if table.Pools = nil; table.NeedsPart("a.gone") {
+		t.Error("a pool needs a part of the maxima of an empty table")
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -234,7 +235,7 @@ func (c *Core) reportAndRetry(e *entry, reason string, why loss) {
 }
 
 // hostFailed pauses a host, longer each time. After Config.FetchTries failures it reports
-// all waiting outputs there lost. Concurrent failures count once.
+// all waiting outputs there lost: each once, however many homes want it. Concurrent failures count once.
 func (c *Core) hostFailed(f *fetch, ev FetchDone) {
 	h := f.queue.host
 	if h.failures > 0 && f.startedAt <= h.lastFailure {
@@ -253,8 +254,15 @@ func (c *Core) hostFailed(f *fetch, ev FetchDone) {
 		return
 	}
 	for _, q := range h.queues {
+		reported := -1 // takeAll has the homes that want a map one after the other
 		for _, p := range q.takeAll() {
-			c.reportAndRetry(p.home.entry(p.m), ev.Error, lossUnreachable)
+			e := p.home.entry(p.m)
+			e.lostReason, e.loss, e.attempt = ev.Error, lossUnreachable, q.job.outputs[p.m].Attempt
+			if p.m != reported {
+				reported = p.m
+				c.sendLost(e)
+			}
+			c.retryLater(e, c.cfg.RetryMax)
 		}
 		c.endedQueues = append(c.endedQueues, q)
 	}
@@ -264,9 +272,13 @@ func (c *Core) hostFailed(f *fetch, ev FetchDone) {
 // each Welcome.
 func (c *Core) reportLost(e *entry, attempt int, reason string, why loss) {
 	e.lostReason, e.loss, e.attempt = reason, why, attempt
+	c.sendLost(e)
+}
+
+func (c *Core) sendLost(e *entry) {
 	o := e.home.job.outputs[e.mapN]
 	lost := wire.OutputLost{
-		Job: e.home.job.id, Map: e.mapN, Attempt: attempt, Corrupt: why == lossCorrupt, Reason: reason, Unreachable: why == lossUnreachable,
+		Job: e.home.job.id, Map: e.mapN, Attempt: e.attempt, Corrupt: e.loss == lossCorrupt, Reason: e.lostReason, Unreachable: e.loss == lossUnreachable,
 	}
 	if lost.Unreachable {
 		lost.Reached = c.reachedSince(c.host(o.Addr).failingSince, o.Tracker)
@@ -312,10 +324,11 @@ func (j *job) awaited() (names []string) {
 
 func (c *Core) resendLost() {
 	for _, j := range c.sortedJobs() {
+		var unreachable taskset.Set // maps that are reported, see hostFailed
 		for _, h := range j.homes {
 			for _, m := range slices.Sorted(maps.Keys(h.entries)) {
-				if e := h.entries[m]; e.lostReason != "" {
-					c.reportLost(e, e.attempt, e.lostReason, e.loss)
+				if e := h.entries[m]; e.lostReason != "" && (e.loss != lossUnreachable || unreachable.Add(m)) {
+					c.sendLost(e)
 				}
 			}
 		}

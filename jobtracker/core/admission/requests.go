@@ -31,9 +31,7 @@ func Submit(f *facts.Facts, s *wire.Submission, by Caller, wall int64) (accepted
 		accepted.DeadlineAt = 0
 	}
 	if err = checkSettings(accepted.Settings); err == nil {
-		if err = checkStagingUnused(f, &accepted); err == nil {
-			err = checkPool(f, accepted.Settings.Pool, accepted.Owner, by)
-		}
+		err = checkPool(f, accepted.Settings.Pool, accepted.Owner, by)
 	}
 	return accepted, nil, err
 }
@@ -54,20 +52,13 @@ func checkNew(s *wire.Submission, staging string) error {
 }
 
 // checkStaging returns why a submission cannot have the staging directory that it names. The job
-// tracker removes this directory later, with its own rights.
+// tracker removes this directory later, with its own rights. Since its name is the key, no two submissions
+// have the same one.
 func checkStaging(s *wire.Submission, staging string) error {
 	name, below := strings.CutPrefix(s.Staging, strings.TrimRight(staging, "/")+"/")
 	reserved := []string{"", ".", "..", wire.StagingClusters, wire.StagingPrograms, wire.StagingHistory}
-	if staging != "" && (!below || strings.Contains(name, "/") || slices.Contains(reserved, name)) {
-		return fmt.Errorf("%w: staging directory %q must be directly below %s, and not have a reserved name", ErrBadSubmission, s.Staging, staging)
-	}
-	return nil
-}
-
-// checkStagingUnused refuses a directory that another submission still uses.
-func checkStagingUnused(f *facts.Facts, s *wire.Submission) error {
-	if f.Boot().Staging != "" && f.UsesStaging(s.Staging) {
-		return fmt.Errorf("%w: another submission uses the staging directory %q", ErrBadSubmission, s.Staging)
+	if staging != "" && (!below || name != s.Key || strings.Contains(name, "/") || slices.Contains(reserved, name)) {
+		return fmt.Errorf("%w: staging directory %q must be directly below %s, with the submission's key %q as its name, which is not reserved", ErrBadSubmission, s.Staging, staging, s.Key)
 	}
 	return nil
 }

@@ -52,8 +52,8 @@ func (c *cluster) choose(job, m, attempt int) {
 }
 
 func (c *cluster) withdraw(job, m int) {
-	if o, ok := c.current[job][m]; ok {
-		c.logs[job].Remove(o)
+	if _, ok := c.current[job][m]; ok {
+		c.logs[job].Remove(m)
 		delete(c.current[job], m)
 	}
 }

@@ -34,7 +34,8 @@ type Log struct {
 	current func(m int) (wire.MapOutput, bool) // the output of a map at this moment
 	encoded int                                // outputs encoded so far
 	pages   []page
-	journal []int32 // maps, beginning with the entry at position begin
+	sums    []uint64 // by map: what Add has added to its page's sum; nil: no output was added yet
+	journal []int32  // maps, beginning with the entry at position begin
 	begin   int
 	changes int // how often an output was added or removed
 	recent  [recentPieces]piece
@@ -73,18 +74,23 @@ func NewLog(job wire.JobID, n int, current func(m int) (wire.MapOutput, bool)) *
 func (l *Log) Add(o wire.MapOutput) {
 	p := l.changed(o.Map)
 	p.outputs++
-	p.sum += o.Sum()
+	if l.sums == nil {
+		l.sums = make([]uint64, l.maps)
+	}
+	l.sums[o.Map] = o.Sum()
+	p.sum += l.sums[o.Map]
 	l.journal = append(l.journal, int32(o.Map))
 	if len(l.journal) == 2*minJournal {
 		l.shorten(minJournal)
 	}
 }
 
-// Remove withdraws the output of a map: readers that have not got it never get it.
-func (l *Log) Remove(o wire.MapOutput) {
-	p := l.changed(o.Map)
+// Remove withdraws the output of a map: readers that have not got it never get it. The output's tracker may
+// have another address since the output was added.
+func (l *Log) Remove(m int) {
+	p := l.changed(m)
 	p.outputs--
-	p.sum -= o.Sum()
+	p.sum -= l.sums[m]
 }
 
 func (l *Log) changed(m int) *page {

@@ -195,8 +195,9 @@ type Assigner struct {
 	pooled       int                    // jobs in capped pools
 	groups       map[groupKey]int32     // indexes of groups, see line
 	unusedGroups []int32
-	placed       int    // see Placed
-	usedSlots    [2]int // of all jobs
+	placed       int                 // see Placed
+	usedSlots    [2]int              // of all jobs
+	uses         map[string]*poolUse // by pool
 }
 
 // phase has the line of jobs for the slots of a phase, and the phase's plan.
@@ -217,7 +218,7 @@ type phase struct {
 // queueLifetime.
 func New(c Cluster, queueLifetime time.Duration) *Assigner {
 	a := &Assigner{cluster: c, queueLifetime: queueLifetime, nodes: make(map[string]*node), racks: make(map[string]int32)}
-	a.classes, a.groups = []*class{new(class)}, make(map[groupKey]int32)
+	a.classes, a.groups, a.uses = []*class{new(class)}, make(map[groupKey]int32), make(map[string]*poolUse)
 	for i := range a.phases {
 		a.phases[i].queuedUntil = Never
 	}
@@ -251,7 +252,8 @@ type Job struct {
 	group       int32        // see group; as updatePools last computed it
 	usesAnySlot bool         // it may take map slots without a queue, as updateLines last computed it
 	pool        *CappedPool
-	barred      bool // its pool has its maximum of running jobs
+	use         *poolUse // of its pool
+	barred      bool     // its pool has its maximum of running jobs
 	candidate   candidacy
 
 	class      [2]*class
@@ -280,6 +282,7 @@ func (a *Assigner) AddJob(j *Job, number int, owner any) {
 	j.waitingSince, j.average = make(map[int32]time.Duration), locality.Average(locality.Start)
 	j.class = [2]*class{a.classOf(Room{}), a.classOf(Room{})}
 	j.index = int32(insert(&a.jobs, j))
+	a.countUse(j)
 }
 
 // Clear removes all tasks to launch of a job.
@@ -294,6 +297,7 @@ func (a *Assigner) Clear(j *Job) {
 func (a *Assigner) DropJob(j *Job) {
 	j.dropped = true
 	a.leavePool(j)
+	a.dropUse(j)
 	a.updateLines() // removes it from the lines
 	for phase := range j.class {
 		a.dropClass(j.class[phase])

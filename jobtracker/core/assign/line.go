@@ -195,6 +195,10 @@ func (a *Assigner) Changed() int { return len(a.changed) }
 // Placed counts how often a job was placed so far: most of the cost of rounds.
 func (a *Assigner) Placed() int { return a.placed }
 
+// PlaceChanged updates the positions of the marked jobs before the next round does. So the first round after
+// many jobs were added is short.
+func (a *Assigner) PlaceChanged() { a.updateLines() }
+
 // updateLines updates the positions of the marked jobs.
 func (a *Assigner) updateLines() {
 	for i := range a.phases {

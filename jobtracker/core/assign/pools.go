@@ -135,6 +135,7 @@ func (a *Assigner) leavePool(j *Job) {
 func (a *Assigner) countSlots(j *Job, phase, slots int) {
 	j.usedSlots[phase] += slots
 	a.usedSlots[phase] += slots
+	j.use.Slots[phase] += slots
 	if p := j.pool; p != nil {
 		before := p.Full(phase)
 		if p.usedSlots[phase] += slots; p.Full(phase) != before {

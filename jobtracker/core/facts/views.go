@@ -89,20 +89,6 @@ func (f *Facts) OperatorExclusions() []OperatorExclusion {
 // Submission finds a submission by its key.
 func (f *Facts) Submission(key string) *Submission { return f.submissions[key] }
 
-// Submissions yields all kept submissions, by key.
-func (f *Facts) Submissions() iter.Seq[*Submission] { return sorted(f.submissions) }
-
-// UsesStaging reports whether a submission uses a staging directory. Each submission is checked, so
-// it does not sort the others.
-func (f *Facts) UsesStaging(url string) bool {
-	for _, s := range f.submissions {
-		if !s.swept && s.staging == url {
-			return true
-		}
-	}
-	return false
-}
-
 // Job finds a job by its number.
 func (f *Facts) Job(n int) *Job { return f.jobs[n] }
 

@@ -52,9 +52,9 @@ func TestViewsAreCopies(t *testing.T) {
 	views := []any{l.facts}
 	for j := range l.facts.Jobs() {
 		views = append(views, j)
-	}
-	for s := range l.facts.Submissions() {
-		views = append(views, s)
+		if j.N() == j.Submission().First() {
+			views = append(views, j.Submission())
+		}
 	}
 	overwritten := 0
 	for _, view := range views {

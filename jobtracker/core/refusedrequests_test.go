@@ -1,0 +1,73 @@
+package core
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/jobtracker/core/quota"
+	"github.com/quernmr/quern/scheduler/pool"
+	"github.com/quernmr/quern/wire"
+)
+
+// TestRefusedRequests tests that each client gets an answer if the log refuses the fact that carries out its
+// request, and that the next request with the same key is then proposed.
+func TestRefusedRequests(t *testing.T) {
+	suspended, into := true, "p"
+	for kind, request := range map[string]func(job wire.JobID, n Token) Event{
+		"settings-changed": func(job wire.JobID, n Token) Event {
+			return Change{Token: n, Job: job, Change: wire.Change{Suspended: &suspended, Pool: &into}}
+		},
+		"scheduling-changed": func(_ wire.JobID, n Token) Event {
+			return Schedule{Token: n, Scheduling: wire.Scheduling{Scheduler: "fair"}}
+		},
+		"drain":     func(_ wire.JobID, n Token) Event { return Drain{Token: n, Tracker: "t"} },
+		"operator":  func(_ wire.JobID, n Token) Event { return Exclude{Token: n, Tracker: "t", By: "ann"} },
+		"operator'": func(_ wire.JobID, n Token) Event { return Exclude{Token: n, Tracker: "t", Undo: true} },
+		"stopped":   func(job wire.JobID, n Token) Event { return Kill{Token: n, Job: job} },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			o := newLoggedCore(Config{Limits: Limits{Limits: quota.Limits{Jobs: quota.Bound{Pool: 1}}}})
+			o.feed(PoolsRead{Table: pool.Table{From: "f", Pools: []pool.Pool{{Name: "p", Max: [2]int{pool.Unlimited, pool.Unlimited}, MaxRunning: pool.Unlimited}}}})
+			o.feed(FromTracker{Stream: 1, Message: &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1, MapSlots: 1, ReduceSlots: 1}})
+			o.feed(FromTracker{Stream: 1, Message: &wire.Inventory{}})
+			o.feed(Submit{Token: 1, Submission: submissionOf(1, func(*wire.JobPlan) {})})
+			job, reason := o.leader.jobs[1].id, errors.New("too large")
+
+			refusals := 2
+			held := o.hold(func() {
+				o.feed(request(job, 2))
+				o.feed(request(job, 3))
+			})
+			if kind == "stopped" {
+				refusals = 1 // both wait for one fact
+			}
+			var answered []Token
+			for ; len(held) > 0; held = held[1:] {
+				if !strings.HasPrefix(held[0].Key, strings.TrimSuffix(kind, "'")) {
+					t.Fatalf("the core proposes %q", held[0].Key)
+				}
+				more := o.hold(func() {
+					for _, r := range repliesIn(o.feed(Refused{Key: held[0].Key, Err: reason})) {
+						if answered = append(answered, r.Token); !errors.Is(r.Err, reason) {
+							t.Errorf("request %d gets the answer %v", r.Token, r.Err)
+						}
+					}
+				})
+				held = append(held, more...)
+				refusals--
+			}
+			if want := []Token{2, 3}; !slices.Equal(answered, want) || refusals != 0 {
+				t.Errorf("requests %v are answered after all refusals but %d, want %v", answered, refusals, want)
+			}
+			if x := o.leader.limited.quota.Reserve("other", quota.Job{Pool: "p"}, 1); x != nil {
+				t.Errorf("after the refusals the pool has no room: %v", x)
+			}
+			o.leader.limited.quota.Release("other")
+			if got := repliesIn(o.feed(request(job, 4))); len(got) != 1 || got[0].Err != nil {
+				t.Errorf("a request that the log accepts gets the answers %+v", got)
+			}
+		})
+	}
+}
