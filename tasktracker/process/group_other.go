@@ -52,9 +52,10 @@ func (*cgroups) start(command func() *exec.Cmd) (*exec.Cmd, *cgroup, func(), err
 // StartChild starts a process.
 func StartChild(cmd *exec.Cmd) (ended func(), err error) { return func() {}, cmd.Start() }
 
-func contain() error     { return nil }
-func killStrangers()     {}
-func children(int) []int { return nil }
+func contain() error      { return nil }
+func killStrangers()      {}
+func children(int) []int  { return nil }
+func listsChildren() bool { return false }
 
 func (*cgroups) close() error                      { return nil }
 func (*cgroup) kill()                              {}

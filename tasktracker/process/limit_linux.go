@@ -217,23 +217,3 @@ func residentMemory(pid int) (bytes int64, ok bool) {
 	// A process that is not reaped yet has no memory.
 	return pages * int64(os.Getpagesize()), err == nil && fields[0] != "0"
 }
-
-// children returns the children of all threads of a process.
-func children(pid int) (list []int) {
-	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
-		return nil
-	}
-	for _, task := range tasks {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, task.Name()))
-		if err != nil {
-			continue
-		}
-		for _, field := range strings.Fields(string(text)) {
-			if child, err := strconv.Atoi(field); err == nil {
-				list = append(list, child)
-			}
-		}
-	}
-	return list
-}

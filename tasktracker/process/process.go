@@ -290,13 +290,16 @@ func (w *process) Limit(limit core.Limit, exceeded func(reason string)) {
 	w.meter.forget(w)
 }
 
-// NoLeftovers reports whether the groups of the process have no other member, and it has no
-// children. It kills orphans that the process did not adopt.
+// NoLeftovers reports whether no process that the attempts of this worker started is left. A worker
+// adopts its orphans, so these are its children. It kills orphans that the process did not adopt.
 func (w *process) NoLeftovers() bool {
 	if w.contained {
 		killStrangers()
 	}
-	return len(otherMembers(w.pid())) == 0 && len(w.group.members()) <= 1 && len(children(w.pid())) == 0
+	if len(children(w.pid())) > 0 || len(w.group.members()) > 1 {
+		return false
+	}
+	return listsChildren() || len(otherMembers(w.pid())) == 0
 }
 
 // Capture prepares the pipes for the next attempt's logs, and returns the directory of the
