@@ -182,7 +182,7 @@ func TestChildLeftBehind(t *testing.T) {
 	mustEnd(t, int(first.Counters.Get("pid", "child")))
 }
 
-// TestEndedChildLeftBehind: a worker whose adopted child has ended is used again.
+// TestEndedChildLeftBehind: a worker is used again if the child that it adopted has ended.
 func TestEndedChildLeftBehind(t *testing.T) {
 	l := startTracker(t, "t1", t.TempDir())
 	first := l.succeed(wire.Map, 0, doLeaveEnded)

@@ -106,6 +106,11 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 			return nil, errors.Join(err, c.Close())
 		}
 	}
+	if cfg.Proxied {
+		if err := c.checkOpeners(); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
 	return c, nil
 }
 
