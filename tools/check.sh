@@ -48,7 +48,11 @@ step_staticcheck() {
 # One package more than there are processors runs at the same time, since many of the tests wait.
 # go test need not vet: step_vet checks more.
 step_unit() {
-	local race=-race failed=0 raced pure at_once
+	local race=-race failed=0 raced pure at_once memory
+	if memory=$(directory_in_memory); then
+		export TMPDIR=$memory
+		trap "rm -rf '$memory'" EXIT # of this step's process
+	fi
 	raced=$(packages -v) && pure=$(packages) || return 1
 	if ! ready_race; then
 		echo "the race detector needs cgo and a C compiler: the tests run without it"
@@ -62,6 +66,21 @@ step_unit() {
 	CGO_ENABLED=${race:+1} go test $race -vet=off -p $at_once -timeout 10m $raced || failed=1
 	go test -vet=off -timeout 10m $pure ./sim || failed=1
 	return $failed
+}
+
+# directory_in_memory makes a directory for files of tests, if there is memory for it and programs can be
+# executed there. Tests that write much take a tenth less processor time than on a disk.
+directory_in_memory() {
+	local free dir
+	free=$(df -k --output=avail /dev/shm 2>/dev/null | tail -1)
+	[ -z "${TMPDIR:-}" ] && [ "${free:-0}" -ge 6000000 ] && dir=$(mktemp -d /dev/shm/quern-XXXXXX) || return
+	if cp "$(type -P true)" "$dir" && "$dir/true"; then
+		rm "$dir/true"
+		echo "$dir"
+	else
+		rm -rf "$dir"
+		return 1
+	fi
 }
 
 # For the edit loop: uses the results that go test has cached, without the race detector.
