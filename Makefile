@@ -9,7 +9,7 @@ ONLY ?=
 
 # Runs all gating tests, with a summary at the end.
 test:
-	@tools/check.sh gofmt 'compose&' vet staticcheck 'integration&' unit
+	@tools/check.sh gofmt 'compose&' 'staticcheck&' vet 'integration&' unit
 
 # Runs gofmt and every package's own tests without the race detector, for the edit loop: two
 # minutes.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -11,61 +12,54 @@ import (
 // comparePlans returns an error that shows the first difference between the submitted plan
 // and the plan that this process has built.
 func comparePlans(submitted, built *wire.Plan) error {
-	field, a, b, differ := difference("", reflect.ValueOf(*submitted), reflect.ValueOf(*built))
+	field, a, b, differ := difference(reflect.ValueOf(*submitted), reflect.ValueOf(*built))
 	if !differ {
 		return nil
 	}
-	return Fatal(fmt.Errorf("%w: field %s: submitted %s, here %s", ErrPlanDiffers, field, a, b))
+	return Fatal(fmt.Errorf("%w: field %s: submitted %s, here %s", ErrPlanDiffers, strings.TrimPrefix(field, "."), a, b))
 }
 
 // difference finds the first field in which two values of one type differ. An empty slice
-// or map equals a nil one: their encodings are equal.
-func difference(field string, a, b reflect.Value) (at, inA, inB string, differ bool) {
+// or map equals a nil one: their encodings are equal. It makes texts only of what differs, since
+// each attempt compares all fields.
+func difference(a, b reflect.Value) (at, inA, inB string, differ bool) {
 	switch a.Kind() {
 	case reflect.Struct:
 		for i := range a.NumField() {
-			name := a.Type().Field(i).Name
-			if field != "" {
-				name = field + "." + name
-			}
-			if at, inA, inB, differ = difference(name, a.Field(i), b.Field(i)); differ {
-				return
+			if at, inA, inB, differ = difference(a.Field(i), b.Field(i)); differ {
+				return "." + a.Type().Field(i).Name + at, inA, inB, true
 			}
 		}
 		return
 	case reflect.Slice:
 		for i := range min(a.Len(), b.Len()) {
-			name := fmt.Sprintf("%s[%d]", field, i)
-			if at, inA, inB, differ = difference(name, a.Index(i), b.Index(i)); differ {
-				return
+			if at, inA, inB, differ = difference(a.Index(i), b.Index(i)); differ {
+				return fmt.Sprintf("[%d]%s", i, at), inA, inB, true
 			}
 		}
-		return field, fmt.Sprint(a.Len(), " elements"), fmt.Sprint(b.Len(), " elements"), a.Len() != b.Len()
+		if a.Len() != b.Len() {
+			return "", fmt.Sprint(a.Len(), " elements"), fmt.Sprint(b.Len(), " elements"), true
+		}
+		return
 	case reflect.Map:
-		return mapDifference(field, a, b)
+		return mapDifference(a, b)
 	}
-	return field, fmt.Sprintf("%#v", a), fmt.Sprintf("%#v", b), !a.Equal(b)
+	if !a.Equal(b) {
+		return "", fmt.Sprintf("%#v", a), fmt.Sprintf("%#v", b), true
+	}
+	return
 }
 
-func mapDifference(field string, a, b reflect.Value) (at, inA, inB string, differ bool) {
+func mapDifference(a, b reflect.Value) (at, inA, inB string, differ bool) {
 	keys := append(a.MapKeys(), b.MapKeys()...)
-	slices.SortFunc(keys, func(x, y reflect.Value) int {
-		switch {
-		case x.String() < y.String():
-			return -1
-		case x.String() > y.String():
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(keys, func(x, y reflect.Value) int { return strings.Compare(x.String(), y.String()) })
 	for _, key := range keys {
-		name := fmt.Sprintf("%s[%q]", field, key.String())
 		x, y := a.MapIndex(key), b.MapIndex(key)
 		if !x.IsValid() || !y.IsValid() {
-			return name, presence(x), presence(y), true
+			return fmt.Sprintf("[%q]", key.String()), presence(x), presence(y), true
 		}
-		if at, inA, inB, differ = difference(name, x, y); differ {
-			return
+		if at, inA, inB, differ = difference(x, y); differ {
+			return fmt.Sprintf("[%q]%s", key.String(), at), inA, inB, true
 		}
 	}
 	return

@@ -1,9 +1,14 @@
 package tasktracker
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -13,6 +18,9 @@ import (
 
 // adoptOrphans makes this process the parent of orphans, as a worker of ours.
 func adoptOrphans() { unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+
+// awaitExit waits until a child has ended, and does not reap it.
+func awaitExit(pid int) { unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) }
 
 // startContained starts a tracker as on a cluster.
 func startContained(t *testing.T, cfg Config) *leader {
@@ -41,6 +49,35 @@ func TestEscapedProcess(t *testing.T) {
 		mustEnd(t, int(r.Counters.Get("pid", "escaped")))
 	}
 	l.succeed(wire.Map, 2, doSucceed) // the tracker still works
+}
+
+// TestHealthScriptLeavesProcess: a process that a health script leaves ends with the script, although no
+// attempt ends then.
+func TestHealthScriptLeavesProcess(t *testing.T) {
+	dir := t.TempDir()
+	script, pids := filepath.Join(dir, "script"), filepath.Join(dir, "pids")
+	text := "#!/bin/sh\nsetsid sh -c 'sleep 1000 >/dev/null 2>&1 & echo $! >>" + pids + "'\n"
+	if err := errors.Join(os.WriteFile(script, []byte(text), 0o700), os.WriteFile(pids, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	l := startContained(t, Config{Health: Health{Script: script, Interval: time.Millisecond, Timeout: deadline}})
+	l.succeed(wire.Map, 0, doSucceed) // since the first worker, this process adopts orphans
+	left := func() []string {
+		text, err := os.ReadFile(pids)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Fields(string(text))
+	}
+	before := len(left())
+	for len(left()) == before {
+		runtime.Gosched()
+	}
+	pid, err := strconv.Atoi(left()[before])
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustEnd(t, pid)
 }
 
 // TestContainedWorker: a worker on a cluster has only the usual variables of the tracker's

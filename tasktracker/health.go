@@ -13,6 +13,9 @@ func (l *loop) watchHealth() {
 	last := ""
 	for {
 		unhealthy := healthscript.Run(l.ctx, l.cfg.Health.Script, l.cfg.Health.Timeout, process.StartChild)
+		if starter, ok := l.cfg.Workers.(*process.Starter); ok {
+			starter.EndStrangers()
+		}
 		if l.ctx.Err() != nil {
 			return
 		}

@@ -183,6 +183,16 @@ func TestChildLeftBehind(t *testing.T) {
 	mustEnd(t, int(first.Counters.Get("pid", "child")))
 }
 
+// TestEndedChildLeftBehind: a worker is used again if the child that it adopted has ended.
+func TestEndedChildLeftBehind(t *testing.T) {
+	l := startTracker(t, "t1", t.TempDir())
+	first := l.succeed(wire.Map, 0, doLeaveEnded)
+	second := l.succeed(wire.Map, 1, doSucceed)
+	if a, b := first.Counters.Get("pid", "self"), second.Counters.Get("pid", "self"); a != b {
+		t.Errorf("process %d was not used again", a)
+	}
+}
+
 func TestKillEndsTheGroup(t *testing.T) {
 	t.Run("ends", func(t *testing.T) { testKillEndsTheGroup(t, doHang, "not wanted") })
 	t.Run("ignores SIGTERM", func(t *testing.T) {

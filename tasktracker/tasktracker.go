@@ -376,7 +376,7 @@ func newLoop(cfg Config, listener net.Listener, dirs *disks.Set, tokens *token.S
 	l := &loop{
 		cfg: cfg, disks: dirs, badDisks: make(map[string]string), inbox: make(chan func(), 64), done: make(chan struct{}), started: time.Now(),
 		link:     link{hangupReasons: make(map[string]bool)},
-		diskWork: wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded, cfg.Check),
+		diskWork: wire.NewQueue[func()](0), programs: program.New(cfg.Dir, cfg.FS, cfg.Embedded, cfg.Check, process.PermitsExecution),
 		tokens: tokens, credentials: credentials.New(cfg.HDFS.Delegate, cfg.Logger), jobDirs: make(map[string][]string),
 	}
 	l.spaceGuard = &disks.SpaceGuard{Disks: dirs, Tracker: cfg.ID, Running: l.running, EndAttempt: l.endAttempt, LocalBytes: cfg.AttemptDisk}

@@ -68,6 +68,7 @@ const (
 	doCrash           // runs out of memory, with many goroutines, after lines that look like a panic
 	doWriteLongLog    // writes 64 MB on stderr, then succeeds
 	doEscape          // leaves a process in a session of its own, and its parent has ended; map 1 adopts it, others do not
+	doLeaveEnded      // adopts a process that ends, and succeeds
 	doReport          // counts the environment, limits and flags of its process
 	doSpy             // tries what the arguments of the program name, and counts what works
 	doWriteBothLogs   // writes floodLines to both logs, half of it by a child, then requests the grant
@@ -147,6 +148,15 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 			r.Error = err.Error()
 		}
 		r.Counters.Add("pid", "escaped", pid)
+	case doLeaveEnded:
+		adoptOrphans()
+		out, err := exec.Command("sh", "-c", "sleep 0 >/dev/null 2>&1 & echo $!").Output()
+		pid, convErr := strconv.Atoi(strings.TrimSpace(string(out)))
+		if err := errors.Join(err, convErr); err != nil {
+			r.Error = err.Error()
+			break
+		}
+		awaitExit(pid)
 	case doReport:
 		for _, v := range os.Environ() {
 			r.Counters.Add("env", v, 1)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # check.sh STEP...: runs the steps one after the other, even after a failure. A step that ends
-# in & runs beside those after it, and its output comes last: for steps that mostly wait. check.sh
+# in & runs beside those after it, and its output comes last: for steps that often wait. check.sh
 # prints a summary and exits with 1 if any step has failed. A step is skipped if its tool is
 # unavailable. The summary names skipped steps and missing programs.
 set -uo pipefail
@@ -48,7 +48,11 @@ step_staticcheck() {
 # One package more than there are processors runs at the same time, since many of the tests wait.
 # go test need not vet: step_vet checks more.
 step_unit() {
-	local race=-race failed=0 raced pure at_once
+	local race=-race failed=0 raced pure at_once memory
+	if memory=$(directory_in_memory); then
+		export TMPDIR=$memory
+		trap "rm -rf '$memory'" EXIT # of this step's process
+	fi
 	raced=$(packages -v) && pure=$(packages) || return 1
 	if ! ready_race; then
 		echo "the race detector needs cgo and a C compiler: the tests run without it"
@@ -62,6 +66,21 @@ step_unit() {
 	CGO_ENABLED=${race:+1} go test $race -vet=off -p $at_once -timeout 10m $raced || failed=1
 	go test -vet=off -timeout 10m $pure ./sim || failed=1
 	return $failed
+}
+
+# directory_in_memory makes a directory for files of tests, if there is memory for it and programs can be
+# executed there. Tests that write much take a tenth less processor time than on a disk.
+directory_in_memory() {
+	local free dir
+	free=$(df -k --output=avail /dev/shm 2>/dev/null | tail -1)
+	[ -z "${TMPDIR:-}" ] && [ "${free:-0}" -ge 6000000 ] && dir=$(mktemp -d /dev/shm/quern-XXXXXX) || return
+	if cp "$(type -P true)" "$dir" && "$dir/true"; then
+		rm "$dir/true"
+		echo "$dir"
+	else
+		rm -rf "$dir"
+		return 1
+	fi
 }
 
 # For the edit loop: uses the results that go test has cached, without the race detector.
@@ -121,6 +140,8 @@ step_integration() {
 	local others dir code=0 pid pids=()
 	others=$(go list ./integration/... | grep -vE '/integration/hdfs$') || return 1
 	dir=$(mktemp -d) || return 1
+	chmod 755 "$dir" # a test runs a program as another user
+	build_programs "$dir/programs"
 	local flags=(-count=1 -vet=off -timeout 20m)
 	go test "${flags[@]}" -run '^Test[A-I]' ./integration/hdfs >"$dir/1" 2>&1 &
 	pids+=($!)
@@ -132,9 +153,17 @@ step_integration() {
 	for pid in "${pids[@]}"; do
 		wait "$pid" || code=1
 	done
-	cat "$dir"/*
+	cat "$dir"/[0-9]
 	rm -rf "$dir"
 	return $code
+}
+
+# build_programs builds the programs of all these tests once: five test binaries would link them. Without
+# debug information a link takes two thirds of the time. What fails here fails in the tests, with a text.
+build_programs() {
+	mkdir "$1" || return
+	go build -ldflags='-s -w' -o "$1/" ./cmd/{jobtracker,tasktracker,mrsubmit} ./examples/{wordcount,sort,grep,tpch} \
+		./integration/trial/{paced,bad} ./integration/embedded/faulty && export QUERN_TEST_PROGRAMS=$1
 }
 
 # Runs the parts of the container test that no other test covers, if a Docker engine is

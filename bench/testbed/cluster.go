@@ -71,7 +71,7 @@ func (b *Bench) Cluster(s Shape) (*Cluster, error) {
 		}
 	}
 	err = Await(b.Ctx, StartWait, fmt.Sprintf("%d task trackers", s.Trackers), func() bool {
-		return processes.Connected(b.Ctx, c.API) == s.Trackers
+		return c.Connected(b.Ctx) == s.Trackers
 	})
 	if err != nil {
 		return nil, errors.Join(err, c.Close())

@@ -136,6 +136,9 @@ func (f *finder) race(ctx context.Context, addrs []string, leader string) (*wire
 			if r.err == nil {
 				return r.conn, nil
 			}
+			if r.addr == leader {
+				reached = nil // do not wait for a handshake that has failed
+			}
 			errs = append(errs, fmt.Errorf("%s: %w", r.addr, r.err))
 			timer.Reset(0)
 		case <-ctx.Done():

@@ -203,6 +203,31 @@ func TestDialWaitsForHandshake(t *testing.T) {
 	}
 }
 
+// TestDialAfterFailedHandshake: a leader's second address connects after the dial has failed, as in a
+// race of IPv6 and IPv4. The next job trackers are dialed as if it had not connected.
+func TestDialAfterFailedHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &fakeNetwork{answer: map[string]answer{"b": {err: errRefused}, "c": {stopped: true}}}
+		open := func(ctx context.Context, addr string) (*wire.Conn, error) {
+			if trace := httptrace.ContextClientTrace(ctx); trace != nil {
+				time.AfterFunc(100*time.Millisecond, func() { trace.ConnectDone("tcp", addr, nil) })
+			}
+			return n.dial(ctx, addr)
+		}
+		f := &finder{static: []string{"a", "b", "c"}, open: open, rotation: 1}
+		began := time.Now()
+		conn, err := f.dial(t.Context(), "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if took := time.Since(began); took != otherWait {
+			t.Errorf("dialed %v within %v, want %v", n.dialed, took, otherWait)
+		}
+		synctest.Wait()
+	})
+}
+
 // TestDialWaitsForGossip: dial waits until gossip has found a job tracker.
 func TestDialWaitsForGossip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

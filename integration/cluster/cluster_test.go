@@ -75,7 +75,9 @@ func startWithLimit(t *testing.T, limit time.Duration, configure ...func(*proces
 	var err error
 	c.Cluster, err = processes.Start(ctx, cfg)
 	t.Cleanup(cancel)
-	if err != nil {
+	if errors.Is(err, processes.ErrUnprivileged) {
+		t.Skip(err)
+	} else if err != nil {
 		t.Fatal(err)
 	}
 	c.client = web.NewClient(strings.Split(c.Addrs(), ","))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/integration/processes"
 	"github.com/quernmr/quern/integration/trial"
 )
 
@@ -37,17 +38,9 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	programs = dir
-	cmd := exec.Command("go", "build", "-o", dir+"/",
-		"github.com/quernmr/quern/cmd/mrsubmit",
-		"github.com/quernmr/quern/examples/wordcount",
-		"github.com/quernmr/quern/examples/sort",
-		"github.com/quernmr/quern/examples/grep",
-		"github.com/quernmr/quern/integration/embedded/faulty",
-		"github.com/quernmr/quern/"+trial.Bad,
-		"github.com/quernmr/quern/"+trial.Paced)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+	if err := processes.BuildPrograms(dir, "cmd/mrsubmit", "examples/wordcount", "examples/sort", "examples/grep",
+		"integration/embedded/faulty", trial.Bad, trial.Paced); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()

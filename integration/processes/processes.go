@@ -16,7 +16,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,14 +30,39 @@ import (
 // Module is the import path of all programs.
 const Module = "github.com/quernmr/quern"
 
-// Build builds packages of the module, the daemons and mrsubmit into dir. A program's name is the
-// last element of its package's path.
-func Build(dir string, packages ...string) error { return BuildFrom("", dir, packages...) }
+// builtVariable names a directory with programs that tools/check.sh has built before the tests, since
+// each test binary would link the same ones.
+const builtVariable = "QUERN_TEST_PROGRAMS"
+
+var daemons = []string{"cmd/jobtracker", "cmd/tasktracker", "cmd/mrsubmit"}
+
+// Build builds the daemons, mrsubmit and other packages of the module into dir.
+func Build(dir string, packages ...string) error {
+	return BuildPrograms(dir, append(slices.Clone(daemons), packages...)...)
+}
+
+// BuildPrograms builds packages of the module into dir. A program's name is the last element of its
+// package's path.
+func BuildPrograms(dir string, packages ...string) error {
+	if built := os.Getenv(builtVariable); built != "" {
+		packages = slices.DeleteFunc(packages, func(p string) bool {
+			return os.Link(filepath.Join(built, path.Base(p)), filepath.Join(dir, path.Base(p))) == nil
+		})
+	}
+	return build("", dir, packages)
+}
 
 // BuildFrom is Build for the sources in tree.
 func BuildFrom(tree, dir string, packages ...string) error {
+	return build(tree, dir, append(slices.Clone(daemons), packages...))
+}
+
+func build(tree, dir string, packages []string) error {
+	if len(packages) == 0 {
+		return nil
+	}
 	args := []string{"build", "-buildvcs=false", "-o", dir + string(filepath.Separator)}
-	for _, p := range append([]string{"cmd/jobtracker", "cmd/tasktracker", "cmd/mrsubmit"}, packages...) {
+	for _, p := range packages {
 		args = append(args, Module+"/"+p)
 	}
 	cmd := exec.Command("go", args...)
@@ -105,6 +132,11 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	}
 	for _, d := range c.All() {
 		if err := d.Ready(ctx); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	if cfg.Proxied {
+		if err := c.checkOpeners(); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
 	}

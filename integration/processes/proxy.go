@@ -2,6 +2,7 @@ package processes
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -164,6 +165,20 @@ func (p *Proxy) Close() {
 	for _, l := range links {
 		p.drop(l)
 	}
+}
+
+// ErrUnprivileged reports that the proxies cannot tell which daemon has opened a connection: daemons
+// hide their open files from other processes of their user.
+var ErrUnprivileged = errors.New("proxies need root, or CAP_SYS_PTRACE, to see which daemon has opened a connection")
+
+// checkOpeners fails if openerOf would find none of the daemons.
+func (c *Cluster) checkOpeners() error {
+	for _, d := range c.All() {
+		if _, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/0", d.Pid())); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnprivileged, err)
+		}
+	}
+	return nil
 }
 
 // openerOf finds which of the processes has the other end of a loopback connection, by the

@@ -56,7 +56,21 @@ func Connected(ctx context.Context, client *web.Client) int {
 	if err != nil {
 		return -1
 	}
-	n := 0
+	return connected(status)
+}
+
+// Connected is the function Connected for daemons of another revision: it does not ask which job
+// tracker leads. Only a leader has connected task trackers.
+func (c *Cluster) Connected(ctx context.Context) (n int) {
+	for _, d := range c.JobTrackers {
+		if status, err := d.Status(ctx); err == nil {
+			n = max(n, connected(status))
+		}
+	}
+	return n
+}
+
+func connected(status *web.Cluster) (n int) {
 	for _, t := range status.Trackers {
 		if t.Connected {
 			n++

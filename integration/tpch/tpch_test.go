@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quernmr/quern/integration/processes"
 	"github.com/quernmr/quern/integration/tpch/peers"
 )
 
@@ -30,10 +31,8 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	program = filepath.Join(dir, "tpch")
-	cmd := exec.Command("go", "build", "-o", program, "github.com/quernmr/quern/examples/tpch")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+	if err := processes.BuildPrograms(dir, "examples/tpch"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()

@@ -56,7 +56,7 @@ func (h *holdList) addJob(l *leader, j *job) {
 		h.add(0, "its %v waits for a task tracker; %s", kind, why)
 	} else if queued && kind == wire.Setup && !l.mayRunSetup() {
 		h.add(0, "its setup waits: the cluster runs at most %s at a time (setups); %d wait", plural(l.c.cfg.Limits.Setups, "setup"), len(l.services.queues[setupQueue]))
-	} else if queued && kind == wire.Setup && l.services.room[setupQueue].Len() < l.services.room[endQueue].Len() {
+	} else if queued && kind == wire.Setup && l.services.setupRoom.Len() < l.services.room.Len() {
 		h.add(0, "its setup waits: each task tracker runs at most %s at a time (tracker-setups); %d wait", plural(l.c.cfg.Limits.TrackerSetups, "setup"), len(l.services.queues[setupQueue]))
 	} else if queued {
 		h.add(0, "its %v waits for a task tracker with room: each runs as many setups, commits, cleanups and fences as it has slots, and at least %d; %d wait, setups last",

@@ -25,7 +25,8 @@ type serviceLoad struct {
 // serviceQueues holds the service tasks that wait for a tracker with room.
 type serviceQueues struct {
 	queues    [3][]queuedTask // see queueOf
-	room      [3]taskset.Set  // indexes of trackers with room for tasks of each queue
+	room      taskset.Set     // indexes of trackers with room for tasks that are no setups
+	setupRoom taskset.Set     // indexes of trackers with room for setups, also for second attempts
 	preferred int             // preferred trackers, with or without room
 }
 
@@ -57,6 +58,14 @@ func queueOf(k wire.Kind) int {
 	return endQueue
 }
 
+// roomFor returns the trackers with room for the tasks of a queue.
+func (s *serviceQueues) roomFor(q int) *taskset.Set {
+	if q == endQueue {
+		return &s.room
+	}
+	return &s.setupRoom
+}
+
 // maxServiceAttempts is the maximum number of service attempts that run on a tracker.
 func (t *tracker) maxServiceAttempts() int {
 	return max(minServiceAttempts, t.slots[mapPhase]+t.slots[reducePhase])
@@ -65,11 +74,10 @@ func (t *tracker) maxServiceAttempts() int {
 // refreshServiceRoom updates whether a tracker has room, and whether it is preferred.
 func (l *leader) refreshServiceRoom(t *tracker) {
 	room := t.usable() && !t.withdrawn() && t.services.running < t.maxServiceAttempts()
-	l.services.room[endQueue].Set(t.assign.Index(), room)
+	l.services.room.Set(t.assign.Index(), room)
 	most := l.c.cfg.Limits.TrackerSetups
 	setups := room && (most == 0 || t.services.setups < most)
-	l.services.room[slowSetupQueue].Set(t.assign.Index(), setups)
-	l.services.room[setupQueue].Set(t.assign.Index(), setups)
+	l.services.setupRoom.Set(t.assign.Index(), setups)
 	if preferred := t.takesWork() && t.slots != [2]int{}; preferred != t.services.preferred {
 		t.services.preferred = preferred
 		if preferred {
@@ -106,7 +114,7 @@ func (l *leader) queueService(x queuedTask, q int) {
 func (l *leader) launchQueuedServices() {
 	for q := range l.services.queues {
 		queue := l.services.queues[q]
-		for i := 0; i < len(queue) && i < maxServiceChecks && l.services.room[q].Len() > 0; {
+		for i := 0; i < len(queue) && i < maxServiceChecks && l.services.roomFor(q).Len() > 0; {
 			x := queue[i]
 			if l.stillNeeded(x, q) && !l.launchService(x) {
 				i++
@@ -166,7 +174,7 @@ const slowFor = time.Minute
 // succeeded last comes first.
 func (l *leader) serviceTracker(j *job, tk *task) *tracker {
 	var fallback, slow, latest *tracker
-	i, room := l.roundRobin, &l.services.room[queueOf(tk.kind)]
+	i, room := l.roundRobin, l.services.roomFor(queueOf(tk.kind))
 	for range room.Len() {
 		if i = room.Next(i); i < 0 {
 			i = room.Next(0)

@@ -5,7 +5,10 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,22 +16,37 @@ import (
 )
 
 // family has the children that this process has started. With Config.Contain it also gets those
-// that were started by its workers and lost their parent: these are strangers.
+// that were started by its workers and lost their parent: these are strangers. The system makes them
+// children of the main thread.
 var family = struct {
-	mu        sync.Mutex        // held while a child is started and entered
+	mu        sync.Mutex
 	started   map[int]*exec.Cmd // by number; nil: the child was there before any worker
+	starting  map[int]bool      // threads with a child that is not entered yet; never the main thread
 	contained sync.Once
 
 	killing   sync.Mutex   // held by killStrangers
 	surviving map[int]bool // strangers that a kill has not ended, see endAll
-}{started: make(map[int]*exec.Cmd), surviving: make(map[int]bool)}
+}{started: make(map[int]*exec.Cmd), starting: make(map[int]bool), surviving: make(map[int]bool)}
 
 // StartChild starts a process that is not killed as the child of a worker. Every child of a task
-// tracker must be started here. Call ended after its Wait.
+// tracker must be started here. Call ended after its Wait. On the main thread, a file system that does
+// not answer for the program also delays other starts, and the ends of workers.
 func StartChild(cmd *exec.Cmd) (ended func(), err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	thread := unix.Gettid()
 	family.mu.Lock()
 	defer family.mu.Unlock()
-	if err := cmd.Start(); err != nil {
+	if thread == os.Getpid() {
+		err = cmd.Start()
+	} else {
+		family.starting[thread] = true
+		family.mu.Unlock()
+		err = cmd.Start()
+		family.mu.Lock()
+		delete(family.starting, thread)
+	}
+	if err != nil {
 		return nil, err
 	}
 	pid := cmd.Process.Pid
@@ -45,12 +63,11 @@ func StartChild(cmd *exec.Cmd) (ended func(), err error) {
 // spareEarlier enters the children that this process has before its first worker. A shell script may
 // have started them before it executed this program. Process 1 of a container also gets orphans.
 func spareEarlier() {
+	earlier := strangers()
 	family.mu.Lock()
 	defer family.mu.Unlock()
-	for _, pid := range children(os.Getpid()) {
-		if _, entered := family.started[pid]; !entered {
-			family.started[pid] = nil
-		}
+	for _, pid := range earlier {
+		family.started[pid] = nil
 	}
 }
 
@@ -71,17 +88,36 @@ func contain() error {
 	return nil
 }
 
-// strangers returns the children of this process that it has not started. Other goroutines start none
-// meanwhile.
+// strangers returns the children of this process that it has not started.
 func strangers() (pids []int) {
 	family.mu.Lock()
 	defer family.mu.Unlock()
-	for _, pid := range children(os.Getpid()) {
-		if _, entered := family.started[pid]; !entered {
-			pids = append(pids, pid)
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return nil
+	}
+	for _, thread := range threads {
+		if n, err := strconv.Atoi(thread.Name()); err != nil || family.starting[n] {
+			continue
+		}
+		text, _ := readProc("/proc/self/task/" + thread.Name() + "/children") // fails after the thread's end
+		for field := range strings.FieldsSeq(string(text)) {
+			pid, err := strconv.Atoi(field)
+			if _, entered := family.started[pid]; err == nil && !entered {
+				pids = append(pids, pid)
+			}
 		}
 	}
 	return pids
+}
+
+// EndStrangers ends what has lost its parent, such as a process that a health script has left. The ends
+// of attempts and workers do the same.
+func (p *Starter) EndStrangers() {
+	if p.cfg.Contain {
+		family.contained.Do(spareEarlier) // there was no worker yet
+		killStrangers()
+	}
 }
 
 // killStrangers kills the strangers and reaps them. Their own children then are strangers too. A live

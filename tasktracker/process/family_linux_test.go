@@ -1,7 +1,10 @@
 package process
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -44,6 +47,76 @@ func TestStrangersEnd(t *testing.T) {
 		t.Errorf("signal to the stranger: %v, want %v", err, unix.ESRCH)
 		stranger.Process.Kill()
 	}
+}
+
+// TestHangingExecution: while a file system does not answer for a program that is being started, other
+// programs start, and strangers end. The program is no stranger.
+func TestHangingExecution(t *testing.T) {
+	spareEarlier()
+	name := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(name, []byte("#!/bin/sh\nexit 7\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	// An execution waits until the lease has ended.
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		t.Skipf("no lease on a file of %s: %v", t.TempDir(), err)
+	}
+	slow := exec.Command(name)
+	started := make(chan error, 1)
+	go offMainThread(func() {
+		ended, err := StartChild(slow)
+		if err == nil {
+			defer ended()
+			err = slow.Wait()
+		}
+		started <- err
+	})
+	for lease := unix.F_WRLCK; lease == unix.F_WRLCK; runtime.Gosched() {
+		if lease, err = unix.FcntlInt(f.Fd(), unix.F_GETLEASE, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stranger := startEcho(t, false)
+	other := exec.Command("true")
+	ended, err := StartChild(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Wait(); err != nil {
+		t.Error(err)
+	}
+	ended()
+	killStrangers()
+	if stranger.lives() {
+		t.Error("a stranger lives")
+	}
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-started; err == nil || err.Error() != "exit status 7" {
+		t.Errorf("the program ended: %v", err)
+	}
+}
+
+// offMainThread calls f on another thread than the main one.
+func offMainThread(f func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if unix.Gettid() != os.Getpid() {
+		f()
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		offMainThread(f)
+	}()
+	<-done
 }
 
 // TestNumberOfEndedChild: a child that got the number of an ended one is no stranger.

@@ -92,11 +92,15 @@ func groupMembers() map[int][]int {
 
 // procStat has fields of /proc/<pid>/stat.
 type procStat struct {
-	state byte
-	start uint64 // in clock ticks since the machine started
+	state   byte // of the main thread
+	threads string
+	start   uint64 // in clock ticks since the machine started
 }
 
-func (p procStat) alive() bool { return p.state != 'Z' && p.state != 'X' }
+// alive reports whether a process has not ended. Its main thread may have.
+func (p procStat) alive() bool {
+	return p.state != 'Z' && p.state != 'X' || p.state == 'Z' && p.threads != "1"
+}
 
 func readProcess(pid int) (procStat, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -109,5 +113,5 @@ func readProcess(pid int) (procStat, error) {
 		return procStat{}, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
 	}
 	start, err := strconv.ParseUint(fields[19], 10, 64)
-	return procStat{fields[0][0], start}, err
+	return procStat{fields[0][0], fields[17], start}, err
 }

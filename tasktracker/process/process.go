@@ -12,7 +12,9 @@
 //
 // A program can move its processes out of the process group. A worker is a subreaper: the system
 // makes it the parent of its descendants after the end of their own parent. So it has children as long as
-// there are descendants, and is not used again. With Config.Contain the tracker is a subreaper too.
+// there are descendants, and is not used again. It does not reap those that it adopted, since it cannot
+// tell them from children that its program still waits for. Ended ones are no descendants here, unless
+// there are many. With Config.Contain the tracker is a subreaper too.
 // When a worker ends, its descendants become children of the tracker, which it has not started: it
 // kills them. They are not found if the tracker itself is killed meanwhile. Children that the tracker
 // had before its first worker are spared.
@@ -313,7 +315,7 @@ func (w *process) NoLeftovers() bool {
 	if w.contained {
 		killStrangers()
 	}
-	if len(children(w.pid())) > 0 || len(w.group.members()) > 1 {
+	if !allEnded(children(w.pid())) || len(w.group.members()) > 1 {
 		return false
 	}
 	return listsChildren() || len(otherMembers(w.pid())) == 0

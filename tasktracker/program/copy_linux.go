@@ -49,6 +49,18 @@ func createMemfd(name string) (int, error) {
 	return fd, err
 }
 
+// executesMemfds reports whether the system executes memfds. It tries one without a known format.
+func executesMemfds(permits func(*os.File) bool) bool {
+	fd, err := createMemfd("quern-probe")
+	if err != nil {
+		return false
+	}
+	probe := executable{file: os.NewFile(uintptr(fd), "probe"), memfd: true}
+	defer func() { _ = probe.remove() }()
+	_, err = probe.file.WriteString("\x7fELF")
+	return errors.Join(err, probe.seal()) == nil && permits(probe.file)
+}
+
 // seal ends the writing. From here on the copy cannot change, and is open for reading.
 func (e *executable) seal() error {
 	if e.memfd {

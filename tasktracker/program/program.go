@@ -6,7 +6,8 @@
 // On Linux a copy has no name that another process could open or replace. It is a sealed memfd:
 // its content and length cannot change. All memfds of a tracker together have
 // maxMemory bytes at most. Beyond that, and where the system forbids to execute a memfd
-// (vm.memfd_noexec), a copy is a file that is removed before it is written.
+// (vm.memfd_noexec, or a security module such as SELinux), a copy is a file that is removed before it
+// is written. The first copy tries out what the security modules permit.
 //
 // Files below [Dir] in the tracker's directory:
 //
@@ -64,6 +65,7 @@ type Store struct {
 	fs       dfs.FS
 	embedded bool // programs may be anywhere; without a hash they run in place
 	check    func(f *os.File, name string) error
+	memfds   func() bool // the system executes memfds
 
 	mu          sync.Mutex
 	memory      int64                  // bytes of all memfds
@@ -97,10 +99,10 @@ type program struct {
 }
 
 // New returns a store in a tracker's directory. Unless check is nil, it checks each copy; the name
-// is for its errors.
-func New(dir string, files dfs.FS, embedded bool, check func(f *os.File, name string) error) *Store {
+// is for its errors. Permits reports whether the system permits to execute a file.
+func New(dir string, files dfs.FS, embedded bool, check func(f *os.File, name string) error, permits func(*os.File) bool) *Store {
 	return &Store{
-		dir: filepath.Join(dir, Dir), fs: files, embedded: embedded, check: check,
+		dir: filepath.Join(dir, Dir), fs: files, embedded: embedded, check: check, memfds: sync.OnceValue(func() bool { return executesMemfds(permits) }),
 		submissions: make(map[string]*Submission), byHash: make(map[string]*program),
 	}
 }
@@ -281,9 +283,10 @@ func (p *Store) copy(prog *program, from string) (err error) {
 	}
 	defer in.Close()
 	size := in.Info().Size
+	permitted := p.memfds()
 	p.limitUnused(max(maxMemory-size, 0), maxUnused)
 	p.mu.Lock()
-	inMemory := p.memory+size <= maxMemory
+	inMemory := permitted && p.memory+size <= maxMemory
 	if inMemory {
 		p.memory += size
 		prog.memory = size

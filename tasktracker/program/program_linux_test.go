@@ -42,12 +42,23 @@ func stage(t *testing.T) (staging string, digest []byte) {
 	return "file://" + dir, wire.StagedDigest(frame)
 }
 
-// TestCopies: a memfd and, without memory for it, a file without a name can be executed as long as
-// a caller has it open. The memory is counted until the submission is forgotten.
+func permitted(*os.File) bool { return true }
+
+// TestCopies: a memfd and, without memory or the system's permission for it, a file without a name can
+// be executed as long as a caller has it open. The memory is counted until the submission is forgotten.
 func TestCopies(t *testing.T) {
-	for _, used := range []int64{0, maxMemory} {
+	for _, c := range []struct {
+		used      int64
+		forbidden bool
+	}{{}, {used: maxMemory}, {forbidden: true}} {
 		dir := t.TempDir()
-		p := New(dir, local.New(), false, nil)
+		p := New(dir, local.New(), false, nil, func(probe *os.File) bool {
+			if _, err := probe.Write(nil); err == nil {
+				t.Error("the probe can be written, so that it cannot be executed")
+			}
+			return !c.forbidden
+		})
+		used, inMemory := c.used, c.used == 0 && !c.forbidden
 		p.memory = used
 		staging, digest := stage(t)
 		_, exe, err := p.Submission(staging, staging[:strings.LastIndexByte(staging, 0x2f)]).Prepare(digest)
@@ -55,10 +66,10 @@ func TestCopies(t *testing.T) {
 			t.Fatal(err)
 		}
 		target, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", exe.Fd()))
-		if err != nil || len(target) == 0 || (target[:7] == "/memfd:") != (used == 0) {
+		if err != nil || len(target) == 0 || (target[:7] == "/memfd:") != inMemory {
 			t.Errorf("the copy is %s, %v", target, err)
 		}
-		if (p.memory > used) != (used == 0) {
+		if (p.memory > used) != inMemory {
 			t.Errorf("%d bytes of memory are counted, before there were %d", p.memory, used)
 		}
 		if files, _ := filepath.Glob(filepath.Join(dir, Dir, "*")); len(files) != 0 {
@@ -107,7 +118,7 @@ func TestCopyInProgress(t *testing.T) {
 	p := New(dir, watched{local.New(), func() {
 		files, _ := filepath.Glob(filepath.Join(dir, Dir, "*"))
 		names = append(names, files...)
-	}}, false, nil)
+	}}, false, nil, permitted)
 	p.memory = maxMemory
 	staging, digest := stage(t)
 	_, exe, err := p.Submission(staging, staging[:strings.LastIndexByte(staging, 0x2f)]).Prepare(digest)
@@ -124,7 +135,7 @@ func TestCopyInProgress(t *testing.T) {
 // again. A memfd without a submission is removed above the limit, one with a submission never.
 func TestUnusedCopy(t *testing.T) {
 	reads := 0
-	p := New(t.TempDir(), watched{local.New(), func() { reads++ }}, false, nil)
+	p := New(t.TempDir(), watched{local.New(), func() { reads++ }}, false, nil, func(*os.File) bool { return true })
 	prepare := func(staging string, digest []byte) (read int) {
 		before := reads
 		_, exe, err := p.Submission(staging, staging[:strings.LastIndexByte(staging, 0x2f)]).Prepare(digest)
@@ -156,7 +167,7 @@ func TestUnusedCopy(t *testing.T) {
 // TestSharedDirectory: of two submissions with one staging directory, the second one has another
 // program. The second one is refused, and nothing stays in memory.
 func TestSharedDirectory(t *testing.T) {
-	p := New(t.TempDir(), local.New(), false, nil)
+	p := New(t.TempDir(), local.New(), false, nil, permitted)
 	staging, digest := stage(t)
 	root := staging[:strings.LastIndexByte(staging, 0x2f)]
 	_, exe, err := p.Submission(staging, root).Prepare(digest)
@@ -187,7 +198,7 @@ func TestSharedDirectory(t *testing.T) {
 func TestFailedCopy(t *testing.T) {
 	for _, used := range []int64{0, maxMemory} {
 		dir := t.TempDir()
-		p := New(dir, local.New(), false, nil)
+		p := New(dir, local.New(), false, nil, permitted)
 		p.memory = used
 		staging, digest := stage(t)
 		program := staging[len("file://"):] + "/program"
