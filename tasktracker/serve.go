@@ -83,7 +83,7 @@ func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Han
 			return
 		}
 		presented, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		switch err := l.tokens.Check(job, presented, use); {
+		switch err := l.tokens.Check(job, presented, use, peer.Name); {
 		case errors.Is(err, token.ErrNoToken):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			refuse(http.StatusUnauthorized, err)

@@ -146,7 +146,7 @@ func (j *jobTracker) openLog() error {
 	cfg := jobtracker.Config{
 		ID: j.id, Addr: j.addr, Staging: j.staging, Log: j.replica, FS: j.files, Scheduling: j.scheduling, Pools: j.pools, PoolsIgnore: j.poolsIgnore, Preemption: j.preemption,
 		Lease: j.lease, Period: j.period, Logger: j.log, History: true, Keep: j.keep, KeepBytes: j.keepBytes,
-		Limits: j.limits.core,
+		Limits: j.limits.core, ViewACL: j.viewACL,
 	}
 	if j.cluster == "" {
 		if j.pools != "" && !j.knowsCluster() { // the pools in the log stay in force; a new cluster would run without limits

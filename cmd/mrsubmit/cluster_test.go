@@ -234,7 +234,7 @@ func newFake(t *testing.T) *fakeJobTracker {
 		switch {
 		case !ok:
 			api.ServeHTTP(w, r)
-		case r.Header.Get("Authorization") != "Bearer "+tokenOf(strings.SplitN(rest, "/", 2)[0]):
+		case r.Header.Get("Authorization") != "Bearer "+wire.LogToken(tokenOf(strings.SplitN(rest, "/", 2)[0]), ""):
 			http.Error(w, "not for you", http.StatusForbidden)
 		case strings.HasSuffix(rest, "_1000/stderr"):
 			fmt.Fprintf(w, "words of %s, tail %s", rest, r.URL.Query().Get("tail"))
