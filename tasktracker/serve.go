@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/audit"
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/shuffle"
 	"github.com/quernmr/quern/tasktracker/token"
@@ -69,7 +70,17 @@ func (l *loop) serve(listener net.Listener) {
 func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer, known := identity.PeerOf(r.TLS)
+		record := func(outcome, reason string) {
+			if l.cfg.Service.Audit != nil && (use == token.ForLogs || outcome != audit.Done) {
+				who := "unidentified"
+				if known {
+					who = peer.String()
+				}
+				l.cfg.Service.Audit(audit.Event{Who: who, From: r.RemoteAddr, Action: readActions[use], On: r.URL.Path, Outcome: outcome, Reason: reason})
+			}
+		}
 		refuse := func(status int, err error) {
+			record(audit.Refused, err.Error())
 			l.cfg.Logger.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path, "reason", err)
 			http.Error(w, err.Error(), status)
 		}
@@ -90,10 +101,14 @@ func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Han
 		case err != nil:
 			refuse(http.StatusForbidden, err)
 		default:
+			record(audit.Done, "")
 			h.ServeHTTP(w, r)
 		}
 	})
 }
+
+// readActions are the names of uses of a token in the audit log.
+var readActions = map[token.Use]string{token.ForShuffle: "fetch map output", token.ForLogs: "read log"}
 
 // serveHealth reports whether the loop answers.
 func (l *loop) serveHealth(w http.ResponseWriter, r *http.Request) {

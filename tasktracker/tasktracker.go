@@ -76,6 +76,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quernmr/quern/audit"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/disks"
@@ -125,6 +126,9 @@ type Service struct {
 	// Serve and Dial are the TLS configurations of the server and of fetches from other
 	// trackers; nil: no TLS.
 	Serve, Dial *tls.Config
+
+	// Audit records reads of logs, and refusals, and must not wait; nil: they are not recorded.
+	Audit func(audit.Event)
 }
 
 // Health is the operator's script that checks this machine, see package healthscript. While it says

@@ -155,7 +155,7 @@ func TestTokensAreKept(t *testing.T) {
 	id := wire.AttemptID{Task: wire.TaskID{Job: job1, Kind: wire.Map}, N: o.Attempt}
 	output := shuffle.URL(base, job1, 0, o.Attempt, 0)
 	logs := fmt.Sprintf("%s/logs/%v/%v/stderr", base, job1, id)
-	for url, token := range map[string]string{output: tokenOf(job1), logs: tokenOf(job1)} {
+	for url, token := range map[string]string{output: tokenOf(job1), logs: wire.LogToken(tokenOf(job1), "")} {
 		if status, text := get(t, url, token); status != 200 {
 			t.Errorf("%s: %d %s", url, status, text)
 		}
@@ -188,7 +188,7 @@ func TestTokensAreKept(t *testing.T) {
 	l = startUnregistered(t, cfg)
 	l.connect(1)
 	waitUntil(t, "the token to go with the logs", func() bool { return !exists(tokenFile) })
-	if status, text := get(t, strings.Replace(logs, base, "http://"+l.addr, 1), tokenOf(job1)); status != 403 {
+	if status, text := get(t, strings.Replace(logs, base, "http://"+l.addr, 1), wire.LogToken(tokenOf(job1), "")); status != 403 {
 		t.Errorf("removed logs: %d %s", status, text)
 	}
 	http.DefaultClient.CloseIdleConnections()

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quernmr/quern/audit"
 	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/datadir"
 	"github.com/quernmr/quern/dfs"
@@ -42,6 +43,7 @@ type jobTracker struct {
 	cluster    string // id of the cluster in -data at the start; empty: none
 	newCluster string // id of the cluster that it creates if it is the first leader; empty: -data has a cluster
 
+	audit     func(audit.Event)  // nil: no audit log
 	identity  *identity.Identity // nil: no TLS
 	gossipKey []byte
 	gossip    *gossip.Gossip
@@ -63,6 +65,12 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	if j.identity, j.gossipKey, err = o.security.Load(identity.JobTracker, o.id, j.log); err != nil {
 		return err
 	}
+	record, closeAudit, err := o.security.Audit(j.log)
+	if err != nil {
+		return err
+	}
+	defer closeAudit()
+	j.audit = record
 	dir, err := datadir.Open(o.data, layout)
 	if err != nil {
 		return err
@@ -183,7 +191,7 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	j.cancel = cancel
-	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Identified: j.identity != nil, Admins: j.admins, Limits: j.limits.web}), j.log)
+	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Audit: j.audit, Identified: j.identity != nil, Admins: j.admins, Limits: j.limits.web}), j.log)
 	if j.identity != nil {
 		listener = identity.Listen(listener, j.identity.Server(identity.JobTracker, identity.TaskTracker, identity.Client))
 	}

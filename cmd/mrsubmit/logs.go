@@ -198,7 +198,7 @@ func (r *logReader) printLogs(ctx context.Context, a *web.Attempt) error {
 		}
 		if err != nil {
 			r.failed++
-			fmt.Fprintf(r.stderr, "mrsubmit logs: %s %s: %v\n", a.ID, stream, err)
+			fmt.Fprintf(r.stderr, "mrsubmit logs: %s %s: %v\n", a.ID, stream, errorText(err))
 			continue
 		}
 		r.read++
@@ -263,7 +263,7 @@ func (r *logReader) copyLog(a *web.Attempt, stream string, body io.Reader) error
 		case err == io.EOF:
 			return w.endLine()
 		case err != nil:
-			fmt.Fprintf(r.stderr, "mrsubmit logs: %s %s is incomplete: %v\n", a.ID, stream, err)
+			fmt.Fprintf(r.stderr, "mrsubmit logs: %s %s is incomplete: %v\n", a.ID, stream, errorText(err))
 			return w.endLine()
 		}
 	}

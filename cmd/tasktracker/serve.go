@@ -24,6 +24,11 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	if err != nil {
 		return err
 	}
+	record, closeAudit, err := o.security.Audit(log)
+	if err != nil {
+		return err
+	}
+	defer closeAudit()
 	for _, dir := range o.disks {
 		daemon.WarnIfReadable(log, dir)
 	}
@@ -44,6 +49,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		Service: tasktracker.Service{
 			Listen: o.listen, Advertise: o.advertised(),
 			Serve: self.Server(identity.TaskTracker, identity.Client), Dial: self.Dialer(identity.TaskTracker),
+			Audit: record,
 		},
 		MapSlots: o.mapSlots, ReduceSlots: o.reduceSlots, Memory: o.memory, Cores: o.cores, Dir: o.disks[0], Disks: o.disks, Staging: o.staging,
 		FS: builtin.FileSystems(), Logs: tasktracker.Logs{Age: o.keep, Bytes: o.keepBytes, Attempt: o.attemptLogs},

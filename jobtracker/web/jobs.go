@@ -286,6 +286,7 @@ func (h *handler) kill(ctx context.Context, r *http.Request) (any, error) {
 	if err := readJSON(r.Body, &body); err != nil {
 		return nil, err
 	}
+	auditedOf(r).detail = body.Reason
 	if _, err := h.requireLeader(); err != nil {
 		return nil, err
 	}

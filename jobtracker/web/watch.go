@@ -46,6 +46,7 @@ func (h *handler) watch(w http.ResponseWriter, r *http.Request) {
 	if err := h.sendChanges(ctx, out, h.caller(r), ids, c.Epoch); err != nil {
 		p, status := h.problem(err)
 		if status == http.StatusForbidden {
+			noteFailure(r, err)
 			h.logRefusal(r, err)
 		}
 		out.write(&watchLine{Error: p}) // an error means that the client has closed the connection

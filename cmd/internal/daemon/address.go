@@ -16,11 +16,13 @@ import (
 type Security struct {
 	TLSDir   string
 	Insecure bool
+	AuditLog string // file; empty: none
 }
 
 // Flags defines the flags of s.
 func (s *Security) Flags(set *flag.FlagSet) {
 	set.StringVar(&s.TLSDir, "tls-dir", "", "`directory` with ca.pem, cert.pem, key.pem and gossip.key, made by mrsubmit cluster certs: all connections use mutual TLS")
+	set.StringVar(&s.AuditLog, "audit-log", "", "`file` for the audit log: who changed what, and which requests were refused (default none)")
 	set.BoolVar(&s.Insecure, "insecure", false, "listen without protection where other machines can connect")
 }
 
