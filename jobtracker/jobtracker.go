@@ -57,7 +57,7 @@ type Config struct {
 	PoolsIgnore []string
 	Preemption  bool        // pools that starve take slots from others
 	Limits      core.Limits // of jobs, and of what a job may ask
-	ViewACL     string      // of jobs without one; empty: nobody
+	ViewACL     string      // of jobs without one; empty: no user
 
 	Lease          time.Duration // silence after which a tracker is lost; default 5 s
 	Period         time.Duration // between plans; default 500 ms

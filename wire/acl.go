@@ -24,7 +24,7 @@ type ACL struct {
 }
 
 // ParseACL reads Hadoop's syntax: users separated by commas, a blank, groups separated by commas. "*"
-// is all users. A blank text is nobody.
+// is all users. A blank text is no user.
 func ParseACL(text string) (ACL, error) {
 	if len(text) > MaxACL {
 		return ACL{}, fmt.Errorf("it has %d bytes, at most %d", len(text), MaxACL)
@@ -60,6 +60,6 @@ func (a *ACL) Admits(user string) bool {
 
 // Access is who may see the details of a job, beside its owner and the cluster's administrators.
 type Access struct {
-	View           string   // an ACL; a damaged one is nobody
+	View           string   // an ACL; a damaged one is no user
 	Administrators []string // of the job's pool
 }

@@ -13,7 +13,7 @@ type rule string
 const (
 	everyUser   rule = "every user"                                                // shows nothing about single jobs but their number
 	everyDaemon rule = "task trackers"                                             // see jobtracker/core/handshake
-	submitters  rule = "users whom the pool admits"                                // decided by the core
+	submitters  rule = "users that the pool admits"                                // decided by the core
 	listed      rule = "every user; only some fields of jobs that one may not see" // see listedJob
 	skipped     rule = "every user; without jobs that one may not see"
 	viewers     rule = "users who may see the job"

@@ -32,8 +32,8 @@ func TestEveryRouteHasARule(t *testing.T) {
 	may := map[string]bool{"ann": true, "root": true, "vera": true, "poul": true, "bob": false}
 	shows := 0
 	for _, x := range h.routes() {
-		if x.rule == "" || len(x.roles) == 0 {
-			t.Errorf("%s has no rule or no role", x.pattern)
+		if x.rule == "" || x.action == "" || len(x.roles) == 0 {
+			t.Errorf("%s has no rule, no action or no role", x.pattern)
 		}
 		method, path, _ := strings.Cut(x.pattern, " ")
 		if method != http.MethodGet || x.rule == everyDaemon {

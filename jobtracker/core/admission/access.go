@@ -48,7 +48,7 @@ func authorize(f *facts.Facts, by Caller, do string, job wire.JobID, s *facts.Su
 	return by.refusal(do, job, s.Owner(), wire.ModifyACL)
 }
 
-// lists reports whether an ACL lists a user. A damaged one lists nobody.
+// lists reports whether an ACL lists a user. A damaged one lists no user.
 func lists(acl, user string) bool {
 	a, err := wire.ParseACL(acl)
 	return err == nil && a.Admits(user)

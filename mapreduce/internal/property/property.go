@@ -52,7 +52,7 @@ func All() []Property {
 		boolean("mapreduce.input.fileinputformat.input.dir.recursive", false,
 			"read also the subdirectories of input directories"),
 		text(KeyValueSeparator, "\t", 1, "separator between key and value in a line of the input format KeyValues; only its first character is used"),
-		acl(wire.ModifyACL, "users who may change, suspend and kill the job, beside its owner and administrators: `user1,user2`, `*` for all, a blank for nobody; a flow has one value"),
+		acl(wire.ModifyACL, "users who may change, suspend and kill the job, beside its owner and administrators: `user1,user2`, `*` for all, a blank for no user; a flow has one value"),
 		acl(wire.ViewACL, "users who may see the job's progress, counters, errors and logs, in the same form; empty: as `jobtracker -acl-view` says; a flow has one value"),
 		counterLimit(wire.CounterNameMax, "maximum bytes of a counter's name; a job with a longer name fails"),
 		counterLimit(wire.CounterGroupMax, "maximum bytes of a counter group's name; a job with a longer name fails"),
