@@ -33,13 +33,14 @@ import (
 
 // Event is an event in the log.
 type Event struct {
-	Who     string `json:"who"`  // role and name in the certificate; "unidentified": without one
-	From    string `json:"from"` // host:port
-	Action  string `json:"action"`
-	On      string `json:"on,omitempty"`     // the thing that is changed or read
-	Detail  string `json:"detail,omitempty"` // such as the new settings
-	Outcome string `json:"outcome"`
-	Reason  string `json:"reason,omitempty"` // of a refusal or failure
+	Time    time.Time `json:"time"` // set by Record
+	Who     string    `json:"who"`  // role and name in the certificate; "unidentified": without one
+	From    string    `json:"from"` // host:port
+	Action  string    `json:"action"`
+	On      string    `json:"on,omitempty"`     // the thing that is changed or read
+	Detail  string    `json:"detail,omitempty"` // such as the new settings
+	Outcome string    `json:"outcome"`
+	Reason  string    `json:"reason,omitempty"` // of a refusal or failure
 }
 
 // The outcomes.
@@ -56,12 +57,6 @@ const (
 	maxText     = 1000     // bytes of each text of an event
 )
 
-// line is an event with its time.
-type line struct {
-	Time time.Time `json:"time"`
-	Event
-}
-
 // Log is an audit log. A nil Log records nothing.
 type Log struct {
 	name   string
@@ -70,7 +65,7 @@ type Log struct {
 	done   chan struct{}
 
 	mu     sync.Mutex
-	queue  chan line
+	queue  chan Event
 	lost   int
 	closed bool
 
@@ -89,7 +84,7 @@ func Open(name string, logger *slog.Logger) (*Log, error) {
 }
 
 func newLog(name string, limit int64, logger *slog.Logger) *Log {
-	return &Log{name: name, limit: limit, logger: logger, done: make(chan struct{}), queue: make(chan line, queueLength)}
+	return &Log{name: name, limit: limit, logger: logger, done: make(chan struct{}), queue: make(chan Event, queueLength)}
 }
 
 // Record adds an event with the present time.
@@ -100,13 +95,14 @@ func (l *Log) Record(e Event) {
 	for _, text := range []*string{&e.Who, &e.From, &e.Action, &e.On, &e.Detail, &e.Reason} {
 		*text = wire.Truncate(*text, maxText)
 	}
+	e.Time = time.Now().UTC()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return
 	}
 	select {
-	case l.queue <- line{time.Now().UTC(), e}:
+	case l.queue <- e:
 	default:
 		l.lost++
 	}
@@ -131,7 +127,7 @@ func (l *Log) writeAll() {
 	for x := range l.queue {
 		l.write(x)
 		if n := l.takeLost(); n > 0 {
-			l.write(line{time.Now().UTC(), Event{Who: "audit", Action: "lost", Outcome: Failed, Reason: fmt.Sprintf("%d events came faster than the disk could take them", n)}})
+			l.write(Event{Time: time.Now().UTC(), Who: "audit", Action: "lost", Outcome: Failed, Reason: fmt.Sprintf("%d events came faster than the disk could take them", n)})
 		}
 	}
 	if l.file != nil {
@@ -148,7 +144,7 @@ func (l *Log) takeLost() int {
 }
 
 // write writes a line, and logs the first of several errors.
-func (l *Log) write(x line) {
+func (l *Log) write(x Event) {
 	err := l.append(x)
 	if err != nil && !l.failed {
 		l.logger.Error("the audit log cannot be written: events are lost", "file", l.name, "error", err)
@@ -159,7 +155,7 @@ func (l *Log) write(x line) {
 	l.failed = err != nil
 }
 
-func (l *Log) append(x line) error {
+func (l *Log) append(x Event) error {
 	text, err := json.Marshal(x)
 	if err != nil {
 		return err

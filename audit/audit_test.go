@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-func read(t *testing.T, name string) (all []line) {
+func read(t *testing.T, name string) (all []Event) {
 	t.Helper()
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for one := range bytes.Lines(text) {
-		var x line
+		var x Event
 		if err := json.Unmarshal(one, &x); err != nil {
 			t.Fatalf("%q: %v", one, err)
 		}
@@ -86,11 +86,11 @@ func TestRotation(t *testing.T) {
 func TestRenamed(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "audit")
 	l := newLog(name, 1<<20, slog.New(slog.DiscardHandler))
-	l.write(line{Event: Event{On: "1"}})
+	l.write(Event{On: "1"})
 	if err := os.Rename(name, name+".old"); err != nil {
 		t.Fatal(err)
 	}
-	l.write(line{Event: Event{On: "2"}})
+	l.write(Event{On: "2"})
 	if a, b := read(t, name+".old"), read(t, name); len(a) != 1 || len(b) != 1 || a[0].On != "1" || b[0].On != "2" {
 		t.Errorf("%v, %v", a, b)
 	}
@@ -104,7 +104,7 @@ func TestFullDisk(t *testing.T) {
 	var logged bytes.Buffer
 	l := newLog(name, 1<<20, slog.New(slog.NewTextHandler(&logged, nil)))
 	for range 3 {
-		l.write(line{}) // there is no directory
+		l.write(Event{}) // there is no directory
 	}
 	if n := strings.Count(logged.String(), "events are lost"); n != 1 {
 		t.Errorf("logged %d times: %s", n, &logged)

@@ -8,5 +8,5 @@ import (
 
 // TestGolden pins the form of a line.
 func TestGolden(t *testing.T) {
-	golden.Run(t, "testdata/golden/json.txt", map[string]golden.Record{"line": golden.OfJSON(new(line))})
+	golden.Run(t, "testdata/golden/json.txt", map[string]golden.Record{"line": golden.OfJSON(new(Event))})
 }
