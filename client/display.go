@@ -296,7 +296,7 @@ func writeError(w io.Writer, job *wire.JobStatus) {
 		text = "reason: " + text
 	}
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		fmt.Fprintf(w, "    %s\n", line)
+		fmt.Fprintf(w, "    %s\n", Visible(line))
 	}
 }
 

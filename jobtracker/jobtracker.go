@@ -57,6 +57,7 @@ type Config struct {
 	PoolsIgnore []string
 	Preemption  bool        // pools that starve take slots from others
 	Limits      core.Limits // of jobs, and of what a job may ask
+	ViewACL     string      // of jobs without one; empty: no user
 
 	Lease          time.Duration // silence after which a tracker is lost; default 5 s
 	Period         time.Duration // between plans; default 500 ms
@@ -142,7 +143,7 @@ func New(cfg Config) *Server {
 		core: core.New(core.Config{
 			ID: cfg.ID, Addr: cfg.Addr, Staging: cfg.Staging, Cluster: cfg.Cluster, Nonce: cfg.Nonce,
 			Lease: cfg.Lease, PlanPeriod: cfg.Period, Scheduling: cfg.Scheduling, Preemption: cfg.Preemption, History: cfg.History, TidyPeriod: tidy,
-			Limits: cfg.Limits,
+			Limits: cfg.Limits, ViewACL: cfg.ViewACL,
 		}),
 		start:     time.Now(),
 		files:     gate{limit: maxFileEffects},

@@ -38,24 +38,22 @@ func readPage[T any](ctx context.Context, s *Server, after wire.JobID, read func
 }
 
 // Attempts returns a page of a job's attempts, by task and number. The page begins after an attempt, or
-// with the first one if after is zero. For an ended job it reads the history, in one page. The token
-// is included if the caller may read the job's logs. It fails with admission.ErrUnknownJob,
-// core.ErrCursor, core.ErrNotLeader, or fs.ErrNotExist if an ended job has no history.
+// with the first one if after is zero. For an ended job it reads the history, in one page. It fails with admission.ErrUnknownJob,
+// core.ErrCursor, core.ErrNotLeader, or fs.ErrNotExist if an ended job has no history. If the caller
+// may not see the job, it fails with admission.ErrNotAllowed, before it reads a history.
 func (s *Server) Attempts(ctx context.Context, caller core.Caller, job wire.JobID, after wire.AttemptID) (wire.JobAttempts, error) {
-	a, err := s.attempts(ctx, job, after)
-	if !caller.MayRead(a.Owner) {
-		a.Token = ""
-	}
-	return a, err
-}
-
-func (s *Server) attempts(ctx context.Context, job wire.JobID, after wire.AttemptID) (wire.JobAttempts, error) {
 	var attempts wire.JobAttempts
+	var owner string
+	var access wire.Access
 	var running, known bool
 	var refused error
 	err := s.query(ctx, func() {
-		attempts, running, refused = s.core.Attempts(job, after)
-		_, known = s.core.State(job)
+		if owner, access, known = s.core.Access(job); known {
+			refused = caller.CheckView(job, owner, access)
+		}
+		if refused == nil {
+			attempts, running, refused = s.core.Attempts(job, after)
+		}
 	})
 	switch {
 	case err != nil:
@@ -69,7 +67,7 @@ func (s *Server) attempts(ctx context.Context, job wire.JobID, after wire.Attemp
 		var r *history.Record
 		if r, err = history.Find(s.cfg.FS, s.cfg.Staging, job); err == nil {
 			list := slices.DeleteFunc(r.Attempts, func(a wire.AttemptStatus) bool { return a.Attempt.Compare(after) <= 0 })
-			return wire.JobAttempts{Attempts: list, Owner: r.Owner, Token: r.Token}, nil
+			return wire.JobAttempts{Attempts: list, Owner: r.Owner, Access: access, Token: r.Token}, nil
 		}
 	}
 	return wire.JobAttempts{}, fmt.Errorf("list attempts: %w", err)

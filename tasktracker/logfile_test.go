@@ -73,12 +73,12 @@ func TestLongLogs(t *testing.T) {
 	for _, stream := range []string{"stdout", "stderr"} {
 		checkEnds(t, readWholeLog(t, filepath.Join(core.LogPath(l.dir, id), stream)), all.String(), limit/2)
 		url := fmt.Sprintf("http://%s/logs/%v/%v/%s", l.addr, job1, id, stream)
-		if code, text := get(t, url, tokenOf(job1)); code != http.StatusOK {
+		if code, text := get(t, url, wire.LogToken(tokenOf(job1), "")); code != http.StatusOK {
 			t.Errorf("code %d", code)
 		} else {
 			checkEnds(t, text, all.String(), limit/2)
 		}
-		if _, text := get(t, url+"?tail=200", tokenOf(job1)); text != floodLine(floodLines-2)+floodLine(floodLines-1) {
+		if _, text := get(t, url+"?tail=200", wire.LogToken(tokenOf(job1), "")); text != floodLine(floodLines-2)+floodLine(floodLines-1) {
 			t.Errorf("the end is %q", text)
 		}
 	}

@@ -47,7 +47,7 @@ func TestServeLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		request.Header.Set("Authorization", "Bearer "+tokenOf(job1))
+		request.Header.Set("Authorization", "Bearer "+wire.LogToken(tokenOf(job1), ""))
 		if c.ranged != "" {
 			request.Header.Set("Range", c.ranged)
 		}

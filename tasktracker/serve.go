@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quernmr/quern/audit"
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/listen"
 	"github.com/quernmr/quern/shuffle"
@@ -79,7 +80,17 @@ func (l *loop) refuseHost(w http.ResponseWriter, r *http.Request, err error) {
 func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer, known := identity.PeerOf(r.TLS)
+		record := func(outcome, reason string) {
+			if l.cfg.Service.Audit != nil && (use == token.ForLogs || outcome != audit.Done) {
+				who := "unidentified"
+				if known {
+					who = peer.String()
+				}
+				l.cfg.Service.Audit(audit.Event{Who: who, From: r.RemoteAddr, Action: readActions[use], On: r.URL.Path, Outcome: outcome, Reason: reason})
+			}
+		}
 		refuse := func(status int, err error) {
+			record(audit.Refused, err.Error())
 			l.cfg.Logger.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "path", r.URL.Path, "reason", err)
 			http.Error(w, err.Error(), status)
 		}
@@ -93,17 +104,21 @@ func (l *loop) guard(role identity.Role, use token.Use, h http.Handler) http.Han
 			return
 		}
 		presented, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		switch err := l.tokens.Check(job, presented, use); {
+		switch err := l.tokens.Check(job, presented, use, peer.Name); {
 		case errors.Is(err, token.ErrNoToken):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			refuse(http.StatusUnauthorized, err)
 		case err != nil:
 			refuse(http.StatusForbidden, err)
 		default:
+			record(audit.Done, "")
 			h.ServeHTTP(w, r)
 		}
 	})
 }
+
+// readActions are the names of uses of a token in the audit log.
+var readActions = map[token.Use]string{token.ForShuffle: "fetch map output", token.ForLogs: "read log"}
 
 // serveHealth reports whether the loop answers.
 func (l *loop) serveHealth(w http.ResponseWriter, r *http.Request) {

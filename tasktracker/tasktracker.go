@@ -77,6 +77,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quernmr/quern/audit"
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/listen"
 	"github.com/quernmr/quern/tasktracker/core"
@@ -134,6 +135,9 @@ type Service struct {
 
 	Names  listen.Names  // names of this machine that requests may use, beside addresses and localhost
 	Limits listen.Limits // of connections
+
+	// Audit records reads of logs, and refusals, and must not wait; nil: they are not recorded.
+	Audit func(audit.Event)
 }
 
 // Health is the operator's script that checks this machine, see package healthscript. While it says

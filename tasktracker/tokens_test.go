@@ -97,13 +97,16 @@ func TestTokensAreChecked(t *testing.T) {
 		{shuffle.URL(base, job1, 1, 1000, 0), tokenOf(job1), false, 404, ""},
 		{base + "/shuffle/nonsense/0/1/0", tokenOf(job1), false, 400, "not an id"},
 		{base + "/shuffle/..%2f/0/1/0", tokenOf(job1), false, 400, "not an id"},
-		{logs, tokenOf(job1), false, 200, ""},
+		{logs, wire.LogToken(tokenOf(job1), ""), false, 200, ""},
+		{logs, tokenOf(job1), false, 403, "does not belong to job_1_0001"},
+		{logs, wire.LogToken(tokenOf(job1), "bob"), false, 403, "does not belong to job_1_0001"},
+		{output, wire.LogToken(tokenOf(job1), ""), false, 403, "does not belong to job_1_0001"},
 		{logs, "", false, 401, "the request has no job token"},
-		{logs, tokenOf(jobN(2)), false, 403, "does not belong to job_1_0001"},
+		{logs, wire.LogToken(tokenOf(jobN(2)), ""), false, 403, "does not belong to job_1_0001"},
 		{output, tokenOf(job1), true, 403, "job_1_0001 has ended"},
 		{output, tokenOf(jobN(2)), true, 403, "does not belong to job_1_0001"},
-		{logs, tokenOf(job1), true, 200, ""},
-		{logs, tokenOf(jobN(2)), true, 403, "does not belong to job_1_0001"},
+		{logs, wire.LogToken(tokenOf(job1), ""), true, 200, ""},
+		{logs, wire.LogToken(tokenOf(jobN(2)), ""), true, 403, "does not belong to job_1_0001"},
 	} {
 		if c.ended {
 			l.send(&wire.DropJob{Epoch: 1, Job: job1})
@@ -152,7 +155,7 @@ func TestTokensAreKept(t *testing.T) {
 	id := wire.AttemptID{Task: wire.TaskID{Job: job1, Kind: wire.Map}, N: o.Attempt}
 	output := shuffle.URL(base, job1, 0, o.Attempt, 0)
 	logs := fmt.Sprintf("%s/logs/%v/%v/stderr", base, job1, id)
-	for url, token := range map[string]string{output: tokenOf(job1), logs: tokenOf(job1)} {
+	for url, token := range map[string]string{output: tokenOf(job1), logs: wire.LogToken(tokenOf(job1), "")} {
 		if status, text := get(t, url, token); status != 200 {
 			t.Errorf("%s: %d %s", url, status, text)
 		}
@@ -185,7 +188,7 @@ func TestTokensAreKept(t *testing.T) {
 	l = startUnregistered(t, cfg)
 	l.connect(1)
 	waitUntil(t, "the token to go with the logs", func() bool { return !exists(tokenFile) })
-	if status, text := get(t, strings.Replace(logs, base, "http://"+l.addr, 1), tokenOf(job1)); status != 403 {
+	if status, text := get(t, strings.Replace(logs, base, "http://"+l.addr, 1), wire.LogToken(tokenOf(job1), "")); status != 403 {
 		t.Errorf("removed logs: %d %s", status, text)
 	}
 	http.DefaultClient.CloseIdleConnections()
@@ -268,7 +271,7 @@ func TestTokenOfARelaunchedJob(t *testing.T) {
 				break
 			}
 		}
-		if served := tokens.Check(job1, tokenOf(job1), token.ForShuffle) == nil; served != want || exists(filepath.Join(dir, token.Dir, job1.String())) != want {
+		if served := tokens.Check(job1, tokenOf(job1), token.ForShuffle, "") == nil; served != want || exists(filepath.Join(dir, token.Dir, job1.String())) != want {
 			t.Errorf("outputs are served: %v, stored are %q", served, names(t, filepath.Join(dir, token.Dir)))
 		}
 	}

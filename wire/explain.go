@@ -7,6 +7,8 @@ import "time"
 type Explanation struct {
 	Job        JobID
 	Name       string
+	Owner      string
+	Access     Access
 	Pool       string
 	State      State
 	Suspended  bool

@@ -185,6 +185,7 @@ type JobStatus struct {
 	Elapsed    time.Duration `msgpack:"Elapsed"`        // since submission
 	Ends       time.Duration `msgpack:"Ends,omitempty"` // predicted time from submission to end; 0: not known
 	Owner      string        `msgpack:"Owner"`          // the user that submitted it; empty: not known any more
+	Access     Access        `msgpack:"-"`              // to its details; only a job tracker sets it
 	Flow       FlowID        `msgpack:"Flow"`           // its flow; zero: none
 	StoppedBy  JobID         `msgpack:"With"`           // the job of its flow that failed or was killed, which stopped this one; zero: none
 

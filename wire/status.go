@@ -26,7 +26,8 @@ type JobAttempts struct {
 	Attempts []AttemptStatus // by task and number
 	Next     AttemptID       // the next page begins after it; zero: this is the last page
 	Owner    string          // of the job
-	Token    string          // of the job; empty: the caller may not read its logs, or an older version ran it
+	Access   Access          // to the job
+	Token    string          // of the job; empty: an older version ran it
 }
 
 // Offer is how much of a resource a task tracker offers to attempts in slots. If it is 0, slots alone

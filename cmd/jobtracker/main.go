@@ -75,6 +75,7 @@ type options struct {
 	keep                                      time.Duration
 	keepBytes                                 int64
 	admins                                    []string
+	viewACL                                   string
 	limits                                    limits
 	verbose                                   bool
 	security                                  daemon.Security
@@ -109,6 +110,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.IntVar(&keep, "keep", 7, "`days` to keep histories of ended jobs")
 	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "most `bytes` of histories to keep")
 	set.StringVar(&admins, "admins", "admin", "administrators, a comma-separated list of `users`, who may change any job and the cluster; no effect with -insecure. Without -tls-dir, this user is one, too")
+	set.StringVar(&o.viewACL, "acl-view", "", "users who may see jobs that do not set mapreduce.job.acl-view-job, in the same `form`; \"*\" is all users (default only owners and administrators)")
 	set.Func("limits", "limits of jobs and requests, `NAME=VALUE,…`: see docs/reference.md; 0 means no limit", o.limits.set)
 	o.security.Flags(set)
 	o.access.Flags(set)
@@ -125,6 +127,9 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	o.admins, o.poolsIgnore = daemon.SplitList(admins), daemon.SplitList(ignore)
 	given := false
 	set.Visit(func(f *flag.Flag) { given = given || f.Name == "admins" })
+	if _, err := wire.ParseACL(o.viewACL); err != nil {
+		return nil, daemon.Usagef("-acl-view: %v", err)
+	}
 	if given && o.security.Insecure {
 		return nil, daemon.Usagef("-admins has no effect with -insecure: without certificates, users are not identified and may do everything")
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quernmr/quern/audit"
 	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/cmd/internal/userstate"
 	"github.com/quernmr/quern/datadir"
@@ -44,6 +45,7 @@ type jobTracker struct {
 	cluster    string // id of the cluster in -data at the start; empty: none
 	newCluster string // id of the cluster that it creates if it is the first leader; empty: -data has a cluster
 
+	audit     func(audit.Event)  // nil: no audit log
 	identity  *identity.Identity // nil: no TLS
 	gossipKey []byte
 	gossip    *gossip.Gossip
@@ -68,6 +70,12 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	if o.security.Automatic() {
 		o.admins = append(o.admins, userstate.User())
 	}
+	record, closeAudit, err := o.security.Audit(j.log)
+	if err != nil {
+		return err
+	}
+	defer closeAudit()
+	j.audit = record
 	dir, err := datadir.Open(o.data, layout)
 	if err != nil {
 		return err
@@ -151,7 +159,7 @@ func (j *jobTracker) openLog() error {
 	cfg := jobtracker.Config{
 		ID: j.id, Addr: j.addr, Staging: j.staging, Log: j.replica, FS: j.files, Scheduling: j.scheduling, Pools: j.pools, PoolsIgnore: j.poolsIgnore, Preemption: j.preemption,
 		Lease: j.lease, Period: j.period, Logger: j.log, History: true, Keep: j.keep, KeepBytes: j.keepBytes,
-		Limits: j.limits.core,
+		Limits: j.limits.core, ViewACL: j.viewACL,
 	}
 	if j.cluster == "" {
 		if j.pools != "" && !j.knowsCluster() { // the pools in the log stay in force; a new cluster would run without limits
@@ -188,7 +196,7 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	j.cancel = cancel
-	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Identified: j.identity != nil, Admins: j.admins, Limits: j.limits.web}), j.access.Names(j.addr, j.listen), j.log)
+	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Audit: j.audit, Identified: j.identity != nil, Admins: j.admins, Limits: j.limits.web}), j.access.Names(j.addr, j.listen), j.log)
 	listener = listen.Limit(listener, j.access.Limits(j.log))
 	if j.identity != nil {
 		listener = identity.Listen(listener, j.identity.Server(identity.JobTracker, identity.TaskTracker, identity.Client))

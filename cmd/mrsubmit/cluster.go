@@ -330,7 +330,7 @@ func localName(plan *wire.Plan) string {
 func (t *tool) openCluster(ctx context.Context, addrs []string, self *identity.Identity) (*web.Client, *web.Cluster, error) {
 	c := web.NewClient(addrs)
 	c.Secure(self.Dialer(identity.JobTracker))
-	c.Note = func(line string) { fmt.Fprintln(t.stderr, line) }
+	c.Note = func(line string) { fmt.Fprintln(t.stderr, client.Visible(line)) }
 	status, err := c.Cluster(ctx)
 	if err == nil {
 		err = checkStaging(status)

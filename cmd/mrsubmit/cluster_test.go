@@ -234,7 +234,7 @@ func newFake(t *testing.T) *fakeJobTracker {
 		switch {
 		case !ok:
 			api.ServeHTTP(w, r)
-		case r.Header.Get("Authorization") != "Bearer "+tokenOf(strings.SplitN(rest, "/", 2)[0]):
+		case r.Header.Get("Authorization") != "Bearer "+wire.LogToken(tokenOf(strings.SplitN(rest, "/", 2)[0]), ""):
 			http.Error(w, "not for you", http.StatusForbidden)
 		case strings.HasSuffix(rest, "_1000/stderr"):
 			fmt.Fprintf(w, "words of %s, tail %s", rest, r.URL.Query().Get("tail"))
@@ -348,7 +348,7 @@ func TestQueries(t *testing.T) {
 		{"logs job_7_0001 task_7_0001_m_000009", 1, "", "no such attempt"},
 		{"logs job_1_0001", 1, "", "unknown job"},
 		{"logs job_7_0004", 1, "", "job_7_0004 has no token, which its logs require"},
-		{"logs -json job_7_0001 task_7_0001_m_000000", 0, `"id": "attempt_7_0001_m_000000_1000"…"stderr": "http://` + f.addr + `/logs/job_7_0001/attempt_7_0001_m_000000_1000/stderr"…"token": "token of job_7_0001"`, ""},
+		{"logs -json job_7_0001 task_7_0001_m_000000", 0, `"id": "attempt_7_0001_m_000000_1000"…"stderr": "http://` + f.addr + `/logs/job_7_0001/attempt_7_0001_m_000000_1000/stderr"…"token": "` + wire.LogToken(tokenOf("job_7_0001"), "") + `"`, ""},
 		{"history", 0, "JOB…job_6_0009  failed…1m0s…me     old\n", ""},
 		{"history -json", 0, `[…"id": "job_6_0009"…"owner": "me"…"ended": "1970-01-01T00:01:00.001Z"`, ""},
 		{"history job_6_0009", 0, "job_6_0009 old  failed…long ago…owner me…output file:///out\nplans before…are not known: they were an earlier leader's\n7 attempts not listed\nATTEMPT…attempt_6_0009_m_000000_1000  failed     t1…boom\nattempt_6_0009_m_000000_1001…~…~ approximate: an earlier leader", ""},

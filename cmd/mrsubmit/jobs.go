@@ -35,6 +35,10 @@ func (q *query) list(ctx context.Context) error {
 		if s, err := j.Status(); err == nil {
 			deadline, ends = client.DeadlineText(&s), client.EndsText(&s)
 		}
+		if j.Hidden {
+			rows = append(rows, []string{j.ID, state, j.Settings.Pool, "-", "-", "-", "-", elapsedText(j.ElapsedMillis), "-", j.Owner, cmp.Or(j.Flow, "-"), "(hidden)"})
+			continue
+		}
 		rows = append(rows, []string{
 			j.ID, state, j.Settings.Pool, j.Settings.Priority, cmp.Or(deadline, "-"), tasksText(j.Maps), tasksText(j.Reduces), elapsedText(j.ElapsedMillis), cmp.Or(ends, "-"), cmp.Or(j.Owner, "-"), cmp.Or(j.Flow, "-"), j.Name,
 		})

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +54,7 @@ func (q *query) logs(ctx context.Context) error {
 	}
 	for i, job := range all {
 		if job.Token == "" {
-			return q.missingTokenError(ids[i], job.Owner)
+			return fmt.Errorf("%v has no token, which its logs require: an older version ran it", ids[i])
 		}
 	}
 	if attempts == 0 {
@@ -86,15 +85,6 @@ func (q *query) logs(ctx context.Context) error {
 	return nil
 }
 
-// missingTokenError returns the error for a job without a token: the user may not read its logs, or
-// an older version ran it.
-func (q *query) missingTokenError(id wire.JobID, owner string) error {
-	if q.identity != nil && q.identity.Peer().Name != owner {
-		return fmt.Errorf("%w: the logs of %v are for its owner, %s, and for administrators; %s is neither", admission.ErrNotAllowed, id, cmp.Or(owner, "now unknown"), q.identity.Peer().Name)
-	}
-	return fmt.Errorf("%v has no token, which its logs require: an older version ran it", id)
-}
-
 // logScheme returns the scheme of trackers' URLs.
 func (q *query) logScheme() string {
 	if q.identity != nil {
@@ -116,7 +106,11 @@ func (q *query) attempts(ctx context.Context, id wire.JobID) (*web.Attempts, err
 		if err != nil {
 			return nil, err
 		}
-		return web.AttemptsOf(&wire.JobAttempts{Attempts: r.Attempts, Owner: r.Owner, Token: r.Token}), nil
+		user := ""
+		if q.identity != nil {
+			user = q.identity.Peer().Name
+		}
+		return web.AttemptsOf(&wire.JobAttempts{Attempts: r.Attempts, Owner: r.Owner, Token: wire.LogToken(r.Token, user)}), nil
 	}
 	return nil, err
 }
@@ -204,7 +198,7 @@ func (r *logReader) printLogs(ctx context.Context, a *web.Attempt) error {
 		}
 		if err != nil {
 			r.failed++
-			fmt.Fprintf(r.stderr, "mrsubmit logs: %s %s: %v\n", a.ID, stream, err)
+			fmt.Fprintf(r.stderr, "mrsubmit logs: %s %s: %v\n", a.ID, stream, errorText(err))
 			continue
 		}
 		r.read++
@@ -269,7 +263,7 @@ func (r *logReader) copyLog(a *web.Attempt, stream string, body io.Reader) error
 		case err == io.EOF:
 			return w.endLine()
 		case err != nil:
-			fmt.Fprintf(r.stderr, "mrsubmit logs: %s %s is incomplete: %v\n", a.ID, stream, err)
+			fmt.Fprintf(r.stderr, "mrsubmit logs: %s %s is incomplete: %v\n", a.ID, stream, errorText(err))
 			return w.endLine()
 		}
 	}

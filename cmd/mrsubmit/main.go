@@ -36,7 +36,7 @@ const (
 func main() {
 	ctx, signals, stop := client.Interrupts(context.Background())
 	t := &tool{
-		stdout:   resultWriter{os.Stdout},
+		stdout:   results(os.Stdout, client.Terminal(os.Stdout) != nil),
 		stderr:   os.Stderr,
 		getenv:   os.Getenv,
 		width:    client.Terminal(os.Stderr),
@@ -78,6 +78,18 @@ func (r resultWriter) Write(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// results returns the writer of results. On a terminal it shows control characters, which jobs may
+// print and name themselves with; other readers get the bytes as they are.
+func results(to io.Writer, terminal bool) io.Writer {
+	if terminal {
+		return &client.VisibleWriter{To: resultWriter{to}}
+	}
+	return resultWriter{to}
+}
+
+// errorText returns an error for standard error: a server's text can have control characters.
+func errorText(err error) string { return client.Visible(err.Error()) }
 
 // command is a subcommand. Its run takes the arguments after the name and returns the exit code.
 type command struct {

@@ -109,7 +109,7 @@ func (q *query) history(ctx context.Context) error {
 		}
 		r, err := history.Read(files(), e.Name)
 		if err != nil { // removed meanwhile, or damaged: list the others
-			fmt.Fprintf(q.stderr, "mrsubmit history: %v\n", err)
+			fmt.Fprintf(q.stderr, "mrsubmit history: %v\n", errorText(err))
 			continue
 		}
 		r.Attempts, r.Plans, r.Job.Counters, r.Job.Troubles = nil, nil, nil, nil

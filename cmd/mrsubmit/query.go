@@ -94,7 +94,7 @@ func queryCommand(name string, minArgs, maxArgs int, do func(q *query, ctx conte
 // fails.
 func (q *query) reportSkipped(why error) {
 	q.partial = true
-	fmt.Fprintf(q.stderr, "mrsubmit %s: %v\n", q.flags.Name(), why)
+	fmt.Fprintf(q.stderr, "mrsubmit %s: %v\n", q.flags.Name(), errorText(why))
 }
 
 func newFlags(name string) *flag.FlagSet {
@@ -148,7 +148,7 @@ func (q *query) connect() error {
 	q.cluster = web.NewClient(addrs)
 	q.cluster.Secure(q.identity.Dialer(identity.JobTracker))
 	q.cluster.Patience = queryPatience
-	q.cluster.Note = func(line string) { fmt.Fprintln(q.stderr, line) }
+	q.cluster.Note = func(line string) { fmt.Fprintln(q.stderr, client.Visible(line)) }
 	return nil
 }
 
@@ -187,7 +187,7 @@ func (t *tool) exitCode(name string, set *flag.FlagSet, err error) int {
 		fmt.Fprintf(t.stderr, "mrsubmit %s: %v; see mrsubmit %s -h\n", name, err, name)
 		return exitUsage
 	}
-	fmt.Fprintf(t.stderr, "mrsubmit %s: %v\n", name, err)
+	fmt.Fprintf(t.stderr, "mrsubmit %s: %v\n", name, errorText(err))
 	return exitFailed
 }
 

@@ -57,7 +57,7 @@ func (t *tool) run(ctx context.Context, args []string) int {
 	case errors.Is(err, client.ErrHelp):
 		return exitDone
 	case errors.Is(err, client.ErrUsage):
-		fmt.Fprintf(t.stderr, "mrsubmit run: %v\n", err)
+		fmt.Fprintf(t.stderr, "mrsubmit run: %v\n", errorText(err))
 		return exitUsage
 	}
 	return t.exitCode("run", set, err)

@@ -28,6 +28,11 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	if o.asOwner && self == nil {
 		return daemon.Usagef("-hdfs-as-owner needs certificates (-tls-dir): without them every client can name any owner")
 	}
+	record, closeAudit, err := o.security.Audit(log)
+	if err != nil {
+		return err
+	}
+	defer closeAudit()
 	for _, dir := range o.disks {
 		daemon.WarnIfReadable(log, dir)
 	}
@@ -51,6 +56,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 			Listen: o.listen, Advertise: o.advertised(),
 			Serve: self.Server(identity.TaskTracker, identity.Client), Dial: self.Dialer(identity.TaskTracker),
 			Names: o.access.Names(o.advertise, o.listen), Limits: o.access.Limits(log),
+			Audit: record,
 		},
 		MapSlots: o.mapSlots, ReduceSlots: o.reduceSlots, Memory: o.memory, Cores: o.cores, Dir: o.disks[0], Disks: o.disks, Staging: o.staging,
 		FS: builtin.FileSystems(), Logs: tasktracker.Logs{Age: o.keep, Bytes: o.keepBytes, Attempt: o.attemptLogs},

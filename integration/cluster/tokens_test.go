@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -35,7 +37,7 @@ func TestTokens(t *testing.T) {
 			if err != nil || len(jobs) != 2 {
 				t.Fatalf("%+v, %v", jobs, err)
 			}
-			var tokens, outputs, logs []string
+			var tokens, forLogs, outputs, logs []string // tokens are the jobs', forLogs the user's
 			scheme := map[bool]string{false: "http://", true: "https://"}[protected]
 			for _, j := range jobs {
 				id, err := wire.ParseJobID(j.ID)
@@ -57,9 +59,15 @@ func TestTokens(t *testing.T) {
 					}
 					return false
 				})
-				tokens = append(tokens, a.Token)
+				forLogs = append(forLogs, a.Token)
+				token, err := os.ReadFile(filepath.Join(tt.Data(), "tokens", j.ID))
+				if err != nil {
+					t.Fatal(err)
+				}
+				tokens = append(tokens, strings.TrimSpace(string(token)))
 			}
 			peers := c.dialers(protected)
+			client := c.Dialer(identity.TaskTracker) // of the owner, as which c.client asked for forLogs
 			check := func(when string, url string, config *tls.Config, token string, want int) {
 				t.Helper()
 				if got, text := request(t, config, "GET", url, "", token); got != want {
@@ -68,13 +76,18 @@ func TestTokens(t *testing.T) {
 			}
 			for i := range 2 {
 				for _, x := range []struct {
-					url string
-					by  *tls.Config
-				}{{outputs[i], peers[identity.TaskTracker]}, {logs[i], peers[identity.Client]}} {
-					check("running", x.url, x.by, tokens[i], http.StatusOK)
-					check("running", x.url, x.by, tokens[1-i], http.StatusForbidden)
-					check("running", x.url, x.by, strings.ToUpper(tokens[i]), http.StatusForbidden)
+					url          string
+					by           *tls.Config
+					right, wrong []string
+				}{{outputs[i], peers[identity.TaskTracker], tokens, forLogs}, {logs[i], client, forLogs, tokens}} {
+					check("running", x.url, x.by, x.right[i], http.StatusOK)
+					check("running", x.url, x.by, x.right[1-i], http.StatusForbidden)
+					check("running", x.url, x.by, x.wrong[i], http.StatusForbidden)
+					check("running", x.url, x.by, strings.ToUpper(x.right[i]), http.StatusForbidden)
 					check("running", x.url, x.by, "", http.StatusUnauthorized)
+				}
+				if protected { // another user has the owner's token
+					check("running", logs[i], peers[identity.Client], forLogs[i], http.StatusForbidden)
 				}
 			}
 			// The token stays valid when the tracker restarts.
@@ -82,8 +95,8 @@ func TestTokens(t *testing.T) {
 				t.Fatal(err)
 			}
 			check("after a restart", outputs[0], peers[identity.TaskTracker], tokens[1], http.StatusForbidden)
-			check("after a restart", logs[0], peers[identity.Client], tokens[0], http.StatusOK)
-			check("after a restart", logs[0], peers[identity.Client], tokens[1], http.StatusForbidden)
+			check("after a restart", logs[0], client, forLogs[0], http.StatusOK)
+			check("after a restart", logs[0], client, forLogs[1], http.StatusForbidden)
 			for _, j := range gatedJobs {
 				j.OpenGate()
 				j.checkSuccess()
@@ -93,13 +106,13 @@ func TestTokens(t *testing.T) {
 					got, _ := request(t, peers[identity.TaskTracker], "GET", outputs[i], "", tokens[i])
 					return got == http.StatusForbidden
 				})
-				check("ended", logs[i], peers[identity.Client], tokens[i], http.StatusOK)
-				check("ended", logs[i], peers[identity.Client], tokens[1-i], http.StatusForbidden)
+				check("ended", logs[i], client, forLogs[i], http.StatusOK)
+				check("ended", logs[i], client, forLogs[1-i], http.StatusForbidden)
 			}
 			if !tt.Logged("a request is refused") || !tt.Logged(fmt.Sprintf("the token does not belong to %v", ids[0])) {
 				t.Error("the tracker has not logged the refusal")
 			}
-			for _, token := range tokens {
+			for _, token := range append(tokens, forLogs...) {
 				for _, d := range c.All() {
 					if len(token) != 64 || d.Logged(token) {
 						t.Errorf("%s has logged the token %q", d.ID, token)

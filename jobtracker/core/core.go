@@ -206,6 +206,7 @@ type Config struct {
 	Scheduling wire.Scheduling // default scheduling; default fifo, sum-response, none
 	Preemption bool            // pools that starve take slots from others, see preempting.go
 	Limits     Limits          // of jobs, requests and what a job may ask
+	ViewACL    string          // of jobs without one; empty: no user
 }
 
 // Core is the state machine of one job tracker.

@@ -19,7 +19,7 @@ func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok
 	if f == nil {
 		return x, false
 	}
-	x = explainFacts(c.facts, f)
+	x = c.explainFacts(f)
 	if l := c.leader; l != nil && l.jobs[f.N()] != nil {
 		now = max(now, c.now)
 		l.explain(&x, now, f.N(), l.recentForecast(now, 0))
@@ -31,9 +31,9 @@ func (c *Core) Explain(now time.Duration, id wire.JobID) (x wire.Explanation, ok
 }
 
 // explainFacts makes the part of an Explanation that Facts know.
-func explainFacts(f *facts.Facts, j *facts.Job) wire.Explanation {
+func (c *Core) explainFacts(j *facts.Job) wire.Explanation {
 	x := wire.Explanation{
-		Job: f.ID(j.N()), Name: j.Name(), Pool: poolName(j.Submission()), State: f.State(j),
+		Job: c.facts.ID(j.N()), Name: j.Name(), Owner: j.Submission().Owner(), Access: c.access(j), Pool: poolName(j.Submission()), State: c.facts.State(j),
 		Suspended: j.Submission().Suspended() && !j.Ended(), Submitted: j.Submission().At(),
 	}
 	if d := j.Submission().Settings().Deadline; d != 0 {

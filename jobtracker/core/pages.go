@@ -68,7 +68,7 @@ func (c *Core) Explanations(now time.Duration, after wire.JobID) (list []wire.Ex
 		if p.items == pageJobs || p.visits >= pageVisits {
 			return list, list[len(list)-1].Job, nil
 		}
-		x := explainFacts(c.facts, j.facts)
+		x := c.explainFacts(j.facts)
 		l.explain(&x, now, j.facts.N(), all)
 		list = append(list, x)
 		p.items, p.visits = p.items+1, p.visits+2*l.visitsOfStatus(j)
@@ -112,7 +112,7 @@ func (c *Core) Attempts(id wire.JobID, after wire.AttemptID) (attempts wire.JobA
 		return wire.JobAttempts{}, false, fmt.Errorf("%w: %v has no task of %v", ErrCursor, id, after)
 	}
 	list, next := c.leader.attemptsAfter(j, after)
-	return wire.JobAttempts{Attempts: list, Next: next, Owner: j.facts.Submission().Owner(), Token: j.spec.token}, true, nil
+	return wire.JobAttempts{Attempts: list, Next: next, Owner: j.facts.Submission().Owner(), Access: c.access(j.facts), Token: j.spec.token}, true, nil
 }
 
 // attemptsAfter reads a page of attempts, and the cursor of the next page.

@@ -34,7 +34,7 @@ func (c *Core) statusOf(f *facts.Job, now time.Duration) wire.JobStatus {
 	s := wire.JobStatus{ID: c.facts.ID(f.N()), Name: f.Name(), State: c.facts.State(f)}
 	s.Maps.Total, s.Reduces.Total = max(f.Maps(), 0), f.Reduces()
 	s.Settings, s.Suspended = f.Submission().Settings(), f.Submission().Suspended() && !f.Ended()
-	s.Owner = f.Submission().Owner()
+	s.Owner, s.Access = f.Submission().Owner(), c.access(f)
 	if f.Submission().Jobs() > 1 {
 		s.Flow = wire.FlowID(c.facts.ID(f.Submission().First()))
 	}

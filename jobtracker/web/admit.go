@@ -12,13 +12,14 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/admission"
 )
 
-// handle registers a route. If callers have certificates, it refuses other roles than the route's.
+// handle registers a route.
 func (h *handler) handle(mux *http.ServeMux, x route) {
-	if !h.Identified {
-		mux.HandleFunc(x.pattern, x.serve)
-		return
-	}
-	mux.HandleFunc(x.pattern, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc(x.pattern, func(w http.ResponseWriter, r *http.Request) { h.audit(&x, w, r) })
+}
+
+// admit serves a request. If callers have certificates, it refuses other roles than the route's.
+func (h *handler) admit(x *route, w http.ResponseWriter, r *http.Request) {
+	if h.Identified {
 		peer, ok := identity.PeerOf(r.TLS)
 		if !ok {
 			h.fail(w, r, forbidden("a peer without a name and role in its certificate may not use this route"))
@@ -28,8 +29,8 @@ func (h *handler) handle(mux *http.ServeMux, x route) {
 			h.fail(w, r, forbidden("a %s may not use this route", peer.Role))
 			return
 		}
-		x.serve(w, r)
-	})
+	}
+	x.serve(w, r)
 }
 
 func forbidden(format string, args ...any) error {
@@ -63,7 +64,7 @@ func refuseHost(logger *slog.Logger) func(http.ResponseWriter, *http.Request, er
 	return func(w http.ResponseWriter, r *http.Request, err error) { h.fail(w, r, forbidden("%v", err)) }
 }
 
-// logRefusal logs a request that its peer may not make.
+// logRefusal logs a request that its peer may not make, see also audit.
 func (h *handler) logRefusal(r *http.Request, err error) {
 	peer, _ := identity.PeerOf(r.TLS)
 	h.Logger.Warn("a request is refused", "peer", peer, "addr", r.RemoteAddr, "method", r.Method, "path", r.URL.Path, "reason", err)

@@ -46,6 +46,7 @@ func (h *handler) drain(ctx context.Context, r *http.Request) (any, error) {
 	if body.Tracker == "" {
 		return nil, badRequest("the request names no tracker")
 	}
+	auditedOf(r).on, auditedOf(r).detail = body.Tracker, jsonText(&body)
 	if err := h.requireAdmin(r, "drain task trackers"); err != nil {
 		return nil, err
 	}

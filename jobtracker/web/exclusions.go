@@ -84,6 +84,7 @@ func (h *handler) exclude(ctx context.Context, r *http.Request) (any, error) {
 	if err := body.check(); err != nil {
 		return nil, err
 	}
+	auditedOf(r).on, auditedOf(r).detail = body.Tracker, jsonText(&body)
 	if err := h.requireAdmin(r, "exclude task trackers"); err != nil {
 		return nil, err
 	}

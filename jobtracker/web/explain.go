@@ -139,6 +139,9 @@ func (h *handler) explain(ctx context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := h.caller(r).CheckView(x.Job, x.Owner, x.Access); err != nil {
+		return nil, err
+	}
 	return explanationOf(&x, h.now()), nil
 }
 
@@ -158,7 +161,9 @@ func (h *handler) explainAll(ctx context.Context, r *http.Request) (any, error) 
 	}
 	now, answer := h.now(), explanationList{Jobs: make([]Explanation, 0, len(all)), Next: cursor(next)}
 	for i := range all {
-		answer.Jobs = append(answer.Jobs, explanationOf(&all[i], now))
+		if h.caller(r).MayView(all[i].Owner, all[i].Access) {
+			answer.Jobs = append(answer.Jobs, explanationOf(&all[i], now))
+		}
 	}
 	return answer, nil
 }

@@ -275,7 +275,11 @@ func (f *fake) Attempts(_ context.Context, caller core.Caller, id wire.JobID, af
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
 	f.callers = append(f.callers, caller)
-	if _, err := f.status(id); err != nil {
+	s, err := f.status(id)
+	if err == nil {
+		err = caller.CheckView(id, s.Owner, s.Access)
+	}
+	if err != nil {
 		return wire.JobAttempts{}, err
 	}
 	task := wire.TaskID{Job: id, Kind: wire.Map}
@@ -298,7 +302,7 @@ func (f *fake) Explain(_ context.Context, id wire.JobID) (wire.Explanation, erro
 		return wire.Explanation{}, err
 	}
 	return wire.Explanation{
-		Job: id, Name: s.Name, Pool: "default", State: s.State, Scheduling: wire.Scheduling{Scheduler: "flex", Metric: "sum-response", Delay: "none"},
+		Job: id, Name: s.Name, Owner: s.Owner, Access: s.Access, Pool: "default", State: s.State, Scheduling: wire.Scheduling{Scheduler: "flex", Metric: "sum-response", Delay: "none"},
 		Phases: []wire.PhaseExplanation{{
 			Phase: wire.Map, Tasks: 4, Done: 1, Running: 2, Waiting: 1, Place: 1, Of: 2, Target: 3, Min: 1, Max: 4,
 			TaskSeconds: 1.5, RemainingSeconds: 4, Source: "measured", End: 9000,

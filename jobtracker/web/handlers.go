@@ -66,6 +66,7 @@ func reply(w http.ResponseWriter, status int, answer any) {
 }
 
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
+	noteFailure(r, err)
 	p, status := h.problem(err)
 	switch status {
 	case http.StatusInternalServerError:

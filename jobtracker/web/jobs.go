@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
-	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core/admission"
 	"github.com/quernmr/quern/wire"
 )
@@ -37,6 +36,7 @@ type (
 		EndsMillis    int64                       `json:"endsMillis,omitempty"`   // predicted time from submission to end
 		GivenUpTasks  string                      `json:"givenUpTasks,omitempty"` // "maps 3, 7-9; reduce 0"
 		GivenUp       []string                    `json:"givenUp,omitempty"`      // why, for the first of them
+		Hidden        bool                        `json:"hidden,omitempty"`       // the user may not see more than the fields that are set
 	}
 
 	// Tasks counts a phase's tasks.
@@ -216,7 +216,7 @@ func (h *handler) jobs(ctx context.Context, r *http.Request) (any, error) {
 	}
 	answer := jobList{Jobs: make([]Job, 0, len(statuses)), Next: cursor(next)}
 	for i := range statuses {
-		answer.Jobs = append(answer.Jobs, jobFor(h.caller(r), &statuses[i]))
+		answer.Jobs = append(answer.Jobs, listedJob(h.caller(r), &statuses[i]))
 	}
 	return answer, nil
 }
@@ -260,7 +260,7 @@ func (h *handler) job(ctx context.Context, r *http.Request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return jobFor(h.caller(r), &statuses[0]), nil
+		return JobOf(&statuses[0]), h.checkView(r, &statuses[0])
 	}
 	return nil, fmt.Errorf("%v: %w", id, admission.ErrUnknownJob)
 }
@@ -286,6 +286,7 @@ func (h *handler) kill(ctx context.Context, r *http.Request) (any, error) {
 	if err := readJSON(r.Body, &body); err != nil {
 		return nil, err
 	}
+	auditedOf(r).detail = body.Reason
 	if _, err := h.requireLeader(); err != nil {
 		return nil, err
 	}
@@ -309,7 +310,7 @@ type Attempts struct {
 	Attempts []Attempt `json:"attempts"`
 	Next     string    `json:"next,omitempty"` // the next page begins after this attempt; empty: this is the last page
 	Owner    string    `json:"owner,omitempty"`
-	Token    string    `json:"token,omitempty"` // only for the owner and administrators; see package wire
+	Token    string    `json:"token,omitempty"` // of this user, only for these logs; see package wire
 }
 
 // AttemptsOf converts a job's attempts to JSON.
@@ -336,6 +337,13 @@ func (h *handler) attempts(ctx context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.Token != "" {
+		user := ""
+		if peer, ok := identity.PeerOf(r.TLS); ok {
+			user = peer.Name
+		}
+		a.Token = wire.LogToken(a.Token, user)
+	}
 	return AttemptsOf(&a), nil
 }
 
@@ -349,15 +357,4 @@ func (c *Client) Attempts(ctx context.Context, id wire.JobID) (*Attempts, error)
 	})
 	last.Attempts = all
 	return &last, err
-}
-
-// jobFor converts a job's status for a caller. Only users who may read the job's logs get the
-// output of failed attempts.
-func jobFor(caller core.Caller, s *wire.JobStatus) Job {
-	job := JobOf(s)
-	if !caller.MayRead(s.Owner) {
-		job.Error, _, _ = strings.Cut(job.Error, "\n")
-		job.Troubles = nil
-	}
-	return job
 }

@@ -172,6 +172,7 @@ func (h *handler) change(ctx context.Context, r *http.Request) (any, error) {
 	if err := readJSON(r.Body, &body); err != nil {
 		return nil, err
 	}
+	auditedOf(r).detail = jsonText(&body)
 	change, err := body.toWire()
 	switch {
 	case err != nil:
@@ -193,6 +194,7 @@ func (h *handler) schedule(ctx context.Context, r *http.Request) (any, error) {
 	if body == (Scheduling{}) {
 		return nil, badRequest("the change changes nothing")
 	}
+	auditedOf(r).detail = jsonText(&body)
 	if err := h.requireAdmin(r, "change the scheduler"); err != nil {
 		return nil, err
 	}

@@ -1,12 +1,14 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 
 	"github.com/quernmr/quern/client"
 	"github.com/quernmr/quern/jobtracker/core/admission"
@@ -27,6 +29,7 @@ func (h *handler) submit(ctx context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	auditedOf(r).detail = describe(sub)
 	ids, err := h.Server.Submit(ctx, h.caller(r), *sub)
 	if err != nil {
 		return nil, err
@@ -35,7 +38,17 @@ func (h *handler) submit(ctx context.Context, r *http.Request) (any, error) {
 	for _, id := range ids {
 		answer.Jobs = append(answer.Jobs, id.String())
 	}
+	auditedOf(r).on = strings.Join(answer.Jobs, " ")
 	return answer, nil
+}
+
+// describe says for the audit log what is submitted.
+func describe(s *wire.Submission) string {
+	name := s.Plan.Flow
+	if name == "" && len(s.Plan.Jobs) > 0 {
+		name = s.Plan.Jobs[0].Name
+	}
+	return fmt.Sprintf("%q, %d jobs, pool %s, program %s", name, len(s.Plan.Jobs), cmp.Or(s.Settings.Pool, wire.DefaultPool), s.Program.Hash)
 }
 
 type submitted struct {

@@ -42,6 +42,7 @@ func (h *handler) addVoter(ctx context.Context, r *http.Request) (any, error) {
 	if v.ID == "" || v.Addr == "" {
 		return nil, badRequest("a voter needs an id and an addr")
 	}
+	auditedOf(r).on, auditedOf(r).detail = v.ID, v.Addr
 	if err := h.mayAdd(r, v.ID); err != nil {
 		return nil, err
 	}

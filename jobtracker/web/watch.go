@@ -44,7 +44,11 @@ func (h *handler) watch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := h.sendChanges(ctx, out, h.caller(r), ids, c.Epoch); err != nil {
-		p, _ := h.problem(err)
+		p, status := h.problem(err)
+		if status == http.StatusForbidden {
+			noteFailure(r, err)
+			h.logRefusal(r, err)
+		}
 		out.write(&watchLine{Error: p}) // an error means that the client has closed the connection
 		return
 	}
@@ -98,7 +102,11 @@ func (h *handler) sendChanges(ctx context.Context, out *lineWriter, caller core.
 			}
 			line := watchLine{Jobs: make([]Job, 0, len(n.statuses))}
 			for i := range n.statuses {
-				line.Jobs = append(line.Jobs, jobFor(caller, &n.statuses[i]))
+				s := &n.statuses[i]
+				if err := caller.CheckView(s.ID, s.Owner, s.Access); err != nil {
+					return err
+				}
+				line.Jobs = append(line.Jobs, JobOf(s))
 			}
 			if err := out.write(&line); err != nil {
 				return err

@@ -10,7 +10,7 @@
 //	GET    /v1/jobs/ID               Job
 //	POST   /v1/jobs/ID/kill          body: {"reason": text}
 //	POST   /v1/jobs/ID/settings      body: Change, for the whole submission of the job
-//	GET    /v1/jobs/ID/attempts      Attempts, with "next"; with the job's token if the caller may have it
+//	GET    /v1/jobs/ID/attempts      Attempts, with "next" and the user's token for their logs
 //	GET    /v1/jobs/ID/explain       Explanation
 //	GET    /v1/explain               {"jobs": [Explanation, …], "next": id}, for jobs that have not ended, by id
 //	GET    /v1/watch?job=ID&job=ID   lines, see below
@@ -29,11 +29,15 @@
 // may add itself as a voter, and task trackers may call /healthz. For users:
 //
 //	submissions         the user becomes the owner, even if the submission names another one
-//	kill, settings      owner and administrators; the core decides
-//	attempts            all users; the token: owner and administrators
+//	jobs                all users; of a job that the user may not see, only id, flow, owner, state,
+//	                    pool and time
+//	explain             all users, without the jobs that the user may not see
+//	watch, jobs/ID      users who may see the job, see admission.AccessOf; so its attempts and their
+//	                    token, and its explanation
+//	kill, settings      users who may change the job; the core decides
 //	POST and DELETE     below /v1/cluster: administrators
 //
-// Other users get 403 with the code forbidden (admission.ErrNotAllowed), and the job tracker logs
+// Each route states its rule, see rule. Other users get 403 with the code forbidden (admission.ErrNotAllowed), and the job tracker logs
 // the request.
 //
 // # Forms
@@ -81,7 +85,7 @@
 //
 // Each topic has a file with its JSON types, handlers and methods of Client: submit, jobs, explain,
 // settings, cluster, drain, exclusions, voters, and watch (follow has its client). Common parts are in handlers
-// (answers), pages (lists), admit (access), limits (too many requests), refusals (their log lines), problem (errors), and client, which finds the leader with package
+// (answers), pages (lists), admit and access (who may do what), limits (too many requests), refusals (their log lines), problem (errors), audit (the audit log), and client, which finds the leader with package
 // seek. To add a route, write a handler and a method in such a file, and a line each in
 // handler.routes, the table above and docs/reference.md. CONTRIBUTING.md lists the other places,
 // from the core to mrsubmit.
@@ -96,6 +100,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quernmr/quern/audit"
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/listen"
@@ -132,6 +137,9 @@ type Config struct {
 	Voters Voters       // nil: the log has no voters
 	Log    Stored       // nil: writes are not reported
 	Logger *slog.Logger // nil: silent
+
+	// Audit records changes and refusals, and must not wait; nil: they are not recorded.
+	Audit func(audit.Event)
 
 	// Identified: every peer has a certificate of package identity. Then each route
 	// serves only its roles, and the core knows the caller.
@@ -183,10 +191,12 @@ func New(cfg Config) http.Handler {
 	return mux
 }
 
-// route is a method with a path, its roles, and its handler.
+// route is a method with a path, its roles, its rule for users, and its handler.
 type route struct {
 	pattern string
+	action  string // in the audit log
 	roles   []identity.Role
+	rule    rule
 	serve   http.HandlerFunc
 }
 
@@ -197,23 +207,23 @@ func (h *handler) routes() []route {
 	readers := []identity.Role{identity.Client, identity.JobTracker}
 	all := []identity.Role{identity.TaskTracker, identity.Client, identity.JobTracker}
 	return []route{
-		{"GET /v1/stream", trackers, h.stream},
-		{"GET /v1/watch", readers, h.watch},
-		{"POST /v1/submissions", clients, h.jsonHandler(h.submit)},
-		{"GET /v1/jobs", readers, h.jsonHandler(h.jobs)},
-		{"GET /v1/jobs/{id}", readers, h.jsonHandler(h.job)},
-		{"POST /v1/jobs/{id}/kill", clients, h.jsonHandler(h.kill)},
-		{"POST /v1/jobs/{id}/settings", clients, h.jsonHandler(h.change)},
-		{"GET /v1/jobs/{id}/attempts", readers, h.jsonHandler(h.attempts)},
-		{"GET /v1/jobs/{id}/explain", readers, h.jsonHandler(h.explain)},
-		{"GET /v1/explain", readers, h.jsonHandler(h.explainAll)},
-		{"GET /v1/cluster", readers, h.jsonHandler(h.cluster)},
-		{"GET /healthz", all, h.jsonHandler(h.health)},
-		{"POST /v1/cluster/scheduling", clients, h.jsonHandler(h.schedule)},
-		{"POST /v1/cluster/drains", clients, h.jsonHandler(h.drain)},
-		{"POST /v1/cluster/exclusions", clients, h.jsonHandler(h.exclude)},
-		{"POST /v1/cluster/voters", voters, h.jsonHandler(h.addVoter)},
-		{"DELETE /v1/cluster/voters/{id}", clients, h.jsonHandler(h.removeVoter)},
+		{"GET /v1/stream", "attach", trackers, everyDaemon, h.stream},
+		{"GET /v1/watch", "watch", readers, viewers, h.watch},
+		{"POST /v1/submissions", "submit", clients, submitters, h.jsonHandler(h.submit)},
+		{"GET /v1/jobs", "list", readers, listed, h.jsonHandler(h.jobs)},
+		{"GET /v1/jobs/{id}", "status", readers, viewers, h.jsonHandler(h.job)},
+		{"POST /v1/jobs/{id}/kill", "kill", clients, modifiers, h.jsonHandler(h.kill)},
+		{"POST /v1/jobs/{id}/settings", "change", clients, modifiers, h.jsonHandler(h.change)},
+		{"GET /v1/jobs/{id}/attempts", "list attempts", readers, viewers, h.jsonHandler(h.attempts)},
+		{"GET /v1/jobs/{id}/explain", "explain", readers, viewers, h.jsonHandler(h.explain)},
+		{"GET /v1/explain", "explain", readers, skipped, h.jsonHandler(h.explainAll)},
+		{"GET /v1/cluster", "cluster", readers, everyUser, h.jsonHandler(h.cluster)},
+		{"GET /healthz", "health", all, everyUser, h.jsonHandler(h.health)},
+		{"POST /v1/cluster/scheduling", "change scheduling", clients, admins, h.jsonHandler(h.schedule)},
+		{"POST /v1/cluster/drains", "drain", clients, admins, h.jsonHandler(h.drain)},
+		{"POST /v1/cluster/exclusions", "exclude", clients, admins, h.jsonHandler(h.exclude)},
+		{"POST /v1/cluster/voters", "add voter", voters, ownVoter, h.jsonHandler(h.addVoter)},
+		{"DELETE /v1/cluster/voters/{id}", "remove voter", clients, admins, h.jsonHandler(h.removeVoter)},
 	}
 }
 

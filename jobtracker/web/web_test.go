@@ -45,7 +45,7 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/jobs/job_7_0001", "", "", 200, `{"id":"job_7_0001","name":"words","state":"running"`},
 		{"GET", "/v1/jobs/job_7_0009", "", "", 404, `{"code":"unknown-job","error":"job_7_0009: unknown job"}`},
 		{"GET", "/v1/jobs/job_7_1", "", "", 400, `"code":"bad-request"`},
-		{"GET", "/v1/jobs/job_7_0001/attempts", "", "", 200, `{"attempts":[{"id":"attempt_7_0001_m_000000_1000","tracker":"t1","addr":"h1:1","state":"failed","bytes":{"done":1,"total":2},"began":"1970-01-01T00:00:01.234Z","tookMillis":5,"error":"boom"}],"owner":"ann","token":"secret"}`},
+		{"GET", "/v1/jobs/job_7_0001/attempts", "", "", 200, `{"attempts":[{"id":"attempt_7_0001_m_000000_1000","tracker":"t1","addr":"h1:1","state":"failed","bytes":{"done":1,"total":2},"began":"1970-01-01T00:00:01.234Z","tookMillis":5,"error":"boom"}],"owner":"ann","token":"` + wire.LogToken("secret", "") + `"}`},
 		{"GET", "/v1/jobs/job_7_0002/attempts", "", "", 404, `"unknown-job"`},
 		{"GET", "/v1/cluster", "", "", 200, `{"id":"c1","start":"1970-01-01T00:00:00.007Z","staging":"mem://s","epoch":2,"leader":"jt1","addr":"` + f.addr + `","isLeader":true,"jobs":1,"wall":"1970-01-01T00:00:00.099Z","scheduling":{},"pools":{"status":"f.xml","pools":[{"name":"etl","min":[1,0],"max":[-1,2],"weight":2,"maxJobs":-1,"jobs":1,"running":[3,0]}]},"trackers":[{"id":"t1","host":"h1","addr":"h1:1","incarnation":3,"mapSlots":2,"reduceSlots":0,"maps":1,"reduces":0,"memory":{"total":4096,"used":1024},"connected":true,"silentMillis":12,"excluded":"bad"}],"voters":[],"log":{"entries":0,"bytes":0},"limits":[{"name":"jobs","used":4,"max":9}]}`},
 		{"POST", "/v1/submissions", frameType, string(frame), 200, `{"jobs":["job_7_0002"]}`},

@@ -1,5 +1,5 @@
-// Package token keeps the tokens of jobs. Requests for a job's map outputs and logs need its
-// token. The leader sends the token with the job's first message here. A later process of
+// Package token keeps the tokens of jobs. Requests for a job's map outputs need its token,
+// requests for its logs a token that the leader derives from it for one user (wire.LogToken). The leader sends the token with the job's first message here. A later process of
 // the tracker, which may serve outputs and logs too, reads it from a file.
 //
 // # Files
@@ -211,17 +211,21 @@ const (
 	ForLogs
 )
 
-// Check returns an error if a token is not valid for a job's map outputs or logs. Its
-// duration does not depend on the token.
-func (t *Store) Check(job wire.JobID, presented string, use Use) error {
+// Check returns an error if a token is not valid for a job's map outputs, or for its logs in the
+// hands of this user: see wire.LogToken. Its duration does not depend on the token.
+func (t *Store) Check(job wire.JobID, presented string, use Use, user string) error {
 	t.mu.Lock()
 	current, ok := t.tokens[job]
 	t.mu.Unlock()
-	switch same := subtle.ConstantTimeCompare([]byte(current.text), []byte(presented)) == 1; {
+	want := current.text
+	if use == ForLogs {
+		want = wire.LogToken(want, user)
+	}
+	switch same := subtle.ConstantTimeCompare([]byte(want), []byte(presented)) == 1; {
 	case presented == "":
 		return ErrNoToken
 	case !ok || !same:
-		return fmt.Errorf("the token does not belong to %v", job)
+		return fmt.Errorf("the token does not belong to %v, or not to this use and user", job)
 	case current.ended && use == ForShuffle:
 		return fmt.Errorf("%v has ended: its token is valid only for its logs", job)
 	}

@@ -18,11 +18,13 @@ import (
 type Security struct {
 	TLSDir   string
 	Insecure bool
+	AuditLog string // file; empty: none
 }
 
 // Flags defines the flags of s.
 func (s *Security) Flags(set *flag.FlagSet) {
 	set.StringVar(&s.TLSDir, "tls-dir", "", "`directory` with ca.pem, cert.pem, key.pem and gossip.key, made by mrsubmit cluster certs (default on loopback a certificate of the user's own authority)")
+	set.StringVar(&s.AuditLog, "audit-log", "", "`file` for the audit log: who changed what, and which requests were refused (default none)")
 	set.BoolVar(&s.Insecure, "insecure", false, "no TLS: every process that can connect may act as any user or daemon")
 }
 

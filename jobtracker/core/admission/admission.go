@@ -4,6 +4,7 @@
 //	Submit, Change, Kill  decide on a request about jobs                     requests.go
 //	KillResult            reports whether waiting kills can be answered
 //	Caller                is the user that makes the request                 caller.go
+//	AccessOf, CheckView   say who may see a job, and check it                access.go
 //	ChangeFact            makes the fact of a change of job settings         settings.go
 //	Goal                  turns job settings into a scheduler's goal
 //	CheckScheduling       refuses unknown schedulers, metrics, delay rules   scheduling.go
@@ -17,8 +18,9 @@
 //	D1  Accepted requests are bounded, for the log. Every policy can compute with accepted
 //	    settings.
 //	D2  If the caller is known ([Caller.Known]), only the job's owner, administrators of
-//	    its pool and administrators of the cluster may kill or change a job. A pool with a list
-//	    of users takes only their jobs, and jobs that an administrator puts there.
+//	    its pool and administrators of the cluster may see, kill or change a job, and users in
+//	    the job's ACLs for it. A pool with a list of users takes only their jobs, and jobs that
+//	    an administrator puts there.
 //	D3  No two submissions share a staging directory: the job tracker removes it in the end.
 //	D4  A repeated request is accepted again from the same user or an administrator: a
 //	    submission with a known key, a kill of a job that stops. The exception is a submission

@@ -16,16 +16,18 @@ type Caller struct {
 // Known reports whether the caller is authenticated.
 func (c Caller) Known() bool { return c != Caller{} }
 
-// MayRead reports whether the caller may read the data of this owner's jobs.
-func (c Caller) MayRead(owner string) bool { return !c.Known() || c.Admin || c.Name == owner }
+// owns reports whether the caller may do everything with the jobs of an owner.
+func (c Caller) owns(owner string) bool { return !c.Known() || c.Admin || c.Name == owner }
 
-// authorize returns an error if the caller may not do this to the owner's job.
-func (c Caller) authorize(do string, job wire.JobID, owner string) error {
-	switch {
-	case c.MayRead(owner):
-		return nil
-	case owner == "":
-		return fmt.Errorf("%w: %s cannot %s %v, which has no known owner: only an administrator can", ErrNotAllowed, c.Name, do, job)
+// refusal is the error of a caller that may not do this to the owner's job. acl is the property that
+// could allow it; empty: none can.
+func (c Caller) refusal(do string, job wire.JobID, owner, acl string) error {
+	what, who := fmt.Sprintf("%v, which is %s's", job, owner), owner+" or an administrator"
+	if owner == "" {
+		what, who = fmt.Sprintf("%v, which has no known owner", job), "an administrator"
 	}
-	return fmt.Errorf("%w: %s cannot %s %v, which is %s's: only %s or an administrator can", ErrNotAllowed, c.Name, do, job, owner, owner)
+	if acl != "" {
+		who = fmt.Sprintf("%s, or a user in %s", who, acl)
+	}
+	return fmt.Errorf("%w: %s cannot %s %s: only %s can", ErrNotAllowed, c.Name, do, what, who)
 }

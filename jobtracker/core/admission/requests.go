@@ -20,7 +20,10 @@ func Submit(f *facts.Facts, s *wire.Submission, by Caller, wall int64) (accepted
 		return wire.Submission{}, nil, err
 	}
 	if known := f.Submission(s.Key); known != nil {
-		return wire.Submission{}, known, by.authorize("submit again", f.ID(known.First()), known.Owner())
+		if !by.owns(known.Owner()) {
+			return wire.Submission{}, known, by.refusal("submit again", f.ID(known.First()), known.Owner(), "")
+		}
+		return wire.Submission{}, known, nil
 	}
 	accepted = *s
 	if by.Known() {
@@ -44,6 +47,9 @@ func checkNew(s *wire.Submission, staging string) error {
 	}
 	if err == nil && s.Program.Hash != "" && len(s.Digest) != sha256.Size { // embedded runs have no hash
 		err = errors.New("it has no SHA-256 of its staged file: use mrsubmit of this version")
+	}
+	if err == nil {
+		err = checkACLs(s)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrBadSubmission, err)
@@ -89,16 +95,6 @@ func poolNames(table *pool.Table) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// authorize returns an error if the caller may not do this to a job: its owner, the administrators
-// of its pool and those of the cluster may.
-func authorize(f *facts.Facts, by Caller, do string, job wire.JobID, s *facts.Submission) error {
-	_, table := f.Pools()
-	if p, _ := table.Find(s.Pool()); by.Known() && p.AdministeredBy(by.Name) {
-		return nil
-	}
-	return by.authorize(do, job, s.Owner())
 }
 
 // Change decides on a change of job settings; wall is the time in Unix milliseconds. It returns

@@ -149,6 +149,8 @@ func (x *Submitted) apply(f *Facts, _ uint64) {
 	if len(x.Secret) > 0 { // older builds do not keep the owner: without a secret, Facts must be equal
 		s.owner = x.Submission.Owner
 	}
+	properties := x.Submission.Plan.Jobs[0].Properties // a flow uses the ACLs of its first job
+	s.view, s.modify = properties[wire.ViewACL], properties[wire.ModifyACL]
 	f.submissions[s.key] = s
 	for i, plan := range x.Submission.Plan.Jobs {
 		f.lastJob++

@@ -83,6 +83,8 @@ type Submission struct {
 	at      int64 // Unix milliseconds
 	staging string
 	owner   string // see Owner
+	view    string // ACL of those who may see its jobs
+	modify  string // ACL of those who may change its jobs
 	secret  []byte // see Facts.Token
 	*submissionState
 }

@@ -61,6 +61,10 @@ type submissionSnapshot struct {
 	// Only of submissions with a secret, so that the bytes of others stay the same.
 	Owner  string `msgpack:"Owner,omitempty"`
 	Secret []byte `msgpack:"Secret,omitempty"`
+
+	// Only of submissions with ACLs.
+	View   string `msgpack:"View,omitempty"`
+	Modify string `msgpack:"Modify,omitempty"`
 }
 
 type jobSnapshot struct {
@@ -102,6 +106,7 @@ func (v *View) Snapshot() ([]byte, error) {
 		s.Submissions = append(s.Submissions, submissionSnapshot{
 			Key: x.key, First: x.first, Jobs: x.jobs, At: x.at, Staging: x.staging, Body: x.body, Swept: x.swept,
 			Changes: x.changes, Terms: x.settings, Suspended: x.suspended, Owner: x.owner, Secret: x.secret,
+			View: x.view, Modify: x.modify,
 		})
 	}
 	slices.SortFunc(s.Submissions, func(a, b submissionSnapshot) int { return cmp.Compare(a.Key, b.Key) })
@@ -171,6 +176,7 @@ func Restore(data []byte) (*Facts, error) {
 	for _, x := range s.Submissions {
 		f.submissions[x.Key] = &Submission{
 			key: x.Key, first: x.First, jobs: x.Jobs, at: x.At, staging: x.Staging, owner: x.Owner, secret: x.Secret,
+			view: x.View, modify: x.Modify,
 			submissionState: &submissionState{body: x.Body, swept: x.Swept, changes: x.Changes, settings: x.Terms, suspended: x.Suspended},
 		}
 	}

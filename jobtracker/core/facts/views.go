@@ -144,6 +144,12 @@ func (s *Submission) First() int { return s.first }
 // Jobs is how many jobs it has.
 func (s *Submission) Jobs() int { return s.jobs }
 
+// View is the ACL of those who may see its jobs; empty: it has none.
+func (s *Submission) View() string { return s.view }
+
+// Modify is the ACL of those who may change and kill its jobs; empty: it has none.
+func (s *Submission) Modify() string { return s.modify }
+
 // At is when it was submitted, in Unix milliseconds.
 func (s *Submission) At() int64 { return s.at }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/quernmr/quern/internal/hadoop"
+	"github.com/quernmr/quern/wire"
 )
 
 // CurrentName returns Hadoop's current name of a property.
@@ -20,7 +21,7 @@ func CurrentName(name string) string {
 
 // IsFlowWide reports whether a property must be the same for all jobs of a flow.
 func IsFlowWide(name string) bool {
-	return name == "mapreduce.job.priority" || name == "mapreduce.job.queuename" ||
+	return name == "mapreduce.job.priority" || name == "mapreduce.job.queuename" || name == wire.ViewACL || name == wire.ModifyACL ||
 		name == "quern.task.inprocess" || strings.HasPrefix(name, "quern.embedded.")
 }
 
@@ -63,7 +64,7 @@ func (t Table) Normalize(given map[string]string) (normalized map[string]string,
 // check returns an error for a wrong property, or a warning for one without effect.
 func (t Table) check(name, value string) (warning string, err error) {
 	if p := t[name]; p != nil {
-		return "", p.check(value)
+		return p.warning(value), p.check(value)
 	}
 	rule, found := hadoop.Find(name)
 	switch {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/quernmr/quern/wire"
 )
@@ -30,6 +31,7 @@ const (
 	boolProperty
 	textProperty
 	priorityProperty
+	aclProperty
 )
 
 // Names that package mapreduce uses.
@@ -50,6 +52,8 @@ func All() []Property {
 		boolean("mapreduce.input.fileinputformat.input.dir.recursive", false,
 			"read also the subdirectories of input directories"),
 		text(KeyValueSeparator, "\t", 1, "separator between key and value in a line of the input format KeyValues; only its first character is used"),
+		acl(wire.ModifyACL, "users who may change, suspend and kill the job, beside its owner and administrators: `user1,user2`, `*` for all, a blank for no user; a flow has one value"),
+		acl(wire.ViewACL, "users who may see the job's progress, counters, errors and logs, in the same form; empty: as `jobtracker -acl-view` says; a flow has one value"),
 		counterLimit(wire.CounterNameMax, "maximum bytes of a counter's name; a job with a longer name fails"),
 		counterLimit(wire.CounterGroupMax, "maximum bytes of a counter group's name; a job with a longer name fails"),
 		counterLimit(wire.CounterGroupsMax, "maximum number of counter groups of a job; a job with more groups fails"),
@@ -142,6 +146,8 @@ func text(name, byDefault string, minLength int64, doc string) Property {
 	return Property{Name: name, Default: byDefault, Doc: doc, kind: textProperty, low: minLength}
 }
 
+func acl(name, doc string) Property { return Property{Name: name, Doc: doc, kind: aclProperty} }
+
 func priority(name, doc string) Property {
 	return Property{Name: name, Default: wire.Normal.String(), Doc: doc, kind: priorityProperty}
 }
@@ -166,12 +172,24 @@ func (p *Property) check(value string) error {
 		if _, err := wire.ParsePriority(value); err != nil {
 			return fmt.Errorf("property %s: %w", p.Name, err)
 		}
+	case aclProperty:
+		if _, err := wire.ParseACL(value); err != nil {
+			return fmt.Errorf("property %s=%q: %w", p.Name, value, err)
+		}
 	case boolProperty:
 		if value != "true" && value != "false" && value != p.Default {
 			return fmt.Errorf("property %s=%q: must be true or false", p.Name, value)
 		}
 	}
 	return nil
+}
+
+// warning returns what has no effect in a value.
+func (p *Property) warning(value string) string {
+	if a, _ := wire.ParseACL(value); p.kind == aclProperty && len(a.Groups) > 0 {
+		return fmt.Sprintf("property %s: groups have no effect, since Quern knows no groups: %s", p.Name, strings.Join(a.Groups, ", "))
+	}
+	return ""
 }
 
 // CheckSkipping returns an error if a job skips bad records, but no task has an attempt that could: one

@@ -1,0 +1,69 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quernmr/quern/jobtracker/core/facts"
+	"github.com/quernmr/quern/scheduler/pool"
+	"github.com/quernmr/quern/wire"
+)
+
+// AccessOf returns who may see the jobs of a submission. byDefault is the ACL of submissions that
+// have none.
+func AccessOf(f *facts.Facts, s *facts.Submission, byDefault string) wire.Access {
+	a := wire.Access{View: s.View()}
+	if a.View == "" {
+		a.View = byDefault
+	}
+	_, table := f.Pools()
+	p, _ := table.Find(s.Pool())
+	a.Administrators = p.Administrators
+	return a
+}
+
+// MayView reports whether the caller may see the details of this owner's job: counters, progress,
+// errors, attempts and logs.
+func (c Caller) MayView(owner string, a wire.Access) bool {
+	p := pool.Pool{Administrators: a.Administrators}
+	return c.owns(owner) || p.AdministeredBy(c.Name) || lists(a.View, c.Name)
+}
+
+// CheckView returns an error if the caller may not see the details of a job.
+func (c Caller) CheckView(job wire.JobID, owner string, a wire.Access) error {
+	if c.MayView(owner, a) {
+		return nil
+	}
+	return c.refusal("see", job, owner, wire.ViewACL)
+}
+
+// authorize returns an error if the caller may not do this to a job: its owner, the users of its
+// ACL, the administrators of its pool and those of the cluster may.
+func authorize(f *facts.Facts, by Caller, do string, job wire.JobID, s *facts.Submission) error {
+	_, table := f.Pools()
+	p, _ := table.Find(s.Pool())
+	if by.owns(s.Owner()) || p.AdministeredBy(by.Name) || lists(s.Modify(), by.Name) {
+		return nil
+	}
+	return by.refusal(do, job, s.Owner(), wire.ModifyACL)
+}
+
+// lists reports whether an ACL lists a user. A damaged one lists no user.
+func lists(acl, user string) bool {
+	a, err := wire.ParseACL(acl)
+	return err == nil && a.Admits(user)
+}
+
+// checkACLs returns why the ACLs of a submission are invalid: the jobs of a flow have the same.
+func checkACLs(s *wire.Submission) error {
+	for _, name := range []string{wire.ViewACL, wire.ModifyACL} {
+		text := s.Plan.Jobs[0].Properties[name]
+		if _, err := wire.ParseACL(text); err != nil {
+			return fmt.Errorf("property %s: %w", name, err)
+		}
+		if i := slices.IndexFunc(s.Plan.Jobs, func(j wire.JobPlan) bool { return j.Properties[name] != text }); i > 0 {
+			return fmt.Errorf("property %s: jobs %q and %q of a flow differ, but its jobs are seen and changed together", name, s.Plan.Jobs[0].Name, s.Plan.Jobs[i].Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package web
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/quernmr/quern/audit"
+	"github.com/quernmr/quern/identity"
+	"github.com/quernmr/quern/wire"
+)
+
+// TestAudit: changes and refusals are recorded with who, what and outcome. Reads are not, and neither
+// are requests that the leader will get.
+func TestAudit(t *testing.T) {
+	l := newFakeLog()
+	f := &fake{log: l, id: "jt1"}
+	l.setLeader(f)
+	l.jobs = []wire.JobStatus{secretJob()}
+	var events []audit.Event
+	h := New(Config{Server: f, Voters: f, Identified: true, Admins: []string{"root"}, Audit: func(e audit.Event) { events = append(events, e) }})
+	for _, c := range []struct {
+		user, method, path, body string
+		want                     audit.Event // From and Reason are checked below
+	}{
+		{"ann", "GET", "/v1/jobs/job_7_0001", "", audit.Event{}},
+		{"bob", "GET", "/v1/jobs/job_7_0001", "", audit.Event{Who: "client bob", Action: "status", On: "job_7_0001", Outcome: audit.Refused}},
+		{"bob", "GET", "/v1/jobs/job_7_0001/attempts", "", audit.Event{Who: "client bob", Action: "list attempts", On: "job_7_0001", Outcome: audit.Refused}},
+		{"bob", "GET", "/v1/watch?job=job_7_0001", "", audit.Event{Who: "client bob", Action: "watch", On: "job_7_0001", Outcome: audit.Refused}},
+		{"bob", "GET", "/v1/jobs", "", audit.Event{}},
+		{"bob", "POST", "/v1/cluster/drains", `{"tracker": "t1"}`, audit.Event{Who: "client bob", Action: "drain", On: "t1", Detail: `{"tracker":"t1"}`, Outcome: audit.Refused}},
+		{"root", "POST", "/v1/cluster/drains", `{"tracker": "t1"}`, audit.Event{Who: "client root", Action: "drain", On: "t1", Detail: `{"tracker":"t1"}`, Outcome: audit.Done}},
+		{"root", "POST", "/v1/jobs/job_7_0009/kill", `{"reason": "late"}`, audit.Event{Who: "client root", Action: "kill", On: "job_7_0009", Detail: "late", Outcome: audit.Failed}},
+		{"root", "POST", "/v1/cluster/scheduling", `{"scheduler": "fifo"}`, audit.Event{Who: "client root", Action: "change scheduling", Detail: `{"scheduler":"fifo"}`, Outcome: audit.Done}},
+	} {
+		events = nil
+		r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
+		r.TLS = peerState(identity.Client, c.user)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if c.want == (audit.Event{}) {
+			if len(events) > 0 {
+				t.Errorf("%s %s by %s is recorded: %+v", c.method, c.path, c.user, events)
+			}
+			continue
+		}
+		if len(events) != 1 || events[0].From != r.RemoteAddr || (events[0].Reason == "") != (c.want.Outcome == audit.Done) {
+			t.Errorf("%s %s by %s: %d %s, recorded %+v", c.method, c.path, c.user, w.Code, w.Body, events)
+			continue
+		}
+		events[0].From, events[0].Reason = "", ""
+		if events[0] != c.want {
+			t.Errorf("%s %s by %s: recorded %+v, want %+v", c.method, c.path, c.user, events[0], c.want)
+		}
+	}
+	events = nil
+	l.setLeader(nil)
+	r := httptest.NewRequest("POST", "/v1/jobs/job_7_0001/kill", strings.NewReader(`{}`))
+	r.TLS = peerState(identity.Client, "root")
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	if len(events) != 0 {
+		t.Errorf("a follower has recorded %+v", events)
+	}
+}

@@ -1,0 +1,65 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The properties with a job's ACLs, in Hadoop's syntax, see [ParseACL].
+const (
+	ViewACL   = "mapreduce.job.acl-view-job"
+	ModifyACL = "mapreduce.job.acl-modify-job"
+)
+
+// MaxACL is the maximum bytes of a job's ACL: job trackers keep it as long as the job.
+const MaxACL = 4 << 10
+
+// ACL lists who may do something with a job, beside those who always may.
+type ACL struct {
+	All    bool
+	Users  []string
+	Groups []string // Quern knows no groups: they admit no user
+}
+
+// ParseACL reads Hadoop's syntax: users separated by commas, a blank, groups separated by commas. "*"
+// is all users. A blank text is no user.
+func ParseACL(text string) (ACL, error) {
+	if len(text) > MaxACL {
+		return ACL{}, fmt.Errorf("it has %d bytes, at most %d", len(text), MaxACL)
+	}
+	if strings.TrimSpace(text) == "*" {
+		return ACL{All: true}, nil
+	}
+	users, groups, _ := strings.Cut(text, " ")
+	groups = strings.TrimSpace(groups)
+	if strings.ContainsAny(groups, " \t\n") || strings.ContainsAny(users, "\t\n") {
+		return ACL{}, errors.New("it has more than two lists: want users separated by commas, a blank, and groups separated by commas")
+	}
+	a := ACL{Users: names(users), Groups: names(groups)}
+	if slices.Contains(a.Users, "*") || slices.Contains(a.Groups, "*") {
+		return ACL{}, errors.New("* stands for all users only without other names")
+	}
+	return a, nil
+}
+
+func names(list string) (all []string) {
+	for name := range strings.SplitSeq(list, ",") {
+		if name != "" {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// Admits reports whether the ACL lists a user.
+func (a *ACL) Admits(user string) bool {
+	return user != "" && (a.All || slices.Contains(a.Users, user))
+}
+
+// Access is who may see the details of a job, beside its owner and the cluster's administrators.
+type Access struct {
+	View           string   // an ACL; a damaged one is no user
+	Administrators []string // of the job's pool
+}
