@@ -28,7 +28,7 @@ func TestSilentConnections(t *testing.T) {
 // TestForeignHost: the daemon serves its names, and no others.
 func TestForeignHost(t *testing.T) {
 	t.Parallel()
-	r := launch(t, "jt1", testDir{t.TempDir()}.data("jt1"), "-additional-dnsname", "quern.service.consul")
+	r := launch(t, "jt1", testDir{t.TempDir()}.data("jt1"), "-insecure", "-additional-dnsname", "quern.service.consul")
 	for host, want := range map[string]int{"quern.service.consul": http.StatusOK, "localhost:1": http.StatusOK, "rebound.example": http.StatusForbidden} {
 		q, err := http.NewRequest(http.MethodGet, "http://"+r.http+"/healthz", nil)
 		if err != nil {

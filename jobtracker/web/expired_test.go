@@ -52,7 +52,7 @@ func TestExpiredStream(t *testing.T) {
 			}
 		}}
 		log.setLeader(f)
-		if _, err := f.Submit(t.Context(), core.Caller{}, submission("k")); err != nil {
+		if _, err := f.Submit(t.Context(), core.Caller{Name: "x"}, submission("k")); err != nil {
 			t.Fatal(err)
 		}
 		p := &pipes{conns: make(chan net.Conn), ended: make(chan struct{})}

@@ -137,7 +137,7 @@ func (f *fake) Submit(ctx context.Context, caller core.Caller, sub wire.Submissi
 		f.log.submits++
 		for _, plan := range sub.Plan.Jobs {
 			id := wire.JobID{Start: 7, N: len(f.log.jobs) + 1}
-			f.log.jobs = append(f.log.jobs, wire.JobStatus{ID: id, Name: plan.Name, State: wire.Running})
+			f.log.jobs = append(f.log.jobs, wire.JobStatus{ID: id, Name: plan.Name, Owner: caller.Name, State: wire.Running})
 			ids = append(ids, id)
 		}
 		f.log.keys[sub.Key] = ids
