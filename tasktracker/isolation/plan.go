@@ -251,6 +251,9 @@ func forbidden(dir, home string) bool {
 	if dir == "/" || dir == "/home" || dir == "/var" {
 		return true
 	}
+	if within(dir, "/dev/shm") {
+		return dir == "/dev/shm"
+	}
 	if home != "" && home != "/" && within(dir, home) {
 		rest := strings.TrimPrefix(strings.TrimPrefix(dir, home), "/")
 		return rest == "" || strings.HasPrefix(rest, ".")
