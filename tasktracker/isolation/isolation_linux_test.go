@@ -161,12 +161,14 @@ func TestPlanPins(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := Config{Hidden: []string{top + "/disk/a/b/quern", top + "/logs/a/audit"}}
-	sub := &wire.Submission{Staging: "hdfs:///s/sub", Plan: wire.Plan{Jobs: []wire.JobPlan{{Output: "file://" + top + "/disk/out"}}}}
+	sub := &wire.Submission{Staging: "hdfs:///s/sub", Plan: wire.Plan{Jobs: []wire.JobPlan{{
+		Inputs: []wire.InputPlan{{Paths: []string{"file://" + top + "/disk/a/b"}}}, Output: "file://" + top + "/disk/out",
+	}}}}
 	plan, err := c.Plan(&Worker{Submission: sub, Dir: top + "/run"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "bind /disk write\nbind /disk/a write\nbind /disk/a/b write\nempty /disk/a/b/quern"
+	want := "bind /disk write\nbind /disk/a write\nbind /disk/a/b\nempty /disk/a/b/quern"
 	if got := strings.Join(render(plan.Steps, top+"/disk"), "\n"); strings.ReplaceAll(want, " /disk", " ") != got {
 		t.Errorf("the steps are\n%s", got)
 	}

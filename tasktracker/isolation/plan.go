@@ -271,7 +271,8 @@ func (p *planner) pin() {
 						p.binds[d] = Step{Kind: Bind, At: d, From: d, Write: true}
 					}
 				}
-				break
+				between = nil // a writable one may be further out
+				continue
 			}
 			if info, err := os.Lstat(dir); err == nil && info.IsDir() {
 				between = append(between, dir)
