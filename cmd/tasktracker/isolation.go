@@ -1,16 +1,16 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
+	"github.com/quernmr/quern/cmd/internal/userstate"
 	"github.com/quernmr/quern/tasktracker"
 	"github.com/quernmr/quern/tasktracker/isolation"
 )
 
-// jobIsolation checks -isolation and -job-paths.
-func jobIsolation(level, shown, tlsDir string) (tasktracker.Isolation, error) {
+// jobIsolation checks -isolation and -job-paths. It hides keys, the automatic authority and the audit log.
+func jobIsolation(level, shown string, s *daemon.Security, getenv func(string) string) (tasktracker.Isolation, error) {
 	i := tasktracker.Isolation{Level: isolation.Level(level), Shown: daemon.SplitList(shown)}
 	switch i.Level {
 	case "", isolation.None, isolation.Namespace:
@@ -22,15 +22,18 @@ func jobIsolation(level, shown, tlsDir string) (tasktracker.Isolation, error) {
 			return i, daemon.Usagef("-job-paths %s: want absolute paths, and not /", path)
 		}
 	}
-	if tlsDir != "" {
-		dir, err := filepath.Abs(tlsDir)
-		if err != nil {
-			return i, daemon.Usagef("-tls-dir: %v", err)
+	for flag, path := range map[string]string{"-tls-dir": s.TLSDir, "-audit-log": s.AuditLog} {
+		if path == "" {
+			continue
 		}
-		i.Hidden = append(i.Hidden, dir)
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return i, daemon.Usagef("%s: %v", flag, err)
+		}
+		i.Hidden = append(i.Hidden, abs)
 	}
-	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
-		i.Hidden = append(i.Hidden, filepath.Join(state, "quern"))
+	if state, err := userstate.Dir(getenv); err == nil { // else this user has no automatic authority
+		i.Hidden = append(i.Hidden, state)
 	}
 	return i, nil
 }

@@ -139,7 +139,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	if o.disks, err = disks(dirs); err != nil {
 		return nil, err
 	}
-	if o.isolation, err = jobIsolation(isolationLevel, jobPaths, o.security.TLSDir); err != nil {
+	if o.isolation, err = jobIsolation(isolationLevel, jobPaths, &o.security, os.Getenv); err != nil {
 		return nil, err
 	}
 	return o, o.check(keep)

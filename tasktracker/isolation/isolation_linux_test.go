@@ -145,3 +145,37 @@ func TestPlan(t *testing.T) {
 		}
 	}
 }
+
+// TestPlanPins: a job can rename no directory around a hidden one, and cannot write around a hidden file.
+func TestPlanPins(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"run", "disk/a/b/quern", "logs/a"} {
+		if err := os.MkdirAll(filepath.Join(top, dir), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(top+"/logs/a/audit", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := Config{Hidden: []string{top + "/disk/a/b/quern", top + "/logs/a/audit"}}
+	sub := &wire.Submission{Staging: "hdfs:///s/sub", Plan: wire.Plan{Jobs: []wire.JobPlan{{
+		Inputs: []wire.InputPlan{{Paths: []string{"file://" + top + "/disk/a/b"}}}, Output: "file://" + top + "/disk/out",
+	}}}}
+	plan, err := c.Plan(&Worker{Submission: sub, Dir: top + "/run"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "bind /disk write\nbind /disk/a write\nbind /disk/a/b\nempty /disk/a/b/quern"
+	if got := strings.Join(render(plan.Steps, top+"/disk"), "\n"); strings.ReplaceAll(want, " /disk", " ") != got {
+		t.Errorf("the steps are\n%s", got)
+	}
+	for _, output := range []string{"/logs/out", "/logs/a/out"} {
+		sub.Plan.Jobs[0].Output = "file://" + top + output
+		if _, err := c.Plan(&Worker{Submission: sub, Dir: top + "/run"}); err == nil {
+			t.Errorf("output %s is permitted beside the audit log", output)
+		}
+	}
+}

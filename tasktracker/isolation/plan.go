@@ -237,12 +237,48 @@ func (p *planner) output(url, home string) error {
 	if forbidden(parent, home) {
 		return fmt.Errorf("output %s: a job would have to write in %s, which is not allowed (-isolation namespace): choose an output directory below another directory", url, parent)
 	}
+	if file := p.hiddenFile(parent); file != "" {
+		return fmt.Errorf("output %s is in %s, where %s is: jobs cannot write there (-isolation namespace)", url, parent, file)
+	}
 	if !found {
 		if err := os.MkdirAll(parent, 0o777); err != nil {
 			return fmt.Errorf("output %s: %w", url, err)
 		}
 	}
 	return p.show(filepath.Dir(path), true)
+}
+
+// hiddenFile returns a hidden file below a directory, or "". A cover does not protect a file that its daemon
+// replaces, such as a log.
+func (p *planner) hiddenFile(dir string) string {
+	for _, path := range p.hidden {
+		if info, err := os.Lstat(path); err == nil && !info.IsDir() && within(path, dir) {
+			return path
+		}
+	}
+	return ""
+}
+
+// pin makes each directory between a writable one and a hidden one a mount. The system renames no mounts. Otherwise
+// a job could rename the directory, and the next job would see what is hidden.
+func (p *planner) pin() {
+	for _, hidden := range p.hidden {
+		var between []string
+		for dir := filepath.Dir(hidden); dir != "/"; dir = filepath.Dir(dir) {
+			if b, ok := p.binds[dir]; ok && b.From == dir {
+				if b.Write {
+					for _, d := range between {
+						p.binds[d] = Step{Kind: Bind, At: d, From: d, Write: true}
+					}
+				}
+				between = nil // a writable one may be further out
+				continue
+			}
+			if info, err := os.Lstat(dir); err == nil && info.IsDir() {
+				between = append(between, dir)
+			}
+		}
+	}
 }
 
 // forbidden reports whether no job may write in a directory, because programs that are
@@ -304,6 +340,7 @@ func (p *planner) steps(home string) []Step {
 	for name, target := range map[string]string{"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"} {
 		p.links["/dev/"+name] = Step{Kind: Link, At: "/dev/" + name, From: "/proc/self/fd" + target}
 	}
+	p.pin()
 	var shown []Step
 	for _, s := range p.binds {
 		if !p.redundant(s) {
