@@ -15,8 +15,7 @@ func withACLs(key, owner, view, modify string) *facts.Submitted {
 	x := submitted(key, owner)
 	properties := map[string]string{wire.ViewACL: view, wire.ModifyACL: modify}
 	x.Submission.Plan.Jobs = []wire.JobPlan{{Name: "a", Output: "a", Properties: properties}, {Name: "b", Output: "b", Properties: properties}}
-	x.Secret = []byte("secret")
-	return x
+	return SubmittedFact(x.Submission, []byte("secret"), x.At)
 }
 
 // TestAccess checks who may see and change a job: by owner, ACL, pool, default, and after its end.
