@@ -130,7 +130,10 @@ func fieldsOf(t reflect.Type) *structFields {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("msgpack"), ",")
-		if name == "" {
+		switch name {
+		case "-":
+			continue
+		case "":
 			name = f.Name
 		}
 		fields.all = append(fields.all, f.Type)

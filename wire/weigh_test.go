@@ -71,6 +71,14 @@ func TestInflatedFiles(t *testing.T) {
 	}
 }
 
+// TestWeighedFields: a field that is not encoded is none of the fields of a list.
+func TestWeighedFields(t *testing.T) {
+	fields := fieldsOf(reflect.TypeFor[JobStatus]())
+	if _, ok := fields.named["-"]; ok || fields.all[17] != fields.named["Flow"] {
+		t.Errorf("Access is weighed: field 17 is a %v", fields.all[17])
+	}
+}
+
 // TestFullFrames reads valid messages that fill a frame.
 func TestFullFrames(t *testing.T) {
 	sub := &Submission{Plan: Plan{Jobs: make([]JobPlan, MaxJobs)}}

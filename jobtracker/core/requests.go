@@ -123,7 +123,7 @@ func (l *leader) submit(r Submit) {
 		l.c.emit(Reply{Token: r.Token, Jobs: l.facts.IDs(existing)})
 	default:
 		l.requests.add(submitKey(sub.Key), r)
-		l.propose(&facts.Submitted{At: r.Wall, Submission: sub, Secret: r.Secret})
+		l.propose(admission.SubmittedFact(sub, r.Secret, r.Wall))
 	}
 }
 

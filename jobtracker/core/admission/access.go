@@ -67,3 +67,9 @@ func checkACLs(s *wire.Submission) error {
 	}
 	return nil
 }
+
+// SubmittedFact makes the fact of an accepted submission. A flow uses the ACLs of its first job.
+func SubmittedFact(s wire.Submission, secret []byte, wall int64) *facts.Submitted {
+	properties := s.Plan.Jobs[0].Properties
+	return &facts.Submitted{At: wall, Submission: s, Secret: secret, View: properties[wire.ViewACL], Modify: properties[wire.ModifyACL]}
+}

@@ -15,8 +15,7 @@ func withACLs(key, owner, view, modify string) *facts.Submitted {
 	x := submitted(key, owner)
 	properties := map[string]string{wire.ViewACL: view, wire.ModifyACL: modify}
 	x.Submission.Plan.Jobs = []wire.JobPlan{{Name: "a", Output: "a", Properties: properties}, {Name: "b", Output: "b", Properties: properties}}
-	x.Secret = []byte("secret")
-	return x
+	return SubmittedFact(x.Submission, []byte("secret"), x.At)
 }
 
 // TestAccess checks who may see and change a job: by owner, ACL, pool, default, and after its end.
@@ -26,9 +25,12 @@ func TestAccess(t *testing.T) {
 	f := cluster(t,
 		&facts.PoolsChanged{N: 1, Table: pool.Table{From: "f.xml", Pools: []pool.Pool{{Name: "etl", Administrators: []string{"poul"}}, {Name: "open", Administrators: []string{"*"}}}}},
 		etl, withACLs("none", "ann", "", ""), withACLs("blank", "ann", " ", " "), withACLs("all", "ann", "*", "*"))
-	for _, n := range []int{1, 2} {
-		f.Apply(uint64(10+2*n), 1, &facts.Stopped{Job: 3 + n, Outcome: wire.Killed}) // of the submission "none", which keeps its ACL without a body
-		f.Apply(uint64(11+2*n), 1, &facts.Ended{Job: 2 + n, Outcome: wire.Killed})
+	for job := range f.Flow(f.Submission("all")) { // which keeps its ACLs without a body
+		f.Apply(f.Index()+1, 1, &facts.Stopped{Job: job.N(), Outcome: wire.Killed})
+		f.Apply(f.Index()+1, 1, &facts.Ended{Job: job.N(), Outcome: wire.Killed})
+	}
+	if f.Submission("all").Open() {
+		t.Fatal("the jobs have not ended")
 	}
 	users := []string{"", "root", "ann", "vera", "mod", "poul", "bob"}
 	for _, c := range []struct {

@@ -117,6 +117,11 @@ type Submitted struct {
 	At         int64           `msgpack:"a"` // Unix milliseconds
 	Submission wire.Submission `msgpack:"s"`
 	Secret     []byte          `msgpack:"k,omitempty"` // tokens are derived from it; nil in logs of older builds
+
+	// The ACLs of its jobs. Older builds accepted properties with these names, but did not use them: Facts
+	// of their entries stay equal.
+	View   string `msgpack:"v,omitempty"`
+	Modify string `msgpack:"m,omitempty"`
 }
 
 // submittedSecret is the number of a submission with a secret. A build without secrets would
@@ -127,7 +132,13 @@ const submittedSecret = 22
 // launch nothing.
 const submittedDigest = 29
 
+// submittedACLs is the number of a submission with ACLs, which a build without them would lose.
+const submittedACLs = 30
+
 func (x *Submitted) number() byte {
+	if x.View != "" || x.Modify != "" {
+		return submittedACLs
+	}
 	if len(x.Submission.Digest) > 0 {
 		return submittedDigest
 	}
@@ -143,14 +154,12 @@ func (x *Submitted) Fits(f *Facts) bool {
 func (x *Submitted) apply(f *Facts, _ uint64) {
 	s := &Submission{
 		key: x.Submission.Key, first: f.lastJob + 1, jobs: len(x.Submission.Plan.Jobs),
-		at: x.At, staging: x.Submission.Staging, secret: x.Secret,
+		at: x.At, staging: x.Submission.Staging, secret: x.Secret, view: x.View, modify: x.Modify,
 		submissionState: &submissionState{since: f.freezes, body: &x.Submission, settings: x.Submission.Settings},
 	}
 	if len(x.Secret) > 0 { // older builds do not keep the owner: without a secret, Facts must be equal
 		s.owner = x.Submission.Owner
 	}
-	properties := x.Submission.Plan.Jobs[0].Properties // a flow uses the ACLs of its first job
-	s.view, s.modify = properties[wire.ViewACL], properties[wire.ModifyACL]
 	f.submissions[s.key] = s
 	for i, plan := range x.Submission.Plan.Jobs {
 		f.lastJob++

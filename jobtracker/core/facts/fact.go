@@ -71,7 +71,7 @@ func blankFact(number byte) Fact {
 		return new(Drain)
 	case 21:
 		return new(Drained)
-	case submittedSecret, submittedDigest:
+	case submittedSecret, submittedDigest, submittedACLs:
 		return new(Submitted)
 	case 23:
 		return new(DrainIdle)

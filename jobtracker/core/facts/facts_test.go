@@ -269,6 +269,7 @@ func FuzzEntry(f *testing.F) {
 		&Stopped{Job: 1, Outcome: wire.Failed}, &Committing{Job: 1}, &Ended{Job: 1}, &Swept{Key: "k"},
 		&TrackerExcluded{Tracker: "t1", Incarnation: 1, Reason: "bad"}, &TrackerReadmitted{Tracker: "t1", Incarnation: 1},
 		&Drain{N: 1, Tracker: "t1"}, &DrainIdle{N: 1, Tracker: "t1", Steps: 2}, &Drained{N: 1, Tracker: "t1", Incarnation: 1},
+		&Submitted{View: "v", Modify: "m", Submission: wire.Submission{Key: "a", Staging: "mem://s/a", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 1)}}},
 		&Submitted{Secret: []byte("s"), Submission: wire.Submission{Key: "s", Owner: "ann", Staging: "mem://s/s", Plan: wire.Plan{Jobs: make([]wire.JobPlan, 1)}}},
 	} {
 		f.Add(Encode(x))

@@ -106,6 +106,29 @@ func TestFactsBeforeSecrets(t *testing.T) {
 	}
 }
 
+// TestFactsBeforeACLs checks that Facts stay the same for submissions of builds without ACLs, which accepted
+// properties with their names. A build without ACLs does not read an entry that has some.
+func TestFactsBeforeACLs(t *testing.T) {
+	x := sent(1, "k", "secret")
+	x.Submission.Plan.Jobs[0].Properties = map[string]string{wire.ViewACL: "bob", wire.ModifyACL: "carl"}
+	f := New()
+	f.Apply(1, 1, &Bootstrapped{Start: 1})
+	f.Apply(2, 1, x)
+	data, err := f.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{"View", "Modify"} {
+		if n := countOf(data, field); n != 0 {
+			t.Errorf("the snapshot has %d fields %s", n, field)
+		}
+	}
+	x.View = "bob"
+	if n := Encode(x)[1]; n != submittedACLs {
+		t.Errorf("an entry with an ACL has the number %d", n)
+	}
+}
+
 func countOf(data []byte, text string) (n int) {
 	for i := range data {
 		if i+len(text) <= len(data) && string(data[i:i+len(text)]) == text {
