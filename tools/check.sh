@@ -74,7 +74,7 @@ directory_in_memory() {
 	local free dir
 	free=$(df -k --output=avail /dev/shm 2>/dev/null | tail -1)
 	[ -z "${TMPDIR:-}" ] && [ "${free:-0}" -ge 6000000 ] && dir=$(mktemp -d /dev/shm/quern-XXXXXX) || return
-	chmod 755 "$dir" # tests of modes need directories that other users can enter
+	chmod 1777 "$dir" # as /tmp: tests of modes need directories that other users can enter
 	if cp "$(type -P true)" "$dir" && "$dir/true"; then
 		rm "$dir/true"
 		echo "$dir"
