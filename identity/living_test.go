@@ -434,3 +434,50 @@ func TestGossipKeys(t *testing.T) {
 		t.Errorf("without an identity: %v, %v", keys, err)
 	}
 }
+
+// TestEndedConnectionIsLoggedOnce: the log has one line for a connection that its user does not close
+// after its end, as a connection that raft keeps for later.
+func TestEndedConnectionIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		alice := Peer{Client, "alice"}
+		w.issue("ours", alice, time.Hour)
+		w.mustConnect(w.load(alice))
+		<-time.After(2 * time.Hour) // virtual
+		if n := strings.Count(w.logged.String(), "a connection is closed"); n != 1 {
+			t.Errorf("the log has %d lines about its end, want 1", n)
+		}
+	})
+}
+
+// TestListenerWithoutRequest: a listener that requests no certificate is refused. Its peer could not
+// end the connection when it is denied.
+func TestListenerWithoutRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		alice := Peer{Client, "alice"}
+		w.issue("ours", alice, day)
+		dialer := w.load(alice).Dialer(JobTracker)
+		pair, err := w.server.readPair()
+		if err != nil {
+			t.Fatal(err)
+		}
+		near, far := net.Pipe()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			server := tls.Server(newBuffered(far), &tls.Config{Certificates: []tls.Certificate{pair}})
+			server.Handshake()
+			io.Copy(io.Discard, server)
+			server.Close()
+		}()
+		conn, err := Connect(t.Context(), near, dialer)
+		if err == nil {
+			conn.Close()
+		}
+		if !errors.Is(err, ErrNotAdmitted) {
+			t.Errorf("the error is %v", err)
+		}
+		<-ended
+	})
+}
