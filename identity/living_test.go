@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -479,5 +480,42 @@ func TestListenerWithoutRequest(t *testing.T) {
 			t.Errorf("the error is %v", err)
 		}
 		<-ended
+	})
+}
+
+// counted is a connection of package listen.
+type counted struct {
+	net.Conn
+	known *atomic.Int32
+}
+
+func (c counted) Known() { c.known.Add(1) }
+
+// TestKnown: the listener tells a connection below TLS when its peer is known.
+func TestKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.issue("ours", Peer{Client, "alice"}, day)
+		w.issue("others", Peer{Client, "bob"}, day)
+		for name, want := range map[string]int32{"alice": 1, "bob": 0} {
+			dialer := w.load(Peer{Client, name}).Dialer(JobTracker)
+			dialer.VerifyConnection = nil // so that only the listener refuses bob
+			var known atomic.Int32
+			near, far := net.Pipe()
+			w.raw.conns <- counted{newBuffered(far), &known}
+			dialed, err := Connect(t.Context(), near, dialer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			accepted, err := w.l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := known.Load(); n != want {
+				t.Errorf("%s is known %d times, want %d", name, n, want)
+			}
+			dialed.Close()
+			accepted.Close()
+		}
 	})
 }
