@@ -64,3 +64,12 @@ func TestAudit(t *testing.T) {
 		t.Errorf("a follower has recorded %+v", events)
 	}
 }
+
+// TestLongNames: a long name does not push the program's hash out of the audit log.
+func TestLongNames(t *testing.T) {
+	sub := submission("k1")
+	sub.Plan.Flow, sub.Program.Hash = strings.Repeat("x", 5000), strings.Repeat("ab", 32)
+	if text := wire.Truncate(describe(&sub), 1000); !strings.Contains(text, sub.Program.Hash) {
+		t.Errorf("the log has %q", text)
+	}
+}
