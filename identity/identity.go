@@ -43,6 +43,7 @@
 package identity
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
@@ -53,6 +54,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -310,6 +312,9 @@ func readGossipKeys(name string) (keys [][]byte, err error) {
 		key, err := base64.StdEncoding.DecodeString(line)
 		if err != nil || len(key) != gossipKeySize {
 			return nil, fmt.Errorf("%s: want %d bytes in base64 in each line", name, gossipKeySize)
+		}
+		if slices.ContainsFunc(keys, func(other []byte) bool { return bytes.Equal(other, key) }) {
+			return nil, fmt.Errorf("%s: the same key twice", name)
 		}
 		keys = append(keys, key)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -377,5 +378,18 @@ func TestNames(t *testing.T) {
 		if err := CheckName(name); (err == nil) != ok {
 			t.Errorf("%q: %v", name, err)
 		}
+	}
+}
+
+// TestGossipKeyTwice: a file with the same key twice is refused. The keyring has it once, and so would
+// differ from the file at each check.
+func TestGossipKeyTwice(t *testing.T) {
+	key := base64.StdEncoding.EncodeToString(make([]byte, gossipKeySize)) + "\n"
+	name := filepath.Join(t.TempDir(), GossipFile)
+	if err := os.WriteFile(name, []byte(key+key), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := readGossipKeys(name); err == nil {
+		t.Errorf("%d keys are read", len(keys))
 	}
 }

@@ -80,6 +80,9 @@ func (t *turnListener) handshake(raw net.Conn) {
 	err := conn.HandshakeContext(withConn(context.Background(), living))
 	turn.end()
 	if err == nil {
+		if counted, ok := raw.(interface{ Known() }); ok { // package listen counts connections of unknown peers
+			counted.Known()
+		}
 		living.watch(conn)
 	}
 	conn.SetDeadline(time.Time{})

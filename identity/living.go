@@ -91,7 +91,9 @@ func (id *Identity) claiming(config *tls.Config, admitted []Role) *tls.Config {
 }
 
 // Connect does the handshake of a dialed connection within ctx. If config is the Dialer of an
-// Identity, the connection ends when its peer is no longer admitted. After an error, raw is closed.
+// Identity, the connection ends when its peer is no longer admitted. A listener that requests no
+// certificate is refused: it is not of this package, and its connection would have no owner. After an
+// error, raw is closed.
 func Connect(ctx context.Context, raw net.Conn, config *tls.Config) (*tls.Conn, error) {
 	c := newPeerConn(raw, true)
 	conn := tls.Client(c, config)
@@ -100,6 +102,10 @@ func Connect(ctx context.Context, raw net.Conn, config *tls.Config) (*tls.Conn, 
 	if err := conn.HandshakeContext(withConn(ctx, c)); err != nil {
 		conn.Close()
 		return nil, err
+	}
+	if c.owner == nil && config.GetClientCertificate != nil {
+		conn.Close()
+		return nil, fmt.Errorf("%w: the listener at %v requests no certificate", ErrNotAdmitted, raw.RemoteAddr())
 	}
 	c.watch(conn)
 	return conn, nil
@@ -233,6 +239,9 @@ func (id *Identity) recheck(stop <-chan struct{}) {
 		}
 		id.current() // reads changed files
 		for _, c := range id.living.list() {
+			if c.reason.Load() != nil {
+				continue // its user may keep it until the next request, as raft does
+			}
 			if err := id.mustEnd(c); err != nil {
 				c.end(err)
 			}

@@ -14,6 +14,7 @@ import (
 type Limits struct {
 	PerAddress int           // open connections of one address; 0: [DefaultPerAddress], below 0: no limit
 	FirstByte  time.Duration // until a peer has sent a first byte; 0: [DefaultFirstByte]
+	Handshake  bool          // a connection counts as silent until its method Known is called
 	Logger     *slog.Logger  // nil: silent
 }
 
@@ -60,7 +61,7 @@ type Guard struct {
 // peer is an address with open connections.
 type peer struct {
 	open   int
-	silent list.List // of *conn that have received no byte, oldest first
+	silent list.List // of *conn that are silent, oldest first
 }
 
 // NewGuard makes a Guard without connections.
@@ -74,7 +75,7 @@ func NewGuard(limits Limits) *Guard {
 }
 
 // Admit takes an accepted connection, and returns it for use. It returns nil if the address has too
-// many connections: then the new one is closed, or the oldest one from which no byte has come.
+// many connections: then the new one is closed, or the oldest one that is silent.
 func (g *Guard) Admit(raw net.Conn) net.Conn {
 	c := &conn{Conn: raw, guard: g, from: networkOf(raw.RemoteAddr())}
 	excess := g.add(c)
@@ -171,17 +172,18 @@ type conn struct {
 	late *time.Timer // closes it if it stays silent
 
 	// Guarded by guard.mu.
-	place *list.Element // among the silent connections; nil: it has received a byte
+	place *list.Element // among the silent connections; nil: it is not silent any more
+	heard bool          // it has received a byte
 	gone  bool          // it is not counted any more
 
-	spoke bool // owned by the reading goroutine: place is nil already
+	spoke bool // owned by the reading goroutine: heard is true already
 }
 
 func (c *conn) closeSilent() {
 	c.guard.mu.Lock()
-	silent := c.place != nil
+	late := !c.heard && !c.gone
 	c.guard.mu.Unlock()
-	if silent {
+	if late {
 		c.Close()
 	}
 }
@@ -192,10 +194,21 @@ func (c *conn) Read(b []byte) (int, error) {
 	if n > 0 && !c.spoke {
 		c.spoke = true
 		c.guard.mu.Lock()
-		c.guard.endSilence(c)
+		c.heard = true
+		c.late.Stop()
+		if !c.guard.limits.Handshake {
+			c.guard.endSilence(c)
+		}
 		c.guard.mu.Unlock()
 	}
 	return n, err
+}
+
+// Known ends the silence of a connection after the handshake with its peer.
+func (c *conn) Known() {
+	c.guard.mu.Lock()
+	defer c.guard.mu.Unlock()
+	c.guard.endSilence(c)
 }
 
 // Close implements net.Conn.

@@ -225,3 +225,48 @@ func TestClosedConnectionsAreLogged(t *testing.T) {
 		}
 	})
 }
+
+// TestUnknownPeers: a byte of an unknown peer does not keep its place. A new connection replaces it until
+// its handshake has ended.
+func TestUnknownPeers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGuard(Limits{PerAddress: 2, Handshake: true})
+		admit := func() (net.Conn, net.Conn) {
+			near, far := net.Pipe()
+			conn := g.Admit(end{near, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
+			if conn == nil {
+				return nil, far
+			}
+			t.Cleanup(func() { conn.Close() })
+			go far.Write([]byte("x"))
+			if _, err := conn.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			return conn, far
+		}
+		_, oldest := admit()
+		admit()
+		third, _ := admit()
+		if third == nil {
+			t.Fatal("connections of unknown peers keep others out")
+		}
+		if _, err := oldest.Read(make([]byte, 1)); err == nil {
+			t.Error("the oldest connection is still open")
+		}
+		third.(interface{ Known() }).Known()
+		fourth, _ := admit()
+		if fourth == nil {
+			t.Fatal("a connection of an unknown peer keeps others out")
+		}
+		fourth.(interface{ Known() }).Known()
+		if fifth, _ := admit(); fifth != nil {
+			t.Error("a connection of a known peer was replaced")
+		}
+		<-time.After(time.Hour) // virtual
+		third.(*conn).guard.mu.Lock()
+		defer third.(*conn).guard.mu.Unlock()
+		if third.(*conn).gone {
+			t.Error("a connection was closed as silent after its first byte")
+		}
+	})
+}

@@ -6,7 +6,8 @@
 // [Limit] bounds the open connections of one address, so that one machine cannot use up a daemon's
 // files and memory. A connection that receives no byte for some time is closed. If an address has
 // too many, a new connection replaces the oldest one that is still silent. So a machine that holds
-// silent connections does not keep out clients of the same machine, which send a byte at once.
+// silent connections does not keep out clients of the same machine, which send a byte at once. With TLS,
+// a connection is silent until the end of its handshake: any user of a machine can send a byte.
 //
 // # Names
 //

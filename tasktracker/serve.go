@@ -56,7 +56,7 @@ func (l *loop) serve(listener net.Listener) {
 	}
 	l.server = newServer(l.cfg.Service.Names.Handler(routes, l.refuseHost), slog.NewLogLogger(l.cfg.Logger.Handler(), level))
 	limits := l.cfg.Service.Limits
-	limits.Logger = l.cfg.Logger
+	limits.Logger, limits.Handshake = l.cfg.Logger, l.cfg.Service.Serve != nil
 	listener = listen.Limit(listener, limits)
 	l.wait.Go(func() {
 		if l.cfg.Service.Serve != nil {

@@ -28,6 +28,8 @@ func TestAudit(t *testing.T) {
 		{"bob", "GET", "/v1/jobs/job_7_0001/attempts", "", audit.Event{Who: "client bob", Action: "list attempts", On: "job_7_0001", Outcome: audit.Refused}},
 		{"bob", "GET", "/v1/watch?job=job_7_0001", "", audit.Event{Who: "client bob", Action: "watch", On: "job_7_0001", Outcome: audit.Refused}},
 		{"bob", "GET", "/v1/jobs", "", audit.Event{}},
+		{"bob", "GET", "/v1/jobs/job_7_0001?job=job_7_0002", "", audit.Event{Who: "client bob", Action: "status", On: "job_7_0001", Outcome: audit.Refused}},
+		{"root", "POST", "/v1/jobs/job_7_0009/kill?job=job_7_0002", `{"reason": "late"}`, audit.Event{Who: "client root", Action: "kill", On: "job_7_0009", Detail: "late", Outcome: audit.Failed}},
 		{"bob", "POST", "/v1/cluster/drains", `{"tracker": "t1"}`, audit.Event{Who: "client bob", Action: "drain", On: "t1", Detail: `{"tracker":"t1"}`, Outcome: audit.Refused}},
 		{"root", "POST", "/v1/cluster/drains", `{"tracker": "t1"}`, audit.Event{Who: "client root", Action: "drain", On: "t1", Detail: `{"tracker":"t1"}`, Outcome: audit.Done}},
 		{"root", "POST", "/v1/jobs/job_7_0009/kill", `{"reason": "late"}`, audit.Event{Who: "client root", Action: "kill", On: "job_7_0009", Detail: "late", Outcome: audit.Failed}},
@@ -60,5 +62,14 @@ func TestAudit(t *testing.T) {
 	h.ServeHTTP(httptest.NewRecorder(), r)
 	if len(events) != 0 {
 		t.Errorf("a follower has recorded %+v", events)
+	}
+}
+
+// TestLongNames: a long name does not push the program's hash out of the audit log.
+func TestLongNames(t *testing.T) {
+	sub := submission("k1")
+	sub.Plan.Flow, sub.Program.Hash = strings.Repeat("x", 5000), strings.Repeat("ab", 32)
+	if text := wire.Truncate(describe(&sub), 1000); !strings.Contains(text, sub.Program.Hash) {
+		t.Errorf("the log has %q", text)
 	}
 }

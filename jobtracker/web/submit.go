@@ -42,13 +42,13 @@ func (h *handler) submit(ctx context.Context, r *http.Request) (any, error) {
 	return answer, nil
 }
 
-// describe says for the audit log what is submitted.
+// describe says for the audit log what is submitted. The name is last: the log truncates long texts.
 func describe(s *wire.Submission) string {
 	name := s.Plan.Flow
 	if name == "" && len(s.Plan.Jobs) > 0 {
 		name = s.Plan.Jobs[0].Name
 	}
-	return fmt.Sprintf("%q, %d jobs, pool %s, program %s", name, len(s.Plan.Jobs), cmp.Or(s.Settings.Pool, wire.DefaultPool), s.Program.Hash)
+	return fmt.Sprintf("program %s, %d jobs, pool %s, name %q", s.Program.Hash, len(s.Plan.Jobs), cmp.Or(s.Settings.Pool, wire.DefaultPool), name)
 }
 
 type submitted struct {
