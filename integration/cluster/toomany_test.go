@@ -41,6 +41,7 @@ func TestTooManyJobs(t *testing.T) {
 	const limit, running = 40, 12
 	c := startWithLimit(t, *tooManyTime+10*trial.Deadline, func(cfg *processes.Config) {
 		cfg.JobTrackers, cfg.TaskTrackers, cfg.ReduceSlots = 1, 4, 1
+		cfg.Insecure = true // one client submits for many users
 		cfg.JobTrackerFlags = []string{"-limits", fmt.Sprintf("jobs=%d,running=%d,user-jobs=1", limit, running)}
 	})
 	o := &overloaded{cluster: c, text: trial.Lines(4)}

@@ -169,7 +169,7 @@ func (p *platform) startTracker(node *minicluster.Daemon, flags ...string) *proc
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	d, err := p.daemons.AddTaskTracker("tt-"+node.ID, append(flags, "-host", node.ID)...)
+	d, err := p.daemons.AddTaskTracker("tt-"+node.ID, append(flags, "-host", node.ID, "-isolation", "none")...) // traces are local files
 	if err != nil {
 		p.t.Fatal(err)
 	}

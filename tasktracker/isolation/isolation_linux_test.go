@@ -21,10 +21,14 @@ func TestMain(m *testing.M) {
 	Enter()
 	if dir := os.Getenv(probeVariable); dir != "" {
 		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-		c := Config{Hidden: []string{dir}}
-		if err := c.Probe(filepath.Join(dir, "run", "probe")); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
+		for data, c := range map[string]Config{
+			dir:                              {Hidden: []string{dir}},
+			filepath.Join(dir, ".x", "data"): {Hidden: []string{dir + "/.x/data"}, Home: dir}, // as by default
+		} {
+			if err := c.Probe(filepath.Join(data, "run", "probe")); err != nil {
+				fmt.Println(err)
+				os.Exit(1)
+			}
 		}
 		os.Exit(0)
 	}
@@ -132,8 +136,8 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"link /books from disk/in", "bind /disk write", "bind /disk/in", "bind /out/x write", "empty /disk/quern",
-		"bind /data/run/7", "bind /disk/quern/jobs/job_1_1 write", "bind /staging/sub write", "empty /home",
+		"link /books from disk/in", "bind /disk write", "bind /disk/in", "empty /home", "bind /out/x write",
+		"empty /disk/quern", "bind /data/run/7", "bind /disk/quern/jobs/job_1_1 write", "bind /staging/sub write",
 	}
 	if got := render(plan.Steps, top); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("the steps are\n%s", strings.Join(got, "\n"))

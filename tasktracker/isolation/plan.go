@@ -352,6 +352,9 @@ func (p *planner) steps(home string) []Step {
 			shown = append(shown, s)
 		}
 	}
+	if home != "" && home != "/" && !p.isShown(home) { // it exists, and may have inputs and the worker's directories in it
+		shown = append(shown, Step{Kind: Empty, At: filepath.Clean(home)})
+	}
 	byPath := func(a, b Step) int { return strings.Compare(a.At, b.At) }
 	slices.SortFunc(shown, byPath)
 	steps = append(steps, shown...)
@@ -365,11 +368,7 @@ func (p *planner) steps(home string) []Step {
 		}
 	}
 	slices.SortStableFunc(p.last, byPath)
-	steps = append(steps, p.last...)
-	if home != "" && !p.isShown(home) {
-		steps = append(steps, Step{Kind: Empty, At: filepath.Clean(home)})
-	}
-	return steps
+	return append(steps, p.last...)
 }
 
 // redundant reports whether a read-only path is in another shown path.
