@@ -7,7 +7,7 @@ import (
 	"github.com/quernmr/quern/cmd/internal/daemon"
 )
 
-// TestJobsDoNotSeeKeys: also the automatic authority of an account whose home directory is /, and the audit log.
+// TestJobsDoNotSeeKeys: also the automatic authority of an account with / as its home directory, and the audit log.
 func TestJobsDoNotSeeKeys(t *testing.T) {
 	for _, env := range []map[string]string{{"HOME": "/"}, {"HOME": "/x", "XDG_STATE_HOME": "/.local/state"}} {
 		i, err := jobIsolation("", "", &daemon.Security{TLSDir: "/keys", AuditLog: "/srv/audit"}, func(name string) string { return env[name] })
