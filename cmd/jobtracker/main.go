@@ -130,6 +130,9 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	if _, err := wire.ParseACL(o.viewACL); err != nil {
 		return nil, daemon.Usagef("-acl-view: %v", err)
 	}
+	if o.security.Insecure && o.viewACL != "" {
+		return nil, daemon.Usagef("-acl-view has no effect with -insecure: without certificates, every client sees all jobs")
+	}
 	if given && o.security.Insecure {
 		return nil, daemon.Usagef("-admins has no effect with -insecure: without certificates, users are not identified and may do everything")
 	}

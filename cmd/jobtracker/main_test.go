@@ -77,6 +77,7 @@ func TestRefusedFlags(t *testing.T) {
 		{"-tls-dir /tls -admins ann/bob", "-admins: name \"ann/bob\""},
 		{"-admins ann", ""},
 		{"-admins ann -insecure", "-admins has no effect with -insecure"},
+		{"-acl-view ann -insecure", "-acl-view has no effect with -insecure"},
 		{"-join 127.0.0.1:1", "-staging"},
 		{"-join 127.0.0.1:1 -staging file:///shared", ""},
 		{"-join 127.0.0.1 -staging file:///shared", "-join"},

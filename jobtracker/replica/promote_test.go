@@ -71,6 +71,28 @@ func TestSilentVoter(t *testing.T) {
 	g.commit("after")
 }
 
+// TestManyVotersAtOnce: the limit of nonvoters holds for requests at the same time.
+func TestManyVotersAtOnce(t *testing.T) {
+	t.Parallel()
+	one := newGroup(t, 1, nil).leader()
+	ctx, answers := testContext(t), make(chan error)
+	for i := range maxNonvoters + 2 {
+		v := Voter{fmt.Sprint("silent", i), silentPeer(t)}
+		go func() { answers <- one.AddVoter(ctx, v) }()
+	}
+	refused := 0
+	for range maxNonvoters + 2 {
+		if err := <-answers; errors.Is(err, ErrManyNonvoters) {
+			refused++
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+	if refused != 2 || len(one.Nonvoters()) != maxNonvoters {
+		t.Errorf("%d are refused, nonvoters %v", refused, one.Nonvoters())
+	}
+}
+
 // TestPromotionByNextLeader: the next leader makes a job tracker a voter that an earlier one has added.
 func TestPromotionByNextLeader(t *testing.T) {
 	t.Parallel()

@@ -68,10 +68,8 @@ func (r *Replica) servers(suffrage raft.ServerSuffrage) []Voter {
 // it. The leader makes a nonvoter a voter when it has caught up, also a later leader: a job tracker
 // that cannot follow must not count for the majority.
 func (r *Replica) AddVoter(ctx context.Context, v Voter) error {
-	waiting := r.Nonvoters()
-	known := slices.ContainsFunc(append(r.Voters(), waiting...), func(other Voter) bool { return other.ID == v.ID })
-	if !known && len(waiting) >= maxNonvoters {
-		return fmt.Errorf("add job tracker %s: %w: %s", v.ID, ErrManyNonvoters, idsOf(waiting))
+	if err := r.mayAdd(v); err != nil {
+		return fmt.Errorf("add job tracker %s: %w", v.ID, err)
 	}
 	conn, err := dialTo(r.cfg.dial, v.ID, v.Addr, newVoterWait)
 	if err != nil {
@@ -79,9 +77,22 @@ func (r *Replica) AddVoter(ctx context.Context, v Voter) error {
 	}
 	conn.Close()
 	if err := r.change(ctx, func(inst *instance, timeout time.Duration) error {
+		if err := r.mayAdd(v); err != nil { // requests before this one may have added others
+			return err
+		}
 		return inst.raft.AddNonvoter(raft.ServerID(v.ID), raft.ServerAddress(v.Addr), 0, timeout).Error()
 	}); err != nil {
 		return fmt.Errorf("add job tracker %s at %s: %w", v.ID, v.Addr, err)
+	}
+	return nil
+}
+
+// mayAdd returns an error if too many job trackers are nonvoters beside v.
+func (r *Replica) mayAdd(v Voter) error {
+	waiting := r.Nonvoters()
+	known := slices.ContainsFunc(append(r.Voters(), waiting...), func(other Voter) bool { return other.ID == v.ID })
+	if !known && len(waiting) >= maxNonvoters {
+		return fmt.Errorf("%w: %s", ErrManyNonvoters, idsOf(waiting))
 	}
 	return nil
 }
