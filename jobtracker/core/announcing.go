@@ -59,11 +59,8 @@ func (l *leader) flushOutputs() {
 	}
 }
 
-// The cost of messages in entries of package pieces: in the time of one, encodedPerEntry outputs are encoded.
-const (
-	encodedPerEntry = 8
-	costOfList      = 4
-)
+// costOfList is the cost of a list of outputs in entries of package pieces. An output to encode is one.
+const costOfList = 4
 
 // Advance implements pieces.Work: it sends outputs to trackers with tokens, one after the other. Each
 // message is an entry. It is more, and may exceed the budget, by its lists and the outputs to encode.
@@ -110,7 +107,7 @@ func (x *announcing) serve(i int) (spent int) {
 	if !ok || t.hosting.line.Len() == 0 {
 		x.ready.Remove(i)
 	}
-	return 1 + costOfList*len(lists) + encoded/encodedPerEntry
+	return 1 + costOfList*len(lists) + encoded
 }
 
 // outputOf returns the chosen output of a map.
