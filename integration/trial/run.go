@@ -23,9 +23,10 @@ const (
 )
 
 // Within polls until a condition holds. It returns false if that takes longer than limit.
-func Within(limit time.Duration, holds func() bool) bool { return within(limit, daemonPoll, holds) }
+func Within(limit time.Duration, holds func() bool) bool { return Poll(limit, daemonPoll, holds) }
 
-func within(limit, every time.Duration, holds func() bool) bool {
+// Poll is Within with another interval than for daemons.
+func Poll(limit, every time.Duration, holds func() bool) bool {
 	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
 	tick := time.NewTicker(every)
@@ -139,7 +140,7 @@ func (r *Run) Fail(code int, wants ...string) {
 // Await waits until a condition holds. It fails the test if the command ends before.
 func (r *Run) Await(what string, holds func() bool) {
 	r.t.Helper()
-	within(Deadline, filePoll, func() bool {
+	Poll(Deadline, filePoll, func() bool {
 		select {
 		case <-r.Ended:
 			return true
