@@ -86,7 +86,7 @@ func (c *Cluster) java(d *Daemon) []string {
 	if c.cfg.Kerberos != "" {
 		args = append(args, "-Djava.security.krb5.conf="+c.cfg.Kerberos)
 	}
-	return append(args, "-cp", c.Conf()+":"+c.cfg.Jars.classpath())
+	return append(args, c.cfg.Jars.classFlags(c.Conf())...)
 }
 
 func (c *Cluster) hosts() string { return filepath.Join(c.cfg.Dir, "hosts") }
