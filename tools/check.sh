@@ -30,7 +30,7 @@ step_gofmt() {
 	return 1
 }
 
-# Builds and staticcheck collect garbage less often, for a sixth less processor time.
+# Builds, staticcheck and simulations collect garbage less often, for a sixth less processor time.
 step_vet() { GOGC=400 go vet ./...; }
 
 # Its own module pins staticcheck, so that users of Quern do not download it.
@@ -48,24 +48,25 @@ step_staticcheck() {
 # One package more than there are processors runs at the same time, since many of the tests wait.
 # go test need not vet: step_vet checks more.
 step_unit() {
-	local race=-race failed=0 raced pure at_once memory
-	if memory=$(directory_in_memory); then
-		export TMPDIR=$memory
-		trap "rm -rf '$memory'" EXIT # of this step's process
-	fi
-	raced=$(packages -v) && pure=$(packages) || return 1
+	local race=-race raced
+	raced=$(packages -v) || return 1
 	if ! ready_race; then
 		echo "the race detector needs cgo and a C compiler: the tests run without it"
 		race= missing="the race detector"
 	fi
 	# Gating tests use the same seed every time; make unit RAPID_SEED=0 tries new ones.
-	export RAPID_SEED="${RAPID_SEED:-1}"
+	local -x RAPID_SEED="${RAPID_SEED:-1}" TMPDIR=${memory:-${TMPDIR:-/tmp}}
 	# The race detector waits at the end of each process for late races: one second, if not told less.
-	export GORACE="${GORACE:-atexit_sleep_ms=100}"
-	at_once=$(($(getconf _NPROCESSORS_ONLN) + 1))
-	CGO_ENABLED=${race:+1} go test $race -vet=off -p $at_once -timeout 10m $raced || failed=1
-	go test -vet=off -timeout 10m $pure ./sim || failed=1
-	return $failed
+	local -x GORACE="${GORACE:-atexit_sleep_ms=100}" CGO_ENABLED=${race:+1}
+	go test $race -vet=off -p $(($(getconf _NPROCESSORS_ONLN) + 1)) -timeout 10m $raced
+}
+
+# Tests that only compute take the processor time that waiting tests leave over.
+step_computed() {
+	local pure
+	pure=$(packages) || return 1
+	local -x RAPID_SEED="${RAPID_SEED:-1}" TMPDIR=${memory:-${TMPDIR:-/tmp}}
+	GOGC=400 nice go test -vet=off -timeout 20m ./sim $pure
 }
 
 # directory_in_memory makes a directory for files of tests, if there is memory for it and programs can be
@@ -231,15 +232,17 @@ stop_beside() {
 		kill -TERM -- "-${step%% *}" 2>/dev/null && wait "${step%% *}"
 	done
 }
-trap 'stop_beside; rm -rf "$outputs"' EXIT
+memory=   # directory for the files of unit tests; empty: the usual one
+trap 'stop_beside; rm -rf "$outputs" $memory' EXIT
 trap 'exit 130' INT TERM
+[[ " $* " != *" unit "* ]] || memory=$(directory_in_memory)
 
 for name in "$@"; do
 	missing=
 	if [[ $name == *'&' ]]; then
 		name=${name%&}
-		ready_race
-		download # both may install programs, as compose does; only one can at a time
+		ready_race # may install programs, as download and compose do; only one can at a time
+		[[ $name == computed ]] || download
 		output=$outputs/$name
 		set -m # its own process group, so that an interrupt reaches all of it
 		(

@@ -16,10 +16,10 @@ import (
 // Deadline is generous: it only ends a test that hangs.
 const Deadline = 3 * time.Minute
 
-// Intervals for polling files and daemons.
+// Intervals for polling files and daemons. A look at a daemon costs a connection with TLS.
 const (
 	filePoll   = 10 * time.Millisecond
-	daemonPoll = 50 * time.Millisecond
+	daemonPoll = 100 * time.Millisecond
 )
 
 // Within polls until a condition holds. It returns false if that takes longer than limit.

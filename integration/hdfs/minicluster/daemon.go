@@ -175,7 +175,8 @@ func (d *Daemon) awaitPort(ctx context.Context, port int) error {
 	})
 }
 
-const pollEvery = 50 * time.Millisecond
+// pollEvery is long, because each look at a NameNode costs it three requests while it starts.
+const pollEvery = 200 * time.Millisecond
 
 // poll calls done until it returns true, the daemon has ended, or ctx has ended.
 func (d *Daemon) poll(ctx context.Context, what string, done func() bool) error {
