@@ -138,12 +138,11 @@ download() {
 step_integration() {
 	[ -d integration ] || { echo "no integration tests here"; return $skipped; }
 	download
+	build_programs
 	missing=$lacking
 	local others dir code=0 pid pids=()
 	others=$(go list ./integration/... | grep -vE '/integration/hdfs$') || return 1
 	dir=$(mktemp -d) || return 1
-	chmod 755 "$dir" # a test runs a program as another user
-	build_programs "$dir/programs"
 	local flags=(-count=1 -vet=off -timeout 20m)
 	go test "${flags[@]}" -run '^Test[A-I]' ./integration/hdfs >"$dir/1" 2>&1 &
 	pids+=($!)
@@ -160,12 +159,17 @@ step_integration() {
 	return $code
 }
 
-# build_programs builds the programs of all these tests once: five test binaries would link them. Without
-# debug information a link takes two thirds of the time. What fails here fails in the tests, with a text.
+# build_programs builds the programs of all these tests and of the images once: six test binaries would
+# link them. Without debug information a link takes two thirds of the time. What fails here fails in the
+# tests, with a text.
 build_programs() {
-	mkdir "$1" || return
-	go build -ldflags='-s -w' -o "$1/" ./cmd/{jobtracker,tasktracker,mrsubmit} ./examples/{wordcount,sort,grep,tpch} \
-		./integration/trial/{paced,bad} ./integration/embedded/faulty && export QUERN_TEST_PROGRAMS=$1
+	[ -z "$programs" ] && [ -d integration ] && programs=$(mktemp -d) || return
+	chmod 755 "$programs" # a test runs a program as another user
+	local stamp=$(go list -m)/cmd/internal/build
+	go build -ldflags="-s -w -X $stamp.revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)
+		-X $stamp.version=$(git describe --tags --dirty 2>/dev/null || echo devel)" -o "$programs/" \
+		./cmd/{jobtracker,tasktracker,mrsubmit} ./examples/{wordcount,sort,grep,tpch} \
+		./integration/trial/{paced,bad} ./integration/embedded/faulty && export QUERN_TEST_PROGRAMS=$programs
 }
 
 # Runs the parts of the container test that no other test covers, if a Docker engine is
@@ -180,7 +184,7 @@ containers() {
 	local output code
 	output=$(mktemp) || return 1
 	QUERN_COMPOSE=1 COMPOSE_LIMIT=51m integration/compose/engine.sh \
-		go test -count=1 -v -timeout 50m "$@" ./integration/compose | tee "$output"
+		go test -count=1 -vet=off -v -timeout 50m "$@" ./integration/compose | tee "$output"
 	code=${PIPESTATUS[0]}
 	! grep -q '^--- SKIP: TestCluster' "$output" || code=$skipped
 	rm -f "$output"
@@ -233,7 +237,8 @@ stop_beside() {
 	done
 }
 memory=   # directory for the files of unit tests; empty: the usual one
-trap 'stop_beside; rm -rf "$outputs" $memory' EXIT
+programs= # directory that build_programs has filled
+trap 'stop_beside; rm -rf "$outputs" $memory $programs' EXIT
 trap 'exit 130' INT TERM
 [[ " $* " != *" unit "* ]] || memory=$(directory_in_memory)
 
@@ -242,7 +247,7 @@ for name in "$@"; do
 	if [[ $name == *'&' ]]; then
 		name=${name%&}
 		ready_race # may install programs, as download and compose do; only one can at a time
-		[[ $name == computed ]] || download
+		case $name in compose | integration) download && build_programs ;; esac
 		output=$outputs/$name
 		set -m # its own process group, so that an interrupt reaches all of it
 		(
