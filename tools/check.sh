@@ -163,7 +163,8 @@ step_integration() {
 # link them. Without debug information a link takes two thirds of the time. What fails here fails in the
 # tests, with a text.
 build_programs() {
-	[ -z "$programs" ] && [ -d integration ] && programs=$(mktemp -d) || return
+	[ -z "$programs" ] && [ -d integration ] || return 0
+	programs=$(mktemp -d) || return
 	chmod 755 "$programs" # a test runs a program as another user
 	local stamp=$(go list -m)/cmd/internal/build
 	go build -ldflags="-s -w -X $stamp.revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)
@@ -247,7 +248,12 @@ for name in "$@"; do
 	if [[ $name == *'&' ]]; then
 		name=${name%&}
 		ready_race # may install programs, as download and compose do; only one can at a time
-		case $name in compose | integration) download && build_programs ;; esac
+		case $name in
+		compose | integration)
+			download
+			build_programs
+			;;
+		esac
 		output=$outputs/$name
 		set -m # its own process group, so that an interrupt reaches all of it
 		(
