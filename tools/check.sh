@@ -40,7 +40,7 @@ step_staticcheck() {
 		echo "staticcheck cannot be downloaded or built: skipped"
 		return $skipped
 	fi
-	GOGC=400 "$tool" ./...
+	GOGC=400 nice "$tool" ./...
 }
 
 # Packages in tools/norace start no goroutine: there the race detector finds nothing and takes
