@@ -7,33 +7,19 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/quernmr/quern/integration/processes"
 	"github.com/quernmr/quern/integration/trial"
 	"golang.org/x/sys/unix"
 )
 
 // children lists the live child processes of a process.
 func children(parent int) []int {
-	var pids []int
-	files, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		// pid (comm) state ppid …
-		_, rest, _ := strings.Cut(string(text), ") ")
-		fields := strings.Fields(rest)
-		if len(fields) > 1 && fields[0] != "Z" && fields[1] == strconv.Itoa(parent) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+	return slices.DeleteFunc(processes.Children(parent), func(pid int) bool { return !running(pid) })
 }
 
 // running reports whether a child process has not ended.
