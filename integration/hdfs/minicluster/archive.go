@@ -20,9 +20,9 @@ const ClassList = "classes.list"
 
 const archiveFile = "hadoop.jsa"
 
-// Archive returns the directory of an archive of the classes that HDFS needs, and of their list. Java
-// maps an archive into memory: daemons and commands start in half the processor time. Without one they
-// only start later, so an error leaves the directory empty and is not returned again.
+// Archive returns the directory of an archive of HDFS's classes, and of their list. Java maps the
+// archive into memory: daemons and commands start in half the processor time. It is empty if the
+// archive could not be made: then they only start more slowly.
 func (j *Jars) Archive() string { return j.archive }
 
 // archived makes the archive, or finds it in the cache. Another Java needs another one.
