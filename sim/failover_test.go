@@ -12,6 +12,7 @@ var fleet = flag.Int("fleet", 50, "number of task trackers of TestFailover; it h
 // 10 s of the election, keep their tasks, and none leaves the leader or is lost. They dial the job
 // trackers a few times each. Row 48 of docs/promises.md; -fleet 5000 is its size.
 func TestFailover(t *testing.T) {
+	withoutRace(t)
 	jobs := 2 * *fleet
 	f := Fleet{
 		Seed: 1, Trackers: *fleet, Slots: [2]int{2, 1}, Jobs: jobs, Every: 10 * time.Second / time.Duration(jobs), Maps: 1, Reduces: 1,

@@ -11,6 +11,7 @@ import (
 // lease, and trackers leave the leader because they hear nothing for a lease. The leader loses none:
 // its leases pause. With Steps as fast as measured the same fleet has no such trouble.
 func TestOverload(t *testing.T) {
+	withoutRace(t)
 	f := Fleet{Seed: 1, Trackers: 100, Slots: [2]int{2, 1}, Jobs: 1, Maps: 400, Reduces: 2, AttemptTime: 5 * time.Second}
 	r := RunFleet(f)
 	if r.Violation != "" || r.Outcomes[wire.Succeeded] != 1 || r.Waited > 10*time.Millisecond || r.Silences+r.Lost > 0 {

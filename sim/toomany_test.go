@@ -60,9 +60,7 @@ func (u *slotUse) sample(w *world, enough int) {
 // used slot does useful work.
 func TestTooManyJobs(t *testing.T) {
 	const jobs, limit, running = 10_000, 150, 24
-	if raceEnabled {
-		t.Skip("it takes minutes under the race detector, and starts no goroutines that other simulations do not start")
-	}
+	withoutRace(t)
 	for _, speculative := range []string{"true", "false"} {
 		t.Run("speculative="+speculative, func(t *testing.T) {
 			var use slotUse

@@ -30,7 +30,7 @@ step_gofmt() {
 	return 1
 }
 
-# Builds and staticcheck collect garbage less often, for a sixth less processor time.
+# Builds, staticcheck and simulations collect garbage less often, for a sixth less processor time.
 step_vet() { GOGC=400 go vet ./...; }
 
 # Its own module pins staticcheck, so that users of Quern do not download it.
@@ -40,7 +40,7 @@ step_staticcheck() {
 		echo "staticcheck cannot be downloaded or built: skipped"
 		return $skipped
 	fi
-	GOGC=400 "$tool" ./...
+	GOGC=400 nice "$tool" ./...
 }
 
 # Packages in tools/norace start no goroutine: there the race detector finds nothing and takes
@@ -48,24 +48,25 @@ step_staticcheck() {
 # One package more than there are processors runs at the same time, since many of the tests wait.
 # go test need not vet: step_vet checks more.
 step_unit() {
-	local race=-race failed=0 raced pure at_once memory
-	if memory=$(directory_in_memory); then
-		export TMPDIR=$memory
-		trap "rm -rf '$memory'" EXIT # of this step's process
-	fi
-	raced=$(packages -v) && pure=$(packages) || return 1
+	local race=-race raced
+	raced=$(packages -v) || return 1
 	if ! ready_race; then
 		echo "the race detector needs cgo and a C compiler: the tests run without it"
 		race= missing="the race detector"
 	fi
 	# Gating tests use the same seed every time; make unit RAPID_SEED=0 tries new ones.
-	export RAPID_SEED="${RAPID_SEED:-1}"
+	local -x RAPID_SEED="${RAPID_SEED:-1}" TMPDIR=${memory:-${TMPDIR:-/tmp}}
 	# The race detector waits at the end of each process for late races: one second, if not told less.
-	export GORACE="${GORACE:-atexit_sleep_ms=100}"
-	at_once=$(($(getconf _NPROCESSORS_ONLN) + 1))
-	CGO_ENABLED=${race:+1} go test $race -vet=off -p $at_once -timeout 10m $raced || failed=1
-	go test -vet=off -timeout 10m $pure ./sim || failed=1
-	return $failed
+	local -x GORACE="${GORACE:-atexit_sleep_ms=100}" CGO_ENABLED=${race:+1}
+	go test $race -vet=off -p $(($(getconf _NPROCESSORS_ONLN) + 1)) -timeout 10m $raced
+}
+
+# Tests that only compute take the processor time that waiting tests leave over.
+step_computed() {
+	local pure
+	pure=$(packages) || return 1
+	local -x RAPID_SEED="${RAPID_SEED:-1}" TMPDIR=${memory:-${TMPDIR:-/tmp}}
+	GOGC=400 nice go test -vet=off -timeout 20m ./sim $pure
 }
 
 # directory_in_memory makes a directory for files of tests, if there is memory for it and programs can be
@@ -137,12 +138,11 @@ download() {
 step_integration() {
 	[ -d integration ] || { echo "no integration tests here"; return $skipped; }
 	download
+	build_programs
 	missing=$lacking
 	local others dir code=0 pid pids=()
 	others=$(go list ./integration/... | grep -vE '/integration/hdfs$') || return 1
 	dir=$(mktemp -d) || return 1
-	chmod 755 "$dir" # a test runs a program as another user
-	build_programs "$dir/programs"
 	local flags=(-count=1 -vet=off -timeout 20m)
 	go test "${flags[@]}" -run '^Test[A-I]' ./integration/hdfs >"$dir/1" 2>&1 &
 	pids+=($!)
@@ -159,12 +159,18 @@ step_integration() {
 	return $code
 }
 
-# build_programs builds the programs of all these tests once: five test binaries would link them. Without
-# debug information a link takes two thirds of the time. What fails here fails in the tests, with a text.
+# build_programs builds the programs of all these tests and of the images once: six test binaries would
+# link them. Without debug information a link takes two thirds of the time. What fails here fails in the
+# tests, with a text.
 build_programs() {
-	mkdir "$1" || return
-	go build -ldflags='-s -w' -o "$1/" ./cmd/{jobtracker,tasktracker,mrsubmit} ./examples/{wordcount,sort,grep,tpch} \
-		./integration/trial/{paced,bad} ./integration/embedded/faulty && export QUERN_TEST_PROGRAMS=$1
+	[ -z "$programs" ] && [ -d integration ] || return 0
+	programs=$(mktemp -d) || return
+	chmod 755 "$programs" # a test runs a program as another user
+	local stamp=$(go list -m)/cmd/internal/build
+	go build -ldflags="-s -w -X $stamp.revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)
+		-X $stamp.version=$(git describe --tags --dirty 2>/dev/null || echo devel)" -o "$programs/" \
+		./cmd/{jobtracker,tasktracker,mrsubmit} ./examples/{wordcount,sort,grep,tpch} \
+		./integration/trial/{paced,bad} ./integration/embedded/faulty && export QUERN_TEST_PROGRAMS=$programs
 }
 
 # Runs the parts of the container test that no other test covers, if a Docker engine is
@@ -179,7 +185,7 @@ containers() {
 	local output code
 	output=$(mktemp) || return 1
 	QUERN_COMPOSE=1 COMPOSE_LIMIT=51m integration/compose/engine.sh \
-		go test -count=1 -v -timeout 50m "$@" ./integration/compose | tee "$output"
+		go test -count=1 -vet=off -v -timeout 50m "$@" ./integration/compose | tee "$output"
 	code=${PIPESTATUS[0]}
 	! grep -q '^--- SKIP: TestCluster' "$output" || code=$skipped
 	rm -f "$output"
@@ -231,15 +237,23 @@ stop_beside() {
 		kill -TERM -- "-${step%% *}" 2>/dev/null && wait "${step%% *}"
 	done
 }
-trap 'stop_beside; rm -rf "$outputs"' EXIT
+memory=   # directory for the files of unit tests; empty: the usual one
+programs= # directory that build_programs has filled
+trap 'stop_beside; rm -rf "$outputs" $memory $programs' EXIT
 trap 'exit 130' INT TERM
+[[ " $* " != *" unit "* ]] || memory=$(directory_in_memory)
 
 for name in "$@"; do
 	missing=
 	if [[ $name == *'&' ]]; then
 		name=${name%&}
-		ready_race
-		download # both may install programs, as compose does; only one can at a time
+		ready_race # may install programs, as download and compose do; only one can at a time
+		case $name in
+		compose | integration)
+			download
+			build_programs
+			;;
+		esac
 		output=$outputs/$name
 		set -m # its own process group, so that an interrupt reaches all of it
 		(

@@ -74,7 +74,7 @@ func TestCommands(t *testing.T) {
 // Row 41. Ctrl-C kills a job at any time. Either the job fails without output, or it succeeds
 // with the right output.
 func TestInterrupted(t *testing.T) {
-	c := start(t)
+	c := start(t, oneJobTracker)
 	for _, interrupt := range []func(j *job){
 		func(j *job) { j.AwaitBegan("m", 1); j.Signal(syscall.SIGINT) },
 		func(j *job) { j.AwaitBegan("r", 1); j.Signal(syscall.SIGINT) },
@@ -98,7 +98,7 @@ func TestSIGHUP(t *testing.T) {
 	heard := make(chan os.Signal, 1)
 	signal.Notify(heard, syscall.SIGHUP) // under nohup, commands would inherit that the signal is ignored
 	defer signal.Stop(heard)
-	c := start(t)
+	c := start(t, oneJobTracker)
 	j := c.paced(3, "-gate")
 	j.AwaitBegan("m", 3)
 	j.Signal(syscall.SIGHUP)

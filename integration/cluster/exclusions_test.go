@@ -58,7 +58,7 @@ func TestExcludedByOperator(t *testing.T) {
 // Row 24. An operator may exclude the last task tracker, and the command says that jobs wait then.
 // An exclusion with a time ends by itself.
 func TestLastExcludedByOperator(t *testing.T) {
-	c := start(t, func(cfg *processes.Config) { cfg.TaskTrackers = 1 })
+	c := start(t, oneJobTracker, func(cfg *processes.Config) { cfg.TaskTrackers = 1 })
 	only := c.TaskTrackers[0].ID
 	c.mrsubmit("cluster", "exclude", only).Fail(0, only+" was the last task tracker in service")
 	j := c.paced(3)
@@ -75,7 +75,7 @@ func TestLastExcludedByOperator(t *testing.T) {
 // Row 24. While a health script finds an error, its task tracker gets no new work, and its running
 // maps end. Afterwards it gets work again.
 func TestHealthScript(t *testing.T) {
-	c := start(t, func(cfg *processes.Config) { cfg.TaskTrackers = 1 })
+	c := start(t, oneJobTracker, func(cfg *processes.Config) { cfg.TaskTrackers = 1 })
 	scripts := filepath.Join(c.dir, "scripts")
 	if err := os.Mkdir(scripts, 0o700); err != nil {
 		t.Fatal(err)

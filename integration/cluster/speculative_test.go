@@ -10,7 +10,7 @@ import (
 // Row 49. One of three trackers is slower by ten: its last tasks get second attempts elsewhere, which
 // win. The output is right.
 func TestSpeculative(t *testing.T) {
-	c := start(t)
+	c := start(t, oneJobTracker)
 	slow := c.TaskTrackers[0]
 	j := c.paced(24, trial.Speculate, "-map-time", "1s", "-reduce-time", "1s", "-slow-dir", slow.Data(), "-D", "mapreduce.job.reduces=6")
 	j.checkSuccess()

@@ -18,6 +18,9 @@ import (
 
 func shortLease(cfg *processes.Config) { cfg.JobTrackerFlags = []string{"-lease", "2s"} }
 
+// oneJobTracker is for tests of task trackers, programs or the display, which need no other leader.
+func oneJobTracker(cfg *processes.Config) { cfg.JobTrackers = 1 }
+
 // mapsOn returns the number of maps that run on a task tracker.
 func (c *cluster) mapsOn(d *processes.Daemon) int {
 	c.t.Helper()
@@ -177,7 +180,7 @@ func TestDiskFails(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Log("root can write to a directory without write permission, so the test replaces it by a file")
 	}
-	c := start(t)
+	c := start(t, oneJobTracker)
 	d := c.TaskTrackers[0]
 	jobs := filepath.Join(d.Data(), "jobs")
 	if err := errors.Join(os.RemoveAll(jobs), os.WriteFile(jobs, nil, 0o444)); err != nil {
@@ -203,7 +206,7 @@ func TestDiskFails(t *testing.T) {
 
 // Row 23. However a program fails, only its own job fails.
 func TestBadPrograms(t *testing.T) {
-	c := start(t)
+	c := start(t, oneJobTracker)
 	in := filepath.Join(c.dir, "in")
 	if err := os.WriteFile(in, trial.Lines(3), 0o666); err != nil {
 		t.Fatal(err)
@@ -260,7 +263,7 @@ func TestNondeterministicMap(t *testing.T) {
 
 // Row 31. Of several jobs with the same output, one succeeds and the others are refused.
 func TestOneOutput(t *testing.T) {
-	c := start(t)
+	c := start(t, oneJobTracker)
 	in, out := filepath.Join(c.dir, "in"), filepath.Join(c.dir, "out")
 	if err := os.WriteFile(in, trial.Lines(3), 0o666); err != nil {
 		t.Fatal(err)

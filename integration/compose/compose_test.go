@@ -249,15 +249,18 @@ func (c *cluster) pid(service string) string {
 	return strings.Fields(string(children))[0]
 }
 
-// await waits until a condition holds, or fails the test.
+// await waits until a condition holds, or fails the test. Each look at the cluster costs some
+// connections with TLS, or processes.
 func (c *cluster) await(what string, holds func() bool) {
 	c.t.Helper()
-	trial.Await(c.t, what, func() bool {
+	if !trial.Poll(trial.Deadline, 300*time.Millisecond, func() bool {
 		if err := c.ctx.Err(); err != nil {
 			c.t.Fatalf("%s: %v", what, err)
 		}
 		return holds()
-	})
+	}) {
+		c.t.Fatalf("waited %v without success for: %s", trial.Deadline, what)
+	}
 }
 
 // statusOf returns a job tracker's own status of the cluster; nil: no answer. It does not use

@@ -50,10 +50,12 @@ func images(c *cluster) {
 			c.t.Errorf("%s can write everywhere", service)
 		}
 	}
+	inspect := []string{"inspect", "-f", "{{.State.Health.Status}}"}
+	for _, service := range daemons() {
+		inspect = append(inspect, c.container(service))
+	}
 	c.await("daemons with good health checks", func() bool {
-		return !slices.ContainsFunc(daemons(), func(service string) bool {
-			return c.inspect(service, "{{.State.Health.Status}}") != "healthy"
-		})
+		return !slices.ContainsFunc(strings.Fields(c.docker(inspect...)), func(status string) bool { return status != "healthy" })
 	})
 }
 

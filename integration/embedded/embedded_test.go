@@ -89,6 +89,20 @@ func run(t *testing.T, program string, args ...string) outcome {
 	return wait(t, start(t, &stderr, program, args...), &stderr)
 }
 
+// filePoll is the interval for polling files and processes.
+const filePoll = 10 * time.Millisecond
+
+// whileRuns polls until a condition holds or the program has ended, and reports whether it holds.
+// It does not spin: the program needs the processor.
+func whileRuns(cmd *exec.Cmd, every time.Duration, holds func() bool) bool {
+	held := false
+	trial.Poll(deadline, every, func() bool {
+		held = holds()
+		return held || !running(cmd.Process.Pid)
+	})
+	return held
+}
+
 // succeed runs a program that must exit 0.
 func succeed(t *testing.T, program string, args ...string) outcome {
 	t.Helper()

@@ -7,33 +7,19 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/quernmr/quern/integration/processes"
 	"github.com/quernmr/quern/integration/trial"
 	"golang.org/x/sys/unix"
 )
 
 // children lists the live child processes of a process.
 func children(parent int) []int {
-	var pids []int
-	files, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		// pid (comm) state ppid …
-		_, rest, _ := strings.Cut(string(text), ") ")
-		fields := strings.Fields(rest)
-		if len(fields) > 1 && fields[0] != "Z" && fields[1] == strconv.Itoa(parent) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+	return slices.DeleteFunc(processes.Children(parent), func(pid int) bool { return !running(pid) })
 }
 
 // running reports whether a child process has not ended.
@@ -58,10 +44,8 @@ func startHanging(t *testing.T, stderr *bytes.Buffer, out string) (pid int, end 
 	t.Helper()
 	in := write(t, t.TempDir()+"/in", "a\n")
 	cmd := start(t, stderr, "faulty", "-at", "map", "-do", "hang", "-input", in, "-output", out)
-	for len(attemptDirs(t)) == 0 {
-		if !running(cmd.Process.Pid) {
-			t.Fatalf("ended early\n%s", wait(t, cmd, stderr).stderr)
-		}
+	if !whileRuns(cmd, filePoll, func() bool { return len(attemptDirs(t)) > 0 }) {
+		t.Fatalf("ended early\n%s", wait(t, cmd, stderr).stderr)
 	}
 	return cmd.Process.Pid, func() outcome { return wait(t, cmd, stderr) }
 }
@@ -113,10 +97,8 @@ func TestAttemptsLearnOfTheirEnd(t *testing.T) {
 				in, out, ended := write(t, dir+"/in", "a\n"), dir+"/out", dir+"/ended"
 				cmd := start(t, &stderr, "faulty", "-at", at, "-do", "await-end", "-ended", ended,
 					"-D", "quern.task.inprocess="+inProcess, "-input", in, "-output", out)
-				for missing(ended + ".began") {
-					if !running(cmd.Process.Pid) {
-						t.Fatalf("ended early\n%s", wait(t, cmd, &stderr).stderr)
-					}
+				if !whileRuns(cmd, filePoll, func() bool { return !missing(ended + ".began") }) {
+					t.Fatalf("ended early\n%s", wait(t, cmd, &stderr).stderr)
 				}
 				syscall.Kill(cmd.Process.Pid, syscall.SIGTERM)
 				if o := wait(t, cmd, &stderr); o.exit != 1 || !strings.Contains(o.stderr, "killed") {
@@ -171,10 +153,8 @@ func TestTerminalClosed(t *testing.T) {
 			}
 			terminal.Close()
 			job := trial.NewJob(nil, out, traces)
-			for len(job.Traces("m", "began")) == 0 {
-				if !running(cmd.Process.Pid) {
-					t.Fatalf("ended early: %v", cmd.Wait())
-				}
+			if !whileRuns(cmd, filePoll, func() bool { return len(job.Traces("m", "began")) > 0 }) {
+				t.Fatalf("ended early: %v", cmd.Wait())
 			}
 			controller.Close()
 			write(t, traces+"/gate", "")
@@ -218,7 +198,8 @@ func TestSIGKILL(t *testing.T) {
 	syscall.Kill(pid, syscall.SIGKILL)
 	end()
 	for _, w := range workers {
-		for syscall.Kill(w, 0) == nil { // a worker ends when its pipe closes
+		if !trial.Poll(deadline, filePoll, func() bool { return syscall.Kill(w, 0) != nil }) { // it ends when its pipe closes
+			t.Errorf("worker %d still runs", w)
 		}
 	}
 	in := write(t, t.TempDir()+"/in", "a\n")
@@ -282,8 +263,7 @@ func TestProgramRemoved(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for len(attemptDirs(t)) == 0 && running(cmd.Process.Pid) {
-	}
+	whileRuns(cmd, filePoll, func() bool { return len(attemptDirs(t)) > 0 })
 	if err := os.Remove(job); err != nil {
 		t.Fatal(err)
 	}
@@ -301,11 +281,12 @@ func TestOrphans(t *testing.T) {
 	in := write(t, t.TempDir()+"/in", "a\n")
 	cmd := start(t, &stderr, "faulty", "-at", "map", "-do", "orphan", "-input", in, "-output", t.TempDir()+"/out")
 	var orphans []int
-	for len(orphans) == 0 && running(cmd.Process.Pid) {
+	whileRuns(cmd, filePoll, func() bool {
 		for _, worker := range children(cmd.Process.Pid) {
 			orphans = append(orphans, children(worker)...)
 		}
-	}
+		return len(orphans) > 0
+	})
 	cmd.Process.Kill()
 	wait(t, cmd, &stderr)
 	succeed(t, "wordcount", "-input", in, "-output", t.TempDir()+"/out2")
@@ -334,15 +315,15 @@ func TestWorkersKilledAtRandom(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	killed := 0
 	// Do not kill setup and commit, which have few attempts.
-	for len(attemptDirs(t)) == 0 && running(cmd.Process.Pid) {
-	}
-	for killed < kills && running(cmd.Process.Pid) && missing(dir+"/out/part-r-00000") {
+	whileRuns(cmd, filePoll, func() bool { return len(attemptDirs(t)) > 0 })
+	whileRuns(cmd, filePoll, func() bool {
 		for _, worker := range children(cmd.Process.Pid) {
-			if r.IntN(8) == 0 && syscall.Kill(worker, syscall.SIGKILL) == nil {
+			if r.IntN(4) == 0 && syscall.Kill(worker, syscall.SIGKILL) == nil {
 				killed++
 			}
 		}
-	}
+		return killed >= kills || !missing(dir+"/out/part-r-00000")
+	})
 	if o := wait(t, cmd, &stderr); o.exit != 0 {
 		t.Fatalf("exit %d after %d kills\n%s", o.exit, killed, o.stderr)
 	}

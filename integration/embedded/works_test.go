@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // text returns words from a fixed seed.
@@ -246,10 +247,7 @@ func TestKilledInJobCommit(t *testing.T) {
 		out := t.TempDir() + "/out"
 		var stderr bytes.Buffer
 		cmd := start(t, &stderr, "wordcount", "-input", in, "-output", out, "-D", "mapreduce.job.reduces=300")
-		for moving := false; !moving && running(cmd.Process.Pid); {
-			_, err := os.Stat(out + "/part-r-00000")
-			moving = err == nil
-		}
+		whileRuns(cmd, time.Millisecond, func() bool { return !missing(out + "/part-r-00000") })
 		killWorkers(cmd.Process.Pid)
 		o := wait(t, cmd, &stderr)
 		if o.exit != 0 {
@@ -318,11 +316,12 @@ func TestWorkerMemory(t *testing.T) {
 	cmd := start(t, &stderr, "sort", "-input", in, "-output", dir+"/out", "-D", fmt.Sprintf("mapreduce.task.io.sort.mb=%d", budget>>20),
 		"-D", "quern.embedded.slots=1")
 	peak := 0
-	for running(cmd.Process.Pid) {
+	whileRuns(cmd, filePoll, func() bool {
 		for _, worker := range children(cmd.Process.Pid) {
-			peak = max(peak, highWater(worker))
+			peak = max(peak, highWater(worker)) // the kernel keeps the maximum
 		}
-	}
+		return false
+	})
 	if o := wait(t, cmd, &stderr); o.exit != 0 {
 		t.Fatalf("exit %d\n%s", o.exit, o.stderr)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/quernmr/quern/integration/trial"
 )
 
-var megabytes = flag.Int("megabytes", 50, "megabytes of text for TestJobs; a third of it has blocks of a fiftieth of the text, the rest has blocks four times as large")
+var megabytes = flag.Int("megabytes", 20, "megabytes of text for TestJobs; a third of it has blocks of a fiftieth of the text, the rest has blocks four times as large")
 
 // Word count, sort and grep of a text in HDFS run embedded, and on a cluster with its staging
 // directory in HDFS. The output is right, and both write the same files.

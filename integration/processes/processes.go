@@ -44,12 +44,18 @@ func Build(dir string, packages ...string) error {
 // BuildPrograms builds packages of the module into dir. A program's name is the last element of its
 // package's path.
 func BuildPrograms(dir string, packages ...string) error {
-	if built := os.Getenv(builtVariable); built != "" {
-		packages = slices.DeleteFunc(packages, func(p string) bool {
-			return os.Link(filepath.Join(built, path.Base(p)), filepath.Join(dir, path.Base(p))) == nil
-		})
+	return build("", dir, LinkBuilt(dir, packages))
+}
+
+// LinkBuilt links programs that tools/check.sh has built into dir. It returns the packages of the others.
+func LinkBuilt(dir string, packages []string) []string {
+	built := os.Getenv(builtVariable)
+	if built == "" {
+		return packages
 	}
-	return build("", dir, packages)
+	return slices.DeleteFunc(slices.Clone(packages), func(p string) bool {
+		return os.Link(filepath.Join(built, path.Base(p)), filepath.Join(dir, path.Base(p))) == nil
+	})
 }
 
 // BuildFrom is Build for the sources in tree.

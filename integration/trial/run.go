@@ -16,16 +16,17 @@ import (
 // Deadline is generous: it only ends a test that hangs.
 const Deadline = 3 * time.Minute
 
-// Intervals for polling files and daemons.
+// Intervals for polling files and daemons. A look at a daemon costs a connection with TLS.
 const (
 	filePoll   = 10 * time.Millisecond
-	daemonPoll = 50 * time.Millisecond
+	daemonPoll = 100 * time.Millisecond
 )
 
 // Within polls until a condition holds. It returns false if that takes longer than limit.
-func Within(limit time.Duration, holds func() bool) bool { return within(limit, daemonPoll, holds) }
+func Within(limit time.Duration, holds func() bool) bool { return Poll(limit, daemonPoll, holds) }
 
-func within(limit, every time.Duration, holds func() bool) bool {
+// Poll is Within with another interval than for daemons.
+func Poll(limit, every time.Duration, holds func() bool) bool {
 	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
 	tick := time.NewTicker(every)
@@ -139,7 +140,7 @@ func (r *Run) Fail(code int, wants ...string) {
 // Await waits until a condition holds. It fails the test if the command ends before.
 func (r *Run) Await(what string, holds func() bool) {
 	r.t.Helper()
-	within(Deadline, filePoll, func() bool {
+	Poll(Deadline, filePoll, func() bool {
 		select {
 		case <-r.Ended:
 			return true

@@ -51,7 +51,7 @@ func (s *Stack) buildHDFS(ctx context.Context) (string, error) {
 	}
 	sources := filepath.Join(s.dir(), "hdfs")
 	sum := sha256.New()
-	fmt.Fprintln(sum, base, jars.Dir())
+	fmt.Fprintln(sum, base, jars.Dir(), jars.Archive())
 	for _, name := range []string{"Dockerfile", "hdfs", "passwd"} {
 		text, err := os.ReadFile(filepath.Join(sources, name))
 		if err != nil {
@@ -68,7 +68,11 @@ func (s *Stack) buildHDFS(ctx context.Context) (string, error) {
 	if err := errors.Join(os.RemoveAll(context), os.MkdirAll(context, 0o755)); err != nil {
 		return "", err
 	}
-	for _, from := range []string{filepath.Join(jars.Dir(), "jars"), filepath.Join(jars.Dir(), "classes"), filepath.Join(sources, "Dockerfile"), filepath.Join(sources, "hdfs"), filepath.Join(sources, "passwd")} {
+	parts := []string{filepath.Join(jars.Dir(), "jars"), filepath.Join(jars.Dir(), "classes"), filepath.Join(sources, "Dockerfile"), filepath.Join(sources, "hdfs"), filepath.Join(sources, "passwd")}
+	if dir := jars.Archive(); dir != "" {
+		parts = append(parts, filepath.Join(dir, minicluster.ClassList))
+	}
+	for _, from := range parts {
 		if _, err := s.run(ctx, shortWait, "cp", "-R", from, context); err != nil {
 			return "", err
 		}
@@ -76,7 +80,7 @@ func (s *Stack) buildHDFS(ctx context.Context) (string, error) {
 	if err := os.Chmod(filepath.Join(context, "hdfs"), 0o755); err != nil {
 		return "", err
 	}
-	_, err = s.run(ctx, longWait, "docker", "build", "-q", "--build-arg", "BASE="+base, "-t", image, context)
+	_, err = s.run(ctx, longWait, "docker", "build", "-q", "--network", "none", "--build-arg", "BASE="+base, "-t", image, context)
 	return image, err
 }
 

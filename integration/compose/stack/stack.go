@@ -20,6 +20,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/quernmr/quern/identity"
@@ -45,6 +46,9 @@ type Stack struct {
 	root    string   // of the repository
 	compose []string // command: docker compose or docker-compose
 	env     []string
+
+	mu         sync.Mutex
+	containers map[string]string // IDs by service; until Up or Down they stay
 }
 
 // Generous time limits: for a query; for building, starting or ending everything.
@@ -58,7 +62,7 @@ func New(ctx context.Context, cfg Config) (*Stack, error) {
 	if cfg.Tag == "" {
 		cfg.Tag = "dev"
 	}
-	s := &Stack{cfg: cfg}
+	s := &Stack{cfg: cfg, containers: make(map[string]string)}
 	var err error
 	if s.cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil {
 		return nil, err
@@ -154,12 +158,20 @@ func Nodes() []string { return []string{"node1", "node2", "node3", "node4"} }
 
 // Up starts all services that do not run.
 func (s *Stack) Up(ctx context.Context) error {
+	defer s.forget()
 	_, err := s.Compose(ctx, "up", "-d", "--no-build")
 	return err
 }
 
+func (s *Stack) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.containers = make(map[string]string)
+}
+
 // Down removes all containers and networks, and with volumes the volumes.
 func (s *Stack) Down(ctx context.Context, volumes bool) error {
+	defer s.forget()
 	args := []string{"down", "--remove-orphans", "-t", "10"}
 	if volumes {
 		args = append(args, "-v")
@@ -198,6 +210,11 @@ func (s *Stack) DockerCombined(ctx context.Context, args ...string) (string, err
 
 // Container returns the ID of a service's container, even if it does not run.
 func (s *Stack) Container(ctx context.Context, service string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id := s.containers[service]; id != "" {
+		return id, nil
+	}
 	out, err := s.Docker(ctx, "ps", "-aq", "--no-trunc", "--filter", "label=com.docker.compose.project="+s.cfg.Project,
 		"--filter", "label=com.docker.compose.service="+service)
 	if err != nil {
@@ -206,6 +223,7 @@ func (s *Stack) Container(ctx context.Context, service string) (string, error) {
 	if ids := strings.Fields(out); len(ids) != 1 {
 		return "", fmt.Errorf("service %s has %d containers", service, len(ids))
 	}
+	s.containers[service] = out
 	return out, nil
 }
 

@@ -86,7 +86,7 @@ func (c *Cluster) java(d *Daemon) []string {
 	if c.cfg.Kerberos != "" {
 		args = append(args, "-Djava.security.krb5.conf="+c.cfg.Kerberos)
 	}
-	return append(args, "-cp", c.Conf()+":"+c.cfg.Jars.classpath())
+	return append(args, c.cfg.Jars.classFlags(c.Conf())...)
 }
 
 func (c *Cluster) hosts() string { return filepath.Join(c.cfg.Dir, "hosts") }
@@ -175,7 +175,8 @@ func (d *Daemon) awaitPort(ctx context.Context, port int) error {
 	})
 }
 
-const pollEvery = 50 * time.Millisecond
+// pollEvery is long, because each look at a NameNode costs it three requests while it starts.
+const pollEvery = 200 * time.Millisecond
 
 // poll calls done until it returns true, the daemon has ended, or ctx has ended.
 func (d *Daemon) poll(ctx context.Context, what string, done func() bool) error {

@@ -17,8 +17,12 @@ import (
 // ErrUnavailable reports that this machine cannot run HDFS.
 var ErrUnavailable = errors.New("HDFS cannot run here")
 
-// Jars is the directory of Hadoop's jars and of BindingSocketFactory.
-type Jars struct{ dir string }
+// Jars has the directory of Hadoop's jars and of BindingSocketFactory.
+type Jars struct {
+	dir     string
+	archive string // directory; empty: none
+	lists   string // directory in which each JVM lists its classes; empty: none does
+}
 
 //go:embed pom.xml
 var pom []byte
@@ -40,7 +44,11 @@ func Fetch(ctx context.Context) (*Jars, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	return &Jars{dir}, nil
+	j := &Jars{dir: dir}
+	if j.archive, err = j.archived(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "HDFS starts slowly:", err)
+	}
+	return j, nil
 }
 
 // fill downloads the jars into a directory and compiles BindingSocketFactory.
@@ -94,7 +102,3 @@ func missing(programs []string) (names []string) {
 // Dir returns the directory: jars/*.jar, and classes/ with the directories of web pages that the
 // jars lack.
 func (j *Jars) Dir() string { return j.dir }
-
-func (j *Jars) classpath() string {
-	return filepath.Join(j.dir, "classes") + ":" + filepath.Join(j.dir, "jars", "*")
-}

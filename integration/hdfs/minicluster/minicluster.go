@@ -13,7 +13,8 @@
 //
 // [Fetch] downloads Hadoop's jars with Maven into a cache outside the repository. With CI=true it
 // installs Java and Maven. If they are not available, its error is [ErrUnavailable] and names
-// them, and tests are skipped.
+// them, and tests are skipped. It also keeps an archive of Hadoop's classes there, see
+// [Jars.Archive].
 //
 // # Cleanup and concurrency
 //
