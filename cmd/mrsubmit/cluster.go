@@ -370,7 +370,8 @@ func ownStaging(status *web.Cluster) (string, error) {
 	}
 	owner, err := users.Owner(status.Own)
 	if want := dfs.ShortName(dfs.Base(status.Own)); err == nil && owner != want {
-		err = fmt.Errorf("%s belongs to %s, the user of this process: the cluster knows you as %s, so be %s to HDFS too (HADOOP_USER_NAME, or a Kerberos login)", status.Own, owner, want, want)
+		_ = files().Remove(status.Own) // it was made just now, or it is not empty
+		err = fmt.Errorf("make your staging directory %s: the cluster knows you as %s, and HDFS as %s: use one name, by HADOOP_USER_NAME or a Kerberos login", status.Own, want, owner)
 	}
 	return status.Own, err
 }
