@@ -34,6 +34,7 @@ func TestStagedAsOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	sub := submission("", 1)
+	sub.Owner = "ann"
 	if err := client.Stage(ann, own, &sub); err != nil {
 		t.Fatal(err)
 	}

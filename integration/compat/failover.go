@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -160,15 +159,27 @@ func (r *failoverRun) job(ctx context.Context) error {
 	if err == nil {
 		err = os.WriteFile(gate, nil, 0o666)
 	}
-	if err != nil {
-		return errors.Join(err, killed(cmd, ended), fmt.Errorf("mrsubmit: %s", printed.Bytes()))
+	var result error
+	if err == nil {
+		err = poll(ctx, nil, "the end of the job", func() bool {
+			seen = r.tokens(seen)
+			select {
+			case result = <-ended:
+				return true
+			default:
+				return false
+			}
+		})
 	}
-	if err := <-ended; err != nil {
+	if err = errors.Join(err, result); err != nil {
+		_ = cmd.Process.Kill() // it may have ended
 		return fmt.Errorf("mrsubmit: %w\n%s", err, printed.Bytes())
 	}
 	r.check("the job's output", r.counted(alice, home+"/out"))
 	r.check("the job's files", r.owned(home+"/out"))
-	return r.afterwards(ctx, alice)
+	r.check("no staged files are left", r.swept(ctx, alice))
+	r.check("the last token is cancelled", r.cancelled(ctx, seen[len(seen)-1]))
+	return nil
 }
 
 // failOver lets Hadoop read with a job's token, and replaces the active NameNode.
@@ -184,8 +195,8 @@ func (r *failoverRun) failOver(ctx context.Context, file, home string) error {
 	return r.cluster.Activate(ctx, r.cluster.NameNodes[1])
 }
 
-// afterwards checks that nothing of the job is left: staged files, and tokens that NameNodes take.
-func (r *failoverRun) afterwards(ctx context.Context, alice dfs.FS) error {
+// swept waits until only the program is staged.
+func (r *failoverRun) swept(ctx context.Context, alice dfs.FS) error {
 	own := wire.UserStaging(r.quern.Staging(), proxied)
 	var left []dfs.Info
 	err := poll(ctx, nil, "the removal of staged files", func() bool {
@@ -196,8 +207,27 @@ func (r *failoverRun) afterwards(ctx context.Context, alice dfs.FS) error {
 	if err != nil {
 		err = fmt.Errorf("%w: %v", err, left)
 	}
-	r.check("no staged files are left", err)
-	return nil
+	return err
+}
+
+// cancelled waits until the NameNode does not know a token any more.
+func (r *failoverRun) cancelled(ctx context.Context, token string) error {
+	file := filepath.Join(r.dir, "last")
+	if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
+		return err
+	}
+	return r.server.withTokens(file, func() (err error) {
+		holder := hdfs.New(hdfs.Options{Conf: r.conf, RetryFor: time.Millisecond, FirstRetryFor: time.Millisecond})
+		defer holder.Close()
+		refusedNow := func() bool {
+			_, err = holder.Stat(r.cluster.URL() + "/home/in")
+			return err != nil && strings.Contains(err.Error(), "can't be found in cache")
+		}
+		if e := poll(ctx, nil, "the token's cancellation", refusedNow); e != nil {
+			return errors.Join(e, err)
+		}
+		return nil
+	})
 }
 
 // tokens appends the contents of token files that are not in seen.
@@ -257,12 +287,6 @@ func poll(ctx context.Context, ended chan error, what string, done func() bool) 
 		case <-ticks.C:
 		}
 	}
-	return nil
-}
-
-func killed(cmd *exec.Cmd, ended chan error) error {
-	_ = cmd.Process.Kill() // it may have ended
-	<-ended
 	return nil
 }
 
