@@ -147,7 +147,7 @@ func (r *failoverRun) job(ctx context.Context) error {
 	go func() { ended <- cmd.Wait() }()
 	await := func(what string, done func() bool) error { return poll(ctx, ended, what, done) }
 	began := func() bool { files, _ := filepath.Glob(filepath.Join(traces, "*_m_*.began")); return len(files) >= 2 }
-	var seen []string // contents of token files
+	var seen []string                                                       // contents of token files
 	renewed := func() bool { seen = r.tokens(seen); return len(seen) >= 6 } // of two task trackers
 	err := errors.Join(await("two maps", began), await("new tokens", renewed))
 	if err == nil {

@@ -163,7 +163,7 @@ func (s *Store) keep(k key, g *grant, file []byte, expires time.Time, cancel fun
 		return
 	}
 	g.file, g.expires = file, expires
-	g.issued = append(slices.DeleteFunc(g.issued, issued.expired), issued{expires, cancel})
+	g.issued = append(g.issued, issued{expires, cancel})
 	if g.ended { // it was forgotten meanwhile
 		go s.cancel(k, g.takeIssued())
 		return
