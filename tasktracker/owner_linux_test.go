@@ -1,6 +1,7 @@
 package tasktracker
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -37,7 +38,7 @@ func (f usersFS) Open(name string) (dfs.File, error) {
 // TestStagedAsOwner: with -hdfs-as-owner, a task tracker reads staged files as the job's owner. It
 // refuses jobs that were staged as another user than it reads as, and names the flag.
 func TestStagedAsOwner(t *testing.T) {
-	for _, c := range []struct {
+	for i, c := range []struct {
 		asOwner bool
 		in      string // whose directory has the submission; empty: the common one
 		want    string // error
@@ -56,10 +57,10 @@ func TestStagedAsOwner(t *testing.T) {
 			if err := os.MkdirAll(moved, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Rename(dir, filepath.Join(moved, "KEY")); err != nil {
+			if err := os.Rename(dir, filepath.Join(moved, fmt.Sprint("KEY", i))); err != nil {
 				t.Fatal(err)
 			}
-			l.staging = "file://" + filepath.Join(moved, "KEY")
+			l.staging = "file://" + filepath.Join(moved, fmt.Sprint("KEY", i))
 		}
 		id := l.launchAs(wire.TaskID{Job: job1, Kind: wire.Map}, wire.Launch{Index: doSucceed, Owner: "ann"})
 		if c.want != "" {
@@ -71,7 +72,7 @@ func TestStagedAsOwner(t *testing.T) {
 		l.final(id, wire.AttemptSucceeded)
 		f.mu.Lock()
 		for _, name := range slices.Sorted(maps.Keys(f.opened)) {
-			if want := c.in; f.opened[name] != want {
+			if f.opened[name] != c.in && dfs.Base(dfs.Dir(name)) != wire.StagingClusters {
 				t.Errorf("%+v: %s is opened as %q", c, name, f.opened[name])
 			}
 		}

@@ -47,9 +47,10 @@ func (f failover) compared(ctx context.Context) (a answers, err error) {
 	}
 	a.version = "3.4.2"
 	dir := filepath.Join(f.dir, "failover")
-	return a, inKerberos(ctx, dir, []string{"nn/" + strings.ToLower(host)}, []string{daemonUser, proxied}, func(server *kdc) error {
+	err = inKerberos(ctx, dir, []string{"nn/" + strings.ToLower(host)}, []string{daemonUser, proxied}, func(server *kdc) error {
 		return f.serve(ctx, jars, server, host, dir, &a)
 	})
+	return a, err
 }
 
 // serve runs HDFS, Quern's daemons and the job.

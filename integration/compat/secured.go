@@ -80,7 +80,7 @@ func (s secured) compared(ctx context.Context) (a answers, err error) {
 	}
 	a.version = "3.4.2"
 	dir := filepath.Join(s.dir, "secured")
-	return a, inKerberos(ctx, dir, nil, nil, func(server *kdc) error {
+	err = inKerberos(ctx, dir, nil, nil, func(server *kdc) error {
 		for i, service := range services {
 			if err := s.serve(ctx, jars, server, service, filepath.Join(dir, fmt.Sprint(i)), &a); err != nil {
 				return fmt.Errorf("%s: %w", service.name, err)
@@ -88,6 +88,7 @@ func (s secured) compared(ctx context.Context) (a answers, err error) {
 		}
 		return nil
 	})
+	return a, err
 }
 
 // securedSite returns the properties of a secured HDFS.
