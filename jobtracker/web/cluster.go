@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -138,8 +139,8 @@ func (h *handler) cluster(ctx context.Context, r *http.Request) (any, error) {
 	if c.IsLeader {
 		answer.Limits = append(answer.Limits, h.counters.inUse()...)
 	}
-	if caller := h.caller(r); h.UsersStage && caller.Known() {
-		answer.Own = wire.UserStaging(c.Staging, caller.Name)
+	if peer, ok := identity.PeerOf(r.TLS); ok && h.UsersStage && peer.Role == identity.Client {
+		answer.Own = wire.UserStaging(c.Staging, peer.Name)
 	}
 	if h.Log != nil {
 		answer.Log.Entries, answer.Log.Bytes = h.Log.Stored()
