@@ -25,6 +25,9 @@ func (l *loop) prepare(c core.StartWorker, staged *program.Submission) (*wire.Su
 		return nil, nil, err
 	}
 	sub, exe, err := staged.PrepareFrom(files, c.Digest)
+	if errors.Is(err, dfs.ErrActAs) {
+		err = &credentials.RefusedError{Err: err}
+	}
 	if err != nil {
 		return nil, nil, err
 	}

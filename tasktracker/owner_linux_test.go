@@ -29,6 +29,9 @@ func (f usersFS) Share(string, uint32) error   { return nil }
 func (f usersFS) MakeOwn(string) error         { return nil }
 
 func (f usersFS) Open(name string) (dfs.File, error) {
+	if f.user == "eve" {
+		return nil, fmt.Errorf("%w: User: quern is not allowed to impersonate eve", dfs.ErrActAs)
+	}
 	f.mu.Lock()
 	f.opened[name] = f.user
 	f.mu.Unlock()
@@ -44,6 +47,7 @@ func TestStagedAsOwner(t *testing.T) {
 		want    string // error
 	}{
 		{asOwner: true, in: "ann"},
+		{asOwner: true, in: "eve", want: "not allowed to impersonate eve"},
 		{asOwner: true, want: "start all job trackers with -hdfs-as-owner"},
 		{asOwner: true, in: "bob", want: "start all job trackers with -hdfs-as-owner"},
 		{in: "ann", want: "start this task tracker with -hdfs-as-owner"},
@@ -62,7 +66,7 @@ func TestStagedAsOwner(t *testing.T) {
 			}
 			l.staging = "file://" + filepath.Join(moved, fmt.Sprint("KEY", i))
 		}
-		id := l.launchAs(wire.TaskID{Job: job1, Kind: wire.Map}, wire.Launch{Index: doSucceed, Owner: "ann"})
+		id := l.launchAs(wire.TaskID{Job: job1, Kind: wire.Map}, wire.Launch{Index: doSucceed, Owner: map[bool]string{true: "eve", false: "ann"}[c.in == "eve"]})
 		if c.want != "" {
 			if r := l.final(id, wire.AttemptFailed); !r.Fatal || !strings.Contains(r.Error, c.want) {
 				t.Errorf("%+v: %q, fatal %t", c, r.Error, r.Fatal)
