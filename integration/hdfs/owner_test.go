@@ -18,8 +18,8 @@ import (
 // to the owner. Neither another user nor the daemons' user can read what is staged.
 func TestJobAsOwner(t *testing.T) {
 	c := cluster(t)
+	super := client(t, c) // the platform's cleanup uses it
 	p := newPlatform(t, c)
-	super := client(t, c)
 	p.fs = super // lists all leftover files
 	const owner = processes.User
 	home := dfs.Join(p.top, owner)
