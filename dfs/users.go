@@ -2,14 +2,14 @@ package dfs
 
 import "strings"
 
-// Users is implemented by file systems whose servers know users, such as HDFS. A process may act as
+// Users is implemented by file systems with users, such as HDFS. A process may act as
 // other users there, as far as the servers allow it.
 type Users interface {
 	// ActAs returns the file system as another user sees it; an empty user is the process's own. All
 	// calls with a user return the same one.
 	ActAs(user string) FS
 
-	// Owner returns the short name of the user to whom a file or directory belongs.
+	// Owner returns the short name of the owner of a file or directory.
 	Owner(name string) (string, error)
 
 	// Share makes a directory unless it exists, and adds permissions to it: bits of Unix, such as 01777.

@@ -104,7 +104,7 @@ func TestShareStaging(t *testing.T) {
 }
 
 // TestCleanUsers: old files of users are removed as these users. A directory that another user has made
-// is left alone, since acting as the user whose name it has could do harm.
+// is left alone, since acting as the user with its name could do harm.
 func TestCleanUsers(t *testing.T) {
 	f := dfstest.Users(mem.New(1<<20), "quern", nil)
 	if _, err := ShareStaging(f, stagingURL); err != nil {

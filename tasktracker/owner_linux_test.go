@@ -43,7 +43,7 @@ func (f usersFS) Open(name string) (dfs.File, error) {
 func TestStagedAsOwner(t *testing.T) {
 	for i, c := range []struct {
 		asOwner bool
-		in      string // whose directory has the submission; empty: the common one
+		in      string // user with the submission in their directory; empty: it is in the common one
 		want    string // error
 	}{
 		{asOwner: true, in: "ann"},

@@ -10,7 +10,7 @@ import (
 )
 
 // Users returns a file system as a user sees it, with owners and permissions as in HDFS. Existing files
-// belong to nobody, and all may use them. May says as which other users the user may act; nil: all.
+// have no owner, and all may use them. May says as which other users the user may act; nil: all.
 func Users(f dfs.FS, user string, may func(user string) bool) dfs.FS {
 	return &asUser{FS: f, table: &owners{user: user, may: may, nodes: make(map[string]node), views: make(map[string]*asUser)}, user: user, dir: 0o755, file: 0o644}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// failover runs a job over a secured HDFS with two NameNodes, whose principals have the form nn/_HOST. The
+// failover runs a job over a secured HDFS with two NameNodes, which have principals of the form nn/_HOST. The
 // first one dies while the job runs; dir is for its files.
 type failover struct{ dir string }
 
