@@ -65,7 +65,7 @@ func (s *Server) startEffect(c core.Command) {
 		})
 	case core.RemoveStaging:
 		s.runOnFiles(c.Epoch, c.Delay, func() core.Event {
-			err := s.cfg.FS.RemoveAll(c.URL)
+			err := s.filesOf(c.Owner, c.URL).RemoveAll(c.URL)
 			if err != nil {
 				s.cfg.Logger.Warn("cannot remove a staging directory", "directory", c.URL, "error", err)
 			}
@@ -152,7 +152,7 @@ func (s *Server) runEffect(epoch uint64, effect func() core.Event) {
 }
 
 func (s *Server) loadSplits(c core.LoadSplits) ([]core.Split, error) {
-	splits, hash, err := s.cfg.ReadSplits(s.cfg.FS, c.Staging, c.Job)
+	splits, hash, err := s.cfg.ReadSplits(s.filesOf(c.Owner, c.Staging), c.Staging, c.Job)
 	if err == nil && hash != c.Hash {
 		err = fmt.Errorf("splits of %v: hash %x, the setup attempt wrote %x", c.Job, hash, c.Hash)
 	}

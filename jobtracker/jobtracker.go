@@ -50,6 +50,10 @@ type Config struct {
 	Log Log
 	FS  dfs.FS // for splits, histories and the staging directory
 
+	// AsOwner: use the files of submissions as the owner of their jobs, if FS knows users there. Needs
+	// ShareStaging before.
+	AsOwner bool
+
 	Scheduling wire.Scheduling // until a client changes it; default fifo, sum-response, none
 	Pools      string          // URL of the allocation file; empty: the pools stay as the log has them
 	PoolsEvery time.Duration   // how often the file is read; default 3 s

@@ -56,6 +56,7 @@ func (s *Server) cleanStaging(c core.Tidy, now time.Time) error {
 	return errors.Join(err,
 		removePrograms(s.cfg.FS, s.cfg.Staging, now, c.Programs),
 		removeUnused(s.cfg.FS, s.cfg.Staging, now, c.Submissions),
+		s.cleanUsers(c, now),
 	)
 }
 

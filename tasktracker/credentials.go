@@ -3,8 +3,8 @@ package tasktracker
 import (
 	"errors"
 	"os"
-	"strings"
 
+	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/credentials"
 	"github.com/quernmr/quern/tasktracker/program"
@@ -17,13 +17,17 @@ type HDFS struct {
 	AsOwner  bool              // they act as the job's owner, not as this process's user
 }
 
-// ErrStagingInHDFS reports workers that act as the job's owner and cannot use staged files.
-var ErrStagingInHDFS = errors.New("workers that use HDFS as the job's owner need a staging directory outside of HDFS: staged files belong to the user of the daemons")
-
 // prepare gets what a worker needs before it starts: the submission, its program, and tokens. The
 // submission has the owner that the leader has authenticated, whatever the staged file says.
 func (l *loop) prepare(c core.StartWorker, staged *program.Submission) (*wire.Submission, *os.File, error) {
-	sub, exe, err := staged.Prepare(c.Digest)
+	files, err := l.stagingOf(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	sub, exe, err := staged.PrepareFrom(files, c.Digest)
+	if errors.Is(err, dfs.ErrActAs) {
+		err = &credentials.RefusedError{Err: err}
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -38,18 +42,36 @@ func (l *loop) prepare(c core.StartWorker, staged *program.Submission) (*wire.Su
 	return &own, exe, nil
 }
 
-func (l *loop) credentialsFor(c core.StartWorker, sub *wire.Submission) error {
-	user := ""
-	if l.cfg.HDFS.AsOwner {
-		switch user = c.Owner; {
-		case user == "":
-			return &credentials.RefusedError{Err: errors.New("the job has no owner, and workers use HDFS as the job's owner")}
-		case strings.HasPrefix(c.Staging, "hdfs:"):
-			return &credentials.RefusedError{Err: ErrStagingInHDFS}
-		}
+// stagingOf returns the file system of a staged submission. In a staging directory of HDFS, the client
+// has staged it as the daemons' user or, if the job trackers have said so, as the job's owner. It refuses
+// a submission that its workers could not read.
+func (l *loop) stagingOf(c core.StartWorker) (dfs.FS, error) {
+	own := c.Owner != "" && core.Within(wire.UserStaging(c.Root, c.Owner), c.Staging)
+	err := ""
+	switch users := dfs.UsersOf(l.cfg.FS, c.Staging); {
+	case l.cfg.HDFS.AsOwner && c.Owner == "":
+		err = "the job has no owner, and workers use HDFS as the job's owner"
+	case users == nil:
+		return l.cfg.FS, nil
+	case l.cfg.HDFS.AsOwner && !own:
+		err = "the submission is not in the HDFS directory of the job's owner: start all job trackers with -hdfs-as-owner, as this task tracker"
+	case !l.cfg.HDFS.AsOwner && own:
+		err = "the submission is in the HDFS directory of the job's owner: start this task tracker with -hdfs-as-owner, as the job trackers"
+	case own:
+		return users.ActAs(c.Owner), nil
+	default:
+		return l.cfg.FS, nil
 	}
+	return nil, &credentials.RefusedError{Err: errors.New(err)}
+}
+
+func (l *loop) credentialsFor(c core.StartWorker, sub *wire.Submission) error {
 	if l.cfg.HDFS.Delegate == nil {
 		return nil
+	}
+	user := ""
+	if l.cfg.HDFS.AsOwner {
+		user = c.Owner
 	}
 	if err := os.MkdirAll(c.Dir, 0o777); err != nil {
 		return err

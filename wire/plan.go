@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -110,7 +111,13 @@ const (
 	StagingClusters = "clusters" // clusters/<cluster id>: the nonce, which proves that trackers share the directory
 	StagingPrograms = "programs" // programs/<yyyymmdd>/<sha-256>: executables by the UTC day of their upload
 	StagingHistory  = "history"  // history/yyyy/mm/dd/<job id>
+	StagingUsers    = "users"    // users/<user>: that user's own staging directory, with submissions and StagingPrograms; only if daemons act as users
 )
+
+// UserStaging returns a user's own staging directory.
+func UserStaging(staging, user string) string {
+	return strings.TrimRight(staging, "/") + "/" + StagingUsers + "/" + user
+}
 
 // Names of staged files below Submission.Staging. Files of one job are in its directory <job id>/.
 const (

@@ -76,6 +76,7 @@ type options struct {
 	keepBytes                                 int64
 	admins                                    []string
 	viewACL                                   string
+	asOwner                                   bool // submissions are staged and used as their owner, in HDFS
 	limits                                    limits
 	verbose                                   bool
 	security                                  daemon.Security
@@ -111,6 +112,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.Int64Var(&o.keepBytes, "keep-bytes", 1<<30, "most `bytes` of histories to keep")
 	set.StringVar(&admins, "admins", "admin", "administrators, a comma-separated list of `users`, who may change any job and the cluster; no effect with -insecure. Without -tls-dir, this user is one, too")
 	set.StringVar(&o.viewACL, "acl-view", "", "users who may see jobs that do not set mapreduce.job.acl-view-job, in the same `form`; \"*\" is all users (default only owners and administrators)")
+	set.BoolVar(&o.asOwner, "hdfs-as-owner", false, "with -staging in HDFS: each user stages in a directory of their own, which this job tracker uses as that user; needs certificates, and the same flag of all daemons")
 	set.Func("limits", "limits of jobs and requests, `NAME=VALUE,…`: see docs/reference.md; 0 means no limit", o.limits.set)
 	o.security.Flags(set)
 	o.access.Flags(set)
@@ -132,6 +134,9 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	}
 	if o.security.Insecure && o.viewACL != "" {
 		return nil, daemon.Usagef("-acl-view has no effect with -insecure: without certificates, every client sees all jobs")
+	}
+	if o.asOwner && o.security.Insecure {
+		return nil, daemon.Usagef("-hdfs-as-owner needs certificates: with -insecure, every client can name any owner")
 	}
 	if given && o.security.Insecure {
 		return nil, daemon.Usagef("-admins has no effect with -insecure: without certificates, users are not identified and may do everything")

@@ -44,6 +44,7 @@ type jobTracker struct {
 	raftAddr   string // advertised address of the log
 	cluster    string // id of the cluster in -data at the start; empty: none
 	newCluster string // id of the cluster that it creates if it is the first leader; empty: -data has a cluster
+	usersStage bool   // users stage in directories of their own
 
 	audit     func(audit.Event)  // nil: no audit log
 	identity  *identity.Identity // nil: no TLS
@@ -159,7 +160,10 @@ func (j *jobTracker) openLog() error {
 	cfg := jobtracker.Config{
 		ID: j.id, Addr: j.addr, Staging: j.staging, Log: j.replica, FS: j.files, Scheduling: j.scheduling, Pools: j.pools, PoolsIgnore: j.poolsIgnore, Preemption: j.preemption,
 		Lease: j.lease, Period: j.period, Logger: j.log, History: true, Keep: j.keep, KeepBytes: j.keepBytes,
-		Limits: j.limits.core, ViewACL: j.viewACL,
+		Limits: j.limits.core, ViewACL: j.viewACL, AsOwner: j.asOwner,
+	}
+	if err := j.shareStaging(); err != nil {
+		return errors.Join(err, j.replica.Close())
 	}
 	if j.cluster == "" {
 		if j.pools != "" && !j.knowsCluster() { // the pools in the log stay in force; a new cluster would run without limits
@@ -175,6 +179,19 @@ func (j *jobTracker) openLog() error {
 	}
 	j.server = jobtracker.New(cfg)
 	return nil
+}
+
+// shareStaging lets users stage in HDFS. A cluster that exists may do without for now: its staging
+// directory has been shared before, unless the flag is new.
+func (j *jobTracker) shareStaging() (err error) {
+	if !j.asOwner {
+		return nil
+	}
+	if j.usersStage, err = jobtracker.ShareStaging(j.files, j.staging); err != nil && j.cluster != "" {
+		j.log.Warn("cannot prepare the staging directory for -hdfs-as-owner", "error", err)
+		err = nil
+	}
+	return err
 }
 
 // withCommand adds the flags to the recovery command in the error of an unreadable log.
@@ -196,7 +213,7 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	j.cancel = cancel
-	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Audit: j.audit, Identified: j.identity != nil, Admins: j.admins, Limits: j.limits.web}), j.access.Names(j.addr, j.listen), j.log)
+	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Audit: j.audit, Identified: j.identity != nil, Admins: j.admins, UsersStage: j.usersStage, Limits: j.limits.web}), j.access.Names(j.addr, j.listen), j.log)
 	limits := j.access.Limits(j.log)
 	limits.Handshake = j.identity != nil
 	listener = listen.Limit(listener, limits)

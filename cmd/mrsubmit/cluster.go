@@ -354,3 +354,24 @@ func checkStaging(status *web.Cluster) error {
 	}
 	return nil
 }
+
+// ownStaging returns the directory below which this user stages. If it is the user's own, it makes the
+// directory. In HDFS the user must have the same name as in the certificate: daemons act as that user.
+func ownStaging(status *web.Cluster) (string, error) {
+	if status.Own == "" {
+		return status.Staging, nil
+	}
+	users := dfs.UsersOf(files(), status.Own)
+	if users == nil {
+		return "", fmt.Errorf("staging directory %s: its file system knows no users", status.Own)
+	}
+	if err := users.MakeOwn(status.Own); err != nil {
+		return "", fmt.Errorf("make your staging directory: %w", err)
+	}
+	owner, err := users.Owner(status.Own)
+	if want := dfs.ShortName(dfs.Base(status.Own)); err == nil && owner != want {
+		_ = files().Remove(status.Own) // it was made just now, or it is not empty
+		err = fmt.Errorf("make your staging directory %s: the cluster knows you as %s, and HDFS as %s: use one name, by HADOOP_USER_NAME or a Kerberos login", status.Own, want, owner)
+	}
+	return status.Own, err
+}

@@ -142,7 +142,10 @@ func (t *tool) runJob(ctx context.Context, f *runFlags) (err error) {
 	t.warnIgnored(*f.settings, status.Scheduling)
 	notes := make(chan string, 16)
 	cluster.Note = noteTo(notes)
-	cfg.Cluster, cfg.FS, cfg.Staging, cfg.Notes = cluster, files(), status.Staging, notes
+	cfg.Cluster, cfg.FS, cfg.Notes = cluster, files(), notes
+	if cfg.Staging, err = ownStaging(status); err != nil {
+		return err
+	}
 	cfg.Program, cfg.Today, cfg.HangUp = exe, status.Wall, t.signals.HangUp
 	cfg.NoWait = f.noWait
 	return exitError(client.Run(ctx, cfg, sub))

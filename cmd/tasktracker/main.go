@@ -179,9 +179,6 @@ func (o *options) check(keep int) (err error) {
 	if o.staging, err = daemon.CheckStaging(o.staging); err != nil {
 		return err
 	}
-	if o.asOwner && strings.HasPrefix(o.staging, "hdfs:") {
-		return daemon.Usagef("-hdfs-as-owner, -staging %s: %v", o.staging, tasktracker.ErrStagingInHDFS)
-	}
 	return o.checkAdvertised()
 }
 

@@ -10,15 +10,6 @@ import (
 	"github.com/quernmr/quern/dfs"
 )
 
-// As returns an FS with the same configuration and login that acts as another user. With Kerberos the
-// NameNode must allow that to the login's user (hadoop.proxyuser.*); without, it believes the name. An
-// empty user is the login's own.
-func (f *FS) As(user string) *FS {
-	other := New(f.options)
-	other.conf, other.login, other.actsAs = f.conf, f.login, user
-	return other
-}
-
 // Delegate gets delegation tokens of a user for the NameNodes of some URLs, and returns the content
 // of a token file, the time at which the first of them expires, and a function that cancels them.
 // The user is that of As. The content is nil if none is needed: no URL is HDFS's, or it is without

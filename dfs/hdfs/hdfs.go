@@ -61,6 +61,7 @@ type FS struct {
 
 	mu       sync.Mutex
 	clusters map[string]*cluster // by authority
+	acting   map[string]*FS      // see ActAs, by user
 }
 
 var (
@@ -100,6 +101,9 @@ func (f *FS) Close() error {
 	f.once.Do(func() { close(f.closed) })
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	for _, other := range f.acting {
+		other.Close()
+	}
 	for _, c := range f.clusters {
 		c.mu.Lock()
 		for _, conn := range c.clients {

@@ -87,6 +87,34 @@ func TestDelegation(t *testing.T) {
 	}
 }
 
+// TestActAs: each user has one view, which the NameNode allows or refuses.
+func TestActAs(t *testing.T) {
+	h := &securedHDFS{qop: "auth-int", rpc: 2}
+	f := h.begin(t, Conf{"hadoop.rpc.protection": "integrity", "dfs.data.transfer.protection": "integrity"})
+	if f.ActAs("") != f || f.ActAs("bob") != f.ActAs("bob") || f.ActAs("bob") == f.ActAs("carl") {
+		t.Error("views are not one for each user")
+	}
+	if _, err := f.ActAs("bob").Stat("hdfs://nn/f"); err != nil {
+		t.Error(err)
+	}
+	h.mu.Lock()
+	if !h.users["bob"] || len(h.users) != 1 {
+		t.Errorf("users %v", h.users)
+	}
+	h.mu.Unlock()
+	if _, err := f.ActAs("carl").Stat("hdfs://nn/f"); !errors.Is(err, dfs.ErrActAs) {
+		t.Errorf("as carl: %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []string{"bob", "dave"} {
+		if _, err := f.ActAs(user).Stat("hdfs://nn/f"); !errors.Is(err, fs.ErrClosed) {
+			t.Errorf("as %s, closed: %v", user, err)
+		}
+	}
+}
+
 // TestNoDelegation: nothing is issued without Kerberos, or to files elsewhere.
 func TestNoDelegation(t *testing.T) {
 	for _, f := range []*FS{New(Options{}), New(Options{Conf: Conf{"hadoop.security.authentication": "kerberos"}})} {

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -26,8 +28,9 @@ type kdc struct {
 	cmd *exec.Cmd
 }
 
-// startKDC starts a Kerberos server with the principals of a secured HDFS.
-func startKDC(ctx context.Context, dir string) (*kdc, error) {
+// startKDC starts a Kerberos server with the principals of a secured HDFS, and more services. Users get a
+// keytab each.
+func startKDC(ctx context.Context, dir string, services, users []string) (*kdc, error) {
 	for _, name := range []string{"krb5kdc", "kdb5_util", "kadmin.local", "kinit"} {
 		if _, err := exec.LookPath(name); err != nil {
 			return nil, fmt.Errorf("%w: %s is not installed (krb5-kdc, krb5-admin-server, krb5-user)", minicluster.ErrUnavailable, name)
@@ -70,10 +73,14 @@ kdc_tcp_listen = 127.0.0.1:%[2]d
 		}
 	}
 	steps := [][]string{{"kdb5_util", "create", "-s", "-r", realm, "-P", "x"}}
-	for _, principal := range []string{superuser, dataNode, "HTTP/localhost"} {
+	services = append([]string{superuser, dataNode, "HTTP/localhost"}, services...)
+	for _, principal := range slices.Concat(services, users) {
 		steps = append(steps, []string{"kadmin.local", "-r", realm, "addprinc", "-randkey", principal})
 	}
-	steps = append(steps, []string{"kadmin.local", "-r", realm, "ktadd", "-k", k.keytab(), superuser, dataNode, "HTTP/localhost"})
+	steps = append(steps, append([]string{"kadmin.local", "-r", realm, "ktadd", "-k", k.keytab()}, services...))
+	for _, user := range users {
+		steps = append(steps, []string{"kadmin.local", "-r", realm, "ktadd", "-k", k.keytabOf(user), user})
+	}
 	for _, step := range steps {
 		if err := k.run(ctx, step...); err != nil {
 			return nil, err
@@ -91,6 +98,39 @@ kdc_tcp_listen = 127.0.0.1:%[2]d
 func (k *kdc) conf() string   { return filepath.Join(k.dir, "krb5.conf") }
 func (k *kdc) keytab() string { return filepath.Join(k.dir, "keytab") }
 func (k *kdc) cache() string  { return filepath.Join(k.dir, "cache") }
+
+func (k *kdc) keytabOf(user string) string { return filepath.Join(k.dir, "keytab-"+user) }
+
+// inKerberos starts a Kerberos server and calls do with its environment and the superuser's login.
+func inKerberos(ctx context.Context, dir string, services, users []string, do func(*kdc) error) error {
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		return err
+	}
+	k, err := startKDC(ctx, dir, services, users)
+	if err != nil {
+		return err
+	}
+	defer k.close()
+	if err := k.login(ctx); err != nil {
+		return err
+	}
+	for _, pair := range k.env { // of the daemons, of Hadoop's client and of Quern
+		name, value, _ := strings.Cut(pair, "=")
+		defer os.Setenv(name, os.Getenv(name))
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	return do(k)
+}
+
+// withTokens calls do in an environment with a token file and without a login.
+func (k *kdc) withTokens(file string, do func() error) error {
+	set := func(keytab, cache string) error {
+		return errors.Join(os.Setenv("KRB5_CLIENT_KTNAME", keytab), os.Setenv("KRB5CCNAME", cache))
+	}
+	return errors.Join(set("", k.cache()+"-none"), os.Setenv(tokenFile, file), do(), os.Unsetenv(tokenFile), set(k.keytab(), k.cache()))
+}
 
 // run runs one of Kerberos's programs.
 func (k *kdc) run(ctx context.Context, args ...string) error {

@@ -78,43 +78,33 @@ func (s secured) compared(ctx context.Context) (a answers, err error) {
 	if err != nil {
 		return a, err
 	}
-	dir := filepath.Join(s.dir, "secured")
-	if err := os.Mkdir(dir, 0o777); err != nil {
-		return a, err
-	}
-	server, err := startKDC(ctx, dir)
-	if err != nil {
-		return a, err
-	}
-	defer server.close()
-	if err := server.login(ctx); err != nil {
-		return a, err
-	}
-	for _, pair := range server.env { // of the daemons, of Hadoop's client and of Quern
-		name, value, _ := strings.Cut(pair, "=")
-		defer os.Setenv(name, os.Getenv(name))
-		if err := os.Setenv(name, value); err != nil {
-			return a, err
-		}
-	}
 	a.version = "3.4.2"
-	for i, service := range services {
-		if err := s.serve(ctx, jars, server, service, filepath.Join(dir, fmt.Sprint(i)), &a); err != nil {
-			return a, fmt.Errorf("%s: %w", service.name, err)
+	dir := filepath.Join(s.dir, "secured")
+	err = inKerberos(ctx, dir, nil, nil, func(server *kdc) error {
+		for i, service := range services {
+			if err := s.serve(ctx, jars, server, service, filepath.Join(dir, fmt.Sprint(i)), &a); err != nil {
+				return fmt.Errorf("%s: %w", service.name, err)
+			}
 		}
+		return nil
+	})
+	return a, err
+}
+
+// securedSite returns the properties of a secured HDFS.
+func securedSite(server *kdc, nameNode string) map[string]string {
+	return map[string]string{
+		"hadoop.security.authentication": "kerberos", "hadoop.security.authorization": "true",
+		"dfs.block.access.token.enable": "true", "ignore.secure.ports.for.testing": "true",
+		"dfs.namenode.keytab.file": server.keytab(), "dfs.datanode.keytab.file": server.keytab(),
+		"dfs.namenode.kerberos.principal": nameNode + "@" + realm, "dfs.datanode.kerberos.principal": dataNode + "@" + realm,
+		"dfs.web.authentication.kerberos.principal": "HTTP/localhost@" + realm, "dfs.web.authentication.kerberos.keytab": server.keytab(),
 	}
-	return a, nil
 }
 
 // serve runs one secured HDFS, and adds the differences for all demands.
 func (s secured) serve(ctx context.Context, jars *minicluster.Jars, server *kdc, service service, dir string, a *answers) error {
-	site := map[string]string{
-		"hadoop.security.authentication": "kerberos", "hadoop.security.authorization": "true",
-		"dfs.block.access.token.enable": "true", "ignore.secure.ports.for.testing": "true",
-		"dfs.namenode.keytab.file": server.keytab(), "dfs.datanode.keytab.file": server.keytab(),
-		"dfs.namenode.kerberos.principal": superuser + "@" + realm, "dfs.datanode.kerberos.principal": dataNode + "@" + realm,
-		"dfs.web.authentication.kerberos.principal": "HTTP/localhost@" + realm, "dfs.web.authentication.kerberos.keytab": server.keytab(),
-	}
+	site := securedSite(server, superuser)
 	maps.Copy(site, service.site)
 	maps.Copy(site, proxyUsers())
 	cluster, err := minicluster.Start(ctx, minicluster.Config{Jars: jars, Dir: dir, Racks: []string{"/a"}, Replication: 1, BlockSize: 1 << 20,

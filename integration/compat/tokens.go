@@ -50,7 +50,7 @@ func (t tokens) compared(ctx context.Context) error {
 	}
 	for _, level := range []string{"authentication", "integrity", "privacy"} {
 		conf := clientConf(t.cluster, t.site, protected(level))
-		err := t.withoutLogin(theirs, func() error {
+		err := t.server.withTokens(theirs, func() error {
 			t.check(level+", of Hadoop: Quern reads and writes", t.ask(t.cluster, conf, home+"/theirs-"+level, t.content))
 			return nil
 		})
@@ -87,7 +87,7 @@ func (t tokens) issued(ctx context.Context, conf hdfs.Conf, user, level string) 
 		return err
 	}
 	what := fmt.Sprintf("%s, of %q", level, user)
-	err = t.withoutLogin(name, func() error {
+	err = t.server.withTokens(name, func() error {
 		t.check(what+": Quern reads and writes", t.ask(t.cluster, conf, to, t.content))
 		if level != "privacy" {
 			return nil
@@ -108,7 +108,7 @@ func (t tokens) issued(ctx context.Context, conf hdfs.Conf, user, level string) 
 	if err = errors.Join(err, cancel()); err != nil {
 		return err
 	}
-	err = t.withoutLogin(name, func() error {
+	err = t.server.withTokens(name, func() error {
 		t.check(what+": after it was cancelled", refused(t.ask(t.cluster, conf, to+"-cancelled", t.content), "can't be found in cache"))
 		return nil
 	})
@@ -126,12 +126,4 @@ func refused(err error, want string) error {
 		return fmt.Errorf("%v; want %q", err, want)
 	}
 	return nil
-}
-
-// withoutLogin calls do in an environment with a token file and without a login.
-func (t tokens) withoutLogin(file string, do func() error) error {
-	set := func(keytab, cache string) error {
-		return errors.Join(os.Setenv("KRB5_CLIENT_KTNAME", keytab), os.Setenv("KRB5CCNAME", cache))
-	}
-	return errors.Join(set("", t.server.cache()+"-none"), os.Setenv(tokenFile, file), do(), os.Unsetenv(tokenFile), set(t.server.keytab(), t.server.cache()))
 }

@@ -137,6 +137,7 @@ type daemonShape struct {
 	racks       bool                  // each has the flag -rack
 	staging     string                // URL; empty: of this machine
 	flags       []string              // of job trackers
+	asOwner     bool                  // daemons have certificates and -hdfs-as-owner
 }
 
 // start starts daemons, which the test's cleanup stops.
@@ -145,6 +146,9 @@ func (p *platform) start(q daemonShape) {
 	cfg := processes.Config{Programs: programs(p.t), Dir: filepath.Join(p.dir, "quern"), JobTrackers: q.jobTrackers, MapSlots: q.slots,
 		ReduceSlots: q.slots, Env: p.env, Staging: q.staging,
 		JobTrackerFlags: append([]string{"-lease", "30s"}, q.flags...)} // a busy machine loses no tracker
+	if q.asOwner {
+		cfg.TLS, cfg.JobTrackerFlags = true, append(cfg.JobTrackerFlags, "-hdfs-as-owner")
+	}
 	var err error
 	if p.daemons, err = processes.Start(p.ctx, cfg); err != nil {
 		p.t.Fatal(err)
@@ -156,6 +160,9 @@ func (p *platform) start(q daemonShape) {
 		var flags []string
 		if q.racks {
 			flags = []string{"-rack", node.Rack}
+		}
+		if q.asOwner {
+			flags = append(flags, "-hdfs-as-owner")
 		}
 		p.startTracker(node, flags...)
 	}
@@ -234,7 +241,8 @@ func (p *platform) leftovers(dir string) (list []string) {
 		switch name := dfs.Base(info.Name); {
 		case name == "_temporary", strings.HasPrefix(name, "."):
 			list = append(list, info.Name)
-		case dfs.Base(dir) == "staging" && name != wire.StagingClusters && name != wire.StagingPrograms && name != wire.StagingHistory:
+		case dfs.Base(dir) == "staging" && !slices.Contains([]string{wire.StagingClusters, wire.StagingPrograms, wire.StagingHistory, wire.StagingUsers}, name),
+			dfs.Base(dfs.Dir(dir)) == wire.StagingUsers && name != wire.StagingPrograms:
 			list = append(list, info.Name)
 		case info.Dir && name != wire.StagingHistory:
 			list = append(list, p.leftovers(info.Name)...)

@@ -49,6 +49,7 @@ type (
 		Epoch   uint64
 		Job     wire.JobID
 		Staging string // URL of the submission's directory
+		Owner   string // of the job
 		Maps    int    // required number of splits
 		Hash    uint64
 		Delay   time.Duration // time to wait before reading
@@ -59,6 +60,7 @@ type (
 		Epoch uint64
 		Key   string
 		URL   string // of the directory
+		Owner string // of the submission's jobs
 		Delay time.Duration
 	}
 

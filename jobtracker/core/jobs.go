@@ -296,7 +296,7 @@ func (l *leader) loadSplits(j *job) {
 	}
 	j.splits.loading = true
 	l.effect(LoadSplits{
-		Epoch: l.epoch, Job: j.id, Staging: j.facts.Submission().Staging(),
+		Epoch: l.epoch, Job: j.id, Staging: j.facts.Submission().Staging(), Owner: j.facts.Submission().Owner(),
 		Maps: j.facts.Maps(), Hash: j.facts.SplitsHash(), Delay: faults.RetryDelay(j.splits.failures),
 	})
 }

@@ -44,7 +44,7 @@ func (l *leader) tidied(r Tidied) {
 func (l *leader) removeStaging(s *facts.Submission) {
 	if !s.Open() && !s.Swept() {
 		l.effect(RemoveStaging{
-			Epoch: l.epoch, Key: s.Key(), URL: s.Staging(), Delay: faults.RetryDelay(l.timers.failedRemovals[s.Key()]),
+			Epoch: l.epoch, Key: s.Key(), URL: s.Staging(), Owner: s.Owner(), Delay: faults.RetryDelay(l.timers.failedRemovals[s.Key()]),
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -15,6 +16,7 @@ type (
 		ID       string    `json:"id"`
 		Start    time.Time `json:"start,omitzero"` // when it was bootstrapped; part of every job's id
 		Staging  string    `json:"staging"`
+		Own      string    `json:"ownStaging,omitempty"` // where the asking user stages; empty: in Staging
 		Epoch    uint64    `json:"epoch"`
 		Leader   string    `json:"leader"`
 		Addr     string    `json:"addr"`
@@ -124,7 +126,7 @@ func offerOf(o wire.Offer) *Offer {
 	return &Offer{Total: o.Total, Used: o.Used}
 }
 
-func (h *handler) cluster(ctx context.Context, _ *http.Request) (any, error) {
+func (h *handler) cluster(ctx context.Context, r *http.Request) (any, error) {
 	c, err := h.Server.Cluster(ctx)
 	if err != nil {
 		return nil, err
@@ -136,6 +138,9 @@ func (h *handler) cluster(ctx context.Context, _ *http.Request) (any, error) {
 	answer := clusterOf(&c, h.now(), voters)
 	if c.IsLeader {
 		answer.Limits = append(answer.Limits, h.counters.inUse()...)
+	}
+	if peer, ok := identity.PeerOf(r.TLS); ok && h.UsersStage && peer.Role == identity.Client {
+		answer.Own = wire.UserStaging(c.Staging, peer.Name)
 	}
 	if h.Log != nil {
 		answer.Log.Entries, answer.Log.Bytes = h.Log.Stored()

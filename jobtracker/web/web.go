@@ -148,6 +148,9 @@ type Config struct {
 	// Admins are the administrators, if Identified.
 	Admins []string
 
+	// UsersStage: each user stages in a directory of their own. Needs Identified.
+	UsersStage bool
+
 	Limits Limits // of requests
 
 	now        func() time.Time // default: time.Now

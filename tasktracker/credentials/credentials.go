@@ -10,8 +10,8 @@
 //	K1  The file is in the directory, and valid, before its worker starts.
 //	K2  Half of the time before tokens expire, the files have new ones. After a failure the store
 //	    tries again, more often towards the end.
-//	K3  When a submission is forgotten, all its tokens are cancelled, also older ones. So they are
-//	    when the tracker stops.
+//	K3  When a submission is forgotten, all its tokens are cancelled, also older ones, unless they have
+//	    expired. So they are when the tracker stops.
 //
 // # Concurrency
 //
@@ -26,6 +26,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -81,11 +82,19 @@ type grant struct {
 	err     error
 	file    []byte
 	expires time.Time
-	cancels []func() error
+	issued  []issued
 	dirs    map[string]bool
 	timer   *time.Timer // of the next renewal; nil: none
 	ended   bool
 }
+
+// issued are tokens that are valid until they are cancelled or expire.
+type issued struct {
+	expires time.Time
+	cancel  func() error
+}
+
+func (i issued) expired() bool { return !time.Now().Before(i.expires) }
 
 // New returns a store without tokens; issue nil: no worker needs any.
 func New(issue Issue, log *slog.Logger) *Store {
@@ -154,9 +163,9 @@ func (s *Store) keep(k key, g *grant, file []byte, expires time.Time, cancel fun
 		return
 	}
 	g.file, g.expires = file, expires
-	g.cancels = append(g.cancels, cancel)
+	g.issued = append(g.issued, issued{expires, cancel})
 	if g.ended { // it was forgotten meanwhile
-		go s.cancelled(k, g.takeCancels())
+		go s.cancel(k, g.takeIssued())
 		return
 	}
 	g.timer = time.AfterFunc(max(time.Until(expires)/2, minRetry), func() { s.renew(k, g) })
@@ -217,23 +226,23 @@ func (s *Store) end(k key, g *grant) {
 	if g.timer != nil {
 		g.timer.Stop()
 	}
-	cancels := g.takeCancels()
+	tokens := g.takeIssued()
 	for dir := range g.dirs {
 		_ = os.Remove(filepath.Join(dir, File)) // its directory is removed too
 	}
 	g.mu.Unlock()
-	s.cancelled(k, cancels)
+	s.cancel(k, tokens)
 }
 
-func (g *grant) takeCancels() []func() error {
-	all := g.cancels
-	g.cancels = nil
+func (g *grant) takeIssued() []issued {
+	all := slices.DeleteFunc(g.issued, issued.expired)
+	g.issued = nil
 	return all
 }
 
-func (s *Store) cancelled(k key, cancels []func() error) {
-	for _, cancel := range cancels {
-		if err := cancel(); err != nil {
+func (s *Store) cancel(k key, tokens []issued) {
+	for _, t := range tokens {
+		if err := t.cancel(); err != nil {
 			s.log.Warn("cannot cancel tokens: they stay valid until they expire", "staging", k.staging, "error", err)
 		}
 	}

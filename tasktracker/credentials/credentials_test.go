@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -161,6 +162,26 @@ func TestForgottenWhileIssued(t *testing.T) {
 		synctest.Wait()
 		wantFile(t, dir, "")
 		if len(i.cancelled) != 1 {
+			t.Errorf("cancelled %v", i.cancelled)
+		}
+	})
+}
+
+// TestExpired: a job that runs for longer than tokens live has new ones in time. At its end only those are
+// cancelled that have not expired: the file system knows no others.
+func TestExpired(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		i := &issuer{}
+		s := New(i.issue, slog.New(slog.DiscardHandler))
+		if err := s.Prepare("s1", "ann", nil, dir); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(5*life + time.Hour)
+		synctest.Wait()
+		wantFile(t, dir, "token 11")
+		s.Forget("s1")()
+		if !slices.Equal(i.cancelled, []int{10, 11}) {
 			t.Errorf("cancelled %v", i.cancelled)
 		}
 	})

@@ -141,6 +141,12 @@ var errForgotten = errors.New("its submission has no jobs here any more")
 // call reads the submission and makes the copy. If a file has another digest, the error is a
 // [*wire.DigestError].
 func (s *Submission) Prepare(digest []byte) (*wire.Submission, *os.File, error) {
+	return s.PrepareFrom(s.store.fs, digest)
+}
+
+// PrepareFrom is Prepare with the staged files as another user of the file system sees them. All calls
+// for a submission have the same user.
+func (s *Submission) PrepareFrom(files dfs.FS, digest []byte) (*wire.Submission, *os.File, error) {
 	p := s.store
 	p.mu.Lock()
 	staged := s.staged
@@ -151,7 +157,7 @@ func (s *Submission) Prepare(digest []byte) (*wire.Submission, *os.File, error) 
 	}
 	if !known {
 		var err error
-		if staged, err = readSubmission(p.fs, s.staging, digest); err != nil {
+		if staged, err = readSubmission(files, s.staging, digest); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -165,7 +171,7 @@ func (s *Submission) Prepare(digest []byte) (*wire.Submission, *os.File, error) 
 	local, exe := staged, (*os.File)(nil)
 	if staged.Program.Hash != "" {
 		var err error
-		if local, exe, err = p.get(s, staged); err != nil {
+		if local, exe, err = p.get(s, staged, files); err != nil {
 			return nil, nil, fmt.Errorf("copy program: %w", err)
 		}
 	}
@@ -194,7 +200,7 @@ func readSubmission(files dfs.FS, staging string, digest []byte) (*wire.Submissi
 
 // get returns a submission and the local copy of its program. It makes the copy, or waits for another
 // goroutine to make it.
-func (p *Store) get(s *Submission, staged *wire.Submission) (*wire.Submission, *os.File, error) {
+func (p *Store) get(s *Submission, staged *wire.Submission, files dfs.FS) (*wire.Submission, *os.File, error) {
 	from := &staged.Program
 	sum, err := hex.DecodeString(from.Hash)
 	if err != nil || len(sum) != sha256.Size || hex.EncodeToString(sum) != from.Hash {
@@ -229,7 +235,7 @@ func (p *Store) get(s *Submission, staged *wire.Submission) (*wire.Submission, *
 		s.program = prog
 		p.mu.Unlock()
 		if isNew {
-			p.makeCopy(prog, from.Path)
+			p.makeCopy(prog, files, from.Path)
 		}
 		<-prog.ready
 		return p.open(s, prog, staged)
@@ -256,8 +262,8 @@ func (p *Store) open(s *Submission, prog *program, staged *wire.Submission) (*wi
 
 // makeCopy makes the copy. After a failure it forgets the program, so that the next worker
 // tries again. It removes a copy that no submission needs any more.
-func (p *Store) makeCopy(prog *program, from string) {
-	prog.err = p.copy(prog, from)
+func (p *Store) makeCopy(prog *program, files dfs.FS, from string) {
+	prog.err = p.copy(prog, files, from)
 	p.mu.Lock()
 	close(prog.ready)
 	switch {
@@ -276,8 +282,8 @@ func (p *Store) makeCopy(prog *program, from string) {
 }
 
 // copy copies an executable, and checks its hash while it does so.
-func (p *Store) copy(prog *program, from string) (err error) {
-	in, err := p.fs.Open(from)
+func (p *Store) copy(prog *program, files dfs.FS, from string) (err error) {
+	in, err := files.Open(from)
 	if err != nil {
 		return err
 	}

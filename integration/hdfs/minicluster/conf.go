@@ -18,7 +18,11 @@ func (c *Cluster) writeConf() error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(hosts, "127.0.0.1 localhost %s\n", self)
+	if c.cfg.Hosts == nil {
+		fmt.Fprintf(hosts, "127.0.0.1 localhost %s\n", self)
+	} else { // Hadoop takes the names of servers from their addresses
+		fmt.Fprintf(hosts, "127.0.0.1 localhost\n127.0.2.1 %s\n", self)
+	}
 	for _, d := range c.DataNodes {
 		fmt.Fprintf(racks, "%s %s\n", d.IP, d.Rack)
 		fmt.Fprintf(hosts, "%s %s\n", d.IP, d.ID)
@@ -86,7 +90,7 @@ func (c *Cluster) site() map[string]string {
 	return site
 }
 
-// addHA adds the properties for two NameNodes with a JournalNode.
+// addHA adds the properties for two NameNodes with a JournalNode or a shared directory.
 func (c *Cluster) addHA(site map[string]string) {
 	var ids []string
 	for _, d := range c.NameNodes {
@@ -96,7 +100,12 @@ func (c *Cluster) addHA(site map[string]string) {
 	}
 	site["dfs.nameservices"] = Nameservice
 	site["dfs.ha.namenodes."+Nameservice] = strings.Join(ids, ",")
-	site["dfs.namenode.shared.edits.dir"] = "qjournal://" + c.journal.Addr() + "/" + Nameservice
+	if c.journal != nil {
+		site["dfs.namenode.shared.edits.dir"] = "qjournal://" + c.journal.Addr() + "/" + Nameservice
+	} else {
+		site["dfs.namenode.shared.edits.dir"] = "file://" + filepath.Join(c.cfg.Dir, "edits")
+		site["dfs.namenode.rpc-bind-host"] = "0.0.0.0"
+	}
 	site["dfs.client.failover.proxy.provider."+Nameservice] = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
 	site["dfs.ha.fencing.methods"] = "shell(/bin/true)"
 	site["dfs.ha.tail-edits.period"] = "1s"

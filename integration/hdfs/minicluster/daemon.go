@@ -1,6 +1,7 @@
 package minicluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type Daemon struct {
 	Port int    // for clients
 	HTTP int
 
+	host    string // name for clients; empty: the address
 	ipc     int
 	proxied bool
 	class   string
@@ -41,7 +43,7 @@ type Daemon struct {
 }
 
 // Addr returns the address for clients.
-func (d *Daemon) Addr() string { return fmt.Sprintf("%s:%d", d.IP, d.Port) }
+func (d *Daemon) Addr() string { return fmt.Sprintf("%s:%d", cmp.Or(d.host, d.IP), d.Port) }
 
 // ListenAddr returns the address on which it listens for clients. That is Addr or, with
 // Config.Proxied, an address for the caller's proxy, which listens on Addr.

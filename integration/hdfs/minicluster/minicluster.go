@@ -1,5 +1,5 @@
 // Package minicluster runs a real HDFS on this machine for tests and benchmarks: one NameNode, or
-// two with a JournalNode, and DataNodes in racks. Each daemon is a JVM with a small heap. It can
+// two with a JournalNode or a shared directory, and DataNodes in racks. Each daemon is a JVM with a small heap. It can
 // be killed, paused and restarted.
 //
 // # Addresses
@@ -39,6 +39,7 @@ type Config struct {
 	Jars        *Jars
 	Dir         string            // for all files; created if missing
 	NameNodes   int               // 1, the default, or 2
+	Hosts       []string          // names of this machine for two NameNodes, which then share a directory; nil: addresses and a JournalNode
 	Racks       []string          // one for each DataNode: "/a"
 	Replication int               // default 2
 	BlockSize   int64             // default 16 MiB
@@ -92,10 +93,13 @@ func (c *Cluster) plan() error {
 	}
 	next := func() int { p := ports[0]; ports = ports[1:]; return p }
 	for i := range c.cfg.NameNodes {
-		c.NameNodes = append(c.NameNodes, &Daemon{ID: fmt.Sprintf("nn%d", i+1), IP: "127.0.0.1", class: nameNode,
-			Port: next(), HTTP: next()})
+		d := &Daemon{ID: fmt.Sprintf("nn%d", i+1), IP: "127.0.0.1", class: nameNode, Port: next(), HTTP: next()}
+		if c.cfg.Hosts != nil {
+			d.host = c.cfg.Hosts[i]
+		}
+		c.NameNodes = append(c.NameNodes, d)
 	}
-	if c.cfg.NameNodes > 1 {
+	if c.cfg.NameNodes > 1 && c.cfg.Hosts == nil {
 		c.journal = &Daemon{ID: "jn", IP: "127.0.0.1", class: journalNode, Port: next(), HTTP: next()}
 	}
 	data, http, ipc := next(), next(), next()
@@ -121,7 +125,8 @@ func (c *Cluster) All() []*Daemon {
 }
 
 // boot formats and starts all daemons. Formatting the first NameNode needs the JournalNode. The
-// second NameNode copies the first one's data.
+// second NameNode copies the first one's data. Without a JournalNode they are copied for it: with
+// Kerberos the NameNode's own copy would need a web server with a host name.
 func (c *Cluster) boot(ctx context.Context) error {
 	if c.journal != nil {
 		if err := errors.Join(c.journal.Start(), c.journal.awaitPort(ctx, c.journal.Port)); err != nil {
@@ -132,6 +137,11 @@ func (c *Cluster) boot(ctx context.Context) error {
 	if _, err := c.run(ctx, first, nameNode, "-format", "-force", "-nonInteractive", "-clusterId", "mini"); err != nil {
 		return err
 	}
+	if c.cfg.Hosts != nil {
+		if err := os.CopyFS(c.NameNodes[1].Data(), os.DirFS(first.Data())); err != nil {
+			return err
+		}
+	}
 	for _, d := range append([]*Daemon{first}, c.DataNodes...) {
 		if err := d.Start(); err != nil {
 			return err
@@ -141,8 +151,10 @@ func (c *Cluster) boot(ctx context.Context) error {
 		if err := first.awaitPort(ctx, first.Port); err != nil {
 			return err
 		}
-		if _, err := c.run(ctx, standby, nameNode, "-bootstrapStandby", "-force", "-nonInteractive"); err != nil {
-			return err
+		if c.journal != nil {
+			if _, err := c.run(ctx, standby, nameNode, "-bootstrapStandby", "-force", "-nonInteractive"); err != nil {
+				return err
+			}
 		}
 		if err := standby.Start(); err != nil {
 			return err

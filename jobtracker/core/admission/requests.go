@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 // Submit decides on a submission; wall is the time in Unix milliseconds. It returns the
 // submission to propose, or, if the key was accepted before, the known submission with it.
 func Submit(f *facts.Facts, s *wire.Submission, by Caller, wall int64) (accepted wire.Submission, known *facts.Submission, err error) {
-	if err := checkNew(s, f.Boot().Staging); err != nil {
+	if err := checkNew(s, f.Boot().Staging, by); err != nil {
 		return wire.Submission{}, nil, err
 	}
 	if known := f.Submission(s.Key); known != nil {
@@ -40,7 +41,7 @@ func Submit(f *facts.Facts, s *wire.Submission, by Caller, wall int64) (accepted
 }
 
 // checkNew returns why a submission cannot be proposed.
-func checkNew(s *wire.Submission, staging string) error {
+func checkNew(s *wire.Submission, staging string, by Caller) error {
 	err := facts.CheckSubmission(s)
 	if err == nil {
 		err = s.CheckLimits()
@@ -54,17 +55,22 @@ func checkNew(s *wire.Submission, staging string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrBadSubmission, err)
 	}
-	return checkStaging(s, staging)
+	return checkStaging(s, staging, cmp.Or(by.Name, s.Owner))
 }
 
 // checkStaging returns why a submission cannot have the staging directory that it names. The job
-// tracker removes this directory later, with its own rights. Since its name is the key, no two submissions
-// have the same one.
-func checkStaging(s *wire.Submission, staging string) error {
-	name, below := strings.CutPrefix(s.Staging, strings.TrimRight(staging, "/")+"/")
-	reserved := []string{"", ".", "..", wire.StagingClusters, wire.StagingPrograms, wire.StagingHistory}
-	if staging != "" && (!below || name != s.Key || strings.Contains(name, "/") || slices.Contains(reserved, name)) {
-		return fmt.Errorf("%w: staging directory %q must be directly below %s, with the submission's key %q as its name, which is not reserved", ErrBadSubmission, s.Staging, staging, s.Key)
+// tracker removes this directory later, with its own rights or the owner's. Since its name is the key, no
+// two submissions have the same one.
+func checkStaging(s *wire.Submission, staging, owner string) error {
+	reserved := []string{wire.StagingClusters, wire.StagingPrograms, wire.StagingHistory, wire.StagingUsers}
+	isName := func(name string) bool { return strings.Trim(name, ".") != "" && !strings.Contains(name, "/") }
+	root := strings.TrimRight(staging, "/")
+	places := []string{root + "/" + s.Key}
+	if isName(owner) {
+		places = append(places, wire.UserStaging(root, owner)+"/"+s.Key)
+	}
+	if staging != "" && (!isName(s.Key) || slices.Contains(reserved, s.Key) || !slices.Contains(places, s.Staging)) {
+		return fmt.Errorf("%w: staging directory %q must be directly below %s, or below its owner's directory in %s there, with the submission's key %q as its name, which is not reserved", ErrBadSubmission, s.Staging, staging, wire.StagingUsers, s.Key)
 	}
 	return nil
 }

@@ -1,0 +1,78 @@
+package hdfs_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"testing"
+
+	bare "github.com/colinmarc/hdfs/v2"
+
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/integration/processes"
+	"github.com/quernmr/quern/integration/trial"
+	"github.com/quernmr/quern/wire"
+)
+
+// Jobs with staging in HDFS run as their owner: they read input of mode 0600 and write output that belongs
+// to the owner. Neither another user nor the daemons' user can read what is staged.
+func TestJobAsOwner(t *testing.T) {
+	c := cluster(t)
+	super := client(t, c) // the platform's cleanup uses it
+	p := newPlatform(t, c)
+	p.fs = super // lists all leftover files
+	const owner = processes.User
+	home := dfs.Join(p.top, owner)
+	if err := super.Mkdir(home); err != nil {
+		t.Fatal(err)
+	}
+	p.chown(home, owner, 0o755)
+	content := text(4 * blockSize)
+	in := p.put(owner+"/in", content, asUser(owner))
+	p.chown(in, owner, 0o600)
+	p.start(daemonShape{jobTrackers: 3, nodes: c.DataNodes[:2], slots: 1, staging: dfs.Join(p.top, "staging"), asOwner: true})
+
+	// The client of another user of HDFS cannot take the owner's directory.
+	run := func(user, program string, args ...string) *trial.Run {
+		cmd := p.daemons.Command(p.ctx, "mrsubmit", append([]string{"run", p.daemons.Program(program)}, args...)...)
+		cmd.Env = append(cmd.Env, "HADOOP_USER_NAME="+user)
+		return trial.Begin(t, cmd)
+	}
+	out := dfs.Join(home, "out")
+	run(otherUser, "wordcount", "-input", p.put("open", content), "-output", out).Fail(1, "the cluster knows you as "+owner+", and HDFS as "+otherUser)
+
+	run(owner, "wordcount", "-input", in, "-output", out).Succeed()
+	p.checkCounts(out, content)
+	own := wire.UserStaging(dfs.Join(p.top, "staging"), owner)
+	for user, want := range map[string]error{owner: nil, otherUser: fs.ErrPermission, jobUser: fs.ErrPermission} {
+		if _, err := client(t, c, asUser(user)).List(own); !errors.Is(err, want) {
+			t.Errorf("%s lists the owner's staged files: %v, want %v", user, err, want)
+		}
+	}
+	status := func(name string) *bare.FileInfo {
+		direct, err := bare.NewClient(bare.ClientOptions{Addresses: []string{c.NameNodes[0].Addr()}, User: owner})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer direct.Close()
+		info, err := direct.Stat(name[len(c.URL()):])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.(*bare.FileInfo)
+	}
+	for name, mode := range map[string]os.FileMode{out: 0o755, own: 0o700} {
+		if info := status(name); info.Owner() != owner || info.Mode().Perm() != mode {
+			t.Errorf("%s belongs to %s, mode %v", name, info.Owner(), info.Mode())
+		}
+	}
+
+	// A task tracker without the flag refuses such a job, and says why.
+	for _, d := range p.daemons.TaskTrackers {
+		if err := d.Terminate(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.startTracker(c.DataNodes[2])
+	run(owner, "wordcount", "-input", in, "-output", dfs.Join(home, "none")).Fail(1, "start this task tracker with -hdfs-as-owner")
+}

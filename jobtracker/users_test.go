@@ -1,0 +1,150 @@
+package jobtracker
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quernmr/quern/client"
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/dfstest"
+	"github.com/quernmr/quern/dfs/mem"
+	"github.com/quernmr/quern/jobtracker/core"
+	"github.com/quernmr/quern/wire"
+)
+
+const stagingURL = "mem://s/staging"
+
+// TestStagedAsOwner: users stage in directories of their own, which other users cannot read. The job
+// tracker reads and removes the files as the job's owner, and only so.
+func TestStagedAsOwner(t *testing.T) {
+	f := dfstest.Users(mem.New(1<<20), "quern", nil)
+	if shared, err := ShareStaging(f, stagingURL); err != nil || !shared {
+		t.Fatal(shared, err)
+	}
+	if _, _, err := NewCluster(f, stagingURL); err != nil {
+		t.Fatal(err)
+	}
+	ann, bob := f.(dfs.Users).ActAs("ann"), f.(dfs.Users).ActAs("bob")
+	own := wire.UserStaging(stagingURL, "ann")
+	if err := ann.(dfs.Users).MakeOwn(own); err != nil {
+		t.Fatal(err)
+	}
+	sub := submission("", 1)
+	sub.Owner = "ann"
+	if err := client.Stage(ann, own, &sub); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{own, sub.Staging} {
+		if _, err := bob.List(name); !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("bob reads %s: %v", name, err)
+		}
+	}
+	s := start(t, func(c *Config) {
+		c.FS, c.Staging, c.AsOwner = f, stagingURL, true
+		c.ReadSplits = func(f dfs.FS, staging string, _ wire.JobID) ([]core.Split, uint64, error) {
+			_, err := f.List(staging)
+			return make([]core.Split, 5), splitsHash, err
+		}
+	})
+	go attach(t, s, "t1", 1, 5).run()
+	stolen := sub
+	stolen.Key = "OTHER"
+	stolen.Staging = own + "/OTHER"
+	for _, theirs := range []wire.Submission{sub, stolen} {
+		if _, err := s.Submit(testContext(t), core.Caller{Name: "bob"}, theirs); err == nil || !strings.Contains(err.Error(), "below its owner's directory") {
+			t.Errorf("bob submits from ann's directory: %v", err)
+		}
+	}
+	ids, err := s.Submit(testContext(t), core.Caller{Name: "ann"}, sub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := finish(t, s, ids)[0]; last.State != wire.Succeeded {
+		t.Errorf("%v, %s", last.State, last.Error)
+	}
+	waitFor(t, "the staging directory to be removed", func() bool {
+		_, err := ann.Stat(sub.Staging)
+		return errors.Is(err, fs.ErrNotExist)
+	})
+}
+
+// TestShareStaging: a directory that another user has made before is refused to its user, and sticky
+// bits keep users from each other's directories.
+func TestShareStaging(t *testing.T) {
+	if shared, err := ShareStaging(mem.New(1<<20), stagingURL); shared || err != nil {
+		t.Errorf("without users: %t, %v", shared, err)
+	}
+	f := dfstest.Users(mem.New(1<<20), "quern", nil)
+	if _, err := ShareStaging(f, stagingURL); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ShareStaging(f, stagingURL); err != nil {
+		t.Errorf("again: %v", err)
+	}
+	ann, eve := f.(dfs.Users).ActAs("ann"), f.(dfs.Users).ActAs("eve")
+	if err := eve.Mkdir(wire.UserStaging(stagingURL, "ann")); err != nil {
+		t.Fatal(err)
+	}
+	if err := ann.(dfs.Users).MakeOwn(wire.UserStaging(stagingURL, "ann")); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("a directory of eve's: %v", err)
+	}
+	if err := ann.(dfs.Users).MakeOwn(wire.UserStaging(stagingURL, "carl")); err != nil {
+		t.Fatal(err)
+	}
+	if err := eve.RemoveAll(wire.UserStaging(stagingURL, "carl")); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("eve removes a directory of ann's: %v", err)
+	}
+	if err := eve.Mkdir(dfs.Join(stagingURL, "KEY")); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("eve stages beside the daemons' files: %v", err)
+	}
+}
+
+// TestCleanUsers: old files of users are removed as these users. A directory that another user has made
+// is left alone, since acting as the user with its name could do harm.
+func TestCleanUsers(t *testing.T) {
+	f := dfstest.Users(mem.New(1<<20), "quern", nil)
+	if _, err := ShareStaging(f, stagingURL); err != nil {
+		t.Fatal(err)
+	}
+	users := f.(dfs.Users)
+	var staged []string
+	for user, dir := range map[string]string{"ann": "ann", "eve": "hdfs"} {
+		u, own := users.ActAs(user), wire.UserStaging(stagingURL, dir)
+		if err := u.(dfs.Users).MakeOwn(own); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			sub := submission("", 1)
+			if err := client.Stage(u, own, &sub); err != nil {
+				t.Fatal(err)
+			}
+			staged = append(staged, sub.Staging)
+		}
+	}
+	exists := func(name string) bool {
+		user := strings.Split(strings.TrimPrefix(name, wire.UserStaging(stagingURL, "")), "/")[0]
+		_, err := users.ActAs(map[string]string{"hdfs": "eve"}[user] + map[string]string{"ann": "ann"}[user]).Stat(name)
+		return err == nil
+	}
+	used := ""
+	for _, name := range staged {
+		if strings.HasPrefix(name, wire.UserStaging(stagingURL, "ann")) {
+			used = name
+		}
+	}
+	s := &Server{cfg: Config{FS: f, Staging: stagingURL, AsOwner: true, Logger: slog.New(slog.DiscardHandler)}}
+	err := s.cleanUsers(core.Tidy{Submissions: map[string]bool{dfs.Base(used): true}}, time.Now().Add(365*24*time.Hour))
+	if err == nil || !strings.Contains(err.Error(), "users/hdfs belongs to eve") {
+		t.Error(err)
+	}
+	for _, name := range staged {
+		kept := name == used || !strings.HasPrefix(name, wire.UserStaging(stagingURL, "ann"))
+		if exists(name) != kept {
+			t.Errorf("%s exists: %t", name, !kept)
+		}
+	}
+}
