@@ -202,8 +202,8 @@ func TestIsolatedRefused(t *testing.T) {
 		{wire.JobPlan{Inputs: []wire.InputPlan{{Paths: []string{"file://" + dir + "/tls/*"}}}}, "which jobs cannot read"},
 		{wire.JobPlan{Files: map[string]string{"x": "file://" + dir + "/tls/key.pem"}}, "which jobs cannot read"},
 		{wire.JobPlan{Output: "file://" + dir + "/tls/out"}, "where jobs cannot write"},
-		{wire.JobPlan{Output: "file:///etc/cron.d/out"}, "would have to write in /etc/cron.d"},
-		{wire.JobPlan{Output: "file:///out"}, "would have to write in /, "},
+		{wire.JobPlan{Output: "file:///etc/cron.d/out"}, "/etc/cron.d is a directory of the system"},
+		{wire.JobPlan{Output: "file:///out"}, "and / is a directory of the system"},
 	} {
 		cfg := Config{Isolation: Isolation{Hidden: []string{dir + "/tls"}}}
 		l := startIsolated(t, cfg, &wire.Submission{Plan: wire.Plan{Jobs: []wire.JobPlan{c.plan}}})
