@@ -137,6 +137,7 @@ type daemonShape struct {
 	racks       bool                  // each has the flag -rack
 	staging     string                // URL; empty: of this machine
 	flags       []string              // of job trackers
+	traces      bool                  // jobs write traces into a directory of this machine, so they are not isolated
 }
 
 // start starts daemons, which the test's cleanup stops.
@@ -157,6 +158,9 @@ func (p *platform) start(q daemonShape) {
 		if q.racks {
 			flags = []string{"-rack", node.Rack}
 		}
+		if q.traces {
+			flags = append(flags, "-isolation", "none")
+		}
 		p.startTracker(node, flags...)
 	}
 	p.awaitTrackers(len(q.nodes))
@@ -169,7 +173,7 @@ func (p *platform) startTracker(node *minicluster.Daemon, flags ...string) *proc
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	d, err := p.daemons.AddTaskTracker("tt-"+node.ID, append(flags, "-host", node.ID, "-isolation", "none")...) // traces are local files
+	d, err := p.daemons.AddTaskTracker("tt-"+node.ID, append(flags, "-host", node.ID)...)
 	if err != nil {
 		p.t.Fatal(err)
 	}
