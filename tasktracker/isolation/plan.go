@@ -298,6 +298,10 @@ func (p *planner) pin() {
 // forbidden returns why no job may write in a directory, or "": in some, there are programs that other accounts or
 // the daemon's account execute or read, or a job could put some there, such as .profile.
 func forbidden(dir, home string) string {
+	const ofSystem = "is a directory of the system"
+	if dir == "/" || dir == "/home" || dir == "/var" {
+		return ofSystem
+	}
 	if home != "" {
 		switch rest, below := strings.CutPrefix(dir, home+"/"); {
 		case dir == home:
@@ -310,9 +314,8 @@ func forbidden(dir, home string) string {
 			return "has the home directory of the task tracker's account in it"
 		}
 	}
-	system := dir == "/" || dir == "/home" || dir == "/var" || slices.ContainsFunc(neverWritable, func(system string) bool { return within(dir, system) })
-	if system && !strings.HasPrefix(dir, "/dev/shm/") {
-		return "is a directory of the system"
+	if !strings.HasPrefix(dir, "/dev/shm/") && slices.ContainsFunc(neverWritable, func(system string) bool { return within(dir, system) }) {
+		return ofSystem
 	}
 	return ""
 }
