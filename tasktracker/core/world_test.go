@@ -44,7 +44,7 @@ type world struct {
 	records map[wire.AttemptID]Record
 	probes  map[int]string
 	files   map[string]bool
-	staged  map[string]bool // submissions whose workers have got something
+	staged  map[string]bool // submissions that workers were started for, until they end
 
 	noSlots bool // all disks are bad
 }
