@@ -4,7 +4,7 @@
 // # Connections
 //
 // [Limit] bounds the open connections of one address, so that one machine cannot use up a daemon's
-// files and memory. A connection whose peer stays unknown for some time is closed. If an address has
+// files and memory. A connection of a peer that stays unknown for some time is closed. If an address has
 // too many, a new connection replaces the oldest one that is unknown. So a machine that holds
 // connections does not keep out clients of the same machine, which are known soon.
 //
