@@ -42,8 +42,8 @@ type peerConn struct {
 	age    time.Duration // at which it ends
 	reason atomic.Pointer[error]
 
-	// Set during the handshake, and not changed later.
-	owner    *Identity // has the configuration of the handshake; nil: not of this package
+	// Set during the handshake, and not changed later. Close may run beside the handshake.
+	owner    atomic.Pointer[Identity] // has the configuration of the handshake; nil: not of this package
 	admitted []Role
 	state    tls.ConnectionState // only the certificate of the peer
 
@@ -72,7 +72,8 @@ func withConn(ctx context.Context, c *peerConn) context.Context {
 func (id *Identity) claiming(config *tls.Config, admitted []Role) *tls.Config {
 	claim := func(handshake context.Context) {
 		if c, ok := handshake.Value(peerConnKey{}).(*peerConn); ok {
-			c.owner, c.admitted = id, admitted
+			c.admitted = admitted
+			c.owner.Store(id)
 		}
 	}
 	if get := config.GetCertificate; get != nil {
@@ -103,7 +104,7 @@ func Connect(ctx context.Context, raw net.Conn, config *tls.Config) (*tls.Conn, 
 		conn.Close()
 		return nil, err
 	}
-	if c.owner == nil && config.GetClientCertificate != nil {
+	if c.owner.Load() == nil && config.GetClientCertificate != nil {
 		conn.Close()
 		return nil, fmt.Errorf("%w: the listener at %v requests no certificate", ErrNotAdmitted, raw.RemoteAddr())
 	}
@@ -166,8 +167,8 @@ func (c *peerConn) explain(err error) error {
 
 // Close implements net.Conn.
 func (c *peerConn) Close() error {
-	if c.owner != nil {
-		l := &c.owner.living
+	if owner := c.owner.Load(); owner != nil {
+		l := &owner.living
 		l.mu.Lock()
 		delete(l.conns, c)
 		c.closed = true
@@ -196,11 +197,12 @@ type living struct {
 // watch adds a connection after its handshake. The goroutine of recheck runs while there are
 // connections.
 func (c *peerConn) watch(conn *tls.Conn) {
-	if c.owner == nil {
+	owner := c.owner.Load()
+	if owner == nil {
 		return
 	}
 	c.state = tls.ConnectionState{PeerCertificates: conn.ConnectionState().PeerCertificates[:1]}
-	l := &c.owner.living
+	l := &owner.living
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.closed {
@@ -212,7 +214,7 @@ func (c *peerConn) watch(conn *tls.Conn) {
 	l.conns[c] = true
 	if l.stop == nil {
 		l.stop = make(chan struct{})
-		go c.owner.recheck(l.stop)
+		go owner.recheck(l.stop)
 	}
 }
 

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -306,6 +307,33 @@ func TestConnectionsHaveAnAge(t *testing.T) {
 			t.Errorf("of %d connections many end at once: %v", n, lives)
 		}
 		w.mustConnect(tt)
+	})
+}
+
+// TestConnectEndsDuringHandshake: the end of the context closes the connection beside its handshake.
+func TestConnectEndsDuringHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.issue("ours", Peer{TaskTracker, "tt1"}, 365*day)
+		tt := w.load(Peer{TaskTracker, "tt1"})
+		ctx, cancel := context.WithCancel(t.Context())
+		config := tt.Dialer(JobTracker)
+		get := config.GetClientCertificate
+		config.GetClientCertificate = func(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			cancel()
+			return get(request)
+		}
+		near, far := net.Pipe()
+		w.raw.conns <- newBuffered(far)
+		if _, err := Connect(ctx, near, config); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want that the context has ended", err)
+		}
+		if accepted, err := w.l.Accept(); err == nil {
+			accepted.Close()
+		}
+		if len(tt.living.conns) > 0 {
+			t.Error("the connection is not forgotten")
+		}
 	})
 }
 
