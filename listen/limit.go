@@ -67,7 +67,7 @@ type peer struct {
 // NewGuard makes a Guard without connections.
 func NewGuard(limits Limits) *Guard {
 	limits.PerAddress = cmp.Or(limits.PerAddress, DefaultPerAddress)
-	limits.FirstByte = cmp.Or(limits.Unknown, DefaultUnknown)
+	limits.Unknown = cmp.Or(limits.Unknown, DefaultUnknown)
 	if limits.Logger == nil {
 		limits.Logger = slog.New(slog.DiscardHandler)
 	}
