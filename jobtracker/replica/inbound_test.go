@@ -148,7 +148,9 @@ func TestSlowRequest(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			near, far := net.Pipe()
+			sent := make(chan struct{})
 			go func() {
+				defer close(sent)
 				defer far.Close()
 				for piece := range slices.Chunk(c.request, c.piece) {
 					if _, err := far.Write(piece); err != nil {
@@ -158,8 +160,9 @@ func TestSlowRequest(t *testing.T) {
 				}
 			}()
 			in := &inbound{Conn: near}
-			defer in.Close()
 			got, err := io.ReadAll(in)
+			in.Close()
+			<-sent
 			if whole := err == nil && len(got) == len(c.request); whole != c.whole {
 				t.Errorf("%s: %d bytes of %d, %v", name, len(got), len(c.request), err)
 			}
