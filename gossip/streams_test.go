@@ -121,18 +121,19 @@ func TestAnnouncedMembers(t *testing.T) {
 	})
 }
 
-// TestSilentConnections: connections that send nothing are closed, and others can join.
+// TestSilentConnections: connections that send nothing or a byte are closed, and others can join.
 func TestSilentConnections(t *testing.T) {
 	one := startProcessWith(t, Config{
 		Self:   Member{ID: "jt1", Role: JobTracker},
-		limits: listen.Limits{PerAddress: 50, FirstByte: time.Hour},
+		limits: listen.Limits{PerAddress: 50, Unknown: time.Hour},
 		tune: func(c *memberlist.Config) {
 			shortenTimes(c)
 			c.TCPTimeout = time.Hour // only the limit acts
 		},
 	})
-	held := listentest.Hold(t, one.Addr(), 2000)
-	held.AwaitLeft(t, 50)
+	for _, sent := range []string{"", "\xf4"} {
+		listentest.Hold(t, one.Addr(), 1000, sent).AwaitLeft(t, 50)
+	}
 	two := startProcess(t, Member{ID: "jt2", Role: JobTracker}, one.Addr())
 	<-two.JoinTried()
 	if _, ok := two.Find(JobTracker, "jt1"); !ok {

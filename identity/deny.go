@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -20,17 +21,37 @@ import (
 //	serial 5F0C96…
 //
 // A serial number is hexadecimal, as openssl prints it, also with colons.
+//
+// A list may be read while it is written. So an empty list is refused, and one that does not end with a newline.
+// Names and numbers that a list no longer has stay denied until it has not changed for settleTime, by the time of
+// the file or by the clock of this process.
 const DeniedFile = "denied"
 
-// maxDenied limits the bytes of a deny list.
-const maxDenied = 1 << 20
+const (
+	maxDenied  = 1 << 20 // bytes
+	settleTime = 3 * time.Second
+)
 
 // denyList is a deny list that was read.
 type denyList struct {
 	peers   map[Peer]bool
 	serials map[string]bool // as serialText returns them
-	stamp   stamp           // zero: there is no file
+	stamp   stamp           // of the file; zero: there is none
+	since   time.Time       // when this stamp was first seen
+	settles bool            // it has entries of older lists, too
 	err     string          // last logged error
+}
+
+// add adds the entries of another list. It reports whether one of them is new.
+func (d *denyList) add(other *denyList) (isNew bool) {
+	before := len(d.peers) + len(d.serials)
+	maps.Copy(d.peers, other.peers)
+	maps.Copy(d.serials, other.serials)
+	return len(d.peers)+len(d.serials) > before
+}
+
+func (d *denyList) equal(other *denyList) bool {
+	return maps.Equal(d.peers, other.peers) && maps.Equal(d.serials, other.serials)
 }
 
 // denies returns an error if the list has a peer or its certificate.
@@ -44,52 +65,80 @@ func (d *denyList) denies(p Peer, serial *big.Int) error {
 	return nil
 }
 
-// readDenied reads a deny list if it differs from the last one that was read.
-func readDenied(dir string, last denyList) (list denyList, changed bool, err error) {
+// readDenied reads a deny list if it has changed since the last one was read, or if that must have settled.
+func readDenied(dir string, last denyList, now time.Time) (list denyList, err error) {
 	name := filepath.Join(dir, DeniedFile)
+	var found stamp
 	info, err := os.Stat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return denyList{}, last.stamp != stamp{}, nil
+	switch {
+	case err == nil:
+		found = stamp{info.ModTime(), info.Size()}
+	case !errors.Is(err, fs.ErrNotExist):
+		return last, err
+	default: // it may be about to be replaced
+		if info, err = os.Stat(dir); err != nil {
+			return last, err
+		}
 	}
-	if err != nil {
-		return last, false, err
+	settled := now.Sub(info.ModTime()) >= settleTime || found == last.stamp && now.Sub(last.since) >= settleTime
+	if found == last.stamp && !(last.settles && settled) {
+		return last, nil
 	}
-	now := stamp{info.ModTime(), info.Size()}
-	if now == last.stamp {
-		return last, false, nil
+	list = newDenyList()
+	if found != (stamp{}) {
+		if list, err = readDenyFile(name, found.size); err != nil {
+			return last, err
+		}
 	}
-	if now.size > maxDenied {
-		return last, false, fmt.Errorf("%s has %d bytes, at most %d are allowed", name, now.size, maxDenied)
+	list.stamp, list.since = found, now
+	if !settled {
+		list.settles = list.add(&last)
+	}
+	return list, nil
+}
+
+func readDenyFile(name string, size int64) (denyList, error) {
+	if size > maxDenied {
+		return denyList{}, fmt.Errorf("%s has %d bytes, at most %d are allowed", name, size, maxDenied)
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return last, false, err
+		return denyList{}, err
 	}
-	list, err = parseDenied(string(text))
+	list, err := parseDenied(string(text))
 	if err != nil {
-		return last, false, fmt.Errorf("%s: %w", name, err)
+		return denyList{}, fmt.Errorf("%s: %w", name, err)
 	}
-	list.stamp = now
-	return list, true, nil
+	return list, nil
+}
+
+func newDenyList() denyList {
+	return denyList{peers: make(map[Peer]bool), serials: make(map[string]bool)}
 }
 
 func parseDenied(text string) (denyList, error) {
-	list := denyList{peers: make(map[Peer]bool), serials: make(map[string]bool)}
+	list := newDenyList()
+	if text == "" {
+		return list, errors.New("it is empty, as while it is written: to deny nothing, remove the file or write a comment into it")
+	}
 	n := 0
 	for line := range strings.Lines(text) {
 		n++
+		if !strings.HasSuffix(line, "\n") {
+			return list, fmt.Errorf("line %d has no newline at its end: the list may be incomplete", n)
+		}
 		words := strings.Fields(line)
 		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
 			continue
 		}
-		if err := list.add(words); err != nil {
+		if err := list.parse(words); err != nil {
 			return list, fmt.Errorf("line %d: %w", n, err)
 		}
 	}
 	return list, nil
 }
 
-func (d *denyList) add(words []string) error {
+func (d *denyList) parse(words []string) error {
 	if len(words) != 2 {
 		return fmt.Errorf("%d words, want a role and a name, or serial and a number", len(words))
 	}
@@ -112,7 +161,7 @@ func (d *denyList) add(words []string) error {
 // firstDenied reads the deny list at the start.
 func (id *Identity) firstDenied() (err error) {
 	if id.self.Role == "" {
-		id.denied, _, err = readDenied(id.dir, denyList{})
+		id.denied, err = readDenied(id.dir, newDenyList(), id.now())
 	}
 	return err
 }
@@ -120,13 +169,16 @@ func (id *Identity) firstDenied() (err error) {
 // refreshDenied reads the deny list again if it has changed. If it is broken, the old one stays in
 // use, and the error is logged once. The caller holds mu.
 func (id *Identity) refreshDenied() {
-	list, changed, err := readDenied(id.dir, id.denied)
+	list, err := readDenied(id.dir, id.denied, id.now())
 	switch {
-	case err == nil && changed:
-		id.denied, id.trustChanged = list, time.Now()
-		id.log.Info("new deny list", "directory", id.dir, "names", len(list.peers), "serials", len(list.serials))
 	case err == nil:
+		changed := !list.equal(&id.denied)
+		id.denied = list
 		id.denied.err = ""
+		if changed {
+			id.trustChanged = time.Now()
+			id.log.Info("new deny list", "directory", id.dir, "names", len(list.peers), "serials", len(list.serials))
+		}
 	case id.denied.err != err.Error():
 		id.denied.err = err.Error()
 		id.log.Error("the deny list cannot be used, the old one stays", "error", err)

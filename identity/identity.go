@@ -59,6 +59,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/quernmr/quern/sparselog"
 )
 
 // The files of a directory.
@@ -90,6 +92,7 @@ type Identity struct {
 	renews  bool // ownPair signs a new certificate
 	self    Peer
 	log     *slog.Logger
+	refused sparselog.Limit // lines about peers that are not admitted
 	now     func() time.Time
 
 	mu          sync.Mutex

@@ -123,11 +123,11 @@ func (id *Identity) config(admitted []Role) *tls.Config {
 	}
 }
 
-// admit checks the peer of a connection and logs a refusal.
+// admit checks the peer of a connection and logs a refusal, unless there are many.
 func (id *Identity) admit(s tls.ConnectionState, admitted []Role) error {
 	err := id.checkPeer(s, admitted)
 	if err != nil {
-		id.log.Warn("a peer is not admitted", "error", err)
+		id.refused.Warn(id.log, "a peer is not admitted", "error", err)
 	}
 	return err
 }

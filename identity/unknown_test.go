@@ -3,6 +3,7 @@ package identity
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -92,6 +93,27 @@ func TestKnown(t *testing.T) {
 			}
 			dialed.Close()
 			accepted.Close()
+		}
+	})
+}
+
+// TestManyRefusals: peers that are refused do not fill the log, which counts them.
+func TestManyRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		refuse := func(n int) {
+			for range n {
+				if err := w.server.admit(tls.ConnectionState{}, []Role{Client}); err == nil {
+					t.Fatal("a peer without a certificate is admitted")
+				}
+			}
+		}
+		refuse(10_000)
+		<-time.After(time.Minute) // virtual
+		refuse(1)
+		lines := strings.Split(strings.TrimSpace(w.logged.String()), "\n")
+		if last := lines[len(lines)-1]; len(lines) > 100 || !strings.Contains(last, fmt.Sprint(" suppressed=", 10_001-len(lines))) {
+			t.Errorf("%d lines, the last one is %q", len(lines), last)
 		}
 	})
 }

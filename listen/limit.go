@@ -7,21 +7,21 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // Limits bound the connections of a listener. The zero value has the defaults.
 type Limits struct {
 	PerAddress int           // open connections of one address; 0: [DefaultPerAddress], below 0: no limit
-	FirstByte  time.Duration // until a peer has sent a first byte; 0: [DefaultFirstByte]
-	Handshake  bool          // a connection counts as silent until its method Known is called
+	Unknown    time.Duration // until a peer must be known; 0: [DefaultUnknown]
 	Logger     *slog.Logger  // nil: silent
 }
 
 // Defaults of [Limits]. A thousand is far more than a client needs, and leaves a daemon most of its files.
 const (
 	DefaultPerAddress = 1000
-	DefaultFirstByte  = 10 * time.Second
+	DefaultUnknown    = 10 * time.Second
 )
 
 // noteEvery is the time between two log lines about connections that were closed.
@@ -60,14 +60,14 @@ type Guard struct {
 
 // peer is an address with open connections.
 type peer struct {
-	open   int
-	silent list.List // of *conn that are silent, oldest first
+	open    int
+	unknown list.List // of *conn, oldest first
 }
 
 // NewGuard makes a Guard without connections.
 func NewGuard(limits Limits) *Guard {
 	limits.PerAddress = cmp.Or(limits.PerAddress, DefaultPerAddress)
-	limits.FirstByte = cmp.Or(limits.FirstByte, DefaultFirstByte)
+	limits.Unknown = cmp.Or(limits.Unknown, DefaultUnknown)
 	if limits.Logger == nil {
 		limits.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -75,7 +75,8 @@ func NewGuard(limits Limits) *Guard {
 }
 
 // Admit takes an accepted connection, and returns it for use. It returns nil if the address has too
-// many connections: then the new one is closed, or the oldest one that is silent.
+// many connections: then the new one is closed, or the oldest one that is unknown. The connection has a
+// method Known, which its user calls once it knows the peer.
 func (g *Guard) Admit(raw net.Conn) net.Conn {
 	c := &conn{Conn: raw, guard: g, from: networkOf(raw.RemoteAddr())}
 	excess := g.add(c)
@@ -99,7 +100,7 @@ func (g *Guard) add(c *conn) (excess *conn) {
 		g.peers[c.from] = p
 	}
 	if limit := g.limits.PerAddress; limit > 0 && p.open >= limit {
-		oldest := p.silent.Front()
+		oldest := p.unknown.Front()
 		if oldest == nil {
 			c.gone = true // it was never counted
 			return c
@@ -109,8 +110,8 @@ func (g *Guard) add(c *conn) (excess *conn) {
 	}
 	g.peers[c.from] = p // forget may have removed it
 	p.open++
-	c.place = p.silent.PushBack(c)
-	c.late = time.AfterFunc(g.limits.FirstByte, c.closeSilent)
+	c.place = p.unknown.PushBack(c)
+	c.late = time.AfterFunc(g.limits.Unknown, c.closeUnknown)
 	return excess
 }
 
@@ -121,16 +122,16 @@ func (g *Guard) forget(c *conn) {
 	}
 	c.gone = true
 	p := g.peers[c.from]
-	g.endSilence(c)
+	g.endUnknown(c)
 	if p.open--; p.open == 0 {
 		delete(g.peers, c.from)
 	}
 }
 
-// endSilence notes that a connection is not silent any more, or is closed. The caller holds g.mu.
-func (g *Guard) endSilence(c *conn) {
+// endUnknown notes that a connection is not unknown any more, or is closed. The caller holds g.mu.
+func (g *Guard) endUnknown(c *conn) {
 	if c.place != nil {
-		g.peers[c.from].silent.Remove(c.place)
+		g.peers[c.from].unknown.Remove(c.place)
 		c.place = nil
 		c.late.Stop()
 	}
@@ -169,46 +170,31 @@ type conn struct {
 	guard *Guard
 	from  netip.Prefix
 
-	late *time.Timer // closes it if it stays silent
+	late  *time.Timer // closes it if it stays unknown
+	known atomic.Bool
 
 	// Guarded by guard.mu.
-	place *list.Element // among the silent connections; nil: it is not silent any more
-	heard bool          // it has received a byte
+	place *list.Element // among the unknown connections; nil: it is known, or not counted any more
 	gone  bool          // it is not counted any more
-
-	spoke bool // owned by the reading goroutine: heard is true already
 }
 
-func (c *conn) closeSilent() {
+func (c *conn) closeUnknown() {
 	c.guard.mu.Lock()
-	late := !c.heard && !c.gone
+	late := c.place != nil
 	c.guard.mu.Unlock()
 	if late {
 		c.Close()
 	}
 }
 
-// Read implements net.Conn.
-func (c *conn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if n > 0 && !c.spoke {
-		c.spoke = true
-		c.guard.mu.Lock()
-		c.heard = true
-		c.late.Stop()
-		if !c.guard.limits.Handshake {
-			c.guard.endSilence(c)
-		}
-		c.guard.mu.Unlock()
-	}
-	return n, err
-}
-
-// Known ends the silence of a connection after the handshake with its peer.
+// Known notes that the peer has shown who it is, or what it wants. The connection may stay then.
 func (c *conn) Known() {
+	if c.known.Swap(true) {
+		return
+	}
 	c.guard.mu.Lock()
 	defer c.guard.mu.Unlock()
-	c.guard.endSilence(c)
+	c.guard.endUnknown(c)
 }
 
 // Close implements net.Conn.

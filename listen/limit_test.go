@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
@@ -17,7 +18,7 @@ import (
 	"github.com/quernmr/quern/listen/listentest"
 )
 
-// serve accepts connections on loopback and sends back each byte.
+// serve accepts connections on loopback. The byte x makes a peer known, and is sent back.
 func serve(t *testing.T, limits Limits) string {
 	t.Helper()
 	raw, err := net.Listen("tcp", "127.0.0.1:0")
@@ -34,7 +35,16 @@ func serve(t *testing.T, limits Limits) string {
 			}
 			go func() {
 				defer conn.Close()
-				io.Copy(conn, struct{ io.Reader }{conn})
+				buf := make([]byte, 1)
+				for {
+					if _, err := conn.Read(buf); err != nil {
+						return
+					}
+					if buf[0] == 'x' {
+						conn.(interface{ Known() }).Known()
+						conn.Write(buf) // if it fails, so does the next read
+					}
+				}
 			}()
 		}
 	}()
@@ -51,21 +61,24 @@ func ask(t *testing.T, conn net.Conn) error {
 	return err
 }
 
-// TestSilentConnections: of many silent connections, few are held at once and none for long, and a
-// client of the same address is served.
+// TestSilentConnections: of many connections of unknown peers, few are held at once and none for long, and a
+// client of the same address is served. It makes no difference if they send a byte.
 func TestSilentConnections(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		limits Limits
+		sent   string
 		left   int
 	}{
-		"limit":    {Limits{PerAddress: 50, FirstByte: time.Hour}, 50 - 1},
-		"deadline": {Limits{PerAddress: -1, FirstByte: 100 * time.Millisecond}, 0},
+		"limit":             {Limits{PerAddress: 50, Unknown: time.Hour}, "", 50 - 1},
+		"deadline":          {Limits{PerAddress: -1, Unknown: 100 * time.Millisecond}, "", 0},
+		"byte and limit":    {Limits{PerAddress: 50, Unknown: time.Hour}, "y", 50 - 1},
+		"byte and deadline": {Limits{PerAddress: -1, Unknown: 100 * time.Millisecond}, "y", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			addr := serve(t, c.limits)
-			held := listentest.Hold(t, addr, 2000)
+			held := listentest.Hold(t, addr, 1000, c.sent)
 			conn, err := net.Dial("tcp", addr)
 			if err != nil {
 				t.Fatal(err)
@@ -94,17 +107,17 @@ func (e end) RemoteAddr() net.Addr { return e.from }
 func TestLikeSimple(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type entry struct {
-			conn   net.Conn
-			far    net.Conn
-			from   byte
-			silent bool
+			conn    net.Conn
+			far     net.Conn
+			from    byte
+			unknown bool
 		}
 		limit := rapid.IntRange(1, 3).Draw(t, "limit")
-		g := NewGuard(Limits{PerAddress: limit, FirstByte: time.Hour})
+		g := NewGuard(Limits{PerAddress: limit, Unknown: time.Hour})
 		var model []entry // open connections, oldest first
 		drop := func(i int) { model = append(model[:i], model[i+1:]...) }
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
-			switch rapid.SampledFrom([]string{"open", "speak", "close"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"open", "speak", "know", "close"}).Draw(t, "step") {
 			case "open":
 				from := rapid.ByteRange(1, 2).Draw(t, "from")
 				near, far := net.Pipe()
@@ -112,7 +125,7 @@ func TestLikeSimple(t *testing.T) {
 				for i, e := range model {
 					if e.from == from {
 						open++
-						if e.silent && oldest < 0 {
+						if e.unknown && oldest < 0 {
 							oldest = i
 						}
 					}
@@ -123,7 +136,7 @@ func TestLikeSimple(t *testing.T) {
 				}
 				if open >= limit && oldest >= 0 {
 					if _, err := model[oldest].far.Write([]byte("x")); err == nil {
-						t.Fatal("the oldest silent connection is still open")
+						t.Fatal("the oldest unknown connection is still open")
 					}
 					drop(oldest)
 				}
@@ -139,7 +152,14 @@ func TestLikeSimple(t *testing.T) {
 				if _, err := e.conn.Read(make([]byte, 1)); err != nil {
 					t.Fatal(err)
 				}
-				e.silent = false
+			case "know":
+				if len(model) == 0 {
+					continue
+				}
+				e := &model[rapid.IntRange(0, len(model)-1).Draw(t, "which")]
+				e.conn.(*conn).Known()
+				e.conn.(*conn).Known() // a second time has no effect
+				e.unknown = false
 			case "close":
 				if len(model) == 0 {
 					continue
@@ -159,28 +179,47 @@ func TestLikeSimple(t *testing.T) {
 	})
 }
 
-// TestFirstByte: the deadline ends with the first byte.
-func TestFirstByte(t *testing.T) {
+// TestDeadline: the deadline does not end with a byte, but when the peer is known.
+func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewGuard(Limits{})
-		near, far := net.Pipe()
-		conn := g.Admit(near)
-		go far.Write([]byte("x"))
-		if _, err := conn.Read(make([]byte, 1)); err != nil {
-			t.Fatal(err)
-		}
-		<-time.After(time.Hour) // virtual
-		go far.Write([]byte("y"))
-		if _, err := conn.Read(make([]byte, 1)); err != nil {
-			t.Errorf("closed after its first byte: %v", err)
-		}
-		conn.Close()
-		near, _ = net.Pipe()
-		silent, begin := g.Admit(near), time.Now()
-		if _, err := silent.Read(make([]byte, 1)); err == nil || time.Since(begin) != DefaultFirstByte {
-			t.Errorf("silence ended after %v: %v", time.Since(begin), err)
+		for _, known := range []bool{false, true} {
+			near, far := net.Pipe()
+			conn, begin := g.Admit(near), time.Now()
+			go far.Write([]byte("x"))
+			if _, err := conn.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			if known {
+				conn.(interface{ Known() }).Known()
+				time.AfterFunc(time.Hour, func() { far.Close() })
+			}
+			_, err := conn.Read(make([]byte, 1))
+			if took := time.Since(begin); err == nil || known && took != time.Hour || !known && took != DefaultUnknown {
+				t.Errorf("known %v: ended after %v: %v", known, took, err)
+			}
+			conn.Close()
 		}
 	})
+}
+
+// TestServer: the header of a request makes a connection known, a part of it does not.
+func TestServer(t *testing.T) {
+	raw, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := Server(&http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "yes") })})
+	go server.Serve(Limit(raw, Limits{PerAddress: 1, Unknown: time.Hour}))
+	defer server.Close()
+	held := listentest.Hold(t, raw.Addr().String(), 1, "GET / HTTP/1.1\r\n")
+	answer, err := http.Get("http://" + raw.Addr().String()) // it takes the place of the other one
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	held.AwaitLeft(t, 0)
+	listentest.Hold(t, raw.Addr().String(), 1, "").AwaitLeft(t, 0) // the place is taken
 }
 
 func TestNetworks(t *testing.T) {
@@ -200,7 +239,7 @@ func TestNetworks(t *testing.T) {
 func TestClosedConnectionsAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged bytes.Buffer
-		g := NewGuard(Limits{PerAddress: 1, FirstByte: time.Hour, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+		g := NewGuard(Limits{PerAddress: 1, Unknown: time.Hour, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 		admit := func(n int) {
 			for range n {
 				near, _ := net.Pipe()
@@ -219,7 +258,7 @@ func TestClosedConnectionsAreLogged(t *testing.T) {
 			}
 		}
 		for _, p := range g.peers {
-			for e := p.silent.Front(); e != nil; e = e.Next() {
+			for e := p.unknown.Front(); e != nil; e = e.Next() {
 				e.Value.(*conn).late.Stop()
 			}
 		}
@@ -227,10 +266,10 @@ func TestClosedConnectionsAreLogged(t *testing.T) {
 }
 
 // TestUnknownPeers: a byte of an unknown peer does not keep its place. A new connection replaces it until
-// its handshake has ended.
+// the peer is known.
 func TestUnknownPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := NewGuard(Limits{PerAddress: 2, Handshake: true})
+		g := NewGuard(Limits{PerAddress: 2})
 		admit := func() (net.Conn, net.Conn) {
 			near, far := net.Pipe()
 			conn := g.Admit(end{near, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
@@ -266,7 +305,7 @@ func TestUnknownPeers(t *testing.T) {
 		third.(*conn).guard.mu.Lock()
 		defer third.(*conn).guard.mu.Unlock()
 		if third.(*conn).gone {
-			t.Error("a connection was closed as silent after its first byte")
+			t.Error("a connection of a known peer was closed")
 		}
 	})
 }

@@ -4,10 +4,16 @@
 // # Connections
 //
 // [Limit] bounds the open connections of one address, so that one machine cannot use up a daemon's
-// files and memory. A connection that receives no byte for some time is closed. If an address has
-// too many, a new connection replaces the oldest one that is still silent. So a machine that holds
-// silent connections does not keep out clients of the same machine, which send a byte at once. With TLS,
-// a connection is silent until the end of its handshake: any user of a machine can send a byte.
+// files and memory. A connection of a peer that stays unknown for some time is closed. If an address has
+// too many, a new connection replaces the oldest one that is unknown. So a machine that holds
+// connections does not keep out clients of the same machine, which are known soon.
+//
+//	with TLS          known after the handshake, see package identity
+//	HTTP without TLS  known after the header of a request, see [Server]
+//	raft without TLS  known after the first request, or a long part of it
+//	gossip            never known: each connection has one message, and ends soon
+//
+// A byte does not make a peer known: any user of a machine can send one, and then wait.
 //
 // # Names
 //

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/quernmr/quern/internal/membound"
 )
 
 type word string
@@ -393,7 +395,8 @@ func fuzzOne[T any](t *testing.T, src []byte) {
 		t.Fatal(err)
 	}
 	for _, keep := range []bool{true, false} {
-		v, err := read(c, &decoder{keep: keep}, src)
+		var v T
+		membound.Bound{Free: 1 << 20, PerByte: 64}.Check(t, len(src), func() { v, err = read(c, &decoder{keep: keep}, src) })
 		if err != nil {
 			continue
 		}

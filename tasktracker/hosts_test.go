@@ -37,15 +37,17 @@ func TestForeignHosts(t *testing.T) {
 	}
 }
 
-// TestSilentConnections: connections that send nothing are closed, and the tracker answers others.
+// TestSilentConnections: connections that send nothing or a byte are closed, and the tracker answers others.
 func TestSilentConnections(t *testing.T) {
-	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Service: Service{Limits: listen.Limits{PerAddress: 50, FirstByte: 100 * time.Millisecond}}})
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Service: Service{Limits: listen.Limits{PerAddress: 50, Unknown: 100 * time.Millisecond}}})
 	l.connect(1)
-	held := listentest.Hold(t, l.addr, 2000)
-	answer, err := http.Get("http://" + l.addr + "/healthz")
-	if err != nil {
-		t.Fatal(err)
+	for _, sent := range []string{"", "G"} {
+		held := listentest.Hold(t, l.addr, 1000, sent)
+		answer, err := http.Get("http://" + l.addr + "/healthz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		held.AwaitLeft(t, 0)
 	}
-	answer.Body.Close()
-	held.AwaitLeft(t, 0)
 }

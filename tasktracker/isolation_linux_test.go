@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/isolation"
 	"github.com/quernmr/quern/tasktracker/workers"
 	"github.com/quernmr/quern/wire"
@@ -30,7 +29,8 @@ var exploits = map[string]func(arg string) bool{
 		entries, _ := os.ReadDir(dir)
 		return len(entries) > 0
 	},
-	"write": func(path string) bool { return os.WriteFile(path, []byte("by a job"), 0o666) == nil },
+	"writable": func(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }, // without harm to the machine
+	"write":    func(path string) bool { return os.WriteFile(path, []byte("by a job"), 0o666) == nil },
 	"signal": func(text string) bool {
 		pid, _ := strconv.Atoi(text)
 		return syscall.Kill(pid, 0) == nil
@@ -68,7 +68,8 @@ func startIsolated(t *testing.T, cfg Config, sub *wire.Submission) *leader {
 }
 
 // startSubmission starts a tracker as on a cluster. Tests use the index of a job as the action of
-// an attempt, so the submission gets enough jobs.
+// an attempt, so the submission gets enough jobs. In the arguments of its program, TRACKER and STAGING are the directory of
+// the tracker and the cluster's staging directory.
 func startSubmission(t *testing.T, cfg Config, sub *wire.Submission) *leader {
 	t.Helper()
 	root := t.TempDir()
@@ -80,6 +81,9 @@ func startSubmission(t *testing.T, cfg Config, sub *wire.Submission) *leader {
 		t.Fatal(err)
 	}
 	sub.Program.Path, sub.Program.Hash = "file://"+program, hash
+	for i, arg := range sub.Program.Args {
+		sub.Program.Args[i] = strings.NewReplacer("TRACKER", l.dir, "STAGING", root).Replace(arg)
+	}
 	for len(sub.Plan.Jobs) <= doWriteBothLogs {
 		sub.Plan.Jobs = append(sub.Plan.Jobs, wire.JobPlan{})
 	}
@@ -108,6 +112,29 @@ func TestIsolatedWorker(t *testing.T) {
 	l.succeed(wire.Map, 2, doMap)
 }
 
+// filesOfOthers are files of another job: map output, log, token, token for HDFS, and staged submission.
+var filesOfOthers = []string{
+	"TRACKER/jobs/job_1_4711/attempt_1_4711_m_000000_1000/output", "TRACKER/logs/job_1_4711/attempt_1_4711_m_000000_1000/stdout",
+	"TRACKER/tokens/job_1_4711", "TRACKER/run/4711/hdfs-tokens", "STAGING/other/submission",
+}
+
+// makeFilesOfOthers makes them for a started tracker, and returns exploits with their paths.
+func makeFilesOfOthers(l *leader, exploits []string) []string {
+	l.t.Helper()
+	paths := strings.NewReplacer("TRACKER", l.dir, "STAGING", filepath.Dir(strings.TrimPrefix(l.staging, "file://")))
+	for _, file := range filesOfOthers {
+		path := paths.Replace(file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("text"), 0o600)); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	inPlace := slices.Clone(exploits)
+	for i := range inPlace {
+		inPlace[i] = paths.Replace(inPlace[i])
+	}
+	return inPlace
+}
+
 // spySubmission returns a submission with a program that tries everything, the attempts that must not work, and
 // those that must.
 func spySubmission(t *testing.T) (sub *wire.Submission, cfg Config, exploits, allowed []string) {
@@ -125,9 +152,7 @@ func spySubmission(t *testing.T) (sub *wire.Submission, cfg Config, exploits, al
 	}
 	home, key := filepath.Dir(write("home/.ssh/id")), write("in/tls/key.pem")
 	t.Setenv("HOME", filepath.Dir(home))
-	input, unnamed := write("in/books/a"), write("elsewhere/b")
-	var other wire.JobID
-	other.Start, other.N = 1, 4711
+	input, unnamed, output := write("in/books/a"), write("elsewhere/b"), write("other/out/part-00000")
 	cfg = Config{Isolation: Isolation{Hidden: []string{filepath.Dir(key)}}}
 	sub = &wire.Submission{Plan: wire.Plan{Jobs: []wire.JobPlan{{
 		Inputs: []wire.InputPlan{{Paths: []string{"file://" + dir + "/in", "file://" + dir + "/no/such*"}}},
@@ -136,9 +161,13 @@ func spySubmission(t *testing.T) (sub *wire.Submission, cfg Config, exploits, al
 	daemon := strconv.Itoa(os.Getpid())
 	exploits = []string{
 		"read=" + key, "list=" + filepath.Dir(key), "read=" + unnamed, "list=" + home, "read=/etc/shadow",
-		"write=" + input, "write=/etc/by-a-job", "write=/usr/by-a-job", "write=" + dir + "/by-a-job",
+		"read=" + output, "list=" + filepath.Dir(output),
+		"write=" + input, "writable=/etc", "writable=/usr", "write=" + dir + "/by-a-job",
 		"signal=" + daemon, "trace=" + daemon, "list=/proc/" + daemon,
 		"mount=/tmp", "remount=/usr", "unmount=" + filepath.Dir(key), "unmount=/proc",
+	}
+	for _, file := range filesOfOthers {
+		exploits = append(exploits, "read="+file, "list="+filepath.Dir(file), "write="+file)
 	}
 	allowed = []string{"read=" + input, "write=" + dir + "/out/new/job", "write=/tmp/private", "write=/dev/shm/private", "list=/usr", "write=/dev/null"}
 	return sub, cfg, exploits, allowed
@@ -150,13 +179,7 @@ func TestIsolatedSpy(t *testing.T) {
 	sub, cfg, exploits, allowed := spySubmission(t)
 	sub.Program.Args = slices.Concat(exploits, allowed)
 	l := startIsolated(t, cfg, sub)
-	otherJob := l.path(core.JobsDir, "job_1_4711")
-	if err := os.MkdirAll(otherJob, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(otherJob, "output"), []byte("text"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	exploits = makeFilesOfOthers(l, exploits)
 	got := l.succeed(wire.Map, 0, doSpy).Counters["worked"]
 	for _, x := range exploits {
 		path, writes := strings.CutPrefix(x, "write=")
@@ -180,9 +203,11 @@ func TestSpyWithoutIsolation(t *testing.T) {
 	})
 	cfg.Isolation.Level = isolation.None
 	l := startSubmission(t, cfg, sub)
+	exploits = makeFilesOfOthers(l, exploits)
 	got := l.succeed(wire.Map, 0, doSpy).Counters["worked"]
-	for _, x := range exploits[:2] {
-		if got[x] != 1 {
+	for i, x := range exploits {
+		ofOthers := strings.HasPrefix(x, "read=") && (strings.Contains(x, "/other/") || strings.Contains(x, "4711"))
+		if (i < 2 || ofOthers) && got[x] != 1 {
 			t.Errorf("did not work: %s", x)
 		}
 	}
@@ -202,8 +227,8 @@ func TestIsolatedRefused(t *testing.T) {
 		{wire.JobPlan{Inputs: []wire.InputPlan{{Paths: []string{"file://" + dir + "/tls/*"}}}}, "which jobs cannot read"},
 		{wire.JobPlan{Files: map[string]string{"x": "file://" + dir + "/tls/key.pem"}}, "which jobs cannot read"},
 		{wire.JobPlan{Output: "file://" + dir + "/tls/out"}, "where jobs cannot write"},
-		{wire.JobPlan{Output: "file:///etc/cron.d/out"}, "would have to write in /etc/cron.d"},
-		{wire.JobPlan{Output: "file:///out"}, "would have to write in /, "},
+		{wire.JobPlan{Output: "file:///etc/cron.d/out"}, "/etc/cron.d is a directory of the system"},
+		{wire.JobPlan{Output: "file:///out"}, "and / is a directory of the system"},
 	} {
 		cfg := Config{Isolation: Isolation{Hidden: []string{dir + "/tls"}}}
 		l := startIsolated(t, cfg, &wire.Submission{Plan: wire.Plan{Jobs: []wire.JobPlan{c.plan}}})

@@ -16,6 +16,7 @@ import (
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/listen"
 	"github.com/quernmr/quern/shuffle"
+	"github.com/quernmr/quern/sparselog"
 	"github.com/quernmr/quern/tasktracker/token"
 	"github.com/quernmr/quern/wire"
 )
@@ -33,7 +34,7 @@ const (
 // request's context after headerWait, so handlers of long answers must not use that
 // context.
 func newServer(routes http.Handler, errorLog *log.Logger) *http.Server {
-	return &http.Server{
+	return listen.Server(&http.Server{
 		Handler:           routes,
 		ReadHeaderTimeout: headerWait,
 		ReadTimeout:       headerWait,
@@ -41,7 +42,7 @@ func newServer(routes http.Handler, errorLog *log.Logger) *http.Server {
 		IdleTimeout:       idleWait,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          errorLog,
-	}
+	})
 }
 
 // serve starts the HTTP server.
@@ -54,9 +55,9 @@ func (l *loop) serve(listener net.Listener) {
 	if l.cfg.Service.Serve != nil {
 		level = slog.LevelWarn // only this log shows peers without a certificate
 	}
-	l.server = newServer(l.cfg.Service.Names.Handler(routes, l.refuseHost), slog.NewLogLogger(l.cfg.Logger.Handler(), level))
+	l.server = newServer(l.cfg.Service.Names.Handler(routes, l.refuseHost), slog.NewLogLogger(sparselog.Handler(l.cfg.Logger.Handler()), level))
 	limits := l.cfg.Service.Limits
-	limits.Logger, limits.Handshake = l.cfg.Logger, l.cfg.Service.Serve != nil
+	limits.Logger = l.cfg.Logger
 	listener = listen.Limit(listener, limits)
 	l.wait.Go(func() {
 		if l.cfg.Service.Serve != nil {

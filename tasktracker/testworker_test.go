@@ -70,6 +70,7 @@ const (
 	doEscape          // leaves a process in a session of its own, and its parent has ended; map 1 adopts it, others do not
 	doLeaveEnded      // adopts a process that ends, and succeeds
 	doReport          // counts the environment, limits and flags of its process
+	doDaemonise       // leaves processes that have escaped in all ways, see escapes
 	doSpy             // tries what the arguments of the program name, and counts what works
 	doWriteBothLogs   // writes floodLines to both logs, half of it by a child, then requests the grant
 )
@@ -233,6 +234,8 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 		if err != nil {
 			r.Error = err.Error()
 		}
+	case doDaemonise:
+		testDaemonise(run.Attempt.Task.N, &r)
 	case doSpy:
 		testSpy(&r)
 	case doCrash:

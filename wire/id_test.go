@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/quernmr/quern/internal/membound"
 )
 
 var (
@@ -100,6 +102,11 @@ func FuzzParseIDs(f *testing.F) {
 	f.Add("task_1754000000000_0001_m_000003")
 	f.Add("attempt_1754000000000_0001_r_000003_2001")
 	f.Fuzz(func(t *testing.T, s string) {
+		membound.Bound{Free: 1 << 20, PerByte: 16}.Check(t, len(s), func() { // any result is fine
+			ParseJobID(s)
+			ParseTaskID(s)
+			ParseAttemptID(s)
+		})
 		if id, err := ParseJobID(s); err == nil && id.String() != s {
 			t.Errorf("%q read as %v", s, id)
 		}

@@ -214,9 +214,7 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	defer cancel(nil)
 	j.cancel = cancel
 	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Audit: j.audit, Identified: j.identity != nil, Admins: j.admins, UsersStage: j.usersStage, Limits: j.limits.web}), j.access.Names(j.addr, j.listen), j.log)
-	limits := j.access.Limits(j.log)
-	limits.Handshake = j.identity != nil
-	listener = listen.Limit(listener, limits)
+	listener = listen.Limit(listener, j.access.Limits(j.log))
 	if j.identity != nil {
 		listener = identity.Listen(listener, j.identity.Server(identity.JobTracker, identity.TaskTracker, identity.Client))
 	}

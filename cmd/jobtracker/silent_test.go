@@ -10,18 +10,36 @@ import (
 	"github.com/quernmr/quern/listen/listentest"
 )
 
-// TestSilentConnections: a job tracker closes connections that send nothing, on all its ports, and
-// serves others all the while.
+// TestSilentConnections: a job tracker closes connections that send nothing or a byte, on all its ports, and
+// serves others all the while, with and without TLS.
 func TestSilentConnections(t *testing.T) {
 	t.Parallel()
 	r := launch(t, "jt1", testDir{t.TempDir()}.data("jt1"), "-max-conns-per-client", "50")
-	var held []*listentest.Held
-	for _, addr := range []string{r.http, r.raft, r.gossip} {
-		held = append(held, listentest.Hold(t, addr, 700))
-	}
+	held := hold(t, r, "\x16", "\x16", "")
 	r.awaitStatus(t, "leads", func(c web.Cluster) bool { return c.IsLeader })
-	for _, h := range held {
-		h.AwaitLeft(t, 0)
+	held()
+	r = launch(t, "jt2", testDir{t.TempDir()}.data("jt2"), "-max-conns-per-client", "50", "-insecure")
+	held = hold(t, r, "G", "\x00", "\xf4")
+	answer, err := http.Get("http://" + r.http + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	held()
+}
+
+// hold holds connections that send these texts. The returned function waits until the job tracker has closed them.
+func hold(t *testing.T, r *testJobTracker, toHTTP, toRaft, toGossip string) (closed func()) {
+	t.Helper()
+	var held []*listentest.Held
+	for _, port := range [][2]string{{r.http, toHTTP}, {r.raft, toRaft}, {r.gossip, toGossip}} {
+		held = append(held, listentest.Hold(t, port[0], 700, port[1]))
+	}
+	return func() {
+		t.Helper()
+		for _, h := range held {
+			h.AwaitLeft(t, 0)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/internal/membound"
 )
 
 // useTokens makes an FS that has only a token file, in the same HDFS.
@@ -193,7 +194,9 @@ func FuzzTokenFile(f *testing.F) {
 	f.Add(writeTokens([]token{{[]byte{0, 1, 'u'}, []byte("p"), delegationKind, "a:1"}}))
 	f.Add([]byte("HDTS\x01\x02ab"))
 	f.Fuzz(func(t *testing.T, file []byte) {
-		tokens, err := readTokens(file)
+		var tokens []token
+		var err error
+		membound.Bound{Free: 1 << 20, PerByte: 128}.Check(t, len(file), func() { tokens, err = readTokens(file) })
 		if err != nil && tokens != nil {
 			t.Errorf("%v with %d tokens", err, len(tokens))
 		}

@@ -99,7 +99,7 @@ func TestDenied(t *testing.T) {
 	if c.connected(d.ID) {
 		t.Errorf("after a restart, %s is connected", d.ID)
 	}
-	c.writeText(identity.JobTracker, jt.ID, identity.DeniedFile, "")
+	c.writeText(identity.JobTracker, jt.ID, identity.DeniedFile, "# none\n")
 	c.awaitTrackers(2)
 }
 

@@ -29,7 +29,7 @@ func TestJobLosesDataNode(t *testing.T) {
 	single := p.put("single", singleText, withProperty("dfs.replication", "1"), dialFrom(lost))
 	checkOnlyOn(t, lost, awaitReplicas(t, p.fs, single, 1))
 
-	p.start(daemonShape{jobTrackers: 1, nodes: c.DataNodes, slots: 1})
+	p.start(daemonShape{traces: true, jobTrackers: 1, nodes: c.DataNodes, slots: 1})
 	j := p.paced(in, "-map-only", "-pause-early", "-gate")
 	j.AwaitTraces("m", "began", 4)
 	p.kill(lost)
@@ -95,7 +95,7 @@ func TestJobKilledWhileWriting(t *testing.T) {
 	p := newPlatform(t, c)
 	content := longLines(8 * blockSize)
 	in := p.put("in", content)
-	p.start(daemonShape{jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: dfs.Join(p.top, "staging"), flags: []string{"-lease", "2s"}})
+	p.start(daemonShape{traces: true, jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: dfs.Join(p.top, "staging"), flags: []string{"-lease", "2s"}})
 	j := p.paced(in, "-map-only", "-pause-early", "-gate")
 	j.AwaitTraces("m", "began", 4)
 	if err := p.daemons.TaskTrackers[2].Kill(); err != nil {
@@ -148,7 +148,7 @@ func TestIdleWorkers(t *testing.T) {
 	c := cluster(t)
 	p := newPlatform(t, c)
 	content := text(8 * blockSize)
-	p.start(daemonShape{jobTrackers: 1, nodes: c.DataNodes, slots: 1})
+	p.start(daemonShape{traces: true, jobTrackers: 1, nodes: c.DataNodes, slots: 1})
 	j := p.paced(p.put("in", content), "-gate", "-gated-map", "0")
 	j.AwaitTraces("m", "ended", 7)
 	workers := p.workers()

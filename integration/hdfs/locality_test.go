@@ -47,7 +47,7 @@ func TestLocality(t *testing.T) {
 				name := p.put("in/"+node.ID, content, withProperty("dfs.replication", "1"), dialFrom(node))
 				checkOnlyOn(t, node, awaitReplicas(t, p.fs, name, 1))
 			}
-			p.start(daemonShape{jobTrackers: 1, nodes: c.DataNodes, slots: slots, racks: x.racks, flags: []string{"-delay", x.delay}})
+			p.start(daemonShape{traces: true, jobTrackers: 1, nodes: c.DataNodes, slots: slots, racks: x.racks, flags: []string{"-delay", x.delay}})
 			running := 4 * slots
 			if x.delay != "none" {
 				running = 2 * slots

@@ -24,7 +24,7 @@ func TestJobsNameNodeUnavailable(t *testing.T) {
 
 	r := newRelay(t, nn.Addr(), nil)
 	ended := p.safeMode(r)
-	p.start(daemonShape{jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: r.url(dfs.Join(p.top, "staging"))})
+	p.start(daemonShape{traces: true, jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: r.url(dfs.Join(p.top, "staging"))})
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}

@@ -138,6 +138,7 @@ type daemonShape struct {
 	staging     string                // URL; empty: of this machine
 	flags       []string              // of job trackers
 	asOwner     bool                  // daemons have certificates and -hdfs-as-owner
+	traces      bool                  // jobs write traces into a directory of this machine, so they are not isolated
 }
 
 // start starts daemons, which the test's cleanup stops.
@@ -164,6 +165,9 @@ func (p *platform) start(q daemonShape) {
 		if q.asOwner {
 			flags = append(flags, "-hdfs-as-owner")
 		}
+		if q.traces {
+			flags = append(flags, "-isolation", "none")
+		}
 		p.startTracker(node, flags...)
 	}
 	p.awaitTrackers(len(q.nodes))
@@ -176,7 +180,7 @@ func (p *platform) startTracker(node *minicluster.Daemon, flags ...string) *proc
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	d, err := p.daemons.AddTaskTracker("tt-"+node.ID, append(flags, "-host", node.ID, "-isolation", "none")...) // traces are local files
+	d, err := p.daemons.AddTaskTracker("tt-"+node.ID, append(flags, "-host", node.ID)...)
 	if err != nil {
 		p.t.Fatal(err)
 	}

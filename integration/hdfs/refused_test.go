@@ -134,7 +134,7 @@ func stagingRefused(t *testing.T, c *minicluster.Cluster) {
 
 	staging := dfs.Join(p.top, "staging")
 	p.start(daemonShape{jobTrackers: 1, nodes: c.DataNodes[:1], slots: 1, staging: staging})
-	other, err := p.daemons.AddTaskTracker("tt-lost", "-isolation", "none")
+	other, err := p.daemons.AddTaskTracker("tt-lost")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func TestFailover(t *testing.T) {
 	counted := text(8 * blockSize)
 	in := p.put("in", counted)
 	jobs := []*trial.Job{p.paced(in, "-pause-early", "-gate", "-D", "quern.embedded.slots=2")}
-	p.start(daemonShape{jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: dfs.Join(p.top, "staging")})
+	p.start(daemonShape{traces: true, jobTrackers: 1, nodes: c.DataNodes, slots: 1, staging: dfs.Join(p.top, "staging")})
 	jobs = append(jobs, p.paced(in, "-pause-early", "-gate", "-D", "mapreduce.job.reduces=2"))
 	for _, j := range jobs {
 		j.AwaitTraces("m", "began", 2)

@@ -36,7 +36,7 @@ func layers() [][]string {
 		{"shuffle"},
 		{"scheduler/...", "locality"},
 		{"audit", "identity", "listen/...", "datadir", "dfs", "dfs/local", "dfs/hdfs", "dfs/hdfs/sasl", "dfs/mem", "dfs/dfstest", "dfs/builtin"},
-		{"wire", "internal/hadoop", "internal/golden"},
+		{"wire", "sparselog", "internal/hadoop", "internal/golden"},
 		{"internal/membound"},
 	}
 }

@@ -57,7 +57,7 @@ func (l *leader) trackerStatus(t *tracker, now time.Duration) wire.TrackerStatus
 		s.Trouble = strings.TrimPrefix(s.Trouble+"; unhealthy: "+t.contact.unhealthy, "; ")
 	}
 	if t.contact.notIsolated != "" {
-		s.Trouble = strings.TrimPrefix(s.Trouble+"; jobs are not isolated: "+t.contact.notIsolated, "; ")
+		s.Trouble = strings.TrimPrefix(s.Trouble+"; jobs are not isolated: "+t.contact.notIsolated+" (-isolation none accepts this)", "; ")
 	}
 	if t.contact.stops {
 		s.Trouble = strings.TrimPrefix(s.Trouble+"; it stops", "; ")

@@ -15,13 +15,17 @@ import (
 //	| type u8 | request in msgpack | for a snapshot: as many bytes as "Size" |
 //	+---------+--------------------+-----------------------------------------+
 //
-// A batch of batchEntries entries has less than 300 values. A request may pause for requestPause.
-// Between requests a connection may be silent, as raft keeps some for later.
+// A batch of batchEntries entries has less than 300 values. A request may take requestPause, and longer
+// only if its bytes come with at least slowestRequest a second. Between requests a connection may be silent, as
+// raft keeps some for later. Without TLS, its peer is unknown (package listen) until the first request has
+// come, or firstPart of it.
 const (
 	maxRequestValues = 1000
 	maxRequestDepth  = 8
 	maxRequestKey    = 64
 	requestPause     = time.Minute
+	slowestRequest   = 64 << 10
+	firstPart        = 64 << 10
 
 	installSnapshot = 2 // raft's type of the request that a snapshot follows
 )
@@ -31,19 +35,29 @@ var errRequest = errors.New("a request of another job tracker is refused")
 // inbound is a connection from another job tracker. Only one goroutine reads it.
 type inbound struct {
 	net.Conn
-	scan requestScan
+	scan  requestScan
+	began time.Time // of the last request
+	bytes int64     // of the reads with parts of it
 }
 
 // Read implements net.Conn.
 func (c *inbound) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	inside := c.scan.inside
+	inside, begun := c.scan.inside, c.scan.begun
 	if err := c.scan.next(p[:n]); err != nil {
 		return 0, err
 	}
+	if c.scan.begun != begun {
+		c.began, c.bytes = time.Now(), 0
+	}
+	c.bytes += int64(n)
+	if unknown, ok := c.Conn.(interface{ Known() }); ok && c.scan.begun > 0 && (!c.scan.inside || c.scan.begun > 1 || c.bytes >= firstPart) {
+		unknown.Known()
+	}
 	switch {
 	case c.scan.inside:
-		c.SetReadDeadline(time.Now().Add(requestPause)) // ignore the errors of both: the next read returns them too
+		extra := time.Duration(float64(c.bytes) / slowestRequest * float64(time.Second))
+		c.SetReadDeadline(c.began.Add(requestPause + extra)) // ignore the errors of both: the next read returns them too
 	case inside:
 		c.SetReadDeadline(time.Time{})
 	}
@@ -52,7 +66,8 @@ func (c *inbound) Read(p []byte) (int, error) {
 
 // requestScan follows requests through the bytes of a connection.
 type requestScan struct {
-	inside bool // a request has begun and not ended
+	begun  int  // number of requests
+	inside bool // the last one has not ended
 	kind   byte
 	values int
 	open   []container // from the outside in
@@ -79,7 +94,7 @@ func (s *requestScan) next(p []byte) error {
 				s.endIfComplete()
 			}
 		case !s.inside:
-			*s = requestScan{inside: true, kind: p[0], open: append(s.open[:0], container{left: 1})}
+			*s = requestScan{begun: s.begun + 1, inside: true, kind: p[0], open: append(s.open[:0], container{left: 1})}
 			p = p[1:]
 		default:
 			s.head, p = append(s.head, p[0]), p[1:]

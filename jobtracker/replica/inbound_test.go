@@ -132,3 +132,72 @@ func TestPausedRequest(t *testing.T) {
 		}
 	})
 }
+
+// TestSlowRequest: a request that comes byte by byte ends its connection. A long one on a slow network does not.
+func TestSlowRequest(t *testing.T) {
+	entry := slices.Concat([]byte{0x81}, text("Data"), []byte{0xc6, 0, 0x40, 0, 0}, make([]byte, 4<<20)) // 4 MiB
+	long := slices.Concat([]byte{0, 0x81}, text("Entries"), []byte{0xdd, 0, 0, 0, 1}, entry)
+	for name, c := range map[string]struct {
+		request []byte
+		piece   int
+		pause   time.Duration
+		whole   bool
+	}{
+		"bytes": {manyEntries(100), 1, 10 * time.Second, false},
+		"slow":  {long, 130 << 10, 2 * time.Second, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := net.Pipe()
+			sent := make(chan struct{})
+			go func() {
+				defer close(sent)
+				defer far.Close()
+				for piece := range slices.Chunk(c.request, c.piece) {
+					if _, err := far.Write(piece); err != nil {
+						return
+					}
+					<-time.After(c.pause) // virtual
+				}
+			}()
+			in := &inbound{Conn: near}
+			got, err := io.ReadAll(in)
+			in.Close()
+			<-sent
+			if whole := err == nil && len(got) == len(c.request); whole != c.whole {
+				t.Errorf("%s: %d bytes of %d, %v", name, len(got), len(c.request), err)
+			}
+		})
+	}
+}
+
+// countedConn is a connection of package listen.
+type countedConn struct {
+	net.Conn
+	known int
+}
+
+func (c *countedConn) Known() { c.known++ }
+
+// TestKnown: the first request makes a peer known, or a long part of it; a byte does not.
+func TestKnown(t *testing.T) {
+	request := manyEntries(3)
+	long := slices.Concat([]byte{0, 0x81}, text("ID"), []byte{0xc6, 0, 0x20, 0, 0}, make([]byte, firstPart))
+	for name, c := range map[string]struct {
+		sent  []byte
+		known bool
+	}{
+		"byte": {request[:1], false}, "part": {request[:len(request)-1], false}, "request": {request, true},
+		"request and a byte": {append(slices.Clone(request), 0), true}, "long": {long, true}, "long part": {long[:firstPart-1], false}, "nothing": {nil, false},
+	} {
+		near, far := net.Pipe()
+		counted := &countedConn{Conn: near}
+		go func() {
+			far.Write(c.sent)
+			far.Close()
+		}()
+		if _, err := io.ReadAll(&inbound{Conn: counted}); err != nil || (counted.known > 0) != c.known {
+			t.Errorf("%s: known is %v, %v", name, counted.known > 0, err)
+		}
+		near.Close()
+	}
+}

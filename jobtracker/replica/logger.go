@@ -5,6 +5,8 @@ import (
 	"log/slog"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/quernmr/quern/sparselog"
 )
 
 // logger sends raft's messages to a slog.Logger at a lower level, because raft retries most of the
@@ -15,7 +17,7 @@ type logger struct {
 }
 
 func newLogger(to *slog.Logger) hclog.Logger {
-	return &logger{Logger: hclog.NewNullLogger(), to: to}
+	return &logger{Logger: hclog.NewNullLogger(), to: slog.New(sparselog.Handler(to.Handler()))}
 }
 
 func (l *logger) Log(level hclog.Level, msg string, args ...any) {

@@ -8,13 +8,15 @@ import (
 	"github.com/quernmr/quern/listen/listentest"
 )
 
-// TestSilentConnections: connections that send nothing are closed. The others take part all the while.
+// TestSilentConnections: connections that send nothing or a byte are closed. The others take part all the while.
 func TestSilentConnections(t *testing.T) {
 	t.Parallel()
-	g := newGroup(t, 2, func(c *Config) { c.limits = listen.Limits{PerAddress: 50, FirstByte: 100 * time.Millisecond} })
+	g := newGroup(t, 2, func(c *Config) { c.limits = listen.Limits{PerAddress: 50, Unknown: 100 * time.Millisecond} })
 	g.commit("before")
-	held := listentest.Hold(t, g.nodes[0].Addr(), 2000)
-	g.check(g.commitOnce("while they are held"))
-	held.AwaitLeft(t, 0)
+	for _, sent := range []string{"", "\x00"} {
+		held := listentest.Hold(t, g.nodes[0].Addr(), 1000, sent)
+		g.check(g.commitOnce("while they are held, after " + sent))
+		held.AwaitLeft(t, 0)
+	}
 	g.check(g.commitOnce("after"))
 }

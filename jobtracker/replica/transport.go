@@ -33,7 +33,7 @@ func (c *Config) listen(at string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen for other job trackers: %w", err)
 	}
 	limits := c.limits
-	limits.Logger, limits.Handshake = c.Logger, c.Serve != nil
+	limits.Logger = c.Logger
 	l = listen.Limit(l, limits)
 	if c.Serve != nil {
 		l = identity.Listen(l, c.Serve)

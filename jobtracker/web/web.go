@@ -104,6 +104,7 @@ import (
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/listen"
+	"github.com/quernmr/quern/sparselog"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -236,12 +237,12 @@ func NewServer(h http.Handler, names listen.Names, logger *slog.Logger) *http.Se
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return &http.Server{
+	return listen.Server(&http.Server{
 		Handler:           names.Handler(h, refuseHost(logger)),
 		ReadHeaderTimeout: headerWait,
 		ReadTimeout:       requestWait,
 		IdleTimeout:       idleWait,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
-	}
+		ErrorLog:          slog.NewLogLogger(sparselog.Handler(logger.Handler()), slog.LevelWarn),
+	})
 }

@@ -1,8 +1,9 @@
-// Package listentest tests servers against clients that connect and send nothing, for packages that
+// Package listentest tests servers against clients that connect and then wait, for packages that
 // listen on a port.
 package listentest
 
 import (
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -11,14 +12,14 @@ import (
 // patience limits waits.
 const patience = 60 * time.Second
 
-// Held has silent connections.
+// Held has waiting connections.
 type Held struct {
 	n      int
 	closed chan struct{} // a value for each connection that the server has closed
 }
 
-// Hold opens n connections to an address, and sends nothing until the test ends.
-func Hold(t testing.TB, addr string, n int) *Held {
+// Hold opens n connections to an address. Each sends a text, and then nothing until the test ends.
+func Hold(t testing.TB, addr string, n int, sent string) *Held {
 	t.Helper()
 	h := &Held{n, make(chan struct{}, n)}
 	for range n {
@@ -27,6 +28,7 @@ func Hold(t testing.TB, addr string, n int) *Held {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
+		io.WriteString(conn, sent) // fails if the server has closed it already
 		go func() {
 			conn.Read(make([]byte, 1)) // any end is fine
 			h.closed <- struct{}{}
@@ -43,7 +45,7 @@ func (h *Held) AwaitLeft(t testing.TB, left int) {
 		select {
 		case <-h.closed:
 		case <-timeout:
-			t.Fatalf("the server holds %d silent connections, want %d", h.n, left)
+			t.Fatalf("the server holds %d connections, want %d", h.n, left)
 		}
 	}
 }

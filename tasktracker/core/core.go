@@ -38,6 +38,8 @@
 //	T8  No map, reduce or home starts on a failed disk until a probe succeeds.
 //	T9  A map output of an earlier process is offered to the leader, which decides.
 //	T10 Nothing starts for a submission outside the staging directory.
+//	T11 Each submission with workers gets its RemoveProgram, after its last worker has
+//	    exited. So nothing that is made for a worker stays.
 //
 // # Order of fetches
 //

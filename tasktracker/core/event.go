@@ -278,8 +278,8 @@ type (
 	// Remove removes a file or a tree; a missing one is no error.
 	Remove struct{ Path string }
 
-	// RemoveProgram removes a submission's program: the submission has ended, or has had no
-	// job here for some seconds.
+	// RemoveProgram removes a submission's program, and all else that its workers have got. The submission
+	// has ended, or has had no job here for some seconds, and all its workers have exited.
 	RemoveProgram struct{ Staging string }
 )
 

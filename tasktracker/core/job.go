@@ -121,11 +121,24 @@ func (c *Core) endLingering() {
 	}
 }
 
-// releaseSubmission stops idle workers and removes the program, unless jobs here need them.
+// releaseSubmission stops idle workers and ends the submission here, unless jobs here need them.
 func (c *Core) releaseSubmission(staging string) {
 	c.stopLingering(staging)
 	if !c.submissionNeeded(staging) {
 		c.stopIdle(func(w *worker) bool { return w.staging == staging })
+		c.endSubmission(staging)
+	}
+}
+
+// endSubmission removes a submission's program, unless jobs or workers here need it. A worker that is being started may
+// still make tokens and directories, so it counts until it has exited.
+func (c *Core) endSubmission(staging string) {
+	for _, w := range c.workers {
+		if w.staging == staging {
+			return
+		}
+	}
+	if !c.submissionNeeded(staging) {
 		c.do(RemoveProgram{staging})
 	}
 }

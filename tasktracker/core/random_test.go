@@ -491,8 +491,8 @@ func (w *world) end() {
 	}
 	c := w.core
 	remaining := len(c.jobs) + len(c.attempts) + len(c.active) + len(c.workers) + len(c.idle) + len(c.fetches) + len(c.merges) + len(c.hosts) + len(c.queued) + len(c.lingering)
-	if remaining > 0 || len(w.files) > 0 {
-		w.t.Fatalf("remaining: %d jobs %d attempts %d workers %d fetches %d merges, files %v",
-			len(c.jobs), len(c.attempts), len(c.workers), len(c.fetches), len(c.merges), w.files)
+	if remaining > 0 || len(w.files) > 0 || len(w.staged) > 0 {
+		w.t.Fatalf("remaining: %d jobs %d attempts %d workers %d fetches %d merges, files %v, submissions %v",
+			len(c.jobs), len(c.attempts), len(c.workers), len(c.fetches), len(c.merges), w.files, w.staged)
 	}
 }

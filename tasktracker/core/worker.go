@@ -182,6 +182,7 @@ func (c *Core) workerExited(ev WorkerExited) {
 	}
 	delete(c.workers, w.id)
 	c.removeIdle(w)
+	c.endSubmission(w.staging)
 	for _, path := range w.remove {
 		c.do(Remove{path})
 	}

@@ -44,6 +44,7 @@ type world struct {
 	records map[wire.AttemptID]Record
 	probes  map[int]string
 	files   map[string]bool
+	staged  map[string]bool // submissions that workers were started for, until they end
 
 	noSlots bool // all disks are bad
 }
@@ -54,6 +55,8 @@ type homeName struct {
 }
 
 type simWorker struct {
+	staging string
+
 	sentHello, killed, sentReady, granted bool
 	run                                   *wire.Run
 }
@@ -70,7 +73,7 @@ func newWorld(t *rapid.T) *world {
 		ready: make(map[wire.AttemptID]bool), homes: make(map[homeName]*wire.SetHome), complete: make(map[homeName]bool),
 		chosen:  make(map[wire.JobID]map[int]wire.MapOutput),
 		workers: make(map[int]*simWorker), fetches: make(map[int]Fetch), merges: make(map[int]Merge),
-		logs: make(map[wire.AttemptID]bool), files: make(map[string]bool),
+		logs: make(map[wire.AttemptID]bool), files: make(map[string]bool), staged: make(map[string]bool),
 		records: make(map[wire.AttemptID]Record), probes: make(map[int]string),
 	}
 	w.core = New(Config{
@@ -96,8 +99,9 @@ func (w *world) do(c Command) {
 	case Hangup:
 		w.up, w.registered = false, false
 	case StartWorker:
-		w.workers[c.Worker] = &simWorker{}
+		w.workers[c.Worker] = &simWorker{staging: c.Staging}
 		w.files[c.Dir+"/stderr"] = true
+		w.staged[c.Staging] = true
 	case SendWorker:
 		w.toWorker(c)
 	case KillWorker:
@@ -130,6 +134,13 @@ func (w *world) do(c Command) {
 		w.probes[c.Disk] = c.Path
 	case Remove:
 		w.remove(c.Path)
+	case RemoveProgram:
+		for id, s := range w.workers {
+			if s.staging == c.Staging {
+				w.t.Fatalf("T11: submission %s ends, but not its worker %d", c.Staging, id)
+			}
+		}
+		delete(w.staged, c.Staging)
 	}
 }
 

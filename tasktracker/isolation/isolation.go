@@ -14,8 +14,9 @@
 //	new        /proc, with the processes of the worker alone; /dev, with a few harmless devices
 //
 // Directories of Config.Hidden are covered where one of these contains them. A submission that names
-// a path in them is refused, and so is an output in a directory of the system, or directly in the
-// home directory of the daemon's account.
+// a path in them is refused. A job writes in the directory around its output, so this may be no directory of
+// the system, not the home directory of the daemon's account, and none with that directory in it: the account
+// executes scripts there, which need not exist yet.
 //
 // The network is the machine's. Access to files is the daemon's: the user is the same.
 //

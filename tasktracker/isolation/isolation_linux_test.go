@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -180,6 +181,42 @@ func TestPlanPins(t *testing.T) {
 		sub.Plan.Jobs[0].Output = "file://" + top + output
 		if _, err := c.Plan(&Worker{Submission: sub, Dir: top + "/run"}); err == nil {
 			t.Errorf("output %s is permitted beside the audit log", output)
+		}
+	}
+}
+
+// TestPlanHome: no job writes in the home directory of the daemon's account, or in a directory that has it in it. There it
+// could write scripts that the account executes. Directories in it are permitted. Links change nothing.
+func TestPlanHome(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"run", "srv/accounts/ann/.ssh", "srv/accounts/bob"} {
+		if err := os.MkdirAll(filepath.Join(top, dir), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("srv/accounts", top+"/home"); err != nil {
+		t.Fatal(err)
+	}
+	for _, home := range []string{"/srv/accounts/ann", "/home/ann", "/home/ann/"} {
+		for output, want := range map[string]string{
+			"/srv/accounts/ann/out": "/ann is the home directory of the task tracker's account (-isolation namespace): choose an output in a directory in it, such as " + top + "/srv/accounts/ann/jobs/out",
+			"/home/ann/out":         "is the home directory", "/srv/accounts/out": "has the home directory", "/home/out": "has the home directory",
+			"/srv/out": "has the home directory", "/out": "has the home directory", "/home/ann/.new/out": "begins with a dot", "/home/ann/.ssh/out": "where jobs cannot write",
+			"/home/ann/jobs/out": "", "/home/ann/a/b/out": "", "/home/bob/out": "", "/srv/accounts/anna/out": "", "/data/out": "",
+		} {
+			c := Config{Home: top + home}
+			sub := &wire.Submission{Staging: "hdfs:///s/sub", Plan: wire.Plan{Jobs: []wire.JobPlan{{Output: "file://" + top + output}}}}
+			_, err := c.Plan(&Worker{Submission: sub, Dir: top + "/run"})
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("home %s, output %s: %v, want %q", home, output, err, want)
+			}
+		}
+		plan, err := (&Config{Home: top + home}).Plan(&Worker{Submission: &wire.Submission{Staging: "hdfs:///s/sub"}, Dir: top + "/run"})
+		if err != nil || !slices.Contains(render(plan.Steps, top), "empty /srv/accounts/ann") {
+			t.Errorf("home %s is not empty: %v, %v", home, plan, err)
 		}
 	}
 }

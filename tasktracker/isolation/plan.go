@@ -64,6 +64,7 @@ const tmpName = "tmp"
 
 // planner collects the steps of a plan.
 type planner struct {
+	home   string          // of the daemon's account; empty: unknown or /
 	hidden []string        // without symbolic links
 	own    string          // the submission's staging directory, may be in hidden; empty: not local
 	links  map[string]Step // by At
@@ -75,6 +76,15 @@ type planner struct {
 // outputs.
 func (c *Config) Plan(w *Worker) (*Plan, error) {
 	p := &planner{links: make(map[string]Step), binds: make(map[string]Step)}
+	if c.Home != "" {
+		home, _, err := p.resolve(c.Home)
+		if err != nil {
+			return nil, fmt.Errorf("home directory of the account: %w", err)
+		}
+		if home != "/" {
+			p.home = home
+		}
+	}
 	sub := w.Submission
 	for _, dir := range append(c.allHidden(), dfs.Dir(sub.Staging)) {
 		if path, err := local.Path(dir); err == nil {
@@ -108,11 +118,11 @@ func (c *Config) Plan(w *Worker) (*Plan, error) {
 		if job.Output == "" {
 			continue // in the staging directory
 		}
-		if err := p.output(job.Output, c.Home); err != nil {
+		if err := p.output(job.Output); err != nil {
 			return nil, err
 		}
 	}
-	return &Plan{UID: os.Geteuid(), GID: os.Getegid(), Root: w.Dir, Dir: w.Dir, Steps: p.steps(c.Home)}, nil
+	return &Plan{UID: os.Geteuid(), GID: os.Getegid(), Root: w.Dir, Dir: w.Dir, Steps: p.steps()}, nil
 }
 
 // secretFiles are files of the system that only root's programs need.
@@ -222,7 +232,7 @@ func (p *planner) input(url string) error {
 }
 
 // output makes the directory around an output and lets the worker write there.
-func (p *planner) output(url, home string) error {
+func (p *planner) output(url string) error {
 	path, err := local.Path(url)
 	if err != nil {
 		return nil
@@ -234,8 +244,12 @@ func (p *planner) output(url, home string) error {
 	if dir := p.hides(parent); dir != "" {
 		return fmt.Errorf("output %s is in %s, where jobs cannot write (-isolation namespace)", url, dir)
 	}
-	if forbidden(parent, home) {
-		return fmt.Errorf("output %s: a job would have to write in %s, which is not allowed (-isolation namespace): choose an output directory below another directory", url, parent)
+	if reason := forbidden(parent, p.home); reason != "" {
+		other := "another directory"
+		if parent == p.home {
+			other = "a directory in it, such as " + filepath.Join(parent, "jobs", filepath.Base(path))
+		}
+		return fmt.Errorf("output %s: its job would write in the directory around it, and %s %s (-isolation namespace): choose an output in %s", url, parent, reason, other)
 	}
 	if file := p.hiddenFile(parent); file != "" {
 		return fmt.Errorf("output %s is in %s, where %s is: jobs cannot write there (-isolation namespace)", url, parent, file)
@@ -281,20 +295,29 @@ func (p *planner) pin() {
 	}
 }
 
-// forbidden reports whether no job may write in a directory, because programs that are
-// executed or read by other accounts are there.
-func forbidden(dir, home string) bool {
+// forbidden returns why no job may write in a directory, or "": in some, there are programs that other accounts or
+// the daemon's account execute or read, or a job could put some there, such as .profile.
+func forbidden(dir, home string) string {
+	const ofSystem = "is a directory of the system"
 	if dir == "/" || dir == "/home" || dir == "/var" {
-		return true
+		return ofSystem
 	}
-	if within(dir, "/dev/shm") {
-		return dir == "/dev/shm"
+	if home != "" {
+		switch rest, below := strings.CutPrefix(dir, home+"/"); {
+		case dir == home:
+			return "is the home directory of the task tracker's account"
+		case below && strings.HasPrefix(rest, "."):
+			return "is in the home directory of the task tracker's account and begins with a dot"
+		case below:
+			return ""
+		case within(home, dir):
+			return "has the home directory of the task tracker's account in it"
+		}
 	}
-	if home != "" && home != "/" && within(dir, home) {
-		rest := strings.TrimPrefix(strings.TrimPrefix(dir, home), "/")
-		return rest == "" || strings.HasPrefix(rest, ".")
+	if !strings.HasPrefix(dir, "/dev/shm/") && slices.ContainsFunc(neverWritable, func(system string) bool { return within(dir, system) }) {
+		return ofSystem
 	}
-	return slices.ContainsFunc(neverWritable, func(system string) bool { return within(dir, system) })
+	return ""
 }
 
 // show shows a path of the machine, if it exists.
@@ -332,7 +355,7 @@ func (p *planner) hides(real string) string {
 }
 
 // steps returns the steps in order: outer directories before inner ones.
-func (p *planner) steps(home string) []Step {
+func (p *planner) steps() []Step {
 	steps := []Step{{Kind: Proc, At: "/proc"}, {Kind: Empty, At: "/dev"}, {Kind: Shm, At: "/dev/shm"}}
 	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
 		steps = append(steps, Step{Kind: Bind, At: "/dev/" + name, From: "/dev/" + name, Write: true, Device: true})
@@ -352,8 +375,8 @@ func (p *planner) steps(home string) []Step {
 			shown = append(shown, s)
 		}
 	}
-	if home != "" && home != "/" && !p.isShown(home) { // it exists, and may have inputs and the worker's directories in it
-		shown = append(shown, Step{Kind: Empty, At: filepath.Clean(home)})
+	if p.home != "" && !p.isShown(p.home) { // it exists, and may have inputs and the worker's directories in it
+		shown = append(shown, Step{Kind: Empty, At: p.home})
 	}
 	byPath := func(a, b Step) int { return strings.Compare(a.At, b.At) }
 	slices.SortFunc(shown, byPath)

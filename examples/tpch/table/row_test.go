@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/quernmr/quern/internal/membound"
 )
 
 func TestFields(t *testing.T) {
@@ -119,11 +121,14 @@ func FuzzRow(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line string) {
 		r := &Row{table: New("t", "a", "b")}
-		if r.read(line); r.err != nil {
-			return
-		}
-		n := r.Decimal(0)
-		r.Date(1)
+		var n int64
+		membound.Bound{Free: 1 << 20, PerByte: 64}.Check(t, len(line), func() {
+			r = &Row{table: r.table}
+			if r.read(line); r.err == nil {
+				n = r.Decimal(0)
+				r.Date(1)
+			}
+		})
 		if r.err != nil {
 			return
 		}
