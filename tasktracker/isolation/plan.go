@@ -11,13 +11,16 @@ import (
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/tasktracker/account"
+	"github.com/quernmr/quern/wire"
 )
 
 // Plan is a list of steps for the helper.
 type Plan struct {
-	UID, GID int
-	Root     string // a directory of the daemon, on which the helper mounts the new root
-	Dir      string // working directory of the program
+	UID, GID int              // of the daemon
+	Account  *account.Account // nil: the program runs as the daemon's user, in a user namespace
+	Root     string           // a directory of the daemon, on which the helper mounts the new root
+	Dir      string           // working directory of the program
 	Steps    []Step
 }
 
@@ -29,6 +32,7 @@ type Step struct {
 	Write    bool   // of Bind
 	Device   bool   // of Bind: a device
 	Optional bool   // of Bind: left out if it cannot be opened
+	Named    bool   // of Bind: the submission names it, so it is opened with the rights of the account
 }
 
 // Kind is a kind of Step.
@@ -64,17 +68,19 @@ const tmpName = "tmp"
 
 // planner collects the steps of a plan.
 type planner struct {
+	named  bool            // the submission names the paths that are added
 	hidden []string        // without symbolic links
 	own    string          // the submission's staging directory, may be in hidden; empty: not local
 	links  map[string]Step // by At
 	binds  map[string]Step // by At
 	last   []Step          // after the covers of hidden directories
+	home   string          // of the worker's account, which it sees empty
 }
 
 // Plan returns the steps for a worker. It makes the worker's private directory, and missing directories around
 // outputs.
 func (c *Config) Plan(w *Worker) (*Plan, error) {
-	p := &planner{links: make(map[string]Step), binds: make(map[string]Step)}
+	p := &planner{links: make(map[string]Step), binds: make(map[string]Step), home: c.Home}
 	sub := w.Submission
 	for _, dir := range append(c.allHidden(), dfs.Dir(sub.Staging)) {
 		if path, err := local.Path(dir); err == nil {
@@ -91,28 +97,37 @@ func (c *Config) Plan(w *Worker) (*Plan, error) {
 	if err := p.worker(w); err != nil {
 		return nil, err
 	}
+	p.named = true
+	if err := w.Account.Do(func() error { return p.submission(sub, c.Home) }); err != nil {
+		return nil, err
+	}
+	return &Plan{UID: os.Geteuid(), GID: os.Getegid(), Account: w.Account, Root: w.Dir, Dir: w.Dir, Steps: p.steps(p.home)}, nil
+}
+
+// submission shows what a submission names.
+func (p *planner) submission(sub *wire.Submission, home string) error {
 	for i := range sub.Plan.Jobs {
 		job := &sub.Plan.Jobs[i]
 		for _, in := range job.Inputs {
 			for _, url := range in.Paths {
 				if err := p.input(url); err != nil {
-					return nil, err
+					return err
 				}
 			}
 		}
 		for _, url := range job.Files {
 			if err := p.input(url); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		if job.Output == "" {
 			continue // in the staging directory
 		}
-		if err := p.output(job.Output, c.Home); err != nil {
-			return nil, err
+		if err := p.output(job.Output, home); err != nil {
+			return err
 		}
 	}
-	return &Plan{UID: os.Geteuid(), GID: os.Getegid(), Root: w.Dir, Dir: w.Dir, Steps: p.steps(c.Home)}, nil
+	return nil
 }
 
 // secretFiles are files of the system that only root's programs need.
@@ -151,8 +166,15 @@ func (p *planner) system(c *Config) error {
 // worker shows the worker's own directories.
 func (p *planner) worker(w *Worker) error {
 	tmp := filepath.Join(w.Dir, tmpName)
-	if err := os.MkdirAll(tmp, 0o700); err != nil {
+	if err := errors.Join(w.Account.MakeDir(w.Dir), w.Account.MakeDir(tmp)); err != nil {
 		return err
+	}
+	if w.Account != nil {
+		home, _, err := p.resolve(w.Account.Home)
+		if err != nil {
+			return err
+		}
+		p.home = home
 	}
 	tmp, _, err := p.resolve(tmp)
 	if err != nil {
@@ -169,7 +191,7 @@ func (p *planner) worker(w *Worker) error {
 		return err
 	}
 	for _, dir := range w.Jobs {
-		if os.MkdirAll(dir, 0o777) != nil {
+		if w.Account.MakeDir(dir) != nil {
 			continue // a bad disk, on which no attempt starts
 		}
 		if err := p.showOwn(dir, Step{Write: true, Optional: true}); err != nil {
@@ -217,6 +239,10 @@ func (p *planner) input(url string) error {
 	}
 	if dir := p.hides(real); dir != "" {
 		return fmt.Errorf("input %s is in %s, which jobs cannot read (-isolation namespace)", url, dir)
+	}
+	// An input that does not exist is the job's own error.
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("input %s: %w", url, err)
 	}
 	return p.show(path, false)
 }
@@ -303,10 +329,10 @@ func (p *planner) show(path string, write bool) error {
 	if err != nil || !found {
 		return err
 	}
-	if old, ok := p.binds[real]; ok && old.Write && old.From == real {
+	if old, ok := p.binds[real]; ok && old.From == real && (old.Write || !write) {
 		return nil
 	}
-	p.binds[real] = Step{Kind: Bind, At: real, From: real, Write: write}
+	p.binds[real] = Step{Kind: Bind, At: real, From: real, Write: write, Named: p.named}
 	return nil
 }
 
@@ -352,7 +378,7 @@ func (p *planner) steps(home string) []Step {
 			shown = append(shown, s)
 		}
 	}
-	if home != "" && home != "/" && !p.isShown(home) { // it exists, and may have inputs and the worker's directories in it
+	if _, bound := p.binds[home]; home != "" && home != "/" && !bound && !p.isShown(home) { // it exists, and may have inputs and the worker's directories in it
 		shown = append(shown, Step{Kind: Empty, At: filepath.Clean(home)})
 	}
 	byPath := func(a, b Step) int { return strings.Compare(a.At, b.At) }
