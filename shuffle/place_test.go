@@ -1,6 +1,7 @@
 package shuffle
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -51,5 +52,61 @@ func TestLinksOfJobs(t *testing.T) {
 	check(own+"/pipe", false)
 	if text, _ := os.ReadFile(other + "/output"); string(text) != "secret" {
 		t.Errorf("the file of the other job has %q", text)
+	}
+}
+
+// TestMakeAndReplaceInJob: what a task tracker makes, replaces and removes for a job stays in the job's directory, too.
+func TestMakeAndReplaceInJob(t *testing.T) {
+	top := t.TempDir()
+	job, other := filepath.Join(top, "job_1"), filepath.Join(top, "job_2")
+	if err := errors.Join(MakeDir(job, "a/work"), MakeDir(job, "a/work"), MakeDir(other, "a"), os.WriteFile(other+"/a/report", []byte("old"), 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Symlink("../job_2/a", job+"/b"), os.Symlink(other, job+"/a/c"), os.WriteFile(job+"/file", nil, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"b/work", "a/c", "a/c/work", "file", "../job_2/work"} {
+		if err := MakeDir(job, name); err == nil {
+			t.Errorf("the directory %s is made", name)
+		}
+	}
+	if err := ReplaceFile(job+"/a/report", []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(job + "/a/report"); string(text) != "new" {
+		t.Errorf("the report is %q, %v", text, err)
+	}
+	if err := ReplaceFile(job+"/b/report", []byte("new")); err == nil {
+		t.Error("a file is replaced through a link")
+	}
+	if err := removeFile(job + "/b/report"); err == nil {
+		t.Error("a file is removed through a link")
+	}
+	if err := removeFile(job + "/a/report"); err != nil {
+		t.Error(err)
+	}
+	entries, _ := os.ReadDir(other + "/a")
+	if text, _ := os.ReadFile(other + "/a/report"); string(text) != "old" || len(entries) != 1 {
+		t.Errorf("the other job has %q and %d files", text, len(entries))
+	}
+}
+
+// TestFilesOfOwner: files that a task tracker of root makes for a job belong to the owner of the job's directory.
+func TestFilesOfOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files to other users")
+	}
+	job := filepath.Join(t.TempDir(), "job_1")
+	if err := errors.Join(os.Mkdir(job, 0o700), os.Chown(job, 23001, 23002), MakeDir(job, "a/work"), ReplaceFile(job+"/a/report", nil)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "a/work", "a/report"} {
+		info, err := os.Stat(filepath.Join(job, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st := info.Sys().(*syscall.Stat_t); st.Uid != 23001 || st.Gid != 23002 {
+			t.Errorf("%s belongs to user %d and group %d", name, st.Uid, st.Gid)
+		}
 	}
 }

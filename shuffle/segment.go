@@ -236,7 +236,7 @@ func (w *segmentWriter) close() error {
 	f := w.file
 	w.file = nil
 	if err := f.Close(); err != nil {
-		return errors.Join(fmt.Errorf("write segment: %w", err), os.Remove(f.Name()))
+		return errors.Join(fmt.Errorf("write segment: %w", err), removeFile(f.Name()))
 	}
 	return nil
 }
@@ -245,7 +245,7 @@ func (w *segmentWriter) close() error {
 func (w *segmentWriter) abort() {
 	if w.file != nil {
 		w.file.Close()
-		os.Remove(w.file.Name())
+		_ = removeFile(w.file.Name())
 		w.file = nil
 	}
 }

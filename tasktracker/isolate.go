@@ -1,10 +1,14 @@
 package tasktracker
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 
+	"github.com/quernmr/quern/dfs"
+	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/tasktracker/account"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/isolation"
 	"github.com/quernmr/quern/tasktracker/workers"
@@ -14,25 +18,52 @@ import (
 // Isolation says how jobs are isolated, see package isolation.
 type Isolation struct {
 	Level  isolation.Level // empty: Namespace if it works, else None
+	Users  account.Users   // of the level User
 	Shown  []string        // more paths that jobs may read
 	Hidden []string        // paths that jobs may not read, in addition to the tracker's directories
 }
 
 // isolator is a workers.Starter that can isolate its workers.
-type isolator interface{ Isolate(isolation.Config) error }
+type isolator interface {
+	Isolate(cfg isolation.Config, probe *account.Account) error
+}
+
+// checkUsers refuses the level User if the process is not root's, or if the map of accounts is wrong.
+func (i *Isolation) checkUsers(uid int) error {
+	if uid != 0 {
+		return fmt.Errorf("run jobs as their owners (-isolation user): the task tracker must be root's, and has user id %d", uid)
+	}
+	_, err := i.Users.Read()
+	return err
+}
 
 // isolate isolates workers as configured. It returns the level, and why it is None although the configuration does
 // not say so.
 func (cfg *Config) isolate() (level isolation.Level, reason string, err error) {
 	starter, ok := cfg.Workers.(isolator)
+	var probe *account.Account
+	if cfg.Isolation.Level == isolation.User {
+		if !ok || cfg.Embedded {
+			return "", "", errors.New("this task tracker cannot run jobs as their owners")
+		}
+		if err := cfg.Isolation.checkUsers(os.Geteuid()); err != nil {
+			return "", "", err
+		}
+		id := cfg.Isolation.Users.Min
+		probe = &account.Account{Name: "probe", UID: id, GID: id}
+	}
 	if !ok || cfg.Embedded || cfg.Isolation.Level == isolation.None {
 		return isolation.None, "", nil
 	}
 	home, _ := os.UserHomeDir() // without one, there is nothing to hide
 	err = starter.Isolate(isolation.Config{
 		Hidden: slices.Concat([]string{cfg.Dir}, cfg.Disks, cfg.Isolation.Hidden), Shown: cfg.Isolation.Shown, Home: home,
-	})
+	}, probe)
 	switch {
+	case err == nil && probe != nil:
+		return isolation.User, "", nil
+	case probe != nil:
+		return "", "", fmt.Errorf("run jobs as their owners: %w", err)
 	case err == nil:
 		return isolation.Namespace, "", nil
 	case cfg.Isolation.Level == isolation.Namespace:
@@ -47,12 +78,16 @@ func (cfg *Config) isolate() (level isolation.Level, reason string, err error) {
 func (l *loop) startWorker(c core.StartWorker) {
 	sub := l.programs.Submission(c.Staging, c.Root)
 	l.workers.Start(c.Worker, c.Dir, func() (*workers.Program, error) {
+		owner, err := l.giveTo(c)
+		if err != nil {
+			return nil, err
+		}
 		staged, exe, err := l.prepare(c, sub)
 		if err != nil {
 			return nil, err
 		}
-		p := &workers.Program{Submission: staged, Executable: exe}
-		if l.isolation != isolation.Namespace {
+		p := &workers.Program{Submission: staged, Executable: exe, Account: owner}
+		if l.isolation == isolation.None {
 			return p, nil
 		}
 		for i := range staged.Plan.Jobs {
@@ -64,6 +99,32 @@ func (l *loop) startWorker(c core.StartWorker) {
 		l.post(func() { l.jobDirs[c.Staging] = p.Jobs })
 		return p, nil
 	})
+}
+
+// giveTo returns the account of a worker, and gives it the directories of the worker and of the staged submission.
+// Without the level User it returns nil.
+func (l *loop) giveTo(c core.StartWorker) (*account.Account, error) {
+	if l.isolation != isolation.User {
+		return nil, nil
+	}
+	a, err := l.cfg.Isolation.Users.Of(c.Owner)
+	if err != nil {
+		return nil, fmt.Errorf("task tracker %s: %w", l.cfg.ID, err)
+	}
+	if err := a.MakeDir(c.Dir); err != nil {
+		return nil, fmt.Errorf("make the worker's directory: %w", err)
+	}
+	staging, err := local.Path(c.Staging)
+	if err != nil {
+		return a, nil // in another file system
+	}
+	if dfs.Dir(c.Staging) != c.Root { // a job could put links between
+		return nil, fmt.Errorf("staging directory %s is not directly in %s", c.Staging, c.Root)
+	}
+	if err := a.Give(staging); err != nil {
+		return nil, fmt.Errorf("staging directory: %w", err)
+	}
+	return a, nil
 }
 
 // removeUnusedJobs removes the directories of jobs that had nothing here.

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quernmr/quern/tasktracker/account"
 	"github.com/quernmr/quern/tasktracker/isolation"
 	"github.com/quernmr/quern/tasktracker/workers"
 	"github.com/quernmr/quern/wire"
@@ -44,6 +45,10 @@ var exploits = map[string]func(arg string) bool{
 		return unix.Mount("", at, "", unix.MS_REMOUNT|unix.MS_BIND, "") == nil
 	},
 	"unmount": func(at string) bool { return unix.Unmount(at, unix.MNT_DETACH) == nil },
+	"link": func(text string) bool {
+		target, name, _ := strings.Cut(text, ":")
+		return os.Symlink(target, name) == nil
+	},
 }
 
 // testSpy tries the arguments KIND=ARGUMENT.
@@ -60,7 +65,7 @@ func testSpy(r *wire.Result) {
 func startIsolated(t *testing.T, cfg Config, sub *wire.Submission) *leader {
 	t.Helper()
 	probe := isolation.Config{}
-	if err := probe.Probe(filepath.Join(t.TempDir(), "probe")); err != nil {
+	if err := probe.Probe(filepath.Join(t.TempDir(), "probe"), nil); err != nil {
 		t.Skipf("this machine does not isolate jobs: %v", err)
 	}
 	cfg.Isolation.Level = isolation.Namespace
@@ -185,6 +190,9 @@ func TestIsolatedSpy(t *testing.T) {
 		path, writes := strings.CutPrefix(x, "write=")
 		if text, _ := os.ReadFile(path); writes && string(text) == "by a job" || !writes && got[x] != 0 { // a private file may be written
 			t.Errorf("worked: %s", x)
+			if writes {
+				os.Remove(path) // the next run would find it
+			}
 		}
 	}
 	for _, x := range allowed {
@@ -241,7 +249,7 @@ func TestIsolatedRefused(t *testing.T) {
 // failingIsolation is a Starter on a machine without namespaces.
 type failingIsolation struct{ workers.Starter }
 
-func (failingIsolation) Isolate(isolation.Config) error {
+func (failingIsolation) Isolate(isolation.Config, *account.Account) error {
 	return errors.New("proc /proc: operation not permitted")
 }
 

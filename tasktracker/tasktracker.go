@@ -17,6 +17,8 @@
 //	gather      fetches, look-ups and merges for this tracker's homes
 //	token       jobs' tokens, for requests and for a later process
 //	credentials workers' tokens for HDFS
+//	isolation   what workers see of the machine
+//	account     the accounts as which they run
 //	healthscript  the operator's script that checks the machine
 //
 // They do not import this package. This package starts them in order. It has the loop, with

@@ -1,36 +1,67 @@
 package main
 
 import (
+	"flag"
+	"math"
+	"os"
 	"path/filepath"
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/cmd/internal/userstate"
 	"github.com/quernmr/quern/tasktracker"
+	"github.com/quernmr/quern/tasktracker/account"
 	"github.com/quernmr/quern/tasktracker/isolation"
 )
 
-// jobIsolation checks -isolation and -job-paths. It hides keys, the automatic authority and the audit log.
-func jobIsolation(level, shown string, s *daemon.Security, getenv func(string) string) (tasktracker.Isolation, error) {
-	i := tasktracker.Isolation{Level: isolation.Level(level), Shown: daemon.SplitList(shown)}
+// isolationFlags are the flags for the isolation of jobs.
+type isolationFlags struct {
+	level, shown, users string
+	minUID              uint
+}
+
+func (f *isolationFlags) flags(set *flag.FlagSet) {
+	set.StringVar(&f.level, "isolation", "", "`level` that keeps jobs from this daemon and from each other: none, namespace, or user, which also runs each job as its owner; namespace and user fail to start where they do not work (default namespace where it works)")
+	set.StringVar(&f.shown, "job-paths", "", "more `paths` that jobs in namespaces can read, separated by commas (default the system's and what the job names)")
+	set.StringVar(&f.users, "user-map", "", "`file` with the accounts of owners for -isolation user: lines OWNER ACCOUNT or OWNER UID GID (default the account with the owner's name)")
+	set.UintVar(&f.minUID, "min-uid", defaultMinUID, "lowest user `id` of -isolation user")
+}
+
+// defaultMinUID is the first user id of people on most systems.
+const defaultMinUID = 1000
+
+// jobIsolation checks the flags. It hides keys, the automatic authority, the audit log and the map of accounts.
+func jobIsolation(f *isolationFlags, s *daemon.Security, getenv func(string) string) (tasktracker.Isolation, error) {
+	i := tasktracker.Isolation{Level: isolation.Level(f.level), Shown: daemon.SplitList(f.shown)}
 	switch i.Level {
 	case "", isolation.None, isolation.Namespace:
+		if f.users != "" || f.minUID != defaultMinUID {
+			return i, daemon.Usagef("-user-map and -min-uid need -isolation user")
+		}
+	case isolation.User:
+		if f.minUID < 1 || f.minUID >= math.MaxUint32 {
+			return i, daemon.Usagef("-min-uid must be from 1 to %d, got %d", uint32(math.MaxUint32-1), f.minUID)
+		}
+		i.Users = account.Users{Min: uint32(f.minUID), Self: uint32(os.Geteuid())}
 	default:
-		return i, daemon.Usagef("-isolation %s: want none or namespace", level)
+		return i, daemon.Usagef("-isolation %s: want none, namespace or user", f.level)
 	}
 	for _, path := range i.Shown {
 		if !filepath.IsAbs(path) || filepath.Clean(path) == "/" {
 			return i, daemon.Usagef("-job-paths %s: want absolute paths, and not /", path)
 		}
 	}
-	for flag, path := range map[string]string{"-tls-dir": s.TLSDir, "-audit-log": s.AuditLog} {
+	for name, path := range map[string]string{"-tls-dir": s.TLSDir, "-audit-log": s.AuditLog, "-user-map": f.users} {
 		if path == "" {
 			continue
 		}
 		abs, err := filepath.Abs(path)
 		if err != nil {
-			return i, daemon.Usagef("%s: %v", flag, err)
+			return i, daemon.Usagef("%s: %v", name, err)
 		}
 		i.Hidden = append(i.Hidden, abs)
+		if name == "-user-map" {
+			i.Users.Map = abs
+		}
 	}
 	if state, err := userstate.Dir(getenv); err == nil { // else this user has no automatic authority
 		i.Hidden = append(i.Hidden, state)

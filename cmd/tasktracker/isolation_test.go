@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/quernmr/quern/cmd/internal/daemon"
@@ -10,7 +11,7 @@ import (
 // TestJobsDoNotSeeKeys: also the automatic authority of an account with / as its home directory, and the audit log.
 func TestJobsDoNotSeeKeys(t *testing.T) {
 	for _, env := range []map[string]string{{"HOME": "/"}, {"HOME": "/x", "XDG_STATE_HOME": "/.local/state"}} {
-		i, err := jobIsolation("", "", &daemon.Security{TLSDir: "/keys", AuditLog: "/srv/audit"}, func(name string) string { return env[name] })
+		i, err := jobIsolation(&isolationFlags{minUID: defaultMinUID}, &daemon.Security{TLSDir: "/keys", AuditLog: "/srv/audit"}, func(name string) string { return env[name] })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -18,6 +19,25 @@ func TestJobsDoNotSeeKeys(t *testing.T) {
 			if !slices.Contains(i.Hidden, path) {
 				t.Errorf("%v: %s is not in %v", env, path, i.Hidden)
 			}
+		}
+	}
+}
+
+// TestUserFlags: the flags for accounts need the level user, and jobs do not see the map.
+func TestUserFlags(t *testing.T) {
+	none := func(string) string { return "" }
+	i, err := jobIsolation(&isolationFlags{level: "user", users: "/srv/users", minUID: 2000}, new(daemon.Security), none)
+	if err != nil || i.Users.Map != "/srv/users" || i.Users.Min != 2000 || !slices.Contains(i.Hidden, "/srv/users") {
+		t.Errorf("%+v, %v", i, err)
+	}
+	for want, f := range map[string]isolationFlags{
+		"-user-map and -min-uid need -isolation user":    {level: "namespace", users: "/srv/users", minUID: defaultMinUID},
+		"need -isolation user":                           {minUID: 500},
+		"-min-uid must be from 1 to 4294967294, got 0":   {level: "user"},
+		"-isolation users: want none, namespace or user": {level: "users", minUID: defaultMinUID},
+	} {
+		if _, err := jobIsolation(&f, new(daemon.Security), none); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %s", f, err, want)
 		}
 	}
 }

@@ -78,7 +78,8 @@ type options struct {
 
 func parse(args []string, out daemon.Output) (*options, error) {
 	o := &options{}
-	var join, jobTrackers, data, passEnv, isolationLevel, jobPaths string
+	var join, jobTrackers, data, passEnv string
+	var isolated isolationFlags
 	var keep int
 	set := flag.NewFlagSet("tasktracker", flag.ContinueOnError)
 	set.StringVar(&o.id, "id", "", "`name` of this task tracker in its cluster (default the machine's name)")
@@ -103,8 +104,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.DurationVar(&o.stopGrace, "stop-grace", tasktracker.DefaultStopGrace, "`time` that the processes of an ended attempt have after SIGTERM, until SIGKILL")
 	set.Int64Var(&o.attemptDisk, "attempt-disk-bytes", 0, "most `bytes` in the working directory of an attempt of any job (default no limit but the job's)")
 	set.StringVar(&passEnv, "pass-env", "", "`names` of environment variables that jobs get beside the usual ones, separated by commas; a * at the end means all that begin so (default none)")
-	set.StringVar(&isolationLevel, "isolation", "", "`level` that keeps jobs from this daemon and from each other: none, or namespace, which fails to start where it does not work (default namespace where it works)")
-	set.StringVar(&jobPaths, "job-paths", "", "more `paths` that jobs in namespaces can read, separated by commas (default the system's and what the job names)")
+	isolated.flags(set)
 	set.BoolVar(&o.asOwner, "hdfs-as-owner", false, "jobs use HDFS as their owner, not as the user of this task tracker: with Kerberos the NameNode must allow it (hadoop.proxyuser.*); needs certificates")
 	set.StringVar(&o.health.Script, "health-script", "", "`path` of a script that checks this machine: while it prints a line that begins with ERROR, the machine gets no new work (default none)")
 	set.DurationVar(&o.health.Interval, "health-interval", time.Minute, "`time` between two runs of -health-script")
@@ -139,7 +139,7 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	if o.disks, err = disks(dirs); err != nil {
 		return nil, err
 	}
-	if o.isolation, err = jobIsolation(isolationLevel, jobPaths, &o.security, os.Getenv); err != nil {
+	if o.isolation, err = jobIsolation(&isolated, &o.security, os.Getenv); err != nil {
 		return nil, err
 	}
 	return o, o.check(keep)

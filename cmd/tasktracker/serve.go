@@ -15,6 +15,7 @@ import (
 	"github.com/quernmr/quern/jobfile"
 	"github.com/quernmr/quern/jobtracker/web"
 	"github.com/quernmr/quern/tasktracker"
+	"github.com/quernmr/quern/tasktracker/isolation"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -27,6 +28,9 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	}
 	if o.asOwner && self == nil {
 		return daemon.Usagef("-hdfs-as-owner needs certificates (-tls-dir): without them every client can name any owner")
+	}
+	if o.isolation.Level == isolation.User && self == nil {
+		return daemon.Usagef("-isolation user needs certificates (-tls-dir): without them every client can name any owner")
 	}
 	record, closeAudit, err := o.security.Audit(log)
 	if err != nil {

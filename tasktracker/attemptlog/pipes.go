@@ -31,9 +31,15 @@ func newPipes(dir string) (_ *pipes, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
+	if err := giveToOwner(dir); err != nil {
+		return nil, err
+	}
 	for _, name := range streamNames {
 		pipe := filepath.Join(dir, name)
 		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+			return nil, err
+		}
+		if err := giveToOwner(pipe); err != nil {
 			return nil, err
 		}
 		from, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -47,6 +53,18 @@ func newPipes(dir string) (_ *pipes, err error) {
 		a.captures = append(a.captures, c)
 	}
 	return a, nil
+}
+
+// giveToOwner gives a new file to the owner of its directory, as which the worker runs. The worker cannot write there.
+func giveToOwner(name string) error {
+	info, err := os.Stat(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 && owner.Uid != 0 {
+		return os.Lchown(name, int(owner.Uid), int(owner.Gid))
+	}
+	return nil
 }
 
 // switchTo continues with the logs of another attempt.

@@ -12,7 +12,8 @@
 //
 // # Invariants
 //
-//	D1  Files are removed only below a claimed directory.
+//	D1  Files are removed only below a claimed directory, and files of a job only below its own, wherever its
+//	    links lead.
 //	D2  If another process uses a directory, the start fails. A disk that cannot be
 //	    claimed for another reason is bad; a later probe may claim it.
 //	D3  [Set.RemoveJobs] keeps only map outputs with a report. [Leftover.Verify] checks
@@ -140,7 +141,20 @@ func (s *Set) Remove(path string) error {
 	if in == nil {
 		return fmt.Errorf("%s is not in a directory of this tracker", path)
 	}
-	return in.Remove(name)
+	parts := strings.SplitN(name, "/", 3)
+	if len(parts) < 3 || parts[0] != core.JobsDir {
+		return in.Remove(name)
+	}
+	// The job may have put links into its directory. One that leads out of it is not followed.
+	job, err := in.Root().OpenRoot(parts[0] + "/" + parts[1])
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer job.Close()
+	return job.RemoveAll(parts[2])
 }
 
 // Close unlocks all directories.

@@ -182,13 +182,5 @@ func WriteReport(file string, report *wire.Report) error {
 	if err != nil {
 		return err
 	}
-	f, err := shuffle.CreateFile(file + ".new")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(frame)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file+".new", file)
+	return shuffle.ReplaceFile(file, frame)
 }

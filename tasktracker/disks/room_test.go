@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quernmr/quern/datadir"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
 )
@@ -235,5 +236,36 @@ func TestSlowDisk(t *testing.T) {
 	case <-checked:
 	case <-time.After(time.Minute):
 		t.Fatal("the guard of a full disk still waits for another disk")
+	}
+}
+
+// TestRemoveThroughLink: a job replaces its directories by links to those of another job. Removing its files
+// removes nothing of the other job.
+func TestRemoveThroughLink(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Claim(Config{Dir: dir, Disks: []string{dir}, Layout: datadir.Layout{Daemon: "tracker", Marker: "marker", Dirs: []string{core.JobsDir}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	jobs := filepath.Join(dir, core.JobsDir)
+	run := filepath.Join(jobs, "job_1_2/home-00000/run")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(run), 0o777), os.MkdirAll(jobs+"/job_1_1/a", 0o777), os.WriteFile(run, nil, 0o666),
+		os.Symlink("../job_1_2/home-00000", jobs+"/job_1_1/home-00000")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Remove(jobs + "/job_1_1/home-00000/run"); err == nil {
+		t.Error("no error")
+	}
+	for _, name := range []string{"/job_1_1/home-00000", "/job_1_1/a", "/job_1_1", "/job_1_3/a"} {
+		if err := s.Remove(jobs + name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := os.Stat(run); err != nil {
+		t.Errorf("the file of the other job: %v", err)
+	}
+	if _, err := os.Stat(jobs + "/job_1_1"); err == nil {
+		t.Error("the job's directory is left")
 	}
 }

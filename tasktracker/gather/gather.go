@@ -29,7 +29,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -130,7 +129,7 @@ func (g *Gather) Fetch(ctx context.Context, c core.Fetch) {
 		return
 	}
 	g.start(ctx, workKey{fetch: c.Fetch}, func(ctx context.Context) core.Event {
-		if err := os.MkdirAll(filepath.Dir(c.File), 0o777); err != nil {
+		if err := makeHome(c.File); err != nil {
 			return core.FetchDone{Fetch: c.Fetch, Error: err.Error(), DiskFailed: true}
 		}
 		url := shuffle.URL(g.scheme+c.Output.Addr, c.Job, c.Output.Map, c.Output.Attempt, c.Partition)
@@ -145,6 +144,12 @@ func (g *Gather) Fetch(ctx context.Context, c core.Fetch) {
 		g.logGathered(c, got.Segment.Length)
 		return core.FetchDone{Fetch: c.Fetch, Segment: got.Segment, Records: got.Records}
 	})
+}
+
+// makeHome makes the directory of a file of a home, in the job's directory.
+func makeHome(file string) error {
+	dir := filepath.Dir(file)
+	return shuffle.MakeDir(filepath.Dir(dir), filepath.Base(dir))
 }
 
 // logGathered logs a fetched output, for debugging.
@@ -206,11 +211,10 @@ func (g *Gather) lookUp(c core.Fetch) core.FetchDone {
 // Merge starts to merge runs into one.
 func (g *Gather) Merge(ctx context.Context, c core.Merge) {
 	g.start(ctx, workKey{merge: c.Merge}, func(ctx context.Context) core.Event {
-		dir := filepath.Dir(c.File)
-		if err := os.MkdirAll(dir, 0o777); err != nil {
+		if err := makeHome(c.File); err != nil {
 			return core.MergeDone{Merge: c.Merge, Error: err.Error(), DiskFailed: true}
 		}
-		segment, err := shuffle.MergeTo(ctx, c.Runs, c.File, shuffle.MergeOptions{Dir: dir, FanIn: len(c.Runs)})
+		segment, err := shuffle.MergeTo(ctx, c.Runs, c.File, shuffle.MergeOptions{Dir: filepath.Dir(c.File), FanIn: len(c.Runs)})
 		if err != nil {
 			ev := core.MergeDone{Merge: c.Merge, Error: err.Error(), DiskFailed: ctx.Err() == nil}
 			if corrupt, ok := errors.AsType[*shuffle.CorruptError](err); ok {

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quernmr/quern/tasktracker/account"
 )
 
 // helperName is argument 0 of a helper.
@@ -47,14 +49,18 @@ func (p *Plan) Pipe() (*os.File, error) {
 }
 
 // Command changes a command that executes descriptor 5, so that it runs in namespaces. It gets the plan from
-// a pipe.
-func Command(cmd *exec.Cmd, plan *os.File) {
+// a pipe. With an account, it begins as root, which needs no user namespace.
+func Command(cmd *exec.Cmd, plan *os.File, hasAccount bool) {
 	if len(cmd.ExtraFiles) != planFD-3 {
 		panic("isolation: the plan has another descriptor")
 	}
 	cmd.ExtraFiles = append(cmd.ExtraFiles, plan)
 	cmd.Path, cmd.Args = "/proc/self/exe", append([]string{helperName}, cmd.Args...)
-	cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC
+	cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC
+	if hasAccount {
+		return
+	}
+	cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
 	cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP}
 }
 
@@ -83,8 +89,10 @@ func enter() error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("end with the task tracker: %w", err)
 	}
-	if err := mapUser(plan); err != nil {
-		return err
+	if plan.Account == nil {
+		if err := mapUser(plan); err != nil {
+			return err
+		}
 	}
 	if err := build(plan); err != nil {
 		return err
@@ -92,8 +100,12 @@ func enter() error {
 	if err := unix.Chdir(plan.Dir); err != nil {
 		return fmt.Errorf("enter %s: %w", plan.Dir, err)
 	}
-	if err := dropCapabilities(); err != nil {
+	if err := dropCapabilities(plan.Account); err != nil {
 		return fmt.Errorf("drop capabilities: %w", err)
+	}
+	// A new user clears it, and the program must end with the task tracker.
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("end with the task tracker: %w", err)
 	}
 	return fmt.Errorf("execute the program: %w", unix.Exec(executable, os.Args[1:], os.Environ()))
 }
@@ -135,19 +147,9 @@ func build(plan *Plan) error {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
 	// The new root covers the worker's directory, so all trees are opened before.
-	trees := make([]int, len(plan.Steps))
-	for i, s := range plan.Steps {
-		trees[i] = -1
-		if s.Kind != Bind {
-			continue
-		}
-		fd, err := openTree(&s)
-		if err != nil && !s.Optional {
-			return fmt.Errorf("show %s: %w", s.From, err)
-		}
-		if err == nil {
-			trees[i] = fd
-		}
+	trees, err := openTrees(plan)
+	if err != nil {
+		return err
 	}
 	root, err := openPath(unix.AT_FDCWD, plan.Root)
 	if err != nil {
@@ -171,6 +173,37 @@ func build(plan *Plan) error {
 		}
 	}
 	return b.pivot()
+}
+
+// openTrees opens what the steps show; -1: nothing.
+func openTrees(plan *Plan) ([]int, error) {
+	trees := make([]int, len(plan.Steps))
+	for i, s := range plan.Steps {
+		trees[i] = -1
+		if s.Kind != Bind {
+			continue
+		}
+		fd, err := openTreeAs(plan.Account, &s)
+		if err != nil && !s.Optional {
+			return nil, fmt.Errorf("show %s: %w", s.From, err)
+		}
+		if err == nil {
+			trees[i] = fd
+		}
+	}
+	return trees, nil
+}
+
+// openTreeAs opens what the submission names with the rights of its owner's account.
+func openTreeAs(a *account.Account, s *Step) (fd int, err error) {
+	if a == nil || !s.Named {
+		return openTree(s)
+	}
+	if err := a.Enter(); err != nil {
+		return -1, err
+	}
+	fd, err = openTree(s)
+	return fd, errors.Join(err, a.Leave())
 }
 
 // pivot changes the root to the new one, and removes the old one.
@@ -325,8 +358,9 @@ func moveMount(mount, at int) error {
 // securebits: user 0 has no more rights than others, and no capability can be raised again.
 const securebits = 0xef // NOROOT, NO_SETUID_FIXUP, NO_CAP_AMBIENT_RAISE, and all locks
 
-// dropCapabilities takes all capabilities from this thread and from what it executes.
-func dropCapabilities() error {
+// dropCapabilities takes all capabilities from this thread and from what it executes. Unless the account is nil, the thread
+// gets its user and groups, for which it still needs capabilities.
+func dropCapabilities(a *account.Account) error {
 	if err := unix.Prctl(unix.PR_SET_SECUREBITS, securebits, 0, 0, 0); err != nil {
 		return err
 	}
@@ -338,6 +372,16 @@ func dropCapabilities() error {
 			break // the system knows no more
 		} else if err != nil {
 			return err
+		}
+	}
+	if a != nil {
+		if err := a.Become(); err != nil {
+			return err
+		}
+		// The session's keyring may have the daemon's Kerberos tickets. A system that forbids this forbids jobs to use keys.
+		_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
+		if err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
+			return fmt.Errorf("leave the session's keyring: %w", err)
 		}
 	}
 	var none [2]unix.CapUserData

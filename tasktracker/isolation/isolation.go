@@ -18,14 +18,21 @@
 // the system, not the home directory of the daemon's account, and none with that directory in it: the account
 // executes scripts there, which need not exist yet.
 //
-// The network is the machine's. Access to files is the daemon's: the user is the same.
+// The network is the machine's. Access to files is the daemon's: the user is the same, unless Worker.Account is set.
+//
+// # Workers of another account
+//
+// A daemon of root may give each worker the account of the job's owner. Such a worker needs no user namespace; it has
+// the others, and sees the same. Its own directories belong to the account. A path that the submission names
+// is looked up, made and opened with the account's rights, since a mount would otherwise bypass the
+// directories around it. The helper takes the account when all mounts are made, and then has no rights of root any more.
 //
 // # How it starts
 //
 //	daemon   Plan: resolves all symbolic links, makes the list of steps
 //	         Command: the same executable, named helperName, in new namespaces
-//	helper   Enter: maps its user, carries out the steps, changes the root, drops all capabilities,
-//	         executes the program from descriptor 5
+//	helper   Enter: maps its user if it has a user namespace, carries out the steps, changes the root, takes the
+//	         account, drops all capabilities, executes the program from descriptor 5
 //
 // The helper is process 1 of its namespace, and so is the program: when it ends, the system kills
 // all its processes. The helper has CAP_SYS_ADMIN and CAP_SETPCAP in the new user namespace, as
@@ -40,9 +47,12 @@
 //	I1  No step shows a path in Config.Hidden, except for the worker's own directories.
 //	I2  The program has no capability, and cannot get one in the worker's user namespace.
 //	I3  The helper executes nothing but the program, and only after all steps succeeded.
+//	I4  A program of an account has only its user and groups, and no step shows it a file that the
+//	    account could not open on the machine, except for its own directories and Config.Shown.
 package isolation
 
 import (
+	"github.com/quernmr/quern/tasktracker/account"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -53,6 +63,7 @@ type Level string
 const (
 	None      Level = "none"      // only the operating system user limits a job
 	Namespace Level = "namespace" // see the package comment
+	User      Level = "user"      // Namespace, and each worker has the account of the job's owner
 )
 
 // Config configures what all workers of a daemon see.
@@ -65,7 +76,8 @@ type Config struct {
 // Worker describes a worker.
 type Worker struct {
 	Submission *wire.Submission
-	Dir        string   // its directory
-	Jobs       []string // directories of the jobs of the submission
-	Env        []string // its environment
+	Dir        string           // its directory
+	Jobs       []string         // directories of the jobs of the submission
+	Env        []string         // its environment
+	Account    *account.Account // nil: the daemon's
 }

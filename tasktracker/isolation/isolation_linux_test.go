@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 			dir:                              {Hidden: []string{dir}},
 			filepath.Join(dir, ".x", "data"): {Hidden: []string{dir + "/.x/data"}, Home: dir}, // as by default
 		} {
-			if err := c.Probe(filepath.Join(data, "run", "probe")); err != nil {
+			if err := c.Probe(filepath.Join(data, "run", "probe"), nil); err != nil {
 				fmt.Println(err)
 				os.Exit(1)
 			}
@@ -85,7 +85,7 @@ func TestProbeNamesStep(t *testing.T) {
 	cmd := exec.Command("true")
 	cmd.ExtraFiles = []*os.File{from, from, from}
 	cmd.SysProcAttr = new(syscall.SysProcAttr)
-	Command(cmd, from)
+	Command(cmd, from, false)
 	out, err := cmd.CombinedOutput()
 	if want := failed + " show " + dir + "/none: no such file or directory\n"; err == nil || string(out) != want {
 		t.Errorf("%v: %q, want %q", err, out, want)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+
+	"github.com/quernmr/quern/tasktracker/account"
 )
 
 var errNotLinux = errors.New("only Linux has namespaces")
@@ -14,10 +16,10 @@ var errNotLinux = errors.New("only Linux has namespaces")
 func Enter() {}
 
 // Probe returns an error.
-func (c *Config) Probe(string) error { return errNotLinux }
+func (c *Config) Probe(string, *account.Account) error { return errNotLinux }
 
 // Pipe returns an error.
 func (p *Plan) Pipe() (*os.File, error) { return nil, errNotLinux }
 
 // Command is never called, because Probe returns an error.
-func Command(*exec.Cmd, *os.File) {}
+func Command(*exec.Cmd, *os.File, bool) {}

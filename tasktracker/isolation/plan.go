@@ -11,13 +11,16 @@ import (
 
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/local"
+	"github.com/quernmr/quern/tasktracker/account"
+	"github.com/quernmr/quern/wire"
 )
 
 // Plan is a list of steps for the helper.
 type Plan struct {
-	UID, GID int
-	Root     string // a directory of the daemon, on which the helper mounts the new root
-	Dir      string // working directory of the program
+	UID, GID int              // of the daemon
+	Account  *account.Account // nil: the program runs as the daemon's user, in a user namespace
+	Root     string           // a directory of the daemon, on which the helper mounts the new root
+	Dir      string           // working directory of the program
 	Steps    []Step
 }
 
@@ -29,6 +32,7 @@ type Step struct {
 	Write    bool   // of Bind
 	Device   bool   // of Bind: a device
 	Optional bool   // of Bind: left out if it cannot be opened
+	Named    bool   // of Bind: the submission names it, so it is opened with the rights of the account
 }
 
 // Kind is a kind of Step.
@@ -64,12 +68,14 @@ const tmpName = "tmp"
 
 // planner collects the steps of a plan.
 type planner struct {
-	home   string          // of the daemon's account; empty: unknown or /
-	hidden []string        // without symbolic links
-	own    string          // the submission's staging directory, may be in hidden; empty: not local
-	links  map[string]Step // by At
-	binds  map[string]Step // by At
-	last   []Step          // after the covers of hidden directories
+	home       string          // of the worker's account, which it sees empty; empty: unknown or /
+	daemonHome string          // of the daemon's account
+	named      bool            // the submission names the paths that are added
+	hidden     []string        // without symbolic links
+	own        string          // the submission's staging directory, may be in hidden; empty: not local
+	links      map[string]Step // by At
+	binds      map[string]Step // by At
+	last       []Step          // after the covers of hidden directories
 }
 
 // Plan returns the steps for a worker. It makes the worker's private directory, and missing directories around
@@ -77,13 +83,10 @@ type planner struct {
 func (c *Config) Plan(w *Worker) (*Plan, error) {
 	p := &planner{links: make(map[string]Step), binds: make(map[string]Step)}
 	if c.Home != "" {
-		home, _, err := p.resolve(c.Home)
-		if err != nil {
-			return nil, fmt.Errorf("home directory of the account: %w", err)
+		if err := p.setHome(c.Home); err != nil {
+			return nil, err
 		}
-		if home != "/" {
-			p.home = home
-		}
+		p.daemonHome = p.home
 	}
 	sub := w.Submission
 	for _, dir := range append(c.allHidden(), dfs.Dir(sub.Staging)) {
@@ -101,28 +104,47 @@ func (c *Config) Plan(w *Worker) (*Plan, error) {
 	if err := p.worker(w); err != nil {
 		return nil, err
 	}
+	p.named = true
+	if err := w.Account.Do(func() error { return p.submission(sub) }); err != nil {
+		return nil, err
+	}
+	return &Plan{UID: os.Geteuid(), GID: os.Getegid(), Account: w.Account, Root: w.Dir, Dir: w.Dir, Steps: p.steps()}, nil
+}
+
+// setHome sets the home directory that the worker sees empty.
+func (p *planner) setHome(dir string) error {
+	home, _, err := p.resolve(dir)
+	if err != nil {
+		return fmt.Errorf("home directory of the account: %w", err)
+	}
+	p.home = strings.TrimSuffix(home, "/")
+	return nil
+}
+
+// submission shows what a submission names.
+func (p *planner) submission(sub *wire.Submission) error {
 	for i := range sub.Plan.Jobs {
 		job := &sub.Plan.Jobs[i]
 		for _, in := range job.Inputs {
 			for _, url := range in.Paths {
 				if err := p.input(url); err != nil {
-					return nil, err
+					return err
 				}
 			}
 		}
 		for _, url := range job.Files {
 			if err := p.input(url); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		if job.Output == "" {
 			continue // in the staging directory
 		}
 		if err := p.output(job.Output); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return &Plan{UID: os.Geteuid(), GID: os.Getegid(), Root: w.Dir, Dir: w.Dir, Steps: p.steps()}, nil
+	return nil
 }
 
 // secretFiles are files of the system that only root's programs need.
@@ -161,8 +183,13 @@ func (p *planner) system(c *Config) error {
 // worker shows the worker's own directories.
 func (p *planner) worker(w *Worker) error {
 	tmp := filepath.Join(w.Dir, tmpName)
-	if err := os.MkdirAll(tmp, 0o700); err != nil {
+	if err := errors.Join(w.Account.MakeDir(w.Dir), w.Account.MakeDir(tmp)); err != nil {
 		return err
+	}
+	if w.Account != nil {
+		if err := p.setHome(w.Account.Home); err != nil {
+			return err
+		}
 	}
 	tmp, _, err := p.resolve(tmp)
 	if err != nil {
@@ -179,7 +206,7 @@ func (p *planner) worker(w *Worker) error {
 		return err
 	}
 	for _, dir := range w.Jobs {
-		if os.MkdirAll(dir, 0o777) != nil {
+		if w.Account.MakeDir(dir) != nil {
 			continue // a bad disk, on which no attempt starts
 		}
 		if err := p.showOwn(dir, Step{Write: true, Optional: true}); err != nil {
@@ -228,6 +255,10 @@ func (p *planner) input(url string) error {
 	if dir := p.hides(real); dir != "" {
 		return fmt.Errorf("input %s is in %s, which jobs cannot read (-isolation namespace)", url, dir)
 	}
+	// An input that does not exist is the job's own error.
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("input %s: %w", url, err)
+	}
 	return p.show(path, false)
 }
 
@@ -244,9 +275,9 @@ func (p *planner) output(url string) error {
 	if dir := p.hides(parent); dir != "" {
 		return fmt.Errorf("output %s is in %s, where jobs cannot write (-isolation namespace)", url, dir)
 	}
-	if reason := forbidden(parent, p.home); reason != "" {
+	if reason := forbidden(parent, p.daemonHome); reason != "" {
 		other := "another directory"
-		if parent == p.home {
+		if parent == p.daemonHome {
 			other = "a directory in it, such as " + filepath.Join(parent, "jobs", filepath.Base(path))
 		}
 		return fmt.Errorf("output %s: its job would write in the directory around it, and %s %s (-isolation namespace): choose an output in %s", url, parent, reason, other)
@@ -326,10 +357,10 @@ func (p *planner) show(path string, write bool) error {
 	if err != nil || !found {
 		return err
 	}
-	if old, ok := p.binds[real]; ok && old.Write && old.From == real {
+	if old, ok := p.binds[real]; ok && old.From == real && (old.Write || !write) {
 		return nil
 	}
-	p.binds[real] = Step{Kind: Bind, At: real, From: real, Write: write}
+	p.binds[real] = Step{Kind: Bind, At: real, From: real, Write: write, Named: p.named}
 	return nil
 }
 
@@ -375,7 +406,7 @@ func (p *planner) steps() []Step {
 			shown = append(shown, s)
 		}
 	}
-	if p.home != "" && !p.isShown(p.home) { // it exists, and may have inputs and the worker's directories in it
+	if _, bound := p.binds[p.home]; p.home != "" && !bound && !p.isShown(p.home) { // it exists, and may have inputs and the worker's directories in it
 		shown = append(shown, Step{Kind: Empty, At: p.home})
 	}
 	byPath := func(a, b Step) int { return strings.Compare(a.At, b.At) }

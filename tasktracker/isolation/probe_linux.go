@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/quernmr/quern/tasktracker/account"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -18,7 +19,8 @@ const probeName = "quern-isolation-probe"
 
 // Probe isolates a program as a worker, once, and reports what prevents it. Nothing else can tell: kernel
 // settings, filters of system calls and covered files of /proc all matter. It uses a new directory, and removes it.
-func (c *Config) Probe(dir string) (err error) {
+// Unless the account is nil, the program gets it.
+func (c *Config) Probe(dir string, as *account.Account) (err error) {
 	if !entered {
 		return errors.New("the main function of this program does not call isolation.Enter")
 	}
@@ -27,7 +29,7 @@ func (c *Config) Probe(dir string) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	job := filepath.Join(dir, "job")
-	plan, err := c.Plan(&Worker{Submission: new(wire.Submission), Dir: dir, Jobs: []string{job}})
+	plan, err := c.Plan(&Worker{Submission: new(wire.Submission), Dir: dir, Jobs: []string{job}, Account: as})
 	if err != nil {
 		return err
 	}
@@ -47,13 +49,17 @@ func (c *Config) Probe(dir string) (err error) {
 	}
 	defer null.Close()
 	var stderr bytes.Buffer
-	cmd := exec.Command(executable, append([]string{job}, c.Hidden...)...)
+	want := user{os.Geteuid(), os.Getegid()}
+	if as != nil {
+		want = user{int(as.UID), int(as.GID)}
+	}
+	cmd := exec.Command(executable, append([]string{job, want.String()}, c.Hidden...)...)
 	cmd.Args[0] = probeName
 	cmd.Env = []string{}
 	cmd.Stderr = &stderr
 	cmd.ExtraFiles = []*os.File{null, null, exe}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	Command(cmd, from)
+	Command(cmd, from, as != nil)
 	if err := cmd.Run(); err != nil {
 		if text := strings.TrimSpace(stderr.String()); text != "" {
 			return errors.New(strings.TrimPrefix(text, failed+" "))
@@ -63,10 +69,15 @@ func (c *Config) Probe(dir string) (err error) {
 	return nil
 }
 
-// probe is the isolated program. Its arguments are a directory that it can write, and files that it must
+// user is the user and group of a process.
+type user struct{ uid, gid int }
+
+func (u user) String() string { return fmt.Sprintf("user %d and group %d", u.uid, u.gid) }
+
+// probe is the isolated program. Its arguments are a directory that it can write, its user, and files that it must
 // not see.
 func probe(args []string) int {
-	if err := errors.Join(checkOwn(args[0]), checkHidden(args[1:])); err != nil {
+	if err := errors.Join(checkOwn(args[0]), checkUser(args[1]), checkHidden(args[2:])); err != nil {
 		fmt.Fprintln(os.Stderr, failed, err)
 		return 1
 	}
@@ -84,6 +95,19 @@ func checkOwn(job string) error {
 	for _, name := range []string{filepath.Join(job, "file"), "/tmp/file", "/dev/null"} {
 		if err := os.WriteFile(name, nil, 0o600); err != nil {
 			return fmt.Errorf("the isolated process cannot write: %w", err)
+		}
+	}
+	return nil
+}
+
+// checkUser checks that the process has the user, and cannot get another one.
+func checkUser(want string) error {
+	if got := (user{os.Getuid(), os.Getgid()}).String(); got != want {
+		return fmt.Errorf("the isolated process has %s, not %s", got, want)
+	}
+	for other := range 2 {
+		if other != os.Getuid() && syscall.Setuid(other) == nil {
+			return fmt.Errorf("the isolated process, which was %s, could become user %d", want, other)
 		}
 	}
 	return nil

@@ -19,6 +19,9 @@ var passedVariables = []string{
 	"GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GODEBUG", "GOTRACEBACK",
 }
 
+// hdfsUser names the user in HDFS without Kerberos.
+const hdfsUser = "HADOOP_USER_NAME"
+
 // Variables that no worker of a cluster gets: they name the tracker's keys.
 var withheldVariables = []string{"KRB5_CLIENT_KTNAME", "KRB5_CLIENT_PRINCIPAL", "KRB5_KTNAME", "HADOOP_TOKEN_FILE_LOCATION"}
 
@@ -41,7 +44,7 @@ func (cfg *Config) workerEnvironment(trackerEnv []string, owner, dir string) []s
 		}
 	}
 	if cfg.AsOwner {
-		env = append(env, "HADOOP_USER_NAME="+owner) // the last one counts
+		env = append(env, hdfsUser+"="+owner) // the last one counts
 	}
 	if tokens := filepath.Join(dir, credentials.File); exists(tokens) {
 		env = append(env, credentials.Variable+"="+tokens)

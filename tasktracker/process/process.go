@@ -155,6 +155,11 @@ func (p *Starter) Start(program *workers.Program, dir string) (workers.Worker, e
 		return nil, fmt.Errorf("start worker: %w", err)
 	}
 	defer stderr.Close()
+	if a := program.Account; a != nil { // so that its children can open /dev/stderr
+		if err := stderr.Chown(int(a.UID), int(a.GID)); err != nil {
+			return nil, errors.Join(fmt.Errorf("start worker: %w", err), from.Close())
+		}
+	}
 	logs, err := p.captures.Start(from, dir, p.cfg.Logs)
 	if err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)
@@ -189,7 +194,7 @@ func (p *Starter) Start(program *workers.Program, dir string) (workers.Worker, e
 		}
 		cmd.SysProcAttr = processAttributes()
 		if plan != nil {
-			isolation.Command(cmd, plan)
+			isolation.Command(cmd, plan, program.Account != nil)
 		}
 		return cmd
 	}

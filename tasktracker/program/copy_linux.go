@@ -30,7 +30,7 @@ func newCopy(dir, hash string, inMemory bool) (executable, error) {
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return executable{}, err
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o500)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o555) // other users may run it
 	if err != nil {
 		return executable{}, err
 	}

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/quernmr/quern/runtime"
+	"github.com/quernmr/quern/shuffle"
+	"github.com/quernmr/quern/tasktracker/account"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/credentials"
 	"github.com/quernmr/quern/wire"
@@ -116,7 +119,8 @@ func (h *handle) run(dir string) {
 	if sub, w, err := h.start(dir); err != nil {
 		_, changed := errors.AsType[*wire.DigestError](err)
 		_, refused := errors.AsType[*credentials.RefusedError](err)
-		exited.Fatal = changed || refused // every tracker would find the same
+		_, stranger := errors.AsType[*account.RefusedError](err)
+		exited.Fatal = changed || refused || stranger // every tracker would find the same
 		exited.Reason = err.Error()
 	} else {
 		exited.Reason = h.serve(sub, w, dir)
@@ -214,7 +218,8 @@ func (h *handle) write(conn *wire.Conn) {
 
 // prepareAttempt makes the directories and log pipes of an attempt.
 func (h *handle) prepareAttempt(run *wire.Run) (*wire.Run, error) {
-	err := errors.Join(os.MkdirAll(core.WorkDir(run.Dir), 0o777), os.MkdirAll(run.Logs, 0o777))
+	job, work := filepath.Dir(run.Dir), core.WorkDir(filepath.Base(run.Dir))
+	err := errors.Join(shuffle.MakeDir(job, work), os.MkdirAll(run.Logs, 0o777))
 	if err != nil {
 		err = fmt.Errorf("make the attempt's directories: %w", err)
 	}

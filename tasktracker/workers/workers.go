@@ -34,6 +34,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quernmr/quern/tasktracker/account"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
 )
@@ -49,8 +50,9 @@ type Starter interface {
 // Program is what a worker runs.
 type Program struct {
 	Submission *wire.Submission
-	Executable *os.File // open; nil: start it from Submission.Program.Path
-	Jobs       []string // directories of the submission's jobs, on all disks
+	Executable *os.File         // open; nil: start it from Submission.Program.Path
+	Jobs       []string         // directories of the submission's jobs, on all disks
+	Account    *account.Account // of the worker, see package isolation; nil: the tracker's
 }
 
 // Worker is a started worker.
