@@ -98,7 +98,6 @@ func checkReduces(c *Core, fail func(string, ...any)) {
 // checkHolds checks that a hold explains each wait while slots are free, and that none has ended.
 func checkHolds(c *Core, fail func(string, ...any)) {
 	checkUses(c, fail)
-	checkFree(c, fail)
 	l := c.leader
 	if l == nil {
 		return
