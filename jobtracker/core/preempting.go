@@ -123,11 +123,11 @@ func (l *leader) victims(phase int, standings []pool.Standing, targets []int) (v
 	return v
 }
 
-// addVictims adds the attempts of a job in a pool; -1: in none.
-func (l *leader) addVictims(v *victims, phase int, j *job, pool int, ages *runningTasks) {
+// addVictims adds the attempts of a job in the pool at an index; -1: in none.
+func (l *leader) addVictims(v *victims, phase int, j *job, at int, ages *runningTasks) {
 	task, room := l.currentTaskTime(ages, j), preempt.Room(j.assign.Request(phase))
-	if pool >= 0 {
-		v.pools[pool].Running += j.assign.UsedSlots(phase)
+	if at >= 0 {
+		v.pools[at].Running += j.assign.UsedSlots(phase)
 	}
 	for a := range j.runningAttempts(phase) {
 		t := &v.trackers[a.tracker.assign.Index()]
@@ -136,11 +136,11 @@ func (l *leader) addVictims(v *victims, phase int, j *job, pool int, ages *runni
 			if a.tracker.givesSlots(phase) {
 				t.Free, t.Left = t.Free+1, t.Left.Plus(room)
 			}
-			if pool >= 0 {
-				v.pools[pool].Running--
+			if at >= 0 {
+				v.pools[at].Running--
 			}
-		case pool >= 0 && j.plannable() && l.mayTakeBack(a) && a.tracker.givesSlots(phase):
-			v.attempts = append(v.attempts, preempt.Attempt{ID: a.id, Pool: pool, Tracker: a.tracker.assign.Index(), Room: room, Age: ages.age(a), Task: task})
+		case at >= 0 && j.plannable() && l.mayTakeBack(a) && a.tracker.givesSlots(phase):
+			v.attempts = append(v.attempts, preempt.Attempt{ID: a.id, Pool: at, Tracker: a.tracker.assign.Index(), Room: room, Age: ages.age(a), Task: task})
 			v.running = append(v.running, a)
 		}
 	}

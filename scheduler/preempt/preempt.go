@@ -20,13 +20,10 @@
 package preempt
 
 import (
-	"cmp"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/quernmr/quern/scheduler/pool"
-	"github.com/quernmr/quern/wire"
 )
 
 // Standing compares the slots of a pool with its shares.
