@@ -56,7 +56,7 @@ func (c *Core) bringBack() {
 		x := c.aside[0]
 		c.aside = c.aside[1:]
 		for _, m := range x.maps {
-			if o := x.job.outputs[int(m)]; o.named && o.Addr == x.addr {
+			if o := x.job.outputs[int(m)]; o != nil && o.named && o.Addr == x.addr {
 				c.requeue(x.job, int(m))
 			}
 		}

@@ -137,7 +137,7 @@ func checkWants(t fataler, c *Core, j *job) {
 	}
 	for _, x := range c.aside {
 		for _, m := range x.maps {
-			if x.job == j && queued[int(m)] == "" && x.addr == j.outputs[int(m)].Addr {
+			if o := j.outputs[int(m)]; x.job == j && o != nil && queued[int(m)] == "" && x.addr == o.Addr {
 				queued[int(m)] = x.addr
 			}
 		}
