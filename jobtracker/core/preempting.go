@@ -96,7 +96,7 @@ func (l *leader) victims(phase int, standings []pool.Standing, targets []int) (v
 	for i := range standings {
 		s := &standings[i]
 		index[s.Pool.Name] = i
-		v.pools = append(v.pools, preempt.Pool{Keep: preempt.Keep(s), Target: targets[i], Spared: s.Pool.Preemption != nil && s.Pool.Preemption.Spared})
+		v.pools = append(v.pools, preempt.Pool{Keep: preempt.Keep(s), Least: preempt.Least(s), Target: targets[i], Spared: s.Pool.Preemption != nil && s.Pool.Preemption.Spared})
 		v.waiting = append(v.waiting, make(map[assign.Room]*job))
 	}
 	for _, t := range l.fleet.byIndex {

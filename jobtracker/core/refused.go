@@ -65,7 +65,7 @@ func (l *leader) stopRefused(x *facts.Stopped, reason error) {
 	if j == nil || !j.finish.stopProposed {
 		return
 	}
-	if x.Outcome == wire.Failed && len(x.Reason) > shortReason {
+	if x.Outcome == wire.Failed && len(x.Reason) > 2*shortReason {
 		l.propose(&facts.Stopped{Job: x.Job, Outcome: x.Outcome, Reason: wire.Truncate(x.Reason, shortReason)})
 		return
 	}

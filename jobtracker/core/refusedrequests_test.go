@@ -95,9 +95,9 @@ func TestSubmitAgain(t *testing.T) {
 	if len(held) != 1 {
 		t.Fatalf("%d proposals, want one", len(held))
 	}
-	o.feed(Entry{Index: 1, Term: 1, Data: held[0].Data})
+	o.entries++
 	var answered []Token
-	for _, r := range repliesIn(o.others) {
+	for _, r := range repliesIn(o.feed(Entry{Index: o.entries, Term: 1, Data: held[0].Data})) {
 		if answered = append(answered, r.Token); r.Err != nil || len(r.Jobs) != 1 {
 			t.Errorf("submission %d gets the answer %+v", r.Token, r)
 		}

@@ -43,7 +43,8 @@ func (r Room) times(request Room, limit int) int {
 // Pool is a pool when attempts are chosen.
 type Pool struct {
 	Running  int    // slots in use, without those of killed attempts
-	Keep     int    // slots that others may not take
+	Keep     int    // slots that others may not take: it gives the slots above them
+	Least    int    // slots that it keeps, even if a slot for another pool costs it several attempts
 	Target   int    // slots that it should have; 0: it does not starve
 	Spared   bool   // nothing is taken from it
 	Requests []Room // of its waiting tasks, if it starves: those that are not as large as another one; empty: no task waits
@@ -134,7 +135,8 @@ type chooser struct {
 	Choice
 	trackers []Tracker
 	attempts []Attempt
-	spare    []int   // by pool: slots that it may lose
+	spare    []int   // by pool: slots that it may give
+	lose     []int   // by pool: attempts that it may lose for them
 	inSet    []int   // by pool: attempts of the set that is made
 	on       [][]int // by tracker: attempts that may be killed, the youngest first
 }
@@ -142,11 +144,11 @@ type chooser struct {
 func newChooser(pools []Pool, trackers []Tracker, attempts []Attempt) *chooser {
 	c := &chooser{
 		trackers: slices.Clone(trackers), attempts: attempts,
-		spare: make([]int, len(pools)), inSet: make([]int, len(pools)), on: make([][]int, len(trackers)),
+		spare: make([]int, len(pools)), lose: make([]int, len(pools)), inSet: make([]int, len(pools)), on: make([][]int, len(trackers)),
 	}
 	for i, p := range pools {
 		if !p.Spared && p.Target == 0 {
-			c.spare[i] = max(0, p.Running-p.Keep)
+			c.spare[i], c.lose[i] = max(0, p.Running-p.Keep), max(0, p.Running-p.Least)
 		}
 	}
 	for i := range attempts {
@@ -244,14 +246,24 @@ func (t *Tracker) begin(request Room) {
 
 // maySpare reports whether the pools of attempts may still lose them.
 func (c *chooser) maySpare(set []int) bool {
-	ok := true
-	for _, a := range set {
-		p := c.attempts[a].Pool
-		c.inSet[p]++
-		ok = ok && c.inSet[p] <= c.spare[p]
+	for n, a := range set {
+		if !c.joinSet(a) {
+			c.leaveSet(set[:n])
+			return false
+		}
 	}
 	c.leaveSet(set)
-	return ok
+	return true
+}
+
+// joinSet adds an attempt to the set that is made, if its pool may lose it.
+func (c *chooser) joinSet(attempt int) bool {
+	p := c.attempts[attempt].Pool
+	if c.spare[p] == 0 || c.inSet[p] == c.lose[p] {
+		return false
+	}
+	c.inSet[p]++
+	return true
 }
 
 func (c *chooser) leaveSet(set []int) {
@@ -263,8 +275,11 @@ func (c *chooser) leaveSet(set []int) {
 // kill kills a set for a task of a pool, which begins.
 func (c *chooser) kill(forPool int, x *candidate) {
 	t := &c.trackers[x.tracker]
-	for _, a := range x.set {
-		c.spare[c.attempts[a].Pool]--
+	for n, a := range x.set {
+		p := c.attempts[a].Pool
+		if c.lose[p]--; !slices.ContainsFunc(x.set[:n], func(other int) bool { return c.attempts[other].Pool == p }) {
+			c.spare[p]--
+		}
 		t.Free, t.Left = t.Free+1, t.Left.Plus(c.attempts[a].Room)
 	}
 	t.begin(x.request)
@@ -330,13 +345,10 @@ func (c *chooser) fill(i int, request Room, list []int) (set []int) {
 			break
 		}
 		c.Visited++
-		x := &c.attempts[a]
-		if c.inSet[x.Pool] == c.spare[x.Pool] {
-			continue
+		if c.joinSet(a) {
+			set = append(set, a)
+			t.Free, t.Left = t.Free+1, t.Left.Plus(c.attempts[a].Room)
 		}
-		c.inSet[x.Pool]++
-		set = append(set, a)
-		t.Free, t.Left = t.Free+1, t.Left.Plus(x.Room)
 	}
 	c.leaveSet(set)
 	if t.Free <= 0 || !t.Left.holds(request) {

@@ -43,6 +43,7 @@ func drawRequests(t *rapid.T, cores bool) (all []preempt.Room) {
 func drawScene(t *rapid.T, cores bool) (s scene) {
 	for range rapid.IntRange(1, 5).Draw(t, "pools") {
 		p := preempt.Pool{Running: rapid.IntRange(0, 12).Draw(t, "running"), Keep: rapid.IntRange(0, 8).Draw(t, "keep")}
+		p.Least = rapid.IntRange(0, p.Keep).Draw(t, "least")
 		if rapid.Bool().Draw(t, "starves") {
 			p.Target = rapid.IntRange(0, 8).Draw(t, "target")
 			p.Requests = drawRequests(t, cores)
@@ -98,7 +99,7 @@ func TestChooseLikeSimple(t *testing.T) {
 
 // check checks the rules for the chosen sets.
 func (s *scene) check(t *rapid.T, sets []preempt.Set) {
-	missing, left := 0, make([]int, len(s.pools))
+	missing, left, given := 0, make([]int, len(s.pools)), make([]int, len(s.pools))
 	for i, p := range s.pools {
 		left[i] = p.Running
 		missing += max(0, p.Target-p.Running)
@@ -113,9 +114,12 @@ func (s *scene) check(t *rapid.T, sets []preempt.Set) {
 		for _, i := range set.Attempts {
 			a := s.attempts[i]
 			left[a.Pool]--
+			if i == set.Attempts[0] {
+				given[a.Pool]++
+			}
 			switch p := s.pools[a.Pool]; {
-			case left[a.Pool] < p.Keep:
-				t.Fatalf("pool %d falls to %d slots: %+v", a.Pool, left[a.Pool], p)
+			case left[a.Pool] < p.Least || given[a.Pool] > p.Running-p.Keep || len(set.Attempts) == 1 && p.Running-given[a.Pool] < p.Keep:
+				t.Fatalf("pool %d falls to %d slots and gives %d: %+v", a.Pool, left[a.Pool], given[a.Pool], p)
 			case p.Spared || p.Target > 0:
 				t.Fatalf("pool %d loses an attempt: %+v", a.Pool, p)
 			case nearsEnd(a):
@@ -133,7 +137,8 @@ type simple struct {
 	scene
 	free  []int
 	left  []preempt.Room
-	spare []int
+	spare []int // slots
+	lose  []int // attempts
 	gone  map[int]bool
 }
 
@@ -143,11 +148,11 @@ func newSimple(s scene) *simple {
 		x.free, x.left = append(x.free, t.Free), append(x.left, t.Left)
 	}
 	for _, p := range s.pools {
-		spare := 0
+		spare, lose := 0, 0
 		if !p.Spared && p.Target == 0 && p.Running > p.Keep {
-			spare = p.Running - p.Keep
+			spare, lose = p.Running-p.Keep, p.Running-p.Least
 		}
-		x.spare = append(x.spare, spare)
+		x.spare, x.lose = append(x.spare, spare), append(x.lose, lose)
 	}
 	return x
 }
@@ -189,11 +194,15 @@ func (x *simple) serve(requests []preempt.Room, slots []int) (sets []preempt.Set
 		if s := known[best]; x.allowed(s.Attempts) {
 			s.Pool, slots = slots[0], slots[1:]
 			sets = append(sets, s)
+			gives := make(map[int]bool)
 			for _, a := range s.Attempts {
-				x.gone[a] = true
-				x.spare[x.attempts[a].Pool]--
+				x.gone[a], gives[x.attempts[a].Pool] = true, true
+				x.lose[x.attempts[a].Pool]--
 				x.free[best]++
 				x.left[best] = x.left[best].Plus(x.attempts[a].Room)
+			}
+			for p := range gives {
+				x.spare[p]--
 			}
 			x.take(best, s.Request)
 			slots = x.begin(best, requests, slots)
@@ -243,7 +252,7 @@ func (x *simple) allowed(set []int) bool {
 		lost[x.attempts[a].Pool]++
 	}
 	for p, n := range lost {
-		if n > x.spare[p] {
+		if x.spare[p] == 0 || n > x.lose[p] {
 			return false
 		}
 	}

@@ -6,7 +6,9 @@
 // that have more than their own share. A task may request more memory or cores than one attempt
 // leaves: for each missing slot it takes a set of attempts on one tracker.
 //
-//	P1  No pool falls below its share or its minimum, and none that is spared loses an attempt.
+//	P1  No pool gives more slots than it has above its share, or falls below its minimum, and none
+//	    that is spared loses an attempt. One slot may cost a pool several attempts, since a large
+//	    task counts as several small ones.
 //	P2  Never more sets than slots are missing, and no attempt that its set could do without. Slots
 //	    that are free or will be, because their attempts are being killed, come first.
 //	P3  The set that loses the least work goes first: the sum of its attempts' ages. On a tracker the
@@ -97,9 +99,10 @@ func sinceWhen(missing int, began, now time.Duration) time.Duration {
 func (w *Watch) Restart(name string) { delete(w.since, name) }
 
 // Keep returns how many slots of a pool others may not take: its share, and its minimum.
-func Keep(s *Standing) int {
-	return max(int(math.Ceil(s.Share-rounding)), min(s.Min, s.Demand))
-}
+func Keep(s *Standing) int { return max(int(math.Ceil(s.Share-rounding)), Least(s)) }
+
+// Least returns how many slots a pool keeps in any case: its minimum, as far as it can use it.
+func Least(s *Standing) int { return min(s.Min, s.Demand) }
 
 // soon is how long a slot is worth waiting for.
 const soon = time.Second
