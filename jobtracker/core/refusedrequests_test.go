@@ -110,7 +110,7 @@ func TestSubmitAgain(t *testing.T) {
 	}
 }
 
-// TestRefusedFailure tests a job that fails, and whose stop the log refuses. It stops with a shorter text. If
+// TestRefusedFailure tests a job that fails, if the log refuses its stop. It stops with a shorter text. If
 // that is refused too, waiting kills get an answer, and the job can still be killed.
 func TestRefusedFailure(t *testing.T) {
 	for _, refuseAll := range []bool{false, true} {

@@ -27,7 +27,7 @@ func drawRoom(t *rapid.T, most int, cores bool) (r preempt.Room) {
 	return r
 }
 
-// drawRequests draws requests none of which is as large as another one.
+// drawRequests draws requests, none as large as another one.
 func drawRequests(t *rapid.T, cores bool) (all []preempt.Room) {
 	for range rapid.IntRange(1, 3).Draw(t, "requests") {
 		r := drawRoom(t, 5, cores)

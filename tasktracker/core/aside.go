@@ -50,7 +50,7 @@ func (c *Core) sendUnreachable(j *job, m int) {
 	})
 }
 
-// bringBack queues maps whose time has come.
+// bringBack queues the maps that were set aside until now.
 func (c *Core) bringBack() {
 	for len(c.aside) > 0 && c.aside[0].until <= c.now {
 		x := c.aside[0]
