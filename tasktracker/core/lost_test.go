@@ -82,11 +82,12 @@ func TestLostMemory(t *testing.T) {
 		for _, x := range c.aside {
 			kept += len(x.maps)
 		}
+		entries := 0
 		for _, h := range j.homes {
-			kept += len(h.entries)
+			entries += len(h.entries)
 		}
-		if kept > 2*outputs+homes {
-			t.Fatalf("after %d reports the tracker keeps %d entries", lost, kept)
+		if kept > 2*outputs || entries > len(c.fetches) {
+			t.Fatalf("after %d reports the tracker keeps %d entries, and homes keep %d during %d fetches", lost, kept, entries, len(c.fetches))
 		}
 	}
 }
