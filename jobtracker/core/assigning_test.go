@@ -98,7 +98,6 @@ func checkReduces(c *Core, fail func(string, ...any)) {
 // checkHolds checks that a hold explains each wait while slots are free, and that none has ended.
 func checkHolds(c *Core, fail func(string, ...any)) {
 	checkUses(c, fail)
-	checkFree(c, fail)
 	l := c.leader
 	if l == nil {
 		return
@@ -133,7 +132,7 @@ func checkAvoids(c *Core, j *job, fail func(string, ...any)) {
 	wake, wakes := c.Wake()
 	for m := range j.maps {
 		tk := &j.maps[m].task
-		if len(j.faults.Avoided(tk.key())) == 0 {
+		if !j.faults.AvoidsAny(tk.key()) {
 			continue
 		}
 		retryAt, elsewhere := j.faults.RetryAt(tk.key()), j.faults.AvoidUntil(tk.key())
@@ -187,7 +186,7 @@ func (w *world) checkMatching(commands []Command) {
 	}
 	for _, a := range notLocal {
 		for _, b := range notLocal {
-			if a.job == b.job && len(a.job.faults.Avoided(a.task.key())) == 0 && slices.Contains(w.splitsOf(a.job)[a.id.Task.N].Hosts, b.tracker.host) {
+			if a.job == b.job && !a.job.faults.AvoidsAny(a.task.key()) && slices.Contains(w.splitsOf(a.job)[a.id.Task.N].Hosts, b.tracker.host) {
 				w.fail("neither %v on %s nor %v on %s is local, but %v would be local on %s", a.id, a.tracker.Name, b.id, b.tracker.Name, a.id, b.tracker.Name)
 			}
 		}

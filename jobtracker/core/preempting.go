@@ -22,8 +22,12 @@ import (
 // Pools are looked at when a plan is requested: its snapshot has their slots, and a look costs as much
 // as the snapshot. Only if a pool starves for its timeout, the leader visits all running attempts.
 
-// preemptPeriod is the time between two looks at the pools of a phase.
-const preemptPeriod = time.Second
+// preemptPeriod is the time between two looks at the pools of a phase. A tracker where attempts are killed
+// is saved for the task that needs their room, for saveKilled at most: by then they have ended.
+const (
+	preemptPeriod = time.Second
+	saveKilled    = 10 * time.Second
+)
 
 // starvation is a phase's watch over pools that starve.
 type starvation struct {
@@ -51,111 +55,121 @@ func (l *leader) preempt(p *phase, s *scheduler.Snapshot) {
 	_, table := l.facts.Pools()
 	standings := table.Standings(s, l.poolOf)
 	targets := w.watch.Look(standings, menu.NeedsOf(l.sharing.Policy).Shares, l.now)
-	var starving []string
-	for i, target := range targets {
-		if target > 0 {
-			starving = append(starving, standings[i].Pool.Name)
-		}
-	}
-	if len(starving) == 0 {
+	if !slices.ContainsFunc(targets, func(slots int) bool { return slots > 0 }) {
 		return
 	}
 	v := l.victims(p.index, standings, targets)
-	chosen := preempt.Choose(v.pools, v.attempts, v.free)
-	takers := v.takers(standings, len(chosen))
-	for k, i := range chosen {
-		l.killAttempt(v.running[i], "preempted for pool "+takers[k])
+	choice := preempt.Choose(v.pools, v.trackers, v.attempts)
+	if len(choice.Sets) == 0 {
+		return
 	}
-	if len(chosen) > 0 {
-		l.log("pools take slots back", "pools", strings.Join(slices.Compact(takers), ", "), "of", p.kind.String(), "attempts", len(chosen))
-		for _, name := range starving {
-			w.watch.Restart(name)
+	var takers []string
+	killed := 0
+	for _, set := range choice.Sets {
+		name := standings[set.Pool].Pool.Name
+		for _, i := range set.Attempts {
+			l.killAttempt(v.running[i], "preempted for pool "+name)
 		}
+		j := v.waiting[set.Pool][assign.Room(set.Request)]
+		l.assign.SaveUntil(&j.assign, p.index, &l.fleet.byIndex[set.Tracker].assign, l.now+saveKilled)
+		takers, killed = append(takers, name), killed+len(set.Attempts)
+	}
+	l.log("pools take slots back", "pools", strings.Join(slices.Compact(takers), ", "), "of", p.kind.String(), "attempts", killed)
+	for _, i := range choice.Served {
+		w.watch.Restart(standings[i].Pool.Name)
 	}
 }
 
 // victims is the input of preempt.Choose.
 type victims struct {
 	pools    []preempt.Pool
+	trackers []preempt.Tracker // by index
 	attempts []preempt.Attempt
-	running  []*attempt // of attempts
-	free     int
+	running  []*attempt             // of attempts
+	waiting  []map[assign.Room]*job // by pool: the first job of those with tasks that wait, by what they request
 }
 
-// takers names the pools for which a number of attempts is killed: each as often as it misses slots.
-func (v *victims) takers(standings []pool.Standing, attempts int) (names []string) {
-	for i := range v.pools {
-		for n := v.pools[i].Target - v.pools[i].Running; n > 0 && len(names) < attempts; n-- {
-			names = append(names, standings[i].Pool.Name)
-		}
-	}
-	return names
-}
-
-// wanted returns what the tasks that wait in starving pools request, by the pools' indexes.
-func (l *leader) wanted(phase int, index map[string]int, targets []int) map[assign.Room]bool {
-	requests := make(map[assign.Room]bool)
-	for _, j := range l.order {
-		if at, known := index[poolName(j.facts.Submission())]; known && targets[at] > 0 && j.plannable() && l.toLaunch(j, phase) > 0 {
-			requests[j.assign.Request(phase)] = true
-		}
-	}
-	return requests
-}
-
-// freeForAny counts the free slots of a tracker with room for the smallest request that fits most often.
-// Others need not count: a tracker that is saved for one has no room for it yet.
-func (t *tracker) freeForAny(phase int, smallest []assign.Room) (n int) {
-	for _, request := range smallest {
-		n = max(n, t.assign.FreeWith(phase, request))
-	}
-	return n
-}
-
-// freesSlot reports whether a slot of a tracker helps a request, when an attempt there has ended.
-func (t *tracker) freesSlot(phase int, requests []assign.Room) bool {
-	return t.takesWork() && t.assign.Free(phase) >= 0 && slices.ContainsFunc(requests, t.assign.Offer().Holds)
-}
-
-// victims lists the attempts of a phase that may be killed, on trackers where their slots help. Unlike the
-// snapshot it counts the slots of all jobs of the pools, such as suspended ones: their attempts stay.
+// victims lists the attempts of a phase that may be killed, and the slots that are free. Unlike the snapshot
+// it counts the slots of all jobs of the pools, such as suspended ones: their attempts stay.
 func (l *leader) victims(phase int, standings []pool.Standing, targets []int) (v victims) {
 	index := make(map[string]int, len(standings))
 	for i := range standings {
 		s := &standings[i]
 		index[s.Pool.Name] = i
-		v.pools = append(v.pools, preempt.Pool{Keep: preempt.Keep(s), Target: targets[i], Spared: s.Pool.Preemption != nil && s.Pool.Preemption.Spared})
+		v.pools = append(v.pools, preempt.Pool{Keep: preempt.Keep(s), Least: preempt.Least(s), Target: targets[i], Spared: s.Pool.Preemption != nil && s.Pool.Preemption.Spared})
+		v.waiting = append(v.waiting, make(map[assign.Room]*job))
 	}
-	requests := smallestRequests(l.wanted(phase, index, targets))
-	for i := range l.assign.FreeTrackers(phase).All() {
-		v.free += l.fleet.byIndex[i].freeForAny(phase, requests)
+	for _, t := range l.fleet.byIndex {
+		v.trackers = append(v.trackers, t.slotsToGive(phase))
 	}
 	ages := l.newRunningTasks(phase, l.now)
 	for _, j := range l.order {
 		at, known := index[poolName(j.facts.Submission())]
-		if j.assign.UsedSlots(phase) == 0 {
-			continue
+		if known && targets[at] > 0 && j.plannable() && l.toLaunch(j, phase) > 0 && v.waiting[at][j.assign.Request(phase)] == nil {
+			v.waiting[at][j.assign.Request(phase)] = j
 		}
-		task := l.currentTaskTime(&ages, j)
-		if known {
-			v.pools[at].Running += j.assign.UsedSlots(phase)
-		}
-		for a := range j.runningAttempts(phase) {
-			switch {
-			case a.killed():
-				if a.tracker.freesSlot(phase, requests) {
-					v.free++
-				}
-				if known {
-					v.pools[at].Running--
-				}
-			case known && j.plannable() && l.mayTakeBack(a) && a.tracker.freesSlot(phase, requests):
-				v.attempts = append(v.attempts, preempt.Attempt{ID: a.id, Pool: at, Age: ages.age(a), Task: task})
-				v.running = append(v.running, a)
+		if j.assign.UsedSlots(phase) > 0 {
+			if !known {
+				at = -1
 			}
+			l.addVictims(&v, phase, j, at, &ages)
+		}
+	}
+	for i := range v.pools {
+		for _, r := range smallestRequests(v.waiting[i]) {
+			v.pools[i].Requests = append(v.pools[i].Requests, preempt.Room(r))
 		}
 	}
 	return v
+}
+
+// addVictims adds the attempts of a job in the pool at an index; -1: in none.
+func (l *leader) addVictims(v *victims, phase int, j *job, at int, ages *runningTasks) {
+	task, room := l.currentTaskTime(ages, j), preempt.Room(j.assign.Request(phase))
+	if at >= 0 {
+		v.pools[at].Running += j.assign.UsedSlots(phase)
+	}
+	for a := range j.runningAttempts(phase) {
+		t := &v.trackers[a.tracker.assign.Index()]
+		switch {
+		case a.killed():
+			if a.tracker.givesSlots(phase) {
+				t.Free, t.Left = t.Free+1, t.Left.Plus(room)
+			}
+			if at >= 0 {
+				v.pools[at].Running--
+			}
+		case at >= 0 && j.plannable() && l.mayTakeBack(a) && a.tracker.givesSlots(phase):
+			v.attempts = append(v.attempts, preempt.Attempt{ID: a.id, Pool: at, Tracker: a.tracker.assign.Index(), Room: room, Age: ages.age(a), Task: task})
+			v.running = append(v.running, a)
+		}
+	}
+}
+
+// givesSlots reports whether another task may begin on a tracker when attempts of a phase have ended there.
+func (t *tracker) givesSlots(phase int) bool {
+	_, savedPhase, saved := t.assign.Saved()
+	return t.takesWork() && !t.assign.Held() && t.assign.Free(phase) >= 0 && !(saved && savedPhase != phase)
+}
+
+// slotsToGive returns the free slots of a tracker, which may be nil, and the room that it has left.
+func (t *tracker) slotsToGive(phase int) preempt.Tracker {
+	if t == nil || !t.givesSlots(phase) {
+		return preempt.Tracker{}
+	}
+	x := preempt.Tracker{Free: t.assign.Free(phase), Left: preempt.Unlimited}
+	offer, used := t.assign.Offer(), t.assign.Used()
+	if offer.Memory > 0 {
+		x.Left.Memory = offer.Memory - used.Memory
+	}
+	if offer.Cores > 0 {
+		x.Left.Cores = offer.Cores - used.Cores
+	}
+	if request, _, saved := t.assign.Saved(); saved {
+		only := preempt.Room(request)
+		x.Saved = &only
+	}
+	return x
 }
 
 // currentTaskTime estimates the tasks of a job's phase as a forecast does; 0: unknown.

@@ -43,7 +43,7 @@ func (c *Core) refused(r Refused) {
 	case *facts.OperatorExcluded, *facts.OperatorReadmitted:
 		c.leader.refusedInOrder(excludeKey, x, r.Err)
 	case *facts.Stopped:
-		c.leader.killRefused(x, r.Err)
+		c.leader.stopRefused(x, r.Err)
 	}
 }
 
@@ -58,17 +58,29 @@ func (l *leader) refusedInOrder(key string, x facts.Fact, reason error) {
 	}
 }
 
-// killRefused answers the kills of a job. The job can be killed again. A failed job stays as it is: it would
-// fail again at once.
-func (l *leader) killRefused(x *facts.Stopped, reason error) {
+// stopRefused answers the kills of a job, which can be killed again. A job that has failed stops with a
+// shorter text, if the whole one was refused.
+func (l *leader) stopRefused(x *facts.Stopped, reason error) {
 	j := l.jobs[x.Job]
-	if j == nil || x.Outcome != wire.Killed {
+	if j == nil || !j.finish.stopProposed {
+		return
+	}
+	if x.Outcome == wire.Failed && len(x.Reason) > 2*shortReason {
+		l.propose(&facts.Stopped{Job: x.Job, Outcome: x.Outcome, Reason: wire.Truncate(x.Reason, shortReason)})
 		return
 	}
 	j.finish.stopProposed = false
-	l.touch(j)
 	l.replyAll(killKey(j.facts), Reply{Err: errNotLogged(reason)})
+	if x.Outcome == wire.Killed {
+		l.touch(j)
+		return
+	}
+	l.updateLines(j) // not touched: it may fail again at once
+	j.faults.AddTrouble(fmt.Sprintf("the job goes on after a failure, as the log refuses its stop: %v", reason))
 }
+
+// shortReason bounds the text of a failed job, in bytes, if the log has refused a longer one.
+const shortReason = 1000
 
 // endRefused proposes a job's end without counters and troubles: only they can be large.
 func (l *leader) endRefused(x *facts.Ended, reason error) {

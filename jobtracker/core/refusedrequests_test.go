@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/jobtracker/core/quota"
 	"github.com/quernmr/quern/scheduler/pool"
 	"github.com/quernmr/quern/wire"
@@ -69,5 +70,84 @@ func TestRefusedRequests(t *testing.T) {
 				t.Errorf("a request that the log accepts gets the answers %+v", got)
 			}
 		})
+	}
+}
+
+// TestSubmitAgain tests that a repeated submission gets the answer of the first one, which waits for its
+// entry, though no new one would be accepted any more. A known one is always accepted again.
+func TestSubmitAgain(t *testing.T) {
+	o := newLoggedCore(Config{Limits: Limits{Effects: 1}})
+	again := func(n Token) Event {
+		return Submit{Token: n, Submission: submissionOf(1, func(*wire.JobPlan) {})}
+	}
+	held := o.hold(func() {
+		o.feed(again(1))
+		o.leader.limited.effects = 1
+		if got := repliesIn(o.feed(again(2))); len(got) > 0 {
+			t.Errorf("the repeated submission gets the answer %v before the first one", got[0].Err)
+		}
+		other := submissionOf(1, func(*wire.JobPlan) {})
+		other.Key = "other"
+		if got := repliesIn(o.feed(Submit{Token: 3, Submission: other})); len(got) != 1 || got[0].Err == nil {
+			t.Errorf("another submission gets the answers %+v", got)
+		}
+	})
+	if len(held) != 1 {
+		t.Fatalf("%d proposals, want one", len(held))
+	}
+	o.entries++
+	var answered []Token
+	for _, r := range repliesIn(o.feed(Entry{Index: o.entries, Term: 1, Data: held[0].Data})) {
+		if answered = append(answered, r.Token); r.Err != nil || len(r.Jobs) != 1 {
+			t.Errorf("submission %d gets the answer %+v", r.Token, r)
+		}
+	}
+	if !slices.Equal(answered, []Token{1, 2}) {
+		t.Errorf("submissions %v are answered", answered)
+	}
+	if got := repliesIn(o.feed(again(4))); len(got) != 1 || got[0].Err != nil {
+		t.Errorf("a known submission gets the answers %+v", got)
+	}
+}
+
+// TestRefusedFailure tests a job that fails, if the log refuses its stop. It stops with a shorter text. If
+// that is refused too, waiting kills get an answer, and the job can still be killed.
+func TestRefusedFailure(t *testing.T) {
+	for _, refuseAll := range []bool{false, true} {
+		reason := errors.New("too large")
+		o := newLoggedCore(Config{})
+		o.feed(Submit{Token: 1, Submission: submissionOf(1, func(*wire.JobPlan) {})})
+		j := o.leader.jobs[1]
+		o.refuse = func(x facts.Fact) error {
+			if x, ok := x.(*facts.Stopped); ok && x.Outcome == wire.Failed && (refuseAll || len(x.Reason) > 5000) {
+				return reason
+			}
+			return nil
+		}
+		o.commands = nil
+		o.leader.stopJob(j, wire.Failed, "oops "+strings.Repeat("x", 10_000))
+		failing := o.commands
+		if got := repliesIn(o.feed(Kill{Token: 2, Job: j.id})); len(got) > 0 {
+			t.Fatalf("the kill is answered before the failure is in the log: %+v", got)
+		}
+		o.others = nil
+		o.carryOut(failing)
+		got := repliesIn(o.others)
+		if len(got) != 1 || got[0].Token != 2 || errors.Is(got[0].Err, reason) != refuseAll {
+			t.Errorf("refused: %v; the kill gets the answers %+v", refuseAll, got)
+		}
+		if refuseAll {
+			if o.facts.Job(1).Stopping() {
+				t.Error("the job stops, though the log refuses it")
+			}
+			o.feed(Kill{Token: 3, Job: j.id})
+		}
+		want := wire.Failed
+		if refuseAll {
+			want = wire.Killed
+		}
+		if stop := o.facts.Job(1).Stop(); stop.Outcome != want || !refuseAll && !strings.Contains(stop.Reason, "oops") {
+			t.Errorf("refused: %v; the job stops as %+v", refuseAll, stop)
+		}
 	}
 }

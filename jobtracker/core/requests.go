@@ -110,6 +110,10 @@ func (w *waitingRequest) matches(x facts.Fact) bool {
 }
 
 func (l *leader) submit(r Submit) {
+	if l.submitsAgain(r) {
+		l.requests.add(submitKey(r.Submission.Key), r)
+		return
+	}
 	sub, existing, err := admission.Submit(l.facts, r.Submission, r.By, r.Wall)
 	if err == nil && existing == nil {
 		if err = l.c.cfg.Limits.Maximum.Check(&sub); err == nil {
@@ -125,6 +129,20 @@ func (l *leader) submit(r Submit) {
 		l.requests.add(submitKey(sub.Key), r)
 		l.propose(admission.SubmittedFact(sub, r.Secret, r.Wall))
 	}
+}
+
+// submitsAgain reports whether a submission of the same user with the same key waits for its log entry. Both
+// get its answer, though no other submission may be accepted by now.
+func (l *leader) submitsAgain(r Submit) bool {
+	if r.Submission == nil {
+		return false
+	}
+	list := l.requests[submitKey(r.Submission.Key)]
+	if len(list) == 0 {
+		return false
+	}
+	first := list[0].request.(Submit)
+	return first.By.Name == r.By.Name && first.Submission.Owner == r.Submission.Owner
 }
 
 // submitted starts the jobs of a submission and answers its requests.

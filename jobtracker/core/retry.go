@@ -60,7 +60,7 @@ func (l *leader) hasAlternative(j *job, tk *task) bool {
 		return l.hasOtherHome(j, tk) || l.triedHome(j, tk) != nil
 	}
 	avoided := 0
-	for _, name := range j.faults.Avoided(tk.key()) {
+	for name := range j.faults.Avoided(tk.key()) {
 		if t := l.fleet.trackers[name]; t != nil && t.assign.TakesMaps() {
 			avoided++
 		}

@@ -25,7 +25,7 @@ func (s *jobSpec) requests(asked settings.Settings) [2]assign.Room {
 
 // smallestRequests returns the requests that are not as large as another one in both memory and cores, by
 // memory. There are at most as many as different numbers of cores.
-func smallestRequests(requests map[assign.Room]bool) (smallest []assign.Room) {
+func smallestRequests[T any](requests map[assign.Room]T) (smallest []assign.Room) {
 	sorted := slices.SortedFunc(maps.Keys(requests), func(a, b assign.Room) int {
 		return cmp.Or(cmp.Compare(a.Memory, b.Memory), cmp.Compare(a.Cores, b.Cores))
 	})

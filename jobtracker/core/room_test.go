@@ -8,32 +8,6 @@ import (
 	"github.com/quernmr/quern/jobtracker/core/assign"
 )
 
-// checkFree compares the free slots of trackers for all requests with those for each request.
-func checkFree(c *Core, fail func(string, ...any)) {
-	if c.leader == nil {
-		return
-	}
-	for phase := range c.leader.phases {
-		requests := make(map[assign.Room]bool)
-		for _, j := range c.leader.order {
-			requests[j.assign.Request(phase)] = true
-		}
-		smallest := smallestRequests(requests)
-		for _, t := range c.leader.fleet.byIndex {
-			if t == nil {
-				continue
-			}
-			want := 0
-			for request := range requests {
-				want = max(want, t.assign.FreeWith(phase, request))
-			}
-			if got := t.freeForAny(phase, smallest); got != want {
-				fail("tracker %s has %d free slots for any of %v, want %d", t.Name, got, requests, want)
-			}
-		}
-	}
-}
-
 // TestSmallestRequests tests that an offer has room for one of the smallest requests exactly if it has room for
 // any, and that none of them is needless.
 func TestSmallestRequests(t *testing.T) {

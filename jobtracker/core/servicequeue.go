@@ -201,7 +201,7 @@ func (l *leader) serviceTracker(j *job, tk *task) *tracker {
 		return cmp.Or(latest, slow)
 	}
 	better := l.services.preferred // preferred trackers that the task does not avoid; they have no room
-	for _, name := range j.faults.Avoided(tk.key()) {
+	for name := range j.faults.Avoided(tk.key()) {
 		if t := l.fleet.trackers[name]; t != nil && t.services.preferred {
 			better--
 		}

@@ -234,6 +234,10 @@ var largeEvents = []struct {
 		c.now += time.Second
 		c.core.leader.recentForecast(c.now, 0)
 	}, nil},
+	{"all jobs advanced", func(c *largeCluster, i int) {
+		c.core.leader.touchAll()
+		c.step(Tick{})
+	}, nil},
 	{"map ended", func(c *largeCluster, i int) { c.endMap() }, nil},
 	{"limit of a pool", func(c *largeCluster, i int) {
 		n, _ := c.core.facts.Pools()

@@ -3,12 +3,16 @@
 // A pool starves if it has had fewer slots than its minimum, or than a fraction of its fair share,
 // for longer than its timeouts; what it cannot use does not count. [Watch] keeps since when. A pool
 // that starves wants its minimum, or its whole fair share. [Choose] then takes attempts of pools
-// that have more than their own share:
+// that have more than their own share. A task may request more memory or cores than one attempt
+// leaves: for each missing slot it takes a set of attempts on one tracker.
 //
-//	P1  No pool falls below its share or its minimum, and none that is spared loses an attempt.
-//	P2  Never more attempts than slots are missing. Slots that are free or will be, because their
-//	    attempts are being killed, come first.
-//	P3  The youngest attempts go first, ties by id.
+//	P1  No pool gives more slots than it has above its share, or falls below its minimum, and none
+//	    that is spared loses an attempt. One slot may cost a pool several attempts, since a large
+//	    task counts as several small ones.
+//	P2  Never more sets than slots are missing, and no attempt that its set could do without. Slots
+//	    that are free or will be, because their attempts are being killed, come first.
+//	P3  The set that loses the least work goes first: the sum of its attempts' ages. On a tracker the
+//	    youngest attempts go first, ties by id.
 //	P4  An attempt that nears its end stays, and so does one that cannot be killed any more.
 //
 // As soon as attempts are killed for a pool, its timeouts begin again. So if the slots do not help
@@ -18,13 +22,10 @@
 package preempt
 
 import (
-	"cmp"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/quernmr/quern/scheduler/pool"
-	"github.com/quernmr/quern/wire"
 )
 
 // Standing compares the slots of a pool with its shares.
@@ -97,26 +98,11 @@ func sinceWhen(missing int, began, now time.Duration) time.Duration {
 // Restart begins the timeouts of a pool again, when attempts are killed for it.
 func (w *Watch) Restart(name string) { delete(w.since, name) }
 
-// Pool is a pool when attempts are chosen.
-type Pool struct {
-	Running int  // slots in use, without those of killed attempts
-	Keep    int  // slots that others may not take
-	Target  int  // slots that it should have; 0: it does not starve
-	Spared  bool // nothing is taken from it
-}
-
 // Keep returns how many slots of a pool others may not take: its share, and its minimum.
-func Keep(s *Standing) int {
-	return max(int(math.Ceil(s.Share-rounding)), min(s.Min, s.Demand))
-}
+func Keep(s *Standing) int { return max(int(math.Ceil(s.Share-rounding)), Least(s)) }
 
-// Attempt is a running attempt that may be killed.
-type Attempt struct {
-	ID   wire.AttemptID
-	Pool int           // index of its pool
-	Age  time.Duration // since its launch
-	Task time.Duration // estimated time of the task; 0: unknown
-}
+// Least returns how many slots a pool keeps in any case: its minimum, as far as it can use it.
+func Least(s *Standing) int { return min(s.Min, s.Demand) }
 
 // soon is how long a slot is worth waiting for.
 const soon = time.Second
@@ -138,40 +124,3 @@ func (a *Attempt) NearsEnd() bool {
 	}
 	return rest <= max(soon, tenth)
 }
-
-// Choose returns the indexes of the attempts to kill, in order. free counts the slots that are free
-// or will be soon. O(A log A) for A attempts.
-func Choose(pools []Pool, attempts []Attempt, free int) []int {
-	missing := -free
-	spare := make([]int, len(pools))
-	for i, p := range pools {
-		missing += max(0, p.Target-p.Running)
-		if !p.Spared && p.Target == 0 {
-			spare[i] = max(0, p.Running-p.Keep)
-		}
-	}
-	if missing <= 0 {
-		return nil
-	}
-	order := make([]int, 0, len(attempts))
-	for i := range attempts {
-		if a := &attempts[i]; spare[a.Pool] > 0 && !a.NearsEnd() {
-			order = append(order, i)
-		}
-	}
-	slices.SortFunc(order, func(x, y int) int { return younger(&attempts[x], &attempts[y]) })
-	chosen := make([]int, 0, min(missing, len(order)))
-	for _, i := range order {
-		if len(chosen) == missing {
-			break
-		}
-		if p := attempts[i].Pool; spare[p] > 0 {
-			spare[p]--
-			chosen = append(chosen, i)
-		}
-	}
-	return chosen
-}
-
-// younger orders attempts: the youngest first.
-func younger(a, b *Attempt) int { return cmp.Or(cmp.Compare(a.Age, b.Age), a.ID.Compare(b.ID)) }

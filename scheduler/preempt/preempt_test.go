@@ -1,112 +1,12 @@
 package preempt_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/quernmr/quern/scheduler/pool"
 	"github.com/quernmr/quern/scheduler/preempt"
-	"github.com/quernmr/quern/wire"
 )
-
-func drawPools(t *rapid.T) []preempt.Pool {
-	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) preempt.Pool {
-		p := preempt.Pool{Running: rapid.IntRange(0, 12).Draw(t, "running"), Keep: rapid.IntRange(0, 8).Draw(t, "keep")}
-		if rapid.Bool().Draw(t, "starves") {
-			p.Target = rapid.IntRange(0, 8).Draw(t, "target")
-		}
-		p.Spared = rapid.IntRange(0, 5).Draw(t, "spared") == 0
-		return p
-	}), 1, 5).Draw(t, "pools")
-}
-
-func drawAttempts(t *rapid.T, pools []preempt.Pool) []preempt.Attempt {
-	var all []preempt.Attempt
-	for i, p := range pools {
-		for n := range rapid.IntRange(0, p.Running).Draw(t, "attempts") {
-			all = append(all, preempt.Attempt{
-				ID:   wire.AttemptID{Task: wire.TaskID{Job: wire.JobID{N: i + 1}, Kind: wire.Map, N: n}},
-				Pool: i, Age: time.Duration(rapid.IntRange(0, 20).Draw(t, "age")) * time.Second,
-				Task: time.Duration(rapid.IntRange(0, 20).Draw(t, "task")) * time.Second,
-			})
-		}
-	}
-	return rapid.Permutation(all).Draw(t, "order")
-}
-
-// TestChooseLikeSimple compares Choose with a simple implementation, and with the rules P1 to P4.
-func TestChooseLikeSimple(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		pools := drawPools(t)
-		attempts := drawAttempts(t, pools)
-		free := rapid.IntRange(0, 4).Draw(t, "free")
-		got := preempt.Choose(pools, attempts, free)
-		if want := simple(pools, attempts, free); !slices.Equal(got, want) {
-			t.Fatalf("%v, not %v", got, want)
-		}
-		missing, left := 0, make([]int, len(pools))
-		for i, p := range pools {
-			left[i] = p.Running
-			missing += max(0, p.Target-p.Running)
-		}
-		if len(got) > max(0, missing-free) {
-			t.Fatalf("%d attempts for %d slots beside %d free ones", len(got), missing, free)
-		}
-		for _, i := range got {
-			p := attempts[i].Pool
-			left[p]--
-			switch {
-			case left[p] < pools[p].Keep:
-				t.Fatalf("pool %d falls to %d slots: %+v", p, left[p], pools[p])
-			case pools[p].Spared || pools[p].Target > 0:
-				t.Fatalf("pool %d loses an attempt: %+v", p, pools[p])
-			case nearsEnd(attempts[i]):
-				t.Fatalf("%+v nears its end", attempts[i])
-			}
-			for k, other := range attempts {
-				if other.Pool == p && other.Age < attempts[i].Age && !nearsEnd(other) && !slices.Contains(got, k) {
-					t.Fatalf("%+v is killed, and %+v is not", attempts[i], other)
-				}
-			}
-		}
-	})
-}
-
-// simple takes one attempt after the other: the youngest that may go.
-func simple(pools []preempt.Pool, attempts []preempt.Attempt, free int) []int {
-	var chosen []int
-	left := slices.Clone(pools)
-	missing := func() int {
-		n := -free - len(chosen)
-		for _, p := range pools {
-			if p.Target > p.Running {
-				n += p.Target - p.Running
-			}
-		}
-		return n
-	}
-	for missing() > 0 {
-		best := -1
-		for i, a := range attempts {
-			p := left[a.Pool]
-			if p.Running <= p.Keep || p.Spared || p.Target > 0 || nearsEnd(a) || slices.Contains(chosen, i) {
-				continue
-			}
-			if best < 0 || a.Age < attempts[best].Age || a.Age == attempts[best].Age && a.ID.Compare(attempts[best].ID) < 0 {
-				best = i
-			}
-		}
-		if best < 0 {
-			break
-		}
-		left[attempts[best].Pool].Running--
-		chosen = append(chosen, best)
-	}
-	return chosen
-}
 
 // nearsEnd is NearsEnd in seconds of the whole time.
 func nearsEnd(a preempt.Attempt) bool {

@@ -201,6 +201,7 @@ type Core struct {
 	fetches      map[int]*fetch
 	fetching     int // fetches from other trackers, which Config.Fetches limits
 	retries      retryHeap
+	aside        []aside // earliest first
 	merges       map[int]*merge
 	mergeQueue   []*home // in order of request
 	changedHomes []*home // changed in this step
@@ -305,6 +306,9 @@ func (c *Core) Wake() (time.Duration, bool) {
 	}
 	if len(c.retries) > 0 {
 		at(c.retries[0].at)
+	}
+	if len(c.aside) > 0 {
+		at(c.aside[0].until)
 	}
 	if len(c.lingering) > 0 {
 		at(c.lingering[0].until)

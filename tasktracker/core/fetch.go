@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -34,22 +33,6 @@ type queue struct {
 	waiting []int32 // maps with outputs that homes want, oldest first; those that no home wants any more are skipped
 	last    int     // partition of the last fetch: homes take turns
 	removed bool    // removed from its job and its host
-}
-
-// loss is why an output is reported lost.
-type loss uint8
-
-const (
-	lossMissing loss = iota
-	lossCorrupt
-	lossUnreachable // all fetches from its host fail
-)
-
-func lossOf(ev FetchDone) loss {
-	if ev.Corrupt {
-		return lossCorrupt
-	}
-	return lossMissing
 }
 
 // stallWeight is the number of failures that a stalled fetch counts as.
@@ -110,7 +93,7 @@ func (c *Core) lookUp(h *home, o wire.MapOutput) {
 	source := c.attempts[mapAttempt(h.job.id, o)]
 	if source == nil || !source.hasOutput() {
 		e.state = missing
-		c.reportLost(e, o.Attempt, fmt.Sprintf("tracker %s has no such output", c.cfg.Tracker), lossMissing)
+		c.reportLost(e, o.Attempt, fmt.Sprintf("tracker %s has no such output", c.cfg.Tracker), false)
 		return
 	}
 	source.inPlaceUses++
@@ -161,6 +144,7 @@ func (c *Core) fetchDone(ev FetchDone) {
 		if f.queue != nil {
 			f.queue.host.failures, f.queue.host.pausedUntil = 0, 0
 			c.lastFetched[f.output.Tracker] = c.now
+			delete(f.job.unreachable, f.output.Map)
 			c.fetchMeter.bytes += float64(ev.Segment.Length)
 		}
 		c.addFetched(f.entry, f, ev.Segment, ev.Records)
@@ -205,17 +189,20 @@ func (c *Core) fetchFailed(f *fetch, ev FetchDone) {
 			c.suspect(f.source.disk)
 		}
 		e.state = missing
-		c.reportLost(e, f.output.Attempt, ev.Error, lossOf(ev))
+		c.reportLost(e, f.output.Attempt, ev.Error, ev.Corrupt)
 	case ev.DiskFailed:
 		c.retryLater(e, c.cfg.RetryBase)
 		c.strike(e.home.disk, ev.Error)
 	case ev.Missing, ev.Corrupt && e.tries > 0:
-		c.reportAndRetry(e, ev.Error, lossOf(ev))
+		c.reportAndRetry(e, ev.Error, ev.Corrupt)
 	case ev.Corrupt:
 		e.tries++
 		c.retryLater(e, c.cfg.RetryBase)
 	default:
 		e.state, e.ticket = idle, next(&c.last.ticket)
+		if e.tries == 0 && e.lostReason == "" {
+			delete(e.home.entries, e.mapN)
+		}
 		q := c.queue(f.queue.host, f.job)
 		q.add(e.home, e.mapN)
 		q.toBack(e.mapN)
@@ -229,8 +216,8 @@ func (c *Core) retryLater(e *entry, wait time.Duration) {
 }
 
 // reportAndRetry reports an output lost, and retries it after Config.RetryMax.
-func (c *Core) reportAndRetry(e *entry, reason string, why loss) {
-	c.reportLost(e, e.home.job.outputs[e.mapN].Attempt, reason, why)
+func (c *Core) reportAndRetry(e *entry, reason string, corrupt bool) {
+	c.reportLost(e, e.home.job.outputs[e.mapN].Attempt, reason, corrupt)
 	c.retryLater(e, c.cfg.RetryMax)
 }
 
@@ -254,36 +241,20 @@ func (c *Core) hostFailed(f *fetch, ev FetchDone) {
 		return
 	}
 	for _, q := range h.queues {
-		reported := -1 // takeAll has the homes that want a map one after the other
-		for _, p := range q.takeAll() {
-			e := p.home.entry(p.m)
-			e.lostReason, e.loss, e.attempt = ev.Error, lossUnreachable, q.job.outputs[p.m].Attempt
-			if p.m != reported {
-				reported = p.m
-				c.sendLost(e)
-			}
-			c.retryLater(e, c.cfg.RetryMax)
-		}
+		c.setAside(q, ev.Error)
 		c.endedQueues = append(c.endedQueues, q)
 	}
 }
 
 // reportLost reports that an output cannot be fetched. The tracker repeats the report after
 // each Welcome.
-func (c *Core) reportLost(e *entry, attempt int, reason string, why loss) {
-	e.lostReason, e.loss, e.attempt = reason, why, attempt
+func (c *Core) reportLost(e *entry, attempt int, reason string, corrupt bool) {
+	e.lostReason, e.corrupt, e.attempt = reason, corrupt, attempt
 	c.sendLost(e)
 }
 
 func (c *Core) sendLost(e *entry) {
-	o := e.home.job.outputs[e.mapN]
-	lost := wire.OutputLost{
-		Job: e.home.job.id, Map: e.mapN, Attempt: e.attempt, Corrupt: e.loss == lossCorrupt, Reason: e.lostReason, Unreachable: e.loss == lossUnreachable,
-	}
-	if lost.Unreachable {
-		lost.Reached = c.reachedSince(c.host(o.Addr).failingSince, o.Tracker)
-	}
-	c.send(&lost)
+	c.send(&wire.OutputLost{Job: e.home.job.id, Map: e.mapN, Attempt: e.attempt, Corrupt: e.corrupt, Reason: e.lostReason})
 }
 
 // reachedSince lists the trackers, except one, with a successful fetch since a time.
@@ -324,10 +295,12 @@ func (j *job) awaited() (names []string) {
 
 func (c *Core) resendLost() {
 	for _, j := range c.sortedJobs() {
-		var unreachable taskset.Set // maps that are reported, see hostFailed
+		for _, m := range slices.Sorted(maps.Keys(j.unreachable)) {
+			c.sendUnreachable(j, m)
+		}
 		for _, h := range j.homes {
 			for _, m := range slices.Sorted(maps.Keys(h.entries)) {
-				if e := h.entries[m]; e.lostReason != "" && (e.loss != lossUnreachable || unreachable.Add(m)) {
+				if e := h.entries[m]; e.lostReason != "" {
 					c.sendLost(e)
 				}
 			}
@@ -342,6 +315,7 @@ func (c *Core) retryFetches() {
 			c.requestOutput(r.entry.home, r.entry.mapN)
 		}
 	}
+	c.bringBack()
 }
 
 // retryHeap orders retries by time, then by ticket.

@@ -19,7 +19,7 @@ type home struct {
 	maps      int
 
 	held    taskset.Set    // maps with an output that is held
-	wanted  taskset.Set    // maps that are queued
+	wanted  taskset.Set    // maps that are queued, or set aside
 	entries map[int]*entry // other maps with work or trouble; a queued map may have an entry too
 
 	digest uint64 // sum over the held outputs
@@ -47,7 +47,7 @@ type entry struct {
 	tries      int    // failed attempts to fetch
 	fetch      *fetch // in state fetching
 	lostReason string // reason in the last wire.OutputLost; empty: not lost
-	loss       loss   // as in that report
+	corrupt    bool   // as in that report
 	attempt    int    // of the lost output
 }
 
@@ -176,11 +176,13 @@ func (c *Core) output(j *job, o wire.MapOutput) {
 		j.leaveQueue(o.Map, before.Addr)
 	}
 	*old = namedOutput{MapOutput: o, named: true}
+	delete(j.unreachable, o.Map)
 	for _, h := range j.homes {
 		if o.Map < h.maps && !h.held.Has(o.Map) {
 			c.outputChanged(h, before, o)
 		}
 	}
+	c.requeue(j, o.Map)
 	for _, r := range refetch {
 		c.requestOutput(r.home, r.m)
 	}

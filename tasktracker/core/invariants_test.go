@@ -75,7 +75,7 @@ func checkInvariants(t fataler, c *Core) {
 		if j.dropped && len(j.homes) > 0 {
 			t.Fatalf("T7: %v is dropped and has homes", j.id)
 		}
-		checkWants(t, j)
+		checkWants(t, c, j)
 		for _, h := range j.homes {
 			checkHome(t, c, h)
 		}
@@ -115,8 +115,8 @@ func checkQueues(t fataler, c *Core) {
 }
 
 // checkWants compares a job's queues with what its homes want: each wanted map is in one queue, that of
-// the host with its output.
-func checkWants(t fataler, j *job) {
+// the host with its output, or set aside for this host.
+func checkWants(t fataler, c *Core, j *job) {
 	t.Helper()
 	wants, queued := make([]int32, len(j.wants)), make(map[int]string)
 	for _, h := range j.homes {
@@ -132,13 +132,25 @@ func checkWants(t fataler, j *job) {
 			queued[int(m)] = q.host.addr
 		}
 	}
+	if j.inQueue.Len() != len(queued) {
+		t.Fatalf("%d maps of %v are queued, noted %d", len(queued), j.id, j.inQueue.Len())
+	}
+	for _, x := range c.aside {
+		for _, m := range x.maps {
+			if o := j.outputs[int(m)]; x.job == j && o != nil && queued[int(m)] == "" && x.addr == o.Addr {
+				queued[int(m)] = x.addr
+			}
+		}
+	}
+	for m := range j.unreachable {
+		if wants[m] == 0 {
+			t.Fatalf("map %d of %v is reported lost, and no home wants it", m, j.id)
+		}
+	}
 	for m, n := range wants {
 		if n != j.wants[m] || n > 0 && queued[m] != j.outputs[m].Addr {
 			t.Fatalf("%d homes of %v want map %d, counted %d; it is queued at %q", n, j.id, m, j.wants[m], queued[m])
 		}
-	}
-	if j.inQueue.Len() != len(queued) {
-		t.Fatalf("%d maps of %v are queued, noted %d", len(queued), j.id, j.inQueue.Len())
 	}
 }
 

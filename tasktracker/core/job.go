@@ -11,18 +11,19 @@ import (
 
 // job is the tracker's state of a job.
 type job struct {
-	id       wire.JobID
-	staging  string // URL of its submission; empty before the first launch here
-	dropped  bool
-	busy     int                  // number of unfinished attempts, fetches and merges
-	attempts []*attempt           // in launch order
-	homes    []*home              // by partition
-	outputs  map[int]*namedOutput // by map
-	wants    []int32              // by map: number of homes with the map in home.wanted
-	inQueue  taskset.Set          // maps in the queue of their host
-	queues   []*queue             // with waiting or running fetches, by address
-	fetching int                  // running fetches
-	lastHost string               // address of the last fetch
+	id          wire.JobID
+	staging     string // URL of its submission; empty before the first launch here
+	dropped     bool
+	busy        int                  // number of unfinished attempts, fetches and merges
+	attempts    []*attempt           // in launch order
+	homes       []*home              // by partition
+	outputs     map[int]*namedOutput // by map
+	wants       []int32              // by map: number of homes with the map in home.wanted
+	inQueue     taskset.Set          // maps in the queue of their host
+	unreachable map[int]unreachable  // by map: what was reported of hosts that cannot be reached
+	queues      []*queue             // with waiting or running fetches, by address
+	fetching    int                  // running fetches
+	lastHost    string               // address of the last fetch
 }
 
 // namedOutput is a map output as the leader last chose it. Outputs that homes hold have its digest.
@@ -45,6 +46,9 @@ func (c *Core) job(id wire.JobID) *job {
 // wire.KnownOutputs. A lost output is left out: when it comes again, it is tried again.
 func (j *job) knownSums() []uint64 {
 	var lost taskset.Set
+	for m := range j.unreachable {
+		lost.Add(m)
+	}
 	for _, h := range j.homes {
 		for m, e := range h.entries {
 			if e.lostReason != "" {

@@ -52,3 +52,84 @@ func TestLostOnce(t *testing.T) {
 	step(FromLeader{&wire.Welcome{Epoch: 2, Incarnation: 1, Lease: 1e6 * time.Hour}})
 	check("after a welcome")
 }
+
+// TestLostMemory counts what a tracker keeps of outputs that it cannot fetch: some for each map, not for each
+// map of each home, also after it has tried them all again.
+func TestLostMemory(t *testing.T) {
+	const outputs, homes, hosts = 10_000, 1_000, 10
+	c := largeJob(outputs, homes, hosts)
+	j := c.jobs[wire.JobID{Start: 1, N: 1}]
+	now, lost := time.Duration(0), 0
+	for lost < 2*outputs {
+		if now > time.Hour {
+			t.Fatalf("%d outputs are reported lost", lost)
+		}
+		now += time.Second
+		events := []Event{Tick{}}
+		for _, id := range slices.Sorted(maps.Keys(c.fetches)) {
+			events = append(events, FetchDone{Fetch: id, Error: "connection refused"})
+		}
+		for _, ev := range events {
+			for _, cmd := range c.Step(now, ev) {
+				if send, ok := cmd.(Send); ok {
+					if _, ok := send.Message.(*wire.OutputLost); ok {
+						lost++
+					}
+				}
+			}
+		}
+		kept := len(j.unreachable) + len(c.retries)
+		for _, x := range c.aside {
+			kept += len(x.maps)
+		}
+		entries := 0
+		for _, h := range j.homes {
+			entries += len(h.entries)
+		}
+		if kept > 2*outputs || entries > len(c.fetches) {
+			t.Fatalf("after %d reports the tracker keeps %d entries, and homes keep %d during %d fetches", lost, kept, entries, len(c.fetches))
+		}
+	}
+}
+
+// TestSetAside tests when outputs of a host that could not be reached are tried again: in time, or when the
+// leader names them again.
+func TestSetAside(t *testing.T) {
+	c := largeJob(20, 3, 1)
+	j := c.jobs[wire.JobID{Start: 1, N: 1}]
+	now := time.Duration(0)
+	fail := func() {
+		for len(c.aside) == 0 {
+			now += time.Second
+			c.Step(now, Tick{})
+			for _, id := range slices.Sorted(maps.Keys(c.fetches)) {
+				c.Step(now, FetchDone{Fetch: id, Error: "connection refused"})
+			}
+		}
+	}
+	fail()
+	if wake, ok := c.Wake(); !ok || wake > c.aside[0].until || len(j.unreachable) != 20 || j.inQueue.Len() != 0 {
+		t.Fatalf("%d outputs are lost, %d queued; the next Tick is at %v", len(j.unreachable), j.inQueue.Len(), wake)
+	}
+	same := j.outputs[7].MapOutput
+	now = c.aside[0].until - 1
+	c.Step(now, FromLeader{wire.OutputsOf(1, j.id, same)})
+	if len(c.fetches) != 1 || len(j.unreachable) != 19 || j.wants[7] != 2 {
+		t.Fatalf("%d fetches after the output was named again; %d are lost, %d homes wait for it", len(c.fetches), len(j.unreachable), j.wants[7])
+	}
+	checkInvariants(t, c)
+	now++
+	c.Step(now, Tick{})
+	if j.inQueue.Len() != 20 || len(c.aside) != 0 {
+		t.Errorf("%d outputs are queued again, want 20", j.inQueue.Len())
+	}
+	checkInvariants(t, c)
+	for len(c.fetches) > 0 {
+		for _, id := range slices.Sorted(maps.Keys(c.fetches)) {
+			c.Step(now, FetchDone{Fetch: id})
+		}
+	}
+	if len(j.unreachable) != 0 || !c.complete(j.homes[0]) {
+		t.Errorf("%d outputs are lost after all were fetched", len(j.unreachable))
+	}
+}

@@ -204,5 +204,5 @@ func (c *Core) corruptRun(m *merge, ev MergeDone) {
 	c.forgetHeld(m.home, n)
 	e := m.home.entry(n)
 	e.state = missing
-	c.reportLost(e, r.source.id.N, ev.Error, lossCorrupt)
+	c.reportLost(e, r.source.id.N, ev.Error, true)
 }

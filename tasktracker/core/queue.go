@@ -3,7 +3,7 @@ package core
 import "slices"
 
 // A queue has each map once, however many homes want its output: homes have a bit for it, and the job
-// counts them. So queues are O(maps), not O(maps · homes).
+// counts them. So queues are O(maps), not O(maps · homes), and so is what is known of maps set aside.
 
 // add queues a map's output for a home.
 func (q *queue) add(h *home, m int) {
@@ -21,7 +21,9 @@ func (q *queue) add(h *home, m int) {
 // unqueue notes that a home wants a map no more. The map stays in its queue, which skips it later.
 func (h *home) unqueue(m int) {
 	h.wanted.Remove(m)
-	h.job.wants[m]--
+	if h.job.wants[m]--; h.job.wants[m] == 0 {
+		delete(h.job.unreachable, m)
+	}
 }
 
 // skip drops the first map.
@@ -56,19 +58,14 @@ func (q *queue) take() (*home, int) {
 	panic("core: a queued map output is wanted by no home")
 }
 
-// takeAll takes all maps for all homes that want them, in order.
-func (q *queue) takeAll() (all []homeMap) {
+// takeAll empties a queue. It returns the maps that homes want, and still do.
+func (q *queue) takeAll() (maps []int32) {
 	for _, m := range q.waiting {
-		for _, h := range q.job.homes {
-			if h.wanted.Has(int(m)) {
-				h.unqueue(int(m))
-				all = append(all, homeMap{h, int(m)})
-			}
-		}
 		q.job.inQueue.Remove(int(m))
 	}
+	maps = slices.DeleteFunc(q.waiting, func(m int32) bool { return q.job.wants[m] == 0 })
 	q.waiting = nil
-	return all
+	return maps
 }
 
 // leaveQueue removes a map from the queue of the host where its output was: it is on another host now. An

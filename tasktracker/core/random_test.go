@@ -436,7 +436,8 @@ func (w *world) chooseLost() {
 			w.t.Fatalf("partition %v has no home", name)
 		}
 		for m := range h.maps {
-			if e := h.entries[m]; e != nil && e.lostReason != "" {
+			_, unreachable := h.job.unreachable[m]
+			if e := h.entries[m]; unreachable || e != nil && e.lostReason != "" {
 				w.chooseFor(name.job, m)
 			}
 		}

@@ -23,8 +23,7 @@
 //	    an administrator puts there.
 //	D3  No two submissions share a staging directory: the job tracker removes it in the end.
 //	D4  A repeated request is accepted again from the same user or an administrator: a
-//	    submission with a known key, a kill of a job that stops. The exception is a submission
-//	    that an older build accepted and checkNew refuses.
+//	    submission with a known key, a kill of a job that stops.
 //
 // Package core calls it on the leader alone. It decides on drains itself, since it knows the
 // trackers. Commands call CheckScheduling before they send a request. The HTTP interface has a

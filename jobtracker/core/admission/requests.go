@@ -17,14 +17,15 @@ import (
 // Submit decides on a submission; wall is the time in Unix milliseconds. It returns the
 // submission to propose, or, if the key was accepted before, the known submission with it.
 func Submit(f *facts.Facts, s *wire.Submission, by Caller, wall int64) (accepted wire.Submission, known *facts.Submission, err error) {
+	if s != nil && f.Submission(s.Key) != nil {
+		known = f.Submission(s.Key)
+		if !by.owns(known.Owner()) {
+			err = by.refusal("submit again", f.ID(known.First()), known.Owner(), "")
+		}
+		return wire.Submission{}, known, err
+	}
 	if err := checkNew(s, f.Boot().Staging, by); err != nil {
 		return wire.Submission{}, nil, err
-	}
-	if known := f.Submission(s.Key); known != nil {
-		if !by.owns(known.Owner()) {
-			return wire.Submission{}, known, by.refusal("submit again", f.ID(known.First()), known.Owner(), "")
-		}
-		return wire.Submission{}, known, nil
 	}
 	accepted = *s
 	if by.Known() {

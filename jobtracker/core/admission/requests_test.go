@@ -119,6 +119,11 @@ func TestSubmit(t *testing.T) {
 	if _, _, err := Submit(f, submission("known"), bob, 1); !errors.Is(err, ErrNotAllowed) {
 		t.Errorf("bob submits with ann's key: %v", err)
 	}
+	older := submission("known") // as an older build may have accepted it
+	older.Staging, older.Plan.Jobs = "elsewhere", make([]wire.JobPlan, 20_000)
+	if _, known, err := Submit(f, older, ann, 1); err != nil || known != f.Submission("known") {
+		t.Errorf("ann submits again what would be refused by now: %v, %v", known, err)
+	}
 	s.Settings.Weight = -1
 	if _, _, err := Submit(f, s, ann, 1); !errors.Is(err, ErrBadSettings) {
 		t.Errorf("a bad weight: %v", err)

@@ -326,6 +326,7 @@ type Tracker struct {
 	savedFor    *class // only tasks of this class and of savedPhase begin here; nil: all tasks
 	savedPhase  int
 	savedJob    *Job
+	savedUntil  time.Duration // see SaveUntil; 0: it is saved by the line
 }
 
 // insert puts x at the first nil of a list, or at its end.

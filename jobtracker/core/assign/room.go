@@ -54,7 +54,7 @@ type class struct {
 	jobs    int            // jobs with maps or reduces that request this; a job may count twice
 	free    [2]taskset.Set // by phase: trackers with a free slot, the room, and not saved for others
 	fits    [2]int         // by phase: slots that these tasks could have if no other task ran
-	saved   [2]*Tracker    // by phase: the tracker that is saved for the class
+	saved   [2]*Tracker    // by phase: the tracker that the line saves for the class
 }
 
 // SetRequests sets what a job's maps and reduces request. It follows AddJob.
@@ -95,8 +95,10 @@ func (a *Assigner) dropClass(c *class) {
 	if c.jobs--; c.jobs > 0 || c.index == 0 {
 		return
 	}
-	for phase := range c.saved {
-		a.endSaving(c.saved[phase])
+	for i := len(a.saved) - 1; i >= 0; i-- {
+		if a.saved[i].savedFor == c {
+			a.endSaving(a.saved[i])
+		}
 	}
 	a.dropGroups(c)
 	a.classes[c.index] = nil
@@ -174,22 +176,6 @@ func (t *Tracker) HasRoom(j *Job, phase int) bool { return t.hasRoom(j.class[pha
 
 // CouldHold reports whether a tracker offers enough for a task of a job, if no other runs there.
 func (t *Tracker) CouldHold(j *Job, phase int) bool { return t.offer.Holds(j.Request(phase)) }
-
-// FreeWith counts the free slots of a phase with room for a request. Those of a tracker that is saved for
-// other requests, or takes no work, do not count.
-func (t *Tracker) FreeWith(phase int, request Room) int {
-	if !t.takesWork || t.held || t.savedFor != nil && (t.savedFor.request != request || t.savedPhase != phase) {
-		return 0
-	}
-	n := max(t.free[phase], 0)
-	if t.offer.Memory > 0 && request.Memory > 0 {
-		n = int(min(int64(n), max(t.offer.Memory-t.used.Memory, 0)/request.Memory))
-	}
-	if t.offer.Cores > 0 && request.Cores > 0 {
-		n = min(n, max(t.offer.Cores-t.used.Cores, 0)/request.Cores)
-	}
-	return n
-}
 
 // Offer returns what a tracker offers, and Used what its tasks use of that.
 func (t *Tracker) Offer() Room { return t.offer }

@@ -52,14 +52,8 @@ func (w *world) fitsNow(j *simJob, phase int, t *simTracker) bool {
 	if request.Cores > 0 && t.offers.Cores > 0 && used.Cores+request.Cores > t.offers.Cores {
 		return false
 	}
-	for _, other := range w.jobs {
-		for p := range w.a.phases {
-			if saved := other.SavedFor(p); saved == &t.Tracker && (p != phase || other.requests[p] != request) {
-				return false
-			}
-		}
-	}
-	return true
+	only, savedPhase, saved := t.Saved()
+	return !saved || savedPhase == phase && only == request
 }
 
 // checkRoom checks a launch.
@@ -107,24 +101,6 @@ func (w *world) checkRooms() {
 }
 
 func (t *simTracker) slotsOf(phase int) int { return t.counted[phase] }
-
-// TestFreeWith compares FreeWith with requests that are added one by one, as long as there is room.
-func TestFreeWith(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		room := rapid.Custom(func(t *rapid.T) Room {
-			return Room{Memory: int64(rapid.IntRange(0, 6).Draw(t, "memory")), Cores: rapid.IntRange(0, 6).Draw(t, "cores")}
-		})
-		x := Tracker{takesWork: true, offer: room.Draw(t, "offer"), used: room.Draw(t, "used")}
-		x.free[Map] = rapid.IntRange(-1, 4).Draw(t, "free")
-		request, want, used := room.Draw(t, "request"), 0, x.used
-		for ; want < x.free[Map] && x.offer.holds(used, request); want++ {
-			used.add(request, 1)
-		}
-		if got := x.FreeWith(Map, request); got != want {
-			t.Fatalf("%+v has %d slots with room for %+v, want %d", x.offer, got, request, want)
-		}
-	})
-}
 
 // TestRoomFits compares holds and times with adding up one task after the other.
 func TestRoomFits(t *testing.T) {
@@ -243,5 +219,51 @@ func TestFullPoolSavesNothing(t *testing.T) {
 	w.fill()
 	if large.SavedFor(Map) != nil || len(late.runs)+len(small.runs) != 4 {
 		t.Error("the tracker is saved for a job of a full pool, while a map of another job waits")
+	}
+}
+
+// TestSaveUntil tests that no small map begins in the pieces of room that killed attempts leave one after
+// the other, and that this ends with the large map or in time.
+func TestSaveUntil(t *testing.T) {
+	for _, taken := range []bool{true, false} {
+		w := &world{t: t, now: time.Second}
+		w.a = New(w, time.Minute)
+		x := &simTracker{host: "h", rack: "/r", takesWork: true, offers: Room{Memory: 4}}
+		w.a.AddTracker(&x.Tracker, x, x.host, [2]int{4, 0})
+		w.a.SetRack(&x.Tracker, x.rack)
+		w.a.SetOffer(&x.Tracker, x.offers)
+		w.trackers = append(w.trackers, x)
+		w.setTakesWork(x)
+		small := w.addPlain(1, 9, Room{Memory: 1})
+		w.fill()
+		large := w.addPlain(2, 1, Room{Memory: 2})
+		w.a.SetPlan(Map, 1, []Target{{&large.Job, 1}, {&small.Job, 9}}, nil)
+		w.a.SaveUntil(&large.Job, Map, &x.Tracker, w.now+time.Second)
+		w.end(small, 0)
+		w.a.MarkChanged(&small.Job)
+		w.fill()
+		if len(small.runs) != 3 {
+			t.Fatalf("%d small maps run in the room for the large map, want 3", len(small.runs))
+		}
+		if taken {
+			w.end(small, 1)
+			w.a.MarkChanged(&small.Job)
+			w.fill()
+			if len(large.runs) != 1 || len(small.runs) != 2 {
+				t.Fatalf("%d large and %d small maps run, want 1 and 2", len(large.runs), len(small.runs))
+			}
+			w.end(small, 2)
+			w.a.MarkChanged(&small.Job)
+		}
+		want := 4
+		if taken {
+			want = 2
+		} else {
+			w.now += time.Second
+		}
+		w.fill()
+		if _, _, saved := x.Saved(); saved || len(small.runs) != want {
+			t.Errorf("the large map has begun: %v; the tracker is saved: %v, and %d small maps run, want %d", taken, saved, len(small.runs), want)
+		}
 	}
 }

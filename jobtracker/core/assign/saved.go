@@ -12,6 +12,8 @@ import "time"
 //   - it can use no free slot, and a slot is free where only the room is missing
 //
 // It ends with the next slot of the job, or if the job cannot use that tracker any more.
+//
+// The caller may save trackers too, see SaveUntil.
 
 // saveAfter is how long the first job of a class waits for a slot before a tracker is saved for it.
 const saveAfter = 10 * time.Second
@@ -76,11 +78,8 @@ func (a *Assigner) saveFor(j *Job, phase int) {
 	if best == nil {
 		return
 	}
-	c := j.class[phase]
-	c.saved[phase] = best
-	best.savedFor, best.savedPhase, best.savedJob = c, phase, j
-	a.saved = append(a.saved, best)
-	a.refreshBoth(best)
+	j.class[phase].saved[phase] = best
+	a.saveTracker(j, phase, best)
 }
 
 // mayUse reports whether a task of a job may run on a tracker, if it has a slot and the room.
@@ -94,8 +93,30 @@ func (a *Assigner) mayUse(j *Job, phase int, t *Tracker) bool {
 // keepSaved reports whether a tracker stays saved.
 func (a *Assigner) keepSaved(t *Tracker) bool {
 	j, phase := t.savedJob, t.savedPhase
-	return !j.dropped && j.waits[phase] && !j.pool.Full(phase) && a.phases[phase].free.Has(int(t.index)) &&
-		t.offer.holds(Room{}, j.Request(phase)) && a.mayUse(j, phase, t)
+	if j.dropped || j.pool.Full(phase) || !t.offer.holds(Room{}, j.Request(phase)) {
+		return false
+	}
+	if t.savedUntil > 0 {
+		return a.cluster.Now() < t.savedUntil
+	}
+	return j.waits[phase] && a.phases[phase].free.Has(int(t.index)) && a.mayUse(j, phase, t)
+}
+
+// SaveUntil saves a tracker for the next task with a job's request until a time, unless it is saved
+// already. Attempts that were killed for the task end one after the other: without this, other tasks
+// would begin in the first pieces of room that they leave.
+func (a *Assigner) SaveUntil(j *Job, phase int, t *Tracker, until time.Duration) {
+	if t.savedFor != nil || j.Request(phase) == (Room{}) {
+		return
+	}
+	t.savedUntil = until
+	a.saveTracker(j, phase, t)
+}
+
+func (a *Assigner) saveTracker(j *Job, phase int, t *Tracker) {
+	t.savedFor, t.savedPhase, t.savedJob = j.class[phase], phase, j
+	a.saved = append(a.saved, t)
+	a.refreshBoth(t)
 }
 
 // endSaving ends the saving of a tracker; nil: none.
@@ -103,8 +124,10 @@ func (a *Assigner) endSaving(t *Tracker) {
 	if t == nil || t.savedFor == nil {
 		return
 	}
-	t.savedFor.saved[t.savedPhase] = nil
-	t.savedFor, t.savedJob = nil, nil
+	if c := t.savedFor; c.saved[t.savedPhase] == t {
+		c.saved[t.savedPhase] = nil
+	}
+	t.savedFor, t.savedJob, t.savedUntil = nil, nil, 0
 	a.saved = without(a.saved, t)
 	a.refreshBoth(t)
 }
@@ -114,10 +137,21 @@ func (a *Assigner) endSaving(t *Tracker) {
 func (a *Assigner) gotSlot(j *Job, t *Tracker, phase int) {
 	j.waits[phase] = false
 	c := j.class[phase]
-	if s := c.saved[phase]; s != nil && (s == t || s.savedJob == j) {
+	if t.savedFor == c && t.savedPhase == phase {
+		a.endSaving(t)
+	}
+	if s := c.saved[phase]; s != nil && s.savedJob == j {
 		a.endSaving(s)
 	}
 }
 
-// SavedFor returns the tracker that is saved for tasks with a job's request, or nil.
+// Saved returns the only request of a phase with which tasks may begin on a tracker, if it is saved.
+func (t *Tracker) Saved() (request Room, phase int, saved bool) {
+	if t.savedFor == nil {
+		return Room{}, 0, false
+	}
+	return t.savedFor.request, t.savedPhase, true
+}
+
+// SavedFor returns the tracker that the line saves for tasks with a job's request, or nil.
 func (j *Job) SavedFor(phase int) *Tracker { return j.class[phase].saved[phase] }

@@ -352,6 +352,8 @@ func (w *world) act() {
 		w.a.SetBanned(&j.Job, &t.Tracker, j.bannedFrom[t])
 	case n == 48 && t != nil && w.rnd.IntN(4) == 0:
 		w.setOffer(t)
+	case n == 48 && t != nil && w.rooms && w.rnd.IntN(2) == 0:
+		w.a.SaveUntil(&j.Job, w.rnd.IntN(2), &t.Tracker, w.now+saveAfter/8)
 	case n < 49 && t != nil:
 		t.isHeld = !t.isHeld
 		w.a.SetHeld(&t.Tracker, t.isHeld)

@@ -20,7 +20,8 @@
 // against. RejectOutput notes a map output that could not be read.
 //
 // A job may have a million tasks, and nearly all succeed with their first attempt. Only the others
-// use memory, and methods are cheap for a job without faults.
+// use memory, and methods are cheap for a job without faults. If the network fails, all maps may avoid
+// half of the trackers: a task has one bit for each tracker.
 //
 // Faults is not safe for concurrent use.
 //
@@ -34,9 +35,11 @@
 package faults
 
 import (
+	"iter"
 	"slices"
 	"time"
 
+	"github.com/quernmr/quern/jobtracker/core/taskset"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -57,6 +60,8 @@ func (t Task) ID(job wire.JobID) wire.TaskID { return wire.TaskID{Job: job, Kind
 // Faults records the failures of a job's tasks. The zero value has none.
 type Faults struct {
 	tasks     map[Task]*taskFaults // only tasks with faults
+	trackers  []string             // that tasks avoid or have avoided
+	numbers   map[string]int       // of trackers
 	reminders reminders
 	failures  [wire.Fence + 1]int // failed attempts by task kind
 	troubles  []string            // as in wire.JobStatus
@@ -71,7 +76,7 @@ type taskFaults struct {
 	blames   []Blame // see TakeBlames
 	first    *Failure
 
-	avoid      []string      // trackers where it failed, or its output was lost
+	avoid      taskset.Set   // numbers of trackers where it failed, or its output was lost
 	retryAt    time.Duration // when it may be retried; 0: now
 	avoidUntil time.Duration // until when it does not run on trackers in avoid; 0: it may
 }
@@ -171,23 +176,53 @@ func (x *Faults) OutputRejected(t Task, attempt int) bool {
 
 // Avoid makes a task avoid a tracker, and reports whether it did not before.
 func (x *Faults) Avoid(t Task, tracker string) bool {
-	m := x.getOrMake(t)
-	if slices.Contains(m.avoid, tracker) {
-		return false
+	return x.getOrMake(t).avoid.Add(x.numberOf(tracker))
+}
+
+// numberOf returns the number of a tracker, and adds the tracker if it is new.
+func (x *Faults) numberOf(tracker string) int {
+	n, known := x.numbers[tracker]
+	if !known {
+		if x.numbers == nil {
+			x.numbers = make(map[string]int)
+		}
+		n = len(x.trackers)
+		x.numbers[tracker], x.trackers = n, append(x.trackers, tracker)
 	}
-	m.avoid = append(m.avoid, tracker)
-	return true
+	return n
 }
 
 // AvoidOnly makes a task avoid these trackers, and no others.
 func (x *Faults) AvoidOnly(t Task, trackers []string) {
-	x.getOrMake(t).avoid = slices.Clone(trackers)
+	x.getOrMake(t).avoid = taskset.Set{}
+	for _, tracker := range trackers {
+		x.Avoid(t, tracker)
+	}
 }
 
 // Avoids reports whether a task failed on a tracker, or its output was lost there.
 func (x *Faults) Avoids(t Task, tracker string) bool {
-	return len(x.tasks) > 0 && slices.Contains(x.get(t).avoid, tracker)
+	if len(x.tasks) == 0 {
+		return false
+	}
+	m := x.get(t)
+	if m.avoid.Len() == 0 {
+		return false
+	}
+	n, known := x.numbers[tracker]
+	return known && m.avoid.Has(n)
 }
 
-// Avoided returns the trackers that a task avoids.
-func (x *Faults) Avoided(t Task) []string { return x.get(t).avoid }
+// AvoidsAny reports whether a task avoids a tracker.
+func (x *Faults) AvoidsAny(t Task) bool { return x.get(t).avoid.Len() > 0 }
+
+// Avoided yields the trackers that a task avoids.
+func (x *Faults) Avoided(t Task) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for n := range x.get(t).avoid.All() {
+			if !yield(x.trackers[n]) {
+				return
+			}
+		}
+	}
+}
