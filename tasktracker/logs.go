@@ -95,7 +95,7 @@ func (l *loop) readLog(c core.ReadLog) core.LogRead {
 	if !c.Crashed {
 		return ev
 	}
-	ev.Limits = process.LimitsInForce(c.Limit)
+	ev.Limits = l.cfg.limitsInForce(c.Limit)
 	if cause, text := attemptlog.FindCrash(c.Files); cause != "" {
 		ev.Cause, ev.Text = cause, text
 	}
