@@ -72,6 +72,7 @@ const (
 	doReport          // counts the environment, limits and flags of its process
 	doSpy             // tries what the arguments of the program name, and counts what works
 	doWriteBothLogs   // writes floodLines to both logs, half of it by a child, then requests the grant
+	doBomb            // starts up to 2000 processes as fast as it can
 )
 
 func testWorker() {
@@ -216,6 +217,11 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 			fmt.Fprintln(os.Stderr, child.Process.Pid)
 		}
 		waitToBeKilled()
+	case doBomb:
+		for range 4 {
+			go bomb(500)
+		}
+		waitToBeKilled()
 	case doSpill:
 		if err := os.WriteFile(filepath.Join(run.Dir, "output"), make([]byte, 64<<20), 0o666); err != nil {
 			r.Error = err.Error()
@@ -295,6 +301,15 @@ func takeMemory() {
 	}
 	waitToBeKilled()
 	runtime.KeepAlive(taken)
+}
+
+// bomb starts processes, whatever happens.
+func bomb(n int) {
+	for range n {
+		child := exec.Command("sleep", "1000")
+		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		_ = child.Start()
+	}
 }
 
 func waitToBeKilled() {

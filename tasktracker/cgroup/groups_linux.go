@@ -66,7 +66,8 @@ func Open(cfg Config) (*Groups, Found) {
 		found.Missing = oneLine(cmp.Or(errors.Join(reasons...), errNotDelegated))
 	}
 	if g.v2 == nil && g.v1 == nil {
-		return nil, Found{Missing: oneLine(cmp.Or(errors.Join(reasons...), os.Remove(cfg.File), errNotDelegated))}
+		_ = os.Remove(cfg.File) // the next start removes it, too
+		return nil, found
 	}
 	return g, found
 }
@@ -240,6 +241,10 @@ func (h *hierarchy) kill(dir string) {
 
 // RemoveLeftover removes the groups that an earlier daemon recorded in a file, and kills their processes.
 func RemoveLeftover(file string, wait time.Duration) error {
+	return removeLeftover(file, wait, &kernel)
+}
+
+func removeLeftover(file string, wait time.Duration, sys *system) error {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -252,7 +257,7 @@ func RemoveLeftover(file string, wait time.Duration) error {
 		if _, err := os.Stat(filepath.Join(dir, "cgroup.procs")); err != nil || !strings.HasPrefix(filepath.Base(dir), prefix) {
 			continue
 		}
-		h := &hierarchy{mount: mount{version: 1, controllers: []string{pids}}, sys: &kernel}
+		h := &hierarchy{mount: mount{version: 1, controllers: []string{pids}}, sys: sys}
 		if _, err := os.Stat(filepath.Join(dir, "cgroup.kill")); err == nil {
 			h.version = 2
 		}
