@@ -72,7 +72,7 @@ const (
 	doReport          // counts the environment, limits and flags of its process
 	doSpy             // tries what the arguments of the program name, and counts what works
 	doWriteBothLogs   // writes floodLines to both logs, half of it by a child, then requests the grant
-	doBomb            // starts up to 2000 processes as fast as it can
+	doBomb            // starts up to 600 processes as fast as it can
 )
 
 func testWorker() {
@@ -219,7 +219,7 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 		waitToBeKilled()
 	case doBomb:
 		for range 4 {
-			go bomb(500)
+			go bomb(150)
 		}
 		waitToBeKilled()
 	case doSpill:
