@@ -193,10 +193,11 @@ func (c *Group) Remove() {
 		return
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	dirs := c.dirs
+	c.dirs, c.gone = nil, true
+	c.mu.Unlock() // Kill never waits
 	end := time.Now().Add(c.groups.cfg.Wait)
-	for _, d := range c.dirs {
+	for _, d := range dirs {
 		_ = d.remove(d.path, end)
 	}
-	c.dirs, c.gone = nil, true
 }

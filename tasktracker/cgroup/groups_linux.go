@@ -122,10 +122,13 @@ func (g *Groups) places() (all []*hierarchy, err error) {
 	}
 	// Version 2 first, then version 1 with pids: kill stops forks there.
 	rank := func(h *hierarchy) int {
-		if h.version == 2 {
+		switch {
+		case h.version == 2:
 			return 0
+		case slices.Contains(h.controllers, pids):
+			return 1
 		}
-		return 1 + slices.Index([]bool{true, false}, slices.Contains(h.controllers, pids))
+		return 2
 	}
 	slices.SortStableFunc(all, func(a, b *hierarchy) int { return cmp.Compare(rank(a), rank(b)) })
 	return all, nil

@@ -6,9 +6,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/quernmr/quern/tasktracker/cgroup"
 )
+
+// groupWait limits the wait for the death of a killed group.
+const groupWait = 2 * time.Second
 
 // groups starts workers in control groups.
 type groups struct {
