@@ -12,7 +12,6 @@ import (
 	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/tasktracker/attemptlog"
 	"github.com/quernmr/quern/tasktracker/core"
-	"github.com/quernmr/quern/tasktracker/process"
 	"github.com/quernmr/quern/wire"
 )
 
