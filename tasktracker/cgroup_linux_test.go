@@ -17,7 +17,7 @@ import (
 // controlGroup returns the control group of a tracker; empty: it has none.
 func controlGroup(l *leader) string {
 	text, err := os.ReadFile(l.path(process.GroupFile))
-	group := strings.TrimSpace(string(text))
+	group, _, _ := strings.Cut(string(text), "\n") // the first one may be of version 2
 	if _, e := os.Stat(filepath.Join(group, "cgroup.kill")); err != nil || e != nil {
 		return ""
 	}

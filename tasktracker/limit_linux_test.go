@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/tasktracker/process"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -78,4 +79,38 @@ func TestLimitsChange(t *testing.T) {
 	}
 	third := l.launchAs(task, wire.Launch{Index: doCommit, Memory: 1 << 10})
 	mustNameLimit(t, l.final(third, wire.AttemptFailed), "0 MiB")
+}
+
+// TestMaximum: the operator's maximum holds for attempts of jobs without limits, and for those that ask for
+// more.
+func TestMaximum(t *testing.T) {
+	l := startUnregistered(t, Config{ID: "t1", Dir: t.TempDir(), Maximum: process.Maximum{Memory: 256 << 20, Processes: 20}})
+	l.connect(1)
+	for _, asked := range []wire.Launch{{}, {Memory: 1 << 30, Processes: 1000}} {
+		hungry, forking := asked, asked
+		hungry.Index, forking.Index = doUseMemory, doFork
+		task := wire.TaskID{Job: job1, Kind: wire.Map}
+		for launch, want := range map[*wire.Launch]string{
+			&hungry: "the 256 MiB", &forking: "processes, more than the 20 it may have (tasktracker -max-processes)",
+		} {
+			r := l.final(l.launchAs(task, *launch), wire.AttemptFailed)
+			if !strings.Contains(r.Error, want) || launch == &hungry && !strings.Contains(r.Error, "(tasktracker -max-memory)") {
+				t.Errorf("asked for %d bytes and %d processes: error %q, want %q", asked.Memory, asked.Processes, r.Error, want)
+			}
+		}
+	}
+	l.succeed(wire.Map, 1, doSucceed)
+}
+
+// TestForkBomb: a job that starts processes without end fails with an error that names the limit, and the
+// tracker goes on.
+func TestForkBomb(t *testing.T) { withAndWithoutGroups(t, testForkBomb) }
+
+func testForkBomb(t *testing.T, l *leader) {
+	id := l.launchAs(wire.TaskID{Job: job1, Kind: wire.Map}, wire.Launch{Index: doBomb, Processes: 2})
+	r := l.final(id, wire.AttemptFailed)
+	if !strings.Contains(r.Error, "(quern.task.processes)") {
+		t.Errorf("error is %q", r.Error)
+	}
+	l.succeed(wire.Map, 1, doSucceed)
 }

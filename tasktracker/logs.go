@@ -12,7 +12,6 @@ import (
 	"github.com/quernmr/quern/runtime"
 	"github.com/quernmr/quern/tasktracker/attemptlog"
 	"github.com/quernmr/quern/tasktracker/core"
-	"github.com/quernmr/quern/tasktracker/process"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -95,7 +94,7 @@ func (l *loop) readLog(c core.ReadLog) core.LogRead {
 	if !c.Crashed {
 		return ev
 	}
-	ev.Limits = process.LimitsInForce(c.Limit)
+	ev.Limits = l.cfg.limitsInForce(c.Limit)
 	if cause, text := attemptlog.FindCrash(c.Files); cause != "" {
 		ev.Cause, ev.Text = cause, text
 	}

@@ -120,6 +120,7 @@ type Config struct {
 	Check       func(f *os.File, name string) error // checks the copy of an executable, before it is run; nil: no check
 	Variables   []string                            // of the environment that workers get too, see process.Config
 	Isolation   Isolation
+	Maximum     process.Maximum   // of each attempt
 	Ready       func(addr string) // called when the HTTP server listens; nil: not called
 	Logger      *slog.Logger      // nil: silent
 
@@ -210,6 +211,9 @@ func New(cfg Config) (*Tracker, error) {
 	case cfg.Dir == "" || cfg.FS == nil || cfg.Service.Listen == "":
 		return nil, fmt.Errorf("task tracker %s: it needs a directory, a file system and an address", cfg.ID)
 	}
+	if err := checkMaximum(&cfg.Maximum); err != nil {
+		return nil, fmt.Errorf("task tracker %s: %w", cfg.ID, err)
+	}
 	dir, err := filepath.Abs(cfg.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("task tracker %s: %w", cfg.ID, err)
@@ -243,7 +247,7 @@ func New(cfg Config) (*Tracker, error) {
 	}
 	cfg.Logger = cfg.Logger.With("tracker", cfg.ID)
 	if cfg.Workers == nil {
-		cfg.Workers = process.New(process.Config{Dir: dir, Logs: cfg.Logs.Attempt, Groups: !cfg.Temporary, Contain: !cfg.Embedded, Variables: cfg.Variables, AsOwner: cfg.HDFS.AsOwner})
+		cfg.Workers = process.New(process.Config{Dir: dir, Logs: cfg.Logs.Attempt, Groups: !cfg.Temporary, Contain: !cfg.Embedded, Variables: cfg.Variables, AsOwner: cfg.HDFS.AsOwner, Maximum: cfg.Maximum})
 	}
 	return &Tracker{cfg}, nil
 }
@@ -301,6 +305,9 @@ func (t *Tracker) run(ctx context.Context, dial Dial) error {
 	listener, err := net.Listen("tcp", t.cfg.Service.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for fetches: %w", err)
+	}
+	if coreCfg.Limits, err = t.cfg.openGroups(); err != nil {
+		return errors.Join(err, listener.Close())
 	}
 	l := newLoop(t.cfg, listener, dirs, tokens, coreCfg)
 	l.isolation = level

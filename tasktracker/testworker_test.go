@@ -73,6 +73,7 @@ const (
 	doDaemonise       // leaves processes that have escaped in all ways, see escapes
 	doSpy             // tries what the arguments of the program name, and counts what works
 	doWriteBothLogs   // writes floodLines to both logs, half of it by a child, then requests the grant
+	doBomb            // starts up to 600 processes as fast as it can
 )
 
 func testWorker() {
@@ -217,6 +218,11 @@ func testAttempt(conn *wire.Conn, in, out *os.File, run *wire.Run) (r wire.Resul
 			fmt.Fprintln(os.Stderr, child.Process.Pid)
 		}
 		waitToBeKilled()
+	case doBomb:
+		for range 4 {
+			go bomb(150)
+		}
+		waitToBeKilled()
 	case doSpill:
 		if err := os.WriteFile(filepath.Join(run.Dir, "output"), make([]byte, 64<<20), 0o666); err != nil {
 			r.Error = err.Error()
@@ -298,6 +304,15 @@ func takeMemory() {
 	}
 	waitToBeKilled()
 	runtime.KeepAlive(taken)
+}
+
+// bomb starts processes, whatever happens.
+func bomb(n int) {
+	for range n {
+		child := exec.Command("sleep", "1000")
+		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		_ = child.Start()
+	}
 }
 
 func waitToBeKilled() {

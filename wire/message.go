@@ -30,6 +30,7 @@ type (
 		LostLeader string `msgpack:"LostLeader,omitempty"` // Leader of the last Welcome or Refuse, if it was not reached since
 
 		NotIsolated string `msgpack:"NotIsolated,omitempty"` // why jobs are not isolated, unless the configuration says so
+		Limits      string `msgpack:"Limits,omitempty"`      // what limits attempts, for users
 	}
 
 	// Staging answers a Hello that lacks the right Nonce. The tracker reads the nonce from File and
@@ -160,6 +161,7 @@ type (
 		Skip       *Skip         `msgpack:"Skip,omitempty"`    // for a map or reduce; nil: the job skips no records
 		Digest     []byte        `msgpack:"Digest,omitempty"`  // the submission's
 		Owner      string        `msgpack:"Owner,omitempty"`   // of the job, as the leader has authenticated it
+		Cores      int           `msgpack:"Cores,omitempty"`   // cores that it requests; 0: none
 	}
 
 	// Kill ends an attempt.

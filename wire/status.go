@@ -54,6 +54,7 @@ type TrackerStatus struct {
 	Excluded    string // why it gets no tasks for a time; empty: it gets tasks
 	Trouble     string // a problem that it reports, or an inconsistent rack
 	Rack        string // from the file system's topology, or else the tracker's flag
+	Limits      string // as in Hello
 }
 
 // ClusterStatus is a cluster's state as users see it. Only the leader knows the trackers.

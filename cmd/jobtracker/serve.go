@@ -65,6 +65,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 		files:   builtin.FileSystems(),
 	}
 	var err error
+	daemon.FitMemory(j.log)
 	if j.identity, j.gossipKey, err = o.security.Load(identity.JobTracker, o.id, j.log); err != nil {
 		return err
 	}

@@ -145,6 +145,9 @@ func (q *query) showCluster(ctx context.Context) error {
 	if err := q.showOffers(c); err != nil {
 		return err
 	}
+	if err := q.showEnforced(c); err != nil {
+		return err
+	}
 	return q.showLimits(c)
 }
 
@@ -175,6 +178,28 @@ func (q *query) showOffers(c *web.Cluster) error {
 		}
 		if t.Memory != nil || t.Cores != nil {
 			rows = append(rows, []string{t.ID, memory, cores})
+		}
+	}
+	if len(rows) == 1 {
+		return nil
+	}
+	fmt.Fprintln(q.stdout)
+	return q.printTable(rows)
+}
+
+// showEnforced prints what limits the attempts of task trackers, one line for all with the same.
+func (q *query) showEnforced(c *web.Cluster) error {
+	rows := [][]string{{"LIMITS OF ATTEMPTS", "TRACKERS"}}
+	row := make(map[string]int)
+	for i := range c.Trackers {
+		t := &c.Trackers[i]
+		switch n := row[t.Limits]; {
+		case t.Limits == "":
+		case n == 0:
+			row[t.Limits] = len(rows)
+			rows = append(rows, []string{t.Limits, t.ID})
+		default:
+			rows[n][1] += ", " + t.ID
 		}
 	}
 	if len(rows) == 1 {

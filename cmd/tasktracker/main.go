@@ -17,7 +17,6 @@ import (
 	"flag"
 	"net"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -60,6 +59,7 @@ type options struct {
 	mapSlots, reduceSlots   int
 	memory                  int64
 	cores                   int
+	maximum                 process.Maximum // of each attempt
 	shuffleRate             int64
 	disks                   []string
 	staging                 string // URL; empty: from the first job tracker
@@ -77,7 +77,8 @@ type options struct {
 }
 
 func parse(args []string, out daemon.Output) (*options, error) {
-	o := &options{}
+	offer := defaultOffer()
+	o := &options{memory: offer.memory}
 	var join, jobTrackers, data, passEnv string
 	var isolated isolationFlags
 	var keep int
@@ -90,10 +91,11 @@ func parse(args []string, out daemon.Output) (*options, error) {
 	set.StringVar(&o.gossipAdvertise, "gossip-advertise", "", "`host[:port]` at which others reach -gossip")
 	set.StringVar(&join, "join", "", "gossip `addresses` of daemons of the cluster, separated by commas")
 	set.StringVar(&jobTrackers, "jobtracker", "", "`addresses` of all job trackers, separated by commas, instead of -join")
-	set.IntVar(&o.mapSlots, "map-slots", runtime.NumCPU(), "`maps` that run at the same time")
-	set.IntVar(&o.reduceSlots, "reduce-slots", runtime.NumCPU(), "`reduces` that run at the same time")
-	set.Func("memory", "`size` of the memory that this machine offers to maps and reduces together, such as 16g: jobs request parts of it with mapreduce.map.memory.mb (default: slots alone count)", o.setMemory)
-	set.IntVar(&o.cores, "vcores", 0, "`cores` that this machine offers to maps and reduces together: jobs request some of them with mapreduce.map.cpu.vcores (default: slots alone count)")
+	set.IntVar(&o.mapSlots, "map-slots", offer.slots, "`maps` that run at the same time")
+	set.IntVar(&o.reduceSlots, "reduce-slots", offer.slots, "`reduces` that run at the same time")
+	set.Func("memory", "`size` of the memory that this machine offers to maps and reduces together, such as 16g: jobs request parts of it with mapreduce.map.memory.mb (default that of the control group, less 256m; without a limit slots alone count)", o.setMemory)
+	set.IntVar(&o.cores, "vcores", offer.cores, "`cores` that this machine offers to maps and reduces together: jobs request some of them with mapreduce.map.cpu.vcores (default the limit of the control group; without a limit slots alone count)")
+	o.limitFlags(set)
 	set.Int64Var(&o.shuffleRate, "shuffle-rate", 0, "limit in `bytes` a second for fetching map outputs from other task trackers, over all jobs (default none)")
 	set.StringVar(&o.rack, "rack", "", "`path` of the machine's rack, such as /dc1/r7, if the file system does not know it (default "+locality.DefaultRack+")")
 	set.StringVar(&data, "data", "", "comma-separated `directories` of this task tracker alone, one per disk (default quern/data/tasktracker-ID in $XDG_STATE_HOME or ~/.local/state)")
@@ -173,7 +175,7 @@ func (o *options) check(keep int) (err error) {
 	case keep < 1 || o.keepBytes < 1:
 		return daemon.Usagef("-keep and -keep-bytes must be at least 1, got %d and %d", keep, o.keepBytes)
 	}
-	if err := o.checkHealth(); err != nil {
+	if err := errors.Join(o.checkHealth(), o.checkLimits()); err != nil {
 		return err
 	}
 	if o.staging, err = daemon.CheckStaging(o.staging); err != nil {

@@ -22,6 +22,7 @@ import (
 // serve runs a task tracker until ctx ends, it is drained or it fails.
 func serve(ctx context.Context, o *options, out daemon.Output) error {
 	log := daemon.Logger(out.Stderr, o.verbose)
+	daemon.FitMemory(log)
 	self, gossipKey, err := o.security.Load(identity.TaskTracker, o.id, log)
 	if err != nil {
 		return err
@@ -62,7 +63,7 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 			Names: o.access.Names(o.advertise, o.listen), Limits: o.access.Limits(log),
 			Audit: record,
 		},
-		MapSlots: o.mapSlots, ReduceSlots: o.reduceSlots, Memory: o.memory, Cores: o.cores, Dir: o.disks[0], Disks: o.disks, Staging: o.staging,
+		MapSlots: o.mapSlots, ReduceSlots: o.reduceSlots, Memory: o.memory, Cores: o.cores, Maximum: o.maximum, Dir: o.disks[0], Disks: o.disks, Staging: o.staging,
 		FS: builtin.FileSystems(), Logs: tasktracker.Logs{Age: o.keep, Bytes: o.keepBytes, Attempt: o.attemptLogs},
 		ShuffleRate: float64(o.shuffleRate), StopGrace: o.stopGrace, Variables: o.passEnv, Isolation: o.isolation, AttemptDisk: o.attemptDisk, Health: o.health,
 		HDFS: tasktracker.HDFS{Delegate: files.Delegate, AsOwner: o.asOwner},

@@ -104,7 +104,7 @@ func (l *leader) launch(j *job, tk *task, t *tracker, subject wire.AttemptID) {
 		Subject: subject, Timeout: j.spec.Timeout,
 		Memory: j.spec.ForKind(tk.kind).MaxMemory, Processes: j.spec.MaxProcesses, LocalBytes: j.spec.MaxLocalBytes, Rack: t.rack,
 		Token: j.spec.token, Skip: j.skipMode(tk), Digest: j.facts.Submission().Digest(),
-		Owner: j.facts.Submission().Owner(),
+		Owner: j.facts.Submission().Owner(), Cores: j.spec.ForKind(tk.kind).Cores,
 	}
 	switch tk.kind {
 	case wire.Reduce:

@@ -7,7 +7,7 @@ import (
 	"github.com/quernmr/quern/wire"
 )
 
-// TestLaunchHasLimits tests that a launch has the memory and process limits of its job.
+// TestLaunchHasLimits tests that a launch has the limits of its job, and the cores that it requests.
 func TestLaunchHasLimits(t *testing.T) {
 	c := New(Config{ID: "jt"})
 	var launch *wire.Launch
@@ -29,9 +29,9 @@ func TestLaunchHasLimits(t *testing.T) {
 	feed(FromTracker{Stream: 1, Message: &wire.Hello{Version: wire.Version, Tracker: "t", Process: 1, MapSlots: 1}})
 	feed(FromTracker{Stream: 1, Message: &wire.Inventory{}})
 	feed(Submit{Submission: &wire.Submission{Key: "k", Staging: "mem://s", Plan: wire.Plan{Jobs: []wire.JobPlan{{
-		Properties: map[string]string{"mapreduce.map.memory.mb": "2", "quern.task.processes": "4", wire.LocalBytesProperty: "5"},
+		Properties: map[string]string{"mapreduce.map.memory.mb": "2", "mapreduce.map.cpu.vcores": "3", "quern.task.processes": "4", wire.LocalBytesProperty: "5"},
 	}}}}})
-	if launch == nil || launch.Attempt.Task.Kind != wire.Map || launch.Memory != 2<<20 || launch.Processes != 4 || launch.LocalBytes != 5 {
+	if launch == nil || launch.Attempt.Task.Kind != wire.Map || launch.Memory != 2<<20 || launch.Processes != 4 || launch.Cores != 3 || launch.LocalBytes != 5 {
 		t.Errorf("launched %+v", launch)
 	}
 }

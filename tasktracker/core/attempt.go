@@ -241,9 +241,9 @@ func (c *Core) run(a *attempt) {
 // no limit, it removes the limit of an earlier attempt.
 func (c *Core) limit(a *attempt) {
 	w := a.worker
-	limited := a.launch.Memory > 0 || a.launch.Processes > 0
+	limited := a.launch.Memory > 0 || a.launch.Processes > 0 || a.launch.Cores > 0
 	if limited || w.limited {
-		c.do(Limit{Worker: w.id, Kind: a.id.Task.Kind, Memory: a.launch.Memory, Processes: a.launch.Processes})
+		c.do(a.limit(w))
 	}
 	w.limited = limited
 	if a.id.Task.Kind.Slotted() { // service attempts have no limit and need little
@@ -253,6 +253,11 @@ func (c *Core) limit(a *attempt) {
 		}
 		w.memory = max(w.memory, memory)
 	}
+}
+
+// limit returns the limits of the attempt's worker.
+func (a *attempt) limit(w *worker) Limit {
+	return Limit{Worker: w.id, Kind: a.id.Task.Kind, Memory: a.launch.Memory, Processes: a.launch.Processes, Cores: a.launch.Cores}
 }
 
 // exceeded ends the attempt of a worker that exceeded a limit. An idle worker is killed.
@@ -353,7 +358,7 @@ func (c *Core) workerDied(a *attempt, w *worker, ev WorkerExited) {
 	}
 	c.do(ReadLog{
 		Attempt: a.id, Reported: reported, Position: position, Files: []string{stderrIn(w.dir), stderrIn(c.attemptLogs(a.id))}, Crashed: crashed, Dumped: a.timedOut,
-		Limit:   Limit{Worker: w.id, Kind: a.id.Task.Kind, Memory: a.launch.Memory, Processes: a.launch.Processes},
+		Limit:   a.limit(w),
 		NoSpace: c.mayBeFull(a),
 	})
 }

@@ -195,12 +195,13 @@ type (
 	}
 
 	// Limit limits the memory and processes of a worker and its children together, from
-	// the next wire.Run on; 0: no limit.
+	// the next wire.Run on; 0: no limit. Cores are those that the attempt requests; 0: none.
 	Limit struct {
 		Worker    int
 		Kind      wire.Kind // of the attempt
 		Memory    int64
 		Processes int
+		Cores     int
 	}
 
 	// KillWorker kills a worker's process group.

@@ -26,7 +26,7 @@ func (c *Core) hello(lostLeader string) {
 		Version: wire.Version, Tracker: c.cfg.Tracker, Process: c.cfg.Process, Incarnation: c.incarnation,
 		Host: c.cfg.Host, Addr: c.cfg.Addr, MapSlots: c.cfg.MapSlots, ReduceSlots: c.cfg.ReduceSlots, Nonce: c.nonce,
 		Rack: c.cfg.Rack, DisksAbandoned: c.diskFailures, Memory: c.cfg.Memory, Cores: c.cfg.Cores,
-		LostLeader: lostLeader, NotIsolated: wire.Truncate(c.cfg.NotIsolated, wire.MaxTrouble),
+		LostLeader: lostLeader, NotIsolated: wire.Truncate(c.cfg.NotIsolated, wire.MaxTrouble), Limits: wire.Truncate(c.cfg.Limits, wire.MaxTrouble),
 	}})
 }
 

@@ -36,7 +36,11 @@ func render(c Command) string {
 	case SendWorker:
 		return fmt.Sprintf("worker %d: %s", c.Worker, renderMessage(c.Message))
 	case Limit:
-		return fmt.Sprintf("limit worker %d for a %v: %d bytes, %d processes", c.Worker, c.Kind, c.Memory, c.Processes)
+		text := fmt.Sprintf("limit worker %d for a %v: %d bytes, %d processes", c.Worker, c.Kind, c.Memory, c.Processes)
+		if c.Cores > 0 {
+			text += fmt.Sprintf(", %d cores", c.Cores)
+		}
+		return text
 	case Record:
 		return fmt.Sprintf("record%s in %s", renderReports([]wire.Report{*c.Report}), c.File)
 	case Probe:

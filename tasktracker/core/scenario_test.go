@@ -171,7 +171,7 @@ func (s *scenario) message(a args) wire.Message {
 		return &wire.Refuse{Reason: a.text("reason"), Leader: a.text("leader")}
 	case "launch":
 		m := &wire.Launch{Epoch: epoch, Attempt: a.attempt(), Staging: a.text("staging"), Digest: []byte(a.text("digest")), Timeout: a.duration("timeout"),
-			Generation: a.generation(), Memory: int64(a.int("memory", 0)), Processes: a.int("processes", 0)}
+			Generation: a.generation(), Memory: int64(a.int("memory", 0)), Processes: a.int("processes", 0), Cores: a.int("cores", 0)}
 		if a.d.HasArg("skips") {
 			m.Skip = &wire.Skip{Changes: a.int("skips", 0)}
 		}

@@ -2,7 +2,6 @@ package process
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -11,16 +10,24 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quernmr/quern/tasktracker/cgroup"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/wire"
 )
 
 // TestControlGroupOfDeadTracker: KillLeftover kills the processes in a dead tracker's
-// group.
+// groups.
 func TestControlGroupOfDeadTracker(t *testing.T) {
 	dir := t.TempDir()
-	groups := &cgroups{stateDir: dir}
-	cmd, group, ended, err := groups.start(func() *exec.Cmd {
+	p := New(Config{Dir: dir, Groups: true, Maximum: Maximum{Memory: 1 << 30}})
+	if found, err := p.OpenGroups(); p.groups.Groups == nil {
+		t.Skipf("no control group can be made here: %v, %v", found, err)
+	}
+	record, err := os.ReadFile(filepath.Join(dir, GroupFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd, _, ended, err := p.groups.start(func() *exec.Cmd {
 		cmd := exec.Command("sleep", "1000")
 		cmd.SysProcAttr = processAttributes()
 		return cmd
@@ -29,76 +36,60 @@ func TestControlGroupOfDeadTracker(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ended()
-	if group == nil {
-		cmd.Process.Kill()
-		cmd.Wait()
-		t.Skip("no control group can be made here")
-	}
+	waited := make(chan error, 1)
+	go func() { waited <- cmd.Wait() }()
 	if err := KillLeftover(dir, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
+	if err := receive(t, waited); err == nil || err.Error() != "signal: killed" {
 		t.Errorf("the process ended: %v", err)
 	}
-	if _, err := os.Stat(groups.dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("its group was not removed: %v", err)
-	}
-}
-
-// TestRemoveEmptyGroups: the start of a tracker removes the empty groups of others. A live
-// tracker makes its group again.
-func TestRemoveEmptyGroups(t *testing.T) {
-	first, second := &cgroups{stateDir: t.TempDir()}, &cgroups{stateDir: t.TempDir()}
-	group := first.add()
-	if group == nil {
-		t.Skip("no control group can be made here")
-	}
-	other := second.add()
-	if other == nil {
-		t.Fatal("the second tracker made no group")
-	}
-	if _, err := os.Stat(first.dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the empty group was not removed: %v", err)
-	}
-	again := first.add()
-	if again == nil {
-		t.Fatal("the first tracker did not make its group again")
-	}
-	for _, err := range []error{group.handle.Close(), other.handle.Close(), again.handle.Close(), first.close(), second.close()} {
-		if err != nil {
-			t.Error(err)
+	for group := range strings.Lines(string(record)) {
+		if _, err := os.Stat(strings.TrimSpace(group)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("its group was not removed: %v", err)
 		}
 	}
 }
 
-// TestControlGroupFiles checks which files of a control group are read and written. Plain
-// files take their place.
-func TestControlGroupFiles(t *testing.T) {
-	c := &cgroup{dir: t.TempDir(), memory: true}
-	limit := core.Limit{Kind: wire.Reduce, Memory: 1 << 30}
-	c.limit(&limit)
-	for file, want := range map[string]string{"memory.max": "1073741824", "memory.swap.max": "0", "memory.oom.group": "1"} {
-		if got, err := os.ReadFile(filepath.Join(c.dir, file)); err != nil || string(got) != want {
-			t.Errorf("%s: %q, %v", file, got, err)
+// TestMaximum: the operator's maximum holds where a job asks for more or for nothing, and is named.
+func TestMaximum(t *testing.T) {
+	all := Maximum{Memory: 4 << 20, Processes: 10, Cores: 3}
+	strict := Maximum{Cores: 3, StrictCores: true}
+	for _, c := range []struct {
+		max    Maximum
+		job    core.Limit
+		want   cgroup.Limits
+		memory string
+		tasks  string
+	}{
+		{Maximum{}, core.Limit{}, cgroup.Limits{}, "mapreduce.map.memory.mb", "quern.task.processes"},
+		{Maximum{}, core.Limit{Memory: 1 << 20, Processes: 1, Cores: 2}, cgroup.Limits{Memory: 1 << 20, Tasks: 320, Weight: 2}, "mapreduce.map.memory.mb", "quern.task.processes"},
+		{all, core.Limit{}, cgroup.Limits{Memory: 4 << 20, Tasks: 896, Cores: 3}, "tasktracker -max-memory", "tasktracker -max-processes"},
+		{all, core.Limit{Memory: 5 << 20, Processes: 11, Cores: 8}, cgroup.Limits{Memory: 4 << 20, Tasks: 896, Cores: 3, Weight: 8}, "tasktracker -max-memory", "tasktracker -max-processes"},
+		{all, core.Limit{Kind: wire.Reduce, Memory: 4 << 20, Processes: 10}, cgroup.Limits{Memory: 4 << 20, Tasks: 896, Cores: 3}, "mapreduce.reduce.memory.mb", "quern.task.processes"},
+		{strict, core.Limit{}, cgroup.Limits{Cores: 1}, "mapreduce.map.memory.mb", "quern.task.processes"},
+		{strict, core.Limit{Cores: 2}, cgroup.Limits{Cores: 2, Weight: 2}, "mapreduce.map.memory.mb", "quern.task.processes"},
+		{strict, core.Limit{Cores: 4}, cgroup.Limits{Cores: 3, Weight: 4}, "mapreduce.map.memory.mb", "quern.task.processes"},
+		{Maximum{StrictCores: true}, core.Limit{Cores: 4}, cgroup.Limits{Cores: 4, Weight: 4}, "mapreduce.map.memory.mb", "quern.task.processes"},
+	} {
+		if c.job.Kind == 0 {
+			c.job.Kind = wire.Map
+		}
+		l := c.max.Of(c.job)
+		if got := l.group(); got != c.want || l.memoryName() != c.memory || l.processesName() != c.tasks {
+			t.Errorf("%+v of %+v: %+v, %s, %s; want %+v, %s, %s", c.job, c.max, got, l.memoryName(), l.processesName(), c.want, c.memory, c.tasks)
 		}
 	}
-	for count, want := range map[int]string{0: "", 3: "all of the 1024 MiB of memory they may have (mapreduce.reduce.memory.mb)"} {
-		events := fmt.Sprintf("low 0\nhigh 0\nmax 12\noom 1\noom_kill %d\noom_group_kill 0\n", count)
-		if err := os.WriteFile(filepath.Join(c.dir, "memory.events"), []byte(events), 0o666); err != nil {
-			t.Fatal(err)
+}
+
+// TestCoresNeedGroups: without control groups nothing limits cores, so the tracker does not start.
+func TestCoresNeedGroups(t *testing.T) {
+	for _, m := range []Maximum{{Cores: 1}, {StrictCores: true}} {
+		if _, err := New(Config{Dir: t.TempDir(), Maximum: m}).OpenGroups(); err == nil || !strings.Contains(err.Error(), "-max-cores") {
+			t.Errorf("%+v: %v", m, err)
 		}
-		if got := c.memoryExhausted(&limit); !strings.Contains(got, want) || want == "" && got != "" {
-			t.Errorf("%d kills: %q", count, got)
-		}
 	}
-	c.limit(&core.Limit{})
-	if got, err := os.ReadFile(filepath.Join(c.dir, "memory.max")); err != nil || string(got) != "max" {
-		t.Errorf("unlimited: %q, %v", got, err)
-	}
-	if err := os.WriteFile(filepath.Join(c.dir, "cgroup.procs"), []byte("12\n345\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if got := fmt.Sprint(c.members()); got != "[12 345]" {
-		t.Errorf("members are %s", got)
+	if _, err := New(Config{Dir: t.TempDir(), Maximum: Maximum{Memory: 1, Processes: 1}}).OpenGroups(); err != nil {
+		t.Error(err)
 	}
 }

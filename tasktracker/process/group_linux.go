@@ -42,9 +42,6 @@ func awaitExit(pid int) {
 	}
 }
 
-// groupWait limits the wait for the death of a killed group.
-const groupWait = 2 * time.Second
-
 // awaitGroup waits until no member of a killed group is alive, except for its unreaped
 // leader.
 func awaitGroup(group int) {

@@ -7,8 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
-
-	"github.com/quernmr/quern/tasktracker/core"
 )
 
 // Without /proc, leftover processes of a worker and of a dead tracker cannot be found. So
@@ -37,18 +35,6 @@ func (*recordFile) add(int) error { return nil }
 func groupMembers() map[int][]int                                   { return nil }
 func killRecorded(string, func() map[int][]int, *slog.Logger) error { return nil }
 func newRecord(string) error                                        { return nil }
-func killCgroup(string) error                                       { return nil }
-
-// cgroups exist only on Linux.
-type cgroups struct{ stateDir string }
-
-type cgroup struct{}
-
-func (*cgroups) start(command func() *exec.Cmd) (*exec.Cmd, *cgroup, func(), error) {
-	cmd := command()
-	ended, err := StartChild(cmd)
-	return cmd, nil, ended, err
-}
 
 // StartChild starts a process.
 func StartChild(cmd *exec.Cmd) (ended func(), err error) { return func() {}, cmd.Start() }
@@ -65,10 +51,3 @@ func contain() error      { return nil }
 func killStrangers()      {}
 func children(int) []int  { return nil }
 func listsChildren() bool { return false }
-
-func (*cgroups) close() error                      { return nil }
-func (*cgroup) kill()                              {}
-func (*cgroup) remove()                            {}
-func (*cgroup) members() []int                     { return nil }
-func (*cgroup) limit(*core.Limit)                  {}
-func (*cgroup) memoryExhausted(*core.Limit) string { return "" }

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -9,9 +10,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/quernmr/quern/tasktracker/core"
-	"github.com/quernmr/quern/wire"
 )
 
 // measureEvery is the period of measurements.
@@ -28,14 +26,14 @@ type meter struct {
 
 // workerLimits has the limits of a worker, and the state of its measurement.
 type workerLimits struct {
-	limit    core.Limit
+	limit    Limits
 	exceeded func(reason string)
 	detached map[int]uint64 // start times of descendants outside the group
 	reported bool           // exceeded was called
 }
 
 // limit sets or changes a worker's limits, unless it has ended.
-func (m *meter) limit(w *process, limit core.Limit, exceeded func(reason string)) {
+func (m *meter) limit(w *process, limit Limits, exceeded func(reason string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if w.ended() {
@@ -91,11 +89,11 @@ func (m *meter) measure() (actions []func()) {
 	groups := groupMembers()
 	for w, a := range m.workers {
 		members := groups[w.pid()]
-		if w.group != nil {
-			members = w.group.members()
+		if grouped, ok := w.group.Members(); ok {
+			members = grouped
 		}
 		use := a.measure(members)
-		reason := use.exceeded(&a.limit)
+		reason := cmp.Or(use.exceeded(&a.limit), a.limit.exhausted(w.group))
 		if reason == "" || a.reported {
 			continue
 		}
@@ -159,8 +157,8 @@ func (a *workerLimits) measure(group []int) (u usage) {
 // freeze suspends a worker and all its descendants before a kill. Otherwise they could
 // start processes during the kill, which it would not find.
 func (a *workerLimits) freeze(w *process) {
-	if w.group != nil {
-		return // the kernel kills a control group as a whole
+	if w.group.Whole() {
+		return
 	}
 	for range freezeRounds {
 		before := len(a.detached)
@@ -186,25 +184,16 @@ func (a *workerLimits) signalDetached(s syscall.Signal) {
 }
 
 // exceeded returns an error text if a limit is exceeded.
-func (u usage) exceeded(limit *core.Limit) string {
+func (u usage) exceeded(limit *Limits) string {
 	switch {
 	case limit.Memory > 0 && u.memory > limit.Memory:
 		return fmt.Sprintf("its %d processes have %s of memory, more than the %s it may have (%s)",
-			u.processes, mebibytes(u.memory), mebibytes(limit.Memory), memoryProperty(limit.Kind))
+			u.processes, mebibytes(u.memory), mebibytes(limit.Memory), limit.memoryName())
 	case limit.Processes > 0 && u.processes > limit.Processes:
-		return fmt.Sprintf("it has %d processes, more than the %d it may have (quern.task.processes)", u.processes, limit.Processes)
+		return fmt.Sprintf("it has %d processes, more than the %d it may have (%s)", u.processes, limit.Processes, limit.processesName())
 	}
 	return ""
 }
-
-func memoryProperty(kind wire.Kind) string {
-	if kind == wire.Reduce {
-		return "mapreduce.reduce.memory.mb"
-	}
-	return "mapreduce.map.memory.mb"
-}
-
-func mebibytes(n int64) string { return strconv.FormatFloat(float64(n)/(1<<20), 'f', 0, 64) + " MiB" }
 
 // residentMemory returns the resident memory of a process, in bytes; not ok: it has ended.
 func residentMemory(pid int) (bytes int64, ok bool) {

@@ -25,7 +25,7 @@
 //
 //	workers  the boot id of the machine in the first line, then for each worker
 //	         "<pid> <start time>", as /proc/<pid>/stat has it
-//	cgroup   the directory of the tracker's control group, if it has one
+//	cgroup   the directories of the tracker's control groups, if it has any, see package cgroup
 //
 // The start time shows whether another process has got the same number. KillLeftover does
 // not kill such a process. A running tracker removes lines of dead workers from time to time,
@@ -62,6 +62,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/tasktracker/attemptlog"
+	"github.com/quernmr/quern/tasktracker/cgroup"
 	"github.com/quernmr/quern/tasktracker/core"
 	"github.com/quernmr/quern/tasktracker/isolation"
 	"github.com/quernmr/quern/tasktracker/workers"
@@ -89,6 +90,8 @@ type Config struct {
 	Contain   bool
 	Variables []string // more variables for them; a * at the end means all that begin so
 
+	Maximum Maximum // of each attempt
+
 	// AsOwner is for workers that use HDFS as the job's owner: HADOOP_USER_NAME is the owner's name.
 	AsOwner bool
 }
@@ -98,7 +101,7 @@ type Config struct {
 type Starter struct {
 	cfg      Config
 	meter    meter
-	groups   cgroups
+	groups   groups
 	captures attemptlog.Captures
 	record   recordFile
 
@@ -111,9 +114,7 @@ var _ workers.Starter = (*Starter)(nil)
 // New returns a starter. Before the first Start, call [StartRecord] for its directory.
 func New(cfg Config) *Starter {
 	p := &Starter{cfg: cfg, record: recordFile{name: filepath.Join(cfg.Dir, RecordFile)}, contained: sync.OnceValue(contain)}
-	if cfg.Groups {
-		p.groups.stateDir = cfg.Dir
-	}
+	p.groups.max = cfg.Maximum
 	return p
 }
 
@@ -132,7 +133,7 @@ func StartRecord(dir string) error { return newRecord(filepath.Join(dir, RecordF
 // KillLeftover kills the processes of a dead tracker. No running tracker may use the
 // directory, except for one that is starting.
 func KillLeftover(dir string, log *slog.Logger) error {
-	return errors.Join(killRecorded(filepath.Join(dir, RecordFile), groupMembers, log), killCgroup(dir))
+	return errors.Join(killRecorded(filepath.Join(dir, RecordFile), groupMembers, log), cgroup.RemoveLeftover(filepath.Join(dir, GroupFile), groupWait))
 }
 
 // Start implements workers.Starter.
@@ -198,7 +199,7 @@ func (p *Starter) Start(program *workers.Program, dir string) (workers.Worker, e
 		}
 		return cmd
 	}
-	w := &process{contained: p.cfg.Contain, meter: &p.meter, logs: logs, in: trackerIn, conn: wire.NewConn(trackerIn, trackerOut, func() error {
+	w := &process{contained: p.cfg.Contain, max: p.cfg.Maximum, meter: &p.meter, logs: logs, in: trackerIn, conn: wire.NewConn(trackerIn, trackerOut, func() error {
 		return errors.Join(trackerIn.Close(), trackerOut.Close())
 	})}
 	if w.cmd, w.group, w.forget, err = p.groups.start(command); err != nil {
@@ -229,17 +230,18 @@ func localPath(program string) (string, error) {
 // process is a worker process.
 type process struct {
 	contained bool // see Config.Contain
+	max       Maximum
 	meter     *meter
 	cmd       *exec.Cmd
-	forget    func()  // call it when the process has been reaped, see StartChild
-	group     *cgroup // nil: none
+	forget    func()        // call it when the process has been reaped, see StartChild
+	group     *cgroup.Group // nil: none
 	conn      *wire.Conn
 	in        *os.File // conn reads from it
 	logs      *attemptlog.Streams
 
 	mu     sync.Mutex
-	reaped bool       // another process or group may have its number
-	limit  core.Limit // last limit
+	reaped bool   // another process or group may have its number
+	limit  Limits // last limit
 }
 
 func (w *process) Conn() *wire.Conn { return w.conn }
@@ -248,7 +250,7 @@ func (w *process) pid() int { return w.cmd.Process.Pid }
 
 func (w *process) Kill() {
 	w.signal(syscall.SIGKILL)
-	w.group.kill()
+	w.group.Kill()
 }
 
 // Terminate sends SIGTERM to the process group.
@@ -291,22 +293,30 @@ func (w *process) Wait() error {
 	w.logs.End()
 	w.meter.forget(w)
 	w.mu.Lock()
-	if reason := w.group.memoryExhausted(&w.limit); reason != "" {
+	if reason := w.limit.exhausted(w.group); reason != "" {
 		err = errors.New(reason)
 	}
 	w.mu.Unlock()
-	w.group.remove()
+	w.group.Remove()
 	// A process that left the group may keep the pipe open for ever.
 	_ = w.in.SetReadDeadline(time.Now().Add(workers.EndGrace))
 	return err
 }
 
 // Limit limits the process and its children together.
-func (w *process) Limit(limit core.Limit, exceeded func(reason string)) {
+func (w *process) Limit(job core.Limit, exceeded func(reason string)) {
+	limit := w.max.Of(job)
 	w.mu.Lock()
 	w.limit = limit
+	var err error
+	if !w.reaped {
+		err = w.group.Limit(w.pid(), limit.group())
+	}
 	w.mu.Unlock()
-	w.group.limit(&limit)
+	if err != nil && w.max.limitsCores() {
+		exceeded(fmt.Sprintf("its cores could not be limited: %v", err)) // nothing else limits them
+		return
+	}
 	if limit.Memory > 0 || limit.Processes > 0 {
 		w.meter.limit(w, limit, exceeded)
 		return
@@ -320,7 +330,7 @@ func (w *process) NoLeftovers() bool {
 	if w.contained {
 		killStrangers()
 	}
-	if !allEnded(children(w.pid())) || len(w.group.members()) > 1 {
+	if members, _ := w.group.Members(); !allEnded(children(w.pid())) || len(members) > 1 {
 		return false
 	}
 	return listsChildren() || len(otherMembers(w.pid())) == 0
@@ -339,5 +349,5 @@ func (w *process) Drain() { w.logs.Drain() }
 // the kill keep running.
 func (p *Starter) Close() error {
 	p.captures.Stop()
-	return p.groups.close()
+	return p.groups.Close()
 }

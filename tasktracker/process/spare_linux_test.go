@@ -166,16 +166,20 @@ func TestOtherControlGroup(t *testing.T) {
 
 // TestExceeded: a worker may have as much as its limits.
 func TestExceeded(t *testing.T) {
-	limit := core.Limit{Kind: wire.Reduce, Memory: 2 << 20, Processes: 3}
+	job := core.Limit{Kind: wire.Reduce, Memory: 2 << 20, Processes: 3}
+	limit := new(Maximum).Of(job)
+	own := (&Maximum{Memory: 1 << 20, Processes: 2}).Of(job)
 	for _, c := range []struct {
 		use   usage
-		limit core.Limit
+		limit Limits
 		want  string
 	}{
 		{usage{2 << 20, 3}, limit, ""},
 		{usage{2<<20 + 1, 3}, limit, "its 3 processes have 2 MiB of memory, more than the 2 MiB it may have (mapreduce.reduce.memory.mb)"},
 		{usage{2 << 20, 4}, limit, "it has 4 processes, more than the 3 it may have (quern.task.processes)"},
-		{usage{1 << 40, 1000}, core.Limit{}, ""},
+		{usage{1 << 40, 1000}, Limits{}, ""},
+		{usage{1<<20 + 1, 1}, own, "its 1 processes have 1 MiB of memory, more than the 1 MiB it may have (tasktracker -max-memory)"},
+		{usage{1 << 20, 3}, own, "it has 3 processes, more than the 2 it may have (tasktracker -max-processes)"},
 	} {
 		if got := c.use.exceeded(&c.limit); got != c.want {
 			t.Errorf("%+v of %+v: %q, want %q", c.use, c.limit, got, c.want)
@@ -194,7 +198,7 @@ func TestReportedOnce(t *testing.T) {
 	w := &process{cmd: worker.cmd}
 	var reports []string
 	m := &meter{workers: map[*process]*workerLimits{w: {
-		limit: core.Limit{Memory: 1}, exceeded: func(reason string) { reports = append(reports, reason) },
+		limit: Limits{Limit: core.Limit{Memory: 1}}, exceeded: func(reason string) { reports = append(reports, reason) },
 		detached: map[int]uint64{left.pid: p.start},
 	}}}
 	for range 3 {
