@@ -196,7 +196,7 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	j.cancel = cancel
-	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Audit: j.audit, Identified: j.identity != nil, Admins: j.admins, Limits: j.limits.web}), j.access.Names(j.addr, j.listen), j.log)
+	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Audit: j.audit, Identified: j.identity != nil, Admins: j.admins, Limits: j.limits.web}), j.access.Names(j.addr, j.listen), j.log, j.audit)
 	limits := j.access.Limits(j.log)
 	limits.Handshake = j.identity != nil
 	listener = listen.Limit(listener, limits)

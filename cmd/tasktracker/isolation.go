@@ -3,13 +3,15 @@ package main
 import (
 	"path/filepath"
 
+	"github.com/quernmr/quern/audit"
 	"github.com/quernmr/quern/cmd/internal/daemon"
 	"github.com/quernmr/quern/cmd/internal/userstate"
 	"github.com/quernmr/quern/tasktracker"
 	"github.com/quernmr/quern/tasktracker/isolation"
 )
 
-// jobIsolation checks -isolation and -job-paths. It hides keys, the automatic authority and the audit log.
+// jobIsolation checks -isolation and -job-paths. It hides keys, the automatic authority and the audit log
+// with its rotated files.
 func jobIsolation(level, shown string, s *daemon.Security, getenv func(string) string) (tasktracker.Isolation, error) {
 	i := tasktracker.Isolation{Level: isolation.Level(level), Shown: daemon.SplitList(shown)}
 	switch i.Level {
@@ -29,6 +31,10 @@ func jobIsolation(level, shown string, s *daemon.Security, getenv func(string) s
 		abs, err := filepath.Abs(path)
 		if err != nil {
 			return i, daemon.Usagef("%s: %v", flag, err)
+		}
+		if flag == "-audit-log" {
+			i.Hidden = append(i.Hidden, audit.Files(abs)...)
+			continue
 		}
 		i.Hidden = append(i.Hidden, abs)
 	}

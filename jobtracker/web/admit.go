@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quernmr/quern/audit"
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/jobtracker/core/admission"
@@ -59,9 +60,14 @@ func (h *handler) requireAdmin(r *http.Request, do string) error {
 }
 
 // refuseHost answers requests for another host, see [listen.Names].
-func refuseHost(logger *slog.Logger) func(http.ResponseWriter, *http.Request, error) {
+func refuseHost(logger *slog.Logger, record func(audit.Event)) func(http.ResponseWriter, *http.Request, error) {
 	h := &handler{Config: Config{Logger: logger}}
-	return func(w http.ResponseWriter, r *http.Request, err error) { h.fail(w, r, forbidden("%v", err)) }
+	return func(w http.ResponseWriter, r *http.Request, err error) {
+		if record != nil {
+			record(audit.ForeignHost(who(r), r, err))
+		}
+		h.fail(w, r, forbidden("%v", err))
+	}
 }
 
 // logRefusal logs a request that its peer may not make, see also audit.

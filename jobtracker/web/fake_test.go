@@ -401,7 +401,7 @@ func (l *fakeLog) start(t *testing.T, id string) (f *fake, stop func()) {
 	f = &fake{log: l, id: id, addr: listener.Addr().String()}
 	server := NewServer(New(Config{
 		ID: id, Server: f, Voters: f, now: func() time.Time { return time.UnixMilli(99) }, helloLimit: 200 * time.Millisecond,
-	}), nil, nil)
+	}), nil, nil, nil)
 	server.ReadTimeout = 200 * time.Millisecond
 	done := make(chan struct{})
 	go func() {

@@ -228,13 +228,14 @@ func (h *handler) routes() []route {
 }
 
 // NewServer makes the HTTP server for a handler of [New], with bounds for sizes and times. It serves
-// requests for these names. The caller listens, serves and closes.
-func NewServer(h http.Handler, names listen.Names, logger *slog.Logger) *http.Server {
+// requests for these names. Refusals of other names go to record, see Config.Audit. The caller listens,
+// serves and closes.
+func NewServer(h http.Handler, names listen.Names, logger *slog.Logger, record func(audit.Event)) *http.Server {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	return &http.Server{
-		Handler:           names.Handler(h, refuseHost(logger)),
+		Handler:           names.Handler(h, refuseHost(logger, record)),
 		ReadHeaderTimeout: headerWait,
 		ReadTimeout:       requestWait,
 		IdleTimeout:       idleWait,
