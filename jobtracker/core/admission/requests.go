@@ -36,6 +36,9 @@ func Submit(f *facts.Facts, s *wire.Submission, by Caller, wall int64) (accepted
 	if err = checkSettings(accepted.Settings); err == nil {
 		err = checkPool(f, accepted.Settings.Pool, accepted.Owner, by)
 	}
+	if err == nil {
+		err = checkGroups(&accepted, by)
+	}
 	return accepted, nil, err
 }
 
@@ -79,7 +82,7 @@ func checkPool(f *facts.Facts, name, owner string, by Caller) error {
 		return fmt.Errorf("%w: pool %q is unknown; there are %v", ErrBadSettings, name, poolNames(table))
 	case p.Inner:
 		return fmt.Errorf("%w: pool %s takes no jobs: it is for the pools in it; there are %v", ErrBadSettings, name, poolNames(table))
-	case !by.Admin && !p.Admits(owner) && !p.AdministeredBy(by.Name):
+	case !by.Admin && !p.Admits(owner, by.in(owner)) && !p.AdministeredBy(by.Name, by.in(by.Name)):
 		return fmt.Errorf("%w: pool %s is not open to %q", ErrNotAllowed, p.Name, owner)
 	}
 	return nil
