@@ -55,6 +55,7 @@ type Config struct {
 	PoolsEvery time.Duration   // how often the file is read; default 3 s
 	// PoolsIgnore lists elements of the file that may have no effect, see pool.Parse.
 	PoolsIgnore []string
+	Groups      bool        // requests have the groups of users: else groups in the file have no effect
 	Preemption  bool        // pools that starve take slots from others
 	Limits      core.Limits // of jobs, and of what a job may ask
 	ViewACL     string      // of jobs without one; empty: no user

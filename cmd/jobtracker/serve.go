@@ -19,6 +19,7 @@ import (
 	"github.com/quernmr/quern/dfs"
 	"github.com/quernmr/quern/dfs/builtin"
 	"github.com/quernmr/quern/gossip"
+	"github.com/quernmr/quern/groups"
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker"
 	"github.com/quernmr/quern/jobtracker/core"
@@ -46,6 +47,7 @@ type jobTracker struct {
 	newCluster string // id of the cluster that it creates if it is the first leader; empty: -data has a cluster
 
 	audit     func(audit.Event)  // nil: no audit log
+	users     *groups.File       // nil: no groups
 	identity  *identity.Identity // nil: no TLS
 	gossipKey []byte
 	gossip    *gossip.Gossip
@@ -69,6 +71,11 @@ func serve(ctx context.Context, o *options, out daemon.Output) error {
 	}
 	if o.security.Automatic() {
 		o.admins = append(o.admins, userstate.User())
+	}
+	if o.groups != "" {
+		if j.users, err = groups.Open(o.groups, j.log); err != nil {
+			return daemon.Usagef("-groups: %v", err)
+		}
 	}
 	record, closeAudit, err := o.security.Audit(j.log)
 	if err != nil {
@@ -159,7 +166,7 @@ func (j *jobTracker) openLog() error {
 	cfg := jobtracker.Config{
 		ID: j.id, Addr: j.addr, Staging: j.staging, Log: j.replica, FS: j.files, Scheduling: j.scheduling, Pools: j.pools, PoolsIgnore: j.poolsIgnore, Preemption: j.preemption,
 		Lease: j.lease, Period: j.period, Logger: j.log, History: true, Keep: j.keep, KeepBytes: j.keepBytes,
-		Limits: j.limits.core, ViewACL: j.viewACL,
+		Limits: j.limits.core, ViewACL: j.viewACL, Groups: j.users != nil,
 	}
 	if j.cluster == "" {
 		if j.pools != "" && !j.knowsCluster() { // the pools in the log stay in force; a new cluster would run without limits
@@ -196,7 +203,10 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	j.cancel = cancel
-	api := web.NewServer(web.New(web.Config{ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Audit: j.audit, Identified: j.identity != nil, Admins: j.admins, Limits: j.limits.web}), j.access.Names(j.addr, j.listen), j.log, j.audit)
+	api := web.NewServer(web.New(web.Config{
+		ID: j.id, Server: j.server, Voters: voters{j.replica}, Log: j.replica, Logger: j.log, Audit: j.audit, Limits: j.limits.web,
+		Identified: j.identity != nil, Admins: j.admins, AdminGroups: j.adminGroups, Groups: j.users.Table,
+	}), j.access.Names(j.addr, j.listen), j.log, j.audit)
 	limits := j.access.Limits(j.log)
 	limits.Handshake = j.identity != nil
 	listener = listen.Limit(listener, limits)
@@ -212,6 +222,9 @@ func (j *jobTracker) run(parent context.Context, listener net.Listener, ready fu
 	j.runLoop(func() error { return j.enterCluster(ctx) })
 	j.runLoop(func() error { return j.recordCluster(ctx) })
 	j.runLoop(func() error { return j.watchSameID(ctx) })
+	if j.users != nil {
+		j.loops.Go(func() { j.users.Watch(ctx, groups.Period) })
+	}
 	ready()
 	err := j.server.Run(ctx) // closes the log
 	cancel(nil)

@@ -40,6 +40,9 @@ func (s *scenario) runRequests(d *datadriven.TestData) bool {
 		ev := PoolsRead{Err: givenError(d)}
 		if ev.Err == nil {
 			ev.Table, ev.Err = pool.Parse(value(d, "from", "f.xml"), []byte(d.Input))
+			if !d.HasArg("groups") {
+				ev.Table = ev.Table.WithoutGroups()
+			}
 		}
 		s.step(ev)
 	case "limits":

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/scheduler"
+	"github.com/quernmr/quern/groups"
 	"github.com/quernmr/quern/wire"
 )
 
@@ -414,10 +415,15 @@ func (s *scenario) isHome(name string, r *wire.HomeReport) bool {
 	return h.tracker != nil && h.tracker.Name == name && h.generation == r.Generation
 }
 
-// caller reads the user of a request: by=NAME, or by=NAME,admin for an administrator.
+// caller reads the user of a request: by=NAME, or by=NAME,admin for an administrator. groups=LINE is a line
+// of the groups of all users.
 func caller(d *datadriven.TestData) Caller {
 	name, admin, _ := strings.Cut(value(d, "by", ""), ",")
-	return Caller{Name: name, Admin: admin == "admin"}
+	c := Caller{Name: name, Admin: admin == "admin"}
+	if line := value(d, "groups", ""); line != "" {
+		c.Groups, _ = groups.Parse([]byte(line)) // nil for a bad one
+	}
+	return c
 }
 
 func submission(d *datadriven.TestData) *wire.Submission {

@@ -37,6 +37,9 @@
 //	kill, settings      users who may change the job; the core decides
 //	POST and DELETE     below /v1/cluster: administrators
 //
+// The leader looks up the groups of users when a request arrives, and passes them on with it. So a
+// core decides by values alone, whatever another job tracker's file of groups has.
+//
 // Each route states its rule, see rule. Other users get 403 with the code forbidden (admission.ErrNotAllowed), and the job tracker logs
 // the request.
 //
@@ -101,6 +104,7 @@ import (
 	"time"
 
 	"github.com/quernmr/quern/audit"
+	"github.com/quernmr/quern/groups"
 	"github.com/quernmr/quern/identity"
 	"github.com/quernmr/quern/jobtracker/core"
 	"github.com/quernmr/quern/listen"
@@ -145,8 +149,11 @@ type Config struct {
 	// serves only its roles, and the core knows the caller.
 	Identified bool
 
-	// Admins are the administrators, if Identified.
-	Admins []string
+	// Admins and the users in AdminGroups are the administrators, if Identified.
+	Admins, AdminGroups []string
+
+	// Groups returns the groups of users, for ACLs and AdminGroups; nil: groups have no users.
+	Groups func() *groups.Table
 
 	Limits Limits // of requests
 
