@@ -153,6 +153,9 @@ func (o *options) parseLists(admins string) error {
 	}
 	users, groups, _ := strings.Cut(strings.TrimRight(admins, " "), " ")
 	o.admins, o.adminGroups = daemon.SplitList(users), daemon.SplitList(groups)
+	if strings.HasSuffix(users, ",") && len(o.adminGroups) > 0 {
+		return daemon.Usagef("-admins %q: after the blank come groups; write users without blanks between them", admins)
+	}
 	for _, name := range o.admins {
 		if err := identity.CheckName(name); err != nil {
 			return daemon.Usagef("-admins: %v", err)

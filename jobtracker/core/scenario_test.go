@@ -13,9 +13,9 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/quernmr/quern/groups"
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/scheduler"
-	"github.com/quernmr/quern/groups"
 	"github.com/quernmr/quern/wire"
 )
 
