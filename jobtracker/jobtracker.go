@@ -86,7 +86,8 @@ type Server struct {
 	inbox chan func()
 	done  chan struct{} // closed when inbox is no longer read
 
-	inventories chan struct{} // a value for each page that waits, see pass
+	inventories  chan struct{} // a value for each page that waits, see pass
+	historyReads chan struct{} // a value for each request that reads histories
 
 	streams   map[core.Stream]*stream
 	lastID    core.Stream
@@ -152,11 +153,12 @@ func New(cfg Config) *Server {
 		inbox:     make(chan func(), 64),
 		done:      make(chan struct{}),
 
-		inventories: make(chan struct{}, maxInventories),
-		streams:     make(map[core.Stream]*stream),
-		refused:     make(map[string]time.Duration),
-		replies:     make(map[core.Token]func(core.Reply)),
-		elected:     make(chan struct{}, 1),
+		inventories:  make(chan struct{}, maxInventories),
+		historyReads: make(chan struct{}, maxHistoryReads),
+		streams:      make(map[core.Stream]*stream),
+		refused:      make(map[string]time.Duration),
+		replies:      make(map[core.Token]func(core.Reply)),
+		elected:      make(chan struct{}, 1),
 	}
 	s.leadership.Store(new(core.Leadership))
 	s.watchers = newWatchers(s.core)

@@ -12,6 +12,7 @@ func TestGolden(t *testing.T) {
 		"jobs":         golden.OfJSON(new(jobList)),
 		"watch":        golden.OfJSON(new(watchLine)),
 		"attempts":     golden.OfJSON(new(Attempts)),
+		"histories":    golden.OfJSON(new(historyList)),
 		"explanations": golden.OfJSON(new(explanationList)),
 		"cluster":      golden.OfJSON(new(Cluster)),
 		"submitted":    golden.OfJSON(new(submitted)),

@@ -52,12 +52,12 @@ func TestGroupsAreTheirUsers(t *testing.T) {
 		given.Administrators, given.AdministratorGroups = someUsers.Draw(r, "administrators"), someGroups.Draw(r, "administrators")
 		dumb.Submitters = expanded(given.Submitters, given.SubmitterGroups, members)
 		dumb.Administrators = expanded(given.Administrators, given.AdministratorGroups, members)
-		make := func(acls [2]string, p pool.Pool) *facts.Facts {
+		with := func(acls [2]string, p pool.Pool) *facts.Facts {
 			x := withACLs("k", "ann", acls[0], acls[1])
 			x.Submission.Settings.Pool = "p"
 			return cluster(t, &facts.PoolsChanged{N: 1, Table: pool.Table{From: "f.xml", Pools: []pool.Pool{p}}}, x)
 		}
-		f, d := make(acls, given), make(plain, dumb)
+		f, d := with(acls, given), with(plain, dumb)
 		s, ds := f.Submission("k"), d.Submission("k")
 		if s == nil || ds == nil {
 			r.Fatal("not submitted")
