@@ -125,3 +125,17 @@ func TestUnknownGroups(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnerNames: without certificates, an owner that would be unclear in logs and ACLs is refused.
+func TestOwnerNames(t *testing.T) {
+	for owner, good := range map[string]bool{
+		"": true, "ann": true, "ann@x.y": true, "DOMAIN\\ann": true, "ann b": false, "ann,bob": false, "ann\n": false, "\x1b[2J": false, "*": false, "\xff": false,
+	} {
+		x := withACLs("k", owner, "", "")
+		x.Submission.Program.Hash, x.Submission.Digest = "h", make([]byte, 32)
+		_, _, err := Submit(cluster(t), &x.Submission, Caller{}, 1)
+		if (err == nil) != good || err != nil && (!errors.Is(err, ErrBadSubmission) || !strings.Contains(err.Error(), fmt.Sprintf("owner name %q", owner))) {
+			t.Errorf("%q: %v", owner, err)
+		}
+	}
+}

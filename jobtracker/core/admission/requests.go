@@ -37,9 +37,21 @@ func Submit(f *facts.Facts, s *wire.Submission, by Caller, wall int64) (accepted
 		err = checkPool(f, accepted.Settings.Pool, accepted.Owner, by)
 	}
 	if err == nil {
-		err = checkGroups(&accepted, by)
+		err = errors.Join(checkOwner(&accepted), checkGroups(&accepted, by))
 	}
 	return accepted, nil, err
+}
+
+// checkOwner returns why a job cannot have its owner. Certificates have only good names, but without them
+// a client sends any.
+func checkOwner(s *wire.Submission) error {
+	if s.Owner == "" || s.Program.Hash == "" { // embedded runs have the account's name
+		return nil
+	}
+	if err := wire.CheckACLName(s.Owner); err != nil {
+		return fmt.Errorf("%w: owner %w", ErrBadSubmission, err)
+	}
+	return nil
 }
 
 // checkNew returns why a submission cannot be proposed.
