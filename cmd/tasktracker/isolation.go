@@ -34,6 +34,7 @@ func jobIsolation(level, shown string, s *daemon.Security, getenv func(string) s
 		}
 		if flag == "-audit-log" {
 			i.Hidden = append(i.Hidden, audit.Files(abs)...)
+			i.Replaced = audit.Files(abs)
 			continue
 		}
 		i.Hidden = append(i.Hidden, abs)

@@ -95,13 +95,13 @@ func (c *Config) Plan(w *Worker) (*Plan, error) {
 		job := &sub.Plan.Jobs[i]
 		for _, in := range job.Inputs {
 			for _, url := range in.Paths {
-				if err := p.input(url); err != nil {
+				if err := p.input(url, c.Replaced); err != nil {
 					return nil, err
 				}
 			}
 		}
 		for _, url := range job.Files {
-			if err := p.input(url); err != nil {
+			if err := p.input(url, c.Replaced); err != nil {
 				return nil, err
 			}
 		}
@@ -198,8 +198,9 @@ func (p *planner) worker(w *Worker) error {
 	return nil
 }
 
-// input shows an input or side file of the submission. A missing one is the job's own error.
-func (p *planner) input(url string) error {
+// input shows an input or side file of the submission, in which no replaced file may be. A missing one is the
+// job's own error.
+func (p *planner) input(url string, replaced []string) error {
 	path, err := local.Path(url)
 	if err != nil {
 		return nil // of another file system
@@ -217,6 +218,11 @@ func (p *planner) input(url string) error {
 	}
 	if dir := p.hides(real); dir != "" {
 		return fmt.Errorf("input %s is in %s, which jobs cannot read (-isolation namespace)", url, dir)
+	}
+	for _, file := range replaced {
+		if f, _, err := p.resolve(file); err == nil && within(f, real) {
+			return fmt.Errorf("input %s is %s, where the task tracker writes %s, which jobs cannot read (-isolation namespace)", url, real, f)
+		}
 	}
 	return p.show(path, false)
 }
