@@ -34,7 +34,7 @@ func TestHistoryAccess(t *testing.T) {
 	finish(t, s, ids)
 	write := func(n int, change func(r *history.Record)) wire.JobID {
 		id := wire.JobID{Start: 1, N: n}
-		r := &history.Record{Job: wire.JobStatus{ID: id, Name: "old", State: wire.Succeeded}, Owner: "ann", Ended: 1000}
+		r := &history.Record{Job: wire.JobStatus{ID: id, Name: "old", State: wire.Succeeded}, Owner: "ann", Ended: time.Now().UnixMilli()}
 		change(r)
 		if err := history.Write(f, history.Name(staging, time.UnixMilli(r.Ended), id), r); err != nil {
 			t.Fatal(err)
