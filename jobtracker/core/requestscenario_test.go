@@ -1,6 +1,7 @@
 package core
 
 import (
+	"github.com/quernmr/quern/groups"
 	"fmt"
 	"strconv"
 	"strings"
@@ -183,4 +184,15 @@ func (s *scenario) clusterStatus() {
 	for _, note := range c.PoolNotes {
 		s.printf("note: %s", note)
 	}
+}
+
+// caller reads the user of a request: by=NAME, or by=NAME,admin for an administrator. groups=LINE is a line
+// of the groups of all users.
+func caller(d *datadriven.TestData) Caller {
+	name, admin, _ := strings.Cut(value(d, "by", ""), ",")
+	c := Caller{Name: name, Admin: admin == "admin"}
+	if line := value(d, "groups", ""); line != "" {
+		c.Groups, _ = groups.Parse([]byte(line)) // nil for a bad one
+	}
+	return c
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/quernmr/quern/groups"
 	"github.com/quernmr/quern/history"
 	"github.com/quernmr/quern/scheduler"
 	"github.com/quernmr/quern/wire"
@@ -413,17 +412,6 @@ func (s *scenario) isHome(name string, r *wire.HomeReport) bool {
 	}
 	h := &j.partitions.homes[r.Partition]
 	return h.tracker != nil && h.tracker.Name == name && h.generation == r.Generation
-}
-
-// caller reads the user of a request: by=NAME, or by=NAME,admin for an administrator. groups=LINE is a line
-// of the groups of all users.
-func caller(d *datadriven.TestData) Caller {
-	name, admin, _ := strings.Cut(value(d, "by", ""), ",")
-	c := Caller{Name: name, Admin: admin == "admin"}
-	if line := value(d, "groups", ""); line != "" {
-		c.Groups, _ = groups.Parse([]byte(line)) // nil for a bad one
-	}
-	return c
 }
 
 func submission(d *datadriven.TestData) *wire.Submission {

@@ -196,7 +196,7 @@ func TestGroupLeft(t *testing.T) {
 	}
 }
 
-// pipeWriter is a ResponseWriter of which a test reads the lines while they are written.
+// pipeWriter is a ResponseWriter. A test reads the lines while they are written.
 type pipeWriter struct {
 	*io.PipeWriter
 	header http.Header

@@ -151,7 +151,7 @@ func (t Table) WithoutGroups() Table {
 	slices.Sort(groups)
 	groups = slices.Compact(groups)
 	shown := groups[:min(len(groups), maxWarnings)]
-	t.Warnings = append(slices.Clone(t.Warnings), fmt.Sprintf("%s: %d groups in lists of users (%s) admit no user: start the job trackers with -groups, or name the users", t.From, len(groups), strings.Join(shown, ", ")))
+	t.Warnings = append(slices.Clone(t.Warnings), fmt.Sprintf("%s: groups in lists admit no user (%s): start the job trackers with -groups, or name the users", t.From, strings.Join(shown, ", ")))
 	return t
 }
 

@@ -60,8 +60,8 @@ type Config struct {
 	Shown  []string // more paths that all jobs may read
 	Home   string   // home directory of the daemon's account; empty: unknown
 
-	// Replaced are files that their daemon renames and makes again, such as logs. A cover of Hidden cannot hide
-	// the new file from a worker that runs, so no input may have one in it.
+	// Replaced are files that their daemon replaces, such as logs. A cover of Hidden cannot hide the new file
+	// from a worker that runs, so no input may have one in it.
 	Replaced []string
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/quernmr/quern/groups"
 	"github.com/quernmr/quern/jobtracker/core/facts"
 	"github.com/quernmr/quern/scheduler/pool"
-	"github.com/quernmr/quern/wire"
 )
 
 // expanded replaces the groups of a list by their users: a job tracker without groups decides the same.
