@@ -1,7 +1,6 @@
 package core
 
 import (
-	"github.com/quernmr/quern/groups"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/quernmr/quern/groups"
 	"github.com/quernmr/quern/scheduler/pool"
 	"github.com/quernmr/quern/wire"
 )
@@ -19,7 +19,7 @@ import (
 //	submit … [owner=ann] [pool=p] [priority=HIGH] [weight=2] [deadline=5m] [due=5m] [sla=5m:1+10m:5] [batch=b]
 //	change job1 [priority=…] [weight=…] [deadline=…] [sla=…|none] [batch=…] [pool=…] [suspended=true] [now=true] [by=bob]
 //	schedule [scheduler=fair] [metric=max-stretch] [delay=fixed=3s]
-//	pools [from=f.xml]                   the allocation file below is read
+//	pools [from=f.xml] [groups]          the allocation file below is read; groups: the job tracker knows some
 //	pools error=…                        the file cannot be read
 //	snapshot-jobs map                    the jobs in the snapshot for the policy
 //	cluster-status                       scheduling, pools and their errors
